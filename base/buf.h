@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A growing byte buffer with a mandatory bound. Appends go to the tail, consumption comes off the
+ * head, so it serves as an output queue too. A NUL always follows the content, outside `len`.
+ * Growth past `max` is STATUS_LIMIT and leaves the content as it was. */
+#ifndef CLAIMD_BASE_BUF_H
+#define CLAIMD_BASE_BUF_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf {
+    char *data; /* allocation; content starts at data + head */
+    size_t head;
+    size_t len;
+    size_t cap;
+    size_t max;
+};
+
+#define BUF_INIT(bytes_max) \
+    {                       \
+        .max = (bytes_max)  \
+    }
+#define autobuf CLEANUP(buf_release)
+
+void buf_init(struct buf *b, size_t max);
+void buf_release(struct buf *b); /* accepts a zeroed one; the bound stays */
+void buf_reset(struct buf *b);   /* keeps the memory */
+
+static inline char *buf_at(const struct buf *b)
+{
+    return b->data + b->head;
+}
+
+/* Makes room for `extra` more bytes after the content (and a NUL): NOMEM, LIMIT. */
+enum status buf_reserve(struct buf *b, size_t extra, struct err *err) MUST_USE;
+enum status buf_append(struct buf *b, const void *bytes, size_t len, struct err *err) MUST_USE;
+enum status buf_append_text(struct buf *b, const char *text, struct err *err) MUST_USE;
+enum status buf_printf(struct buf *b, struct err *err, const char *format, ...) MUST_USE
+    PRINTF_LIKE(3, 4);
+
+/* Counts bytes that were written behind the content after buf_reserve(). */
+void buf_grew(struct buf *b, size_t len);
+
+/* Drops `len` bytes from the head; len ≤ b->len. */
+void buf_consume(struct buf *b, size_t len);
+
+#endif

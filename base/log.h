@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One line per event on stderr, logfmt: `ts=… level=info event=job_finished job=42 …`. Event names
+ * are API: the list is in docs/operations.md and tests wait for them. Values are quoted and escaped
+ * where needed, lines are bounded and written by one write(2). Arguments of jobs, tokens and
+ * passwords are never logged.
+ *
+ *     log_info("job_finished", LOG_I64("job", id), LOG_TEXT("outcome", "done"));
+ */
+#ifndef CLAIMD_BASE_LOG_H
+#define CLAIMD_BASE_LOG_H
+
+#include "base/cleanup.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
+
+struct log_field {
+    const char *name;
+    const char *text; /* NULL: the number counts */
+    int64_t number;
+};
+
+#define LOG_TEXT(field_name, value) ((struct log_field){.name = (field_name), .text = (value)})
+#define LOG_I64(field_name, value) \
+    ((struct log_field){.name = (field_name), .number = (int64_t)(value)})
+
+/* Process-wide, set once in main(). `program` is put on every line and must outlive it. */
+void log_init(const char *program, enum log_level max_level);
+bool log_enabled(enum log_level level);
+void log_write(enum log_level level, const char *event, const struct log_field *fields,
+               size_t count);
+
+#define log_at(level, event, ...)                                       \
+    do {                                                                \
+        if (log_enabled(level)) {                                       \
+            const struct log_field fields_[] = {__VA_ARGS__};           \
+            log_write((level), (event), fields_, ARRAY_COUNT(fields_)); \
+        }                                                               \
+    } while (0)
+#define log_error(event, ...) log_at(LOG_ERROR, event, __VA_ARGS__)
+#define log_warn(event, ...) log_at(LOG_WARN, event, __VA_ARGS__)
+#define log_info(event, ...) log_at(LOG_INFO, event, __VA_ARGS__)
+#define log_debug(event, ...) log_at(LOG_DEBUG, event, __VA_ARGS__)
+
+/* A complaint that may repeat (a server is down): the first is logged at once, later ones at
+ * growing distance, and complaint_end() logs one "recovered" line if anything was said. Zero value
+ * = nothing said yet. */
+struct complaint {
+    int64_t next_us;
+    int64_t distance_us;
+    int64_t count;
+};
+
+bool complaint_due(struct complaint *c, int64_t now_us); /* true: say it now */
+int64_t complaint_end(struct complaint *c);              /* how many there were; 0 = say nothing */
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/notify.h"
+
+#include "base/cleanup.h"
+
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+static void say(const char *text)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    size_t len = path == NULL ? 0 : strlen(path);
+    if (len == 0 || len >= sizeof to.sun_path || (path[0] != '/' && path[0] != '@')) {
+        return;
+    }
+    memcpy(to.sun_path, path, len);
+    if (path[0] == '@') {
+        to.sun_path[0] = '\0'; /* the abstract name space */
+    }
+    autoclose int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0) {
+        socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
+        (void)sendto(fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&to,
+                     size);
+    }
+}
+
+void notify_ready(void)
+{
+    say("READY=1");
+}
+
+void notify_stopping(void)
+{
+    say("STOPPING=1");
+}

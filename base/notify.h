@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sd_notify(3) without its library: tells systemd, or a test that owns a NOTIFY_SOCKET, when a
+ * daemon is ready and when it ends. Does nothing where that variable isn't set; never blocks;
+ * failures don't matter. */
+#ifndef CLAIMD_BASE_NOTIFY_H
+#define CLAIMD_BASE_NOTIFY_H
+
+void notify_ready(void);
+void notify_stopping(void);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Named points between the steps that a crash may separate (docs/guarantees.md, crash points). A
+ * test sets CLAIMD_PROBE="W5=kill", "W5=stop" or "W5=kill:3" (the third hit); without it a probe
+ * costs one load of a pointer. */
+#ifndef CLAIMD_BASE_PROBE_H
+#define CLAIMD_BASE_PROBE_H
+
+#include "base/err.h"
+
+/* Reads CLAIMD_PROBE once, in main(). INVALID when it is set to something else than the above. */
+enum status probe_init(struct err *err) MUST_USE;
+
+/* Kills (SIGKILL) or stops (SIGSTOP) this process if a test asked for it here. */
+void probe(const char *point);
+
+#endif

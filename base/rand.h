@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Two sources, never mixed up: rand_bytes() for what must be unpredictable (tokens, lock.K1), and a
+ * small seeded generator for jitter, whose seed a test can fix. */
+#ifndef CLAIMD_BASE_RAND_H
+#define CLAIMD_BASE_RAND_H
+
+#include "base/err.h"
+
+#include <stdint.h>
+
+/* getrandom(2), whole or failed: UNAVAILABLE. */
+enum status rand_bytes(void *ret_bytes, size_t len, struct err *err) MUST_USE;
+
+struct rand {
+    uint64_t state;
+};
+
+void rand_seed(struct rand *r, uint64_t seed);
+void rand_seed_from_system(struct rand *r); /* falls back to the clock and pid: jitter only */
+uint64_t rand_next(struct rand *r);
+
+/* Uniform in [0, bound); 0 for bound ≤ 0. */
+int64_t rand_below(struct rand *r, int64_t bound);
+
+/* value ± percent, uniform: jitter of periods (lock.W1). */
+int64_t rand_jitter(struct rand *r, int64_t value, int percent);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A whole system of its own for one measurement: durable PostgreSQL with the schema, N Redis
+ * masters, one scheduler, W workers. Everything lies in a temporary directory and is gone with it.
+ */
+#ifndef CLAIMD_BENCH_CLUSTER_H
+#define CLAIMD_BENCH_CLUSTER_H
+
+#include "bench/db.h"
+#include "bench/masters.h"
+#include "support/servers.h"
+
+#define WORKERS_MAX 64
+
+struct cluster_options {
+    size_t masters;
+    size_t workers;
+    int slots;           /* of each worker; 0 = number of CPUs */
+    const char *plugins; /* folder in the build tree, beside bin/ */
+};
+
+struct cluster {
+    struct cluster_options options;
+    char dir[SERVER_PATH_MAX];
+    char config_path[SERVER_PATH_MAX + 16];
+    char bin_dir[SERVER_PATH_MAX];
+    char conninfo[SERVER_PATH_MAX];
+    struct pg_server pg;
+    struct redis_server redis[MASTERS_MAX];
+    pid_t scheduler;
+    pid_t workers[WORKERS_MAX];
+    uv_loop_t loop;
+    uv_signal_t on_int;
+    uv_signal_t on_term;
+    uv_timer_t timer;
+    bool is_interrupted;
+    struct db db;
+    struct masters masters;
+};
+
+/* Servers, schema, and our own sessions; no daemon yet. Close it in any case. */
+enum status cluster_open(struct cluster *c, const struct cluster_options *options,
+                         struct err *err) MUST_USE;
+void cluster_close(struct cluster *c);
+
+enum status cluster_start_daemons(struct cluster *c, struct err *err) MUST_USE;
+/* TERM to all, waits. CONFLICT: one did not end with 0. */
+enum status cluster_stop_daemons(struct cluster *c, struct err *err) MUST_USE;
+/* NOT_FOUND with the end of its log when a daemon has ended by itself. */
+enum status cluster_check_daemons(const struct cluster *c, struct err *err) MUST_USE;
+
+/* Runs the loop so long. UNAVAILABLE: interrupted. */
+enum status cluster_wait(struct cluster *c, int64_t us, struct err *err) MUST_USE;
+
+struct cluster_cpu {
+    int64_t postgres_us;
+    int64_t redis_us;
+    int64_t scheduler_us;
+    int64_t worker_us;
+    int64_t runner_us;
+};
+struct cluster_cpu cluster_cpu(const struct cluster *c);
+int64_t cluster_worker_rss_kib(const struct cluster *c); /* peak of the largest */
+int64_t cluster_scheduler_rss_kib(const struct cluster *c);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One session for the benchmarks' own questions. Its calls run the loop until the answer is there.
+ */
+#ifndef CLAIMD_BENCH_DB_H
+#define CLAIMD_BENCH_DB_H
+
+#include "store/pg.h"
+
+#define DB_COLUMNS_MAX 8
+
+struct db {
+    uv_loop_t *loop;
+    struct pg *pg;
+    const bool *is_interrupted; /* ends every wait */
+    bool is_done;
+    enum status st;
+    struct err err;
+    int columns;
+    int row_count;
+    int64_t row[DB_COLUMNS_MAX]; /* the first one */
+    int64_t done_us;             /* BOOTTIME when the answer had come */
+    int64_t commits;             /* answered requests so far */
+};
+
+enum status db_open(struct db *db, uv_loop_t *loop, const char *conninfo,
+                    const bool *is_interrupted, struct err *err) MUST_USE;
+void db_close(struct db *db); /* accepts a zeroed one */
+
+/* `columns` of the answer are read, all int8; NULL, and all of them without a row, are 0. */
+enum status db_query(struct db *db, const struct pg_statement *statement,
+                     const struct pg_param *params, int columns, struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "bench/workloads.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define POLL_US (200 * US_PER_MS)
+#define STALL_US (60 * US_PER_S)
+
+static const unsigned count_type[] = {PG_INT8};
+
+static const struct pg_statement insert_jobs = {
+    .name = "insert_jobs",
+    .sql = "INSERT INTO claimd.job (kind) SELECT 'noop' FROM generate_series(1, $1)",
+    .types = count_type,
+    .type_count = 1};
+static const struct pg_statement settle = {.name = "settle", .sql = "ANALYZE claimd.job"};
+static const struct pg_statement checkpoint = {.name = "checkpoint", .sql = "CHECKPOINT"};
+/* From the end: dead rows pile up at the front. */
+static const struct pg_statement left = {
+    .name = "left", .sql = "SELECT id FROM claimd.job ORDER BY id DESC LIMIT 1"};
+static const struct pg_statement progress = {.name = "progress",
+                                             .sql = "SELECT last_value FROM claimd.fence"};
+static const struct pg_statement commits = {
+    .name = "commits",
+    .sql = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"};
+static const struct pg_statement books = {
+    .name = "books",
+    .sql = "SELECT count(*), count(DISTINCT id), sum(attempt)::bigint,"
+           " (1e6 * extract(epoch FROM max(finalized_at) - min(attempted_at)))::bigint,"
+           " count(*) FILTER (WHERE state = 'completed'), (SELECT count(*) FROM claimd.job),"
+           " (SELECT count(*) FROM claimd.job_attempt) FROM claimd.job_history"};
+enum { BOOK_ROWS, BOOK_IDS, BOOK_ATTEMPTS, BOOK_US, BOOK_COMPLETED, BOOK_OPEN, BOOK_FAILED, BOOKS };
+
+static enum status insert(struct cluster *c, int64_t jobs, struct err *err)
+{
+    char storage[8];
+    struct pg_param count = pg_param_i64(jobs, storage);
+    (void)fprintf(stderr, "bench: inserting %" PRId64 " jobs\n", jobs);
+    enum status st = db_query(&c->db, &insert_jobs, &count, 0, err);
+    if (st == STATUS_OK) {
+        st = db_query(&c->db, &settle, NULL, 0, err);
+    }
+    return st == STATUS_OK ? db_query(&c->db, &checkpoint, NULL, 0, err) : st;
+}
+
+/* Until no job is open. TIMEOUT when no claim was made for a minute. */
+static enum status wait_until_drained(struct cluster *c, struct err *err)
+{
+    int64_t claims = -1;
+    int64_t moved_us = clock_boot_us();
+    for (int64_t n = 0;; n++) {
+        enum status st = cluster_wait(c, POLL_US, err);
+        if (st == STATUS_OK) {
+            st = cluster_check_daemons(c, err);
+        }
+        if (st == STATUS_OK) {
+            st = db_query(&c->db, &left, NULL, 1, err);
+        }
+        if (st != STATUS_OK || c->db.row_count == 0) {
+            return st;
+        }
+        if (n % 5 != 4) {
+            continue;
+        }
+        st = db_query(&c->db, &progress, NULL, 1, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+        if (c->db.row[0] != claims) {
+            claims = c->db.row[0];
+            moved_us = clock_boot_us();
+            (void)fprintf(stderr, "bench: %" PRId64 " claims\n", claims);
+        } else if (clock_boot_us() - moved_us > STALL_US) {
+            return err_fail(err, STATUS_TIMEOUT, "no job was claimed for a minute, some are open");
+        }
+    }
+}
+
+static void add_cpu(json_t *result, const struct cluster_cpu *from, const struct cluster_cpu *to,
+                    double jobs)
+{
+    const struct {
+        const char *name;
+        int64_t us;
+    } kinds[] = {{"postgres", to->postgres_us - from->postgres_us},
+                 {"redis", to->redis_us - from->redis_us},
+                 {"scheduler", to->scheduler_us - from->scheduler_us},
+                 {"worker", to->worker_us - from->worker_us},
+                 {"runner", to->runner_us - from->runner_us}};
+    json_t *cpu = json_object();
+    int64_t sum = 0;
+    for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
+        (void)json_object_set_new(cpu, kinds[i].name, json_real((double)kinds[i].us / jobs));
+        sum += kinds[i].us;
+    }
+    (void)json_object_set_new(cpu, "all", json_real((double)sum / jobs));
+    (void)json_object_set_new(result, "cpu_us_per_job", cpu);
+}
+
+/* In = completed, none twice, nothing left, no lock key. */
+static enum status reconcile(struct cluster *c, int64_t jobs, json_t *result, struct err *err)
+{
+    int64_t keys = 0;
+    enum status st = db_query(&c->db, &books, NULL, BOOKS, err);
+    if (st == STATUS_OK) {
+        st = masters_lock_keys(&c->masters, &keys, err);
+    }
+    if (st != STATUS_OK) {
+        return st;
+    }
+    const int64_t *b = c->db.row;
+    (void)json_object_set_new(result, "jobs_per_s",
+                              json_real(1e6 * (double)jobs / (double)(b[BOOK_US] + 1)));
+    (void)json_object_set_new(result, "completed", json_integer(b[BOOK_COMPLETED]));
+    (void)json_object_set_new(result, "duplicates",
+                              json_integer(b[BOOK_ATTEMPTS] + b[BOOK_FAILED] - b[BOOK_IDS]));
+    (void)json_object_set_new(result, "open", json_integer(b[BOOK_OPEN]));
+    (void)json_object_set_new(result, "lock_keys_left", json_integer(keys));
+    if (b[BOOK_COMPLETED] != jobs || b[BOOK_IDS] != jobs || b[BOOK_ROWS] != jobs ||
+        b[BOOK_ATTEMPTS] != jobs || b[BOOK_FAILED] != 0 || b[BOOK_OPEN] != 0 || keys != 0) {
+        return err_fail(err, STATUS_CONFLICT, "the books don't balance");
+    }
+    return STATUS_OK;
+}
+
+enum status drain_run(struct cluster *c, const struct bench_options *options, json_t *result,
+                      struct err *err)
+{
+    double jobs = (double)options->jobs;
+    int64_t commands[2] = {0};
+    (void)json_object_set_new(result, "jobs", json_integer(options->jobs));
+    enum status st = insert(c, options->jobs, err);
+    if (st == STATUS_OK) {
+        st = db_query(&c->db, &commits, NULL, 1, err);
+    }
+    int64_t commits_before = c->db.row[0];
+    int64_t own_before = c->db.commits;
+    if (st == STATUS_OK) {
+        st = masters_commands(&c->masters, &commands[0], err);
+    }
+    struct cluster_cpu before = cluster_cpu(c);
+    if (st == STATUS_OK) {
+        st = cluster_start_daemons(c, err);
+    }
+    if (st == STATUS_OK) {
+        st = wait_until_drained(c, err);
+    }
+    if (st != STATUS_OK) {
+        return st;
+    }
+    struct cluster_cpu after = cluster_cpu(c);
+    add_cpu(result, &before, &after, jobs);
+    workload_add_rss(c, result);
+    st = masters_commands(&c->masters, &commands[1], err);
+    /* Sessions report their commits at the latest when they end. */
+    if (st == STATUS_OK) {
+        st = cluster_stop_daemons(c, err);
+    }
+    if (st == STATUS_OK) {
+        st = db_query(&c->db, &commits, NULL, 1, err);
+    }
+    if (st != STATUS_OK) {
+        return st;
+    }
+    int64_t made = c->db.row[0] - commits_before - (c->db.commits - own_before);
+    (void)json_object_set_new(result, "pg_commits_per_job", json_real((double)made / jobs));
+    (void)json_object_set_new(result, "redis_commands_per_job",
+                              json_real((double)(commands[1] - commands[0]) / jobs));
+    return reconcile(c, options->jobs, result, err);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "bench/workloads.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+
+#define SETTLE_US (5 * US_PER_S) /* starting is over, and the feed hungry for long */
+
+static const struct pg_statement quiet_self = {.name = "quiet_self",
+                                               .sql = "SET log_statement = 'none'"};
+static const struct pg_statement log_all = {
+    .name = "log_all", .sql = "ALTER DATABASE claimd SET log_statement = 'all'"};
+
+static off_t log_size(const char *path)
+{
+    struct stat st = {0};
+    return stat(path, &st) == 0 ? st.st_size : 0;
+}
+
+/* Executions from this place of the server's log on. */
+static enum status count_statements(const char *path, off_t from, int64_t *ret_count,
+                                    struct err *err)
+{
+    char line[1024];
+    FILE *f = fopen(path, "re");
+    if (f == NULL || fseeko(f, from, SEEK_SET) != 0) {
+        if (f != NULL) {
+            (void)fclose(f);
+        }
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "read %s", path);
+    }
+    *ret_count = 0;
+    while (fgets(line, sizeof line, f) != NULL) {
+        *ret_count +=
+            strstr(line, " LOG:  execute ") != NULL || strstr(line, " LOG:  statement: ") != NULL;
+    }
+    (void)fclose(f);
+    return STATUS_OK;
+}
+
+enum status idle_run(struct cluster *c, const struct bench_options *options, json_t *result,
+                     struct err *err)
+{
+    char path[SERVER_PATH_MAX + 32];
+    int64_t statements = 0;
+    double seconds = (double)options->seconds;
+    (void)snprintf(path, sizeof path, "%s/postgres.log", c->pg.dir);
+    enum status st = db_query(&c->db, &quiet_self, NULL, 0, err);
+    if (st == STATUS_OK) {
+        st = db_query(&c->db, &log_all, NULL, 0, err); /* counts for the daemons' sessions */
+    }
+    if (st == STATUS_OK) {
+        st = cluster_start_daemons(c, err);
+    }
+    if (st == STATUS_OK) {
+        st = cluster_wait(c, SETTLE_US, err);
+    }
+    off_t from = log_size(path);
+    struct cluster_cpu before = cluster_cpu(c);
+    if (st == STATUS_OK) {
+        st = cluster_wait(c, options->seconds * US_PER_S, err);
+    }
+    struct cluster_cpu after = cluster_cpu(c);
+    if (st == STATUS_OK) {
+        st = cluster_check_daemons(c, err);
+    }
+    if (st == STATUS_OK) {
+        st = count_statements(path, from, &statements, err);
+    }
+    if (st != STATUS_OK) {
+        return st;
+    }
+    int64_t daemons_us = after.scheduler_us + after.worker_us + after.runner_us -
+                         before.scheduler_us - before.worker_us - before.runner_us;
+    (void)json_object_set_new(result, "statements_per_s", json_real((double)statements / seconds));
+    (void)json_object_set_new(result, "daemons_cpu_percent",
+                              json_real((double)daemons_us / seconds / 1e4));
+    workload_add_rss(c, result);
+    return cluster_stop_daemons(c, err);
+}

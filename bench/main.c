@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * claimd-bench WORKLOAD [OPTION…]: one JSON line on stdout, progress on stderr. Exit codes: 0; 1
+ * when it failed or the books don't balance; 2 usage. */
+#include "base/parse.h"
+#include "bench/workloads.h"
+
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+
+#define MASTERS_DEFAULT 5
+#define RESULT_PRECISION 5
+
+static const struct workload {
+    const char *name;
+    workload_fn *run;
+    const char *plugins;
+    size_t workers;
+    const char *help;
+} workloads[] = {
+    {"drain", drain_run, "plugins", 2, "no-op jobs per second, from a full queue to an empty one"},
+    {"latency", latency_run, "bench_plugins", 1,
+     "idle system: insert committed to handler started"},
+    {"idle", idle_run, "plugins", 2, "what a system without jobs costs"},
+    {"locks", NULL, "", 0, "the lock library alone, and beside redsync"},
+};
+
+enum option_code {
+    OPT_HELP = 'h',
+    OPT_JOBS = 256,
+    OPT_SAMPLES,
+    OPT_SECONDS,
+    OPT_WORKERS,
+    OPT_MASTERS,
+    OPT_SLOTS,
+    OPT_JSON
+};
+
+static const struct option long_options[] = {{"help", no_argument, NULL, OPT_HELP},
+                                             {"jobs", required_argument, NULL, OPT_JOBS},
+                                             {"samples", required_argument, NULL, OPT_SAMPLES},
+                                             {"seconds", required_argument, NULL, OPT_SECONDS},
+                                             {"workers", required_argument, NULL, OPT_WORKERS},
+                                             {"masters", required_argument, NULL, OPT_MASTERS},
+                                             {"slots", required_argument, NULL, OPT_SLOTS},
+                                             {"json", no_argument, NULL, OPT_JSON},
+                                             {NULL, 0, NULL, 0}};
+
+static void usage(FILE *out)
+{
+    (void)fprintf(out, "Usage: claimd-bench WORKLOAD [OPTION…]\n\nWorkloads:\n");
+    for (size_t i = 0; i < ARRAY_COUNT(workloads); i++) {
+        (void)fprintf(out, "  %-8s %s\n", workloads[i].name, workloads[i].help);
+    }
+    (void)fprintf(out, "\nOptions:\n"
+                       "  --jobs N     drain: jobs (200000)\n"
+                       "  --samples N  latency: jobs, one at a time (500)\n"
+                       "  --seconds N  idle: how long (10); locks: of each load (3)\n"
+                       "  --json       locks: a line of JSON instead of a table\n"
+                       "  --workers N  worker processes (2; latency: 1)\n"
+                       "  --masters N  Redis masters (5)\n"
+                       "  --slots N    of each worker (0 = number of CPUs)\n");
+}
+
+static enum status parse_number(const char *text, int64_t min, int64_t max, int64_t *ret,
+                                struct err *err)
+{
+    return parse_i64(text, strlen(text), min, max, ret, err);
+}
+
+static enum status parse_options(int argc, char **argv, struct bench_options *o, bool *ret_is_help,
+                                 struct err *err)
+{
+    enum status st = STATUS_OK;
+    int code = 0;
+    int at = 0;
+    while (st == STATUS_OK && (code = getopt_long(argc, argv, "h", long_options, &at)) != -1) {
+        int64_t n = 0;
+        switch (code) {
+        case OPT_HELP:
+            *ret_is_help = true;
+            break;
+        case OPT_JOBS:
+            st = parse_number(optarg, 1, 100000000, &o->jobs, err);
+            break;
+        case OPT_SAMPLES:
+            st = parse_number(optarg, 1, 100000, &o->samples, err);
+            break;
+        case OPT_SECONDS:
+            st = parse_number(optarg, 1, 3600, &o->seconds, err);
+            break;
+        case OPT_WORKERS:
+            st = parse_number(optarg, 1, WORKERS_MAX, &n, err);
+            o->cluster.workers = (size_t)n;
+            break;
+        case OPT_MASTERS:
+            st = parse_number(optarg, 1, MASTERS_MAX, &n, err);
+            o->cluster.masters = (size_t)n;
+            break;
+        case OPT_SLOTS:
+            st = parse_number(optarg, 0, 1024, &n, err);
+            o->cluster.slots = (int)n;
+            break;
+        case OPT_JSON:
+            o->is_json = true;
+            break;
+        default:
+            return err_fail(err, STATUS_INVALID, "unknown option, or its value is missing");
+        }
+    }
+    if (st != STATUS_OK) {
+        err_prefix(err, "--%s", long_options[at].name);
+    }
+    return st;
+}
+
+static const struct workload *find_workload(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(workloads); i++) {
+        if (strcmp(workloads[i].name, name) == 0) {
+            return &workloads[i];
+        }
+    }
+    return NULL;
+}
+
+void workload_add_rss(const struct cluster *c, json_t *result)
+{
+    (void)json_object_set_new(result, "worker_rss_mb",
+                              json_real((double)cluster_worker_rss_kib(c) / 1024));
+    (void)json_object_set_new(result, "scheduler_rss_mb",
+                              json_real((double)cluster_scheduler_rss_kib(c) / 1024));
+}
+
+static int measure(const struct workload *w, const struct bench_options *o)
+{
+    static struct cluster cluster;
+    struct err err = {0};
+    json_auto_t *result =
+        json_pack("{s:s, s:I, s:I}", "workload", w->name, "workers", (json_int_t)o->cluster.workers,
+                  "masters", (json_int_t)o->cluster.masters);
+    (void)fprintf(stderr, "bench: starting PostgreSQL and %zu Redis masters\n", o->cluster.masters);
+    enum status st = cluster_open(&cluster, &o->cluster, &err);
+    if (st == STATUS_OK) {
+        st = w->run(&cluster, o, result, &err);
+    }
+    cluster_close(&cluster);
+    if (st != STATUS_OK) {
+        (void)fprintf(stderr, "bench: %s: %s\n", status_text(st), err.msg);
+    }
+    (void)json_object_set_new(result, "ok", json_boolean(st == STATUS_OK));
+    (void)json_dumpf(result, stdout, JSON_REAL_PRECISION(RESULT_PRECISION));
+    (void)fputc('\n', stdout);
+    return st == STATUS_OK && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+    struct err err = {0};
+    bool is_help = false;
+    (void)signal(SIGPIPE, SIG_IGN);
+    const struct workload *w = argc > 1 ? find_workload(argv[1]) : NULL;
+    struct bench_options o = {.jobs = 200000,
+                              .samples = 500,
+                              .seconds = w != NULL && w->run == NULL ? 3 : 10,
+                              .cluster = {.masters = MASTERS_DEFAULT,
+                                          .workers = w != NULL ? w->workers : 1,
+                                          .plugins = w != NULL ? w->plugins : ""}};
+    if (parse_options(argc, argv, &o, &is_help, &err) != STATUS_OK) {
+        (void)fprintf(stderr, "claimd-bench: %s\n", err.msg);
+        return 2;
+    }
+    if (is_help || w == NULL || optind != argc - 1) {
+        usage(is_help ? stdout : stderr);
+        return is_help ? EXIT_SUCCESS : 2;
+    }
+    return w->run != NULL ? measure(w, &o) : locks_run(&o);
+}

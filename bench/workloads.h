@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The workloads; bench/README.md says what each measures. */
+#ifndef CLAIMD_BENCH_WORKLOADS_H
+#define CLAIMD_BENCH_WORKLOADS_H
+
+#include "bench/cluster.h"
+
+#include <jansson.h>
+
+struct bench_options {
+    int64_t jobs;
+    int64_t samples;
+    int64_t seconds;
+    bool is_json;
+    struct cluster_options cluster;
+};
+
+/* Gets an open cluster without daemons, and adds what it found to `result`. CONFLICT: it ran to its
+ * end, but the books don't balance. */
+typedef enum status workload_fn(struct cluster *c, const struct bench_options *options,
+                                json_t *result, struct err *err);
+
+workload_fn drain_run;
+workload_fn latency_run;
+workload_fn idle_run;
+
+/* Needs no cluster, prints its own result; returns the exit code. */
+int locks_run(const struct bench_options *options);
+
+/* Adds peak sizes of the daemons, which must still run. */
+void workload_add_rss(const struct cluster *c, json_t *result);
+
+#endif

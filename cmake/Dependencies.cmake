@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(LIBUV REQUIRED IMPORTED_TARGET libuv>=1.44)
+pkg_check_modules(HIREDIS REQUIRED IMPORTED_TARGET hiredis>=0.14)
+pkg_check_modules(SSL REQUIRED IMPORTED_TARGET libssl>=3.0)
+pkg_check_modules(CRYPTO REQUIRED IMPORTED_TARGET libcrypto>=3.0)
+if(BUILD_TESTING)
+    pkg_check_modules(CHECK REQUIRED IMPORTED_TARGET check>=0.15)
+endif()
+if(PROJECT_NAME STREQUAL "redlock") # on its own: that is all
+    return()
+endif()
+pkg_check_modules(LIBPQ REQUIRED IMPORTED_TARGET libpq>=14)
+pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson>=2.14)
+pkg_check_modules(SMARTCOLS REQUIRED IMPORTED_TARGET smartcols>=2.38)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+# How each kind of target is built, said once.
+#
+# A library `name` lives in the folder `name/`. Its headers are included as "name/x.h", and only by targets that link it:
+# the include directory is a private folder of the build tree that holds nothing but a link to that one source folder,
+# so an include that the architecture forbids does not compile.
+
+set(CLAIMD_WARNINGS
+    -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wstrict-prototypes
+    -Wmissing-prototypes -Wold-style-definition -Wundef -Wvla -Wcast-qual -Wcast-align
+    -Wpointer-arith -Wwrite-strings -Wformat=2 -Wswitch-enum
+    -Wnull-dereference -Wdouble-promotion -Wredundant-decls -Wdate-time)
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+    # clang doesn't know uthash's fall-through comments.
+    list(APPEND CLAIMD_WARNINGS -Wduplicated-cond -Wlogical-op -Wimplicit-fallthrough)
+    if(CMAKE_C_FLAGS MATCHES "-fsanitize") # hides from the compiler what it needs to know of lengths
+        list(APPEND CLAIMD_WARNINGS -Wno-format-truncation)
+    else()
+        list(APPEND CLAIMD_WARNINGS -Wformat-truncation=1)
+    endif()
+endif()
+
+add_library(claimd_flags INTERFACE)
+target_compile_options(claimd_flags INTERFACE ${CLAIMD_WARNINGS} -fstack-protector-strong)
+target_compile_definitions(claimd_flags INTERFACE _GNU_SOURCE CLAIMD_VERSION="${PROJECT_VERSION}")
+target_compile_features(claimd_flags INTERFACE c_std_11)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+# Every program of the build lies in one folder, as it does after installation.
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CLAIMD_PLUGIN_DIR ${PROJECT_BINARY_DIR}/plugins)
+
+function(claimd_include_root target name folder)
+    set(root ${PROJECT_BINARY_DIR}/include/${name})
+    file(MAKE_DIRECTORY ${root})
+    file(CREATE_LINK ${folder} ${root}/${name} SYMBOLIC)
+    target_include_directories(${target} PUBLIC ${root})
+endfunction()
+
+# claimd_library(name SOURCES … LINKS …)
+function(claimd_library name)
+    cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+    add_library(${name} STATIC ${ARG_SOURCES})
+    target_link_libraries(${name} PUBLIC ${ARG_LINKS} PRIVATE claimd_flags)
+    claimd_include_root(${name} ${name} ${CMAKE_CURRENT_SOURCE_DIR})
+endfunction()
+
+# claimd_program(name SOURCES … LINKS …): installed to bin
+function(claimd_program name)
+    cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+    add_executable(${name} ${ARG_SOURCES})
+    target_link_libraries(${name} PRIVATE ${ARG_LINKS} claimd_flags)
+    install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endfunction()
+
+# claimd_plugin(name DIRECTORY dir SOURCES … LINKS …): a handler, name.so, that includes nothing of ours but the SDK
+function(claimd_plugin name)
+    cmake_parse_arguments(ARG "" "DIRECTORY" "SOURCES;LINKS" ${ARGN})
+    add_library(plugin_${name} MODULE ${ARG_SOURCES})
+    set_target_properties(plugin_${name} PROPERTIES PREFIX "" OUTPUT_NAME ${name}
+        LIBRARY_OUTPUT_DIRECTORY ${ARG_DIRECTORY} C_VISIBILITY_PRESET hidden)
+    target_link_libraries(plugin_${name} PRIVATE sdk ${ARG_LINKS} claimd_flags)
+endfunction()
+
+# claimd_test(name LABEL unit|integration|e2e SOURCES … LINKS … [TIMEOUT s]): one libcheck program, one ctest entry
+function(claimd_test name)
+    cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;LINKS" ${ARGN})
+    if(NOT ARG_TIMEOUT)
+        set(ARG_TIMEOUT 60)
+    endif()
+    add_executable(${name} ${ARG_SOURCES})
+    target_link_libraries(${name} PRIVATE ${ARG_LINKS} claimd_flags PkgConfig::CHECK)
+    add_test(NAME ${name} COMMAND ${name})
+    if(name MATCHES "redlock") # the lock library's own, of whatever kind: ./dev test -L redlock
+        list(APPEND ARG_LABEL redlock)
+    endif()
+    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT}
+        ENVIRONMENT "CK_DEFAULT_TIMEOUT=30;CLAIMD_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};CLAIMD_PLUGIN_DIR=${CLAIMD_PLUGIN_DIR};CLAIMD_TEST_PLUGIN_DIR=${PROJECT_BINARY_DIR}/test_plugins;CLAIMD_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
+endfunction()

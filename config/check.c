@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "config/options.h"
+#include "model/job.h"
+
+#include <ctype.h>
+
+static long long ms(int64_t us)
+{
+    return (long long)(us / US_PER_MS);
+}
+
+static enum status check_lock(const struct config *c, struct err *err)
+{
+    if (c->lock.ttl_us < 10 * c->lock.node_timeout_us) {
+        return err_fail(err, STATUS_INVALID,
+                        "lock.ttl_ms: %lld is not allowed; allowed: at least 10 × "
+                        "lock.node_timeout_ms (%lld)",
+                        ms(c->lock.ttl_us), 10 * ms(c->lock.node_timeout_us));
+    }
+    if (c->lock.kill_margin_us >= c->lock.guard_us) {
+        return err_fail(err, STATUS_INVALID,
+                        "lock.kill_margin_ms: %lld is not allowed; allowed: less than "
+                        "lock.guard_ms (%lld)",
+                        ms(c->lock.kill_margin_us), ms(c->lock.guard_us));
+    }
+    if (c->lock.guard_us + c->lock.kill_margin_us >= c->lock.ttl_us) {
+        return err_fail(err, STATUS_INVALID,
+                        "lock.guard_ms: %lld is not allowed; allowed: with lock.kill_margin_ms "
+                        "less than lock.ttl_ms (%lld)",
+                        ms(c->lock.guard_us), ms(c->lock.ttl_us));
+    }
+    return STATUS_OK;
+}
+
+static enum status check_worker(const struct config *c, struct err *err)
+{
+    if (c->worker.stale_us < 3 * c->worker.beat_us) {
+        return err_fail(err, STATUS_INVALID,
+                        "worker.stale_ms: %lld is not allowed; allowed: at least 3 × "
+                        "worker.beat_ms (%lld)",
+                        ms(c->worker.stale_us), 3 * ms(c->worker.beat_us));
+    }
+    if (c->worker.block_us >= c->worker.stale_us) {
+        return err_fail(err, STATUS_INVALID,
+                        "worker.pop_block_ms: %lld is not allowed; allowed: less than "
+                        "worker.stale_ms (%lld)",
+                        ms(c->worker.block_us), ms(c->worker.stale_us));
+    }
+    for (size_t i = 0; i < c->worker.queue_count; i++) {
+        enum status st = job_queue_check(c->worker.queues[i], err);
+        if (st != STATUS_OK) {
+            err_prefix(err, "worker.queues");
+            return st;
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status check_prefix(const struct config *c, struct err *err)
+{
+    for (const char *p = c->redis.prefix; *p != '\0'; p++) {
+        if (!isalnum((unsigned char)*p) && strchr("_.-", *p) == NULL) {
+            return err_fail(err, STATUS_INVALID,
+                            "redis.prefix: '%s' is not allowed; allowed: letters, digits, "
+                            "'_', '.', '-'",
+                            c->redis.prefix);
+        }
+    }
+    return STATUS_OK;
+}
+
+/* A file that names hosts is read by many; the password has a file of its own. */
+static enum status check_conninfo(const struct config *c, struct err *err)
+{
+    const char *text = c->postgres.conninfo;
+    const char *authority = strstr(text, "://");
+    size_t len = authority == NULL ? 0 : strcspn(authority + 3, "/?");
+    const char *at = authority == NULL ? NULL : memchr(authority + 3, '@', len);
+    const char *colon = authority == NULL ? NULL : memchr(authority + 3, ':', len);
+    const char *word = strstr(text, "password");
+    bool is_key = word != NULL && (word == text || strchr(" ?&", word[-1]) != NULL);
+    if (is_key || (at != NULL && colon != NULL && colon < at)) {
+        return err_fail(err, STATUS_INVALID,
+                        "postgres.conninfo: a password is not allowed here; name its file in "
+                        "postgres.password_file");
+    }
+    return STATUS_OK;
+}
+
+enum status config_check_relations(const struct config *c, struct err *err)
+{
+    enum status st = check_lock(c, err);
+    if (st == STATUS_OK) {
+        st = check_worker(c, err);
+    }
+    if (st == STATUS_OK) {
+        st = check_prefix(c, err);
+    }
+    if (st == STATUS_OK) {
+        st = check_conninfo(c, err);
+    }
+    if (st == STATUS_OK && c->scheduler.lead_try_us >= c->scheduler.lead_ttl_us) {
+        st = err_fail(err, STATUS_INVALID,
+                      "scheduler.lead_try_ms: %lld is not allowed; allowed: less than "
+                      "scheduler.lead_ttl_ms (%lld)",
+                      ms(c->scheduler.lead_try_us), ms(c->scheduler.lead_ttl_us));
+    }
+    return st;
+}

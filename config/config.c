@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config/config.h"
+
+#include "config/options.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#define FILE_BYTES_MAX (1 << 20)
+#define NAME_SIZE 80
+
+static void load_defaults(struct config *c)
+{
+    memset(c, 0, sizeof *c);
+    for (size_t i = 0; i < config_option_count; i++) {
+        struct err err = {0};
+        enum status st = option_parse(&config_options[i], c, config_options[i].default_text, &err);
+        assert(st == STATUS_OK); /* a default outside its own range is a bug in the table */
+    }
+}
+
+/* ---- the file ---- */
+
+/* Refuses a value of the wrong type, as it was written; lists and objects by what they are. */
+static enum status refuse_value(const char *name, const json_t *value, const char *allowed,
+                                struct err *err)
+{
+    bool is_long = json_is_object(value) || json_is_array(value);
+    autofree char *written =
+        is_long ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+    return err_fail(err, STATUS_INVALID, "%s%s%.80s is not allowed; allowed: %s", name,
+                    name[0] == '\0' ? "" : ": ",
+                    written != NULL         ? written
+                    : json_is_array(value)  ? "an array"
+                    : json_is_object(value) ? "an object"
+                                            : "this",
+                    allowed);
+}
+
+static enum status refuse_type(const struct option_def *o, const json_t *value, struct err *err)
+{
+    char range[128];
+    option_range_text(o, range, sizeof range);
+    return refuse_value(o->name, value, range, err);
+}
+
+static enum status apply_list(const struct option_def *o, struct config *c, const json_t *value,
+                              struct err *err)
+{
+    size_t i = 0;
+    const json_t *item = NULL;
+    option_list_clear(o, c);
+    json_array_foreach(value, i, item)
+    {
+        if (!json_is_string(item)) {
+            return refuse_type(o, item, err);
+        }
+        enum status st = option_list_add(o, c, json_string_value(item), err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
+    return option_list_check(o, c, err);
+}
+
+static enum status apply_value(const struct option_def *o, struct config *c, const json_t *value,
+                               const char *folder, struct err *err)
+{
+    switch (o->type) {
+    case OPTION_INT:
+    case OPTION_TIME:
+        return json_is_integer(value) ? option_set_number(o, c, json_integer_value(value), err)
+                                      : refuse_type(o, value, err);
+    case OPTION_REAL:
+        return json_is_number(value) ? option_set_real(o, c, json_number_value(value), err)
+                                     : refuse_type(o, value, err);
+    case OPTION_LIST:
+        return json_is_array(value) ? apply_list(o, c, value, err) : refuse_type(o, value, err);
+    case OPTION_TEXT:
+    case OPTION_PATH:
+    case OPTION_SECRET_FILE:
+    case OPTION_CHOICE:
+        break;
+    }
+    return json_is_string(value) ? option_set_text(o, c, json_string_value(value), folder, err)
+                                 : refuse_type(o, value, err);
+}
+
+/* The keys of a section (or those without one, and the sections), for who mistyped one. */
+static enum status refuse_unknown(const char *name, struct err *err)
+{
+    char known[400] = "";
+    size_t at = 0;
+    size_t section = strcspn(name, ".");
+    section = name[section] == '.' ? section + 1 : 0;
+    const char *last = "";
+    for (size_t i = 0; i < config_option_count; i++) {
+        const char *key = config_options[i].name + section;
+        size_t len = strcspn(key, ".");
+        bool is_other = strncmp(config_options[i].name, name, section) != 0;
+        bool is_same_section = strncmp(last, key, len) == 0 && last[len] == '.';
+        if (is_other || is_same_section || at >= sizeof known) {
+            continue;
+        }
+        int n =
+            snprintf(known + at, sizeof known - at, "%s%.*s", at > 0 ? ", " : "", (int)len, key);
+        at += n > 0 ? (size_t)n : 0;
+        last = key;
+    }
+    return err_fail(err, STATUS_INVALID, "%.80s: unknown key; known here: %s", name, known);
+}
+
+static bool is_section(const char *name)
+{
+    size_t len = strlen(name);
+    for (size_t i = 0; i < config_option_count; i++) {
+        const char *option = config_options[i].name;
+        if (strncmp(option, name, len) == 0 && option[len] == '.') {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum status apply_object(struct config *c, const char *section, json_t *object,
+                                const char *folder, struct err *err)
+{
+    const char *key = NULL;
+    json_t *value = NULL;
+    json_object_foreach(object, key, value)
+    {
+        char name[NAME_SIZE];
+        (void)snprintf(name, sizeof name, "%s%s%s", section, section[0] != '\0' ? "." : "", key);
+        const struct option_def *o = strchr(key, '.') == NULL ? option_find(name) : NULL;
+        enum status st = STATUS_OK;
+        if (o != NULL) {
+            st = apply_value(o, c, value, folder, err);
+        } else if (section[0] != '\0' || !is_section(key)) {
+            st = refuse_unknown(name, err);
+        } else if (json_is_object(value)) {
+            st = apply_object(c, key, value, folder, err);
+        } else {
+            st = refuse_value(key, value, "an object", err);
+        }
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status load_file(const char *path, struct config *c, struct err *err)
+{
+    struct stat info;
+    if (stat(path, &info) != 0) {
+        return err_fail_sys(err, errno == ENOENT ? STATUS_NOT_FOUND : STATUS_INVALID, errno,
+                            "cannot read");
+    }
+    if (S_ISDIR(info.st_mode)) {
+        return err_fail_sys(err, STATUS_INVALID, EISDIR, "cannot read");
+    }
+    if (info.st_size > FILE_BYTES_MAX) {
+        return err_fail(err, STATUS_INVALID, "larger than %d bytes", FILE_BYTES_MAX);
+    }
+    json_error_t where;
+    json_auto_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &where);
+    if (root == NULL && where.line > 0) {
+        return err_fail(err, STATUS_INVALID, "line %d: %s", where.line, where.text);
+    }
+    if (root == NULL) {
+        return err_fail(err, STATUS_INVALID, "%s", where.text);
+    }
+    if (!json_is_object(root)) {
+        return refuse_value("", root, "an object", err);
+    }
+    autofree char *folder = strdup(path);
+    if (folder == NULL) {
+        return err_fail(err, STATUS_NOMEM, "out of memory");
+    }
+    char *slash = strrchr(folder, '/');
+    if (slash != NULL) {
+        *slash = '\0';
+    }
+    return apply_object(c, "", root, slash != NULL ? folder : NULL, err);
+}
+
+/* ---- the environment ---- */
+
+/* A variable that names a section of ours but none of its keys is a typing error, too. */
+static enum status check_environment(struct err *err)
+{
+    for (char **entry = environ; *entry != NULL; entry++) {
+        char name[NAME_SIZE];
+        size_t len = strcspn(*entry, "=");
+        if (strncmp(*entry, "CLAIMD_", 7) != 0 || len >= sizeof name) {
+            continue;
+        }
+        memcpy(name, *entry, len);
+        name[len] = '\0';
+        bool is_ours = false;
+        bool is_known = false;
+        for (size_t i = 0; i < config_option_count; i++) {
+            char env[NAME_SIZE];
+            bool fits = option_env_name(&config_options[i], env, sizeof env);
+            assert(fits);
+            size_t section = 7 + strcspn(config_options[i].name, ".") + 1;
+            bool has_section = strchr(config_options[i].name, '.') != NULL;
+            is_ours = is_ours || (has_section && strncmp(env, name, section) == 0);
+            is_known = is_known || strcmp(env, name) == 0;
+        }
+        if (is_ours && !is_known) {
+            return err_fail(err, STATUS_INVALID, "environment: %s: no such key", name);
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status load_environment(struct config *c, struct err *err)
+{
+    for (size_t i = 0; i < config_option_count; i++) {
+        char name[NAME_SIZE];
+        bool fits = option_env_name(&config_options[i], name, sizeof name);
+        assert(fits);
+        const char *text = getenv(name);
+        enum status st = text == NULL ? STATUS_OK : option_parse(&config_options[i], c, text, err);
+        if (st != STATUS_OK) {
+            err_prefix(err, "environment %s", name);
+            return st;
+        }
+    }
+    return check_environment(err);
+}
+
+/* ---- what follows from the values ---- */
+
+static enum status read_secret(const char *path, char *ret_text, struct err *err)
+{
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return err_fail_sys(err, STATUS_INVALID, errno, "cannot read '%s'", path);
+    }
+    char text[CONFIG_TEXT_MAX + 1];
+    ssize_t n = read(fd, text, sizeof text);
+    if (n < 0) {
+        return err_fail_sys(err, STATUS_INVALID, errno, "cannot read '%s'", path);
+    }
+    size_t len = (size_t)n;
+    len -= len > 0 && text[len - 1] == '\n';
+    len -= len > 0 && text[len - 1] == '\r';
+    if (len == 0 || len >= CONFIG_TEXT_MAX || memchr(text, '\0', len) != NULL) {
+        return err_fail(err, STATUS_INVALID,
+                        "'%s' holds no secret: one line of 1 to %d bytes is allowed", path,
+                        CONFIG_TEXT_MAX - 1);
+    }
+    memcpy(ret_text, text, len);
+    ret_text[len] = '\0';
+    return STATUS_OK;
+}
+
+static enum status load_secrets(struct config *c, struct err *err)
+{
+    for (size_t i = 0; i < config_option_count; i++) {
+        const struct option_def *o = &config_options[i];
+        const char *path = o->type == OPTION_SECRET_FILE ? option_field(o, c) : "";
+        if (path[0] == '\0') {
+            continue;
+        }
+        enum status st = read_secret(path, (char *)c + o->aux, err);
+        if (st != STATUS_OK) {
+            err_prefix(err, "%s", o->name);
+            return st;
+        }
+    }
+    return STATUS_OK;
+}
+
+static void scale_times(struct config *c)
+{
+    for (size_t i = 0; i < config_option_count; i++) {
+        const struct option_def *o = &config_options[i];
+        if (o->type == OPTION_TIME && !o->is_real_time) {
+            int64_t *field = option_field(o, c);
+            double scaled = (double)*field * c->time_scale;
+            *field = *field > 0 && scaled < 1 ? 1 : (int64_t)scaled;
+        }
+    }
+}
+
+/* An installation may lie anywhere: from PREFIX/bin/claimd-worker to PREFIX/lib/claimd/plugins. */
+static enum status find_plugins(struct config *c, struct err *err)
+{
+    static const char below[] = "/lib/claimd/plugins";
+    char *path = c->worker.plugin_dir;
+    size_t size = sizeof c->worker.plugin_dir;
+    if (path[0] != '\0') {
+        return STATUS_OK;
+    }
+    ssize_t n = readlink("/proc/self/exe", path, size);
+    if (n < 0) {
+        return err_fail_sys(err, STATUS_INTERNAL, errno, "worker.plugin_dir: /proc/self/exe");
+    }
+    size_t len = (size_t)n;
+    for (int up = 0; up < 2 && len > 0; up++) {
+        do {
+            len--;
+        } while (len > 0 && path[len] != '/');
+    }
+    if (len + sizeof below > size) {
+        return err_fail(err, STATUS_INVALID, "worker.plugin_dir: longer than %zu bytes", size - 1);
+    }
+    memcpy(path + len, below, sizeof below);
+    return STATUS_OK;
+}
+
+enum status config_load(const char *path, struct config *ret, struct err *err)
+{
+    struct config c;
+    load_defaults(&c);
+    enum status st = path == NULL ? STATUS_OK : load_file(path, &c, err);
+    if (st == STATUS_OK) {
+        st = load_environment(&c, err);
+    }
+    if (st == STATUS_OK) {
+        st = load_secrets(&c, err);
+    }
+    if (st == STATUS_OK) {
+        st = config_check_relations(&c, err);
+    }
+    if (st == STATUS_OK) {
+        st = find_plugins(&c, err);
+    }
+    if (st != STATUS_OK) {
+        err_prefix(err, path == NULL ? "configuration" : "configuration '%s'", path);
+        return st;
+    }
+    scale_times(&c);
+    if (c.hints.node_count == 0) {
+        memcpy(c.hints.nodes, c.lock.nodes, sizeof c.hints.nodes);
+        c.hints.node_count = c.lock.node_count;
+    }
+    *ret = c;
+    return STATUS_OK;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One strict schema for all programs. A file (JSON), then CLAIMD_<SECTION>_<KEY> from the
+ * environment, over the defaults. Unknown key, wrong type or out of range: INVALID with path, value
+ * and allowed range. Immutable after loading. All times are microseconds here (milliseconds in
+ * files), already multiplied by `time_scale`, but for what a server needs to answer. */
+#ifndef CLAIMD_CONFIG_CONFIG_H
+#define CLAIMD_CONFIG_CONFIG_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define CONFIG_NODES_MAX 9
+#define CONFIG_QUEUES_MAX 32
+#define CONFIG_TEXT_MAX 256
+#define CONFIG_PATH_MAX 1024
+
+struct config {
+    double time_scale; /* tests: all times × this */
+    int log_level;     /* enum log_level */
+    struct {
+        char conninfo[CONFIG_PATH_MAX]; /* postgres.conninfo: keywords or URI, without password */
+        char password_file[CONFIG_PATH_MAX]; /* its content is in `password` */
+        char password[CONFIG_TEXT_MAX];
+        int64_t timeout_us;  /* 5 s; not scaled */
+        int lock_timeout_ms; /* 200; not scaled */
+    } postgres;
+    struct {
+        char prefix[64]; /* "claimd" */
+        char user[64];
+        char password_file[CONFIG_PATH_MAX];
+        char password[CONFIG_TEXT_MAX];
+    } redis;
+    struct {
+        char nodes[CONFIG_NODES_MAX][CONFIG_TEXT_MAX]; /* texts for redis_endpoint_parse() */
+        size_t node_count;
+        int64_t ttl_us;          /* lock.ttl_ms 10 s */
+        int64_t node_timeout_us; /* lock.node_timeout_ms 100 ms; not scaled */
+        int64_t guard_us;        /* lock.guard_ms 2 s */
+        int64_t kill_margin_us;  /* lock.kill_margin_ms 0.5 s */
+        int drift_ppm;           /* 10000 */
+        bool trust_fresh;        /* lock.fresh_nodes: "quarantine" | "trust" */
+    } lock;
+    struct {
+        char nodes[CONFIG_NODES_MAX][CONFIG_TEXT_MAX]; /* default: the lock nodes */
+        size_t node_count;
+    } hints;
+    struct {
+        char queues[CONFIG_QUEUES_MAX][65]; /* ["default"] */
+        size_t queue_count;
+        int slots;             /* 0 = number of CPUs */
+        int64_t beat_us;       /* worker.beat_ms 2 s */
+        int64_t stale_us;      /* worker.stale_ms 8 s */
+        int64_t block_us;      /* worker.pop_block_ms 4 s */
+        int batch_max;         /* 500 */
+        int claim_ahead;       /* 1,000 */
+        int64_t drain_us;      /* worker.drain_ms 30 s */
+        int runner_jobs_max;   /* 10,000 */
+        int64_t runner_age_us; /* worker.runner_age_ms 1 h */
+        char plugin_dir[CONFIG_PATH_MAX];
+        char state_dir[CONFIG_PATH_MAX];
+        char runner[CONFIG_PATH_MAX]; /* "" = claimd-runner beside the running program */
+    } worker;
+    struct {
+        int look_ahead;         /* 10,000 */
+        int64_t look_behind_us; /* 2 s */
+        int page_rows;          /* 2,000 */
+        int64_t full_pass_us;   /* scheduler.full_pass_ms 30 s */
+        int64_t lead_ttl_us;    /* 5 s */
+        int64_t lead_try_us;    /* 1 s */
+        int history_days;       /* 14 */
+    } scheduler;
+};
+
+/* path NULL: defaults and environment only. INVALID with the place; NOT_FOUND when the file isn't
+ * there. */
+enum status config_load(const char *path, struct config *ret, struct err *err) MUST_USE;
+
+/* The libpq conninfo with the password put in; bound by `size`. For pg_open() only: never log it.
+ */
+enum status config_conninfo(const struct config *c, char *ret, size_t size,
+                            struct err *err) MUST_USE;
+
+#endif

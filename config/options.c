@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config/options.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+
+#define HOUR_MS INT64_C(3600000)
+#define CONFIG_OF(member) ((struct config *)NULL)->member
+#define AT(member) .offset = offsetof(struct config, member), .size = sizeof CONFIG_OF(member)
+#define ITEMS(member, counter)                                                      \
+    .offset = offsetof(struct config, member), .size = sizeof CONFIG_OF(member)[0], \
+    .aux = offsetof(struct config, counter)
+#define RANGE(low, high) .min = (low), .max = (high)
+#define MS .type = OPTION_TIME, .unit = "ms"
+#define COUNT .type = OPTION_INT, .unit = ""
+#define STRING .type = OPTION_TEXT, .unit = ""
+#define PATH .type = OPTION_PATH, .unit = ""
+#define SECRET(content) \
+    .type = OPTION_SECRET_FILE, .unit = "", .aux = offsetof(struct config, content)
+#define CHOICE(list) .type = OPTION_CHOICE, .unit = "", .choices = (list)
+#define LIST .type = OPTION_LIST, .unit = ""
+
+static const char *const levels[] = {"error", "warn", "info", "debug", NULL}; /* enum log_level */
+static const char *const fresh_nodes[] = {"quarantine", "trust", NULL};
+
+/* clang-format off */
+const struct option_def config_options[] = {
+    {"time_scale", .type = OPTION_REAL, .unit = "", AT(time_scale), RANGE(1, 10000),
+     .default_text = "1",
+     .help = "Tests: every time is multiplied by it, but for those that a server needs to answer."},
+    {"log_level", CHOICE(levels), AT(log_level), .default_text = "info",
+     .help = "What is written to stderr."},
+
+    {"postgres.conninfo", STRING, AT(postgres.conninfo), RANGE(1, 0),
+     .default_text = "dbname=claimd",
+     .help = "libpq keywords or URI, without a password. A direct connection, or a pooler in "
+             "session mode."},
+    {"postgres.password_file", SECRET(postgres.password), AT(postgres.password_file),
+     .default_text = "", .help = "File that holds the password."},
+    {"postgres.timeout_ms", MS, AT(postgres.timeout_us), RANGE(100, 600000),
+     .default_text = "5000", .is_real_time = true,
+     .help = "Deadline of a connect and of a request."},
+    {"postgres.lock_timeout_ms", .type = OPTION_INT, .unit = "ms", AT(postgres.lock_timeout_ms),
+     RANGE(1, 60000), .default_text = "200", .is_real_time = true,
+     .help = "How long a row that somebody's session has locked is waited for."},
+
+    {"redis.prefix", STRING, AT(redis.prefix), RANGE(1, 0), .default_text = "claimd",
+     .help = "First part of every key. The ACL of the Redis user names it."},
+    {"redis.user", STRING, AT(redis.user), .default_text = "",
+     .help = "ACL user; empty = default user."},
+    {"redis.password_file", SECRET(redis.password), AT(redis.password_file), .default_text = "",
+     .help = "File that holds the password, the same on all nodes."},
+
+    {"lock.nodes", LIST, ITEMS(lock.nodes, lock.node_count), RANGE(0, CONFIG_NODES_MAX),
+     .default_text = "",
+     .help = "Independent Redis masters, the same list on every host: host:port, unix:/path or "
+             "redis://host:port. Workers and schedulers need at least one; five is usual."},
+    {"lock.ttl_ms", MS, AT(lock.ttl_us), RANGE(1000, HOUR_MS), .default_text = "10000",
+     .help = "Length of a lease. At least 10 node timeouts."},
+    {"lock.node_timeout_ms", MS, AT(lock.node_timeout_us), RANGE(5, 60000),
+     .default_text = "100", .is_real_time = true,
+     .help = "What one node gets to answer."},
+    {"lock.guard_ms", MS, AT(lock.guard_us), RANGE(1, HOUR_MS), .default_text = "2000",
+     .help = "So long before its moment of danger a handler is asked to stop."},
+    {"lock.kill_margin_ms", MS, AT(lock.kill_margin_us), RANGE(1, HOUR_MS),
+     .default_text = "500",
+     .help = "So long before its moment of danger a handler is killed."},
+    {"lock.drift_ppm", COUNT, AT(lock.drift_ppm), RANGE(0, 100000), .default_text = "10000",
+     .help = "By how much the rates of two clocks may differ, in millionths."},
+    {"lock.fresh_nodes", CHOICE(fresh_nodes), AT(lock.trust_fresh), .default_text = "quarantine",
+     .help = "A node with an empty memory may have forgotten leases: it gets no vote until all of "
+             "them are over. \"trust\" is for clusters that made their masters a moment ago."},
+
+    {"hints.nodes", LIST, ITEMS(hints.nodes, hints.node_count), RANGE(0, CONFIG_NODES_MAX),
+     .default_text = "", .help = "Redis servers of the job hints; empty = the lock nodes."},
+
+    {"worker.queues", LIST, ITEMS(worker.queues, worker.queue_count), RANGE(1, CONFIG_QUEUES_MAX),
+     .default_text = "default", .help = "Queues that this worker serves."},
+    {"worker.slots", COUNT, AT(worker.slots), RANGE(0, 1024), .default_text = "0",
+     .help = "Jobs that run at the same time; 0 = number of CPUs."},
+    {"worker.beat_ms", MS, AT(worker.beat_us), RANGE(100, 600000), .default_text = "2000",
+     .help = "Distance of a worker's signs of life."},
+    {"worker.stale_ms", MS, AT(worker.stale_us), RANGE(300, HOUR_MS), .default_text = "8000",
+     .help = "A worker without a sign of life for so long may be dead. At least 3 beats."},
+    {"worker.pop_block_ms", MS, AT(worker.block_us), RANGE(100, 600000), .default_text = "4000",
+     .help = "Timeout of a blocking pop. Less than stale_ms."},
+    {"worker.batch_max", COUNT, AT(worker.batch_max), RANGE(1, 500), .default_text = "500",
+     .help = "Jobs that are locked and claimed together at most."},
+    {"worker.claim_ahead", COUNT, AT(worker.claim_ahead), RANGE(0, 1000), .default_text = "1000",
+     .help = "Jobs that wait in the worker at most, for all runners together."},
+    {"worker.drain_ms", MS, AT(worker.drain_us), RANGE(0, 24 * HOUR_MS), .default_text = "30000",
+     .help = "What running jobs get to end when the worker is stopped."},
+    {"worker.runner_jobs_max", COUNT, AT(worker.runner_jobs_max), RANGE(1, 1000000000),
+     .default_text = "10000", .help = "A runner is replaced after so many jobs …"},
+    {"worker.runner_age_ms", MS, AT(worker.runner_age_us), RANGE(1000, 7 * 24 * HOUR_MS),
+     .default_text = "3600000", .help = "… or at this age."},
+    {"worker.plugin_dir", PATH, AT(worker.plugin_dir), .default_text = "",
+     .help = "Folder of the handlers (*.so); writable by its owner only. Empty = "
+             "../lib/claimd/plugins, seen from the program's folder."},
+    {"worker.state_dir", PATH, AT(worker.state_dir), RANGE(1, 0),
+     .default_text = "/var/lib/claimd/worker",
+     .help = "Folder of this worker alone: it is locked while the worker runs."},
+    {"worker.runner", PATH, AT(worker.runner), .default_text = "",
+     .help = "Path of claimd-runner; empty = beside claimd-worker."},
+
+    {"scheduler.look_ahead", COUNT, AT(scheduler.look_ahead), RANGE(1, 1000000),
+     .default_text = "10000", .help = "Hints kept ready per queue and priority."},
+    {"scheduler.look_behind_ms", MS, AT(scheduler.look_behind_us), RANGE(1, 600000),
+     .default_text = "2000",
+     .help = "Rows commit out of order: so far behind its cursor the feed reads again."},
+    {"scheduler.page_rows", COUNT, AT(scheduler.page_rows), RANGE(1, 10000),
+     .default_text = "2000", .help = "Rows read in one pass."},
+    {"scheduler.full_pass_ms", MS, AT(scheduler.full_pass_us), RANGE(100, 24 * HOUR_MS),
+     .default_text = "30000", .help = "Distance of the passes over all open jobs."},
+    {"scheduler.lead_ttl_ms", MS, AT(scheduler.lead_ttl_us), RANGE(1000, 600000),
+     .default_text = "5000", .help = "Lease of the leading scheduler."},
+    {"scheduler.lead_try_ms", MS, AT(scheduler.lead_try_us), RANGE(10, 60000),
+     .default_text = "1000", .help = "How often the others try to lead. Less than lead_ttl_ms."},
+    {"scheduler.history_days", COUNT, AT(scheduler.history_days), RANGE(1, 3650),
+     .default_text = "14", .help = "Days for which finished jobs are kept."},
+};
+/* clang-format on */
+const size_t config_option_count = ARRAY_COUNT(config_options);
+
+const struct option_def *option_find(const char *name)
+{
+    for (size_t i = 0; i < config_option_count; i++) {
+        if (strcmp(config_options[i].name, name) == 0) {
+            return &config_options[i];
+        }
+    }
+    return NULL;
+}
+
+bool option_env_name(const struct option_def *o, char *ret_name, size_t size)
+{
+    int n = snprintf(ret_name, size, "CLAIMD_%s", o->name);
+    for (char *p = ret_name; *p != '\0'; p++) {
+        *p = (char)(*p == '.' ? '_' : toupper((unsigned char)*p));
+    }
+    return n > 0 && (size_t)n < size;
+}

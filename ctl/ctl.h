@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What all commands of claimctl share. A command is one entry of a table: its options, its help and
+ * a function that returns a status; main maps that to the exit code. One file per noun. */
+#ifndef CLAIMD_CTL_CTL_H
+#define CLAIMD_CTL_CTL_H
+
+#include "config/config.h"
+#include "store/admin.h"
+
+#include <stdio.h>
+
+#define CTL_OPTIONS_MAX 16
+#define CTL_GIVEN_MAX 64
+
+enum ctl_exit {
+    CTL_DONE = 0,
+    CTL_FAILED = 1,
+    CTL_USAGE = 2, /* usage, configuration or bad input */
+    CTL_UNAVAILABLE = 3,
+    CTL_NOT_FOUND = 4,
+    CTL_NOT_POSSIBLE = 5
+};
+
+struct ctl {
+    const char *config_path; /* NULL = defaults and environment */
+    bool is_json;
+    FILE *out;
+};
+
+struct ctl_option {
+    const char *name;  /* "delay" */
+    const char *value; /* "TIME"; NULL = a flag */
+    const char *help;
+};
+
+/* What the command line said: options in their order, then the words. */
+struct ctl_args {
+    struct {
+        const char *name;
+        const char *value; /* "" for a flag */
+    } given[CTL_GIVEN_MAX];
+    size_t given_count;
+    char **words;
+    size_t word_count;
+};
+
+/* The last value given for that option, or NULL. */
+const char *ctl_value(const struct ctl_args *args, const char *name);
+
+typedef enum status ctl_run(struct ctl *ctl, const struct ctl_args *args, struct err *err);
+
+struct ctl_command {
+    const char *noun;
+    const char *verb;  /* NULL: the noun alone */
+    const char *words; /* "ID…"; "" = none */
+    size_t words_min;
+    size_t words_max;
+    const char *help; /* one line, then more if need be */
+    struct ctl_option options[CTL_OPTIONS_MAX];
+    ctl_run *run;
+};
+
+extern const struct ctl_command ctl_commands[];
+extern const size_t ctl_command_count;
+
+/* Loads the configuration of --config, $CLAIMD_CONFIG, or none. INVALID, too, when it isn't there.
+ */
+enum status ctl_load_config(const struct ctl *ctl, struct config *ret, struct err *err) MUST_USE;
+
+/* The connection string with its password. INVALID: not understood. */
+enum status ctl_conninfo(const struct config *config, char *ret, size_t size,
+                         struct err *err) MUST_USE;
+
+/* A session of PostgreSQL, of the schema that this build needs unless `any_schema`. */
+enum status ctl_connect(const struct config *config, bool any_schema, struct admin **ret,
+                        struct err *err) MUST_USE;
+/* Both. */
+enum status ctl_session(const struct ctl *ctl, struct admin **ret, struct err *err) MUST_USE;
+
+/* After a statement that writes: a connection that failed before the answer came leaves the outcome
+ * UNKNOWN, and err says so; any other status stays. */
+enum status ctl_written(enum status st, struct err *err) MUST_USE;
+
+#define auto_admin CLEANUP(admin_slot)
+static inline void admin_slot(struct admin **slot)
+{
+    admin_close(*slot);
+}
+
+/* The folder of the running program, where its siblings are. */
+enum status ctl_program_path(const char *sibling, char *ret_path, size_t size,
+                             struct err *err) MUST_USE;
+
+ctl_run db_migrate, db_status, db_rollback;
+ctl_run enqueue;
+ctl_run jobs_list, jobs_show, jobs_cancel;
+ctl_run workers, stats;
+ctl_run doctor, dev;
+ctl_run config_check, config_doc;
+
+#endif

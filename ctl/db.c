@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/ctl.h"
+#include "ctl/table.h"
+#include "sql/queries.h"
+#include "store/migrate.h"
+
+#define STEP_TIMEOUT_US (INT64_C(300) * 1000000) /* of one migration, on a large table */
+
+struct target {
+    struct config config;
+    char conninfo[2 * CONFIG_PATH_MAX];
+    int version;
+};
+
+/* Reads the configuration and the version, with the short deadline: is PostgreSQL there at all? */
+static enum status find_target(const struct ctl *ctl, struct target *ret, struct err *err)
+{
+    enum status st = ctl_load_config(ctl, &ret->config, err);
+    if (st == STATUS_OK) {
+        st = ctl_conninfo(&ret->config, ret->conninfo, sizeof ret->conninfo, err);
+    }
+    if (st == STATUS_OK) {
+        st = migrate_version(ret->conninfo, ret->config.postgres.timeout_us, &ret->version, err);
+    }
+    return st;
+}
+
+struct steps {
+    struct table table;
+    struct err err; /* of the first step that could not be noted */
+};
+
+static const struct table_column step_columns[] = {{"migration", CELL_TEXT}};
+
+static void note_step(void *ctx, const struct sql_migration *done)
+{
+    struct steps *steps = ctx;
+    const char *const values[] = {done->name};
+    if (table_add(&steps->table, values, &steps->err) != STATUS_OK) {
+        steps->err.status = STATUS_NOMEM; /* the step itself is done */
+    }
+}
+
+static enum status print_steps(const struct ctl *ctl, struct steps *steps, const char *what,
+                               struct err *err)
+{
+    const struct table *const tables[] = {&steps->table};
+    if (ctl->is_json) {
+        return tables_print(tables, 1, true, ctl->out, err);
+    }
+    for (size_t i = 0; i < steps->table.row_count; i++) {
+        (void)fprintf(ctl->out, "%s %s\n", what, steps->table.cells[i]);
+    }
+    if (steps->table.row_count == 0) {
+        (void)fprintf(ctl->out, "nothing to do: the schema is at version %d\n",
+                      migrate_known_version());
+    }
+    return STATUS_OK;
+}
+
+enum status db_migrate(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    (void)args;
+    struct target target;
+    struct steps steps = {.table = TABLE("applied", step_columns)};
+    enum status st = find_target(ctl, &target, err);
+    if (st == STATUS_OK) {
+        st = migrate_up(target.conninfo, STEP_TIMEOUT_US, note_step, &steps, err);
+    }
+    if (st == STATUS_OK) {
+        st = print_steps(ctl, &steps, "applied", err);
+    }
+    explicit_bzero(target.conninfo, sizeof target.conninfo);
+    table_release(&steps.table);
+    return st;
+}
+
+enum status db_rollback(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    struct target target;
+    struct steps steps = {.table = TABLE("undone", step_columns)};
+    enum status st = find_target(ctl, &target, err);
+    const struct sql_migration *last = st == STATUS_OK ? migrate_get(target.version) : NULL;
+    if (last != NULL && ctl_value(args, "yes") == NULL) {
+        st =
+            err_fail(err, STATUS_INVALID,
+                     "this undoes %s and drops the data that it made room for; to do it, add --yes",
+                     last->name);
+    }
+    if (st == STATUS_OK) {
+        st = migrate_down(target.conninfo, STEP_TIMEOUT_US, note_step, &steps, err);
+    }
+    if (st == STATUS_OK) {
+        st = print_steps(ctl, &steps, "undone", err);
+    }
+    explicit_bzero(target.conninfo, sizeof target.conninfo);
+    table_release(&steps.table);
+    return st;
+}
+
+enum status db_status(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    (void)args;
+    static const struct table_column columns[] = {
+        {"version", CELL_NUMBER}, {"migration", CELL_TEXT}, {"applied", CELL_BOOL}};
+    struct target target;
+    auto_table struct table table = TABLE("migrations", columns);
+    enum status st = find_target(ctl, &target, err);
+    explicit_bzero(target.conninfo, sizeof target.conninfo);
+    for (int v = 1; st == STATUS_OK && v <= migrate_known_version(); v++) {
+        char number[16];
+        (void)snprintf(number, sizeof number, "%d", v);
+        const char *const values[] = {number, migrate_get(v)->name,
+                                      v <= target.version ? "t" : "f"};
+        st = table_add(&table, values, err);
+    }
+    const struct table *const tables[] = {&table};
+    if (st == STATUS_OK) {
+        st = tables_print(tables, 1, ctl->is_json, ctl->out, err);
+    }
+    if (st == STATUS_OK && target.version > migrate_known_version()) {
+        st = err_fail(err, STATUS_CONFLICT,
+                      "the schema has version %d, this program knows %d: use a newer claimctl",
+                      target.version, migrate_known_version());
+    }
+    return st;
+}

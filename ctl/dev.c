@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/dev.h"
+
+#include "base/clock.h"
+#include "base/parse.h"
+#include "ctl/ctl.h"
+#include "sql/queries.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#define WORKERS_DEFAULT 2
+#define MASTERS_DEFAULT 5
+#define SIGNAL_COUNT 3
+#define LOOK_MS 100 /* for workers that are ready */
+#define READY_US (10 * US_PER_S)
+#define DRAIN_MARGIN_US (5 * US_PER_S) /* what a child gets beyond its own drain deadline */
+
+struct dev_run {
+    struct dev_cluster cluster;
+    struct ctl *ctl;
+    struct config config;
+    int64_t workers; /* wanted */
+    int64_t ready_end_us;
+    uv_timer_t look;
+    uv_loop_t loop;
+    uv_signal_t signals[SIGNAL_COUNT];
+    uv_timer_t limit;
+    int64_t drain_us; /* then they are killed */
+    int stops;        /* asked for: the second one means now */
+    bool has_failed;
+    bool has_own_plugins; /* --plugins */
+};
+
+/* ---- watching ---- */
+
+static void send_all(struct dev_cluster *d, int signal)
+{
+    for (size_t i = 0; i < d->child_count; i++) {
+        if (d->children[i].pid > 0) {
+            (void)kill(d->children[i].pid, signal);
+        }
+    }
+}
+
+static void note_end(struct dev_run *run, struct dev_child *child, int code)
+{
+    /* Stopped before it could listen to signals: nothing was under way. */
+    bool is_drained = code == 0 || code == 128 + SIGTERM;
+    child->pid = 0;
+    if (run->stops == 0 || !is_drained) {
+        (void)fprintf(stderr, "claimctl dev: %s ended with %d%s\n", child->name, code,
+                      run->stops == 0 ? "; the others go on" : "");
+        run->has_failed = true;
+    }
+}
+
+/* A server that is gone stays so: what the daemons do then is to be seen, too. */
+static void note_server(struct dev_run *run, const char *name, pid_t *pid)
+{
+    int code = 0;
+    if (*pid > 0 && program_wait(*pid, 0, &code, NULL) == STATUS_OK) {
+        *pid = 0;
+        (void)fprintf(stderr, "claimctl dev: %s ended with %d; the others go on without it\n", name,
+                      code);
+        run->has_failed = true;
+    }
+}
+
+static void note_servers(struct dev_run *run)
+{
+    struct dev_cluster *d = &run->cluster;
+    note_server(run, "PostgreSQL", &d->pg.pid);
+    for (size_t i = 0; i < d->master_count; i++) {
+        char name[24];
+        (void)snprintf(name, sizeof name, "Redis %zu", i + 1);
+        note_server(run, name, &d->masters[i].pid);
+    }
+}
+
+/* Stops the loop when nobody is left. */
+static void reap(struct dev_run *run)
+{
+    note_servers(run);
+    size_t left = 0;
+    for (size_t i = 0; i < run->cluster.child_count; i++) {
+        struct dev_child *child = &run->cluster.children[i];
+        int code = 0;
+        if (child->pid > 0 && program_wait(child->pid, 0, &code, NULL) == STATUS_OK) {
+            note_end(run, child, code);
+        }
+        left += child->pid > 0;
+    }
+    if (left == 0) {
+        uv_stop(&run->loop);
+    }
+}
+
+static void on_limit(uv_timer_t *timer)
+{
+    struct dev_run *run = timer->data;
+    send_all(&run->cluster, SIGKILL);
+}
+
+static void on_signal(uv_signal_t *handle, int signal)
+{
+    struct dev_run *run = handle->data;
+    if (signal == SIGCHLD) {
+        reap(run);
+        return;
+    }
+    run->stops++;
+    (void)uv_timer_stop(&run->look);
+    if (run->stops == 1) {
+        (void)fprintf(stderr, "claimctl dev: stopping; again to stop now\n");
+        (void)uv_timer_start(&run->limit, on_limit, (uint64_t)(run->drain_us / US_PER_MS), 0);
+    }
+    send_all(&run->cluster, SIGTERM); /* a second one means now to them, too */
+}
+
+static enum status watch(struct dev_run *run, struct err *err)
+{
+    static const int numbers[SIGNAL_COUNT] = {SIGINT, SIGTERM, SIGCHLD};
+    int rc = uv_loop_init(&run->loop);
+    if (rc != 0) {
+        return err_fail(err, STATUS_INTERNAL, "loop: %s", uv_strerror(rc));
+    }
+    (void)uv_timer_init(&run->loop, &run->limit);
+    run->limit.data = run;
+    (void)uv_timer_init(&run->loop, &run->look);
+    run->look.data = run;
+    for (size_t i = 0; i < SIGNAL_COUNT; i++) {
+        (void)uv_signal_init(&run->loop, &run->signals[i]);
+        run->signals[i].data = run;
+        rc = rc == 0 ? uv_signal_start(&run->signals[i], on_signal, numbers[i]) : rc;
+    }
+    if (rc != 0) {
+        return err_fail(err, STATUS_INTERNAL, "signals: %s", uv_strerror(rc));
+    }
+    return STATUS_OK;
+}
+
+static void unwatch(struct dev_run *run)
+{
+    for (size_t i = 0; i < SIGNAL_COUNT; i++) {
+        uv_close((uv_handle_t *)&run->signals[i], NULL);
+    }
+    uv_close((uv_handle_t *)&run->limit, NULL);
+    uv_close((uv_handle_t *)&run->look, NULL);
+    (void)uv_run(&run->loop, UV_RUN_DEFAULT);
+    (void)uv_loop_close(&run->loop);
+}
+
+/* ---- starting ---- */
+
+static enum status count_option(const struct ctl_args *args, const char *name, int64_t max,
+                                int64_t standard, int64_t *ret_count, struct err *err)
+{
+    const char *text = ctl_value(args, name);
+    *ret_count = standard;
+    if (text == NULL) {
+        return STATUS_OK;
+    }
+    enum status st = parse_i64(text, strlen(text), 1, max, ret_count, err);
+    if (st != STATUS_OK) {
+        err_prefix(err, "--%s", name);
+    }
+    return st;
+}
+
+/* The folder, absolute: children have other working directories. */
+static enum status find_folder(struct dev_cluster *d, const struct ctl_args *args, struct err *err)
+{
+    char cwd[PATH_MAX];
+    const char *given = ctl_value(args, "dir");
+    int n = 0;
+    if (given == NULL) {
+        n = snprintf(d->dir, sizeof d->dir, "/tmp/claimd-dev-%ld", (long)geteuid());
+    } else if (given[0] == '/') {
+        n = snprintf(d->dir, sizeof d->dir, "%s", given);
+    } else if (getcwd(cwd, sizeof cwd) != NULL) {
+        n = snprintf(d->dir, sizeof d->dir, "%s/%s", cwd, given);
+    }
+    if (n <= 0 || (size_t)n >= sizeof d->dir) {
+        return err_fail(err, STATUS_INVALID,
+                        "--dir: its absolute path must have 1 to %zu bytes: sockets lie in it",
+                        sizeof d->dir - 1);
+    }
+    return STATUS_OK;
+}
+
+/* --plugins, else those of the build that this program is from, else the installed ones. */
+static enum status find_plugins(struct dev_cluster *d, const struct ctl_args *args, struct err *err)
+{
+    const char *given = ctl_value(args, "plugins");
+    char path[PATH_MAX];
+    char real[PATH_MAX];
+    enum status st = ctl_program_path("../plugins", path, sizeof path, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (given == NULL && access(path, R_OK) != 0) {
+        struct config config;
+        st = config_load(NULL, &config, err);
+        (void)snprintf(d->plugins, sizeof d->plugins, "%s", config.worker.plugin_dir);
+        return st;
+    }
+    struct stat info;
+    const char *wanted = given != NULL ? given : path;
+    if (realpath(wanted, real) == NULL || stat(real, &info) != 0 || !S_ISDIR(info.st_mode) ||
+        strlen(real) >= sizeof d->plugins) {
+        return err_fail(err, STATUS_INVALID, "--plugins: '%s' is not a folder", wanted);
+    }
+    (void)snprintf(d->plugins, sizeof d->plugins, "%.*s", CONFIG_PATH_MAX - 1, real);
+    return STATUS_OK;
+}
+
+/* What the folder's own configuration says must not be overruled by a shell's. */
+static void clear_environment(void)
+{
+    static const char *const names[] = {"CLAIMD_POSTGRES_CONNINFO", "CLAIMD_LOCK_NODES",
+                                        "CLAIMD_HINTS_NODES", "CLAIMD_WORKER_PLUGIN_DIR"};
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        (void)unsetenv(names[i]);
+    }
+}
+
+static enum status start_all(struct dev_run *run, int64_t masters, int64_t workers, struct err *err)
+{
+    enum status st = dev_start_servers(&run->cluster, (size_t)masters, err);
+    if (st == STATUS_OK) {
+        st = dev_start_child(&run->cluster, "claimd-scheduler", 1, err);
+    }
+    for (int i = 1; st == STATUS_OK && i <= workers; i++) {
+        st = dev_start_child(&run->cluster, "claimd-worker", i, err);
+    }
+    return st;
+}
+
+static void say_how(const struct dev_run *run)
+{
+    FILE *out = run->ctl->out;
+    const struct dev_cluster *d = &run->cluster;
+    char program[PATH_MAX];
+    if (ctl_program_path("claimctl", program, sizeof program, NULL) != STATUS_OK) {
+        (void)snprintf(program, sizeof program, "claimctl");
+    }
+    (void)fprintf(out,
+                  "\nPostgreSQL, %zu Redis masters, 1 scheduler and %lld worker%s run in %s\n"
+                  "In another terminal:\n\n"
+                  "  export CLAIMD_CONFIG=%s\n"
+                  "  %s enqueue %s\n"
+                  "  %s jobs list\n\n"
+                  "Ctrl-C ends everything; the jobs stay.\n\n",
+                  d->master_count, (long long)run->workers, run->workers == 1 ? "" : "s", d->dir,
+                  d->config_path, program, run->has_own_plugins ? "KIND" : "noop", program);
+    (void)fflush(out);
+}
+
+static int64_t live_workers(const struct dev_run *run)
+{
+    enum { STATE = 2 };
+    static const char *const params[] = {"f"};
+    auto_admin struct admin *a = NULL;
+    auto_admin_rows struct admin_rows *rows = NULL;
+    int64_t live = 0;
+    enum status st = ctl_connect(&run->config, false, &a, NULL);
+    if (st == STATUS_OK) {
+        st = admin_query(a, &SQL_ADMIN_WORKERS, params, &rows, NULL);
+    }
+    for (int i = 0; st == STATUS_OK && i < admin_row_count(rows); i++) {
+        live += strcmp(admin_value(rows, i, STATE), "live") == 0;
+    }
+    return live;
+}
+
+/* Says how to use the cluster when it is usable, so that what the daemons say at their start does
+ * not scroll it away. */
+static void on_look(uv_timer_t *timer)
+{
+    const struct dev_run *run = timer->data;
+    if (live_workers(run) >= run->workers || clock_boot_us() >= run->ready_end_us) {
+        (void)uv_timer_stop(timer);
+        say_how(run);
+    }
+}
+
+static enum status run_until_stopped(struct dev_run *run, int64_t masters, struct err *err)
+{
+    enum status st = watch(run, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = start_all(run, masters, run->workers, err);
+    if (st == STATUS_OK) {
+        st = config_load(run->cluster.config_path, &run->config, err);
+    }
+    if (st == STATUS_OK) {
+        run->ready_end_us = clock_boot_us() + READY_US;
+        (void)uv_timer_start(&run->look, on_look, LOOK_MS, LOOK_MS);
+        run->drain_us = run->config.worker.drain_us + DRAIN_MARGIN_US;
+        reap(run); /* who ended before the loop runs */
+        (void)uv_run(&run->loop, UV_RUN_DEFAULT);
+    }
+    unwatch(run);
+    if (st == STATUS_OK && run->has_failed) {
+        st = err_fail(err, STATUS_INTERNAL, "not everything ended well");
+    }
+    return st;
+}
+
+enum status dev(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    int64_t masters = 0;
+    struct dev_run run = {.ctl = ctl, .cluster = {.lock_fd = -1}};
+    run.has_own_plugins = ctl_value(args, "plugins") != NULL;
+    clear_environment();
+    (void)signal(SIGPIPE, SIG_IGN); /* whoever read our output may go: the cluster stays */
+    enum status st =
+        count_option(args, "workers", DEV_WORKERS_MAX, WORKERS_DEFAULT, &run.workers, err);
+    if (st == STATUS_OK) {
+        st = count_option(args, "masters", CONFIG_NODES_MAX, MASTERS_DEFAULT, &masters, err);
+    }
+    if (st == STATUS_OK) {
+        st = find_folder(&run.cluster, args, err);
+    }
+    if (st == STATUS_OK) {
+        st = find_plugins(&run.cluster, args, err);
+    }
+    if (st == STATUS_OK) {
+        st = run_until_stopped(&run, masters, err);
+    }
+    dev_release(&run.cluster);
+    return st;
+}

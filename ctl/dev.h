@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A private cluster in one folder: PostgreSQL, Redis masters, a scheduler and workers, all children
+ * of this process and gone with it. Only PostgreSQL's data stay. */
+#ifndef CLAIMD_CTL_DEV_H
+#define CLAIMD_CTL_DEV_H
+
+#include "config/config.h"
+#include "support/servers.h"
+
+#include <uv.h>
+
+#define DEV_WORKERS_MAX 16
+#define DEV_CHILDREN_MAX (DEV_WORKERS_MAX + 1)
+#define DEV_DIR_MAX 64 /* sockets lie below it, and their paths have 107 bytes */
+
+struct dev_child {
+    char name[24];
+    pid_t pid; /* 0 = ended */
+};
+
+struct dev_cluster {
+    char dir[DEV_DIR_MAX];
+    char config_path[DEV_DIR_MAX + 16];
+    char plugins[CONFIG_PATH_MAX];
+    int lock_fd; /* of the folder: one cluster in it at a time; -1 = none */
+    struct pg_server pg;
+    struct redis_server masters[CONFIG_NODES_MAX];
+    size_t master_count;
+    struct dev_child children[DEV_CHILDREN_MAX];
+    size_t child_count;
+};
+
+/* Starts servers, migrates, writes the configuration. dev_release() also takes half-started ones.
+ */
+enum status dev_start_servers(struct dev_cluster *d, size_t masters, struct err *err) MUST_USE;
+enum status dev_start_child(struct dev_cluster *d, const char *program, int number,
+                            struct err *err) MUST_USE;
+void dev_release(struct dev_cluster *d);
+
+#endif

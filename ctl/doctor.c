@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/doctor.h"
+
+#include "base/clock.h"
+#include "base/parse.h"
+#include "ctl/ctl.h"
+#include "sql/queries.h"
+
+#include <signal.h>
+#include <stdarg.h>
+
+#define PG_VERSION_MIN 140000
+#define DAYS_AHEAD_MIN 3
+#define DETAIL_MAX 1024
+
+void report_say(struct report *r, enum health health, const char *what, const char *format, ...)
+{
+    static const char *const texts[] = {"ok", "warn", "FAIL"};
+    char detail[DETAIL_MAX];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(detail, sizeof detail, format, args);
+    va_end(args);
+    const char *const values[] = {texts[health], what, detail};
+    r->failures += health == HEALTH_FAIL;
+    r->is_full = table_add(&r->table, values, NULL) != STATUS_OK || r->is_full;
+}
+
+/* The pid of the backend that serves the next statement. */
+static enum status backend_pid(struct admin *a, int *ret_pid, struct err *err)
+{
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = admin_query(a, &SQL_ADMIN_BACKEND_PID, NULL, &rows, err);
+    if (st == STATUS_OK) {
+        *ret_pid = (int)strtol(admin_value(rows, 0, 0), NULL, 10);
+    }
+    return st;
+}
+
+/* Behind a pooler the server's pid isn't the one of the connection's start. If it pools by
+ * transaction, another client's open transaction takes our backend away. */
+static enum status check_pooling(struct report *r, const struct config *config, struct admin *a,
+                                 struct err *err)
+{
+    int first = 0;
+    int second = 0;
+    auto_admin struct admin *other = NULL;
+    enum status st = backend_pid(a, &first, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (first == admin_backend_pid(a)) {
+        report_say(r, HEALTH_OK, "pooling", "direct connection");
+        return STATUS_OK;
+    }
+    st = ctl_connect(config, true, &other, err);
+    if (st == STATUS_OK) {
+        st = admin_exec(other, "BEGIN; SELECT 1", err);
+    }
+    if (st == STATUS_OK) {
+        st = backend_pid(a, &second, err);
+    }
+    if (st == STATUS_OK && first == second) {
+        report_say(r, HEALTH_OK, "pooling", "a pooler in session mode");
+    } else if (st == STATUS_OK) {
+        report_say(r, HEALTH_FAIL, "pooling",
+                   "a pooler in transaction mode: prepared statements and LISTEN need a direct "
+                   "connection or session mode");
+    }
+    return st;
+}
+
+static int64_t number(const struct admin_rows *rows, int column)
+{
+    const char *text = admin_value(rows, 0, column);
+    int64_t value = 0;
+    enum status st = text == NULL
+                         ? STATUS_INVALID
+                         : parse_i64(text, strlen(text), INT64_MIN, INT64_MAX, &value, NULL);
+    return st == STATUS_OK ? value : 0;
+}
+
+static enum status check_cluster(struct report *r, struct admin *a, struct err *err)
+{
+    enum { DAYS_AHEAD, LIVE, STALE, LOCK_NODES, T_MAX };
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = admin_query(a, &SQL_ADMIN_DOCTOR, NULL, &rows, err);
+    if (st != STATUS_OK || admin_row_count(rows) != 1) {
+        return st;
+    }
+    int64_t days = number(rows, DAYS_AHEAD);
+    report_say(r,
+               days >= DAYS_AHEAD_MIN ? HEALTH_OK
+               : days >= 1            ? HEALTH_WARN
+                                      : HEALTH_FAIL,
+               "history", "%lld days ahead%s", (long long)(days < 0 ? 0 : days),
+               days >= DAYS_AHEAD_MIN ? "" : ": does a scheduler run?");
+    int64_t live = number(rows, LIVE);
+    report_say(r, live > 0 ? HEALTH_OK : HEALTH_WARN, "workers", "%lld live", (long long)live);
+    if (number(rows, STALE) > 0) {
+        report_say(r, HEALTH_WARN, "workers", "%lld without a fresh beat, not rescued yet",
+                   (long long)number(rows, STALE));
+    }
+    r->t_max_us = number(rows, T_MAX);
+    (void)snprintf(r->lock_nodes, sizeof r->lock_nodes, "%s", admin_value(rows, 0, LOCK_NODES));
+    return STATUS_OK;
+}
+
+static enum status check_roles(struct report *r, struct admin *a, struct err *err)
+{
+    enum { USER, IS_SUPERUSER, MISSING, OURS };
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = admin_query(a, &SQL_ADMIN_ROLES, NULL, &rows, err);
+    if (st != STATUS_OK || admin_row_count(rows) != 1) {
+        return st;
+    }
+    const char *user = admin_value(rows, 0, USER);
+    const char *missing = admin_value(rows, 0, MISSING);
+    const char *ours = admin_value(rows, 0, OURS);
+    if (missing != NULL) {
+        report_say(r, HEALTH_FAIL, "roles", "missing: %s", missing);
+    } else if (strcmp(admin_value(rows, 0, IS_SUPERUSER), "t") == 0) {
+        report_say(r, HEALTH_OK, "roles", "%s is a superuser; daemons need only their role", user);
+    } else if (ours == NULL) {
+        report_say(r, HEALTH_FAIL, "roles", "%s is in none of claimd's roles: GRANT claimd_… TO %s",
+                   user, user);
+    } else {
+        report_say(r, HEALTH_OK, "roles", "%s is in %s", user, ours);
+    }
+    return STATUS_OK;
+}
+
+static enum status check_kinds(struct report *r, struct admin *a, struct err *err)
+{
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = admin_query(a, &SQL_ADMIN_UNSERVED, NULL, &rows, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    for (int i = 0; i < admin_row_count(rows); i++) {
+        report_say(r, HEALTH_WARN, "kinds",
+                   "no live worker of queue %s serves %s; jobs that wait: %s",
+                   admin_value(rows, i, 0), admin_value(rows, i, 1), admin_value(rows, i, 2));
+    }
+    if (admin_row_count(rows) == 0) {
+        report_say(r, HEALTH_OK, "kinds", "every kind with due jobs is served");
+    }
+    return STATUS_OK;
+}
+
+static enum status check_schema(struct report *r, const struct config *config, struct admin *a,
+                                struct err *err)
+{
+    int version = 0;
+    enum status st = admin_check_schema(a, err);
+    if (st == STATUS_OK) {
+        st = admin_schema_version(a, &version, err);
+    }
+    if (st == STATUS_OK) {
+        report_say(r, HEALTH_OK, "schema", "version %d", version);
+        st = check_pooling(r, config, a, err);
+    }
+    if (st == STATUS_OK) {
+        st = check_cluster(r, a, err);
+    }
+    return st == STATUS_OK ? check_kinds(r, a, err) : st;
+}
+
+static void doctor_postgres(struct report *r, const struct config *config)
+{
+    struct err err = {0};
+    auto_admin struct admin *a = NULL;
+    if (ctl_connect(config, true, &a, &err) != STATUS_OK) {
+        report_say(r, HEALTH_FAIL, "postgresql", "%s", err.msg);
+        return;
+    }
+    int version = admin_server_version(a);
+    report_say(r, version >= PG_VERSION_MIN ? HEALTH_OK : HEALTH_FAIL, "postgresql",
+               "version %d.%d%s", version / 10000, version % 10000,
+               version >= PG_VERSION_MIN ? "" : ": 14 or later is needed");
+    enum status st = check_roles(r, a, &err);
+    if (st == STATUS_OK) {
+        st = check_schema(r, config, a, &err);
+    }
+    if (st != STATUS_OK) {
+        report_say(r, HEALTH_FAIL, st == STATUS_CONFLICT ? "schema" : "postgresql", "%s", err.msg);
+    }
+}
+
+enum status doctor(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    (void)args;
+    static const struct table_column columns[] = {
+        {"result", CELL_TEXT}, {"check", CELL_TEXT}, {"detail", CELL_TEXT}};
+    struct config config;
+    struct report report = {.table = TABLE("checks", columns)};
+    (void)signal(SIGPIPE, SIG_IGN); /* a Redis that hangs up is a finding, not our end */
+    enum status st = ctl_load_config(ctl, &config, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    report_say(&report, HEALTH_OK, "configuration", "%s",
+               ctl->config_path != NULL ? ctl->config_path : "defaults and environment");
+    doctor_postgres(&report, &config);
+    doctor_redis(&report, &config);
+    doctor_plugins(&report, &config);
+    const struct table *const tables[] = {&report.table};
+    st = tables_print(tables, 1, ctl->is_json, ctl->out, err);
+    if (st == STATUS_OK && report.is_full) {
+        st = err_fail(err, STATUS_NOMEM, "out of memory: lines are missing");
+    }
+    table_release(&report.table);
+    if (st == STATUS_OK && report.failures > 0) {
+        st = err_fail(err, STATUS_INTERNAL, "%d check%s failed", report.failures,
+                      report.failures == 1 ? "" : "s");
+    }
+    return st;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The checks of `claimctl doctor`: each adds lines to one report, and none stops the others. */
+#ifndef CLAIMD_CTL_DOCTOR_H
+#define CLAIMD_CTL_DOCTOR_H
+
+#include "config/config.h"
+#include "ctl/table.h"
+
+enum health { HEALTH_OK, HEALTH_WARN, HEALTH_FAIL };
+
+struct report {
+    struct table table;
+    int64_t t_max_us;      /* of the cluster's row; 0 = unknown */
+    char lock_nodes[4096]; /* its fingerprint; "" = none */
+    int failures;
+    bool is_full; /* a line could not be added: out of memory */
+};
+
+void report_say(struct report *r, enum health health, const char *what, const char *format, ...)
+    PRINTF_LIKE(4, 5);
+
+void doctor_redis(struct report *r, const struct config *config);
+void doctor_plugins(struct report *r, const struct config *config);
+
+#endif

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/buf.h"
+#include "base/parse.h"
+#include "ctl/ctl.h"
+#include "ctl/job_line.h"
+#include "ctl/table.h"
+#include "model/job.h"
+#include "sql/queries.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#define READ_BYTES ((size_t)256 << 10)
+#define COPY_BYTES ((size_t)256 << 10) /* rows gather up to here, some thousands of small jobs */
+#define COPY_BYTES_MAX (COPY_BYTES + 3 * JOB_LINE_MAX)
+
+/* ---- one job ---- */
+
+/* Tags as an array literal of PostgreSQL. */
+static enum status tags_literal(const struct ctl_args *args, struct buf *out, struct err *err)
+{
+    size_t count = 0;
+    enum status st = buf_append_text(out, "{", err);
+    for (size_t i = 0; st == STATUS_OK && i < args->given_count; i++) {
+        if (strcmp(args->given[i].name, "tag") != 0) {
+            continue;
+        }
+        st = buf_append_text(out, count++ > 0 ? ",\"" : "\"", err);
+        for (const char *p = args->given[i].value; st == STATUS_OK && *p != '\0'; p++) {
+            st = buf_printf(out, err, *p == '"' || *p == '\\' ? "\\%c" : "%c", *p);
+        }
+        st = st == STATUS_OK ? buf_append_text(out, "\"", err) : st;
+    }
+    return st == STATUS_OK ? buf_append_text(out, "}", err) : st;
+}
+
+static enum status check_number(const struct ctl_args *args, const char *name, int64_t min,
+                                int64_t max, struct err *err)
+{
+    const char *text = ctl_value(args, name);
+    int64_t value = 0;
+    if (text == NULL) {
+        return STATUS_OK;
+    }
+    enum status st = parse_i64(text, strlen(text), min, max, &value, err);
+    if (st != STATUS_OK) {
+        err_prefix(err, "--%s", name);
+    }
+    return st;
+}
+
+static enum status check_names(const struct ctl_args *args, struct err *err)
+{
+    const char *queue = ctl_value(args, "queue");
+    enum status st = job_kind_check(args->words[0], err);
+    return st == STATUS_OK && queue != NULL ? job_queue_check(queue, err) : st;
+}
+
+/* "123 microseconds", or empty when the option wasn't given. */
+static enum status interval_text(const struct ctl_args *args, const char *name, int64_t min_us,
+                                 int64_t max_us, char *ret_text, size_t size, struct err *err)
+{
+    const char *text = ctl_value(args, name);
+    char option[24];
+    int64_t us = 0;
+    ret_text[0] = '\0';
+    (void)snprintf(option, sizeof option, "--%s", name);
+    if (text == NULL) {
+        return STATUS_OK;
+    }
+    enum status st = job_duration_check(option, text, min_us, max_us, &us, err);
+    if (st == STATUS_OK) {
+        (void)snprintf(ret_text, size, "%lld microseconds", (long long)us);
+    }
+    return st;
+}
+
+static enum status check_one(const struct ctl_args *args, struct err *err)
+{
+    const char *json = ctl_value(args, "args");
+    const char *at = ctl_value(args, "at");
+    enum status st = check_names(args, err);
+    if (st == STATUS_OK && json != NULL) {
+        st = job_args_check(json, strlen(json), err);
+    }
+    if (st == STATUS_OK) {
+        st = check_number(args, "priority", 0, JOB_PRIORITY_MAX, err);
+    }
+    if (st == STATUS_OK) {
+        st = check_number(args, "max-attempts", 1, INT32_MAX, err);
+    }
+    if (st == STATUS_OK && at != NULL && ctl_value(args, "delay") != NULL) {
+        st = err_fail(err, STATUS_INVALID, "allowed: either --at or --delay");
+    }
+    return st == STATUS_OK && at != NULL ? job_time_check(at, err) : st;
+}
+
+static enum status enqueue_one(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    static const struct table_column columns[] = {{"id", CELL_NUMBER}};
+    char delay[48];
+    char timeout[48];
+    autobuf struct buf tags = BUF_INIT(JOB_METADATA_MAX);
+    enum status st = check_one(args, err);
+    if (st == STATUS_OK) {
+        st = interval_text(args, "delay", 0, JOB_DELAY_MAX_US, delay, sizeof delay, err);
+    }
+    if (st == STATUS_OK) {
+        st = interval_text(args, "timeout", 1000, JOB_TIMEOUT_MAX_US, timeout, sizeof timeout, err);
+    }
+    if (st == STATUS_OK) {
+        st = tags_literal(args, &tags, err);
+    }
+    auto_admin struct admin *a = NULL;
+    st = st == STATUS_OK ? ctl_session(ctl, &a, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    const char *params[] = {args->words[0],
+                            ctl_value(args, "args"),
+                            ctl_value(args, "queue"),
+                            ctl_value(args, "priority"),
+                            ctl_value(args, "at"),
+                            delay[0] != '\0' ? delay : NULL,
+                            ctl_value(args, "max-attempts"),
+                            timeout[0] != '\0' ? timeout : NULL,
+                            tags.len > 2 ? buf_at(&tags) : NULL};
+    auto_admin_rows struct admin_rows *rows = NULL;
+    st = ctl_written(admin_query(a, &SQL_ADMIN_ENQUEUE, params, &rows, err), err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (!ctl->is_json) {
+        (void)fprintf(ctl->out, "%s\n", admin_value(rows, 0, 0));
+        return STATUS_OK;
+    }
+    auto_table struct table table = TABLE("job", columns);
+    table.is_record = true;
+    const struct table *const tables[] = {&table};
+    st = table_add_rows(&table, rows, err);
+    return st == STATUS_OK ? tables_print(tables, 1, true, ctl->out, err) : st;
+}
+
+/* ---- a file ---- */
+
+struct file_job {
+    int fd;
+    int64_t now_us;  /* PostgreSQL's clock at the start */
+    int64_t line;    /* the one being read, from 1 */
+    struct buf in;   /* read, not yet taken */
+    struct buf rows; /* taken, not yet sent */
+    struct admin *admin;
+};
+
+/* The next line without its newline; len of buf_at(&f->in). NOT_FOUND at the end. */
+static enum status next_line(struct file_job *f, size_t *ret_len, struct err *err)
+{
+    size_t searched = 0;
+    for (;;) {
+        const char *at = f->in.len > 0 ? buf_at(&f->in) : "";
+        size_t fresh = f->in.len > searched ? f->in.len - searched : 0;
+        const char *newline = fresh > 0 ? memchr(at + searched, '\n', fresh) : NULL;
+        if (newline != NULL) {
+            *ret_len = (size_t)(newline - at);
+            return STATUS_OK;
+        }
+        searched = f->in.len;
+        if (searched > JOB_LINE_MAX) {
+            return err_fail(err, STATUS_INVALID, "longer than %zu bytes", JOB_LINE_MAX);
+        }
+        enum status st = buf_reserve(&f->in, READ_BYTES, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+        ssize_t n = read(f->fd, buf_at(&f->in) + f->in.len, READ_BYTES);
+        if (n < 0 && errno != EINTR) {
+            return err_fail_sys(err, STATUS_INTERNAL, errno, "read");
+        }
+        if (n == 0) {
+            *ret_len = searched;
+            return searched > 0 ? STATUS_OK : STATUS_NOT_FOUND; /* the last without a newline */
+        }
+        buf_grew(&f->in, n > 0 ? (size_t)n : 0);
+    }
+}
+
+static enum status send_rows(struct file_job *f, struct err *err)
+{
+    enum status st =
+        admin_copy_send(f->admin, f->rows.len > 0 ? buf_at(&f->rows) : "", f->rows.len, err);
+    buf_reset(&f->rows);
+    return st;
+}
+
+static enum status copy_lines(struct file_job *f, struct err *err)
+{
+    for (;;) {
+        size_t len = 0;
+        struct err why = {0};
+        f->line++;
+        enum status st = next_line(f, &len, &why);
+        if (st == STATUS_NOT_FOUND) {
+            f->line--;
+            return send_rows(f, err);
+        }
+        if (st == STATUS_OK) {
+            st = job_line_row(buf_at(&f->in), len, f->now_us, &f->rows, &why);
+        }
+        if (st != STATUS_OK) {
+            return err_fail(err, st, "line %lld: %s", (long long)f->line, why.msg);
+        }
+        buf_consume(&f->in, len < f->in.len ? len + 1 : len);
+        st = f->rows.len >= COPY_BYTES ? send_rows(f, err) : STATUS_OK;
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
+}
+
+static enum status read_clock(struct file_job *f, struct err *err)
+{
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = admin_query(f->admin, &SQL_ADMIN_CLOCK, NULL, &rows, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    const char *text = admin_value(rows, 0, 0);
+    return parse_i64(text, strlen(text), 0, INT64_MAX, &f->now_us, err);
+}
+
+/* The whole file is one transaction: a bad line N leaves nothing behind. */
+static enum status copy_file(struct file_job *f, struct err *err)
+{
+    enum status st = read_clock(f, err);
+    if (st == STATUS_OK) {
+        st = admin_copy_start(f->admin, &SQL_ADMIN_COPY, err);
+    }
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = copy_lines(f, err);
+    if (st == STATUS_OK) {
+        return ctl_written(admin_copy_commit(f->admin, err), err);
+    }
+    admin_copy_abort(f->admin);
+    return st;
+}
+
+/* The caller closes *ret_fd, whatever the status. */
+static enum status open_file(const char *path, bool is_stdin, int *ret_fd, struct err *err)
+{
+    struct stat info;
+    *ret_fd = is_stdin ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+    if (*ret_fd < 0 || fstat(*ret_fd, &info) != 0) {
+        return err_fail_sys(err, STATUS_INVALID, errno, "cannot read '%s'", path);
+    }
+    return S_ISDIR(info.st_mode)
+               ? err_fail_sys(err, STATUS_INVALID, EISDIR, "cannot read '%s'", path)
+               : STATUS_OK;
+}
+
+static enum status enqueue_file(struct ctl *ctl, const char *path, struct err *err)
+{
+    static const struct table_column columns[] = {{"enqueued", CELL_NUMBER}};
+    auto_admin struct admin *a = NULL;
+    bool is_stdin = strcmp(path, "-") == 0;
+    autoclose int fd = -1;
+    enum status st = open_file(path, is_stdin, &fd, err);
+    if (st == STATUS_OK) {
+        st = ctl_session(ctl, &a, err);
+    }
+    if (st != STATUS_OK) {
+        return st;
+    }
+    struct file_job f = {.fd = fd, .admin = a};
+    buf_init(&f.in, JOB_LINE_MAX + 2 * READ_BYTES);
+    buf_init(&f.rows, COPY_BYTES_MAX);
+    st = copy_file(&f, err);
+    buf_release(&f.in);
+    buf_release(&f.rows);
+    if (st != STATUS_OK) {
+        err_prefix(err, "%s%s", is_stdin ? "standard input" : path,
+                   st == STATUS_UNKNOWN ? "" : ": nothing was enqueued");
+        return st;
+    }
+    if (!ctl->is_json) {
+        (void)fprintf(ctl->out, "enqueued %lld\n", (long long)f.line);
+        return STATUS_OK;
+    }
+    char count[24];
+    (void)snprintf(count, sizeof count, "%lld", (long long)f.line);
+    auto_table struct table table = TABLE("jobs", columns);
+    table.is_record = true;
+    const struct table *const tables[] = {&table};
+    st = table_add(&table, (const char *const[]){count}, err);
+    return st == STATUS_OK ? tables_print(tables, 1, true, ctl->out, err) : st;
+}
+
+enum status enqueue(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    const char *file = ctl_value(args, "file");
+    if ((file == NULL) == (args->word_count == 0)) {
+        return err_fail(err, STATUS_INVALID, "enqueue needs either a KIND or --file");
+    }
+    if (file != NULL && args->given_count > 1) {
+        return err_fail(err, STATUS_INVALID, "--file takes no other option: each line says all");
+    }
+    return file != NULL ? enqueue_file(ctl, file, err) : enqueue_one(ctl, args, err);
+}

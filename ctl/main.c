@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/cli.h"
+
+int main(int argc, char **argv)
+{
+    return cli_main(argc, argv);
+}

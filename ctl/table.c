@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/table.h"
+
+#include "base/buf.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <jansson.h>
+#include <libsmartcols.h>
+
+#define OUTPUT_MAX ((size_t)256 << 20)
+#define HEADING_MAX 40
+
+void table_release(struct table *t)
+{
+    for (size_t i = 0; i < t->row_count * t->column_count; i++) {
+        free(t->cells[i]);
+    }
+    free(t->cells);
+    t->cells = NULL;
+    t->row_count = 0;
+    t->row_room = 0;
+}
+
+static const char *cell(const struct table *t, size_t row, size_t column)
+{
+    return t->cells[row * t->column_count + column];
+}
+
+enum status table_add(struct table *t, const char *const *values, struct err *err)
+{
+    assert(t->column_count <= TABLE_COLUMNS_MAX);
+    if (t->row_count == t->row_room) {
+        size_t room = t->row_room == 0 ? 32 : 2 * t->row_room;
+        char **cells = reallocarray(t->cells, room * t->column_count, sizeof *cells);
+        if (cells == NULL) {
+            return err_fail(err, STATUS_NOMEM, "out of memory");
+        }
+        t->cells = cells;
+        t->row_room = room;
+    }
+    char **row = t->cells + t->row_count * t->column_count;
+    memset(row, 0, t->column_count * sizeof *row);
+    t->row_count++;
+    for (size_t i = 0; i < t->column_count; i++) {
+        row[i] = values[i] == NULL ? NULL : strdup(values[i]);
+        if (values[i] != NULL && row[i] == NULL) {
+            return err_fail(err, STATUS_NOMEM, "out of memory");
+        }
+    }
+    return STATUS_OK;
+}
+
+enum status table_add_rows(struct table *t, const struct admin_rows *rows, struct err *err)
+{
+    assert((size_t)admin_column_count(rows) == t->column_count);
+    for (int r = 0; r < admin_row_count(rows); r++) {
+        const char *values[TABLE_COLUMNS_MAX];
+        for (size_t i = 0; i < t->column_count; i++) {
+            values[i] = admin_value(rows, r, (int)i);
+        }
+        enum status st = table_add(t, values, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* ---- JSON ---- */
+
+static enum status put_json_text(struct buf *out, const char *text, struct err *err)
+{
+    json_auto_t *string = json_string(text); /* NULL when it isn't UTF-8 */
+    autofree char *quoted = string == NULL ? NULL : json_dumps(string, JSON_ENCODE_ANY);
+    if (quoted == NULL) {
+        return err_fail(err, STATUS_INTERNAL, "a value is not UTF-8");
+    }
+    return buf_append_text(out, quoted, err);
+}
+
+static enum status put_json_cell(struct buf *out, enum cell_type type, const char *value,
+                                 struct err *err)
+{
+    if (value == NULL) {
+        return buf_append_text(out, "null", err);
+    }
+    switch (type) {
+    case CELL_BOOL:
+        return buf_append_text(out, value[0] == 't' ? "true" : "false", err);
+    case CELL_NUMBER:
+    case CELL_JSON:
+        return buf_append_text(out, value, err);
+    case CELL_TEXT:
+        break;
+    }
+    return put_json_text(out, value, err);
+}
+
+static enum status put_json_row(struct buf *out, const struct table *t, size_t row, struct err *err)
+{
+    enum status st = buf_append_text(out, "{", err);
+    for (size_t i = 0; st == STATUS_OK && i < t->column_count; i++) {
+        st = buf_printf(out, err, "%s\"%s\": ", i > 0 ? ", " : "", t->columns[i].name);
+        if (st == STATUS_OK) {
+            st = put_json_cell(out, t->columns[i].type, cell(t, row, i), err);
+        }
+    }
+    return st == STATUS_OK ? buf_append_text(out, "}", err) : st;
+}
+
+static enum status put_json_table(struct buf *out, const struct table *t, struct err *err)
+{
+    enum status st = buf_printf(out, err, "\"%s\": %s", t->name, t->is_record ? "" : "[");
+    for (size_t row = 0; st == STATUS_OK && row < t->row_count; row++) {
+        st = buf_append_text(out, row > 0 ? ",\n    " : t->is_record ? "" : "\n    ", err);
+        if (st == STATUS_OK) {
+            st = put_json_row(out, t, row, err);
+        }
+    }
+    return st == STATUS_OK && !t->is_record ? buf_append_text(out, "]", err) : st;
+}
+
+static enum status print_json(const struct table *const *tables, size_t count, FILE *out,
+                              struct err *err)
+{
+    autobuf struct buf text = BUF_INIT(OUTPUT_MAX);
+    enum status st = buf_append_text(&text, "{", err);
+    for (size_t i = 0; st == STATUS_OK && i < count; i++) {
+        st = i > 0 ? buf_append_text(&text, ",\n ", err) : STATUS_OK;
+        if (st == STATUS_OK) {
+            st = put_json_table(&text, tables[i], err);
+        }
+    }
+    if (st == STATUS_OK) {
+        st = buf_append_text(&text, "}\n", err);
+    }
+    if (st == STATUS_OK && fwrite(buf_at(&text), 1, text.len, out) != text.len) {
+        st = err_fail_sys(err, STATUS_INTERNAL, errno, "cannot write");
+    }
+    return st;
+}
+
+/* ---- tables ---- */
+
+static void heading(const char *name, char *ret_text)
+{
+    size_t i = 0;
+    for (; name[i] != '\0' && i < HEADING_MAX - 1; i++) {
+        ret_text[i] = (char)(name[i] == '_' ? ' ' : toupper((unsigned char)name[i]));
+    }
+    ret_text[i] = '\0';
+}
+
+static const char *shown(const struct table *t, size_t row, size_t column)
+{
+    const char *value = cell(t, row, column);
+    if (value == NULL) {
+        return "-";
+    }
+    return t->columns[column].type != CELL_BOOL ? value : value[0] == 't' ? "yes" : "no";
+}
+
+static bool add_columns(struct libscols_table *s, const struct table *t)
+{
+    bool ok = true;
+    for (size_t i = 0; ok && i < t->column_count; i++) {
+        char title[HEADING_MAX];
+        heading(t->columns[i].name, title);
+        bool is_last = i + 1 == t->column_count;
+        int flags = t->columns[i].type == CELL_NUMBER ? SCOLS_FL_RIGHT
+                    : is_last                         ? SCOLS_FL_TRUNC
+                                                      : 0;
+        ok = scols_table_new_column(s, title, 0, flags) != NULL;
+    }
+    return ok;
+}
+
+static bool add_lines(struct libscols_table *s, const struct table *t)
+{
+    bool ok = true;
+    for (size_t row = 0; ok && row < t->row_count; row++) {
+        struct libscols_line *line = scols_table_new_line(s, NULL);
+        ok = line != NULL;
+        for (size_t i = 0; ok && i < t->column_count; i++) {
+            ok = scols_line_set_data(line, i, shown(t, row, i)) == 0;
+        }
+    }
+    return ok;
+}
+
+/* One row, downwards: names at the left. */
+static bool add_record(struct libscols_table *s, const struct table *t)
+{
+    bool ok = scols_table_new_column(s, "name", 0, 0) != NULL &&
+              scols_table_new_column(s, "value", 0, 0) != NULL;
+    for (size_t i = 0; ok && t->row_count > 0 && i < t->column_count; i++) {
+        struct libscols_line *line = scols_table_new_line(s, NULL);
+        ok = line != NULL && scols_line_set_data(line, 0, t->columns[i].name) == 0 &&
+             scols_line_set_data(line, 1, shown(t, 0, i)) == 0;
+    }
+    return ok;
+}
+
+static enum status print_table(const struct table *t, FILE *out, struct err *err)
+{
+    struct libscols_table *s = scols_new_table();
+    bool ok = s != NULL && scols_table_set_stream(s, out) == 0;
+    ok = ok && scols_table_enable_noheadings(s, t->is_record) == 0;
+    ok = ok && (t->is_record ? add_record(s, t) : add_columns(s, t) && add_lines(s, t));
+    ok = ok && (t->row_count == 0 || scols_print_table(s) == 0);
+    scols_unref_table(s);
+    return ok ? STATUS_OK : err_fail(err, STATUS_NOMEM, "cannot print the table");
+}
+
+enum status tables_print(const struct table *const *tables, size_t count, bool is_json, FILE *out,
+                         struct err *err)
+{
+    if (is_json) {
+        return print_json(tables, count, out, err);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0 && tables[i]->row_count > 0) {
+            (void)fprintf(out, "\n");
+        }
+        enum status st = print_table(tables[i], out, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/daemon.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/probe.h"
+
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+
+static const struct option options[] = {{"config", required_argument, NULL, 'c'},
+                                        {"version", no_argument, NULL, 'V'},
+                                        {"help", no_argument, NULL, 'h'},
+                                        {NULL, 0, NULL, 0}};
+
+static void print_usage(const struct daemon_program *p)
+{
+    (void)printf(
+        "Usage: %s [--config FILE]\n\n%s\n"
+        "  -c, --config FILE  configuration (default: $CLAIMD_CONFIG)\n"
+        "  -V, --version      print the version\n"
+        "  -h, --help         print this\n\n"
+        "Exit codes: 0 ended, 1 failed, 2 usage or configuration, 3 no PostgreSQL at start,\n"
+        "5 the schema has another version.\n",
+        p->name, p->what);
+}
+
+static int start(const struct daemon_program *p, const char *path)
+{
+    static struct config config; /* large, and read for the whole life of the process */
+    struct err err = {0};
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGHUP,
+                 SIG_IGN); /* a closed terminal, or a habit of reloading: not a reason to die */
+    if (config_load(path, &config, &err) != STATUS_OK || probe_init(&err) != STATUS_OK) {
+        (void)fprintf(stderr, "%s: %s\n", p->name, err.msg);
+        return DAEMON_USAGE;
+    }
+    log_init(p->name, (enum log_level)config.log_level);
+    return p->run(&config);
+}
+
+static int refuse(const struct daemon_program *p, const char *what, const char *argument)
+{
+    (void)fprintf(stderr, "%s: %s '%s'\nTry: %s --help\n", p->name, what, argument, p->name);
+    return DAEMON_USAGE;
+}
+
+int daemon_main(const struct daemon_program *p, int argc, char **argv)
+{
+    const char *path = getenv("CLAIMD_CONFIG");
+    int option = 0;
+    opterr = 0; /* we name the program, not its path */
+    while ((option = getopt_long(argc, argv, ":c:Vh", options, NULL)) != -1) {
+        switch (option) {
+        case 'c':
+            path = optarg;
+            break;
+        case 'V':
+            (void)printf("%s %s\n", p->name, CLAIMD_VERSION);
+            return DAEMON_ENDED;
+        case 'h':
+            print_usage(p);
+            return DAEMON_ENDED;
+        case ':':
+            return refuse(p, "no value for option", argv[optind - 1]);
+        default:
+            return refuse(p, "unknown option", argv[optind - 1]);
+        }
+    }
+    if (optind != argc) {
+        return refuse(p, "unexpected argument", argv[optind]);
+    }
+    return start(p, path);
+}
+
+enum status daemon_hint_endpoints(const struct config *c,
+                                  struct redis_endpoint ret_nodes[CONFIG_NODES_MAX],
+                                  struct err *err)
+{
+    for (size_t i = 0; i < c->hints.node_count; i++) {
+        struct redis_endpoint *e = &ret_nodes[i];
+        enum status st = redis_endpoint_parse(c->hints.nodes[i], e, err);
+        if (st != STATUS_OK) {
+            err_prefix(err, "hints.nodes");
+            return st;
+        }
+        if (e->user[0] == '\0') {
+            memcpy(e->user, c->redis.user, sizeof e->user);
+        }
+        if (e->password[0] == '\0') {
+            memcpy(e->password, c->redis.password, sizeof e->password);
+        }
+    }
+    return STATUS_OK;
+}
+
+struct redlock_async_options daemon_lock_options(const struct config *c,
+                                                 struct redlock_node ret_nodes[CONFIG_NODES_MAX],
+                                                 uv_loop_t *loop, int64_t ttl_max_us)
+{
+    for (size_t i = 0; i < c->lock.node_count; i++) {
+        ret_nodes[i] = (struct redlock_node){
+            .url = c->lock.nodes[i], .user = c->redis.user, .password = c->redis.password};
+    }
+    return (struct redlock_async_options){.loop = loop,
+                                          .nodes = ret_nodes,
+                                          .node_count = c->lock.node_count,
+                                          .ttl_us = c->lock.ttl_us,
+                                          .ttl_max_us = ttl_max_us,
+                                          .node_timeout_us = c->lock.node_timeout_us,
+                                          .drift_ppm = c->lock.drift_ppm,
+                                          .trust_fresh = c->lock.trust_fresh,
+                                          .time_scale_permille = (int)(c->time_scale * 1000)};
+}
+
+enum status daemon_lock_open(const struct redlock_async_options *lock_options,
+                             struct redlock_async **ret_lock, struct err *err)
+{
+    struct redlock_error e = {0};
+    int code = redlock_async_open(lock_options, ret_lock, &e);
+    if (code == 0) {
+        return STATUS_OK;
+    }
+    return err_fail(err, code == -EINVAL ? STATUS_INVALID : STATUS_UNAVAILABLE, "%s", e.message);
+}
+
+static void node_text(const struct config *c, size_t node, char *ret_text, size_t size)
+{
+    struct redis_endpoint endpoint;
+    (void)snprintf(ret_text, size, "?");
+    if (redis_endpoint_parse(c->lock.nodes[node], &endpoint, NULL) == STATUS_OK) {
+        redis_endpoint_text(&endpoint, ret_text, size); /* its own text may hold a password */
+    }
+}
+
+void daemon_log_lock_node(const struct config *c, size_t node, enum redlock_node_event event,
+                          int64_t until_us, const char *why)
+{
+    static const char *const events[] = {
+        [REDLOCK_NODE_UP] = "node_up",           [REDLOCK_NODE_DOWN] = "node_down",
+        [REDLOCK_NODE_REFUSED] = "node_refused", [REDLOCK_NODE_QUARANTINED] = "node_quarantined",
+        [REDLOCK_NODE_VOTING] = "node_voting",   [REDLOCK_NODE_WARNED] = "node_warned"};
+    char text[CONFIG_TEXT_MAX];
+    node_text(c, node, text, sizeof text);
+    if (event == REDLOCK_NODE_UP || event == REDLOCK_NODE_VOTING) {
+        log_info(events[event], LOG_TEXT("node", text));
+    } else if (event == REDLOCK_NODE_QUARANTINED) {
+        log_warn(events[event], LOG_TEXT("node", text), LOG_TEXT("err", why),
+                 LOG_I64("no_vote_for_ms", (until_us - clock_boot_us()) / US_PER_MS));
+    } else if (event == REDLOCK_NODE_WARNED) {
+        log_warn(events[event], LOG_TEXT("node", text), LOG_TEXT("err", why));
+    } else {
+        log_warn(events[event], LOG_TEXT("node", text), LOG_TEXT("err", why),
+                 LOG_TEXT("action", "reconnecting"));
+    }
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What claimd-worker and claimd-scheduler do alike around their work: the command line, exit codes,
+ * which Redis nodes the configuration means and what the log says of them. */
+#ifndef CLAIMD_DAEMON_DAEMON_H
+#define CLAIMD_DAEMON_DAEMON_H
+
+#include "config/config.h"
+#include "redis/redis.h"
+#include "redlock/redlock_async.h"
+
+/* INTERFACES, "Programs". */
+enum daemon_exit {
+    DAEMON_ENDED = 0,
+    DAEMON_FAILED = 1,
+    DAEMON_USAGE = 2,
+    DAEMON_NO_DEPENDENCY = 3,
+    DAEMON_NOT_POSSIBLE = 5
+};
+
+/* main() of a daemon: reads --config, --version and --help, loads the configuration, starts the log
+ * and ignores SIGPIPE (libuv's writes raise it), then runs. `what` is the help's middle part.
+ * Returns the exit code. */
+struct daemon_program {
+    const char *name;
+    const char *what;
+    int (*run)(const struct config *config);
+};
+
+int daemon_main(const struct daemon_program *program, int argc, char **argv);
+
+/* The hint nodes, with redis.user and redis.password where a node's text has none. */
+enum status daemon_hint_endpoints(const struct config *c,
+                                  struct redis_endpoint ret_nodes[CONFIG_NODES_MAX],
+                                  struct err *err) MUST_USE;
+
+/* The first part of redlock_async_open()'s options: all that the configuration says; no callbacks.
+ * The nodes are put into `ret_nodes`, which the options borrow. */
+struct redlock_async_options daemon_lock_options(const struct config *c,
+                                                 struct redlock_node ret_nodes[CONFIG_NODES_MAX],
+                                                 uv_loop_t *loop, int64_t ttl_max_us);
+
+/* redlock_async_open(), its failure as one of ours. */
+enum status daemon_lock_open(const struct redlock_async_options *options,
+                             struct redlock_async **ret_lock, struct err *err) MUST_USE;
+
+/* One line per change of a lock node: node_up, node_down, node_refused, node_quarantined,
+ * node_voting, node_warned. */
+void daemon_log_lock_node(const struct config *c, size_t node, enum redlock_node_event event,
+                          int64_t until_us, const char *why);
+
+#endif

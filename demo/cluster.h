@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The demo's cluster in one directory: durable PostgreSQL, five Redis, two schedulers, three
+ * workers. Everything is a child and dies with the demo. */
+#ifndef CLAIMD_DEMO_CLUSTER_H
+#define CLAIMD_DEMO_CLUSTER_H
+
+#include "base/buf.h"
+#include "support/servers.h"
+
+#define CLUSTER_NODES 5
+#define CLUSTER_SCHEDULERS 2
+#define CLUSTER_WORKERS 3
+#define CLUSTER_ENV_MAX 8
+#define CLUSTER_TEXT_MAX 2048
+
+struct cluster {
+    char dir[SERVER_PATH_MAX];
+    char bin[SERVER_PATH_MAX];
+    char conninfo[SERVER_PATH_MAX];
+    struct pg_server pg;
+    struct redis_server redis[CLUSTER_NODES];
+    pid_t schedulers[CLUSTER_SCHEDULERS];
+    pid_t workers[CLUSTER_WORKERS];
+    char env_texts[CLUSTER_ENV_MAX][CLUSTER_TEXT_MAX];
+    const char *env[CLUSTER_ENV_MAX + 1];
+};
+
+enum status cluster_start(struct cluster *c, struct err *err) MUST_USE;
+void cluster_stop(struct cluster *c); /* kills what still runs; the directory stays */
+
+/* TERM to all daemons, then waits for them: TIMEOUT; INTERNAL when one ended with another code than
+ * 0. */
+enum status cluster_drain(struct cluster *c, struct err *err) MUST_USE;
+
+/* claimctl with the cluster's configuration; INTERNAL with its output when it fails. */
+enum status cluster_ctl(struct cluster *c, const char *const *args, struct buf *out,
+                        struct err *err) MUST_USE;
+
+/* psql, unaligned: rows end with a newline, columns are parted by '|'. `out` is reset first. */
+enum status cluster_sql(struct cluster *c, const char *sql, struct buf *out,
+                        struct err *err) MUST_USE;
+
+/* Kills the worker that holds most running jobs, at a moment when it does. NOT_FOUND: none does. */
+struct killed {
+    char worker_id[64];
+    pid_t pid;
+    long held; /* running rows that it leaves behind */
+};
+enum status cluster_kill_a_worker(struct cluster *c, struct killed *ret, struct err *err) MUST_USE;
+
+/* Lock keys of jobs on all nodes. */
+enum status cluster_count_locks(struct cluster *c, long *ret_count, struct err *err) MUST_USE;
+
+/* Log lines of the workers that have `wanted` in them. */
+long cluster_count_lines(const struct cluster *c, const char *wanted);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Two opinions of the same list: that of the jobs' results, and that of `md5sum -c`. */
+#ifndef CLAIMD_DEMO_VERDICTS_H
+#define CLAIMD_DEMO_VERDICTS_H
+
+#include "demo/cluster.h"
+#include "demo/list.h"
+
+struct verdicts {
+    long here[4]; /* by enum verdict */
+    long there[4];
+    long different; /* entries on which the two opinions differ */
+};
+
+enum verdict { VERDICT_NONE, VERDICT_MATCH, VERDICT_MISMATCH, VERDICT_MISSING };
+
+/* Reads the results, runs md5sum over `sums_path`, compares entry by entry. */
+enum status verdicts_compare(struct cluster *c, const struct list *l, const char *sums_path,
+                             struct verdicts *ret, struct err *err) MUST_USE;
+
+#endif

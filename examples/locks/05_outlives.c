@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A holder works for longer than its ttl. Without a watchdog the lock ends under its hands. With
+ * one (which is the default) the lock is extended for as long as the holder lives. */
+#include "common.h"
+
+#define TTL_MS 2000
+#define WORK_MS 3000
+
+/* A works; B, another host, waits for the lock meanwhile, and no longer than that. */
+static void run_both(struct redlock *a, struct redlock *b, bool no_watchdog)
+{
+    struct redlock_request request = {
+        .key = "example:outlives", .ttl_ms = TTL_MS, .no_watchdog = no_watchdog};
+    struct redlock_lock *lock = acquire(a, &request);
+    struct redlock_lock *other = NULL;
+    int64_t start_us = now_us();
+    printf("%s watchdog: A works for %d ms under a lease of %d ms\n",
+           no_watchdog ? "without" : "with", WORK_MS, TTL_MS);
+
+    request.wait_ms = WORK_MS;
+    enum redlock_result result = redlock_acquire(b, &request, &other, NULL);
+    printf("  B waits for the lock: %s after %lld ms\n", redlock_result_text(result),
+           (long long)(now_us() - start_us) / 1000);
+    printf("  A %s the lock%s\n", redlock_is_held(lock) ? "still has" : "has lost",
+           result == REDLOCK_WON ? ", and works all the same: two at once" : "");
+    (void)redlock_unlock(other, NULL);
+
+    struct redlock_released released;
+    (void)redlock_unlock(lock, &released);
+    printf("  A gives it back: deleted on %u nodes\n", released.deleted);
+}
+
+int main(int argc, char **argv)
+{
+    char **urls = node_urls(argc, argv);
+    struct redlock *a = open_client(urls);
+    struct redlock *b = open_client(urls);
+    run_both(a, b, true);
+    run_both(a, b, false);
+    redlock_close(b);
+    redlock_close(a);
+    return 0;
+}

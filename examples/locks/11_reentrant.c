@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A function that needs a lock calls another one that needs the same lock. Whoever passes the same
+ * owner gets the lock that is there already, without asking the nodes; as many unlocks as locks
+ * give it back. Without an owner the inner call would wait for its own caller. */
+#include "common.h"
+
+static const char key[] = "example:account:7";
+
+static void ask_as_another(struct redlock *other, const char *when)
+{
+    struct redlock_lock *lock = NULL;
+    enum redlock_result result = redlock_try(other, key, 0, &lock);
+    printf("another host, %s: %s\n", when, redlock_result_text(result));
+    (void)redlock_unlock(lock, NULL);
+}
+
+static void check_balance(struct redlock *client, struct redlock_owner *owner)
+{
+    const struct redlock_request request = {.key = key, .owner = owner};
+    struct redlock_lock *lock = acquire(client, &request);
+    printf("check_balance() has the lock, too\n");
+    (void)redlock_unlock(lock, NULL);
+}
+
+static void withdraw(struct redlock *client, struct redlock_owner *owner, struct redlock *other)
+{
+    struct redlock_stats before;
+    struct redlock_stats after;
+    const struct redlock_request request = {.key = key, .owner = owner};
+    struct redlock_lock *lock = acquire(client, &request);
+    printf("withdraw() has the lock\n");
+    redlock_stats(client, &before);
+    check_balance(client, owner);
+    redlock_stats(client, &after);
+    printf("grants by the nodes for the inner lock: %d\n",
+           (int)(after.results[REDLOCK_WON] - before.results[REDLOCK_WON]));
+    ask_as_another(other, "after the inner unlock");
+    (void)redlock_unlock(lock, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    char **urls = node_urls(argc, argv);
+    struct redlock *client = open_client(urls);
+    struct redlock *other = open_client(urls);
+    struct redlock_owner *owner = NULL;
+    struct redlock_lock *lock = NULL;
+    if (redlock_owner_new(client, &owner) != 0) {
+        fail("owner", "no memory");
+    }
+    withdraw(client, owner, other);
+    ask_as_another(other, "after the outer unlock");
+
+    lock = acquire(client, &(struct redlock_request){.key = key, .owner = owner});
+    ask_as_another(client, "or the same one without the owner");
+    (void)redlock_unlock(lock, NULL);
+    redlock_owner_free(owner);
+    redlock_close(other);
+    redlock_close(client);
+    return 0;
+}

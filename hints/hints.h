@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The queue of ids in Redis: sorted sets, pushed by ZADD LT, popped by workers. Hints may be lost
+ * or wrong at any time; PostgreSQL is the truth. Shapes: model/hint.h. One thread, one libuv loop.
+ *
+ * A node counts as up while it is connected and takes our commands: one that answers with an error
+ * (LOADING, OOM, READONLY, …) is left alone for a second and reported as down for that time. */
+#ifndef CLAIMD_HINTS_HINTS_H
+#define CLAIMD_HINTS_HINTS_H
+
+#include "redis/redis.h"
+
+#define HINTS_NODES_MAX 9
+#define HINTS_POP_MAX 500
+#define HINTS_PUSH_MAX 5000
+#define HINTS_SETS_MAX 1024
+
+struct hint {
+    int64_t id;
+    int64_t score;     /* model/hint.h */
+    const char *queue; /* borrowed */
+    const char *kind;  /* NULL: the queue's own set */
+};
+
+/* is_empty_memory: another run_id than before, so its hints are gone. */
+typedef void hints_node_cb(void *ctx, size_t node, bool is_up, bool is_empty_memory,
+                           const struct err *why);
+
+struct hints_options {
+    uv_loop_t *loop;
+    const struct redis_endpoint *nodes; /* copied; the order is the order of preference */
+    size_t node_count;
+    const char *prefix;     /* copied */
+    int64_t timeout_us;     /* of a request, and of connecting */
+    hints_node_cb *on_node; /* may be NULL; per change or new reason, never from inside a call */
+    void *ctx;
+};
+
+/* ---- pushing: scheduler, and workers that put back ---- */
+
+struct hints;
+
+enum status hints_open(const struct hints_options *options, struct hints **ret_hints,
+                       struct err *err) MUST_USE;
+/* Accepts NULL. Calls back what is under way with UNAVAILABLE. Not from inside a callback. */
+void hints_close(struct hints *hints);
+
+bool hints_is_up(const struct hints *hints);
+/* The node that pushes go to now: the first healthy one; −1 when none is. A change of it is a
+ * reason to rewind. */
+int hints_active_node(const struct hints *hints);
+
+/* `added` counts ids that were not there before. UNAVAILABLE or TIMEOUT: some may have arrived;
+ * repeating is free. */
+typedef void hints_pushed_cb(void *ctx, enum status st, int64_t added);
+
+/* To the active node, ZADD LT per set, one round; 1 to HINTS_PUSH_MAX hints, which are not kept.
+ * UNAVAILABLE when no node is up. Never calls back from inside. */
+enum status hints_push(struct hints *hints, const struct hint *list, size_t count,
+                       hints_pushed_cb *done, void *ctx, struct err *err) MUST_USE;
+
+typedef void hints_counted_cb(void *ctx, enum status st, int64_t count);
+/* How many hints of one priority a set holds (score range). */
+enum status hints_count(struct hints *hints, const char *queue, const char *kind, int priority,
+                        hints_counted_cb *done, void *ctx, struct err *err) MUST_USE;
+
+/* ---- popping: workers ---- */
+
+struct hints_popper;
+
+struct hints_set {
+    char queue[65];
+    char kind[65]; /* "" = the queue's own set */
+};
+
+/* Ids that one node gave: those with the lowest scores of all sets together (a blocking pop: of one
+ * set). They come in runs of one set and one priority, each ordered, the runs by their first; all
+ * of a run have the score of its first, which is good enough to put back. `list` and its texts are
+ * borrowed until the call returns. There may be more than are wanted by now: the caller puts the
+ * surplus back (INTERFACES rule 6). */
+typedef void hints_popped_cb(void *ctx, const struct hint *list, size_t count);
+/* How many ids would be welcome now; 0 = none. Asked before each pop; what script pops under way
+ * may bring is taken off here. */
+typedef size_t hints_want_cb(void *ctx);
+/* A reply was lost with its connection: ids may have vanished (crash.W0); tell the scheduler to
+ * rewind. */
+typedef void hints_lost_cb(void *ctx);
+
+struct hints_popper_options {
+    struct hints_options nodes;
+    int64_t block_us; /* timeout of a blocking pop: 4 s, below `stale` */
+    hints_popped_cb *on_popped;
+    hints_want_cb *want;
+    hints_lost_cb *on_lost;
+    void *ctx;
+};
+
+/* A connection of its own to every node; each node is popped by itself: blocking while it is idle
+ * (BZMPOP, keys rotated), by script while it has hints (heads of all sets merged by score, members
+ * only). */
+enum status hints_popper_open(const struct hints_popper_options *options,
+                              struct hints_popper **ret_popper, struct err *err) MUST_USE;
+/* Accepts NULL. Cuts blocked pops off by closing their connections: what a server popped in that
+ * instant is lost, so on_lost is called when a pop was under way. Not from inside a callback. */
+void hints_popper_close(struct hints_popper *popper);
+
+/* The sets to listen to, from the next pop on; a pop that is blocked on the former ones goes on. At
+ * most HINTS_SETS_MAX (LIMIT), none = stop popping; NOMEM. */
+enum status hints_popper_listen(struct hints_popper *popper, const struct hints_set *sets,
+                                size_t count, struct err *err) MUST_USE;
+
+/* Room appeared: pop again where a node's loop had stopped for want of it. */
+void hints_popper_poke(struct hints_popper *popper);
+
+struct hints_popper_counters {
+    uint64_t popped;
+    uint64_t junk; /* members that were no ids (fault.H3) */
+    uint64_t lost_replies;
+};
+const struct hints_popper_counters *hints_popper_counters(const struct hints_popper *popper);
+
+#endif

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Each node has a loop of its own: a script pop while the last pop brought something, else a
+ * blocking one. It stops when nothing is wanted or listened to, or the node is down; a poke, other
+ * sets or the node's return start it again. One pop at a time per node. */
+#include "base/clock.h"
+#include "hints/nodes.h"
+#include "hints/pop_script.h"
+#include "hints/sets.h"
+#include "model/hint.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#define PREFIX_MAX 64
+#define REQUEST_BYTES_MAX ((size_t)1 << 20)
+
+enum pop { POP_NONE, POP_BLOCKING, POP_SCRIPT };
+
+struct loop {
+    struct hints_popper *popper;
+    size_t node;
+    bool has_content; /* the last pop brought something */
+    size_t rotation;  /* of the keys of the next blocking pop */
+    enum pop under_way;
+    size_t asked;
+    struct hints_sets *sets; /* those of the pop under way */
+    struct err refusal;
+    bool is_cut; /* the reply held more than fits: the rest is lost */
+    size_t count;
+    struct hint list[HINTS_POP_MAX];
+};
+
+struct hints_popper {
+    struct hints_popper_options options;
+    char prefix[PREFIX_MAX];
+    struct hints_nodes *nodes;
+    struct hints_sets *sets;
+    struct loop *loops;
+    size_t loop_count;
+    bool is_closing;
+    struct buf scratch;
+    struct hints_popper_counters counters;
+};
+
+/* ---- replies ---- */
+
+/* Scores are written by us and integers; anything else is clamped to what is one. */
+static int64_t read_score(const struct redis_value *v)
+{
+    const double max = 10.0 * (double)HINT_PRIORITY_STEP - 1.0;
+    double score = v->type == REDIS_STRING ? strtod(v->text, NULL) : 0.0;
+    return !(score > 0.0) ? 0 : score < max ? (int64_t)score : (int64_t)max;
+}
+
+static void take_member(struct loop *l, const struct redis_value *member, int64_t score,
+                        const struct hints_set *set)
+{
+    int64_t id = 0;
+    if (member->type != REDIS_STRING ||
+        hint_id_parse(member->text, member->len, &id, NULL) != STATUS_OK) {
+        l->popper->counters.junk++;
+        return;
+    }
+    if (l->count == HINTS_POP_MAX) {
+        l->is_cut = true;
+        return;
+    }
+    l->list[l->count++] = (struct hint){.id = id,
+                                        .score = score,
+                                        .queue = set->queue,
+                                        .kind = set->kind[0] == '\0' ? NULL : set->kind};
+}
+
+static void bad_reply(struct loop *l)
+{
+    l->is_cut = true; /* it may have held ids */
+    err_set(&l->refusal, STATUS_INTERNAL, 0, "a pop of hints was answered in an unknown form");
+}
+
+/* NIL (timeout), or {key, {{member, score}, …}}. */
+static void read_blocking(struct loop *l, const struct redis_value *v)
+{
+    if (v->type == REDIS_NIL) {
+        return;
+    }
+    if (v->type != REDIS_ARRAY || v->len != 2 || v->items[1]->type != REDIS_ARRAY) {
+        bad_reply(l);
+        return;
+    }
+    const struct hints_set *set = hints_sets_find(l->sets, v->items[0]->text, v->items[0]->len);
+    const struct redis_value *pairs = v->items[1];
+    for (size_t i = 0; i < pairs->len; i++) {
+        const struct redis_value *pair = pairs->items[i];
+        if (set == NULL || pair->type != REDIS_ARRAY || pair->len != 2) {
+            bad_reply(l);
+            return;
+        }
+        take_member(l, pair->items[0], read_score(pair->items[1]), set);
+    }
+    l->has_content = pairs->len > 0;
+}
+
+/* Runs, see hints/pop_script.h. */
+static void read_script(struct loop *l, const struct redis_value *v)
+{
+    if (v->type != REDIS_ARRAY) {
+        bad_reply(l);
+        return;
+    }
+    for (size_t i = 0; i < v->len; i++) {
+        const struct redis_value *run = v->items[i];
+        if (run->type != REDIS_ARRAY || run->len != 3 || run->items[0]->type != REDIS_INTEGER ||
+            run->items[0]->integer < 1 || (size_t)run->items[0]->integer > l->sets->count ||
+            run->items[2]->type != REDIS_ARRAY) {
+            bad_reply(l);
+            return;
+        }
+        const struct hints_set *set = &l->sets->names[run->items[0]->integer - 1];
+        int64_t score = read_score(run->items[1]);
+        for (size_t k = 0; k < run->items[2]->len; k++) {
+            take_member(l, run->items[2]->items[k], score, set);
+        }
+    }
+    l->has_content = v->len > 0;
+}
+
+static void on_reply(void *ctx, size_t index, const struct redis_value *value)
+{
+    struct loop *l = ctx;
+    (void)index;
+    l->has_content = false;
+    if (value->type == REDIS_ERROR) {
+        err_set(&l->refusal, STATUS_UNAVAILABLE, 0, "refused: %s", value->text);
+    } else if (l->under_way == POP_BLOCKING) {
+        read_blocking(l, value);
+    } else {
+        read_script(l, value);
+    }
+}
+
+static void pop_next(struct loop *l);
+
+static void on_done(void *ctx, enum status st)
+{
+    struct loop *l = ctx;
+    struct hints_popper *p = l->popper;
+    struct hints_sets *sets = TAKE(l->sets);
+    l->under_way = POP_NONE;
+    if (l->refusal.status != STATUS_OK && !p->is_closing) {
+        hints_nodes_rest(p->nodes, l->node, &l->refusal);
+    }
+    if (st != STATUS_OK || l->is_cut) {
+        p->counters.lost_replies++;
+        p->options.on_lost(p->options.ctx);
+    }
+    if (l->count > 0) {
+        p->counters.popped += l->count;
+        p->options.on_popped(p->options.ctx, l->list, l->count);
+    }
+    hints_sets_drop(sets);
+    pop_next(l);
+}
+
+/* ---- pops ---- */
+
+static enum status send_blocking(struct loop *l, struct err *err)
+{
+    struct hints_popper *p = l->popper;
+    const struct hints_sets *sets = l->sets;
+    char seconds[32];
+    char numbers[2][24];
+    int seconds_len =
+        snprintf(seconds, sizeof seconds, "%" PRId64 ".%03" PRId64, p->options.block_us / US_PER_S,
+                 p->options.block_us % US_PER_S / US_PER_MS);
+    int keys_len = snprintf(numbers[0], sizeof numbers[0], "%zu", sets->count);
+    int asked_len = snprintf(numbers[1], sizeof numbers[1], "%zu", l->asked);
+    struct redis_arg args[HINTS_SETS_MAX + 6];
+    size_t n = 0;
+    args[n++] = (struct redis_arg){.bytes = "BZMPOP", .len = 6};
+    args[n++] = (struct redis_arg){.bytes = seconds, .len = (size_t)seconds_len};
+    args[n++] = (struct redis_arg){.bytes = numbers[0], .len = (size_t)keys_len};
+    /* It serves the first set with content: in a fixed order the others would starve. */
+    l->rotation = (l->rotation + 1) % sets->count;
+    memcpy(&args[n], &sets->keys[l->rotation], sets->count * sizeof args[0]);
+    n += sets->count;
+    args[n++] = (struct redis_arg){.bytes = "MIN", .len = 3};
+    args[n++] = (struct redis_arg){.bytes = "COUNT", .len = 5};
+    args[n++] = (struct redis_arg){.bytes = numbers[1], .len = (size_t)asked_len};
+    buf_reset(&p->scratch);
+    enum status st = redis_command(&p->scratch, args, n, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    struct redis_request request = {.bytes = buf_at(&p->scratch),
+                                    .len = p->scratch.len,
+                                    .reply_count = 1,
+                                    .timeout_us = p->options.block_us + p->options.nodes.timeout_us,
+                                    .on_reply = on_reply,
+                                    .on_done = on_done,
+                                    .ctx = l};
+    return redis_node_send(hints_nodes_connection(p->nodes, l->node), &request, err);
+}
+
+static enum status send_script(struct loop *l, struct err *err)
+{
+    struct hints_popper *p = l->popper;
+    char asked[24];
+    int len = snprintf(asked, sizeof asked, "%zu", l->asked);
+    struct redis_arg arg = {.bytes = asked, .len = (size_t)len};
+    struct redis_script_call call = {.script = &hints_pop_script,
+                                     .keys = l->sets->keys,
+                                     .key_count = l->sets->count,
+                                     .args = &arg,
+                                     .arg_count = 1,
+                                     .timeout_us = p->options.nodes.timeout_us,
+                                     .on_reply = on_reply,
+                                     .on_done = on_done,
+                                     .ctx = l};
+    return redis_node_call(hints_nodes_connection(p->nodes, l->node), &call, err);
+}
+
+/* What is wanted beyond what script pops under way may bring. Blocked ones don't count: they wait
+ * on nodes that have nothing. */
+static size_t wanted(const struct hints_popper *p)
+{
+    size_t want = p->options.want(p->options.ctx);
+    for (size_t i = 0; i < p->loop_count && want > 0; i++) {
+        const struct loop *l = &p->loops[i];
+        if (l->under_way == POP_SCRIPT) {
+            want = l->asked < want ? want - l->asked : 0;
+        }
+    }
+    return want < HINTS_POP_MAX ? want : HINTS_POP_MAX;
+}
+
+static void pop_next(struct loop *l)
+{
+    struct hints_popper *p = l->popper;
+    if (p->is_closing || l->under_way != POP_NONE || p->sets->count == 0 ||
+        !hints_nodes_is_up(p->nodes, l->node)) {
+        return;
+    }
+    l->asked = wanted(p);
+    if (l->asked == 0) {
+        return;
+    }
+    l->count = 0;
+    l->is_cut = false;
+    l->refusal = (struct err){0};
+    l->sets = hints_sets_share(p->sets);
+    l->under_way = l->has_content ? POP_SCRIPT : POP_BLOCKING;
+    struct err err = {0};
+    enum status st = l->has_content ? send_script(l, &err) : send_blocking(l, &err);
+    if (st != STATUS_OK) {
+        l->under_way = POP_NONE;
+        hints_sets_drop(TAKE(l->sets));
+        hints_nodes_rest(p->nodes, l->node, &err);
+    }
+}
+
+static void on_node_up(void *ctx, size_t node)
+{
+    struct hints_popper *p = ctx;
+    pop_next(&p->loops[node]);
+}
+
+/* ---- life ---- */
+
+enum status hints_popper_listen(struct hints_popper *popper, const struct hints_set *sets,
+                                size_t count, struct err *err)
+{
+    struct hints_sets *fresh = NULL;
+    enum status st = hints_sets_new(popper->prefix, sets, count, &fresh, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    hints_sets_drop(popper->sets);
+    popper->sets = fresh;
+    hints_popper_poke(popper);
+    return STATUS_OK;
+}
+
+void hints_popper_poke(struct hints_popper *popper)
+{
+    for (size_t i = 0; i < popper->loop_count; i++) {
+        pop_next(&popper->loops[i]);
+    }
+}
+
+const struct hints_popper_counters *hints_popper_counters(const struct hints_popper *popper)
+{
+    return &popper->counters;
+}
+
+void hints_popper_close(struct hints_popper *popper)
+{
+    if (popper == NULL) {
+        return;
+    }
+    popper->is_closing = true;
+    hints_nodes_close(popper->nodes); /* ends the pops, so each loop drops its sets */
+    hints_sets_drop(popper->sets);
+    buf_release(&popper->scratch);
+    free(popper->loops);
+    free(popper);
+}
+
+static enum status popper_start(struct hints_popper *p, struct err *err)
+{
+    const struct hints_options *nodes = &p->options.nodes;
+    p->loops = calloc(nodes->node_count, sizeof *p->loops);
+    if (p->loops == NULL) {
+        return err_fail(err, STATUS_NOMEM, "loops of the popper");
+    }
+    p->loop_count = nodes->node_count;
+    for (size_t i = 0; i < p->loop_count; i++) {
+        p->loops[i].popper = p;
+        p->loops[i].node = i;
+    }
+    enum status st = hints_sets_new(p->prefix, NULL, 0, &p->sets, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    struct hints_nodes_options options = {
+        .user = nodes, .script = &hints_pop_script, .on_up = on_node_up, .ctx = p};
+    return hints_nodes_open(&options, &p->nodes, err);
+}
+
+enum status hints_popper_open(const struct hints_popper_options *options,
+                              struct hints_popper **ret_popper, struct err *err)
+{
+    assert(options->block_us > 0 && strlen(options->nodes.prefix) < PREFIX_MAX);
+    assert(options->on_popped != NULL && options->want != NULL && options->on_lost != NULL);
+    struct hints_popper *p = calloc(1, sizeof *p);
+    if (p == NULL) {
+        return err_fail(err, STATUS_NOMEM, "popper");
+    }
+    p->options = *options;
+    memcpy(p->prefix, options->nodes.prefix, strlen(options->nodes.prefix) + 1);
+    buf_init(&p->scratch, REQUEST_BYTES_MAX);
+    enum status st = popper_start(p, err);
+    if (st != STATUS_OK) {
+        hints_popper_close(p);
+        return st;
+    }
+    *ret_popper = p;
+    return STATUS_OK;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The script that pops under load. Private to hints/.
+ *
+ * KEYS: sets; ARGV[1]: how many at most. Takes the ids with the lowest scores of all sets together.
+ * Returns a list of runs {place of the set in KEYS, score of the run's first, {members}}, ordered
+ * by that score; a run is of one set and one priority. Members without their scores: formatting
+ * those would cost more than all the rest. */
+#ifndef CLAIMD_HINTS_POP_SCRIPT_H
+#define CLAIMD_HINTS_POP_SCRIPT_H
+
+#include "redis/redis.h"
+
+extern const struct redis_script hints_pop_script;
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hints/nodes.h"
+#include "model/hint.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#define PREFIX_MAX 64
+#define REQUEST_BYTES_MAX ((size_t)4 << 20)
+#define PAIRS_MAX 250 /* in one ZADD: Redis serves others between two commands */
+
+struct hints {
+    struct hints_nodes *nodes;
+    int64_t timeout_us;
+    char prefix[PREFIX_MAX];
+    struct buf scratch; /* the commands of one request */
+    uint32_t next[HINTS_PUSH_MAX];
+};
+
+/* A request under way. */
+struct request {
+    struct hints *hints;
+    size_t node;
+    hints_pushed_cb *on_pushed; /* or on_counted */
+    hints_counted_cb *on_counted;
+    void *ctx;
+    int64_t sum; /* of the integers in its replies */
+    struct err refusal;
+};
+
+enum status hints_open(const struct hints_options *options, struct hints **ret_hints,
+                       struct err *err)
+{
+    assert(strlen(options->prefix) < PREFIX_MAX);
+    struct hints *h = calloc(1, sizeof *h);
+    if (h == NULL) {
+        return err_fail(err, STATUS_NOMEM, "hints");
+    }
+    h->timeout_us = options->timeout_us;
+    memcpy(h->prefix, options->prefix, strlen(options->prefix) + 1);
+    buf_init(&h->scratch, REQUEST_BYTES_MAX);
+    struct hints_nodes_options nodes = {.user = options};
+    enum status st = hints_nodes_open(&nodes, &h->nodes, err);
+    if (st != STATUS_OK) {
+        free(h);
+        return st;
+    }
+    *ret_hints = h;
+    return STATUS_OK;
+}
+
+void hints_close(struct hints *hints)
+{
+    if (hints == NULL) {
+        return;
+    }
+    hints_nodes_close(hints->nodes);
+    buf_release(&hints->scratch);
+    free(hints);
+}
+
+bool hints_is_up(const struct hints *hints)
+{
+    return hints_active_node(hints) >= 0;
+}
+
+int hints_active_node(const struct hints *hints)
+{
+    return hints_nodes_first_up(hints->nodes);
+}
+
+static void on_reply(void *ctx, size_t index, const struct redis_value *value)
+{
+    struct request *r = ctx;
+    (void)index;
+    if (value->type == REDIS_INTEGER) {
+        r->sum += value->integer;
+        return;
+    }
+    err_set(&r->refusal, STATUS_UNAVAILABLE, 0, "refused: %s",
+            value->type == REDIS_ERROR ? value->text : "not an integer");
+}
+
+static void on_done(void *ctx, enum status st)
+{
+    struct request *r = ctx;
+    if (st == STATUS_OK && r->refusal.status != STATUS_OK) {
+        st = r->refusal.status;
+        hints_nodes_rest(r->hints->nodes, r->node, &r->refusal);
+    }
+    if (r->on_pushed != NULL) {
+        r->on_pushed(r->ctx, st, r->sum);
+    } else {
+        r->on_counted(r->ctx, st, r->sum);
+    }
+    free(r);
+}
+
+/* Sends what is in `scratch` to the active node. */
+static enum status send_scratch(struct hints *h, size_t reply_count, const struct request *request,
+                                struct err *err)
+{
+    int node = hints_active_node(h);
+    if (node < 0) {
+        return err_fail(err, STATUS_UNAVAILABLE, "no node for hints is up");
+    }
+    struct request *r = malloc(sizeof *r);
+    if (r == NULL) {
+        return err_fail(err, STATUS_NOMEM, "request for hints");
+    }
+    *r = *request;
+    r->hints = h;
+    r->node = (size_t)node;
+    struct redis_request redis = {.bytes = buf_at(&h->scratch),
+                                  .len = h->scratch.len,
+                                  .reply_count = reply_count,
+                                  .timeout_us = h->timeout_us,
+                                  .on_reply = on_reply,
+                                  .on_done = on_done,
+                                  .ctx = r};
+    enum status st = redis_node_send(hints_nodes_connection(h->nodes, r->node), &redis, err);
+    if (st != STATUS_OK) {
+        free(r);
+    }
+    return st;
+}
+
+static bool is_same_text(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+static bool is_same_set(const struct hint *a, const struct hint *b)
+{
+    return is_same_text(a->queue, b->queue) && is_same_text(a->kind, b->kind);
+}
+
+#define GROUPS_MAX 64
+#define NO_NEXT UINT32_MAX
+
+/* The hints of one set, linked through hints->next. */
+struct group {
+    uint32_t first;
+    uint32_t last;
+};
+
+/* Groups the list by set. Beyond GROUPS_MAX sets, what fits nowhere goes to the last group, whose
+ * ZADDs are then cut where the set changes. */
+static size_t group_by_set(struct hints *h, const struct hint *list, size_t count,
+                           struct group *groups)
+{
+    size_t group_count = 0;
+    size_t g = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        h->next[i] = NO_NEXT;
+        if (group_count == 0 || !is_same_set(&list[i], &list[groups[g].first])) {
+            for (g = 0; g < group_count; g++) {
+                if (is_same_set(&list[i], &list[groups[g].first])) {
+                    break;
+                }
+            }
+        }
+        if (g == group_count && group_count < GROUPS_MAX) {
+            groups[group_count++] = (struct group){.first = i, .last = i};
+            continue;
+        }
+        g = g < group_count ? g : group_count - 1;
+        h->next[groups[g].last] = i;
+        groups[g].last = i;
+    }
+    return group_count;
+}
+
+/* One ZADD with up to PAIRS_MAX hints of one set, from *i on, which moves on. LT: an id that is
+ * there already gets the earlier of both scores. */
+static enum status write_zadd(struct hints *h, const struct hint *list, uint32_t *i,
+                              struct err *err)
+{
+    struct redis_arg args[3 + 2 * PAIRS_MAX];
+    char texts[2 * PAIRS_MAX][HINT_ID_TEXT_MAX + 1];
+    char key[HINT_KEY_MAX];
+    const struct hint *first = &list[*i];
+    args[0] = (struct redis_arg){.bytes = "ZADD", .len = 4};
+    args[1] = (struct redis_arg){.bytes = key,
+                                 .len = hint_key(key, h->prefix, first->queue, first->kind)};
+    args[2] = (struct redis_arg){.bytes = "LT", .len = 2};
+    size_t n = 0;
+    while (*i != NO_NEXT && n < ARRAY_COUNT(texts) && is_same_set(&list[*i], first)) {
+        const int64_t numbers[2] = {list[*i].score, list[*i].id};
+        for (size_t k = 0; k < 2; k++, n++) {
+            int len = snprintf(texts[n], sizeof texts[n], "%" PRId64, numbers[k]);
+            args[3 + n] = (struct redis_arg){.bytes = texts[n], .len = (size_t)len};
+        }
+        *i = h->next[*i];
+    }
+    return redis_command(&h->scratch, args, 3 + n, err);
+}
+
+enum status hints_push(struct hints *hints, const struct hint *list, size_t count,
+                       hints_pushed_cb *done, void *ctx, struct err *err)
+{
+    assert(count >= 1 && count <= HINTS_PUSH_MAX && done != NULL);
+    struct group groups[GROUPS_MAX];
+    size_t group_count = group_by_set(hints, list, count, groups);
+    size_t commands = 0;
+    buf_reset(&hints->scratch);
+    for (size_t g = 0; g < group_count; g++) {
+        for (uint32_t i = groups[g].first; i != NO_NEXT; commands++) {
+            enum status st = write_zadd(hints, list, &i, err);
+            if (st != STATUS_OK) {
+                return st;
+            }
+        }
+    }
+    return send_scratch(hints, commands, &(struct request){.on_pushed = done, .ctx = ctx}, err);
+}
+
+enum status hints_count(struct hints *hints, const char *queue, const char *kind, int priority,
+                        hints_counted_cb *done, void *ctx, struct err *err)
+{
+    char key[HINT_KEY_MAX];
+    char range[2][HINT_ID_TEXT_MAX + 2]; /* from the priority's first score to before the next's */
+    int64_t from = priority * HINT_PRIORITY_STEP;
+    int from_len = snprintf(range[0], sizeof range[0], "%" PRId64, from);
+    int to_len = snprintf(range[1], sizeof range[1], "(%" PRId64, from + HINT_PRIORITY_STEP);
+    struct redis_arg args[] = {{.bytes = "ZCOUNT", .len = 6},
+                               {.bytes = key, .len = hint_key(key, hints->prefix, queue, kind)},
+                               {.bytes = range[0], .len = (size_t)from_len},
+                               {.bytes = range[1], .len = (size_t)to_len}};
+    assert(done != NULL);
+    buf_reset(&hints->scratch);
+    enum status st = redis_command(&hints->scratch, args, ARRAY_COUNT(args), err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return send_scratch(hints, 1, &(struct request){.on_counted = done, .ctx = ctx}, err);
+}

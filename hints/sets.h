@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The sets that a popper listens to, counted by reference: a blocked pop still needs those it was
+ * sent for when others are listened to by now. Private to hints/. */
+#ifndef CLAIMD_HINTS_SETS_H
+#define CLAIMD_HINTS_SETS_H
+
+#include "hints/hints.h"
+
+struct hints_sets {
+    int references;
+    size_t count;
+    struct hints_set *names;
+    char *key_bytes;
+    struct redis_arg *keys; /* twice in a row: any rotation is one slice */
+};
+
+/* With one reference. LIMIT above HINTS_SETS_MAX, NOMEM. */
+enum status hints_sets_new(const char *prefix, const struct hints_set *list, size_t count,
+                           struct hints_sets **ret_sets, struct err *err) MUST_USE;
+struct hints_sets *hints_sets_share(struct hints_sets *sets);
+void hints_sets_drop(struct hints_sets *sets); /* accepts NULL */
+
+/* The set with this key, or NULL. */
+const struct hints_set *hints_sets_find(const struct hints_sets *sets, const char *key, size_t len);
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What to read of the queue, decided without reading: lanes, their cursors, how much room the hints
+ * have, what to look at again. Pure: time and rows come in, ranges to read go out.
+ *
+ * A lane is (queue, priority, share). Its cursor reads forward; whatever may have put an open row
+ * behind the cursor moves it back (feed_rewind_*), and the same paged reading finds the row again.
+ * Rows commit out of order, so what lies behind the cursor and is young is read once more
+ * (FEED_BEHIND), leaving out what was fed already. The mark of a lane is a time before which
+ * nothing available lies: rewinds stop there, and a new leader begins there.
+ *
+ * Positions and `pg_us` are row times (PostgreSQL's clock, µs since 1970); `now_us` is BOOTTIME. */
+#ifndef CLAIMD_MODEL_FEED_H
+#define CLAIMD_MODEL_FEED_H
+
+#include "model/feed_memory.h"
+#include "model/job.h"
+
+#define FEED_LANES_MAX 16384
+#define FEED_RANGES_MAX 512 /* read in one pass */
+#define FEED_NEVER_US INT64_MAX
+#define FEED_SHARES 64
+
+struct feed_pos { /* the order of the feed index */
+    int64_t us;
+    int64_t id;
+};
+
+struct feed_lane {
+    char queue[JOB_NAME_MAX + 1];
+    int priority;
+    int share;
+    size_t group;
+    struct feed_pos cursor;  /* all up to here was read since the last rewind */
+    struct feed_pos behind;  /* where the look-behind goes on */
+    int64_t behind_since_us; /* row time when this round of it began; 0 = a new round */
+    int64_t mark_us;         /* nothing available lies before */
+    int64_t saved_us;        /* the mark as table `lane` has it; −1 = not there */
+    int64_t rewind_us;       /* asked for while a page was under way; FEED_NEVER_US = no */
+    int64_t next_due_us;     /* row time of the first row that is not due yet */
+    int64_t looked_us;       /* BOOTTIME of the last look ahead */
+    bool has_more;           /* the last page was full, or the cursor moved back */
+    bool seeks_mark;         /* reads from the mark on: the first available row is the new mark */
+    bool is_young;           /* the cursor has read rows that may still get late neighbours */
+    int reading;             /* ranges of the pass under way */
+};
+
+/* The hints of one (queue, priority): what `look_ahead` bounds. */
+struct feed_group {
+    char queue[JOB_NAME_MAX + 1];
+    int priority;
+    int64_t held;       /* estimate of hints in Redis: last count and what was added since */
+    bool is_counted;    /* false: count before feeding */
+    int64_t fed_low_us; /* first row time fed since the last repair; FEED_NEVER_US = none */
+    int64_t dry_us;     /* BOOTTIME of that repair */
+    int wanting;        /* lanes that share the room in the pass being planned */
+};
+
+struct feed_limits {
+    int64_t look_ahead;
+    int64_t look_behind_us;
+    int page_rows;         /* a pass, all lanes together */
+    int behind_rows;       /* of the look-behind, a pass */
+    int64_t look_every_us; /* lanes without more are looked at again after this long */
+};
+
+enum feed_part { FEED_AHEAD, FEED_BEHIND };
+
+struct feed_range {
+    size_t lane;
+    enum feed_part part;
+    struct feed_pos after;
+    struct feed_pos to; /* us = FEED_NEVER_US: up to now */
+    int rows_max;
+};
+
+/* Where an unknown lane may lie; known lanes are not walked to find others. */
+#define FEED_GAPS_MAX 512
+
+enum feed_gap_form {
+    FEED_GAP_SHARES,     /* of (queue, priority): lo < share < hi */
+    FEED_GAP_PRIORITIES, /* of queue: lo < priority < hi */
+    FEED_GAP_QUEUES      /* queue is "lo,hi" */
+};
+
+struct feed_gap {
+    enum feed_gap_form form;
+    char queue[2 * JOB_NAME_MAX + 2];
+    int priority;
+    int lo;
+    int hi;
+};
+
+struct feed {
+    struct feed_limits limits;
+    struct feed_lane *lanes;
+    size_t lane_count;
+    size_t lane_cap;
+    size_t *order; /* of lanes, by (queue, priority, share) */
+    size_t gap_turn;
+    struct feed_group *groups;
+    size_t group_count;
+    size_t group_cap;
+    size_t turn;    /* the lane that goes first in the next pass */
+    int page_rows;  /* now, adapted by feed_pass_took() */
+    int64_t cap_us; /* no mark may rise above this row time */
+    int64_t pg_us;  /* of the last plan */
+    struct feed_memory memory;
+};
+
+void feed_init(struct feed *f, const struct feed_limits *limits);
+void feed_release(struct feed *f);
+
+/* A lane that was found, or that table `lane` names (saved_us ≥ 0; else −1). CONFLICT when it is
+ * known, LIMIT at FEED_LANES_MAX, NOMEM. */
+enum status feed_lane_add(struct feed *f, const char *queue, int priority, int share,
+                          int64_t saved_us, int64_t pg_us, struct err *err) MUST_USE;
+struct feed_lane *feed_lane_find(struct feed *f, const char *queue, int priority, int share);
+
+/* The gaps to probe now; more than `max` take turns. */
+size_t feed_gaps(struct feed *f, struct feed_gap *ret, size_t max);
+
+/* Moves cursors back to `us` (0 = the mark), never forward. queue NULL = all. */
+void feed_rewind(struct feed *f, const char *queue, int64_t us);
+void feed_lane_rewind(struct feed_lane *lane, int64_t us);
+
+/* What table `lane` says now: a mark below the saved one was lowered by a rescue or a hand-back. */
+void feed_lane_saved(struct feed_lane *lane, int64_t saved_us);
+
+/* What to read in this pass, at most `max` ranges; lanes in turn. Lanes of groups that are full or
+ * not counted get none ahead. `woken`: look at every lane. The lanes of the ranges are reading
+ * until feed_range_done() or feed_range_failed(). */
+size_t feed_plan(struct feed *f, int64_t now_us, int64_t pg_us, bool woken,
+                 struct feed_range *ret_ranges, size_t max);
+
+/* A row of a range, in order. True: it is available and was not fed just now, so push it (if
+ * somebody serves its kind). */
+bool feed_range_row(struct feed *f, const struct feed_range *range, struct feed_pos row,
+                    bool is_available);
+/* All rows of the range were handled, pushes included. `last` is the position of the last one. */
+void feed_range_done(struct feed *f, const struct feed_range *range, int rows, struct feed_pos last,
+                     int64_t pg_us);
+void feed_range_failed(struct feed *f, const struct feed_range *range);
+/* The walk was cut off: millions of entries that nobody may see yet. They are left to the rewind at
+ * their transaction's end and to the full pass, so that the young rows of others are not held up.
+ */
+void feed_range_too_long(struct feed *f, const struct feed_range *range, int64_t pg_us);
+
+/* A pass took this long: pages shrink above 20 ms. */
+void feed_pass_took(struct feed *f, int64_t us);
+
+/* Hints of the group: counted, or added by a push. A group that ran dry although it was fed may
+ * have lost its hints (nobody tells of a FLUSHALL): its lanes are rewound to the first row fed
+ * since the last such repair, at most once in `every_us`. */
+void feed_group_counted(struct feed *f, size_t group, int64_t count, int64_t now_us,
+                        int64_t every_us);
+void feed_group_added(struct feed *f, size_t group, int64_t row_us, bool is_new);
+void feed_forget_counts(struct feed *f);
+
+/* Groups to count before the next pass is planned. */
+size_t feed_counts_wanted(const struct feed *f, size_t *ret_groups, size_t max);
+
+bool feed_has_more(const struct feed *f);       /* and room for it */
+bool feed_is_full(const struct feed *f);        /* a lane has more and no room */
+int64_t feed_next_due_us(const struct feed *f); /* row time; FEED_NEVER_US = none */
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What was fed in the last moments: a set of (id, ready time) in two generations. Forgetting costs
+ * a repeated push, which adds nothing; so it is bounded and never fails. */
+#ifndef CLAIMD_MODEL_FEED_MEMORY_H
+#define CLAIMD_MODEL_FEED_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FEED_MEMORY_MAX ((size_t)1 << 18) /* slots of a generation */
+
+struct feed_memory_half {
+    uint64_t *slots; /* 0 = empty */
+    size_t cap;
+    size_t count;
+};
+
+struct feed_memory {
+    struct feed_memory_half young;
+    struct feed_memory_half old;
+    int64_t turned_us;
+};
+
+void feed_memory_release(struct feed_memory *m); /* zero is a valid empty one */
+void feed_memory_add(struct feed_memory *m, int64_t id, int64_t ready_us);
+bool feed_memory_has(const struct feed_memory *m, int64_t id, int64_t ready_us);
+
+/* Forgets what is older than `age_us`, at the latest after twice that. */
+void feed_memory_turn(struct feed_memory *m, int64_t now_us, int64_t age_us);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/feed_pace.h"
+
+#include "base/clock.h"
+
+#define GATHER_US (2 * US_PER_MS)
+#define FED_US (10 * US_PER_MS)
+#define FULL_US_MIN (5 * US_PER_MS)
+#define FULL_US_MAX (250 * US_PER_MS)
+
+/* Producers whose trigger read the flag before it was set commit without a NOTIFY: these looks find
+ * them. */
+static const int64_t looks_us[] = {2 * US_PER_MS, 10 * US_PER_MS, 50 * US_PER_MS, 250 * US_PER_MS};
+
+static int64_t hungry_look_us(struct feed_pace *p, int64_t every_us)
+{
+    int at = p->looks;
+    if (at < (int)(sizeof looks_us / sizeof looks_us[0])) {
+        p->looks++;
+        return looks_us[at] < every_us ? looks_us[at] : every_us;
+    }
+    return every_us;
+}
+
+void feed_pace_passed(struct feed_pace *p, const struct feed_pass *pass, int64_t every_us)
+{
+    p->passed_us = pass->begun_us;
+    if (pass->rows >= FEED_FED_ROWS) {
+        p->is_hungry = false;
+    } else if (!p->is_hungry && pass->rows == 0 && !pass->has_more && !pass->is_full) {
+        p->is_hungry = true;
+        p->looks = 0;
+    }
+    p->full_us = !pass->is_full || pass->progress ? 0 : 2 * p->full_us;
+    if (p->full_us < FULL_US_MIN) {
+        p->full_us = FULL_US_MIN;
+    } else if (p->full_us > FULL_US_MAX) {
+        p->full_us = FULL_US_MAX;
+    }
+    if (pass->has_more) {
+        p->next_us = pass->now_us;
+    } else if (pass->is_full) {
+        p->next_us = pass->now_us + p->full_us;
+    } else if (p->is_hungry) {
+        p->next_us = pass->now_us + hungry_look_us(p, every_us);
+    } else {
+        p->next_us = pass->now_us + FED_US;
+    }
+}
+
+int64_t feed_pace_woken_us(const struct feed_pace *p, int64_t now_us)
+{
+    int64_t at = p->passed_us + GATHER_US;
+    return at > now_us ? at : now_us;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which kinds are served where (INTERFACES rule 2): by every live worker of the queue → the queue's
+ * own set of hints; by some → the set of that kind; by none → not fed. Pure. */
+#ifndef CLAIMD_MODEL_FEED_SERVED_H
+#define CLAIMD_MODEL_FEED_SERVED_H
+
+#include "base/err.h"
+
+#include <stdint.h>
+
+enum feed_route {
+    FEED_ROUTE_NONE,
+    FEED_ROUTE_QUEUE, /* hints:<queue> */
+    FEED_ROUTE_KIND   /* hints:<queue>:<kind> */
+};
+
+struct feed_served_queue {
+    char *name;
+    int workers;
+    bool is_paused;
+};
+
+struct feed_served_kind {
+    size_t queue;
+    char *name;
+    int workers;
+};
+
+struct feed_served {
+    struct feed_served_queue *queues;
+    size_t queue_count;
+    size_t queue_cap;
+    struct feed_served_kind *kinds;
+    size_t kind_count;
+    size_t kind_cap;
+};
+
+void feed_served_release(struct feed_served *s); /* zero is a valid empty one */
+
+/* A live worker; both lists are separated by commas. NOMEM. */
+enum status feed_served_add(struct feed_served *s, const char *queues, const char *kinds,
+                            struct err *err) MUST_USE;
+enum status feed_served_pause(struct feed_served *s, const char *queue, struct err *err) MUST_USE;
+
+enum feed_route feed_served_route(const struct feed_served *s, const char *queue, const char *kind);
+/* Kinds of the queue that have a set of their own: calls back for each. */
+typedef void feed_served_cb(void *ctx, const char *kind);
+void feed_served_partial(const struct feed_served *s, const char *queue, feed_served_cb *each,
+                         void *ctx);
+
+/* Do the two route any job of this queue differently? */
+bool feed_served_differs(const struct feed_served *a, const struct feed_served *b,
+                         const char *queue);
+
+#endif

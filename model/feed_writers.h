@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Transactions that write for long: their rows may commit far behind the cursors. Fed with the
+ * numbers of those in progress each second; says how far to go back when one that was seen has
+ * ended. (A snapshot would not do: its xmax is the last one completed + 1, so a writer that nobody
+ * overtook is not in it.) Pure. Times are PostgreSQL's. */
+#ifndef CLAIMD_MODEL_FEED_WRITERS_H
+#define CLAIMD_MODEL_FEED_WRITERS_H
+
+#include "base/err.h"
+
+#include <stdint.h>
+
+struct feed_writer {
+    uint64_t xid;
+    int64_t since_us; /* no row of it is older; 0 = began before the first list */
+    bool is_seen;     /* in the list being read */
+};
+
+struct feed_writers {
+    struct feed_writer *list;
+    size_t count;
+    size_t cap;
+    int64_t last_us; /* of the last list; 0 = none yet */
+};
+
+void feed_writers_release(struct feed_writers *w); /* zero is a valid empty one */
+void feed_writers_reset(struct feed_writers *w);   /* a new leader knows nothing */
+
+/* `text`: "xid,xid,…", taken at `pg_us`. *ret_rewind_us: where cursors must go back to, INT64_MAX =
+ * nowhere. After a gap longer than `gap_us` between two lists whatever was written in it may be
+ * behind. INVALID: not a list. */
+enum status feed_writers_list(struct feed_writers *w, const char *text, int64_t pg_us,
+                              int64_t gap_us, int64_t *ret_rewind_us, struct err *err) MUST_USE;
+
+/* Row time before which no transaction in progress writes; INT64_MAX when none is known. */
+int64_t feed_writers_oldest_us(const struct feed_writers *w);
+
+#endif

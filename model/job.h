@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * States of a job and the one table of its transitions. Pure. sql/migrations carries the same
+ * states in its CHECKs; a test compares both, so a change here is a migration there. */
+#ifndef CLAIMD_MODEL_JOB_H
+#define CLAIMD_MODEL_JOB_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Stored states: the first two live in claimd.job, the others in claimd.job_history. */
+#define JOB_STATE_MAP(X)      \
+    X(AVAILABLE, "available") \
+    X(RUNNING, "running")     \
+    X(COMPLETED, "completed") \
+    X(CANCELLED, "cancelled") \
+    X(DISCARDED, "discarded")
+
+enum job_state {
+#define X(name, text) JOB_##name,
+    JOB_STATE_MAP(X)
+#undef X
+        JOB_STATE_COUNT
+};
+
+#define JOB_EVENT_MAP(X)                                                                  \
+    X(CLAIM, "claim")                                                                     \
+    X(COMPLETE, "complete")                                                               \
+    X(RETRY, "retry")         /* the attempt failed, another follows after its backoff */ \
+    X(HAND_BACK, "hand back") /* drain, lost lease, never started: uncharged */           \
+    X(RESCUE, "rescue")       /* its worker died */                                       \
+    X(DISCARD, "discard")     /* failed for good, or nothing left */                      \
+    X(LOSE, "lose")           /* at_most_once, started, outcome unknown */                \
+    X(CANCEL, "cancel")                                                                   \
+    X(REDRIVE, "redrive") /* an operator's retry of a finished job: generation + 1 */
+
+enum job_event {
+#define X(name, text) JOB_EVENT_##name,
+    JOB_EVENT_MAP(X)
+#undef X
+        JOB_EVENT_COUNT
+};
+
+const char *job_state_text(enum job_state s);
+const char *job_event_text(enum job_event e);
+
+/* NOT_FOUND for a text that names no state. */
+enum status job_state_parse(const char *text, enum job_state *ret_state, struct err *err) MUST_USE;
+
+/* The state that `event` leads to from `from`; CONFLICT where the table has no such edge. */
+enum status job_transition(enum job_state from, enum job_event event, enum job_state *ret_to,
+                           struct err *err) MUST_USE;
+
+static inline bool job_state_is_final(enum job_state s)
+{
+    return s >= JOB_COMPLETED;
+}
+
+/* Limits of INTERFACES; sql/migrations checks the same numbers. */
+#define JOB_ARGS_MAX ((size_t)1 << 20)
+#define JOB_RESULT_MAX ((size_t)64 << 10)
+#define JOB_LOG_TAIL_MAX ((size_t)16 << 10)
+#define JOB_NAME_MAX 64
+#define JOB_PRIORITY_MAX 9
+#define JOB_ERROR_MAX 1024
+
+/* ^[a-z][a-z0-9_]*$, at most 64 octets; queues also '.' and '-'. INVALID names the rule. */
+enum status job_kind_check(const char *name, struct err *err) MUST_USE;
+enum status job_queue_check(const char *name, struct err *err) MUST_USE;
+
+/* What a kind's NULLs mean until a worker announces it. */
+#define JOB_MAX_ATTEMPTS_DEFAULT 25
+#define JOB_MAX_CRASHES_DEFAULT 3
+#define JOB_TIMEOUT_US_DEFAULT (INT64_C(30) * 60 * 1000000)
+
+/* Backoff before attempt n + 1 after n charged attempts: min(15 s · 2^(n−1), 1 h) ± 10 %. `unit` is
+ * the jitter's draw in [0, 1000]. */
+int64_t job_backoff_us(int attempt, int unit);
+
+#endif

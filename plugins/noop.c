@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * noop: does nothing, for measurements and first steps. */
+#include "claimd/plugin.h"
+
+static enum claimd_outcome noop(const struct claimd_context *job)
+{
+    return claimd_done(job, NULL);
+}
+
+CLAIMD_PLUGIN(.name = "noop", .version = CLAIMD_VERSION,
+              .kinds = {{.name = "noop", .handle = noop}})

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is said first on every connection, in one round: AUTH, SELECT, INFO, what else is good to
+ * know, SCRIPT LOAD; in a second one, on new servers, whether we may what they can. Builds the
+ * commands and judges the replies; pure. */
+#ifndef CLAIMD_REDIS_HANDSHAKE_H
+#define CLAIMD_REDIS_HANDSHAKE_H
+
+#include "redis/redis.h"
+
+#define REDIS_SCRIPTS_MAX 16
+#define REDIS_SHA_LEN 40
+
+enum handshake_step {
+    STEP_AUTH,
+    STEP_SELECT,
+    STEP_INFO,
+    STEP_CLIENT_ID,
+    STEP_CLIENT_KILL,
+    STEP_COMMANDS,
+    STEP_DELIFEQ, /* these two only where they are there */
+    STEP_DELEX,
+    STEP_SCRIPT,
+};
+#define HANDSHAKE_STEPS_MAX (STEP_SCRIPT + REDIS_SCRIPTS_MAX)
+
+struct handshake {
+    struct redis_server_info info;
+    char sha[REDIS_SCRIPTS_MAX][REDIS_SHA_LEN + 1]; /* as the server computed them */
+    size_t sha_count;
+    enum handshake_step steps[HANDSHAKE_STEPS_MAX]; /* in the order of their replies */
+    size_t step_count;
+    size_t done;
+    bool is_second; /* round */
+    bool may_kill;  /* CLIENT KILL is there and permitted */
+    struct err err; /* the first thing that went wrong */
+    bool is_config; /* somebody must act: hurrying does not help */
+};
+
+/* Zeroes *h and appends the commands. NOMEM. */
+enum status handshake_start(struct handshake *h, const struct redis_options *options,
+                            struct buf *out, struct err *err) MUST_USE;
+
+/* One call per reply, in order. */
+void handshake_reply(struct handshake *h, const struct redis_value *v);
+/* Are all replies there? Then h->err says whether it failed, or there is a second round. */
+bool handshake_is_over(const struct handshake *h);
+/* Appends the second round, if there is one. NOMEM. */
+enum status handshake_go_on(struct handshake *h, struct buf *out, bool *ret_goes_on,
+                            struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The bytes of one connection: connect, TLS, read, gathered writes, close. A link lives for
+ * one connection; who wants another opens another. Knows nothing of the protocol. libuv makes every
+ * socket non-blocking and CLOEXEC, and reads it. It is written to by send(), since libuv's own
+ * writes raise SIGPIPE when the peer is gone (lock.F2). */
+#ifndef CLAIMD_REDIS_LINK_H
+#define CLAIMD_REDIS_LINK_H
+
+#include "redis/redis.h"
+
+#define LINK_OUT_BYTES_MAX (2 * REDIS_IN_FLIGHT_BYTES_MAX)
+
+struct link;
+
+struct link_events {
+    void (*on_connected)(void *ctx);
+    void (*on_bytes)(void *ctx, const char *bytes, size_t len); /* borrowed */
+    void (*on_failed)(void *ctx, const struct err *why);        /* once; then link_close() it */
+    void *ctx;
+};
+
+struct link_target {
+    const struct redis_endpoint *endpoint;
+    const struct sockaddr *address; /* of its host; NULL for a unix socket */
+    const struct redis_tls *tls;    /* if the endpoint is_tls */
+};
+
+/* Starts connecting; never calls back from inside. NOMEM, UNAVAILABLE, INVALID. */
+enum status link_open(uv_loop_t *loop, const struct link_target *target,
+                      const struct link_events *events, struct link **ret_link,
+                      struct err *err) MUST_USE;
+
+/* Of one that is not connected yet: "no connection in time", … */
+const char *link_lacks(const struct link *l);
+
+/* No event comes after this; memory goes when libuv has let go of it. Accepts NULL. */
+void link_close(struct link *l);
+
+/* What is to be written is appended here, then link_flush() sends what has gathered. */
+struct buf *link_out(struct link *l);
+void link_flush(struct link *l);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What node.c (the life of the connection) and send.c (requests to it) share. */
+#ifndef CLAIMD_REDIS_NODE_H
+#define CLAIMD_REDIS_NODE_H
+
+#include "base/rand.h"
+#include "redis/handshake.h"
+#include "redis/link.h"
+#include "redis/reader.h"
+#include "redis/requests.h"
+#include "redis/resolve.h"
+#include "redis/stale.h"
+#include "redis/tls.h"
+
+enum node_state { NODE_WAITING, NODE_CONNECTING, NODE_GREETING, NODE_UP, NODE_CLOSED };
+
+struct redis_node {
+    struct redis_options options;
+    const struct redis_script *scripts[REDIS_SCRIPTS_MAX];
+    struct redis_tls *own_tls; /* where the options have none; else NULL */
+    struct resolver *resolver; /* NULL = a unix socket */
+    enum node_state state;
+    struct link *link; /* NULL = none, or its address is being looked up */
+    struct reader *reader;
+    struct handshake handshake;
+    struct requests requests;
+    struct stale stale;
+    uv_timer_t timer; /* the next try, or the earliest deadline */
+    int64_t timer_at_us;
+    uv_prepare_t flush; /* before the loop polls: everything sent in this turn, in one write */
+    uv_idle_t no_wait;  /* keeps the loop from blocking while `flush` has work */
+    uv_check_t overdue; /* after the loop polled: replies that lay in the socket count */
+    size_t handles_open;
+    int64_t give_up_us; /* of connect and handshake */
+    int64_t retry_us;
+    size_t tries; /* in a row that failed */
+    bool is_down_told;
+    bool is_refusal_told;
+    struct rand rand;
+};
+
+/* node.c: what was appended to the link's output leaves before the loop polls. */
+void node_flush_this_turn(struct redis_node *n);
+
+/* send.c: sends the first request once more, whole, as the last one; false = there is no room. */
+bool node_resend_whole(struct redis_node *n);
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One connection to one Redis on a libuv loop, kept up for ever: connect, handshake, requests in
+ * order, reconnect with full jitter (50 ms … 5 s, lock.C2). libuv carries the bytes (non-blocking,
+ * CLOEXEC, TCP_NODELAY), hiredis' reader parses them; the only includer of it. Names are resolved
+ * in a thread of their own (lock.C7), all else is one thread's. Never used after fork.
+ *
+ * Requests are written in the order of redis_node_send(); all that is sent during one turn of the
+ * loop leaves in one write, which never raises SIGPIPE (lock.F2). Every request has a deadline of
+ * its own (lock.C4). One that passes it closes the connection, so a late reply can never be taken
+ * for another's (lock.C3). What such a connection has left in the server's buffers is dropped: the
+ * first command of the next one kills it (lock.R1). */
+#ifndef CLAIMD_REDIS_REDIS_H
+#define CLAIMD_REDIS_REDIS_H
+
+#include "base/buf.h"
+
+#include <uv.h>
+
+#define REDIS_PORT_DEFAULT 6379
+#define REDIS_IN_FLIGHT_BYTES_MAX ((size_t)16 << 20)
+
+struct redis_endpoint {
+    char host[256]; /* name or address; "" for a unix socket */
+    int port;
+    char path[108]; /* unix socket, or "" */
+    char user[64];
+    char password[256];
+    int db;
+    bool is_tls;
+};
+
+/* "host", "host:port", "[v6]:port", "unix:/path", "redis://[user[:password]@]host[:port][/db]", or
+ * rediss:// with TLS.
+ * INVALID names what is wrong (never the password). */
+enum status redis_endpoint_parse(const char *text, struct redis_endpoint *ret,
+                                 struct err *err) MUST_USE;
+
+/* "host:port" or "unix:/path": for logs and for the fingerprint of a node list. */
+#define REDIS_ENDPOINT_TEXT_SIZE 272
+void redis_endpoint_text(const struct redis_endpoint *e, char *ret_text, size_t size);
+
+/* What the handshake learnt. The part from `client_id` on is optional: a server that does not tell,
+ * or not this user, has zeros there and is used without. */
+struct redis_server_info {
+    char run_id[41];
+    char server[8];     /* "redis" or "valkey" */
+    char version[24];   /* its own one, not that of the Redis it resembles */
+    int version_number; /* major · 10000 + minor · 100 + patch */
+    int64_t uptime_us;  /* whole seconds of the server, rounded down; by its wall clock */
+    bool is_master;
+    bool is_cluster;
+    bool may_evict; /* maxmemory > 0 and a policy other than noeviction */
+    int replica_count;
+    char evict_policy[24];
+    int64_t client_id; /* of this connection */
+    bool can_kill;     /* commands of our earlier connections can't run any more (lock.R1) */
+    bool has_set_ifeq; /* SET key value IFEQ value (lock.C9) */
+    bool has_delifeq;  /* DELIFEQ key value, and this user may */
+    bool has_delex;    /* DELEX key IFEQ value, likewise */
+};
+
+enum redis_reply_type {
+    REDIS_NIL,
+    REDIS_STATUS,
+    REDIS_STRING,
+    REDIS_INTEGER,
+    REDIS_ARRAY,
+    REDIS_ERROR,
+};
+
+/* Borrowed: valid until the callback that got it returns. Strings are length-counted and
+ * NUL-terminated. */
+struct redis_value {
+    enum redis_reply_type type;
+    int64_t integer;
+    const char *text;
+    size_t len; /* of text, or the number of items */
+    struct redis_value *const *items;
+};
+
+/* Error replies by what to do about them (lock.C8). */
+enum redis_error_class {
+    REDIS_ERROR_NONE,
+    REDIS_ERROR_NODE, /* LOADING, BUSY, MISCONF, OOM, READONLY, MASTERDOWN, …: this node, for now */
+    REDIS_ERROR_NOSCRIPT, /* load it again */
+    REDIS_ERROR_CONFIG,   /* NOAUTH, NOPERM, WRONGTYPE, unknown command: somebody must act */
+};
+
+enum redis_error_class redis_error_class(const struct redis_value *v);
+
+/* A Lua script: loaded in each handshake by SCRIPT LOAD (lock.C9), called by its SHA-1, sent whole
+ * once on NOSCRIPT. */
+struct redis_script {
+    const char *name;
+    const char *body;
+};
+
+struct redis_node;
+
+/* After the handshake, before anything else is sent. To refuse the server, return a status and fill
+ * err: the connection is closed, `on_down` hears the reason, and it is tried again at the slowest
+ * pace. */
+typedef enum status redis_up_cb(void *ctx, struct redis_node *node,
+                                const struct redis_server_info *info, struct err *err);
+/* Once per change from up (or from the first try) to down, with the reason: INVALID if it is
+ * refused for what it is or how it is configured, so that somebody must act. */
+typedef void redis_down_cb(void *ctx, struct redis_node *node, const struct err *why);
+
+/* Something that no request asked for? A subscriber's connection hears messages between its
+ * replies; false = no, it is the next reply. */
+typedef bool redis_push_cb(void *ctx, const struct redis_value *v);
+
+struct redis_tls; /* tls.h */
+
+struct redis_options {
+    uv_loop_t *loop;
+    struct redis_endpoint endpoint;
+    const struct redis_tls *tls; /* borrowed; NULL = the system's CAs where the endpoint is_tls */
+    int64_t connect_timeout_us;  /* name, connect and handshake together */
+    const struct redis_script *const *scripts;
+    size_t script_count;
+    redis_up_cb *on_up;     /* may be NULL */
+    redis_down_cb *on_down; /* may be NULL */
+    redis_push_cb *on_push; /* NULL = everything is a reply */
+    void *ctx;
+};
+
+/* Starts connecting. NOMEM, INVALID (no CAs for TLS). The options are copied, scripts are borrowed
+ * for the node's life. */
+enum status redis_node_open(const struct redis_options *options, struct redis_node **ret_node,
+                            struct err *err) MUST_USE;
+
+/* Ends every request with UNAVAILABLE, then frees; handles close in later turns of the loop.
+ * Accepts NULL. */
+void redis_node_close(struct redis_node *node);
+
+bool redis_node_is_up(const struct redis_node *node);
+const struct redis_server_info *
+redis_node_info(const struct redis_node *node); /* of the last handshake */
+const struct redis_endpoint *redis_node_endpoint(const struct redis_node *node);
+
+/* Each reply in order; `index` counts within the request. An error reply is a value like any other.
+ */
+typedef void redis_reply_cb(void *ctx, size_t index, const struct redis_value *value);
+/* Exactly once, after the last reply: OK, TIMEOUT or UNAVAILABLE (connection lost: whether it ran
+ * is not known). Never called from inside redis_node_send(). */
+typedef void redis_done_cb(void *ctx, enum status st);
+
+struct redis_request {
+    const char *bytes; /* RESP commands (redis_command()); copied before the call returns */
+    size_t len;
+    size_t reply_count;
+    int64_t timeout_us;
+    redis_reply_cb *on_reply; /* may be NULL */
+    redis_done_cb *on_done;   /* may be NULL */
+    void *ctx;
+};
+
+/* UNAVAILABLE at once when the node is down (lock.A13), LIMIT when too much is in flight, NOMEM. */
+enum status redis_node_send(struct redis_node *node, const struct redis_request *request,
+                            struct err *err) MUST_USE;
+
+/* One call of a script: `args` are all ARGV; EVALSHA, and EVAL once after NOSCRIPT. One reply,
+ * index 0. */
+struct redis_arg {
+    const char *bytes;
+    size_t len;
+};
+
+static inline struct redis_arg redis_bytes(const char *bytes, size_t len)
+{
+    return (struct redis_arg){.bytes = bytes, .len = len};
+}
+
+static inline struct redis_arg redis_word(const char *text)
+{
+    return redis_bytes(text, strlen(text));
+}
+
+struct redis_script_call {
+    const struct redis_script *script;
+    const struct redis_arg *keys;
+    size_t key_count;
+    const struct redis_arg *args;
+    size_t arg_count;
+    int64_t timeout_us;
+    redis_reply_cb *on_reply;
+    redis_done_cb *on_done;
+    void *ctx;
+};
+
+enum status redis_node_call(struct redis_node *node, const struct redis_script_call *call,
+                            struct err *err) MUST_USE;
+
+/* Appends one command in RESP, binary-safe (lock.K4). */
+enum status redis_command(struct buf *out, const struct redis_arg *args, size_t count,
+                          struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Requests under way on one connection, in the order of their replies. Deadlines count from the
+ * write on: what we dawdle before it is not the server's fault. No I/O. */
+#ifndef CLAIMD_REDIS_REQUESTS_H
+#define CLAIMD_REDIS_REQUESTS_H
+
+#include "base/pool.h"
+#include "redis/redis.h"
+
+struct request {
+    struct request *next;
+    int64_t timeout_us;
+    int64_t deadline_us; /* INT64_MAX until it is written */
+    size_t reply_count;
+    size_t replies_seen;
+    size_t len; /* counts against REDIS_IN_FLIGHT_BYTES_MAX */
+    redis_reply_cb *on_reply;
+    redis_done_cb *on_done;
+    void *ctx;
+    const struct redis_script *script; /* to be sent whole after NOSCRIPT; NULL = not, or done */
+    size_t word_count;
+    size_t tail_len;
+    char tail[]; /* of a script's call: RESP from the number of keys on */
+};
+
+struct requests {
+    struct request *first;
+    struct request **last;
+    struct request *first_unsent; /* waits for the end of the turn; NULL = none */
+    size_t bytes;
+    struct pool pool;
+};
+
+void requests_reset(struct requests *q);   /* keeps its memory */
+void requests_release(struct requests *q); /* gives it back; not with requests in it */
+/* With room for a tail, not filled in; NULL = no memory. */
+struct request *request_new(struct requests *q, size_t tail_len);
+void request_drop(struct requests *q, struct request *r); /* one that was never pushed */
+void requests_push(struct requests *q, struct request *r);
+struct request *requests_pop(struct requests *q); /* not of an empty queue */
+
+/* What waited leaves now: its deadlines begin. Yields the earliest of them, INT64_MAX = none. */
+int64_t requests_written(struct requests *q, int64_t now_us);
+int64_t requests_earliest_us(const struct requests *q);
+
+void request_end(struct requests *q, struct request *r, enum status st);
+/* Empties the queue, then ends each: TIMEOUT for those past their deadline, UNAVAILABLE for the
+ * others. */
+void requests_end_all(struct requests *q, int64_t now_us);
+
+#endif

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+# What is installed of the lock library: libredlock.so.0, libredlock.a, headers, pkg-config and CMake packages, man pages.
+#
+# Both libraries are made of one object file that holds redlock/ and what it needs of base/ and redis/, and in which only
+# redlock_* is visible, so that nothing of ours can collide with a name of its user's.
+
+set(REDLOCK_SOVERSION 0)
+set(whole ${CMAKE_CURRENT_BINARY_DIR}/whole.o)
+add_custom_command(OUTPUT ${whole}
+    COMMAND ${CMAKE_LINKER} -r -o ${whole} --whole-archive $<TARGET_FILE:redlock> --no-whole-archive
+            $<TARGET_FILE:redis> $<TARGET_FILE:base>
+    COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbol=redlock_* ${whole}
+    DEPENDS redlock redis base
+    COMMENT "Linking redlock into one object" VERBATIM)
+
+add_library(redlock_shared SHARED ${whole} ${CMAKE_CURRENT_SOURCE_DIR}/redlock.map)
+set_source_files_properties(${whole} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+set_target_properties(redlock_shared PROPERTIES LINKER_LANGUAGE C OUTPUT_NAME redlock EXPORT_NAME redlock
+    VERSION ${PROJECT_VERSION} SOVERSION ${REDLOCK_SOVERSION}
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/redlock.map)
+# nodelete: a thread that waits for a name server may outlive the client, so its code must stay after dlclose().
+target_link_options(redlock_shared PRIVATE -Wl,-z,nodelete
+    -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/redlock.map)
+target_link_libraries(redlock_shared PRIVATE ${REDLOCK_LINKS})
+target_include_directories(redlock_shared INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+
+set(archive ${PROJECT_BINARY_DIR}/lib/libredlock.a)
+add_custom_command(OUTPUT ${archive}
+    COMMAND ${CMAKE_COMMAND} -E rm -f ${archive}
+    COMMAND ${CMAKE_AR} rcs ${archive} ${whole}
+    DEPENDS ${whole} COMMENT "Linking libredlock.a" VERBATIM)
+add_custom_target(redlock_static ALL DEPENDS ${archive})
+add_dependencies(redlock_static redlock_shared) # one of them at a time makes the object file
+
+set(pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH REDLOCK_PC_TO_PREFIX /${pc_dir} /)
+configure_file(redlock.pc.in redlock.pc @ONLY)
+install(TARGETS redlock_shared EXPORT redlock LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES ${archive} DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES redlock.h redlock_async.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES man/redlock.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES man/redlock.3 DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/redlock.pc DESTINATION ${pc_dir})
+
+# find_package(redlock): the target redlock::redlock
+include(CMakePackageConfigHelpers)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/redlock)
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/redlock-config-version.cmake
+    VERSION ${PROJECT_VERSION} COMPATIBILITY SameMinorVersion)
+install(EXPORT redlock NAMESPACE redlock:: DESTINATION ${package_dir} FILE redlock-config.cmake)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/redlock-config-version.cmake DESTINATION ${package_dir})
+
+install(FILES man/redlock.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES man/redlock.3 DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)

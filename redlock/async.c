@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "redlock/core.h"
+#include "redlock/error.h"
+#include "redlock/token.h"
+#include "redlock/wake.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/timerfd.h>
+
+#define WIRE_BYTES_MAX ((size_t)4 << 20) /* 512 keys of 1 KiB, with their commands, are 0.6 MiB */
+#define DRIFT_PPM_MAX 500000
+#define PERMILLE 1000
+
+const char *redlock_result_text(enum redlock_result result)
+{
+    static const char *const texts[] = {
+#define X(name, text) [REDLOCK_##name] = (text),
+        REDLOCK_RESULT_MAP(X)
+#undef X
+    };
+    return (size_t)result < ARRAY_COUNT(texts) ? texts[result] : "?";
+}
+
+/* ---- the idle handle and the timer ---- */
+
+static void on_idle(uv_idle_t *idle)
+{
+    struct redlock_async *lock = idle->data;
+    (void)uv_idle_stop(idle);
+    lock->is_send_next = true; /* what these send needs no turn of its own */
+    acquire_soon(lock);
+    wait_soon(lock);
+    fence_soon(lock);
+    inspect_soon(lock);
+    keeper_soon(lock);
+    lock->is_send_next = false;
+    release_soon(lock);
+    acquire_send(lock);
+    release_tell_soon(lock);
+    release_report_flushed(lock);
+}
+
+void core_soon(struct redlock_async *lock)
+{
+    (void)uv_idle_start(&lock->idle, on_idle);
+}
+
+void core_send_soon(struct redlock_async *lock)
+{
+    if (!lock->is_send_next) {
+        core_soon(lock);
+    }
+}
+
+void core_wake_at(struct redlock_async *lock, int64_t at_us)
+{
+    if (at_us == INT64_MAX || (lock->timer_at_us != 0 && lock->timer_at_us <= at_us)) {
+        return;
+    }
+    if (at_us < 1) {
+        at_us = 1; /* zero would switch it off */
+    }
+    const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(at_us / US_PER_S),
+                                                 .tv_nsec = (long)(at_us % US_PER_S * 1000)}};
+    lock->timer_at_us = at_us;
+    (void)timerfd_settime(lock->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+void core_watch(struct redlock_async *lock, const struct core_watcher *watcher)
+{
+    lock->watcher = *watcher;
+}
+
+static void on_timer(uv_poll_t *poll, int uv_status, int events)
+{
+    struct redlock_async *lock = poll->data;
+    uint64_t expirations = 0;
+    (void)events;
+    if (uv_status != 0 || lock->is_closing ||
+        read(lock->timer_fd, &expirations, sizeof expirations) < 0) {
+        return;
+    }
+    lock->timer_at_us = 0;
+    if (lock->watcher.before_renewal != NULL) {
+        lock->watcher.before_renewal(lock->watcher.ctx);
+    }
+    int64_t now_us = clock_boot_us();
+    int64_t next_us = keeper_tick(lock, now_us);
+    core_wake_at(lock, next_us);
+    core_wake_at(lock, nodes_tick(lock, now_us));
+    core_wake_at(lock, release_tick(lock, now_us));
+    core_wake_at(lock, wait_tick(lock, now_us));
+    core_wake_at(lock, wake_tick(lock, now_us));
+}
+
+/* ---- open ---- */
+
+static enum status check_options(const struct redlock_async_options *o, struct err *err)
+{
+    int scale = o->time_scale_permille > 0 ? o->time_scale_permille : PERMILLE;
+    enum status st = lease_check_terms(o->ttl_us, o->node_timeout_us, scale, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (o->ttl_max_us < o->ttl_us || o->ttl_max_us > LEASE_TTL_MAX_US) {
+        return err_fail(err, STATUS_INVALID,
+                        "redlock: a largest ttl of %" PRId64 " us: from the ttl up to a day",
+                        o->ttl_max_us);
+    }
+    if (o->drift_ppm < 0 || o->drift_ppm > DRIFT_PPM_MAX) {
+        return err_fail(err, STATUS_INVALID, "redlock: drift of %d ppm, allowed are 0 to %d",
+                        o->drift_ppm, DRIFT_PPM_MAX);
+    }
+    if (o->min_validity_us < 0 ||
+        o->min_validity_us >= o->ttl_us - lease_drift_us(o->ttl_us, o->drift_ppm)) {
+        return err_fail(err, STATUS_INVALID, "redlock: a validity of %" PRId64 " us can't be won",
+                        o->min_validity_us);
+    }
+    size_t wake_len = o->wake_prefix != NULL ? strlen(o->wake_prefix) : 1;
+    if (wake_len < 1 || wake_len > WAKE_PREFIX_MAX) {
+        return err_fail(err, STATUS_INVALID,
+                        "redlock: a wake-up prefix of %zu characters, allowed are 1 to %d",
+                        wake_len, WAKE_PREFIX_MAX);
+    }
+    return STATUS_OK;
+}
+
+static enum status open_timer(struct redlock_async *lock, struct err *err)
+{
+    lock->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (lock->timer_fd < 0) {
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "redlock: timerfd");
+    }
+    int r = uv_poll_init(lock->options.loop, &lock->timer, lock->timer_fd);
+    if (r != 0) {
+        (void)close(lock->timer_fd);
+        return err_fail(err, STATUS_UNAVAILABLE, "redlock: timer: %s", uv_strerror(r));
+    }
+    (void)uv_poll_start(&lock->timer, UV_READABLE, on_timer);
+    (void)uv_idle_init(lock->options.loop, &lock->idle);
+    lock->timer.data = lock;
+    lock->idle.data = lock;
+    lock->handles_open = CORE_HANDLES;
+    return STATUS_OK;
+}
+
+static enum status open_all(const struct redlock_async_options *options,
+                            struct redlock_async **ret_lock, struct err *err)
+{
+    struct redis_endpoint endpoints[REDLOCK_NODES_MAX];
+    enum status st = check_options(options, err);
+    if (st == STATUS_OK) {
+        st = nodes_parse(options->nodes, options->node_count, endpoints, err);
+    }
+    if (st != STATUS_OK) {
+        return st;
+    }
+    struct redlock_async *lock = calloc(1, sizeof *lock);
+    if (lock == NULL) {
+        return err_fail(err, STATUS_NOMEM, "redlock: no memory");
+    }
+    lock->options = *options;
+    lock->quorum = tally_quorum(options->node_count);
+    if (options->wake_prefix != NULL) {
+        lock->wake_prefix_len = strlen(options->wake_prefix);
+        (void)snprintf(lock->wake_marker, sizeof lock->wake_marker, "%s" WAKE_MARKER,
+                       options->wake_prefix);
+    }
+    buf_init(&lock->wire, WIRE_BYTES_MAX);
+    rand_seed_from_system(&lock->rand);
+    st = token_draw_prefix(lock->prefix, err);
+    if (st == STATUS_OK) {
+        st = open_timer(lock, err);
+    }
+    if (st != STATUS_OK) {
+        free(lock);
+        return st;
+    }
+    lock->options.nodes = NULL; /* the connections have what they need */
+    lock->options.wake_prefix = NULL;
+    st = nodes_open(lock, endpoints, err);
+    if (st != STATUS_OK) {
+        redlock_async_close(lock, NULL, NULL);
+        return st;
+    }
+    *ret_lock = lock;
+    return STATUS_OK;
+}
+
+int redlock_async_open(const struct redlock_async_options *options, struct redlock_async **ret_lock,
+                       struct redlock_error *ret_error)
+{
+    struct err err = {0};
+    return error_tell(open_all(options, ret_lock, &err), &err, ret_error);
+}
+
+/* ---- close ---- */
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct redlock_async *lock = handle->data;
+    if (--lock->handles_open > 0) {
+        return;
+    }
+    redlock_async_closed_cb *closed = lock->closed;
+    void *ctx = lock->closed_ctx;
+    (void)close(lock->timer_fd);
+    heap_release(&lock->heap);
+    buf_release(&lock->wire);
+    pool_release(&lock->pool);
+    free(lock);
+    if (closed != NULL) {
+        closed(ctx);
+    }
+}
+
+/* libuv lets go of handles once per turn: those of the connections, closed in the turn before, are
+ * gone when this one's is. */
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct redlock_async *lock = handle->data;
+    uv_close((uv_handle_t *)&lock->idle, on_handle_closed);
+    on_handle_closed(handle);
+}
+
+static void on_last_flushed(void *ctx)
+{
+    struct redlock_async *lock = ctx;
+    wait_free(lock);
+    fence_soon(lock);
+    inspect_soon(lock);
+    wake_close(lock);
+    nodes_close(lock); /* ends every request, hence every flush and round */
+    wake_free(lock);
+    keeper_soon(lock);
+    release_free_all(lock);
+    while (lock->batches != NULL) {
+        batch_free(lock->batches); /* keys that their owner never gave back */
+    }
+    (void)uv_idle_stop(&lock->idle);
+    uv_close((uv_handle_t *)&lock->timer, on_timer_closed);
+}
+
+void redlock_async_close(struct redlock_async *lock, redlock_async_closed_cb *done, void *ctx)
+{
+    lock->is_closing = true;
+    lock->closed = done;
+    lock->closed_ctx = ctx;
+    wait_close(lock);
+    acquire_cancel(lock);
+    if (redlock_async_flush(lock, on_last_flushed, lock, NULL) != 0) {
+        on_last_flushed(lock);
+    }
+}
+
+/* ---- what it is like ---- */
+
+size_t redlock_async_quorum(const struct redlock_async *lock)
+{
+    return lock->quorum;
+}
+
+size_t redlock_async_voting(const struct redlock_async *lock)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < lock->options.node_count; i++) {
+        count += node_may_vote(&lock->nodes[i]);
+    }
+    return count;
+}
+
+const char *redlock_async_prefix(const struct redlock_async *lock)
+{
+    return lock->prefix;
+}
+
+int64_t redlock_async_drift_us(const struct redlock_async *lock)
+{
+    return lease_drift_us(lock->options.ttl_us, lock->options.drift_ppm);
+}
+
+const struct redlock_counters *redlock_async_counters(const struct redlock_async *lock)
+{
+    return &lock->counters;
+}

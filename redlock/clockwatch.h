@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tells a server whose wall clock stepped from a client that was stalled (lock.N4). One sample says
+ * that the server's clock is ahead of ours by something between server − received and server −
+ * sent: a stall makes this wider, never wrong. What is known lives on, growing by the drift that
+ * two clocks may have. Pure: every time is an argument. */
+#ifndef CLAIMD_REDLOCK_CLOCKWATCH_H
+#define CLAIMD_REDLOCK_CLOCKWATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct clockwatch {
+    int64_t low_us; /* the server's clock is ahead of ours by low to high */
+    int64_t high_us;
+    int64_t at_us;       /* this was so at some time after; by our clock */
+    int64_t last_gap_us; /* by how much the last sample lay outside; 0 = it did not */
+    bool is_set;
+};
+
+struct clock_sample {
+    int64_t sent_us; /* our clock, not later than the question left */
+    int64_t received_us;
+    int64_t server_us; /* its wall clock */
+};
+
+/* Takes a sample. Yields by how much the clock stepped (negative = back) once two samples in a row
+ * lie on the same side of what is known by more than `tolerance_us`; else 0. */
+int64_t clockwatch_take(struct clockwatch *w, const struct clock_sample *s, int64_t tolerance_us,
+                        int drift_ppm);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the verbs of the `redlock` command share: exit codes, the options that say where the nodes
+ * are, messages and JSON. redlock(1) is the reference. */
+#ifndef CLAIMD_REDLOCK_CMD_CLI_H
+#define CLAIMD_REDLOCK_CMD_CLI_H
+
+#include "base/cleanup.h"
+#include "redlock/redlock.h"
+
+#include <getopt.h>
+
+/* sysexits(3)'s, which commands seldom use; 126, 127 and 128 + signal as a shell has them. */
+enum cli_exit {
+    CLI_GO_ON = -1, /* no exit */
+    CLI_OK = 0,
+    CLI_FREE = 1,       /* status */
+    CLI_SPLIT = 2,      /* status */
+    CLI_USAGE = 64,     /* EX_USAGE */
+    CLI_NO_QUORUM = 69, /* EX_UNAVAILABLE */
+    CLI_SYSTEM = 71,    /* EX_OSERR: no process, no memory, no descriptor */
+    CLI_LOST = 74,      /* EX_IOERR */
+    CLI_HELD = 75,      /* EX_TEMPFAIL */
+    CLI_NODES = 78,     /* EX_CONFIG: the nodes don't suit */
+    CLI_CANNOT_RUN = 126,
+    CLI_NOT_FOUND = 127,
+    CLI_SIGNAL = 128
+};
+
+#define CLI_PASSWORD_SIZE 256
+
+struct cli {
+    char *list; /* what `nodes` point into */
+    struct redlock_node nodes[REDLOCK_NODES_MAX];
+    size_t node_count;
+    const char *user;
+    const char *password_file;
+    char password[CLI_PASSWORD_SIZE];
+    struct redlock_tls tls;
+    int64_t ttl_ms;
+    int64_t ttl_max_ms;
+    int64_t node_timeout_ms; /* 0 = the library's */
+    const char *list_text;
+    bool trust_fresh;
+    bool is_json;
+    bool is_verbose;
+};
+
+/* Codes of long options; verbs number their own from CLI_OPT_OWN on. */
+enum cli_option {
+    CLI_OPT_NODES = 256,
+    CLI_OPT_USER,
+    CLI_OPT_PASSWORD_FILE,
+    CLI_OPT_CA_FILE,
+    CLI_OPT_CERT_FILE,
+    CLI_OPT_KEY_FILE,
+    CLI_OPT_TTL,
+    CLI_OPT_TTL_MAX,
+    CLI_OPT_NODE_TIMEOUT,
+    CLI_OPT_TRUST_FRESH,
+    CLI_OPT_OWN
+};
+#define CLI_LONG_OPTIONS                                                   \
+    {"nodes", required_argument, NULL, CLI_OPT_NODES},                     \
+        {"user", required_argument, NULL, CLI_OPT_USER},                   \
+        {"password-file", required_argument, NULL, CLI_OPT_PASSWORD_FILE}, \
+        {"ca-file", required_argument, NULL, CLI_OPT_CA_FILE},             \
+        {"cert-file", required_argument, NULL, CLI_OPT_CERT_FILE},         \
+        {"key-file", required_argument, NULL, CLI_OPT_KEY_FILE},           \
+        {"ttl", required_argument, NULL, CLI_OPT_TTL},                     \
+        {"ttl-max", required_argument, NULL, CLI_OPT_TTL_MAX},             \
+        {"node-timeout", required_argument, NULL, CLI_OPT_NODE_TIMEOUT},   \
+        {"trust-fresh", no_argument, NULL, CLI_OPT_TRUST_FRESH},           \
+        {"verbose", no_argument, NULL, 'v'},                               \
+    {                                                                      \
+        "help", no_argument, NULL, 'h'                                     \
+    }
+
+/* Values before any option was read. */
+#define CLI_INIT             \
+    {                        \
+        .ttl_ms = 30 * 1000, \
+    }
+
+/* The rest of the options, for a verb's own: `ctx` is its business. Returns 0 or an exit code. */
+typedef int cli_option_fn(void *ctx, int code, const char *value);
+
+/* Options and arguments in any order, which are argv[optind…] then. CLI_GO_ON, or the exit code:
+ * help was asked for, or something is wrong. `take` may be NULL. */
+int cli_read_options(struct cli *cli, const char *verb, int argc, char **argv,
+                     const struct option *options, cli_option_fn *take, void *ctx);
+
+/* Each returns 0 or an exit code, having told why on stderr. */
+int cli_take_option(struct cli *cli, const char *verb, int code, const char *value);
+int cli_take_duration(const char *option, const char *value, int64_t min_ms, int64_t max_ms,
+                      int64_t *ret_ms);
+int cli_take_number(const char *option, const char *value, int64_t min, int64_t max,
+                    int64_t *ret_number);
+/* After the options: the list of nodes and the password. */
+int cli_ready(struct cli *cli);
+int cli_open(const struct cli *cli, struct redlock **ret_client);
+void cli_release(struct cli *cli);
+
+/* "redlock: …" on stderr, by one write(2). */
+void cli_tell(const char *format, ...) PRINTF_LIKE(1, 2);
+int cli_usage_error(const char *verb, const char *format, ...) PRINTF_LIKE(2, 3);
+void cli_help(const char *verb); /* NULL = of the command itself; on stdout */
+int cli_flush(void);             /* of stdout: 0 or CLI_SYSTEM */
+
+int cli_name_width(const struct redlock_node_info *infos, size_t count); /* of a column */
+void cli_json_text(const char *text); /* quoted and escaped, on stdout */
+
+typedef int cli_verb_fn(int argc, char **argv);
+cli_verb_fn cmd_exec;
+cli_verb_fn cmd_status;
+cli_verb_fn cmd_nodes;
+cli_verb_fn cmd_bench;
+
+#endif

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * redlock exec: a command under a lock. This thread only looks after the command; the library's
+ * keeps the lease, and a guard (guard.h) stands in for both. The order at an end: the group is
+ * gone, then the lock is given back. */
+#include "base/clock.h"
+#include "redlock/cmd/cli.h"
+#include "redlock/cmd/group.h"
+#include "redlock/cmd/guard.h"
+#include "redlock/cmd/hunt.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+
+#define HOLD_MAX_MS (INT64_C(366) * 24 * 3600 * 1000)
+#define KILL_SHARE 6    /* SIGTERM by default a sixth of the ttl before the end */
+#define LOOKS_PER_TTL 6 /* how often the lease is looked at */
+#define MARGIN_SHARE 50 /* SIGKILL so much of the ttl before the lease can pass on, */
+#define MARGIN_MIN_MS 50
+#define MARGIN_MAX_MS 500 /* within these bounds */
+
+struct exec {
+    struct cli cli;
+    const char *key;
+    char **argv;
+    int64_t wait_ms;
+    int64_t max_hold_ms;
+    int64_t min_hold_ms;
+    int64_t kill_after_ms; /* −1 = by the ttl */
+    int64_t conflict_code;
+    bool warns_only;
+    bool wants_fence;
+
+    sigset_t old_mask;
+    int signal_fd;
+    int timer_fd;
+    struct guard guard;
+    struct group group;
+    struct redlock *client;
+    struct redlock_lock *lock;
+    int64_t hold_until_us;
+    bool was_termed;
+    bool was_killed;
+    bool is_lost_told;
+    bool is_suspect_told;
+};
+
+/* ---- options ---- */
+
+enum { OPT_WAIT = CLI_OPT_OWN, OPT_MAX_HOLD, OPT_MIN_HOLD, OPT_ON_LOST, OPT_KILL_AFTER, OPT_FENCE };
+
+static const struct option long_options[] = {
+    CLI_LONG_OPTIONS,
+    {"wait", required_argument, NULL, OPT_WAIT},
+    {"max-hold", required_argument, NULL, OPT_MAX_HOLD},
+    {"min-hold", required_argument, NULL, OPT_MIN_HOLD},
+    {"on-lost", required_argument, NULL, OPT_ON_LOST},
+    {"kill-after", required_argument, NULL, OPT_KILL_AFTER},
+    {"fence", no_argument, NULL, OPT_FENCE},
+    {"conflict-exit-code", required_argument, NULL, 'E'},
+    {NULL, 0, NULL, 0}};
+
+static int take_on_lost(struct exec *x, const char *value)
+{
+    if (strcmp(value, "kill") != 0 && strcmp(value, "warn") != 0) {
+        return cli_usage_error("exec", "--on-lost: '%s' is neither kill nor warn", value);
+    }
+    x->warns_only = strcmp(value, "warn") == 0;
+    return CLI_OK;
+}
+
+static int take_option(struct exec *x, int code, const char *value)
+{
+    switch (code) {
+    case OPT_WAIT:
+        if (strcmp(value, "forever") == 0) {
+            x->wait_ms = -1;
+            return CLI_OK;
+        }
+        return cli_take_duration("wait", value, 0, HOLD_MAX_MS, &x->wait_ms);
+    case OPT_MAX_HOLD:
+        return cli_take_duration("max-hold", value, 1, HOLD_MAX_MS, &x->max_hold_ms);
+    case OPT_MIN_HOLD:
+        return cli_take_duration("min-hold", value, 0, HOLD_MAX_MS, &x->min_hold_ms);
+    case OPT_ON_LOST:
+        return take_on_lost(x, value);
+    case OPT_KILL_AFTER:
+        return cli_take_duration("kill-after", value, 0, REDLOCK_TTL_MAX_MS, &x->kill_after_ms);
+    case OPT_FENCE:
+        x->wants_fence = true;
+        return CLI_OK;
+    case 'E':
+        return cli_take_number("conflict-exit-code", value, 0, 255, &x->conflict_code);
+    default:
+        return cli_take_option(&x->cli, "exec", code, value);
+    }
+}
+
+static int check(struct exec *x)
+{
+    if (x->key == NULL || *x->key == '\0') {
+        return cli_usage_error("exec", "no key");
+    }
+    if (strlen(x->key) > REDLOCK_KEY_LEN_MAX) {
+        return cli_usage_error("exec", "a key has at most %d bytes", REDLOCK_KEY_LEN_MAX);
+    }
+    if (*x->argv == NULL) {
+        return cli_usage_error("exec", "no command after the key");
+    }
+    if (x->kill_after_ms < 0) {
+        x->kill_after_ms = x->cli.ttl_ms / KILL_SHARE;
+    }
+    /* A lease is extended at a third of the ttl, and may be confirmed a little later. */
+    if (x->kill_after_ms > x->cli.ttl_ms / 3) {
+        return cli_usage_error("exec",
+                               "--kill-after: at most a third of the ttl, here %" PRId64 "ms",
+                               x->cli.ttl_ms / 3);
+    }
+    return cli_ready(&x->cli);
+}
+
+/* KEY, options in any order, then "--" or the command's first word. */
+static int read_options(struct exec *x, int argc, char **argv)
+{
+    int code = 0;
+    opterr = 0;
+    x->argv = argv + argc;
+    while ((code = getopt_long(argc, argv, "-hvE:", long_options, NULL)) != -1) {
+        if (code == 'h') {
+            cli_help("exec");
+            return cli_flush();
+        }
+        if (code == 1 && x->key != NULL) {
+            x->argv = argv + optind - 1;
+            break;
+        }
+        if (code == 1) {
+            x->key = optarg;
+            continue;
+        }
+        int failure = code == '?' ? cli_usage_error("exec",
+                                                    "%s: no such option, or its value is "
+                                                    "missing",
+                                                    argv[optind - 1])
+                                  : take_option(x, code, optarg != NULL ? optarg : "");
+        if (failure != CLI_OK) {
+            return failure;
+        }
+    }
+    if (code == -1) {
+        x->argv = argv + optind;
+    }
+    int failure = check(x);
+    return failure == CLI_OK ? CLI_GO_ON : failure;
+}
+
+/* ---- looking after the command ---- */
+
+static int64_t margin_ms(int64_t ttl_ms)
+{
+    int64_t ms = ttl_ms / MARGIN_SHARE;
+    return ms < MARGIN_MIN_MS ? MARGIN_MIN_MS : ms > MARGIN_MAX_MS ? MARGIN_MAX_MS : ms;
+}
+
+static void verbosely(const struct exec *x, const char *text)
+{
+    if (x->cli.is_verbose) {
+        cli_tell("%s: %s", x->key, text);
+    }
+}
+
+static void tell_state(struct exec *x, int64_t validity_ms)
+{
+    bool is_suspect = redlock_state(x->lock) == REDLOCK_STATE_SUSPECT;
+    if (validity_ms == 0 && !x->is_lost_told) {
+        x->is_lost_told = true;
+        if (!x->group.is_over) {
+            cli_tell("%s: the lock is lost%s", x->key,
+                     x->warns_only ? ", the command goes on without it" : "");
+        }
+    } else if (validity_ms > 0 && is_suspect != x->is_suspect_told) {
+        x->is_suspect_told = is_suspect;
+        verbosely(x, is_suspect ? "not extended: too few nodes confirmed it" : "extended again");
+    }
+}
+
+/* Ends the command in time, and says when to look again. The lease's end is looked at before
+ * anything else is done: after a long stop it is the first thing (lock.W4, F3). */
+static int64_t enforce(struct exec *x)
+{
+    int64_t now_us = clock_boot_us();
+    int64_t validity_ms = redlock_validity_ms(x->lock);
+    int64_t kill_us = now_us + (validity_ms - margin_ms(x->cli.ttl_ms)) * US_PER_MS;
+    int64_t term_us = kill_us - x->kill_after_ms * US_PER_MS;
+    int64_t look_us = now_us + x->cli.ttl_ms * US_PER_MS / LOOKS_PER_TTL;
+    if (x->warns_only) {
+        kill_us = term_us = INT64_MAX;
+    } else if (now_us >= kill_us) {
+        x->was_killed = x->was_killed || !x->group.is_over;
+        group_signal(&x->group, SIGKILL);
+    } else if (now_us >= term_us && !x->was_termed && !x->group.is_over) {
+        x->was_termed = true;
+        cli_tell("%s: the lock can't be kept: ending the command", x->key);
+        group_signal(&x->group, SIGTERM);
+        group_signal(&x->group, SIGCONT); /* a stopped one is to hear it, too */
+    }
+    tell_state(x, validity_ms);
+    guard_tell(&x->guard, x->group.is_over ? 0 : x->group.id, kill_us);
+    int64_t next_us = now_us < term_us ? term_us : now_us < kill_us ? kill_us : look_us;
+    return next_us < look_us ? next_us : look_us;
+}
+
+/* Job control has stopped the command: so does our whole group, as if the terminal's driver had
+ * done it, or the shell that waits for us would not see it. A session's leader has no such shell.
+ * The lease runs on: its end is looked at before the command is continued. */
+static void stop_with_it(struct exec *x, int number)
+{
+    verbosely(x, "stopped; the lease runs on");
+    if (getsid(0) != getpid()) {
+        (void)kill(0, number);
+        (void)raise(SIGSTOP);
+    }
+    (void)enforce(x);
+    group_resume(&x->group);
+}
+
+static void on_signal(struct exec *x, int number)
+{
+    switch (number) {
+    case SIGCHLD:
+        break; /* who ended or stopped is looked for in every round */
+    case SIGCONT:
+        group_resume(&x->group);
+        break;
+    case SIGINT:
+    case SIGTERM:
+    case SIGHUP:
+    case SIGQUIT:
+        x->hold_until_us = 0;
+        group_signal(&x->group, number);
+        break;
+    default:
+        group_signal(&x->group, number);
+        break;
+    }
+}
+
+static void arm(int timer_fd, int64_t at_us)
+{
+    const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(at_us / US_PER_S),
+                                                 .tv_nsec = (long)(at_us % US_PER_S * 1000)}};
+    (void)timerfd_settime(timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static void wait_for_news(struct exec *x, int64_t until_us)
+{
+    struct pollfd fds[] = {{.fd = x->signal_fd, .events = POLLIN},
+                           {.fd = x->timer_fd, .events = POLLIN},
+                           {.fd = redlock_fd(x->lock), .events = POLLIN}};
+    uint64_t count = 0;
+    arm(x->timer_fd, until_us);
+    (void)poll(fds, ARRAY_COUNT(fds), -1);
+    if (fds[2].revents != 0) {
+        (void)!read(fds[2].fd, &count, sizeof count);
+    }
+}
+
+static bool is_done(const struct exec *x)
+{
+    return x->group.is_over &&
+           (x->is_lost_told || x->was_termed || clock_boot_us() >= x->hold_until_us);
+}
+
+static int look_after(struct exec *x)
+{
+    x->hold_until_us = clock_boot_us() + x->min_hold_ms * US_PER_MS;
+    int r = group_start(&x->group, x->argv, &x->old_mask);
+    if (r != 0) {
+        cli_tell("can't start a process: %s", strerrordesc_np(-r));
+        return CLI_SYSTEM;
+    }
+    for (;;) {
+        int64_t next_us = enforce(x);
+        if (is_done(x)) {
+            break;
+        }
+        if (x->group.is_over && x->hold_until_us < next_us) {
+            next_us = x->hold_until_us;
+        }
+        wait_for_news(x, next_us);
+        (void)enforce(x);
+        struct signalfd_siginfo info;
+        while (read(x->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+            on_signal(x, (int)info.ssi_signo);
+        }
+        int stopped_by = group_reap(&x->group);
+        if (stopped_by != 0) {
+            stop_with_it(x, stopped_by);
+        }
+    }
+    guard_tell(&x->guard, 0, INT64_MAX);
+    return x->was_termed || x->was_killed ? CLI_LOST : x->group.code;
+}
+
+/* ---- the whole of it ---- */
+
+static int signals_open(struct exec *x)
+{
+    static const int numbers[] = {SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
+                                  SIGUSR2, SIGWINCH, SIGCONT, SIGTSTP, SIGCHLD};
+    sigset_t set;
+    (void)sigemptyset(&set);
+    for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
+        struct sigaction now;
+        bool is_ignored = sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+        if (!is_ignored || numbers[i] == SIGCHLD) { /* nohup's SIGHUP stays ignored */
+            (void)sigaddset(&set, numbers[i]);
+        }
+    }
+    x->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    x->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    (void)sigaddset(&set, SIGTTOU); /* to set the terminal's foreground from the background */
+    (void)sigaddset(&set, SIGTTIN); /* passed on by stop_with_it() */
+    (void)sigaddset(&set, SIGPIPE); /* a reader of our stderr that is gone is no reason to end */
+    (void)sigprocmask(SIG_BLOCK, &set, &x->old_mask);
+    (void)signal(SIGCHLD, SIG_DFL); /* whoever ignores it passes that on */
+    if (x->signal_fd < 0 || x->timer_fd < 0) {
+        cli_tell("no descriptors: %s", strerrordesc_np(errno));
+        return CLI_SYSTEM;
+    }
+    return CLI_OK;
+}
+
+static int not_won(const struct exec *x, const struct hunt *h)
+{
+    enum redlock_result result = h->report.result;
+    if (h->signal_number != 0) {
+        return CLI_SIGNAL + h->signal_number;
+    }
+    cli_tell("%s: %s", x->key, h->report.message);
+    if (result == REDLOCK_NO_QUORUM || result == REDLOCK_EXPIRED) {
+        return CLI_NO_QUORUM;
+    }
+    return result == REDLOCK_INVALID ? CLI_USAGE : (int)x->conflict_code;
+}
+
+/* For the command to pass to whatever compares it. */
+static int export_fence(const struct exec *x)
+{
+    char text[24];
+    uint64_t fence = redlock_fence(x->lock);
+    if (!x->wants_fence) {
+        return CLI_OK;
+    }
+    if (fence == 0) {
+        cli_tell("%s: too few nodes confirmed a fence", x->key);
+        return CLI_NO_QUORUM;
+    }
+    (void)snprintf(text, sizeof text, "%" PRIu64, fence);
+    if (setenv("REDLOCK_FENCE", text, 1) != 0) {
+        cli_tell("no memory");
+        return CLI_SYSTEM;
+    }
+    return CLI_OK;
+}
+
+static int under_lock(struct exec *x)
+{
+    struct hunt h = {.client = x->client,
+                     .signal_fd = x->signal_fd,
+                     .request = {.key = x->key,
+                                 .wait_ms = x->wait_ms,
+                                 .max_hold_ms = x->max_hold_ms,
+                                 .wants_fence = x->wants_fence}};
+    int r = hunt_run(&h);
+    if (r != 0) {
+        cli_tell("can't start a thread: %s", strerrordesc_np(-r));
+        return CLI_SYSTEM;
+    }
+    if (h.lock == NULL) {
+        return not_won(x, &h);
+    }
+    x->lock = h.lock;
+    if (x->cli.is_verbose) {
+        cli_tell("%s: %s", x->key, h.report.message);
+    }
+    int code = h.signal_number != 0 ? CLI_SIGNAL + h.signal_number : export_fence(x);
+    if (code == CLI_OK) {
+        code = look_after(x);
+    }
+    group_release(&x->group);
+    struct redlock_released released = {0};
+    (void)redlock_unlock(TAKE(x->lock), &released);
+    if (x->cli.is_verbose) {
+        cli_tell("%s: released on %u nodes, unknown on %u", x->key, released.deleted,
+                 released.unknown);
+    }
+    return code;
+}
+
+static int run(struct exec *x)
+{
+    int code = signals_open(x);
+    if (code != CLI_OK) {
+        return code;
+    }
+    int r = guard_start(&x->guard, x->cli.ttl_ms * US_PER_MS / LOOKS_PER_TTL);
+    if (r == 0) {
+        r = prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 ? 0 : -errno;
+    }
+    if (r != 0) {
+        cli_tell("can't start the guard: %s", strerrordesc_np(-r));
+        return CLI_SYSTEM;
+    }
+    code = cli_open(&x->cli, &x->client);
+    if (code == CLI_OK) {
+        code = under_lock(x);
+    }
+    redlock_close(x->client);
+    return code;
+}
+
+int cmd_exec(int argc, char **argv)
+{
+    struct exec x = {.cli = CLI_INIT,
+                     .kill_after_ms = -1,
+                     .conflict_code = CLI_HELD,
+                     .signal_fd = -1,
+                     .timer_fd = -1};
+    int code = read_options(&x, argc, argv);
+    if (code == CLI_GO_ON) {
+        code = run(&x);
+    }
+    guard_dismiss(&x.guard);
+    cli_release(&x.cli);
+    return code;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A second pair of eyes on a command: a small process that kills the command's group when the lease
+ * ends and when `redlock exec` is gone, for it may itself be stopped or killed at that moment. */
+#ifndef CLAIMD_REDLOCK_CMD_GUARD_H
+#define CLAIMD_REDLOCK_CMD_GUARD_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct guard_orders;
+
+struct guard {
+    struct guard_orders *orders; /* shared memory */
+    int pipe_fd;                 /* its other end becomes readable when we die */
+    pid_t pid;
+};
+
+/* Before there are threads and connections. `look_us`: it looks so often at what it was told. 0 or
+ * a negative errno. */
+int guard_start(struct guard *g, int64_t look_us);
+
+/* To kill `group` at `at_us` (CLOCK_BOOTTIME; INT64_MAX = never) or when we die; group 0 = none. */
+void guard_tell(struct guard *g, pid_t group, int64_t at_us);
+
+/* It goes without doing anything. Accepts one that was not started. */
+void guard_dismiss(struct guard *g);
+
+#endif

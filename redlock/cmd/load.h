@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A load for `redlock bench` and claimd's benchmarks: takes locks and gives them back, so many
+ * batches at a time, and tells what that cost. A batch follows when every node that is up has
+ * acknowledged the release of the one before. */
+#ifndef CLAIMD_REDLOCK_CMD_LOAD_H
+#define CLAIMD_REDLOCK_CMD_LOAD_H
+
+#include "redlock/cmd/session.h"
+
+#define LOAD_IN_FLIGHT_MAX 1024
+#define LOAD_SECONDS_MAX 3600
+
+struct load_options {
+    const char *prefix; /* of the keys' names */
+    int64_t duration_ms;
+    size_t in_flight; /* batches at once: 1 to LOAD_IN_FLIGHT_MAX */
+    size_t batch;     /* keys of each: 1 to REDLOCK_KEYS_MAX */
+};
+
+struct load_result {
+    double seconds;
+    double cpu_seconds;          /* of this process */
+    uint64_t pairs;              /* keys won and given back */
+    uint64_t failed;             /* keys that were not won */
+    enum redlock_result failure; /* of the last of them */
+    int64_t acquire_p50_us;
+    int64_t acquire_p99_us;
+    int64_t release_p50_us;
+    int64_t release_p99_us;
+};
+
+/* Runs to its end: duration_ms and a few node timeouts. 0 or an exit code, having told why. */
+int load_run(struct session *session, const struct load_options *options,
+             struct load_result *ret_result);
+
+double load_cpu_us(const struct load_result *result); /* per pair */
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "redlock/cmd/session.h"
+
+#include "base/clock.h"
+
+#include <signal.h>
+
+#define OPEN_US (2 * US_PER_S)
+#define TICK_MS 5
+#define NODE_TIMEOUT_SHARE 100 /* of the ttl, as redlock_open() has it */
+#define NODE_TIMEOUT_MIN_MS 10
+#define NODE_TIMEOUT_MAX_MS 100
+
+static void on_tick(uv_timer_t *timer)
+{
+    (void)timer; /* wakes the loop, whose user looks at the clock */
+}
+
+static void on_node(void *ctx, size_t node, enum redlock_node_event event, int64_t until_us,
+                    const char *why)
+{
+    struct session *s = ctx;
+    (void)event;
+    (void)until_us;
+    (void)why;
+    s->is_heard[node] = true;
+}
+
+static bool are_all_heard(const struct session *s)
+{
+    for (size_t i = 0; i < s->node_count; i++) {
+        if (!s->is_heard[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int64_t node_timeout_ms(const struct cli *cli)
+{
+    int64_t ms = cli->ttl_ms / NODE_TIMEOUT_SHARE;
+    if (cli->node_timeout_ms > 0) {
+        return cli->node_timeout_ms;
+    }
+    return ms < NODE_TIMEOUT_MIN_MS   ? NODE_TIMEOUT_MIN_MS
+           : ms > NODE_TIMEOUT_MAX_MS ? NODE_TIMEOUT_MAX_MS
+                                      : ms;
+}
+
+int session_open(struct session *s, const struct cli *cli)
+{
+    struct redlock_error error;
+    *s = (struct session){.node_count = cli->node_count, .node_timeout_ms = node_timeout_ms(cli)};
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (uv_loop_init(&s->loop) != 0) {
+        cli_tell("no event loop");
+        return CLI_SYSTEM;
+    }
+    (void)uv_timer_init(&s->loop, &s->tick);
+    (void)uv_timer_start(&s->tick, on_tick, TICK_MS, TICK_MS);
+    const struct redlock_async_options options = {
+        .loop = &s->loop,
+        .nodes = cli->nodes,
+        .node_count = cli->node_count,
+        .tls = &cli->tls,
+        .ttl_us = cli->ttl_ms * US_PER_MS,
+        .ttl_max_us = (cli->ttl_max_ms > 0 ? cli->ttl_max_ms : cli->ttl_ms) * US_PER_MS,
+        .node_timeout_us = s->node_timeout_ms * US_PER_MS,
+        .drift_ppm = 10000,
+        .trust_fresh = cli->trust_fresh,
+        .on_node = on_node,
+        .ctx = s};
+    int r = redlock_async_open(&options, &s->lock, &error);
+    if (r != 0) {
+        cli_tell("%s", error.message);
+        session_close(s);
+        return r == -EINVAL ? CLI_NODES : CLI_SYSTEM;
+    }
+    int64_t end_us = clock_boot_us() + OPEN_US;
+    while (!are_all_heard(s) && clock_boot_us() < end_us) {
+        (void)uv_run(&s->loop, UV_RUN_ONCE);
+    }
+    return CLI_OK;
+}
+
+void session_run_until(struct session *s, const bool *is_done)
+{
+    while (!*is_done) {
+        (void)uv_run(&s->loop, UV_RUN_ONCE);
+    }
+}
+
+static void on_closed(void *ctx)
+{
+    struct session *s = ctx;
+    s->is_closed = true;
+}
+
+void session_close(struct session *s)
+{
+    if (s->lock != NULL) {
+        redlock_async_close(TAKE(s->lock), on_closed, s);
+        session_run_until(s, &s->is_closed);
+    }
+    if (s->tick.loop != NULL) {
+        uv_close((uv_handle_t *)&s->tick, NULL);
+        (void)uv_run(&s->loop, UV_RUN_DEFAULT);
+        (void)uv_loop_close(&s->loop);
+        s->tick.loop = NULL;
+    }
+}

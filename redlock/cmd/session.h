@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The nodes on a loop of our own, for verbs that look and measure: unlike redlock_open() it also
+ * opens where nodes are refused, to say why. */
+#ifndef CLAIMD_REDLOCK_CMD_SESSION_H
+#define CLAIMD_REDLOCK_CMD_SESSION_H
+
+#include "redlock/cmd/cli.h"
+#include "redlock/redlock_async.h"
+
+#include <uv.h>
+
+struct session {
+    uv_loop_t loop;
+    uv_timer_t tick; /* so that the loop turns while nothing else happens */
+    struct redlock_async *lock;
+    size_t node_count;
+    int64_t node_timeout_ms;
+    bool is_heard[REDLOCK_NODES_MAX];
+    bool is_closed;
+};
+
+/* Until each node has answered or failed once, for at most two seconds. 0 or an exit code, having
+ * told why. Ignores SIGPIPE. */
+int session_open(struct session *s, const struct cli *cli);
+void session_close(struct session *s); /* accepts a zeroed one */
+
+/* Runs the loop until it is true. */
+void session_run_until(struct session *s, const bool *is_done);
+
+#endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of this library share; nobody else includes it.
+ *
+ * A batch lives as long as somebody needs it: its owner (while it is being acquired, then while a
+ * won key was not given back) and every request that names it. All callbacks of a user come from
+ * the loop, never from inside one of his calls; what must happen "soon" is done by one idle handle,
+ * which also groups what is released in one turn. */
+#ifndef CLAIMD_REDLOCK_CORE_H
+#define CLAIMD_REDLOCK_CORE_H
+
+#include "base/pool.h"
+#include "base/rand.h"
+#include "redis/redis.h"
+#include "redlock/clockwatch.h"
+#include "redlock/heap.h"
+#include "redlock/lease.h"
+#include "redlock/redlock_async.h"
+#include "redlock/scripts.h"
+
+#define EXTEND_KEYS_MAX 128
+#define CORE_HANDLES 2
+#define TTL_TEXT_SIZE 24
+
+enum key_stage { KEY_ACQUIRING, KEY_HELD, KEY_RELEASING, KEY_GONE };
+
+struct key {
+    const char *bytes;
+    void *user;
+    struct lease lease;
+    struct tally tally;
+    uint16_t len;
+    uint16_t ok_nodes; /* bit per node that said so when it was last asked (lock.N2) */
+    uint16_t refused_nodes;
+    uint16_t bad_nodes; /* error reply, silence, or not asked */
+    uint8_t result;     /* enum redlock_result */
+    uint8_t stage;      /* enum key_stage */
+    bool is_contended;  /* refused, but not by one owner everywhere */
+    uint32_t owner;     /* hash of what stood in the way */
+    bool is_in_round;   /* of extending */
+    uint8_t deleted;    /* nodes, by what its release found there (lock.R6) */
+    uint8_t not_owner;
+    uint8_t missing;
+    redlock_async_released_cb *told; /* hears of it; may be NULL */
+    void *told_ctx;
+};
+
+/* One node's part in an acquisition; the context of its request. */
+struct ballot {
+    struct redlock_batch *batch;
+    size_t node;
+    size_t keys_seen; /* whose vote is in */
+    bool has_failed;
+};
+
+struct redlock_batch {
+    struct redlock_async *lock;
+    struct redlock_batch *prev; /* all of the lock's batches */
+    struct redlock_batch *next;
+    size_t refs;
+    char token[REDLOCK_TOKEN_LEN + 1];
+    char ttl_ms[TTL_TEXT_SIZE];
+    struct lease_terms terms;
+    int64_t min_validity_us;
+    int64_t max_hold_us; /* lock.E9; 0 = no bound */
+    bool is_not_kept;    /* nobody extends it but redlock_batch_extend() */
+    struct key *keys;
+    uint16_t *order; /* of the keys on the wire */
+    int64_t
+        *free_at_us; /* per key and node, as its PTTL said; INT64_MAX = unknown; NULL = unasked */
+    size_t count;
+    size_t held_count; /* keys in stage HELD: they keep the owner's reference */
+
+    struct ballot ballots[REDLOCK_NODES_MAX];
+    redlock_async_acquired_cb *done; /* NULL once called */
+    void *ctx;
+    int64_t t0_us;
+    unsigned written; /* bit per node that was sent the SETs */
+    unsigned down;    /* bit per node that was not, as it was known to be */
+    unsigned quarantined;
+    bool is_soon; /* decided; the idle handle reports it */
+    struct redlock_batch *next_soon;
+
+    size_t heap_at;
+    int64_t wake_us;       /* min(extend_us, the earliest deadline) */
+    int64_t extend_us;     /* INT64_MAX while a round is under way, or for good */
+    int64_t hold_until_us; /* not extended later (lock.E9) */
+    int64_t round_t0_us;
+    size_t in_round;   /* keys */
+    unsigned failures; /* rounds in a row */
+    bool was_unsure;   /* the round under way */
+    struct redlock_batch *next_due;
+
+    bool is_releasing; /* has keys that wait for the end of the turn */
+    size_t leaving;    /* so many */
+    struct redlock_batch *next_releasing;
+};
+
+struct node_slot {
+    struct redlock_async *lock;
+    struct redis_node *redis;
+    size_t index;
+    char run_id[41]; /* of the last server that was accepted; "" = none so far */
+    int64_t up_us;   /* since when it is connected */
+    int64_t down_us; /* when that ended last */
+    int64_t quarantine_until_us;
+    bool is_quarantined; /* no vote before quarantine_until_us */
+    bool is_refused;
+    struct redis_server_info info; /* of the last handshake, refused ones too */
+    char down_why[REDLOCK_MESSAGE_SIZE];
+    char quarantine_why[REDLOCK_MESSAGE_SIZE];
+    struct clockwatch clock;
+    int64_t clock_offset_us; /* from our wall clock; INT64_MIN = unknown */
+    int64_t asked_us;        /* for its clock */
+    bool is_asked;
+};
+
+struct fence;
+struct inspect;
+struct flush_waiter;
+struct release;
+struct waits;
+struct wakes;
+struct round;
+struct extend_call;
+
+/* What the blocking client wants to know besides; all zero = nobody listens. */
+struct core_watcher {
+    void (*before_renewal)(void *ctx); /* before leases are extended: who was given back? (W6) */
+    void (*on_deadline)(void *user);   /* a kept key has a new deadline (lock.E7) */
+    void *ctx;
+};
+
+struct redlock_async {
+    struct redlock_async_options options;
+    struct core_watcher watcher;
+    size_t quorum;
+    char prefix[REDLOCK_PREFIX_LEN + 1];
+    struct redis_tls *tls; /* of the options; NULL = none were given, or no node needs it */
+    struct node_slot nodes[REDLOCK_NODES_MAX];
+    struct redlock_counters counters;
+    struct rand rand;
+    struct buf wire; /* commands, from their formatting to their sending */
+    struct pool pool;
+    char wake_marker[WAKE_PREFIX_MAX + WAKE_MARKER_LEN + 1]; /* begins with the prefix */
+    size_t wake_prefix_len;                                  /* 0 = nobody is woken */
+
+    struct redlock_batch *batches;
+    size_t batch_count;
+    struct heap heap;
+    struct round *rounds; /* under way */
+    int64_t clocks_us;    /* when the nodes were asked for theirs last */
+    struct extend_call *calls_over;
+    struct redlock_batch *soon;
+    struct redlock_batch *releasing;
+    struct redlock_batch *starting; /* to be sent at the end of the turn, the last one first */
+    bool is_send_next;              /* the idle handle is about to send both */
+    struct release *releases;       /* the oldest first */
+    struct release *last_release;
+    uint64_t release_seq;
+    size_t release_keys;     /* in `releases` */
+    int64_t release_wake_us; /* 0 = nothing waits to be sent again */
+    bool has_untold;         /* releases that could not be sent have somebody to tell */
+    struct flush_waiter *waiters;
+    struct fence *fences_soon;
+    struct inspect *inspects_over;
+    struct waits *waits; /* NULL until somebody waits */
+    struct wakes *wakes; /* NULL until somebody listens */
+
+    uv_idle_t idle;
+    uv_poll_t timer; /* on timer_fd, CLOCK_BOOTTIME */
+    int timer_fd;
+    int64_t timer_at_us;
+    size_t handles_open;
+    bool is_closing;
+    redlock_async_closed_cb *closed;
+    void *closed_ctx;
+};
+
+/* ---- redlock.c ---- */
+void core_soon(struct redlock_async *lock);      /* runs the idle handle once */
+void core_send_soon(struct redlock_async *lock); /* the same, unless it is about to send anyway */
+void core_wake_at(struct redlock_async *lock,
+                  int64_t at_us); /* runs the timer not later than that */
+
+void core_watch(struct redlock_async *lock, const struct core_watcher *watcher);
+
+/* ---- batch.c ---- */
+/* INVALID names the bound; else yields how many bytes they have together. */
+enum status batch_check_keys(const struct redlock_async_key *keys, size_t count, size_t *ret_bytes,
+                             struct err *err) MUST_USE;
+/* With keys, terms and a token, in the lock's list. INVALID names what is out of bounds. */
+enum status batch_new(struct redlock_async *lock, const struct redlock_async_request *request,
+                      struct redlock_batch **ret_batch, struct err *err) MUST_USE;
+void batch_ref(struct redlock_batch *b);
+void batch_unref(struct redlock_batch *b);
+void batch_free(struct redlock_batch *b); /* whatever refers to it */
+/* A held key leaves: the last one takes the owner's reference along. */
+void batch_key_leaves(struct redlock_batch *b, size_t index, enum key_stage to);
+
+/* ---- nodes.c ---- */
+/* Reads URLs; INVALID names what is wrong: their number, an address, one that is there twice. */
+enum status nodes_parse(const struct redlock_node *nodes, size_t count,
+                        struct redis_endpoint ret_endpoints[REDLOCK_NODES_MAX],
+                        struct err *err) MUST_USE;
+enum status nodes_open(struct redlock_async *lock, const struct redis_endpoint *endpoints,
+                       struct err *err) MUST_USE;
+void nodes_close(struct redlock_async *lock);
+bool node_may_vote(const struct node_slot *n);
+/* A command that only fails for want of rights, memory or the like: nobody is to wait for this
+ * node's votes for a while, and somebody is to hear why (lock.C8). */
+void node_note_error(struct node_slot *n, const struct redis_value *v);
+/* Forward: keys may have ended early there, so it has no vote for a while. Backward: they live
+ * longer, which harms nobody but who waits (lock.N4). */
+void node_clock_stepped(struct node_slot *n, int64_t step_us);
+/* Ends quarantines that are over; yields when to look again, INT64_MAX = never. */
+int64_t nodes_tick(struct redlock_async *lock, int64_t now_us);
+
+/* ---- acquire.c ---- */
+void acquire_soon(struct redlock_async *lock);   /* reports those that are decided */
+void acquire_send(struct redlock_async *lock);   /* after release_soon() */
+void acquire_cancel(struct redlock_async *lock); /* those under way end CANCELLED */
+/* What the node said OK to, it may have forgotten: an error now, for those under way (lock.N2). */
+void acquire_drop_votes(struct redlock_async *lock, size_t node);
+
+/* ---- votes.c ---- */
+/* The answer to SET … NX GET: what was there before (lock.A11). False = an error. */
+bool votes_take(struct redlock_batch *b, size_t index, size_t node, const struct redis_value *v);
+bool votes_is_other_type(const struct redis_value *v); /* WRONGTYPE */
+void votes_take_ttl(struct redlock_batch *b, size_t index, size_t node,
+                    const struct redis_value *v);
+/* The node says nothing about the keys from this one on, in the order of the wire. */
+void votes_silence(struct redlock_batch *b, size_t node, size_t keys_seen);
+
+/* ---- clocks.c ---- */
+void clocks_ask(struct redlock_async *lock, int64_t now_us); /* unless they were a moment ago */
+
+/* ---- keeper.c ---- */
+void keeper_add(struct redlock_batch *b); /* room was reserved by heap_reserve() */
+int64_t keeper_tick(struct redlock_async *lock, int64_t now_us);
+void keeper_soon(struct redlock_async *lock); /* reports what redlock_batch_extend() began */
+/* A verdict of a round for one key; `call` is who asked for it, NULL = the keeper. */
+void keeper_settle(struct redlock_batch *b, size_t index, const struct extend_tally *tally,
+                   int64_t t0_us, struct extend_call *call);
+/* What the node confirmed so far it may have forgotten (lock.N2). */
+void keeper_drop_votes(struct redlock_async *lock, size_t node);
+
+/* ---- round.c ---- */
+struct round *round_new(struct redlock_async *lock, int64_t t0_us, struct extend_call *call);
+/* True when it is full and must be sent. */
+bool round_add(struct round *round, struct redlock_batch *b, size_t index);
+void round_send(struct round *round);         /* which settles each key from the loop, then goes */
+void rounds_soon(struct redlock_async *lock); /* settles those that no node could be sent */
+void rounds_drop_votes(struct redlock_async *lock, size_t node);
+
+/* ---- release.c ---- */
+/* Leaves at the end of the turn, before its SETs do. */
+void release_key_soon(struct redlock_batch *b, size_t index);
+void release_tell_soon(struct redlock_async *lock); /* those whom no reply will tell */
+void release_soon(struct redlock_async *lock);      /* groups and sends what was given back */
+void release_node_up(struct redlock_async *lock, size_t node);
+int64_t release_tick(struct redlock_async *lock, int64_t now_us);
+uint64_t
+release_oldest_in_flight(const struct redlock_async *lock); /* its number; UINT64_MAX = none */
+void release_free_all(struct redlock_async *lock);
+
+/* ---- wait.c ---- */
+void wait_soon(struct redlock_async *lock);
+int64_t wait_tick(struct redlock_async *lock, int64_t now_us);
+void wait_close(struct redlock_async *lock); /* all that wait end CANCELLED, told by the loop */
+void wait_free(struct redlock_async *lock);  /* tells those that were not told yet */
+
+/* ---- fence.c ---- */
+void fence_soon(struct redlock_async *lock); /* reports those that nobody could be asked about */
+
+/* ---- inspect.c ---- */
+void inspect_soon(struct redlock_async *lock); /* the same */
+
+/* ---- flush.c ---- */
+void release_report_flushed(struct redlock_async *lock);
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who holds a key: one GET and one PTTL per node. */
+#include "redlock/core.h"
+
+#define REPLIES 2
+
+struct inspect_part { /* the context of one node's request */
+    struct inspect *inspect;
+    size_t node;
+};
+
+struct inspect {
+    struct inspect *next_over;
+    struct redlock_async *lock;
+    size_t outstanding;
+    redlock_async_inspected_cb *done;
+    void *ctx;
+    struct inspect_part parts[REDLOCK_NODES_MAX];
+    struct redlock_holding holdings[REDLOCK_NODES_MAX];
+};
+
+/* The start of a token: enough to tell owners apart, never enough to release for one (lock.K1).
+ * Other clients' values may be any bytes. */
+static void show_start(struct redlock_holding *h, const struct redis_value *v)
+{
+    size_t len = v->len / 2 < sizeof h->holder - 1 ? v->len / 2 : sizeof h->holder - 1;
+    for (size_t i = 0; i < len; i++) {
+        h->holder[i] = v->text[i] >= ' ' && v->text[i] <= '~' ? v->text[i] : '?';
+    }
+    h->holder[len] = '\0';
+}
+
+static void take_owner(struct redlock_holding *h, const struct redis_value *v)
+{
+    if (v->type == REDIS_NIL) {
+        h->vote = REDLOCK_VOTE_OK;
+    } else if (v->type == REDIS_STRING) {
+        h->vote = REDLOCK_VOTE_REFUSED;
+        show_start(h, v);
+    } else if (votes_is_other_type(v)) {
+        h->vote = REDLOCK_VOTE_REFUSED;
+    }
+}
+
+static void on_reply(void *ctx, size_t index, const struct redis_value *v)
+{
+    struct inspect_part *part = ctx;
+    struct redlock_holding *h = &part->inspect->holdings[part->node];
+    if (index == 0) {
+        take_owner(h, v);
+    } else if (v->type == REDIS_INTEGER) {
+        h->ttl_ms = v->integer == -2 ? 0 : v->integer; /* −2: it has ended between the two */
+    }
+}
+
+static void end(struct inspect *i)
+{
+    i->done(i->ctx, i->holdings);
+    pool_give(&i->lock->pool, i);
+}
+
+static void on_done(void *ctx, enum status st)
+{
+    struct inspect_part *part = ctx;
+    struct inspect *i = part->inspect;
+    if (st != STATUS_OK) {
+        i->holdings[part->node] =
+            (struct redlock_holding){.vote = REDLOCK_VOTE_ERROR, .ttl_ms = -1};
+    }
+    if (--i->outstanding == 0) {
+        end(i);
+    }
+}
+
+static void ask(struct inspect *i, size_t node)
+{
+    struct redlock_async *lock = i->lock;
+    struct redlock_holding *h = &i->holdings[node];
+    struct redis_node *redis = lock->nodes[node].redis;
+    *h = (struct redlock_holding){.ttl_ms = -1};
+    if (!redis_node_is_up(redis)) {
+        h->vote = REDLOCK_VOTE_DOWN;
+        return;
+    }
+    h->vote = REDLOCK_VOTE_ERROR; /* until it says something else */
+    i->parts[node] = (struct inspect_part){.inspect = i, .node = node};
+    const struct redis_request request = {.bytes = buf_at(&lock->wire),
+                                          .len = lock->wire.len,
+                                          .reply_count = REPLIES,
+                                          .timeout_us = lock->options.node_timeout_us,
+                                          .on_reply = on_reply,
+                                          .on_done = on_done,
+                                          .ctx = &i->parts[node]};
+    i->outstanding += redis_node_send(redis, &request, NULL) == STATUS_OK;
+}
+
+int redlock_async_inspect(struct redlock_async *lock, const char *key, size_t key_len,
+                          redlock_async_inspected_cb *done, void *ctx)
+{
+    if (key_len == 0 || key_len > REDLOCK_KEY_LEN_MAX || lock->is_closing) {
+        return -EINVAL;
+    }
+    const struct redis_arg get[] = {{.bytes = "GET", .len = 3}, {.bytes = key, .len = key_len}};
+    const struct redis_arg pttl[] = {{.bytes = "PTTL", .len = 4}, {.bytes = key, .len = key_len}};
+    buf_reset(&lock->wire);
+    struct inspect *i = pool_take(&lock->pool, sizeof *i);
+    if (i == NULL || redis_command(&lock->wire, get, ARRAY_COUNT(get), NULL) != STATUS_OK ||
+        redis_command(&lock->wire, pttl, ARRAY_COUNT(pttl), NULL) != STATUS_OK) {
+        pool_give(&lock->pool, i);
+        return -ENOMEM;
+    }
+    i->lock = lock;
+    i->done = done;
+    i->ctx = ctx;
+    for (size_t node = 0; node < lock->options.node_count; node++) {
+        ask(i, node);
+    }
+    if (i->outstanding == 0) { /* from the loop, not from here */
+        i->next_over = lock->inspects_over;
+        lock->inspects_over = i;
+        core_soon(lock);
+    }
+    return 0;
+}
+
+void inspect_soon(struct redlock_async *lock)
+{
+    struct inspect *list = TAKE(lock->inspects_over);
+    while (list != NULL) {
+        struct inspect *i = list;
+        list = i->next_over;
+        end(i);
+    }
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Questions about the client itself, answered by its thread. */
+#include "redlock/client.h"
+#include "redlock/error.h"
+
+#include <errno.h>
+
+struct look {
+    struct call call; /* first */
+    struct redlock_stats *stats;
+};
+
+static void deliver_stats(struct redlock *c, struct mail *mail)
+{
+    struct look *look = (struct look *)(void *)mail; /* its first member */
+    struct redlock_stats *s = look->stats;
+    if (c->core != NULL) {
+        const struct redlock_counters *n = redlock_async_counters(c->core);
+        *s = (struct redlock_stats){.node_errors = n->node_errors,
+                                    .extended = n->extended,
+                                    .lost = n->lost,
+                                    .healed = n->healed,
+                                    .release_deleted = n->release_deleted,
+                                    .release_not_owner = n->release_not_owner,
+                                    .release_missing = n->release_missing,
+                                    .release_unknown = n->release_unknown,
+                                    .wakeups = n->wakeups,
+                                    .held = c->held_keys,
+                                    .waiting = c->ask_count};
+        memcpy(s->results, n->results, sizeof s->results);
+        memcpy(s->latency, n->latency, sizeof s->latency);
+    }
+    call_answer(c, &look->call);
+}
+
+void redlock_stats(struct redlock *client, struct redlock_stats *ret_stats)
+{
+    struct look look = {.stats = ret_stats};
+    *ret_stats = (struct redlock_stats){0};
+    if (!client_is_forked(client)) {
+        (void)call_make(client, &look.call, deliver_stats);
+    }
+}
+
+struct look_nodes {
+    struct call call; /* first */
+    struct redlock_node_info *nodes;
+    size_t count;
+};
+
+static void deliver_nodes(struct redlock *c, struct mail *mail)
+{
+    struct look_nodes *look = (struct look_nodes *)(void *)mail; /* its first member */
+    for (size_t i = 0; i < look->count && c->core != NULL; i++) {
+        redlock_async_node(c->core, i, &look->nodes[i]);
+    }
+    call_answer(c, &look->call);
+}
+
+size_t redlock_nodes(struct redlock *client, struct redlock_node_info *ret_nodes, size_t max)
+{
+    size_t count = client->settings.node_count;
+    struct look_nodes look = {.nodes = ret_nodes, .count = count < max ? count : max};
+    memset(ret_nodes, 0, look.count * sizeof ret_nodes[0]);
+    if (client_is_forked(client) || !call_make(client, &look.call, deliver_nodes)) {
+        return 0;
+    }
+    return look.count;
+}
+
+struct inspection {
+    struct call call; /* first */
+    struct redlock *client;
+    const char *key;
+    size_t key_len;
+    struct redlock_holding *holdings;
+    int code;
+};
+
+static void on_inspected(void *ctx, const struct redlock_holding *holdings)
+{
+    struct inspection *i = ctx;
+    memcpy(i->holdings, holdings, i->client->settings.node_count * sizeof holdings[0]);
+    call_answer(i->client, &i->call);
+}
+
+static void deliver_inspection(struct redlock *c, struct mail *mail)
+{
+    struct inspection *i = (struct inspection *)(void *)mail; /* its first member */
+    i->code =
+        c->is_closing ? -EIO : redlock_async_inspect(c->core, i->key, i->key_len, on_inspected, i);
+    if (i->code != 0) {
+        call_answer(c, &i->call);
+    }
+}
+
+static int inspect(struct inspection *i, struct err *err)
+{
+    struct redlock *c = i->client;
+    if (client_is_forked(c)) {
+        err_set(err, STATUS_INVALID, 0, "redlock: the client belongs to another process");
+        return -EOWNERDEAD;
+    }
+    if (keys_check(i->key, 0, &i->key_len, err) != STATUS_OK) {
+        return -EINVAL;
+    }
+    if (!call_make(c, &i->call, deliver_inspection) || i->code != 0) {
+        err_set(err, STATUS_UNAVAILABLE, 0, "redlock: the nodes can't be asked now");
+        return i->code != 0 ? i->code : -EIO;
+    }
+    return 0;
+}
+
+int redlock_inspect(struct redlock *client, const char *key,
+                    struct redlock_holding ret_holdings[REDLOCK_NODES_MAX],
+                    struct redlock_error *ret_error)
+{
+    struct err err = {0};
+    struct inspection i = {.client = client, .key = key, .holdings = ret_holdings};
+    return error_put(inspect(&i, &err), err.msg, ret_error);
+}
+
+const char *redlock_version(void)
+{
+    return CLAIMD_VERSION;
+}

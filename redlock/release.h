@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Keys on their way out. A release is a group of keys of one or several batches, given back in one
+ * turn of the loop; it is sent to every node that was ever sent their SETs, and kept until each of
+ * these has acknowledged it, or until the keys are gone by their ttl anyway (lock.R4). release.c
+ * has its life, release_send.c what a node is told and answers. */
+#ifndef REDLOCK_RELEASE_H
+#define REDLOCK_RELEASE_H
+
+#include "redlock/core.h"
+
+struct release_item {
+    struct redlock_batch *batch; /* referenced */
+    uint16_t index;
+    uint16_t counted; /* bit per node whose answer is in the counters */
+    uint16_t unclear; /* bit per node that has it not, and is to say whether another owner has */
+};
+
+struct release_part { /* the context of one node's request */
+    struct release *release;
+    size_t node;
+    bool has_failed;
+    bool is_looking; /* its keys are gone; the request asks for the unclear ones */
+    size_t look_at;  /* the item that the next answer is about */
+};
+
+struct release {
+    struct release *prev;
+    struct release *next;
+    struct redlock_async *lock;
+    uint64_t seq;
+    int64_t expires_us;
+    int64_t sent_us;
+    unsigned asked; /* bit per node: all that it is for */
+    unsigned to_send;
+    unsigned
+        repeated; /* bit per node that has acknowledged it and is sent it once more (lock.R1) */
+    int64_t repeat_us;  /* not before */
+    unsigned in_flight; /* bit per node, and RELEASE_TELLING */
+    bool has_tellers;   /* keys whose owner wants to hear */
+    struct release_part parts[REDLOCK_NODES_MAX];
+    size_t count;
+    struct release_item items[];
+};
+
+#define RELEASE_TELLING (1U << 31)
+
+static inline struct key *release_key(const struct release_item *item)
+{
+    return &item->batch->keys[item->index];
+}
+
+/* release_send.c: false = it can't be sent now. */
+bool release_send(struct release *r, size_t node);
+
+/* release.c: the node's part is over, for good or until it is sent again. */
+void release_part_over(struct release_part *part, bool is_acknowledged);
+
+#endif

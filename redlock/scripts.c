@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "redlock/scripts.h"
+
+const struct redis_script script_extend = {
+    .name = "extend",
+    .body = "local owners = redis.call('MGET', unpack(KEYS))\n"
+            "local reply = {}\n"
+            "for i = 1, #KEYS do\n"
+            "  if owners[i] == ARGV[2 * i - 1] then\n"
+            "    reply[i] = redis.call('PEXPIRE', KEYS[i], ARGV[2 * i])\n"
+            "  elseif owners[i] then\n"
+            "    reply[i] = 0\n"
+            "  else\n"
+            "    reply[i] = -1\n"
+            "  end\n"
+            "end\n"
+            "return reply\n",
+};
+
+/* Almost always every key is still ours: then they are deleted as they came. */
+const struct redis_script script_release = {
+    .name = "release",
+    .body = "local prefix, count, token = ARGV[1], #KEYS, #ARGV == 2 and ARGV[2]\n"
+            "if prefix ~= '' then count = count - 1 end\n"
+            "local owners = redis.call('MGET', unpack(KEYS))\n"
+            "local mine, n, reply = KEYS, 0, {0}\n"
+            "for i = 1, count do\n"
+            "  if owners[i] == (token or ARGV[i + 1]) then n = n + 1 end\n"
+            "end\n"
+            "if n < count then\n"
+            "  mine, n = {}, 0\n"
+            "  for i = 1, count do\n"
+            "    if owners[i] == (token or ARGV[i + 1]) then\n"
+            "      n = n + 1\n"
+            "      mine[n] = KEYS[i]\n"
+            "    else\n"
+            "      reply[#reply + 1] = owners[i] and i or -i\n"
+            "    end\n"
+            "  end\n"
+            "end\n"
+            "if n > 0 then redis.call('DEL', unpack(mine, 1, n)) end\n"
+            "reply[1] = n\n"
+            "if prefix ~= '' and owners[count + 1] then\n"
+            "  for i = 1, n do redis.pcall('PUBLISH', prefix .. mine[i], '1') end\n"
+            "end\n"
+            "return reply\n",
+};
+
+const struct redis_script script_free_prefix = {
+    .name = "free_prefix",
+    .body = "local owners = redis.call('MGET', unpack(KEYS))\n"
+            "local theirs, n = {}, 0\n"
+            "for i = 1, #KEYS do\n"
+            "  if owners[i] and string.sub(owners[i], 1, #ARGV[1]) == ARGV[1] then\n"
+            "    n = n + 1\n"
+            "    theirs[n] = KEYS[i]\n"
+            "  end\n"
+            "end\n"
+            "if n > 0 then redis.call('DEL', unpack(theirs)) end\n"
+            "return n\n",
+};
+
+const struct redis_script script_fence = {
+    .name = "fence",
+    .body = "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return -1 end\n"
+            "local last = tonumber(redis.call('GET', KEYS[2]) or '0')\n"
+            "if last < tonumber(ARGV[2]) then redis.call('SET', KEYS[2], ARGV[2]) end\n"
+            "return last\n",
+};
+
+const struct redis_script *const scripts_all[SCRIPTS_COUNT] = {&script_extend, &script_release,
+                                                               &script_free_prefix, &script_fence};

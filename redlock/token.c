@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "redlock/token.h"
+
+#include "base/rand.h"
+
+#define PREFIX_BYTES 9
+#define BATCH_BYTES 11
+
+/* Without padding: ⌈8·len / 6⌉ characters, and a NUL. */
+static void base64url(const unsigned char *bytes, size_t len, char *out)
+{
+    static const char alphabet[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    unsigned bits = 0;
+    unsigned bit_count = 0;
+    for (size_t i = 0; i < len; i++) {
+        bits = (bits << 8 | bytes[i]) & 0x3FFF; /* at most 4 are left from before, and 8 new */
+        for (bit_count += 8; bit_count >= 6; bit_count -= 6) {
+            *out++ = alphabet[bits >> (bit_count - 6) & 63];
+        }
+    }
+    if (bit_count > 0) {
+        *out++ = alphabet[bits << (6 - bit_count) & 63];
+    }
+    *out = '\0';
+}
+
+enum status token_draw_prefix(char ret_prefix[REDLOCK_PREFIX_LEN + 1], struct err *err)
+{
+    unsigned char bytes[PREFIX_BYTES];
+    enum status st = rand_bytes(bytes, sizeof bytes, err);
+    if (st == STATUS_OK) {
+        base64url(bytes, sizeof bytes, ret_prefix);
+    }
+    return st;
+}
+
+enum status token_draw(const char prefix[REDLOCK_PREFIX_LEN + 1],
+                       char ret_token[REDLOCK_TOKEN_LEN + 1], struct err *err)
+{
+    unsigned char bytes[BATCH_BYTES];
+    enum status st = rand_bytes(bytes, sizeof bytes, err);
+    if (st == STATUS_OK) {
+        memcpy(ret_token, prefix, REDLOCK_PREFIX_LEN);
+        base64url(bytes, sizeof bytes, ret_token + REDLOCK_PREFIX_LEN);
+    }
+    return st;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the nodes said about the keys of one batch. */
+#include "base/clock.h"
+#include "base/hash.h"
+#include "redlock/core.h"
+
+#include <assert.h>
+
+static void vote(struct redlock_batch *b, size_t index, size_t node, enum vote vote)
+{
+    struct key *k = &b->keys[index];
+    uint16_t *const nodes[] = {
+        [VOTE_OK] = &k->ok_nodes, [VOTE_REFUSED] = &k->refused_nodes, [VOTE_ERROR] = &k->bad_nodes};
+    *nodes[vote] |= (uint16_t)(1U << node);
+    tally_add(&k->tally, vote);
+}
+
+static bool is_own_token(const struct redlock_batch *b, const struct redis_value *v)
+{
+    return v->len == REDLOCK_TOKEN_LEN && memcmp(v->text, b->token, REDLOCK_TOKEN_LEN) == 0;
+}
+
+/* Another client's lock in the shape of a hash or the like is in our way all the same. */
+bool votes_is_other_type(const struct redis_value *v)
+{
+    static const char word[] = "WRONGTYPE";
+    return v->type == REDIS_ERROR && v->len >= sizeof word - 1 &&
+           memcmp(v->text, word, sizeof word - 1) == 0;
+}
+
+static void note_owner(struct key *k, const struct redis_value *v)
+{
+    uint32_t hash = hash_bytes(v->text, v->len);
+    k->is_contended = k->is_contended || (k->refused_nodes != 0 && k->owner != hash);
+    k->owner = hash;
+}
+
+bool votes_take(struct redlock_batch *b, size_t index, size_t node, const struct redis_value *v)
+{
+    if (v->type == REDIS_NIL || (v->type == REDIS_STRING && is_own_token(b, v))) {
+        vote(b, index, node, VOTE_OK); /* a late one as well (lock.A11, A12) */
+    } else if (v->type == REDIS_STRING || votes_is_other_type(v)) {
+        note_owner(&b->keys[index], v);
+        vote(b, index, node, VOTE_REFUSED);
+    } else {
+        vote(b, index, node, VOTE_ERROR);
+        return false;
+    }
+    return true;
+}
+
+void votes_silence(struct redlock_batch *b, size_t node, size_t keys_seen)
+{
+    for (size_t i = keys_seen; i < b->count; i++) {
+        vote(b, b->order[i], node, VOTE_ERROR);
+    }
+}
+
+void votes_take_ttl(struct redlock_batch *b, size_t index, size_t node, const struct redis_value *v)
+{
+    if (v->type == REDIS_INTEGER && v->integer != -1 && v->integer < INT64_MAX / US_PER_MS / 2) {
+        int64_t rest_ms = v->integer > 0 ? v->integer : 0; /* −2: it is gone by now */
+        b->free_at_us[index * b->lock->options.node_count + node] =
+            clock_boot_us() + rest_ms * US_PER_MS;
+    }
+}
+
+enum redlock_vote redlock_batch_vote(const struct redlock_batch *batch, size_t index, size_t node)
+{
+    assert(index < batch->count && node < batch->lock->options.node_count);
+    const struct key *k = &batch->keys[index];
+    unsigned bit = 1U << node;
+    if ((k->ok_nodes & bit) != 0) {
+        return REDLOCK_VOTE_OK;
+    }
+    if ((k->refused_nodes & bit) != 0) {
+        return REDLOCK_VOTE_REFUSED;
+    }
+    if ((batch->down & bit) != 0) {
+        return REDLOCK_VOTE_DOWN;
+    }
+    if ((batch->quarantined & bit) != 0) {
+        return REDLOCK_VOTE_QUARANTINED;
+    }
+    return (batch->written & k->bad_nodes & bit) != 0 ? REDLOCK_VOTE_ERROR : REDLOCK_VOTE_NONE;
+}
+
+/* When this node has room for another owner: at once where the key was ours, which is released. */
+static int64_t node_free_at_us(const struct redlock_batch *b, size_t index, size_t node)
+{
+    const struct key *k = &b->keys[index];
+    if ((k->ok_nodes >> node & 1U) != 0) {
+        return 0;
+    }
+    bool is_refused = (k->refused_nodes >> node & 1U) != 0;
+    return is_refused ? b->free_at_us[index * b->lock->options.node_count + node] : INT64_MAX;
+}
+
+int64_t redlock_batch_holder_ttl_us(const struct redlock_batch *batch, size_t index)
+{
+    assert(index < batch->count);
+    int64_t sorted_us[REDLOCK_NODES_MAX];
+    if (batch->free_at_us == NULL) {
+        return -1;
+    }
+    for (size_t i = 0; i < batch->lock->options.node_count; i++) {
+        int64_t at_us = node_free_at_us(batch, index, i);
+        size_t place = i;
+        for (; place > 0 && sorted_us[place - 1] > at_us; place--) {
+            sorted_us[place] = sorted_us[place - 1];
+        }
+        sorted_us[place] = at_us;
+    }
+    int64_t quorum_at_us = sorted_us[batch->lock->quorum - 1];
+    if (quorum_at_us == INT64_MAX) {
+        return -1;
+    }
+    int64_t rest_us = quorum_at_us - clock_boot_us();
+    return rest_us > 0 ? rest_us : 0;
+}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tries again: some times, or until a deadline (lock.A14). Those who wait for the same keys stand
+ * in one line, and only the first of them sends anything. It sleeps while another holds the keys,
+ * and is woken by their release (wake.h). No release is missed: a refusal counts only if releases
+ * were heard of before the try began; else it is tried once more as soon as they are. */
+#include "redlock/wait.h"
+
+#include "base/clock.h"
+#include "redlock/error.h"
+
+#include <errno.h>
+
+static void on_acquired(void *ctx, struct redlock_batch *batch);
+
+static bool is_waiting(const struct redlock_wait *w)
+{
+    return w->options.deadline_us > 0;
+}
+
+/* ---- one waiter ---- */
+
+/* Keys and bytes lie behind it, in one allocation. */
+static struct redlock_wait *wait_new(struct redlock_async *lock,
+                                     const struct redlock_async_request *request,
+                                     const struct redlock_wait_options *options, size_t bytes)
+{
+    size_t keys_size = request->count * sizeof request->keys[0];
+    struct redlock_wait *w = pool_take(&lock->pool, sizeof *w + keys_size + bytes);
+    if (w == NULL) {
+        return NULL;
+    }
+    struct redlock_async_key *keys = (struct redlock_async_key *)(w + 1);
+    char *text = (char *)(keys + request->count);
+    for (size_t i = 0; i < request->count; i++) {
+        keys[i] = request->keys[i];
+        keys[i].bytes = text;
+        memcpy(text, request->keys[i].bytes, keys[i].len);
+        text += keys[i].len;
+    }
+    w->lock = lock;
+    w->request = *request;
+    w->request.keys = keys;
+    w->request.done = on_acquired;
+    w->request.ctx = w;
+    w->wants_holder_ttl = request->wants_holder_ttl;
+    w->options = *options;
+    w->result = REDLOCK_HELD_BY_OTHER;
+    w->at_us = INT64_MAX;
+    w->next = lock->waits->all;
+    if (w->next != NULL) {
+        w->next->prev = w;
+    }
+    lock->waits->all = w;
+    return w;
+}
+
+static void unlink_wait(struct redlock_wait *w)
+{
+    *(w->prev != NULL ? &w->prev->next : &w->lock->waits->all) = w->next;
+    if (w->next != NULL) {
+        w->next->prev = w->prev;
+    }
+    w->prev = NULL;
+    w->next = NULL;
+    w->is_over = true;
+    line_leave(w);
+}
+
+static void keep_last(struct redlock_wait *w, struct redlock_batch *batch)
+{
+    if (w->batch != NULL) {
+        batch_unref(w->batch);
+    }
+    w->batch = batch;
+    if (batch != NULL) {
+        batch_ref(batch);
+    }
+}
+
+/* The last that its owner hears of it. */
+static void report(struct redlock_wait *w)
+{
+    w->is_reported = true;
+    w->options.done(w->options.ctx, w->result, w->tries, w->batch);
+    keep_last(w, NULL);
+    if (!w->is_trying) {
+        pool_give(&w->lock->pool, w);
+    }
+}
+
+/* Over, and to be reported by the loop. */
+static void end_soon(struct redlock_wait *w, enum redlock_result result)
+{
+    struct waits *waits = w->lock->waits;
+    unlink_wait(w);
+    w->result = result;
+    *waits->over_end = w;
+    waits->over_end = &w->next;
+    core_soon(w->lock);
+}
+
+static void report_over(struct waits *waits)
+{
+    while (waits->over != NULL) {
+        struct redlock_wait *w = waits->over;
+        waits->over = w->next;
+        if (waits->over == NULL) {
+            waits->over_end = &waits->over;
+        }
+        report(w);
+    }
+}
+
+/* ---- tries ---- */
+
+static int try_now(struct redlock_wait *w, struct redlock_error *ret_error)
+{
+    w->at_us = INT64_MAX;
+    if (w->line != NULL) {
+        line_starts_try(w);
+        w->request.wants_holder_ttl = w->wants_holder_ttl || w->tries > 0 || w->line->ears != NULL;
+    }
+    int r = redlock_async_acquire(w->lock, &w->request, ret_error);
+    if (r == 0) {
+        w->is_trying = true;
+        w->tries++;
+    }
+    return r;
+}
+
+void wait_plan(struct redlock_wait *w, int64_t at_us)
+{
+    w->at_us = at_us;
+    core_wake_at(w->lock, at_us);
+    if (is_waiting(w)) { /* the timer may have gone off for it while a try was under way */
+        core_wake_at(w->lock, w->options.deadline_us);
+    }
+}
+
+void wait_be_due(struct redlock_wait *w)
+{
+    w->at_us = clock_boot_us();
+    w->lock->waits->is_any_due = true;
+    core_soon(w->lock);
+}
+
+struct retry_terms wait_retry_terms(const struct redlock_wait *w)
+{
+    return retry_terms_of(w->options.retry_base_us, w->options.retry_cap_us,
+                          w->lock->counters.latency);
+}
+
+/* `k`: the key that was not won; NULL = none was even tried. Refused by several others at once is
+ * no better than a split: none of them may have it. */
+static void pause_before_retry(struct redlock_wait *w, const struct key *k, int64_t now_us)
+{
+    struct redlock_async *lock = w->lock;
+    const struct retry_terms terms = wait_retry_terms(w);
+    bool is_split =
+        w->result == REDLOCK_SPLIT || (w->result == REDLOCK_HELD_BY_OTHER && w->line != NULL);
+    size_t votes = k != NULL ? (size_t)__builtin_popcount(k->ok_nodes) : 0;
+    int64_t pause_us = retry_delay_us(&terms, is_split ? REDLOCK_SPLIT : w->result, w->failures++,
+                                      lock->quorum, votes, &lock->rand);
+    wait_plan(w, now_us + pause_us);
+    line_pauses(w);
+}
+
+static bool is_last_try(const struct redlock_wait *w, int64_t now_us)
+{
+    if (w->result == REDLOCK_INVALID || w->result == REDLOCK_CANCELLED) {
+        return true;
+    }
+    return is_waiting(w) ? now_us >= w->options.deadline_us : w->tries > w->options.retries;
+}
+
+/* All or nothing: what was won of a batch that was not won whole goes back. */
+static void give_back(struct redlock_batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        if (batch->keys[i].stage == KEY_HELD) {
+            redlock_batch_release(batch, i);
+        }
+    }
+}
+
+static const struct key *first_not_won(const struct redlock_batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        if (batch->keys[i].result != REDLOCK_WON) {
+            return &batch->keys[i];
+        }
+    }
+    return NULL;
+}
+
+static void on_acquired(void *ctx, struct redlock_batch *batch)
+{
+    struct redlock_wait *w = ctx;
+    w->is_trying = false;
+    if (w->is_over) { /* cancelled meanwhile */
+        give_back(batch);
+        if (w->is_reported) {
+            pool_give(&w->lock->pool, w);
+        }
+        return;
+    }
+    keep_last(w, batch);
+    const struct key *k = first_not_won(batch);
+    w->result = k == NULL ? REDLOCK_WON : (enum redlock_result)k->result;
+    if (k == NULL) {
+        unlink_wait(w);
+        report(w);
+        return;
+    }
+    give_back(batch);
+    if (w->line != NULL) {
+        w->line->result = w->result;
+    }
+    int64_t now_us = clock_boot_us();
+    if (is_last_try(w, now_us)) {
+        unlink_wait(w);
+        report(w);
+        return;
+    }
+    if (line_may_sleep(w)) {
+        line_fall_asleep(w, now_us);
+    } else {
+        pause_before_retry(w, k, now_us);
+    }
+}
+
+/* A later try that could not even start. */
+static void try_again(struct redlock_wait *w)
+{
+    int r = try_now(w, NULL);
+    if (r == 0) {
+        return;
+    }
+    if (r == -EINVAL) { /* never tried before: its ttl, say */
+        end_soon(w, REDLOCK_INVALID);
+        return;
+    }
+    w->tries++; /* no memory, no randomness: it counts, so that it ends */
+    w->result = REDLOCK_NO_QUORUM;
+    int64_t now_us = clock_boot_us();
+    if (is_last_try(w, now_us)) {
+        end_soon(w, w->result);
+        return;
+    }
+    pause_before_retry(w, NULL, now_us);
+}
+
+/* ---- from the loop ---- */
+
+int64_t wait_tick(struct redlock_async *lock, int64_t now_us)
+{
+    int64_t wake_us = INT64_MAX;
+    struct waits *waits = lock->waits;
+    if (waits == NULL) {
+        return wake_us;
+    }
+    waits->is_any_due = false;
+    for (struct redlock_wait *w = waits->all, *next = NULL; w != NULL; w = next) {
+        next = w->next;
+        if (w->is_trying) { /* its end comes within τ, past the deadline or not */
+            continue;
+        }
+        if (is_waiting(w) && now_us >= w->options.deadline_us) {
+            end_soon(w, w->tries > 0 || w->line == NULL ? w->result : w->line->result);
+            continue;
+        }
+        if (w->at_us <= now_us) {
+            try_again(w);
+        }
+        wake_us = w->at_us < wake_us ? w->at_us : wake_us;
+        if (is_waiting(w) && w->options.deadline_us < wake_us) {
+            wake_us = w->options.deadline_us;
+        }
+    }
+    report_over(waits);
+    return wake_us;
+}
+
+void wait_soon(struct redlock_async *lock)
+{
+    if (lock->waits == NULL) {
+        return;
+    }
+    report_over(lock->waits);
+    if (lock->waits->is_any_due) {
+        core_wake_at(lock, wait_tick(lock, clock_boot_us()));
+    }
+}
+
+void wait_close(struct redlock_async *lock)
+{
+    while (lock->waits != NULL && lock->waits->all != NULL) {
+        redlock_wait_cancel(lock->waits->all);
+    }
+}
+
+void wait_free(struct redlock_async *lock)
+{
+    if (lock->waits != NULL) {
+        report_over(lock->waits);
+        free(TAKE(lock->waits));
+    }
+}
+
+/* ---- for the user ---- */
+
+static enum status start(struct redlock_async *lock, const struct redlock_async_request *request,
+                         const struct redlock_wait_options *options, struct redlock_wait **ret_wait,
+                         struct err *err)
+{
+    size_t bytes = 0;
+    enum status st = batch_check_keys(request->keys, request->count, &bytes, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (lock->waits == NULL) {
+        lock->waits = calloc(1, sizeof *lock->waits);
+        if (lock->waits == NULL) {
+            return err_fail(err, STATUS_NOMEM, "redlock: no memory to wait");
+        }
+        lock->waits->over_end = &lock->waits->over;
+    }
+    struct redlock_wait *w = wait_new(lock, request, options, bytes);
+    if (w == NULL) {
+        return err_fail(err, STATUS_NOMEM, "redlock: no memory to wait");
+    }
+    if (is_waiting(w) && options->deadline_us <= clock_boot_us()) {
+        w->options.deadline_us = 0;
+    }
+    if (is_waiting(w) && !line_join(w)) {
+        unlink_wait(w);
+        pool_give(&w->lock->pool, w);
+        return err_fail(err, STATUS_NOMEM, "redlock: no memory to wait");
+    }
+    *ret_wait = w;
+    return STATUS_OK;
+}
+
+int redlock_async_wait(struct redlock_async *lock, const struct redlock_async_request *request,
+                       const struct redlock_wait_options *options, struct redlock_wait **ret_wait,
+                       struct redlock_error *ret_error)
+{
+    struct err err = {0};
+    struct redlock_wait *w = NULL;
+    if (lock->is_closing) {
+        return error_tell_closing(ret_error);
+    }
+    enum status st = start(lock, request, options, &w, &err);
+    if (st != STATUS_OK) {
+        return error_tell(st, &err, ret_error);
+    }
+    if (w->line == NULL || w->line->first == w) {
+        int r = try_now(w, ret_error);
+        if (r != 0) {
+            unlink_wait(w);
+            pool_give(&w->lock->pool, w);
+            return r;
+        }
+    }
+    if (is_waiting(w)) {
+        core_wake_at(lock, w->options.deadline_us);
+    }
+    *ret_wait = w;
+    return 0;
+}
+
+void redlock_wait_cancel(struct redlock_wait *wait)
+{
+    if (!wait->is_over) {
+        end_soon(wait, REDLOCK_CANCELLED);
+    }
+}

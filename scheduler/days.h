@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Keeps the history's days ahead and drops old ones, and vacuums `job`: on a connection of its own,
+ * because these statements may take long, and only while this scheduler leads. */
+#ifndef CLAIMD_SCHEDULER_DAYS_H
+#define CLAIMD_SCHEDULER_DAYS_H
+
+#include "store/pg.h"
+
+#define DAYS_AHEAD 14
+
+struct days;
+
+struct days_options {
+    uv_loop_t *loop;
+    const char *conninfo; /* copied */
+    int64_t timeout_us;   /* of connecting */
+    int keep_days;
+    int64_t days_every_us;   /* look at the days */
+    int64_t vacuum_every_us; /* look at the dead rows */
+};
+
+/* Connects and begins at once. */
+enum status days_start(const struct days_options *options, struct days **ret,
+                       struct err *err) MUST_USE;
+/* What is under way is cancelled with its connection: an interrupted detach is finished by the next
+ * leader. Accepts NULL. */
+void days_stop(struct days *d);
+
+#endif

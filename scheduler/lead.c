@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/lead.h"
+
+#include "base/clock.h"
+#include "base/rand.h"
+#include "daemon/daemon.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#define KEY_MAX 128
+
+struct lead {
+    struct lead_options options;
+    char key[KEY_MAX];
+    struct redlock_async *lock;
+    struct redlock_batch *batch; /* while leading */
+    struct rand rand;
+    uv_timer_t timer;
+    bool is_asking;
+    bool is_closing;
+};
+
+static void timer_set(struct lead *l);
+
+static void on_acquired(void *ctx, struct redlock_batch *batch)
+{
+    struct lead *l = ctx;
+    l->is_asking = false;
+    if (redlock_batch_result(batch, 0) != REDLOCK_WON) {
+        return;
+    }
+    if (l->is_closing) {
+        redlock_batch_release(batch, 0);
+        return;
+    }
+    l->batch = batch;
+    l->options.on_change(l->options.ctx, true);
+}
+
+static void on_state(void *ctx, struct redlock_batch *batch, size_t index, void *user,
+                     enum redlock_state state)
+{
+    struct lead *l = ctx;
+    (void)user;
+    if (state != REDLOCK_STATE_LOST || batch != l->batch) {
+        return;
+    }
+    l->batch = NULL;
+    redlock_batch_release(batch, index);
+    l->options.on_change(l->options.ctx, false);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct lead *l = timer->data;
+    timer_set(l);
+    if (l->batch != NULL || l->is_asking || !redlock_async_has_quorum(l->lock)) {
+        return;
+    }
+    struct redlock_async_key key = {.bytes = l->key, .len = strlen(l->key)};
+    const struct redlock_async_request request = {
+        .keys = &key, .count = 1, .done = on_acquired, .ctx = l};
+    /* What fails here is tried again with the next turn of the timer. */
+    l->is_asking = redlock_async_acquire(l->lock, &request, NULL) == 0;
+}
+
+static void timer_set(struct lead *l)
+{
+    int64_t us = rand_jitter(&l->rand, l->options.try_us, 10);
+    if (l->batch == NULL && !redlock_async_has_quorum(l->lock)) {
+        us = us / 10; /* nothing leaves this process until there is one */
+    }
+    uv_update_time(l->options.lock.loop);
+    (void)uv_timer_start(&l->timer, on_timer, (uint64_t)(us / US_PER_MS) + 1, 0);
+}
+
+enum status lead_open(const struct lead_options *options, struct lead **ret, struct err *err)
+{
+    struct lead *l = calloc(1, sizeof *l);
+    if (l == NULL) {
+        return err_fail(err, STATUS_NOMEM, "no memory for the leader's lock");
+    }
+    l->options = *options;
+    l->options.lock.on_state = on_state;
+    l->options.lock.ctx = l;
+    (void)snprintf(l->key, sizeof l->key, "%s:leader", options->prefix);
+    rand_seed_from_system(&l->rand);
+    enum status st = daemon_lock_open(&l->options.lock, &l->lock, err);
+    if (st != STATUS_OK) {
+        free(l);
+        err_prefix(err, "the leader's lock");
+        return st;
+    }
+    (void)uv_timer_init(options->lock.loop, &l->timer);
+    l->timer.data = l;
+    (void)uv_timer_start(&l->timer, on_timer, 1, 0);
+    *ret = l;
+    return STATUS_OK;
+}
+
+bool lead_is_leader(const struct lead *l)
+{
+    return l->batch != NULL;
+}
+
+static void on_timer_closed(uv_handle_t *timer)
+{
+    free(timer->data);
+}
+
+static void on_lock_closed(void *ctx)
+{
+    struct lead *l = ctx;
+    uv_close((uv_handle_t *)&l->timer, on_timer_closed);
+}
+
+void lead_close(struct lead *l)
+{
+    if (l == NULL) {
+        return;
+    }
+    assert(!l->is_closing);
+    l->is_closing = true;
+    (void)uv_timer_stop(&l->timer);
+    if (l->batch != NULL) {
+        redlock_batch_release(l->batch, 0);
+        l->batch = NULL;
+    }
+    redlock_async_close(l->lock, on_lock_closed, l);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who leads: one Redlock, tried for again and again. Two leaders at once would be wasteful but
+ * harmless; so losing it needs no ceremony, only a callback. */
+#ifndef CLAIMD_SCHEDULER_LEAD_H
+#define CLAIMD_SCHEDULER_LEAD_H
+
+#include "base/err.h"
+#include "redlock/redlock_async.h"
+
+#include <uv.h>
+
+struct lead;
+
+typedef void lead_cb(void *ctx, bool is_leader);
+
+struct lead_options {
+    struct redlock_async_options lock; /* its ttl is the leader's; on_state is set here */
+    const char *prefix;                /* of the key */
+    int64_t try_us;
+    lead_cb *on_change;
+    void *ctx;
+};
+
+enum status lead_open(const struct lead_options *options, struct lead **ret,
+                      struct err *err) MUST_USE;
+bool lead_is_leader(const struct lead *l);
+
+/* Gives the lock up at once, calls nobody back, frees. Accepts NULL. */
+void lead_close(struct lead *l);
+
+#endif

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/rescuer.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/probe.h"
+#include "model/hint.h"
+#include "scheduler/caseload.h"
+#include "store/rescue_store.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#define WALK_ROWS 10000 /* open jobs a page: some ms */
+#define SWEPT_MAX 64
+
+/* A hint with texts of its own: the result that named them is gone when it is pushed. */
+struct moved_hint {
+    struct hint hint;
+    char queue[JOB_NAME_MAX + 1];
+    char kind[JOB_NAME_MAX + 1];
+};
+
+/* The batch under way: lock, move, release, push. */
+struct batch {
+    bool is_active;
+    struct caseload_item items[RESCUE_BATCH_MAX];
+    size_t index[RESCUE_BATCH_MAX]; /* of the item in `locks` */
+    size_t count;
+    struct redlock_batch *locks;
+    char keys[RESCUE_BATCH_MAX][HINT_KEY_MAX];
+    struct moved_hint hints[RESCUE_BATCH_MAX];
+    size_t hint_count;
+};
+
+struct rescuer {
+    struct rescuer_options options;
+    struct caseload load;
+    struct batch batch;
+    uv_timer_t timer;
+    int64_t walk_after_id;
+    bool is_walking;
+    bool is_walk_asked;
+    bool is_marking;
+    bool is_stopped; /* what is under way ends; nothing new begins */
+};
+
+static void batch_begin(struct rescuer *r);
+static void walk_begin(struct rescuer *r);
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct rescuer *r = timer->data;
+    if (r->is_walk_asked) {
+        walk_begin(r);
+    }
+    batch_begin(r);
+}
+
+static void wake_at(struct rescuer *r, int64_t at_us)
+{
+    int64_t wait_us = at_us - clock_boot_us();
+    uv_update_time(r->options.loop);
+    (void)uv_timer_start(&r->timer, on_timer, wait_us > 0 ? (uint64_t)(wait_us / US_PER_MS) + 1 : 0,
+                         0);
+}
+
+/* ---- a batch ---- */
+
+static void put_back(struct rescuer *r, const struct caseload_item *item)
+{
+    struct caseload_item later = *item;
+    later.at_us = clock_boot_us() + r->options.retry_us;
+    if (!r->is_stopped) {
+        caseload_add(&r->load, &later);
+    }
+}
+
+static void batch_end(struct rescuer *r)
+{
+    r->batch.is_active = false;
+    batch_begin(r);
+}
+
+static void on_pushed(void *ctx, enum status st, int64_t added)
+{
+    (void)ctx;
+    (void)st; /* a hint that was lost is fed again: the move lowered its lane's mark */
+    (void)added;
+}
+
+/* Only now: a hint that is popped while we hold the lease would be dropped. */
+static void on_flushed(void *ctx)
+{
+    struct rescuer *r = ctx;
+    struct hint list[RESCUE_BATCH_MAX];
+    size_t count = 0;
+    probe("R2");
+    for (size_t i = 0; i < r->batch.hint_count; i++) {
+        struct moved_hint *m = &r->batch.hints[i];
+        list[count] = m->hint;
+        if (feeder_route(r->options.feeder, m->queue, m->kind, &list[count])) {
+            count++;
+        }
+    }
+    struct err err = {0};
+    if (count > 0 &&
+        hints_push(r->options.hints, list, count, on_pushed, NULL, &err) != STATUS_OK) {
+        log_debug("hints_left", LOG_TEXT("err", err.msg)); /* to the feed, as in on_pushed() */
+    }
+    batch_end(r);
+}
+
+static void batch_unlock(struct rescuer *r)
+{
+    for (size_t i = 0; i < r->batch.count; i++) {
+        redlock_batch_release(r->batch.locks, r->batch.index[i]);
+    }
+    if (redlock_async_flush(r->options.lock, on_flushed, r, NULL) != 0) {
+        batch_end(r); /* without hints: the feed finds the rows */
+    }
+}
+
+static void take_moved(struct batch *b, const struct rescue_moved *m)
+{
+    struct moved_hint *h = &b->hints[b->hint_count++];
+    h->hint = (struct hint){.id = m->id, .score = hint_score(m->priority, m->ready_us)};
+    (void)snprintf(h->queue, sizeof h->queue, "%s", m->queue);
+    (void)snprintf(h->kind, sizeof h->kind, "%s", m->kind);
+}
+
+static void put_back_id(struct rescuer *r, int64_t id)
+{
+    for (size_t i = 0; i < r->batch.count; i++) {
+        if (r->batch.items[i].id == id) {
+            put_back(r, &r->batch.items[i]);
+        }
+    }
+}
+
+static void on_moved(void *ctx, enum status st, const struct pg_result *const *results,
+                     const struct err *err)
+{
+    struct rescuer *r = ctx;
+    struct batch *b = &r->batch;
+    int64_t counts[RESCUE_LOCKED + 1] = {0};
+    if (st != STATUS_OK) {
+        log_warn("rescue_failed", LOG_I64("jobs", b->count), LOG_TEXT("err", err->msg));
+        for (size_t i = 0; i < b->count; i++) {
+            put_back(r, &b->items[i]);
+        }
+    }
+    for (int i = 0; st == STATUS_OK && i < pg_row_count(results[0]); i++) {
+        struct rescue_moved m;
+        rescue_moved_row(results[0], i, &m);
+        counts[m.outcome]++;
+        if (m.outcome == RESCUE_AVAILABLE) {
+            take_moved(b, &m);
+        } else if (m.outcome == RESCUE_LOCKED) {
+            put_back_id(r, m.id);
+        }
+    }
+    if (counts[RESCUE_AVAILABLE] + counts[RESCUE_DISCARDED] + counts[RESCUE_LOST] > 0) {
+        log_info("rescued", LOG_I64("jobs", counts[RESCUE_AVAILABLE]),
+                 LOG_I64("discarded", counts[RESCUE_DISCARDED]),
+                 LOG_I64("lost", counts[RESCUE_LOST]));
+    }
+    batch_unlock(r);
+}
+
+/* Keeps what was won; the leases of the others still stand, or too few nodes answer. */
+static void keep_won(struct rescuer *r, struct redlock_batch *locks)
+{
+    struct batch *b = &r->batch;
+    size_t won = 0;
+    for (size_t i = 0; i < b->count; i++) {
+        if (redlock_batch_result(locks, i) == REDLOCK_WON) {
+            b->index[won] = i;
+            b->items[won++] = b->items[i];
+        } else {
+            put_back(r, &b->items[i]);
+        }
+    }
+    b->count = won;
+    b->locks = locks;
+}
+
+static void on_locked(void *ctx, struct redlock_batch *locks)
+{
+    struct rescuer *r = ctx;
+    struct batch *b = &r->batch;
+    keep_won(r, locks);
+    if (b->count == 0) {
+        batch_end(r);
+        return;
+    }
+    probe("R1");
+    int64_t ids[RESCUE_BATCH_MAX];
+    int64_t fences[RESCUE_BATCH_MAX];
+    for (size_t i = 0; i < b->count; i++) {
+        ids[i] = b->items[i].id;
+        fences[i] = b->items[i].fence;
+    }
+    if (r->is_stopped ||
+        rescue_store_move(r->options.pg, ids, fences, b->count, on_moved, r, NULL) != STATUS_OK) {
+        for (size_t i = 0; i < b->count; i++) {
+            put_back(r, &b->items[i]);
+        }
+        batch_unlock(r);
+    }
+}
+
+static void on_swept(void *ctx, enum status st, const struct pg_result *const *results,
+                     const struct err *err)
+{
+    (void)ctx;
+    (void)st; /* if it failed, the next tick names them again */
+    (void)results;
+    (void)err;
+}
+
+static void sweep(struct rescuer *r)
+{
+    struct caseload_worker swept[SWEPT_MAX];
+    const char *ids[SWEPT_MAX];
+    size_t count = caseload_take_swept(&r->load, swept, SWEPT_MAX);
+    for (size_t i = 0; i < count; i++) {
+        ids[i] = swept[i].id;
+    }
+    struct err err = {0};
+    if (count > 0 &&
+        rescue_store_swept(r->options.pg, ids, count, on_swept, r, &err) != STATUS_OK) {
+        log_debug("sweep_left", LOG_TEXT("err", err.msg)); /* as in on_swept() */
+    }
+}
+
+static void batch_lock(struct rescuer *r)
+{
+    struct batch *b = &r->batch;
+    static_assert(RESCUE_BATCH_MAX <= REDLOCK_KEYS_MAX, "one acquisition");
+    struct redlock_async_key keys[RESCUE_BATCH_MAX];
+    for (size_t i = 0; i < b->count; i++) {
+        size_t len = job_lock_key(b->keys[i], r->options.prefix, b->items[i].id);
+        keys[i] = (struct redlock_async_key){.bytes = b->keys[i], .len = len};
+    }
+    b->is_active = true;
+    b->hint_count = 0;
+    const struct redlock_async_request request = {
+        .keys = keys, .count = b->count, .done = on_locked, .ctx = r};
+    if (redlock_async_acquire(r->options.lock, &request, NULL) != 0) {
+        b->is_active = false;
+        for (size_t i = 0; i < b->count; i++) {
+            put_back(r, &b->items[i]);
+        }
+        wake_at(r, caseload_next_us(&r->load));
+    }
+}
+
+static void batch_begin(struct rescuer *r)
+{
+    struct batch *b = &r->batch;
+    if (b->is_active || r->is_stopped) {
+        return;
+    }
+    b->count = caseload_take(&r->load, clock_boot_us(), b->items, RESCUE_BATCH_MAX);
+    if (b->count > 0) {
+        batch_lock(r);
+    } else if (r->load.item_count > 0) {
+        wake_at(r, caseload_next_us(&r->load));
+    } else if (!r->is_walking) {
+        sweep(r);
+    }
+}
+
+/* ---- the walk ---- */
+
+static void walk_page(struct rescuer *r);
+
+static void walk_fail(struct rescuer *r)
+{
+    r->is_walking = false;
+    caseload_walk_fail(&r->load);
+    if (!r->is_stopped) {
+        r->is_walk_asked = true;
+        wake_at(r, clock_boot_us() + r->options.retry_us);
+    }
+}
+
+static void take_found(struct rescuer *r, const struct rescue_found *found)
+{
+    if (found->why == RESCUE_DEAD) {
+        caseload_add(&r->load, &(struct caseload_item){.id = found->id, .fence = found->fence});
+    } else if (found->why == RESCUE_NOT_HELD) {
+        caseload_add_doubt(&r->load, found->id, found->fence, clock_boot_us(), r->options.doubt_us);
+    }
+}
+
+static void on_page(void *ctx, enum status st, const struct pg_result *const *results,
+                    const struct err *err)
+{
+    struct rescuer *r = ctx;
+    (void)err;
+    if (st != STATUS_OK || r->is_stopped) {
+        walk_fail(r);
+        return;
+    }
+    struct rescue_found page = {0};
+    for (int i = 0; i < pg_row_count(results[0]); i++) {
+        struct rescue_found found;
+        rescue_found_row(results[0], i, &found);
+        if (found.why == RESCUE_PAGE) {
+            page = found;
+        }
+        take_found(r, &found);
+    }
+    if (page.fence >= WALK_ROWS) {
+        r->walk_after_id = page.id;
+        walk_page(r);
+    } else {
+        r->is_walking = false;
+        caseload_walk_end(&r->load);
+        if (r->is_walk_asked) {
+            walk_begin(r);
+        }
+    }
+    batch_begin(r);
+}
+
+static void walk_page(struct rescuer *r)
+{
+    if (rescue_store_walk(r->options.pg, r->walk_after_id, WALK_ROWS, r->options.held_after_us,
+                          on_page, r, NULL) != STATUS_OK) {
+        walk_fail(r);
+    }
+}
+
+static void walk_begin(struct rescuer *r)
+{
+    r->is_walk_asked = r->is_walking;
+    if (r->is_walking) {
+        return;
+    }
+    r->is_walking = true;
+    r->walk_after_id = 0;
+    caseload_walk_begin(&r->load);
+    walk_page(r);
+}
+
+/* ---- from outside ---- */
+
+static void on_marked(void *ctx, enum status st, const struct pg_result *const *results,
+                      const struct err *err)
+{
+    struct rescuer *r = ctx;
+    (void)err;
+    r->is_marking = false;
+    for (int i = 0; st == STATUS_OK && i < pg_row_count(results[0]); i++) {
+        struct rescue_marked m;
+        rescue_marked_row(results[0], i, &m);
+        log_warn("worker_dead", LOG_TEXT("worker", m.worker_id), LOG_TEXT("host", m.host),
+                 LOG_I64("silent_ms", m.silent_ms));
+        rescuer_dead(r, m.worker_id);
+    }
+}
+
+void rescuer_stale(struct rescuer *r, const char *const *worker_ids, size_t count)
+{
+    if (!r->is_marking && !r->is_stopped && count > 0) {
+        r->is_marking = rescue_store_mark_dead(r->options.pg, worker_ids, count, on_marked, r,
+                                               NULL) == STATUS_OK;
+    }
+}
+
+void rescuer_dead(struct rescuer *r, const char *worker_id)
+{
+    if (!r->is_stopped && caseload_add_worker(&r->load, worker_id)) {
+        walk_begin(r);
+    }
+}
+
+void rescuer_audit(struct rescuer *r)
+{
+    if (!r->is_stopped) {
+        walk_begin(r);
+    }
+}
+
+void rescuer_start(struct rescuer *r)
+{
+    r->is_stopped = false;
+}
+
+void rescuer_stop(struct rescuer *r)
+{
+    r->is_stopped = true;
+    r->is_walk_asked = false;
+    (void)uv_timer_stop(&r->timer);
+    caseload_release(&r->load);
+}
+
+enum status rescuer_open(const struct rescuer_options *options, struct rescuer **ret,
+                         struct err *err)
+{
+    struct rescuer *r = calloc(1, sizeof *r);
+    if (r == NULL) {
+        return err_fail(err, STATUS_NOMEM, "no memory for the rescuer");
+    }
+    r->options = *options;
+    r->is_stopped = true;
+    (void)uv_timer_init(options->loop, &r->timer);
+    r->timer.data = r;
+    *ret = r;
+    return STATUS_OK;
+}
+
+static void on_closed(uv_handle_t *timer)
+{
+    struct rescuer *r = timer->data;
+    caseload_release(&r->load);
+    free(r);
+}
+
+void rescuer_close(struct rescuer *r)
+{
+    if (r != NULL) {
+        uv_close((uv_handle_t *)&r->timer, on_closed);
+    }
+}

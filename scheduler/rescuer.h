@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Moves what dead workers were running, once both witnesses agree (ARCHITECTURE §6): the row of the
+ * worker says dead, and the job's Redlock could be won. The jobs are found by walking the open ones
+ * in pages; those whose lease still stands are tried again until it has run out. The same walk, at
+ * longer distance, finds jobs that run under a live worker that does not know of them. */
+#ifndef CLAIMD_SCHEDULER_RESCUER_H
+#define CLAIMD_SCHEDULER_RESCUER_H
+
+#include "redlock/redlock_async.h"
+#include "scheduler/feeder.h"
+
+struct rescuer;
+
+struct rescuer_options {
+    uv_loop_t *loop;
+    struct pg *pg;              /* borrowed, as the next three */
+    struct redlock_async *lock; /* of the jobs, with the workers' ttl */
+    struct hints *hints;
+    struct feeder *feeder; /* knows where hints go */
+    const char *prefix;
+    int64_t retry_us;      /* leases that stand are tried again after this */
+    int64_t held_after_us; /* a job that runs for so long must be in its worker's beat */
+    int64_t doubt_us;      /* … and be missing in two walks so far apart */
+};
+
+enum status rescuer_open(const struct rescuer_options *options, struct rescuer **ret,
+                         struct err *err) MUST_USE;
+void rescuer_close(struct rescuer *r); /* accepts NULL; replies under way must not come any more */
+
+/* Leading begins; until then, and after rescuer_stop(), nothing new is begun. */
+void rescuer_start(struct rescuer *r);
+
+/* The beats of these workers are stale, and this scheduler could have seen them: marks them dead.
+ */
+void rescuer_stale(struct rescuer *r, const char *const *worker_ids, size_t count);
+
+/* This worker is marked dead and was not swept yet. Known ones are ignored. */
+void rescuer_dead(struct rescuer *r, const char *worker_id);
+
+/* Walk now, whoever is dead. */
+void rescuer_audit(struct rescuer *r);
+
+/* No longer the leader: what waits is forgotten, what is under way ends fenced. */
+void rescuer_stop(struct rescuer *r);
+
+#endif

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/scheduler.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/notify.h"
+#include "daemon/daemon.h"
+#include "scheduler/days.h"
+#include "scheduler/lead.h"
+#include "scheduler/watch.h"
+#include "store/cluster_store.h"
+#include "store/feed_store.h"
+#include "store/migrate.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+#define STATEMENT_TIMEOUT_US (2 * US_PER_S)
+#define HINTS_TIMEOUT_US US_PER_S
+#define BEHIND_ROWS 500
+#define LOOK_EVERY_US (10 * US_PER_MS)
+#define DAYS_EVERY_US (3600 * US_PER_S)
+#define VACUUM_EVERY_US (5 * US_PER_S)
+#define CLOSE_US (2 * US_PER_S)
+#define CONNINFO_MAX (2 * CONFIG_PATH_MAX)
+
+enum stage { STAGE_STARTING, STAGE_READY, STAGE_STOPPING };
+
+struct scheduler {
+    const struct config *config;
+    uv_loop_t loop;
+    uv_signal_t signals[2];
+    uv_timer_t deadline; /* of the start, then of the end */
+    enum stage stage;
+    int exit_code;
+    bool is_leader;
+    char conninfo[CONNINFO_MAX];
+    char fingerprint[CLUSTER_FINGERPRINT_MAX];
+    struct cluster_join join;
+    struct complaint pg_complaint;
+    struct pg *pg;
+    struct hints *hints;
+    struct redlock_async *lock;
+    struct lead *lead;
+    struct feeder *feeder;
+    struct rescuer *rescuer;
+    struct watch *watch;
+    struct days *days;
+};
+
+static int64_t scaled(const struct scheduler *s, int64_t us)
+{
+    return (int64_t)((double)us * s->config->time_scale);
+}
+
+/* ---- the end ---- */
+
+static void on_lock_closed(void *ctx)
+{
+    struct scheduler *s = ctx;
+    rescuer_close(s->rescuer);
+    feeder_close(s->feeder);
+    s->rescuer = NULL;
+    s->feeder = NULL;
+}
+
+static void on_too_late(uv_timer_t *timer)
+{
+    struct scheduler *s = timer->data;
+    uv_stop(&s->loop);
+}
+
+static void handles_unref(struct scheduler *s)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(s->signals); i++) {
+        uv_unref((uv_handle_t *)&s->signals[i]); /* a second signal still counts */
+    }
+    (void)uv_timer_start(&s->deadline, on_too_late, CLOSE_US / US_PER_MS, 0);
+    uv_unref((uv_handle_t *)&s->deadline);
+}
+
+/* In reverse order; the loop ends when the last handle is closed. The leader's lock goes first, so
+ * that another scheduler can lead at once. */
+static void stop(struct scheduler *s, int exit_code)
+{
+    if (s->stage == STAGE_STOPPING) {
+        return;
+    }
+    s->stage = STAGE_STOPPING;
+    s->exit_code = exit_code;
+    notify_stopping();
+    if (s->watch != NULL) {
+        watch_lead(s->watch, false);
+    }
+    lead_close(s->lead);
+    days_stop(s->days);
+    pg_close(s->pg);
+    hints_close(s->hints);
+    watch_close(s->watch);
+    if (s->lock != NULL) {
+        redlock_async_close(s->lock, on_lock_closed, s);
+    } else {
+        on_lock_closed(s);
+    }
+    handles_unref(s);
+}
+
+static void fail(struct scheduler *s, int exit_code, const struct err *err)
+{
+    if (s->stage != STAGE_STOPPING) {
+        log_error("start_failed", LOG_TEXT("err", err->msg));
+        stop(s, exit_code);
+    }
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct scheduler *s = handle->data;
+    if (s->stage == STAGE_STOPPING) {
+        uv_stop(&s->loop);
+        return;
+    }
+    log_info("draining", LOG_I64("signal", number));
+    stop(s, 0);
+}
+
+/* ---- leading ---- */
+
+static void days_begin(struct scheduler *s)
+{
+    struct days_options options = {.loop = &s->loop,
+                                   .conninfo = s->conninfo,
+                                   .timeout_us = s->config->postgres.timeout_us,
+                                   .keep_days = s->config->scheduler.history_days,
+                                   .days_every_us = scaled(s, DAYS_EVERY_US),
+                                   .vacuum_every_us = scaled(s, VACUUM_EVERY_US)};
+    struct err err = {0};
+    if (days_start(&options, &s->days, &err) != STATUS_OK) {
+        log_error("days_failed", LOG_TEXT("err", err.msg));
+    }
+}
+
+static void on_lead(void *ctx, bool is_leader)
+{
+    struct scheduler *s = ctx;
+    log_info(is_leader ? "leader_won" : "leader_lost", LOG_I64("pid", getpid()));
+    s->is_leader = is_leader;
+    watch_lead(s->watch, is_leader);
+    if (is_leader) {
+        days_begin(s);
+    } else {
+        days_stop(s->days);
+        s->days = NULL;
+    }
+}
+
+/* ---- nodes ---- */
+
+static void on_lock_node(void *ctx, size_t node, enum redlock_node_event event, int64_t until_us,
+                         const char *why)
+{
+    const struct scheduler *s = ctx;
+    daemon_log_lock_node(s->config, node, event, until_us, why);
+}
+
+/* Hints that went away with a node, or lie on one that nobody pushes to any more, are fed again. */
+static void on_hint_node(void *ctx, size_t node, bool is_up, bool is_empty_memory,
+                         const struct err *why)
+{
+    struct scheduler *s = ctx;
+    (void)node;
+    (void)is_up;
+    (void)is_empty_memory;
+    (void)why;
+    feeder_reset(s->feeder);
+}
+
+/* ---- the beginning ---- */
+
+static enum status locks_open(struct scheduler *s, int64_t t_max_us, struct err *err)
+{
+    const struct config *c = s->config;
+    struct redlock_node nodes[CONFIG_NODES_MAX];
+    struct redlock_async_options lock = daemon_lock_options(c, nodes, &s->loop, t_max_us);
+    lock.on_node = on_lock_node;
+    lock.ctx = s;
+    enum status st = daemon_lock_open(&lock, &s->lock, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    struct lead_options lead = {.lock = lock,
+                                .prefix = c->redis.prefix,
+                                .try_us = c->scheduler.lead_try_us,
+                                .on_change = on_lead,
+                                .ctx = s};
+    lead.lock.ttl_us = c->scheduler.lead_ttl_us;
+    lead.lock.on_node = NULL;
+    return lead_open(&lead, &s->lead, err);
+}
+
+static enum status hints_begin(struct scheduler *s, struct err *err)
+{
+    const struct config *c = s->config;
+    struct redis_endpoint nodes[CONFIG_NODES_MAX];
+    enum status st = daemon_hint_endpoints(c, nodes, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    struct hints_options options = {.loop = &s->loop,
+                                    .nodes = nodes,
+                                    .node_count = c->hints.node_count,
+                                    .prefix = c->redis.prefix,
+                                    .timeout_us = HINTS_TIMEOUT_US,
+                                    .on_node = on_hint_node,
+                                    .ctx = s};
+    return hints_open(&options, &s->hints, err);
+}
+
+static enum status parts_open(struct scheduler *s, int64_t t_max_us, struct err *err)
+{
+    const struct config *c = s->config;
+    int64_t every_us = c->scheduler.lead_try_us;
+    /* Half a look more: a transaction that one snapshot saw ends within two of them. */
+    int64_t behind_us = c->scheduler.look_behind_us + every_us / 2;
+    struct feeder_options feeder = {.loop = &s->loop,
+                                    .pg = s->pg,
+                                    .hints = s->hints,
+                                    .limits = {.look_ahead = c->scheduler.look_ahead,
+                                               .look_behind_us = behind_us,
+                                               .page_rows = c->scheduler.page_rows,
+                                               .behind_rows = BEHIND_ROWS,
+                                               .look_every_us = LOOK_EVERY_US},
+                                    .every_us = every_us};
+    enum status st = feeder_open(&feeder, &s->feeder, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    struct rescuer_options rescuer = {.loop = &s->loop,
+                                      .pg = s->pg,
+                                      .lock = s->lock,
+                                      .hints = s->hints,
+                                      .feeder = s->feeder,
+                                      .prefix = c->redis.prefix,
+                                      .retry_us = every_us / 4,
+                                      .held_after_us = t_max_us + c->worker.stale_us,
+                                      .doubt_us = c->worker.stale_us};
+    st = rescuer_open(&rescuer, &s->rescuer, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    struct watch_options watch = {.loop = &s->loop,
+                                  .pg = s->pg,
+                                  .feeder = s->feeder,
+                                  .rescuer = s->rescuer,
+                                  .every_us = every_us,
+                                  .full_pass_us = c->scheduler.full_pass_us,
+                                  .stale_us = c->worker.stale_us,
+                                  .gap_us = behind_us,
+                                  .drift_ppm = c->lock.drift_ppm};
+    return watch_open(&watch, &s->watch, err);
+}
+
+static void on_joined(void *ctx, enum status st, int64_t t_max_us, const struct err *err)
+{
+    struct scheduler *s = ctx;
+    struct err failed = {0};
+    if (s->stage != STAGE_STARTING) {
+        return;
+    }
+    if (st == STATUS_UNKNOWN || st == STATUS_UNAVAILABLE) {
+        return; /* again with the next session */
+    }
+    if (st != STATUS_OK) {
+        fail(s, st == STATUS_CONFLICT ? DAEMON_USAGE : DAEMON_FAILED, err);
+        return;
+    }
+    if (hints_begin(s, &failed) != STATUS_OK || locks_open(s, t_max_us, &failed) != STATUS_OK ||
+        parts_open(s, t_max_us, &failed) != STATUS_OK) {
+        fail(s, DAEMON_USAGE, &failed);
+        return;
+    }
+    (void)uv_timer_stop(&s->deadline);
+    s->stage = STAGE_READY;
+    watch_on_up(s->watch);
+    log_info("ready", LOG_I64("nodes", s->config->lock.node_count));
+    notify_ready();
+}
+
+static void on_checked(void *ctx, enum status st, const struct err *err)
+{
+    struct scheduler *s = ctx;
+    struct err failed = {0};
+    if (s->stage != STAGE_STARTING || st == STATUS_UNKNOWN || st == STATUS_UNAVAILABLE) {
+        return;
+    }
+    if (st != STATUS_OK) {
+        fail(s, st == STATUS_CONFLICT ? DAEMON_NOT_POSSIBLE : DAEMON_FAILED, err);
+        return;
+    }
+    s->join = (struct cluster_join){.pg = s->pg,
+                                    .fingerprint = s->fingerprint,
+                                    .ttl_us = s->config->lock.ttl_us,
+                                    .done = on_joined,
+                                    .ctx = s};
+    if (cluster_store_join(&s->join, &failed) != STATUS_OK) {
+        fail(s, DAEMON_FAILED, &failed);
+    }
+}
+
+static void on_session(void *ctx, enum status st, const struct pg_result *const *results,
+                       const struct err *err)
+{
+    (void)ctx;
+    (void)results;
+    if (st != STATUS_OK && st != STATUS_UNKNOWN) {
+        log_error("postgres_failed", LOG_TEXT("err", err->msg));
+    }
+}
+
+static void on_pg_up(void *ctx)
+{
+    struct scheduler *s = ctx;
+    struct err err = {0};
+    int64_t complaints = complaint_end(&s->pg_complaint);
+    if (complaints > 0) {
+        log_info("postgres_up", LOG_I64("after", complaints));
+    }
+    if (feed_store_session(s->pg, on_session, s, &err) != STATUS_OK) {
+        log_error("postgres_failed", LOG_TEXT("err", err.msg));
+    }
+    if (s->stage == STAGE_READY) {
+        watch_on_up(s->watch);
+    } else if (s->stage == STAGE_STARTING &&
+               migrate_check(s->pg, on_checked, s, &err) != STATUS_OK) {
+        fail(s, DAEMON_FAILED, &err);
+    }
+}
+
+static void on_pg_down(void *ctx, const struct err *why)
+{
+    struct scheduler *s = ctx;
+    if (s->stage != STAGE_STOPPING && complaint_due(&s->pg_complaint, clock_boot_us())) {
+        log_warn("postgres_down", LOG_TEXT("err", why->msg));
+    }
+}
+
+static void on_notify(void *ctx, const char *channel, const char *payload)
+{
+    struct scheduler *s = ctx;
+    (void)channel;
+    (void)payload;
+    if (s->stage == STAGE_READY) {
+        feeder_wake(s->feeder);
+    }
+}
+
+static void on_no_start(uv_timer_t *timer)
+{
+    struct scheduler *s = timer->data;
+    struct err err = {0};
+    err_set(&err, STATUS_TIMEOUT, 0, "PostgreSQL does not answer");
+    fail(s, DAEMON_NO_DEPENDENCY, &err);
+}
+
+/* Below the request's own deadline, which costs the connection: a look that walks too long is cut
+ * off by PostgreSQL, and beats and rescues on this connection wait no longer. */
+static int statement_timeout_ms(const struct config *c)
+{
+    int64_t half_us = c->postgres.timeout_us / 2;
+    return (int)((half_us < STATEMENT_TIMEOUT_US ? half_us : STATEMENT_TIMEOUT_US) / US_PER_MS);
+}
+
+static enum status start(struct scheduler *s, struct err *err)
+{
+    const struct config *c = s->config;
+    const char *nodes[CONFIG_NODES_MAX];
+    for (size_t i = 0; i < c->lock.node_count; i++) {
+        nodes[i] = c->lock.nodes[i];
+    }
+    enum status st =
+        cluster_fingerprint(nodes, c->lock.node_count, s->fingerprint, sizeof s->fingerprint, err);
+    if (st == STATUS_OK) {
+        st = config_conninfo(c, s->conninfo, sizeof s->conninfo, err);
+    }
+    if (st != STATUS_OK) {
+        return st;
+    }
+    struct pg_options pg = {.loop = &s->loop,
+                            .conninfo = s->conninfo,
+                            .application_name = "claimd-scheduler",
+                            .listen = "claimd",
+                            .timeout_us = c->postgres.timeout_us,
+                            .lock_timeout_ms = c->postgres.lock_timeout_ms,
+                            .statement_timeout_ms = statement_timeout_ms(c),
+                            .on_up = on_pg_up,
+                            .on_down = on_pg_down,
+                            .on_notify = on_notify,
+                            .ctx = s};
+    return pg_open(&pg, &s->pg, err);
+}
+
+static void handles_init(struct scheduler *s)
+{
+    static const int numbers[] = {SIGTERM, SIGINT};
+    for (size_t i = 0; i < ARRAY_COUNT(s->signals); i++) {
+        (void)uv_signal_init(&s->loop, &s->signals[i]);
+        s->signals[i].data = s;
+        (void)uv_signal_start(&s->signals[i], on_signal, numbers[i]);
+    }
+    (void)uv_timer_init(&s->loop, &s->deadline);
+    s->deadline.data = s;
+    (void)uv_timer_start(&s->deadline, on_no_start,
+                         (uint64_t)(2 * s->config->postgres.timeout_us / US_PER_MS), 0);
+}
+
+static void handles_close(struct scheduler *s)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(s->signals); i++) {
+        uv_close((uv_handle_t *)&s->signals[i], NULL);
+    }
+    uv_close((uv_handle_t *)&s->deadline, NULL);
+    (void)uv_run(&s->loop, UV_RUN_NOWAIT);
+    (void)uv_loop_close(&s->loop); /* busy when the end was hurried */
+}
+
+int scheduler_main(const struct config *config)
+{
+    struct scheduler s = {.config = config};
+    struct err err = {0};
+    if (uv_loop_init(&s.loop) != 0) {
+        log_error("start_failed", LOG_TEXT("err", "no event loop"));
+        return DAEMON_FAILED;
+    }
+    log_info("started", LOG_TEXT("version", CLAIMD_VERSION), LOG_I64("pid", getpid()));
+    handles_init(&s);
+    if (start(&s, &err) != STATUS_OK) {
+        fail(&s, DAEMON_USAGE, &err);
+    }
+    (void)uv_run(&s.loop, UV_RUN_DEFAULT);
+    handles_close(&s);
+    log_info("stopped", LOG_I64("exit_code", s.exit_code));
+    return s.exit_code;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * claimd plugin ABI 1. A plugin is a shared object that exports one data symbol, `claimd_plugin`;
+ * it links nothing of claimd and includes nothing but this file. Handlers run in a process of their
+ * own, one job at a time: a crash, a leak or an endless loop costs one attempt of one job.
+ *
+ *     static enum claimd_outcome greet(const struct claimd_context *job)
+ *     {
+ *         claimd_log(job, "hello from job %lld", (long long)job->id);
+ *         return claimd_done(job, "{\"greeted\": true}");
+ *     }
+ *     CLAIMD_PLUGIN(.name = "greet", .version = "1.0",
+ *                   .kinds = {{.name = "greet", .handle = greet}})
+ *
+ *     cc -shared -fPIC -o greet.so greet.c
+ *
+ * A job runs at least once: make effects safe to repeat (use `idempotency_key`, or check `fence` at
+ * the target), or declare the kind `at_most_once`. Structs only grow at their end; `size` fields
+ * tell how much of one is there. */
+#ifndef CLAIMD_PLUGIN_H
+#define CLAIMD_PLUGIN_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CLAIMD_ABI 1
+#define CLAIMD_KINDS_MAX 64
+
+enum claimd_outcome {
+    CLAIMD_DONE = 1, /* completed; the result, if one was set, is kept */
+    CLAIMD_RETRY,    /* failed now: again after its backoff, or after claimd_retry()'s delay */
+    CLAIMD_FAIL      /* failed for good: discarded */
+    /* 4, 5: SNOOZE, CANCEL, reserved */
+};
+
+struct claimd_context;
+
+/* What the host offers; append-only. Strings that go in are copied. For the handler's own thread;
+ * only should_stop may be called from others. */
+struct claimd_host {
+    size_t size;
+    /* 1 when the handler should come to an end: shutdown, timeout, cancel, or the lease is in
+     * danger. The process is killed soon after. Also set: an interrupted system call (SIGTERM
+     * without SA_RESTART). */
+    int (*should_stop)(const struct claimd_context *job);
+    void (*log)(const struct claimd_context *job, const char *format, va_list args);
+    /* JSON text, at most 64 KiB; 0, or −1 when too long. The last call counts. */
+    int (*set_result)(const struct claimd_context *job, const char *json, size_t len);
+    /* Why RETRY or FAIL; retry_after_ms < 0 = the usual backoff. */
+    void (*set_error)(const struct claimd_context *job, long retry_after_ms, const char *format,
+                      va_list args);
+};
+
+/* One attempt of one job; valid until the handler returns. */
+struct claimd_context {
+    size_t size;
+    const struct claimd_host *host;
+    void *host_data;
+    int64_t id;
+    int64_t fence; /* rises with every claim of any job: a fencing token for other systems */
+    const char *kind;
+    const char *args; /* JSON text, NUL-terminated */
+    size_t args_len;
+    int32_t attempt; /* 1 = first */
+    int32_t max_attempts;
+    int64_t deadline_us;         /* CLOCK_BOOTTIME when the timeout strikes */
+    const char *idempotency_key; /* "job:<id>", the same for all attempts */
+};
+
+typedef enum claimd_outcome claimd_handle_fn(const struct claimd_context *job);
+
+struct claimd_kind {
+    const char *name; /* ^[a-z][a-z0-9_]*$, at most 64 characters; NULL ends the list */
+    claimd_handle_fn *handle;
+    int64_t timeout_ms;   /* 0 = 30 minutes */
+    int32_t max_attempts; /* 0 = 25 */
+    int32_t max_crashes;  /* 0 = 3 */
+    int32_t at_most_once; /* 1: started at most once; ends `discarded` (lost) when its outcome is
+                             unknown */
+    int32_t reserved;
+};
+
+struct claimd_plugin {
+    uint32_t abi;
+    uint32_t size;      /* sizeof(struct claimd_plugin) */
+    uint32_t kind_size; /* sizeof(struct claimd_kind) */
+    uint32_t reserved;
+    const char *name;
+    const char *version;
+    /* Once per process, before its first job; not 0 = the plugin is refused. May be NULL. Each
+     * plugin is first tried in a process that only loads it, so expect init and fini without jobs
+     * in between. */
+    int (*init)(const struct claimd_host *host);
+    void (*fini)(void); /* before a regular end. May be NULL */
+    struct claimd_kind kinds[CLAIMD_KINDS_MAX];
+};
+
+#if defined(__GNUC__)
+#define CLAIMD_EXPORT __attribute__((__visibility__("default")))
+#define CLAIMD_PRINTF(format_index, first_arg) \
+    __attribute__((__format__(__printf__, format_index, first_arg)))
+#else
+#define CLAIMD_EXPORT
+#define CLAIMD_PRINTF(format_index, first_arg)
+#endif
+
+/* Defines the symbol; what isn't named is 0, which everywhere means the default. */
+#define CLAIMD_PLUGIN(...)                                                               \
+    extern CLAIMD_EXPORT const struct claimd_plugin claimd_plugin;                       \
+    const struct claimd_plugin claimd_plugin = {.abi = CLAIMD_ABI,                       \
+                                                .size = sizeof(struct claimd_plugin),    \
+                                                .kind_size = sizeof(struct claimd_kind), \
+                                                __VA_ARGS__};
+
+static inline int claimd_should_stop(const struct claimd_context *job)
+{
+    return job->host->should_stop(job);
+}
+
+CLAIMD_PRINTF(2, 3)
+static inline void claimd_log(const struct claimd_context *job, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    job->host->log(job, format, args);
+    va_end(args);
+}
+
+/* Yields FAIL with a reason. */
+CLAIMD_PRINTF(2, 3)
+static inline enum claimd_outcome claimd_fail(const struct claimd_context *job, const char *format,
+                                              ...)
+{
+    va_list args;
+    va_start(args, format);
+    job->host->set_error(job, -1, format, args);
+    va_end(args);
+    return CLAIMD_FAIL;
+}
+
+/* Yields RETRY with a reason. retry_after_ms < 0 = the usual backoff. */
+CLAIMD_PRINTF(3, 4)
+static inline enum claimd_outcome claimd_retry(const struct claimd_context *job,
+                                               long retry_after_ms, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    job->host->set_error(job, retry_after_ms, format, args);
+    va_end(args);
+    return CLAIMD_RETRY;
+}
+
+/* Sets the result (JSON text; NULL = none) and yields DONE, or FAIL when the result is too long:
+ * `return claimd_done(job, "{}");` */
+static inline enum claimd_outcome claimd_done(const struct claimd_context *job, const char *json)
+{
+    size_t len = json == NULL ? 0 : strlen(json);
+    if (job->host->set_result(job, json, len) != 0) {
+        return claimd_fail(job, "the result of %lu bytes is too long", (unsigned long)len);
+    }
+    return CLAIMD_DONE;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,45 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- One job with all that is known of it, and `situation`: where it is and what it waits for. By id, in both tables; after an
+-- operator's retry the newest generation counts.
+-- params: int8
+WITH j AS (
+    SELECT * FROM claimd.jobs WHERE id = $1 ORDER BY generation DESC LIMIT 1
+), live AS (
+    SELECT count(*) FILTER (WHERE j.queue = ANY (w.queues)) AS of_queue,
+           count(*) FILTER (WHERE j.queue = ANY (w.queues) AND j.kind = ANY (w.kinds)) AS of_kind
+      FROM j, claimd.worker w
+     WHERE NOT w.dead AND NOT w.stopped AND w.stale_at > clock_timestamp()
+)
+SELECT j.id, j.state,
+       CASE WHEN j.state = 'running' THEN
+                CASE WHEN w.worker_id IS NULL THEN 'runs on a worker that left no row'
+                     WHEN w.stopped OR w.dead THEN format('its worker %s (pid %s) is gone: it will be rescued', w.host, w.pid)
+                     ELSE format('runs on %s (pid %s) since %s s, last beat %s s ago%s', w.host, w.pid,
+                                 round(extract(epoch FROM clock_timestamp() - j.attempted_at), 1),
+                                 round(extract(epoch FROM clock_timestamp() - w.beat_at), 1),
+                                 CASE WHEN w.stale_at < clock_timestamp() THEN ': stale, it will be rescued' ELSE '' END) END
+            WHEN j.finalized_at IS NOT NULL THEN
+                format('ended %s s ago', round(extract(epoch FROM clock_timestamp() - j.finalized_at)))
+            ELSE CASE WHEN j.ready_at > clock_timestamp()
+                      THEN format('due in %s s', round(extract(epoch FROM j.ready_at - clock_timestamp()), 1))
+                      ELSE format('due since %s s', round(extract(epoch FROM clock_timestamp() - j.ready_at), 1)) END
+                 || CASE WHEN EXISTS (SELECT FROM claimd.queue q WHERE q.name = j.queue AND q.paused)
+                         THEN format('; queue %s is paused', j.queue) ELSE '' END
+                 || CASE WHEN live.of_queue = 0 THEN format('; no live worker serves queue %s', j.queue)
+                         WHEN live.of_kind = 0 THEN format('; none of the %s live workers of queue %s serves kind %s',
+                                                           live.of_queue, j.queue, j.kind)
+                         ELSE format('; served by %s live workers', live.of_kind) END
+       END AS situation,
+       j.kind, j.queue, j.priority, j.args, j.tags::text, j.metadata,
+       to_char(j.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at,
+       to_char(j.scheduled_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS scheduled_at,
+       to_char(j.attempted_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS attempted_at,
+       to_char(j.finalized_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS finalized_at,
+       j.attempt, COALESCE(j.max_attempts, k.max_attempts, 25) AS max_attempts,
+       j.crashes, COALESCE(k.max_crashes, 3) AS max_crashes,
+       extract(epoch FROM COALESCE(j.timeout, k.timeout, interval '30 minutes'))::float8 AS timeout_s,
+       COALESCE(k.at_most_once, false) AS at_most_once,
+       j.fence, j.generation, j.worker_id, w.host, w.pid, j.result, j.error
+  FROM live, j
+  LEFT JOIN claimd.worker w ON w.worker_id = j.worker_id
+  LEFT JOIN claimd.kind k ON k.name = j.kind

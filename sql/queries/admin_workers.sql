@@ -1,0 +1,13 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Worker processes, the live ones first. $1: those that ended, too.
+-- params: bool
+SELECT host, pid,
+       CASE WHEN stopped THEN 'stopped' WHEN dead THEN 'dead' WHEN stale_at < clock_timestamp() THEN 'stale'
+            WHEN quiet THEN 'quiet' ELSE 'live' END AS state,
+       round(extract(epoch FROM clock_timestamp() - beat_at), 1) AS beat_age_s,
+       running, slots,
+       array_to_string(queues, ',') AS queues, array_to_string(kinds, ',') AS kinds, version,
+       to_char(started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS started_at, worker_id
+  FROM claimd.worker
+ WHERE $1 OR NOT (stopped OR dead)
+ ORDER BY stopped OR dead, host, pid

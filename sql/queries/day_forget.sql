@@ -1,0 +1,8 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What is kept no longer than the history's days ($1): failed attempts, and rows of workers that ended long ago. A running row
+-- under an unknown worker is found by rescue_page all the same.
+-- params: int4
+WITH old_attempts AS (
+    DELETE FROM claimd.job_attempt WHERE ended_at < now() - make_interval(days => $1)
+)
+DELETE FROM claimd.worker WHERE stopped AND beat_at < now() - make_interval(days => $1)

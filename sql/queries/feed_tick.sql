@@ -1,0 +1,26 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What the leader looks at each second, and a standby too, in one statement. Rows by `what`:
+--   0: a = transactions of this database that write, at = now(), n = T_max in µs
+--   1: a worker that has not ended: a = worker_id, b = queues, c = kinds, dead, stale, n = lost pops, m = age of its beat in µs
+--   2: a lane: a = queue, n = 64 · priority + share, at = saved mark
+--   3: a paused queue: a = its name
+-- All tables are small. No locks.
+SELECT 0 AS what,
+       COALESCE((SELECT string_agg(x.xid::text, ',')
+                   FROM (SELECT backend_xid FROM pg_stat_activity
+                          WHERE datname = current_database() AND backend_xid IS NOT NULL
+                         UNION
+                         SELECT transaction FROM pg_prepared_xacts WHERE database = current_database()) AS x(xid)), '') AS a,
+       NULL::text AS b, NULL::text AS c, false AS dead, false AS stale,
+       t_max_us AS n, 0::int8 AS m, now() AS at
+  FROM claimd.cluster
+UNION ALL
+SELECT 1, worker_id::text, array_to_string(queues, ','), array_to_string(kinds, ','), dead, stale_at < now(), lost_pops,
+       (EXTRACT(EPOCH FROM now() - beat_at) * 1000000)::int8, beat_at
+  FROM claimd.worker WHERE NOT stopped
+UNION ALL
+SELECT 2, queue, NULL, NULL, false, false, 64 * priority + share, 0, low_water
+  FROM claimd.lane
+UNION ALL
+SELECT 3, name, NULL, NULL, false, false, 0, 0, now()
+  FROM claimd.queue WHERE paused

@@ -1,0 +1,20 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- job_complete without waiting: rows that somebody has locked are left out (INTERFACES rule 4).
+-- params: int8[], int8[], text[]
+WITH gone AS (
+    DELETE FROM claimd.job
+     WHERE id = ANY (ARRAY(SELECT id FROM claimd.job
+                            WHERE id = ANY ((SELECT $1)::bigint[]) AND state = 'running'
+                              AND fence = $2[width_bucket(fence, $2)]
+                              FOR UPDATE SKIP LOCKED))
+       AND state = 'running' AND fence = $2[width_bucket(fence, $2)]
+    RETURNING *
+)
+INSERT INTO claimd.job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes,
+                                generation, priority, share, queue, kind, args, max_attempts, timeout, tags, metadata,
+                                state, result)
+SELECT id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes,
+       generation, priority, share, queue, kind, args, max_attempts, timeout, tags, metadata,
+       'completed', $3[width_bucket(fence, $2)]::jsonb
+  FROM gone
+RETURNING fence

@@ -1,0 +1,25 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Ends runs that failed for good: to the history, and the attempt is recorded. Fenced; locked rows are left out. $2 rises,
+-- the other arrays follow it: crashes to add, outcome, error, log tail. Returns the fences that were accepted.
+-- params: int8[], int8[], int8[], text[], text[], text[]
+WITH gone AS (
+    DELETE FROM claimd.job
+     WHERE id = ANY (ARRAY(SELECT id FROM claimd.job
+                            WHERE id = ANY ((SELECT $1)::bigint[]) AND state = 'running'
+                              AND fence = $2[width_bucket(fence, $2)]
+                              FOR UPDATE SKIP LOCKED))
+       AND state = 'running' AND fence = $2[width_bucket(fence, $2)]
+    RETURNING *, width_bucket(fence, $2) AS n
+), recorded AS (
+    INSERT INTO claimd.job_attempt (job_id, fence, attempt, generation, worker_id, started_at, outcome, error, log_tail)
+    SELECT id, fence, attempt, generation, worker_id, attempted_at, $4[n], $5[n], $6[n]
+      FROM gone
+)
+INSERT INTO claimd.job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes,
+                                generation, priority, share, queue, kind, args, max_attempts, timeout, tags, metadata,
+                                state, error)
+SELECT id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes + $3[n],
+       generation, priority, share, queue, kind, args, max_attempts, timeout, tags, metadata,
+       'discarded', $5[n]
+  FROM gone
+RETURNING fence

@@ -1,0 +1,7 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What became of these ids: open jobs as they are now. For ids that a claim did not get and runs that a finish did not find.
+-- params: int8[]
+SELECT id, state = 'running' AS is_running, fence, scheduled_at <= clock_timestamp() AS is_due, queue, kind, priority, ready_at,
+       attempt, max_attempts
+  FROM claimd.job
+ WHERE id = ANY ($1)

@@ -1,0 +1,20 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Makes failed runs available again after their backoff, and records the attempt. Fenced; locked rows are left out. $2 rises,
+-- the other arrays follow it: delay in microseconds, crashes to add, outcome, error, log tail. Returns the fences accepted.
+-- params: int8[], int8[], int8[], int8[], text[], text[], text[]
+WITH again AS (
+    UPDATE claimd.job
+       SET state = 'available', crashes = crashes + $4[width_bucket(fence, $2)],
+           scheduled_at = GREATEST(clock_timestamp(), created_at)
+                          + $3[width_bucket(fence, $2)] * interval '1 microsecond'
+     WHERE id = ANY (ARRAY(SELECT id FROM claimd.job
+                            WHERE id = ANY ((SELECT $1)::bigint[]) AND state = 'running'
+                              AND fence = $2[width_bucket(fence, $2)]
+                              FOR UPDATE SKIP LOCKED))
+       AND state = 'running' AND fence = $2[width_bucket(fence, $2)]
+    RETURNING id, fence, attempt, generation, worker_id, attempted_at, width_bucket(fence, $2) AS n
+)
+INSERT INTO claimd.job_attempt (job_id, fence, attempt, generation, worker_id, started_at, outcome, error, log_tail)
+SELECT id, fence, attempt, generation, worker_id, attempted_at, $5[n], $6[n], $7[n]
+  FROM again
+RETURNING fence

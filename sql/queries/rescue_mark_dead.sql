@@ -1,0 +1,7 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Says that these workers are dead, where their beats are still stale; committed before anything of theirs is moved. A beat on
+-- such a row is not confirmed. Returns those that were marked.
+-- params: text[]
+UPDATE claimd.worker SET dead = true
+ WHERE worker_id = ANY ($1::uuid[]) AND NOT dead AND NOT stopped AND stale_at < now()
+RETURNING worker_id::text, host, (EXTRACT(EPOCH FROM now() - beat_at) * 1000)::int8 AS silent_ms

@@ -1,0 +1,56 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Moves jobs ($1) that still run under the fences ($2) which were seen; the caller holds the lease of each. Back to the queue,
+-- charged; discarded when nothing is left; discarded as lost where it may have started and must not start twice. Rows locked by
+-- somebody are left for the next time (`outcome` 3). Lowers the lanes' marks, because the rows lie behind the feed. Returns what
+-- was moved: `outcome` 0 = available again, 1 = discarded, 2 = lost.
+-- params: int8[], int8[]
+WITH victim AS MATERIALIZED (
+    SELECT j.id, COALESCE(k.at_most_once, false) AS is_lost,
+           j.attempt >= COALESCE(j.max_attempts, k.max_attempts, 25) OR j.crashes >= COALESCE(k.max_crashes, 3) AS is_used_up,
+           j.fence, j.attempt, j.generation, j.worker_id, j.attempted_at
+      FROM unnest($1, $2) AS t(id, fence)
+      JOIN claimd.job j ON j.id = t.id AND j.fence = t.fence AND j.state = 'running'
+      LEFT JOIN claimd.kind k ON k.name = j.kind
+       FOR UPDATE OF j SKIP LOCKED
+), back AS (
+    UPDATE claimd.job j SET state = 'available' FROM victim v
+     WHERE j.id = v.id AND NOT v.is_lost AND NOT v.is_used_up
+    RETURNING j.id, j.queue, j.kind, j.priority, j.share, j.ready_at
+), gone AS (
+    DELETE FROM claimd.job j USING victim v WHERE j.id = v.id AND (v.is_lost OR v.is_used_up) RETURNING j.*, v.is_lost
+), finished AS (
+    INSERT INTO claimd.job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes,
+                                    generation, priority, share, state, queue, kind, args, max_attempts, timeout, tags, metadata,
+                                    error)
+    SELECT id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes, generation, priority, share,
+           'discarded', queue, kind, args, max_attempts, timeout, tags, metadata,
+           CASE WHEN is_lost THEN 'lost: its worker died, and it must not start twice'
+                ELSE 'its worker died, and no attempt is left' END
+      FROM gone
+), told AS (
+    INSERT INTO claimd.job_attempt (job_id, fence, attempt, generation, worker_id, started_at, outcome, error)
+    SELECT id, fence, attempt, generation, worker_id, attempted_at, 'lost', 'its worker died' FROM victim
+        ON CONFLICT DO NOTHING
+), unwatched AS (
+    DELETE FROM claimd.job_live l USING gone g WHERE l.id = g.id
+), marks AS (
+    SELECT l.queue, l.priority, l.share, b.ready_at
+      FROM claimd.lane l
+      JOIN (SELECT queue, priority, share, min(ready_at) AS ready_at FROM back GROUP BY 1, 2, 3) b
+           USING (queue, priority, share)
+     WHERE l.low_water > b.ready_at
+     ORDER BY l.queue, l.priority, l.share
+       FOR UPDATE OF l
+), lowered AS (
+    UPDATE claimd.lane l SET low_water = m.ready_at
+      FROM marks m
+     WHERE (l.queue, l.priority, l.share) = (m.queue, m.priority, m.share) AND l.low_water > m.ready_at
+)
+SELECT id, 0 AS outcome, queue, kind, priority, ready_at FROM back
+UNION ALL
+SELECT id, CASE WHEN is_lost THEN 2 ELSE 1 END, queue, kind, priority, ready_at FROM gone
+UNION ALL
+SELECT j.id, 3, j.queue, j.kind, j.priority, j.ready_at
+  FROM unnest($1, $2) AS t(id, fence)
+  JOIN claimd.job j ON j.id = t.id AND j.fence = t.fence AND j.state = 'running'
+ WHERE NOT EXISTS (SELECT FROM victim v WHERE v.id = j.id)

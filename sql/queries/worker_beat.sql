@@ -1,0 +1,24 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- One beat, and what the worker must know, in one statement: a row 'beat' when it was confirmed (not on a row that is dead,
+-- stopped or gone), a row 'shared' for each of its kinds that every live worker of its queues serves (INTERFACES rule 2), and
+-- a row 'paused' for each of its queues that is.
+-- params: uuid, int8, bool, bool, int4, int8[], text[]
+WITH me AS (
+    UPDATE claimd.worker
+       SET beat_at = clock_timestamp(), stale_at = clock_timestamp() + $2 * interval '1 microsecond', quiet = $3,
+           lost_pops = lost_pops + $4::integer, running = $5, held_fences = $6, kinds = $7, backend_pid = pg_backend_pid(),
+           backend_start = CASE WHEN backend_pid = pg_backend_pid() THEN backend_start
+                                ELSE COALESCE((SELECT a.backend_start FROM pg_catalog.pg_stat_activity a
+                                                WHERE a.pid = pg_backend_pid()), 'epoch') END
+     WHERE worker_id = $1 AND NOT dead AND NOT stopped
+    RETURNING queues
+)
+SELECT 'beat' AS what, '' AS name FROM me
+UNION ALL
+SELECT 'shared', served
+  FROM me, unnest($7) AS served
+ WHERE NOT EXISTS (SELECT FROM claimd.worker w
+                    WHERE w.worker_id <> $1 AND NOT w.dead AND NOT w.stopped AND w.stale_at > clock_timestamp()
+                      AND w.queues && me.queues AND NOT served = ANY (w.kinds))
+UNION ALL
+SELECT 'paused', q.name FROM me, claimd.queue q WHERE q.paused AND q.name = ANY (me.queues)

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The SQL of claimd as data, embedded at build from sql/queries and sql/migrations by
+ * cmake/EmbedSql.cmake. A query file's header says `-- params: int8[], uuid, text` (types in the
+ * order of $1, $2, …) and becomes a `const struct pg_statement SQL_<FILE NAME>` in the generated
+ * "sql/queries.h". Nothing here needs libpq. */
+#ifndef CLAIMD_SQL_STATEMENT_H
+#define CLAIMD_SQL_STATEMENT_H
+
+/* Prepared once per session under its name. `types`: one OID per parameter. */
+struct pg_statement {
+    const char *name;
+    const char *sql;
+    const unsigned *types;
+    int type_count;
+};
+
+/* OIDs of src/include/catalog/pg_type.dat, which never change. */
+#define PG_BOOL 16U
+#define PG_INT8 20U
+#define PG_INT2 21U
+#define PG_INT4 23U
+#define PG_TEXT 25U
+#define PG_FLOAT8 701U
+#define PG_TIMESTAMPTZ 1184U
+#define PG_INTERVAL 1186U
+#define PG_UUID 2950U
+#define PG_JSONB 3802U
+#define PG_INT2_ARRAY 1005U
+#define PG_INT4_ARRAY 1007U
+#define PG_TEXT_ARRAY 1009U
+#define PG_INT8_ARRAY 1016U
+
+/* Versions are 1, 2, 3… without gaps: sql_migrations[version - 1]. */
+struct sql_migration {
+    int version;
+    const char *name; /* "0001_jobs" */
+    const char *up;
+    const char *down;
+};
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/cluster_store.h"
+
+#include "sql/queries.h"
+
+#include <string.h>
+
+#define NODES_MAX 16
+
+static int by_text(const void *a, const void *b)
+{
+    const char *const *x = a;
+    const char *const *y = b;
+    return strcmp(*x, *y);
+}
+
+enum status cluster_fingerprint(const char *const *nodes, size_t count, char *ret, size_t size,
+                                struct err *err)
+{
+    const char *sorted[NODES_MAX];
+    if (count > NODES_MAX) {
+        return err_fail(err, STATUS_LIMIT, "more than %d lock nodes", NODES_MAX);
+    }
+    memcpy(sorted, nodes, count * sizeof sorted[0]);
+    qsort(sorted, count, sizeof sorted[0], by_text);
+    autobuf struct buf out = BUF_INIT(size - 1);
+    for (size_t i = 0; i < count; i++) {
+        enum status st = buf_printf(&out, err, "%s%s", i == 0 ? "" : ",", sorted[i]);
+        if (st != STATUS_OK) {
+            err_prefix(err, "list of lock nodes");
+            return st;
+        }
+    }
+    if (count == 0) {
+        return err_fail(err, STATUS_INVALID, "no lock nodes");
+    }
+    memcpy(ret, buf_at(&out), out.len + 1);
+    return STATUS_OK;
+}
+
+static void on_joined(void *ctx, enum status st, const struct pg_result *const *results,
+                      const struct err *err)
+{
+    struct cluster_join *join = ctx;
+    if (st != STATUS_OK) {
+        join->done(join->ctx, st, 0, err);
+        return;
+    }
+    const char *theirs = pg_text(results[0], 0, 0, NULL);
+    struct err wrong = {0};
+    if (strcmp(theirs, join->fingerprint) != 0) {
+        err_set(&wrong, STATUS_CONFLICT, 0,
+                "lock.nodes differs from the list that this cluster was made with: %s, not %s",
+                theirs, join->fingerprint);
+    }
+    join->done(join->ctx, wrong.status, pg_i64(results[0], 0, 1), &wrong);
+}
+
+enum status cluster_store_join(struct cluster_join *join, struct err *err)
+{
+    char storage[8];
+    struct pg_param params[] = {pg_param_text(join->fingerprint),
+                                pg_param_i64(join->ttl_us, storage)};
+    return pg_send_one(join->pg, &SQL_CLUSTER_JOIN, params, on_joined, join, err);
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/feed_store.h"
+
+#include "sql/queries.h"
+
+#include <assert.h>
+
+#define ARRAYS_MAX ((size_t)1 << 20)
+#define LOOK_RANGE_COLUMNS 7
+#define LOOK_GAP_COLUMNS 5
+#define SAVE_COLUMNS 5
+
+enum status feed_store_session(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err)
+{
+    return pg_send_one(pg, &SQL_FEED_SESSION, NULL, done, ctx, err);
+}
+
+/* ---- a look ---- */
+
+static int64_t range_number(const struct feed_lane *l, const struct feed_range *r, int column)
+{
+    switch (column) {
+    case 1:
+        return l->priority;
+    case 2:
+        return l->share;
+    case 3:
+        return r->after.us;
+    case 4:
+        return r->after.id;
+    case 5:
+        return r->to.us == FEED_NEVER_US ? 0 : r->to.us;
+    default:
+        return r->rows_max;
+    }
+}
+
+static enum status range_column(struct buf *out, const struct feed *feed,
+                                const struct feed_range *ranges, size_t count, int column,
+                                struct err *err)
+{
+    if (column == 0) {
+        const char *texts[FEED_RANGES_MAX];
+        for (size_t i = 0; i < count; i++) {
+            texts[i] = feed->lanes[ranges[i].lane].queue;
+        }
+        return pg_array_text(out, texts, NULL, count, err);
+    }
+    int64_t numbers[FEED_RANGES_MAX];
+    for (size_t i = 0; i < count; i++) {
+        numbers[i] = range_number(&feed->lanes[ranges[i].lane], &ranges[i], column);
+    }
+    return pg_array_i64(out, numbers, count, err);
+}
+
+static int64_t gap_number(const struct feed_gap *g, int column)
+{
+    switch (column) {
+    case 0:
+        return g->form;
+    case 2:
+        return g->priority;
+    case 3:
+        return g->lo;
+    default:
+        return g->hi;
+    }
+}
+
+static enum status gap_column(struct buf *out, const struct feed_gap *gaps, size_t count,
+                              int column, struct err *err)
+{
+    if (column == 1) {
+        const char *texts[FEED_GAPS_MAX];
+        for (size_t i = 0; i < count; i++) {
+            texts[i] = gaps[i].queue;
+        }
+        return pg_array_text(out, texts, NULL, count, err);
+    }
+    int64_t numbers[FEED_GAPS_MAX];
+    for (size_t i = 0; i < count; i++) {
+        numbers[i] = gap_number(&gaps[i], column);
+    }
+    return pg_array_i64(out, numbers, count, err);
+}
+
+static void buf_list_release(struct buf *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        buf_release(&list[i]);
+    }
+}
+
+enum status feed_store_look(struct pg *pg, const struct feed *feed, const struct feed_range *ranges,
+                            size_t range_count, const struct feed_gap *gaps, size_t gap_count,
+                            pg_done_cb *done, void *ctx, struct err *err)
+{
+    assert(range_count <= FEED_RANGES_MAX && gap_count <= FEED_GAPS_MAX);
+    struct buf columns[LOOK_RANGE_COLUMNS + LOOK_GAP_COLUMNS];
+    struct pg_param params[ARRAY_COUNT(columns)];
+    enum status st = STATUS_OK;
+    for (int i = 0; i < (int)ARRAY_COUNT(columns); i++) {
+        buf_init(&columns[i], ARRAYS_MAX);
+        if (st == STATUS_OK) {
+            st = i < LOOK_RANGE_COLUMNS
+                     ? range_column(&columns[i], feed, ranges, range_count, i, err)
+                     : gap_column(&columns[i], gaps, gap_count, i - LOOK_RANGE_COLUMNS, err);
+        }
+        params[i] = pg_param_buf(&columns[i]);
+    }
+    if (st == STATUS_OK) {
+        st = pg_send_one(pg, &SQL_FEED_READ, params, done, ctx, err);
+    }
+    buf_list_release(columns, ARRAY_COUNT(columns));
+    return st;
+}
+
+void feed_look_row(const struct pg_result *r, int row, struct feed_look_row *ret)
+{
+    *ret = (struct feed_look_row){.part = (enum feed_look_part)pg_i64(r, row, 0),
+                                  .id = pg_i64(r, row, 2),
+                                  .us = pg_time_us(r, row, 3)};
+    if (ret->part == FEED_LOOK_ROW || ret->part == FEED_LOOK_LANE) {
+        ret->name = pg_text(r, row, 4, NULL);
+        ret->is_available = pg_bool(r, row, 5);
+    }
+    if (ret->part == FEED_LOOK_ROW || ret->part == FEED_LOOK_DUE) {
+        ret->range = (size_t)pg_i64(r, row, 1) - 1; /* WITH ORDINALITY */
+    }
+    ret->priority = (int)(ret->id / FEED_SHARES);
+    ret->share = (int)(ret->id % FEED_SHARES);
+}
+
+/* ---- each second ---- */
+
+enum status feed_store_tick(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err)
+{
+    return pg_send_one(pg, &SQL_FEED_TICK, NULL, done, ctx, err);
+}
+
+void feed_tick_row(const struct pg_result *r, int row, struct feed_tick_row *ret)
+{
+    *ret = (struct feed_tick_row){.part = (enum feed_tick_part)pg_i64(r, row, 0),
+                                  .name = pg_text(r, row, 1, NULL),
+                                  .is_dead = pg_bool(r, row, 4),
+                                  .is_stale = pg_bool(r, row, 5),
+                                  .number = pg_i64(r, row, 6),
+                                  .age_us = pg_i64(r, row, 7),
+                                  .us = pg_time_us(r, row, 8)};
+    if (ret->part == FEED_TICK_WORKER) {
+        ret->queues = pg_text(r, row, 2, NULL);
+        ret->kinds = pg_text(r, row, 3, NULL);
+    }
+    ret->priority = (int)(ret->number / FEED_SHARES);
+    ret->share = (int)(ret->number % FEED_SHARES);
+}
+
+/* ---- writes ---- */
+
+enum status feed_store_hungry(struct pg *pg, bool is_hungry, pg_done_cb *done, void *ctx,
+                              struct err *err)
+{
+    struct pg_param param = pg_param_bool(is_hungry);
+    return pg_send_one(pg, &SQL_FEED_HUNGRY, &param, done, ctx, err);
+}
+
+static enum status lane_column(struct buf *out, const struct feed_lane *const *lanes, size_t count,
+                               int column, struct err *err)
+{
+    if (column == 0) {
+        const char *texts[FEED_RANGES_MAX];
+        for (size_t i = 0; i < count; i++) {
+            texts[i] = lanes[i]->queue;
+        }
+        return pg_array_text(out, texts, NULL, count, err);
+    }
+    int64_t numbers[FEED_RANGES_MAX];
+    for (size_t i = 0; i < count; i++) {
+        const int64_t row[] = {0, lanes[i]->priority, lanes[i]->share, lanes[i]->mark_us,
+                               lanes[i]->saved_us};
+        numbers[i] = row[column];
+    }
+    return pg_array_i64(out, numbers, count, err);
+}
+
+enum status feed_store_save(struct pg *pg, const struct feed_lane *const *lanes, size_t count,
+                            pg_done_cb *done, void *ctx, struct err *err)
+{
+    assert(count <= FEED_RANGES_MAX);
+    struct buf columns[SAVE_COLUMNS];
+    struct pg_param params[SAVE_COLUMNS];
+    enum status st = STATUS_OK;
+    for (int i = 0; i < SAVE_COLUMNS; i++) {
+        buf_init(&columns[i], ARRAYS_MAX);
+        if (st == STATUS_OK) {
+            st = lane_column(&columns[i], lanes, count, i, err);
+        }
+        params[i] = pg_param_buf(&columns[i]);
+    }
+    if (st == STATUS_OK) {
+        st = pg_send_one(pg, &SQL_LANE_SAVE, params, done, ctx, err);
+    }
+    buf_list_release(columns, SAVE_COLUMNS);
+    return st;
+}
+
+void feed_saved_row(const struct pg_result *r, int row, struct feed_tick_row *ret)
+{
+    int64_t lane = pg_i64(r, row, 1);
+    *ret = (struct feed_tick_row){.part = FEED_TICK_LANE,
+                                  .name = pg_text(r, row, 0, NULL),
+                                  .us = pg_time_us(r, row, 2),
+                                  .priority = (int)(lane / FEED_SHARES),
+                                  .share = (int)(lane % FEED_SHARES)};
+}

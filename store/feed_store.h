@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the scheduler asks PostgreSQL in order to feed: a look at the queue, the state of the
+ * cluster each second, the hungry flag, marks of lanes. Requests are sent, replies are read row by
+ * row within the callback of pg_send(); nothing is kept here. */
+#ifndef CLAIMD_STORE_FEED_STORE_H
+#define CLAIMD_STORE_FEED_STORE_H
+
+#include "model/feed.h"
+#include "store/pg.h"
+
+/* First on each new session: one plan per statement for ever, indexes only. */
+enum status feed_store_session(struct pg *pg, pg_done_cb *done, void *ctx,
+                               struct err *err) MUST_USE;
+
+/* ---- a look: results[0] has feed_look_row()s ---- */
+
+enum feed_look_part {
+    FEED_LOOK_NOW,  /* us = PostgreSQL's time, after which nothing was seen */
+    FEED_LOOK_ROW,  /* of range `range`, in order */
+    FEED_LOOK_DUE,  /* us = when the next row of the range falls due */
+    FEED_LOOK_LANE, /* name, priority, share: found in a gap */
+};
+
+struct feed_look_row {
+    enum feed_look_part part;
+    size_t range;
+    int64_t id;
+    int64_t us;
+    const char *name; /* kind of the row, or queue of the lane; borrowed */
+    bool is_available;
+    int priority;
+    int share;
+};
+
+enum status feed_store_look(struct pg *pg, const struct feed *feed, const struct feed_range *ranges,
+                            size_t range_count, const struct feed_gap *gaps, size_t gap_count,
+                            pg_done_cb *done, void *ctx, struct err *err) MUST_USE;
+void feed_look_row(const struct pg_result *r, int row, struct feed_look_row *ret);
+
+/* ---- each second ---- */
+
+enum feed_tick_part { FEED_TICK_NOW, FEED_TICK_WORKER, FEED_TICK_LANE, FEED_TICK_PAUSED };
+
+struct feed_tick_row {
+    enum feed_tick_part part;
+    const char *name;   /* NOW: transactions that write, by commas; worker_id; queue */
+    const char *queues; /* WORKER, separated by commas */
+    const char *kinds;
+    bool is_dead;
+    bool is_stale;
+    int64_t number; /* NOW: T_max in µs; WORKER: lost pops */
+    int64_t age_us; /* WORKER: of its last beat */
+    int64_t us;     /* NOW: PostgreSQL's time; WORKER: last beat; LANE: saved mark */
+    int priority;   /* LANE */
+    int share;
+};
+
+enum status feed_store_tick(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err) MUST_USE;
+void feed_tick_row(const struct pg_result *r, int row, struct feed_tick_row *ret);
+
+/* ---- writes ---- */
+
+enum status feed_store_hungry(struct pg *pg, bool is_hungry, pg_done_cb *done, void *ctx,
+                              struct err *err) MUST_USE;
+
+/* Saves the marks of these lanes (≤ FEED_RANGES_MAX). Rows of the result: feed_saved_row(). */
+enum status feed_store_save(struct pg *pg, const struct feed_lane *const *lanes, size_t count,
+                            pg_done_cb *done, void *ctx, struct err *err) MUST_USE;
+void feed_saved_row(const struct pg_result *r, int row, struct feed_tick_row *ret);
+
+#endif

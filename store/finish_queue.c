@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/finish_queue.h"
+
+#include "base/parse.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+/* Room for the reason of a refusal, so that refusing needs no memory. */
+#define REASON_MAX 256
+
+static const char *put_bytes(char **at, const char *bytes, size_t len)
+{
+    char *start = *at;
+    if (bytes == NULL) {
+        return NULL;
+    }
+    memcpy(start, bytes, len);
+    start[len] = '\0';
+    *at = start + len + 1;
+    return start;
+}
+
+static const char *put_clean(char **at, const char *text, size_t len, size_t max, size_t *ret_len)
+{
+    char *start = *at;
+    *ret_len = 0;
+    if (text == NULL) {
+        return NULL;
+    }
+    *ret_len = utf8_clean(text, len, start, max + 1);
+    *at = start + *ret_len + 1;
+    return start;
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A bad byte becomes three (U+FFFD), so a cleaned text may be longer than its source. */
+static size_t clean_max(size_t len, size_t max)
+{
+    return least(len * 3, max);
+}
+
+/* A log's end says more than its beginning: an overlong one loses its head. */
+static void cut_head(const char **text, size_t *len, size_t max)
+{
+    if (*text != NULL && *len > max) {
+        *text += *len - max;
+        *len = max;
+    }
+}
+
+enum status finish_new(const struct job_finish *from, finish_cb *done, void *ctx,
+                       struct finish **ret_finish, struct err *err)
+{
+    const char *tail = from->log_tail;
+    size_t tail_len = tail != NULL ? from->log_tail_len : 0;
+    cut_head(&tail, &tail_len, JOB_LOG_TAIL_MAX);
+    bool is_result_possible =
+        from->result == NULL ||
+        (from->result_len <= JOB_RESULT_MAX && utf8_is_clean(from->result, from->result_len));
+    size_t result_len = from->result != NULL && is_result_possible ? from->result_len : 0;
+    size_t error_max = clean_max(from->error != NULL ? from->error_len : 0, JOB_ERROR_MAX);
+    size_t tail_max = clean_max(tail_len, JOB_LOG_TAIL_MAX);
+    size_t outcome_len = from->outcome != NULL ? strlen(from->outcome) : 0;
+    size_t size =
+        sizeof(struct finish) + REASON_MAX + result_len + error_max + tail_max + outcome_len + 4;
+
+    struct finish *f = malloc(size);
+    if (f == NULL) {
+        return err_fail(err, STATUS_NOMEM, "finish of job %lld", (long long)from->id);
+    }
+    *f = (struct finish){.f = *from, .done = done, .ctx = ctx, .bytes = size};
+    char *at = (char *)(f + 1) + REASON_MAX;
+    f->f.result = is_result_possible ? put_bytes(&at, from->result, result_len) : NULL;
+    f->f.result_len = result_len;
+    f->f.outcome = put_bytes(&at, from->outcome, outcome_len);
+    f->f.error = put_clean(&at, from->error, from->error_len, error_max, &f->f.error_len);
+    f->f.log_tail = put_clean(&at, tail, tail_len, tail_max, &f->f.log_tail_len);
+    assert((size_t)(at - (char *)f) <= size);
+    if (!is_result_possible) {
+        const char *why = from->result_len > JOB_RESULT_MAX ? "longer than 64 KiB" : "not UTF-8";
+        enum status st = finish_refuse(f, why, err);
+        assert(st == STATUS_OK);
+    }
+    *ret_finish = f;
+    return STATUS_OK;
+}
+
+void finish_free(struct finish *f)
+{
+    free(f);
+}
+
+enum status finish_refuse(struct finish *f, const char *why, struct err *err)
+{
+    bool has_texts = f->f.result != NULL || f->f.log_tail != NULL || !f->is_refused;
+    if (!has_texts) {
+        return err_fail(err, STATUS_NOT_FOUND, "job %lld has no text left", (long long)f->f.id);
+    }
+    if (f->is_refused) {
+        f->f.log_tail = NULL;
+        f->f.log_tail_len = 0;
+    }
+    char text[REASON_MAX];
+    (void)snprintf(text, sizeof text, "result refused: %s", why);
+    char *reason = (char *)(f + 1);
+    f->f.error_len = utf8_clean(text, strlen(text), reason, REASON_MAX);
+    f->f.error = reason;
+    f->f.result = NULL;
+    f->f.result_len = 0;
+    if (f->f.kind == FINISH_COMPLETED) {
+        f->f.kind = f->f.attempt < f->f.max_attempts ? FINISH_RETRY : FINISH_DISCARDED;
+        f->f.delay_us = job_backoff_us(f->f.attempt, 500);
+        f->f.outcome = "failed";
+    }
+    f->is_refused = true;
+    return STATUS_OK;
+}
+
+void finish_queue_push(struct finish_queue *q, struct finish *f)
+{
+    f->next = NULL;
+    if (q->last != NULL) {
+        q->last->next = f;
+    } else {
+        q->first = f;
+    }
+    q->last = f;
+    q->count++;
+}
+
+void finish_queue_push_front(struct finish_queue *q, struct finish *f)
+{
+    f->next = q->first;
+    q->first = f;
+    if (q->last == NULL) {
+        q->last = f;
+    }
+    q->count++;
+}
+
+struct finish *finish_queue_pop(struct finish_queue *q)
+{
+    struct finish *f = q->first;
+    if (f == NULL) {
+        return NULL;
+    }
+    q->first = f->next;
+    if (q->first == NULL) {
+        q->last = NULL;
+    }
+    f->next = NULL;
+    q->count--;
+    return f;
+}
+
+void finish_queue_release(struct finish_queue *q)
+{
+    for (struct finish *f = finish_queue_pop(q); f != NULL; f = finish_queue_pop(q)) {
+        finish_free(f);
+    }
+}

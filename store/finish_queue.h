@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Finishes that wait for their commit: copied, cleaned, in the order of their arrival, bounded in
+ * number and bytes. Whoever takes one owns it until it is put back or freed. Pure: no I/O. */
+#ifndef CLAIMD_STORE_FINISH_QUEUE_H
+#define CLAIMD_STORE_FINISH_QUEUE_H
+
+#include "store/job_store.h"
+
+#define FINISH_WAITING_MAX 10000
+#define FINISH_WAITING_BYTES_MAX ((size_t)128 << 20)
+
+struct finish {
+    struct finish *next;
+    struct job_finish f; /* its texts lie behind this struct */
+    finish_cb *done;
+    void *ctx;
+    size_t bytes;
+    bool is_unknown; /* sent before, and the answer was lost */
+    bool is_refused; /* its data were refused: it is recorded as a failure instead */
+    bool is_settled; /* scratch of the round that it is in */
+};
+
+struct finish_queue {
+    struct finish *first;
+    struct finish *last;
+    size_t count;
+};
+
+/* Copies. A result that PostgreSQL could never take (too long, not UTF-8) is refused right here.
+ * NOMEM. */
+enum status finish_new(const struct job_finish *f, finish_cb *done, void *ctx,
+                       struct finish **ret_finish, struct err *err) MUST_USE;
+void finish_free(struct finish *f); /* accepts NULL */
+
+/* PostgreSQL refused its data: what is left of it is a failed attempt with the reason, "result
+ * refused". Asked again, it gives up its other texts too. NOT_FOUND: nothing is left to give up. */
+enum status finish_refuse(struct finish *f, const char *why, struct err *err) MUST_USE;
+
+void finish_queue_push(struct finish_queue *q, struct finish *f);
+void finish_queue_push_front(struct finish_queue *q, struct finish *f);
+struct finish *finish_queue_pop(struct finish_queue *q); /* NULL when empty */
+void finish_queue_release(struct finish_queue *q);       /* frees all */
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/history_store.h"
+
+#include "base/clock.h"
+#include "sql/queries.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define TIMEOUT_US (6 * 3600 * US_PER_S) /* a vacuum of a large table */
+
+static enum status send_one(struct pg *pg, const struct pg_statement *statement,
+                            const struct pg_param *params, pg_done_cb *done, void *ctx,
+                            struct err *err)
+{
+    struct pg_request request = {.steps = {{.statement = statement, .params = params}},
+                                 .step_count = 1,
+                                 .timeout_us = TIMEOUT_US,
+                                 .done = done,
+                                 .ctx = ctx};
+    return pg_send(pg, &request, err);
+}
+
+enum status history_store_ensure(struct pg *pg, int ahead, pg_done_cb *done, void *ctx,
+                                 struct err *err)
+{
+    char storage[4];
+    struct pg_param param = pg_param_i32(ahead, storage);
+    return send_one(pg, &SQL_DAY_ENSURE, &param, done, ctx, err);
+}
+
+enum status history_store_old(struct pg *pg, int keep, pg_done_cb *done, void *ctx, struct err *err)
+{
+    char storage[4];
+    struct pg_param param = pg_param_i32(keep, storage);
+    return send_one(pg, &SQL_DAY_OLD, &param, done, ctx, err);
+}
+
+enum status history_store_forget(struct pg *pg, int keep, pg_done_cb *done, void *ctx,
+                                 struct err *err)
+{
+    char storage[4];
+    struct pg_param param = pg_param_i32(keep, storage);
+    return send_one(pg, &SQL_DAY_FORGET, &param, done, ctx, err);
+}
+
+void history_day_row(const struct pg_result *r, int row, struct history_day *ret)
+{
+    *ret = (struct history_day){.step = (enum history_step)pg_i64(r, row, 1)};
+    (void)snprintf(ret->name, sizeof ret->name, "%s", pg_text(r, row, 0, NULL));
+}
+
+/* The name goes into the text of a statement, where parameters can't. */
+static bool is_day(const char *name)
+{
+    static const char prefix[] = "job_history_";
+    size_t len = strlen(prefix);
+    return strncmp(name, prefix, len) == 0 && strlen(name) == len + 8 &&
+           strspn(name + len, "0123456789") == 8;
+}
+
+enum status history_store_remove(struct pg *pg, const struct history_day *day, pg_done_cb *done,
+                                 void *ctx, struct err *err)
+{
+    static const char *const formats[] = {
+        [HISTORY_ATTACHED] = "ALTER TABLE claimd.job_history DETACH PARTITION claimd.%s "
+                             "CONCURRENTLY",
+        [HISTORY_DETACH_PENDING] = "ALTER TABLE claimd.job_history DETACH PARTITION claimd.%s "
+                                   "FINALIZE",
+        [HISTORY_DETACHED] = "DROP TABLE claimd.%s"};
+    if (!is_day(day->name)) {
+        return err_fail(err, STATUS_INVALID, "'%s' is not the name of a day", day->name);
+    }
+    char sql[160];
+    const char *format = formats[day->step];
+    const char *hole = strstr(format, "%s");
+    (void)snprintf(sql, sizeof sql, "%.*s%s%s", (int)(hole - format), format, day->name, hole + 2);
+    struct pg_statement statement = {.name = "", .sql = sql};
+    return send_one(pg, &statement, NULL, done, ctx, err);
+}
+
+enum status history_store_dead_rows(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err)
+{
+    return send_one(pg, &SQL_DAY_DEAD_ROWS, NULL, done, ctx, err);
+}
+
+enum status history_store_vacuum(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err)
+{
+    return send_one(pg, &SQL_DAY_VACUUM, NULL, done, ctx, err);
+}

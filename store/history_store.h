@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Days of the history and the vacuum of `job`: slow statements, for a connection of their own that
+ * has neither lock nor statement timeout. */
+#ifndef CLAIMD_STORE_HISTORY_STORE_H
+#define CLAIMD_STORE_HISTORY_STORE_H
+
+#include "store/pg.h"
+
+#define HISTORY_NAME_SIZE 64
+#define HISTORY_AGE_DAYS_MAX 3660
+
+/* Makes what is missing of the days from today to `ahead` days on. results[0]: how many it made. */
+enum status history_store_ensure(struct pg *pg, int ahead, pg_done_cb *done, void *ctx,
+                                 struct err *err) MUST_USE;
+
+/* How a day goes: detached without waiting for readers, an interrupted detach finished, dropped. */
+enum history_step { HISTORY_ATTACHED, HISTORY_DETACH_PENDING, HISTORY_DETACHED };
+
+struct history_day {
+    char name[HISTORY_NAME_SIZE];
+    enum history_step step;
+};
+
+/* Days older than `keep` days, and interrupted ones; results[0]: rows of history_day_row(). */
+enum status history_store_old(struct pg *pg, int keep, pg_done_cb *done, void *ctx,
+                              struct err *err) MUST_USE;
+void history_day_row(const struct pg_result *r, int row, struct history_day *ret);
+
+/* Failed attempts and ended workers older than `keep` days. */
+enum status history_store_forget(struct pg *pg, int keep, pg_done_cb *done, void *ctx,
+                                 struct err *err) MUST_USE;
+
+/* The next step of a day's removal. INVALID: not the name of a day. */
+enum status history_store_remove(struct pg *pg, const struct history_day *day, pg_done_cb *done,
+                                 void *ctx, struct err *err) MUST_USE;
+
+/* Dead and live rows of `job`: results[0], columns 0 and 1 (no row: no statistics yet). */
+enum status history_store_dead_rows(struct pg *pg, pg_done_cb *done, void *ctx,
+                                    struct err *err) MUST_USE;
+enum status history_store_vacuum(struct pg *pg, pg_done_cb *done, void *ctx,
+                                 struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a worker does to jobs: claim and finish, batched naturally. While one round trip is in
+ * flight, finishes and claims gather; the next segment carries all of them and has one commit.
+ * Every write after the claim is fenced (lock.G3).
+ *
+ * It owns the unpleasant cases, so that a caller sees only verdicts:
+ * - a row locked by somebody's session (55P03): the segment is repeated with SKIP LOCKED by id, and
+ * so for the next 10 s (INTERFACES rule 4); what was skipped is looked at, kept and tried again;
+ * - a connection lost after sending: read back by fence, then repeated or settled (ARCHITECTURE
+ * §4.11);
+ * - a row that refuses its data (SQLSTATE class 22): bisected, the one offender fails with "result
+ * refused" (§4.9);
+ * - any other refusal, or PostgreSQL away: everything is kept and tried again with backoff.
+ * One thread, one loop; blocks never. */
+#ifndef CLAIMD_STORE_JOB_STORE_H
+#define CLAIMD_STORE_JOB_STORE_H
+
+#include "model/job.h"
+#include "store/pg.h"
+
+struct job_store;
+
+struct job_store_options {
+    struct pg *pg; /* borrowed; the job store must be told of pg's up and down, see below */
+    uv_loop_t *loop;
+    const char *worker_id; /* uuid text; copied; changed by job_store_set_worker() */
+};
+
+enum status job_store_open(const struct job_store_options *options, struct job_store **ret,
+                           struct err *err) MUST_USE;
+void job_store_close(
+    struct job_store *s); /* accepts NULL; drops what waits, without calling back */
+void job_store_set_worker(struct job_store *s, const char *worker_id);
+void job_store_on_up(
+    struct job_store *s); /* call from pg_options.on_up: what was kept is tried again */
+
+/* ---- claim ---- */
+
+struct claimed_job {
+    int64_t id;
+    int64_t fence;
+    int attempt; /* this one, charged */
+    int max_attempts;
+    int crashes;
+    int max_crashes;
+    int64_t timeout_us;
+    int priority;
+    int64_t ready_at_unix_us;
+    int64_t attempted_at_unix_us; /* PostgreSQL's clock; give it back in job_finish */
+    bool at_most_once;
+    const char *queue;
+    const char *kind;
+    const char *args; /* JSON text as it is now; NULL: large, fetch by job_store_args() */
+    size_t args_len;
+};
+
+/* Why an id that was asked for was not claimed, looked up in the same commit or right after it. */
+enum claim_refusal {
+    CLAIM_GONE,     /* finished, cancelled, unknown, running, or without an attempt left (it is
+                       discarded then, lock.G5): drop the hint */
+    CLAIM_LATER,    /* not due yet: drop, it is fed when it is */
+    CLAIM_PUT_BACK, /* available and due, but locked, of a kind not asked for, or not to be claimed
+                       ahead */
+    CLAIM_NOT_TRIED /* PostgreSQL refused or is away; nothing was claimed: put back later */
+};
+
+struct refused_job {
+    int64_t id;
+    enum claim_refusal why;
+    const char *queue; /* with PUT_BACK: where its hint belongs; else NULL */
+    const char *kind;
+    int priority;
+    int64_t ready_at_unix_us;
+};
+
+/* Borrowed until it returns. Every id asked for is in exactly one of the two lists. */
+typedef void claim_cb(void *ctx, const struct claimed_job *jobs, size_t count,
+                      const struct refused_job *refused, size_t refused_count);
+
+struct claim_request {
+    const int64_t *ids;       /* copied; the caller holds the lease of each */
+    size_t count;             /* ≤ 500 */
+    const char *const *kinds; /* served; copied */
+    size_t kind_count;
+    size_t
+        ahead_from; /* ids[ahead_from…] are claimed ahead of a free runner: not at_most_once kinds,
+                       nor jobs at their last attempt (INTERFACES rule 3); = count when none are */
+    claim_cb *done;
+    void *ctx;
+};
+
+/* LIMIT when too much waits, INVALID without ids or with what is no kind's name, NOMEM. Never calls
+ * back from inside. */
+enum status job_store_claim(struct job_store *s, const struct claim_request *request,
+                            struct err *err) MUST_USE;
+
+/* ---- finish ---- */
+
+enum finish_kind {
+    FINISH_COMPLETED, /* → history */
+    FINISH_RETRY,     /* → available after delay_us; recorded in job_attempt */
+    FINISH_DISCARDED, /* → history; recorded in job_attempt */
+    FINISH_HAND_BACK  /* → available now, attempt given back, not recorded */
+};
+
+struct job_finish {
+    int64_t id;
+    int64_t fence;
+    int attempt;
+    int max_attempts; /* a refused result is tried again while attempt < max_attempts; set it to
+                         attempt for an at_most_once job */
+    int64_t attempted_at_unix_us; /* as claimed: bounds how far back history is read; 0 = all of it
+                                   */
+    enum finish_kind kind;
+    bool crashed;        /* death of the runner: crashes + 1 */
+    const char *outcome; /* "failed", "crashed", "timeout", "lost"…: goes to job_attempt */
+    int64_t delay_us;    /* with RETRY */
+    const char *result;  /* JSON text or NULL */
+    size_t result_len;
+    const char *error; /* or NULL; both are cleaned to valid UTF-8 without NUL here */
+    size_t error_len;
+    const char *log_tail; /* or NULL */
+    size_t log_tail_len;
+};
+
+enum finish_verdict {
+    FINISH_ACCEPTED,
+    FINISH_ALREADY, /* found done by ourselves: an earlier commit whose reply was lost, or in the
+                       handler's own transaction */
+    FINISH_STALE,   /* another fence, or moved by somebody: dropped (lock.G3) */
+    FINISH_REFUSED  /* accepted as a failure, "result refused": PostgreSQL takes no such text */
+};
+
+struct finish_reply {
+    int64_t id;
+    int64_t fence;
+    enum finish_verdict verdict;
+};
+
+typedef void finish_cb(void *ctx, const struct finish_reply *reply);
+
+/* One job; copied. Called back after its commit, perhaps much later: it is kept through outages.
+ * LIMIT at 10,000 waiting, NOMEM. Never calls back from inside. */
+enum status job_store_finish(struct job_store *s, const struct job_finish *finish, finish_cb *done,
+                             void *ctx, struct err *err) MUST_USE;
+size_t job_store_waiting(const struct job_store *s); /* finishes not settled yet */
+
+/* ---- large args ---- */
+
+/* NOT_FOUND: stale. UNAVAILABLE: try again. */
+typedef void args_cb(void *ctx, enum status st, const char *args, size_t len);
+enum status job_store_args(struct job_store *s, int64_t id, int64_t fence, args_cb *done, void *ctx,
+                           struct err *err) MUST_USE;
+
+struct job_store_counters {
+    uint64_t claimed;
+    uint64_t accepted;
+    uint64_t stale; /* fenced_total */
+    uint64_t refused;
+    uint64_t commits;
+    uint64_t locked_repeats;
+    uint64_t unknown_outcomes;
+};
+const struct job_store_counters *job_store_counters(const struct job_store *s);
+
+/* What PostgreSQL said when it refused the last segment, for whoever logs it: finishes are kept
+ * meanwhile. NULL while all is well; borrowed until the loop's next turn. */
+const struct err *job_store_trouble(const struct job_store *s);
+
+#endif

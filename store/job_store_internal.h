@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of the job store share: job_store.c has the surface and what waits, job_rounds.c
+ * the rounds, job_looks.c what follows where a round left a question open. */
+#ifndef CLAIMD_STORE_JOB_STORE_INTERNAL_H
+#define CLAIMD_STORE_JOB_STORE_INTERNAL_H
+
+#include "base/clock.h"
+#include "base/rand.h"
+#include "store/look.h"
+
+struct job_store {
+    struct pg *pg;
+    uv_loop_t *loop;
+    char worker_id[40];
+
+    /* What is submitted in one turn of the loop leaves together at the turn's end. */
+    uv_prepare_t prepare;
+    uv_check_t check;
+    uv_timer_t timer;
+    int handle_count;
+    int request_count; /* pg still holds a pointer to us */
+    bool is_closed;
+
+    struct finish_queue waiting;
+    struct finish_queue locked; /* until locked_until_us */
+    int64_t locked_until_us;
+    size_t unsettled;
+    size_t unsettled_bytes;
+    struct claim_queue claims;
+    struct kind_cache kinds;
+
+    /* At most one round is in flight: the next one gathers meanwhile. */
+    struct round round;
+    bool is_in_flight;
+    int64_t fence_known;     /* the highest that a claim of ours has drawn */
+    struct claim_queue lost; /* claims whose answer was lost: read back before anything else */
+    int64_t lost_fence;      /* fence_known when they were sent */
+    char lost_worker_id[40];
+
+    size_t finish_max; /* below ROUND_FINISHES_MAX: looking for data that PostgreSQL refuses */
+    bool is_claims_turn;
+    int64_t careful_until_us;
+    int64_t blocked_until_us;
+    int64_t backoff_us;
+    struct err trouble; /* why we back off */
+    struct rand rand;
+    struct job_store_counters counters;
+};
+
+/* Each of these calls back, so the caller's own state must be in order before. */
+void store_settle_finish(struct job_store *s, struct finish *f, enum finish_verdict verdict);
+void store_answer_claim(struct job_store *s, struct claim *c);
+void store_answer_claims(struct job_store *s, struct claim_queue *q, enum claim_refusal rest);
+
+/* No round for a while, longer each time. */
+void store_back_off(struct job_store *s, const struct err *why);
+/* A run that somebody's session has locked, or of which nothing is known: tried again soon. */
+void store_keep_locked(struct job_store *s, struct finish *f);
+
+enum status store_send(struct job_store *s, struct pg_request *request, pg_done_cb *done, void *ctx,
+                       struct err *err) MUST_USE;
+/* First in each pg_done_cb: false when the store was closed and nobody is left to answer. */
+bool store_request_ended(struct job_store *s);
+
+/* Sends what waits, and answers what can't be sent. */
+void store_send_round(struct job_store *s, int64_t now_us);
+
+/* Reads back the claims in `lost`. */
+void store_read_back(struct job_store *s);
+/* Asks about finishes and ids that a committed round didn't settle; takes the look. An empty one is
+ * just freed; accepts NULL. */
+void store_look(struct job_store *s, struct look *l);
+/* Answers claims that are settled, gives the others to the look (NULL: no memory for one). */
+void store_pass_on_claims(struct job_store *s, struct claim_queue *from, struct look *l);
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/look.h"
+
+#include "sql/queries.h"
+
+#include <assert.h>
+
+#define LOOK_IDS_MAX (ROUND_CLAIMS_MAX + ROUND_FINISHES_MAX)
+
+enum { STEP_JOBS, STEP_FINISHED };
+
+/* Columns of job_look; the others are read where an id is put back. */
+enum {
+    COLUMN_ID,
+    COLUMN_IS_RUNNING,
+    COLUMN_FENCE,
+    COLUMN_IS_DUE,
+    COLUMN_KIND = 5,
+    COLUMN_ATTEMPT = 8,
+    COLUMN_MAX_ATTEMPTS
+};
+
+/* Rows by a number of theirs. */
+struct index_entry {
+    int64_t key;
+    int row;
+};
+
+struct look *look_new(void *owner)
+{
+    struct look *l = calloc(1, sizeof *l);
+    if (l != NULL) {
+        l->owner = owner;
+    }
+    return l;
+}
+
+void look_free(struct look *l)
+{
+    if (l == NULL) {
+        return;
+    }
+    finish_queue_release(&l->finishes);
+    claim_queue_release(&l->claims);
+    for (size_t i = 0; i < ARRAY_COUNT(l->params); i++) {
+        params_release(&l->params[i]);
+    }
+    free(l);
+}
+
+bool look_is_empty(const struct look *l)
+{
+    return l->finishes.first == NULL && l->claims.first == NULL;
+}
+
+static enum status build_finished(struct look *l, struct pg_request *request, struct err *err)
+{
+    int64_t ids[ROUND_FINISHES_MAX];
+    int64_t fences[ROUND_FINISHES_MAX];
+    int64_t since_us = INT64_MAX;
+    size_t count = 0;
+    for (const struct finish *f = l->finishes.first; f != NULL; f = f->next) {
+        ids[count] = f->f.id;
+        fences[count] = f->f.fence;
+        count++;
+        int64_t start_us = f->f.attempted_at_unix_us != 0 ? f->f.attempted_at_unix_us : INT64_MIN;
+        since_us = start_us < since_us ? start_us : since_us;
+    }
+    struct params *p = &l->params[STEP_FINISHED];
+    params_i64_array(p, ids, count);
+    params_i64_array(p, fences, count);
+    params_time(p, since_us);
+    request->step_count++;
+    return params_step(p, &SQL_JOB_LOOK_FINISHED, &request->steps[STEP_FINISHED], err);
+}
+
+enum status look_build(struct look *l, struct pg_request *request, struct err *err)
+{
+    int64_t ids[LOOK_IDS_MAX];
+    size_t count = 0;
+    for (const struct finish *f = l->finishes.first; f != NULL; f = f->next) {
+        ids[count] = f->f.id;
+        count++;
+    }
+    for (const struct claim *c = l->claims.first; c != NULL; c = c->next) {
+        for (size_t n = 0; n < c->count; n++) {
+            if (!c->is_settled[n]) {
+                ids[count] = c->ids[n];
+                count++;
+            }
+        }
+    }
+    params_i64_array(&l->params[STEP_JOBS], ids, count);
+    request->step_count = 1;
+    enum status st =
+        params_step(&l->params[STEP_JOBS], &SQL_JOB_LOOK, &request->steps[STEP_JOBS], err);
+    /* The history after the open jobs: a run that moves in between is found there. */
+    if (st == STATUS_OK && l->finishes.first != NULL) {
+        st = build_finished(l, request, err);
+    }
+    return st;
+}
+
+static int compare_entries(const void *left, const void *right)
+{
+    const struct index_entry *a = left;
+    const struct index_entry *b = right;
+    return (a->key > b->key) - (a->key < b->key);
+}
+
+static struct index_entry *index_rows(const struct pg_result *rows, int column)
+{
+    size_t count = (size_t)pg_row_count(rows);
+    struct index_entry *entries = calloc(count + 1, sizeof *entries);
+    if (entries != NULL) {
+        for (size_t i = 0; i < count; i++) {
+            entries[i] = (struct index_entry){.key = pg_i64(rows, (int)i, column), .row = (int)i};
+        }
+        qsort(entries, count, sizeof *entries, compare_entries);
+    }
+    return entries;
+}
+
+/* -1: no such row. */
+static int row_of(const struct index_entry *entries, const struct pg_result *rows, int64_t key)
+{
+    assert(entries != NULL);
+    struct index_entry wanted = {.key = key};
+    const struct index_entry *found =
+        bsearch(&wanted, entries, (size_t)pg_row_count(rows), sizeof *entries, compare_entries);
+    return found != NULL ? found->row : -1;
+}
+
+/* In the history with our fence, ended as we say: by ourselves, or in the handler's transaction.
+ * Ended otherwise: somebody rescued or cancelled it. */
+static bool ended_so(const struct finish *f, const struct pg_result *finished, int row)
+{
+    size_t len = 0;
+    const char *state = pg_text(finished, row, 1, &len);
+    return (f->f.kind == FINISH_COMPLETED && strcmp(state, "completed") == 0) ||
+           (f->f.kind == FINISH_DISCARDED && strcmp(state, "discarded") == 0);
+}
+
+static enum look_verdict judge_finish(const struct finish *f, const struct pg_result *jobs, int row)
+{
+    if (row < 0 || pg_i64(jobs, row, COLUMN_FENCE) != f->f.fence) {
+        return LOOK_STALE;
+    }
+    if (pg_bool(jobs, row, COLUMN_IS_RUNNING)) {
+        return LOOK_LOCKED;
+    }
+    /* Still our fence, but available: our own commit, if its answer was lost; else a rescue. */
+    bool was_ours = f->is_unknown && (f->f.kind == FINISH_RETRY || f->f.kind == FINISH_HAND_BACK);
+    return was_ours ? LOOK_ALREADY : LOOK_STALE;
+}
+
+/* Its kind is one that the claim asked for, and its limit is reached. */
+static bool is_exhausted(const struct claim *c, const struct kind_cache *kinds,
+                         const struct pg_result *jobs, int row)
+{
+    size_t len = 0;
+    const char *kind = pg_text(jobs, row, COLUMN_KIND, &len);
+    bool is_asked_for = false;
+    for (size_t i = 0; i < c->kind_count && !is_asked_for; i++) {
+        is_asked_for = strcmp(c->kinds[i], kind) == 0;
+    }
+    const struct kind_defaults *defaults = kind_cache_find(kinds, kind);
+    if (!is_asked_for || defaults == NULL) {
+        return false;
+    }
+    int64_t limit = pg_is_null(jobs, row, COLUMN_MAX_ATTEMPTS)
+                        ? defaults->max_attempts
+                        : pg_i64(jobs, row, COLUMN_MAX_ATTEMPTS);
+    return pg_i64(jobs, row, COLUMN_ATTEMPT) >= limit;
+}
+
+static void judge_id(struct look *l, struct claim *c, size_t n, const struct kind_cache *kinds,
+                     const struct pg_result *jobs, int row)
+{
+    enum claim_refusal why = CLAIM_PUT_BACK;
+    if (row < 0 || pg_bool(jobs, row, COLUMN_IS_RUNNING)) {
+        why = CLAIM_GONE;
+    } else if (!pg_bool(jobs, row, COLUMN_IS_DUE)) {
+        why = CLAIM_LATER;
+    } else if (is_exhausted(c, kinds, jobs, row)) {
+        why = CLAIM_GONE;
+        l->exhausted[l->exhausted_count] = c->ids[n];
+        l->exhausted_count++;
+    }
+    claim_refuse(c, n, why, jobs, row);
+}
+
+enum status look_settle(struct look *l, const struct kind_cache *kinds,
+                        const struct pg_result *const *results, look_verdict_fn *each,
+                        struct err *err)
+{
+    bool has_finishes = l->finishes.first != NULL;
+    const struct pg_result *jobs = results[STEP_JOBS];
+    autofree struct index_entry *by_id = index_rows(jobs, COLUMN_ID);
+    autofree struct index_entry *by_fence =
+        has_finishes ? index_rows(results[STEP_FINISHED], 0) : NULL;
+    if (by_id == NULL || (has_finishes && by_fence == NULL)) {
+        return err_fail(err, STATUS_NOMEM, "index of looked-up jobs");
+    }
+    for (struct claim *c = l->claims.first; c != NULL; c = c->next) {
+        for (size_t n = 0; n < c->count; n++) {
+            if (!c->is_settled[n]) {
+                judge_id(l, c, n, kinds, jobs, row_of(by_id, jobs, c->ids[n]));
+            }
+        }
+    }
+    for (struct finish *f = finish_queue_pop(&l->finishes); f != NULL;
+         f = finish_queue_pop(&l->finishes)) {
+        int end = row_of(by_fence, results[STEP_FINISHED], f->f.fence);
+        if (end < 0) {
+            each(l->owner, f, judge_finish(f, jobs, row_of(by_id, jobs, f->f.id)));
+        } else {
+            bool is_ours = ended_so(f, results[STEP_FINISHED], end);
+            each(l->owner, f, is_ours ? LOOK_ALREADY : LOOK_STALE);
+        }
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The schema's version: applied and undone step by step, each step in a transaction under a lock,
+ * so that two `claimctl db migrate` at once do no harm; and the check that every daemon makes at
+ * its start. Migrations are in sql/migrations, embedded. */
+#ifndef CLAIMD_STORE_MIGRATE_H
+#define CLAIMD_STORE_MIGRATE_H
+
+#include "store/pg.h"
+
+struct sql_migration;
+
+/* The last version that this program knows. */
+int migrate_known_version(void);
+
+/* NULL outside 1…migrate_known_version(). */
+const struct sql_migration *migrate_get(int version);
+
+/* These block, each step at most `timeout_us` (waiting for the lock included). TIMEOUT and
+ * UNAVAILABLE: that step did not happen; UNKNOWN: look at the version again. Run them as a
+ * superuser or as a role that may create roles and schemas. */
+
+/* 0 = no schema yet. */
+enum status migrate_version(const char *conninfo, int64_t timeout_us, int *ret_version,
+                            struct err *err) MUST_USE;
+
+typedef void migrate_step_cb(void *ctx, const struct sql_migration *done);
+
+/* Applies what is missing, in order. CONFLICT: the schema is newer than this program. */
+enum status migrate_up(const char *conninfo, int64_t timeout_us, migrate_step_cb *on_step,
+                       void *ctx, struct err *err) MUST_USE;
+
+/* Undoes the last one applied, with its data. NOT_FOUND: there is none. */
+enum status migrate_down(const char *conninfo, int64_t timeout_us, migrate_step_cb *on_step,
+                         void *ctx, struct err *err) MUST_USE;
+
+/* Is this the version that this program was built for? CONFLICT: no; the text says what to run. */
+enum status migrate_compare(int version, struct err *err) MUST_USE;
+
+/* Asynchronous, for daemons: is the schema exactly the one that this program was built for?
+ * CONFLICT: no, and err says which migration to run. LIMIT, NOMEM, UNAVAILABLE at once. */
+typedef void migrate_check_cb(void *ctx, enum status st, const struct err *err);
+enum status migrate_check(struct pg *pg, migrate_check_cb *done, void *ctx,
+                          struct err *err) MUST_USE;
+
+#endif

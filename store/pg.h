@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One PostgreSQL connection on a libuv loop, kept up for ever: non-blocking libpq in pipeline mode,
+ * prepared statements, binary parameters and results, a deadline of ours per request. Reconnects
+ * with jitter. Only store/ includes libpq-fe.h. One thread, never used after fork.
+ *
+ * A request is one pipeline segment: its statements and a sync, hence one implicit transaction and
+ * one commit. Rows count only when the sync has arrived: that is when `done` is called, once.
+ *
+ * Lost after sending (ARCHITECTURE §4.11): the connection first makes a new session, ends the old
+ * backend there and waits until it is gone, and only then reports STATUS_UNKNOWN, so the caller can
+ * read back at once. While PostgreSQL stays away such requests wait. */
+#ifndef CLAIMD_STORE_PG_H
+#define CLAIMD_STORE_PG_H
+
+#include "base/buf.h"
+#include "sql/statement.h"
+
+#include <uv.h>
+
+#define PG_PARAMS_MAX 24
+#define PG_STEPS_MAX 8
+
+struct pg;
+struct pg_result; /* rows of one statement, borrowed within `done` */
+
+/* Binary image of a parameter; bytes NULL = SQL NULL. Copied by pg_send(). */
+struct pg_param {
+    const void *bytes;
+    int len;
+};
+
+/* A statement is borrowed for as long as the connection is open and known by its address; one whose
+ * name is "" is parsed each time and only needs to live until pg_send() returns. */
+struct pg_step {
+    const struct pg_statement *statement;
+    const struct pg_param *params;
+};
+
+/* OK: committed, results[i] belongs to step i. UNKNOWN: sent, outcome not known, the old backend is
+ * gone. Else the server refused: err->code is its SQLSTATE (CL00x and 40… are CONFLICT, CL002, 22…
+ * and 23… INVALID, 55P03 and 57014 TIMEOUT, 08, 53, 57, 58 UNAVAILABLE, others INTERNAL) and
+ * nothing of the segment happened. It may call pg_send() and pg_close(). */
+typedef void pg_done_cb(void *ctx, enum status st, const struct pg_result *const *results,
+                        const struct err *err);
+
+struct pg_request {
+    struct pg_step steps[PG_STEPS_MAX];
+    int step_count;
+    int64_t timeout_us; /* 0 = the connection's default */
+    pg_done_cb *done;
+    void *ctx;
+};
+
+/* A new session is ready: LISTEN done, statements prepared on first use. Comes after the UNKNOWNs
+ * of the session before. */
+typedef void pg_up_cb(void *ctx);
+/* A session was lost, or could not be made: comes with each attempt, so log it as a complaint. */
+typedef void pg_down_cb(void *ctx, const struct err *why);
+typedef void pg_notify_cb(void *ctx, const char *channel, const char *payload);
+
+struct pg_options {
+    uv_loop_t *loop;
+    const char *conninfo;         /* libpq keywords; copied; never logged */
+    const char *application_name; /* copied */
+    const char *listen;           /* channel, or NULL; copied */
+    int64_t timeout_us;           /* default deadline of a request; connects have the same */
+    int lock_timeout_ms;          /* 0 = none */
+    int statement_timeout_ms;     /* 0 = none */
+    pg_up_cb *on_up;              /* may be NULL, as the next two */
+    pg_down_cb *on_down;
+    pg_notify_cb *on_notify;
+    void *ctx;
+};
+
+enum status pg_open(const struct pg_options *options, struct pg **ret_pg, struct err *err) MUST_USE;
+
+/* Ends what was sent with UNKNOWN (without waiting) and closes; the memory goes with the loop's
+ * next turn. Accepts NULL. */
+void pg_close(struct pg *pg);
+
+bool pg_is_up(const struct pg *pg);
+int64_t
+pg_up_since_us(const struct pg *pg); /* BOOTTIME of the present session's start; 0 when down */
+int pg_backend_pid(const struct pg *pg);
+int pg_server_version(const struct pg *pg); /* 150020; 0 before the first session */
+
+/* Queues the segment and writes what the socket takes; never calls back from inside. UNAVAILABLE
+ * when down (nothing is queued for later), LIMIT when too many wait, NOMEM. */
+enum status pg_send(struct pg *pg, const struct pg_request *request, struct err *err) MUST_USE;
+/* One statement with the connection's deadline; params NULL = it takes none. */
+enum status pg_send_one(struct pg *pg, const struct pg_statement *statement,
+                        const struct pg_param *params, pg_done_cb *done, void *ctx,
+                        struct err *err) MUST_USE;
+
+/* Readers of binary results; the column must have the type that the name says. Out of range or NULL
+ * is a bug: assert. Select jsonb and numeric as text: their binary forms are not read here. */
+int pg_row_count(const struct pg_result *r);
+int64_t pg_affected(const struct pg_result *r);
+bool pg_is_null(const struct pg_result *r, int row, int column);
+int64_t pg_i64(const struct pg_result *r, int row, int column); /* int2, int4, int8 */
+bool pg_bool(const struct pg_result *r, int row, int column);
+int64_t pg_time_us(const struct pg_result *r, int row, int column); /* timestamptz → Unix µs */
+const char *pg_text(const struct pg_result *r, int row, int column,
+                    size_t *ret_len); /* NUL-terminated */
+
+/* Builders of binary parameters into a buf: arrays of one dimension. */
+struct pg_param pg_param_i64(int64_t value, char storage[8]);
+struct pg_param pg_param_i32(int32_t value, char storage[4]);
+struct pg_param pg_param_bool(bool value);
+struct pg_param pg_param_text(const char *text);       /* NULL = SQL NULL */
+struct pg_param pg_param_buf(const struct buf *array); /* borrows what a builder below wrote */
+enum status pg_param_uuid(const char *text, char storage[16], struct pg_param *ret,
+                          struct err *err) MUST_USE;
+enum status pg_array_i64(struct buf *out, const int64_t *values, size_t count,
+                         struct err *err) MUST_USE;
+enum status pg_array_i32(struct buf *out, const int32_t *values, size_t count,
+                         struct err *err) MUST_USE;
+enum status pg_array_text(struct buf *out, const char *const *values, const size_t *lens,
+                          size_t count,
+                          struct err *err) MUST_USE; /* a NULL value = SQL NULL; lens may be NULL */
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of the connection share: pg.c has the requests, pg_session.c the sessions under
+ * them, pg_value.c parameters and results. */
+#ifndef CLAIMD_STORE_PG_INTERNAL_H
+#define CLAIMD_STORE_PG_INTERNAL_H
+
+#include "base/clock.h"
+#include "base/rand.h"
+#include "store/pg.h"
+
+#include <libpq-fe.h>
+
+#define PG_OPS_MAX 256
+#define PG_RETRY_FIRST_US (50 * US_PER_MS)
+#define PG_PREPARED_MAX 128
+#define PG_NAME_MAX 63 /* NAMEDATALEN - 1 */
+
+struct pg_result {
+    PGresult *rows;
+};
+
+/* One pipeline segment that waits for its sync: a request, or the preparation of a statement. */
+struct pg_op {
+    struct pg_op *next;
+    const struct pg_statement *prepares; /* NULL: a request */
+    int64_t deadline_us;
+    int step_count;
+    int got;
+    struct pg_result results[PG_STEPS_MAX];
+    struct err err; /* the first refusal of the segment */
+    pg_done_cb *done;
+    void *ctx;
+};
+
+struct pg_ops {
+    struct pg_op *first;
+    struct pg_op *last;
+    int count;
+};
+
+enum pg_stage {
+    PG_AWAY,       /* waits for the time of the next attempt */
+    PG_RESOLVING,  /* libuv's pool looks up the names of the hosts */
+    PG_CONNECTING, /* in PQconnectPoll() */
+    PG_ENDING,     /* ends the predecessor's backend */
+    PG_SETTING_UP,
+    PG_UP,
+    PG_CLOSED
+};
+
+/* A socket under watch. On the heap, since a handle outlives its uv_close() by a turn of the loop,
+ * and libpq may change the socket while it connects. */
+struct pg_watch {
+    uv_poll_t poll;
+    struct pg *pg;
+    int fd;
+    int events;
+};
+
+/* A server process: the pid alone may be somebody else's by now. */
+struct pg_backend {
+    int pid; /* 0 = none */
+    int64_t start_us;
+};
+
+struct pg_resolve;
+
+struct pg {
+    struct pg_options options; /* its texts are owned */
+    uv_timer_t timer;
+    enum pg_stage stage;
+    PGconn *conn;
+    struct pg_watch *watch;
+    struct pg_resolve *resolve;
+    struct rand rand;
+    int64_t wake_us;  /* AWAY: next attempt; until UP: deadline of the stage */
+    int64_t retry_us; /* distance to the next attempt, before jitter */
+    int64_t up_since_us;
+    struct err stage_err; /* refusal of a session's first queries */
+    bool is_old_alive;    /* still, after waiting for its end */
+    bool is_broken;       /* found by pg_send(), acted on in the next turn */
+    int server_version;
+    struct pg_backend backend; /* of the present session */
+    struct pg_backend old;     /* had requests in flight when it was lost */
+    struct pg_ops sent;
+    struct pg_ops limbo; /* sent in a session that was lost */
+    const struct pg_statement *prepared[PG_PREPARED_MAX];
+    int prepared_count;
+    struct err prepare_err; /* why the last failed preparation failed */
+};
+
+/* pg.c */
+void pg_ops_push(struct pg_ops *ops, struct pg_op *op);
+void pg_op_free(struct pg_op *op);
+void pg_requests_read(struct pg *pg);                    /* calls back */
+void pg_limbo_end(struct pg *pg, const struct err *why); /* calls back with UNKNOWN */
+void pg_timer_set(struct pg *pg);
+
+/* pg_session.c */
+void pg_session_start(struct pg *pg);
+void pg_session_tick(struct pg *pg, int64_t now_us);
+/* The session is of no more use: what was sent goes to limbo, the next attempt is timed. Calls
+ * on_down. */
+void pg_session_lost(struct pg *pg, const struct err *why);
+void pg_session_drop(struct pg *pg); /* closes, says nothing */
+void pg_session_watch(struct pg *pg);
+
+/* pg_resolve.c: hosts that are names get their addresses without blocking (INTERFACES rule 10);
+ * libpq would look them up itself, and wait. */
+struct pg_hosts { /* lists for libpq's keywords of these names; NULL = as in conninfo */
+    const char *host;
+    const char *hostaddr;
+    const char *port;
+};
+/* Borrowed until it returns. Never called after pg_resolve_cancel(). */
+typedef void pg_resolved_cb(struct pg *pg, enum status st, const struct pg_hosts *hosts,
+                            const struct err *err);
+/* NOT_FOUND: there is no name to look up, connect with conninfo as it is. */
+enum status pg_resolve_start(struct pg *pg, pg_resolved_cb *done, struct err *err) MUST_USE;
+void pg_resolve_cancel(struct pg *pg);
+
+/* pg_value.c */
+void pg_err_from(struct err *err, const PGresult *rows); /* a refusal's SQLSTATE and text */
+
+#endif

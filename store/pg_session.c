@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "store/pg_internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RETRY_MAX_US (3300 * US_PER_MS) /* ± 50 %: at most 5 s */
+#define SETTLED_US (2 * US_PER_S)       /* a session that lived as long was no flash in the pan */
+#define END_BACKEND_MS 3000
+#define SETUP_TEXT_MAX 1024
+
+/* Plans for the table as it is now: one made on 20 rows scans a million (ARCHITECTURE §3). And if
+ * our host vanishes in the middle of a segment, the rows that it has locked are free soon. */
+#define SESSION_SETTINGS                                             \
+    "SET plan_cache_mode = force_custom_plan; SET TimeZone = 'UTC';" \
+    "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2;"  \
+    "SET tcp_keepalives_count = 3; SET tcp_user_timeout = 10000;"
+
+static void on_poll(uv_poll_t *poll, int status, int events);
+
+/* ---- the socket ---- */
+
+static void on_watch_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+static void watch_end(struct pg *pg)
+{
+    if (pg->watch != NULL) {
+        uv_close((uv_handle_t *)&pg->watch->poll, on_watch_closed);
+        pg->watch = NULL;
+    }
+}
+
+/* libpq replaces the socket between the addresses that it tries, perhaps by one of the same number:
+ * the caller ends the watch before it lets libpq go on. */
+static bool watch_start(struct pg *pg, int events)
+{
+    int fd = PQsocket(pg->conn);
+    if (fd < 0 || (pg->watch != NULL && pg->watch->fd != fd)) {
+        return false; /* libpq has closed it: it found the server gone */
+    }
+    if (pg->watch == NULL) {
+        struct pg_watch *watch = calloc(1, sizeof *watch);
+        if (watch == NULL || uv_poll_init(pg->options.loop, &watch->poll, fd) != 0) {
+            free(watch);
+            return false;
+        }
+        watch->pg = pg;
+        watch->fd = fd;
+        watch->poll.data = watch;
+        pg->watch = watch;
+    }
+    if (pg->watch->events != events) {
+        pg->watch->events = events;
+        return uv_poll_start(&pg->watch->poll, events, on_poll) == 0;
+    }
+    return true;
+}
+
+void pg_session_watch(struct pg *pg)
+{
+    int left = pg->is_broken ? -1 : PQflush(pg->conn);
+    int events = UV_READABLE | (left > 0 ? UV_WRITABLE : 0);
+    if (left < 0 || !watch_start(pg, events)) {
+        pg->is_broken = true;
+        watch_end(pg); /* at once: the number of a closed socket is somebody else's next */
+        pg_timer_set(pg);
+    }
+}
+
+void pg_session_drop(struct pg *pg)
+{
+    pg_resolve_cancel(pg);
+    watch_end(pg);
+    PQfinish(pg->conn);
+    pg->conn = NULL;
+    pg->is_broken = false;
+    pg->prepared_count = 0;
+    pg->prepare_err = (struct err){0};
+    pg->backend = (struct pg_backend){0};
+}
+
+static void to_limbo(struct pg *pg)
+{
+    bool has_requests = false;
+    while (pg->sent.first != NULL) {
+        struct pg_op *op = pg->sent.first;
+        pg->sent.first = op->next;
+        if (op->prepares != NULL) {
+            pg_op_free(op);
+        } else {
+            has_requests = true;
+            pg_ops_push(&pg->limbo, op);
+        }
+    }
+    pg->sent = (struct pg_ops){0};
+    if (has_requests) {
+        pg->old = pg->backend;
+    }
+}
+
+void pg_session_lost(struct pg *pg, const struct err *why)
+{
+    int64_t now_us = clock_boot_us();
+    if (pg->stage == PG_UP) {
+        to_limbo(pg);
+        pg->retry_us = now_us - pg->up_since_us > SETTLED_US ? PG_RETRY_FIRST_US : pg->retry_us;
+    }
+    pg_session_drop(pg);
+    pg->stage = PG_AWAY;
+    pg->wake_us = now_us + rand_jitter(&pg->rand, pg->retry_us, 50);
+    pg->retry_us = pg->retry_us * 2 < RETRY_MAX_US ? pg->retry_us * 2 : RETRY_MAX_US;
+    pg_timer_set(pg);
+    if (pg->options.on_down != NULL) {
+        pg->options.on_down(pg->options.ctx, why);
+    }
+}
+
+/* libpq's texts end with a line feed and may have several lines. */
+static void lost_by_libpq(struct pg *pg, const char *what)
+{
+    struct err why = {0};
+    const char *text = PQerrorMessage(pg->conn);
+    err_set(&why, STATUS_UNAVAILABLE, 0, "%s: %.*s", what, (int)strcspn(text, "\n"), text);
+    pg_session_lost(pg, &why);
+}
+
+/* ---- stages ---- */
+
+static void ignore_notice(void *ctx, const PGresult *rows)
+{
+    (void)ctx;
+    (void)rows;
+}
+
+/* Only an own deadline covers every case (a stopped server answers TCP), these free the socket of a
+ * host that vanished. */
+static PGconn *connect_start(const struct pg *pg, const struct pg_hosts *hosts)
+{
+    const char *names[16] = {"dbname",          "application_name",    "client_encoding",
+                             "keepalives_idle", "keepalives_interval", "keepalives_count",
+                             "tcp_user_timeout"};
+    const char *values[16] = {
+        pg->options.conninfo, pg->options.application_name, "UTF8", "5", "2", "3", "10000"};
+    size_t count = 7;
+    if (hosts->host != NULL) {
+        const char *more[][2] = {
+            {"host", hosts->host}, {"hostaddr", hosts->hostaddr}, {"port", hosts->port}};
+        for (size_t i = 0; i < ARRAY_COUNT(more); i++) {
+            names[count] = more[i][0];
+            values[count++] = more[i][1];
+        }
+    }
+    return PQconnectStartParams(names, values, 1);
+}
+
+static void session_wait(struct pg *pg, enum pg_stage stage, int64_t timeout_us)
+{
+    pg->stage = stage;
+    pg->wake_us = clock_boot_us() + timeout_us;
+    pg->stage_err = (struct err){0};
+    pg_timer_set(pg);
+}
+
+/* Sends one simple query, whose end stage_end() acts on. */
+static void stage_query(struct pg *pg, enum pg_stage stage, int64_t timeout_us, const char *sql)
+{
+    session_wait(pg, stage, timeout_us);
+    if (PQsendQuery(pg->conn, sql) != 1) {
+        lost_by_libpq(pg, "start a PostgreSQL session");
+        return;
+    }
+    pg_session_watch(pg);
+}
+
+static void start_setup(struct pg *pg)
+{
+    char listen[SETUP_TEXT_MAX / 4] = "";
+    if (pg->options.listen != NULL) {
+        char *name = PQescapeIdentifier(pg->conn, pg->options.listen, strlen(pg->options.listen));
+        (void)snprintf(listen, sizeof listen, "LISTEN %s;", name != NULL ? name : "claimd");
+        PQfreemem(name);
+    }
+    char sql[SETUP_TEXT_MAX];
+    (void)snprintf(sql, sizeof sql,
+                   SESSION_SETTINGS
+                   "SET lock_timeout = %d; SET statement_timeout = %d; %s"
+                   "SELECT pid, (extract(epoch FROM backend_start) * 1000000)::bigint "
+                   "FROM pg_stat_activity WHERE pid = pg_backend_pid()",
+                   pg->options.lock_timeout_ms, pg->options.statement_timeout_ms, listen);
+    stage_query(pg, PG_SETTING_UP, pg->options.timeout_us, sql);
+}
+
+/* An abandoned backend that waits for a row would still commit, later (ARCHITECTURE §4.11). */
+static void start_ending(struct pg *pg)
+{
+    char sql[SETUP_TEXT_MAX];
+    (void)snprintf(sql, sizeof sql,
+                   "SET LOCAL statement_timeout = 0;"
+                   "SELECT pg_terminate_backend(pid, %d) FROM pg_stat_activity WHERE pid = %d "
+                   "AND (extract(epoch FROM backend_start) * 1000000)::bigint = %" PRId64,
+                   END_BACKEND_MS, pg->old.pid, pg->old.start_us);
+    stage_query(pg, PG_ENDING, END_BACKEND_MS * US_PER_MS + pg->options.timeout_us, sql);
+}
+
+static void session_up(struct pg *pg)
+{
+    if (PQenterPipelineMode(pg->conn) != 1) {
+        lost_by_libpq(pg, "enter pipeline mode");
+        return;
+    }
+    pg->stage = PG_UP;
+    pg->up_since_us = clock_boot_us();
+    pg_timer_set(pg);
+    struct err why = {0};
+    err_set(&why, STATUS_UNKNOWN, 0, "the connection was lost before the reply");
+    pg_limbo_end(pg, &why);
+    if (pg->stage == PG_UP && pg->options.on_up != NULL) {
+        pg->options.on_up(pg->options.ctx);
+    }
+}
+
+static void stage_take(struct pg *pg, const PGresult *rows)
+{
+    ExecStatusType kind = PQresultStatus(rows);
+    if (kind == PGRES_TUPLES_OK && pg->stage == PG_ENDING && PQntuples(rows) > 0) {
+        bool is_gone = strcmp(PQgetvalue(rows, 0, 0), "t") == 0;
+        pg->is_old_alive = !is_gone;
+    } else if (kind == PGRES_TUPLES_OK && pg->stage == PG_SETTING_UP && PQntuples(rows) > 0) {
+        pg->backend.pid = (int)strtol(PQgetvalue(rows, 0, 0), NULL, 10);
+        pg->backend.start_us = strtoll(PQgetvalue(rows, 0, 1), NULL, 10);
+    } else if (kind != PGRES_COMMAND_OK && kind != PGRES_TUPLES_OK) {
+        pg_err_from(&pg->stage_err, rows);
+    }
+}
+
+static void stage_end(struct pg *pg)
+{
+    if (pg->stage_err.status != STATUS_OK) {
+        struct err why = pg->stage_err;
+        err_prefix(&why, "start a PostgreSQL session");
+        pg_session_lost(pg, &why);
+    } else if (pg->stage == PG_SETTING_UP) {
+        session_up(pg);
+    } else if (pg->is_old_alive) {
+        pg->is_old_alive = false;
+        start_ending(pg);
+    } else {
+        pg->old = (struct pg_backend){0};
+        start_setup(pg);
+    }
+}
+
+static void stage_read(struct pg *pg)
+{
+    while (PQisBusy(pg->conn) == 0) {
+        PGresult *rows = PQgetResult(pg->conn);
+        if (rows == NULL) {
+            stage_end(pg);
+            return;
+        }
+        stage_take(pg, rows);
+        PQclear(rows);
+    }
+}
+
+static void connect_go_on(struct pg *pg)
+{
+    watch_end(pg);
+    PostgresPollingStatusType next = PQconnectPoll(pg->conn);
+    if (next == PGRES_POLLING_READING || next == PGRES_POLLING_WRITING) {
+        if (!watch_start(pg, next == PGRES_POLLING_READING ? UV_READABLE : UV_WRITABLE)) {
+            lost_by_libpq(pg, "watch the connection to PostgreSQL");
+        }
+        return;
+    }
+    if (next != PGRES_POLLING_OK || PQsetnonblocking(pg->conn, 1) != 0) {
+        lost_by_libpq(pg, "connect to PostgreSQL");
+        return;
+    }
+    (void)PQsetNoticeReceiver(pg->conn, ignore_notice, NULL);
+    pg->server_version = PQserverVersion(pg->conn);
+    if (pg->limbo.first != NULL && pg->old.pid != 0) {
+        start_ending(pg);
+    } else {
+        start_setup(pg);
+    }
+}
+
+static void connect_to(struct pg *pg, const struct pg_hosts *hosts)
+{
+    pg->conn = connect_start(pg, hosts);
+    pg->stage = PG_CONNECTING;
+    if (pg->conn == NULL || PQstatus(pg->conn) == CONNECTION_BAD || !watch_start(pg, UV_WRITABLE)) {
+        lost_by_libpq(pg, "connect to PostgreSQL");
+    }
+}
+
+static void on_resolved(struct pg *pg, enum status st, const struct pg_hosts *hosts,
+                        const struct err *err)
+{
+    if (st != STATUS_OK) {
+        pg_session_lost(pg, err);
+        return;
+    }
+    connect_to(pg, hosts);
+}
+
+void pg_session_start(struct pg *pg)
+{
+    const struct pg_hosts as_given = {0};
+    struct err why = {0};
+    session_wait(pg, PG_RESOLVING, pg->options.timeout_us);
+    enum status st = pg_resolve_start(pg, on_resolved, &why);
+    if (st == STATUS_NOT_FOUND) {
+        connect_to(pg, &as_given);
+    } else if (st != STATUS_OK) {
+        pg_session_lost(pg, &why);
+    }
+}
+
+/* ---- events ---- */
+
+static void notifications_read(struct pg *pg)
+{
+    while (pg->stage == PG_UP) {
+        PGnotify *n = PQnotifies(pg->conn);
+        if (n == NULL) {
+            return;
+        }
+        if (pg->options.on_notify != NULL) {
+            pg->options.on_notify(pg->options.ctx, n->relname, n->extra);
+        }
+        PQfreemem(n);
+    }
+}
+
+/* May end with another stage, PG_CLOSED among them. */
+static void session_read(struct pg *pg)
+{
+    bool is_alive = PQconsumeInput(pg->conn) == 1;
+    if (pg->stage == PG_UP) {
+        pg_requests_read(pg);
+        notifications_read(pg);
+    } else {
+        stage_read(pg);
+    }
+    if (pg->stage == PG_CLOSED || pg->stage == PG_AWAY) {
+        return;
+    }
+    if (!is_alive || PQstatus(pg->conn) == CONNECTION_BAD) {
+        lost_by_libpq(pg, "connection to PostgreSQL lost");
+        return;
+    }
+    pg_session_watch(pg);
+    pg_timer_set(pg);
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+    (void)events;
+    struct pg_watch *watch = poll->data;
+    struct pg *pg = watch->pg;
+    if (status < 0 && pg->stage != PG_CONNECTING) {
+        lost_by_libpq(pg, "connection to PostgreSQL lost");
+    } else if (pg->stage == PG_CONNECTING) {
+        connect_go_on(pg);
+    } else {
+        session_read(pg);
+    }
+}
+
+static bool is_overdue(const struct pg *pg, int64_t now_us)
+{
+    for (const struct pg_op *op = pg->sent.first; op != NULL; op = op->next) {
+        if (op->deadline_us <= now_us) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void pg_session_tick(struct pg *pg, int64_t now_us)
+{
+    struct err why = {0};
+    if (pg->stage == PG_UP && !pg->is_broken && is_overdue(pg, now_us)) {
+        session_read(pg); /* we may have slept: the reply may be here */
+    }
+    if (pg->stage == PG_CLOSED) {
+        return;
+    }
+    if (pg->is_broken) {
+        lost_by_libpq(pg, "connection to PostgreSQL lost");
+    } else if (pg->stage == PG_UP && is_overdue(pg, now_us)) {
+        err_set(&why, STATUS_TIMEOUT, 0, "no reply from PostgreSQL in time: connection dropped");
+        pg_session_lost(pg, &why);
+    } else if (pg->stage == PG_AWAY && now_us >= pg->wake_us) {
+        pg_session_start(pg);
+    } else if (pg->stage != PG_UP && pg->stage != PG_AWAY && now_us >= pg->wake_us) {
+        err_set(&why, STATUS_TIMEOUT, 0, "no PostgreSQL session in time");
+        pg_session_lost(pg, &why);
+    } else {
+        pg_timer_set(pg);
+    }
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/pg_internal.h"
+
+#include <assert.h>
+#include <endian.h>
+#include <string.h>
+
+#define PG_EPOCH_UNIX_US (INT64_C(946684800) * 1000000) /* 2000-01-01 */
+#define ARRAY_HEAD 20
+
+/* ---- refusals ---- */
+
+static const struct {
+    const char *prefix; /* of the SQLSTATE; the first match counts */
+    enum status status;
+} sqlstates[] = {
+    {"CL001", STATUS_CONFLICT}, {"CL002", STATUS_INVALID},     {"CL003", STATUS_CONFLICT},
+    {"CL004", STATUS_CONFLICT}, {"22", STATUS_INVALID},        {"23", STATUS_INVALID},
+    {"55P03", STATUS_TIMEOUT},  {"57014", STATUS_TIMEOUT},     {"40", STATUS_CONFLICT},
+    {"08", STATUS_UNAVAILABLE}, {"53", STATUS_UNAVAILABLE},    {"57", STATUS_UNAVAILABLE},
+    {"58", STATUS_UNAVAILABLE}, {"25006", STATUS_UNAVAILABLE},
+};
+
+void pg_err_from(struct err *err, const PGresult *rows)
+{
+    if (err == NULL || err->status != STATUS_OK) {
+        return;
+    }
+    const char *code = PQresultErrorField(rows, PG_DIAG_SQLSTATE);
+    const char *text = PQresultErrorField(rows, PG_DIAG_MESSAGE_PRIMARY);
+    enum status st = STATUS_INTERNAL;
+    for (size_t i = 0; code != NULL && i < ARRAY_COUNT(sqlstates); i++) {
+        if (strncmp(code, sqlstates[i].prefix, strlen(sqlstates[i].prefix)) == 0) {
+            st = sqlstates[i].status;
+            break;
+        }
+    }
+    if (text == NULL) {
+        text = PQresultErrorMessage(rows); /* made by libpq itself */
+    }
+    err_set(err, st, 0, "%.*s", (int)strcspn(text, "\n"), text);
+    size_t len = code != NULL ? strnlen(code, sizeof err->code - 1) : 0;
+    if (len > 0) {
+        memcpy(err->code, code, len);
+        err->code[len] = '\0';
+    }
+}
+
+/* ---- results ---- */
+
+int pg_row_count(const struct pg_result *r)
+{
+    return PQntuples(r->rows);
+}
+
+int64_t pg_affected(const struct pg_result *r)
+{
+    int64_t count = 0;
+    for (const char *c = PQcmdTuples(r->rows); *c >= '0' && *c <= '9'; c++) {
+        count = count * 10 + (*c - '0');
+    }
+    return count;
+}
+
+bool pg_is_null(const struct pg_result *r, int row, int column)
+{
+    assert(row >= 0 && row < PQntuples(r->rows) && column >= 0 && column < PQnfields(r->rows));
+    return PQgetisnull(r->rows, row, column) != 0;
+}
+
+static const char *value_of(const struct pg_result *r, int row, int column, int *ret_len)
+{
+    assert(!pg_is_null(r, row, column));
+    *ret_len = PQgetlength(r->rows, row, column);
+    return PQgetvalue(r->rows, row, column);
+}
+
+static int64_t read_i64(const char *bytes)
+{
+    uint64_t wire = 0;
+    memcpy(&wire, bytes, sizeof wire);
+    return (int64_t)be64toh(wire);
+}
+
+int64_t pg_i64(const struct pg_result *r, int row, int column)
+{
+    int len = 0;
+    const char *bytes = value_of(r, row, column, &len);
+    if (len == 8) {
+        return read_i64(bytes);
+    }
+    if (len == 4) {
+        uint32_t wire = 0;
+        memcpy(&wire, bytes, sizeof wire);
+        return (int32_t)be32toh(wire);
+    }
+    assert(len == 2);
+    uint16_t wire = 0;
+    memcpy(&wire, bytes, sizeof wire);
+    return (int16_t)be16toh(wire);
+}
+
+bool pg_bool(const struct pg_result *r, int row, int column)
+{
+    int len = 0;
+    const char *bytes = value_of(r, row, column, &len);
+    assert(len == 1);
+    return bytes[0] != 0;
+}
+
+int64_t pg_time_us(const struct pg_result *r, int row, int column)
+{
+    int64_t since_2000 = pg_i64(r, row, column);
+    if (since_2000 > INT64_MAX - PG_EPOCH_UNIX_US) { /* infinity */
+        return INT64_MAX;
+    }
+    return since_2000 + PG_EPOCH_UNIX_US;
+}
+
+const char *pg_text(const struct pg_result *r, int row, int column, size_t *ret_len)
+{
+    int len = 0;
+    const char *bytes = value_of(r, row, column, &len);
+    if (ret_len != NULL) {
+        *ret_len = (size_t)len;
+    }
+    return bytes;
+}
+
+/* ---- parameters ---- */
+
+struct pg_param pg_param_i64(int64_t value, char storage[8])
+{
+    uint64_t wire = htobe64((uint64_t)value);
+    memcpy(storage, &wire, sizeof wire);
+    return (struct pg_param){.bytes = storage, .len = 8};
+}
+
+struct pg_param pg_param_i32(int32_t value, char storage[4])
+{
+    uint32_t wire = htobe32((uint32_t)value);
+    memcpy(storage, &wire, sizeof wire);
+    return (struct pg_param){.bytes = storage, .len = 4};
+}
+
+struct pg_param pg_param_bool(bool value)
+{
+    static const char wire[2] = {0, 1};
+    return (struct pg_param){.bytes = &wire[value ? 1 : 0], .len = 1};
+}
+
+struct pg_param pg_param_text(const char *text)
+{
+    return (struct pg_param){.bytes = text, .len = text != NULL ? (int)strlen(text) : 0};
+}
+
+struct pg_param pg_param_buf(const struct buf *array)
+{
+    return (struct pg_param){.bytes = array->len > 0 ? buf_at(array) : "", .len = (int)array->len};
+}
+
+static int hex_digit(char c)
+{
+    static const char digits[] = "0123456789abcdefABCDEF";
+    const char *at = c != '\0' ? strchr(digits, c) : NULL;
+    if (at == NULL) {
+        return -1;
+    }
+    int value = (int)(at - digits);
+    return value < 16 ? value : value - 6;
+}
+
+/* Hyphens may stand anywhere, as in PostgreSQL. */
+enum status pg_param_uuid(const char *text, char storage[16], struct pg_param *ret, struct err *err)
+{
+    unsigned char bytes[16] = {0};
+    size_t digits = 0;
+    for (const char *c = text; *c != '\0'; c++) {
+        if (*c == '-') {
+            continue;
+        }
+        int value = hex_digit(*c);
+        if (value < 0 || digits == 32) {
+            return err_fail(err, STATUS_INVALID, "'%.40s' is no uuid", text);
+        }
+        bytes[digits / 2] = (unsigned char)(bytes[digits / 2] * 16 + value);
+        digits++;
+    }
+    if (digits != 32) {
+        return err_fail(err, STATUS_INVALID, "'%.40s' is no uuid", text);
+    }
+    memcpy(storage, bytes, sizeof bytes);
+    *ret = (struct pg_param){.bytes = storage, .len = 16};
+    return STATUS_OK;
+}
+
+static enum status append_u32(struct buf *out, uint32_t value, struct err *err)
+{
+    uint32_t wire = htobe32(value);
+    return buf_append(out, &wire, sizeof wire, err);
+}
+
+/* src/backend/utils/adt/arrayfuncs.c, array_recv(): dimensions, has NULLs, element type, then
+ * length and lower bound of the one dimension. An empty array has no dimension. */
+static enum status append_head(struct buf *out, bool has_null, unsigned type, size_t count,
+                               struct err *err)
+{
+    const uint32_t head[] = {count > 0 ? 1 : 0, has_null ? 1 : 0, type, (uint32_t)count, 1};
+    size_t words = count > 0 ? ARRAY_COUNT(head) : 3;
+    assert(count <= INT32_MAX);
+    for (size_t i = 0; i < words; i++) {
+        enum status st = append_u32(out, head[i], err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
+    return STATUS_OK;
+}
+
+enum status pg_array_i64(struct buf *out, const int64_t *values, size_t count, struct err *err)
+{
+    enum status st = buf_reserve(out, ARRAY_HEAD + count * 12, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = append_head(out, false, PG_INT8, count, err);
+    for (size_t i = 0; st == STATUS_OK && i < count; i++) {
+        struct {
+            uint32_t len;
+            char value[8];
+        } element = {.len = htobe32(8)};
+        (void)pg_param_i64(values[i], element.value);
+        st = buf_append(out, &element, sizeof element, err);
+    }
+    return st;
+}
+
+enum status pg_array_i32(struct buf *out, const int32_t *values, size_t count, struct err *err)
+{
+    enum status st = append_head(out, false, PG_INT4, count, err);
+    for (size_t i = 0; st == STATUS_OK && i < count; i++) {
+        st = append_u32(out, 4, err);
+        if (st == STATUS_OK) {
+            st = append_u32(out, (uint32_t)values[i], err);
+        }
+    }
+    return st;
+}
+
+enum status pg_array_text(struct buf *out, const char *const *values, const size_t *lens,
+                          size_t count, struct err *err)
+{
+    bool has_null = false;
+    for (size_t i = 0; i < count; i++) {
+        has_null = has_null || values[i] == NULL;
+    }
+    enum status st = append_head(out, has_null, PG_TEXT, count, err);
+    for (size_t i = 0; st == STATUS_OK && i < count; i++) {
+        if (values[i] == NULL) {
+            st = append_u32(out, UINT32_MAX, err);
+            continue;
+        }
+        size_t len = lens != NULL ? lens[i] : strlen(values[i]);
+        st = append_u32(out, (uint32_t)len, err);
+        if (st == STATUS_OK) {
+            st = buf_append(out, values[i], len, err);
+        }
+    }
+    return st;
+}

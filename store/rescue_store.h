@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Moving the jobs of dead workers (ARCHITECTURE §6). Requests are sent, replies are read within the
+ * callback of pg_send(). The caller holds the lease of every job that it moves; the fence decides.
+ */
+#ifndef CLAIMD_STORE_RESCUE_STORE_H
+#define CLAIMD_STORE_RESCUE_STORE_H
+
+#include "store/pg.h"
+
+#define RESCUE_BATCH_MAX 256
+
+/* Commits `dead` where the beats are still stale; rows: rescue_marked_row(). */
+struct rescue_marked {
+    const char *worker_id;
+    const char *host;
+    int64_t silent_ms;
+};
+enum status rescue_store_mark_dead(struct pg *pg, const char *const *worker_ids, size_t count,
+                                   pg_done_cb *done, void *ctx, struct err *err) MUST_USE;
+void rescue_marked_row(const struct pg_result *r, int row, struct rescue_marked *ret);
+
+/* Nothing of these dead workers is left to move. */
+enum status rescue_store_swept(struct pg *pg, const char *const *worker_ids, size_t count,
+                               pg_done_cb *done, void *ctx, struct err *err) MUST_USE;
+
+enum rescue_why {
+    RESCUE_PAGE,    /* not a job: the page that was walked */
+    RESCUE_DEAD,    /* its worker is dead, unknown or has ended */
+    RESCUE_NOT_HELD /* its worker lives and does not know of it */
+};
+
+struct rescue_found {
+    enum rescue_why why;
+    int64_t id;    /* PAGE: the last id walked, 0 at the end */
+    int64_t fence; /* PAGE: how many were walked */
+};
+
+/* Walks `rows` open jobs after `after_id`; rows: rescue_found_row(). */
+enum status rescue_store_walk(struct pg *pg, int64_t after_id, int64_t rows, int64_t held_after_us,
+                              pg_done_cb *done, void *ctx, struct err *err) MUST_USE;
+void rescue_found_row(const struct pg_result *r, int row, struct rescue_found *ret);
+
+enum rescue_outcome { RESCUE_AVAILABLE, RESCUE_DISCARDED, RESCUE_LOST, RESCUE_LOCKED };
+
+struct rescue_moved {
+    int64_t id;
+    enum rescue_outcome outcome;
+    const char *queue;
+    const char *kind;
+    int priority;
+    int64_t ready_us;
+};
+
+/* At most RESCUE_BATCH_MAX; rows: rescue_moved_row(). LOCKED were left alone: somebody's session
+ * has locked them. A job without a row runs no more under that fence. */
+enum status rescue_store_move(struct pg *pg, const int64_t *ids, const int64_t *fences,
+                              size_t count, pg_done_cb *done, void *ctx, struct err *err) MUST_USE;
+void rescue_moved_row(const struct pg_result *r, int row, struct rescue_moved *ret);
+
+#endif

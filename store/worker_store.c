@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/worker_store.h"
+
+#include "sql/queries.h"
+#include "store/params.h"
+
+#include <assert.h>
+
+#define WORKER_KINDS_MAX 500
+
+/* What a request needs until its answer. */
+struct waiting {
+    worker_done_cb *done;
+    worker_beat_cb *beaten;
+    predecessor_cb *ended;
+    void *ctx;
+};
+
+static struct waiting *waiting_new(struct waiting from, struct err *err)
+{
+    struct waiting *w = malloc(sizeof *w);
+    if (w == NULL) {
+        err_set(err, STATUS_NOMEM, 0, "worker row");
+        return NULL;
+    }
+    *w = from;
+    return w;
+}
+
+static void on_done(void *ctx, enum status st, const struct pg_result *const *results,
+                    const struct err *err)
+{
+    (void)results;
+    struct waiting *w = ctx;
+    w->done(w->ctx, st, err);
+    free(w);
+}
+
+/* Takes `w`, also when it fails. */
+static enum status send_for(struct pg *pg, struct pg_request *request, pg_done_cb *done,
+                            struct waiting *w, struct err *err)
+{
+    request->done = done;
+    request->ctx = w;
+    enum status st = pg_send(pg, request, err);
+    if (st != STATUS_OK) {
+        free(w);
+    }
+    return st;
+}
+
+/* One statement whose only parameter is a worker's id. */
+static enum status step_by_id(struct params *p, const struct pg_statement *statement,
+                              const char *worker_id, struct pg_request *request, struct err *err)
+{
+    params_uuid(p, worker_id);
+    int n = request->step_count;
+    request->step_count++;
+    return params_step(p, statement, &request->steps[n], err);
+}
+
+static enum status send_by_id(struct pg *pg, const struct pg_statement *statement,
+                              const char *worker_id, worker_done_cb *done, void *ctx,
+                              struct err *err)
+{
+    struct params p = {.count = 0};
+    struct pg_request request = {.step_count = 0};
+    enum status st = step_by_id(&p, statement, worker_id, &request, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    struct waiting *w = waiting_new((struct waiting){.done = done, .ctx = ctx}, err);
+    return w == NULL ? STATUS_NOMEM : send_for(pg, &request, on_done, w, err);
+}
+
+/* ---- register ---- */
+
+struct kind_columns {
+    const char *names[WORKER_KINDS_MAX];
+    const char *plugins[WORKER_KINDS_MAX];
+    const char *versions[WORKER_KINDS_MAX];
+    int64_t max_attempts[WORKER_KINDS_MAX];
+    int64_t max_crashes[WORKER_KINDS_MAX];
+    int64_t timeouts_us[WORKER_KINDS_MAX];
+    int64_t at_most_once[WORKER_KINDS_MAX];
+};
+
+static void put_kinds(struct params *p, const struct worker_registration *r,
+                      struct kind_columns *columns)
+{
+    size_t count = r->kind_count;
+    for (size_t i = 0; i < count; i++) {
+        const struct worker_kind *kind = &r->kinds[i];
+        columns->names[i] = kind->name;
+        columns->plugins[i] = kind->plugin != NULL ? kind->plugin : "";
+        columns->versions[i] = kind->version != NULL ? kind->version : "";
+        columns->max_attempts[i] = kind->max_attempts;
+        columns->max_crashes[i] = kind->max_crashes;
+        columns->timeouts_us[i] = kind->timeout_us;
+        columns->at_most_once[i] = kind->at_most_once;
+    }
+    params_text_array(p, columns->names, NULL, count);
+    params_text_array(p, columns->plugins, NULL, count);
+    params_text_array(p, columns->versions, NULL, count);
+    params_i64_array(p, columns->max_attempts, count);
+    params_i64_array(p, columns->max_crashes, count);
+    params_i64_array(p, columns->timeouts_us, count);
+    params_i64_array(p, columns->at_most_once, count);
+}
+
+static void put_worker(struct params *p, const struct worker_registration *r,
+                       const struct kind_columns *columns)
+{
+    params_uuid(p, r->worker_id);
+    params_i64(p, r->stale_us);
+    params_i32(p, r->pid);
+    params_i32(p, r->slots);
+    params_text(p, r->host);
+    params_text(p, r->state_dir);
+    params_text(p, r->token_prefix);
+    params_text(p, r->version);
+    params_text_array(p, r->queues, NULL, r->queue_count);
+    params_text_array(p, columns->names, NULL, r->kind_count);
+}
+
+static enum status send_registration(struct pg *pg, struct params *params,
+                                     const struct worker_registration *r, struct waiting *w,
+                                     struct err *err)
+{
+    autofree struct kind_columns *columns = malloc(sizeof *columns);
+    if (columns == NULL) {
+        free(w);
+        return err_fail(err, STATUS_NOMEM, "kinds of a worker");
+    }
+    struct pg_request request = {.step_count = 2};
+    put_kinds(&params[0], r, columns);
+    put_worker(&params[1], r, columns);
+    enum status st = params_step(&params[0], &SQL_WORKER_KINDS, &request.steps[0], err);
+    if (st == STATUS_OK) {
+        st = params_step(&params[1], &SQL_WORKER_REGISTER, &request.steps[1], err);
+    }
+    if (st != STATUS_OK) {
+        free(w);
+        return st;
+    }
+    return send_for(pg, &request, on_done, w, err);
+}
+
+enum status worker_store_register(struct pg *pg, const struct worker_registration *r,
+                                  worker_done_cb *done, void *ctx, struct err *err)
+{
+    if (r->kind_count > WORKER_KINDS_MAX) {
+        return err_fail(err, STATUS_INVALID, "%zu kinds: at most %d", r->kind_count,
+                        WORKER_KINDS_MAX);
+    }
+    struct waiting *w = waiting_new((struct waiting){.done = done, .ctx = ctx}, err);
+    if (w == NULL) {
+        return STATUS_NOMEM;
+    }
+    struct params params[2] = {{.count = 0}};
+    enum status st = send_registration(pg, params, r, w, err);
+    params_release(&params[0]);
+    params_release(&params[1]);
+    return st;
+}
+
+/* ---- beat ---- */
+
+/* Borrows its names from the rows. */
+static void read_reply(const struct pg_result *rows, struct worker_beat_reply *reply,
+                       const char **names)
+{
+    int count = pg_row_count(rows);
+    size_t shared = 0;
+    size_t paused = 0;
+    reply->is_dead = true;
+    for (int row = 0; row < count; row++) {
+        size_t len = 0;
+        const char *what = pg_text(rows, row, 0, &len);
+        const char *name = pg_text(rows, row, 1, &len);
+        if (strcmp(what, "beat") == 0) {
+            reply->is_dead = false;
+        } else if (strcmp(what, "shared") == 0) {
+            names[shared] = name;
+            shared++;
+        } else {
+            paused++;
+            names[count - (int)paused] = name;
+        }
+    }
+    reply->shared_kinds = names;
+    reply->shared_count = shared;
+    reply->paused_queues = names + ((size_t)count - paused);
+    reply->paused_count = paused;
+}
+
+static void on_beaten(void *ctx, enum status st, const struct pg_result *const *results,
+                      const struct err *err)
+{
+    struct waiting *w = ctx;
+    struct worker_beat_reply reply = {.is_dead = false};
+    struct err no_memory = {.status = STATUS_OK};
+    autofree const char **names = NULL;
+    if (st == STATUS_OK) {
+        names = calloc((size_t)pg_row_count(results[0]) + 1, sizeof *names);
+        if (names == NULL) {
+            st = err_fail(&no_memory, STATUS_NOMEM, "answer to a beat");
+            err = &no_memory;
+        } else {
+            read_reply(results[0], &reply, names);
+        }
+    }
+    w->beaten(w->ctx, st, &reply, err);
+    free(w);
+}
+
+static void put_beat(struct params *p, const struct worker_beat *b)
+{
+    const char *names[WORKER_KINDS_MAX];
+    for (size_t i = 0; i < b->kind_count; i++) {
+        names[i] = b->kinds[i].name;
+    }
+    params_uuid(p, b->worker_id);
+    params_i64(p, b->stale_us);
+    params_bool(p, b->is_quiet);
+    params_bool(p, b->lost_pop);
+    params_i32(p, b->running);
+    params_i64_array(p, b->held_fences, b->held_count);
+    params_text_array(p, names, NULL, b->kind_count);
+}
+
+enum status worker_store_beat(struct pg *pg, const struct worker_beat *b, worker_beat_cb *done,
+                              void *ctx, struct err *err)
+{
+    if (b->kind_count > WORKER_KINDS_MAX) {
+        return err_fail(err, STATUS_INVALID, "%zu kinds: at most %d", b->kind_count,
+                        WORKER_KINDS_MAX);
+    }
+    struct params p = {.count = 0};
+    struct pg_request request = {.step_count = 1};
+    put_beat(&p, b);
+    enum status st = params_step(&p, &SQL_WORKER_BEAT, &request.steps[0], err);
+    if (st == STATUS_OK) {
+        struct waiting *w = waiting_new((struct waiting){.beaten = done, .ctx = ctx}, err);
+        st = w == NULL ? STATUS_NOMEM : send_for(pg, &request, on_beaten, w, err);
+    }
+    params_release(&p);
+    return st;
+}
+
+/* ---- ends ---- */
+
+enum status worker_store_stopped(struct pg *pg, const char *worker_id, worker_done_cb *done,
+                                 void *ctx, struct err *err)
+{
+    return send_by_id(pg, &SQL_WORKER_STOPPED, worker_id, done, ctx, err);
+}
+
+enum status worker_store_hand_back_all(struct pg *pg, const char *dead_worker_id,
+                                       worker_done_cb *done, void *ctx, struct err *err)
+{
+    return send_by_id(pg, &SQL_WORKER_HAND_BACK, dead_worker_id, done, ctx, err);
+}
+
+static bool is_backend_gone(const struct pg_result *rows)
+{
+    for (int row = 0; row < pg_row_count(rows); row++) {
+        if (pg_is_null(rows, row, 0) || !pg_bool(rows, row, 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void report_predecessor(const struct waiting *w, const struct pg_result *const *results)
+{
+    const struct pg_result *row = results[1];
+    const struct pg_result *running = results[2];
+    size_t count = (size_t)pg_row_count(running);
+    autofree int64_t *ids = calloc(count + 1, sizeof *ids);
+    if (ids == NULL) {
+        w->ended(w->ctx, STATUS_NOMEM, NULL, NULL, 0);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        ids[i] = pg_i64(running, (int)i, 0);
+    }
+    size_t len = 0;
+    w->ended(w->ctx, STATUS_OK, pg_text(row, 0, 0, &len), ids, count);
+}
+
+static void on_predecessor(void *ctx, enum status st, const struct pg_result *const *results,
+                           const struct err *err)
+{
+    (void)err;
+    struct waiting *w = ctx;
+    if (st != STATUS_OK) {
+        w->ended(w->ctx, st, NULL, NULL, 0);
+    } else if (!is_backend_gone(results[0])) {
+        w->ended(w->ctx, STATUS_UNAVAILABLE, NULL, NULL, 0);
+    } else if (pg_row_count(results[1]) == 0) {
+        w->ended(w->ctx, STATUS_NOT_FOUND, NULL, NULL, 0);
+    } else {
+        report_predecessor(w, results);
+    }
+    free(w);
+}
+
+enum status worker_store_end_predecessor(struct pg *pg, const char *worker_id, predecessor_cb *done,
+                                         void *ctx, struct err *err)
+{
+    struct params params[3] = {{.count = 0}};
+    struct pg_request request = {.step_count = 0};
+    enum status st = step_by_id(&params[0], &SQL_WORKER_END_BACKEND, worker_id, &request, err);
+    if (st == STATUS_OK) {
+        st = step_by_id(&params[1], &SQL_WORKER_DEAD, worker_id, &request, err);
+    }
+    if (st == STATUS_OK) {
+        st = step_by_id(&params[2], &SQL_WORKER_RUNNING, worker_id, &request, err);
+    }
+    if (st != STATUS_OK) {
+        return st;
+    }
+    struct waiting *w = waiting_new((struct waiting){.ended = done, .ctx = ctx}, err);
+    return w == NULL ? STATUS_NOMEM : send_for(pg, &request, on_predecessor, w, err);
+}

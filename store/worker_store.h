@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The worker's own row: registered once per process under a new worker_id, beaten every 2 s. */
+#ifndef CLAIMD_STORE_WORKER_STORE_H
+#define CLAIMD_STORE_WORKER_STORE_H
+
+#include "store/pg.h"
+
+#define WORKER_ID_SIZE 37 /* uuid text */
+
+struct worker_kind { /* what the plugins announce; upserted into `kind` */
+    const char *name;
+    const char *plugin;
+    const char *version;
+    int max_attempts;
+    int max_crashes;
+    int64_t timeout_us;
+    bool at_most_once;
+};
+
+struct worker_registration {
+    const char *worker_id;
+    const char *host;
+    int pid;
+    const char *version;
+    const char *state_dir;
+    const char *token_prefix;
+    const char *const *queues;
+    size_t queue_count;
+    int slots;
+    const struct worker_kind *kinds;
+    size_t kind_count;
+    int64_t stale_us;
+};
+
+typedef void worker_done_cb(void *ctx, enum status st, const struct err *err);
+enum status worker_store_register(struct pg *pg, const struct worker_registration *r,
+                                  worker_done_cb *done, void *ctx, struct err *err) MUST_USE;
+
+struct worker_beat {
+    const char *worker_id;
+    int64_t stale_us;
+    bool is_quiet;
+    bool lost_pop; /* asks the scheduler for a rewind (crash.W0) */
+    int running;
+    const int64_t *held_fences; /* running for longer than T: what the full pass checks */
+    size_t held_count;
+    const struct worker_kind *kinds; /* names only are written: the served ones */
+    size_t kind_count;
+};
+
+/* The kinds that other live workers of the queue serve too decide which sets to listen to
+ * (INTERFACES rule 2). */
+struct worker_beat_reply {
+    bool is_dead;                    /* the row is marked dead or gone: start over under a new id */
+    const char *const *shared_kinds; /* served by us, and by every live worker of our queues */
+    size_t shared_count;
+    const char *const *paused_queues;
+    size_t paused_count;
+};
+typedef void worker_beat_cb(void *ctx, enum status st, const struct worker_beat_reply *reply,
+                            const struct err *err);
+enum status worker_store_beat(struct pg *pg, const struct worker_beat *b, worker_beat_cb *done,
+                              void *ctx, struct err *err) MUST_USE;
+
+/* Clean end: the row says stopped, so nobody waits for its beat to go stale. */
+enum status worker_store_stopped(struct pg *pg, const char *worker_id, worker_done_cb *done,
+                                 void *ctx, struct err *err) MUST_USE;
+
+/* A restarted worker holds the lock of its state directory, so the predecessor is dead: end its
+ * backends, mark it dead, return the ids of the rows running under its id and its token prefix.
+ * Then, after the leases were freed, hand back. */
+typedef void predecessor_cb(void *ctx, enum status st, const char *token_prefix, const int64_t *ids,
+                            size_t count);
+enum status worker_store_end_predecessor(struct pg *pg, const char *worker_id, predecessor_cb *done,
+                                         void *ctx, struct err *err) MUST_USE;
+enum status worker_store_hand_back_all(struct pg *pg, const char *dead_worker_id,
+                                       worker_done_cb *done, void *ctx, struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,51 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# readme.sh SOURCE_DIR BIN_DIR: what the README shows, as it is written there: the handler compiles without a warning
+# against the SDK alone, a private cluster loads it, and a job's result is seen.
+set -eu
+source_dir=$1
+bin_dir=$2
+tmp=$(mktemp -d /tmp/claimd-XXXXXX)
+cluster=
+stop() {
+    [ -z "$cluster" ] || kill "$cluster" 2>/dev/null || true
+    [ -z "$cluster" ] || wait "$cluster" || true
+    rm -rf "$tmp"
+}
+trap stop EXIT
+chmod 755 "$tmp"
+mkdir "$tmp/greet"
+
+awk '/^```c$/ { inside = 1; next } /^```$/ { inside = 0 } inside' "$source_dir/README.md" >"$tmp/greet/greet.c"
+cc -Wall -Wextra -Wpedantic -Werror -shared -fPIC -I "$source_dir/sdk" -o "$tmp/greet/greet.so" "$tmp/greet/greet.c"
+
+"$bin_dir/claimctl" dev --dir "$tmp/dev" --plugins "$tmp/greet" --workers 1 >"$tmp/dev.log" 2>&1 &
+cluster=$!
+
+# until SECONDS COMMAND…
+until_true() {
+    end=$(($(date +%s) + $1))
+    shift
+    while ! "$@"; do
+        if [ "$(date +%s)" -ge "$end" ]; then
+            echo "never became true: $*"
+            cat "$tmp/dev.log"
+            exit 1
+        fi
+        sleep 0.1
+    done
+}
+until_true 30 grep -q 'In another terminal' "$tmp/dev.log"
+CLAIMD_CONFIG=$(sed -n 's/^ *export CLAIMD_CONFIG=//p' "$tmp/dev.log")
+export CLAIMD_CONFIG
+
+id=$("$bin_dir/claimctl" enqueue greet --args '{"name": "Ada"}')
+is_done() {
+    "$bin_dir/claimctl" jobs show "$id" >"$tmp/job" && grep -q completed "$tmp/job"
+}
+until_true 30 is_done
+grep -q greeted_by_fence "$tmp/job" || { cat "$tmp/job"; exit 1; }
+
+kill "$cluster"
+wait "$cluster" || { cat "$tmp/dev.log"; exit 1; }
+cluster=

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The way of a job through real daemons, and what each end of a run costs. One fleet serves all
+ * tests of this program: they look at their own jobs only. */
+#include "support/fleet.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+
+#define SOON_US (20 * US_PER_S)
+
+static struct fleet fleet;
+
+static void wait_state(int64_t id, const char *state)
+{
+    char now[64] = "";
+    bool is_there =
+        WAIT_UNTIL((sql_text(fleet.sql, now, sizeof now,
+                             "SELECT state FROM claimd.jobs WHERE id = %lld", (long long)id),
+                    strcmp(now, state) == 0),
+                   SOON_US);
+    ck_assert_msg(is_there, "job %lld is %s, not %s", (long long)id, now, state);
+}
+
+static void attempt_outcome(int64_t id, char ret_text[128])
+{
+    sql_text(fleet.sql, ret_text, 128,
+             "SELECT format('%%s x%%s', min(outcome), count(*)) FROM claimd.job_attempt WHERE "
+             "job_id = %lld",
+             (long long)id);
+}
+
+START_TEST(a_thousand_jobs_run_once_each_and_leave_no_lock)
+{
+    int64_t before =
+        sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE kind = 'noop'");
+    int64_t last = fleet_enqueue(&fleet, "noop", "{}", 1000);
+    ck_assert(WAIT_UNTIL(
+        sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE kind = 'noop'") ==
+            before + 1000,
+        SOON_US));
+    ck_assert_int_eq(
+        sql_i64(fleet.sql,
+                "SELECT count(*) FROM claimd.job_history WHERE kind = 'noop' AND id > %lld "
+                "AND (attempt <> 1 OR state <> 'completed')",
+                (long long)(last - 1000)),
+        0);
+    ck_assert(WAIT_UNTIL(fleet_lock_keys(&fleet) == 0, SOON_US));
+}
+END_TEST
+
+START_TEST(feat_B3_a_delayed_job_runs_when_it_is_due_and_not_before)
+{
+    int64_t id =
+        sql_i64(fleet.sql, "SELECT claimd.enqueue('noop', scheduled_at => now() + interval '1 s')");
+    wait_state(id, "completed");
+    ck_assert_int_eq(sql_i64(fleet.sql,
+                             "SELECT count(*) FROM claimd.job_history WHERE id = %lld AND "
+                             "attempted_at < scheduled_at",
+                             (long long)id),
+                     0);
+}
+END_TEST
+
+struct end_case {
+    const char *kind;
+    const char *args;
+    const char *state;
+    const char *attempts;
+};
+
+static const struct end_case ends[] = {
+    {"fail", "{}", "discarded", "failed x1"},
+    {"crash_segv", "{}", "retryable", "crashed x1"},
+    {"crash_abort", "{}", "retryable", "crashed x1"},
+    {"crash_exit0", "{}", "retryable", "crashed x1"},
+    {"garbage", "{}", "retryable", "crashed x1"},
+    {"spin", "{}", "retryable", "timeout x1"},
+    {"bad_result_nul", "{}", "retryable", "failed x1"},
+    {"bad_result_surrogate", "{}", "retryable", "failed x1"},
+    {"bad_result_number", "{}", "retryable", "failed x1"},
+    {"bad_result_utf8", "{}", "retryable", "failed x1"},
+};
+
+START_TEST(G1_a_bad_end_costs_one_attempt_with_its_reason)
+{
+    const struct end_case *c = &ends[_i];
+    char attempts[128];
+    int64_t id = fleet_enqueue(&fleet, c->kind, c->args, 1);
+    wait_state(id, c->state);
+    attempt_outcome(id, attempts);
+    ck_assert_str_eq(attempts, c->attempts);
+    ck_assert_int_eq(
+        sql_i64(fleet.sql,
+                "SELECT count(*) FROM claimd.job_attempt WHERE job_id = %lld AND length(error) > 0",
+                (long long)id),
+        1);
+    sql_run(fleet.sql, "SELECT claimd.cancel(id) FROM claimd.job WHERE id = %lld", (long long)id);
+}
+END_TEST
+
+START_TEST(lock_G6_a_handler_gets_the_jobs_id_and_its_fence)
+{
+    char path[SERVER_PATH_MAX];
+    char args[SERVER_PATH_MAX + 64];
+    char line[128] = "";
+    long long id = 0;
+    long long fence = 0;
+    fleet_ledger_path(&fleet, path, sizeof path);
+    (void)snprintf(args, sizeof args, "{\"path\": \"%s\", \"ms\": 1}", path);
+    int64_t expected = fleet_enqueue(&fleet, "ledger", args, 1);
+    wait_state(expected, "completed");
+    FILE *ledger = fopen(path, "re");
+    ck_assert_ptr_nonnull(ledger);
+    ck_assert_ptr_nonnull(fgets(line, sizeof line, ledger));
+    (void)fclose(ledger);
+    ck_assert_int_eq(sscanf(line, "%lld %lld", &id, &fence), 2);
+    ck_assert_int_eq(id, expected);
+    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT fence FROM claimd.job_history WHERE id = %lld", id),
+                     fence);
+}
+END_TEST
+
+START_TEST(S10_an_at_most_once_job_that_crashed_is_lost_and_never_run_again)
+{
+    char attempts[128];
+    int64_t id = fleet_enqueue(&fleet, "once", "{\"crash\": true}", 1);
+    wait_state(id, "discarded");
+    attempt_outcome(id, attempts);
+    ck_assert_str_eq(attempts, "lost x1");
+}
+END_TEST
+
+START_TEST(S9_args_changed_while_queued_are_the_ones_that_run)
+{
+    char path[SERVER_PATH_MAX + 16];
+    char result[128];
+    fleet_ledger_path(&fleet, path, sizeof path);
+    int64_t id =
+        sql_i64(fleet.sql,
+                "SELECT claimd.enqueue('ledger', '{}', scheduled_at => now() + interval '700 ms')");
+    sql_run(fleet.sql, "UPDATE claimd.job SET args = '{\"path\": \"%s\"}' WHERE id = %lld", path,
+            (long long)id);
+    wait_state(id, "completed");
+    sql_text(fleet.sql, result, sizeof result,
+             "SELECT args->>'path' FROM claimd.job_history WHERE id = %lld", (long long)id);
+    ck_assert_str_eq(result, path);
+}
+END_TEST
+
+START_TEST(lock_G1_S11_a_job_cancelled_while_queued_never_runs)
+{
+    int64_t id = sql_i64(
+        fleet.sql, "SELECT claimd.enqueue('noop', scheduled_at => now() + interval '500 ms')");
+    sql_run(fleet.sql, "SELECT claimd.cancel(%lld)", (long long)id);
+    int64_t later = sql_i64(
+        fleet.sql, "SELECT claimd.enqueue('noop', scheduled_at => now() + interval '700 ms')");
+    wait_state(later, "completed");
+    wait_state(id, "cancelled");
+    ck_assert_int_eq(
+        sql_i64(fleet.sql, "SELECT attempt FROM claimd.jobs WHERE id = %lld", (long long)id), 0);
+}
+END_TEST
+
+START_TEST(rule4_a_row_locked_by_an_open_session_holds_up_nobody_else)
+{
+    int64_t first = fleet_enqueue(&fleet, "sleep", "{\"ms\": 400}", 1);
+    struct sql *psql = sql_open(fleet.conninfo);
+    wait_state(first, "running");
+    sql_run(psql, "BEGIN");
+    sql_run(psql, "SELECT FROM claimd.job WHERE id = %lld FOR UPDATE", (long long)first);
+    int64_t last = fleet_enqueue(&fleet, "noop", "{}", 200);
+    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql,
+                                 "SELECT count(*) FROM claimd.job WHERE id > %lld AND id <= %lld",
+                                 (long long)(last - 200), (long long)last) == 0,
+                         SOON_US));
+    wait_state(first, "running");
+    sql_run(psql, "COMMIT");
+    wait_state(first, "completed");
+    sql_close(psql);
+}
+END_TEST
+
+START_TEST(large_args_arrive_whole)
+{
+    int64_t id = sql_i64(fleet.sql, "SELECT claimd.enqueue('noop', jsonb_build_object('x', (SELECT "
+                                    "string_agg(md5(i::text), '') "
+                                    "FROM generate_series(1, 20000) i)))");
+    wait_state(id, "completed");
+}
+END_TEST
+
+static void setup(void)
+{
+    fleet_start(&fleet, &(struct fleet_options){0});
+    fleet_start_scheduler(&fleet, 0);
+    fleet_start_worker(&fleet, 0, NULL);
+    fleet_start_worker(&fleet, 1, NULL);
+}
+
+static void teardown(void)
+{
+    fleet_stop(&fleet);
+}
+
+static Suite *suite(void)
+{
+    const TTest *const tests[] = {
+        a_thousand_jobs_run_once_each_and_leave_no_lock,
+        feat_B3_a_delayed_job_runs_when_it_is_due_and_not_before,
+        lock_G6_a_handler_gets_the_jobs_id_and_its_fence,
+        S10_an_at_most_once_job_that_crashed_is_lost_and_never_run_again,
+        S9_args_changed_while_queued_are_the_ones_that_run,
+        lock_G1_S11_a_job_cancelled_while_queued_never_runs,
+        rule4_a_row_locked_by_an_open_session_holds_up_nobody_else,
+        large_args_arrive_whole,
+    };
+    Suite *s = suite_create("job's way");
+    TCase *c = tcase_create("jobs");
+    tcase_set_timeout(c, 60);
+    tcase_add_unchecked_fixture(c, setup, teardown);
+    tcase_add_loop_test(c, G1_a_bad_end_costs_one_attempt_with_its_reason, 0,
+                        (int)ARRAY_COUNT(ends));
+    for (size_t i = 0; i < ARRAY_COUNT(tests); i++) {
+        tcase_add_test(c, tests[i]);
+    }
+    suite_add_tcase(s, c);
+    return s;
+}
+
+int main(void)
+{
+    SRunner *runner = srunner_create(suite());
+    srunner_set_fork_status(runner, CK_NOFORK);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,202 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# test_redlock_readme.sh SOURCE_DIR BUILD_DIR: what redlock/README.md says can be done, as it is written there: every piece
+# of C compiles without a warning, every symbol of redlock.h is told or shown, every link leads somewhere; the first program,
+# the pieces and the line of the crontab do what they say with an installed redlock and private masters, whose user has no more rights
+# than the page gives it; the examples can be built by hand and run as their README says.
+set -eu
+source_dir=$1
+build_dir=$2
+readme=$source_dir/redlock/README.md
+tmp=$(mktemp -d /tmp/claimd-XXXXXX)
+pids=
+stop() {
+    # shellcheck disable=SC2086  # words
+    [ -z "$pids" ] || { kill $pids; wait $pids || true; } 2>/dev/null
+    rm -rf "$tmp"
+}
+trap stop EXIT
+
+fail() {
+    echo "$*"
+    exit 1
+}
+
+# block-1.c, block-2.c … in the order of the page; those that are no files of their own become the body of snippet().
+awk -v dir="$tmp" '
+    /^```c$/ { n++; file = dir "/block-" n ".c"; inside = 1; first = 1; next }
+    /^```$/ && inside { if (is_body) print "}" >file; inside = 0; close(file); next }
+    inside && first {
+        is_body = $0 !~ /^(#include|static )/
+        if ($0 !~ /^#include/) print "#include <poll.h>\n#include <redlock_async.h>\n#include <stdio.h>\n#include <uv.h>" >file
+        if (is_body) {
+            print "extern struct redlock *client; void work(void); bool wants_more(void); void snippet(void);" >file
+            print "void start_thread_that_later_calls(void (*call)(struct redlock_cancel *), struct redlock_cancel *);" >file
+            print "void snippet(void)\n{" >file
+        } else if ($0 !~ /^#include/) {
+            print "int lock_two_jobs(uv_loop_t *loop);" >file
+            print "int open_with_log(struct redlock_options *options, struct redlock **ret_client);" >file
+        }
+        first = 0
+    }
+    inside { print >file }' "$readme"
+[ -e "$tmp/block-10.c" ] || fail "$readme: where are its programs?"
+for standard in c11 gnu17; do
+    for file in "$tmp"/block-*.c; do
+        cc "-std=$standard" -D_POSIX_C_SOURCE=200809L -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes -Werror \
+            -I "$source_dir/redlock" -fsyntax-only "$file" || fail "$readme: $(basename "$file") does not compile"
+    done
+done
+
+# Names of the header without its comments; what is inside of macros and the guard's own are nobody's business.
+sed 's,//.*,,' "$source_dir/redlock/redlock.h" | awk '{
+        line = $0
+        while (line != "") {
+            if (inside) { at = index(line, "*/"); if (!at) break; line = substr(line, at + 2); inside = 0 }
+            at = index(line, "/*")
+            if (!at) { printf "%s", line; break }
+            printf "%s ", substr(line, 1, at - 1); line = substr(line, at + 2); inside = 1
+        }
+        print ""
+    }' | grep -oE '\b(redlock|REDLOCK)_[A-Za-z0-9_]+' | sort -u |
+    grep -vxE 'REDLOCK_(H|RESULT_MAP|CONCAT_|UNIQUE_)|redlock_(guard.*|options_init|scope_|async)' >"$tmp/names"
+[ "$(wc -l <"$tmp/names")" -gt 60 ] || fail "too few names found in redlock.h"
+while read -r name; do
+    case $name in
+        REDLOCK_VOTE_*) short=_${name#REDLOCK_VOTE_} ;;
+        REDLOCK_INVALID) short=INVALID ;;
+        REDLOCK_NODE_*) short=_${name#REDLOCK_NODE_} ;;
+        *) short=$name ;;
+    esac
+    grep -qwF -e "$name" "$readme" "$source_dir"/examples/locks/*.[ch] || grep -qF "\`$short\`" "$readme" ||
+        fail "$name of redlock.h is neither in README.md nor in an example"
+done <"$tmp/names"
+sed -n 's/^ *X(\([A-Z_]*\), ".*/\1/p' "$source_dir/redlock/redlock.h" >"$tmp/results"
+[ "$(wc -l <"$tmp/results")" -ge 7 ] || fail "too few results found in redlock.h"
+while read -r name; do
+    grep -q "^| \`$name\` |" "$readme" || fail "the result $name is not in README.md's table"
+done <"$tmp/results"
+
+# Links to files and to headings of the page.
+for page in redlock/README.md docs/locks-compared.md examples/locks/README.md; do
+    dir=$(dirname "$source_dir/$page")
+    grep -oE '\]\([^)#]*(#[^)]*)?\)' "$source_dir/$page" | sed 's/^](//; s/)$//' | sort -u >"$tmp/links"
+    while read -r link; do
+        case $link in
+            http*) ;;
+            '#'*)
+                sed -n 's/^##* //p' "$source_dir/$page" | tr 'A-Z ' 'a-z-' | tr -d ",." | grep -qx -e "${link#\#}" ||
+                    fail "$page: no heading for $link" ;;
+            *) [ -e "$dir/${link%%#*}" ] || fail "$page: $link is not there" ;;
+        esac
+    done <"$tmp/links"
+done
+if grep -q '^CMAKE_C_FLAGS:.*-fsanitize' "$build_dir/CMakeCache.txt"; then
+    echo "compiled only: programs without this build's sanitizer can't use its library"
+    exit 0
+fi
+
+# Three masters, where there is only the user that the page tells of.
+acl=$(awk '/ACL SETUSER/ { inside = 1 } /```/ { inside = 0 } inside { printf "%s ", $0 }' "$readme" | sed 's/PASSWORD/secret/')
+nodes=
+for i in 1 2 3; do
+    redis-server --port 0 --unixsocket "$tmp/$i.sock" --save '' --appendonly no --dir "$tmp" >"$tmp/$i.log" 2>&1 &
+    pids="$pids $!"
+    nodes="$nodes,unix:$tmp/$i.sock"
+done
+for i in 1 2 3; do
+    tries=0
+    until redis-cli -s "$tmp/$i.sock" ping >/dev/null 2>&1; do
+        tries=$((tries + 1))
+        [ $tries -lt 200 ] || fail "$(cat "$tmp/$i.log")"
+        sleep 0.05
+    done
+    # shellcheck disable=SC2086  # words
+    [ "$(redis-cli -s "$tmp/$i.sock" $acl)" = OK ] || fail "$readme: redis-cli refuses: $acl"
+done
+REDLOCK_NODES=${nodes#,}
+REDLOCK_USER=locks
+REDLOCK_PASSWORD=secret
+export REDLOCK_NODES REDLOCK_USER REDLOCK_PASSWORD
+
+cmake --install "$build_dir" --prefix "$tmp/prefix" >"$tmp/install.log" 2>&1 || fail "$(cat "$tmp/install.log")"
+PATH=$tmp/prefix/bin:$PATH
+PKG_CONFIG_PATH=$(dirname "$(find "$tmp/prefix" -name redlock.pc)")
+LD_LIBRARY_PATH=$(pkg-config --variable=libdir "$PKG_CONFIG_PATH/redlock.pc")
+export PKG_CONFIG_PATH LD_LIBRARY_PATH
+
+# The first program, with these nodes in place of the page's, and a key that the user may have.
+sed -e "s,{.url = \"10.0.0.\([1-3]\)\"},{\"unix:$tmp/\1.sock\"\, \"locks\"\, \"secret\"},g" -e 's/nightly-backup/lock:nightly/' \
+    -e 's/^\( *\)options.node_count.*/&\n\1options.trust_fresh = true;/' "$tmp/block-1.c" >"$tmp/nightly.c"
+(cd "$tmp" && eval "$(sed -n 's/^cc -o nightly /&-Wall -Wextra -Werror /p' "$readme")") || fail "$readme: its compile line fails"
+"$tmp/nightly" >"$tmp/nightly.out" 2>&1 || true
+[ "$(cat "$tmp/nightly.out")" = 'nobody else does this now' ] ||
+    fail "$readme: the first program does not do what it says: $(cat "$tmp/nightly.out")"
+
+# The pieces, one after the other.
+set --
+for file in "$tmp"/block-*.c; do
+    grep -q 'void snippet(void)' "$file" || continue
+    number=${file##*-}
+    set -- "$@" "$tmp/piece-${number%.c}.o"
+    # shellcheck disable=SC2046  # flags are words
+    cc -g -fsanitize=address,undefined "-Dsnippet=snippet_${number%.c}" -c -o "$tmp/piece-${number%.c}.o" "$file" \
+        $(pkg-config --cflags redlock) || fail "$readme: $file"
+done
+# shellcheck disable=SC2046  # flags are words
+cc -g -fsanitize=address,undefined -D_GNU_SOURCE -Wall -Wextra -Werror -o "$tmp/pieces" \
+    "$source_dir/tests/e2e/redlock_readme_pieces.c" "$@" $(pkg-config --cflags --libs redlock) -pthread
+# shellcheck disable=SC2046  # nodes are words
+"$tmp/pieces" $(echo "$REDLOCK_NODES" | tr , ' ') >"$tmp/pieces.out" 2>&1 || fail "$readme: its pieces: $(cat "$tmp/pieces.out")"
+for said in 'try: worked 1' 'scope: worked 1' 'extend: worked 3' 'many: worked 3' 'all: worked 1' 'shutting down' \
+    'ledger: fence 1' "unix:$tmp/1.sock: redis [0-9.]*, votes" "unix:$tmp/1.sock: free" \
+    'redlock [0-9.]*: [0-9]* won, 0 held now, 1 lost'; do
+    grep -q "^$said" "$tmp/pieces.out" || fail "$readme: its pieces never say '$said': $(cat "$tmp/pieces.out")"
+done
+
+# The crontab's line on three hosts at once.
+line=$(sed -n 's/^0 3 \* \* \*  *//p' "$readme" | sed "s/nightly-backup/lock:nightly --trust-fresh/; s/10m/1s/; s,-- .*,-- echo backed up,")
+case $line in
+    'redlock exec lock:nightly '*) ;;
+    *) fail "$readme: where is the crontab's line?" ;;
+esac
+for host in 1 2 3; do
+    (
+        code=0
+        eval "$line" >"$tmp/host-$host.out" 2>&1 || code=$?
+        echo "exit $code" >>"$tmp/host-$host.out"
+    ) &
+    hosts="${hosts:-} $!"
+done
+# shellcheck disable=SC2086  # words
+wait $hosts
+cat "$tmp"/host-?.out >"$tmp/hosts.out"
+if [ "$(grep -c 'backed up' "$tmp/hosts.out")" != 1 ] || [ "$(grep -c 'exit 75' "$tmp/hosts.out")" != 2 ]; then
+    fail "$readme: the crontab's line: $(cat "$tmp/hosts.out")"
+fi
+
+# One of these two waits for the other, and so subscribes.
+hosts=
+for host in 1 2; do
+    redlock exec lock:nightly --trust-fresh --wait 20s --min-hold 1s -- true >"$tmp/host-$host.out" 2>&1 &
+    hosts="$hosts $!"
+done
+for host in $hosts; do
+    wait "$host" || fail "redlock exec --wait: $(cat "$tmp"/host-?.out)"
+done
+
+# An example built by hand, and the runner.
+cp -r "$source_dir/examples/locks" "$tmp/locks"
+(cd "$tmp/locks" && eval "$(sed -n 's/^cc -o 07_counter /&-Wall -Wextra -Werror /p' README.md)") ||
+    fail "examples/locks/README.md: its compile line fails"
+mkdir "$tmp/programs"
+cp "$tmp/locks/07_counter" "$tmp/programs"
+"$source_dir/examples/locks/run" "$tmp/programs" >"$tmp/run.out" || fail "examples/locks/run: $(cat "$tmp/run.out")"
+grep -q 'under the lock: 500 of 500' "$tmp/run.out" || fail "examples/locks/run: $(cat "$tmp/run.out")"
+
+redlock status lock:nightly --trust-fresh >"$tmp/status.out" 2>&1 && fail "still held: $(cat "$tmp/status.out")"
+for i in 1 2 3; do
+    [ -z "$(redis-cli -s "$tmp/$i.sock" acl log)" ] ||
+        fail "$readme: the user lacks a right: $(redis-cli -s "$tmp/$i.sock" acl log)"
+done
+echo ok

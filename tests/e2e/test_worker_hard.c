@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Hard times for a worker: paused between two steps, in front of a wall of locked rows, with long
+ * jobs after short ones, without PostgreSQL when it should end. One fleet serves all tests. */
+#include "support/fleet.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+
+#define SOON_US (20 * US_PER_S)
+#define WORKER "claimd-worker"
+
+static struct fleet f;
+
+static void setup(void)
+{
+    fleet_start(&f, &(struct fleet_options){.masters = 3});
+    fleet_start_scheduler(&f, 0);
+}
+
+static void teardown(void)
+{
+    fleet_stop(&f);
+}
+
+/* What a failed test left must not disturb the next. */
+static void clean(void)
+{
+    for (size_t i = 0; i < FLEET_WORKERS_MAX; i++) {
+        if (f.workers[i] > 0) {
+            (void)kill(f.workers[i], SIGKILL);
+            (void)fleet_wait_end(&f, &f.workers[i]);
+        }
+    }
+}
+
+static void drain(size_t i)
+{
+    fleet_signal(f.workers[i], SIGTERM);
+    ck_assert_int_eq(fleet_wait_end(&f, &f.workers[i]), 0);
+}
+
+static int64_t completed(int64_t first, int64_t last)
+{
+    return sql_i64(f.sql,
+                   "SELECT count(*) FROM claimd.job_history WHERE id BETWEEN %lld AND %lld AND "
+                   "state = 'completed'",
+                   (long long)first, (long long)last);
+}
+
+static bool is_running(int64_t id)
+{
+    return sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE id = %lld AND state = 'running'",
+                   (long long)id) == 1;
+}
+
+static bool is_paused(pid_t pid)
+{
+    char path[64];
+    char state = '?';
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
+    (void)fclose(file);
+    return state == 'T';
+}
+
+/* ---- pauses ---- */
+
+static const char *const points[] = {"W1=stop", "W2=stop", "W3=stop",
+                                     "W4=stop", "W5=stop", "W7=stop"};
+
+START_TEST(A5_a_worker_paused_between_two_steps_until_it_was_marked_dead_works_on)
+{
+    enum { JOBS = 20 };
+    fleet_start_worker(&f, 0, points[_i]);
+    int64_t last = fleet_enqueue(&f, "noop", "{}", JOBS);
+    ck_assert(WAIT_UNTIL(is_paused(f.workers[0]), SOON_US));
+    fleet_start_worker(&f, 1, NULL);
+    ck_assert(WAIT_UNTIL(completed(last - JOBS + 1, last) == JOBS, SOON_US));
+    ck_assert(WAIT_UNTIL(!fleet_is_registered(&f, 0), SOON_US));
+    drain(1);
+    fleet_signal(f.workers[0], SIGCONT);
+    ck_assert(WAIT_UNTIL(fleet_is_registered(&f, 0), SOON_US));
+    last = fleet_enqueue(&f, "noop", "{}", JOBS);
+    ck_assert(WAIT_UNTIL(completed(last - JOBS + 1, last) == JOBS, SOON_US));
+    drain(0);
+    ck_assert(WAIT_UNTIL(fleet_lock_keys(&f) == 0, SOON_US));
+}
+END_TEST
+
+/* ---- rows that can't be claimed, jobs that take long ---- */
+
+START_TEST(rule4_a_wall_of_locked_rows_does_not_hold_up_what_lies_behind_it)
+{
+    enum { WALL = 400, BEHIND = 10 };
+    fleet_start_worker(&f, 2, NULL);
+    struct sql *psql = sql_open(f.conninfo);
+    sql_run(psql, "BEGIN");
+    int64_t wall = sql_i64(f.sql,
+                           "WITH new AS (INSERT INTO claimd.job (kind, priority, scheduled_at) "
+                           "SELECT 'noop', 1, now() + interval '500 ms' FROM "
+                           "generate_series(1, %d) RETURNING id) SELECT max(id) FROM new",
+                           WALL);
+    sql_run(psql, "SELECT FROM claimd.job WHERE id > %lld AND id <= %lld FOR UPDATE",
+            (long long)wall - WALL, (long long)wall);
+    ck_assert(WAIT_UNTIL(
+        sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE scheduled_at > clock_timestamp()") ==
+            0,
+        SOON_US));
+    int64_t last = fleet_enqueue(&f, "noop", "{}", BEHIND);
+    ck_assert(WAIT_UNTIL(completed(last - BEHIND + 1, last) == BEHIND, SOON_US));
+    ck_assert_int_eq(completed(wall - WALL + 1, wall), 0);
+    sql_run(psql, "COMMIT");
+    sql_close(psql);
+    ck_assert(WAIT_UNTIL(completed(wall - WALL + 1, wall) == WALL, SOON_US));
+    drain(2);
+}
+END_TEST
+
+START_TEST(jobs_claimed_ahead_before_long_ones_are_given_back_once_not_for_ever)
+{
+    enum { SHORT = 2000, AFTER = 400 };
+    fleet_start_worker(&f, 3, NULL);
+    int64_t last = fleet_enqueue(&f, "noop", "{}", SHORT);
+    ck_assert(WAIT_UNTIL(completed(last - SHORT + 1, last) == SHORT, SOON_US));
+    int64_t lng = fleet_enqueue(&f, "sleep", "{\"ms\": 7000}", 2);
+    ck_assert(WAIT_UNTIL(is_running(lng) && is_running(lng - 1), SOON_US));
+    last = fleet_enqueue(&f, "noop", "{}", AFTER);
+    ck_assert(WAIT_UNTIL(completed(last - AFTER + 1, last) == AFTER, SOON_US));
+    int back = fleet_log_count(&f, WORKER, 3, "state=handed_back");
+    ck_assert_msg(back < 2 * AFTER, "%d were given back", back);
+    drain(3);
+}
+END_TEST
+
+/* ---- PostgreSQL is away when the worker should end ---- */
+
+START_TEST(A8_results_that_cannot_be_committed_do_not_keep_a_worker_from_ending)
+{
+    struct err err = {0};
+    fleet_start_worker(&f, 4, NULL);
+    int64_t id = fleet_enqueue(&f, "sleep", "{\"ms\": 60000, \"deaf\": true}", 1);
+    ck_assert(WAIT_UNTIL(is_running(id), SOON_US));
+    pg_server_kill(&f.pg);
+    fleet_signal(f.workers[4], SIGTERM);
+    ck_assert(WAIT_UNTIL(fleet_log_count(&f, WORKER, 4, "event=draining") == 1, SOON_US));
+    fleet_signal(f.workers[4], SIGTERM);
+    ck_assert_int_eq(fleet_wait_end(&f, &f.workers[4]), 1);
+    ck_assert_int_eq(fleet_log_count(&f, WORKER, 4, "event=drain_incomplete"), 1);
+    ck_assert_msg(pg_server_restart(&f.pg, &err) == STATUS_OK, "%s", err.msg);
+    sql_close(f.sql);
+    f.sql = sql_open(f.conninfo);
+    ck_assert(WAIT_UNTIL(!is_running(id), SOON_US)); /* rescued */
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    const TTest *const tests[] = {
+        jobs_claimed_ahead_before_long_ones_are_given_back_once_not_for_ever,
+        rule4_a_wall_of_locked_rows_does_not_hold_up_what_lies_behind_it,
+        A8_results_that_cannot_be_committed_do_not_keep_a_worker_from_ending, /* the last one */
+    };
+    Suite *s = suite_create("worker's hard times");
+    TCase *c = tcase_create("hard times");
+    tcase_set_timeout(c, 60);
+    tcase_add_unchecked_fixture(c, setup, teardown);
+    tcase_add_checked_fixture(c, NULL, clean);
+    tcase_add_loop_test(c, A5_a_worker_paused_between_two_steps_until_it_was_marked_dead_works_on,
+                        0, (int)ARRAY_COUNT(points));
+    for (size_t i = 0; i < ARRAY_COUNT(tests); i++) {
+        tcase_add_test(c, tests[i]);
+    }
+    suite_add_tcase(s, c);
+    return s;
+}
+
+int main(void)
+{
+    SRunner *runner = srunner_create(suite());
+    srunner_set_fork_status(runner, CK_NOFORK);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

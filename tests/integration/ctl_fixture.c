@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl_fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define OUTPUT_MAX ((size_t)8 << 20)
+
+struct ctl_output ctl;
+
+void ctl_setup(void)
+{
+    world_setup();
+    buf_init(&ctl.out, OUTPUT_MAX);
+    (void)snprintf(ctl.conninfo, sizeof ctl.conninfo, "%s", world.conninfo);
+}
+
+void ctl_setup_empty(void)
+{
+    world_setup_empty();
+    buf_init(&ctl.out, OUTPUT_MAX);
+    (void)snprintf(ctl.conninfo, sizeof ctl.conninfo, "%s", world.conninfo);
+}
+
+void ctl_teardown(void)
+{
+    buf_release(&ctl.out);
+    world_teardown();
+}
+
+int ctl_run_words(const char *const *words)
+{
+    char program[SERVER_PATH_MAX];
+    char conninfo[SERVER_PATH_MAX + 64];
+    const char *argv[32] = {program};
+    const char *env[ARRAY_COUNT(ctl.env) + 2] = {conninfo};
+    const char *folder = getenv("CLAIMD_BIN_DIR");
+    struct err err = {0};
+    int code = -1;
+    (void)snprintf(program, sizeof program, "%s/claimctl", folder == NULL ? "bin" : folder);
+    (void)snprintf(conninfo, sizeof conninfo, "CLAIMD_POSTGRES_CONNINFO=%s", ctl.conninfo);
+    for (size_t i = 0; i < ARRAY_COUNT(ctl.env) && ctl.env[i] != NULL; i++) {
+        env[i + 1] = ctl.env[i];
+    }
+    for (size_t i = 0; words[i] != NULL; i++) {
+        ck_assert_uint_lt(i + 2, ARRAY_COUNT(argv));
+        argv[i + 1] = words[i];
+    }
+    buf_reset(&ctl.out);
+    enum status st = program_run(argv, env, LIMIT_US, &ctl.out, &code, &err);
+    ck_assert_msg(st == STATUS_OK, "%s", err.msg);
+    return code;
+}
+
+const char *ctl_text(void)
+{
+    return ctl.out.len > 0 ? buf_at(&ctl.out) : "";
+}
+
+json_t *ctl_json(void)
+{
+    json_error_t where;
+    json_t *root = json_loads(ctl_text(), JSON_REJECT_DUPLICATES, &where);
+    ck_assert_msg(root != NULL, "not JSON: %s\n%s", where.text, ctl_text());
+    return root;
+}
+
+const char *ctl_write_file(const char *name, const char *text, size_t len)
+{
+    static char path[SERVER_PATH_MAX + 64];
+    (void)snprintf(path, sizeof path, "%s/%d-%s", world.dir, (int)getpid(), name);
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_uint_eq(fwrite(text, 1, len, f), len);
+    ck_assert_int_eq(fclose(f), 0);
+    ck_assert_int_eq(chmod(path, 0644), 0);
+    return path;
+}
+
+int64_t ctl_number(const char *sql)
+{
+    struct pg *pg = side_open(NULL);
+    int64_t number = side_number(pg, sql);
+    pg_close(pg);
+    return number;
+}
+
+void ctl_sql(const char *sql)
+{
+    struct pg *pg = side_open(NULL);
+    (void)side_run(pg, sql);
+    pg_close(pg);
+}

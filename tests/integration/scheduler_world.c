@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler_world.h"
+
+#include "base/buf.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OUTPUT_MAX ((size_t)16 << 20)
+#define WORDS_MAX 12
+
+struct fleet fleet;
+
+/* ---- redis-cli ---- */
+
+static void cli_text(size_t master, const char *const *words, struct buf *out)
+{
+    const char *argv[WORDS_MAX + 4] = {"redis-cli", "-s", fleet.masters[master].path};
+    struct err err = {0};
+    int code = -1;
+    size_t count = 3;
+    for (; *words != NULL; words++) {
+        ck_assert_uint_lt(count, ARRAY_COUNT(argv) - 1);
+        argv[count++] = *words;
+    }
+    ck_assert_msg(program_run(argv, NULL, SOON_US, out, &code, &err) == STATUS_OK, "%s", err.msg);
+    ck_assert_int_eq(code, 0);
+}
+
+int64_t cli(size_t master, const char *const *words)
+{
+    autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
+    cli_text(master, words, &out);
+    return out.len == 0 ? 0 : strtoll(buf_at(&out), NULL, 10);
+}
+
+int64_t hints_in(const char *set)
+{
+    char key[160];
+    (void)snprintf(key, sizeof key, PREFIX ":hints:%s", set);
+    return CLI(0, "ZCARD", key);
+}
+
+void pop_hints(const char *set, int count)
+{
+    char key[160];
+    char number[16];
+    (void)snprintf(key, sizeof key, PREFIX ":hints:%s", set);
+    (void)snprintf(number, sizeof number, "%d", count);
+    (void)CLI(0, "ZPOPMIN", key, number);
+}
+
+/* Members and scores in turn, a line each: the members make a list for SQL. */
+static int64_t delete_popped(const struct buf *out)
+{
+    autobuf struct buf ids = BUF_INIT(OUTPUT_MAX);
+    ck_assert_int_eq(buf_append_text(&ids, "0", NULL), STATUS_OK);
+    const char *at = buf_at(out);
+    for (bool is_member = true; *at != '\0'; is_member = !is_member) {
+        int len = (int)strcspn(at, "\n");
+        if (is_member && len > 0) {
+            ck_assert_int_eq(buf_printf(&ids, NULL, ",%.*s", len, at), STATUS_OK);
+        }
+        at += len + (at[len] == '\n' ? 1 : 0);
+    }
+    return sql_i64(fleet.sql,
+                   "WITH gone AS (DELETE FROM claimd.job WHERE id = ANY ('{%s}') RETURNING 1)"
+                   " SELECT count(*) FROM gone",
+                   buf_at(&ids));
+}
+
+bool drain_hints(const char *set, int64_t count)
+{
+    char key[160];
+    (void)snprintf(key, sizeof key, PREFIX ":hints:%s", set);
+    const char *const words[] = {"ZPOPMIN", key, "1000", NULL};
+    int64_t end_us = clock_boot_us() + 2 * SOON_US;
+    int64_t seen = 0;
+    while (seen < count && clock_boot_us() < end_us) {
+        autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
+        cli_text(0, words, &out);
+        if (out.len > 1) {
+            seen += delete_popped(&out);
+        } else {
+            wait_step();
+        }
+    }
+    return seen == count;
+}
+
+void lock_job(int64_t id, int ms)
+{
+    char key[64];
+    char ttl[16];
+    (void)snprintf(key, sizeof key, PREFIX ":job:%lld", (long long)id);
+    (void)snprintf(ttl, sizeof ttl, "%d", ms);
+    for (size_t i = 0; i < fleet.options.masters; i++) {
+        (void)CLI(i, "SET", key, "somebody", "PX", ttl);
+    }
+}
+
+void unlock_job(int64_t id)
+{
+    char key[64];
+    (void)snprintf(key, sizeof key, PREFIX ":job:%lld", (long long)id);
+    for (size_t i = 0; i < fleet.options.masters; i++) {
+        (void)CLI(i, "DEL", key);
+    }
+}
+
+/* ---- rows of workers and jobs ---- */
+
+const char *worker_uuid(int n)
+{
+    static char text[40];
+    (void)snprintf(text, sizeof text, "00000000-0000-0000-0000-%012d", n);
+    return text;
+}
+
+void given_worker(int n, const char *queues, const char *kinds)
+{
+    sql_run(fleet.sql,
+            "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir,"
+            " token_prefix, version, queues, kinds) VALUES ('%s', now() + interval '1 hour', 1, 1,"
+            " 'test', '', '', '1', '{%s}', '{%s}')",
+            worker_uuid(n), queues, kinds);
+}
+
+void beat_is_stale(int n)
+{
+    sql_run(fleet.sql, "UPDATE claimd.worker SET stale_at = now() WHERE worker_id = '%s'",
+            worker_uuid(n));
+}
+
+int64_t given_running(int n, const char *kind, int attempt)
+{
+    return sql_i64(fleet.sql,
+                   "WITH new AS (INSERT INTO claimd.job (kind, state, attempt, worker_id, fence,"
+                   " attempted_at) VALUES ('%s', 'running', %d, '%s', nextval('claimd.fence'),"
+                   " now()) RETURNING id) SELECT id FROM new",
+                   kind, attempt, worker_uuid(n));
+}
+
+/* ---- life ---- */
+
+bool leads(size_t i)
+{
+    return fleet_log_count(&fleet, "claimd-scheduler", i, "event=leader_won") >
+           fleet_log_count(&fleet, "claimd-scheduler", i, "event=leader_lost");
+}
+
+void start_leader(size_t i)
+{
+    fleet_start_scheduler(&fleet, i);
+    ck_assert_msg(WAIT_UNTIL(leads(i), SOON_US), "scheduler %zu does not lead", i);
+}
+
+void start_dying(size_t i, const char *probe)
+{
+    char path[SERVER_PATH_MAX];
+    char config[SERVER_PATH_MAX + 16];
+    char log[SERVER_PATH_MAX + 32];
+    char armed[64];
+    struct err err = {0};
+    (void)snprintf(path, sizeof path, "%s/claimd-scheduler", getenv("CLAIMD_BIN_DIR"));
+    (void)snprintf(config, sizeof config, "%s/config.json", fleet.dir);
+    (void)snprintf(log, sizeof log, "%s/claimd-scheduler-%zu.log", fleet.dir, i);
+    (void)snprintf(armed, sizeof armed, "CLAIMD_PROBE=%s=kill", probe);
+    const char *argv[] = {path, "--config", config, NULL};
+    const char *env[] = {armed, NULL};
+    ck_assert_msg(program_start(argv, env, log, &fleet.schedulers[i], &err) == STATUS_OK, "%s",
+                  err.msg);
+}
+
+void await_death(size_t i)
+{
+    ck_assert_int_eq(fleet_wait_end(&fleet, &fleet.schedulers[i]), 128 + SIGKILL);
+}
+
+void world_start(const char *more)
+{
+    fleet_start(&fleet, &(struct fleet_options){.masters = 3, .time_scale = SCALE, .more = more});
+}
+
+void world_stop(void)
+{
+    fleet_stop(&fleet);
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * claimctl db and enqueue, the real program against a real PostgreSQL. */
+#include "ctl_fixture.h"
+
+#include <stdio.h>
+
+#define JOBS "SELECT count(*)::text FROM claimd.job"
+
+/* ---- schema ---- */
+
+START_TEST(the_schema_goes_up_down_and_up)
+{
+    ck_assert_int_eq(ctl_exit("db", "status", "--json"), 0);
+    json_t *status = ctl_json();
+    json_t *first = json_array_get(json_object_get(status, "migrations"), 0);
+    ck_assert(json_is_false(json_object_get(first, "applied")));
+    json_decref(status);
+    ck_assert_int_eq(ctl_exit("db", "migrate"), 0);
+    assert_says("applied 0001_jobs");
+    ck_assert_int_eq(ctl_exit("db", "migrate"), 0);
+    assert_says("nothing to do");
+    ck_assert_int_eq(ctl_exit("db", "rollback"), 2);
+    assert_says("--yes");
+    while (ctl_exit("db", "rollback", "--yes") == 0) {
+        assert_says("undone ");
+    }
+    assert_says("no migration is applied");
+    ck_assert_int_eq(ctl_exit("db", "migrate"), 0);
+    ck_assert_int_eq(ctl_number(JOBS), 0);
+}
+END_TEST
+
+START_TEST(a_database_without_the_schema_is_refused_with_the_migration)
+{
+    ck_assert_int_eq(ctl_exit("workers"), 5);
+    assert_says("version 0");
+    assert_says("claimctl db migrate");
+    assert_says("0001_jobs");
+}
+END_TEST
+
+START_TEST(a_newer_schema_is_refused)
+{
+    ctl_sql("UPDATE claimd.cluster SET schema_version = 999");
+    ck_assert_int_eq(ctl_exit("workers"), 5);
+    assert_says("version 999");
+    ck_assert_int_eq(ctl_exit("db", "status"), 5);
+    ck_assert_int_eq(ctl_exit("db", "migrate"), 5);
+}
+END_TEST
+
+START_TEST(postgresql_away_is_exit_3_with_the_reason)
+{
+    (void)snprintf(ctl.conninfo, sizeof ctl.conninfo, "host=/nowhere");
+    ck_assert_int_eq(ctl_exit("enqueue", "a"), 3);
+    assert_says("/nowhere");
+    ck_assert_int_eq(ctl_exit("db", "status"), 3);
+}
+END_TEST
+
+/* ---- one job ---- */
+
+START_TEST(one_job_prints_its_id_and_is_stored_as_said)
+{
+    ck_assert_int_eq(ctl_exit("enqueue", "resize", "--args", "{\"w\": 1.10}", "--queue", "img",
+                              "--priority", "2", "--delay", "1h", "--max-attempts", "7",
+                              "--timeout", "90s", "--tag", "a\"b", "--tag", "c,d"),
+                     0);
+    ck_assert_str_eq(ctl_text(), "1\n");
+    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job WHERE kind = 'resize'"
+                                " AND args::text = '{\"w\": 1.10}' AND queue = 'img'"
+                                " AND priority = 2 AND max_attempts = 7 AND timeout = '90 s'"
+                                " AND tags = ARRAY['a\"b', 'c,d']"
+                                " AND scheduled_at BETWEEN now() + interval '59 min'"
+                                " AND now() + interval '61 min'"),
+                     1);
+    ck_assert_int_eq(ctl_exit("enqueue", "resize", "--at", "2020-02-03T04:05:06+01:00", "--json"),
+                     0);
+    json_t *out = ctl_json();
+    ck_assert_int_eq(json_integer_value(json_object_get(json_object_get(out, "job"), "id")), 2);
+    json_decref(out);
+    ck_assert_int_eq(ctl_number("SELECT extract(epoch FROM scheduled_at)::int::text"
+                                " FROM claimd.job WHERE id = 2"),
+                     1580699106);
+}
+END_TEST
+
+static const struct {
+    const char *words[8];
+    const char *reason;
+} bad_options[] = {
+    {{"enqueue", "No"}, "kind"},
+    {{"enqueue", "a", "--queue", "A"}, "queue 'A': must match"},
+    {{"enqueue", "a", "--args", "{\"a\": 1, \"a\": 2}"}, "args: duplicate object key"},
+    {{"enqueue", "a", "--args", "{\"x\": {\"a\": 1, \"a\": 2}}"}, "duplicate object key"},
+    {{"enqueue", "a", "--args", "{"}, "args: not JSON"},
+    {{"enqueue", "a", "--args", "\"\\u0000\""}, "args: \\u0000 is not allowed in a text"},
+    {{"enqueue", "a", "--args", "1e999"}, "args: a number is too large"},
+    {{"enqueue", "a", "--priority", "10"}, "--priority: 10 is not in 0…9"},
+    {{"enqueue", "a", "--delay", "-1s"}, "--delay: '-1s'"},
+    {{"enqueue", "a", "--delay", "soon"}, "is not a duration"},
+    {{"enqueue", "a", "--timeout", "0"}, "--timeout: '0' is not allowed"},
+    {{"enqueue", "a", "--at", "tomorrow"}, "2026-01-31T08:00:00Z"},
+    {{"enqueue", "a", "--at", "2026-02-30T08:00:00Z"}, "out of range"},
+    {{"enqueue", "a", "--at", "2299-02-01T08:00:00Z"}, "scheduled_at"},
+    {{"enqueue", "a", "--max-attempts", "0"}, "--max-attempts: 0 is not in 1…"},
+    {{"enqueue", "a", "--delay", "1s", "--at", "2026-02-01T08:00:00Z"}, "either --at or --delay"},
+    {{"enqueue"}, "either a KIND or --file"},
+    {{"enqueue", "a", "b"}, "'b' is one word too many"},
+    {{"enqueue", "a", "--colour"}, "unknown option --colour"},
+    {{"enqueue", "a", "--args"}, "--args needs a value"},
+    {{"enqueue", "--file", "/nowhere/jobs"}, "cannot read '/nowhere/jobs'"},
+    {{"enqueue", "--file", "/"}, "cannot read '/': Is a directory"},
+    {{"jobs", "list", "--state", "done"}, "allowed: scheduled, retryable"},
+    {{"jobs", "list", "--limit", "0"}, "--limit: 0 is not in 1…10000"},
+    {{"jobs", "show", "x"}, "'x' is not a decimal number"},
+    {{"jobs", "show"}, "ID is missing"},
+    {{"jobs", "eat"}, "known: list show cancel"},
+    {{"job"}, "known: db enqueue jobs"},
+};
+
+START_TEST(bad_input_is_exit_2_with_place_and_allowed_form)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(bad_options); i++) {
+        ck_assert_int_eq(ctl_run_words(bad_options[i].words), 2);
+        assert_says(bad_options[i].reason);
+    }
+    ck_assert_int_eq(ctl_number(JOBS), 0);
+}
+END_TEST
+
+/* The server is busy with it when we give up: nobody can tell whether it will be stored. */
+START_TEST(an_answer_that_never_came_is_not_called_a_failure)
+{
+    static const char line[] = "{\"kind\": \"a\"}\n";
+    const char *path = ctl_write_file("jobs", line, sizeof line - 1);
+    ctl_sql("CREATE FUNCTION claimd.slow() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN PERFORM pg_sleep(20); RETURN NULL; END $$");
+    ctl_sql("CREATE TRIGGER slow AFTER INSERT ON claimd.job EXECUTE FUNCTION claimd.slow()");
+    ctl.env[0] = "CLAIMD_POSTGRES_TIMEOUT_MS=700";
+    ck_assert_int_eq(ctl_exit("enqueue", "a"), 1);
+    assert_says("it is not known whether it was done");
+    ck_assert_int_eq(ctl_exit("enqueue", "--file", path), 1);
+    assert_says("it is not known whether it was done");
+}
+END_TEST
+
+/* ---- a file ---- */
+
+START_TEST(ten_thousand_lines_are_one_transaction)
+{
+    autobuf struct buf lines = BUF_INIT(4 << 20);
+    struct err err = {0};
+    for (int i = 0; i < 10000; i++) {
+        enum status st =
+            buf_printf(&lines, &err, "{\"kind\": \"noop\", \"args\": {\"i\": %d}}\n", i);
+        ck_assert_int_eq(st, STATUS_OK);
+    }
+    const char *path = ctl_write_file("jobs", buf_at(&lines), lines.len);
+    ck_assert_int_eq(ctl_exit("enqueue", "--file", path), 0);
+    ck_assert_str_eq(ctl_text(), "enqueued 10000\n");
+    ck_assert_int_eq(ctl_number(JOBS), 10000);
+    ck_assert_int_eq(ctl_number("SELECT count(DISTINCT args->'i')::text FROM claimd.job"), 10000);
+    ck_assert_int_eq(ctl_number("SELECT count(DISTINCT xmin::text)::text FROM claimd.job"), 1);
+}
+END_TEST
+
+START_TEST(a_line_says_all_that_an_option_can)
+{
+    static const char text[] =
+        "{\"tags\": [\"a\\\"b\\\\c\", \"d\"], \"args\": {\"n\": 0.1, \"t\": \"\\\\\\t\\u00e9\"}, "
+        "\"kind\": \"a\", \"queue\": \"q.x\", \"priority\": 9, \"delay\": \"2h\", "
+        "\"max_attempts\": 3, \"timeout\": 30, \"metadata\": {\"by\": \"me\"}}\n"
+        "{\"kind\": \"b\", \"at\": \"2020-02-03T04:05:06Z\", \"args\": null}";
+    ck_assert_int_eq(
+        ctl_exit("enqueue", "--json", "--file", ctl_write_file("jobs", text, strlen(text))), 0);
+    json_t *out = ctl_json();
+    json_t *count = json_object_get(json_object_get(out, "jobs"), "enqueued");
+    ck_assert_int_eq(json_integer_value(count), 2);
+    json_decref(out);
+    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job WHERE kind = 'a'"
+                                " AND tags = ARRAY['a\"b\\c', 'd'] AND args->>'n' = '0.1'"
+                                " AND args->>'t' = E'\\\\\\t\\u00e9' AND queue = 'q.x'"
+                                " AND priority = 9 AND max_attempts = 3 AND timeout = '30 s'"
+                                " AND metadata->>'by' = 'me' AND ready_at > now() + '1h'"),
+                     1);
+    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job WHERE kind = 'b'"
+                                " AND args = '{}' AND ready_at <= clock_timestamp()"
+                                " AND scheduled_at = '2020-02-03T04:05:06Z'"),
+                     1);
+}
+END_TEST
+
+#define GOOD "{\"kind\": \"a\"}\n"
+
+static const struct {
+    const char *text;
+    const char *reason;
+} bad_files[] = {
+    {GOOD GOOD "{\"kind\": \"A\"}\n" GOOD, "line 3: kind 'A': must match"},
+    {GOOD "\n" GOOD, "line 2: empty; allowed: one JSON object per line"},
+    {GOOD "\r\n", "line 2: empty"},
+    {GOOD "{\"kind\": \"a\"", "line 2: not JSON"},
+    {GOOD "[]", "line 2: allowed: one JSON object per line"},
+    {"{\"args\": {}}", "line 1: kind: allowed: a text, it must be given"},
+    {"{\"kind\": \"a\", \"kind\": \"b\"}", "line 1: duplicate object key"},
+    {"{\"kind\": \"a\", \"args\": {\"x\": [{\"y\": 1, \"y\": 1}]}}", "duplicate object key"},
+    {"{\"kind\": \"a\", \"prio\": 1}", "line 1: prio: unknown key; known: kind, args"},
+    {"{\"kind\": \"a\", \"priority\": 10}", "line 1: priority: 10 is not in 0…9"},
+    {"{\"kind\": \"a\", \"priority\": \"1\"}", "line 1: priority: "},
+    {"{\"kind\": \"a\", \"priority\": 1.0}", "line 1: priority: '1.0' is not a decimal number"},
+    {"{\"kind\": \"a\", \"queue\": 5}", "line 1: queue: allowed: a text"},
+    {"{\"kind\": \"a\", \"delay\": 1.5}", "line 1: delay: allowed: a text such as \"10s\""},
+    {"{\"kind\": \"a\", \"delay\": \"-1s\"}", "line 1: delay: "},
+    {"{\"kind\": \"a\", \"delay\": 1, \"at\": \"2026-01-31T08:00:00Z\"}", "either at or delay"},
+    {"{\"kind\": \"a\", \"at\": \"now\"}", "line 1: at: 'now' is not allowed"},
+    {GOOD "{\"kind\": \"a\", \"at\": \"2026-02-30T08:00:00Z\"}", "line 2: "},
+    {"{\"kind\": \"a\", \"timeout\": \"400d\"}", "line 1: timeout: '400d' is not allowed"},
+    {"{\"kind\": \"a\", \"tags\": \"x\"}", "line 1: tags: allowed: an array of texts"},
+    {"{\"kind\": \"a\", \"args\": \"\\ud800\"}", "line 1: not JSON"},
+};
+
+START_TEST(a_bad_line_is_named_and_nothing_is_stored)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(bad_files); i++) {
+        const char *text = bad_files[i].text;
+        const char *path = ctl_write_file("jobs", text, strlen(text));
+        ck_assert_int_eq(ctl_exit("enqueue", "--file", path), 2);
+        assert_says(bad_files[i].reason);
+        assert_says("nothing was enqueued");
+    }
+    ck_assert_int_eq(ctl_number(JOBS), 0);
+}
+END_TEST
+
+/* The first lines have left for the server already when the last turns out bad. */
+START_TEST(a_bad_last_line_of_many_undoes_all)
+{
+    autobuf struct buf lines = BUF_INIT(8 << 20);
+    struct err err = {0};
+    for (int i = 0; i < 40000; i++) {
+        ck_assert_int_eq(buf_append_text(&lines, "{\"kind\": \"noop\"}\n", &err), STATUS_OK);
+    }
+    ck_assert_int_eq(buf_append_text(&lines, "{\"kind\": 1}\n", &err), STATUS_OK);
+    const char *path = ctl_write_file("jobs", buf_at(&lines), lines.len);
+    ck_assert_int_eq(ctl_exit("enqueue", "--file", path), 2);
+    assert_says("line 40001: kind");
+    ck_assert_int_eq(ctl_number(JOBS), 0);
+}
+END_TEST
+
+static void put_large_line(struct buf *out, size_t args_bytes)
+{
+    struct err err = {0};
+    ck_assert_int_eq(buf_append_text(out, "{\"kind\": \"a\", \"args\": \"", &err), STATUS_OK);
+    ck_assert_int_eq(buf_reserve(out, args_bytes, &err), STATUS_OK);
+    memset(buf_at(out) + out->len, 'x', args_bytes - 2);
+    buf_grew(out, args_bytes - 2);
+    ck_assert_int_eq(buf_append_text(out, "\"}\n", &err), STATUS_OK);
+}
+
+START_TEST(args_of_one_mebibyte_are_taken_and_one_byte_more_is_not)
+{
+    autobuf struct buf lines = BUF_INIT(8 << 20);
+    put_large_line(&lines, 1 << 20);
+    const char *path = ctl_write_file("jobs", buf_at(&lines), lines.len);
+    ck_assert_int_eq(ctl_exit("enqueue", "--file", path), 0);
+    put_large_line(&lines, (1 << 20) + 1);
+    path = ctl_write_file("jobs", buf_at(&lines), lines.len);
+    ck_assert_int_eq(ctl_exit("enqueue", "--file", path), 2);
+    assert_says("line 2: args: 1048577 bytes of JSON text; allowed: at most 1048576");
+    buf_reset(&lines);
+    put_large_line(&lines, 3 << 20);
+    path = ctl_write_file("jobs", buf_at(&lines), lines.len);
+    ck_assert_int_eq(ctl_exit("enqueue", "--file", path), 2);
+    assert_says("line 1: longer than 2097152 bytes");
+    ck_assert_int_eq(ctl_number(JOBS), 1);
+}
+END_TEST
+
+START_TEST(an_empty_file_is_no_jobs)
+{
+    ck_assert_int_eq(ctl_exit("enqueue", "--file", ctl_write_file("jobs", "", 0)), 0);
+    ck_assert_str_eq(ctl_text(), "enqueued 0\n");
+    ck_assert_int_eq(ctl_exit("enqueue", "--file", "-"), 0); /* standard input is /dev/null here */
+    ck_assert_str_eq(ctl_text(), "enqueued 0\n");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("ctl");
+    TCase *empty = tcase_create("empty database");
+    tcase_add_checked_fixture(empty, ctl_setup_empty, ctl_teardown);
+    tcase_set_timeout(empty, 30);
+    tcase_add_test(empty, the_schema_goes_up_down_and_up);
+    tcase_add_test(empty, a_database_without_the_schema_is_refused_with_the_migration);
+    suite_add_tcase(suite, empty);
+    TCase *tests = tcase_create("enqueue");
+    tcase_add_checked_fixture(tests, ctl_setup, ctl_teardown);
+    tcase_set_timeout(tests, 30);
+    tcase_add_test(tests, a_newer_schema_is_refused);
+    tcase_add_test(tests, postgresql_away_is_exit_3_with_the_reason);
+    tcase_add_test(tests, one_job_prints_its_id_and_is_stored_as_said);
+    tcase_add_test(tests, bad_input_is_exit_2_with_place_and_allowed_form);
+    tcase_add_test(tests, an_answer_that_never_came_is_not_called_a_failure);
+    tcase_add_test(tests, ten_thousand_lines_are_one_transaction);
+    tcase_add_test(tests, a_line_says_all_that_an_option_can);
+    tcase_add_test(tests, a_bad_line_is_named_and_nothing_is_stored);
+    tcase_add_test(tests, a_bad_last_line_of_many_undoes_all);
+    tcase_add_test(tests, args_of_one_mebibyte_are_taken_and_one_byte_more_is_not);
+    tcase_add_test(tests, an_empty_file_is_no_jobs);
+    suite_add_tcase(suite, tests);
+    return world_run(suite);
+}

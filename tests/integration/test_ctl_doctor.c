@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * claimctl doctor against real servers, well and unwell. */
+#include "ctl_fixture.h"
+
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#define NODES 3
+
+struct nodes {
+    struct redis_server servers[NODES];
+    char dirs[NODES][SERVER_PATH_MAX];
+    char plugins[SERVER_PATH_MAX];
+    char list_env[1024];
+    char plugins_env[SERVER_PATH_MAX + 64];
+};
+static struct nodes nodes;
+
+static void start_node(size_t i, const char *extra)
+{
+    struct err err = {0};
+    (void)snprintf(nodes.dirs[i], sizeof nodes.dirs[i], "%.60s/%d-%zu", world.dir, (int)getpid(),
+                   i);
+    enum status st = redis_server_start(nodes.dirs[i], extra, &nodes.servers[i], &err);
+    ck_assert_msg(st == STATUS_OK, "%s", err.msg);
+}
+
+static void use_nodes(const char *a, const char *b, const char *c)
+{
+    (void)snprintf(nodes.list_env, sizeof nodes.list_env,
+                   "CLAIMD_LOCK_NODES=unix:%.107s,unix:%.107s%s%.107s", a, b,
+                   c != NULL ? ",unix:" : "", c != NULL ? c : "");
+    ctl.env[0] = nodes.list_env;
+}
+
+static void setup(void)
+{
+    struct err err = {0};
+    ctl_setup();
+    for (size_t i = 0; i < NODES; i++) {
+        start_node(i, NULL);
+    }
+    use_nodes(nodes.servers[0].path, nodes.servers[1].path, nodes.servers[2].path);
+    ck_assert_int_eq(dir_make(nodes.plugins, sizeof nodes.plugins, &err), STATUS_OK);
+    (void)snprintf(nodes.plugins_env, sizeof nodes.plugins_env, "CLAIMD_WORKER_PLUGIN_DIR=%s",
+                   nodes.plugins);
+    ctl.env[1] = nodes.plugins_env;
+    ctl.env[2] = "CLAIMD_LOCK_FRESH_NODES=trust";
+}
+
+static void teardown(void)
+{
+    for (size_t i = 0; i < NODES; i++) {
+        redis_server_stop(&nodes.servers[i]);
+    }
+    dir_remove(nodes.plugins);
+    ctl_teardown();
+}
+
+/* Runs doctor; asserts that a line has this result and this part in its detail. */
+static void assert_line(const char *result, const char *check, const char *part)
+{
+    json_t *root = ctl_json();
+    size_t i = 0;
+    json_t *line = NULL;
+    bool is_found = false;
+    json_array_foreach(json_object_get(root, "checks"), i, line)
+    {
+        is_found =
+            is_found || (strcmp(json_string_value(json_object_get(line, "result")), result) == 0 &&
+                         strcmp(json_string_value(json_object_get(line, "check")), check) == 0 &&
+                         strstr(json_string_value(json_object_get(line, "detail")), part) != NULL);
+    }
+    json_decref(root);
+    ck_assert_msg(is_found, "no line %s %s …%s… in: %s", result, check, part, ctl_text());
+}
+
+/* The line "claimctl: N checks failed" goes to stderr, which the fixture appends: cut it off. */
+static int run_doctor(void)
+{
+    int code = ctl_exit("doctor", "--json");
+    char *tail = strstr(buf_at(&ctl.out), "}\nclaimctl: ");
+    if (tail != NULL) {
+        tail[1] = '\0';
+    }
+    return code;
+}
+
+static void doctor_exits(int wanted)
+{
+    int code = run_doctor();
+    ck_assert_msg(code == wanted, "exit code %d, not %d: %.3000s", code, wanted,
+                  buf_at(&ctl.out)); /* check takes no message above some kilobytes */
+}
+
+START_TEST(a_healthy_cluster_is_exit_0)
+{
+    doctor_exits(0);
+    assert_line("ok", "postgresql", "version ");
+    assert_line("ok", "schema", "version ");
+    assert_line("ok", "pooling", "direct connection");
+    assert_line("ok", "roles", "is a superuser");
+    assert_line("ok", "history", "14 days ahead");
+    assert_line("ok", "redis", "master, no append-only file, clock ");
+    assert_line("ok", "lock nodes", "3 of 3, quorum 2");
+    assert_line("warn", "workers", "0 live");
+    assert_line("warn", "scheduler", "none leads");
+    assert_line("warn", "plugins", "serves nothing");
+    ck_assert_int_eq(ctl_exit("doctor"), 0);
+    assert_says("RESULT CHECK");
+}
+END_TEST
+
+START_TEST(jobs_that_nobody_serves_are_named)
+{
+    ck_assert_int_eq(ctl_exit("enqueue", "lonely", "--queue", "q1"), 0);
+    doctor_exits(0);
+    assert_line("warn", "kinds", "no live worker of queue q1 serves lonely; jobs that wait: 1");
+}
+END_TEST
+
+START_TEST(postgresql_away_is_one_line_and_the_rest_goes_on)
+{
+    (void)snprintf(ctl.conninfo, sizeof ctl.conninfo, "host=/nowhere");
+    doctor_exits(1);
+    assert_line("FAIL", "postgresql", "/nowhere");
+    assert_line("ok", "lock nodes", "3 of 3");
+}
+END_TEST
+
+START_TEST(a_wrong_schema_names_the_migration)
+{
+    ctl_sql("UPDATE claimd.cluster SET schema_version = 0");
+    doctor_exits(1);
+    assert_line("FAIL", "schema", "claimctl db migrate");
+}
+END_TEST
+
+START_TEST(missing_days_of_history_fail)
+{
+    ctl_sql("DO $$ DECLARE t text; BEGIN FOR t IN SELECT inhrelid::regclass::text FROM pg_inherits "
+            "WHERE inhparent = 'claimd.job_history'::regclass LOOP EXECUTE 'DROP TABLE ' || t; "
+            "END LOOP; END $$");
+    doctor_exits(1);
+    assert_line("FAIL", "history", "0 days ahead");
+}
+END_TEST
+
+START_TEST(a_node_that_is_down_fails_with_its_address)
+{
+    redis_server_stop(&nodes.servers[1]);
+    doctor_exits(1);
+    assert_line("FAIL", "redis", nodes.servers[1].path);
+    assert_line("ok", "lock nodes", "2 of 3, quorum 2");
+    redis_server_stop(&nodes.servers[2]);
+    doctor_exits(1);
+    assert_line("FAIL", "lock nodes", "1 of 3, quorum 2");
+}
+END_TEST
+
+START_TEST(N7_the_same_server_twice_fails)
+{
+    char detour[SERVER_PATH_MAX];
+    (void)snprintf(detour, sizeof detour, "%.80s/./redis.sock", nodes.dirs[0]);
+    use_nodes(nodes.servers[0].path, detour, nodes.servers[1].path);
+    doctor_exits(1);
+    assert_line("FAIL", "redis", "are the same server");
+}
+END_TEST
+
+START_TEST(N5_a_node_that_may_evict_fails)
+{
+    redis_server_stop(&nodes.servers[0]);
+    start_node(0, "maxmemory 100mb\nmaxmemory-policy allkeys-lru");
+    doctor_exits(1);
+    assert_line("FAIL", "redis", "may evict locks");
+}
+END_TEST
+
+START_TEST(N3_a_replica_fails)
+{
+    char extra[64] = "replicaof 127.0.0.1 1";
+    redis_server_stop(&nodes.servers[0]);
+    start_node(0, extra);
+    doctor_exits(1);
+    assert_line("FAIL", "redis", "is a replica");
+}
+END_TEST
+
+/* Asking for the stream of writes is all that makes a replica. */
+START_TEST(N3_a_node_with_replicas_fails)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s", nodes.servers[0].path);
+    autoclose int replica = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(connect(replica, (struct sockaddr *)&address, sizeof address), 0);
+    ck_assert_int_eq(write(replica, "SYNC\r\n", 6), 6);
+    char byte = 0;
+    ck_assert_int_eq(read(replica, &byte, 1), 1);
+    doctor_exits(1);
+    assert_line("FAIL", "redis", "has replicas");
+    assert_line("ok", "lock nodes", "2 of 3, quorum 2");
+}
+END_TEST
+
+START_TEST(an_even_number_of_nodes_is_a_warning)
+{
+    use_nodes(nodes.servers[0].path, nodes.servers[1].path, NULL);
+    doctor_exits(0);
+    assert_line("warn", "lock nodes", "2: an even number");
+}
+END_TEST
+
+START_TEST(N1_a_node_that_just_started_has_no_vote_yet)
+{
+    ctl.env[2] = "CLAIMD_LOCK_FRESH_NODES=quarantine";
+    doctor_exits(0);
+    assert_line("warn", "redis", "just started, no vote for ");
+}
+END_TEST
+
+static void given_login(const char *name, const char *role)
+{
+    char sql[256];
+    char *end = ctl.conninfo + strlen(ctl.conninfo);
+    (void)snprintf(sql, sizeof sql, "CREATE ROLE %s LOGIN%s%s", name,
+                   role == NULL ? "" : " IN ROLE ", role == NULL ? "" : role);
+    ctl_sql(sql);
+    (void)snprintf(end, sizeof ctl.conninfo - (size_t)(end - ctl.conninfo), " user=%s", name);
+}
+
+START_TEST(P1_a_login_without_a_role_of_claimd_fails)
+{
+    given_login("doctor_stranger", NULL);
+    doctor_exits(1);
+    assert_line("FAIL", "roles", "doctor_stranger is in none of claimd's roles");
+}
+END_TEST
+
+START_TEST(P1_a_login_is_told_its_role)
+{
+    given_login("doctor_reader", "claimd_reader");
+    (void)run_doctor(); /* what a reader may not see is another matter */
+    assert_line("ok", "roles", "doctor_reader is in claimd_reader");
+}
+END_TEST
+
+START_TEST(no_nodes_at_all_fail)
+{
+    ctl.env[0] = "CLAIMD_LOCK_NODES=";
+    doctor_exits(1);
+    assert_line("FAIL", "lock nodes", "lock.nodes is empty");
+}
+END_TEST
+
+START_TEST(a_broken_plugin_is_named_with_its_reason)
+{
+    char path[SERVER_PATH_MAX + 16];
+    (void)snprintf(path, sizeof path, "%s/broken.so", nodes.plugins);
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_ge(fputs("no ELF", f), 0);
+    ck_assert_int_eq(fclose(f), 0);
+    ck_assert_int_eq(chmod(path, 0644), 0);
+    doctor_exits(1);
+    assert_line("FAIL", "plugins", "broken.so");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("ctl doctor");
+    TCase *tests = tcase_create("doctor");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 30);
+    tcase_add_test(tests, a_healthy_cluster_is_exit_0);
+    tcase_add_test(tests, jobs_that_nobody_serves_are_named);
+    tcase_add_test(tests, postgresql_away_is_one_line_and_the_rest_goes_on);
+    tcase_add_test(tests, a_wrong_schema_names_the_migration);
+    tcase_add_test(tests, missing_days_of_history_fail);
+    tcase_add_test(tests, a_node_that_is_down_fails_with_its_address);
+    tcase_add_test(tests, N7_the_same_server_twice_fails);
+    tcase_add_test(tests, N5_a_node_that_may_evict_fails);
+    tcase_add_test(tests, N3_a_replica_fails);
+    tcase_add_test(tests, N3_a_node_with_replicas_fails);
+    tcase_add_test(tests, an_even_number_of_nodes_is_a_warning);
+    tcase_add_test(tests, N1_a_node_that_just_started_has_no_vote_yet);
+    tcase_add_test(tests, P1_a_login_without_a_role_of_claimd_fails);
+    tcase_add_test(tests, P1_a_login_is_told_its_role);
+    tcase_add_test(tests, no_nodes_at_all_fail);
+    tcase_add_test(tests, a_broken_plugin_is_named_with_its_reason);
+    suite_add_tcase(suite, tests);
+    return world_run(suite);
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * claimctl jobs, workers, stats, and the frame around all commands. */
+#include "ctl_fixture.h"
+
+#include <stdio.h>
+
+/* A worker that serves kind `a` of queue `default`; its beat is `beat_age` old, stale after 8 s. */
+#define WORKER_ID "00000000-0000-0000-0000-0000000000aa"
+#define INSERT_WORKER(beat_age)                                                               \
+    "INSERT INTO claimd.worker (worker_id, beat_at, stale_at, pid, slots, running, host, "    \
+    "state_dir, token_prefix, version, queues, kinds) VALUES ('" WORKER_ID "', now() - "      \
+    "interval '" beat_age "', now() + interval '8 s' - interval '" beat_age "', 4711, 4, 1, " \
+    "'host-1', '/s', 'p', '1', '{default}', '{a}')"
+#define MAKE_RUNNING                                                                   \
+    "UPDATE claimd.job SET state = 'running', attempt = 1, fence = 7, attempted_at = " \
+    "clock_timestamp() - interval '3 s', worker_id = '" WORKER_ID "' WHERE id = 1"
+
+static json_t *first(json_t *root, const char *table)
+{
+    return json_array_get(json_object_get(root, table), 0);
+}
+
+static void assert_text(json_t *row, const char *key, const char *wanted)
+{
+    const char *found = json_string_value(json_object_get(row, key));
+    ck_assert_ptr_nonnull(found);
+    ck_assert_str_eq(found, wanted);
+}
+
+static void enqueue_one(const char *kind)
+{
+    ck_assert_int_eq(ctl_exit("enqueue", kind), 0);
+}
+
+/* ---- list ---- */
+
+START_TEST(list_filters_by_state_kind_and_queue)
+{
+    enqueue_one("a");
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--delay", "1h"), 0);
+    ck_assert_int_eq(ctl_exit("enqueue", "b", "--queue", "other"), 0);
+    ck_assert_int_eq(ctl_exit("jobs", "list", "--state", "scheduled", "--json"), 0);
+    json_t *root = ctl_json();
+    ck_assert_uint_eq(json_array_size(json_object_get(root, "jobs")), 1);
+    ck_assert_int_eq(json_integer_value(json_object_get(first(root, "jobs"), "id")), 2);
+    json_decref(root);
+    ck_assert_int_eq(ctl_exit("jobs", "list", "--kind", "a", "--json"), 0);
+    root = ctl_json();
+    ck_assert_uint_eq(json_array_size(json_object_get(root, "jobs")), 2);
+    json_decref(root);
+    ck_assert_int_eq(ctl_exit("--json", "jobs", "list", "--queue", "other"), 0);
+    root = ctl_json();
+    assert_text(first(root, "jobs"), "kind", "b");
+    json_decref(root);
+    ck_assert_int_eq(ctl_exit("jobs", "list", "--limit", "1"), 0);
+    assert_says("ID KIND QUEUE");
+    ck_assert_ptr_null(strstr(ctl_text(), "default"));
+}
+END_TEST
+
+START_TEST(an_empty_list_is_no_error)
+{
+    ck_assert_int_eq(ctl_exit("jobs", "list"), 0);
+    ck_assert_int_eq(ctl_exit("jobs", "list", "--json"), 0);
+    json_t *root = ctl_json();
+    ck_assert(json_is_array(json_object_get(root, "jobs")));
+    json_decref(root);
+}
+END_TEST
+
+/* ---- show: where is my job? ---- */
+
+static void assert_situation(const char *wanted)
+{
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--json"), 0);
+    json_t *root = ctl_json();
+    const char *found =
+        json_string_value(json_object_get(json_object_get(root, "job"), "situation"));
+    ck_assert_msg(found != NULL && strstr(found, wanted) != NULL, "%s", ctl_text());
+    json_decref(root);
+}
+
+START_TEST(show_says_what_an_available_job_waits_for)
+{
+    enqueue_one("a");
+    assert_situation("no live worker serves queue default");
+    ctl_sql(INSERT_WORKER("1 s"));
+    assert_situation("served by 1 live workers");
+    ctl_sql("UPDATE claimd.worker SET kinds = '{b}'");
+    assert_situation("none of the 1 live workers of queue default serves kind a");
+    ctl_sql("INSERT INTO claimd.queue VALUES ('default', true)");
+    assert_situation("queue default is paused");
+    ctl_sql("UPDATE claimd.job SET scheduled_at = clock_timestamp() + interval '1 h'");
+    assert_situation("due in 3");
+}
+END_TEST
+
+START_TEST(show_says_where_a_running_job_is)
+{
+    enqueue_one("a");
+    ctl_sql(INSERT_WORKER("1 s"));
+    ctl_sql(MAKE_RUNNING);
+    assert_situation("runs on host-1 (pid 4711) since 3");
+    ctl_sql("UPDATE claimd.worker SET stale_at = now() - interval '1 s'");
+    assert_situation("stale, it will be rescued");
+    ctl_sql("UPDATE claimd.worker SET dead = true");
+    assert_situation("is gone: it will be rescued");
+}
+END_TEST
+
+START_TEST(show_has_args_as_they_are_and_the_attempts)
+{
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--args", "{\"n\": 1.10, \"t\": \"\\u00e9\\n\"}"), 0);
+    ctl_sql("INSERT INTO claimd.job_attempt (job_id, fence, attempt, worker_id, started_at, "
+            "outcome, error, log_tail) VALUES (1, 5, 1, '" WORKER_ID
+            "', now() - interval '2 s', 'failed', 'no \"luck\"', E'line 1\\nline 2')");
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--json"), 0);
+    assert_says("1.10");
+    json_t *root = ctl_json();
+    json_t *args = json_object_get(json_object_get(root, "job"), "args");
+    ck_assert_str_eq(json_string_value(json_object_get(args, "t")), "\xc3\xa9\n");
+    assert_text(first(root, "attempts"), "error", "no \"luck\"");
+    assert_text(first(root, "attempts"), "log_tail", "line 1\nline 2");
+    json_decref(root);
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
+    assert_says("max_attempts 25");
+    assert_says("no \"luck\"");
+}
+END_TEST
+
+START_TEST(an_unknown_job_is_exit_4)
+{
+    ck_assert_int_eq(ctl_exit("jobs", "show", "77"), 4);
+    assert_says("job 77 not found");
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "77"), 4);
+    assert_says("job 77 not found");
+}
+END_TEST
+
+/* ---- cancel ---- */
+
+START_TEST(cancel_moves_jobs_to_the_history)
+{
+    enqueue_one("a");
+    enqueue_one("a");
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "1", "2"), 0);
+    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job_history"
+                                " WHERE state = 'cancelled'"),
+                     2);
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "1"), 0); /* a second time is no error */
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
+    assert_says("cancelled");
+}
+END_TEST
+
+START_TEST(a_running_job_is_exit_5)
+{
+    enqueue_one("a");
+    ctl_sql(INSERT_WORKER("1 s"));
+    ctl_sql(MAKE_RUNNING);
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "1"), 5);
+    assert_says("job 1 is running");
+}
+END_TEST
+
+/* Another session holds the row: an open transaction of its own. */
+START_TEST(a_locked_job_is_exit_3_and_nothing_was_done)
+{
+    enqueue_one("a");
+    char psql[SERVER_PATH_MAX + 32];
+    pid_t pid = 0;
+    struct err err = {0};
+    const char *const argv[] = {
+        "psql", "-Xq",
+        "-d",   world.conninfo,
+        "-c",   "BEGIN; SELECT FROM claimd.job FOR UPDATE; SELECT pg_sleep(60)",
+        NULL};
+    (void)snprintf(psql, sizeof psql, "%s/psql.log", world.dir);
+    ck_assert_int_eq(program_start(argv, NULL, psql, &pid, &err), STATUS_OK);
+    struct pg *pg = side_open(NULL);
+    ck_assert(WAIT_UNTIL(side_number(pg, "SELECT count(*)::text FROM pg_stat_activity WHERE "
+                                         "wait_event = 'PgSleep'") == 1,
+                         LIMIT_US));
+    pg_close(pg);
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "1"), 3);
+    assert_says("lock timeout");
+    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job"), 1);
+    program_kill(pid);
+}
+END_TEST
+
+/* ---- workers, stats ---- */
+
+START_TEST(workers_shows_the_state_by_beat)
+{
+    ctl_sql(INSERT_WORKER("1 s"));
+    ck_assert_int_eq(ctl_exit("workers", "--json"), 0);
+    json_t *root = ctl_json();
+    assert_text(first(root, "workers"), "state", "live");
+    assert_text(first(root, "workers"), "host", "host-1");
+    assert_text(first(root, "workers"), "kinds", "a");
+    json_decref(root);
+    ctl_sql("UPDATE claimd.worker SET stale_at = now()");
+    ck_assert_int_eq(ctl_exit("workers"), 0);
+    assert_says("stale");
+    ctl_sql("UPDATE claimd.worker SET stopped = true");
+    ck_assert_int_eq(ctl_exit("workers"), 0);
+    ck_assert_str_eq(ctl_text(), "");
+    ck_assert_int_eq(ctl_exit("workers", "--all"), 0);
+    assert_says("stopped");
+}
+END_TEST
+
+START_TEST(stats_counts_by_queue_and_state)
+{
+    enqueue_one("a");
+    enqueue_one("a");
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--delay", "1h"), 0);
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--queue", "other"), 0);
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "2"), 0);
+    ck_assert_int_eq(ctl_exit("stats", "--json"), 0);
+    json_t *root = ctl_json();
+    json_t *row = first(root, "queues");
+    assert_text(row, "queue", "default");
+    ck_assert_int_eq(json_integer_value(json_object_get(row, "available")), 1);
+    ck_assert_int_eq(json_integer_value(json_object_get(row, "scheduled")), 1);
+    row = json_array_get(json_object_get(root, "finished"), 0);
+    ck_assert_int_eq(json_integer_value(json_object_get(row, "cancelled")), 1);
+    json_decref(root);
+    ck_assert_int_eq(ctl_exit("stats"), 0);
+    assert_says("OLDEST DUE S");
+}
+END_TEST
+
+/* ---- the frame ---- */
+
+START_TEST(help_version_and_configuration)
+{
+    ck_assert_int_eq(ctl_exit("--version"), 0);
+    assert_says("claimctl ");
+    ck_assert_int_eq(ctl_exit("--help"), 0);
+    assert_says("jobs show ID");
+    ck_assert_int_eq(ctl_exit("enqueue", "--help"), 0);
+    assert_says("--max-attempts N");
+    ck_assert_int_eq(ctl_exit("enqueue", "--help", "x"), 0);
+    static const char bad[] = "{\"lock\": {\"ttl_ms\": 5}}";
+    const char *path = ctl_write_file("config", bad, strlen(bad));
+    ck_assert_int_eq(ctl_exit("config", "check", path), 2);
+    assert_says("lock.ttl_ms: 5 is not allowed; allowed: 1000 to 3600000 ms");
+    ck_assert_int_eq(ctl_exit("--config", path, "workers"), 2);
+    ck_assert_int_eq(ctl_exit("--config", "/nowhere", "workers"), 2);
+    static const char node[] = "{\"lock\": {\"nodes\": [\"a:b:c\"]}}";
+    path = ctl_write_file("config", node, strlen(node));
+    ck_assert_int_eq(ctl_exit("config", "check", path), 2);
+    assert_says("lock.nodes, item 1");
+    static const char good[] = "{\"lock\": {\"nodes\": [\"a:1\", \"b:1\"]}}";
+    path = ctl_write_file("config", good, strlen(good));
+    ck_assert_int_eq(ctl_exit("config", "check", path), 0);
+    assert_says("an even number");
+    assert_says("ok\n");
+}
+END_TEST
+
+START_TEST(a_connection_string_that_libpq_refuses_is_exit_2)
+{
+    (void)snprintf(ctl.conninfo, sizeof ctl.conninfo, "hots=x");
+    ck_assert_int_eq(ctl_exit("config", "check"), 2);
+    assert_says("postgres.conninfo: invalid connection option \"hots\"");
+    ck_assert_int_eq(ctl_exit("db", "status"), 2);
+    ck_assert_int_eq(ctl_exit("workers"), 2);
+}
+END_TEST
+
+START_TEST(json_is_json_everywhere)
+{
+    static const char good[] = "{\"lock\": {\"nodes\": [\"a:1\", \"b:1\"]}}";
+    const char *path = ctl_write_file("config", good, strlen(good));
+    static const char *const lines[][4] = {
+        {"--version", "--json"},     {"db", "status", "--json"}, {"db", "migrate", "--json"},
+        {"config", "doc", "--json"}, {"jobs", "list", "--json"}, {"stats", "--json"},
+        {"workers", "--json"},       {"enqueue", "a", "--json"}, {"jobs", "show", "1", "--json"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(lines); i++) {
+        const char *words[5] = {lines[i][0], lines[i][1], lines[i][2], lines[i][3]};
+        ck_assert_int_eq(ctl_run_words(words), 0);
+        json_decref(ctl_json());
+    }
+    ck_assert_int_eq(ctl_exit("config", "check", path, "--json"), 0);
+    json_t *out = ctl_json();
+    json_t *checked = json_object_get(out, "configuration");
+    ck_assert_str_eq(json_string_value(json_object_get(checked, "result")), "ok");
+    ck_assert_ptr_nonnull(
+        strstr(json_string_value(json_object_get(checked, "warning")), "an even number"));
+    json_decref(out);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("ctl jobs");
+    TCase *tests = tcase_create("jobs");
+    tcase_add_checked_fixture(tests, ctl_setup, ctl_teardown);
+    tcase_set_timeout(tests, 30);
+    tcase_add_test(tests, list_filters_by_state_kind_and_queue);
+    tcase_add_test(tests, an_empty_list_is_no_error);
+    tcase_add_test(tests, show_says_what_an_available_job_waits_for);
+    tcase_add_test(tests, show_says_where_a_running_job_is);
+    tcase_add_test(tests, show_has_args_as_they_are_and_the_attempts);
+    tcase_add_test(tests, an_unknown_job_is_exit_4);
+    tcase_add_test(tests, cancel_moves_jobs_to_the_history);
+    tcase_add_test(tests, a_running_job_is_exit_5);
+    tcase_add_test(tests, a_locked_job_is_exit_3_and_nothing_was_done);
+    tcase_add_test(tests, workers_shows_the_state_by_beat);
+    tcase_add_test(tests, stats_counts_by_queue_and_state);
+    tcase_add_test(tests, help_version_and_configuration);
+    tcase_add_test(tests, a_connection_string_that_libpq_refuses_is_exit_2);
+    tcase_add_test(tests, json_is_json_everywhere);
+    suite_add_tcase(suite, tests);
+    return world_run(suite);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test_hints_world.h"
+
+#include "model/hint.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+struct world world;
+static char dir[SERVER_PATH_MAX];
+
+static void on_node(void *ctx, size_t node, bool is_up, bool is_empty_memory, const struct err *why)
+{
+    (void)ctx;
+    world.node_ups[node] += is_up;
+    world.node_downs[node] += !is_up;
+    world.node_empties[node] += is_empty_memory;
+    if (!is_up) {
+        world.why = *why;
+    }
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    (void)timer;
+}
+
+static struct hints_options given_options(void)
+{
+    return (struct hints_options){.loop = &world.loop,
+                                  .nodes = world.endpoints,
+                                  .node_count = NODES,
+                                  .prefix = "claimd",
+                                  .timeout_us = US_PER_S,
+                                  .on_node = on_node};
+}
+
+void world_start(const char *extra)
+{
+    memset(&world, 0, sizeof world);
+    (void)signal(SIGPIPE, SIG_IGN);
+    for (size_t i = 0; i < NODES; i++) {
+        char path[SERVER_PATH_MAX + 64];
+        (void)snprintf(path, sizeof path, "%s/%d-%zu", dir, (int)getpid(), i);
+        assert_ok(redis_server_start(path, extra, &world.servers[i], err));
+        (void)snprintf(path, sizeof path, "unix:%s", world.servers[i].path);
+        assert_ok(redis_endpoint_parse(path, &world.endpoints[i], err));
+    }
+    ck_assert_int_eq(uv_loop_init(&world.loop), 0);
+    ck_assert_int_eq(uv_timer_init(&world.loop, &world.ticker), 0);
+    ck_assert_int_eq(uv_timer_start(&world.ticker, on_tick, 5, 5), 0);
+    struct hints_options options = given_options();
+    assert_ok(hints_open(&options, &world.hints, err));
+    RUN_UNTIL(world.node_ups[0] + world.node_downs[0] > 0 &&
+              world.node_ups[1] + world.node_downs[1] > 0);
+}
+
+void world_stop(void)
+{
+    hints_popper_close(TAKE(world.popper));
+    hints_close(TAKE(world.hints));
+    uv_close((uv_handle_t *)&world.ticker, NULL);
+    (void)uv_run(&world.loop, UV_RUN_DEFAULT);
+    ck_assert_int_eq(uv_loop_close(&world.loop), 0);
+    for (size_t i = 0; i < NODES; i++) {
+        redis_server_stop(&world.servers[i]);
+    }
+}
+
+static void on_popped(void *ctx, const struct hint *list, size_t count)
+{
+    (void)ctx;
+    world.biggest_pop = count > world.biggest_pop ? count : world.biggest_pop;
+    for (size_t i = 0; i < count && world.popped_count < POPPED_MAX; i++) {
+        struct popped *p = &world.popped[world.popped_count++];
+        p->id = list[i].id;
+        p->score = list[i].score;
+        (void)snprintf(p->set, sizeof p->set, "%s%s%s", list[i].queue,
+                       list[i].kind == NULL ? "" : ":", list[i].kind == NULL ? "" : list[i].kind);
+    }
+    if (world.is_want_used_up) {
+        world.want -= count < world.want ? count : world.want;
+    }
+}
+
+static size_t want(void *ctx)
+{
+    (void)ctx;
+    return world.want;
+}
+
+static void on_lost(void *ctx)
+{
+    (void)ctx;
+    world.lost++;
+}
+
+void world_open_popper(const char *const *sets)
+{
+    struct hints_popper_options options = {.nodes = given_options(),
+                                           .block_us = BLOCK_US,
+                                           .on_popped = on_popped,
+                                           .want = want,
+                                           .on_lost = on_lost};
+    const int before = world.node_ups[0] + world.node_ups[1];
+    assert_ok(hints_popper_open(&options, &world.popper, err));
+    world_listen(sets);
+    RUN_UNTIL(world.node_ups[0] + world.node_ups[1] == before + NODES);
+}
+
+void world_listen(const char *const *sets)
+{
+    struct hints_set list[16] = {0};
+    size_t count = 0;
+    for (; sets[count] != NULL; count++) {
+        const char *colon = strchr(sets[count], ':');
+        size_t len = colon == NULL ? strlen(sets[count]) : (size_t)(colon - sets[count]);
+        memcpy(list[count].queue, sets[count], len);
+        if (colon != NULL) {
+            memcpy(list[count].kind, colon + 1, strlen(colon + 1));
+        }
+    }
+    assert_ok(hints_popper_listen(world.popper, list, count, err));
+}
+
+void world_want(size_t wanted)
+{
+    world.want = wanted;
+    hints_popper_poke(world.popper);
+}
+
+struct hint given_hint(int64_t id, int priority, int64_t due_ms)
+{
+    return (struct hint){
+        .id = id, .score = hint_score(priority, due_ms * US_PER_MS), .queue = "default"};
+}
+
+static void on_pushed(void *ctx, enum status st, int64_t added)
+{
+    (void)ctx;
+    world.push_status = st;
+    world.added = added;
+    world.pushes_done++;
+}
+
+void push_all(const struct hint *list, size_t count)
+{
+    int before = world.pushes_done;
+    assert_ok(hints_push(world.hints, list, count, on_pushed, NULL, err));
+    ck_assert_int_eq(world.pushes_done, before);
+    RUN_UNTIL(world.pushes_done == before + 1);
+}
+
+void push_one(const char *queue, const char *kind, int64_t id, int priority, int64_t due_ms)
+{
+    struct hint h = given_hint(id, priority, due_ms);
+    h.queue = queue;
+    h.kind = kind;
+    push_all(&h, 1);
+    ck_assert_int_eq(world.push_status, STATUS_OK);
+}
+
+static void on_counted(void *ctx, enum status st, int64_t count)
+{
+    (void)ctx;
+    world.count_status = st;
+    world.counted = count;
+}
+
+int64_t count_of(const char *queue, const char *kind, int priority)
+{
+    world.counted = -1;
+    assert_ok(hints_count(world.hints, queue, kind, priority, on_counted, NULL, err));
+    RUN_UNTIL(world.counted >= 0);
+    ck_assert_int_eq(world.count_status, STATUS_OK);
+    return world.counted;
+}
+
+const char *cli(size_t node, const char *const *words)
+{
+    static struct buf out = BUF_INIT(65536);
+    const char *argv[64] = {"redis-cli", "-s", world.servers[node].path};
+    for (size_t i = 0; words[i] != NULL; i++) {
+        argv[3 + i] = words[i];
+    }
+    int code = -1;
+    buf_reset(&out);
+    assert_ok(program_run(argv, NULL, WAIT_US, &out, &code, err));
+    ck_assert_int_eq(code, 0);
+    return buf_at(&out);
+}
+
+static void setup(void)
+{
+    world_start(NULL);
+}
+
+int run_tests(const char *name, const TTest *const *tests, size_t count)
+{
+    Suite *s = suite_create(name);
+    TCase *t = tcase_create(name);
+    struct err err = {0};
+    if (dir_make(dir, sizeof dir, &err) != STATUS_OK) {
+        (void)fprintf(stderr, "%s\n", err.msg);
+        return EXIT_FAILURE;
+    }
+    tcase_set_timeout(t, 30);
+    tcase_add_checked_fixture(t, setup, world_stop);
+    for (size_t i = 0; i < count; i++) {
+        tcase_add_test(t, tests[i]);
+    }
+    suite_add_tcase(s, t);
+    SRunner *runner = srunner_create(s);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    dir_remove(dir);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

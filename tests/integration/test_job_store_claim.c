@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Claims: who gets what, and why an id was refused. */
+#include "job_store_fixture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+START_TEST(a_claim_runs_the_row_as_it_is_now)
+{
+    int64_t id = add_jobs(1);
+    (void)side_run(side, "UPDATE claimd.job SET args = '{\"edited\": true}', priority = 7");
+    claim_now(&store_a, id, 1);
+    ck_assert_uint_eq(got.job_count, 1);
+    const struct claimed_job *job = &got.jobs[0];
+    ck_assert_int_eq(job->id, id);
+    ck_assert_int_eq(job->attempt, 1);
+    ck_assert_int_eq(job->max_attempts, 25);
+    ck_assert_int_eq(job->max_crashes, 3);
+    ck_assert_int_eq(job->timeout_us, JOB_TIMEOUT_US_DEFAULT);
+    ck_assert_int_eq(job->priority, 7);
+    ck_assert_str_eq(job->queue, "default");
+    ck_assert_str_eq(job->args, "{\"edited\": true}");
+    ck_assert(job->fence > 0);
+    ASSERT_TEXT("SELECT state || ' ' || worker_id || ' ' || attempt FROM claimd.job",
+                "running " WORKER_A " 1");
+}
+END_TEST
+
+START_TEST(limits_come_from_the_job_then_its_kind_then_the_defaults)
+{
+    (void)side_run(side, "INSERT INTO claimd.kind (name, max_attempts, max_crashes, timeout, "
+                         "at_most_once) VALUES ('noop', 7, 2, '90 s', true)");
+    int64_t id = add_jobs(2);
+    (void)side_run(side, "UPDATE claimd.job SET max_attempts = 2, timeout = '1.5 s' WHERE id = "
+                         "(SELECT max(id) FROM claimd.job)");
+    claim_now(&store_a, id, 2);
+    const struct claimed_job *plain = claimed(id);
+    const struct claimed_job *own = claimed(id + 1);
+    ck_assert(plain != NULL && own != NULL);
+    ck_assert_int_eq(plain->max_attempts, 7);
+    ck_assert_int_eq(plain->max_crashes, 2);
+    ck_assert_int_eq(plain->timeout_us, 90 * US_PER_S);
+    ck_assert(plain->at_most_once);
+    ck_assert_int_eq(own->max_attempts, 2);
+    ck_assert_int_eq(own->timeout_us, 1500 * US_PER_MS);
+}
+END_TEST
+
+START_TEST(lock_G4_every_id_is_claimed_or_refused_with_its_reason)
+{
+    int64_t id = add_jobs(6);
+    char sql[512];
+    claim_now(&store_a, id, 1); /* running */
+    (void)snprintf(sql, sizeof sql, "SELECT claimd.cancel(%lld)", (long long)(id + 1));
+    (void)side_run(side, sql);
+    (void)snprintf(sql, sizeof sql,
+                   "UPDATE claimd.job SET scheduled_at = now() + '1 h' WHERE id = %lld",
+                   (long long)(id + 2));
+    (void)side_run(side, sql);
+    (void)snprintf(sql, sizeof sql, "UPDATE claimd.job SET kind = 'unserved' WHERE id = %lld",
+                   (long long)(id + 3));
+    (void)side_run(side, sql);
+    claim_now(&store_a, id, 7); /* one id too many: unknown */
+    ck_assert_uint_eq(got.job_count, 3);
+    ck_assert_uint_eq(got.refused_count, 5);
+    ck_assert_int_eq(refused(id)->why, CLAIM_GONE);
+    ck_assert_int_eq(refused(id + 1)->why, CLAIM_GONE);
+    ck_assert_int_eq(refused(id + 2)->why, CLAIM_LATER);
+    ck_assert_int_eq(refused(id + 3)->why, CLAIM_PUT_BACK);
+    ck_assert_str_eq(refused(id + 3)->kind, "unserved");
+    ck_assert_int_eq(refused(id + 3)->priority, 4);
+    ck_assert(claimed(id + 4) != NULL && claimed(id + 5) != NULL);
+    ck_assert_int_eq(refused(id + 6)->why, CLAIM_GONE);
+}
+END_TEST
+
+START_TEST(two_workers_that_want_the_same_ids_get_each_once)
+{
+    struct store b;
+    store_start(&b, WORKER_B);
+    int64_t id = add_jobs(200);
+    ask(&store_a, id, 200, 200);
+    ask(&b, id, 200, 200);
+    RUN_UNTIL(got.claims == 2);
+    ck_assert_uint_eq(got.job_count, 200);
+    ck_assert_uint_eq(got.refused_count, 200);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job WHERE state = 'running' AND attempt = 1",
+                  200);
+    store_stop(&b);
+}
+END_TEST
+
+START_TEST(lock_G2_S1_fences_are_unique_and_rise_with_the_attempts)
+{
+    int64_t id = add_jobs(100);
+    int64_t highest = 0;
+    for (int attempt = 1; attempt <= 3; attempt++) {
+        got.job_count = 0;
+        claim_now(&store_a, id, 100);
+        ck_assert_uint_eq(got.job_count, 100);
+        ASSERT_NUMBER("SELECT count(DISTINCT fence)::text FROM claimd.job", 100);
+        char sql[128];
+        (void)snprintf(sql, sizeof sql, "SELECT min(fence)::text FROM claimd.job");
+        ck_assert(side_number(side, sql) > highest);
+        highest = side_number(side, "SELECT max(fence)::text FROM claimd.job");
+        (void)side_run(side, "UPDATE claimd.job SET state = 'available'");
+    }
+}
+END_TEST
+
+START_TEST(a_claim_ahead_leaves_out_last_attempts_and_at_most_once)
+{
+    (void)side_run(side, "INSERT INTO claimd.kind (name, at_most_once) VALUES ('other', true)");
+    int64_t id = add_jobs(6);
+    char sql[256];
+    (void)snprintf(sql, sizeof sql,
+                   "UPDATE claimd.job SET max_attempts = 1 WHERE id IN (%lld, %lld)", (long long)id,
+                   (long long)(id + 3));
+    (void)side_run(side, sql);
+    (void)snprintf(sql, sizeof sql, "UPDATE claimd.job SET kind = 'other' WHERE id IN (%lld, %lld)",
+                   (long long)(id + 1), (long long)(id + 4));
+    (void)side_run(side, sql);
+    ask(&store_a, id, 6, 3);
+    RUN_UNTIL(got.claims == 1);
+    ck_assert_uint_eq(got.job_count, 4);
+    ck_assert(claimed(id) != NULL && claimed(id + 1) != NULL && claimed(id + 2) != NULL);
+    ck_assert(claimed(id + 5) != NULL);
+    ck_assert_int_eq(refused(id + 3)->why, CLAIM_PUT_BACK);
+    ck_assert_int_eq(refused(id + 4)->why, CLAIM_PUT_BACK);
+}
+END_TEST
+
+START_TEST(a_claim_of_nothing_but_at_most_once_ahead_puts_all_back)
+{
+    (void)side_run(side, "INSERT INTO claimd.kind (name, at_most_once) VALUES ('other', true), "
+                         "('noop', true)");
+    int64_t id = add_jobs(2);
+    ask(&store_a, id, 2, 0);
+    RUN_UNTIL(got.claims == 1);
+    ck_assert_int_eq(refused(id)->why, CLAIM_PUT_BACK);
+    ck_assert_int_eq(refused(id + 1)->why, CLAIM_PUT_BACK);
+}
+END_TEST
+
+START_TEST(lock_G5_a_job_without_an_attempt_left_is_discarded_not_claimed)
+{
+    int64_t id = add_jobs(1);
+    (void)side_run(side, "UPDATE claimd.job SET attempt = 3, max_attempts = 3");
+    claim_now(&store_a, id, 1);
+    ck_assert_uint_eq(got.job_count, 0);
+    ck_assert_int_eq(refused(id)->why, CLAIM_GONE);
+    RUN_UNTIL(side_number(side, "SELECT count(*)::text FROM claimd.job_history") == 1);
+    ASSERT_TEXT("SELECT state || ': ' || error FROM claimd.job_history",
+                "discarded: no attempts left");
+}
+END_TEST
+
+START_TEST(large_args_stay_behind_and_are_fetched)
+{
+    int64_t id = add_jobs(2);
+    (void)side_run(side, "UPDATE claimd.job SET args = jsonb_build_object('t', repeat('x', 300000))"
+                         " WHERE id = (SELECT max(id) FROM claimd.job)");
+    claim_now(&store_a, id, 2);
+    ck_assert(claimed(id)->args != NULL);
+    ck_assert_ptr_null(claimed(id + 1)->args);
+}
+END_TEST
+
+struct fetched {
+    int calls;
+    enum status st;
+    size_t len;
+    bool is_whole;
+};
+
+static void on_args(void *ctx, enum status st, const char *args, size_t len)
+{
+    struct fetched *f = ctx;
+    f->calls++;
+    f->st = st;
+    f->len = len;
+    f->is_whole = args != NULL && strlen(args) == len;
+}
+
+START_TEST(fetched_args_are_fenced)
+{
+    int64_t id = add_jobs(1);
+    (void)side_run(side,
+                   "UPDATE claimd.job SET args = jsonb_build_object('t', repeat('x', 300000))");
+    claim_now(&store_a, id, 1);
+    struct fetched good = {0};
+    struct fetched stale = {0};
+    int64_t fence = got.jobs[0].fence;
+    ck_assert_int_eq(job_store_args(store_a.jobs, id, fence, on_args, &good, NULL), STATUS_OK);
+    ck_assert_int_eq(job_store_args(store_a.jobs, id, fence + 1, on_args, &stale, NULL), STATUS_OK);
+    RUN_UNTIL(good.calls == 1 && stale.calls == 1);
+    ck_assert_int_eq(good.st, STATUS_OK);
+    ck_assert_uint_eq(good.len, 300000 + strlen("{\"t\": \"\"}"));
+    ck_assert(good.is_whole);
+    ck_assert_int_eq(stale.st, STATUS_NOT_FOUND);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("job_store_claim");
+    TCase *tests = tcase_create("claim");
+    tcase_set_timeout(tests, 30);
+    tcase_add_checked_fixture(tests, jobs_setup, jobs_teardown);
+    tcase_add_test(tests, a_claim_runs_the_row_as_it_is_now);
+    tcase_add_test(tests, limits_come_from_the_job_then_its_kind_then_the_defaults);
+    tcase_add_test(tests, lock_G4_every_id_is_claimed_or_refused_with_its_reason);
+    tcase_add_test(tests, two_workers_that_want_the_same_ids_get_each_once);
+    tcase_add_test(tests, lock_G2_S1_fences_are_unique_and_rise_with_the_attempts);
+    tcase_add_test(tests, a_claim_ahead_leaves_out_last_attempts_and_at_most_once);
+    tcase_add_test(tests, a_claim_of_nothing_but_at_most_once_ahead_puts_all_back);
+    tcase_add_test(tests, lock_G5_a_job_without_an_attempt_left_is_discarded_not_claimed);
+    tcase_add_test(tests, large_args_stay_behind_and_are_fetched);
+    tcase_add_test(tests, fetched_args_are_fenced);
+    suite_add_tcase(suite, tests);
+    return world_run(suite);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Finishes: what is recorded, what is stale, what PostgreSQL refuses. */
+#include "job_store_fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Adds and claims: got.jobs[0…count). */
+static void given_running(int count)
+{
+    int64_t id = add_jobs(count);
+    claim_now(&store_a, id, (size_t)count);
+    ck_assert_uint_eq(got.job_count, (size_t)count);
+}
+
+static void finish_now(const struct job_finish *f)
+{
+    int before = got.finishes;
+    submit(&store_a, f);
+    RUN_UNTIL(got.finishes == before + 1);
+}
+
+START_TEST(a_completed_run_moves_to_the_history_with_its_result)
+{
+    given_running(2);
+    struct job_finish f = finish_of(0, FINISH_COMPLETED);
+    f.result = "{\"ok\": [1, 2]}";
+    f.result_len = strlen(f.result);
+    finish_now(&f);
+    ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], 1);
+    ck_assert_uint_eq(job_store_waiting(store_a.jobs), 0);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job", 1);
+    ASSERT_TEXT("SELECT concat_ws(' ', state, attempt, worker_id, result, args) FROM "
+                "claimd.job_history WHERE finalized_at >= attempted_at AND error IS NULL",
+                "completed 1 " WORKER_A " {\"ok\": [1, 2]} {\"n\": 1}");
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_attempt", 0);
+}
+END_TEST
+
+START_TEST(a_retry_is_available_after_its_delay_and_recorded)
+{
+    given_running(1);
+    struct job_finish f = finish_of(0, FINISH_RETRY);
+    f.outcome = "crashed";
+    f.crashed = true;
+    f.delay_us = 60 * US_PER_S;
+    f.error = "boom \xff";
+    f.error_len = strlen(f.error);
+    f.log_tail = "one\0two";
+    f.log_tail_len = 7;
+    finish_now(&f);
+    ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], 1);
+    ASSERT_TEXT("SELECT concat_ws(' ', state, attempt, crashes) FROM claimd.job WHERE scheduled_at "
+                "BETWEEN clock_timestamp() + '55 s' AND clock_timestamp() + '60 s'",
+                "available 1 1");
+    ASSERT_TEXT("SELECT concat_ws('|', attempt, worker_id, outcome, error, log_tail) FROM "
+                "claimd.job_attempt WHERE ended_at >= started_at",
+                "1|" WORKER_A "|crashed|boom \xEF\xBF\xBD|one\xEF\xBF\xBDtwo");
+}
+END_TEST
+
+START_TEST(a_discarded_run_ends_in_the_history_and_is_recorded)
+{
+    given_running(1);
+    struct job_finish f = finish_of(0, FINISH_DISCARDED);
+    f.outcome = "failed";
+    f.error = "for good";
+    f.error_len = strlen(f.error);
+    finish_now(&f);
+    ASSERT_TEXT("SELECT concat_ws(' ', state, crashes, error) FROM claimd.job_history",
+                "discarded 0 for good");
+    ASSERT_TEXT("SELECT outcome || ' ' || error FROM claimd.job_attempt", "failed for good");
+}
+END_TEST
+
+START_TEST(a_hand_back_gives_the_attempt_back_and_lowers_the_lanes_mark)
+{
+    given_running(1);
+    (void)side_run(side, "INSERT INTO claimd.lane VALUES ('default', 4, 0, now()), ('other', 4, 0, "
+                         "now())");
+    struct job_finish f = finish_of(0, FINISH_HAND_BACK);
+    finish_now(&f);
+    ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], 1);
+    ASSERT_TEXT("SELECT concat_ws(' ', state, attempt) FROM claimd.job", "available 0");
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_attempt", 0);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.lane l, claimd.job j WHERE l.queue = "
+                  "'default' AND l.low_water = j.ready_at",
+                  1);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.lane l, claimd.job j WHERE l.queue = 'other' "
+                  "AND l.low_water > j.ready_at",
+                  1);
+    int64_t fence = got.jobs[0].fence;
+    int64_t id = got.jobs[0].id;
+    got.job_count = 0;
+    claim_now(&store_a, id, 1);
+    ck_assert_int_eq(got.jobs[0].attempt, 1);
+    ck_assert(got.jobs[0].fence > fence);
+}
+END_TEST
+
+START_TEST(lock_G3_a_stale_finish_is_refused_and_changes_nothing)
+{
+    given_running(2);
+    struct job_finish old = finish_of(0, FINISH_COMPLETED);
+    struct job_finish gone = finish_of(1, FINISH_COMPLETED);
+    (void)side_run(side, "UPDATE claimd.job SET state = 'available'");
+    int64_t id = old.id < gone.id ? old.id : gone.id;
+    struct store b;
+    store_start(&b, WORKER_B);
+    claim_now(&b, id, 1);
+    (void)side_run(side, "SELECT claimd.cancel(id) FROM claimd.job WHERE state = 'available'");
+    submit(&store_a, &old);
+    submit(&store_a, &gone);
+    RUN_UNTIL(got.finishes == 2);
+    ck_assert_int_eq(got.verdicts[FINISH_STALE], 2);
+    ASSERT_TEXT("SELECT state || ' ' || worker_id FROM claimd.job", "running " WORKER_B);
+    ASSERT_TEXT("SELECT state FROM claimd.job_history", "cancelled");
+    store_stop(&b);
+}
+END_TEST
+
+START_TEST(a_second_finish_of_the_same_run_finds_it_done)
+{
+    given_running(1);
+    struct job_finish f = finish_of(0, FINISH_COMPLETED);
+    finish_now(&f);
+    finish_now(&f);
+    ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], 1);
+    ck_assert_int_eq(got.verdicts[FINISH_ALREADY], 1);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_history", 1);
+}
+END_TEST
+
+START_TEST(finishes_and_claims_of_one_turn_share_one_commit)
+{
+    given_running(300);
+    int64_t more = add_jobs(200);
+    uint64_t before = job_store_counters(store_a.jobs)->commits;
+    for (size_t i = 0; i < 300; i++) {
+        struct job_finish f =
+            finish_of(i, i % 3 == 0 ? FINISH_COMPLETED : (enum finish_kind)(i % 4));
+        submit(&store_a, &f);
+    }
+    ask(&store_a, more, 200, 100);
+    RUN_UNTIL(got.finishes == 300 && got.claims == 2);
+    ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], 300);
+    ck_assert_uint_eq(got.job_count, 500);
+    ck_assert_uint_eq(job_store_counters(store_a.jobs)->commits - before, 1);
+}
+END_TEST
+
+struct bad {
+    const char *name;
+    const char *result;
+    size_t len;
+};
+static const struct bad bad_results[] = {
+    {"a NUL", "{\"x\": \"\\u0000\"}", 0},
+    {"a lone surrogate", "{\"x\": \"\\ud800\"}", 0},
+    {"a number out of range", "{\"x\": 1e200000}", 0},
+    {"half a UTF-8 character", "{\"x\": \"\xc3\"}", 0},
+    {"no JSON", "{\"x\": ", 0},
+    {"a NUL byte", "{\"x\": \"\0\"}", 9},
+};
+
+START_TEST(a_bad_result_fails_its_own_job_and_the_other_499_finish)
+{
+    const struct bad *bad = &bad_results[_i];
+    given_running(500);
+    for (size_t i = 0; i < 500; i++) {
+        struct job_finish f = finish_of(i, FINISH_COMPLETED);
+        f.result = i == 321 ? bad->result : "{\"fine\": true}";
+        f.result_len = i == 321 && bad->len > 0 ? bad->len : strlen(f.result);
+        submit(&store_a, &f);
+    }
+    RUN_UNTIL(got.finishes == 500);
+    ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], 499);
+    ck_assert_int_eq(got.verdicts[FINISH_REFUSED], 1);
+    ck_assert_int_eq(got.last_refused_id, got.jobs[321].id);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_history WHERE result IS NOT NULL", 499);
+    ASSERT_TEXT("SELECT concat_ws(' ', j.state, j.attempt, a.outcome, left(a.error, 14)) FROM "
+                "claimd.job j JOIN claimd.job_attempt a ON a.job_id = j.id",
+                "available 1 failed result refused");
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job WHERE scheduled_at > clock_timestamp()",
+                  1);
+}
+END_TEST
+
+START_TEST(a_bad_result_at_the_last_attempt_discards_the_job)
+{
+    int64_t id = add_jobs(1);
+    (void)side_run(side, "UPDATE claimd.job SET max_attempts = 1");
+    claim_now(&store_a, id, 1);
+    struct job_finish f = finish_of(0, FINISH_COMPLETED);
+    f.result = "nonsense";
+    f.result_len = strlen(f.result);
+    finish_now(&f);
+    ck_assert_int_eq(got.verdicts[FINISH_REFUSED], 1);
+    ASSERT_TEXT("SELECT state || ' ' || left(error, 14) FROM claimd.job_history",
+                "discarded result refused");
+}
+END_TEST
+
+START_TEST(several_bad_results_are_all_found_while_claims_go_on)
+{
+    given_running(100);
+    int64_t more = add_jobs(50);
+    for (size_t i = 0; i < 100; i++) {
+        struct job_finish f = finish_of(i, FINISH_COMPLETED);
+        f.result = i % 20 == 7 ? "[1e999999]" : "[1]";
+        f.result_len = strlen(f.result);
+        submit(&store_a, &f);
+    }
+    ask(&store_a, more, 50, 50);
+    RUN_UNTIL(got.finishes == 100 && got.claims == 2);
+    ck_assert_int_eq(got.verdicts[FINISH_REFUSED], 5);
+    ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], 95);
+    ck_assert_uint_eq(got.job_count, 150);
+}
+END_TEST
+
+START_TEST(deeply_nested_json_fails_its_own_job_only)
+{
+    given_running(2);
+    static char nested[60001];
+    memset(nested, '[', sizeof nested - 1);
+    struct job_finish bad = finish_of(0, FINISH_COMPLETED);
+    bad.result = nested;
+    bad.result_len = sizeof nested - 1;
+    struct job_finish good = finish_of(1, FINISH_COMPLETED);
+    submit(&store_a, &bad);
+    submit(&store_a, &good);
+    RUN_UNTIL(got.finishes == 2);
+    ck_assert_int_eq(got.verdicts[FINISH_REFUSED], 1);
+    ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], 1);
+}
+END_TEST
+
+START_TEST(every_update_of_a_claim_is_hot)
+{
+    given_running(500);
+    (void)side_run(store_a.pg, "SELECT pg_stat_force_next_flush()");
+    RUN_UNTIL(side_number(
+                  side, "SELECT pg_stat_get_tuples_updated('claimd.job'::regclass)::text") == 500);
+    ASSERT_NUMBER("SELECT pg_stat_get_tuples_hot_updated('claimd.job'::regclass)::text", 500);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("job_store_finish");
+    TCase *tests = tcase_create("finish");
+    tcase_set_timeout(tests, 30);
+    tcase_add_checked_fixture(tests, jobs_setup, jobs_teardown);
+    tcase_add_test(tests, a_completed_run_moves_to_the_history_with_its_result);
+    tcase_add_test(tests, a_retry_is_available_after_its_delay_and_recorded);
+    tcase_add_test(tests, a_discarded_run_ends_in_the_history_and_is_recorded);
+    tcase_add_test(tests, a_hand_back_gives_the_attempt_back_and_lowers_the_lanes_mark);
+    tcase_add_test(tests, lock_G3_a_stale_finish_is_refused_and_changes_nothing);
+    tcase_add_test(tests, a_second_finish_of_the_same_run_finds_it_done);
+    tcase_add_test(tests, finishes_and_claims_of_one_turn_share_one_commit);
+    tcase_add_loop_test(tests, a_bad_result_fails_its_own_job_and_the_other_499_finish, 0,
+                        (int)ARRAY_COUNT(bad_results));
+    tcase_add_test(tests, a_bad_result_at_the_last_attempt_discards_the_job);
+    tcase_add_test(tests, several_bad_results_are_all_found_while_claims_go_on);
+    tcase_add_test(tests, deeply_nested_json_fails_its_own_job_only);
+    tcase_add_test(tests, every_update_of_a_claim_is_hot);
+    suite_add_tcase(suite, tests);
+    return world_run(suite);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Plans and batching under a load: statements prepared on 20 rows, then a million arrive. */
+#include "job_store_fixture.h"
+
+#include <stdio.h>
+
+#define BATCH 500
+
+static void submit_batch(void)
+{
+    for (size_t i = 0; i < got.job_count; i++) {
+        struct job_finish f = finish_of(i, FINISH_COMPLETED);
+        submit(&store_a, &f);
+    }
+    got.finishes = 0;
+}
+
+static int64_t cycle_us(int64_t id)
+{
+    int64_t start_us = clock_boot_us();
+    got.job_count = 0;
+    claim_now(&store_a, id, BATCH);
+    ck_assert_uint_eq(got.job_count, BATCH);
+    submit_batch();
+    RUN_UNTIL(got.finishes == BATCH);
+    return clock_boot_us() - start_us;
+}
+
+START_TEST(plans_do_not_depend_on_how_large_the_table_was_when_they_were_made)
+{
+    int64_t id = add_jobs(20);
+    (void)side_run(side, "ANALYZE claimd.job");
+    claim_now(&store_a, id, 20);
+    submit_batch();
+    RUN_UNTIL(got.finishes == 20);
+    (void)side_run(side, "ALTER TABLE claimd.job SET (autovacuum_enabled = off)");
+    id = add_jobs(1);
+    for (int i = 0; i < 10; i++) {
+        (void)side_run(side, "INSERT INTO claimd.job (kind) SELECT 'noop' FROM "
+                             "generate_series(1, 100000)");
+    }
+    int64_t best_us = INT64_MAX;
+    for (int i = 0; i < 10; i++) {
+        int64_t us = cycle_us(id + (int64_t)i * 50000);
+        best_us = us < best_us ? us : best_us;
+    }
+    /* ARCHITECTURE §3; a scan of the table would take a hundred. */
+    ck_assert_int_le(best_us, 20 * US_PER_MS);
+}
+END_TEST
+
+START_TEST(a_loaded_store_commits_once_for_hundreds_of_jobs)
+{
+    enum { JOBS = 20000 };
+    int64_t id = add_jobs(JOBS);
+    uint64_t before = job_store_counters(store_a.jobs)->commits;
+    for (int64_t at = 0; at < JOBS; at += BATCH) {
+        got.job_count = 0;
+        claim_now(&store_a, id + at, BATCH);
+        submit_batch(); /* leaves with the next claim */
+    }
+    RUN_UNTIL(job_store_waiting(store_a.jobs) == 0);
+    uint64_t commits = job_store_counters(store_a.jobs)->commits - before;
+    ck_assert_uint_le(commits, JOBS / BATCH + 2);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_history", JOBS);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("job_store_plans");
+    TCase *tests = tcase_create("plans");
+    tcase_set_timeout(tests, 50);
+    tcase_add_checked_fixture(tests, jobs_setup, jobs_teardown);
+    tcase_add_test(tests, plans_do_not_depend_on_how_large_the_table_was_when_they_were_made);
+    tcase_add_test(tests, a_loaded_store_commits_once_for_hundreds_of_jobs);
+    suite_add_tcase(suite, tests);
+    return world_run(suite);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * F1: what a child of fork() may do with its parent's client. The children report by their exit
+ * code: the number of the line that went wrong. */
+#include "test_redlock_client_world.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#define expect(condition)       \
+    do {                        \
+        if (!(condition)) {     \
+            _exit(line_code()); \
+        }                       \
+    } while (0)
+#define line_code() ((__LINE__) % 250 + 1)
+
+static int code_of_child(void (*body)(void *ctx), void *ctx)
+{
+    int status = -1;
+    (void)fflush(NULL);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        body(ctx);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+/* Descriptors of the kinds that a client has. */
+static size_t count_descriptors(void)
+{
+    static const char *const kinds[] = {"socket:", "anon_inode:[eventpoll]", "anon_inode:[eventfd]",
+                                        "anon_inode:[timerfd]"};
+    size_t count = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    const struct dirent *entry = NULL;
+    expect(dir != NULL);
+    while ((entry = readdir(dir)) != NULL) {
+        char path[300];
+        char target[300] = "";
+        (void)snprintf(path, sizeof path, "/proc/self/fd/%s", entry->d_name);
+        ssize_t len = readlink(path, target, sizeof target - 1);
+        for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
+            count += len > 0 && strncmp(target, kinds[i], strlen(kinds[i])) == 0;
+        }
+    }
+    (void)closedir(dir);
+    return count;
+}
+
+static void use_and_close(void *ctx)
+{
+    struct redlock_lock *lock = ctx;
+    struct redlock_lock *none = NULL;
+    struct redlock_owner *owner = NULL;
+    struct redlock_stats stats;
+    struct redlock_report report;
+    const struct redlock_request request = {.key = "job:2", .wait_ms = -1};
+    expect(redlock_state(lock) == REDLOCK_STATE_LOST);
+    expect(redlock_validity_ms(lock) == 0);
+    expect(redlock_acquire(world.client, &request, &none, &report) == REDLOCK_INVALID);
+    expect(none == NULL && strstr(report.message, "fork") != NULL);
+    expect(redlock_try(world.client, "job:1", 0, &none) == REDLOCK_INVALID);
+    expect(redlock_extend(lock) == REDLOCK_INVALID);
+    expect(redlock_owner_new(world.client, &owner) == -EOWNERDEAD);
+    redlock_stats(world.client, &stats);
+    REDLOCK_SCOPE(world.client, "job:3", 0)
+    {
+        expect(false);
+    }
+    expect(redlock_unlock(lock, NULL) == -EOWNERDEAD);
+    expect(count_descriptors() > 0);
+    redlock_close(world.client);
+    expect(count_descriptors() == 0);
+}
+
+static uint64_t extended(void)
+{
+    struct redlock_stats stats;
+    redlock_stats(world.client, &stats);
+    ck_assert_uint_eq(stats.node_errors, 0);
+    ck_assert_uint_eq(stats.lost, 0);
+    return stats.extended;
+}
+
+static size_t downs;
+
+static void on_node(void *ctx, size_t node, enum redlock_node_event event, const char *why)
+{
+    (void)ctx;
+    (void)node;
+    (void)why;
+    downs += event != REDLOCK_NODE_UP;
+}
+
+START_TEST(F1_a_child_that_closes_and_exits_leaves_the_parents_lock_held_and_renewed)
+{
+    given_nodes(3, NULL);
+    world.options.on_node = on_node;
+    world.client = client_of_world();
+    struct redlock_lock *lock = given_lock("job:1");
+    ck_assert_int_ge(redlock_fd(lock), 0);
+    ck_assert_int_eq(code_of_child(use_and_close, lock), 0);
+    uint64_t before = extended();
+    until(extended() >= before + 4); /* a third of T each: past what was left at the fork */
+    ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_HELD);
+    ck_assert_uint_eq(nodes_with("job:1"), 3);
+    ck_assert_uint_eq(nodes_with("job:2"), 0);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+    until(nodes_with("job:1") == 0);
+    ck_assert_uint_eq(downs, 0);
+}
+END_TEST
+
+static void exit_at_once(void *ctx)
+{
+    (void)ctx;
+}
+
+START_TEST(F1_a_child_that_just_exits_does_no_harm)
+{
+    given_client(3);
+    struct redlock_lock *lock = given_lock("job:1");
+    ck_assert_int_eq(code_of_child(exit_at_once, NULL), 0);
+    uint64_t before = extended();
+    until(extended() >= before + 1);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+}
+END_TEST
+
+#ifndef __SANITIZE_THREAD__
+static void open_another(void *ctx)
+{
+    struct redlock *own = NULL;
+    struct redlock_lock *lock = NULL;
+    struct redlock_lock *parents = NULL;
+    (void)ctx;
+    expect(redlock_open(&world.options, &own, NULL) == 0);
+    redlock_close(world.client);
+    expect(redlock_try(own, "job:2", 0, &lock) == REDLOCK_WON);
+    expect(redlock_try(own, "job:1", 0, &parents) == REDLOCK_HELD_BY_OTHER);
+    expect(redlock_unlock(lock, NULL) == 0);
+    redlock_close(own);
+}
+
+START_TEST(F1_a_child_may_open_a_client_of_its_own)
+{
+    given_client(3);
+    struct redlock_lock *lock = given_lock("job:1");
+    ck_assert_int_eq(code_of_child(open_another, NULL), 0);
+    ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_HELD);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+    until(nodes_with("job:1") + nodes_with("job:2") == 0);
+}
+END_TEST
+
+#endif
+
+static void unlock_twice(void *ctx)
+{
+    expect(redlock_unlock(ctx, NULL) == -EOWNERDEAD);
+    expect(redlock_unlock(ctx, NULL) == -EOWNERDEAD);
+    redlock_close(world.client);
+}
+
+START_TEST(F1_a_reentrant_lock_may_be_unlocked_in_a_child_as_often_as_it_was_locked)
+{
+    struct redlock_owner *owner = NULL;
+    struct redlock_lock *lock = NULL;
+    given_client(1);
+    ck_assert_int_eq(redlock_owner_new(world.client, &owner), 0);
+    const struct redlock_request request = {.key = "job:1", .owner = owner};
+    ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, NULL), REDLOCK_WON);
+    ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, NULL), REDLOCK_WON);
+    ck_assert_int_eq(code_of_child(unlock_twice, lock), 0);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+    ck_assert_uint_eq(nodes_with("job:1"), 1);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+    until(nodes_with("job:1") == 0);
+    redlock_owner_free(owner);
+}
+END_TEST
+
+static void add_tests(TCase *t)
+{
+    tcase_add_test(t, F1_a_child_that_closes_and_exits_leaves_the_parents_lock_held_and_renewed);
+    tcase_add_test(t, F1_a_child_that_just_exits_does_no_harm);
+#ifndef __SANITIZE_THREAD__ /* which allows no thread in a child of several */
+    tcase_add_test(t, F1_a_child_may_open_a_client_of_its_own);
+#endif
+    tcase_add_test(t, F1_a_reentrant_lock_may_be_unlocked_in_a_child_as_often_as_it_was_locked);
+}
+
+int main(void)
+{
+    return client_world_main("redlock_client_fork", add_tests);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * REDLOCK_SCOPE: however its body is left, the lock is given back, and without the lock it does not
+ * run. */
+#include "test_redlock_client_world.h"
+
+static int runs;
+
+static bool is_free(const char *key)
+{
+    return nodes_with(key) == 0;
+}
+
+START_TEST(a_scope_runs_its_body_once_under_the_lock)
+{
+    given_client(3);
+    REDLOCK_SCOPE(world.client, "job:1", 0)
+    {
+        runs++;
+        ck_assert_uint_ge(nodes_with("job:1"), 2);
+    }
+    ck_assert_int_eq(runs, 1);
+    until(is_free("job:1"));
+}
+END_TEST
+
+START_TEST(a_scopes_body_does_not_run_when_another_has_the_lock)
+{
+    given_nodes(3, NULL);
+    world.options.retries = 1;
+    world.options.retry_base_ms = 1;
+    world.client = client_of_world();
+    struct redlock_lock *lock = given_lock("job:1");
+    REDLOCK_SCOPE(world.client, "job:1", 0)
+    {
+        runs++;
+    }
+    ck_assert_int_eq(runs, 0);
+    ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_HELD);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+}
+END_TEST
+
+static int leave_by_return(void)
+{
+    REDLOCK_SCOPE(world.client, "job:1", 0)
+    {
+        return 7;
+    }
+    return 0;
+}
+
+START_TEST(a_scope_is_left_by_return)
+{
+    given_client(3);
+    ck_assert_int_eq(leave_by_return(), 7);
+    until(is_free("job:1"));
+}
+END_TEST
+
+START_TEST(a_scope_is_left_by_break_and_a_loop_around_it_goes_on)
+{
+    given_client(3);
+    for (int i = 0; i < 3; i++) {
+        REDLOCK_SCOPE(world.client, "job:1", 0)
+        {
+            runs++;
+            break;
+        }
+    }
+    ck_assert_int_eq(runs, 3); /* a lock that was left locked would have stopped the second */
+    until(is_free("job:1"));
+}
+END_TEST
+
+START_TEST(a_scope_is_left_by_continue)
+{
+    int after = 0;
+    given_client(3);
+    for (int i = 0; i < 3; i++) {
+        REDLOCK_SCOPE(world.client, "job:1", 0)
+        {
+            runs++;
+            if (i < 2) {
+                continue; /* of the scope: it ends, the loop around it goes on behind it */
+            }
+            runs += 10;
+        }
+        after++;
+    }
+    ck_assert_int_eq(runs, 13);
+    ck_assert_int_eq(after, 3);
+    until(is_free("job:1"));
+}
+END_TEST
+
+START_TEST(a_scope_is_left_by_goto)
+{
+    given_client(3);
+    REDLOCK_SCOPE(world.client, "job:1", 0)
+    {
+        runs++;
+        goto out;
+    }
+    runs = 100;
+out:
+    ck_assert_int_eq(runs, 1);
+    until(is_free("job:1"));
+}
+END_TEST
+
+START_TEST(scopes_nest_and_name_their_handles)
+{
+    given_client(3);
+    REDLOCK_SCOPE_AS(outer, world.client, "job:1", 0)
+    {
+        REDLOCK_SCOPE_AS(inner, world.client, "job:2", 0)
+        {
+            runs++;
+            ck_assert_str_eq(redlock_key(outer, NULL), "job:1");
+            ck_assert_str_eq(redlock_key(inner, NULL), "job:2");
+            ck_assert(redlock_is_held(outer) && redlock_is_held(inner));
+        }
+        until(is_free("job:2"));
+        ck_assert_uint_ge(nodes_with("job:1"), 2);
+    }
+    ck_assert_int_eq(runs, 1);
+    until(is_free("job:1"));
+}
+END_TEST
+
+static void add_tests(TCase *t)
+{
+    tcase_add_test(t, a_scope_runs_its_body_once_under_the_lock);
+    tcase_add_test(t, a_scopes_body_does_not_run_when_another_has_the_lock);
+    tcase_add_test(t, a_scope_is_left_by_return);
+    tcase_add_test(t, a_scope_is_left_by_break_and_a_loop_around_it_goes_on);
+    tcase_add_test(t, a_scope_is_left_by_continue);
+    tcase_add_test(t, a_scope_is_left_by_goto);
+    tcase_add_test(t, scopes_nest_and_name_their_handles);
+}
+
+int main(void)
+{
+    return client_world_main("redlock_client_guard", add_tests);
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Bad input: refused with a message that names what is wrong and what is allowed; never a hang,
+ * never a lock. */
+#include "test_redlock_client_world.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+static struct redlock_node ten_nodes[10];
+
+struct bad_option {
+    void (*spoil)(struct redlock_options *o);
+    const char *message; /* a part of it */
+};
+
+static void no_nodes(struct redlock_options *o)
+{
+    o->node_count = 0;
+}
+
+static void too_many_nodes(struct redlock_options *o)
+{
+    o->nodes = ten_nodes;
+    o->node_count = 10;
+}
+
+static void node_twice(struct redlock_options *o)
+{
+    static const struct redlock_node nodes[] = {{.url = "10.1.1.1"}, {.url = "10.1.1.1:6379"}};
+    o->nodes = nodes;
+    o->node_count = 2;
+}
+
+static void bad_url(struct redlock_options *o)
+{
+    static const struct redlock_node node = {.url = "http://10.1.1.1"};
+    o->nodes = &node;
+    o->node_count = 1;
+}
+
+static void no_url(struct redlock_options *o)
+{
+    static const struct redlock_node node = {.url = NULL};
+    o->nodes = &node;
+    o->node_count = 1;
+}
+
+static void ttl_zero(struct redlock_options *o)
+{
+    o->ttl_ms = 0;
+}
+
+static void ttl_negative(struct redlock_options *o)
+{
+    o->ttl_ms = -1;
+}
+
+static void ttl_of_two_days(struct redlock_options *o)
+{
+    o->ttl_ms = 2 * REDLOCK_TTL_MAX_MS;
+}
+
+static void timeout_too_long(struct redlock_options *o)
+{
+    o->ttl_ms = 2990; /* the node timeout is 300 */
+}
+
+static void timeout_negative(struct redlock_options *o)
+{
+    o->node_timeout_ms = -1;
+}
+
+static void max_below_ttl(struct redlock_options *o)
+{
+    o->ttl_max_ms = o->ttl_ms - 1;
+}
+
+static void validity_above_ttl(struct redlock_options *o)
+{
+    o->min_validity_ms = o->ttl_ms;
+}
+
+static void drift_negative(struct redlock_options *o)
+{
+    o->drift_ppm = -1;
+}
+
+static void retries_negative(struct redlock_options *o)
+{
+    o->retries = -1;
+}
+
+static void cap_below_base(struct redlock_options *o)
+{
+    o->retry_cap_ms = o->retry_base_ms - 1;
+}
+
+static void open_timeout_negative(struct redlock_options *o)
+{
+    o->open_timeout_ms = -1;
+}
+
+static const struct bad_option bad_options[] = {
+    {no_nodes, "0 nodes, allowed are 1 to 9"},
+    {too_many_nodes, "10 nodes, allowed are 1 to 9"},
+    {node_twice, "10.1.1.1:6379 is named twice"},
+    {bad_url, "node 1"},
+    {no_url, "node 1"},
+    {ttl_zero, "ttl_ms is 0, allowed are 1000 to 86400000"},
+    {ttl_negative, "ttl_ms is -1, allowed are 1000 to 86400000"},
+    {ttl_of_two_days, "allowed are 1000 to 86400000"},
+    {timeout_too_long, "node_timeout_ms is 300, allowed are 1 to 299"},
+    {timeout_negative, "node_timeout_ms is -1"},
+    {max_below_ttl, "ttl_max_ms is 2999, allowed are 3000 to 86400000"},
+    {validity_above_ttl, "validity"},
+    {drift_negative, "drift_ppm is -1"},
+    {retries_negative, "retries is -1"},
+    {cap_below_base, "retry_cap_ms is 49, allowed are 50 to"},
+    {open_timeout_negative, "open_timeout_ms is -1"},
+};
+
+START_TEST(A16_an_option_out_of_bounds_is_refused_by_its_name)
+{
+    const struct bad_option *bad = &bad_options[_i];
+    struct redlock *client = NULL;
+    struct redlock_error error;
+    given_nodes(1, NULL);
+    struct redlock_options o = world.options;
+    bad->spoil(&o);
+    ck_assert_int_eq(redlock_open(&o, &client, &error), -EINVAL);
+    ck_assert_ptr_null(client);
+    ck_assert_int_eq(error.code, -EINVAL);
+    ck_assert_msg(strstr(error.message, bad->message) != NULL, "%s", error.message);
+    ck_assert_int_eq(redlock_open(&o, &client, NULL), -EINVAL);
+}
+END_TEST
+
+struct bad_request {
+    struct redlock_request request;
+    const char *message;
+};
+
+START_TEST(A16_a_request_out_of_bounds_is_invalid)
+{
+    const struct bad_request all[] = {
+        {{.key = NULL}, "no key"},
+        {{.key = ""}, "empty key"},
+        {{.key = "job", .key_len = (size_t)1 << 30}, "1 to 1024 bytes"},
+        {{.key = "job", .ttl_ms = -1}, "ttl_ms is -1"},
+        {{.key = "job", .ttl_ms = 2999}, "allowed are 3000 to 3000"}, /* 10 node timeouts */
+        {{.key = "job", .ttl_ms = 3001}, "allowed are 3000 to 3000"}, /* lock.N1 */
+        {{.key = "job", .wait_ms = -2}, "wait_ms"},
+        {{.key = "job", .max_hold_ms = -1}, "max_hold_ms"},
+    };
+    given_client(1);
+    for (size_t i = 0; i < ARRAY_COUNT(all); i++) {
+        struct redlock_lock *lock = NULL;
+        struct redlock_report report;
+        ck_assert_int_eq(redlock_acquire(world.client, &all[i].request, &lock, &report),
+                         REDLOCK_INVALID);
+        ck_assert_ptr_null(lock);
+        ck_assert_msg(strstr(report.message, all[i].message) != NULL, "%s", report.message);
+    }
+    ck_assert_int_eq(calls_of(0, "set"), 0);
+}
+END_TEST
+
+struct bad_node {
+    const char *config;
+    const char *message;
+};
+
+static const struct bad_node bad_nodes[] = {
+    {"requirepass right-one", "WRONGPASS"},
+    {"replicaof 127.0.0.1 1", "replica"},
+    {"maxmemory 100mb\nmaxmemory-policy allkeys-lru", "allkeys-lru"},
+};
+
+START_TEST(C8_a_node_that_can_never_vote_is_refused_by_its_name)
+{
+    struct redlock *client = NULL;
+    struct redlock_error error;
+    given_nodes(1, bad_nodes[_i].config);
+    world.nodes[0].password = _i == 0 ? "wrong-one" : NULL;
+    ck_assert_int_eq(redlock_open(&world.options, &client, &error), -EINVAL);
+    ck_assert_ptr_null(client);
+    ck_assert_msg(strstr(error.message, world.servers[0].path) != NULL, "%s", error.message);
+    ck_assert_msg(strstr(error.message, bad_nodes[_i].message) != NULL, "%s", error.message);
+    ck_assert_ptr_null(strstr(error.message, "wrong-one"));
+}
+END_TEST
+
+START_TEST(N3_a_replica_may_be_allowed)
+{
+    given_nodes(1, "replicaof 127.0.0.1 1\nreplica-read-only no");
+    world.options.allow_unsafe = true;
+    world.client = client_of_world();
+    ck_assert_int_eq(redlock_unlock(given_lock("job:1"), NULL), 0);
+}
+END_TEST
+
+/* ---- something else listens there ---- */
+
+static int listener = -1;
+static const char *greeting;
+
+static void *greet(void *arg)
+{
+    int fd = -1;
+    (void)arg;
+    while ((fd = accept(listener, NULL, NULL)) >= 0) { /* one is kept open per connection */
+        (void)send(fd, greeting, strlen(greeting), MSG_NOSIGNAL);
+    }
+    return NULL;
+}
+
+static void given_stranger(const char *says)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    pthread_t thread;
+    given_nodes(1, NULL);
+    redis_server_kill(&world.servers[0]);
+    (void)unlink(world.servers[0].path);
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s", world.servers[0].path);
+    greeting = says;
+    listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    ck_assert_int_eq(listen(listener, 16), 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, greet, NULL), 0);
+    ck_assert_int_eq(pthread_detach(thread), 0);
+}
+
+START_TEST(C8_a_port_that_is_not_redis_is_refused)
+{
+    struct redlock *client = NULL;
+    struct redlock_error error;
+    given_stranger("SSH-2.0-OpenSSH_9.2\r\n");
+    ck_assert_int_eq(redlock_open(&world.options, &client, &error), -EINVAL);
+    ck_assert_msg(strstr(error.message, world.servers[0].path) != NULL, "%s", error.message);
+}
+END_TEST
+
+START_TEST(A5_a_node_that_says_nothing_holds_nobody_up)
+{
+    struct redlock_lock *lock = NULL;
+    given_stranger("");
+    world.options.open_timeout_ms = 500;
+    int64_t start_us = clock_boot_us();
+    world.client = client_of_world();
+    ck_assert_int_lt(clock_boot_us() - start_us, US_PER_S);
+    world.options.retries = 0;
+    ck_assert_int_eq(redlock_try(world.client, "job:1", 0, &lock), REDLOCK_NO_QUORUM);
+    ck_assert_ptr_null(lock);
+}
+END_TEST
+
+START_TEST(A13_nodes_that_are_down_are_no_error_and_are_used_when_they_come_up)
+{
+    struct redlock_lock *lock = NULL;
+    struct redlock_report report;
+    const struct redlock_request request = {.key = "job:1"};
+    given_nodes(3, NULL);
+    for (size_t i = 0; i < 3; i++) {
+        redis_server_kill(&world.servers[i]);
+    }
+    world.options.retries = 0;
+    world.client = client_of_world();
+    int64_t start_us = clock_boot_us();
+    ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, &report), REDLOCK_NO_QUORUM);
+    ck_assert_int_lt(clock_boot_us() - start_us, 200 * US_PER_MS);
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert_int_eq(report.votes[i], REDLOCK_VOTE_DOWN);
+        ck_assert_int_eq(redis_server_restart(&world.servers[i], NULL), STATUS_OK);
+    }
+    until(redlock_try(world.client, "job:1", 0, &lock) == REDLOCK_WON);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+}
+END_TEST
+
+/* ---- signals (lock.F2) ---- */
+
+START_TEST(F2_a_node_that_dies_raises_no_signal)
+{
+    (void)signal(SIGPIPE, SIG_DFL); /* it would end this test */
+    given_client(3);
+    struct redlock_lock *lock = given_lock("job:1");
+    for (size_t i = 0; i < 3; i++) {
+        redis_server_kill(&world.servers[i]);
+    }
+    for (int i = 0; i < 20; i++) {
+        struct redlock_lock *none = NULL;
+        ck_assert_int_eq(redlock_try(world.client, "job:2", 0, &none), REDLOCK_NO_QUORUM);
+    }
+    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+}
+END_TEST
+
+static bool blocks_all(const char *task)
+{
+    char path[300];
+    char line[256];
+    uint64_t blocked = 0;
+    (void)snprintf(path, sizeof path, "/proc/self/task/%s/status", task);
+    FILE *file = fopen(path, "re");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        if (strncmp(line, "SigBlk:", 7) == 0) {
+            blocked = strtoull(line + 7, NULL, 16);
+        }
+    }
+    (void)fclose(file);
+    return (blocked >> (SIGTERM - 1) & 1U) != 0 && (blocked >> (SIGCHLD - 1) & 1U) != 0 &&
+           (blocked >> (SIGPIPE - 1) & 1U) != 0;
+}
+
+START_TEST(F2_the_clients_threads_take_no_signal)
+{
+    static const struct redlock_node named = {.url = "localhost:1"}; /* to be resolved */
+    char self[32];
+    size_t others = 0;
+    given_nodes(1, NULL);
+    world.options.nodes = &named;
+    world.client = client_of_world();
+    (void)snprintf(self, sizeof self, "%d", (int)getpid());
+    DIR *dir = opendir("/proc/self/task");
+    const struct dirent *entry = NULL;
+    while ((entry = readdir(dir)) != NULL) {
+        if (entry->d_name[0] != '.' && strcmp(entry->d_name, self) != 0) {
+            others++;
+            ck_assert_msg(blocks_all(entry->d_name), "task %s", entry->d_name);
+        }
+    }
+    (void)closedir(dir);
+    ck_assert_uint_ge(others, 1); /* the client's, and those that resolve names if they still do */
+}
+END_TEST
+
+static size_t count_in(const char *path)
+{
+    size_t count = 0;
+    DIR *dir = opendir(path);
+    while (readdir(dir) != NULL) {
+        count++;
+    }
+    (void)closedir(dir);
+    return count;
+}
+
+START_TEST(descriptors_and_threads_are_gone_after_a_close)
+{
+    given_nodes(3, NULL);
+    redlock_close(client_of_world()); /* libuv keeps a pipe of its own from the first loop on */
+    size_t descriptors = count_in("/proc/self/fd");
+    size_t threads = count_in("/proc/self/task");
+    for (int i = 0; i < 10; i++) {
+        redlock_close(client_of_world());
+    }
+    ck_assert_uint_eq(count_in("/proc/self/fd"), descriptors);
+    until(count_in("/proc/self/task") <= threads);
+}
+END_TEST
+
+START_TEST(nothing_can_be_closed_and_unlocked)
+{
+    redlock_close(NULL);
+    ck_assert_int_eq(redlock_unlock(NULL, NULL), 0);
+    redlock_owner_free(NULL);
+    redlock_cancel_free(NULL);
+    ck_assert_str_eq(redlock_version(), CLAIMD_VERSION);
+    ck_assert_str_eq(redlock_result_text(REDLOCK_WON), "won");
+    ck_assert_str_eq(redlock_vote_text(REDLOCK_VOTE_REFUSED), "refused");
+}
+END_TEST
+
+static void add_tests(TCase *t)
+{
+    tcase_add_loop_test(t, A16_an_option_out_of_bounds_is_refused_by_its_name, 0,
+                        ARRAY_COUNT(bad_options));
+    tcase_add_test(t, A16_a_request_out_of_bounds_is_invalid);
+    tcase_add_loop_test(t, C8_a_node_that_can_never_vote_is_refused_by_its_name, 0,
+                        ARRAY_COUNT(bad_nodes));
+    tcase_add_test(t, N3_a_replica_may_be_allowed);
+    tcase_add_test(t, C8_a_port_that_is_not_redis_is_refused);
+    tcase_add_test(t, A5_a_node_that_says_nothing_holds_nobody_up);
+    tcase_add_test(t, A13_nodes_that_are_down_are_no_error_and_are_used_when_they_come_up);
+    tcase_add_test(t, F2_a_node_that_dies_raises_no_signal);
+    tcase_add_test(t, F2_the_clients_threads_take_no_signal);
+    tcase_add_test(t, descriptors_and_threads_are_gone_after_a_close);
+    tcase_add_test(t, nothing_can_be_closed_and_unlocked);
+}
+
+int main(void)
+{
+    return client_world_main("redlock_client_open", add_tests);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test_redlock_client_world.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+struct waiter {
+    pthread_t thread;
+    struct redlock *client;
+    struct redlock_request request;
+    struct redlock_lock *lock;
+    struct redlock_report report;
+    enum redlock_result result;
+    int64_t ended_us;
+};
+
+static void *run_waiter(void *arg)
+{
+    struct waiter *w = arg;
+    w->result = redlock_acquire(w->client, &w->request, &w->lock, &w->report);
+    w->ended_us = clock_boot_us();
+    return NULL;
+}
+
+static void start(struct waiter *w)
+{
+    w->client = w->client != NULL ? w->client : world.client;
+    ck_assert_int_eq(pthread_create(&w->thread, NULL, run_waiter, w), 0);
+}
+
+static void join(struct waiter *w)
+{
+    ck_assert_int_eq(pthread_join(w->thread, NULL), 0);
+}
+
+static uint64_t waiting(void)
+{
+    struct redlock_stats stats;
+    redlock_stats(world.client, &stats);
+    return stats.waiting;
+}
+
+static struct redlock_cancel *given_cancel(void)
+{
+    struct redlock_cancel *cancel = NULL;
+    ck_assert_int_eq(redlock_cancel_new(world.client, &cancel), 0);
+    return cancel;
+}
+
+START_TEST(a_waiter_gets_the_lock_when_it_is_released)
+{
+    given_client(3);
+    struct redlock *other = client_of_world();
+    struct redlock_lock *lock = NULL;
+    ck_assert_int_eq(redlock_try(other, "job:1", 0, &lock), REDLOCK_WON);
+    struct waiter w = {.request = {.key = "job:1", .wait_ms = -1}};
+    start(&w);
+    until(waiting() == 1);
+    int64_t released_us = clock_boot_us();
+    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+    join(&w);
+    ck_assert_int_eq(w.result, REDLOCK_WON);
+    ck_assert_int_lt(w.ended_us - released_us, 2 * US_PER_S); /* not after the ttl of 3 s */
+    ck_assert_int_gt(w.report.validity_ms, 1500);
+    ck_assert_int_eq(redlock_unlock(w.lock, NULL), 0);
+    redlock_close(other);
+}
+END_TEST
+
+START_TEST(A6_a_waiter_gives_up_at_its_deadline)
+{
+    given_client(3);
+    struct redlock_lock *lock = given_lock("job:1");
+    struct redlock_lock *none = NULL;
+    struct redlock_report report;
+    const struct redlock_request request = {.key = "job:1", .wait_ms = 200};
+    int64_t start_us = clock_boot_us();
+    ck_assert_int_eq(redlock_acquire(world.client, &request, &none, &report),
+                     REDLOCK_HELD_BY_OTHER);
+    int64_t took_us = clock_boot_us() - start_us;
+    ck_assert_int_ge(took_us, 195 * US_PER_MS);
+    ck_assert_int_lt(took_us, US_PER_S);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+}
+END_TEST
+
+START_TEST(A14_a_call_that_does_not_wait_tries_again_as_often_as_the_client_says)
+{
+    given_nodes(3, NULL);
+    world.options.retries = 2;
+    world.options.retry_base_ms = 1;
+    world.options.retry_cap_ms = 4;
+    world.client = client_of_world();
+    struct redlock_lock *lock = given_lock("job:1");
+    struct redlock_lock *none = NULL;
+    struct redlock_report report;
+    const struct redlock_request request = {.key = "job:1"};
+    ck_assert_int_eq(redlock_acquire(world.client, &request, &none, &report),
+                     REDLOCK_HELD_BY_OTHER);
+    ck_assert_int_eq(report.tries, 3);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+}
+END_TEST
+
+START_TEST(A15_firing_a_cancel_ends_each_call_that_waits_with_it)
+{
+    struct waiter waiters[3] = {0};
+    given_client(3);
+    struct redlock_cancel *cancel = given_cancel();
+    struct redlock_lock *lock = given_lock("job:1");
+    for (size_t i = 0; i < 3; i++) {
+        waiters[i].request = (struct redlock_request){
+            .key = i == 2 ? "job:2" : "job:1", .wait_ms = -1, .cancel = i == 1 ? NULL : cancel};
+    }
+    struct redlock_lock *second = given_lock("job:2");
+    for (size_t i = 0; i < 3; i++) {
+        start(&waiters[i]);
+    }
+    until(waiting() == 3);
+    redlock_cancel_fire(cancel);
+    join(&waiters[0]);
+    join(&waiters[2]);
+    ck_assert_int_eq(waiters[0].result, REDLOCK_CANCELLED);
+    ck_assert_int_eq(waiters[2].result, REDLOCK_CANCELLED);
+    ck_assert_ptr_null(waiters[0].lock);
+    ck_assert_uint_eq(waiting(), 1); /* the one without it goes on */
+    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+    join(&waiters[1]);
+    ck_assert_int_eq(waiters[1].result, REDLOCK_WON);
+    ck_assert_int_eq(redlock_unlock(waiters[1].lock, NULL), 0);
+    ck_assert_int_eq(redlock_unlock(second, NULL), 0);
+    redlock_cancel_free(cancel);
+    until(nodes_with("job:1") + nodes_with("job:2") == 0);
+}
+END_TEST
+
+START_TEST(A15_a_cancel_that_was_fired_before_cancels_at_once_and_sends_nothing)
+{
+    struct redlock_lock *none = NULL;
+    given_client(1);
+    struct redlock_cancel *cancel = given_cancel();
+    redlock_cancel_fire(cancel);
+    redlock_cancel_fire(cancel);
+    const struct redlock_request request = {.key = "job:1", .wait_ms = -1, .cancel = cancel};
+    ck_assert_int_eq(redlock_acquire(world.client, &request, &none, NULL), REDLOCK_CANCELLED);
+    ck_assert_int_eq(calls_of(0, "set"), 0);
+    redlock_cancel_free(cancel);
+}
+END_TEST
+
+START_TEST(R5_a_cancel_does_not_touch_a_lock_that_was_won_with_it)
+{
+    struct redlock_lock *lock = NULL;
+    struct redlock_released released;
+    given_client(3);
+    struct redlock_cancel *cancel = given_cancel();
+    const struct redlock_request request = {.key = "job:1", .cancel = cancel};
+    ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, NULL), REDLOCK_WON);
+    redlock_cancel_fire(cancel);
+    redlock_cancel_free(cancel); /* at once: nobody may touch it any more */
+    ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_HELD);
+    ck_assert_int_eq(redlock_unlock(lock, &released), 0);
+    ck_assert_uint_eq(released.deleted, 3);
+}
+END_TEST
+
+START_TEST(A10_a_cancel_during_a_try_leaves_no_key)
+{
+    given_client(3);
+    struct redlock_cancel *cancel = given_cancel();
+    struct waiter w = {.request = {.key = "job:1", .wait_ms = -1, .cancel = cancel}};
+    signal_nodes(0, 3, SIGSTOP); /* the SETs lie in their sockets */
+    start(&w);
+    until(waiting() == 1);
+    redlock_cancel_fire(cancel);
+    join(&w);
+    ck_assert_int_eq(w.result, REDLOCK_CANCELLED);
+    signal_nodes(0, 3, SIGCONT);
+    until(calls_of(0, "set") == 1);
+    until(nodes_with("job:1") == 0);
+    redlock_cancel_free(cancel);
+}
+END_TEST
+
+START_TEST(all_or_none_waits_for_all)
+{
+    static const char *const keys[] = {"a", "b"};
+    struct redlock_lock *all = NULL;
+    const struct redlock_request request = {.wait_ms = 5000};
+    given_client(3);
+    struct redlock *other = client_of_world();
+    struct redlock_lock *lock = NULL;
+    ck_assert_int_eq(redlock_try(other, "b", 0, &lock), REDLOCK_WON);
+    struct waiter w = {.client = other, .request = {.key = "a", .wait_ms = 0}};
+    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+    ck_assert_int_eq(redlock_acquire_all(world.client, &request, keys, 2, &all, NULL), REDLOCK_WON);
+    start(&w);
+    join(&w);
+    ck_assert_int_eq(w.result, REDLOCK_HELD_BY_OTHER);
+    ck_assert_int_eq(redlock_unlock(all, NULL), 0);
+    redlock_close(other);
+}
+END_TEST
+
+static void add_tests(TCase *t)
+{
+    tcase_add_test(t, a_waiter_gets_the_lock_when_it_is_released);
+    tcase_add_test(t, A6_a_waiter_gives_up_at_its_deadline);
+    tcase_add_test(t, A14_a_call_that_does_not_wait_tries_again_as_often_as_the_client_says);
+    tcase_add_test(t, A15_firing_a_cancel_ends_each_call_that_waits_with_it);
+    tcase_add_test(t, A15_a_cancel_that_was_fired_before_cancels_at_once_and_sends_nothing);
+    tcase_add_test(t, R5_a_cancel_does_not_touch_a_lock_that_was_won_with_it);
+    tcase_add_test(t, A10_a_cancel_during_a_try_leaves_no_key);
+    tcase_add_test(t, all_or_none_waits_for_all);
+}
+
+int main(void)
+{
+    return client_world_main("redlock_client_wait", add_tests);
+}

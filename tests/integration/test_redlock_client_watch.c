@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the client's thread does for locks that are held, and how their holder learns of it. */
+#include "test_redlock_client_world.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+static atomic_int told[REDLOCK_STATE_LOST + 1];
+
+static void count_state(void *ctx, struct redlock_lock *lock, enum redlock_state state)
+{
+    (void)ctx;
+    (void)lock;
+    atomic_fetch_add(&told[state], 1);
+}
+
+static struct redlock_lock *given_watched(redlock_state_cb *on_state, void *ctx)
+{
+    struct redlock_lock *lock = NULL;
+    const struct redlock_request request = {.key = "job:1", .on_state = on_state, .ctx = ctx};
+    ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, NULL), REDLOCK_WON);
+    return lock;
+}
+
+static bool is_readable(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return poll(&p, 1, 0) == 1;
+}
+
+START_TEST(W8_suspect_and_lost_are_told_once_each_by_callback_and_descriptor)
+{
+    uint64_t count = 0;
+    given_client(3);
+    struct redlock_lock *lock = given_watched(count_state, NULL);
+    int fd = redlock_fd(lock);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(redlock_fd(lock), fd);
+    ck_assert(!is_readable(fd));
+    signal_nodes(0, 3, SIGSTOP);
+    until(redlock_state(lock) == REDLOCK_STATE_SUSPECT);
+    until(is_readable(fd));
+    ck_assert_int_eq(read(fd, &count, sizeof count), sizeof count);
+    ck_assert_int_gt(redlock_validity_ms(lock), 0); /* the deadline stands (lock.E5) */
+    until(is_readable(fd));
+    ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_LOST);
+    until(atomic_load(&told[REDLOCK_STATE_LOST]) == 1);
+    ck_assert_int_eq(atomic_load(&told[REDLOCK_STATE_SUSPECT]), 1);
+    signal_nodes(0, 3, SIGCONT);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+    ck_assert_int_eq(atomic_load(&told[REDLOCK_STATE_HELD]), 0);
+}
+END_TEST
+
+START_TEST(E5_a_suspect_lock_that_is_confirmed_again_is_held_again)
+{
+    given_client(3);
+    struct redlock_lock *lock = given_watched(count_state, NULL);
+    signal_nodes(0, 3, SIGSTOP);
+    until(redlock_state(lock) == REDLOCK_STATE_SUSPECT);
+    signal_nodes(0, 3, SIGCONT);
+    until(redlock_state(lock) == REDLOCK_STATE_HELD);
+    until(atomic_load(&told[REDLOCK_STATE_HELD]) == 1);
+    ck_assert_int_eq(atomic_load(&told[REDLOCK_STATE_SUSPECT]), 1);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+}
+END_TEST
+
+START_TEST(E3_a_lock_that_another_has_taken_is_lost_before_its_deadline)
+{
+    given_client(3);
+    struct redlock_lock *lock = given_watched(count_state, NULL);
+    until(nodes_with("job:1") == 3);
+    for (size_t i = 0; i < 3; i++) {
+        (void)cli(i, "SET", "job:1", "somebody");
+    }
+    until(atomic_load(&told[REDLOCK_STATE_LOST]) == 1);
+    ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_LOST);
+    ck_assert_int_eq(redlock_validity_ms(lock), 0);
+    ck_assert(is_readable(redlock_fd(lock))); /* made after the loss, and told all the same */
+    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+    ck_assert_str_eq(cli(0, "GET", "job:1"), "somebody");
+}
+END_TEST
+
+/* A callback that blocks in calls of its own: the thread turns the loop meanwhile. */
+static void lock_another(void *ctx, struct redlock_lock *lock, enum redlock_state state)
+{
+    struct redlock_lock *other = NULL;
+    struct redlock_released released;
+    struct redlock_stats stats;
+    if (state == REDLOCK_STATE_LOST &&
+        redlock_try(world.client, "job:2", 0, &other) == REDLOCK_WON &&
+        redlock_unlock(other, &released) == 0 && released.deleted == 3 &&
+        redlock_unlock(lock, NULL) == 0) { /* the one that the callback is about */
+        redlock_stats(world.client, &stats);
+        atomic_store((atomic_int *)ctx, 1 + (int)stats.held);
+    }
+}
+
+START_TEST(W8_a_callback_may_lock_and_unlock)
+{
+    atomic_int done = 0;
+    given_client(3);
+    (void)given_watched(lock_another, &done);
+    until(nodes_with("job:1") == 3);
+    for (size_t i = 0; i < 3; i++) {
+        (void)cli(i, "SET", "job:1", "somebody");
+    }
+    until(atomic_load(&done) != 0);
+    ck_assert_int_eq(atomic_load(&done), 1);
+}
+END_TEST
+
+struct held_mutex {
+    pthread_mutex_t mutex;
+    atomic_int is_waiting;
+};
+
+static void take_mutex(void *ctx, struct redlock_lock *lock, enum redlock_state state)
+{
+    struct held_mutex *m = ctx;
+    (void)lock;
+    if (state == REDLOCK_STATE_LOST) { /* by the timer, in the turn that would also renew */
+        atomic_store(&m->is_waiting, 1);
+        (void)pthread_mutex_lock(&m->mutex);
+        (void)pthread_mutex_unlock(&m->mutex);
+    }
+}
+
+/* What a handler does and which mutexes it holds is nothing to the thread that extends its lock. */
+START_TEST(W2_a_lock_is_kept_while_its_holder_computes_and_never_calls)
+{
+    struct held_mutex m = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    given_client(3);
+    struct redlock_lock *lock = given_watched(count_state, NULL);
+    (void)pthread_mutex_lock(&m.mutex);
+    int64_t end_us = clock_boot_us() + 4 * US_PER_S; /* T is 3 s */
+    while (clock_boot_us() < end_us) {
+    }
+    ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_HELD);
+    ck_assert_uint_eq(nodes_with("job:1"), 3);
+    (void)pthread_mutex_unlock(&m.mutex);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+}
+END_TEST
+
+START_TEST(W6_who_unlocks_needs_nothing_that_a_callback_may_be_waiting_for)
+{
+    struct held_mutex m = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    given_client(3);
+    struct redlock_lock *lock = given_watched(take_mutex, &m);
+    struct redlock_lock *second = given_lock("job:2");
+    (void)pthread_mutex_lock(&m.mutex);
+    signal_nodes(0, 3, SIGSTOP);
+    until(atomic_load(&m.is_waiting) == 1); /* the thread waits for us */
+    ck_assert_int_eq(redlock_unlock(second, NULL), 0);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+    (void)pthread_mutex_unlock(&m.mutex);
+    signal_nodes(0, 3, SIGCONT);
+    until(nodes_with("job:1") + nodes_with("job:2") == 0);
+}
+END_TEST
+
+/* Stops its parent for longer than T when it hears from it. */
+static pid_t given_stopper(int *ret_pipe)
+{
+    int ends[2];
+    ck_assert_int_eq(pipe(ends), 0);
+    pid_t parent = getpid();
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        char byte = 0;
+        if (read(ends[0], &byte, 1) == 1) {
+            int64_t end_us = wait_now_us() + 4 * US_PER_S;
+            (void)kill(parent, SIGSTOP);
+            (void)WAIT_UNTIL(wait_now_us() >= end_us, LIMIT_US);
+            (void)kill(parent, SIGCONT);
+        }
+        _exit(0);
+    }
+    *ret_pipe = ends[1];
+    return pid;
+}
+
+START_TEST(W4_a_holder_that_was_stopped_for_longer_than_its_lease_first_sees_that_it_is_lost)
+{
+    int to_stopper = -1;
+    pid_t stopper = given_stopper(&to_stopper);
+    given_client(3);
+    struct redlock_lock *lock = given_watched(count_state, NULL);
+    int64_t start_us = clock_boot_us();
+    signal_nodes(0, 3, SIGSTOP); /* so nobody could be asked */
+    ck_assert_int_eq(write(to_stopper, "x", 1), 1);
+    while (clock_boot_us() - start_us < 3500 * US_PER_MS) {
+        wait_step(); /* until we were stopped and run again */
+    }
+    ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_LOST);
+    ck_assert_int_eq(redlock_validity_ms(lock), 0);
+    until(atomic_load(&told[REDLOCK_STATE_LOST]) == 1);
+    signal_nodes(0, 3, SIGCONT);
+    ck_assert_int_eq(redlock_extend(lock), REDLOCK_EXPIRED); /* for good (lock.E8) */
+    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+    (void)waitpid(stopper, NULL, 0);
+}
+END_TEST
+
+struct heard {
+    atomic_int downs;
+    atomic_int ups;
+    atomic_int waiting; /* by a call from inside, which must not block for ever */
+    char why[REDLOCK_MESSAGE_SIZE];
+};
+
+static void hear(void *ctx, size_t node, enum redlock_node_event event, const char *why)
+{
+    struct heard *h = ctx;
+    struct redlock_stats stats;
+    if (node == 1 && event == REDLOCK_NODE_DOWN) {
+        (void)snprintf(h->why, sizeof h->why, "%s", why);
+        redlock_stats(world.client, &stats);
+        atomic_store(&h->waiting, (int)stats.waiting);
+        atomic_fetch_add(&h->downs, 1);
+    }
+    atomic_fetch_add(&h->ups, event == REDLOCK_NODE_UP || event == REDLOCK_NODE_QUARANTINED);
+}
+
+START_TEST(nodes_that_come_and_go_are_told_with_the_reason)
+{
+    struct heard h = {.waiting = -1};
+    given_nodes(3, NULL);
+    world.options.on_node = hear;
+    world.options.ctx = &h;
+    world.client = client_of_world();
+    ck_assert_int_eq(redlock_unlock(given_lock("job:1"), NULL),
+                     0); /* the callback may use it now */
+    until(atomic_load(&h.ups) == 3);
+    redis_server_kill(&world.servers[1]);
+    until(atomic_load(&h.downs) == 1);
+    ck_assert_int_eq(atomic_load(&h.waiting), 0);
+    ck_assert_msg(strstr(h.why, world.servers[1].path) != NULL, "%s", h.why);
+    ck_assert_int_eq(redis_server_restart(&world.servers[1], NULL), STATUS_OK);
+    until(atomic_load(&h.ups) == 4);
+    redlock_close(TAKE(world.client));
+}
+END_TEST
+
+struct handler {
+    struct redlock_lock *lock;
+    int64_t stopped_us;
+};
+
+static void *work_while_held(void *arg)
+{
+    struct handler *h = arg;
+    while (redlock_is_held(h->lock)) {
+        wait_step();
+    }
+    h->stopped_us = clock_boot_us();
+    return NULL;
+}
+
+START_TEST(W9_a_handler_that_polls_its_lock_has_stopped_before_another_gets_it)
+{
+    struct redlock_lock *others = NULL;
+    pthread_t thread;
+    const struct redlock_request request = {.key = "job:1", .wait_ms = -1};
+    given_client(3);
+    struct redlock *other = client_of_world();
+    struct handler h = {.lock = given_lock("job:1")};
+    ck_assert_int_eq(pthread_create(&thread, NULL, work_while_held, &h), 0);
+    signal_nodes(0, 3, SIGSTOP); /* nobody can renew it */
+    until(redlock_state(h.lock) == REDLOCK_STATE_LOST);
+    signal_nodes(0, 3, SIGCONT);
+    ck_assert_int_eq(redlock_acquire(other, &request, &others, NULL), REDLOCK_WON);
+    int64_t won_us = clock_boot_us();
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_int_lt(h.stopped_us, won_us);
+    ck_assert_int_eq(redlock_unlock(h.lock, NULL), 0);
+    ck_assert_int_eq(redlock_unlock(others, NULL), 0);
+    redlock_close(other);
+}
+END_TEST
+
+#define MANY 400
+static struct redlock_lock *many[MANY];
+static atomic_size_t next_lock;
+
+static void *unlock_some(void *arg)
+{
+    size_t i = 0;
+    (void)arg;
+    while ((i = atomic_fetch_add(&next_lock, 1)) < MANY) {
+        (void)redlock_unlock(many[i], NULL);
+    }
+    return NULL;
+}
+
+static uint64_t extended(void)
+{
+    struct redlock_stats stats;
+    redlock_stats(world.client, &stats);
+    return stats.extended;
+}
+
+START_TEST(W6_what_was_unlocked_while_it_was_being_renewed_is_renewed_no_more)
+{
+    const struct redlock_request request = {0};
+    enum redlock_result results[MANY];
+    const char *keys[MANY];
+    static char names[MANY][16];
+    pthread_t threads[4];
+    given_nodes(3, NULL);
+    world.options.ttl_ms = 1000;
+    world.options.node_timeout_ms = 100;
+    world.client = client_of_world();
+    for (size_t i = 0; i < MANY; i++) {
+        (void)snprintf(names[i], sizeof names[i], "many:%zu", i);
+        keys[i] = names[i];
+    }
+    for (size_t i = 0; i < MANY; i += 8) { /* batches of their own: renewed at different times */
+        ck_assert_int_eq(
+            redlock_acquire_many(world.client, &request, keys + i, 8, many + i, results),
+            REDLOCK_WON);
+    }
+    until(extended() >= MANY);
+    for (size_t i = 0; i < 4; i++) {
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, unlock_some, NULL), 0);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        until(strcmp(cli(i, "DBSIZE"), "0") == 0);
+    }
+    uint64_t before = extended();
+    int64_t end_us = clock_boot_us() + 700 * US_PER_MS; /* two intervals of renewal */
+    until(clock_boot_us() >= end_us);
+    ck_assert_uint_eq(extended(), before);
+}
+END_TEST
+
+START_TEST(looking_at_nodes_and_holders)
+{
+    struct redlock_node_info nodes[REDLOCK_NODES_MAX];
+    struct redlock_holding holdings[REDLOCK_NODES_MAX];
+    struct redlock_error error;
+    given_client(3);
+    struct redlock_lock *lock = given_lock("job:1");
+    until(nodes_with("job:1") == 3);
+    ck_assert_uint_eq(redlock_nodes(world.client, nodes, REDLOCK_NODES_MAX), 3);
+    ck_assert_uint_eq(redlock_nodes(world.client, nodes, 2), 2);
+    for (size_t i = 0; i < 2; i++) {
+        ck_assert_str_eq(nodes[i].name, world.urls[i]);
+        ck_assert(nodes[i].is_up && nodes[i].may_vote && nodes[i].is_master);
+    }
+    (void)cli(2, "DEL", "job:1");
+    ck_assert_int_eq(redlock_inspect(world.client, "job:1", holdings, &error), 0);
+    ck_assert_int_eq(holdings[0].vote, REDLOCK_VOTE_REFUSED);
+    ck_assert_int_eq(holdings[2].vote, REDLOCK_VOTE_OK);
+    ck_assert_int_gt(holdings[0].ttl_ms, 0);
+    ck_assert_uint_eq(strlen(holdings[0].holder), 8);
+    ck_assert_int_eq(redlock_inspect(world.client, "", holdings, &error), -22);
+    ck_assert_ptr_nonnull(strstr(error.message, "empty key"));
+    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+}
+END_TEST
+
+START_TEST(counters_tell_what_happened)
+{
+    struct redlock_stats stats;
+    struct redlock_released released;
+    struct redlock_lock *none = NULL;
+    uint64_t rounds = 0;
+    given_nodes(3, NULL);
+    world.options.retries = 0;
+    world.client = client_of_world();
+    struct redlock_lock *lock = given_lock("job:1");
+    ck_assert_int_eq(redlock_try(world.client, "job:1", 0, &none), REDLOCK_HELD_BY_OTHER);
+    until(nodes_with("job:1") == 3);
+    redlock_stats(world.client, &stats);
+    ck_assert_uint_eq(stats.results[REDLOCK_WON], 1);
+    ck_assert_uint_eq(stats.results[REDLOCK_HELD_BY_OTHER], 1);
+    ck_assert_uint_eq(stats.held, 1);
+    for (size_t i = 0; i < REDLOCK_LATENCY_BUCKETS; i++) {
+        rounds += stats.latency[i];
+    }
+    ck_assert_uint_eq(rounds, 1);
+    ck_assert_int_eq(redlock_unlock(lock, &released), 0);
+    redlock_stats(world.client, &stats);
+    ck_assert_uint_eq(stats.held, 0);
+    ck_assert_uint_eq(stats.release_deleted, 3);
+}
+END_TEST
+
+static void add_tests(TCase *t)
+{
+    tcase_add_test(t, W8_suspect_and_lost_are_told_once_each_by_callback_and_descriptor);
+    tcase_add_test(t, E5_a_suspect_lock_that_is_confirmed_again_is_held_again);
+    tcase_add_test(t, E3_a_lock_that_another_has_taken_is_lost_before_its_deadline);
+    tcase_add_test(t, W8_a_callback_may_lock_and_unlock);
+    tcase_add_test(t, W2_a_lock_is_kept_while_its_holder_computes_and_never_calls);
+    tcase_add_test(t, W6_who_unlocks_needs_nothing_that_a_callback_may_be_waiting_for);
+    tcase_add_test(
+        t, W4_a_holder_that_was_stopped_for_longer_than_its_lease_first_sees_that_it_is_lost);
+    tcase_add_test(t, W6_what_was_unlocked_while_it_was_being_renewed_is_renewed_no_more);
+    tcase_add_test(t, looking_at_nodes_and_holders);
+    tcase_add_test(t, W9_a_handler_that_polls_its_lock_has_stopped_before_another_gets_it);
+    tcase_add_test(t, nodes_that_come_and_go_are_told_with_the_reason);
+    tcase_add_test(t, counters_tell_what_happened);
+}
+
+int main(void)
+{
+    return client_world_main("redlock_client_watch", add_tests);
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test_redlock_world.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+
+#define KEY "claimd:job:1"
+
+struct extended {
+    size_t calls;
+    enum redlock_result result;
+};
+
+static struct redlock_batch *acquired_batch;
+
+static void given_a_short_lease(void)
+{
+    world_start(5, NULL);
+    world.options.ttl_us = US_PER_S;
+    world.options.ttl_max_us = world.options.ttl_us;
+    world.options.node_timeout_us = 100 * US_PER_MS;
+    world_open_voting();
+}
+
+static void on_acquired(void *ctx, struct redlock_batch *batch)
+{
+    (void)ctx;
+    acquired_batch = batch;
+    ck_assert_int_eq(redlock_batch_result(batch, 0), REDLOCK_WON);
+}
+
+/* KEY, acquired as `request` says otherwise. */
+static struct redlock_batch *given_a_lock(struct redlock_async_request request)
+{
+    const struct redlock_async_key key = {.bytes = KEY, .len = strlen(KEY)};
+    request.keys = &key;
+    request.count = 1;
+    request.done = on_acquired;
+    acquired_batch = NULL;
+    ck_assert_int_eq(redlock_async_acquire(world.lock, &request, NULL), 0);
+    run_until(acquired_batch != NULL);
+    return acquired_batch;
+}
+
+static struct redlock_batch *given_an_unkept_lock(void)
+{
+    return given_a_lock((struct redlock_async_request){.is_not_kept = true});
+}
+
+static void on_extended(void *ctx, enum redlock_result result)
+{
+    struct extended *e = ctx;
+    e->calls++;
+    e->result = result;
+}
+
+static enum redlock_result extend_now(struct redlock_batch *b)
+{
+    struct extended e = {0};
+    ck_assert_int_eq(redlock_batch_extend(b, 0, on_extended, &e), 0);
+    ck_assert_uint_eq(e.calls, 0); /* never from inside */
+    run_until(e.calls == 1);
+    return e.result;
+}
+
+/* Of the one lock there is. */
+static long extensions(void)
+{
+    long calls = 0;
+    for (size_t i = 0; i < world.count; i++) {
+        calls += world_extends_by_set(i) ? world_calls(i, "set") - 1 : world_calls(i, "pexpire");
+    }
+    return calls;
+}
+
+START_TEST(E2_E4_extending_on_request_installs_a_new_deadline)
+{
+    given_a_short_lease();
+    struct redlock_batch *b = given_an_unkept_lock();
+    int64_t deadline_us = redlock_batch_deadline_us(b, 0);
+    world_run_for(300 * US_PER_MS);
+    int64_t before_us = clock_boot_us();
+    ck_assert_int_eq(extend_now(b), REDLOCK_WON);
+    int64_t full_us = world.options.ttl_us - redlock_async_drift_us(world.lock);
+    ck_assert_int_gt(redlock_batch_deadline_us(b, 0), deadline_us);
+    ck_assert_int_ge(redlock_batch_deadline_us(b, 0), before_us + full_us);
+    ck_assert_int_gt(strtol(cli(0, "PTTL", KEY), NULL, 10), 800);
+    ck_assert_uint_eq(redlock_async_counters(world.lock)->extended, 1);
+    redlock_batch_release(b, 0);
+}
+END_TEST
+
+START_TEST(W1_a_lease_that_is_not_kept_is_extended_by_nobody)
+{
+    given_a_short_lease();
+    struct redlock_batch *b = given_an_unkept_lock();
+    int64_t deadline_us = redlock_batch_deadline_us(b, 0);
+    run_until(world.states[REDLOCK_STATE_LOST] == 1);
+    ck_assert_int_ge(world.lost_at_us, deadline_us);
+    ck_assert_int_lt(world.lost_at_us, deadline_us + 200 * US_PER_MS);
+    ck_assert_int_eq(extensions(), 0);
+    ck_assert_int_eq(redlock_batch_extend(b, 0, on_extended, NULL), -EINVAL); /* E8 */
+    redlock_batch_release(b, 0);
+}
+END_TEST
+
+START_TEST(W1_a_kept_lease_goes_on_from_an_extension_on_request)
+{
+    given_a_short_lease();
+    struct redlock_batch *b = given_a_lock((struct redlock_async_request){0});
+    for (int i = 0; i < 4; i++) { /* faster than T/3: the keeper has nothing to do */
+        world_run_for(200 * US_PER_MS);
+        ck_assert_int_eq(extend_now(b), REDLOCK_WON);
+    }
+    ck_assert_uint_eq(redlock_async_counters(world.lock)->extended, 4);
+    run_until(redlock_async_counters(world.lock)->extended == 7);
+    ck_assert_uint_eq(world.states[REDLOCK_STATE_SUSPECT] + world.states[REDLOCK_STATE_LOST], 0);
+    redlock_batch_release(b, 0);
+}
+END_TEST
+
+START_TEST(E3_extending_on_request_what_another_owner_took_is_expired)
+{
+    given_a_short_lease();
+    struct redlock_batch *b = given_an_unkept_lock();
+    for (size_t i = 0; i < 3; i++) {
+        (void)cli(i, "SET", KEY, "somebody");
+    }
+    ck_assert_int_eq(extend_now(b), REDLOCK_EXPIRED);
+    ck_assert_uint_eq(world.states[REDLOCK_STATE_LOST], 1);
+    ck_assert_str_eq(cli(0, "GET", KEY), "somebody");
+    redlock_batch_release(b, 0);
+}
+END_TEST
+
+START_TEST(E5_extending_on_request_without_answers_keeps_the_deadline)
+{
+    given_a_short_lease();
+    struct redlock_batch *b = given_an_unkept_lock();
+    int64_t deadline_us = redlock_batch_deadline_us(b, 0);
+    world_signal(0, 3, SIGSTOP);
+    ck_assert_int_eq(extend_now(b), REDLOCK_NO_QUORUM); /* in τ */
+    ck_assert_uint_eq(world.states[REDLOCK_STATE_SUSPECT], 1);
+    ck_assert_int_eq(redlock_batch_deadline_us(b, 0), deadline_us);
+    ck_assert_int_lt(clock_boot_us(), deadline_us);
+    world_signal(0, 3, SIGCONT);
+    run_until(redlock_async_voting(world.lock) == 5);
+    ck_assert_int_eq(extend_now(b), REDLOCK_WON);
+    ck_assert_uint_eq(world.states[REDLOCK_STATE_HELD], 1);
+    redlock_batch_release(b, 0);
+}
+END_TEST
+
+START_TEST(E5_extending_on_request_with_every_node_gone_is_told_from_the_loop)
+{
+    given_a_short_lease();
+    struct redlock_batch *b = given_an_unkept_lock();
+    for (size_t i = 0; i < 5; i++) {
+        redis_server_kill(&world.servers[i]);
+    }
+    run_until(redlock_async_voting(world.lock) == 0);
+    ck_assert_int_eq(extend_now(b), REDLOCK_NO_QUORUM);
+    ck_assert_uint_eq(world.states[REDLOCK_STATE_SUSPECT], 1);
+    redlock_batch_drop(b, 0);
+}
+END_TEST
+
+START_TEST(E2_a_split_round_confirms_nothing)
+{
+    given_a_short_lease();
+    struct redlock_batch *b = given_an_unkept_lock();
+    int64_t deadline_us = redlock_batch_deadline_us(b, 0);
+    (void)cli(0, "DEL", KEY);
+    (void)cli(1, "DEL", KEY);
+    world_signal(2, 1, SIGSTOP);
+    ck_assert_int_eq(extend_now(b), REDLOCK_SPLIT);
+    ck_assert_int_eq(redlock_batch_deadline_us(b, 0), deadline_us);
+    world_signal(2, 1, SIGCONT);
+    redlock_batch_release(b, 0);
+}
+END_TEST
+
+START_TEST(W6_a_release_cancels_an_extension_on_request)
+{
+    struct extended e = {0};
+    given_a_short_lease();
+    struct redlock_batch *b = given_an_unkept_lock();
+    ck_assert_int_eq(redlock_batch_extend(b, 0, on_extended, &e), 0);
+    redlock_batch_release(b, 0);
+    run_until(e.calls == 1);
+    ck_assert_int_eq(e.result, REDLOCK_CANCELLED);
+    world_flush(world.lock);
+    ck_assert_uint_eq(world_nodes_with(KEY), 0);
+}
+END_TEST
+
+START_TEST(R5_closing_ends_an_extension_on_request_once)
+{
+    static struct extended e;
+    given_a_short_lease();
+    struct redlock_batch *b = given_an_unkept_lock();
+    world_signal(0, 5, SIGSTOP);
+    ck_assert_int_eq(redlock_batch_extend(b, 0, on_extended, &e), 0);
+    world_close();
+    ck_assert_uint_eq(e.calls, 1);
+    ck_assert_int_ne(e.result, REDLOCK_WON);
+    world_signal(0, 5, SIGCONT);
+}
+END_TEST
+
+START_TEST(E9_a_lease_is_not_extended_after_its_longest_hold)
+{
+    given_a_short_lease();
+    int64_t hold_us = 1500 * US_PER_MS;
+    int64_t start_us = clock_boot_us();
+    struct redlock_batch *b = given_a_lock((struct redlock_async_request){.max_hold_us = hold_us});
+    run_until(world.states[REDLOCK_STATE_LOST] == 1);
+    ck_assert_int_gt(world.lost_at_us, start_us + hold_us);
+    ck_assert_int_lt(world.lost_at_us, start_us + hold_us + world.options.ttl_us + US_PER_S / 5);
+    ck_assert_uint_ge(redlock_async_counters(world.lock)->extended, 3); /* every T/3 until then */
+    ck_assert_uint_le(redlock_async_counters(world.lock)->extended, 5);
+    ck_assert_uint_eq(world.states[REDLOCK_STATE_SUSPECT], 0);
+    redlock_batch_release(b, 0);
+}
+END_TEST
+
+START_TEST(E9_nor_is_it_extended_on_request_then)
+{
+    given_a_short_lease();
+    const struct redlock_async_request request = {.is_not_kept = true,
+                                                  .max_hold_us = 300 * US_PER_MS};
+    struct redlock_batch *b = given_a_lock(request);
+    ck_assert_int_eq(extend_now(b), REDLOCK_WON);
+    int64_t deadline_us = redlock_batch_deadline_us(b, 0);
+    world_run_for(400 * US_PER_MS);
+    ck_assert_int_eq(extend_now(b), REDLOCK_EXPIRED);
+    ck_assert_int_eq(redlock_batch_deadline_us(b, 0), deadline_us);
+    ck_assert_int_eq(extensions(), 5); /* of the first time */
+    redlock_batch_release(b, 0);
+}
+END_TEST
+
+static void add_tests(TCase *t)
+{
+    tcase_add_test(t, E2_E4_extending_on_request_installs_a_new_deadline);
+    tcase_add_test(t, W1_a_lease_that_is_not_kept_is_extended_by_nobody);
+    tcase_add_test(t, W1_a_kept_lease_goes_on_from_an_extension_on_request);
+    tcase_add_test(t, E3_extending_on_request_what_another_owner_took_is_expired);
+    tcase_add_test(t, E5_extending_on_request_without_answers_keeps_the_deadline);
+    tcase_add_test(t, E5_extending_on_request_with_every_node_gone_is_told_from_the_loop);
+    tcase_add_test(t, E2_a_split_round_confirms_nothing);
+    tcase_add_test(t, W6_a_release_cancels_an_extension_on_request);
+    tcase_add_test(t, R5_closing_ends_an_extension_on_request_once);
+    tcase_add_test(t, E9_a_lease_is_not_extended_after_its_longest_hold);
+    tcase_add_test(t, E9_nor_is_it_extended_on_request_then);
+}
+
+int main(void)
+{
+    return world_main("redlock_extend", add_tests);
+}

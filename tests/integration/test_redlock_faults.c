@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The lock over a slow and silent network: time and votes. */
+#include "test_redlock_proxies.h"
+
+#include <stdio.h>
+
+#define ROUND_TRIP_US (40 * US_PER_MS)
+#define ATTEMPTS 7 /* of which the fastest counts: the machine has other work, too */
+
+static int64_t fastest_attempt_us(enum redlock_result want)
+{
+    int64_t fastest_us = INT64_MAX;
+    for (int i = 0; i < ATTEMPTS; i++) {
+        int64_t start_us = clock_boot_us();
+        ck_assert_int_eq(proxies_try(i), want);
+        int64_t took_us = clock_boot_us() - start_us;
+        fastest_us = took_us < fastest_us ? took_us : fastest_us;
+    }
+    return fastest_us;
+}
+
+START_TEST(A3_five_nodes_that_are_40_ms_away_are_asked_in_the_time_of_one)
+{
+    static const int64_t ways[][2] = {{0, ROUND_TRIP_US}, {ROUND_TRIP_US, 0}, {20000, 20000}};
+    proxies_start(5);
+    world_open_voting();
+    proxies_delay(0, 5, ways[_i][0], ways[_i][1]);
+    int64_t took_us = fastest_attempt_us(REDLOCK_WON);
+    ck_assert_int_ge(took_us, ROUND_TRIP_US);
+    ck_assert_int_lt(took_us, ROUND_TRIP_US * 3 / 2); /* one after the other: five times as long */
+    proxies_stop();
+}
+END_TEST
+
+START_TEST(A3_the_slowest_of_the_quorum_decides_and_not_the_slowest_of_all)
+{
+    proxies_start(5);
+    world_open_voting();
+    proxies_delay(3, 2, 0, 80 * US_PER_MS);
+    ck_assert_int_lt(fastest_attempt_us(REDLOCK_WON), ROUND_TRIP_US);
+    proxies_delay(0, 3, 0, ROUND_TRIP_US);
+    int64_t took_us = fastest_attempt_us(REDLOCK_WON);
+    ck_assert_int_ge(took_us, ROUND_TRIP_US);
+    ck_assert_int_lt(took_us, 2 * ROUND_TRIP_US);
+    proxies_stop();
+}
+END_TEST
+
+START_TEST(A5_A6_nodes_that_swallow_every_reply_are_no_quorum_after_one_timeout)
+{
+    const struct fault swallow = {.kind = FAULT_SWALLOW};
+    int64_t fastest_us = INT64_MAX;
+    proxies_start(5);
+    world_open_voting();
+    for (int i = 0; i < 3; i++) {
+        proxies_all_vote();
+        proxies_fault(0, 5, &swallow);
+        int64_t start_us = clock_boot_us();
+        ck_assert_int_eq(proxies_try(i), REDLOCK_NO_QUORUM);
+        int64_t took_us = clock_boot_us() - start_us;
+        ck_assert_int_ge(took_us, PROXIES_TIMEOUT_US);
+        fastest_us = took_us < fastest_us ? took_us : fastest_us;
+        proxies_fault(0, 5, NULL);
+    }
+    ck_assert_int_lt(fastest_us, PROXIES_TIMEOUT_US * 3 / 2);
+    proxies_all_vote();
+    ck_assert_int_eq(proxies_try(9), REDLOCK_WON);
+    proxies_stop();
+}
+END_TEST
+
+START_TEST(A5_a_node_that_accepts_and_never_answers_holds_nobody_up)
+{
+    proxies_start(5);
+    fault_proxy_half_open(proxy(0), true);
+    fault_proxy_half_open(proxy(1), true);
+    world_open();
+    run_until(redlock_async_voting(world.lock) == 3);
+    ck_assert_int_lt(fastest_attempt_us(REDLOCK_WON), PROXIES_TIMEOUT_US / 2);
+    run_until(world_events_of(REDLOCK_NODE_DOWN) == 2);
+    ck_assert_ptr_nonnull(strstr(world_last_event(0)->why, "no connection in time"));
+    fault_proxy_half_open(proxy(0), false);
+    fault_proxy_half_open(proxy(1), false);
+    proxies_all_vote();
+    proxies_stop();
+}
+END_TEST
+
+START_TEST(A13_all_nodes_that_never_answer_are_no_quorum_at_once)
+{
+    proxies_start(3);
+    for (size_t i = 0; i < 3; i++) {
+        fault_proxy_half_open(proxy(i), true);
+    }
+    world_open();
+    ck_assert_int_lt(fastest_attempt_us(REDLOCK_NO_QUORUM), PROXIES_TIMEOUT_US / 2);
+    proxies_stop();
+}
+END_TEST
+
+/* ---- A9: what every node says is up to the test ---- */
+
+enum said { SAID_OK, SAID_REFUSED, SAID_NONSENSE, SAID_COUNT };
+
+static void nodes_will_say(size_t n, const enum said *says)
+{
+    static const char *const texts[SAID_COUNT] = {"$-1\r\n", "$5\r\nother\r\n", ":7\r\n"};
+    for (size_t i = 0; i < n; i++) {
+        fault_proxy_set(
+            proxy(i), &(struct fault){.kind = FAULT_REPLACE, .on = "SET", .text = texts[says[i]]});
+    }
+}
+
+/* Which of several failures it is called may depend on what came first; whether it is won may not.
+ */
+static void check_attempt(size_t n, const enum said *says, int key)
+{
+    size_t counts[SAID_COUNT] = {0};
+    size_t quorum = n / 2 + 1;
+    size_t blocking = n - quorum + 1;
+    char text[REDLOCK_NODES_MAX + 1] = "";
+    for (size_t i = 0; i < n; i++) {
+        counts[says[i]]++;
+        text[i] = "+-?"[says[i]];
+    }
+    nodes_will_say(n, says);
+    enum redlock_result result = proxies_try(key);
+    bool is_right = false;
+    if (counts[SAID_OK] >= quorum) {
+        is_right = result == REDLOCK_WON;
+    } else if (counts[SAID_NONSENSE] == 0) {
+        is_right = result == REDLOCK_HELD_BY_OTHER;
+    } else if (counts[SAID_REFUSED] == 0) {
+        is_right = result == REDLOCK_NO_QUORUM;
+    } else {
+        is_right = result == REDLOCK_SPLIT ||
+                   (result == REDLOCK_HELD_BY_OTHER && counts[SAID_REFUSED] >= blocking) ||
+                   (result == REDLOCK_NO_QUORUM && counts[SAID_NONSENSE] >= blocking);
+    }
+    ck_assert_msg(is_right, "%s of %zu nodes: %s", text, n, redlock_result_text(result));
+}
+
+START_TEST(A9_every_combination_of_answers_of_up_to_five_nodes_ends_in_its_verdict)
+{
+    size_t n = (size_t)_i;
+    int combinations = 1;
+    proxies_start(n);
+    world_open_voting();
+    for (size_t i = 0; i < n; i++) {
+        combinations *= SAID_COUNT;
+    }
+    for (int c = 0; c < combinations; c++) {
+        enum said says[REDLOCK_NODES_MAX];
+        int rest = c;
+        for (size_t i = 0; i < n; i++) {
+            says[i] = (enum said)(rest % SAID_COUNT);
+            rest /= SAID_COUNT;
+        }
+        check_attempt(n, says, c);
+    }
+    proxies_fault(0, n, NULL);
+    world_flush(world.lock);
+    for (size_t i = 0; i < n; i++) {
+        ck_assert_str_eq(cli(i, "DBSIZE"), "0");
+    }
+    proxies_stop();
+}
+END_TEST
+
+START_TEST(A9_every_count_of_answers_of_six_to_nine_nodes_ends_in_its_verdict)
+{
+    size_t n = (size_t)_i;
+    int key = 0;
+    proxies_start(n);
+    world_open_voting();
+    for (size_t ok = 0; ok <= n; ok++) {
+        for (size_t refused = 0; refused <= n - ok; refused++) {
+            enum said says[REDLOCK_NODES_MAX];
+            for (size_t i = 0; i < n; i++) {
+                says[i] = i < ok ? SAID_OK : i < ok + refused ? SAID_REFUSED : SAID_NONSENSE;
+            }
+            check_attempt(n, says, key++);
+        }
+    }
+    proxies_stop();
+}
+END_TEST
+
+START_TEST(A9_any_number_of_silent_nodes_ends_in_its_verdict)
+{
+    const struct fault swallow = {.kind = FAULT_SWALLOW};
+    size_t n = (size_t)_i;
+    proxies_start(n);
+    world.options.on_node = NULL; /* they come and go more often than it can note */
+    world_open_voting();
+    for (size_t silent = 0; silent <= n; silent++) {
+        proxies_all_vote();
+        proxies_fault(0, silent, &swallow);
+        int64_t start_us = clock_boot_us();
+        bool is_possible = n - silent >= n / 2 + 1;
+        ck_assert_int_eq(proxies_try((int)silent), is_possible ? REDLOCK_WON : REDLOCK_NO_QUORUM);
+        ck_assert_int_lt(clock_boot_us() - start_us, 5 * PROXIES_TIMEOUT_US);
+        run_until(is_possible || redlock_async_voting(world.lock) < n);
+        proxies_fault(0, n, NULL);
+    }
+    proxies_stop();
+}
+END_TEST
+
+/* ---- late replies ---- */
+
+START_TEST(A12_late_replies_of_a_won_key_are_votes_that_are_given_back)
+{
+    proxies_start(5);
+    world.options.node_timeout_us = US_PER_S;
+    world_open_voting();
+    proxies_delay(3, 2, 0, 300 * US_PER_MS);
+    int64_t start_us = clock_boot_us();
+    struct redlock_batch *b = world_acquire(world.lock, 1, 1);
+    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
+    ck_assert_int_lt(clock_boot_us() - start_us, 300 * US_PER_MS);
+    ck_assert_uint_eq(world_nodes_with("claimd:job:1"), 5);
+    redlock_batch_release(b, 0);
+    world_flush(world.lock);
+    ck_assert_uint_eq(world_nodes_with("claimd:job:1"), 0);
+    ck_assert_uint_eq(redlock_async_counters(world.lock)->release_deleted, 5);
+    proxies_stop();
+}
+END_TEST
+
+START_TEST(A10_A12_sets_that_arrive_after_their_attempt_failed_are_undone)
+{
+    proxies_start(5);
+    world_open_voting();
+    proxies_delay(0, 5, 2 * PROXIES_TIMEOUT_US, 0); /* the way there: they run after the verdict */
+    ck_assert_int_eq(proxies_try(1), REDLOCK_NO_QUORUM);
+    proxies_delay(0, 5, 0, 0);
+    /* They run, unless the killing of their connection came before them (lock.R1). */
+    world_run_for(3 * PROXIES_TIMEOUT_US);
+    proxies_all_vote();
+    run_until(world_nodes_with("claimd:job:1") == 0);
+    world_run_for(3 * PROXIES_TIMEOUT_US);
+    ck_assert_uint_eq(world_nodes_with("claimd:job:1"), 0);
+    proxies_stop();
+}
+END_TEST
+
+START_TEST(C3_a_late_vote_is_never_taken_for_that_of_the_next_attempt)
+{
+    static const enum said refused[5] = {SAID_REFUSED, SAID_REFUSED, SAID_REFUSED, SAID_REFUSED,
+                                         SAID_REFUSED};
+    proxies_start(5);
+    world_open_voting();
+    for (int i = 0; i < 5; i++) {
+        size_t before = fault_proxy_counts(proxy(0)).accepted;
+        proxies_all_vote();
+        proxies_delay(0, 5, 0, 2 * PROXIES_TIMEOUT_US);
+        ck_assert_int_eq(proxies_try(1), REDLOCK_NO_QUORUM); /* five votes are on their way */
+        proxies_delay(0, 5, 0, 0);
+        nodes_will_say(5, refused);
+        run_until(redlock_async_voting(world.lock) == 5);
+        ck_assert_int_eq(proxies_try(2), REDLOCK_HELD_BY_OTHER);
+        ck_assert_uint_gt(fault_proxy_counts(proxy(0)).accepted, before);
+        proxies_fault(0, 5, NULL);
+    }
+    ck_assert_uint_eq(redlock_async_counters(world.lock)->results[REDLOCK_WON], 0);
+    proxies_stop();
+}
+END_TEST
+
+START_TEST(C3_a_reply_that_nobody_asked_for_ends_the_connection_and_is_no_vote)
+{
+    static const enum said refused[5] = {SAID_REFUSED, SAID_REFUSED, SAID_REFUSED, SAID_REFUSED,
+                                         SAID_REFUSED};
+    proxies_start(5);
+    world_open_voting();
+    nodes_will_say(5, refused);
+    for (size_t i = 0; i < 5; i++) {
+        fault_proxy_inject(proxy(i), "$-1\r\n");
+    }
+    run_until(world_events_of(REDLOCK_NODE_DOWN) == 5);
+    proxies_all_vote();
+    ck_assert_int_eq(proxies_try(1), REDLOCK_HELD_BY_OTHER);
+    proxies_stop();
+}
+END_TEST
+
+static void add_tests(TCase *t)
+{
+    tcase_add_loop_test(t, A3_five_nodes_that_are_40_ms_away_are_asked_in_the_time_of_one, 0, 3);
+    tcase_add_test(t, A3_the_slowest_of_the_quorum_decides_and_not_the_slowest_of_all);
+    tcase_add_test(t, A5_A6_nodes_that_swallow_every_reply_are_no_quorum_after_one_timeout);
+    tcase_add_test(t, A5_a_node_that_accepts_and_never_answers_holds_nobody_up);
+    tcase_add_test(t, A13_all_nodes_that_never_answer_are_no_quorum_at_once);
+    tcase_add_loop_test(t, A9_every_combination_of_answers_of_up_to_five_nodes_ends_in_its_verdict,
+                        1, 6);
+    tcase_add_loop_test(t, A9_every_count_of_answers_of_six_to_nine_nodes_ends_in_its_verdict, 6,
+                        REDLOCK_NODES_MAX + 1);
+    tcase_add_loop_test(t, A9_any_number_of_silent_nodes_ends_in_its_verdict, 1,
+                        REDLOCK_NODES_MAX + 1);
+    tcase_add_test(t, A12_late_replies_of_a_won_key_are_votes_that_are_given_back);
+    tcase_add_test(t, A10_A12_sets_that_arrive_after_their_attempt_failed_are_undone);
+    tcase_add_test(t, C3_a_late_vote_is_never_taken_for_that_of_the_next_attempt);
+    tcase_add_test(t, C3_a_reply_that_nobody_asked_for_ends_the_connection_and_is_no_vote);
+}
+
+int main(void)
+{
+    return world_main("redlock_faults", add_tests);
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The lock against nodes that answer with nonsense, far too much, or break off: never won by them,
+ * never stuck, never out of bounds, and well again when they are. */
+#include "test_redlock_proxies.h"
+
+#include <stdio.h>
+
+#define MEMORY_MAX_KIB (256L << 10)
+
+static const struct fault faults[] = {
+    {.kind = FAULT_REPLACE, .text = "\0\377\200 not the protocol\r\n", .text_len = 23},
+    {.kind = FAULT_REPLACE, .text = "HTTP/1.1 400 Bad Request\r\n\r\n"},
+    {.kind = FAULT_REPLACE, .text = "\r\n"},
+    {.kind = FAULT_REPLACE, .text = "$-"}, /* and no more */
+    {.kind = FAULT_REPLACE, .text = "+PONG\r\n"},
+    {.kind = FAULT_REPLACE, .text = "+QUEUED\r\n"},
+    {.kind = FAULT_REPLACE, .text = "+OK\r\n"}, /* that of a SET without GET: not what was asked */
+    {.kind = FAULT_REPLACE, .text = ":1\r\n"},
+    {.kind = FAULT_REPLACE, .text = "$0\r\n\r\n"},
+    {.kind = FAULT_REPLACE, .text = "$-2\r\n"},
+    {.kind = FAULT_REPLACE, .text = "*0\r\n"},
+    {.kind = FAULT_REPLACE, .text = "*1\r\n$-1\r\n"},
+    {.kind = FAULT_REPLACE, .text = "*3\r\n$-1\r\n*1\r\n:1\r\n:99999999999999999999\r\n"},
+    {.kind = FAULT_REPLACE, .text = "-\r\n"},
+    {.kind = FAULT_REPLACE, .text = "-LOADING Redis is loading the dataset in memory\r\n"},
+    {.kind = FAULT_REPLACE, .text = "_\r\n"},
+    {.kind = FAULT_ENDLESS, .text = "+", .more = "OK"},
+    {.kind = FAULT_ENDLESS, .text = "$1073741824\r\n", .more = "OK"},
+    {.kind = FAULT_ENDLESS, .text = "*2147483647\r\n", .more = ":1\r\n"},
+    {.kind = FAULT_ENDLESS, .text = "*1000000\r\n", .more = "$-1\r\n"},
+    {.kind = FAULT_ENDLESS, .text = "*1\r\n", .more = "*1\r\n"},
+    {.kind = FAULT_ENDLESS, .text = "*3\r\n", .more = "*1000\r\n"},
+    {.kind = FAULT_ENDLESS, .text = "\377", .more = "\377"},
+    {.kind = FAULT_RESET},
+    {.kind = FAULT_CUT},
+};
+
+#define ARRAYS_AT 10 /* before it are those that no reply of a script resembles */
+
+/* The most this process ever had in memory. */
+static long memory_peak_kib(void)
+{
+    char line[128];
+    long kib = 0;
+    FILE *f = fopen("/proc/self/status", "re");
+    ck_assert_ptr_nonnull(f);
+    while (fgets(line, sizeof line, f) != NULL) {
+        if (strncmp(line, "VmHWM:", 6) == 0) {
+            kib = strtol(line + 6, NULL, 10);
+        }
+    }
+    (void)fclose(f);
+    return kib;
+}
+
+static void check_memory(long before_kib)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they keep what was freed */
+    ck_assert_int_lt(memory_peak_kib() - before_kib, MEMORY_MAX_KIB);
+#else
+    (void)before_kib;
+#endif
+}
+
+static struct fault fault_on(const char *command, int which)
+{
+    struct fault f = faults[which];
+    f.on = command;
+    return f;
+}
+
+START_TEST(A8_bad_replies_of_two_nodes_of_five_do_not_matter)
+{
+    const struct fault fault = fault_on("SET", _i);
+    proxies_start(5);
+    world_open_voting();
+    long before_kib = memory_peak_kib();
+    proxies_fault(1, 2, &fault);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(proxies_try(i), REDLOCK_WON);
+    }
+    world_run_for(2 * PROXIES_TIMEOUT_US); /* what is endless has gone on all the time */
+    proxies_fault(0, 5, NULL);
+    proxies_all_vote();
+    ck_assert_int_eq(proxies_try(9), REDLOCK_WON);
+    check_memory(before_kib);
+    world_flush(world.lock);
+    run_until(world_nodes_with("claimd:job:1") == 0);
+    proxies_stop();
+}
+END_TEST
+
+START_TEST(A15_bad_replies_of_a_quorum_are_never_won)
+{
+    const struct fault fault = fault_on("SET", _i);
+    size_t bad = 3;
+    proxies_start(5);
+    world_open_voting();
+    long before_kib = memory_peak_kib();
+    for (int i = 0; i < 4; i++) {
+        proxies_fault(0, bad, &fault);
+        int64_t start_us = clock_boot_us();
+        ck_assert_int_ne(proxies_try(i), REDLOCK_WON);
+        ck_assert_int_lt(clock_boot_us() - start_us, 10 * PROXIES_TIMEOUT_US);
+        bad = 5; /* then of all */
+    }
+    world_run_for(2 * PROXIES_TIMEOUT_US);
+    proxies_fault(0, 5, NULL);
+    proxies_all_vote();
+    ck_assert_int_eq(proxies_try(9), REDLOCK_WON);
+    check_memory(before_kib);
+    proxies_stop();
+}
+END_TEST
+
+START_TEST(C2_bad_replies_to_the_greeting_keep_a_node_out_until_it_is_well)
+{
+    struct fault fault = faults[_i];
+    proxies_start(3);
+    proxies_fault(2, 1, &fault);
+    world_open();
+    run_until(redlock_async_voting(world.lock) == 2);
+    ck_assert_int_eq(proxies_try(1), REDLOCK_WON);
+    /* Down, or refused where what it says is not Redis. */
+    run_until(world_events_of(REDLOCK_NODE_DOWN) + world_events_of(REDLOCK_NODE_REFUSED) == 1);
+    proxies_stop();
+}
+END_TEST
+
+START_TEST(E5_bad_replies_to_the_rounds_of_extending_end_no_lease_early)
+{
+    const struct fault fault = fault_on("EVALSHA", _i);
+    proxies_start(5);
+    world.options.on_node = NULL; /* they come and go too often to be noted */
+    world.options.ttl_us = 10 * PROXIES_TIMEOUT_US;
+    world.options.ttl_max_us = 10 * PROXIES_TIMEOUT_US;
+    world_open_voting();
+    struct redlock_batch *b = world_acquire(world.lock, 1, 3);
+    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
+    int64_t deadline_us = redlock_batch_deadline_us(b, 0);
+    proxies_fault(0, 5, &fault);
+    run_until(clock_boot_us() > deadline_us - 100 * US_PER_MS);
+    ck_assert_uint_eq(world.states[REDLOCK_STATE_LOST], 0);
+    run_until(world.states[REDLOCK_STATE_LOST] == 3); /* nothing was confirmed */
+    ck_assert_int_ge(world.lost_at_us, deadline_us);
+    ck_assert_int_eq(redlock_batch_deadline_us(b, 0), deadline_us);
+    world_release_all(b);
+    proxies_stop();
+}
+END_TEST
+
+START_TEST(R4_bad_replies_to_a_release_are_no_acknowledgement)
+{
+    const struct fault fault = fault_on("EVALSHA", _i);
+    proxies_start(5);
+    world.options.on_node = NULL; /* they come and go too often to be noted */
+    world_open_voting();
+    struct redlock_batch *b = world_acquire(world.lock, 1, 1);
+    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
+    run_until(world_nodes_with("claimd:job:1") == 5);
+    proxies_fault(0, 5, &fault);
+    redlock_batch_release(b, 0);
+    world_run_for(3 * PROXIES_TIMEOUT_US);
+    ck_assert_uint_eq(redlock_async_counters(world.lock)->release_deleted, 0);
+    proxies_fault(0, 5, NULL);
+    run_until(redlock_async_counters(world.lock)->release_missing == 5); /* asked once more */
+    ck_assert_uint_eq(world_nodes_with("claimd:job:1"), 0);
+    proxies_stop();
+}
+END_TEST
+
+START_TEST(C2_connections_that_are_reset_in_the_middle_come_back)
+{
+    proxies_start(5);
+    world.options.on_node = NULL;             /* they come and go too often to be noted */
+    world.options.node_timeout_us = US_PER_S; /* a reset is seen at once: nothing need time out */
+    world_open_voting();
+    for (int i = 0; i < 20; i++) {
+        size_t node = (size_t)i % 5;
+        world_acquire_start(world.lock, 1, 100);
+        fault_proxy_break(proxy(node), i % 2 == 0);
+        fault_proxy_break(proxy((node + 1) % 5), i % 2 != 0);
+        run_until(world_acquired() != NULL);
+        struct redlock_batch *b = world_acquired();
+        for (size_t k = 0; k < 100; k++) {
+            ck_assert_int_eq(redlock_batch_result(b, k), REDLOCK_WON);
+        }
+        world_release_all(b);
+        proxies_all_vote();
+    }
+    for (size_t i = 0; i < 5; i++) {
+        run_until(strcmp(cli(i, "DBSIZE"), "0") == 0);
+    }
+    proxies_stop();
+}
+END_TEST
+
+static void add_tests(TCase *t)
+{
+    int count = (int)ARRAY_COUNT(faults);
+    tcase_add_loop_test(t, A8_bad_replies_of_two_nodes_of_five_do_not_matter, 0, count);
+    tcase_add_loop_test(t, A15_bad_replies_of_a_quorum_are_never_won, 0, count);
+    tcase_add_loop_test(t, C2_bad_replies_to_the_greeting_keep_a_node_out_until_it_is_well, 0,
+                        count);
+    tcase_add_loop_test(t, E5_bad_replies_to_the_rounds_of_extending_end_no_lease_early, ARRAYS_AT,
+                        count);
+    tcase_add_loop_test(t, R4_bad_replies_to_a_release_are_no_acknowledgement, ARRAYS_AT, count);
+    tcase_add_test(t, C2_connections_that_are_reset_in_the_middle_come_back);
+}
+
+int main(void)
+{
+    return world_main("redlock_faults_bytes", add_tests);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Nothing is allocated on the way of a lock that is won and given back, once the first ones have
+ * been: every allocation of this program, its libraries' included, is counted. */
+#include "redlock/redlock.h"
+#include "test_redlock_world.h"
+
+#include <signal.h>
+
+#define WARM_UP 200
+#define PAIRS 1000
+
+static size_t allocations = 1; /* of all threads, by atomic additions */
+
+/* Sanitizers bring their own malloc, and blocks are not recycled under them. */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *memory, size_t size);
+void __libc_free(void *memory);
+
+static void note(void)
+{
+    (void)__atomic_add_fetch(&allocations, 1, __ATOMIC_RELAXED);
+}
+
+void *malloc(size_t size)
+{
+    note();
+    return __libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size)
+{
+    note();
+    return __libc_calloc(count, size);
+}
+
+void *realloc(void *memory, size_t size)
+{
+    note();
+    return __libc_realloc(memory, size);
+}
+
+void free(void *memory)
+{
+    __libc_free(memory);
+}
+#endif
+
+static size_t allocations_now(void)
+{
+    return __atomic_load_n(&allocations, __ATOMIC_RELAXED);
+}
+
+static void keep_batch(void *ctx, struct redlock_batch *batch)
+{
+    *(struct redlock_batch **)ctx = batch;
+}
+
+static void on_released(void *ctx, const struct redlock_released *released)
+{
+    *(unsigned *)ctx = released->deleted;
+}
+
+/* One lock alone, from its first byte to its last reply. Assertions allocate: true = all well. */
+static bool lock_and_unlock(void)
+{
+    static const struct redlock_async_key key = {.bytes = "claimd:job:1", .len = 12};
+    struct redlock_batch *b = NULL;
+    unsigned deleted = 0;
+    const struct redlock_async_request request = {
+        .keys = &key, .count = 1, .done = keep_batch, .ctx = &b};
+    if (redlock_async_acquire(world.lock, &request, NULL) != 0) {
+        return false;
+    }
+    while (b == NULL) {
+        (void)uv_run(&world.loop, UV_RUN_ONCE);
+    }
+    if (redlock_batch_result(b, 0) != REDLOCK_WON) {
+        return false;
+    }
+    redlock_batch_release_tell(b, 0, on_released, &deleted);
+    while (deleted == 0) {
+        (void)uv_run(&world.loop, UV_RUN_ONCE);
+    }
+    return deleted == world.count;
+}
+
+START_TEST(a_lock_alone_allocates_nothing_after_the_first_ones)
+{
+    world_start(5, NULL);
+    world_open_voting();
+    size_t before = 0;
+    bool is_well = true;
+    for (int i = 0; i < WARM_UP + PAIRS; i++) {
+        before = i == WARM_UP ? allocations_now() : before;
+        is_well = is_well && lock_and_unlock();
+    }
+    size_t allocated = allocations_now() - before;
+    ck_assert(is_well && before > 0);
+    ck_assert_uint_eq(allocated, 0);
+    ck_assert_int_eq(world_calls(0, "set"), WARM_UP + PAIRS); /* one round trip each */
+    ck_assert_int_eq(world_calls(0, "evalsha"), WARM_UP + PAIRS);
+}
+END_TEST
+
+START_TEST(the_blocking_client_allocates_nothing_either)
+{
+    struct redlock_options options = REDLOCK_OPTIONS_INIT;
+    struct redlock *client = NULL;
+    struct redlock_error error;
+    size_t before = 0;
+    world_start(5, NULL);
+    options.nodes = world.nodes;
+    options.node_count = world.count;
+    options.trust_fresh = true;
+    ck_assert_msg(redlock_open(&options, &client, &error) == 0, "%s", error.message);
+    bool is_well = true;
+    for (int i = 0; i < WARM_UP + PAIRS; i++) {
+        struct redlock_lock *lock = NULL;
+        struct redlock_released released = {0};
+        before = i == WARM_UP ? allocations_now() : before;
+        is_well = is_well && redlock_try(client, "claimd:job:1", 0, &lock) == REDLOCK_WON &&
+                  redlock_unlock(lock, &released) == 0; /* else a slow node's would pile up */
+    }
+    size_t allocated = allocations_now() - before;
+    ck_assert(is_well && before > 0);
+    ck_assert_uint_eq(allocated, 0);
+    redlock_close(client);
+}
+END_TEST
+
+static void add_tests(TCase *t)
+{
+    tcase_add_test(t, a_lock_alone_allocates_nothing_after_the_first_ones);
+    tcase_add_test(t, the_blocking_client_allocates_nothing_either);
+}
+
+int main(void)
+{
+    return world_main("redlock_memory", add_tests);
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "redis/redis.h"
+#include "support/servers.h"
+
+#include <check.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#define LIMIT_US (5 * US_PER_S)
+#define NODES_MAX 12
+
+/* ---- the name server of this program: these two are linked in place of the C library's ---- */
+
+int look_up(const char *name, const char *service, const struct addrinfo *hints,
+            struct addrinfo **ret_list) __asm__("getaddrinfo");
+void forget(struct addrinfo *list) __asm__("freeaddrinfo");
+
+static struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool hangs;
+    int failure;  /* EAI_…; 0 = the answer is this host */
+    size_t asked; /* for names */
+    size_t answered;
+} names = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static int answer(const char *service, struct addrinfo **ret_list)
+{
+    struct addrinfo *list = calloc(1, sizeof *list);
+    struct sockaddr_in *address = calloc(1, sizeof *address);
+    if (list == NULL || address == NULL) {
+        abort();
+    }
+    *address = (struct sockaddr_in){.sin_family = AF_INET,
+                                    .sin_port = htons((uint16_t)strtol(service, NULL, 10)),
+                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    *list = (struct addrinfo){.ai_family = AF_INET,
+                              .ai_socktype = SOCK_STREAM,
+                              .ai_addrlen = sizeof *address,
+                              .ai_addr = (struct sockaddr *)address};
+    *ret_list = list;
+    return 0;
+}
+
+int look_up(const char *name, const char *service, const struct addrinfo *hints,
+            struct addrinfo **ret_list)
+{
+    if ((hints->ai_flags & AI_NUMERICHOST) != 0) {
+        return strcmp(name, "127.0.0.1") == 0 ? answer(service, ret_list) : EAI_NONAME;
+    }
+    (void)pthread_mutex_lock(&names.mutex);
+    names.asked++;
+    while (names.hangs && strcmp(name, "answers.example") != 0) {
+        (void)pthread_cond_wait(&names.changed, &names.mutex);
+    }
+    int failure = names.failure;
+    names.answered++;
+    (void)pthread_mutex_unlock(&names.mutex);
+    return failure != 0 ? failure : answer(service, ret_list);
+}
+
+void forget(struct addrinfo *list)
+{
+    free(list->ai_addr);
+    free(list);
+}
+
+static void name_server(bool hangs, int failure)
+{
+    (void)pthread_mutex_lock(&names.mutex);
+    names.hangs = hangs;
+    names.failure = failure;
+    (void)pthread_cond_broadcast(&names.changed);
+    (void)pthread_mutex_unlock(&names.mutex);
+}
+
+static size_t asked(void)
+{
+    (void)pthread_mutex_lock(&names.mutex);
+    size_t count = names.asked;
+    (void)pthread_mutex_unlock(&names.mutex);
+    return count;
+}
+
+static bool are_all_answered(void)
+{
+    (void)pthread_mutex_lock(&names.mutex);
+    bool are = names.asked == names.answered;
+    (void)pthread_mutex_unlock(&names.mutex);
+    return are;
+}
+
+/* ---- nodes ---- */
+
+static char base_dir[SERVER_PATH_MAX];
+static struct redis_server server;
+static int port;
+static uv_loop_t loop;
+static uv_timer_t tick;
+static struct redis_node *nodes[NODES_MAX];
+static size_t node_count;
+
+struct seen {
+    size_t ups;
+    size_t downs;
+    char why[ERR_TEXT_MAX];
+};
+static struct seen seen;
+
+#define run_until(expr)                                           \
+    do {                                                          \
+        int64_t end_ = clock_boot_us() + LIMIT_US;                \
+        while (!(expr) && clock_boot_us() < end_) {               \
+            (void)uv_run(&loop, UV_RUN_ONCE);                     \
+        }                                                         \
+        ck_assert_msg((expr), "never: %s (%s)", #expr, seen.why); \
+    } while (0)
+
+static enum status on_up(void *ctx, struct redis_node *n, const struct redis_server_info *info,
+                         struct err *err)
+{
+    struct seen *s = ctx;
+    (void)n;
+    (void)info;
+    (void)err;
+    s->ups++;
+    return STATUS_OK;
+}
+
+static void on_down(void *ctx, struct redis_node *n, const struct err *why)
+{
+    struct seen *s = ctx;
+    (void)n;
+    s->downs++;
+    (void)snprintf(s->why, sizeof s->why, "%s", why->msg);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    (void)timer;
+}
+
+/* A port that was free a moment ago. */
+static int free_port(void)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_storage bound;
+    socklen_t len = sizeof bound;
+    autoclose int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(fd, (const struct sockaddr *)&addr, sizeof addr), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&bound, &len), 0);
+    memcpy(&addr, &bound, sizeof addr);
+    return ntohs(addr.sin_port);
+}
+
+static void setup(void)
+{
+    char dir[SERVER_PATH_MAX + 32];
+    char extra[64];
+    struct err err = {0};
+    port = free_port();
+    (void)snprintf(dir, sizeof dir, "%s/%d", base_dir, (int)getpid());
+    (void)snprintf(extra, sizeof extra, "bind 127.0.0.1\nport %d", port);
+    ck_assert_msg(redis_server_start(dir, extra, &server, &err) == STATUS_OK, "%s", err.msg);
+    ck_assert_int_eq(uv_loop_init(&loop), 0);
+    ck_assert_int_eq(uv_timer_init(&loop, &tick), 0);
+    (void)uv_timer_start(&tick, on_tick, 5, 5); /* so that run_until() can give up */
+}
+
+static void close_all(void)
+{
+    while (node_count > 0) {
+        redis_node_close(nodes[--node_count]);
+    }
+    uv_close((uv_handle_t *)&tick, NULL);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    ck_assert_int_eq(uv_loop_close(&loop), 0); /* nothing was left open */
+}
+
+static void teardown(void)
+{
+    name_server(false, EAI_AGAIN);
+    ck_assert(WAIT_UNTIL(are_all_answered(), LIMIT_US)); /* their memory is the sanitizer's */
+    redis_server_stop(&server);
+}
+
+static void open_node(const char *host)
+{
+    struct redis_options o = {.loop = &loop,
+                              .endpoint.port = port,
+                              .connect_timeout_us = 150 * US_PER_MS,
+                              .on_up = on_up,
+                              .on_down = on_down,
+                              .ctx = &seen};
+    (void)snprintf(o.endpoint.host, sizeof o.endpoint.host, "%s", host);
+    ck_assert_int_eq(redis_node_open(&o, &nodes[node_count++], NULL), STATUS_OK);
+}
+
+/* More of them than libuv's pool has threads. */
+START_TEST(C7_names_that_hang_keep_no_other_name_from_its_answer)
+{
+    name_server(true, 0);
+    for (int i = 0; i < 8; i++) {
+        open_node("hangs.example");
+    }
+    run_until(asked() == 8);
+    open_node("answers.example");
+    run_until(seen.ups == 1);
+    run_until(seen.downs == 8);
+    ck_assert_ptr_nonnull(strstr(seen.why, "hangs.example"));
+    ck_assert_ptr_nonnull(strstr(seen.why, "no address in time"));
+    ck_assert_uint_eq(asked(), 9);
+    close_all();
+}
+END_TEST
+
+START_TEST(C7_closing_does_not_wait_for_a_name_server_that_hangs)
+{
+    name_server(true, 0);
+    open_node("hangs.example");
+    run_until(asked() == 1);
+    int64_t begin_us = clock_boot_us();
+    close_all();
+    ck_assert_int_lt(clock_boot_us() - begin_us, US_PER_S);
+    ck_assert(!are_all_answered());
+}
+END_TEST
+
+START_TEST(C7_one_lookup_per_node_is_under_way_however_often_it_is_tried)
+{
+    name_server(true, 0);
+    open_node("hangs.example");
+    open_node("127.0.0.1"); /* needs no answer */
+    run_until(seen.downs == 1 && seen.ups == 1);
+    int64_t end_us = clock_boot_us() + 800 * US_PER_MS;
+    run_until(clock_boot_us() >= end_us);
+    ck_assert_uint_eq(asked(), 1);
+    close_all();
+}
+END_TEST
+
+START_TEST(C7_an_answer_that_came_too_late_serves_the_next_try)
+{
+    name_server(true, 0);
+    open_node("hangs.example");
+    run_until(seen.downs == 1);
+    name_server(false, 0);
+    run_until(seen.ups == 1);
+    close_all();
+}
+END_TEST
+
+static const struct {
+    bool hangs;
+    int failure;
+} outages[] = {{true, 0}, {false, EAI_AGAIN}};
+
+START_TEST(C7_a_known_address_is_used_while_the_name_server_is_out_of_order)
+{
+    open_node("redis.example");
+    run_until(seen.ups == 1);
+    name_server(outages[_i].hangs, outages[_i].failure);
+    redis_server_kill(&server);
+    run_until(seen.downs == 1);
+    run_until(asked() == 2);
+    ck_assert_int_eq(redis_server_restart(&server, NULL), STATUS_OK);
+    run_until(seen.ups == 2);
+    close_all();
+}
+END_TEST
+
+START_TEST(C7_a_name_without_an_address_is_a_reason_and_is_asked_for_again)
+{
+    name_server(false, EAI_NONAME);
+    open_node("nowhere.example");
+    run_until(seen.downs == 1);
+    ck_assert_ptr_nonnull(strstr(seen.why, "resolve: Name or service not known"));
+    run_until(asked() > 3);
+    name_server(false, 0);
+    run_until(seen.ups == 1);
+    close_all();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("names");
+    TCase *t = tcase_create("names");
+    struct err err = {0};
+    if (dir_make(base_dir, sizeof base_dir, &err) != STATUS_OK) {
+        (void)fprintf(stderr, "%s\n", err.msg);
+        return EXIT_FAILURE;
+    }
+    tcase_set_timeout(t, 20);
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, C7_names_that_hang_keep_no_other_name_from_its_answer);
+    tcase_add_test(t, C7_closing_does_not_wait_for_a_name_server_that_hangs);
+    tcase_add_test(t, C7_one_lookup_per_node_is_under_way_however_often_it_is_tried);
+    tcase_add_test(t, C7_an_answer_that_came_too_late_serves_the_next_try);
+    tcase_add_loop_test(t, C7_a_known_address_is_used_while_the_name_server_is_out_of_order, 0,
+                        (int)ARRAY_COUNT(outages));
+    tcase_add_test(t, C7_a_name_without_an_address_is_a_reason_and_is_asked_for_again);
+    suite_add_tcase(s, t);
+    SRunner *runner = srunner_create(s);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    dir_remove(base_dir);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test_redlock_waiters.h"
+
+#include <stdio.h>
+
+#define KEYS_MAX 8
+
+static int told;
+
+static void on_waited(void *ctx, enum redlock_result result, int tries, struct redlock_batch *batch)
+{
+    struct waiter *w = ctx;
+    ck_assert_int_eq(w->order, 0); /* once */
+    w->result = result;
+    w->tries = tries;
+    w->order = ++told;
+    w->at_us = clock_boot_us();
+    w->batch = result == REDLOCK_WON ? batch : NULL;
+    w->wait = NULL;
+}
+
+int waiter_start(struct redlock_async *lock, struct waiter *w, int first, size_t count,
+                 int64_t wait_us, int retries)
+{
+    char names[KEYS_MAX][32];
+    struct redlock_async_key keys[KEYS_MAX];
+    ck_assert_uint_le(count, KEYS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        int len = snprintf(names[i], sizeof names[i], "claimd:job:%d", first + (int)i);
+        keys[i] = (struct redlock_async_key){.bytes = names[i], .len = (size_t)len};
+    }
+    const struct redlock_async_request request = {.keys = keys, .count = count};
+    struct redlock_wait_options options = {.deadline_us = wait_us,
+                                           .retries = retries,
+                                           .retry_base_us = 2 * US_PER_MS,
+                                           .retry_cap_us = 20 * US_PER_MS,
+                                           .done = on_waited,
+                                           .ctx = w};
+    if (wait_us != 0 && wait_us != FOR_EVER) {
+        options.deadline_us += clock_boot_us();
+    }
+    *w = (struct waiter){0};
+    int r = redlock_async_wait(lock, &request, &options, &w->wait, NULL);
+    ck_assert_int_eq(w->order, 0); /* never from inside */
+    return r;
+}
+
+size_t waiters_told(const struct waiter *list, size_t count)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++) {
+        n += list[i].order != 0;
+    }
+    return n;
+}

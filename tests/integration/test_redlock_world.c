@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test_redlock_world.h"
+
+#include "base/buf.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+struct world world;
+
+static char base_dir[SERVER_PATH_MAX];
+static struct buf cli_text = BUF_INIT(1 << 20);
+static struct redlock_batch *acquired;
+
+static void on_tick(uv_timer_t *timer)
+{
+    (void)timer; /* wakes run_until() */
+}
+
+static void on_node(void *ctx, size_t node, enum redlock_node_event event, int64_t until_us,
+                    const char *why)
+{
+    (void)ctx;
+    ck_assert_uint_lt(world.event_count, WORLD_EVENTS_MAX);
+    struct world_event *e = &world.events[world.event_count++];
+    *e = (struct world_event){.node = node, .event = event, .until_us = until_us};
+    (void)snprintf(e->why, sizeof e->why, "%s", why);
+}
+
+static void on_state(void *ctx, struct redlock_batch *batch, size_t index, void *user,
+                     enum redlock_state state)
+{
+    (void)ctx;
+    (void)batch;
+    (void)index;
+    (void)user;
+    world.states[state]++;
+    if (state == REDLOCK_STATE_LOST) {
+        world.lost_at_us = clock_boot_us();
+    }
+}
+
+void world_dir(size_t node, char *ret_dir, size_t size)
+{
+    (void)snprintf(ret_dir, size, "%s/%d-%zu", base_dir, (int)getpid(), node);
+}
+
+void world_add(const struct redis_server *server)
+{
+    size_t i = world.count++;
+    world.servers[i] = *server;
+    (void)snprintf(world.urls[i], sizeof world.urls[i], "unix:%s", server->path);
+    world.nodes[i] = (struct redlock_node){.url = world.urls[i]};
+    world.options.node_count = world.count;
+}
+
+void world_start(size_t count, const char *extra_config)
+{
+    struct err err = {0};
+    for (size_t i = 0; i < count; i++) {
+        char dir[SERVER_PATH_MAX + 32];
+        struct redis_server server;
+        world_dir(i, dir, sizeof dir);
+        ck_assert_msg(redis_server_start(dir, extra_config, &server, &err) == STATUS_OK, "%s",
+                      err.msg);
+        world_add(&server);
+    }
+    world.options = (struct redlock_async_options){.loop = &world.loop,
+                                                   .nodes = world.nodes,
+                                                   .node_count = count,
+                                                   .ttl_us = 10 * US_PER_S,
+                                                   .ttl_max_us = 10 * US_PER_S,
+                                                   .node_timeout_us = US_PER_S,
+                                                   .drift_ppm = 10000,
+                                                   .trust_fresh = true,
+                                                   .on_node = on_node,
+                                                   .on_state = on_state};
+}
+
+void world_open(void)
+{
+    struct redlock_error e;
+    ck_assert_msg(redlock_async_open(&world.options, &world.lock, &e) == 0, "%s", e.message);
+}
+
+void world_open_voting(void)
+{
+    world_open();
+    run_until(redlock_async_voting(world.lock) == world.count);
+}
+
+struct redlock_async *world_other_client(void)
+{
+    struct redlock_async *other = NULL;
+    struct redlock_async_options options = world.options;
+    options.on_node = NULL;
+    options.on_state = NULL;
+    ck_assert_int_eq(redlock_async_open(&options, &other, NULL), 0);
+    run_until(redlock_async_voting(other) == world.count);
+    return other;
+}
+
+void world_run_for(int64_t us)
+{
+    int64_t end_us = clock_boot_us() + us;
+    run_until(clock_boot_us() >= end_us);
+}
+
+static void on_acquired(void *ctx, struct redlock_batch *batch)
+{
+    (void)ctx;
+    acquired = batch;
+}
+
+void world_acquire_start(struct redlock_async *lock, int first, size_t count)
+{
+    static char names[REDLOCK_KEYS_MAX][32];
+    struct redlock_async_key keys[REDLOCK_KEYS_MAX];
+    for (size_t i = 0; i < count; i++) {
+        int len = snprintf(names[i], sizeof names[i], "claimd:job:%d", first + (int)i);
+        keys[i] =
+            (struct redlock_async_key){.bytes = names[i], .len = (size_t)len, .user = names[i]};
+    }
+    acquired = NULL;
+    const struct redlock_async_request request = {
+        .keys = keys, .count = count, .done = on_acquired};
+    ck_assert_int_eq(redlock_async_acquire(lock, &request, NULL), 0);
+    ck_assert_ptr_null(acquired); /* never from inside */
+}
+
+struct redlock_batch *world_acquired(void)
+{
+    return acquired;
+}
+
+struct redlock_batch *world_acquire(struct redlock_async *lock, int first, size_t count)
+{
+    world_acquire_start(lock, first, count);
+    /* One won key keeps the batch; the verdicts of one without any are gone with its callback, and
+     * are read through the counters. */
+    run_until(acquired != NULL);
+    return acquired;
+}
+
+void world_release_all(struct redlock_batch *batch)
+{
+    size_t count = redlock_batch_count(batch);
+    for (size_t i = 0; i < count; i++) {
+        redlock_batch_release(batch, i);
+    }
+}
+
+static void on_flushed(void *ctx)
+{
+    *(bool *)ctx = true;
+}
+
+void world_flush(struct redlock_async *lock)
+{
+    bool is_flushed = false;
+    ck_assert_int_eq(redlock_async_flush(lock, on_flushed, &is_flushed, NULL), 0);
+    run_until(is_flushed);
+}
+
+const char *world_cli(size_t node, const char *const *words)
+{
+    const char *argv[16] = {"redis-cli", "-s", world.servers[node].path};
+    int code = -1;
+    for (size_t i = 0; words[i] != NULL && i < 12; i++) {
+        argv[3 + i] = words[i];
+    }
+    buf_reset(&cli_text);
+    ck_assert_int_eq(program_run(argv, NULL, WORLD_LIMIT_US, &cli_text, &code, NULL), STATUS_OK);
+    ck_assert_int_eq(code, 0);
+    char *text = buf_at(&cli_text);
+    if (cli_text.len > 0 && text[cli_text.len - 1] == '\n') {
+        text[cli_text.len - 1] = '\0';
+    }
+    return text;
+}
+
+size_t world_nodes_with(const char *key)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < world.count; i++) {
+        count += strcmp(cli(i, "EXISTS", key), "1") == 0;
+    }
+    return count;
+}
+
+bool world_extends_by_set(size_t node)
+{
+    struct redlock_node_info info;
+    int major = 0;
+    int minor = 0;
+    redlock_async_node(world.lock, node, &info);
+    ck_assert_int_eq(sscanf(info.version, "%d.%d", &major, &minor), 2);
+    return major * 10 + minor >= (strcmp(info.server, "valkey") == 0 ? 81 : 84);
+}
+
+long world_calls(size_t node, const char *command)
+{
+    char field[64];
+    (void)snprintf(field, sizeof field, "cmdstat_%s:calls=", command);
+    const char *found = strstr(cli(node, "INFO", "commandstats"), field);
+    return found != NULL ? strtol(found + strlen(field), NULL, 10) : 0;
+}
+
+size_t world_events_of(enum redlock_node_event event)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < world.event_count; i++) {
+        count += world.events[i].event == event;
+    }
+    return count;
+}
+
+const struct world_event *world_last_event(size_t node)
+{
+    for (size_t i = world.event_count; i > 0; i--) {
+        if (world.events[i - 1].node == node) {
+            return &world.events[i - 1];
+        }
+    }
+    return NULL;
+}
+
+void world_signal(size_t first, size_t count, int signal_number)
+{
+    for (size_t i = first; i < first + count; i++) {
+        ck_assert_int_eq(kill(world.servers[i].pid, signal_number), 0);
+    }
+}
+
+static void on_closed(void *ctx)
+{
+    (void)ctx;
+    world.is_closed = true;
+}
+
+void world_close(void)
+{
+    redlock_async_close(world.lock, on_closed, NULL);
+    run_until(world.is_closed);
+    world.lock = NULL;
+}
+
+static void setup(void)
+{
+    (void)signal(SIGPIPE, SIG_IGN);
+    ck_assert_int_eq(uv_loop_init(&world.loop), 0);
+    ck_assert_int_eq(uv_timer_init(&world.loop, &world.tick), 0);
+    (void)uv_timer_start(&world.tick, on_tick, 2, 2);
+}
+
+static void teardown(void)
+{
+    if (world.lock != NULL) {
+        world_close();
+    }
+    uv_close((uv_handle_t *)&world.tick, NULL);
+    (void)uv_run(&world.loop, UV_RUN_DEFAULT);
+    ck_assert_int_eq(uv_loop_close(&world.loop), 0); /* no handle was left */
+    for (size_t i = 0; i < world.count; i++) {
+        redis_server_kill(&world.servers[i]);
+    }
+    buf_release(&cli_text);
+}
+
+int world_main(const char *name, void (*add_tests)(TCase *t))
+{
+    Suite *s = suite_create(name);
+    TCase *t = tcase_create(name);
+    struct err err = {0};
+    if (dir_make(base_dir, sizeof base_dir, &err) != STATUS_OK) {
+        (void)fprintf(stderr, "%s\n", err.msg);
+        return EXIT_FAILURE;
+    }
+    tcase_set_timeout(t, 30);
+    tcase_add_checked_fixture(t, setup, teardown);
+    add_tests(t);
+    suite_add_tcase(s, t);
+    SRunner *runner = srunner_create(s);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    dir_remove(base_dir);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A real scheduler feeds: at once, in time, all of it, and again when something was lost. There is
+ * no full pass here: what is found is found by its own reason. */
+#include "scheduler_world.h"
+
+#include <stdio.h>
+
+#define NO_FULL_PASS "\"scheduler\": {\"full_pass_ms\": 3600000, \"look_ahead\": 1000}"
+#define TICK_US ((int64_t)(SCALE * US_PER_S))
+
+static struct sql *other; /* a second session */
+
+static void setup(void)
+{
+    world_start(NO_FULL_PASS);
+    other = sql_open(fleet.conninfo);
+}
+
+static void teardown(void)
+{
+    sql_close(other);
+    world_stop();
+}
+
+static bool is_hungry(void)
+{
+    return sql_i64(fleet.sql, "SELECT hungry::int FROM claimd.cluster") == 1;
+}
+
+static void given_leader(void)
+{
+    given_worker(1, "default", "noop");
+    start_leader(0);
+    ck_assert(WAIT_UNTIL(is_hungry(), SOON_US));
+}
+
+static bool is_fed(int64_t id)
+{
+    char number[24];
+    (void)snprintf(number, sizeof number, "%lld", (long long)id);
+    return CLI(0, "ZSCORE", PREFIX ":hints:default", number) > 0;
+}
+
+static void fed_one(void)
+{
+    int64_t id = fleet_enqueue(&fleet, "noop", "{}", 1);
+    ck_assert(WAIT_UNTIL(is_fed(id), SOON_US));
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const int64_t *x = a;
+    const int64_t *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+START_TEST(a_hungry_leader_feeds_at_once_on_notify)
+{
+    int64_t took_us[11];
+    given_leader();
+    for (size_t i = 0; i < ARRAY_COUNT(took_us); i++) {
+        int64_t id = fleet_enqueue(&fleet, "noop", "{}", 1);
+        int64_t start_us = clock_boot_us();
+        ck_assert(WAIT_UNTIL(is_fed(id), SOON_US));
+        took_us[i] = clock_boot_us() - start_us;
+    }
+    qsort(took_us, ARRAY_COUNT(took_us), sizeof took_us[0], by_number);
+    /* starting redis-cli is most of it; without the NOTIFY half a tick would be the median */
+    ck_assert_int_lt(took_us[ARRAY_COUNT(took_us) / 2], TICK_US / 3);
+}
+END_TEST
+
+START_TEST(a_delayed_job_is_fed_when_it_is_due)
+{
+    given_leader();
+    int64_t id = sql_i64(fleet.sql, "INSERT INTO claimd.job (kind, scheduled_at) VALUES ('noop',"
+                                    " now() + interval '900 ms') RETURNING id");
+    ck_assert(WAIT_UNTIL(is_fed(id), SOON_US));
+    int64_t late_ms =
+        sql_i64(fleet.sql,
+                "SELECT (EXTRACT(EPOCH FROM clock_timestamp() - ready_at) * 1000)::int8"
+                " FROM claimd.job WHERE id = %lld",
+                (long long)id);
+    ck_assert_int_ge(late_ms, 0);
+    ck_assert_int_le(late_ms, 200);
+}
+END_TEST
+
+START_TEST(rows_with_past_times_are_fed_now)
+{
+    given_leader();
+    sql_run(fleet.sql,
+            "INSERT INTO claimd.job (kind, scheduled_at) SELECT 'noop',"
+            " timestamptz '2001-01-01' + n * interval '1 day' FROM generate_series(1, 50) n");
+    ck_assert(WAIT_UNTIL(hints_in("default") == 50, SOON_US));
+}
+END_TEST
+
+/* redteam 1: nothing of them lies ahead of the cursor when they are committed. */
+START_TEST(rows_of_a_long_transaction_behind_the_cursor_are_fed)
+{
+    enum { BEHIND = 100000 };
+    given_leader();
+    sql_send(other,
+             "BEGIN; INSERT INTO claimd.job (kind) SELECT 'noop' FROM"
+             " generate_series(1, %d); SELECT pg_sleep(2); COMMIT",
+             BEHIND);
+    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM pg_stat_activity"
+                                            " WHERE wait_event = 'PgSleep'") == 1,
+                         SOON_US));
+    for (int i = 0; i < 5; i++) {
+        fed_one();
+    }
+    ck_assert(drain_hints("default", 5));
+    sql_wait(other);
+    ck_assert_msg(drain_hints("default", BEHIND), "%lld rows were never fed",
+                  (long long)sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job"));
+}
+END_TEST
+
+START_TEST(one_row_of_a_transaction_that_works_on_is_fed_after_its_commit)
+{
+    given_leader();
+    sql_run(other, "BEGIN; INSERT INTO claimd.job (kind) VALUES ('noop')");
+    sql_send(other, "SELECT pg_sleep(1.5)");
+    fed_one();
+    ck_assert(drain_hints("default", 1));
+    sql_wait(other);
+    sql_run(other, "COMMIT");
+    int64_t start_us = clock_boot_us();
+    ck_assert(WAIT_UNTIL(hints_in("default") == 1, SOON_US));
+    ck_assert_int_lt(clock_boot_us() - start_us, 4 * TICK_US);
+}
+END_TEST
+
+/* Late by less than the look-behind: found by reading what is young once more. */
+START_TEST(rows_that_commit_out_of_order_are_fed_at_once)
+{
+    given_leader();
+    for (int i = 0; i < 10; i++) {
+        sql_run(other, "BEGIN; INSERT INTO claimd.job (kind) VALUES ('noop')");
+        fed_one();
+        sql_run(other, "COMMIT");
+        int64_t start_us = clock_boot_us();
+        ck_assert(drain_hints("default", 2));
+        ck_assert_int_lt(clock_boot_us() - start_us, TICK_US);
+    }
+}
+END_TEST
+
+START_TEST(hints_are_bounded_by_look_ahead_and_filled_up)
+{
+    given_leader();
+    (void)fleet_enqueue(&fleet, "noop", "{}", 20000);
+    ck_assert(WAIT_UNTIL(hints_in("default") == 1000, SOON_US));
+    ck_assert(drain_hints("default", 20000));
+}
+END_TEST
+
+/* One tenant's many do not hide another's ten. */
+START_TEST(shares_of_one_priority_are_fed_in_turn)
+{
+    given_leader();
+    sql_run(fleet.sql, "INSERT INTO claimd.job (kind, share) SELECT 'noop', 1"
+                       " FROM generate_series(1, 20000)");
+    ck_assert(WAIT_UNTIL(hints_in("default") >= 900, SOON_US));
+    sql_run(fleet.sql, "INSERT INTO claimd.job (kind, share) SELECT 'noop', 2"
+                       " FROM generate_series(1, 10)");
+    int64_t first = sql_i64(fleet.sql, "SELECT min(id) FROM claimd.job WHERE share = 2");
+    int popped = 0;
+    while (!(is_fed(first) && is_fed(first + 9)) && popped < 5000) {
+        pop_hints("default", 100); /* the oldest, hence of share 1 */
+        popped += 100;
+    }
+    ck_assert_int_lt(popped, 5000);
+}
+END_TEST
+
+START_TEST(rule2_a_kind_that_nobody_serves_is_fed_when_somebody_does)
+{
+    given_leader();
+    (void)fleet_enqueue(&fleet, "other", "{}", 7);
+    (void)fleet_enqueue(&fleet, "noop", "{}", 3);
+    ck_assert(WAIT_UNTIL(hints_in("default") == 3, SOON_US));
+    given_worker(2, "default", "noop,other");
+    ck_assert(WAIT_UNTIL(hints_in("default:other") == 7, SOON_US));
+    ck_assert_int_eq(hints_in("default"), 3);
+}
+END_TEST
+
+START_TEST(a_queue_is_fed_again_when_its_pause_ends)
+{
+    given_leader();
+    sql_run(fleet.sql, "INSERT INTO claimd.queue (name, paused) VALUES ('default', true)");
+    ck_assert(WAIT_UNTIL(is_hungry(), SOON_US));
+    int64_t id = fleet_enqueue(&fleet, "noop", "{}", 1);
+    (void)WAIT_UNTIL(is_fed(id), 2 * TICK_US); /* one tick late at most: the pause is not instant */
+    pop_hints("default", 10);
+    ck_assert(!WAIT_UNTIL(is_fed(id), 3 * TICK_US));
+    sql_run(fleet.sql, "UPDATE claimd.queue SET paused = false");
+    ck_assert(WAIT_UNTIL(is_fed(id), SOON_US));
+}
+END_TEST
+
+START_TEST(X1_after_flushall_the_hints_are_there_again)
+{
+    given_leader();
+    (void)fleet_enqueue(&fleet, "noop", "{}", 100);
+    ck_assert(WAIT_UNTIL(hints_in("default") == 100, SOON_US));
+    int64_t start_us = clock_boot_us();
+    for (size_t i = 0; i < fleet.options.masters; i++) {
+        fleet_redis(&fleet, i, "FLUSHALL");
+    }
+    ck_assert(WAIT_UNTIL(hints_in("default") == 100, SOON_US));
+    ck_assert_int_lt(clock_boot_us() - start_us, 15 * TICK_US);
+}
+END_TEST
+
+START_TEST(hints_of_a_node_that_died_are_fed_to_the_next)
+{
+    given_leader();
+    (void)fleet_enqueue(&fleet, "noop", "{}", 100);
+    ck_assert(WAIT_UNTIL(hints_in("default") == 100, SOON_US));
+    redis_server_kill(&fleet.masters[0]);
+    ck_assert(WAIT_UNTIL(CLI(1, "ZCARD", PREFIX ":hints:default") == 100, SOON_US));
+}
+END_TEST
+
+START_TEST(W0_a_lost_pop_that_a_worker_reports_is_fed_again)
+{
+    given_leader();
+    (void)fleet_enqueue(&fleet, "noop", "{}", 100);
+    ck_assert(WAIT_UNTIL(hints_in("default") == 100, SOON_US));
+    pop_hints("default", 60);
+    sql_run(fleet.sql, "UPDATE claimd.worker SET lost_pops = lost_pops + 1");
+    ck_assert(WAIT_UNTIL(hints_in("default") == 100, SOON_US));
+}
+END_TEST
+
+START_TEST(a_row_moved_behind_the_cursor_is_fed_when_its_lanes_mark_was_lowered)
+{
+    given_leader();
+    int64_t id = given_running(1, "noop", 1);
+    sql_run(fleet.sql, "UPDATE claimd.job SET created_at = now() - interval '1 hour',"
+                       " scheduled_at = '2001-01-01'");
+    (void)fleet_enqueue(&fleet, "noop", "{}", 10);
+    ck_assert(WAIT_UNTIL(hints_in("default") == 10, SOON_US));
+    ck_assert(drain_hints("default", 10));
+    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.lane WHERE low_water >"
+                                            " (SELECT min(ready_at) FROM claimd.job)") == 1,
+                         SOON_US));
+    sql_run(fleet.sql, "BEGIN; UPDATE claimd.job SET state = 'available'; UPDATE claimd.lane SET"
+                       " low_water = (SELECT min(ready_at) FROM claimd.job); COMMIT");
+    ck_assert(WAIT_UNTIL(is_fed(id), SOON_US));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("scheduler feeds");
+    TCase *c = tcase_create("feed");
+    tcase_set_timeout(c, 50);
+    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_add_test(c, a_hungry_leader_feeds_at_once_on_notify);
+    tcase_add_test(c, a_delayed_job_is_fed_when_it_is_due);
+    tcase_add_test(c, rows_with_past_times_are_fed_now);
+    tcase_add_test(c, rows_of_a_long_transaction_behind_the_cursor_are_fed);
+    tcase_add_test(c, one_row_of_a_transaction_that_works_on_is_fed_after_its_commit);
+    tcase_add_test(c, rows_that_commit_out_of_order_are_fed_at_once);
+    tcase_add_test(c, hints_are_bounded_by_look_ahead_and_filled_up);
+    tcase_add_test(c, shares_of_one_priority_are_fed_in_turn);
+    tcase_add_test(c, rule2_a_kind_that_nobody_serves_is_fed_when_somebody_does);
+    tcase_add_test(c, a_queue_is_fed_again_when_its_pause_ends);
+    tcase_add_test(c, X1_after_flushall_the_hints_are_there_again);
+    tcase_add_test(c, hints_of_a_node_that_died_are_fed_to_the_next);
+    tcase_add_test(c, W0_a_lost_pop_that_a_worker_reports_is_fed_again);
+    tcase_add_test(c, a_row_moved_behind_the_cursor_is_fed_when_its_lanes_mark_was_lowered);
+    suite_add_tcase(suite, c);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

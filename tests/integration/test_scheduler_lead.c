@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who leads, how a scheduler ends, and when it refuses to start; and the days that it keeps. */
+#include "scheduler_world.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+#define CONFIG "\"scheduler\": {\"history_days\": 3}"
+#define TICK_US ((int64_t)(SCALE * US_PER_S))
+
+static void setup(void)
+{
+    world_start(CONFIG);
+    given_worker(1, "default", "noop");
+}
+
+static void teardown(void)
+{
+    world_stop();
+}
+
+static bool said(size_t i, const char *text)
+{
+    return fleet_log_count(&fleet, "claimd-scheduler", i, text) > 0;
+}
+
+START_TEST(one_of_two_leads)
+{
+    start_leader(0);
+    fleet_start_scheduler(&fleet, 1);
+    ck_assert(WAIT_UNTIL(said(1, "event=ready"), SOON_US));
+    ck_assert(!WAIT_UNTIL(leads(1), 8 * TICK_US));
+}
+END_TEST
+
+START_TEST(A6_the_leader_is_killed_and_the_standby_leads_within_6_s)
+{
+    start_leader(0);
+    fleet_start_scheduler(&fleet, 1);
+    ck_assert(WAIT_UNTIL(said(1, "event=ready"), SOON_US));
+    int64_t start_us = clock_boot_us();
+    fleet_signal(fleet.schedulers[0], SIGKILL);
+    ck_assert_int_eq(fleet_wait_end(&fleet, &fleet.schedulers[0]), 128 + SIGKILL);
+    ck_assert(WAIT_UNTIL(leads(1), SOON_US));
+    ck_assert_int_le(clock_boot_us() - start_us, 7 * TICK_US);
+    (void)fleet_enqueue(&fleet, "noop", "{}", 10);
+    ck_assert(WAIT_UNTIL(hints_in("default") == 10, SOON_US));
+}
+END_TEST
+
+START_TEST(a_leader_that_ends_gives_its_lock_up)
+{
+    start_leader(0);
+    fleet_start_scheduler(&fleet, 1);
+    ck_assert(WAIT_UNTIL(said(1, "event=ready"), SOON_US));
+    fleet_signal(fleet.schedulers[0], SIGTERM);
+    ck_assert_int_eq(fleet_wait_end(&fleet, &fleet.schedulers[0]), 0);
+    int64_t start_us = clock_boot_us();
+    ck_assert(WAIT_UNTIL(leads(1), SOON_US));
+    ck_assert_int_le(clock_boot_us() - start_us, 3 * TICK_US);
+    ck_assert(said(0, "event=stopped"));
+}
+END_TEST
+
+/* It wakes up believing that it leads: what it does then is wasteful, not harmful. */
+START_TEST(a_paused_leader_steps_down_when_it_wakes)
+{
+    start_leader(0);
+    fleet_start_scheduler(&fleet, 1);
+    ck_assert(WAIT_UNTIL(said(1, "event=ready"), SOON_US));
+    fleet_signal(fleet.schedulers[0], SIGSTOP);
+    ck_assert(WAIT_UNTIL(leads(1), SOON_US));
+    (void)fleet_enqueue(&fleet, "noop", "{}", 50);
+    ck_assert(WAIT_UNTIL(hints_in("default") == 50, SOON_US));
+    fleet_signal(fleet.schedulers[0], SIGCONT);
+    ck_assert(WAIT_UNTIL(said(0, "event=leader_lost"), SOON_US));
+    ck_assert_int_eq(hints_in("default"), 50);
+    ck_assert(leads(1));
+}
+END_TEST
+
+START_TEST(a_new_leader_feeds_what_the_old_one_had_not)
+{
+    start_leader(0);
+    (void)fleet_enqueue(&fleet, "noop", "{}", 10);
+    ck_assert(WAIT_UNTIL(hints_in("default") == 10, SOON_US));
+    fleet_signal(fleet.schedulers[0], SIGKILL);
+    ck_assert_int_eq(fleet_wait_end(&fleet, &fleet.schedulers[0]), 128 + SIGKILL);
+    pop_hints("default", 10); /* read, but lost */
+    (void)fleet_enqueue(&fleet, "noop", "{}", 10);
+    start_leader(1);
+    ck_assert(WAIT_UNTIL(hints_in("default") == 20, SOON_US));
+}
+END_TEST
+
+START_TEST(S3_a_leader_that_died_between_reading_and_pushing_loses_nothing)
+{
+    (void)fleet_enqueue(&fleet, "noop", "{}", 10);
+    start_dying(0, "S3");
+    await_death(0);
+    ck_assert_int_eq(hints_in("default"), 0);
+    start_leader(1);
+    ck_assert(WAIT_UNTIL(hints_in("default") == 10, SOON_US));
+}
+END_TEST
+
+START_TEST(a_schema_of_another_version_is_refused)
+{
+    sql_run(fleet.sql, "UPDATE claimd.cluster SET schema_version = 99");
+    fleet_start_scheduler(&fleet, 0);
+    ck_assert_int_eq(fleet_wait_end(&fleet, &fleet.schedulers[0]), 5);
+    ck_assert(said(0, "event=start_failed"));
+}
+END_TEST
+
+START_TEST(N8_another_list_of_lock_nodes_is_refused)
+{
+    sql_run(fleet.sql, "UPDATE claimd.cluster SET lock_nodes = 'elsewhere:1'");
+    fleet_start_scheduler(&fleet, 0);
+    ck_assert_int_eq(fleet_wait_end(&fleet, &fleet.schedulers[0]), 2);
+    ck_assert(said(0, "elsewhere:1"));
+}
+END_TEST
+
+static int64_t days_like(const char *condition)
+{
+    return sql_i64(fleet.sql,
+                   "SELECT count(*) FROM pg_class WHERE relkind = 'r' AND"
+                   " relname ~ '^job_history_[0-9]{8}$' AND %s",
+                   condition);
+}
+
+START_TEST(days_are_kept_ahead_and_old_ones_dropped_beside_an_open_reader)
+{
+    struct sql *reader = sql_open(fleet.conninfo);
+    sql_run(fleet.sql,
+            "CREATE TABLE claimd.job_history_20010203 (LIKE claimd.job_history INCLUDING ALL);"
+            " ALTER TABLE claimd.job_history ATTACH PARTITION"
+            " claimd.job_history_20010203 FOR VALUES FROM ('2001-02-03 00:00+00')"
+            " TO ('2001-02-04 00:00+00')");
+    sql_run(fleet.sql, "DO $$ BEGIN EXECUTE format('DROP TABLE claimd.job_history_%%s',"
+                       " to_char((now() AT TIME ZONE 'UTC')::date + 14, 'YYYYMMDD')); END $$");
+    ck_assert_int_eq(days_like("true"), 15);
+    sql_run(reader, "BEGIN; SELECT count(*) FROM claimd.job_history");
+    start_leader(0);
+    ck_assert(WAIT_UNTIL(days_like("relname > 'job_history_20010203'") == 15, SOON_US));
+    sql_run(reader, "ROLLBACK");
+    ck_assert(WAIT_UNTIL(days_like("relname = 'job_history_20010203'") == 0, SOON_US));
+    ck_assert(WAIT_UNTIL(said(0, "event=swept"), SOON_US));
+    sql_close(reader);
+}
+END_TEST
+
+START_TEST(feat_B20_failed_attempts_are_kept_no_longer_than_the_history)
+{
+    sql_run(fleet.sql,
+            "INSERT INTO claimd.job_attempt (job_id, fence, attempt, generation, worker_id,"
+            " started_at, ended_at, outcome) SELECT n, n, 1, 0, gen_random_uuid(),"
+            " now() - interval '90 days', now() - n * interval '45 days', 'failed'"
+            " FROM generate_series(0, 1) n");
+    start_leader(0);
+    ck_assert(
+        WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_attempt") == 1, SOON_US));
+    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT job_id FROM claimd.job_attempt"), 0);
+}
+END_TEST
+
+START_TEST(dead_rows_of_the_queue_are_vacuumed)
+{
+    (void)fleet_enqueue(&fleet, "other", "{}", 30000);
+    sql_run(fleet.sql, "DELETE FROM claimd.job");
+    start_leader(0);
+    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT vacuum_count FROM pg_stat_user_tables"
+                                            " WHERE relid = 'claimd.job'::regclass") > 0,
+                         SOON_US));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("scheduler leads");
+    TCase *c = tcase_create("lead");
+    tcase_set_timeout(c, 50);
+    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_add_test(c, one_of_two_leads);
+    tcase_add_test(c, A6_the_leader_is_killed_and_the_standby_leads_within_6_s);
+    tcase_add_test(c, a_leader_that_ends_gives_its_lock_up);
+    tcase_add_test(c, a_paused_leader_steps_down_when_it_wakes);
+    tcase_add_test(c, a_new_leader_feeds_what_the_old_one_had_not);
+    tcase_add_test(c, S3_a_leader_that_died_between_reading_and_pushing_loses_nothing);
+    tcase_add_test(c, a_schema_of_another_version_is_refused);
+    tcase_add_test(c, N8_another_list_of_lock_nodes_is_refused);
+    tcase_add_test(c, days_are_kept_ahead_and_old_ones_dropped_beside_an_open_reader);
+    tcase_add_test(c, feat_B20_failed_attempts_are_kept_no_longer_than_the_history);
+    tcase_add_test(c, dead_rows_of_the_queue_are_vacuumed);
+    suite_add_tcase(suite, c);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The life of a slot with real runners: deaths at every moment, each run told exactly once. */
+#include "base/clock.h"
+#include "worker/slot.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SOON_US (20 * US_PER_S)
+#define DEATHS_MAX 16
+
+static struct {
+    uv_loop_t loop;
+    uv_timer_t tick; /* lets a waiting test look at its deadline */
+    struct slot_options options;
+    struct slot *slot;
+    char runner[1024];
+    char plugins[1024];
+    int hellos;
+    int idles;
+    int ends;
+    int deaths;
+    int64_t death_us[DEATHS_MAX];
+    char death[256];
+    enum slot_end end;
+    int outcome;
+    char result[512];
+    void *ended_job;
+} t;
+
+/* ---- what the slot tells ---- */
+
+static void on_hello(void *ctx, struct slot *slot, const char *json, size_t len)
+{
+    (void)ctx;
+    (void)slot;
+    ck_assert(len > 0 && json[0] == '{');
+    t.hellos++;
+}
+
+static void on_idle(void *ctx, struct slot *slot)
+{
+    (void)ctx;
+    ck_assert_ptr_eq(slot, t.slot);
+    t.idles++;
+}
+
+static void on_ended(void *ctx, struct slot *slot, void *job, const struct slot_run *run)
+{
+    (void)ctx;
+    (void)slot;
+    t.ends++;
+    t.end = run->end;
+    t.outcome = run->result != NULL ? (int)run->result->outcome : -1;
+    t.ended_job = job;
+    if (run->result != NULL) {
+        (void)snprintf(t.result, sizeof t.result, "%.*s", (int)run->result->result_len,
+                       run->result->result);
+    }
+}
+
+static void on_died(void *ctx, struct slot *slot, int pid, const char *text)
+{
+    (void)ctx;
+    (void)slot;
+    (void)pid;
+    t.death_us[t.deaths % DEATHS_MAX] = clock_boot_us();
+    t.deaths++;
+    (void)snprintf(t.death, sizeof t.death, "%s", text);
+}
+
+static const struct slot_events events = {
+    .hello = on_hello, .idle = on_idle, .ended = on_ended, .died = on_died};
+
+/* ---- the loop ---- */
+
+static void on_tick(uv_timer_t *timer)
+{
+    (void)timer;
+}
+
+#define RUN_UNTIL(expr)                                                \
+    do {                                                               \
+        int64_t end_us_ = clock_boot_us() + SOON_US;                   \
+        while (!(expr)) {                                              \
+            ck_assert_msg(clock_boot_us() < end_us_, "never: " #expr); \
+            (void)uv_run(&t.loop, UV_RUN_ONCE);                        \
+        }                                                              \
+    } while (0)
+
+static bool is_idle(void)
+{
+    return slot_state(t.slot) == SLOT_IDLE;
+}
+
+static void open_slot(void)
+{
+    struct err err = {0};
+    ck_assert_msg(slot_open(&t.options, &t.slot, &err) == STATUS_OK, "%s", err.msg);
+}
+
+static void setup(void)
+{
+    memset(&t, 0, sizeof t);
+    (void)signal(SIGPIPE, SIG_IGN);
+    ck_assert_int_eq(uv_loop_init(&t.loop), 0);
+    ck_assert_int_eq(uv_timer_init(&t.loop, &t.tick), 0);
+    ck_assert_int_eq(uv_timer_start(&t.tick, on_tick, 5, 5), 0);
+    ck_assert_ptr_nonnull(getenv("CLAIMD_BIN_DIR"));
+    (void)snprintf(t.runner, sizeof t.runner, "%s/claimd-runner", getenv("CLAIMD_BIN_DIR"));
+    (void)snprintf(t.plugins, sizeof t.plugins, "%s", getenv("CLAIMD_TEST_PLUGIN_DIR"));
+    t.options = (struct slot_options){.loop = &t.loop,
+                                      .runner = t.runner,
+                                      .plugin_dir = t.plugins,
+                                      .jobs_max = 1000,
+                                      .age_us = 3600 * US_PER_S,
+                                      .events = &events};
+}
+
+/* A closed slot says nothing more, and leaves no handle and no memory. */
+static void teardown(void)
+{
+    int told = t.hellos + t.idles + t.ends + t.deaths;
+    if (t.slot != NULL) {
+        slot_close(t.slot);
+    }
+    uv_close((uv_handle_t *)&t.tick, NULL);
+    ck_assert_int_eq(uv_run(&t.loop, UV_RUN_DEFAULT), 0);
+    ck_assert_int_eq(uv_loop_close(&t.loop), 0);
+    ck_assert_int_eq(t.hellos + t.idles + t.ends + t.deaths, told);
+}
+
+static void run(const char *kind, const char *args, void *job)
+{
+    static int64_t fence = 100;
+    struct job_frame frame = {.id = 7,
+                              .fence = ++fence,
+                              .attempt = 1,
+                              .max_attempts = 3,
+                              .kind = kind,
+                              .kind_len = strlen(kind),
+                              .args = args,
+                              .args_len = strlen(args)};
+    int64_t now_us = clock_boot_us();
+    slot_limit(t.slot, now_us + 60 * US_PER_S, now_us + 30 * US_PER_S);
+    slot_run(t.slot, &frame, job);
+}
+
+static bool has_content(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && s.st_size > 0;
+}
+
+/* Returns when its handler is at work; a SIGTERM ends it. */
+static void start_long_run(void)
+{
+    char path[] = "/tmp/claimd-slot-XXXXXX";
+    char args[128];
+    autoclose int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    (void)snprintf(args, sizeof args, "{\"path\": \"%s\", \"ms\": 60000}", path);
+    run("ledger", args, &t);
+    RUN_UNTIL(has_content(path));
+    (void)unlink(path);
+}
+
+/* ---- tests ---- */
+
+START_TEST(a_run_ends_once_with_its_result_and_the_runner_is_used_again)
+{
+    int job = 0;
+    open_slot();
+    RUN_UNTIL(is_idle());
+    int pid = slot_pid(t.slot);
+    run("inspect", "{}", &job);
+    RUN_UNTIL(is_idle());
+    ck_assert_int_eq(t.ends, 1);
+    ck_assert_int_eq(t.end, SLOT_RESULT);
+    ck_assert_int_eq(t.outcome, RUN_DONE);
+    ck_assert_ptr_eq(t.ended_job, &job);
+    ck_assert_int_eq(slot_pid(t.slot), pid);
+}
+END_TEST
+
+START_TEST(A2_a_runner_that_is_killed_in_a_run_is_told_and_replaced_at_once)
+{
+    open_slot();
+    RUN_UNTIL(is_idle());
+    start_long_run();
+    ck_assert_int_eq(kill(slot_pid(t.slot), SIGKILL), 0);
+    RUN_UNTIL(t.ends == 1);
+    ck_assert_int_eq(t.end, SLOT_DIED);
+    ck_assert(strstr(t.death, "signal 9") != NULL);
+    RUN_UNTIL(is_idle());
+    ck_assert_int_eq(t.ends, 1);
+    ck_assert_int_eq(t.hellos, 2);
+}
+END_TEST
+
+START_TEST(a_kill_that_races_with_a_result_ends_the_run_once)
+{
+    open_slot();
+    for (int i = 0; i < 15; i++) {
+        RUN_UNTIL(is_idle());
+        run("inspect", "{}", &t); /* one that works: the next runner comes at once */
+        RUN_UNTIL(is_idle());
+        int before = t.ends;
+        run("inspect", "{}", &t);
+        for (int k = 0; k < i % 5 && t.ends == before; k++) {
+            (void)uv_run(&t.loop, UV_RUN_ONCE);
+        }
+        slot_kill(t.slot);
+        RUN_UNTIL(t.ends > before);
+        RUN_UNTIL(is_idle());
+        ck_assert_int_eq(t.ends, before + 1);
+    }
+}
+END_TEST
+
+START_TEST(a_run_that_never_reached_its_handler_is_told_apart)
+{
+    open_slot();
+    RUN_UNTIL(is_idle());
+    ck_assert_int_eq(kill(slot_pid(t.slot), SIGSTOP), 0);
+    run("inspect", "{}", &t);
+    slot_kill(t.slot);
+    RUN_UNTIL(t.ends == 1);
+    ck_assert_int_eq(t.end, SLOT_NOT_STARTED);
+}
+END_TEST
+
+START_TEST(runners_that_die_before_they_started_a_handler_come_back_ever_more_slowly)
+{
+    open_slot();
+    for (int i = 0; i < 4; i++) {
+        RUN_UNTIL(t.hellos == i + 1 && is_idle());
+        slot_kill(t.slot);
+        RUN_UNTIL(t.deaths == i + 1);
+    }
+    ck_assert_int_ge(t.death_us[1] - t.death_us[0], 80 * US_PER_MS);
+    ck_assert_int_ge(t.death_us[3] - t.death_us[2], 320 * US_PER_MS);
+    RUN_UNTIL(is_idle());
+    run("inspect", "{}", &t);
+    RUN_UNTIL(is_idle());
+    ck_assert_int_eq(t.end, SLOT_RESULT);
+}
+END_TEST
+
+START_TEST(a_runner_that_was_asked_to_stop_is_not_used_again)
+{
+    open_slot();
+    RUN_UNTIL(is_idle());
+    int pid = slot_pid(t.slot);
+    start_long_run();
+    slot_ask_to_stop(t.slot);
+    RUN_UNTIL(t.ends == 1);
+    RUN_UNTIL(is_idle());
+    ck_assert_int_ne(slot_pid(t.slot), pid);
+    ck_assert_int_eq(t.deaths, 0); /* expected: nobody complains */
+}
+END_TEST
+
+START_TEST(G4_a_daemon_that_a_handler_left_is_gone_when_the_next_runner_is_there)
+{
+    open_slot();
+    RUN_UNTIL(is_idle());
+    int pid = slot_pid(t.slot);
+    run("daemonize", "{}", &t);
+    RUN_UNTIL(t.ends == 1);
+    RUN_UNTIL(is_idle());
+    ck_assert_int_eq(t.ends, 1);
+    ck_assert_int_eq(t.end, SLOT_RESULT);
+    ck_assert_int_ne(slot_pid(t.slot), pid);
+    int left = (int)strtol(t.result, NULL, 10);
+    ck_assert_int_gt(left, 1);
+    ck_assert_int_eq(kill(left, 0), -1);
+}
+END_TEST
+
+START_TEST(a_handler_that_closes_its_pipe_costs_that_run_only)
+{
+    open_slot();
+    RUN_UNTIL(is_idle());
+    run("close_fds", "{}", &t);
+    RUN_UNTIL(t.ends == 1);
+    ck_assert_int_eq(t.end, SLOT_DIED);
+    RUN_UNTIL(is_idle());
+    ck_assert_int_eq(t.ends, 1);
+}
+END_TEST
+
+START_TEST(without_descriptors_a_slot_waits_and_starts_when_there_are_some)
+{
+    struct rlimit before;
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    open_slot();
+    RUN_UNTIL(is_idle());
+    struct rlimit none = {.rlim_cur = 3, .rlim_max = before.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    slot_kill(t.slot);
+    RUN_UNTIL(t.deaths >= 2);
+    ck_assert(slot_state(t.slot) == SLOT_EMPTY);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+    RUN_UNTIL(is_idle());
+    ck_assert_int_eq(t.ends, 0);
+}
+END_TEST
+
+START_TEST(a_slot_without_a_program_to_start_keeps_trying_without_haste)
+{
+    (void)snprintf(t.runner, sizeof t.runner, "/nowhere/claimd-runner");
+    open_slot();
+    RUN_UNTIL(t.deaths >= 3);
+    ck_assert_int_ge(t.death_us[2] - t.death_us[1], 150 * US_PER_MS);
+    ck_assert(strstr(t.death, "/nowhere/claimd-runner") != NULL);
+}
+END_TEST
+
+START_TEST(a_slot_may_be_closed_in_a_run)
+{
+    open_slot();
+    RUN_UNTIL(is_idle());
+    run("spin", "{}", &t);
+    (void)uv_run(&t.loop, UV_RUN_ONCE);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    const TTest *const tests[] = {
+        a_run_ends_once_with_its_result_and_the_runner_is_used_again,
+        A2_a_runner_that_is_killed_in_a_run_is_told_and_replaced_at_once,
+        a_kill_that_races_with_a_result_ends_the_run_once,
+        a_run_that_never_reached_its_handler_is_told_apart,
+        runners_that_die_before_they_started_a_handler_come_back_ever_more_slowly,
+        a_runner_that_was_asked_to_stop_is_not_used_again,
+        G4_a_daemon_that_a_handler_left_is_gone_when_the_next_runner_is_there,
+        a_handler_that_closes_its_pipe_costs_that_run_only,
+        without_descriptors_a_slot_waits_and_starts_when_there_are_some,
+        a_slot_without_a_program_to_start_keeps_trying_without_haste,
+        a_slot_may_be_closed_in_a_run,
+    };
+    Suite *s = suite_create("slot");
+    TCase *c = tcase_create("slot");
+    tcase_set_timeout(c, 60);
+    tcase_add_checked_fixture(c, setup, teardown);
+    for (size_t i = 0; i < ARRAY_COUNT(tests); i++) {
+        tcase_add_test(c, tests[i]);
+    }
+    suite_add_tcase(s, c);
+    return s;
+}
+
+int main(void)
+{
+    SRunner *runner = srunner_create(suite());
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The worker's row: registered, beaten, stopped; a predecessor ended and its jobs handed back. */
+#include "job_store_fixture.h"
+#include "store/worker_store.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define WORKER_C "cccccccc-0000-4000-8000-000000000003"
+
+static const char *const queues[] = {"default", "mail"};
+static const struct worker_kind kinds[] = {
+    {"noop", "noop.so", "1", 25, 3, 60 * US_PER_S, false},
+    {"other", "other.so", "2", 1, 1, 90 * US_PER_S, true},
+};
+
+struct told {
+    int calls;
+    enum status st;
+    char msg[256];
+    bool is_dead;
+    char shared[128];
+    char paused[128];
+    char prefix[32];
+    size_t id_count;
+    int64_t ids[16];
+};
+static struct told told;
+
+static void on_done(void *ctx, enum status st, const struct err *err)
+{
+    struct told *t = ctx;
+    t->calls++;
+    t->st = st;
+    (void)snprintf(t->msg, sizeof t->msg, "%.200s", err->msg);
+}
+
+static void join(char *ret, size_t size, const char *const *names, size_t count)
+{
+    size_t len = 0;
+    ret[0] = '\0';
+    for (size_t i = 0; i < count && len < size; i++) {
+        len += (size_t)snprintf(ret + len, size - len, "%s%s", i > 0 ? " " : "", names[i]);
+    }
+}
+
+static void on_beaten(void *ctx, enum status st, const struct worker_beat_reply *reply,
+                      const struct err *err)
+{
+    struct told *t = ctx;
+    (void)err;
+    t->calls++;
+    t->st = st;
+    t->is_dead = reply->is_dead;
+    join(t->shared, sizeof t->shared, reply->shared_kinds, reply->shared_count);
+    join(t->paused, sizeof t->paused, reply->paused_queues, reply->paused_count);
+}
+
+static void on_predecessor(void *ctx, enum status st, const char *prefix, const int64_t *ids,
+                           size_t count)
+{
+    struct told *t = ctx;
+    t->calls++;
+    t->st = st;
+    t->id_count = count;
+    (void)snprintf(t->prefix, sizeof t->prefix, "%s", prefix != NULL ? prefix : "");
+    for (size_t i = 0; i < count && i < ARRAY_COUNT(t->ids); i++) {
+        t->ids[i] = ids[i];
+    }
+}
+
+#define TELL(call)                                          \
+    do {                                                    \
+        told = (struct told){0};                            \
+        struct err err_ = {0};                              \
+        struct err *err = &err_;                            \
+        ck_assert_msg((call) == STATUS_OK, "%s", err_.msg); \
+        RUN_UNTIL(told.calls == 1);                         \
+    } while (0)
+
+static void enroll(struct pg *pg, const char *id, size_t kind_count)
+{
+    const struct worker_registration r = {.worker_id = id,
+                                          .host = "here",
+                                          .pid = 4711,
+                                          .version = "0.1.0",
+                                          .state_dir = "/var/lib/claimd",
+                                          .token_prefix = "AbCdEfGhIjKl",
+                                          .queues = queues,
+                                          .queue_count = ARRAY_COUNT(queues),
+                                          .slots = 4,
+                                          .kinds = kinds,
+                                          .kind_count = kind_count,
+                                          .stale_us = 8 * US_PER_S};
+    TELL(worker_store_register(pg, &r, on_done, &told, err));
+    ck_assert_msg(told.st == STATUS_OK, "%s", told.msg);
+}
+
+static void beat(const char *id, size_t kind_count, bool lost_pop)
+{
+    static const int64_t fences[] = {3, 5};
+    const struct worker_beat b = {.worker_id = id,
+                                  .stale_us = 8 * US_PER_S,
+                                  .is_quiet = true,
+                                  .lost_pop = lost_pop,
+                                  .running = 2,
+                                  .held_fences = fences,
+                                  .held_count = ARRAY_COUNT(fences),
+                                  .kinds = kinds,
+                                  .kind_count = kind_count};
+    TELL(worker_store_beat(store_a.pg, &b, on_beaten, &told, err));
+    ck_assert_int_eq(told.st, STATUS_OK);
+}
+
+START_TEST(registering_makes_the_row_and_announces_the_kinds)
+{
+    enroll(side, WORKER_A, 2); /* a session that sees its own start */
+    ASSERT_TEXT("SELECT concat_ws(' ', host, pid, slots, token_prefix, version, queues, kinds, "
+                "dead, stopped) FROM claimd.worker WHERE stale_at BETWEEN clock_timestamp() + '5 "
+                "s' AND clock_timestamp() + '8 s'",
+                "here 4711 4 AbCdEfGhIjKl 0.1.0 {default,mail} {noop,other} f f");
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.worker w, pg_stat_activity a WHERE a.pid = "
+                  "w.backend_pid AND a.backend_start = w.backend_start",
+                  1);
+    ASSERT_TEXT("SELECT concat_ws(' ', plugin, version, max_attempts, max_crashes, timeout, "
+                "at_most_once) FROM claimd.kind WHERE name = 'other'",
+                "other.so 2 1 1 00:01:30 t");
+}
+END_TEST
+
+START_TEST(registering_again_changes_only_kinds_that_differ)
+{
+    enroll(store_a.pg, WORKER_A, 2);
+    (void)side_run(side, "UPDATE claimd.kind SET max_attempts = 9, updated_at = 'epoch' WHERE name "
+                         "= 'noop'");
+    (void)side_run(side, "UPDATE claimd.kind SET updated_at = 'epoch' WHERE name = 'other'");
+    enroll(store_a.pg, WORKER_B, 2);
+    ASSERT_TEXT("SELECT name || ' ' || max_attempts FROM claimd.kind WHERE updated_at > 'epoch'",
+                "noop 25");
+    enroll(store_a.pg, WORKER_B, 2); /* its answer had been lost */
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.worker", 2);
+}
+END_TEST
+
+START_TEST(a_beat_says_what_the_worker_does_and_moves_stale_at)
+{
+    enroll(store_a.pg, WORKER_A, 2);
+    (void)side_run(side, "UPDATE claimd.worker SET stale_at = now()");
+    beat(WORKER_A, 1, true);
+    ck_assert(!told.is_dead);
+    ASSERT_TEXT("SELECT concat_ws(' ', quiet, lost_pops, running, held_fences, kinds) FROM "
+                "claimd.worker WHERE stale_at > clock_timestamp() + '5 s'",
+                "t 1 2 {3,5} {noop}");
+    beat(WORKER_A, 1, false);
+    ASSERT_NUMBER("SELECT lost_pops::text FROM claimd.worker", 1);
+}
+END_TEST
+
+START_TEST(a_beat_on_a_dead_a_stopped_or_a_missing_row_is_not_confirmed)
+{
+    enroll(store_a.pg, WORKER_A, 2);
+    (void)side_run(side, "UPDATE claimd.worker SET dead = true, stale_at = 'epoch'");
+    beat(WORKER_A, 2, false);
+    ck_assert(told.is_dead);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.worker WHERE stale_at = 'epoch'", 1);
+    beat(WORKER_B, 2, false);
+    ck_assert(told.is_dead);
+    enroll(store_a.pg, WORKER_C, 2);
+    TELL(worker_store_stopped(store_a.pg, WORKER_C, on_done, &told, err));
+    beat(WORKER_C, 2, false);
+    ck_assert(told.is_dead);
+}
+END_TEST
+
+START_TEST(rule2_shared_kinds_are_those_that_every_live_worker_serves)
+{
+    enroll(store_a.pg, WORKER_A, 2);
+    beat(WORKER_A, 2, false);
+    ck_assert_str_eq(told.shared, "noop other");
+    enroll(store_a.pg, WORKER_B, 1);
+    beat(WORKER_A, 2, false);
+    ck_assert_str_eq(told.shared, "noop");
+    (void)side_run(side, "UPDATE claimd.worker SET queues = '{elsewhere}' WHERE worker_id "
+                         "= '" WORKER_B "'");
+    beat(WORKER_A, 2, false);
+    ck_assert_str_eq(told.shared, "noop other");
+    (void)side_run(side, "UPDATE claimd.worker SET queues = '{mail}', stale_at = now() - '1 s'::"
+                         "interval WHERE worker_id = '" WORKER_B "'");
+    beat(WORKER_A, 2, false);
+    ck_assert_str_eq(told.shared, "noop other");
+}
+END_TEST
+
+START_TEST(a_beat_learns_which_of_its_queues_are_paused)
+{
+    enroll(store_a.pg, WORKER_A, 2);
+    (void)side_run(side, "INSERT INTO claimd.queue VALUES ('mail', true), ('default', false), "
+                         "('elsewhere', true)");
+    beat(WORKER_A, 2, false);
+    ck_assert_str_eq(told.paused, "mail");
+}
+END_TEST
+
+START_TEST(a_predecessor_is_ended_and_its_jobs_are_named_and_handed_back)
+{
+    struct store old;
+    store_start(&old, WORKER_B);
+    enroll(old.pg, WORKER_B, 2);
+    (void)side_run(side, "UPDATE claimd.worker w SET backend_start = a.backend_start FROM "
+                         "pg_stat_activity a WHERE a.pid = w.backend_pid");
+    int64_t id = add_jobs(4);
+    claim_now(&old, id, 4);
+    (void)side_run(side, "INSERT INTO claimd.lane VALUES ('default', 4, 0, now())");
+    (void)side_run(side, "UPDATE claimd.job SET kind = 'other' WHERE id = (SELECT max(id) FROM "
+                         "claimd.job)");
+    (void)side_run(side, "UPDATE claimd.job SET max_attempts = 1 WHERE id = (SELECT min(id) FROM "
+                         "claimd.job)");
+    int pid = pg_backend_pid(old.pg);
+    /* Its socket still stands. Tests' sessions are a superuser's, so only one may end it. */
+    TELL(worker_store_end_predecessor(side, WORKER_B, on_predecessor, &told, err));
+    ck_assert_int_eq(told.st, STATUS_OK);
+    ck_assert_str_eq(told.prefix, "AbCdEfGhIjKl");
+    ck_assert_uint_eq(told.id_count, 4);
+    char sql[128];
+    (void)snprintf(sql, sizeof sql, "SELECT count(*)::text FROM pg_stat_activity WHERE pid = %d",
+                   pid);
+    ASSERT_NUMBER(sql, 0);
+    TELL(worker_store_hand_back_all(store_a.pg, WORKER_B, on_done, &told, err));
+    ck_assert_int_eq(told.st, STATUS_OK);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job WHERE state = 'available' AND attempt = 1",
+                  2);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_history WHERE state = 'discarded' AND "
+                  "error LIKE '%its worker died%'",
+                  2);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_attempt WHERE outcome = 'lost'", 4);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.lane WHERE low_water = (SELECT min(ready_at) "
+                  "FROM claimd.job)",
+                  1);
+    ASSERT_TEXT("SELECT dead::text FROM claimd.worker", "true");
+    store_stop(&old);
+}
+END_TEST
+
+START_TEST(an_unknown_or_stopped_predecessor_is_not_found)
+{
+    TELL(worker_store_end_predecessor(store_a.pg, WORKER_C, on_predecessor, &told, err));
+    ck_assert_int_eq(told.st, STATUS_NOT_FOUND);
+    enroll(store_a.pg, WORKER_C, 1);
+    TELL(worker_store_stopped(store_a.pg, WORKER_C, on_done, &told, err));
+    TELL(worker_store_end_predecessor(store_a.pg, WORKER_C, on_predecessor, &told, err));
+    ck_assert_int_eq(told.st, STATUS_NOT_FOUND);
+}
+END_TEST
+
+START_TEST(handing_back_leaves_locked_rows_to_the_scheduler)
+{
+    int64_t id = add_jobs(3);
+    claim_now(&store_a, id, 3);
+    struct pg *locker = side_open(NULL);
+    (void)side_run(locker, "BEGIN");
+    (void)side_run(locker, "SELECT 1::text FROM claimd.job ORDER BY id LIMIT 1 FOR UPDATE");
+    TELL(worker_store_hand_back_all(store_a.pg, WORKER_A, on_done, &told, err));
+    ck_assert_int_eq(told.st, STATUS_OK);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job WHERE state = 'available'", 2);
+    pg_close(locker);
+}
+END_TEST
+
+START_TEST(an_id_that_is_no_uuid_is_refused)
+{
+    struct err err = {0};
+    ck_assert_int_eq(worker_store_stopped(store_a.pg, "me", on_done, &told, &err), STATUS_INVALID);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("worker_store");
+    TCase *tests = tcase_create("worker");
+    tcase_set_timeout(tests, 30);
+    tcase_add_checked_fixture(tests, jobs_setup, jobs_teardown);
+    tcase_add_test(tests, registering_makes_the_row_and_announces_the_kinds);
+    tcase_add_test(tests, registering_again_changes_only_kinds_that_differ);
+    tcase_add_test(tests, a_beat_says_what_the_worker_does_and_moves_stale_at);
+    tcase_add_test(tests, a_beat_on_a_dead_a_stopped_or_a_missing_row_is_not_confirmed);
+    tcase_add_test(tests, rule2_shared_kinds_are_those_that_every_live_worker_serves);
+    tcase_add_test(tests, a_beat_learns_which_of_its_queues_are_paused);
+    tcase_add_test(tests, a_predecessor_is_ended_and_its_jobs_are_named_and_handed_back);
+    tcase_add_test(tests, an_unknown_or_stopped_predecessor_is_not_found);
+    tcase_add_test(tests, handing_back_leaves_locked_rows_to_the_scheduler);
+    tcase_add_test(tests, an_id_that_is_no_uuid_is_refused);
+    suite_add_tcase(suite, tests);
+    return world_run(suite);
+}

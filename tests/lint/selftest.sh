@@ -1,0 +1,153 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# selftest.sh NAME: the lint passes a clean tree and finds each violation planted in it.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+name=$1
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+mkdir -p "$tree/base" "$tree/store" "$tree/worker" "$tree/docs" "$tree/tests/unit" "$tree/build/dev"
+cp "$here/../../.clang-format" "$here/../../.clang-tidy" "$tree/"
+
+# On a tree of one file it takes no minutes.
+[ "$name" != tidy ] || ! command -v clang-tidy >/dev/null || export CLAIMD_LINT_ALL=1
+
+# What clean() adds for the events: every way in which a name is written.
+clean_events() {
+    cat >"$tree/worker/good.c" <<'EOF'
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/log.h"
+
+void good(int n)
+{
+    static const char *const events[] = {"node_up", "node_down"};
+    log_info(n > 0 ? "won" : "lost", LOG_I64("not_an_event", n));
+    log_at(n > 0 ? LOG_INFO : LOG_WARN, "wrapped", LOG_TEXT("neither", "nor"));
+    log_info(events[n], LOG_TEXT("node", "here"));
+    const char *event = n > 0 ? "good" : "bad";
+    log_info(event, LOG_TEXT("node", "here"));
+}
+EOF
+    cat >"$tree/docs/operations.md" <<'EOF'
+| `TERM` `not_here` | another table |
+## Log lines
+| event | by | |
+|---|---|---|
+| `won` `lost` | worker | with its `key` |
+| `node_up` `node_down` (debug) `wrapped` | all | |
+| `good` `bad` | all | |
+## Next
+| `nor_here` | |
+EOF
+}
+
+# What clean() adds for the rules: each way of naming a test after one.
+clean_rules() {
+    mkdir -p "$tree/tests/platforms"
+    printf '%s\n' '- **A1** one' '- **A2** two' '- **A3** three' >"$tree/docs/lock.md"
+    printf '%s\n' '/* SPDX-License-Identifier: Apache-2.0 */' 'START_TEST(A1_one)' >"$tree/tests/unit/test_redlock_x.c"
+    printf '%s\n' '/* SPDX-License-Identifier: Apache-2.0 */' 'START_TEST(lock_A2_two)' >"$tree/tests/unit/test_x.c"
+    printf '%s\n' '#!/bin/sh' '# SPDX-License-Identifier: Apache-2.0' '# proves lock.A3' >"$tree/tests/platforms/x.sh"
+}
+
+clean() {
+    find "$tree" -name '*.c' -exec rm {} +
+    rm -f "$tree/dev"
+    cat >"$tree/base/good.c" <<'EOF'
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
+
+/* Unlike strcpy(), it never sleep()s. */
+size_t good(void);
+
+size_t good(void)
+{
+    return sizeof "system(1)";
+}
+EOF
+    printf '[{"directory": "%s", "file": "base/good.c", "command": "cc -c base/good.c"},
+             {"directory": "%s", "file": "base/bad.c", "command": "cc -c base/bad.c"}]' \
+        "$tree" "$tree" >"$tree/build/dev/compile_commands.json"
+    [ "$name" != events ] || clean_events
+    [ "$name" != rules ] || clean_rules
+}
+
+run() {
+    CLAIMD_BUILD_DIR=build/dev "$here/lint.sh" "$name" "$tree" >"$tree/output" 2>&1
+}
+
+# plant FILE WHAT…: the lines become FILE; the lint must fail and name it
+plant() {
+    file=$1
+    shift
+    clean
+    printf '%s\n' '/* SPDX-License-Identifier: Apache-2.0 */' "$@" >"$tree/$file"
+    if run; then
+        echo "$name did not see: $*"
+        exit 1
+    fi
+    grep -q "${file##*/}" "$tree/output" || { echo "$name failed without naming $file:"; cat "$tree/output"; exit 1; }
+}
+
+clean
+run || {
+    code=$?
+    cat "$tree/output"
+    exit $code
+}
+case $name in
+    includes)
+        plant base/bad.c '#include "store/pg.h"'
+        plant worker/bad.c '#include <hiredis/hiredis.h>'
+        plant worker/bad.c '#include <libpq-fe.h>'
+        plant store/bad.c '#include <check.h>'
+        plant base/bad.c '#include "err.h"'
+        ;;
+    sizes)
+        plant base/bad.c 'void f(void)' '{' "$(yes '    ;' | head -n 71)" '}'
+        plant base/bad.c "$(yes 'int x;' | head -n 601)"
+        ;;
+    banned)
+        for call in 'strcpy(a, b)' 'sprintf(a, "%d", 1)' 'atoi(a)' 'system("x")' 'popen("x", "r")'; do
+            plant base/bad.c 'void f(void)' '{' "    (void)$call;" '}'
+        done
+        plant tests/unit/bad.c 'void f(void)' '{' '    sleep(1);' '}'
+        ;;
+    text)
+        plant base/bad.c '/* TODO: later */'
+        plant base/bad.c 'const char *p = "/home/me/x";'
+        clean
+        echo 'int x;' >"$tree/base/bad.c"
+        if run; then echo "text did not see a missing SPDX line" && exit 1; fi
+        ;;
+    events)
+        plant worker/bad.c 'void f(void)' '{' '    log_info("untold", LOG_I64("n", 1));' '}'
+        plant worker/bad.c 'void f(int n)' '{' '    log_at(n ? LOG_INFO : LOG_WARN,' '           "untold", LOG_I64("n", 1));' '}'
+        plant worker/bad.c 'static const char *const events[] = {"won", "untold"};'
+        clean
+        # shellcheck disable=SC2016  # planted
+        sed -i 's/`lost`/`lost` `never_written`/' "$tree/docs/operations.md"
+        if run || ! grep -q 'operations.md:5: .*never_written' "$tree/output"; then
+            echo "events did not see a name that nobody writes" && exit 1
+        fi
+        ;;
+    rules)
+        plant docs/lock.md '- **A1** one' '- **A4** nobody proves it'
+        clean
+        echo 'START_TEST(A1_of_no_lock_test)' >"$tree/tests/unit/test_redlock_x.c"
+        mv "$tree/tests/unit/test_redlock_x.c" "$tree/tests/unit/test_other.c"
+        if run; then echo "rules took another module's A1 for the lock's" && exit 1; fi
+        ;;
+    format)
+        plant base/bad.c 'int  x ;'
+        ;;
+    shell)
+        clean
+        # shellcheck disable=SC2016  # planted
+        printf '#!/bin/sh\nrm $1\n' >"$tree/dev"
+        if run; then echo "shell did not see an unquoted variable" && exit 1; fi
+        ;;
+    tidy)
+        plant base/bad.c 'int bad(int x);' 'int bad(int x)' '{' '    return x == x;' '}'
+        ;;
+esac

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Compiled once per way to go wrong before anybody can ask it anything. */
+#include "claimd/plugin.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+__attribute__((__constructor__)) static void construct(void)
+{
+#if CTOR_DOES == 1
+    (void)raise(SIGSEGV);
+#elif CTOR_DOES == 2
+    exit(0);
+#elif CTOR_DOES == 3
+    (void)pause();
+#endif
+}
+
+static enum claimd_outcome done(const struct claimd_context *job)
+{
+    return claimd_done(job, NULL);
+}
+
+CLAIMD_PLUGIN(.name = "ctor", .version = "1.0", .kinds = {{.name = "ctor", .handle = done}})

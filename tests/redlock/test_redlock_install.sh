@@ -1,0 +1,107 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# test_redlock_install.sh SOURCE_DIR: configures, builds and installs redlock/ as the project of its own that it is, and uses
+# what was installed as its users do: pkg-config with the shared and the static library, and CMake's find_package().
+set -eu
+umask 022
+source=$1
+work=$(mktemp -d)
+prefix=$work/prefix
+finish() {
+    for i in 1 2 3; do
+        redis-cli -s "$work/$i.sock" shutdown nosave >/dev/null 2>&1 || true
+    done
+    rm -rf "$work"
+}
+trap finish EXIT
+
+quietly() {
+    "$@" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+}
+
+quietly cmake -G Ninja -S "$source/redlock" -B "$work/build" -DBUILD_TESTING=OFF
+quietly cmake --build "$work/build"
+quietly cmake --install "$work/build" --prefix "$prefix"
+
+PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name redlock.pc)")
+export PKG_CONFIG_PATH
+libdir=$(pkg-config --variable=libdir redlock)
+includedir=$(pkg-config --variable=includedir redlock)
+
+# The symbols are those that the headers declare, no more, no less.
+sed -n 's/^\([a-z].*[ *]\)\{0,1\}\(redlock_[a-z_]*\)(.*/\2/p' "$includedir"/redlock*.h |
+    grep -v -e '_cb$' | sort -u >"$work/declared"
+grep -o 'static inline [^(]*' "$includedir"/redlock*.h | sed 's/.*[ *]//' | sort -u >"$work/inline"
+comm -23 "$work/declared" "$work/inline" >"$work/wanted"
+nm -D --defined-only "$libdir/libredlock.so" | sed -n 's/.* T \([a-z_]*\)@@.*/\1/p' | sort -u >"$work/exported"
+diff "$work/wanted" "$work/exported" || { echo "the headers (<) and the library (>) differ"; exit 1; }
+nm --defined-only --extern-only "$libdir/libredlock.a" | sed -n 's/.* [TDBRV] //p' | sort -u >"$work/visible"
+diff "$work/wanted" "$work/visible" || { echo "libredlock.a shows more or less than that"; exit 1; }
+objdump -p "$libdir/libredlock.so" | grep -q 'SONAME  *libredlock.so.0$' || { echo "no soname"; exit 1; }
+
+cat >"$work/hello.c" <<'EOF'
+#include <redlock.h>
+#include <stdio.h>
+
+int main(int argc, char **argv)
+{
+    struct redlock_node nodes[REDLOCK_NODES_MAX] = {{0}};
+    struct redlock_options options = REDLOCK_OPTIONS_INIT;
+    struct redlock_error error;
+    struct redlock *client = NULL;
+    for (int i = 1; i < argc; i++)
+        nodes[options.node_count++].url = argv[i];
+    options.nodes = nodes;
+    options.trust_fresh = true; /* they were started a moment ago */
+    if (redlock_open(&options, &client, &error) != 0)
+        return fprintf(stderr, "%s\n", error.message), 1;
+    int runs = 0;
+    REDLOCK_SCOPE(client, "hello", 10000)
+        printf("under the lock, run %d\n", ++runs);
+    redlock_close(client);
+    return runs == 1 ? 0 : 1;
+}
+EOF
+for i in 1 2 3; do
+    quietly redis-server --port 0 --unixsocket "$work/$i.sock" --save '' --daemonize yes --dir "$work"
+done
+for i in 1 2 3; do
+    quietly redis-cli -s "$work/$i.sock" ping
+done
+nodes="unix:$work/1.sock unix:$work/2.sock unix:$work/3.sock"
+
+cd "$work"
+# shellcheck disable=SC2046,SC2086 # flags and nodes are words
+{
+    cc -std=gnu11 -Wall -Wextra -Werror -o hello hello.c $(pkg-config --cflags --libs redlock)
+    LD_LIBRARY_PATH=$libdir ./hello $nodes
+    cc -std=gnu11 -o hello_static hello.c $(pkg-config --cflags redlock) "$libdir/libredlock.a" \
+        $(pkg-config --static --libs-only-l redlock | sed 's/-lredlock//')
+    ./hello_static $nodes
+    if ldd hello_static | grep redlock; then exit 1; fi
+
+    for header in redlock redlock_async; do
+        echo "#include <$header.h>" >only.c
+        cc -std=c11 -Wall -Wextra -Wpedantic -Werror $(pkg-config --cflags redlock) -fsyntax-only only.c
+    done
+    if command -v c++ >/dev/null; then
+        c++ -std=c++17 -Wall -Wextra -Werror $(pkg-config --cflags redlock) -fsyntax-only -x c++ only.c
+    fi
+}
+
+cat >CMakeLists.txt <<'EOF'
+cmake_minimum_required(VERSION 3.25)
+project(hello LANGUAGES C)
+find_package(redlock 0.1 REQUIRED)
+add_executable(hello hello.c)
+target_link_libraries(hello PRIVATE redlock::redlock)
+EOF
+quietly cmake -G Ninja -S . -B cmake -DCMAKE_PREFIX_PATH="$prefix"
+quietly cmake --build cmake
+# shellcheck disable=SC2086
+./cmake/hello $nodes
+
+for page in man1/redlock.1 man3/redlock.3; do
+    [ -s "$prefix/share/man/$page" ] || { echo "no $page"; exit 1; }
+done
+echo "ok"

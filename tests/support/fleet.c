@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/fleet.h"
+
+#include "base/buf.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#define OUTPUT_MAX ((size_t)4 << 20)
+#define STEP_US (20 * US_PER_S)
+#define TIME_SCALE 0.25
+#define SLOTS 2
+#define ENV_MAX 16
+#define WORDS_MAX 12
+#define WORKER_LOGIN "fleet_worker" /* daemons have the least that they need (inv.P1) */
+#define SCHEDULER_LOGIN "fleet_scheduler"
+
+#define OK(call)                                                      \
+    do {                                                              \
+        struct err err = {0};                                         \
+        ck_assert_msg((call) == STATUS_OK, "%s: %s", #call, err.msg); \
+    } while (0)
+
+static const char *need_env(const char *name)
+{
+    const char *value = getenv(name);
+    ck_assert_msg(value != NULL, "%s is not set: run the test through ctest", name);
+    return value;
+}
+
+static void program_path(char *ret_path, size_t size, const char *program)
+{
+    (void)snprintf(ret_path, size, "%s/%s", need_env("CLAIMD_BIN_DIR"), program);
+}
+
+/* ---- files ---- */
+
+static void copy_file(const char *from, const char *to)
+{
+    char bytes[65536];
+    autoclose int in = open(from, O_RDONLY | O_CLOEXEC);
+    autoclose int out = open(to, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    ck_assert_msg(in >= 0 && out >= 0, "copy %s to %s", from, to);
+    ssize_t n = 0;
+    while ((n = read(in, bytes, sizeof bytes)) > 0) {
+        ck_assert_int_eq(write(out, bytes, (size_t)n), n);
+    }
+}
+
+static void copy_plugins(const struct fleet *f)
+{
+    static const struct {
+        const char *from;
+        const char *file;
+    } plugins[] = {{"CLAIMD_PLUGIN_DIR", "noop.so"},
+                   {"CLAIMD_PLUGIN_DIR", "sleep.so"},
+                   {"CLAIMD_TEST_PLUGIN_DIR", "misbehave.so"}};
+    char dir[SERVER_PATH_MAX + 16];
+    char from[SERVER_PATH_MAX + 64];
+    char to[SERVER_PATH_MAX + 64];
+    (void)snprintf(dir, sizeof dir, "%s/plugins", f->dir);
+    ck_assert_int_eq(mkdir(dir, 0755), 0);
+    for (size_t i = 0; i < ARRAY_COUNT(plugins); i++) {
+        (void)snprintf(from, sizeof from, "%s/%s", need_env(plugins[i].from), plugins[i].file);
+        (void)snprintf(to, sizeof to, "%s/%s", dir, plugins[i].file);
+        copy_file(from, to);
+    }
+}
+
+static void config_path(const struct fleet *f, char *ret_path, size_t size)
+{
+    (void)snprintf(ret_path, size, "%s/config.json", f->dir);
+}
+
+static void write_config(const struct fleet *f)
+{
+    char path[SERVER_PATH_MAX + 16];
+    config_path(f, path, sizeof path);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    (void)fprintf(file, "{\"time_scale\": %.3f, \"log_level\": \"info\",\n", f->options.time_scale);
+    (void)fprintf(file, " \"postgres\": {\"conninfo\": \"%s\"},\n", f->conninfo);
+    (void)fprintf(file,
+                  " \"lock\": {\"node_timeout_ms\": 200, \"fresh_nodes\": \"trust\", \"nodes\": [");
+    for (size_t i = 0; i < f->options.masters; i++) {
+        (void)fprintf(file, "%s\"unix:%s\"", i == 0 ? "" : ", ", f->masters[i].path);
+    }
+    (void)fprintf(file, "]},\n \"worker\": {\"slots\": %d, \"plugin_dir\": \"%s/plugins\"}",
+                  f->options.slots, f->dir);
+    (void)fprintf(file, "%s%s}\n", f->options.more == NULL ? "" : ",\n ",
+                  f->options.more == NULL ? "" : f->options.more);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* ---- life ---- */
+
+static void migrate(const struct fleet *f)
+{
+    char claimctl[SERVER_PATH_MAX];
+    char config[SERVER_PATH_MAX + 16];
+    int code = -1;
+    autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
+    program_path(claimctl, sizeof claimctl, "claimctl");
+    config_path(f, config, sizeof config);
+    const char *argv[] = {claimctl, "--config", config, "db", "migrate", NULL};
+    OK(program_run(argv, NULL, STEP_US, &out, &code, &err));
+    ck_assert_msg(code == 0, "claimctl db migrate: exit %d: %s", code, buf_at(&out));
+}
+
+void fleet_start(struct fleet *f, const struct fleet_options *options)
+{
+    char sub[SERVER_PATH_MAX + 32];
+    *f = (struct fleet){.options = *options};
+    f->options.masters = options->masters == 0 ? 5 : options->masters;
+    f->options.time_scale = options->time_scale <= 0 ? TIME_SCALE : options->time_scale;
+    f->options.slots = options->slots == 0 ? SLOTS : options->slots;
+    OK(dir_make(f->dir, sizeof f->dir, &err));
+    (void)snprintf(sub, sizeof sub, "%s/pg", f->dir);
+    OK(pg_server_start(sub, false, &f->pg, &err));
+    OK(pg_server_create_db(&f->pg, "claimd", NULL, f->conninfo, sizeof f->conninfo, &err));
+    for (size_t i = 0; i < f->options.masters; i++) {
+        (void)snprintf(sub, sizeof sub, "%s/r%zu", f->dir, i);
+        OK(redis_server_start(sub, NULL, &f->masters[i], &err));
+    }
+    copy_plugins(f);
+    write_config(f);
+    migrate(f);
+    f->sql = sql_open(f->conninfo);
+    sql_run(f->sql, "CREATE ROLE " WORKER_LOGIN " LOGIN IN ROLE claimd_worker");
+    sql_run(f->sql, "CREATE ROLE " SCHEDULER_LOGIN " LOGIN IN ROLE claimd_scheduler");
+}
+
+static void end_now(pid_t *pid)
+{
+    int code = 0;
+    if (*pid > 0) {
+        (void)kill(*pid, SIGKILL);
+        (void)kill(*pid, SIGCONT);
+        OK(program_wait(*pid, STEP_US, &code, &err));
+        *pid = 0;
+    }
+}
+
+void fleet_stop(struct fleet *f)
+{
+    for (size_t i = 0; i < FLEET_WORKERS_MAX; i++) {
+        end_now(&f->workers[i]);
+    }
+    for (size_t i = 0; i < FLEET_SCHEDULERS_MAX; i++) {
+        end_now(&f->schedulers[i]);
+    }
+    sql_close(f->sql);
+    for (size_t i = 0; i < f->options.masters; i++) {
+        redis_server_stop(&f->masters[i]);
+    }
+    pg_server_stop(&f->pg);
+    dir_remove(f->dir);
+}
+
+static void start_program(struct fleet *f, const char *program, size_t i, const char *const *more,
+                          pid_t *ret_pid)
+{
+    char path[SERVER_PATH_MAX];
+    char config[SERVER_PATH_MAX + 16];
+    char log[SERVER_PATH_MAX + 64];
+    char state[SERVER_PATH_MAX + 64];
+    char login[SERVER_PATH_MAX + 64];
+    program_path(path, sizeof path, program);
+    config_path(f, config, sizeof config);
+    (void)snprintf(log, sizeof log, "%s/%s-%zu.log", f->dir, program, i);
+    (void)snprintf(state, sizeof state, "CLAIMD_WORKER_STATE_DIR=%s/state-%zu", f->dir, i);
+    /* The last "user" of a conninfo counts. */
+    (void)snprintf(login, sizeof login, "CLAIMD_POSTGRES_CONNINFO=%s user=%s", f->conninfo,
+                   strcmp(program, "claimd-worker") == 0 ? WORKER_LOGIN : SCHEDULER_LOGIN);
+    const char *argv[] = {path, "--config", config, NULL};
+    const char *env[ENV_MAX + 3] = {NULL}; /* the first of a name counts */
+    size_t n = 0;
+    for (; more != NULL && more[n] != NULL; n++) {
+        ck_assert_uint_lt(n, ENV_MAX);
+        env[n] = more[n];
+    }
+    env[n++] = state;
+    env[n] = login;
+    OK(program_start(argv, env, log, ret_pid, &err));
+}
+
+bool fleet_is_registered(struct fleet *f, size_t i)
+{
+    return sql_i64(f->sql,
+                   "SELECT count(*) FROM claimd.worker WHERE pid = %d AND NOT dead AND NOT stopped",
+                   (int)f->workers[i]) > 0;
+}
+
+void fleet_launch_worker(struct fleet *f, size_t i, const char *const *env)
+{
+    ck_assert_int_eq(f->workers[i], 0);
+    start_program(f, "claimd-worker", i, env, &f->workers[i]);
+}
+
+void fleet_start_worker(struct fleet *f, size_t i, const char *probe)
+{
+    char armed[64];
+    (void)snprintf(armed, sizeof armed, "CLAIMD_PROBE=%s", probe == NULL ? "" : probe);
+    fleet_launch_worker(f, i, (const char *const[]){armed, NULL});
+    ck_assert_msg(WAIT_UNTIL(fleet_is_registered(f, i), STEP_US), "worker %zu isn't registered", i);
+}
+
+void fleet_start_scheduler(struct fleet *f, size_t i)
+{
+    ck_assert_int_eq(f->schedulers[i], 0);
+    start_program(f, "claimd-scheduler", i, NULL, &f->schedulers[i]);
+}
+
+void fleet_signal(pid_t pid, int number)
+{
+    ck_assert_int_gt(pid, 0);
+    ck_assert_int_eq(kill(pid, number), 0);
+}
+
+int fleet_wait_end(struct fleet *f, pid_t *pid)
+{
+    int code = -1;
+    (void)f;
+    OK(program_wait(*pid, STEP_US, &code, &err));
+    *pid = 0;
+    return code;
+}
+
+/* ---- jobs ---- */
+
+int64_t fleet_enqueue(struct fleet *f, const char *kind, const char *args, int count)
+{
+    return sql_i64(f->sql,
+                   "WITH new AS (INSERT INTO claimd.job (kind, args) SELECT '%s', '%s'"
+                   " FROM generate_series(1, %d) RETURNING id) SELECT max(id) FROM new",
+                   kind, args, count);
+}
+
+void fleet_wait_finished(struct fleet *f, int64_t count, const char *state, int64_t within_us)
+{
+    bool is_done = WAIT_UNTIL(sql_i64(f->sql, "SELECT count(*) FROM claimd.job") == 0, within_us);
+    char open[512] = "";
+    sql_text(f->sql, open, sizeof open,
+             "SELECT string_agg(format('%%s %%s attempt %%s', id, state, attempt), ', ') FROM "
+             "(SELECT * FROM claimd.job ORDER BY id LIMIT 5) o");
+    ck_assert_msg(is_done, "%lld jobs are still open: %s",
+                  (long long)sql_i64(f->sql, "SELECT count(*) FROM claimd.job"), open);
+    ck_assert_int_eq(
+        sql_i64(f->sql, "SELECT count(*) FROM claimd.job_history WHERE state = '%s'", state),
+        count);
+}
+
+/* ---- Redis ---- */
+
+static int64_t redis_cli(const struct redis_server *r, const char *const *words, size_t count,
+                         struct buf *out)
+{
+    const char *argv[16] = {"redis-cli", "-s", r->path};
+    int code = -1;
+    ck_assert_uint_lt(count, ARRAY_COUNT(argv) - 4);
+    for (size_t i = 0; i < count; i++) {
+        argv[3 + i] = words[i];
+    }
+    OK(program_run(argv, NULL, STEP_US, out, &code, &err));
+    return code;
+}
+
+int64_t fleet_lock_keys(struct fleet *f)
+{
+    static const char *const scan[] = {"--scan", "--pattern", "claimd:job:*"};
+    int64_t keys = 0;
+    for (size_t i = 0; i < f->options.masters; i++) {
+        autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
+        (void)redis_cli(&f->masters[i], scan, ARRAY_COUNT(scan), &out);
+        for (size_t at = 0; at < out.len; at++) {
+            keys += buf_at(&out)[at] == '\n' ? 1 : 0;
+        }
+    }
+    return keys;
+}
+
+void fleet_redis(struct fleet *f, size_t master, const char *command)
+{
+    (void)fleet_redis_i64(f, master, command);
+}
+
+int64_t fleet_redis_i64(struct fleet *f, size_t master, const char *command)
+{
+    char text[1024];
+    char *rest = NULL;
+    const char *words[WORDS_MAX];
+    size_t n = 0;
+    autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
+    (void)snprintf(text, sizeof text, "%s", command);
+    for (char *word = strtok_r(text, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
+        ck_assert_uint_lt(n, WORDS_MAX);
+        words[n++] = word;
+    }
+    ck_assert_int_eq(redis_cli(&f->masters[master], words, n, &out), 0);
+    OK(buf_append(&out, "", 1, &err));
+    return strtoll(buf_at(&out), NULL, 10);
+}
+
+/* ---- files that tell ---- */
+
+static int count_lines_with(const char *path, const char *text)
+{
+    char line[4096];
+    int count = 0;
+    FILE *file = fopen(path, "r");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        count += strstr(line, text) != NULL ? 1 : 0;
+    }
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    return count;
+}
+
+int fleet_log_count(struct fleet *f, const char *program, size_t i, const char *text)
+{
+    char path[SERVER_PATH_MAX + 64];
+    (void)snprintf(path, sizeof path, "%s/%s-%zu.log", f->dir, program, i);
+    return count_lines_with(path, text);
+}
+
+void fleet_ledger_path(const struct fleet *f, char *ret_path, size_t size)
+{
+    (void)snprintf(ret_path, size, "%s/ledger", f->dir);
+}
+
+int fleet_ledger_count(const struct fleet *f, const char *what)
+{
+    char path[SERVER_PATH_MAX + 64];
+    fleet_ledger_path(f, path, sizeof path);
+    return count_lines_with(path, what);
+}

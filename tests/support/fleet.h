@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A whole claimd for end-to-end tests: private PostgreSQL and Redis masters, migrated by claimctl,
+ * with real schedulers and workers, whose deaths and pauses a test decides. A failing step fails
+ * the test. */
+#ifndef CLAIMD_TESTS_SUPPORT_FLEET_H
+#define CLAIMD_TESTS_SUPPORT_FLEET_H
+
+#include "base/clock.h"
+#include "support/servers.h"
+#include "support/sql.h"
+
+#define FLEET_MASTERS_MAX 9
+#define FLEET_WORKERS_MAX 6
+#define FLEET_SCHEDULERS_MAX 3
+
+struct fleet_options {
+    size_t masters;    /* 0 = 5 */
+    double time_scale; /* 0 = 0.25 */
+    int slots;         /* per worker; 0 = 2 */
+    const char *more;  /* further members of the configuration's top object, or NULL */
+};
+
+struct fleet {
+    char dir[SERVER_PATH_MAX];
+    char conninfo[SERVER_PATH_MAX];
+    struct fleet_options options;
+    struct pg_server pg;
+    struct redis_server masters[FLEET_MASTERS_MAX];
+    struct sql *sql; /* superuser */
+    pid_t workers[FLEET_WORKERS_MAX];
+    pid_t schedulers[FLEET_SCHEDULERS_MAX];
+};
+
+void fleet_start(struct fleet *f, const struct fleet_options *options);
+void fleet_stop(struct fleet *f); /* everything is killed and removed; on a failed test the parent's
+                                     death does it */
+
+/* `probe`: CLAIMD_PROBE, or NULL. Worker i has a state directory of its own. Returns when it is
+ * registered. */
+void fleet_start_worker(struct fleet *f, size_t i, const char *probe);
+/* As fleet_start_worker(), with `env` ("NAME=value", NULL-ended) before all else, and without a
+ * look at what comes of it. */
+void fleet_launch_worker(struct fleet *f, size_t i, const char *const *env);
+bool fleet_is_registered(struct fleet *f, size_t i);
+void fleet_start_scheduler(struct fleet *f, size_t i);
+void fleet_signal(pid_t pid, int number);
+/* Waits for the end and forgets the pid. Returns the exit code or 128 + signal; fails the test
+ * after 20 s. */
+int fleet_wait_end(struct fleet *f, pid_t *pid);
+
+/* Inserts jobs: `args` is a JSON text. Returns the id of the (last) one. */
+int64_t fleet_enqueue(struct fleet *f, const char *kind, const char *args, int count);
+
+/* All finished as `state`, none open, within `within_us`; else the test fails with what is open. */
+void fleet_wait_finished(struct fleet *f, int64_t count, const char *state, int64_t within_us);
+
+/* Keys that begin with claimd:job: on any master (through redis-cli: independent of the code under
+ * test). */
+int64_t fleet_lock_keys(struct fleet *f);
+/* The command's words are parted by single spaces. */
+void fleet_redis(struct fleet *f, size_t master, const char *command);
+int64_t fleet_redis_i64(struct fleet *f, size_t master, const char *command); /* its answer */
+
+/* Lines of the log of worker i that contain `text`. */
+int fleet_log_count(struct fleet *f, const char *program, size_t i, const char *text);
+
+/* The ledger of the plugin kind `ledger`: how many lines say `what` ("start", "end"), and how many
+ * ids have more than one "end". */
+void fleet_ledger_path(const struct fleet *f, char *ret_path, size_t size);
+int fleet_ledger_count(const struct fleet *f, const char *what);
+
+#endif

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/log.h"
+#include "config/config.h"
+#include "config/manual.h"
+#include "config/options.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#define FIVE_NODES "\"lock\": {\"nodes\": [\"a:1\", \"b:1\", \"c:1\", \"d:1\", \"e:1\"]}"
+
+struct files {
+    char dir[64];
+    char config[96];
+    char secret[96];
+};
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_ge(fputs(text, f), 0);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+static void files_make(struct files *f)
+{
+    (void)snprintf(f->dir, sizeof f->dir, "/tmp/claimd-config-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(f->dir));
+    (void)snprintf(f->config, sizeof f->config, "%s/claimd.json", f->dir);
+    (void)snprintf(f->secret, sizeof f->secret, "%s/secret", f->dir);
+}
+
+static void files_remove(const struct files *f)
+{
+    (void)unlink(f->config);
+    (void)unlink(f->secret);
+    (void)rmdir(f->dir);
+}
+
+/* Loads `text` as a file. */
+static enum status load(const char *text, struct config *ret, struct err *err)
+{
+    struct files f;
+    files_make(&f);
+    write_file(f.config, text);
+    enum status st = config_load(f.config, ret, err);
+    files_remove(&f);
+    return st;
+}
+
+static void refused(const char *text, const char *reason)
+{
+    struct config c;
+    struct err err = {0};
+    ck_assert_int_eq(load(text, &c, &err), STATUS_INVALID);
+    ck_assert_msg(strstr(err.msg, reason) != NULL, "got: %s\nwanted: %s", err.msg, reason);
+}
+
+START_TEST(defaults_are_the_numbers_of_the_manual)
+{
+    struct config c;
+    struct err err = {0};
+    ck_assert_int_eq(config_load(NULL, &c, &err), STATUS_OK);
+    ck_assert_int_eq(c.lock.ttl_us, 10000000);
+    ck_assert_int_eq(c.lock.node_timeout_us, 100000);
+    ck_assert_int_eq(c.lock.drift_ppm, 10000);
+    ck_assert(!c.lock.trust_fresh);
+    ck_assert_int_eq(c.worker.batch_max, 500);
+    ck_assert_int_eq(c.worker.stale_us, 8000000);
+    ck_assert_uint_eq(c.worker.queue_count, 1);
+    ck_assert_str_eq(c.worker.queues[0], "default");
+    ck_assert_str_eq(c.redis.prefix, "claimd");
+    ck_assert_int_eq(c.log_level, LOG_INFO);
+    ck_assert_int_eq(c.scheduler.history_days, 14);
+}
+END_TEST
+
+START_TEST(a_file_wins_over_defaults_and_hints_use_the_lock_nodes)
+{
+    struct config c;
+    struct err err = {0};
+    ck_assert_int_eq(load("{" FIVE_NODES ", \"log_level\": \"debug\","
+                          " \"worker\": {\"queues\": [\"a\", \"b.c-d\"], \"slots\": 7}}",
+                          &c, &err),
+                     STATUS_OK);
+    ck_assert_uint_eq(c.lock.node_count, 5);
+    ck_assert_uint_eq(c.hints.node_count, 5);
+    ck_assert_str_eq(c.hints.nodes[4], "e:1");
+    ck_assert_uint_eq(c.worker.queue_count, 2);
+    ck_assert_str_eq(c.worker.queues[1], "b.c-d");
+    ck_assert_int_eq(c.worker.slots, 7);
+    ck_assert_int_eq(c.log_level, LOG_DEBUG);
+}
+END_TEST
+
+START_TEST(the_environment_wins_over_the_file)
+{
+    struct config c;
+    struct err err = {0};
+    ck_assert_int_eq(setenv("CLAIMD_LOCK_NODES", "x:1,y:2", 1), 0);
+    ck_assert_int_eq(setenv("CLAIMD_LOCK_FRESH_NODES", "trust", 1), 0);
+    ck_assert_int_eq(setenv("CLAIMD_WORKER_SLOTS", "3", 1), 0);
+    ck_assert_int_eq(load("{" FIVE_NODES ", \"worker\": {\"slots\": 7}}", &c, &err), STATUS_OK);
+    ck_assert_uint_eq(c.lock.node_count, 2);
+    ck_assert_str_eq(c.lock.nodes[1], "y:2");
+    ck_assert(c.lock.trust_fresh);
+    ck_assert_int_eq(c.worker.slots, 3);
+}
+END_TEST
+
+START_TEST(a_bad_variable_is_refused_by_its_name)
+{
+    struct config c;
+    struct err err = {0};
+    ck_assert_int_eq(setenv("CLAIMD_LOCK_TTL_MS", "10s", 1), 0);
+    ck_assert_int_eq(config_load(NULL, &c, &err), STATUS_INVALID);
+    ck_assert_ptr_nonnull(strstr(err.msg, "environment CLAIMD_LOCK_TTL_MS: lock.ttl_ms: 10s is "
+                                          "not allowed; allowed: 1000 to 3600000 ms"));
+}
+END_TEST
+
+START_TEST(a_mistyped_variable_of_a_section_is_refused)
+{
+    struct config c;
+    struct err err = {0};
+    ck_assert_int_eq(setenv("CLAIMD_LOCK_TTL", "1000", 1), 0);
+    ck_assert_int_eq(setenv("CLAIMD_BIN_DIR", "not ours", 1), 0);
+    ck_assert_int_eq(config_load(NULL, &c, &err), STATUS_INVALID);
+    ck_assert_ptr_nonnull(strstr(err.msg, "CLAIMD_LOCK_TTL: no such key"));
+}
+END_TEST
+
+START_TEST(times_are_scaled_once_but_for_those_of_servers)
+{
+    struct config c;
+    struct err err = {0};
+    ck_assert_int_eq(load("{\"time_scale\": 0.1, \"lock\": {\"node_timeout_ms\": 300}}", &c, &err),
+                     STATUS_OK);
+    ck_assert_int_eq(c.lock.ttl_us, 1000000);
+    ck_assert_int_eq(c.lock.node_timeout_us, 300000);
+    ck_assert_int_eq(c.worker.beat_us, 200000);
+    ck_assert_int_eq(c.scheduler.full_pass_us, 3000000);
+    ck_assert_int_eq(c.postgres.timeout_us, 5000000);
+    ck_assert_int_eq(c.postgres.lock_timeout_ms, 200);
+}
+END_TEST
+
+/* Path, value and what is allowed, for each way to be wrong. */
+static const struct {
+    const char *text;
+    const char *reason;
+} refusals[] = {
+    {"{", "line 1: "},
+    {"{\"log_level\": \"info\", \"log_level\": \"info\"}", "duplicate object key"},
+    {"[]", "an array is not allowed; allowed: an object"},
+    {"{\"nodes\": 5}", "nodes: unknown key; known here: time_scale, log_level, postgres, redis"},
+    {"{\"lock\": {\"ttl\": 5}}", "lock.ttl: unknown key; known here: nodes, ttl_ms, node_timeout"},
+    {"{\"lock.ttl_ms\": 10000}", "lock.ttl_ms: unknown key"},
+    {"{\"lock\": 5}", "lock: 5 is not allowed; allowed: an object"},
+    {"{\"lock\": {\"ttl_ms\": \"5\"}}",
+     "lock.ttl_ms: \"5\" is not allowed; allowed: 1000 to 3600000 ms"},
+    {"{\"lock\": {\"ttl_ms\": 5}}", "lock.ttl_ms: 5 is not allowed; allowed: 1000 to 3600000 ms"},
+    {"{\"lock\": {\"ttl_ms\": 2000.5}}", "lock.ttl_ms: 2000.5 is not allowed"},
+    {"{\"lock\": {\"fresh_nodes\": \"yes\"}}", "yes is not allowed; allowed: quarantine or trust"},
+    {"{\"lock\": {\"nodes\": \"a:1\"}}", "lock.nodes: \"a:1\" is not allowed; allowed: 0 to 9"},
+    {"{\"lock\": {\"nodes\": [1]}}", "lock.nodes: 1 is not allowed"},
+    {"{\"lock\": {\"nodes\": [\"a:1\", \"a:1\"]}}", "lock.nodes: 'a:1' is there twice"},
+    {"{\"lock\": {\"nodes\": [\"\"]}}", "lock.nodes: an empty text is not allowed"},
+    {"{\"worker\": {\"queues\": []}}", "worker.queues: an empty list is not allowed; allowed: 1"},
+    {"{\"worker\": {\"queues\": [\"No\"]}}", "worker.queues: "},
+    {"{\"worker\": {\"slots\": null}}", "worker.slots: null is not allowed; allowed: 0 to 1024"},
+    {"{\"worker\": {\"slots\": true}}", "worker.slots: true is not allowed"},
+    {"{\"worker\": {\"slots\": [1]}}", "worker.slots: an array is not allowed"},
+    {"{\"time_scale\": 0}", "time_scale: 0 is not allowed; allowed: 0.001 to 10"},
+    {"{\"redis\": {\"prefix\": \"\"}}", "redis.prefix: an empty text is not allowed"},
+    {"{\"redis\": {\"prefix\": \"a b\"}}", "redis.prefix: 'a b' is not allowed"},
+    {"{\"lock\": {\"node_timeout_ms\": 2000}}", "lock.ttl_ms: 10000 is not allowed; allowed: at "
+                                                "least 10 × lock.node_timeout_ms (20000)"},
+    {"{\"lock\": {\"guard_ms\": 9500}}", "lock.guard_ms: 9500 is not allowed; allowed: with"},
+    {"{\"lock\": {\"kill_margin_ms\": 2000}}", "less than lock.guard_ms (2000)"},
+    {"{\"worker\": {\"pop_block_ms\": 8000}}", "less than worker.stale_ms (8000)"},
+    {"{\"worker\": {\"beat_ms\": 3000}}", "at least 3 × worker.beat_ms (9000)"},
+    {"{\"scheduler\": {\"lead_try_ms\": 5000}}", "less than scheduler.lead_ttl_ms (5000)"},
+    {"{\"redis\": {\"password_file\": \"/nowhere/x\"}}", "redis.password_file: cannot read '/now"},
+    {"{\"postgres\": {\"conninfo\": \"host=a password=b\"}}", "a password is not allowed here"},
+    {"{\"postgres\": {\"conninfo\": \"postgresql://u:p@h/d\"}}", "a password is not allowed here"},
+};
+
+START_TEST(a_bad_file_is_refused_with_place_value_and_range)
+{
+    refused(refusals[_i].text, refusals[_i].reason);
+}
+END_TEST
+
+START_TEST(a_folder_is_no_file)
+{
+    struct config c;
+    struct err err = {0};
+    ck_assert_int_eq(config_load("/", &c, &err), STATUS_INVALID);
+    ck_assert_ptr_nonnull(strstr(err.msg, "Is a directory"));
+}
+END_TEST
+
+START_TEST(plugins_are_found_beside_the_program)
+{
+    struct config c;
+    struct err err = {0};
+    char wanted[CONFIG_PATH_MAX];
+    ssize_t len = readlink("/proc/self/exe", wanted, sizeof wanted);
+    ck_assert_int_gt(len, 0);
+    for (int up = 0; up < 2; up++) {
+        len = (char *)memrchr(wanted, '/', (size_t)len) - wanted;
+    }
+    ck_assert_int_lt(snprintf(wanted + len, sizeof wanted - (size_t)len, "/lib/claimd/plugins"),
+                     (int)sizeof wanted - (int)len);
+    ck_assert_int_eq(config_load(NULL, &c, &err), STATUS_OK);
+    ck_assert_str_eq(c.worker.plugin_dir, wanted);
+}
+END_TEST
+
+START_TEST(a_missing_file_is_not_found)
+{
+    struct config c;
+    struct err err = {0};
+    ck_assert_int_eq(config_load("/nowhere/claimd.json", &c, &err), STATUS_NOT_FOUND);
+    ck_assert_ptr_nonnull(strstr(err.msg, "/nowhere/claimd.json"));
+}
+END_TEST
+
+static void load_secret(const char *secret, enum status expected, struct config *ret,
+                        struct err *err)
+{
+    struct files f;
+    files_make(&f);
+    write_file(f.secret, secret);
+    write_file(f.config,
+               "{\"postgres\": {\"conninfo\": \"host=db\", \"password_file\": \"secret\"}}");
+    ck_assert_int_eq(config_load(f.config, ret, err), expected);
+    files_remove(&f);
+}
+
+START_TEST(a_secret_is_read_beside_the_file_without_its_newline)
+{
+    struct config c;
+    struct err err = {0};
+    load_secret("it's a \\secret\n", STATUS_OK, &c, &err);
+    ck_assert_str_eq(c.postgres.password, "it's a \\secret");
+    char conninfo[200];
+    ck_assert_int_eq(config_conninfo(&c, conninfo, sizeof conninfo, &err), STATUS_OK);
+    ck_assert_str_eq(conninfo, "host=db password='it\\'s a \\\\secret'");
+    (void)snprintf(c.postgres.conninfo, sizeof c.postgres.conninfo, "postgresql://u@db/x");
+    ck_assert_int_eq(config_conninfo(&c, conninfo, sizeof conninfo, &err), STATUS_OK);
+    ck_assert_str_eq(conninfo, "postgresql://u@db/x?password=it%27s%20a%20%5Csecret");
+    ck_assert_int_eq(config_conninfo(&c, conninfo, 20, &err), STATUS_LIMIT);
+}
+END_TEST
+
+START_TEST(an_empty_secret_is_refused)
+{
+    struct config c;
+    struct err err = {0};
+    load_secret("\n", STATUS_INVALID, &c, &err);
+    ck_assert_ptr_nonnull(strstr(err.msg, "holds no secret"));
+}
+END_TEST
+
+START_TEST(every_key_is_in_the_manual)
+{
+    autobuf struct buf out = BUF_INIT(1 << 20);
+    struct err err = {0};
+    ck_assert_int_eq(config_manual(&out, &err), STATUS_OK);
+    for (size_t i = 0; i < config_option_count; i++) {
+        ck_assert_ptr_nonnull(strstr(buf_at(&out), config_options[i].name));
+    }
+}
+END_TEST
+
+START_TEST(docs_config_md_is_what_the_table_says)
+{
+    const char *source = getenv("CLAIMD_SOURCE_DIR");
+    if (source == NULL) {
+        return;
+    }
+    char path[1024];
+    (void)snprintf(path, sizeof path, "%s/docs/config.md", source);
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ck_assert_msg(fd >= 0, "no %s", path);
+    autobuf struct buf wanted = BUF_INIT(1 << 20);
+    autobuf struct buf found = BUF_INIT(1 << 20);
+    struct err err = {0};
+    ck_assert_int_eq(config_manual(&wanted, &err), STATUS_OK);
+    ck_assert_int_eq(buf_reserve(&found, 1 << 17, &err), STATUS_OK);
+    ssize_t n = read(fd, buf_at(&found), 1 << 17);
+    ck_assert_int_ge(n, 0);
+    buf_grew(&found, (size_t)n);
+    ck_assert_msg(strcmp(buf_at(&found), buf_at(&wanted)) == 0,
+                  "run: claimctl config doc > docs/config.md");
+}
+END_TEST
+
+START_TEST(the_example_loads)
+{
+    const char *source = getenv("CLAIMD_SOURCE_DIR");
+    char path[1024];
+    (void)snprintf(path, sizeof path, "%s/config/dev.json", source == NULL ? "." : source);
+    struct config c;
+    struct err err = {0};
+    ck_assert_msg(config_load(path, &c, &err) == STATUS_OK, "%s", err.msg);
+    ck_assert_uint_eq(c.lock.node_count, 5);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("config");
+    TCase *tests = tcase_create("config");
+    tcase_add_test(tests, defaults_are_the_numbers_of_the_manual);
+    tcase_add_test(tests, a_file_wins_over_defaults_and_hints_use_the_lock_nodes);
+    tcase_add_test(tests, the_environment_wins_over_the_file);
+    tcase_add_test(tests, a_bad_variable_is_refused_by_its_name);
+    tcase_add_test(tests, a_mistyped_variable_of_a_section_is_refused);
+    tcase_add_test(tests, times_are_scaled_once_but_for_those_of_servers);
+    tcase_add_loop_test(tests, a_bad_file_is_refused_with_place_value_and_range, 0,
+                        ARRAY_COUNT(refusals));
+    tcase_add_test(tests, a_folder_is_no_file);
+    tcase_add_test(tests, plugins_are_found_beside_the_program);
+    tcase_add_test(tests, a_missing_file_is_not_found);
+    tcase_add_test(tests, a_secret_is_read_beside_the_file_without_its_newline);
+    tcase_add_test(tests, an_empty_secret_is_refused);
+    tcase_add_test(tests, every_key_is_in_the_manual);
+    tcase_add_test(tests, docs_config_md_is_what_the_table_says);
+    tcase_add_test(tests, the_example_loads);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What to read next: lanes, room, going back, marks. Row times here are small: they only compare.
+ */
+#include "model/feed.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FULL_PAGE 200 /* rows: there may be more */
+#define S INT64_C(1000000)
+#define T0 (1000 * S) /* "now" of the tests, by both clocks */
+
+static struct feed feed;
+static struct feed_range ranges[FEED_RANGES_MAX];
+
+static void setup(void)
+{
+    struct feed_limits limits = {.look_ahead = 1000,
+                                 .look_behind_us = 2 * S,
+                                 .page_rows = 200,
+                                 .behind_rows = 50,
+                                 .look_every_us = S / 100};
+    feed_init(&feed, &limits);
+}
+
+static void teardown(void)
+{
+    feed_release(&feed);
+}
+
+static struct feed_lane *given_lane(const char *queue, int priority, int share)
+{
+    ck_assert_int_eq(feed_lane_add(&feed, queue, priority, share, -1, T0, NULL), STATUS_OK);
+    struct feed_lane *lane = feed_lane_find(&feed, queue, priority, share);
+    feed_group_counted(&feed, lane->group, 0, T0, S);
+    return lane;
+}
+
+static size_t plan_at(int64_t us)
+{
+    return feed_plan(&feed, us, us, true, ranges, FEED_RANGES_MAX);
+}
+
+static const struct feed_range *range_of(size_t count, const struct feed_lane *lane,
+                                         enum feed_part part)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (&feed.lanes[ranges[i].lane] == lane && ranges[i].part == part) {
+            return &ranges[i];
+        }
+    }
+    return NULL;
+}
+
+static int rows_of(size_t count, const struct feed_lane *lane)
+{
+    const struct feed_range *range = range_of(count, lane, FEED_AHEAD);
+    ck_assert_ptr_nonnull(range);
+    return (int)range->rows_max;
+}
+
+/* As if a transaction were writing since then: marks stay. */
+static void given_mark(struct feed_lane *lane, int64_t us)
+{
+    lane->mark_us = us;
+    lane->seeks_mark = false;
+}
+
+/* One pass in which every range of `lane` ahead has `rows` rows, the last at `us`; others none. */
+static void pass_at(int64_t now_us, const struct feed_lane *lane, int rows, int64_t us)
+{
+    size_t count = plan_at(now_us);
+    for (size_t i = 0; i < count; i++) {
+        bool is_it = &feed.lanes[ranges[i].lane] == lane && ranges[i].part == FEED_AHEAD;
+        struct feed_pos last = {.us = is_it && rows > 0 ? us : 0, .id = is_it ? rows : 0};
+        feed_range_done(&feed, &ranges[i], is_it ? rows : 0, last, now_us);
+    }
+}
+
+START_TEST(a_new_lane_is_read_from_its_saved_mark)
+{
+    ck_assert_int_eq(feed_lane_add(&feed, "q", 4, 0, 7 * S, T0, NULL), STATUS_OK);
+    feed_group_counted(&feed, 0, 0, T0, S);
+    ck_assert_uint_eq(plan_at(T0), 1);
+    ck_assert_int_eq(ranges[0].after.us, 7 * S);
+    ck_assert_int_eq(ranges[0].part, FEED_AHEAD);
+}
+END_TEST
+
+START_TEST(a_lane_is_known_once)
+{
+    given_lane("q", 4, 0);
+    ck_assert_int_eq(feed_lane_add(&feed, "q", 4, 0, -1, T0, NULL), STATUS_CONFLICT);
+    ck_assert_int_eq(feed_lane_add(&feed, "Q", 4, 0, -1, T0, NULL), STATUS_INVALID);
+}
+END_TEST
+
+START_TEST(a_look_that_finds_nothing_is_not_walked_again)
+{
+    struct feed_lane *lane = given_lane("q", 4, 0);
+    given_mark(lane, 0);
+    pass_at(T0, lane, 0, 0);
+    ck_assert_int_eq(lane->cursor.us, T0 - 2 * S);
+    feed_rewind(&feed, NULL, T0 - 5 * S);
+    ck_assert_int_eq(lane->cursor.us, T0 - 5 * S);
+}
+END_TEST
+
+START_TEST(a_walk_that_was_cut_off_leaves_its_part_to_the_full_pass)
+{
+    struct feed_lane *lane = given_lane("q", 4, 0);
+    given_mark(lane, 0);
+    ck_assert_uint_eq(plan_at(T0), 1);
+    feed_range_too_long(&feed, &ranges[0], T0);
+    ck_assert_int_eq(lane->cursor.us, T0 - 2 * S);
+    ck_assert_int_eq(lane->mark_us, 0);
+    ck_assert(!lane->has_more && lane->reading == 0);
+    feed_rewind(&feed, NULL, 0);
+    ck_assert_int_eq(lane->cursor.us, 0);
+}
+END_TEST
+
+START_TEST(nothing_is_read_without_room)
+{
+    struct feed_lane *lane = given_lane("q", 4, 0);
+    feed_group_counted(&feed, lane->group, 1000, T0, S);
+    ck_assert_uint_eq(plan_at(T0), 0);
+    ck_assert(feed_is_full(&feed));
+    ck_assert(!feed_has_more(&feed));
+    feed_group_counted(&feed, lane->group, 990, T0, S);
+    ck_assert_uint_eq(plan_at(T0), 1);
+    ck_assert_int_eq(ranges[0].rows_max, 10);
+}
+END_TEST
+
+START_TEST(nothing_is_read_before_the_hints_were_counted)
+{
+    given_lane("q", 4, 0);
+    feed_forget_counts(&feed);
+    size_t groups[4];
+    ck_assert_uint_eq(feed_counts_wanted(&feed, groups, 4), 1);
+    ck_assert_uint_eq(plan_at(T0), 0);
+}
+END_TEST
+
+START_TEST(lanes_of_one_priority_share_its_room)
+{
+    (void)given_lane("q", 4, 1);
+    struct feed_lane *b = given_lane("q", 4, 2);
+    struct feed_lane *a = feed_lane_find(&feed, "q", 4, 1); /* lanes move when one is added */
+    feed_group_counted(&feed, a->group, 900, T0, S);
+    ck_assert_uint_eq(plan_at(T0), 2);
+    ck_assert_int_eq(rows_of(2, a), 50);
+    ck_assert_int_eq(rows_of(2, b), 50);
+}
+END_TEST
+
+START_TEST(priorities_have_room_of_their_own)
+{
+    struct feed_lane *full = given_lane("q", 4, 0);
+    size_t group = full->group;
+    given_lane("q", 0, 0);
+    feed_group_counted(&feed, group, 1000, T0, S);
+    ck_assert_uint_eq(plan_at(T0), 1);
+    ck_assert_int_eq(feed.lanes[ranges[0].lane].priority, 0);
+}
+END_TEST
+
+START_TEST(the_cursor_goes_on_where_the_page_ended)
+{
+    struct feed_lane *lane = given_lane("q", 4, 0);
+    pass_at(T0, lane, 200, 5 * S);
+    ck_assert(feed_has_more(&feed));
+    ck_assert_uint_eq(plan_at(T0), 1);
+    ck_assert_int_eq(ranges[0].after.us, 5 * S);
+    ck_assert_int_eq(ranges[0].after.id, 200);
+}
+END_TEST
+
+START_TEST(a_page_that_was_not_full_ends_the_lane)
+{
+    struct feed_lane *lane = given_lane("q", 4, 0);
+    pass_at(T0, lane, 199, 5 * S);
+    ck_assert(!feed_has_more(&feed));
+    ck_assert_uint_eq(feed_plan(&feed, T0, T0, false, ranges, 10), 0);
+    ck_assert_uint_eq(feed_plan(&feed, T0 + S, T0 + S, false, ranges, 10), 1);
+}
+END_TEST
+
+START_TEST(a_lane_is_looked_at_when_its_next_row_falls_due)
+{
+    struct feed_lane *lane = given_lane("q", 4, 0);
+    pass_at(T0, lane, 1, 5 * S);
+    lane->next_due_us = T0 + 5000;
+    ck_assert_int_eq(feed_next_due_us(&feed), T0 + 5000);
+    ck_assert_uint_eq(feed_plan(&feed, T0 + 4999, T0 + 4999, false, ranges, 10), 0);
+    ck_assert_uint_eq(feed_plan(&feed, T0 + 5000, T0 + 5000, false, ranges, 10), 1);
+}
+END_TEST
+
+START_TEST(young_rows_are_read_again_and_old_ones_are_not)
+{
+    struct feed_lane *lane = given_lane("q", 4, 0);
+    pass_at(T0, lane, 10, T0 - 3 * S);
+    ck_assert_ptr_null(range_of(plan_at(T0), lane, FEED_BEHIND));
+    teardown();
+    setup();
+    lane = given_lane("q", 4, 0);
+    pass_at(T0, lane, 10, T0 - S);
+    const struct feed_range *behind = range_of(plan_at(T0), lane, FEED_BEHIND);
+    ck_assert_ptr_nonnull(behind);
+    ck_assert_int_eq(behind->after.us, T0 - 2 * S);
+    ck_assert_int_eq(behind->to.us, T0 - S);
+}
+END_TEST
+
+/* A row may commit until it is 2 s old: what was read before that is read once more after it. */
+START_TEST(the_look_behind_ends_when_all_it_read_was_old)
+{
+    struct feed_lane *lane = given_lane("q", 4, 0);
+    pass_at(T0, lane, 10, T0 - S);
+    pass_at(T0 + S / 2, lane, 0, 0);
+    ck_assert_ptr_nonnull(range_of(plan_at(T0 + S / 2 + 1), lane, FEED_BEHIND));
+    for (size_t i = 0; i < 2; i++) {
+        feed_range_done(&feed, &ranges[i], 0, (struct feed_pos){0}, T0 + S / 2 + 1);
+    }
+    pass_at(T0 + 3 * S, lane, 0, 0);
+    ck_assert_ptr_null(range_of(plan_at(T0 + 3 * S + 1), lane, FEED_BEHIND));
+}
+END_TEST
+
+START_TEST(the_look_behind_leaves_out_what_was_fed)
+{
+    struct feed_lane *lane = given_lane("q", 4, 0);
+    pass_at(T0, lane, 10, T0 - S);
+    feed_memory_add(&feed.memory, 5, T0 - S - 5);
+    const struct feed_range *behind = range_of(plan_at(T0), lane, FEED_BEHIND);
+    ck_assert(!feed_range_row(&feed, behind, (struct feed_pos){T0 - S - 5, 5}, true));
+    ck_assert(feed_range_row(&feed, behind, (struct feed_pos){T0 - S - 4, 6}, true));
+    ck_assert(!feed_range_row(&feed, behind, (struct feed_pos){T0 - S - 3, 7}, false));
+}
+END_TEST
+
+START_TEST(a_rewind_reads_what_was_fed_too)
+{
+    struct feed_lane *lane = given_lane("q", 4, 0);
+    pass_at(T0, lane, 10, 900 * S);
+    given_mark(lane, 0);
+    feed_memory_add(&feed.memory, 5, 890 * S);
+    feed_rewind(&feed, NULL, 800 * S);
+    ck_assert(feed_has_more(&feed));
+    const struct feed_range *ahead = range_of(plan_at(T0), lane, FEED_AHEAD);
+    ck_assert_int_eq(ahead->after.us, 800 * S);
+    ck_assert(feed_range_row(&feed, ahead, (struct feed_pos){890 * S, 5}, true));
+}
+END_TEST
+
+START_TEST(a_rewind_never_goes_forward_nor_behind_the_mark)
+{
+    struct feed_lane *lane = given_lane("q", 4, 0);
+    pass_at(T0, lane, FULL_PAGE, 500 * S);
+    given_mark(lane, 400 * S);
+    feed_rewind(&feed, NULL, 600 * S);
+    ck_assert_int_eq(lane->cursor.us, 500 * S);
+    feed_rewind(&feed, NULL, 100 * S);
+    ck_assert_int_eq(lane->cursor.us, 400 * S);
+}
+END_TEST
+
+START_TEST(a_rewind_of_one_queue_leaves_the_others)
+{
+    struct feed_lane *lane = given_lane("q", 4, 0);
+    pass_at(T0, lane, FULL_PAGE, 500 * S);
+    given_mark(lane, 0);
+    feed_rewind(&feed, "other", 0);
+    ck_assert_int_eq(lane->cursor.us, 500 * S);
+    feed_rewind(&feed, "q", 100 * S);
+    ck_assert_int_eq(lane->cursor.us, 100 * S);
+}
+END_TEST
+
+START_TEST(a_rewind_during_a_pass_is_not_lost)
+{
+    struct feed_lane *lane = given_lane("q", 4, 0);
+    pass_at(T0, lane, 10, T0 - S);
+    given_mark(lane, 0);
+    size_t count = plan_at(T0); /* behind and ahead */
+    ck_assert_uint_eq(count, 2);
+    feed_rewind(&feed, NULL, 300 * S);
+    feed_range_done(&feed, &ranges[0], 0, (struct feed_pos){0}, T0);
+    feed_range_done(&feed, &ranges[1], 3, (struct feed_pos){T0 - 1, 9}, T0);
+    ck_assert_int_eq(lane->cursor.us, 300 * S);
+    ck_assert(lane->has_more);
+}
+END_TEST
+
+START_TEST(a_failed_pass_is_read_again)
+{
+    struct feed_lane *lane = given_lane("q", 4, 0);
+    ck_assert_uint_eq(plan_at(T0), 1);
+    feed_range_failed(&feed, &ranges[0]);
+    ck_assert_int_eq(lane->cursor.us, 0);
+    ck_assert(feed_has_more(&feed));
+    ck_assert_uint_eq(plan_at(T0), 1);
+}
+END_TEST
+
+START_TEST(the_first_available_row_from_the_mark_on_is_the_new_mark)
+{
+    struct feed_lane *lane = given_lane("q", 4, 0);
+    ck_assert_uint_eq(plan_at(T0), 1);
+    ck_assert(!feed_range_row(&feed, &ranges[0], (struct feed_pos){300 * S, 1}, false));
+    ck_assert(feed_range_row(&feed, &ranges[0], (struct feed_pos){400 * S, 2}, true));
+    ck_assert(feed_range_row(&feed, &ranges[0], (struct feed_pos){500 * S, 3}, true));
+    ck_assert_int_eq(lane->mark_us, 400 * S);
+}
+END_TEST
+
+/* Late commits and long transactions may still put rows before a young mark. */
+START_TEST(a_mark_stays_behind_the_look_behind_and_long_transactions)
+{
+    struct feed_lane *lane = given_lane("q", 4, 0);
+    pass_at(T0, lane, 0, 0);
+    ck_assert_int_eq(lane->mark_us, T0 - 2 * S);
+    feed.cap_us = T0 + S;
+    feed_rewind(&feed, NULL, 0);
+    pass_at(T0 + 60 * S, lane, 0, 0);
+    ck_assert_int_eq(lane->mark_us, T0 + S);
+}
+END_TEST
+
+START_TEST(a_mark_that_somebody_lowered_is_where_reading_goes_on)
+{
+    struct feed_lane *lane = given_lane("q", 4, 0);
+    pass_at(T0, lane, FULL_PAGE, 900 * S);
+    given_mark(lane, 900 * S);
+    feed_lane_saved(lane, 900 * S);
+    ck_assert_int_eq(lane->cursor.us, 900 * S);
+    feed_lane_saved(lane, 700 * S);
+    ck_assert_int_eq(lane->mark_us, 700 * S);
+    ck_assert_int_eq(lane->cursor.us, 700 * S);
+    ck_assert(lane->has_more);
+}
+END_TEST
+
+/* Nothing tells of a FLUSHALL. */
+START_TEST(X1_hints_that_ran_dry_although_fed_rewind_their_lanes)
+{
+    struct feed_lane *lane = given_lane("q", 4, 0);
+    pass_at(T0, lane, 10, 900 * S);
+    given_mark(lane, 800 * S);
+    feed_group_added(&feed, lane->group, 870 * S, true);
+    feed_group_added(&feed, lane->group, 860 * S, true);
+    feed_group_counted(&feed, lane->group, 0, T0 + 3 * S, 2 * S);
+    ck_assert_int_eq(lane->cursor.us, 860 * S);
+    pass_at(T0 + 3 * S, lane, 10, 900 * S);
+    int64_t cursor_us = lane->cursor.us;
+    feed_group_counted(&feed, lane->group, 0, T0 + 6 * S, 2 * S);
+    ck_assert_msg(lane->cursor.us == cursor_us, "nothing was fed since: no rewind");
+}
+END_TEST
+
+START_TEST(pages_shrink_when_a_pass_takes_long)
+{
+    feed_pass_took(&feed, 21000);
+    ck_assert_int_eq(feed.page_rows, 100);
+    feed_pass_took(&feed, 21000);
+    feed_pass_took(&feed, 21000);
+    ck_assert_int_eq(feed.page_rows, 64);
+    for (int i = 0; i < 10; i++) {
+        feed_pass_took(&feed, 1000);
+    }
+    ck_assert_int_eq(feed.page_rows, 200);
+}
+END_TEST
+
+/* ---- gaps ---- */
+
+static struct feed_gap gaps[FEED_GAPS_MAX];
+
+static bool has_gap(size_t count, enum feed_gap_form form, const char *queue, int lo, int hi)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (gaps[i].form == form && strcmp(gaps[i].queue, queue) == 0 && gaps[i].lo == lo &&
+            gaps[i].hi == hi) {
+            return true;
+        }
+    }
+    return false;
+}
+
+START_TEST(without_lanes_the_gap_is_everything)
+{
+    ck_assert_uint_eq(feed_gaps(&feed, gaps, FEED_GAPS_MAX), 1);
+    ck_assert_int_eq(gaps[0].form, FEED_GAP_QUEUES);
+    ck_assert_str_eq(gaps[0].queue, ",~");
+}
+END_TEST
+
+START_TEST(gaps_lie_around_every_lane)
+{
+    given_lane("q", 4, 0);
+    size_t count = feed_gaps(&feed, gaps, FEED_GAPS_MAX);
+    ck_assert_uint_eq(count, 5);
+    ck_assert(has_gap(count, FEED_GAP_QUEUES, ",q", 0, 2));
+    ck_assert(has_gap(count, FEED_GAP_QUEUES, "q,~", 0, 2));
+    ck_assert(has_gap(count, FEED_GAP_PRIORITIES, "q", -1, 4));
+    ck_assert(has_gap(count, FEED_GAP_PRIORITIES, "q", 4, 10));
+    ck_assert(has_gap(count, FEED_GAP_SHARES, "q", 0, 64));
+}
+END_TEST
+
+START_TEST(gaps_between_lanes_name_their_neighbours)
+{
+    given_lane("q", 7, 5);
+    given_lane("q", 4, 9);
+    given_lane("q", 4, 3);
+    given_lane("a", 0, 63);
+    size_t count = feed_gaps(&feed, gaps, FEED_GAPS_MAX);
+    ck_assert(has_gap(count, FEED_GAP_SHARES, "q", 3, 9));
+    ck_assert(has_gap(count, FEED_GAP_PRIORITIES, "q", 4, 7));
+    ck_assert(has_gap(count, FEED_GAP_SHARES, "q", -1, 5));
+    ck_assert(has_gap(count, FEED_GAP_SHARES, "q", 9, 64));
+    ck_assert(has_gap(count, FEED_GAP_QUEUES, "a,q", 0, 2));
+    ck_assert(!has_gap(count, FEED_GAP_SHARES, "a", 63, 64));
+}
+END_TEST
+
+START_TEST(gaps_that_do_not_fit_take_turns)
+{
+    given_lane("q", 4, 0);
+    ck_assert_uint_eq(feed_gaps(&feed, gaps, 3), 3);
+    ck_assert_uint_eq(feed_gaps(&feed, gaps, 3), 2);
+    ck_assert_uint_eq(feed_gaps(&feed, gaps, 3), 3);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("feed");
+    TCase *c = tcase_create("plan");
+    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_add_test(c, a_new_lane_is_read_from_its_saved_mark);
+    tcase_add_test(c, a_lane_is_known_once);
+    tcase_add_test(c, a_look_that_finds_nothing_is_not_walked_again);
+    tcase_add_test(c, a_walk_that_was_cut_off_leaves_its_part_to_the_full_pass);
+    tcase_add_test(c, nothing_is_read_without_room);
+    tcase_add_test(c, nothing_is_read_before_the_hints_were_counted);
+    tcase_add_test(c, lanes_of_one_priority_share_its_room);
+    tcase_add_test(c, priorities_have_room_of_their_own);
+    tcase_add_test(c, the_cursor_goes_on_where_the_page_ended);
+    tcase_add_test(c, a_page_that_was_not_full_ends_the_lane);
+    tcase_add_test(c, a_lane_is_looked_at_when_its_next_row_falls_due);
+    tcase_add_test(c, young_rows_are_read_again_and_old_ones_are_not);
+    tcase_add_test(c, the_look_behind_ends_when_all_it_read_was_old);
+    tcase_add_test(c, the_look_behind_leaves_out_what_was_fed);
+    tcase_add_test(c, a_rewind_reads_what_was_fed_too);
+    tcase_add_test(c, a_rewind_never_goes_forward_nor_behind_the_mark);
+    tcase_add_test(c, a_rewind_of_one_queue_leaves_the_others);
+    tcase_add_test(c, a_rewind_during_a_pass_is_not_lost);
+    tcase_add_test(c, a_failed_pass_is_read_again);
+    tcase_add_test(c, the_first_available_row_from_the_mark_on_is_the_new_mark);
+    tcase_add_test(c, a_mark_stays_behind_the_look_behind_and_long_transactions);
+    tcase_add_test(c, a_mark_that_somebody_lowered_is_where_reading_goes_on);
+    tcase_add_test(c, X1_hints_that_ran_dry_although_fed_rewind_their_lanes);
+    tcase_add_test(c, pages_shrink_when_a_pass_takes_long);
+    tcase_add_test(c, without_lanes_the_gap_is_everything);
+    tcase_add_test(c, gaps_lie_around_every_lane);
+    tcase_add_test(c, gaps_between_lanes_name_their_neighbours);
+    tcase_add_test(c, gaps_that_do_not_fit_take_turns);
+    suite_add_tcase(suite, c);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hints/sets.h"
+#include "model/hint.h"
+
+#include <check.h>
+
+START_TEST(a_score_orders_by_priority_first_then_by_due_time)
+{
+    ck_assert_int_lt(hint_score(0, INT64_C(9000000000000000)), hint_score(1, 0));
+    ck_assert_int_lt(hint_score(4, 1000000), hint_score(4, 1001000));
+    ck_assert_int_eq(hint_priority(hint_score(7, INT64_C(1700000000000000))), 7);
+}
+END_TEST
+
+START_TEST(a_score_is_exact_in_a_double)
+{
+    int64_t score = hint_score(9, INT64_MAX);
+    ck_assert_int_eq((int64_t)(double)score, score);
+    ck_assert_int_eq(hint_priority(score), 9);
+}
+END_TEST
+
+START_TEST(a_score_out_of_range_is_clamped)
+{
+    ck_assert_int_eq(hint_score(-1, -1), 0);
+    ck_assert_int_eq(hint_priority(hint_score(99, 0)), 9);
+}
+END_TEST
+
+START_TEST(H3_only_canonical_positive_decimals_are_ids)
+{
+    static const char *const junk[] = {"",   "0",   "-1",  "01", "+1",
+                                       " 1", "1.0", "1e3", "x",  "9223372036854775808"};
+    int64_t id = 0;
+    for (size_t i = 0; i < ARRAY_COUNT(junk); i++) {
+        ck_assert_int_eq(hint_id_parse(junk[i], strlen(junk[i]), &id, NULL), STATUS_INVALID);
+    }
+    ck_assert_int_eq(hint_id_parse("9223372036854775807", 19, &id, NULL), STATUS_OK);
+    ck_assert_int_eq(id, INT64_MAX);
+}
+END_TEST
+
+START_TEST(a_set_is_found_by_its_key)
+{
+    static const struct hints_set list[] = {{.queue = "default"},
+                                            {.queue = "mail", .kind = "send"}};
+    struct hints_sets *sets = NULL;
+    ck_assert_int_eq(hints_sets_new("claimd", list, 2, &sets, NULL), STATUS_OK);
+    const struct hints_set *found = hints_sets_find(sets, "claimd:hints:mail:send", 22);
+    ck_assert_str_eq(found->kind, "send");
+    ck_assert_ptr_null(hints_sets_find(sets, "claimd:hints:mail", 17));
+    hints_sets_drop(sets);
+}
+END_TEST
+
+START_TEST(every_rotation_of_the_keys_is_a_slice)
+{
+    static const struct hints_set list[] = {{.queue = "a"}, {.queue = "b"}, {.queue = "c"}};
+    struct hints_sets *sets = NULL;
+    ck_assert_int_eq(hints_sets_new("claimd", list, 3, &sets, NULL), STATUS_OK);
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert_str_eq(sets->keys[i].bytes, sets->keys[3 + i].bytes);
+    }
+    hints_sets_drop(sets);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        a_score_orders_by_priority_first_then_by_due_time,
+        a_score_is_exact_in_a_double,
+        a_score_out_of_range_is_clamped,
+        H3_only_canonical_positive_decimals_are_ids,
+        a_set_is_found_by_its_key,
+        every_rotation_of_the_keys_is_a_slice,
+    };
+    Suite *s = suite_create("hint");
+    TCase *t = tcase_create("hint");
+    for (size_t i = 0; i < ARRAY_COUNT(tests); i++) {
+        tcase_add_test(t, tests[i]);
+    }
+    suite_add_tcase(s, t);
+    SRunner *runner = srunner_create(s);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

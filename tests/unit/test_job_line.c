@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/rand.h"
+#include "ctl/job_line.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NOW_US INT64_C(1767225600123456) /* 2026-01-01 00:00:00.123456 UTC */
+#define NOW_TEXT "2026-01-01 00:00:00.123456+00"
+#define MUTATIONS 20000
+
+static enum status row(const char *line, struct buf *out, struct err *err)
+{
+    buf_reset(out);
+    *err = (struct err){0};
+    return job_line_row(line, strlen(line), NOW_US, out, err);
+}
+
+/* kind, args, queue, priority, scheduled_at, max_attempts, timeout, tags, metadata */
+static const struct {
+    const char *line;
+    const char *row;
+} rows[] = {
+    {"{\"kind\":\"a\"}", "a\t{}\tdefault\t4\t" NOW_TEXT "\t\\N\t\\N\t\\N\t\\N\n"},
+    {"{\"args\":[1.10,{\"x\":\"]}\\\"\"},[]],\"kind\":\"a\"}",
+     "a\t[1.10,{\"x\":\"]}\\\\\"\"},[]]\tdefault\t4\t" NOW_TEXT "\t\\N\t\\N\t\\N\t\\N\n"},
+    {" { \"kind\" : \"a\" , \"args\" : -1e3 , \"priority\" : 0 } ",
+     "a\t-1e3\tdefault\t0\t" NOW_TEXT "\t\\N\t\\N\t\\N\t\\N\n"},
+    {"{\"kind\":\"a\",\"args\":{\"a\":\t1}}",
+     "a\t{\"a\":\\t1}\tdefault\t4\t" NOW_TEXT "\t\\N\t\\N\t\\N\t\\N\n"},
+    {"{\"kind\":\"a\",\"args\":\"\\\\N\\n\"}",
+     "a\t\"\\\\\\\\N\\\\n\"\tdefault\t4\t" NOW_TEXT "\t\\N\t\\N\t\\N\t\\N\n"},
+    {"{\"kind\":\"a\",\"delay\":1}",
+     "a\t{}\tdefault\t4\t2026-01-01 00:00:01.123456+00\t\\N\t\\N\t\\N\t\\N\n"},
+    {"{\"kind\":\"a\",\"delay\":\"250ms\"}",
+     "a\t{}\tdefault\t4\t2026-01-01 00:00:00.373456+00\t\\N\t\\N\t\\N\t\\N\n"},
+    {"{\"kind\":\"a\",\"at\":\"1999-12-31T23:59:59.5-05:30\"}",
+     "a\t{}\tdefault\t4\t1999-12-31T23:59:59.5-05:30\t\\N\t\\N\t\\N\t\\N\n"},
+    {"{\"kind\":\"a\",\"timeout\":\"1m\",\"max_attempts\":1,\"tags\":[],\"metadata\":{}}",
+     "a\t{}\tdefault\t4\t" NOW_TEXT "\t1\t60000000 microseconds\t{}\t{}\n"},
+    {"{\"kind\":\"a\",\"tags\":[\"x,y\",\"q\\\"\\\\\",\"\"]}",
+     "a\t{}\tdefault\t4\t" NOW_TEXT "\t\\N\t\\N\t{\"x,y\",\"q\\\\\"\\\\\\\\\",\"\"}\t\\N\n"},
+    {"{\"kind\":\"a\",\"queue\":null,\"args\":null,\"delay\":null,\"at\":null,\"tags\":null}",
+     "a\t{}\tdefault\t4\t" NOW_TEXT "\t\\N\t\\N\t\\N\t\\N\n"},
+};
+
+START_TEST(a_line_becomes_one_row_of_copy)
+{
+    autobuf struct buf out = BUF_INIT(1 << 16);
+    struct err err;
+    ck_assert_msg(row(rows[_i].line, &out, &err) == STATUS_OK, "%s", err.msg);
+    ck_assert_str_eq(buf_at(&out), rows[_i].row);
+}
+END_TEST
+
+START_TEST(a_key_written_with_escapes_is_no_way_around_the_check)
+{
+    autobuf struct buf out = BUF_INIT(1 << 16);
+    struct err err;
+    ck_assert_int_eq(row("{\"kind\":\"a\",\"ki\\u006ed\":\"b\"}", &out, &err), STATUS_INVALID);
+    ck_assert_ptr_nonnull(strstr(err.msg, "duplicate object key"));
+    ck_assert_int_eq(row("{\"ki\\u006ed\":\"b\"}", &out, &err), STATUS_INVALID);
+    ck_assert_ptr_nonnull(strstr(err.msg, "unknown key"));
+}
+END_TEST
+
+static size_t count_byte(const struct buf *b, char byte)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < b->len; i++) {
+        n += buf_at(b)[i] == byte;
+    }
+    return n;
+}
+
+/* Whatever the bytes: refused, or exactly one row of nine columns. */
+START_TEST(broken_lines_are_refused_or_one_row)
+{
+    static const char line[] =
+        "{\"kind\":\"a\",\"args\":{\"x\":[1,\"\\u00e9\\n\",null]},\"queue\":\"q\",\"priority\":3,"
+        "\"delay\":\"1s\",\"timeout\":9,\"tags\":[\"t\"],\"metadata\":{\"m\":true}}";
+    static const char bytes[] = "{}[]\",:\\u0\t1a-. \n";
+    autobuf struct buf out = BUF_INIT(1 << 16);
+    struct rand random;
+    rand_seed(&random, 42);
+    for (int i = 0; i < MUTATIONS; i++) {
+        char text[sizeof line];
+        struct err err = {0};
+        memcpy(text, line, sizeof line);
+        for (int64_t k = rand_below(&random, 4); k >= 0; k--) {
+            text[rand_below(&random, (int64_t)sizeof line - 1)] =
+                bytes[rand_below(&random, (int64_t)sizeof bytes - 1)];
+        }
+        buf_reset(&out);
+        enum status st = job_line_row(text, sizeof line - 1, NOW_US, &out, &err);
+        ck_assert(st == STATUS_OK || st == STATUS_INVALID);
+        if (st == STATUS_OK) {
+            ck_assert_uint_eq(count_byte(&out, '\n'), 1);
+            ck_assert_uint_eq(count_byte(&out, '\t'), 8);
+        } else {
+            ck_assert_int_ne(err.msg[0], '\0');
+        }
+    }
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    enum status status;
+} times[] = {
+    {"2026-01-31T08:00:00Z", STATUS_OK},
+    {"2026-01-31 08:00:00+01:00", STATUS_OK},
+    {"2026-01-31T08:00:00.123Z", STATUS_OK},
+    {"2026-01-31T08:00:00", STATUS_INVALID},
+    {"2026-01-31", STATUS_INVALID},
+    {"", STATUS_INVALID},
+    {"2026-01-31T08:00:00.Z", STATUS_INVALID},
+    {"2026-01-31T08:00:00Zx", STATUS_INVALID},
+    {"2026-01-31T08:00:00+1:00", STATUS_INVALID},
+    {"infinity", STATUS_INVALID},
+    {"99999-01-31T08:00:00Z", STATUS_INVALID},
+};
+
+START_TEST(a_time_needs_its_zone)
+{
+    ck_assert_int_eq(job_time_check(times[_i].text, NULL), times[_i].status);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("job line");
+    TCase *tests = tcase_create("job line");
+    tcase_add_loop_test(tests, a_line_becomes_one_row_of_copy, 0, ARRAY_COUNT(rows));
+    tcase_add_test(tests, a_key_written_with_escapes_is_no_way_around_the_check);
+    tcase_add_test(tests, broken_lines_are_refused_or_one_row);
+    tcase_add_loop_test(tests, a_time_needs_its_zone, 0, ARRAY_COUNT(times));
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/rand.h"
+#include "model/job.h"
+#include "worker/protocol.h"
+
+#include <check.h>
+
+static const struct job_frame JOB = {.id = 42,
+                                     .fence = INT64_MAX,
+                                     .attempt = 2,
+                                     .max_attempts = 25,
+                                     .kind = "noop",
+                                     .kind_len = 4,
+                                     .args = "{\"a\":1}",
+                                     .args_len = 7};
+static const struct result_frame RESULT = {.id = 42,
+                                           .fence = 7,
+                                           .outcome = RUN_RETRY,
+                                           .leaving = true,
+                                           .retry_after_us = -1,
+                                           .ran_us = 15,
+                                           .result = "{}",
+                                           .result_len = 2,
+                                           .error = "why",
+                                           .error_len = 3,
+                                           .log_tail = "a\0b\n",
+                                           .log_tail_len = 4};
+
+static struct buf out;
+static struct err err;
+
+static void setup(void)
+{
+    buf_init(&out, 4 * FRAME_MAX);
+    err = (struct err){0};
+}
+
+static void teardown(void)
+{
+    buf_release(&out);
+}
+
+/* The body of the only frame in `out`, which must be of this type. */
+static const char *body_of(enum frame_type wanted, size_t *ret_len)
+{
+    enum frame_type type = FRAME_HELLO;
+    const char *body = NULL;
+    size_t size = 0;
+    ck_assert_int_eq(frame_take(&out, &type, &body, ret_len, &size, &err), STATUS_OK);
+    ck_assert_int_eq(type, wanted);
+    ck_assert_uint_eq(size, out.len);
+    return body;
+}
+
+START_TEST(a_job_arrives_as_it_was_sent)
+{
+    ck_assert_int_eq(job_frame_put(&out, &JOB, &err), STATUS_OK);
+    size_t len = 0;
+    const char *body = body_of(FRAME_JOB, &len);
+    struct job_frame got;
+    ck_assert_int_eq(job_frame_get(body, len, &got, &err), STATUS_OK);
+    ck_assert_int_eq(got.id, JOB.id);
+    ck_assert_int_eq(got.fence, JOB.fence);
+    ck_assert_int_eq(got.attempt, JOB.attempt);
+    ck_assert_int_eq(got.max_attempts, JOB.max_attempts);
+    ck_assert_uint_eq(got.kind_len, JOB.kind_len);
+    ck_assert_mem_eq(got.kind, JOB.kind, JOB.kind_len);
+    ck_assert_uint_eq(got.args_len, JOB.args_len);
+    ck_assert_mem_eq(got.args, JOB.args, JOB.args_len);
+}
+END_TEST
+
+START_TEST(a_result_arrives_as_it_was_sent)
+{
+    ck_assert_int_eq(result_frame_put(&out, &RESULT, &err), STATUS_OK);
+    size_t len = 0;
+    const char *body = body_of(FRAME_RESULT, &len);
+    struct result_frame got;
+    ck_assert_int_eq(result_frame_get(body, len, &got, &err), STATUS_OK);
+    ck_assert_int_eq(got.id, RESULT.id);
+    ck_assert_int_eq(got.fence, RESULT.fence);
+    ck_assert_int_eq(got.outcome, RUN_RETRY);
+    ck_assert(got.leaving);
+    ck_assert_int_eq(got.retry_after_us, -1);
+    ck_assert_int_eq(got.ran_us, 15);
+    ck_assert_mem_eq(got.result, "{}", 2);
+    ck_assert_mem_eq(got.error, "why", 3);
+    ck_assert_uint_eq(got.log_tail_len, 4);
+    ck_assert_mem_eq(got.log_tail, "a\0b\n", 4);
+}
+END_TEST
+
+START_TEST(the_bytes_of_a_frame_are_fixed)
+{
+    static const unsigned char hello[] = {7, 0, 0, 0, FRAME_HELLO, 1, '{', '"', 'a', '"', '}'};
+    ck_assert_int_eq(hello_frame_put(&out, "{\"a\"}", 5, &err), STATUS_OK);
+    ck_assert_uint_eq(out.len, sizeof hello);
+    ck_assert_mem_eq(buf_at(&out), hello, sizeof hello);
+}
+END_TEST
+
+START_TEST(frames_come_off_one_after_the_other)
+{
+    ck_assert_int_eq(job_frame_put(&out, &JOB, &err), STATUS_OK);
+    ck_assert_int_eq(result_frame_put(&out, &RESULT, &err), STATUS_OK);
+    enum frame_type type = FRAME_HELLO;
+    const char *body = NULL;
+    size_t len = 0;
+    size_t size = 0;
+    ck_assert_int_eq(frame_take(&out, &type, &body, &len, &size, &err), STATUS_OK);
+    ck_assert_int_eq(type, FRAME_JOB);
+    buf_consume(&out, size);
+    (void)body_of(FRAME_RESULT, &len);
+}
+END_TEST
+
+START_TEST(the_largest_job_and_result_fit_and_one_byte_more_does_not)
+{
+    autofree char *bytes = calloc(1, JOB_ARGS_MAX + 1);
+    ck_assert_ptr_nonnull(bytes);
+    struct job_frame job = JOB;
+    job.args = bytes;
+    job.args_len = JOB_ARGS_MAX;
+    ck_assert_int_eq(job_frame_put(&out, &job, &err), STATUS_OK);
+    size_t len = 0;
+    struct job_frame got;
+    const char *body = body_of(FRAME_JOB, &len);
+    ck_assert_int_eq(job_frame_get(body, len, &got, &err), STATUS_OK);
+    size_t before = out.len;
+    job.args_len++;
+    ck_assert_int_eq(job_frame_put(&out, &job, &err), STATUS_LIMIT);
+    ck_assert_uint_eq(out.len, before);
+
+    buf_reset(&out);
+    struct result_frame result = RESULT;
+    result.result = result.error = result.log_tail = bytes;
+    result.result_len = JOB_RESULT_MAX;
+    result.error_len = JOB_ERROR_MAX;
+    result.log_tail_len = JOB_LOG_TAIL_MAX;
+    ck_assert_int_eq(result_frame_put(&out, &result, &err), STATUS_OK);
+    result.error_len++;
+    ck_assert_int_eq(result_frame_put(&out, &result, NULL), STATUS_LIMIT);
+}
+END_TEST
+
+START_TEST(G5_a_length_beyond_the_bound_is_refused_before_its_body_came)
+{
+    static const unsigned char heads[][FRAME_HEAD] = {
+        {0xff, 0xff, 0xff, 0xff, FRAME_RESULT, 1},
+        {0xff, 0xff, 0xff, 0x7f, FRAME_RESULT, 1},
+        {1, 0, 0, 0, FRAME_RESULT, 1},
+        {0, 0, 0, 0, FRAME_RESULT, 1},
+        {2, 0, 0, 0, 0, 1},
+        {2, 0, 0, 0, FRAME_RESULT + 1, 1},
+        {2, 0, 0, 0, FRAME_RESULT, 2},
+        {'j', 'u', 'n', 'k', 'j', 'u'},
+    };
+    ck_assert_int_eq(buf_append(&out, heads[_i], FRAME_HEAD, &err), STATUS_OK);
+    enum frame_type type = FRAME_HELLO;
+    const char *body = NULL;
+    size_t len = 0;
+    size_t size = 0;
+    ck_assert_int_eq(frame_take(&out, &type, &body, &len, &size, &err), STATUS_INVALID);
+}
+END_TEST
+
+START_TEST(G5_every_truncated_frame_is_incomplete_and_every_truncated_body_invalid)
+{
+    ck_assert_int_eq(result_frame_put(&out, &RESULT, &err), STATUS_OK);
+    size_t len = 0;
+    const char *body = body_of(FRAME_RESULT, &len);
+    for (size_t cut = 0; cut < len; cut++) {
+        struct result_frame got;
+        ck_assert_int_eq(result_frame_get(body, cut, &got, NULL), STATUS_INVALID);
+    }
+    for (size_t cut = 0; cut < out.len; cut++) {
+        struct buf part = out;
+        part.len = cut;
+        enum frame_type type = FRAME_HELLO;
+        size_t size = 0;
+        ck_assert_int_eq(frame_take(&part, &type, &body, &len, &size, NULL), STATUS_NOT_FOUND);
+    }
+}
+END_TEST
+
+START_TEST(G5_a_body_with_bytes_left_over_is_refused)
+{
+    ck_assert_int_eq(job_frame_put(&out, &JOB, &err), STATUS_OK);
+    size_t whole = out.len - FRAME_HEAD;
+    ck_assert_int_eq(buf_append(&out, "x", 1, &err), STATUS_OK);
+    struct job_frame got;
+    ck_assert_int_eq(job_frame_get(buf_at(&out) + FRAME_HEAD, whole + 1, &got, &err),
+                     STATUS_INVALID);
+}
+END_TEST
+
+/* Whatever is accepted lies inside the body that was given. */
+static void check_inside(const char *body, size_t len)
+{
+    struct result_frame r;
+    if (result_frame_get(body, len, &r, NULL) == STATUS_OK) {
+        ck_assert(r.outcome >= RUN_DONE && r.outcome <= RUN_FAIL && r.id > 0 && r.fence > 0);
+        ck_assert(r.result >= body && r.result + r.result_len <= body + len);
+        ck_assert(r.log_tail >= body && r.log_tail + r.log_tail_len <= body + len);
+    }
+    struct job_frame j;
+    if (job_frame_get(body, len, &j, NULL) == STATUS_OK) {
+        ck_assert(j.kind_len >= 1 && j.kind_len <= JOB_NAME_MAX);
+        ck_assert(j.args >= body && j.args + j.args_len <= body + len);
+    }
+}
+
+START_TEST(G5_mutated_frames_are_refused_or_stay_inside_their_bytes)
+{
+    struct rand r;
+    rand_seed(&r, 20);
+    for (int round = 0; round < 20000; round++) {
+        buf_reset(&out);
+        ck_assert_int_eq(round % 2 == 0 ? result_frame_put(&out, &RESULT, &err)
+                                        : job_frame_put(&out, &JOB, &err),
+                         STATUS_OK);
+        for (int64_t flips = 1 + rand_below(&r, 4); flips > 0; flips--) {
+            buf_at(&out)[rand_below(&r, (int64_t)out.len)] = (char)rand_below(&r, 256);
+        }
+        /* A copy of the exact size: a sanitizer sees any byte read behind it. */
+        struct buf exact = BUF_INIT(FRAME_MAX);
+        ck_assert_int_eq(buf_append(&exact, buf_at(&out), out.len, &err), STATUS_OK);
+        enum frame_type type = FRAME_HELLO;
+        const char *body = NULL;
+        size_t len = 0;
+        size_t size = 0;
+        if (frame_take(&exact, &type, &body, &len, &size, NULL) == STATUS_OK) {
+            ck_assert_uint_le(size, exact.len);
+            check_inside(body, len);
+        }
+        buf_release(&exact);
+    }
+}
+END_TEST
+
+START_TEST(G5_fields_out_of_range_are_refused)
+{
+    struct result_frame results[6] = {RESULT, RESULT, RESULT, RESULT, RESULT, RESULT};
+    results[0].outcome = 0;
+    results[1].outcome = RUN_FAIL + 1;
+    results[2].id = 0;
+    results[3].fence = -1;
+    results[4].ran_us = -1;
+    results[5].id = INT64_MIN;
+    for (size_t i = 0; i < ARRAY_COUNT(results); i++) {
+        buf_reset(&out);
+        ck_assert_int_eq(result_frame_put(&out, &results[i], &err), STATUS_OK);
+        struct result_frame got;
+        ck_assert_int_eq(
+            result_frame_get(buf_at(&out) + FRAME_HEAD, out.len - FRAME_HEAD, &got, NULL),
+            STATUS_INVALID);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("protocol");
+    TCase *tc = tcase_create("frames");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_job_arrives_as_it_was_sent);
+    tcase_add_test(tc, a_result_arrives_as_it_was_sent);
+    tcase_add_test(tc, the_bytes_of_a_frame_are_fixed);
+    tcase_add_test(tc, frames_come_off_one_after_the_other);
+    tcase_add_test(tc, the_largest_job_and_result_fit_and_one_byte_more_does_not);
+    tcase_add_loop_test(tc, G5_a_length_beyond_the_bound_is_refused_before_its_body_came, 0, 8);
+    tcase_add_test(tc, G5_every_truncated_frame_is_incomplete_and_every_truncated_body_invalid);
+    tcase_add_test(tc, G5_a_body_with_bytes_left_over_is_refused);
+    tcase_add_test(tc, G5_mutated_frames_are_refused_or_stay_inside_their_bytes);
+    tcase_add_test(tc, G5_fields_out_of_range_are_refused);
+    suite_add_tcase(suite, tc);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}

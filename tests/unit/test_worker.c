@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/capacity.h"
+#include "worker/danger.h"
+#include "worker/held.h"
+#include "worker/outcome.h"
+
+#include <check.h>
+
+/* ---- outcome ---- */
+
+struct outcome_case {
+    const char *name;
+    struct run_facts facts;
+    enum finish_kind kind;
+    const char *outcome;
+    bool crashed;
+};
+
+#define FIRST_OF_3 .attempt = 1, .max_attempts = 3, .max_crashes = 3, .retry_after_us = -1
+#define LAST_OF_3 .attempt = 3, .max_attempts = 3, .max_crashes = 3, .retry_after_us = -1
+
+static const struct outcome_case outcome_cases[] = {
+    {"done", {.end = RUN_END_DONE, FIRST_OF_3}, FINISH_COMPLETED, NULL, false},
+    {"retry", {.end = RUN_END_RETRY, FIRST_OF_3}, FINISH_RETRY, "failed", false},
+    {"retry, last", {.end = RUN_END_RETRY, LAST_OF_3}, FINISH_DISCARDED, "failed", false},
+    {"fail", {.end = RUN_END_FAIL, FIRST_OF_3}, FINISH_DISCARDED, "failed", false},
+    {"crash", {.end = RUN_END_CRASHED, FIRST_OF_3}, FINISH_RETRY, "crashed", true},
+    {"third crash",
+     {.end = RUN_END_CRASHED, .crashes = 2, FIRST_OF_3},
+     FINISH_DISCARDED,
+     "crashed",
+     true},
+    {"timeout", {.end = RUN_END_TIMEOUT, FIRST_OF_3}, FINISH_RETRY, "timeout", false},
+    {"killed by us", {.end = RUN_END_KILLED, LAST_OF_3}, FINISH_HAND_BACK, NULL, false},
+    {"never started", {.end = RUN_END_NOT_STARTED, LAST_OF_3}, FINISH_HAND_BACK, NULL, false},
+    {"once, crash",
+     {.end = RUN_END_CRASHED, .at_most_once = true, FIRST_OF_3},
+     FINISH_DISCARDED,
+     "lost",
+     true},
+    {"once, killed by us",
+     {.end = RUN_END_KILLED, .at_most_once = true, FIRST_OF_3},
+     FINISH_DISCARDED,
+     "lost",
+     false},
+    {"once, never started",
+     {.end = RUN_END_NOT_STARTED, .at_most_once = true, FIRST_OF_3},
+     FINISH_HAND_BACK,
+     NULL,
+     false},
+    {"retry, asked to stop by us",
+     {.end = RUN_END_STOPPED, LAST_OF_3},
+     FINISH_HAND_BACK,
+     NULL,
+     false},
+    {"retry, time was up",
+     {.end = RUN_END_TIMED_RETRY, FIRST_OF_3},
+     FINISH_RETRY,
+     "timeout",
+     false},
+    {"once, retry, asked to stop by us",
+     {.end = RUN_END_STOPPED, .at_most_once = true, FIRST_OF_3},
+     FINISH_RETRY,
+     "failed",
+     false},
+    {"once, it says retry",
+     {.end = RUN_END_RETRY, .at_most_once = true, FIRST_OF_3},
+     FINISH_RETRY,
+     "failed",
+     false},
+};
+
+START_TEST(rule3_every_end_of_a_run_is_charged_as_the_table_says)
+{
+    const struct outcome_case *c = &outcome_cases[_i];
+    struct run_verdict v = run_verdict(&c->facts);
+    ck_assert_msg(v.kind == c->kind, "%s: kind %d", c->name, (int)v.kind);
+    ck_assert_msg(v.crashed == c->crashed, "%s: crashed", c->name);
+    if (c->outcome == NULL) {
+        ck_assert_msg(v.outcome == NULL, "%s: outcome %s", c->name, v.outcome);
+    } else {
+        ck_assert_pstr_eq(v.outcome, c->outcome);
+    }
+}
+END_TEST
+
+START_TEST(a_retry_waits_as_long_as_its_handler_asked)
+{
+    struct run_facts f = {.end = RUN_END_RETRY, .attempt = 1, .max_attempts = 2};
+    f.retry_after_us = 7;
+    ck_assert_int_eq(run_verdict(&f).delay_us, 7);
+}
+END_TEST
+
+START_TEST(a_retry_without_a_wish_waits_its_backoff)
+{
+    struct run_facts f = {.end = RUN_END_RETRY, .attempt = 2, .max_attempts = 5};
+    f.retry_after_us = -1;
+    f.jitter_unit = 500;
+    ck_assert_int_eq(run_verdict(&f).delay_us, INT64_C(30000000));
+}
+END_TEST
+
+/* ---- danger ---- */
+
+static const struct danger_limits limits = {
+    .guard_us = 2000, .kill_margin_us = 500, .stale_us = 8000};
+
+START_TEST(danger_is_the_later_end_of_lease_and_beat)
+{
+    struct danger_facts f = {.lease_deadline_us = 5000, .beat_sent_us = 1000};
+    ck_assert_int_eq(danger_at_us(&f, &limits), 9000);
+    f.lease_deadline_us = 9001;
+    ck_assert_int_eq(danger_at_us(&f, &limits), 9001);
+}
+END_TEST
+
+START_TEST(a_lost_lease_alone_kills_nobody)
+{
+    struct danger_facts f = {.lease_deadline_us = 0, .beat_sent_us = 1000, .timeout_at_us = 90000};
+    ck_assert_int_eq(danger_verdict(&f, &limits, 6999).action, DANGER_NONE);
+}
+END_TEST
+
+START_TEST(a_beat_that_failed_alone_kills_nobody)
+{
+    struct danger_facts f = {
+        .lease_deadline_us = 50000, .beat_sent_us = 1000, .timeout_at_us = 90000};
+    ck_assert_int_eq(danger_verdict(&f, &limits, 40000).action, DANGER_NONE);
+}
+END_TEST
+
+START_TEST(lock_W9_near_danger_a_handler_is_asked_to_stop_then_killed)
+{
+    struct danger_facts f = {.lease_deadline_us = 10000, .timeout_at_us = 90000};
+    ck_assert_int_eq(danger_verdict(&f, &limits, 7999).action, DANGER_NONE);
+    ck_assert_int_eq(danger_verdict(&f, &limits, 8000).action, DANGER_STOP);
+    ck_assert_int_eq(danger_verdict(&f, &limits, 9499).action, DANGER_STOP);
+    ck_assert_int_eq(danger_verdict(&f, &limits, 9500).action, DANGER_KILL);
+    ck_assert_int_eq(danger_verdict(&f, &limits, 9500).reason, DANGER_LEASE);
+    ck_assert_int_eq(danger_verdict(&f, &limits, 0).kill_at_us, 9500);
+}
+END_TEST
+
+START_TEST(a_timeout_asks_first_and_kills_after_the_guard)
+{
+    struct danger_facts f = {.lease_deadline_us = 90000, .timeout_at_us = 10000};
+    ck_assert_int_eq(danger_verdict(&f, &limits, 9999).action, DANGER_NONE);
+    ck_assert_int_eq(danger_verdict(&f, &limits, 10000).action, DANGER_STOP);
+    ck_assert_int_eq(danger_verdict(&f, &limits, 12000).action, DANGER_KILL);
+    ck_assert_int_eq(danger_verdict(&f, &limits, 12000).reason, DANGER_TIMEOUT);
+}
+END_TEST
+
+/* ---- capacity ---- */
+
+static const struct capacity_limits room = {.claim_ahead_max = 1000, .batch_max = 500};
+
+START_TEST(long_jobs_are_never_claimed_ahead)
+{
+    struct capacity_facts f = {.runners = 4, .idle = 0, .mean_run_us = 5000000};
+    ck_assert_uint_eq(capacity_ahead(&f, &room), 0);
+    ck_assert_uint_eq(capacity_want(&f, &room), 0);
+}
+END_TEST
+
+START_TEST(nothing_is_claimed_ahead_before_a_run_was_measured)
+{
+    struct capacity_facts f = {.runners = 4, .idle = 4};
+    ck_assert_uint_eq(capacity_want(&f, &room), 4);
+}
+END_TEST
+
+START_TEST(tiny_jobs_are_claimed_ahead_up_to_the_cap)
+{
+    struct capacity_facts f = {.runners = 4, .idle = 0, .mean_run_us = 10};
+    ck_assert_uint_eq(capacity_ahead(&f, &room), 1000);
+    ck_assert_uint_eq(capacity_want(&f, &room), 500);
+}
+END_TEST
+
+START_TEST(small_pops_wait_until_they_are_worth_a_round_trip)
+{
+    struct capacity_facts f = {.runners = 4, .idle = 0, .ready = 900, .mean_run_us = 10};
+    ck_assert_uint_eq(capacity_want(&f, &room), 0);
+    f.ready = 700;
+    ck_assert_uint_eq(capacity_want(&f, &room), 300);
+}
+END_TEST
+
+START_TEST(an_idle_runner_never_waits_for_a_full_batch)
+{
+    struct capacity_facts f = {.runners = 4, .idle = 3, .coming = 2, .mean_run_us = 30000};
+    ck_assert_uint_ge(capacity_want(&f, &room), 1);
+}
+END_TEST
+
+START_TEST(ends_that_cannot_be_committed_stop_new_claims)
+{
+    struct capacity_facts f = {.runners = 4, .idle = 4, .finishing = 2068, .mean_run_us = 10};
+    ck_assert_uint_eq(capacity_want(&f, &room), 0);
+}
+END_TEST
+
+START_TEST(rule4_a_few_results_of_locked_rows_stall_no_worker_that_claims_nothing_ahead)
+{
+    const struct capacity_limits none_ahead = {.batch_max = 500};
+    struct capacity_facts f = {.runners = 2, .idle = 2, .finishing = 2};
+    ck_assert_uint_eq(capacity_want(&f, &none_ahead), 2);
+}
+END_TEST
+
+START_TEST(the_mean_follows_what_runs_take)
+{
+    int64_t mean = capacity_mean(0, 1000);
+    for (int i = 0; i < 1000; i++) {
+        mean = capacity_mean(mean, 100000);
+    }
+    ck_assert_int_gt(mean, 90000);
+}
+END_TEST
+
+/* ---- held jobs ---- */
+
+START_TEST(S19_an_id_is_held_once)
+{
+    struct held_jobs h = {0};
+    struct held_job *job = held_add(&h, 42);
+    ck_assert_ptr_nonnull(job);
+    ck_assert_ptr_null(held_add(&h, 42));
+    ck_assert_ptr_eq(held_find(&h, 42), job);
+    ck_assert_uint_eq(held_total(&h), 1);
+    held_remove(&h, job);
+    ck_assert_uint_eq(held_total(&h), 0);
+}
+END_TEST
+
+START_TEST(ready_jobs_leave_in_the_order_in_which_they_came)
+{
+    struct held_jobs h = {0};
+    for (int64_t id = 1; id <= 3; id++) {
+        held_push_ready(&h, held_add(&h, id));
+    }
+    for (int64_t id = 1; id <= 3; id++) {
+        struct held_job *job = held_take_ready(&h);
+        ck_assert_int_eq(job->id, id);
+        held_set_phase(&h, job, HELD_RUNNING);
+        held_remove(&h, job);
+    }
+    ck_assert_ptr_null(held_take_ready(&h));
+    for (int p = 0; p < HELD_PHASE_COUNT; p++) {
+        ck_assert_uint_eq(h.count[p], 0);
+    }
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    const TTest *const tests[] = {
+        a_retry_waits_as_long_as_its_handler_asked,
+        a_retry_without_a_wish_waits_its_backoff,
+        danger_is_the_later_end_of_lease_and_beat,
+        a_lost_lease_alone_kills_nobody,
+        a_beat_that_failed_alone_kills_nobody,
+        lock_W9_near_danger_a_handler_is_asked_to_stop_then_killed,
+        a_timeout_asks_first_and_kills_after_the_guard,
+        long_jobs_are_never_claimed_ahead,
+        nothing_is_claimed_ahead_before_a_run_was_measured,
+        tiny_jobs_are_claimed_ahead_up_to_the_cap,
+        small_pops_wait_until_they_are_worth_a_round_trip,
+        an_idle_runner_never_waits_for_a_full_batch,
+        ends_that_cannot_be_committed_stop_new_claims,
+        rule4_a_few_results_of_locked_rows_stall_no_worker_that_claims_nothing_ahead,
+        the_mean_follows_what_runs_take,
+        S19_an_id_is_held_once,
+        ready_jobs_leave_in_the_order_in_which_they_came,
+    };
+    Suite *s = suite_create("worker");
+    TCase *c = tcase_create("decisions");
+    tcase_add_loop_test(c, rule3_every_end_of_a_run_is_charged_as_the_table_says, 0,
+                        (int)ARRAY_COUNT(outcome_cases));
+    for (size_t i = 0; i < ARRAY_COUNT(tests); i++) {
+        tcase_add_test(c, tests[i]);
+    }
+    suite_add_tcase(s, c);
+    return s;
+}
+
+int main(void)
+{
+    SRunner *runner = srunner_create(suite());
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

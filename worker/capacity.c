@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/capacity.h"
+
+/* Work to hold per runner: longer than a round of lock, claim and commit under load, short enough
+ * that a job claimed ahead doesn't wait noticeably. */
+#define AHEAD_US 40000
+#define MEAN_WEIGHT 64
+
+/* Results that wait for a row which somebody's session has locked must not stall a worker that
+ * claims nothing ahead (INTERFACES rule 4). */
+#define UNSETTLED_SPARE 64
+
+size_t capacity_ahead(const struct capacity_facts *f, const struct capacity_limits *l)
+{
+    if (f->mean_run_us <= 0 || f->mean_run_us > AHEAD_US) {
+        return 0;
+    }
+    uint64_t jobs = (uint64_t)f->runners * AHEAD_US / (uint64_t)f->mean_run_us;
+    return jobs < l->claim_ahead_max ? (size_t)jobs : l->claim_ahead_max;
+}
+
+size_t capacity_want(const struct capacity_facts *f, const struct capacity_limits *l)
+{
+    size_t ahead = capacity_ahead(f, l);
+    size_t room = f->idle + ahead;
+    size_t taken = f->coming + f->ready;
+    size_t unsettled_max = f->runners + 2 * l->claim_ahead_max +
+                           UNSETTLED_SPARE; /* PostgreSQL is slow: don't pile up */
+    if (taken >= room || f->finishing >= unsettled_max) {
+        return 0;
+    }
+    size_t want = room - taken;
+    size_t worth = ahead / 4;
+    if (want < worth && f->idle <= taken) {
+        return 0;
+    }
+    return want < l->batch_max ? want : l->batch_max;
+}
+
+int64_t capacity_mean(int64_t mean_us, int64_t ran_us)
+{
+    int64_t ran = ran_us < 1 ? 1 : ran_us;
+    if (mean_us == 0) {
+        return ran;
+    }
+    int64_t mean = mean_us + (ran - mean_us) / MEAN_WEIGHT;
+    return mean < 1 ? 1 : mean;
+}

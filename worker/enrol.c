@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "daemon/daemon.h"
+#include "model/hint.h"
+#include "store/migrate.h"
+#include "worker/worker.h"
+
+#include <stdio.h>
+
+#define RETRY_MS 500
+
+/* ---- registration ---- */
+
+static void on_retry(uv_timer_t *timer)
+{
+    enrol_begin(timer->data);
+}
+
+static void try_later(struct worker *w, const char *what, const struct err *err)
+{
+    if (complaint_due(&w->pg_complaint, clock_boot_us())) {
+        log_warn("register_failed", LOG_TEXT("step", what),
+                 LOG_TEXT("err", err == NULL ? "" : err->msg), LOG_TEXT("action", "trying again"));
+    }
+    (void)uv_timer_start(&w->beat_timer, on_retry, RETRY_MS, 0);
+}
+
+static void on_registered(void *ctx, enum status st, const struct err *err)
+{
+    struct worker *w = ctx;
+    w->is_beating = false;
+    if (st != STATUS_OK) {
+        try_later(w, "register", err);
+        return;
+    }
+    w->is_registered = true;
+    state_dir_write(w->config->worker.state_dir, w->worker_id);
+    w->beat_confirmed_us = w->beat_sent_us;
+    job_store_set_worker(w->store, w->worker_id);
+    worker_is_ready(w);
+    beat_start(w);
+}
+
+static enum status draw_worker_id(char *ret_id, struct err *err)
+{
+    unsigned char b[16];
+    enum status st = rand_bytes(b, sizeof b, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    b[6] = (unsigned char)((b[6] & 0x0F) | 0x40); /* RFC 9562: version 4 */
+    b[8] = (unsigned char)((b[8] & 0x3F) | 0x80);
+    (void)snprintf(ret_id, WORKER_ID_SIZE,
+                   "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
+                   b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13],
+                   b[14], b[15]);
+    return STATUS_OK;
+}
+
+static void do_register(struct worker *w)
+{
+    const char *queues[CONFIG_QUEUES_MAX];
+    char host[256] = "";
+    struct err err = {0};
+    (void)gethostname(host, sizeof host - 1);
+    for (size_t i = 0; i < w->config->worker.queue_count; i++) {
+        queues[i] = w->config->worker.queues[i];
+    }
+    if (draw_worker_id(w->worker_id, &err) != STATUS_OK) {
+        try_later(w, "draw a worker id", &err);
+        return;
+    }
+    struct worker_registration r = {.worker_id = w->worker_id,
+                                    .host = host,
+                                    .pid = (int)getpid(),
+                                    .version = CLAIMD_VERSION,
+                                    .state_dir = w->config->worker.state_dir,
+                                    .token_prefix = redlock_async_prefix(w->lock),
+                                    .queues = queues,
+                                    .queue_count = w->config->worker.queue_count,
+                                    .slots = (int)w->slot_count,
+                                    .kinds = w->kinds.list,
+                                    .kind_count = w->kinds.count,
+                                    .stale_us = w->config->worker.stale_us};
+    w->beat_sent_us = clock_boot_us();
+    if (worker_store_register(w->pg, &r, on_registered, w, &err) != STATUS_OK) {
+        try_later(w, "register", &err);
+        return;
+    }
+    w->is_beating = true;
+}
+
+/* ---- a predecessor in the same state directory (ARCHITECTURE §6) ---- */
+
+static void on_handed_back(void *ctx, enum status st, const struct err *err)
+{
+    struct worker *w = ctx;
+    w->is_beating = false;
+    if (st != STATUS_OK) {
+        try_later(w, "hand back a predecessor's jobs", err);
+        return;
+    }
+    w->predecessor_id[0] = '\0';
+    do_register(w);
+}
+
+static void on_freed(void *ctx)
+{
+    struct worker *w = ctx;
+    struct err err = {0};
+    enum status st = worker_store_hand_back_all(w->pg, w->predecessor_id, on_handed_back, w, &err);
+    if (st != STATUS_OK) {
+        w->is_beating = false;
+        try_later(w, "hand back a predecessor's jobs", &err);
+    }
+}
+
+/* The leases of more jobs than this end by their ttl. */
+static enum status free_leases(struct worker *w, const char *prefix, const int64_t *ids,
+                               size_t count, struct err *err)
+{
+    char texts[REDLOCK_KEYS_MAX][LOCK_KEY_MAX];
+    struct redlock_async_key keys[REDLOCK_KEYS_MAX];
+    size_t n = count < REDLOCK_KEYS_MAX ? count : REDLOCK_KEYS_MAX;
+    for (size_t i = 0; i < n; i++) {
+        size_t len = job_lock_key(texts[i], w->config->redis.prefix, ids[i]);
+        keys[i] = (struct redlock_async_key){.bytes = texts[i], .len = len};
+    }
+    struct redlock_error e = {0};
+    if (redlock_async_free_prefix(w->lock, prefix, keys, n, on_freed, w, &e) != 0) {
+        return err_fail(err, STATUS_INVALID, "%s", e.message);
+    }
+    return STATUS_OK;
+}
+
+static void on_predecessor(void *ctx, enum status st, const char *token_prefix, const int64_t *ids,
+                           size_t count)
+{
+    struct worker *w = ctx;
+    struct err err = {0};
+    if (st != STATUS_OK && st != STATUS_NOT_FOUND) {
+        w->is_beating = false;
+        try_later(w, "end a predecessor", NULL);
+        return;
+    }
+    if (st == STATUS_NOT_FOUND || count == 0) {
+        on_freed(w);
+        return;
+    }
+    log_info("predecessor_ended", LOG_TEXT("worker", w->predecessor_id), LOG_I64("jobs", count));
+    if (free_leases(w, token_prefix, ids, count, &err) != STATUS_OK) {
+        on_freed(w);
+    }
+}
+
+/* ---- first of all: the right schema, the right lock nodes ---- */
+
+/* lock.N8: with another list of nodes two quorums might not meet. */
+static void on_joined(void *ctx, enum status st, int64_t ttl_max_us, const struct err *err)
+{
+    struct worker *w = ctx;
+    struct err failed = {0};
+    w->is_beating = false;
+    if (st == STATUS_CONFLICT) {
+        worker_fail(w, DAEMON_USAGE, err->msg);
+    } else if (st != STATUS_OK) {
+        try_later(w, "join the cluster", err);
+    } else if (worker_open_lock(w, ttl_max_us, &failed) != STATUS_OK) {
+        worker_fail(w, DAEMON_USAGE, failed.msg);
+    } else {
+        enrol_begin(w);
+    }
+}
+
+static enum status join(struct worker *w, struct err *err)
+{
+    const char *nodes[CONFIG_NODES_MAX];
+    for (size_t i = 0; i < w->config->lock.node_count; i++) {
+        nodes[i] = w->config->lock.nodes[i];
+    }
+    enum status st = cluster_fingerprint(nodes, w->config->lock.node_count, w->fingerprint,
+                                         sizeof w->fingerprint, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    w->join = (struct cluster_join){.pg = w->pg,
+                                    .fingerprint = w->fingerprint,
+                                    .ttl_us = w->config->lock.ttl_us,
+                                    .done = on_joined,
+                                    .ctx = w};
+    return cluster_store_join(&w->join, err);
+}
+
+static void on_schema_checked(void *ctx, enum status st, const struct err *err)
+{
+    struct worker *w = ctx;
+    w->is_beating = false;
+    if (st == STATUS_CONFLICT) {
+        worker_fail(w, DAEMON_NOT_POSSIBLE, err->msg);
+    } else if (st != STATUS_OK) {
+        try_later(w, "check the schema", err);
+    } else {
+        w->is_schema_checked = true;
+        enrol_begin(w);
+    }
+}
+
+/* The next step that is due. */
+static enum status begin_step(struct worker *w, const char **ret_step, struct err *err)
+{
+    if (!w->is_schema_checked) {
+        *ret_step = "check the schema";
+        return migrate_check(w->pg, on_schema_checked, w, err);
+    }
+    if (w->lock == NULL) {
+        *ret_step = "join the cluster";
+        return join(w, err);
+    }
+    *ret_step = "end a predecessor";
+    return worker_store_end_predecessor(w->pg, w->predecessor_id, on_predecessor, w, err);
+}
+
+void enrol_begin(struct worker *w)
+{
+    const char *step = "";
+    struct err err = {0};
+    bool is_time = w->kinds.texts != NULL && pg_is_up(w->pg) && !w->is_registered && !w->is_beating;
+    if (!is_time || w->stage == WORKER_CLOSING) {
+        return;
+    }
+    if (w->lock != NULL && w->predecessor_id[0] == '\0') {
+        do_register(w);
+        return;
+    }
+    w->is_beating = true;
+    if (begin_step(w, &step, &err) != STATUS_OK) {
+        w->is_beating = false;
+        try_later(w, step, &err);
+    }
+}
+
+/* Marked dead while we could not beat. What runs goes on under the old beat's end and its lease;
+ * new claims are made under a new id (ARCHITECTURE §6). */
+void enrol_again(struct worker *w)
+{
+    log_warn("worker_marked_dead", LOG_TEXT("worker", w->worker_id),
+             LOG_TEXT("action", "starting over under a new id"));
+    int64_t frozen = w->beat_confirmed_us > 0 ? w->beat_confirmed_us : 1;
+    for (struct held_job *job = w->held.by_id; job != NULL; job = job->hh.next) {
+        if (job->phase != HELD_LOCKING && job->beat_frozen_us == 0) {
+            job->beat_frozen_us = frozen;
+        }
+    }
+    w->is_registered = false;
+    (void)uv_timer_stop(&w->beat_timer);
+    do_register(w);
+}

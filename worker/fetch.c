@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "base/probe.h"
+#include "model/hint.h"
+#include "worker/worker.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#define PAUSE_FIRST_US (50 * US_PER_MS)
+#define PAUSE_MAX_US (2 * US_PER_S)
+#define AHEAD_PAUSE_US (100 * US_PER_MS)
+
+/* ---- how much ---- */
+
+static struct capacity_facts facts(const struct worker *w, int64_t now_us)
+{
+    const size_t *n = w->held.count;
+    struct capacity_facts f = {.coming = n[HELD_LOCKING] + n[HELD_CLAIMING] + n[HELD_FETCHING],
+                               .ready = n[HELD_READY],
+                               .finishing = n[HELD_FINISHING]};
+    for (size_t i = 0; i < w->slot_count; i++) {
+        enum slot_state s = slot_state(w->slots[i]);
+        f.runners += s == SLOT_IDLE || s == SLOT_BUSY ? 1U : 0U;
+        f.idle += s == SLOT_IDLE ? 1U : 0U;
+    }
+    f.mean_run_us = now_us < w->ahead_pause_until_us ? 0 : w->mean_run_us;
+    return f;
+}
+
+/* Also asked of what a pop that was under way still brings. Without a living row a claim would be
+ * made under an id whose beats count for nothing. */
+static bool may_take(const struct worker *w)
+{
+    return w->stage == WORKER_RUNNING && w->is_registered && !w->is_quiet;
+}
+
+size_t fetch_want(void *worker)
+{
+    struct worker *w = worker;
+    int64_t now = clock_boot_us();
+    bool may_fetch = may_take(w) && now >= w->fetch_pause_until_us && pg_is_up(w->pg) &&
+                     redlock_async_has_quorum(w->lock);
+    if (!may_fetch) {
+        return 0;
+    }
+    struct capacity_facts f = facts(w, now);
+    return capacity_want(&f, &w->capacity);
+}
+
+void fetch_poke(struct worker *w)
+{
+    if (w->popper != NULL && w->stage == WORKER_RUNNING) {
+        hints_popper_poke(w->popper);
+    }
+}
+
+/* A quorum or PostgreSQL is missing: the whole client backs off, not each job (LOCK.md §3.2). */
+static void pause_fetching(struct worker *w)
+{
+    int64_t next = w->fetch_pause_us * 2;
+    w->fetch_pause_us = next < PAUSE_FIRST_US ? PAUSE_FIRST_US
+                        : next < PAUSE_MAX_US ? next
+                                              : PAUSE_MAX_US;
+    w->fetch_pause_until_us = clock_boot_us() + rand_below(&w->rand, w->fetch_pause_us);
+}
+
+/* ---- claim ---- */
+
+static void put_back_job(struct worker *w, const struct held_job *job)
+{
+    put_back_add(w, job->id, job->score, job->queue,
+                 job->hint_kind[0] == '\0' ? NULL : job->hint_kind);
+}
+
+static bool serves(const struct worker *w, const char *kind)
+{
+    for (size_t i = 0; i < w->kinds.count; i++) {
+        if (strcmp(w->kinds.names[i], kind) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void on_refused(struct worker *w, const struct refused_job *r)
+{
+    struct held_job *job = held_find(&w->held, r->id);
+    assert(job != NULL && job->phase == HELD_CLAIMING);
+    if (r->why == CLAIM_PUT_BACK && r->queue != NULL && r->kind != NULL) {
+        int64_t score = hint_score(r->priority, r->ready_at_unix_us);
+        bool is_ours = serves(w, r->kind);
+        const char *set = is_ours ? (job->hint_kind[0] == '\0' ? NULL : job->hint_kind) : r->kind;
+        put_back_add(w, r->id, score, r->queue, set);
+        if (is_ours) {
+            w->ahead_pause_until_us = clock_boot_us() + AHEAD_PAUSE_US;
+        }
+    } else if (r->why == CLAIM_PUT_BACK || r->why == CLAIM_NOT_TRIED) {
+        put_back_job(w, job);
+    }
+    if (r->why == CLAIM_NOT_TRIED) {
+        pause_fetching(w);
+    }
+    run_let_go(w, job);
+}
+
+static bool copy_args(struct held_job *job, const char *args, size_t len)
+{
+    job->args = malloc(len + 1);
+    if (job->args == NULL) {
+        return false;
+    }
+    memcpy(job->args, args, len);
+    job->args[len] = '\0';
+    job->args_len = len;
+    return true;
+}
+
+static void on_args(void *ctx, enum status st, const char *args, size_t len);
+
+struct args_wait {
+    struct worker *worker;
+    int64_t id;
+    int64_t fence;
+};
+
+static void fetch_args(struct worker *w, struct held_job *job)
+{
+    struct args_wait *wait = malloc(sizeof *wait);
+    if (wait != NULL) {
+        *wait = (struct args_wait){.worker = w, .id = job->id, .fence = job->fence};
+        if (job_store_args(w->store, job->id, job->fence, on_args, wait, NULL) == STATUS_OK) {
+            held_set_phase(&w->held, job, HELD_FETCHING);
+            return;
+        }
+        free(wait);
+    }
+    run_hand_back(w, job);
+}
+
+static void on_args(void *ctx, enum status st, const char *args, size_t len)
+{
+    autofree struct args_wait *wait = ctx;
+    struct worker *w = wait->worker;
+    struct held_job *job = held_find(&w->held, wait->id);
+    if (job == NULL || job->fence != wait->fence || job->phase != HELD_FETCHING) {
+        return;
+    }
+    if (st != STATUS_OK || !copy_args(job, args, len)) {
+        run_hand_back(w, job);
+        return;
+    }
+    held_push_ready(&w->held, job);
+    run_dispatch(w);
+}
+
+static void keep_claimed(struct held_job *job, const struct claimed_job *c)
+{
+    job->fence = c->fence;
+    job->attempt = c->attempt;
+    job->max_attempts = c->max_attempts;
+    job->crashes = c->crashes;
+    job->max_crashes = c->max_crashes;
+    job->timeout_us = c->timeout_us;
+    job->attempted_at_unix_us = c->attempted_at_unix_us;
+    job->at_most_once = c->at_most_once;
+    job->score = hint_score(c->priority, c->ready_at_unix_us);
+    job->claimed_us = clock_boot_us();
+    (void)snprintf(job->kind, sizeof job->kind, "%s", c->kind);
+}
+
+static void on_one_claimed(struct worker *w, const struct claimed_job *c)
+{
+    struct held_job *job = held_find(&w->held, c->id);
+    assert(job != NULL && job->phase == HELD_CLAIMING);
+    keep_claimed(job, c);
+    log_debug("job_claimed", LOG_I64("job", c->id), LOG_I64("fence", c->fence),
+              LOG_I64("attempt", c->attempt));
+    bool has_lease = job->batch != NULL &&
+                     redlock_batch_state(job->batch, job->lease_index) != REDLOCK_STATE_LOST &&
+                     redlock_batch_deadline_us(job->batch, job->lease_index) > job->claimed_us;
+    /* ARCHITECTURE §4.7: the deadline is looked at again after the claim. */
+    bool may_run = has_lease && w->stage == WORKER_RUNNING;
+    if (may_run && c->args == NULL) {
+        fetch_args(w, job);
+    } else if (may_run && copy_args(job, c->args, c->args_len)) {
+        held_push_ready(&w->held, job);
+    } else {
+        run_hand_back(w, job);
+    }
+}
+
+static void on_claimed(void *ctx, const struct claimed_job *jobs, size_t count,
+                       const struct refused_job *refused, size_t refused_count)
+{
+    struct worker *w = ctx;
+    probe("W5");
+    if (count > 0) {
+        w->fetch_pause_us = 0;
+    }
+    for (size_t i = 0; i < count; i++) {
+        on_one_claimed(w, &jobs[i]);
+    }
+    bool is_any_put_back = false;
+    for (size_t i = 0; i < refused_count; i++) {
+        is_any_put_back = is_any_put_back || refused[i].why == CLAIM_PUT_BACK;
+        on_refused(w, &refused[i]);
+    }
+    if (count > 0 || is_any_put_back) {
+        put_back_pace(w, count > 0);
+    }
+    run_dispatch(w);
+    fetch_poke(w);
+    worker_check_drained(w);
+}
+
+/* Jobs beyond the idle runners are claimed ahead. */
+static size_t ahead_from(const struct worker *w, size_t count)
+{
+    struct capacity_facts f = facts(w, 0);
+    size_t before = w->held.count[HELD_CLAIMING] - count + w->held.count[HELD_FETCHING] +
+                    w->held.count[HELD_READY];
+    size_t idle = f.idle > before ? f.idle - before : 0;
+    return idle < count ? idle : count;
+}
+
+static void claim(struct worker *w, const int64_t *ids, size_t count)
+{
+    struct claim_request request = {.ids = ids,
+                                    .count = count,
+                                    .kinds = w->kinds.names,
+                                    .kind_count = w->kinds.count,
+                                    .ahead_from = ahead_from(w, count),
+                                    .done = on_claimed,
+                                    .ctx = w};
+    if (job_store_claim(w->store, &request, NULL) == STATUS_OK) {
+        probe("W4");
+        return;
+    }
+    pause_fetching(w);
+    for (size_t i = 0; i < count; i++) {
+        struct held_job *job = held_find(&w->held, ids[i]);
+        put_back_job(w, job);
+        run_let_go(w, job);
+    }
+}
+
+/* ---- lock ---- */
+
+static void on_not_won(struct worker *w, struct held_job *job, enum redlock_result verdict)
+{
+    if (verdict != REDLOCK_HELD_BY_OTHER) { /* the holder of a held one sees to it: drop the hint */
+        put_back_job(w, job);
+    }
+    if (verdict == REDLOCK_NO_QUORUM || verdict == REDLOCK_EXPIRED) {
+        pause_fetching(w);
+    }
+    held_remove(&w->held, job);
+}
+
+static void on_acquired(void *ctx, struct redlock_batch *batch)
+{
+    struct worker *w = ctx;
+    int64_t ids[REDLOCK_KEYS_MAX];
+    size_t won = 0;
+    probe("W3");
+    for (size_t i = 0; i < redlock_batch_count(batch); i++) {
+        struct held_job *job = redlock_batch_user(batch, i);
+        enum redlock_result verdict = redlock_batch_result(batch, i);
+        if (verdict != REDLOCK_WON) {
+            on_not_won(w, job, verdict);
+            continue;
+        }
+        job->batch = batch;
+        job->lease_index = i;
+        if (!may_take(w)) {
+            put_back_job(w, job);
+            run_let_go(w, job);
+            continue;
+        }
+        held_set_phase(&w->held, job, HELD_CLAIMING);
+        ids[won++] = job->id;
+    }
+    if (won > 0) {
+        claim(w, ids, won);
+    }
+    worker_check_drained(w);
+}
+
+static void acquire(struct worker *w, struct held_job *const *jobs, size_t count)
+{
+    char texts[HINTS_POP_MAX][LOCK_KEY_MAX];
+    struct redlock_async_key keys[HINTS_POP_MAX];
+    assert(count > 0 && count <= HINTS_POP_MAX);
+    for (size_t i = 0; i < count; i++) {
+        size_t len = job_lock_key(texts[i], w->config->redis.prefix, jobs[i]->id);
+        keys[i] = (struct redlock_async_key){.bytes = texts[i], .len = len, .user = jobs[i]};
+    }
+    const struct redlock_async_request request = {
+        .keys = keys, .count = count, .done = on_acquired, .ctx = w};
+    if (redlock_async_acquire(w->lock, &request, NULL) == 0) {
+        probe("W2");
+        return;
+    }
+    pause_fetching(w);
+    for (size_t i = 0; i < count; i++) {
+        put_back_job(w, jobs[i]);
+        held_remove(&w->held, jobs[i]);
+    }
+}
+
+void fetch_popped(void *worker, const struct hint *list, size_t count)
+{
+    struct worker *w = worker;
+    struct held_job *jobs[HINTS_POP_MAX];
+    size_t n = 0;
+    probe("W1");
+    for (size_t i = 0; i < count; i++) {
+        const struct hint *h = &list[i];
+        if (!may_take(w) || n == ARRAY_COUNT(jobs)) {
+            put_back_add(w, h->id, h->score, h->queue, h->kind); /* INTERFACES rule 6 */
+            continue;
+        }
+        struct held_job *job = held_add(&w->held, h->id);
+        if (job == NULL) {
+            continue; /* ours already: a repeated hint (inv.S19) */
+        }
+        job->score = h->score;
+        (void)snprintf(job->queue, sizeof job->queue, "%s", h->queue);
+        (void)snprintf(job->hint_kind, sizeof job->hint_kind, "%s", h->kind == NULL ? "" : h->kind);
+        jobs[n++] = job;
+    }
+    if (n > 0) {
+        acquire(w, jobs, n);
+    }
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/outcome.h"
+
+static struct run_verdict failed(const struct run_facts *f, const char *outcome)
+{
+    bool is_crash = f->end == RUN_END_CRASHED;
+    bool is_last = f->attempt >= f->max_attempts || (is_crash && f->crashes + 1 >= f->max_crashes);
+    struct run_verdict v = {.outcome = outcome, .crashed = is_crash};
+    if (is_last || f->end == RUN_END_FAIL) {
+        v.kind = FINISH_DISCARDED;
+        return v;
+    }
+    v.kind = FINISH_RETRY;
+    v.delay_us =
+        f->retry_after_us >= 0 ? f->retry_after_us : job_backoff_us(f->attempt, f->jitter_unit);
+    return v;
+}
+
+/* A started at_most_once job whose outcome nobody knows ends as lost and never runs again. */
+static struct run_verdict lost(bool is_crash)
+{
+    return (struct run_verdict){.kind = FINISH_DISCARDED, .outcome = "lost", .crashed = is_crash};
+}
+
+struct run_verdict run_verdict(const struct run_facts *f)
+{
+    switch (f->end) {
+    case RUN_END_DONE:
+        return (struct run_verdict){.kind = FINISH_COMPLETED};
+    case RUN_END_RETRY:
+    case RUN_END_FAIL:
+        return failed(f, "failed");
+    case RUN_END_STOPPED:
+        return f->at_most_once ? failed(f, "failed")
+                               : (struct run_verdict){.kind = FINISH_HAND_BACK};
+    case RUN_END_TIMED_RETRY:
+        return failed(f, "timeout");
+    case RUN_END_CRASHED:
+        return f->at_most_once ? lost(true) : failed(f, "crashed");
+    case RUN_END_TIMEOUT:
+        return f->at_most_once ? lost(false) : failed(f, "timeout");
+    case RUN_END_KILLED:
+        return f->at_most_once ? lost(false) : (struct run_verdict){.kind = FINISH_HAND_BACK};
+    case RUN_END_NOT_STARTED:
+        break;
+    }
+    return (struct run_verdict){.kind = FINISH_HAND_BACK};
+}

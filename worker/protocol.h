@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What passes between claimd-worker and a claimd-runner. Both are of one build, and a runner
+ * started from another one is refused by the version in HELLO; each side checks every frame as if
+ * an enemy had written it (fault.G5).
+ *
+ * Descriptors of a runner: 0 = /dev/null, 1 and 2 = the worker's stderr, 3 = frames (socketpair), 4
+ * = the shared page. A frame: u32 length of what follows, u8 type, u8 version, body. Little endian,
+ * no padding. */
+#ifndef CLAIMD_WORKER_PROTOCOL_H
+#define CLAIMD_WORKER_PROTOCOL_H
+
+#include "base/buf.h"
+
+#include <stdatomic.h>
+
+#define RUNNER_FD_FRAMES 3
+#define RUNNER_FD_PAGE 4
+#define RUNNER_PROTOCOL_VERSION 1
+#define FRAME_MAX (((size_t)1 << 20) + ((size_t)64 << 10)) /* args + 64 KiB */
+#define FRAME_HEAD 6
+
+enum frame_type {
+    /* runner → worker, once: JSON {"protocol", "version", "kinds": [{"name", "plugin", "version",
+     * "max_attempts", "max_crashes", "timeout_ms", "at_most_once"}], "refused": [{"file",
+     * "reason"}]}; numbers are the effective ones, defaults filled in */
+    FRAME_HELLO = 1,
+    FRAME_JOB,   /* worker → runner */
+    FRAME_RESULT /* runner → worker, one per JOB, in their order */
+};
+
+/* Shared memory of one page, made by the worker for each runner. The worker sets the first three
+ * before it sends a JOB to an idle runner and may change them at any time; 0 = no limit. */
+struct runner_page {
+    /* BOOTTIME; while a job runs past it, the runner kills its process group, whatever the handler
+     * does (fault.A4), at most 250 ms late. A job that arrives when it has passed isn't started. */
+    _Atomic int64_t kill_at_us;
+    _Atomic int64_t deadline_us; /* of the present job's timeout; told to the handler */
+    /* Also set by the runner's SIGTERM handler; only the worker clears it. */
+    _Atomic int32_t should_stop;
+    _Atomic int32_t reserved;
+    /* Written by the runner before it calls a handler; 0 = it never started one. */
+    _Atomic int64_t started_fence;
+};
+#define RUNNER_PAGE_SIZE 4096
+
+/* Texts are borrowed from the frame. */
+struct job_frame {
+    int64_t id;
+    int64_t fence;
+    int32_t attempt;
+    int32_t max_attempts;
+    const char *kind;
+    size_t kind_len;
+    const char *args;
+    size_t args_len;
+};
+
+enum run_outcome { RUN_DONE = 1, RUN_RETRY = 2, RUN_FAIL = 3 };
+
+struct result_frame {
+    int64_t id;
+    int64_t fence;
+    uint8_t outcome;        /* enum run_outcome */
+    bool leaving;           /* this runner was left dirty and ends now: send it nothing more */
+    int64_t retry_after_us; /* < 0: the usual backoff */
+    int64_t ran_us;
+    const char *result; /* JSON text; len 0 = none */
+    size_t result_len;
+    const char *error;
+    size_t error_len;
+    const char *log_tail;
+    size_t log_tail_len;
+};
+
+/* Append one whole frame, or nothing: LIMIT, NOMEM. */
+enum status job_frame_put(struct buf *out, const struct job_frame *f, struct err *err) MUST_USE;
+enum status result_frame_put(struct buf *out, const struct result_frame *f,
+                             struct err *err) MUST_USE;
+enum status hello_frame_put(struct buf *out, const char *json, size_t len,
+                            struct err *err) MUST_USE;
+
+/* Takes the first whole frame of `in`: NOT_FOUND when it isn't complete yet, INVALID when it never
+ * can be right (length, type, version). `body` is borrowed from `in`; consume `*ret_size` bytes
+ * when done with it. */
+enum status frame_take(const struct buf *in, enum frame_type *ret_type, const char **ret_body,
+                       size_t *ret_len, size_t *ret_size, struct err *err) MUST_USE;
+enum status job_frame_get(const char *body, size_t len, struct job_frame *ret,
+                          struct err *err) MUST_USE;
+enum status result_frame_get(const char *body, size_t len, struct result_frame *ret,
+                             struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/worker.h"
+
+#include <stdio.h>
+
+#define PUT_BACK_MAX 5000
+/* A row that somebody has locked comes round at this pace, not in a hot loop; ever more slowly
+ * while nothing but such rows is met, so that what lies behind them gets its turn. */
+#define DELAY_FIRST_MS 20
+#define DELAY_MAX_MS 640
+
+struct put_back_hint {
+    int64_t id;
+    int64_t score;
+    char queue[JOB_NAME_MAX + 1];
+    char kind[JOB_NAME_MAX + 1];
+};
+
+/* Two lists: one gathers while the other is on its way. */
+struct put_back {
+    struct put_back_hint gathering[PUT_BACK_MAX];
+    size_t gathered;
+    struct put_back_hint sending[PUT_BACK_MAX];
+    struct hint hints[PUT_BACK_MAX]; /* what is sent, as hints_push() takes it */
+    size_t sent;
+    bool is_busy;
+    uint64_t delay_ms;
+    uv_timer_t timer;
+};
+
+static void send_next(struct worker *w);
+
+/* A hint that can't be pushed is not lost: the scheduler reads PostgreSQL again (rule 13). */
+static void on_pushed(void *ctx, enum status st, int64_t added)
+{
+    struct worker *w = ctx;
+    (void)added;
+    if (w->stage == WORKER_CLOSING) {
+        return;
+    }
+    if (st != STATUS_OK) {
+        w->has_lost_pop = true;
+    }
+    w->put_back->is_busy = false;
+    w->put_back->sent = 0;
+    send_next(w);
+    worker_check_drained(w);
+}
+
+static void on_flushed(void *ctx)
+{
+    struct worker *w = ctx;
+    struct put_back *p = w->put_back;
+    if (w->stage == WORKER_CLOSING) {
+        return; /* the lock's last flush: nothing that this needs is open any more */
+    }
+    for (size_t i = 0; i < p->sent; i++) {
+        const struct put_back_hint *h = &p->sending[i];
+        p->hints[i] = (struct hint){.id = h->id,
+                                    .score = h->score,
+                                    .queue = h->queue,
+                                    .kind = h->kind[0] == '\0' ? NULL : h->kind};
+    }
+    if (hints_push(w->hints, p->hints, p->sent, on_pushed, w, NULL) != STATUS_OK) {
+        on_pushed(w, STATUS_UNAVAILABLE, 0);
+    }
+}
+
+static void send_next(struct worker *w)
+{
+    struct put_back *p = w->put_back;
+    if (p->is_busy || p->gathered == 0) {
+        return;
+    }
+    memcpy(p->sending, p->gathering, p->gathered * sizeof p->gathering[0]);
+    p->sent = p->gathered;
+    p->gathered = 0;
+    p->is_busy = true;
+    if (redlock_async_flush(w->lock, on_flushed, w, NULL) != 0) {
+        on_flushed(w);
+    }
+}
+
+static void on_due(uv_timer_t *timer)
+{
+    send_next(timer->data);
+}
+
+void put_back_add(struct worker *w, int64_t id, int64_t score, const char *queue, const char *kind)
+{
+    struct put_back *p = w->put_back;
+    if (p->gathered == PUT_BACK_MAX) {
+        w->has_lost_pop = true;
+        return;
+    }
+    struct put_back_hint *h = &p->gathering[p->gathered++];
+    h->id = id;
+    h->score = score;
+    (void)snprintf(h->queue, sizeof h->queue, "%s", queue);
+    (void)snprintf(h->kind, sizeof h->kind, "%s", kind == NULL ? "" : kind);
+    if (!p->is_busy && !uv_is_active((uv_handle_t *)&p->timer)) {
+        uint64_t delay_ms = w->stage == WORKER_RUNNING ? p->delay_ms : 0;
+        (void)uv_timer_start(&p->timer, on_due, delay_ms, 0);
+    }
+}
+
+void put_back_pace(struct worker *w, bool is_progress)
+{
+    uint64_t *delay_ms = &w->put_back->delay_ms;
+    uint64_t next_ms = is_progress ? DELAY_FIRST_MS : *delay_ms * 2;
+    *delay_ms = next_ms < DELAY_MAX_MS ? next_ms : DELAY_MAX_MS;
+}
+
+enum status put_back_open(struct worker *w, struct err *err)
+{
+    w->put_back = calloc(1, sizeof *w->put_back);
+    if (w->put_back == NULL) {
+        return err_fail(err, STATUS_NOMEM, "hints to put back");
+    }
+    w->put_back->timer.data = w;
+    w->put_back->delay_ms = DELAY_FIRST_MS;
+    int failed = uv_timer_init(w->loop, &w->put_back->timer);
+    if (failed != 0) {
+        free(TAKE(w->put_back));
+        return err_fail(err, STATUS_INTERNAL, "put back timer: %s", uv_strerror(failed));
+    }
+    return STATUS_OK;
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct worker *w = handle->data;
+    free(TAKE(w->put_back));
+}
+
+void put_back_close(struct worker *w)
+{
+    if (w->put_back != NULL && !uv_is_closing((uv_handle_t *)&w->put_back->timer)) {
+        uv_close((uv_handle_t *)&w->put_back->timer, on_timer_closed);
+    }
+}
+
+bool put_back_is_idle(const struct worker *w)
+{
+    return !w->put_back->is_busy && w->put_back->gathered == 0;
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "base/probe.h"
+#include "worker/outcome.h"
+#include "worker/worker.h"
+
+#include <assert.h>
+
+/* ---- letting go ---- */
+
+void run_let_go(struct worker *w, struct held_job *job)
+{
+    if (job->batch != NULL) {
+        redlock_batch_release(job->batch, job->lease_index);
+    }
+    held_remove(&w->held, job);
+}
+
+static const char *const verdict_texts[] = {[FINISH_ACCEPTED] = "accepted",
+                                            [FINISH_ALREADY] = "accepted before",
+                                            [FINISH_STALE] = "stale",
+                                            [FINISH_REFUSED] = "result refused"};
+
+/* Who waits for a finish: the job, and what its log line says. */
+struct finish_wait {
+    struct worker *worker;
+    int64_t id;
+    int64_t fence;
+    enum finish_kind kind;
+    const char *outcome; /* a literal */
+    int64_t ran_us;
+    bool is_handed_back;
+};
+
+static void log_finished(const struct finish_wait *f, const struct held_job *job,
+                         enum finish_verdict verdict)
+{
+    static const char *const kinds[] = {[FINISH_COMPLETED] = "completed",
+                                        [FINISH_RETRY] = "retry",
+                                        [FINISH_DISCARDED] = "discarded",
+                                        [FINISH_HAND_BACK] = "handed_back"};
+    enum log_level level =
+        verdict == FINISH_ACCEPTED || verdict == FINISH_ALREADY ? LOG_INFO : LOG_WARN;
+    const char *event = f->outcome == NULL ? "job_finished" : "job_failed";
+    log_at(level, event, LOG_I64("job", f->id), LOG_TEXT("kind", job->kind),
+           LOG_I64("attempt", job->attempt), LOG_I64("fence", f->fence),
+           LOG_TEXT("state", kinds[f->kind]),
+           LOG_TEXT("outcome", f->outcome != NULL  ? f->outcome
+                               : f->is_handed_back ? "uncharged"
+                                                   : "done"),
+           LOG_TEXT("verdict", verdict_texts[verdict]), LOG_I64("ran_us", f->ran_us));
+}
+
+static void on_finished(void *ctx, const struct finish_reply *reply)
+{
+    autofree struct finish_wait *f = ctx;
+    struct worker *w = f->worker;
+    struct held_job *job = held_find(&w->held, f->id);
+    assert(job != NULL && job->fence == f->fence && job->phase == HELD_FINISHING);
+    probe("W9");
+    log_finished(f, job, reply->verdict);
+    if (f->is_handed_back && reply->verdict == FINISH_ACCEPTED) {
+        put_back_add(w, job->id, job->score, job->queue,
+                     job->hint_kind[0] == '\0' ? NULL : job->hint_kind);
+    }
+    run_let_go(w, job);
+    fetch_poke(w);
+    worker_check_drained(w);
+}
+
+/* The finish can't be queued: the job stays running in PostgreSQL under a fence that no beat names
+ * any more, and the leader's full pass rescues it (ARCHITECTURE §4.3). */
+static void give_up(struct worker *w, struct held_job *job, const struct err *why)
+{
+    log_error("job_refused", LOG_I64("job", job->id), LOG_TEXT("err", why->msg));
+    if (job->batch != NULL) {
+        redlock_batch_drop(job->batch, job->lease_index);
+    }
+    held_remove(&w->held, job);
+}
+
+static void finish(struct worker *w, struct held_job *job, const struct run_facts *facts,
+                   struct job_finish *finish)
+{
+    struct err err = {0};
+    struct run_verdict v = run_verdict(facts);
+    held_set_phase(&w->held, job, HELD_FINISHING);
+    struct finish_wait *wait = malloc(sizeof *wait);
+    if (wait == NULL) {
+        (void)err_fail(&err, STATUS_NOMEM, "finish");
+        give_up(w, job, &err);
+        return;
+    }
+    *wait = (struct finish_wait){.worker = w,
+                                 .id = job->id,
+                                 .fence = job->fence,
+                                 .kind = v.kind,
+                                 .outcome = v.outcome,
+                                 .is_handed_back = v.kind == FINISH_HAND_BACK};
+    if (job->started_us > 0) {
+        wait->ran_us = clock_boot_us() - job->started_us;
+    }
+    finish->id = job->id;
+    finish->fence = job->fence;
+    finish->attempt = job->attempt;
+    finish->max_attempts = job->at_most_once ? job->attempt : job->max_attempts;
+    finish->attempted_at_unix_us = job->attempted_at_unix_us;
+    finish->kind = v.kind;
+    finish->outcome = v.outcome;
+    finish->delay_us = v.delay_us;
+    finish->crashed = v.crashed;
+    probe("W7");
+    if (job_store_finish(w->store, finish, on_finished, wait, &err) != STATUS_OK) {
+        free(wait);
+        give_up(w, job, &err);
+        return;
+    }
+    probe("W8");
+}
+
+void run_hand_back(struct worker *w, struct held_job *job)
+{
+    struct run_facts facts = {.end = RUN_END_NOT_STARTED};
+    struct job_finish none = {0};
+    finish(w, job, &facts, &none);
+}
+
+/* ---- dispatch ---- */
+
+void run_limit(struct worker *w, struct held_job *job, int64_t now_us)
+{
+    struct danger_facts facts = watch_facts(w, job);
+    struct danger_verdict v = danger_verdict(&facts, &w->danger, now_us);
+    slot_limit(job->slot, v.kill_at_us, facts.timeout_at_us);
+}
+
+static void start(struct worker *w, struct slot *slot, struct held_job *job, int64_t now_us)
+{
+    struct job_frame frame = {.id = job->id,
+                              .fence = job->fence,
+                              .attempt = job->attempt,
+                              .max_attempts = job->max_attempts,
+                              .kind = job->kind,
+                              .kind_len = strlen(job->kind),
+                              .args = job->args,
+                              .args_len = job->args_len};
+    job->slot = slot;
+    job->started_us = now_us;
+    held_set_phase(&w->held, job, HELD_RUNNING);
+    run_limit(w, job, now_us);
+    slot_run(slot, &frame, job);
+    probe("W6");
+}
+
+/* A lease that ended while the job waited for a runner: somebody else may have it soon. */
+static bool may_start(const struct held_job *job, int64_t now_us)
+{
+    return job->batch != NULL &&
+           redlock_batch_state(job->batch, job->lease_index) != REDLOCK_STATE_LOST &&
+           redlock_batch_deadline_us(job->batch, job->lease_index) > now_us;
+}
+
+void run_dispatch(struct worker *w)
+{
+    int64_t now = clock_boot_us();
+    if (w->stage != WORKER_RUNNING) {
+        return; /* what waits is handed back (lock.F4) */
+    }
+    for (size_t i = 0; i < w->slot_count && w->held.ready_first != NULL; i++) {
+        if (slot_state(w->slots[i]) != SLOT_IDLE) {
+            continue;
+        }
+        struct held_job *job = held_take_ready(&w->held);
+        while (job != NULL && !may_start(job, now)) {
+            run_hand_back(w, job);
+            job = held_take_ready(&w->held);
+        }
+        if (job != NULL) {
+            start(w, w->slots[i], job, now);
+        }
+    }
+}
+
+/* ---- ends ---- */
+
+/* The runner's own timer may have been first (fault.A4), or our loop was stopped for long
+ * (fault.A3). */
+static bool is_past_kill(const struct worker *w, const struct held_job *job)
+{
+    struct danger_facts facts = watch_facts(w, job);
+    struct danger_verdict v = danger_verdict(&facts, &w->danger, clock_boot_us());
+    return v.action == DANGER_KILL && v.reason == DANGER_LEASE;
+}
+
+/* A handler that gave up because it was asked to has done what is wanted: a drain must not use up
+ * the attempts of those who listen (INTERFACES rule 3). */
+static enum run_end end_by_retry(const struct held_job *job)
+{
+    if (job->was_timed_out) {
+        return RUN_END_TIMED_RETRY;
+    }
+    return job->was_asked ? RUN_END_STOPPED : RUN_END_RETRY;
+}
+
+static enum run_end end_of(const struct worker *w, const struct held_job *job,
+                           const struct slot_run *run)
+{
+    static const enum run_end results[] = {[RUN_DONE] = RUN_END_DONE, [RUN_FAIL] = RUN_END_FAIL};
+    switch (run->end) {
+    case SLOT_RESULT:
+        return run->result->outcome == RUN_RETRY ? end_by_retry(job)
+                                                 : results[run->result->outcome];
+    case SLOT_NOT_STARTED:
+        return RUN_END_NOT_STARTED;
+    case SLOT_DIED:
+        break;
+    }
+    if (job->was_killed || is_past_kill(w, job)) {
+        return RUN_END_KILLED;
+    }
+    return job->was_timed_out ? RUN_END_TIMEOUT : RUN_END_CRASHED;
+}
+
+static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot_run *run)
+{
+    struct worker *w = ctx;
+    struct held_job *job = user;
+    assert(job->slot == slot && job->phase == HELD_RUNNING);
+    enum run_end end = end_of(w, job, run);
+    job->slot = NULL;
+    struct run_facts facts = {.end = end,
+                              .attempt = job->attempt,
+                              .max_attempts = job->max_attempts,
+                              .crashes = job->crashes,
+                              .max_crashes = job->max_crashes,
+                              .at_most_once = job->at_most_once,
+                              .retry_after_us = -1,
+                              .jitter_unit = (int)rand_below(&w->rand, 1001)};
+    struct job_finish f = {0};
+    if (run->result != NULL) {
+        const struct result_frame *r = run->result;
+        facts.retry_after_us = r->retry_after_us;
+        f.result = r->result_len > 0 ? r->result : NULL;
+        f.result_len = r->result_len;
+        f.error = r->error_len > 0 ? r->error : NULL;
+        f.error_len = r->error_len;
+        f.log_tail = r->log_tail_len > 0 ? r->log_tail : NULL;
+        f.log_tail_len = r->log_tail_len;
+        w->mean_run_us = capacity_mean(w->mean_run_us, r->ran_us);
+    } else if (run->text != NULL) {
+        f.error = end == RUN_END_TIMEOUT ? "timeout: the handler did not stop" : run->text;
+        f.error_len = strlen(f.error);
+    }
+    finish(w, job, &facts, &f);
+}
+
+static void on_idle(void *ctx, struct slot *slot)
+{
+    struct worker *w = ctx;
+    (void)slot;
+    run_dispatch(w);
+    fetch_poke(w);
+}
+
+static void on_hello(void *ctx, struct slot *slot, const char *json, size_t len)
+{
+    (void)slot;
+    kinds_take_hello(ctx, json, len);
+}
+
+static void on_died(void *ctx, struct slot *slot, int pid, const char *text)
+{
+    struct worker *w = ctx;
+    (void)slot;
+    if (complaint_due(&w->runner_complaint, clock_boot_us())) {
+        log_warn("runner_died", LOG_I64("pid", pid), LOG_TEXT("err", text),
+                 LOG_I64("deaths", w->runner_complaint.count));
+    }
+}
+
+const struct slot_events run_slot_events = {
+    .hello = on_hello, .idle = on_idle, .ended = on_ended, .died = on_died};

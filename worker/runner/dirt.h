@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a handler may have left behind in its process, as far as a few system calls can tell
+ * (fault.G4): the next job then gets a fresh runner. */
+#ifndef CLAIMD_WORKER_RUNNER_DIRT_H
+#define CLAIMD_WORKER_RUNNER_DIRT_H
+
+#include "base/err.h"
+
+#include <sys/stat.h>
+
+#define DIRT_ENVIRONMENT_MAX 16
+
+struct dirt {
+    struct stat directory;
+    mode_t mask;
+    int first_free_fd;
+    nlink_t tasks;
+    char **environment;
+    char *variables[DIRT_ENVIRONMENT_MAX];
+    void (*on_term)(int);
+};
+
+/* How the process looks when clean: after plugins, watchdog and signal handler are set up. */
+void dirt_baseline(struct dirt *ret);
+
+/* What differs from it: a text, or NULL when nothing does. */
+const char *dirt_found(const struct dirt *clean);
+
+/* Ends every process that descends from this one, also those that left its group. */
+void dirt_end_children(void);
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/runner/host.h"
+
+#include "base/clock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define LOG_LINE_MAX 4096
+#define KEY_SIZE 32 /* "job:" and a number */
+
+static struct run *run_of(const struct claimd_context *job)
+{
+    return (struct run *)job->host_data;
+}
+
+static int host_should_stop(const struct claimd_context *job)
+{
+    return atomic_load_explicit(&run_of(job)->page->should_stop, memory_order_relaxed) != 0;
+}
+
+static void log_append(struct run *run, const char *bytes, size_t len)
+{
+    if (run->log_len + len > sizeof run->log) {
+        memmove(run->log, run->log + run->log_len - JOB_LOG_TAIL_MAX, JOB_LOG_TAIL_MAX);
+        run->log_len = JOB_LOG_TAIL_MAX;
+    }
+    memcpy(run->log + run->log_len, bytes, len);
+    run->log_len += len;
+}
+
+/* Returns the length of what was written, cut where it did not fit. */
+static size_t format_into(char *ret_text, size_t size, const char *format, va_list args)
+    __attribute__((__format__(__printf__, 3, 0)));
+static size_t format_into(char *ret_text, size_t size, const char *format, va_list args)
+{
+    int n = vsnprintf(ret_text, size, format, args);
+    if (n < 0) {
+        ret_text[0] = '\0';
+        return 0;
+    }
+    return (size_t)n < size ? (size_t)n : size - 1;
+}
+
+static void host_log(const struct claimd_context *job, const char *format, va_list args)
+    __attribute__((__format__(__printf__, 2, 0)));
+static void host_log(const struct claimd_context *job, const char *format, va_list args)
+{
+    char line[LOG_LINE_MAX];
+    size_t len = format_into(line, sizeof line, format, args);
+    if (len == 0 || line[len - 1] != '\n') {
+        line[len] = '\n'; /* over the NUL: lines are counted, not terminated */
+        len++;
+    }
+    log_append(run_of(job), line, len);
+}
+
+static int host_set_result(const struct claimd_context *job, const char *json, size_t len)
+{
+    struct run *run = run_of(job);
+    if (len > sizeof run->result) {
+        return -1;
+    }
+    if (len > 0) {
+        memcpy(run->result, json, len);
+    }
+    run->result_len = len;
+    return 0;
+}
+
+static void host_set_error(const struct claimd_context *job, long retry_after_ms,
+                           const char *format, va_list args)
+    __attribute__((__format__(__printf__, 3, 0)));
+static void host_set_error(const struct claimd_context *job, long retry_after_ms,
+                           const char *format, va_list args)
+{
+    struct run *run = run_of(job);
+    run->retry_after_us = -1;
+    if (retry_after_ms >= 0 && retry_after_ms <= INT64_MAX / US_PER_MS) {
+        run->retry_after_us = retry_after_ms * US_PER_MS;
+    }
+    run->error_len = format_into(run->error, sizeof run->error, format, args);
+}
+
+const struct claimd_host HOST = {.size = sizeof(struct claimd_host),
+                                 .should_stop = host_should_stop,
+                                 .log = host_log,
+                                 .set_result = host_set_result,
+                                 .set_error = host_set_error};
+
+void run_init(struct run *run, struct runner_page *page)
+{
+    run->page = page;
+    buf_init(&run->args, JOB_ARGS_MAX);
+}
+
+static void run_reset(struct run *run)
+{
+    run->retry_after_us = -1;
+    run->result_len = 0;
+    run->error_len = 0;
+    run->log_len = 0;
+}
+
+static void set_own_error(struct run *run, const char *format, ...) PRINTF_LIKE(2, 3);
+static void set_own_error(struct run *run, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    run->error_len = format_into(run->error, sizeof run->error, format, args);
+    va_end(args);
+}
+
+static void set_log_tail(const struct run *run, struct result_frame *ret)
+{
+    size_t skip = run->log_len > JOB_LOG_TAIL_MAX ? run->log_len - JOB_LOG_TAIL_MAX : 0;
+    ret->log_tail = run->log + skip;
+    ret->log_tail_len = run->log_len - skip;
+}
+
+static void fill_result(const struct run *run, const struct job_frame *job,
+                        enum run_outcome outcome, struct result_frame *ret)
+{
+    *ret = (struct result_frame){.id = job->id,
+                                 .fence = job->fence,
+                                 .outcome = (uint8_t)outcome,
+                                 .retry_after_us = run->retry_after_us,
+                                 .result = run->result,
+                                 .result_len = run->result_len,
+                                 .error = run->error,
+                                 .error_len = run->error_len};
+    set_log_tail(run, ret);
+}
+
+static enum run_outcome judge_outcome(struct run *run, enum claimd_outcome outcome)
+{
+    switch (outcome) {
+    case CLAIMD_DONE:
+        return RUN_DONE;
+    case CLAIMD_RETRY:
+        return RUN_RETRY;
+    case CLAIMD_FAIL:
+        return RUN_FAIL;
+    default:
+        set_own_error(run, "the handler returned %d, which is no outcome", (int)outcome);
+        return RUN_FAIL;
+    }
+}
+
+enum status run_job(struct run *run, const struct claimd_kind *kind, const struct job_frame *job,
+                    struct result_frame *ret, struct err *err)
+{
+    run_reset(run);
+    buf_reset(&run->args);
+    enum status st = buf_append(&run->args, job->args, job->args_len, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    char key[KEY_SIZE];
+    (void)snprintf(key, sizeof key, "job:%" PRId64, job->id);
+    memcpy(run->kind, job->kind, job->kind_len);
+    run->kind[job->kind_len] = '\0';
+    const struct claimd_context context = {.size = sizeof context,
+                                           .host = &HOST,
+                                           .host_data = run,
+                                           .id = job->id,
+                                           .fence = job->fence,
+                                           .kind = run->kind,
+                                           .args = buf_at(&run->args),
+                                           .args_len = job->args_len,
+                                           .attempt = job->attempt,
+                                           .max_attempts = job->max_attempts,
+                                           .deadline_us = atomic_load(&run->page->deadline_us),
+                                           .idempotency_key = key};
+    atomic_store(&run->page->started_fence, job->fence);
+    int64_t started_us = clock_boot_us();
+    enum claimd_outcome outcome = kind->handle(&context);
+    int64_t ran_us = clock_boot_us() - started_us;
+    enum run_outcome judged = judge_outcome(run, outcome);
+    fill_result(run, job, judged, ret);
+    ret->ran_us = ran_us;
+    return STATUS_OK;
+}
+
+void run_refuse(struct run *run, const struct job_frame *job, struct result_frame *ret)
+{
+    run_reset(run);
+    set_own_error(run, "no plugin of this runner serves kind %.*s", (int)job->kind_len, job->kind);
+    fill_result(run, job, RUN_RETRY, ret);
+}
+
+void run_note(struct run *run, struct result_frame *result, const char *text)
+{
+    log_append(run, text, strlen(text));
+    log_append(run, "\n", 1);
+    set_log_tail(run, result);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a handler sees of the world, and one run of it: context in; outcome, result, error and log
+ * tail out, all bounded. */
+#ifndef CLAIMD_WORKER_RUNNER_HOST_H
+#define CLAIMD_WORKER_RUNNER_HOST_H
+
+#include "claimd/plugin.h"
+#include "model/job.h"
+#include "worker/protocol.h"
+
+extern const struct claimd_host HOST;
+
+/* Everything of one run; reused from job to job. Zero value = ready, given a page. */
+struct run {
+    struct runner_page *page;
+    struct buf args; /* a copy with a NUL behind it */
+    int64_t retry_after_us;
+    size_t result_len;
+    size_t error_len;
+    size_t log_len;
+    char kind[JOB_NAME_MAX + 1];
+    char result[JOB_RESULT_MAX];
+    char error[JOB_ERROR_MAX + 1];
+    char log[2 * JOB_LOG_TAIL_MAX]; /* its last half counts once it is full */
+};
+
+void run_init(struct run *run, struct runner_page *page);
+
+/* Calls the handler in this process. Texts of *ret are borrowed from *run until the next call.
+ * NOMEM: it was not called. */
+enum status run_job(struct run *run, const struct claimd_kind *kind, const struct job_frame *job,
+                    struct result_frame *ret, struct err *err) MUST_USE;
+
+/* The answer to a job whose kind nobody here serves. */
+void run_refuse(struct run *run, const struct job_frame *job, struct result_frame *ret);
+
+/* Adds a line to the log tail of the run that has just ended. */
+void run_note(struct run *run, struct result_frame *result, const char *text);
+
+#endif

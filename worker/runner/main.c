@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * claimd-runner: runs handlers for claimd-worker, one job at a time, in a process that may be
+ * killed at any moment (worker/protocol.h). */
+#include "base/log.h"
+#include "base/parse.h"
+#include "worker/runner/confine.h"
+#include "worker/runner/serve.h"
+
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+struct options {
+    pid_t parent;
+    const char *plugins;
+    bool list;
+};
+
+static const char USAGE[] =
+    "usage: claimd-runner --parent PID --plugins DIR    (started by claimd-worker)\n"
+    "       claimd-runner --list --plugins DIR          print what the plugins serve, as JSON\n"
+    "       claimd-runner --version\n";
+
+static _Noreturn void leave(int code)
+{
+    (void)fflush(stdout);
+    _exit(code); /* no atexit hooks or destructors of plugins: fini was their chance */
+}
+
+static struct options parse_options(int argc, char **argv)
+{
+    static const struct option known[] = {
+        {"parent", required_argument, NULL, 'p'}, {"plugins", required_argument, NULL, 'd'},
+        {"list", no_argument, NULL, 'l'},         {"version", no_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    struct options o = {0};
+    struct err err = {0};
+    int64_t number = 0;
+    int c = 0;
+    while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
+        switch (c) {
+        case 'p':
+            if (parse_i64(optarg, strlen(optarg), 1, INT32_MAX, &number, &err) != STATUS_OK) {
+                (void)fprintf(stderr, "claimd-runner: --parent: %s\n", err.msg);
+                leave(EXIT_USAGE);
+            }
+            o.parent = (pid_t)number;
+            break;
+        case 'd':
+            o.plugins = optarg;
+            break;
+        case 'l':
+            o.list = true;
+            break;
+        case 'v':
+            (void)puts("claimd-runner " CLAIMD_VERSION);
+            leave(EXIT_DONE);
+        case 'h':
+            (void)fputs(USAGE, stdout);
+            leave(EXIT_DONE);
+        default:
+            (void)fputs(USAGE, stderr);
+            leave(EXIT_USAGE);
+        }
+    }
+    if (optind != argc || o.plugins == NULL || (o.parent == 0 && !o.list)) {
+        (void)fputs(USAGE, stderr);
+        leave(EXIT_USAGE);
+    }
+    return o;
+}
+
+/* Descriptors 3 and 4 are taken in this mode too, so that the layout is always the same. */
+static enum status list_plugins(const char *directory, struct err *err)
+{
+    for (int fd = RUNNER_FD_FRAMES; fd <= RUNNER_FD_PAGE; fd++) {
+        if (open("/dev/null", O_RDWR | O_CLOEXEC) < 0) {
+            return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "/dev/null");
+        }
+    }
+    struct plugin_set plugins;
+    enum status st = plugin_set_open(&plugins, directory, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    autofree char *json = NULL;
+    st = plugin_set_describe(&plugins, &json, err);
+    if (st == STATUS_OK) {
+        (void)puts(json);
+    }
+    plugin_set_close(&plugins);
+    return st;
+}
+
+static enum status map_page(struct runner_page **ret_page, struct err *err)
+{
+    struct stat s;
+    if (fstat(RUNNER_FD_FRAMES, &s) != 0 || !S_ISSOCK(s.st_mode)) {
+        return err_fail(err, STATUS_INVALID, "descriptor %d is no socket", RUNNER_FD_FRAMES);
+    }
+    if (fstat(RUNNER_FD_PAGE, &s) != 0 || s.st_size < RUNNER_PAGE_SIZE) {
+        return err_fail(err, STATUS_INVALID, "descriptor %d is no page", RUNNER_FD_PAGE);
+    }
+    void *page =
+        mmap(NULL, RUNNER_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, RUNNER_FD_PAGE, 0);
+    if (page == MAP_FAILED) {
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "map the page");
+    }
+    for (int fd = RUNNER_FD_FRAMES; fd <= RUNNER_FD_PAGE; fd++) {
+        (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+    }
+    (void)fcntl(RUNNER_FD_FRAMES, F_SETFL, fcntl(RUNNER_FD_FRAMES, F_GETFL) & ~O_NONBLOCK);
+    *ret_page = (struct runner_page *)page;
+    return STATUS_OK;
+}
+
+static enum status run(const struct options *o, struct err *err)
+{
+    struct runner_page *page = NULL;
+    enum status st = map_page(&page, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    struct plugin_set plugins;
+    st = plugin_set_open(&plugins, o->plugins, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (chdir("/") != 0) {
+        plugin_set_close(&plugins);
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "chdir");
+    }
+    static struct watchdog watchdog; /* its thread outlives this frame */
+    st = watchdog_start(&watchdog, page, o->parent, err);
+    if (st == STATUS_OK) {
+        st = serve(page, &plugins, &watchdog, err);
+    }
+    plugin_set_close(&plugins);
+    return st;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = parse_options(argc, argv);
+    log_init("claimd-runner", LOG_INFO);
+    struct err err = {0};
+    enum status st = confine_process(o.parent, o.list ? STDERR_FILENO : RUNNER_FD_PAGE, &err);
+    if (st == STATUS_OK) {
+        st = o.list ? list_plugins(o.plugins, &err) : run(&o, &err);
+    }
+    if (st != STATUS_OK) {
+        log_error("runner_ended", LOG_TEXT("err", err.msg));
+    }
+    leave(st == STATUS_OK ? EXIT_DONE : EXIT_FAILED);
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/runner/plugin_file.h"
+
+#include "model/job.h"
+#include "worker/runner/elf_check.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#define PLUGIN_SYMBOL "claimd_plugin"
+#define VERSION_LEN_MAX 64
+#define ATTEMPTS_MAX 1000
+#define TIMEOUT_MS_MAX (INT64_C(365) * 24 * 3600 * 1000)
+
+/* Of ABI 1; a later, longer struct is read as far as this host knows it. */
+#define PLUGIN_SIZE_MIN sizeof(struct claimd_plugin)
+#define KIND_SIZE_MIN sizeof(struct claimd_kind)
+#define SIZE_SANE_MAX ((uint32_t)1 << 20)
+
+static enum status check_owner(const struct stat *s, struct err *err)
+{
+    if (s->st_uid != 0 && s->st_uid != geteuid()) {
+        return err_fail(err, STATUS_INVALID, "owned by user %u, wanted 0 or %u", s->st_uid,
+                        geteuid());
+    }
+    if ((s->st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+        return err_fail(err, STATUS_INVALID,
+                        "writable by group or others (mode %04o), wanted at most 0755",
+                        s->st_mode & 07777U);
+    }
+    return STATUS_OK;
+}
+
+enum status plugin_directory_check(int fd, struct err *err)
+{
+    struct stat s;
+    if (fstat(fd, &s) != 0) {
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "fstat");
+    }
+    return check_owner(&s, err);
+}
+
+enum status plugin_file_check(int fd, struct err *err)
+{
+    struct stat s;
+    if (fstat(fd, &s) != 0) {
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "fstat");
+    }
+    if (!S_ISREG(s.st_mode)) {
+        return err_fail(err, STATUS_INVALID, "not a regular file");
+    }
+    enum status st = check_owner(&s, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return elf_check(fd, s.st_size, err);
+}
+
+/* The data symbol and how many bytes the file gave it, so that nothing behind it is read. */
+static enum status find_symbol(void *library, const char **ret_symbol, size_t *ret_size,
+                               struct err *err)
+{
+    void *symbol = dlsym(library, PLUGIN_SYMBOL);
+    if (symbol == NULL) {
+        return err_fail(err, STATUS_INVALID, "no symbol " PLUGIN_SYMBOL);
+    }
+    Dl_info info;
+    void *entry = NULL;
+    if (dladdr1(symbol, &info, &entry, RTLD_DL_SYMENT) == 0 || entry == NULL) {
+        return err_fail(err, STATUS_INVALID, "symbol " PLUGIN_SYMBOL " has no entry");
+    }
+    ElfW(Sym) sym;
+    memcpy(&sym, entry, sizeof sym);
+    if ((sym.st_info & 0xf) != STT_OBJECT) {
+        return err_fail(err, STATUS_INVALID, "symbol " PLUGIN_SYMBOL " is no data");
+    }
+    *ret_symbol = (const char *)symbol;
+    *ret_size = sym.st_size;
+    return STATUS_OK;
+}
+
+static enum status check_sizes(const struct claimd_plugin *p, size_t symbol_size, struct err *err)
+{
+    if (p->abi != CLAIMD_ABI) {
+        return err_fail(err, STATUS_INVALID, "ABI %u, wanted %d", p->abi, CLAIMD_ABI);
+    }
+    if (p->size < PLUGIN_SIZE_MIN || p->size > symbol_size) {
+        return err_fail(err, STATUS_INVALID, "size %u, wanted %zu up to its symbol's %zu", p->size,
+                        PLUGIN_SIZE_MIN, symbol_size);
+    }
+    if (p->kind_size < KIND_SIZE_MIN || p->kind_size > SIZE_SANE_MAX ||
+        p->size < offsetof(struct claimd_plugin, kinds) + (size_t)p->kind_size * CLAIMD_KINDS_MAX) {
+        return err_fail(err, STATUS_INVALID, "kind_size %u, wanted at least %zu, %d of them",
+                        p->kind_size, KIND_SIZE_MIN, CLAIMD_KINDS_MAX);
+    }
+    return STATUS_OK;
+}
+
+static enum status check_names(const struct claimd_plugin *p, struct err *err)
+{
+    if (p->name == NULL || p->version == NULL) {
+        return err_fail(err, STATUS_INVALID, "no %s", p->name == NULL ? "name" : "version");
+    }
+    enum status st = job_kind_check(p->name, err);
+    if (st != STATUS_OK) {
+        err_prefix(err, "plugin's name");
+        return st;
+    }
+    size_t len = strnlen(p->version, VERSION_LEN_MAX + 1);
+    if (len == 0 || len > VERSION_LEN_MAX) {
+        return err_fail(err, STATUS_INVALID, "version has 0 or more than %d characters",
+                        VERSION_LEN_MAX);
+    }
+    for (size_t i = 0; i < len; i++) {
+        if (p->version[i] <= ' ' || p->version[i] > '~') {
+            return err_fail(err, STATUS_INVALID, "version has a character outside '!'…'~'");
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status check_number(const char *kind, const char *field, int64_t value, int64_t max,
+                                struct err *err)
+{
+    if (value < 0 || value > max) {
+        return err_fail(err, STATUS_INVALID, "kind %s: %s %lld, wanted 0…%lld", kind, field,
+                        (long long)value, (long long)max);
+    }
+    return STATUS_OK;
+}
+
+/* Checks a kind and fills its defaults in. */
+static enum status accept_kind(struct claimd_kind *k, struct err *err)
+{
+    enum status st = job_kind_check(k->name, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (k->handle == NULL) {
+        return err_fail(err, STATUS_INVALID, "kind %s: no handle", k->name);
+    }
+    const struct {
+        const char *field;
+        int64_t value;
+        int64_t max;
+    } numbers[] = {
+        {"timeout_ms", k->timeout_ms, TIMEOUT_MS_MAX},
+        {"max_attempts", k->max_attempts, ATTEMPTS_MAX},
+        {"max_crashes", k->max_crashes, ATTEMPTS_MAX},
+        {"at_most_once", k->at_most_once, 1},
+        {"reserved", k->reserved, 0},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
+        st = check_number(k->name, numbers[i].field, numbers[i].value, numbers[i].max, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
+    k->timeout_ms = k->timeout_ms == 0 ? JOB_TIMEOUT_US_DEFAULT / 1000 : k->timeout_ms;
+    k->max_attempts = k->max_attempts == 0 ? JOB_MAX_ATTEMPTS_DEFAULT : k->max_attempts;
+    k->max_crashes = k->max_crashes == 0 ? JOB_MAX_CRASHES_DEFAULT : k->max_crashes;
+    return STATUS_OK;
+}
+
+static enum status check_kinds(struct claimd_plugin *p, struct err *err)
+{
+    size_t count = 0;
+    while (count < CLAIMD_KINDS_MAX && p->kinds[count].name != NULL) {
+        enum status st = accept_kind(&p->kinds[count], err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+        for (size_t i = 0; i < count; i++) {
+            if (strcmp(p->kinds[i].name, p->kinds[count].name) == 0) {
+                return err_fail(err, STATUS_INVALID, "kind %s twice", p->kinds[i].name);
+            }
+        }
+        count++;
+    }
+    if (count == 0) {
+        return err_fail(err, STATUS_INVALID, "no kinds");
+    }
+    memset(p->kinds + count, 0, (CLAIMD_KINDS_MAX - count) * sizeof p->kinds[0]);
+    return STATUS_OK;
+}
+
+/* The fields up to `kinds`, then the kinds by the stride that the plugin was built with. */
+static void copy_plugin(struct claimd_plugin *ret, const char *symbol)
+{
+    memcpy(ret, symbol, offsetof(struct claimd_plugin, kinds));
+    const char *kinds = symbol + offsetof(struct claimd_plugin, kinds);
+    for (size_t i = 0; i < CLAIMD_KINDS_MAX; i++) {
+        memcpy(&ret->kinds[i], kinds + i * ret->kind_size, sizeof ret->kinds[i]);
+    }
+}
+
+enum status plugin_file_load(int fd, struct claimd_plugin *ret_plugin, struct err *err)
+{
+    char path[32];
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) {
+        const char *reason = dlerror(); /* NOLINT(concurrency-mt-unsafe): nothing else calls it */
+        size_t prefix = strlen(path);
+        bool named = reason != NULL && strncmp(reason, path, prefix) == 0 && reason[prefix] == ':';
+        return err_fail(err, STATUS_INVALID, "%s", named ? reason + prefix + 2 : reason);
+    }
+    const char *symbol = NULL;
+    size_t size = 0;
+    enum status st = find_symbol(library, &symbol, &size, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (size < offsetof(struct claimd_plugin, reserved)) {
+        return err_fail(err, STATUS_INVALID, "symbol " PLUGIN_SYMBOL " of %zu bytes, wanted %zu",
+                        size, PLUGIN_SIZE_MIN);
+    }
+    struct claimd_plugin plugin = {0};
+    memcpy(&plugin, symbol, offsetof(struct claimd_plugin, reserved));
+    st = check_sizes(&plugin, size, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    copy_plugin(&plugin, symbol);
+    st = check_names(&plugin, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = check_kinds(&plugin, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    *ret_plugin = plugin;
+    return STATUS_OK;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One plugin file, from its descriptor to a checked copy of its description (STYLE §8, fault.J5).
+ * Nothing is ever dlclosed and the descriptor stays open: strings and handlers are borrowed from
+ * the mapped file until the process ends, and dlopen() knows files by their path, here
+ * /proc/self/fd/N, so N must not be used again. */
+#ifndef CLAIMD_WORKER_RUNNER_PLUGIN_FILE_H
+#define CLAIMD_WORKER_RUNNER_PLUGIN_FILE_H
+
+#include "base/err.h"
+#include "claimd/plugin.h"
+
+/* Regular, owned by root or us, not writable by others, and a whole shared object: INVALID,
+ * UNAVAILABLE. No code of the file has run. */
+enum status plugin_file_check(int fd, struct err *err) MUST_USE;
+
+/* Owner and mode as for a file. */
+enum status plugin_directory_check(int fd, struct err *err) MUST_USE;
+
+/* Maps the file (its constructors run) and validates every field; kinds that the plugin leaves
+ * away are zero in *ret, numbers of 0 are replaced by their defaults. */
+enum status plugin_file_load(int fd, struct claimd_plugin *ret_plugin, struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The plugins of one directory: which kinds they serve, and why the other files don't. A bad file
+ * is refused with a reason and never stops the others. */
+#ifndef CLAIMD_WORKER_RUNNER_PLUGIN_SET_H
+#define CLAIMD_WORKER_RUNNER_PLUGIN_SET_H
+
+#include "base/err.h"
+#include "claimd/plugin.h"
+
+#include <jansson.h>
+
+#define PLUGINS_MAX 64
+
+struct plugin_set {
+    struct claimd_plugin *plugins; /* PLUGINS_MAX of them */
+    size_t count;
+    json_t *refused; /* [{"file", "reason"}] */
+};
+
+/* Loads every *.so in the order of their names; a kind belongs to the first plugin that has it.
+ * Only NOMEM fails: an unusable directory or file is a refusal. Blocks while files are tried out.
+ */
+enum status plugin_set_open(struct plugin_set *set, const char *directory,
+                            struct err *err) MUST_USE;
+void plugin_set_close(struct plugin_set *set); /* calls each fini */
+
+/* NULL when nobody serves it. */
+const struct claimd_kind *plugin_set_find(const struct plugin_set *set, const char *kind,
+                                          size_t len);
+
+/* The body of HELLO (worker/protocol.h); the caller frees it. */
+enum status plugin_set_describe(const struct plugin_set *set, char **ret_json,
+                                struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A slot: one claimd-runner child, that runs one job at a time (INTERFACES rule 11). The worker
+ * decides what runs and for how long; this module starts, feeds, stops and replaces the child, and
+ * says how each run ended, exactly once. A child that dies is started again: at once if it had
+ * started a handler, else with growing delay. */
+#ifndef CLAIMD_WORKER_SLOT_H
+#define CLAIMD_WORKER_SLOT_H
+
+#include "base/rand.h"
+#include "worker/protocol.h"
+
+#include <uv.h>
+
+struct slot;
+
+enum slot_end { SLOT_RESULT, SLOT_NOT_STARTED, SLOT_DIED };
+
+/* SLOT_RESULT: `result` is borrowed. SLOT_DIED: `text` says how ("signal 11 (Segmentation fault)",
+ * "exit code 0 without a result", "broken frame: …"). */
+struct slot_run {
+    enum slot_end end;
+    const struct result_frame *result;
+    const char *text;
+};
+
+struct slot_events {
+    void (*hello)(void *ctx, struct slot *slot, const char *json, size_t len);
+    void (*idle)(void *ctx, struct slot *slot); /* may take a job now */
+    void (*ended)(void *ctx, struct slot *slot, void *job, const struct slot_run *run);
+    void (*died)(void *ctx, struct slot *slot, int pid, const char *text);
+};
+
+struct slot_options {
+    uv_loop_t *loop;
+    const char *runner; /* path; borrowed for the slot's life, as plugin_dir */
+    const char *plugin_dir;
+    int jobs_max; /* recycled after */
+    int64_t age_us;
+    const struct slot_events *events;
+    void *ctx;
+};
+
+enum slot_state { SLOT_EMPTY, SLOT_STARTING, SLOT_IDLE, SLOT_BUSY, SLOT_ENDING };
+
+enum status slot_open(const struct slot_options *options, struct slot **ret_slot,
+                      struct err *err) MUST_USE;
+
+/* Ends the child without a word to anybody, and frees itself when its handles are closed. */
+void slot_close(struct slot *slot);
+
+enum slot_state slot_state(const struct slot *slot);
+int slot_pid(const struct slot *slot);
+
+/* Only when idle. The page's times must be set by slot_limit() first. UNAVAILABLE: the child can't
+ * take it; the run ends SLOT_NOT_STARTED through `ended` as well, so callers need not handle it
+ * twice. */
+void slot_run(struct slot *slot, const struct job_frame *frame, void *job);
+
+/* The moments of the present or next run: BOOTTIME of self-destruction and of the timeout. */
+void slot_limit(struct slot *slot, int64_t kill_at_us, int64_t deadline_us);
+
+/* Asks the handler to stop: flag and SIGTERM, once per run. */
+void slot_ask_to_stop(struct slot *slot);
+void slot_kill(struct slot *slot); /* SIGKILL to its process group */
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "model/hint.h"
+#include "worker/worker.h"
+
+#define TICK_MS 100
+#define TICK_MIN_MS 20
+#define READY_WAIT_MAX_US (1 * US_PER_S)
+
+/* ---- leases that were lost ---- */
+
+struct relock {
+    struct worker *worker;
+    size_t count;
+    int64_t ids[REDLOCK_KEYS_MAX];
+};
+
+static void on_relocked(void *ctx, struct redlock_batch *batch)
+{
+    autofree struct relock *r = ctx;
+    struct worker *w = r->worker;
+    for (size_t i = 0; i < r->count; i++) {
+        struct held_job *job = held_find(&w->held, r->ids[i]);
+        bool is_won = redlock_batch_result(batch, i) == REDLOCK_WON;
+        bool is_wanted = job != NULL && job->is_relocking && job->batch == NULL;
+        if (job != NULL) {
+            job->is_relocking = false;
+        }
+        if (is_won && is_wanted) {
+            job->batch = batch;
+            job->lease_index = i;
+        } else if (is_won) {
+            redlock_batch_release(batch, i);
+        }
+    }
+}
+
+/* Not a job of an earlier worker_id: its row may have been moved by now, and a lock taken for it
+ * would keep out the one whose job it is. */
+static bool is_bare(const struct held_job *job)
+{
+    return job->phase == HELD_RUNNING && job->batch == NULL && !job->is_relocking &&
+           job->beat_frozen_us == 0;
+}
+
+/* Running handlers go on without a lease while our beat is fresh; it is taken anew under a new
+ * token (rule 12). */
+static void relock(struct worker *w)
+{
+    char texts[REDLOCK_KEYS_MAX][LOCK_KEY_MAX];
+    struct redlock_async_key keys[REDLOCK_KEYS_MAX];
+    struct relock *r = malloc(sizeof *r);
+    if (r == NULL || !redlock_async_has_quorum(w->lock)) {
+        free(r);
+        return;
+    }
+    *r = (struct relock){.worker = w};
+    for (struct held_job *job = w->held.by_id; job != NULL; job = job->hh.next) {
+        if (!is_bare(job) || r->count == REDLOCK_KEYS_MAX) {
+            continue;
+        }
+        size_t len = job_lock_key(texts[r->count], w->config->redis.prefix, job->id);
+        keys[r->count] = (struct redlock_async_key){.bytes = texts[r->count], .len = len};
+        r->ids[r->count++] = job->id;
+    }
+    const struct redlock_async_request request = {
+        .keys = keys, .count = r->count, .done = on_relocked, .ctx = r};
+    if (r->count == 0 || redlock_async_acquire(w->lock, &request, NULL) != 0) {
+        free(r);
+        return;
+    }
+    for (size_t i = 0; i < r->count; i++) {
+        held_find(&w->held, r->ids[i])->is_relocking = true;
+    }
+}
+
+void watch_lease(void *worker, struct redlock_batch *batch, size_t index, void *user,
+                 enum redlock_state state)
+{
+    struct worker *w = worker;
+    struct held_job *job = NULL;
+    (void)user; /* a lease taken anew has none: ask by what is held */
+    for (job = w->held.by_id; job != NULL; job = job->hh.next) {
+        if (job->batch == batch && job->lease_index == index) {
+            break;
+        }
+    }
+    if (job == NULL) {
+        return;
+    }
+    if (state == REDLOCK_STATE_SUSPECT) {
+        log_debug("lease_suspect", LOG_I64("job", job->id));
+    } else if (state == REDLOCK_STATE_LOST) {
+        log_warn("lease_lost", LOG_I64("job", job->id),
+                 LOG_TEXT("action", job->phase == HELD_RUNNING
+                                        ? "taken anew while the beat is fresh"
+                                        : "handed back"));
+        if (job->phase == HELD_RUNNING) {
+            job->batch = NULL;
+            redlock_batch_release(batch, index); /* what is left of it */
+        }
+    }
+}
+
+/* ---- danger ---- */
+
+struct danger_facts watch_facts(const struct worker *w, const struct held_job *job)
+{
+    struct danger_facts f = {.timeout_at_us = job->started_us + job->timeout_us};
+    f.beat_sent_us = job->beat_frozen_us > 0 ? job->beat_frozen_us : w->beat_confirmed_us;
+    if (job->batch != NULL &&
+        redlock_batch_state(job->batch, job->lease_index) != REDLOCK_STATE_LOST) {
+        f.lease_deadline_us = redlock_batch_deadline_us(job->batch, job->lease_index);
+    }
+    return f;
+}
+
+static void act(struct worker *w, struct held_job *job, int64_t now)
+{
+    struct danger_facts facts = watch_facts(w, job);
+    struct danger_verdict v = danger_verdict(&facts, &w->danger, now);
+    bool is_drain_stop = w->stage == WORKER_DRAINING && now >= w->stop_at_us;
+    bool is_drain_kill = w->stage == WORKER_DRAINING && now >= w->kill_at_us;
+    if (v.action == DANGER_KILL || is_drain_kill) {
+        bool is_timeout = v.action == DANGER_KILL && v.reason == DANGER_TIMEOUT;
+        job->was_timed_out = job->was_timed_out || is_timeout;
+        job->was_killed = job->was_killed || !is_timeout;
+        slot_kill(job->slot);
+        return;
+    }
+    if (v.action == DANGER_STOP || is_drain_stop) {
+        bool is_timeout = v.action == DANGER_STOP && v.reason == DANGER_TIMEOUT;
+        job->was_timed_out = job->was_timed_out || is_timeout;
+        job->was_asked = job->was_asked || !is_timeout;
+        slot_ask_to_stop(job->slot);
+    }
+    slot_limit(job->slot, v.kill_at_us, facts.timeout_at_us);
+}
+
+/* Claimed ahead, but runs take longer than they used to: give them back rather than sit on them,
+ * and claim ahead no more until many short runs have ended. */
+static void hand_back_waiting(struct worker *w, int64_t now)
+{
+    while (
+        w->held.ready_first != NULL &&
+        (w->stage != WORKER_RUNNING || now - w->held.ready_first->claimed_us > READY_WAIT_MAX_US)) {
+        if (w->mean_run_us < READY_WAIT_MAX_US) {
+            w->mean_run_us = READY_WAIT_MAX_US;
+        }
+        run_hand_back(w, held_take_ready(&w->held));
+    }
+}
+
+/* Results that PostgreSQL does not take now are kept and tried again: somebody must know
+ * (ARCHITECTURE §4.9). */
+static void tell_trouble(struct worker *w, int64_t now)
+{
+    const struct err *trouble = job_store_trouble(w->store);
+    if (trouble == NULL) {
+        int64_t complaints = complaint_end(&w->store_complaint);
+        if (complaints > 0) {
+            log_info("results_settled", LOG_I64("refusals", complaints));
+        }
+    } else if (complaint_due(&w->store_complaint, now)) {
+        log_error("results_kept", LOG_I64("jobs", job_store_waiting(w->store)),
+                  LOG_TEXT("err", trouble->msg), LOG_TEXT("action", "trying again"));
+    }
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct worker *w = timer->data;
+    int64_t now = clock_boot_us();
+    bool has_bare = false;
+    struct held_job *next = NULL;
+    for (struct held_job *job = w->held.by_id; job != NULL;
+         job = next) { /* lock.W4: before any I/O */
+        next = job->hh.next;
+        if (job->phase == HELD_RUNNING) {
+            act(w, job, now);
+            has_bare = has_bare || is_bare(job);
+        }
+    }
+    if (has_bare) {
+        relock(w);
+    }
+    hand_back_waiting(w, now);
+    tell_trouble(w, now);
+    if (now >= w->fetch_pause_until_us) {
+        fetch_poke(w);
+    }
+    worker_check_started(w, now);
+    worker_check_drained(w);
+}
+
+enum status watch_start(struct worker *w, struct err *err)
+{
+    w->danger = (struct danger_limits){.guard_us = w->config->lock.guard_us,
+                                       .kill_margin_us = w->config->lock.kill_margin_us,
+                                       .stale_us = w->config->worker.stale_us};
+    int64_t tick_ms = (int64_t)(TICK_MS * w->config->time_scale);
+    uint64_t period = (uint64_t)(tick_ms < TICK_MIN_MS ? TICK_MIN_MS : tick_ms);
+    w->watch_timer.data = w;
+    int failed = uv_timer_init(w->loop, &w->watch_timer);
+    failed = failed != 0 ? failed : uv_timer_start(&w->watch_timer, on_tick, period, period);
+    if (failed != 0) {
+        return err_fail(err, STATUS_INTERNAL, "watch timer: %s", uv_strerror(failed));
+    }
+    return STATUS_OK;
+}
+
+void watch_stop(struct worker *w)
+{
+    if (w->watch_timer.data != NULL && !uv_is_closing((uv_handle_t *)&w->watch_timer)) {
+        uv_close((uv_handle_t *)&w->watch_timer, NULL);
+    }
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/worker.h"
+
+#include "base/clock.h"
+#include "base/notify.h"
+#include "daemon/daemon.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <stdio.h>
+
+#define HINTS_TIMEOUT_US (1 * US_PER_S)
+#define START_DEADLINE_FACTOR 2 /* × postgres.timeout_ms until PostgreSQL must have been there */
+#define GIVE_UP_US \
+    (10 * US_PER_S)           /* after the drain deadline: results that could not be committed */
+#define NOW_US (2 * US_PER_S) /* the same after a second signal */
+
+/* ---- events of connections ---- */
+
+static void on_pg_up(void *ctx)
+{
+    struct worker *w = ctx;
+    job_store_on_up(w->store);
+    enrol_begin(w);
+    fetch_poke(w);
+}
+
+static void on_pg_down(void *ctx, const struct err *why)
+{
+    struct worker *w = ctx;
+    if (complaint_due(&w->pg_complaint, clock_boot_us())) {
+        log_warn("postgres_down", LOG_TEXT("err", why->msg), LOG_TEXT("action", "reconnecting"));
+    }
+}
+
+static void on_lock_node(void *ctx, size_t node, enum redlock_node_event event, int64_t until_us,
+                         const char *why)
+{
+    struct worker *w = ctx;
+    daemon_log_lock_node(w->config, node, event, until_us, why);
+    if (event == REDLOCK_NODE_UP || event == REDLOCK_NODE_VOTING) {
+        fetch_poke(w);
+    }
+}
+
+static void on_lost_pop(void *ctx)
+{
+    struct worker *w = ctx;
+    w->has_lost_pop = true;
+}
+
+/* ---- the end ---- */
+
+/* In a turn of its own: what led here may be a callback of what is closed. */
+static void on_close_due(uv_timer_t *timer)
+{
+    struct worker *w = timer->data;
+    log_info("stopped", LOG_I64("exit_code", w->exit_code));
+    uv_close((uv_handle_t *)timer, NULL);
+    hints_popper_close(TAKE(w->popper));
+    hints_close(TAKE(w->hints));
+    put_back_close(w);
+    watch_stop(w);
+    beat_stop(w);
+    for (size_t i = 0; i < w->slot_count; i++) {
+        slot_close(w->slots[i]);
+    }
+    w->slot_count = 0;
+    if (w->lock != NULL) {
+        redlock_async_close(TAKE(w->lock), NULL, NULL);
+    }
+    job_store_close(TAKE(w->store));
+    pg_close(TAKE(w->pg));
+    for (size_t i = 0; i < ARRAY_COUNT(w->signals); i++) {
+        uv_close((uv_handle_t *)&w->signals[i], NULL);
+    }
+}
+
+static void close_all(struct worker *w)
+{
+    if (w->stage != WORKER_CLOSING) {
+        w->stage = WORKER_CLOSING;
+        (void)uv_timer_start(&w->close_timer, on_close_due, 0, 0);
+    }
+}
+
+static void on_row_stopped(void *ctx, enum status st, const struct err *err)
+{
+    struct worker *w = ctx;
+    (void)st; /* if it failed the beat goes stale: the same, later */
+    (void)err;
+    close_all(w);
+}
+
+static void say_stopped(struct worker *w)
+{
+    if (w->is_saying_goodbye) {
+        return;
+    }
+    w->is_saying_goodbye = true;
+    w->give_up_at_us = clock_boot_us() + NOW_US; /* PostgreSQL may be gone for good */
+    notify_stopping();
+    hints_popper_close(TAKE(w->popper)); /* nothing may arrive any more; the scheduler rewinds */
+    if (!w->is_registered ||
+        worker_store_stopped(w->pg, w->worker_id, on_row_stopped, w, NULL) != STATUS_OK) {
+        close_all(w);
+    }
+}
+
+void worker_check_drained(struct worker *w)
+{
+    if (w->stage != WORKER_DRAINING) {
+        return;
+    }
+    bool is_empty = held_total(&w->held) == 0 && put_back_is_idle(w);
+    bool is_late = clock_boot_us() >= w->give_up_at_us;
+    if (is_empty && w->is_saying_goodbye && is_late) {
+        close_all(w);
+    } else if (is_empty) {
+        say_stopped(w);
+    } else if (is_late) {
+        log_error("drain_incomplete", LOG_I64("jobs", held_total(&w->held)),
+                  LOG_TEXT("action", "they are rescued when our beat is stale"));
+        w->exit_code = 1;
+        close_all(w);
+    }
+}
+
+/* ---- signals ---- */
+
+static void drain(struct worker *w, int64_t within_us)
+{
+    int64_t now = clock_boot_us();
+    int64_t guard =
+        w->config->lock.guard_us < within_us / 2 ? w->config->lock.guard_us : within_us / 2;
+    w->stage = WORKER_DRAINING;
+    w->stop_at_us = now + within_us - guard;
+    w->kill_at_us = now + within_us;
+    w->give_up_at_us = now + within_us + (within_us == 0 ? NOW_US : GIVE_UP_US);
+    log_info("draining", LOG_I64("running", w->held.count[HELD_RUNNING]),
+             LOG_I64("within_ms", within_us / US_PER_MS));
+    beat_listen(w);
+    worker_check_drained(w);
+}
+
+static void on_end_signal(uv_signal_t *handle, int signum)
+{
+    struct worker *w = handle->data;
+    (void)signum;
+    if (w->stage == WORKER_DRAINING) {
+        drain(w, 0); /* a second one: now */
+    } else if (w->stage != WORKER_CLOSING) {
+        drain(w, w->config->worker.drain_us);
+    }
+}
+
+static void on_quiet_signal(uv_signal_t *handle, int signum)
+{
+    struct worker *w = handle->data;
+    (void)signum;
+    w->is_quiet = true;
+    log_info("quiet", LOG_I64("running", w->held.count[HELD_RUNNING]));
+    beat_listen(w);
+}
+
+static enum status start_signals(struct worker *w, struct err *err)
+{
+    static const struct {
+        int number;
+        uv_signal_cb on_signal;
+    } table[] = {{SIGTERM, on_end_signal}, {SIGINT, on_end_signal}, {SIGUSR1, on_quiet_signal}};
+    for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
+        w->signals[i].data = w;
+        int failed = uv_signal_init(w->loop, &w->signals[i]);
+        failed = failed != 0 ? failed
+                             : uv_signal_start(&w->signals[i], table[i].on_signal, table[i].number);
+        if (failed != 0) {
+            return err_fail(err, STATUS_INTERNAL, "signal handler: %s", uv_strerror(failed));
+        }
+    }
+    return STATUS_OK;
+}
+
+/* ---- the beginning ---- */
+
+void worker_is_ready(struct worker *w)
+{
+    log_info("ready", LOG_TEXT("worker", w->worker_id), LOG_I64("kinds", w->kinds.count),
+             LOG_I64("slots", w->slot_count));
+    if (w->stage == WORKER_STARTING) {
+        w->stage = WORKER_RUNNING;
+        notify_ready();
+    }
+    beat_listen(w);
+    fetch_poke(w);
+}
+
+enum status worker_open_lock(struct worker *w, int64_t ttl_max_us, struct err *err)
+{
+    const struct config *c = w->config;
+    struct redlock_node nodes[CONFIG_NODES_MAX];
+    struct redlock_async_options options = daemon_lock_options(c, nodes, w->loop, ttl_max_us);
+    options.on_node = on_lock_node;
+    options.on_state = watch_lease;
+    options.ctx = w;
+    return daemon_lock_open(&options, &w->lock, err);
+}
+
+static enum status open_hints(struct worker *w, struct err *err)
+{
+    const struct config *c = w->config;
+    struct redis_endpoint nodes[CONFIG_NODES_MAX];
+    enum status st = daemon_hint_endpoints(c, nodes, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    struct hints_options hints = {.loop = w->loop,
+                                  .nodes = nodes,
+                                  .node_count = c->hints.node_count,
+                                  .prefix = c->redis.prefix,
+                                  .timeout_us = HINTS_TIMEOUT_US,
+                                  .ctx = w};
+    st = hints_open(&hints, &w->hints, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    struct hints_popper_options popper = {.nodes = hints,
+                                          .block_us = c->worker.block_us,
+                                          .on_popped = fetch_popped,
+                                          .want = fetch_want,
+                                          .on_lost = on_lost_pop,
+                                          .ctx = w};
+    return hints_popper_open(&popper, &w->popper, err);
+}
+
+static enum status open_store(struct worker *w, struct err *err)
+{
+    const struct config *c = w->config;
+    char conninfo[2 * CONFIG_PATH_MAX];
+    enum status st = config_conninfo(c, conninfo, sizeof conninfo, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    struct pg_options pg = {.loop = w->loop,
+                            .conninfo = conninfo,
+                            .application_name = "claimd-worker",
+                            .timeout_us = c->postgres.timeout_us,
+                            .lock_timeout_ms = c->postgres.lock_timeout_ms,
+                            .on_up = on_pg_up,
+                            .on_down = on_pg_down,
+                            .ctx = w};
+    st = pg_open(&pg, &w->pg, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    struct job_store_options store = {.pg = w->pg, .loop = w->loop, .worker_id = ""};
+    return job_store_open(&store, &w->store, err);
+}
+
+/* Beside the running program, unless the configuration names another. */
+static enum status find_runner(struct worker *w, struct err *err)
+{
+    if (w->config->worker.runner[0] != '\0') {
+        (void)snprintf(w->runner, sizeof w->runner, "%s", w->config->worker.runner);
+    } else {
+        size_t size = sizeof w->runner;
+        int failed = uv_exepath(w->runner, &size);
+        char *slash = failed == 0 ? strrchr(w->runner, '/') : NULL;
+        size_t room = slash == NULL ? 0 : sizeof w->runner - (size_t)(slash + 1 - w->runner);
+        if (room == 0 || snprintf(slash + 1, room, "claimd-runner") >= (int)room) {
+            return err_fail(err, STATUS_INVALID, "where claimd-runner is can't be told");
+        }
+    }
+    if (access(w->runner, X_OK) != 0) {
+        return err_fail_sys(err, STATUS_INVALID, errno, "worker.runner %s", w->runner);
+    }
+    return STATUS_OK;
+}
+
+static enum status open_slots(struct worker *w, struct err *err)
+{
+    int slots = w->config->worker.slots;
+    size_t wanted = slots > 0 ? (size_t)slots : uv_available_parallelism();
+    wanted = wanted < WORKER_SLOTS_MAX ? wanted : WORKER_SLOTS_MAX;
+    struct slot_options options = {.loop = w->loop,
+                                   .runner = w->runner,
+                                   .plugin_dir = w->config->worker.plugin_dir,
+                                   .jobs_max = w->config->worker.runner_jobs_max,
+                                   .age_us = w->config->worker.runner_age_us,
+                                   .events = &run_slot_events,
+                                   .ctx = w};
+    for (size_t i = 0; i < wanted; i++) {
+        enum status st = slot_open(&options, &w->slots[i], err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+        w->slot_count++;
+    }
+    return STATUS_OK;
+}
+
+static enum status open_all(struct worker *w, struct err *err)
+{
+    enum status st = find_runner(w, err);
+    if (st == STATUS_OK) {
+        st = state_dir_open(w->config->worker.state_dir, &w->lock_fd, w->predecessor_id, err);
+    }
+    if (st == STATUS_OK) {
+        st = start_signals(w, err);
+    }
+    if (st == STATUS_OK) {
+        st = open_hints(w, err);
+    }
+    if (st == STATUS_OK) {
+        st = put_back_open(w, err);
+    }
+    if (st == STATUS_OK) {
+        st = watch_start(w, err);
+    }
+    if (st == STATUS_OK) {
+        w->beat_timer.data = w->close_timer.data = w;
+        (void)uv_timer_init(w->loop, &w->beat_timer);
+        (void)uv_timer_init(w->loop, &w->close_timer);
+    }
+    if (st == STATUS_OK) {
+        st = open_store(w, err);
+    }
+    return st == STATUS_OK ? open_slots(w, err) : st;
+}
+
+static void worker_init(struct worker *w, uv_loop_t *loop, const struct config *config)
+{
+    w->loop = loop;
+    w->config = config;
+    w->lock_fd = -1;
+    rand_seed_from_system(&w->rand);
+    w->capacity = (struct capacity_limits){.claim_ahead_max = (size_t)config->worker.claim_ahead,
+                                           .batch_max = (size_t)config->worker.batch_max};
+    w->start_deadline_us = clock_boot_us() + START_DEADLINE_FACTOR * config->postgres.timeout_us;
+}
+
+void worker_check_started(struct worker *w, int64_t now_us)
+{
+    if (w->stage == WORKER_STARTING && now_us >= w->start_deadline_us && !pg_is_up(w->pg)) {
+        worker_fail(w, DAEMON_NO_DEPENDENCY, "PostgreSQL is not reachable");
+    }
+}
+
+void worker_fail(struct worker *w, int exit_code, const char *why)
+{
+    log_error("start_failed", LOG_TEXT("err", why));
+    w->exit_code = exit_code;
+    close_all(w);
+}
+
+int worker_main(const struct config *config)
+{
+    static uv_loop_t loop; /* handles in closing point to it until the process ends */
+    struct err err = {0};
+    struct worker *w = calloc(1, sizeof *w);
+    if (w == NULL || uv_loop_init(&loop) != 0) {
+        log_error("start_failed", LOG_TEXT("err", "no memory for the loop"));
+        free(w);
+        return DAEMON_FAILED;
+    }
+    worker_init(w, &loop, config);
+    log_info("started", LOG_TEXT("version", CLAIMD_VERSION), LOG_I64("pid", getpid()));
+    enum status st = open_all(w, &err);
+    if (st != STATUS_OK) {
+        log_error("start_failed", LOG_TEXT("err", err.msg));
+        free(w); /* handles of the loop die with the process */
+        return st == STATUS_INVALID || st == STATUS_CONFLICT ? DAEMON_USAGE : DAEMON_FAILED;
+    }
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    (void)uv_loop_close(&loop);
+    int exit_code = w->exit_code;
+    close_slot(&w->lock_fd);
+    free(w->kinds.texts);
+    free(w);
+    return exit_code;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The worker: pop → lock → claim → run → finish → release, every step batched by what gathers while
+ * the one before is in flight (ARCHITECTURE §4). One thread, one loop; nothing here blocks. The
+ * parts, each in its file: fetch.c    hints → leases → claims            run.c     ready jobs →
+ * runners → finishes → released leases watch.c    danger, timeouts, lost leases      beat.c    the
+ * worker's row, its kinds, what to listen to putback.c  hints that go back                 worker.c
+ * start, drain, stop They share this record; whoever changes a field is named beside it. */
+#ifndef CLAIMD_WORKER_WORKER_H
+#define CLAIMD_WORKER_WORKER_H
+
+#include "base/log.h"
+#include "base/rand.h"
+#include "config/config.h"
+#include "hints/hints.h"
+#include "redlock/redlock_async.h"
+#include "store/cluster_store.h"
+#include "store/job_store.h"
+#include "store/worker_store.h"
+#include "worker/capacity.h"
+#include "worker/danger.h"
+#include "worker/held.h"
+#include "worker/slot.h"
+#include "worker/state_dir.h"
+
+#define WORKER_KINDS_MAX 256
+#define WORKER_SLOTS_MAX 1024
+#define WORKER_PAUSED_MAX CONFIG_QUEUES_MAX
+
+enum worker_stage {
+    WORKER_STARTING, /* waits for PostgreSQL and for the first runner's kinds */
+    WORKER_RUNNING,
+    WORKER_DRAINING, /* nothing new; what runs may end */
+    WORKER_CLOSING   /* handles are closing; the loop ends by itself */
+};
+
+/* What the plugins announced; filled by kinds.c from the first runner's hello, then constant. */
+struct served_kinds {
+    struct worker_kind list[WORKER_KINDS_MAX];
+    const char *names[WORKER_KINDS_MAX];
+    size_t count;
+    char *texts; /* owns the strings */
+};
+
+struct worker {
+    uv_loop_t *loop;
+    const struct config *config;
+    enum worker_stage stage;
+    int exit_code;
+    struct rand rand;
+
+    struct pg *pg;
+    struct job_store *store;
+    struct redlock_async *lock;
+    struct hints *hints;
+    struct hints_popper *popper;
+    struct slot *slots[WORKER_SLOTS_MAX];
+    size_t slot_count;
+
+    struct held_jobs held;
+    struct capacity_limits capacity;
+    int64_t mean_run_us;          /* run.c */
+    int64_t ahead_pause_until_us; /* fetch.c: refused claims made ahead */
+    int64_t fetch_pause_until_us; /* fetch.c: no quorum, PostgreSQL away */
+    int64_t fetch_pause_us;
+
+    struct put_back *put_back; /* putback.c */
+
+    struct served_kinds kinds;
+    char worker_id[WORKER_ID_SIZE];
+    char predecessor_id[WORKER_ID_SIZE]; /* "": none, or settled */
+    bool is_schema_checked;
+    struct cluster_join join;
+    char fingerprint[CLUSTER_FINGERPRINT_MAX];
+    bool is_registered;
+    bool is_quiet;
+    bool has_lost_pop;         /* told to the scheduler with the next beat */
+    bool is_telling_lost_pop;  /* by the beat in flight */
+    bool is_beating;           /* a beat is in flight */
+    int64_t beat_sent_us;      /* of the beat in flight */
+    int64_t beat_confirmed_us; /* sending time of the last confirmed one */
+    uv_timer_t beat_timer;
+    char paused[WORKER_PAUSED_MAX][JOB_NAME_MAX + 1];
+    size_t paused_count;
+
+    struct danger_limits danger;
+    uv_timer_t watch_timer;
+    int64_t stop_at_us; /* drain: handlers are asked to stop, then killed */
+    int64_t kill_at_us;
+    int64_t give_up_at_us;
+
+    uv_signal_t signals[3];
+    bool is_saying_goodbye;
+    uv_timer_t close_timer;
+    int64_t start_deadline_us;
+    char runner[CONFIG_PATH_MAX];
+    int lock_fd; /* of the state directory */
+    struct complaint pg_complaint;
+    struct complaint runner_complaint;
+    struct complaint store_complaint;
+};
+
+/* ---- fetch.c ---- */
+size_t fetch_want(void *worker);
+void fetch_popped(void *worker, const struct hint *list, size_t count);
+void fetch_poke(struct worker *w);
+
+/* ---- run.c ---- */
+extern const struct slot_events run_slot_events;
+void run_dispatch(struct worker *w);
+/* Ends a claimed job that never reached a handler: uncharged, its hint goes back. */
+void run_hand_back(struct worker *w, struct held_job *job);
+void run_limit(struct worker *w, struct held_job *job, int64_t now_us);
+/* Lets go of a job: its lease is released, the record freed. */
+void run_let_go(struct worker *w, struct held_job *job);
+
+/* ---- putback.c ---- */
+enum status put_back_open(struct worker *w, struct err *err) MUST_USE;
+void put_back_close(struct worker *w);
+/* Queues a hint; it is pushed after every lease released so far was acknowledged (else it might
+ * find its own job held). */
+void put_back_add(struct worker *w, int64_t id, int64_t score, const char *queue, const char *kind);
+bool put_back_is_idle(const struct worker *w);
+/* A claim brought something, or nothing but rows that can't be claimed now. */
+void put_back_pace(struct worker *w, bool is_progress);
+
+/* ---- watch.c ---- */
+enum status watch_start(struct worker *w, struct err *err) MUST_USE;
+void watch_lease(void *worker, struct redlock_batch *batch, size_t index, void *user,
+                 enum redlock_state state);
+struct danger_facts watch_facts(const struct worker *w, const struct held_job *job);
+void watch_stop(struct worker *w);
+
+/* ---- kinds.c ---- */
+/* Reads the hello of a runner: the first one decides what this worker serves. */
+void kinds_take_hello(struct worker *w, const char *json, size_t len);
+
+/* ---- enrol.c ---- */
+/* PostgreSQL is up and the kinds are known: check the schema, join the cluster, end a predecessor,
+ * register, beat. Safe to call again at any time: it goes on where it stands. */
+void enrol_begin(struct worker *w);
+/* Our row was marked dead: a new worker_id for what comes, frozen beats for what is held. */
+void enrol_again(struct worker *w);
+
+/* ---- beat.c ---- */
+void beat_start(struct worker *w);
+void beat_stop(struct worker *w);
+void beat_listen(struct worker *w); /* the hint sets of queues that are not paused */
+
+/* ---- worker.c ---- */
+enum status worker_open_lock(struct worker *w, int64_t ttl_max_us, struct err *err) MUST_USE;
+void worker_is_ready(struct worker *w); /* registered */
+void worker_fail(struct worker *w, int exit_code, const char *why);
+void worker_check_started(struct worker *w, int64_t now_us);
+void worker_check_drained(struct worker *w);
+int worker_main(const struct config *config);
+
+#endif
