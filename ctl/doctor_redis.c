@@ -36,6 +36,7 @@ struct node_check {
     size_t samples;
     bool has_leader; /* it holds the leader's lock */
     char persistence[64];
+    bool is_asked;    /* a request is on its way */
     bool is_answered; /* nothing more is awaited from it */
 };
 
@@ -107,8 +108,9 @@ static void on_second(uv_timer_t *timer)
 {
     struct doctor_nodes *all = timer->data;
     for (size_t i = 0; i < all->count; i++) {
-        if (all->nodes[i].is_up && !all->nodes[i].is_down) {
-            ask(&all->nodes[i]);
+        struct node_check *n = &all->nodes[i];
+        if (n->is_up && !n->is_down && !n->is_asked && !n->is_answered) {
+            ask(n);
         }
     }
 }
@@ -116,6 +118,7 @@ static void on_second(uv_timer_t *timer)
 static void on_done(void *ctx, enum status st)
 {
     struct node_check *n = ctx;
+    n->is_asked = false;
     n->is_answered = st != STATUS_OK || n->samples == SAMPLES;
     if (st != STATUS_OK) {
         n->is_down = true;
@@ -157,6 +160,7 @@ static void ask(struct node_check *n)
         n->sent_us = clock_boot_us();
         st = redis_node_send(n->node, &request, &n->why);
     }
+    n->is_asked = st == STATUS_OK;
     n->is_down = n->is_down || st != STATUS_OK;
 }
 
@@ -351,8 +355,9 @@ static void ask_all(struct doctor_nodes *all)
     }
     uv_close((uv_handle_t *)&all->limit, NULL);
     uv_close((uv_handle_t *)&all->second, NULL);
-    (void)uv_run(&all->loop, UV_RUN_DEFAULT);
-    (void)uv_loop_close(&all->loop);
+    while (uv_loop_close(&all->loop) == UV_EBUSY) { /* what ends now may stop the loop once more */
+        (void)uv_run(&all->loop, UV_RUN_DEFAULT);
+    }
 }
 
 void doctor_redis(struct report *r, const struct config *config)
