@@ -208,15 +208,9 @@ static enum status open_node(struct doctor_nodes *all, size_t i, struct err *err
     if (st != STATUS_OK) {
         return st;
     }
-    struct redis_endpoint *e = &options.endpoint;
-    if (e->user[0] == '\0') {
-        (void)snprintf(e->user, sizeof e->user, "%s", c->redis.user);
-    }
-    if (e->password[0] == '\0') {
-        (void)snprintf(e->password, sizeof e->password, "%s", c->redis.password);
-    }
-    redis_endpoint_text(e, n->address, sizeof n->address);
-    return redis_node_open(&options, &n->node, err);
+    redis_endpoint_text(&options.endpoint, n->address, sizeof n->address);
+    st = redis_endpoint_login(&options.endpoint, c->redis.user, c->redis.password, err);
+    return st == STATUS_OK ? redis_node_open(&options, &n->node, err) : st;
 }
 
 /* ---- judging ---- */

@@ -82,15 +82,12 @@ enum status daemon_hint_endpoints(const struct config *c,
     for (size_t i = 0; i < c->hints.node_count; i++) {
         struct redis_endpoint *e = &ret_nodes[i];
         enum status st = redis_endpoint_parse(c->hints.nodes[i], e, err);
+        if (st == STATUS_OK) {
+            st = redis_endpoint_login(e, c->redis.user, c->redis.password, err);
+        }
         if (st != STATUS_OK) {
             err_prefix(err, "hints.nodes");
             return st;
-        }
-        if (e->user[0] == '\0') {
-            memcpy(e->user, c->redis.user, sizeof e->user);
-        }
-        if (e->password[0] == '\0') {
-            memcpy(e->password, c->redis.password, sizeof e->password);
         }
     }
     return STATUS_OK;

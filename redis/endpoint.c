@@ -171,6 +171,21 @@ enum status redis_endpoint_parse(const char *text, struct redis_endpoint *ret, s
     return st;
 }
 
+static enum status fill_in(const char *name, const char *text, char *part, size_t size,
+                           struct err *err)
+{
+    return part[0] != '\0' || text == NULL ? STATUS_OK
+                                           : copy_part(name, text, strlen(text), part, size, err);
+}
+
+enum status redis_endpoint_login(struct redis_endpoint *e, const char *user, const char *password,
+                                 struct err *err)
+{
+    enum status st = fill_in("user", user, e->user, sizeof e->user, err);
+    return st != STATUS_OK ? st
+                           : fill_in("password", password, e->password, sizeof e->password, err);
+}
+
 void redis_endpoint_text(const struct redis_endpoint *e, char *ret_text, size_t size)
 {
     if (e->path[0] != '\0') {

@@ -36,6 +36,10 @@ struct redis_endpoint {
 enum status redis_endpoint_parse(const char *text, struct redis_endpoint *ret,
                                  struct err *err) MUST_USE;
 
+/* Fills in what the text left out; NULL or "" = nothing to fill in. INVALID: too long. */
+enum status redis_endpoint_login(struct redis_endpoint *e, const char *user, const char *password,
+                                 struct err *err) MUST_USE;
+
 /* "host:port" or "unix:/path": for logs and for the fingerprint of a node list. */
 #define REDIS_ENDPOINT_TEXT_SIZE 272
 void redis_endpoint_text(const struct redis_endpoint *e, char *ret_text, size_t size);

@@ -170,21 +170,6 @@ static void on_down(void *ctx, struct redis_node *redis, const struct err *why)
     tell(n, n->is_refused ? REDLOCK_NODE_REFUSED : REDLOCK_NODE_DOWN, n->down_why);
 }
 
-static enum status credentials(const struct redlock_node *node, struct redis_endpoint *e,
-                               struct err *err)
-{
-    bool has_user = e->user[0] != '\0' || node->user == NULL;
-    bool has_password = e->password[0] != '\0' || node->password == NULL;
-    const char *user = has_user ? e->user : node->user;
-    const char *password = has_password ? e->password : node->password;
-    if (strlen(user) >= sizeof e->user || strlen(password) >= sizeof e->password) {
-        return err_fail(err, STATUS_INVALID, "user or password is too long");
-    }
-    memmove(e->user, user, strlen(user) + 1);
-    memmove(e->password, password, strlen(password) + 1);
-    return STATUS_OK;
-}
-
 enum status nodes_parse(const struct redlock_node *nodes, size_t count,
                         struct redis_endpoint ret_endpoints[REDLOCK_NODES_MAX], struct err *err)
 {
@@ -199,7 +184,7 @@ enum status nodes_parse(const struct redlock_node *nodes, size_t count,
         const char *url = nodes[i].url == NULL ? "" : nodes[i].url;
         enum status st = redis_endpoint_parse(url, e, err);
         if (st == STATUS_OK) {
-            st = credentials(&nodes[i], e, err);
+            st = redis_endpoint_login(e, nodes[i].user, nodes[i].password, err);
         }
         if (st != STATUS_OK) {
             err_prefix(err, "redlock: node %zu", i + 1);
