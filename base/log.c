@@ -2,15 +2,20 @@
 #include "base/log.h"
 
 #include "base/clock.h"
+#include "base/parse.h"
 
 #include <stdio.h>
 
 #define LINE_MAX_BYTES 2048
+#define LINE_END_MAX 2 /* "}" and the newline */
+#define NUMBER_MAX 24
+#define ESCAPED_MAX 8
 #define COMPLAINT_FIRST_US (1 * US_PER_S)
 #define COMPLAINT_MAX_US (60 * US_PER_S)
 
 static const char *log_program = "claimd";
 static enum log_level log_max_level = LOG_INFO;
+static enum log_format log_shape = LOG_LOGFMT;
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 
 struct line {
@@ -24,15 +29,30 @@ void log_init(const char *program, enum log_level max_level)
     log_max_level = max_level;
 }
 
+void log_set(enum log_level max_level, enum log_format format)
+{
+    log_max_level = max_level;
+    log_shape = format;
+}
+
+enum log_format log_format(void)
+{
+    return log_shape;
+}
+
 bool log_enabled(enum log_level level)
 {
     return level <= log_max_level;
 }
 
+static size_t room(const struct line *l)
+{
+    return sizeof l->text - LINE_END_MAX - l->len;
+}
+
 static void put(struct line *l, const char *bytes, size_t len)
 {
-    size_t room = sizeof l->text - 1 - l->len; /* one byte stays for the newline */
-    size_t n = len < room ? len : room;
+    size_t n = len < room(l) ? len : room(l);
     memcpy(l->text + l->len, bytes, n);
     l->len += n;
 }
@@ -42,51 +62,73 @@ static void put_text(struct line *l, const char *text)
     put(l, text, strlen(text));
 }
 
+static bool is_special(unsigned char c)
+{
+    return c < ' ' || c == '"' || c == '\\' || c == 0x7F;
+}
+
 static bool is_bare(const char *text)
 {
-    if (*text == '\0') {
-        return false;
-    }
     for (const char *p = text; *p != '\0'; p++) {
-        unsigned char c = (unsigned char)*p;
-        if (c <= ' ' || c == '"' || c == '=' || c == '\\' || c == 0x7F) {
+        if (is_special((unsigned char)*p) || *p == ' ' || *p == '=') {
             return false;
         }
     }
-    return true;
+    return *text != '\0' && utf8_is_clean(text, strlen(text));
 }
 
+/* The next character of a quoted value; moves *at behind it. */
+static size_t escape(const char **at, char ret_text[ESCAPED_MAX])
+{
+    unsigned char c = (unsigned char)**at;
+    int len = utf8_length(*at, strlen(*at));
+    bool is_json = log_shape == LOG_JSON;
+    int n = 0;
+    if (len <= 0) {
+        n = snprintf(ret_text, ESCAPED_MAX, is_json ? "\xEF\xBF\xBD" : "\\x%02x", c);
+    } else if (!is_special(c)) {
+        n = snprintf(ret_text, ESCAPED_MAX, "%.*s", len, *at);
+    } else if (c == '\n') {
+        n = snprintf(ret_text, ESCAPED_MAX, "\\n");
+    } else if (c == '"' || c == '\\') {
+        n = snprintf(ret_text, ESCAPED_MAX, "\\%c", c);
+    } else {
+        n = snprintf(ret_text, ESCAPED_MAX, is_json ? "\\u%04x" : "\\x%02x", c);
+    }
+    *at += len <= 0 ? 1 : len;
+    return n < 0 ? 0 : (size_t)n;
+}
+
+/* Cut between two characters where the line is full. */
 static void put_quoted(struct line *l, const char *text)
 {
     put_text(l, "\"");
-    for (const char *p = text; *p != '\0'; p++) {
-        unsigned char c = (unsigned char)*p;
-        char escaped[8];
-        if (c == '"' || c == '\\') {
-            (void)snprintf(escaped, sizeof escaped, "\\%c", c);
-        } else if (c == '\n') {
-            (void)snprintf(escaped, sizeof escaped, "\\n");
-        } else if (c < ' ' || c == 0x7F) {
-            (void)snprintf(escaped, sizeof escaped, "\\x%02x", c);
-        } else {
-            put(l, p, 1);
-            continue;
+    while (*text != '\0') {
+        char escaped[ESCAPED_MAX];
+        size_t len = escape(&text, escaped);
+        if (len + 1 > room(l)) {
+            break;
         }
-        put_text(l, escaped);
+        put(l, escaped, len);
     }
     put_text(l, "\"");
 }
 
+/* A field that doesn't fit is left away; of a text, what fits is there. */
 static void put_field(struct line *l, const struct log_field *f)
 {
-    put_text(l, " ");
+    bool is_json = log_shape == LOG_JSON;
+    if (strlen(f->name) + ARRAY_COUNT(",\"\":\"\"") + NUMBER_MAX > room(l)) {
+        return;
+    }
+    put_text(l, !is_json ? (l->len == 0 ? "" : " ") : l->len == 0 ? "{\"" : ",\"");
     put_text(l, f->name);
-    put_text(l, "=");
+    put_text(l, is_json ? "\":" : "=");
     if (f->text == NULL) {
-        char number[24];
+        char number[NUMBER_MAX];
         (void)snprintf(number, sizeof number, "%lld", (long long)f->number);
         put_text(l, number);
-    } else if (is_bare(f->text)) {
+    } else if (!is_json && strlen(f->text) < room(l) && is_bare(f->text)) {
         put_text(l, f->text);
     } else {
         put_quoted(l, f->text);
@@ -102,15 +144,16 @@ void log_write(enum log_level level, const char *event, const struct log_field *
     struct line l = {.len = 0};
     char ts[CLOCK_TEXT_SIZE];
     clock_wall_text(ts, sizeof ts);
-    const struct log_field head[] = {LOG_TEXT("level", level_names[level]),
+    const struct log_field head[] = {LOG_TEXT("ts", ts), LOG_TEXT("level", level_names[level]),
                                      LOG_TEXT("program", log_program), LOG_TEXT("event", event)};
-    put_text(&l, "ts=");
-    put_text(&l, ts);
     for (size_t i = 0; i < ARRAY_COUNT(head); i++) {
         put_field(&l, &head[i]);
     }
     for (size_t i = 0; i < count; i++) {
         put_field(&l, &fields[i]);
+    }
+    if (log_shape == LOG_JSON) {
+        l.text[l.len++] = '}';
     }
     l.text[l.len++] = '\n';
     ssize_t written = write(STDERR_FILENO, l.text, l.len);

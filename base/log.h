@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One line per event on stderr, logfmt: `ts=… level=info event=job_finished job=42 …`. Event names
- * are API: the list is in docs/operations.md and tests wait for them. Values are quoted and escaped
- * where needed, lines are bounded and written by one write(2). Arguments of jobs, tokens and
+ * One line per event on stderr, logfmt: `ts=… level=info event=job_finished job=42 …`, or the same
+ * fields as a JSON object. Event names are API: the list is in docs/operations.md and tests wait
+ * for them. Values are quoted and escaped where needed and are valid UTF-8, lines are bounded (the
+ * value that is too long is cut) and written by one write(2). Arguments of jobs, tokens and
  * passwords are never logged.
  *
  *     log_info("job_finished", LOG_I64("job", id), LOG_TEXT("outcome", "done"));
@@ -16,6 +17,7 @@
 #include <stdint.h>
 
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
+enum log_format { LOG_LOGFMT, LOG_JSON };
 
 struct log_field {
     const char *name;
@@ -29,6 +31,9 @@ struct log_field {
 
 /* Process-wide, set once in main(). `program` is put on every line and must outlive it. */
 void log_init(const char *program, enum log_level max_level);
+/* What a configuration says, at the start (before that: logfmt) and again when it is reloaded. */
+void log_set(enum log_level max_level, enum log_format format);
+enum log_format log_format(void);
 bool log_enabled(enum log_level level);
 void log_write(enum log_level level, const char *event, const struct log_field *fields,
                size_t count);

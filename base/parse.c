@@ -58,9 +58,9 @@ enum status parse_duration_us(const char *text, int64_t *ret_us, struct err *err
                     "'%.40s' is not a duration: a number with ms, s, m, h or d", text);
 }
 
-/* Length of the valid UTF-8 character at text, 0 if there is none, -1 if it is cut by the end. */
-static int utf8_length(const unsigned char *text, size_t len)
+int utf8_length(const char *bytes, size_t len)
 {
+    const unsigned char *text = (const unsigned char *)bytes;
     if (text[0] < 0x80) {
         return text[0] == 0 ? 0 : 1;
     }
@@ -84,9 +84,8 @@ static int utf8_length(const unsigned char *text, size_t len)
 
 bool utf8_is_clean(const char *text, size_t len)
 {
-    const unsigned char *in = (const unsigned char *)text;
     for (size_t i = 0; i < len;) {
-        int n = utf8_length(in + i, len - i);
+        int n = utf8_length(text + i, len - i);
         if (n <= 0) {
             return false;
         }
@@ -98,10 +97,9 @@ bool utf8_is_clean(const char *text, size_t len)
 size_t utf8_clean(const char *text, size_t len, char *ret_out, size_t size)
 {
     static const char replacement[] = "\xEF\xBF\xBD";
-    const unsigned char *in = (const unsigned char *)text;
     size_t out = 0;
     for (size_t i = 0; i < len;) {
-        int n = utf8_length(in + i, len - i);
+        int n = utf8_length(text + i, len - i);
         if (n < 0) {
             break;
         }

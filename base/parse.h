@@ -17,6 +17,10 @@ enum status parse_i64(const char *text, size_t len, int64_t min, int64_t max, in
 /* "250ms", "10s", "5m", "2h", "1d" or a bare number of seconds, to microseconds. */
 enum status parse_duration_us(const char *text, int64_t *ret_us, struct err *err) MUST_USE;
 
+/* Bytes of the valid UTF-8 character at text[0..len), len > 0; 0: it is none, or NUL; -1: cut by
+ * the end. */
+int utf8_length(const char *text, size_t len);
+
 /* Copies text[0..len) into out as valid UTF-8 without NUL: each bad byte becomes U+FFFD, a cut
  * character at the end is dropped. Returns the length written, < size; out is always terminated. */
 size_t utf8_clean(const char *text, size_t len, char *ret_out, size_t size);

@@ -22,6 +22,7 @@
 #define LIST .type = OPTION_LIST, .unit = ""
 
 static const char *const levels[] = {"error", "warn", "info", "debug", NULL}; /* enum log_level */
+static const char *const formats[] = {"logfmt", "json", NULL};                /* enum log_format */
 static const char *const fresh_nodes[] = {"quarantine", "trust", NULL};
 
 /* clang-format off */
@@ -31,6 +32,8 @@ const struct option_def config_options[] = {
      .help = "Tests: every time is multiplied by it, but for those that a server needs to answer."},
     {"log_level", CHOICE(levels), AT(log_level), .default_text = "info",
      .help = "What is written to stderr."},
+    {"log_format", CHOICE(formats), AT(log_format), .default_text = "logfmt",
+     .help = "How: `key=value` pairs, or one JSON object per line."},
 
     {"postgres.conninfo", STRING, AT(postgres.conninfo), RANGE(1, 0),
      .default_text = "dbname=claimd",

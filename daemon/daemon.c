@@ -37,7 +37,8 @@ static int start(const struct daemon_program *p, const char *path)
         (void)fprintf(stderr, "%s: %s\n", p->name, err.msg);
         return DAEMON_USAGE;
     }
-    log_init(p->name, (enum log_level)config.log_level);
+    log_init(p->name, LOG_INFO);
+    log_set((enum log_level)config.log_level, (enum log_format)config.log_format);
     return p->run(&config);
 }
 

@@ -2,6 +2,7 @@
 #include "worker/slot.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 
 #include <assert.h>
 #include <signal.h>
@@ -321,8 +322,13 @@ static enum status spawn(struct slot *s, struct err *err)
 {
     char parent[16];
     (void)snprintf(parent, sizeof parent, "%d", (int)getpid());
-    const char *args[] = {s->options.runner,     "--parent", parent, "--plugins",
-                          s->options.plugin_dir, NULL};
+    const char *args[] = {s->options.runner,
+                          "--parent",
+                          parent,
+                          "--plugins",
+                          s->options.plugin_dir,
+                          log_format() == LOG_JSON ? "--log-json" : NULL,
+                          NULL};
     uv_stdio_container_t stdio[5] = {
         {.flags = UV_IGNORE},
         {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},

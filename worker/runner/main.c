@@ -19,10 +19,11 @@ struct options {
     pid_t parent;
     const char *plugins;
     bool list;
+    bool log_json;
 };
 
 static const char USAGE[] =
-    "usage: claimd-runner --parent PID --plugins DIR    (started by claimd-worker)\n"
+    "usage: claimd-runner --parent PID --plugins DIR [--log-json]    (started by claimd-worker)\n"
     "       claimd-runner --list --plugins DIR          print what the plugins serve, as JSON\n"
     "       claimd-runner --version\n";
 
@@ -34,10 +35,13 @@ static _Noreturn void leave(int code)
 
 static struct options parse_options(int argc, char **argv)
 {
-    static const struct option known[] = {
-        {"parent", required_argument, NULL, 'p'}, {"plugins", required_argument, NULL, 'd'},
-        {"list", no_argument, NULL, 'l'},         {"version", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    static const struct option known[] = {{"parent", required_argument, NULL, 'p'},
+                                          {"plugins", required_argument, NULL, 'd'},
+                                          {"list", no_argument, NULL, 'l'},
+                                          {"log-json", no_argument, NULL, 'j'},
+                                          {"version", no_argument, NULL, 'v'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     struct options o = {0};
     struct err err = {0};
     int64_t number = 0;
@@ -56,6 +60,9 @@ static struct options parse_options(int argc, char **argv)
             break;
         case 'l':
             o.list = true;
+            break;
+        case 'j':
+            o.log_json = true;
             break;
         case 'v':
             (void)puts("claimd-runner " CLAIMD_VERSION);
@@ -148,6 +155,7 @@ int main(int argc, char **argv)
 {
     struct options o = parse_options(argc, argv);
     log_init("claimd-runner", LOG_INFO);
+    log_set(LOG_INFO, o.log_json ? LOG_JSON : LOG_LOGFMT);
     struct err err = {0};
     enum status st = confine_process(o.parent, o.list ? STDERR_FILENO : RUNNER_FD_PAGE, &err);
     if (st == STATUS_OK) {
