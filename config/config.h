@@ -14,6 +14,7 @@
 
 #define CONFIG_NODES_MAX 9
 #define CONFIG_QUEUES_MAX 32
+#define CONFIG_OWNERS_MAX 16
 #define CONFIG_TEXT_MAX 256
 #define CONFIG_PATH_MAX 1024
 
@@ -61,6 +62,8 @@ struct config {
         int runner_jobs_max;   /* 10,000 */
         int64_t runner_age_us; /* worker.runner_age_ms 1 h */
         char plugin_dir[CONFIG_PATH_MAX];
+        char plugin_owners[CONFIG_OWNERS_MAX][64]; /* names or uids; none: root and ours */
+        size_t plugin_owner_count;
         char state_dir[CONFIG_PATH_MAX];
         char runner[CONFIG_PATH_MAX]; /* "" = claimd-runner beside the running program */
     } worker;
@@ -78,6 +81,12 @@ struct config {
 /* path NULL: defaults and environment only. INVALID with the place; NOT_FOUND when the file isn't
  * there. */
 enum status config_load(const char *path, struct config *ret, struct err *err) MUST_USE;
+
+/* worker.plugin_owners as uids, "0,1000"; "" where the list is empty. INVALID: no such user here.
+ */
+#define CONFIG_UIDS_SIZE (CONFIG_OWNERS_MAX * 12)
+enum status config_plugin_owners(const struct config *c, char ret[CONFIG_UIDS_SIZE],
+                                 struct err *err) MUST_USE;
 
 /* The libpq conninfo with the password put in; bound by `size`. For pg_open() only: never log it.
  */

@@ -101,6 +101,10 @@ const struct option_def config_options[] = {
     {"worker.plugin_dir", PATH, AT(worker.plugin_dir), .default_text = "",
      .help = "Folder of the handlers (*.so); writable by its owner only. Empty = "
              "../lib/claimd/plugins, seen from the program's folder."},
+    {"worker.plugin_owners", LIST, ITEMS(worker.plugin_owners, worker.plugin_owner_count),
+     RANGE(0, CONFIG_OWNERS_MAX), .default_text = "",
+     .help = "Users (names or numbers) whose plugins and plugin folder are trusted; empty = root "
+             "and the worker's own user."},
     {"worker.state_dir", PATH, AT(worker.state_dir), RANGE(1, 0),
      .default_text = "/var/lib/claimd/worker",
      .help = "Folder of this worker alone: it is locked while the worker runs."},

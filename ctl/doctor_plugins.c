@@ -41,9 +41,14 @@ static enum status read_all(int fd, struct buf *out, struct err *err)
     }
 }
 
-static enum status run_list(const char *runner, const char *plugins, struct buf *out,
+static enum status run_list(const char *runner, const struct config *config, struct buf *out,
                             struct err *err)
 {
+    char owners[CONFIG_UIDS_SIZE];
+    enum status st = config_plugin_owners(config, owners, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
     int ends[2];
     pid_t pid = 0;
     if (pipe2(ends, O_CLOEXEC) != 0) {
@@ -51,10 +56,11 @@ static enum status run_list(const char *runner, const char *plugins, struct buf 
     }
     autoclose int read_fd = ends[0];
     autofree char *program = strdup(runner);
-    autofree char *folder = strdup(plugins);
+    autofree char *folder = strdup(config->worker.plugin_dir);
     char list[] = "--list";
     char option[] = "--plugins";
-    char *const argv[] = {program, list, option, folder, NULL};
+    char owners_option[] = "--owners";
+    char *const argv[] = {program, list, option, folder, owners_option, owners, NULL};
     posix_spawn_file_actions_t actions;
     int rc = program == NULL || folder == NULL ? ENOMEM : posix_spawn_file_actions_init(&actions);
     if (rc == 0) {
@@ -67,7 +73,7 @@ static enum status run_list(const char *runner, const char *plugins, struct buf 
         return err_fail_sys(err, STATUS_UNAVAILABLE, rc, "cannot run '%s'", runner);
     }
     int status = 0;
-    enum status st = read_all(read_fd, out, err);
+    st = read_all(read_fd, out, err);
     if (st != STATUS_OK) {
         (void)kill(pid, SIGKILL);
     }
@@ -120,7 +126,7 @@ void doctor_plugins(struct report *r, const struct config *config)
         st = ctl_program_path("claimd-runner", path, sizeof path, &err);
     }
     if (st == STATUS_OK) {
-        st = run_list(path, config->worker.plugin_dir, &out, &err);
+        st = run_list(path, config, &out, &err);
     }
     json_auto_t *root = st == STATUS_OK ? json_loadb(buf_at(&out), out.len, 0, NULL) : NULL;
     if (st == STATUS_OK && root == NULL) {

@@ -327,6 +327,8 @@ static enum status spawn(struct slot *s, struct err *err)
                           parent,
                           "--plugins",
                           s->options.plugin_dir,
+                          "--owners",
+                          s->options.plugin_owners == NULL ? "" : s->options.plugin_owners,
                           log_format() == LOG_JSON ? "--log-json" : NULL,
                           NULL};
     uv_stdio_container_t stdio[5] = {

@@ -35,7 +35,8 @@ struct slot_options {
     uv_loop_t *loop;
     const char *runner; /* path; borrowed for the slot's life, as plugin_dir */
     const char *plugin_dir;
-    int jobs_max; /* recycled after */
+    const char *plugin_owners; /* "0,1000", borrowed; "" = root and ours */
+    int jobs_max;              /* recycled after */
     int64_t age_us;
     const struct slot_events *events;
     void *ctx;

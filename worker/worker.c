@@ -285,6 +285,7 @@ static enum status open_slots(struct worker *w, struct err *err)
     struct slot_options options = {.loop = w->loop,
                                    .runner = w->runner,
                                    .plugin_dir = w->config->worker.plugin_dir,
+                                   .plugin_owners = w->plugin_owners,
                                    .jobs_max = w->config->worker.runner_jobs_max,
                                    .age_us = w->config->worker.runner_age_us,
                                    .events = &run_slot_events,
@@ -302,6 +303,9 @@ static enum status open_slots(struct worker *w, struct err *err)
 static enum status open_all(struct worker *w, struct err *err)
 {
     enum status st = find_runner(w, err);
+    if (st == STATUS_OK) {
+        st = config_plugin_owners(w->config, w->plugin_owners, err);
+    }
     if (st == STATUS_OK) {
         st = state_dir_open(w->config->worker.state_dir, &w->lock_fd, w->predecessor_id, err);
     }

@@ -94,6 +94,7 @@ struct worker {
     uv_timer_t close_timer;
     int64_t start_deadline_us;
     char runner[CONFIG_PATH_MAX];
+    char plugin_owners[CONFIG_UIDS_SIZE];
     int lock_fd; /* of the state directory */
     struct complaint pg_complaint;
     struct complaint runner_complaint;

@@ -70,15 +70,20 @@ static void copy_noop(void)
 }
 
 /* What --list prints; the caller releases it. */
-static json_t *list(const char *directory)
+static json_t *list_trusting(const char *directory, const char *owners)
 {
     struct buf out = BUF_INIT(1 << 20);
-    const char *args[] = {"--list", "--plugins", directory, NULL};
+    const char *args[] = {"--list", "--plugins", directory, "--owners", owners, NULL};
     ck_assert_int_eq(harness_program(args, &out), 0);
     json_t *all = json_loadb(buf_at(&out), out.len, 0, NULL);
     ck_assert_msg(all != NULL, "no JSON: %s", buf_at(&out));
     buf_release(&out);
     return all;
+}
+
+static json_t *list(const char *directory)
+{
+    return list_trusting(directory, "");
 }
 
 static bool serves(const json_t *all, const char *name)
@@ -236,6 +241,28 @@ START_TEST(J5_a_file_of_another_owner_is_refused)
 }
 END_TEST
 
+/* A volume that a deployer's user fills; then even root is not trusted unless it is named. */
+START_TEST(J5_the_owners_that_are_trusted_can_be_named)
+{
+    char path[HARNESS_PATH_MAX];
+    if (geteuid() != 0) {
+        return; /* only root can give files away */
+    }
+    copy_noop();
+    copy_plugin(harness_plugins(), "sleep.so", "foreign.so");
+    path_in_dir("foreign.so", path);
+    ck_assert_int_eq(chown(path, 4242, 4242), 0);
+    ck_assert_int_eq(chown(dir, 4242, 4242), 0);
+    json_t *all = list_trusting(dir, "77,4242");
+    ck_assert(serves(all, "sleep"));
+    assert_refused(all, "noop.so", "owned by user 0, wanted 77 or 4242: chown it, or set");
+    json_decref(all);
+    all = list_trusting(dir, "0");
+    assert_refused(all, dir, "owned by user 4242, wanted 0: chown it, or set");
+    json_decref(all);
+}
+END_TEST
+
 START_TEST(J5_a_directory_that_others_can_write_serves_nothing)
 {
     copy_noop();
@@ -294,6 +321,7 @@ int main(void)
     tcase_add_test(tc, J5_what_is_no_regular_file_is_refused);
     tcase_add_loop_test(tc, J5_a_file_that_others_can_write_is_refused, 0, 2);
     tcase_add_test(tc, J5_a_file_of_another_owner_is_refused);
+    tcase_add_test(tc, J5_the_owners_that_are_trusted_can_be_named);
     tcase_add_test(tc, J5_a_directory_that_others_can_write_serves_nothing);
     tcase_add_test(tc, a_directory_that_is_missing_serves_nothing);
     tcase_add_test(tc, the_shipped_plugins_are_all_served);

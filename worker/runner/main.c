@@ -18,13 +18,16 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 struct options {
     pid_t parent;
     const char *plugins;
+    struct plugin_owners owners;
     bool list;
     bool log_json;
 };
 
 static const char USAGE[] =
-    "usage: claimd-runner --parent PID --plugins DIR [--log-json]    (started by claimd-worker)\n"
-    "       claimd-runner --list --plugins DIR          print what the plugins serve, as JSON\n"
+    "usage: claimd-runner --parent PID --plugins DIR [--owners UID,…] [--log-json]\n"
+    "                                             (started by claimd-worker)\n"
+    "       claimd-runner --list --plugins DIR [--owners UID,…]\n"
+    "                                             print what the plugins serve, as JSON\n"
     "       claimd-runner --version\n";
 
 static _Noreturn void leave(int code)
@@ -33,15 +36,19 @@ static _Noreturn void leave(int code)
     _exit(code); /* no atexit hooks or destructors of plugins: fini was their chance */
 }
 
+static _Noreturn void refuse(const char *option, const struct err *err)
+{
+    (void)fprintf(stderr, "claimd-runner: %s: %s\n", option, err->msg);
+    leave(EXIT_USAGE);
+}
+
 static struct options parse_options(int argc, char **argv)
 {
-    static const struct option known[] = {{"parent", required_argument, NULL, 'p'},
-                                          {"plugins", required_argument, NULL, 'd'},
-                                          {"list", no_argument, NULL, 'l'},
-                                          {"log-json", no_argument, NULL, 'j'},
-                                          {"version", no_argument, NULL, 'v'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option known[] = {
+        {"parent", required_argument, NULL, 'p'}, {"plugins", required_argument, NULL, 'd'},
+        {"owners", required_argument, NULL, 'o'}, {"list", no_argument, NULL, 'l'},
+        {"log-json", no_argument, NULL, 'j'},     {"version", no_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
     struct options o = {0};
     struct err err = {0};
     int64_t number = 0;
@@ -50,13 +57,17 @@ static struct options parse_options(int argc, char **argv)
         switch (c) {
         case 'p':
             if (parse_i64(optarg, strlen(optarg), 1, INT32_MAX, &number, &err) != STATUS_OK) {
-                (void)fprintf(stderr, "claimd-runner: --parent: %s\n", err.msg);
-                leave(EXIT_USAGE);
+                refuse("--parent", &err);
             }
             o.parent = (pid_t)number;
             break;
         case 'd':
             o.plugins = optarg;
+            break;
+        case 'o':
+            if (plugin_owners_parse(optarg, &o.owners, &err) != STATUS_OK) {
+                refuse("--owners", &err);
+            }
             break;
         case 'l':
             o.list = true;
@@ -83,7 +94,7 @@ static struct options parse_options(int argc, char **argv)
 }
 
 /* Descriptors 3 and 4 are taken in this mode too, so that the layout is always the same. */
-static enum status list_plugins(const char *directory, struct err *err)
+static enum status list_plugins(const struct options *o, struct err *err)
 {
     for (int fd = RUNNER_FD_FRAMES; fd <= RUNNER_FD_PAGE; fd++) {
         if (open("/dev/null", O_RDWR | O_CLOEXEC) < 0) {
@@ -91,7 +102,7 @@ static enum status list_plugins(const char *directory, struct err *err)
         }
     }
     struct plugin_set plugins;
-    enum status st = plugin_set_open(&plugins, directory, err);
+    enum status st = plugin_set_open(&plugins, o->plugins, &o->owners, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -134,7 +145,7 @@ static enum status run(const struct options *o, struct err *err)
         return st;
     }
     struct plugin_set plugins;
-    st = plugin_set_open(&plugins, o->plugins, err);
+    st = plugin_set_open(&plugins, o->plugins, &o->owners, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -159,7 +170,7 @@ int main(int argc, char **argv)
     struct err err = {0};
     enum status st = confine_process(o.parent, o.list ? STDERR_FILENO : RUNNER_FD_PAGE, &err);
     if (st == STATUS_OK) {
-        st = o.list ? list_plugins(o.plugins, &err) : run(&o, &err);
+        st = o.list ? list_plugins(&o, &err) : run(&o, &err);
     }
     if (st != STATUS_OK) {
         log_error("runner_ended", LOG_TEXT("err", err.msg));

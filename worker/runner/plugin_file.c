@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/runner/plugin_file.h"
 
+#include "base/parse.h"
 #include "model/job.h"
 #include "worker/runner/elf_check.h"
 
@@ -19,30 +20,76 @@
 #define KIND_SIZE_MIN sizeof(struct claimd_kind)
 #define SIZE_SANE_MAX ((uint32_t)1 << 20)
 
-static enum status check_owner(const struct stat *s, struct err *err)
+enum status plugin_owners_parse(const char *text, struct plugin_owners *ret, struct err *err)
 {
-    if (s->st_uid != 0 && s->st_uid != geteuid()) {
-        return err_fail(err, STATUS_INVALID, "owned by user %u, wanted 0 or %u", s->st_uid,
-                        geteuid());
+    struct plugin_owners owners = {.count = 0};
+    while (*text != '\0') {
+        size_t len = strcspn(text, ",");
+        int64_t uid = 0;
+        if (owners.count == PLUGIN_OWNERS_MAX) {
+            return err_fail(err, STATUS_INVALID, "more than %d owners", PLUGIN_OWNERS_MAX);
+        }
+        enum status st = parse_i64(text, len, 0, UINT32_MAX - 1, &uid, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+        owners.list[owners.count++] = (uid_t)uid;
+        text += len;
+        text += *text == ',';
+    }
+    *ret = owners;
+    return STATUS_OK;
+}
+
+static bool is_trusted(uid_t uid, const struct plugin_owners *owners)
+{
+    for (size_t i = 0; i < owners->count; i++) {
+        if (owners->list[i] == uid) {
+            return true;
+        }
+    }
+    return owners->count == 0 && (uid == 0 || uid == geteuid());
+}
+
+static enum status refuse_owner(uid_t uid, const struct plugin_owners *owners, struct err *err)
+{
+    char wanted[PLUGIN_OWNERS_MAX * 12];
+    size_t at = 0;
+    (void)snprintf(wanted, sizeof wanted, "0 or %u", geteuid());
+    for (size_t i = 0; i < owners->count; i++) {
+        int n =
+            snprintf(wanted + at, sizeof wanted - at, "%s%u", i > 0 ? " or " : "", owners->list[i]);
+        at += n > 0 ? (size_t)n : 0;
+    }
+    return err_fail(err, STATUS_INVALID,
+                    "owned by user %u, wanted %s: chown it, or set worker.plugin_owners", uid,
+                    wanted);
+}
+
+static enum status check_owner(const struct stat *s, const struct plugin_owners *owners,
+                               struct err *err)
+{
+    if (!is_trusted(s->st_uid, owners)) {
+        return refuse_owner(s->st_uid, owners, err);
     }
     if ((s->st_mode & (S_IWGRP | S_IWOTH)) != 0) {
         return err_fail(err, STATUS_INVALID,
-                        "writable by group or others (mode %04o), wanted at most 0755",
+                        "writable by group or others (mode %04o), wanted at most 0755: chmod go-w",
                         s->st_mode & 07777U);
     }
     return STATUS_OK;
 }
 
-enum status plugin_directory_check(int fd, struct err *err)
+enum status plugin_directory_check(int fd, const struct plugin_owners *owners, struct err *err)
 {
     struct stat s;
     if (fstat(fd, &s) != 0) {
         return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "fstat");
     }
-    return check_owner(&s, err);
+    return check_owner(&s, owners, err);
 }
 
-enum status plugin_file_check(int fd, struct err *err)
+enum status plugin_file_check(int fd, const struct plugin_owners *owners, struct err *err)
 {
     struct stat s;
     if (fstat(fd, &s) != 0) {
@@ -51,7 +98,7 @@ enum status plugin_file_check(int fd, struct err *err)
     if (!S_ISREG(s.st_mode)) {
         return err_fail(err, STATUS_INVALID, "not a regular file");
     }
-    enum status st = check_owner(&s, err);
+    enum status st = check_owner(&s, owners, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -10,12 +10,27 @@
 #include "base/err.h"
 #include "claimd/plugin.h"
 
-/* Regular, owned by root or us, not writable by others, and a whole shared object: INVALID,
+#include <sys/types.h>
+
+#define PLUGIN_OWNERS_MAX 16
+
+/* Whose files are trusted. None = root and the user that we run as. */
+struct plugin_owners {
+    uid_t list[PLUGIN_OWNERS_MAX];
+    size_t count;
+};
+
+/* "0,1000". INVALID. */
+enum status plugin_owners_parse(const char *text, struct plugin_owners *ret,
+                                struct err *err) MUST_USE;
+
+/* Regular, of one of these owners, not writable by others, and a whole shared object: INVALID,
  * UNAVAILABLE. No code of the file has run. */
-enum status plugin_file_check(int fd, struct err *err) MUST_USE;
+enum status plugin_file_check(int fd, const struct plugin_owners *owners, struct err *err) MUST_USE;
 
 /* Owner and mode as for a file. */
-enum status plugin_directory_check(int fd, struct err *err) MUST_USE;
+enum status plugin_directory_check(int fd, const struct plugin_owners *owners,
+                                   struct err *err) MUST_USE;
 
 /* Maps the file (its constructors run) and validates every field; kinds that the plugin leaves
  * away are zero in *ret, numbers of 0 are replaced by their defaults. */

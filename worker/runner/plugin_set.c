@@ -84,14 +84,15 @@ static enum status try_out(void *ctx, struct err *err)
     return st;
 }
 
-static enum status open_file(int directory, const char *file, int *ret_fd, struct err *err)
+static enum status open_file(const struct plugin_set *set, int directory, const char *file,
+                             int *ret_fd, struct err *err)
 {
     int fd = openat(directory, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) {
         return errno == ELOOP ? err_fail(err, STATUS_INVALID, "a symbolic link")
                               : err_fail_sys(err, STATUS_INVALID, errno, "open");
     }
-    enum status st = plugin_file_check(fd, err);
+    enum status st = plugin_file_check(fd, &set->owners, err);
     if (st != STATUS_OK) {
         (void)close(fd);
         return st;
@@ -107,7 +108,7 @@ static enum status load_file(struct plugin_set *set, int directory, const char *
         return err_fail(err, STATUS_LIMIT, "more than %d plugins", PLUGINS_MAX);
     }
     struct attempt a = {.set = set};
-    enum status st = open_file(directory, file, &a.fd, err);
+    enum status st = open_file(set, directory, file, &a.fd, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -157,13 +158,14 @@ static enum status load_directory(struct plugin_set *set, int directory, struct 
     return st;
 }
 
-static enum status open_directory(const char *path, int *ret_fd, struct err *err)
+static enum status open_directory(const char *path, const struct plugin_owners *owners, int *ret_fd,
+                                  struct err *err)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {
         return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "open the directory");
     }
-    enum status st = plugin_directory_check(fd, err);
+    enum status st = plugin_directory_check(fd, owners, err);
     if (st != STATUS_OK) {
         (void)close(fd);
         return st;
@@ -172,9 +174,11 @@ static enum status open_directory(const char *path, int *ret_fd, struct err *err
     return STATUS_OK;
 }
 
-enum status plugin_set_open(struct plugin_set *set, const char *directory, struct err *err)
+enum status plugin_set_open(struct plugin_set *set, const char *directory,
+                            const struct plugin_owners *owners, struct err *err)
 {
     *set = (struct plugin_set){.refused = json_array(),
+                               .owners = *owners,
                                .plugins = calloc(PLUGINS_MAX, sizeof *set->plugins)};
     if (set->refused == NULL || set->plugins == NULL) {
         plugin_set_close(set);
@@ -182,7 +186,7 @@ enum status plugin_set_open(struct plugin_set *set, const char *directory, struc
     }
     autoclose int fd = -1;
     struct err reason = {0};
-    if (open_directory(directory, &fd, &reason) != STATUS_OK ||
+    if (open_directory(directory, owners, &fd, &reason) != STATUS_OK ||
         load_directory(set, fd, &reason) != STATUS_OK) {
         return refuse(set, directory, reason.msg, err);
     }

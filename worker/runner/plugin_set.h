@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "claimd/plugin.h"
+#include "worker/runner/plugin_file.h"
 
 #include <jansson.h>
 
@@ -16,13 +17,14 @@ struct plugin_set {
     struct claimd_plugin *plugins; /* PLUGINS_MAX of them */
     size_t count;
     json_t *refused; /* [{"file", "reason"}] */
+    struct plugin_owners owners;
 };
 
 /* Loads every *.so in the order of their names; a kind belongs to the first plugin that has it.
  * Only NOMEM fails: an unusable directory or file is a refusal. Blocks while files are tried out.
  */
 enum status plugin_set_open(struct plugin_set *set, const char *directory,
-                            struct err *err) MUST_USE;
+                            const struct plugin_owners *owners, struct err *err) MUST_USE;
 void plugin_set_close(struct plugin_set *set); /* calls each fini */
 
 /* NULL when nobody serves it. */
