@@ -75,6 +75,9 @@ function(claimd_test name)
     if(name MATCHES "redlock") # the lock library's own, of whatever kind: ./dev test -L redlock
         list(APPEND ARG_LABEL redlock)
     endif()
+    if(name MATCHES "metrics")
+        list(APPEND ARG_LABEL metrics)
+    endif()
     set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT}
         ENVIRONMENT "CK_DEFAULT_TIMEOUT=30;CLAIMD_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};CLAIMD_PLUGIN_DIR=${CLAIMD_PLUGIN_DIR};CLAIMD_TEST_PLUGIN_DIR=${PROJECT_BINARY_DIR}/test_plugins;CLAIMD_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
 endfunction()

@@ -12,7 +12,8 @@
  *
  * Names follow https://prometheus.io/docs/practices/naming/; all are listed in docs/metrics.md, and
  * a test compares. Label values come from outside (kinds, queues, nodes): they are escaped, and a
- * family holds METRICS_SERIES_MAX series, further ones are counted under "other". */
+ * family holds METRICS_SERIES_MAX series; further ones are counted under "other", gauges left out.
+ */
 #ifndef CLAIMD_METRICS_METRICS_H
 #define CLAIMD_METRICS_METRICS_H
 
@@ -51,6 +52,7 @@ struct metric *metrics_series(struct metrics *m, const struct metric_family *fam
 void metric_add(struct metric *counter, uint64_t n);
 /* A counter that somebody else keeps: takes over its present value. */
 void metric_take(struct metric *counter, uint64_t total);
+void metric_take_us(struct metric *counter, int64_t total_us); /* a duration; shown in seconds */
 void metric_set(struct metric *gauge, double value);
 void metric_observe_us(struct metric *histogram, int64_t us); /* a duration; shown in seconds */
 void metric_observe(struct metric *histogram, double value);

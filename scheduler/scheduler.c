@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/notify.h"
 #include "daemon/daemon.h"
+#include "daemon/telemetry.h"
 #include "scheduler/days.h"
 #include "scheduler/lead.h"
 #include "scheduler/watch.h"
@@ -38,6 +39,8 @@ struct scheduler {
     char fingerprint[CLUSTER_FINGERPRINT_MAX];
     struct cluster_join join;
     struct complaint pg_complaint;
+    struct telemetry *telemetry;
+    struct metrics *metrics; /* of the telemetry: until the loop has ended */
     struct pg *pg;
     struct hints *hints;
     struct redlock_async *lock;
@@ -89,6 +92,7 @@ static void stop(struct scheduler *s, int exit_code)
     s->stage = STAGE_STOPPING;
     s->exit_code = exit_code;
     notify_stopping();
+    telemetry_stop(s->telemetry);
     if (s->watch != NULL) {
         watch_lead(s->watch, false);
     }
@@ -370,6 +374,20 @@ static int statement_timeout_ms(const struct config *c)
     return (int)((half_us < STATEMENT_TIMEOUT_US ? half_us : STATEMENT_TIMEOUT_US) / US_PER_MS);
 }
 
+/* Right before a text of the metrics is made. */
+static void on_collect(void *ctx)
+{
+    (void)ctx;
+}
+
+static enum status telemetry_begin(struct scheduler *s, struct err *err)
+{
+    struct telemetry_options options = {.loop = &s->loop, .collect = on_collect, .ctx = s};
+    enum status st = telemetry_open(&options, &s->telemetry, err);
+    s->metrics = telemetry_metrics(s->telemetry);
+    return st;
+}
+
 static enum status start(struct scheduler *s, struct err *err)
 {
     const struct config *c = s->config;
@@ -379,6 +397,9 @@ static enum status start(struct scheduler *s, struct err *err)
     }
     enum status st =
         cluster_fingerprint(nodes, c->lock.node_count, s->fingerprint, sizeof s->fingerprint, err);
+    if (st == STATUS_OK) {
+        st = telemetry_begin(s, err);
+    }
     if (st == STATUS_OK) {
         st = config_conninfo(c, s->conninfo, sizeof s->conninfo, err);
     }
@@ -438,6 +459,7 @@ int scheduler_main(const struct config *config)
     }
     (void)uv_run(&s.loop, UV_RUN_DEFAULT);
     handles_close(&s);
+    telemetry_free(s.telemetry);
     log_info("stopped", LOG_I64("exit_code", s.exit_code));
     return s.exit_code;
 }

@@ -69,6 +69,7 @@ static void on_close_due(uv_timer_t *timer)
     if (w->lock != NULL) {
         redlock_async_close(TAKE(w->lock), NULL, NULL);
     }
+    telemetry_stop(w->telemetry);
     job_store_close(TAKE(w->store));
     pg_close(TAKE(w->pg));
     for (size_t i = 0; i < ARRAY_COUNT(w->signals); i++) {
@@ -300,6 +301,20 @@ static enum status open_slots(struct worker *w, struct err *err)
     return STATUS_OK;
 }
 
+/* Right before a text of the metrics is made. */
+static void on_collect(void *ctx)
+{
+    (void)ctx;
+}
+
+static enum status open_telemetry(struct worker *w, struct err *err)
+{
+    struct telemetry_options options = {.loop = w->loop, .collect = on_collect, .ctx = w};
+    enum status st = telemetry_open(&options, &w->telemetry, err);
+    w->metrics = telemetry_metrics(w->telemetry);
+    return st;
+}
+
 static enum status open_all(struct worker *w, struct err *err)
 {
     enum status st = find_runner(w, err);
@@ -308,6 +323,9 @@ static enum status open_all(struct worker *w, struct err *err)
     }
     if (st == STATUS_OK) {
         st = state_dir_open(w->config->worker.state_dir, &w->lock_fd, w->predecessor_id, err);
+    }
+    if (st == STATUS_OK) {
+        st = open_telemetry(w, err);
     }
     if (st == STATUS_OK) {
         st = start_signals(w, err);
@@ -378,6 +396,7 @@ int worker_main(const struct config *config)
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&loop);
     int exit_code = w->exit_code;
+    telemetry_free(w->telemetry);
     close_slot(&w->lock_fd);
     free(w->kinds.texts);
     free(w);

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/rand.h"
 #include "config/config.h"
+#include "daemon/telemetry.h"
 #include "hints/hints.h"
 #include "redlock/redlock_async.h"
 #include "store/cluster_store.h"
@@ -48,6 +49,8 @@ struct worker {
     enum worker_stage stage;
     int exit_code;
     struct rand rand;
+    struct telemetry *telemetry;
+    struct metrics *metrics; /* of the telemetry: until the loop has ended */
 
     struct pg *pg;
     struct job_store *store;

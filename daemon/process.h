@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The metrics that any process has, by the names of
+ * https://prometheus.io/docs/instrumenting/writing_clientlibs/#process-metrics */
+#ifndef CLAIMD_DAEMON_PROCESS_H
+#define CLAIMD_DAEMON_PROCESS_H
+
+#include "metrics/metrics.h"
+
+/* At the start: this version, this start time. */
+void process_begin(struct metrics *m);
+
+/* Each second. */
+void process_collect(struct metrics *m);
+
+#endif
