@@ -17,6 +17,7 @@ static const char *log_program = "claimd";
 static enum log_level log_max_level = LOG_INFO;
 static enum log_format log_shape = LOG_LOGFMT;
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
+static uint64_t log_counts[LOG_DEBUG + 1];
 
 struct line {
     char text[LINE_MAX_BYTES];
@@ -43,6 +44,11 @@ enum log_format log_format(void)
 bool log_enabled(enum log_level level)
 {
     return level <= log_max_level;
+}
+
+uint64_t log_count(enum log_level level)
+{
+    return log_counts[level];
 }
 
 static size_t room(const struct line *l)
@@ -156,6 +162,7 @@ void log_write(enum log_level level, const char *event, const struct log_field *
         l.text[l.len++] = '}';
     }
     l.text[l.len++] = '\n';
+    log_counts[level]++;
     ssize_t written = write(STDERR_FILENO, l.text, l.len);
     (void)written; /* a log that can't be written must not stop the work (fault.F5) */
 }

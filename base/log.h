@@ -25,6 +25,9 @@ struct log_field {
     int64_t number;
 };
 
+/* How many lines of this level were written so far. */
+uint64_t log_count(enum log_level level);
+
 #define LOG_TEXT(field_name, value) ((struct log_field){.name = (field_name), .text = (value)})
 #define LOG_I64(field_name, value) \
     ((struct log_field){.name = (field_name), .number = (int64_t)(value)})

@@ -124,7 +124,7 @@ enum status daemon_lock_open(const struct redlock_async_options *lock_options,
     return err_fail(err, code == -EINVAL ? STATUS_INVALID : STATUS_UNAVAILABLE, "%s", e.message);
 }
 
-static void node_text(const struct config *c, size_t node, char *ret_text, size_t size)
+void daemon_node_text(const struct config *c, size_t node, char *ret_text, size_t size)
 {
     struct redis_endpoint endpoint;
     (void)snprintf(ret_text, size, "?");
@@ -141,7 +141,7 @@ void daemon_log_lock_node(const struct config *c, size_t node, enum redlock_node
         [REDLOCK_NODE_REFUSED] = "node_refused", [REDLOCK_NODE_QUARANTINED] = "node_quarantined",
         [REDLOCK_NODE_VOTING] = "node_voting",   [REDLOCK_NODE_WARNED] = "node_warned"};
     char text[CONFIG_TEXT_MAX];
-    node_text(c, node, text, sizeof text);
+    daemon_node_text(c, node, text, sizeof text);
     if (event == REDLOCK_NODE_UP || event == REDLOCK_NODE_VOTING) {
         log_info(events[event], LOG_TEXT("node", text));
     } else if (event == REDLOCK_NODE_QUARANTINED) {

@@ -44,6 +44,9 @@ struct redlock_async_options daemon_lock_options(const struct config *c,
 enum status daemon_lock_open(const struct redlock_async_options *options,
                              struct redlock_async **ret_lock, struct err *err) MUST_USE;
 
+/* The address of a lock node, without user or password. */
+void daemon_node_text(const struct config *c, size_t node, char *ret_text, size_t size);
+
 /* One line per change of a lock node: node_up, node_down, node_refused, node_quarantined,
  * node_voting, node_warned. */
 void daemon_log_lock_node(const struct config *c, size_t node, enum redlock_node_event event,

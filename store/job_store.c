@@ -13,7 +13,8 @@
 
 void store_settle_finish(struct job_store *s, struct finish *f, enum finish_verdict verdict)
 {
-    struct finish_reply reply = {.id = f->f.id, .fence = f->f.fence, .verdict = verdict};
+    struct finish_reply reply = {
+        .id = f->f.id, .fence = f->f.fence, .verdict = verdict, .kind = f->f.kind};
     s->unsettled--;
     s->unsettled_bytes -= f->bytes;
     s->counters.accepted += verdict == FINISH_ACCEPTED || verdict == FINISH_ALREADY;

@@ -136,6 +136,7 @@ struct finish_reply {
     int64_t id;
     int64_t fence;
     enum finish_verdict verdict;
+    enum finish_kind kind; /* as it was recorded: REFUSED may have made another of it */
 };
 
 typedef void finish_cb(void *ctx, const struct finish_reply *reply);

@@ -83,10 +83,25 @@ static bool serves(const struct worker *w, const char *kind)
     return false;
 }
 
+static enum refusal refusal_of(const struct worker *w, const struct refused_job *r)
+{
+    switch (r->why) {
+    case CLAIM_GONE:
+    case CLAIM_LATER:
+        return REFUSED_GONE;
+    case CLAIM_PUT_BACK:
+        return r->kind == NULL || serves(w, r->kind) ? REFUSED_LOCKED : REFUSED_UNSERVED;
+    case CLAIM_NOT_TRIED:
+        break;
+    }
+    return REFUSED_NOT_TRIED;
+}
+
 static void on_refused(struct worker *w, const struct refused_job *r)
 {
     struct held_job *job = held_find(&w->held, r->id);
     assert(job != NULL && job->phase == HELD_CLAIMING);
+    metric_add(w->meters.refused[refusal_of(w, r)], 1);
     if (r->why == CLAIM_PUT_BACK && r->queue != NULL && r->kind != NULL) {
         int64_t score = hint_score(r->priority, r->ready_at_unix_us);
         bool is_ours = serves(w, r->kind);
@@ -154,7 +169,7 @@ static void on_args(void *ctx, enum status st, const char *args, size_t len)
     run_dispatch(w);
 }
 
-static void keep_claimed(struct held_job *job, const struct claimed_job *c)
+static void keep_claimed(struct worker *w, struct held_job *job, const struct claimed_job *c)
 {
     job->fence = c->fence;
     job->attempt = c->attempt;
@@ -167,13 +182,15 @@ static void keep_claimed(struct held_job *job, const struct claimed_job *c)
     job->score = hint_score(c->priority, c->ready_at_unix_us);
     job->claimed_us = clock_boot_us();
     (void)snprintf(job->kind, sizeof job->kind, "%s", c->kind);
+    job->meters = meters_kind(&w->meters, c->kind);
 }
 
 static void on_one_claimed(struct worker *w, const struct claimed_job *c)
 {
     struct held_job *job = held_find(&w->held, c->id);
     assert(job != NULL && job->phase == HELD_CLAIMING);
-    keep_claimed(job, c);
+    keep_claimed(w, job, c);
+    metric_observe_us(w->meters.wait, c->attempted_at_unix_us - c->ready_at_unix_us);
     log_debug("job_claimed", LOG_I64("job", c->id), LOG_I64("fence", c->fence),
               LOG_I64("attempt", c->attempt));
     bool has_lease = job->batch != NULL &&
@@ -190,11 +207,19 @@ static void on_one_claimed(struct worker *w, const struct claimed_job *c)
     }
 }
 
+/* One claim's ids were asked for at the same moment. */
+static void count_claim(struct worker *w, int64_t id)
+{
+    const struct held_job *job = held_find(&w->held, id);
+    metric_observe_us(w->meters.claim, clock_boot_us() - job->asked_us);
+}
+
 static void on_claimed(void *ctx, const struct claimed_job *jobs, size_t count,
                        const struct refused_job *refused, size_t refused_count)
 {
     struct worker *w = ctx;
     probe("W5");
+    count_claim(w, count > 0 ? jobs[0].id : refused[0].id);
     if (count > 0) {
         w->fetch_pause_us = 0;
     }
@@ -238,6 +263,7 @@ static void claim(struct worker *w, const int64_t *ids, size_t count)
         return;
     }
     pause_fetching(w);
+    metric_add(w->meters.refused[REFUSED_NOT_TRIED], count);
     for (size_t i = 0; i < count; i++) {
         struct held_job *job = held_find(&w->held, ids[i]);
         put_back_job(w, job);
@@ -247,8 +273,31 @@ static void claim(struct worker *w, const int64_t *ids, size_t count)
 
 /* ---- lock ---- */
 
+static void count_not_won(struct worker *w, enum redlock_result verdict)
+{
+    switch (verdict) {
+    case REDLOCK_HELD_BY_OTHER:
+        metric_add(w->meters.refused[REFUSED_HELD], 1);
+        break;
+    case REDLOCK_SPLIT:
+        metric_add(w->meters.refused[REFUSED_SPLIT], 1);
+        break;
+    case REDLOCK_NO_QUORUM:
+        metric_add(w->meters.refused[REFUSED_NO_QUORUM], 1);
+        break;
+    case REDLOCK_EXPIRED:
+        metric_add(w->meters.refused[REFUSED_EXPIRED], 1);
+        break;
+    case REDLOCK_WON:
+    case REDLOCK_CANCELLED: /* we close */
+    case REDLOCK_INVALID:
+        break;
+    }
+}
+
 static void on_not_won(struct worker *w, struct held_job *job, enum redlock_result verdict)
 {
+    count_not_won(w, verdict);
     if (verdict != REDLOCK_HELD_BY_OTHER) { /* the holder of a held one sees to it: drop the hint */
         put_back_job(w, job);
     }
@@ -263,7 +312,10 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
     struct worker *w = ctx;
     int64_t ids[REDLOCK_KEYS_MAX];
     size_t won = 0;
+    int64_t now = clock_boot_us();
+    const struct held_job *first = redlock_batch_user(batch, 0);
     probe("W3");
+    metric_observe_us(w->meters.lock, now - first->asked_us);
     for (size_t i = 0; i < redlock_batch_count(batch); i++) {
         struct held_job *job = redlock_batch_user(batch, i);
         enum redlock_result verdict = redlock_batch_result(batch, i);
@@ -278,10 +330,12 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
             run_let_go(w, job);
             continue;
         }
+        job->asked_us = now;
         held_set_phase(&w->held, job, HELD_CLAIMING);
         ids[won++] = job->id;
     }
     if (won > 0) {
+        metric_observe(w->meters.batch, (double)won);
         claim(w, ids, won);
     }
     worker_check_drained(w);
@@ -292,7 +346,9 @@ static void acquire(struct worker *w, struct held_job *const *jobs, size_t count
     char texts[HINTS_POP_MAX][LOCK_KEY_MAX];
     struct redlock_async_key keys[HINTS_POP_MAX];
     assert(count > 0 && count <= HINTS_POP_MAX);
+    int64_t now = clock_boot_us();
     for (size_t i = 0; i < count; i++) {
+        jobs[i]->asked_us = now;
         size_t len = job_lock_key(texts[i], w->config->redis.prefix, jobs[i]->id);
         keys[i] = (struct redlock_async_key){.bytes = texts[i], .len = len, .user = jobs[i]};
     }
@@ -303,6 +359,7 @@ static void acquire(struct worker *w, struct held_job *const *jobs, size_t count
         return;
     }
     pause_fetching(w);
+    metric_add(w->meters.refused[REFUSED_NOT_TRIED], count);
     for (size_t i = 0; i < count; i++) {
         put_back_job(w, jobs[i]);
         held_remove(&w->held, jobs[i]);

@@ -20,6 +20,7 @@ enum held_phase {
 };
 
 struct slot;
+struct kind_meters;
 struct redlock_batch;
 
 struct held_job {
@@ -45,7 +46,9 @@ struct held_job {
     char *args;
     size_t args_len;
 
+    struct kind_meters *meters; /* of its kind, once it is claimed */
     struct slot *slot;
+    int64_t asked_us; /* when its lock, then its claim was asked for */
     int64_t claimed_us;
     int64_t started_us;
     int64_t beat_frozen_us; /* > 0: claimed under an earlier worker_id, whose last confirmed beat

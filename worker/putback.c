@@ -38,7 +38,9 @@ static void on_pushed(void *ctx, enum status st, int64_t added)
     if (w->stage == WORKER_CLOSING) {
         return;
     }
-    if (st != STATUS_OK) {
+    if (st == STATUS_OK) {
+        metric_add(w->meters.put_back, w->put_back->sent);
+    } else {
         w->has_lost_pop = true;
     }
     w->put_back->is_busy = false;

@@ -29,6 +29,7 @@ struct finish_wait {
     enum finish_kind kind;
     const char *outcome; /* a literal */
     int64_t ran_us;
+    int64_t ended_us;
     bool is_handed_back;
 };
 
@@ -51,6 +52,15 @@ static void log_finished(const struct finish_wait *f, const struct held_job *job
            LOG_TEXT("verdict", verdict_texts[verdict]), LOG_I64("ran_us", f->ran_us));
 }
 
+static void count_finished(struct worker *w, const struct finish_wait *f,
+                           const struct held_job *job, const struct finish_reply *reply)
+{
+    metric_observe_us(w->meters.finish, clock_boot_us() - f->ended_us);
+    if (reply->verdict != FINISH_STALE) {
+        metric_add(job->meters->finished[reply->kind], 1);
+    }
+}
+
 static void on_finished(void *ctx, const struct finish_reply *reply)
 {
     autofree struct finish_wait *f = ctx;
@@ -59,6 +69,7 @@ static void on_finished(void *ctx, const struct finish_reply *reply)
     assert(job != NULL && job->fence == f->fence && job->phase == HELD_FINISHING);
     probe("W9");
     log_finished(f, job, reply->verdict);
+    count_finished(w, f, job, reply);
     if (f->is_handed_back && reply->verdict == FINISH_ACCEPTED) {
         put_back_add(w, job->id, job->score, job->queue,
                      job->hint_kind[0] == '\0' ? NULL : job->hint_kind);
@@ -96,9 +107,10 @@ static void finish(struct worker *w, struct held_job *job, const struct run_fact
                                  .fence = job->fence,
                                  .kind = v.kind,
                                  .outcome = v.outcome,
+                                 .ended_us = clock_boot_us(),
                                  .is_handed_back = v.kind == FINISH_HAND_BACK};
     if (job->started_us > 0) {
-        wait->ran_us = clock_boot_us() - job->started_us;
+        wait->ran_us = wait->ended_us - job->started_us;
     }
     finish->id = job->id;
     finish->fence = job->fence;
@@ -228,6 +240,9 @@ static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot
     assert(job->slot == slot && job->phase == HELD_RUNNING);
     enum run_end end = end_of(w, job, run);
     job->slot = NULL;
+    if (end != RUN_END_NOT_STARTED) {
+        metric_observe_us(job->meters->run, clock_boot_us() - job->started_us);
+    }
     struct run_facts facts = {.end = end,
                               .attempt = job->attempt,
                               .max_attempts = job->max_attempts,
@@ -271,7 +286,7 @@ static void on_hello(void *ctx, struct slot *slot, const char *json, size_t len)
 static void on_died(void *ctx, struct slot *slot, int pid, const char *text)
 {
     struct worker *w = ctx;
-    (void)slot;
+    metric_add(w->meters.runner_deaths, slot_died_by_itself(slot) ? 1 : 0);
     if (complaint_due(&w->runner_complaint, clock_boot_us())) {
         log_warn("runner_died", LOG_I64("pid", pid), LOG_TEXT("err", text),
                  LOG_I64("deaths", w->runner_complaint.count));

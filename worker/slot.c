@@ -440,6 +440,11 @@ int slot_pid(const struct slot *s)
     return s->pid;
 }
 
+bool slot_died_by_itself(const struct slot *s)
+{
+    return !s->is_dying || s->broken[0] != '\0';
+}
+
 static void flush(struct slot *s);
 
 static void on_written(uv_write_t *request, int status)

@@ -52,6 +52,8 @@ void slot_close(struct slot *slot);
 
 enum slot_state slot_state(const struct slot *slot);
 int slot_pid(const struct slot *slot);
+/* In `died`: nobody killed the child for its time, its lease or a drain. */
+bool slot_died_by_itself(const struct slot *slot);
 
 /* Only when idle. The page's times must be set by slot_limit() first. UNAVAILABLE: the child can't
  * take it; the run ends SLOT_NOT_STARTED through `ended` as well, so callers need not handle it

@@ -20,6 +20,7 @@
 static void on_pg_up(void *ctx)
 {
     struct worker *w = ctx;
+    daemon_meters_pg_up(&w->meters.daemon);
     job_store_on_up(w->store);
     enrol_begin(w);
     fetch_poke(w);
@@ -37,6 +38,7 @@ static void on_lock_node(void *ctx, size_t node, enum redlock_node_event event, 
                          const char *why)
 {
     struct worker *w = ctx;
+    daemon_meters_lock_node(&w->meters.daemon, node, event);
     daemon_log_lock_node(w->config, node, event, until_us, why);
     if (event == REDLOCK_NODE_UP || event == REDLOCK_NODE_VOTING) {
         fetch_poke(w);
@@ -304,7 +306,7 @@ static enum status open_slots(struct worker *w, struct err *err)
 /* Right before a text of the metrics is made. */
 static void on_collect(void *ctx)
 {
-    (void)ctx;
+    meters_collect(ctx);
 }
 
 static enum status open_telemetry(struct worker *w, struct err *err)
@@ -312,6 +314,7 @@ static enum status open_telemetry(struct worker *w, struct err *err)
     struct telemetry_options options = {.loop = w->loop, .collect = on_collect, .ctx = w};
     enum status st = telemetry_open(&options, &w->telemetry, err);
     w->metrics = telemetry_metrics(w->telemetry);
+    meters_init(&w->meters, w->metrics, w->config);
     return st;
 }
 

@@ -21,6 +21,7 @@
 #include "worker/capacity.h"
 #include "worker/danger.h"
 #include "worker/held.h"
+#include "worker/meters.h"
 #include "worker/slot.h"
 #include "worker/state_dir.h"
 
@@ -51,6 +52,7 @@ struct worker {
     struct rand rand;
     struct telemetry *telemetry;
     struct metrics *metrics; /* of the telemetry: until the loop has ended */
+    struct meters meters;
 
     struct pg *pg;
     struct job_store *store;

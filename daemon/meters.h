@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What both daemons count of their servers and their log (docs/metrics.md, "all"). A part of a
+ * daemon's own meters: initialised once, taken over before each text. Without a registry nothing is
+ * counted. */
+#ifndef CLAIMD_DAEMON_METERS_H
+#define CLAIMD_DAEMON_METERS_H
+
+#include "base/log.h"
+#include "config/config.h"
+#include "metrics/metrics.h"
+#include "redlock/redlock_async.h"
+
+struct daemon_meters {
+    struct metric *pg_up;
+    struct metric *pg_connects;
+    struct metric *quorum;
+    struct metric *splits;
+    struct metric *log_lines[LOG_DEBUG + 1];
+    size_t node_count;
+    struct metric *node_up[CONFIG_NODES_MAX];
+    struct metric *node_voting[CONFIG_NODES_MAX];
+    struct metric *node_errors[CONFIG_NODES_MAX];
+};
+
+/* `registry` may be NULL. */
+void daemon_meters_init(struct daemon_meters *m, struct metrics *registry, const struct config *c);
+
+void daemon_meters_pg_up(struct daemon_meters *m); /* a session began */
+void daemon_meters_lock_node(struct daemon_meters *m, size_t node, enum redlock_node_event event);
+
+/* What must be asked for: `lock` may be NULL, before it is open. `splits` of all locks together. */
+struct daemon_facts {
+    bool is_pg_up;
+    const struct redlock_async *lock;
+    uint64_t splits;
+};
+void daemon_meters_collect(struct daemon_meters *m, const struct daemon_facts *facts);
+
+#endif

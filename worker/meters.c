@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/meters.h"
+
+#include "worker/worker.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+static const double batch_sizes[] = {1, 2, 5, 10, 20, 50, 100, 200, 500, 0};
+
+static const struct metric_family finished = {.name = "claimd_jobs_finished_total",
+                                              .help = "Ends of jobs that PostgreSQL has accepted.",
+                                              .type = METRIC_COUNTER,
+                                              .labels = {"kind", "outcome"}};
+static const struct metric_family run = {.name = "claimd_job_run_seconds",
+                                         .help = "From handed to a runner to ended.",
+                                         .type = METRIC_HISTOGRAM,
+                                         .labels = {"kind"}};
+static const struct metric_family refused = {.name = "claimd_claims_refused_total",
+                                             .help = "Ids that were not claimed.",
+                                             .type = METRIC_COUNTER,
+                                             .labels = {"reason"}};
+static const struct metric_family jobs = {.name = "claimd_worker_jobs",
+                                          .help = "Jobs in hand.",
+                                          .type = METRIC_GAUGE,
+                                          .labels = {"phase"}};
+
+/* Families without a label: one series each, kept at `offset`. */
+static const struct single {
+    struct metric_family family;
+    size_t offset;
+} singles[] = {
+    {{.name = "claimd_hints_popped_total", .help = "Ids taken from Redis.", .type = METRIC_COUNTER},
+     offsetof(struct meters, popped)},
+    {{.name = "claimd_hints_put_back_total",
+      .help = "Ids given back to Redis.",
+      .type = METRIC_COUNTER},
+     offsetof(struct meters, put_back)},
+    {{.name = "claimd_pops_lost_total",
+      .help = "Pops whose answer was lost.",
+      .type = METRIC_COUNTER},
+     offsetof(struct meters, pops_lost)},
+    {{.name = "claimd_jobs_claimed_total",
+      .help = "Claims won in PostgreSQL.",
+      .type = METRIC_COUNTER},
+     offsetof(struct meters, claimed)},
+    {{.name = "claimd_stale_writes_refused_total",
+      .help = "Ends that came too late: the job had moved on, nothing was changed.",
+      .type = METRIC_COUNTER},
+     offsetof(struct meters, stale)},
+    {{.name = "claimd_results_refused_total",
+      .help = "Results that PostgreSQL would not store.",
+      .type = METRIC_COUNTER},
+     offsetof(struct meters, results_refused)},
+    {{.name = "claimd_leases_lost_total",
+      .help = "Leases that could not be extended in time.",
+      .type = METRIC_COUNTER},
+     offsetof(struct meters, leases_lost)},
+    {{.name = "claimd_runner_deaths_total",
+      .help = "Runners that ended by themselves.",
+      .type = METRIC_COUNTER},
+     offsetof(struct meters, runner_deaths)},
+    {{.name = "claimd_job_wait_seconds",
+      .help = "From due to claimed, by PostgreSQL's clock.",
+      .type = METRIC_HISTOGRAM},
+     offsetof(struct meters, wait)},
+    {{.name = "claimd_lock_seconds",
+      .help = "One lock round of a batch.",
+      .type = METRIC_HISTOGRAM},
+     offsetof(struct meters, lock)},
+    {{.name = "claimd_claim_seconds",
+      .help = "One claim of a batch in PostgreSQL, with its wait for the commit before it.",
+      .type = METRIC_HISTOGRAM},
+     offsetof(struct meters, claim)},
+    {{.name = "claimd_finish_seconds",
+      .help = "From ended to committed.",
+      .type = METRIC_HISTOGRAM},
+     offsetof(struct meters, finish)},
+    {{.name = "claimd_claim_batch_jobs",
+      .help = "Jobs per claim.",
+      .type = METRIC_HISTOGRAM,
+      .bounds = batch_sizes},
+     offsetof(struct meters, batch)},
+    {{.name = "claimd_worker_slots",
+      .help = "Jobs that can run at the same time.",
+      .type = METRIC_GAUGE},
+     offsetof(struct meters, slots)},
+    {{.name = "claimd_worker_slots_busy", .help = "Jobs that run now.", .type = METRIC_GAUGE},
+     offsetof(struct meters, slots_busy)},
+    {{.name = "claimd_worker_draining", .help = "1: it is stopping.", .type = METRIC_GAUGE},
+     offsetof(struct meters, draining)},
+};
+
+static void open_singles(struct meters *m)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(singles); i++) {
+        struct metric *series = metrics_series(m->registry, &singles[i].family, NULL, NULL);
+        memcpy((char *)m + singles[i].offset, &series, sizeof series);
+    }
+}
+
+static struct kind_meters *add_kind(struct meters *m, const char *kind)
+{
+    static const char *const outcomes[] = {[FINISH_COMPLETED] = "completed",
+                                           [FINISH_RETRY] = "retry",
+                                           [FINISH_DISCARDED] = "discarded",
+                                           [FINISH_HAND_BACK] = "handed_back"};
+    static_assert(METERS_KINDS_MAX >= WORKER_KINDS_MAX, "all that it may serve");
+    assert(m->kind_count < METERS_KINDS_MAX);
+    struct kind_meters *k = &m->kinds[m->kind_count++];
+    (void)snprintf(k->kind, sizeof k->kind, "%s", kind);
+    for (size_t i = 0; i < ARRAY_COUNT(outcomes); i++) {
+        k->finished[i] = metrics_series(m->registry, &finished, kind, outcomes[i]);
+    }
+    k->run = metrics_series(m->registry, &run, kind, NULL);
+    return k;
+}
+
+void meters_init(struct meters *m, struct metrics *registry, const struct config *config)
+{
+    static const char *const reasons[] = {
+        [REFUSED_HELD] = "held",           [REFUSED_SPLIT] = "split",
+        [REFUSED_NO_QUORUM] = "no_quorum", [REFUSED_EXPIRED] = "expired",
+        [REFUSED_GONE] = "gone",           [REFUSED_LOCKED] = "locked",
+        [REFUSED_UNSERVED] = "unserved",   [REFUSED_NOT_TRIED] = "not_tried"};
+    static const char *const phases[] = {
+        [HELD_LOCKING] = "locking", [HELD_CLAIMING] = "claiming", [HELD_FETCHING] = "fetching",
+        [HELD_READY] = "ready",     [HELD_RUNNING] = "running",   [HELD_FINISHING] = "finishing"};
+    m->registry = registry;
+    daemon_meters_init(&m->daemon, registry, config);
+    open_singles(m);
+    for (size_t i = 0; i < ARRAY_COUNT(reasons); i++) {
+        m->refused[i] = metrics_series(registry, &refused, reasons[i], NULL);
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(phases); i++) {
+        m->jobs[i] = metrics_series(registry, &jobs, phases[i], NULL);
+    }
+}
+
+/* Jobs come in runs of one kind. */
+struct kind_meters *meters_kind(struct meters *m, const char *kind)
+{
+    if (m->last_kind != NULL && strcmp(m->last_kind->kind, kind) == 0) {
+        return m->last_kind;
+    }
+    struct kind_meters *k = NULL;
+    for (size_t i = 0; i < m->kind_count && k == NULL; i++) {
+        k = strcmp(m->kinds[i].kind, kind) == 0 ? &m->kinds[i] : NULL;
+    }
+    m->last_kind = k != NULL ? k : add_kind(m, kind);
+    return m->last_kind;
+}
+
+static void take_store(struct meters *m, const struct job_store *store)
+{
+    const struct job_store_counters *c = job_store_counters(store);
+    metric_take(m->claimed, c->claimed);
+    metric_take(m->stale, c->stale);
+    metric_take(m->results_refused, c->refused);
+}
+
+static void take_popper(struct meters *m, const struct hints_popper *popper)
+{
+    const struct hints_popper_counters *c = hints_popper_counters(popper);
+    metric_take(m->popped, c->popped);
+    metric_take(m->pops_lost, c->lost_replies);
+}
+
+static void set_states(struct meters *m, const struct worker *w)
+{
+    size_t busy = 0;
+    for (size_t i = 0; i < w->slot_count; i++) {
+        busy += slot_state(w->slots[i]) == SLOT_BUSY ? 1U : 0U;
+    }
+    metric_set(m->slots, (double)w->slot_count);
+    metric_set(m->slots_busy, (double)busy);
+    metric_set(m->draining, w->stage >= WORKER_DRAINING ? 1 : 0);
+    for (size_t i = 0; i < HELD_PHASE_COUNT; i++) {
+        metric_set(m->jobs[i], (double)w->held.count[i]);
+    }
+}
+
+void meters_collect(struct worker *w)
+{
+    struct meters *m = &w->meters;
+    struct daemon_facts facts = {.is_pg_up = w->pg != NULL && pg_is_up(w->pg), .lock = w->lock};
+    if (w->store != NULL) {
+        take_store(m, w->store);
+    }
+    if (w->popper != NULL) {
+        take_popper(m, w->popper);
+    }
+    if (w->lock != NULL) {
+        const struct redlock_counters *c = redlock_async_counters(w->lock);
+        metric_take(m->leases_lost, c->lost);
+        facts.splits = c->results[REDLOCK_SPLIT];
+    }
+    set_states(m, w);
+    daemon_meters_collect(&m->daemon, &facts);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the worker counts: all its names are in meters.c, and in docs/metrics.md. Whoever decides
+ * something counts it there and then, through a series that was looked up before; what libraries
+ * count, and what is only a state, is taken over when a text is made. Without a registry nothing is
+ * counted. */
+#ifndef CLAIMD_WORKER_METERS_H
+#define CLAIMD_WORKER_METERS_H
+
+#include "daemon/meters.h"
+#include "store/job_store.h"
+#include "worker/held.h"
+
+#define METERS_KINDS_MAX 256
+
+/* Why an id that was asked for was not claimed. */
+enum refusal {
+    REFUSED_HELD, /* by the nodes: somebody else has it */
+    REFUSED_SPLIT,
+    REFUSED_NO_QUORUM,
+    REFUSED_EXPIRED,
+    REFUSED_GONE, /* by PostgreSQL */
+    REFUSED_LOCKED,
+    REFUSED_UNSERVED,
+    REFUSED_NOT_TRIED,
+    REFUSAL_COUNT
+};
+
+struct kind_meters {
+    char kind[JOB_NAME_MAX + 1];
+    struct metric *finished[FINISH_HAND_BACK + 1];
+    struct metric *run;
+};
+
+struct meters {
+    struct metrics *registry;
+    struct daemon_meters daemon;
+    struct metric *refused[REFUSAL_COUNT];
+    struct metric *put_back;
+    struct metric *runner_deaths;
+    struct metric *wait;
+    struct metric *lock;
+    struct metric *claim;
+    struct metric *finish;
+    struct metric *batch;
+
+    struct metric *popped;
+    struct metric *pops_lost;
+    struct metric *claimed;
+    struct metric *stale;
+    struct metric *results_refused;
+    struct metric *leases_lost;
+    struct metric *slots;
+    struct metric *slots_busy;
+    struct metric *jobs[HELD_PHASE_COUNT];
+    struct metric *draining;
+
+    struct kind_meters kinds[METERS_KINDS_MAX]; /* those of which a job was claimed */
+    size_t kind_count;
+    struct kind_meters *last_kind;
+};
+
+struct worker;
+
+void meters_init(struct meters *m, struct metrics *registry, const struct config *config);
+
+/* The series of a kind that this worker serves, for its life. Never NULL. */
+struct kind_meters *meters_kind(struct meters *m, const char *kind);
+
+/* Takes over what others count, and states. */
+void meters_collect(struct worker *w);
+
+#endif
