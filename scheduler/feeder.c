@@ -125,6 +125,7 @@ static void pass_end(struct feeder *f)
 {
     int64_t now_us = clock_boot_us();
     feed_pass_took(&f->feed, now_us - f->begun_us);
+    metric_observe_us(f->options.pass_seconds, now_us - f->begun_us);
     bool is_full = feed_is_full(&f->feed);
     struct feed_pass pass = {.begun_us = f->begun_us,
                              .now_us = now_us,

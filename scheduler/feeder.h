@@ -7,6 +7,7 @@
 #define CLAIMD_SCHEDULER_FEEDER_H
 
 #include "hints/hints.h"
+#include "metrics/metrics.h"
 #include "model/feed.h"
 #include "model/feed_served.h"
 #include "store/pg.h"
@@ -18,7 +19,8 @@ struct feeder_options {
     struct pg *pg; /* borrowed, as is hints */
     struct hints *hints;
     struct feed_limits limits;
-    int64_t every_us; /* "each second" */
+    int64_t every_us;            /* "each second" */
+    struct metric *pass_seconds; /* may be NULL */
 };
 
 enum status feeder_open(const struct feeder_options *options, struct feeder **ret,

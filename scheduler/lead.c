@@ -104,6 +104,11 @@ bool lead_is_leader(const struct lead *l)
     return l->batch != NULL;
 }
 
+const struct redlock_counters *lead_counters(const struct lead *l)
+{
+    return redlock_async_counters(l->lock);
+}
+
 static void on_timer_closed(uv_handle_t *timer)
 {
     free(timer->data);

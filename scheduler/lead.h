@@ -25,6 +25,7 @@ struct lead_options {
 enum status lead_open(const struct lead_options *options, struct lead **ret,
                       struct err *err) MUST_USE;
 bool lead_is_leader(const struct lead *l);
+const struct redlock_counters *lead_counters(const struct lead *l);
 
 /* Gives the lock up at once, calls nobody back, frees. Accepts NULL. */
 void lead_close(struct lead *l);

@@ -6,7 +6,6 @@
 #include "base/probe.h"
 #include "model/hint.h"
 #include "scheduler/caseload.h"
-#include "store/rescue_store.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -37,6 +36,7 @@ struct rescuer {
     struct rescuer_options options;
     struct caseload load;
     struct batch batch;
+    struct rescuer_counters counters;
     uv_timer_t timer;
     int64_t walk_after_id;
     bool is_walking;
@@ -159,6 +159,9 @@ static void on_moved(void *ctx, enum status st, const struct pg_result *const *r
         } else if (m.outcome == RESCUE_LOCKED) {
             put_back_id(r, m.id);
         }
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(r->counters.moved); i++) {
+        r->counters.moved[i] += (uint64_t)counts[i];
     }
     if (counts[RESCUE_AVAILABLE] + counts[RESCUE_DISCARDED] + counts[RESCUE_LOST] > 0) {
         log_info("rescued", LOG_I64("jobs", counts[RESCUE_AVAILABLE]),
@@ -357,6 +360,7 @@ static void on_marked(void *ctx, enum status st, const struct pg_result *const *
     for (int i = 0; st == STATUS_OK && i < pg_row_count(results[0]); i++) {
         struct rescue_marked m;
         rescue_marked_row(results[0], i, &m);
+        r->counters.workers_dead++;
         log_warn("worker_dead", LOG_TEXT("worker", m.worker_id), LOG_TEXT("host", m.host),
                  LOG_I64("silent_ms", m.silent_ms));
         rescuer_dead(r, m.worker_id);
@@ -396,6 +400,11 @@ void rescuer_stop(struct rescuer *r)
     r->is_walk_asked = false;
     (void)uv_timer_stop(&r->timer);
     caseload_release(&r->load);
+}
+
+const struct rescuer_counters *rescuer_counters(const struct rescuer *r)
+{
+    return &r->counters;
 }
 
 enum status rescuer_open(const struct rescuer_options *options, struct rescuer **ret,

@@ -9,6 +9,7 @@
 
 #include "redlock/redlock_async.h"
 #include "scheduler/feeder.h"
+#include "store/rescue_store.h"
 
 struct rescuer;
 
@@ -40,6 +41,12 @@ void rescuer_dead(struct rescuer *r, const char *worker_id);
 
 /* Walk now, whoever is dead. */
 void rescuer_audit(struct rescuer *r);
+
+struct rescuer_counters {
+    uint64_t moved[RESCUE_LOST + 1]; /* by enum rescue_outcome */
+    uint64_t workers_dead;
+};
+const struct rescuer_counters *rescuer_counters(const struct rescuer *r);
 
 /* No longer the leader: what waits is forgotten, what is under way ends fenced. */
 void rescuer_stop(struct rescuer *r);

@@ -7,7 +7,8 @@
 #include "daemon/daemon.h"
 #include "daemon/telemetry.h"
 #include "scheduler/days.h"
-#include "scheduler/lead.h"
+#include "scheduler/meters.h"
+#include "scheduler/survey.h"
 #include "scheduler/watch.h"
 #include "store/cluster_store.h"
 #include "store/feed_store.h"
@@ -22,6 +23,7 @@
 #define LOOK_EVERY_US (10 * US_PER_MS)
 #define DAYS_EVERY_US (3600 * US_PER_S)
 #define VACUUM_EVERY_US (5 * US_PER_S)
+#define SURVEY_EVERY_US (15 * US_PER_S)
 #define CLOSE_US (2 * US_PER_S)
 #define CONNINFO_MAX (2 * CONFIG_PATH_MAX)
 
@@ -49,6 +51,8 @@ struct scheduler {
     struct rescuer *rescuer;
     struct watch *watch;
     struct days *days;
+    struct survey *survey;
+    struct meters meters;
 };
 
 static int64_t scaled(const struct scheduler *s, int64_t us)
@@ -98,6 +102,7 @@ static void stop(struct scheduler *s, int exit_code)
     }
     lead_close(s->lead);
     days_stop(s->days);
+    survey_stop(TAKE(s->survey));
     pg_close(s->pg);
     hints_close(s->hints);
     watch_close(s->watch);
@@ -144,6 +149,19 @@ static void days_begin(struct scheduler *s)
     }
 }
 
+static void survey_begin(struct scheduler *s)
+{
+    struct survey_options options = {.loop = &s->loop,
+                                     .registry = s->meters.registry,
+                                     .conninfo = s->conninfo,
+                                     .timeout_us = s->config->postgres.timeout_us,
+                                     .every_us = scaled(s, SURVEY_EVERY_US)};
+    struct err err = {0};
+    if (survey_start(&options, &s->survey, &err) != STATUS_OK) {
+        log_error("survey_failed", LOG_TEXT("err", err.msg));
+    }
+}
+
 static void on_lead(void *ctx, bool is_leader)
 {
     struct scheduler *s = ctx;
@@ -152,9 +170,11 @@ static void on_lead(void *ctx, bool is_leader)
     watch_lead(s->watch, is_leader);
     if (is_leader) {
         days_begin(s);
+        survey_begin(s);
     } else {
         days_stop(s->days);
         s->days = NULL;
+        survey_stop(TAKE(s->survey));
     }
 }
 
@@ -163,7 +183,8 @@ static void on_lead(void *ctx, bool is_leader)
 static void on_lock_node(void *ctx, size_t node, enum redlock_node_event event, int64_t until_us,
                          const char *why)
 {
-    const struct scheduler *s = ctx;
+    struct scheduler *s = ctx;
+    daemon_meters_lock_node(&s->meters.daemon, node, event);
     daemon_log_lock_node(s->config, node, event, until_us, why);
 }
 
@@ -234,7 +255,8 @@ static enum status parts_open(struct scheduler *s, int64_t t_max_us, struct err 
                                                .page_rows = c->scheduler.page_rows,
                                                .behind_rows = BEHIND_ROWS,
                                                .look_every_us = LOOK_EVERY_US},
-                                    .every_us = every_us};
+                                    .every_us = every_us,
+                                    .pass_seconds = s->meters.pass_seconds};
     enum status st = feeder_open(&feeder, &s->feeder, err);
     if (st != STATUS_OK) {
         return st;
@@ -325,6 +347,7 @@ static void on_pg_up(void *ctx)
 {
     struct scheduler *s = ctx;
     struct err err = {0};
+    daemon_meters_pg_up(&s->meters.daemon);
     int64_t complaints = complaint_end(&s->pg_complaint);
     if (complaints > 0) {
         log_info("postgres_up", LOG_I64("after", complaints));
@@ -377,7 +400,14 @@ static int statement_timeout_ms(const struct config *c)
 /* Right before a text of the metrics is made. */
 static void on_collect(void *ctx)
 {
-    (void)ctx;
+    struct scheduler *s = ctx;
+    const struct meters_facts facts = {.is_leader = s->is_leader,
+                                       .is_pg_up = s->pg != NULL && pg_is_up(s->pg),
+                                       .lock = s->lock,
+                                       .lead = s->lead,
+                                       .feeder = s->feeder,
+                                       .rescuer = s->rescuer};
+    meters_collect(&s->meters, &facts);
 }
 
 static enum status telemetry_begin(struct scheduler *s, struct err *err)
@@ -385,6 +415,7 @@ static enum status telemetry_begin(struct scheduler *s, struct err *err)
     struct telemetry_options options = {.loop = &s->loop, .collect = on_collect, .ctx = s};
     enum status st = telemetry_open(&options, &s->telemetry, err);
     s->metrics = telemetry_metrics(s->telemetry);
+    meters_init(&s->meters, s->metrics, s->config);
     return st;
 }
 

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/meters.h"
+
+#include "scheduler/survey.h"
+
+static const struct metric_family leader = {
+    .name = "claimd_scheduler_leader", .help = "1: this one leads.", .type = METRIC_GAUGE};
+static const struct metric_family fed = {.name = "claimd_hints_fed_total",
+                                         .help = "Ids put into Redis that were not there before.",
+                                         .type = METRIC_COUNTER};
+static const struct metric_family rescues = {.name = "claimd_rescues_total",
+                                             .help = "Jobs moved that no worker has any more.",
+                                             .type = METRIC_COUNTER,
+                                             .labels = {"outcome"}};
+static const struct metric_family workers_dead = {
+    .name = "claimd_workers_dead_total", .help = "Workers marked dead.", .type = METRIC_COUNTER};
+static const struct metric_family pass_seconds = {
+    .name = "claimd_feed_pass_seconds", .help = "One pass of the feed.", .type = METRIC_HISTOGRAM};
+
+void meters_init(struct meters *m, struct metrics *registry, const struct config *config)
+{
+    static const char *const outcomes[] = {
+        [RESCUE_AVAILABLE] = "available", [RESCUE_DISCARDED] = "discarded", [RESCUE_LOST] = "lost"};
+    m->registry = registry;
+    daemon_meters_init(&m->daemon, registry, config);
+    m->leader = metrics_series(registry, &leader, NULL, NULL);
+    m->fed = metrics_series(registry, &fed, NULL, NULL);
+    for (size_t i = 0; i < ARRAY_COUNT(outcomes); i++) {
+        m->rescues[i] = metrics_series(registry, &rescues, outcomes[i], NULL);
+    }
+    m->workers_dead = metrics_series(registry, &workers_dead, NULL, NULL);
+    m->pass_seconds = metrics_series(registry, &pass_seconds, NULL, NULL);
+    survey_meters_init(registry);
+}
+
+static uint64_t splits_of(const struct meters_facts *facts)
+{
+    uint64_t sum = 0;
+    if (facts->lock != NULL) {
+        sum += redlock_async_counters(facts->lock)->results[REDLOCK_SPLIT];
+    }
+    if (facts->lead != NULL) {
+        sum += lead_counters(facts->lead)->results[REDLOCK_SPLIT];
+    }
+    return sum;
+}
+
+void meters_collect(struct meters *m, const struct meters_facts *facts)
+{
+    const struct daemon_facts common = {
+        .is_pg_up = facts->is_pg_up, .lock = facts->lock, .splits = splits_of(facts)};
+    metric_set(m->leader, facts->is_leader ? 1 : 0);
+    if (facts->feeder != NULL) {
+        metric_take(m->fed, feeder_counters(facts->feeder)->added);
+    }
+    if (facts->rescuer != NULL) {
+        const struct rescuer_counters *c = rescuer_counters(facts->rescuer);
+        for (size_t i = 0; i < ARRAY_COUNT(m->rescues); i++) {
+            metric_take(m->rescues[i], c->moved[i]);
+        }
+        metric_take(m->workers_dead, c->workers_dead);
+    }
+    daemon_meters_collect(&m->daemon, &common);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the scheduler counts: all its names are in meters.c and survey.c, and in docs/metrics.md.
+ * Its parts count for themselves; it is taken over when a text is made. Without a registry nothing
+ * is counted. */
+#ifndef CLAIMD_SCHEDULER_METERS_H
+#define CLAIMD_SCHEDULER_METERS_H
+
+#include "daemon/meters.h"
+#include "scheduler/feeder.h"
+#include "scheduler/lead.h"
+#include "scheduler/rescuer.h"
+#include "store/rescue_store.h"
+
+struct meters {
+    struct metrics *registry;
+    struct daemon_meters daemon;
+    struct metric *leader;
+    struct metric *fed;
+    struct metric *rescues[RESCUE_LOST + 1];
+    struct metric *workers_dead;
+    struct metric *pass_seconds; /* counted by the feeder */
+};
+
+void meters_init(struct meters *m, struct metrics *registry, const struct config *config);
+
+/* The parts may be NULL, before they are open. */
+struct meters_facts {
+    bool is_leader;
+    bool is_pg_up;
+    const struct redlock_async *lock;
+    const struct lead *lead;
+    const struct feeder *feeder;
+    const struct rescuer *rescuer;
+};
+void meters_collect(struct meters *m, const struct meters_facts *facts);
+
+#endif

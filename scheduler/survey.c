@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/survey.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "store/survey_store.h"
+
+#include <assert.h>
+
+#define STATEMENT_TIMEOUT_US (10 * US_PER_S)
+#define REST_FACTOR                                                              \
+    50 /* between two surveys, times the length of the last: at most 2 % of time \
+        */
+
+struct survey {
+    struct survey_options options;
+    struct pg *pg;
+    uv_timer_t timer;
+    int64_t begun_us;
+    struct complaint complaint;
+    bool is_stopping;
+};
+
+static const struct metric_family jobs = {.name = "claimd_jobs",
+                                          .help = "Open jobs.",
+                                          .type = METRIC_GAUGE,
+                                          .labels = {"queue", "state"}};
+static const struct metric_family oldest_due = {
+    .name = "claimd_queue_oldest_due_seconds",
+    .help = "How long the oldest due job that nobody runs has been due.",
+    .type = METRIC_GAUGE,
+    .labels = {"queue"}};
+static const struct metric_family paused = {
+    .name = "claimd_queue_paused", .help = "1: paused.", .type = METRIC_GAUGE, .labels = {"queue"}};
+static const struct metric_family unserved = {.name = "claimd_jobs_unserved",
+                                              .help =
+                                                  "Due jobs of kinds that no live worker serves.",
+                                              .type = METRIC_GAUGE,
+                                              .labels = {"queue", "kind"}};
+static const struct metric_family workers = {.name = "claimd_workers",
+                                             .help = "Worker processes.",
+                                             .type = METRIC_GAUGE,
+                                             .labels = {"state"}};
+static const struct metric_family days_ahead = {.name = "claimd_history_days_ahead",
+                                                .help = "Days of the history that are ready.",
+                                                .type = METRIC_GAUGE};
+static const struct metric_family failed = {
+    .name = "claimd_surveys_failed_total",
+    .help = "Surveys of the queues that failed or were cut off: the gauges are as old.",
+    .type = METRIC_COUNTER};
+
+static const struct metric_family *const gauges[] = {&jobs,     &oldest_due, &paused,
+                                                     &unserved, &workers,    &days_ahead};
+
+static void forget(struct metrics *registry)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(gauges); i++) {
+        metrics_forget(registry, gauges[i]);
+    }
+}
+
+/* ---- what it says ---- */
+
+static void set(const struct survey *s, const struct metric_family *family, const char *value1,
+                const char *value2, double number)
+{
+    metric_set(metrics_series(s->options.registry, family, value1, value2), number);
+}
+
+static void take_queue(const struct survey *s, const struct survey_row *row)
+{
+    static_assert((SURVEY_QUEUES_MAX + 1) * 4 <= METRICS_SERIES_MAX, "and 'other', in four states");
+    set(s, &jobs, row->queue, "available", (double)row->available);
+    set(s, &jobs, row->queue, "scheduled", (double)row->scheduled);
+    set(s, &jobs, row->queue, "retryable", (double)row->retryable);
+    set(s, &jobs, row->queue, "running", (double)row->running);
+    set(s, &oldest_due, row->queue, NULL, (double)row->oldest_due_us / US_PER_S);
+    set(s, &paused, row->queue, NULL, row->is_paused ? 1 : 0);
+}
+
+static void take_row(const struct survey *s, const struct survey_row *row)
+{
+    switch (row->part) {
+    case SURVEY_CLUSTER:
+        set(s, &workers, "live", NULL, (double)row->live_workers);
+        set(s, &workers, "stale", NULL, (double)row->stale_workers);
+        set(s, &days_ahead, NULL, NULL, (double)row->days_ahead);
+        break;
+    case SURVEY_QUEUE:
+        take_queue(s, row);
+        break;
+    case SURVEY_UNSERVED:
+        set(s, &unserved, row->queue, row->kind, (double)row->available);
+        break;
+    }
+}
+
+/* ---- when ---- */
+
+static void on_timer(uv_timer_t *timer);
+
+static void wait_for_next(struct survey *s, int64_t took_us)
+{
+    int64_t rest_us = REST_FACTOR * took_us;
+    int64_t wait_us = rest_us > s->options.every_us ? rest_us : s->options.every_us;
+    uv_update_time(s->options.loop);
+    (void)uv_timer_start(&s->timer, on_timer, (uint64_t)(wait_us / US_PER_MS) + 1, 0);
+}
+
+static void fail(struct survey *s, const struct err *err)
+{
+    metric_add(metrics_series(s->options.registry, &failed, NULL, NULL), 1);
+    if (complaint_due(&s->complaint, clock_boot_us())) {
+        log_warn("survey_failed", LOG_TEXT("err", err->msg),
+                 LOG_TEXT("action", "the gauges of the queues stay as they were"));
+    }
+}
+
+static void on_looked(void *ctx, enum status st, const struct pg_result *const *results,
+                      const struct err *err)
+{
+    struct survey *s = ctx;
+    if (s->is_stopping) {
+        return;
+    }
+    wait_for_next(s, clock_boot_us() - s->begun_us);
+    if (st != STATUS_OK) {
+        fail(s, err);
+        return;
+    }
+    (void)complaint_end(&s->complaint);
+    forget(s->options.registry);
+    for (int i = 0; i < pg_row_count(results[SURVEY_RESULT]); i++) {
+        struct survey_row row;
+        survey_store_row(results[SURVEY_RESULT], i, &row);
+        take_row(s, &row);
+    }
+}
+
+static void look(struct survey *s)
+{
+    struct err err = {0};
+    (void)uv_timer_stop(&s->timer);
+    s->begun_us = clock_boot_us();
+    if (survey_store_look(s->pg, STATEMENT_TIMEOUT_US + s->options.timeout_us, on_looked, s,
+                          &err) != STATUS_OK) {
+        fail(s, &err);
+        wait_for_next(s, 0);
+    }
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    look(timer->data);
+}
+
+/* ---- life ---- */
+
+static void on_up(void *ctx)
+{
+    struct survey *s = ctx;
+    if (s->begun_us == 0) {
+        look(s);
+    }
+}
+
+void survey_meters_init(struct metrics *registry)
+{
+    (void)metrics_series(registry, &failed, NULL, NULL);
+}
+
+enum status survey_start(const struct survey_options *options, struct survey **ret, struct err *err)
+{
+    struct survey *s = calloc(1, sizeof *s);
+    if (s == NULL) {
+        return err_fail(err, STATUS_NOMEM, "no memory for the survey");
+    }
+    s->options = *options;
+    struct pg_options pg = {.loop = options->loop,
+                            .conninfo = options->conninfo,
+                            .application_name = "claimd-scheduler survey",
+                            .timeout_us = options->timeout_us,
+                            .statement_timeout_ms = STATEMENT_TIMEOUT_US / US_PER_MS,
+                            .on_up = on_up,
+                            .ctx = s};
+    enum status st = pg_open(&pg, &s->pg, err);
+    if (st != STATUS_OK) {
+        free(s);
+        return st;
+    }
+    (void)uv_timer_init(options->loop, &s->timer);
+    s->timer.data = s;
+    *ret = s;
+    return STATUS_OK;
+}
+
+static void on_closed(uv_handle_t *timer)
+{
+    free(timer->data);
+}
+
+void survey_stop(struct survey *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    s->is_stopping = true;
+    forget(s->options.registry);
+    pg_close(s->pg);
+    uv_close((uv_handle_t *)&s->timer, on_closed);
+}

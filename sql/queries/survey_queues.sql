@@ -1,0 +1,56 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What the leader's gauges say. Rows by `part`:
+--   0: n1, n2 = live and stale workers, n3 = days of the history ahead of today that exist without a gap (60 at most)
+--   1: a queue: open jobs n1 = available (due), n2 = scheduled, n3 = retryable, n4 = running; us = for how long its oldest
+--      available job has been due; ok = paused. Those of which there is anything to say: open jobs, a setting, a live worker.
+--      The $1 with the most open jobs by name, all others together as 'other'.
+--   2: n1 due jobs of `kind` in a queue that no live worker serves; the $2 largest.
+-- Reads all open jobs once, as they lie in the table; the caller bounds how long. No locks.
+-- params: int8, int8
+WITH live AS MATERIALIZED (
+    SELECT queues, kinds FROM claimd.worker WHERE NOT dead AND NOT stopped AND stale_at > now()
+), open AS MATERIALIZED (
+    SELECT queue, kind,
+           count(*) FILTER (WHERE state = 'available' AND ready_at <= now()) AS available,
+           count(*) FILTER (WHERE state = 'available' AND ready_at > now() AND attempt = 0) AS scheduled,
+           count(*) FILTER (WHERE state = 'available' AND ready_at > now() AND attempt > 0) AS retryable,
+           count(*) FILTER (WHERE state = 'running') AS running,
+           min(ready_at) FILTER (WHERE state = 'available' AND ready_at <= now()) AS oldest
+      FROM claimd.job
+     GROUP BY queue, kind
+), named AS (
+    SELECT queue FROM open
+    UNION
+    SELECT name FROM claimd.queue
+    UNION
+    SELECT unnest(queues) COLLATE "C" FROM live
+), queues AS (
+    SELECT n.queue, COALESCE(sum(o.available), 0) AS available, COALESCE(sum(o.scheduled), 0) AS scheduled,
+           COALESCE(sum(o.retryable), 0) AS retryable, COALESCE(sum(o.running), 0) AS running,
+           min(o.oldest) AS oldest, EXISTS (SELECT FROM claimd.queue q WHERE q.name = n.queue AND q.paused) AS paused
+      FROM named n
+      LEFT JOIN open o ON o.queue = n.queue
+     GROUP BY n.queue
+), ranked AS (
+    SELECT q.*, row_number() OVER (ORDER BY available + scheduled + retryable + running DESC, queue) AS rank FROM queues q
+)
+SELECT 0 AS part, NULL::text AS queue, NULL::text AS kind,
+       (SELECT count(*) FROM live) AS n1,
+       (SELECT count(*) FROM claimd.worker WHERE NOT dead AND NOT stopped AND stale_at <= now()) AS n2,
+       (SELECT min(n) - 1 FROM generate_series(0, 61) AS n
+         WHERE n = 61 OR to_regclass('claimd.job_history_'
+                                     || to_char((now() AT TIME ZONE 'UTC')::date + n, 'YYYYMMDD')) IS NULL)::int8 AS n3,
+       0::int8 AS n4, 0::int8 AS us, false AS ok
+UNION ALL
+SELECT 1, CASE WHEN rank <= $1 THEN queue ELSE 'other' END, NULL,
+       sum(available)::int8, sum(scheduled)::int8, sum(retryable)::int8, sum(running)::int8,
+       COALESCE(EXTRACT(EPOCH FROM now() - min(oldest)) * 1000000, 0)::int8, bool_or(paused)
+  FROM ranked
+ GROUP BY 2
+UNION ALL
+(SELECT 2, o.queue, o.kind, o.available, 0, 0, 0, 0, false
+   FROM open o
+  WHERE o.available > 0
+    AND NOT EXISTS (SELECT FROM live w WHERE o.queue = ANY (w.queues) AND o.kind = ANY (w.kinds))
+  ORDER BY o.available DESC, o.queue, o.kind
+  LIMIT $2)

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A survey of all queues, for gauges: reads every open job once, so the caller sees to it that it
+ * is made seldom, on a connection that nobody waits for. */
+#ifndef CLAIMD_STORE_SURVEY_STORE_H
+#define CLAIMD_STORE_SURVEY_STORE_H
+
+#include "store/pg.h"
+
+enum survey_part { SURVEY_CLUSTER, SURVEY_QUEUE, SURVEY_UNSERVED };
+
+struct survey_row {
+    enum survey_part part;
+    const char *queue;    /* QUEUE, UNSERVED; borrowed */
+    const char *kind;     /* UNSERVED */
+    int64_t live_workers; /* CLUSTER */
+    int64_t stale_workers;
+    int64_t days_ahead;
+    int64_t available; /* QUEUE, UNSERVED: due */
+    int64_t scheduled; /* QUEUE */
+    int64_t retryable;
+    int64_t running;
+    int64_t oldest_due_us; /* QUEUE: for so long; 0 = none is due */
+    bool is_paused;
+};
+
+/* The rows are in results[SURVEY_RESULT]: so many queues at most, those with fewer open jobs are
+ * one row, "other". */
+#define SURVEY_RESULT 1
+#define SURVEY_QUEUES_MAX 48
+#define SURVEY_UNSERVED_MAX 200
+enum status survey_store_look(struct pg *pg, int64_t timeout_us, pg_done_cb *done, void *ctx,
+                              struct err *err) MUST_USE;
+void survey_store_row(const struct pg_result *r, int row, struct survey_row *ret);
+
+#endif
