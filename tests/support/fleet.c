@@ -123,7 +123,7 @@ void fleet_start(struct fleet *f, const struct fleet_options *options)
     OK(pg_server_create_db(&f->pg, "claimd", NULL, f->conninfo, sizeof f->conninfo, &err));
     for (size_t i = 0; i < f->options.masters; i++) {
         (void)snprintf(sub, sizeof sub, "%s/r%zu", f->dir, i);
-        OK(redis_server_start(sub, NULL, &f->masters[i], &err));
+        OK(redis_server_start(sub, options->redis_conf, &f->masters[i], &err));
     }
     copy_plugins(f);
     write_config(f);
@@ -208,10 +208,15 @@ void fleet_start_worker(struct fleet *f, size_t i, const char *probe)
     ck_assert_msg(WAIT_UNTIL(fleet_is_registered(f, i), STEP_US), "worker %zu isn't registered", i);
 }
 
-void fleet_start_scheduler(struct fleet *f, size_t i)
+void fleet_launch_scheduler(struct fleet *f, size_t i, const char *const *env)
 {
     ck_assert_int_eq(f->schedulers[i], 0);
-    start_program(f, "claimd-scheduler", i, NULL, &f->schedulers[i]);
+    start_program(f, "claimd-scheduler", i, env, &f->schedulers[i]);
+}
+
+void fleet_start_scheduler(struct fleet *f, size_t i)
+{
+    fleet_launch_scheduler(f, i, NULL);
 }
 
 void fleet_signal(pid_t pid, int number)

@@ -15,10 +15,11 @@
 #define FLEET_SCHEDULERS_MAX 3
 
 struct fleet_options {
-    size_t masters;    /* 0 = 5 */
-    double time_scale; /* 0 = 0.25 */
-    int slots;         /* per worker; 0 = 2 */
-    const char *more;  /* further members of the configuration's top object, or NULL */
+    size_t masters;         /* 0 = 5 */
+    double time_scale;      /* 0 = 0.25 */
+    int slots;              /* per worker; 0 = 2 */
+    const char *more;       /* further members of the configuration's top object, or NULL */
+    const char *redis_conf; /* further lines for each master, or NULL */
 };
 
 struct fleet {
@@ -44,6 +45,7 @@ void fleet_start_worker(struct fleet *f, size_t i, const char *probe);
 void fleet_launch_worker(struct fleet *f, size_t i, const char *const *env);
 bool fleet_is_registered(struct fleet *f, size_t i);
 void fleet_start_scheduler(struct fleet *f, size_t i);
+void fleet_launch_scheduler(struct fleet *f, size_t i, const char *const *env);
 void fleet_signal(pid_t pid, int number);
 /* Waits for the end and forgets the pid. Returns the exit code or 128 + signal; fails the test
  * after 20 s. */
