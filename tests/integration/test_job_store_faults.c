@@ -246,11 +246,13 @@ START_TEST(closing_calls_nobody_back)
     ask(&store_a, 1, 5, 5);
     (void)uv_run(&world.loop, UV_RUN_NOWAIT);
     submit_all(0, 5);
+    int finishes = got.finishes; /* a quick server may have answered the first ones */
+    int claims = got.claims;
     job_store_close(store_a.jobs);
     store_a.jobs = NULL;
     (void)side_run(side, "SELECT 1::text");
-    ck_assert_int_eq(got.finishes, 0);
-    ck_assert_int_eq(got.claims, 1);
+    ck_assert_int_eq(got.finishes, finishes);
+    ck_assert_int_eq(got.claims, claims);
 }
 END_TEST
 

@@ -173,8 +173,11 @@ END_TEST
 START_TEST(C2_connections_that_are_reset_in_the_middle_come_back)
 {
     proxies_start(5);
-    world.options.on_node = NULL;             /* they come and go too often to be noted */
-    world.options.node_timeout_us = US_PER_S; /* a reset is seen at once: nothing need time out */
+    world.options.on_node = NULL; /* they come and go too often to be noted */
+    world.options.node_timeout_us =
+        5 * US_PER_S; /* a reset is seen at once: nothing need time out */
+    world.options.ttl_us = 60 * US_PER_S;
+    world.options.ttl_max_us = 60 * US_PER_S;
     world_open_voting();
     for (int i = 0; i < 20; i++) {
         size_t node = (size_t)i % 5;
