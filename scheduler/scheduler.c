@@ -24,6 +24,7 @@
 #define DAYS_EVERY_US (3600 * US_PER_S)
 #define VACUUM_EVERY_US (5 * US_PER_S)
 #define SURVEY_EVERY_US (15 * US_PER_S)
+#define SURVEY_LIMIT_US (10 * US_PER_S)
 #define CLOSE_US (2 * US_PER_S)
 #define CONNINFO_MAX (2 * CONFIG_PATH_MAX)
 
@@ -155,7 +156,8 @@ static void survey_begin(struct scheduler *s)
                                      .registry = s->meters.registry,
                                      .conninfo = s->conninfo,
                                      .timeout_us = s->config->postgres.timeout_us,
-                                     .every_us = scaled(s, SURVEY_EVERY_US)};
+                                     .every_us = scaled(s, SURVEY_EVERY_US),
+                                     .limit_us = scaled(s, SURVEY_LIMIT_US)};
     struct err err = {0};
     if (survey_start(&options, &s->survey, &err) != STATUS_OK) {
         log_error("survey_failed", LOG_TEXT("err", err.msg));

@@ -7,7 +7,6 @@
 
 #include <assert.h>
 
-#define STATEMENT_TIMEOUT_US (10 * US_PER_S)
 #define REST_FACTOR                                                              \
     50 /* between two surveys, times the length of the last: at most 2 % of time \
         */
@@ -99,10 +98,15 @@ static void take_row(const struct survey *s, const struct survey_row *row)
 
 static void on_timer(uv_timer_t *timer);
 
-static void wait_for_next(struct survey *s, int64_t took_us)
+int64_t survey_wait_us(int64_t took_us, int64_t every_us)
 {
     int64_t rest_us = REST_FACTOR * took_us;
-    int64_t wait_us = rest_us > s->options.every_us ? rest_us : s->options.every_us;
+    return rest_us > every_us ? rest_us : every_us;
+}
+
+static void wait_for_next(struct survey *s, int64_t took_us)
+{
+    int64_t wait_us = survey_wait_us(took_us, s->options.every_us);
     uv_update_time(s->options.loop);
     (void)uv_timer_start(&s->timer, on_timer, (uint64_t)(wait_us / US_PER_MS) + 1, 0);
 }
@@ -142,8 +146,8 @@ static void look(struct survey *s)
     struct err err = {0};
     (void)uv_timer_stop(&s->timer);
     s->begun_us = clock_boot_us();
-    if (survey_store_look(s->pg, STATEMENT_TIMEOUT_US + s->options.timeout_us, on_looked, s,
-                          &err) != STATUS_OK) {
+    if (survey_store_look(s->pg, s->options.limit_us + s->options.timeout_us, on_looked, s, &err) !=
+        STATUS_OK) {
         fail(s, &err);
         wait_for_next(s, 0);
     }
@@ -180,7 +184,7 @@ enum status survey_start(const struct survey_options *options, struct survey **r
                             .conninfo = options->conninfo,
                             .application_name = "claimd-scheduler survey",
                             .timeout_us = options->timeout_us,
-                            .statement_timeout_ms = STATEMENT_TIMEOUT_US / US_PER_MS,
+                            .statement_timeout_ms = (int)(options->limit_us / US_PER_MS),
                             .on_up = on_up,
                             .ctx = s};
     enum status st = pg_open(&pg, &s->pg, err);

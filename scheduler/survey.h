@@ -18,7 +18,11 @@ struct survey_options {
     const char *conninfo;     /* copied */
     int64_t timeout_us;       /* of connecting */
     int64_t every_us;
+    int64_t limit_us; /* PostgreSQL cuts it off after so long */
 };
+
+/* How long to wait after one that took so long: it may have 2 % of the time. Pure. */
+int64_t survey_wait_us(int64_t took_us, int64_t every_us);
 
 /* Connects and begins at once. */
 enum status survey_start(const struct survey_options *options, struct survey **ret,
