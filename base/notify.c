@@ -2,10 +2,13 @@
 #include "base/notify.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 
 static void say(const char *text)
 {
@@ -35,4 +38,15 @@ void notify_ready(void)
 void notify_stopping(void)
 {
     say("STOPPING=1");
+}
+
+void notify_reloading(void)
+{
+    char text[64];
+    struct timespec now = {0};
+    (void)clock_gettime(CLOCK_MONOTONIC,
+                        &now); /* systemd compares it to the sending of its SIGHUP */
+    (void)snprintf(text, sizeof text, "RELOADING=1\nMONOTONIC_USEC=%lld",
+                   (long long)(now.tv_sec * US_PER_S + now.tv_nsec / 1000));
+    say(text);
 }

@@ -8,5 +8,7 @@
 
 void notify_ready(void);
 void notify_stopping(void);
+/* A reload begins; notify_ready() ends it (systemd: Type=notify-reload). */
+void notify_reloading(void);
 
 #endif

@@ -66,9 +66,15 @@ static enum status apply_list(const struct option_def *o, struct config *c, cons
     return option_list_check(o, c, err);
 }
 
+static void came_from(const struct option_def *o, struct config *c, enum config_origin origin)
+{
+    c->origins[o - config_options] = (unsigned char)origin;
+}
+
 static enum status apply_value(const struct option_def *o, struct config *c, const json_t *value,
                                const char *folder, struct err *err)
 {
+    came_from(o, c, CONFIG_FILE);
     switch (o->type) {
     case OPTION_INT:
     case OPTION_TIME:
@@ -225,6 +231,9 @@ static enum status load_environment(struct config *c, struct err *err)
         bool fits = option_env_name(&config_options[i], name, sizeof name);
         assert(fits);
         const char *text = getenv(name);
+        if (text != NULL) {
+            came_from(&config_options[i], c, CONFIG_ENVIRONMENT);
+        }
         enum status st = text == NULL ? STATUS_OK : option_parse(&config_options[i], c, text, err);
         if (st != STATUS_OK) {
             err_prefix(err, "environment %s", name);
@@ -315,9 +324,10 @@ static enum status find_plugins(struct config *c, struct err *err)
     return STATUS_OK;
 }
 
-enum status config_load(const char *path, struct config *ret, struct err *err)
+enum status config_read(const char *path, struct config *ret, struct err *err)
 {
     struct config c;
+    assert(config_option_count <= CONFIG_KEYS_MAX);
     load_defaults(&c);
     enum status st = path == NULL ? STATUS_OK : load_file(path, &c, err);
     if (st == STATUS_OK) {
@@ -336,11 +346,27 @@ enum status config_load(const char *path, struct config *ret, struct err *err)
         err_prefix(err, path == NULL ? "configuration" : "configuration '%s'", path);
         return st;
     }
-    scale_times(&c);
-    if (c.hints.node_count == 0) {
-        memcpy(c.hints.nodes, c.lock.nodes, sizeof c.hints.nodes);
-        c.hints.node_count = c.lock.node_count;
+    *ret = c;
+    return STATUS_OK;
+}
+
+void config_finish(struct config *c)
+{
+    scale_times(c);
+    if (c->hints.node_count == 0) {
+        memcpy(c->hints.nodes, c->lock.nodes, sizeof c->hints.nodes);
+        c->hints.node_count = c->lock.node_count;
     }
+}
+
+enum status config_load(const char *path, struct config *ret, struct err *err)
+{
+    struct config c;
+    enum status st = config_read(path, &c, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    config_finish(&c);
     *ret = c;
     return STATUS_OK;
 }

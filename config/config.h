@@ -12,16 +12,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define CONFIG_KEYS_MAX 96
 #define CONFIG_NODES_MAX 9
 #define CONFIG_QUEUES_MAX 32
 #define CONFIG_OWNERS_MAX 16
 #define CONFIG_TEXT_MAX 256
 #define CONFIG_PATH_MAX 1024
 
+/* Where a value came from. */
+enum config_origin { CONFIG_DEFAULT, CONFIG_FILE, CONFIG_ENVIRONMENT };
+
 struct config {
-    double time_scale; /* tests: all times × this */
-    int log_level;     /* enum log_level */
-    int log_format;    /* enum log_format */
+    unsigned char origins[CONFIG_KEYS_MAX]; /* enum config_origin, in the order of the options */
+    double time_scale;                      /* tests: all times × this */
+    int log_level;                          /* enum log_level */
+    int log_format;                         /* enum log_format */
     struct {
         char conninfo[CONFIG_PATH_MAX]; /* postgres.conninfo: keywords or URI, without password */
         char password_file[CONFIG_PATH_MAX]; /* its content is in `password` */
@@ -81,6 +86,18 @@ struct config {
 /* path NULL: defaults and environment only. INVALID with the place; NOT_FOUND when the file isn't
  * there. */
 enum status config_load(const char *path, struct config *ret, struct err *err) MUST_USE;
+
+/* Names of keys, parted by ", "; cut when there are too many. */
+struct config_changes {
+    char taken[512];         /* reloadable ones whose values are new */
+    char needs_restart[512]; /* others that differ: the old values stay */
+};
+
+/* Reads everything again. *ret holds the new values of what is reloadable, else those of `old`, so
+ * that texts that were borrowed from `old` are the same in it. As config_load() where the file is
+ * no longer good. */
+enum status config_reload(const char *path, const struct config *old, struct config *ret,
+                          struct config_changes *ret_changes, struct err *err) MUST_USE;
 
 /* worker.plugin_owners as uids, "0,1000"; "" where the list is empty. INVALID: no such user here.
  */

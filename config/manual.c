@@ -9,10 +9,10 @@ static enum status append_row(const struct option_def *o, struct buf *out, struc
     char range[128];
     (void)option_env_name(o, env, sizeof env);
     option_range_text(o, range, sizeof range);
-    return buf_printf(out, err, "| `%s` | `%s` | %s%s%s | %s | %s%s |\n", o->name, env,
+    return buf_printf(out, err, "| `%s` | `%s` | %s%s%s | %s | %s%s%s |\n", o->name, env,
                       o->default_text[0] == '\0' ? "" : "`", o->default_text,
                       o->default_text[0] == '\0' ? "" : "`", range, o->help,
-                      o->is_real_time ? " Not scaled." : "");
+                      o->is_real_time ? " Not scaled." : "", o->is_reloadable ? " ↻" : "");
 }
 
 enum status config_manual(struct buf *out, struct err *err)
@@ -26,6 +26,10 @@ enum status config_manual(struct buf *out, struct err *err)
         "commas in the environment. Unknown keys, wrong types\nand values outside their range "
         "are refused with exit code 2. Keys with a dot lie in an object: `{\"lock\": "
         "{\"ttl_ms\": 10000}}`.\nRelative paths in a file start at the file's folder.\n\n"
+        "At SIGHUP a daemon reads everything again. ↻: it takes the new value on; the others need "
+        "a "
+        "restart, and a line of the\nlog names those that differ. A configuration that is no "
+        "longer good is told in one line and changes nothing.\n\n"
         "| key | environment | default | allowed | what it is |\n|---|---|---|---|---|\n",
         err);
     for (size_t i = 0; st == STATUS_OK && i < config_option_count; i++) {

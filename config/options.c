@@ -19,6 +19,7 @@
 #define SECRET(content) \
     .type = OPTION_SECRET_FILE, .unit = "", .aux = offsetof(struct config, content)
 #define CHOICE(list) .type = OPTION_CHOICE, .unit = "", .choices = (list)
+#define RELOADS .is_reloadable = true
 #define LIST .type = OPTION_LIST, .unit = ""
 
 static const char *const levels[] = {"error", "warn", "info", "debug", NULL}; /* enum log_level */
@@ -31,9 +32,9 @@ const struct option_def config_options[] = {
      .default_text = "1",
      .help = "Tests: every time is multiplied by it, but for those that a server needs to answer."},
     {"log_level", CHOICE(levels), AT(log_level), .default_text = "info",
-     .help = "What is written to stderr."},
+     RELOADS, .help = "What is written to stderr."},
     {"log_format", CHOICE(formats), AT(log_format), .default_text = "logfmt",
-     .help = "How: `key=value` pairs, or one JSON object per line."},
+     RELOADS, .help = "How: `key=value` pairs, or one JSON object per line."},
 
     {"postgres.conninfo", STRING, AT(postgres.conninfo), RANGE(1, 0),
      .default_text = "dbname=claimd",
@@ -89,15 +90,15 @@ const struct option_def config_options[] = {
     {"worker.pop_block_ms", MS, AT(worker.block_us), RANGE(100, 600000), .default_text = "4000",
      .help = "Timeout of a blocking pop. Less than stale_ms."},
     {"worker.batch_max", COUNT, AT(worker.batch_max), RANGE(1, 500), .default_text = "500",
-     .help = "Jobs that are locked and claimed together at most."},
+     RELOADS, .help = "Jobs that are locked and claimed together at most."},
     {"worker.claim_ahead", COUNT, AT(worker.claim_ahead), RANGE(0, 1000), .default_text = "1000",
-     .help = "Jobs that wait in the worker at most, for all runners together."},
+     RELOADS, .help = "Jobs that wait in the worker at most, for all runners together."},
     {"worker.drain_ms", MS, AT(worker.drain_us), RANGE(0, 24 * HOUR_MS), .default_text = "30000",
-     .help = "What running jobs get to end when the worker is stopped."},
+     RELOADS, .help = "What running jobs get to end when the worker is stopped."},
     {"worker.runner_jobs_max", COUNT, AT(worker.runner_jobs_max), RANGE(1, 1000000000),
-     .default_text = "10000", .help = "A runner is replaced after so many jobs …"},
+     .default_text = "10000", RELOADS, .help = "A runner is replaced after so many jobs …"},
     {"worker.runner_age_ms", MS, AT(worker.runner_age_us), RANGE(1000, 7 * 24 * HOUR_MS),
-     .default_text = "3600000", .help = "… or at this age."},
+     .default_text = "3600000", RELOADS, .help = "… or at this age."},
     {"worker.plugin_dir", PATH, AT(worker.plugin_dir), .default_text = "",
      .help = "Folder of the handlers (*.so); writable by its owner only. Empty = "
              "../lib/claimd/plugins, seen from the program's folder."},
@@ -112,20 +113,20 @@ const struct option_def config_options[] = {
      .help = "Path of claimd-runner; empty = beside claimd-worker."},
 
     {"scheduler.look_ahead", COUNT, AT(scheduler.look_ahead), RANGE(1, 1000000),
-     .default_text = "10000", .help = "Hints kept ready per queue and priority."},
+     .default_text = "10000", RELOADS, .help = "Hints kept ready per queue and priority."},
     {"scheduler.look_behind_ms", MS, AT(scheduler.look_behind_us), RANGE(1, 600000),
      .default_text = "2000",
      .help = "Rows commit out of order: so far behind its cursor the feed reads again."},
     {"scheduler.page_rows", COUNT, AT(scheduler.page_rows), RANGE(1, 10000),
-     .default_text = "2000", .help = "Rows read in one pass."},
+     .default_text = "2000", RELOADS, .help = "Rows read in one pass."},
     {"scheduler.full_pass_ms", MS, AT(scheduler.full_pass_us), RANGE(100, 24 * HOUR_MS),
-     .default_text = "30000", .help = "Distance of the passes over all open jobs."},
+     .default_text = "30000", RELOADS, .help = "Distance of the passes over all open jobs."},
     {"scheduler.lead_ttl_ms", MS, AT(scheduler.lead_ttl_us), RANGE(1000, 600000),
      .default_text = "5000", .help = "Lease of the leading scheduler."},
     {"scheduler.lead_try_ms", MS, AT(scheduler.lead_try_us), RANGE(10, 60000),
      .default_text = "1000", .help = "How often the others try to lead. Less than lead_ttl_ms."},
     {"scheduler.history_days", COUNT, AT(scheduler.history_days), RANGE(1, 3650),
-     .default_text = "14", .help = "Days for which finished jobs are kept."},
+     .default_text = "14", RELOADS, .help = "Days for which finished jobs are kept."},
 };
 /* clang-format on */
 const size_t config_option_count = ARRAY_COUNT(config_options);

@@ -31,7 +31,8 @@ struct option_def {
     const char *unit;           /* "" = none */
     const char *help;
     enum option_type type;
-    bool is_real_time; /* not multiplied by time_scale: what another host's server needs */
+    bool is_real_time;  /* not multiplied by time_scale: what another host's server needs */
+    bool is_reloadable; /* SIGHUP: the daemon that reads it takes it on */
 };
 
 extern const struct option_def config_options[];
@@ -42,6 +43,11 @@ const struct option_def *option_find(const char *name);
 
 /* "CLAIMD_LOCK_TTL_MS". Returns false when it doesn't fit. */
 bool option_env_name(const struct option_def *o, char *ret_name, size_t size);
+
+static inline const void *option_value(const struct option_def *o, const struct config *c)
+{
+    return (const char *)c + o->offset;
+}
 
 static inline void *option_field(const struct option_def *o, struct config *c)
 {
@@ -73,6 +79,14 @@ enum status option_list_check(const struct option_def *o, struct config *c,
 /* The value as text: of the environment and of the defaults. Lists are split at commas. */
 enum status option_parse(const struct option_def *o, struct config *c, const char *text,
                          struct err *err) MUST_USE;
+
+/* The items of a list, which lie one after the other. */
+size_t option_list_count(const struct option_def *o, const struct config *c);
+
+/* Defaults, file, environment, secrets; checked. Times as they were written (config_finish()
+ * scales them). */
+enum status config_read(const char *path, struct config *ret, struct err *err) MUST_USE;
+void config_finish(struct config *c);
 
 /* What no single key can say: lengths that must fit each other (config/check.c). Times before
  * scaling. */

@@ -119,6 +119,13 @@ static size_t *list_count(const struct option_def *o, struct config *c)
     return at;
 }
 
+size_t option_list_count(const struct option_def *o, const struct config *c)
+{
+    size_t count = 0;
+    memcpy(&count, (const char *)c + o->aux, sizeof count);
+    return count;
+}
+
 void option_list_clear(const struct option_def *o, struct config *c)
 {
     *list_count(o, c) = 0;

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/notify.h"
 #include "base/probe.h"
 
 #include <getopt.h>
@@ -26,20 +27,57 @@ static void print_usage(const struct daemon_program *p)
         p->name, p->what);
 }
 
+/* Large, and read for the whole life of the process: in turn the present configuration and the one
+ * before it, which parts may still borrow texts from (none of those can be reloaded, so they are
+ * the same in both). */
+static struct config configs[2];
+static const char *config_path; /* of argv or of the environment; NULL = no file */
+
 static int start(const struct daemon_program *p, const char *path)
 {
-    static struct config config; /* large, and read for the whole life of the process */
+    struct config *config = &configs[0];
     struct err err = {0};
     (void)signal(SIGPIPE, SIG_IGN);
-    (void)signal(SIGHUP,
-                 SIG_IGN); /* a closed terminal, or a habit of reloading: not a reason to die */
-    if (config_load(path, &config, &err) != STATUS_OK || probe_init(&err) != STATUS_OK) {
+    (void)signal(SIGHUP, SIG_IGN); /* not a reason to die before it is taken for a reload */
+    if (config_load(path, config, &err) != STATUS_OK || probe_init(&err) != STATUS_OK) {
         (void)fprintf(stderr, "%s: %s\n", p->name, err.msg);
         return DAEMON_USAGE;
     }
     log_init(p->name, LOG_INFO);
-    log_set((enum log_level)config.log_level, (enum log_format)config.log_format);
-    return p->run(&config);
+    log_set((enum log_level)config->log_level, (enum log_format)config->log_format);
+    config_path = path;
+    return p->run(config);
+}
+
+static const struct config *reload(const struct config *present)
+{
+    struct err err = {0};
+    struct config_changes changes;
+    struct config *next = present == &configs[0] ? &configs[1] : &configs[0];
+    if (config_reload(config_path, present, next, &changes, &err) != STATUS_OK) {
+        log_error("reload_failed", LOG_TEXT("err", err.msg),
+                  LOG_TEXT("action", "everything stays as it is"));
+        return NULL;
+    }
+    log_set((enum log_level)next->log_level, (enum log_format)next->log_format);
+    if (changes.needs_restart[0] != '\0') {
+        log_warn("restart_needed", LOG_TEXT("keys", changes.needs_restart),
+                 LOG_TEXT("action", "their old values stay until a restart"));
+    }
+    log_info("reloaded", LOG_TEXT("keys", changes.taken));
+    return next;
+}
+
+const struct config *daemon_reload(const struct config *present, bool is_ready)
+{
+    if (is_ready) {
+        notify_reloading();
+    }
+    const struct config *next = reload(present);
+    if (is_ready) {
+        notify_ready();
+    }
+    return next;
 }
 
 static int refuse(const struct daemon_program *p, const char *what, const char *argument)

@@ -19,8 +19,8 @@ enum daemon_exit {
 };
 
 /* main() of a daemon: reads --config, --version and --help, loads the configuration, starts the log
- * and ignores SIGPIPE (libuv's writes raise it), then runs. `what` is the help's middle part.
- * Returns the exit code. */
+ * and ignores SIGPIPE (libuv's writes raise it) and SIGHUP (until the daemon takes it), then runs.
+ * `what` is the help's middle part. Returns the exit code. */
 struct daemon_program {
     const char *name;
     const char *what;
@@ -28,6 +28,11 @@ struct daemon_program {
 };
 
 int daemon_main(const struct daemon_program *program, int argc, char **argv);
+
+/* SIGHUP: reads the configuration again from where daemon_main() had it, sets the log, says what
+ * came of it in the log and to systemd. Returns the one to use from now on; NULL: it is no longer
+ * good, the present one stays. `is_ready`: notify_ready() was called. */
+const struct config *daemon_reload(const struct config *present, bool is_ready);
 
 /* The hint nodes, with redis.user and redis.password where a node's text has none. */
 enum status daemon_hint_endpoints(const struct config *c,

@@ -30,6 +30,12 @@ void feed_init(struct feed *f, const struct feed_limits *limits)
     *f = (struct feed){.limits = *limits, .page_rows = limits->page_rows, .cap_us = FEED_NEVER_US};
 }
 
+void feed_set_limits(struct feed *f, const struct feed_limits *limits)
+{
+    f->limits = *limits;
+    f->page_rows = (int)min_i64(f->page_rows, limits->page_rows);
+}
+
 void feed_release(struct feed *f)
 {
     free(f->lanes);

@@ -109,6 +109,7 @@ struct feed {
 };
 
 void feed_init(struct feed *f, const struct feed_limits *limits);
+void feed_set_limits(struct feed *f, const struct feed_limits *limits);
 void feed_release(struct feed *f);
 
 /* A lane that was found, or that table `lane` names (saved_us ≥ 0; else −1). CONFLICT when it is

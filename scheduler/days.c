@@ -234,6 +234,15 @@ static void on_closed(uv_handle_t *timer)
     free(timer->data);
 }
 
+void days_set_keep(struct days *d, int keep_days)
+{
+    if (d->options.keep_days != keep_days) {
+        d->options.keep_days = keep_days;
+        d->days_at_us = 0;
+        next(d);
+    }
+}
+
 void days_stop(struct days *d)
 {
     if (d == NULL) {

@@ -23,6 +23,7 @@ struct days_options {
 /* Connects and begins at once. */
 enum status days_start(const struct days_options *options, struct days **ret,
                        struct err *err) MUST_USE;
+void days_set_keep(struct days *d, int keep_days); /* takes effect at once */
 /* What is under way is cancelled with its connection: an interrupted detach is finished by the next
  * leader. Accepts NULL. */
 void days_stop(struct days *d);

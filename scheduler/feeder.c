@@ -561,6 +561,13 @@ void feeder_close(struct feeder *f)
     }
 }
 
+void feeder_set_limits(struct feeder *f, int look_ahead, int page_rows)
+{
+    f->options.limits.look_ahead = look_ahead;
+    f->options.limits.page_rows = page_rows;
+    feed_set_limits(&f->feed, &f->options.limits);
+}
+
 /* A leader that comes back begins from the saved marks. */
 static void forget_all(struct feeder *f)
 {

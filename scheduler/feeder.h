@@ -34,6 +34,9 @@ void feeder_stop(struct feeder *f);
 bool feeder_is_started(const struct feeder *f);
 struct feed *feeder_feed(struct feeder *f); /* lanes, to rewind them */
 
+/* From the next pass on. */
+void feeder_set_limits(struct feeder *f, int look_ahead, int page_rows);
+
 /* Something may be there: a NOTIFY, a rewind. */
 void feeder_wake(struct feeder *f);
 /* A new session, a new hint node: what was counted or asked for is forgotten, all lanes rewind. */

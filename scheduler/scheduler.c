@@ -33,7 +33,7 @@ enum stage { STAGE_STARTING, STAGE_READY, STAGE_STOPPING };
 struct scheduler {
     const struct config *config;
     uv_loop_t loop;
-    uv_signal_t signals[2];
+    uv_signal_t signals[3];
     uv_timer_t deadline; /* of the start, then of the end */
     enum stage stage;
     int exit_code;
@@ -134,6 +134,28 @@ static void on_signal(uv_signal_t *handle, int number)
     stop(s, 0);
 }
 
+static void on_reload_signal(uv_signal_t *handle, int number)
+{
+    struct scheduler *s = handle->data;
+    (void)number;
+    if (s->stage == STAGE_STOPPING) {
+        return;
+    }
+    const struct config *next = daemon_reload(s->config, s->stage == STAGE_READY);
+    if (next == NULL) {
+        return;
+    }
+    s->config = next;
+    if (s->stage == STAGE_READY) {
+        feeder_set_limits(s->feeder, next->scheduler.look_ahead, next->scheduler.page_rows);
+        feeder_wake(s->feeder);
+        watch_set_full_pass(s->watch, next->scheduler.full_pass_us);
+    }
+    if (s->days != NULL) {
+        days_set_keep(s->days, next->scheduler.history_days);
+    }
+}
+
 /* ---- leading ---- */
 
 static void days_begin(struct scheduler *s)
@@ -221,6 +243,7 @@ static enum status locks_open(struct scheduler *s, int64_t t_max_us, struct err 
                                 .on_change = on_lead,
                                 .ctx = s};
     lead.lock.ttl_us = c->scheduler.lead_ttl_us;
+    lead.lock.ttl_max_us = lead.lock.ttl_us > t_max_us ? lead.lock.ttl_us : t_max_us;
     lead.lock.on_node = NULL;
     return lead_open(&lead, &s->lead, err);
 }
@@ -455,11 +478,14 @@ static enum status start(struct scheduler *s, struct err *err)
 
 static void handles_init(struct scheduler *s)
 {
-    static const int numbers[] = {SIGTERM, SIGINT};
+    static const struct {
+        int number;
+        uv_signal_cb on_signal;
+    } table[] = {{SIGTERM, on_signal}, {SIGINT, on_signal}, {SIGHUP, on_reload_signal}};
     for (size_t i = 0; i < ARRAY_COUNT(s->signals); i++) {
         (void)uv_signal_init(&s->loop, &s->signals[i]);
         s->signals[i].data = s;
-        (void)uv_signal_start(&s->signals[i], on_signal, numbers[i]);
+        (void)uv_signal_start(&s->signals[i], table[i].on_signal, table[i].number);
     }
     (void)uv_timer_init(&s->loop, &s->deadline);
     s->deadline.data = s;

@@ -268,6 +268,11 @@ void watch_on_up(struct watch *w)
     ask(w);
 }
 
+void watch_set_full_pass(struct watch *w, int64_t full_pass_us)
+{
+    w->options.full_pass_us = full_pass_us;
+}
+
 enum status watch_open(const struct watch_options *options, struct watch **ret, struct err *err)
 {
     struct watch *w = calloc(1, sizeof *w);

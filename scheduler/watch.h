@@ -30,6 +30,8 @@ void watch_close(struct watch *w); /* accepts NULL; replies under way must not c
 
 void watch_lead(struct watch *w, bool is_leader);
 
+void watch_set_full_pass(struct watch *w, int64_t full_pass_us);
+
 /* PostgreSQL is there again. */
 void watch_on_up(struct watch *w);
 

@@ -206,6 +206,12 @@ static bool is_due_for_recycling(const struct slot *s)
            clock_boot_us() - s->started_us >= s->options.age_us;
 }
 
+void slot_set_recycling(struct slot *s, int jobs_max, int64_t age_us)
+{
+    s->options.jobs_max = jobs_max;
+    s->options.age_us = age_us;
+}
+
 static void become_idle(struct slot *s)
 {
     if (s->is_dying || s->has_exited) {

@@ -47,6 +47,9 @@ enum slot_state { SLOT_EMPTY, SLOT_STARTING, SLOT_IDLE, SLOT_BUSY, SLOT_ENDING }
 enum status slot_open(const struct slot_options *options, struct slot **ret_slot,
                       struct err *err) MUST_USE;
 
+/* Counts from the end of the next run. */
+void slot_set_recycling(struct slot *slot, int jobs_max, int64_t age_us);
+
 /* Ends the child without a word to anybody, and frees itself when its handles are closed. */
 void slot_close(struct slot *slot);
 

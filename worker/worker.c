@@ -166,12 +166,37 @@ static void on_quiet_signal(uv_signal_t *handle, int signum)
     beat_listen(w);
 }
 
+static void set_capacity(struct worker *w)
+{
+    w->capacity = (struct capacity_limits){.claim_ahead_max = (size_t)w->config->worker.claim_ahead,
+                                           .batch_max = (size_t)w->config->worker.batch_max};
+}
+
+static void on_reload_signal(uv_signal_t *handle, int signum)
+{
+    struct worker *w = handle->data;
+    (void)signum;
+    const struct config *next = daemon_reload(w->config, w->stage == WORKER_RUNNING);
+    if (next == NULL) {
+        return;
+    }
+    w->config = next;
+    set_capacity(w);
+    for (size_t i = 0; i < w->slot_count; i++) {
+        slot_set_recycling(w->slots[i], next->worker.runner_jobs_max, next->worker.runner_age_us);
+    }
+    fetch_poke(w);
+}
+
 static enum status start_signals(struct worker *w, struct err *err)
 {
     static const struct {
         int number;
         uv_signal_cb on_signal;
-    } table[] = {{SIGTERM, on_end_signal}, {SIGINT, on_end_signal}, {SIGUSR1, on_quiet_signal}};
+    } table[] = {{SIGTERM, on_end_signal},
+                 {SIGINT, on_end_signal},
+                 {SIGUSR1, on_quiet_signal},
+                 {SIGHUP, on_reload_signal}};
     for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
         w->signals[i].data = w;
         int failed = uv_signal_init(w->loop, &w->signals[i]);
@@ -359,8 +384,7 @@ static void worker_init(struct worker *w, uv_loop_t *loop, const struct config *
     w->config = config;
     w->lock_fd = -1;
     rand_seed_from_system(&w->rand);
-    w->capacity = (struct capacity_limits){.claim_ahead_max = (size_t)config->worker.claim_ahead,
-                                           .batch_max = (size_t)config->worker.batch_max};
+    set_capacity(w);
     w->start_deadline_us = clock_boot_us() + START_DEADLINE_FACTOR * config->postgres.timeout_us;
 }
 

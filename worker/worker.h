@@ -94,7 +94,7 @@ struct worker {
     int64_t kill_at_us;
     int64_t give_up_at_us;
 
-    uv_signal_t signals[3];
+    uv_signal_t signals[4];
     bool is_saying_goodbye;
     uv_timer_t close_timer;
     int64_t start_deadline_us;

@@ -302,6 +302,86 @@ START_TEST(docs_config_md_is_what_the_table_says)
 }
 END_TEST
 
+/* ---- reload ---- */
+
+static const char OLD_TEXT[] =
+    "{" FIVE_NODES ", \"time_scale\": 0.5, \"worker\": {\"drain_ms\": 1000, \"slots\": 2}}";
+
+/* `new_text` in the place of a running OLD_TEXT. */
+static enum status reload(const char *new_text, struct config *ret, struct config_changes *changes,
+                          struct err *err)
+{
+    struct config old;
+    struct files f;
+    files_make(&f);
+    ck_assert_int_eq(load(OLD_TEXT, &old, err), STATUS_OK);
+    write_file(f.config, new_text);
+    enum status st = config_reload(f.config, &old, ret, changes, err);
+    files_remove(&f);
+    return st;
+}
+
+START_TEST(a_reload_without_a_change_changes_nothing)
+{
+    struct config c;
+    struct config_changes changes;
+    struct err err = {0};
+    ck_assert_int_eq(reload(OLD_TEXT, &c, &changes, &err), STATUS_OK);
+    ck_assert_str_eq(changes.taken, "");
+    ck_assert_str_eq(changes.needs_restart, "");
+    ck_assert_int_eq(c.worker.drain_us, 500000);
+    ck_assert_uint_eq(c.hints.node_count, 5);
+}
+END_TEST
+
+START_TEST(a_reload_takes_on_what_it_may_and_names_the_rest)
+{
+    struct config c;
+    struct config_changes changes;
+    struct err err = {0};
+    ck_assert_int_eq(reload("{\"lock\": {\"nodes\": [\"a:1\"]}, \"log_level\": \"debug\","
+                            " \"worker\": {\"drain_ms\": 3000, \"slots\": 3}}",
+                            &c, &changes, &err),
+                     STATUS_OK);
+    ck_assert_str_eq(changes.taken, "log_level, worker.drain_ms");
+    ck_assert_str_eq(changes.needs_restart, "time_scale, lock.nodes, hints.nodes, worker.slots");
+    ck_assert_int_eq(c.log_level, LOG_DEBUG);
+    ck_assert_int_eq(c.worker.drain_us, 1500000); /* still at the old scale */
+    ck_assert_int_eq(c.worker.slots, 2);
+    ck_assert_uint_eq(c.lock.node_count, 5);
+    ck_assert_str_eq(c.lock.nodes[4], "e:1");
+}
+END_TEST
+
+START_TEST(a_reload_of_a_bad_file_is_refused)
+{
+    struct config c;
+    struct config_changes changes;
+    struct err err = {0};
+    ck_assert_int_eq(reload("{\"worker\": {\"slots\": -1}}", &c, &changes, &err), STATUS_INVALID);
+    ck_assert_ptr_nonnull(strstr(err.msg, "worker.slots: -1 is not allowed"));
+}
+END_TEST
+
+START_TEST(a_new_secret_in_the_same_file_needs_a_restart)
+{
+    struct config old;
+    struct config c;
+    struct config_changes changes;
+    struct files f;
+    struct err err = {0};
+    files_make(&f);
+    write_file(f.config, "{\"redis\": {\"password_file\": \"secret\"}}");
+    write_file(f.secret, "old\n");
+    ck_assert_int_eq(config_load(f.config, &old, &err), STATUS_OK);
+    write_file(f.secret, "new\n");
+    ck_assert_int_eq(config_reload(f.config, &old, &c, &changes, &err), STATUS_OK);
+    files_remove(&f);
+    ck_assert_str_eq(changes.needs_restart, "redis.password_file");
+    ck_assert_str_eq(c.redis.password, "old");
+}
+END_TEST
+
 START_TEST(the_example_loads)
 {
     const char *source = getenv("CLAIMD_SOURCE_DIR");
@@ -334,6 +414,10 @@ int main(void)
     tcase_add_test(tests, every_key_is_in_the_manual);
     tcase_add_test(tests, docs_config_md_is_what_the_table_says);
     tcase_add_test(tests, the_example_loads);
+    tcase_add_test(tests, a_reload_without_a_change_changes_nothing);
+    tcase_add_test(tests, a_reload_takes_on_what_it_may_and_names_the_rest);
+    tcase_add_test(tests, a_reload_of_a_bad_file_is_refused);
+    tcase_add_test(tests, a_new_secret_in_the_same_file_needs_a_restart);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
