@@ -269,11 +269,34 @@ static enum status read_secret(const char *path, char *ret_text, struct err *err
     return STATUS_OK;
 }
 
+/* A secret without a path: systemd's credential claimd_postgres_password, if there is one, as
+ * LoadCredential=claimd:FOLDER makes it of FOLDER/postgres_password. */
+static void find_credential(const struct option_def *o, char *ret_path)
+{
+    const char *folder = getenv("CREDENTIALS_DIRECTORY");
+    if (folder == NULL || ret_path[0] != '\0') {
+        return;
+    }
+    int len = (int)(strlen(o->name) - strlen("_file"));
+    int n = snprintf(ret_path, o->size, "%s/claimd_%.*s", folder, len, o->name);
+    char *dot = strchr(strrchr(ret_path, '/'), '.');
+    if (dot != NULL) {
+        *dot = '_';
+    }
+    if (n < 0 || (size_t)n >= o->size || access(ret_path, F_OK) != 0) {
+        ret_path[0] = '\0';
+    }
+}
+
 static enum status load_secrets(struct config *c, struct err *err)
 {
     for (size_t i = 0; i < config_option_count; i++) {
         const struct option_def *o = &config_options[i];
-        const char *path = o->type == OPTION_SECRET_FILE ? option_field(o, c) : "";
+        if (o->type != OPTION_SECRET_FILE) {
+            continue;
+        }
+        char *path = option_field(o, c);
+        find_credential(o, path);
         if (path[0] == '\0') {
             continue;
         }

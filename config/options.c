@@ -41,7 +41,9 @@ const struct option_def config_options[] = {
      .help = "libpq keywords or URI, without a password. A direct connection, or a pooler in "
              "session mode."},
     {"postgres.password_file", SECRET(postgres.password), AT(postgres.password_file),
-     .default_text = "", .help = "File that holds the password."},
+     .default_text = "",
+     .help = "File that holds the password. Empty = systemd's credential "
+             "`claimd_postgres_password`, if there is one."},
     {"postgres.timeout_ms", MS, AT(postgres.timeout_us), RANGE(100, 600000),
      .default_text = "5000", .is_real_time = true,
      .help = "Deadline of a connect and of a request."},
@@ -54,7 +56,8 @@ const struct option_def config_options[] = {
     {"redis.user", STRING, AT(redis.user), .default_text = "",
      .help = "ACL user; empty = default user."},
     {"redis.password_file", SECRET(redis.password), AT(redis.password_file), .default_text = "",
-     .help = "File that holds the password, the same on all nodes."},
+     .help = "File that holds the password, the same on all nodes. Empty = systemd's credential "
+             "`claimd_redis_password`, if there is one."},
 
     {"lock.nodes", LIST, ITEMS(lock.nodes, lock.node_count), RANGE(0, CONFIG_NODES_MAX),
      .default_text = "",

@@ -2,16 +2,10 @@
 #include "ctl/cli.h"
 
 #include "ctl/ctl.h"
+#include "ctl/help.h"
 
 #include <assert.h>
 #include <getopt.h>
-
-static const struct ctl_option common_options[] = {
-    {"config", "FILE", "configuration; else $CLAIMD_CONFIG, else defaults and environment"},
-    {"json", NULL, "print JSON"},
-    {"help", NULL, "this text"},
-    {"version", NULL, "version of this build"},
-};
 
 struct command_line {
     struct ctl ctl;
@@ -43,64 +37,28 @@ static enum ctl_exit exit_of(enum status st)
     return CTL_FAILED;
 }
 
-/* ---- help ---- */
-
-static void print_name(FILE *out, const struct ctl_command *c)
-{
-    (void)fprintf(out, "claimctl %s%s%s", c->noun, c->verb != NULL ? " " : "",
-                  c->verb != NULL ? c->verb : "");
-}
-
-static void print_options(FILE *out, const struct ctl_option *options, size_t count)
-{
-    for (size_t i = 0; i < count && options[i].name != NULL; i++) {
-        char name[40];
-        (void)snprintf(name, sizeof name, "--%s%s%s", options[i].name,
-                       options[i].value != NULL ? " " : "",
-                       options[i].value != NULL ? options[i].value : "");
-        (void)fprintf(out, "  %-22s %s\n", name, options[i].help);
-    }
-}
-
-static void print_overview(FILE *out)
-{
-    (void)fprintf(out, "usage: claimctl COMMAND [OPTION…]\n\n");
-    for (size_t i = 0; i < ctl_command_count; i++) {
-        const struct ctl_command *c = &ctl_commands[i];
-        char name[48];
-        (void)snprintf(name, sizeof name, "%s %s%s%s", c->noun, c->verb != NULL ? c->verb : "",
-                       c->verb != NULL && c->words[0] != '\0' ? " " : "", c->words);
-        (void)fprintf(out, "  %-22s %.*s\n", name, (int)strcspn(c->help, "\n"), c->help);
-    }
-    (void)fprintf(out, "\nEach command takes:\n");
-    print_options(out, common_options, ARRAY_COUNT(common_options));
-    (void)fprintf(out, "\nExit codes: 0 done, 1 failed, 2 usage, configuration or bad input, 3 "
-                       "dependency unavailable,\n4 not found, 5 not possible in this state.\n");
-}
-
-static void print_help(FILE *out, const struct ctl_command *c)
-{
-    (void)fprintf(out, "usage: ");
-    print_name(out, c);
-    (void)fprintf(out, " %s%s[OPTION…]\n\n%s\n\n", c->words, c->words[0] != '\0' ? " " : "",
-                  c->help);
-    print_options(out, c->options, CTL_OPTIONS_MAX);
-    print_options(out, common_options, ARRAY_COUNT(common_options));
-}
-
 /* ---- parsing ---- */
 
 /* getopt's table: the command's options, then the common ones, then the end. */
-#define LONG_OPTIONS_MAX (CTL_OPTIONS_MAX + ARRAY_COUNT(common_options) + 1)
+#define LONG_OPTION 256 /* no letter; each its own, or getopt sees no ambiguity between them */
+#define LONG_OPTIONS_MAX (CTL_OPTIONS_MAX + 8 + 1)
+
+static int argument_of(const struct ctl_option *o)
+{
+    return o->value == NULL     ? no_argument
+           : o->value[0] == '[' ? optional_argument
+                                : required_argument;
+}
 
 static size_t add_options(struct option *table, size_t at, const struct ctl_option *options,
                           size_t count)
 {
     for (size_t i = 0; i < count && options[i].name != NULL; i++) {
         assert(at < LONG_OPTIONS_MAX - 1);
-        table[at++] =
-            (struct option){.name = options[i].name,
-                            .has_arg = options[i].value != NULL ? required_argument : no_argument};
+        table[at] = (struct option){.name = options[i].name,
+                                    .has_arg = argument_of(&options[i]),
+                                    .val = LONG_OPTION + (int)at};
+        at++;
     }
     return at;
 }
@@ -128,6 +86,46 @@ static enum status take_option(struct command_line *line, const char *name, cons
     return STATUS_OK;
 }
 
+/* Why getopt refused argv[optind - 1], or the letter in it. */
+static enum status refuse_option(const struct ctl_command *command, const struct option *table,
+                                 const char *given, struct err *err)
+{
+    if (strncmp(given, "--", 2) != 0) {
+        return err_fail(err, STATUS_INVALID, "unknown option -%c: options have two dashes", optopt);
+    }
+    const char *name = given + 2;
+    size_t len = strcspn(name, "=");
+    const char *matches[2] = {NULL, NULL};
+    size_t count = 0;
+    for (size_t i = 0; table[i].name != NULL && count < 2; i++) {
+        if (strncmp(table[i].name, name, len) == 0) {
+            matches[count++] = table[i].name;
+        }
+    }
+    if (count == 2 && len > 0) {
+        return err_fail(err, STATUS_INVALID, "--%.*s may be --%s or --%s", (int)len, name,
+                        matches[0], matches[1]);
+    }
+    if (count == 1 && len > 0) {
+        return err_fail(err, STATUS_INVALID, "--%s takes no value", matches[0]);
+    }
+    char text[64];
+    (void)snprintf(text, sizeof text, "%.*s", (int)len, name);
+    const char *nearest = help_nearest_option(command, text);
+    return err_fail(err, STATUS_INVALID, "unknown option --%s%s%s%s", text,
+                    nearest != NULL ? ", did you mean --" : "", nearest != NULL ? nearest : "",
+                    nearest != NULL ? "?" : "");
+}
+
+/* "--watch 2s" for a value that may be left out: getopt itself knows "--watch=2s" only. */
+static const char *loose_value(const struct ctl_command *command, const struct option *option,
+                               int argc, char **argv)
+{
+    bool is_loose = option->has_arg == optional_argument && optarg == NULL && command != NULL &&
+                    command->words_max == 0 && optind < argc && argv[optind][0] != '-';
+    return is_loose ? argv[optind++] : optarg;
+}
+
 /* Reads options up to the first word (`stop_at_word`) or all of them, words gathered behind. */
 static enum status parse_options(struct command_line *line, const struct ctl_command *command,
                                  bool stop_at_word, int argc, char **argv, struct err *err)
@@ -137,7 +135,7 @@ static enum status parse_options(struct command_line *line, const struct ctl_com
     if (command != NULL) {
         count = add_options(table, count, command->options, CTL_OPTIONS_MAX);
     }
-    (void)add_options(table, count, common_options, ARRAY_COUNT(common_options));
+    (void)add_options(table, count, ctl_common_options, ctl_common_option_count);
     optind = 0; /* glibc: start over */
     opterr = 0;
     for (;;) {
@@ -150,9 +148,10 @@ static enum status parse_options(struct command_line *line, const struct ctl_com
             return err_fail(err, STATUS_INVALID, "%s needs a value", argv[optind - 1]);
         }
         if (c == '?') {
-            return err_fail(err, STATUS_INVALID, "unknown option %s", argv[optind - 1]);
+            return refuse_option(command, table, argv[optind - 1], err);
         }
-        enum status st = take_option(line, table[index].name, optarg, err);
+        enum status st = take_option(line, table[index].name,
+                                     loose_value(command, &table[index], argc, argv), err);
         if (st != STATUS_OK) {
             return st;
         }
@@ -167,42 +166,24 @@ static const struct ctl_command *find_command(struct ctl_args *args)
 {
     const char *noun = args->word_count > 0 ? args->words[0] : "";
     const char *verb = args->word_count > 1 ? args->words[1] : "";
-    for (size_t i = 0; i < ctl_command_count; i++) {
-        const struct ctl_command *c = &ctl_commands[i];
-        if (strcmp(c->noun, noun) == 0 && (c->verb == NULL || strcmp(c->verb, verb) == 0)) {
-            size_t taken = c->verb == NULL ? 1 : 2;
-            args->words += taken;
-            args->word_count -= taken;
-            return c;
-        }
-    }
-    return NULL;
+    const struct ctl_command *c = help_find(noun, verb);
+    size_t taken = c == NULL ? 0 : c->verb == NULL ? 1 : 2;
+    args->words += taken;
+    args->word_count -= taken;
+    return c;
 }
 
-/* Unknown: names the verbs of a known noun, else the nouns. */
-static void print_unknown(const struct ctl_args *args)
+/* No command has these words: the help of a noun, or what is wrong. */
+static int run_unknown(const struct ctl_args *args)
 {
     const char *noun = args->words[0];
-    bool is_noun = false;
-    for (size_t i = 0; i < ctl_command_count; i++) {
-        is_noun = is_noun || strcmp(ctl_commands[i].noun, noun) == 0;
+    const char *verb = args->word_count > 1 ? args->words[1] : "";
+    if (help_is_noun(noun) && strcmp(verb, "--help") == 0) {
+        help_noun(stdout, noun);
+        return CTL_DONE;
     }
-    if (is_noun && args->word_count > 1) {
-        (void)fprintf(stderr, "claimctl: unknown command '%s %s'; known:", noun, args->words[1]);
-    } else if (is_noun) {
-        (void)fprintf(stderr, "claimctl: '%s' needs one more word:", noun);
-    } else {
-        (void)fprintf(stderr, "claimctl: unknown command '%s'; known:", noun);
-    }
-    const char *last = "";
-    for (size_t i = 0; i < ctl_command_count; i++) {
-        const struct ctl_command *c = &ctl_commands[i];
-        if (is_noun ? strcmp(c->noun, noun) == 0 : strcmp(c->noun, last) != 0) {
-            (void)fprintf(stderr, " %s", is_noun ? c->verb : c->noun);
-        }
-        last = c->noun;
-    }
-    (void)fprintf(stderr, "\nTry: claimctl --help\n");
+    help_unknown_command(noun, verb[0] == '-' ? "" : verb);
+    return CTL_USAGE;
 }
 
 /* ---- running ---- */
@@ -228,7 +209,7 @@ static int run_command(struct command_line *line, const struct ctl_command *comm
     int argc = (int)line->args.word_count + 1;
     enum status st = parse_options(line, command, false, argc, argv, &err);
     if (st == STATUS_OK && line->wants_help) {
-        print_help(stdout, command);
+        help_command(stdout, command);
         return CTL_DONE;
     }
     if (st == STATUS_OK) {
@@ -236,7 +217,7 @@ static int run_command(struct command_line *line, const struct ctl_command *comm
     }
     if (st != STATUS_OK) {
         (void)fprintf(stderr, "claimctl: %s\nTry: ", err.msg);
-        print_name(stderr, command);
+        help_print_name(stderr, command);
         (void)fprintf(stderr, " --help\n");
         return CTL_USAGE;
     }
@@ -267,13 +248,12 @@ int cli_main(int argc, char **argv)
         return CTL_DONE;
     }
     if (line.args.word_count == 0 || line.wants_help) {
-        print_overview(line.wants_help ? stdout : stderr);
+        help_overview(line.wants_help ? stdout : stderr);
         return line.wants_help ? CTL_DONE : CTL_USAGE;
     }
     const struct ctl_command *command = find_command(&line.args);
     if (command == NULL) {
-        print_unknown(&line.args);
-        return CTL_USAGE;
+        return run_unknown(&line.args);
     }
     return run_command(&line, command);
 }

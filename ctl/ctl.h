@@ -30,7 +30,7 @@ struct ctl {
 
 struct ctl_option {
     const char *name;  /* "delay" */
-    const char *value; /* "TIME"; NULL = a flag */
+    const char *value; /* "TIME"; "[TIME]" = may be left out; NULL = a flag */
     const char *help;
 };
 
@@ -56,13 +56,16 @@ struct ctl_command {
     const char *words; /* "ID…"; "" = none */
     size_t words_min;
     size_t words_max;
-    const char *help; /* one line, then more if need be */
+    const char *help;     /* one line, then more if need be */
+    const char *examples; /* command lines as for a shell, one per line */
     struct ctl_option options[CTL_OPTIONS_MAX];
     ctl_run *run;
 };
 
 extern const struct ctl_command ctl_commands[];
 extern const size_t ctl_command_count;
+extern const struct ctl_option ctl_common_options[];
+extern const size_t ctl_common_option_count;
 
 /* Loads the configuration of --config, $CLAIMD_CONFIG, or none. INVALID, too, when it isn't there.
  */
@@ -98,5 +101,6 @@ ctl_run jobs_list, jobs_show, jobs_cancel;
 ctl_run workers, stats;
 ctl_run doctor, dev;
 ctl_run config_check, config_doc;
+ctl_run help, completion;
 
 #endif

@@ -259,6 +259,32 @@ START_TEST(a_secret_is_read_beside_the_file_without_its_newline)
 }
 END_TEST
 
+START_TEST(a_secret_without_a_path_is_systemds_credential)
+{
+    struct config c;
+    struct err err = {0};
+    struct files f;
+    char credential[96];
+    files_make(&f);
+    (void)snprintf(credential, sizeof credential, "%s/claimd_redis_password", f.dir);
+    write_file(credential, "from systemd\n");
+    write_file(f.secret, "from the file\n");
+    write_file(f.config, "{\"postgres\": {\"password_file\": \"secret\"}}");
+    ck_assert_int_eq(setenv("CREDENTIALS_DIRECTORY", f.dir, 1), 0);
+    ck_assert_int_eq(config_load(NULL, &c, &err), STATUS_OK);
+    ck_assert_str_eq(c.redis.password, "from systemd");
+    ck_assert_str_eq(c.postgres.password, ""); /* no such credential: nothing is missing */
+    (void)snprintf(credential, sizeof credential, "%s/claimd_postgres_password", f.dir);
+    write_file(credential, "from systemd, too");
+    ck_assert_int_eq(config_load(f.config, &c, &err), STATUS_OK);
+    ck_assert_str_eq(c.postgres.password, "from the file");
+    (void)unlink(credential);
+    (void)snprintf(credential, sizeof credential, "%s/claimd_redis_password", f.dir);
+    (void)unlink(credential);
+    files_remove(&f);
+}
+END_TEST
+
 START_TEST(an_empty_secret_is_refused)
 {
     struct config c;
@@ -410,6 +436,7 @@ int main(void)
     tcase_add_test(tests, plugins_are_found_beside_the_program);
     tcase_add_test(tests, a_missing_file_is_not_found);
     tcase_add_test(tests, a_secret_is_read_beside_the_file_without_its_newline);
+    tcase_add_test(tests, a_secret_without_a_path_is_systemds_credential);
     tcase_add_test(tests, an_empty_secret_is_refused);
     tcase_add_test(tests, every_key_is_in_the_manual);
     tcase_add_test(tests, docs_config_md_is_what_the_table_says);

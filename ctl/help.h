@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What claimctl says about itself, all of it from the table of commands. */
+#ifndef CLAIMD_CTL_HELP_H
+#define CLAIMD_CTL_HELP_H
+
+#include "ctl/ctl.h"
+
+void help_overview(FILE *out);
+void help_command(FILE *out, const struct ctl_command *c);
+/* All commands of one noun; `noun` must be known. */
+void help_noun(FILE *out, const char *noun);
+
+/* "claimctl jobs list" */
+void help_print_name(FILE *out, const struct ctl_command *c);
+
+bool help_is_noun(const char *word);
+/* The command of these words; NULL = none. `verb` may be "". */
+const struct ctl_command *help_find(const char *noun, const char *verb);
+
+/* One line to stderr: what is unknown, the nearest, all that are known. */
+void help_unknown_command(const char *noun, const char *verb);
+/* The nearest option of this command (NULL: of those that all have); NULL = none. */
+const char *help_nearest_option(const struct ctl_command *c, const char *name);
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `claimctl help`: the table of commands as text, as JSON, as the source of a manual page. */
+#include "base/buf.h"
+#include "ctl/help.h"
+
+#include <jansson.h>
+
+#define MANUAL_MAX ((size_t)1 << 20)
+
+/* ---- JSON ---- */
+
+static json_t *options_json(const struct ctl_option *options, size_t count)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < count && options[i].name != NULL; i++) {
+        (void)json_array_append_new(list,
+                                    json_pack("{s:s, s:s?, s:s}", "name", options[i].name, "value",
+                                              options[i].value, "help", options[i].help));
+    }
+    return list;
+}
+
+static json_t *examples_json(const char *examples)
+{
+    json_t *list = json_array();
+    for (const char *at = examples; *at != '\0';) {
+        size_t len = strcspn(at, "\n");
+        (void)json_array_append_new(list, json_stringn(at, len));
+        at += len + (at[len] != '\0');
+    }
+    return list;
+}
+
+static json_t *command_json(const struct ctl_command *c)
+{
+    return json_pack("{s:s, s:s?, s:s, s:s, s:o, s:o}", "noun", c->noun, "verb", c->verb, "words",
+                     c->words, "help", c->help, "examples", examples_json(c->examples), "options",
+                     options_json(c->options, CTL_OPTIONS_MAX));
+}
+
+static enum status print_json(FILE *out, struct err *err)
+{
+    json_t *commands = json_array();
+    for (size_t i = 0; i < ctl_command_count; i++) {
+        (void)json_array_append_new(commands, command_json(&ctl_commands[i]));
+    }
+    json_auto_t *root =
+        json_pack("{s:s, s:o, s:o}", "version", CLAIMD_VERSION, "commands", commands,
+                  "common_options", options_json(ctl_common_options, ctl_common_option_count));
+    if (root == NULL) {
+        return err_fail(err, STATUS_NOMEM, "out of memory");
+    }
+    bool ok = json_dumpf(root, out, JSON_INDENT(2)) == 0 && fputc('\n', out) != EOF;
+    return ok ? STATUS_OK : err_fail_sys(err, STATUS_INTERNAL, errno, "cannot write");
+}
+
+/* ---- scdoc ---- */
+
+/* A backslash before each character that scdoc may take for markup. */
+static enum status put_escaped(struct buf *out, const char *text, size_t len, struct err *err)
+{
+    enum status st = STATUS_OK;
+    for (size_t i = 0; st == STATUS_OK && i < len; i++) {
+        bool is_markup = strchr("*_\\#.~[]|<>`+-", text[i]) != NULL;
+        st = buf_printf(out, err, "%s%c", is_markup ? "\\" : "", text[i]);
+    }
+    return st;
+}
+
+static enum status put_bold(struct buf *out, const char *text, struct err *err)
+{
+    enum status st = buf_append_text(out, "*", err);
+    if (st == STATUS_OK) {
+        st = put_escaped(out, text, strlen(text), err);
+    }
+    return st == STATUS_OK ? buf_append_text(out, "*", err) : st;
+}
+
+static enum status put_option(struct buf *out, const struct ctl_option *o, const char *indent,
+                              struct err *err)
+{
+    char name[40];
+    (void)snprintf(name, sizeof name, "--%s", o->name);
+    enum status st = buf_append_text(out, indent, err);
+    if (st == STATUS_OK) {
+        st = put_bold(out, name, err);
+    }
+    if (st == STATUS_OK && o->value != NULL) {
+        st = buf_append_text(out, " ", err);
+        st = st == STATUS_OK ? put_escaped(out, o->value, strlen(o->value), err) : st;
+    }
+    if (st == STATUS_OK) {
+        st = buf_printf(out, err, "\n%s\t", indent);
+    }
+    if (st == STATUS_OK) {
+        st = put_escaped(out, o->help, strlen(o->help), err);
+    }
+    return st == STATUS_OK ? buf_append_text(out, "\n\n", err) : st;
+}
+
+/* Each line of `text` with `indent` before it; empty lines stay. */
+static enum status put_lines(struct buf *out, const char *text, const char *indent, bool is_literal,
+                             struct err *err)
+{
+    enum status st = STATUS_OK;
+    for (const char *at = text; st == STATUS_OK && *at != '\0';) {
+        size_t len = strcspn(at, "\n");
+        st = len > 0 ? buf_append_text(out, indent, err) : STATUS_OK;
+        if (st == STATUS_OK) {
+            st = is_literal ? buf_append(out, at, len, err) : put_escaped(out, at, len, err);
+        }
+        st = st == STATUS_OK ? buf_append_text(out, "\n", err) : st;
+        at += len + (at[len] != '\0');
+    }
+    return st;
+}
+
+static enum status put_command(struct buf *out, const struct ctl_command *c, struct err *err)
+{
+    char name[80];
+    (void)snprintf(name, sizeof name, "claimctl %s%s%s", c->noun, c->verb != NULL ? " " : "",
+                   c->verb != NULL ? c->verb : "");
+    enum status st = put_bold(out, name, err);
+    if (st == STATUS_OK && c->words[0] != '\0') {
+        st = buf_append_text(out, " ", err);
+        st = st == STATUS_OK ? put_escaped(out, c->words, strlen(c->words), err) : st;
+    }
+    if (st == STATUS_OK) {
+        st = buf_append_text(out, "\n", err);
+    }
+    if (st == STATUS_OK) {
+        st = put_lines(out, c->help, "\t", false, err);
+    }
+    if (st == STATUS_OK) {
+        st = buf_append_text(out, "\n", err);
+    }
+    for (size_t i = 0; st == STATUS_OK && i < CTL_OPTIONS_MAX && c->options[i].name != NULL; i++) {
+        st = put_option(out, &c->options[i], "\t", err);
+    }
+    if (st == STATUS_OK) {
+        st = buf_append_text(out, "\t```\n", err);
+    }
+    if (st == STATUS_OK) {
+        st = put_lines(out, c->examples, "\t", true, err);
+    }
+    return st == STATUS_OK ? buf_append_text(out, "\t```\n\n", err) : st;
+}
+
+static enum status print_man(FILE *out, struct err *err)
+{
+    autobuf struct buf text = BUF_INIT(MANUAL_MAX);
+    enum status st = buf_append_text(&text, "# COMMANDS\n\n", err);
+    for (size_t i = 0; st == STATUS_OK && i < ctl_command_count; i++) {
+        st = put_command(&text, &ctl_commands[i], err);
+    }
+    if (st == STATUS_OK) {
+        st = buf_append_text(&text, "# OPTIONS OF ALL COMMANDS\n\n", err);
+    }
+    for (size_t i = 0; st == STATUS_OK && i < ctl_common_option_count; i++) {
+        st = put_option(&text, &ctl_common_options[i], "", err);
+    }
+    if (st == STATUS_OK && fwrite(buf_at(&text), 1, text.len, out) != text.len) {
+        st = err_fail_sys(err, STATUS_INTERNAL, errno, "cannot write");
+    }
+    return st;
+}
+
+enum status help(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    if (ctl->is_json) {
+        return print_json(ctl->out, err);
+    }
+    if (ctl_value(args, "man") != NULL) {
+        return print_man(ctl->out, err);
+    }
+    const char *noun = args->word_count > 0 ? args->words[0] : NULL;
+    const char *verb = args->word_count > 1 ? args->words[1] : "";
+    if (noun == NULL) {
+        help_overview(ctl->out);
+        return STATUS_OK;
+    }
+    const struct ctl_command *c = help_find(noun, verb);
+    if (c != NULL) {
+        help_command(ctl->out, c);
+    } else if (help_is_noun(noun) && verb[0] == '\0') {
+        help_noun(ctl->out, noun);
+    } else {
+        return err_fail(err, STATUS_INVALID,
+                        "there is no command '%.40s%s%.40s'; all: claimctl help", noun,
+                        verb[0] != '\0' ? " " : "", verb);
+    }
+    return STATUS_OK;
+}
