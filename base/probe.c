@@ -6,11 +6,10 @@
 #include <signal.h>
 
 #define POINT_MAX 16
-#define HANG (-1)
 
 static struct { /* set once at start, by tests only */
     char point[POINT_MAX];
-    int signal; /* or HANG */
+    int signal;
     int64_t hits_left;
 } armed;
 
@@ -25,12 +24,10 @@ enum status probe_init(struct err *err)
     size_t action_len = strcspn(action, ":");
     bool is_kill = action_len == 4 && strncmp(action, "kill", 4) == 0;
     bool is_stop = action_len == 4 && strncmp(action, "stop", 4) == 0;
-    bool is_hang = action_len == 4 && strncmp(action, "hang", 4) == 0;
-    if (len == 0 || len >= POINT_MAX || !(is_kill || is_stop || is_hang)) {
-        return err_fail(err, STATUS_INVALID,
-                        "CLAIMD_PROBE '%s': must be POINT=kill, POINT=stop or POINT=hang, with :N "
-                        "for the Nth hit",
-                        text);
+    if (len == 0 || len >= POINT_MAX || !(is_kill || is_stop)) {
+        return err_fail(
+            err, STATUS_INVALID,
+            "CLAIMD_PROBE '%s': must be POINT=kill or POINT=stop, with :N for the Nth hit", text);
     }
     armed.hits_left = 1;
     if (action[action_len] == ':') {
@@ -42,7 +39,7 @@ enum status probe_init(struct err *err)
         }
     }
     memcpy(armed.point, text, len);
-    armed.signal = is_kill ? SIGKILL : is_stop ? SIGSTOP : HANG;
+    armed.signal = is_kill ? SIGKILL : SIGSTOP;
     return STATUS_OK;
 }
 
@@ -51,11 +48,7 @@ void probe(const char *point)
     if (armed.signal == 0 || strcmp(armed.point, point) != 0) {
         return;
     }
-    if (--armed.hits_left != 0) {
-        return;
+    if (--armed.hits_left == 0) {
+        (void)kill(getpid(), armed.signal);
     }
-    while (armed.signal == HANG) {
-        (void)pause(); /* this thread alone: the others go on */
-    }
-    (void)kill(getpid(), armed.signal);
 }

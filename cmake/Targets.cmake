@@ -46,12 +46,12 @@ function(claimd_library name)
     claimd_include_root(${name} ${name} ${CMAKE_CURRENT_SOURCE_DIR})
 endfunction()
 
-# claimd_program(name SOURCES … LINKS …): installed to bin
+# claimd_program(name COMPONENT c SOURCES … LINKS …): installed to bin; the component is a package (deploy/packages)
 function(claimd_program name)
-    cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+    cmake_parse_arguments(ARG "" "COMPONENT" "SOURCES;LINKS" ${ARGN})
     add_executable(${name} ${ARG_SOURCES})
     target_link_libraries(${name} PRIVATE ${ARG_LINKS} claimd_flags)
-    install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${ARG_COMPONENT})
 endfunction()
 
 # claimd_plugin(name DIRECTORY dir SOURCES … LINKS …): a handler, name.so, that includes nothing of ours but the SDK

@@ -33,13 +33,23 @@ static void print_usage(const struct daemon_program *p)
 static struct config configs[2];
 static const char *config_path; /* of argv or of the environment; NULL = no file */
 
+/* What claimctl can do without, and no daemon. */
+static enum status check_nodes(const struct config *config, struct err *err)
+{
+    return config->lock.node_count > 0
+               ? STATUS_OK
+               : err_fail(err, STATUS_INVALID,
+                          "lock.nodes: is empty; allowed: 1 to 9 Redis masters, host:port each");
+}
+
 static int start(const struct daemon_program *p, const char *path)
 {
     struct config *config = &configs[0];
     struct err err = {0};
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGHUP, SIG_IGN); /* not a reason to die before it is taken for a reload */
-    if (config_load(path, config, &err) != STATUS_OK || probe_init(&err) != STATUS_OK) {
+    if (config_load(path, config, &err) != STATUS_OK || check_nodes(config, &err) != STATUS_OK ||
+        probe_init(&err) != STATUS_OK) {
         (void)fprintf(stderr, "%s: %s\n", p->name, err.msg);
         return DAEMON_USAGE;
     }
@@ -78,14 +88,6 @@ const struct config *daemon_reload(const struct config *present, bool is_ready)
         notify_ready();
     }
     return next;
-}
-
-enum daemon_exit daemon_start_exit(enum status st)
-{
-    bool is_usage = st == STATUS_INVALID || st == STATUS_CONFLICT;
-    return is_usage                   ? DAEMON_USAGE
-           : st == STATUS_UNAVAILABLE ? DAEMON_NO_DEPENDENCY
-                                      : DAEMON_FAILED;
 }
 
 static int refuse(const struct daemon_program *p, const char *what, const char *argument)
@@ -199,16 +201,4 @@ void daemon_log_lock_node(const struct config *c, size_t node, enum redlock_node
         log_warn(events[event], LOG_TEXT("node", text), LOG_TEXT("err", why),
                  LOG_TEXT("action", "reconnecting"));
     }
-}
-
-void daemon_check_quorum(const struct config *c, const struct redlock_async *lock,
-                         struct health *ret)
-{
-    if (lock == NULL) {
-        health_add(ret, "quorum", false, "the lock nodes are not asked yet");
-        return;
-    }
-    health_add(ret, "quorum", redlock_async_has_quorum(lock),
-               "%zu of %zu lock nodes have a vote, %zu are needed", redlock_async_voting(lock),
-               c->lock.node_count, redlock_async_quorum(lock));
 }

@@ -49,6 +49,3 @@ write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/redlock-config-vers
     VERSION ${PROJECT_VERSION} COMPATIBILITY SameMinorVersion)
 install(EXPORT redlock NAMESPACE redlock:: DESTINATION ${package_dir} FILE redlock-config.cmake)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/redlock-config-version.cmake DESTINATION ${package_dir})
-
-install(FILES man/redlock.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-install(FILES man/redlock.3 DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)

@@ -54,23 +54,36 @@ START_TEST(a_worker_refuses_the_state_directory_of_another)
 }
 END_TEST
 
-START_TEST(a_worker_refuses_a_configuration_with_an_unknown_key)
+/* The daemon ends with 2 and says `reason`. */
+static void refused_with_file(const char *daemon, const char *text, const char *reason)
 {
     char path[SERVER_PATH_MAX + 64];
     char program[SERVER_PATH_MAX + 64];
     struct err err = {0};
     int code = -1;
     autobuf struct buf out = BUF_INIT(65536);
-    (void)snprintf(path, sizeof path, "%s/unknown.json", f.dir);
-    (void)snprintf(program, sizeof program, "%s/%s", getenv("CLAIMD_BIN_DIR"), WORKER);
+    (void)snprintf(path, sizeof path, "%s/refused.json", f.dir);
+    (void)snprintf(program, sizeof program, "%s/%s", getenv("CLAIMD_BIN_DIR"), daemon);
     FILE *file = fopen(path, "w");
     ck_assert_ptr_nonnull(file);
-    (void)fputs("{\"worker\": {\"slotz\": 2}}\n", file);
+    (void)fputs(text, file);
     ck_assert_int_eq(fclose(file), 0);
     const char *argv[] = {program, "--config", path, NULL};
     ck_assert_msg(program_run(argv, NULL, SOON_US, &out, &code, &err) == STATUS_OK, "%s", err.msg);
     ck_assert_int_eq(code, 2);
-    ck_assert(memmem(buf_at(&out), out.len, "slotz", 5) != NULL);
+    ck_assert(memmem(buf_at(&out), out.len, reason, strlen(reason)) != NULL);
+}
+
+START_TEST(a_worker_refuses_a_configuration_with_an_unknown_key)
+{
+    refused_with_file(WORKER, "{\"worker\": {\"slotz\": 2}}\n", "slotz");
+}
+END_TEST
+
+START_TEST(a_daemon_refuses_a_configuration_without_lock_nodes)
+{
+    refused_with_file(WORKER, "{}\n", "lock.nodes: is empty");
+    refused_with_file("claimd-scheduler", "{}\n", "lock.nodes: is empty");
 }
 END_TEST
 
@@ -181,6 +194,7 @@ static Suite *suite(void)
     const TTest *const tests[] = {
         a_worker_refuses_the_state_directory_of_another,
         a_worker_refuses_a_configuration_with_an_unknown_key,
+        a_daemon_refuses_a_configuration_without_lock_nodes,
         a_worker_without_postgresql_at_its_start_ends_after_two_timeouts,
         A8_a_worker_that_waits_for_postgresql_ends_at_a_signal,
         a_worker_refuses_a_schema_of_another_version_and_says_which,

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+# What a package is made of, as CycloneDX JSON: each library that its programs load, directly or not, with the Debian package
+# that it was linked from, and the packages of which only headers were compiled in.
+#
+# cmake -DOUT=file -DNAME=claimd-worker -DVERSION=0.1.0 -DPROGRAMS=a,b -DMODULES=c.so -DHEADERS=uthash-dev \
+#     -P Sbom.cmake
+
+string(REPLACE "," ";" PROGRAMS "${PROGRAMS}")
+string(REPLACE "," ";" MODULES "${MODULES}")
+string(REPLACE "," ";" HEADERS "${HEADERS}")
+find_program(dpkg_query dpkg-query)
+
+file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${PROGRAMS} MODULES ${MODULES}
+    RESOLVED_DEPENDENCIES_VAR paths UNRESOLVED_DEPENDENCIES_VAR missing)
+if(missing)
+    message(FATAL_ERROR "libraries that cannot be found: ${missing}")
+endif()
+list(SORT paths)
+
+function(query ret)
+    set(${ret} "" PARENT_SCOPE)
+    if(dpkg_query)
+        execute_process(COMMAND ${dpkg_query} ${ARGN} OUTPUT_VARIABLE out ERROR_QUIET RESULT_VARIABLE failed)
+        if(NOT failed)
+            set(${ret} "${out}" PARENT_SCOPE)
+        endif()
+    endif()
+endfunction()
+
+# The package that owns a file. dpkg knows it by the path that was in the package, with or without /usr.
+function(owner_of path ret)
+    get_filename_component(real ${path} REALPATH)
+    string(REGEX REPLACE "^/usr/" "/" bare ${real})
+    foreach(candidate ${path} ${real} ${bare} /usr${bare})
+        query(out -S ${candidate})
+        if(out MATCHES "^([^:, ]+)")
+            set(${ret} ${CMAKE_MATCH_1} PARENT_SCOPE)
+            return()
+        endif()
+    endforeach()
+    set(${ret} "" PARENT_SCOPE)
+endfunction()
+
+set(components "[]")
+set(count 0)
+# One component; an empty version where there is no Debian to ask.
+function(add_component name version purl kind soname)
+    set(item "{}")
+    string(JSON item SET "${item}" type "\"library\"")
+    string(JSON item SET "${item}" name "\"${name}\"")
+    if(NOT version STREQUAL "")
+        string(JSON item SET "${item}" version "\"${version}\"")
+        string(JSON item SET "${item}" purl "\"${purl}\"")
+        string(JSON item SET "${item}" bom-ref "\"${purl}#${soname}\"")
+    endif()
+    string(JSON item SET "${item}" properties "[{\"name\": \"claimd:${kind}\", \"value\": \"${soname}\"}]")
+    string(JSON list SET "${components}" ${count} "${item}")
+    math(EXPR next "${count} + 1")
+    set(components "${list}" PARENT_SCOPE)
+    set(count ${next} PARENT_SCOPE)
+endfunction()
+
+function(package_of name ret_version ret_purl)
+    query(out -W -f "\${Version}\t\${Architecture}\n" ${name})
+    set(${ret_version} "" PARENT_SCOPE)
+    if(out MATCHES "^([^\t\n]+)\t([^\t\n]+)")
+        set(${ret_version} ${CMAKE_MATCH_1} PARENT_SCOPE)
+        string(REPLACE "+" "%2B" escaped ${CMAKE_MATCH_1})
+        string(REPLACE ":" "%3A" escaped ${escaped})
+        set(${ret_purl} "pkg:deb/debian/${name}@${escaped}?arch=${CMAKE_MATCH_2}" PARENT_SCOPE)
+    endif()
+endfunction()
+
+foreach(path IN LISTS paths)
+    get_filename_component(soname ${path} NAME)
+    owner_of(${path} owner)
+    set(version "")
+    set(purl "")
+    if(owner)
+        package_of(${owner} version purl)
+    else()
+        set(owner ${soname})
+    endif()
+    add_component(${owner} "${version}" "${purl}" loads ${soname})
+endforeach()
+foreach(name IN LISTS HEADERS)
+    package_of(${name} version purl)
+    add_component(${name} "${version}" "${purl}" headers ${name})
+endforeach()
+
+set(bom "{\"bomFormat\": \"CycloneDX\", \"specVersion\": \"1.5\", \"version\": 1}")
+string(JSON bom SET "${bom}" metadata "{\"component\": {\"type\": \"application\", \"name\": \"${NAME}\",
+    \"version\": \"${VERSION}\", \"licenses\": [{\"license\": {\"id\": \"Apache-2.0\"}}]}}")
+string(JSON bom SET "${bom}" components "${components}")
+file(WRITE ${OUT} "${bom}\n")
