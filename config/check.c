@@ -70,6 +70,23 @@ static enum status check_prefix(const struct config *c, struct err *err)
     return STATUS_OK;
 }
 
+/* "password=" or "sslpassword=" as a keyword of its own, wherever it stands. */
+static bool has_password_key(const char *text)
+{
+    for (const char *at = strstr(text, "password"); at != NULL; at = strstr(at + 1, "password")) {
+        size_t before = (size_t)(at - text);
+        size_t ssl = before >= 3 && strncmp(at - 3, "ssl", 3) == 0 ? 3 : 0;
+        const char *end = at + strlen("password");
+        end += strspn(end, " \t\r\n");
+        bool is_word = before == ssl || !(isalnum((unsigned char)at[-(ptrdiff_t)ssl - 1]) ||
+                                          at[-(ptrdiff_t)ssl - 1] == '_');
+        if (is_word && *end == '=') {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* A file that names hosts is read by many; the password has a file of its own. */
 static enum status check_conninfo(const struct config *c, struct err *err)
 {
@@ -78,9 +95,7 @@ static enum status check_conninfo(const struct config *c, struct err *err)
     size_t len = authority == NULL ? 0 : strcspn(authority + 3, "/?");
     const char *at = authority == NULL ? NULL : memchr(authority + 3, '@', len);
     const char *colon = authority == NULL ? NULL : memchr(authority + 3, ':', len);
-    const char *word = strstr(text, "password");
-    bool is_key = word != NULL && (word == text || strchr(" ?&", word[-1]) != NULL);
-    if (is_key || (at != NULL && colon != NULL && colon < at)) {
+    if (has_password_key(text) || (at != NULL && colon != NULL && colon < at)) {
         return err_fail(err, STATUS_INVALID,
                         "postgres.conninfo: a password is not allowed here; name its file in "
                         "postgres.password_file");

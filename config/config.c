@@ -66,15 +66,10 @@ static enum status apply_list(const struct option_def *o, struct config *c, cons
     return option_list_check(o, c, err);
 }
 
-static void came_from(const struct option_def *o, struct config *c, enum config_origin origin)
-{
-    c->origins[o - config_options] = (unsigned char)origin;
-}
-
 static enum status apply_value(const struct option_def *o, struct config *c, const json_t *value,
                                const char *folder, struct err *err)
 {
-    came_from(o, c, CONFIG_FILE);
+    option_came_from(o, c, CONFIG_FILE);
     switch (o->type) {
     case OPTION_INT:
     case OPTION_TIME:
@@ -182,65 +177,16 @@ static enum status load_file(const char *path, struct config *c, struct err *err
     if (!json_is_object(root)) {
         return refuse_value("", root, "an object", err);
     }
-    autofree char *folder = strdup(path);
-    if (folder == NULL) {
-        return err_fail(err, STATUS_NOMEM, "out of memory");
-    }
-    char *slash = strrchr(folder, '/');
+    autofree char *name = strdup(path);
+    char *slash = name == NULL ? NULL : strrchr(name, '/');
     if (slash != NULL) {
-        *slash = '\0';
+        slash[slash == name ? 1 : 0] = '\0';
     }
-    return apply_object(c, "", root, slash != NULL ? folder : NULL, err);
-}
-
-/* ---- the environment ---- */
-
-/* A variable that names a section of ours but none of its keys is a typing error, too. */
-static enum status check_environment(struct err *err)
-{
-    for (char **entry = environ; *entry != NULL; entry++) {
-        char name[NAME_SIZE];
-        size_t len = strcspn(*entry, "=");
-        if (strncmp(*entry, "CLAIMD_", 7) != 0 || len >= sizeof name) {
-            continue;
-        }
-        memcpy(name, *entry, len);
-        name[len] = '\0';
-        bool is_ours = false;
-        bool is_known = false;
-        for (size_t i = 0; i < config_option_count; i++) {
-            char env[NAME_SIZE];
-            bool fits = option_env_name(&config_options[i], env, sizeof env);
-            assert(fits);
-            size_t section = 7 + strcspn(config_options[i].name, ".") + 1;
-            bool has_section = strchr(config_options[i].name, '.') != NULL;
-            is_ours = is_ours || (has_section && strncmp(env, name, section) == 0);
-            is_known = is_known || strcmp(env, name) == 0;
-        }
-        if (is_ours && !is_known) {
-            return err_fail(err, STATUS_INVALID, "environment: %s: no such key", name);
-        }
+    autofree char *folder = name == NULL ? NULL : realpath(slash == NULL ? "." : name, NULL);
+    if (folder == NULL) {
+        return err_fail_sys(err, STATUS_INVALID, errno, "its folder");
     }
-    return STATUS_OK;
-}
-
-static enum status load_environment(struct config *c, struct err *err)
-{
-    for (size_t i = 0; i < config_option_count; i++) {
-        char name[NAME_SIZE];
-        bool fits = option_env_name(&config_options[i], name, sizeof name);
-        assert(fits);
-        const char *text = getenv(name);
-        if (text != NULL) {
-            came_from(&config_options[i], c, CONFIG_ENVIRONMENT);
-        }
-        enum status st = text == NULL ? STATUS_OK : option_parse(&config_options[i], c, text, err);
-        if (st != STATUS_OK) {
-            err_prefix(err, "environment %s", name);
-            return st;
-        }
-    }
-    return check_environment(err);
+    return apply_object(c, "", root, folder, err);
 }
 
 /* ---- what follows from the values ---- */
@@ -354,7 +300,7 @@ enum status config_read(const char *path, struct config *ret, struct err *err)
     load_defaults(&c);
     enum status st = path == NULL ? STATUS_OK : load_file(path, &c, err);
     if (st == STATUS_OK) {
-        st = load_environment(&c, err);
+        st = config_environment(&c, err);
     }
     if (st == STATUS_OK) {
         st = load_secrets(&c, err);

@@ -49,6 +49,19 @@ static inline const void *option_value(const struct option_def *o, const struct 
     return (const char *)c + o->offset;
 }
 
+static inline void option_came_from(const struct option_def *o, struct config *c,
+                                    enum config_origin origin)
+{
+    c->origins[o - config_options] = (unsigned char)origin;
+}
+
+/* All values of the environment; INVALID, too, for a variable that is nearly one of them. */
+enum status config_environment(struct config *c, struct err *err) MUST_USE;
+
+/* A value as it may be shown: the password in a URL, or a conninfo that seems to have one, is not.
+ * True: something was hidden. */
+bool option_mask(const char *value, char *ret_text, size_t size);
+
 static inline void *option_field(const struct option_def *o, struct config *c)
 {
     return (char *)c + o->offset;

@@ -43,9 +43,28 @@ void option_range_text(const struct option_def *o, char *ret_text, size_t size)
     }
 }
 
-enum status option_refuse(const struct option_def *o, const char *value, struct err *err)
+bool option_mask(const char *value, char *ret_text, size_t size)
+{
+    const char *authority = strstr(value, "://");
+    const char *at = authority == NULL ? NULL : strrchr(authority, '@');
+    const char *colon = authority == NULL ? NULL : strchr(authority + 3, ':');
+    if (strstr(value, "password") != NULL) {
+        (void)snprintf(ret_text, size, "***");
+        return true;
+    }
+    if (at != NULL && colon != NULL && colon < at) {
+        (void)snprintf(ret_text, size, "%.*s:***%s", (int)(colon - value), value, at);
+        return true;
+    }
+    (void)snprintf(ret_text, size, "%s", value);
+    return false;
+}
+
+enum status option_refuse(const struct option_def *o, const char *written, struct err *err)
 {
     char range[128];
+    char value[CONFIG_PATH_MAX];
+    (void)option_mask(written, value, sizeof value);
     option_range_text(o, range, sizeof range);
     return err_fail(err, STATUS_INVALID, "%s: %.80s is not allowed; allowed: %s", o->name, value,
                     range);
@@ -145,7 +164,9 @@ enum status option_list_add(const struct option_def *o, struct config *c, const 
     char *items = option_field(o, c);
     for (size_t i = 0; i < *count; i++) {
         if (strcmp(items + i * o->size, value) == 0) {
-            return err_fail(err, STATUS_INVALID, "%s: '%.80s' is there twice", o->name, value);
+            char shown[CONFIG_TEXT_MAX + 8];
+            (void)option_mask(value, shown, sizeof shown);
+            return err_fail(err, STATUS_INVALID, "%s: '%.80s' is there twice", o->name, shown);
         }
     }
     memcpy(items + *count * o->size, value, len + 1);

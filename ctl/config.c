@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
+#include "config/dump.h"
 #include "config/manual.h"
-#include "config/options.h"
 #include "ctl/ctl.h"
 #include "ctl/table.h"
 #include "redis/redis.h"
@@ -68,6 +68,68 @@ enum status config_check(struct ctl *ctl, const struct ctl_args *args, struct er
     return st == STATUS_OK ? tables_print(tables, 1, true, ctl->out, err) : st;
 }
 
+static enum status print_buf(const struct ctl *ctl, const struct buf *text, struct err *err)
+{
+    return fwrite(buf_at(text), 1, text->len, ctl->out) == text->len
+               ? STATUS_OK
+               : err_fail_sys(err, STATUS_INTERNAL, errno, "cannot write");
+}
+
+static enum status print_origins(const struct ctl *ctl, const struct config *config, bool *masked,
+                                 struct err *err)
+{
+    static const char *const origins[] = {"default", "file", "environment"};
+    static const struct table_column columns[] = {
+        {"key", CELL_TEXT}, {"value", CELL_JSON}, {"origin", CELL_TEXT}};
+    auto_table struct table table = TABLE("keys", columns);
+    const struct table *const tables[] = {&table};
+    enum status st = STATUS_OK;
+    for (size_t i = 0; st == STATUS_OK && i < config_option_count; i++) {
+        const struct option_def *o = &config_options[i];
+        json_auto_t *value = config_value(o, config, masked);
+        autofree char *text =
+            value == NULL ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+        if (text == NULL) {
+            return err_fail(err, STATUS_NOMEM, "%s", o->name);
+        }
+        st = table_add(&table, (const char *const[]){o->name, text, origins[config->origins[i]]},
+                       err);
+    }
+    return st == STATUS_OK ? tables_print(tables, 1, ctl->is_json, ctl->out, err) : st;
+}
+
+enum status config_show(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    struct config config;
+    bool is_masked = false;
+    autobuf struct buf out = BUF_INIT(MANUAL_MAX);
+    const char *path = args->word_count > 0 ? args->words[0] : ctl->config_path;
+    enum status st = config_read(path, &config, err);
+    if (st != STATUS_OK) {
+        return st == STATUS_NOT_FOUND ? STATUS_INVALID : st;
+    }
+    if (ctl_value(args, "origin") != NULL) {
+        st = print_origins(ctl, &config, &is_masked, err);
+    } else {
+        st = config_dump(&config, &out, &is_masked, err);
+        st = st == STATUS_OK ? print_buf(ctl, &out, err) : st;
+    }
+    explicit_bzero(&config, sizeof config);
+    if (st == STATUS_OK && is_masked) {
+        (void)fprintf(stderr, "warning: a password in a URL is shown as ***; its place is "
+                              "redis.password_file\n");
+    }
+    return st;
+}
+
+enum status config_print_schema(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    (void)args;
+    autobuf struct buf out = BUF_INIT(MANUAL_MAX);
+    enum status st = config_schema(&out, err);
+    return st == STATUS_OK ? print_buf(ctl, &out, err) : st;
+}
+
 static enum status print_keys(const struct ctl *ctl, struct err *err)
 {
     static const struct table_column columns[] = {{"key", CELL_TEXT},
@@ -98,8 +160,5 @@ enum status config_doc(struct ctl *ctl, const struct ctl_args *args, struct err 
     }
     autobuf struct buf manual = BUF_INIT(MANUAL_MAX);
     enum status st = config_manual(&manual, err);
-    if (st == STATUS_OK && fwrite(buf_at(&manual), 1, manual.len, ctl->out) != manual.len) {
-        st = err_fail_sys(err, STATUS_INTERNAL, errno, "cannot write");
-    }
-    return st;
+    return st == STATUS_OK ? print_buf(ctl, &manual, err) : st;
 }

@@ -100,7 +100,7 @@ ctl_run enqueue;
 ctl_run jobs_list, jobs_show, jobs_cancel;
 ctl_run workers, stats;
 ctl_run doctor, dev;
-ctl_run config_check, config_doc;
+ctl_run config_check, config_show, config_print_schema, config_doc;
 ctl_run help, completion;
 
 #endif

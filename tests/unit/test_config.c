@@ -122,14 +122,37 @@ START_TEST(a_bad_variable_is_refused_by_its_name)
 }
 END_TEST
 
-START_TEST(a_mistyped_variable_of_a_section_is_refused)
+/* A key of a section, and a key that is nearly one of ours. */
+static const char *const mistyped[][2] = {
+    {"CLAIMD_LOCK_TTL", "CLAIMD_LOCK_TTL: no such key; did you mean CLAIMD_LOCK_TTL_MS?"},
+    {"CLAIMD_LOGLEVEL", "CLAIMD_LOGLEVEL: no such key; did you mean CLAIMD_LOG_LEVEL?"},
+    {"CLAIMD_WORKER_SLOT", "did you mean CLAIMD_WORKER_SLOTS?"},
+    {"CLAIMD_WORKERS_SLOTS", "did you mean CLAIMD_WORKER_SLOTS?"},
+    {"CLAIMD_POSTGRES_PASSWORD", "did you mean CLAIMD_POSTGRES_PASSWORD_FILE?"},
+};
+
+START_TEST(a_mistyped_variable_is_refused_with_the_nearest_name)
 {
     struct config c;
     struct err err = {0};
-    ck_assert_int_eq(setenv("CLAIMD_LOCK_TTL", "1000", 1), 0);
+    ck_assert_int_eq(setenv(mistyped[_i][0], "canary", 1), 0);
     ck_assert_int_eq(setenv("CLAIMD_BIN_DIR", "not ours", 1), 0);
     ck_assert_int_eq(config_load(NULL, &c, &err), STATUS_INVALID);
-    ck_assert_ptr_nonnull(strstr(err.msg, "CLAIMD_LOCK_TTL: no such key"));
+    ck_assert_msg(strstr(err.msg, mistyped[_i][1]) != NULL, "%s", err.msg);
+    ck_assert_ptr_null(strstr(err.msg, "canary"));
+}
+END_TEST
+
+START_TEST(variables_that_are_no_keys_are_left_alone)
+{
+    struct config c;
+    struct err err = {0};
+    static const char *const names[] = {"CLAIMD_CONFIG", "CLAIMD_PROBE", "CLAIMD_PLUGIN_DIR",
+                                        "CLAIMD_REQUIRE_SERVICES", "CLAIMD_IMAGE"};
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        ck_assert_int_eq(setenv(names[i], "x", 1), 0);
+    }
+    ck_assert_msg(config_load(NULL, &c, &err) == STATUS_OK, "%s", err.msg);
 }
 END_TEST
 
@@ -188,6 +211,14 @@ static const struct {
     {"{\"redis\": {\"password_file\": \"/nowhere/x\"}}", "redis.password_file: cannot read '/now"},
     {"{\"postgres\": {\"conninfo\": \"host=a password=b\"}}", "a password is not allowed here"},
     {"{\"postgres\": {\"conninfo\": \"postgresql://u:p@h/d\"}}", "a password is not allowed here"},
+    {"{\"postgres\": {\"conninfo\": \"sslpassword=b\"}}", "a password is not allowed here"},
+    {"{\"postgres\": {\"conninfo\": \"user=x_password\\tpassword = b\"}}", "not allowed here"},
+    {"{\"lock\": {\"nodes\": [\"redis://u:p@h\", \"redis://u:p@h\"]}}",
+     "lock.nodes: 'redis://u:***@h' is there twice"},
+    {"{\"log_level\": \"redis://u:p/@x@h\"}", "log_level: redis://u:***@h is not allowed"},
+    {"{\"log_level\": \"info\",\n}", "line 2: "},
+    {"\xEF\xBB\xBF{}", "line 1: "},
+    {"{// why\n}", "line 1: "},
 };
 
 START_TEST(a_bad_file_is_refused_with_place_value_and_range)
@@ -428,7 +459,9 @@ int main(void)
     tcase_add_test(tests, a_file_wins_over_defaults_and_hints_use_the_lock_nodes);
     tcase_add_test(tests, the_environment_wins_over_the_file);
     tcase_add_test(tests, a_bad_variable_is_refused_by_its_name);
-    tcase_add_test(tests, a_mistyped_variable_of_a_section_is_refused);
+    tcase_add_loop_test(tests, a_mistyped_variable_is_refused_with_the_nearest_name, 0,
+                        ARRAY_COUNT(mistyped));
+    tcase_add_test(tests, variables_that_are_no_keys_are_left_alone);
     tcase_add_test(tests, times_are_scaled_once_but_for_those_of_servers);
     tcase_add_loop_test(tests, a_bad_file_is_refused_with_place_value_and_range, 0,
                         ARRAY_COUNT(refusals));
