@@ -6,10 +6,11 @@
 #include <signal.h>
 
 #define POINT_MAX 16
+#define HANG (-1)
 
 static struct { /* set once at start, by tests only */
     char point[POINT_MAX];
-    int signal;
+    int signal; /* or HANG */
     int64_t hits_left;
 } armed;
 
@@ -24,10 +25,12 @@ enum status probe_init(struct err *err)
     size_t action_len = strcspn(action, ":");
     bool is_kill = action_len == 4 && strncmp(action, "kill", 4) == 0;
     bool is_stop = action_len == 4 && strncmp(action, "stop", 4) == 0;
-    if (len == 0 || len >= POINT_MAX || !(is_kill || is_stop)) {
-        return err_fail(
-            err, STATUS_INVALID,
-            "CLAIMD_PROBE '%s': must be POINT=kill or POINT=stop, with :N for the Nth hit", text);
+    bool is_hang = action_len == 4 && strncmp(action, "hang", 4) == 0;
+    if (len == 0 || len >= POINT_MAX || !(is_kill || is_stop || is_hang)) {
+        return err_fail(err, STATUS_INVALID,
+                        "CLAIMD_PROBE '%s': must be POINT=kill, POINT=stop or POINT=hang, with :N "
+                        "for the Nth hit",
+                        text);
     }
     armed.hits_left = 1;
     if (action[action_len] == ':') {
@@ -39,7 +42,7 @@ enum status probe_init(struct err *err)
         }
     }
     memcpy(armed.point, text, len);
-    armed.signal = is_kill ? SIGKILL : SIGSTOP;
+    armed.signal = is_kill ? SIGKILL : is_stop ? SIGSTOP : HANG;
     return STATUS_OK;
 }
 
@@ -48,7 +51,11 @@ void probe(const char *point)
     if (armed.signal == 0 || strcmp(armed.point, point) != 0) {
         return;
     }
-    if (--armed.hits_left == 0) {
-        (void)kill(getpid(), armed.signal);
+    if (--armed.hits_left != 0) {
+        return;
     }
+    while (armed.signal == HANG) {
+        (void)pause(); /* this thread alone: the others go on */
+    }
+    (void)kill(getpid(), armed.signal);
 }

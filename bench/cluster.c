@@ -187,7 +187,8 @@ static enum status start_daemon(struct cluster *c, const char *name, size_t numb
     (void)snprintf(state, sizeof state, "CLAIMD_WORKER_STATE_DIR=%s/worker%zu", c->dir, number);
     (void)snprintf(log_path, sizeof log_path, "%s/%s%zu.log", c->dir, name, number);
     const char *const argv[] = {program, "--config", c->config_path, NULL};
-    const char *const env[] = {state, NULL};
+    const char *const env[] = {state, "CLAIMD_WORKER_HTTP_LISTEN=127.0.0.1:0",
+                               "CLAIMD_SCHEDULER_HTTP_LISTEN=127.0.0.1:0", NULL};
     return program_start(argv, env, log_path, ret_pid, err);
 }
 

@@ -103,6 +103,15 @@ static enum status check_conninfo(const struct config *c, struct err *err)
     return STATUS_OK;
 }
 
+static enum status check_listen(const struct config *c, struct err *err)
+{
+    struct config_listen parts;
+    enum status st = config_listen("worker.http_listen", c->worker.http_listen, &parts, err);
+    return st != STATUS_OK
+               ? st
+               : config_listen("scheduler.http_listen", c->scheduler.http_listen, &parts, err);
+}
+
 enum status config_check_relations(const struct config *c, struct err *err)
 {
     enum status st = check_lock(c, err);
@@ -114,6 +123,9 @@ enum status config_check_relations(const struct config *c, struct err *err)
     }
     if (st == STATUS_OK) {
         st = check_conninfo(c, err);
+    }
+    if (st == STATUS_OK) {
+        st = check_listen(c, err);
     }
     if (st == STATUS_OK && c->scheduler.lead_try_us >= c->scheduler.lead_ttl_us) {
         st = err_fail(err, STATUS_INVALID,

@@ -70,7 +70,8 @@ struct config {
         char plugin_owners[CONFIG_OWNERS_MAX][64]; /* names or uids; none: root and ours */
         size_t plugin_owner_count;
         char state_dir[CONFIG_PATH_MAX];
-        char runner[CONFIG_PATH_MAX]; /* "" = claimd-runner beside the running program */
+        char runner[CONFIG_PATH_MAX];      /* "" = claimd-runner beside the running program */
+        char http_listen[CONFIG_TEXT_MAX]; /* for config_listen() */
     } worker;
     struct {
         int look_ahead;         /* 10,000 */
@@ -80,6 +81,7 @@ struct config {
         int64_t lead_ttl_us;    /* 5 s */
         int64_t lead_try_us;    /* 1 s */
         int history_days;       /* 14 */
+        char http_listen[CONFIG_TEXT_MAX];
     } scheduler;
 };
 
@@ -104,6 +106,15 @@ enum status config_reload(const char *path, const struct config *old, struct con
 #define CONFIG_UIDS_SIZE (CONFIG_OWNERS_MAX * 12)
 enum status config_plugin_owners(const struct config *c, char ret[CONFIG_UIDS_SIZE],
                                  struct err *err) MUST_USE;
+
+/* An address to listen on, in its parts. INVALID names the key. */
+struct config_listen {
+    bool is_off;
+    char host[CONFIG_TEXT_MAX];
+    char port[8];
+};
+enum status config_listen(const char *key, const char *text, struct config_listen *ret,
+                          struct err *err) MUST_USE;
 
 /* The libpq conninfo with the password put in; bound by `size`. For pg_open() only: never log it.
  */

@@ -114,6 +114,9 @@ const struct option_def config_options[] = {
      .help = "Folder of this worker alone: it is locked while the worker runs."},
     {"worker.runner", PATH, AT(worker.runner), .default_text = "",
      .help = "Path of claimd-runner; empty = beside claimd-worker."},
+    {"worker.http_listen", STRING, AT(worker.http_listen), .default_text = "127.0.0.1:8422",
+     .help = "Where /metrics, /healthz and /readyz are answered: host:port or [IPv6]:port; port 0 = "
+             "any free one, which the ready line names; empty = nowhere."},
 
     {"scheduler.look_ahead", COUNT, AT(scheduler.look_ahead), RANGE(1, 1000000),
      .default_text = "10000", RELOADS, .help = "Hints kept ready per queue and priority."},
@@ -130,6 +133,8 @@ const struct option_def config_options[] = {
      .default_text = "1000", .help = "How often the others try to lead. Less than lead_ttl_ms."},
     {"scheduler.history_days", COUNT, AT(scheduler.history_days), RANGE(1, 3650),
      .default_text = "14", RELOADS, .help = "Days for which finished jobs are kept."},
+    {"scheduler.http_listen", STRING, AT(scheduler.http_listen), .default_text = "127.0.0.1:8421",
+     .help = "As worker.http_listen."},
 };
 /* clang-format on */
 const size_t config_option_count = ARRAY_COUNT(config_options);

@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <getopt.h>
+#include <locale.h>
 
 struct command_line {
     struct ctl ctl;
@@ -225,14 +226,23 @@ static int run_command(struct command_line *line, const struct ctl_command *comm
     if (fflush(stdout) != 0 && st == STATUS_OK) {
         st = err_fail_sys(&err, STATUS_INTERNAL, errno, "cannot write");
     }
-    if (st != STATUS_OK) {
+    if (st != STATUS_OK && err.msg[0] != '\0') {
         (void)fprintf(stderr, "claimctl: %s\n", err.msg);
     }
     return (int)exit_of(st);
 }
 
+/* What is not ASCII is shown as it is also where no locale was set, as in containers. */
+static void set_locale(void)
+{
+    if (setlocale(LC_CTYPE, "") == NULL || MB_CUR_MAX == 1) {
+        (void)setlocale(LC_CTYPE, "C.UTF-8");
+    }
+}
+
 int cli_main(int argc, char **argv)
 {
+    set_locale();
     const char *path = getenv("CLAIMD_CONFIG");
     bool has_path = path != NULL && path[0] != '\0';
     struct command_line line = {.ctl = {.config_path = has_path ? path : NULL, .out = stdout}};

@@ -88,9 +88,10 @@ const struct ctl_command ctl_commands[] = {
      .run = stats},
     {.noun = "doctor",
      .words = "",
-     .help = "Check servers, versions, policies, clocks, plugins; one line each.\n\n"
+     .help = "Check servers, versions, policies, clocks, plugins; and say what to do.\n\n"
              "Ends with 1 when a line says FAIL.",
-     .examples = "claimctl doctor",
+     .examples = "claimctl doctor\nclaimctl doctor --worker \"$(hostname)\"",
+     .options = {{"worker", "ID|HOST", "only: does this worker beat? One line; for health checks"}},
      .run = doctor},
     {.noun = "dev",
      .words = "",

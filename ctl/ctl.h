@@ -48,6 +48,7 @@ struct ctl_args {
 /* The last value given for that option, or NULL. */
 const char *ctl_value(const struct ctl_args *args, const char *name);
 
+/* A failure whose err stays empty has said all by itself. */
 typedef enum status ctl_run(struct ctl *ctl, const struct ctl_args *args, struct err *err);
 
 struct ctl_command {
@@ -80,6 +81,9 @@ enum status ctl_connect(const struct config *config, bool any_schema, struct adm
                         struct err *err) MUST_USE;
 /* Both. */
 enum status ctl_session(const struct ctl *ctl, struct admin **ret, struct err *err) MUST_USE;
+
+/* PostgreSQL's clock, in microseconds since 1970. */
+enum status ctl_now(struct admin *a, int64_t *ret_us, struct err *err) MUST_USE;
 
 /* After a statement that writes: a connection that failed before the answer came leaves the outcome
  * UNKNOWN, and err says so; any other status stays. */

@@ -219,8 +219,9 @@ static enum status find_plugins(struct dev_cluster *d, const struct ctl_args *ar
 /* What the folder's own configuration says must not be overruled by a shell's. */
 static void clear_environment(void)
 {
-    static const char *const names[] = {"CLAIMD_POSTGRES_CONNINFO", "CLAIMD_LOCK_NODES",
-                                        "CLAIMD_HINTS_NODES", "CLAIMD_WORKER_PLUGIN_DIR"};
+    static const char *const names[] = {
+        "CLAIMD_POSTGRES_CONNINFO", "CLAIMD_LOCK_NODES",         "CLAIMD_HINTS_NODES",
+        "CLAIMD_WORKER_PLUGIN_DIR", "CLAIMD_WORKER_HTTP_LISTEN", "CLAIMD_SCHEDULER_HTTP_LISTEN"};
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
         (void)unsetenv(names[i]);
     }

@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#define ANY_PORT "127.0.0.1:0" /* the ready line names it */
 #define DATABASE "claimd"
 #define TIMEOUT_US (INT64_C(10) * 1000000)
 
@@ -122,9 +123,10 @@ static enum status write_config(struct dev_cluster *d, const char *conninfo, str
     }
     json_auto_t *root =
         !ok ? NULL
-            : json_pack("{s: {s: s}, s: {s: O, s: s}, s: {s: s, s: s}}", "postgres", "conninfo",
-                        conninfo, "lock", "nodes", nodes, "fresh_nodes", "trust", "worker",
-                        "plugin_dir", d->plugins, "state_dir", "worker");
+            : json_pack("{s: {s: s}, s: {s: O, s: s}, s: {s: s, s: s, s: s}, s: {s: s}}",
+                        "postgres", "conninfo", conninfo, "lock", "nodes", nodes, "fresh_nodes",
+                        "trust", "worker", "plugin_dir", d->plugins, "state_dir", "worker",
+                        "http_listen", ANY_PORT, "scheduler", "http_listen", ANY_PORT);
     if (root == NULL) {
         return err_fail(err, STATUS_NOMEM, "out of memory");
     }

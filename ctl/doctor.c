@@ -6,6 +6,7 @@
 #include "ctl/ctl.h"
 #include "sql/queries.h"
 
+#include <assert.h>
 #include <signal.h>
 #include <stdarg.h>
 
@@ -13,15 +14,17 @@
 #define DAYS_AHEAD_MIN 3
 #define DETAIL_MAX 1024
 
-void report_say(struct report *r, enum health health, const char *what, const char *format, ...)
+void report_say(struct report *r, enum health health, const char *what, const char *action,
+                const char *format, ...)
 {
+    assert(health == HEALTH_OK || action != NULL);
     static const char *const texts[] = {"ok", "warn", "FAIL"};
     char detail[DETAIL_MAX];
     va_list args;
     va_start(args, format);
     (void)vsnprintf(detail, sizeof detail, format, args);
     va_end(args);
-    const char *const values[] = {texts[health], what, detail};
+    const char *const values[] = {texts[health], what, detail, health == HEALTH_OK ? NULL : action};
     r->failures += health == HEALTH_FAIL;
     r->is_full = table_add(&r->table, values, NULL) != STATUS_OK || r->is_full;
 }
@@ -50,7 +53,7 @@ static enum status check_pooling(struct report *r, const struct config *config, 
         return st;
     }
     if (first == admin_backend_pid(a)) {
-        report_say(r, HEALTH_OK, "pooling", "direct connection");
+        report_say(r, HEALTH_OK, "pooling", NULL, "direct connection");
         return STATUS_OK;
     }
     st = ctl_connect(config, true, &other, err);
@@ -61,11 +64,13 @@ static enum status check_pooling(struct report *r, const struct config *config, 
         st = backend_pid(a, &second, err);
     }
     if (st == STATUS_OK && first == second) {
-        report_say(r, HEALTH_OK, "pooling", "a pooler in session mode");
+        report_say(r, HEALTH_OK, "pooling", NULL, "a pooler in session mode");
     } else if (st == STATUS_OK) {
-        report_say(r, HEALTH_FAIL, "pooling",
-                   "a pooler in transaction mode: prepared statements and LISTEN need a direct "
-                   "connection or session mode");
+        report_say(
+            r, HEALTH_FAIL, "pooling",
+            "let postgres.conninfo name PostgreSQL itself, or set the pooler to session mode",
+            "a pooler in transaction mode: prepared statements and LISTEN need a direct "
+            "connection or session mode");
     }
     return st;
 }
@@ -93,13 +98,18 @@ static enum status check_cluster(struct report *r, struct admin *a, struct err *
                days >= DAYS_AHEAD_MIN ? HEALTH_OK
                : days >= 1            ? HEALTH_WARN
                                       : HEALTH_FAIL,
-               "history", "%lld days ahead%s", (long long)(days < 0 ? 0 : days),
+               "history", "start claimd-scheduler: the one that leads makes the days",
+               "%lld days ahead%s", (long long)(days < 0 ? 0 : days),
                days >= DAYS_AHEAD_MIN ? "" : ": does a scheduler run?");
     int64_t live = number(rows, LIVE);
-    report_say(r, live > 0 ? HEALTH_OK : HEALTH_WARN, "workers", "%lld live", (long long)live);
+    report_say(r, live > 0 ? HEALTH_OK : HEALTH_WARN, "workers",
+               "start claimd-worker; its log says why if it does not stay", "%lld live",
+               (long long)live);
     if (number(rows, STALE) > 0) {
-        report_say(r, HEALTH_WARN, "workers", "%lld without a fresh beat, not rescued yet",
-                   (long long)number(rows, STALE));
+        report_say(r, HEALTH_WARN, "workers",
+                   "the leading scheduler hands their jobs on within seconds; if this stays, see "
+                   "claimctl workers and those hosts",
+                   "%lld without a fresh beat, not rescued yet", (long long)number(rows, STALE));
     }
     r->t_max_us = number(rows, T_MAX);
     (void)snprintf(r->lock_nodes, sizeof r->lock_nodes, "%s", admin_value(rows, 0, LOCK_NODES));
@@ -118,14 +128,18 @@ static enum status check_roles(struct report *r, struct admin *a, struct err *er
     const char *missing = admin_value(rows, 0, MISSING);
     const char *ours = admin_value(rows, 0, OURS);
     if (missing != NULL) {
-        report_say(r, HEALTH_FAIL, "roles", "missing: %s", missing);
+        report_say(r, HEALTH_FAIL, "roles",
+                   "run claimctl db migrate as a role that may create roles", "missing: %s",
+                   missing);
     } else if (strcmp(admin_value(rows, 0, IS_SUPERUSER), "t") == 0) {
-        report_say(r, HEALTH_OK, "roles", "%s is a superuser; daemons need only their role", user);
+        report_say(r, HEALTH_OK, "roles", NULL, "%s is a superuser; daemons need only their role",
+                   user);
     } else if (ours == NULL) {
-        report_say(r, HEALTH_FAIL, "roles", "%s is in none of claimd's roles: GRANT claimd_… TO %s",
-                   user, user);
+        report_say(r, HEALTH_FAIL, "roles",
+                   "as a superuser: GRANT claimd_admin TO it; daemons and producers need less",
+                   "%s is in none of claimd's roles: GRANT claimd_… TO %s", user, user);
     } else {
-        report_say(r, HEALTH_OK, "roles", "%s is in %s", user, ours);
+        report_say(r, HEALTH_OK, "roles", NULL, "%s is in %s", user, ours);
     }
     return STATUS_OK;
 }
@@ -139,11 +153,12 @@ static enum status check_kinds(struct report *r, struct admin *a, struct err *er
     }
     for (int i = 0; i < admin_row_count(rows); i++) {
         report_say(r, HEALTH_WARN, "kinds",
+                   "install the plugin on a worker of that queue; or cancel the jobs",
                    "no live worker of queue %s serves %s; jobs that wait: %s",
                    admin_value(rows, i, 0), admin_value(rows, i, 1), admin_value(rows, i, 2));
     }
     if (admin_row_count(rows) == 0) {
-        report_say(r, HEALTH_OK, "kinds", "every kind with due jobs is served");
+        report_say(r, HEALTH_OK, "kinds", NULL, "every kind with due jobs is served");
     }
     return STATUS_OK;
 }
@@ -157,7 +172,7 @@ static enum status check_schema(struct report *r, const struct config *config, s
         st = admin_schema_version(a, &version, err);
     }
     if (st == STATUS_OK) {
-        report_say(r, HEALTH_OK, "schema", "version %d", version);
+        report_say(r, HEALTH_OK, "schema", NULL, "version %d", version);
         st = check_pooling(r, config, a, err);
     }
     if (st == STATUS_OK) {
@@ -171,27 +186,85 @@ static void doctor_postgres(struct report *r, const struct config *config)
     struct err err = {0};
     auto_admin struct admin *a = NULL;
     if (ctl_connect(config, true, &a, &err) != STATUS_OK) {
-        report_say(r, HEALTH_FAIL, "postgresql", "%s", err.msg);
+        report_say(r, HEALTH_FAIL, "postgresql",
+                   "see that the server runs, that postgres.conninfo is right, and that the server "
+                   "lets this host in (pg_hba.conf)",
+                   "%s", err.msg);
         return;
     }
     int version = admin_server_version(a);
     report_say(r, version >= PG_VERSION_MIN ? HEALTH_OK : HEALTH_FAIL, "postgresql",
-               "version %d.%d%s", version / 10000, version % 10000,
+               "upgrade the server", "version %d.%d%s", version / 10000, version % 10000,
                version >= PG_VERSION_MIN ? "" : ": 14 or later is needed");
     enum status st = check_roles(r, a, &err);
     if (st == STATUS_OK) {
         st = check_schema(r, config, a, &err);
     }
     if (st != STATUS_OK) {
-        report_say(r, HEALTH_FAIL, st == STATUS_CONFLICT ? "schema" : "postgresql", "%s", err.msg);
+        report_say(r, HEALTH_FAIL, st == STATUS_CONFLICT ? "schema" : "postgresql",
+                   st == STATUS_CONFLICT ? "run claimctl db migrate, or use the claimctl that fits"
+                                         : "see the server's log, then run doctor again",
+                   "%s", err.msg);
     }
+}
+
+/* As people read it: what to do below what is wrong. */
+static enum status print_lines(const struct report *r, FILE *out, struct err *err)
+{
+    enum { RESULT, CHECK, DETAIL, ACTION };
+    static const struct table_column columns[] = {
+        {"result", CELL_TEXT}, {"check", CELL_TEXT}, {"detail", CELL_TEXT | CELL_PROSE}};
+    auto_table struct table lines = TABLE("checks", columns);
+    enum status st = STATUS_OK;
+    for (size_t i = 0; st == STATUS_OK && i < r->table.row_count; i++) {
+        char text[2 * DETAIL_MAX];
+        const char *action = table_cell(&r->table, i, ACTION);
+        (void)snprintf(text, sizeof text, "%s%s%s", table_cell(&r->table, i, DETAIL),
+                       action != NULL ? "\n→ " : "", action != NULL ? action : "");
+        const char *const values[] = {table_cell(&r->table, i, RESULT),
+                                      table_cell(&r->table, i, CHECK), text};
+        st = table_add(&lines, values, err);
+    }
+    const struct table *const tables[] = {&lines};
+    return st == STATUS_OK ? tables_print(tables, 1, false, out, err) : st;
+}
+
+static enum status print_report(const struct ctl *ctl, const struct report *r, struct err *err)
+{
+    const struct table *const tables[] = {&r->table};
+    enum status st =
+        ctl->is_json ? tables_print(tables, 1, true, ctl->out, err) : print_lines(r, ctl->out, err);
+    if (st == STATUS_OK && r->is_full) {
+        st = err_fail(err, STATUS_NOMEM, "out of memory: lines are missing");
+    }
+    if (st == STATUS_OK && r->failures > 0) {
+        st = err_fail(err, STATUS_INTERNAL, "%d check%s failed", r->failures,
+                      r->failures == 1 ? "" : "s");
+    }
+    return st;
+}
+
+/* The one line of --worker says all: its failure has no text of its own. */
+static enum status print_worker(const struct ctl *ctl, const struct report *r, struct err *err)
+{
+    const struct table *const tables[] = {&r->table};
+    enum status st = r->is_full ? err_fail(err, STATUS_NOMEM, "out of memory") : STATUS_OK;
+    if (st == STATUS_OK && ctl->is_json) {
+        st = tables_print(tables, 1, true, ctl->out, err);
+    } else if (st == STATUS_OK) {
+        const char *action = table_cell(&r->table, 0, 3);
+        (void)fprintf(ctl->out, "%s %s: %s%s%s\n", table_cell(&r->table, 0, 0),
+                      table_cell(&r->table, 0, 1), table_cell(&r->table, 0, 2),
+                      action != NULL ? "; " : "", action != NULL ? action : "");
+    }
+    return st == STATUS_OK && r->failures > 0 ? STATUS_INTERNAL : st;
 }
 
 enum status doctor(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
-    (void)args;
     static const struct table_column columns[] = {
-        {"result", CELL_TEXT}, {"check", CELL_TEXT}, {"detail", CELL_TEXT}};
+        {"result", CELL_TEXT}, {"check", CELL_TEXT}, {"detail", CELL_TEXT}, {"action", CELL_TEXT}};
+    const char *worker = ctl_value(args, "worker");
     struct config config;
     struct report report = {.table = TABLE("checks", columns)};
     (void)signal(SIGPIPE, SIG_IGN); /* a Redis that hangs up is a finding, not our end */
@@ -199,20 +272,17 @@ enum status doctor(struct ctl *ctl, const struct ctl_args *args, struct err *err
     if (st != STATUS_OK) {
         return st;
     }
-    report_say(&report, HEALTH_OK, "configuration", "%s",
-               ctl->config_path != NULL ? ctl->config_path : "defaults and environment");
-    doctor_postgres(&report, &config);
-    doctor_redis(&report, &config);
-    doctor_plugins(&report, &config);
-    const struct table *const tables[] = {&report.table};
-    st = tables_print(tables, 1, ctl->is_json, ctl->out, err);
-    if (st == STATUS_OK && report.is_full) {
-        st = err_fail(err, STATUS_NOMEM, "out of memory: lines are missing");
+    if (worker != NULL) {
+        doctor_worker(&report, &config, worker);
+        st = print_worker(ctl, &report, err);
+    } else {
+        report_say(&report, HEALTH_OK, "configuration", NULL, "%s",
+                   ctl->config_path != NULL ? ctl->config_path : "defaults and environment");
+        doctor_postgres(&report, &config);
+        doctor_redis(&report, &config);
+        doctor_plugins(&report, &config);
+        st = print_report(ctl, &report, err);
     }
     table_release(&report.table);
-    if (st == STATUS_OK && report.failures > 0) {
-        st = err_fail(err, STATUS_INTERNAL, "%d check%s failed", report.failures,
-                      report.failures == 1 ? "" : "s");
-    }
     return st;
 }

@@ -17,10 +17,12 @@ struct report {
     bool is_full; /* a line could not be added: out of memory */
 };
 
-void report_say(struct report *r, enum health health, const char *what, const char *format, ...)
-    PRINTF_LIKE(4, 5);
+/* `action`: what to do about it; only where all is well it may be NULL. */
+void report_say(struct report *r, enum health health, const char *what, const char *action,
+                const char *format, ...) PRINTF_LIKE(5, 6);
 
 void doctor_redis(struct report *r, const struct config *config);
 void doctor_plugins(struct report *r, const struct config *config);
+void doctor_worker(struct report *r, const struct config *config, const char *who);
 
 #endif

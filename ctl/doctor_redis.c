@@ -226,10 +226,13 @@ static void check_clock(struct report *r, const struct node_check *n, int64_t dr
                        : a->low_us > b->high_us ? a->low_us - b->high_us
                                                 : 0;
     if (apart_us > drift_us) {
-        report_say(r, HEALTH_FAIL, "redis clock", "%s: stepped by %lld ms while we looked",
-                   n->address, (long long)(apart_us / US_PER_MS));
+        report_say(r, HEALTH_FAIL, "redis clock",
+                   "let its host slew the clock instead of stepping it (NTP)",
+                   "%s: stepped by %lld ms while we looked", n->address,
+                   (long long)(apart_us / US_PER_MS));
     } else if (llabs(n->wall_us) > CLOCK_WARN_US) {
-        report_say(r, HEALTH_WARN, "redis clock", "%s: %+lld ms against this host", n->address,
+        report_say(r, HEALTH_WARN, "redis clock", "synchronise the clocks of both hosts (NTP)",
+                   "%s: %+lld ms against this host", n->address,
                    (long long)(n->wall_us / US_PER_MS));
     }
 }
@@ -250,15 +253,17 @@ static void check_node(struct report *r, const struct config *config, const stru
     if (!n->is_up || n->samples == 0) {
         size_t len = strlen(n->address);
         bool is_named = strncmp(n->why.msg, n->address, len) == 0; /* most reasons begin with it */
-        report_say(r, HEALTH_FAIL, "redis", "%s%s%s", is_named ? "" : n->address,
-                   is_named ? "" : ": ",
+        report_say(r, HEALTH_FAIL, "redis",
+                   "see that the server runs, and lock.nodes, redis.user, redis.password", "%s%s%s",
+                   is_named ? "" : n->address, is_named ? "" : ": ",
                    n->why.msg[0] != '\0' ? n->why.msg : "no answer within 2 s");
         return;
     }
     const char *reason = unfit(&n->info);
     if (reason != NULL) {
-        report_say(r, HEALTH_FAIL, "redis", "%s: version %s, %s", n->address, n->info.version,
-                   reason);
+        report_say(r, HEALTH_FAIL, "redis",
+                   "set the server up as a lock node: one master by itself, noeviction",
+                   "%s: version %s, %s", n->address, n->info.version, reason);
         return;
     }
     int64_t ttl_us = config->lock.ttl_us > r->t_max_us ? config->lock.ttl_us : r->t_max_us;
@@ -270,7 +275,7 @@ static void check_node(struct report *r, const struct config *config, const stru
         (void)snprintf(note, sizeof note, ": just started, no vote for %lld s",
                        (long long)(left_us / US_PER_S + 1));
     }
-    report_say(r, is_young ? HEALTH_WARN : HEALTH_OK, "redis",
+    report_say(r, is_young ? HEALTH_WARN : HEALTH_OK, "redis", "wait: then it votes by itself",
                "%s: version %s, master, %s, clock %+.1f ms%s", n->address, n->info.version,
                n->persistence, (double)n->wall_us / US_PER_MS, note);
     check_clock(r, n, drift_us);
@@ -283,8 +288,8 @@ static void check_duplicates(struct report *r, const struct doctor_nodes *all)
             const struct node_check *a = &all->nodes[i];
             const struct node_check *b = &all->nodes[k];
             if (a->is_up && b->is_up && strcmp(a->info.run_id, b->info.run_id) == 0) {
-                report_say(r, HEALTH_FAIL, "redis", "%s and %s are the same server", a->address,
-                           b->address);
+                report_say(r, HEALTH_FAIL, "redis", "name each server once in lock.nodes",
+                           "%s and %s are the same server", a->address, b->address);
             }
         }
     }
@@ -307,11 +312,11 @@ static void check_list(struct report *r, struct doctor_nodes *all)
         at += n > 0 ? (size_t)n : 0;
     }
     if (r->lock_nodes[0] != '\0' && strcmp(r->lock_nodes, list) != 0) {
-        report_say(r, HEALTH_FAIL, "lock nodes", "here %s, the cluster has %s", list,
-                   r->lock_nodes);
+        report_say(r, HEALTH_FAIL, "lock nodes", "give every host the same lock.nodes",
+                   "here %s, the cluster has %s", list, r->lock_nodes);
     }
     if (all->count % 2 == 0) {
-        report_say(r, HEALTH_WARN, "lock nodes",
+        report_say(r, HEALTH_WARN, "lock nodes", "use an odd number: 3, 5 or 7",
                    "%zu: an even number tolerates no more failures than one node less", all->count);
     }
 }
@@ -325,9 +330,11 @@ static void check_quorum(struct report *r, const struct doctor_nodes *all)
         up += all->nodes[i].is_up && unfit(&all->nodes[i].info) == NULL;
         leader += all->nodes[i].has_leader;
     }
-    report_say(r, up >= quorum ? HEALTH_OK : HEALTH_FAIL, "lock nodes", "%zu of %zu, quorum %zu",
-               up, all->count, quorum);
-    report_say(r, leader >= quorum ? HEALTH_OK : HEALTH_WARN, "scheduler", "%s",
+    report_say(r, up >= quorum ? HEALTH_OK : HEALTH_FAIL, "lock nodes",
+               "bring nodes back: below the quorum no job is claimed", "%zu of %zu, quorum %zu", up,
+               all->count, quorum);
+    report_say(r, leader >= quorum ? HEALTH_OK : HEALTH_WARN, "scheduler",
+               "start claimd-scheduler; its log says why it does not lead", "%s",
                leader >= quorum ? "one leads" : "none leads: due jobs are not fed");
 }
 
@@ -357,12 +364,13 @@ static void ask_all(struct doctor_nodes *all)
 void doctor_redis(struct report *r, const struct config *config)
 {
     if (config->lock.node_count == 0) {
-        report_say(r, HEALTH_FAIL, "lock nodes", "lock.nodes is empty: 1 to 9 are needed");
+        report_say(r, HEALTH_FAIL, "lock nodes", "name your Redis masters in lock.nodes",
+                   "lock.nodes is empty: 1 to 9 are needed");
         return;
     }
     autofree struct doctor_nodes *all = calloc(1, sizeof *all);
     if (all == NULL || uv_loop_init(&all->loop) != 0) {
-        report_say(r, HEALTH_FAIL, "redis", "out of memory");
+        report_say(r, HEALTH_FAIL, "redis", "free memory on this host", "out of memory");
         return;
     }
     all->config = config;

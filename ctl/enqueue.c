@@ -217,21 +217,10 @@ static enum status copy_lines(struct file_job *f, struct err *err)
     }
 }
 
-static enum status read_clock(struct file_job *f, struct err *err)
-{
-    auto_admin_rows struct admin_rows *rows = NULL;
-    enum status st = admin_query(f->admin, &SQL_ADMIN_CLOCK, NULL, &rows, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    const char *text = admin_value(rows, 0, 0);
-    return parse_i64(text, strlen(text), 0, INT64_MAX, &f->now_us, err);
-}
-
 /* The whole file is one transaction: a bad line N leaves nothing behind. */
 static enum status copy_file(struct file_job *f, struct err *err)
 {
-    enum status st = read_clock(f, err);
+    enum status st = ctl_now(f->admin, &f->now_us, err);
     if (st == STATUS_OK) {
         st = admin_copy_start(f->admin, &SQL_ADMIN_COPY, err);
     }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/parse.h"
 #include "ctl/ctl.h"
+#include "sql/queries.h"
 
 #define CONNINFO_MAX (2 * CONFIG_PATH_MAX)
 
@@ -55,6 +57,17 @@ enum status ctl_session(const struct ctl *ctl, struct admin **ret, struct err *e
     struct config config;
     enum status st = ctl_load_config(ctl, &config, err);
     return st == STATUS_OK ? ctl_connect(&config, false, ret, err) : st;
+}
+
+enum status ctl_now(struct admin *a, int64_t *ret_us, struct err *err)
+{
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = admin_query(a, &SQL_ADMIN_CLOCK, NULL, &rows, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    const char *text = admin_value(rows, 0, 0);
+    return parse_i64(text, strlen(text), 0, INT64_MAX, ret_us, err);
 }
 
 enum status ctl_written(enum status st, struct err *err)

@@ -4,12 +4,9 @@
 #include "base/buf.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <jansson.h>
-#include <libsmartcols.h>
 
 #define OUTPUT_MAX ((size_t)256 << 20)
-#define HEADING_MAX 40
 
 void table_release(struct table *t)
 {
@@ -22,7 +19,7 @@ void table_release(struct table *t)
     t->row_room = 0;
 }
 
-static const char *cell(const struct table *t, size_t row, size_t column)
+const char *table_cell(const struct table *t, size_t row, size_t column)
 {
     return t->cells[row * t->column_count + column];
 }
@@ -79,8 +76,7 @@ static enum status put_json_text(struct buf *out, const char *text, struct err *
     return buf_append_text(out, quoted, err);
 }
 
-static enum status put_json_cell(struct buf *out, enum cell_type type, const char *value,
-                                 struct err *err)
+static enum status put_json_cell(struct buf *out, int type, const char *value, struct err *err)
 {
     if (value == NULL) {
         return buf_append_text(out, "null", err);
@@ -88,10 +84,13 @@ static enum status put_json_cell(struct buf *out, enum cell_type type, const cha
     switch (type) {
     case CELL_BOOL:
         return buf_append_text(out, value[0] == 't' ? "true" : "false", err);
+    case CELL_COUNT:
+        return buf_append_text(out, value + (value[0] == '~'), err);
     case CELL_NUMBER:
     case CELL_JSON:
+    case CELL_SECONDS:
         return buf_append_text(out, value, err);
-    case CELL_TEXT:
+    default:
         break;
     }
     return put_json_text(out, value, err);
@@ -103,7 +102,8 @@ static enum status put_json_row(struct buf *out, const struct table *t, size_t r
     for (size_t i = 0; st == STATUS_OK && i < t->column_count; i++) {
         st = buf_printf(out, err, "%s\"%s\": ", i > 0 ? ", " : "", t->columns[i].name);
         if (st == STATUS_OK) {
-            st = put_json_cell(out, t->columns[i].type, cell(t, row, i), err);
+            st =
+                put_json_cell(out, t->columns[i].type & CELL_TYPE_MASK, table_cell(t, row, i), err);
         }
     }
     return st == STATUS_OK ? buf_append_text(out, "}", err) : st;
@@ -141,92 +141,12 @@ static enum status print_json(const struct table *const *tables, size_t count, F
     return st;
 }
 
-/* ---- tables ---- */
-
-static void heading(const char *name, char *ret_text)
-{
-    size_t i = 0;
-    for (; name[i] != '\0' && i < HEADING_MAX - 1; i++) {
-        ret_text[i] = (char)(name[i] == '_' ? ' ' : toupper((unsigned char)name[i]));
-    }
-    ret_text[i] = '\0';
-}
-
-static const char *shown(const struct table *t, size_t row, size_t column)
-{
-    const char *value = cell(t, row, column);
-    if (value == NULL) {
-        return "-";
-    }
-    return t->columns[column].type != CELL_BOOL ? value : value[0] == 't' ? "yes" : "no";
-}
-
-static bool add_columns(struct libscols_table *s, const struct table *t)
-{
-    bool ok = true;
-    for (size_t i = 0; ok && i < t->column_count; i++) {
-        char title[HEADING_MAX];
-        heading(t->columns[i].name, title);
-        bool is_last = i + 1 == t->column_count;
-        int flags = t->columns[i].type == CELL_NUMBER ? SCOLS_FL_RIGHT
-                    : is_last                         ? SCOLS_FL_TRUNC
-                                                      : 0;
-        ok = scols_table_new_column(s, title, 0, flags) != NULL;
-    }
-    return ok;
-}
-
-static bool add_lines(struct libscols_table *s, const struct table *t)
-{
-    bool ok = true;
-    for (size_t row = 0; ok && row < t->row_count; row++) {
-        struct libscols_line *line = scols_table_new_line(s, NULL);
-        ok = line != NULL;
-        for (size_t i = 0; ok && i < t->column_count; i++) {
-            ok = scols_line_set_data(line, i, shown(t, row, i)) == 0;
-        }
-    }
-    return ok;
-}
-
-/* One row, downwards: names at the left. */
-static bool add_record(struct libscols_table *s, const struct table *t)
-{
-    bool ok = scols_table_new_column(s, "name", 0, 0) != NULL &&
-              scols_table_new_column(s, "value", 0, 0) != NULL;
-    for (size_t i = 0; ok && t->row_count > 0 && i < t->column_count; i++) {
-        struct libscols_line *line = scols_table_new_line(s, NULL);
-        ok = line != NULL && scols_line_set_data(line, 0, t->columns[i].name) == 0 &&
-             scols_line_set_data(line, 1, shown(t, 0, i)) == 0;
-    }
-    return ok;
-}
-
-static enum status print_table(const struct table *t, FILE *out, struct err *err)
-{
-    struct libscols_table *s = scols_new_table();
-    bool ok = s != NULL && scols_table_set_stream(s, out) == 0;
-    ok = ok && scols_table_enable_noheadings(s, t->is_record) == 0;
-    ok = ok && (t->is_record ? add_record(s, t) : add_columns(s, t) && add_lines(s, t));
-    ok = ok && (t->row_count == 0 || scols_print_table(s) == 0);
-    scols_unref_table(s);
-    return ok ? STATUS_OK : err_fail(err, STATUS_NOMEM, "cannot print the table");
-}
-
 enum status tables_print(const struct table *const *tables, size_t count, bool is_json, FILE *out,
                          struct err *err)
 {
     if (is_json) {
         return print_json(tables, count, out, err);
     }
-    for (size_t i = 0; i < count; i++) {
-        if (i > 0 && tables[i]->row_count > 0) {
-            (void)fprintf(out, "\n");
-        }
-        enum status st = print_table(tables[i], out, err);
-        if (st != STATUS_OK) {
-            return st;
-        }
-    }
-    return STATUS_OK;
+    struct table_style style = table_style_of(out);
+    return tables_print_text(tables, count, &style, out, err);
 }

@@ -14,13 +14,23 @@
 enum cell_type {
     CELL_TEXT,
     CELL_NUMBER,
-    CELL_BOOL, /* "t" or "f", as PostgreSQL says it */
-    CELL_JSON  /* JSON text, kept as it is */
+    CELL_BOOL,    /* "t" or "f", as PostgreSQL says it */
+    CELL_JSON,    /* JSON text, kept as it is */
+    CELL_SECONDS, /* a number; on a terminal "3m12s", without the _s of its name */
+    CELL_TIME,    /* a text; on a terminal "3m12s ago", without the _at of its name */
+    CELL_COUNT    /* a number; "~5000" = estimated, in JSON without the ~ */
 };
+/* Added to a type: how its column gives way. None of it applies to JSON, the first two only on a
+ * terminal. */
+#define CELL_WIDE 0x100   /* left out where there is no room */
+#define CELL_LONG 0x200   /* cut off where there is no room */
+#define CELL_PROSE 0x400  /* the last column: broken between words, and at its newlines */
+#define CELL_HIDDEN 0x800 /* in JSON alone */
+#define CELL_TYPE_MASK 0xff
 
 struct table_column {
     const char *name; /* key in JSON; the heading is the same in capitals */
-    enum cell_type type;
+    int type;
 };
 
 #define TABLE_COLUMNS_MAX 32
@@ -30,6 +40,7 @@ struct table {
     const struct table_column *columns;
     size_t column_count;
     bool is_record; /* one row, shown as "name value" lines */
+    int64_t now_us; /* PostgreSQL's clock, for CELL_TIME on a terminal; 0 = shown as it is */
     char **cells;   /* row by row; NULL = no value */
     size_t row_count;
     size_t row_room;
@@ -49,7 +60,19 @@ enum status table_add(struct table *t, const char *const *values, struct err *er
 enum status table_add_rows(struct table *t, const struct admin_rows *rows,
                            struct err *err) MUST_USE;
 
+/* NULL = no value; borrowed. */
+const char *table_cell(const struct table *t, size_t row, size_t column);
+
 enum status tables_print(const struct table *const *tables, size_t count, bool is_json, FILE *out,
                          struct err *err) MUST_USE;
+
+/* How text is laid out: as wide as it wants, or for this terminal. */
+struct table_style {
+    bool is_terminal;
+    size_t width;
+};
+struct table_style table_style_of(FILE *out);
+enum status tables_print_text(const struct table *const *tables, size_t count,
+                              const struct table_style *style, FILE *out, struct err *err) MUST_USE;
 
 #endif

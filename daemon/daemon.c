@@ -90,6 +90,14 @@ const struct config *daemon_reload(const struct config *present, bool is_ready)
     return next;
 }
 
+enum daemon_exit daemon_start_exit(enum status st)
+{
+    bool is_usage = st == STATUS_INVALID || st == STATUS_CONFLICT;
+    return is_usage                   ? DAEMON_USAGE
+           : st == STATUS_UNAVAILABLE ? DAEMON_NO_DEPENDENCY
+                                      : DAEMON_FAILED;
+}
+
 static int refuse(const struct daemon_program *p, const char *what, const char *argument)
 {
     (void)fprintf(stderr, "%s: %s '%s'\nTry: %s --help\n", p->name, what, argument, p->name);
@@ -201,4 +209,16 @@ void daemon_log_lock_node(const struct config *c, size_t node, enum redlock_node
         log_warn(events[event], LOG_TEXT("node", text), LOG_TEXT("err", why),
                  LOG_TEXT("action", "reconnecting"));
     }
+}
+
+void daemon_check_quorum(const struct config *c, const struct redlock_async *lock,
+                         struct health *ret)
+{
+    if (lock == NULL) {
+        health_add(ret, "quorum", false, "the lock nodes are not asked yet");
+        return;
+    }
+    health_add(ret, "quorum", redlock_async_has_quorum(lock),
+               "%zu of %zu lock nodes have a vote, %zu are needed", redlock_async_voting(lock),
+               c->lock.node_count, redlock_async_quorum(lock));
 }

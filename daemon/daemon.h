@@ -6,6 +6,7 @@
 #define CLAIMD_DAEMON_DAEMON_H
 
 #include "config/config.h"
+#include "daemon/health.h"
 #include "redis/redis.h"
 #include "redlock/redlock_async.h"
 
@@ -17,6 +18,9 @@ enum daemon_exit {
     DAEMON_NO_DEPENDENCY = 3,
     DAEMON_NOT_POSSIBLE = 5
 };
+
+/* The exit code for a start that failed with `st`. */
+enum daemon_exit daemon_start_exit(enum status st);
 
 /* main() of a daemon: reads --config, --version and --help, loads the configuration, starts the log
  * and ignores SIGPIPE (libuv's writes raise it) and SIGHUP (until the daemon takes it), then runs.
@@ -56,5 +60,9 @@ void daemon_node_text(const struct config *c, size_t node, char *ret_text, size_
  * node_voting, node_warned. */
 void daemon_log_lock_node(const struct config *c, size_t node, enum redlock_node_event event,
                           int64_t until_us, const char *why);
+
+/* The check "quorum" of /readyz; `lock` may be NULL. */
+void daemon_check_quorum(const struct config *c, const struct redlock_async *lock,
+                         struct health *ret);
 
 #endif

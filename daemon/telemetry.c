@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/http.h"
 #include "daemon/process.h"
 
 #include <pthread.h>
@@ -21,6 +22,7 @@ struct text {
 struct telemetry {
     struct telemetry_options options;
     struct metrics *metrics;
+    struct http *http;
     uv_timer_t timer;
     bool is_stopped;
     int ticks;
@@ -60,7 +62,8 @@ const struct telemetry_text *telemetry_take(struct telemetry *t)
     return &text->public;
 }
 
-static enum status make_text(struct telemetry *t, struct text **ret, struct err *err)
+static enum status make_text(const struct telemetry *t, const struct health *ready,
+                             struct text **ret, struct err *err)
 {
     struct text *text = calloc(1, sizeof *text);
     if (text == NULL) {
@@ -73,20 +76,22 @@ static enum status make_text(struct telemetry *t, struct text **ret, struct err 
         give(text);
         return st;
     }
-    text->public = (struct telemetry_text){
-        .made_us = clock_boot_us(), .len = text->metrics.len, .metrics = buf_at(&text->metrics)};
+    text->public = (struct telemetry_text){.made_us = clock_boot_us(),
+                                           .len = text->metrics.len,
+                                           .metrics = buf_at(&text->metrics),
+                                           .ready = *ready};
     *ret = text;
     return STATUS_OK;
 }
 
-static enum status publish(struct telemetry *t, struct err *err)
+static enum status publish(struct telemetry *t, const struct health *ready, struct err *err)
 {
     struct text *text = NULL;
     metric_set(metrics_series(t->metrics, &loop_lag, NULL, NULL),
                (double)t->lag_us / (double)US_PER_S);
     t->lag_us = 0;
     process_collect(t->metrics);
-    enum status st = make_text(t, &text, err);
+    enum status st = make_text(t, ready, &text, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -104,8 +109,10 @@ void telemetry_publish(struct telemetry *t)
     if (t == NULL || t->is_stopped) {
         return;
     }
+    struct health ready = {.count = 0};
     t->options.collect(t->options.ctx);
-    if (publish(t, &err) == STATUS_OK) {
+    t->options.ready(t->options.ctx, &ready);
+    if (publish(t, &ready, &err) == STATUS_OK) {
         (void)complaint_end(&t->complaint);
     } else if (complaint_due(&t->complaint, clock_boot_us())) {
         log_warn("metrics_failed", LOG_TEXT("err", err.msg));
@@ -140,8 +147,13 @@ enum status telemetry_open(const struct telemetry_options *options, struct telem
     (void)pthread_mutex_init(&t->mutex, NULL);
     enum status st = metrics_open(&t->metrics, err);
     if (st == STATUS_OK) {
+        struct health ready = {.count = 0};
+        health_add(&ready, "started", false, "starting");
         process_begin(t->metrics);
-        st = publish(t, err);
+        st = publish(t, &ready, err);
+    }
+    if (st == STATUS_OK) {
+        st = http_open(options->http_key, options->http_listen, t, &t->http, err);
     }
     if (st != STATUS_OK) {
         telemetry_free(t);
@@ -161,10 +173,16 @@ struct metrics *telemetry_metrics(const struct telemetry *t)
     return t == NULL ? NULL : t->metrics;
 }
 
+const char *telemetry_address(const struct telemetry *t)
+{
+    return http_address(t->http);
+}
+
 void telemetry_stop(struct telemetry *t)
 {
     if (t != NULL && !t->is_stopped) {
         t->is_stopped = true;
+        http_close(TAKE(t->http));
         uv_close((uv_handle_t *)&t->timer, NULL);
     }
 }

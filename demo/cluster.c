@@ -13,7 +13,16 @@
 #define OUTPUT_MAX ((size_t)64 << 20)
 #define SLOTS "2"
 
-enum env { ENV_CONNINFO, ENV_NODES, ENV_FRESH, ENV_PLUGINS, ENV_SLOTS, ENV_STATE };
+enum env {
+    ENV_CONNINFO,
+    ENV_NODES,
+    ENV_FRESH,
+    ENV_PLUGINS,
+    ENV_SLOTS,
+    ENV_STATE,
+    ENV_WORKER_HTTP,
+    ENV_SCHEDULER_HTTP
+};
 
 static enum status set_env(struct cluster *c, enum env which, const char *name, const char *value,
                            struct err *err)
@@ -59,6 +68,8 @@ static enum status set_env_of_all(struct cluster *c, struct err *err)
         {ENV_PLUGINS, "CLAIMD_WORKER_PLUGIN_DIR", plugins},
         {ENV_SLOTS, "CLAIMD_WORKER_SLOTS", SLOTS},
         {ENV_STATE, "CLAIMD_WORKER_STATE_DIR", c->dir},
+        {ENV_WORKER_HTTP, "CLAIMD_WORKER_HTTP_LISTEN", "127.0.0.1:0"},
+        {ENV_SCHEDULER_HTTP, "CLAIMD_SCHEDULER_HTTP_LISTEN", "127.0.0.1:0"},
     };
     enum status st = STATUS_OK;
     for (size_t i = 0; i < ARRAY_COUNT(settings) && st == STATUS_OK; i++) {

@@ -124,14 +124,14 @@ static void tell_hungry(struct feeder *f)
 static void pass_end(struct feeder *f)
 {
     int64_t now_us = clock_boot_us();
+    f->counters.ended_us = now_us;
     feed_pass_took(&f->feed, now_us - f->begun_us);
     metric_observe_us(f->options.pass_seconds, now_us - f->begun_us);
-    bool is_full = feed_is_full(&f->feed);
     struct feed_pass pass = {.begun_us = f->begun_us,
                              .now_us = now_us,
                              .rows = (int)f->hint_count,
                              .has_more = feed_has_more(&f->feed),
-                             .is_full = is_full,
+                             .is_full = feed_is_full(&f->feed),
                              .progress = f->progress};
     feed_pace_passed(&f->pace, &pass, f->options.every_us);
     f->stage = STAGE_IDLE;

@@ -57,6 +57,7 @@ struct feeder_counters {
     uint64_t passes;
     uint64_t fed; /* pushed, repetitions included */
     uint64_t added;
+    int64_t ended_us; /* when a pass ended well */
 };
 const struct feeder_counters *feeder_counters(const struct feeder *f);
 

@@ -26,6 +26,7 @@
 #define SURVEY_EVERY_US (15 * US_PER_S)
 #define SURVEY_LIMIT_US (10 * US_PER_S)
 #define CLOSE_US (2 * US_PER_S)
+#define FEED_TIMEOUTS 2 /* × postgres.timeout_ms without a pass: the feed stands still */
 #define CONNINFO_MAX (2 * CONFIG_PATH_MAX)
 
 enum stage { STAGE_STARTING, STAGE_READY, STAGE_STOPPING };
@@ -38,6 +39,7 @@ struct scheduler {
     enum stage stage;
     int exit_code;
     bool is_leader;
+    int64_t leader_us; /* since when */
     char conninfo[CONNINFO_MAX];
     char fingerprint[CLUSTER_FINGERPRINT_MAX];
     struct cluster_join join;
@@ -191,6 +193,7 @@ static void on_lead(void *ctx, bool is_leader)
     struct scheduler *s = ctx;
     log_info(is_leader ? "leader_won" : "leader_lost", LOG_I64("pid", getpid()));
     s->is_leader = is_leader;
+    s->leader_us = clock_boot_us();
     watch_lead(s->watch, is_leader);
     if (is_leader) {
         days_begin(s);
@@ -333,7 +336,9 @@ static void on_joined(void *ctx, enum status st, int64_t t_max_us, const struct 
     (void)uv_timer_stop(&s->deadline);
     s->stage = STAGE_READY;
     watch_on_up(s->watch);
-    log_info("ready", LOG_I64("nodes", s->config->lock.node_count));
+    telemetry_publish(s->telemetry);
+    log_info("ready", LOG_I64("nodes", s->config->lock.node_count),
+             LOG_TEXT("http", telemetry_address(s->telemetry)));
     notify_ready();
 }
 
@@ -435,9 +440,38 @@ static void on_collect(void *ctx)
     meters_collect(&s->meters, &facts);
 }
 
+/* The leader's feed looks at least once in every lead_try_ms, and a look may take one timeout. */
+static void check_feed(const struct scheduler *s, struct health *ret)
+{
+    int64_t since_us = s->leader_us;
+    if (s->feeder != NULL && feeder_counters(s->feeder)->ended_us > since_us) {
+        since_us = feeder_counters(s->feeder)->ended_us;
+    }
+    int64_t bound_us =
+        FEED_TIMEOUTS * s->config->postgres.timeout_us + s->config->scheduler.lead_try_us;
+    int64_t silent_us = clock_boot_us() - since_us;
+    health_add(ret, "feed", !s->is_leader || silent_us <= bound_us,
+               "no pass of the feed has ended for %lld ms", (long long)(silent_us / US_PER_MS));
+}
+
+/* The checks of /readyz. */
+static void on_ready(void *ctx, struct health *ret)
+{
+    const struct scheduler *s = ctx;
+    health_add(ret, "started", s->stage == STAGE_READY, "starting");
+    health_add(ret, "postgres", s->pg != NULL && pg_is_up(s->pg), "not connected");
+    daemon_check_quorum(s->config, s->lock, ret);
+    check_feed(s, ret);
+}
+
 static enum status telemetry_begin(struct scheduler *s, struct err *err)
 {
-    struct telemetry_options options = {.loop = &s->loop, .collect = on_collect, .ctx = s};
+    struct telemetry_options options = {.loop = &s->loop,
+                                        .http_key = "scheduler.http_listen",
+                                        .http_listen = s->config->scheduler.http_listen,
+                                        .collect = on_collect,
+                                        .ready = on_ready,
+                                        .ctx = s};
     enum status st = telemetry_open(&options, &s->telemetry, err);
     s->metrics = telemetry_metrics(s->telemetry);
     meters_init(&s->meters, s->metrics, s->config);
@@ -513,8 +547,9 @@ int scheduler_main(const struct config *config)
     }
     log_info("started", LOG_TEXT("version", CLAIMD_VERSION), LOG_I64("pid", getpid()));
     handles_init(&s);
-    if (start(&s, &err) != STATUS_OK) {
-        fail(&s, DAEMON_USAGE, &err);
+    enum status st = start(&s, &err);
+    if (st != STATUS_OK) {
+        fail(&s, daemon_start_exit(st), &err);
     }
     (void)uv_run(&s.loop, UV_RUN_DEFAULT);
     handles_close(&s);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/held.h"
 
+#include "base/clock.h"
+
 #include <assert.h>
 
 struct held_job *held_find(const struct held_jobs *h, int64_t id)
@@ -21,6 +23,7 @@ struct held_job *held_add(struct held_jobs *h, int64_t id)
     }
     job->id = id;
     job->phase = HELD_LOCKING;
+    job->since_us = clock_boot_us();
     HASH_ADD(hh, h->by_id, id, sizeof job->id, job);
     h->count[HELD_LOCKING]++;
     return job;
@@ -40,6 +43,7 @@ void held_set_phase(struct held_jobs *h, struct held_job *job, enum held_phase p
     h->count[job->phase]--;
     h->count[phase]++;
     job->phase = phase;
+    job->since_us = clock_boot_us();
 }
 
 void held_push_ready(struct held_jobs *h, struct held_job *job)

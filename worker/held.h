@@ -26,7 +26,8 @@ struct redlock_batch;
 struct held_job {
     int64_t id;
     enum held_phase phase;
-    int64_t score; /* of the hint, to put it back */
+    int64_t since_us; /* it came into its phase */
+    int64_t score;    /* of the hint, to put it back */
     char queue[JOB_NAME_MAX + 1];
     char hint_kind[JOB_NAME_MAX + 1]; /* of the set that it came from; "" = the queue's own */
 

@@ -142,6 +142,7 @@ static void drain(struct worker *w, int64_t within_us)
     w->give_up_at_us = now + within_us + (within_us == 0 ? NOW_US : GIVE_UP_US);
     log_info("draining", LOG_I64("running", w->held.count[HELD_RUNNING]),
              LOG_I64("within_ms", within_us / US_PER_MS));
+    telemetry_publish(w->telemetry);
     beat_listen(w);
     worker_check_drained(w);
 }
@@ -214,9 +215,10 @@ static enum status start_signals(struct worker *w, struct err *err)
 void worker_is_ready(struct worker *w)
 {
     log_info("ready", LOG_TEXT("worker", w->worker_id), LOG_I64("kinds", w->kinds.count),
-             LOG_I64("slots", w->slot_count));
+             LOG_I64("slots", w->slot_count), LOG_TEXT("http", telemetry_address(w->telemetry)));
     if (w->stage == WORKER_STARTING) {
         w->stage = WORKER_RUNNING;
+        telemetry_publish(w->telemetry);
         notify_ready();
     }
     beat_listen(w);
@@ -336,7 +338,12 @@ static void on_collect(void *ctx)
 
 static enum status open_telemetry(struct worker *w, struct err *err)
 {
-    struct telemetry_options options = {.loop = w->loop, .collect = on_collect, .ctx = w};
+    struct telemetry_options options = {.loop = w->loop,
+                                        .http_key = "worker.http_listen",
+                                        .http_listen = w->config->worker.http_listen,
+                                        .collect = on_collect,
+                                        .ready = worker_ready,
+                                        .ctx = w};
     enum status st = telemetry_open(&options, &w->telemetry, err);
     w->metrics = telemetry_metrics(w->telemetry);
     meters_init(&w->meters, w->metrics, w->config);
@@ -418,7 +425,7 @@ int worker_main(const struct config *config)
     if (st != STATUS_OK) {
         log_error("start_failed", LOG_TEXT("err", err.msg));
         free(w); /* handles of the loop die with the process */
-        return st == STATUS_INVALID || st == STATUS_CONFLICT ? DAEMON_USAGE : DAEMON_FAILED;
+        return daemon_start_exit(st);
     }
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&loop);

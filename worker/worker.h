@@ -153,6 +153,9 @@ void beat_start(struct worker *w);
 void beat_stop(struct worker *w);
 void beat_listen(struct worker *w); /* the hint sets of queues that are not paused */
 
+/* ---- ready.c ---- */
+void worker_ready(void *worker, struct health *ret); /* the checks of /readyz */
+
 /* ---- worker.c ---- */
 enum status worker_open_lock(struct worker *w, int64_t ttl_max_us, struct err *err) MUST_USE;
 void worker_is_ready(struct worker *w); /* registered */

@@ -169,7 +169,7 @@ void start_dying(size_t i, const char *probe)
     (void)snprintf(log, sizeof log, "%s/claimd-scheduler-%zu.log", fleet.dir, i);
     (void)snprintf(armed, sizeof armed, "CLAIMD_PROBE=%s=kill", probe);
     const char *argv[] = {path, "--config", config, NULL};
-    const char *env[] = {armed, NULL};
+    const char *env[] = {armed, "CLAIMD_SCHEDULER_HTTP_LISTEN=", NULL};
     ck_assert_msg(program_start(argv, env, log, &fleet.schedulers[i], &err) == STATUS_OK, "%s",
                   err.msg);
 }

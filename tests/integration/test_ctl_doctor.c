@@ -69,6 +69,8 @@ static void assert_line(const char *result, const char *check, const char *part)
     bool is_found = false;
     json_array_foreach(json_object_get(root, "checks"), i, line)
     {
+        bool is_ok = strcmp(json_string_value(json_object_get(line, "result")), "ok") == 0;
+        ck_assert_int_eq(is_ok, json_is_null(json_object_get(line, "action")));
         is_found =
             is_found || (strcmp(json_string_value(json_object_get(line, "result")), result) == 0 &&
                          strcmp(json_string_value(json_object_get(line, "check")), check) == 0 &&
@@ -270,6 +272,49 @@ START_TEST(a_broken_plugin_is_named_with_its_reason)
 }
 END_TEST
 
+/* ---- one worker: health checks ---- */
+
+#define INSERT_WORKER                                                                         \
+    "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "           \
+    "token_prefix, version, queues) VALUES ('00000000-0000-0000-0000-0000000000aa', now() + " \
+    "interval '8 s', 4711, 4, 'host-1', '/s', 'p', '1', '{default}')"
+
+START_TEST(what_is_wrong_has_its_remedy_below)
+{
+    ck_assert_int_eq(ctl_exit("doctor"), 0);
+    assert_says("warn   workers       0 live\n                     → start claimd-worker");
+}
+END_TEST
+
+START_TEST(a_worker_that_beats_is_one_line_and_exit_0)
+{
+    ctl_sql(INSERT_WORKER);
+    ck_assert_int_eq(ctl_exit("doctor", "--worker", "host-1"), 0);
+    assert_says("ok worker: host-1 (pid 4711) is live, last beat 0.");
+    ck_assert_ptr_eq(strchr(ctl_text(), '\n') + 1, ctl_text() + strlen(ctl_text()));
+    ck_assert_int_eq(
+        ctl_exit("doctor", "--json", "--worker", "00000000-0000-0000-0000-0000000000aa"), 0);
+    assert_line("ok", "worker", "is live");
+}
+END_TEST
+
+START_TEST(a_worker_that_does_not_beat_is_one_line_and_exit_1)
+{
+    ck_assert_int_eq(ctl_exit("doctor", "--worker", "host-1"), 1);
+    assert_says("FAIL worker: no worker has the host or id 'host-1'; start claimd-worker");
+    ctl_sql(INSERT_WORKER);
+    ctl_sql("UPDATE claimd.worker SET stale_at = now()");
+    ck_assert_int_eq(ctl_exit("doctor", "--worker", "host-1"), 1);
+    assert_says("is stale, last beat");
+    ck_assert_ptr_eq(strchr(ctl_text(), '\n') + 1, ctl_text() + strlen(ctl_text()));
+    ck_assert_int_eq(ctl_exit("doctor", "--worker", "host-1", "--json"), 1);
+    assert_line("FAIL", "worker", "is stale");
+    (void)snprintf(ctl.conninfo, sizeof ctl.conninfo, "host=/nowhere");
+    ck_assert_int_eq(ctl_exit("doctor", "--worker", "host-1"), 1);
+    assert_says("FAIL worker: not known");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("ctl doctor");
@@ -292,6 +337,9 @@ int main(void)
     tcase_add_test(tests, P1_a_login_is_told_its_role);
     tcase_add_test(tests, no_nodes_at_all_fail);
     tcase_add_test(tests, a_broken_plugin_is_named_with_its_reason);
+    tcase_add_test(tests, what_is_wrong_has_its_remedy_below);
+    tcase_add_test(tests, a_worker_that_beats_is_one_line_and_exit_0);
+    tcase_add_test(tests, a_worker_that_does_not_beat_is_one_line_and_exit_1);
     suite_add_tcase(suite, tests);
     return world_run(suite);
 }

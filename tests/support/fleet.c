@@ -14,6 +14,7 @@
 #define TIME_SCALE 0.25
 #define SLOTS 2
 #define ENV_MAX 16
+#define ANY_PORT "127.0.0.1:0" /* of HTTP */
 #define WORDS_MAX 12
 #define WORKER_LOGIN "fleet_worker" /* daemons have the least that they need (inv.P1) */
 #define SCHEDULER_LOGIN "fleet_scheduler"
@@ -176,13 +177,15 @@ static void start_program(struct fleet *f, const char *program, size_t i, const 
     (void)snprintf(login, sizeof login, "CLAIMD_POSTGRES_CONNINFO=%s user=%s", f->conninfo,
                    strcmp(program, "claimd-worker") == 0 ? WORKER_LOGIN : SCHEDULER_LOGIN);
     const char *argv[] = {path, "--config", config, NULL};
-    const char *env[ENV_MAX + 3] = {NULL}; /* the first of a name counts */
+    const char *env[ENV_MAX + 5] = {NULL}; /* the first of a name counts */
     size_t n = 0;
     for (; more != NULL && more[n] != NULL; n++) {
         ck_assert_uint_lt(n, ENV_MAX);
         env[n] = more[n];
     }
     env[n++] = state;
+    env[n++] = "CLAIMD_WORKER_HTTP_LISTEN=" ANY_PORT;
+    env[n++] = "CLAIMD_SCHEDULER_HTTP_LISTEN=" ANY_PORT;
     env[n] = login;
     OK(program_start(argv, env, log, ret_pid, &err));
 }

@@ -451,6 +451,43 @@ START_TEST(the_example_loads)
 }
 END_TEST
 
+START_TEST(addresses_to_listen_on_are_parted)
+{
+    static const struct {
+        const char *text;
+        const char *host;
+        const char *port;
+    } good[] = {{"127.0.0.1:8422", "127.0.0.1", "8422"},
+                {"[::1]:0", "::1", "0"},
+                {"worker-7.example:65535", "worker-7.example", "65535"}};
+    struct config_listen l;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        ck_assert_int_eq(config_listen("k", good[i].text, &l, NULL), STATUS_OK);
+        ck_assert(!l.is_off);
+        ck_assert_str_eq(l.host, good[i].host);
+        ck_assert_str_eq(l.port, good[i].port);
+    }
+    ck_assert_int_eq(config_listen("k", "", &l, NULL), STATUS_OK);
+    ck_assert(l.is_off);
+}
+END_TEST
+
+START_TEST(addresses_that_are_none_are_refused_with_key_and_form)
+{
+    static const char *const bad[] = {
+        "8422",      ":8422",    "localhost",  "localhost:", "localhost:x", "localhost:65536",
+        "[::1]8422", "::1:8422", "http://x:1", "host:-1",    "[]:1",        " :1"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct config_listen l;
+        struct err err = {0};
+        ck_assert_msg(config_listen("worker.http_listen", bad[i], &l, &err) == STATUS_INVALID, "%s",
+                      bad[i]);
+    }
+    refused("{\"scheduler\": {\"http_listen\": \"8421\"}}",
+            "scheduler.http_listen: '8421' is not allowed; allowed: host:port");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("config");
@@ -478,6 +515,8 @@ int main(void)
     tcase_add_test(tests, a_reload_takes_on_what_it_may_and_names_the_rest);
     tcase_add_test(tests, a_reload_of_a_bad_file_is_refused);
     tcase_add_test(tests, a_new_secret_in_the_same_file_needs_a_restart);
+    tcase_add_test(tests, addresses_to_listen_on_are_parted);
+    tcase_add_test(tests, addresses_that_are_none_are_refused_with_key_and_form);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/human.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#define MINUTE 60
+#define HOUR 3600
+#define DAY 86400
+
+void human_duration(double seconds, char ret_text[HUMAN_MAX])
+{
+    seconds = seconds > 0 && seconds < 1e15 ? seconds : 0;
+    long long s = (long long)(seconds + 0.5);
+    if (seconds < 0.9995) {
+        (void)snprintf(ret_text, HUMAN_MAX, "%lldms", (long long)(seconds * 1000 + 0.5));
+    } else if (seconds < 9.95) {
+        (void)snprintf(ret_text, HUMAN_MAX, "%.1fs", seconds);
+    } else if (s < MINUTE) {
+        (void)snprintf(ret_text, HUMAN_MAX, "%llds", s);
+    } else if (s < HOUR) {
+        (void)snprintf(ret_text, HUMAN_MAX, "%lldm%02llds", s / MINUTE, s % MINUTE);
+    } else if (s < DAY) {
+        (void)snprintf(ret_text, HUMAN_MAX, "%lldh%02lldm", s / HOUR, s % HOUR / MINUTE);
+    } else {
+        (void)snprintf(ret_text, HUMAN_MAX, "%lldd%02lldh", s / DAY, s % DAY / HOUR);
+    }
+}
+
+static enum status parse_iso(const char *text, int64_t *ret_us)
+{
+    struct tm tm = {0};
+    const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+    if (rest == NULL) {
+        return STATUS_INVALID;
+    }
+    int64_t us = (int64_t)timegm(&tm) * US_PER_S;
+    if (*rest == '.') {
+        int64_t unit = US_PER_S / 10;
+        for (rest++; *rest >= '0' && *rest <= '9'; rest++) {
+            us += (*rest - '0') * unit;
+            unit /= 10;
+        }
+    }
+    *ret_us = us;
+    return strcmp(rest, "Z") == 0 ? STATUS_OK : STATUS_INVALID;
+}
+
+enum status human_time(const char *text, int64_t now_us, char ret_text[HUMAN_MAX])
+{
+    int64_t us = 0;
+    char age[HUMAN_MAX];
+    enum status st = parse_iso(text, &us);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    int64_t past_us = now_us - us;
+    human_duration((double)(past_us < 0 ? -past_us : past_us) / US_PER_S, age);
+    (void)snprintf(ret_text, HUMAN_MAX, past_us < 0 ? "in %.20s" : "%.20s ago", age);
+    return STATUS_OK;
+}
+
+void human_iso(int64_t us, char ret_text[HUMAN_TIME_MAX])
+{
+    struct tm tm = {0};
+    char day[24] = "";
+    time_t seconds = us / US_PER_S;
+    (void)gmtime_r(&seconds, &tm);
+    (void)strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm);
+    (void)snprintf(ret_text, HUMAN_TIME_MAX, "%s.%06lldZ", day, (long long)(us % US_PER_S));
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Numbers and times as people read them on a terminal; JSON and pipes get them as they are. */
+#ifndef CLAIMD_CTL_HUMAN_H
+#define CLAIMD_CTL_HUMAN_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HUMAN_MAX 32
+#define HUMAN_TIME_MAX 40
+
+/* "250ms", "4.2s", "42s", "3m12s", "2h05m", "3d04h". */
+void human_duration(double seconds, char ret_text[HUMAN_MAX]);
+
+/* "3m12s ago" or "in 5m00s": a time of PostgreSQL's as our queries write it
+ * ("2026-01-31T08:00:00.123Z"), seen from now_us. INVALID: not of that form. */
+enum status human_time(const char *text, int64_t now_us, char ret_text[HUMAN_MAX]) MUST_USE;
+
+/* The other way: microseconds since 1970 to "2026-01-31T08:00:00.123456Z". */
+void human_iso(int64_t us, char ret_text[HUMAN_TIME_MAX]);
+
+#endif

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/http.h"
+
+#include "base/clock.h"
+#include "config/config.h"
+#include "daemon/listener.h"
+
+#include <microhttpd.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#define SILENT_US (5 * US_PER_S) /* without a new text for so long the loop is taken to hang */
+#define CONNECTIONS_MAX 64
+#define CONNECTIONS_CROWDED 48 /* above it each new one pushes out the oldest */
+#define IDLE_S 10
+#define MEMORY_PER_CONNECTION ((size_t)16 << 10) /* a longer request head is refused */
+#define HEALTH_TEXT_MAX 4096
+
+struct connection {
+    int fd; /* -1: none, or already told to end */
+    uint64_t number;
+};
+
+struct http {
+    struct telemetry *telemetry;
+    struct MHD_Daemon *daemon;
+    char address[LISTENER_TEXT_MAX];
+    struct connection connections[CONNECTIONS_MAX]; /* of the HTTP thread alone */
+    uint64_t number;
+};
+
+/* ---- answers ---- */
+
+static enum MHD_Result send_response(struct MHD_Connection *connection, unsigned int code,
+                                     const char *type, struct MHD_Response *response)
+{
+    if (response == NULL) {
+        return MHD_NO; /* no memory: the connection is closed */
+    }
+    (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    if (code == MHD_HTTP_METHOD_NOT_ALLOWED) {
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+    }
+    enum MHD_Result result = MHD_queue_response(connection, code, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+static enum MHD_Result send_text(struct MHD_Connection *connection, unsigned int code,
+                                 const char *text)
+{
+    return send_response(connection, code, "text/plain; charset=utf-8",
+                         MHD_create_response_from_buffer(strlen(text), (void *)(uintptr_t)text,
+                                                         MHD_RESPMEM_PERSISTENT));
+}
+
+static void give_back(void *text)
+{
+    telemetry_give(text);
+}
+
+static enum MHD_Result send_metrics(const struct http *h, struct MHD_Connection *connection)
+{
+    const struct telemetry_text *text = telemetry_take(h->telemetry);
+    struct MHD_Response *response = MHD_create_response_from_buffer_with_free_callback_cls(
+        text->len, (void *)(uintptr_t)text->metrics, give_back, (void *)(uintptr_t)text);
+    if (response == NULL) {
+        telemetry_give(text);
+    }
+    return send_response(connection, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8",
+                         response);
+}
+
+/* Alive: the loop turns. Ready: and all that the daemon itself checks is fine. */
+static enum MHD_Result send_health(const struct http *h, struct MHD_Connection *connection,
+                                   bool is_readiness)
+{
+    struct health health = {.count = 0};
+    const struct telemetry_text *text = telemetry_take(h->telemetry);
+    int64_t age_us = clock_boot_us() - text->made_us;
+    if (is_readiness) {
+        health = text->ready;
+    }
+    telemetry_give(text);
+    health_add(&health, "loop", age_us < SILENT_US, "the event loop has not turned for %lld ms",
+               (long long)(age_us / US_PER_MS));
+    autobuf struct buf out = BUF_INIT(HEALTH_TEXT_MAX);
+    if (health_render(&health, &out, NULL) != STATUS_OK) {
+        return MHD_NO;
+    }
+    unsigned int code = health_is_ok(&health) ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE;
+    return send_response(
+        connection, code, "application/json",
+        MHD_create_response_from_buffer(out.len, buf_at(&out), MHD_RESPMEM_MUST_COPY));
+}
+
+static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *body,
+                                  size_t *body_len, void **request)
+{
+    const struct http *h = ctx;
+    (void)version;
+    (void)body; /* never read: an answer at the first call closes the connection */
+    (void)body_len;
+    (void)request;
+    if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0) {
+        return send_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "Only GET and HEAD.\n");
+    }
+    if (strcmp(url, "/metrics") == 0) {
+        return send_metrics(h, connection);
+    }
+    if (strcmp(url, "/healthz") == 0 || strcmp(url, "/readyz") == 0) {
+        return send_health(h, connection, url[1] == 'r');
+    }
+    return send_text(connection, MHD_HTTP_NOT_FOUND,
+                     "Not found. There are /metrics, /healthz and /readyz.\n");
+}
+
+/* ---- connections ---- */
+
+/* Clients that send slowly or nothing must not keep others out: in a crowd the oldest goes. */
+static void push_out_oldest(struct http *h)
+{
+    struct connection *oldest = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
+        struct connection *c = &h->connections[i];
+        if (c->fd >= 0) {
+            count++;
+            oldest = oldest == NULL || c->number < oldest->number ? c : oldest;
+        }
+    }
+    if (count > CONNECTIONS_CROWDED) {
+        (void)shutdown(oldest->fd, SHUT_RDWR); /* its owner sees the end and closes it */
+        oldest->fd = -1;
+    }
+}
+
+static void on_connection(void *ctx, struct MHD_Connection *connection, void **own,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    struct http *h = ctx;
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+        struct connection *c = *own;
+        if (c != NULL) {
+            *c = (struct connection){.fd = -1};
+        }
+        return;
+    }
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    *own = NULL;
+    for (size_t i = 0; i < CONNECTIONS_MAX && info != NULL; i++) {
+        struct connection *c = &h->connections[i];
+        if (c->number == 0) {
+            *c = (struct connection){.fd = info->connect_fd, .number = ++h->number};
+            *own = c;
+            push_out_oldest(h);
+            return;
+        }
+    }
+}
+
+/* ---- life ---- */
+
+/* Signals are the loop's: its thread alone may be interrupted by them. */
+static struct MHD_Daemon *start(struct http *h, int fd)
+{
+    sigset_t all;
+    sigset_t before;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    struct MHD_Daemon *daemon = MHD_start_daemon(
+        MHD_USE_POLL_INTERNAL_THREAD, 0, NULL, NULL, on_request, h, MHD_OPTION_LISTEN_SOCKET, fd,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned int)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned int)IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, MEMORY_PER_CONNECTION,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_END);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return daemon;
+}
+
+enum status http_open(const char *key, const char *listen, struct telemetry *telemetry,
+                      struct http **ret, struct err *err)
+{
+    struct config_listen where;
+    *ret = NULL;
+    enum status st = config_listen(key, listen, &where, err);
+    if (st != STATUS_OK || where.is_off) {
+        return st;
+    }
+    autofree struct http *h = calloc(1, sizeof *h);
+    if (h == NULL) {
+        return err_fail(err, STATUS_NOMEM, "%s: no memory", key);
+    }
+    autoclose int fd = -1;
+    st = listener_open(&where, &fd, h->address, err);
+    if (st != STATUS_OK) {
+        err_prefix(err, "%s", key);
+        return st;
+    }
+    h->telemetry = telemetry;
+    for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
+        h->connections[i].fd = -1;
+    }
+    h->daemon = start(h, fd);
+    if (h->daemon == NULL) {
+        return err_fail(err, STATUS_INTERNAL, "%s: no thread for %s", key, h->address);
+    }
+    fd = -1; /* the daemon's now */
+    *ret = TAKE(h);
+    return STATUS_OK;
+}
+
+const char *http_address(const struct http *h)
+{
+    return h == NULL ? "off" : h->address;
+}
+
+void http_close(struct http *h)
+{
+    if (h != NULL) {
+        MHD_stop_daemon(h->daemon);
+        free(h);
+    }
+}

@@ -1,0 +1,53 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# test_compose_config.sh SOURCE_DIR: docker-compose accepts every file, with the settings of .env.example; without those that
+# it needs, one line says which. Exit 77, loudly, without docker-compose. Needs no engine.
+set -eu
+source=$1
+command -v docker-compose >/dev/null || {
+    echo "SKIPPED: docker-compose is missing: no compose file was looked at"
+    exit 77
+}
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+cp -r "$source/docker-compose.yml" "$source/deploy" "$tmp"
+cp "$tmp/deploy/compose/.env.example" "$tmp/deploy/compose/.env"
+for name in $(env | sed -n 's/^\(\(CLAIMD\|COMPOSE\)_[A-Z0-9_]*\)=.*/\1/p'); do
+    unset "$name"
+done
+
+# refused WHAT COMMAND…: fails, and says WHAT
+refused() {
+    what=$1
+    shift
+    if "$@" >"$tmp/out" 2>&1 || ! grep -q "$what" "$tmp/out"; then
+        echo "wanted a refusal with '$what', got:"
+        cat "$tmp/out"
+        exit 1
+    fi
+}
+
+docker-compose -f "$tmp/docker-compose.yml" config -q
+CLAIMD_PLUGINS=/srv docker-compose -f "$tmp/docker-compose.yml" -f "$tmp/deploy/compose/plugins.yml" config -q
+refused CLAIMD_PLUGINS docker-compose -f "$tmp/docker-compose.yml" -f "$tmp/deploy/compose/plugins.yml" config -q
+
+for role in database lock scheduler worker; do
+    (cd "$tmp/deploy/compose" && COMPOSE_FILE=$role.yml docker-compose config -q)
+done
+rm "$tmp/deploy/compose/.env"
+refused CLAIMD_BIND docker-compose -f "$tmp/deploy/compose/database.yml" config -q
+refused CLAIMD_BIND docker-compose -f "$tmp/deploy/compose/lock.yml" config -q
+refused CLAIMD_LOCK_NODES docker-compose -f "$tmp/deploy/compose/scheduler.yml" config -q
+refused CLAIMD_LOCK_NODES docker-compose -f "$tmp/deploy/compose/worker.yml" config -q
+
+# What holds for every container that stays.
+for file in docker-compose.yml deploy/compose/database.yml deploy/compose/lock.yml deploy/compose/scheduler.yml \
+    deploy/compose/worker.yml; do
+    CLAIMD_BIND=127.0.0.1 CLAIMD_LOCK_NODES=a:1 CLAIMD_POSTGRES=host=a docker-compose -f "$tmp/$file" config >"$tmp/config"
+    for rule in 'restart: unless-stopped' 'read_only: true' 'no-new-privileges:true' 'max-size: 10m' 'mem_limit: '; do
+        grep -q "$rule" "$tmp/config" || {
+            echo "$file: no '$rule'"
+            exit 1
+        }
+    done
+done
