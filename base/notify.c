@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/parse.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -49,4 +50,24 @@ void notify_reloading(void)
     (void)snprintf(text, sizeof text, "RELOADING=1\nMONOTONIC_USEC=%lld",
                    (long long)(now.tv_sec * US_PER_S + now.tv_nsec / 1000));
     say(text);
+}
+
+static int64_t number_of(const char *name)
+{
+    const char *text = getenv(name);
+    int64_t number = 0;
+    return text != NULL && parse_i64(text, strlen(text), 1, INT64_MAX, &number, NULL) == STATUS_OK
+               ? number
+               : 0;
+}
+
+int64_t notify_watchdog_us(void)
+{
+    int64_t pid = number_of("WATCHDOG_PID"); /* set: for that process alone */
+    return pid == 0 || pid == getpid() ? number_of("WATCHDOG_USEC") : 0;
+}
+
+void notify_watchdog(void)
+{
+    say("WATCHDOG=1");
 }

@@ -6,9 +6,15 @@
 #ifndef CLAIMD_BASE_NOTIFY_H
 #define CLAIMD_BASE_NOTIFY_H
 
+#include <stdint.h>
+
 void notify_ready(void);
 void notify_stopping(void);
 /* A reload begins; notify_ready() ends it (systemd: Type=notify-reload). */
 void notify_reloading(void);
+
+/* How long the supervisor waits for notify_watchdog() (WATCHDOG_USEC); 0 = it doesn't. */
+int64_t notify_watchdog_us(void);
+void notify_watchdog(void);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/notify.h"
 #include "daemon/http.h"
 #include "daemon/process.h"
 
@@ -27,6 +28,8 @@ struct telemetry {
     bool is_stopped;
     int ticks;
     int64_t ticked_us;
+    int64_t watchdog_us; /* how often the supervisor is told that the loop turns; 0 = never */
+    int64_t told_us;
     int64_t lag_us; /* the longest since the text before */
     struct complaint complaint;
     pthread_mutex_t mutex;
@@ -128,6 +131,10 @@ static void on_tick(uv_timer_t *timer)
     int64_t late = now - t->ticked_us - TICK_MS * US_PER_MS;
     t->lag_us = late > t->lag_us ? late : t->lag_us;
     t->ticked_us = now;
+    if (t->watchdog_us > 0 && now - t->told_us >= t->watchdog_us) {
+        t->told_us = now;
+        notify_watchdog();
+    }
     if (++t->ticks == TICKS_PER_TEXT) {
         t->ticks = 0;
         telemetry_publish(t);
@@ -144,6 +151,7 @@ enum status telemetry_open(const struct telemetry_options *options, struct telem
     t->options = *options;
     t->is_stopped = true;
     t->ticked_us = clock_boot_us();
+    t->watchdog_us = notify_watchdog_us() / 2;
     (void)pthread_mutex_init(&t->mutex, NULL);
     enum status st = metrics_open(&t->metrics, err);
     if (st == STATUS_OK) {
