@@ -15,14 +15,20 @@ need() {
     exit 77
 }
 
-# check_names TEXT: each name of a metric in it is in docs/metrics.md; histograms have suffixes.
-check_names() {
+# The documented metrics, "name type".
+documented() {
     # shellcheck disable=SC2016,SC2154  # backticks of Markdown; root
-    documented=$(sed -n 's/^| `\([a-z_]*\)` | \([a-z]*\) .*/\1 \2/p' "$root/docs/metrics.md" |
-        awk '{ print $1; if ($2 == "histogram") { print $1 "_bucket"; print $1 "_sum"; print $1 "_count" } }')
+    sed -n 's/^| `\([a-z_]*\)` | \([a-z]*\) .*/\1 \2/p' "$root/docs/metrics.md"
+}
+
+# check_names TEXT: each name of a metric in it is documented; histograms have suffixes.
+check_names() {
+    series=$(documented | awk '
+        { print $1 }
+        $2 == "histogram" { print $1 "_bucket"; print $1 "_sum"; print $1 "_count" }')
     used=$(printf '%s\n' "$1" | grep -oE '\b(claimd|process)_[a-z_]+\b' | sort -u)
     [ -n "$used" ] || fail "no metric is named"
     for name in $used; do
-        printf '%s\n' "$documented" | grep -qx "$name" || fail "$name is not in docs/metrics.md"
+        printf '%s\n' "$series" | grep -qx "$name" || fail "$name is not in docs/metrics.md"
     done
 }
