@@ -33,7 +33,7 @@ over() {
 }
 
 c_files=$(files '*.[ch]')
-scripts=$(files "*.sh"; for f in dev .ci/run deploy/images/base examples/locks/run; do [ ! -e $f ] || echo $f; done)
+scripts=$(files "*.sh" "*.postinst" "daemon.p*.in"; for f in dev .ci/run deploy/images/base examples/locks/run; do [ ! -e $f ] || echo $f; done)
 sources="$c_files $scripts $(files '*.sql' '*.awk' '*.cmake' CMakeLists.txt)"
 
 # Comments and string contents out, so that the banned words may be spoken of.
