@@ -34,7 +34,8 @@ struct slot {
     bool has_exited;
     bool has_eof;
     bool is_closing;
-    bool is_dying; /* we killed it */
+    bool is_dying;   /* we killed it */
+    bool was_killed; /* … because the worker said so */
     bool was_asked_to_stop;
     bool has_hello;
     bool has_worked;  /* some handler was started in it */
@@ -163,7 +164,7 @@ static void on_exit_child(uv_process_t *process, int64_t exit_status, int term_s
     check_ended(s);
 }
 
-void slot_kill(struct slot *s)
+static void kill_child(struct slot *s)
 {
     if (s->has_process && !s->has_exited) {
         s->is_dying = true;
@@ -173,16 +174,22 @@ void slot_kill(struct slot *s)
     }
 }
 
+void slot_kill(struct slot *s)
+{
+    s->was_killed = true;
+    kill_child(s);
+}
+
 static void on_hello_late(uv_timer_t *timer)
 {
     struct slot *s = timer->data;
     (void)snprintf(s->broken, sizeof s->broken, "no hello within %d s", HELLO_DEADLINE_MS / 1000);
-    slot_kill(s);
+    kill_child(s);
 }
 
 static void on_leave_late(uv_timer_t *timer)
 {
-    slot_kill(timer->data);
+    kill_child(timer->data);
 }
 
 /* By itself where the runner says so: only it finds what a handler left behind in sessions of their
@@ -194,7 +201,7 @@ static void retire(struct slot *s, bool leaves)
     if (leaves) {
         (void)uv_timer_start(&s->timer, on_leave_late, LEAVE_DEADLINE_MS, 0);
     } else {
-        slot_kill(s);
+        kill_child(s);
     }
 }
 
@@ -263,7 +270,7 @@ static enum status take_result(struct slot *s, const char *body, size_t len, str
 static void break_off(struct slot *s, const struct err *why)
 {
     (void)snprintf(s->broken, sizeof s->broken, "broken frame: %.200s", why->msg);
-    slot_kill(s);
+    kill_child(s);
 }
 
 static void take_frames(struct slot *s)
@@ -316,7 +323,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *unused)
         (void)uv_read_stop(stream);
         s->has_eof = true;
         if (!s->has_exited) {
-            slot_kill(s); /* a child without its pipe is of no use */
+            kill_child(s); /* a child without its pipe is of no use */
         }
         check_ended(s);
     }
@@ -366,8 +373,8 @@ static void start_child(struct slot *s)
 {
     assert(!s->has_process && !s->has_pipe && s->job == NULL);
     struct err err = {0};
-    s->has_exited = s->has_eof = s->has_hello = s->has_worked = s->is_dying = s->is_retiring =
-        s->was_asked_to_stop = false;
+    s->has_exited = s->has_eof = s->has_hello = s->has_worked = s->is_dying = s->was_killed =
+        s->is_retiring = s->was_asked_to_stop = false;
     s->broken[0] = '\0';
     s->jobs_done = 0;
     s->started_us = clock_boot_us();
@@ -428,7 +435,7 @@ void slot_close(struct slot *s)
 {
     s->is_closing = true;
     s->job = NULL;
-    slot_kill(s);
+    kill_child(s);
     close_child_handles(s);
     uv_close((uv_handle_t *)&s->timer, on_handle_closed);
 }
@@ -448,7 +455,7 @@ int slot_pid(const struct slot *s)
 
 bool slot_died_by_itself(const struct slot *s)
 {
-    return !s->is_dying || s->broken[0] != '\0';
+    return !s->was_killed;
 }
 
 static void flush(struct slot *s);
@@ -459,7 +466,7 @@ static void on_written(uv_write_t *request, int status)
     s->is_writing = false;
     buf_reset(&s->out);
     if (status < 0 && s->has_process) {
-        slot_kill(s); /* its run ends as not started */
+        kill_child(s); /* its run ends as not started */
     }
 }
 
@@ -475,14 +482,14 @@ static void flush(struct slot *s)
         return;
     }
     if (n < 0 && n != UV_EAGAIN) {
-        slot_kill(s);
+        kill_child(s);
         return;
     }
     all = uv_buf_init(buf_at(&s->out), (unsigned)s->out.len);
     s->write.data = s;
     s->is_writing = uv_write(&s->write, stream, &all, 1, on_written) == 0;
     if (!s->is_writing) {
-        slot_kill(s);
+        kill_child(s);
     }
 }
 
@@ -498,7 +505,7 @@ void slot_run(struct slot *s, const struct job_frame *frame, void *job)
     atomic_store(&s->page->should_stop, 0);
     atomic_store(&s->page->started_fence, 0);
     if (s->is_writing || job_frame_put(&s->out, frame, &err) != STATUS_OK) {
-        slot_kill(s);
+        kill_child(s);
         return;
     }
     flush(s);
