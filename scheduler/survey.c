@@ -40,7 +40,7 @@ static const struct metric_family workers = {.name = "claimd_workers",
                                              .help = "Worker processes.",
                                              .type = METRIC_GAUGE,
                                              .labels = {"state"}};
-static const struct metric_family days_ahead = {.name = "claimd_history_days_ahead",
+static const struct metric_family days_ahead = {.name = "claimd_history_partitions_ahead",
                                                 .help = "Days of the history that are ready.",
                                                 .type = METRIC_GAUGE};
 static const struct metric_family failed = {
