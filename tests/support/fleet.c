@@ -335,6 +335,33 @@ int fleet_log_count(struct fleet *f, const char *program, size_t i, const char *
     return count_lines_with(path, text);
 }
 
+static bool find_http(const char *path, char *ret_address, size_t size)
+{
+    char line[4096];
+    bool is_found = false;
+    FILE *file = fopen(path, "re");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        const char *http = strstr(line, " event=ready ") != NULL ? strstr(line, " http=") : NULL;
+        if (http != NULL) {
+            http += strlen(" http=");
+            (void)snprintf(ret_address, size, "%.*s", (int)strcspn(http, " \n"), http);
+            is_found = true;
+        }
+    }
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    return is_found;
+}
+
+void fleet_http(struct fleet *f, const char *program, size_t i, char *ret_address, size_t size)
+{
+    char path[SERVER_PATH_MAX + 64];
+    (void)snprintf(path, sizeof path, "%s/%s-%zu.log", f->dir, program, i);
+    ck_assert_msg(WAIT_UNTIL(find_http(path, ret_address, size), STEP_US), "%s %zu isn't ready",
+                  program, i);
+}
+
 void fleet_ledger_path(const struct fleet *f, char *ret_path, size_t size)
 {
     (void)snprintf(ret_path, size, "%s/ledger", f->dir);

@@ -67,6 +67,9 @@ int64_t fleet_redis_i64(struct fleet *f, size_t master, const char *command); /*
 /* Lines of the log of worker i that contain `text`. */
 int fleet_log_count(struct fleet *f, const char *program, size_t i, const char *text);
 
+/* Where a daemon answers HTTP, as the last of its ready lines says. */
+void fleet_http(struct fleet *f, const char *program, size_t i, char *ret_address, size_t size);
+
 /* The ledger of the plugin kind `ledger`: how many lines say `what` ("start", "end"), and how many
  * ids have more than one "end". */
 void fleet_ledger_path(const struct fleet *f, char *ret_path, size_t size);
