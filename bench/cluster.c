@@ -5,12 +5,14 @@
 #include "bench/process.h"
 #include "store/migrate.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
 #include <jansson.h>
 #include <libgen.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/socket.h>
 
 #define MIGRATE_US (60 * US_PER_S)
 #define STOP_US (40 * US_PER_S) /* a worker's drain has 30 s */
@@ -177,8 +179,25 @@ void cluster_close(struct cluster *c)
     dir_remove(c->dir);
 }
 
-static enum status start_daemon(struct cluster *c, const char *name, size_t number, pid_t *ret_pid,
-                                struct err *err)
+/* A port that is free now: what a daemon chose itself is only told at log_level info, of which a
+ * drain writes a line per job. */
+static enum status find_address(char *ret_text, size_t size, struct err *err)
+{
+    struct sockaddr_in any = {.sin_family = AF_INET,
+                              .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+    socklen_t len = sizeof any;
+    autoclose int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&any, sizeof any) != 0 ||
+        getsockname(fd, (struct sockaddr *)&any, &len) != 0) {
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "a free port");
+    }
+    (void)snprintf(ret_text, size, "127.0.0.1:%d", ntohs(any.sin_port));
+    return STATUS_OK;
+}
+
+/* `listen`: where it answers HTTP. */
+static enum status start_daemon(struct cluster *c, const char *name, size_t number, char *listen,
+                                pid_t *ret_pid, struct err *err)
 {
     char program[SERVER_PATH_MAX + 64];
     char state[SERVER_PATH_MAX + 64];
@@ -186,17 +205,25 @@ static enum status start_daemon(struct cluster *c, const char *name, size_t numb
     (void)snprintf(program, sizeof program, "%s/%s", c->bin_dir, name);
     (void)snprintf(state, sizeof state, "CLAIMD_WORKER_STATE_DIR=%s/worker%zu", c->dir, number);
     (void)snprintf(log_path, sizeof log_path, "%s/%s%zu.log", c->dir, name, number);
+    char worker_http[64];
+    char scheduler_http[64];
+    enum status st = find_address(listen, sizeof c->http[0], err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    (void)snprintf(worker_http, sizeof worker_http, "CLAIMD_WORKER_HTTP_LISTEN=%s", listen);
+    (void)snprintf(scheduler_http, sizeof scheduler_http, "CLAIMD_SCHEDULER_HTTP_LISTEN=%s",
+                   listen);
     const char *const argv[] = {program, "--config", c->config_path, NULL};
-    const char *const env[] = {state, "CLAIMD_WORKER_HTTP_LISTEN=127.0.0.1:0",
-                               "CLAIMD_SCHEDULER_HTTP_LISTEN=127.0.0.1:0", NULL};
+    const char *const env[] = {state, worker_http, scheduler_http, NULL};
     return program_start(argv, env, log_path, ret_pid, err);
 }
 
 enum status cluster_start_daemons(struct cluster *c, struct err *err)
 {
-    enum status st = start_daemon(c, "claimd-scheduler", 0, &c->scheduler, err);
+    enum status st = start_daemon(c, "claimd-scheduler", 0, c->http[0], &c->scheduler, err);
     for (size_t i = 0; i < c->options.workers && st == STATUS_OK; i++) {
-        st = start_daemon(c, "claimd-worker", i, &c->workers[i], err);
+        st = start_daemon(c, "claimd-worker", i, c->http[i + 1], &c->workers[i], err);
     }
     return st;
 }

@@ -29,6 +29,7 @@ struct cluster {
     struct redis_server redis[MASTERS_MAX];
     pid_t scheduler;
     pid_t workers[WORKERS_MAX];
+    char http[WORKERS_MAX + 1][32]; /* where they answer: the scheduler, then the workers */
     uv_loop_t loop;
     uv_signal_t on_int;
     uv_signal_t on_term;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/drain.h"
+
 #include "base/clock.h"
 #include "bench/workloads.h"
 
@@ -33,7 +35,7 @@ static const struct pg_statement books = {
            " (SELECT count(*) FROM claimd.job_attempt) FROM claimd.job_history"};
 enum { BOOK_ROWS, BOOK_IDS, BOOK_ATTEMPTS, BOOK_US, BOOK_COMPLETED, BOOK_OPEN, BOOK_FAILED, BOOKS };
 
-static enum status insert(struct cluster *c, int64_t jobs, struct err *err)
+enum status drain_fill(struct cluster *c, int64_t jobs, struct err *err)
 {
     char storage[8];
     struct pg_param count = pg_param_i64(jobs, storage);
@@ -45,8 +47,7 @@ static enum status insert(struct cluster *c, int64_t jobs, struct err *err)
     return st == STATUS_OK ? db_query(&c->db, &checkpoint, NULL, 0, err) : st;
 }
 
-/* Until no job is open. TIMEOUT when no claim was made for a minute. */
-static enum status wait_until_drained(struct cluster *c, struct err *err)
+enum status drain_wait(struct cluster *c, struct err *err)
 {
     int64_t claims = -1;
     int64_t moved_us = clock_boot_us();
@@ -131,7 +132,7 @@ enum status drain_run(struct cluster *c, const struct bench_options *options, js
     double jobs = (double)options->jobs;
     int64_t commands[2] = {0};
     (void)json_object_set_new(result, "jobs", json_integer(options->jobs));
-    enum status st = insert(c, options->jobs, err);
+    enum status st = drain_fill(c, options->jobs, err);
     if (st == STATUS_OK) {
         st = db_query(&c->db, &commits, NULL, 1, err);
     }
@@ -145,7 +146,7 @@ enum status drain_run(struct cluster *c, const struct bench_options *options, js
         st = cluster_start_daemons(c, err);
     }
     if (st == STATUS_OK) {
-        st = wait_until_drained(c, err);
+        st = drain_wait(c, err);
     }
     if (st != STATUS_OK) {
         return st;

@@ -23,6 +23,7 @@ static const struct workload {
     {"latency", latency_run, "bench_plugins", 1,
      "idle system: insert committed to handler started"},
     {"idle", idle_run, "plugins", 2, "what a system without jobs costs"},
+    {"metrics", scraped_run, "plugins", 2, "what scraping /metrics costs while draining"},
     {"locks", NULL, "", 0, "the lock library alone, and beside redsync"},
 };
 
@@ -31,6 +32,7 @@ enum option_code {
     OPT_JOBS = 256,
     OPT_SAMPLES,
     OPT_SECONDS,
+    OPT_ROUNDS,
     OPT_WORKERS,
     OPT_MASTERS,
     OPT_SLOTS,
@@ -41,6 +43,7 @@ static const struct option long_options[] = {{"help", no_argument, NULL, OPT_HEL
                                              {"jobs", required_argument, NULL, OPT_JOBS},
                                              {"samples", required_argument, NULL, OPT_SAMPLES},
                                              {"seconds", required_argument, NULL, OPT_SECONDS},
+                                             {"rounds", required_argument, NULL, OPT_ROUNDS},
                                              {"workers", required_argument, NULL, OPT_WORKERS},
                                              {"masters", required_argument, NULL, OPT_MASTERS},
                                              {"slots", required_argument, NULL, OPT_SLOTS},
@@ -54,7 +57,8 @@ static void usage(FILE *out)
         (void)fprintf(out, "  %-8s %s\n", workloads[i].name, workloads[i].help);
     }
     (void)fprintf(out, "\nOptions:\n"
-                       "  --jobs N     drain: jobs (200000)\n"
+                       "  --jobs N     drain, metrics: jobs of each drain (200000)\n"
+                       "  --rounds N   metrics: with and without, in turns (3)\n"
                        "  --samples N  latency: jobs, one at a time (500)\n"
                        "  --seconds N  idle: how long (10); locks: of each load (3)\n"
                        "  --json       locks: a line of JSON instead of a table\n"
@@ -89,6 +93,9 @@ static enum status parse_options(int argc, char **argv, struct bench_options *o,
             break;
         case OPT_SECONDS:
             st = parse_number(optarg, 1, 3600, &o->seconds, err);
+            break;
+        case OPT_ROUNDS:
+            st = parse_number(optarg, 1, 20, &o->rounds, err);
             break;
         case OPT_WORKERS:
             st = parse_number(optarg, 1, WORKERS_MAX, &n, err);
@@ -163,6 +170,7 @@ int main(int argc, char **argv)
     const struct workload *w = argc > 1 ? find_workload(argv[1]) : NULL;
     struct bench_options o = {.jobs = 200000,
                               .samples = 500,
+                              .rounds = 3,
                               .seconds = w != NULL && w->run == NULL ? 3 : 10,
                               .cluster = {.masters = MASTERS_DEFAULT,
                                           .workers = w != NULL ? w->workers : 1,

@@ -12,6 +12,7 @@ struct bench_options {
     int64_t jobs;
     int64_t samples;
     int64_t seconds;
+    int64_t rounds;
     bool is_json;
     struct cluster_options cluster;
 };
@@ -24,6 +25,7 @@ typedef enum status workload_fn(struct cluster *c, const struct bench_options *o
 workload_fn drain_run;
 workload_fn latency_run;
 workload_fn idle_run;
+workload_fn scraped_run;
 
 /* Needs no cluster, prints its own result; returns the exit code. */
 int locks_run(const struct bench_options *options);

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What /metrics costs while it is asked for: the same drain with and without scrapes, in turns. The
+ * medians of ratios within a round count, so that a disturbance hits both sides alike. */
+#include "base/clock.h"
+#include "bench/drain.h"
+#include "bench/workloads.h"
+#include "support/scrape.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define PER_S 10 /* scrapes of each daemon */
+#define SCRAPE_TIMEOUT_US US_PER_S
+#define SCRAPES_MAX 200000
+#define ROUNDS_MAX 20
+#define TEXT_MAX ((size_t)8 << 20)
+
+static const unsigned id_type[] = {PG_INT8};
+
+static const struct pg_statement clean = {.name = "", .sql = "VACUUM claimd.job"};
+static const struct pg_statement last_id = {
+    .name = "last_id", .sql = "SELECT last_value FROM claimd.job_id_seq WHERE is_called"};
+static const struct pg_statement took = {
+    .name = "took",
+    .sql = "SELECT count(*), (1e6 * extract(epoch FROM max(finalized_at) - min(attempted_at)))::"
+           "bigint FROM claimd.job_history WHERE id > $1 AND state = 'completed' AND attempt = 1",
+    .types = id_type,
+    .type_count = 1};
+
+struct scraper {
+    struct cluster *cluster;
+    uv_timer_t timer;
+    int64_t *took_us;
+    size_t count;
+    size_t failed;
+    size_t bytes; /* of the last text of a worker */
+};
+
+struct side {
+    double jobs_per_s;
+    double cpu_us_per_job;
+};
+
+/* ---- scrapes ---- */
+
+static void scrape_one(struct scraper *s, size_t daemon)
+{
+    autobuf struct buf text = BUF_INIT(TEXT_MAX);
+    int64_t begun_us = clock_boot_us();
+    if (scrape_get(s->cluster->http[daemon], "/metrics", SCRAPE_TIMEOUT_US, &text, NULL) !=
+        STATUS_OK) {
+        s->failed++; /* it has only just been started, as a rule */
+        return;
+    }
+    if (s->count < SCRAPES_MAX) {
+        s->took_us[s->count++] = clock_boot_us() - begun_us;
+    }
+    s->bytes = text.len;
+}
+
+static void on_scrape(uv_timer_t *timer)
+{
+    struct scraper *s = timer->data;
+    for (size_t i = 0; i <= s->cluster->options.workers; i++) {
+        scrape_one(s, i);
+    }
+}
+
+/* ---- one drain ---- */
+
+static double cpu_us(const struct cluster_cpu *from, const struct cluster_cpu *to)
+{
+    return (double)(to->scheduler_us - from->scheduler_us + to->worker_us - from->worker_us +
+                    to->postgres_us - from->postgres_us + to->redis_us - from->redis_us +
+                    to->runner_us - from->runner_us);
+}
+
+static enum status drain_once(struct cluster *c, int64_t jobs, struct scraper *scraper,
+                              struct side *ret, struct err *err)
+{
+    char storage[8];
+    struct cluster_cpu after = {0};
+    enum status st = db_query(&c->db, &clean, NULL, 0, err);
+    st = st == STATUS_OK ? db_query(&c->db, &last_id, NULL, 1, err) : st;
+    struct pg_param id = pg_param_i64(c->db.row[0], storage);
+    st = st == STATUS_OK ? drain_fill(c, jobs, err) : st;
+    struct cluster_cpu before = cluster_cpu(c);
+    st = st == STATUS_OK ? cluster_start_daemons(c, err) : st;
+    if (st == STATUS_OK && scraper != NULL) {
+        (void)uv_timer_start(&scraper->timer, on_scrape, 0, 1000 / PER_S);
+    }
+    st = st == STATUS_OK ? drain_wait(c, err) : st;
+    if (scraper != NULL) {
+        (void)uv_timer_stop(&scraper->timer);
+    }
+    after = cluster_cpu(c);
+    st = st == STATUS_OK ? cluster_stop_daemons(c, err) : st;
+    st = st == STATUS_OK ? db_query(&c->db, &took, &id, 2, err) : st;
+    if (st == STATUS_OK && c->db.row[0] != jobs) {
+        return err_fail(err, STATUS_CONFLICT, "%" PRId64 " of %" PRId64 " jobs were done at once",
+                        c->db.row[0], jobs);
+    }
+    *ret = (struct side){.jobs_per_s = 1e6 * (double)jobs / (double)(c->db.row[1] + 1),
+                         .cpu_us_per_job = cpu_us(&before, &after) / (double)jobs};
+    return st;
+}
+
+/* ---- all of them ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    const double *x = a;
+    const double *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static double median_of(double *values, size_t count)
+{
+    qsort(values, count, sizeof values[0], by_value);
+    return count % 2 == 1 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const int64_t *x = a;
+    const int64_t *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static double percentile_ms(const struct scraper *s, size_t percent)
+{
+    size_t at = percent * s->count / 100;
+    return s->count == 0 ? -1 : (double)s->took_us[at < s->count ? at : s->count - 1] / US_PER_MS;
+}
+
+static void add_results(json_t *result, struct side sides[ROUNDS_MAX][2], size_t rounds,
+                        struct scraper *s)
+{
+    double rate_ratios[ROUNDS_MAX];
+    double cpu_ratios[ROUNDS_MAX];
+    double rates[2][ROUNDS_MAX];
+    for (size_t i = 0; i < rounds; i++) {
+        rates[0][i] = sides[i][0].jobs_per_s;
+        rates[1][i] = sides[i][1].jobs_per_s;
+        rate_ratios[i] = rates[1][i] / rates[0][i];
+        cpu_ratios[i] = sides[i][1].cpu_us_per_job / sides[i][0].cpu_us_per_job;
+    }
+    qsort(s->took_us, s->count, sizeof s->took_us[0], by_time);
+    const struct {
+        const char *name;
+        double value;
+    } numbers[] = {{"jobs_per_s", median_of(rates[0], rounds)},
+                   {"jobs_per_s_scraped", median_of(rates[1], rounds)},
+                   {"throughput_ratio", median_of(rate_ratios, rounds)},
+                   {"cpu_per_job_ratio", median_of(cpu_ratios, rounds)},
+                   {"scrape_p50_ms", percentile_ms(s, 50)},
+                   {"scrape_p99_ms", percentile_ms(s, 99)},
+                   {"scrape_max_ms", percentile_ms(s, 100)}};
+    for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
+        (void)json_object_set_new(result, numbers[i].name, json_real(numbers[i].value));
+    }
+    (void)json_object_set_new(result, "scrapes", json_integer((json_int_t)s->count));
+    (void)json_object_set_new(result, "scrapes_failed", json_integer((json_int_t)s->failed));
+    (void)json_object_set_new(result, "text_bytes", json_integer((json_int_t)s->bytes));
+}
+
+enum status scraped_run(struct cluster *c, const struct bench_options *options, json_t *result,
+                        struct err *err)
+{
+    struct side sides[ROUNDS_MAX][2];
+    size_t rounds = (size_t)options->rounds;
+    struct scraper scraper = {.cluster = c, .took_us = calloc(SCRAPES_MAX, sizeof(int64_t))};
+    if (scraper.took_us == NULL) {
+        return err_fail(err, STATUS_NOMEM, "times of scrapes");
+    }
+    (void)uv_timer_init(&c->loop, &scraper.timer);
+    scraper.timer.data = &scraper;
+    enum status st = STATUS_OK;
+    for (size_t n = 0; n < 2 * rounds && st == STATUS_OK; n++) {
+        size_t round = n / 2;
+        size_t side = (n + round) % 2; /* 0 1, 1 0, 0 1, … */
+        st = drain_once(c, options->jobs, side == 1 ? &scraper : NULL, &sides[round][side], err);
+        (void)fprintf(stderr, "bench: round %zu, %s: %.0f jobs/s\n", round + 1,
+                      side == 1 ? "scraped" : "not scraped",
+                      st == STATUS_OK ? sides[round][side].jobs_per_s : 0);
+    }
+    uv_close((uv_handle_t *)&scraper.timer, NULL);
+    (void)uv_run(&c->loop, UV_RUN_NOWAIT); /* it lies on this stack */
+    (void)json_object_set_new(result, "jobs", json_integer(options->jobs));
+    (void)json_object_set_new(result, "rounds", json_integer(options->rounds));
+    if (st == STATUS_OK) {
+        add_results(result, sides, rounds, &scraper);
+    }
+    free(scraper.took_us);
+    return st;
+}
