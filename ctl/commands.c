@@ -50,13 +50,28 @@ const struct ctl_command ctl_commands[] = {
     {.noun = "jobs",
      .verb = "list",
      .words = "",
-     .help = "List jobs, newest first.",
-     .examples = "claimctl jobs list --state discarded --kind resize\n"
-                 "claimctl jobs list --queue images --limit 10 --json",
-     .options = {{"state", "STATE",
-                  "scheduled, retryable, available, running, completed, cancelled or discarded"},
-                 {"kind", "NAME", "only of this kind"},
-                 {"queue", "NAME", "only of this queue"},
+     .help = "List jobs, newest first.\n\n"
+             "STATE: scheduled, retryable, available, running, completed, cancelled, discarded.\n"
+             "TIME: an age such as 2h, or 2026-01-31T08:00:00Z; of a finished job it is its end,\n"
+             "of an open one its creation. --state, --kind, --queue take several, by commas or\n"
+             "repeated. A long list goes on where the last one ended: --after.\n\n"
+             "COLUMNS, by commas: id, kind, queue, state, priority, attempt, created_at, "
+             "ready_at,\n"
+             "attempted_at, finalized_at, worker, worker_id, tags, args, metadata, result, error.",
+     .examples = "claimctl jobs list --state discarded --kind resize --since 2h\n"
+                 "claimctl jobs list --queue images,mail --columns id,worker,error\n"
+                 "claimctl jobs list --state retryable --error timeout --limit 10 --json",
+     .options = {{"state", "STATE", "only in these states"},
+                 {"kind", "NAME", "only of these kinds"},
+                 {"queue", "NAME", "only of these queues"},
+                 {"tag", "TEXT", "only with this tag; repeated: with all of them"},
+                 {"worker", "ID|HOST", "whose last attempt was there"},
+                 {"since", "TIME", "from then on"},
+                 {"until", "TIME", "before then"},
+                 {"older-than", "AGE", "the same as --until with an age"},
+                 {"error", "TEXT", "whose last error has this text"},
+                 {"after", "ID", "go on below this id"},
+                 {"columns", "COLUMNS", "which, in their order"},
                  {"limit", "N", "1 to 10000; default 50"}},
      .run = jobs_list},
     {.noun = "jobs",

@@ -2,6 +2,7 @@
 #include "base/buf.h"
 #include "base/parse.h"
 #include "ctl/ctl.h"
+#include "ctl/filter.h"
 #include "ctl/job_line.h"
 #include "ctl/table.h"
 #include "model/job.h"
@@ -15,24 +16,6 @@
 #define COPY_BYTES_MAX (COPY_BYTES + 3 * JOB_LINE_MAX)
 
 /* ---- one job ---- */
-
-/* Tags as an array literal of PostgreSQL. */
-static enum status tags_literal(const struct ctl_args *args, struct buf *out, struct err *err)
-{
-    size_t count = 0;
-    enum status st = buf_append_text(out, "{", err);
-    for (size_t i = 0; st == STATUS_OK && i < args->given_count; i++) {
-        if (strcmp(args->given[i].name, "tag") != 0) {
-            continue;
-        }
-        st = buf_append_text(out, count++ > 0 ? ",\"" : "\"", err);
-        for (const char *p = args->given[i].value; st == STATUS_OK && *p != '\0'; p++) {
-            st = buf_printf(out, err, *p == '"' || *p == '\\' ? "\\%c" : "%c", *p);
-        }
-        st = st == STATUS_OK ? buf_append_text(out, "\"", err) : st;
-    }
-    return st == STATUS_OK ? buf_append_text(out, "}", err) : st;
-}
 
 static enum status check_number(const struct ctl_args *args, const char *name, int64_t min,
                                 int64_t max, struct err *err)
@@ -109,7 +92,7 @@ static enum status enqueue_one(struct ctl *ctl, const struct ctl_args *args, str
         st = interval_text(args, "timeout", 1000, JOB_TIMEOUT_MAX_US, timeout, sizeof timeout, err);
     }
     if (st == STATUS_OK) {
-        st = tags_literal(args, &tags, err);
+        st = filter_array(args, "tag", false, &tags, err);
     }
     auto_admin struct admin *a = NULL;
     st = st == STATUS_OK ? ctl_session(ctl, &a, err) : st;
@@ -124,7 +107,7 @@ static enum status enqueue_one(struct ctl *ctl, const struct ctl_args *args, str
                             delay[0] != '\0' ? delay : NULL,
                             ctl_value(args, "max-attempts"),
                             timeout[0] != '\0' ? timeout : NULL,
-                            tags.len > 2 ? buf_at(&tags) : NULL};
+                            tags.len > 0 ? buf_at(&tags) : NULL};
     auto_admin_rows struct admin_rows *rows = NULL;
     st = ctl_written(admin_query(a, &SQL_ADMIN_ENQUEUE, params, &rows, err), err);
     if (st != STATUS_OK) {

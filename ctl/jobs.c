@@ -2,66 +2,7 @@
 #include "base/parse.h"
 #include "ctl/ctl.h"
 #include "ctl/table.h"
-#include "model/job.h"
 #include "sql/queries.h"
-
-#define LIST_MAX 10000
-
-/* Those of the view `jobs`: stored states, with available split by when it is due. */
-static const char *const shown_states[] = {"scheduled", "retryable", "available", "running",
-                                           "completed", "cancelled", "discarded"};
-
-static enum status check_state(const char *state, struct err *err)
-{
-    for (size_t i = 0; i < ARRAY_COUNT(shown_states); i++) {
-        if (state == NULL || strcmp(shown_states[i], state) == 0) {
-            return STATUS_OK;
-        }
-    }
-    return err_fail(err, STATUS_INVALID,
-                    "--state: '%.40s' is not allowed; allowed: scheduled, retryable, available, "
-                    "running, completed, cancelled, discarded",
-                    state);
-}
-
-static enum status check_limit(const char *text, struct err *err)
-{
-    int64_t limit = 0;
-    enum status st = parse_i64(text, strlen(text), 1, LIST_MAX, &limit, err);
-    if (st != STATUS_OK) {
-        err_prefix(err, "--limit");
-    }
-    return st;
-}
-
-enum status jobs_list(struct ctl *ctl, const struct ctl_args *args, struct err *err)
-{
-    static const struct table_column columns[] = {
-        {"id", CELL_NUMBER},     {"kind", CELL_TEXT},         {"queue", CELL_TEXT},
-        {"state", CELL_TEXT},    {"priority", CELL_NUMBER},   {"attempt", CELL_NUMBER},
-        {"ready_at", CELL_TEXT}, {"finalized_at", CELL_TEXT}, {"error", CELL_TEXT}};
-    const char *limit = ctl_value(args, "limit");
-    const char *params[] = {ctl_value(args, "state"), ctl_value(args, "kind"),
-                            ctl_value(args, "queue"), limit == NULL ? "50" : limit};
-    auto_admin struct admin *a = NULL;
-    auto_admin_rows struct admin_rows *rows = NULL;
-    auto_table struct table table = TABLE("jobs", columns);
-    enum status st = check_state(params[0], err);
-    if (st == STATUS_OK) {
-        st = check_limit(params[3], err);
-    }
-    if (st == STATUS_OK) {
-        st = ctl_session(ctl, &a, err);
-    }
-    if (st == STATUS_OK) {
-        st = admin_query(a, &SQL_ADMIN_JOBS_LIST, params, &rows, err);
-    }
-    if (st == STATUS_OK) {
-        st = table_add_rows(&table, rows, err);
-    }
-    const struct table *const tables[] = {&table};
-    return st == STATUS_OK ? tables_print(tables, 1, ctl->is_json, ctl->out, err) : st;
-}
 
 static enum status check_id(const char *text, struct err *err)
 {

@@ -14,6 +14,7 @@
 
 #define HEADING_MAX 40
 #define LONG_MIN_WIDTH 12  /* a column that is cut keeps this */
+#define LONG_FAIR_WIDTH 30 /* before it has less, other columns are left out */
 #define PROSE_MIN_WIDTH 24 /* one that is broken keeps this */
 #define WIDTH_STANDARD 80
 #define WIDTH_LEAST 20
@@ -24,7 +25,6 @@ struct layout {
     size_t shown[TABLE_COLUMNS_MAX]; /* columns, in their order */
     size_t widths[TABLE_COLUMNS_MAX];
     size_t count;
-    bool is_tight; /* even so it has no room: every text may be cut */
 };
 
 /* ---- cells ---- */
@@ -146,19 +146,14 @@ static size_t column_width(const struct layout *l, size_t column)
     return widest;
 }
 
-static size_t least_width(const struct layout *l, size_t i)
-{
-    size_t most = has_flag(l->t, l->shown[i], CELL_PROSE)  ? PROSE_MIN_WIDTH
-                  : has_flag(l->t, l->shown[i], CELL_LONG) ? LONG_MIN_WIDTH
-                                                           : SIZE_MAX;
-    return l->widths[i] < most ? l->widths[i] : most;
-}
-
-static size_t least_total(const struct layout *l)
+static size_t total_width(const struct layout *l, size_t long_width)
 {
     size_t total = l->count > 0 ? l->count - 1 : 0; /* the gaps */
     for (size_t i = 0; i < l->count; i++) {
-        total += least_width(l, i);
+        size_t most = has_flag(l->t, l->shown[i], CELL_PROSE)  ? PROSE_MIN_WIDTH
+                      : has_flag(l->t, l->shown[i], CELL_LONG) ? long_width
+                                                               : SIZE_MAX;
+        total += l->widths[i] < most ? l->widths[i] : most;
     }
     return total;
 }
@@ -178,6 +173,31 @@ static bool leave_out(struct layout *l)
     return false;
 }
 
+/* The widest column that may be cut and has more than `least`; count = none. `is_any`: of texts all
+ * may. */
+static size_t widest_to_cut(const struct layout *l, size_t least, bool is_any)
+{
+    size_t found = l->count;
+    for (size_t i = 0; i < l->count; i++) {
+        bool is_text = is_any && type_of(l->t, l->shown[i]) == CELL_TEXT;
+        bool may_cut = (has_flag(l->t, l->shown[i], CELL_LONG) || is_text) && l->widths[i] > least;
+        if (may_cut && (found == l->count || l->widths[i] > l->widths[found])) {
+            found = i;
+        }
+    }
+    return found;
+}
+
+/* Takes column by column from the widest until all fit, or nothing is left to take. */
+static void cut_columns(struct layout *l, size_t least, bool is_any)
+{
+    size_t i = 0;
+    while (total_width(l, SIZE_MAX) > l->style->width &&
+           (i = widest_to_cut(l, least, is_any)) < l->count) {
+        l->widths[i]--;
+    }
+}
+
 static void lay_out(struct layout *l)
 {
     for (size_t i = 0; i < l->t->column_count; i++) {
@@ -188,9 +208,10 @@ static void lay_out(struct layout *l)
         }
     }
     if (l->style->is_terminal) {
-        while (least_total(l) > l->style->width && leave_out(l)) {
+        while (total_width(l, LONG_FAIR_WIDTH) > l->style->width && leave_out(l)) {
         }
-        l->is_tight = least_total(l) > l->style->width;
+        cut_columns(l, LONG_MIN_WIDTH, false);
+        cut_columns(l, LONG_MIN_WIDTH, true);
     }
 }
 
@@ -205,9 +226,7 @@ static bool add_columns(struct libscols_table *s, const struct layout *l)
         int type = type_of(l->t, column);
         heading(l->t, l->style, column, title);
         bool is_right = type == CELL_NUMBER || type == CELL_COUNT || type == CELL_SECONDS;
-        bool may_cut = has_flag(l->t, column, CELL_LONG) || (l->is_tight && type == CELL_TEXT);
-        int flags = is_right ? SCOLS_FL_RIGHT : may_cut ? SCOLS_FL_TRUNC : 0;
-        ok = scols_table_new_column(s, title, 0, flags) != NULL;
+        ok = scols_table_new_column(s, title, 0, is_right ? SCOLS_FL_RIGHT : 0) != NULL;
     }
     return ok;
 }
@@ -231,10 +250,35 @@ static bool add_prose(struct libscols_table *s, struct libscols_line *line, size
 
 static size_t prose_width(const struct layout *l)
 {
-    size_t others = least_total(l) - least_width(l, l->count - 1);
+    size_t others = total_width(l, SIZE_MAX);
+    size_t own = l->widths[l->count - 1];
+    others -= own < PROSE_MIN_WIDTH ? own : PROSE_MIN_WIDTH;
     return !l->style->is_terminal                       ? SIZE_MAX
            : l->style->width > others + PROSE_MIN_WIDTH ? l->style->width - others
                                                         : PROSE_MIN_WIDTH;
+}
+
+/* Sets a cell; what is wider than its column ends in "…". */
+static bool set_cell(struct libscols_line *line, size_t column, const char *text, size_t width)
+{
+    size_t used = 0;
+    size_t end = 0; /* of what fits beside the … */
+    size_t len = 0;
+    size_t at = 0;
+    for (; text[at] != '\0' && used <= width; at += len) {
+        used += char_width(text + at, &len);
+        end = used < width ? at + len : end;
+    }
+    if (used <= width) {
+        return scols_line_set_data(line, column, text) == 0;
+    }
+    autofree char *cut = malloc(end + sizeof "…");
+    if (cut == NULL) {
+        return false;
+    }
+    memcpy(cut, text, end);
+    memcpy(cut + end, "…", sizeof "…");
+    return scols_line_set_data(line, column, cut) == 0;
 }
 
 static bool add_lines(struct libscols_table *s, const struct layout *l)
@@ -248,7 +292,7 @@ static bool add_lines(struct libscols_table *s, const struct layout *l)
             const char *text = shown(l->t, l->style, row, l->shown[i], scratch);
             ok = has_flag(l->t, l->shown[i], CELL_PROSE)
                      ? add_prose(s, line, i, text, prose_width(l))
-                     : scols_line_set_data(line, i, text) == 0;
+                     : set_cell(line, i, text, l->widths[i]);
         }
     }
     return ok;

@@ -1,11 +1,52 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Newest jobs first, open and finished; every filter may be NULL. Both tables have an index on id.
--- params: text, text, text, int4
-SELECT id, kind, queue, state, priority, attempt,
-       to_char(ready_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS ready_at,
-       to_char(finalized_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS finalized_at,
-       error
-  FROM claimd.jobs
- WHERE ($1 IS NULL OR state = $1) AND ($2 IS NULL OR kind = $2) AND ($3 IS NULL OR queue = $3)
- ORDER BY id DESC
- LIMIT $4
+-- Jobs with ids of one range, newest first; the caller walks from range to range, so that no call reads more than it asks for.
+-- Each filter may be NULL. $1, $2: look among the open, the finished ones. $3, $4: ids, both included. $5, $6: times, the second
+-- excluded: of the end, of open jobs of the creation. Then states, kinds, queues, tags (all of them), a worker's id or host, a text
+-- in the error. $14: columns that are only read when they are asked for. Indexes: job_pkey, job_history_id.
+-- params: bool, bool, int8, int8, timestamptz, timestamptz, text[], text[], text[], text[], text, text, int4, text[]
+WITH named AS MATERIALIZED (
+    SELECT worker_id FROM claimd.worker WHERE host = $11 OR worker_id::text = $11
+), found AS (
+    SELECT id, kind, queue,
+           CASE WHEN state = 'running' THEN 'running'
+                WHEN ready_at <= statement_timestamp() THEN 'available'
+                WHEN attempt > 0 THEN 'retryable'
+                ELSE 'scheduled' END AS state,
+           priority, attempt, created_at, ready_at, NULLIF(attempted_at, 'epoch') AS attempted_at,
+           NULL::timestamptz AS finalized_at, worker_id, tags, NULL::text AS error,
+           CASE WHEN 'args' = ANY ($14) THEN args END AS args,
+           CASE WHEN 'metadata' = ANY ($14) THEN metadata END AS metadata, NULL::jsonb AS result
+      FROM claimd.job
+     WHERE $1 AND id BETWEEN $3 AND $4
+       AND ($5 IS NULL OR created_at >= $5) AND ($6 IS NULL OR created_at < $6)
+    UNION ALL
+    SELECT id, kind, queue, state, priority, attempt, created_at, ready_at, NULLIF(attempted_at, 'epoch'),
+           finalized_at, worker_id, tags, error,
+           CASE WHEN 'args' = ANY ($14) THEN args END, CASE WHEN 'metadata' = ANY ($14) THEN metadata END,
+           CASE WHEN 'result' = ANY ($14) THEN result END
+      FROM claimd.job_history
+     WHERE $2 AND id BETWEEN $3 AND $4
+       AND ($5 IS NULL OR finalized_at >= $5) AND ($6 IS NULL OR finalized_at < $6)
+), listed AS (
+    SELECT *
+      FROM found f
+     WHERE ($7 IS NULL OR state = ANY ($7)) AND ($8 IS NULL OR kind = ANY ($8)) AND ($9 IS NULL OR queue = ANY ($9))
+       AND ($10 IS NULL OR tags @> $10)
+       AND ($11 IS NULL OR worker_id IN (SELECT n.worker_id FROM named n))
+       AND ($12 IS NULL OR strpos(lower(COALESCE(error, CASE WHEN finalized_at IS NULL AND attempt > 0 THEN
+                (SELECT a.error FROM claimd.job_attempt a WHERE a.job_id = f.id ORDER BY a.fence DESC LIMIT 1) END)), lower($12)) > 0)
+     ORDER BY id DESC
+     LIMIT $13
+)
+SELECT l.id, l.kind, l.queue, l.state, l.priority, l.attempt,
+       to_char(l.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at,
+       to_char(l.ready_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS ready_at,
+       to_char(l.attempted_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS attempted_at,
+       to_char(l.finalized_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS finalized_at,
+       w.host AS worker, NULLIF(l.worker_id, '00000000-0000-0000-0000-000000000000') AS worker_id,
+       array_to_string(l.tags, ',') AS tags, l.args, l.metadata, l.result,
+       COALESCE(l.error, CASE WHEN l.finalized_at IS NULL AND l.attempt > 0 THEN
+           (SELECT a.error FROM claimd.job_attempt a WHERE a.job_id = l.id ORDER BY a.fence DESC LIMIT 1) END) AS error
+  FROM listed l
+  LEFT JOIN claimd.worker w ON w.worker_id = l.worker_id
+ ORDER BY l.id DESC

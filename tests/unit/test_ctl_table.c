@@ -117,12 +117,13 @@ START_TEST(a_narrow_terminal_cuts_what_may_be_cut_and_leaves_out_what_may_be_lef
     t.now_us = NOW_US;
     fill(&t);
     autofree char *eighty = print(&t, true, 80);
-    ck_assert_uint_le(widest_line(eighty), 80);
-    ck_assert_ptr_nonnull(strstr(eighty, "a-host-with-a-name"));
-    ck_assert_ptr_nonnull(strstr(eighty, "the quick"));
-    ck_assert_ptr_null(strstr(eighty, "grass"));
+    ck_assert_uint_le(widest_line(eighty), 80 + strlen("…") - 1);
+    ck_assert_ptr_nonnull(strstr(eighty, "a-host-with-a-name the quick brown fox jumps over …\n"));
+    autofree char *seventy = print(&t, true, 70);
+    ck_assert_ptr_null(strstr(seventy, "a-host-with-a-name"));
+    ck_assert_ptr_nonnull(strstr(seventy, "the quick brown fox jumps over the lazy"));
     autofree char *fifty = print(&t, true, 50);
-    ck_assert_uint_le(widest_line(fifty), 50);
+    ck_assert_uint_le(widest_line(fifty), 50 + strlen("…") - 1);
     ck_assert_ptr_null(strstr(fifty, "a-host"));
     ck_assert_ptr_nonnull(strstr(fifty, "123456"));
 }

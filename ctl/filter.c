@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/filter.h"
+
+#include "base/clock.h"
+#include "base/parse.h"
+#include "ctl/job_line.h"
+#include "model/job.h"
+
+/* Those of the view `jobs`: stored states, with available split by when it is due. */
+static const char *const open_states[] = {"scheduled", "retryable", "available", "running"};
+static const char *const final_states[] = {"completed", "cancelled", "discarded"};
+
+/* ---- lists ---- */
+
+static enum status put_element(struct buf *out, const char *text, size_t len, struct err *err)
+{
+    enum status st = buf_append_text(out, out->len > 0 ? ",\"" : "{\"", err);
+    for (size_t i = 0; st == STATUS_OK && i < len; i++) {
+        st = buf_printf(out, err, text[i] == '"' || text[i] == '\\' ? "\\%c" : "%c", text[i]);
+    }
+    return st == STATUS_OK ? buf_append_text(out, "\"", err) : st;
+}
+
+enum status filter_array(const struct ctl_args *args, const char *name, bool is_split,
+                         struct buf *out, struct err *err)
+{
+    enum status st = STATUS_OK;
+    for (size_t i = 0; st == STATUS_OK && i < args->given_count; i++) {
+        if (strcmp(args->given[i].name, name) != 0) {
+            continue;
+        }
+        const char *at = args->given[i].value;
+        do {
+            size_t len = is_split ? strcspn(at, ",") : strlen(at);
+            st = put_element(out, at, len, err);
+            at += len + (at[len] == ',');
+        } while (st == STATUS_OK && *at != '\0');
+    }
+    return st == STATUS_OK && out->len > 0 ? buf_append_text(out, "}", err) : st;
+}
+
+static bool is_among(const char *const *states, size_t count, const char *text, size_t len)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strlen(states[i]) == len && strncmp(states[i], text, len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum status check_states(struct filter *f, const char *list, struct err *err)
+{
+    const char *at = list;
+    do {
+        size_t len = strcspn(at, ",");
+        bool is_open = is_among(open_states, ARRAY_COUNT(open_states), at, len);
+        bool is_final = is_among(final_states, ARRAY_COUNT(final_states), at, len);
+        if (!is_open && !is_final) {
+            return err_fail(err, STATUS_INVALID,
+                            "--state: '%.*s' is not allowed; allowed: scheduled, retryable, "
+                            "available, running, completed, cancelled, discarded",
+                            (int)(len < 40 ? len : 40), at);
+        }
+        f->is_open = f->is_open || is_open;
+        f->is_finished = f->is_finished || is_final;
+        at += len + (at[len] == ',');
+    } while (*at != '\0');
+    return STATUS_OK;
+}
+
+static enum status read_states(struct filter *f, const struct ctl_args *args, struct err *err)
+{
+    enum status st = STATUS_OK;
+    for (size_t i = 0; st == STATUS_OK && i < args->given_count; i++) {
+        if (strcmp(args->given[i].name, "state") == 0) {
+            st = check_states(f, args->given[i].value, err);
+        }
+    }
+    if (st == STATUS_OK && !f->is_open && !f->is_finished) {
+        f->is_open = true;
+        f->is_finished = true;
+    }
+    return st == STATUS_OK ? filter_array(args, "state", true, &f->states, err) : st;
+}
+
+/* ---- times ---- */
+
+/* "2h" ago or a time with its zone; "" when the option wasn't given. */
+static enum status read_time(const struct ctl_args *args, const char *name, int64_t now_us,
+                             bool is_age_only, char ret_text[HUMAN_TIME_MAX], struct err *err)
+{
+    const char *text = ctl_value(args, name);
+    char option[24];
+    int64_t age_us = 0;
+    struct err why = {0};
+    if (text == NULL) {
+        return STATUS_OK;
+    }
+    (void)snprintf(option, sizeof option, "--%s", name);
+    bool is_age = parse_duration_us(text, &age_us, NULL) == STATUS_OK;
+    if (is_age || is_age_only) {
+        enum status st = job_duration_check(option, text, 0, JOB_DELAY_MAX_US, &age_us, err);
+        if (st == STATUS_OK) {
+            human_iso(now_us > age_us ? now_us - age_us : 0, ret_text);
+        }
+        return st;
+    }
+    if (job_time_check(text, &why) != STATUS_OK || strlen(text) >= HUMAN_TIME_MAX) {
+        return err_fail(err, STATUS_INVALID,
+                        "%s: '%.40s' is not allowed; allowed: an age such as 2h, or a time such as "
+                        "2026-01-31T08:00:00Z",
+                        option, text);
+    }
+    (void)snprintf(ret_text, HUMAN_TIME_MAX, "%s", text);
+    return STATUS_OK;
+}
+
+static enum status read_times(struct filter *f, const struct ctl_args *args, int64_t now_us,
+                              struct err *err)
+{
+    if (ctl_value(args, "until") != NULL && ctl_value(args, "older-than") != NULL) {
+        return err_fail(err, STATUS_INVALID, "allowed: either --until or --older-than");
+    }
+    enum status st = read_time(args, "since", now_us, false, f->since, err);
+    if (st == STATUS_OK) {
+        st = read_time(args, "until", now_us, false, f->until, err);
+    }
+    return st == STATUS_OK ? read_time(args, "older-than", now_us, true, f->until, err) : st;
+}
+
+/* ---- all ---- */
+
+void filter_release(struct filter *f)
+{
+    buf_release(&f->states);
+    buf_release(&f->kinds);
+    buf_release(&f->queues);
+    buf_release(&f->tags);
+}
+
+enum status filter_read(struct filter *ret, const struct ctl_args *args, int64_t now_us,
+                        struct err *err)
+{
+    *ret = (struct filter){.states = BUF_INIT(FILTER_LIST_MAX),
+                           .kinds = BUF_INIT(FILTER_LIST_MAX),
+                           .queues = BUF_INIT(FILTER_LIST_MAX),
+                           .tags = BUF_INIT(FILTER_LIST_MAX),
+                           .worker = ctl_value(args, "worker"),
+                           .error = ctl_value(args, "error")};
+    enum status st = read_states(ret, args, err);
+    if (st == STATUS_OK) {
+        st = read_times(ret, args, now_us, err);
+    }
+    if (st == STATUS_OK) {
+        st = filter_array(args, "kind", true, &ret->kinds, err);
+    }
+    if (st == STATUS_OK) {
+        st = filter_array(args, "queue", true, &ret->queues, err);
+    }
+    return st == STATUS_OK ? filter_array(args, "tag", false, &ret->tags, err) : st;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which jobs a command means: the options that `jobs list` and `jobs watch` share. */
+#ifndef CLAIMD_CTL_FILTER_H
+#define CLAIMD_CTL_FILTER_H
+
+#include "base/buf.h"
+#include "ctl/ctl.h"
+#include "ctl/human.h"
+
+#define FILTER_LIST_MAX ((size_t)64 << 10)
+
+/* Ready for the parameters of admin_jobs_list; NULL = any. */
+struct filter {
+    bool is_open;     /* the states allow open jobs */
+    bool is_finished; /* and finished ones */
+    char since[HUMAN_TIME_MAX];
+    char until[HUMAN_TIME_MAX]; /* "" = any */
+    struct buf states;          /* array literals; empty = any */
+    struct buf kinds;
+    struct buf queues;
+    struct buf tags;
+    const char *worker;
+    const char *error;
+};
+
+#define auto_filter CLEANUP(filter_release)
+void filter_release(struct filter *f);
+
+/* Reads and checks the options, as far as that needs no server. `now_us`: what ages count from. */
+enum status filter_read(struct filter *ret, const struct ctl_args *args, int64_t now_us,
+                        struct err *err) MUST_USE;
+
+/* All values of an option as an array literal of PostgreSQL, empty when it wasn't given; split at
+ * commas if so. */
+enum status filter_array(const struct ctl_args *args, const char *name, bool is_split,
+                         struct buf *out, struct err *err) MUST_USE;
+
+#endif
