@@ -118,11 +118,22 @@ for unit in claimd-scheduler claimd-worker; do
 done
 run_job
 
-step "a worker that stands still is restarted by the watchdog"
+step "metrics and readiness on the loopback"
+for port in 8421 8422; do
+    bash -c "exec 3<>/dev/tcp/127.0.0.1/$port && printf 'GET /readyz HTTP/1.0\r\n\r\n' >&3 && cat <&3" >/tmp/out || die "nobody on port $port"
+    head -n 1 /tmp/out | grep -q ' 200 ' || { cat /tmp/out; die "port $port: not ready"; }
+done
+
+step "a worker that works outlives its watchdog; one that stands still is restarted by it"
 mkdir -p /run/systemd/system/claimd-worker.service.d
 printf '[Service]\nWatchdogSec=2\nRestartSec=0\n' >/run/systemd/system/claimd-worker.service.d/short.conf
 systemctl daemon-reload
 systemctl restart claimd-worker
+is_old() { # three times the limit
+    [ "$(ps -o etimes= -p "$(property claimd-worker MainPID)")" -gt 6 ]
+}
+until_true 20 is_old || die "the watchdog bites a worker that works"
+is claimd-worker NRestarts 0 || die "the watchdog bites a worker that works"
 systemctl kill -s STOP --kill-who=main claimd-worker
 until_true 30 is claimd-worker NRestarts 1 || die "the watchdog did not bark"
 journalctl -q -o cat -u claimd-worker | grep -q -i 'watchdog timeout' || die "restarted, but not by the watchdog"
@@ -132,7 +143,7 @@ until_true 20 is claimd-worker ActiveState active || die "the worker did not com
 run_job
 
 step "a second worker on this host, as an instance"
-sed 's/"lock": {/"worker": {"slots": 1},\n    "lock": {/' /etc/claimd/claimd.json >/etc/claimd/worker-two.json
+sed 's/"lock": {/"worker": {"http_listen": ""},\n    "lock": {/' /etc/claimd/claimd.json >/etc/claimd/worker-two.json
 systemctl start claimd-worker@two || die "no second worker"
 [ "$(stat -c '%U %a' /var/lib/claimd/worker-two)" = 'claimd 700' ] || die "the state of the second worker is not its own"
 
