@@ -105,6 +105,15 @@ static void psql_roles(void)
                      "claimd_scheduler_login\nclaimd_worker_login\nclaimd_producer_login\n");
 }
 
+/* SECURITY.md, "A database of its own". */
+static void close_the_database(void)
+{
+    sql_run(fleet.sql, "REVOKE ALL ON DATABASE claimd FROM PUBLIC");
+    sql_run(fleet.sql, "GRANT CONNECT ON DATABASE claimd TO claimd_admin, claimd_scheduler, "
+                       "claimd_worker, claimd_producer, claimd_reader");
+    sql_run(fleet.sql, "REVOKE CREATE ON SCHEMA public FROM PUBLIC");
+}
+
 /* From now on everybody but the superuser needs a password. */
 static void ask_for_passwords(void)
 {
@@ -161,6 +170,7 @@ static void setup(void)
     make_acl();
     fleet_start(&fleet, &(struct fleet_options){.masters = 3, .redis_conf = conf});
     psql_roles();
+    close_the_database();
     ask_for_passwords();
     fleet_launch_scheduler(&fleet, 0, login_env(&l, "scheduler"));
     start_worker(0);
@@ -326,6 +336,8 @@ START_TEST(J2_the_workers_login_can_not_put_jobs_in_change_them_or_touch_the_sch
         "UPDATE claimd.job_history SET state = 'completed'",
         "DELETE FROM claimd.job_history",
         "CREATE TABLE claimd.mine (x int)",
+        "CREATE TABLE public.mine (x int)",
+        "CREATE TEMPORARY TABLE mine (x int)",
         "ALTER TABLE claimd.job ADD COLUMN mine int",
         "DROP TABLE claimd.job",
         "TRUNCATE claimd.job",
