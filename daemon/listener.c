@@ -10,23 +10,22 @@
 static int try_address(const struct addrinfo *a)
 {
     int on = 1;
-    autoclose int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) {
         return -1;
     }
     /* A restart must not wait for the old connections' TIME_WAIT. */
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(fd, a->ai_addr, a->ai_addrlen) != 0 || listen(fd, BACKLOG) != 0) {
-        return -1;
+    if (bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0) {
+        return fd;
     }
-    int ret = fd;
-    fd = -1;
-    return ret;
+    close_slot(&fd); /* keeps errno */
+    return -1;
 }
 
 static void address_text(int fd, char ret_text[LISTENER_TEXT_MAX])
 {
-    struct sockaddr_storage address;
+    struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
     socklen_t len = sizeof address;
     char host[64];
     char port[8];

@@ -62,7 +62,9 @@ static void pause_fetching(struct worker *w)
     w->fetch_pause_us = next < PAUSE_FIRST_US ? PAUSE_FIRST_US
                         : next < PAUSE_MAX_US ? next
                                               : PAUSE_MAX_US;
-    w->fetch_pause_until_us = clock_boot_us() + rand_below(&w->rand, w->fetch_pause_us);
+    int64_t now = clock_boot_us();
+    w->fetch_pause_until_us = now + rand_below(&w->rand, w->fetch_pause_us);
+    ready_setback(w, now);
 }
 
 /* ---- claim ---- */
@@ -222,6 +224,7 @@ static void on_claimed(void *ctx, const struct claimed_job *jobs, size_t count,
     count_claim(w, count > 0 ? jobs[0].id : refused[0].id);
     if (count > 0) {
         w->fetch_pause_us = 0;
+        w->setbacks_since_us = 0;
     }
     for (size_t i = 0; i < count; i++) {
         on_one_claimed(w, &jobs[i]);

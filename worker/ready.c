@@ -5,6 +5,11 @@
 
 #define CLAIM_TIMEOUTS 2 /* × postgres.timeout_ms: the segment in flight and the claim's own */
 
+static long long ms(int64_t us)
+{
+    return (long long)(us / US_PER_MS);
+}
+
 static int64_t oldest_since_us(const struct worker *w, enum held_phase phase, int64_t now_us)
 {
     int64_t oldest = now_us;
@@ -16,17 +21,37 @@ static int64_t oldest_since_us(const struct worker *w, enum held_phase phase, in
     return oldest;
 }
 
-/* A lock round that is as old as a lease can't win one any more. */
+static int64_t claim_bound_us(const struct worker *w)
+{
+    return CLAIM_TIMEOUTS * w->config->postgres.timeout_us;
+}
+
+void ready_setback(struct worker *w, int64_t now_us)
+{
+    if (w->setbacks_since_us == 0 || now_us - w->setback_us > claim_bound_us(w)) {
+        w->setbacks_since_us = now_us; /* the first, or the first for long: no row of them */
+    }
+    w->setback_us = now_us;
+}
+
+/* A lock round that is as old as a lease can't win one any more. A worker that has nothing to claim
+ * has no setbacks either. */
 static void check_claiming(const struct worker *w, struct health *ret)
 {
     int64_t now_us = clock_boot_us();
+    int64_t bound_us = claim_bound_us(w);
     int64_t locking_us = now_us - oldest_since_us(w, HELD_LOCKING, now_us);
     int64_t claiming_us = now_us - oldest_since_us(w, HELD_CLAIMING, now_us);
-    bool is_lock = locking_us > w->config->lock.ttl_us;
-    bool is_claim = claiming_us > CLAIM_TIMEOUTS * w->config->postgres.timeout_us;
-    health_add(ret, "claiming", !is_lock && !is_claim, "%s has hung for %lld ms",
-               is_lock ? "a lock round" : "a claim",
-               (long long)((is_lock ? locking_us : claiming_us) / US_PER_MS));
+    bool is_failing = w->setbacks_since_us > 0 && now_us - w->setback_us <= bound_us;
+    int64_t failing_us = is_failing ? now_us - w->setbacks_since_us : 0;
+    if (locking_us > w->config->lock.ttl_us) {
+        health_add(ret, "claiming", false, "a lock round has hung for %lld ms", ms(locking_us));
+    } else if (claiming_us > bound_us) {
+        health_add(ret, "claiming", false, "a claim has hung for %lld ms", ms(claiming_us));
+    } else {
+        health_add(ret, "claiming", failing_us <= bound_us, "nothing could be claimed for %lld ms",
+                   ms(failing_us));
+    }
 }
 
 void worker_ready(void *worker, struct health *ret)

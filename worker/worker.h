@@ -68,6 +68,8 @@ struct worker {
     int64_t ahead_pause_until_us; /* fetch.c: refused claims made ahead */
     int64_t fetch_pause_until_us; /* fetch.c: no quorum, PostgreSQL away */
     int64_t fetch_pause_us;
+    int64_t setbacks_since_us; /* ready.c: nothing could be claimed since then … */
+    int64_t setback_us;        /* … the last time that it was tried */
 
     struct put_back *put_back; /* putback.c */
 
@@ -155,6 +157,8 @@ void beat_listen(struct worker *w); /* the hint sets of queues that are not paus
 
 /* ---- ready.c ---- */
 void worker_ready(void *worker, struct health *ret); /* the checks of /readyz */
+/* Lock or claim of a batch failed as a whole; what has been claimed ends a row of those. */
+void ready_setback(struct worker *w, int64_t now_us);
 
 /* ---- worker.c ---- */
 enum status worker_open_lock(struct worker *w, int64_t ttl_max_us, struct err *err) MUST_USE;

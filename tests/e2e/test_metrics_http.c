@@ -149,9 +149,9 @@ START_TEST(a_request_that_is_too_long_or_none_is_dropped_and_others_are_answered
     autobuf struct buf a = BUF_INIT(ANSWER_MAX);
     start_both(NULL);
     memset(junk, 'a', sizeof junk);
-    memcpy(junk, "GET /", 5);
     for (size_t len = 100; len <= sizeof junk; len *= 10) {
         autoclose int fd = connected(worker);
+        put(fd, "GET /", 5);
         (void)send(fd, junk, len, MSG_NOSIGNAL); /* may be cut off in the middle */
         (void)send(fd, "\r\n\r\n", 4, MSG_NOSIGNAL);
         ck_assert_int_ne(answered(fd, &a), 200);
@@ -303,6 +303,26 @@ START_TEST(a_worker_that_drains_is_healthy_and_not_ready)
 }
 END_TEST
 
+/* Somebody's session has locked the whole table: claims come back refused, and are tried again. */
+START_TEST(a_worker_whose_claims_get_nowhere_is_not_ready_until_they_do)
+{
+    start_both((const char *const[]){"CLAIMD_POSTGRES_TIMEOUT_MS=1000", NULL});
+    sql_run(f.sql, "INSERT INTO claimd.job (kind, args, scheduled_at)"
+                   " VALUES ('noop', '{}', clock_timestamp() + interval '1 s')");
+    struct sql *locker = sql_open(f.conninfo);
+    sql_run(locker, "BEGIN");
+    sql_run(locker, "LOCK TABLE claimd.job IN SHARE MODE");
+    await(worker, "/readyz", 503,
+          "\"claiming\":{\"ok\":false,\"why\":\"nothing could be claimed for");
+    expect(worker, "/readyz", 503, "\"postgres\":{\"ok\":true}");
+    expect(worker, "/healthz", 200, "ok");
+    sql_run(locker, "COMMIT");
+    sql_close(locker);
+    await(worker, "/readyz", 200, "ok");
+    fleet_wait_finished(&f, 1, "completed", SOON_US);
+}
+END_TEST
+
 /* ---- a loop that hangs ---- */
 
 static int notify_socket(char *ret_env, size_t size)
@@ -398,6 +418,7 @@ int main(void)
     tcase_add_test(h, without_a_quorum_a_daemon_is_healthy_and_not_ready_until_there_is_one);
     tcase_add_test(h, a_leader_whose_feed_does_not_move_is_not_ready);
     tcase_add_test(h, a_worker_that_drains_is_healthy_and_not_ready);
+    tcase_add_test(h, a_worker_whose_claims_get_nowhere_is_not_ready_until_they_do);
     tcase_add_test(h, a_worker_whose_loop_hangs_is_not_healthy_and_its_watchdog_is_told_no_more);
     tcase_add_test(h, the_watchdog_goes_on_without_any_server);
     tcase_add_test(h, a_watchdog_of_another_process_is_not_told);
