@@ -13,6 +13,7 @@
 struct lead {
     struct lead_options options;
     char key[KEY_MAX];
+    redlock_async_node_cb *on_node;
     struct redlock_async *lock;
     struct redlock_batch *batch; /* while leading */
     struct rand rand;
@@ -51,6 +52,15 @@ static void on_state(void *ctx, struct redlock_batch *batch, size_t index, void 
     l->options.on_change(l->options.ctx, false);
 }
 
+static void on_node(void *ctx, size_t node, enum redlock_node_event event, int64_t until_us,
+                    const char *why)
+{
+    struct lead *l = ctx;
+    if (l->on_node != NULL) {
+        l->on_node(l->options.ctx, node, event, until_us, why);
+    }
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct lead *l = timer->data;
@@ -82,6 +92,8 @@ enum status lead_open(const struct lead_options *options, struct lead **ret, str
         return err_fail(err, STATUS_NOMEM, "no memory for the leader's lock");
     }
     l->options = *options;
+    l->on_node = options->lock.on_node;
+    l->options.lock.on_node = on_node;
     l->options.lock.on_state = on_state;
     l->options.lock.ctx = l;
     (void)snprintf(l->key, sizeof l->key, "%s:leader", options->prefix);
@@ -107,6 +119,11 @@ bool lead_is_leader(const struct lead *l)
 const struct redlock_counters *lead_counters(const struct lead *l)
 {
     return redlock_async_counters(l->lock);
+}
+
+const struct redlock_async *lead_lock(const struct lead *l)
+{
+    return l->lock;
 }
 
 static void on_timer_closed(uv_handle_t *timer)

@@ -15,7 +15,8 @@ struct lead;
 typedef void lead_cb(void *ctx, bool is_leader);
 
 struct lead_options {
-    struct redlock_async_options lock; /* its ttl is the leader's; on_state is set here */
+    struct redlock_async_options lock; /* its ttl is the leader's; on_state is set here, and on_node
+                                          gets our ctx */
     const char *prefix;                /* of the key */
     int64_t try_us;
     lead_cb *on_change;
@@ -26,6 +27,8 @@ enum status lead_open(const struct lead_options *options, struct lead **ret,
                       struct err *err) MUST_USE;
 bool lead_is_leader(const struct lead *l);
 const struct redlock_counters *lead_counters(const struct lead *l);
+/* It asks all nodes every second or two, so it is the one that knows how they are. */
+const struct redlock_async *lead_lock(const struct lead *l);
 
 /* Gives the lock up at once, calls nobody back, frees. Accepts NULL. */
 void lead_close(struct lead *l);

@@ -47,8 +47,9 @@ static uint64_t splits_of(const struct meters_facts *facts)
 
 void meters_collect(struct meters *m, const struct meters_facts *facts)
 {
-    const struct daemon_facts common = {
-        .is_pg_up = facts->is_pg_up, .lock = facts->lock, .splits = splits_of(facts)};
+    const struct daemon_facts common = {.is_pg_up = facts->is_pg_up,
+                                        .lock = facts->lead == NULL ? NULL : lead_lock(facts->lead),
+                                        .splits = splits_of(facts)};
     metric_set(m->leader, facts->is_leader ? 1 : 0);
     if (facts->feeder != NULL) {
         metric_take(m->fed, feeder_counters(facts->feeder)->added);

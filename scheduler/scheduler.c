@@ -103,7 +103,7 @@ static void stop(struct scheduler *s, int exit_code)
     if (s->watch != NULL) {
         watch_lead(s->watch, false);
     }
-    lead_close(s->lead);
+    lead_close(TAKE(s->lead));
     days_stop(s->days);
     survey_stop(TAKE(s->survey));
     pg_close(s->pg);
@@ -234,8 +234,6 @@ static enum status locks_open(struct scheduler *s, int64_t t_max_us, struct err 
     const struct config *c = s->config;
     struct redlock_node nodes[CONFIG_NODES_MAX];
     struct redlock_async_options lock = daemon_lock_options(c, nodes, &s->loop, t_max_us);
-    lock.on_node = on_lock_node;
-    lock.ctx = s;
     enum status st = daemon_lock_open(&lock, &s->lock, err);
     if (st != STATUS_OK) {
         return st;
@@ -247,7 +245,7 @@ static enum status locks_open(struct scheduler *s, int64_t t_max_us, struct err 
                                 .ctx = s};
     lead.lock.ttl_us = c->scheduler.lead_ttl_us;
     lead.lock.ttl_max_us = lead.lock.ttl_us > t_max_us ? lead.lock.ttl_us : t_max_us;
-    lead.lock.on_node = NULL;
+    lead.lock.on_node = on_lock_node;
     return lead_open(&lead, &s->lead, err);
 }
 
@@ -460,7 +458,7 @@ static void on_ready(void *ctx, struct health *ret)
     const struct scheduler *s = ctx;
     health_add(ret, "started", s->stage == STAGE_READY, "starting");
     health_add(ret, "postgres", s->pg != NULL && pg_is_up(s->pg), "not connected");
-    daemon_check_quorum(s->config, s->lock, ret);
+    daemon_check_quorum(s->config, s->lead == NULL ? NULL : lead_lock(s->lead), ret);
     check_feed(s, ret);
 }
 
