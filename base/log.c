@@ -181,6 +181,14 @@ bool complaint_due(struct complaint *c, int64_t now_us)
     return true;
 }
 
+void log_recovered(const char *event, struct complaint *c)
+{
+    int64_t count = complaint_end(c);
+    if (count > 0) {
+        log_info(event, LOG_I64("after", count));
+    }
+}
+
 int64_t complaint_end(struct complaint *c)
 {
     int64_t count = c->count;

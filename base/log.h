@@ -64,5 +64,7 @@ struct complaint {
 
 bool complaint_due(struct complaint *c, int64_t now_us); /* true: say it now */
 int64_t complaint_end(struct complaint *c);              /* how many there were; 0 = say nothing */
+/* Ends it; where there was one, one line: event=… after=N. */
+void log_recovered(const char *event, struct complaint *c);
 
 #endif

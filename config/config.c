@@ -153,6 +153,26 @@ static enum status apply_object(struct config *c, const char *section, json_t *o
     return STATUS_OK;
 }
 
+/* What the usual slips look like to a strict reader. */
+static const char *json_hint(const char *text)
+{
+    static const struct {
+        const char *found;
+        const char *hint;
+    } hints[] = {{"near '/", ": JSON has no comments"},
+                 {"near '#", ": JSON has no comments"},
+                 {"near '}'", ": is there a comma too many before it?"},
+                 {"near ']'", ": is there a comma too many before it?"},
+                 {"near '\xEF\xBB\xBF", ": save the file without a byte order mark"},
+                 {"control character 0x9", ": a tab within a text is written \\t"}};
+    for (size_t i = 0; i < ARRAY_COUNT(hints); i++) {
+        if (strstr(text, hints[i].found) != NULL) {
+            return hints[i].hint;
+        }
+    }
+    return "";
+}
+
 static enum status load_file(const char *path, struct config *c, struct err *err)
 {
     struct stat info;
@@ -166,10 +186,14 @@ static enum status load_file(const char *path, struct config *c, struct err *err
     if (info.st_size > FILE_BYTES_MAX) {
         return err_fail(err, STATUS_INVALID, "larger than %d bytes", FILE_BYTES_MAX);
     }
+    if (info.st_size == 0 && S_ISREG(info.st_mode)) {
+        return err_fail(err, STATUS_INVALID, "it is empty; the least is {}");
+    }
     json_error_t where;
     json_auto_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &where);
     if (root == NULL && where.line > 0) {
-        return err_fail(err, STATUS_INVALID, "line %d: %s", where.line, where.text);
+        return err_fail(err, STATUS_INVALID, "line %d: %s%s", where.line, where.text,
+                        json_hint(where.text));
     }
     if (root == NULL) {
         return err_fail(err, STATUS_INVALID, "%s", where.text);
@@ -301,6 +325,9 @@ enum status config_read(const char *path, struct config *ret, struct err *err)
     enum status st = path == NULL ? STATUS_OK : load_file(path, &c, err);
     if (st == STATUS_OK) {
         st = config_environment(&c, err);
+        if (st != STATUS_OK) {
+            return st; /* not the file's fault */
+        }
     }
     if (st == STATUS_OK) {
         st = load_secrets(&c, err);

@@ -33,13 +33,31 @@ static void print_usage(const struct daemon_program *p)
 static struct config configs[2];
 static const char *config_path; /* of argv or of the environment; NULL = no file */
 
+static enum status check_list(const char *name, const char (*nodes)[CONFIG_TEXT_MAX], size_t count,
+                              struct err *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct redis_endpoint endpoint;
+        enum status st = redis_endpoint_parse(nodes[i], &endpoint, err);
+        if (st != STATUS_OK) {
+            err_prefix(err, "%s, item %zu", name, i + 1);
+            return st;
+        }
+    }
+    return STATUS_OK;
+}
+
 /* What claimctl can do without, and no daemon. */
 static enum status check_nodes(const struct config *config, struct err *err)
 {
-    return config->lock.node_count > 0
-               ? STATUS_OK
-               : err_fail(err, STATUS_INVALID,
-                          "lock.nodes: is empty; allowed: 1 to 9 Redis masters, host:port each");
+    if (config->lock.node_count == 0) {
+        return err_fail(err, STATUS_INVALID,
+                        "lock.nodes: is empty; allowed: 1 to 9 Redis masters, host:port each");
+    }
+    enum status st = check_list("lock.nodes", config->lock.nodes, config->lock.node_count, err);
+    return st == STATUS_OK
+               ? check_list("hints.nodes", config->hints.nodes, config->hints.node_count, err)
+               : st;
 }
 
 static int start(const struct daemon_program *p, const char *path)
@@ -206,8 +224,11 @@ void daemon_log_lock_node(const struct config *c, size_t node, enum redlock_node
     } else if (event == REDLOCK_NODE_WARNED) {
         log_warn(events[event], LOG_TEXT("node", text), LOG_TEXT("err", why));
     } else {
+        bool is_login = strstr(why, "wrong user or password") != NULL;
         log_warn(events[event], LOG_TEXT("node", text), LOG_TEXT("err", why),
-                 LOG_TEXT("action", "reconnecting"));
+                 LOG_TEXT("action", is_login
+                                        ? "correct redis.user or redis.password_file; trying again"
+                                        : "reconnecting"));
     }
 }
 

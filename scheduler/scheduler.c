@@ -44,6 +44,7 @@ struct scheduler {
     char fingerprint[CLUSTER_FINGERPRINT_MAX];
     struct cluster_join join;
     struct complaint pg_complaint;
+    struct err pg_down_why; /* the last one */
     struct telemetry *telemetry;
     struct metrics *metrics; /* of the telemetry: until the loop has ended */
     struct pg *pg;
@@ -376,10 +377,7 @@ static void on_pg_up(void *ctx)
     struct scheduler *s = ctx;
     struct err err = {0};
     daemon_meters_pg_up(&s->meters.daemon);
-    int64_t complaints = complaint_end(&s->pg_complaint);
-    if (complaints > 0) {
-        log_info("postgres_up", LOG_I64("after", complaints));
-    }
+    log_recovered("postgres_up", &s->pg_complaint);
     if (feed_store_session(s->pg, on_session, s, &err) != STATUS_OK) {
         log_error("postgres_failed", LOG_TEXT("err", err.msg));
     }
@@ -394,8 +392,9 @@ static void on_pg_up(void *ctx)
 static void on_pg_down(void *ctx, const struct err *why)
 {
     struct scheduler *s = ctx;
+    s->pg_down_why = *why;
     if (s->stage != STAGE_STOPPING && complaint_due(&s->pg_complaint, clock_boot_us())) {
-        log_warn("postgres_down", LOG_TEXT("err", why->msg));
+        log_warn("postgres_down", LOG_TEXT("err", why->msg), LOG_TEXT("action", "reconnecting"));
     }
 }
 
@@ -412,9 +411,9 @@ static void on_notify(void *ctx, const char *channel, const char *payload)
 static void on_no_start(uv_timer_t *timer)
 {
     struct scheduler *s = timer->data;
-    struct err err = {0};
-    err_set(&err, STATUS_TIMEOUT, 0, "PostgreSQL does not answer");
-    fail(s, DAEMON_NO_DEPENDENCY, &err);
+    err_set(&s->pg_down_why, STATUS_TIMEOUT, 0, "no answer");
+    err_prefix(&s->pg_down_why, "PostgreSQL can't be used");
+    fail(s, DAEMON_NO_DEPENDENCY, &s->pg_down_why);
 }
 
 /* Below the request's own deadline, which costs the connection: a look that walks too long is cut

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "sql/queries.h"
 #include "store/migrate.h"
+#include "store/pg_internal.h"
 
 #include <assert.h>
 #include <libpq-fe.h>
@@ -27,7 +28,9 @@ static enum status wait_socket(struct admin *a, short events, int64_t deadline_u
     for (;;) {
         int64_t left_us = deadline_us - clock_boot_us();
         if (left_us <= 0) {
-            return err_fail(err, STATUS_TIMEOUT, "PostgreSQL did not answer within %lld ms",
+            const char *host = PQhost(a->conn);
+            return err_fail(err, STATUS_TIMEOUT, "PostgreSQL%s%s did not answer within %lld ms",
+                            host == NULL || host[0] == '\0' ? "" : " at ", host == NULL ? "" : host,
                             (long long)(a->timeout_us / US_PER_MS));
         }
         struct pollfd p = {.fd = PQsocket(a->conn), .events = events};
@@ -41,11 +44,11 @@ static enum status wait_socket(struct admin *a, short events, int64_t deadline_u
     }
 }
 
-/* libpq's texts end in a newline and may have several lines; the first is what counts. */
 static enum status connection_lost(struct admin *a, struct err *err)
 {
-    const char *text = PQerrorMessage(a->conn);
-    return err_fail(err, STATUS_UNAVAILABLE, "PostgreSQL: %.*s", (int)strcspn(text, "\n"), text);
+    char text[PG_CONNECT_TEXT_SIZE];
+    pg_connect_text(PQerrorMessage(a->conn), text);
+    return err_fail(err, STATUS_UNAVAILABLE, "PostgreSQL: %s", text);
 }
 
 static enum status flush(struct admin *a, int64_t deadline_us, struct err *err)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
+#include "store/admin.h"
 #include "store/pg_internal.h"
 
 #include <assert.h>
@@ -81,6 +82,11 @@ enum status pg_open(const struct pg_options *options, struct pg **ret_pg, struct
 {
     assert(options->loop != NULL && options->timeout_us > 0);
     assert(options->listen == NULL || strlen(options->listen) <= PG_NAME_MAX);
+    enum status st = admin_check_conninfo(options->conninfo, err);
+    if (st != STATUS_OK) {
+        err_prefix(err, "postgres.conninfo");
+        return st;
+    }
     struct pg *pg = calloc(1, sizeof *pg);
     if (pg == NULL) {
         return err_fail(err, STATUS_NOMEM, "PostgreSQL connection");

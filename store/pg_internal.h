@@ -39,6 +39,10 @@ struct pg_ops {
     int count;
 };
 
+/* What libpq says of a connection, in one line, with what to do about it where that is known. */
+#define PG_CONNECT_TEXT_SIZE 400
+void pg_connect_text(const char *libpq, char ret_text[PG_CONNECT_TEXT_SIZE]);
+
 enum pg_stage {
     PG_AWAY,       /* waits for the time of the next attempt */
     PG_RESOLVING,  /* libuv's pool looks up the names of the hosts */

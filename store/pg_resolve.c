@@ -77,7 +77,8 @@ static enum status read_hosts(struct pg_resolve *r, const char *conninfo, struct
     char *why = NULL;
     PQconninfoOption *options = PQconninfoParse(conninfo, &why);
     if (options == NULL) {
-        enum status st = err_fail(err, STATUS_INVALID, "PostgreSQL connection string: %s",
+        enum status st = err_fail(err, STATUS_INVALID, "PostgreSQL connection string: %.*s",
+                                  why != NULL ? (int)strcspn(why, "\n") : 13,
                                   why != NULL ? why : "out of memory");
         PQfreemem(why);
         return st;

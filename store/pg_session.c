@@ -121,12 +121,12 @@ void pg_session_lost(struct pg *pg, const struct err *why)
     }
 }
 
-/* libpq's texts end with a line feed and may have several lines. */
 static void lost_by_libpq(struct pg *pg, const char *what)
 {
     struct err why = {0};
-    const char *text = PQerrorMessage(pg->conn);
-    err_set(&why, STATUS_UNAVAILABLE, 0, "%s: %.*s", what, (int)strcspn(text, "\n"), text);
+    char text[PG_CONNECT_TEXT_SIZE];
+    pg_connect_text(PQerrorMessage(pg->conn), text);
+    err_set(&why, STATUS_UNAVAILABLE, 0, "%s: %s", what, text);
     pg_session_lost(pg, &why);
 }
 
@@ -402,7 +402,10 @@ void pg_session_tick(struct pg *pg, int64_t now_us)
     } else if (pg->stage == PG_AWAY && now_us >= pg->wake_us) {
         pg_session_start(pg);
     } else if (pg->stage != PG_UP && pg->stage != PG_AWAY && now_us >= pg->wake_us) {
-        err_set(&why, STATUS_TIMEOUT, 0, "no PostgreSQL session in time");
+        const char *host = pg->conn == NULL ? NULL : PQhost(pg->conn);
+        err_set(&why, STATUS_TIMEOUT, 0, "no PostgreSQL session with %s within %lld ms",
+                host == NULL || host[0] == '\0' ? "the host" : host,
+                (long long)(pg->options.timeout_us / US_PER_MS));
         pg_session_lost(pg, &why);
     } else {
         pg_timer_set(pg);

@@ -21,6 +21,49 @@ static const struct {
     {"58", STATUS_UNAVAILABLE}, {"25006", STATUS_UNAVAILABLE},
 };
 
+static const char *connect_hint(const char *text)
+{
+    static const struct {
+        const char *found;
+        const char *hint;
+    } hints[] = {
+        {"password authentication failed", "; correct the user, or postgres.password_file"},
+        {"no password supplied", "; name a file in postgres.password_file"},
+        {"too many c", "; raise max_connections, or the role's or database's limit"},
+        {"connection slots are reserved", "; raise max_connections, or free connections"},
+        {"no pg_hba.conf entry", "; let this host in by pg_hba.conf"},
+        {"does not exist", "; create it, or correct postgres.conninfo"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(hints); i++) {
+        if (strstr(text, hints[i].found) != NULL) {
+            return hints[i].hint;
+        }
+    }
+    return "";
+}
+
+/* libpq's texts end with a line feed and may have several lines: one per address, or a detail. */
+void pg_connect_text(const char *libpq, char ret_text[PG_CONNECT_TEXT_SIZE])
+{
+    const char *hint = connect_hint(libpq);
+    size_t room = PG_CONNECT_TEXT_SIZE - strlen(hint) - 1;
+    size_t n = 0;
+    for (const char *p = libpq; *p != '\0' && n + 2 < room; p++) {
+        bool is_end = *p == '\n' && p[strspn(p, "\n\t ")] == '\0';
+        bool is_gap = (*p == ' ' || *p == '\t') && (n == 0 || ret_text[n - 1] == ' ');
+        if (is_end) {
+            break;
+        }
+        if (*p == '\n') {
+            ret_text[n++] = ';';
+        }
+        if (!is_gap) {
+            ret_text[n++] = *p == '\n' || *p == '\t' ? ' ' : *p;
+        }
+    }
+    (void)snprintf(ret_text + n, PG_CONNECT_TEXT_SIZE - n, "%s", hint);
+}
+
 void pg_err_from(struct err *err, const PGresult *rows)
 {
     if (err == NULL || err->status != STATUS_OK) {

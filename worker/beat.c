@@ -79,15 +79,12 @@ static void on_beaten(void *ctx, enum status st, const struct worker_beat_reply 
     w->is_beating = false;
     if (st != STATUS_OK) {
         w->has_lost_pop = w->has_lost_pop || w->is_telling_lost_pop;
-        if (complaint_due(&w->pg_complaint, clock_boot_us())) {
+        if (complaint_due(&w->beat_complaint, clock_boot_us())) {
             log_warn("beat_failed", LOG_TEXT("err", err->msg), LOG_TEXT("action", "beating on"));
         }
         return;
     }
-    int64_t complaints = complaint_end(&w->pg_complaint);
-    if (complaints > 0) {
-        log_info("beat_recovered", LOG_I64("failures", complaints));
-    }
+    log_recovered("beat_recovered", &w->beat_complaint);
     if (reply->is_dead) {
         enrol_again(w);
         return;

@@ -18,7 +18,7 @@ static void on_retry(uv_timer_t *timer)
 
 static void try_later(struct worker *w, const char *what, const struct err *err)
 {
-    if (complaint_due(&w->pg_complaint, clock_boot_us())) {
+    if (complaint_due(&w->register_complaint, clock_boot_us())) {
         log_warn("register_failed", LOG_TEXT("step", what),
                  LOG_TEXT("err", err == NULL ? "" : err->msg), LOG_TEXT("action", "trying again"));
     }
@@ -34,6 +34,7 @@ static void on_registered(void *ctx, enum status st, const struct err *err)
         return;
     }
     w->is_registered = true;
+    log_recovered("register_recovered", &w->register_complaint);
     state_dir_write(w->config->worker.state_dir, w->worker_id);
     w->beat_confirmed_us = w->beat_sent_us;
     job_store_set_worker(w->store, w->worker_id);

@@ -21,6 +21,7 @@ static void on_pg_up(void *ctx)
 {
     struct worker *w = ctx;
     daemon_meters_pg_up(&w->meters.daemon);
+    log_recovered("postgres_up", &w->pg_complaint);
     job_store_on_up(w->store);
     enrol_begin(w);
     fetch_poke(w);
@@ -29,6 +30,7 @@ static void on_pg_up(void *ctx)
 static void on_pg_down(void *ctx, const struct err *why)
 {
     struct worker *w = ctx;
+    w->pg_down_why = *why;
     if (complaint_due(&w->pg_complaint, clock_boot_us())) {
         log_warn("postgres_down", LOG_TEXT("err", why->msg), LOG_TEXT("action", "reconnecting"));
     }
@@ -398,7 +400,10 @@ static void worker_init(struct worker *w, uv_loop_t *loop, const struct config *
 void worker_check_started(struct worker *w, int64_t now_us)
 {
     if (w->stage == WORKER_STARTING && now_us >= w->start_deadline_us && !pg_is_up(w->pg)) {
-        worker_fail(w, DAEMON_NO_DEPENDENCY, "PostgreSQL is not reachable");
+        struct err *why = &w->pg_down_why;
+        err_set(why, STATUS_TIMEOUT, 0, "no answer");
+        err_prefix(why, "PostgreSQL can't be used");
+        worker_fail(w, DAEMON_NO_DEPENDENCY, why->msg);
     }
 }
 

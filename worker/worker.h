@@ -102,8 +102,11 @@ struct worker {
     int64_t start_deadline_us;
     char runner[CONFIG_PATH_MAX];
     char plugin_owners[CONFIG_UIDS_SIZE];
-    int lock_fd; /* of the state directory */
+    int lock_fd;            /* of the state directory */
+    struct err pg_down_why; /* the last one */
     struct complaint pg_complaint;
+    struct complaint beat_complaint;
+    struct complaint register_complaint;
     struct complaint runner_complaint;
     struct complaint store_complaint;
 };

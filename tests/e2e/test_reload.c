@@ -235,6 +235,7 @@ START_TEST(a_daemon_without_a_file_outlives_its_terminal)
     const char *env[] = {nodes,
                          conninfo,
                          "CLAIMD_LOCK_TTL_MS=2500",
+                         "CLAIMD_SCHEDULER_HTTP_LISTEN=",
                          "CLAIMD_LOCK_GUARD_MS=500",
                          "CLAIMD_LOCK_KILL_MARGIN_MS=125",
 

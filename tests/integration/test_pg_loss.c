@@ -317,7 +317,7 @@ START_TEST(a_server_that_never_answers_is_given_up)
     ck_assert_int_eq(listen(fd, 8), 0);
     open_pg(conninfo, 200 * US_PER_MS);
     RUN_UNTIL(seen.downs >= 2);
-    ck_assert_msg(strstr(seen.why, "no PostgreSQL session in time") != NULL, "%s", seen.why);
+    ck_assert_msg(strstr(seen.why, "no PostgreSQL session with") != NULL, "%s", seen.why);
     dir_remove(dir);
 }
 END_TEST

@@ -132,7 +132,7 @@ case $name in
                 line = $0
                 if (line ~ /\*(const )?events?(\[\])? = /) table = 1
                 if (table) { take(line, "\"", used); if (line ~ /;/) table = 0; next }
-                if (match(line, /(^|[^a-z_])log_(error|warn|info|debug|at|write)\(/)) {
+                if (match(line, /(^|[^a-z_])log_(error|warn|info|debug|at|write|recovered)\(/)) {
                     line = substr(line, RSTART + RLENGTH); call = 1
                 }
                 if (!call) next

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What an operator gets wrong, over worker, scheduler and claimctl: one line that names the thing
+ * and what is wanted, the exit code of the manual, and nothing half done. */
+#include "base/buf.h"
+#include "support/child.h"
+#include "support/fleet.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#define SOON_US (20 * US_PER_S)
+#define OUTPUT_MAX ((size_t)1 << 20)
+#define TEXT_SIZE (4 * SERVER_PATH_MAX)
+#define ENV_MAX 8
+
+static struct fleet f;
+
+enum program { WORKER, SCHEDULER, CTL, PROGRAMS };
+static const char *const program_names[] = {"claimd-worker", "claimd-scheduler", "claimctl"};
+
+/* In texts and variables @ is the fleet's directory. */
+static void expand(const char *text, char *ret_text)
+{
+    size_t at = 0;
+    for (const char *p = text; *p != '\0'; p++) {
+        int n = *p == '@' ? snprintf(ret_text + at, TEXT_SIZE - at, "%s", f.dir)
+                          : snprintf(ret_text + at, TEXT_SIZE - at, "%c", *p);
+        ck_assert(n > 0 && at + (size_t)n < TEXT_SIZE);
+        at += (size_t)n;
+    }
+}
+
+static void write_file(const char *name, const char *text, mode_t mode)
+{
+    char path[SERVER_PATH_MAX + 64];
+    (void)snprintf(path, sizeof path, "%s/%s", f.dir, name);
+    (void)unlink(path);
+    FILE *file = fopen(path, "w");
+    ck_assert_msg(file != NULL, "%s", path);
+    ck_assert_int_ge(fputs(text, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert_int_eq(chmod(path, mode), 0);
+}
+
+struct variables {
+    char texts[ENV_MAX][TEXT_SIZE];
+    const char *list[ENV_MAX + 8];
+};
+
+/* `env`: variables of the case, parted by newlines; then those that every program needs. */
+static void make_env(const char *env, struct variables *ret)
+{
+    static const char *const common[] = {
+        "CLAIMD_POSTGRES_TIMEOUT_MS=800", "CLAIMD_WORKER_STATE_DIR=@/state-bad",
+        "CLAIMD_WORKER_HTTP_LISTEN=", "CLAIMD_SCHEDULER_HTTP_LISTEN=", NULL};
+    size_t n = 0;
+    for (const char *at = env; *at != '\0';) {
+        size_t len = strcspn(at, "\n");
+        autofree char *one = strndup(at, len);
+        ck_assert_ptr_nonnull(one);
+        expand(one, ret->texts[n]);
+        ret->list[n] = ret->texts[n];
+        n++;
+        at += len + (at[len] == '\n' ? 1 : 0);
+    }
+    for (size_t i = 0; common[i] != NULL; i++) {
+        ck_assert_uint_lt(n, ENV_MAX);
+        expand(common[i], ret->texts[n]);
+        ret->list[n] = ret->texts[n];
+        n++;
+    }
+    ret->list[n] = NULL;
+}
+
+/* `config` is a file of the fleet's directory. */
+static void program_of(enum program p, const char *config, char ret_path[TEXT_SIZE],
+                       char ret_config[TEXT_SIZE], const char *ret_argv[6])
+{
+    (void)snprintf(ret_path, TEXT_SIZE, "%s/%s", getenv("CLAIMD_BIN_DIR"), program_names[p]);
+    (void)snprintf(ret_config, TEXT_SIZE, "%s/%s", f.dir, config);
+    ret_argv[0] = ret_path;
+    ret_argv[1] = "--config";
+    ret_argv[2] = ret_config;
+    ret_argv[3] = p == CTL ? "stats" : NULL;
+    ret_argv[4] = NULL;
+}
+
+static int run(enum program p, const char *config, const char *env, struct buf *out)
+{
+    char path[TEXT_SIZE];
+    char config_path[TEXT_SIZE];
+    const char *argv[6];
+    struct variables variables;
+    struct err err = {0};
+    int code = -1;
+    program_of(p, config, path, config_path, argv);
+    make_env(env, &variables);
+    ck_assert_msg(program_run(argv, variables.list, SOON_US, out, &code, &err) == STATUS_OK,
+                  "%s: %s", err.msg, out->len > 0 ? buf_at(out) : "");
+    ck_assert_int_eq(buf_append_text(out, "", &err), STATUS_OK);
+    return code;
+}
+
+/* How many lines say what is wrong: all but the life cycle's. */
+static int complaints(const char *out)
+{
+    static const char *const life[] = {"event=started", "event=stopped", "event=draining",
+                                       "event=node_", "Try: "};
+    int count = 0;
+    for (const char *line = out; *line != '\0';) {
+        size_t len = strcspn(line, "\n");
+        bool is_life = false;
+        for (size_t i = 0; i < ARRAY_COUNT(life); i++) {
+            is_life = is_life || memmem(line, len, life[i], strlen(life[i])) != NULL;
+        }
+        count += is_life ? 0 : 1;
+        line += len + (line[len] == '\n' ? 1 : 0);
+    }
+    return count;
+}
+
+/* ---- refused before anything is asked of a server ---- */
+
+static const struct {
+    const char *config; /* the file's text; NULL = the fleet's */
+    const char *env;
+    const char *says;
+} usages[] = {
+    {NULL, "CLAIMD_POSTGRES_PASSWORD_FILE=@/nowhere",
+     "postgres.password_file: cannot read '@/nowhere': No such file or directory"},
+    {NULL, "CLAIMD_POSTGRES_PASSWORD_FILE=@/unreadable",
+     "postgres.password_file: cannot read '@/unreadable': Permission denied"},
+    {NULL, "CLAIMD_REDIS_PASSWORD_FILE=@/empty",
+     "redis.password_file: '@/empty' holds no secret: one line of 1 to 255 bytes is allowed"},
+    {NULL, "CLAIMD_REDIS_PASSWORD_FILE=@", "redis.password_file: cannot read '@': Is a directory"},
+    {NULL, "CLAIMD_WORKER_SLOTS=many",
+     "environment CLAIMD_WORKER_SLOTS: worker.slots: many is not allowed; allowed: 0 to 1024"},
+    {NULL, "CLAIMD_WORKER_SLOT=3",
+     "environment: CLAIMD_WORKER_SLOT: no such key; did you mean CLAIMD_WORKER_SLOTS?"},
+    {"{\n// why\n}", "",
+     "configuration '@/bad.json': line 2: string or '}' expected near '/': JSON has no comments"},
+    {"{\"log_level\": \"info\",\n}", "",
+     "line 2: string or '}' expected near '}': is there a comma too many before it?"},
+    {"\xEF\xBB\xBF{}", "", ": save the file without a byte order mark"},
+    {"{\"log_level\": \"in\tfo\"}", "",
+     "line 1: control character 0x9 near '\"in': a tab within a text is written \\t"},
+    {"{\"log_level\": \"info\", \"log_level\": \"info\"}", "", "duplicate object key"},
+    {"{\"worker\": {\"slotz\": 2}}", "", "worker.slotz: unknown key; known here: queues, slots"},
+    {"", "", "configuration '@/bad.json': it is empty; the least is {}"},
+    {NULL, "CLAIMD_POSTGRES_CONNINFO=host=a password=b",
+     "postgres.conninfo: a password is not allowed here; name its file in postgres.password_file"},
+    {NULL, "CLAIMD_POSTGRES_CONNINFO=hots=a", "postgres.conninfo: invalid connection option"},
+};
+
+START_TEST(bad_configuration_is_one_line_and_exit_2)
+{
+    char says[TEXT_SIZE];
+    enum program p = (enum program)(_i % PROGRAMS);
+    size_t i = (size_t)_i / PROGRAMS;
+    autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
+    if (geteuid() == 0 && strstr(usages[i].says, "Permission denied") != NULL) {
+        return; /* root reads everything */
+    }
+    if (usages[i].config != NULL) {
+        write_file("bad.json", usages[i].config, 0644);
+    }
+    expand(usages[i].says, says);
+    int code = run(p, usages[i].config == NULL ? "config.json" : "bad.json", usages[i].env, &out);
+    ck_assert_msg(strstr(buf_at(&out), says) != NULL, "%s: no \"%s\" in: %s", program_names[p],
+                  says, buf_at(&out));
+    ck_assert_msg(code == 2, "%s: exit %d: %s", program_names[p], code, buf_at(&out));
+    ck_assert_msg(complaints(buf_at(&out)) == 1, "%s", buf_at(&out));
+}
+END_TEST
+
+START_TEST(a_configuration_may_be_indented_with_tabs)
+{
+    autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
+    char path[TEXT_SIZE];
+    char config[TEXT_SIZE];
+    const char *argv[6];
+    struct err err = {0};
+    int code = -1;
+    write_file("bad.json", "{\r\n\t\"log_level\":\t\"info\"\r\n}\r\n", 0644);
+    program_of(CTL, "bad.json", path, config, argv);
+    const char *check[] = {path, "config", "check", config, NULL};
+    ck_assert_int_eq(program_run(check, NULL, SOON_US, &out, &code, &err), STATUS_OK);
+    ck_assert_int_eq(code, 0);
+}
+END_TEST
+
+/* ---- PostgreSQL ---- */
+
+static const struct {
+    const char *env;
+    const char *says;
+} postgres[] = {
+    {"CLAIMD_POSTGRES_CONNINFO=host=@/pg dbname=claimd user=locked\n"
+     "CLAIMD_POSTGRES_PASSWORD_FILE=@/wrong",
+     "user \\\"locked\\\"; correct the user, or postgres.password_file"},
+    {"CLAIMD_POSTGRES_CONNINFO=host=@/pg dbname=claimd user=locked",
+     "no password supplied; name a file in postgres.password_file"},
+    {"CLAIMD_POSTGRES_CONNINFO=host=@/nowhere dbname=claimd", "No such file or directory"},
+    {"CLAIMD_POSTGRES_CONNINFO=host=nowhere.invalid dbname=claimd", "nowhere.invalid"},
+    {"CLAIMD_POSTGRES_CONNINFO=host=@/not-pg dbname=claimd user=x", "@/not-pg"},
+    {"CLAIMD_POSTGRES_CONNINFO=host=@/pg dbname=nothing user=postgres",
+     "database \\\"nothing\\\" does not exist; create it, or correct postgres.conninfo"},
+    {"CLAIMD_POSTGRES_CONNINFO=host=@/pg dbname=claimd user=crowded",
+     "for role \\\"crowded\\\"; raise max_connections, or the role's or database's limit"},
+};
+
+START_TEST(a_postgresql_that_cannot_be_used_is_named_and_exit_3)
+{
+    char says[TEXT_SIZE];
+    char plain[TEXT_SIZE];
+    enum program p = (enum program)(_i % PROGRAMS);
+    size_t i = (size_t)_i / PROGRAMS;
+    autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
+    expand(postgres[i].says, says);
+    size_t n = 0;
+    for (const char *at = says; *at != '\0'; at++) { /* claimctl's texts are not escaped */
+        plain[n] = *at;
+        n += p == CTL && *at == '\\' ? 0 : 1;
+    }
+    plain[n] = '\0';
+    int code = run(p, "config.json", postgres[i].env, &out);
+    ck_assert_msg(strstr(buf_at(&out), plain) != NULL, "%s: no \"%s\" in: %s", program_names[p],
+                  plain, buf_at(&out));
+    ck_assert_msg(code == 3, "%s: exit %d: %s", program_names[p], code, buf_at(&out));
+    ck_assert_msg(complaints(buf_at(&out)) <= 3, /* the second at a distance of 1 s */
+                  "%s", buf_at(&out));
+}
+END_TEST
+
+/* ---- what only a daemon asks for ---- */
+
+static const struct {
+    enum program program;
+    const char *env;
+    const char *says;
+    int code;
+} daemons[] = {
+    {WORKER, "CLAIMD_LOCK_NODES=nowhere:port",
+     "lock.nodes, item 1: redis endpoint: port: 'port' is not a decimal number", 2},
+    {SCHEDULER, "CLAIMD_LOCK_NODES=a:1,nowhere:port",
+     "lock.nodes, item 2: redis endpoint: port: 'port' is not a decimal number", 2},
+    {WORKER, "CLAIMD_LOCK_NODES=", "lock.nodes: is empty; allowed: 1 to 9 Redis masters", 2},
+    {WORKER, "CLAIMD_WORKER_STATE_DIR=/proc/state", "worker.state_dir /proc/state: ", 2},
+    {WORKER, "CLAIMD_WORKER_STATE_DIR=@/empty", "worker.state_dir: @/empty/lock: Not a directory",
+     2},
+    {WORKER, "CLAIMD_WORKER_RUNNER=@/nowhere", "worker.runner @/nowhere: No such file", 2},
+    {WORKER, "CLAIMD_WORKER_PLUGIN_OWNERS=nobody_of_that_name",
+     "worker.plugin_owners: no user 'nobody_of_that_name' on this host", 2},
+};
+
+START_TEST(what_a_daemon_cannot_start_with_is_one_line)
+{
+    char says[TEXT_SIZE];
+    autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
+    expand(daemons[_i].says, says);
+    int code = run(daemons[_i].program, "config.json", daemons[_i].env, &out);
+    ck_assert_msg(strstr(buf_at(&out), says) != NULL, "no \"%s\" in: %s", says, buf_at(&out));
+    ck_assert_msg(code == daemons[_i].code, "exit %d: %s", code, buf_at(&out));
+    ck_assert_msg(complaints(buf_at(&out)) == 1, "%s", buf_at(&out));
+}
+END_TEST
+
+START_TEST(a_schema_of_another_version_is_exit_5_for_all)
+{
+    sql_run(f.sql, "UPDATE claimd.cluster SET schema_version = schema_version - 1");
+    int codes[PROGRAMS];
+    int lines[PROGRAMS];
+    bool says[PROGRAMS];
+    for (int p = 0; p < PROGRAMS; p++) {
+        autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
+        codes[p] = run((enum program)p, "config.json", "CLAIMD_POSTGRES_TIMEOUT_MS=5000", &out);
+        says[p] = strstr(buf_at(&out), "run `claimctl db migrate`") != NULL;
+        lines[p] = complaints(buf_at(&out));
+    }
+    sql_run(f.sql, "UPDATE claimd.cluster SET schema_version = schema_version + 1");
+    for (int p = 0; p < PROGRAMS; p++) {
+        ck_assert_msg(codes[p] == 5 && says[p] && lines[p] == 1, "%s: exit %d, %d lines",
+                      program_names[p], codes[p], lines[p]);
+    }
+}
+END_TEST
+
+/* ---- what a daemon goes on without, and says so ---- */
+
+/* Redis may come: a worker waits for it, but names each node once and what is wrong with it. */
+static const struct {
+    const char *env;
+    const char *says;
+    int times;
+} waits[] = {
+    {"CLAIMD_REDIS_USER=locked\nCLAIMD_REDIS_PASSWORD_FILE=@/wrong",
+     "action=\"correct redis.user or redis.password_file; trying again\"", 3},
+    {"CLAIMD_LOCK_NODES=unix:@/pg/.s.PGSQL.5432\nCLAIMD_TEST_OTHER_LIST=1",
+     "node=unix:@/pg/.s.PGSQL.5432", 1},
+    {"CLAIMD_WORKER_PLUGIN_DIR=@/open-plugins",
+     "event=plugin_refused file=@/open-plugins err=\"writable by group or others (mode 0777), "
+     "wanted at most 0755: chmod go-w\"",
+     1},
+    {"CLAIMD_WORKER_PLUGIN_OWNERS=4242",
+     "wanted 4242: chown it, or set worker.plugin_owners\" action=\"its kinds are not served "
+     "here\"",
+     1},
+    {"CLAIMD_WORKER_PLUGIN_DIR=@/nowhere",
+     "event=plugin_refused file=@/nowhere err=\"open the directory: No such file or directory\"",
+     1},
+};
+
+static int count_of(const char *path, const char *text)
+{
+    char line[4096];
+    int count = 0;
+    FILE *file = fopen(path, "r");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        count += strstr(line, text) != NULL ? 1 : 0;
+    }
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    return count;
+}
+
+START_TEST(what_may_still_come_is_named_once_and_waited_for)
+{
+    char path[TEXT_SIZE];
+    char config[TEXT_SIZE];
+    char says[TEXT_SIZE];
+    char log[TEXT_SIZE];
+    const char *argv[6];
+    struct variables variables;
+    struct err err = {0};
+    pid_t pid = 0;
+    int code = -1;
+    program_of(WORKER, "config.json", path, config, argv);
+    make_env(waits[_i].env, &variables);
+    expand(waits[_i].says, says);
+    (void)snprintf(log, sizeof log, "%s/wait-%d.log", f.dir, _i);
+    bool is_other_list = strstr(waits[_i].env, "OTHER_LIST") != NULL;
+    if (is_other_list) { /* no cluster was made with it */
+        sql_run(f.sql, "UPDATE claimd.cluster SET lock_nodes = ''");
+    }
+    ck_assert_msg(program_start(argv, variables.list, log, &pid, &err) == STATUS_OK, "%s", err.msg);
+    bool is_said = WAIT_UNTIL(count_of(log, says) >= waits[_i].times, SOON_US);
+    fleet_signal(pid, SIGTERM);
+    ck_assert_int_eq(program_wait(pid, SOON_US, &code, &err), STATUS_OK);
+    if (is_other_list) {
+        sql_run(f.sql, "UPDATE claimd.cluster SET lock_nodes = ''");
+    }
+    char tail[2048];
+    child_log_tail(log, tail, sizeof tail);
+    ck_assert_msg(is_said, "no \"%s\" in: %s", says, tail);
+    ck_assert_int_eq(count_of(log, says), waits[_i].times);
+    ck_assert_int_eq(code, 0);
+}
+END_TEST
+
+static void make_open_plugins(void)
+{
+    char path[SERVER_PATH_MAX + 64];
+    (void)snprintf(path, sizeof path, "%s/open-plugins", f.dir);
+    ck_assert_int_eq(mkdir(path, 0755), 0);
+    ck_assert_int_eq(chmod(path, 0777), 0);
+    for (size_t i = 0; i < f.options.masters; i++) {
+        fleet_redis(&f, i, "ACL SETUSER locked on >the-password ~claimd:* &* +@all");
+    }
+}
+
+static void setup(void)
+{
+    char path[SERVER_PATH_MAX + 64];
+    fleet_start(&f, &(struct fleet_options){.masters = 3});
+    write_file("empty", "\n", 0644);
+    write_file("wrong", "not-the-password\n", 0644);
+    write_file("unreadable", "secret\n", 0);
+    /* "locked" needs a password; "crowded" has no connection left. */
+    (void)snprintf(path, sizeof path, "%s/pg/data/pg_hba.conf", f.dir);
+    FILE *hba = fopen(path, "w");
+    ck_assert_ptr_nonnull(hba);
+    (void)fputs("local all locked scram-sha-256\nlocal all all trust\n", hba);
+    ck_assert_int_eq(fclose(hba), 0);
+    sql_run(f.sql, "CREATE ROLE locked LOGIN PASSWORD 'the-password'");
+    sql_run(f.sql, "CREATE ROLE crowded LOGIN CONNECTION LIMIT 0");
+    sql_run(f.sql, "SELECT pg_reload_conf()");
+    (void)snprintf(path, sizeof path, "%s/not-pg", f.dir);
+    ck_assert_int_eq(mkdir(path, 0755), 0);
+    (void)snprintf(path, sizeof path, "%s/not-pg/.s.PGSQL.5432", f.dir);
+    ck_assert_int_eq(symlink(f.masters[0].path, path), 0);
+    make_open_plugins();
+}
+
+static void teardown(void)
+{
+    fleet_stop(&f);
+}
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("bad input");
+    TCase *c = tcase_create("bad input");
+    tcase_set_timeout(c, 60);
+    tcase_add_unchecked_fixture(c, setup, teardown);
+    tcase_add_loop_test(c, bad_configuration_is_one_line_and_exit_2, 0,
+                        (int)ARRAY_COUNT(usages) * PROGRAMS);
+    tcase_add_test(c, a_configuration_may_be_indented_with_tabs);
+    tcase_add_loop_test(c, a_postgresql_that_cannot_be_used_is_named_and_exit_3, 0,
+                        (int)ARRAY_COUNT(postgres) * PROGRAMS);
+    tcase_add_loop_test(c, what_a_daemon_cannot_start_with_is_one_line, 0,
+                        (int)ARRAY_COUNT(daemons));
+    tcase_add_test(c, a_schema_of_another_version_is_exit_5_for_all);
+    tcase_add_loop_test(c, what_may_still_come_is_named_once_and_waited_for, 0,
+                        (int)ARRAY_COUNT(waits));
+    suite_add_tcase(s, c);
+    return s;
+}
+
+int main(void)
+{
+    SRunner *runner = srunner_create(suite());
+    srunner_set_fork_status(runner, CK_NOFORK);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
