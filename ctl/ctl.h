@@ -102,7 +102,7 @@ enum status ctl_program_path(const char *sibling, char *ret_path, size_t size,
 ctl_run db_migrate, db_status, db_rollback;
 ctl_run enqueue;
 ctl_run jobs_list, jobs_show, jobs_cancel;
-ctl_run workers, stats;
+ctl_run queues, workers, stats, top;
 ctl_run doctor, dev;
 ctl_run config_check, config_show, config_print_schema, config_doc;
 ctl_run help, completion;

@@ -14,7 +14,9 @@ void human_duration(double seconds, char ret_text[HUMAN_MAX])
 {
     seconds = seconds > 0 && seconds < 1e15 ? seconds : 0;
     long long s = (long long)(seconds + 0.5);
-    if (seconds < 0.9995) {
+    if (seconds < 0.0005) {
+        (void)snprintf(ret_text, HUMAN_MAX, "0s");
+    } else if (seconds < 0.9995) {
         (void)snprintf(ret_text, HUMAN_MAX, "%lldms", (long long)(seconds * 1000 + 0.5));
     } else if (seconds < 9.95) {
         (void)snprintf(ret_text, HUMAN_MAX, "%.1fs", seconds);

@@ -145,11 +145,11 @@ static void ignore_notice(void *ctx, const PGresult *result)
 }
 
 /* So that a request that waits for somebody's lock ends before we give up on it: then surely
- * nothing was done. */
-static enum status set_lock_timeout(struct admin *a, struct err *err)
+ * nothing was done. And our statements are short: compiling them costs more than they do. */
+static enum status prepare_session(struct admin *a, struct err *err)
 {
-    char sql[64];
-    (void)snprintf(sql, sizeof sql, "SET lock_timeout = %lld",
+    char sql[80];
+    (void)snprintf(sql, sizeof sql, "SET lock_timeout = %lld; SET jit = off",
                    (long long)(a->timeout_us / US_PER_MS / 2));
     return admin_exec(a, sql, err);
 }
@@ -195,7 +195,7 @@ enum status admin_open(const char *conninfo, int64_t timeout_us, struct admin **
     }
     if (st == STATUS_OK) {
         (void)PQsetNoticeReceiver(a->conn, ignore_notice, NULL);
-        st = set_lock_timeout(a, err);
+        st = prepare_session(a, err);
     }
     if (st != STATUS_OK) {
         admin_close(a);

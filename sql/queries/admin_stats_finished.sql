@@ -1,12 +1,34 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What ended in the last minutes. Reads today's part of the history (and yesterday's shortly after midnight).
+-- What ended in the last minutes, from the newest 1,000 pages of today's history. What that doesn't reach back to (or what was before
+-- midnight, UTC) is estimated from it: such numbers begin with ~.
+WITH tail AS MATERIALIZED (
+    SELECT GREATEST(0, COALESCE(pg_relation_size(to_regclass('claimd.job_history_'
+               || to_char(statement_timestamp() AT TIME ZONE 'UTC', 'YYYYMMDD'))), 0) / 8192 - 2000) AS page,
+           date_trunc('day', statement_timestamp() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' AS midnight
+), ended AS MATERIALIZED (
+    SELECT h.state, h.finalized_at
+      FROM claimd.job_history h
+     WHERE h.finalized_at >= date_trunc('day', statement_timestamp() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'
+       AND h.ctid >= (SELECT format('(%s,0)', page)::tid FROM tail)
+), span AS (
+    SELECT m, GREATEST(0.1, LEAST(m * 60, extract(epoch FROM statement_timestamp() - t.midnight),
+                                  CASE WHEN t.page > 0 THEN extract(epoch FROM statement_timestamp()
+                                                                    - (SELECT min(finalized_at) FROM ended)) END)) AS seconds
+      FROM tail t, unnest(ARRAY[1, 5, 15]) AS m
+), counted AS (
+    SELECT s.m, s.seconds, s.seconds < s.m * 60 AS is_estimated, s.m * 60 / s.seconds AS by,
+           count(*) FILTER (WHERE e.state = 'completed') AS completed,
+           count(*) FILTER (WHERE e.state = 'discarded') AS discarded,
+           count(*) FILTER (WHERE e.state = 'cancelled') AS cancelled,
+           count(e.state) AS jobs
+      FROM span s
+      LEFT JOIN ended e ON e.finalized_at > statement_timestamp() - s.m * interval '1 minute'
+     GROUP BY s.m, s.seconds
+)
 SELECT m AS minutes,
-       count(*) FILTER (WHERE h.state = 'completed') AS completed,
-       count(*) FILTER (WHERE h.state = 'discarded') AS discarded,
-       count(*) FILTER (WHERE h.state = 'cancelled') AS cancelled,
-       round(count(h.id) / (m * 60.0), 1) AS per_s
-  FROM unnest(ARRAY[1, 5, 15]) AS m
-  LEFT JOIN claimd.job_history h ON h.finalized_at > statement_timestamp() - m * interval '1 minute'
-                                AND h.finalized_at > statement_timestamp() - interval '15 minutes'
- GROUP BY m
+       CASE WHEN is_estimated THEN '~' ELSE '' END || round(completed * by) AS completed,
+       CASE WHEN is_estimated THEN '~' ELSE '' END || round(discarded * by) AS discarded,
+       CASE WHEN is_estimated THEN '~' ELSE '' END || round(cancelled * by) AS cancelled,
+       round((jobs / seconds)::numeric, 1) AS per_s, is_estimated
+  FROM counted
  ORDER BY m

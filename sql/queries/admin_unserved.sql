@@ -1,12 +1,25 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Kinds with due jobs that no live worker of their queue serves; a walk over the distinct (queue, priority, share) of the feed
--- index would not give kinds, so this reads the open jobs.
-SELECT j.queue, j.kind, count(*) AS jobs
-  FROM claimd.job j
- WHERE j.state = 'available' AND j.ready_at <= statement_timestamp()
+-- Kinds with due jobs that no live worker of their queue serves, among the first 20,000 due ones of each lane: hops over the feed
+-- index from lane to lane, so that it is bounded on a table of any size. Index: job_feed.
+WITH RECURSIVE lane AS (
+    (SELECT queue, priority, share, 1 AS n FROM claimd.job ORDER BY queue, priority, share LIMIT 1)
+    UNION ALL
+    SELECT j.queue, j.priority, j.share, l.n + 1
+      FROM lane l
+     CROSS JOIN LATERAL (SELECT queue, priority, share FROM claimd.job
+                          WHERE (queue, priority, share) > (l.queue, l.priority, l.share)
+                          ORDER BY queue, priority, share LIMIT 1) j
+     WHERE l.n < 2000
+)
+SELECT l.queue, j.kind, count(*) AS jobs
+  FROM lane l
+ CROSS JOIN LATERAL (SELECT kind, state FROM claimd.job
+                      WHERE queue = l.queue AND priority = l.priority AND share = l.share AND ready_at <= statement_timestamp()
+                      ORDER BY ready_at, id LIMIT 20000) j
+ WHERE j.state = 'available'
    AND NOT EXISTS (SELECT FROM claimd.worker w
                     WHERE NOT w.dead AND NOT w.stopped AND w.stale_at > statement_timestamp()
-                      AND j.queue = ANY (w.queues) AND j.kind = ANY (w.kinds))
- GROUP BY j.queue, j.kind
+                      AND l.queue = ANY (w.queues) AND j.kind = ANY (w.kinds))
+ GROUP BY l.queue, j.kind
  ORDER BY count(*) DESC
  LIMIT 10

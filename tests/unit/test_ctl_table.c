@@ -13,10 +13,10 @@
 static const struct {
     double seconds;
     const char *text;
-} durations[] = {{0, "0ms"},        {0.25, "250ms"}, {0.9996, "1.0s"}, {4.24, "4.2s"},
+} durations[] = {{0, "0s"},         {0.25, "250ms"}, {0.9996, "1.0s"}, {4.24, "4.2s"},
                  {9.96, "10s"},     {59.4, "59s"},   {60, "1m00s"},    {192, "3m12s"},
                  {3599.7, "1h00m"}, {7500, "2h05m"}, {86400, "1d00h"}, {273600, "3d04h"},
-                 {-3, "0ms"}};
+                 {-3, "0s"}};
 
 START_TEST(a_duration_is_short)
 {

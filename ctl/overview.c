@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/overview.h"
+
+#include "sql/queries.h"
+
+#include <assert.h>
+
+static const struct table_column queue_columns[] = {{"queue", CELL_TEXT},
+                                                    {"available", CELL_COUNT},
+                                                    {"scheduled", CELL_COUNT},
+                                                    {"retryable", CELL_COUNT | CELL_WIDE},
+                                                    {"running", CELL_COUNT},
+                                                    {"oldest_due_s", CELL_SECONDS},
+                                                    {"per_s", CELL_NUMBER},
+                                                    {"paused", CELL_BOOL},
+                                                    {"workers", CELL_NUMBER},
+                                                    {"kinds", CELL_TEXT | CELL_LONG | CELL_WIDE},
+                                                    {"estimated", CELL_BOOL | CELL_HIDDEN}};
+
+static const struct table_column depth_columns[] = {
+    {"queue", CELL_TEXT},      {"available", CELL_COUNT},
+    {"scheduled", CELL_COUNT}, {"retryable", CELL_COUNT},
+    {"running", CELL_COUNT},   {"oldest_due_s", CELL_SECONDS},
+    {"paused", CELL_BOOL},     {"estimated", CELL_BOOL | CELL_HIDDEN}};
+
+static const struct table_column finished_columns[] = {
+    {"minutes", CELL_NUMBER},  {"completed", CELL_COUNT}, {"discarded", CELL_COUNT},
+    {"cancelled", CELL_COUNT}, {"per_s", CELL_NUMBER},    {"estimated", CELL_BOOL | CELL_HIDDEN}};
+
+static const struct table_column worker_columns[] = {{"host", CELL_TEXT},
+                                                     {"pid", CELL_NUMBER},
+                                                     {"state", CELL_TEXT},
+                                                     {"beat_age_s", CELL_SECONDS},
+                                                     {"running", CELL_NUMBER},
+                                                     {"slots", CELL_NUMBER},
+                                                     {"queues", CELL_TEXT | CELL_LONG},
+                                                     {"kinds", CELL_TEXT | CELL_LONG},
+                                                     {"version", CELL_TEXT | CELL_WIDE},
+                                                     {"started_at", CELL_TIME | CELL_WIDE},
+                                                     {"worker_id", CELL_TEXT | CELL_WIDE}};
+
+static enum status fill(struct admin *a, const struct pg_statement *statement,
+                        const char *const *params, struct table *ret, struct err *err)
+{
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = admin_query(a, statement, params, &rows, err);
+    return st == STATUS_OK ? table_add_rows(ret, rows, err) : st;
+}
+
+enum status overview_queues(struct admin *a, struct table *ret, struct err *err)
+{
+    *ret = (struct table)TABLE("queues", queue_columns);
+    return fill(a, &SQL_ADMIN_QUEUES, NULL, ret, err);
+}
+
+/* The same without who serves them. */
+enum status overview_depths(struct admin *a, struct table *ret, struct err *err)
+{
+    static const int sources[] = {0, 1, 2, 3, 4, 5, 7, 10};
+    static_assert(ARRAY_COUNT(sources) == ARRAY_COUNT(depth_columns), "one source per column");
+    auto_admin_rows struct admin_rows *rows = NULL;
+    *ret = (struct table)TABLE("queues", depth_columns);
+    enum status st = admin_query(a, &SQL_ADMIN_QUEUES, NULL, &rows, err);
+    for (int row = 0; st == STATUS_OK && row < admin_row_count(rows); row++) {
+        const char *values[ARRAY_COUNT(sources)];
+        for (size_t i = 0; i < ARRAY_COUNT(sources); i++) {
+            values[i] = admin_value(rows, row, sources[i]);
+        }
+        st = table_add(ret, values, err);
+    }
+    return st;
+}
+
+enum status overview_finished(struct admin *a, struct table *ret, struct err *err)
+{
+    *ret = (struct table)TABLE("finished", finished_columns);
+    return fill(a, &SQL_ADMIN_STATS_FINISHED, NULL, ret, err);
+}
+
+enum status overview_workers(struct admin *a, bool is_all, struct table *ret, struct err *err)
+{
+    const char *const params[] = {is_all ? "t" : "f"};
+    *ret = (struct table)TABLE("workers", worker_columns);
+    enum status st = ctl_now(a, &ret->now_us, err);
+    return st == STATUS_OK ? fill(a, &SQL_ADMIN_WORKERS, params, ret, err) : st;
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * claimctl queues, stats and top: what they count, that they stay bounded, how a screen behaves. */
+#include "ctl_fixture.h"
+#include "sql/queries.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <termios.h>
+
+#define WORKER "00000000-0000-0000-0000-0000000000aa"
+#define INSERT_WORKER                                                                            \
+    "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, running, host, state_dir, "     \
+    "token_prefix, version, queues, kinds) VALUES ('" WORKER "', now() + interval '1 h', 4711, " \
+    "4, 3, 'host-1', '/s', 'p', '1', '{default,idle}', '{a,b}')"
+#define INSERT_ENDED(count)                                                                       \
+    "INSERT INTO claimd.job_history (id, fence, created_at, scheduled_at, ready_at, "             \
+    "attempted_at, finalized_at, worker_id, attempt, crashes, generation, priority, share, "      \
+    "state, queue, kind, args) SELECT g, g, now(), now(), now(), now(), now(), '" WORKER "', 1, " \
+    "0, 0, 4, 0, 'completed', 'gone', 'a', '{}' FROM generate_series(1, " count ") g"
+
+/* The row of a table whose first key has this value; borrowed. */
+static json_t *row_of(json_t *root, const char *table, const char *key, const char *value)
+{
+    size_t i = 0;
+    json_t *row = NULL;
+    json_array_foreach(json_object_get(root, table), i, row)
+    {
+        const char *text = json_string_value(json_object_get(row, key));
+        if (text != NULL && strcmp(text, value) == 0) {
+            return row;
+        }
+    }
+    ck_abort_msg("no %s '%s' in %s", key, value, ctl_text());
+    return NULL;
+}
+
+static double number_of(json_t *row, const char *key)
+{
+    json_t *value = json_object_get(row, key);
+    ck_assert_msg(json_is_number(value), "%s is no number", key);
+    return json_number_value(value);
+}
+
+START_TEST(queues_says_how_deep_how_old_how_fast_and_who_serves)
+{
+    ctl_sql(INSERT_WORKER);
+    ctl_sql("INSERT INTO claimd.queue VALUES ('mail', true)");
+    ctl_sql("INSERT INTO claimd.job (kind, queue, scheduled_at) VALUES ('a', 'default', now()), "
+            "('a', 'default', now() + interval '1 h'), ('b', 'mail', now())");
+    ctl_sql("UPDATE claimd.job SET state = 'running' WHERE id = 1");
+    ctl_sql(INSERT_ENDED("600"));
+    ck_assert_int_eq(ctl_exit("queues", "--json"), 0);
+    json_t *root = ctl_json();
+    ck_assert_uint_eq(json_array_size(json_object_get(root, "queues")), 4);
+    json_t *row = row_of(root, "queues", "queue", "default");
+    ck_assert_double_eq(number_of(row, "running"), 1);
+    ck_assert_double_eq(number_of(row, "scheduled"), 1);
+    ck_assert_double_eq(number_of(row, "workers"), 1);
+    ck_assert_str_eq(json_string_value(json_object_get(row, "kinds")), "a,b");
+    ck_assert(json_is_false(json_object_get(row, "estimated")));
+    row = row_of(root, "queues", "queue", "mail");
+    ck_assert_double_eq(number_of(row, "available"), 1);
+    ck_assert_double_gt(number_of(row, "oldest_due_s"), 0);
+    ck_assert(json_is_true(json_object_get(row, "paused")));
+    ck_assert_double_eq(number_of(row, "workers"), 0);
+    ck_assert_double_eq(number_of(row_of(root, "queues", "queue", "idle"), "available"), 0);
+    ck_assert_double_ge(number_of(row_of(root, "queues", "queue", "gone"), "per_s"), 10);
+    json_decref(root);
+    ck_assert_int_eq(ctl_exit("queues"), 0);
+    assert_says("QUEUE   AVAILABLE SCHEDULED RETRYABLE RUNNING OLDEST DUE S PER S PAUSED WORKERS "
+                "KINDS\n");
+}
+END_TEST
+
+/* ---- large tables ---- */
+
+static void add_many(struct pg *pg)
+{
+    for (int i = 0; i < 4; i++) {
+        (void)side_run(pg, "INSERT INTO claimd.job (kind, queue, scheduled_at) SELECT 'a', 'bulk', "
+                           "now() + interval '1 d' FROM generate_series(1, 30000)");
+    }
+    (void)side_run(pg, "INSERT INTO claimd.job (kind, queue) VALUES ('a', 'rare')");
+    (void)side_run(pg, INSERT_ENDED("30000"));
+    (void)side_run(pg, "ANALYZE claimd.job");
+}
+
+START_TEST(large_depths_are_estimated_and_say_so_while_small_ones_are_exact)
+{
+    struct pg *pg = side_open(NULL);
+    add_many(pg);
+    pg_close(pg);
+    ck_assert_int_eq(ctl_exit("queues", "--json"), 0);
+    json_t *root = ctl_json();
+    json_t *row = row_of(root, "queues", "queue", "bulk");
+    ck_assert(json_is_true(json_object_get(row, "estimated")));
+    ck_assert_double_ge(number_of(row, "scheduled"), 96000);
+    ck_assert_double_le(number_of(row, "scheduled"), 144000);
+    row = row_of(root, "queues", "queue", "rare");
+    ck_assert(json_is_false(json_object_get(row, "estimated")));
+    ck_assert_double_eq(number_of(row, "available"), 1);
+    json_decref(root);
+    ck_assert_int_eq(ctl_exit("stats"), 0);
+    assert_says(" ~");
+    assert_says("rare          1 ");
+}
+END_TEST
+
+static int64_t scans(struct pg *pg, const struct pg_statement *statement, const char *what)
+{
+    static char sql[16384];
+    (void)snprintf(sql, sizeof sql,
+                   "CREATE OR REPLACE FUNCTION pg_temp.plan() RETURNS SETOF text LANGUAGE plpgsql "
+                   "AS $f$ BEGIN RETURN QUERY EXECUTE $q$EXPLAIN %s$q$; END $f$",
+                   statement->sql);
+    (void)side_run(pg, sql);
+    (void)snprintf(sql, sizeof sql, "SELECT count(*)::text FROM pg_temp.plan() AS p WHERE p ~ '%s'",
+                   what);
+    return side_number(pg, sql);
+}
+
+START_TEST(no_overview_reads_a_whole_table)
+{
+    static const struct pg_statement *const statements[] = {
+        &SQL_ADMIN_QUEUES, &SQL_ADMIN_STATS_FINISHED, &SQL_ADMIN_UNSERVED, &SQL_ADMIN_JOBS_LAST};
+    struct pg *pg = side_open(NULL);
+    add_many(pg);
+    ck_assert_int_gt(scans(pg, &SQL_ADMIN_QUEUES, "Tid Range Scan on job_history"), 0);
+    for (size_t i = 0; i < ARRAY_COUNT(statements); i++) {
+        int64_t count = scans(pg, statements[i], "Seq Scan on job( |$)|Seq Scan on job_history");
+        ck_assert_msg(count == 0, "%s: %s", statements[i]->name,
+                      side_run(pg, "SELECT string_agg(p, E'\\n') FROM pg_temp.plan() p").text);
+    }
+    pg_close(pg);
+}
+END_TEST
+
+/* ---- one look ---- */
+
+START_TEST(top_to_a_pipe_is_one_look)
+{
+    ctl_sql(INSERT_WORKER);
+    ck_assert_int_eq(ctl_exit("top"), 0);
+    assert_says("1 worker, 3/4 slots");
+    assert_says("HOST ");
+    ck_assert_ptr_null(strchr(ctl_text(), '\x1b'));
+    ck_assert_int_eq(ctl_exit("top", "--json"), 0);
+    json_t *root = ctl_json();
+    ck_assert_double_eq(number_of(row_of(root, "workers", "host", "host-1"), "slots"), 4);
+    ck_assert_uint_eq(json_array_size(json_object_get(root, "finished")), 3);
+    json_decref(root);
+}
+END_TEST
+
+START_TEST(a_wrong_interval_is_exit_2)
+{
+    ck_assert_int_eq(ctl_exit("top", "--every", "1ms"), 2);
+    assert_says("--every: '1ms' is not allowed; allowed: 100ms to 1h");
+    ck_assert_int_eq(ctl_exit("stats", "--watch", "often"), 2);
+    assert_says("--watch: 'often' is not a duration");
+    ck_assert_int_eq(ctl_exit("stats", "--watch=2h"), 2);
+}
+END_TEST
+
+/* ---- on a terminal ---- */
+
+struct terminal {
+    int master;
+    pid_t pid;
+    struct termios before;
+    struct buf seen;
+};
+
+static void terminal_run(struct terminal *t, const char *const *words, const char *no_colour)
+{
+    const struct winsize size = {.ws_row = 24, .ws_col = 80};
+    char program[SERVER_PATH_MAX];
+    char conninfo[SERVER_PATH_MAX + 64];
+    (void)snprintf(program, sizeof program, "%s/claimctl", getenv("CLAIMD_BIN_DIR"));
+    (void)snprintf(conninfo, sizeof conninfo, "CLAIMD_POSTGRES_CONNINFO=%s", ctl.conninfo);
+    char *env[] = {conninfo, strdup("TERM=xterm"), strdup(no_colour), NULL};
+    char *argv[8] = {program};
+    for (size_t i = 0; words[i] != NULL; i++) {
+        argv[i + 1] = strdup(words[i]);
+    }
+    buf_init(&t->seen, 1 << 20);
+    t->pid = forkpty(&t->master, NULL, NULL, &size);
+    ck_assert_int_ge(t->pid, 0);
+    if (t->pid == 0) {
+        (void)execve(program, argv, env);
+        _exit(127);
+    }
+    ck_assert_int_eq(tcgetattr(t->master, &t->before), 0);
+}
+
+/* Reads until this was printed. */
+static void terminal_await(struct terminal *t, const char *wanted)
+{
+    int64_t end_us = clock_boot_us() + LIMIT_US;
+    while (t->seen.len == 0 || strstr(buf_at(&t->seen), wanted) == NULL) {
+        struct pollfd p = {.fd = t->master, .events = POLLIN};
+        ck_assert_msg(clock_boot_us() < end_us && poll(&p, 1, 1000) >= 0, "no '%s' in: %.2000s",
+                      wanted, t->seen.len > 0 ? buf_at(&t->seen) : "");
+        ck_assert_int_eq(buf_reserve(&t->seen, 4096, NULL), STATUS_OK);
+        ssize_t n = p.revents != 0 ? read(t->master, buf_at(&t->seen) + t->seen.len, 4096) : 0;
+        ck_assert_msg(n >= 0, "the program ended before it said '%s': %.2000s", wanted,
+                      t->seen.len > 0 ? buf_at(&t->seen) : "");
+        buf_grew(&t->seen, (size_t)n);
+    }
+}
+
+/* The exit code; the terminal must be as before. */
+static int terminal_end(struct terminal *t)
+{
+    int status = 0;
+    struct termios after;
+    terminal_await(t, "\x1b[?1049l");
+    ck_assert_int_eq(waitpid(t->pid, &status, 0), t->pid);
+    ck_assert_int_eq(tcgetattr(t->master, &after), 0);
+    ck_assert_uint_eq(after.c_lflag, t->before.c_lflag);
+    ck_assert_ptr_nonnull(strstr(buf_at(&t->seen), "\x1b[?25h"));
+    (void)close(t->master);
+    buf_release(&t->seen);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+START_TEST(top_takes_the_screen_and_gives_it_back)
+{
+    struct terminal t;
+    ctl_sql(INSERT_WORKER);
+    terminal_run(&t, (const char *const[]){"top", "--every", "1h", NULL}, "X=");
+    terminal_await(&t, "\x1b[?1049h");
+    terminal_await(&t, "host-1");
+    terminal_await(&t, "\x1b[1mQUEUE");
+    ck_assert_int_eq(write(t.master, "q", 1), 1);
+    ck_assert_int_eq(terminal_end(&t), 0);
+}
+END_TEST
+
+START_TEST(ctrl_c_ends_top_like_q)
+{
+    struct terminal t;
+    terminal_run(&t, (const char *const[]){"top", "--every", "1h", NULL}, "NO_COLOR=1");
+    terminal_await(&t, "no workers");
+    ck_assert_ptr_null(strstr(buf_at(&t.seen), "\x1b[1m"));
+    ck_assert_int_eq(write(t.master, "\x03", 1), 1);
+    ck_assert_int_eq(terminal_end(&t), 0);
+}
+END_TEST
+
+START_TEST(a_new_size_is_drawn_at_once)
+{
+    const struct winsize wide = {.ws_row = 24, .ws_col = 200};
+    struct terminal t;
+    ctl_sql(INSERT_WORKER);
+    terminal_run(&t, (const char *const[]){"top", "--every", "1h", NULL}, "X=");
+    terminal_await(&t, "host-1");
+    ck_assert_ptr_null(strstr(buf_at(&t.seen), WORKER));
+    ck_assert_int_eq(ioctl(t.master, TIOCSWINSZ, &wide), 0);
+    terminal_await(&t, WORKER);
+    ck_assert_int_eq(kill(t.pid, SIGTERM), 0);
+    ck_assert_int_eq(terminal_end(&t), 0);
+}
+END_TEST
+
+START_TEST(postgresql_away_is_shown_and_tried_again)
+{
+    struct terminal t;
+    (void)snprintf(ctl.conninfo, sizeof ctl.conninfo, "host=/nowhere");
+    terminal_run(&t, (const char *const[]){"stats", "--watch", "1h", NULL}, "X=");
+    terminal_await(&t, "trying again, q ends it");
+    ck_assert_int_eq(write(t.master, "q", 1), 1);
+    ck_assert_int_eq(terminal_end(&t), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("ctl live");
+    TCase *tests = tcase_create("live");
+    tcase_add_checked_fixture(tests, ctl_setup, ctl_teardown);
+    tcase_set_timeout(tests, 30);
+    tcase_add_test(tests, queues_says_how_deep_how_old_how_fast_and_who_serves);
+    tcase_add_test(tests, large_depths_are_estimated_and_say_so_while_small_ones_are_exact);
+    tcase_add_test(tests, no_overview_reads_a_whole_table);
+    tcase_add_test(tests, top_to_a_pipe_is_one_look);
+    tcase_add_test(tests, a_wrong_interval_is_exit_2);
+    tcase_add_test(tests, top_takes_the_screen_and_gives_it_back);
+    tcase_add_test(tests, ctrl_c_ends_top_like_q);
+    tcase_add_test(tests, a_new_size_is_drawn_at_once);
+    tcase_add_test(tests, postgresql_away_is_shown_and_tried_again);
+    suite_add_tcase(suite, tests);
+    return world_run(suite);
+}
