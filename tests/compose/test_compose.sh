@@ -1,0 +1,123 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# test_compose.sh SOURCE_DIR: docker-compose.yml as the README shows it, and what may happen to it while it works: every job is
+# completed once, no lock is left, and `./dev down` leaves nothing.
+set -eu
+source=$(cd "$1" && pwd)
+project=claimdc
+cd "$source"
+# shellcheck source=tests/compose/world.sh
+. "$source/tests/compose/world.sh"
+export CLAIMD_SECRETS="$tmp/secrets" CLAIMD_WORKER_SLOTS=4
+
+ctl() {
+    docker-compose run --rm -T claimctl "$@" 2>"$tmp/stderr" || { cat "$tmp/stderr"; return 1; }
+}
+
+sql() {
+    docker-compose exec -T postgres psql -U postgres -XAtq claimd -c "$1" 2>"$tmp/stderr"
+}
+
+nth_worker() {
+    docker-compose ps -q worker | sed -n "$1p"
+}
+
+step "up, and down again, so that images are built"
+./dev up >"$tmp/up" 2>&1 || { cat "$tmp/up"; fail "./dev up"; }
+./dev down --volumes >/dev/null 2>&1
+size=$(docker image inspect --format '{{.Size}}' "$CLAIMD_WORKER_IMAGE")
+echo "image of the worker: $((size / 1000000)) MB"
+[ "$size" -le 120000000 ] || fail "larger than 120 MB"
+
+step "a secret's folder is for its owner, its files for the containers"
+[ "$(stat -c %a "$CLAIMD_SECRETS")" = 700 ] || fail "$(stat -c %a "$CLAIMD_SECRETS")"
+for file in "$CLAIMD_SECRETS"/*; do
+    [ "$(stat -c '%a %g' "$file")" = '440 10001' ] || fail "$file: $(stat -c '%a %g' "$file")"
+done
+
+step "from built images to the first job done"
+began=$(date +%s.%N)
+docker-compose up -d --scale worker=3 >"$tmp/up" 2>&1 || { cat "$tmp/up"; fail "up"; }
+sql "SELECT claimd.enqueue('noop')" >/dev/null
+is_done() { [ "$(sql 'SELECT count(*) FROM claimd.job_history')" = 1 ]; }
+until_true 60 is_done
+echo "first job done after $(sql "SELECT round(extract(epoch FROM finalized_at)::numeric - $began, 1) FROM claimd.job_history") s"
+./dev up --scale worker=3 >"$tmp/up" 2>&1 || { cat "$tmp/up"; fail "./dev up: not healthy"; }
+
+step "claimctl: a job by hand, the doctor, and the handlers of an image"
+id=$(ctl enqueue noop)
+ctl jobs show "$id" >"$tmp/job"
+ctl doctor >"$tmp/doctor" || { cat "$tmp/doctor"; fail "doctor"; }
+
+step "checksums of the image's files and naps on three workers"
+docker-compose exec -T --index=1 worker sh -c 'cat /var/lib/dpkg/info/*.md5sums' >"$tmp/sums"
+awk '{ sum = $1; sub(/^[^ ]+ +/, "")
+       printf "{\"kind\": \"checksum\", \"args\": {\"path\": \"/%s\", \"md5\": \"%s\"}}\n", $0, sum }
+     NR % 40 == 0 { printf "{\"kind\": \"sleep\", \"args\": {\"ms\": %d}}\n", 1000 + NR % 2000 }' "$tmp/sums" >"$tmp/jobs"
+jobs=$(($(wc -l <"$tmp/jobs") + 2)) # and the two above
+ctl enqueue --file - <"$tmp/jobs" >/dev/null
+
+step "a worker's process is killed: Docker starts it again"
+victim=$(nth_worker 1)
+# shellcheck disable=SC2016  # for the shell in the container
+docker exec "$victim" sh -c 'for p in /proc/[0-9]*; do
+    [ "$(cat "$p/comm" 2>/dev/null)" != claimd-worker ] || kill -9 "${p#/proc/}"; done' || true # the exec ends with its container
+restarted() { [ "$(docker inspect --format '{{.RestartCount}} {{.State.Status}}' "$victim")" = '1 running' ]; }
+until_true 30 restarted
+[ -n "$(locks_left "${project}_lock1_1")" ] || fail "no lock is seen while jobs run: the test is blind"
+
+step "a worker's container is killed, two lock nodes stop, PostgreSQL is restarted"
+docker kill "$(nth_worker 2)" >/dev/null
+docker-compose stop lock2 lock4 >/dev/null 2>&1
+docker-compose restart postgres >/dev/null 2>&1
+
+step "five workers, and what was stopped is back"
+docker-compose up -d --no-recreate --scale worker=5 >"$tmp/up" 2>&1 || { cat "$tmp/up"; fail "up"; }
+[ "$(docker-compose ps -q worker | wc -l)" -eq 5 ] || fail "workers: $(docker-compose ps worker)"
+all_done() { [ "$(sql "SELECT count(*) FROM claimd.job")" = 0 ]; }
+until_true 180 all_done
+
+step "the books"
+states=$(sql "SELECT state, count(*), count(DISTINCT id) FROM claimd.job_history GROUP BY 1")
+[ "$states" = "completed|$jobs|$jobs" ] || fail "wanted completed|$jobs|$jobs, got $states"
+docker-compose exec -T --index=1 worker sh -c 'cd / && md5sum -c 2>/dev/null || true' <"$tmp/sums" >"$tmp/truth"
+matches=$(sql "SELECT count(*) FROM claimd.job_history WHERE kind = 'checksum' AND result->>'verdict' = 'match'")
+[ "$(grep -c ': OK$' "$tmp/truth")" = "$matches" ] || fail "md5sum: $(grep -c ': OK$' "$tmp/truth") match, jobs say $matches"
+sql "SELECT kind || ': ' || count(*) || ', of them run again ' || count(*) FILTER (WHERE attempt > 1)
+     FROM claimd.job_history GROUP BY kind"
+released() { # late ones are gone with their lease
+    for node in lock1 lock2 lock3 lock4 lock5; do
+        [ -z "$(locks_left "${project}_${node}_1")" ] || return 1
+    done
+}
+until_true 20 released
+
+step "an image with a handler"
+docker build -t claimdc-handlers --build-arg "WORKER=$CLAIMD_WORKER_IMAGE" examples/handler-image >"$tmp/up" 2>&1 ||
+    { cat "$tmp/up"; fail "docker build"; }
+CLAIMD_WORKER_IMAGE=claimdc-handlers docker-compose up -d --no-build worker >"$tmp/up" 2>&1 || { cat "$tmp/up"; fail "up"; }
+id=$(ctl enqueue shout --args '{"say": "hello"}')
+shouted() { [ "$(sql "SELECT result FROM claimd.job_history WHERE id = $id")" = '{"SAY": "HELLO"}' ]; }
+until_true 30 shouted
+
+step "a folder of handlers"
+mkdir -m 0755 "$tmp/handlers"
+container=$(docker create claimdc-handlers)
+docker cp -q "$container:/usr/local/lib/claimd/plugins/shout.so" "$tmp/handlers/loud.so"
+docker rm "$container" >/dev/null
+CLAIMD_PLUGINS=$tmp/handlers docker-compose -f docker-compose.yml -f deploy/compose/plugins.yml up -d --scale worker=1 worker \
+    >"$tmp/up" 2>&1 || { cat "$tmp/up"; fail "up"; }
+id=$(ctl enqueue shout --args '{"say": "here"}')
+again() { [ "$(sql "SELECT result FROM claimd.job_history WHERE id = $id")" = '{"SAY": "HERE"}' ]; }
+until_true 30 again
+# shellcheck disable=SC2016  # for the shell in the container
+docker-compose exec -T worker sh -c 'ls "$CLAIMD_WORKER_PLUGIN_DIR"' | grep -qx loud.so || fail "the folder isn't there"
+
+step "down"
+./dev down >/dev/null 2>&1
+[ -n "$(docker volume ls -q --filter "name=^${project}_postgres")" ] || fail "down took the database"
+./dev down --volumes >/dev/null 2>&1
+left=$(docker ps -aq --filter "label=com.docker.compose.project=$project"
+    docker volume ls -q --filter "label=com.docker.compose.project=$project"
+    docker network ls -q --filter "label=com.docker.compose.project=$project")
+[ -z "$left" ] || fail "left behind: $left"
