@@ -168,7 +168,7 @@ static void add_results(json_t *result, struct side sides[ROUNDS_MAX][2], size_t
 enum status scraped_run(struct cluster *c, const struct bench_options *options, json_t *result,
                         struct err *err)
 {
-    struct side sides[ROUNDS_MAX][2];
+    struct side sides[ROUNDS_MAX][2] = {0};
     size_t rounds = (size_t)options->rounds;
     struct scraper scraper = {.cluster = c, .took_us = calloc(SCRAPES_MAX, sizeof(int64_t))};
     if (scraper.took_us == NULL) {
