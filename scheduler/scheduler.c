@@ -46,7 +46,6 @@ struct scheduler {
     struct complaint pg_complaint;
     struct err pg_down_why; /* the last one */
     struct telemetry *telemetry;
-    struct metrics *metrics; /* of the telemetry: until the loop has ended */
     struct pg *pg;
     struct hints *hints;
     struct redlock_async *lock;
@@ -470,8 +469,7 @@ static enum status telemetry_begin(struct scheduler *s, struct err *err)
                                         .ready = on_ready,
                                         .ctx = s};
     enum status st = telemetry_open(&options, &s->telemetry, err);
-    s->metrics = telemetry_metrics(s->telemetry);
-    meters_init(&s->meters, s->metrics, s->config);
+    meters_init(&s->meters, telemetry_metrics(s->telemetry), s->config);
     return st;
 }
 

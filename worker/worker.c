@@ -347,8 +347,7 @@ static enum status open_telemetry(struct worker *w, struct err *err)
                                         .ready = worker_ready,
                                         .ctx = w};
     enum status st = telemetry_open(&options, &w->telemetry, err);
-    w->metrics = telemetry_metrics(w->telemetry);
-    meters_init(&w->meters, w->metrics, w->config);
+    meters_init(&w->meters, telemetry_metrics(w->telemetry), w->config);
     return st;
 }
 

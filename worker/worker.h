@@ -51,7 +51,6 @@ struct worker {
     int exit_code;
     struct rand rand;
     struct telemetry *telemetry;
-    struct metrics *metrics; /* of the telemetry: until the loop has ended */
     struct meters meters;
 
     struct pg *pg;
