@@ -6,6 +6,8 @@
 DO $$
 DECLARE
     wanted text;
+    -- From 16 on who made a role may grant it, and has not yet the right to act as it.
+    is_member text := CASE WHEN current_setting('server_version_num')::int >= 160000 THEN 'SET' ELSE 'MEMBER' END;
 BEGIN
     FOREACH wanted IN ARRAY ARRAY['claimd_admin', 'claimd_scheduler', 'claimd_worker', 'claimd_producer', 'claimd_reader'] LOOP
         BEGIN
@@ -16,7 +18,7 @@ BEGIN
             NULL;
         END;
     END LOOP;
-    IF NOT pg_has_role(current_user, 'claimd_scheduler', 'MEMBER') THEN
+    IF NOT pg_has_role(current_user, 'claimd_scheduler', is_member) THEN
         EXECUTE format('GRANT claimd_scheduler TO %I', current_user);
     END IF;
 END $$;

@@ -142,6 +142,16 @@ systemctl daemon-reload
 until_true 20 is claimd-worker ActiveState active || die "the worker did not come back"
 run_job
 
+step "PostgreSQL away at the start: exit code 3, tried again in 5 s, until it is back"
+systemctl stop claimd-worker postgresql
+systemctl start --no-block claimd-worker
+until_true 30 is claimd-worker ExecMainStatus 3 || die "exit code $(property claimd-worker ExecMainStatus) without PostgreSQL"
+is claimd-worker SubState auto-restart || die "the worker is not tried again"
+systemctl start postgresql
+until_true 60 is claimd-worker ActiveState active || die "the worker did not come back with PostgreSQL"
+[ "$(property claimd-worker NRestarts)" -lt 10 ] || die "a storm of restarts: $(property claimd-worker NRestarts)"
+run_job
+
 step "a second worker on this host, as an instance"
 sed 's/"lock": {/"worker": {"http_listen": ""},\n    "lock": {/' /etc/claimd/claimd.json >/etc/claimd/worker-two.json
 systemctl start claimd-worker@two || die "no second worker"

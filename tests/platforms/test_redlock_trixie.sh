@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # test_redlock_trixie.sh SOURCE_DIR: builds redlock/ in a Debian 13 container (gcc 14, hiredis 1.2) and runs its unit and
-# integration tests there, proves lock.C6: all of them against Redis 8 and Valkey 8.1 mixed, and against each alone those whose
-# outcome the server decides. Exit 77, loudly, without a Docker engine.
+# integration tests there, proves lock.C6: all of them against Redis 7, Redis 8 and Valkey 8.1 mixed, and against each of the newer
+# two alone those whose outcome the server decides. Exit 77, loudly, without a Docker engine.
 set -eu
 source=$(cd "$1" && pwd)
 skip() {
@@ -10,7 +10,7 @@ skip() {
     exit 77
 }
 docker version >/dev/null 2>&1 || skip "no Docker engine answers: hiredis 1.2, Redis 8 and Valkey 8 were NOT tested"
-"$source/deploy/images/base" trixie || skip "debian:trixie-slim can't be had here: hiredis 1.2, Redis 8 and Valkey 8 were NOT tested"
+"$source/deploy/images/base" bookworm trixie || skip "debian:trixie-slim can't be had here: hiredis 1.2, Redis 8 and Valkey 8 were NOT tested"
 
 docker build -q -t claimd-test-trixie -f "$source/tests/platforms/trixie.Dockerfile" "$source/tests/platforms" >/dev/null
 docker run --rm --init -v "$source:/source:ro" claimd-test-trixie sh -euc '
@@ -28,9 +28,9 @@ docker run --rm --init -v "$source:/source:ro" claimd-test-trixie sh -euc '
         echo "=== $1"
         servers=$1
         shift
-        CLAIMD_REDIS_SERVERS=$servers ctest --parallel 2 --output-on-failure -L "unit|integration" "$@"
+        CLAIMD_TEST_REDIS=$servers ctest --parallel 2 --output-on-failure -L "unit|integration" "$@"
     }
     decided="test_redis|redlock_(acquire|votes|release|extend|heal|keep|nodes|wake|fence|tls|inspect|client)$" # by the server
     run redis-server -R "$decided"
     run valkey-server -R "$decided"
-    run redis-server,valkey-server -E "install|model"'
+    run redis7-server,redis-server,valkey-server -E "install|model"'

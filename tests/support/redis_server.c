@@ -22,12 +22,12 @@ static const char config_text[] = "port 0\n"
                                   "daemonize no\n"
                                   "logfile redis.log\n";
 
-/* CLAIMD_REDIS_SERVERS, "redis-server" by default: names of programs, taken in turn, so that one
+/* CLAIMD_TEST_REDIS, "redis-server" by default: names of programs, taken in turn, so that one
  * test's masters may be of several makes. */
 static void choose_program(struct redis_server *s)
 {
     static size_t started;
-    const char *list = getenv("CLAIMD_REDIS_SERVERS");
+    const char *list = getenv("CLAIMD_TEST_REDIS");
     const char *name = list != NULL && list[0] != '\0' ? list : "redis-server";
     size_t count = 1;
     for (const char *p = name; *p != '\0'; p++) {

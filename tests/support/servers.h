@@ -47,7 +47,7 @@ struct redis_server {
 };
 
 /* `extra`: further redis.conf lines, or NULL. No persistence, noeviction. Runs redis-server, or
- * what CLAIMD_REDIS_SERVERS names ("redis-server,valkey-server": in turn). */
+ * what CLAIMD_TEST_REDIS names ("redis-server,valkey-server": in turn). */
 enum status redis_server_start(const char *dir, const char *extra, struct redis_server *ret,
                                struct err *err) MUST_USE;
 enum status redis_server_restart(struct redis_server *s,
