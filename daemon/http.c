@@ -61,9 +61,20 @@ static void give_back(void *text)
     telemetry_give(text);
 }
 
+static int64_t age_us(const struct telemetry_text *text)
+{
+    return clock_boot_us() - text->made_us;
+}
+
+/* Figures that stand still would look like peace: rather none. */
 static enum MHD_Result send_metrics(const struct http *h, struct MHD_Connection *connection)
 {
     const struct telemetry_text *text = telemetry_take(h->telemetry);
+    if (age_us(text) >= SILENT_US) {
+        telemetry_give(text);
+        return send_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+                         "No figures: the event loop does not turn (see /healthz).\n");
+    }
     struct MHD_Response *response = MHD_create_response_from_buffer_with_free_callback_cls(
         text->len, (void *)(uintptr_t)text->metrics, give_back, (void *)(uintptr_t)text);
     if (response == NULL) {
@@ -79,13 +90,13 @@ static enum MHD_Result send_health(const struct http *h, struct MHD_Connection *
 {
     struct health health = {.count = 0};
     const struct telemetry_text *text = telemetry_take(h->telemetry);
-    int64_t age_us = clock_boot_us() - text->made_us;
+    int64_t silent_us = age_us(text);
     if (is_readiness) {
         health = text->ready;
     }
     telemetry_give(text);
-    health_add(&health, "loop", age_us < SILENT_US, "the event loop has not turned for %lld ms",
-               (long long)(age_us / US_PER_MS));
+    health_add(&health, "loop", silent_us < SILENT_US, "the event loop has not turned for %lld ms",
+               (long long)(silent_us / US_PER_MS));
     autobuf struct buf out = BUF_INIT(HEALTH_TEXT_MAX);
     if (health_render(&health, &out, NULL) != STATUS_OK) {
         return MHD_NO;

@@ -60,6 +60,11 @@ enum status listener_open(const struct config_listen *where, int *ret_fd,
                         "\"\" for none",
                         where->port, where->host);
     }
+    if (*ret_fd < 0 && sys == EADDRNOTAVAIL) {
+        return err_fail(err, STATUS_UNAVAILABLE,
+                        "%.80s is no address of this host; 0.0.0.0 stands for all that it has",
+                        where->host);
+    }
     if (*ret_fd < 0) {
         return err_fail_sys(err, STATUS_UNAVAILABLE, sys, "can't listen on port %s of %.80s",
                             where->port, where->host);
