@@ -10,6 +10,8 @@
 #include <signal.h>
 #include <stdio.h>
 
+#define HINTS_STEADY_US (10 * US_PER_S) /* up for so long: the next trouble is another one */
+
 static const struct option options[] = {{"config", required_argument, NULL, 'c'},
                                         {"version", no_argument, NULL, 'V'},
                                         {"help", no_argument, NULL, 'h'},
@@ -230,6 +232,34 @@ void daemon_log_lock_node(const struct config *c, size_t node, enum redlock_node
                                         ? "correct redis.user or redis.password_file; trying again"
                                         : "reconnecting"));
     }
+}
+
+void daemon_log_hint_node(struct daemon_hints *h, const struct config *c, size_t node,
+                          const struct err *why)
+{
+    struct redis_endpoint endpoint;
+    char text[CONFIG_TEXT_MAX] = "?";
+    int64_t now_us = clock_boot_us();
+    bool is_lock_node = memcmp(c->hints.nodes, c->lock.nodes, sizeof c->hints.nodes) == 0;
+    if (why == NULL) {
+        h->up_us[node] = now_us;
+        return;
+    }
+    if (is_lock_node && why->status != STATUS_INVALID) {
+        return; /* node_down says it */
+    }
+    if (h->up_us[node] != 0 && now_us - h->up_us[node] > HINTS_STEADY_US) {
+        (void)complaint_end(&h->complaints[node]);
+    }
+    h->up_us[node] = 0;
+    if (!complaint_due(&h->complaints[node], now_us)) {
+        return;
+    }
+    if (redis_endpoint_parse(c->hints.nodes[node], &endpoint, NULL) == STATUS_OK) {
+        redis_endpoint_text(&endpoint, text, sizeof text);
+    }
+    log_warn("hints_down", LOG_TEXT("node", text), LOG_TEXT("err", why->msg),
+             LOG_TEXT("action", "trying again"));
 }
 
 void daemon_check_quorum(const struct config *c, const struct redlock_async *lock,

@@ -5,6 +5,7 @@
 #ifndef CLAIMD_DAEMON_DAEMON_H
 #define CLAIMD_DAEMON_DAEMON_H
 
+#include "base/log.h"
 #include "config/config.h"
 #include "daemon/health.h"
 #include "redis/redis.h"
@@ -60,6 +61,16 @@ void daemon_node_text(const struct config *c, size_t node, char *ret_text, size_
  * node_voting, node_warned. */
 void daemon_log_lock_node(const struct config *c, size_t node, enum redlock_node_event event,
                           int64_t until_us, const char *why);
+
+/* What was said of the nodes of the hints. */
+struct daemon_hints {
+    struct complaint complaints[CONFIG_NODES_MAX];
+    int64_t up_us[CONFIG_NODES_MAX]; /* since when; 0 = it never was */
+};
+/* hints_down, at growing distance while it lasts: what the servers refuse, and of nodes that are no
+ * lock nodes also that they are away. `why` NULL: it is up. */
+void daemon_log_hint_node(struct daemon_hints *h, const struct config *c, size_t node,
+                          const struct err *why);
 
 /* The check "quorum" of /readyz; `lock` may be NULL. */
 void daemon_check_quorum(const struct config *c, const struct redlock_async *lock,

@@ -22,7 +22,8 @@ struct hint {
     const char *kind;  /* NULL: the queue's own set */
 };
 
-/* is_empty_memory: another run_id than before, so its hints are gone. */
+/* is_empty_memory: another run_id than before, so its hints are gone. why: NULL when it is up;
+ * INVALID when the server answers and refuses. */
 typedef void hints_node_cb(void *ctx, size_t node, bool is_up, bool is_empty_memory,
                            const struct err *why);
 

@@ -132,6 +132,7 @@ void hints_nodes_rest(struct hints_nodes *nodes, size_t node, const struct err *
     assert(node < nodes->count && why->status != STATUS_OK);
     nodes->list[node].rest_until_us = clock_boot_us() + REST_US;
     nodes->list[node].why = *why;
+    nodes->list[node].why.status = STATUS_INVALID;
     plan(nodes);
 }
 

@@ -44,6 +44,7 @@ struct scheduler {
     char fingerprint[CLUSTER_FINGERPRINT_MAX];
     struct cluster_join join;
     struct complaint pg_complaint;
+    struct daemon_hints hints_said;
     struct err pg_down_why; /* the last one */
     struct telemetry *telemetry;
     struct pg *pg;
@@ -220,10 +221,8 @@ static void on_hint_node(void *ctx, size_t node, bool is_up, bool is_empty_memor
                          const struct err *why)
 {
     struct scheduler *s = ctx;
-    (void)node;
-    (void)is_up;
     (void)is_empty_memory;
-    (void)why;
+    daemon_log_hint_node(&s->hints_said, s->config, node, is_up ? NULL : why);
     feeder_reset(s->feeder);
 }
 

@@ -238,6 +238,14 @@ enum status worker_open_lock(struct worker *w, int64_t ttl_max_us, struct err *e
     return daemon_lock_open(&options, &w->lock, err);
 }
 
+static void on_hint_node(void *ctx, size_t node, bool is_up, bool is_empty_memory,
+                         const struct err *why)
+{
+    struct worker *w = ctx;
+    (void)is_empty_memory;
+    daemon_log_hint_node(&w->hints_said, w->config, node, is_up ? NULL : why);
+}
+
 static enum status open_hints(struct worker *w, struct err *err)
 {
     const struct config *c = w->config;
@@ -262,6 +270,7 @@ static enum status open_hints(struct worker *w, struct err *err)
                                           .want = fetch_want,
                                           .on_lost = on_lost_pop,
                                           .ctx = w};
+    popper.nodes.on_node = on_hint_node;
     return hints_popper_open(&popper, &w->popper, err);
 }
 

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/rand.h"
 #include "config/config.h"
+#include "daemon/daemon.h"
 #include "daemon/telemetry.h"
 #include "hints/hints.h"
 #include "redlock/redlock_async.h"
@@ -108,6 +109,7 @@ struct worker {
     struct complaint register_complaint;
     struct complaint runner_complaint;
     struct complaint store_complaint;
+    struct daemon_hints hints_said;
 };
 
 /* ---- fetch.c ---- */

@@ -233,6 +233,18 @@ static bool redis_is_empty(size_t master, const char *command)
     return strspn(buf_at(&out), "\n") == strlen(buf_at(&out));
 }
 
+/* How often a master refused to block for hints. */
+static int64_t refused_pops(size_t master)
+{
+    static const char name[] = "cmdstat_bzmpop:";
+    static const char count[] = "rejected_calls=";
+    autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
+    as_user(master, "operator", "op", "INFO commandstats", &out);
+    const char *at = strstr(buf_at(&out), name);
+    at = at == NULL ? NULL : strstr(at, count);
+    return at == NULL ? 0 : strtoll(at + strlen(count), NULL, 10);
+}
+
 static bool no_lock_is_left(void)
 {
     return redis_is_empty(0, "KEYS claimd:job:*") && redis_is_empty(1, "KEYS claimd:job:*") &&
@@ -359,6 +371,38 @@ START_TEST(J2_the_workers_login_can_not_put_jobs_in_change_them_or_touch_the_sch
 }
 END_TEST
 
+/* psql with variables; -v shows passwords to everybody, but these are none. */
+static int psql_says(const char *variable, const char *expected)
+{
+    char script[PATH_SIZE];
+    autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
+    int code = -1;
+    (void)snprintf(script, sizeof script, "%s/deploy/postgres/roles.sql",
+                   getenv("CLAIMD_SOURCE_DIR"));
+    const char *argv[] = {"psql", "-X", "-d", fleet.conninfo, "-v", variable, "-f", script, NULL};
+    OK(program_run(argv, NULL, SOON_US, &out, &code, &err));
+    OK(buf_append(&out, "", 1, &err));
+    ck_assert_msg(strstr(buf_at(&out), expected) != NULL, "%s: %s", variable, buf_at(&out));
+    return code;
+}
+
+START_TEST(bad_input_to_roles_sql_changes_nothing)
+{
+    ck_assert_int_eq(psql_says("nothing=", "no password is given: set scheduler_password"), 3);
+    ck_assert_int_eq(psql_says("reader_password=", "claimd_reader_login: its password is empty"),
+                     3);
+    sql_run(fleet.sql, "CREATE ROLE claimd_reader_login CREATEDB");
+    ck_assert_int_eq(psql_says("reader_password=x", "may do more than a program of claimd needs"),
+                     3);
+    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM pg_auth_members WHERE member = "
+                                        "'claimd_reader_login'::regrole"),
+                     0);
+    sql_run(fleet.sql, "ALTER ROLE claimd_reader_login NOCREATEDB");
+    ck_assert_int_eq(psql_says("reader_password=pw of 'claimd_reader_login'", "_reader_login"), 0);
+    sql_close(login("reader"));
+}
+END_TEST
+
 START_TEST(J2_the_schedulers_login_rules_its_schema_and_no_more)
 {
     static const char *const statements[] = {
@@ -476,6 +520,20 @@ START_TEST(J3_a_user_of_one_program_can_not_do_what_the_other_does)
 }
 END_TEST
 
+START_TEST(C5_a_right_that_is_missing_is_told_and_not_at_every_try)
+{
+    static const char told[] = "event=hints_down";
+    autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
+    int64_t before = refused_pops(0);
+    as_user(0, "operator", "op", "ACL SETUSER claimd_worker clearselectors", &out);
+    ck_assert(WAIT_UNTIL(refused_pops(0) >= before + 6, SOON_US));
+    ck_assert_int_ge(fleet_log_count(&fleet, "claimd-worker", 1, told), 1);
+    ck_assert_int_ge(fleet_log_count(&fleet, "claimd-worker", 1, "NOPERM"), 1);
+    ck_assert_int_le(fleet_log_count(&fleet, "claimd-worker", 1, told), 4);
+    as_user(0, "operator", "op", "ACL LOAD", &out);
+}
+END_TEST
+
 START_TEST(J3_without_a_password_nothing_is_answered)
 {
     redis_says(NULL, "PING", "NOAUTH");
@@ -493,12 +551,14 @@ int main(void)
     tcase_add_test(c, P1_C5_the_least_rights_are_enough_for_jobs_and_their_rescue);
     tcase_add_test(c, C5_doctor_is_content_with_its_user);
     tcase_add_test(c, J2_the_workers_login_can_not_put_jobs_in_change_them_or_touch_the_schema);
+    tcase_add_test(c, bad_input_to_roles_sql_changes_nothing);
     tcase_add_test(c, J2_the_schedulers_login_rules_its_schema_and_no_more);
     tcase_add_test(c, J2_the_producers_login_puts_jobs_in_and_sees_none);
     tcase_add_loop_test(
         c, J3_the_daemons_redis_users_can_not_look_configure_flush_or_touch_foreign_keys, 0, 2);
     tcase_add_test(c, J3_a_user_of_one_program_can_not_do_what_the_other_does);
     tcase_add_test(c, J3_without_a_password_nothing_is_answered);
+    tcase_add_test(c, C5_a_right_that_is_missing_is_told_and_not_at_every_try);
     suite_add_tcase(suite, c);
     SRunner *runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_NOFORK);
