@@ -475,9 +475,11 @@ static enum status telemetry_begin(struct scheduler *s, struct err *err)
 static enum status start(struct scheduler *s, struct err *err)
 {
     const struct config *c = s->config;
+    char texts[CONFIG_NODES_MAX][REDIS_ENDPOINT_TEXT_SIZE]; /* addresses: URLs may hold passwords */
     const char *nodes[CONFIG_NODES_MAX];
     for (size_t i = 0; i < c->lock.node_count; i++) {
-        nodes[i] = c->lock.nodes[i];
+        daemon_node_text(c, i, texts[i], sizeof texts[i]);
+        nodes[i] = texts[i];
     }
     enum status st =
         cluster_fingerprint(nodes, c->lock.node_count, s->fingerprint, sizeof s->fingerprint, err);

@@ -175,9 +175,11 @@ static void on_joined(void *ctx, enum status st, int64_t ttl_max_us, const struc
 
 static enum status join(struct worker *w, struct err *err)
 {
+    char texts[CONFIG_NODES_MAX][REDIS_ENDPOINT_TEXT_SIZE]; /* addresses: URLs may hold passwords */
     const char *nodes[CONFIG_NODES_MAX];
     for (size_t i = 0; i < w->config->lock.node_count; i++) {
-        nodes[i] = w->config->lock.nodes[i];
+        daemon_node_text(w->config, i, texts[i], sizeof texts[i]);
+        nodes[i] = texts[i];
     }
     enum status st = cluster_fingerprint(nodes, w->config->lock.node_count, w->fingerprint,
                                          sizeof w->fingerprint, err);

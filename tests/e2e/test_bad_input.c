@@ -2,9 +2,8 @@
  *
  * What an operator gets wrong, over worker, scheduler and claimctl: one line that names the thing
  * and what is wanted, the exit code of the manual, and nothing half done. */
-#include "base/buf.h"
+#include "operator.h"
 #include "support/child.h"
-#include "support/fleet.h"
 
 #include <check.h>
 #include <signal.h>
@@ -12,97 +11,8 @@
 #include <sys/stat.h>
 
 #define SOON_US (20 * US_PER_S)
-#define OUTPUT_MAX ((size_t)1 << 20)
-#define TEXT_SIZE (4 * SERVER_PATH_MAX)
-#define ENV_MAX 8
 
 static struct fleet f;
-
-enum program { WORKER, SCHEDULER, CTL, PROGRAMS };
-static const char *const program_names[] = {"claimd-worker", "claimd-scheduler", "claimctl"};
-
-/* In texts and variables @ is the fleet's directory. */
-static void expand(const char *text, char *ret_text)
-{
-    size_t at = 0;
-    for (const char *p = text; *p != '\0'; p++) {
-        int n = *p == '@' ? snprintf(ret_text + at, TEXT_SIZE - at, "%s", f.dir)
-                          : snprintf(ret_text + at, TEXT_SIZE - at, "%c", *p);
-        ck_assert(n > 0 && at + (size_t)n < TEXT_SIZE);
-        at += (size_t)n;
-    }
-}
-
-static void write_file(const char *name, const char *text, mode_t mode)
-{
-    char path[SERVER_PATH_MAX + 64];
-    (void)snprintf(path, sizeof path, "%s/%s", f.dir, name);
-    (void)unlink(path);
-    FILE *file = fopen(path, "w");
-    ck_assert_msg(file != NULL, "%s", path);
-    ck_assert_int_ge(fputs(text, file), 0);
-    ck_assert_int_eq(fclose(file), 0);
-    ck_assert_int_eq(chmod(path, mode), 0);
-}
-
-struct variables {
-    char texts[ENV_MAX][TEXT_SIZE];
-    const char *list[ENV_MAX + 8];
-};
-
-/* `env`: variables of the case, parted by newlines; then those that every program needs. */
-static void make_env(const char *env, struct variables *ret)
-{
-    static const char *const common[] = {
-        "CLAIMD_POSTGRES_TIMEOUT_MS=800", "CLAIMD_WORKER_STATE_DIR=@/state-bad",
-        "CLAIMD_WORKER_HTTP_LISTEN=", "CLAIMD_SCHEDULER_HTTP_LISTEN=", NULL};
-    size_t n = 0;
-    for (const char *at = env; *at != '\0';) {
-        size_t len = strcspn(at, "\n");
-        autofree char *one = strndup(at, len);
-        ck_assert_ptr_nonnull(one);
-        expand(one, ret->texts[n]);
-        ret->list[n] = ret->texts[n];
-        n++;
-        at += len + (at[len] == '\n' ? 1 : 0);
-    }
-    for (size_t i = 0; common[i] != NULL; i++) {
-        ck_assert_uint_lt(n, ENV_MAX);
-        expand(common[i], ret->texts[n]);
-        ret->list[n] = ret->texts[n];
-        n++;
-    }
-    ret->list[n] = NULL;
-}
-
-/* `config` is a file of the fleet's directory. */
-static void program_of(enum program p, const char *config, char ret_path[TEXT_SIZE],
-                       char ret_config[TEXT_SIZE], const char *ret_argv[6])
-{
-    (void)snprintf(ret_path, TEXT_SIZE, "%s/%s", getenv("CLAIMD_BIN_DIR"), program_names[p]);
-    (void)snprintf(ret_config, TEXT_SIZE, "%s/%s", f.dir, config);
-    ret_argv[0] = ret_path;
-    ret_argv[1] = "--config";
-    ret_argv[2] = ret_config;
-    ret_argv[3] = p == CTL ? "stats" : NULL;
-    ret_argv[4] = NULL;
-}
-
-static int run(enum program p, const char *config, const char *env, struct buf *out)
-{
-    char path[TEXT_SIZE];
-    char config_path[TEXT_SIZE];
-    const char *argv[6];
-    struct variables variables;
-    struct err err = {0};
-    int code = -1;
-    program_of(p, config, path, config_path, argv);
-    make_env(env, &variables);
-    ck_assert_msg(program_run(argv, variables.list, SOON_US, out, &code, &err) == STATUS_OK,
-                  "%s: %s", err.msg, out->len > 0 ? buf_at(out) : "");
-    ck_assert_int_eq(buf_append_text(out, "", &err), STATUS_OK);
-    return code;
-}
 
 /* How many lines say what is wrong: all but the life cycle's. */
 static int complaints(const char *out)
@@ -157,18 +67,19 @@ static const struct {
 
 START_TEST(bad_configuration_is_one_line_and_exit_2)
 {
-    char says[TEXT_SIZE];
+    char says[OPERATOR_TEXT_SIZE];
     enum program p = (enum program)(_i % PROGRAMS);
     size_t i = (size_t)_i / PROGRAMS;
-    autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
+    autobuf struct buf out = BUF_INIT(OPERATOR_OUTPUT_MAX);
     if (geteuid() == 0 && strstr(usages[i].says, "Permission denied") != NULL) {
         return; /* root reads everything */
     }
     if (usages[i].config != NULL) {
-        write_file("bad.json", usages[i].config, 0644);
+        operator_write(&f, "bad.json", usages[i].config, 0644);
     }
-    expand(usages[i].says, says);
-    int code = run(p, usages[i].config == NULL ? "config.json" : "bad.json", usages[i].env, &out);
+    operator_expand(&f, usages[i].says, says);
+    int code = operator_run(&f, p, usages[i].config == NULL ? "config.json" : "bad.json",
+                            usages[i].env, &out);
     ck_assert_msg(strstr(buf_at(&out), says) != NULL, "%s: no \"%s\" in: %s", program_names[p],
                   says, buf_at(&out));
     ck_assert_msg(code == 2, "%s: exit %d: %s", program_names[p], code, buf_at(&out));
@@ -178,17 +89,9 @@ END_TEST
 
 START_TEST(a_configuration_may_be_indented_with_tabs)
 {
-    autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
-    char path[TEXT_SIZE];
-    char config[TEXT_SIZE];
-    const char *argv[6];
-    struct err err = {0};
-    int code = -1;
-    write_file("bad.json", "{\r\n\t\"log_level\":\t\"info\"\r\n}\r\n", 0644);
-    program_of(CTL, "bad.json", path, config, argv);
-    const char *check[] = {path, "config", "check", config, NULL};
-    ck_assert_int_eq(program_run(check, NULL, SOON_US, &out, &code, &err), STATUS_OK);
-    ck_assert_int_eq(code, 0);
+    autobuf struct buf out = BUF_INIT(OPERATOR_OUTPUT_MAX);
+    operator_write(&f, "bad.json", "{\r\n\t\"log_level\":\t\"info\"\r\n}\r\n", 0644);
+    ck_assert_int_eq(operator_ctl(&f, "bad.json", "", "config check", &out), 0);
 }
 END_TEST
 
@@ -214,19 +117,19 @@ static const struct {
 
 START_TEST(a_postgresql_that_cannot_be_used_is_named_and_exit_3)
 {
-    char says[TEXT_SIZE];
-    char plain[TEXT_SIZE];
+    char says[OPERATOR_TEXT_SIZE];
+    char plain[OPERATOR_TEXT_SIZE];
     enum program p = (enum program)(_i % PROGRAMS);
     size_t i = (size_t)_i / PROGRAMS;
-    autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
-    expand(postgres[i].says, says);
+    autobuf struct buf out = BUF_INIT(OPERATOR_OUTPUT_MAX);
+    operator_expand(&f, postgres[i].says, says);
     size_t n = 0;
     for (const char *at = says; *at != '\0'; at++) { /* claimctl's texts are not escaped */
         plain[n] = *at;
         n += p == CTL && *at == '\\' ? 0 : 1;
     }
     plain[n] = '\0';
-    int code = run(p, "config.json", postgres[i].env, &out);
+    int code = operator_run(&f, p, "config.json", postgres[i].env, &out);
     ck_assert_msg(strstr(buf_at(&out), plain) != NULL, "%s: no \"%s\" in: %s", program_names[p],
                   plain, buf_at(&out));
     ck_assert_msg(code == 3, "%s: exit %d: %s", program_names[p], code, buf_at(&out));
@@ -258,10 +161,10 @@ static const struct {
 
 START_TEST(what_a_daemon_cannot_start_with_is_one_line)
 {
-    char says[TEXT_SIZE];
-    autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
-    expand(daemons[_i].says, says);
-    int code = run(daemons[_i].program, "config.json", daemons[_i].env, &out);
+    char says[OPERATOR_TEXT_SIZE];
+    autobuf struct buf out = BUF_INIT(OPERATOR_OUTPUT_MAX);
+    operator_expand(&f, daemons[_i].says, says);
+    int code = operator_run(&f, daemons[_i].program, "config.json", daemons[_i].env, &out);
     ck_assert_msg(strstr(buf_at(&out), says) != NULL, "no \"%s\" in: %s", says, buf_at(&out));
     ck_assert_msg(code == daemons[_i].code, "exit %d: %s", code, buf_at(&out));
     ck_assert_msg(complaints(buf_at(&out)) == 1, "%s", buf_at(&out));
@@ -275,8 +178,9 @@ START_TEST(a_schema_of_another_version_is_exit_5_for_all)
     int lines[PROGRAMS];
     bool says[PROGRAMS];
     for (int p = 0; p < PROGRAMS; p++) {
-        autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
-        codes[p] = run((enum program)p, "config.json", "CLAIMD_POSTGRES_TIMEOUT_MS=5000", &out);
+        autobuf struct buf out = BUF_INIT(OPERATOR_OUTPUT_MAX);
+        codes[p] = operator_run(&f, (enum program)p, "config.json",
+                                "CLAIMD_POSTGRES_TIMEOUT_MS=5000", &out);
         says[p] = strstr(buf_at(&out), "run `claimctl db migrate`") != NULL;
         lines[p] = complaints(buf_at(&out));
     }
@@ -313,41 +217,20 @@ static const struct {
      1},
 };
 
-static int count_of(const char *path, const char *text)
-{
-    char line[4096];
-    int count = 0;
-    FILE *file = fopen(path, "r");
-    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-        count += strstr(line, text) != NULL ? 1 : 0;
-    }
-    if (file != NULL) {
-        (void)fclose(file);
-    }
-    return count;
-}
-
 START_TEST(what_may_still_come_is_named_once_and_waited_for)
 {
-    char path[TEXT_SIZE];
-    char config[TEXT_SIZE];
-    char says[TEXT_SIZE];
-    char log[TEXT_SIZE];
-    const char *argv[6];
-    struct variables variables;
+    char says[OPERATOR_TEXT_SIZE];
+    char log[OPERATOR_TEXT_SIZE];
     struct err err = {0};
-    pid_t pid = 0;
     int code = -1;
-    program_of(WORKER, "config.json", path, config, argv);
-    make_env(waits[_i].env, &variables);
-    expand(waits[_i].says, says);
+    operator_expand(&f, waits[_i].says, says);
     (void)snprintf(log, sizeof log, "%s/wait-%d.log", f.dir, _i);
     bool is_other_list = strstr(waits[_i].env, "OTHER_LIST") != NULL;
     if (is_other_list) { /* no cluster was made with it */
         sql_run(f.sql, "UPDATE claimd.cluster SET lock_nodes = ''");
     }
-    ck_assert_msg(program_start(argv, variables.list, log, &pid, &err) == STATUS_OK, "%s", err.msg);
-    bool is_said = WAIT_UNTIL(count_of(log, says) >= waits[_i].times, SOON_US);
+    pid_t pid = operator_start(&f, WORKER, "config.json", waits[_i].env, log);
+    bool is_said = WAIT_UNTIL(operator_count(log, says) >= waits[_i].times, SOON_US);
     fleet_signal(pid, SIGTERM);
     ck_assert_int_eq(program_wait(pid, SOON_US, &code, &err), STATUS_OK);
     if (is_other_list) {
@@ -356,7 +239,7 @@ START_TEST(what_may_still_come_is_named_once_and_waited_for)
     char tail[2048];
     child_log_tail(log, tail, sizeof tail);
     ck_assert_msg(is_said, "no \"%s\" in: %s", says, tail);
-    ck_assert_int_eq(count_of(log, says), waits[_i].times);
+    ck_assert_int_eq(operator_count(log, says), waits[_i].times);
     ck_assert_int_eq(code, 0);
 }
 END_TEST
@@ -376,9 +259,9 @@ static void setup(void)
 {
     char path[SERVER_PATH_MAX + 64];
     fleet_start(&f, &(struct fleet_options){.masters = 3});
-    write_file("empty", "\n", 0644);
-    write_file("wrong", "not-the-password\n", 0644);
-    write_file("unreadable", "secret\n", 0);
+    operator_write(&f, "empty", "\n", 0644);
+    operator_write(&f, "wrong", "not-the-password\n", 0644);
+    operator_write(&f, "unreadable", "secret\n", 0);
     /* "locked" needs a password; "crowded" has no connection left. */
     (void)snprintf(path, sizeof path, "%s/pg/data/pg_hba.conf", f.dir);
     FILE *hba = fopen(path, "w");
