@@ -110,7 +110,7 @@ const struct config *daemon_reload(const struct config *present, bool is_ready)
     return next;
 }
 
-enum daemon_exit daemon_start_exit(enum status st)
+int daemon_start_exit(enum status st)
 {
     bool is_usage = st == STATUS_INVALID || st == STATUS_CONFLICT;
     return is_usage                   ? DAEMON_USAGE

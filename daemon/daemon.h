@@ -21,7 +21,7 @@ enum daemon_exit {
 };
 
 /* The exit code for a start that failed with `st`. */
-enum daemon_exit daemon_start_exit(enum status st);
+int daemon_start_exit(enum status st);
 
 /* main() of a daemon: reads --config, --version and --help, loads the configuration, starts the log
  * and ignores SIGPIPE (libuv's writes raise it) and SIGHUP (until the daemon takes it), then runs.

@@ -56,7 +56,7 @@ static int count_fallen(const char *before, const char *after)
     int count = 0;
     struct scrape_sample s;
     for (const char *at = before; scrape_next(&at, &s);) {
-        double now = NAN;
+        double now = 0;
         bool may_fall = strncmp(family_type(before, &s), "gauge", 5) == 0;
         if (!may_fall && (!find_same(after, &s, &now) || now < s.value)) {
             (void)fprintf(stderr, "%.*s{%.*s}: %g, then %g\n", (int)s.name_len, s.name,

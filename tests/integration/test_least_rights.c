@@ -364,8 +364,8 @@ START_TEST(J2_the_workers_login_can_not_put_jobs_in_change_them_or_touch_the_sch
         "SET SESSION AUTHORIZATION claimd_scheduler_login",
         "SELECT rolpassword FROM pg_authid",
         "SELECT pg_reload_conf()",
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = "
-        "'claimd_scheduler_login'",
+        ("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = "
+         "'claimd_scheduler_login'"),
     };
     refuses("worker", statements, ARRAY_COUNT(statements));
 }

@@ -121,11 +121,15 @@ START_TEST(numbers_are_written_so_that_prometheus_reads_them_back)
     static const struct {
         double number;
         const char *text;
-    } cases[] = {{0, "0"},           {-3, "-3"},
-                 {0.25, "0.25"},     {1e15, "1000000000000000"},
-                 {1e300, "1e+300"},  {1774150000.123, "1774150000.123"},
-                 {INFINITY, "+Inf"}, {-INFINITY, "-Inf"},
-                 {NAN, "NaN"}};
+    } cases[] = {{0, "0"},
+                 {-3, "-3"},
+                 {0.25, "0.25"},
+                 {1e15, "1000000000000000"},
+                 {1e300, "1e+300"},
+                 {1774150000.123, "1774150000.123"},
+                 {HUGE_VAL, "+Inf"},
+                 {-HUGE_VAL, "-Inf"},
+                 {(double)NAN, "NaN"}};
     struct metrics *m = opened();
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         char line[64];
