@@ -82,6 +82,12 @@ enum status ctl_connect(const struct config *config, bool any_schema, struct adm
 /* Both. */
 enum status ctl_session(const struct ctl *ctl, struct admin **ret, struct err *err) MUST_USE;
 
+/* A time between two looks; `standard_us` when the option has no value. INVALID: not 100ms to 1h.
+ */
+enum status ctl_interval(const struct ctl_args *args, const char *name, int64_t standard_us,
+                         int64_t *ret_us, struct err *err) MUST_USE;
+void ctl_rest(int64_t us);
+
 /* PostgreSQL's clock, in microseconds since 1970. */
 enum status ctl_now(struct admin *a, int64_t *ret_us, struct err *err) MUST_USE;
 
@@ -101,7 +107,7 @@ enum status ctl_program_path(const char *sibling, char *ret_path, size_t size,
 
 ctl_run db_migrate, db_status, db_rollback;
 ctl_run enqueue;
-ctl_run jobs_list, jobs_show, jobs_cancel;
+ctl_run jobs_list, jobs_show, jobs_watch, jobs_cancel;
 ctl_run queues, workers, stats, top;
 ctl_run doctor, dev;
 ctl_run config_check, config_show, config_print_schema, config_doc;

@@ -4,6 +4,7 @@
 #include "ctl/ctl.h"
 #include "ctl/filter.h"
 #include "ctl/job_line.h"
+#include "ctl/progress.h"
 #include "ctl/table.h"
 #include "model/job.h"
 #include "sql/queries.h"
@@ -132,6 +133,8 @@ struct file_job {
     int64_t line;    /* the one being read, from 1 */
     struct buf in;   /* read, not yet taken */
     struct buf rows; /* taken, not yet sent */
+    int64_t bytes;   /* of the lines taken */
+    struct progress progress;
     struct admin *admin;
 };
 
@@ -172,6 +175,7 @@ static enum status send_rows(struct file_job *f, struct err *err)
     enum status st =
         admin_copy_send(f->admin, f->rows.len > 0 ? buf_at(&f->rows) : "", f->rows.len, err);
     buf_reset(&f->rows);
+    progress_note(&f->progress, f->line, f->bytes);
     return st;
 }
 
@@ -192,7 +196,9 @@ static enum status copy_lines(struct file_job *f, struct err *err)
         if (st != STATUS_OK) {
             return err_fail(err, st, "line %lld: %s", (long long)f->line, why.msg);
         }
-        buf_consume(&f->in, len < f->in.len ? len + 1 : len);
+        size_t taken = len < f->in.len ? len + 1 : len;
+        buf_consume(&f->in, taken);
+        f->bytes += (int64_t)taken;
         st = f->rows.len >= COPY_BYTES ? send_rows(f, err) : STATUS_OK;
         if (st != STATUS_OK) {
             return st;
@@ -219,25 +225,46 @@ static enum status copy_file(struct file_job *f, struct err *err)
 }
 
 /* The caller closes *ret_fd, whatever the status. */
-static enum status open_file(const char *path, bool is_stdin, int *ret_fd, struct err *err)
+static enum status open_file(const char *path, bool is_stdin, int *ret_fd, int64_t *ret_bytes,
+                             struct err *err)
 {
     struct stat info;
+    *ret_bytes = 0;
     *ret_fd = is_stdin ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
     if (*ret_fd < 0 || fstat(*ret_fd, &info) != 0) {
         return err_fail_sys(err, STATUS_INVALID, errno, "cannot read '%s'", path);
     }
-    return S_ISDIR(info.st_mode)
-               ? err_fail_sys(err, STATUS_INVALID, EISDIR, "cannot read '%s'", path)
-               : STATUS_OK;
+    if (S_ISDIR(info.st_mode)) {
+        return err_fail_sys(err, STATUS_INVALID, EISDIR, "cannot read '%s'", path);
+    }
+    *ret_bytes = S_ISREG(info.st_mode) ? (int64_t)info.st_size : 0;
+    return STATUS_OK;
 }
 
-static enum status enqueue_file(struct ctl *ctl, const char *path, struct err *err)
+static enum status print_count(const struct ctl *ctl, int64_t jobs, struct err *err)
 {
     static const struct table_column columns[] = {{"enqueued", CELL_NUMBER}};
+    char count[24];
+    const char *const values[] = {count};
+    if (!ctl->is_json) {
+        (void)fprintf(ctl->out, "enqueued %lld\n", (long long)jobs);
+        return STATUS_OK;
+    }
+    (void)snprintf(count, sizeof count, "%lld", (long long)jobs);
+    auto_table struct table table = TABLE("jobs", columns);
+    table.is_record = true;
+    const struct table *const tables[] = {&table};
+    enum status st = table_add(&table, values, err);
+    return st == STATUS_OK ? tables_print(tables, 1, true, ctl->out, err) : st;
+}
+
+static enum status enqueue_file(struct ctl *ctl, const char *path, bool is_quiet, struct err *err)
+{
+    int64_t total_bytes = 0;
     auto_admin struct admin *a = NULL;
     bool is_stdin = strcmp(path, "-") == 0;
     autoclose int fd = -1;
-    enum status st = open_file(path, is_stdin, &fd, err);
+    enum status st = open_file(path, is_stdin, &fd, &total_bytes, err);
     if (st == STATUS_OK) {
         st = ctl_session(ctl, &a, err);
     }
@@ -247,7 +274,9 @@ static enum status enqueue_file(struct ctl *ctl, const char *path, struct err *e
     struct file_job f = {.fd = fd, .admin = a};
     buf_init(&f.in, JOB_LINE_MAX + 2 * READ_BYTES);
     buf_init(&f.rows, COPY_BYTES_MAX);
+    progress_start(&f.progress, total_bytes, is_quiet);
     st = copy_file(&f, err);
+    progress_end(&f.progress);
     buf_release(&f.in);
     buf_release(&f.rows);
     if (st != STATUS_OK) {
@@ -255,17 +284,7 @@ static enum status enqueue_file(struct ctl *ctl, const char *path, struct err *e
                    st == STATUS_UNKNOWN ? "" : ": nothing was enqueued");
         return st;
     }
-    if (!ctl->is_json) {
-        (void)fprintf(ctl->out, "enqueued %lld\n", (long long)f.line);
-        return STATUS_OK;
-    }
-    char count[24];
-    (void)snprintf(count, sizeof count, "%lld", (long long)f.line);
-    auto_table struct table table = TABLE("jobs", columns);
-    table.is_record = true;
-    const struct table *const tables[] = {&table};
-    st = table_add(&table, (const char *const[]){count}, err);
-    return st == STATUS_OK ? tables_print(tables, 1, true, ctl->out, err) : st;
+    return print_count(ctl, f.line, err);
 }
 
 enum status enqueue(struct ctl *ctl, const struct ctl_args *args, struct err *err)
@@ -274,8 +293,10 @@ enum status enqueue(struct ctl *ctl, const struct ctl_args *args, struct err *er
     if ((file == NULL) == (args->word_count == 0)) {
         return err_fail(err, STATUS_INVALID, "enqueue needs either a KIND or --file");
     }
-    if (file != NULL && args->given_count > 1) {
-        return err_fail(err, STATUS_INVALID, "--file takes no other option: each line says all");
+    bool is_quiet = ctl_value(args, "quiet") != NULL;
+    if (file != NULL && args->given_count > (is_quiet ? 2 : 1)) {
+        return err_fail(err, STATUS_INVALID,
+                        "--file takes no other option than --quiet: each line says all");
     }
-    return file != NULL ? enqueue_file(ctl, file, err) : enqueue_one(ctl, args, err);
+    return file != NULL ? enqueue_file(ctl, file, is_quiet, err) : enqueue_one(ctl, args, err);
 }

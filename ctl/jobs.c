@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/jobs.h"
+
 #include "base/parse.h"
-#include "ctl/ctl.h"
-#include "ctl/table.h"
 #include "sql/queries.h"
 
-static enum status check_id(const char *text, struct err *err)
+enum status jobs_check_id(const char *text, struct err *err)
 {
     int64_t id = 0;
     enum status st = parse_i64(text, strlen(text), 1, INT64_MAX, &id, err);
@@ -20,46 +20,83 @@ static const struct table_column job_columns[] = {
     {"args", CELL_JSON},         {"tags", CELL_TEXT},          {"metadata", CELL_JSON},
     {"created_at", CELL_TEXT},   {"scheduled_at", CELL_TEXT},  {"attempted_at", CELL_TEXT},
     {"finalized_at", CELL_TEXT}, {"attempt", CELL_NUMBER},     {"max_attempts", CELL_NUMBER},
-    {"crashes", CELL_NUMBER},    {"max_crashes", CELL_NUMBER}, {"timeout_s", CELL_NUMBER},
+    {"crashes", CELL_NUMBER},    {"max_crashes", CELL_NUMBER}, {"timeout_s", CELL_SECONDS},
     {"at_most_once", CELL_BOOL}, {"fence", CELL_NUMBER},       {"generation", CELL_NUMBER},
     {"worker_id", CELL_TEXT},    {"host", CELL_TEXT},          {"pid", CELL_NUMBER},
     {"result", CELL_JSON},       {"error", CELL_TEXT}};
 
+static const struct table_column timeline_columns[] = {
+    {"at", CELL_TEXT},        {"after_s", CELL_SECONDS}, {"event", CELL_TEXT},
+    {"attempt", CELL_NUMBER}, {"host", CELL_TEXT},       {"detail", CELL_TEXT | CELL_PROSE}};
+
 static const struct table_column attempt_columns[] = {
-    {"attempt", CELL_NUMBER}, {"outcome", CELL_TEXT},    {"fence", CELL_NUMBER},
-    {"host", CELL_TEXT},      {"started_at", CELL_TEXT}, {"ran_s", CELL_NUMBER},
-    {"error", CELL_TEXT},     {"log_tail", CELL_TEXT}};
+    {"attempt", CELL_NUMBER},         {"outcome", CELL_TEXT},
+    {"fence", CELL_NUMBER},           {"host", CELL_TEXT | CELL_WIDE},
+    {"started_at", CELL_TIME},        {"ran_s", CELL_SECONDS},
+    {"error", CELL_TEXT | CELL_LONG}, {"log_tail", CELL_TEXT | CELL_HIDDEN}};
+
+static enum status fill(struct admin *a, const struct pg_statement *statement, const char *id,
+                        struct table *t, struct err *err)
+{
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = admin_query(a, statement, &id, &rows, err);
+    return st == STATUS_OK ? table_add_rows(t, rows, err) : st;
+}
+
+/* What the last attempt with a log said at its end; a table has no room for that. */
+static enum status print_log(const struct table *attempts, FILE *out, struct err *err)
+{
+    enum { ATTEMPT = 0, LOG_TAIL = 7 };
+    char name[48];
+    const struct table_column columns[] = {{name, CELL_TEXT | CELL_PROSE}};
+    size_t row = attempts->row_count;
+    while (row > 0 && table_cell(attempts, row - 1, LOG_TAIL) == NULL) {
+        row--;
+    }
+    if (row == 0) {
+        return STATUS_OK;
+    }
+    const char *const values[] = {table_cell(attempts, row - 1, LOG_TAIL)};
+    (void)snprintf(name, sizeof name, "log_of_attempt_%s", table_cell(attempts, row - 1, ATTEMPT));
+    auto_table struct table log = TABLE("log", columns);
+    const struct table *const tables[] = {&log};
+    (void)fputc('\n', out);
+    enum status st = table_add(&log, values, err);
+    return st == STATUS_OK ? tables_print(tables, 1, false, out, err) : st;
+}
 
 enum status jobs_show(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     const char *id = args->words[0];
     auto_admin struct admin *a = NULL;
-    auto_admin_rows struct admin_rows *job_rows = NULL;
-    auto_admin_rows struct admin_rows *attempt_rows = NULL;
     auto_table struct table job = TABLE("job", job_columns);
+    auto_table struct table timeline = TABLE("timeline", timeline_columns);
     auto_table struct table attempts = TABLE("attempts", attempt_columns);
+    const struct table *const tables[] = {&job, &timeline, &attempts};
     job.is_record = true;
-    enum status st = check_id(id, err);
+    enum status st = jobs_check_id(id, err);
     if (st == STATUS_OK) {
         st = ctl_session(ctl, &a, err);
     }
     if (st == STATUS_OK) {
-        st = admin_query(a, &SQL_ADMIN_JOB_SHOW, &id, &job_rows, err);
+        st = fill(a, &SQL_ADMIN_JOB_SHOW, id, &job, err);
     }
-    if (st == STATUS_OK && admin_row_count(job_rows) == 0) {
+    if (st == STATUS_OK && job.row_count == 0) {
         st = err_fail(err, STATUS_NOT_FOUND, "job %s not found", id);
     }
     if (st == STATUS_OK) {
-        st = admin_query(a, &SQL_ADMIN_JOB_ATTEMPTS, &id, &attempt_rows, err);
+        st = fill(a, &SQL_ADMIN_JOB_TIMELINE, id, &timeline, err);
     }
     if (st == STATUS_OK) {
-        st = table_add_rows(&job, job_rows, err);
+        st = fill(a, &SQL_ADMIN_JOB_ATTEMPTS, id, &attempts, err);
     }
     if (st == STATUS_OK) {
-        st = table_add_rows(&attempts, attempt_rows, err);
+        st = ctl_now(a, &attempts.now_us, err);
     }
-    const struct table *const tables[] = {&job, &attempts};
-    return st == STATUS_OK ? tables_print(tables, 2, ctl->is_json, ctl->out, err) : st;
+    if (st == STATUS_OK) {
+        st = tables_print(tables, ARRAY_COUNT(tables), ctl->is_json, ctl->out, err);
+    }
+    return st == STATUS_OK && !ctl->is_json ? print_log(&attempts, ctl->out, err) : st;
 }
 
 /* Each id for itself; the first refusal ends it and says which id that was. */
@@ -70,7 +107,7 @@ enum status jobs_cancel(struct ctl *ctl, const struct ctl_args *args, struct err
     auto_table struct table table = TABLE("jobs", columns);
     enum status st = STATUS_OK;
     for (size_t i = 0; st == STATUS_OK && i < args->word_count; i++) {
-        st = check_id(args->words[i], err);
+        st = jobs_check_id(args->words[i], err);
     }
     if (st == STATUS_OK) {
         st = ctl_session(ctl, &a, err);

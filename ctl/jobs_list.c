@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "ctl/filter.h"
+#include "ctl/jobs.h"
 #include "ctl/table.h"
 #include "sql/queries.h"
 
@@ -323,5 +324,41 @@ enum status jobs_list(struct ctl *ctl, const struct ctl_args *args, struct err *
     filter_release(&l.filter);
     buf_release(&l.wanted);
     table_release(&l.table);
+    return st;
+}
+
+/* The same walk for those who only want to know which: the open ones unless states are asked for.
+ */
+enum status jobs_find(struct ctl *ctl, const struct ctl_args *args, struct admin *a, int64_t limit,
+                      struct table *ret_ids, struct err *err)
+{
+    struct listing l = {.ctl = ctl,
+                        .args = args,
+                        .admin = a,
+                        .table = {.name = "jobs"},
+                        .wanted = BUF_INIT(FILTER_LIST_MAX),
+                        .limit = limit};
+    int64_t now_us = 0;
+    enum status st = add_column(&l, find_column("id", 2), err);
+    if (st == STATUS_OK) {
+        st = buf_append_text(&l.wanted, "}", err);
+    }
+    if (st == STATUS_OK) {
+        st = ctl_now(a, &now_us, err);
+    }
+    if (st == STATUS_OK) {
+        st = filter_read(&l.filter, args, now_us, err);
+    }
+    l.filter.is_finished = l.filter.is_finished && ctl_value(args, "state") != NULL;
+    if (st == STATUS_OK) {
+        st = find_start(&l, err);
+    }
+    if (st == STATUS_OK) {
+        st = look_around(&l, err);
+    }
+    *ret_ids = l.table;
+    ret_ids->columns = &all_columns[0].column;
+    filter_release(&l.filter);
+    buf_release(&l.wanted);
     return st;
 }

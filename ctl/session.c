@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
 #include "base/parse.h"
 #include "ctl/ctl.h"
 #include "sql/queries.h"
 
+#include <time.h>
+
+#define INTERVAL_MIN_US (100 * US_PER_MS)
+#define INTERVAL_MAX_US (3600 * US_PER_S)
 #define CONNINFO_MAX (2 * CONFIG_PATH_MAX)
 
 const char *ctl_value(const struct ctl_args *args, const char *name)
@@ -57,6 +62,30 @@ enum status ctl_session(const struct ctl *ctl, struct admin **ret, struct err *e
     struct config config;
     enum status st = ctl_load_config(ctl, &config, err);
     return st == STATUS_OK ? ctl_connect(&config, false, ret, err) : st;
+}
+
+enum status ctl_interval(const struct ctl_args *args, const char *name, int64_t standard_us,
+                         int64_t *ret_us, struct err *err)
+{
+    const char *text = ctl_value(args, name);
+    *ret_us = standard_us;
+    if (text == NULL || text[0] == '\0') {
+        return STATUS_OK;
+    }
+    enum status st = parse_duration_us(text, ret_us, err);
+    if (st == STATUS_OK && (*ret_us < INTERVAL_MIN_US || *ret_us > INTERVAL_MAX_US)) {
+        st = err_fail(err, STATUS_INVALID, "'%.40s' is not allowed; allowed: 100ms to 1h", text);
+    }
+    if (st != STATUS_OK) {
+        err_prefix(err, "--%s", name);
+    }
+    return st;
+}
+
+void ctl_rest(int64_t us)
+{
+    const struct timespec time = {.tv_sec = us / US_PER_S, .tv_nsec = us % US_PER_S * 1000};
+    (void)nanosleep(&time, NULL);
 }
 
 enum status ctl_now(struct admin *a, int64_t *ret_us, struct err *err)

@@ -2,15 +2,12 @@
  *
  * `stats` and `top`: one look, or one look after the other. */
 #include "base/clock.h"
-#include "base/parse.h"
 #include "ctl/overview.h"
 #include "ctl/screen.h"
 
 #include <time.h>
 
 #define EVERY_STANDARD_US (2 * US_PER_S)
-#define EVERY_MIN_US (100 * US_PER_MS)
-#define EVERY_MAX_US (3600 * US_PER_S)
 
 struct watch {
     const struct ctl *ctl;
@@ -34,28 +31,6 @@ static enum status with_session(struct watch *w, look *look_once, const struct s
         w->admin = NULL;
     }
     return st;
-}
-
-static enum status read_every(const char *name, const char *text, int64_t *ret_us, struct err *err)
-{
-    *ret_us = EVERY_STANDARD_US;
-    if (text == NULL || text[0] == '\0') {
-        return STATUS_OK;
-    }
-    enum status st = parse_duration_us(text, ret_us, err);
-    if (st == STATUS_OK && (*ret_us < EVERY_MIN_US || *ret_us > EVERY_MAX_US)) {
-        st = err_fail(err, STATUS_INVALID, "'%.40s' is not allowed; allowed: 100ms to 1h", text);
-    }
-    if (st != STATUS_OK) {
-        err_prefix(err, "--%s", name);
-    }
-    return st;
-}
-
-static void rest(int64_t us)
-{
-    const struct timespec time = {.tv_sec = us / US_PER_S, .tv_nsec = us % US_PER_S * 1000};
-    (void)nanosleep(&time, NULL);
 }
 
 /* ---- stats ---- */
@@ -97,7 +72,7 @@ static enum status stream_stats(struct watch *w, int64_t every_us, struct err *e
         if (fflush(w->ctl->out) != 0) {
             return err_fail_sys(err, STATUS_INTERNAL, errno, "cannot write");
         }
-        rest(every_us);
+        ctl_rest(every_us);
     }
 }
 
@@ -107,7 +82,7 @@ enum status stats(struct ctl *ctl, const struct ctl_args *args, struct err *err)
     int64_t every_us = 0;
     struct watch w = {.ctl = ctl};
     const struct screen_size size = {.style = table_style_of(ctl->out)};
-    enum status st = read_every("watch", every, &every_us, err);
+    enum status st = ctl_interval(args, "watch", EVERY_STANDARD_US, &every_us, err);
     if (st == STATUS_OK) {
         st = ctl_load_config(ctl, &w.config, err);
     }
@@ -217,7 +192,7 @@ enum status top(struct ctl *ctl, const struct ctl_args *args, struct err *err)
     int64_t every_us = 0;
     struct watch w = {.ctl = ctl};
     const struct screen_size once = {.style = {.is_terminal = false}};
-    enum status st = read_every("every", ctl_value(args, "every"), &every_us, err);
+    enum status st = ctl_interval(args, "every", EVERY_STANDARD_US, &every_us, err);
     if (st == STATUS_OK) {
         st = ctl_load_config(ctl, &w.config, err);
     }

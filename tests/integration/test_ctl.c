@@ -116,7 +116,7 @@ static const struct {
     {{"jobs", "list", "--limit", "0"}, "--limit: 0 is not in 1…10000"},
     {{"jobs", "show", "x"}, "'x' is not a decimal number"},
     {{"jobs", "show"}, "ID is missing"},
-    {{"jobs", "eat"}, "known: list show cancel"},
+    {{"jobs", "eat"}, "known: list show watch cancel"},
     {{"job"}, "known: db enqueue jobs"},
 };
 

@@ -126,6 +126,34 @@ START_TEST(show_has_args_as_they_are_and_the_attempts)
     ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
     assert_says("max_attempts 25");
     assert_says("no \"luck\"");
+    assert_says("LOG OF ATTEMPT 1\nline 1\nline 2\n");
+}
+END_TEST
+
+START_TEST(show_has_a_timeline_from_the_creation_to_the_end)
+{
+    static const char *const wanted[] = {"created", "due",     "started",
+                                         "failed",  "started", "completed"};
+    ctl_sql("INSERT INTO claimd.job_history (id, fence, created_at, scheduled_at, ready_at, "
+            "attempted_at, finalized_at, worker_id, attempt, crashes, generation, priority, share, "
+            "state, queue, kind, args) VALUES (1, 9, now() - interval '60 s', now() - interval "
+            "'50 s', now() - interval '50 s', now() - interval '10 s', now(), '" WORKER_ID
+            "', 2, 0, 0, 4, 0, 'completed', 'default', 'a', '{}')");
+    ctl_sql("INSERT INTO claimd.job_attempt (job_id, fence, attempt, worker_id, started_at, "
+            "ended_at, outcome, error) VALUES (1, 5, 1, '" WORKER_ID "', now() - interval '45 s', "
+            "now() - interval '40 s', 'failed', 'boo')");
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--json"), 0);
+    json_t *root = ctl_json();
+    json_t *timeline = json_object_get(root, "timeline");
+    ck_assert_uint_eq(json_array_size(timeline), ARRAY_COUNT(wanted));
+    for (size_t i = 0; i < ARRAY_COUNT(wanted); i++) {
+        assert_text(json_array_get(timeline, i), "event", wanted[i]);
+    }
+    assert_text(json_array_get(timeline, 3), "detail", "boo");
+    json_t *after = json_object_get(json_array_get(timeline, 3), "after_s");
+    ck_assert_double_ge(json_number_value(after), 19);
+    ck_assert_double_le(json_number_value(after), 21);
+    json_decref(root);
 }
 END_TEST
 
@@ -307,6 +335,7 @@ int main(void)
     tcase_add_test(tests, show_says_what_an_available_job_waits_for);
     tcase_add_test(tests, show_says_where_a_running_job_is);
     tcase_add_test(tests, show_has_args_as_they_are_and_the_attempts);
+    tcase_add_test(tests, show_has_a_timeline_from_the_creation_to_the_end);
     tcase_add_test(tests, an_unknown_job_is_exit_4);
     tcase_add_test(tests, cancel_moves_jobs_to_the_history);
     tcase_add_test(tests, a_running_job_is_exit_5);

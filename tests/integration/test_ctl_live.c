@@ -2,16 +2,12 @@
  *
  * claimctl queues, stats and top: what they count, that they stay bounded, how a screen behaves. */
 #include "ctl_fixture.h"
+#include "ctl_terminal.h"
 #include "sql/queries.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <pty.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
-#include <sys/wait.h>
-#include <termios.h>
 
 #define WORKER "00000000-0000-0000-0000-0000000000aa"
 #define INSERT_WORKER                                                                            \
@@ -51,8 +47,9 @@ START_TEST(queues_says_how_deep_how_old_how_fast_and_who_serves)
 {
     ctl_sql(INSERT_WORKER);
     ctl_sql("INSERT INTO claimd.queue VALUES ('mail', true)");
-    ctl_sql("INSERT INTO claimd.job (kind, queue, scheduled_at) VALUES ('a', 'default', now()), "
-            "('a', 'default', now() + interval '1 h'), ('b', 'mail', now())");
+    ctl_sql("INSERT INTO claimd.job (kind, queue, scheduled_at, created_at) VALUES "
+            "('a', 'default', now(), now()), ('a', 'default', now() + interval '1 h', now()), "
+            "('b', 'mail', now() - interval '9 s', now() - interval '9 s')");
     ctl_sql("UPDATE claimd.job SET state = 'running' WHERE id = 1");
     ctl_sql(INSERT_ENDED("600"));
     ck_assert_int_eq(ctl_exit("queues", "--json"), 0);
@@ -66,7 +63,7 @@ START_TEST(queues_says_how_deep_how_old_how_fast_and_who_serves)
     ck_assert(json_is_false(json_object_get(row, "estimated")));
     row = row_of(root, "queues", "queue", "mail");
     ck_assert_double_eq(number_of(row, "available"), 1);
-    ck_assert_double_gt(number_of(row, "oldest_due_s"), 0);
+    ck_assert_double_ge(number_of(row, "oldest_due_s"), 9);
     ck_assert(json_is_true(json_object_get(row, "paused")));
     ck_assert_double_eq(number_of(row, "workers"), 0);
     ck_assert_double_eq(number_of(row_of(root, "queues", "queue", "idle"), "available"), 0);
@@ -170,66 +167,6 @@ END_TEST
 
 /* ---- on a terminal ---- */
 
-struct terminal {
-    int master;
-    pid_t pid;
-    struct termios before;
-    struct buf seen;
-};
-
-static void terminal_run(struct terminal *t, const char *const *words, const char *no_colour)
-{
-    const struct winsize size = {.ws_row = 24, .ws_col = 80};
-    char program[SERVER_PATH_MAX];
-    char conninfo[SERVER_PATH_MAX + 64];
-    (void)snprintf(program, sizeof program, "%s/claimctl", getenv("CLAIMD_BIN_DIR"));
-    (void)snprintf(conninfo, sizeof conninfo, "CLAIMD_POSTGRES_CONNINFO=%s", ctl.conninfo);
-    char *env[] = {conninfo, strdup("TERM=xterm"), strdup(no_colour), NULL};
-    char *argv[8] = {program};
-    for (size_t i = 0; words[i] != NULL; i++) {
-        argv[i + 1] = strdup(words[i]);
-    }
-    buf_init(&t->seen, 1 << 20);
-    t->pid = forkpty(&t->master, NULL, NULL, &size);
-    ck_assert_int_ge(t->pid, 0);
-    if (t->pid == 0) {
-        (void)execve(program, argv, env);
-        _exit(127);
-    }
-    ck_assert_int_eq(tcgetattr(t->master, &t->before), 0);
-}
-
-/* Reads until this was printed. */
-static void terminal_await(struct terminal *t, const char *wanted)
-{
-    int64_t end_us = clock_boot_us() + LIMIT_US;
-    while (t->seen.len == 0 || strstr(buf_at(&t->seen), wanted) == NULL) {
-        struct pollfd p = {.fd = t->master, .events = POLLIN};
-        ck_assert_msg(clock_boot_us() < end_us && poll(&p, 1, 1000) >= 0, "no '%s' in: %.2000s",
-                      wanted, t->seen.len > 0 ? buf_at(&t->seen) : "");
-        ck_assert_int_eq(buf_reserve(&t->seen, 4096, NULL), STATUS_OK);
-        ssize_t n = p.revents != 0 ? read(t->master, buf_at(&t->seen) + t->seen.len, 4096) : 0;
-        ck_assert_msg(n >= 0, "the program ended before it said '%s': %.2000s", wanted,
-                      t->seen.len > 0 ? buf_at(&t->seen) : "");
-        buf_grew(&t->seen, (size_t)n);
-    }
-}
-
-/* The exit code; the terminal must be as before. */
-static int terminal_end(struct terminal *t)
-{
-    int status = 0;
-    struct termios after;
-    terminal_await(t, "\x1b[?1049l");
-    ck_assert_int_eq(waitpid(t->pid, &status, 0), t->pid);
-    ck_assert_int_eq(tcgetattr(t->master, &after), 0);
-    ck_assert_uint_eq(after.c_lflag, t->before.c_lflag);
-    ck_assert_ptr_nonnull(strstr(buf_at(&t->seen), "\x1b[?25h"));
-    (void)close(t->master);
-    buf_release(&t->seen);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 START_TEST(top_takes_the_screen_and_gives_it_back)
 {
     struct terminal t;
@@ -239,7 +176,7 @@ START_TEST(top_takes_the_screen_and_gives_it_back)
     terminal_await(&t, "host-1");
     terminal_await(&t, "\x1b[1mQUEUE");
     ck_assert_int_eq(write(t.master, "q", 1), 1);
-    ck_assert_int_eq(terminal_end(&t), 0);
+    ck_assert_int_eq(terminal_end(&t, "\x1b[?1049l"), 0);
 }
 END_TEST
 
@@ -250,7 +187,7 @@ START_TEST(ctrl_c_ends_top_like_q)
     terminal_await(&t, "no workers");
     ck_assert_ptr_null(strstr(buf_at(&t.seen), "\x1b[1m"));
     ck_assert_int_eq(write(t.master, "\x03", 1), 1);
-    ck_assert_int_eq(terminal_end(&t), 0);
+    ck_assert_int_eq(terminal_end(&t, "\x1b[?1049l"), 0);
 }
 END_TEST
 
@@ -265,7 +202,7 @@ START_TEST(a_new_size_is_drawn_at_once)
     ck_assert_int_eq(ioctl(t.master, TIOCSWINSZ, &wide), 0);
     terminal_await(&t, WORKER);
     ck_assert_int_eq(kill(t.pid, SIGTERM), 0);
-    ck_assert_int_eq(terminal_end(&t), 0);
+    ck_assert_int_eq(terminal_end(&t, "\x1b[?1049l"), 0);
 }
 END_TEST
 
@@ -276,7 +213,7 @@ START_TEST(postgresql_away_is_shown_and_tried_again)
     terminal_run(&t, (const char *const[]){"stats", "--watch", "1h", NULL}, "X=");
     terminal_await(&t, "trying again, q ends it");
     ck_assert_int_eq(write(t.master, "q", 1), 1);
-    ck_assert_int_eq(terminal_end(&t), 0);
+    ck_assert_int_eq(terminal_end(&t, "\x1b[?1049l"), 0);
 }
 END_TEST
 

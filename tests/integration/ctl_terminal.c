@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl_terminal.h"
+
+#include "ctl_fixture.h"
+
+#include <poll.h>
+#include <pty.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+
+void terminal_run(struct terminal *t, const char *const *words, const char *no_colour)
+{
+    const struct winsize size = {.ws_row = 24, .ws_col = 80};
+    char program[SERVER_PATH_MAX];
+    char conninfo[SERVER_PATH_MAX + 64];
+    (void)snprintf(program, sizeof program, "%s/claimctl", getenv("CLAIMD_BIN_DIR"));
+    (void)snprintf(conninfo, sizeof conninfo, "CLAIMD_POSTGRES_CONNINFO=%s", ctl.conninfo);
+    char *env[] = {conninfo, strdup("TERM=xterm"), strdup(no_colour), NULL};
+    char *argv[8] = {program};
+    for (size_t i = 0; words[i] != NULL; i++) {
+        argv[i + 1] = strdup(words[i]);
+    }
+    buf_init(&t->seen, 1 << 20);
+    t->pid = forkpty(&t->master, NULL, NULL, &size);
+    ck_assert_int_ge(t->pid, 0);
+    if (t->pid == 0) {
+        (void)execve(program, argv, env);
+        _exit(127);
+    }
+    ck_assert_int_eq(tcgetattr(t->master, &t->before), 0);
+}
+
+void terminal_await(struct terminal *t, const char *wanted)
+{
+    int64_t end_us = clock_boot_us() + LIMIT_US;
+    while (t->seen.len == 0 || strstr(buf_at(&t->seen), wanted) == NULL) {
+        struct pollfd p = {.fd = t->master, .events = POLLIN};
+        ck_assert_msg(clock_boot_us() < end_us && poll(&p, 1, 1000) >= 0, "no '%s' in: %.2000s",
+                      wanted, t->seen.len > 0 ? buf_at(&t->seen) : "");
+        ck_assert_int_eq(buf_reserve(&t->seen, 4096, NULL), STATUS_OK);
+        ssize_t n = p.revents != 0 ? read(t->master, buf_at(&t->seen) + t->seen.len, 4096) : 0;
+        ck_assert_msg(n >= 0, "the program ended before it said '%s': %.2000s", wanted,
+                      t->seen.len > 0 ? buf_at(&t->seen) : "");
+        buf_grew(&t->seen, (size_t)n);
+    }
+}
+
+int terminal_end(struct terminal *t, const char *last)
+{
+    int status = 0;
+    struct termios after;
+    terminal_await(t, last);
+    ck_assert_int_eq(waitpid(t->pid, &status, 0), t->pid);
+    ck_assert_int_eq(tcgetattr(t->master, &after), 0);
+    ck_assert_uint_eq(after.c_lflag, t->before.c_lflag);
+    (void)close(t->master);
+    buf_release(&t->seen);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}

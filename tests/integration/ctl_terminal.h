@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Runs the real claimctl on a terminal of its own, 80 columns by 24 lines. */
+#ifndef CLAIMD_TESTS_CTL_TERMINAL_H
+#define CLAIMD_TESTS_CTL_TERMINAL_H
+
+#include "base/buf.h"
+
+#include <sys/types.h>
+#include <termios.h>
+
+struct terminal {
+    int master; /* what is written there are keys */
+    pid_t pid;
+    struct termios before;
+    struct buf seen; /* all that was printed */
+};
+
+/* `env`: one more "NAME=value". */
+void terminal_run(struct terminal *t, const char *const *words, const char *env);
+/* Reads until this was printed. */
+void terminal_await(struct terminal *t, const char *wanted);
+/* Reads up to what is printed last; returns the exit code. The terminal must be as before. */
+int terminal_end(struct terminal *t, const char *last);
+
+#endif
