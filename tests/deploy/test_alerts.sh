@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# test_alerts.sh STEP: of the Prometheus rules: check, test, config, runbook, cases, names.
+# test_alerts.sh STEP: of the Prometheus rules: check, test, config, runbook, commands, cases, names.
+# shellcheck disable=SC2016  # backticks of Markdown
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 rules=$root/deploy/prometheus/claimd.rules.yml
@@ -34,6 +35,15 @@ case $1 in
         done
         sed -n 's/^### \(Claimd.*\)/\1/p' "$root/docs/operations.md" | while read -r alert; do
             grep -q -- "- alert: $alert\$" "$rules" || fail "docs/operations.md: $alert is no alert"
+        done
+        ;;
+    commands) # each command of the runbook is one that $2, a claimctl, takes
+        commands=$(sed -n '/^### Claimd/,/^## /p' "$root/docs/operations.md" | grep -o '`claimctl [^`]*`' | tr -d '`' |
+            sed -e 's/^claimctl //' -e 's/ID…\?$/1/' -e 's/NAME$/name/' | sort -u)
+        [ -n "$commands" ] || fail "no commands found"
+        printf '%s\n' "$commands" | while read -r words; do
+            # shellcheck disable=SC2086  # words
+            "$2" $words --help >/dev/null || fail "docs/operations.md: claimctl $words"
         done
         ;;
     cases) # each alert is seen to fire and to be quiet
