@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/notify.h"
 #include "daemon/daemon.h"
+#include "daemon/ready.h"
 #include "daemon/telemetry.h"
 #include "scheduler/days.h"
 #include "scheduler/meters.h"
@@ -25,6 +26,7 @@
 #define VACUUM_EVERY_US (5 * US_PER_S)
 #define SURVEY_EVERY_US (15 * US_PER_S)
 #define SURVEY_LIMIT_US (10 * US_PER_S)
+#define READY_LOOK_MS 5
 #define CLOSE_US (2 * US_PER_S)
 #define FEED_TIMEOUTS 2 /* × postgres.timeout_ms without a pass: the feed stands still */
 #define CONNINFO_MAX (2 * CONFIG_PATH_MAX)
@@ -35,7 +37,7 @@ struct scheduler {
     const struct config *config;
     uv_loop_t loop;
     uv_signal_t signals[3];
-    uv_timer_t deadline; /* of the start, then of the end */
+    uv_timer_t deadline; /* of the start, of what `ready` tells, then of the end */
     enum stage stage;
     int exit_code;
     bool is_leader;
@@ -46,6 +48,8 @@ struct scheduler {
     struct complaint pg_complaint;
     struct daemon_hints hints_said;
     struct err pg_down_why; /* the last one */
+    int64_t ready_since_us;
+    bool is_ready_said;
     struct telemetry *telemetry;
     struct pg *pg;
     struct hints *hints;
@@ -144,7 +148,7 @@ static void on_reload_signal(uv_signal_t *handle, int number)
     if (s->stage == STAGE_STOPPING) {
         return;
     }
-    const struct config *next = daemon_reload(s->config, s->stage == STAGE_READY);
+    const struct config *next = daemon_reload(s->config, s->is_ready_said);
     if (next == NULL) {
         return;
     }
@@ -311,6 +315,22 @@ static enum status parts_open(struct scheduler *s, int64_t t_max_us, struct err 
     return watch_open(&watch, &s->watch, err);
 }
 
+static void on_ready_due(uv_timer_t *timer)
+{
+    struct scheduler *s = timer->data;
+    struct ready_servers servers;
+    if (!ready_is_time(s->config, s->lock, s->ready_since_us)) {
+        return;
+    }
+    (void)uv_timer_stop(timer);
+    s->is_ready_said = true;
+    ready_describe(s->config, s->lock, pg_server_version(s->pg), &servers);
+    log_info("ready", LOG_TEXT("postgres", servers.postgres), LOG_TEXT("redis", servers.redis),
+             LOG_TEXT("redis_versions", servers.redis_versions),
+             LOG_TEXT("http", telemetry_address(s->telemetry)));
+    notify_ready();
+}
+
 static void on_joined(void *ctx, enum status st, int64_t t_max_us, const struct err *err)
 {
     struct scheduler *s = ctx;
@@ -330,13 +350,11 @@ static void on_joined(void *ctx, enum status st, int64_t t_max_us, const struct 
         fail(s, DAEMON_USAGE, &failed);
         return;
     }
-    (void)uv_timer_stop(&s->deadline);
     s->stage = STAGE_READY;
+    s->ready_since_us = clock_boot_us();
+    (void)uv_timer_start(&s->deadline, on_ready_due, READY_LOOK_MS, READY_LOOK_MS);
     watch_on_up(s->watch);
     telemetry_publish(s->telemetry);
-    log_info("ready", LOG_I64("nodes", s->config->lock.node_count),
-             LOG_TEXT("http", telemetry_address(s->telemetry)));
-    notify_ready();
 }
 
 static void on_checked(void *ctx, enum status st, const struct err *err)

@@ -190,6 +190,7 @@ static void on_tick(uv_timer_t *timer)
         fetch_poke(w);
     }
     worker_check_started(w, now);
+    worker_check_ready(w);
     worker_check_drained(w);
 }
 

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/notify.h"
 #include "daemon/daemon.h"
+#include "daemon/ready.h"
 
 #include <assert.h>
 #include <signal.h>
@@ -42,6 +43,7 @@ static void on_lock_node(void *ctx, size_t node, enum redlock_node_event event, 
     struct worker *w = ctx;
     daemon_meters_lock_node(&w->meters.daemon, node, event);
     daemon_log_lock_node(w->config, node, event, until_us, why);
+    worker_check_ready(w);
     if (event == REDLOCK_NODE_UP || event == REDLOCK_NODE_VOTING) {
         fetch_poke(w);
     }
@@ -179,7 +181,8 @@ static void on_reload_signal(uv_signal_t *handle, int signum)
 {
     struct worker *w = handle->data;
     (void)signum;
-    const struct config *next = daemon_reload(w->config, w->stage == WORKER_RUNNING);
+    const struct config *next =
+        daemon_reload(w->config, w->stage == WORKER_RUNNING && w->ready_since_us == 0);
     if (next == NULL) {
         return;
     }
@@ -214,15 +217,52 @@ static enum status start_signals(struct worker *w, struct err *err)
 
 /* ---- the beginning ---- */
 
+/* "a,b": cut where it would be too long. */
+static void add_name(char *names, size_t size, const char *name)
+{
+    size_t len = strlen(names);
+    (void)snprintf(names + len, size - len, "%s%s", len > 0 ? "," : "", name);
+}
+
+static void say_ready(struct worker *w)
+{
+    const struct config *c = w->config;
+    char queues[CONFIG_QUEUES_MAX * sizeof c->worker.queues[0]] = "";
+    char kinds[1024] = "";
+    struct ready_servers servers;
+    ready_describe(c, w->lock, pg_server_version(w->pg), &servers);
+    for (size_t i = 0; i < c->worker.queue_count; i++) {
+        add_name(queues, sizeof queues, c->worker.queues[i]);
+    }
+    for (size_t i = 0; i < w->kinds.count; i++) {
+        add_name(kinds, sizeof kinds, w->kinds.names[i]);
+    }
+    log_info("ready", LOG_TEXT("worker", w->worker_id), LOG_I64("slots", w->slot_count),
+             LOG_TEXT("postgres", servers.postgres), LOG_TEXT("redis", servers.redis),
+             LOG_TEXT("redis_versions", servers.redis_versions),
+             LOG_TEXT("http", telemetry_address(w->telemetry)), LOG_TEXT("queues", queues),
+             LOG_I64("kind_count", w->kinds.count), LOG_TEXT("kinds", kinds));
+}
+
+void worker_check_ready(struct worker *w)
+{
+    bool is_due = w->ready_since_us > 0 && w->stage == WORKER_RUNNING;
+    if (!is_due || !ready_is_time(w->config, w->lock, w->ready_since_us)) {
+        return;
+    }
+    w->ready_since_us = 0;
+    say_ready(w);
+    notify_ready(); /* again after a new registration: systemd doesn't mind */
+}
+
 void worker_is_ready(struct worker *w)
 {
-    log_info("ready", LOG_TEXT("worker", w->worker_id), LOG_I64("kinds", w->kinds.count),
-             LOG_I64("slots", w->slot_count), LOG_TEXT("http", telemetry_address(w->telemetry)));
+    w->ready_since_us = clock_boot_us();
     if (w->stage == WORKER_STARTING) {
         w->stage = WORKER_RUNNING;
         telemetry_publish(w->telemetry);
-        notify_ready();
     }
+    worker_check_ready(w);
     beat_listen(w);
     fetch_poke(w);
 }

@@ -100,6 +100,7 @@ struct worker {
     bool is_saying_goodbye;
     uv_timer_t close_timer;
     int64_t start_deadline_us;
+    int64_t ready_since_us; /* registered, but not said so yet; 0 = said, or not registered */
     char runner[CONFIG_PATH_MAX];
     char plugin_owners[CONFIG_UIDS_SIZE];
     int lock_fd;            /* of the state directory */
@@ -167,6 +168,7 @@ void ready_setback(struct worker *w, int64_t now_us);
 /* ---- worker.c ---- */
 enum status worker_open_lock(struct worker *w, int64_t ttl_max_us, struct err *err) MUST_USE;
 void worker_is_ready(struct worker *w); /* registered */
+void worker_check_ready(struct worker *w);
 void worker_fail(struct worker *w, int exit_code, const char *why);
 void worker_check_started(struct worker *w, int64_t now_us);
 void worker_check_drained(struct worker *w);

@@ -134,6 +134,44 @@ START_TEST(lock_N8_a_worker_refuses_lock_nodes_that_differ_from_the_clusters)
 }
 END_TEST
 
+/* ---- ready ---- */
+
+START_TEST(the_ready_line_says_what_a_daemon_is_connected_to_and_serves)
+{
+    char version[32];
+    char text[128];
+    sql_text(f.sql, version, sizeof version,
+             "SELECT split_part(current_setting('server_version'), ' ', 1)");
+    (void)snprintf(text, sizeof text, " postgres=%s redis=\"5 of 5 voting\" redis_versions=\"",
+                   version);
+    fleet_start_scheduler(&f, 0);
+    fleet_launch_worker(&f, 0, (const char *const[]){"CLAIMD_WORKER_QUEUES=default,images", NULL});
+    ck_assert(WAIT_UNTIL(fleet_log_count(&f, "claimd-scheduler", 0, "event=ready") > 0, SOON_US));
+    ck_assert(WAIT_UNTIL(fleet_is_registered(&f, 0), SOON_US));
+    ck_assert(WAIT_UNTIL(fleet_log_count(&f, WORKER, 0, "queues=default,images kind_count=") > 0,
+                         SOON_US));
+    ck_assert_int_eq(fleet_log_count(&f, "claimd-scheduler", 0, text), 1);
+    ck_assert_int_gt(fleet_log_count(&f, WORKER, 0, text), 0);
+    drain(0);
+    fleet_signal(f.schedulers[0], SIGTERM);
+    ck_assert_int_eq(fleet_wait_end(&f, &f.schedulers[0]), 0);
+}
+END_TEST
+
+START_TEST(a_worker_is_ready_without_two_of_five_nodes)
+{
+    struct err err = {0};
+    redis_server_kill(&f.masters[3]);
+    redis_server_kill(&f.masters[4]);
+    fleet_start_worker(&f, 0, NULL);
+    ck_assert(WAIT_UNTIL(fleet_log_count(&f, WORKER, 0, "redis=\"3 of 5 voting\"") > 0, SOON_US));
+    drain(0);
+    for (size_t i = 3; i < 5; i++) {
+        ck_assert_int_eq(redis_server_restart(&f.masters[i], &err), STATUS_OK);
+    }
+}
+END_TEST
+
 /* ---- plugins ---- */
 
 /* The first `size` bytes of a file; 0 = all. */
@@ -199,6 +237,8 @@ static Suite *suite(void)
         A8_a_worker_that_waits_for_postgresql_ends_at_a_signal,
         a_worker_refuses_a_schema_of_another_version_and_says_which,
         lock_N8_a_worker_refuses_lock_nodes_that_differ_from_the_clusters,
+        the_ready_line_says_what_a_daemon_is_connected_to_and_serves,
+        a_worker_is_ready_without_two_of_five_nodes,
         G6_a_plugin_that_cannot_be_loaded_is_told_once_and_the_others_run,
     };
     Suite *s = suite_create("worker's start");

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The servers in a daemon's `ready` line: what it is connected to, and in which versions. */
+#ifndef CLAIMD_DAEMON_READY_H
+#define CLAIMD_DAEMON_READY_H
+
+#include "config/config.h"
+#include "redlock/redlock_async.h"
+
+struct ready_servers {
+    char postgres[24];        /* "15.8" */
+    char redis[32];           /* "4 of 5 voting" */
+    char redis_versions[128]; /* "redis 7.0.15, valkey 8.1.1": of those that answered */
+};
+
+/* Has every lock node answered or failed once, so that the line tells what is? No longer than two
+ * node timeouts after `since_us`: a node that is away must not keep a daemon from being ready. */
+bool ready_is_time(const struct config *c, const struct redlock_async *lock, int64_t since_us);
+
+/* `pg_version`: 150008. */
+void ready_describe(const struct config *c, const struct redlock_async *lock, int pg_version,
+                    struct ready_servers *ret);
+
+#endif
