@@ -17,6 +17,7 @@
 #define PATH_SIZE (SERVER_PATH_MAX + 64)
 #define WORDS_MAX 12
 #define REFUSED "42501"
+#define SCRIPT_REFUSED "executing the script can't|ACL failure in script" /* Redis 7.0|later */
 
 static struct fleet fleet;
 static char secrets[SERVER_PATH_MAX]; /* passwords by the name of their user */
@@ -213,6 +214,20 @@ static void as_user(size_t master, const char *user, const char *password, const
     OK(buf_append(out, "", 1, &err));
 }
 
+/* Is one of the texts, which are parted by '|', in there? */
+static bool has_one_of(const char *where, const char *texts)
+{
+    char copy[128];
+    char *rest = NULL;
+    (void)snprintf(copy, sizeof copy, "%s", texts);
+    for (char *text = strtok_r(copy, "|", &rest); text != NULL; text = strtok_r(NULL, "|", &rest)) {
+        if (strstr(where, text) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* `command`: words parted by single spaces. */
 static void redis_says(const char *user, const char *command, const char *expected)
 {
@@ -222,8 +237,7 @@ static void redis_says(const char *user, const char *command, const char *expect
         (void)snprintf(password, sizeof password, "pw of '%s'", user);
     }
     as_user(0, user, password, command, &out);
-    ck_assert_msg(strstr(buf_at(&out), expected) != NULL, "%s: %s: %s", user, command,
-                  buf_at(&out));
+    ck_assert_msg(has_one_of(buf_at(&out), expected), "%s: %s: %s", user, command, buf_at(&out));
 }
 
 static bool redis_is_empty(size_t master, const char *command)
@@ -500,7 +514,7 @@ START_TEST(J3_the_daemons_redis_users_can_not_look_configure_flush_or_touch_fore
         redis_says(user, foreign_keys[i], "NOPERM");
     }
     for (size_t i = 0; i < ARRAY_COUNT(scripts); i++) {
-        redis_says(user, scripts[i], "The user executing the script can't");
+        redis_says(user, scripts[i], SCRIPT_REFUSED);
     }
     redis_says("operator", "GET foreign", "precious");
 }
