@@ -240,7 +240,7 @@ static void put_zsh(struct script *s)
            "        list=(${list:#--*})\n"
            "    fi\n"
            "    if (( $#list )); then\n"
-           "        _describe -o 'claimctl' list\n"
+           "        _describe 'claimctl' list\n"
            "    else\n"
            "        _files\n"
            "    fi\n"

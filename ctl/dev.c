@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "ctl/ctl.h"
+#include "ctl/table.h"
 #include "sql/queries.h"
 
 #include <limits.h>
@@ -239,6 +240,28 @@ static enum status start_all(struct dev_run *run, int64_t masters, int64_t worke
     return st;
 }
 
+static void say_json(const struct dev_run *run)
+{
+    static const struct table_column columns[] = {{"dir", CELL_TEXT},
+                                                  {"config", CELL_TEXT},
+                                                  {"masters", CELL_NUMBER},
+                                                  {"workers", CELL_NUMBER}};
+    const struct dev_cluster *d = &run->cluster;
+    char masters[24];
+    char worker_count[24];
+    const char *const values[] = {d->dir, d->config_path, masters, worker_count};
+    (void)snprintf(masters, sizeof masters, "%zu", d->master_count);
+    (void)snprintf(worker_count, sizeof worker_count, "%lld", (long long)run->workers);
+    auto_table struct table table = TABLE("dev", columns);
+    table.is_record = true;
+    const struct table *const tables[] = {&table};
+    if (table_add(&table, values, NULL) == STATUS_OK) {
+        enum status st = tables_print(tables, 1, true, run->ctl->out, NULL);
+        (void)st; /* whoever read our output may go: the cluster stays */
+    }
+    (void)fflush(run->ctl->out);
+}
+
 static void say_how(const struct dev_run *run)
 {
     FILE *out = run->ctl->out;
@@ -283,7 +306,11 @@ static void on_look(uv_timer_t *timer)
     const struct dev_run *run = timer->data;
     if (live_workers(run) >= run->workers || clock_boot_us() >= run->ready_end_us) {
         (void)uv_timer_stop(timer);
-        say_how(run);
+        if (run->ctl->is_json) {
+            say_json(run);
+        } else {
+            say_how(run);
+        }
     }
 }
 

@@ -75,11 +75,32 @@ static size_t count(const char *part)
     return n;
 }
 
+static bool log_says(const char *text)
+{
+    struct err err = {0};
+    int code = -1;
+    const char *const argv[] = {"/bin/grep", "-q", text, cluster.log, NULL};
+    enum status st = program_run(argv, NULL, LIMIT_US, &cluster.out, &code, &err);
+    ck_assert_msg(st == STATUS_OK, "%s", err.msg);
+    return code == 0;
+}
+
 static void start_cluster(void)
 {
     struct err err = {0};
-    const char *const argv[] = {cluster.program, "dev", "--dir", cluster.dir, "--workers", "2",
-                                "--masters",     "3",   NULL};
+    const char *const argv[] = {"sh",
+                                "-c",
+                                "exec \"$0\" \"$@\" >&2", /* where the log is */
+                                cluster.program,
+                                "dev",
+                                "--json",
+                                "--dir",
+                                cluster.dir,
+                                "--workers",
+                                "2",
+                                "--masters",
+                                "3",
+                                NULL};
     enum status st = program_start(argv, NULL, cluster.log, &cluster.pid, &err);
     ck_assert_msg(st == STATUS_OK, "%s", err.msg);
     ck_assert(WAIT_UNTIL(access(cluster.config, R_OK) == 0 && claimctl("workers", "--json") == 0 &&
@@ -137,6 +158,16 @@ START_TEST(a_cluster_by_one_command_runs_jobs_and_ends_on_ctrl_c)
 }
 END_TEST
 
+START_TEST(with_json_it_says_where_it_is_as_json)
+{
+    char wanted[sizeof cluster.dir + 32];
+    (void)snprintf(wanted, sizeof wanted, "^{\"dev\": {\"dir\": \"%s\", ", cluster.dir);
+    start_cluster();
+    ck_assert(WAIT_UNTIL(log_says(wanted), LIMIT_US));
+    stop_cluster(SIGTERM);
+}
+END_TEST
+
 START_TEST(a_second_run_in_the_same_folder_keeps_the_jobs)
 {
     start_cluster();
@@ -148,16 +179,6 @@ START_TEST(a_second_run_in_the_same_folder_keeps_the_jobs)
     stop_cluster(SIGINT);
 }
 END_TEST
-
-static bool log_says(const char *text)
-{
-    struct err err = {0};
-    int code = -1;
-    const char *const argv[] = {"/bin/grep", "-q", text, cluster.log, NULL};
-    enum status st = program_run(argv, NULL, LIMIT_US, &cluster.out, &code, &err);
-    ck_assert_msg(st == STATUS_OK, "%s", err.msg);
-    return code == 0;
-}
 
 START_TEST(a_server_that_ends_is_told_and_the_others_go_on)
 {
@@ -238,6 +259,7 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 90);
     tcase_add_test(tests, a_cluster_by_one_command_runs_jobs_and_ends_on_ctrl_c);
+    tcase_add_test(tests, with_json_it_says_where_it_is_as_json);
     tcase_add_test(tests, a_second_run_in_the_same_folder_keeps_the_jobs);
     tcase_add_test(tests, a_server_that_ends_is_told_and_the_others_go_on);
     tcase_add_test(tests, a_folder_with_other_files_or_of_somebody_else_is_refused);

@@ -58,3 +58,36 @@ int terminal_end(struct terminal *t, const char *last)
     buf_release(&t->seen);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
+
+static void read_all(struct terminal *t)
+{
+    int64_t end_us = clock_boot_us() + LIMIT_US;
+    ssize_t n = 1;
+    while (n > 0) {
+        struct pollfd p = {.fd = t->master, .events = POLLIN};
+        ck_assert(clock_boot_us() < end_us && poll(&p, 1, 1000) >= 0);
+        ck_assert_int_eq(buf_reserve(&t->seen, 4096, NULL), STATUS_OK);
+        n = read(t->master, buf_at(&t->seen) + t->seen.len, 4096); /* EIO when it has ended */
+        buf_grew(&t->seen, n > 0 ? (size_t)n : 0);
+    }
+}
+
+void terminal_assert_width(struct terminal *t, size_t columns)
+{
+    int status = 0;
+    read_all(t);
+    ck_assert_int_eq(waitpid(t->pid, &status, 0), t->pid);
+    ck_assert_int_eq(status, 0);
+    ck_assert_uint_gt(t->seen.len, 0);
+    for (const char *line = buf_at(&t->seen); *line != '\0';) {
+        size_t len = strcspn(line, "\r\n");
+        size_t width = 0;
+        for (size_t i = 0; i < len; i++) {
+            width += ((unsigned char)line[i] & 0xc0) != 0x80; /* first bytes of characters */
+        }
+        ck_assert_msg(width <= columns, "%zu wide: %.*s", width, (int)len, line);
+        line += len + strspn(line + len, "\r\n");
+    }
+    (void)close(t->master);
+    buf_release(&t->seen);
+}

@@ -22,5 +22,7 @@ void terminal_run(struct terminal *t, const char *const *words, const char *env)
 void terminal_await(struct terminal *t, const char *wanted);
 /* Reads up to what is printed last; returns the exit code. The terminal must be as before. */
 int terminal_end(struct terminal *t, const char *last);
+/* Reads to the end, which must be a good one: no line may have more characters than that. */
+void terminal_assert_width(struct terminal *t, size_t columns);
 
 #endif

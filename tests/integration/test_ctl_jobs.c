@@ -300,20 +300,72 @@ START_TEST(a_connection_string_that_libpq_refuses_is_exit_2)
 }
 END_TEST
 
-START_TEST(json_is_json_everywhere)
+/* A way to call each command; that of `dev` is tried in its own test. */
+static const struct {
+    const char *words[5];
+    const char *key; /* that the document has */
+} calls[] = {
+    {{"db", "migrate"}, "applied"},
+    {{"db", "status"}, "migrations"},
+    {{"enqueue", "a"}, "job"},
+    {{"jobs", "list"}, "jobs"},
+    {{"jobs", "show", "1"}, "job"},
+    {{"jobs", "cancel", "1"}, "jobs"},
+    {{"jobs", "watch", "1"}, "state"},
+    {{"queues"}, "queues"},
+    {{"workers"}, "workers"},
+    {{"stats"}, "finished"},
+    {{"top"}, "workers"},
+    {{"doctor"}, "checks"},
+    {{"config", "check"}, "configuration"},
+    {{"config", "dump"}, "lock"},
+    {{"config", "schema"}, "properties"},
+    {{"config", "doc"}, "keys"},
+    {{"completion", "bash"}, "completion"},
+    {{"help"}, "commands"},
+    {{"db", "rollback", "--yes"}, "undone"},
+};
+
+static bool is_called(const char *noun, const char *verb)
+{
+    bool is_known = strcmp(noun, "dev") == 0;
+    for (size_t i = 0; i < ARRAY_COUNT(calls); i++) {
+        const char *word = calls[i].words[1];
+        bool is_verb = verb == NULL || (word != NULL && strcmp(word, verb) == 0);
+        is_known = is_known || (strcmp(calls[i].words[0], noun) == 0 && is_verb);
+    }
+    return is_known;
+}
+
+START_TEST(every_command_has_json)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(calls); i++) {
+        const char *words[8] = {"--json"};
+        memcpy(words + 1, calls[i].words, sizeof calls[i].words);
+        (void)ctl_run_words(words); /* doctor finds no lock nodes here */
+        json_t *root = json_loads(ctl_text(), JSON_DISABLE_EOF_CHECK, NULL);
+        ck_assert_msg(json_object_get(root, calls[i].key) != NULL, "%s: %.500s", words[1],
+                      ctl_text());
+        json_decref(root);
+    }
+    size_t i = 0;
+    json_t *command = NULL;
+    ck_assert_int_eq(ctl_exit("help", "--json"), 0);
+    json_t *root = ctl_json();
+    json_array_foreach(json_object_get(root, "commands"), i, command)
+    {
+        const char *noun = json_string_value(json_object_get(command, "noun"));
+        const char *verb = json_string_value(json_object_get(command, "verb"));
+        ck_assert_msg(is_called(noun, verb), "add '%s %s' to the calls above", noun, verb);
+    }
+    json_decref(root);
+}
+END_TEST
+
+START_TEST(json_has_what_a_warning_says)
 {
     static const char good[] = "{\"lock\": {\"nodes\": [\"a:1\", \"b:1\"]}}";
     const char *path = ctl_write_file("config", good, strlen(good));
-    static const char *const lines[][4] = {
-        {"--version", "--json"},     {"db", "status", "--json"}, {"db", "migrate", "--json"},
-        {"config", "doc", "--json"}, {"jobs", "list", "--json"}, {"stats", "--json"},
-        {"workers", "--json"},       {"enqueue", "a", "--json"}, {"jobs", "show", "1", "--json"},
-    };
-    for (size_t i = 0; i < ARRAY_COUNT(lines); i++) {
-        const char *words[5] = {lines[i][0], lines[i][1], lines[i][2], lines[i][3]};
-        ck_assert_int_eq(ctl_run_words(words), 0);
-        json_decref(ctl_json());
-    }
     ck_assert_int_eq(ctl_exit("config", "check", path, "--json"), 0);
     json_t *out = ctl_json();
     json_t *checked = json_object_get(out, "configuration");
@@ -344,7 +396,8 @@ int main(void)
     tcase_add_test(tests, stats_counts_by_queue_and_state);
     tcase_add_test(tests, help_version_and_configuration);
     tcase_add_test(tests, a_connection_string_that_libpq_refuses_is_exit_2);
-    tcase_add_test(tests, json_is_json_everywhere);
+    tcase_add_test(tests, every_command_has_json);
+    tcase_add_test(tests, json_has_what_a_warning_says);
     suite_add_tcase(suite, tests);
     return world_run(suite);
 }

@@ -206,6 +206,43 @@ START_TEST(a_new_size_is_drawn_at_once)
 }
 END_TEST
 
+START_TEST(a_list_that_goes_on_ends_with_the_next_command)
+{
+    struct terminal t;
+    ctl_sql("INSERT INTO claimd.job (kind) SELECT 'a' FROM generate_series(1, 5)");
+    terminal_run(&t, (const char *const[]){"jobs", "list", "--limit", "2", "--kind", "a'b,a", NULL},
+                 "X=");
+    ck_assert_int_eq(terminal_end(&t, "next: claimctl jobs list --limit 2 --kind 'a'\\''b,a' "
+                                      "--after 4\r\n"),
+                     0);
+    ck_assert_int_eq(ctl_exit("jobs", "list", "--limit", "2"), 0);
+    ck_assert_ptr_null(strstr(ctl_text(), "next"));
+}
+END_TEST
+
+START_TEST(at_80_columns_no_line_is_wider)
+{
+    static const char *const commands[][3] = {
+        {"jobs", "list"}, {"jobs", "show", "1"}, {"queues"}, {"workers"}, {"stats"}};
+    ctl_sql(INSERT_WORKER);
+    ctl_sql("INSERT INTO claimd.job (kind, queue, attempt, args) SELECT repeat('k', 30), "
+            "repeat('q', 30), 1, jsonb_build_object('text', repeat('word ', 60)) FROM "
+            "generate_series(1, 3)");
+    ctl_sql("INSERT INTO claimd.job_attempt (job_id, fence, attempt, worker_id, started_at, "
+            "outcome, error, log_tail) SELECT id, 1, 1, '" WORKER "', now(), 'failed', "
+            "repeat('long error ', 30), repeat('a line of the log', 20) FROM claimd.job");
+    for (size_t i = 0; i < ARRAY_COUNT(commands); i++) {
+        struct terminal t;
+        terminal_run(&t,
+                     commands[i][1] == NULL ? (const char *const[]){commands[i][0], NULL}
+                                            : (const char *const[]){commands[i][0], commands[i][1],
+                                                                    commands[i][2], NULL},
+                     "X=");
+        terminal_assert_width(&t, 80);
+    }
+}
+END_TEST
+
 START_TEST(postgresql_away_is_shown_and_tried_again)
 {
     struct terminal t;
@@ -231,6 +268,8 @@ int main(void)
     tcase_add_test(tests, top_takes_the_screen_and_gives_it_back);
     tcase_add_test(tests, ctrl_c_ends_top_like_q);
     tcase_add_test(tests, a_new_size_is_drawn_at_once);
+    tcase_add_test(tests, a_list_that_goes_on_ends_with_the_next_command);
+    tcase_add_test(tests, at_80_columns_no_line_is_wider);
     tcase_add_test(tests, postgresql_away_is_shown_and_tried_again);
     suite_add_tcase(suite, tests);
     return world_run(suite);
