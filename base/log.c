@@ -170,6 +170,7 @@ void log_write(enum log_level level, const char *event, const struct log_field *
 bool complaint_due(struct complaint *c, int64_t now_us)
 {
     c->count++;
+    c->last_us = now_us;
     if (now_us < c->next_us) {
         return false;
     }
@@ -179,6 +180,11 @@ bool complaint_due(struct complaint *c, int64_t now_us)
                                                   : COMPLAINT_MAX_US;
     c->next_us = now_us + c->distance_us;
     return true;
+}
+
+bool complaint_is_quiet(const struct complaint *c, int64_t now_us, int64_t quiet_us)
+{
+    return c->count > 0 && now_us - c->last_us >= quiet_us;
 }
 
 void log_recovered(const char *event, struct complaint *c)

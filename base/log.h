@@ -60,10 +60,13 @@ struct complaint {
     int64_t next_us;
     int64_t distance_us;
     int64_t count;
+    int64_t last_us; /* of the last one, said or not */
 };
 
 bool complaint_due(struct complaint *c, int64_t now_us); /* true: say it now */
 int64_t complaint_end(struct complaint *c);              /* how many there were; 0 = say nothing */
+/* Was the last one so long ago? For what has no success to end it: a runner that doesn't die. */
+bool complaint_is_quiet(const struct complaint *c, int64_t now_us, int64_t quiet_us);
 /* Ends it; where there was one, one line: event=… after=N. */
 void log_recovered(const char *event, struct complaint *c);
 

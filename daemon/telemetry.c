@@ -116,7 +116,7 @@ void telemetry_publish(struct telemetry *t)
     t->options.collect(t->options.ctx);
     t->options.ready(t->options.ctx, &ready);
     if (publish(t, &ready, &err) == STATUS_OK) {
-        (void)complaint_end(&t->complaint);
+        log_recovered("metrics_recovered", &t->complaint);
     } else if (complaint_due(&t->complaint, clock_boot_us())) {
         log_warn("metrics_failed", LOG_TEXT("err", err.msg));
     }

@@ -12,7 +12,7 @@
 #define REST_FACTOR \
     4 /* between two vacuums, times the length of the last: the horizon may be pinned */
 
-enum task { TASK_NONE, TASK_DAYS, TASK_VACUUM };
+enum task { TASK_NONE, TASK_DAYS, TASK_VACUUM, TASKS };
 
 struct days {
     struct days_options options;
@@ -23,7 +23,7 @@ struct days {
     int64_t vacuum_at_us;
     int64_t begun_us;
     struct history_day removing;
-    struct complaint complaint;
+    struct complaint complaints[TASKS];
     bool is_stopping;
 };
 
@@ -40,10 +40,16 @@ static void task_end(struct days *d)
     next(d);
 }
 
+static void task_done(struct days *d)
+{
+    log_recovered("days_recovered", &d->complaints[d->task]);
+    task_end(d);
+}
+
 static void task_fail(struct days *d, const struct err *err)
 {
     int64_t now_us = clock_boot_us();
-    if (!d->is_stopping && complaint_due(&d->complaint, now_us)) {
+    if (!d->is_stopping && complaint_due(&d->complaints[d->task], now_us)) {
         log_error("days_failed", LOG_TEXT("err", err->msg));
     }
     if (d->task == TASK_DAYS) {
@@ -80,8 +86,7 @@ static void on_forgotten(void *ctx, enum status st, const struct pg_result *cons
         task_fail(d, err);
         return;
     }
-    (void)complaint_end(&d->complaint);
-    task_end(d);
+    task_done(d);
 }
 
 static void on_old(void *ctx, enum status st, const struct pg_result *const *results,
@@ -144,7 +149,7 @@ static void on_vacuumed(void *ctx, enum status st, const struct pg_result *const
         return;
     }
     log_debug("vacuumed", LOG_I64("ms", took_us / US_PER_MS));
-    task_end(d);
+    task_done(d);
 }
 
 static void on_dead_rows(void *ctx, enum status st, const struct pg_result *const *results,
@@ -159,7 +164,7 @@ static void on_dead_rows(void *ctx, enum status st, const struct pg_result *cons
     int64_t dead = is_known ? pg_i64(results[0], 0, 0) : 0;
     int64_t live = is_known ? pg_i64(results[0], 0, 1) : 0;
     if (dead < DEAD_ROWS_MIN || dead * DEAD_SHARE < live) {
-        task_end(d);
+        task_done(d);
         return;
     }
     struct err failed = {0};

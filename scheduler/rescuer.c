@@ -42,6 +42,7 @@ struct rescuer {
     bool is_walking;
     bool is_walk_asked;
     bool is_marking;
+    struct complaint complaint;
     bool is_stopped; /* what is under way ends; nothing new begins */
 };
 
@@ -144,8 +145,13 @@ static void on_moved(void *ctx, enum status st, const struct pg_result *const *r
     struct rescuer *r = ctx;
     struct batch *b = &r->batch;
     int64_t counts[RESCUE_LOCKED + 1] = {0};
-    if (st != STATUS_OK) {
-        log_warn("rescue_failed", LOG_I64("jobs", b->count), LOG_TEXT("err", err->msg));
+    if (st == STATUS_OK) {
+        log_recovered("rescue_recovered", &r->complaint);
+    } else {
+        if (complaint_due(&r->complaint, clock_boot_us())) {
+            log_warn("rescue_failed", LOG_I64("jobs", b->count), LOG_TEXT("err", err->msg),
+                     LOG_TEXT("action", "trying again"));
+        }
         for (size_t i = 0; i < b->count; i++) {
             put_back(r, &b->items[i]);
         }

@@ -132,7 +132,7 @@ static void on_looked(void *ctx, enum status st, const struct pg_result *const *
         fail(s, err);
         return;
     }
-    (void)complaint_end(&s->complaint);
+    log_recovered("survey_recovered", &s->complaint);
     forget(s->options.registry);
     for (int i = 0; i < pg_row_count(results[SURVEY_RESULT]); i++) {
         struct survey_row row;

@@ -30,6 +30,8 @@ struct watch {
     int64_t replied_us;
     int64_t steady_us; /* since then no reply was late: silence is the workers' own */
     int64_t full_pass_us;
+    struct complaint complaint;
+    bool is_failing; /* the tick being taken */
     bool is_asking;
     bool is_leader;
 };
@@ -45,6 +47,14 @@ struct tick {
     char stale[STALE_MAX][40];
     size_t stale_count;
 };
+
+static void complain(struct watch *w, const struct err *err)
+{
+    w->is_failing = true;
+    if (complaint_due(&w->complaint, clock_boot_us())) {
+        log_error("watch_failed", LOG_TEXT("err", err->msg), LOG_TEXT("action", "looking again"));
+    }
+}
 
 static struct seen_worker *worker_get(struct watch *w, const char *id)
 {
@@ -79,7 +89,7 @@ static void take_worker(struct watch *w, struct tick *t, const struct feed_tick_
     struct seen_worker *s = worker_get(w, row->name);
     bool is_live = !row->is_dead && !row->is_stale;
     if (is_live && feed_served_add(&t->served, row->queues, row->kinds, &err) != STATUS_OK) {
-        log_error("watch_failed", LOG_TEXT("err", err.msg));
+        complain(w, &err);
     }
     if (s == NULL) {
         return;
@@ -109,7 +119,7 @@ static void take_lane(struct watch *w, const struct tick *t, const struct feed_t
     struct err err = {0};
     if (feed_lane_add(feed, row->name, row->priority, row->share, row->us, t->pg_us, &err) !=
         STATUS_OK) {
-        log_error("watch_failed", LOG_TEXT("err", err.msg));
+        complain(w, &err);
     }
 }
 
@@ -135,7 +145,7 @@ static void take_rows(struct watch *w, struct tick *t, const struct pg_result *r
             break;
         case FEED_TICK_PAUSED:
             if (feed_served_pause(&t->served, row.name, &err) != STATUS_OK) {
-                log_error("watch_failed", LOG_TEXT("err", err.msg));
+                complain(w, &err);
             }
             break;
         }
@@ -169,7 +179,7 @@ static void look_at_writers(struct watch *w, const struct tick *t)
     int64_t rewind_us = FEED_NEVER_US;
     if (feed_writers_list(&w->writers, t->writers, t->pg_us, w->options.gap_us, &rewind_us, &err) !=
         STATUS_OK) {
-        log_error("watch_failed", LOG_TEXT("err", err.msg));
+        complain(w, &err);
         rewind_us = 0;
     }
     feed->cap_us = feed_writers_oldest_us(&w->writers);
@@ -222,6 +232,7 @@ static void on_tick(void *ctx, enum status st, const struct pg_result *const *re
         w->steady_us = t.now_us;
     }
     w->replied_us = t.now_us;
+    w->is_failing = false;
     if (w->is_leader && !feeder_is_started(w->options.feeder)) {
         struct feed_tick_row now;
         feed_tick_row(results[0], 0, &now);
@@ -232,6 +243,9 @@ static void on_tick(void *ctx, enum status st, const struct pg_result *const *re
     feeder_serve(w->options.feeder, &t.served);
     if (w->is_leader && feeder_is_started(w->options.feeder)) {
         look_as_leader(w, &t);
+    }
+    if (!w->is_failing) {
+        log_recovered("watch_recovered", &w->complaint);
     }
 }
 

@@ -4,6 +4,7 @@
 #include "worker/worker.h"
 
 #define TICK_MS 100
+#define RUNNERS_QUIET_US (60 * US_PER_S)
 #define TICK_MIN_MS 20
 #define READY_WAIT_MAX_US (1 * US_PER_S)
 
@@ -167,6 +168,19 @@ static void tell_trouble(struct worker *w, int64_t now)
     }
 }
 
+/* A single death is its own line; after several it is news that no more came. */
+static void tell_quiet(struct worker *w, int64_t now)
+{
+    if (!complaint_is_quiet(&w->runner_complaint, now, RUNNERS_QUIET_US)) {
+        return;
+    }
+    if (w->runner_complaint.count == 1) {
+        (void)complaint_end(&w->runner_complaint);
+    } else {
+        log_recovered("runners_recovered", &w->runner_complaint);
+    }
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct worker *w = timer->data;
@@ -186,6 +200,7 @@ static void on_tick(uv_timer_t *timer)
     }
     hand_back_waiting(w, now);
     tell_trouble(w, now);
+    tell_quiet(w, now);
     if (now >= w->fetch_pause_until_us) {
         fetch_poke(w);
     }

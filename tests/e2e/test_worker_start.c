@@ -172,6 +172,36 @@ START_TEST(a_worker_is_ready_without_two_of_five_nodes)
 }
 END_TEST
 
+/* ---- trouble and its end ---- */
+
+START_TEST(an_absence_of_postgresql_is_told_at_growing_distance_and_its_end_once)
+{
+    struct err err = {0};
+    fleet_start_scheduler(&f, 0);
+    fleet_start_worker(&f, 0, NULL);
+    ck_assert(WAIT_UNTIL(fleet_log_count(&f, "claimd-scheduler", 0, "event=ready") > 0, SOON_US));
+    int64_t began_us = clock_boot_us();
+    pg_server_kill(&f.pg);
+    static const char *const programs[] = {WORKER, "claimd-scheduler"};
+    for (size_t i = 0; i < ARRAY_COUNT(programs); i++) {
+        ck_assert(WAIT_UNTIL(fleet_log_count(&f, programs[i], 0, "event=postgres_down") >= 2,
+                             SOON_US)); /* the second comes after a second */
+    }
+    ck_assert_int_ge(clock_boot_us() - began_us, US_PER_S / 2);
+    ck_assert_msg(pg_server_restart(&f.pg, &err) == STATUS_OK, "%s", err.msg);
+    for (size_t i = 0; i < ARRAY_COUNT(programs); i++) {
+        ck_assert(WAIT_UNTIL(fleet_log_count(&f, programs[i], 0, "event=postgres_up after=") == 1,
+                             SOON_US));
+        ck_assert_int_le(fleet_log_count(&f, programs[i], 0, "event=postgres_down"), 4);
+    }
+    sql_close(f.sql);
+    f.sql = sql_open(f.conninfo);
+    drain(0);
+    fleet_signal(f.schedulers[0], SIGTERM);
+    ck_assert_int_eq(fleet_wait_end(&f, &f.schedulers[0]), 0);
+}
+END_TEST
+
 /* ---- plugins ---- */
 
 /* The first `size` bytes of a file; 0 = all. */
@@ -239,6 +269,7 @@ static Suite *suite(void)
         lock_N8_a_worker_refuses_lock_nodes_that_differ_from_the_clusters,
         the_ready_line_says_what_a_daemon_is_connected_to_and_serves,
         a_worker_is_ready_without_two_of_five_nodes,
+        an_absence_of_postgresql_is_told_at_growing_distance_and_its_end_once,
         G6_a_plugin_that_cannot_be_loaded_is_told_once_and_the_others_run,
     };
     Suite *s = suite_create("worker's start");

@@ -217,6 +217,25 @@ START_TEST(a_repeated_complaint_is_said_at_growing_distance)
     ck_assert_int_eq(complaint_end(&c), 5990);
     ck_assert_int_eq(complaint_end(&c), 0);
     ck_assert(complaint_due(&c, 601 * US_PER_S)); /* the next trouble is new */
+    ck_assert(!complaint_is_quiet(&c, 602 * US_PER_S, 2 * US_PER_S));
+    ck_assert(complaint_is_quiet(&c, 603 * US_PER_S, 2 * US_PER_S));
+    c = (struct complaint){0};
+    ck_assert(!complaint_is_quiet(&c, 603 * US_PER_S, 2 * US_PER_S));
+}
+END_TEST
+
+START_TEST(what_has_recovered_says_after_how_many)
+{
+    int ends[2];
+    struct complaint c = {0};
+    log_init("p", LOG_INFO);
+    log_to_pipe(ends);
+    log_recovered("postgres_up", &c); /* nothing was wrong: silence */
+    (void)complaint_due(&c, 1);
+    (void)complaint_due(&c, 2);
+    log_recovered("postgres_up", &c);
+    log_recovered("postgres_up", &c);
+    assert_logged("level=info program=p event=postgres_up after=2\n");
 }
 END_TEST
 
@@ -233,6 +252,7 @@ int main(void)
                         (int)ARRAY_COUNT(json_values));
     tcase_add_loop_test(t, a_long_json_line_is_cut_and_stays_json, 0, 300);
     tcase_add_test(t, a_bad_byte_is_escaped_in_logfmt);
+    tcase_add_test(t, what_has_recovered_says_after_how_many);
     tcase_add_test(t, a_repeated_complaint_is_said_at_growing_distance);
     suite_add_tcase(s, t);
     SRunner *runner = srunner_create(s);
