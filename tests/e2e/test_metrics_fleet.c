@@ -108,7 +108,7 @@ static void kill_a_worker_that_works(void)
     autobuf struct buf text = BUF_INIT(TEXT_MAX);
     fleet_start_worker(&f, 1, NULL);
     fleet_http(&f, "claimd-worker", 1, address, sizeof address);
-    int64_t id = fleet_enqueue(&f, "sleep", "{\"ms\": 3000}", 1);
+    int64_t id = fleet_enqueue(&f, "sleep", "{\"ms\": 6000}", 1);
     ck_assert(WAIT_UNTIL(is_running(id), SOON_US));
     ck_assert(
         WAIT_UNTIL((scrape(address, &text),
@@ -227,8 +227,8 @@ START_TEST(claims_and_ends_agree_with_each_other)
                         worker_sum("claimd_claim_seconds_count", NULL));
     ASSERT_WORKER("claimd_job_run_seconds_count", "kind=\"noop\"", NOOPS);
     double slept = worker_sum("claimd_job_run_seconds_sum", "kind=\"sleep\"");
-    ck_assert_double_ge(slept, 6); /* 3 s, and twice 1.5 s */
-    ck_assert_double_le(slept, 12);
+    ck_assert_double_ge(slept, 9); /* 6 s, and twice 1.5 s */
+    ck_assert_double_le(slept, 20);
 }
 END_TEST
 
