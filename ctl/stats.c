@@ -140,13 +140,13 @@ static void put_title(const struct table *workers_table, const struct table *fin
     time_t now = (time_t)(workers_table->now_us / US_PER_S);
     (void)gmtime_r(&now, &tm);
     (void)strftime(clock, sizeof clock, "%H:%M:%S", &tm);
-    (void)fprintf(out, "claimd %s UTC  %zu worker%s, %lld/%lld slots  ended/s", clock,
+    (void)fprintf(out, "claimd %sZ  %zu worker%s, %lld/%lld slots  ended/s", clock,
                   workers_table->row_count, workers_table->row_count == 1 ? "" : "s",
                   sum(workers_table, RUNNING), sum(workers_table, SLOTS));
     for (size_t row = 0; row < finished->row_count; row++) {
         (void)fprintf(out, " %s", table_cell(finished, row, PER_S));
     }
-    (void)fprintf(out, " (1, 5, 15 min)\n\n");
+    (void)fprintf(out, " (1/5/15 min)\n\n");
 }
 
 static enum status look_top(struct admin *a, const struct ctl *ctl, const struct screen_size *size,

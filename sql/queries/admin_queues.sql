@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Each queue: depth by state, oldest due job, what ended per second in the last minute, who serves it. Bounded on tables of any size:
 -- queues are found by hopping over the feed index; 100,000 rows are counted, shared among them; where that is not enough, the numbers
--- are estimated from 1,500 pages and begin with ~. The rate is of the newest 1,000 pages of the history.
+-- are estimated from 4,000 pages and begin with ~. The rate is of the newest 1,000 pages of the history.
 -- Indexes: job_feed.
 WITH RECURSIVE lane AS (
     (SELECT queue, priority, share, 1 AS n FROM claimd.job ORDER BY queue, priority, share LIMIT 1)
@@ -57,11 +57,11 @@ WITH RECURSIVE lane AS (
            count(*) FILTER (WHERE j.state = 'available' AND j.ready_at <= statement_timestamp()) AS available,
            count(*) FILTER (WHERE j.state = 'available' AND j.ready_at > statement_timestamp() AND j.attempt = 0) AS scheduled,
            count(*) FILTER (WHERE j.state = 'available' AND j.ready_at > statement_timestamp() AND j.attempt > 0) AS retryable
-      FROM claimd.job j TABLESAMPLE SYSTEM (LEAST(100, 150000.0 / GREATEST(1, pg_relation_size('claimd.job') / 8192)))
+      FROM claimd.job j TABLESAMPLE SYSTEM (LEAST(100, 400000.0 / GREATEST(1, pg_relation_size('claimd.job') / 8192)))
      WHERE EXISTS (SELECT FROM counted c, budget b WHERE c.jobs >= b.jobs)
      GROUP BY j.queue
 ), scale AS (
-    SELECT GREATEST(1, pg_relation_size('claimd.job') / 8192 / 1500.0) AS by
+    SELECT GREATEST(1, pg_relation_size('claimd.job') / 8192 / 4000.0) AS by
 ), depth AS (
     SELECT c.name, c.jobs >= b.jobs AS is_estimated, c.running,
            CASE WHEN c.jobs >= b.jobs THEN COALESCE(round(s.available * f.by), 0) ELSE c.available END AS available,
