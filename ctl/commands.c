@@ -71,7 +71,7 @@ const struct ctl_command ctl_commands[] = {
                  {"until", "TIME", "before then"},
                  {"older-than", "AGE", "the same as --until with an age"},
                  {"error", "TEXT", "whose last error has this text"},
-                 {"after", "ID", "go on below this id"},
+                 {"after", "ID", "go on below this id: next_after in JSON"},
                  {"columns", "COLUMNS", "which, in their order"},
                  {"limit", "N", "1 to 10000; default 50"}},
      .run = jobs_list},

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Each queue: depth by state, oldest due job, what ended per second in the last minute, who serves it. Bounded on tables of any size:
 -- queues are found by hopping over the feed index; 100,000 rows are counted, shared among them; where that is not enough, the numbers
--- are estimated from 4,000 pages and begin with ~. The rate is of the newest 1,000 pages of the history.
+-- are estimated from 4,000 pages, to three digits, and begin with ~. The rate is of the newest 1,000 pages of the history.
 -- Indexes: job_feed.
 WITH RECURSIVE lane AS (
     (SELECT queue, priority, share, 1 AS n FROM claimd.job ORDER BY queue, priority, share LIMIT 1)
@@ -64,9 +64,12 @@ WITH RECURSIVE lane AS (
     SELECT GREATEST(1, pg_relation_size('claimd.job') / 8192 / 4000.0) AS by
 ), depth AS (
     SELECT c.name, c.jobs >= b.jobs AS is_estimated, c.running,
-           CASE WHEN c.jobs >= b.jobs THEN COALESCE(round(s.available * f.by), 0) ELSE c.available END AS available,
-           CASE WHEN c.jobs >= b.jobs THEN COALESCE(round(s.scheduled * f.by), 0) ELSE c.scheduled END AS scheduled,
-           CASE WHEN c.jobs >= b.jobs THEN COALESCE(round(s.retryable * f.by), 0) ELSE c.retryable END AS retryable
+           CASE WHEN c.jobs >= b.jobs THEN COALESCE(round(s.available * f.by,
+                    LEAST(0, 3 - length(trunc(s.available * f.by)::text))), 0) ELSE c.available END AS available,
+           CASE WHEN c.jobs >= b.jobs THEN COALESCE(round(s.scheduled * f.by,
+                    LEAST(0, 3 - length(trunc(s.scheduled * f.by)::text))), 0) ELSE c.scheduled END AS scheduled,
+           CASE WHEN c.jobs >= b.jobs THEN COALESCE(round(s.retryable * f.by,
+                    LEAST(0, 3 - length(trunc(s.retryable * f.by)::text))), 0) ELSE c.retryable END AS retryable
       FROM counted c
      CROSS JOIN budget b
      CROSS JOIN scale f
