@@ -234,19 +234,33 @@ void daemon_log_lock_node(const struct config *c, size_t node, enum redlock_node
     }
 }
 
-void daemon_log_hint_node(struct daemon_hints *h, const struct config *c, size_t node,
-                          const struct err *why)
+/* Idle, the lock nodes are asked nothing: then this is where the silence of one shows. */
+static bool is_told(const struct config *c, const struct redlock_async *lock, size_t node,
+                    const struct err *why)
+{
+    struct redlock_node_info info = {0};
+    if (memcmp(c->hints.nodes, c->lock.nodes, sizeof c->hints.nodes) != 0 ||
+        why->status == STATUS_INVALID) {
+        return false;
+    }
+    if (lock != NULL) {
+        redlock_async_node(lock, node, &info);
+    }
+    return !info.is_up;
+}
+
+void daemon_log_hint_node(struct daemon_hints *h, const struct config *c,
+                          const struct redlock_async *lock, size_t node, const struct err *why)
 {
     struct redis_endpoint endpoint;
     char text[CONFIG_TEXT_MAX] = "?";
     int64_t now_us = clock_boot_us();
-    bool is_lock_node = memcmp(c->hints.nodes, c->lock.nodes, sizeof c->hints.nodes) == 0;
     if (why == NULL) {
         h->up_us[node] = now_us;
         return;
     }
-    if (is_lock_node && why->status != STATUS_INVALID) {
-        return; /* node_down says it */
+    if (is_told(c, lock, node, why)) {
+        return;
     }
     if (h->up_us[node] != 0 && now_us - h->up_us[node] > HINTS_STEADY_US) {
         (void)complaint_end(&h->complaints[node]);

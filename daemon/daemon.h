@@ -67,10 +67,10 @@ struct daemon_hints {
     struct complaint complaints[CONFIG_NODES_MAX];
     int64_t up_us[CONFIG_NODES_MAX]; /* since when; 0 = it never was */
 };
-/* hints_down, at growing distance while it lasts: what the servers refuse, and of nodes that are no
- * lock nodes also that they are away. `why` NULL: it is up. */
-void daemon_log_hint_node(struct daemon_hints *h, const struct config *c, size_t node,
-                          const struct err *why);
+/* hints_down, at growing distance while it lasts, but for a node that `lock` (may be NULL) knows to
+ * be away: node_down says that. `why` NULL: it is up. */
+void daemon_log_hint_node(struct daemon_hints *h, const struct config *c,
+                          const struct redlock_async *lock, size_t node, const struct err *why);
 
 /* The check "quorum" of /readyz; `lock` may be NULL. */
 void daemon_check_quorum(const struct config *c, const struct redlock_async *lock,

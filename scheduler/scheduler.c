@@ -226,7 +226,8 @@ static void on_hint_node(void *ctx, size_t node, bool is_up, bool is_empty_memor
 {
     struct scheduler *s = ctx;
     (void)is_empty_memory;
-    daemon_log_hint_node(&s->hints_said, s->config, node, is_up ? NULL : why);
+    daemon_log_hint_node(&s->hints_said, s->config, s->lead == NULL ? NULL : lead_lock(s->lead),
+                         node, is_up ? NULL : why);
     feeder_reset(s->feeder);
 }
 

@@ -283,7 +283,7 @@ static void on_hint_node(void *ctx, size_t node, bool is_up, bool is_empty_memor
 {
     struct worker *w = ctx;
     (void)is_empty_memory;
-    daemon_log_hint_node(&w->hints_said, w->config, node, is_up ? NULL : why);
+    daemon_log_hint_node(&w->hints_said, w->config, w->lock, node, is_up ? NULL : why);
 }
 
 static enum status open_hints(struct worker *w, struct err *err)
