@@ -60,13 +60,13 @@ bool option_mask(const char *value, char *ret_text, size_t size)
     return false;
 }
 
-enum status option_refuse(const struct option_def *o, const char *written, struct err *err)
+enum status option_refuse(const struct option_def *o, const char *value, struct err *err)
 {
     char range[128];
-    char value[CONFIG_PATH_MAX];
-    (void)option_mask(written, value, sizeof value);
+    char shown[CONFIG_PATH_MAX];
+    (void)option_mask(value, shown, sizeof shown);
     option_range_text(o, range, sizeof range);
-    return err_fail(err, STATUS_INVALID, "%s: %.80s is not allowed; allowed: %s", o->name, value,
+    return err_fail(err, STATUS_INVALID, "%s: %.80s is not allowed; allowed: %s", o->name, shown,
                     range);
 }
 

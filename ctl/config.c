@@ -6,6 +6,8 @@
 #include "ctl/table.h"
 #include "redis/redis.h"
 
+#include <sys/stat.h>
+
 #define MANUAL_MAX ((size_t)1 << 20)
 
 static enum status check_nodes(const char *name, char (*nodes)[CONFIG_TEXT_MAX], size_t count,
@@ -22,9 +24,18 @@ static enum status check_nodes(const char *name, char (*nodes)[CONFIG_TEXT_MAX],
     return STATUS_OK;
 }
 
-/* What is allowed and yet seldom meant; NULL = nothing. */
-static const char *node_warning(const struct config *config)
+static bool is_open(const char *path)
 {
+    struct stat info;
+    return path[0] != '\0' && stat(path, &info) == 0 && (info.st_mode & S_IROTH) != 0;
+}
+
+/* What is allowed and yet seldom meant; NULL = nothing. */
+static const char *warning_about(const struct config *config)
+{
+    if (is_open(config->postgres.password_file) || is_open(config->redis.password_file)) {
+        return "a password file can be read by every user of this host: chmod o-r";
+    }
     return config->lock.node_count == 0 ? "lock.nodes is empty: workers and schedulers need 1 to 9"
            : config->lock.node_count % 2 == 0
                ? "lock.nodes: an even number tolerates no more failures than one node less"
@@ -54,7 +65,7 @@ enum status config_check(struct ctl *ctl, const struct ctl_args *args, struct er
     if (st != STATUS_OK) {
         return st;
     }
-    const char *const values[] = {"ok", node_warning(&config)};
+    const char *const values[] = {"ok", warning_about(&config)};
     if (!ctl->is_json) {
         if (values[1] != NULL) {
             (void)fprintf(stderr, "warning: %s\n", values[1]);

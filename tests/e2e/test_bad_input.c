@@ -95,6 +95,26 @@ START_TEST(a_configuration_may_be_indented_with_tabs)
 }
 END_TEST
 
+START_TEST(a_password_that_everyone_can_read_is_a_warning)
+{
+    autobuf struct buf out = BUF_INIT(OPERATOR_OUTPUT_MAX);
+    autobuf struct buf closed = BUF_INIT(OPERATOR_OUTPUT_MAX);
+    operator_write(&f, "mine", "secret\n", 0600);
+    operator_write(&f, "open", "secret\n", 0644);
+    ck_assert_int_eq(
+        operator_ctl(&f, "config.json", "CLAIMD_REDIS_PASSWORD_FILE=@/open", "config check", &out),
+        0);
+    ck_assert_ptr_nonnull(strstr(buf_at(&out), "warning: a password file can be read by every"));
+    if (geteuid() == 0) {
+        return; /* the programs may run as another user, who can't read it */
+    }
+    ck_assert_int_eq(operator_ctl(&f, "config.json", "CLAIMD_REDIS_PASSWORD_FILE=@/mine",
+                                  "config check", &closed),
+                     0);
+    ck_assert_ptr_null(strstr(buf_at(&closed), "password file"));
+}
+END_TEST
+
 /* ---- PostgreSQL ---- */
 
 static const struct {
@@ -292,6 +312,7 @@ static Suite *suite(void)
     tcase_add_loop_test(c, bad_configuration_is_one_line_and_exit_2, 0,
                         (int)ARRAY_COUNT(usages) * PROGRAMS);
     tcase_add_test(c, a_configuration_may_be_indented_with_tabs);
+    tcase_add_test(c, a_password_that_everyone_can_read_is_a_warning);
     tcase_add_loop_test(c, a_postgresql_that_cannot_be_used_is_named_and_exit_3, 0,
                         (int)ARRAY_COUNT(postgres) * PROGRAMS);
     tcase_add_loop_test(c, what_a_daemon_cannot_start_with_is_one_line, 0,

@@ -5,6 +5,7 @@
 #include "support/fleet.h"
 
 #include <check.h>
+#include <jansson.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -251,6 +252,38 @@ START_TEST(a_daemon_without_a_file_outlives_its_terminal)
 }
 END_TEST
 
+/* Every line of a life, from the first on, crashes and refused plugins in it. */
+START_TEST(with_json_every_line_of_a_worker_is_an_object)
+{
+    char path[SERVER_PATH_MAX + 64];
+    char line[8192];
+    int lines = 0;
+    sql_run(f.sql, "DELETE FROM claimd.job"); /* what the drained worker gave back */
+    write_config("\"debug\"", "", ", \"log_format\": \"json\"");
+    fleet_start_worker(&f, 1, NULL);
+    int64_t done = sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history");
+    (void)fleet_enqueue(&f, "noop", "{}", 5);
+    fleet_wait_finished(&f, done + 5, "completed", SOON_US);
+    (void)sql_i64(f.sql, "WITH new AS (INSERT INTO claimd.job (kind, args, max_attempts) VALUES "
+                         "('crash_segv', '{}', 1) RETURNING id) SELECT id FROM new");
+    (void)snprintf(path, sizeof path, "%s/%s-1.log", f.dir, WORKER);
+    ck_assert(WAIT_UNTIL(fleet_log_count(&f, WORKER, 1, "\"event\":\"runner_died\"") > 0, SOON_US));
+    fleet_signal(f.workers[1], SIGTERM);
+    ck_assert_int_eq(fleet_wait_end(&f, &f.workers[1]), 0);
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        json_error_t where;
+        json_auto_t *object = json_loads(line, JSON_REJECT_DUPLICATES, &where);
+        ck_assert_msg(json_is_object(object), "%s: %s", where.text, line);
+        ck_assert_ptr_nonnull(json_string_value(json_object_get(object, "event")));
+        lines++;
+    }
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert_int_gt(lines, 10);
+}
+END_TEST
+
 static Suite *suite(void)
 {
     const TTest *const tests[] = {
@@ -260,6 +293,7 @@ static Suite *suite(void)
         a_scheduler_feeds_further_ahead_at_once,
         a_worker_drains_as_long_as_its_new_configuration_says,
         a_daemon_without_a_file_outlives_its_terminal,
+        with_json_every_line_of_a_worker_is_an_object,
     };
     Suite *s = suite_create("reload");
     TCase *c = tcase_create("reload");
