@@ -44,7 +44,12 @@ until_true 60 is_done
 echo "first job done after $(sql "SELECT round(extract(epoch FROM finalized_at)::numeric - $began, 1) FROM claimd.job_history") s"
 ./dev up --scale worker=3 >"$tmp/up" 2>&1 || { cat "$tmp/up"; fail "./dev up: not healthy"; }
 
-step "claimctl: a job by hand, the doctor, and the handlers of an image"
+step "every volume has a name, so that none is left behind"
+docker-compose ps -q | xargs docker inspect --format '{{range .Mounts}}{{.Type}} {{.Name}} {{end}}' | tr ' ' '\n' |
+    grep -A 1 -x volume | grep -v -x -e volume -e -- >"$tmp/volumes"
+[ "$(sort -u "$tmp/volumes" | tr '\n' ' ')" = "${project}_postgres ${project}_workers " ] || fail "$(cat "$tmp/volumes")"
+
+step "claimctl: a job by hand, the doctor"
 id=$(ctl enqueue noop)
 ctl jobs show "$id" >"$tmp/job"
 ctl doctor >"$tmp/doctor" || { cat "$tmp/doctor"; fail "doctor"; }

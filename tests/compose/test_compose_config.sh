@@ -37,8 +37,8 @@ done
 rm "$tmp/deploy/compose/.env"
 refused CLAIMD_BIND docker-compose -f "$tmp/deploy/compose/database.yml" config -q
 refused CLAIMD_BIND docker-compose -f "$tmp/deploy/compose/lock.yml" config -q
-refused CLAIMD_LOCK_NODES docker-compose -f "$tmp/deploy/compose/scheduler.yml" config -q
-refused CLAIMD_LOCK_NODES docker-compose -f "$tmp/deploy/compose/worker.yml" config -q
+refused 'CLAIMD_\(LOCK_NODES\|POSTGRES\)' docker-compose -f "$tmp/deploy/compose/scheduler.yml" config -q
+refused 'CLAIMD_\(LOCK_NODES\|POSTGRES\)' docker-compose -f "$tmp/deploy/compose/worker.yml" config -q
 
 # What holds for every container that stays.
 for file in docker-compose.yml deploy/compose/database.yml deploy/compose/lock.yml deploy/compose/scheduler.yml \

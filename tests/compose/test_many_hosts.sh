@@ -64,8 +64,15 @@ for name in worker sched lock1 lock2 lock3 lock4 lock5 db; do
     on "$name" up -d >"$tmp/log" 2>&1 || { cat "$tmp/log"; fail "$name: up"; }
 done
 ctl() { on sched run --rm -T claimctl "$@" 2>"$tmp/stderr"; }
+# says TEXT COMMAND…: claimctl's output is read to its end, or its container would be left behind
+says() {
+    text=$1
+    shift
+    ctl "$@" >"$tmp/out" || true
+    grep -q "$text" "$tmp/out"
+}
 until_true 60 ctl enqueue noop >"$tmp/id"
-done_by_now() { ctl jobs show "$(cat "$tmp/id")" | grep -q 'state *completed'; }
+done_by_now() { says 'state *completed' jobs show "$(cat "$tmp/id")"; }
 until_true 60 done_by_now
 ctl doctor || fail "doctor"
 restarts=$(docker inspect --format '{{.RestartCount}}' "$(on worker ps -q worker)")
@@ -77,14 +84,12 @@ id=$(ctl enqueue noop)
 echo "$id" >"$tmp/id"
 until_true 30 done_by_now
 on lock3 up -d >/dev/null 2>&1
-votes() { ctl doctor | grep -q 'lock nodes *5 of 5'; }
-until_true 30 votes
+until_true 30 says 'lock nodes *5 of 5' doctor
 
 step "one more worker is a folder more"
 machine worker2 worker postgres_worker redis_worker
 on worker2 up -d >/dev/null 2>&1
-two_workers() { ctl doctor | grep -q '2 live'; }
-until_true 30 two_workers
+until_true 30 says '2 live' doctor
 
 # codes_of CONTAINER: with what it has ended so far
 codes_of() {

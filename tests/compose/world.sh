@@ -14,17 +14,17 @@ export CLAIMD_IMAGE=claimdc CLAIMD_WORKER_IMAGE=claimdc-worker COMPOSE_PROJECT_N
 
 # Label filters don't know patterns, so by their names.
 remove_all() {
-    docker ps -aq --filter "name=^/?${project}[0-9a-z]*_" | xargs -r docker rm -fv >/dev/null
-    docker volume ls -q --filter "name=^${project}[0-9a-z]*_" | xargs -r docker volume rm >/dev/null
-    docker network ls -q --filter "name=^${project}[0-9a-z]*_" | xargs -r docker network rm >/dev/null
+    docker ps -aq --filter "name=^/?${project}[0-9a-z]*[_-]" | xargs -r docker rm -fv >/dev/null
+    docker volume ls -q --filter "name=^${project}[0-9a-z]*[_-]" | xargs -r docker volume rm >/dev/null
+    docker network ls -q --filter "name=^${project}[0-9a-z]*[_-]" | xargs -r docker network rm >/dev/null
 }
 
 finish() {
     code=$?
     trap - EXIT
     if [ "$code" -ne 0 ]; then
-        docker ps -a --filter "name=^/?${project}[0-9a-z]*_" --format '{{.Names}} {{.Status}}'
-        for container in $(docker ps -a --filter "name=^/?${project}[0-9a-z]*_" --format '{{.Names}}'); do
+        docker ps -a --filter "name=^/?${project}[0-9a-z]*[_-]" --format '{{.Names}} {{.Status}}'
+        for container in $(docker ps -a --filter "name=^/?${project}[0-9a-z]*[_-]" --format '{{.Names}}'); do
             echo "== $container"
             docker logs "$container" 2>&1 | grep -v event=job_ | tail -n 15
         done
