@@ -105,18 +105,25 @@ id=$(ctl enqueue shout --args '{"say": "hello"}')
 shouted() { [ "$(sql "SELECT result FROM claimd.job_history WHERE id = $id")" = '{"SAY": "HELLO"}' ]; }
 until_true 30 shouted
 
-step "a folder of handlers"
-mkdir -m 0755 "$tmp/handlers"
+step "a folder of handlers: of a stranger, then of somebody trusted"
+mkdir "$tmp/handlers"
 container=$(docker create claimdc-handlers)
 docker cp -q "$container:/usr/local/lib/claimd/plugins/shout.so" "$tmp/handlers/loud.so"
 docker rm "$container" >/dev/null
-CLAIMD_PLUGINS=$tmp/handlers docker-compose -f docker-compose.yml -f deploy/compose/plugins.yml up -d --scale worker=1 worker \
-    >"$tmp/up" 2>&1 || { cat "$tmp/up"; fail "up"; }
+chmod 0755 "$tmp/handlers" "$tmp/handlers/loud.so"
+[ "$(id -u)" -ne 0 ] || chown -R 4711 "$tmp/handlers"
+owner=$(stat -c %u "$tmp/handlers")
+with_folder() { # OWNERS
+    CLAIMD_PLUGINS=$tmp/handlers CLAIMD_WORKER_PLUGIN_OWNERS=$1 docker-compose -f docker-compose.yml \
+        -f deploy/compose/plugins.yml up -d --scale worker=1 worker >"$tmp/up" 2>&1 || { cat "$tmp/up"; fail "up"; }
+}
+with_folder ''
+refused() { docker logs "$(nth_worker 1)" 2>&1 | grep "event=plugin_refused file=/plugins .*owned by user $owner"; }
+until_true 30 refused
+with_folder "$owner"
 id=$(ctl enqueue shout --args '{"say": "here"}')
 again() { [ "$(sql "SELECT result FROM claimd.job_history WHERE id = $id")" = '{"SAY": "HERE"}' ]; }
 until_true 30 again
-# shellcheck disable=SC2016  # for the shell in the container
-docker-compose exec -T worker sh -c 'ls "$CLAIMD_WORKER_PLUGIN_DIR"' | grep -qx loud.so || fail "the folder isn't there"
 
 step "down"
 ./dev down >/dev/null 2>&1

@@ -16,7 +16,8 @@ export CLAIMD_IMAGE=claimdc CLAIMD_WORKER_IMAGE=claimdc-worker COMPOSE_PROJECT_N
 remove_all() {
     docker ps -aq --filter "name=^/?${project}[0-9a-z]*[_-]" | xargs -r docker rm -fv >/dev/null
     docker volume ls -q --filter "name=^${project}[0-9a-z]*[_-]" | xargs -r docker volume rm >/dev/null
-    docker network ls -q --filter "name=^${project}[0-9a-z]*[_-]" | xargs -r docker network rm >/dev/null
+    # An engine may keep a network whose containers it has miscounted.
+    docker network ls -q --filter "name=^${project}[0-9a-z]*[_-]" | xargs -r -n 1 docker network rm >/dev/null 2>&1 || true
 }
 
 finish() {
