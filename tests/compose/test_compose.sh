@@ -4,7 +4,7 @@
 # completed once, no lock is left, and `./dev down` leaves nothing.
 set -eu
 source=$(cd "$1" && pwd)
-project=claimdc
+project=claimdca
 cd "$source"
 # shellcheck source=tests/compose/world.sh
 . "$source/tests/compose/world.sh"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh disable=SC2154
-# What the tests with containers share; to be sourced. Needs $source and $project; makes $tmp, and at the end of the test
-# nothing is left of the projects that are called $project….
+# What the tests with containers share; to be sourced. Needs $source and $project (none may begin as another); makes $tmp, and at the end
+# of the test nothing is left of the projects that are called $project….
 
 if ! command -v docker-compose >/dev/null || ! docker version >/dev/null 2>&1; then
     echo "SKIPPED: no Docker engine answers, or no docker-compose: compose files, images and many machines were NOT tested"
