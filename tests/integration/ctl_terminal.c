@@ -16,10 +16,16 @@ void terminal_run(struct terminal *t, const char *const *words, const char *no_c
     char conninfo[SERVER_PATH_MAX + 64];
     (void)snprintf(program, sizeof program, "%s/claimctl", getenv("CLAIMD_BIN_DIR"));
     (void)snprintf(conninfo, sizeof conninfo, "CLAIMD_POSTGRES_CONNINFO=%s", ctl.conninfo);
-    char *env[] = {conninfo, strdup("TERM=xterm"), strdup(no_colour), NULL};
+    char term[] = "TERM=xterm";
+    char colour[64];
+    (void)snprintf(colour, sizeof colour, "%s", no_colour);
+    char *env[] = {conninfo, term, colour, NULL};
+    char copies[7][256];
     char *argv[8] = {program};
     for (size_t i = 0; words[i] != NULL; i++) {
-        argv[i + 1] = strdup(words[i]);
+        ck_assert_uint_lt(i + 1, ARRAY_COUNT(argv) - 1);
+        (void)snprintf(copies[i], sizeof copies[i], "%s", words[i]);
+        argv[i + 1] = copies[i];
     }
     buf_init(&t->seen, 1 << 20);
     t->pid = forkpty(&t->master, NULL, NULL, &size);
