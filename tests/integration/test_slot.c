@@ -22,6 +22,7 @@ static struct {
     struct slot *slot;
     char runner[1024];
     char plugins[1024];
+    char ledger[64]; /* what a long run writes */
     int hellos;
     int idles;
     int ends;
@@ -134,6 +135,9 @@ static void teardown(void)
     ck_assert_int_eq(uv_run(&t.loop, UV_RUN_DEFAULT), 0);
     ck_assert_int_eq(uv_loop_close(&t.loop), 0);
     ck_assert_int_eq(t.hellos + t.idles + t.ends + t.deaths, told);
+    if (t.ledger[0] != '\0') {
+        (void)unlink(t.ledger); /* not before: a handler that is stopped writes once more */
+    }
 }
 
 static void run(const char *kind, const char *args, void *job)
@@ -161,14 +165,13 @@ static bool has_content(const char *path)
 /* Returns when its handler is at work; a SIGTERM ends it. */
 static void start_long_run(void)
 {
-    char path[] = "/tmp/claimd-slot-XXXXXX";
     char args[128];
-    autoclose int fd = mkstemp(path);
+    (void)snprintf(t.ledger, sizeof t.ledger, "/tmp/claimd-slot-XXXXXX");
+    autoclose int fd = mkstemp(t.ledger);
     ck_assert_int_ge(fd, 0);
-    (void)snprintf(args, sizeof args, "{\"path\": \"%s\", \"ms\": 60000}", path);
+    (void)snprintf(args, sizeof args, "{\"path\": \"%s\", \"ms\": 60000}", t.ledger);
     run("ledger", args, &t);
-    RUN_UNTIL(has_content(path));
-    (void)unlink(path);
+    RUN_UNTIL(has_content(t.ledger));
 }
 
 /* ---- tests ---- */
