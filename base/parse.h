@@ -19,7 +19,7 @@ enum status parse_duration_us(const char *text, int64_t *ret_us, struct err *err
 
 /* Bytes of the valid UTF-8 character at text[0..len), len > 0; 0: it is none, or NUL; -1: cut by
  * the end. */
-int utf8_length(const char *text, size_t len);
+int utf8_length(const char *bytes, size_t len);
 
 /* Copies text[0..len) into out as valid UTF-8 without NUL: each bad byte becomes U+FFFD, a cut
  * character at the end is dropped. Returns the length written, < size; out is always terminated. */
