@@ -70,7 +70,7 @@ function(claimd_test name)
         set(ARG_TIMEOUT 60)
     endif()
     add_executable(${name} ${ARG_SOURCES})
-    target_link_libraries(${name} PRIVATE ${ARG_LINKS} claimd_flags PkgConfig::CHECK)
+    target_link_libraries(${name} PRIVATE ${ARG_LINKS} support claimd_flags PkgConfig::CHECK)
     add_test(NAME ${name} COMMAND ${name})
     if(name MATCHES "redlock") # the lock library's own, of whatever kind: ./dev test -L redlock
         list(APPEND ARG_LABEL redlock)

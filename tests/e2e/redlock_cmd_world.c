@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "redlock_cmd_world.h"
 
+#include "support/suite.h"
+
 #include <fcntl.h>
 #include <stdlib.h>
 
@@ -156,9 +158,5 @@ int world_main(const char *name, const char *config, void (*add_tests)(TCase *t)
     tcase_add_checked_fixture(t, setup, teardown);
     add_tests(t);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(s);
 }

@@ -4,6 +4,7 @@
  * and what is wanted, the exit code of the manual, and nothing half done. */
 #include "operator.h"
 #include "support/child.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <signal.h>
@@ -326,10 +327,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(suite());
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run_in_one(suite());
 }

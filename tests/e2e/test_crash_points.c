@@ -4,6 +4,7 @@
  * every job is completed once, and what the dead worker held runs again within 15 s × time_scale,
  * while another worker goes on. */
 #include "support/fleet.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <signal.h>
@@ -55,9 +56,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite());
 }

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "support/servers.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -265,9 +266,5 @@ int main(void)
     tcase_add_test(tests, a_folder_with_other_files_or_of_somebody_else_is_refused);
     tcase_add_test(tests, a_path_too_long_for_sockets_is_refused);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run(suite);
 }

@@ -2,6 +2,7 @@
  *
  * What the servers and processes around a job may do to it: pauses, deaths, lost memory. */
 #include "support/fleet.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <signal.h>
@@ -244,9 +245,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite());
 }

@@ -3,6 +3,7 @@
  * The way of a job through real daemons, and what each end of a run costs. One fleet serves all
  * tests of this program: they look at their own jobs only. */
 #include "support/fleet.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <signal.h>
@@ -231,10 +232,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(suite());
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run_in_one(suite());
 }

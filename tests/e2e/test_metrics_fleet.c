@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "support/fleet.h"
 #include "support/scrape.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -452,14 +453,11 @@ int main(void)
     tcase_add_test(tests, the_texts_have_what_is_documented_and_nothing_else);
     tcase_add_test(tests, promtool_finds_nothing_to_say);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    if (failed == 0 && !has_promtool) {
+    int code = suite_run(suite);
+    if (code == EXIT_SUCCESS && !has_promtool) {
         const char *required = getenv("CLAIMD_REQUIRE_SERVICES");
         (void)fprintf(stderr, "SKIPPED: promtool is not installed (package prometheus)\n");
         return required != NULL && strcmp(required, "1") == 0 ? EXIT_FAILURE : 77;
     }
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return code;
 }

@@ -3,6 +3,7 @@
  * What real daemons answer over HTTP while things go wrong around and inside them. */
 #include "base/buf.h"
 #include "support/fleet.h"
+#include "support/suite.h"
 
 #include <arpa/inet.h>
 #include <check.h>
@@ -423,9 +424,5 @@ int main(void)
     tcase_add_test(h, the_watchdog_goes_on_without_any_server);
     tcase_add_test(h, a_watchdog_of_another_process_is_not_told);
     suite_add_tcase(s, h);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run(s);
 }

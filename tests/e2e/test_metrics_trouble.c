@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "support/fleet.h"
 #include "support/scrape.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <signal.h>
@@ -140,9 +141,5 @@ int main(void)
     tcase_add_test(tests, a_paused_queue_and_a_draining_worker_are_told);
     tcase_add_test(tests, who_lost_the_lead_tells_nothing_of_the_queues);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

@@ -3,6 +3,7 @@
  * The job of jobs: a million rows by one INSERT … SELECT, whose transaction takes seconds while
  * others go on enqueueing. When it commits, all of its rows lie behind the feed's cursor. */
 #include "support/fleet.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -77,9 +78,5 @@ int main(void)
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, redteam1_a_million_rows_behind_the_cursor_hold_up_nobody_and_are_fed);
     suite_add_tcase(suite, c);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

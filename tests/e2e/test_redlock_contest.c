@@ -2,6 +2,7 @@
  *
  * Nobody is ever beside another in the section, whatever happens to masters and clients. */
 #include "contest.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -105,9 +106,5 @@ int main(void)
     tcase_set_timeout(t, 400);
     tcase_add_test(t, T3_T4_random_faults_make_no_two_owners);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(s);
 }

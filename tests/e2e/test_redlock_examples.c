@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "support/servers.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -247,9 +248,5 @@ int main(void)
     tcase_add_test(t, many_keys_in_one_round_have_a_result_each);
     tcase_add_test(t, a_minority_of_silent_nodes_changes_nothing_and_a_majority_is_named);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(s);
 }

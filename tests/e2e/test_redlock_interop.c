@@ -4,6 +4,7 @@
  * test_redlock_interop [REDSYNC'S PROGRAM]. 77 = what it needs isn't there. */
 #include "base/buf.h"
 #include "contest.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -65,9 +66,5 @@ int main(int argc, char **argv)
     tcase_set_timeout(t, 120);
     tcase_add_test(t, T7_clients_of_other_libraries_and_ours_exclude_each_other);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(s);
 }

@@ -3,6 +3,7 @@
  * SIGHUP: what a running daemon takes on from its configuration, what it names and what it refuses.
  * The test plays systemd: it owns the worker's NOTIFY_SOCKET. */
 #include "support/fleet.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <jansson.h>
@@ -308,11 +309,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(suite());
-    srunner_set_fork_status(runner,
-                            CK_NOFORK); /* one fleet, whose configuration goes on changing */
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run_in_one(suite()); /* one fleet, whose configuration goes on changing */
 }

@@ -5,6 +5,7 @@
  * programs print and log, in the servers' logs, in argv and environ of every process, and in what
  * the daemons write into the database. */
 #include "operator.h"
+#include "support/suite.h"
 
 #include <arpa/inet.h>
 #include <check.h>
@@ -291,10 +292,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(suite());
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run_in_one(suite());
 }

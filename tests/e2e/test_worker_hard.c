@@ -3,6 +3,7 @@
  * Hard times for a worker: paused between two steps, in front of a wall of locked rows, with long
  * jobs after short ones, without PostgreSQL when it should end. One fleet serves all tests. */
 #include "support/fleet.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <signal.h>
@@ -180,10 +181,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(suite());
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run_in_one(suite());
 }

@@ -3,6 +3,7 @@
  * What a worker does beside running jobs: what it takes and what it leaves, its leases, its row,
  * its drain. One fleet with a scheduler serves all tests; each starts the workers that it needs. */
 #include "support/fleet.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <signal.h>
@@ -417,10 +418,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(suite());
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run_in_one(suite());
 }

@@ -4,6 +4,7 @@
  * hints are pushed by hand. */
 #include "base/buf.h"
 #include "support/fleet.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -285,10 +286,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(suite());
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run_in_one(suite());
 }

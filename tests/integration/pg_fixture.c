@@ -2,6 +2,7 @@
 #include "pg_fixture.h"
 
 #include "store/migrate.h"
+#include "support/suite.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,18 +31,15 @@ static enum status start(struct err *err)
 int world_run(Suite *suite)
 {
     struct err err = {0};
-    int failed = 1;
+    int code = EXIT_FAILURE;
     if (start(&err) == STATUS_OK) {
-        SRunner *runner = srunner_create(suite);
-        srunner_run_all(runner, CK_ENV);
-        failed = srunner_ntests_failed(runner);
-        srunner_free(runner);
+        code = suite_run(suite);
     } else {
         (void)fprintf(stderr, "no PostgreSQL: %s\n", err.msg);
     }
     pg_server_stop(&world.server);
     dir_remove(world.dir);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return code;
 }
 
 static void setup(const char *template_name)

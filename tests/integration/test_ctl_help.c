@@ -6,6 +6,7 @@
 #include "ctl/ctl.h"
 #include "ctl/nearest.h"
 #include "support/servers.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <jansson.h>
@@ -245,9 +246,5 @@ int main(void)
                         ARRAY_COUNT(completions));
     tcase_add_test(tests, bash_offers_every_noun);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run(suite);
 }

@@ -2,6 +2,7 @@
 #include "test_hints_world.h"
 
 #include "model/hint.h"
+#include "support/suite.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -210,10 +211,7 @@ int run_tests(const char *name, const TTest *const *tests, size_t count)
         tcase_add_test(t, tests[i]);
     }
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    int code = suite_run(s);
     dir_remove(dir);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return code;
 }

@@ -4,6 +4,7 @@
  * starts a durable server of its own on the same data. */
 #include "job_store_fixture.h"
 #include "store/migrate.h"
+#include "support/suite.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,15 +139,12 @@ int main(void)
     tcase_add_test(tests, W8_a_commit_whose_answer_was_lost_is_settled_once);
     suite_add_tcase(suite, tests);
     struct err err = {0};
-    int failed = 1;
+    int code = EXIT_FAILURE;
     if (make_data(&err) == STATUS_OK) {
-        SRunner *runner = srunner_create(suite);
-        srunner_run_all(runner, CK_ENV);
-        failed = srunner_ntests_failed(runner);
-        srunner_free(runner);
+        code = suite_run(suite);
     } else {
         (void)fprintf(stderr, "no PostgreSQL: %s\n", err.msg);
     }
     dir_remove(world.dir);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return code;
 }

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "support/child.h"
 #include "support/fleet.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -574,10 +575,5 @@ int main(void)
     tcase_add_test(c, J3_without_a_password_nothing_is_answered);
     tcase_add_test(c, C5_a_right_that_is_missing_is_told_and_not_at_every_try);
     suite_add_tcase(suite, c);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run_in_one(suite);
 }

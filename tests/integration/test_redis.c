@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "redis/redis.h"
 #include "support/servers.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -547,10 +548,7 @@ int main(void)
     tcase_add_test(t, a_node_may_be_closed_from_a_reply);
     tcase_add_test(t, too_much_in_flight_is_refused);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    int code = suite_run(s);
     dir_remove(base_dir);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return code;
 }

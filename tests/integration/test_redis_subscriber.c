@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "redis/subscriber.h"
 #include "support/servers.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <signal.h>
@@ -349,10 +350,7 @@ int main(void)
     tcase_add_test(t, channels_are_bounded);
     tcase_add_test(t, a_subscriber_may_be_closed_from_a_message);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    int code = suite_run(s);
     dir_remove(base_dir);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return code;
 }

@@ -2,6 +2,7 @@
 #include "test_redlock_client_world.h"
 
 #include "base/buf.h"
+#include "support/suite.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -118,10 +119,7 @@ int client_world_main(const char *name, void (*add_tests)(TCase *t))
     tcase_add_checked_fixture(t, NULL, teardown);
     add_tests(t);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    int code = suite_run(s);
     dir_remove(base_dir);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return code;
 }

@@ -3,6 +3,7 @@
 #include "redis/link.h"
 #include "redis/redis.h"
 #include "support/servers.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <signal.h>
@@ -492,10 +493,7 @@ int main(void)
     tcase_add_test(t, the_last_words_of_a_peer_are_heard_though_it_takes_none_any_more);
     tcase_add_test(t, what_waits_for_a_slow_peer_arrives_in_order);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    int code = suite_run(s);
     dir_remove(base_dir);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return code;
 }

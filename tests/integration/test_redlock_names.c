@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "redis/redis.h"
 #include "support/servers.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <netdb.h>
@@ -305,10 +306,7 @@ int main(void)
                         (int)ARRAY_COUNT(outages));
     tcase_add_test(t, C7_a_name_without_an_address_is_a_reason_and_is_asked_for_again);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    int code = suite_run(s);
     dir_remove(base_dir);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return code;
 }

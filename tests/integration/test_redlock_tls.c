@@ -5,6 +5,7 @@
 #include "redis/tls.h"
 #include "redlock/redlock_async.h"
 #include "support/servers.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <netinet/in.h>
@@ -444,10 +445,7 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     add_tests(t);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    int code = suite_run(s);
     dir_remove(base_dir);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return code;
 }

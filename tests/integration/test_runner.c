@@ -5,6 +5,7 @@
 #include "model/job.h"
 #include "runner_harness.h"
 #include "support/servers.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <jansson.h>
@@ -236,11 +237,7 @@ END_TEST
 
 static int run_suite(Suite *suite)
 {
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run(suite);
 }
 
 int main(void)

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "runner_harness.h"
 #include "support/servers.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -139,9 +140,5 @@ int main(void)
     tcase_add_test(tc, a_fifo_does_not_block);
     tcase_add_test(tc, a_large_file_is_left_when_told_to_stop);
     suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run(suite);
 }

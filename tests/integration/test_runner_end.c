@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "runner_harness.h"
 #include "support/servers.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <dirent.h>
@@ -298,9 +299,5 @@ int main(void)
     tcase_add_test(alone, a_runner_of_another_parent_does_not_start);
     suite_add_tcase(suite, alone);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run(suite);
 }

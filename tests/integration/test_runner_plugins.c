@@ -4,6 +4,7 @@
  * that each test makes. */
 #include "runner_harness.h"
 #include "support/servers.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <elf.h>
@@ -327,9 +328,5 @@ int main(void)
     tcase_add_test(tc, the_shipped_plugins_are_all_served);
     tcase_add_loop_test(tc, bad_usage_exits_with_2, 0, 5);
     suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run(suite);
 }

@@ -3,6 +3,7 @@
  * A real scheduler rescues what no fresh death tells of: found by the full pass, left by a rescuer
  * that died, silent because PostgreSQL was away. */
 #include "scheduler_world.h"
+#include "support/suite.h"
 
 #include <stdio.h>
 
@@ -115,9 +116,5 @@ int main(void)
     tcase_add_test(c, R2_a_rescuer_that_died_before_it_pushed_leaves_it_to_the_feed);
     tcase_add_test(c, silence_counts_only_while_postgresql_was_there);
     suite_add_tcase(suite, c);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

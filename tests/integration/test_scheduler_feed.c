@@ -3,6 +3,7 @@
  * A real scheduler feeds: at once, in time, all of it, and again when something was lost. There is
  * no full pass here: what is found is found by its own reason. */
 #include "scheduler_world.h"
+#include "support/suite.h"
 
 #include <stdio.h>
 
@@ -277,9 +278,5 @@ int main(void)
     tcase_add_test(c, W0_a_lost_pop_that_a_worker_reports_is_fed_again);
     tcase_add_test(c, a_row_moved_behind_the_cursor_is_fed_when_its_lanes_mark_was_lowered);
     suite_add_tcase(suite, c);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

@@ -2,6 +2,7 @@
  *
  * Who leads, how a scheduler ends, and when it refuses to start; and the days that it keeps. */
 #include "scheduler_world.h"
+#include "support/suite.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -195,9 +196,5 @@ int main(void)
     tcase_add_test(c, feat_B20_failed_attempts_are_kept_no_longer_than_the_history);
     tcase_add_test(c, dead_rows_of_the_queue_are_vacuumed);
     suite_add_tcase(suite, c);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

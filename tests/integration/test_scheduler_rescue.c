@@ -3,6 +3,7 @@
  * A real scheduler rescues: two witnesses, never one (ARCHITECTURE §6). Workers are rows here, and
  * their leases are keys that the test holds. */
 #include "scheduler_world.h"
+#include "support/suite.h"
 
 #include <stdio.h>
 
@@ -171,9 +172,5 @@ int main(void)
     tcase_add_test(c, rule4_a_locked_row_holds_up_no_other_and_is_moved_later);
     tcase_add_test(c, many_jobs_of_a_dead_worker_are_all_moved);
     suite_add_tcase(suite, c);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

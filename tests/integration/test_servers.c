@@ -2,6 +2,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "support/servers.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <signal.h>
@@ -134,12 +135,9 @@ int main(void)
     tcase_add_test(t, a_restarted_redis_is_empty); /* these two end the shared servers */
     tcase_add_test(t, a_killed_postgres_comes_back_with_its_data);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    int code = suite_run(s);
     redis_server_stop(&redis);
     pg_server_stop(&pg);
     dir_remove(dir);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return code;
 }

@@ -2,6 +2,7 @@
  *
  * The life of a slot with real runners: deaths at every moment, each run told exactly once. */
 #include "base/clock.h"
+#include "support/suite.h"
 #include "worker/slot.h"
 
 #include <check.h>
@@ -363,9 +364,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite());
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/cleanup.h"
 #include "redlock_model.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -60,9 +61,5 @@ int main(void)
     tcase_add_loop_test(t, the_check_finds_two_owners_where_a_rule_is_taken_away, 0,
                         (int)ARRAY_COUNT(broken));
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(s);
 }

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/rand.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -237,9 +238,5 @@ int main(void)
     tcase_add_test(t, a_draw_stays_below_its_bound_and_jitter_within_its_percent);
     tcase_add_test(t, the_clock_counts_microseconds_and_never_goes_back);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(s);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/log.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <jansson.h>
@@ -255,9 +256,5 @@ int main(void)
     tcase_add_test(t, what_has_recovered_says_after_how_many);
     tcase_add_test(t, a_repeated_complaint_is_said_at_growing_distance);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(s);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/parse.h"
+#include "support/suite.h"
 
 #include <check.h>
 
@@ -172,9 +173,5 @@ int main(void)
     tcase_add_loop_test(t, text_from_outside_becomes_valid_utf8, 0, (int)ARRAY_COUNT(texts));
     tcase_add_test(t, cleaning_never_cuts_a_character_nor_passes_the_end);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(s);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/pool.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdint.h>
@@ -82,9 +83,5 @@ int main(void)
     tcase_add_test(t, what_is_kept_is_bounded);
     tcase_add_test(t, nothing_is_given_back_without_harm);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run(s);
 }

@@ -3,6 +3,7 @@
 #include "config/config.h"
 #include "config/manual.h"
 #include "config/options.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -518,9 +519,5 @@ int main(void)
     tcase_add_test(tests, addresses_to_listen_on_are_parted);
     tcase_add_test(tests, addresses_that_are_none_are_refused_with_key_and_form);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run(suite);
 }

@@ -2,6 +2,7 @@
  *
  * What is in effect as a file, and the schema of such files. */
 #include "config/dump.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -266,9 +267,5 @@ int main(void)
     tcase_add_test(tests, a_dump_says_where_each_value_came_from);
     tcase_add_test(tests, a_dump_has_no_secret);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run(suite);
 }

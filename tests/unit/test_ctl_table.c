@@ -3,6 +3,7 @@
  * How tables look: to a pipe, on terminals of several widths. */
 #include "ctl/human.h"
 #include "ctl/table.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <locale.h>
@@ -192,9 +193,5 @@ int main(void)
     tcase_add_test(tests, a_word_without_end_is_cut);
     tcase_add_test(tests, json_has_numbers_and_all_columns);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run(suite);
 }

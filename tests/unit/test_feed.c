@@ -3,6 +3,7 @@
  * What to read next: lanes, room, going back, marks. Row times here are small: they only compare.
  */
 #include "model/feed.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -471,9 +472,5 @@ int main(void)
     tcase_add_test(c, gaps_between_lanes_name_their_neighbours);
     tcase_add_test(c, gaps_that_do_not_fit_take_turns);
     suite_add_tcase(suite, c);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

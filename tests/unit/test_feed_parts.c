@@ -8,6 +8,7 @@
 #include "model/feed_served.h"
 #include "model/feed_writers.h"
 #include "scheduler/caseload.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -322,9 +323,5 @@ int main(void)
     tcase_add_test(c, a_job_in_doubt_must_be_found_twice);
     tcase_add_test(c, items_come_when_their_time_has_come);
     suite_add_tcase(suite, c);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hints/sets.h"
 #include "model/hint.h"
+#include "support/suite.h"
 
 #include <check.h>
 
@@ -81,9 +82,5 @@ int main(void)
         tcase_add_test(t, tests[i]);
     }
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(s);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/rand.h"
 #include "ctl/job_line.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -137,9 +138,5 @@ int main(void)
     tcase_add_test(tests, broken_lines_are_refused_or_one_row);
     tcase_add_loop_test(tests, a_time_needs_its_zone, 0, ARRAY_COUNT(times));
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run(suite);
 }

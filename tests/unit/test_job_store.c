@@ -4,6 +4,7 @@
 #include "store/claim.h"
 #include "store/finish_queue.h"
 #include "store/kind_cache.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -245,9 +246,5 @@ int main(void)
     tcase_add_test(tests, kinds_are_unknown_until_they_were_read_and_sorted);
     tcase_add_test(tests, the_number_of_kinds_is_bounded);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "metrics/metrics.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <math.h>
@@ -290,9 +291,5 @@ int main(void)
     tcase_add_test(t, a_family_whose_series_are_forgotten_is_shown_no_more_until_it_is_used_again);
     tcase_add_test(t, a_text_that_does_not_fit_is_refused);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run(s);
 }

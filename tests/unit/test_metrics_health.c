@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/health.h"
+#include "support/suite.h"
 
 #include <check.h>
 
@@ -39,9 +40,5 @@ int main(void)
     tcase_add_test(t, all_checks_fine_is_ok);
     tcase_add_test(t, one_check_that_fails_says_why_and_the_whole_fails);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run(s);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/hint.h"
 #include "model/job.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -191,9 +192,5 @@ int main(void)
     tcase_add_test(t, keys_have_the_shape_of_interfaces);
     tcase_add_test(t, the_longest_names_fit_into_a_key);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(s);
 }

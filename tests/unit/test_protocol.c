@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/rand.h"
 #include "model/job.h"
+#include "support/suite.h"
 #include "worker/protocol.h"
 
 #include <check.h>
@@ -274,9 +275,5 @@ int main(void)
     tcase_add_test(tc, G5_mutated_frames_are_refused_or_stay_inside_their_bytes);
     tcase_add_test(tc, G5_fields_out_of_range_are_refused);
     suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run(suite);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "redis/info.h"
 #include "redis/reader.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -289,9 +290,5 @@ int main(void)
                         (int)ARRAY_COUNT(bad_replies));
     tcase_add_test(t, a_reply_that_never_ends_is_refused);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(s);
 }

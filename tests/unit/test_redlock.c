@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "redlock/lease.h"
 #include "redlock/token.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -401,9 +402,5 @@ int main(void)
     tcase_add_test(t, K1_a_token_is_27_characters_of_base64url);
     tcase_add_test(t, K2_each_batch_draws_a_token_of_its_own);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(s);
 }

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/rand.h"
 #include "redlock/clockwatch.h"
+#include "support/suite.h"
 
 #include <check.h>
 
@@ -136,9 +137,5 @@ int main(void)
     tcase_add_loop_test(t, N4_a_step_is_found_among_stalls, 0, 50);
     tcase_add_test(t, N4_clocks_may_part_slowly_while_nobody_looks);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(s);
 }

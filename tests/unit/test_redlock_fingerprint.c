@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "redlock/redlock.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <errno.h>
@@ -106,9 +107,5 @@ int main(void)
     tcase_add_test(t, N8_a_hundred_thousand_lists_collide_nowhere);
     tcase_add_test(t, N8_a_list_that_can_not_be_is_refused);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(s);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "redlock/client.h"
+#include "support/suite.h"
 
 #include <check.h>
 
@@ -75,9 +76,5 @@ int main(void)
     tcase_add_test(t, F1_getters_of_another_process_client_say_lost);
     tcase_add_test(t, keys_that_travel_together_are_sorted_by_their_bytes_without_doubles);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(s);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "redlock/retry.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -116,9 +117,5 @@ int main(void)
     tcase_add_test(t, A14_the_base_is_at_least_four_times_the_p99_that_was_measured);
     tcase_add_test(t, A14_terms_that_say_nothing_are_bounded_all_the_same);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(s);
 }
