@@ -99,8 +99,8 @@ static void search_database(void)
     static const char *const queries[] = {
         "SELECT lock_nodes FROM claimd.cluster",
         "SELECT string_agg(w::text, ' ') FROM claimd.worker w",
-        "SELECT string_agg(query || application_name, ' ') FROM pg_stat_activity WHERE pid <> "
-        "pg_backend_pid()",
+        ("SELECT string_agg(query || application_name, ' ') FROM pg_stat_activity "
+         "WHERE pid <> pg_backend_pid()"),
     };
     static char text[1 << 16];
     for (size_t i = 0; i < ARRAY_COUNT(queries); i++) {
