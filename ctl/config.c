@@ -10,20 +10,6 @@
 
 #define MANUAL_MAX ((size_t)1 << 20)
 
-static enum status check_nodes(const char *name, char (*nodes)[CONFIG_TEXT_MAX], size_t count,
-                               struct err *err)
-{
-    for (size_t i = 0; i < count; i++) {
-        struct redis_endpoint endpoint;
-        enum status st = redis_endpoint_parse(nodes[i], &endpoint, err);
-        if (st != STATUS_OK) {
-            err_prefix(err, "%s, item %zu", name, i + 1);
-            return st;
-        }
-    }
-    return STATUS_OK;
-}
-
 static bool is_open(const char *path)
 {
     struct stat info;
@@ -57,10 +43,12 @@ enum status config_check(struct ctl *ctl, const struct ctl_args *args, struct er
         explicit_bzero(conninfo, sizeof conninfo);
     }
     if (st == STATUS_OK) {
-        st = check_nodes("lock.nodes", config.lock.nodes, config.lock.node_count, err);
+        st = redis_endpoint_check_list("lock.nodes", config.lock.nodes[0], CONFIG_TEXT_MAX,
+                                       config.lock.node_count, err);
     }
     if (st == STATUS_OK) {
-        st = check_nodes("hints.nodes", config.hints.nodes, config.hints.node_count, err);
+        st = redis_endpoint_check_list("hints.nodes", config.hints.nodes[0], CONFIG_TEXT_MAX,
+                                       config.hints.node_count, err);
     }
     if (st != STATUS_OK) {
         return st;

@@ -35,20 +35,6 @@ static void print_usage(const struct daemon_program *p)
 static struct config configs[2];
 static const char *config_path; /* of argv or of the environment; NULL = no file */
 
-static enum status check_list(const char *name, const char (*nodes)[CONFIG_TEXT_MAX], size_t count,
-                              struct err *err)
-{
-    for (size_t i = 0; i < count; i++) {
-        struct redis_endpoint endpoint;
-        enum status st = redis_endpoint_parse(nodes[i], &endpoint, err);
-        if (st != STATUS_OK) {
-            err_prefix(err, "%s, item %zu", name, i + 1);
-            return st;
-        }
-    }
-    return STATUS_OK;
-}
-
 /* What claimctl can do without, and no daemon. */
 static enum status check_nodes(const struct config *config, struct err *err)
 {
@@ -56,9 +42,11 @@ static enum status check_nodes(const struct config *config, struct err *err)
         return err_fail(err, STATUS_INVALID,
                         "lock.nodes: is empty; allowed: 1 to 9 Redis masters, host:port each");
     }
-    enum status st = check_list("lock.nodes", config->lock.nodes, config->lock.node_count, err);
+    enum status st = redis_endpoint_check_list("lock.nodes", config->lock.nodes[0], CONFIG_TEXT_MAX,
+                                               config->lock.node_count, err);
     return st == STATUS_OK
-               ? check_list("hints.nodes", config->hints.nodes, config->hints.node_count, err)
+               ? redis_endpoint_check_list("hints.nodes", config->hints.nodes[0], CONFIG_TEXT_MAX,
+                                           config->hints.node_count, err)
                : st;
 }
 

@@ -171,6 +171,20 @@ enum status redis_endpoint_parse(const char *text, struct redis_endpoint *ret, s
     return st;
 }
 
+enum status redis_endpoint_check_list(const char *name, const char *texts, size_t size,
+                                      size_t count, struct err *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct redis_endpoint endpoint;
+        enum status st = redis_endpoint_parse(texts + i * size, &endpoint, err);
+        if (st != STATUS_OK) {
+            err_prefix(err, "%s, item %zu", name, i + 1);
+            return st;
+        }
+    }
+    return STATUS_OK;
+}
+
 static enum status fill_in(const char *name, const char *text, char *part, size_t size,
                            struct err *err)
 {

@@ -36,6 +36,11 @@ struct redis_endpoint {
 enum status redis_endpoint_parse(const char *text, struct redis_endpoint *ret,
                                  struct err *err) MUST_USE;
 
+/* All of a list, of `count` texts in arrays of `size` bytes. INVALID names the list and the item.
+ */
+enum status redis_endpoint_check_list(const char *name, const char *texts, size_t size,
+                                      size_t count, struct err *err) MUST_USE;
+
 /* Fills in what the text left out; NULL or "" = nothing to fill in. INVALID: too long. */
 enum status redis_endpoint_login(struct redis_endpoint *e, const char *user, const char *password,
                                  struct err *err) MUST_USE;

@@ -123,17 +123,3 @@ pid_t operator_start(const struct fleet *f, enum program p, const char *config, 
     ck_assert_msg(program_start(call.argv, call.env, log, &pid, &err) == STATUS_OK, "%s", err.msg);
     return pid;
 }
-
-int operator_count(const char *path, const char *text)
-{
-    char line[8192];
-    int count = 0;
-    FILE *file = fopen(path, "r");
-    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-        count += strstr(line, text) != NULL ? 1 : 0;
-    }
-    if (file != NULL) {
-        (void)fclose(file);
-    }
-    return count;
-}

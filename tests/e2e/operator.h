@@ -32,7 +32,4 @@ int operator_ctl(const struct fleet *f, const char *config, const char *env, con
 pid_t operator_start(const struct fleet *f, enum program p, const char *config, const char *env,
                      const char *log);
 
-/* Lines of a file that have this text; 0 where it isn't there. */
-int operator_count(const char *path, const char *text);
-
 #endif

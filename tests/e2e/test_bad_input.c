@@ -251,7 +251,7 @@ START_TEST(what_may_still_come_is_named_once_and_waited_for)
         sql_run(f.sql, "UPDATE claimd.cluster SET lock_nodes = ''");
     }
     pid_t pid = operator_start(&f, WORKER, "config.json", waits[_i].env, log);
-    bool is_said = WAIT_UNTIL(operator_count(log, says) >= waits[_i].times, SOON_US);
+    bool is_said = WAIT_UNTIL(fleet_count_lines(log, says) >= waits[_i].times, SOON_US);
     fleet_signal(pid, SIGTERM);
     ck_assert_int_eq(program_wait(pid, SOON_US, &code, &err), STATUS_OK);
     if (is_other_list) {
@@ -260,7 +260,7 @@ START_TEST(what_may_still_come_is_named_once_and_waited_for)
     char tail[2048];
     child_log_tail(log, tail, sizeof tail);
     ck_assert_msg(is_said, "no \"%s\" in: %s", says, tail);
-    ck_assert_int_eq(operator_count(log, says), waits[_i].times);
+    ck_assert_int_eq(fleet_count_lines(log, says), waits[_i].times);
     ck_assert_int_eq(code, 0);
 }
 END_TEST

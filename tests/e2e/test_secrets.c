@@ -189,8 +189,8 @@ START_TEST(no_password_is_printed_logged_or_in_a_process)
         fleet_wait_finished(&f, done + 3, "completed", SOON_US);
         ck_assert_int_gt(search_processes(), 0);
     } else {
-        ck_assert_msg(WAIT_UNTIL(operator_count(worker_log, "event=postgres_down") > 0 ||
-                                     operator_count(worker_log, "event=node_refused") > 0,
+        ck_assert_msg(WAIT_UNTIL(fleet_count_lines(worker_log, "event=postgres_down") > 0 ||
+                                     fleet_count_lines(worker_log, "event=node_refused") > 0,
                                  SOON_US),
                       "%s: %s", ways[i].what, worker_log);
         (void)search_processes();

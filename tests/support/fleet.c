@@ -314,9 +314,9 @@ int64_t fleet_redis_i64(struct fleet *f, size_t master, const char *command)
 
 /* ---- files that tell ---- */
 
-static int count_lines_with(const char *path, const char *text)
+int fleet_count_lines(const char *path, const char *text)
 {
-    char line[4096];
+    char line[8192];
     int count = 0;
     FILE *file = fopen(path, "r");
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
@@ -332,7 +332,7 @@ int fleet_log_count(struct fleet *f, const char *program, size_t i, const char *
 {
     char path[SERVER_PATH_MAX + 64];
     (void)snprintf(path, sizeof path, "%s/%s-%zu.log", f->dir, program, i);
-    return count_lines_with(path, text);
+    return fleet_count_lines(path, text);
 }
 
 static bool find_http(const char *path, char *ret_address, size_t size)
@@ -371,5 +371,5 @@ int fleet_ledger_count(const struct fleet *f, const char *what)
 {
     char path[SERVER_PATH_MAX + 64];
     fleet_ledger_path(f, path, sizeof path);
-    return count_lines_with(path, what);
+    return fleet_count_lines(path, what);
 }

@@ -64,7 +64,9 @@ int64_t fleet_lock_keys(struct fleet *f);
 void fleet_redis(struct fleet *f, size_t master, const char *command);
 int64_t fleet_redis_i64(struct fleet *f, size_t master, const char *command); /* its answer */
 
-/* Lines of the log of worker i that contain `text`. */
+/* Lines of a file that contain `text`; 0 where it isn't there. */
+int fleet_count_lines(const char *path, const char *text);
+/* The same of the log of worker i. */
 int fleet_log_count(struct fleet *f, const char *program, size_t i, const char *text);
 
 /* Where a daemon answers HTTP, as the last of its ready lines says. */
