@@ -2,6 +2,7 @@
 #include "daemon/daemon.h"
 
 #include "base/clock.h"
+#include "base/history.h"
 #include "base/log.h"
 #include "base/notify.h"
 #include "base/probe.h"
@@ -57,14 +58,16 @@ static int start(const struct daemon_program *p, const char *path)
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGHUP, SIG_IGN); /* not a reason to die before it is taken for a reload */
     if (config_load(path, config, &err) != STATUS_OK || check_nodes(config, &err) != STATUS_OK ||
-        probe_init(&err) != STATUS_OK) {
+        probe_init(&err) != STATUS_OK || history_open(p->name, &err) != STATUS_OK) {
         (void)fprintf(stderr, "%s: %s\n", p->name, err.msg);
         return DAEMON_USAGE;
     }
     log_init(p->name, LOG_INFO);
     log_set((enum log_level)config->log_level, (enum log_format)config->log_format);
     config_path = path;
-    return p->run(config);
+    int code = p->run(config);
+    history("stop", "ok", HISTORY_I64("code", code));
+    return code;
 }
 
 static const struct config *reload(const struct config *present)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/history.h"
 #include "hints/nodes.h"
 #include "model/hint.h"
 
@@ -90,6 +91,7 @@ static void on_done(void *ctx, enum status st)
         hints_nodes_rest(r->hints->nodes, r->node, &r->refusal);
     }
     if (r->on_pushed != NULL) {
+        history("push", st == STATUS_OK ? "ok" : "info", HISTORY_I64("added", r->sum));
         r->on_pushed(r->ctx, st, r->sum);
     } else {
         r->on_counted(r->ctx, st, r->sum);
@@ -205,6 +207,9 @@ enum status hints_push(struct hints *hints, const struct hint *list, size_t coun
     size_t group_count = group_by_set(hints, list, count, groups);
     size_t commands = 0;
     buf_reset(&hints->scratch);
+    for (size_t i = 0; history_is_on() && i < count; i++) {
+        history("push", "inv", HISTORY_I64("job", list[i].id));
+    }
     for (size_t g = 0; g < group_count; g++) {
         for (uint32_t i = groups[g].first; i != NO_NEXT; commands++) {
             enum status st = write_zadd(hints, list, &i, err);

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "redlock/core.h"
 #include "redlock/error.h"
+#include "redlock/record.h"
 
 #include <assert.h>
 
@@ -92,6 +93,7 @@ static void conclude(struct redlock_batch *b)
                 release_key_soon(b, i);
             }
         }
+        record_acquired(b, i);
     }
     if (b->held_count > 0) {
         note_latency(lock, clock_boot_us() - b->t0_us);
@@ -211,6 +213,7 @@ static enum status start(struct redlock_async *lock, const struct redlock_async_
     b->done = request->done;
     b->ctx = request->ctx;
     b->t0_us = clock_boot_us();
+    record_acquire(b);
     b->next_soon = lock->starting;
     lock->starting = b;
     core_send_soon(lock);

@@ -2,6 +2,7 @@
 #include "redlock/release.h"
 
 #include "base/clock.h"
+#include "redlock/record.h"
 
 #include <assert.h>
 
@@ -278,6 +279,7 @@ void redlock_batch_release_tell(struct redlock_batch *batch, size_t index,
     batch_key_leaves(batch, index, KEY_GONE);
     k->told = done;
     k->told_ctx = ctx;
+    record_release(batch, index);
     release_key_soon(batch, index);
     batch_unref(batch);
 }

@@ -3,6 +3,7 @@
  * A release to one node: by its own compare-and-delete commands where it has them (lock.C9), else
  * by a script; who is to wake waiters needs the script. */
 #include "base/clock.h"
+#include "redlock/record.h"
 #include "redlock/release.h"
 #include "redlock/scripts.h"
 
@@ -24,6 +25,9 @@ static void note(struct release *r, size_t node, struct release_item *item, enum
         return; /* in an earlier try, whose last replies were lost */
     }
     item->counted |= (uint16_t)(1U << node);
+    if (found != FOUND_OURS) {
+        record_not_found(item->batch, item->index, node, found == FOUND_OTHERS);
+    }
     switch (found) {
     case FOUND_OURS:
         c->release_deleted++;

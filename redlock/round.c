@@ -5,6 +5,7 @@
  * to nodes that have lost it (lock.E6). */
 #include "base/clock.h"
 #include "redlock/core.h"
+#include "redlock/record.h"
 #include "redlock/scripts.h"
 
 struct member {
@@ -238,6 +239,7 @@ static void settle_decided(struct round *round)
         m->is_settled = true;
         m->is_confirmed = verdict == EXTEND_DONE;
         keeper_settle(m->batch, m->index, &tally, round->t0_us, TAKE(round->call));
+        record_extended(m->batch, m->index, verdict, m->confirmed, m->denied, m->failed);
     }
 }
 
@@ -376,6 +378,7 @@ void round_send(struct round *round)
     for (size_t i = 0; i < round->count; i++) {
         const struct member *m = &round->members[i];
         const struct key *k = &m->batch->keys[m->index];
+        record_extend(m->batch, m->index);
         keys[i] = (struct redis_arg){.bytes = k->bytes, .len = k->len};
         args[2 * i] = (struct redis_arg){.bytes = m->batch->token, .len = REDLOCK_TOKEN_LEN};
         args[2 * i + 1] =

@@ -2,6 +2,7 @@
 #include "scheduler/rescuer.h"
 
 #include "base/clock.h"
+#include "base/history.h"
 #include "base/log.h"
 #include "base/probe.h"
 #include "model/hint.h"
@@ -159,6 +160,8 @@ static void on_moved(void *ctx, enum status st, const struct pg_result *const *r
     for (int i = 0; st == STATUS_OK && i < pg_row_count(results[0]); i++) {
         struct rescue_moved m;
         rescue_moved_row(results[0], i, &m);
+        history("reap", m.outcome == RESCUE_LOCKED ? "fail" : "ok", HISTORY_I64("job", m.id),
+                HISTORY_I64("out", m.outcome));
         counts[m.outcome]++;
         if (m.outcome == RESCUE_AVAILABLE) {
             take_moved(b, &m);
@@ -209,6 +212,7 @@ static void on_locked(void *ctx, struct redlock_batch *locks)
     for (size_t i = 0; i < b->count; i++) {
         ids[i] = b->items[i].id;
         fences[i] = b->items[i].fence;
+        history("reap", "inv", HISTORY_I64("job", ids[i]), HISTORY_I64("f", fences[i]));
     }
     if (r->is_stopped ||
         rescue_store_move(r->options.pg, ids, fences, b->count, on_moved, r, NULL) != STATUS_OK) {
@@ -366,6 +370,7 @@ static void on_marked(void *ctx, enum status st, const struct pg_result *const *
     for (int i = 0; st == STATUS_OK && i < pg_row_count(results[0]); i++) {
         struct rescue_marked m;
         rescue_marked_row(results[0], i, &m);
+        history("dead", "ok", HISTORY_TEXT("worker", m.worker_id));
         r->counters.workers_dead++;
         log_warn("worker_dead", LOG_TEXT("worker", m.worker_id), LOG_TEXT("host", m.host),
                  LOG_I64("silent_ms", m.silent_ms));

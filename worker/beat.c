@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
+#include "base/history.h"
 #include "worker/worker.h"
 
 #include <stdio.h>
@@ -77,6 +78,8 @@ static void on_beaten(void *ctx, enum status st, const struct worker_beat_reply 
 {
     struct worker *w = ctx;
     w->is_beating = false;
+    history("beat", st == STATUS_OK ? "ok" : "info", HISTORY_TEXT("worker", w->worker_id),
+            HISTORY_I64("dead", reply != NULL && reply->is_dead));
     if (st != STATUS_OK) {
         w->has_lost_pop = w->has_lost_pop || w->is_telling_lost_pop;
         if (complaint_due(&w->beat_complaint, clock_boot_us())) {
@@ -126,6 +129,7 @@ static void beat(struct worker *w)
                             .held_count = held_fences(w, now, fences),
                             .kinds = w->kinds.list,
                             .kind_count = w->kinds.count};
+    history("beat", "inv", HISTORY_TEXT("worker", w->worker_id));
     if (worker_store_beat(w->pg, &b, on_beaten, w, NULL) == STATUS_OK) {
         w->is_beating = true;
         w->beat_sent_us = now;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
+#include "base/history.h"
 #include "daemon/daemon.h"
 #include "model/hint.h"
 #include "store/migrate.h"
@@ -34,6 +35,8 @@ static void on_registered(void *ctx, enum status st, const struct err *err)
         return;
     }
     w->is_registered = true;
+    history("start", "ok", HISTORY_TEXT("worker", w->worker_id),
+            HISTORY_TEXT("state_dir", w->config->worker.state_dir));
     log_recovered("register_recovered", &w->register_complaint);
     state_dir_write(w->config->worker.state_dir, w->worker_id);
     w->beat_confirmed_us = w->beat_sent_us;
@@ -97,6 +100,7 @@ static void on_handed_back(void *ctx, enum status st, const struct err *err)
 {
     struct worker *w = ctx;
     w->is_beating = false;
+    history("reap", st == STATUS_OK ? "ok" : "info", HISTORY_TEXT("worker", w->predecessor_id));
     if (st != STATUS_OK) {
         try_later(w, "hand back a predecessor's jobs", err);
         return;
@@ -109,6 +113,7 @@ static void on_freed(void *ctx)
 {
     struct worker *w = ctx;
     struct err err = {0};
+    history("reap", "inv", HISTORY_TEXT("worker", w->predecessor_id));
     enum status st = worker_store_hand_back_all(w->pg, w->predecessor_id, on_handed_back, w, &err);
     if (st != STATUS_OK) {
         w->is_beating = false;
@@ -147,6 +152,9 @@ static void on_predecessor(void *ctx, enum status st, const char *token_prefix, 
     if (st == STATUS_NOT_FOUND || count == 0) {
         on_freed(w);
         return;
+    }
+    for (size_t i = 0; history_is_on() && i < count; i++) {
+        history("free", "inv", HISTORY_I64("job", ids[i]), HISTORY_TEXT("prefix", token_prefix));
     }
     log_info("predecessor_ended", LOG_TEXT("worker", w->predecessor_id), LOG_I64("jobs", count));
     if (free_leases(w, token_prefix, ids, count, &err) != STATUS_OK) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
+#include "base/history.h"
 #include "base/probe.h"
 #include "model/hint.h"
 #include "worker/worker.h"
@@ -103,6 +104,8 @@ static void on_refused(struct worker *w, const struct refused_job *r)
 {
     struct held_job *job = held_find(&w->held, r->id);
     assert(job != NULL && job->phase == HELD_CLAIMING);
+    history("claim", r->why == CLAIM_NOT_TRIED ? "info" : "fail", HISTORY_I64("job", r->id),
+            HISTORY_I64("why", r->why));
     metric_add(w->meters.refused[refusal_of(w, r)], 1);
     if (r->why == CLAIM_PUT_BACK && r->queue != NULL && r->kind != NULL) {
         int64_t score = hint_score(r->priority, r->ready_at_unix_us);
@@ -192,6 +195,8 @@ static void on_one_claimed(struct worker *w, const struct claimed_job *c)
     struct held_job *job = held_find(&w->held, c->id);
     assert(job != NULL && job->phase == HELD_CLAIMING);
     keep_claimed(w, job, c);
+    history("claim", "ok", HISTORY_I64("job", c->id), HISTORY_I64("f", c->fence),
+            HISTORY_I64("att", c->attempt), HISTORY_I64("max", c->max_attempts));
     metric_observe_us(w->meters.wait, c->attempted_at_unix_us - c->ready_at_unix_us);
     log_debug("job_claimed", LOG_I64("job", c->id), LOG_I64("fence", c->fence),
               LOG_I64("attempt", c->attempt));
@@ -261,6 +266,9 @@ static void claim(struct worker *w, const int64_t *ids, size_t count)
                                     .ahead_from = ahead_from(w, count),
                                     .done = on_claimed,
                                     .ctx = w};
+    for (size_t i = 0; history_is_on() && i < count; i++) {
+        history("claim", "inv", HISTORY_I64("job", ids[i]));
+    }
     if (job_store_claim(w->store, &request, NULL) == STATUS_OK) {
         probe("W4");
         return;
@@ -377,6 +385,7 @@ void fetch_popped(void *worker, const struct hint *list, size_t count)
     probe("W1");
     for (size_t i = 0; i < count; i++) {
         const struct hint *h = &list[i];
+        history("pop", "ok", HISTORY_I64("job", h->id));
         if (!may_take(w) || n == ARRAY_COUNT(jobs)) {
             put_back_add(w, h->id, h->score, h->queue, h->kind); /* INTERFACES rule 6 */
             continue;

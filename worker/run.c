@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
+#include "base/history.h"
 #include "base/probe.h"
 #include "worker/outcome.h"
 #include "worker/worker.h"
@@ -20,6 +21,12 @@ static const char *const verdict_texts[] = {[FINISH_ACCEPTED] = "accepted",
                                             [FINISH_ALREADY] = "accepted before",
                                             [FINISH_STALE] = "stale",
                                             [FINISH_REFUSED] = "result refused"};
+
+/* The recorder's names (docs/reliability.md). */
+static const char *const recorded_as[] = {[FINISH_COMPLETED] = "complete",
+                                          [FINISH_RETRY] = "fail",
+                                          [FINISH_DISCARDED] = "fail",
+                                          [FINISH_HAND_BACK] = "hand-back"};
 
 /* Who waits for a finish: the job, and what its log line says. */
 struct finish_wait {
@@ -68,6 +75,9 @@ static void on_finished(void *ctx, const struct finish_reply *reply)
     struct held_job *job = held_find(&w->held, f->id);
     assert(job != NULL && job->fence == f->fence && job->phase == HELD_FINISHING);
     probe("W9");
+    history(recorded_as[reply->kind], reply->verdict == FINISH_STALE ? "stale" : "ok",
+            HISTORY_I64("job", f->id), HISTORY_I64("f", f->fence),
+            HISTORY_I64("final", reply->kind == FINISH_DISCARDED));
     log_finished(f, job, reply->verdict);
     count_finished(w, f, job, reply);
     if (f->is_handed_back && reply->verdict == FINISH_ACCEPTED) {
@@ -122,6 +132,7 @@ static void finish(struct worker *w, struct held_job *job, const struct run_fact
     finish->delay_us = v.delay_us;
     finish->crashed = v.crashed;
     probe("W7");
+    history(recorded_as[v.kind], "inv", HISTORY_I64("job", job->id), HISTORY_I64("f", job->fence));
     if (job_store_finish(w->store, finish, on_finished, wait, &err) != STATUS_OK) {
         free(wait);
         give_up(w, job, &err);
@@ -160,6 +171,8 @@ static void start(struct worker *w, struct slot *slot, struct held_job *job, int
     job->started_us = now_us;
     held_set_phase(&w->held, job, HELD_RUNNING);
     run_limit(w, job, now_us);
+    history("run", "inv", HISTORY_I64("job", job->id), HISTORY_I64("f", job->fence),
+            HISTORY_I64("att", job->attempt), HISTORY_I64("once", job->at_most_once));
     slot_run(slot, &frame, job);
     probe("W6");
 }
@@ -240,6 +253,8 @@ static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot
     assert(job->slot == slot && job->phase == HELD_RUNNING);
     enum run_end end = end_of(w, job, run);
     job->slot = NULL;
+    history("run", end == RUN_END_DONE ? "ok" : "fail", HISTORY_I64("job", job->id),
+            HISTORY_I64("f", job->fence), HISTORY_I64("end", end));
     if (end != RUN_END_NOT_STARTED) {
         metric_observe_us(job->meters->run, clock_boot_us() - job->started_us);
     }

@@ -148,8 +148,9 @@ START_TEST(variables_that_are_no_keys_are_left_alone)
 {
     struct config c;
     struct err err = {0};
-    static const char *const names[] = {"CLAIMD_CONFIG", "CLAIMD_PROBE", "CLAIMD_PLUGIN_DIR",
-                                        "CLAIMD_REQUIRE_SERVICES", "CLAIMD_IMAGE"};
+    static const char *const names[] = {"CLAIMD_CONFIG",  "CLAIMD_PROBE", "CLAIMD_PLUGIN_DIR",
+                                        "CLAIMD_HISTORY", "CLAIMD_BUG",   "CLAIMD_REQUIRE_SERVICES",
+                                        "CLAIMD_IMAGE"};
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
         ck_assert_int_eq(setenv(names[i], "x", 1), 0);
     }
