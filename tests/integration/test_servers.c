@@ -74,6 +74,39 @@ START_TEST(a_database_with_a_bad_name_is_refused)
 }
 END_TEST
 
+/* What the primary commits while the standby is cut off is lost with it, and nothing else is. */
+START_TEST(a_promoted_standby_has_what_was_streamed_to_it_and_takes_writes)
+{
+    char first[SERVER_PATH_MAX + 16];
+    char second[SERVER_PATH_MAX + 16];
+    char both[SERVER_PATH_MAX * 2];
+    struct pg_server primary;
+    struct pg_server standby;
+    autobuf struct buf out = BUF_INIT(65536);
+    (void)snprintf(first, sizeof first, "%s/primary", dir);
+    (void)snprintf(second, sizeof second, "%s/standby", dir);
+    assert_ok(pg_server_start(first, false, &primary, err));
+    query(primary.conninfo, "CREATE TABLE streamed AS SELECT 1 AS n", &out);
+    assert_ok(pg_standby_start(second, &primary, &standby, err));
+    assert_ok(pg_standby_conninfo(&standby, &primary, "postgres", both, sizeof both, err));
+    assert_ok(pg_standby_set_sync(&primary, true, err));
+    query(both, "INSERT INTO streamed VALUES (2) RETURNING current_setting('data_directory')",
+          &out);
+    ck_assert_ptr_null(strstr(buf_at(&out), "standby"));
+    assert_ok(pg_standby_set_sync(&primary, false, err));
+    query(primary.conninfo, "INSERT INTO streamed VALUES (3)", &out);
+    assert_ok(pg_standby_catch_up(&standby, &primary, err));
+    assert_ok(pg_standby_cut(&standby, err));
+    query(primary.conninfo, "INSERT INTO streamed VALUES (4)", &out);
+    pg_server_kill(&primary);
+    assert_ok(pg_standby_promote(&standby, err));
+    query(both, "INSERT INTO streamed VALUES (5)", &out);
+    query(both, "SELECT string_agg(n::text, ' ' ORDER BY n) FROM streamed", &out);
+    ck_assert_str_eq(buf_at(&out), "1 2 3 5\n");
+    pg_server_stop(&standby);
+}
+END_TEST
+
 START_TEST(a_restarted_redis_is_empty)
 {
     autobuf struct buf out = BUF_INIT(65536);
@@ -130,6 +163,7 @@ int main(void)
     tcase_set_timeout(t, 30);
     tcase_add_test(t, a_database_is_made_from_a_template);
     tcase_add_test(t, a_database_with_a_bad_name_is_refused);
+    tcase_add_test(t, a_promoted_standby_has_what_was_streamed_to_it_and_takes_writes);
     tcase_add_test(t, a_program_reports_its_exit_code_or_signal);
     tcase_add_test(t, a_program_that_takes_too_long_is_killed);
     tcase_add_test(t, a_restarted_redis_is_empty); /* these two end the shared servers */

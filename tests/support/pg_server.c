@@ -21,17 +21,16 @@
 #define STATUS_LINE 8 /* of postmaster.pid, since PostgreSQL 10 */
 
 /* Runs a tool of PostgreSQL to its end; a code other than 0 is UNAVAILABLE with its output. */
-static enum status run_tool(const char *const *argv, struct err *err)
+static enum status run_tool(const char *const *argv, struct buf *out, struct err *err)
 {
     static const char *const env[] = {"LC_ALL=C", "TZ=UTC", NULL};
-    autobuf struct buf out = BUF_INIT(TOOL_OUTPUT_MAX);
     int code = 0;
-    enum status st = program_run(argv, env, TOOL_US, &out, &code, err);
+    enum status st = program_run(argv, env, TOOL_US, out, &code, err);
     if (st != STATUS_OK) {
         return st;
     }
     if (code != 0) {
-        const char *text = out.len > 0 ? buf_at(&out) : "";
+        const char *text = out->len > 0 ? buf_at(out) : "";
         return err_fail(err, STATUS_UNAVAILABLE, "%s ended with %d: %s", argv[0], code, text);
     }
     return STATUS_OK;
@@ -68,7 +67,8 @@ static enum status make_data(const char *data, struct err *err)
                                 "--no-instructions",
                                 "--locale=C.UTF-8",
                                 NULL};
-    return run_tool(argv, err);
+    autobuf struct buf out = BUF_INIT(TOOL_OUTPUT_MAX);
+    return run_tool(argv, &out, err);
 }
 
 /* The postmaster writes "ready" there when it takes connections. */
@@ -261,6 +261,31 @@ void pg_server_stop(struct pg_server *s)
     s->pid = 0;
 }
 
+enum status pg_server_ask(const struct pg_server *s, const char *sql, char *ret_text, size_t size,
+                          struct err *err)
+{
+    char psql[SERVER_PATH_MAX];
+    autobuf struct buf out = BUF_INIT(TOOL_OUTPUT_MAX);
+    enum status st = child_find_program("psql", psql, sizeof psql, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    const char *const argv[] = {psql, "-XqAt",     "-F\n", "-v", "ON_ERROR_STOP=1",
+                                "-d", s->conninfo, "-c",   sql,  NULL};
+    st = run_tool(argv, &out, err);
+    if (st != STATUS_OK || ret_text == NULL) {
+        return st;
+    }
+    const char *text = out.len > 0 ? buf_at(&out) : "";
+    size_t len = strcspn(text, "\n");
+    if (len >= size) {
+        return err_fail(err, STATUS_LIMIT, "an answer of %zu bytes: %s", len, sql);
+    }
+    memcpy(ret_text, text, len);
+    ret_text[len] = '\0';
+    return STATUS_OK;
+}
+
 /* Names go into SQL between quotes: nothing but letters, digits and '_'. */
 static bool is_plain_name(const char *name)
 {
@@ -271,21 +296,14 @@ enum status pg_server_create_db(const struct pg_server *s, const char *name,
                                 const char *template_name, char *ret_conninfo, size_t size,
                                 struct err *err)
 {
-    char psql[SERVER_PATH_MAX];
     char sql[256];
     const char *from = template_name != NULL ? template_name : "template1";
     if (!is_plain_name(name) || !is_plain_name(from) || strlen(name) + strlen(from) > 120) {
         return err_fail(err, STATUS_INVALID, "create database '%.64s' from '%.64s': bad name", name,
                         from);
     }
-    enum status st = child_find_program("psql", psql, sizeof psql, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
     (void)snprintf(sql, sizeof sql, "CREATE DATABASE \"%s\" TEMPLATE \"%s\"", name, from);
-    const char *const argv[] = {psql, "-Xq", "-v", "ON_ERROR_STOP=1", "-d", s->conninfo,
-                                "-c", sql,   NULL};
-    st = run_tool(argv, err);
+    enum status st = pg_server_ask(s, sql, NULL, 0, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -39,6 +39,32 @@ enum status pg_server_create_db(const struct pg_server *s, const char *name,
                                 const char *template_name, char *ret_conninfo, size_t size,
                                 struct err *err) MUST_USE;
 
+/* One statement as the superuser, by psql: independent of the code under test. `ret_text` (may be
+ * NULL) has the first column of the first row; LIMIT when it doesn't fit. */
+enum status pg_server_ask(const struct pg_server *s, const char *sql, char *ret_text, size_t size,
+                          struct err *err) MUST_USE;
+
+/* ---- a streaming standby: a pg_server too, restarted, killed and stopped like any ---- */
+
+/* A base backup of a running server, in a directory that has no data yet; streams from it and
+ * answers reads. Old primary and new: after a promotion the other one is to be made anew. */
+enum status pg_standby_start(const char *dir, const struct pg_server *primary,
+                             struct pg_server *ret, struct err *err) MUST_USE;
+/* Commits of `primary` wait for its standby, or no longer. */
+enum status pg_standby_set_sync(const struct pg_server *primary, bool is_sync,
+                                struct err *err) MUST_USE;
+/* It receives nothing any more: what the primary commits from now on is lost with the primary. */
+enum status pg_standby_cut(const struct pg_server *standby, struct err *err) MUST_USE;
+/* Waits until it has what the primary has now. */
+enum status pg_standby_catch_up(const struct pg_server *standby, const struct pg_server *primary,
+                                struct err *err) MUST_USE;
+/* It takes writes when this returns; the old primary should be dead by then. */
+enum status pg_standby_promote(const struct pg_server *standby, struct err *err) MUST_USE;
+/* Both hosts in one conninfo with target_session_attrs=read-write. */
+enum status pg_standby_conninfo(const struct pg_server *first, const struct pg_server *second,
+                                const char *database, char *ret_conninfo, size_t size,
+                                struct err *err) MUST_USE;
+
 struct redis_server {
     pid_t pid;
     char dir[SERVER_PATH_MAX];
