@@ -92,6 +92,33 @@ START_TEST(A5_a_worker_paused_between_two_steps_until_it_was_marked_dead_works_o
 }
 END_TEST
 
+/* ---- pops whose answer was lost ---- */
+
+static int64_t lost_pops(size_t i)
+{
+    return sql_i64(f.sql,
+                   "SELECT COALESCE(sum(lost_pops), 0) FROM claimd.worker WHERE pid = %d AND NOT "
+                   "dead",
+                   (int)f.workers[i]);
+}
+
+/* Whatever the dead row's last rewind has covered: this pop was lost after it. */
+START_TEST(W0_a_lost_pop_told_by_a_beat_that_was_not_confirmed_is_told_again)
+{
+    fleet_start_worker(&f, 5, NULL);
+    ck_assert(WAIT_UNTIL(sql_i64(f.sql,
+                                 "SELECT count(*) FROM claimd.worker WHERE pid = %d AND "
+                                 "beat_at > started_at + interval '100 ms'",
+                                 (int)f.workers[5]) == 1,
+                         SOON_US)); /* the next beat is half a second away */
+    sql_run(f.sql, "UPDATE claimd.worker SET dead = true WHERE pid = %d", (int)f.workers[5]);
+    fleet_redis(&f, 2, "CLIENT KILL TYPE normal");
+    ck_assert(WAIT_UNTIL(fleet_log_count(&f, WORKER, 5, "event=worker_marked_dead") == 1, SOON_US));
+    ck_assert(WAIT_UNTIL(lost_pops(5) > 0, SOON_US));
+    drain(5);
+}
+END_TEST
+
 /* ---- rows that can't be claimed, jobs that take long ---- */
 
 START_TEST(rule4_a_wall_of_locked_rows_does_not_hold_up_what_lies_behind_it)
@@ -161,6 +188,7 @@ END_TEST
 static Suite *suite(void)
 {
     const TTest *const tests[] = {
+        W0_a_lost_pop_told_by_a_beat_that_was_not_confirmed_is_told_again,
         jobs_claimed_ahead_before_long_ones_are_given_back_once_not_for_ever,
         rule4_a_wall_of_locked_rows_does_not_hold_up_what_lies_behind_it,
         A8_results_that_cannot_be_committed_do_not_keep_a_worker_from_ending, /* the last one */
