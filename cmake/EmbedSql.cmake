@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # Turns sql/queries/*.sql and sql/migrations/*.sql into C objects: see sql/statement.h.
 #
-# embed_sql(folder QUERIES files… MIGRATIONS files…) writes folder/sql/queries.h, queries.c and migrations.c whenever one of
-# the files changes, and leaves the list of sources in `embedded_sql`. The same file is the script that does it (cmake -P).
+# embed_sql(folder QUERIES files… MIGRATIONS files… CHECKS file) writes folder/sql/queries.h, queries.c and migrations.c whenever
+# one of the files changes, and leaves the list of sources in `embedded_sql`. The same file is the script that does it (cmake -P).
 
 function(embed_sql folder)
-    cmake_parse_arguments(ARG "" "" "QUERIES;MIGRATIONS" ${ARGN})
+    cmake_parse_arguments(ARG "" "CHECKS" "QUERIES;MIGRATIONS" ${ARGN})
     set(embedded_sql ${folder}/sql/queries.h ${folder}/sql/queries.c ${folder}/sql/migrations.c)
     string(REPLACE ";" "," queries "${ARG_QUERIES}")
     string(REPLACE ";" "," migrations "${ARG_MIGRATIONS}")
     add_custom_command(OUTPUT ${embedded_sql}
         COMMAND ${CMAKE_COMMAND} -DFOLDER=${folder}/sql -DQUERIES=${queries} -DMIGRATIONS=${migrations}
-                -P ${CMAKE_CURRENT_FUNCTION_LIST_FILE}
-        DEPENDS ${ARG_QUERIES} ${ARG_MIGRATIONS} ${CMAKE_CURRENT_FUNCTION_LIST_FILE}
+                -DCHECKS=${ARG_CHECKS} -P ${CMAKE_CURRENT_FUNCTION_LIST_FILE}
+        DEPENDS ${ARG_QUERIES} ${ARG_MIGRATIONS} ${ARG_CHECKS} ${CMAKE_CURRENT_FUNCTION_LIST_FILE}
         COMMENT "Embedding SQL" VERBATIM)
     set(embedded_sql ${embedded_sql} PARENT_SCOPE)
 endfunction()
@@ -113,7 +113,13 @@ foreach(file IN LISTS QUERIES)
 endforeach()
 string(APPEND source "const struct pg_statement *const sql_statements[] = {\n${table}    0};\nconst int sql_statement_count = ${count};\n")
 string(APPEND header "\nextern const struct pg_statement *const sql_statements[];\nextern const int sql_statement_count;\n"
-    "extern const struct sql_migration sql_migrations[];\nextern const int sql_migration_count;\n\n#endif\n")
+    "extern const struct sql_migration sql_migrations[];\nextern const int sql_migration_count;\n"
+    "extern const char *const sql_check_text; /* sql/check.sql as it is */\n\n#endif\n")
+if(CHECKS)
+    file(READ ${CHECKS} hex HEX)
+    string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," hex "${hex}")
+    string(APPEND source "\nstatic const unsigned char check_sql[] = {${hex}0x00};\nconst char *const sql_check_text = (const char *)check_sql;\n")
+endif()
 
 set(migrations "${notice}#include \"sql/queries.h\"\n\n")
 set(table "")

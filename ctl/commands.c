@@ -25,6 +25,20 @@ const struct ctl_command ctl_commands[] = {
      .examples = "claimctl db rollback --yes",
      .options = {{"yes", NULL, "do it"}},
      .run = db_rollback},
+    {.noun = "db",
+     .verb = "verify",
+     .words = "",
+     .help =
+         "Check what the database holds against what claimd promises.\n\n"
+         "Runs the queries of sql/check.sql, each for up to 10 minutes; a broken rule is named "
+         "as in\n"
+         "docs/guarantees.md. Jobs that the feed seems not to reach are looked up in Redis, for "
+         "up to\n"
+         "a full pass of the feed. Ends with 1 when a rule is broken.",
+     .examples = "claimctl db verify\nclaimctl db verify --since 2h --json",
+     .options = {{"after", "TIME", "how long what recovery ends may last; default 60s"},
+                 {"since", "TIME", "leave out what ended before: an age, or a time"}},
+     .run = db_verify},
     {.noun = "enqueue",
      .words = "[KIND]",
      .words_max = 1,

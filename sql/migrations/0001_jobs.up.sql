@@ -344,6 +344,7 @@ REVOKE ALL ON ALL FUNCTIONS IN SCHEMA claimd FROM PUBLIC;
 GRANT USAGE ON SCHEMA claimd TO claimd_admin, claimd_worker, claimd_producer, claimd_reader;
 
 GRANT SELECT ON ALL TABLES IN SCHEMA claimd TO claimd_admin, claimd_reader;
+GRANT SELECT ON SEQUENCE fence TO claimd_admin, claimd_reader; -- no fence lies above it
 
 GRANT EXECUTE ON FUNCTION enqueue, cancel TO claimd_admin, claimd_producer;
 GRANT INSERT (kind, args, queue, priority, scheduled_at, max_attempts, timeout, tags, metadata) ON job

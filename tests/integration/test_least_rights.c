@@ -529,6 +529,10 @@ START_TEST(J3_a_user_of_one_program_can_not_do_what_the_other_does)
     redis_says("claimd_ctl", "SET claimd:leader x", "NOPERM");
     redis_says("claimd_ctl", "GET claimd:job:1", "NOPERM");
     redis_says("claimd_ctl", "SET claimd:job:1 x", "NOPERM");
+    redis_says("claimd_ctl", "EXISTS claimd:job:1", "0");
+    redis_says("claimd_ctl", "ZCOUNT claimd:hints:nobody 0 1", "0");
+    redis_says("claimd_ctl", "ZADD claimd:hints:default 1 1", "NOPERM");
+    redis_says("claimd_ctl", "GET claimd:hints:default", "NOPERM");
     redis_says("claimd_ctl", "EVAL return(1) 0", "NOPERM");
     redis_says("claimd_ctl", "FLUSHALL", "NOPERM");
     redis_says("claimd_ctl", "PING", "PONG");

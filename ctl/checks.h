@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The queries of sql/check.sql, one by one; the file's head says its form. Pure. */
+#ifndef CLAIMD_CTL_CHECKS_H
+#define CLAIMD_CTL_CHECKS_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+
+#define CHECKS_MAX 32
+
+struct check {
+    char name[32];
+    char rule[16];   /* docs/guarantees.md */
+    char says[128];  /* what a row of it means */
+    bool is_suspect; /* its rows are no violations yet */
+    const char *sql;
+};
+
+struct checks {
+    struct check list[CHECKS_MAX];
+    size_t count;
+    char *text; /* owns the queries */
+};
+
+/* INVALID names the line that has another form. */
+enum status checks_read(const char *text, struct checks *ret, struct err *err) MUST_USE;
+void checks_release(struct checks *checks);
+/* NULL: there is none of that name. */
+const struct check *checks_find(const struct checks *checks, const char *name);
+
+#define auto_checks CLEANUP(checks_release)
+
+#endif

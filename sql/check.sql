@@ -1,0 +1,185 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Is what the database holds what claimd promises? `claimctl db verify` runs this file; so may anybody who may read the tables:
+--
+--     psql -XAt -d DATABASE -f check.sql                          rows are violations; nothing printed is good
+--     PGOPTIONS="-c claimd.check_after='5 s'" psql …              with other settings, see below
+--
+-- Form, kept as it is for programs that read it: each query begins with a line `-- check: NAME RULE TEXT`, ends with the only line
+-- that ends in a semicolon, takes no parameters, reads only, and returns at most 100 rows of four columns (check, rule, job, detail):
+-- its NAME, the RULE that is broken (docs/guarantees.md), the job's id or NULL, and what is wrong. A line `-- suspect: …` below the
+-- first says that its rows are no violations yet, and what settles it.
+--
+-- Settings:  claimd.check_after   how long something may last that recovery ends (default 60 s)
+--            claimd.check_since   finished jobs and attempts that ended before are left out (default: none)
+--
+-- A kind's limits may change with its plugin: what began before they were announced is not held against them.
+
+-- check: fence_twice inv.S1 a fence was given to the claims of two jobs
+SELECT 'fence_twice' AS "check", 'inv.S1' AS rule, min(id) AS job, format('fence %s is also of job %s', fence, max(id)) AS detail
+  FROM (SELECT id, fence FROM claimd.job
+        UNION ALL
+        SELECT id, fence FROM claimd.job_history
+         WHERE finalized_at >= COALESCE(NULLIF(current_setting('claimd.check_since', true), ''), '-infinity')::timestamptz
+        UNION ALL
+        SELECT job_id, fence FROM claimd.job_attempt
+         WHERE ended_at >= COALESCE(NULLIF(current_setting('claimd.check_since', true), ''), '-infinity')::timestamptz) AS f
+ WHERE fence > 0
+ GROUP BY fence
+HAVING min(id) <> max(id)
+ LIMIT 100;
+
+-- check: fence_ahead inv.S1 a row has a fence that the sequence has yet to give
+SELECT 'fence_ahead' AS "check", 'inv.S1' AS rule, f.id AS job,
+       format('fence %s, but the sequence is at %s: was a backup restored?', f.fence, s.last_value) AS detail
+  FROM claimd.fence s
+ CROSS JOIN (SELECT id, fence FROM claimd.job
+             UNION ALL
+             SELECT id, fence FROM claimd.job_history
+              WHERE finalized_at >= COALESCE(NULLIF(current_setting('claimd.check_since', true), ''), '-infinity')::timestamptz) AS f
+ WHERE f.fence > s.last_value
+ LIMIT 100;
+
+-- check: finished_twice inv.S2 a job ended twice in one generation
+SELECT 'finished_twice' AS "check", 'inv.S2' AS rule, id AS job,
+       format('generation %s ended %s times: %s', generation, count(*), string_agg(state, ', ' ORDER BY finalized_at)) AS detail
+  FROM claimd.job_history
+ WHERE finalized_at >= COALESCE(NULLIF(current_setting('claimd.check_since', true), ''), '-infinity')::timestamptz
+ GROUP BY id, generation
+HAVING count(*) > 1
+ LIMIT 100;
+
+-- check: completed_stale inv.S3 a job was completed by an older claim than its newest
+SELECT 'completed_stale' AS "check", 'inv.S3' AS rule, h.id AS job,
+       format('completed with fence %s, but fence %s was claimed, too', h.fence, max(a.fence)) AS detail
+  FROM claimd.job_history h
+  JOIN claimd.job_attempt a ON a.job_id = h.id AND a.generation = h.generation AND a.fence > h.fence
+ WHERE h.state = 'completed'
+   AND h.finalized_at >= COALESCE(NULLIF(current_setting('claimd.check_since', true), ''), '-infinity')::timestamptz
+ GROUP BY h.id, h.fence
+ LIMIT 100;
+
+-- check: illegal_state inv.S5 a job is in a state that no way leads to
+SELECT 'illegal_state' AS "check", 'inv.S5' AS rule, id AS job,
+       format('%s with attempt %s, fence %s, worker %s', state, attempt, fence, worker_id) AS detail
+  FROM (SELECT id, state, attempt, crashes, fence, worker_id, attempted_at, true AS is_open FROM claimd.job
+        UNION ALL
+        SELECT id, state, attempt, crashes, fence, worker_id, attempted_at, false FROM claimd.job_history
+         WHERE finalized_at >= COALESCE(NULLIF(current_setting('claimd.check_since', true), ''), '-infinity')::timestamptz) AS j
+ WHERE CASE WHEN state NOT IN ('available', 'running') THEN is_open ELSE NOT is_open END
+    OR state NOT IN ('available', 'running', 'completed', 'cancelled', 'discarded')
+    OR attempt < 0 OR crashes < 0
+    OR (state IN ('running', 'completed')
+        AND (fence < 1 OR attempt < 1 OR attempted_at = 'epoch' OR worker_id = '00000000-0000-0000-0000-000000000000'))
+ LIMIT 100;
+
+-- check: open_and_finished inv.S6 a job is open and finished at once
+SELECT 'open_and_finished' AS "check", 'inv.S6' AS rule, j.id AS job, format('%s, and %s in the history', j.state, h.state) AS detail
+  FROM claimd.job j
+  JOIN claimd.job_history h ON h.id = j.id AND h.generation >= j.generation
+ LIMIT 100;
+
+-- check: attempts inv.S7 a job was tried more often than it may be
+SELECT 'attempts' AS "check", 'inv.S7' AS rule, j.id AS job, format('attempt %s of %s', j.attempt, j.wanted) AS detail
+  FROM (SELECT j.id, j.attempt, COALESCE(j.max_attempts, k.max_attempts, 25) AS wanted
+          FROM (SELECT id, kind, attempt, max_attempts, attempted_at FROM claimd.job
+                UNION ALL
+                SELECT id, kind, attempt, max_attempts, attempted_at FROM claimd.job_history
+                 WHERE finalized_at >= COALESCE(NULLIF(current_setting('claimd.check_since', true), ''), '-infinity')::timestamptz) AS j
+          LEFT JOIN claimd.kind k ON k.name = j.kind
+         WHERE j.max_attempts IS NOT NULL OR k.updated_at IS NULL OR k.updated_at < j.attempted_at) AS j
+ WHERE j.attempt > j.wanted
+ LIMIT 100;
+
+-- check: too_early inv.S8 a job was started before its time
+SELECT 'too_early' AS "check", 'inv.S8' AS rule, id AS job, format('started %s, scheduled for %s', attempted_at, scheduled_at) AS detail
+  FROM (SELECT id, state, attempted_at, scheduled_at FROM claimd.job
+        UNION ALL
+        SELECT id, state, attempted_at, scheduled_at FROM claimd.job_history
+         WHERE finalized_at >= COALESCE(NULLIF(current_setting('claimd.check_since', true), ''), '-infinity')::timestamptz) AS j
+ WHERE state IN ('running', 'completed') AND attempted_at < scheduled_at
+ LIMIT 100;
+
+-- check: at_most_once inv.S10 a job that may start once was started again
+SELECT 'at_most_once' AS "check", 'inv.S10' AS rule, s.id AS job, format('started %s times', count(DISTINCT s.fence)) AS detail
+  FROM claimd.kind k
+  JOIN (SELECT id, kind, fence, attempted_at FROM claimd.job WHERE state = 'running'
+        UNION ALL
+        SELECT id, kind, fence, attempted_at FROM claimd.job_history
+         WHERE state IN ('completed', 'discarded')
+           AND finalized_at >= COALESCE(NULLIF(current_setting('claimd.check_since', true), ''), '-infinity')::timestamptz
+        UNION ALL
+        SELECT a.job_id, j.kind, a.fence, a.started_at
+          FROM claimd.job_attempt a
+          JOIN claimd.jobs j ON j.id = a.job_id AND j.generation = a.generation
+         WHERE a.outcome IN ('lost', 'crashed', 'timeout')) AS s
+    ON s.kind = k.name AND s.attempted_at > k.updated_at
+ WHERE k.at_most_once
+ GROUP BY s.id
+HAVING count(DISTINCT s.fence) > 1
+ LIMIT 100;
+
+-- check: worker_gone inv.L2 a job still runs under a worker that is gone
+SELECT 'worker_gone' AS "check", 'inv.L2' AS rule, j.id AS job,
+       CASE WHEN w.worker_id IS NULL THEN format('worker %s left no row', j.worker_id)
+            ELSE format('worker %s (%s, pid %s) is %s, last beat %s', w.worker_id, w.host, w.pid,
+                        CASE WHEN w.dead THEN 'dead' WHEN w.stopped THEN 'stopped' ELSE 'stale' END, w.beat_at) END AS detail
+  FROM claimd.job j
+  LEFT JOIN claimd.worker w ON w.worker_id = j.worker_id
+ WHERE j.state = 'running'
+   AND CASE WHEN w.worker_id IS NULL THEN j.attempted_at
+            WHEN w.stopped OR w.dead OR w.stale_at < clock_timestamp() THEN GREATEST(w.beat_at, j.attempted_at)
+            ELSE 'infinity' END
+       < clock_timestamp() - COALESCE(NULLIF(current_setting('claimd.check_after', true), ''), '60 s')::interval
+ LIMIT 100;
+
+-- check: past_deadline inv.L4 a job runs past its deadline
+SELECT 'past_deadline' AS "check", 'inv.L4' AS rule, j.id AS job,
+       format('runs since %s, its timeout is %s', j.attempted_at, COALESCE(j.timeout, k.timeout, interval '30 minutes')) AS detail
+  FROM claimd.job j
+  LEFT JOIN claimd.kind k ON k.name = j.kind
+ WHERE j.state = 'running'
+   AND j.attempted_at + COALESCE(j.timeout, k.timeout, interval '30 minutes')
+       < clock_timestamp() - COALESCE(NULLIF(current_setting('claimd.check_after', true), ''), '60 s')::interval
+ LIMIT 100;
+
+-- check: crashes inv.L5 a job crashed its runner more often than it may
+SELECT 'crashes' AS "check", 'inv.L5' AS rule, j.id AS job, format('%s crashes, allowed: %s', j.crashes, k.max_crashes) AS detail
+  FROM (SELECT id, kind, crashes, attempted_at FROM claimd.job
+        UNION ALL
+        SELECT id, kind, crashes, attempted_at FROM claimd.job_history
+         WHERE finalized_at >= COALESCE(NULLIF(current_setting('claimd.check_since', true), ''), '-infinity')::timestamptz) AS j
+  JOIN claimd.kind k ON k.name = j.kind AND k.updated_at < j.attempted_at
+ WHERE j.crashes > k.max_crashes
+ LIMIT 100;
+
+-- check: unfed inv.L1 a due job of a served kind has no hint: the feed does not reach it
+-- suspect: the oldest of each lane; in a backlog they wait for their turn. It is one if it has no hint in Redis, look after look
+WITH RECURSIVE lane AS (
+    (SELECT queue, priority, share, 1 AS n FROM claimd.job ORDER BY queue, priority, share LIMIT 1)
+    UNION ALL
+    SELECT j.queue, j.priority, j.share, l.n + 1
+      FROM lane l
+     CROSS JOIN LATERAL (SELECT queue, priority, share FROM claimd.job
+                          WHERE (queue, priority, share) > (l.queue, l.priority, l.share)
+                          ORDER BY queue, priority, share LIMIT 1) j
+     WHERE l.n < 20000
+), served AS MATERIALIZED (
+    SELECT DISTINCT q.queue, s.kind
+      FROM claimd.worker w, unnest(w.queues) AS q(queue), unnest(w.kinds) AS s(kind)
+     WHERE NOT w.dead AND NOT w.stopped AND w.stale_at > clock_timestamp()
+       AND NOT EXISTS (SELECT FROM claimd.queue p WHERE p.name = q.queue AND p.paused)
+)
+SELECT 'unfed' AS "check", 'inv.L1' AS rule, j.id AS job,
+       format('kind %s in queue %s, priority %s, due since %s', j.kind, l.queue, l.priority, j.ready_at) AS detail
+  FROM lane l
+ CROSS JOIN LATERAL (
+     SELECT h.id, h.kind, h.ready_at, row_number() OVER (ORDER BY h.ready_at, h.id) AS rank
+       FROM (SELECT id, kind, ready_at, state FROM claimd.job
+              WHERE queue = l.queue AND priority = l.priority AND share = l.share
+                AND ready_at < clock_timestamp() - COALESCE(NULLIF(current_setting('claimd.check_after', true), ''), '60 s')::interval
+              ORDER BY ready_at, id LIMIT 10000) h
+      WHERE h.state = 'available' AND (l.queue, h.kind) IN (SELECT queue, kind FROM served)
+      ORDER BY h.ready_at, h.id
+      LIMIT 100) j
+ ORDER BY j.rank, j.ready_at
+ LIMIT 100;

@@ -1,0 +1,11 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Which of these jobs still wait to be fed: available and due, and a live worker of their queue, which isn't paused, serves their kind.
+-- Where their hint would be: queue, kind, priority. Index: job_pkey.
+-- params: int8[]
+SELECT j.id, j.queue, j.kind, j.priority
+  FROM claimd.job j
+ WHERE j.id = ANY ($1) AND j.state = 'available' AND j.ready_at <= clock_timestamp()
+   AND NOT EXISTS (SELECT FROM claimd.queue q WHERE q.name = j.queue AND q.paused)
+   AND EXISTS (SELECT FROM claimd.worker w
+                WHERE NOT w.dead AND NOT w.stopped AND w.stale_at > clock_timestamp()
+                  AND j.queue = ANY (w.queues) AND j.kind = ANY (w.kinds))
