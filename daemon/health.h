@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 
-#define HEALTH_CHECKS_MAX 8
+#define HEALTH_CHECKS_MAX 12
 #define HEALTH_WHY_MAX 128
 
 struct health {

@@ -16,6 +16,7 @@
 #define IDLE_S 10
 #define MEMORY_PER_CONNECTION ((size_t)16 << 10) /* a longer request head is refused */
 #define HEALTH_TEXT_MAX 4096
+#define LEASE_TEXT_MAX 512
 
 struct connection {
     int fd; /* -1: none, or already told to end */
@@ -56,11 +57,6 @@ static enum MHD_Result send_text(struct MHD_Connection *connection, unsigned int
                                                          MHD_RESPMEM_PERSISTENT));
 }
 
-static void give_back(void *text)
-{
-    telemetry_give(text);
-}
-
 static int64_t age_us(const struct telemetry_text *text)
 {
     return clock_boot_us() - text->made_us;
@@ -75,25 +71,27 @@ static enum MHD_Result send_metrics(const struct http *h, struct MHD_Connection 
         return send_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
                          "No figures: the event loop does not turn (see /healthz).\n");
     }
-    struct MHD_Response *response = MHD_create_response_from_buffer_with_free_callback_cls(
-        text->len, (void *)(uintptr_t)text->metrics, give_back, (void *)(uintptr_t)text);
-    if (response == NULL) {
-        telemetry_give(text);
+    autobuf struct buf out = BUF_INIT(text->len + LEASE_TEXT_MAX);
+    enum status st = buf_append(&out, text->metrics, text->len, NULL);
+    telemetry_give(text);
+    if (st == STATUS_OK) {
+        st = telemetry_render_lease(h->telemetry, &out, NULL);
     }
-    return send_response(connection, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8",
-                         response);
+    if (st != STATUS_OK) {
+        return MHD_NO; /* no memory: the connection is closed */
+    }
+    return send_response(
+        connection, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8",
+        MHD_create_response_from_buffer(out.len, buf_at(&out), MHD_RESPMEM_MUST_COPY));
 }
 
-/* Alive: the loop turns. Ready: and all that the daemon itself checks is fine. */
+/* Alive: the loop turns, and what the daemon itself counts for that is fine. Ready: all is. */
 static enum MHD_Result send_health(const struct http *h, struct MHD_Connection *connection,
                                    bool is_readiness)
 {
-    struct health health = {.count = 0};
     const struct telemetry_text *text = telemetry_take(h->telemetry);
     int64_t silent_us = age_us(text);
-    if (is_readiness) {
-        health = text->ready;
-    }
+    struct health health = is_readiness ? text->ready : text->alive;
     telemetry_give(text);
     health_add(&health, "loop", silent_us < SILENT_US, "the event loop has not turned for %lld ms",
                (long long)(silent_us / US_PER_MS));

@@ -10,8 +10,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define TICK_MS 100
-#define TICKS_PER_TEXT 10
+#define PULSE_MS 100
+#define PULSES_PER_TEXT 10
 #define TEXT_MAX ((size_t)4 << 20)
 
 struct text {
@@ -24,10 +24,13 @@ struct telemetry {
     struct telemetry_options options;
     struct metrics *metrics;
     struct http *http;
-    uv_timer_t timer;
+    uv_timer_t timer; /* sends the pulse */
+    uv_async_t pulse; /* an eventfd: comes with the poll phase */
     bool is_stopped;
-    int ticks;
-    int64_t ticked_us;
+    bool is_alive; /* as the last text says */
+    int pulses;    /* since the last text */
+    int64_t pulsed_us;
+    atomic_llong lease_until_us;
     int64_t watchdog_us; /* how often the supervisor is told that the loop turns; 0 = never */
     int64_t told_us;
     int64_t lag_us; /* the longest since the text before */
@@ -38,7 +41,7 @@ struct telemetry {
 
 static const struct metric_family loop_lag = {
     .name = "claimd_event_loop_lag_seconds",
-    .help = "How late the event loop's timer ran at worst since the text before, in seconds.",
+    .help = "How late the event loop came round at worst since the text before, in seconds.",
     .type = METRIC_GAUGE};
 
 /* ---- texts ---- */
@@ -65,7 +68,18 @@ const struct telemetry_text *telemetry_take(struct telemetry *t)
     return &text->public;
 }
 
-static enum status make_text(const struct telemetry *t, const struct health *ready,
+enum status telemetry_render_lease(const struct telemetry *t, struct buf *out, struct err *err)
+{
+    const struct metric_family *f = t->options.lease_family;
+    if (f == NULL) {
+        return STATUS_OK;
+    }
+    bool is_held = clock_boot_us() < atomic_load(&t->lease_until_us);
+    return buf_printf(out, err, "# HELP %s %s\n# TYPE %s gauge\n%s %d\n", f->name, f->help, f->name,
+                      f->name, is_held ? 1 : 0);
+}
+
+static enum status make_text(const struct telemetry *t, const struct telemetry_text *state,
                              struct text **ret, struct err *err)
 {
     struct text *text = calloc(1, sizeof *text);
@@ -82,19 +96,20 @@ static enum status make_text(const struct telemetry *t, const struct health *rea
     text->public = (struct telemetry_text){.made_us = clock_boot_us(),
                                            .len = text->metrics.len,
                                            .metrics = buf_at(&text->metrics),
-                                           .ready = *ready};
+                                           .alive = state->alive,
+                                           .ready = state->ready};
     *ret = text;
     return STATUS_OK;
 }
 
-static enum status publish(struct telemetry *t, const struct health *ready, struct err *err)
+static enum status publish(struct telemetry *t, const struct telemetry_text *state, struct err *err)
 {
     struct text *text = NULL;
     metric_set(metrics_series(t->metrics, &loop_lag, NULL, NULL),
                (double)t->lag_us / (double)US_PER_S);
     t->lag_us = 0;
     process_collect(t->metrics);
-    enum status st = make_text(t, ready, &text, err);
+    enum status st = make_text(t, state, &text, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -112,34 +127,69 @@ void telemetry_publish(struct telemetry *t)
     if (t == NULL || t->is_stopped) {
         return;
     }
-    struct health ready = {.count = 0};
+    struct telemetry_text state = {.made_us = 0};
     t->options.collect(t->options.ctx);
-    t->options.ready(t->options.ctx, &ready);
-    if (publish(t, &ready, &err) == STATUS_OK) {
+    if (t->options.alive != NULL) {
+        t->options.alive(t->options.ctx, &state.alive);
+    }
+    t->is_alive = health_is_ok(&state.alive);
+    state.ready = state.alive;
+    t->options.ready(t->options.ctx, &state.ready);
+    if (publish(t, &state, &err) == STATUS_OK) {
         log_recovered("metrics_recovered", &t->complaint);
     } else if (complaint_due(&t->complaint, clock_boot_us())) {
         log_warn("metrics_failed", LOG_TEXT("err", err.msg));
     }
 }
 
-/* ---- the timer ---- */
+/* ---- the pulse ---- */
 
-static void on_tick(uv_timer_t *timer)
+static void on_timer(uv_timer_t *timer)
 {
     struct telemetry *t = timer->data;
+    (void)uv_async_send(&t->pulse);
+}
+
+static void on_pulse(uv_async_t *pulse)
+{
+    struct telemetry *t = pulse->data;
     int64_t now = clock_boot_us();
-    int64_t late = now - t->ticked_us - TICK_MS * US_PER_MS;
+    int64_t late = now - t->pulsed_us - PULSE_MS * US_PER_MS;
+    if (t->is_stopped) {
+        return;
+    }
     t->lag_us = late > t->lag_us ? late : t->lag_us;
-    t->ticked_us = now;
-    if (t->watchdog_us > 0 && now - t->told_us >= t->watchdog_us) {
+    t->pulsed_us = now;
+    if (t->options.lease != NULL) {
+        atomic_store(&t->lease_until_us, t->options.lease(t->options.ctx));
+    }
+    if (t->watchdog_us > 0 && t->is_alive && now - t->told_us >= t->watchdog_us) {
         t->told_us = now;
         notify_watchdog();
     }
-    if (++t->ticks == TICKS_PER_TEXT) {
-        t->ticks = 0;
+    if (++t->pulses == PULSES_PER_TEXT) {
+        t->pulses = 0;
         telemetry_publish(t);
     }
 }
+
+static enum status pulse_start(struct telemetry *t, struct err *err)
+{
+    int failed = uv_async_init(t->options.loop, &t->pulse, on_pulse);
+    if (failed != 0) {
+        return err_fail(err, STATUS_UNAVAILABLE, "telemetry: %s", uv_strerror(failed));
+    }
+    (void)uv_timer_init(t->options.loop, &t->timer);
+    t->pulse.data = t;
+    t->timer.data = t;
+    t->is_stopped = false;
+    (void)uv_timer_start(&t->timer, on_timer, PULSE_MS, PULSE_MS);
+    uv_unref((uv_handle_t *)&t->timer); /* no reason to live on */
+    uv_unref((uv_handle_t *)&t->pulse);
+    return STATUS_OK;
+}
+
+/* ---- life ---- */
 
 enum status telemetry_open(const struct telemetry_options *options, struct telemetry **ret,
                            struct err *err)
@@ -150,28 +200,28 @@ enum status telemetry_open(const struct telemetry_options *options, struct telem
     }
     t->options = *options;
     t->is_stopped = true;
-    t->ticked_us = clock_boot_us();
+    t->is_alive = true;
+    t->pulsed_us = clock_boot_us();
     t->watchdog_us = notify_watchdog_us() / 2;
     (void)pthread_mutex_init(&t->mutex, NULL);
     enum status st = metrics_open(&t->metrics, err);
     if (st == STATUS_OK) {
-        struct health ready = {.count = 0};
-        health_add(&ready, "started", false, "starting");
+        struct telemetry_text state = {.made_us = 0};
+        health_add(&state.ready, "started", false, "starting");
         process_begin(t->metrics);
-        st = publish(t, &ready, err);
+        st = publish(t, &state, err);
     }
     if (st == STATUS_OK) {
         st = http_open(options->http_key, options->http_listen, t, &t->http, err);
     }
+    if (st == STATUS_OK) {
+        st = pulse_start(t, err);
+    }
     if (st != STATUS_OK) {
+        http_close(TAKE(t->http));
         telemetry_free(t);
         return st;
     }
-    (void)uv_timer_init(options->loop, &t->timer);
-    t->timer.data = t;
-    t->is_stopped = false;
-    (void)uv_timer_start(&t->timer, on_tick, TICK_MS, TICK_MS);
-    uv_unref((uv_handle_t *)&t->timer); /* no reason to live on */
     *ret = t;
     return STATUS_OK;
 }
@@ -192,6 +242,7 @@ void telemetry_stop(struct telemetry *t)
         t->is_stopped = true;
         http_close(TAKE(t->http));
         uv_close((uv_handle_t *)&t->timer, NULL);
+        uv_close((uv_handle_t *)&t->pulse, NULL);
     }
 }
 

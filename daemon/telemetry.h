@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a daemon tells of itself: its registry of metrics and its state, published once a second for
- * other threads to read (INTERFACES rule 10), and over HTTP. */
+ * other threads to read (INTERFACES rule 10), and over HTTP. A text, like a sign of life to the
+ * supervisor, comes of a round trip through the loop: a timer writes to an eventfd, and the poll
+ * phase reads it. A loop that runs timers only and never polls again gives none. */
 #ifndef CLAIMD_DAEMON_TELEMETRY_H
 #define CLAIMD_DAEMON_TELEMETRY_H
 
@@ -16,15 +18,28 @@ struct telemetry;
  * telemetry_open(), but from then on, whatever of the daemon is there or not. */
 typedef void telemetry_collect_cb(void *ctx);
 
-/* At the same moment: adds the checks of /readyz. */
-typedef void telemetry_ready_cb(void *ctx, struct health *ret);
+/* At the same moment: adds the checks of /readyz, or (telemetry_options.alive) those that count for
+ * liveness: /healthz, /readyz and the supervisor's watchdog. One that fails there gets the process
+ * restarted, so it must be about the process itself, such as "the leader has fed or looked within N
+ * s", where a look that a server refused is a look. That the loop turns, poll phase included, is
+ * checked here already. Names must differ in both. */
+typedef void telemetry_checks_cb(void *ctx, struct health *ret);
+
+/* In the loop's thread, ten times a second: until when, by clock_boot_us(), this process holds what
+ * telemetry_options.lease_family is about; 0 = it doesn't. */
+typedef int64_t telemetry_lease_cb(void *ctx);
 
 struct telemetry_options {
     uv_loop_t *loop;
     const char *http_key; /* of the configuration */
     const char *http_listen;
     telemetry_collect_cb *collect;
-    telemetry_ready_cb *ready;
+    telemetry_checks_cb *ready;
+    telemetry_checks_cb *alive; /* NULL = the loop alone counts */
+    /* A gauge without labels that is not in the registry: 1 until `lease`, 0 from then on, by the
+     * clock of who answers, so that a loop that hangs doesn't claim it any longer. May be NULL. */
+    const struct metric_family *lease_family;
+    telemetry_lease_cb *lease;
     void *ctx;
 };
 
@@ -53,11 +68,16 @@ struct telemetry_text {
     int64_t made_us; /* by clock_boot_us() */
     size_t len;
     const char *metrics;
-    struct health ready;
+    struct health alive;
+    struct health ready; /* those of `alive`, too */
 };
 
 /* The newest one, to be given back. */
 const struct telemetry_text *telemetry_take(struct telemetry *t);
 void telemetry_give(const struct telemetry_text *text);
+
+/* For any thread: the sample of lease_family, as it is now; nothing without one. */
+enum status telemetry_render_lease(const struct telemetry *t, struct buf *out,
+                                   struct err *err) MUST_USE;
 
 #endif

@@ -116,6 +116,11 @@ bool lead_is_leader(const struct lead *l)
     return l->batch != NULL;
 }
 
+int64_t lead_until_us(const struct lead *l)
+{
+    return l == NULL || l->batch == NULL ? 0 : redlock_batch_deadline_us(l->batch, 0);
+}
+
 const struct redlock_counters *lead_counters(const struct lead *l)
 {
     return redlock_async_counters(l->lock);

@@ -26,6 +26,8 @@ struct lead_options {
 enum status lead_open(const struct lead_options *options, struct lead **ret,
                       struct err *err) MUST_USE;
 bool lead_is_leader(const struct lead *l);
+/* When the lease ends by which it leads (CLOCK_BOOTTIME); 0 = it doesn't. Accepts NULL. */
+int64_t lead_until_us(const struct lead *l);
 const struct redlock_counters *lead_counters(const struct lead *l);
 /* It asks all nodes every second or two, so it is the one that knows how they are. */
 const struct redlock_async *lead_lock(const struct lead *l);

@@ -3,7 +3,7 @@
 
 #include "scheduler/survey.h"
 
-static const struct metric_family leader = {
+const struct metric_family meters_leader = {
     .name = "claimd_scheduler_leader", .help = "1: this one leads.", .type = METRIC_GAUGE};
 static const struct metric_family fed = {.name = "claimd_hints_fed_total",
                                          .help = "Ids put into Redis that were not there before.",
@@ -23,7 +23,6 @@ void meters_init(struct meters *m, struct metrics *registry, const struct config
         [RESCUE_AVAILABLE] = "available", [RESCUE_DISCARDED] = "discarded", [RESCUE_LOST] = "lost"};
     m->registry = registry;
     daemon_meters_init(&m->daemon, registry, config);
-    m->leader = metrics_series(registry, &leader, NULL, NULL);
     m->fed = metrics_series(registry, &fed, NULL, NULL);
     for (size_t i = 0; i < ARRAY_COUNT(outcomes); i++) {
         m->rescues[i] = metrics_series(registry, &rescues, outcomes[i], NULL);
@@ -50,7 +49,6 @@ void meters_collect(struct meters *m, const struct meters_facts *facts)
     const struct daemon_facts common = {.is_pg_up = facts->is_pg_up,
                                         .lock = facts->lead == NULL ? NULL : lead_lock(facts->lead),
                                         .splits = splits_of(facts)};
-    metric_set(m->leader, facts->is_leader ? 1 : 0);
     if (facts->feeder != NULL) {
         metric_take(m->fed, feeder_counters(facts->feeder)->added);
     }

@@ -12,10 +12,12 @@
 #include "scheduler/rescuer.h"
 #include "store/rescue_store.h"
 
+/* A lease of the telemetry: ends by itself when the loop hangs. */
+extern const struct metric_family meters_leader;
+
 struct meters {
     struct metrics *registry;
     struct daemon_meters daemon;
-    struct metric *leader;
     struct metric *fed;
     struct metric *rescues[RESCUE_LOST + 1];
     struct metric *workers_dead;
@@ -26,7 +28,6 @@ void meters_init(struct meters *m, struct metrics *registry, const struct config
 
 /* The parts may be NULL, before they are open. */
 struct meters_facts {
-    bool is_leader;
     bool is_pg_up;
     const struct redlock_async *lock;
     const struct lead *lead;

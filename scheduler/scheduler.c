@@ -445,13 +445,18 @@ static int statement_timeout_ms(const struct config *c)
 static void on_collect(void *ctx)
 {
     struct scheduler *s = ctx;
-    const struct meters_facts facts = {.is_leader = s->is_leader,
-                                       .is_pg_up = s->pg != NULL && pg_is_up(s->pg),
+    const struct meters_facts facts = {.is_pg_up = s->pg != NULL && pg_is_up(s->pg),
                                        .lock = s->lock,
                                        .lead = s->lead,
                                        .feeder = s->feeder,
                                        .rescuer = s->rescuer};
     meters_collect(&s->meters, &facts);
+}
+
+static int64_t on_lease(void *ctx)
+{
+    const struct scheduler *s = ctx;
+    return lead_until_us(s->lead);
 }
 
 /* The leader's feed looks at least once in every lead_try_ms, and a look may take one timeout. */
@@ -485,6 +490,8 @@ static enum status telemetry_begin(struct scheduler *s, struct err *err)
                                         .http_listen = s->config->scheduler.http_listen,
                                         .collect = on_collect,
                                         .ready = on_ready,
+                                        .lease_family = &meters_leader,
+                                        .lease = on_lease,
                                         .ctx = s};
     enum status st = telemetry_open(&options, &s->telemetry, err);
     meters_init(&s->meters, telemetry_metrics(s->telemetry), s->config);
