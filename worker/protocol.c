@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/protocol.h"
 
-#include "model/job.h"
-
 #include <assert.h>
 
 static_assert(sizeof(struct runner_page) <= RUNNER_PAGE_SIZE, "the page holds the struct");

@@ -11,6 +11,7 @@
 #define CLAIMD_WORKER_PROTOCOL_H
 
 #include "base/buf.h"
+#include "model/job.h"
 
 #include <stdatomic.h>
 
@@ -19,6 +20,7 @@
 #define RUNNER_PROTOCOL_VERSION 1
 #define FRAME_MAX (((size_t)1 << 20) + ((size_t)64 << 10)) /* args + 64 KiB */
 #define FRAME_HEAD 6
+#define RUNNER_LOG_BYTES (2 * JOB_LOG_TAIL_MAX)
 
 enum frame_type {
     /* runner → worker, once: JSON {"protocol", "version", "kinds": [{"name", "plugin", "version",
@@ -29,7 +31,7 @@ enum frame_type {
     FRAME_RESULT /* runner → worker, one per JOB, in their order */
 };
 
-/* Shared memory of one page, made by the worker for each runner. The worker sets the first three
+/* Shared memory, made by the worker for each runner. The worker sets the first three
  * before it sends a JOB to an idle runner and may change them at any time; 0 = no limit. */
 struct runner_page {
     /* BOOTTIME; while a job runs past it, the runner kills its process group, whatever the handler
@@ -41,8 +43,11 @@ struct runner_page {
     _Atomic int32_t reserved;
     /* Written by the runner before it calls a handler; 0 = it never started one. */
     _Atomic int64_t started_fence;
+    /* What the present run has logged, a ring (worker/run_log.h): it outlives the runner. */
+    _Atomic int64_t log_total;
+    char log[RUNNER_LOG_BYTES];
 };
-#define RUNNER_PAGE_SIZE 4096
+#define RUNNER_PAGE_SIZE (4096 + (int)RUNNER_LOG_BYTES)
 
 /* Texts are borrowed from the frame. */
 struct job_frame {

@@ -280,6 +280,8 @@ static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot
     } else if (run->text != NULL) {
         f.error = end == RUN_END_TIMEOUT ? "timeout: the handler did not stop" : run->text;
         f.error_len = strlen(f.error);
+        f.log_tail = run->log_tail_len > 0 ? run->log_tail : NULL;
+        f.log_tail_len = run->log_tail_len;
     }
     finish(w, job, &facts, &f);
 }

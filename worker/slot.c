@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "worker/run_log.h"
 
 #include <assert.h>
 #include <signal.h>
@@ -114,6 +115,19 @@ static void on_restart(uv_timer_t *timer)
     start_child(timer->data);
 }
 
+static void report_death(struct slot *s, const char *text)
+{
+    bool was_started = atomic_load(&s->page->started_fence) == s->job_fence;
+    s->has_worked = s->has_worked || was_started;
+    struct slot_run run = {.end = was_started ? SLOT_DIED : SLOT_NOT_STARTED, .text = text};
+    char log_tail[JOB_LOG_TAIL_MAX];
+    if (was_started) {
+        run.log_tail = log_tail;
+        run.log_tail_len = run_log_tail(s->page, log_tail);
+    }
+    report(s, &run);
+}
+
 /* The child is gone and all that it wrote has been read. */
 static void child_ended(struct slot *s)
 {
@@ -122,10 +136,7 @@ static void child_ended(struct slot *s)
     (void)uv_timer_stop(&s->timer);
     s->state = SLOT_EMPTY;
     if (s->job != NULL) {
-        bool was_started = atomic_load(&s->page->started_fence) == s->job_fence;
-        s->has_worked = s->has_worked || was_started;
-        struct slot_run run = {.end = was_started ? SLOT_DIED : SLOT_NOT_STARTED, .text = text};
-        report(s, &run);
+        report_death(s, text);
     }
     if (!s->is_retiring && !s->is_closing) {
         s->options.events->died(s->options.ctx, s, s->pid, text);
@@ -504,6 +515,7 @@ void slot_run(struct slot *s, const struct job_frame *frame, void *job)
     s->was_asked_to_stop = false;
     atomic_store(&s->page->should_stop, 0);
     atomic_store(&s->page->started_fence, 0);
+    run_log_reset(s->page);
     if (s->is_writing || job_frame_put(&s->out, frame, &err) != STATUS_OK) {
         kill_child(s);
         return;

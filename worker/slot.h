@@ -17,11 +17,13 @@ struct slot;
 enum slot_end { SLOT_RESULT, SLOT_NOT_STARTED, SLOT_DIED };
 
 /* SLOT_RESULT: `result` is borrowed. SLOT_DIED: `text` says how ("signal 11 (Segmentation fault)",
- * "exit code 0 without a result", "broken frame: …"). */
+ * "exit code 0 without a result", "broken frame: …"); `log_tail` is what the run had logged. */
 struct slot_run {
     enum slot_end end;
     const struct result_frame *result;
     const char *text;
+    const char *log_tail;
+    size_t log_tail_len;
 };
 
 struct slot_events {

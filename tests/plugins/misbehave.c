@@ -56,6 +56,24 @@ static enum claimd_outcome spin(const struct claimd_context *job)
     return CLAIMD_DONE;
 }
 
+/* {"end": 0…2}: crashes, loops for ever, or ends its process, with something said before. */
+static enum claimd_outcome last_words(const struct claimd_context *job)
+{
+    claimd_log(job, "first words");
+    for (int i = 0; i < 2000; i++) {
+        claimd_log(job, "word %d", i);
+    }
+    claimd_log(job, "last words of attempt %d", (int)job->attempt);
+    switch (number_arg(job, "end")) {
+    case 0:
+        return crash_segv(job);
+    case 1:
+        return spin(job);
+    default:
+        exit(7);
+    }
+}
+
 static enum claimd_outcome garbage(const struct claimd_context *job)
 {
     static const char junk[] = "this is no frame, and it is longer than any head of one";
@@ -256,6 +274,7 @@ CLAIMD_PLUGIN(.name = "misbehave", .version = "1.0",
                         {.name = "crash_abort", .handle = crash_abort, .max_crashes = 2},
                         {.name = "crash_exit0", .handle = crash_exit0, .max_crashes = 2},
                         {.name = "spin", .handle = spin, .timeout_ms = 1000},
+                        {.name = "last_words", .handle = last_words, .timeout_ms = 1000},
                         {.name = "garbage", .handle = garbage, .max_crashes = 2},
                         {.name = "huge_result", .handle = huge_result},
                         {.name = "bad_result_nul", .handle = bad_result_nul},

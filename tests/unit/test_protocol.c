@@ -3,8 +3,10 @@
 #include "model/job.h"
 #include "support/suite.h"
 #include "worker/protocol.h"
+#include "worker/run_log.h"
 
 #include <check.h>
+#include <stdio.h>
 
 static const struct job_frame JOB = {.id = 42,
                                      .fence = INT64_MAX,
@@ -259,6 +261,64 @@ START_TEST(G5_fields_out_of_range_are_refused)
 }
 END_TEST
 
+/* ---- the log in the page ---- */
+
+START_TEST(the_tail_of_a_log_is_its_last_bytes_whatever_was_logged)
+{
+    static struct runner_page page;
+    static char all[600 * 400];
+    char line[512];
+    char tail[JOB_LOG_TAIL_MAX];
+    size_t len = 0;
+    run_log_reset(&page);
+    ck_assert_uint_eq(run_log_tail(&page, tail), 0);
+    for (int i = 0; i < 600; i++) {
+        int n = snprintf(line, sizeof line, "%d%*s\n", i, i % 390, "");
+        memcpy(all + len, line, (size_t)n);
+        len += (size_t)n;
+        run_log_append(&page, line, (size_t)n);
+        size_t wanted = len < JOB_LOG_TAIL_MAX ? len : JOB_LOG_TAIL_MAX;
+        ck_assert_uint_eq(run_log_tail(&page, tail), wanted);
+        ck_assert_mem_eq(tail, all + len - wanted, wanted);
+    }
+    run_log_reset(&page);
+    ck_assert_uint_eq(run_log_tail(&page, tail), 0);
+}
+END_TEST
+
+START_TEST(a_line_that_is_being_written_is_not_in_the_tail_and_harms_none_that_is)
+{
+    static struct runner_page page;
+    char line[RUN_LOG_LINE_MAX];
+    char tail[JOB_LOG_TAIL_MAX];
+    memset(line, 'a', sizeof line);
+    run_log_reset(&page);
+    for (int i = 0; i < 50; i++) {
+        run_log_append(&page, line, sizeof line);
+    }
+    int64_t total = atomic_load(&page.log_total);
+    memset(line, 'b', sizeof line);
+    run_log_append(&page, line, sizeof line);
+    atomic_store(&page.log_total, total); /* killed before it could say so */
+    ck_assert_uint_eq(run_log_tail(&page, tail), JOB_LOG_TAIL_MAX);
+    ck_assert_ptr_null(memchr(tail, 'b', sizeof tail));
+}
+END_TEST
+
+START_TEST(G5_whatever_a_runner_says_of_its_log_the_tail_is_bounded)
+{
+    static const int64_t totals[] = {-1, INT64_MIN, INT64_MAX, 1, RUNNER_PAGE_SIZE};
+    static struct runner_page page;
+    char tail[JOB_LOG_TAIL_MAX];
+    for (size_t i = 0; i < sizeof totals / sizeof totals[0]; i++) {
+        atomic_store(&page.log_total, totals[i]);
+        size_t n = run_log_tail(&page, tail);
+        ck_assert_uint_le(n, sizeof tail);
+        ck_assert(totals[i] > 0 || n == 0);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("protocol");
@@ -275,5 +335,10 @@ int main(void)
     tcase_add_test(tc, G5_mutated_frames_are_refused_or_stay_inside_their_bytes);
     tcase_add_test(tc, G5_fields_out_of_range_are_refused);
     suite_add_tcase(suite, tc);
+    TCase *log = tcase_create("log");
+    tcase_add_test(log, the_tail_of_a_log_is_its_last_bytes_whatever_was_logged);
+    tcase_add_test(log, a_line_that_is_being_written_is_not_in_the_tail_and_harms_none_that_is);
+    tcase_add_test(log, G5_whatever_a_runner_says_of_its_log_the_tail_is_bounded);
+    suite_add_tcase(suite, log);
     return suite_run(suite);
 }

@@ -2,11 +2,11 @@
 #include "worker/runner/host.h"
 
 #include "base/clock.h"
+#include "worker/run_log.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-#define LOG_LINE_MAX 4096
 #define KEY_SIZE 32 /* "job:" and a number */
 
 static struct run *run_of(const struct claimd_context *job)
@@ -17,16 +17,6 @@ static struct run *run_of(const struct claimd_context *job)
 static int host_should_stop(const struct claimd_context *job)
 {
     return atomic_load_explicit(&run_of(job)->page->should_stop, memory_order_relaxed) != 0;
-}
-
-static void log_append(struct run *run, const char *bytes, size_t len)
-{
-    if (run->log_len + len > sizeof run->log) {
-        memmove(run->log, run->log + run->log_len - JOB_LOG_TAIL_MAX, JOB_LOG_TAIL_MAX);
-        run->log_len = JOB_LOG_TAIL_MAX;
-    }
-    memcpy(run->log + run->log_len, bytes, len);
-    run->log_len += len;
 }
 
 /* Returns the length of what was written, cut where it did not fit. */
@@ -46,13 +36,13 @@ static void host_log(const struct claimd_context *job, const char *format, va_li
     __attribute__((__format__(__printf__, 2, 0)));
 static void host_log(const struct claimd_context *job, const char *format, va_list args)
 {
-    char line[LOG_LINE_MAX];
+    char line[RUN_LOG_LINE_MAX];
     size_t len = format_into(line, sizeof line, format, args);
     if (len == 0 || line[len - 1] != '\n') {
         line[len] = '\n'; /* over the NUL: lines are counted, not terminated */
         len++;
     }
-    log_append(run_of(job), line, len);
+    run_log_append(run_of(job)->page, line, len);
 }
 
 static int host_set_result(const struct claimd_context *job, const char *json, size_t len)
@@ -99,7 +89,7 @@ static void run_reset(struct run *run)
     run->retry_after_us = -1;
     run->result_len = 0;
     run->error_len = 0;
-    run->log_len = 0;
+    run_log_reset(run->page);
 }
 
 static void set_own_error(struct run *run, const char *format, ...) PRINTF_LIKE(2, 3);
@@ -111,14 +101,13 @@ static void set_own_error(struct run *run, const char *format, ...)
     va_end(args);
 }
 
-static void set_log_tail(const struct run *run, struct result_frame *ret)
+static void set_log_tail(struct run *run, struct result_frame *ret)
 {
-    size_t skip = run->log_len > JOB_LOG_TAIL_MAX ? run->log_len - JOB_LOG_TAIL_MAX : 0;
-    ret->log_tail = run->log + skip;
-    ret->log_tail_len = run->log_len - skip;
+    ret->log_tail = run->log_tail;
+    ret->log_tail_len = run_log_tail(run->page, run->log_tail);
 }
 
-static void fill_result(const struct run *run, const struct job_frame *job,
+static void fill_result(struct run *run, const struct job_frame *job,
                         enum run_outcome outcome, struct result_frame *ret)
 {
     *ret = (struct result_frame){.id = job->id,
@@ -191,7 +180,7 @@ void run_refuse(struct run *run, const struct job_frame *job, struct result_fram
 
 void run_note(struct run *run, struct result_frame *result, const char *text)
 {
-    log_append(run, text, strlen(text));
-    log_append(run, "\n", 1);
+    run_log_append(run->page, text, strlen(text));
+    run_log_append(run->page, "\n", 1);
     set_log_tail(run, result);
 }

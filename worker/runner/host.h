@@ -18,11 +18,10 @@ struct run {
     int64_t retry_after_us;
     size_t result_len;
     size_t error_len;
-    size_t log_len;
     char kind[JOB_NAME_MAX + 1];
     char result[JOB_RESULT_MAX];
     char error[JOB_ERROR_MAX + 1];
-    char log[2 * JOB_LOG_TAIL_MAX]; /* its last half counts once it is full */
+    char log_tail[JOB_LOG_TAIL_MAX];
 };
 
 void run_init(struct run *run, struct runner_page *page);

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is left of an attempt that ended badly: its log, the reason, and what the worker says of it.
+ * One fleet with a scheduler and a worker of two slots. */
+#include "support/fleet.h"
+#include "support/suite.h"
+
+#include <check.h>
+#include <stdio.h>
+
+#define SOON_US (20 * US_PER_S)
+#define WORKER "claimd-worker"
+
+static struct fleet f;
+
+static void setup(void)
+{
+    fleet_start(&f, &(struct fleet_options){.masters = 3});
+    fleet_start_scheduler(&f, 0);
+    fleet_start_worker(&f, 0, NULL);
+}
+
+static void teardown(void)
+{
+    fleet_stop(&f);
+}
+
+/* How many attempts of the job are recorded with this outcome. */
+static int64_t attempts(int64_t id, const char *outcome)
+{
+    return sql_i64(f.sql,
+                   "SELECT count(*) FROM claimd.job_attempt WHERE job_id = %lld AND outcome = '%s'",
+                   (long long)id, outcome);
+}
+
+static void forget(int64_t id)
+{
+    sql_run(f.sql, "DELETE FROM claimd.job WHERE id = %lld", (long long)id);
+}
+
+/* ---- logs ---- */
+
+static const char *const deaths[] = {"crashed", "timeout", "crashed"};
+
+START_TEST(G1_what_a_handler_logged_before_it_crashed_or_timed_out_is_kept)
+{
+    char args[32];
+    char error[256];
+    (void)snprintf(args, sizeof args, "{\"end\": %d}", _i);
+    int64_t id = fleet_enqueue(&f, "last_words", args, 1);
+    ck_assert(WAIT_UNTIL(attempts(id, deaths[_i]) == 1, SOON_US));
+    ck_assert_int_eq(
+        sql_i64(f.sql,
+                "SELECT count(*) FROM claimd.job_attempt WHERE job_id = %lld AND log_tail LIKE "
+                "E'%%\nword 1998\nword 1999\nlast words of attempt 1\n' AND "
+                "octet_length(log_tail) = 16384",
+                (long long)id),
+        1);
+    sql_text(f.sql, error, sizeof error,
+             "SELECT error FROM claimd.job_attempt WHERE job_id = %lld", (long long)id);
+    ck_assert_msg(error[0] != '\0', "no reason");
+    forget(id);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("bad ends");
+    TCase *c = tcase_create("bad ends");
+    tcase_set_timeout(c, 60);
+    tcase_add_unchecked_fixture(c, setup, teardown);
+    tcase_add_loop_test(c, G1_what_a_handler_logged_before_it_crashed_or_timed_out_is_kept, 0,
+                        (int)ARRAY_COUNT(deaths));
+    suite_add_tcase(s, c);
+    return s;
+}
+
+int main(void)
+{
+    return suite_run_in_one(suite());
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/run_log.h"
+
+#include <assert.h>
+
+/* Bytes that are being written are none of the tail's yet, nor over those that are. */
+static_assert(JOB_LOG_TAIL_MAX + RUN_LOG_LINE_MAX <= RUNNER_LOG_BYTES, "a line spares the tail");
+
+void run_log_reset(struct runner_page *page)
+{
+    atomic_store(&page->log_total, 0);
+}
+
+void run_log_append(struct runner_page *page, const char *bytes, size_t len)
+{
+    size_t n = len < RUN_LOG_LINE_MAX ? len : RUN_LOG_LINE_MAX;
+    int64_t total = atomic_load(&page->log_total);
+    size_t at = (size_t)(uint64_t)total % RUNNER_LOG_BYTES;
+    size_t first = n < RUNNER_LOG_BYTES - at ? n : RUNNER_LOG_BYTES - at;
+    memcpy(page->log + at, bytes, first);
+    memcpy(page->log, bytes + first, n - first);
+    atomic_store(&page->log_total, total + (int64_t)n);
+}
+
+size_t run_log_tail(const struct runner_page *page, char ret_tail[JOB_LOG_TAIL_MAX])
+{
+    int64_t total = atomic_load(&page->log_total);
+    if (total <= 0) {
+        return 0;
+    }
+    size_t n = (uint64_t)total < JOB_LOG_TAIL_MAX ? (size_t)total : JOB_LOG_TAIL_MAX;
+    size_t at = (size_t)((uint64_t)total - n) % RUNNER_LOG_BYTES;
+    size_t first = n < RUNNER_LOG_BYTES - at ? n : RUNNER_LOG_BYTES - at;
+    memcpy(ret_tail, page->log + at, first);
+    memcpy(ret_tail + first, page->log, n - first);
+    return n;
+}
