@@ -33,7 +33,6 @@ struct finish_wait {
     struct worker *worker;
     int64_t id;
     int64_t fence;
-    enum finish_kind kind;
     const char *outcome; /* a literal */
     int64_t ran_us;
     int64_t ended_us;
@@ -41,22 +40,24 @@ struct finish_wait {
 };
 
 static void log_finished(const struct finish_wait *f, const struct held_job *job,
-                         enum finish_verdict verdict)
+                         const struct finish_reply *reply)
 {
     static const char *const kinds[] = {[FINISH_COMPLETED] = "completed",
                                         [FINISH_RETRY] = "retry",
                                         [FINISH_DISCARDED] = "discarded",
                                         [FINISH_HAND_BACK] = "handed_back"};
+    bool is_refused = reply->verdict == FINISH_REFUSED; /* it failed, whatever it wanted */
+    const char *outcome = is_refused && f->outcome == NULL ? "failed" : f->outcome;
     enum log_level level =
-        verdict == FINISH_ACCEPTED || verdict == FINISH_ALREADY ? LOG_INFO : LOG_WARN;
-    const char *event = f->outcome == NULL ? "job_finished" : "job_failed";
+        reply->verdict == FINISH_ACCEPTED || reply->verdict == FINISH_ALREADY ? LOG_INFO : LOG_WARN;
+    const char *event = outcome == NULL ? "job_finished" : "job_failed";
     log_at(level, event, LOG_I64("job", f->id), LOG_TEXT("kind", job->kind),
            LOG_I64("attempt", job->attempt), LOG_I64("fence", f->fence),
-           LOG_TEXT("state", kinds[f->kind]),
-           LOG_TEXT("outcome", f->outcome != NULL  ? f->outcome
+           LOG_TEXT("state", kinds[reply->kind]),
+           LOG_TEXT("outcome", outcome != NULL     ? outcome
                                : f->is_handed_back ? "uncharged"
                                                    : "done"),
-           LOG_TEXT("verdict", verdict_texts[verdict]), LOG_I64("ran_us", f->ran_us));
+           LOG_TEXT("verdict", verdict_texts[reply->verdict]), LOG_I64("ran_us", f->ran_us));
 }
 
 static void count_finished(struct worker *w, const struct finish_wait *f,
@@ -78,7 +79,7 @@ static void on_finished(void *ctx, const struct finish_reply *reply)
     history(recorded_as[reply->kind], reply->verdict == FINISH_STALE ? "stale" : "ok",
             HISTORY_I64("job", f->id), HISTORY_I64("f", f->fence),
             HISTORY_I64("final", reply->kind == FINISH_DISCARDED));
-    log_finished(f, job, reply->verdict);
+    log_finished(f, job, reply);
     count_finished(w, f, job, reply);
     if (f->is_handed_back && reply->verdict == FINISH_ACCEPTED) {
         put_back_add(w, job->id, job->score, job->queue,
@@ -115,7 +116,6 @@ static void finish(struct worker *w, struct held_job *job, const struct run_fact
     *wait = (struct finish_wait){.worker = w,
                                  .id = job->id,
                                  .fence = job->fence,
-                                 .kind = v.kind,
                                  .outcome = v.outcome,
                                  .ended_us = clock_boot_us(),
                                  .is_handed_back = v.kind == FINISH_HAND_BACK};

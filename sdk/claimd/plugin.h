@@ -50,7 +50,8 @@ struct claimd_host {
      * without SA_RESTART). */
     int (*should_stop)(const struct claimd_context *job);
     void (*log)(const struct claimd_context *job, const char *format, va_list args);
-    /* JSON text, at most 64 KiB; 0, or −1 when too long. The last call counts. */
+    /* JSON text, at most 64 KiB; 0, or −1 when too long. The last call counts. A result that is
+     * refused, for its length here or as no JSON by PostgreSQL, fails the job for good. */
     int (*set_result)(const struct claimd_context *job, const char *json, size_t len);
     /* Why RETRY or FAIL; retry_after_ms < 0 = the usual backoff. */
     void (*set_error)(const struct claimd_context *job, long retry_after_ms, const char *format,

@@ -56,9 +56,24 @@ START_TEST(G1_what_a_handler_logged_before_it_crashed_or_timed_out_is_kept)
                 "octet_length(log_tail) = 16384",
                 (long long)id),
         1);
-    sql_text(f.sql, error, sizeof error,
-             "SELECT error FROM claimd.job_attempt WHERE job_id = %lld", (long long)id);
+    sql_text(f.sql, error, sizeof error, "SELECT error FROM claimd.job_attempt WHERE job_id = %lld",
+             (long long)id);
     ck_assert_msg(error[0] != '\0', "no reason");
+    forget(id);
+}
+END_TEST
+
+/* ---- results that are refused ---- */
+
+START_TEST(a_refused_result_is_told_as_the_failure_that_it_became)
+{
+    char text[128];
+    int64_t id = fleet_enqueue(&f, "bad_result_utf8", "{}", 1);
+    ck_assert(WAIT_UNTIL(attempts(id, "failed") == 1, SOON_US));
+    (void)snprintf(text, sizeof text, "event=job_failed job=%lld ", (long long)id);
+    ck_assert(WAIT_UNTIL(fleet_log_count(&f, WORKER, 0, text) == 1, SOON_US));
+    ck_assert_int_eq(fleet_log_count(&f, WORKER, 0, "verdict=\"result refused\""), 1);
+    ck_assert_int_eq(fleet_log_count(&f, WORKER, 0, "state=completed"), 0);
     forget(id);
 }
 END_TEST
@@ -71,6 +86,7 @@ static Suite *suite(void)
     tcase_add_unchecked_fixture(c, setup, teardown);
     tcase_add_loop_test(c, G1_what_a_handler_logged_before_it_crashed_or_timed_out_is_kept, 0,
                         (int)ARRAY_COUNT(deaths));
+    tcase_add_test(c, a_refused_result_is_told_as_the_failure_that_it_became);
     suite_add_tcase(s, c);
     return s;
 }

@@ -180,6 +180,10 @@ START_TEST(a_result_beyond_the_limit_fails_the_job_with_a_reason)
     ck_assert_int_eq(r.outcome, RUN_FAIL);
     ck_assert_uint_eq(r.result_len, 0);
     assert_error(&r, "the result of 199999 bytes is too long");
+    harness_run(&h, "heedless_result", "{}", &r);
+    ck_assert_int_eq(r.outcome, RUN_FAIL);
+    ck_assert_uint_eq(r.result_len, 0);
+    assert_error(&r, "result refused: 200000 bytes, at most 65536");
 }
 END_TEST
 

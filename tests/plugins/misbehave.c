@@ -91,6 +91,16 @@ static enum claimd_outcome huge_result(const struct claimd_context *job)
     return claimd_done(job, json);
 }
 
+/* Does not look at what it is told. */
+static enum claimd_outcome heedless_result(const struct claimd_context *job)
+{
+    static char json[200000];
+    memset(json, ' ', sizeof json);
+    (void)job->host->set_result(job, "1", 1);
+    (void)job->host->set_result(job, json, sizeof json);
+    return CLAIMD_DONE;
+}
+
 static enum claimd_outcome bad_result_nul(const struct claimd_context *job)
 {
     return claimd_done(job, "{\"text\": \"a\\u0000b\"}");
@@ -277,6 +287,7 @@ CLAIMD_PLUGIN(.name = "misbehave", .version = "1.0",
                         {.name = "last_words", .handle = last_words, .timeout_ms = 1000},
                         {.name = "garbage", .handle = garbage, .max_crashes = 2},
                         {.name = "huge_result", .handle = huge_result},
+                        {.name = "heedless_result", .handle = heedless_result},
                         {.name = "bad_result_nul", .handle = bad_result_nul},
                         {.name = "bad_result_surrogate", .handle = bad_result_surrogate},
                         {.name = "bad_result_number", .handle = bad_result_number},

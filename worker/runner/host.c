@@ -48,7 +48,9 @@ static void host_log(const struct claimd_context *job, const char *format, va_li
 static int host_set_result(const struct claimd_context *job, const char *json, size_t len)
 {
     struct run *run = run_of(job);
-    if (len > sizeof run->result) {
+    run->result_len = 0;
+    run->too_long_len = len > sizeof run->result ? len : 0;
+    if (run->too_long_len > 0) {
         return -1;
     }
     if (len > 0) {
@@ -88,6 +90,7 @@ static void run_reset(struct run *run)
 {
     run->retry_after_us = -1;
     run->result_len = 0;
+    run->too_long_len = 0;
     run->error_len = 0;
     run_log_reset(run->page);
 }
@@ -107,8 +110,8 @@ static void set_log_tail(struct run *run, struct result_frame *ret)
     ret->log_tail_len = run_log_tail(run->page, run->log_tail);
 }
 
-static void fill_result(struct run *run, const struct job_frame *job,
-                        enum run_outcome outcome, struct result_frame *ret)
+static void fill_result(struct run *run, const struct job_frame *job, enum run_outcome outcome,
+                        struct result_frame *ret)
 {
     *ret = (struct result_frame){.id = job->id,
                                  .fence = job->fence,
@@ -125,6 +128,11 @@ static enum run_outcome judge_outcome(struct run *run, enum claimd_outcome outco
 {
     switch (outcome) {
     case CLAIMD_DONE:
+        if (run->too_long_len > 0) { /* it did not look at what set_result() returned */
+            set_own_error(run, "result refused: %zu bytes, at most %zu", run->too_long_len,
+                          sizeof run->result);
+            return RUN_FAIL;
+        }
         return RUN_DONE;
     case CLAIMD_RETRY:
         return RUN_RETRY;

@@ -17,6 +17,7 @@ struct run {
     struct buf args; /* a copy with a NUL behind it */
     int64_t retry_after_us;
     size_t result_len;
+    size_t too_long_len; /* of the last result, where it was refused; else 0 */
     size_t error_len;
     char kind[JOB_NAME_MAX + 1];
     char result[JOB_RESULT_MAX];
