@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * claimd-chaos-check: reads the folder of a run (docs/reliability.md) and judges it. Each checker
+ * looks at the whole run and tells what it finds by violation(); none of them knows claimd's code.
+ * A missing answer counts as unknown: it may or may not have happened, whichever is consistent. */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include "base/cleanup.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define NS_PER_S INT64_C(1000000000)
+#define NS_PER_MS INT64_C(1000000)
+#define NEVER INT64_MAX
+
+enum source { FROM_HISTORY, FROM_LEDGER, FROM_ACKED, FROM_NEMESIS };
+
+enum op {
+    OP_OTHER,
+    OP_START, /* of a process */
+    OP_STOP,
+    OP_PUSH,
+    OP_POP,
+    OP_LOCK,
+    OP_EXTEND,
+    OP_UNLOCK,
+    OP_FREE,
+    OP_CLAIM,
+    OP_RUN,
+    OP_COMPLETE,
+    OP_FAIL,
+    OP_HAND_BACK,
+    OP_REAP,
+    OP_DEAD,
+    OP_BEAT,
+    OP_STARTED, /* the ledger's, and the two after it */
+    OP_EFFECT,
+    OP_ENDED,
+    OP_SUBMIT, /* of those who ask, and the four after it */
+    OP_CANCEL,
+    OP_RETRY,
+    OP_EDIT,
+    OP_DELETE
+};
+
+enum phase { PH_NONE, PH_INV, PH_OK, PH_FAIL, PH_STALE, PH_INFO, PH_VIOLATION };
+
+struct event {
+    int64_t t;
+    int64_t job; /* 0 = of none */
+    int64_t fence;
+    int64_t until;
+    int64_t ttl;
+    int64_t drift;
+    int64_t number; /* pid, out, node, n */
+    enum source source;
+    enum op op;
+    enum phase phase;
+    int attempt;
+    int max;
+    int votes_yes;
+    int votes_no;
+    int votes;           /* nodes */
+    bool flag;           /* once, dead, held, final */
+    const char *process; /* interned, as all texts; "" = not said */
+    const char *name;    /* key, worker, the ledger's `as`, the fault, `expect` */
+    const char *value;   /* token, prefix, state directory, target, sha, text */
+    const char *line;    /* as it was written, `line_len` bytes */
+    size_t line_len;
+    size_t order; /* of reading */
+};
+
+/* One change of a row, as the trigger saw it; states are interned, NULL = no row. */
+struct row {
+    int64_t seq;
+    int64_t t; /* about: by the claims that the recorder saw at that time */
+    int64_t at_us;
+    int64_t ready_at_us;
+    int64_t job;
+    int64_t old_fence;
+    int64_t fence;
+    int64_t generation;
+    int64_t attempt;
+    const char *old_state;
+    const char *new_state;
+    const char *worker;
+    const char *sha;
+    const char *kind;
+    const char *line;
+    size_t line_len;
+};
+
+struct final {
+    int64_t job;
+    int64_t fence;
+    int64_t attempt;
+    int64_t generation;
+    int64_t max_attempts; /* 0 = not said */
+    const char *state;
+    const char *kind;
+    const char *worker;
+    const char *line;
+    size_t line_len;
+};
+
+/* From the `inv` of a fault to its `ok`; NEVER where it never ended. */
+struct fault {
+    const char *what;
+    const char *target;
+    int64_t pid; /* 0 = not said */
+    int64_t from;
+    int64_t to;
+};
+
+#define PROCESS_WORKERS_MAX 64
+
+struct process {
+    const char *name;
+    int64_t pid;
+    int64_t first;
+    int64_t last;
+    int64_t stopped; /* in good order; NEVER = not */
+    const char *state_dir;
+    const char *workers[PROCESS_WORKERS_MAX];
+    size_t worker_count;
+};
+
+/* What is known of one job; events by time, rows by seq. */
+struct job {
+    int64_t id;
+    const struct event *events;
+    size_t event_count;
+    const struct row *rows;
+    size_t row_count;
+    const struct final *finals; /* more than one is a violation */
+    size_t final_count;
+    bool is_edited; /* by hand, or perhaps */
+};
+
+struct constants {
+    int64_t ttl;   /* T */
+    int64_t drift; /* D */
+    int64_t stale;
+    int64_t recovery; /* X */
+    int64_t terminal; /* within so much of the last fault; 0 = not asked */
+    double scale;
+};
+
+struct run {
+    char path[4096];
+    json_t *about; /* run.json */
+    struct constants c;
+    struct event *events; /* by job, then time; those of no job first */
+    size_t event_count;
+    struct row *rows; /* by job, then seq */
+    size_t row_count;
+    struct final *finals;
+    size_t final_count;
+    struct fault *faults;
+    size_t fault_count;
+    struct process *processes;
+    size_t process_count;
+    struct job *jobs; /* by id; jobs[0] is what belongs to none */
+    size_t job_count;
+    int64_t first;
+    int64_t last;
+    size_t violation_count;
+    FILE *violations_out; /* RUN/violations.jsonl */
+};
+
+/* load.c: false = the folder can't be read, said on stderr. */
+bool run_load(struct run *r, const char *path);
+void run_free(struct run *r);
+const char *intern(const char *text, size_t len); /* equal texts, equal pointers */
+const struct job *run_job(const struct run *r, int64_t id);
+const struct process *run_process(const struct run *r, const char *name);
+bool process_is_worker(const struct process *p, const char *worker);
+
+/* index.c */
+void run_index(struct run *r);
+
+/* faults.c: does the name of a fault contain this word? */
+bool fault_is(const struct fault *f, const char *word);
+/* The first fault of that word that overlaps [from, to]. */
+const struct fault *fault_in(const struct run *r, const char *word, int64_t from, int64_t to);
+bool fault_hits(const struct fault *f, const struct process *p);
+int64_t fault_last_end(const struct run *r);
+
+/* report.c */
+void violation(struct run *r, const char *checker, const char *invariant, int64_t job,
+               const char *format, ...) __attribute__((__format__(__printf__, 5, 6)));
+/* What is worth knowing and no violation. */
+void note(const struct run *r, const char *checker, const char *format, ...)
+    __attribute__((__format__(__printf__, 3, 4)));
+int report_end(struct run *r); /* the last line; the exit code */
+
+/* The checkers (GUARANTEES §4.3, docs/reliability.md). */
+void check_order(struct run *r);     /* K1, by what processes asked and were told */
+void check_rows(struct run *r);      /* K1, by the rows' own history */
+void check_intervals(struct run *r); /* K2 */
+void check_sets(struct run *r);      /* K3 */
+void check_recovery(struct run *r);  /* K5 */
+void check_model(struct run *r);     /* K6 */
+void check_slopes(struct run *r);    /* K8 */
+void check_canaries(struct run *r);  /* K9 */
+void check_sql(struct run *r);       /* K10 */
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "check.h"
+
+#include <inttypes.h>
+
+static const struct {
+    const char *name;
+    void (*check)(struct run *r);
+} checkers[] = {
+    {"K1", check_order}, {"K1", check_rows}, {"K2", check_intervals}, {"K3", check_sets}};
+
+/* What the kit itself saw: a daemon that crashed, one that did not end. */
+static void check_processes(struct run *r)
+{
+    const struct job *none = &r->jobs[0];
+    for (size_t i = 0; i < none->event_count; i++) {
+        const struct event *e = &none->events[i];
+        if (e->source == FROM_NEMESIS && e->phase == PH_VIOLATION) {
+            violation(r, "world", "process", 0, "%.*s", (int)e->line_len, e->line);
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static struct run run;
+    if (argc != 2 || argv[1][0] == '-') {
+        (void)fprintf(stderr, "Usage: claimd-chaos-check FOLDER\n\n"
+                              "Judges the folder of a run of ./dev chaos (docs/reliability.md).\n"
+                              "Exit codes: 0 all is as promised, 1 a violation, 2 not readable.\n");
+        return 2;
+    }
+    if (!run_load(&run, argv[1])) {
+        run_free(&run);
+        return 2;
+    }
+    check_processes(&run);
+    for (size_t i = 0; i < ARRAY_COUNT(checkers); i++) {
+        checkers[i].check(&run);
+    }
+    int code = report_end(&run);
+    run_free(&run);
+    return code;
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * K1: the order of one row's claims and ends, as those who asked for them saw it. The fence is an
+ * order that can be read back, so there is nothing to search: after sorting by it, each claim must
+ * have been possible after the one before it. S1, S3, S7, S10, and completions that were refused
+ * for no reason. */
+#include "check.h"
+
+#include <inttypes.h>
+
+#define K1 "K1"
+/* What an asynchronous standby did not have when it took over was answered, and is gone. */
+#define LOST_TAIL_NS (60 * NS_PER_S)
+
+/* One request: from its `inv` to what was answered, if anything was. */
+struct request {
+    enum op op;
+    enum phase result; /* PH_INFO until it is known */
+    int64_t fence;
+    int64_t from;
+    int64_t to; /* NEVER: no answer */
+    int attempt;
+    int max;
+    bool is_once;
+    const char *process;
+};
+
+struct requests {
+    struct request *list;
+    size_t count;
+    size_t room;
+};
+
+static bool is_end(enum op op)
+{
+    return op == OP_COMPLETE || op == OP_FAIL || op == OP_HAND_BACK;
+}
+
+static bool is_asked(enum op op)
+{
+    return is_end(op) || op == OP_CLAIM || op == OP_REAP || op == OP_RUN;
+}
+
+static struct request *find_open(struct requests *q, const struct event *e)
+{
+    for (size_t i = q->count; i > 0; i--) {
+        struct request *r = &q->list[i - 1];
+        bool is_same_op = r->op == e->op || (is_end(r->op) && is_end(e->op));
+        bool is_same_fence = r->fence == e->fence || r->fence == 0 || e->fence == 0;
+        if (r->to == NEVER && r->process == e->process && is_same_op && is_same_fence) {
+            return r;
+        }
+    }
+    return NULL;
+}
+
+static void take(struct requests *q, const struct event *e)
+{
+    struct request *open = e->phase == PH_INV ? NULL : find_open(q, e);
+    if (open == NULL) {
+        if (q->count == q->room) {
+            q->room = q->room == 0 ? 64 : 2 * q->room;
+            q->list = realloc(q->list, q->room * sizeof q->list[0]);
+            if (q->list == NULL) {
+                abort();
+            }
+        }
+        open = &q->list[q->count++];
+        *open = (struct request){.from = e->t, .to = NEVER, .process = e->process};
+    }
+    open->op = e->op; /* a completion may end as a failure: its result was refused */
+    open->fence = e->fence != 0 ? e->fence : open->fence;
+    open->attempt = e->attempt != 0 ? e->attempt : open->attempt;
+    open->max = e->max != 0 ? e->max : open->max;
+    open->is_once = open->is_once || (e->op == OP_RUN && e->flag);
+    open->result = e->phase == PH_INV ? PH_INFO : e->phase;
+    open->to = e->phase == PH_INV ? NEVER : e->t;
+}
+
+static int compare(const void *left, const void *right)
+{
+    const struct request *a = left;
+    const struct request *b = right;
+    if (a->fence != b->fence) {
+        return (a->fence > b->fence) - (a->fence < b->fence);
+    }
+    return (a->from > b->from) - (a->from < b->from);
+}
+
+static bool is_claim(const struct request *r)
+{
+    return r->op == OP_CLAIM && r->result == PH_OK;
+}
+
+/* Its successor may hand back all that a worker had, without naming the jobs. */
+static bool was_reaped_whole(const struct run *r, const struct request *claim, int64_t before)
+{
+    const struct process *p = run_process(r, claim->process);
+    const struct job *none = &r->jobs[0];
+    for (size_t i = 0; p != NULL && i < none->event_count; i++) {
+        const struct event *e = &none->events[i];
+        if (e->op == OP_REAP && e->phase == PH_INV && e->t <= before &&
+            process_is_worker(p, e->name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Could the run under this fence have ended by then? Anything asked for that was not certainly
+ * refused may have happened. */
+static bool may_have_ended(const struct run *r, const struct requests *q,
+                           const struct request *claim, int64_t before)
+{
+    for (size_t i = 0; i < q->count; i++) {
+        const struct request *e = &q->list[i];
+        bool is_possible = e->result == PH_OK || e->result == PH_INFO;
+        if ((is_end(e->op) || e->op == OP_REAP) && e->fence == claim->fence && is_possible &&
+            e->from <= before) {
+            return true;
+        }
+    }
+    return was_reaped_whole(r, claim, before);
+}
+
+/* What was answered shortly before a failover may be gone with the old primary. */
+static bool may_be_lost(const struct run *r, int64_t t)
+{
+    return fault_in(r, "failover", t, t + LOST_TAIL_NS) != NULL;
+}
+
+static void check_claims(struct run *r, const struct job *j, const struct requests *q)
+{
+    const struct request *before = NULL;
+    for (size_t i = 0; i < q->count; i++) {
+        const struct request *c = &q->list[i];
+        if (!is_claim(c)) {
+            continue;
+        }
+        if (before != NULL && before->fence == c->fence) {
+            violation(r, K1, "S1", j->id, "fence %" PRId64 " was given to two claims", c->fence);
+        } else if (before != NULL && before->from > c->to) {
+            violation(r, K1, "S1", j->id,
+                      "fence %" PRId64 " was given after the larger fence %" PRId64, before->fence,
+                      c->fence);
+        } else if (before != NULL && !j->is_edited && !may_be_lost(r, before->to) &&
+                   !may_have_ended(r, q, before, c->to)) {
+            violation(r, K1, "S3", j->id,
+                      "claimed under fence %" PRId64 " while it still ran under fence %" PRId64,
+                      c->fence, before->fence);
+        }
+        if (c->max > 0 && c->attempt > c->max) {
+            violation(r, K1, "S7", j->id, "attempt %d of at most %d", c->attempt, c->max);
+        }
+        before = c;
+    }
+}
+
+static bool was_retried(const struct job *j, int64_t from, int64_t to)
+{
+    for (size_t i = 0; i < j->event_count; i++) {
+        const struct event *e = &j->events[i];
+        if (e->op == OP_RETRY && e->phase != PH_FAIL && e->t >= from && e->t <= to) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const struct request *claim_of(const struct requests *q, int64_t fence)
+{
+    for (size_t i = 0; i < q->count; i++) {
+        if (is_claim(&q->list[i]) && q->list[i].fence == fence) {
+            return &q->list[i];
+        }
+    }
+    return NULL;
+}
+
+/* A completion that was accepted ends the job: no other claim may be newer, in whichever order. */
+static void check_completion(struct run *r, const struct job *j, const struct requests *q,
+                             const struct request *done)
+{
+    if (claim_of(q, done->fence) == NULL) {
+        violation(r, K1, "S3", j->id, "completed under fence %" PRId64 ", which nobody was given",
+                  done->fence);
+    }
+    for (size_t i = 0; i < q->count; i++) {
+        const struct request *c = &q->list[i];
+        bool is_newer = is_claim(c) && c->fence > done->fence && !may_be_lost(r, done->to) &&
+                        !was_retried(j, done->from, c->to);
+        if (is_newer) {
+            violation(r, K1, c->to < done->from ? "S3" : "S2", j->id,
+                      "the completion under fence %" PRId64 " was accepted, and there is a claim "
+                      "under fence %" PRId64,
+                      done->fence, c->fence);
+            return;
+        }
+    }
+}
+
+/* Somebody else must have moved the job; else a rightful completion was refused. */
+static void check_refusal(struct run *r, const struct job *j, const struct requests *q,
+                          const struct request *refused)
+{
+    const struct request *claim = claim_of(q, refused->fence);
+    for (size_t i = 0; i < q->count; i++) {
+        const struct request *o = &q->list[i];
+        bool is_cause = o != refused && o->result != PH_STALE && o->result != PH_FAIL &&
+                        ((o->op == OP_CLAIM && o->fence > refused->fence) ||
+                         ((is_end(o->op) || o->op == OP_REAP) && o->fence == refused->fence));
+        if (is_cause) {
+            return;
+        }
+    }
+    bool is_excused = claim == NULL || j->is_edited || may_be_lost(r, claim->to) ||
+                      was_reaped_whole(r, claim, refused->to);
+    if (!is_excused) {
+        violation(r, K1, "S3", j->id,
+                  "the end of the newest run, fence %" PRId64
+                  ", was refused, and nobody had moved it",
+                  refused->fence);
+    }
+}
+
+/* S10, S19, as the workers saw it; the ledger's side is K3. */
+static void check_runs(struct run *r, const struct job *j, const struct requests *q)
+{
+    const struct request *before = NULL;
+    size_t once = 0;
+    for (size_t i = 0; i < q->count; i++) {
+        const struct request *s = &q->list[i];
+        if (s->op != OP_RUN) {
+            continue;
+        }
+        if (before != NULL && before->fence == s->fence) {
+            violation(r, K1, "S19", j->id, "started twice under fence %" PRId64, s->fence);
+        }
+        once += s->is_once;
+        before = s;
+    }
+    if (once > 1 && !was_retried(j, 0, NEVER)) {
+        violation(r, K1, "S10", j->id, "at most once, and started %zu times", once);
+    }
+}
+
+static void check_job(struct run *r, const struct job *j, struct requests *q)
+{
+    q->count = 0;
+    for (size_t i = 0; i < j->event_count; i++) {
+        const struct event *e = &j->events[i];
+        if (e->source == FROM_HISTORY && is_asked(e->op)) {
+            take(q, e);
+        }
+    }
+    if (q->count == 0) {
+        return;
+    }
+    qsort(q->list, q->count, sizeof q->list[0], compare);
+    check_claims(r, j, q);
+    check_runs(r, j, q);
+    for (size_t i = 0; i < q->count; i++) {
+        const struct request *e = &q->list[i];
+        if (e->op == OP_COMPLETE && e->result == PH_OK) {
+            check_completion(r, j, q, e);
+        } else if (is_end(e->op) && e->result == PH_STALE) {
+            check_refusal(r, j, q, e);
+        }
+    }
+}
+
+/* ---- fences over all jobs ---- */
+
+static int compare_fences(const void *left, const void *right)
+{
+    const struct event *a = *(const struct event *const *)left;
+    const struct event *b = *(const struct event *const *)right;
+    return (a->fence > b->fence) - (a->fence < b->fence);
+}
+
+static void check_fences(struct run *r)
+{
+    const struct event **claims = calloc(r->event_count + 1, sizeof(*claims));
+    size_t count = 0;
+    for (size_t i = 0; claims != NULL && i < r->event_count; i++) {
+        if (r->events[i].op == OP_CLAIM && r->events[i].phase == PH_OK) {
+            claims[count++] = &r->events[i];
+        }
+    }
+    if (count > 1) {
+        qsort(claims, count, sizeof(*claims), compare_fences);
+    }
+    for (size_t i = 1; i < count; i++) {
+        if (claims[i]->fence == claims[i - 1]->fence && claims[i]->job != claims[i - 1]->job) {
+            violation(r, K1, "S1", claims[i]->job,
+                      "fence %" PRId64 " was given to job %" PRId64 " as well", claims[i]->fence,
+                      claims[i - 1]->job);
+        }
+    }
+    free(claims);
+}
+
+void check_order(struct run *r)
+{
+    struct requests q = {.list = NULL};
+    for (size_t i = 1; i < r->job_count; i++) {
+        check_job(r, &r->jobs[i], &q);
+    }
+    free(q.list);
+    check_fences(r);
+}

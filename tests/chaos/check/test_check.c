@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every checker can fail: a small run that is as promised passes, and each change of it that breaks
+ * a promise is reported by the checker that is named for it. In the lines ' stands for ". */
+#include "base/cleanup.h"
+#include "support/suite.h"
+
+#include <check.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define OUTPUT_MAX 65536
+
+enum file { HISTORY, LEDGER, ACKED, NEMESIS, EVENTS, FINAL, CHECKS, SAMPLES, LOG, RUN, FILE_COUNT };
+
+static const char *const file_names[FILE_COUNT] = {
+    "history/w.1.jsonl", "ledger/l.jsonl", "acked.jsonl",   "nemesis.jsonl", "events.jsonl",
+    "final.jsonl",       "check.jsonl",    "samples.jsonl", "logs/w1.log",   "run.json"};
+
+/* Job 1 is claimed by w.1, which is killed; it is rescued, and runs again on w.2. Job 2 just runs.
+ * Job 3 is cancelled. */
+static const char *const clean[FILE_COUNT] = {
+    [RUN] = "{'time_scale':1,'constants':{'T':10000000000},'ledger_kinds':['k'],"
+            "'canaries':['hush-hush']}\n",
+    [HISTORY] =
+        "{'t':1000000000,'p':'w.1','op':'start','ph':'inv','pid':1}\n"
+        "{'t':1000000001,'p':'w.1','op':'start','ph':'ok','worker':'u1','state_dir':'/x/"
+        "state-w1-1'}\n"
+        "{'t':1000000002,'p':'w.2','op':'start','ph':'ok','worker':'u2','state_dir':'/x/"
+        "state-w2-1'}\n"
+        "{'t':2000000000,'p':'w.1','op':'lock','ph':'inv','key':'claimd:job:1','val':'aa1','ttl':"
+        "10000000000}\n"
+        "{'t':2001000000,'p':'w.1','op':'lock','ph':'ok','key':'claimd:job:1','val':'aa1','votes':["
+        "1,1,1,2,0],'until':11898000000}\n"
+        "{'t':2002000000,'p':'w.1','op':'claim','ph':'inv','job':1}\n"
+        "{'t':2003000000,'p':'w.1','op':'claim','ph':'ok','job':1,'f':10,'att':1,'max':25}\n"
+        "{'t':2004000000,'p':'w.1','op':'run','ph':'inv','job':1,'f':10,'att':1,'once':0}\n"
+        "{'t':13000000000,'p':'s.3','op':'lock','ph':'inv','key':'claimd:job:1','val':'bb1','ttl':"
+        "10000000000}\n"
+        "{'t':13001000000,'p':'s.3','op':'lock','ph':'ok','key':'claimd:job:1','val':'bb1','votes':"
+        "[1,1,1,1,1],'until':22898000000}\n"
+        "{'t':13002000000,'p':'s.3','op':'reap','ph':'inv','job':1,'f':10}\n"
+        "{'t':13003000000,'p':'s.3','op':'reap','ph':'ok','job':1,'out':0}\n"
+        "{'t':13004000000,'p':'s.3','op':'unlock','ph':'inv','key':'claimd:job:1','val':'bb1'}\n"
+        "{'t':14000000000,'p':'w.2','op':'lock','ph':'inv','key':'claimd:job:1','val':'cc1','ttl':"
+        "10000000000}\n"
+        "{'t':14001000000,'p':'w.2','op':'lock','ph':'ok','key':'claimd:job:1','val':'cc1','votes':"
+        "[1,1,1,1,1],'until':23898000000}\n"
+        "{'t':14002000000,'p':'w.2','op':'claim','ph':'inv','job':1}\n"
+        "{'t':14003000000,'p':'w.2','op':'claim','ph':'ok','job':1,'f':11,'att':2,'max':25}\n"
+        "{'t':14004000000,'p':'w.2','op':'run','ph':'inv','job':1,'f':11,'att':2,'once':0}\n"
+        "{'t':17000000000,'p':'w.2','op':'extend','ph':'inv','key':'claimd:job:1','val':'cc1','ttl'"
+        ":10000000000}\n"
+        "{'t':17001000000,'p':'w.2','op':'extend','ph':'ok','key':'claimd:job:1','val':'cc1','"
+        "votes':[1,1,1,2,2],'held':1,'until':26898000000}\n"
+        "{'t':18000000000,'p':'w.2','op':'complete','ph':'inv','job':1,'f':11}\n"
+        "{'t':18001000000,'p':'w.2','op':'complete','ph':'ok','job':1,'f':11,'final':0}\n"
+        "{'t':18002000000,'p':'w.2','op':'unlock','ph':'inv','key':'claimd:job:1','val':'cc1'}\n"
+        "{'t':14002000000,'p':'w.2','op':'claim','ph':'inv','job':2}\n"
+        "{'t':14003000000,'p':'w.2','op':'claim','ph':'ok','job':2,'f':12,'att':1,'max':25}\n"
+        "{'t':14004000000,'p':'w.2','op':'run','ph':'inv','job':2,'f':12,'att':1,'once':1}\n"
+        "{'t':14005000000,'p':'w.2','op':'complete','ph':'inv','job':2,'f':12}\n"
+        "{'t':14006000000,'p':'w.2','op':'complete','ph':'ok','job':2,'f':12,'final':0}\n"
+        "{'t':19000000000,'p':'w.2','op':'beat','ph':'ok','worker':'u2','dead':0}\n"
+        "{'t':20000000000,'p':'w.2','op':'stop','ph':'ok','code':0}\n",
+    [LEDGER] = "{'t':2005000000,'job':1,'fence':10,'attempt':1,'op':'start','as':'done','sha':'s1',"
+               "'pid':91}\n"
+               "{'t':14005000000,'job':1,'fence':11,'attempt':2,'op':'start','as':'done','sha':'s1'"
+               ",'pid':92}\n"
+               "{'t':17900000000,'job':1,'fence':11,'attempt':2,'op':'effect','as':'done','sha':'"
+               "s1','pid':92}\n"
+               "{'t':14004100000,'job':2,'fence':12,'attempt':1,'op':'start','as':'done','sha':'s2'"
+               ",'pid':92}\n"
+               "{'t':14004200000,'job':2,'fence':12,'attempt':1,'op':'effect','as':'done','sha':'"
+               "s2','pid':92}\n",
+    [ACKED] = "{'t':1500000000,'op':'enqueue','ph':'ok','job':1,'n':1,'expect':'completed'}\n"
+              "{'t':1500000001,'op':'enqueue','ph':'ok','job':2,'n':2,'expect':'completed'}\n"
+              "{'t':1500000002,'op':'enqueue','ph':'ok','job':3,'n':3,'expect':'any'}\n"
+              "{'t':1600000000,'op':'cancel','ph':'ok','job':3}\n",
+    [NEMESIS] = "{'t':3000000000,'ph':'inv','x':'kill9','target':'w1'}\n"
+                "{'t':3000000001,'ph':'ok','x':'kill9','target':'w1'}\n",
+    [EVENTS] =
+        "{'seq':1,'at':'2026-01-01T00:00:01.0+00:00','ready_at':'2026-01-01T00:00:01.0+00:00','job'"
+        ":1,'old_state':null,'new_state':'available','fence':0,'generation':0,'sha':'s1'}\n"
+        "{'seq':2,'at':'2026-01-01T00:00:01.0+00:00','ready_at':'2026-01-01T00:00:01.0+00:00','job'"
+        ":2,'old_state':null,'new_state':'available','fence':0,'generation':0,'sha':'s2'}\n"
+        "{'seq':3,'at':'2026-01-01T00:00:01.0+00:00','ready_at':'2026-01-01T00:00:01.0+00:00','job'"
+        ":3,'old_state':null,'new_state':'available','fence':0,'generation':0,'sha':'s3'}\n"
+        "{'seq':4,'at':'2026-01-01T00:00:01.1+00:00','ready_at':'2026-01-01T00:00:01.0+00:00','job'"
+        ":3,'old_state':'available','new_state':null,'old_fence':0,'fence':0,'generation':0}\n"
+        "{'seq':5,'at':'2026-01-01T00:00:01.1+00:00','ready_at':'2026-01-01T00:00:01.0+00:00','job'"
+        ":3,'old_state':null,'new_state':'cancelled','fence':0,'generation':0}\n"
+        "{'seq':6,'at':'2026-01-01T00:00:02.0+00:00','ready_at':'2026-01-01T00:00:01.0+00:00','job'"
+        ":1,'old_state':'available','new_state':'running','old_fence':0,'fence':10,'worker':'u1','"
+        "attempt':1,'generation':0}\n"
+        "{'seq':7,'at':'2026-01-01T00:00:13.0+00:00','ready_at':'2026-01-01T00:00:01.0+00:00','job'"
+        ":1,'old_state':'running','new_state':'available','old_fence':10,'fence':10,'worker':'u1','"
+        "attempt':1,'generation':0}\n"
+        "{'seq':8,'at':'2026-01-01T00:00:14.0+00:00','ready_at':'2026-01-01T00:00:01.0+00:00','job'"
+        ":1,'old_state':'available','new_state':'running','old_fence':10,'fence':11,'worker':'u2','"
+        "attempt':2,'generation':0}\n"
+        "{'seq':9,'at':'2026-01-01T00:00:14.0+00:00','ready_at':'2026-01-01T00:00:01.0+00:00','job'"
+        ":2,'old_state':'available','new_state':'running','old_fence':0,'fence':12,'worker':'u2','"
+        "attempt':1,'generation':0}\n"
+        "{'seq':10,'at':'2026-01-01T00:00:14.1+00:00','ready_at':'2026-01-01T00:00:01.0+00:00','"
+        "job':2,'old_state':'running','new_state':null,'old_fence':12,'fence':12,'worker':'u2','"
+        "attempt':1,'generation':0}\n"
+        "{'seq':11,'at':'2026-01-01T00:00:14.1+00:00','ready_at':'2026-01-01T00:00:01.0+00:00','"
+        "job':2,'old_state':null,'new_state':'completed','fence':12,'worker':'u2','attempt':1,'"
+        "generation':0}\n"
+        "{'seq':12,'at':'2026-01-01T00:00:18.0+00:00','ready_at':'2026-01-01T00:00:01.0+00:00','"
+        "job':1,'old_state':'running','new_state':null,'old_fence':11,'fence':11,'worker':'u2','"
+        "attempt':2,'generation':0}\n"
+        "{'seq':13,'at':'2026-01-01T00:00:18.0+00:00','ready_at':'2026-01-01T00:00:01.0+00:00','"
+        "job':1,'old_state':null,'new_state':'completed','fence':11,'worker':'u2','attempt':2,'"
+        "generation':0}\n",
+    [FINAL] = "{'job':1,'kind':'k','state':'completed','fence':11,'attempt':2}\n"
+              "{'job':2,'kind':'k','state':'completed','fence':12,'attempt':1}\n"
+              "{'job':3,'kind':'k','state':'cancelled','fence':0,'attempt':0}\n",
+    [CHECKS] = "{'name':'running_under_a_dead_worker','rows':0}\n",
+    [SAMPLES] = "",
+    [LOG] = "ts=… event=ready\n"};
+
+/* One change of the clean run: `old` becomes `new` (NULL: `new` is appended). */
+struct planted {
+    const char *what;
+    const char *expected; /* CHECKER/INVARIANT; NULL = no violation */
+    enum file file;
+    const char *old;
+    const char *new;
+};
+
+#define ROW(seq, at, job, old, new, old_fence, fence)                              \
+    "{'seq':" seq ",'at':'2026-01-01T00:00:" at                                    \
+    "+00:00','ready_at':'2026-01-01T00:00:01.0+00:00',"                            \
+    "'job':" job ",'old_state':" old ",'new_state':" new ",'old_fence':" old_fence \
+                                                         ",'fence':" fence ",'generation':0}\n"
+
+static const struct planted planted[] = {
+    {"nothing", NULL, LOG, NULL, ""},
+    /* K1 */
+    {"one fence for two claims", "K1/S1", HISTORY, "'job':2,'f':12,'att':1,'max'",
+     "'job':2,'f':11,'att':1,'max'"},
+    {"a smaller fence later", "K1/S1", HISTORY, "'ph':'ok','job':1,'f':11,'att':2",
+     "'ph':'ok','job':1,'f':9,'att':2"},
+    {"claimed while it ran", "K1/S3", HISTORY,
+     "{'t':13002000000,'p':'s.3','op':'reap','ph':'inv','job':1,'f':10}\n"
+     "{'t':13003000000,'p':'s.3','op':'reap','ph':'ok','job':1,'out':0}\n",
+     ""},
+    {"claimed while it ran, and the rescue had been refused", "K1/S3", HISTORY,
+     "'op':'reap','ph':'ok','job':1,'out':0", "'op':'reap','ph':'fail','job':1,'out':3"},
+    {"a rescue without an answer may have been", NULL, HISTORY,
+     "{'t':13003000000,'p':'s.3','op':'reap','ph':'ok','job':1,'out':0}\n", ""},
+    {"a late completion is accepted", "K1/S3", HISTORY, NULL,
+     "{'t':15000000000,'p':'w.1','op':'complete','ph':'inv','job':1,'f':10}\n"
+     "{'t':15001000000,'p':'w.1','op':'complete','ph':'ok','job':1,'f':10}\n"},
+    {"a late completion is refused", NULL, HISTORY, NULL,
+     "{'t':15000000000,'p':'w.1','op':'complete','ph':'inv','job':1,'f':10}\n"
+     "{'t':15001000000,'p':'w.1','op':'complete','ph':'stale','job':1,'f':10}\n"},
+    {"claimed after its completion", "K1/S2", HISTORY, NULL,
+     "{'t':19500000000,'p':'w.2','op':'claim','ph':'ok','job':1,'f':14,'att':3}\n"},
+    {"a rightful completion is refused", "K1/S3", HISTORY, "'op':'complete','ph':'ok','job':2",
+     "'op':'complete','ph':'stale','job':2"},
+    {"more attempts than allowed", "K1/S7", HISTORY, "'f':11,'att':2,'max':25",
+     "'f':11,'att':2,'max':1"},
+    {"at most once, started twice", "K1/S10", HISTORY, NULL,
+     "{'t':14004500000,'p':'w.1','op':'run','ph':'inv','job':2,'f':13,'att':2,'once':1}\n"},
+    {"started twice under one fence", "K1/S19", HISTORY, NULL,
+     "{'t':14004500000,'p':'w.1','op':'run','ph':'inv','job':1,'f':11,'att':2,'once':0}\n"},
+    /* K1 by rows */
+    {"a row completed twice", "K1/S2", EVENTS, NULL,
+     ROW("14", "19.0", "2", "null", "'completed'", "null", "12")},
+    {"out of the history without a retry", "K1/S6", EVENTS, NULL,
+     ROW("14", "19.0", "3", "'cancelled'", "null", "0", "0")
+         ROW("15", "19.0", "3", "null", "'available'", "null", "0")},
+    {"no such edge", "K1/S5", EVENTS, NULL,
+     ROW("14", "19.0", "4", "null", "'running'", "null", "20")},
+    {"the rows' history is not the table", "K1/S5", FINAL, "'job':2,'kind':'k','state':'completed'",
+     "'job':2,'kind':'k','state':'discarded'"},
+    {"a row is gone that nobody deleted", "K1/S5", EVENTS,
+     "{'seq':11,'at':'2026-01-01T00:00:14.1+00:00','ready_at':'2026-01-01T00:00:01.0+00:00','job':"
+     "2,'old_state':null,'new_state':'completed','fence':12,'worker':'u2','attempt':1,'generation':"
+     "0}\n",
+     ""},
+    {"completed under an older fence", "K1/S3", EVENTS, "'new_state':'completed','fence':11",
+     "'new_state':'completed','fence':10"},
+    {"the same fence again", "K1/S1", EVENTS, "'new_state':'running','old_fence':10,'fence':11",
+     "'new_state':'running','old_fence':10,'fence':10"},
+    {"claimed before it was due", "K1/S8", EVENTS,
+     "{'seq':9,'at':'2026-01-01T00:00:14.0+00:00','ready_at':'2026-01-01T00:00:01.0",
+     "{'seq':9,'at':'2026-01-01T00:00:14.0+00:00','ready_at':'2026-01-01T00:00:14.5"},
+    /* K2 */
+    {"two hold a lock", "K2/S12", HISTORY,
+     "{'t':13004000000,'p':'s.3','op':'unlock','ph':'inv','key':'claimd:job:1','val':'bb1'}\n", ""},
+    {"two hold a lock after a FLUSHALL: counted", NULL, HISTORY,
+     "{'t':13004000000,'p':'s.3','op':'unlock','ph':'inv','key':'claimd:job:1','val':'bb1'}\n",
+     "@flush"},
+    {"valid for longer than its ttl allows", "K2/S13", HISTORY, "'until':11898000000",
+     "'until':11950000000"},
+    {"extended for longer than its ttl allows", "K2/S13", HISTORY, "'until':26898000000",
+     "'until':27000000000"},
+    {"won by a minority", "K2/S13", HISTORY, "'votes':[1,1,1,2,0]", "'votes':[1,1,0,2,0]"},
+    {"extended by a minority", "K2/S13", HISTORY, "'votes':[1,1,1,2,2]", "'votes':[1,1,2,2,2]"},
+    {"a copy taken away by somebody else", "K2/S14", HISTORY,
+     "'ph':'ok','key':'claimd:job:1','val':'cc1','votes':[1,1,1,2,2],'held':1",
+     "'ph':'fail','key':'claimd:job:1','val':'cc1','votes':[0,0,0,2,2],'held':0"},
+    {"a copy that its release did not find", "K2/S14", HISTORY, NULL,
+     "{'t':18003000000,'p':'w.2','op':'unlock','ph':'fail','key':'claimd:job:1','val':'cc1','node':"
+     "2,"
+     "'found':'nothing'}\n"},
+    /* K3 */
+    {"an acknowledged job is not there", "K3/S15", ACKED, NULL,
+     "{'t':1500000003,'op':'enqueue','ph':'ok','job':9,'n':9,'expect':'any'}\n"},
+    {"a job that nobody knows of may not be there", NULL, ACKED, NULL,
+     "{'t':1500000003,'op':'enqueue','ph':'info','n':9,'expect':'any'}\n"},
+    {"it ended otherwise than it must", "K3/G2", ACKED, "'job':2,'n':2,'expect':'completed'",
+     "'job':2,'n':2,'expect':'discarded'"},
+    {"completed without an effect", "K3/S16", LEDGER,
+     "{'t':14004200000,'job':2,'fence':12,'attempt':1,'op':'effect','as':'done','sha':'s2','pid':"
+     "92}\n",
+     ""},
+    {"two effects under one fence", "K3/S4", LEDGER, NULL,
+     "{'t':14004300000,'job':2,'fence':12,'attempt':1,'op':'effect','as':'done','sha':'s2'}\n"},
+    {"two starts under one fence", "K3/S19", LEDGER, NULL,
+     "{'t':14004300000,'job':1,'fence':11,'attempt':1,'op':'start','as':'done','sha':'s1'}\n"},
+    {"at most once, and two handlers ran", "K3/S10", LEDGER, NULL,
+     "{'t':14004300000,'job':2,'fence':13,'attempt':1,'op':'start','as':'done'}\n"},
+    {"started after its cancel", "K3/S11", LEDGER, NULL,
+     "{'t':1700000000,'job':3,'fence':13,'attempt':1,'op':'start','as':'done'}\n"},
+    {"other args than the row's", "K3/S9", LEDGER,
+     "'fence':12,'attempt':1,'op':'start','as':'done','sha':'s2'",
+     "'fence':12,'attempt':1,'op':'start','as':'done','sha':'xx'"},
+    /* the kit's own eyes */
+    {"a daemon crashed", "world/process", NEMESIS, NULL,
+     "{'t':5000000000,'ph':'violation','x':'process','target':'w2','text':'died of signal 11'}\n"},
+};
+
+static char folder[64];
+
+static void setup(void)
+{
+    (void)snprintf(folder, sizeof folder, "/tmp/claimd-check.XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    static const char *const parts[] = {"history", "ledger", "logs"};
+    for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
+        char path[128];
+        (void)snprintf(path, sizeof path, "%s/%s", folder, parts[i]);
+        ck_assert_int_eq(mkdir(path, 0700), 0);
+    }
+}
+
+static void put(enum file file, const char *text)
+{
+    char path[128];
+    (void)snprintf(path, sizeof path, "%s/%s", folder, file_names[file]);
+    FILE *out = fopen(path, "ae");
+    ck_assert_ptr_nonnull(out);
+    for (const char *p = text; *p != '\0'; p++) {
+        (void)fputc(*p == '\'' ? '"' : *p, out);
+    }
+    ck_assert_int_eq(fclose(out), 0);
+}
+
+/* All files but for the change. */
+static void put_run(const struct planted *p)
+{
+    for (enum file f = 0; f < FILE_COUNT; f++) {
+        const char *text = clean[f];
+        if (f != p->file || p->old == NULL) {
+            put(f, text);
+            continue;
+        }
+        const char *at = strstr(text, p->old);
+        ck_assert_msg(at != NULL, "%s: there is no '%s'", p->what, p->old);
+        char *head = strndup(text, (size_t)(at - text));
+        put(f, head);
+        free(head);
+        put(f, p->new[0] == '@' ? "" : p->new);
+        put(f, at + strlen(p->old));
+    }
+    if (p->old == NULL) {
+        put(p->file, p->new);
+    }
+    if (strcmp(p->new, "@flush") == 0) {
+        put(NEMESIS, "{'t':13003500000,'ph':'inv','x':'redis-flushall','target':'all'}\n"
+                     "{'t':13003600000,'ph':'ok','x':'redis-flushall','target':'all'}\n");
+    }
+}
+
+/* The exit code. */
+static int judge(char *ret_output)
+{
+    char program[512];
+    int ends[2];
+    (void)snprintf(program, sizeof program, "%s/claimd-chaos-check", getenv("CLAIMD_BIN_DIR"));
+    ck_assert_int_eq(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        (void)dup2(ends[1], STDOUT_FILENO);
+        (void)dup2(ends[1], STDERR_FILENO);
+        (void)close(ends[0]);
+        (void)execl(program, program, folder, (char *)NULL);
+        _exit(127);
+    }
+    (void)close(ends[1]);
+    size_t len = 0;
+    ssize_t n = 0;
+    while ((n = read(ends[0], ret_output + len, OUTPUT_MAX - 1 - len)) > 0) {
+        len += (size_t)n;
+    }
+    ret_output[len] = '\0';
+    (void)close(ends[0]);
+    int how = 0;
+    ck_assert_int_eq(waitpid(child, &how, 0), child);
+    return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+}
+
+static void sweep(void)
+{
+    static const char *const parts[] = {"violations.jsonl", "history", "ledger", "logs", ""};
+    char path[128];
+    for (enum file f = 0; f < FILE_COUNT; f++) {
+        (void)snprintf(path, sizeof path, "%s/%s", folder, file_names[f]);
+        (void)unlink(path);
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", folder, parts[i]);
+        (void)remove(path);
+    }
+}
+
+START_TEST(each_planted_violation_is_reported_by_the_checker_that_is_named_for_it)
+{
+    const struct planted *p = &planted[_i];
+    static char output[OUTPUT_MAX];
+    put_run(p);
+    int code = judge(output);
+    const char *last = strstr(output, "check: ");
+    ck_assert_msg(last != NULL && code == (p->expected != NULL), "%s: exit code %d\n%s", p->what,
+                  code, output);
+    bool is_reported = p->expected == NULL || strstr(last, p->expected) != NULL;
+    ck_assert_msg(is_reported, "%s: expected %s\n%s", p->what, p->expected, output);
+    sweep();
+}
+END_TEST
+
+START_TEST(a_violation_comes_with_the_timeline_of_its_job_from_all_sources)
+{
+    static char output[OUTPUT_MAX];
+    put_run(&(struct planted){.what = "effect",
+                              .file = LEDGER,
+                              .new = "{'t':14004300000,'job':2,'fence':12,'op':'effect'}\n"});
+    ck_assert_int_eq(judge(output), 1);
+    const char *const parts[] = {"VIOLATION K3 S4 job 2: two effects under fence 12",
+                                 " acked ",
+                                 " history ",
+                                 " ledger ",
+                                 " row ",
+                                 " final "};
+    for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
+        ck_assert_msg(strstr(output, parts[i]) != NULL, "no '%s' in\n%s", parts[i], output);
+    }
+    sweep();
+}
+END_TEST
+
+START_TEST(a_line_that_is_cut_is_read_over_at_the_end_only)
+{
+    static char output[OUTPUT_MAX];
+    put_run(&(struct planted){.what = "cut", .file = HISTORY, .new = "{'t':1800"});
+    ck_assert_msg(judge(output) == 0, "%s", output);
+    put(HISTORY, "\n{'t':1900}\n");
+    ck_assert_msg(judge(output) == 2, "%s", output);
+    ck_assert_ptr_nonnull(strstr(output, "no JSON object"));
+    sweep();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("chaos_check");
+    TCase *tcase = tcase_create("check");
+    tcase_add_checked_fixture(tcase, setup, NULL);
+    tcase_add_loop_test(tcase,
+                        each_planted_violation_is_reported_by_the_checker_that_is_named_for_it, 0,
+                        ARRAY_COUNT(planted));
+    tcase_add_test(tcase, a_violation_comes_with_the_timeline_of_its_job_from_all_sources);
+    tcase_add_test(tcase, a_line_that_is_cut_is_read_over_at_the_end_only);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}
