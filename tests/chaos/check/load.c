@@ -354,10 +354,16 @@ static bool read_one(struct run *r, const char *name, take_fn *take)
     return read_file(r, path, take);
 }
 
-static int64_t constant(const struct run *r, const char *name, int64_t otherwise)
+/* Nanoseconds by its letter, or microseconds by the name that the kit gives it. */
+static int64_t constant(const struct run *r, const char *letter, const char *name,
+                        int64_t otherwise)
 {
-    const json_t *v = json_object_get(json_object_get(r->about, "constants"), name);
-    return json_is_number(v) ? (int64_t)json_number_value(v) : otherwise;
+    const json_t *all = json_object_get(r->about, "constants");
+    const json_t *ns = json_object_get(all, letter);
+    const json_t *us = json_object_get(all, name);
+    return json_is_number(ns)   ? (int64_t)json_number_value(ns)
+           : json_is_number(us) ? (int64_t)json_number_value(us) * 1000
+                                : otherwise;
 }
 
 static bool read_about(struct run *r)
@@ -372,11 +378,11 @@ static bool read_about(struct run *r)
     }
     const json_t *scale = json_object_get(r->about, "time_scale");
     r->c.scale = json_is_number(scale) ? json_number_value(scale) : 1;
-    r->c.ttl = constant(r, "T", (int64_t)(10 * r->c.scale * (double)NS_PER_S));
-    r->c.drift = constant(r, "D", r->c.ttl / 100 + 2 * NS_PER_MS);
-    r->c.stale = constant(r, "stale", (int64_t)(8 * r->c.scale * (double)NS_PER_S));
-    r->c.recovery = constant(r, "X", (int64_t)(15 * r->c.scale * (double)NS_PER_S));
-    r->c.terminal = constant(r, "terminal", 0);
+    r->c.ttl = constant(r, "T", "ttl_us", (int64_t)(10 * r->c.scale * (double)NS_PER_S));
+    r->c.drift = constant(r, "D", "drift_us", r->c.ttl / 100 + 2 * NS_PER_MS);
+    r->c.stale = constant(r, "stale", "stale_us", (int64_t)(8 * r->c.scale * (double)NS_PER_S));
+    r->c.recovery = constant(r, "X", "rescue_us", (int64_t)(15 * r->c.scale * (double)NS_PER_S));
+    r->c.terminal = constant(r, "terminal", "terminal_us", 0);
     return true;
 }
 
