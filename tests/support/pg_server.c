@@ -72,7 +72,7 @@ static enum status make_data(const char *data, struct err *err)
 }
 
 /* The postmaster writes "ready" there when it takes connections. */
-static bool is_ready(const struct pg_server *s)
+bool pg_server_is_ready(const struct pg_server *s)
 {
     char path[PATH_SIZE];
     char line[256];
@@ -91,7 +91,7 @@ static bool is_ready(const struct pg_server *s)
     return ready;
 }
 
-static enum status exec_postgres(struct pg_server *s, struct err *err)
+enum status pg_server_launch(struct pg_server *s, struct err *err)
 {
     char program[SERVER_PATH_MAX];
     char data[PATH_SIZE];
@@ -130,6 +130,7 @@ static enum status exec_postgres(struct pg_server *s, struct err *err)
                                 s->is_durable ? "full_page_writes=on" : "full_page_writes=off",
                                 NULL};
     const struct child_spec spec = {.argv = argv,
+                                    .env = s->env,
                                     .dir = s->dir,
                                     .out_fd = fd,
                                     .err_fd = fd,
@@ -139,13 +140,14 @@ static enum status exec_postgres(struct pg_server *s, struct err *err)
 
 enum status pg_server_restart(struct pg_server *s, struct err *err)
 {
-    enum status st = exec_postgres(s, err);
+    enum status st = pg_server_launch(s, err);
     if (st != STATUS_OK) {
         return st;
     }
     int wait_status = 0;
     bool is_dead = false;
-    if (WAIT_UNTIL(is_ready(s) || (is_dead = child_is_gone(s->pid, &wait_status)), START_US) &&
+    if (WAIT_UNTIL(pg_server_is_ready(s) || (is_dead = child_is_gone(s->pid, &wait_status)),
+                   START_US) &&
         !is_dead) {
         return STATUS_OK;
     }
@@ -157,10 +159,10 @@ enum status pg_server_restart(struct pg_server *s, struct err *err)
     return err_fail(err, STATUS_UNAVAILABLE, "postgres in %s did not start: %s", s->dir, tail);
 }
 
-enum status pg_server_start(const char *dir, bool is_durable, struct pg_server *ret,
-                            struct err *err)
+enum status pg_server_start_env(const char *dir, bool is_durable, const char *const *env,
+                                struct pg_server *ret, struct err *err)
 {
-    struct pg_server s = {.is_durable = is_durable};
+    struct pg_server s = {.is_durable = is_durable, .env = env};
     char data[PATH_SIZE];
     if (strlen(dir) > 107 - sizeof "/.s.PGSQL.5432.lock") {
         return err_fail(err, STATUS_LIMIT, "%s: too long for the path of a socket", dir);
@@ -183,6 +185,12 @@ enum status pg_server_start(const char *dir, bool is_durable, struct pg_server *
         *ret = s;
     }
     return st;
+}
+
+enum status pg_server_start(const char *dir, bool is_durable, struct pg_server *ret,
+                            struct err *err)
+{
+    return pg_server_start_env(dir, is_durable, NULL, ret, err);
 }
 
 /* The second number after the name in /proc/pid/stat. */

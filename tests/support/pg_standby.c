@@ -47,7 +47,8 @@ enum status pg_standby_start(const char *dir, const struct pg_server *primary,
     if (st == STATUS_OK) {
         st = copy_data(dir, primary, err);
     }
-    return st == STATUS_OK ? pg_server_start(dir, primary->is_durable, ret, err) : st;
+    return st == STATUS_OK ? pg_server_start_env(dir, primary->is_durable, primary->env, ret, err)
+                           : st;
 }
 
 static bool says(const struct pg_server *s, const char *sql, const char *answer)

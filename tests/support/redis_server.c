@@ -83,8 +83,12 @@ enum status redis_server_restart(struct redis_server *s, struct err *err)
     (void)snprintf(conf, sizeof conf, "%s/redis.conf", s->dir);
     const char *const argv[] = {program, conf, NULL};
     autoclose int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    const struct child_spec spec = {
-        .argv = argv, .dir = s->dir, .out_fd = null_fd, .err_fd = null_fd, .death_signal = SIGKILL};
+    const struct child_spec spec = {.argv = argv,
+                                    .env = s->env,
+                                    .dir = s->dir,
+                                    .out_fd = null_fd,
+                                    .err_fd = null_fd,
+                                    .death_signal = SIGKILL};
     st = child_start(&spec, &s->pid, err);
     if (st != STATUS_OK) {
         return st;
@@ -101,10 +105,10 @@ enum status redis_server_restart(struct redis_server *s, struct err *err)
                     tail);
 }
 
-enum status redis_server_start(const char *dir, const char *extra, struct redis_server *ret,
-                               struct err *err)
+enum status redis_server_start_env(const char *dir, const char *extra, const char *const *env,
+                                   struct redis_server *ret, struct err *err)
 {
-    struct redis_server s = {0};
+    struct redis_server s = {.env = env};
     if ((size_t)snprintf(s.path, sizeof s.path, "%s/redis.sock", dir) >= sizeof s.path) {
         return err_fail(err, STATUS_LIMIT, "%s: too long for the path of a socket", dir);
     }
@@ -124,6 +128,12 @@ enum status redis_server_start(const char *dir, const char *extra, struct redis_
         *ret = s;
     }
     return st;
+}
+
+enum status redis_server_start(const char *dir, const char *extra, struct redis_server *ret,
+                               struct err *err)
+{
+    return redis_server_start_env(dir, extra, NULL, ret, err);
 }
 
 static void end(struct redis_server *s, int first)

@@ -22,6 +22,7 @@
 struct pg_server {
     pid_t pid;
     bool is_durable;
+    const char *const *env;         /* "NAME=value", NULL-ended, or NULL; outlives it */
     char dir[SERVER_PATH_MAX];      /* data in dir/data, log in dir/postgres.log */
     char conninfo[SERVER_PATH_MAX]; /* of the superuser, database postgres */
 };
@@ -29,7 +30,13 @@ struct pg_server {
 /* initdb (unless the data are there) and start. `is_durable` false = fsync off. */
 enum status pg_server_start(const char *dir, bool is_durable, struct pg_server *ret,
                             struct err *err) MUST_USE;
+/* The same with variables for the server, such as a preloaded clock. */
+enum status pg_server_start_env(const char *dir, bool is_durable, const char *const *env,
+                                struct pg_server *ret, struct err *err) MUST_USE;
 enum status pg_server_restart(struct pg_server *s, struct err *err) MUST_USE; /* after a kill */
+/* The two halves of a restart, for those who can't wait: recovery may take a while. */
+enum status pg_server_launch(struct pg_server *s, struct err *err) MUST_USE;
+bool pg_server_is_ready(const struct pg_server *s);
 void pg_server_kill(
     struct pg_server *s); /* kill -9 of the postmaster, waits for all its children */
 void pg_server_stop(struct pg_server *s); /* fast shutdown, waits; accepts a zeroed one */
@@ -67,6 +74,7 @@ enum status pg_standby_conninfo(const struct pg_server *first, const struct pg_s
 
 struct redis_server {
     pid_t pid;
+    const char *const *env; /* "NAME=value", NULL-ended, or NULL; outlives it */
     char dir[SERVER_PATH_MAX];
     char path[108]; /* unix socket */
     char program[32];
@@ -76,6 +84,9 @@ struct redis_server {
  * what CLAIMD_TEST_REDIS names ("redis-server,valkey-server": in turn). */
 enum status redis_server_start(const char *dir, const char *extra, struct redis_server *ret,
                                struct err *err) MUST_USE;
+/* The same with variables for the server, such as a preloaded clock. */
+enum status redis_server_start_env(const char *dir, const char *extra, const char *const *env,
+                                   struct redis_server *ret, struct err *err) MUST_USE;
 enum status redis_server_restart(struct redis_server *s,
                                  struct err *err) MUST_USE; /* empty, same socket */
 void redis_server_kill(struct redis_server *s);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The folder of a run: all that a verdict needs, as files of JSON lines. What each file holds is
+ * told in docs/reliability.md; claimd-chaos-check reads the same. */
+#ifndef CLAIMD_TESTS_CHAOS_FOLDER_H
+#define CLAIMD_TESTS_CHAOS_FOLDER_H
+
+#include "base/err.h"
+#include "support/servers.h"
+
+#include <jansson.h>
+
+struct folder {
+    char path[SERVER_PATH_MAX];
+};
+
+/* Makes it with its subfolders, writable by the servers' user; "" = a new one of its own name. */
+enum status folder_make(const char *wanted, struct folder *ret, struct err *err) MUST_USE;
+void folder_at(const struct folder *f, const char *name, char *ret_path, size_t size);
+
+/* A file that is only appended to, by one write() per line: it survives our own death. */
+struct journal {
+    int fd;
+};
+
+enum status journal_open(const struct folder *f, const char *name, struct journal *ret,
+                         struct err *err) MUST_USE;
+void journal_close(struct journal *j);
+/* Takes `line`, an object; "t", the time in ns of CLOCK_BOOTTIME, is added where it has none. */
+void journal_write(struct journal *j, json_t *line);
+
+/* Calls `each` for every line of a file, which it borrows; a line that is no JSON object is INVALID
+ * unless it is the last one (its writer was killed). A missing file has no lines. */
+typedef void folder_line_fn(void *ctx, const json_t *line);
+enum status folder_read(const struct folder *f, const char *name, folder_line_fn *each, void *ctx,
+                        struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "chaos/host.h"
+
+#include "base/clock.h"
+#include "support/child.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#define PATH_SIZE (SERVER_PATH_MAX + 64)
+#define AGAIN_US (1 * US_PER_S) /* as a supervisor would */
+#define END_US (30 * US_PER_S)  /* more than any drain of ours */
+#define EXIT_DEPENDENCY 3
+#define CLOCK_FIELDS 11 /* of /proc/pid/stat between the parent and the times */
+
+void hosts_init(struct world *w)
+{
+    const int64_t counts[] = {w->options->schedulers, w->options->workers};
+    for (int role = HOST_SCHEDULER; role <= HOST_WORKER; role++) {
+        for (int64_t i = 0; i < counts[role]; i++) {
+            struct host *h = &w->hosts[w->host_count++];
+            *h = (struct host){.role = (enum host_role)role, .ended_by_us = WORLD_NEVER};
+            (void)snprintf(h->name, sizeof h->name, "%c%d", role == HOST_WORKER ? 'w' : 's',
+                           (int)i + 1);
+        }
+    }
+}
+
+static enum status start(struct world *w, struct host *h, struct err *err)
+{
+    bool is_worker = h->role == HOST_WORKER;
+    char program[PATH_SIZE];
+    char log[PATH_SIZE];
+    char state[PATH_SIZE];
+    char login[PATH_SIZE];
+    char history[PATH_SIZE];
+    (void)snprintf(program, sizeof program, "%s/claimd-%s", w->bin_dir,
+                   is_worker ? "worker" : "scheduler");
+    (void)snprintf(log, sizeof log, "%s/logs/%s.log", w->folder.path, h->name);
+    (void)snprintf(state, sizeof state, "CLAIMD_WORKER_STATE_DIR=%s/state-%s-%d", w->dir, h->name,
+                   h->life);
+    /* The last "user" of a conninfo counts. */
+    (void)snprintf(login, sizeof login, "CLAIMD_POSTGRES_CONNINFO=%s user=chaos_%s", w->conninfo,
+                   is_worker ? "worker" : "scheduler");
+    (void)snprintf(history, sizeof history, "CLAIMD_HISTORY=%s/history", w->folder.path);
+    const char *const argv[] = {program, "--config", w->config_path, NULL};
+    const char *const env[] = {state, login, history, NULL};
+    return program_start(argv, env, log, &h->pid, err);
+}
+
+static void note(struct world *w, const struct host *h, const char *what, int code)
+{
+    journal_write(&w->nemesis, json_pack("{s:s, s:s, s:s, s:i, s:i}", "ph", "info", "x", what,
+                                         "target", h->name, "pid", (int)h->pid, "code", code));
+}
+
+static void host_ended(struct world *w, struct host *h, int status, int64_t now_us)
+{
+    int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    note(w, h, "ended", code);
+    bool is_told = h->ended_by_us != WORLD_NEVER; /* perhaps before it could listen to that */
+    bool is_expected = code == 0 || code == EXIT_DEPENDENCY ||
+                       (h->is_killed && code == 128 + SIGKILL) ||
+                       (is_told && code == 128 + SIGTERM);
+    if (WIFSIGNALED(status) && !is_expected) {
+        world_violation(w, h->name, "died of signal %d", WTERMSIG(status));
+    } else if (!is_expected) {
+        note(w, h, "failed", code);
+    }
+    h->pid = 0;
+    h->ended_by_us = WORLD_NEVER;
+    h->is_killed = false;
+    if (h->restart_us == WORLD_NEVER) {
+        h->restart_us = now_us + world_scaled(w, AGAIN_US);
+    }
+}
+
+void host_tick(struct world *w, struct host *h, int64_t now_us)
+{
+    int status = 0;
+    struct err why = {0};
+    if (h->pid > 0 && child_is_gone(h->pid, &status)) {
+        host_ended(w, h, status, now_us);
+    } else if (h->pid > 0 && now_us > h->ended_by_us) {
+        world_violation(w, h->name, "still runs %lld s after SIGTERM",
+                        (long long)(END_US / US_PER_S));
+        host_kill(w, h);
+    } else if (h->pid == 0 && now_us >= h->restart_us) {
+        bool is_started = start(w, h, &why) == STATUS_OK;
+        h->restart_us = is_started ? WORLD_NEVER : now_us + AGAIN_US;
+        note(w, h, is_started ? "started" : "not started", 0);
+    }
+}
+
+void host_kill(struct world *w, struct host *h)
+{
+    int status = 0;
+    (void)w;
+    if (h->pid > 0) {
+        h->is_killed = true;
+        (void)kill(h->pid, SIGKILL);
+        if (child_wait_gone(h->pid, US_PER_S, &status)) {
+            host_ended(w, h, status, clock_boot_us());
+        }
+    }
+}
+
+void host_terminate(struct world *w, struct host *h, int64_t now_us)
+{
+    (void)w;
+    if (h->pid > 0) {
+        h->ended_by_us = now_us + END_US;
+        (void)kill(h->pid, SIGTERM);
+    }
+}
+
+/* What follows the name in /proc/pid/stat: "S parent …". False: gone. */
+static bool read_stat(pid_t pid, char *text, size_t size, const char **ret_rest)
+{
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+    text[n > 0 ? n : 0] = '\0';
+    const char *end = strrchr(text, ')');
+    *ret_rest = end != NULL && strlen(end) > 4 ? end + 2 : NULL;
+    return *ret_rest != NULL;
+}
+
+size_t host_runners(const struct host *h, pid_t ret_pids[HOST_RUNNERS_MAX])
+{
+    size_t count = 0;
+    char text[512];
+    const char *rest = NULL;
+    DIR *dir = h->pid > 0 ? opendir("/proc") : NULL;
+    for (struct dirent *e = NULL; dir != NULL && (e = readdir(dir)) != NULL;) {
+        pid_t pid = isdigit((unsigned char)e->d_name[0]) ? (pid_t)strtol(e->d_name, NULL, 10) : 0;
+        if (pid > 0 && count < HOST_RUNNERS_MAX && read_stat(pid, text, sizeof text, &rest) &&
+            strtol(rest + 2, NULL, 10) == (long)h->pid) {
+            ret_pids[count++] = pid;
+        }
+    }
+    if (dir != NULL) {
+        (void)closedir(dir);
+    }
+    return count;
+}
+
+int64_t process_cpu_us(pid_t pid)
+{
+    char text[512];
+    const char *at = NULL;
+    int64_t ticks = 0;
+    if (!read_stat(pid, text, sizeof text, &at)) {
+        return 0;
+    }
+    for (int field = 0; field < CLOCK_FIELDS && at != NULL; field++) {
+        at = strchr(at + 1, ' ');
+    }
+    for (int i = 0; i < 2 && at != NULL; i++) {
+        char *end = NULL;
+        ticks += strtol(at, &end, 10);
+        at = end;
+    }
+    return ticks * US_PER_S / sysconf(_SC_CLK_TCK);
+}

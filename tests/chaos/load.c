@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "chaos/load.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/rand.h"
+#include "support/child.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+
+#define TICK_MS 50
+#define STATEMENT_US (5 * US_PER_S)
+#define STOP_US (40 * US_PER_S)
+#define RATE_REAL 10.0 /* jobs per second */
+#define RATE_SCALED 20.0
+#define BATCH_MAX 200
+#define RECENT_MAX 256
+#define SQL_MAX ((size_t)1 << 20)
+#define BURST_US (20 * US_PER_S)
+#define SLOW_US (12 * US_PER_S)
+#define SLOW_TASKS 4
+
+struct batch {
+    struct task tasks[BATCH_MAX];
+    int count;
+};
+
+struct load {
+    const struct world *world;
+    struct journal acked;
+    struct session sql;
+    struct session slow_sql;
+    struct rand rand;
+    char ledger[SERVER_PATH_MAX + 64];
+    int64_t next_n;
+    double credit; /* jobs that are due */
+    double rate;
+    int64_t burst_us;
+    int64_t recent[RECENT_MAX];
+    size_t recent_count;
+    bool has_slow;
+    struct batch slow;
+    json_t *slow_ids; /* of a transaction that is open; NULL = there is none */
+    int64_t slow_us;  /* when it is committed, or the next one begins */
+};
+
+static volatile sig_atomic_t is_stopping;
+
+static void on_term(int number)
+{
+    (void)number;
+    is_stopping = 1;
+}
+
+/* ---- inserts ---- */
+
+static void draw_batch(struct load *l, int count, struct batch *ret)
+{
+    ret->count = count < BATCH_MAX ? count : BATCH_MAX;
+    for (int i = 0; i < ret->count; i++) {
+        load_draw(&l->rand, l->world->options->time_scale, l->next_n++, &ret->tasks[i]);
+    }
+}
+
+static enum status put_args(struct buf *sql, const struct load *l, const struct task *t,
+                            struct err *err)
+{
+    enum status st = buf_printf(sql, err,
+                                "'{\"n\": %lld, \"path\": \"%s\", \"do\": \"%s\", \"ms\": %lld, "
+                                "\"until\": %d, \"deaf\": %s}'"
+                                "::jsonb",
+                                (long long)t->n, l->ledger, t->does, (long long)t->ms, t->until,
+                                t->is_deaf ? "true" : "false");
+    return st == STATUS_OK && t->pad_bytes > 0
+               ? buf_printf(sql, err, " || jsonb_build_object('pad', repeat('x', %d))",
+                            t->pad_bytes)
+               : st;
+}
+
+static enum status put_task(struct buf *sql, const struct load *l, const struct task *t,
+                            const char *before, struct err *err)
+{
+    enum status st = buf_printf(sql, err, "%s('%s', ", before, t->kind);
+    st = st == STATUS_OK ? put_args(sql, l, t, err) : st;
+    return st == STATUS_OK
+               ? buf_printf(sql, err, ", '%s', %d, %d, clock_timestamp() + %lld * interval '1 ms')",
+                            t->queue, t->priority, t->share, (long long)t->delay_ms)
+               : st;
+}
+
+/* One statement; its rows are the ids, in the order of the tasks. */
+static enum status insert(struct load *l, struct session *on, const struct batch *b, json_t *ids,
+                          struct err *err)
+{
+    autobuf struct buf sql = BUF_INIT(SQL_MAX);
+    enum status st = buf_append_text(
+        &sql, "INSERT INTO claimd.job (kind, args, queue, priority, share, scheduled_at) VALUES ",
+        err);
+    for (int i = 0; i < b->count && st == STATUS_OK; i++) {
+        st = put_task(&sql, l, &b->tasks[i], i == 0 ? "" : ", ", err);
+    }
+    st = st == STATUS_OK ? buf_append_text(&sql, " RETURNING id", err) : st;
+    PGresult *r = NULL;
+    st = st == STATUS_OK ? session_run(on, buf_at(&sql), NULL, 0, &r, err) : st;
+    for (int i = 0; st == STATUS_OK && i < PQntuples(r); i++) {
+        (void)json_array_append_new(ids, json_integer(strtoll(PQgetvalue(r, i, 0), NULL, 10)));
+    }
+    PQclear(r);
+    return st;
+}
+
+static void remember(struct load *l, int64_t id)
+{
+    l->recent[l->recent_count++ % RECENT_MAX] = id;
+}
+
+static void note_acked(struct load *l, const struct batch *b, const json_t *ids)
+{
+    for (int i = 0; i < b->count; i++) {
+        const struct task *t = &b->tasks[i];
+        json_int_t id = json_integer_value(json_array_get(ids, (size_t)i));
+        journal_write(&l->acked,
+                      json_pack("{s:s, s:s, s:I, s:I, s:s, s:s, s:I}", "op", "enqueue", "ph", "ok",
+                                "job", id, "n", (json_int_t)t->n, "kind", t->kind, "expect",
+                                t->expect, "delay_ms", (json_int_t)t->delay_ms));
+        remember(l, id);
+    }
+}
+
+/* Nobody knows whether they are there: what is found must be run, what isn't is nobody's loss. */
+static void note_unknown(struct load *l, const struct batch *b)
+{
+    for (int i = 0; i < b->count; i++) {
+        journal_write(&l->acked, json_pack("{s:s, s:s, s:I, s:s, s:s}", "op", "enqueue", "ph",
+                                           "info", "n", (json_int_t)b->tasks[i].n, "kind",
+                                           b->tasks[i].kind, "expect", b->tasks[i].expect));
+    }
+}
+
+static void put_in(struct load *l, const struct batch *b)
+{
+    struct err why = {0};
+    json_t *ids = json_array();
+    enum status st = insert(l, &l->sql, b, ids, &why);
+    if (st == STATUS_OK) {
+        note_acked(l, b, ids);
+    } else if (st == STATUS_UNKNOWN) {
+        note_unknown(l, b);
+    }
+    json_decref(ids);
+}
+
+/* ---- transactions that stay open ---- */
+
+static void slow_begin(struct load *l, int64_t now_us)
+{
+    struct err why = {0};
+    json_t *ids = json_array();
+    draw_batch(l, 1 + (int)rand_below(&l->rand, SLOW_TASKS), &l->slow);
+    enum status st = session_do(&l->slow_sql, &why, "BEGIN");
+    st = st == STATUS_OK ? insert(l, &l->slow_sql, &l->slow, ids, &why) : st;
+    if (st == STATUS_OK) {
+        l->slow_ids = ids;
+        l->slow_us = now_us + world_scaled(l->world, rand_below(&l->rand, SLOW_US));
+        return;
+    }
+    json_decref(ids); /* not committed: they are not there */
+    session_close(&l->slow_sql);
+    l->slow_us = now_us + US_PER_S;
+}
+
+static void slow_end(struct load *l, int64_t now_us)
+{
+    struct err why = {0};
+    enum status st = session_do(&l->slow_sql, &why, "COMMIT");
+    if (st == STATUS_OK) {
+        note_acked(l, &l->slow, l->slow_ids);
+    } else if (st == STATUS_UNKNOWN) {
+        note_unknown(l, &l->slow);
+    }
+    json_decref(l->slow_ids);
+    l->slow_ids = NULL;
+    l->slow_us = now_us + world_scaled(l->world, rand_below(&l->rand, SLOW_US / 4));
+}
+
+static void slow_tick(struct load *l, int64_t now_us)
+{
+    if (!l->has_slow || now_us < l->slow_us) {
+        return;
+    }
+    if (l->slow_ids != NULL) {
+        slow_end(l, now_us);
+    } else {
+        slow_begin(l, now_us);
+    }
+}
+
+/* ---- cancels, edits ---- */
+
+static void note_change(struct load *l, const char *op, enum status st, int rows, int64_t id,
+                        const char *what, const struct err *why)
+{
+    const char *ph = st == STATUS_OK && rows > 0 ? "ok" : st == STATUS_UNKNOWN ? "info" : "fail";
+    journal_write(&l->acked, json_pack("{s:s, s:s, s:I, s:s, s:s}", "op", op, "ph", ph, "job",
+                                       (json_int_t)id, "what", what, "code", why->code));
+}
+
+/* The first one is claimd's own cancel; the others are SQL of somebody who may write the table. */
+static void change_one(struct load *l)
+{
+    static const struct {
+        const char *op;
+        const char *what;
+        const char *sql;
+    } changes[] = {
+        {"cancel", "", "SELECT claimd.cancel($1)"},
+        {"edit", "priority",
+         "UPDATE claimd.job SET priority = (id % 10)::smallint"
+         " WHERE id = $1 AND state = 'available' RETURNING id"},
+        {"edit", "earlier",
+         "UPDATE claimd.job SET scheduled_at = scheduled_at - interval '1 minute'"
+         " WHERE id = $1 AND state = 'available' RETURNING id"},
+        {"edit", "later",
+         "UPDATE claimd.job SET scheduled_at = clock_timestamp() + interval '2 s'"
+         " WHERE id = $1 AND state = 'available' RETURNING id"},
+        {"edit", "queue",
+         "UPDATE claimd.job SET queue = 'chaos_a'"
+         " WHERE id = $1 AND state = 'available' RETURNING id"},
+        {"edit", "args",
+         "UPDATE claimd.job SET args = args || '{\"edited\": true}'"
+         " WHERE id = $1 AND state = 'available' RETURNING id"},
+        {"delete", "", "DELETE FROM claimd.job WHERE id = $1 AND state = 'available' RETURNING id"},
+    };
+    size_t known = l->recent_count < RECENT_MAX ? l->recent_count : RECENT_MAX;
+    if (known == 0) {
+        return;
+    }
+    char id_text[24];
+    struct err why = {0};
+    PGresult *r = NULL;
+    int64_t id = l->recent[rand_below(&l->rand, (int64_t)known)];
+    size_t which = (size_t)rand_below(&l->rand, ARRAY_COUNT(changes));
+    const char *const params[] = {id_text};
+    (void)snprintf(id_text, sizeof id_text, "%lld", (long long)id);
+    enum status st = session_run(&l->sql, changes[which].sql, params, 1, &r, &why);
+    note_change(l, changes[which].op, st, st == STATUS_OK ? PQntuples(r) : 0, id,
+                changes[which].what, &why);
+    PQclear(r);
+}
+
+/* ---- the process ---- */
+
+static void tick(struct load *l, int64_t now_us, double past_s)
+{
+    struct batch b;
+    if (now_us >= l->burst_us) {
+        l->burst_us = now_us + world_scaled(l->world, rand_jitter(&l->rand, BURST_US, 50));
+        l->credit += (double)(20 + rand_below(&l->rand, 180)) * l->world->options->time_scale * 2;
+    }
+    l->credit += past_s * l->rate;
+    l->credit = l->credit < BATCH_MAX ? l->credit : BATCH_MAX;
+    while (l->credit >= 1 && !is_stopping) {
+        int most = l->credit < BATCH_MAX ? (int)l->credit : BATCH_MAX;
+        int count = rand_below(&l->rand, 3) == 0 ? most : 1;
+        draw_batch(l, count, &b);
+        l->credit -= count;
+        put_in(l, &b);
+    }
+    if (rand_below(&l->rand, 10) == 0) {
+        change_one(l);
+    }
+    slow_tick(l, now_us);
+}
+
+static void run(struct load *l)
+{
+    int64_t last_us = clock_boot_us();
+    while (!is_stopping) {
+        (void)poll(NULL, 0, TICK_MS);
+        int64_t now_us = clock_boot_us();
+        tick(l, now_us, (double)(now_us - last_us) / (double)US_PER_S);
+        last_us = now_us;
+    }
+    if (l->slow_ids != NULL) {
+        slow_end(l, clock_boot_us());
+    }
+    journal_write(&l->acked, json_pack("{s:s, s:I}", "op", "end", "n", (json_int_t)l->next_n));
+}
+
+static int load_main(struct world *w, bool has_slow)
+{
+    static struct load l;
+    struct err why = {0};
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)signal(SIGTERM, on_term);
+    (void)signal(SIGINT, SIG_IGN); /* the parent's business */
+    l = (struct load){.world = w, .next_n = 1, .has_slow = has_slow, .burst_us = clock_boot_us()};
+    l.rate = w->options->rate > 0          ? w->options->rate
+             : w->options->time_scale >= 1 ? RATE_REAL
+                                           : RATE_SCALED;
+    rand_seed(&l.rand, w->options->seed ^ UINT64_C(0x10ad));
+    session_init(&l.sql, w->conninfo, STATEMENT_US);
+    session_init(&l.slow_sql, w->conninfo, STATEMENT_US);
+    folder_at(&w->folder, "ledger/effects.jsonl", l.ledger, sizeof l.ledger);
+    if (journal_open(&w->folder, "acked.jsonl", &l.acked, &why) != STATUS_OK) {
+        (void)fprintf(stderr, "claimd-chaos: %s\n", why.msg);
+        return 1;
+    }
+    run(&l);
+    return 0;
+}
+
+enum status load_start(struct world *w, bool has_slow, pid_t *ret_pid, struct err *err)
+{
+    (void)fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        _exit(load_main(w, has_slow));
+    }
+    if (pid < 0) {
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "fork the load");
+    }
+    *ret_pid = pid;
+    return STATUS_OK;
+}
+
+bool load_stop(pid_t pid)
+{
+    static const int ladder[] = {SIGTERM, SIGKILL};
+    int status = -1;
+    (void)kill(pid, SIGTERM);
+    if (child_wait_gone(pid, STOP_US, &status)) {
+        return status == 0;
+    }
+    child_end(pid, ladder, ARRAY_COUNT(ladder), US_PER_S);
+    return false;
+}

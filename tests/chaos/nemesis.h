@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is done to the world, each fault by its name. A fault strikes at random moments, and if it
+ * lasts it is healed at another; each draws from a random stream of its own, so that leaving others
+ * out does not change what it does. */
+#ifndef CLAIMD_TESTS_CHAOS_NEMESIS_H
+#define CLAIMD_TESTS_CHAOS_NEMESIS_H
+
+#include "base/rand.h"
+#include "chaos/world.h"
+
+#define NEMESES_MAX 64
+
+struct nemesis;
+
+/* What a fault counts as in the figures of a run. */
+enum nemesis_count {
+    COUNT_OTHER,
+    COUNT_KILL,
+    COUNT_STOP,
+    COUNT_EMPTY,
+    COUNT_RESTART,
+    COUNT_FAILOVER,
+    COUNT_CLOCK,
+    COUNTS
+};
+
+/* Times of the real constants; all are scaled but for what a server needs. */
+struct nemesis_def {
+    const char *name;
+    const char *what;
+    enum nemesis_count count;
+    int64_t every_ms; /* in the mean */
+    int64_t last_min_ms;
+    int64_t last_max_ms; /* 0 = a moment */
+    /* Chooses a target (nemesis_target()) and does it; false: there is none now. */
+    bool (*strike)(struct world *w, struct nemesis *n);
+    void (*heal)(struct world *w, struct nemesis *n); /* NULL: nothing to undo */
+};
+
+struct nemesis {
+    const struct nemesis_def *def;
+    struct rand rand;
+    bool is_on;
+    int64_t next_us; /* when it strikes */
+    int64_t heal_us;
+    int64_t strikes;
+    char target[32];
+    char detail[64];
+    /* What strike() leaves for heal(). */
+    size_t index;
+    pid_t pids[16];
+    size_t pid_count;
+    struct session sessions[2];
+};
+
+/* The tables of the nemesis_*.c. */
+extern const struct nemesis_def nemesis_process_defs[];
+extern const size_t nemesis_process_count;
+extern const struct nemesis_def nemesis_redis_defs[];
+extern const size_t nemesis_redis_count;
+
+struct nemeses {
+    struct nemesis all[NEMESES_MAX];
+    size_t count;
+    int64_t counts[COUNTS];
+    int64_t last_us; /* of the last act, a healing included */
+};
+
+/* INVALID: a name that is none. */
+enum status nemeses_init(struct nemeses *ns, const struct options *options,
+                         struct err *err) MUST_USE;
+void nemeses_list(void); /* to stdout */
+void nemeses_begin(struct nemeses *ns, struct world *w, int64_t now_us);
+void nemeses_tick(struct nemeses *ns, struct world *w, int64_t now_us);
+void nemeses_end(struct nemeses *ns, struct world *w); /* heals all */
+bool nemeses_has(const struct nemeses *ns, const char *name);
+
+/* For strike(): says at whom it strikes, and how. */
+void nemesis_target(struct nemesis *n, const char *detail, const char *format, ...)
+    PRINTF_LIKE(3, 4);
+/* A random host that runs and isn't on its way out; `role` < 0 = any. NULL: none. */
+struct host *nemesis_host(struct world *w, struct nemesis *n, int role);
+int64_t nemesis_between(struct nemesis *n, int64_t min, int64_t max);
+
+#endif

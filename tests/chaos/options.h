@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the command line of claimd-chaos says. */
+#ifndef CLAIMD_TESTS_CHAOS_OPTIONS_H
+#define CLAIMD_TESTS_CHAOS_OPTIONS_H
+
+#include "base/err.h"
+#include "support/servers.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define OPTIONS_NAMES_MAX 64
+#define OPTIONS_TEXT_MAX 1024
+
+struct options {
+    int64_t seconds; /* of storm, as the clock goes: not scaled */
+    uint64_t seed;
+    double time_scale; /* all times of claimd, and the distance and length of faults */
+    int64_t workers;
+    int64_t schedulers;
+    int64_t slots;
+    double rate;                    /* jobs per second; 0 = by time_scale */
+    char only[OPTIONS_TEXT_MAX];    /* names with commas between; "" = all */
+    char without[OPTIONS_TEXT_MAX]; /* likewise; "" = none */
+    char folder[SERVER_PATH_MAX];   /* of the run; "" = a new one below $TMPDIR */
+    char replay[SERVER_PATH_MAX];   /* check this folder instead */
+    int64_t bug;                    /* 0 = none */
+    bool is_list;
+    bool is_help;
+    bool is_kept; /* the folder stays after a good run, too */
+};
+
+/* INVALID: names the argument and what is allowed. */
+enum status options_read(int argc, char *const *argv, struct options *ret,
+                         struct err *err) MUST_USE;
+const char *options_usage(void);
+
+/* Is `name` one of the comma-separated `list`? */
+bool options_names(const char *list, const char *name);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One command to one Redis over a connection of its own, with a deadline: what an operator's
+ * redis-cli would do, at less cost. */
+#ifndef CLAIMD_TESTS_CHAOS_REDIS_LINE_H
+#define CLAIMD_TESTS_CHAOS_REDIS_LINE_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define REDIS_WORDS_MAX 16
+
+/* `words`: NULL-ended, at most REDIS_WORDS_MAX. The first line of the reply is put into ret_reply
+ * (NULL: not wanted). UNAVAILABLE, TIMEOUT; INVALID: an error reply. */
+enum status redis_say(const char *socket_path, const char *password, int64_t timeout_us,
+                      const char *const *words, char *ret_reply, size_t size,
+                      struct err *err) MUST_USE;
+
+#endif

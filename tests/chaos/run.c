@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "chaos/run.h"
+
+#include "base/clock.h"
+#include "chaos/calm.h"
+#include "chaos/judge.h"
+#include "chaos/load.h"
+#include "chaos/nemesis.h"
+#include "chaos/row_history.h"
+#include "support/child.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+
+#define TICK_MS 20
+#define WARM_US (90 * US_PER_S)
+#define PROGRESS_US (15 * US_PER_S)
+
+struct run {
+    const struct options *options;
+    struct world world;
+    struct nemeses nemeses;
+    pid_t load;
+    struct calm calm;
+    bool is_interrupted;
+};
+
+static volatile sig_atomic_t is_interrupted;
+
+static void on_int(int number)
+{
+    (void)number;
+    is_interrupted = 1;
+}
+
+/* run.json: what a checker must know of the world. */
+static enum status write_settings(struct run *r, struct err *err)
+{
+    char path[SERVER_PATH_MAX + 64];
+    const struct options *o = r->options;
+    double s = o->time_scale * (double)US_PER_S;
+    json_t *names = json_array();
+    for (size_t i = 0; i < r->nemeses.count; i++) {
+        (void)json_array_append_new(names, json_string(r->nemeses.all[i].def->name));
+    }
+    json_t *all = json_pack(
+        "{s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:s, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:o}", "seed",
+        (json_int_t)o->seed, "seconds", (json_int_t)o->seconds, "time_scale", o->time_scale,
+        "workers", (json_int_t)o->workers, "schedulers", (json_int_t)o->schedulers, "slots",
+        (json_int_t)o->slots, "bug", (json_int_t)o->bug, "conninfo", r->world.conninfo, "constants",
+        "ttl_us", (json_int_t)(10 * s), "drift_us", (json_int_t)(0.1 * s + 2000), "stale_us",
+        (json_int_t)(8 * s), "beat_us", (json_int_t)(2 * s), "rescue_us", (json_int_t)(15 * s),
+        "full_pass_us", (json_int_t)(30 * s), "nemeses", names);
+    folder_at(&r->world.folder, "run.json", path, sizeof path);
+    int rc = all != NULL ? json_dump_file(all, path, JSON_INDENT(2)) : -1;
+    json_decref(all);
+    return rc == 0 ? STATUS_OK : err_fail(err, STATUS_UNAVAILABLE, "write %s", path);
+}
+
+static void tick(struct run *r)
+{
+    (void)poll(NULL, 0, TICK_MS);
+    world_tick(&r->world, clock_boot_us());
+}
+
+/* Until all daemons are there and the quarantine of masters that have just been started is over: a
+ * lock node with an empty memory has no vote (INTERFACES rule 1). */
+static enum status warm_up(struct run *r, struct err *err)
+{
+    int64_t end_us = clock_boot_us() + WARM_US;
+    int64_t open = 1;
+    struct err why = {0};
+    enum status st = session_do(&r->world.sql, err,
+                                "INSERT INTO claimd.job (kind, args) VALUES ('c_short', "
+                                "'{\"n\": 0, \"path\": \"/dev/null\"}')");
+    while (st == STATUS_OK && open > 0) {
+        tick(r);
+        if (clock_boot_us() > end_us || is_interrupted) {
+            return err_fail(err, STATUS_TIMEOUT, "no job was done in the first %lld s",
+                            (long long)(WARM_US / US_PER_S));
+        }
+        if (session_i64(&r->world.sql, &open, &why, "SELECT count(*) FROM claimd.job") !=
+            STATUS_OK) {
+            why = (struct err){0};
+        }
+    }
+    /* The books begin with n = 1. */
+    return st == STATUS_OK ? session_do(&r->world.sql, err,
+                                        "DELETE FROM claimd.job_history; TRUNCATE chaos.event")
+                           : st;
+}
+
+static void show_progress(struct run *r, int64_t begin_us, int64_t *next_us)
+{
+    int64_t now_us = clock_boot_us();
+    if (now_us < *next_us) {
+        return;
+    }
+    *next_us = now_us + PROGRESS_US;
+    (void)printf("%4lld s  kills %lld, stops %lld, empty Redis %lld, PostgreSQL restarts %lld\n",
+                 (long long)((now_us - begin_us) / US_PER_S),
+                 (long long)r->nemeses.counts[COUNT_KILL], (long long)r->nemeses.counts[COUNT_STOP],
+                 (long long)r->nemeses.counts[COUNT_EMPTY],
+                 (long long)r->nemeses.counts[COUNT_RESTART]);
+    (void)fflush(stdout);
+}
+
+static void storm(struct run *r)
+{
+    int64_t begin_us = clock_boot_us();
+    int64_t end_us = begin_us + r->options->seconds * US_PER_S;
+    int64_t next_us = begin_us + PROGRESS_US;
+    nemeses_begin(&r->nemeses, &r->world, begin_us);
+    while (clock_boot_us() < end_us && !is_interrupted) {
+        tick(r);
+        nemeses_tick(&r->nemeses, &r->world, clock_boot_us());
+        show_progress(r, begin_us, &next_us);
+    }
+    nemeses_end(&r->nemeses, &r->world);
+    world_heal(&r->world);
+}
+
+static enum status run_it(struct run *r, struct err *err)
+{
+    enum status st = world_open(&r->world, r->options, err);
+    st = st == STATUS_OK ? write_settings(r, err) : st;
+    if (st == STATUS_OK) {
+        (void)printf("seed %llu, %lld s, time scale %g, in %s\n",
+                     (unsigned long long)r->options->seed, (long long)r->options->seconds,
+                     r->options->time_scale, r->world.folder.path);
+        (void)fflush(stdout);
+        st = warm_up(r, err);
+    }
+    bool has_slow = nemeses_has(&r->nemeses, "slow_commit");
+    st = st == STATUS_OK ? load_start(&r->world, has_slow, &r->load, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    storm(r);
+    if (!load_stop(r->load)) {
+        world_violation(&r->world, "load", "had to be killed");
+    }
+    calm_hurry(&r->world);
+    calm_down(&r->calm, &r->world, r->nemeses.last_us);
+    return row_history_export(&r->world.sql, &r->world.folder, err);
+}
+
+int run_storm(const struct options *options)
+{
+    static struct run r;
+    struct err err = {0};
+    struct judgement j = {0};
+    r = (struct run){.options = options};
+    (void)signal(SIGINT, on_int);
+    (void)signal(SIGTERM, on_int);
+    enum status st = nemeses_init(&r.nemeses, options, &err);
+    if (st != STATUS_OK) {
+        (void)fprintf(stderr, "claimd-chaos: %s\n", err.msg);
+        return 2;
+    }
+    st = run_it(&r, &err);
+    if (st == STATUS_OK) {
+        st = judge_folder(&r.world.folder, &j, &err);
+    }
+    j.process_violations = r.world.violations;
+    j.drain_us = r.calm.drain_us;
+    memcpy(j.counts, r.nemeses.counts, sizeof j.counts);
+    bool is_good = st == STATUS_OK && judge_is_good(&j);
+    if (!is_good) {
+        calm_keep_dump(&r.world);
+    }
+    world_close(&r.world);
+    if (st != STATUS_OK) {
+        (void)printf("claimd-chaos: %s\n", err.msg);
+    }
+    return judge_last_line(&j, options, &r.world.folder, st == STATUS_OK);
+}
+
+int run_replay(const struct options *options)
+{
+    struct err err = {0};
+    struct judgement j = {0};
+    struct folder folder;
+    enum status st = folder_make(options->replay, &folder, &err);
+    st = st == STATUS_OK ? judge_folder(&folder, &j, &err) : st;
+    if (st != STATUS_OK) {
+        (void)fprintf(stderr, "claimd-chaos: %s\n", err.msg);
+        return 2;
+    }
+    return judge_last_line(&j, options, &folder, true);
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "chaos/world.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "chaos/host.h"
+#include "chaos/row_history.h"
+#include "support/child.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#define PATH_SIZE (SERVER_PATH_MAX + 64)
+#define OUTPUT_MAX ((size_t)1 << 20)
+#define MIGRATE_US (60 * US_PER_S)
+#define STATEMENT_US (5 * US_PER_S)
+#define RETRY_US (200 * US_PER_MS) /* of a server that did not start */
+#define DRAIN_MS 6000
+
+int64_t world_scaled(const struct world *w, int64_t us)
+{
+    return (int64_t)((double)us * w->options->time_scale);
+}
+
+void world_violation(struct world *w, const char *target, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    w->violations++;
+    (void)printf("violation: %s: %s\n", target, text);
+    journal_write(&w->nemesis, json_pack("{s:s, s:s, s:s, s:s}", "ph", "violation", "x", "process",
+                                         "target", target, "text", text));
+}
+
+/* ---- files ---- */
+
+static enum status find_bin(struct world *w, struct err *err)
+{
+    ssize_t n = readlink("/proc/self/exe", w->bin_dir, sizeof w->bin_dir - 1);
+    if (n <= 0) {
+        return err_fail_sys(err, STATUS_INTERNAL, errno, "find my own path");
+    }
+    w->bin_dir[n] = '\0';
+    char *slash = strrchr(w->bin_dir, '/');
+    *(slash != NULL ? slash : w->bin_dir) = '\0';
+    return STATUS_OK;
+}
+
+static enum status copy_file(const char *from, const char *to, struct err *err)
+{
+    char bytes[65536];
+    ssize_t n = 0;
+    autoclose int in = open(from, O_RDONLY | O_CLOEXEC);
+    autoclose int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    while (in >= 0 && out >= 0 && (n = read(in, bytes, sizeof bytes)) > 0) {
+        if (write(out, bytes, (size_t)n) != n) {
+            break;
+        }
+    }
+    return in >= 0 && out >= 0 && n == 0
+               ? STATUS_OK
+               : err_fail_sys(err, STATUS_UNAVAILABLE, errno, "copy %s to %s", from, to);
+}
+
+static enum status copy_plugins(struct world *w, struct err *err)
+{
+    char dir[PATH_SIZE];
+    char to[PATH_SIZE + 32];
+    (void)snprintf(dir, sizeof dir, "%s/plugins", w->dir);
+    (void)snprintf(to, sizeof to, "%s/chaos.so", dir);
+    if (mkdir(dir, 0755) != 0) {
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "make %s", dir);
+    }
+    return copy_file(CHAOS_PLUGIN_DIR "/chaos.so", to, err);
+}
+
+static json_t *nodes_json(const struct world *w)
+{
+    json_t *nodes = json_array();
+    for (size_t i = 0; i < WORLD_REDIS; i++) {
+        char url[PATH_SIZE];
+        (void)snprintf(url, sizeof url, "unix:%s", w->redis[i].path);
+        (void)json_array_append_new(nodes, json_string(url));
+    }
+    return nodes;
+}
+
+static enum status write_config(struct world *w, struct err *err)
+{
+    char plugins[PATH_SIZE];
+    (void)snprintf(plugins, sizeof plugins, "%s/plugins", w->dir);
+    (void)snprintf(w->config_path, sizeof w->config_path, "%s/claimd.json", w->dir);
+    json_t *all = json_pack(
+        "{s:f, s:{s:s}, s:{s:i, s:o}, s:{s:I, s:s, s:i, s:[s,s,s], s:s}, s:{s:s}}", "time_scale",
+        w->options->time_scale, "postgres", "conninfo", w->conninfo, "lock", "node_timeout_ms", 100,
+        "nodes", nodes_json(w), "worker", "slots", (json_int_t)w->options->slots, "plugin_dir",
+        plugins, "drain_ms", DRAIN_MS, "queues", "default", "chaos_a", "chaos_b", "http_listen",
+        "127.0.0.1:0", "scheduler", "http_listen", "127.0.0.1:0");
+    int rc = all != NULL ? json_dump_file(all, w->config_path, JSON_INDENT(2)) : -1;
+    json_decref(all);
+    return rc == 0 ? STATUS_OK
+                   : err_fail_sys(err, STATUS_UNAVAILABLE, errno, "write %s", w->config_path);
+}
+
+/* ---- servers ---- */
+
+static enum status make_clock(struct world *w, size_t server, struct err *err)
+{
+    int64_t none = 0;
+    char *path = w->clock_file[server];
+    (void)snprintf(path, sizeof w->clock_file[server], "CLOCK_SHIM_FILE=%s/clock-%zu", w->dir,
+                   server);
+    w->env[server][0] = w->shim[0];
+    w->env[server][1] = path;
+    autoclose int fd = open(strchr(path, '=') + 1, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    return fd >= 0 && write(fd, &none, sizeof none) == sizeof none
+               ? STATUS_OK
+               : err_fail_sys(err, STATUS_UNAVAILABLE, errno, "write %s", path);
+}
+
+void world_set_clock(struct world *w, size_t server, int64_t offset_us)
+{
+    autoclose int fd = open(strchr(w->clock_file[server], '=') + 1, O_WRONLY | O_CLOEXEC);
+    ssize_t n = pwrite(fd, &offset_us, sizeof offset_us, 0);
+    (void)n;
+}
+
+static enum status start_servers(struct world *w, struct err *err)
+{
+    char path[PATH_SIZE];
+    enum status st = STATUS_OK;
+    (void)snprintf(w->shim[0], sizeof w->shim[0], "LD_PRELOAD=%s", CHAOS_CLOCK_SHIM);
+    for (size_t i = 0; i <= WORLD_REDIS && st == STATUS_OK; i++) {
+        st = make_clock(w, i, err);
+    }
+    for (size_t i = 0; i < WORLD_REDIS && st == STATUS_OK; i++) {
+        (void)snprintf(path, sizeof path, "%s/r%zu", w->dir, i);
+        w->redis_state[i].restart_us = WORLD_NEVER;
+        st = redis_server_start_env(path, "enable-debug-command local", w->env[i], &w->redis[i],
+                                    err);
+    }
+    if (st == STATUS_OK) {
+        (void)snprintf(path, sizeof path, "%s/pg", w->dir);
+        w->pg_state.restart_us = WORLD_NEVER;
+        st = pg_server_start_env(path, false, w->env[WORLD_REDIS], &w->pg, err);
+    }
+    return st == STATUS_OK
+               ? pg_server_create_db(&w->pg, "claimd", NULL, w->conninfo, sizeof w->conninfo, err)
+               : st;
+}
+
+static enum status migrate(struct world *w, struct err *err)
+{
+    char claimctl[PATH_SIZE];
+    int code = -1;
+    autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
+    (void)snprintf(claimctl, sizeof claimctl, "%s/claimctl", w->bin_dir);
+    const char *const argv[] = {claimctl, "--config", w->config_path, "db", "migrate", NULL};
+    enum status st = program_run(argv, NULL, MIGRATE_US, &out, &code, err);
+    if (st == STATUS_OK && code != 0) {
+        st = err_fail(err, STATUS_UNAVAILABLE, "claimctl db migrate: exit %d: %s", code,
+                      out.len > 0 ? buf_at(&out) : "");
+    }
+    return st;
+}
+
+/* Daemons have the least rights that they need (inv.P1). */
+static enum status make_logins(struct world *w, struct err *err)
+{
+    return session_do(&w->sql, err,
+                      "CREATE ROLE chaos_worker LOGIN IN ROLE claimd_worker;"
+                      "CREATE ROLE chaos_scheduler LOGIN IN ROLE claimd_scheduler");
+}
+
+enum status world_open(struct world *w, const struct options *options, struct err *err)
+{
+    *w = (struct world){.options = options};
+    enum status st = find_bin(w, err);
+    st = st == STATUS_OK ? folder_make(options->folder, &w->folder, err) : st;
+    st = st == STATUS_OK ? journal_open(&w->folder, "nemesis.jsonl", &w->nemesis, err) : st;
+    st = st == STATUS_OK ? dir_make(w->dir, sizeof w->dir, err) : st;
+    st = st == STATUS_OK ? start_servers(w, err) : st;
+    st = st == STATUS_OK ? copy_plugins(w, err) : st;
+    st = st == STATUS_OK ? write_config(w, err) : st;
+    st = st == STATUS_OK ? migrate(w, err) : st;
+    if (st == STATUS_OK) {
+        session_init(&w->sql, w->conninfo, STATEMENT_US);
+        st = make_logins(w, err);
+    }
+    st = st == STATUS_OK ? row_history_begin(&w->sql, err) : st;
+    if (st == STATUS_OK) {
+        hosts_init(w);
+    }
+    return st;
+}
+
+/* ---- what happens meanwhile ---- */
+
+static void tick_redis(struct world *w, size_t i, int64_t now_us)
+{
+    struct err why = {0};
+    if (w->redis[i].pid > 0 || now_us < w->redis_state[i].restart_us) {
+        return;
+    }
+    w->redis_state[i].restart_us = WORLD_NEVER;
+    if (redis_server_restart(&w->redis[i], &why) != STATUS_OK) {
+        w->redis_state[i].restart_us = now_us + RETRY_US;
+    }
+}
+
+static void tick_pg(struct world *w, int64_t now_us)
+{
+    struct err why = {0};
+    int status = 0;
+    struct server_state *state = &w->pg_state;
+    if (state->is_starting && pg_server_is_ready(&w->pg)) {
+        *state = (struct server_state){.restart_us = WORLD_NEVER};
+    } else if (w->pg.pid > 0 && child_is_gone(w->pg.pid, &status)) {
+        pg_server_kill(&w->pg);
+        *state = (struct server_state){.restart_us = now_us + RETRY_US};
+    } else if (w->pg.pid == 0 && now_us >= state->restart_us) {
+        bool is_launched = pg_server_launch(&w->pg, &why) == STATUS_OK;
+        *state = (struct server_state){.restart_us = is_launched ? WORLD_NEVER : now_us + RETRY_US,
+                                       .is_starting = is_launched};
+    }
+}
+
+void world_tick(struct world *w, int64_t now_us)
+{
+    tick_pg(w, now_us);
+    for (size_t i = 0; i < WORLD_REDIS; i++) {
+        tick_redis(w, i, now_us);
+    }
+    for (size_t i = 0; i < w->host_count; i++) {
+        host_tick(w, &w->hosts[i], now_us);
+    }
+}
+
+void world_heal(struct world *w)
+{
+    int64_t now_us = clock_boot_us();
+    w->pg_state.restart_us = w->pg.pid == 0 ? now_us : w->pg_state.restart_us;
+    for (size_t i = 0; i < WORLD_REDIS; i++) {
+        w->redis_state[i].restart_us = now_us;
+    }
+    for (size_t i = 0; i < w->host_count; i++) {
+        w->hosts[i].restart_us = now_us;
+    }
+}
+
+bool world_is_whole(struct world *w)
+{
+    bool is_whole = w->pg.pid > 0 && !w->pg_state.is_starting;
+    for (size_t i = 0; i < WORLD_REDIS; i++) {
+        is_whole = is_whole && w->redis[i].pid > 0;
+    }
+    for (size_t i = 0; i < w->host_count; i++) {
+        is_whole = is_whole && w->hosts[i].pid > 0 && w->hosts[i].ended_by_us == WORLD_NEVER;
+    }
+    return is_whole;
+}
+
+static void keep_server_logs(const struct world *w)
+{
+    char from[PATH_SIZE];
+    char to[PATH_SIZE];
+    struct err why = {0};
+    for (size_t i = 0; i <= WORLD_REDIS; i++) {
+        if (i < WORLD_REDIS) {
+            (void)snprintf(from, sizeof from, "%s/r%zu/redis.log", w->dir, i);
+            (void)snprintf(to, sizeof to, "%s/logs/redis-%zu.log", w->folder.path, i);
+        } else {
+            (void)snprintf(from, sizeof from, "%s/pg/postgres.log", w->dir);
+            (void)snprintf(to, sizeof to, "%s/logs/postgres.log", w->folder.path);
+        }
+        (void)copy_file(from, to, &why);
+    }
+}
+
+void world_close(struct world *w)
+{
+    for (size_t i = 0; i < w->host_count; i++) {
+        host_kill(w, &w->hosts[i]);
+    }
+    session_close(&w->sql);
+    for (size_t i = 0; i < WORLD_REDIS; i++) {
+        redis_server_stop(&w->redis[i]);
+    }
+    pg_server_stop(&w->pg);
+    if (w->dir[0] != '\0' && w->folder.path[0] != '\0') {
+        keep_server_logs(w);
+    }
+    dir_remove(w->dir);
+    journal_close(&w->nemesis);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The world of a run: PostgreSQL, five Redis, schedulers and workers, each a real process that may
+ * be away at any moment. world_tick() starts again what is due; nothing here waits for a server,
+ * but at the beginning and at the end. */
+#ifndef CLAIMD_TESTS_CHAOS_WORLD_H
+#define CLAIMD_TESTS_CHAOS_WORLD_H
+
+#include "chaos/folder.h"
+#include "chaos/options.h"
+#include "chaos/session.h"
+
+#define WORLD_REDIS 5
+#define WORLD_HOSTS_MAX 11
+#define WORLD_NAME_MAX 16
+#define WORLD_NEVER INT64_MAX
+
+enum host_role { HOST_SCHEDULER, HOST_WORKER };
+
+/* One daemon, and where it lives. */
+struct host {
+    enum host_role role;
+    char name[WORLD_NAME_MAX];
+    pid_t pid;           /* 0 = it does not run */
+    int life;            /* number of its state directory */
+    int64_t restart_us;  /* when it is started again; WORLD_NEVER = not by itself */
+    int64_t ended_by_us; /* it was told to end and must have, by then; WORLD_NEVER = it wasn't */
+    bool is_killed;      /* by us: a death by this signal is no surprise */
+};
+
+/* A server that is started again in the background. */
+struct server_state {
+    int64_t restart_us; /* WORLD_NEVER: not by itself */
+    bool is_starting;
+};
+
+struct world {
+    const struct options *options;
+    struct folder folder;
+    struct journal nemesis;    /* what was done to the world, and what it did by itself */
+    char dir[SERVER_PATH_MAX]; /* of the servers: short, for the sockets' sake */
+    char bin_dir[SERVER_PATH_MAX];
+    char config_path[SERVER_PATH_MAX + 16];
+    char conninfo[SERVER_PATH_MAX]; /* superuser, straight to the server */
+    struct pg_server pg;
+    struct server_state pg_state;
+    struct redis_server redis[WORLD_REDIS];
+    struct server_state redis_state[WORLD_REDIS];
+    char shim[2][SERVER_PATH_MAX + 32];
+    char clock_file[WORLD_REDIS + 1][SERVER_PATH_MAX + 32]; /* PostgreSQL's is the last one */
+    const char *env[WORLD_REDIS + 1][3];
+    struct host hosts[WORLD_HOSTS_MAX];
+    size_t host_count;
+    struct session sql; /* of the superuser */
+    int64_t violations; /* of the processes: crashes, ends that never came */
+};
+
+/* Servers, schema, row history; no daemon yet. Close it in any case. */
+enum status world_open(struct world *w, const struct options *options, struct err *err) MUST_USE;
+void world_close(struct world *w);
+
+void world_tick(struct world *w, int64_t now_us); /* what is due */
+/* All servers and daemons are brought back; true when all run. */
+bool world_is_whole(struct world *w);
+void world_heal(struct world *w);
+
+/* So much is one of claimd's time spans, in this world. */
+int64_t world_scaled(const struct world *w, int64_t us);
+
+/* Steps the wall clock of PostgreSQL (server = WORLD_REDIS) or of a Redis to so much off ours. */
+void world_set_clock(struct world *w, size_t server, int64_t offset_us);
+
+/* Something that must not happen: told at once, and counted. */
+void world_violation(struct world *w, const char *target, const char *format, ...)
+    PRINTF_LIKE(3, 4);
+
+#endif
