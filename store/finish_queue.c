@@ -53,6 +53,12 @@ static void cut_head(const char **text, size_t *len, size_t max)
     }
 }
 
+static int64_t delay_in_range(int64_t us)
+{
+    int64_t least_us = us < 0 ? 0 : us;
+    return least_us < JOB_DELAY_US_MAX ? least_us : JOB_DELAY_US_MAX;
+}
+
 enum status finish_new(const struct job_finish *from, finish_cb *done, void *ctx,
                        struct finish **ret_finish, struct err *err)
 {
@@ -74,6 +80,7 @@ enum status finish_new(const struct job_finish *from, finish_cb *done, void *ctx
         return err_fail(err, STATUS_NOMEM, "finish of job %lld", (long long)from->id);
     }
     *f = (struct finish){.f = *from, .done = done, .ctx = ctx, .bytes = size};
+    f->f.delay_us = delay_in_range(from->delay_us);
     char *at = (char *)(f + 1) + REASON_MAX;
     f->f.result = is_result_possible ? put_bytes(&at, from->result, result_len) : NULL;
     f->f.result_len = result_len;
@@ -112,9 +119,9 @@ enum status finish_refuse(struct finish *f, const char *why, struct err *err)
     f->f.error = reason;
     f->f.result = NULL;
     f->f.result_len = 0;
+    f->f.delay_us = job_backoff_us(f->f.attempt, 500);
     if (f->f.kind == FINISH_COMPLETED) {
-        f->f.kind = f->f.attempt < f->f.max_attempts ? FINISH_RETRY : FINISH_DISCARDED;
-        f->f.delay_us = job_backoff_us(f->f.attempt, 500);
+        f->f.kind = FINISH_DISCARDED;
         f->f.outcome = "failed";
     }
     f->is_refused = true;

@@ -16,9 +16,14 @@ struct finish {
     finish_cb *done;
     void *ctx;
     size_t bytes;
-    bool is_unknown; /* sent before, and the answer was lost */
-    bool is_refused; /* its data were refused: it is recorded as a failure instead */
-    bool is_settled; /* scratch of the round that it is in */
+    bool is_unknown;        /* sent before, and the answer was lost */
+    bool is_refused;        /* its data were refused: it is recorded as a failure instead */
+    bool is_settled;        /* scratch of the round that it is in */
+    bool is_suspect;        /* refused when it was alone in a round: it goes alone from then on */
+    int refusals;           /* alone, each after others had been committed */
+    uint64_t suspect_since; /* how many rounds had been committed at the last of them */
+    int64_t again_us;       /* BOOTTIME; set aside until then */
+    int64_t wait_us;        /* and for so long the last time */
 };
 
 struct finish_queue {
@@ -27,14 +32,15 @@ struct finish_queue {
     size_t count;
 };
 
-/* Copies. A result that PostgreSQL could never take (too long, not UTF-8) is refused right here.
- * NOMEM. */
+/* Copies. A result that PostgreSQL could never take (too long, not UTF-8) is refused right here, a
+ * delay is brought into its range. NOMEM. */
 enum status finish_new(const struct job_finish *f, finish_cb *done, void *ctx,
                        struct finish **ret_finish, struct err *err) MUST_USE;
 void finish_free(struct finish *f); /* accepts NULL */
 
-/* PostgreSQL refused its data: what is left of it is a failed attempt with the reason, "result
- * refused". Asked again, it gives up its other texts too. NOT_FOUND: nothing is left to give up. */
+/* PostgreSQL refused its data: what is left of it is a failure with the reason, "result refused":
+ * of a completed run for good, since it would return the same again; of a retry after the usual
+ * backoff. Asked again, it gives up its log too. NOT_FOUND: nothing is left to give up. */
 enum status finish_refuse(struct finish *f, const char *why, struct err *err) MUST_USE;
 
 void finish_queue_push(struct finish_queue *q, struct finish *f);

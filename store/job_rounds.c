@@ -35,34 +35,6 @@ static void round_committed(struct job_store *s)
     store_look(s, l);
 }
 
-/* Class 22, and JSON nested too deeply: the data of one of them, not the state of the server. */
-static bool is_about_data(const struct err *err)
-{
-    return strncmp(err->code, "22", 2) == 0 || strcmp(err->code, "54001") == 0;
-}
-
-static struct finish *only_finish(const struct round *r)
-{
-    for (size_t k = 0; k < FINISH_KIND_COUNT; k++) {
-        if (r->lanes[k].count > 0) {
-            return r->lanes[k].list[0];
-        }
-    }
-    return NULL;
-}
-
-/* Bisects: false when a finish is refused that has no text left to blame. */
-static bool narrow_down(struct job_store *s, const struct err *err)
-{
-    struct round *r = &s->round;
-    if (r->finish_count > 1 || r->claims.first != NULL) {
-        s->finish_max = r->finish_count > 1 ? r->finish_count / 2 : 1;
-        return true;
-    }
-    s->finish_max = ROUND_FINISHES_MAX;
-    return finish_refuse(only_finish(r), err->msg, NULL) == STATUS_OK;
-}
-
 static void round_failed(struct job_store *s, enum status st, const struct err *err)
 {
     struct round *r = &s->round;
@@ -73,13 +45,14 @@ static void round_failed(struct job_store *s, enum status st, const struct err *
         return;
     }
     bool is_locked = strcmp(err->code, "55P03") == 0;
+    s->counters.refused_rounds++;
     bool is_retried = false;
     if (is_locked && !r->is_careful) {
         s->counters.locked_repeats++;
         s->careful_until_us = clock_boot_us() + CAREFUL_US;
         is_retried = true;
-    } else if (is_about_data(err) && r->finish_count > 0) {
-        is_retried = narrow_down(s, err);
+    } else if (!is_locked) {
+        is_retried = store_blame(s, err);
     }
     round_return_finishes(r, &s->waiting, false);
     if (is_retried) {
@@ -105,6 +78,7 @@ static void on_round(void *ctx, enum status st, const struct pg_result *const *r
     s->backoff_us = 0;
     s->trouble.status = STATUS_OK;
     s->counters.commits += s->round.finish_count > 0 || s->round.claims.first != NULL;
+    s->finish_rounds += s->round.finish_count > 0;
     if (s->finish_max < ROUND_FINISHES_MAX && s->round.finish_count > 0) {
         size_t doubled = s->finish_max * 2;
         s->finish_max = doubled < ROUND_FINISHES_MAX ? doubled : ROUND_FINISHES_MAX;
@@ -122,12 +96,13 @@ static void fill_round(struct job_store *s, int64_t now_us)
                                                       s->claims.first->kind_count);
     bool is_searching = s->finish_max < ROUND_FINISHES_MAX;
     bool is_claims_only = is_searching && s->is_claims_turn && has_claims;
+    r->has_suspect = false;
     r->is_careful = now_us < s->careful_until_us;
     r->reads_kinds = has_claims && (!knows_kinds || now_us - s->kinds.loaded_us > KINDS_FRESH_US);
     if (!is_claims_only) {
         round_take_finishes(r, &s->waiting, s->finish_max);
     }
-    if (knows_kinds && (!is_searching || r->finish_count == 0)) {
+    if (knows_kinds && !r->has_suspect && (!is_searching || r->finish_count == 0)) {
         round_take_claims(r, &s->claims);
     }
     s->is_claims_turn = !is_claims_only;

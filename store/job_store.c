@@ -48,7 +48,7 @@ static void on_timer(uv_timer_t *timer)
     (void)timer; /* it only turns the loop: flush() follows in this very turn */
 }
 
-static void arm(struct job_store *s, int64_t at_us)
+void store_arm(struct job_store *s, int64_t at_us)
 {
     int64_t ms = (at_us - clock_boot_us()) / US_PER_MS + 1;
     uint64_t delay_ms = ms > 0 ? (uint64_t)ms : 0;
@@ -64,14 +64,14 @@ void store_back_off(struct job_store *s, const struct err *why)
     int64_t next_us = s->backoff_us == 0 ? BACKOFF_FIRST_US : s->backoff_us * 2;
     s->backoff_us = next_us < BACKOFF_MAX_US ? next_us : BACKOFF_MAX_US;
     s->blocked_until_us = clock_boot_us() + rand_jitter(&s->rand, s->backoff_us, 20);
-    arm(s, s->blocked_until_us);
+    store_arm(s, s->blocked_until_us);
 }
 
 void store_keep_locked(struct job_store *s, struct finish *f)
 {
     if (s->locked.first == NULL) {
         s->locked_until_us = clock_boot_us() + LOCKED_AGAIN_US;
-        arm(s, s->locked_until_us);
+        store_arm(s, s->locked_until_us);
     }
     finish_queue_push(&s->locked, f);
 }
@@ -82,7 +82,7 @@ static void retry_locked(struct job_store *s, int64_t now_us)
         return;
     }
     if (now_us < s->locked_until_us) {
-        arm(s, s->locked_until_us);
+        store_arm(s, s->locked_until_us);
         return;
     }
     for (struct finish *f = finish_queue_pop(&s->locked); f != NULL;
@@ -125,17 +125,18 @@ enum status store_send(struct job_store *s, struct pg_request *request, pg_done_
 
 static void flush(struct job_store *s)
 {
-    bool has_work = s->waiting.first != NULL || s->locked.first != NULL ||
+    bool has_work = s->waiting.first != NULL || s->locked.first != NULL || s->aside.first != NULL ||
                     s->claims.first != NULL || s->lost.first != NULL;
     if (s->is_in_flight || !has_work) {
         return;
     }
     int64_t now_us = clock_boot_us();
     retry_locked(s, now_us);
+    store_retry_aside(s, now_us);
     if (!pg_is_up(s->pg)) {
         store_answer_claims(s, &s->claims, CLAIM_NOT_TRIED);
     } else if (now_us < s->blocked_until_us) {
-        arm(s, s->blocked_until_us);
+        store_arm(s, s->blocked_until_us);
         store_answer_claims(s, &s->claims, CLAIM_NOT_TRIED);
     } else if (s->lost.first != NULL) {
         store_read_back(s);
@@ -199,6 +200,7 @@ void job_store_close(struct job_store *s)
     s->is_closed = true;
     finish_queue_release(&s->waiting);
     finish_queue_release(&s->locked);
+    finish_queue_release(&s->aside);
     claim_queue_release(&s->claims);
     claim_queue_release(&s->lost);
     round_release(&s->round);
@@ -323,5 +325,8 @@ const struct job_store_counters *job_store_counters(const struct job_store *s)
 
 const struct err *job_store_trouble(const struct job_store *s)
 {
-    return s->trouble.status != STATUS_OK ? &s->trouble : NULL;
+    if (s->trouble.status != STATUS_OK) {
+        return &s->trouble;
+    }
+    return s->aside.first != NULL ? &s->aside_trouble : NULL;
 }

@@ -9,8 +9,7 @@
  * so for the next 10 s (INTERFACES rule 4); what was skipped is looked at, kept and tried again;
  * - a connection lost after sending: read back by fence, then repeated or settled (ARCHITECTURE
  * §4.11);
- * - a row that refuses its data (SQLSTATE class 22): bisected, the one offender fails with "result
- * refused" (§4.9);
+ * - a row that refuses its data: bisected, the one offender fails with "result refused" (§4.9);
  * - any other refusal, or PostgreSQL away: everything is kept and tried again with backoff.
  * One thread, one loop; blocks never. */
 #ifndef CLAIMD_STORE_JOB_STORE_H
@@ -108,14 +107,12 @@ struct job_finish {
     int64_t id;
     int64_t fence;
     int attempt;
-    int max_attempts; /* a refused result is tried again while attempt < max_attempts; set it to
-                         attempt for an at_most_once job */
     int64_t attempted_at_unix_us; /* as claimed: bounds how far back history is read; 0 = all of it
                                    */
     enum finish_kind kind;
     bool crashed;        /* death of the runner: crashes + 1 */
     const char *outcome; /* "failed", "crashed", "timeout", "lost"…: goes to job_attempt */
-    int64_t delay_us;    /* with RETRY */
+    int64_t delay_us;    /* with RETRY: 0…JOB_DELAY_US_MAX, to which others are brought */
     const char *result;  /* JSON text or NULL */
     size_t result_len;
     const char *error; /* or NULL; both are cleaned to valid UTF-8 without NUL here */
@@ -162,6 +159,7 @@ struct job_store_counters {
     uint64_t commits;
     uint64_t locked_repeats;
     uint64_t unknown_outcomes;
+    uint64_t refused_rounds; /* rounds that PostgreSQL refused, for whatever reason */
 };
 const struct job_store_counters *job_store_counters(const struct job_store *s);
 

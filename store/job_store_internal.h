@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the files of the job store share: job_store.c has the surface and what waits, job_rounds.c
- * the rounds, job_looks.c what follows where a round left a question open. */
+ * the rounds, job_suspects.c whose fault it is where PostgreSQL refuses one, job_looks.c what
+ * follows where a round left a question open. */
 #ifndef CLAIMD_STORE_JOB_STORE_INTERNAL_H
 #define CLAIMD_STORE_JOB_STORE_INTERNAL_H
 
@@ -25,6 +26,9 @@ struct job_store {
     struct finish_queue waiting;
     struct finish_queue locked; /* until locked_until_us */
     int64_t locked_until_us;
+    struct finish_queue aside; /* suspects, each until its again_us */
+    int64_t aside_until_us;    /* the first of them */
+    struct err aside_trouble;
     size_t unsettled;
     size_t unsettled_bytes;
     struct claim_queue claims;
@@ -40,6 +44,7 @@ struct job_store {
 
     size_t finish_max; /* below ROUND_FINISHES_MAX: looking for data that PostgreSQL refuses */
     bool is_claims_turn;
+    uint64_t finish_rounds; /* committed rounds that had finishes */
     int64_t careful_until_us;
     int64_t blocked_until_us;
     int64_t backoff_us;
@@ -62,6 +67,13 @@ enum status store_send(struct job_store *s, struct pg_request *request, pg_done_
                        struct err *err) MUST_USE;
 /* First in each pg_done_cb: false when the store was closed and nobody is left to answer. */
 bool store_request_ended(struct job_store *s);
+
+/* A round with finishes was refused for what may be the data of one. True: try again at once;
+ * false: back off. The finish that is to blame may have left the round. */
+bool store_blame(struct job_store *s, const struct err *err);
+void store_retry_aside(struct job_store *s, int64_t now_us);
+/* Turns the loop at that time. */
+void store_arm(struct job_store *s, int64_t at_us);
 
 /* Sends what waits, and answers what can't be sent. */
 void store_send_round(struct job_store *s, int64_t now_us);

@@ -38,9 +38,10 @@ struct pg_step {
 };
 
 /* OK: committed, results[i] belongs to step i. UNKNOWN: sent, outcome not known, the old backend is
- * gone. Else the server refused: err->code is its SQLSTATE (CL00x and 40… are CONFLICT, CL002, 22…
- * and 23… INVALID, 55P03 and 57014 TIMEOUT, 08, 53, 57, 58 UNAVAILABLE, others INTERNAL) and
- * nothing of the segment happened. It may call pg_send() and pg_close(). */
+ * gone. Else the server refused: err->code is its SQLSTATE (CL00x and 40… are CONFLICT; CL002, 22…,
+ * 23… and 54001 INVALID, the data are wrong; 55P03 and 57014 TIMEOUT; 08, 53, 57, 58, 25006 and a
+ * missing partition UNAVAILABLE; 2200H LIMIT; others INTERNAL) and nothing of the segment happened.
+ * It may call pg_send() and pg_close(). */
 typedef void pg_done_cb(void *ctx, enum status st, const struct pg_result *const *results,
                         const struct err *err);
 

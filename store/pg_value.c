@@ -14,12 +14,21 @@ static const struct {
     const char *prefix; /* of the SQLSTATE; the first match counts */
     enum status status;
 } sqlstates[] = {
-    {"CL001", STATUS_CONFLICT}, {"CL002", STATUS_INVALID},     {"CL003", STATUS_CONFLICT},
-    {"CL004", STATUS_CONFLICT}, {"22", STATUS_INVALID},        {"23", STATUS_INVALID},
-    {"55P03", STATUS_TIMEOUT},  {"57014", STATUS_TIMEOUT},     {"40", STATUS_CONFLICT},
-    {"08", STATUS_UNAVAILABLE}, {"53", STATUS_UNAVAILABLE},    {"57", STATUS_UNAVAILABLE},
-    {"58", STATUS_UNAVAILABLE}, {"25006", STATUS_UNAVAILABLE},
+    {"CL001", STATUS_CONFLICT},    {"CL002", STATUS_INVALID},  {"CL003", STATUS_CONFLICT},
+    {"CL004", STATUS_CONFLICT},    {"2200H", STATUS_LIMIT},    {"22", STATUS_INVALID},
+    {"23", STATUS_INVALID},        {"54001", STATUS_INVALID},  {"55P03", STATUS_TIMEOUT},
+    {"57014", STATUS_TIMEOUT},     {"40", STATUS_CONFLICT},    {"08", STATUS_UNAVAILABLE},
+    {"53", STATUS_UNAVAILABLE},    {"57", STATUS_UNAVAILABLE}, {"58", STATUS_UNAVAILABLE},
+    {"25006", STATUS_UNAVAILABLE},
 };
+
+/* No constraint is named where a row finds no partition: the day is missing, and the row is fine.
+ */
+static bool has_no_partition(const PGresult *rows, const char *code)
+{
+    return code != NULL && strcmp(code, "23514") == 0 &&
+           PQresultErrorField(rows, PG_DIAG_CONSTRAINT_NAME) == NULL;
+}
 
 static const char *connect_hint(const char *text)
 {
@@ -77,6 +86,9 @@ void pg_err_from(struct err *err, const PGresult *rows)
             st = sqlstates[i].status;
             break;
         }
+    }
+    if (has_no_partition(rows, code)) {
+        st = STATUS_UNAVAILABLE;
     }
     if (text == NULL) {
         text = PQresultErrorMessage(rows); /* made by libpq itself */

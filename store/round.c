@@ -32,7 +32,10 @@ void round_take_finishes(struct round *r, struct finish_queue *q, size_t max)
 {
     assert(r->finish_count == 0 && max <= ROUND_FINISHES_MAX);
     r->finish_bytes = 0;
-    while (q->first != NULL && r->finish_count < max &&
+    r->has_suspect = q->first != NULL && q->first->is_suspect;
+    size_t count_max = r->has_suspect ? 1 : max;
+    while (q->first != NULL && r->finish_count < count_max &&
+           q->first->is_suspect == r->has_suspect &&
            (r->finish_count == 0 || r->finish_bytes + q->first->bytes <= ROUND_FINISH_BYTES_MAX)) {
         struct finish *f = finish_queue_pop(q);
         struct round_lane *lane = &r->lanes[f->f.kind];

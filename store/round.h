@@ -38,6 +38,7 @@ struct round {
     size_t finish_bytes;
     struct claim_queue claims; /* all with the same kinds */
     struct claim_place places[ROUND_CLAIMS_MAX];
+    bool has_suspect; /* one finish alone, and no claims */
     bool is_careful;  /* leaves out locked rows */
     bool reads_kinds; /* reads the defaults of all kinds wanted */
     enum round_step steps[STEP_COUNT];
@@ -47,7 +48,7 @@ struct round {
 
 void round_release(struct round *r); /* frees what it still holds */
 
-/* Take from the queue what one segment may carry: at most `max` finishes. */
+/* Take from the queue what one segment may carry: at most `max` finishes; a suspect goes alone. */
 void round_take_finishes(struct round *r, struct finish_queue *q, size_t max);
 void round_take_claims(struct round *r, struct claim_queue *q);
 /* Give everything back to where it was; the claims may have another destination. */

@@ -68,7 +68,7 @@ struct result_frame {
     int64_t fence;
     uint8_t outcome;        /* enum run_outcome */
     bool leaving;           /* this runner was left dirty and ends now: send it nothing more */
-    int64_t retry_after_us; /* < 0: the usual backoff */
+    int64_t retry_after_us; /* < 0: the usual backoff; at most JOB_DELAY_US_MAX */
     int64_t ran_us;
     const char *result; /* JSON text; len 0 = none */
     size_t result_len;

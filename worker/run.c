@@ -125,7 +125,6 @@ static void finish(struct worker *w, struct held_job *job, const struct run_fact
     finish->id = job->id;
     finish->fence = job->fence;
     finish->attempt = job->attempt;
-    finish->max_attempts = job->at_most_once ? job->attempt : job->max_attempts;
     finish->attempted_at_unix_us = job->attempted_at_unix_us;
     finish->kind = v.kind;
     finish->outcome = v.outcome;

@@ -31,6 +31,7 @@ extern "C" {
 
 #define CLAIMD_ABI 1
 #define CLAIMD_KINDS_MAX 64
+#define CLAIMD_RETRY_AFTER_MS_MAX 31622400000 /* 366 days */
 
 enum claimd_outcome {
     CLAIMD_DONE = 1, /* completed; the result, if one was set, is kept */
@@ -53,7 +54,8 @@ struct claimd_host {
     /* JSON text, at most 64 KiB; 0, or −1 when too long. The last call counts. A result that is
      * refused, for its length here or as no JSON by PostgreSQL, fails the job for good. */
     int (*set_result)(const struct claimd_context *job, const char *json, size_t len);
-    /* Why RETRY or FAIL; retry_after_ms < 0 = the usual backoff. */
+    /* Why RETRY or FAIL; retry_after_ms < 0, or more than CLAIMD_RETRY_AFTER_MS_MAX = the usual
+     * backoff. */
     void (*set_error)(const struct claimd_context *job, long retry_after_ms, const char *format,
                       va_list args);
 };
@@ -145,7 +147,8 @@ static inline enum claimd_outcome claimd_fail(const struct claimd_context *job, 
     return CLAIMD_FAIL;
 }
 
-/* Yields RETRY with a reason. retry_after_ms < 0 = the usual backoff. */
+/* Yields RETRY with a reason. retry_after_ms < 0 = the usual backoff. So is anything beyond
+ * CLAIMD_RETRY_AFTER_MS_MAX, which is said in the reason: it is a delay in the wrong unit. */
 CLAIMD_PRINTF(3, 4)
 static inline enum claimd_outcome claimd_retry(const struct claimd_context *job,
                                                long retry_after_ms, const char *format, ...)

@@ -14,6 +14,7 @@ WITH gone AS (
     INSERT INTO claimd.job_attempt (job_id, fence, attempt, generation, worker_id, started_at, outcome, error, log_tail)
     SELECT id, fence, attempt, generation, worker_id, attempted_at, $4[n], $5[n], $6[n]
       FROM gone
+        ON CONFLICT DO NOTHING
 )
 INSERT INTO claimd.job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes,
                                 generation, priority, share, queue, kind, args, max_attempts, timeout, tags, metadata,

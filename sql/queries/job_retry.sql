@@ -5,16 +5,18 @@
 WITH again AS (
     UPDATE claimd.job
        SET state = 'available', crashes = crashes + $4[width_bucket(fence, $2)],
-           scheduled_at = GREATEST(clock_timestamp(), created_at)
-                          + $3[width_bucket(fence, $2)] * interval '1 microsecond'
+           scheduled_at = LEAST(GREATEST(clock_timestamp(), created_at)
+                                + $3[width_bucket(fence, $2)] * interval '1 microsecond', '2286-01-01 00:00:00+00')
      WHERE id = ANY (ARRAY(SELECT id FROM claimd.job
                             WHERE id = ANY ((SELECT $1)::bigint[]) AND state = 'running'
                               AND fence = $2[width_bucket(fence, $2)]
                               FOR UPDATE SKIP LOCKED))
        AND state = 'running' AND fence = $2[width_bucket(fence, $2)]
     RETURNING id, fence, attempt, generation, worker_id, attempted_at, width_bucket(fence, $2) AS n
+), recorded AS (
+    INSERT INTO claimd.job_attempt (job_id, fence, attempt, generation, worker_id, started_at, outcome, error, log_tail)
+    SELECT id, fence, attempt, generation, worker_id, attempted_at, $5[n], $6[n], $7[n]
+      FROM again
+        ON CONFLICT DO NOTHING
 )
-INSERT INTO claimd.job_attempt (job_id, fence, attempt, generation, worker_id, started_at, outcome, error, log_tail)
-SELECT id, fence, attempt, generation, worker_id, attempted_at, $5[n], $6[n], $7[n]
-  FROM again
-RETURNING fence
+SELECT fence FROM again

@@ -78,10 +78,10 @@ static const struct end_case ends[] = {
     {"crash_exit0", "{}", "retryable", "crashed x1"},
     {"garbage", "{}", "retryable", "crashed x1"},
     {"spin", "{}", "retryable", "timeout x1"},
-    {"bad_result_nul", "{}", "retryable", "failed x1"},
-    {"bad_result_surrogate", "{}", "retryable", "failed x1"},
-    {"bad_result_number", "{}", "retryable", "failed x1"},
-    {"bad_result_utf8", "{}", "retryable", "failed x1"},
+    {"bad_result_nul", "{}", "discarded", "failed x1"},
+    {"bad_result_surrogate", "{}", "discarded", "failed x1"},
+    {"bad_result_number", "{}", "discarded", "failed x1"},
+    {"bad_result_utf8", "{}", "discarded", "failed x1"},
 };
 
 START_TEST(G1_a_bad_end_costs_one_attempt_with_its_reason)

@@ -185,11 +185,50 @@ START_TEST(A8_results_that_cannot_be_committed_do_not_keep_a_worker_from_ending)
 }
 END_TEST
 
+/* Defects of handlers, each with jobs in the right before and behind it. */
+static const struct {
+    const char *kind;
+    const char *args;
+} whims[] = {{"retry", "{\"until\": 2, \"ms\": 10000000000000}"},
+             {"retry", "{\"until\": 2, \"ms\": 9223372036854775807}"},
+             {"retry", "{\"until\": 2, \"ms\": -9223372036854775808}"},
+             {"retry", "{\"until\": 2, \"ms\": 31622400000}"},
+             {"huge_result", "{}"},
+             {"bad_result_nul", "{}"},
+             {"bad_result_surrogate", "{}"},
+             {"bad_result_number", "{}"},
+             {"bad_result_utf8", "{}"},
+             {"no_outcome", "{}"}};
+
+START_TEST(G5_whatever_a_handler_returns_the_others_finish_and_a_drain_ends)
+{
+    int64_t first = fleet_enqueue(&f, "noop", "{}", 1);
+    for (size_t i = 0; i < ARRAY_COUNT(whims); i++) {
+        (void)fleet_enqueue(&f, whims[i].kind, whims[i].args, 1);
+        (void)fleet_enqueue(&f, "noop", "{}", 20);
+    }
+    int64_t last = fleet_enqueue(&f, "noop", "{}", 1);
+    int64_t noops = 2 + 20 * (int64_t)ARRAY_COUNT(whims);
+    fleet_start_worker(&f, 0, NULL);
+    ck_assert(WAIT_UNTIL(completed(first, last) == noops, SOON_US));
+    ck_assert(WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running' "
+                                        "OR attempt = 0") == 0,
+                         SOON_US));
+    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE kind = 'retry' AND "
+                                    "scheduled_at <= now() + interval '366 days'"),
+                     4);
+    drain(0);
+    ck_assert_int_eq(fleet_log_count(&f, WORKER, 0, "event=drain_incomplete"), 0);
+    sql_run(f.sql, "SELECT claimd.cancel(id) FROM claimd.job");
+}
+END_TEST
+
 static Suite *suite(void)
 {
     const TTest *const tests[] = {
         W0_a_lost_pop_told_by_a_beat_that_was_not_confirmed_is_told_again,
         jobs_claimed_ahead_before_long_ones_are_given_back_once_not_for_ever,
+        G5_whatever_a_handler_returns_the_others_finish_and_a_drain_ends,
         rule4_a_wall_of_locked_rows_does_not_hold_up_what_lies_behind_it,
         A8_results_that_cannot_be_committed_do_not_keep_a_worker_from_ending, /* the last one */
     };

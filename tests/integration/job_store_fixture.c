@@ -165,7 +165,6 @@ struct job_finish finish_of(size_t n, enum finish_kind kind)
     return (struct job_finish){.id = job->id,
                                .fence = job->fence,
                                .attempt = job->attempt,
-                               .max_attempts = job->max_attempts,
                                .attempted_at_unix_us = job->attempted_at_unix_us,
                                .kind = kind};
 }

@@ -225,6 +225,23 @@ START_TEST(fail_retry_and_no_outcome_are_told_apart)
 }
 END_TEST
 
+START_TEST(a_delay_beyond_366_days_is_the_usual_backoff_and_is_said)
+{
+    struct result_frame r;
+    harness_run(&h, "retry", "{\"until\": 2, \"ms\": 31622400000}", &r);
+    ck_assert_int_eq(r.retry_after_us, JOB_DELAY_US_MAX);
+    assert_error(&r, "attempt 1 is too early");
+    harness_run(&h, "retry", "{\"until\": 2, \"ms\": 31622400001}", &r);
+    ck_assert_int_eq(r.outcome, RUN_RETRY);
+    ck_assert_int_eq(r.retry_after_us, -1);
+    assert_error(&r, "retry after 31622400001 ms is more than 31622400000 (366 days), the usual "
+                     "backoff is used: attempt 1 is too early");
+    harness_run(&h, "retry", "{\"until\": 2, \"ms\": -9223372036854775808}", &r);
+    ck_assert_int_eq(r.retry_after_us, -1);
+    assert_error(&r, "attempt 1 is too early");
+}
+END_TEST
+
 START_TEST(log_tail_and_error_are_bounded_and_keep_their_ends)
 {
     struct result_frame r;
@@ -268,6 +285,7 @@ int main(void)
     tcase_add_test(bad, a_result_beyond_the_limit_fails_the_job_with_a_reason);
     tcase_add_loop_test(bad, a_result_passes_as_the_bytes_that_it_is, 0, 4);
     tcase_add_test(bad, fail_retry_and_no_outcome_are_told_apart);
+    tcase_add_test(bad, a_delay_beyond_366_days_is_the_usual_backoff_and_is_said);
     tcase_add_test(bad, log_tail_and_error_are_bounded_and_keep_their_ends);
     suite_add_tcase(suite, bad);
     return run_suite(suite);

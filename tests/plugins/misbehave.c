@@ -126,11 +126,12 @@ static enum claimd_outcome fail(const struct claimd_context *job)
     return claimd_fail(job, "told to fail, attempt %d", (int)job->attempt);
 }
 
-/* {"until": N}: attempts before the Nth fail, each with a retry at once. */
+/* {"until": N, "ms": M}: attempts before the Nth fail, each with a retry after M ms. */
 static enum claimd_outcome retry(const struct claimd_context *job)
 {
     if (job->attempt < number_arg(job, "until")) {
-        return claimd_retry(job, 0, "attempt %d is too early", (int)job->attempt);
+        return claimd_retry(job, (long)number_arg(job, "ms"), "attempt %d is too early",
+                            (int)job->attempt);
     }
     return claimd_done(job, NULL);
 }

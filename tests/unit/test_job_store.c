@@ -64,18 +64,33 @@ START_TEST(a_result_that_cannot_be_stored_is_refused_at_once)
 {
     static char large[JOB_RESULT_MAX + 1];
     memset(large, '1', sizeof large);
-    struct finish *too_long = given((struct job_finish){
-        .kind = FINISH_COMPLETED, .max_attempts = 2, .result = large, .result_len = sizeof large});
-    ck_assert_int_eq(too_long->f.kind, FINISH_RETRY);
-    ck_assert(too_long->f.delay_us > 0);
+    struct finish *too_long = given(
+        (struct job_finish){.kind = FINISH_COMPLETED, .result = large, .result_len = sizeof large});
+    ck_assert_int_eq(too_long->f.kind, FINISH_DISCARDED);
     ck_assert_str_eq(too_long->f.error, "result refused: longer than 64 KiB");
-    struct finish *half = given((struct job_finish){
-        .kind = FINISH_COMPLETED, .max_attempts = 1, .result = "\"\xc3\"", .result_len = 3});
+    struct finish *half =
+        given((struct job_finish){.kind = FINISH_COMPLETED, .result = "\"\xc3\"", .result_len = 3});
     ck_assert_int_eq(half->f.kind, FINISH_DISCARDED);
     ck_assert_str_eq(half->f.outcome, "failed");
     ck_assert(half->is_refused);
     finish_free(too_long);
     finish_free(half);
+}
+END_TEST
+
+START_TEST(a_delay_is_brought_into_its_range)
+{
+    static const int64_t wanted[][2] = {{INT64_MIN, 0},
+                                        {-1, 0},
+                                        {5, 5},
+                                        {JOB_DELAY_US_MAX + 1, JOB_DELAY_US_MAX},
+                                        {INT64_MAX, JOB_DELAY_US_MAX}};
+    for (size_t i = 0; i < ARRAY_COUNT(wanted); i++) {
+        struct finish *f =
+            given((struct job_finish){.kind = FINISH_RETRY, .delay_us = wanted[i][0]});
+        ck_assert_int_eq(f->f.delay_us, wanted[i][1]);
+        finish_free(f);
+    }
 }
 END_TEST
 
@@ -86,6 +101,7 @@ START_TEST(a_refused_failure_keeps_its_outcome_and_gives_up_its_log)
     ck_assert_int_eq(finish_refuse(f, "why", NULL), STATUS_OK);
     ck_assert_str_eq(f->f.outcome, "crashed");
     ck_assert_int_eq(f->f.kind, FINISH_RETRY);
+    ck_assert_int_eq(f->f.delay_us, job_backoff_us(1, 500));
     ck_assert_int_eq(finish_refuse(f, "why", NULL), STATUS_OK);
     ck_assert_ptr_null(f->f.log_tail);
     ck_assert_int_eq(finish_refuse(f, "why", NULL), STATUS_NOT_FOUND);
@@ -238,6 +254,7 @@ int main(void)
     tcase_add_test(tests, a_finish_is_a_copy_with_clean_texts);
     tcase_add_test(tests, a_long_log_loses_its_head_and_a_long_error_its_tail);
     tcase_add_test(tests, a_result_that_cannot_be_stored_is_refused_at_once);
+    tcase_add_test(tests, a_delay_is_brought_into_its_range);
     tcase_add_test(tests, a_refused_failure_keeps_its_outcome_and_gives_up_its_log);
     tcase_add_test(tests, finishes_leave_in_the_order_of_arrival_and_may_come_back_first);
     tcase_add_test(tests, every_id_of_a_claim_is_answered_once);

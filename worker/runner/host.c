@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#define RETRY_AFTER_MS_MAX ((long long)(JOB_DELAY_US_MAX / US_PER_MS))
 #define KEY_SIZE 32 /* "job:" and a number */
 
 static struct run *run_of(const struct claimd_context *job)
@@ -67,11 +68,17 @@ static void host_set_error(const struct claimd_context *job, long retry_after_ms
                            const char *format, va_list args)
 {
     struct run *run = run_of(job);
+    size_t len = 0;
     run->retry_after_us = -1;
-    if (retry_after_ms >= 0 && retry_after_ms <= INT64_MAX / US_PER_MS) {
+    if (retry_after_ms > RETRY_AFTER_MS_MAX) { /* a wrong unit, most likely: no job sleeps for it */
+        len = (size_t)snprintf(run->error, sizeof run->error,
+                               "retry after %ld ms is more than %lld (366 days), the usual backoff "
+                               "is used: ",
+                               retry_after_ms, RETRY_AFTER_MS_MAX);
+    } else if (retry_after_ms >= 0) {
         run->retry_after_us = retry_after_ms * US_PER_MS;
     }
-    run->error_len = format_into(run->error, sizeof run->error, format, args);
+    run->error_len = len + format_into(run->error + len, sizeof run->error - len, format, args);
 }
 
 const struct claimd_host HOST = {.size = sizeof(struct claimd_host),
