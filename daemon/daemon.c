@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/notify.h"
 #include "base/probe.h"
+#include "daemon/process.h"
 
 #include <getopt.h>
 #include <signal.h>
@@ -119,6 +120,7 @@ int daemon_main(const struct daemon_program *p, int argc, char **argv)
 {
     const char *path = getenv("CLAIMD_CONFIG");
     int option = 0;
+    process_protect();
     opterr = 0; /* we name the program, not its path */
     while ((option = getopt_long(argc, argv, ":c:Vh", options, NULL)) != -1) {
         switch (option) {

@@ -3,8 +3,10 @@
 
 #include "base/clock.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
 static const struct metric_family build_info = {.name = "claimd_build_info",
@@ -25,6 +27,12 @@ static const struct metric_family resident = {
     .type = METRIC_GAUGE};
 static const struct metric_family open_fds = {
     .name = "process_open_fds", .help = "Open file descriptors.", .type = METRIC_GAUGE};
+
+void process_protect(void)
+{
+    int failed = prctl(PR_SET_DUMPABLE, 0);
+    assert(failed == 0); /* there is no way for it to fail */
+}
 
 void process_begin(struct metrics *m)
 {

@@ -7,6 +7,10 @@
 
 #include "metrics/metrics.h"
 
+/* First of all: no other process of our user may look into this one's memory, where the passwords
+ * are, or write into it. Root still may; core dumps are off. See SECURITY.md. */
+void process_protect(void);
+
 /* At the start: this version, this start time. */
 void process_begin(struct metrics *m);
 

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "worker/run_log.h"
+#include "worker/runner_env.h"
 
 #include <assert.h>
 #include <signal.h>
@@ -363,7 +364,10 @@ static enum status spawn(struct slot *s, struct err *err)
          .data.stream = (uv_stream_t *)&s->pipe},
         {.flags = UV_INHERIT_FD, .data.fd = s->page_fd},
     };
+    char *env[RUNNER_ENV_MAX];
+    runner_env_list(env); /* ours would stay on its stack, whatever it clears later */
     uv_process_options_t options = {.file = s->options.runner,
+                                    .env = env,
                                     .args = (char **)(uintptr_t)args,
                                     .exit_cb = on_exit_child,
                                     .stdio = stdio,

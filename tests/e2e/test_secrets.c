@@ -205,6 +205,36 @@ START_TEST(no_password_is_printed_logged_or_in_a_process)
 }
 END_TEST
 
+static int64_t spied(int64_t id, const char *what)
+{
+    return sql_i64(f.sql, "SELECT (result->>'%s')::int FROM claimd.job_history WHERE id = %lld",
+                   what, (long long)id);
+}
+
+/* Both passwords are in the daemons' memory; and whoever could write into a worker would be it. */
+START_TEST(J4_a_process_of_the_same_user_sees_nothing_of_a_daemons_memory)
+{
+    char log[SERVER_PATH_MAX + 64];
+    char args[32];
+    sql_run(f.sql, "UPDATE claimd.cluster SET lock_nodes = ''");
+    int64_t done = sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history");
+    (void)snprintf(log, sizeof log, "%s/spied.log", f.dir);
+    pid_t scheduler = operator_start(&f, SCHEDULER, ways[0].config, ways[0].env, log);
+    pid_t worker = operator_start(&f, WORKER, ways[0].config, ways[0].env, log);
+    (void)snprintf(args, sizeof args, "{\"pid\": %d}", (int)scheduler);
+    int64_t last = fleet_enqueue(&f, "spy", args, 1);
+    int64_t first = fleet_enqueue(&f, "spy", "{\"pid\": 0}", 1);
+    fleet_wait_finished(&f, done + 2, "completed", SOON_US);
+    end(worker);
+    end(scheduler);
+    if (spied(first, "uid") == 0) {
+        return; /* root may look at everything */
+    }
+    ck_assert_int_eq(spied(first, "mem") + spied(first, "environ"), 0);
+    ck_assert_int_eq(spied(last, "mem") + spied(last, "environ"), 0);
+}
+END_TEST
+
 /* ---- the world ---- */
 
 static int free_port(void)
@@ -286,6 +316,7 @@ static Suite *suite(void)
     tcase_add_unchecked_fixture(c, setup, teardown);
     tcase_add_loop_test(c, no_password_is_printed_logged_or_in_a_process, 0,
                         (int)ARRAY_COUNT(ways));
+    tcase_add_test(c, J4_a_process_of_the_same_user_sees_nothing_of_a_daemons_memory);
     suite_add_tcase(s, c);
     return s;
 }

@@ -327,6 +327,23 @@ START_TEST(a_slot_without_a_program_to_start_keeps_trying_without_haste)
 }
 END_TEST
 
+/* Not in its first bytes either, where it would stay readable after clearenv(). */
+START_TEST(J4_a_runner_is_started_with_a_small_environment_of_its_own)
+{
+    ck_assert_int_eq(setenv("CLAIMD_POSTGRES_CONNINFO", "host=canary", 1), 0);
+    open_slot();
+    RUN_UNTIL(is_idle());
+    run("environment", "{\"text\": \"canary\"}", &t);
+    RUN_UNTIL(t.ends == 1);
+    ck_assert_int_eq(t.outcome, RUN_DONE);
+    ck_assert_str_eq(t.result, "false");
+    RUN_UNTIL(is_idle());
+    run("environment", "{\"text\": \"PATH=\"}", &t);
+    RUN_UNTIL(t.ends == 2);
+    ck_assert_str_eq(t.result, "true");
+}
+END_TEST
+
 START_TEST(a_slot_may_be_closed_in_a_run)
 {
     open_slot();
@@ -349,6 +366,7 @@ static Suite *suite(void)
         a_handler_that_closes_its_pipe_costs_that_run_only,
         without_descriptors_a_slot_waits_and_starts_when_there_are_some,
         a_slot_without_a_program_to_start_keeps_trying_without_haste,
+        J4_a_runner_is_started_with_a_small_environment_of_its_own,
         a_slot_may_be_closed_in_a_run,
     };
     Suite *s = suite_create("slot");

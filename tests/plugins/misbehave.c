@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -280,6 +281,45 @@ static enum claimd_outcome inspect(const struct claimd_context *job)
     return outcome;
 }
 
+static int may_open(json_int_t pid, const char *file, int flags)
+{
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/%lld/%s", (long long)pid, file);
+    int fd = open(path, flags | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return fd >= 0;
+}
+
+/* {"pid": N}: may this process look into that one? 0 = into the worker. */
+static enum claimd_outcome spy(const struct claimd_context *job)
+{
+    char json[128];
+    json_int_t pid = number_arg(job, "pid");
+    pid = pid == 0 ? getppid() : pid;
+    (void)snprintf(json, sizeof json, "{\"uid\": %u, \"mem\": %d, \"environ\": %d}", getuid(),
+                   may_open(pid, "mem", O_RDWR), may_open(pid, "environ", O_RDONLY));
+    return claimd_done(job, json);
+}
+
+/* {"text": T}: is that anywhere in the environment that this process was started with? */
+static enum claimd_outcome environment(const struct claimd_context *job)
+{
+    static char bytes[1 << 16];
+    json_t *args = json_loadb(job->args, job->args_len, 0, NULL);
+    const char *text = json_string_value(json_object_get(args, "text"));
+    (void)prctl(PR_SET_DUMPABLE, 1); /* else its own /proc is root's */
+    int fd = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, bytes, sizeof bytes);
+    int found = text != NULL && n > 0 && memmem(bytes, (size_t)n, text, strlen(text)) != NULL;
+    int is_readable = text != NULL && n > 0;
+    (void)close(fd);
+    (void)prctl(PR_SET_DUMPABLE, 0);
+    json_decref(args);
+    return is_readable ? claimd_done(job, found ? "true" : "false") : CLAIMD_FAIL;
+}
+
 CLAIMD_PLUGIN(.name = "misbehave", .version = "1.0",
               .kinds = {{.name = "crash_segv", .handle = crash_segv, .max_crashes = 2},
                         {.name = "crash_abort", .handle = crash_abort, .max_crashes = 2},
@@ -302,4 +342,6 @@ CLAIMD_PLUGIN(.name = "misbehave", .version = "1.0",
                         {.name = "chatter", .handle = chatter},
                         {.name = "dirty", .handle = dirty},
                         {.name = "daemonize", .handle = daemonize},
-                        {.name = "inspect", .handle = inspect}})
+                        {.name = "inspect", .handle = inspect},
+                        {.name = "spy", .handle = spy},
+                        {.name = "environment", .handle = environment}})

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/runner/confine.h"
 
+#include "worker/runner_env.h"
+
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 #define RUNNER_UMASK 022
-
-/* What a handler may learn of its worker's environment: nothing secret lives under these names. */
-static const char *const ENVIRONMENT_KEPT[] = {"PATH", "HOME", "LANG", "TZ", "TMPDIR"};
 
 static enum status tie_to_parent(pid_t parent, struct err *err)
 {
@@ -47,18 +46,18 @@ static void reset_signals(void)
 
 static enum status scrub_environment(struct err *err)
 {
-    char *kept[ARRAY_COUNT(ENVIRONMENT_KEPT)] = {NULL};
+    char *kept[RUNNER_ENV_MAX] = {NULL};
     enum status st = STATUS_OK;
-    for (size_t i = 0; i < ARRAY_COUNT(ENVIRONMENT_KEPT); i++) {
-        const char *value = getenv(ENVIRONMENT_KEPT[i]);
+    for (size_t i = 0; RUNNER_ENV_NAMES[i] != NULL; i++) {
+        const char *value = getenv(RUNNER_ENV_NAMES[i]);
         kept[i] = value == NULL ? NULL : strdup(value);
         if (value != NULL && kept[i] == NULL) {
             st = err_fail(err, STATUS_NOMEM, "environment");
         }
     }
     (void)clearenv();
-    for (size_t i = 0; i < ARRAY_COUNT(ENVIRONMENT_KEPT); i++) {
-        if (kept[i] != NULL && setenv(ENVIRONMENT_KEPT[i], kept[i], 1) != 0) {
+    for (size_t i = 0; RUNNER_ENV_NAMES[i] != NULL; i++) {
+        if (kept[i] != NULL && setenv(RUNNER_ENV_NAMES[i], kept[i], 1) != 0) {
             st = err_fail(err, STATUS_NOMEM, "environment");
         }
         free(kept[i]);
