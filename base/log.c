@@ -2,53 +2,55 @@
 #include "base/log.h"
 
 #include "base/clock.h"
+#include "base/log_out.h"
 #include "base/parse.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 
-#define LINE_MAX_BYTES 2048
 #define LINE_END_MAX 2 /* "}" and the newline */
 #define NUMBER_MAX 24
 #define ESCAPED_MAX 8
 #define COMPLAINT_FIRST_US (1 * US_PER_S)
 #define COMPLAINT_MAX_US (60 * US_PER_S)
+#define STOP_MAX_US US_PER_S
 
 static const char *log_program = "claimd";
-static enum log_level log_max_level = LOG_INFO;
-static enum log_format log_shape = LOG_LOGFMT;
+static atomic_int log_max_level = LOG_INFO;
+static atomic_int log_shape = LOG_LOGFMT;
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
-static uint64_t log_counts[LOG_DEBUG + 1];
+static atomic_ullong log_counts[LOG_DEBUG + 1];
 
 struct line {
-    char text[LINE_MAX_BYTES];
+    char text[LOG_LINE_MAX];
     size_t len;
 };
 
 void log_init(const char *program, enum log_level max_level)
 {
     log_program = program;
-    log_max_level = max_level;
+    atomic_store(&log_max_level, max_level);
 }
 
 void log_set(enum log_level max_level, enum log_format format)
 {
-    log_max_level = max_level;
-    log_shape = format;
+    atomic_store(&log_max_level, max_level);
+    atomic_store(&log_shape, format);
 }
 
 enum log_format log_format(void)
 {
-    return log_shape;
+    return (enum log_format)atomic_load(&log_shape);
 }
 
 bool log_enabled(enum log_level level)
 {
-    return level <= log_max_level;
+    return (int)level <= atomic_load(&log_max_level);
 }
 
 uint64_t log_count(enum log_level level)
 {
-    return log_counts[level];
+    return atomic_load(&log_counts[level]);
 }
 
 static size_t room(const struct line *l)
@@ -88,7 +90,7 @@ static size_t escape(const char **at, char ret_text[ESCAPED_MAX])
 {
     unsigned char c = (unsigned char)**at;
     int len = utf8_length(*at, strlen(*at));
-    bool is_json = log_shape == LOG_JSON;
+    bool is_json = log_format() == LOG_JSON;
     int n = 0;
     if (len <= 0) {
         n = snprintf(ret_text, ESCAPED_MAX, is_json ? "\xEF\xBF\xBD" : "\\x%02x", c);
@@ -123,7 +125,7 @@ static void put_quoted(struct line *l, const char *text)
 /* A field that doesn't fit is left away; of a text, what fits is there. */
 static void put_field(struct line *l, const struct log_field *f)
 {
-    bool is_json = log_shape == LOG_JSON;
+    bool is_json = log_format() == LOG_JSON;
     if (strlen(f->name) + ARRAY_COUNT(",\"\":\"\"") + NUMBER_MAX > room(l)) {
         return;
     }
@@ -141,31 +143,65 @@ static void put_field(struct line *l, const struct log_field *f)
     }
 }
 
-void log_write(enum log_level level, const char *event, const struct log_field *fields,
-               size_t count)
+static void make_line(struct line *l, enum log_level level, const char *event,
+                      const struct log_field *fields, size_t count)
 {
-    if (!log_enabled(level)) {
-        return;
-    }
-    struct line l = {.len = 0};
     char ts[CLOCK_TEXT_SIZE];
     clock_wall_text(ts, sizeof ts);
     const struct log_field head[] = {LOG_TEXT("ts", ts), LOG_TEXT("level", level_names[level]),
                                      LOG_TEXT("program", log_program), LOG_TEXT("event", event)};
+    l->len = 0;
     for (size_t i = 0; i < ARRAY_COUNT(head); i++) {
-        put_field(&l, &head[i]);
+        put_field(l, &head[i]);
     }
     for (size_t i = 0; i < count; i++) {
-        put_field(&l, &fields[i]);
+        put_field(l, &fields[i]);
     }
-    if (log_shape == LOG_JSON) {
-        l.text[l.len++] = '}';
+    if (log_format() == LOG_JSON) {
+        l->text[l->len++] = '}';
     }
-    l.text[l.len++] = '\n';
-    log_counts[level]++;
-    ssize_t written = write(STDERR_FILENO, l.text, l.len);
-    (void)written; /* a log that can't be written must not stop the work (fault.F5) */
+    l->text[l->len++] = '\n';
+    (void)atomic_fetch_add(&log_counts[level], 1);
 }
+
+void log_write(enum log_level level, const char *event, const struct log_field *fields,
+               size_t count)
+{
+    struct line l;
+    if (log_enabled(level)) {
+        make_line(&l, level, event, fields, count);
+        log_out_line(l.text, l.len, level <= LOG_WARN);
+    }
+}
+
+/* ---- a reader who stalls ---- */
+
+static size_t say_dropped(uint64_t lines, uint64_t total, char ret_line[LOG_LINE_MAX])
+{
+    static const char *const event = "log_dropped";
+    struct line l;
+    const struct log_field fields[] = {LOG_I64("lines", lines), LOG_I64("total", total)};
+    make_line(&l, LOG_WARN, event, fields, ARRAY_COUNT(fields));
+    memcpy(ret_line, l.text, l.len);
+    return l.len;
+}
+
+void log_start(void)
+{
+    log_out_start(say_dropped);
+}
+
+void log_stop(void)
+{
+    log_out_stop(STOP_MAX_US);
+}
+
+uint64_t log_dropped(void)
+{
+    return log_out_dropped();
+}
+
+/* ---- complaints ---- */
 
 bool complaint_due(struct complaint *c, int64_t now_us)
 {

@@ -3,8 +3,8 @@
  * One line per event on stderr, logfmt: `ts=… level=info event=job_finished job=42 …`, or the same
  * fields as a JSON object. Event names are API: the list is in docs/operations.md and tests wait
  * for them. Values are quoted and escaped where needed and are valid UTF-8, lines are bounded (the
- * value that is too long is cut) and written by one write(2). Arguments of jobs, tokens and
- * passwords are never logged.
+ * value that is too long is cut), and lines of several processes are not mixed. Arguments of jobs,
+ * tokens and passwords are never logged.
  *
  *     log_info("job_finished", LOG_I64("job", id), LOG_TEXT("outcome", "done"));
  */
@@ -25,8 +25,9 @@ struct log_field {
     int64_t number;
 };
 
-/* How many lines of this level were written so far. */
+/* How many lines of this level there were so far, and how many of all did not get out. */
 uint64_t log_count(enum log_level level);
+uint64_t log_dropped(void);
 
 #define LOG_TEXT(field_name, value) ((struct log_field){.name = (field_name), .text = (value)})
 #define LOG_I64(field_name, value) \
@@ -37,6 +38,15 @@ void log_init(const char *program, enum log_level max_level);
 /* What a configuration says, at the start (before that: logfmt) and again when it is reloaded. */
 void log_set(enum log_level max_level, enum log_format format);
 enum log_format log_format(void);
+
+/* Between the two nobody who logs waits for the reader (fault.F5): what he doesn't take waits for
+ * him in a ring of 256 KiB, the last quarter of which is for warnings and errors, and what has no
+ * room is dropped, counted, and told by `event=log_dropped` once he goes on. For daemons: without
+ * it a line is written before log_write() returns, however long that takes. log_stop() waits for
+ * the ring for at most a second. */
+void log_start(void);
+void log_stop(void);
+
 bool log_enabled(enum log_level level);
 void log_write(enum log_level level, const char *event, const struct log_field *fields,
                size_t count);

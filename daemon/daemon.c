@@ -66,8 +66,10 @@ static int start(const struct daemon_program *p, const char *path)
     log_init(p->name, LOG_INFO);
     log_set((enum log_level)config->log_level, (enum log_format)config->log_format);
     config_path = path;
+    log_start();
     int code = p->run(config);
     history("stop", "ok", HISTORY_I64("code", code));
+    log_stop();
     return code;
 }
 

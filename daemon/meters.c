@@ -29,9 +29,13 @@ static const struct metric_family splits = {
     .help = "Locks asked for of which no holder had a quorum: the votes were split.",
     .type = METRIC_COUNTER};
 static const struct metric_family log_lines = {.name = "claimd_log_lines_total",
-                                               .help = "Log lines written.",
+                                               .help = "Log lines, dropped ones too.",
                                                .type = METRIC_COUNTER,
                                                .labels = {"level"}};
+static const struct metric_family log_dropped_lines = {
+    .name = "claimd_log_lines_dropped_total",
+    .help = "Log lines that were lost: who reads the log stood still, or it could not be written.",
+    .type = METRIC_COUNTER};
 
 void daemon_meters_init(struct daemon_meters *m, struct metrics *registry, const struct config *c)
 {
@@ -44,6 +48,7 @@ void daemon_meters_init(struct daemon_meters *m, struct metrics *registry, const
     for (size_t i = 0; i < ARRAY_COUNT(levels); i++) {
         m->log_lines[i] = metrics_series(registry, &log_lines, levels[i], NULL);
     }
+    m->log_dropped = metrics_series(registry, &log_dropped_lines, NULL, NULL);
     m->node_count = c->lock.node_count;
     for (size_t i = 0; i < m->node_count; i++) {
         char node[CONFIG_TEXT_MAX];
@@ -75,6 +80,7 @@ void daemon_meters_collect(struct daemon_meters *m, const struct daemon_facts *f
     for (size_t i = 0; i < ARRAY_COUNT(m->log_lines); i++) {
         metric_take(m->log_lines[i], log_count((enum log_level)i));
     }
+    metric_take(m->log_dropped, log_dropped());
     for (size_t i = 0; i < m->node_count; i++) {
         struct redlock_node_info info = {0};
         if (facts->lock != NULL) {

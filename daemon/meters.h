@@ -17,6 +17,7 @@ struct daemon_meters {
     struct metric *quorum;
     struct metric *splits;
     struct metric *log_lines[LOG_DEBUG + 1];
+    struct metric *log_dropped;
     size_t node_count;
     struct metric *node_up[CONFIG_NODES_MAX];
     struct metric *node_voting[CONFIG_NODES_MAX];

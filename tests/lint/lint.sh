@@ -110,7 +110,7 @@ case $name in
             END { if (NR > 0 && !spdx) print file ": no SPDX line at its top" }' $sources
         ;;
     events)
-        daemon_files=$(files '*.c' | grep -e '^worker/' -e '^scheduler/' -e '^daemon/')
+        daemon_files=$(files '*.c' | grep -e '^worker/' -e '^scheduler/' -e '^daemon/' -e '^base/log\.c')
         # Names in code: texts before the first field of log_…(), and what variables named event
         # and tables named events[] are made of. Names told: the first column of the table below
         # "## Log lines".
