@@ -124,7 +124,9 @@ struct process {
     int64_t pid;
     int64_t first;
     int64_t last;
-    int64_t stopped; /* in good order; NEVER = not */
+    int64_t stopped;    /* in good order; NEVER = not */
+    int64_t ended;      /* as the kit saw it; NEVER = it did not */
+    const char *target; /* what the nemesis calls it; "" = not known */
     const char *state_dir;
     const char *workers[PROCESS_WORKERS_MAX];
     size_t worker_count;
@@ -176,6 +178,9 @@ struct run {
 /* load.c: false = the folder can't be read, said on stderr. */
 bool run_load(struct run *r, const char *path);
 void run_free(struct run *r);
+/* Calls `each` for every line of a file of the run that is not loaded; false: not readable. */
+typedef void line_fn(struct run *r, void *ctx, const json_t *line);
+bool run_lines(struct run *r, const char *name, line_fn *each, void *ctx);
 const char *intern(const char *text, size_t len); /* equal texts, equal pointers */
 const struct job *run_job(const struct run *r, int64_t id);
 const struct process *run_process(const struct run *r, const char *name);
@@ -188,7 +193,12 @@ void run_index(struct run *r);
 bool fault_is(const struct fault *f, const char *word);
 /* The first fault of that word that overlaps [from, to]. */
 const struct fault *fault_in(const struct run *r, const char *word, int64_t from, int64_t to);
+/* Is it about this process, or something in it ("w3/4711": a runner)? */
 bool fault_hits(const struct fault *f, const struct process *p);
+bool fault_is_about(const struct fault *f, const struct process *p);
+/* What no lock survives (guarantees G6) in the two ttl before t. Restarts are not among it: a node
+ * that came back empty has no vote. */
+bool fault_is_beyond_locks(const struct run *r, int64_t t);
 int64_t fault_last_end(const struct run *r);
 
 /* report.c */
@@ -205,7 +215,9 @@ void check_rows(struct run *r);      /* K1, by the rows' own history */
 void check_intervals(struct run *r); /* K2 */
 void check_sets(struct run *r);      /* K3 */
 void check_recovery(struct run *r);  /* K5 */
+void check_deaths(struct run *r);    /* K5: who was taken for dead */
 void check_model(struct run *r);     /* K6 */
+void check_limits(struct run *r);    /* K7 */
 void check_slopes(struct run *r);    /* K8 */
 void check_canaries(struct run *r);  /* K9 */
 void check_sql(struct run *r);       /* K10 */

@@ -19,17 +19,40 @@ const struct fault *fault_in(const struct run *r, const char *word, int64_t from
     return NULL;
 }
 
-/* By its pid where the fault says one; else by its name, which is in the state directory:
- * "…/state-w3-1". */
+static bool is_its_time(const struct fault *f, const struct process *p)
+{
+    bool is_early = f->from < p->first - NS_PER_S;
+    bool is_late = p->ended != NEVER && f->from > p->ended + NS_PER_S;
+    return !is_early && !is_late;
+}
+
+/* Without what the kit says of ends, the name is in the state directory: "…/state-w3-1". */
 bool fault_hits(const struct fault *f, const struct process *p)
 {
     char part[64];
-    if (f->pid != 0) {
-        return f->pid == p->pid && f->from >= p->first - NS_PER_S;
+    if (p->target[0] != '\0' || f->target[0] == '\0') {
+        return f->target[0] != '\0' && f->target == p->target && is_its_time(f, p);
     }
     (void)snprintf(part, sizeof part, "-%s-", f->target);
-    bool is_named = f->target[0] != '\0' && strstr(p->state_dir, part) != NULL;
-    return is_named && f->from >= p->first - NS_PER_S && f->from <= p->last + NS_PER_S;
+    return strstr(p->state_dir, part) != NULL && is_its_time(f, p);
+}
+
+bool fault_is_about(const struct fault *f, const struct process *p)
+{
+    size_t len = strlen(p->target);
+    bool is_inside = len > 0 && strncmp(f->target, p->target, len) == 0 && f->target[len] == '/';
+    return fault_hits(f, p) || (is_inside && is_its_time(f, p));
+}
+
+bool fault_is_beyond_locks(const struct run *r, int64_t t)
+{
+    static const char *const words[] = {"flush", "evict", "clock", "wrong", "plant"};
+    for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
+        if (fault_in(r, words[i], t - 2 * r->c.ttl, t) != NULL) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* What the world says of itself ("ended", "started") is no fault. */

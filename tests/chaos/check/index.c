@@ -109,7 +109,8 @@ static struct process *process_of(struct run *r, const char *name)
     }
     struct process *p = &r->processes[r->process_count++];
     *p = (struct process){
-        .name = name, .first = NEVER, .stopped = NEVER, .state_dir = intern("", 0)};
+        .name = name, .first = NEVER, .stopped = NEVER, .ended = NEVER, .state_dir = intern("", 0)};
+    p->target = p->state_dir;
     const char *dot = strrchr(name, '.');
     p->pid = dot == NULL ? 0 : strtoll(dot + 1, NULL, 10);
     return p;
@@ -143,6 +144,26 @@ static void find_processes(struct run *r)
             take_start(p, e);
         } else if (e->op == OP_STOP) {
             p->stopped = e->t;
+        }
+    }
+}
+
+/* The kit says whose end it saw, by pid; of those that had it, the last one to begin before. */
+static void find_ends(struct run *r)
+{
+    for (size_t i = 0; i < r->fault_count; i++) {
+        const struct fault *f = &r->faults[i];
+        struct process *found = NULL;
+        for (size_t n = 0; n < r->process_count && strcmp(f->what, "ended") == 0; n++) {
+            struct process *p = &r->processes[n];
+            if (p->pid == f->pid && p->first <= f->from &&
+                (found == NULL || p->first > found->first)) {
+                found = p;
+            }
+        }
+        if (found != NULL) {
+            found->ended = f->from;
+            found->target = f->target;
         }
     }
 }
@@ -261,5 +282,6 @@ void run_index(struct run *r)
         r->last = t > r->last ? t : r->last;
     }
     find_processes(r);
+    find_ends(r);
     find_jobs(r);
 }

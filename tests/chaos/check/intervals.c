@@ -91,37 +91,22 @@ static void check_deadline(struct run *r, const struct event *e, const struct in
 
 /* ---- S14 ---- */
 
-static bool is_any_in(const struct run *r, const char *const *words, size_t count, int64_t t,
-                      int64_t ttl)
+/* Whatever takes copies away, or the clock that ends them. */
+static bool are_copies_in_doubt(const struct run *r, int64_t t)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (fault_in(r, words[i], t - 2 * ttl, t) != NULL) {
+    static const char *const words[] = {"redis", "oom", "empty"};
+    for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
+        if (fault_in(r, words[i], t - 2 * r->c.ttl, t) != NULL) {
             return true;
         }
     }
-    return false;
+    return fault_is_beyond_locks(r, t);
 }
 
-/* What no lock survives (guarantees G6). Restarts are not among it: a node that came back empty has
- * no vote. */
-static bool is_beyond_locks(const struct run *r, int64_t t, int64_t ttl)
-{
-    static const char *const words[] = {"flush", "evict", "clock", "wrong", "plant"};
-    return is_any_in(r, words, ARRAY_COUNT(words), t, ttl);
-}
-
-/* Whatever takes copies away, or the clock that ends them. */
-static bool are_copies_in_doubt(const struct run *r, int64_t t, int64_t ttl)
-{
-    static const char *const words[] = {"redis", "oom", "empty"};
-    return is_beyond_locks(r, t, ttl) || is_any_in(r, words, ARRAY_COUNT(words), t, ttl);
-}
-
-static void check_copies(struct run *r, const struct event *e, const struct interval *i,
-                         int64_t ttl)
+static void check_copies(struct run *r, const struct event *e, const struct interval *i)
 {
     bool was_ours = i != NULL && i->from != 0 && e->t < end_of(i);
-    if (was_ours && !are_copies_in_doubt(r, e->t, ttl)) {
+    if (was_ours && !are_copies_in_doubt(r, e->t)) {
         violation(r, K2, "S14", e->job,
                   "%s: a copy was taken away before its deadline, and its owner %s did not do it",
                   e->name, e->process);
@@ -141,7 +126,7 @@ static void free_all(struct intervals *v, const struct event *e)
     }
 }
 
-static void take_end(struct run *r, struct intervals *v, const struct event *e, int64_t ttl)
+static void take_end(struct run *r, struct intervals *v, const struct event *e)
 {
     struct interval *i = find(v, e);
     if (e->op == OP_UNLOCK && e->phase == PH_INV && i != NULL && e->t < i->end) {
@@ -149,9 +134,9 @@ static void take_end(struct run *r, struct intervals *v, const struct event *e, 
     } else if (e->op == OP_UNLOCK && e->phase == PH_FAIL && i != NULL) {
         struct interval before = *i; /* as if it had not just been given back */
         before.end = NEVER;
-        check_copies(r, e, &before, ttl);
+        check_copies(r, e, &before);
     } else if (e->op == OP_EXTEND && e->phase == PH_FAIL) {
-        check_copies(r, e, i, ttl);
+        check_copies(r, e, i);
         if (i != NULL && e->t < i->end) {
             i->end = e->t; /* it knows that it is lost */
         }
@@ -172,7 +157,7 @@ static void take(struct run *r, struct intervals *v, const struct event *e, int6
         i->from = i->from == 0 ? e->t : i->from;
         i->until = e->until > i->until ? e->until : i->until;
     } else {
-        take_end(r, v, e, *ttl);
+        take_end(r, v, e);
     }
 }
 
@@ -185,7 +170,7 @@ static int compare_intervals(const void *left, const void *right)
     return (a->from > b->from) - (a->from < b->from);
 }
 
-static void sweep(struct run *r, struct intervals *v, const char *key, int64_t ttl)
+static void sweep(struct run *r, struct intervals *v, const char *key)
 {
     const struct interval *last = NULL; /* the one that lasts longest so far */
     qsort(v->list, v->count, sizeof v->list[0], compare_intervals);
@@ -197,7 +182,7 @@ static void sweep(struct run *r, struct intervals *v, const char *key, int64_t t
         int64_t overlap = last == NULL               ? 0
                           : end_of(last) < end_of(i) ? end_of(last) - i->from
                                                      : end_of(i) - i->from;
-        if (overlap > EPSILON_NS && is_beyond_locks(r, i->from, ttl)) {
+        if (overlap > EPSILON_NS && fault_is_beyond_locks(r, i->from)) {
             v->counted++;
         } else if (overlap > EPSILON_NS) {
             violation(r, K2, "S12", i->job, "%s: %s and %s both held it for %" PRId64 " us", key,
@@ -241,7 +226,7 @@ static void take_key(struct run *r, struct intervals *v, const struct event *con
         }
         take(r, v, list[i], &ttl);
     }
-    sweep(r, v, list[0]->name, ttl);
+    sweep(r, v, list[0]->name);
 }
 
 void check_intervals(struct run *r)

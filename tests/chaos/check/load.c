@@ -386,6 +386,28 @@ static bool read_about(struct run *r)
     return true;
 }
 
+bool run_lines(struct run *r, const char *name, line_fn *each, void *ctx)
+{
+    char path[sizeof r->path + 300];
+    char *line = NULL;
+    size_t size = 0;
+    (void)snprintf(path, sizeof path, "%s/%s", r->path, name);
+    FILE *file = fopen(path, "re");
+    for (ssize_t n = 0; file != NULL && (n = getline(&line, &size, file)) > 0;) {
+        json_t *o = json_loadb(line, (size_t)n, 0, NULL);
+        if (json_is_object(o)) {
+            each(r, ctx, o);
+        }
+        json_decref(o);
+    }
+    free(line);
+    if (file == NULL) {
+        return errno == ENOENT;
+    }
+    (void)fclose(file);
+    return true;
+}
+
 bool run_load(struct run *r, const char *path)
 {
     *r = (struct run){.first = NEVER};

@@ -80,7 +80,8 @@ static const char *const clean[FILE_COUNT] = {
               "{'t':1500000002,'op':'enqueue','ph':'ok','job':3,'n':3,'expect':'any'}\n"
               "{'t':1600000000,'op':'cancel','ph':'ok','job':3}\n",
     [NEMESIS] = "{'t':3000000000,'ph':'inv','x':'kill9','target':'w1'}\n"
-                "{'t':3000000001,'ph':'ok','x':'kill9','target':'w1'}\n",
+                "{'t':3000000001,'ph':'ok','x':'kill9','target':'w1'}\n"
+                "{'t':3000000002,'ph':'info','x':'ended','target':'w1','pid':1,'code':137}\n",
     [EVENTS] =
         "{'seq':1,'at':'2026-01-01T00:00:01.0+00:00','ready_at':'2026-01-01T00:00:01.0+00:00','job'"
         ":1,'old_state':null,'new_state':'available','fence':0,'generation':0,'sha':'s1'}\n"
@@ -195,8 +196,7 @@ static const struct planted planted[] = {
     {"two hold a lock", "K2/S12", HISTORY,
      "{'t':13004000000,'p':'s.3','op':'unlock','ph':'inv','key':'claimd:job:1','val':'bb1'}\n", ""},
     {"two hold a lock after a FLUSHALL: counted", NULL, HISTORY,
-     "{'t':13004000000,'p':'s.3','op':'unlock','ph':'inv','key':'claimd:job:1','val':'bb1'}\n",
-     "@flush"},
+     "{'t':13004000000,'p':'s.3','op':'unlock','ph':'inv','key':'claimd:job:1','val':'bb1'}\n", ""},
     {"valid for longer than its ttl allows", "K2/S13", HISTORY, "'until':11898000000",
      "'until':11950000000"},
     {"extended for longer than its ttl allows", "K2/S13", HISTORY, "'until':26898000000",
@@ -232,9 +232,66 @@ static const struct planted planted[] = {
     {"other args than the row's", "K3/S9", LEDGER,
      "'fence':12,'attempt':1,'op':'start','as':'done','sha':'s2'",
      "'fence':12,'attempt':1,'op':'start','as':'done','sha':'xx'"},
+    /* K5 */
+    {"still there at the end", "K5/L1", FINAL, "'job':3,'kind':'k','state':'cancelled'",
+     "'job':3,'kind':'k','state':'retryable'"},
+    {"the end comes too late", "K5/L1", RUN, "'T':10000000000", "'T':10000000000,'terminal':1000"},
+    {"a rescue takes too long", "K5/L2", RUN, "'T':10000000000", "'T':10000000000,'X':9000000000"},
+    {"a rescue takes long, Redis being away", NULL, RUN, "'T':10000000000",
+     "'T':10000000000,'X':9000000000"},
+    {"a living worker is taken for dead", "K5/S19", HISTORY, NULL,
+     "{'t':19000001000,'p':'s.3','op':'dead','ph':'ok','worker':'u2'}\n"},
+    {"a silent worker is taken for dead", NULL, HISTORY, NULL,
+     "{'t':12000000000,'p':'s.3','op':'dead','ph':'ok','worker':'u1'}\n"},
+    {"a worker is taken for dead since PostgreSQL was away", "K5/S19", HISTORY, NULL, ""},
+    {"overtaken in its lane", "K5/L3", FINAL, NULL, ""},
+    /* K6, K7 */
+    {"a handler outlives its worker", "K6/A1", LEDGER, NULL,
+     "{'t':5000000000,'job':1,'fence':10,'attempt':1,'op':'effect','as':'done','sha':'s1'}\n"},
+    {"a handler goes on beside the next one", "K6/A4", LEDGER, NULL,
+     "{'t':15000000000,'job':1,'fence':10,'attempt':1,'op':'effect','as':'done','sha':'s1'}\n"},
+    {"a worker runs more than it has slots", "K7/S18", RUN, "'T':10000000000},",
+     "'T':10000000000},'slots':1,"},
+    /* K8, K9, K10 */
+    {"descriptors that leak", "K8/R1", SAMPLES, NULL, ""},
+    {"descriptors that don't", NULL, SAMPLES, NULL, ""},
+    {"a password in a log", "K9/P2", LOG, NULL, "event=x err=\"hush-hush\"\n"},
+    {"a password in a history", "K9/P2", HISTORY, NULL,
+     "{'t':19000001000,'p':'s.3','op':'x','ph':'ok','y':'hush-hush'}\n"},
+    {"what the database says of itself", "K10/check.sql", CHECKS, NULL,
+     "{'name':'unreachable','rows':2,'job':2}\n"},
     /* the kit's own eyes */
     {"a daemon crashed", "world/process", NEMESIS, NULL,
      "{'t':5000000000,'ph':'violation','x':'process','target':'w2','text':'died of signal 11'}\n"},
+};
+
+/* What the change of this name adds elsewhere. */
+static const struct {
+    const char *name;
+    enum file file;
+    const char *text;
+} more[] = {
+    {"two hold a lock after a FLUSHALL: counted", NEMESIS,
+     "{'t':13003500000,'ph':'inv','x':'flushall','target':'r0'}\n"
+     "{'t':13003600000,'ph':'ok','x':'flushall','target':'r0'}\n"},
+    {"a rescue takes long, Redis being away", NEMESIS,
+     "{'t':4000000000,'ph':'inv','x':'redis_away','target':'r0'}\n"
+     "{'t':9000000000,'ph':'ok','x':'redis_away','target':'r0'}\n"},
+    {"a worker is taken for dead since PostgreSQL was away", NEMESIS,
+     "{'t':20000000000,'ph':'inv','x':'pg_away','target':'pg'}\n"
+     "{'t':29000000000,'ph':'ok','x':'pg_away','target':'pg'}\n"},
+    {"a worker is taken for dead since PostgreSQL was away", HISTORY,
+     "{'t':30000000000,'p':'s.3','op':'dead','ph':'ok','worker':'u2'}\n"
+     "{'t':31000000000,'p':'w.2','op':'beat','ph':'ok','worker':'u2','dead':1}\n"},
+    {"overtaken in its lane", ACKED,
+     "{'t':30000000000,'op':'enqueue','ph':'ok','job':5,'n':5,'expect':'any'}\n"
+     "{'t':31000000000,'op':'enqueue','ph':'ok','job':6,'n':6,'expect':'any'}\n"},
+    {"overtaken in its lane", FINAL,
+     "{'job':5,'kind':'x','queue':'q','priority':4,'share':0,'state':'completed','fence':52}\n"
+     "{'job':6,'kind':'x','queue':'q','priority':4,'share':0,'state':'completed','fence':51}\n"},
+    {"overtaken in its lane", HISTORY,
+     "{'t':32000000000,'p':'w.2','op':'claim','ph':'ok','job':6,'f':51,'att':1}\n"
+     "{'t':69000000000,'p':'w.2','op':'claim','ph':'ok','job':5,'f':52,'att':1}\n"},
 };
 
 static char folder[64];
@@ -277,15 +334,25 @@ static void put_run(const struct planted *p)
         char *head = strndup(text, (size_t)(at - text));
         put(f, head);
         free(head);
-        put(f, p->new[0] == '@' ? "" : p->new);
+        put(f, p->new);
         put(f, at + strlen(p->old));
     }
     if (p->old == NULL) {
         put(p->file, p->new);
     }
-    if (strcmp(p->new, "@flush") == 0) {
-        put(NEMESIS, "{'t':13003500000,'ph':'inv','x':'redis-flushall','target':'all'}\n"
-                     "{'t':13003600000,'ph':'ok','x':'redis-flushall','target':'all'}\n");
+    for (size_t i = 0; i < ARRAY_COUNT(more); i++) {
+        if (strcmp(p->what, more[i].name) == 0) {
+            put(more[i].file, more[i].text);
+        }
+    }
+    bool is_leak = strcmp(p->what, "descriptors that leak") == 0;
+    bool is_flat = strcmp(p->what, "descriptors that don't") == 0;
+    for (int i = 0; (is_leak || is_flat) && i < 100; i++) {
+        char line[128];
+        (void)snprintf(line, sizeof line,
+                       "{'t':%d000000000,'p':'w1','rss':1000000,'fds':%d,'children':2}\n", i + 1,
+                       is_leak ? 10 + i : 10 + i % 7);
+        put(SAMPLES, line);
     }
 }
 

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * K5, S19: nobody is taken for dead who was not silent for `stale` while PostgreSQL was there. Time
+ * in which nobody could beat counts for nothing (fault.D4). */
+#include "check.h"
+
+#include <inttypes.h>
+
+/* Of [from, to], how long PostgreSQL was away. */
+static int64_t away(const struct run *r, int64_t from, int64_t to)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < r->fault_count; i++) {
+        const struct fault *f = &r->faults[i];
+        bool is_away = fault_is(f, "pg_") || fault_is(f, "postgres") || fault_is(f, "failover");
+        int64_t begin = f->from > from ? f->from : from;
+        int64_t end = f->to < to ? f->to : to;
+        sum += is_away && end > begin ? end - begin : 0;
+    }
+    return sum;
+}
+
+static const struct process *process_of(const struct run *r, const char *worker)
+{
+    for (size_t i = 0; i < r->process_count; i++) {
+        if (process_is_worker(&r->processes[i], worker)) {
+            return &r->processes[i];
+        }
+    }
+    return NULL;
+}
+
+/* The last time that its beat was under way and then confirmed, before t. */
+static int64_t last_beat(const struct run *r, const char *worker, int64_t t)
+{
+    int64_t asked = 0;
+    int64_t last = 0;
+    for (size_t i = 0; i < r->jobs[0].event_count && r->jobs[0].events[i].t < t; i++) {
+        const struct event *e = &r->jobs[0].events[i];
+        bool is_beat = (e->op == OP_BEAT || e->op == OP_START) && e->name == worker;
+        if (is_beat && e->phase == PH_INV) {
+            asked = e->t;
+        } else if (is_beat && e->phase == PH_OK && !e->flag) {
+            last = asked != 0 ? asked : e->t;
+        }
+    }
+    return last;
+}
+
+void check_deaths(struct run *r)
+{
+    for (size_t i = 0; i < r->jobs[0].event_count; i++) {
+        const struct event *e = &r->jobs[0].events[i];
+        const struct process *p =
+            e->op == OP_DEAD && e->phase == PH_OK ? process_of(r, e->name) : NULL;
+        int64_t last = p == NULL ? 0 : last_beat(r, e->name, e->t);
+        if (last == 0 || fault_in(r, "clock", last - 60 * NS_PER_S, e->t) != NULL) {
+            continue; /* PostgreSQL's clock says who is stale; the lease is the second witness */
+        }
+        int64_t silent = e->t - last - away(r, last, e->t);
+        if (silent < r->c.stale - r->c.stale / 10) {
+            violation(r, "K5", "S19", 0,
+                      "worker %s (%s) was taken for dead at %.3f s after %" PRId64
+                      " ms of silence while PostgreSQL was there; `stale` is %" PRId64 " ms",
+                      e->name, p->name, (double)(e->t - r->first) / (double)NS_PER_S,
+                      silent / NS_PER_MS, r->c.stale / NS_PER_MS);
+        }
+    }
+}

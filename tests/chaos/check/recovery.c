@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * K5: what a dead worker held moves within X, nobody is taken for dead who is not, nothing waits
+ * while later ones of its lane run, and after the last fault everything comes to its end (L1, L2,
+ * L3, S19). */
+#include "check.h"
+
+#include <inttypes.h>
+
+#define K5 "K5"
+#define OVERTAKEN_NS (35 * NS_PER_S) /* a full pass and some; scaled */
+
+/* ---- L1 ---- */
+
+static bool is_terminal(const char *state)
+{
+    return strcmp(state, "completed") == 0 || strcmp(state, "discarded") == 0 ||
+           strcmp(state, "cancelled") == 0;
+}
+
+static void check_ends(struct run *r)
+{
+    int64_t limit = fault_last_end(r) + r->c.terminal;
+    int64_t last = 0;
+    const struct job *latest = NULL;
+    for (size_t i = 1; i < r->job_count; i++) {
+        const struct job *j = &r->jobs[i];
+        if (j->final_count > 0 && !is_terminal(j->finals[0].state)) {
+            violation(r, K5, "L1", j->id, "still %s at the end", j->finals[0].state);
+        }
+        const struct row *end = j->row_count == 0 ? NULL : &j->rows[j->row_count - 1];
+        if (end != NULL && end->t > last) {
+            last = end->t;
+            latest = j;
+        }
+    }
+    if (r->c.terminal > 0 && r->fault_count > 0 && last > limit) {
+        violation(r, K5, "L1", latest->id,
+                  "the last job ended %.1f s after the last fault, %.1f s are allowed",
+                  (double)(last - fault_last_end(r)) / (double)NS_PER_S,
+                  (double)r->c.terminal / (double)NS_PER_S);
+    }
+}
+
+/* ---- L2 ---- */
+
+/* Faults of other workers don't hinder a rescue. */
+static bool is_hindering(const struct fault *f)
+{
+    static const char *const harmless[] = {"slow_commit", "ended",   "failed",
+                                           "started",     "process", "plugin"};
+    for (size_t i = 0; i < ARRAY_COUNT(harmless); i++) {
+        if (fault_is(f, harmless[i])) {
+            return false;
+        }
+    }
+    return f->target[0] != 'w';
+}
+
+/* Until when the rescue may take: X, from the end of the last fault that was in its way. */
+static int64_t deadline(const struct run *r, int64_t killed, bool *ret_is_combined)
+{
+    int64_t until = killed + r->c.recovery;
+    *ret_is_combined = false;
+    for (bool is_longer = true; is_longer;) {
+        is_longer = false;
+        for (size_t i = 0; i < r->fault_count; i++) {
+            const struct fault *f = &r->faults[i];
+            int64_t end = f->to == NEVER ? r->last : f->to;
+            bool is_near = is_hindering(f) && f->from <= until && end >= killed - r->c.recovery;
+            *ret_is_combined = *ret_is_combined || is_near;
+            if (is_near && end + r->c.recovery > until) {
+                until = end + r->c.recovery;
+                is_longer = true;
+            }
+        }
+    }
+    return until;
+}
+
+struct held {
+    int64_t fence;  /* 0 = none */
+    bool is_ending; /* its end was asked for, and nobody heard what came of it */
+};
+
+/* What this process held of the job at that time, as it was told itself. */
+static struct held held_at(const struct job *j, const struct process *p, int64_t t)
+{
+    struct held h = {.fence = 0};
+    for (size_t i = 0; i < j->event_count && j->events[i].t <= t; i++) {
+        const struct event *e = &j->events[i];
+        bool is_end = e->op == OP_COMPLETE || e->op == OP_FAIL || e->op == OP_HAND_BACK;
+        if (e->process != p->name) {
+            continue;
+        }
+        if (e->op == OP_CLAIM && e->phase == PH_OK) {
+            h = (struct held){.fence = e->fence};
+        } else if (is_end && e->phase == PH_INV) {
+            h.is_ending = true;
+        } else if (is_end) {
+            h.fence = 0;
+        }
+    }
+    return h;
+}
+
+/* When the job was moved or claimed again; NEVER = it was not. */
+static int64_t moved_after(const struct run *r, const struct job *j, const struct process *p,
+                           int64_t t, int64_t fence)
+{
+    int64_t moved = NEVER;
+    for (size_t i = 0; i < j->event_count; i++) {
+        const struct event *e = &j->events[i];
+        bool is_move = (e->op == OP_REAP && e->phase == PH_OK) ||
+                       (e->op == OP_CLAIM && e->phase == PH_OK && e->fence > fence);
+        if (is_move && e->t >= t && e->t < moved) {
+            moved = e->t;
+        }
+    }
+    for (size_t i = 0; i < r->jobs[0].event_count; i++) {
+        const struct event *e = &r->jobs[0].events[i];
+        if (e->op == OP_REAP && e->phase == PH_OK && e->t >= t && e->t < moved &&
+            process_is_worker(p, e->name)) {
+            moved = e->t;
+        }
+    }
+    return moved;
+}
+
+struct rescues {
+    size_t count;
+    int64_t longest;
+    size_t combined_count;
+    int64_t combined_longest;
+};
+
+static void check_held(struct run *r, const struct job *j, const struct process *p, int64_t killed,
+                       struct rescues *sum)
+{
+    struct held h = held_at(j, p, killed);
+    if (h.fence == 0) {
+        return;
+    }
+    bool is_combined = false;
+    int64_t until = deadline(r, killed, &is_combined);
+    int64_t moved = moved_after(r, j, p, killed, h.fence);
+    bool is_finished =
+        j->final_count > 0 && j->finals[0].fence == h.fence && is_terminal(j->finals[0].state);
+    if (moved == NEVER && (is_finished || h.is_ending || until >= r->last)) {
+        return; /* its own end had been committed, or the run was over before */
+    }
+    if (moved > until) {
+        violation(r, K5, "L2", j->id,
+                  "%s was killed at %.3f s with it, fence %" PRId64 "; it moved %.3f s later, "
+                  "%.3f s are allowed",
+                  p->name, (double)(killed - r->first) / (double)NS_PER_S, h.fence,
+                  moved == NEVER ? -1.0 : (double)(moved - killed) / (double)NS_PER_S,
+                  (double)(until - killed) / (double)NS_PER_S);
+    }
+    int64_t took = moved == NEVER ? 0 : moved - killed;
+    *(is_combined ? &sum->combined_count : &sum->count) += 1;
+    int64_t *longest = is_combined ? &sum->combined_longest : &sum->longest;
+    *longest = took > *longest ? took : *longest;
+}
+
+static void check_kills(struct run *r)
+{
+    struct rescues sum = {.count = 0};
+    for (size_t i = 0; i < r->fault_count; i++) {
+        const struct fault *f = &r->faults[i];
+        for (size_t n = 0; strcmp(f->what, "kill9") == 0 && n < r->process_count; n++) {
+            const struct process *p = &r->processes[n];
+            if (p->worker_count == 0 || !fault_hits(f, p)) {
+                continue;
+            }
+            for (size_t k = 1; k < r->job_count; k++) {
+                check_held(r, &r->jobs[k], p, f->from, &sum);
+            }
+        }
+    }
+    if (sum.count + sum.combined_count > 0) {
+        note(r, K5,
+             "%zu jobs of killed workers moved within %.2f s; %zu amid other faults, within %.2f s",
+             sum.count, (double)sum.longest / (double)NS_PER_S, sum.combined_count,
+             (double)sum.combined_longest / (double)NS_PER_S);
+    }
+}
+
+/* ---- L3 ---- */
+
+/* A job whose insert was answered, and when it was first claimed. */
+struct waited {
+    int64_t job;
+    int64_t ready; /* and acknowledged */
+    int64_t claimed;
+    const char *lane;
+};
+
+static int compare_waited(const void *left, const void *right)
+{
+    const struct waited *a = left;
+    const struct waited *b = right;
+    if (a->lane != b->lane) {
+        return a->lane > b->lane ? 1 : -1;
+    }
+    return (a->ready > b->ready) - (a->ready < b->ready);
+}
+
+static const char *lane_of(const struct final *f)
+{
+    char text[160] = "";
+    json_t *o = json_loadb(f->line, f->line_len, 0, NULL);
+    const char *queue = json_string_value(json_object_get(o, "queue"));
+    int n = snprintf(text, sizeof text, "%s/%" JSON_INTEGER_FORMAT "/%" JSON_INTEGER_FORMAT,
+                     queue == NULL ? "" : queue, json_integer_value(json_object_get(o, "priority")),
+                     json_integer_value(json_object_get(o, "share")));
+    json_decref(o);
+    return queue == NULL ? NULL : intern(text, (size_t)n);
+}
+
+static bool wait_of(const struct job *j, struct waited *ret)
+{
+    int64_t acked = 0;
+    int64_t claimed = 0;
+    for (size_t i = 0; i < j->event_count; i++) {
+        const struct event *e = &j->events[i];
+        bool is_delayed = e->op == OP_SUBMIT &&
+                          memmem(e->line, e->line_len, "\"delay_ms\":0", 12) == NULL &&
+                          memmem(e->line, e->line_len, "delay_ms", 8) != NULL;
+        if (is_delayed) {
+            return false;
+        }
+        if (e->op == OP_SUBMIT && e->phase == PH_OK) {
+            acked = e->t;
+        } else if (e->op == OP_CLAIM && e->phase == PH_OK && claimed == 0) {
+            claimed = e->t;
+        }
+    }
+    *ret = (struct waited){.job = j->id, .ready = acked, .claimed = claimed};
+    ret->lane = j->final_count == 0 || j->is_edited ? NULL : lane_of(&j->finals[0]);
+    return acked != 0 && claimed != 0 && ret->lane != NULL;
+}
+
+static bool is_undisturbed(const struct run *r, int64_t from, int64_t to)
+{
+    for (size_t i = 0; i < r->fault_count; i++) {
+        const struct fault *f = &r->faults[i];
+        if (!fault_is(f, "slow_commit") && !fault_is(f, "started") && f->from <= to &&
+            f->to >= from - r->c.recovery) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Overtaken: one of the same lane that came later has been claimed long before. Whatever the load,
+ * that one did not wait for a worker: it was not seen. */
+static void check_waits(struct run *r)
+{
+    struct waited *list = calloc(r->job_count + 1, sizeof *list);
+    size_t count = 0;
+    int64_t bound = (int64_t)((double)OVERTAKEN_NS * r->c.scale);
+    for (size_t i = 1; list != NULL && i < r->job_count; i++) {
+        count += wait_of(&r->jobs[i], &list[count]);
+    }
+    if (count > 1) {
+        qsort(list, count, sizeof *list, compare_waited);
+    }
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = i + 1; k < count && k < i + 200 && list[k].lane == list[i].lane; k++) {
+            if (list[k].claimed + bound < list[i].claimed &&
+                is_undisturbed(r, list[i].ready, list[i].claimed)) {
+                violation(r, K5, "L3", list[i].job,
+                          "waited %.1f s, and job %" PRId64 " of its lane, which came later, was "
+                          "claimed %.1f s before it",
+                          (double)(list[i].claimed - list[i].ready) / (double)NS_PER_S, list[k].job,
+                          (double)(list[i].claimed - list[k].claimed) / (double)NS_PER_S);
+                break;
+            }
+        }
+    }
+    free(list);
+}
+
+void check_recovery(struct run *r)
+{
+    check_ends(r);
+    check_kills(r);
+    check_waits(r);
+}
