@@ -28,6 +28,16 @@ static const char *const recorded_as[] = {[FINISH_COMPLETED] = "complete",
                                           [FINISH_DISCARDED] = "fail",
                                           [FINISH_HAND_BACK] = "hand-back"};
 
+static const char *const ends_recorded_as[] = {[RUN_END_DONE] = "done",
+                                               [RUN_END_RETRY] = "retry",
+                                               [RUN_END_FAIL] = "fail",
+                                               [RUN_END_STOPPED] = "stopped",
+                                               [RUN_END_TIMED_RETRY] = "timed_retry",
+                                               [RUN_END_CRASHED] = "crashed",
+                                               [RUN_END_TIMEOUT] = "timeout",
+                                               [RUN_END_KILLED] = "killed",
+                                               [RUN_END_NOT_STARTED] = "not_started"};
+
 /* Who waits for a finish: the job, and what its log line says. */
 struct finish_wait {
     struct worker *worker;
@@ -253,7 +263,7 @@ static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot
     enum run_end end = end_of(w, job, run);
     job->slot = NULL;
     history("run", end == RUN_END_DONE ? "ok" : "fail", HISTORY_I64("job", job->id),
-            HISTORY_I64("f", job->fence), HISTORY_I64("end", end));
+            HISTORY_I64("f", job->fence), HISTORY_TEXT("end", ends_recorded_as[end]));
     if (end != RUN_END_NOT_STARTED) {
         metric_observe_us(job->meters->run, clock_boot_us() - job->started_us);
     }

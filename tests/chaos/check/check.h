@@ -67,6 +67,7 @@ struct event {
     int votes_no;
     int votes;           /* nodes */
     bool flag;           /* once, dead, held, final */
+    bool is_own_wish;    /* the end of a run that its handler wants again, or that had not begun */
     const char *process; /* interned, as all texts; "" = not said */
     const char *name;    /* key, worker, the ledger's `as`, the fault, `expect` */
     const char *value;   /* token, prefix, state directory, target, sha, text */
@@ -80,6 +81,7 @@ struct row {
     int64_t seq;
     int64_t t; /* about: by the claims that the recorder saw at that time */
     int64_t at_us;
+    int64_t boot_ms; /* 0 = not said */
     int64_t ready_at_us;
     int64_t job;
     int64_t old_fence;

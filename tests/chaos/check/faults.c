@@ -3,6 +3,8 @@
  * What the nemesis did, and to whom. */
 #include "check.h"
 
+#define TELLING_NS (100 * NS_PER_MS) /* the kit sees an end, then tells of its kill */
+
 bool fault_is(const struct fault *f, const char *word)
 {
     return strstr(f->what, word) != NULL;
@@ -21,8 +23,8 @@ const struct fault *fault_in(const struct run *r, const char *word, int64_t from
 
 static bool is_its_time(const struct fault *f, const struct process *p)
 {
-    bool is_early = f->from < p->first - NS_PER_S;
-    bool is_late = p->ended != NEVER && f->from > p->ended + NS_PER_S;
+    bool is_early = f->from < p->first;
+    bool is_late = p->ended != NEVER && f->from > p->ended + TELLING_NS;
     return !is_early && !is_late;
 }
 

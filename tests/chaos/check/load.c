@@ -153,6 +153,17 @@ static int64_t job_of_key(const char *key)
     return at == NULL ? 0 : strtoll(at + 4, NULL, 10);
 }
 
+static bool is_own_wish(const char *end)
+{
+    static const char *const ends[] = {"retry", "stopped", "timed_retry", "not_started"};
+    for (size_t i = 0; i < ARRAY_COUNT(ends); i++) {
+        if (strcmp(end, ends[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void count_votes(struct event *e, const json_t *votes)
 {
     size_t i = 0;
@@ -202,6 +213,7 @@ static void take_event(struct run *r, enum source source, const json_t *o, const
     for (size_t i = 0; i < ARRAY_COUNT(flags); i++) {
         e.flag = e.flag || number_of(o, flags[i]) != 0;
     }
+    e.is_own_wish = is_own_wish(text_of(o, source == FROM_LEDGER ? "as" : "end"));
     e.job = e.job == 0 && key[0] != '\0' ? job_of_key(key) : e.job;
     count_votes(&e, json_object_get(o, "votes"));
     APPEND(r->events, r->event_count, e);
@@ -211,6 +223,7 @@ static void take_row(struct run *r, const json_t *o, const char *line, size_t le
 {
     const struct row row = {.seq = number_of(o, "seq"),
                             .at_us = time_of(o, "at"),
+                            .boot_ms = number_of(o, "boot_ms"),
                             .ready_at_us = time_of(o, "ready_at"),
                             .job = number_of(o, "job"),
                             .old_fence = number_of(o, "old_fence"),

@@ -22,6 +22,7 @@ struct request {
     int attempt;
     int max;
     bool is_once;
+    bool is_own_wish;
     const char *process;
 };
 
@@ -73,6 +74,7 @@ static void take(struct requests *q, const struct event *e)
     open->attempt = e->attempt != 0 ? e->attempt : open->attempt;
     open->max = e->max != 0 ? e->max : open->max;
     open->is_once = open->is_once || (e->op == OP_RUN && e->flag);
+    open->is_own_wish = open->is_own_wish || (e->op == OP_RUN && e->is_own_wish);
     open->result = e->phase == PH_INV ? PH_INFO : e->phase;
     open->to = e->phase == PH_INV ? NEVER : e->t;
 }
@@ -227,7 +229,6 @@ static void check_refusal(struct run *r, const struct job *j, const struct reque
 static void check_runs(struct run *r, const struct job *j, const struct requests *q)
 {
     const struct request *before = NULL;
-    size_t once = 0;
     for (size_t i = 0; i < q->count; i++) {
         const struct request *s = &q->list[i];
         if (s->op != OP_RUN) {
@@ -235,12 +236,13 @@ static void check_runs(struct run *r, const struct job *j, const struct requests
         }
         if (before != NULL && before->fence == s->fence) {
             violation(r, K1, "S19", j->id, "started twice under fence %" PRId64, s->fence);
+        } else if (before != NULL && s->is_once && !before->is_own_wish &&
+                   !was_retried(j, before->from, s->from)) {
+            violation(r, K1, "S10", j->id,
+                      "at most once, and started under fence %" PRId64 " after fence %" PRId64,
+                      s->fence, before->fence);
         }
-        once += s->is_once;
         before = s;
-    }
-    if (once > 1 && !was_retried(j, 0, NEVER)) {
-        violation(r, K1, "S10", j->id, "at most once, and started %zu times", once);
     }
 }
 

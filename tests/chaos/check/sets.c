@@ -133,6 +133,8 @@ static void check_starts(struct run *r, const struct job *j)
         } else if (e->op == OP_RETRY && e->phase != PH_FAIL) {
             cancelled = NEVER;
             starts = 0;
+        } else if (e->op == OP_ENDED && e->is_own_wish) {
+            starts = 0;
         } else if (e->op == OP_STARTED) {
             starts++;
             if (e->t > cancelled) {
