@@ -16,7 +16,7 @@ enum run_end {
     RUN_END_FAIL,        /* … for good */
     RUN_END_CRASHED,     /* the runner died by itself, or broke the protocol */
     RUN_END_TIMEOUT,     /* killed for its timeout */
-    RUN_END_KILLED,      /* killed by us for its lease or a drain */
+    RUN_END_KILLED,      /* killed by us for its lease, a drain, or what was not its doing */
     RUN_END_NOT_STARTED, /* never reached a handler */
 };
 

@@ -8,8 +8,8 @@ static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
               "a lock inside an atomic would not work between processes");
 
 #define LENGTH_BYTES 4 /* of the frame's own length field */
-#define JOB_FIXED_BYTES (8 + 8 + 4 + 4 + 4 + 4)
-#define RESULT_FIXED_BYTES (8 + 8 + 1 + 1 + 8 + 8 + 4 + 4 + 4)
+#define JOB_FIXED_BYTES (8 + 8 + 8 + 4 + 4 + 4 + 4)
+#define RESULT_FIXED_BYTES (8 + 8 + 8 + 1 + 1 + 8 + 8 + 4 + 4 + 4)
 
 static_assert(JOB_FIXED_BYTES + JOB_NAME_MAX + JOB_ARGS_MAX + FRAME_HEAD <= FRAME_MAX,
               "the largest job fits a frame");
@@ -153,6 +153,7 @@ enum status job_frame_put(struct buf *out, const struct job_frame *f, struct err
     }
     put_i64(&w, f->id);
     put_i64(&w, f->fence);
+    put_i64(&w, f->nonce);
     put_uint(&w, (uint32_t)f->attempt, 4);
     put_uint(&w, (uint32_t)f->max_attempts, 4);
     put_bytes(&w, f->kind, f->kind_len);
@@ -183,6 +184,7 @@ enum status result_frame_put(struct buf *out, const struct result_frame *f, stru
     }
     put_i64(&w, f->id);
     put_i64(&w, f->fence);
+    put_i64(&w, f->nonce);
     put_uint(&w, f->outcome, 1);
     put_uint(&w, f->leaving ? 1 : 0, 1);
     put_i64(&w, f->retry_after_us);
@@ -244,6 +246,7 @@ enum status job_frame_get(const char *body, size_t len, struct job_frame *ret, s
     struct job_frame f = {0};
     f.id = get_i64(&r);
     f.fence = get_i64(&r);
+    f.nonce = get_i64(&r);
     f.attempt = get_i32(&r);
     f.max_attempts = get_i32(&r);
     f.kind = get_bytes(&r, JOB_NAME_MAX, &f.kind_len);
@@ -251,7 +254,8 @@ enum status job_frame_get(const char *body, size_t len, struct job_frame *ret, s
     if (!read_whole(&r)) {
         return err_fail(err, STATUS_INVALID, "job frame: a body of %zu bytes does not add up", len);
     }
-    if (f.id < 1 || f.fence < 1 || f.attempt < 1 || f.max_attempts < 1 || f.kind_len == 0) {
+    if (f.id < 1 || f.fence < 1 || f.nonce < 1 || f.attempt < 1 || f.max_attempts < 1 ||
+        f.kind_len == 0) {
         return err_fail(err, STATUS_INVALID, "job frame: a field is out of range");
     }
     *ret = f;
@@ -265,6 +269,7 @@ enum status result_frame_get(const char *body, size_t len, struct result_frame *
     struct result_frame f = {0};
     f.id = get_i64(&r);
     f.fence = get_i64(&r);
+    f.nonce = get_i64(&r);
     f.outcome = (uint8_t)get_uint(&r, 1);
     uint64_t leaving = get_uint(&r, 1);
     f.leaving = leaving == 1;
@@ -277,8 +282,8 @@ enum status result_frame_get(const char *body, size_t len, struct result_frame *
         return err_fail(err, STATUS_INVALID, "result frame: a body of %zu bytes does not add up",
                         len);
     }
-    if (f.id < 1 || f.fence < 1 || f.outcome < RUN_DONE || f.outcome > RUN_FAIL || leaving > 1 ||
-        f.ran_us < 0 || f.retry_after_us > JOB_DELAY_US_MAX) {
+    if (f.id < 1 || f.fence < 1 || f.nonce < 1 || f.outcome < RUN_DONE || f.outcome > RUN_FAIL ||
+        leaving > 1 || f.ran_us < 0 || f.retry_after_us > JOB_DELAY_US_MAX) {
         return err_fail(err, STATUS_INVALID, "result frame: a field is out of range");
     }
     *ret = f;

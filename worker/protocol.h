@@ -17,7 +17,7 @@
 
 #define RUNNER_FD_FRAMES 3
 #define RUNNER_FD_PAGE 4
-#define RUNNER_PROTOCOL_VERSION 1
+#define RUNNER_PROTOCOL_VERSION 2
 #define FRAME_MAX (((size_t)1 << 20) + ((size_t)64 << 10)) /* args + 64 KiB */
 #define FRAME_HEAD 6
 #define RUNNER_LOG_BYTES (2 * JOB_LOG_TAIL_MAX)
@@ -41,8 +41,9 @@ struct runner_page {
     /* Also set by the runner's SIGTERM handler; only the worker clears it. */
     _Atomic int32_t should_stop;
     _Atomic int32_t reserved;
-    /* Written by the runner before it calls a handler; 0 = it never started one. */
-    _Atomic int64_t started_fence;
+    /* The job's nonce, written by the runner before it calls a handler; 0 = it never started one.
+     */
+    _Atomic int64_t started_nonce;
     /* What the present run has logged, a ring (worker/run_log.h): it outlives the runner. */
     _Atomic int64_t log_total;
     char log[RUNNER_LOG_BYTES];
@@ -53,6 +54,10 @@ struct runner_page {
 struct job_frame {
     int64_t id;
     int64_t fence;
+    /* Drawn at random for each job, > 0. A handler may write what it likes to its worker, but what
+     * it can't know is the nonce of a job that wasn't sent yet: no frame speaks for another job
+     * than its own. */
+    int64_t nonce;
     int32_t attempt;
     int32_t max_attempts;
     const char *kind;
@@ -66,6 +71,7 @@ enum run_outcome { RUN_DONE = 1, RUN_RETRY = 2, RUN_FAIL = 3 };
 struct result_frame {
     int64_t id;
     int64_t fence;
+    int64_t nonce;          /* of its JOB */
     uint8_t outcome;        /* enum run_outcome */
     bool leaving;           /* this runner was left dirty and ends now: send it nothing more */
     int64_t retry_after_us; /* < 0: the usual backoff; at most JOB_DELAY_US_MAX */

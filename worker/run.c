@@ -246,6 +246,8 @@ static enum run_end end_of(const struct worker *w, const struct held_job *job,
                                                  : results[run->result->outcome];
     case SLOT_NOT_STARTED:
         return RUN_END_NOT_STARTED;
+    case SLOT_SPOILT:
+        return RUN_END_KILLED;
     case SLOT_DIED:
         break;
     }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/slot.h"
-
 #include "base/clock.h"
 #include "base/log.h"
 #include "worker/run_log.h"
 #include "worker/runner_env.h"
+#include "worker/slot_internal.h"
 
 #include <assert.h>
 #include <signal.h>
@@ -17,50 +16,12 @@
 #define EOF_GRACE_MS \
     200 /* between a child's exit and the end of its pipe, if something keeps that open */
 #define LEAVE_DEADLINE_MS 2000 /* for a runner that said it leaves: it ends its children first */
-#define TEXT_MAX 256
-
-struct slot {
-    struct slot_options options;
-    enum slot_state state;
-    uv_process_t process;
-    uv_pipe_t pipe;
-    uv_timer_t timer; /* STARTING: hello deadline; EMPTY: restart; ENDING: leaving, then grace */
-    struct runner_page *page;
-    int page_fd;
-    struct buf in;
-    struct buf out;
-    uv_write_t write;
-    bool is_writing;
-    bool has_process;
-    bool has_pipe;
-    bool has_exited;
-    bool has_eof;
-    bool is_closing;
-    bool is_dying;   /* we killed it */
-    bool was_killed; /* … because the worker said so */
-    bool was_asked_to_stop;
-    bool has_hello;
-    bool has_worked;  /* some handler was started in it */
-    bool is_retiring; /* recycled: the end is expected */
-    int pid;
-    int64_t exit_status;
-    int term_signal;
-    char broken[TEXT_MAX]; /* why we ended it: a broken frame */
-    int64_t started_us;
-    int jobs_done;
-    int restart_ms;
-    struct rand rand;
-    void *job;
-    int64_t job_id;
-    int64_t job_fence;
-    int open_handles;
-};
 
 static void start_child(struct slot *s);
 
 /* ---- the end of a run and of a child ---- */
 
-static void report(struct slot *s, const struct slot_run *run)
+void slot_report(struct slot *s, const struct slot_run *run)
 {
     void *job = TAKE(s->job);
     s->options.events->ended(s->options.ctx, s, job, run);
@@ -118,21 +79,25 @@ static void on_restart(uv_timer_t *timer)
 
 static void report_death(struct slot *s, const char *text)
 {
-    bool was_started = atomic_load(&s->page->started_fence) == s->job_fence;
+    bool was_started = atomic_load(&s->page->started_nonce) == s->job_nonce;
+    bool is_blameless = s->is_spoilt && s->broken[0] != '\0';
     s->has_worked = s->has_worked || was_started;
-    struct slot_run run = {.end = was_started ? SLOT_DIED : SLOT_NOT_STARTED, .text = text};
+    struct slot_run run = {.end = !was_started   ? SLOT_NOT_STARTED
+                                  : is_blameless ? SLOT_SPOILT
+                                                 : SLOT_DIED,
+                           .text = text};
     char log_tail[JOB_LOG_TAIL_MAX];
     if (was_started) {
         run.log_tail = log_tail;
         run.log_tail_len = run_log_tail(s->page, log_tail);
     }
-    report(s, &run);
+    slot_report(s, &run);
 }
 
 /* The child is gone and all that it wrote has been read. */
 static void child_ended(struct slot *s)
 {
-    char text[TEXT_MAX];
+    char text[SLOT_TEXT_MAX];
     death_text(s, text, sizeof text);
     (void)uv_timer_stop(&s->timer);
     s->state = SLOT_EMPTY;
@@ -176,7 +141,7 @@ static void on_exit_child(uv_process_t *process, int64_t exit_status, int term_s
     check_ended(s);
 }
 
-static void kill_child(struct slot *s)
+void slot_kill_child(struct slot *s)
 {
     if (s->has_process && !s->has_exited) {
         s->is_dying = true;
@@ -189,128 +154,33 @@ static void kill_child(struct slot *s)
 void slot_kill(struct slot *s)
 {
     s->was_killed = true;
-    kill_child(s);
+    slot_kill_child(s);
 }
 
 static void on_hello_late(uv_timer_t *timer)
 {
     struct slot *s = timer->data;
     (void)snprintf(s->broken, sizeof s->broken, "no hello within %d s", HELLO_DEADLINE_MS / 1000);
-    kill_child(s);
+    slot_kill_child(s);
 }
 
 static void on_leave_late(uv_timer_t *timer)
 {
-    kill_child(timer->data);
+    slot_kill_child(timer->data);
 }
 
-/* By itself where the runner says so: only it finds what a handler left behind in sessions of their
- * own (fault.G4). Otherwise nothing is left. */
-static void retire(struct slot *s, bool leaves)
+void slot_retire(struct slot *s, bool leaves)
 {
     s->is_retiring = true;
     s->is_dying = true;
     if (leaves) {
         (void)uv_timer_start(&s->timer, on_leave_late, LEAVE_DEADLINE_MS, 0);
     } else {
-        kill_child(s);
+        slot_kill_child(s);
     }
 }
 
-/* ---- frames ---- */
-
-static bool is_due_for_recycling(const struct slot *s)
-{
-    return s->jobs_done >= s->options.jobs_max ||
-           clock_boot_us() - s->started_us >= s->options.age_us;
-}
-
-void slot_set_recycling(struct slot *s, int jobs_max, int64_t age_us)
-{
-    s->options.jobs_max = jobs_max;
-    s->options.age_us = age_us;
-}
-
-static void become_idle(struct slot *s)
-{
-    if (s->is_dying || s->has_exited) {
-        return;
-    }
-    if (is_due_for_recycling(s)) {
-        retire(s, false);
-        return;
-    }
-    s->state = SLOT_IDLE;
-    s->options.events->idle(s->options.ctx, s);
-}
-
-static enum status take_hello(struct slot *s, const char *body, size_t len, struct err *err)
-{
-    if (s->state != SLOT_STARTING || s->has_hello) {
-        return err_fail(err, STATUS_INVALID, "a second hello");
-    }
-    s->has_hello = true;
-    (void)uv_timer_stop(&s->timer);
-    s->options.events->hello(s->options.ctx, s, body, len);
-    become_idle(s);
-    return STATUS_OK;
-}
-
-static enum status take_result(struct slot *s, const char *body, size_t len, struct err *err)
-{
-    struct result_frame result;
-    enum status st = result_frame_get(body, len, &result, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    if (s->state != SLOT_BUSY || result.id != s->job_id || result.fence != s->job_fence) {
-        return err_fail(err, STATUS_INVALID, "a result for job %lld that is not running here",
-                        (long long)result.id);
-    }
-    s->jobs_done++;
-    s->has_worked = true;
-    s->state = SLOT_STARTING; /* not offered yet: `ended` comes first */
-    struct slot_run run = {.end = SLOT_RESULT, .result = &result};
-    if (result.leaving || s->was_asked_to_stop) { /* a late SIGTERM would hit the next job */
-        retire(s, result.leaving);
-    }
-    report(s, &run);
-    become_idle(s);
-    return STATUS_OK;
-}
-
-static void break_off(struct slot *s, const struct err *why)
-{
-    (void)snprintf(s->broken, sizeof s->broken, "broken frame: %.200s", why->msg);
-    kill_child(s);
-}
-
-static void take_frames(struct slot *s)
-{
-    while (!s->is_closing) {
-        struct err err = {0};
-        enum frame_type type;
-        const char *body = NULL;
-        size_t len = 0;
-        size_t size = 0;
-        enum status st = frame_take(&s->in, &type, &body, &len, &size, &err);
-        if (st == STATUS_NOT_FOUND || s->broken[0] != '\0') {
-            return;
-        }
-        if (st == STATUS_OK && type == FRAME_HELLO) {
-            st = take_hello(s, body, len, &err);
-        } else if (st == STATUS_OK && type == FRAME_RESULT) {
-            st = take_result(s, body, len, &err);
-        } else if (st == STATUS_OK) {
-            st = err_fail(&err, STATUS_INVALID, "frame type %d from a runner", (int)type);
-        }
-        if (st != STATUS_OK) {
-            break_off(s, &err);
-            return;
-        }
-        buf_consume(&s->in, size);
-    }
-}
+/* ---- reading ---- */
 
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
 {
@@ -330,12 +200,12 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *unused)
     (void)unused;
     if (n > 0) {
         buf_grew(&s->in, (size_t)n);
-        take_frames(s);
+        slot_take_frames(s);
     } else if (n < 0) {
         (void)uv_read_stop(stream);
         s->has_eof = true;
         if (!s->has_exited) {
-            kill_child(s); /* a child without its pipe is of no use */
+            slot_kill_child(s); /* a child without its pipe is of no use */
         }
         check_ended(s);
     }
@@ -389,7 +259,8 @@ static void start_child(struct slot *s)
     assert(!s->has_process && !s->has_pipe && s->job == NULL);
     struct err err = {0};
     s->has_exited = s->has_eof = s->has_hello = s->has_worked = s->is_dying = s->was_killed =
-        s->is_retiring = s->was_asked_to_stop = false;
+        s->is_retiring = s->was_asked_to_stop = s->is_spoilt = false;
+    s->job_nonce = s->last_nonce = 0;
     s->broken[0] = '\0';
     s->jobs_done = 0;
     s->started_us = clock_boot_us();
@@ -450,7 +321,7 @@ void slot_close(struct slot *s)
 {
     s->is_closing = true;
     s->job = NULL;
-    kill_child(s);
+    slot_kill_child(s);
     close_child_handles(s);
     uv_close((uv_handle_t *)&s->timer, on_handle_closed);
 }
@@ -481,7 +352,7 @@ static void on_written(uv_write_t *request, int status)
     s->is_writing = false;
     buf_reset(&s->out);
     if (status < 0 && s->has_process) {
-        kill_child(s); /* its run ends as not started */
+        slot_kill_child(s); /* its run ends as not started */
     }
 }
 
@@ -497,14 +368,14 @@ static void flush(struct slot *s)
         return;
     }
     if (n < 0 && n != UV_EAGAIN) {
-        kill_child(s);
+        slot_kill_child(s);
         return;
     }
     all = uv_buf_init(buf_at(&s->out), (unsigned)s->out.len);
     s->write.data = s;
     s->is_writing = uv_write(&s->write, stream, &all, 1, on_written) == 0;
     if (!s->is_writing) {
-        kill_child(s);
+        slot_kill_child(s);
     }
 }
 
@@ -512,16 +383,20 @@ void slot_run(struct slot *s, const struct job_frame *frame, void *job)
 {
     assert(slot_state(s) == SLOT_IDLE && s->job == NULL);
     struct err err = {0};
+    struct job_frame sent = *frame;
+    sent.nonce = slot_draw_nonce(s);
+    s->last_nonce = s->job_nonce;
+    s->job_nonce = sent.nonce;
     s->job = job;
     s->job_id = frame->id;
     s->job_fence = frame->fence;
     s->state = SLOT_BUSY;
     s->was_asked_to_stop = false;
     atomic_store(&s->page->should_stop, 0);
-    atomic_store(&s->page->started_fence, 0);
+    atomic_store(&s->page->started_nonce, 0);
     run_log_reset(s->page);
-    if (s->is_writing || job_frame_put(&s->out, frame, &err) != STATUS_OK) {
-        kill_child(s);
+    if (sent.nonce < 1 || s->is_writing || job_frame_put(&s->out, &sent, &err) != STATUS_OK) {
+        slot_kill_child(s);
         return;
     }
     flush(s);

@@ -14,9 +14,15 @@
 
 struct slot;
 
-enum slot_end { SLOT_RESULT, SLOT_NOT_STARTED, SLOT_DIED };
+enum slot_end {
+    SLOT_RESULT,
+    SLOT_NOT_STARTED,
+    SLOT_DIED,
+    SLOT_SPOILT /* we killed it, for what an earlier run of its runner had written: not this one's
+                   doing */
+};
 
-/* SLOT_RESULT: `result` is borrowed. SLOT_DIED: `text` says how ("signal 11 (Segmentation fault)",
+/* SLOT_RESULT: `result` is borrowed. Others: `text` says how ("signal 11 (Segmentation fault)",
  * "exit code 0 without a result", "broken frame: …"); `log_tail` is what the run had logged. */
 struct slot_run {
     enum slot_end end;
@@ -60,9 +66,9 @@ int slot_pid(const struct slot *slot);
 /* In `died`: nobody killed the child for its time, its lease or a drain. */
 bool slot_died_by_itself(const struct slot *slot);
 
-/* Only when idle. The page's times must be set by slot_limit() first. UNAVAILABLE: the child can't
- * take it; the run ends SLOT_NOT_STARTED through `ended` as well, so callers need not handle it
- * twice. */
+/* Only when idle; the frame's nonce is drawn here. The page's times must be set by slot_limit()
+ * first. UNAVAILABLE: the child can't take it; the run ends SLOT_NOT_STARTED through `ended` as
+ * well, so callers need not handle it twice. */
 void slot_run(struct slot *slot, const struct job_frame *frame, void *job);
 
 /* The moments of the present or next run: BOOTTIME of self-destruction and of the timeout. */

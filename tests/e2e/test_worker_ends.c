@@ -78,6 +78,35 @@ START_TEST(a_refused_result_is_told_as_the_failure_that_it_became)
 }
 END_TEST
 
+/* ---- handlers that speak in their runner's name ---- */
+
+START_TEST(G5_forged_results_cost_and_complete_no_other_job)
+{
+    enum { NAPS = 60, FORGED = 10 };
+    char args[64];
+    int64_t first = 0;
+    for (int i = 0; i < FORGED; i++) {
+        (void)snprintf(args, sizeof args, "{\"what\": %d, \"ms\": 20}", i % 5);
+        int64_t id = fleet_enqueue(&f, "forge", args, 1);
+        first = i == 0 ? id : first;
+        (void)fleet_enqueue(&f, "nap", "{\"ms\": 5}", NAPS / FORGED);
+    }
+    ck_assert(WAIT_UNTIL(sql_i64(f.sql,
+                                 "SELECT count(*) FROM claimd.job_history WHERE id >= %lld AND "
+                                 "kind = 'nap' AND state = 'completed' AND result = '\"slept\"'",
+                                 (long long)first) == NAPS,
+                         SOON_US));
+    ck_assert_int_eq(
+        sql_i64(f.sql,
+                "SELECT count(*) FROM claimd.job_attempt a LEFT JOIN claimd.jobs j ON j.id = "
+                "a.job_id WHERE a.job_id >= %lld AND j.kind <> 'forge'",
+                (long long)first),
+        0);
+    ck_assert_int_gt(fleet_log_count(&f, WORKER, 0, "event=runner_died"), 0);
+    sql_run(f.sql, "DELETE FROM claimd.job WHERE kind = 'forge'");
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("bad ends");
@@ -87,6 +116,7 @@ static Suite *suite(void)
     tcase_add_loop_test(c, G1_what_a_handler_logged_before_it_crashed_or_timed_out_is_kept, 0,
                         (int)ARRAY_COUNT(deaths));
     tcase_add_test(c, a_refused_result_is_told_as_the_failure_that_it_became);
+    tcase_add_test(c, G5_forged_results_cost_and_complete_no_other_job);
     suite_add_tcase(s, c);
     return s;
 }

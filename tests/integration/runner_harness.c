@@ -139,6 +139,7 @@ void harness_send(struct harness *h, const char *kind, const char *args)
     h->last_id++;
     const struct job_frame job = {.id = h->last_id,
                                   .fence = h->last_id + 100,
+                                  .nonce = h->last_id + 100,
                                   .attempt = 1,
                                   .max_attempts = 25,
                                   .kind = kind,
@@ -172,6 +173,7 @@ void harness_run(struct harness *h, const char *kind, const char *args, struct r
     harness_result(h, ret);
     ck_assert_int_eq(ret->id, h->last_id);
     ck_assert_int_eq(ret->fence, h->last_id + 100);
+    ck_assert_int_eq(ret->nonce, h->last_id + 100);
 }
 
 int harness_wait(struct harness *h)

@@ -33,7 +33,7 @@ void harness_stop(struct harness *h);
 /* Reads HELLO; the text is valid until the next read. */
 const char *harness_hello(struct harness *h, size_t *ret_len);
 
-/* Sends a job with the next id; its fence is id + 100. */
+/* Sends a job with the next id; its fence and its nonce are id + 100. */
 void harness_send(struct harness *h, const char *kind, const char *args);
 
 /* The next RESULT; its texts are valid until the next read. */

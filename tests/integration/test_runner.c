@@ -48,7 +48,7 @@ static void assert_crashed(void)
     const char *body = NULL;
     size_t len = 0;
     ck_assert_int_eq(harness_read(&h, &type, &body, &len), STATUS_UNAVAILABLE);
-    ck_assert_int_eq(atomic_load(&h.page->started_fence), h.last_id + 100);
+    ck_assert_int_eq(atomic_load(&h.page->started_nonce), h.last_id + 100);
 }
 
 START_TEST(hello_names_each_kind_with_its_effective_numbers)
@@ -81,12 +81,12 @@ END_TEST
 START_TEST(a_job_is_done_and_its_start_was_announced)
 {
     struct result_frame r;
-    ck_assert_int_eq(atomic_load(&h.page->started_fence), 0);
+    ck_assert_int_eq(atomic_load(&h.page->started_nonce), 0);
     harness_run(&h, "noop", "{}", &r);
     ck_assert_int_eq(r.outcome, RUN_DONE);
     ck_assert_uint_eq(r.result_len, 0);
     ck_assert(!r.leaving);
-    ck_assert_int_eq(atomic_load(&h.page->started_fence), r.fence);
+    ck_assert_int_eq(atomic_load(&h.page->started_nonce), r.nonce);
     for (int i = 0; i < 1000; i++) {
         harness_run(&h, "noop", "{}", &r);
     }
@@ -126,7 +126,7 @@ START_TEST(a_kind_that_nobody_serves_is_answered_with_a_reason)
     harness_run(&h, "noopx", "{}", &r);
     ck_assert_int_eq(r.outcome, RUN_RETRY);
     assert_error(&r, "no plugin of this runner serves kind noopx");
-    ck_assert_int_eq(atomic_load(&h.page->started_fence), 0);
+    ck_assert_int_eq(atomic_load(&h.page->started_nonce), 0);
 }
 END_TEST
 

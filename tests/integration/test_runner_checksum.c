@@ -119,7 +119,7 @@ START_TEST(a_large_file_is_left_when_told_to_stop)
     ck_assert_int_eq(truncate(path, (off_t)1 << 40), 0); /* sparse: an hour of reading */
     (void)snprintf(args, sizeof args, "{\"path\": \"%s\", \"md5\": \"" MD5_ABC "\"}", path);
     harness_send(&h, "checksum", args);
-    ck_assert(WAIT_UNTIL(atomic_load(&h.page->started_fence) != 0, 5 * US_PER_S));
+    ck_assert(WAIT_UNTIL(atomic_load(&h.page->started_nonce) != 0, 5 * US_PER_S));
     int64_t told_us = clock_boot_us();
     atomic_store(&h.page->should_stop, 1);
     struct result_frame r;

@@ -43,7 +43,7 @@ static void stop(void)
 
 static bool has_started(void)
 {
-    return atomic_load(&h.page->started_fence) == h.last_id + 100;
+    return atomic_load(&h.page->started_nonce) == h.last_id + 100;
 }
 
 static void send_and_wait_for_start(const char *kind, const char *args)
@@ -95,10 +95,10 @@ START_TEST(A4_a_time_that_passed_ends_no_idle_runner_but_starts_no_job)
     harness_run(&h, "sleep", "{\"ms\": 0}", &r);
     int64_t later_us = clock_boot_us() + 500 * US_PER_MS;
     ck_assert(WAIT_UNTIL(clock_boot_us() > later_us, 5 * US_PER_S));
-    int64_t before = atomic_load(&h.page->started_fence);
+    int64_t before = atomic_load(&h.page->started_nonce);
     harness_send(&h, "noop", "{}");
     (void)harness_wait(&h);
-    ck_assert_int_eq(atomic_load(&h.page->started_fence), before);
+    ck_assert_int_eq(atomic_load(&h.page->started_nonce), before);
 }
 END_TEST
 

@@ -2,6 +2,7 @@
  *
  * The life of a slot with real runners: deaths at every moment, each run told exactly once. */
 #include "base/clock.h"
+#include "support/servers.h"
 #include "support/suite.h"
 #include "worker/slot.h"
 
@@ -163,8 +164,8 @@ static bool has_content(const char *path)
     return stat(path, &s) == 0 && s.st_size > 0;
 }
 
-/* Returns when its handler is at work; a SIGTERM ends it. */
-static void start_long_run(void)
+/* One that writes when its handler is at work; a SIGTERM ends it. */
+static void send_long_run(void)
 {
     char args[128];
     (void)snprintf(t.ledger, sizeof t.ledger, "/tmp/claimd-slot-XXXXXX");
@@ -172,6 +173,11 @@ static void start_long_run(void)
     ck_assert_int_ge(fd, 0);
     (void)snprintf(args, sizeof args, "{\"path\": \"%s\", \"ms\": 60000}", t.ledger);
     run("ledger", args, &t);
+}
+
+static void start_long_run(void)
+{
+    send_long_run();
     RUN_UNTIL(has_content(t.ledger));
 }
 
@@ -288,6 +294,87 @@ START_TEST(G4_a_daemon_that_a_handler_left_is_gone_when_the_next_runner_is_there
 }
 END_TEST
 
+/* ---- handlers that speak in their runner's name ---- */
+
+static enum slot_end end_of_next_run(const char *args)
+{
+    open_slot();
+    RUN_UNTIL(is_idle());
+    int pid = slot_pid(t.slot);
+    run("forge", args, &t);
+    RUN_UNTIL(t.ends == 1);
+    RUN_UNTIL(is_idle());
+    run("nap", "{\"ms\": 300}", &t);
+    RUN_UNTIL(t.ends == 2);
+    enum slot_end end = t.end;
+    RUN_UNTIL(is_idle());
+    ck_assert_int_ne(slot_pid(t.slot), pid);
+    ck_assert_int_eq(t.ends, 2);
+    return end;
+}
+
+START_TEST(G5_a_result_that_a_handler_forged_costs_the_next_run_nothing)
+{
+    ck_assert_int_eq(end_of_next_run("{\"what\": 0, \"ms\": 200}"), SLOT_RESULT);
+    ck_assert_int_eq(t.outcome, RUN_DONE);
+    ck_assert_str_eq(t.result, "\"slept\"");
+}
+END_TEST
+
+START_TEST(G5_junk_of_an_earlier_run_is_not_charged_to_the_present_one)
+{
+    enum slot_end end = end_of_next_run("{\"what\": 2, \"ms\": 100}");
+    ck_assert_int_eq(end, SLOT_NOT_STARTED);
+}
+END_TEST
+
+/* The worker's loop is late: the next run has begun before the junk of the one before is read. */
+START_TEST(G5_junk_that_is_read_late_is_still_not_charged_to_the_present_run)
+{
+    open_slot();
+    RUN_UNTIL(is_idle());
+    run("forge", "{\"what\": 2, \"ms\": 100}", &t);
+    RUN_UNTIL(t.ends == 1);
+    RUN_UNTIL(is_idle());
+    send_long_run();
+    ck_assert(WAIT_UNTIL(has_content(t.ledger), SOON_US)); /* and the loop stands still */
+    RUN_UNTIL(t.ends == 2);
+    ck_assert_int_eq(t.end, SLOT_SPOILT);
+}
+END_TEST
+
+START_TEST(G5_junk_behind_a_result_fails_the_run_that_wrote_it)
+{
+    open_slot();
+    RUN_UNTIL(is_idle());
+    run("forge", "{\"what\": 1, \"ms\": 100}", &t);
+    RUN_UNTIL(t.ends == 1);
+    ck_assert_int_eq(t.end, SLOT_DIED);
+    ck_assert_ptr_nonnull(strstr(t.death, "more than the result"));
+}
+END_TEST
+
+START_TEST(G5_a_result_for_a_job_to_come_fails_the_run_that_wrote_it)
+{
+    open_slot();
+    RUN_UNTIL(is_idle());
+    run("forge", "{\"what\": 3, \"ms\": 100}", &t);
+    RUN_UNTIL(t.ends == 1);
+    ck_assert_int_eq(t.end, SLOT_DIED);
+    RUN_UNTIL(is_idle());
+    run("nap", "{\"ms\": 1}", &t);
+    RUN_UNTIL(t.ends == 2);
+    ck_assert_str_eq(t.result, "\"slept\"");
+}
+END_TEST
+
+START_TEST(G5_a_forged_result_never_stands_for_the_next_run)
+{
+    enum slot_end end = end_of_next_run("{\"what\": 4, \"ms\": 100}");
+    ck_assert(end == SLOT_NOT_STARTED || strcmp(t.result, "\"slept\"") == 0);
+}
+END_TEST
+
 START_TEST(a_handler_that_closes_its_pipe_costs_that_run_only)
 {
     open_slot();
@@ -363,6 +450,12 @@ static Suite *suite(void)
         runners_that_die_before_they_started_a_handler_come_back_ever_more_slowly,
         a_runner_that_was_asked_to_stop_is_not_used_again,
         G4_a_daemon_that_a_handler_left_is_gone_when_the_next_runner_is_there,
+        G5_a_result_that_a_handler_forged_costs_the_next_run_nothing,
+        G5_junk_of_an_earlier_run_is_not_charged_to_the_present_one,
+        G5_junk_that_is_read_late_is_still_not_charged_to_the_present_run,
+        G5_junk_behind_a_result_fails_the_run_that_wrote_it,
+        G5_a_result_for_a_job_to_come_fails_the_run_that_wrote_it,
+        G5_a_forged_result_never_stands_for_the_next_run,
         a_handler_that_closes_its_pipe_costs_that_run_only,
         without_descriptors_a_slot_waits_and_starts_when_there_are_some,
         a_slot_without_a_program_to_start_keeps_trying_without_haste,

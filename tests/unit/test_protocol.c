@@ -10,6 +10,7 @@
 
 static const struct job_frame JOB = {.id = 42,
                                      .fence = INT64_MAX,
+                                     .nonce = INT64_MAX - 1,
                                      .attempt = 2,
                                      .max_attempts = 25,
                                      .kind = "noop",
@@ -18,6 +19,7 @@ static const struct job_frame JOB = {.id = 42,
                                      .args_len = 7};
 static const struct result_frame RESULT = {.id = 42,
                                            .fence = 7,
+                                           .nonce = 8,
                                            .outcome = RUN_RETRY,
                                            .leaving = true,
                                            .retry_after_us = -1,
@@ -64,6 +66,7 @@ START_TEST(a_job_arrives_as_it_was_sent)
     ck_assert_int_eq(job_frame_get(body, len, &got, &err), STATUS_OK);
     ck_assert_int_eq(got.id, JOB.id);
     ck_assert_int_eq(got.fence, JOB.fence);
+    ck_assert_int_eq(got.nonce, JOB.nonce);
     ck_assert_int_eq(got.attempt, JOB.attempt);
     ck_assert_int_eq(got.max_attempts, JOB.max_attempts);
     ck_assert_uint_eq(got.kind_len, JOB.kind_len);
@@ -82,6 +85,7 @@ START_TEST(a_result_arrives_as_it_was_sent)
     ck_assert_int_eq(result_frame_get(body, len, &got, &err), STATUS_OK);
     ck_assert_int_eq(got.id, RESULT.id);
     ck_assert_int_eq(got.fence, RESULT.fence);
+    ck_assert_int_eq(got.nonce, RESULT.nonce);
     ck_assert_int_eq(got.outcome, RUN_RETRY);
     ck_assert(got.leaving);
     ck_assert_int_eq(got.retry_after_us, -1);
@@ -95,7 +99,8 @@ END_TEST
 
 START_TEST(the_bytes_of_a_frame_are_fixed)
 {
-    static const unsigned char hello[] = {7, 0, 0, 0, FRAME_HELLO, 1, '{', '"', 'a', '"', '}'};
+    static const unsigned char hello[] = {7,   0,   0,   0,   FRAME_HELLO, RUNNER_PROTOCOL_VERSION,
+                                          '{', '"', 'a', '"', '}'};
     ck_assert_int_eq(hello_frame_put(&out, "{\"a\"}", 5, &err), STATUS_OK);
     ck_assert_uint_eq(out.len, sizeof hello);
     ck_assert_mem_eq(buf_at(&out), hello, sizeof hello);
@@ -149,13 +154,13 @@ END_TEST
 START_TEST(G5_a_length_beyond_the_bound_is_refused_before_its_body_came)
 {
     static const unsigned char heads[][FRAME_HEAD] = {
-        {0xff, 0xff, 0xff, 0xff, FRAME_RESULT, 1},
-        {0xff, 0xff, 0xff, 0x7f, FRAME_RESULT, 1},
-        {1, 0, 0, 0, FRAME_RESULT, 1},
-        {0, 0, 0, 0, FRAME_RESULT, 1},
-        {2, 0, 0, 0, 0, 1},
-        {2, 0, 0, 0, FRAME_RESULT + 1, 1},
-        {2, 0, 0, 0, FRAME_RESULT, 2},
+        {0xff, 0xff, 0xff, 0xff, FRAME_RESULT, RUNNER_PROTOCOL_VERSION},
+        {0xff, 0xff, 0xff, 0x7f, FRAME_RESULT, RUNNER_PROTOCOL_VERSION},
+        {1, 0, 0, 0, FRAME_RESULT, RUNNER_PROTOCOL_VERSION},
+        {0, 0, 0, 0, FRAME_RESULT, RUNNER_PROTOCOL_VERSION},
+        {2, 0, 0, 0, 0, RUNNER_PROTOCOL_VERSION},
+        {2, 0, 0, 0, FRAME_RESULT + 1, RUNNER_PROTOCOL_VERSION},
+        {2, 0, 0, 0, FRAME_RESULT, RUNNER_PROTOCOL_VERSION + 1},
         {'j', 'u', 'n', 'k', 'j', 'u'},
     };
     ck_assert_int_eq(buf_append(&out, heads[_i], FRAME_HEAD, &err), STATUS_OK);

@@ -122,6 +122,7 @@ static void fill_result(struct run *run, const struct job_frame *job, enum run_o
 {
     *ret = (struct result_frame){.id = job->id,
                                  .fence = job->fence,
+                                 .nonce = job->nonce,
                                  .outcome = (uint8_t)outcome,
                                  .retry_after_us = run->retry_after_us,
                                  .result = run->result,
@@ -176,7 +177,7 @@ enum status run_job(struct run *run, const struct claimd_kind *kind, const struc
                                            .max_attempts = job->max_attempts,
                                            .deadline_us = atomic_load(&run->page->deadline_us),
                                            .idempotency_key = key};
-    atomic_store(&run->page->started_fence, job->fence);
+    atomic_store(&run->page->started_nonce, job->nonce);
     int64_t started_us = clock_boot_us();
     enum claimd_outcome outcome = kind->handle(&context);
     int64_t ran_us = clock_boot_us() - started_us;

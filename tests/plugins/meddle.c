@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Handlers that speak to the worker in their runner's name, or leave by another way than they
+ * came. */
+#include "claimd/plugin.h"
+#include "worker/protocol.h"
+
+#include <jansson.h>
+#include <poll.h>
+#include <sys/mman.h>
+
+static json_int_t number_arg(const struct claimd_context *job, const char *name)
+{
+    json_t *args = json_loadb(job->args, job->args_len, 0, NULL);
+    json_int_t value = json_integer_value(json_object_get(args, name));
+    json_decref(args);
+    return value;
+}
+
+/* What the runner itself keeps: nothing is hidden from a handler. */
+static int64_t own_nonce(void)
+{
+    struct runner_page *page =
+        mmap(NULL, RUNNER_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, RUNNER_FD_PAGE, 0);
+    int64_t nonce = page == MAP_FAILED ? 0 : atomic_load(&page->started_nonce);
+    (void)munmap(page, RUNNER_PAGE_SIZE);
+    return nonce;
+}
+
+static void send_frame(int64_t id, int64_t fence, int64_t nonce, size_t more)
+{
+    static const char junk[] = "and more than that";
+    const struct result_frame frame = {.id = id,
+                                       .fence = fence,
+                                       .nonce = nonce,
+                                       .outcome = RUN_DONE,
+                                       .retry_after_us = -1,
+                                       .result = "\"forged\"",
+                                       .result_len = 8};
+    struct buf out = BUF_INIT(FRAME_MAX);
+    if (result_frame_put(&out, &frame, NULL) == STATUS_OK &&
+        buf_append(&out, junk, more, NULL) == STATUS_OK) {
+        ssize_t n = write(RUNNER_FD_FRAMES, buf_at(&out), out.len);
+        (void)n;
+    }
+    buf_release(&out);
+}
+
+/* {"what": N, "ms": M}: results are forged, M ms before the handler returns. */
+static enum claimd_outcome forge(const struct claimd_context *job)
+{
+    int64_t nonce = own_nonce();
+    int ms = (int)number_arg(job, "ms");
+    switch (number_arg(job, "what")) {
+    case 0: /* its own, early */
+        send_frame(job->id, job->fence, nonce, 0);
+        break;
+    case 1: /* its own, and junk behind it */
+        send_frame(job->id, job->fence, nonce, 10);
+        break;
+    case 2: /* its own, and junk when the worker has taken it */
+        send_frame(job->id, job->fence, nonce, 0);
+        (void)poll(NULL, 0, ms);
+        (void)!write(RUNNER_FD_FRAMES, "junk that is longer than a head", 31);
+        break;
+    case 3: /* those of jobs to come */
+        for (int64_t i = 1; i <= 100; i++) {
+            send_frame(job->id + i, job->fence + i, nonce + i, 0);
+        }
+        break;
+    case 4: /* its own, and then those */
+        send_frame(job->id, job->fence, nonce, 0);
+        (void)poll(NULL, 0, ms);
+        for (int64_t i = 1; i <= 100; i++) {
+            send_frame(job->id + i, job->fence + i, nonce, 0);
+        }
+        break;
+    default:
+        return CLAIMD_FAIL;
+    }
+    (void)poll(NULL, 0, ms);
+    return claimd_done(job, "\"true\"");
+}
+
+/* {"ms": N} */
+static enum claimd_outcome nap(const struct claimd_context *job)
+{
+    (void)poll(NULL, 0, (int)number_arg(job, "ms"));
+    return claimd_done(job, "\"slept\"");
+}
+
+CLAIMD_PLUGIN(.name = "meddle", .version = "1.0",
+              .kinds = {{.name = "forge", .handle = forge, .max_crashes = 2},
+                        {.name = "nap", .handle = nap}})
