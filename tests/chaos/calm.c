@@ -138,7 +138,7 @@ void calm_keep_dump(struct world *w)
     int code = -1;
     struct err why = {0};
     autobuf struct buf out = BUF_INIT(DUMP_MAX);
-    if (w->pg.pid <= 0 ||
+    if (world_primary(w)->pid <= 0 ||
         child_find_program("pg_dump", pg_dump, sizeof pg_dump, &why) != STATUS_OK) {
         return;
     }

@@ -44,12 +44,16 @@ static enum status start(struct world *w, struct host *h, struct err *err)
     (void)snprintf(state, sizeof state, "CLAIMD_WORKER_STATE_DIR=%s/state-%s-%d", w->dir, h->name,
                    h->life);
     /* The last "user" of a conninfo counts. */
-    (void)snprintf(login, sizeof login, "CLAIMD_POSTGRES_CONNINFO=%s user=chaos_%s", w->conninfo,
-                   is_worker ? "worker" : "scheduler");
+    (void)snprintf(login, sizeof login, "CLAIMD_POSTGRES_CONNINFO=%s user=chaos_%s",
+                   w->net_conninfo, is_worker ? "worker" : "scheduler");
     (void)snprintf(history, sizeof history, "CLAIMD_HISTORY=%s/history", w->folder.path);
     const char *const argv[] = {program, "--config", w->config_path, NULL};
     const char *const env[] = {state, login, history, NULL};
-    return program_start(argv, env, log, &h->pid, err);
+    enum status st = program_start(argv, env, log, &h->pid, err);
+    if (st == STATUS_OK) {
+        link_proxy_is_host(w->net, (size_t)(h - w->hosts), h->pid);
+    }
+    return st;
 }
 
 static void note(struct world *w, const struct host *h, const char *what, int code)
@@ -131,16 +135,16 @@ static bool read_stat(pid_t pid, char *text, size_t size, const char **ret_rest)
     return *ret_rest != NULL;
 }
 
-size_t host_runners(const struct host *h, pid_t ret_pids[HOST_RUNNERS_MAX])
+size_t process_children(pid_t parent, pid_t *ret_pids, size_t max)
 {
     size_t count = 0;
     char text[512];
     const char *rest = NULL;
-    DIR *dir = h->pid > 0 ? opendir("/proc") : NULL;
+    DIR *dir = parent > 0 ? opendir("/proc") : NULL;
     for (struct dirent *e = NULL; dir != NULL && (e = readdir(dir)) != NULL;) {
         pid_t pid = isdigit((unsigned char)e->d_name[0]) ? (pid_t)strtol(e->d_name, NULL, 10) : 0;
-        if (pid > 0 && count < HOST_RUNNERS_MAX && read_stat(pid, text, sizeof text, &rest) &&
-            strtol(rest + 2, NULL, 10) == (long)h->pid) {
+        if (pid > 0 && count < max && read_stat(pid, text, sizeof text, &rest) &&
+            strtol(rest + 2, NULL, 10) == (long)parent) {
             ret_pids[count++] = pid;
         }
     }
@@ -148,6 +152,11 @@ size_t host_runners(const struct host *h, pid_t ret_pids[HOST_RUNNERS_MAX])
         (void)closedir(dir);
     }
     return count;
+}
+
+size_t host_runners(const struct host *h, pid_t ret_pids[HOST_RUNNERS_MAX])
+{
+    return process_children(h->pid, ret_pids, HOST_RUNNERS_MAX);
 }
 
 int64_t process_cpu_us(pid_t pid)

@@ -49,7 +49,7 @@ struct nemesis {
     char detail[64];
     /* What strike() leaves for heal(). */
     size_t index;
-    pid_t pids[16];
+    pid_t pids[64];
     size_t pid_count;
     struct session sessions[2];
 };
@@ -59,6 +59,10 @@ extern const struct nemesis_def nemesis_process_defs[];
 extern const size_t nemesis_process_count;
 extern const struct nemesis_def nemesis_redis_defs[];
 extern const size_t nemesis_redis_count;
+extern const struct nemesis_def nemesis_pg_defs[];
+extern const size_t nemesis_pg_count;
+extern const struct nemesis_def nemesis_net_defs[];
+extern const size_t nemesis_net_count;
 
 struct nemeses {
     struct nemesis all[NEMESES_MAX];

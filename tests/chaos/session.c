@@ -136,6 +136,16 @@ enum status session_run(struct session *s, const char *sql, const char *const *p
     return st;
 }
 
+enum status session_send(struct session *s, const char *sql, struct err *err)
+{
+    enum status st = session_open(s, err);
+    if (st == STATUS_OK && PQsendQuery(s->conn, sql) != 1) {
+        st = err_fail(err, STATUS_UNAVAILABLE, "%.80s: %s", sql, PQerrorMessage(s->conn));
+        session_close(s);
+    }
+    return st;
+}
+
 enum status session_do(struct session *s, struct err *err, const char *format, ...)
 {
     char sql[STATEMENT_MAX];

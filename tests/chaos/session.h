@@ -31,6 +31,9 @@ bool session_is_open(const struct session *s);
 enum status session_run(struct session *s, const char *sql, const char *const *params, int count,
                         PGresult **ret_result, struct err *err) MUST_USE;
 
+/* Sends a statement whose end nobody waits for; it is over when it is, or with the session. */
+enum status session_send(struct session *s, const char *sql, struct err *err) MUST_USE;
+
 /* The same, formatted, without an answer; and one number (NOT_FOUND without a row). */
 enum status session_do(struct session *s, struct err *err, const char *format, ...) MUST_USE
     PRINTF_LIKE(3, 4);

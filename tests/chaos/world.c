@@ -85,7 +85,8 @@ static json_t *nodes_json(const struct world *w)
     json_t *nodes = json_array();
     for (size_t i = 0; i < WORLD_REDIS; i++) {
         char url[PATH_SIZE];
-        (void)snprintf(url, sizeof url, "unix:%s", w->redis[i].path);
+        (void)snprintf(url, sizeof url, "unix:");
+        world_net_path(w, i, url + strlen(url), sizeof url - strlen(url));
         (void)json_array_append_new(nodes, json_string(url));
     }
     return nodes;
@@ -98,8 +99,8 @@ static enum status write_config(struct world *w, struct err *err)
     (void)snprintf(w->config_path, sizeof w->config_path, "%s/claimd.json", w->dir);
     json_t *all = json_pack(
         "{s:f, s:{s:s}, s:{s:i, s:o}, s:{s:I, s:s, s:i, s:[s,s,s], s:s}, s:{s:s}}", "time_scale",
-        w->options->time_scale, "postgres", "conninfo", w->conninfo, "lock", "node_timeout_ms", 100,
-        "nodes", nodes_json(w), "worker", "slots", (json_int_t)w->options->slots, "plugin_dir",
+        w->options->time_scale, "postgres", "conninfo", w->net_conninfo, "lock", "node_timeout_ms",
+        100, "nodes", nodes_json(w), "worker", "slots", (json_int_t)w->options->slots, "plugin_dir",
         plugins, "drain_ms", DRAIN_MS, "queues", "default", "chaos_a", "chaos_b", "http_listen",
         "127.0.0.1:0", "scheduler", "http_listen", "127.0.0.1:0");
     int rc = all != NULL ? json_dump_file(all, w->config_path, JSON_INDENT(2)) : -1;
@@ -146,13 +147,74 @@ static enum status start_servers(struct world *w, struct err *err)
                                     err);
     }
     if (st == STATUS_OK) {
-        (void)snprintf(path, sizeof path, "%s/pg", w->dir);
+        (void)snprintf(path, sizeof path, "%s/pg0", w->dir);
         w->pg_state.restart_us = WORLD_NEVER;
-        st = pg_server_start_env(path, false, w->env[WORLD_REDIS], &w->pg, err);
+        st = pg_server_start_env(path, false, w->env[WORLD_REDIS], &w->pg[0], err);
     }
-    return st == STATUS_OK
-               ? pg_server_create_db(&w->pg, "claimd", NULL, w->conninfo, sizeof w->conninfo, err)
-               : st;
+    return st == STATUS_OK ? pg_server_create_db(&w->pg[0], "claimd", NULL, w->conninfo,
+                                                 sizeof w->conninfo, err)
+                           : st;
+}
+
+/* ---- the network ---- */
+
+struct pg_server *world_primary(struct world *w)
+{
+    return &w->pg[w->lead];
+}
+
+void world_net_path(const struct world *w, size_t server, char *ret_path, size_t size)
+{
+    if (server < WORLD_REDIS) {
+        (void)snprintf(ret_path, size, "%s/net/r%zu.sock", w->dir, server);
+    } else {
+        (void)snprintf(ret_path, size, "%s/net/pg%zu/.s.PGSQL.5432", w->dir, server - WORLD_REDIS);
+    }
+}
+
+static enum status make_link(struct world *w, size_t server, struct err *err)
+{
+    char here[PATH_SIZE];
+    char there[PATH_SIZE];
+    world_net_path(w, server, here, sizeof here);
+    if (server < WORLD_REDIS) {
+        (void)snprintf(there, sizeof there, "%s", w->redis[server].path);
+    } else {
+        (void)snprintf(there, sizeof there, "%s/pg%zu/.s.PGSQL.5432", w->dir, server - WORLD_REDIS);
+        *strrchr(here, '/') = '\0';
+        if (mkdir(here, 0755) != 0) {
+            return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "make %s", here);
+        }
+        world_net_path(w, server, here, sizeof here);
+    }
+    return link_proxy_add(w->net, here, there, err);
+}
+
+/* Each server is reached through a socket of the proxy; PostgreSQL at one of two seats, as after a
+ * failover. */
+static enum status make_net(struct world *w, struct err *err)
+{
+    char dir[PATH_SIZE];
+    (void)snprintf(dir, sizeof dir, "%s/net", w->dir);
+    if (mkdir(dir, 0755) != 0) {
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "make %s", dir);
+    }
+    int n = snprintf(w->net_conninfo, sizeof w->net_conninfo,
+                     "host=%s/pg0,%s/pg1 port=5432,5432 dbname=claimd user=postgres"
+                     " target_session_attrs=read-write",
+                     dir, dir);
+    int m = snprintf(w->conninfo, sizeof w->conninfo,
+                     "host=%s/pg0,%s/pg1 port=5432,5432 dbname=claimd user=postgres"
+                     " target_session_attrs=read-write",
+                     w->dir, w->dir);
+    if (n < 0 || (size_t)n >= sizeof w->net_conninfo || m < 0 || (size_t)m >= sizeof w->conninfo) {
+        return err_fail(err, STATUS_LIMIT, "%s: too long", w->dir);
+    }
+    enum status st = link_proxy_start(&w->net, err);
+    for (size_t i = 0; i < WORLD_SERVERS && st == STATUS_OK; i++) {
+        st = make_link(w, i, err);
+    }
+    return st;
 }
 
 static enum status migrate(struct world *w, struct err *err)
@@ -186,6 +248,7 @@ enum status world_open(struct world *w, const struct options *options, struct er
     st = st == STATUS_OK ? journal_open(&w->folder, "nemesis.jsonl", &w->nemesis, err) : st;
     st = st == STATUS_OK ? dir_make(w->dir, sizeof w->dir, err) : st;
     st = st == STATUS_OK ? start_servers(w, err) : st;
+    st = st == STATUS_OK ? make_net(w, err) : st;
     st = st == STATUS_OK ? copy_plugins(w, err) : st;
     st = st == STATUS_OK ? write_config(w, err) : st;
     st = st == STATUS_OK ? migrate(w, err) : st;
@@ -218,14 +281,15 @@ static void tick_pg(struct world *w, int64_t now_us)
 {
     struct err why = {0};
     int status = 0;
+    struct pg_server *pg = world_primary(w);
     struct server_state *state = &w->pg_state;
-    if (state->is_starting && pg_server_is_ready(&w->pg)) {
+    if (state->is_starting && pg_server_is_ready(pg)) {
         *state = (struct server_state){.restart_us = WORLD_NEVER};
-    } else if (w->pg.pid > 0 && child_is_gone(w->pg.pid, &status)) {
-        pg_server_kill(&w->pg);
+    } else if (pg->pid > 0 && child_is_gone(pg->pid, &status)) {
+        pg_server_kill(pg);
         *state = (struct server_state){.restart_us = now_us + RETRY_US};
-    } else if (w->pg.pid == 0 && now_us >= state->restart_us) {
-        bool is_launched = pg_server_launch(&w->pg, &why) == STATUS_OK;
+    } else if (pg->pid == 0 && now_us >= state->restart_us) {
+        bool is_launched = pg_server_launch(pg, &why) == STATUS_OK;
         *state = (struct server_state){.restart_us = is_launched ? WORLD_NEVER : now_us + RETRY_US,
                                        .is_starting = is_launched};
     }
@@ -245,7 +309,7 @@ void world_tick(struct world *w, int64_t now_us)
 void world_heal(struct world *w)
 {
     int64_t now_us = clock_boot_us();
-    w->pg_state.restart_us = w->pg.pid == 0 ? now_us : w->pg_state.restart_us;
+    w->pg_state.restart_us = world_primary(w)->pid == 0 ? now_us : w->pg_state.restart_us;
     for (size_t i = 0; i < WORLD_REDIS; i++) {
         w->redis_state[i].restart_us = now_us;
     }
@@ -256,7 +320,7 @@ void world_heal(struct world *w)
 
 bool world_is_whole(struct world *w)
 {
-    bool is_whole = w->pg.pid > 0 && !w->pg_state.is_starting;
+    bool is_whole = world_primary(w)->pid > 0 && !w->pg_state.is_starting;
     for (size_t i = 0; i < WORLD_REDIS; i++) {
         is_whole = is_whole && w->redis[i].pid > 0;
     }
@@ -271,13 +335,14 @@ static void keep_server_logs(const struct world *w)
     char from[PATH_SIZE];
     char to[PATH_SIZE];
     struct err why = {0};
-    for (size_t i = 0; i <= WORLD_REDIS; i++) {
+    for (size_t i = 0; i < WORLD_SERVERS; i++) {
         if (i < WORLD_REDIS) {
             (void)snprintf(from, sizeof from, "%s/r%zu/redis.log", w->dir, i);
             (void)snprintf(to, sizeof to, "%s/logs/redis-%zu.log", w->folder.path, i);
         } else {
-            (void)snprintf(from, sizeof from, "%s/pg/postgres.log", w->dir);
-            (void)snprintf(to, sizeof to, "%s/logs/postgres.log", w->folder.path);
+            (void)snprintf(from, sizeof from, "%s/pg%zu/postgres.log", w->dir, i - WORLD_REDIS);
+            (void)snprintf(to, sizeof to, "%s/logs/postgres-%zu.log", w->folder.path,
+                           i - WORLD_REDIS);
         }
         (void)copy_file(from, to, &why);
     }
@@ -292,7 +357,10 @@ void world_close(struct world *w)
     for (size_t i = 0; i < WORLD_REDIS; i++) {
         redis_server_stop(&w->redis[i]);
     }
-    pg_server_stop(&w->pg);
+    link_proxy_stop(w->net);
+    for (size_t i = 0; i < WORLD_PG; i++) {
+        pg_server_stop(&w->pg[i]);
+    }
     if (w->dir[0] != '\0' && w->folder.path[0] != '\0') {
         keep_server_logs(w);
     }

@@ -9,8 +9,12 @@
 #include "chaos/folder.h"
 #include "chaos/options.h"
 #include "chaos/session.h"
+#include "support/link_proxy.h"
 
 #define WORLD_REDIS 5
+#define WORLD_PG 2
+/* Numbers of servers, for links: the Redis, then the seats of PostgreSQL. */
+#define WORLD_SERVERS (WORLD_REDIS + WORLD_PG)
 #define WORLD_HOSTS_MAX 11
 #define WORLD_NAME_MAX 16
 #define WORLD_NEVER INT64_MAX
@@ -41,9 +45,12 @@ struct world {
     char dir[SERVER_PATH_MAX]; /* of the servers: short, for the sockets' sake */
     char bin_dir[SERVER_PATH_MAX];
     char config_path[SERVER_PATH_MAX + 16];
-    char conninfo[SERVER_PATH_MAX]; /* superuser, straight to the server */
-    struct pg_server pg;
+    char conninfo[SERVER_PATH_MAX];     /* superuser, straight to the servers */
+    char net_conninfo[SERVER_PATH_MAX]; /* through the network; without a user */
+    struct pg_server pg[WORLD_PG];      /* two seats, of which `lead` is the primary's */
+    size_t lead;
     struct server_state pg_state;
+    struct link_proxy *net;
     struct redis_server redis[WORLD_REDIS];
     struct server_state redis_state[WORLD_REDIS];
     char shim[2][SERVER_PATH_MAX + 32];
@@ -66,6 +73,10 @@ void world_heal(struct world *w);
 
 /* So much is one of claimd's time spans, in this world. */
 int64_t world_scaled(const struct world *w, int64_t us);
+
+struct pg_server *world_primary(struct world *w);
+/* Where a server is reached through the network; `server` as in WORLD_SERVERS. */
+void world_net_path(const struct world *w, size_t server, char *ret_path, size_t size);
 
 /* Steps the wall clock of PostgreSQL (server = WORLD_REDIS) or of a Redis to so much off ours. */
 void world_set_clock(struct world *w, size_t server, int64_t offset_us);

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "support/lane.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -21,28 +22,16 @@
 #define WORD_SIZE 16
 #define QUEUE_BYTES_MAX ((size_t)4 << 20)
 #define READ_BYTES ((size_t)64 << 10)
+#define UNREAD_BYTES_MAX ((size_t)64 << 20)
 #define DEPTH_MAX 16
-
-struct piece {
-    struct piece *next;
-    int64_t due_us;
-    size_t len;
-    size_t sent;
-    char bytes[];
-};
-
-struct lane { /* one direction */
-    struct piece *first;
-    struct piece **last;
-    size_t bytes;
-    struct buf unread; /* the beginning of a command or reply whose rest has not come */
-};
 
 struct conn {
     int client_fd; /* -1 = free */
     int server_fd;
     struct lane to_server;
     struct lane to_client;
+    struct buf commands; /* the beginning of one whose rest has not come; `replies` likewise */
+    struct buf replies;
     char words[WORDS_MAX][WORD_SIZE]; /* commands whose replies are to come */
     size_t word_head;
     size_t word_count;
@@ -69,63 +58,6 @@ struct fault_proxy {
     bool is_stopping;
     struct fault_proxy_counts counts;
 };
-
-/* ---- lanes ---- */
-
-static void lane_init(struct lane *l)
-{
-    *l = (struct lane){0};
-    l->last = &l->first;
-    buf_init(&l->unread, (size_t)64 << 20);
-}
-
-static void lane_drop(struct lane *l)
-{
-    while (l->first != NULL) {
-        struct piece *piece = l->first;
-        l->first = piece->next;
-        free(piece);
-    }
-    buf_release(&l->unread);
-    lane_init(l);
-}
-
-static void lane_put(struct lane *l, const char *bytes, size_t len, int64_t due_us)
-{
-    struct piece *piece = len > 0 ? malloc(sizeof *piece + len) : NULL;
-    if (piece == NULL) {
-        return;
-    }
-    *piece = (struct piece){.due_us = due_us, .len = len};
-    memcpy(piece->bytes, bytes, len);
-    *l->last = piece;
-    l->last = &piece->next;
-    l->bytes += len;
-}
-
-/* False = the peer is gone. */
-static bool lane_send(struct lane *l, int fd, int64_t now_us)
-{
-    while (l->first != NULL && l->first->due_us <= now_us) {
-        struct piece *piece = l->first;
-        ssize_t n = send(fd, piece->bytes + piece->sent, piece->len - piece->sent,
-                         MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n < 0) {
-            return errno == EAGAIN || errno == EINTR;
-        }
-        piece->sent += (size_t)n;
-        if (piece->sent < piece->len) {
-            return true;
-        }
-        l->bytes -= piece->len;
-        l->first = piece->next;
-        if (l->first == NULL) {
-            l->last = &l->first;
-        }
-        free(piece);
-    }
-    return true;
-}
 
 /* ---- the protocol ---- */
 
@@ -190,6 +122,8 @@ static void conn_close(struct fault_proxy *p, size_t at, bool is_reset)
     (void)close(c->server_fd);
     lane_drop(&c->to_server);
     lane_drop(&c->to_client);
+    buf_release(&c->commands);
+    buf_release(&c->replies);
     free(c);
     p->conns[at] = NULL;
     p->counts.open--;
@@ -217,6 +151,8 @@ static void conn_accept(struct fault_proxy *p)
     c->server_fd = server_fd;
     lane_init(&c->to_server);
     lane_init(&c->to_client);
+    buf_init(&c->commands, UNREAD_BYTES_MAX);
+    buf_init(&c->replies, UNREAD_BYTES_MAX);
     p->conns[at] = c;
     p->counts.accepted++;
     p->counts.open++;
@@ -276,7 +212,7 @@ static bool pass_reply(struct fault_proxy *p, size_t at, const char *bytes, size
 static bool from_server(struct fault_proxy *p, size_t at, const char *bytes, size_t len)
 {
     struct conn *c = p->conns[at];
-    struct buf *unread = &c->to_client.unread;
+    struct buf *unread = &c->replies;
     size_t whole = 0;
     if (buf_append(unread, bytes, len, NULL) != STATUS_OK) {
         return false;
@@ -294,10 +230,10 @@ static bool from_server(struct fault_proxy *p, size_t at, const char *bytes, siz
 
 static bool from_client(struct fault_proxy *p, struct conn *c, const char *bytes, size_t len)
 {
-    if (buf_append(&c->to_server.unread, bytes, len, NULL) != STATUS_OK) {
+    if (buf_append(&c->commands, bytes, len, NULL) != STATUS_OK) {
         return false;
     }
-    note_commands(c, &c->to_server.unread);
+    note_commands(c, &c->commands);
     lane_put(&c->to_server, bytes, len, clock_boot_us() + p->to_server_us);
     return true;
 }
@@ -320,20 +256,10 @@ static void feed_endless(struct fault_proxy *p, struct conn *c)
 
 #define POLLS_MAX (2 + 2 * CONNS_MAX)
 
-static int due_in_ms(const struct lane *l, int64_t now_us, int timeout_ms)
-{
-    if (l->first == NULL) {
-        return timeout_ms;
-    }
-    int64_t wait_us = l->first->due_us - now_us;
-    int wait_ms = wait_us <= 0 ? 0 : (int)((wait_us + US_PER_MS - 1) / US_PER_MS);
-    return timeout_ms < 0 || wait_ms < timeout_ms ? wait_ms : timeout_ms;
-}
-
 static short interest(const struct lane *out, const struct lane *in, int64_t now_us)
 {
-    bool is_due = out->first != NULL && out->first->due_us <= now_us;
-    return (short)((in->bytes < QUEUE_BYTES_MAX ? POLLIN : 0) | (is_due ? POLLOUT : 0));
+    return (short)((in->bytes < QUEUE_BYTES_MAX ? POLLIN : 0) |
+                   (lane_is_due(out, now_us) ? POLLOUT : 0));
 }
 
 /* Fills in what to poll; yields the timeout. A lane that is due and can't be written waits for
@@ -359,10 +285,10 @@ static int plan(struct fault_proxy *p, struct pollfd *polls)
         two[1] = (struct pollfd){.fd = c->server_fd,
                                  .events = interest(&c->to_server, &c->to_client, now_us)};
         if ((two[0].events & POLLOUT) == 0 && !c->is_client_gone) {
-            timeout_ms = due_in_ms(&c->to_client, now_us, timeout_ms);
+            timeout_ms = lane_wait_ms(&c->to_client, now_us, timeout_ms);
         }
         if ((two[1].events & POLLOUT) == 0) {
-            timeout_ms = due_in_ms(&c->to_server, now_us, timeout_ms);
+            timeout_ms = lane_wait_ms(&c->to_server, now_us, timeout_ms);
         }
     }
     return timeout_ms;
@@ -383,7 +309,7 @@ static int read_some(int fd, char *bytes, size_t *ret_len)
 static bool client_left(struct conn *c)
 {
     c->is_client_gone = true;
-    return c->to_server.first != NULL;
+    return !lane_is_empty(&c->to_server);
 }
 
 static void serve(struct fault_proxy *p, size_t at, const struct pollfd *two, char *bytes)
@@ -410,7 +336,7 @@ static void serve(struct fault_proxy *p, size_t at, const struct pollfd *two, ch
     if (is_alive && !c->is_client_gone) {
         is_alive = lane_send(&c->to_client, c->client_fd, now_us) || client_left(c);
     }
-    if (!is_alive || (c->is_client_gone && c->to_server.first == NULL)) {
+    if (!is_alive || (c->is_client_gone && lane_is_empty(&c->to_server))) {
         conn_close(p, at, false);
     }
 }
