@@ -83,6 +83,9 @@ static void on_round(void *ctx, enum status st, const struct pg_result *const *r
         size_t doubled = s->finish_max * 2;
         s->finish_max = doubled < ROUND_FINISHES_MAX ? doubled : ROUND_FINISHES_MAX;
     }
+    if (s->round.guards_fence) {
+        s->guarded_us = s->guarding_us;
+    }
     round_settle(&s->round, &s->kinds, results, clock_boot_us(), &s->fence_known);
     round_committed(s);
 }
@@ -97,8 +100,13 @@ static void fill_round(struct job_store *s, int64_t now_us)
     bool is_searching = s->finish_max < ROUND_FINISHES_MAX;
     bool is_claims_only = is_searching && s->is_claims_turn && has_claims;
     r->has_suspect = false;
+    r->guards_fence = has_claims && s->guarded_us != pg_up_since_us(s->pg);
     r->is_careful = now_us < s->careful_until_us;
     r->reads_kinds = has_claims && (!knows_kinds || now_us - s->kinds.loaded_us > KINDS_FRESH_US);
+    if (r->guards_fence) {
+        s->guarding_us = pg_up_since_us(s->pg);
+        return;
+    }
     if (!is_claims_only) {
         round_take_finishes(r, &s->waiting, s->finish_max);
     }
@@ -112,7 +120,7 @@ void store_send_round(struct job_store *s, int64_t now_us)
 {
     struct round *r = &s->round;
     fill_round(s, now_us);
-    if (r->finish_count == 0 && r->claims.first == NULL && !r->reads_kinds) {
+    if (r->finish_count == 0 && r->claims.first == NULL && !r->reads_kinds && !r->guards_fence) {
         return;
     }
     struct pg_request request = {.step_count = 0};

@@ -10,6 +10,7 @@
  * - a connection lost after sending: read back by fence, then repeated or settled (ARCHITECTURE
  * §4.11);
  * - a row that refuses its data: bisected, the one offender fails with "result refused" (§4.9);
+ * - a failover: before a session's first claim the fence moves past what the lost primary gave out;
  * - any other refusal, or PostgreSQL away: everything is kept and tried again with backoff.
  * One thread, one loop; blocks never. */
 #ifndef CLAIMD_STORE_JOB_STORE_H

@@ -37,6 +37,8 @@ struct job_store {
     /* At most one round is in flight: the next one gathers meanwhile. */
     struct round round;
     bool is_in_flight;
+    int64_t guarded_us;      /* the session whose fences are surely new: its pg_up_since_us() */
+    int64_t guarding_us;     /* the one of the round in flight that sees to it */
     int64_t fence_known;     /* the highest that a claim of ours has drawn */
     struct claim_queue lost; /* claims whose answer was lost: read back before anything else */
     int64_t lost_fence;      /* fence_known when they were sent */

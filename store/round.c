@@ -178,6 +178,8 @@ static enum round_step step_of(enum finish_kind kind)
 static const struct pg_statement *statement_of(enum round_step step, bool is_careful)
 {
     switch (step) {
+    case STEP_GUARD:
+        return &SQL_FENCE_GUARD;
     case STEP_COMPLETE:
         return is_careful ? &SQL_JOB_COMPLETE_SKIP : &SQL_JOB_COMPLETE;
     case STEP_RETRY:
@@ -269,6 +271,10 @@ enum status round_build(struct round *r, struct kind_cache *kinds, const char *w
     }
     r->step_count = 0;
     enum status st = STATUS_OK;
+    if (r->guards_fence) {
+        (void)next_params(r);
+        st = add_step(r, STEP_GUARD, request, err);
+    }
     for (enum finish_kind k = FINISH_COMPLETED; k < FINISH_KIND_COUNT && st == STATUS_OK; k++) {
         struct round_lane *lane = &r->lanes[k];
         if (lane->count > 0) {
@@ -347,6 +353,8 @@ static void settle_step(struct round *r, int n, size_t place_count, struct kind_
                         const struct pg_result *rows, int64_t now_us, int64_t *ret_fence)
 {
     switch (r->steps[n]) {
+    case STEP_GUARD:
+        break;
     case STEP_COMPLETE:
         settle_finishes(&r->lanes[FINISH_COMPLETED], rows);
         break;

@@ -17,6 +17,7 @@
 
 /* Steps in the order in which they are sent; empty ones are left out. */
 enum round_step {
+    STEP_GUARD,
     STEP_COMPLETE,
     STEP_RETRY,
     STEP_DISCARD,
@@ -38,9 +39,10 @@ struct round {
     size_t finish_bytes;
     struct claim_queue claims; /* all with the same kinds */
     struct claim_place places[ROUND_CLAIMS_MAX];
-    bool has_suspect; /* one finish alone, and no claims */
-    bool is_careful;  /* leaves out locked rows */
-    bool reads_kinds; /* reads the defaults of all kinds wanted */
+    bool has_suspect;  /* one finish alone, and no claims */
+    bool is_careful;   /* leaves out locked rows */
+    bool guards_fence; /* sees to it that the fences to come are new: in a round of its own */
+    bool reads_kinds;  /* reads the defaults of all kinds wanted */
     enum round_step steps[STEP_COUNT];
     int step_count;
     struct params params[STEP_COUNT];

@@ -194,11 +194,31 @@ CREATE TABLE cluster (
     schema_version integer NOT NULL DEFAULT 0,
     hungry boolean NOT NULL DEFAULT false, -- the leading scheduler has nothing to feed and wants a NOTIFY
     t_max_us bigint NOT NULL DEFAULT 0, -- the largest lease in use
+    timeline text NOT NULL DEFAULT '', -- of the WAL, on which fences are given out
     lock_nodes text NOT NULL DEFAULT '', -- fingerprint of the list of lock nodes; '' = nobody has joined yet
     CONSTRAINT cluster_pkey PRIMARY KEY (only_row),
     CONSTRAINT cluster_one_row CHECK (only_row)
 ) WITH (fillfactor = 50);
-INSERT INTO cluster DEFAULT VALUES;
+INSERT INTO cluster (timeline) VALUES (left(pg_walfile_name(pg_current_wal_lsn()), 8));
+
+-- A promoted standby may lack the last fences that its primary gave out. So each session calls this before its first claim: on a
+-- timeline that is new the fence jumps past all of them, once, because the others wait for the row and then find it done. Fails
+-- on a server that is in recovery.
+CREATE FUNCTION guard_fence() RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    now_on text := left(pg_walfile_name(pg_current_wal_lsn()), 8);
+BEGIN
+    IF (SELECT timeline = now_on FROM cluster) THEN
+        RETURN false;
+    END IF;
+    UPDATE cluster SET timeline = now_on WHERE timeline <> now_on;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    PERFORM setval('fence', nextval('fence') + 4294967296);
+    RETURN true;
+END $$;
 
 -- Both tables with the states that people know.
 CREATE VIEW jobs AS
@@ -355,6 +375,7 @@ GRANT INSERT, UPDATE, DELETE ON queue TO claimd_admin;
 GRANT EXECUTE ON FUNCTION ensure_days TO claimd_admin;
 
 GRANT USAGE ON SEQUENCE fence TO claimd_worker;
+GRANT EXECUTE ON FUNCTION guard_fence TO claimd_worker;
 GRANT SELECT, DELETE ON job TO claimd_worker;
 GRANT UPDATE (state, attempt, crashes, fence, worker_id, attempted_at, scheduled_at) ON job TO claimd_worker;
 GRANT INSERT, SELECT ON job_history TO claimd_worker;

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * PostgreSQL fails over to a streaming standby. What the primary had not sent is gone, its fences
+ * too: none of those may mean a second claim. Each test has two servers of its own. */
+#include "job_store_fixture.h"
+#include "store/migrate.h"
+#include "support/suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEPT 20 /* jobs whose claims the standby has received */
+#define LOST 30 /* jobs whose claims it has not */
+#define JUMP (INT64_C(1) << 32)
+#define RECONNECT_US (5 * US_PER_S)
+
+#define OK(call)                                                      \
+    do {                                                              \
+        struct err err = {0};                                         \
+        ck_assert_msg((call) == STATUS_OK, "%s: %s", #call, err.msg); \
+    } while (0)
+
+static struct pg_server standby;
+
+/* Both servers stream; `side` and store_a know both hosts. */
+static void setup(void)
+{
+    char dir[SERVER_PATH_MAX + 16];
+    OK(dir_make(world.dir, sizeof world.dir, &err));
+    (void)snprintf(dir, sizeof dir, "%s/p", world.dir);
+    OK(pg_server_start(dir, false, &world.server, &err));
+    OK(migrate_up(world.server.conninfo, LIMIT_US, NULL, NULL, &err));
+    (void)snprintf(dir, sizeof dir, "%s/s", world.dir);
+    OK(pg_standby_start(dir, &world.server, &standby, &err));
+    OK(pg_standby_conninfo(&world.server, &standby, "postgres", world.conninfo,
+                           sizeof world.conninfo, &err));
+    ck_assert_int_eq(uv_loop_init(&world.loop), 0);
+    memset(&got, 0, sizeof got);
+    side = side_open(NULL);
+    store_start(&store_a, WORKER_A);
+}
+
+static void teardown(void)
+{
+    store_stop(&store_a);
+    pg_close(side);
+    world_teardown();
+    pg_server_stop(&standby);
+    pg_server_stop(&world.server);
+    dir_remove(world.dir);
+}
+
+/* From the moment on which the standby takes writes until the worker's session is back. */
+static void fail_over(void)
+{
+    int ups = store_a.ups;
+    pg_server_kill(&world.server);
+    RUN_UNTIL(store_a.downs > 0);
+    OK(pg_standby_promote(&standby, &err));
+    int64_t promoted_us = clock_boot_us();
+    RUN_UNTIL(store_a.ups > ups);
+    ck_assert_int_le(clock_boot_us() - promoted_us, RECONNECT_US);
+    RUN_UNTIL(pg_is_up(side));
+}
+
+static void complete(struct store *s, size_t from, size_t to)
+{
+    int before = got.finishes;
+    for (size_t i = from; i < to; i++) {
+        struct job_finish f = finish_of(i, FINISH_COMPLETED);
+        submit(s, &f);
+    }
+    RUN_UNTIL(got.finishes == before + (int)(to - from));
+}
+
+/* KEPT claims that the standby has, then LOST ones that it lacks, half of those completed. */
+static int64_t given_lost_claims(void)
+{
+    int64_t first = add_jobs(KEPT + LOST);
+    claim_now(&store_a, first, KEPT);
+    OK(pg_standby_catch_up(&standby, &world.server, &err));
+    OK(pg_standby_cut(&standby, &err));
+    claim_now(&store_a, first + KEPT, LOST);
+    ck_assert_uint_eq(got.job_count, KEPT + LOST);
+    complete(&store_a, KEPT, KEPT + LOST / 2);
+    ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], LOST / 2);
+    return first;
+}
+
+START_TEST(D5_no_fence_that_a_lost_primary_gave_out_is_accepted_after_the_failover)
+{
+    struct store b;
+    int64_t first = given_lost_claims();
+    int64_t highest = got.jobs[KEPT + LOST - 1].fence;
+    fail_over();
+    store_start(&b, WORKER_B);
+    claim_now(&b, first + KEPT, LOST); /* what was completed and lost runs again */
+    ck_assert_uint_eq(got.job_count, KEPT + LOST + LOST);
+    for (size_t i = KEPT + LOST; i < got.job_count; i++) {
+        ck_assert_int_gt(got.jobs[i].fence, highest + JUMP - 100); /* some may not have arrived */
+    }
+    memset(got.verdicts, 0, sizeof got.verdicts);
+    complete(&store_a, KEPT, KEPT + LOST);
+    ck_assert_int_eq(got.verdicts[FINISH_STALE], LOST);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_history", 0);
+    complete(&b, KEPT + LOST, KEPT + LOST + LOST);
+    complete(&store_a, 0, KEPT); /* still the newest claims of these */
+    ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], LOST + KEPT);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_history", KEPT + LOST);
+    store_stop(&b);
+}
+END_TEST
+
+START_TEST(D5_however_many_sessions_find_the_new_timeline_the_fence_jumps_once)
+{
+    struct store more[4];
+    int64_t first = add_jobs(100);
+    claim_now(&store_a, first, 10);
+    OK(pg_standby_catch_up(&standby, &world.server, &err));
+    fail_over();
+    for (size_t i = 0; i < ARRAY_COUNT(more); i++) {
+        store_start(&more[i], WORKER_B);
+    }
+    int before = got.claims;
+    ask(&store_a, first + 10, 10, 10);
+    for (size_t i = 0; i < ARRAY_COUNT(more); i++) {
+        ask(&more[i], first + 20 + 10 * (int64_t)i, 10, 10);
+    }
+    RUN_UNTIL(got.claims == before + 1 + (int)ARRAY_COUNT(more));
+    ck_assert_uint_eq(got.job_count, 60);
+    int64_t fence = side_number(side, "SELECT last_value::text FROM claimd.fence");
+    ck_assert_int_gt(fence, JUMP);
+    ck_assert_int_lt(fence, JUMP + JUMP);
+    ASSERT_TEXT("SELECT timeline FROM claimd.cluster", "00000002");
+    for (size_t i = 0; i < ARRAY_COUNT(more); i++) {
+        store_stop(&more[i]);
+    }
+}
+END_TEST
+
+START_TEST(D5_with_a_synchronous_standby_nothing_is_lost_and_nothing_runs_again)
+{
+    int64_t first = add_jobs(KEPT + LOST);
+    OK(pg_standby_set_sync(&world.server, true, &err));
+    claim_now(&store_a, first, KEPT + LOST);
+    complete(&store_a, 0, KEPT);
+    fail_over();
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_history WHERE state = 'completed'", KEPT);
+    claim_now(&store_a, first, KEPT + LOST);
+    ck_assert_uint_eq(got.refused_count, KEPT + LOST);
+    complete(&store_a, KEPT, KEPT + LOST);
+    ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], KEPT + LOST);
+}
+END_TEST
+
+/* The outcome of what was under way when the primary died is read back from the new one. A locked
+ * row keeps it under way. */
+START_TEST(D5_a_finish_under_way_in_a_failover_is_settled_by_what_the_new_primary_says)
+{
+    int64_t first = add_jobs(KEPT);
+    claim_now(&store_a, first, KEPT);
+    OK(pg_standby_catch_up(&standby, &world.server, &err));
+    OK(pg_standby_cut(&standby, &err));
+    struct pg *locker = side_open(NULL);
+    (void)side_run(locker, "BEGIN");
+    (void)side_run(locker, "SELECT 1::text FROM claimd.job FOR UPDATE");
+    for (size_t i = 0; i < KEPT; i++) {
+        struct job_finish f = finish_of(i, FINISH_COMPLETED);
+        submit(&store_a, &f);
+    }
+    RUN_UNTIL(side_number(side, "SELECT count(*)::text FROM pg_stat_activity WHERE "
+                                "application_name = 'store' AND wait_event_type = 'Lock'") == 1);
+    fail_over();
+    pg_close(locker);
+    RUN_UNTIL(got.finishes == KEPT);
+    ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], KEPT);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_history WHERE state = 'completed'", KEPT);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("failover");
+    TCase *tests = tcase_create("failover");
+    tcase_set_timeout(tests, 60);
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests,
+                   D5_no_fence_that_a_lost_primary_gave_out_is_accepted_after_the_failover);
+    tcase_add_test(tests, D5_however_many_sessions_find_the_new_timeline_the_fence_jumps_once);
+    tcase_add_test(tests, D5_with_a_synchronous_standby_nothing_is_lost_and_nothing_runs_again);
+    tcase_add_test(tests,
+                   D5_a_finish_under_way_in_a_failover_is_settled_by_what_the_new_primary_says);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
