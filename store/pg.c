@@ -313,6 +313,17 @@ static void end_prepare(struct pg *pg, const struct pg_op *op)
     }
 }
 
+/* A primary that was made a standby, or a disk that is nearly full: on another host of conninfo, or
+ * later, writes may pass. */
+static void leave_read_only(struct pg *pg, const struct err *err)
+{
+    if (strcmp(err->code, "25006") == 0 && !pg->is_broken) {
+        pg->is_broken = true;
+        err_set(&pg->broken_why, STATUS_UNAVAILABLE, 0, "this server takes no writes: %s",
+                err->msg);
+    }
+}
+
 static void end_request(struct pg *pg, struct pg_op *op)
 {
     if (strcmp(op->err.code, "26000") == 0 && pg->prepare_err.status != STATUS_OK) {
@@ -322,6 +333,7 @@ static void end_request(struct pg *pg, struct pg_op *op)
         err_set(&op->err, STATUS_INTERNAL, 0, "PostgreSQL sent %d results for %d statements",
                 op->got, op->step_count);
     }
+    leave_read_only(pg, &op->err);
     if (op->err.status != STATUS_OK) {
         op->done(op->ctx, op->err.status, NULL, &op->err);
         return;

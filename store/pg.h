@@ -2,7 +2,8 @@
  *
  * One PostgreSQL connection on a libuv loop, kept up for ever: non-blocking libpq in pipeline mode,
  * prepared statements, binary parameters and results, a deadline of ours per request. Reconnects
- * with jitter. Only store/ includes libpq-fe.h. One thread, never used after fork.
+ * with jitter, to the one of several hosts that takes writes; a silent one is tried last. Only
+ * store/ includes libpq-fe.h. One thread, never used after fork.
  *
  * A request is one pipeline segment: its statements and a sync, hence one implicit transaction and
  * one commit. Rows count only when the sync has arrived: that is when `done` is called, once.

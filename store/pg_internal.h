@@ -81,9 +81,11 @@ struct pg {
     int64_t wake_us;  /* AWAY: next attempt; until UP: deadline of the stage */
     int64_t retry_us; /* distance to the next attempt, before jitter */
     int64_t up_since_us;
-    struct err stage_err; /* refusal of a session's first queries */
-    bool is_old_alive;    /* still, after waiting for its end */
-    bool is_broken;       /* found by pg_send(), acted on in the next turn */
+    struct err stage_err;  /* refusal of a session's first queries */
+    bool is_old_alive;     /* still, after waiting for its end */
+    bool is_broken;        /* found while requests came and went, acted on in the next turn */
+    struct err broken_why; /* where the connection itself is fine */
+    size_t host_turn;      /* with which of several hosts the next attempt begins */
     int server_version;
     struct pg_backend backend; /* of the present session */
     struct pg_backend old;     /* had requests in flight when it was lost */
@@ -120,7 +122,8 @@ struct pg_hosts { /* lists for libpq's keywords of these names; NULL = as in con
 /* Borrowed until it returns. Never called after pg_resolve_cancel(). */
 typedef void pg_resolved_cb(struct pg *pg, enum status st, const struct pg_hosts *hosts,
                             const struct err *err);
-/* NOT_FOUND: there is no name to look up, connect with conninfo as it is. */
+/* May call back at once. NOT_FOUND: there is nothing to look up or to order, connect with conninfo
+ * as it is. */
 enum status pg_resolve_start(struct pg *pg, pg_resolved_cb *done, struct err *err) MUST_USE;
 void pg_resolve_cancel(struct pg *pg);
 

@@ -71,7 +71,8 @@ static char *copy_value(const PQconninfoOption *options, const char *keyword)
     return NULL;
 }
 
-/* NOT_FOUND: no host, addresses given, or no host is a name. */
+/* From the host on whose turn it is, so that a silent one doesn't keep us from the next. NOT_FOUND:
+ * no host, addresses given, or one host that is no name. */
 static enum status read_hosts(struct pg_resolve *r, const char *conninfo, struct err *err)
 {
     char *why = NULL;
@@ -90,18 +91,22 @@ static enum status read_hosts(struct pg_resolve *r, const char *conninfo, struct
     if (r->host == NULL || hostaddr != NULL) {
         return STATUS_NOT_FOUND;
     }
-    r->count = split(r->host, r->names);
-    size_t ports = r->port != NULL ? split(r->port, r->ports) : 0;
+    char *names[HOSTS_MAX];
+    char *port_texts[HOSTS_MAX];
+    r->count = split(r->host, names);
+    size_t ports = r->port != NULL ? split(r->port, port_texts) : 0;
     if (ports > 1 && ports != r->count) {
         return err_fail(err, STATUS_INVALID, "PostgreSQL connection string: %zu hosts, %zu ports",
                         r->count, ports);
     }
     bool has_name = false;
     for (size_t i = 0; i < r->count; i++) {
+        size_t from = (i + r->pg->host_turn) % r->count;
+        r->names[i] = names[from];
+        r->ports[i] = ports == 0 ? NULL : port_texts[ports > 1 ? from : 0];
         has_name = has_name || is_name(r->names[i]);
-        r->ports[i] = ports == 0 ? NULL : r->ports[ports > 1 ? i : 0];
     }
-    return has_name ? STATUS_OK : STATUS_NOT_FOUND;
+    return has_name || r->count > 1 ? STATUS_OK : STATUS_NOT_FOUND;
 }
 
 /* ---- the lookups ---- */
@@ -222,13 +227,16 @@ enum status pg_resolve_start(struct pg *pg, pg_resolved_cb *done, struct err *er
     bool is_busy = false;
     enum status st = read_hosts(r, pg->options.conninfo, err);
     if (st == STATUS_OK) {
-        st = resolve_next(r, &is_busy, err); /* there is a name: busy, or failed */
+        st = resolve_next(r, &is_busy, err);
     }
     if (st != STATUS_OK) {
         resolve_free(r);
         return st;
     }
     pg->resolve = r;
+    if (!is_busy) {
+        resolve_end(r, STATUS_OK, err); /* several hosts, and none is a name */
+    }
     return STATUS_OK;
 }
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RETRY_MAX_US (3300 * US_PER_MS) /* ± 50 %: at most 5 s */
-#define SETTLED_US (2 * US_PER_S)       /* a session that lived as long was no flash in the pan */
+#define RETRY_MAX_US (2 * US_PER_S) /* ± 50 %: 5 s after a failover we have a session again */
+#define SETTLED_US (2 * US_PER_S)   /* a session that lived as long was no flash in the pan */
 #define END_BACKEND_MS 3000
 #define SETUP_TEXT_MAX 1024
 
@@ -80,6 +80,7 @@ void pg_session_drop(struct pg *pg)
     PQfinish(pg->conn);
     pg->conn = NULL;
     pg->is_broken = false;
+    pg->broken_why = (struct err){0};
     pg->prepared_count = 0;
     pg->prepare_err = (struct err){0};
     pg->backend = (struct pg_backend){0};
@@ -121,6 +122,13 @@ void pg_session_lost(struct pg *pg, const struct err *why)
     }
 }
 
+/* No answer in time: perhaps this host is gone, and another has taken over. */
+static void lost_by_silence(struct pg *pg, const struct err *why)
+{
+    pg->host_turn++;
+    pg_session_lost(pg, why);
+}
+
 static void lost_by_libpq(struct pg *pg, const char *what)
 {
     struct err why = {0};
@@ -142,12 +150,13 @@ static void ignore_notice(void *ctx, const PGresult *rows)
  * host that vanished. */
 static PGconn *connect_start(const struct pg *pg, const struct pg_hosts *hosts)
 {
-    const char *names[16] = {"dbname",          "application_name",    "client_encoding",
-                             "keepalives_idle", "keepalives_interval", "keepalives_count",
-                             "tcp_user_timeout"};
+    const char *names[16] = {"target_session_attrs", "dbname",          "application_name",
+                             "client_encoding",      "keepalives_idle", "keepalives_interval",
+                             "keepalives_count",     "tcp_user_timeout"};
     const char *values[16] = {
+        "read-write", /* before conninfo, which may want another */
         pg->options.conninfo, pg->options.application_name, "UTF8", "5", "2", "3", "10000"};
-    size_t count = 7;
+    size_t count = 8;
     if (hosts->host != NULL) {
         const char *more[][2] = {
             {"host", hosts->host}, {"hostaddr", hosts->hostaddr}, {"port", hosts->port}};
@@ -394,11 +403,14 @@ void pg_session_tick(struct pg *pg, int64_t now_us)
     if (pg->stage == PG_CLOSED) {
         return;
     }
-    if (pg->is_broken) {
+    if (pg->is_broken && pg->broken_why.status != STATUS_OK) {
+        why = pg->broken_why;
+        pg_session_lost(pg, &why);
+    } else if (pg->is_broken) {
         lost_by_libpq(pg, "connection to PostgreSQL lost");
     } else if (pg->stage == PG_UP && is_overdue(pg, now_us)) {
         err_set(&why, STATUS_TIMEOUT, 0, "no reply from PostgreSQL in time: connection dropped");
-        pg_session_lost(pg, &why);
+        lost_by_silence(pg, &why);
     } else if (pg->stage == PG_AWAY && now_us >= pg->wake_us) {
         pg_session_start(pg);
     } else if (pg->stage != PG_UP && pg->stage != PG_AWAY && now_us >= pg->wake_us) {
@@ -406,7 +418,7 @@ void pg_session_tick(struct pg *pg, int64_t now_us)
         err_set(&why, STATUS_TIMEOUT, 0, "no PostgreSQL session with %s within %lld ms",
                 host == NULL || host[0] == '\0' ? "the host" : host,
                 (long long)(pg->options.timeout_us / US_PER_MS));
-        pg_session_lost(pg, &why);
+        lost_by_silence(pg, &why);
     } else {
         pg_timer_set(pg);
     }

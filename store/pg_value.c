@@ -41,6 +41,8 @@ static const char *connect_hint(const char *text)
         {"too many c", "; raise max_connections, or the role's or database's limit"},
         {"connection slots are reserved", "; raise max_connections, or free connections"},
         {"no pg_hba.conf entry", "; let this host in by pg_hba.conf"},
+        {"read-only", "; name the primary too in postgres.conninfo"},
+        {"hot standby", "; name the primary too in postgres.conninfo"},
         {"does not exist", "; create it, or correct postgres.conninfo"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(hints); i++) {

@@ -22,7 +22,7 @@ static void on_down(void *ctx, const struct err *why)
     ((struct store *)ctx)->downs++;
 }
 
-void store_start(struct store *s, const char *worker_id)
+void store_open(struct store *s, const char *worker_id)
 {
     char conninfo[SERVER_PATH_MAX * 2];
     *s = (struct store){.pg = NULL};
@@ -40,6 +40,11 @@ void store_start(struct store *s, const char *worker_id)
     const struct job_store_options jobs = {
         .pg = s->pg, .loop = &world.loop, .worker_id = worker_id};
     ck_assert_int_eq(job_store_open(&jobs, &s->jobs, &err), STATUS_OK);
+}
+
+void store_start(struct store *s, const char *worker_id)
+{
+    store_open(s, worker_id);
     RUN_UNTIL(s->ups == 1);
 }
 

@@ -42,7 +42,8 @@ extern struct answers got;
 void jobs_setup(void);
 void jobs_teardown(void);
 
-void store_start(struct store *s, const char *worker_id);
+void store_open(struct store *s, const char *worker_id);
+void store_start(struct store *s, const char *worker_id); /* and waits until it is up */
 void store_stop(struct store *s);
 
 /* Adds `count` jobs of kind "noop" and returns the first of their consecutive ids. */

@@ -179,18 +179,34 @@ START_TEST(D5_a_finish_under_way_in_a_failover_is_settled_by_what_the_new_primar
 }
 END_TEST
 
+START_TEST(D5_a_daemon_that_finds_only_a_standby_waits_for_its_promotion)
+{
+    struct store only;
+    char both[sizeof world.conninfo];
+    memcpy(both, world.conninfo, sizeof both);
+    (void)snprintf(world.conninfo, sizeof world.conninfo, "%s", standby.conninfo);
+    store_open(&only, WORKER_B);
+    RUN_UNTIL(only.downs > 1);
+    ck_assert_int_eq(only.ups, 0);
+    fail_over();
+    RUN_UNTIL(only.ups == 1);
+    memcpy(world.conninfo, both, sizeof both);
+    store_stop(&only);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("failover");
     TCase *tests = tcase_create("failover");
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests,
-                   D5_no_fence_that_a_lost_primary_gave_out_is_accepted_after_the_failover);
+    tcase_add_test(tests, D5_no_fence_that_a_lost_primary_gave_out_is_accepted_after_the_failover);
     tcase_add_test(tests, D5_however_many_sessions_find_the_new_timeline_the_fence_jumps_once);
     tcase_add_test(tests, D5_with_a_synchronous_standby_nothing_is_lost_and_nothing_runs_again);
     tcase_add_test(tests,
                    D5_a_finish_under_way_in_a_failover_is_settled_by_what_the_new_primary_says);
+    tcase_add_test(tests, D5_a_daemon_that_finds_only_a_standby_waits_for_its_promotion);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

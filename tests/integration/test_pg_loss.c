@@ -304,21 +304,63 @@ START_TEST(a_wrong_connection_string_is_said)
 }
 END_TEST
 
-START_TEST(a_server_that_never_answers_is_given_up)
+/* It accepts, by its backlog, and says nothing. */
+static int given_silent_server(char *ret_dir, size_t size)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    char conninfo[128];
-    char dir[64];
-    ck_assert_int_eq(dir_make(dir, sizeof dir, NULL), STATUS_OK);
-    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s/.s.PGSQL.5432", dir);
-    (void)snprintf(conninfo, sizeof conninfo, "host=%s user=x dbname=x sslmode=disable", dir);
-    autoclose int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(dir_make(ret_dir, size, NULL), STATUS_OK);
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%.60s/.s.PGSQL.5432", ret_dir);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ck_assert_int_eq(bind(fd, (const struct sockaddr *)&address, sizeof address), 0);
     ck_assert_int_eq(listen(fd, 8), 0);
+    return fd;
+}
+
+START_TEST(a_server_that_never_answers_is_given_up)
+{
+    char conninfo[128];
+    char dir[64];
+    autoclose int fd = given_silent_server(dir, sizeof dir);
+    (void)snprintf(conninfo, sizeof conninfo, "host=%s user=x dbname=x sslmode=disable", dir);
     open_pg(conninfo, 200 * US_PER_MS);
     RUN_UNTIL(seen.downs >= 2);
     ck_assert_msg(strstr(seen.why, "no PostgreSQL session with") != NULL, "%s", seen.why);
     dir_remove(dir);
+}
+END_TEST
+
+START_TEST(D5_a_host_that_is_silent_does_not_keep_us_from_the_next)
+{
+    char conninfo[SERVER_PATH_MAX + 128];
+    char dir[64];
+    autoclose int fd = given_silent_server(dir, sizeof dir);
+    (void)snprintf(conninfo, sizeof conninfo,
+                   "host=%s,%s user=postgres dbname=postgres sslmode=disable", dir,
+                   world.server.dir);
+    open_pg(conninfo, 300 * US_PER_MS);
+    RUN_UNTIL(seen.ups == 1);
+    dir_remove(dir);
+}
+END_TEST
+
+START_TEST(D6_a_session_that_takes_no_writes_any_more_is_left)
+{
+    struct reply r = {0};
+    struct pg *other = side_open(NULL);
+    (void)side_run(pg, "SET default_transaction_read_only = on");
+    must_send(&r, "INSERT INTO claimd.queue (name) VALUES ('x')", 0);
+    RUN_UNTIL(r.calls == 1);
+    ck_assert_int_eq(r.st, STATUS_UNAVAILABLE);
+    RUN_UNTIL(seen.ups == 2);
+    ck_assert_msg(strstr(seen.why, "takes no writes") != NULL, "%s", seen.why);
+    (void)side_run(other, "ALTER ROLE postgres SET default_transaction_read_only = on");
+    (void)side_run(other, "SELECT pg_terminate_backend(pid)::text FROM pg_stat_activity WHERE "
+                          "application_name = 'tested'");
+    RUN_UNTIL(seen.downs >= 3);
+    ck_assert_msg(strstr(seen.why, "read-only; name the primary") != NULL, "%s", seen.why);
+    (void)side_run(other, "ALTER ROLE postgres RESET default_transaction_read_only");
+    RUN_UNTIL(seen.ups == 3);
+    pg_close(other);
 }
 END_TEST
 
@@ -397,6 +439,7 @@ int main(void)
     tcase_add_test(loss, a_reply_that_came_while_we_did_not_look_counts);
     tcase_add_test(loss, a_callback_may_close_the_connection);
     tcase_add_test(loss, closing_ends_what_was_sent_as_unknown);
+    tcase_add_test(loss, D6_a_session_that_takes_no_writes_any_more_is_left);
     tcase_add_test(loss, too_many_requests_are_refused);
     suite_add_tcase(suite, loss);
     TCase *absence = tcase_create("absence");
@@ -406,6 +449,7 @@ int main(void)
     tcase_add_test(absence, B10_a_name_is_looked_up_without_blocking_and_the_next_host_is_tried);
     tcase_add_test(absence, B10_a_name_that_does_not_exist_is_said);
     tcase_add_test(absence, a_connection_may_be_closed_while_it_looks_up_a_name);
+    tcase_add_test(absence, D5_a_host_that_is_silent_does_not_keep_us_from_the_next);
     tcase_add_test(absence, a_wrong_connection_string_is_said);
     tcase_add_test(absence, a_server_that_never_answers_is_given_up);
     tcase_add_test(absence, D3_a_killed_server_is_found_again_and_what_was_sent_is_unknown);
