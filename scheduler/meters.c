@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/meters.h"
 
+#include "base/clock.h"
 #include "scheduler/survey.h"
 
 const struct metric_family meters_leader = {
@@ -17,6 +18,11 @@ static const struct metric_family workers_dead = {
 static const struct metric_family pass_seconds = {
     .name = "claimd_feed_pass_seconds", .help = "One pass of the feed.", .type = METRIC_HISTOGRAM};
 
+static const struct metric_family pass_age = {
+    .name = "claimd_feed_pass_age_seconds",
+    .help = "How long ago the leader's last pass of the feed ended, in seconds; 0 on a standby.",
+    .type = METRIC_GAUGE};
+
 void meters_init(struct meters *m, struct metrics *registry, const struct config *config)
 {
     static const char *const outcomes[] = {
@@ -29,6 +35,7 @@ void meters_init(struct meters *m, struct metrics *registry, const struct config
     }
     m->workers_dead = metrics_series(registry, &workers_dead, NULL, NULL);
     m->pass_seconds = metrics_series(registry, &pass_seconds, NULL, NULL);
+    m->pass_age = metrics_series(registry, &pass_age, NULL, NULL);
     survey_meters_init(registry);
 }
 
@@ -49,6 +56,7 @@ void meters_collect(struct meters *m, const struct meters_facts *facts)
     const struct daemon_facts common = {.is_pg_up = facts->is_pg_up,
                                         .lock = facts->lead == NULL ? NULL : lead_lock(facts->lead),
                                         .splits = splits_of(facts)};
+    metric_set(m->pass_age, (double)facts->feed_age_us / (double)US_PER_S);
     if (facts->feeder != NULL) {
         metric_take(m->fed, feeder_counters(facts->feeder)->added);
     }

@@ -22,12 +22,14 @@ struct meters {
     struct metric *rescues[RESCUE_LOST + 1];
     struct metric *workers_dead;
     struct metric *pass_seconds; /* counted by the feeder */
+    struct metric *pass_age;
 };
 
 void meters_init(struct meters *m, struct metrics *registry, const struct config *config);
 
 /* The parts may be NULL, before they are open. */
 struct meters_facts {
+    int64_t feed_age_us; /* of the last pass */
     bool is_pg_up;
     const struct redlock_async *lock;
     const struct lead *lead;

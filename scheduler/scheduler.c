@@ -441,11 +441,22 @@ static int statement_timeout_ms(const struct config *c)
     return (int)((half_us < STATEMENT_TIMEOUT_US ? half_us : STATEMENT_TIMEOUT_US) / US_PER_MS);
 }
 
+/* Since the last pass that ended, or since it leads; 0 = it doesn't lead. */
+static int64_t feed_age_us(const struct scheduler *s)
+{
+    int64_t since_us = s->leader_us;
+    if (s->feeder != NULL && feeder_counters(s->feeder)->ended_us > since_us) {
+        since_us = feeder_counters(s->feeder)->ended_us;
+    }
+    return s->is_leader ? clock_boot_us() - since_us : 0;
+}
+
 /* Right before a text of the metrics is made. */
 static void on_collect(void *ctx)
 {
     struct scheduler *s = ctx;
-    const struct meters_facts facts = {.is_pg_up = s->pg != NULL && pg_is_up(s->pg),
+    const struct meters_facts facts = {.feed_age_us = feed_age_us(s),
+                                       .is_pg_up = s->pg != NULL && pg_is_up(s->pg),
                                        .lock = s->lock,
                                        .lead = s->lead,
                                        .feeder = s->feeder,
@@ -462,15 +473,11 @@ static int64_t on_lease(void *ctx)
 /* The leader's feed looks at least once in every lead_try_ms, and a look may take one timeout. */
 static void check_feed(const struct scheduler *s, struct health *ret)
 {
-    int64_t since_us = s->leader_us;
-    if (s->feeder != NULL && feeder_counters(s->feeder)->ended_us > since_us) {
-        since_us = feeder_counters(s->feeder)->ended_us;
-    }
     int64_t bound_us =
         FEED_TIMEOUTS * s->config->postgres.timeout_us + s->config->scheduler.lead_try_us;
-    int64_t silent_us = clock_boot_us() - since_us;
-    health_add(ret, "feed", !s->is_leader || silent_us <= bound_us,
-               "no pass of the feed has ended for %lld ms", (long long)(silent_us / US_PER_MS));
+    int64_t silent_us = feed_age_us(s);
+    health_add(ret, "feed", silent_us <= bound_us, "no pass of the feed has ended for %lld ms",
+               (long long)(silent_us / US_PER_MS));
 }
 
 /* The checks of /readyz. */

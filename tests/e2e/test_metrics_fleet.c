@@ -259,7 +259,7 @@ START_TEST(the_leader_tells_of_queues_rescues_and_the_feed)
     ck_assert_double_ge(leader_sum("claimd_hints_fed_total", NULL), NOOPS + 10);
     ck_assert_double_ge(leader_sum("claimd_feed_pass_seconds_count", NULL), 1);
     ASSERT_LEADER("claimd_jobs", "queue=\"default\",state=\"available\"", 2);
-    ASSERT_LEADER("claimd_jobs", "queue=\"default\",state=\"retryable\"", 4);
+    ASSERT_LEADER("claimd_jobs", "queue=\"default\",state=\"retryable\"", 3);
     ASSERT_LEADER("claimd_jobs_unserved", "queue=\"default\",kind=\"nobody_serves\"", 2);
     ck_assert_double_gt(leader_sum("claimd_queue_oldest_due_seconds", NULL), 0);
     ck_assert_double_lt(leader_sum("claimd_queue_oldest_due_seconds", NULL), 120);
