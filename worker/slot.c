@@ -31,6 +31,8 @@ static void death_text(const struct slot *s, char *ret_text, size_t size)
 {
     if (s->broken[0] != '\0') {
         (void)snprintf(ret_text, size, "%s", s->broken);
+    } else if (atomic_load(&s->page->was_left) != 0) {
+        (void)snprintf(ret_text, size, "the handler ended its thread or jumped out of itself");
     } else if (s->term_signal != 0) {
         (void)snprintf(ret_text, size, "signal %d (%s)", s->term_signal, strsignal(s->term_signal));
     } else {
@@ -79,7 +81,7 @@ static void on_restart(uv_timer_t *timer)
 
 static void report_death(struct slot *s, const char *text)
 {
-    bool was_started = atomic_load(&s->page->started_nonce) == s->job_nonce;
+    bool was_started = slot_has_started(s);
     bool is_blameless = s->is_spoilt && s->broken[0] != '\0';
     s->has_worked = s->has_worked || was_started;
     struct slot_run run = {.end = !was_started   ? SLOT_NOT_STARTED
@@ -406,6 +408,19 @@ void slot_limit(struct slot *s, int64_t kill_at_us, int64_t deadline_us)
 {
     atomic_store(&s->page->kill_at_us, kill_at_us);
     atomic_store(&s->page->deadline_us, deadline_us);
+}
+
+bool slot_has_started(const struct slot *s)
+{
+    return atomic_load(&s->page->started_nonce) == s->job_nonce;
+}
+
+void slot_give_up_start(struct slot *s, int64_t after_us)
+{
+    (void)snprintf(s->broken, sizeof s->broken, "it did not start its job within %lld ms",
+                   (long long)(after_us / US_PER_MS));
+    s->is_spoilt = true;
+    slot_kill_child(s);
 }
 
 void slot_ask_to_stop(struct slot *s)

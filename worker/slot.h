@@ -74,6 +74,12 @@ void slot_run(struct slot *slot, const struct job_frame *frame, void *job);
 /* The moments of the present or next run: BOOTTIME of self-destruction and of the timeout. */
 void slot_limit(struct slot *slot, int64_t kill_at_us, int64_t deadline_us);
 
+/* Has the present run's handler been called? */
+bool slot_has_started(const struct slot *slot);
+/* A runner that does not start what it was sent is busy with something of an earlier run, or
+ * stopped: it is killed, and the run ends SLOT_NOT_STARTED unless it starts meanwhile. */
+void slot_give_up_start(struct slot *slot, int64_t after_us);
+
 /* Asks the handler to stop: flag and SIGTERM, once per run. */
 void slot_ask_to_stop(struct slot *slot);
 void slot_kill(struct slot *slot); /* SIGKILL to its process group */

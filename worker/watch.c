@@ -6,6 +6,7 @@
 #define TICK_MS 100
 #define RUNNERS_QUIET_US (60 * US_PER_S)
 #define TICK_MIN_MS 20
+#define START_LATE_US (5 * US_PER_S) /* a runner starts what it is sent at once */
 #define READY_WAIT_MAX_US (1 * US_PER_S)
 
 /* ---- leases that were lost ---- */
@@ -120,6 +121,10 @@ static void act(struct worker *w, struct held_job *job, int64_t now)
 {
     struct danger_facts facts = watch_facts(w, job);
     struct danger_verdict v = danger_verdict(&facts, &w->danger, now);
+    if (now - job->started_us > START_LATE_US && !slot_has_started(job->slot)) {
+        slot_give_up_start(job->slot, START_LATE_US);
+        return;
+    }
     bool is_drain_stop = w->stage == WORKER_DRAINING && now >= w->stop_at_us;
     bool is_drain_kill = w->stage == WORKER_DRAINING && now >= w->kill_at_us;
     if (v.action == DANGER_KILL || is_drain_kill) {

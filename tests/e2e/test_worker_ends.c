@@ -107,6 +107,44 @@ START_TEST(G5_forged_results_cost_and_complete_no_other_job)
 }
 END_TEST
 
+/* The worker believes the forged result, and sends the next job to a runner that is not free. */
+START_TEST(G5_a_runner_that_does_not_start_its_job_is_replaced_and_the_job_is_uncharged)
+{
+    int64_t first = fleet_enqueue(&f, "forge", "{\"what\": 0, \"ms\": 40000}", 1);
+    int64_t second = fleet_enqueue(&f, "forge", "{\"what\": 0, \"ms\": 40000}", 1);
+    ck_assert(WAIT_UNTIL(sql_i64(f.sql,
+                                 "SELECT count(*) FROM claimd.job_history WHERE id IN (%lld, %lld)",
+                                 (long long)first, (long long)second) == 2,
+                         SOON_US));
+    int64_t last = fleet_enqueue(&f, "nap", "{\"ms\": 1}", 2);
+    ck_assert(WAIT_UNTIL(sql_i64(f.sql,
+                                 "SELECT count(*) FROM claimd.job_history WHERE id > %lld AND "
+                                 "id <= %lld AND state = 'completed' AND attempt = 1",
+                                 (long long)second, (long long)last) == 2,
+                         SOON_US));
+    ck_assert_int_gt(fleet_log_count(&f, WORKER, 0, "it did not start its job within"), 0);
+}
+END_TEST
+
+/* ---- handlers that are left by another way than they were entered ---- */
+
+START_TEST(G1_a_handler_that_ends_its_thread_fails_its_attempt_at_once)
+{
+    char args[32];
+    (void)snprintf(args, sizeof args, "{\"how\": %d}", _i);
+    int64_t began_us = clock_boot_us();
+    int64_t id = fleet_enqueue(&f, "leave", args, 1);
+    ck_assert(WAIT_UNTIL(attempts(id, "crashed") == 1, SOON_US));
+    ck_assert_int_lt(clock_boot_us() - began_us, 10 * US_PER_S); /* its timeout is 30 minutes */
+    ck_assert_int_eq(sql_i64(f.sql,
+                             "SELECT count(*) FROM claimd.job_attempt WHERE job_id = %lld AND "
+                             "error LIKE 'the handler ended its thread%%'",
+                             (long long)id),
+                     1);
+    forget(id);
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("bad ends");
@@ -117,6 +155,8 @@ static Suite *suite(void)
                         (int)ARRAY_COUNT(deaths));
     tcase_add_test(c, a_refused_result_is_told_as_the_failure_that_it_became);
     tcase_add_test(c, G5_forged_results_cost_and_complete_no_other_job);
+    tcase_add_test(c, G5_a_runner_that_does_not_start_its_job_is_replaced_and_the_job_is_uncharged);
+    tcase_add_loop_test(c, G1_a_handler_that_ends_its_thread_fails_its_attempt_at_once, 0, 2);
     suite_add_tcase(s, c);
     return s;
 }

@@ -193,6 +193,25 @@ START_TEST(G4_what_a_handler_leaves_behind_ends_its_runner_after_the_result)
 }
 END_TEST
 
+/* However a handler is left, there is a result, or the runner ends. */
+START_TEST(G1_a_handler_that_is_left_by_another_way_ends_its_runner)
+{
+    char args[32];
+    struct result_frame r;
+    enum frame_type type = FRAME_HELLO;
+    const char *body = NULL;
+    size_t len = 0;
+    harness_run(&h, "stay", "{}", &r);
+    (void)snprintf(args, sizeof args, "{\"how\": %d}", _i);
+    int64_t sent_us = clock_boot_us();
+    harness_send(&h, "leave", args);
+    enum status st = harness_read(&h, &type, &body, &len);
+    ck_assert_int_eq(st, STATUS_UNAVAILABLE);
+    ck_assert_int_eq(atomic_load(&h.page->started_nonce), h.last_id + 100);
+    ck_assert_int_lt(clock_boot_us() - sent_us, 5 * US_PER_S);
+}
+END_TEST
+
 static bool is_gone(pid_t pid)
 {
     return kill(pid, 0) != 0 && errno == ESRCH;
@@ -285,6 +304,7 @@ int main(void)
     tcase_add_test(bad, A4_a_time_that_is_moved_nearer_during_the_job_counts);
     tcase_add_loop_test(bad, G4_what_a_handler_leaves_behind_ends_its_runner_after_the_result, 0,
                         8);
+    tcase_add_loop_test(bad, G1_a_handler_that_is_left_by_another_way_ends_its_runner, 0, 4);
     tcase_add_test(bad, G4_a_daemon_that_left_the_group_is_found_and_ended);
     tcase_add_test(bad, J4_a_handler_sees_no_secret_of_the_workers_environment);
     if (geteuid() == 0) { /* nobody else may look into a runner */

@@ -80,10 +80,28 @@ static enum status receive_some(struct buf *in, struct err *err)
     return STATUS_OK;
 }
 
+/* A handler was left by a jump into frames of ours, whatever they now hold: nothing here can be
+ * relied on, and its job would wait for its timeout. */
+static _Noreturn void end_as_left(struct runner_page *page, int64_t id)
+{
+    atomic_store(&page->was_left, 1);
+    log_error("handler_left", LOG_I64("job", id),
+              LOG_TEXT("action", "the runner ends itself: a handler must return"));
+    _exit(1);
+}
+
+static void check_between_jobs(const struct server *s)
+{
+    if (atomic_load(&s->watchdog->job_runs)) {
+        end_as_left(s->page, 0);
+    }
+}
+
 /* Waits for the next JOB; its texts are borrowed from s->in until *ret_size bytes are consumed. */
 static enum status next_job(struct server *s, struct job_frame *ret_job, size_t *ret_size,
                             struct err *err)
 {
+    check_between_jobs(s);
     for (;;) {
         enum frame_type type = FRAME_HELLO;
         const char *body = NULL;
@@ -119,10 +137,13 @@ static enum status call_handler(struct server *s, const struct job_frame *job,
         return err_fail(err, STATUS_TIMEOUT, "job %" PRId64 " came after its time", job->id);
     }
     enum status st = run_job(s->run, kind, job, ret, err);
-    atomic_store(&s->watchdog->job_runs, false);
     if (getpid() != s->self) {
         _exit(1); /* a handler forked and its child returned from it too */
     }
+    if (st == STATUS_OK && atomic_load(&s->page->started_nonce) != job->nonce) {
+        end_as_left(s->page, job->id); /* this is the return of an earlier one */
+    }
+    atomic_store(&s->watchdog->job_runs, false);
     return st;
 }
 
@@ -161,6 +182,7 @@ static enum status serve_one(struct server *s, bool *ret_leaving, struct err *er
 static enum status say_hello(struct server *s, struct err *err)
 {
     autofree char *json = NULL;
+    check_between_jobs(s);
     enum status st = plugin_set_describe(s->plugins, &json, err);
     if (st != STATUS_OK) {
         return st;

@@ -3,8 +3,10 @@
 
 #include "base/clock.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <time.h>
 
 #define WATCHDOG_STACK_BYTES ((size_t)64 << 10)
@@ -29,13 +31,34 @@ static void sleep_until(int64_t until_us)
     (void)clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &until, NULL);
 }
 
+/* pthread_exit() in a handler leaves a process without the thread that would answer. Asked only
+ * while a job runs; a process that can't be asked counts as whole. */
+static bool has_main_thread(pid_t self)
+{
+    char path[48];
+    char text[256];
+    (void)snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)self);
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (n <= 0) {
+        return true;
+    }
+    text[n] = '\0';
+    const char *state = strrchr(text, ')'); /* "pid (name) S …" */
+    return state == NULL || state[1] != ' ' || (state[2] != 'Z' && state[2] != 'X');
+}
+
 static void *watch(void *arg)
 {
-    const struct watchdog *w = (const struct watchdog *)arg;
+    struct watchdog *w = (struct watchdog *)arg;
     for (;;) {
         int64_t now_us = clock_boot_us();
         if (getppid() != w->parent ||
             (atomic_load(&w->job_runs) && watchdog_time_is_up(w->page, now_us))) {
+            end_group(w->self);
+        }
+        if (atomic_load(&w->job_runs) && !has_main_thread(w->self)) {
+            atomic_store(&w->page->was_left, 1);
             end_group(w->self);
         }
         int64_t wake_us = now_us + WATCHDOG_PERIOD_US;
@@ -47,7 +70,7 @@ static void *watch(void *arg)
     }
 }
 
-enum status watchdog_start(struct watchdog *w, const struct runner_page *page, pid_t parent,
+enum status watchdog_start(struct watchdog *w, struct runner_page *page, pid_t parent,
                            struct err *err)
 {
     *w = (struct watchdog){.page = page, .parent = parent, .self = getpid()};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The runner's own end of its lease (fault.A4): a thread that kills the process group when the
- * page's kill_at has passed while a job runs, or when the worker is gone, whatever the handler does
- * meanwhile. The only thread beside the main one; it shares just the page and `job_runs`. */
+ * page's kill_at has passed while a job runs, when the worker is gone, or when a handler has ended
+ * the main thread under it, whatever the handler does meanwhile. The only thread beside the main
+ * one; it shares just the page and `job_runs`. */
 #ifndef CLAIMD_WORKER_RUNNER_WATCHDOG_H
 #define CLAIMD_WORKER_RUNNER_WATCHDOG_H
 
@@ -13,14 +14,14 @@
 #define WATCHDOG_PERIOD_US (INT64_C(250) * 1000)
 
 struct watchdog {
-    const struct runner_page *page;
+    struct runner_page *page;
     pid_t parent;
     pid_t self;
     _Atomic bool job_runs;
 };
 
 /* *w must live as long as the process. */
-enum status watchdog_start(struct watchdog *w, const struct runner_page *page, pid_t parent,
+enum status watchdog_start(struct watchdog *w, struct runner_page *page, pid_t parent,
                            struct err *err) MUST_USE;
 
 /* Has kill_at passed? */
