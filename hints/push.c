@@ -11,11 +11,22 @@
 #define REQUEST_BYTES_MAX ((size_t)4 << 20)
 #define PAIRS_MAX 250 /* in one ZADD: Redis serves others between two commands */
 
+#define GROUPS_MAX 64
+
+/* A key that a request names, in its commands from `first` on. */
+struct request_key {
+    size_t first;
+    bool is_wrong_type;
+    char text[HINT_KEY_MAX];
+};
+
 struct hints {
     struct hints_nodes *nodes;
     int64_t timeout_us;
     char prefix[PREFIX_MAX];
-    struct buf scratch; /* the commands of one request */
+    struct buf scratch; /* the commands of one request, and the keys in them */
+    struct request_key keys[GROUPS_MAX];
+    size_t key_count;
     uint32_t next[HINTS_PUSH_MAX];
 };
 
@@ -28,6 +39,9 @@ struct request {
     void *ctx;
     int64_t sum; /* of the integers in its replies */
     struct err refusal;
+    bool is_wrong_type; /* and nothing worse than that */
+    size_t key_count;
+    struct request_key keys[];
 };
 
 enum status hints_open(const struct hints_options *options, struct hints **ret_hints,
@@ -71,16 +85,55 @@ int hints_active_node(const struct hints *hints)
     return hints_nodes_first_up(hints->nodes);
 }
 
+/* Hints may be wrong and are never authoritative: so may their key be (fault.H3). */
+static bool take_wrong_type(struct request *r, size_t index, const struct redis_value *value)
+{
+    if (value->type != REDIS_ERROR || strncmp(value->text, "WRONGTYPE", 9) != 0) {
+        return false;
+    }
+    for (size_t i = r->key_count; i > 0; i--) {
+        if (r->keys[i - 1].first <= index) {
+            r->keys[i - 1].is_wrong_type = true;
+            return true;
+        }
+    }
+    return false;
+}
+
 static void on_reply(void *ctx, size_t index, const struct redis_value *value)
 {
     struct request *r = ctx;
-    (void)index;
     if (value->type == REDIS_INTEGER) {
         r->sum += value->integer;
         return;
     }
+    bool is_wrong_type = take_wrong_type(r, index, value);
+    r->is_wrong_type = is_wrong_type && (r->is_wrong_type || r->refusal.status == STATUS_OK);
     err_set(&r->refusal, STATUS_UNAVAILABLE, 0, "refused: %s",
             value->type == REDIS_ERROR ? value->text : "not an integer");
+}
+
+/* What stands in the place of hints is taken away; the caller repeats what it asked for. */
+static void take_away(struct request *r)
+{
+    struct hints *h = r->hints;
+    size_t count = 0;
+    buf_reset(&h->scratch);
+    for (size_t i = 0; i < r->key_count; i++) {
+        const struct redis_arg args[] = {redis_word("UNLINK"), redis_word(r->keys[i].text)};
+        if (r->keys[i].is_wrong_type &&
+            redis_command(&h->scratch, args, ARRAY_COUNT(args), NULL) == STATUS_OK) {
+            count++;
+        }
+    }
+    const struct redis_request redis = {.bytes = buf_at(&h->scratch),
+                                        .len = h->scratch.len,
+                                        .reply_count = count,
+                                        .timeout_us = h->timeout_us};
+    struct err err = {0};
+    if (redis_node_send(hints_nodes_connection(h->nodes, r->node), &redis, &err) != STATUS_OK) {
+        hints_nodes_rest(h->nodes, r->node, &err);
+    }
 }
 
 static void on_done(void *ctx, enum status st)
@@ -88,7 +141,11 @@ static void on_done(void *ctx, enum status st)
     struct request *r = ctx;
     if (st == STATUS_OK && r->refusal.status != STATUS_OK) {
         st = r->refusal.status;
-        hints_nodes_rest(r->hints->nodes, r->node, &r->refusal);
+        if (r->is_wrong_type) {
+            take_away(r);
+        } else {
+            hints_nodes_rest(r->hints->nodes, r->node, &r->refusal);
+        }
     }
     if (r->on_pushed != NULL) {
         history("push", st == STATUS_OK ? "ok" : "info", HISTORY_I64("added", r->sum));
@@ -107,11 +164,13 @@ static enum status send_scratch(struct hints *h, size_t reply_count, const struc
     if (node < 0) {
         return err_fail(err, STATUS_UNAVAILABLE, "no node for hints is up");
     }
-    struct request *r = malloc(sizeof *r);
+    struct request *r = malloc(sizeof *r + h->key_count * sizeof r->keys[0]);
     if (r == NULL) {
         return err_fail(err, STATUS_NOMEM, "request for hints");
     }
     *r = *request;
+    r->key_count = h->key_count;
+    memcpy(r->keys, h->keys, h->key_count * sizeof h->keys[0]);
     r->hints = h;
     r->node = (size_t)node;
     struct redis_request redis = {.bytes = buf_at(&h->scratch),
@@ -138,7 +197,6 @@ static bool is_same_set(const struct hint *a, const struct hint *b)
     return is_same_text(a->queue, b->queue) && is_same_text(a->kind, b->kind);
 }
 
-#define GROUPS_MAX 64
 #define NO_NEXT UINT32_MAX
 
 /* The hints of one set, linked through hints->next. */
@@ -172,6 +230,13 @@ static size_t group_by_set(struct hints *h, const struct hint *list, size_t coun
         groups[g].last = i;
     }
     return group_count;
+}
+
+static void remember_key(struct hints *h, size_t first, const char *queue, const char *kind)
+{
+    struct request_key *key = &h->keys[h->key_count++];
+    *key = (struct request_key){.first = first};
+    (void)hint_key(key->text, h->prefix, queue, kind);
 }
 
 /* One ZADD with up to PAIRS_MAX hints of one set, from *i on, which moves on. LT: an id that is
@@ -210,7 +275,9 @@ enum status hints_push(struct hints *hints, const struct hint *list, size_t coun
     for (size_t i = 0; history_is_on() && i < count; i++) {
         history("push", "inv", HISTORY_I64("job", list[i].id));
     }
+    hints->key_count = 0;
     for (size_t g = 0; g < group_count; g++) {
+        remember_key(hints, commands, list[groups[g].first].queue, list[groups[g].first].kind);
         for (uint32_t i = groups[g].first; i != NO_NEXT; commands++) {
             enum status st = write_zadd(hints, list, &i, err);
             if (st != STATUS_OK) {
@@ -235,6 +302,8 @@ enum status hints_count(struct hints *hints, const char *queue, const char *kind
                                {.bytes = range[1], .len = (size_t)to_len}};
     assert(done != NULL);
     buf_reset(&hints->scratch);
+    hints->key_count = 0;
+    remember_key(hints, 0, queue, kind);
     enum status st = redis_command(&hints->scratch, args, ARRAY_COUNT(args), err);
     if (st != STATUS_OK) {
         return st;
