@@ -27,7 +27,7 @@ static bool pos_before(struct feed_pos a, struct feed_pos b)
 
 void feed_init(struct feed *f, const struct feed_limits *limits)
 {
-    *f = (struct feed){.limits = *limits, .page_rows = limits->page_rows, .cap_us = FEED_NEVER_US};
+    *f = (struct feed){.limits = *limits, .page_rows = limits->page_rows};
 }
 
 void feed_set_limits(struct feed *f, const struct feed_limits *limits)
@@ -45,141 +45,6 @@ void feed_release(struct feed *f)
     *f = (struct feed){.limits = f->limits, .page_rows = f->limits.page_rows};
 }
 
-/* ---- lanes and groups ---- */
-
-static enum status group_of(struct feed *f, const char *queue, int priority, size_t *ret,
-                            struct err *err)
-{
-    for (size_t i = 0; i < f->group_count; i++) {
-        if (f->groups[i].priority == priority && strcmp(f->groups[i].queue, queue) == 0) {
-            *ret = i;
-            return STATUS_OK;
-        }
-    }
-    if (f->group_count == f->group_cap) {
-        size_t cap = f->group_cap == 0 ? 16 : 2 * f->group_cap;
-        struct feed_group *groups = realloc(f->groups, cap * sizeof groups[0]);
-        if (groups == NULL) {
-            return err_fail(err, STATUS_NOMEM, "no memory for %zu groups of lanes", cap);
-        }
-        f->groups = groups;
-        f->group_cap = cap;
-    }
-    struct feed_group *g = &f->groups[f->group_count];
-    *g = (struct feed_group){.priority = priority, .fed_low_us = FEED_NEVER_US};
-    memcpy(g->queue, queue, strlen(queue) + 1);
-    *ret = f->group_count++;
-    return STATUS_OK;
-}
-
-static enum status lane_room(struct feed *f, struct err *err)
-{
-    if (f->lane_count == FEED_LANES_MAX) {
-        return err_fail(err, STATUS_LIMIT, "more than %d lanes", FEED_LANES_MAX);
-    }
-    if (f->lane_count == f->lane_cap) {
-        size_t cap = f->lane_cap == 0 ? 16 : 2 * f->lane_cap;
-        struct feed_lane *lanes = realloc(f->lanes, cap * sizeof lanes[0]);
-        if (lanes == NULL) {
-            return err_fail(err, STATUS_NOMEM, "no memory for %zu lanes", cap);
-        }
-        f->lanes = lanes;
-        size_t *order = realloc(f->order, cap * sizeof order[0]);
-        if (order == NULL) {
-            return err_fail(err, STATUS_NOMEM, "no memory for %zu lanes", cap);
-        }
-        f->order = order;
-        f->lane_cap = cap;
-    }
-    return STATUS_OK;
-}
-
-static int lane_compare(const struct feed_lane *a, const struct feed_lane *b)
-{
-    int by_queue = strcmp(a->queue, b->queue);
-    if (by_queue != 0) {
-        return by_queue;
-    }
-    return a->priority != b->priority ? a->priority - b->priority : a->share - b->share;
-}
-
-/* Where the lane is in `order`, or would have to be. */
-static size_t order_find(const struct feed *f, const struct feed_lane *wanted)
-{
-    size_t low = 0;
-    size_t high = f->lane_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (lane_compare(&f->lanes[f->order[middle]], wanted) < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
-struct feed_lane *feed_lane_find(struct feed *f, const char *queue, int priority, int share)
-{
-    struct feed_lane wanted = {.priority = priority, .share = share};
-    if (strlen(queue) >= sizeof wanted.queue) {
-        return NULL;
-    }
-    memcpy(wanted.queue, queue, strlen(queue) + 1);
-    size_t at = order_find(f, &wanted);
-    if (at == f->lane_count || lane_compare(&f->lanes[f->order[at]], &wanted) != 0) {
-        return NULL;
-    }
-    return &f->lanes[f->order[at]];
-}
-
-static void order_insert(struct feed *f, size_t lane)
-{
-    size_t at = f->lane_count - 1; /* the lane is counted already */
-    while (at > 0 && lane_compare(&f->lanes[f->order[at - 1]], &f->lanes[lane]) > 0) {
-        f->order[at] = f->order[at - 1];
-        at--;
-    }
-    f->order[at] = lane;
-}
-
-enum status feed_lane_add(struct feed *f, const char *queue, int priority, int share,
-                          int64_t saved_us, int64_t pg_us, struct err *err)
-{
-    if (feed_lane_find(f, queue, priority, share) != NULL) {
-        return err_fail(err, STATUS_CONFLICT, "lane %s/%d/%d is known", queue, priority, share);
-    }
-    enum status st = job_queue_check(queue, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = lane_room(f, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    size_t group = 0;
-    st = group_of(f, queue, priority, &group, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    int64_t mark_us = max_i64(saved_us, 0);
-    struct feed_lane *l = &f->lanes[f->lane_count++];
-    *l = (struct feed_lane){.priority = priority,
-                            .share = share,
-                            .group = group,
-                            .cursor = {.us = mark_us},
-                            .behind = {.us = pg_us - f->limits.look_behind_us},
-                            .mark_us = mark_us,
-                            .saved_us = saved_us,
-                            .rewind_us = FEED_NEVER_US,
-                            .next_due_us = FEED_NEVER_US,
-                            .has_more = true,
-                            .seeks_mark = true};
-    memcpy(l->queue, queue, strlen(queue) + 1);
-    order_insert(f, f->lane_count - 1);
-    return STATUS_OK;
-}
-
 /* ---- going back ---- */
 
 void feed_lane_rewind(struct feed_lane *lane, int64_t us)
@@ -188,42 +53,31 @@ void feed_lane_rewind(struct feed_lane *lane, int64_t us)
         lane->rewind_us = min_i64(lane->rewind_us, us);
         return;
     }
-    struct feed_pos to = {.us = max_i64(us, lane->mark_us)};
-    if (us <= lane->mark_us) {
-        lane->seeks_mark = true;
-    }
-    if (pos_before(to, lane->cursor)) {
-        lane->cursor = to;
+    if (us < lane->cursor.us) {
+        lane->cursor = (struct feed_pos){.us = us, .id = INT64_MIN};
     }
     lane->has_more = true;
 }
 
-void feed_rewind(struct feed *f, const char *queue, int64_t us)
+void feed_rewind(struct feed *f, int64_t us)
 {
-    for (size_t i = 0; i < f->lane_count; i++) {
-        if (queue == NULL || strcmp(f->lanes[i].queue, queue) == 0) {
-            feed_lane_rewind(&f->lanes[i], us);
-        }
+    for (size_t i = 0; i < f->order_count; i++) {
+        feed_lane_rewind(&f->lanes[f->order[i]], us);
     }
 }
 
-void feed_lane_saved(struct feed_lane *lane, int64_t saved_us)
+/* PostgreSQL's clock was set back, or a failover led to a slower one: new rows are older than what
+ * the cursor has read. */
+static void clock_back(const struct feed *f, struct feed_lane *l, int64_t pg_us)
 {
-    bool is_lowered = saved_us < (lane->saved_us >= 0 ? lane->saved_us : lane->mark_us);
-    lane->saved_us = saved_us;
-    if (is_lowered) {
-        lane->mark_us = min_i64(lane->mark_us, saved_us);
-        feed_lane_rewind(lane, 0);
+    if (l->cursor.us <= pg_us + f->limits.look_behind_us / 2) {
+        return;
     }
-}
-
-/* Late commits may still put rows before a mark that is younger than the look-behind, or than the
- * beginning of a transaction that is still writing (cap_us) or has ended during this very pass. */
-static void mark_raise(struct feed *f, struct feed_lane *lane, int64_t to_us, int64_t pg_us)
-{
-    int64_t us = min_i64(to_us, min_i64(pg_us - f->limits.look_behind_us, f->cap_us));
-    lane->mark_us = max_i64(lane->mark_us, min_i64(us, lane->rewind_us));
-    lane->seeks_mark = false;
+    l->cursor = (struct feed_pos){.us = pg_us - f->limits.look_behind_us, .id = INT64_MIN};
+    l->behind = l->cursor;
+    l->behind_since_us = 0;
+    l->is_young = true;
+    l->has_more = true;
 }
 
 /* ---- the plan of a pass ---- */
@@ -236,7 +90,7 @@ static int64_t group_room(const struct feed *f, const struct feed_group *g)
 static bool lane_wants_look(const struct feed *f, const struct feed_lane *l, int64_t now_us,
                             int64_t pg_us, bool woken)
 {
-    if (l->reading > 0 || group_room(f, &f->groups[l->group]) == 0) {
+    if (!l->is_served || l->reading > 0 || group_room(f, &f->groups[l->group]) == 0) {
         return false;
     }
     return l->has_more || woken || l->next_due_us <= pg_us ||
@@ -247,7 +101,7 @@ static bool lane_wants_look(const struct feed *f, const struct feed_lane *l, int
  * has no late neighbours. */
 static bool lane_wants_behind(const struct feed *f, struct feed_lane *l, int64_t pg_us)
 {
-    if (l->reading > 0) {
+    if (!l->is_served || l->reading > 0) {
         return false;
     }
     if (!l->is_young) {
@@ -271,6 +125,9 @@ static struct demand demand_of(struct feed *f, int64_t now_us, int64_t pg_us, bo
     }
     for (size_t i = 0; i < f->lane_count; i++) {
         struct feed_lane *l = &f->lanes[i];
+        if (l->reading == 0) {
+            clock_back(f, l, pg_us);
+        }
         if (lane_wants_look(f, l, now_us, pg_us, woken)) {
             f->groups[l->group].wanting++;
             d.busy += l->has_more;
@@ -320,7 +177,6 @@ static void plan_lane(struct feed *f, size_t at, const struct demand *d, bool lo
 size_t feed_plan(struct feed *f, int64_t now_us, int64_t pg_us, bool woken,
                  struct feed_range *ret_ranges, size_t max)
 {
-    f->pg_us = pg_us;
     struct demand d = demand_of(f, now_us, pg_us, woken);
     size_t count = 0;
     size_t n = 0;
@@ -333,7 +189,7 @@ size_t feed_plan(struct feed *f, int64_t now_us, int64_t pg_us, bool woken,
         if (looks) {
             l->looked_us = now_us;
         }
-        l->reading = (int)looks + (int)behind;
+        l->reading += (int)looks + (int)behind;
     }
     f->turn = f->lane_count == 0 ? 0 : (f->turn + (n < f->lane_count ? n : 1)) % f->lane_count;
     return count;
@@ -341,20 +197,11 @@ size_t feed_plan(struct feed *f, int64_t now_us, int64_t pg_us, bool woken,
 
 /* ---- what came ---- */
 
-bool feed_range_row(struct feed *f, const struct feed_range *range, struct feed_pos row,
+bool feed_range_row(const struct feed *f, const struct feed_range *range, struct feed_pos row,
                     bool is_available)
 {
-    struct feed_lane *l = &f->lanes[range->lane];
-    if (!is_available) {
-        return false;
-    }
-    if (range->part == FEED_BEHIND) {
-        return !feed_memory_has(&f->memory, row.id, row.us);
-    }
-    if (l->seeks_mark) {
-        mark_raise(f, l, row.us, f->pg_us);
-    }
-    return true;
+    return is_available &&
+           (range->part != FEED_BEHIND || !feed_memory_has(&f->memory, row.id, row.us));
 }
 
 static void behind_done(struct feed *f, struct feed_lane *l, bool is_full, struct feed_pos last)
@@ -379,20 +226,32 @@ static void cursor_keep_up(const struct feed *f, struct feed_lane *l, int64_t pg
     }
 }
 
-static void ahead_done(struct feed *f, struct feed_lane *l, bool is_full, struct feed_pos last,
-                       int64_t pg_us)
+static void ahead_done(const struct feed *f, struct feed_lane *l, int rows, bool is_full,
+                       struct feed_pos last, int64_t pg_us)
 {
-    if (last.us > 0) {
+    if (rows > 0) {
         l->cursor = last;
         l->is_young = l->is_young || last.us > pg_us - f->limits.look_behind_us;
     }
     l->has_more = is_full;
-    if (is_full) {
-        return;
+    if (!is_full) {
+        cursor_keep_up(f, l, pg_us);
     }
-    cursor_keep_up(f, l, pg_us);
-    if (l->seeks_mark) {
-        mark_raise(f, l, pg_us, pg_us);
+}
+
+/* What is pushed in a full pass is bounded as well: the rest is left to the cursor, which waits for
+ * room. */
+static void full_done(struct feed *f, const struct feed_range *range, bool is_full,
+                      struct feed_pos last)
+{
+    struct feed_lane *l = &f->lanes[range->lane];
+    l->is_full_read = !is_full;
+    l->full = last;
+    if (is_full && f->groups[l->group].held > 2 * f->limits.look_ahead) {
+        l->is_full_read = true;
+        feed_lane_rewind(l, last.us);
+    } else if (is_full && range->lane < f->full_turn) {
+        f->full_turn = range->lane; /* it comes first in the next page */
     }
 }
 
@@ -410,10 +269,15 @@ void feed_range_done(struct feed *f, const struct feed_range *range, int rows, s
                      int64_t pg_us)
 {
     struct feed_lane *l = &f->lanes[range->lane];
+    bool is_full = rows >= range->rows_max;
+    if (range->part == FEED_FULL) {
+        full_done(f, range, is_full, last);
+        return;
+    }
     if (range->part == FEED_BEHIND) {
-        behind_done(f, l, rows >= range->rows_max, last);
+        behind_done(f, l, is_full, last);
     } else {
-        ahead_done(f, l, rows >= range->rows_max, last, pg_us);
+        ahead_done(f, l, rows, is_full, last, pg_us);
     }
     range_end(l);
 }
@@ -421,8 +285,10 @@ void feed_range_done(struct feed *f, const struct feed_range *range, int rows, s
 void feed_range_failed(struct feed *f, const struct feed_range *range)
 {
     struct feed_lane *l = &f->lanes[range->lane];
-    l->has_more = true;
-    range_end(l);
+    if (range->part != FEED_FULL) {
+        l->has_more = true;
+        range_end(l);
+    }
 }
 
 void feed_range_too_long(struct feed *f, const struct feed_range *range, int64_t pg_us)
@@ -461,7 +327,7 @@ void feed_group_counted(struct feed *f, size_t group, int64_t count, int64_t now
     g->fed_low_us = FEED_NEVER_US;
     g->dry_us = now_us;
     for (size_t i = 0; i < f->lane_count; i++) {
-        if (f->lanes[i].group == group) {
+        if (f->lanes[i].is_used && f->lanes[i].group == group) {
             feed_lane_rewind(&f->lanes[i], low_us);
         }
     }
@@ -474,22 +340,26 @@ void feed_group_added(struct feed *f, size_t group, int64_t row_us, bool is_new)
     g->held += is_new ? 1 : 0;
 }
 
-size_t feed_counts_wanted(const struct feed *f, size_t *ret_groups, size_t max)
+static bool wants_count(const struct feed *f, const struct feed_lane *l)
+{
+    const struct feed_group *g = &f->groups[l->group];
+    return l->is_served &&
+           (!g->is_counted || (l->has_more && g->held > 0) || 2 * g->held > f->limits.look_ahead);
+}
+
+size_t feed_counts_wanted(struct feed *f, size_t *ret_groups, size_t max)
 {
     size_t count = 0;
-    for (size_t i = 0; i < f->lane_count && count < max; i++) {
-        size_t at = f->lanes[i].group;
-        const struct feed_group *g = &f->groups[at];
-        bool is_wanted = !g->is_counted || (f->lanes[i].has_more && g->held > 0) ||
-                         2 * g->held > f->limits.look_ahead;
-        bool is_listed = false;
-        for (size_t k = 0; k < count; k++) {
-            is_listed = is_listed || ret_groups[k] == at;
-        }
-        if (is_wanted && !is_listed) {
-            ret_groups[count++] = at;
+    size_t n = 0;
+    f->count_call++;
+    for (; n < f->lane_count && count < max; n++) {
+        const struct feed_lane *l = &f->lanes[(f->count_turn + n) % f->lane_count];
+        if (wants_count(f, l) && f->groups[l->group].listed != f->count_call) {
+            f->groups[l->group].listed = f->count_call;
+            ret_groups[count++] = l->group;
         }
     }
+    f->count_turn = f->lane_count == 0 ? 0 : (f->count_turn + n) % f->lane_count;
     return count;
 }
 
@@ -500,11 +370,16 @@ void feed_forget_counts(struct feed *f)
     }
 }
 
+static bool has_room(const struct feed *f, const struct feed_lane *l)
+{
+    return !f->groups[l->group].is_counted || group_room(f, &f->groups[l->group]) > 0;
+}
+
 bool feed_has_more(const struct feed *f)
 {
     for (size_t i = 0; i < f->lane_count; i++) {
-        const struct feed_group *g = &f->groups[f->lanes[i].group];
-        if (f->lanes[i].has_more && (!g->is_counted || group_room(f, g) > 0)) {
+        const struct feed_lane *l = &f->lanes[i];
+        if (l->has_more && l->is_served && has_room(f, l)) {
             return true;
         }
     }
@@ -514,8 +389,8 @@ bool feed_has_more(const struct feed *f)
 bool feed_is_full(const struct feed *f)
 {
     for (size_t i = 0; i < f->lane_count; i++) {
-        const struct feed_group *g = &f->groups[f->lanes[i].group];
-        if (f->lanes[i].has_more && g->is_counted && group_room(f, g) == 0) {
+        const struct feed_lane *l = &f->lanes[i];
+        if (l->has_more && l->is_served && !has_room(f, l)) {
             return true;
         }
     }
@@ -526,7 +401,10 @@ int64_t feed_next_due_us(const struct feed *f)
 {
     int64_t us = FEED_NEVER_US;
     for (size_t i = 0; i < f->lane_count; i++) {
-        us = min_i64(us, f->lanes[i].next_due_us);
+        const struct feed_lane *l = &f->lanes[i];
+        if (l->is_used && l->is_served && has_room(f, l)) {
+            us = min_i64(us, l->next_due_us);
+        }
     }
     return us;
 }

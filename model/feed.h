@@ -3,11 +3,14 @@
  * What to read of the queue, decided without reading: lanes, their cursors, how much room the hints
  * have, what to look at again. Pure: time and rows come in, ranges to read go out.
  *
- * A lane is (queue, priority, share). Its cursor reads forward; whatever may have put an open row
- * behind the cursor moves it back (feed_rewind_*), and the same paged reading finds the row again.
- * Rows commit out of order, so what lies behind the cursor and is young is read once more
- * (FEED_BEHIND), leaving out what was fed already. The mark of a lane is a time before which
- * nothing available lies: rewinds stop there, and a new leader begins there.
+ * A lane is (queue, priority, share). Its cursor reads forward. What comes to lie behind it is
+ * found in three ways:
+ * - Rows commit out of order, so what is behind the cursor and young is read once more
+ *   (FEED_BEHIND), leaving out what was fed already.
+ * - Who knows a time moves the cursor back to it (feed_rewind).
+ * - The full pass (model/feed_full.h) reads every lane from its beginning up to its cursor. It is
+ * the net below everything else, so it trusts nothing that is remembered: no position is kept from
+ *   one full pass to the next, and none is stored (docs/decisions/0010).
  *
  * Positions and `pg_us` are row times (PostgreSQL's clock, µs since 1970); `now_us` is BOOTTIME. */
 #ifndef CLAIMD_MODEL_FEED_H
@@ -20,6 +23,10 @@
 #define FEED_RANGES_MAX 512 /* read in one pass */
 #define FEED_NEVER_US INT64_MAX
 #define FEED_SHARES 64
+
+/* Before every row: the schema takes no time before the year 1. */
+#define FEED_BEGIN_US INT64_C(-62135596800000000)
+#define FEED_BEGIN ((struct feed_pos){.us = FEED_BEGIN_US, .id = INT64_MIN})
 
 struct feed_pos { /* the order of the feed index */
     int64_t us;
@@ -34,14 +41,16 @@ struct feed_lane {
     struct feed_pos cursor;  /* all up to here was read since the last rewind */
     struct feed_pos behind;  /* where the look-behind goes on */
     int64_t behind_since_us; /* row time when this round of it began; 0 = a new round */
-    int64_t mark_us;         /* nothing available lies before */
-    int64_t saved_us;        /* the mark as table `lane` has it; −1 = not there */
     int64_t rewind_us;       /* asked for while a page was under way; FEED_NEVER_US = no */
     int64_t next_due_us;     /* row time of the first row that is not due yet */
     int64_t looked_us;       /* BOOTTIME of the last look ahead */
+    int64_t seen_us;         /* BOOTTIME when a row of it was last met */
+    struct feed_pos full;    /* how far the full pass under way has read */
+    bool is_full_read;       /* … which has nothing left to read here */
     bool has_more;           /* the last page was full, or the cursor moved back */
-    bool seeks_mark;         /* reads from the mark on: the first available row is the new mark */
     bool is_young;           /* the cursor has read rows that may still get late neighbours */
+    bool is_served;          /* somebody works on its queue: others are not read */
+    bool is_used;            /* false: a free place in the table */
     int reading;             /* ranges of the pass under way */
 };
 
@@ -54,6 +63,8 @@ struct feed_group {
     int64_t fed_low_us; /* first row time fed since the last repair; FEED_NEVER_US = none */
     int64_t dry_us;     /* BOOTTIME of that repair */
     int wanting;        /* lanes that share the room in the pass being planned */
+    size_t lanes;       /* 0 = a free place in the table */
+    uint64_t listed;    /* feed_counts_wanted() has named it in this call */
 };
 
 struct feed_limits {
@@ -64,7 +75,7 @@ struct feed_limits {
     int64_t look_every_us; /* lanes without more are looked at again after this long */
 };
 
-enum feed_part { FEED_AHEAD, FEED_BEHIND };
+enum feed_part { FEED_AHEAD, FEED_BEHIND, FEED_FULL };
 
 struct feed_range {
     size_t lane;
@@ -80,7 +91,8 @@ struct feed_range {
 enum feed_gap_form {
     FEED_GAP_SHARES,     /* of (queue, priority): lo < share < hi */
     FEED_GAP_PRIORITIES, /* of queue: lo < priority < hi */
-    FEED_GAP_QUEUES      /* queue is "lo,hi" */
+    FEED_GAP_QUEUES,     /* queue is "lo,hi" */
+    FEED_GAP_REST        /* all after (queue, priority, share lo) */
 };
 
 struct feed_gap {
@@ -94,17 +106,19 @@ struct feed_gap {
 struct feed {
     struct feed_limits limits;
     struct feed_lane *lanes;
-    size_t lane_count;
+    size_t lane_count; /* places in use, free ones among them */
     size_t lane_cap;
-    size_t *order; /* of lanes, by (queue, priority, share) */
+    size_t *order; /* of the lanes, by (queue, priority, share) */
+    size_t order_count;
     size_t gap_turn;
     struct feed_group *groups;
-    size_t group_count;
+    size_t group_count; /* places in use, as above */
     size_t group_cap;
-    size_t turn;    /* the lane that goes first in the next pass */
-    int page_rows;  /* now, adapted by feed_pass_took() */
-    int64_t cap_us; /* no mark may rise above this row time */
-    int64_t pg_us;  /* of the last plan */
+    size_t turn;       /* the lane that goes first in the next pass */
+    size_t count_turn; /* the lane whose group is counted first */
+    uint64_t count_call;
+    size_t full_turn;
+    int page_rows; /* now, adapted by feed_pass_took() */
     struct feed_memory memory;
 };
 
@@ -112,33 +126,40 @@ void feed_init(struct feed *f, const struct feed_limits *limits);
 void feed_set_limits(struct feed *f, const struct feed_limits *limits);
 void feed_release(struct feed *f);
 
-/* A lane that was found, or that table `lane` names (saved_us ≥ 0; else −1). CONFLICT when it is
- * known, LIMIT at FEED_LANES_MAX, NOMEM. */
+/* A lane that was found; it is read from its beginning. CONFLICT when it is known (it is marked as
+ * seen), LIMIT at FEED_LANES_MAX, and for a queue that nobody serves at half of that: those who are
+ * served are never crowded out. NOMEM. */
 enum status feed_lane_add(struct feed *f, const char *queue, int priority, int share,
-                          int64_t saved_us, int64_t pg_us, struct err *err) MUST_USE;
+                          bool is_served, int64_t now_us, struct err *err) MUST_USE;
 struct feed_lane *feed_lane_find(struct feed *f, const char *queue, int priority, int share);
+
+/* Forgets lanes of which no row was met since `before_us`. Between two passes only, with no full
+ * pass under way: nobody may hold an index of a lane or a group. */
+void feed_lanes_forget(struct feed *f, int64_t before_us);
+
+/* What is served changed: a queue that is served again is read on. */
+void feed_lane_serve(struct feed_lane *lane, bool is_served);
 
 /* The gaps to probe now; more than `max` take turns. */
 size_t feed_gaps(struct feed *f, struct feed_gap *ret, size_t max);
 
-/* Moves cursors back to `us` (0 = the mark), never forward. queue NULL = all. */
-void feed_rewind(struct feed *f, const char *queue, int64_t us);
+/* Moves all cursors back to `us`, never forward. */
+void feed_rewind(struct feed *f, int64_t us);
 void feed_lane_rewind(struct feed_lane *lane, int64_t us);
 
-/* What table `lane` says now: a mark below the saved one was lowered by a rescue or a hand-back. */
-void feed_lane_saved(struct feed_lane *lane, int64_t saved_us);
-
 /* What to read in this pass, at most `max` ranges; lanes in turn. Lanes of groups that are full or
- * not counted get none ahead. `woken`: look at every lane. The lanes of the ranges are reading
- * until feed_range_done() or feed_range_failed(). */
+ * not counted get none ahead, those that nobody serves none at all. `woken`: look at every lane.
+ * The lanes of the ranges are reading until feed_range_done() or feed_range_failed(). A cursor that
+ * lies ahead of PostgreSQL's clock, because that was set back, is moved back behind it. */
 size_t feed_plan(struct feed *f, int64_t now_us, int64_t pg_us, bool woken,
                  struct feed_range *ret_ranges, size_t max);
 
 /* A row of a range, in order. True: it is available and was not fed just now, so push it (if
  * somebody serves its kind). */
-bool feed_range_row(struct feed *f, const struct feed_range *range, struct feed_pos row,
+bool feed_range_row(const struct feed *f, const struct feed_range *range, struct feed_pos row,
                     bool is_available);
-/* All rows of the range were handled, pushes included. `last` is the position of the last one. */
+/* All rows of the range were handled, pushes included. `last` is the position of the last one.
+ * `pg_us` is PostgreSQL's time when they were read. */
 void feed_range_done(struct feed *f, const struct feed_range *range, int rows, struct feed_pos last,
                      int64_t pg_us);
 void feed_range_failed(struct feed *f, const struct feed_range *range);
@@ -158,11 +179,11 @@ void feed_group_counted(struct feed *f, size_t group, int64_t count, int64_t now
 void feed_group_added(struct feed *f, size_t group, int64_t row_us, bool is_new);
 void feed_forget_counts(struct feed *f);
 
-/* Groups to count before the next pass is planned. */
-size_t feed_counts_wanted(const struct feed *f, size_t *ret_groups, size_t max);
+/* Groups to count before the next pass is planned; more than `max` take turns. */
+size_t feed_counts_wanted(struct feed *f, size_t *ret_groups, size_t max);
 
 bool feed_has_more(const struct feed *f);       /* and room for it */
 bool feed_is_full(const struct feed *f);        /* a lane has more and no room */
-int64_t feed_next_due_us(const struct feed *f); /* row time; FEED_NEVER_US = none */
+int64_t feed_next_due_us(const struct feed *f); /* row time; FEED_NEVER_US = none that has room */
 
 #endif

@@ -73,10 +73,10 @@ size_t feed_gaps(struct feed *f, struct feed_gap *ret, size_t max)
 {
     struct gap_list g = {.list = ret, .max = max, .from = f->gap_turn};
     const struct feed_lane *prev = NULL;
-    for (size_t i = 0; i < f->lane_count; i++) {
+    for (size_t i = 0; i < f->order_count; i++) {
         const struct feed_lane *l = &f->lanes[f->order[i]];
         gap_add_before(&g, prev, l);
-        gap_add_after(&g, l, i + 1 < f->lane_count ? &f->lanes[f->order[i + 1]] : NULL);
+        gap_add_after(&g, l, i + 1 < f->order_count ? &f->lanes[f->order[i + 1]] : NULL);
         prev = l;
     }
     gap_add_queues(&g, prev, NULL);

@@ -151,6 +151,12 @@ enum status feed_served_pause(struct feed_served *s, const char *queue, struct e
     return st;
 }
 
+bool feed_served_has_queue(const struct feed_served *s, const char *queue)
+{
+    const struct feed_served_queue *q = queue_find(s, queue);
+    return q != NULL && q->workers > 0 && !q->is_paused;
+}
+
 enum feed_route feed_served_route(const struct feed_served *s, const char *queue, const char *kind)
 {
     const struct feed_served_queue *q = queue_find(s, queue);

@@ -100,20 +100,19 @@ enum status feed_writers_list(struct feed_writers *w, const char *text, int64_t 
     if (st != STATUS_OK) {
         return st;
     }
+    bool is_clock_back = pg_us < last_us; /* whatever is written from now on is older */
+    for (size_t i = 0; is_clock_back && i < w->count; i++) {
+        struct feed_writer *x = &w->list[i];
+        x->since_us = x->since_us < pg_us - gap_us ? x->since_us : pg_us - gap_us;
+    }
     int64_t rewind_us = forget_ended(w, pg_us - gap_us - MARGIN_US);
+    if (is_clock_back && pg_us - gap_us < rewind_us) {
+        rewind_us = pg_us - gap_us;
+    }
     if (last_us > 0 && pg_us - last_us > gap_us && last_us - MARGIN_US < rewind_us) {
         rewind_us = last_us - MARGIN_US;
     }
     w->last_us = pg_us;
     *ret_rewind_us = rewind_us;
     return STATUS_OK;
-}
-
-int64_t feed_writers_oldest_us(const struct feed_writers *w)
-{
-    int64_t us = INT64_MAX;
-    for (size_t i = 0; i < w->count; i++) {
-        us = w->list[i].since_us < us ? w->list[i].since_us : us;
-    }
-    return us;
 }

@@ -29,11 +29,9 @@ void feed_writers_reset(struct feed_writers *w);   /* a new leader knows nothing
 
 /* `text`: "xid,xid,…", taken at `pg_us`. *ret_rewind_us: where cursors must go back to, INT64_MAX =
  * nowhere. After a gap longer than `gap_us` between two lists whatever was written in it may be
- * behind. INVALID: not a list. */
+ * behind, and after a step back of PostgreSQL's clock whatever is written from then on. INVALID:
+ * not a list. */
 enum status feed_writers_list(struct feed_writers *w, const char *text, int64_t pg_us,
                               int64_t gap_us, int64_t *ret_rewind_us, struct err *err) MUST_USE;
-
-/* Row time before which no transaction in progress writes; INT64_MAX when none is known. */
-int64_t feed_writers_oldest_us(const struct feed_writers *w);
 
 #endif

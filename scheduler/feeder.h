@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Feeds due jobs to the hints while this scheduler leads: one look at a time (count what the hints
- * hold, read, push), as model/feed plans it. A look that fails anywhere changes nothing and is
- * repeated: twice adds nothing. */
+ * Feeds due jobs to the hints while this scheduler leads: one pass at a time (count what the hints
+ * hold, read, push), as model/feed plans it, and beside it the full passes. A pass that fails
+ * anywhere changes nothing and is repeated, ever more slowly: twice adds nothing. */
 #ifndef CLAIMD_SCHEDULER_FEEDER_H
 #define CLAIMD_SCHEDULER_FEEDER_H
 
@@ -10,6 +10,7 @@
 #include "metrics/metrics.h"
 #include "model/feed.h"
 #include "model/feed_served.h"
+#include "scheduler/full_pass.h"
 #include "store/pg.h"
 
 struct feeder;
@@ -18,8 +19,11 @@ struct feeder_options {
     uv_loop_t *loop;
     struct pg *pg; /* borrowed, as is hints */
     struct hints *hints;
+    const char *conninfo; /* borrowed: of the full passes' own connection … */
+    int64_t timeout_us;   /* … which may take so long to be made */
     struct feed_limits limits;
-    int64_t every_us;            /* "each second" */
+    int64_t every_us; /* "each second" */
+    int64_t full_pass_us;
     struct metric *pass_seconds; /* may be NULL */
 };
 
@@ -32,21 +36,26 @@ void feeder_close(struct feeder *f); /* accepts NULL; replies under way must not
 bool feeder_start(struct feeder *f, int64_t pg_us);
 void feeder_stop(struct feeder *f);
 bool feeder_is_started(const struct feeder *f);
-struct feed *feeder_feed(struct feeder *f); /* lanes, to rewind them */
 
 /* From the next pass on. */
-void feeder_set_limits(struct feeder *f, int look_ahead, int page_rows);
+void feeder_set_limits(struct feeder *f, int look_ahead, int page_rows, int64_t full_pass_us);
 
-/* Something may be there: a NOTIFY, a rewind. */
+/* Something may be there: a NOTIFY. */
 void feeder_wake(struct feeder *f);
-/* A new session, a new hint node: what was counted or asked for is forgotten, all lanes rewind. */
+/* Rows from this time on may have come behind the cursors. */
+void feeder_rewind(struct feeder *f, int64_t us);
+/* … from nobody knows when. */
+void feeder_full_pass(struct feeder *f);
+/* A hint node went: what was counted or fed is forgotten, and a full pass is made. */
 void feeder_reset(struct feeder *f);
+/* A new session, a hint node that is up: as above, and passes that failed are tried at once. */
+void feeder_up(struct feeder *f);
 
-/* Takes the table; queues that are routed differently now are rewound. */
+/* Takes the table; where queues are routed differently now, a full pass is made. */
 void feeder_serve(struct feeder *f, struct feed_served *served);
 const struct feed_served *feeder_served(const struct feeder *f);
 
-/* Each second: notices sets that ran dry, saves marks now and then. */
+/* Each second: notices sets that ran dry. */
 void feeder_tick(struct feeder *f);
 
 /* The set that a job's hint belongs to; false: nobody serves its kind. */
@@ -60,5 +69,7 @@ struct feeder_counters {
     int64_t ended_us; /* when a pass ended well */
 };
 const struct feeder_counters *feeder_counters(const struct feeder *f);
+const struct full_pass_counters *feeder_full_passes(const struct feeder *f);
+size_t feeder_lane_count(const struct feeder *f);
 
 #endif

@@ -22,6 +22,18 @@ static const struct metric_family pass_age = {
     .name = "claimd_feed_pass_age_seconds",
     .help = "How long ago the leader's last pass of the feed ended, in seconds; 0 on a standby.",
     .type = METRIC_GAUGE};
+static const struct metric_family lanes = {
+    .name = "claimd_feed_lanes", .help = "Lanes that the leader knows.", .type = METRIC_GAUGE};
+static const struct metric_family full_pass_age = {
+    .name = "claimd_feed_full_pass_age_seconds",
+    .help = "Since the last complete full pass of the leader began, or since it leads.",
+    .type = METRIC_GAUGE};
+static const struct metric_family full_pass_took = {.name = "claimd_feed_full_pass_took_seconds",
+                                                    .help = "How long it took.",
+                                                    .type = METRIC_GAUGE};
+static const struct metric_family recovered = {.name = "claimd_hints_recovered_total",
+                                               .help = "Hints that a full pass found missing.",
+                                               .type = METRIC_COUNTER};
 
 void meters_init(struct meters *m, struct metrics *registry, const struct config *config)
 {
@@ -36,6 +48,10 @@ void meters_init(struct meters *m, struct metrics *registry, const struct config
     m->workers_dead = metrics_series(registry, &workers_dead, NULL, NULL);
     m->pass_seconds = metrics_series(registry, &pass_seconds, NULL, NULL);
     m->pass_age = metrics_series(registry, &pass_age, NULL, NULL);
+    m->lanes = metrics_series(registry, &lanes, NULL, NULL);
+    m->full_pass_age = metrics_series(registry, &full_pass_age, NULL, NULL);
+    m->full_pass_took = metrics_series(registry, &full_pass_took, NULL, NULL);
+    m->recovered = metrics_series(registry, &recovered, NULL, NULL);
     survey_meters_init(registry);
 }
 
@@ -51,6 +67,17 @@ static uint64_t splits_of(const struct meters_facts *facts)
     return sum;
 }
 
+static void collect_feed(struct meters *m, const struct feeder *feeder)
+{
+    const struct full_pass_counters *c = feeder_full_passes(feeder);
+    metric_take(m->fed, feeder_counters(feeder)->added);
+    metric_take(m->recovered, c->recovered);
+    metric_set(m->lanes, (double)feeder_lane_count(feeder));
+    metric_set(m->full_pass_took, (double)c->took_us / US_PER_S);
+    metric_set(m->full_pass_age,
+               c->began_us == 0 ? 0 : (double)(clock_boot_us() - c->began_us) / US_PER_S);
+}
+
 void meters_collect(struct meters *m, const struct meters_facts *facts)
 {
     const struct daemon_facts common = {.is_pg_up = facts->is_pg_up,
@@ -58,7 +85,7 @@ void meters_collect(struct meters *m, const struct meters_facts *facts)
                                         .splits = splits_of(facts)};
     metric_set(m->pass_age, (double)facts->feed_age_us / (double)US_PER_S);
     if (facts->feeder != NULL) {
-        metric_take(m->fed, feeder_counters(facts->feeder)->added);
+        collect_feed(m, facts->feeder);
     }
     if (facts->rescuer != NULL) {
         const struct rescuer_counters *c = rescuer_counters(facts->rescuer);

@@ -23,6 +23,10 @@ struct meters {
     struct metric *workers_dead;
     struct metric *pass_seconds; /* counted by the feeder */
     struct metric *pass_age;
+    struct metric *lanes;
+    struct metric *full_pass_age;
+    struct metric *full_pass_took;
+    struct metric *recovered;
 };
 
 void meters_init(struct meters *m, struct metrics *registry, const struct config *config);

@@ -86,9 +86,11 @@ static void batch_end(struct rescuer *r)
 
 static void on_pushed(void *ctx, enum status st, int64_t added)
 {
-    (void)ctx;
-    (void)st; /* a hint that was lost is fed again: the move lowered its lane's mark */
+    struct rescuer *r = ctx;
     (void)added;
+    if (st != STATUS_OK) {
+        feeder_full_pass(r->options.feeder); /* the rows lie behind the cursors */
+    }
 }
 
 /* Only now: a hint that is popped while we hold the lease would be dropped. */
@@ -106,9 +108,9 @@ static void on_flushed(void *ctx)
         }
     }
     struct err err = {0};
-    if (count > 0 &&
-        hints_push(r->options.hints, list, count, on_pushed, NULL, &err) != STATUS_OK) {
-        log_debug("hints_left", LOG_TEXT("err", err.msg)); /* to the feed, as in on_pushed() */
+    if (count > 0 && hints_push(r->options.hints, list, count, on_pushed, r, &err) != STATUS_OK) {
+        log_debug("hints_left", LOG_TEXT("err", err.msg));
+        feeder_full_pass(r->options.feeder);
     }
     batch_end(r);
 }
@@ -119,7 +121,8 @@ static void batch_unlock(struct rescuer *r)
         redlock_batch_release(r->batch.locks, r->batch.index[i]);
     }
     if (redlock_async_flush(r->options.lock, on_flushed, r, NULL) != 0) {
-        batch_end(r); /* without hints: the feed finds the rows */
+        feeder_full_pass(r->options.feeder); /* without hints */
+        batch_end(r);
     }
 }
 

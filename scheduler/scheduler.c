@@ -154,7 +154,8 @@ static void on_reload_signal(uv_signal_t *handle, int number)
     }
     s->config = next;
     if (s->stage == STAGE_READY) {
-        feeder_set_limits(s->feeder, next->scheduler.look_ahead, next->scheduler.page_rows);
+        feeder_set_limits(s->feeder, next->scheduler.look_ahead, next->scheduler.page_rows,
+                          next->scheduler.full_pass_us);
         feeder_wake(s->feeder);
         watch_set_full_pass(s->watch, next->scheduler.full_pass_us);
     }
@@ -228,7 +229,11 @@ static void on_hint_node(void *ctx, size_t node, bool is_up, bool is_empty_memor
     (void)is_empty_memory;
     daemon_log_hint_node(&s->hints_said, s->config, s->lead == NULL ? NULL : lead_lock(s->lead),
                          node, is_up ? NULL : why);
-    feeder_reset(s->feeder);
+    if (is_up) {
+        feeder_up(s->feeder);
+    } else {
+        feeder_reset(s->feeder);
+    }
 }
 
 /* ---- the beginning ---- */
@@ -280,12 +285,15 @@ static enum status parts_open(struct scheduler *s, int64_t t_max_us, struct err 
     struct feeder_options feeder = {.loop = &s->loop,
                                     .pg = s->pg,
                                     .hints = s->hints,
+                                    .conninfo = s->conninfo,
+                                    .timeout_us = c->postgres.timeout_us,
                                     .limits = {.look_ahead = c->scheduler.look_ahead,
                                                .look_behind_us = behind_us,
                                                .page_rows = c->scheduler.page_rows,
                                                .behind_rows = BEHIND_ROWS,
                                                .look_every_us = LOOK_EVERY_US},
                                     .every_us = every_us,
+                                    .full_pass_us = c->scheduler.full_pass_us,
                                     .pass_seconds = s->meters.pass_seconds};
     enum status st = feeder_open(&feeder, &s->feeder, err);
     if (st != STATUS_OK) {

@@ -43,7 +43,7 @@ struct tick {
     int64_t t_max_us;
     const char *writers;
     struct feed_served served;
-    bool wants_rewind;
+    bool wants_full_pass;
     char stale[STALE_MAX][40];
     size_t stale_count;
 };
@@ -78,7 +78,7 @@ static void worker_silent(const struct watch *w, struct seen_worker *s, struct t
                           int64_t age_us)
 {
     int64_t lease_us = t->t_max_us + t->t_max_us / 1000000 * w->options.drift_ppm + DRIFT_FIXED_US;
-    t->wants_rewind = true;
+    t->wants_full_pass = true;
     s->is_live = false;
     s->again_us = t->now_us + (lease_us > age_us ? lease_us - age_us : 0);
 }
@@ -95,7 +95,7 @@ static void take_worker(struct watch *w, struct tick *t, const struct feed_tick_
         return;
     }
     s->is_present = true;
-    t->wants_rewind = t->wants_rewind || (s->lost_pops >= 0 && row->number > s->lost_pops);
+    t->wants_full_pass = t->wants_full_pass || (s->lost_pops >= 0 && row->number > s->lost_pops);
     s->lost_pops = row->number;
     if (s->is_live && !is_live) {
         worker_silent(w, s, t, row->age_us);
@@ -105,21 +105,6 @@ static void take_worker(struct watch *w, struct tick *t, const struct feed_tick_
         rescuer_dead(w->options.rescuer, row->name);
     } else if (row->is_stale && t->stale_count < STALE_MAX) {
         (void)snprintf(t->stale[t->stale_count++], sizeof t->stale[0], "%s", row->name);
-    }
-}
-
-static void take_lane(struct watch *w, const struct tick *t, const struct feed_tick_row *row)
-{
-    struct feed *feed = feeder_feed(w->options.feeder);
-    struct feed_lane *lane = feed_lane_find(feed, row->name, row->priority, row->share);
-    if (lane != NULL) {
-        feed_lane_saved(lane, row->us);
-        return;
-    }
-    struct err err = {0};
-    if (feed_lane_add(feed, row->name, row->priority, row->share, row->us, t->pg_us, &err) !=
-        STATUS_OK) {
-        complain(w, &err);
     }
 }
 
@@ -137,11 +122,6 @@ static void take_rows(struct watch *w, struct tick *t, const struct pg_result *r
             break;
         case FEED_TICK_WORKER:
             take_worker(w, t, &row);
-            break;
-        case FEED_TICK_LANE:
-            if (feeder_is_started(w->options.feeder)) {
-                take_lane(w, t, &row);
-            }
             break;
         case FEED_TICK_PAUSED:
             if (feed_served_pause(&t->served, row.name, &err) != STATUS_OK) {
@@ -161,9 +141,9 @@ static void forget_gone(struct watch *w, struct tick *t)
         struct seen_worker *s = &w->workers[i];
         if (s->again_us > 0 && s->again_us <= t->now_us) {
             s->again_us = 0;
-            t->wants_rewind = true;
+            t->wants_full_pass = true;
         }
-        t->wants_rewind = t->wants_rewind || (s->is_live && !s->is_present);
+        t->wants_full_pass = t->wants_full_pass || (s->is_live && !s->is_present);
         if (s->is_present || s->again_us > 0) {
             w->workers[kept] = *s;
             w->workers[kept++].is_present = false;
@@ -174,18 +154,15 @@ static void forget_gone(struct watch *w, struct tick *t)
 
 static void look_at_writers(struct watch *w, const struct tick *t)
 {
-    struct feed *feed = feeder_feed(w->options.feeder);
     struct err err = {0};
     int64_t rewind_us = FEED_NEVER_US;
     if (feed_writers_list(&w->writers, t->writers, t->pg_us, w->options.gap_us, &rewind_us, &err) !=
         STATUS_OK) {
         complain(w, &err);
-        rewind_us = 0;
+        feeder_full_pass(w->options.feeder);
     }
-    feed->cap_us = feed_writers_oldest_us(&w->writers);
     if (rewind_us != FEED_NEVER_US) {
-        feed_rewind(feed, NULL, rewind_us);
-        feeder_wake(w->options.feeder);
+        feeder_rewind(w->options.feeder, rewind_us);
     }
 }
 
@@ -203,17 +180,14 @@ static void look_at_stale(struct watch *w, struct tick *t)
 
 static void look_as_leader(struct watch *w, struct tick *t)
 {
-    struct feed *feed = feeder_feed(w->options.feeder);
-    bool is_full_pass = t->now_us - w->full_pass_us >= w->options.full_pass_us;
     look_at_writers(w, t);
     look_at_stale(w, t);
-    if (is_full_pass) {
+    if (t->now_us - w->full_pass_us >= w->options.full_pass_us) {
         w->full_pass_us = t->now_us;
         rescuer_audit(w->options.rescuer);
     }
-    if (is_full_pass || t->wants_rewind) {
-        feed_rewind(feed, NULL, 0);
-        feeder_wake(w->options.feeder);
+    if (t->wants_full_pass) {
+        feeder_full_pass(w->options.feeder);
     }
     feeder_tick(w->options.feeder);
 }
@@ -223,10 +197,13 @@ static void on_tick(void *ctx, enum status st, const struct pg_result *const *re
 {
     struct watch *w = ctx;
     struct tick t = {.now_us = clock_boot_us()};
-    (void)err; /* the connection's owner complains */
     w->is_asking = false;
-    if (st != STATUS_OK || pg_row_count(results[0]) == 0) {
+    if (st != STATUS_OK) {
+        complain(w, err);
         return;
+    }
+    if (pg_row_count(results[0]) == 0) {
+        return; /* no row in `cluster`: nothing was ever migrated here */
     }
     if (t.now_us - w->replied_us > w->options.stale_us / 2) {
         w->steady_us = t.now_us;
@@ -278,7 +255,7 @@ void watch_lead(struct watch *w, bool is_leader)
 void watch_on_up(struct watch *w)
 {
     w->steady_us = clock_boot_us();
-    feeder_reset(w->options.feeder);
+    feeder_up(w->options.feeder);
     ask(w);
 }
 

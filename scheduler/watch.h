@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Looks at the cluster each second: who works and what they serve, who is silent, which
- * transactions write for long, which marks were lowered. Tells the feeder where to go back to, and
+ * transactions write for long. Tells the feeder where to go back to, and
  * the rescuer who may be dead. A standby watches too, so that it knows all this when it becomes the
  * leader. */
 #ifndef CLAIMD_SCHEDULER_WATCH_H

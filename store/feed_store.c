@@ -8,7 +8,6 @@
 #define ARRAYS_MAX ((size_t)1 << 20)
 #define LOOK_RANGE_COLUMNS 7
 #define LOOK_GAP_COLUMNS 5
-#define SAVE_COLUMNS 5
 
 enum status feed_store_session(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err)
 {
@@ -91,25 +90,33 @@ static void buf_list_release(struct buf *list, size_t count)
     }
 }
 
-enum status feed_store_look(struct pg *pg, const struct feed *feed, const struct feed_range *ranges,
-                            size_t range_count, const struct feed_gap *gaps, size_t gap_count,
-                            pg_done_cb *done, void *ctx, struct err *err)
+enum status feed_store_look(struct pg *pg, const struct feed *feed,
+                            const struct feed_look_request *request, pg_done_cb *done, void *ctx,
+                            struct err *err)
 {
-    assert(range_count <= FEED_RANGES_MAX && gap_count <= FEED_GAPS_MAX);
+    assert(request->range_count <= FEED_RANGES_MAX && request->gap_count <= FEED_GAPS_MAX);
     struct buf columns[LOOK_RANGE_COLUMNS + LOOK_GAP_COLUMNS];
-    struct pg_param params[ARRAY_COUNT(columns)];
+    struct pg_param params[ARRAY_COUNT(columns) + 1];
+    char lanes_max[8];
     enum status st = STATUS_OK;
     for (int i = 0; i < (int)ARRAY_COUNT(columns); i++) {
         buf_init(&columns[i], ARRAYS_MAX);
         if (st == STATUS_OK) {
-            st = i < LOOK_RANGE_COLUMNS
-                     ? range_column(&columns[i], feed, ranges, range_count, i, err)
-                     : gap_column(&columns[i], gaps, gap_count, i - LOOK_RANGE_COLUMNS, err);
+            st = i < LOOK_RANGE_COLUMNS ? range_column(&columns[i], feed, request->ranges,
+                                                       request->range_count, i, err)
+                                        : gap_column(&columns[i], request->gaps, request->gap_count,
+                                                     i - LOOK_RANGE_COLUMNS, err);
         }
         params[i] = pg_param_buf(&columns[i]);
     }
+    params[ARRAY_COUNT(columns)] = pg_param_i64(FEED_LOOK_LANES_MAX, lanes_max);
     if (st == STATUS_OK) {
-        st = pg_send_one(pg, &SQL_FEED_READ, params, done, ctx, err);
+        struct pg_request sent = {.steps = {{.statement = &SQL_FEED_READ, .params = params}},
+                                  .step_count = 1,
+                                  .timeout_us = request->timeout_us,
+                                  .done = done,
+                                  .ctx = ctx};
+        st = pg_send(pg, &sent, err);
     }
     buf_list_release(columns, ARRAY_COUNT(columns));
     return st;
@@ -151,8 +158,6 @@ void feed_tick_row(const struct pg_result *r, int row, struct feed_tick_row *ret
         ret->queues = pg_text(r, row, 2, NULL);
         ret->kinds = pg_text(r, row, 3, NULL);
     }
-    ret->priority = (int)(ret->number / FEED_SHARES);
-    ret->share = (int)(ret->number % FEED_SHARES);
 }
 
 /* ---- writes ---- */
@@ -162,54 +167,4 @@ enum status feed_store_hungry(struct pg *pg, bool is_hungry, pg_done_cb *done, v
 {
     struct pg_param param = pg_param_bool(is_hungry);
     return pg_send_one(pg, &SQL_FEED_HUNGRY, &param, done, ctx, err);
-}
-
-static enum status lane_column(struct buf *out, const struct feed_lane *const *lanes, size_t count,
-                               int column, struct err *err)
-{
-    if (column == 0) {
-        const char *texts[FEED_RANGES_MAX];
-        for (size_t i = 0; i < count; i++) {
-            texts[i] = lanes[i]->queue;
-        }
-        return pg_array_text(out, texts, NULL, count, err);
-    }
-    int64_t numbers[FEED_RANGES_MAX];
-    for (size_t i = 0; i < count; i++) {
-        const int64_t row[] = {0, lanes[i]->priority, lanes[i]->share, lanes[i]->mark_us,
-                               lanes[i]->saved_us};
-        numbers[i] = row[column];
-    }
-    return pg_array_i64(out, numbers, count, err);
-}
-
-enum status feed_store_save(struct pg *pg, const struct feed_lane *const *lanes, size_t count,
-                            pg_done_cb *done, void *ctx, struct err *err)
-{
-    assert(count <= FEED_RANGES_MAX);
-    struct buf columns[SAVE_COLUMNS];
-    struct pg_param params[SAVE_COLUMNS];
-    enum status st = STATUS_OK;
-    for (int i = 0; i < SAVE_COLUMNS; i++) {
-        buf_init(&columns[i], ARRAYS_MAX);
-        if (st == STATUS_OK) {
-            st = lane_column(&columns[i], lanes, count, i, err);
-        }
-        params[i] = pg_param_buf(&columns[i]);
-    }
-    if (st == STATUS_OK) {
-        st = pg_send_one(pg, &SQL_LANE_SAVE, params, done, ctx, err);
-    }
-    buf_list_release(columns, SAVE_COLUMNS);
-    return st;
-}
-
-void feed_saved_row(const struct pg_result *r, int row, struct feed_tick_row *ret)
-{
-    int64_t lane = pg_i64(r, row, 1);
-    *ret = (struct feed_tick_row){.part = FEED_TICK_LANE,
-                                  .name = pg_text(r, row, 0, NULL),
-                                  .us = pg_time_us(r, row, 2),
-                                  .priority = (int)(lane / FEED_SHARES),
-                                  .share = (int)(lane % FEED_SHARES)};
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the scheduler asks PostgreSQL in order to feed: a look at the queue, the state of the
- * cluster each second, the hungry flag, marks of lanes. Requests are sent, replies are read row by
+ * cluster each second, the hungry flag. Requests are sent, replies are read row by
  * row within the callback of pg_send(); nothing is kept here. */
 #ifndef CLAIMD_STORE_FEED_STORE_H
 #define CLAIMD_STORE_FEED_STORE_H
@@ -33,14 +33,24 @@ struct feed_look_row {
     int share;
 };
 
-enum status feed_store_look(struct pg *pg, const struct feed *feed, const struct feed_range *ranges,
-                            size_t range_count, const struct feed_gap *gaps, size_t gap_count,
-                            pg_done_cb *done, void *ctx, struct err *err) MUST_USE;
+#define FEED_LOOK_LANES_MAX 4096 /* found in one look */
+
+struct feed_look_request {
+    const struct feed_range *ranges;
+    size_t range_count;
+    const struct feed_gap *gaps;
+    size_t gap_count;
+    int64_t timeout_us; /* 0 = the connection's default */
+};
+
+enum status feed_store_look(struct pg *pg, const struct feed *feed,
+                            const struct feed_look_request *request, pg_done_cb *done, void *ctx,
+                            struct err *err) MUST_USE;
 void feed_look_row(const struct pg_result *r, int row, struct feed_look_row *ret);
 
 /* ---- each second ---- */
 
-enum feed_tick_part { FEED_TICK_NOW, FEED_TICK_WORKER, FEED_TICK_LANE, FEED_TICK_PAUSED };
+enum feed_tick_part { FEED_TICK_NOW, FEED_TICK_WORKER, FEED_TICK_PAUSED };
 
 struct feed_tick_row {
     enum feed_tick_part part;
@@ -51,9 +61,7 @@ struct feed_tick_row {
     bool is_stale;
     int64_t number; /* NOW: T_max in µs; WORKER: lost pops */
     int64_t age_us; /* WORKER: of its last beat */
-    int64_t us;     /* NOW: PostgreSQL's time; WORKER: last beat; LANE: saved mark */
-    int priority;   /* LANE */
-    int share;
+    int64_t us;     /* NOW: PostgreSQL's time; WORKER: last beat */
 };
 
 enum status feed_store_tick(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err) MUST_USE;
@@ -63,10 +71,5 @@ void feed_tick_row(const struct pg_result *r, int row, struct feed_tick_row *ret
 
 enum status feed_store_hungry(struct pg *pg, bool is_hungry, pg_done_cb *done, void *ctx,
                               struct err *err) MUST_USE;
-
-/* Saves the marks of these lanes (≤ FEED_RANGES_MAX). Rows of the result: feed_saved_row(). */
-enum status feed_store_save(struct pg *pg, const struct feed_lane *const *lanes, size_t count,
-                            pg_done_cb *done, void *ctx, struct err *err) MUST_USE;
-void feed_saved_row(const struct pg_result *r, int row, struct feed_tick_row *ret);
 
 #endif

@@ -13,6 +13,7 @@ struct waiting {
     worker_done_cb *done;
     worker_beat_cb *beaten;
     predecessor_cb *ended;
+    handed_back_cb *handed_back;
     void *ctx;
 };
 
@@ -256,10 +257,35 @@ enum status worker_store_stopped(struct pg *pg, const char *worker_id, worker_do
     return send_by_id(pg, &SQL_WORKER_STOPPED, worker_id, done, ctx, err);
 }
 
-enum status worker_store_hand_back_all(struct pg *pg, const char *dead_worker_id,
-                                       worker_done_cb *done, void *ctx, struct err *err)
+static void on_handed_back(void *ctx, enum status st, const struct pg_result *const *results,
+                           const struct err *err)
 {
-    return send_by_id(pg, &SQL_WORKER_HAND_BACK, dead_worker_id, done, ctx, err);
+    struct waiting *w = ctx;
+    for (int row = 0; st == STATUS_OK && row < pg_row_count(results[0]); row++) {
+        struct handed_back job = {.id = pg_i64(results[0], row, 0),
+                                  .queue = pg_text(results[0], row, 1, NULL),
+                                  .kind = pg_text(results[0], row, 2, NULL),
+                                  .priority = (int)pg_i64(results[0], row, 3),
+                                  .ready_at_unix_us = pg_time_us(results[0], row, 4)};
+        w->handed_back(w->ctx, &job);
+    }
+    w->done(w->ctx, st, err);
+    free(w);
+}
+
+enum status worker_store_hand_back_all(struct pg *pg, const char *dead_worker_id,
+                                       handed_back_cb *each, worker_done_cb *done, void *ctx,
+                                       struct err *err)
+{
+    struct params p = {.count = 0};
+    struct pg_request request = {.step_count = 0};
+    enum status st = step_by_id(&p, &SQL_WORKER_HAND_BACK, dead_worker_id, &request, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    struct waiting *w =
+        waiting_new((struct waiting){.handed_back = each, .done = done, .ctx = ctx}, err);
+    return w == NULL ? STATUS_NOMEM : send_for(pg, &request, on_handed_back, w, err);
 }
 
 static bool is_backend_gone(const struct pg_result *rows)

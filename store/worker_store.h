@@ -74,7 +74,19 @@ typedef void predecessor_cb(void *ctx, enum status st, const char *token_prefix,
                             size_t count);
 enum status worker_store_end_predecessor(struct pg *pg, const char *worker_id, predecessor_cb *done,
                                          void *ctx, struct err *err) MUST_USE;
+
+/* A job that is available again: it lies behind the feed's cursor, so its hint must be pushed. */
+struct handed_back {
+    int64_t id;
+    int64_t ready_at_unix_us;
+    int priority;
+    const char *queue; /* borrowed, as kind */
+    const char *kind;
+};
+typedef void handed_back_cb(void *ctx, const struct handed_back *job);
+/* Calls `each` for the jobs that are available again, then `done`. */
 enum status worker_store_hand_back_all(struct pg *pg, const char *dead_worker_id,
-                                       worker_done_cb *done, void *ctx, struct err *err) MUST_USE;
+                                       handed_back_cb *each, worker_done_cb *done, void *ctx,
+                                       struct err *err) MUST_USE;
 
 #endif

@@ -96,6 +96,14 @@ static void do_register(struct worker *w)
 
 /* ---- a predecessor in the same state directory (ARCHITECTURE §6) ---- */
 
+/* Into the queue's own set: whoever doesn't serve the kind passes it on. A push that fails is told
+ * as a lost pop with the first beat. */
+static void on_back(void *ctx, const struct handed_back *job)
+{
+    struct worker *w = ctx;
+    put_back_add(w, job->id, hint_score(job->priority, job->ready_at_unix_us), job->queue, NULL);
+}
+
 static void on_handed_back(void *ctx, enum status st, const struct err *err)
 {
     struct worker *w = ctx;
@@ -114,7 +122,8 @@ static void on_freed(void *ctx)
     struct worker *w = ctx;
     struct err err = {0};
     history("reap", "inv", HISTORY_TEXT("worker", w->predecessor_id));
-    enum status st = worker_store_hand_back_all(w->pg, w->predecessor_id, on_handed_back, w, &err);
+    enum status st =
+        worker_store_hand_back_all(w->pg, w->predecessor_id, on_back, on_handed_back, w, &err);
     if (st != STATUS_OK) {
         w->is_beating = false;
         try_later(w, "hand back a predecessor's jobs", &err);

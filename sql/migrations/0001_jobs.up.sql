@@ -155,15 +155,6 @@ CREATE TABLE queue (
     CONSTRAINT queue_name CHECK (name ~ '^[a-z][a-z0-9_.-]*$' AND octet_length(name) <= 64)
 );
 
--- Saved marks of the feed: nothing available lies before low_water.
-CREATE TABLE lane (
-    queue text COLLATE "C" NOT NULL,
-    priority smallint NOT NULL,
-    share smallint NOT NULL,
-    low_water timestamptz NOT NULL,
-    CONSTRAINT lane_pkey PRIMARY KEY (queue, priority, share)
-) WITH (fillfactor = 50);
-
 -- One row per worker process.
 CREATE TABLE worker (
     worker_id uuid NOT NULL,
@@ -381,7 +372,7 @@ GRANT UPDATE (state, attempt, crashes, fence, worker_id, attempted_at, scheduled
 GRANT INSERT, SELECT ON job_history TO claimd_worker;
 GRANT INSERT, SELECT ON job_attempt TO claimd_worker;
 GRANT INSERT, SELECT, UPDATE, DELETE ON job_live TO claimd_worker;
-GRANT INSERT, SELECT, UPDATE ON kind, lane, worker TO claimd_worker;
+GRANT INSERT, SELECT, UPDATE ON kind, worker TO claimd_worker;
 GRANT SELECT ON queue, cluster TO claimd_worker;
 GRANT UPDATE (t_max_us, lock_nodes) ON cluster TO claimd_worker;
 

@@ -3,23 +3,46 @@
 --   0: at = now()
 --   1: a row of range `n`, in order; ok = it is available
 --   2: at = when the first row of range `n` that is not due yet falls due
---   3: a lane that was found in gap `n`: name = its queue, id = 64 · priority + share
--- Ranges ($1-$7): queue, priority, share, after (time in µs, id), to (time in µs, 0 = now), rows.
+--   3: a lane that was found in a gap: name = its queue, id = 64 · priority + share
+-- Ranges ($1-$7): queue, priority, share, after (time in µs, id), to (time in µs, 0 = now), rows. Nothing that is not due is read.
 -- Gaps between the lanes that are known ($8-$12), by form: 0 = shares of queue and priority, 1 = priorities of a queue,
--- 2 = queues ('lo,hi'). Known lanes are never walked to find others: their dead entries would cost time each time. The conditions are
--- by column, because a scan does not stop at the upper end of a row comparison.
+-- 2 = queues ('lo,hi'), 3 = all after queue, priority, share. All lanes in a gap are found, up to $13 in one look, by jumping from
+-- the end of one to the next (a loose index scan). Known lanes are not walked to find others: their dead entries would cost time each
+-- time. The conditions are by column, because a scan does not stop at the upper end of a row comparison.
 -- Index: job_feed only; no locks. A walk is bounded by rows, not by rows that are available.
--- params: text[], int8[], int8[], int8[], int8[], int8[], int8[], int8[], text[], int8[], int8[], int8[]
-WITH range AS (
+-- params: text[], int8[], int8[], int8[], int8[], int8[], int8[], int8[], text[], int8[], int8[], int8[], int8
+WITH RECURSIVE range AS (
     SELECT n, queue, priority::int2, share::int2, timestamptz 'epoch' + after_us * interval '1 microsecond' AS after_at, after_id,
-           CASE WHEN to_us = 0 THEN now() ELSE timestamptz 'epoch' + to_us * interval '1 microsecond' END AS to_at, to_us,
-           rows_max
+           CASE WHEN to_us = 0 THEN now()
+                ELSE LEAST(now(), timestamptz 'epoch' + to_us * interval '1 microsecond') END AS to_at, to_us, rows_max
       FROM unnest($1, $2, $3, $4, $5, $6, $7) WITH ORDINALITY
            AS r(queue, priority, share, after_us, after_id, to_us, rows_max, n)
-), gap AS (
-    SELECT form, queue, split_part(queue, ',', 1) COLLATE "C" AS lo_queue, split_part(queue, ',', 2) COLLATE "C" AS hi_queue,
-           priority::int2, lo::int2, hi::int2
+), lane (depth, queue, priority, share, queue_hi, priority_hi, share_hi) AS (
+    SELECT 0, CASE form WHEN 2 THEN split_part(queue, ',', 1) ELSE queue END COLLATE "C",
+           (CASE form WHEN 0 THEN priority WHEN 1 THEN lo WHEN 3 THEN priority ELSE 10 END)::int2,
+           (CASE form WHEN 0 THEN lo WHEN 3 THEN lo ELSE 64 END)::int2,
+           CASE form WHEN 2 THEN split_part(queue, ',', 2) WHEN 3 THEN '~' ELSE '' END COLLATE "C",
+           (CASE form WHEN 1 THEN hi WHEN 3 THEN 10 ELSE 0 END)::int2,
+           (CASE form WHEN 0 THEN hi WHEN 3 THEN 64 ELSE 0 END)::int2
       FROM unnest($8, $9, $10, $11, $12) AS g(form, queue, priority, lo, hi)
+    UNION ALL
+    SELECT l.depth + 1, j.queue, j.priority, j.share, l.queue_hi,
+           CASE WHEN j.queue = l.queue THEN l.priority_hi ELSE 10::int2 END,
+           CASE WHEN j.queue = l.queue AND j.priority = l.priority THEN l.share_hi ELSE 64::int2 END
+      FROM lane l
+     CROSS JOIN LATERAL (
+           (SELECT queue, priority, share FROM claimd.job
+             WHERE queue = l.queue AND priority = l.priority AND share > l.share AND share < l.share_hi
+             ORDER BY share LIMIT 1)
+            UNION ALL
+           (SELECT queue, priority, share FROM claimd.job
+             WHERE queue = l.queue AND priority > l.priority AND priority < l.priority_hi
+             ORDER BY priority, share LIMIT 1)
+            UNION ALL
+           (SELECT queue, priority, share FROM claimd.job
+             WHERE queue > l.queue AND queue < l.queue_hi
+             ORDER BY queue, priority, share LIMIT 1)
+            LIMIT 1) j
 )
 SELECT 0 AS part, 0::int8 AS n, 0::int8 AS id, now() AS at, NULL::text AS name, false AS ok
 UNION ALL
@@ -37,23 +60,7 @@ SELECT 2, r.n, 0, j.ready_at, NULL, false
                       ORDER BY ready_at LIMIT 1) j
  WHERE r.to_us = 0
 UNION ALL
-SELECT 3, 0, 64 * j.priority + j.share, now(), j.queue, false
-  FROM gap g
- CROSS JOIN LATERAL (SELECT queue, priority, share FROM claimd.job
-                      WHERE queue = g.queue AND priority = g.priority AND share > g.lo AND share < g.hi
-                      ORDER BY share LIMIT 1) j
- WHERE g.form = 0
-UNION ALL
-SELECT 3, 0, 64 * j.priority + j.share, now(), j.queue, false
-  FROM gap g
- CROSS JOIN LATERAL (SELECT queue, priority, share FROM claimd.job
-                      WHERE queue = g.queue AND priority > g.lo AND priority < g.hi
-                      ORDER BY priority, share LIMIT 1) j
- WHERE g.form = 1
-UNION ALL
-SELECT 3, 0, 64 * j.priority + j.share, now(), j.queue, false
-  FROM gap g
- CROSS JOIN LATERAL (SELECT queue, priority, share FROM claimd.job
-                      WHERE queue > g.lo_queue AND queue < g.hi_queue
-                      ORDER BY queue, priority, share LIMIT 1) j
- WHERE g.form = 2
+(SELECT 3, 0, 64 * priority + share, now(), queue, false
+  FROM lane
+ WHERE depth > 0
+ LIMIT $13)

@@ -2,8 +2,7 @@
 -- What the leader looks at each second, and a standby too, in one statement. Rows by `what`:
 --   0: a = transactions of this database that write, at = now(), n = T_max in µs
 --   1: a worker that has not ended: a = worker_id, b = queues, c = kinds, dead, stale, n = lost pops, m = age of its beat in µs
---   2: a lane: a = queue, n = 64 · priority + share, at = saved mark
---   3: a paused queue: a = its name
+--   2: a paused queue: a = its name
 -- All tables are small. No locks.
 SELECT 0 AS what,
        COALESCE((SELECT string_agg(x.xid::text, ',')
@@ -19,8 +18,5 @@ SELECT 1, worker_id::text, array_to_string(queues, ','), array_to_string(kinds, 
        (EXTRACT(EPOCH FROM now() - beat_at) * 1000000)::int8, beat_at
   FROM claimd.worker WHERE NOT stopped
 UNION ALL
-SELECT 2, queue, NULL, NULL, false, false, 64 * priority + share, 0, low_water
-  FROM claimd.lane
-UNION ALL
-SELECT 3, name, NULL, NULL, false, false, 0, 0, now()
+SELECT 2, name, NULL, NULL, false, false, 0, 0, now()
   FROM claimd.queue WHERE paused

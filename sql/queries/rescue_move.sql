@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Moves jobs ($1) that still run under the fences ($2) which were seen; the caller holds the lease of each. Back to the queue,
 -- charged; discarded when nothing is left; discarded as lost where it may have started and must not start twice. Rows locked by
--- somebody are left for the next time (`outcome` 3). Lowers the lanes' marks, because the rows lie behind the feed. Returns what
--- was moved: `outcome` 0 = available again, 1 = discarded, 2 = lost.
+-- somebody are left for the next time (`outcome` 3). Returns what was moved, so
+-- that its hints are pushed: `outcome` 0 = available again, 1 = discarded, 2 = lost.
 -- params: int8[], int8[]
 WITH victim AS MATERIALIZED (
     SELECT j.id, COALESCE(k.at_most_once, false) AS is_lost,
@@ -33,18 +33,6 @@ WITH victim AS MATERIALIZED (
         ON CONFLICT DO NOTHING
 ), unwatched AS (
     DELETE FROM claimd.job_live l USING gone g WHERE l.id = g.id
-), marks AS (
-    SELECT l.queue, l.priority, l.share, b.ready_at
-      FROM claimd.lane l
-      JOIN (SELECT queue, priority, share, min(ready_at) AS ready_at FROM back GROUP BY 1, 2, 3) b
-           USING (queue, priority, share)
-     WHERE l.low_water > b.ready_at
-     ORDER BY l.queue, l.priority, l.share
-       FOR UPDATE OF l
-), lowered AS (
-    UPDATE claimd.lane l SET low_water = m.ready_at
-      FROM marks m
-     WHERE (l.queue, l.priority, l.share) = (m.queue, m.priority, m.share) AND l.low_water > m.ready_at
 )
 SELECT id, 0 AS outcome, queue, kind, priority, ready_at FROM back
 UNION ALL

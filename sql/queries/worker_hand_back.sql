@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Hands back what ran under a dead worker's id, as a rescue does: the attempt stays charged (INTERFACES rule 3); available
 -- again, or discarded when no attempt is left or the kind may start only once. Locked rows are left to the scheduler. The
--- saved marks of their lanes go back in the same transaction. The caller has freed the leases before.
+-- caller has freed the leases before, and pushes the hints of the rows that are returned: they lie behind the feed's cursor.
 -- params: uuid
 WITH mine AS MATERIALIZED (
     SELECT j.id,
@@ -32,16 +32,5 @@ WITH mine AS MATERIALIZED (
            generation, priority, share, queue, kind, args, max_attempts, timeout, tags, metadata,
            'discarded', verdict
       FROM gone
-), marks AS (
-    SELECT l.queue, l.priority, l.share, b.ready_at
-      FROM claimd.lane l
-      JOIN (SELECT queue, priority, share, min(ready_at) AS ready_at FROM back GROUP BY 1, 2, 3) b
-           USING (queue, priority, share)
-     WHERE l.low_water > b.ready_at
-     ORDER BY l.queue, l.priority, l.share
-       FOR UPDATE OF l
 )
-UPDATE claimd.lane l
-   SET low_water = m.ready_at
-  FROM marks m
- WHERE (l.queue, l.priority, l.share) = (m.queue, m.priority, m.share) AND l.low_water > m.ready_at
+SELECT id, queue, kind, priority, ready_at FROM back

@@ -120,8 +120,6 @@ START_TEST(the_worker_can_claim_finish_and_beat)
         "INSERT INTO claimd.job_attempt (job_id, fence, attempt, worker_id, started_at, outcome) "
         "SELECT id, fence, attempt, worker_id, attempted_at, 'failed' FROM claimd.job",
         "UPDATE claimd.job SET crashes = crashes + 1, scheduled_at = now() + interval '1 s'",
-        "INSERT INTO claimd.lane VALUES ('default', 4, 0, now())",
-        "UPDATE claimd.lane SET low_water = now()",
         "WITH gone AS (DELETE FROM claimd.job WHERE state = 'running' RETURNING *) INSERT INTO "
         "claimd.job_history (" HISTORY_COLUMNS ", state, result) SELECT " HISTORY_COLUMNS
         ", 'completed', '{}' FROM gone RETURNING fence::text",

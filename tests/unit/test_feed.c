@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What to read next: lanes, room, going back, marks. Row times here are small: they only compare.
- */
-#include "model/feed.h"
+ * What to read next: lanes, room, going back. Row times here are small: they only
+ * compare. */
+#include "model/feed_full.h"
 #include "support/suite.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +34,7 @@ static void teardown(void)
 
 static struct feed_lane *given_lane(const char *queue, int priority, int share)
 {
-    ck_assert_int_eq(feed_lane_add(&feed, queue, priority, share, -1, T0, NULL), STATUS_OK);
+    ck_assert_int_eq(feed_lane_add(&feed, queue, priority, share, true, T0, NULL), STATUS_OK);
     struct feed_lane *lane = feed_lane_find(&feed, queue, priority, share);
     feed_group_counted(&feed, lane->group, 0, T0, S);
     return lane;
@@ -62,13 +63,6 @@ static int rows_of(size_t count, const struct feed_lane *lane)
     return (int)range->rows_max;
 }
 
-/* As if a transaction were writing since then: marks stay. */
-static void given_mark(struct feed_lane *lane, int64_t us)
-{
-    lane->mark_us = us;
-    lane->seeks_mark = false;
-}
-
 /* One pass in which every range of `lane` ahead has `rows` rows, the last at `us`; others none. */
 static void pass_at(int64_t now_us, const struct feed_lane *lane, int rows, int64_t us)
 {
@@ -80,12 +74,13 @@ static void pass_at(int64_t now_us, const struct feed_lane *lane, int rows, int6
     }
 }
 
-START_TEST(a_new_lane_is_read_from_its_saved_mark)
+/* Nothing about it is stored: what a leader before saw may have been wrong (INTERFACES rule 13). */
+START_TEST(rule13_a_new_lane_is_read_from_its_beginning)
 {
-    ck_assert_int_eq(feed_lane_add(&feed, "q", 4, 0, 7 * S, T0, NULL), STATUS_OK);
-    feed_group_counted(&feed, 0, 0, T0, S);
+    given_lane("q", 4, 0);
     ck_assert_uint_eq(plan_at(T0), 1);
-    ck_assert_int_eq(ranges[0].after.us, 7 * S);
+    ck_assert_int_eq(ranges[0].after.us, FEED_BEGIN_US);
+    ck_assert_int_eq(ranges[0].after.id, INT64_MIN);
     ck_assert_int_eq(ranges[0].part, FEED_AHEAD);
 }
 END_TEST
@@ -93,18 +88,17 @@ END_TEST
 START_TEST(a_lane_is_known_once)
 {
     given_lane("q", 4, 0);
-    ck_assert_int_eq(feed_lane_add(&feed, "q", 4, 0, -1, T0, NULL), STATUS_CONFLICT);
-    ck_assert_int_eq(feed_lane_add(&feed, "Q", 4, 0, -1, T0, NULL), STATUS_INVALID);
+    ck_assert_int_eq(feed_lane_add(&feed, "q", 4, 0, true, T0, NULL), STATUS_CONFLICT);
+    ck_assert_int_eq(feed_lane_add(&feed, "Q", 4, 0, true, T0, NULL), STATUS_INVALID);
 }
 END_TEST
 
 START_TEST(a_look_that_finds_nothing_is_not_walked_again)
 {
     struct feed_lane *lane = given_lane("q", 4, 0);
-    given_mark(lane, 0);
     pass_at(T0, lane, 0, 0);
     ck_assert_int_eq(lane->cursor.us, T0 - 2 * S);
-    feed_rewind(&feed, NULL, T0 - 5 * S);
+    feed_rewind(&feed, T0 - 5 * S);
     ck_assert_int_eq(lane->cursor.us, T0 - 5 * S);
 }
 END_TEST
@@ -112,14 +106,14 @@ END_TEST
 START_TEST(a_walk_that_was_cut_off_leaves_its_part_to_the_full_pass)
 {
     struct feed_lane *lane = given_lane("q", 4, 0);
-    given_mark(lane, 0);
     ck_assert_uint_eq(plan_at(T0), 1);
     feed_range_too_long(&feed, &ranges[0], T0);
     ck_assert_int_eq(lane->cursor.us, T0 - 2 * S);
-    ck_assert_int_eq(lane->mark_us, 0);
     ck_assert(!lane->has_more && lane->reading == 0);
-    feed_rewind(&feed, NULL, 0);
-    ck_assert_int_eq(lane->cursor.us, 0);
+    feed_full_begin(&feed);
+    ck_assert_uint_eq(feed_full_plan(&feed, 100, ranges, FEED_RANGES_MAX), 1);
+    ck_assert_int_eq(ranges[0].after.us, FEED_BEGIN_US);
+    ck_assert_int_eq(ranges[0].to.us, T0 - 2 * S);
 }
 END_TEST
 
@@ -248,9 +242,8 @@ START_TEST(a_rewind_reads_what_was_fed_too)
 {
     struct feed_lane *lane = given_lane("q", 4, 0);
     pass_at(T0, lane, 10, 900 * S);
-    given_mark(lane, 0);
     feed_memory_add(&feed.memory, 5, 890 * S);
-    feed_rewind(&feed, NULL, 800 * S);
+    feed_rewind(&feed, 800 * S);
     ck_assert(feed_has_more(&feed));
     const struct feed_range *ahead = range_of(plan_at(T0), lane, FEED_AHEAD);
     ck_assert_int_eq(ahead->after.us, 800 * S);
@@ -258,26 +251,13 @@ START_TEST(a_rewind_reads_what_was_fed_too)
 }
 END_TEST
 
-START_TEST(a_rewind_never_goes_forward_nor_behind_the_mark)
+START_TEST(a_rewind_never_goes_forward)
 {
     struct feed_lane *lane = given_lane("q", 4, 0);
     pass_at(T0, lane, FULL_PAGE, 500 * S);
-    given_mark(lane, 400 * S);
-    feed_rewind(&feed, NULL, 600 * S);
+    feed_rewind(&feed, 600 * S);
     ck_assert_int_eq(lane->cursor.us, 500 * S);
-    feed_rewind(&feed, NULL, 100 * S);
-    ck_assert_int_eq(lane->cursor.us, 400 * S);
-}
-END_TEST
-
-START_TEST(a_rewind_of_one_queue_leaves_the_others)
-{
-    struct feed_lane *lane = given_lane("q", 4, 0);
-    pass_at(T0, lane, FULL_PAGE, 500 * S);
-    given_mark(lane, 0);
-    feed_rewind(&feed, "other", 0);
-    ck_assert_int_eq(lane->cursor.us, 500 * S);
-    feed_rewind(&feed, "q", 100 * S);
+    feed_rewind(&feed, 100 * S);
     ck_assert_int_eq(lane->cursor.us, 100 * S);
 }
 END_TEST
@@ -286,10 +266,9 @@ START_TEST(a_rewind_during_a_pass_is_not_lost)
 {
     struct feed_lane *lane = given_lane("q", 4, 0);
     pass_at(T0, lane, 10, T0 - S);
-    given_mark(lane, 0);
     size_t count = plan_at(T0); /* behind and ahead */
     ck_assert_uint_eq(count, 2);
-    feed_rewind(&feed, NULL, 300 * S);
+    feed_rewind(&feed, 300 * S);
     feed_range_done(&feed, &ranges[0], 0, (struct feed_pos){0}, T0);
     feed_range_done(&feed, &ranges[1], 3, (struct feed_pos){T0 - 1, 9}, T0);
     ck_assert_int_eq(lane->cursor.us, 300 * S);
@@ -302,47 +281,96 @@ START_TEST(a_failed_pass_is_read_again)
     struct feed_lane *lane = given_lane("q", 4, 0);
     ck_assert_uint_eq(plan_at(T0), 1);
     feed_range_failed(&feed, &ranges[0]);
-    ck_assert_int_eq(lane->cursor.us, 0);
+    ck_assert_int_eq(lane->cursor.us, FEED_BEGIN_US);
     ck_assert(feed_has_more(&feed));
     ck_assert_uint_eq(plan_at(T0), 1);
 }
 END_TEST
 
-START_TEST(the_first_available_row_from_the_mark_on_is_the_new_mark)
+/* A failover to a slower clock is the same: rows are inserted that are older than the cursor. */
+START_TEST(a_cursor_ahead_of_a_clock_that_went_back_follows_it)
 {
     struct feed_lane *lane = given_lane("q", 4, 0);
+    pass_at(T0, lane, 10, T0 - S);
+    size_t count = feed_plan(&feed, T0 + S, T0 - 60 * S, false, ranges, FEED_RANGES_MAX);
+    const struct feed_range *ahead = range_of(count, lane, FEED_AHEAD);
+    ck_assert_ptr_nonnull(ahead);
+    ck_assert_int_eq(ahead->after.us, T0 - 62 * S);
+}
+END_TEST
+
+START_TEST(lanes_that_nobody_serves_are_not_read_until_somebody_does)
+{
+    struct feed_lane *lane = given_lane("q", 4, 0);
+    feed_lane_serve(lane, false);
+    ck_assert_uint_eq(plan_at(T0), 0);
+    ck_assert(!feed_has_more(&feed) && !feed_is_full(&feed));
+    size_t groups[1];
+    feed_forget_counts(&feed);
+    ck_assert_uint_eq(feed_counts_wanted(&feed, groups, 1), 0);
+    feed_lane_serve(lane, true);
+    feed_group_counted(&feed, lane->group, 0, T0, S);
+    ck_assert(feed_has_more(&feed));
     ck_assert_uint_eq(plan_at(T0), 1);
-    ck_assert(!feed_range_row(&feed, &ranges[0], (struct feed_pos){300 * S, 1}, false));
-    ck_assert(feed_range_row(&feed, &ranges[0], (struct feed_pos){400 * S, 2}, true));
-    ck_assert(feed_range_row(&feed, &ranges[0], (struct feed_pos){500 * S, 3}, true));
-    ck_assert_int_eq(lane->mark_us, 400 * S);
 }
 END_TEST
 
-/* Late commits and long transactions may still put rows before a young mark. */
-START_TEST(a_mark_stays_behind_the_look_behind_and_long_transactions)
+/* A leader that spun on one that was due and had no room never came to its descriptors again. */
+START_TEST(a_row_that_is_due_and_has_no_room_is_nothing_to_wake_up_for)
 {
     struct feed_lane *lane = given_lane("q", 4, 0);
-    pass_at(T0, lane, 0, 0);
-    ck_assert_int_eq(lane->mark_us, T0 - 2 * S);
-    feed.cap_us = T0 + S;
-    feed_rewind(&feed, NULL, 0);
-    pass_at(T0 + 60 * S, lane, 0, 0);
-    ck_assert_int_eq(lane->mark_us, T0 + S);
+    lane->next_due_us = T0 - S;
+    ck_assert_int_eq(feed_next_due_us(&feed), T0 - S);
+    feed_group_counted(&feed, lane->group, 1000, T0, S);
+    ck_assert_int_eq(feed_next_due_us(&feed), FEED_NEVER_US);
 }
 END_TEST
 
-START_TEST(a_mark_that_somebody_lowered_is_where_reading_goes_on)
+START_TEST(groups_that_can_not_all_be_counted_take_turns)
 {
-    struct feed_lane *lane = given_lane("q", 4, 0);
-    pass_at(T0, lane, FULL_PAGE, 900 * S);
-    given_mark(lane, 900 * S);
-    feed_lane_saved(lane, 900 * S);
-    ck_assert_int_eq(lane->cursor.us, 900 * S);
-    feed_lane_saved(lane, 700 * S);
-    ck_assert_int_eq(lane->mark_us, 700 * S);
-    ck_assert_int_eq(lane->cursor.us, 700 * S);
-    ck_assert(lane->has_more);
+    given_lane("a", 4, 0);
+    given_lane("b", 4, 0);
+    given_lane("c", 4, 0);
+    feed_forget_counts(&feed);
+    size_t seen[3] = {0};
+    for (int i = 0; i < 3; i++) {
+        size_t group = 0;
+        ck_assert_uint_eq(feed_counts_wanted(&feed, &group, 1), 1);
+        seen[group]++;
+    }
+    ck_assert(seen[0] == 1 && seen[1] == 1 && seen[2] == 1);
+}
+END_TEST
+
+START_TEST(lanes_without_rows_are_forgotten_and_their_places_used_again)
+{
+    given_lane("a", 4, 0);
+    given_lane("b", 4, 1);
+    ck_assert_int_eq(feed_lane_add(&feed, "b", 4, 1, true, T0 + S, NULL), STATUS_CONFLICT);
+    feed_lanes_forget(&feed, T0 + 1);
+    ck_assert_ptr_null(feed_lane_find(&feed, "a", 4, 0));
+    ck_assert_ptr_nonnull(feed_lane_find(&feed, "b", 4, 1));
+    ck_assert_uint_eq(feed.order_count, 1);
+    given_lane("c", 4, 0);
+    ck_assert_uint_eq(feed.lane_count, 2);
+    ck_assert_uint_eq(feed.group_count, 2);
+    ck_assert_uint_eq(plan_at(T0), 2);
+}
+END_TEST
+
+START_TEST(lanes_that_nobody_serves_leave_room_for_the_others)
+{
+    char queue[16];
+    size_t taken = 0;
+    for (int i = 0; i < FEED_LANES_MAX; i++) {
+        (void)snprintf(queue, sizeof queue, "junk%d", i);
+        taken += feed_lane_add(&feed, queue, 4, 0, false, T0, NULL) == STATUS_OK;
+    }
+    ck_assert_uint_eq(taken, FEED_LANES_MAX / 2);
+    struct err err = {0};
+    ck_assert_int_eq(feed_lane_add(&feed, "junk", 4, 0, false, T0, &err), STATUS_LIMIT);
+    ck_assert_str_eq(err.msg, "more than 8192 lanes, and nobody serves this queue");
+    ck_assert_int_eq(feed_lane_add(&feed, "work", 4, 0, true, T0, NULL), STATUS_OK);
 }
 END_TEST
 
@@ -351,7 +379,6 @@ START_TEST(X1_hints_that_ran_dry_although_fed_rewind_their_lanes)
 {
     struct feed_lane *lane = given_lane("q", 4, 0);
     pass_at(T0, lane, 10, 900 * S);
-    given_mark(lane, 800 * S);
     feed_group_added(&feed, lane->group, 870 * S, true);
     feed_group_added(&feed, lane->group, 860 * S, true);
     feed_group_counted(&feed, lane->group, 0, T0 + 3 * S, 2 * S);
@@ -443,7 +470,7 @@ int main(void)
     Suite *suite = suite_create("feed");
     TCase *c = tcase_create("plan");
     tcase_add_checked_fixture(c, setup, teardown);
-    tcase_add_test(c, a_new_lane_is_read_from_its_saved_mark);
+    tcase_add_test(c, rule13_a_new_lane_is_read_from_its_beginning);
     tcase_add_test(c, a_lane_is_known_once);
     tcase_add_test(c, a_look_that_finds_nothing_is_not_walked_again);
     tcase_add_test(c, a_walk_that_was_cut_off_leaves_its_part_to_the_full_pass);
@@ -458,13 +485,15 @@ int main(void)
     tcase_add_test(c, the_look_behind_ends_when_all_it_read_was_old);
     tcase_add_test(c, the_look_behind_leaves_out_what_was_fed);
     tcase_add_test(c, a_rewind_reads_what_was_fed_too);
-    tcase_add_test(c, a_rewind_never_goes_forward_nor_behind_the_mark);
-    tcase_add_test(c, a_rewind_of_one_queue_leaves_the_others);
+    tcase_add_test(c, a_rewind_never_goes_forward);
     tcase_add_test(c, a_rewind_during_a_pass_is_not_lost);
     tcase_add_test(c, a_failed_pass_is_read_again);
-    tcase_add_test(c, the_first_available_row_from_the_mark_on_is_the_new_mark);
-    tcase_add_test(c, a_mark_stays_behind_the_look_behind_and_long_transactions);
-    tcase_add_test(c, a_mark_that_somebody_lowered_is_where_reading_goes_on);
+    tcase_add_test(c, a_cursor_ahead_of_a_clock_that_went_back_follows_it);
+    tcase_add_test(c, lanes_that_nobody_serves_are_not_read_until_somebody_does);
+    tcase_add_test(c, a_row_that_is_due_and_has_no_room_is_nothing_to_wake_up_for);
+    tcase_add_test(c, groups_that_can_not_all_be_counted_take_turns);
+    tcase_add_test(c, lanes_without_rows_are_forgotten_and_their_places_used_again);
+    tcase_add_test(c, lanes_that_nobody_serves_leave_room_for_the_others);
     tcase_add_test(c, X1_hints_that_ran_dry_although_fed_rewind_their_lanes);
     tcase_add_test(c, pages_shrink_when_a_pass_takes_long);
     tcase_add_test(c, without_lanes_the_gap_is_everything);

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/feed_full.h"
+
+#include "base/clock.h"
+
+#define ROWS_MIN 16    /* of a lane in one page */
+#define REST_FACTOR 20 /* of a full pass's length: 5 % of the time */
+#define SOON_FACTOR 2
+#define SOON_US (10 * US_PER_MS)
+#define RETRY_FIRST_US (100 * US_PER_MS)
+#define RETRY_MAX_US (5 * US_PER_S)
+
+void feed_full_begin(struct feed *f)
+{
+    for (size_t i = 0; i < f->lane_count; i++) {
+        f->lanes[i].full = FEED_BEGIN;
+        f->lanes[i].is_full_read = false;
+    }
+    f->full_turn = 0;
+}
+
+/* Up to the cursor as it is now: what the cursor has passed meanwhile may hold a late row, too. */
+static bool wants_full_pass(const struct feed_lane *l)
+{
+    return l->is_used && l->is_served && !l->is_full_read && l->full.us <= l->cursor.us &&
+           l->cursor.us > FEED_BEGIN_US;
+}
+
+size_t feed_full_plan(struct feed *f, int rows, struct feed_range *ret_ranges, size_t max)
+{
+    size_t count = 0;
+    for (; f->full_turn < f->lane_count && count < max; f->full_turn++) {
+        const struct feed_lane *l = &f->lanes[f->full_turn];
+        if (wants_full_pass(l)) {
+            ret_ranges[count++] = (struct feed_range){
+                .lane = f->full_turn, .part = FEED_FULL, .after = l->full, .to = l->cursor};
+            if ((size_t)rows / count <= ROWS_MIN) {
+                f->full_turn++;
+                break;
+            }
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        int share = rows / (int)count;
+        ret_ranges[i].rows_max = share > ROWS_MIN ? share : ROWS_MIN;
+    }
+    return count;
+}
+
+/* ---- when ---- */
+
+void feed_full_want(struct feed_full_pace *p, int64_t now_us)
+{
+    p->wanted_us = p->wanted_us == 0 ? now_us : p->wanted_us;
+}
+
+void feed_full_begun(struct feed_full_pace *p, int64_t now_us)
+{
+    p->begun_us = now_us;
+    p->wanted_us = 0;
+}
+
+static int64_t retry_us(int failures, int64_t took_us)
+{
+    int64_t us = RETRY_FIRST_US;
+    for (int i = 1; i < failures && us < RETRY_MAX_US; i++) {
+        us *= 2;
+    }
+    us = us < RETRY_MAX_US ? us : RETRY_MAX_US;
+    return us > SOON_FACTOR * took_us ? us : SOON_FACTOR * took_us;
+}
+
+void feed_full_ended(struct feed_full_pace *p, int64_t now_us, bool is_complete)
+{
+    if (is_complete) {
+        p->failures = 0;
+        p->again_us = 0;
+        p->ended_us = now_us;
+        p->took_us = now_us - p->begun_us;
+    } else {
+        p->failures++;
+        p->again_us = now_us + retry_us(p->failures, now_us - p->begun_us);
+    }
+}
+
+int64_t feed_full_next_us(const struct feed_full_pace *p)
+{
+    if (p->failures > 0) {
+        return p->again_us;
+    }
+    int64_t rest_us = REST_FACTOR * p->took_us;
+    int64_t next_us = p->ended_us + (rest_us > p->every_us ? rest_us : p->every_us);
+    if (p->wanted_us > 0) {
+        int64_t soon_us = p->ended_us + SOON_FACTOR * p->took_us;
+        soon_us = soon_us > p->wanted_us + SOON_US ? soon_us : p->wanted_us + SOON_US;
+        next_us = soon_us < next_us ? soon_us : next_us;
+    }
+    return next_us;
+}

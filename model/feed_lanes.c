@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The tables of lanes and of their groups: places that stay where they are, because ranges and
+ * counts under way name them by index. */
+#include "base/cleanup.h"
+#include "model/feed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int lane_compare(const struct feed_lane *a, const struct feed_lane *b)
+{
+    int by_queue = strcmp(a->queue, b->queue);
+    if (by_queue != 0) {
+        return by_queue;
+    }
+    return a->priority != b->priority ? a->priority - b->priority : a->share - b->share;
+}
+
+/* Where the lane is in `order`, or would have to be. */
+static size_t order_find(const struct feed *f, const struct feed_lane *wanted)
+{
+    size_t low = 0;
+    size_t high = f->order_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (lane_compare(&f->lanes[f->order[middle]], wanted) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* A lane is wanted that the table may or may not have; false: no queue has such a name. */
+static bool lane_name(struct feed_lane *ret, const char *queue, int priority, int share)
+{
+    *ret = (struct feed_lane){.priority = priority, .share = share};
+    size_t len = strlen(queue);
+    if (len >= sizeof ret->queue) {
+        return false;
+    }
+    memcpy(ret->queue, queue, len + 1);
+    return true;
+}
+
+struct feed_lane *feed_lane_find(struct feed *f, const char *queue, int priority, int share)
+{
+    struct feed_lane wanted;
+    if (!lane_name(&wanted, queue, priority, share)) {
+        return NULL;
+    }
+    size_t at = order_find(f, &wanted);
+    if (at == f->order_count || lane_compare(&f->lanes[f->order[at]], &wanted) != 0) {
+        return NULL;
+    }
+    return &f->lanes[f->order[at]];
+}
+
+static void *grown(void *list, size_t item, size_t *cap, struct err *err)
+{
+    size_t next = *cap == 0 ? 16 : 2 * *cap;
+    void *bigger = realloc(list, next * item);
+    if (bigger == NULL) {
+        err_set(err, STATUS_NOMEM, 0, "no memory for %zu lanes", next);
+        return NULL;
+    }
+    *cap = next;
+    return bigger;
+}
+
+/* A place in the table of groups: a free one, else the next. */
+static enum status group_new(struct feed *f, const struct feed_lane *lane, size_t *ret,
+                             struct err *err)
+{
+    size_t at = 0;
+    while (at < f->group_count && f->groups[at].lanes > 0) {
+        at++;
+    }
+    if (at == f->group_cap) {
+        struct feed_group *groups = grown(f->groups, sizeof groups[0], &f->group_cap, err);
+        if (groups == NULL) {
+            return STATUS_NOMEM;
+        }
+        f->groups = groups;
+    }
+    f->group_count += at == f->group_count;
+    struct feed_group *g = &f->groups[at];
+    *g = (struct feed_group){.priority = lane->priority, .fed_low_us = FEED_NEVER_US};
+    memcpy(g->queue, lane->queue, sizeof g->queue);
+    *ret = at;
+    return STATUS_OK;
+}
+
+/* Lanes of one group are neighbours in `order`; `at` is where this one will be. */
+static enum status group_of(struct feed *f, const struct feed_lane *lane, size_t at, size_t *ret,
+                            struct err *err)
+{
+    const size_t near[] = {at, at - 1};
+    for (size_t i = 0; i < ARRAY_COUNT(near); i++) {
+        const struct feed_lane *l = near[i] < f->order_count ? &f->lanes[f->order[near[i]]] : NULL;
+        if (l != NULL && l->priority == lane->priority && strcmp(l->queue, lane->queue) == 0) {
+            *ret = l->group;
+            return STATUS_OK;
+        }
+    }
+    return group_new(f, lane, ret, err);
+}
+
+/* A place in the table of lanes, and one more in `order`. */
+static enum status lane_room(struct feed *f, bool is_served, size_t *ret, struct err *err)
+{
+    size_t max = is_served ? FEED_LANES_MAX : FEED_LANES_MAX / 2;
+    if (f->order_count >= max) {
+        return err_fail(err, STATUS_LIMIT, "more than %zu lanes%s", max,
+                        is_served ? "" : ", and nobody serves this queue");
+    }
+    size_t at = f->lane_count;
+    if (f->order_count < f->lane_count) {
+        for (at = 0; f->lanes[at].is_used; at++) {
+        }
+    }
+    if (at == f->lane_cap) {
+        size_t order_cap = f->lane_cap;
+        size_t *order = grown(f->order, sizeof order[0], &order_cap, err);
+        if (order == NULL) {
+            return STATUS_NOMEM;
+        }
+        f->order = order;
+        struct feed_lane *lanes = grown(f->lanes, sizeof lanes[0], &f->lane_cap, err);
+        if (lanes == NULL) {
+            return STATUS_NOMEM;
+        }
+        f->lanes = lanes;
+    }
+    *ret = at;
+    return STATUS_OK;
+}
+
+enum status feed_lane_add(struct feed *f, const char *queue, int priority, int share,
+                          bool is_served, int64_t now_us, struct err *err)
+{
+    struct feed_lane *known = feed_lane_find(f, queue, priority, share);
+    if (known != NULL) {
+        known->seen_us = now_us;
+        return err_fail(err, STATUS_CONFLICT, "lane %s/%d/%d is known", queue, priority, share);
+    }
+    struct feed_lane lane;
+    enum status st = job_queue_check(queue, err);
+    size_t place = 0;
+    if (st == STATUS_OK) {
+        st = lane_room(f, is_served, &place, err);
+    }
+    if (st != STATUS_OK || !lane_name(&lane, queue, priority, share)) {
+        return st;
+    }
+    size_t at = order_find(f, &lane);
+    st = group_of(f, &lane, at, &lane.group, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    f->groups[lane.group].lanes++;
+    lane.cursor = FEED_BEGIN;
+    lane.behind = FEED_BEGIN;
+    lane.rewind_us = FEED_NEVER_US;
+    lane.next_due_us = FEED_NEVER_US;
+    lane.seen_us = now_us;
+    lane.is_full_read = true; /* a full pass under way has nothing to read behind its cursor */
+    lane.has_more = true;
+    lane.is_served = is_served;
+    lane.is_used = true;
+    memmove(&f->order[at + 1], &f->order[at], (f->order_count - at) * sizeof f->order[0]);
+    f->order[at] = place;
+    f->order_count++;
+    f->lane_count += place == f->lane_count;
+    f->lanes[place] = lane;
+    return STATUS_OK;
+}
+
+void feed_lanes_forget(struct feed *f, int64_t before_us)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < f->order_count; i++) {
+        struct feed_lane *l = &f->lanes[f->order[i]];
+        if (l->seen_us >= before_us || l->reading > 0) {
+            f->order[kept++] = f->order[i];
+            continue;
+        }
+        f->groups[l->group].lanes--;
+        *l = (struct feed_lane){.is_used = false};
+    }
+    f->order_count = kept;
+}
+
+void feed_lane_serve(struct feed_lane *lane, bool is_served)
+{
+    lane->has_more = lane->has_more || (is_served && !lane->is_served);
+    lane->is_served = is_served;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/full_pass.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "store/feed_store.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+/* One page may have to walk very many dead entries; they are 0.25 µs each. */
+#define PAGE_LIMIT_US (60 * US_PER_S)
+
+enum stage { STAGE_IDLE, STAGE_LANES, STAGE_ROWS };
+
+struct full_pass {
+    struct full_pass_options options;
+    struct full_pass_counters counters;
+    struct feed_full_pace pace;
+    struct pg *pg; /* while leading */
+    struct look *look;
+    uv_timer_t timer;
+    enum stage stage;
+    struct complaint complaint;
+};
+
+static void pass_begin(struct full_pass *p);
+
+static void on_timer(uv_timer_t *timer)
+{
+    pass_begin(timer->data);
+}
+
+static void schedule(struct full_pass *p)
+{
+    if (p->pg == NULL || p->stage != STAGE_IDLE) {
+        return;
+    }
+    int64_t wait_us = feed_full_next_us(&p->pace) - clock_boot_us();
+    uint64_t wait_ms = wait_us > 0 ? (uint64_t)(wait_us / US_PER_MS) + 1 : 1;
+    (void)uv_timer_start(&p->timer, on_timer, wait_ms, 0);
+}
+
+/* ---- one pass ---- */
+
+static void pass_fail(struct full_pass *p, const char *why)
+{
+    p->stage = STAGE_IDLE;
+    feed_full_ended(&p->pace, clock_boot_us(), false);
+    if (p->pg != NULL && complaint_due(&p->complaint, clock_boot_us())) {
+        log_warn("full_pass_failed", LOG_TEXT("err", why), LOG_TEXT("action", "trying again"));
+    }
+    schedule(p);
+}
+
+static void pass_complete(struct full_pass *p)
+{
+    p->stage = STAGE_IDLE;
+    feed_full_ended(&p->pace, clock_boot_us(), true);
+    p->counters.passes++;
+    p->counters.began_us = p->pace.begun_us;
+    p->counters.took_us = p->pace.took_us;
+    log_recovered("full_pass_recovered", &p->complaint);
+    log_debug("full_pass", LOG_I64("took_us", p->pace.took_us),
+              LOG_I64("lanes", p->options.feed->order_count));
+    p->options.on_complete(p->options.ctx);
+    schedule(p);
+}
+
+static void look(struct full_pass *p, size_t range_count, size_t gap_count)
+{
+    struct err err = {0};
+    if (look_begin(p->look, p->pg, range_count, gap_count, PAGE_LIMIT_US + p->options.timeout_us,
+                   &err) != STATUS_OK) {
+        pass_fail(p, err.msg);
+    }
+}
+
+static void next_page(struct full_pass *p)
+{
+    p->stage = STAGE_ROWS;
+    size_t count = feed_full_plan(p->options.feed, p->options.page_rows, look_ranges(p->look),
+                                  FEED_RANGES_MAX);
+    if (count == 0) {
+        pass_complete(p);
+    } else {
+        look(p, count, 0);
+    }
+}
+
+static void on_looked(void *ctx, const struct look_result *result)
+{
+    struct full_pass *p = ctx;
+    if (result->end != LOOK_DONE || p->pg == NULL) {
+        pass_fail(p, result->why);
+        return;
+    }
+    p->counters.recovered += (uint64_t)result->added;
+    if (p->stage == STAGE_LANES && result->lanes == FEED_LOOK_LANES_MAX) {
+        look_gaps(p->look)[0] = result->rest;
+        look(p, 0, 1);
+        return;
+    }
+    if (p->stage == STAGE_LANES) {
+        feed_full_begin(p->options.feed);
+    }
+    next_page(p);
+}
+
+/* First all lanes, those that are known as well: nothing of what is known is trusted. */
+static void pass_begin(struct full_pass *p)
+{
+    if (p->pg == NULL || p->stage != STAGE_IDLE) {
+        return;
+    }
+    feed_full_begun(&p->pace, clock_boot_us());
+    if (!pg_is_up(p->pg) || !hints_is_up(p->options.hints)) {
+        pass_fail(p, pg_is_up(p->pg) ? "no node for hints is up" : "not connected to PostgreSQL");
+        return;
+    }
+    p->stage = STAGE_LANES;
+    struct feed_gap *all = &look_gaps(p->look)[0];
+    *all = (struct feed_gap){.form = FEED_GAP_QUEUES};
+    (void)snprintf(all->queue, sizeof all->queue, ",~");
+    look(p, 0, 1);
+}
+
+/* ---- from outside ---- */
+
+void full_pass_want(struct full_pass *p)
+{
+    feed_full_want(&p->pace, clock_boot_us());
+    schedule(p);
+}
+
+void full_pass_set_every(struct full_pass *p, int64_t every_us)
+{
+    p->pace.every_us = every_us;
+    schedule(p);
+}
+
+bool full_pass_is_busy(const struct full_pass *p)
+{
+    return p->stage != STAGE_IDLE;
+}
+
+const struct full_pass_counters *full_pass_counters(const struct full_pass *p)
+{
+    return &p->counters;
+}
+
+static void on_session(void *ctx, enum status st, const struct pg_result *const *results,
+                       const struct err *err)
+{
+    struct full_pass *p = ctx;
+    (void)results;
+    if (st == STATUS_OK) {
+        p->pace.failures = 0;
+        schedule(p);
+    } else if (p->pg != NULL && complaint_due(&p->complaint, clock_boot_us())) {
+        log_warn("full_pass_failed", LOG_TEXT("err", err->msg), LOG_TEXT("action", "trying again"));
+    }
+}
+
+static void on_up(void *ctx)
+{
+    struct full_pass *p = ctx;
+    struct err err = {0};
+    if (feed_store_session(p->pg, on_session, p, &err) != STATUS_OK) {
+        log_error("postgres_failed", LOG_TEXT("err", err.msg));
+    }
+}
+
+enum status full_pass_start(struct full_pass *p, struct err *err)
+{
+    assert(p->pg == NULL && !full_pass_is_busy(p));
+    struct pg_options pg = {.loop = p->options.loop,
+                            .conninfo = p->options.conninfo,
+                            .application_name = "claimd-scheduler full pass",
+                            .timeout_us = p->options.timeout_us,
+                            .statement_timeout_ms = (int)(PAGE_LIMIT_US / US_PER_MS),
+                            .on_up = on_up,
+                            .ctx = p};
+    int64_t every_us = p->pace.every_us;
+    p->pace = (struct feed_full_pace){.every_us = every_us, .ended_us = clock_boot_us()};
+    p->counters.began_us = p->pace.ended_us;
+    enum status st = pg_open(&pg, &p->pg, err);
+    schedule(p);
+    return st;
+}
+
+void full_pass_stop(struct full_pass *p)
+{
+    struct pg *pg = TAKE(p->pg);
+    p->counters.began_us = 0;
+    (void)uv_timer_stop(&p->timer);
+    pg_close(pg); /* ends a read that is under way; a push ends by itself */
+}
+
+enum status full_pass_open(const struct full_pass_options *options, struct full_pass **ret,
+                           struct err *err)
+{
+    struct full_pass *p = calloc(1, sizeof *p);
+    if (p == NULL) {
+        return err_fail(err, STATUS_NOMEM, "no memory for full passes");
+    }
+    p->options = *options;
+    p->pace.every_us = options->every_us;
+    struct look_options look = {.hints = options->hints,
+                                .feed = options->feed,
+                                .served = options->served,
+                                .done = on_looked,
+                                .ctx = p};
+    enum status st = look_open(&look, &p->look, err);
+    if (st != STATUS_OK) {
+        free(p);
+        return st;
+    }
+    (void)uv_timer_init(options->loop, &p->timer);
+    p->timer.data = p;
+    *ret = p;
+    return STATUS_OK;
+}
+
+static void on_closed(uv_handle_t *timer)
+{
+    struct full_pass *p = timer->data;
+    look_close(p->look);
+    free(p);
+}
+
+void full_pass_close(struct full_pass *p)
+{
+    if (p != NULL) {
+        full_pass_stop(p);
+        uv_close((uv_handle_t *)&p->timer, on_closed);
+    }
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The net below the feed, with a real scheduler: whatever put a due row behind the cursors, and
+ * whatever was away meanwhile, the row is fed, and the scheduler ends when it is told to. */
+#include "scheduler_world.h"
+#include "support/suite.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define TICK_US ((int64_t)(SCALE * US_PER_S))
+#define FULL_PASSES "\"scheduler\": {\"full_pass_ms\": 2000}"
+#define CPU_SHARE_MAX \
+    20 /* percent: one that spins has a whole core, on a busy machine half of one */
+
+static struct sql *other; /* a second session */
+
+static void setup(void)
+{
+    world_start(FULL_PASSES);
+    other = sql_open(fleet.conninfo);
+}
+
+static void teardown(void)
+{
+    sql_close(other);
+    world_stop();
+}
+
+static bool is_fed(int64_t id)
+{
+    char number[24];
+    (void)snprintf(number, sizeof number, "%lld", (long long)id);
+    return CLI(0, "ZSCORE", PREFIX ":hints:default", number) > 0;
+}
+
+static bool is_fed_to(const char *queue, int64_t count)
+{
+    return hints_in(queue) == count;
+}
+
+/* The leader's cursor has passed everything that is there. */
+static void given_fed_leader(void)
+{
+    given_worker(1, "default,zz", "noop");
+    start_leader(0);
+    int64_t id = fleet_enqueue(&fleet, "noop", "{}", 10);
+    ck_assert(WAIT_UNTIL(is_fed(id), SOON_US));
+    ck_assert(drain_hints("default", 10));
+}
+
+static void must_end_in_good_order(void)
+{
+    fleet_signal(fleet.schedulers[0], SIGTERM);
+    ck_assert_int_eq(fleet_wait_end(&fleet, &fleet.schedulers[0]), 0);
+}
+
+/* µs of CPU of the scheduler so far. */
+static int64_t cpu_us(void)
+{
+    char path[64];
+    unsigned long user = 0;
+    unsigned long system = 0;
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)fleet.schedulers[0]);
+    FILE *f = fopen(path, "r");
+    ck_assert_ptr_nonnull(f);
+    int got =
+        fscanf(f, "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system);
+    (void)fclose(f);
+    ck_assert_int_eq(got, 2);
+    return (int64_t)(user + system) * US_PER_S / sysconf(_SC_CLK_TCK);
+}
+
+static void must_not_spin_for(int64_t us)
+{
+    int64_t start_us = clock_boot_us();
+    int64_t cpu_start_us = cpu_us();
+    (void)WAIT_UNTIL(false, us);
+    int64_t share = 100 * (cpu_us() - cpu_start_us) / (clock_boot_us() - start_us);
+    ck_assert_msg(share < CPU_SHARE_MAX, "%lld %% of a core while nothing could be fed",
+                  (long long)share);
+}
+
+/* A job that was running while the cursor passed it, given back by a statement that tells nobody.
+ */
+START_TEST(rule13_a_row_that_comes_back_behind_the_cursor_is_fed_though_nobody_says_so)
+{
+    given_worker(1, "default,zz", "noop");
+    int64_t id = given_running(1, "noop", 1);
+    start_leader(0);
+    int64_t later = fleet_enqueue(&fleet, "noop", "{}", 10);
+    ck_assert(WAIT_UNTIL(is_fed(later), SOON_US));
+    ck_assert(drain_hints("default", 10));
+    (void)WAIT_UNTIL(false, 8 * TICK_US); /* long enough for any mark to be saved behind it */
+    sql_run(fleet.sql, "UPDATE claimd.job SET state = 'available' WHERE state = 'running'");
+    ck_assert(WAIT_UNTIL(is_fed(id), SOON_US));
+}
+END_TEST
+
+START_TEST(rule13_a_new_leader_feeds_what_the_old_one_never_would_have)
+{
+    given_fed_leader();
+    int64_t id = given_running(1, "noop", 1);
+    int64_t later = fleet_enqueue(&fleet, "noop", "{}", 1);
+    ck_assert(WAIT_UNTIL(is_fed(later), SOON_US));
+    fleet_signal(fleet.schedulers[0], SIGKILL);
+    ck_assert_int_eq(fleet_wait_end(&fleet, &fleet.schedulers[0]), 128 + SIGKILL);
+    sql_run(fleet.sql, "UPDATE claimd.job SET state = 'available' WHERE state = 'running'");
+    start_leader(1);
+    ck_assert(WAIT_UNTIL(is_fed(id), SOON_US));
+}
+END_TEST
+
+/* To the cursors a clock that went back by a minute is nothing but rows that are a minute older. */
+START_TEST(rule13_rows_of_a_clock_that_went_back_are_fed)
+{
+    given_fed_leader();
+    sql_run(fleet.sql, "INSERT INTO claimd.job (kind, created_at, scheduled_at) SELECT 'noop',"
+                       " now() - interval '1 minute', now() - interval '1 minute'"
+                       " FROM generate_series(1, 100)");
+    ck_assert(WAIT_UNTIL(is_fed_to("default", 100), SOON_US));
+}
+END_TEST
+
+START_TEST(X1_hints_that_vanish_one_by_one_are_fed_again)
+{
+    given_fed_leader();
+    (void)fleet_enqueue(&fleet, "noop", "{}", 100);
+    ck_assert(WAIT_UNTIL(is_fed_to("default", 100), SOON_US));
+    pop_hints("default", 50); /* as somebody would who then says nothing at all */
+    ck_assert(WAIT_UNTIL(is_fed_to("default", 100), SOON_US));
+}
+END_TEST
+
+/* The transaction began and ended while no tick could say which ones write. */
+START_TEST(rows_of_a_transaction_that_ends_while_the_ticks_fail_are_fed)
+{
+    given_fed_leader();
+    struct sql *locker = sql_open(fleet.conninfo);
+    sql_run(other, "BEGIN; INSERT INTO claimd.job (kind) VALUES ('noop')");
+    int64_t id = sql_i64(other, "SELECT max(id) FROM claimd.job");
+    int64_t later = fleet_enqueue(&fleet, "noop", "{}", 1);
+    ck_assert(WAIT_UNTIL(is_fed(later), SOON_US));
+    sql_run(locker, "BEGIN; LOCK TABLE claimd.worker IN ACCESS EXCLUSIVE MODE");
+    ck_assert(WAIT_UNTIL(fleet_log_count(&fleet, "claimd-scheduler", 0, "event=watch_failed") > 0,
+                         SOON_US));
+    (void)WAIT_UNTIL(false, 10 * TICK_US);
+    sql_run(other, "COMMIT");
+    (void)WAIT_UNTIL(false, 2 * TICK_US);
+    sql_run(locker, "COMMIT");
+    ck_assert(WAIT_UNTIL(is_fed(id), SOON_US));
+    ck_assert(WAIT_UNTIL(
+        fleet_log_count(&fleet, "claimd-scheduler", 0, "event=watch_recovered") > 0, SOON_US));
+    sql_close(locker);
+}
+END_TEST
+
+/* A producer that makes a queue of each row hides nobody's work. */
+START_TEST(a_queue_that_sorts_after_thousands_of_unserved_ones_is_fed)
+{
+    given_fed_leader();
+    sql_run(fleet.sql, "INSERT INTO claimd.job (kind, queue) SELECT 'noop', 'junk' || n"
+                       " FROM generate_series(1, 16500) n");
+    int64_t start_us = clock_boot_us();
+    sql_run(fleet.sql, "INSERT INTO claimd.job (kind, queue) VALUES ('noop', 'zz')");
+    ck_assert(WAIT_UNTIL(is_fed_to("zz", 1), SOON_US));
+    ck_assert_int_lt(clock_boot_us() - start_us, 10 * US_PER_S);
+    ck_assert(WAIT_UNTIL(fleet_log_count(&fleet, "claimd-scheduler", 0, "event=lanes_crowded") > 0,
+                         SOON_US));
+}
+END_TEST
+
+static void masters_away(int64_t us)
+{
+    struct err err = {0};
+    for (size_t i = 0; i < fleet.options.masters; i++) {
+        redis_server_kill(&fleet.masters[i]);
+    }
+    int64_t id = fleet_enqueue(&fleet, "noop", "{}", 1);
+    must_not_spin_for(us);
+    for (size_t i = 0; i < fleet.options.masters; i++) {
+        ck_assert_msg(redis_server_restart(&fleet.masters[i], &err) == STATUS_OK, "%s", err.msg);
+    }
+    ck_assert(WAIT_UNTIL(is_fed(id), SOON_US));
+}
+
+START_TEST(a_leader_without_any_redis_for_3_s_does_not_spin_and_feeds_again)
+{
+    given_fed_leader();
+    masters_away(3 * US_PER_S);
+    must_end_in_good_order();
+}
+END_TEST
+
+START_TEST(a_leader_without_postgresql_while_a_row_falls_due_does_not_spin_and_feeds_again)
+{
+    struct err err = {0};
+    given_fed_leader();
+    int64_t id = sql_i64(fleet.sql, "INSERT INTO claimd.job (kind, scheduled_at) VALUES ('noop',"
+                                    " now() + interval '1 s') RETURNING id");
+    (void)WAIT_UNTIL(false, 2 * TICK_US); /* the leader knows of it */
+    sql_close(other);
+    sql_close(fleet.sql);
+    pg_server_kill(&fleet.pg);
+    must_not_spin_for(3 * US_PER_S);
+    ck_assert_msg(pg_server_restart(&fleet.pg, &err) == STATUS_OK, "%s", err.msg);
+    fleet.sql = sql_open(fleet.conninfo);
+    other = sql_open(fleet.conninfo);
+    ck_assert(WAIT_UNTIL(is_fed(id), SOON_US));
+    must_end_in_good_order();
+}
+END_TEST
+
+/* Somebody's SET where a set of hints should be. */
+START_TEST(H3_a_key_of_another_type_in_place_of_the_hints_stops_nobody)
+{
+    given_fed_leader();
+    for (size_t i = 0; i < fleet.options.masters; i++) {
+        (void)CLI(i, "SET", PREFIX ":hints:default", "x");
+    }
+    int64_t id = fleet_enqueue(&fleet, "noop", "{}", 1);
+    must_not_spin_for(2 * US_PER_S);
+    ck_assert(WAIT_UNTIL(is_fed(id), SOON_US));
+    must_end_in_good_order();
+}
+END_TEST
+
+/* Redis that takes no more writes: no memory is left. */
+START_TEST(a_leader_whose_hints_are_refused_does_not_spin_and_feeds_when_they_are_taken)
+{
+    given_fed_leader();
+    for (size_t i = 0; i < fleet.options.masters; i++) {
+        (void)CLI(i, "CONFIG", "SET", "maxmemory", "1");
+    }
+    int64_t id = fleet_enqueue(&fleet, "noop", "{}", 2000);
+    must_not_spin_for(3 * US_PER_S);
+    for (size_t i = 0; i < fleet.options.masters; i++) {
+        (void)CLI(i, "CONFIG", "SET", "maxmemory", "0");
+    }
+    ck_assert(WAIT_UNTIL(is_fed(id), SOON_US));
+    must_end_in_good_order();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("scheduler full pass");
+    TCase *c = tcase_create("full pass");
+    tcase_set_timeout(c, 90);
+    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_add_test(c, rule13_a_row_that_comes_back_behind_the_cursor_is_fed_though_nobody_says_so);
+    tcase_add_test(c, rule13_a_new_leader_feeds_what_the_old_one_never_would_have);
+    tcase_add_test(c, rule13_rows_of_a_clock_that_went_back_are_fed);
+    tcase_add_test(c, X1_hints_that_vanish_one_by_one_are_fed_again);
+    tcase_add_test(c, rows_of_a_transaction_that_ends_while_the_ticks_fail_are_fed);
+    tcase_add_test(c, a_queue_that_sorts_after_thousands_of_unserved_ones_is_fed);
+    tcase_add_test(c, a_leader_without_any_redis_for_3_s_does_not_spin_and_feeds_again);
+    tcase_add_test(c,
+                   a_leader_without_postgresql_while_a_row_falls_due_does_not_spin_and_feeds_again);
+    tcase_add_test(c, H3_a_key_of_another_type_in_place_of_the_hints_stops_nobody);
+    tcase_add_test(c, a_leader_whose_hints_are_refused_does_not_spin_and_feeds_when_they_are_taken);
+    suite_add_tcase(suite, c);
+    return suite_run(suite);
+}
