@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "redis/node.h"
 
+#include "base/bug.h"
 #include "base/clock.h"
 
 #include <assert.h>
@@ -122,6 +123,10 @@ static void on_overdue(uv_check_t *check)
     let_loop_wait(n);
     if (!is_overdue(n, clock_boot_us())) {
         arm_next(n);
+        return;
+    }
+    if (SEEDED_BUG(8) && n->state == NODE_UP) {
+        requests_end_all(&n->requests, clock_boot_us());
         return;
     }
     struct err why = {0};

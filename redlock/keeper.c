@@ -2,6 +2,7 @@
  *
  * Keeps won keys: extends what is due, in rounds; says when a lease becomes doubtful and when it is
  * lost. */
+#include "base/bug.h"
 #include "base/clock.h"
 #include "redlock/core.h"
 
@@ -312,7 +313,7 @@ static void mark_lost(struct redlock_batch *b, int64_t now_us)
 {
     for (size_t i = 0; i < b->count; i++) {
         struct key *k = &b->keys[i];
-        if (k->stage == KEY_HELD && lease_check(&k->lease, now_us)) {
+        if (k->stage == KEY_HELD && !SEEDED_BUG(10) && lease_check(&k->lease, now_us)) {
             b->lock->counters.lost++;
             tell(b, i);
         }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "redlock/lease.h"
 
+#include "base/bug.h"
 #include "base/clock.h"
 
 #include <inttypes.h>
@@ -44,7 +45,8 @@ enum status lease_check_terms(int64_t ttl_us, int64_t node_timeout_us, int scale
 
 struct lease lease_start(const struct lease_terms *terms, int64_t t0_us)
 {
-    return (struct lease){.deadline_us = t0_us + terms->ttl_us - terms->drift_us,
+    int64_t drift_us = SEEDED_BUG(9) ? 0 : terms->drift_us;
+    return (struct lease){.deadline_us = t0_us + terms->ttl_us - drift_us,
                           .state = REDLOCK_STATE_HELD};
 }
 
@@ -70,10 +72,10 @@ bool lease_extend(struct lease *l, const struct lease_terms *terms, enum extend_
                   int64_t t0_us, int64_t now_us)
 {
     enum redlock_state before = l->state;
-    if (before == REDLOCK_STATE_LOST || verdict == EXTEND_OPEN) {
+    if ((before == REDLOCK_STATE_LOST && !SEEDED_BUG(10)) || verdict == EXTEND_OPEN) {
         return false;
     }
-    if (lease_check(l, now_us)) {
+    if (!SEEDED_BUG(10) && lease_check(l, now_us)) {
         return true;
     }
     struct lease renewed = lease_start(terms, t0_us);

@@ -3,6 +3,7 @@
  * One round of extending: ≤ 128 keys of any batches, one script per node, all nodes at once
  * (lock.W3). Each reply moves the key's votes; a round that has its quorum also gives the key back
  * to nodes that have lost it (lock.E6). */
+#include "base/bug.h"
 #include "base/clock.h"
 #include "redlock/core.h"
 #include "redlock/record.h"
@@ -268,6 +269,10 @@ static void on_native_reply(void *ctx, size_t index, const struct redis_value *v
     struct round *round = part->round;
     struct member *m = &round->members[index];
     bool is_missing = v->type == REDIS_NIL;
+    if (SEEDED_BUG(10)) {
+        member_vote(m, part->node, v->type == REDIS_STATUS, false);
+        return;
+    }
     if (!is_missing && v->type != REDIS_STRING && !votes_is_other_type(v)) {
         node_note_error(&round->lock->nodes[part->node], v);
         return;
@@ -342,7 +347,10 @@ static bool send_native(struct round *round, size_t node, const struct redis_scr
         const struct redis_arg words[] = {redis_word("SET"),  base->keys[i], token,
                                           redis_word("IFEQ"), token,         redis_word("GET"),
                                           redis_word("PX"),   ttl_ms};
-        if (redis_command(&lock->wire, words, ARRAY_COUNT(words), NULL) != STATUS_OK) {
+        const struct redis_arg wrong[] = {words[0], words[1], words[2], words[6], words[7]};
+        if ((SEEDED_BUG(10)
+                 ? redis_command(&lock->wire, wrong, ARRAY_COUNT(wrong), NULL)
+                 : redis_command(&lock->wire, words, ARRAY_COUNT(words), NULL)) != STATUS_OK) {
             return false;
         }
     }
@@ -359,7 +367,7 @@ static bool send_native(struct round *round, size_t node, const struct redis_scr
 static void send_to(struct round *round, size_t node, const struct redis_script_call *call)
 {
     struct redis_node *redis = round->lock->nodes[node].redis;
-    bool is_native = redis_node_info(redis)->has_set_ifeq;
+    bool is_native = redis_node_info(redis)->has_set_ifeq || SEEDED_BUG(10);
     round->parts[node] = (struct round_part){.round = round, .node = node};
     if (is_native ? send_native(round, node, call) : send_script(round, node, call)) {
         round->outstanding++;

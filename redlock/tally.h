@@ -4,12 +4,13 @@
 #ifndef CLAIMD_REDLOCK_TALLY_H
 #define CLAIMD_REDLOCK_TALLY_H
 
+#include "base/bug.h"
 #include "base/err.h"
 #include "redlock/redlock.h"
 
 static inline size_t tally_quorum(size_t nodes)
 {
-    return nodes / 2 + 1;
+    return nodes / 2 + (SEEDED_BUG(9) ? 0 : 1);
 }
 
 /* What the nodes have said so far to SET NX; nodes − all three are still to answer. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/rescuer.h"
 
+#include "base/bug.h"
 #include "base/clock.h"
 #include "base/history.h"
 #include "base/log.h"
@@ -118,7 +119,9 @@ static void on_flushed(void *ctx)
 static void batch_unlock(struct rescuer *r)
 {
     for (size_t i = 0; i < r->batch.count; i++) {
-        redlock_batch_release(r->batch.locks, r->batch.index[i]);
+        if (!SEEDED_BUG(3) || r->batch.index[i] != SIZE_MAX) {
+            redlock_batch_release(r->batch.locks, r->batch.index[i]);
+        }
     }
     if (redlock_async_flush(r->options.lock, on_flushed, r, NULL) != 0) {
         feeder_full_pass(r->options.feeder); /* without hints */
@@ -191,6 +194,9 @@ static void keep_won(struct rescuer *r, struct redlock_batch *locks)
     for (size_t i = 0; i < b->count; i++) {
         if (redlock_batch_result(locks, i) == REDLOCK_WON) {
             b->index[won] = i;
+            b->items[won++] = b->items[i];
+        } else if (SEEDED_BUG(3)) {
+            b->index[won] = SIZE_MAX;
             b->items[won++] = b->items[i];
         } else {
             put_back(r, &b->items[i]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/watch.h"
 
+#include "base/bug.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "model/feed_writers.h"
@@ -169,7 +170,7 @@ static void look_at_writers(struct watch *w, const struct tick *t)
 static void look_at_stale(struct watch *w, struct tick *t)
 {
     const char *ids[STALE_MAX];
-    if (t->now_us - w->steady_us < w->options.stale_us) {
+    if (!SEEDED_BUG(13) && t->now_us - w->steady_us < w->options.stale_us) {
         return;
     }
     for (size_t i = 0; i < t->stale_count; i++) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/bug.h"
 #include "store/job_store_internal.h"
 
 #define CAREFUL_US (10 * US_PER_S) /* INTERFACES rule 4 */
@@ -51,7 +52,7 @@ static void round_failed(struct job_store *s, enum status st, const struct err *
         s->counters.locked_repeats++;
         s->careful_until_us = clock_boot_us() + CAREFUL_US;
         is_retried = true;
-    } else if (!is_locked) {
+    } else if (!is_locked && !(SEEDED_BUG(17) && strncmp(err->code, "23", 2) == 0)) {
         is_retried = store_blame(s, err);
     }
     round_return_finishes(r, &s->waiting, false);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/bug.h"
 #include "base/clock.h"
 #include "store/pg_internal.h"
 
@@ -198,10 +199,11 @@ static void start_setup(struct pg *pg)
     char sql[SETUP_TEXT_MAX];
     (void)snprintf(sql, sizeof sql,
                    SESSION_SETTINGS
-                   "SET lock_timeout = %d; SET statement_timeout = %d; %s"
+                   "SET lock_timeout = %d; SET statement_timeout = %d; %s%s"
                    "SELECT pid, (extract(epoch FROM backend_start) * 1000000)::bigint "
                    "FROM pg_stat_activity WHERE pid = pg_backend_pid()",
-                   pg->options.lock_timeout_ms, pg->options.statement_timeout_ms, listen);
+                   pg->options.lock_timeout_ms, pg->options.statement_timeout_ms, listen,
+                   SEEDED_BUG(7) ? "SET synchronous_commit = off;" : "");
     stage_query(pg, PG_SETTING_UP, pg->options.timeout_us, sql);
 }
 

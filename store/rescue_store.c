@@ -2,6 +2,7 @@
 #include "store/rescue_store.h"
 
 #include "sql/queries.h"
+#include "store/seeded.h"
 
 #include <assert.h>
 
@@ -69,7 +70,7 @@ enum status rescue_store_move(struct pg *pg, const int64_t *ids, const int64_t *
         return st;
     }
     struct pg_param params[] = {pg_param_buf(&id_array), pg_param_buf(&fence_array)};
-    return pg_send_one(pg, &SQL_RESCUE_MOVE, params, done, ctx, err);
+    return pg_send_one(pg, seeded_statement(&SQL_RESCUE_MOVE), params, done, ctx, err);
 }
 
 void rescue_moved_row(const struct pg_result *r, int row, struct rescue_moved *ret)

@@ -2,6 +2,7 @@
 #include "store/round.h"
 
 #include "sql/queries.h"
+#include "store/seeded.h"
 
 #include <assert.h>
 
@@ -181,7 +182,7 @@ static const struct pg_statement *statement_of(enum round_step step, bool is_car
     case STEP_GUARD:
         return &SQL_FENCE_GUARD;
     case STEP_COMPLETE:
-        return is_careful ? &SQL_JOB_COMPLETE_SKIP : &SQL_JOB_COMPLETE;
+        return seeded_statement(is_careful ? &SQL_JOB_COMPLETE_SKIP : &SQL_JOB_COMPLETE);
     case STEP_RETRY:
         return &SQL_JOB_RETRY;
     case STEP_DISCARD:

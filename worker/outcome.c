@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/outcome.h"
 
+#include "base/bug.h"
+
 static struct run_verdict failed(const struct run_facts *f, const char *outcome)
 {
     bool is_crash = f->end == RUN_END_CRASHED;
@@ -24,6 +26,7 @@ static struct run_verdict lost(bool is_crash)
 
 struct run_verdict run_verdict(const struct run_facts *f)
 {
+    bool is_once = f->at_most_once && !SEEDED_BUG(12);
     switch (f->end) {
     case RUN_END_DONE:
         return (struct run_verdict){.kind = FINISH_COMPLETED};
@@ -31,16 +34,15 @@ struct run_verdict run_verdict(const struct run_facts *f)
     case RUN_END_FAIL:
         return failed(f, "failed");
     case RUN_END_STOPPED:
-        return f->at_most_once ? failed(f, "failed")
-                               : (struct run_verdict){.kind = FINISH_HAND_BACK};
+        return is_once ? failed(f, "failed") : (struct run_verdict){.kind = FINISH_HAND_BACK};
     case RUN_END_TIMED_RETRY:
         return failed(f, "timeout");
     case RUN_END_CRASHED:
-        return f->at_most_once ? lost(true) : failed(f, "crashed");
+        return is_once ? lost(true) : failed(f, "crashed");
     case RUN_END_TIMEOUT:
-        return f->at_most_once ? lost(false) : failed(f, "timeout");
+        return is_once ? lost(false) : failed(f, "timeout");
     case RUN_END_KILLED:
-        return f->at_most_once ? lost(false) : (struct run_verdict){.kind = FINISH_HAND_BACK};
+        return is_once ? lost(false) : (struct run_verdict){.kind = FINISH_HAND_BACK};
     case RUN_END_NOT_STARTED:
         break;
     }

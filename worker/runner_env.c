@@ -10,9 +10,16 @@
 const char *const RUNNER_ENV_NAMES[] = {"PATH", "HOME", "LANG", "TZ", "TMPDIR", NULL};
 
 /* Gone when handlers run (runner/confine.c). */
-static const char *const START_NAMES[] = {
-    "LD_LIBRARY_PATH", "LD_PRELOAD", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS",
-    "TSAN_OPTIONS",    NULL};
+static const char *const START_NAMES[] = {"LD_LIBRARY_PATH",
+                                          "LD_PRELOAD",
+                                          "ASAN_OPTIONS",
+                                          "LSAN_OPTIONS",
+                                          "UBSAN_OPTIONS",
+                                          "TSAN_OPTIONS",
+#ifdef CLAIMD_SEEDED_BUGS
+                                          "CLAIMD_BUG",
+#endif
+                                          NULL};
 
 static_assert(ARRAY_COUNT(RUNNER_ENV_NAMES) + ARRAY_COUNT(START_NAMES) <= RUNNER_ENV_MAX,
               "all of them fit");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/runner/confine.h"
 
+#include "base/bug.h"
 #include "worker/runner_env.h"
 
 #include <signal.h>
@@ -13,6 +14,9 @@
 static enum status tie_to_parent(pid_t parent, struct err *err)
 {
     if (parent == 0) {
+        return STATUS_OK;
+    }
+    if (SEEDED_BUG(14)) {
         return STATUS_OK;
     }
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {

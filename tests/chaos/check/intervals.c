@@ -192,6 +192,36 @@ static void sweep(struct run *r, struct intervals *v, const char *key)
     }
 }
 
+/* ---- two witnesses ---- */
+
+static bool is_held_by(const struct intervals *v, const char *process, int64_t t)
+{
+    for (size_t n = 0; n < v->count; n++) {
+        const struct interval *i = &v->list[n];
+        if (i->process == process && i->from != 0 && i->from <= t && t <= end_of(i)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A job may move only by whoever has won its lock (architecture §6). */
+static void check_reaps(struct run *r, const struct intervals *v, const struct job *j)
+{
+    for (size_t i = 0; i < j->event_count; i++) {
+        const struct event *e = &j->events[i];
+        int64_t asked = 0;
+        for (size_t k = 0; e->op == OP_REAP && e->phase == PH_OK && k < i; k++) {
+            const struct event *inv = &j->events[k];
+            bool is_its = inv->op == OP_REAP && inv->phase == PH_INV && inv->process == e->process;
+            asked = is_its ? inv->t : asked;
+        }
+        if (asked != 0 && !is_held_by(v, e->process, asked)) {
+            violation(r, K2, "S12", j->id, "%s moved it without having won its lock", e->process);
+        }
+    }
+}
+
 /* ---- all keys ---- */
 
 static int compare_keys(const void *left, const void *right)
@@ -225,6 +255,9 @@ static void take_key(struct run *r, struct intervals *v, const struct event *con
             }
         }
         take(r, v, list[i], &ttl);
+    }
+    if (list[0]->job != 0) {
+        check_reaps(r, v, j);
     }
     sweep(r, v, list[0]->name);
 }

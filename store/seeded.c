@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Of the preset `bugs` alone (store/seeded.h). */
+#include "store/seeded.h"
+
+#include "sql/queries.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TEXT_MAX 16384
+
+#define COMPLETE(condition)                                                                        \
+    "WITH asked AS (SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS t(n, f, r)),"  \
+    " gone AS (DELETE FROM claimd.job j USING asked a WHERE j.id = a.n " condition                 \
+    " RETURNING j.*, a.f, a.r), put AS ("                                                          \
+    "INSERT INTO claimd.job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at," \
+    " worker_id, attempt, crashes, generation, priority, share, queue, kind, args, max_attempts,"  \
+    " timeout, tags, metadata, state, result) SELECT id, fence, created_at, scheduled_at,"         \
+    " ready_at, attempted_at, worker_id, attempt, crashes, generation, priority, share, queue,"    \
+    " kind, args, max_attempts, timeout, tags, metadata, 'completed', r::jsonb FROM gone)"         \
+    " SELECT f FROM gone"
+
+/* The right statement with one part of it cut out or changed, wherever it stands. */
+static const struct pg_statement *changed(const struct pg_statement *right, const char *part,
+                                          const char *instead)
+{
+    static char text[TEXT_MAX];
+    static struct pg_statement wrong;
+    size_t len = 0;
+    for (const char *at = right->sql; *at != '\0';) {
+        bool is_part = strncmp(at, part, strlen(part)) == 0;
+        int n = is_part ? snprintf(text + len, sizeof text - len, "%s", instead)
+                        : snprintf(text + len, sizeof text - len, "%c", *at);
+        len += (size_t)n;
+        at += is_part ? strlen(part) : 1;
+        assert(len < sizeof text);
+    }
+    assert(strcmp(text, right->sql) != 0); /* else the statement was changed, and the bug is gone */
+    wrong = *right;
+    wrong.sql = text;
+    return &wrong;
+}
+
+const struct pg_statement *seeded_statement(const struct pg_statement *right)
+{
+    static struct pg_statement complete;
+    bool is_complete = right == &SQL_JOB_COMPLETE || right == &SQL_JOB_COMPLETE_SKIP;
+    if (is_complete && (SEEDED_BUG(1) || SEEDED_BUG(2))) {
+        complete = *right;
+        complete.sql = SEEDED_BUG(1) ? COMPLETE("") : COMPLETE("AND j.state = 'running'");
+        return &complete;
+    }
+    if (right == &SQL_RESCUE_MOVE && SEEDED_BUG(3)) {
+        return changed(right, "j.fence = t.fence AND", "");
+    }
+    if (right == &SQL_RESCUE_MOVE && SEEDED_BUG(12)) {
+        return changed(right, "COALESCE(k.at_most_once, false) AS is_lost", "false AS is_lost");
+    }
+    return right;
+}
