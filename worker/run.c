@@ -88,7 +88,8 @@ static void on_finished(void *ctx, const struct finish_reply *reply)
     probe("W9");
     history(recorded_as[reply->kind], reply->verdict == FINISH_STALE ? "stale" : "ok",
             HISTORY_I64("job", f->id), HISTORY_I64("f", f->fence),
-            HISTORY_I64("final", reply->kind == FINISH_DISCARDED));
+            HISTORY_I64("final", reply->kind == FINISH_DISCARDED),
+            HISTORY_I64("again", reply->verdict == FINISH_ALREADY));
     log_finished(f, job, reply);
     count_finished(w, f, job, reply);
     if (f->is_handed_back &&

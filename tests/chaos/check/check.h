@@ -67,6 +67,7 @@ struct event {
     int votes_no;
     int votes;           /* nodes */
     bool flag;           /* once, dead, held, final */
+    bool is_again;       /* an end that was found done */
     bool is_own_wish;    /* the end of a run that its handler wants again, or that had not begun */
     const char *process; /* interned, as all texts; "" = not said */
     const char *name;    /* key, worker, the ledger's `as`, the fault, `expect` */

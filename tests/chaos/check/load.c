@@ -213,6 +213,7 @@ static void take_event(struct run *r, enum source source, const json_t *o, const
     for (size_t i = 0; i < ARRAY_COUNT(flags); i++) {
         e.flag = e.flag || number_of(o, flags[i]) != 0;
     }
+    e.is_again = number_of(o, "again") != 0;
     e.is_own_wish = is_own_wish(text_of(o, source == FROM_LEDGER ? "as" : "end"));
     e.job = e.job == 0 && key[0] != '\0' ? job_of_key(key) : e.job;
     count_votes(&e, json_object_get(o, "votes"));

@@ -23,6 +23,7 @@ struct request {
     int max;
     bool is_once;
     bool is_own_wish;
+    bool is_again;
     const char *process;
 };
 
@@ -75,6 +76,7 @@ static void take(struct requests *q, const struct event *e)
     open->max = e->max != 0 ? e->max : open->max;
     open->is_once = open->is_once || (e->op == OP_RUN && e->flag);
     open->is_own_wish = open->is_own_wish || (e->op == OP_RUN && e->is_own_wish);
+    open->is_again = open->is_again || e->is_again;
     open->result = e->phase == PH_INV ? PH_INFO : e->phase;
     open->to = e->phase == PH_INV ? NEVER : e->t;
 }
@@ -225,6 +227,25 @@ static void check_refusal(struct run *r, const struct job *j, const struct reque
     }
 }
 
+/* The run under one fence ends once: by its worker, or by a rescue. */
+static void check_single_end(struct run *r, const struct job *j, const struct requests *q)
+{
+    const struct request *before = NULL;
+    for (size_t i = 0; i < q->count; i++) {
+        const struct request *e = &q->list[i];
+        bool is_move = (is_end(e->op) || e->op == OP_REAP) && e->result == PH_OK && !e->is_again;
+        if (!is_move) {
+            continue;
+        }
+        if (before != NULL && before->fence == e->fence && !may_be_lost(r, before->to)) {
+            violation(r, K1, "S3", j->id,
+                      "two ends of the run under fence %" PRId64 " were accepted, of %s and of %s",
+                      e->fence, before->process, e->process);
+        }
+        before = e;
+    }
+}
+
 /* S10, S19, as the workers saw it; the ledger's side is K3. */
 static void check_runs(struct run *r, const struct job *j, const struct requests *q)
 {
@@ -261,6 +282,7 @@ static void check_job(struct run *r, const struct job *j, struct requests *q)
     qsort(q->list, q->count, sizeof q->list[0], compare);
     check_claims(r, j, q);
     check_runs(r, j, q);
+    check_single_end(r, j, q);
     for (size_t i = 0; i < q->count; i++) {
         const struct request *e = &q->list[i];
         if (e->op == OP_COMPLETE && e->result == PH_OK) {

@@ -157,6 +157,9 @@ static const struct planted planted[] = {
     {"a late completion is accepted", "K1/S3", HISTORY, NULL,
      "{'t':15000000000,'p':'w.1','op':'complete','ph':'inv','job':1,'f':10}\n"
      "{'t':15001000000,'p':'w.1','op':'complete','ph':'ok','job':1,'f':10}\n"},
+    {"an end is accepted after the rescue", "K1/S3", HISTORY, NULL,
+     "{'t':13100000000,'p':'w.1','op':'fail','ph':'inv','job':1,'f':10}\n"
+     "{'t':13101000000,'p':'w.1','op':'fail','ph':'ok','job':1,'f':10}\n"},
     {"a late completion is refused", NULL, HISTORY, NULL,
      "{'t':15000000000,'p':'w.1','op':'complete','ph':'inv','job':1,'f':10}\n"
      "{'t':15001000000,'p':'w.1','op':'complete','ph':'stale','job':1,'f':10}\n"},
