@@ -242,10 +242,14 @@ BEGIN
     IF ahead IS NULL OR ahead NOT BETWEEN 0 AND 366 THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'ahead: must be 0 to 366 days';
     END IF;
-    PERFORM pg_advisory_xact_lock('job_history'::regclass::bigint); -- two leaders would collide on the names
     FOR n IN 0..ahead LOOP
         day := (clock_timestamp() AT TIME ZONE 'UTC')::date + n;
         name := 'job_history_' || to_char(day, 'YYYYMMDD');
+        IF to_regclass('claimd.' || name) IS NULL THEN
+            -- Two leaders would collide on the names. ATTACH takes this very lock, and only who owns the table can hold it: any
+            -- login can hold an advisory lock, and a worker's a row of `cluster`.
+            LOCK TABLE job_history IN SHARE UPDATE EXCLUSIVE MODE;
+        END IF;
         IF to_regclass('claimd.' || name) IS NULL THEN
             EXECUTE format('CREATE TABLE claimd.%I (LIKE claimd.job_history INCLUDING ALL)', name);
             EXECUTE format('ALTER TABLE claimd.job_history ATTACH PARTITION claimd.%I FOR VALUES FROM (%L) TO (%L)', name,

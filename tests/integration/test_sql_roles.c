@@ -207,6 +207,35 @@ START_TEST(the_scheduler_owns_makes_and_drops_days_and_vacuums)
 }
 END_TEST
 
+/* Without a day for its end no job can finish: 14 days after the last one was made. */
+START_TEST(J2_no_login_but_the_schedulers_can_hold_up_the_making_of_days)
+{
+    static const char *const refused[] = {
+        "DO $$ BEGIN LOCK TABLE claimd.job_history IN SHARE UPDATE EXCLUSIVE MODE; END $$",
+        "DO $$ BEGIN LOCK TABLE claimd.job_history IN ACCESS EXCLUSIVE MODE; END $$",
+    };
+    char advisory[128];
+    int64_t oid = side_number(owner, "SELECT 'claimd.job_history'::regclass::bigint::text");
+    (void)snprintf(advisory, sizeof advisory, "SELECT pg_advisory_lock(%lld)::text",
+                   (long long)oid);
+    struct pg *stranger = side_open("claimd_reader");
+    struct pg *worker = side_open("claimd_worker");
+    (void)side_run(stranger, advisory);
+    (void)side_run(worker, "BEGIN");
+    (void)side_run(worker, "SELECT 1::text FROM claimd.cluster FOR UPDATE");
+    (void)side_run(worker, "SELECT count(*)::text FROM claimd.job_history");
+    (void)side_run(owner, "SET lock_timeout = '1s'");
+    ck_assert_int_eq(side_number(owner, "SELECT claimd.ensure_days(16)::text"), 2);
+    (void)side_run(worker, "ROLLBACK");
+    must_not_do("claimd_worker", refused, ARRAY_COUNT(refused));
+    must_not_do("claimd_producer", refused, ARRAY_COUNT(refused));
+    must_not_do("claimd_reader", refused, ARRAY_COUNT(refused));
+    must_not_do("claimd_admin", refused, ARRAY_COUNT(refused));
+    pg_close(worker);
+    pg_close(stranger);
+}
+END_TEST
+
 /* A function of ours that runs with its owner's rights can't be led to a table of the caller's. */
 START_TEST(J1_functions_of_the_owner_do_not_follow_the_callers_search_path)
 {
@@ -235,6 +264,7 @@ int main(void)
     tcase_add_test(tc, the_reader_can_read_and_nothing_else);
     tcase_add_test(tc, the_admin_can_enqueue_cancel_and_pause);
     tcase_add_test(tc, the_scheduler_owns_makes_and_drops_days_and_vacuums);
+    tcase_add_test(tc, J2_no_login_but_the_schedulers_can_hold_up_the_making_of_days);
     tcase_add_test(tc, J1_functions_of_the_owner_do_not_follow_the_callers_search_path);
     suite_add_tcase(suite, tc);
     return world_run(suite);
