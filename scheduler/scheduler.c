@@ -418,7 +418,9 @@ static void on_pg_down(void *ctx, const struct err *why)
 {
     struct scheduler *s = ctx;
     s->pg_down_why = *why;
-    if (s->stage != STAGE_STOPPING && complaint_due(&s->pg_complaint, clock_boot_us())) {
+    if (s->stage == STAGE_STARTING && why->status == STATUS_INVALID) {
+        fail(s, DAEMON_USAGE, why); /* conninfo itself is wrong */
+    } else if (s->stage != STAGE_STOPPING && complaint_due(&s->pg_complaint, clock_boot_us())) {
         log_warn("postgres_down", LOG_TEXT("err", why->msg), LOG_TEXT("action", "reconnecting"));
     }
 }

@@ -57,7 +57,8 @@ struct pg_request {
 /* A new session is ready: LISTEN done, statements prepared on first use. Comes after the UNKNOWNs
  * of the session before. */
 typedef void pg_up_cb(void *ctx);
-/* A session was lost, or could not be made: comes with each attempt, so log it as a complaint. */
+/* A session was lost, or could not be made: comes with each attempt, so log it as a complaint.
+ * INVALID: conninfo is wrong, or leads to a pooler in transaction mode; it won't get better. */
 typedef void pg_down_cb(void *ctx, const struct err *why);
 typedef void pg_notify_cb(void *ctx, const char *channel, const char *payload);
 

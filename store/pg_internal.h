@@ -49,6 +49,7 @@ enum pg_stage {
     PG_CONNECTING, /* in PQconnectPoll() */
     PG_ENDING,     /* ends the predecessor's backend */
     PG_SETTING_UP,
+    PG_PROBING, /* is there a pooler in between, and of which kind? */
     PG_UP,
     PG_CLOSED
 };
@@ -69,6 +70,7 @@ struct pg_backend {
 };
 
 struct pg_resolve;
+struct pg_pooling;
 
 struct pg {
     struct pg_options options; /* its texts are owned */
@@ -77,11 +79,15 @@ struct pg {
     PGconn *conn;
     struct pg_watch *watch;
     struct pg_resolve *resolve;
+    struct pg_pooling *pooling;
     struct rand rand;
     int64_t wake_us;  /* AWAY: next attempt; until UP: deadline of the stage */
     int64_t retry_us; /* distance to the next attempt, before jitter */
     int64_t up_since_us;
-    struct err stage_err;  /* refusal of a session's first queries */
+    struct err stage_err; /* refusal of a session's first queries */
+    bool is_probe;        /* the second connection that looks for a pooler */
+    bool is_asking_again; /* PROBING: which server is ours now? */
+    int server_pid_now;
     bool is_old_alive;     /* still, after waiting for its end */
     bool is_broken;        /* found while requests came and went, acted on in the next turn */
     struct err broken_why; /* where the connection itself is fine */
@@ -126,6 +132,17 @@ typedef void pg_resolved_cb(struct pg *pg, enum status st, const struct pg_hosts
  * as it is. */
 enum status pg_resolve_start(struct pg *pg, pg_resolved_cb *done, struct err *err) MUST_USE;
 void pg_resolve_cancel(struct pg *pg);
+
+/* pg_pooling.c */
+enum pg_pooling_kind {
+    PG_POOLING_UNKNOWN,        /* the second connection can't be made */
+    PG_POOLING_LOOK_AGAIN,     /* it holds a server: is ours still the one that it was? */
+    PG_POOLING_BY_TRANSACTION, /* it holds ours */
+};
+typedef void pg_pooling_cb(struct pg *pg, enum pg_pooling_kind kind);
+bool pg_pooling_is_possible(const struct pg *pg); /* of a session that is set up */
+enum status pg_pooling_start(struct pg *pg, pg_pooling_cb *done, struct err *err) MUST_USE;
+void pg_pooling_stop(struct pg *pg); /* never called back after it; also from within */
 
 /* pg_value.c */
 void pg_err_from(struct err *err, const PGresult *rows); /* a refusal's SQLSTATE and text */

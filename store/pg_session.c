@@ -77,6 +77,7 @@ void pg_session_watch(struct pg *pg)
 void pg_session_drop(struct pg *pg)
 {
     pg_resolve_cancel(pg);
+    pg_pooling_stop(pg);
     watch_end(pg);
     PQfinish(pg->conn);
     pg->conn = NULL;
@@ -236,12 +237,78 @@ static void session_up(struct pg *pg)
     }
 }
 
+/* ---- is there a pooler in between? ---- */
+
+static void pooled_by_transaction(struct pg *pg)
+{
+    struct err why = {0};
+    err_set(&why, STATUS_INVALID, 0,
+            "postgres.conninfo leads to a pooler in transaction mode: prepared statements and "
+            "LISTEN need PostgreSQL itself, or a pooler in session mode");
+    pg_session_lost(pg, &why);
+}
+
+static void on_pooling(struct pg *pg, enum pg_pooling_kind kind)
+{
+    if (pg->is_asking_again) {
+        return; /* the answer is on its way */
+    }
+    switch (kind) {
+    case PG_POOLING_UNKNOWN:
+        pg_pooling_stop(pg);
+        session_up(pg);
+        break;
+    case PG_POOLING_LOOK_AGAIN:
+        pg->is_asking_again = true;
+        stage_query(pg, PG_PROBING, pg->options.timeout_us, "SELECT pg_backend_pid()");
+        break;
+    case PG_POOLING_BY_TRANSACTION:
+        pooled_by_transaction(pg);
+        break;
+    }
+}
+
+static void start_probing(struct pg *pg)
+{
+    pg->is_asking_again = false;
+    session_wait(pg, PG_PROBING, pg->options.timeout_us);
+    if (pg_pooling_start(pg, on_pooling, NULL) != STATUS_OK) {
+        session_up(pg);
+    }
+}
+
+static void end_probing(struct pg *pg)
+{
+    if (!pg->is_asking_again) {
+        return; /* something else came in */
+    }
+    if (pg->server_pid_now != pg->backend.pid) {
+        pooled_by_transaction(pg);
+        return;
+    }
+    pg_pooling_stop(pg);
+    session_up(pg);
+}
+
+/* No answer within the deadline: the other connection waits for a server (session mode, all are in
+ * use), or we do, for the one that it holds. */
+static void probing_late(struct pg *pg)
+{
+    if (pg->is_asking_again) {
+        pooled_by_transaction(pg);
+    } else {
+        on_pooling(pg, PG_POOLING_UNKNOWN);
+    }
+}
+
 static void stage_take(struct pg *pg, const PGresult *rows)
 {
     ExecStatusType kind = PQresultStatus(rows);
     if (kind == PGRES_TUPLES_OK && pg->stage == PG_ENDING && PQntuples(rows) > 0) {
         bool is_gone = strcmp(PQgetvalue(rows, 0, 0), "t") == 0;
         pg->is_old_alive = !is_gone;
+    } else if (kind == PGRES_TUPLES_OK && pg->stage == PG_PROBING && PQntuples(rows) > 0) {
+        pg->server_pid_now = (int)strtol(PQgetvalue(rows, 0, 0), NULL, 10);
     } else if (kind == PGRES_TUPLES_OK && pg->stage == PG_SETTING_UP && PQntuples(rows) > 0) {
         pg->backend.pid = (int)strtol(PQgetvalue(rows, 0, 0), NULL, 10);
         pg->backend.start_us = strtoll(PQgetvalue(rows, 0, 1), NULL, 10);
@@ -256,8 +323,12 @@ static void stage_end(struct pg *pg)
         struct err why = pg->stage_err;
         err_prefix(&why, "start a PostgreSQL session");
         pg_session_lost(pg, &why);
+    } else if (pg->stage == PG_SETTING_UP && pg_pooling_is_possible(pg)) {
+        start_probing(pg);
     } else if (pg->stage == PG_SETTING_UP) {
         session_up(pg);
+    } else if (pg->stage == PG_PROBING) {
+        end_probing(pg);
     } else if (pg->is_old_alive) {
         pg->is_old_alive = false;
         start_ending(pg);
@@ -415,6 +486,8 @@ void pg_session_tick(struct pg *pg, int64_t now_us)
         lost_by_silence(pg, &why);
     } else if (pg->stage == PG_AWAY && now_us >= pg->wake_us) {
         pg_session_start(pg);
+    } else if (pg->stage == PG_PROBING && now_us >= pg->wake_us) {
+        probing_late(pg);
     } else if (pg->stage != PG_UP && pg->stage != PG_AWAY && now_us >= pg->wake_us) {
         const char *host = pg->conn == NULL ? NULL : PQhost(pg->conn);
         err_set(&why, STATUS_TIMEOUT, 0, "no PostgreSQL session with %s within %lld ms",

@@ -32,7 +32,9 @@ static void on_pg_down(void *ctx, const struct err *why)
 {
     struct worker *w = ctx;
     w->pg_down_why = *why;
-    if (complaint_due(&w->pg_complaint, clock_boot_us())) {
+    if (w->stage == WORKER_STARTING && why->status == STATUS_INVALID) {
+        worker_fail(w, DAEMON_USAGE, why->msg); /* conninfo itself is wrong */
+    } else if (complaint_due(&w->pg_complaint, clock_boot_us())) {
         log_warn("postgres_down", LOG_TEXT("err", why->msg), LOG_TEXT("action", "reconnecting"));
     }
 }
