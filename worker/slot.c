@@ -32,7 +32,9 @@ static void death_text(const struct slot *s, char *ret_text, size_t size)
     if (s->broken[0] != '\0') {
         (void)snprintf(ret_text, size, "%s", s->broken);
     } else if (atomic_load(&s->page->was_left) != 0) {
-        (void)snprintf(ret_text, size, "the handler ended its thread or jumped out of itself");
+        (void)snprintf(
+            ret_text, size,
+            "the handler ended its thread, jumped out of itself or had forged its result");
     } else if (s->term_signal != 0) {
         (void)snprintf(ret_text, size, "signal %d (%s)", s->term_signal, strsignal(s->term_signal));
     } else {

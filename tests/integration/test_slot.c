@@ -315,7 +315,13 @@ static enum slot_end end_of_next_run(const char *args)
 
 START_TEST(G5_a_result_that_a_handler_forged_costs_the_next_run_nothing)
 {
-    ck_assert_int_eq(end_of_next_run("{\"what\": 0, \"ms\": 200}"), SLOT_RESULT);
+    ck_assert_int_eq(end_of_next_run("{\"what\": 0, \"ms\": 200}"), SLOT_NOT_STARTED);
+}
+END_TEST
+
+START_TEST(G5_a_second_result_of_an_earlier_run_costs_the_next_one_nothing)
+{
+    ck_assert_int_eq(end_of_next_run("{\"what\": 0, \"ms\": 200, \"hide\": 1}"), SLOT_RESULT);
     ck_assert_int_eq(t.outcome, RUN_DONE);
     ck_assert_str_eq(t.result, "\"slept\"");
 }
@@ -333,7 +339,7 @@ START_TEST(G5_junk_that_is_read_late_is_still_not_charged_to_the_present_run)
 {
     open_slot();
     RUN_UNTIL(is_idle());
-    run("forge", "{\"what\": 2, \"ms\": 100}", &t);
+    run("forge", "{\"what\": 2, \"ms\": 100, \"hide\": 1}", &t);
     RUN_UNTIL(t.ends == 1);
     RUN_UNTIL(is_idle());
     send_long_run();
@@ -370,7 +376,7 @@ END_TEST
 
 START_TEST(G5_a_forged_result_never_stands_for_the_next_run)
 {
-    enum slot_end end = end_of_next_run("{\"what\": 4, \"ms\": 100}");
+    enum slot_end end = end_of_next_run("{\"what\": 4, \"ms\": 100, \"hide\": 1}");
     ck_assert(end == SLOT_NOT_STARTED || strcmp(t.result, "\"slept\"") == 0);
 }
 END_TEST
@@ -451,6 +457,7 @@ static Suite *suite(void)
         a_runner_that_was_asked_to_stop_is_not_used_again,
         G4_a_daemon_that_a_handler_left_is_gone_when_the_next_runner_is_there,
         G5_a_result_that_a_handler_forged_costs_the_next_run_nothing,
+        G5_a_second_result_of_an_earlier_run_costs_the_next_one_nothing,
         G5_junk_of_an_earlier_run_is_not_charged_to_the_present_one,
         G5_junk_that_is_read_late_is_still_not_charged_to_the_present_run,
         G5_junk_behind_a_result_fails_the_run_that_wrote_it,

@@ -21,13 +21,10 @@ static json_int_t number_arg(const struct claimd_context *job, const char *name)
 }
 
 /* What the runner itself keeps: nothing is hidden from a handler. */
-static int64_t own_nonce(void)
+static struct runner_page *map_page(void)
 {
-    struct runner_page *page =
-        mmap(NULL, RUNNER_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, RUNNER_FD_PAGE, 0);
-    int64_t nonce = page == MAP_FAILED ? 0 : atomic_load(&page->started_nonce);
-    (void)munmap(page, RUNNER_PAGE_SIZE);
-    return nonce;
+    void *at = mmap(NULL, RUNNER_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, RUNNER_FD_PAGE, 0);
+    return at == MAP_FAILED ? NULL : at;
 }
 
 static void send_frame(int64_t id, int64_t fence, int64_t nonce, size_t more)
@@ -49,10 +46,15 @@ static void send_frame(int64_t id, int64_t fence, int64_t nonce, size_t more)
     buf_release(&out);
 }
 
-/* {"what": N, "ms": M}: results are forged, M ms before the handler returns. */
+/* {"what": N, "ms": M, "hide": 1}: results are forged, M ms before the handler returns; and it
+ * makes its runner believe that nothing has happened. */
 static enum claimd_outcome forge(const struct claimd_context *job)
 {
-    int64_t nonce = own_nonce();
+    struct runner_page *page = map_page();
+    if (page == NULL) {
+        return CLAIMD_FAIL;
+    }
+    int64_t nonce = atomic_load(&page->started_nonce);
     int ms = (int)number_arg(job, "ms");
     switch (number_arg(job, "what")) {
     case 0: /* its own, early */
@@ -82,6 +84,10 @@ static enum claimd_outcome forge(const struct claimd_context *job)
         return CLAIMD_FAIL;
     }
     (void)poll(NULL, 0, ms);
+    if (number_arg(job, "hide") != 0) {
+        atomic_store(&page->started_nonce, nonce);
+    }
+    (void)munmap(page, RUNNER_PAGE_SIZE);
     return claimd_done(job, "\"true\"");
 }
 

@@ -80,13 +80,14 @@ static enum status receive_some(struct buf *in, struct err *err)
     return STATUS_OK;
 }
 
-/* A handler was left by a jump into frames of ours, whatever they now hold: nothing here can be
- * relied on, and its job would wait for its timeout. */
+/* A handler was left by a jump into frames of ours, or the worker has sent the next job since it
+ * holds a forged result: nothing here can be relied on. */
 static _Noreturn void end_as_left(struct runner_page *page, int64_t id)
 {
     atomic_store(&page->was_left, 1);
     log_error("handler_left", LOG_I64("job", id),
-              LOG_TEXT("action", "the runner ends itself: a handler must return"));
+              LOG_TEXT("err", "the handler did not return, or was answered for already"),
+              LOG_TEXT("action", "the runner ends itself"));
     _exit(1);
 }
 
@@ -141,7 +142,7 @@ static enum status call_handler(struct server *s, const struct job_frame *job,
         _exit(1); /* a handler forked and its child returned from it too */
     }
     if (st == STATUS_OK && atomic_load(&s->page->started_nonce) != job->nonce) {
-        end_as_left(s->page, job->id); /* this is the return of an earlier one */
+        end_as_left(s->page, job->id); /* the return of an earlier run, or of one that is over */
     }
     atomic_store(&s->watchdog->job_runs, false);
     return st;
