@@ -282,8 +282,9 @@ enum status result_frame_get(const char *body, size_t len, struct result_frame *
         return err_fail(err, STATUS_INVALID, "result frame: a body of %zu bytes does not add up",
                         len);
     }
-    if (f.id < 1 || f.fence < 1 || f.nonce < 1 || f.outcome < RUN_DONE || f.outcome > RUN_FAIL ||
-        leaving > 1 || f.ran_us < 0 || f.retry_after_us > JOB_DELAY_US_MAX) {
+    if (f.id < 1 || f.fence < 1 || f.nonce < 1 || f.outcome < RUN_DONE ||
+        f.outcome > RUN_UNSERVED || leaving > 1 || f.ran_us < 0 ||
+        f.retry_after_us > JOB_DELAY_US_MAX) {
         return err_fail(err, STATUS_INVALID, "result frame: a field is out of range");
     }
     *ret = f;

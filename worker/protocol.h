@@ -20,6 +20,7 @@
 #define RUNNER_PROTOCOL_VERSION 2
 #define FRAME_MAX (((size_t)1 << 20) + ((size_t)64 << 10)) /* args + 64 KiB */
 #define FRAME_HEAD 6
+#define RUNNER_FILE_SIZE 256 /* of a file's name */
 #define RUNNER_LOG_BYTES (2 * JOB_LOG_TAIL_MAX)
 
 enum frame_type {
@@ -45,6 +46,10 @@ struct runner_page {
     /* The job's nonce, written by the runner before it calls a handler; 0 = it never started one.
      */
     _Atomic int64_t started_nonce;
+    /* Plugins: how many steps of loading are done, and the file whose code runs in the runner
+     * itself now; "" = none, NUL-ended unless a handler wrote over it. */
+    _Atomic int32_t loaded;
+    char loading[RUNNER_FILE_SIZE];
     /* What the present run has logged, a ring (worker/run_log.h): it outlives the runner. */
     _Atomic int64_t log_total;
     char log[RUNNER_LOG_BYTES];
@@ -67,7 +72,12 @@ struct job_frame {
     size_t args_len;
 };
 
-enum run_outcome { RUN_DONE = 1, RUN_RETRY = 2, RUN_FAIL = 3 };
+enum run_outcome {
+    RUN_DONE = 1,
+    RUN_RETRY = 2,
+    RUN_FAIL = 3,
+    RUN_UNSERVED = 4 /* no plugin of this runner serves the kind: no handler was called */
+};
 
 struct result_frame {
     int64_t id;

@@ -241,7 +241,8 @@ static enum run_end end_by_retry(const struct held_job *job)
 static enum run_end end_of(const struct worker *w, const struct held_job *job,
                            const struct slot_run *run)
 {
-    static const enum run_end results[] = {[RUN_DONE] = RUN_END_DONE, [RUN_FAIL] = RUN_END_FAIL};
+    static const enum run_end results[] = {
+        [RUN_DONE] = RUN_END_DONE, [RUN_FAIL] = RUN_END_FAIL, [RUN_UNSERVED] = RUN_END_NOT_STARTED};
     switch (run->end) {
     case SLOT_RESULT:
         return run->result->outcome == RUN_RETRY ? end_by_retry(job)
@@ -289,7 +290,9 @@ static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot
         f.error_len = r->error_len;
         f.log_tail = r->log_tail_len > 0 ? r->log_tail : NULL;
         f.log_tail_len = r->log_tail_len;
-        w->mean_run_us = capacity_mean(w->mean_run_us, r->ran_us);
+        if (end != RUN_END_NOT_STARTED) {
+            w->mean_run_us = capacity_mean(w->mean_run_us, r->ran_us);
+        }
     } else if (run->text != NULL) {
         f.error = end == RUN_END_TIMEOUT ? "timeout: the handler did not stop" : run->text;
         f.error_len = strlen(f.error);

@@ -70,6 +70,10 @@ static enum status take_result(struct slot *s, const char *body, size_t len, boo
         return err_fail(err, STATUS_INVALID, "a result for job %lld that is not running here",
                         (long long)result.id);
     }
+    if (result.outcome == RUN_UNSERVED && slot_has_started(s)) {
+        return err_fail(err, STATUS_INVALID, "job %lld was started and then called unserved",
+                        (long long)result.id);
+    }
     if (has_more) { /* a runner says nothing between its result and the next job */
         return err_fail(err, STATUS_INVALID, "more than the result of job %lld",
                         (long long)result.id);

@@ -124,7 +124,7 @@ START_TEST(a_kind_that_nobody_serves_is_answered_with_a_reason)
 {
     struct result_frame r;
     harness_run(&h, "noopx", "{}", &r);
-    ck_assert_int_eq(r.outcome, RUN_RETRY);
+    ck_assert_int_eq(r.outcome, RUN_UNSERVED);
     assert_error(&r, "no plugin of this runner serves kind noopx");
     ck_assert_int_eq(atomic_load(&h.page->started_nonce), 0);
 }

@@ -148,6 +148,44 @@ START_TEST(G6_each_bad_plugin_is_refused_with_its_reason_and_the_others_run)
 }
 END_TEST
 
+START_TEST(G6_many_plugins_that_hang_are_named_and_hold_up_nobody_for_longer_than_one)
+{
+    char bad[HARNESS_PATH_MAX];
+    char file[32];
+    harness_bad_plugins(bad);
+    copy_noop();
+    for (int i = 0; i < 8; i++) {
+        (void)snprintf(file, sizeof file, "hang_%d.so", i);
+        copy_plugin(bad, "ctor_hang.so", file);
+    }
+    json_t *all = list(dir); /* which waits for 10 s at most */
+    ck_assert_uint_eq(json_array_size(json_object_get(all, "refused")), 8);
+    for (int i = 0; i < 8; i++) {
+        (void)snprintf(file, sizeof file, "hang_%d.so", i);
+        assert_refused(all, file, "not loaded after 5 s");
+    }
+    ck_assert(serves(all, "noop"));
+    json_decref(all);
+}
+END_TEST
+
+START_TEST(files_that_are_left_out_are_not_touched)
+{
+    char bad[HARNESS_PATH_MAX];
+    struct buf out = BUF_INIT(1 << 20);
+    harness_bad_plugins(bad);
+    copy_noop();
+    copy_plugin(bad, "ctor_crash.so", "crash.so");
+    const char *args[] = {"--list", "--plugins", dir, "--without", "crash.so", NULL};
+    ck_assert_int_eq(harness_program(args, &out), 0);
+    json_t *all = json_loadb(buf_at(&out), out.len, 0, NULL);
+    ck_assert_uint_eq(json_array_size(json_object_get(all, "refused")), 0);
+    ck_assert(serves(all, "noop"));
+    json_decref(all);
+    buf_release(&out);
+}
+END_TEST
+
 START_TEST(G6_a_truncated_plugin_is_refused_wherever_it_was_cut)
 {
     struct buf whole;
@@ -315,6 +353,8 @@ int main(void)
     tcase_set_timeout(tc, 30);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, G6_each_bad_plugin_is_refused_with_its_reason_and_the_others_run, 0, 8);
+    tcase_add_test(tc, G6_many_plugins_that_hang_are_named_and_hold_up_nobody_for_longer_than_one);
+    tcase_add_test(tc, files_that_are_left_out_are_not_touched);
     tcase_add_test(tc, G6_a_truncated_plugin_is_refused_wherever_it_was_cut);
     tcase_add_test(tc, G6_a_plugin_of_another_machine_is_refused);
     tcase_add_test(tc, a_kind_belongs_to_the_first_plugin_that_has_it);

@@ -207,7 +207,8 @@ static void check_inside(const char *body, size_t len)
 {
     struct result_frame r;
     if (result_frame_get(body, len, &r, NULL) == STATUS_OK) {
-        ck_assert(r.outcome >= RUN_DONE && r.outcome <= RUN_FAIL && r.id > 0 && r.fence > 0);
+        ck_assert(r.outcome >= RUN_DONE && r.outcome <= RUN_UNSERVED && r.id > 0 && r.fence > 0 &&
+                  r.nonce > 0);
         ck_assert(r.result >= body && r.result + r.result_len <= body + len);
         ck_assert(r.log_tail >= body && r.log_tail + r.log_tail_len <= body + len);
     }
@@ -248,13 +249,14 @@ END_TEST
 
 START_TEST(G5_fields_out_of_range_are_refused)
 {
-    struct result_frame results[6] = {RESULT, RESULT, RESULT, RESULT, RESULT, RESULT};
+    struct result_frame results[7] = {RESULT, RESULT, RESULT, RESULT, RESULT, RESULT, RESULT};
     results[0].outcome = 0;
-    results[1].outcome = RUN_FAIL + 1;
+    results[1].outcome = RUN_UNSERVED + 1;
     results[2].id = 0;
     results[3].fence = -1;
     results[4].ran_us = -1;
     results[5].id = INT64_MIN;
+    results[6].nonce = 0;
     for (size_t i = 0; i < ARRAY_COUNT(results); i++) {
         buf_reset(&out);
         ck_assert_int_eq(result_frame_put(&out, &results[i], &err), STATUS_OK);

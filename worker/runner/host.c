@@ -191,7 +191,7 @@ void run_refuse(struct run *run, const struct job_frame *job, struct result_fram
 {
     run_reset(run);
     set_own_error(run, "no plugin of this runner serves kind %.*s", (int)job->kind_len, job->kind);
-    fill_result(run, job, RUN_RETRY, ret);
+    fill_result(run, job, RUN_UNSERVED, ret);
 }
 
 void run_note(struct run *run, struct result_frame *result, const char *text)

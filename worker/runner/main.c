@@ -17,14 +17,14 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 struct options {
     pid_t parent;
-    const char *plugins;
-    struct plugin_owners owners;
+    struct plugin_set_options plugins;
     bool list;
     bool log_json;
 };
 
 static const char USAGE[] =
-    "usage: claimd-runner --parent PID --plugins DIR [--owners UID,…] [--log-json]\n"
+    "usage: claimd-runner --parent PID --plugins DIR [--owners UID,…] [--without FILE]… "
+    "[--log-json]\n"
     "                                             (started by claimd-worker)\n"
     "       claimd-runner --list --plugins DIR [--owners UID,…]\n"
     "                                             print what the plugins serve, as JSON\n"
@@ -44,11 +44,15 @@ static _Noreturn void refuse(const char *option, const struct err *err)
 
 static struct options parse_options(int argc, char **argv)
 {
-    static const struct option known[] = {
-        {"parent", required_argument, NULL, 'p'}, {"plugins", required_argument, NULL, 'd'},
-        {"owners", required_argument, NULL, 'o'}, {"list", no_argument, NULL, 'l'},
-        {"log-json", no_argument, NULL, 'j'},     {"version", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    static const struct option known[] = {{"parent", required_argument, NULL, 'p'},
+                                          {"plugins", required_argument, NULL, 'd'},
+                                          {"owners", required_argument, NULL, 'o'},
+                                          {"without", required_argument, NULL, 'w'},
+                                          {"list", no_argument, NULL, 'l'},
+                                          {"log-json", no_argument, NULL, 'j'},
+                                          {"version", no_argument, NULL, 'v'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     struct options o = {0};
     struct err err = {0};
     int64_t number = 0;
@@ -62,12 +66,19 @@ static struct options parse_options(int argc, char **argv)
             o.parent = (pid_t)number;
             break;
         case 'd':
-            o.plugins = optarg;
+            o.plugins.directory = optarg;
             break;
         case 'o':
-            if (plugin_owners_parse(optarg, &o.owners, &err) != STATUS_OK) {
+            if (plugin_owners_parse(optarg, &o.plugins.owners, &err) != STATUS_OK) {
                 refuse("--owners", &err);
             }
+            break;
+        case 'w':
+            if (o.plugins.without_count == ARRAY_COUNT(o.plugins.without)) {
+                (void)err_fail(&err, STATUS_LIMIT, "more than %d files", PLUGINS_MAX);
+                refuse("--without", &err);
+            }
+            o.plugins.without[o.plugins.without_count++] = optarg;
             break;
         case 'l':
             o.list = true;
@@ -86,7 +97,7 @@ static struct options parse_options(int argc, char **argv)
             leave(EXIT_USAGE);
         }
     }
-    if (optind != argc || o.plugins == NULL || (o.parent == 0 && !o.list)) {
+    if (optind != argc || o.plugins.directory == NULL || (o.parent == 0 && !o.list)) {
         (void)fputs(USAGE, stderr);
         leave(EXIT_USAGE);
     }
@@ -102,7 +113,7 @@ static enum status list_plugins(const struct options *o, struct err *err)
         }
     }
     struct plugin_set plugins;
-    enum status st = plugin_set_open(&plugins, o->plugins, &o->owners, err);
+    enum status st = plugin_set_open(&plugins, &o->plugins, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -145,7 +156,9 @@ static enum status run(const struct options *o, struct err *err)
         return st;
     }
     struct plugin_set plugins;
-    st = plugin_set_open(&plugins, o->plugins, &o->owners, err);
+    struct plugin_set_options with_page = o->plugins;
+    with_page.page = page;
+    st = plugin_set_open(&plugins, &with_page, err);
     if (st != STATUS_OK) {
         return st;
     }

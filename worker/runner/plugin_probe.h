@@ -1,17 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tries a step out in a forked child first: constructors and init functions of a plugin may crash,
- * hang or exit, and would take every other plugin's kinds along (fault.G6). */
+ * Tries plugins out in forked children first, all at once: constructors and init functions may
+ * crash, hang or exit, and would take every other plugin's kinds along (fault.G6). */
 #ifndef CLAIMD_WORKER_RUNNER_PLUGIN_PROBE_H
 #define CLAIMD_WORKER_RUNNER_PLUGIN_PROBE_H
 
-#include "base/err.h"
+#include "claimd/plugin.h"
+#include "model/job.h"
+#include "worker/protocol.h"
 
-/* In the child: OK, or *err says why not. */
-typedef enum status plugin_probe_fn(void *ctx, struct err *err);
+/* What must be unique among plugins. "" ends the kinds. */
+struct plugin_names {
+    char plugin[JOB_NAME_MAX + 1];
+    char kinds[CLAIMD_KINDS_MAX][JOB_NAME_MAX + 1];
+};
 
-/* OK when `step` said so in a child; else INVALID with its reason, or with how the child ended.
- * Blocks, at most 5 s. Call it before threads are started. */
-enum status plugin_probe(plugin_probe_fn *step, void *ctx, struct err *err) MUST_USE;
+struct plugin_trial {
+    int fd; /* of the file */
+    /* The verdict: OK, or INVALID with the reason, or how its child ended. `has_names` where it
+     * came far enough to say them. */
+    enum status status;
+    struct err why;
+    bool has_names;
+    struct plugin_names names;
+    /* of the child */
+    pid_t pid;
+    int pidfd;
+    int in;
+    int64_t deadline_us;
+    bool is_running;
+};
+
+/* Loads, inits and finis each file in a child of its own, and fills the verdicts in. Blocks, at
+ * most 5 s for each 16 that hang; counts page->loaded up (NULL: nowhere). Call it before threads
+ * are started. */
+void plugin_probe_all(struct plugin_trial *trials, size_t count, const struct claimd_host *host,
+                      struct runner_page *page);
 
 #endif

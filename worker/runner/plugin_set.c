@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 
 #define SUFFIX ".so"
 
@@ -27,27 +28,23 @@ static enum status refuse(struct plugin_set *set, const char *file, const char *
     return STATUS_OK;
 }
 
-struct attempt {
-    const struct plugin_set *set;
-    int fd;
-    struct claimd_plugin plugin;
-};
+/* ---- one file ---- */
 
-static enum status check_unique(const struct plugin_set *set, const struct claimd_plugin *plugin,
+static enum status check_unique(const struct plugin_set *set, const struct plugin_names *names,
                                 struct err *err)
 {
     for (size_t i = 0; i < set->count; i++) {
-        if (strcmp(set->plugins[i].name, plugin->name) == 0) {
-            return err_fail(err, STATUS_INVALID, "another file is plugin %s already", plugin->name);
+        if (strcmp(set->plugins[i].name, names->plugin) == 0) {
+            return err_fail(err, STATUS_INVALID, "another file is plugin %s already",
+                            names->plugin);
         }
     }
-    for (size_t i = 0; i < CLAIMD_KINDS_MAX && plugin->kinds[i].name != NULL; i++) {
-        const char *kind = plugin->kinds[i].name;
+    for (size_t i = 0; i < CLAIMD_KINDS_MAX && names->kinds[i][0] != '\0'; i++) {
         for (size_t j = 0; j < set->count; j++) {
             for (size_t k = 0; k < CLAIMD_KINDS_MAX && set->plugins[j].kinds[k].name != NULL; k++) {
-                if (strcmp(set->plugins[j].kinds[k].name, kind) == 0) {
+                if (strcmp(set->plugins[j].kinds[k].name, names->kinds[i]) == 0) {
                     return err_fail(err, STATUS_INVALID, "kind %s is served by plugin %s already",
-                                    kind, set->plugins[j].name);
+                                    names->kinds[i], set->plugins[j].name);
                 }
             }
         }
@@ -55,33 +52,29 @@ static enum status check_unique(const struct plugin_set *set, const struct claim
     return STATUS_OK;
 }
 
-static enum status load(struct attempt *a, struct err *err)
+/* From here on the descriptor stays open: see plugin_file.h. */
+static enum status load(struct plugin_set *set, int fd, struct err *err)
 {
-    enum status st = plugin_file_load(a->fd, &a->plugin, err);
+    struct claimd_plugin plugin;
+    enum status st = plugin_file_load(fd, &plugin, err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = check_unique(a->set, &a->plugin, err);
-    if (st != STATUS_OK) {
-        return st;
+    int rc = plugin.init == NULL ? 0 : plugin.init(&HOST);
+    if (rc != 0) {
+        return err_fail(err, STATUS_INVALID, "init returned %d, wanted 0", rc);
     }
-    if (a->plugin.init != NULL) {
-        int rc = a->plugin.init(&HOST);
-        if (rc != 0) {
-            return err_fail(err, STATUS_INVALID, "init returned %d, wanted 0", rc);
-        }
-    }
+    set->plugins[set->count] = plugin;
+    set->count++;
     return STATUS_OK;
 }
 
-static enum status try_out(void *ctx, struct err *err)
+static void say_loading(struct runner_page *page, const char *file)
 {
-    struct attempt *a = (struct attempt *)ctx;
-    enum status st = load(a, err);
-    if (st == STATUS_OK && a->plugin.fini != NULL) {
-        a->plugin.fini();
+    if (page != NULL) {
+        (void)snprintf(page->loading, sizeof page->loading, "%s", file);
+        atomic_fetch_add(&page->loaded, 1);
     }
-    return st;
 }
 
 static enum status open_file(const struct plugin_set *set, int directory, const char *file,
@@ -101,30 +94,7 @@ static enum status open_file(const struct plugin_set *set, int directory, const 
     return STATUS_OK;
 }
 
-static enum status load_file(struct plugin_set *set, int directory, const char *file,
-                             struct err *err)
-{
-    if (set->count == PLUGINS_MAX) {
-        return err_fail(err, STATUS_LIMIT, "more than %d plugins", PLUGINS_MAX);
-    }
-    struct attempt a = {.set = set};
-    enum status st = open_file(set, directory, file, &a.fd, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = plugin_probe(try_out, &a, err);
-    if (st != STATUS_OK) {
-        (void)close(a.fd);
-        return st;
-    }
-    st = load(&a, err); /* from here on the descriptor stays open: see plugin_file.h */
-    if (st != STATUS_OK) {
-        return st;
-    }
-    set->plugins[set->count] = a.plugin;
-    set->count++;
-    return STATUS_OK;
-}
+/* ---- all of them ---- */
 
 static int is_plugin_file(const struct dirent *entry)
 {
@@ -138,24 +108,107 @@ static int by_name(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name); /* bytes, whatever the locale */
 }
 
-static enum status load_directory(struct plugin_set *set, int directory, struct err *err)
+/* Files to try out, in the order of their names. */
+struct trials {
+    struct plugin_trial list[PLUGINS_MAX];
+    char files[PLUGINS_MAX][NAME_MAX + 1];
+    size_t count;
+};
+
+static enum status add_trial(const struct plugin_set *set, struct trials *trials, int directory,
+                             const char *file, struct err *err)
+{
+    if (trials->count == PLUGINS_MAX) {
+        return err_fail(err, STATUS_LIMIT, "more than %d plugins", PLUGINS_MAX);
+    }
+    struct plugin_trial t = {.fd = -1};
+    enum status st = open_file(set, directory, file, &t.fd, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    (void)snprintf(trials->files[trials->count], sizeof trials->files[0], "%s", file);
+    trials->list[trials->count++] = t;
+    return STATUS_OK;
+}
+
+static bool is_left_out(const struct plugin_set_options *options, const char *file)
+{
+    for (size_t i = 0; i < options->without_count; i++) {
+        if (strcmp(options->without[i], file) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum status list_directory(struct plugin_set *set, const struct plugin_set_options *options,
+                                  int directory, struct trials *ret_trials, struct err *err)
 {
     struct dirent **entries = NULL;
     int count = scandirat(directory, ".", &entries, is_plugin_file, by_name);
     enum status st = STATUS_OK;
     if (count < 0) {
-        st = err_fail_sys(err, STATUS_UNAVAILABLE, errno, "read the directory");
+        struct err reason = {0};
+        (void)err_fail_sys(&reason, STATUS_UNAVAILABLE, errno, "read the directory");
+        st = refuse(set, options->directory, reason.msg, err);
     }
     for (int i = 0; i < count; i++) {
+        const char *file = entries[i]->d_name;
         struct err reason = {0};
-        if (st == STATUS_OK &&
-            load_file(set, directory, entries[i]->d_name, &reason) != STATUS_OK) {
-            st = refuse(set, entries[i]->d_name, reason.msg, err);
+        if (st == STATUS_OK && !is_left_out(options, file) &&
+            add_trial(set, ret_trials, directory, file, &reason) != STATUS_OK) {
+            st = refuse(set, file, reason.msg, err);
         }
         free(entries[i]);
     }
     free(entries);
     return st;
+}
+
+static enum status judge(const struct plugin_set *set, const struct plugin_trial *t,
+                         struct err *err)
+{
+    enum status st = t->has_names ? check_unique(set, &t->names, err) : STATUS_OK;
+    if (st == STATUS_OK && t->status != STATUS_OK) {
+        st = err_fail(err, t->status, "%s", t->why.msg);
+    }
+    return st;
+}
+
+/* One after the other: the first in the order of names has its kinds, and what ends this process
+ * can be named. */
+static enum status load_trials(struct plugin_set *set, struct trials *trials,
+                               struct runner_page *page, struct err *err)
+{
+    enum status st = STATUS_OK;
+    for (size_t i = 0; i < trials->count; i++) {
+        struct err reason = {0};
+        enum status verdict = judge(set, &trials->list[i], &reason);
+        if (verdict != STATUS_OK) {
+            (void)close(trials->list[i].fd);
+        } else {
+            say_loading(page, trials->files[i]);
+            verdict = load(set, trials->list[i].fd, &reason);
+        }
+        if (st == STATUS_OK && verdict != STATUS_OK) {
+            st = refuse(set, trials->files[i], reason.msg, err);
+        }
+    }
+    say_loading(page, "");
+    return st;
+}
+
+static enum status load_directory(struct plugin_set *set, const struct plugin_set_options *options,
+                                  int directory, struct err *err)
+{
+    autofree struct trials *trials = calloc(1, sizeof *trials);
+    if (trials == NULL) {
+        return err_fail(err, STATUS_NOMEM, "plugins");
+    }
+    enum status st = list_directory(set, options, directory, trials, err);
+    plugin_probe_all(trials->list, trials->count, &HOST, options->page);
+    enum status loaded = load_trials(set, trials, options->page, err);
+    return st != STATUS_OK ? st : loaded;
 }
 
 static enum status open_directory(const char *path, const struct plugin_owners *owners, int *ret_fd,
@@ -174,11 +227,11 @@ static enum status open_directory(const char *path, const struct plugin_owners *
     return STATUS_OK;
 }
 
-enum status plugin_set_open(struct plugin_set *set, const char *directory,
-                            const struct plugin_owners *owners, struct err *err)
+enum status plugin_set_open(struct plugin_set *set, const struct plugin_set_options *options,
+                            struct err *err)
 {
     *set = (struct plugin_set){.refused = json_array(),
-                               .owners = *owners,
+                               .owners = options->owners,
                                .plugins = calloc(PLUGINS_MAX, sizeof *set->plugins)};
     if (set->refused == NULL || set->plugins == NULL) {
         plugin_set_close(set);
@@ -186,11 +239,10 @@ enum status plugin_set_open(struct plugin_set *set, const char *directory,
     }
     autoclose int fd = -1;
     struct err reason = {0};
-    if (open_directory(directory, owners, &fd, &reason) != STATUS_OK ||
-        load_directory(set, fd, &reason) != STATUS_OK) {
-        return refuse(set, directory, reason.msg, err);
+    if (open_directory(options->directory, &options->owners, &fd, &reason) != STATUS_OK) {
+        return refuse(set, options->directory, reason.msg, err);
     }
-    return STATUS_OK;
+    return load_directory(set, options, fd, err);
 }
 
 void plugin_set_close(struct plugin_set *set)

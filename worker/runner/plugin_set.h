@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "claimd/plugin.h"
+#include "worker/protocol.h"
 #include "worker/runner/plugin_file.h"
 
 #include <jansson.h>
@@ -20,11 +21,20 @@ struct plugin_set {
     struct plugin_owners owners;
 };
 
+struct plugin_set_options {
+    const char *directory;
+    struct plugin_owners owners;
+    /* Files that are passed over: they ended an earlier runner, and the worker has said so. */
+    const char *without[PLUGINS_MAX];
+    size_t without_count;
+    struct runner_page *page; /* where to say which file is being loaded; NULL = nowhere */
+};
+
 /* Loads every *.so in the order of their names; a kind belongs to the first plugin that has it.
  * Only NOMEM fails: an unusable directory or file is a refusal. Blocks while files are tried out.
  */
-enum status plugin_set_open(struct plugin_set *set, const char *directory,
-                            const struct plugin_owners *owners, struct err *err) MUST_USE;
+enum status plugin_set_open(struct plugin_set *set, const struct plugin_set_options *options,
+                            struct err *err) MUST_USE;
 void plugin_set_close(struct plugin_set *set); /* calls each fini */
 
 /* NULL when nobody serves it. */
