@@ -288,6 +288,7 @@ static void pass_begin(struct feeder *f)
         return;
     }
     f->begun_us = clock_boot_us();
+    f->counters.tried_us = f->begun_us;
     f->progress = false;
     if (!hints_is_up(f->options.hints) || !pg_is_up(f->options.pg)) {
         pass_fail(f, pg_is_up(f->options.pg) ? "no node for hints is up"

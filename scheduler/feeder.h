@@ -66,7 +66,8 @@ struct feeder_counters {
     uint64_t passes;
     uint64_t fed; /* pushed, repetitions included */
     uint64_t added;
-    int64_t ended_us; /* when a pass ended well */
+    int64_t tried_us; /* BOOTTIME when the last pass was begun, whatever came of it … */
+    int64_t ended_us; /* … and when one ended well */
 };
 const struct feeder_counters *feeder_counters(const struct feeder *f);
 const struct full_pass_counters *feeder_full_passes(const struct feeder *f);

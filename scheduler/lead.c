@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #define KEY_MAX 128
+#define REST_TRIES 3 /* after giving up: time enough for every standby to try */
 
 struct lead {
     struct lead_options options;
@@ -18,6 +19,7 @@ struct lead {
     struct redlock_batch *batch; /* while leading */
     struct rand rand;
     uv_timer_t timer;
+    int64_t rest_until_us;
     bool is_asking;
     bool is_closing;
 };
@@ -36,7 +38,7 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
         return;
     }
     l->batch = batch;
-    l->options.on_change(l->options.ctx, true);
+    l->options.on_change(l->options.ctx, true, NULL);
 }
 
 static void on_state(void *ctx, struct redlock_batch *batch, size_t index, void *user,
@@ -49,7 +51,7 @@ static void on_state(void *ctx, struct redlock_batch *batch, size_t index, void 
     }
     l->batch = NULL;
     redlock_batch_release(batch, index);
-    l->options.on_change(l->options.ctx, false);
+    l->options.on_change(l->options.ctx, false, "the lease is lost");
 }
 
 static void on_node(void *ctx, size_t node, enum redlock_node_event event, int64_t until_us,
@@ -61,11 +63,29 @@ static void on_node(void *ctx, size_t node, enum redlock_node_event event, int64
     }
 }
 
+static void on_flushed(void *ctx)
+{
+    (void)ctx; /* released, or it runs out */
+}
+
+static void give_up(struct lead *l)
+{
+    l->rest_until_us = clock_boot_us() + REST_TRIES * l->options.try_us;
+    redlock_batch_release(TAKE(l->batch), 0);
+    (void)redlock_async_flush(l->lock, on_flushed, l, NULL);
+    l->options.on_change(l->options.ctx, false, "it can't feed: a standby may");
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct lead *l = timer->data;
     timer_set(l);
-    if (l->batch != NULL || l->is_asking || !redlock_async_has_quorum(l->lock)) {
+    if (l->batch != NULL && !l->options.is_fit(l->options.ctx)) {
+        give_up(l);
+        return;
+    }
+    if (l->batch != NULL || l->is_asking || clock_boot_us() < l->rest_until_us ||
+        !redlock_async_has_quorum(l->lock)) {
         return;
     }
     struct redlock_async_key key = {.bytes = l->key, .len = strlen(l->key)};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Who leads: one Redlock, tried for again and again. Two leaders at once would be wasteful but
- * harmless; so losing it needs no ceremony, only a callback. */
+ * harmless; so losing it needs no ceremony, only a callback. One that can't do what a leader is for
+ * gives it up for a while: nobody knows whether a standby could do better, so it comes back. */
 #ifndef CLAIMD_SCHEDULER_LEAD_H
 #define CLAIMD_SCHEDULER_LEAD_H
 
@@ -12,7 +13,10 @@
 
 struct lead;
 
-typedef void lead_cb(void *ctx, bool is_leader);
+/* why: of one that leads no longer; a literal. */
+typedef void lead_cb(void *ctx, bool is_leader, const char *why);
+/* Asked every try_us while it leads. */
+typedef bool lead_fit_cb(void *ctx);
 
 struct lead_options {
     struct redlock_async_options lock; /* its ttl is the leader's; on_state is set here, and on_node
@@ -20,6 +24,7 @@ struct lead_options {
     const char *prefix;                /* of the key */
     int64_t try_us;
     lead_cb *on_change;
+    lead_fit_cb *is_fit;
     void *ctx;
 };
 

@@ -28,7 +28,9 @@
 #define SURVEY_LIMIT_US (10 * US_PER_S)
 #define READY_LOOK_MS 5
 #define CLOSE_US (2 * US_PER_S)
-#define FEED_TIMEOUTS 2 /* × postgres.timeout_ms without a pass: the feed stands still */
+#define FEED_TIMEOUTS 2          /* × postgres.timeout_ms without a pass: the feed stands still */
+#define UNFIT_US (10 * US_PER_S) /* a leader that can't feed for so long lets others try */
+#define FEED_REST_US (5 * US_PER_S) /* the longest between two passes that fail */
 #define CONNINFO_MAX (2 * CONFIG_PATH_MAX)
 
 enum stage { STAGE_STARTING, STAGE_READY, STAGE_STOPPING };
@@ -194,10 +196,14 @@ static void survey_begin(struct scheduler *s)
     }
 }
 
-static void on_lead(void *ctx, bool is_leader)
+static void on_lead(void *ctx, bool is_leader, const char *why)
 {
     struct scheduler *s = ctx;
-    log_info(is_leader ? "leader_won" : "leader_lost", LOG_I64("pid", getpid()));
+    if (is_leader) {
+        log_info("leader_won", LOG_I64("pid", getpid()));
+    } else {
+        log_info("leader_lost", LOG_I64("pid", getpid()), LOG_TEXT("why", why));
+    }
     s->is_leader = is_leader;
     s->leader_us = clock_boot_us();
     watch_lead(s->watch, is_leader);
@@ -209,6 +215,24 @@ static void on_lead(void *ctx, bool is_leader)
         s->days = NULL;
         survey_stop(TAKE(s->survey));
     }
+}
+
+/* Since that moment of the feeder, or since it leads; 0 = it doesn't lead. */
+static int64_t since_us(const struct scheduler *s, int64_t moment_us)
+{
+    int64_t from_us = moment_us > s->leader_us ? moment_us : s->leader_us;
+    return s->is_leader ? clock_boot_us() - from_us : 0;
+}
+
+static int64_t feed_age_us(const struct scheduler *s)
+{
+    return since_us(s, s->feeder == NULL ? 0 : feeder_counters(s->feeder)->ended_us);
+}
+
+static bool on_fit(void *ctx)
+{
+    const struct scheduler *s = ctx;
+    return feed_age_us(s) < scaled(s, UNFIT_US);
 }
 
 /* ---- nodes ---- */
@@ -251,6 +275,7 @@ static enum status locks_open(struct scheduler *s, int64_t t_max_us, struct err 
                                 .prefix = c->redis.prefix,
                                 .try_us = c->scheduler.lead_try_us,
                                 .on_change = on_lead,
+                                .is_fit = on_fit,
                                 .ctx = s};
     lead.lock.ttl_us = c->scheduler.lead_ttl_us;
     lead.lock.ttl_max_us = lead.lock.ttl_us > t_max_us ? lead.lock.ttl_us : t_max_us;
@@ -451,16 +476,6 @@ static int statement_timeout_ms(const struct config *c)
     return (int)((half_us < STATEMENT_TIMEOUT_US ? half_us : STATEMENT_TIMEOUT_US) / US_PER_MS);
 }
 
-/* Since the last pass that ended, or since it leads; 0 = it doesn't lead. */
-static int64_t feed_age_us(const struct scheduler *s)
-{
-    int64_t since_us = s->leader_us;
-    if (s->feeder != NULL && feeder_counters(s->feeder)->ended_us > since_us) {
-        since_us = feeder_counters(s->feeder)->ended_us;
-    }
-    return s->is_leader ? clock_boot_us() - since_us : 0;
-}
-
 /* Right before a text of the metrics is made. */
 static void on_collect(void *ctx)
 {
@@ -490,6 +505,18 @@ static void check_feed(const struct scheduler *s, struct health *ret)
                (long long)(silent_us / US_PER_MS));
 }
 
+/* Of the process itself: it has tried to feed, whatever was refused. */
+static void on_alive(void *ctx, struct health *ret)
+{
+    const struct scheduler *s = ctx;
+    const struct config *c = s->config;
+    int64_t bound_us =
+        FEED_TIMEOUTS * c->postgres.timeout_us + c->scheduler.lead_try_us + FEED_REST_US;
+    int64_t silent_us = since_us(s, s->feeder == NULL ? 0 : feeder_counters(s->feeder)->tried_us);
+    health_add(ret, "feeder", silent_us <= bound_us, "no pass of the feed was tried for %lld ms",
+               (long long)(silent_us / US_PER_MS));
+}
+
 /* The checks of /readyz. */
 static void on_ready(void *ctx, struct health *ret)
 {
@@ -507,6 +534,7 @@ static enum status telemetry_begin(struct scheduler *s, struct err *err)
                                         .http_listen = s->config->scheduler.http_listen,
                                         .collect = on_collect,
                                         .ready = on_ready,
+                                        .alive = on_alive,
                                         .lease_family = &meters_leader,
                                         .lease = on_lease,
                                         .ctx = s};

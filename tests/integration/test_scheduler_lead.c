@@ -50,6 +50,28 @@ START_TEST(A6_the_leader_is_killed_and_the_standby_leads_within_6_s)
 }
 END_TEST
 
+/* Its Redis is well, so it would keep its lease for ever, and the standby would look on. */
+START_TEST(a_leader_that_can_not_feed_hands_over_to_a_standby_that_can)
+{
+    char login[SERVER_PATH_MAX + 64];
+    const char *env[] = {login, NULL};
+    sql_run(fleet.sql, "CREATE ROLE first LOGIN IN ROLE claimd_scheduler");
+    (void)snprintf(login, sizeof login, "CLAIMD_POSTGRES_CONNINFO=%s user=first", fleet.conninfo);
+    fleet_launch_scheduler(&fleet, 0, env);
+    ck_assert(WAIT_UNTIL(leads(0), SOON_US));
+    fleet_start_scheduler(&fleet, 1);
+    ck_assert(WAIT_UNTIL(said(1, "event=ready"), SOON_US));
+    sql_run(fleet.sql, "ALTER ROLE first NOLOGIN");
+    sql_run(fleet.sql, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                       " WHERE usename = 'first'");
+    int64_t id = fleet_enqueue(&fleet, "noop", "{}", 10);
+    ck_assert_int_gt(id, 0);
+    ck_assert(WAIT_UNTIL(leads(1), SOON_US));
+    ck_assert(said(0, "why=\"it can't feed: a standby may\""));
+    ck_assert(WAIT_UNTIL(hints_in("default") == 10, SOON_US));
+}
+END_TEST
+
 START_TEST(a_leader_that_ends_gives_its_lock_up)
 {
     start_leader(0);
@@ -186,6 +208,7 @@ int main(void)
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, one_of_two_leads);
     tcase_add_test(c, A6_the_leader_is_killed_and_the_standby_leads_within_6_s);
+    tcase_add_test(c, a_leader_that_can_not_feed_hands_over_to_a_standby_that_can);
     tcase_add_test(c, a_leader_that_ends_gives_its_lock_up);
     tcase_add_test(c, a_paused_leader_steps_down_when_it_wakes);
     tcase_add_test(c, a_new_leader_feeds_what_the_old_one_had_not);
