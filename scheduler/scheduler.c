@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/scheduler.h"
-
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/notify.h"
-#include "daemon/daemon.h"
 #include "daemon/ready.h"
-#include "daemon/telemetry.h"
-#include "scheduler/days.h"
-#include "scheduler/meters.h"
-#include "scheduler/survey.h"
-#include "scheduler/watch.h"
-#include "store/cluster_store.h"
+#include "scheduler/scheduler_internal.h"
 #include "store/feed_store.h"
 #include "store/migrate.h"
 
@@ -28,42 +20,7 @@
 #define SURVEY_LIMIT_US (10 * US_PER_S)
 #define READY_LOOK_MS 5
 #define CLOSE_US (2 * US_PER_S)
-#define FEED_TIMEOUTS 2          /* × postgres.timeout_ms without a pass: the feed stands still */
 #define UNFIT_US (10 * US_PER_S) /* a leader that can't feed for so long lets others try */
-#define FEED_REST_US (5 * US_PER_S) /* the longest between two passes that fail */
-#define CONNINFO_MAX (2 * CONFIG_PATH_MAX)
-
-enum stage { STAGE_STARTING, STAGE_READY, STAGE_STOPPING };
-
-struct scheduler {
-    const struct config *config;
-    uv_loop_t loop;
-    uv_signal_t signals[3];
-    uv_timer_t deadline; /* of the start, of what `ready` tells, then of the end */
-    enum stage stage;
-    int exit_code;
-    bool is_leader;
-    int64_t leader_us; /* since when */
-    char conninfo[CONNINFO_MAX];
-    char fingerprint[CLUSTER_FINGERPRINT_MAX];
-    struct cluster_join join;
-    struct complaint pg_complaint;
-    struct daemon_hints hints_said;
-    struct err pg_down_why; /* the last one */
-    int64_t ready_since_us;
-    bool is_ready_said;
-    struct telemetry *telemetry;
-    struct pg *pg;
-    struct hints *hints;
-    struct redlock_async *lock;
-    struct lead *lead;
-    struct feeder *feeder;
-    struct rescuer *rescuer;
-    struct watch *watch;
-    struct days *days;
-    struct survey *survey;
-    struct meters meters;
-};
 
 static int64_t scaled(const struct scheduler *s, int64_t us)
 {
@@ -217,22 +174,10 @@ static void on_lead(void *ctx, bool is_leader, const char *why)
     }
 }
 
-/* Since that moment of the feeder, or since it leads; 0 = it doesn't lead. */
-static int64_t since_us(const struct scheduler *s, int64_t moment_us)
-{
-    int64_t from_us = moment_us > s->leader_us ? moment_us : s->leader_us;
-    return s->is_leader ? clock_boot_us() - from_us : 0;
-}
-
-static int64_t feed_age_us(const struct scheduler *s)
-{
-    return since_us(s, s->feeder == NULL ? 0 : feeder_counters(s->feeder)->ended_us);
-}
-
 static bool on_fit(void *ctx)
 {
     const struct scheduler *s = ctx;
-    return feed_age_us(s) < scaled(s, UNFIT_US);
+    return scheduler_feed_age_us(s) < scaled(s, UNFIT_US);
 }
 
 /* ---- nodes ---- */
@@ -476,73 +421,6 @@ static int statement_timeout_ms(const struct config *c)
     return (int)((half_us < STATEMENT_TIMEOUT_US ? half_us : STATEMENT_TIMEOUT_US) / US_PER_MS);
 }
 
-/* Right before a text of the metrics is made. */
-static void on_collect(void *ctx)
-{
-    struct scheduler *s = ctx;
-    const struct meters_facts facts = {.feed_age_us = feed_age_us(s),
-                                       .is_pg_up = s->pg != NULL && pg_is_up(s->pg),
-                                       .lock = s->lock,
-                                       .lead = s->lead,
-                                       .feeder = s->feeder,
-                                       .rescuer = s->rescuer};
-    meters_collect(&s->meters, &facts);
-}
-
-static int64_t on_lease(void *ctx)
-{
-    const struct scheduler *s = ctx;
-    return lead_until_us(s->lead);
-}
-
-/* The leader's feed looks at least once in every lead_try_ms, and a look may take one timeout. */
-static void check_feed(const struct scheduler *s, struct health *ret)
-{
-    int64_t bound_us =
-        FEED_TIMEOUTS * s->config->postgres.timeout_us + s->config->scheduler.lead_try_us;
-    int64_t silent_us = feed_age_us(s);
-    health_add(ret, "feed", silent_us <= bound_us, "no pass of the feed has ended for %lld ms",
-               (long long)(silent_us / US_PER_MS));
-}
-
-/* Of the process itself: it has tried to feed, whatever was refused. */
-static void on_alive(void *ctx, struct health *ret)
-{
-    const struct scheduler *s = ctx;
-    const struct config *c = s->config;
-    int64_t bound_us =
-        FEED_TIMEOUTS * c->postgres.timeout_us + c->scheduler.lead_try_us + FEED_REST_US;
-    int64_t silent_us = since_us(s, s->feeder == NULL ? 0 : feeder_counters(s->feeder)->tried_us);
-    health_add(ret, "feeder", silent_us <= bound_us, "no pass of the feed was tried for %lld ms",
-               (long long)(silent_us / US_PER_MS));
-}
-
-/* The checks of /readyz. */
-static void on_ready(void *ctx, struct health *ret)
-{
-    const struct scheduler *s = ctx;
-    health_add(ret, "started", s->stage == STAGE_READY, "starting");
-    health_add(ret, "postgres", s->pg != NULL && pg_is_up(s->pg), "not connected");
-    daemon_check_quorum(s->config, s->lead == NULL ? NULL : lead_lock(s->lead), ret);
-    check_feed(s, ret);
-}
-
-static enum status telemetry_begin(struct scheduler *s, struct err *err)
-{
-    struct telemetry_options options = {.loop = &s->loop,
-                                        .http_key = "scheduler.http_listen",
-                                        .http_listen = s->config->scheduler.http_listen,
-                                        .collect = on_collect,
-                                        .ready = on_ready,
-                                        .alive = on_alive,
-                                        .lease_family = &meters_leader,
-                                        .lease = on_lease,
-                                        .ctx = s};
-    enum status st = telemetry_open(&options, &s->telemetry, err);
-    meters_init(&s->meters, telemetry_metrics(s->telemetry), s->config);
-    return st;
-}
-
 static enum status start(struct scheduler *s, struct err *err)
 {
     const struct config *c = s->config;
@@ -555,7 +433,7 @@ static enum status start(struct scheduler *s, struct err *err)
     enum status st =
         cluster_fingerprint(nodes, c->lock.node_count, s->fingerprint, sizeof s->fingerprint, err);
     if (st == STATUS_OK) {
-        st = telemetry_begin(s, err);
+        st = scheduler_telemetry(s, err);
     }
     if (st == STATUS_OK) {
         st = config_conninfo(c, s->conninfo, sizeof s->conninfo, err);
