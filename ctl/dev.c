@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/timer.h"
 #include "ctl/ctl.h"
 #include "ctl/table.h"
 #include "sql/queries.h"
@@ -115,7 +116,7 @@ static void on_signal(uv_signal_t *handle, int signal)
     (void)uv_timer_stop(&run->look);
     if (run->stops == 1) {
         (void)fprintf(stderr, "claimctl dev: stopping; again to stop now\n");
-        (void)uv_timer_start(&run->limit, on_limit, (uint64_t)(run->drain_us / US_PER_MS), 0);
+        timer_start(&run->limit, on_limit, (uint64_t)(run->drain_us / US_PER_MS), 0);
     }
     send_all(&run->cluster, SIGTERM); /* a second one means now to them, too */
 }
@@ -326,7 +327,7 @@ static enum status run_until_stopped(struct dev_run *run, int64_t masters, struc
     }
     if (st == STATUS_OK) {
         run->ready_end_us = clock_boot_us() + READY_US;
-        (void)uv_timer_start(&run->look, on_look, LOOK_MS, LOOK_MS);
+        timer_start(&run->look, on_look, LOOK_MS, LOOK_MS);
         run->drain_us = run->config.worker.drain_us + DRAIN_MARGIN_US;
         reap(run); /* who ended before the loop runs */
         (void)uv_run(&run->loop, UV_RUN_DEFAULT);

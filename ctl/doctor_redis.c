@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/timer.h"
 #include "ctl/doctor.h"
 #include "redis/redis.h"
 
@@ -127,7 +128,7 @@ static void on_done(void *ctx, enum status st)
     if (is_finished(n->all)) {
         uv_stop(&n->all->loop);
     } else if (!uv_is_active((const uv_handle_t *)&n->all->second)) {
-        (void)uv_timer_start(&n->all->second, on_second, SAMPLE_DISTANCE_MS, 0);
+        timer_start(&n->all->second, on_second, SAMPLE_DISTANCE_MS, 0);
     }
 }
 
@@ -173,7 +174,7 @@ static enum status on_up(void *ctx, struct redis_node *node, const struct redis_
     n->is_up = true;
     n->info = *info;
     if (!uv_is_active((const uv_handle_t *)&n->all->second)) {
-        (void)uv_timer_start(&n->all->second, on_second, 1, 0); /* not from inside the handshake */
+        timer_start(&n->all->second, on_second, 1, 0); /* not from inside the handshake */
     }
     return STATUS_OK;
 }
@@ -343,7 +344,7 @@ static void ask_all(struct doctor_nodes *all)
     (void)uv_timer_init(&all->loop, &all->limit);
     (void)uv_timer_init(&all->loop, &all->second);
     all->second.data = all;
-    (void)uv_timer_start(&all->limit, on_limit, 2 * CONNECT_US / US_PER_MS, 0);
+    timer_start(&all->limit, on_limit, 2 * CONNECT_US / US_PER_MS, 0);
     for (size_t i = 0; i < all->count; i++) {
         struct node_check *n = &all->nodes[i];
         n->is_down = open_node(all, i, &n->why) != STATUS_OK;

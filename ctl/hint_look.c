@@ -2,6 +2,7 @@
 #include "ctl/hint_look.h"
 
 #include "base/clock.h"
+#include "base/timer.h"
 #include "model/hint.h"
 #include "redis/redis.h"
 
@@ -215,7 +216,7 @@ enum status hint_look(const struct config *config, struct hint_look *list, size_
         list[i].others = 0;
     }
     (void)uv_timer_init(&look->loop, &look->limit);
-    (void)uv_timer_start(&look->limit, on_limit, 2 * TIMEOUT_US / US_PER_MS, 0);
+    timer_start(&look->limit, on_limit, 2 * TIMEOUT_US / US_PER_MS, 0);
     enum status st = ask_all(look, err);
     if (st == STATUS_OK) {
         st = judge(look, err);

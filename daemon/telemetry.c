@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/notify.h"
+#include "base/timer.h"
 #include "daemon/http.h"
 #include "daemon/process.h"
 
@@ -183,7 +184,7 @@ static enum status pulse_start(struct telemetry *t, struct err *err)
     t->pulse.data = t;
     t->timer.data = t;
     t->is_stopped = false;
-    (void)uv_timer_start(&t->timer, on_timer, PULSE_MS, PULSE_MS);
+    timer_start(&t->timer, on_timer, PULSE_MS, PULSE_MS);
     uv_unref((uv_handle_t *)&t->timer); /* no reason to live on */
     uv_unref((uv_handle_t *)&t->pulse);
     return STATUS_OK;

@@ -2,6 +2,7 @@
 #include "hints/nodes.h"
 
 #include "base/clock.h"
+#include "base/timer.h"
 
 #include <assert.h>
 
@@ -78,8 +79,7 @@ static void plan(struct hints_nodes *nodes)
         }
     }
     if (wait_us != INT64_MAX) {
-        (void)uv_timer_start(&nodes->timer, on_timer,
-                             (uint64_t)((wait_us + US_PER_MS - 1) / US_PER_MS), 0);
+        timer_start(&nodes->timer, on_timer, (uint64_t)((wait_us + US_PER_MS - 1) / US_PER_MS), 0);
     }
 }
 

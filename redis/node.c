@@ -3,6 +3,7 @@
 
 #include "base/bug.h"
 #include "base/clock.h"
+#include "base/timer.h"
 
 #include <assert.h>
 #include <netdb.h>
@@ -23,7 +24,7 @@ static void arm(struct redis_node *n, int64_t at_us)
     int64_t wait_us = at_us - clock_boot_us();
     uint64_t wait_ms = wait_us <= 0 ? 0 : (uint64_t)((wait_us + US_PER_MS - 1) / US_PER_MS);
     n->timer_at_us = at_us;
-    (void)uv_timer_start(&n->timer, on_timer, wait_ms, 0);
+    timer_start(&n->timer, on_timer, wait_ms, 0);
 }
 
 static void disconnect(struct redis_node *n)

@@ -2,6 +2,7 @@
 #include "redis/subscriber.h"
 
 #include "base/clock.h"
+#include "base/timer.h"
 
 #define PING_AFTER_US (15 * US_PER_S)
 #define WIRE_BYTES_MAX ((size_t)REDIS_CHANNELS_MAX * (REDIS_CHANNEL_LEN_MAX + 64))
@@ -289,7 +290,7 @@ enum status redis_subscriber_open(const struct redis_subscriber_options *options
     uint64_t ping_ms = (uint64_t)((ping_us + US_PER_MS - 1) / US_PER_MS);
     (void)uv_timer_init(options->loop, &s->ping);
     s->ping.data = s;
-    (void)uv_timer_start(&s->ping, on_ping, ping_ms, ping_ms);
+    timer_start(&s->ping, on_ping, ping_ms, ping_ms);
     *ret_sub = s;
     return STATUS_OK;
 }

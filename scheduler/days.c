@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/timer.h"
 #include "store/history_store.h"
 
 /* Vacuum is worth its walk over the indexes from so many dead rows on, and where they are a fifth
@@ -200,8 +201,7 @@ static void next(struct days *d)
         return;
     }
     int64_t at_us = d->days_at_us < d->vacuum_at_us ? d->days_at_us : d->vacuum_at_us;
-    uv_update_time(d->options.loop);
-    (void)uv_timer_start(&d->timer, on_timer, (uint64_t)((at_us - now_us) / US_PER_MS) + 1, 0);
+    timer_start(&d->timer, on_timer, (uint64_t)((at_us - now_us) / US_PER_MS) + 1, 0);
 }
 
 static void on_up(void *ctx)

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/timer.h"
 #include "model/feed_pace.h"
 #include "scheduler/full_pass.h"
 #include "store/feed_store.h"
@@ -75,8 +76,6 @@ static int64_t next_us(const struct feeder *f, int64_t now_us)
     return at_us > f->hold_us ? at_us : f->hold_us;
 }
 
-/* Never at once: what begins a pass from a timer without waiting for anything could do so for ever,
- * and the loop would not get to its descriptors any more (libuv before 1.45). */
 static void schedule(struct feeder *f)
 {
     if (!f->is_started || f->stage != STAGE_IDLE) {
@@ -84,8 +83,8 @@ static void schedule(struct feeder *f)
     }
     int64_t now_us = clock_boot_us();
     int64_t wait_us = next_us(f, now_us) - now_us;
-    uint64_t wait_ms = wait_us > 0 ? (uint64_t)((wait_us + 999) / US_PER_MS) : 1;
-    (void)uv_timer_start(&f->timer, on_timer, wait_ms, 0);
+    uint64_t wait_ms = wait_us > 0 ? (uint64_t)((wait_us + 999) / US_PER_MS) : 0;
+    timer_start(&f->timer, on_timer, wait_ms, 0);
 }
 
 static void on_hungry_told(void *ctx, enum status st, const struct pg_result *const *results,

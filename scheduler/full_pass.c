@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/timer.h"
 #include "store/feed_store.h"
 
 #include <assert.h>
@@ -38,7 +39,7 @@ static void schedule(struct full_pass *p)
     }
     int64_t wait_us = feed_full_next_us(&p->pace) - clock_boot_us();
     uint64_t wait_ms = wait_us > 0 ? (uint64_t)(wait_us / US_PER_MS) + 1 : 1;
-    (void)uv_timer_start(&p->timer, on_timer, wait_ms, 0);
+    timer_start(&p->timer, on_timer, wait_ms, 0);
 }
 
 /* ---- one pass ---- */

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/rand.h"
+#include "base/timer.h"
 #include "daemon/daemon.h"
 
 #include <assert.h>
@@ -101,8 +102,7 @@ static void timer_set(struct lead *l)
     if (l->batch == NULL && !redlock_async_has_quorum(l->lock)) {
         us = us / 10; /* nothing leaves this process until there is one */
     }
-    uv_update_time(l->options.lock.loop);
-    (void)uv_timer_start(&l->timer, on_timer, (uint64_t)(us / US_PER_MS) + 1, 0);
+    timer_start(&l->timer, on_timer, (uint64_t)(us / US_PER_MS) + 1, 0);
 }
 
 enum status lead_open(const struct lead_options *options, struct lead **ret, struct err *err)
@@ -126,7 +126,7 @@ enum status lead_open(const struct lead_options *options, struct lead **ret, str
     }
     (void)uv_timer_init(options->lock.loop, &l->timer);
     l->timer.data = l;
-    (void)uv_timer_start(&l->timer, on_timer, 1, 0);
+    timer_start(&l->timer, on_timer, 1, 0);
     *ret = l;
     return STATUS_OK;
 }

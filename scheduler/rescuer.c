@@ -6,6 +6,7 @@
 #include "base/history.h"
 #include "base/log.h"
 #include "base/probe.h"
+#include "base/timer.h"
 #include "model/hint.h"
 #include "scheduler/caseload.h"
 
@@ -63,9 +64,7 @@ static void on_timer(uv_timer_t *timer)
 static void wake_at(struct rescuer *r, int64_t at_us)
 {
     int64_t wait_us = at_us - clock_boot_us();
-    uv_update_time(r->options.loop);
-    (void)uv_timer_start(&r->timer, on_timer, wait_us > 0 ? (uint64_t)(wait_us / US_PER_MS) + 1 : 0,
-                         0);
+    timer_start(&r->timer, on_timer, wait_us > 0 ? (uint64_t)(wait_us / US_PER_MS) + 1 : 0, 0);
 }
 
 /* ---- a batch ---- */

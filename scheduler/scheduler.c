@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/notify.h"
+#include "base/timer.h"
 #include "daemon/ready.h"
 #include "scheduler/scheduler_internal.h"
 #include "store/feed_store.h"
@@ -49,7 +50,7 @@ static void handles_unref(struct scheduler *s)
     for (size_t i = 0; i < ARRAY_COUNT(s->signals); i++) {
         uv_unref((uv_handle_t *)&s->signals[i]); /* a second signal still counts */
     }
-    (void)uv_timer_start(&s->deadline, on_too_late, CLOSE_US / US_PER_MS, 0);
+    timer_start(&s->deadline, on_too_late, CLOSE_US / US_PER_MS, 0);
     uv_unref((uv_handle_t *)&s->deadline);
 }
 
@@ -331,7 +332,7 @@ static void on_joined(void *ctx, enum status st, int64_t t_max_us, const struct 
     }
     s->stage = STAGE_READY;
     s->ready_since_us = clock_boot_us();
-    (void)uv_timer_start(&s->deadline, on_ready_due, READY_LOOK_MS, READY_LOOK_MS);
+    timer_start(&s->deadline, on_ready_due, READY_LOOK_MS, READY_LOOK_MS);
     watch_on_up(s->watch);
     telemetry_publish(s->telemetry);
 }
@@ -468,8 +469,8 @@ static void handles_init(struct scheduler *s)
     }
     (void)uv_timer_init(&s->loop, &s->deadline);
     s->deadline.data = s;
-    (void)uv_timer_start(&s->deadline, on_no_start,
-                         (uint64_t)(2 * s->config->postgres.timeout_us / US_PER_MS), 0);
+    timer_start(&s->deadline, on_no_start,
+                (uint64_t)(2 * s->config->postgres.timeout_us / US_PER_MS), 0);
 }
 
 static void handles_close(struct scheduler *s)

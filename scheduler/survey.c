@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/timer.h"
 #include "store/survey_store.h"
 
 #include <assert.h>
@@ -107,8 +108,7 @@ int64_t survey_wait_us(int64_t took_us, int64_t every_us)
 static void wait_for_next(struct survey *s, int64_t took_us)
 {
     int64_t wait_us = survey_wait_us(took_us, s->options.every_us);
-    uv_update_time(s->options.loop);
-    (void)uv_timer_start(&s->timer, on_timer, (uint64_t)(wait_us / US_PER_MS) + 1, 0);
+    timer_start(&s->timer, on_timer, (uint64_t)(wait_us / US_PER_MS) + 1, 0);
 }
 
 static void fail(struct survey *s, const struct err *err)

@@ -4,6 +4,7 @@
 #include "base/bug.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/timer.h"
 #include "model/feed_writers.h"
 #include "store/feed_store.h"
 
@@ -281,7 +282,7 @@ enum status watch_open(const struct watch_options *options, struct watch **ret, 
     (void)uv_timer_init(options->loop, &w->timer);
     w->timer.data = w;
     uint64_t every_ms = (uint64_t)(options->every_us / US_PER_MS) + 1;
-    (void)uv_timer_start(&w->timer, on_timer, every_ms, every_ms);
+    timer_start(&w->timer, on_timer, every_ms, every_ms);
     *ret = w;
     return STATUS_OK;
 }

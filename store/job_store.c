@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/timer.h"
 #include "sql/queries.h"
 #include "store/job_store_internal.h"
 
@@ -53,8 +54,7 @@ void store_arm(struct job_store *s, int64_t at_us)
     int64_t ms = (at_us - clock_boot_us()) / US_PER_MS + 1;
     uint64_t delay_ms = ms > 0 ? (uint64_t)ms : 0;
     if (!uv_is_active((uv_handle_t *)&s->timer) || uv_timer_get_due_in(&s->timer) > delay_ms) {
-        int failed = uv_timer_start(&s->timer, on_timer, delay_ms, 0);
-        assert(failed == 0);
+        timer_start(&s->timer, on_timer, delay_ms, 0);
     }
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
+#include "base/timer.h"
 #include "store/admin.h"
 #include "store/pg_internal.h"
 
@@ -173,8 +174,7 @@ void pg_timer_set(struct pg *pg)
     }
     int64_t wait_us = at_us - clock_boot_us();
     uint64_t wait_ms = wait_us > 0 ? (uint64_t)(wait_us / US_PER_MS) + 1 : 0;
-    uv_update_time(pg->options.loop);
-    (void)uv_timer_start(&pg->timer, on_timer, wait_ms, 0);
+    timer_start(&pg->timer, on_timer, wait_ms, 0);
 }
 
 /* ---- sending ---- */

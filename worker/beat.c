@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/history.h"
+#include "base/timer.h"
 #include "worker/worker.h"
 
 #include <stdio.h>
@@ -147,7 +148,7 @@ static void on_beat_due(uv_timer_t *timer)
 void beat_start(struct worker *w)
 {
     uint64_t period = (uint64_t)(w->config->worker.beat_us / US_PER_MS);
-    (void)uv_timer_start(&w->beat_timer, on_beat_due, 0, period < 1 ? 1 : period);
+    timer_start(&w->beat_timer, on_beat_due, 0, period < 1 ? 1 : period);
 }
 
 void beat_stop(struct worker *w)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/history.h"
+#include "base/timer.h"
 #include "daemon/daemon.h"
 #include "model/hint.h"
 #include "store/migrate.h"
@@ -23,7 +24,7 @@ static void try_later(struct worker *w, const char *what, const struct err *err)
         log_warn("register_failed", LOG_TEXT("step", what),
                  LOG_TEXT("err", err == NULL ? "" : err->msg), LOG_TEXT("action", "trying again"));
     }
-    (void)uv_timer_start(&w->beat_timer, on_retry, RETRY_MS, 0);
+    timer_start(&w->beat_timer, on_retry, RETRY_MS, 0);
 }
 
 static void on_registered(void *ctx, enum status st, const struct err *err)

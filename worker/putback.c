@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/timer.h"
 #include "worker/worker.h"
 
 #include <stdio.h>
@@ -102,7 +103,7 @@ void put_back_add(struct worker *w, int64_t id, int64_t score, const char *queue
     (void)snprintf(h->kind, sizeof h->kind, "%s", kind == NULL ? "" : kind);
     if (!p->is_busy && !uv_is_active((uv_handle_t *)&p->timer)) {
         uint64_t delay_ms = w->stage == WORKER_RUNNING ? p->delay_ms : 0;
-        (void)uv_timer_start(&p->timer, on_due, delay_ms, 0);
+        timer_start(&p->timer, on_due, delay_ms, 0);
     }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/timer.h"
 #include "worker/run_log.h"
 #include "worker/runner_env.h"
 #include "worker/slot_internal.h"
@@ -115,7 +116,7 @@ static void child_ended(struct slot *s)
         s->restart_ms = RESTART_FIRST_MS;
     } else if (!s->is_closing) {
         uint64_t wait = (uint64_t)rand_jitter(&s->rand, s->restart_ms, 10);
-        (void)uv_timer_start(&s->timer, on_restart, wait, 0);
+        timer_start(&s->timer, on_restart, wait, 0);
         s->restart_ms = s->restart_ms * 2 < RESTART_MAX_MS ? s->restart_ms * 2 : RESTART_MAX_MS;
     }
     close_child_handles(s); /* the next one starts when these are closed, or when the timer fires */
@@ -131,7 +132,7 @@ static void check_ended(struct slot *s)
     if (s->has_exited && s->has_eof) {
         child_ended(s);
     } else if (s->has_exited) {
-        (void)uv_timer_start(&s->timer, on_grace_over, EOF_GRACE_MS, 0);
+        timer_start(&s->timer, on_grace_over, EOF_GRACE_MS, 0);
     }
 }
 
@@ -178,7 +179,7 @@ void slot_retire(struct slot *s, bool leaves)
     s->is_retiring = true;
     s->is_dying = true;
     if (leaves) {
-        (void)uv_timer_start(&s->timer, on_leave_late, LEAVE_DEADLINE_MS, 0);
+        timer_start(&s->timer, on_leave_late, LEAVE_DEADLINE_MS, 0);
     } else {
         slot_kill_child(s);
     }
@@ -277,7 +278,7 @@ static void start_child(struct slot *s)
         child_ended(s);
         return;
     }
-    (void)uv_timer_start(&s->timer, on_hello_late, HELLO_DEADLINE_MS, 0);
+    timer_start(&s->timer, on_hello_late, HELLO_DEADLINE_MS, 0);
     (void)uv_read_start((uv_stream_t *)&s->pipe, on_alloc, on_read);
 }
 

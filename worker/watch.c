@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
+#include "base/timer.h"
 #include "model/hint.h"
 #include "worker/worker.h"
 
@@ -223,10 +224,10 @@ enum status watch_start(struct worker *w, struct err *err)
     uint64_t period = (uint64_t)(tick_ms < TICK_MIN_MS ? TICK_MIN_MS : tick_ms);
     w->watch_timer.data = w;
     int failed = uv_timer_init(w->loop, &w->watch_timer);
-    failed = failed != 0 ? failed : uv_timer_start(&w->watch_timer, on_tick, period, period);
     if (failed != 0) {
         return err_fail(err, STATUS_INTERNAL, "watch timer: %s", uv_strerror(failed));
     }
+    timer_start(&w->watch_timer, on_tick, period, period);
     return STATUS_OK;
 }
 

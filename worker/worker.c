@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/notify.h"
+#include "base/timer.h"
 #include "daemon/daemon.h"
 #include "daemon/ready.h"
 
@@ -89,7 +90,7 @@ static void close_all(struct worker *w)
 {
     if (w->stage != WORKER_CLOSING) {
         w->stage = WORKER_CLOSING;
-        (void)uv_timer_start(&w->close_timer, on_close_due, 0, 0);
+        timer_start(&w->close_timer, on_close_due, 0, 0);
     }
 }
 

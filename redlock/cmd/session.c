@@ -2,6 +2,7 @@
 #include "redlock/cmd/session.h"
 
 #include "base/clock.h"
+#include "base/timer.h"
 
 #include <signal.h>
 
@@ -57,7 +58,7 @@ int session_open(struct session *s, const struct cli *cli)
         return CLI_SYSTEM;
     }
     (void)uv_timer_init(&s->loop, &s->tick);
-    (void)uv_timer_start(&s->tick, on_tick, TICK_MS, TICK_MS);
+    timer_start(&s->tick, on_tick, TICK_MS, TICK_MS);
     const struct redlock_async_options options = {
         .loop = &s->loop,
         .nodes = cli->nodes,

@@ -92,6 +92,10 @@ case $name in
             text ~ /[^a-z0-9_>.](strcpy|strcat|sprintf|vsprintf|gets|atoi|atol|atof|system|popen|alloca|strtok)[ ]*\(/ {
                 print FILENAME ":" FNR ": a banned call:" text
             }
+            FILENAME !~ /^(tests|bench|demo)\// && FILENAME != "base/timer.h" &&
+            text ~ /[^a-z0-9_>.](uv_timer_start|uv_timer_again|uv_update_time)[ ]*\(/ {
+                print FILENAME ":" FNR ": a timer is armed by timer_start(), base/timer.h:" text
+            }
             FILENAME ~ /^tests\// && FILENAME != "tests/support/wait.c" &&
             text ~ /[^a-z0-9_>.](sleep|usleep|nanosleep|clock_nanosleep)[ ]*\(/ {
                 print FILENAME ":" FNR ": a test waits for an event, never for time:" text

@@ -112,6 +112,7 @@ case $name in
             plant base/bad.c 'void f(void)' '{' "    (void)$call;" '}'
         done
         plant tests/unit/bad.c 'void f(void)' '{' '    sleep(1);' '}'
+        plant base/bad.c 'void f(uv_timer_t *t)' '{' '    (void)uv_timer_start(t, f, 0, 0);' '}'
         ;;
     text)
         plant base/bad.c '/* TODO: later */'
