@@ -12,7 +12,8 @@ static int64_t away(const struct run *r, int64_t from, int64_t to)
     int64_t sum = 0;
     for (size_t i = 0; i < r->fault_count; i++) {
         const struct fault *f = &r->faults[i];
-        bool is_away = fault_is(f, "pg_") || fault_is(f, "postgres") || fault_is(f, "failover");
+        bool is_away = fault_is(f, "pg_away") || fault_is(f, "pg_stop") ||
+                       fault_is(f, "pg_restart") || fault_is(f, "failover");
         int64_t begin = f->from > from ? f->from : from;
         int64_t end = f->to < to ? f->to : to;
         sum += is_away && end > begin ? end - begin : 0;

@@ -9,7 +9,9 @@
 #include <inttypes.h>
 
 #define K2 "K2"
-#define EPSILON_NS NS_PER_MS /* one host, one clock: only the scheduler is between */
+#define EPSILON_NS NS_PER_MS          /* one host, one clock: only the scheduler is between */
+#define FIRST_TRY_NS (20 * NS_PER_MS) /* later it may be a second try of our own that finds none \
+                                       */
 #define ROUNDING_NS (NS_PER_MS / 10)
 
 struct interval {
@@ -131,7 +133,8 @@ static void take_end(struct run *r, struct intervals *v, const struct event *e)
     struct interval *i = find(v, e);
     if (e->op == OP_UNLOCK && e->phase == PH_INV && i != NULL && e->t < i->end) {
         i->end = e->t;
-    } else if (e->op == OP_UNLOCK && e->phase == PH_FAIL && i != NULL) {
+    } else if (e->op == OP_UNLOCK && e->phase == PH_FAIL && i != NULL &&
+               e->t < i->end + FIRST_TRY_NS) {
         struct interval before = *i; /* as if it had not just been given back */
         before.end = NEVER;
         check_copies(r, e, &before);
