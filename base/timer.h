@@ -8,13 +8,15 @@
 #ifndef CLAIMD_BASE_TIMER_H
 #define CLAIMD_BASE_TIMER_H
 
+#include "base/bug.h"
+
 #include <uv.h>
 
 /* every_ms: 0 = once. The timer must be initialised and not closing. */
 static inline void timer_start(uv_timer_t *timer, uv_timer_cb callback, uint64_t wait_ms,
                                uint64_t every_ms)
 {
-    (void)uv_timer_start(timer, callback, wait_ms > 0 ? wait_ms : 1, every_ms);
+    (void)uv_timer_start(timer, callback, wait_ms > 0 || SEEDED_BUG(16) ? wait_ms : 1, every_ms);
 }
 
 #endif

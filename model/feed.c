@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/feed.h"
 
+#include "base/bug.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +55,7 @@ void feed_lane_rewind(struct feed_lane *lane, int64_t us)
         lane->rewind_us = min_i64(lane->rewind_us, us);
         return;
     }
-    if (us < lane->cursor.us) {
+    if (us < lane->cursor.us && !SEEDED_BUG(5)) {
         lane->cursor = (struct feed_pos){.us = us, .id = INT64_MIN};
     }
     lane->has_more = true;
@@ -70,7 +72,7 @@ void feed_rewind(struct feed *f, int64_t us)
  * the cursor has read. */
 static void clock_back(const struct feed *f, struct feed_lane *l, int64_t pg_us)
 {
-    if (l->cursor.us <= pg_us + f->limits.look_behind_us / 2) {
+    if (SEEDED_BUG(18) || l->cursor.us <= pg_us + f->limits.look_behind_us / 2) {
         return;
     }
     l->cursor = (struct feed_pos){.us = pg_us - f->limits.look_behind_us, .id = INT64_MIN};

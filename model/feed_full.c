@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/feed_full.h"
 
+#include "base/bug.h"
 #include "base/clock.h"
 
 #define ROWS_MIN 16    /* of a lane in one page */
@@ -13,7 +14,9 @@
 void feed_full_begin(struct feed *f)
 {
     for (size_t i = 0; i < f->lane_count; i++) {
-        f->lanes[i].full = FEED_BEGIN;
+        if (!SEEDED_BUG(15) && !SEEDED_BUG(18) && !SEEDED_BUG(19)) {
+            f->lanes[i].full = FEED_BEGIN;
+        }
         f->lanes[i].is_full_read = false;
     }
     f->full_turn = 0;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/bug.h"
 #include "base/clock.h"
 #include "base/history.h"
 #include "base/probe.h"
@@ -92,7 +93,7 @@ static void on_finished(void *ctx, const struct finish_reply *reply)
             HISTORY_I64("again", reply->verdict == FINISH_ALREADY));
     log_finished(f, job, reply);
     count_finished(w, f, job, reply);
-    if (f->is_handed_back &&
+    if (f->is_handed_back && !SEEDED_BUG(6) &&
         (reply->verdict == FINISH_ACCEPTED || reply->verdict == FINISH_ALREADY)) {
         put_back_add(w, job->id, job->score, job->queue,
                      job->hint_kind[0] == '\0' ? NULL : job->hint_kind);
@@ -143,6 +144,10 @@ static void finish(struct worker *w, struct held_job *job, const struct run_fact
     finish->delay_us = v.delay_us;
     finish->crashed = v.crashed;
     probe("W7");
+    if (SEEDED_BUG(6) && v.kind == FINISH_HAND_BACK) {
+        put_back_add(w, job->id, job->score, job->queue,
+                     job->hint_kind[0] == '\0' ? NULL : job->hint_kind);
+    }
     history(recorded_as[v.kind], "inv", HISTORY_I64("job", job->id), HISTORY_I64("f", job->fence));
     if (job_store_finish(w->store, finish, on_finished, wait, &err) != STATUS_OK) {
         free(wait);

@@ -109,6 +109,9 @@ static enum claimd_outcome fall(const struct task *t, const struct claimd_contex
     if (strcmp(t->does, "retry") == 0) {
         return claimd_retry(job, 100, "attempt %d is too early", (int)job->attempt);
     }
+    if (strcmp(t->does, "far") == 0) { /* past what a row may say */
+        return claimd_retry(job, INT64_C(10000000000000), "much later");
+    }
     if (strcmp(t->does, "segv") == 0) {
         (void)raise(SIGSEGV);
     } else if (strcmp(t->does, "abort") == 0) {

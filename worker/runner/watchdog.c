@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/runner/watchdog.h"
 
+#include "base/bug.h"
 #include "base/clock.h"
 
 #include <fcntl.h>
@@ -53,7 +54,7 @@ static void *watch(void *arg)
     struct watchdog *w = (struct watchdog *)arg;
     for (;;) {
         int64_t now_us = clock_boot_us();
-        if (getppid() != w->parent ||
+        if ((getppid() != w->parent && !SEEDED_BUG(14)) ||
             (atomic_load(&w->job_runs) && watchdog_time_is_up(w->page, now_us))) {
             end_group(w->self);
         }

@@ -218,6 +218,7 @@ void check_rows(struct run *r);      /* K1, by the rows' own history */
 void check_intervals(struct run *r); /* K2 */
 void check_sets(struct run *r);      /* K3 */
 void check_recovery(struct run *r);  /* K5 */
+void check_waits(struct run *r);     /* K5: what was not seen */
 void check_deaths(struct run *r);    /* K5: who was taken for dead */
 void check_model(struct run *r);     /* K6 */
 void check_limits(struct run *r);    /* K7 */

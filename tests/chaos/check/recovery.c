@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * K5: what a dead worker held moves within X, nobody is taken for dead who is not, nothing waits
- * while later ones of its lane run, and after the last fault everything comes to its end (L1, L2,
- * L3, S19). */
+ * K5: what a dead worker held moves within X, and after the last
+ * fault everything comes to its end (L1, L2). */
 #include "check.h"
 
 #include <inttypes.h>
 
 #define K5 "K5"
-#define OVERTAKEN_NS (35 * NS_PER_S) /* a full pass and some; scaled */
 
 /* ---- L1 ---- */
 
@@ -186,105 +184,8 @@ static void check_kills(struct run *r)
     }
 }
 
-/* ---- L3 ---- */
-
-/* A job whose insert was answered, and when it was first claimed. */
-struct waited {
-    int64_t job;
-    int64_t ready; /* and acknowledged */
-    int64_t claimed;
-    const char *lane;
-};
-
-static int compare_waited(const void *left, const void *right)
-{
-    const struct waited *a = left;
-    const struct waited *b = right;
-    if (a->lane != b->lane) {
-        return a->lane > b->lane ? 1 : -1;
-    }
-    return (a->ready > b->ready) - (a->ready < b->ready);
-}
-
-static const char *lane_of(const struct final *f)
-{
-    char text[160] = "";
-    json_t *o = json_loadb(f->line, f->line_len, 0, NULL);
-    const char *queue = json_string_value(json_object_get(o, "queue"));
-    int n = snprintf(text, sizeof text, "%s/%" JSON_INTEGER_FORMAT "/%" JSON_INTEGER_FORMAT,
-                     queue == NULL ? "" : queue, json_integer_value(json_object_get(o, "priority")),
-                     json_integer_value(json_object_get(o, "share")));
-    json_decref(o);
-    return queue == NULL ? NULL : intern(text, (size_t)n);
-}
-
-static bool wait_of(const struct job *j, struct waited *ret)
-{
-    int64_t acked = 0;
-    int64_t claimed = 0;
-    for (size_t i = 0; i < j->event_count; i++) {
-        const struct event *e = &j->events[i];
-        bool is_delayed = e->op == OP_SUBMIT &&
-                          memmem(e->line, e->line_len, "\"delay_ms\":0", 12) == NULL &&
-                          memmem(e->line, e->line_len, "delay_ms", 8) != NULL;
-        if (is_delayed) {
-            return false;
-        }
-        if (e->op == OP_SUBMIT && e->phase == PH_OK) {
-            acked = e->t;
-        } else if (e->op == OP_CLAIM && e->phase == PH_OK && claimed == 0) {
-            claimed = e->t;
-        }
-    }
-    *ret = (struct waited){.job = j->id, .ready = acked, .claimed = claimed};
-    ret->lane = j->final_count == 0 || j->is_edited ? NULL : lane_of(&j->finals[0]);
-    return acked != 0 && claimed != 0 && ret->lane != NULL;
-}
-
-static bool is_undisturbed(const struct run *r, int64_t from, int64_t to)
-{
-    for (size_t i = 0; i < r->fault_count; i++) {
-        const struct fault *f = &r->faults[i];
-        if (!fault_is(f, "slow_commit") && !fault_is(f, "started") && f->from <= to &&
-            f->to >= from - r->c.recovery) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Overtaken: one of the same lane that came later has been claimed long before. Whatever the load,
- * that one did not wait for a worker: it was not seen. */
-static void check_waits(struct run *r)
-{
-    struct waited *list = calloc(r->job_count + 1, sizeof *list);
-    size_t count = 0;
-    int64_t bound = (int64_t)((double)OVERTAKEN_NS * r->c.scale);
-    for (size_t i = 1; list != NULL && i < r->job_count; i++) {
-        count += wait_of(&r->jobs[i], &list[count]);
-    }
-    if (count > 1) {
-        qsort(list, count, sizeof *list, compare_waited);
-    }
-    for (size_t i = 0; i < count; i++) {
-        for (size_t k = i + 1; k < count && k < i + 200 && list[k].lane == list[i].lane; k++) {
-            if (list[k].claimed + bound < list[i].claimed &&
-                is_undisturbed(r, list[i].ready, list[i].claimed)) {
-                violation(r, K5, "L3", list[i].job,
-                          "waited %.1f s, and job %" PRId64 " of its lane, which came later, was "
-                          "claimed %.1f s before it",
-                          (double)(list[i].claimed - list[i].ready) / (double)NS_PER_S, list[k].job,
-                          (double)(list[i].claimed - list[k].claimed) / (double)NS_PER_S);
-                break;
-            }
-        }
-    }
-    free(list);
-}
-
 void check_recovery(struct run *r)
 {
     check_ends(r);
     check_kills(r);
-    check_waits(r);
 }

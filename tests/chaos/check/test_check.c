@@ -290,14 +290,20 @@ static const struct {
      "{'t':30000000000,'p':'s.3','op':'dead','ph':'ok','worker':'u2'}\n"
      "{'t':31000000000,'p':'w.2','op':'beat','ph':'ok','worker':'u2','dead':1}\n"},
     {"overtaken in its lane", ACKED,
-     "{'t':30000000000,'op':'enqueue','ph':'ok','job':5,'n':5,'expect':'any'}\n"
-     "{'t':31000000000,'op':'enqueue','ph':'ok','job':6,'n':6,'expect':'any'}\n"},
+     "{'t':30000000000,'op':'enqueue','ph':'ok','job':5,'n':5,'delay_ms':0,'expect':'any'}\n"
+     "{'t':31000000000,'op':'enqueue','ph':'ok','job':6,'n':6,'delay_ms':0,'expect':'any'}\n"
+     "{'t':31000000001,'op':'enqueue','ph':'ok','job':7,'n':7,'delay_ms':0,'expect':'any'}\n"
+     "{'t':31000000002,'op':'enqueue','ph':'ok','job':8,'n':8,'delay_ms':0,'expect':'any'}\n"},
     {"overtaken in its lane", FINAL,
      "{'job':5,'kind':'x','queue':'q','priority':4,'share':0,'state':'completed','fence':52}\n"
-     "{'job':6,'kind':'x','queue':'q','priority':4,'share':0,'state':'completed','fence':51}\n"},
+     "{'job':6,'kind':'x','queue':'q','priority':4,'share':0,'state':'completed','fence':51}\n"
+     "{'job':7,'kind':'x','queue':'q','priority':4,'share':0,'state':'completed','fence':50}\n"
+     "{'job':8,'kind':'x','queue':'q','priority':4,'share':0,'state':'completed','fence':49}\n"},
     {"overtaken in its lane", HISTORY,
      "{'t':32000000000,'p':'w.2','op':'claim','ph':'ok','job':6,'f':51,'att':1}\n"
-     "{'t':69000000000,'p':'w.2','op':'claim','ph':'ok','job':5,'f':52,'att':1}\n"},
+     "{'t':32000000000,'p':'w.2','op':'claim','ph':'ok','job':7,'f':50,'att':1}\n"
+     "{'t':32000000000,'p':'w.2','op':'claim','ph':'ok','job':8,'f':49,'att':1}\n"
+     "{'t':41000000000,'p':'w.2','op':'claim','ph':'ok','job':5,'f':52,'att':1}\n"},
 };
 
 static char folder[64];

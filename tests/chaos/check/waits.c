@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * K5, L3: nothing waits for long while what came later to its queue runs. Whatever the load, such a
+ * job did not wait for a worker: it was not seen. */
+#include "check.h"
+
+#define K5 "K5"
+#define OVERTAKEN_NS (8 * NS_PER_S) /* scaled; the next full pass may be 30 s away */
+#define OVERTAKEN_MIN 3
+
+/* One time that a job was to be had, and when somebody took it. */
+struct wait {
+    int64_t job;
+    int64_t since;
+    int64_t claimed;
+    int64_t ready_us; /* its place in the queue */
+    const char *group;
+};
+
+struct waits {
+    struct wait *list;
+    size_t count;
+    size_t room;
+};
+
+static int compare_waits(const void *left, const void *right)
+{
+    const struct wait *a = left;
+    const struct wait *b = right;
+    if (a->group != b->group) {
+        return a->group > b->group ? 1 : -1;
+    }
+    return (a->claimed > b->claimed) - (a->claimed < b->claimed);
+}
+
+/* Queue and priority: within it the earlier row goes first, lanes take turns. NULL: not said. */
+static const char *group_of(const struct final *f)
+{
+    char text[160] = "";
+    json_t *o = json_loadb(f->line, f->line_len, 0, NULL);
+    const char *queue = json_string_value(json_object_get(o, "queue"));
+    int n = snprintf(text, sizeof text, "%s/%" JSON_INTEGER_FORMAT, queue == NULL ? "" : queue,
+                     json_integer_value(json_object_get(o, "priority")));
+    const char *group = queue == NULL ? NULL : intern(text, (size_t)n);
+    json_decref(o);
+    return group;
+}
+
+static void add_wait(struct waits *w, const struct wait *one)
+{
+    if (w->count == w->room) {
+        w->room = w->room == 0 ? 1024 : 2 * w->room;
+        w->list = realloc(w->list, w->room * sizeof w->list[0]);
+        if (w->list == NULL) {
+            abort();
+        }
+    }
+    w->list[w->count++] = *one;
+}
+
+static bool is_delayed(const struct event *e)
+{
+    json_t *o = json_loadb(e->line, e->line_len, 0, NULL);
+    bool is = json_integer_value(json_object_get(o, "delay_ms")) != 0;
+    json_decref(o);
+    return is;
+}
+
+/* To be had: when its insert was answered, when it was handed back or rescued; not after a backoff.
+ */
+static void add_waits(struct waits *w, const struct job *j)
+{
+    struct wait one = {.job = j->id, .ready_us = j->row_count > 0 ? j->rows[0].ready_at_us : 0};
+    one.group = j->final_count == 0 || j->is_edited ? NULL : group_of(&j->finals[0]);
+    for (size_t i = 0; one.group != NULL && i < j->event_count; i++) {
+        const struct event *e = &j->events[i];
+        if (e->phase != PH_OK) {
+            continue;
+        }
+        if (e->op == OP_HAND_BACK || e->op == OP_REAP || (e->op == OP_SUBMIT && !is_delayed(e))) {
+            one.since = e->t;
+        } else if (e->op == OP_FAIL) {
+            one.since = 0;
+        } else if (e->op == OP_CLAIM && one.since != 0) {
+            one.claimed = e->t;
+            add_wait(w, &one);
+            one.since = 0;
+        }
+    }
+}
+
+/* What may keep somebody from seeing it, or take along a hint that it had popped. */
+static bool is_disturbing(const struct fault *f)
+{
+    static const char *const names[] = {"term",        "term_runner", "kill9_runner", "stop_runner",
+                                        "slow_commit", "ended",       "started"};
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        if (strcmp(f->what, names[i]) == 0 && (i > 3 || f->target[0] == 'w')) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_undisturbed(const struct run *r, const struct wait *w)
+{
+    for (size_t i = 0; i < r->fault_count; i++) {
+        const struct fault *f = &r->faults[i];
+        if (is_disturbing(f) && f->from <= w->claimed && f->to >= w->since - r->c.recovery) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static size_t count_overtaking(const struct waits *w, size_t at, int64_t bound)
+{
+    const struct wait *late = &w->list[at];
+    size_t count = 0;
+    for (size_t k = at; k > 0; k--) {
+        const struct wait *o = &w->list[k - 1];
+        if (o->group != late->group || o->claimed < late->since) {
+            break;
+        }
+        bool is_later = o->since > late->since && o->ready_us >= late->ready_us;
+        count += is_later && o->claimed + bound < late->claimed;
+    }
+    return count;
+}
+
+void check_waits(struct run *r)
+{
+    struct waits w = {.list = NULL};
+    int64_t bound = (int64_t)((double)OVERTAKEN_NS * r->c.scale);
+    for (size_t i = 1; i < r->job_count; i++) {
+        add_waits(&w, &r->jobs[i]);
+    }
+    if (w.count > 1) {
+        qsort(w.list, w.count, sizeof w.list[0], compare_waits);
+    }
+    for (size_t i = 0; i < w.count; i++) {
+        const struct wait *late = &w.list[i];
+        size_t overtaking = count_overtaking(&w, i, bound);
+        if (overtaking >= OVERTAKEN_MIN && is_undisturbed(r, late)) {
+            violation(r, K5, "L3", late->job,
+                      "waited %.2f s from %.3f s on, and %zu that came later to its queue were "
+                      "claimed more than %.2f s before it",
+                      (double)(late->claimed - late->since) / (double)NS_PER_S,
+                      (double)(late->since - r->first) / (double)NS_PER_S, overtaking,
+                      (double)bound / (double)NS_PER_S);
+        }
+    }
+    free(w.list);
+}
