@@ -5,6 +5,7 @@
 #include "scheduler_world.h"
 #include "support/suite.h"
 
+#include <signal.h>
 #include <stdio.h>
 
 #define NO_FULL_PASS "\"scheduler\": {\"full_pass_ms\": 3600000, \"look_ahead\": 1000}"
@@ -132,6 +133,23 @@ START_TEST(one_row_of_a_transaction_that_works_on_is_fed_after_its_commit)
     int64_t start_us = clock_boot_us();
     ck_assert(WAIT_UNTIL(hints_in("default") == 1, SOON_US));
     ck_assert_int_lt(clock_boot_us() - start_us, 4 * TICK_US);
+}
+END_TEST
+
+/* What it was told before it stopped is four ticks old when it reads it. */
+START_TEST(rows_that_were_committed_while_the_leader_was_stopped_are_fed)
+{
+    given_leader();
+    sql_run(other, "BEGIN; INSERT INTO claimd.job (kind) VALUES ('noop')");
+    fed_one();
+    (void)WAIT_UNTIL(false, 3 * TICK_US); /* it knows that somebody writes */
+    fleet_signal(fleet.schedulers[0], SIGSTOP);
+    sql_run(other, "COMMIT; BEGIN; INSERT INTO claimd.job (kind) VALUES ('noop')");
+    (void)fleet_enqueue(&fleet, "noop", "{}", 1);
+    sql_run(other, "COMMIT");
+    (void)WAIT_UNTIL(false, 4 * TICK_US);
+    fleet_signal(fleet.schedulers[0], SIGCONT);
+    ck_assert(WAIT_UNTIL(hints_in("default") == 4, SOON_US));
 }
 END_TEST
 
@@ -268,6 +286,7 @@ int main(void)
     tcase_add_test(c, rows_with_past_times_are_fed_now);
     tcase_add_test(c, rows_of_a_long_transaction_behind_the_cursor_are_fed);
     tcase_add_test(c, one_row_of_a_transaction_that_works_on_is_fed_after_its_commit);
+    tcase_add_test(c, rows_that_were_committed_while_the_leader_was_stopped_are_fed);
     tcase_add_test(c, rows_that_commit_out_of_order_are_fed_at_once);
     tcase_add_test(c, hints_are_bounded_by_look_ahead_and_filled_up);
     tcase_add_test(c, shares_of_one_priority_are_fed_in_turn);
