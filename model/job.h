@@ -63,6 +63,7 @@ static inline bool job_state_is_final(enum job_state s)
 #define JOB_RESULT_MAX ((size_t)64 << 10)
 #define JOB_LOG_TAIL_MAX ((size_t)16 << 10)
 #define JOB_NAME_MAX 64
+#define JOB_WORKER_ID_SIZE 37 /* uuid text */
 #define JOB_PRIORITY_MAX 9
 #define JOB_ERROR_MAX 1024
 #define JOB_DELAY_US_MAX (INT64_C(366) * 86400 * 1000000) /* of a retry: as long as a timeout */

@@ -168,6 +168,7 @@ enum status claim_put_job(struct claim *c, size_t n, const struct pg_result *row
     struct claimed_job job = {
         .id = pg_i64(rows, row, COLUMN_ID),
         .fence = pg_i64(rows, row, COLUMN_FENCE),
+        .worker_id = c->worker_id,
         .attempt = (int)pg_i64(rows, row, COLUMN_ATTEMPT),
         .crashes = (int)pg_i64(rows, row, COLUMN_CRASHES),
         .priority = (int)pg_i64(rows, row, COLUMN_PRIORITY),

@@ -25,6 +25,7 @@ struct claim {
     size_t kind_count;
     struct claimed_job *jobs;
     size_t job_count;
+    char worker_id[JOB_WORKER_ID_SIZE]; /* under which it was sent */
     struct refused_job *refused;
     size_t refused_count;
     struct claim_text *texts; /* what jobs and refused point to */

@@ -81,6 +81,10 @@ enum status finish_new(const struct job_finish *from, finish_cb *done, void *ctx
     }
     *f = (struct finish){.f = *from, .done = done, .ctx = ctx, .bytes = size};
     f->f.delay_us = delay_in_range(from->delay_us);
+    size_t id_len = strlen(from->worker_id);
+    assert(id_len < sizeof f->worker_id);
+    memcpy(f->worker_id, from->worker_id, id_len + 1);
+    f->f.worker_id = f->worker_id;
     char *at = (char *)(f + 1) + REASON_MAX;
     f->f.result = is_result_possible ? put_bytes(&at, from->result, result_len) : NULL;
     f->f.result_len = result_len;

@@ -15,6 +15,7 @@ struct finish {
     struct job_finish f; /* its texts lie behind this struct */
     finish_cb *done;
     void *ctx;
+    char worker_id[JOB_WORKER_ID_SIZE];
     size_t bytes;
     bool is_unknown;        /* sent before, and the answer was lost */
     bool is_refused;        /* its data were refused: it is recorded as a failure instead */

@@ -141,6 +141,9 @@ void store_send_round(struct job_store *s, int64_t now_us)
         store_answer_claims(s, &r->claims, CLAIM_NOT_TRIED);
         return;
     }
+    for (struct claim *c = r->claims.first; c != NULL; c = c->next) {
+        memcpy(c->worker_id, s->worker_id, sizeof c->worker_id);
+    }
     if (r->claims.first != NULL) {
         s->lost_fence = s->fence_known;
         memcpy(s->lost_worker_id, s->worker_id, sizeof s->worker_id);

@@ -2,7 +2,7 @@
  *
  * What a worker does to jobs: claim and finish, batched naturally. While one round trip is in
  * flight, finishes and claims gather; the next segment carries all of them and has one commit.
- * Every write after the claim is fenced (lock.G3).
+ * Every write after the claim is fenced (lock.G3), and checks the worker's id as well.
  *
  * It owns the unpleasant cases, so that a caller sees only verdicts:
  * - a row locked by somebody's session (55P03): the segment is repeated with SKIP LOCKED by id, and
@@ -40,7 +40,8 @@ void job_store_on_up(
 struct claimed_job {
     int64_t id;
     int64_t fence;
-    int attempt; /* this one, charged */
+    const char *worker_id; /* under which it was claimed; give it back in job_finish */
+    int attempt;           /* this one, charged */
     int max_attempts;
     int crashes;
     int max_crashes;
@@ -107,6 +108,7 @@ enum finish_kind {
 struct job_finish {
     int64_t id;
     int64_t fence;
+    const char *worker_id; /* as claimed: a server that lost fences may give them out again */
     int attempt;
     int64_t attempted_at_unix_us; /* as claimed: bounds how far back history is read; 0 = all of it
                                    */

@@ -13,7 +13,7 @@
 struct job_store {
     struct pg *pg;
     uv_loop_t *loop;
-    char worker_id[40];
+    char worker_id[JOB_WORKER_ID_SIZE];
 
     /* What is submitted in one turn of the loop leaves together at the turn's end. */
     uv_prepare_t prepare;
@@ -42,7 +42,7 @@ struct job_store {
     int64_t fence_known;     /* the highest that a claim of ours has drawn */
     struct claim_queue lost; /* claims whose answer was lost: read back before anything else */
     int64_t lost_fence;      /* fence_known when they were sent */
-    char lost_worker_id[40];
+    char lost_worker_id[JOB_WORKER_ID_SIZE];
 
     size_t finish_max; /* below ROUND_FINISHES_MAX: looking for data that PostgreSQL refuses */
     bool is_claims_turn;

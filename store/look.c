@@ -5,6 +5,7 @@
 
 #include <assert.h>
 
+#define NOBODY "00000000-0000-0000-0000-000000000000"
 #define LOOK_IDS_MAX (ROUND_CLAIMS_MAX + ROUND_FINISHES_MAX)
 
 enum { STEP_JOBS, STEP_FINISHED };
@@ -17,7 +18,8 @@ enum {
     COLUMN_IS_DUE,
     COLUMN_KIND = 5,
     COLUMN_ATTEMPT = 8,
-    COLUMN_MAX_ATTEMPTS
+    COLUMN_MAX_ATTEMPTS,
+    COLUMN_IS_MINE
 };
 
 /* Rows by a number of theirs. */
@@ -70,6 +72,7 @@ static enum status build_finished(struct look *l, struct pg_request *request, st
     params_i64_array(p, ids, count);
     params_i64_array(p, fences, count);
     params_time(p, since_us);
+    params_uuid(p, l->finishes.first->worker_id);
     request->step_count++;
     return params_step(p, &SQL_JOB_LOOK_FINISHED, &request->steps[STEP_FINISHED], err);
 }
@@ -91,6 +94,8 @@ enum status look_build(struct look *l, struct pg_request *request, struct err *e
         }
     }
     params_i64_array(&l->params[STEP_JOBS], ids, count);
+    params_uuid(&l->params[STEP_JOBS],
+                l->finishes.first != NULL ? l->finishes.first->worker_id : NOBODY);
     request->step_count = 1;
     enum status st =
         params_step(&l->params[STEP_JOBS], &SQL_JOB_LOOK, &request->steps[STEP_JOBS], err);
@@ -143,7 +148,8 @@ static bool ended_so(const struct finish *f, const struct pg_result *finished, i
 
 static enum look_verdict judge_finish(const struct finish *f, const struct pg_result *jobs, int row)
 {
-    if (row < 0 || pg_i64(jobs, row, COLUMN_FENCE) != f->f.fence) {
+    if (row < 0 || pg_i64(jobs, row, COLUMN_FENCE) != f->f.fence ||
+        !pg_bool(jobs, row, COLUMN_IS_MINE)) {
         return LOOK_STALE;
     }
     if (pg_bool(jobs, row, COLUMN_IS_RUNNING)) {

@@ -35,8 +35,9 @@ void round_take_finishes(struct round *r, struct finish_queue *q, size_t max)
     r->finish_bytes = 0;
     r->has_suspect = q->first != NULL && q->first->is_suspect;
     size_t count_max = r->has_suspect ? 1 : max;
+    const char *worker = q->first != NULL ? q->first->worker_id : NULL;
     while (q->first != NULL && r->finish_count < count_max &&
-           q->first->is_suspect == r->has_suspect &&
+           q->first->is_suspect == r->has_suspect && strcmp(q->first->worker_id, worker) == 0 &&
            (r->finish_count == 0 || r->finish_bytes + q->first->bytes <= ROUND_FINISH_BYTES_MAX)) {
         struct finish *f = finish_queue_pop(q);
         struct round_lane *lane = &r->lanes[f->f.kind];
@@ -136,7 +137,8 @@ static void put_failures(struct params *p, const struct round_lane *lane, struct
     put_texts(p, lane, columns, log_tail_of);
 }
 
-/* Statement of one lane; its parameters begin with ids and rising fences. */
+/* Statement of one lane; its parameters begin with ids and rising fences, the last is the worker.
+ */
 static void put_lane(struct params *p, const struct round_lane *lane, enum finish_kind kind,
                      struct columns *columns)
 {
@@ -163,6 +165,7 @@ static void put_lane(struct params *p, const struct round_lane *lane, enum finis
     case FINISH_HAND_BACK:
         break;
     }
+    params_uuid(p, lane->list[0]->worker_id);
 }
 
 static enum round_step step_of(enum finish_kind kind)

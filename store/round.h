@@ -50,7 +50,8 @@ struct round {
 
 void round_release(struct round *r); /* frees what it still holds */
 
-/* Take from the queue what one segment may carry: at most `max` finishes; a suspect goes alone. */
+/* Take from the queue what one segment may carry: at most `max` finishes, all under one
+ * worker_id; a suspect goes alone. */
 void round_take_finishes(struct round *r, struct finish_queue *q, size_t max);
 void round_take_claims(struct round *r, struct claim_queue *q);
 /* Give everything back to where it was; the claims may have another destination. */

@@ -177,6 +177,7 @@ static void on_args(void *ctx, enum status st, const char *args, size_t len)
 static void keep_claimed(struct worker *w, struct held_job *job, const struct claimed_job *c)
 {
     job->fence = c->fence;
+    (void)snprintf(job->worker_id, sizeof job->worker_id, "%s", c->worker_id);
     job->attempt = c->attempt;
     job->max_attempts = c->max_attempts;
     job->crashes = c->crashes;

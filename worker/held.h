@@ -36,6 +36,7 @@ struct held_job {
     bool is_relocking;
 
     int64_t fence;
+    char worker_id[JOB_WORKER_ID_SIZE]; /* under which it was claimed */
     int attempt;
     int max_attempts;
     int crashes;

@@ -138,6 +138,7 @@ static void finish(struct worker *w, struct held_job *job, const struct run_fact
     finish->id = job->id;
     finish->fence = job->fence;
     finish->attempt = job->attempt;
+    finish->worker_id = job->worker_id;
     finish->attempted_at_unix_us = job->attempted_at_unix_us;
     finish->kind = v.kind;
     finish->outcome = v.outcome;

@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- job_complete without waiting: rows that somebody has locked are left out (INTERFACES rule 4).
--- params: int8[], int8[], text[]
+-- params: int8[], int8[], text[], uuid
 WITH gone AS (
     DELETE FROM claimd.job
      WHERE id = ANY (ARRAY(SELECT id FROM claimd.job
                             WHERE id = ANY ((SELECT $1)::bigint[]) AND state = 'running'
                               AND fence = $2[width_bucket(fence, $2)]
                               FOR UPDATE SKIP LOCKED))
-       AND state = 'running' AND fence = $2[width_bucket(fence, $2)]
+       AND state = 'running' AND fence = $2[width_bucket(fence, $2)] AND worker_id = $4
     RETURNING *
 )
 INSERT INTO claimd.job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes,

@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Ends runs that failed for good: to the history, and the attempt is recorded. Fenced; locked rows are left out. $2 rises,
--- the other arrays follow it: crashes to add, outcome, error, log tail. Returns the fences that were accepted.
--- params: int8[], int8[], int8[], text[], text[], text[]
+-- Ends runs that failed for good: to the history, and the attempt is recorded. Fenced, and of one worker ($7); locked
+-- rows are left out. $2 rises, the other arrays follow it: crashes to add, outcome, error, log tail. Returns the fences that were accepted.
+-- params: int8[], int8[], int8[], text[], text[], text[], uuid
 WITH gone AS (
     DELETE FROM claimd.job
      WHERE id = ANY (ARRAY(SELECT id FROM claimd.job
                             WHERE id = ANY ((SELECT $1)::bigint[]) AND state = 'running'
                               AND fence = $2[width_bucket(fence, $2)]
                               FOR UPDATE SKIP LOCKED))
-       AND state = 'running' AND fence = $2[width_bucket(fence, $2)]
+       AND state = 'running' AND fence = $2[width_bucket(fence, $2)] AND worker_id = $7
     RETURNING *, width_bucket(fence, $2) AS n
 ), recorded AS (
     INSERT INTO claimd.job_attempt (job_id, fence, attempt, generation, worker_id, started_at, outcome, error, log_tail)

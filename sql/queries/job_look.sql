@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What became of these ids: open jobs as they are now. For ids that a claim did not get and runs that a finish did not find.
--- params: int8[]
+-- $2: the worker whose runs are looked for.
+-- params: int8[], uuid
 SELECT id, state = 'running' AS is_running, fence, scheduled_at <= clock_timestamp() AS is_due, queue, kind, priority, ready_at,
-       attempt, max_attempts
+       attempt, max_attempts, worker_id = $2 AS is_mine
   FROM claimd.job
  WHERE id = ANY ($1)

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Makes failed runs available again after their backoff, and records the attempt. Fenced; locked rows are left out. $2 rises,
--- the other arrays follow it: delay in microseconds, crashes to add, outcome, error, log tail. Returns the fences accepted.
--- params: int8[], int8[], int8[], int8[], text[], text[], text[]
+-- Makes failed runs available again after their backoff, and records the attempt. Fenced, and of one worker ($8); locked
+-- rows are left out. $2 rises, the other arrays follow it: delay in microseconds, crashes to add, outcome, error, log tail. Returns the fences accepted.
+-- params: int8[], int8[], int8[], int8[], text[], text[], text[], uuid
 WITH again AS (
     UPDATE claimd.job
        SET state = 'available', crashes = crashes + $4[width_bucket(fence, $2)],
@@ -11,7 +11,7 @@ WITH again AS (
                             WHERE id = ANY ((SELECT $1)::bigint[]) AND state = 'running'
                               AND fence = $2[width_bucket(fence, $2)]
                               FOR UPDATE SKIP LOCKED))
-       AND state = 'running' AND fence = $2[width_bucket(fence, $2)]
+       AND state = 'running' AND fence = $2[width_bucket(fence, $2)] AND worker_id = $8
     RETURNING id, fence, attempt, generation, worker_id, attempted_at, width_bucket(fence, $2) AS n
 ), recorded AS (
     INSERT INTO claimd.job_attempt (job_id, fence, attempt, generation, worker_id, started_at, outcome, error, log_tail)

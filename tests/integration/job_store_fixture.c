@@ -96,7 +96,9 @@ static void on_claimed(void *ctx, const struct claimed_job *jobs, size_t count,
                        jobs[i].args != NULL ? jobs[i].args : "");
         (void)snprintf(a->queues[n], sizeof a->queues[n], "%s", jobs[i].queue);
         a->jobs[n].args = jobs[i].args != NULL ? a->args[n] : NULL;
+        (void)snprintf(a->workers[n], sizeof a->workers[n], "%s", jobs[i].worker_id);
         a->jobs[n].queue = a->queues[n];
+        a->jobs[n].worker_id = a->workers[n];
         a->jobs[n].kind = NULL;
     }
     for (size_t i = 0; i < refused_count; i++) {
@@ -169,6 +171,7 @@ struct job_finish finish_of(size_t n, enum finish_kind kind)
     const struct claimed_job *job = &got.jobs[n];
     return (struct job_finish){.id = job->id,
                                .fence = job->fence,
+                               .worker_id = job->worker_id,
                                .attempt = job->attempt,
                                .attempted_at_unix_us = job->attempted_at_unix_us,
                                .kind = kind};

@@ -25,6 +25,7 @@ struct answers {
     struct claimed_job jobs[IDS_MAX]; /* texts are copied below, cut */
     char args[IDS_MAX][64];
     char queues[IDS_MAX][32];
+    char workers[IDS_MAX][JOB_WORKER_ID_SIZE];
     size_t job_count;
     struct refused_job refused[IDS_MAX];
     char refused_kinds[IDS_MAX][32];

@@ -113,6 +113,50 @@ START_TEST(lock_G3_a_stale_finish_is_refused_and_changes_nothing)
 }
 END_TEST
 
+/* A server that lost fences gives them out again (fault.D5): the number alone says not enough. */
+START_TEST(D5_a_finish_under_the_same_fence_of_another_worker_is_stale)
+{
+    static const enum finish_kind kinds[] = {FINISH_COMPLETED, FINISH_RETRY, FINISH_DISCARDED,
+                                             FINISH_HAND_BACK};
+    given_running(8);
+    (void)side_run(side, "UPDATE claimd.job SET worker_id = '" WORKER_B "'");
+    for (size_t i = 0; i < 8; i++) {
+        struct job_finish f = finish_of(i, kinds[i % ARRAY_COUNT(kinds)]);
+        submit(&store_a, &f);
+    }
+    RUN_UNTIL(got.finishes == 8);
+    ck_assert_int_eq(got.verdicts[FINISH_STALE], 8);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job WHERE state = 'running'", 8);
+    /* Nor is what another one completed taken for our own end. */
+    (void)side_run(side, "WITH d AS (DELETE FROM claimd.job RETURNING *) INSERT INTO "
+                         "claimd.job_history (id, fence, created_at, scheduled_at, ready_at, "
+                         "attempted_at, worker_id, attempt, crashes, generation, priority, share, "
+                         "queue, kind, args, state) SELECT id, fence, created_at, scheduled_at, "
+                         "ready_at, attempted_at, worker_id, attempt, crashes, generation, "
+                         "priority, share, queue, kind, args, 'completed' FROM d");
+    struct job_finish f = finish_of(0, FINISH_COMPLETED);
+    finish_now(&f);
+    ck_assert_int_eq(got.verdicts[FINISH_STALE], 9);
+}
+END_TEST
+
+START_TEST(finishes_of_runs_under_two_ids_of_one_worker_are_all_accepted)
+{
+    int64_t id = add_jobs(40);
+    claim_now(&store_a, id, 20);
+    job_store_set_worker(store_a.jobs, WORKER_B);
+    claim_now(&store_a, id + 20, 20);
+    for (size_t i = 0; i < 40; i++) {
+        struct job_finish f = finish_of(i % 2 == 0 ? i / 2 : 20 + i / 2, FINISH_COMPLETED);
+        submit(&store_a, &f);
+    }
+    RUN_UNTIL(got.finishes == 40);
+    ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], 40);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_history WHERE worker_id = '" WORKER_B "'",
+                  20);
+}
+END_TEST
+
 START_TEST(a_second_finish_of_the_same_run_finds_it_done)
 {
     given_running(1);
@@ -234,6 +278,8 @@ int main(void)
     tcase_add_test(tests, a_discarded_run_ends_in_the_history_and_is_recorded);
     tcase_add_test(tests, rule3_a_hand_back_gives_the_attempt_back);
     tcase_add_test(tests, lock_G3_a_stale_finish_is_refused_and_changes_nothing);
+    tcase_add_test(tests, D5_a_finish_under_the_same_fence_of_another_worker_is_stale);
+    tcase_add_test(tests, finishes_of_runs_under_two_ids_of_one_worker_are_all_accepted);
     tcase_add_test(tests, a_second_finish_of_the_same_run_finds_it_done);
     tcase_add_test(tests, finishes_and_claims_of_one_turn_share_one_commit);
     tcase_add_loop_test(tests, a_bad_result_fails_its_own_job_and_the_other_499_finish, 0,

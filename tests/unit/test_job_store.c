@@ -15,6 +15,7 @@ static struct finish *given(struct job_finish f)
     struct finish *made = NULL;
     f.id = f.id == 0 ? 1 : f.id;
     f.attempt = f.attempt == 0 ? 1 : f.attempt;
+    f.worker_id = "00000000-0000-0000-0000-000000000001";
     ck_assert_int_eq(finish_new(&f, NULL, NULL, &made, NULL), STATUS_OK);
     return made;
 }
