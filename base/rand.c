@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 
+#include <stdio.h>
 #include <sys/random.h>
 
 enum status rand_bytes(void *ret_bytes, size_t len, struct err *err)
@@ -19,6 +20,22 @@ enum status rand_bytes(void *ret_bytes, size_t len, struct err *err)
         }
         got += (size_t)n;
     }
+    return STATUS_OK;
+}
+
+enum status rand_uuid(char ret[RAND_UUID_SIZE], struct err *err)
+{
+    unsigned char b[16];
+    enum status st = rand_bytes(b, sizeof b, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    b[6] = (unsigned char)((b[6] & 0x0F) | 0x40);
+    b[8] = (unsigned char)((b[8] & 0x3F) | 0x80);
+    (void)snprintf(ret, RAND_UUID_SIZE,
+                   "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
+                   b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13],
+                   b[14], b[15]);
     return STATUS_OK;
 }
 

@@ -12,6 +12,10 @@
 /* getrandom(2), whole or failed: UNAVAILABLE. */
 enum status rand_bytes(void *ret_bytes, size_t len, struct err *err) MUST_USE;
 
+/* A random one (RFC 9562, version 4) as text. UNAVAILABLE. */
+#define RAND_UUID_SIZE 37
+enum status rand_uuid(char ret[RAND_UUID_SIZE], struct err *err) MUST_USE;
+
 struct rand {
     uint64_t state;
 };

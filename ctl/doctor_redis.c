@@ -296,21 +296,16 @@ static void check_duplicates(struct report *r, const struct doctor_nodes *all)
     }
 }
 
-static int compare_text(const void *a, const void *b)
+/* The list must be the same on all hosts; the cluster's row has it sorted. */
+static void check_list(struct report *r, const struct doctor_nodes *all)
 {
-    return strcmp(((const struct node_check *)a)->address, ((const struct node_check *)b)->address);
-}
-
-/* The list must be the same on all hosts; the cluster's row has it sorted. Reorders the nodes. */
-static void check_list(struct report *r, struct doctor_nodes *all)
-{
-    char list[sizeof r->lock_nodes] = "";
-    size_t at = 0;
-    qsort(all->nodes, all->count, sizeof all->nodes[0], compare_text);
-    for (size_t i = 0; i < all->count && at < sizeof list; i++) {
-        int n =
-            snprintf(list + at, sizeof list - at, "%s%s", i > 0 ? "," : "", all->nodes[i].address);
-        at += n > 0 ? (size_t)n : 0;
+    char list[sizeof r->lock_nodes];
+    struct err err = {0};
+    const struct config *c = all->config;
+    if (redis_endpoint_sorted_list(c->lock.nodes[0], sizeof c->lock.nodes[0], c->lock.node_count,
+                                   list, sizeof list, &err) != STATUS_OK) {
+        report_say(r, HEALTH_FAIL, "lock nodes", "correct lock.nodes", "%s", err.msg);
+        return;
     }
     if (r->lock_nodes[0] != '\0' && strcmp(r->lock_nodes, list) != 0) {
         report_say(r, HEALTH_FAIL, "lock nodes", "give every host the same lock.nodes",

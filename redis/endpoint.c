@@ -3,11 +3,13 @@
 #include "redis/redis.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #define URL_SCHEME "redis://"
 #define TLS_SCHEME "rediss://"
 #define UNIX_SCHEME "unix:"
 #define DB_MAX 1023
+#define LIST_MAX 16
 
 static enum status copy_part(const char *what, const char *text, size_t len, char *out, size_t size,
                              struct err *err)
@@ -182,6 +184,38 @@ enum status redis_endpoint_check_list(const char *name, const char *texts, size_
             return st;
         }
     }
+    return STATUS_OK;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+enum status redis_endpoint_sorted_list(const char *texts, size_t size, size_t count, char *ret,
+                                       size_t ret_size, struct err *err)
+{
+    char addresses[LIST_MAX][REDIS_ENDPOINT_TEXT_SIZE];
+    if (count == 0 || count > LIST_MAX) {
+        return err_fail(err, STATUS_INVALID, "%zu nodes: 1 to %d are needed", count, LIST_MAX);
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct redis_endpoint endpoint;
+        enum status st = redis_endpoint_parse(texts + i * size, &endpoint, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+        redis_endpoint_text(&endpoint, addresses[i], sizeof addresses[i]);
+    }
+    qsort(addresses, count, sizeof addresses[0], by_text);
+    autobuf struct buf out = BUF_INIT(ret_size - 1);
+    for (size_t i = 0; i < count; i++) {
+        enum status st = buf_printf(&out, err, "%s%s", i == 0 ? "" : ",", addresses[i]);
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
+    memcpy(ret, buf_at(&out), out.len + 1);
     return STATUS_OK;
 }
 

@@ -41,6 +41,11 @@ enum status redis_endpoint_parse(const char *text, struct redis_endpoint *ret,
 enum status redis_endpoint_check_list(const char *name, const char *texts, size_t size,
                                       size_t count, struct err *err) MUST_USE;
 
+/* The addresses of such a list, sorted, parted by commas, without users and passwords: two lists of
+ * the same nodes are the same text. INVALID, or LIMIT: longer than ret_size. */
+enum status redis_endpoint_sorted_list(const char *texts, size_t size, size_t count, char *ret,
+                                       size_t ret_size, struct err *err) MUST_USE;
+
 /* Fills in what the text left out; NULL or "" = nothing to fill in. INVALID: too long. */
 enum status redis_endpoint_login(struct redis_endpoint *e, const char *user, const char *password,
                                  struct err *err) MUST_USE;

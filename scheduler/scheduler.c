@@ -68,6 +68,7 @@ static void stop(struct scheduler *s, int exit_code)
     if (s->watch != NULL) {
         watch_lead(s->watch, false);
     }
+    report_close(TAKE(s->report));
     lead_close(TAKE(s->lead));
     days_stop(s->days);
     survey_stop(TAKE(s->survey));
@@ -179,6 +180,25 @@ static bool on_fit(void *ctx)
 {
     const struct scheduler *s = ctx;
     return scheduler_feed_age_us(s) < scaled(s, UNFIT_US);
+}
+
+static void on_other_nodes(void *ctx)
+{
+    stop(ctx, DAEMON_USAGE);
+}
+
+static enum status report_begin(struct scheduler *s, struct err *err)
+{
+    struct report_options options = {.loop = &s->loop,
+                                     .pg = s->pg,
+                                     .lead = s->lead,
+                                     .feeder = s->feeder,
+                                     .config = s->config,
+                                     .fingerprint = s->fingerprint,
+                                     .last_error = &s->pg_down_why,
+                                     .on_other_nodes = on_other_nodes,
+                                     .ctx = s};
+    return report_open(&options, &s->report, err);
 }
 
 /* ---- nodes ---- */
@@ -326,7 +346,7 @@ static void on_joined(void *ctx, enum status st, int64_t t_max_us, const struct 
         return;
     }
     if (hints_begin(s, &failed) != STATUS_OK || locks_open(s, t_max_us, &failed) != STATUS_OK ||
-        parts_open(s, t_max_us, &failed) != STATUS_OK) {
+        parts_open(s, t_max_us, &failed) != STATUS_OK || report_begin(s, &failed) != STATUS_OK) {
         fail(s, DAEMON_USAGE, &failed);
         return;
     }
@@ -425,14 +445,9 @@ static int statement_timeout_ms(const struct config *c)
 static enum status start(struct scheduler *s, struct err *err)
 {
     const struct config *c = s->config;
-    char texts[CONFIG_NODES_MAX][REDIS_ENDPOINT_TEXT_SIZE]; /* addresses: URLs may hold passwords */
-    const char *nodes[CONFIG_NODES_MAX];
-    for (size_t i = 0; i < c->lock.node_count; i++) {
-        daemon_node_text(c, i, texts[i], sizeof texts[i]);
-        nodes[i] = texts[i];
-    }
     enum status st =
-        cluster_fingerprint(nodes, c->lock.node_count, s->fingerprint, sizeof s->fingerprint, err);
+        redis_endpoint_sorted_list(c->lock.nodes[0], sizeof c->lock.nodes[0], c->lock.node_count,
+                                   s->fingerprint, sizeof s->fingerprint, err);
     if (st == STATUS_OK) {
         st = scheduler_telemetry(s, err);
     }

@@ -8,6 +8,7 @@
 #include "daemon/telemetry.h"
 #include "scheduler/days.h"
 #include "scheduler/meters.h"
+#include "scheduler/report.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/survey.h"
 #include "scheduler/watch.h"
@@ -44,6 +45,7 @@ struct scheduler {
     struct watch *watch;
     struct days *days;
     struct survey *survey;
+    struct report *report;
     struct meters meters;
 };
 

@@ -5,39 +5,6 @@
 
 #include <string.h>
 
-#define NODES_MAX 16
-
-static int by_text(const void *a, const void *b)
-{
-    const char *const *x = a;
-    const char *const *y = b;
-    return strcmp(*x, *y);
-}
-
-enum status cluster_fingerprint(const char *const *nodes, size_t count, char *ret, size_t size,
-                                struct err *err)
-{
-    const char *sorted[NODES_MAX];
-    if (count > NODES_MAX) {
-        return err_fail(err, STATUS_LIMIT, "more than %d lock nodes", NODES_MAX);
-    }
-    memcpy(sorted, nodes, count * sizeof sorted[0]);
-    qsort(sorted, count, sizeof sorted[0], by_text);
-    autobuf struct buf out = BUF_INIT(size - 1);
-    for (size_t i = 0; i < count; i++) {
-        enum status st = buf_printf(&out, err, "%s%s", i == 0 ? "" : ",", sorted[i]);
-        if (st != STATUS_OK) {
-            err_prefix(err, "list of lock nodes");
-            return st;
-        }
-    }
-    if (count == 0) {
-        return err_fail(err, STATUS_INVALID, "no lock nodes");
-    }
-    memcpy(ret, buf_at(&out), out.len + 1);
-    return STATUS_OK;
-}
-
 static void on_joined(void *ctx, enum status st, const struct pg_result *const *results,
                       const struct err *err)
 {

@@ -8,11 +8,8 @@
 
 #define CLUSTER_FINGERPRINT_MAX 4096
 
-/* The sorted list itself, so that a refusal can show both. LIMIT when it is too long. */
-enum status cluster_fingerprint(const char *const *nodes, size_t count, char *ret, size_t size,
-                                struct err *err) MUST_USE;
-
-/* Stores the fingerprint if nobody has joined yet, and raises T_max. CONFLICT: the cluster was made
+/* The fingerprint is redis_endpoint_sorted_list() itself, so that a refusal can show both lists.
+ * Stores it if nobody has joined yet, and raises T_max. CONFLICT: the cluster was made
  * with another list; err shows it. */
 typedef void cluster_join_cb(void *ctx, enum status st, int64_t t_max_us, const struct err *err);
 

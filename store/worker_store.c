@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/worker_store.h"
 
+#include "base/clock.h"
 #include "sql/queries.h"
 #include "store/params.h"
 
@@ -122,6 +123,22 @@ static void put_worker(struct params *p, const struct worker_registration *r,
     params_text(p, r->version);
     params_text_array(p, r->queues, NULL, r->queue_count);
     params_text_array(p, columns->names, NULL, r->kind_count);
+    params_text(p, r->lock_nodes != NULL ? r->lock_nodes : "");
+}
+
+static void on_registered(void *ctx, enum status st, const struct pg_result *const *results,
+                          const struct err *err)
+{
+    struct waiting *w = ctx;
+    struct err wrong = {0};
+    if (st == STATUS_OK && pg_row_count(results[1]) == 0) {
+        st = err_fail(
+            &wrong, STATUS_CONFLICT,
+            "the cluster has other lock nodes by now: lock.nodes must be changed here, too");
+        err = &wrong;
+    }
+    w->done(w->ctx, st, err);
+    free(w);
 }
 
 static enum status send_registration(struct pg *pg, struct params *params,
@@ -144,7 +161,7 @@ static enum status send_registration(struct pg *pg, struct params *params,
         free(w);
         return st;
     }
-    return send_for(pg, &request, on_done, w, err);
+    return send_for(pg, &request, on_registered, w, err);
 }
 
 enum status worker_store_register(struct pg *pg, const struct worker_registration *r,
@@ -228,6 +245,12 @@ static void put_beat(struct params *p, const struct worker_beat *b)
     params_i32(p, b->running);
     params_i64_array(p, b->held_fences, b->held_count);
     params_text_array(p, names, NULL, b->kind_count);
+    params_i32(p, b->lock_nodes);
+    params_i32(p, b->lock_nodes_voting);
+    params_i32(p, b->uncommitted);
+    params_i64(p, b->uncommitted_us);
+    params_text(p, b->trouble != NULL ? b->trouble : "");
+    params_i64(p, clock_wall_us());
 }
 
 enum status worker_store_beat(struct pg *pg, const struct worker_beat *b, worker_beat_cb *done,

@@ -31,8 +31,10 @@ struct worker_registration {
     const struct worker_kind *kinds;
     size_t kind_count;
     int64_t stale_us;
+    const char *lock_nodes; /* the fingerprint that the cluster was joined with; NULL = "" */
 };
 
+/* CONFLICT of a registration: the cluster has other lock nodes by now (lock.N8). */
 typedef void worker_done_cb(void *ctx, enum status st, const struct err *err);
 enum status worker_store_register(struct pg *pg, const struct worker_registration *r,
                                   worker_done_cb *done, void *ctx, struct err *err) MUST_USE;
@@ -47,6 +49,12 @@ struct worker_beat {
     size_t held_count;
     const struct worker_kind *kinds; /* names only are written: the served ones */
     size_t kind_count;
+    /* For doctor. */
+    int lock_nodes;
+    int lock_nodes_voting;
+    int uncommitted;        /* ends of runs that wait for their commit … */
+    int64_t uncommitted_us; /* … the oldest for so long */
+    const char *trouble;    /* why; NULL = "" */
 };
 
 /* The kinds that other live workers of the queue serve too decide which sets to listen to

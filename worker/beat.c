@@ -115,6 +115,21 @@ static size_t held_fences(const struct worker *w, int64_t now, int64_t *ret_fenc
     return n;
 }
 
+/* Ends of runs that wait for their commit: how many, and since when the oldest does. */
+static void count_uncommitted(const struct worker *w, int64_t now, struct worker_beat *ret)
+{
+    int64_t since_us = now;
+    for (struct held_job *job = w->held.by_id; job != NULL; job = job->hh.next) {
+        if (job->phase == HELD_FINISHING && job->since_us < since_us) {
+            since_us = job->since_us;
+        }
+    }
+    const struct err *trouble = job_store_trouble(w->store);
+    ret->uncommitted = (int)w->held.count[HELD_FINISHING];
+    ret->uncommitted_us = now - since_us;
+    ret->trouble = trouble != NULL ? trouble->msg : NULL;
+}
+
 static void beat(struct worker *w)
 {
     int64_t fences[HELD_FENCES_MAX];
@@ -130,7 +145,10 @@ static void beat(struct worker *w)
                             .held_fences = fences,
                             .held_count = held_fences(w, now, fences),
                             .kinds = w->kinds.list,
-                            .kind_count = w->kinds.count};
+                            .kind_count = w->kinds.count,
+                            .lock_nodes = (int)w->config->lock.node_count,
+                            .lock_nodes_voting = (int)redlock_async_voting(w->lock)};
+    count_uncommitted(w, now, &b);
     history("beat", "inv", HISTORY_TEXT("worker", w->worker_id));
     if (worker_store_beat(w->pg, &b, on_beaten, w, NULL) == STATUS_OK) {
         w->is_beating = true;

@@ -31,6 +31,10 @@ static void on_registered(void *ctx, enum status st, const struct err *err)
 {
     struct worker *w = ctx;
     w->is_beating = false;
+    if (st == STATUS_CONFLICT) {
+        worker_fail(w, DAEMON_USAGE, err->msg);
+        return;
+    }
     if (st != STATUS_OK) {
         try_later(w, "register", err);
         return;
@@ -46,22 +50,6 @@ static void on_registered(void *ctx, enum status st, const struct err *err)
     beat_start(w);
 }
 
-static enum status draw_worker_id(char *ret_id, struct err *err)
-{
-    unsigned char b[16];
-    enum status st = rand_bytes(b, sizeof b, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    b[6] = (unsigned char)((b[6] & 0x0F) | 0x40); /* RFC 9562: version 4 */
-    b[8] = (unsigned char)((b[8] & 0x3F) | 0x80);
-    (void)snprintf(ret_id, WORKER_ID_SIZE,
-                   "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
-                   b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13],
-                   b[14], b[15]);
-    return STATUS_OK;
-}
-
 static void do_register(struct worker *w)
 {
     const char *queues[CONFIG_QUEUES_MAX];
@@ -71,7 +59,7 @@ static void do_register(struct worker *w)
     for (size_t i = 0; i < w->config->worker.queue_count; i++) {
         queues[i] = w->config->worker.queues[i];
     }
-    if (draw_worker_id(w->worker_id, &err) != STATUS_OK) {
+    if (rand_uuid(w->worker_id, &err) != STATUS_OK) {
         try_later(w, "draw a worker id", &err);
         return;
     }
@@ -86,7 +74,8 @@ static void do_register(struct worker *w)
                                     .slots = (int)w->slot_count,
                                     .kinds = w->kinds.list,
                                     .kind_count = w->kinds.count,
-                                    .stale_us = w->config->worker.stale_us};
+                                    .stale_us = w->config->worker.stale_us,
+                                    .lock_nodes = w->fingerprint};
     w->beat_sent_us = clock_boot_us();
     if (worker_store_register(w->pg, &r, on_registered, w, &err) != STATUS_OK) {
         try_later(w, "register", &err);
@@ -193,14 +182,10 @@ static void on_joined(void *ctx, enum status st, int64_t ttl_max_us, const struc
 
 static enum status join(struct worker *w, struct err *err)
 {
-    char texts[CONFIG_NODES_MAX][REDIS_ENDPOINT_TEXT_SIZE]; /* addresses: URLs may hold passwords */
-    const char *nodes[CONFIG_NODES_MAX];
-    for (size_t i = 0; i < w->config->lock.node_count; i++) {
-        daemon_node_text(w->config, i, texts[i], sizeof texts[i]);
-        nodes[i] = texts[i];
-    }
-    enum status st = cluster_fingerprint(nodes, w->config->lock.node_count, w->fingerprint,
-                                         sizeof w->fingerprint, err);
+    const struct config *c = w->config;
+    enum status st =
+        redis_endpoint_sorted_list(c->lock.nodes[0], sizeof c->lock.nodes[0], c->lock.node_count,
+                                   w->fingerprint, sizeof w->fingerprint, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -163,10 +163,15 @@ CREATE TABLE worker (
     stale_at timestamptz NOT NULL,
     backend_start timestamptz NOT NULL DEFAULT 'epoch', -- with backend_pid: its session, which its successor ends
     lost_pops bigint NOT NULL DEFAULT 0, -- rises whenever it wants the feed rewound
+    uncommitted_us bigint NOT NULL DEFAULT 0, -- how long the oldest end of a run had waited for its commit at this beat
+    clock_ahead_us bigint NOT NULL DEFAULT 0, -- our clock against the host's
     backend_pid integer NOT NULL DEFAULT 0,
     pid integer NOT NULL,
     slots integer NOT NULL,
     running integer NOT NULL DEFAULT 0,
+    uncommitted integer NOT NULL DEFAULT 0, -- ends of runs that wait for their commit
+    lock_nodes integer NOT NULL DEFAULT 0, -- of its list; so many had a vote at this beat:
+    lock_nodes_voting integer NOT NULL DEFAULT 0,
     dead boolean NOT NULL DEFAULT false, -- said by a scheduler; a beat on such a row is not confirmed
     stopped boolean NOT NULL DEFAULT false, -- ended cleanly
     quiet boolean NOT NULL DEFAULT false,
@@ -177,7 +182,28 @@ CREATE TABLE worker (
     queues text[] NOT NULL,
     kinds text[] NOT NULL DEFAULT '{}',
     held_fences bigint[] NOT NULL DEFAULT '{}', -- held for longer than a lease
+    trouble text NOT NULL DEFAULT '', -- why its ends of runs aren't committed
     CONSTRAINT worker_pkey PRIMARY KEY (worker_id)
+) WITH (fillfactor = 50);
+
+-- One row per scheduler process: what it last said of itself, at most every 2 s. For people alone: nothing is decided by it.
+CREATE TABLE scheduler (
+    scheduler_id uuid NOT NULL,
+    started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    beat_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    stale_at timestamptz NOT NULL,
+    leader_since timestamptz, -- NULL: a standby
+    last_pass_at timestamptz, -- the last pass of the feed that ended well, while it leads
+    clock_stepped_at timestamptz, -- our clock jumped, as seen by that host …
+    clock_step_us bigint NOT NULL DEFAULT 0, -- … by so much, the last time
+    clock_ahead_us bigint NOT NULL DEFAULT 0, -- our clock against the host's
+    pid integer NOT NULL,
+    lock_nodes integer NOT NULL, -- of its list; so many had a vote:
+    lock_nodes_voting integer NOT NULL,
+    host text NOT NULL,
+    version text NOT NULL,
+    last_error text NOT NULL DEFAULT '', -- that PostgreSQL gave it
+    CONSTRAINT scheduler_pkey PRIMARY KEY (scheduler_id)
 ) WITH (fillfactor = 50);
 
 CREATE TABLE cluster (

@@ -2,11 +2,14 @@
 -- One beat, and what the worker must know, in one statement: a row 'beat' when it was confirmed (not on a row that is dead,
 -- stopped or gone), a row 'shared' for each of its kinds that every live worker of its queues serves (INTERFACES rule 2), and
 -- a row 'paused' for each of its queues that is.
--- params: uuid, int8, bool, bool, int4, int8[], text[]
+-- What doctor wants to know goes along ($8 on); $13 is the host's wall clock, in µs since 1970.
+-- params: uuid, int8, bool, bool, int4, int8[], text[], int4, int4, int4, int8, text, int8
 WITH me AS (
     UPDATE claimd.worker
        SET beat_at = clock_timestamp(), stale_at = clock_timestamp() + $2 * interval '1 microsecond', quiet = $3,
            lost_pops = lost_pops + $4::integer, running = $5, held_fences = $6, kinds = $7, backend_pid = pg_backend_pid(),
+           lock_nodes = $8, lock_nodes_voting = $9, uncommitted = $10, uncommitted_us = $11, trouble = $12,
+           clock_ahead_us = (extract(epoch FROM clock_timestamp()) * 1000000)::int8 - $13,
            backend_start = CASE WHEN backend_pid = pg_backend_pid() THEN backend_start
                                 ELSE COALESCE((SELECT a.backend_start FROM pg_catalog.pg_stat_activity a
                                                 WHERE a.pid = pg_backend_pid()), 'epoch') END

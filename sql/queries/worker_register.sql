@@ -1,11 +1,17 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The row of one worker process, made at its start; again with the same id when the first answer was lost.
 -- A session whose role may not see its own start leaves 'epoch': its successor can't end it then, lock_timeout does.
--- params: uuid, int8, int4, int4, text, text, text, text, text[], text[]
+-- No row where the cluster has another list of lock nodes ($11) by now; the shared lock makes that certain against
+-- `claimctl lock-nodes set`, and is in the way of nothing else.
+-- params: uuid, int8, int4, int4, text, text, text, text, text[], text[], text
 INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, token_prefix, version, queues, kinds,
                            backend_pid, backend_start)
-VALUES ($1, clock_timestamp() + $2 * interval '1 microsecond', $3, $4, $5, $6, $7, $8, $9, $10, pg_backend_pid(),
-        COALESCE((SELECT backend_start FROM pg_catalog.pg_stat_activity WHERE pid = pg_backend_pid()), 'epoch'))
+SELECT $1, clock_timestamp() + $2 * interval '1 microsecond', $3, $4, $5, $6, $7, $8, $9, $10, pg_backend_pid(),
+       COALESCE((SELECT backend_start FROM pg_catalog.pg_stat_activity WHERE pid = pg_backend_pid()), 'epoch')
+  FROM claimd.cluster
+ WHERE lock_nodes = $11
+   FOR KEY SHARE OF cluster
     ON CONFLICT (worker_id) DO UPDATE
    SET beat_at = clock_timestamp(), stale_at = excluded.stale_at, backend_pid = excluded.backend_pid,
        backend_start = excluded.backend_start
+RETURNING worker_id

@@ -140,6 +140,45 @@ START_TEST(registering_makes_the_row_and_announces_the_kinds)
 }
 END_TEST
 
+START_TEST(N8_a_worker_can_not_register_where_the_cluster_has_other_lock_nodes_by_now)
+{
+    const struct worker_registration r = {.worker_id = WORKER_A,
+                                          .host = "here",
+                                          .version = "1",
+                                          .state_dir = "/s",
+                                          .token_prefix = "p",
+                                          .stale_us = US_PER_S,
+                                          .lock_nodes = "a:1,b:1,c:1"};
+    TELL(worker_store_register(store_a.pg, &r, on_done, &told, err));
+    ck_assert_int_eq(told.st, STATUS_CONFLICT);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.worker", 0);
+    (void)side_run(side, "UPDATE claimd.cluster SET lock_nodes = 'a:1,b:1,c:1'");
+    TELL(worker_store_register(store_a.pg, &r, on_done, &told, err));
+    ck_assert_msg(told.st == STATUS_OK, "%s", told.msg);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.worker", 1);
+}
+END_TEST
+
+START_TEST(a_beat_tells_what_doctor_wants_to_know)
+{
+    enroll(store_a.pg, WORKER_A, 2);
+    const struct worker_beat b = {.worker_id = WORKER_A,
+                                  .stale_us = 8 * US_PER_S,
+                                  .kinds = kinds,
+                                  .kind_count = 2,
+                                  .lock_nodes = 5,
+                                  .lock_nodes_voting = 2,
+                                  .uncommitted = 7,
+                                  .uncommitted_us = 90 * US_PER_S,
+                                  .trouble = "no space left"};
+    TELL(worker_store_beat(store_a.pg, &b, on_beaten, &told, err));
+    ck_assert_int_eq(told.st, STATUS_OK);
+    ASSERT_TEXT("SELECT concat_ws(' ', lock_nodes, lock_nodes_voting, uncommitted, uncommitted_us, "
+                "trouble, abs(clock_ahead_us) < 5000000) FROM claimd.worker",
+                "5 2 7 90000000 no space left t");
+}
+END_TEST
+
 START_TEST(registering_again_changes_only_kinds_that_differ)
 {
     enroll(store_a.pg, WORKER_A, 2);
@@ -290,6 +329,9 @@ int main(void)
     tcase_set_timeout(tests, 30);
     tcase_add_checked_fixture(tests, jobs_setup, jobs_teardown);
     tcase_add_test(tests, registering_makes_the_row_and_announces_the_kinds);
+    tcase_add_test(tests,
+                   N8_a_worker_can_not_register_where_the_cluster_has_other_lock_nodes_by_now);
+    tcase_add_test(tests, a_beat_tells_what_doctor_wants_to_know);
     tcase_add_test(tests, registering_again_changes_only_kinds_that_differ);
     tcase_add_test(tests, a_beat_says_what_the_worker_does_and_moves_stale_at);
     tcase_add_test(tests, a_beat_on_a_dead_a_stopped_or_a_missing_row_is_not_confirmed);

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What this scheduler says of itself in PostgreSQL, every 2 s, for those who look from outside
+ * (claimctl doctor): does it lead, does it feed, how many lock nodes has it, what does it see of
+ * PostgreSQL's clock. Nothing else depends on it. It also learns there that the cluster has other
+ * lock nodes by now, which ends the process (lock.N8). */
+#ifndef CLAIMD_SCHEDULER_REPORT_H
+#define CLAIMD_SCHEDULER_REPORT_H
+
+#include "config/config.h"
+#include "scheduler/feeder.h"
+#include "scheduler/lead.h"
+#include "store/pg.h"
+
+#include <uv.h>
+
+struct report;
+
+struct report_options {
+    uv_loop_t *loop;
+    struct pg *pg; /* borrowed, as is all below */
+    const struct lead *lead;
+    const struct feeder *feeder;
+    const struct config *config;
+    const char *fingerprint;
+    const struct err *last_error;      /* of PostgreSQL */
+    void (*on_other_nodes)(void *ctx); /* has been logged */
+    void *ctx;
+};
+
+enum status report_open(const struct report_options *options, struct report **ret,
+                        struct err *err) MUST_USE;
+/* Takes the row back where PostgreSQL is there: before pg_close() and lead_close(). Accepts NULL.
+ */
+void report_close(struct report *r);
+
+/* What is known of a clock against BOOTTIME: an interval, since it was read somewhere between our
+ * asking and the answer. Pure. */
+struct report_clock {
+    int64_t low_us;
+    int64_t high_us;
+    bool is_known;
+};
+/* Takes one reading. Returns by how much the clock jumped since the last one, 0 for less than a
+ * second: slewing and drift are no jumps. */
+int64_t report_clock_step(struct report_clock *c, int64_t clock_us, int64_t asked_us,
+                          int64_t answered_us);
+
+#endif
