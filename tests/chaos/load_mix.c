@@ -24,7 +24,7 @@ static const struct part parts[] = {
     {12, "c_crash", "abort", 2, "completed", 0, 100, 0},
     {12, "c_crash", "exit", 2, "completed", 0, 100, 0},
     {46, "c_fail", "fail", 0, "discarded", 0, 100, 0},
-    {4, "c_fail", "far", 0, "any", 0, 100, 0},
+    {4, "c_retry", "far", 2, "completed", 0, 100, 0},
     {14, "c_poison", "segv", 0, "discarded", 0, 50, 0},
     {30, "c_tired", "retry", 0, "discarded", 0, 50, 0},
     {90, "c_once", "done", 0, "any", 10, 2500, 0},
