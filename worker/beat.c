@@ -158,9 +158,15 @@ static void beat(struct worker *w)
     }
 }
 
+void beat_soon(struct worker *w)
+{
+    beat(w);
+}
+
 static void on_beat_due(uv_timer_t *timer)
 {
     beat(timer->data);
+    kinds_announce(timer->data);
 }
 
 void beat_start(struct worker *w)

@@ -50,18 +50,14 @@ static void on_registered(void *ctx, enum status st, const struct err *err)
     beat_start(w);
 }
 
-static void do_register(struct worker *w)
+static enum status send_registration(struct worker *w, const struct kind_set *kinds,
+                                     worker_done_cb *done, void *ctx, struct err *err)
 {
     const char *queues[CONFIG_QUEUES_MAX];
     char host[256] = "";
-    struct err err = {0};
     (void)gethostname(host, sizeof host - 1);
     for (size_t i = 0; i < w->config->worker.queue_count; i++) {
         queues[i] = w->config->worker.queues[i];
-    }
-    if (rand_uuid(w->worker_id, &err) != STATUS_OK) {
-        try_later(w, "draw a worker id", &err);
-        return;
     }
     struct worker_registration r = {.worker_id = w->worker_id,
                                     .host = host,
@@ -72,12 +68,29 @@ static void do_register(struct worker *w)
                                     .queues = queues,
                                     .queue_count = w->config->worker.queue_count,
                                     .slots = (int)w->slot_count,
-                                    .kinds = w->kinds.list,
-                                    .kind_count = w->kinds.count,
+                                    .kinds = kinds->list,
+                                    .kind_count = kinds->count,
                                     .stale_us = w->config->worker.stale_us,
                                     .lock_nodes = w->fingerprint};
+    return worker_store_register(w->pg, &r, done, ctx, err);
+}
+
+/* The statement is the same, and repeats nothing that is there. */
+enum status enrol_announce(struct worker *w, const struct kind_set *kinds, worker_done_cb *done,
+                           void *ctx)
+{
+    return send_registration(w, kinds, done, ctx, NULL);
+}
+
+static void do_register(struct worker *w)
+{
+    struct err err = {0};
+    if (rand_uuid(w->worker_id, &err) != STATUS_OK) {
+        try_later(w, "draw a worker id", &err);
+        return;
+    }
     w->beat_sent_us = clock_boot_us();
-    if (worker_store_register(w->pg, &r, on_registered, w, &err) != STATUS_OK) {
+    if (send_registration(w, &w->kinds, on_registered, w, &err) != STATUS_OK) {
         try_later(w, "register", &err);
         return;
     }
@@ -230,7 +243,7 @@ void enrol_begin(struct worker *w)
 {
     const char *step = "";
     struct err err = {0};
-    bool is_time = w->kinds.texts != NULL && pg_is_up(w->pg) && !w->is_registered && !w->is_beating;
+    bool is_time = w->kinds.block != NULL && pg_is_up(w->pg) && !w->is_registered && !w->is_beating;
     if (!is_time || w->stage == WORKER_CLOSING) {
         return;
     }

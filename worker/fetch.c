@@ -78,12 +78,7 @@ static void put_back_job(struct worker *w, const struct held_job *job)
 
 static bool serves(const struct worker *w, const char *kind)
 {
-    for (size_t i = 0; i < w->kinds.count; i++) {
-        if (strcmp(w->kinds.names[i], kind) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return kind_set_find(&w->kinds, kind) != NULL;
 }
 
 static enum refusal refusal_of(const struct worker *w, const struct refused_job *r)

@@ -45,6 +45,7 @@ struct held_job {
     int64_t attempted_at_unix_us;
     bool at_most_once;
     char kind[JOB_NAME_MAX + 1];
+    int64_t kinds_generation; /* of the worker's kinds when this one was last known among them */
     char *args;
     size_t args_len;
 

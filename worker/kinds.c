@@ -4,79 +4,433 @@
 #include "worker/worker.h"
 
 #include <jansson.h>
+#include <stdio.h>
 
-static const char *keep_text(char **at, const char *text)
+#define LOAD_DEATHS_MAX 2        /* in a row, of one file: it is left out then */
+#define AGAIN_US (60 * US_PER_S) /* × time_scale */
+
+/* What each runner said, and what became of it. A worker serves what all runners serve that may be
+ * given jobs: any of them can then take any job. */
+struct kinds_book {
+    struct kind_set of_slot[WORKER_SLOTS_MAX];
+    int64_t order[WORKER_SLOTS_MAX]; /* of the hellos: the newest one has the say on versions */
+    int64_t hellos;
+    json_t *told;         /* the refusals of the last hello, each in the log once */
+    struct kind_set next; /* to be served when PostgreSQL knows it */
+    int64_t next_number;  /* 0 = there is none */
+    bool is_announcing;
+    struct kind_set missing; /* served once, and withdrawn */
+    int64_t again_at_us;     /* 0 = nothing is missing */
+    struct slot_without without;
+    char suspect[RUNNER_FILE_SIZE];
+    int suspect_deaths;
+};
+
+enum status kinds_open(struct worker *w, struct err *err)
 {
-    size_t size = strlen(text) + 1;
-    char *kept = *at;
-    memcpy(kept, text, size);
-    *at += size;
-    return kept;
+    w->kinds_book = calloc(1, sizeof *w->kinds_book);
+    return w->kinds_book == NULL ? err_fail(err, STATUS_NOMEM, "kinds") : STATUS_OK;
 }
 
-static bool read_kind(const json_t *item, struct worker_kind *ret, char **at)
+void kinds_close(struct worker *w)
 {
-    const char *name = NULL;
-    const char *plugin = NULL;
-    const char *version = NULL;
+    struct kinds_book *b = w->kinds_book;
+    for (size_t i = 0; b != NULL && i < WORKER_SLOTS_MAX; i++) {
+        kind_set_release(&b->of_slot[i]);
+    }
+    if (b != NULL) {
+        kind_set_release(&b->next);
+        kind_set_release(&b->missing);
+        json_decref(b->told);
+        free(b);
+    }
+    kind_set_release(&w->kinds);
+}
+
+const struct slot_without *kinds_without(const struct worker *w)
+{
+    return &w->kinds_book->without;
+}
+
+/* ---- what a runner says ---- */
+
+static bool read_kind(const json_t *item, struct worker_kind *ret)
+{
     json_int_t timeout_ms = 0;
     int at_most_once = 0;
     struct worker_kind k = {0};
     int failed = json_unpack((json_t *)(uintptr_t)item, "{s:s, s:s, s:s, s:i, s:i, s:I, s:b}",
-                             "name", &name, "plugin", &plugin, "version", &version, "max_attempts",
-                             &k.max_attempts, "max_crashes", &k.max_crashes, "timeout_ms",
-                             &timeout_ms, "at_most_once", &at_most_once);
-    if (failed != 0 || job_kind_check(name, NULL) != STATUS_OK) {
+                             "name", &k.name, "plugin", &k.plugin, "version", &k.version,
+                             "max_attempts", &k.max_attempts, "max_crashes", &k.max_crashes,
+                             "timeout_ms", &timeout_ms, "at_most_once", &at_most_once);
+    if (failed != 0 || job_kind_check(k.name, NULL) != STATUS_OK) {
         return false;
     }
     k.timeout_us = timeout_ms * US_PER_MS;
     k.at_most_once = at_most_once != 0;
-    k.name = keep_text(at, name);
-    k.plugin = keep_text(at, plugin);
-    k.version = keep_text(at, version);
     *ret = k;
     return true;
 }
 
-static void read_kinds(struct worker *w, const json_t *hello)
+static enum status read_kinds(const json_t *hello, struct kind_set *ret, struct err *err)
 {
     const json_t *list = json_object_get(hello, "kinds");
-    char *at = w->kinds.texts;
-    for (size_t i = 0; i < json_array_size(list) && w->kinds.count < WORKER_KINDS_MAX; i++) {
-        struct worker_kind *k = &w->kinds.list[w->kinds.count];
-        if (read_kind(json_array_get(list, i), k, &at)) {
-            w->kinds.names[w->kinds.count++] = k->name;
+    struct worker_kind kinds[KIND_SET_MAX];
+    const struct worker_kind *good[KIND_SET_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < json_array_size(list) && n < KIND_SET_MAX; i++) {
+        if (read_kind(json_array_get(list, i), &kinds[n])) {
+            good[n] = &kinds[n];
+            n++;
         }
     }
-    const json_t *refused = json_object_get(hello, "refused");
+    return kind_set_fill(ret, good, n, err);
+}
+
+static bool is_in(const json_t *list, const json_t *item)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        if (json_equal(json_array_get(list, i), item) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void say_refused(const char *file, const char *reason)
+{
+    log_warn("plugin_refused", LOG_TEXT("file", file), LOG_TEXT("err", reason),
+             LOG_TEXT("action", "its kinds are not served here; mend it, then SIGHUP"));
+}
+
+static void tell_refused(struct kinds_book *b, const json_t *hello)
+{
+    json_t *refused = json_object_get(hello, "refused");
     for (size_t i = 0; i < json_array_size(refused); i++) {
         const json_t *item = json_array_get(refused, i);
         const char *file = json_string_value(json_object_get(item, "file"));
         const char *reason = json_string_value(json_object_get(item, "reason"));
-        log_warn("plugin_refused", LOG_TEXT("file", file == NULL ? "?" : file),
-                 LOG_TEXT("err", reason == NULL ? "?" : reason),
-                 LOG_TEXT("action", "its kinds are not served here"));
+        if (!is_in(b->told, item)) {
+            say_refused(file == NULL ? "?" : file, reason == NULL ? "?" : reason);
+        }
+    }
+    json_decref(b->told);
+    b->told = json_incref(refused);
+}
+
+/* ---- what the worker serves ---- */
+
+static void serve_now(struct worker *w, struct kind_set *set)
+{
+    kind_set_release(&w->kinds);
+    w->kinds = *set;
+    *set = (struct kind_set){.count = 0};
+    w->kinds_generation++;
+    if (w->is_registered) {
+        beat_listen(w);
+        beat_soon(w);
+        fetch_poke(w);
     }
 }
 
-void kinds_take_hello(struct worker *w, const char *json, size_t len)
+static int64_t again_us(const struct worker *w)
 {
-    if (w->kinds.texts != NULL) {
+    return (int64_t)((double)AGAIN_US * w->config->time_scale);
+}
+
+/* Remembers those that are gone besides those that were missing and still are. */
+static void keep_missing(struct worker *w, const struct worker_kind *const *gone, size_t count,
+                         const struct kind_set *served)
+{
+    struct kinds_book *b = w->kinds_book;
+    const struct worker_kind *all[2 * KIND_SET_MAX];
+    struct kind_set missing = {.count = 0};
+    size_t n = 0;
+    for (size_t i = 0; i < b->missing.count; i++) {
+        if (served == NULL || kind_set_find(served, b->missing.names[i]) == NULL) {
+            all[n++] = &b->missing.list[i];
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        all[n++] = gone[i];
+    }
+    if (kind_set_fill(&missing, all, n, NULL) == STATUS_OK) {
+        kind_set_release(&b->missing);
+        b->missing = missing;
+    }
+    b->again_at_us = b->missing.count > 0 ? clock_boot_us() + again_us(w) : 0;
+}
+
+/* What some runner lacks is not asked for any more, at once. */
+static enum status withdraw(struct worker *w, const struct kind_set *possible, struct err *err)
+{
+    const struct worker_kind *kept[KIND_SET_MAX];
+    const struct worker_kind *gone[KIND_SET_MAX];
+    size_t kept_count = 0;
+    size_t gone_count = 0;
+    for (size_t i = 0; i < w->kinds.count; i++) {
+        const struct worker_kind *k = &w->kinds.list[i];
+        if (kind_set_find(possible, k->name) != NULL) {
+            kept[kept_count++] = k;
+        } else {
+            gone[gone_count++] = k;
+            log_warn("kind_withdrawn", LOG_TEXT("kind", k->name), LOG_TEXT("plugin", k->plugin),
+                     LOG_TEXT("action", "its jobs are left to other workers until every runner "
+                                        "here serves it again"));
+        }
+    }
+    struct kind_set left = {.count = 0};
+    if (gone_count == 0) {
+        return STATUS_OK;
+    }
+    enum status st = kind_set_fill(&left, kept, kept_count, err);
+    if (st == STATUS_OK) {
+        keep_missing(w, gone, gone_count, NULL);
+        serve_now(w, &left);
+    }
+    return st;
+}
+
+static void take_on_next(struct worker *w)
+{
+    struct kinds_book *b = w->kinds_book;
+    for (size_t i = 0; i < b->next.count; i++) {
+        const struct worker_kind *k = &b->next.list[i];
+        const struct worker_kind *before = kind_set_find(&w->kinds, k->name);
+        if (before == NULL || !kind_equal(k, before)) {
+            log_info("kind_served", LOG_TEXT("kind", k->name), LOG_TEXT("plugin", k->plugin),
+                     LOG_TEXT("version", k->version));
+        }
+    }
+    b->next_number = 0;
+    serve_now(w, &b->next);
+    keep_missing(w, NULL, 0, &w->kinds);
+}
+
+struct announcement {
+    struct worker *worker;
+    int64_t number;
+};
+
+static void on_announced(void *ctx, enum status st, const struct err *err)
+{
+    autofree struct announcement *a = ctx;
+    struct kinds_book *b = a->worker->kinds_book;
+    b->is_announcing = false;
+    if (st != STATUS_OK) {
+        if (complaint_due(&a->worker->register_complaint, clock_boot_us())) {
+            log_warn("register_failed", LOG_TEXT("step", "announce kinds"),
+                     LOG_TEXT("err", err->msg), LOG_TEXT("action", "trying again"));
+        }
+        return; /* the next beat's turn */
+    }
+    if (a->number == b->next_number) {
+        take_on_next(a->worker);
+    }
+}
+
+/* PostgreSQL must know what a kind's jobs may do (at_most_once above all) before one is claimed. */
+void kinds_announce(struct worker *w)
+{
+    struct kinds_book *b = w->kinds_book;
+    if (b->next_number == 0 || b->is_announcing || !w->is_registered || !pg_is_up(w->pg)) {
         return;
     }
-    json_t *hello = json_loadb(json, len, JSON_REJECT_DUPLICATES, NULL);
-    w->kinds.texts = malloc(len + 1); /* every text in it is shorter than its JSON */
-    if (hello != NULL && w->kinds.texts != NULL) {
-        read_kinds(w, hello);
+    struct announcement *a = malloc(sizeof *a);
+    if (a == NULL) {
+        return;
     }
-    json_decref(hello);
+    *a = (struct announcement){.worker = w, .number = b->next_number};
+    b->is_announcing = enrol_announce(w, &b->next, on_announced, a) == STATUS_OK;
+    if (!b->is_announcing) {
+        free(a);
+    }
+}
+
+static bool fits_hints(const struct worker *w, const struct kind_set *set)
+{
+    return w->config->worker.queue_count * (set->count + 1) <= HINTS_SETS_MAX;
+}
+
+/* The sets of all runners that may be given jobs, the newest first. */
+static size_t current_sets(const struct worker *w, const struct kind_set **ret_sets)
+{
+    const struct kinds_book *b = w->kinds_book;
+    size_t n = 0;
+    size_t newest = 0;
+    int64_t newest_order = 0;
+    for (size_t i = 0; i < w->slot_count; i++) {
+        if (b->order[i] == 0 || !slot_is_current(w->slots[i])) {
+            continue;
+        }
+        if (b->order[i] > newest_order) {
+            newest_order = b->order[i];
+            newest = n;
+        }
+        ret_sets[n++] = &b->of_slot[i];
+    }
+    if (n > 0) {
+        const struct kind_set *first = ret_sets[0];
+        ret_sets[0] = ret_sets[newest];
+        ret_sets[newest] = first;
+    }
+    return n;
+}
+
+static enum status look_again(struct worker *w, struct err *err)
+{
+    struct kinds_book *b = w->kinds_book;
+    const struct kind_set *sets[WORKER_SLOTS_MAX];
+    size_t count = current_sets(w, sets);
+    struct kind_set common = {.count = 0};
+    if (count == 0) {
+        return STATUS_OK;
+    }
+    enum status st = kind_set_common(&common, sets, count, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = withdraw(w, &common, err);
+    kind_set_release(&b->next);
+    b->next_number = 0;
+    bool is_new = st == STATUS_OK && !kind_set_equal(&common, &w->kinds);
+    if (is_new && !fits_hints(w, &common)) {
+        log_error("kinds_refused", LOG_I64("kinds", common.count),
+                  LOG_TEXT("err", "too many: worker.queues times the kinds of the plugins"));
+    } else if (is_new) {
+        b->next = common;
+        common = (struct kind_set){.count = 0};
+        b->next_number = b->hellos;
+    }
+    kind_set_release(&common);
+    kinds_announce(w);
+    return st;
+}
+
+/* Those that lack something of the newest one, or have another version of it, started before the
+ * files were as they are now. */
+static void replace_older(struct worker *w, size_t newest)
+{
+    const struct kinds_book *b = w->kinds_book;
+    for (size_t i = 0; i < w->slot_count; i++) {
+        if (i != newest && slot_is_current(w->slots[i]) &&
+            !kind_set_covers(&b->of_slot[i], &b->of_slot[newest])) {
+            slot_replace(w->slots[i]);
+        }
+    }
+}
+
+/* The first hello of all. */
+static void begin(struct worker *w, const struct kind_set *of_runner, struct err *err)
+{
+    if (kind_set_common(&w->kinds, &of_runner, 1, err) != STATUS_OK) {
+        return;
+    }
+    w->kinds_generation = 1;
     if (w->kinds.count == 0) {
         log_warn("no_kinds", LOG_TEXT("plugins", w->config->worker.plugin_dir),
                  LOG_TEXT("action", "nothing will be claimed"));
     }
-    if (w->config->worker.queue_count * (w->kinds.count + 1) > HINTS_SETS_MAX) {
+    if (!fits_hints(w, &w->kinds)) {
         worker_fail(w, DAEMON_USAGE, "too many: worker.queues times the kinds of the plugins");
         return;
     }
     enrol_begin(w);
+}
+
+static size_t index_of(const struct worker *w, const struct slot *slot)
+{
+    size_t i = 0;
+    while (i < w->slot_count && w->slots[i] != slot) {
+        i++;
+    }
+    return i;
+}
+
+void kinds_take_hello(struct worker *w, const struct slot *slot, const char *json, size_t len)
+{
+    struct kinds_book *b = w->kinds_book;
+    struct err err = {0};
+    struct kind_set said = {.count = 0};
+    size_t i = index_of(w, slot);
+    if (i == w->slot_count || !slot_is_current(slot)) {
+        return; /* another follows */
+    }
+    json_auto_t *hello = json_loadb(json, len, JSON_REJECT_DUPLICATES, NULL);
+    tell_refused(b, hello);
+    enum status st = read_kinds(hello, &said, &err);
+    if (st == STATUS_OK) {
+        kind_set_release(&b->of_slot[i]);
+        b->of_slot[i] = said;
+        b->order[i] = ++b->hellos;
+        b->suspect_deaths = 0;
+        if (w->kinds.block == NULL) {
+            begin(w, &b->of_slot[i], &err);
+        } else {
+            replace_older(w, i);
+            st = look_again(w, &err);
+        }
+    }
+    if (err.status != STATUS_OK) {
+        log_error("kinds_failed", LOG_TEXT("err", err.msg));
+    }
+}
+
+/* ---- files that end a runner ---- */
+
+/* Only in the runner itself, not where it was tried out. Once may be anything, a kill by hand too.
+ */
+void kinds_load_died(struct worker *w, const char *file, const char *text, bool is_hung)
+{
+    struct kinds_book *b = w->kinds_book;
+    if (strcmp(b->suspect, file) != 0) {
+        b->suspect_deaths = 0;
+        (void)snprintf(b->suspect, sizeof b->suspect, "%s", file);
+    }
+    b->suspect_deaths++;
+    if ((b->suspect_deaths < LOAD_DEATHS_MAX && !is_hung) || b->without.count == SLOT_WITHOUT_MAX) {
+        return;
+    }
+    b->suspect_deaths = 0;
+    for (size_t i = 0; i < b->without.count; i++) {
+        if (strcmp(b->without.files[i], file) == 0) {
+            return; /* told by a runner that was started before */
+        }
+    }
+    (void)snprintf(b->without.files[b->without.count++], RUNNER_FILE_SIZE, "%s", file);
+    char reason[256];
+    (void)snprintf(reason, sizeof reason, "its runner ended while loading it: %s", text);
+    say_refused(file, reason);
+}
+
+/* ---- when files may be good again ---- */
+
+void kinds_refresh(struct worker *w)
+{
+    struct kinds_book *b = w->kinds_book;
+    b->without.count = 0;
+    b->suspect_deaths = 0;
+    json_decref(b->told);
+    b->told = NULL;
+    for (size_t i = 0; i < w->slot_count; i++) {
+        slot_replace(w->slots[i]);
+    }
+}
+
+/* One runner that lacks something tries again now and then: what it lacks may have been late in
+ * loading only. Is it good, those that started before follow. */
+void kinds_tick(struct worker *w, int64_t now_us)
+{
+    struct kinds_book *b = w->kinds_book;
+    if (b->again_at_us == 0 || now_us < b->again_at_us) {
+        return;
+    }
+    b->again_at_us = now_us + again_us(w);
+    for (size_t i = 0; i < w->slot_count; i++) {
+        if (b->order[i] > 0 && slot_is_current(w->slots[i]) &&
+            !kind_set_covers(&b->of_slot[i], &b->missing)) {
+            slot_replace(w->slots[i]);
+            return;
+        }
+    }
 }

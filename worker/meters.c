@@ -105,7 +105,7 @@ static struct kind_meters *add_kind(struct meters *m, const char *kind)
                                            [FINISH_RETRY] = "retry",
                                            [FINISH_DISCARDED] = "discarded",
                                            [FINISH_HAND_BACK] = "handed_back"};
-    static_assert(METERS_KINDS_MAX >= WORKER_KINDS_MAX, "all that it may serve");
+    static_assert(METERS_KINDS_MAX > KIND_SET_MAX, "all that it may serve at once");
     assert(m->kind_count < METERS_KINDS_MAX);
     struct kind_meters *k = &m->kinds[m->kind_count++];
     (void)snprintf(k->kind, sizeof k->kind, "%s", kind);
@@ -137,15 +137,26 @@ void meters_init(struct meters *m, struct metrics *registry, const struct config
     }
 }
 
+static struct kind_meters *find_kind(struct meters *m, const char *kind)
+{
+    for (size_t i = 0; i < m->kind_count; i++) {
+        if (strcmp(m->kinds[i].kind, kind) == 0) {
+            return &m->kinds[i];
+        }
+    }
+    return NULL;
+}
+
 /* Jobs come in runs of one kind. */
 struct kind_meters *meters_kind(struct meters *m, const char *kind)
 {
     if (m->last_kind != NULL && strcmp(m->last_kind->kind, kind) == 0) {
         return m->last_kind;
     }
-    struct kind_meters *k = NULL;
-    for (size_t i = 0; i < m->kind_count && k == NULL; i++) {
-        k = strcmp(m->kinds[i].kind, kind) == 0 ? &m->kinds[i] : NULL;
+    struct kind_meters *k = find_kind(m, kind);
+    if (k == NULL && m->kind_count == METERS_KINDS_MAX - 1) {
+        kind = METERS_KIND_MORE;
+        k = find_kind(m, kind);
     }
     m->last_kind = k != NULL ? k : add_kind(m, kind);
     return m->last_kind;

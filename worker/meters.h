@@ -11,7 +11,8 @@
 #include "store/job_store.h"
 #include "worker/held.h"
 
-#define METERS_KINDS_MAX 256
+#define METERS_KINDS_MAX 512     /* that were served in its life; plugins may change */
+#define METERS_KIND_MORE "other" /* further ones, as in metrics/ */
 
 /* Why an id that was asked for was not claimed. */
 enum refusal {

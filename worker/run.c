@@ -194,10 +194,20 @@ static void start(struct worker *w, struct slot *slot, struct held_job *job, int
     probe("W6");
 }
 
-/* A lease that ended while the job waited for a runner: somebody else may have it soon. */
-static bool may_start(const struct held_job *job, int64_t now_us)
+/* Withdrawn after it was claimed: no runner that is free now need know it. */
+static bool is_served(const struct worker *w, struct held_job *job)
 {
-    return job->batch != NULL &&
+    if (job->kinds_generation != w->kinds_generation) {
+        job->kinds_generation =
+            kind_set_find(&w->kinds, job->kind) != NULL ? w->kinds_generation : 0;
+    }
+    return job->kinds_generation != 0;
+}
+
+/* A lease that ended while the job waited for a runner: somebody else may have it soon. */
+static bool may_start(const struct worker *w, struct held_job *job, int64_t now_us)
+{
+    return is_served(w, job) && job->batch != NULL &&
            redlock_batch_state(job->batch, job->lease_index) != REDLOCK_STATE_LOST &&
            redlock_batch_deadline_us(job->batch, job->lease_index) > now_us;
 }
@@ -213,7 +223,7 @@ void run_dispatch(struct worker *w)
             continue;
         }
         struct held_job *job = held_take_ready(&w->held);
-        while (job != NULL && !may_start(job, now)) {
+        while (job != NULL && !may_start(w, job, now)) {
             run_hand_back(w, job);
             job = held_take_ready(&w->held);
         }
@@ -318,8 +328,7 @@ static void on_idle(void *ctx, struct slot *slot)
 
 static void on_hello(void *ctx, struct slot *slot, const char *json, size_t len)
 {
-    (void)slot;
-    kinds_take_hello(ctx, json, len);
+    kinds_take_hello(ctx, slot, json, len);
 }
 
 static void on_died(void *ctx, struct slot *slot, int pid, const char *text)
@@ -332,5 +341,15 @@ static void on_died(void *ctx, struct slot *slot, int pid, const char *text)
     }
 }
 
-const struct slot_events run_slot_events = {
-    .hello = on_hello, .idle = on_idle, .ended = on_ended, .died = on_died};
+static void on_load_died(void *ctx, struct slot *slot, const char *file, const char *text,
+                         bool is_hung)
+{
+    (void)slot;
+    kinds_load_died(ctx, file, text, is_hung);
+}
+
+const struct slot_events run_slot_events = {.load_died = on_load_died,
+                                            .hello = on_hello,
+                                            .idle = on_idle,
+                                            .ended = on_ended,
+                                            .died = on_died};

@@ -14,6 +14,7 @@
 #define RESTART_FIRST_MS 100
 #define RESTART_MAX_MS 10000
 #define HELLO_DEADLINE_MS 20000
+#define HELLO_RENEWALS_MAX 8
 #define EOF_GRACE_MS \
     200 /* between a child's exit and the end of its pipe, if something keeps that open */
 #define LEAVE_DEADLINE_MS 2000 /* for a runner that said it leaves: it ends its children first */
@@ -99,6 +100,16 @@ static void report_death(struct slot *s, const char *text)
     slot_report(s, &run);
 }
 
+static void report_load_death(struct slot *s, const char *text)
+{
+    char file[RUNNER_FILE_SIZE];
+    memcpy(file, s->page->loading, sizeof file);
+    file[sizeof file - 1] = '\0';
+    if (file[0] != '\0' && strchr(file, '/') == NULL) {
+        s->options.events->load_died(s->options.ctx, s, file, text, s->is_hung);
+    }
+}
+
 /* The child is gone and all that it wrote has been read. */
 static void child_ended(struct slot *s)
 {
@@ -112,7 +123,10 @@ static void child_ended(struct slot *s)
     if (!s->is_retiring && !s->is_closing) {
         s->options.events->died(s->options.ctx, s, s->pid, text);
     }
-    if (s->has_worked) {
+    if (!s->has_hello && !s->is_closing) {
+        report_load_death(s, text);
+    }
+    if (s->has_worked || s->is_outdated) {
         s->restart_ms = RESTART_FIRST_MS;
     } else if (!s->is_closing) {
         uint64_t wait = (uint64_t)rand_jitter(&s->rand, s->restart_ms, 10);
@@ -162,9 +176,19 @@ void slot_kill(struct slot *s)
     slot_kill_child(s);
 }
 
+/* Counts from the last step of loading: many plugins that hang are told apart by the runner itself.
+ */
 static void on_hello_late(uv_timer_t *timer)
 {
     struct slot *s = timer->data;
+    int32_t loaded = atomic_load(&s->page->loaded);
+    if (loaded != s->loaded && s->hello_renewals < HELLO_RENEWALS_MAX) {
+        s->loaded = loaded;
+        s->hello_renewals++;
+        timer_start(timer, on_hello_late, HELLO_DEADLINE_MS, 0);
+        return;
+    }
+    s->is_hung = true;
     (void)snprintf(s->broken, sizeof s->broken, "no hello within %d s", HELLO_DEADLINE_MS / 1000);
     slot_kill_child(s);
 }
@@ -218,19 +242,35 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *unused)
 
 /* ---- starting ---- */
 
+#define ARGS_MAX (10 + 2 * SLOT_WITHOUT_MAX)
+
+static void put_arguments(const struct slot *s, const char *parent, const char *ret_args[ARGS_MAX])
+{
+    const struct slot_without *without = s->options.without;
+    size_t n = 0;
+    ret_args[n++] = s->options.runner;
+    ret_args[n++] = "--parent";
+    ret_args[n++] = parent;
+    ret_args[n++] = "--plugins";
+    ret_args[n++] = s->options.plugin_dir;
+    ret_args[n++] = "--owners";
+    ret_args[n++] = s->options.plugin_owners == NULL ? "" : s->options.plugin_owners;
+    if (log_format() == LOG_JSON) {
+        ret_args[n++] = "--log-json";
+    }
+    for (size_t i = 0; without != NULL && i < without->count; i++) {
+        ret_args[n++] = "--without";
+        ret_args[n++] = without->files[i];
+    }
+    ret_args[n] = NULL;
+}
+
 static enum status spawn(struct slot *s, struct err *err)
 {
     char parent[16];
+    const char *args[ARGS_MAX];
     (void)snprintf(parent, sizeof parent, "%d", (int)getpid());
-    const char *args[] = {s->options.runner,
-                          "--parent",
-                          parent,
-                          "--plugins",
-                          s->options.plugin_dir,
-                          "--owners",
-                          s->options.plugin_owners == NULL ? "" : s->options.plugin_owners,
-                          log_format() == LOG_JSON ? "--log-json" : NULL,
-                          NULL};
+    put_arguments(s, parent, args);
     uv_stdio_container_t stdio[5] = {
         {.flags = UV_IGNORE},
         {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
@@ -264,7 +304,8 @@ static void start_child(struct slot *s)
     assert(!s->has_process && !s->has_pipe && s->job == NULL);
     struct err err = {0};
     s->has_exited = s->has_eof = s->has_hello = s->has_worked = s->is_dying = s->was_killed =
-        s->is_retiring = s->was_asked_to_stop = s->is_spoilt = false;
+        s->is_retiring = s->was_asked_to_stop = s->is_spoilt = s->is_outdated = s->is_hung = false;
+    s->loaded = s->hello_renewals = 0;
     s->job_nonce = s->last_nonce = 0;
     s->broken[0] = '\0';
     s->jobs_done = 0;
@@ -329,6 +370,20 @@ void slot_close(struct slot *s)
     slot_kill_child(s);
     close_child_handles(s);
     uv_close((uv_handle_t *)&s->timer, on_handle_closed);
+}
+
+void slot_replace(struct slot *s)
+{
+    s->is_outdated = true;
+    if (slot_state(s) == SLOT_IDLE) {
+        slot_retire(s, false);
+    }
+}
+
+bool slot_is_current(const struct slot *s)
+{
+    bool has_child = s->state != SLOT_EMPTY && !s->is_dying && !s->has_exited;
+    return has_child && s->has_hello && !s->is_outdated;
 }
 
 /* ---- running ---- */

@@ -32,19 +32,31 @@ struct slot_run {
     size_t log_tail_len;
 };
 
+/* Files of plugins that runners are started without. */
+#define SLOT_WITHOUT_MAX 64
+struct slot_without {
+    char files[SLOT_WITHOUT_MAX][RUNNER_FILE_SIZE];
+    size_t count;
+};
+
 struct slot_events {
     void (*hello)(void *ctx, struct slot *slot, const char *json, size_t len);
     void (*idle)(void *ctx, struct slot *slot); /* may take a job now */
     void (*ended)(void *ctx, struct slot *slot, void *job, const struct slot_run *run);
     void (*died)(void *ctx, struct slot *slot, int pid, const char *text);
+    /* After `died`: it was just loading this file. `is_hung`: it was killed since it did not get
+     * on. */
+    void (*load_died)(void *ctx, struct slot *slot, const char *file, const char *text,
+                      bool is_hung);
 };
 
 struct slot_options {
     uv_loop_t *loop;
     const char *runner; /* path; borrowed for the slot's life, as plugin_dir */
     const char *plugin_dir;
-    const char *plugin_owners; /* "0,1000", borrowed; "" = root and ours */
-    int jobs_max;              /* recycled after */
+    const char *plugin_owners;          /* "0,1000", borrowed; "" = root and ours */
+    const struct slot_without *without; /* borrowed, read at each start; NULL = none */
+    int jobs_max;                       /* recycled after */
     int64_t age_us;
     const struct slot_events *events;
     void *ctx;
@@ -57,6 +69,11 @@ enum status slot_open(const struct slot_options *options, struct slot **ret_slot
 
 /* Counts from the end of the next run. */
 void slot_set_recycling(struct slot *slot, int jobs_max, int64_t age_us);
+
+/* The plugins may have changed: as soon as it is idle, the child is ended and another started. */
+void slot_replace(struct slot *slot);
+/* Its child has said hello, and may be given jobs, now or after the present one. */
+bool slot_is_current(const struct slot *slot);
 
 /* Ends the child without a word to anybody, and frees itself when its handles are closed. */
 void slot_close(struct slot *slot);

@@ -33,7 +33,7 @@ static void become_idle(struct slot *s)
     if (s->is_dying || s->has_exited) {
         return;
     }
-    if (is_due_for_recycling(s)) {
+    if (s->is_outdated || is_due_for_recycling(s)) {
         slot_retire(s, false);
         return;
     }

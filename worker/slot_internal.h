@@ -32,6 +32,10 @@ struct slot {
     bool has_hello;
     bool has_worked;  /* some handler was started in it */
     bool is_retiring; /* recycled: the end is expected */
+    bool is_outdated; /* … when it is idle */
+    bool is_hung;     /* in loading its plugins */
+    int32_t loaded;   /* of the page, when the hello deadline was set */
+    int hello_renewals;
     int pid;
     int64_t exit_status;
     int term_signal;

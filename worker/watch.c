@@ -210,6 +210,7 @@ static void on_tick(uv_timer_t *timer)
     if (now >= w->fetch_pause_until_us) {
         fetch_poke(w);
     }
+    kinds_tick(w, now);
     worker_check_started(w, now);
     worker_check_ready(w);
     worker_check_drained(w);

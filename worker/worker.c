@@ -184,6 +184,9 @@ static void on_reload_signal(uv_signal_t *handle, int signum)
 {
     struct worker *w = handle->data;
     (void)signum;
+    if (w->stage == WORKER_RUNNING) {
+        kinds_refresh(w); /* whatever comes of the configuration */
+    }
     const struct config *next =
         daemon_reload(w->config, w->stage == WORKER_RUNNING && w->ready_since_us == 0);
     if (next == NULL) {
@@ -370,6 +373,7 @@ static enum status open_slots(struct worker *w, struct err *err)
                                    .runner = w->runner,
                                    .plugin_dir = w->config->worker.plugin_dir,
                                    .plugin_owners = w->plugin_owners,
+                                   .without = kinds_without(w),
                                    .jobs_max = w->config->worker.runner_jobs_max,
                                    .age_us = w->config->worker.runner_age_us,
                                    .events = &run_slot_events,
@@ -411,6 +415,9 @@ static enum status open_all(struct worker *w, struct err *err)
     }
     if (st == STATUS_OK) {
         st = state_dir_open(w->config->worker.state_dir, &w->lock_fd, w->predecessor_id, err);
+    }
+    if (st == STATUS_OK) {
+        st = kinds_open(w, err);
     }
     if (st == STATUS_OK) {
         st = open_telemetry(w, err);
@@ -488,7 +495,7 @@ int worker_main(const struct config *config)
     int exit_code = w->exit_code;
     telemetry_free(w->telemetry);
     close_slot(&w->lock_fd);
-    free(w->kinds.texts);
+    kinds_close(w);
     free(w);
     return exit_code;
 }

@@ -22,11 +22,11 @@
 #include "worker/capacity.h"
 #include "worker/danger.h"
 #include "worker/held.h"
+#include "worker/kind_set.h"
 #include "worker/meters.h"
 #include "worker/slot.h"
 #include "worker/state_dir.h"
 
-#define WORKER_KINDS_MAX 256
 #define WORKER_SLOTS_MAX 1024
 #define WORKER_PAUSED_MAX CONFIG_QUEUES_MAX
 
@@ -35,14 +35,6 @@ enum worker_stage {
     WORKER_RUNNING,
     WORKER_DRAINING, /* nothing new; what runs may end */
     WORKER_CLOSING   /* handles are closing; the loop ends by itself */
-};
-
-/* What the plugins announced; filled by kinds.c from the first runner's hello, then constant. */
-struct served_kinds {
-    struct worker_kind list[WORKER_KINDS_MAX];
-    const char *names[WORKER_KINDS_MAX];
-    size_t count;
-    char *texts; /* owns the strings */
 };
 
 struct worker {
@@ -73,7 +65,9 @@ struct worker {
 
     struct put_back *put_back; /* putback.c */
 
-    struct served_kinds kinds;
+    struct kind_set kinds;    /* what is asked for; kinds.c */
+    int64_t kinds_generation; /* counts its changes; 0 = no runner has said hello */
+    struct kinds_book *kinds_book;
     char worker_id[WORKER_ID_SIZE];
     char predecessor_id[WORKER_ID_SIZE]; /* "": none, or settled */
     bool is_schema_checked;
@@ -145,8 +139,19 @@ struct danger_facts watch_facts(const struct worker *w, const struct held_job *j
 void watch_stop(struct worker *w);
 
 /* ---- kinds.c ---- */
-/* Reads the hello of a runner: the first one decides what this worker serves. */
-void kinds_take_hello(struct worker *w, const char *json, size_t len);
+enum status kinds_open(struct worker *w, struct err *err) MUST_USE;
+void kinds_close(struct worker *w);
+/* Files that runners are started without. */
+const struct slot_without *kinds_without(const struct worker *w);
+/* Reads the hello of a runner: the worker serves what all of its runners do. */
+void kinds_take_hello(struct worker *w, const struct slot *slot, const char *json, size_t len);
+/* A runner ended while it loaded this file. */
+void kinds_load_died(struct worker *w, const char *file, const char *text, bool is_hung);
+/* Kinds that are new here, or came back, or changed, are served once PostgreSQL knows them. */
+void kinds_announce(struct worker *w);
+/* The plugins' files may have changed: every runner is replaced as soon as it is idle. */
+void kinds_refresh(struct worker *w);
+void kinds_tick(struct worker *w, int64_t now_us);
 
 /* ---- enrol.c ---- */
 /* PostgreSQL is up and the kinds are known: check the schema, join the cluster, end a predecessor,
@@ -155,8 +160,13 @@ void enrol_begin(struct worker *w);
 /* Our row was marked dead: a new worker_id for what comes, frozen beats for what is held. */
 void enrol_again(struct worker *w);
 
+/* Tells PostgreSQL of these kinds, for the row that we have. */
+enum status enrol_announce(struct worker *w, const struct kind_set *kinds, worker_done_cb *done,
+                           void *ctx) MUST_USE;
+
 /* ---- beat.c ---- */
 void beat_start(struct worker *w);
+void beat_soon(struct worker *w); /* now, unless one is under way */
 void beat_stop(struct worker *w);
 void beat_listen(struct worker *w); /* the hint sets of queues that are not paused */
 

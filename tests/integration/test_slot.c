@@ -31,6 +31,9 @@ static struct {
     int deaths;
     int64_t death_us[DEATHS_MAX];
     char death[256];
+    int load_deaths;
+    bool has_hung;
+    char load_file[256];
     enum slot_end end;
     int outcome;
     char result[512];
@@ -78,8 +81,22 @@ static void on_died(void *ctx, struct slot *slot, int pid, const char *text)
     (void)snprintf(t.death, sizeof t.death, "%s", text);
 }
 
-static const struct slot_events events = {
-    .hello = on_hello, .idle = on_idle, .ended = on_ended, .died = on_died};
+static void on_load_died(void *ctx, struct slot *slot, const char *file, const char *text,
+                         bool is_hung)
+{
+    (void)ctx;
+    (void)slot;
+    (void)text;
+    t.load_deaths++;
+    t.has_hung = is_hung;
+    (void)snprintf(t.load_file, sizeof t.load_file, "%s", file);
+}
+
+static const struct slot_events events = {.hello = on_hello,
+                                          .idle = on_idle,
+                                          .ended = on_ended,
+                                          .died = on_died,
+                                          .load_died = on_load_died};
 
 /* ---- the loop ---- */
 
@@ -437,6 +454,51 @@ START_TEST(J4_a_runner_is_started_with_a_small_environment_of_its_own)
 }
 END_TEST
 
+START_TEST(a_runner_is_replaced_when_it_is_idle_and_not_before)
+{
+    open_slot();
+    RUN_UNTIL(is_idle());
+    int pid = slot_pid(t.slot);
+    run("nap", "{\"ms\": 200}", &t);
+    ck_assert(slot_is_current(t.slot));
+    slot_replace(t.slot);
+    ck_assert(!slot_is_current(t.slot));
+    RUN_UNTIL(t.ends == 1);
+    ck_assert_str_eq(t.result, "\"slept\"");
+    RUN_UNTIL(is_idle());
+    ck_assert_int_ne(slot_pid(t.slot), pid);
+    pid = slot_pid(t.slot);
+    slot_replace(t.slot);
+    RUN_UNTIL(is_idle());
+    ck_assert_int_ne(slot_pid(t.slot), pid);
+    ck_assert(slot_is_current(t.slot));
+    ck_assert_int_eq(t.deaths, 0); /* expected: nobody complains */
+}
+END_TEST
+
+START_TEST(G6_a_file_that_ends_its_runner_is_told_and_can_be_left_out)
+{
+    static struct slot_without without;
+    char bad[1024 + 8];
+    (void)snprintf(bad, sizeof bad, "%s_bad", t.plugins);
+    t.options.plugin_dir = bad;
+    t.options.without = &without;
+    static const char *const others[] = {"ctor_crash.so", "ctor_exit.so", "ctor_hang.so",
+                                         "ctor_hang_later.so"};
+    for (size_t i = 0; i < ARRAY_COUNT(others); i++) {
+        (void)snprintf(without.files[without.count++], RUNNER_FILE_SIZE, "%s", others[i]);
+    }
+    open_slot();
+    RUN_UNTIL(t.load_deaths == 2);
+    ck_assert_str_eq(t.load_file, "ctor_abort_later.so");
+    ck_assert(!t.has_hung);
+    ck_assert_int_eq(t.hellos, 0);
+    (void)snprintf(without.files[without.count++], RUNNER_FILE_SIZE, "%s", t.load_file);
+    RUN_UNTIL(is_idle());
+    ck_assert_int_eq(t.load_deaths, 2);
+}
+END_TEST
+
 START_TEST(a_slot_may_be_closed_in_a_run)
 {
     open_slot();
@@ -467,6 +529,8 @@ static Suite *suite(void)
         without_descriptors_a_slot_waits_and_starts_when_there_are_some,
         a_slot_without_a_program_to_start_keeps_trying_without_haste,
         J4_a_runner_is_started_with_a_small_environment_of_its_own,
+        a_runner_is_replaced_when_it_is_idle_and_not_before,
+        G6_a_file_that_ends_its_runner_is_told_and_can_be_left_out,
         a_slot_may_be_closed_in_a_run,
     };
     Suite *s = suite_create("slot");
