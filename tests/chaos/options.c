@@ -23,7 +23,7 @@ const char *options_usage(void)
            "  --only NAME,…         these faults alone; --list names them\n"
            "  --without NAME,…      not these\n"
            "  --workers N --schedulers N --slots N --rate JOBS_PER_SECOND\n"
-           "  --bug N               a build with this fault of its own, which must be found\n"
+           "  --bug N               first of all: a build with this bug, which must be reported\n"
            "  --folder DIR          history, logs and all that a verdict needs; kept\n"
            "  --keep                the folder stays after a good run, too\n"
            "  --replay FOLDER       judge an earlier run again\n"
