@@ -55,7 +55,7 @@ void check_deaths(struct run *r)
         const struct process *p =
             e->op == OP_DEAD && e->phase == PH_OK ? process_of(r, e->name) : NULL;
         int64_t last = p == NULL ? 0 : last_beat(r, e->name, e->t);
-        if (last == 0 || fault_in(r, "clock", last - 60 * NS_PER_S, e->t) != NULL) {
+        if (last == 0 || fault_in(r, "pg_clock", last - 60 * NS_PER_S, e->t) != NULL) {
             continue; /* PostgreSQL's clock says who is stale; the lease is the second witness */
         }
         int64_t silent = e->t - last - away(r, last, e->t);

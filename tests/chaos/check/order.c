@@ -130,7 +130,7 @@ static bool may_have_ended(const struct run *r, const struct requests *q,
 /* What was answered shortly before a failover may be gone with the old primary. */
 static bool may_be_lost(const struct run *r, int64_t t)
 {
-    return fault_in(r, "failover", t, t + LOST_TAIL_NS) != NULL;
+    return fault_in(r, "failover_async", t, t + LOST_TAIL_NS) != NULL;
 }
 
 static void check_claims(struct run *r, const struct job *j, const struct requests *q)

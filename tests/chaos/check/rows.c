@@ -73,7 +73,7 @@ static void check_claim(struct run *r, const struct job *j, const struct fold *f
         violation(r, K1, "S1", j->id, "claimed under fence %" PRId64 " after fence %" PRId64,
                   row->fence, f->fence);
     }
-    bool is_steady = fault_in(r, "clock", 0, NEVER) == NULL; /* else created_at may lie ahead */
+    bool is_steady = fault_in(r, "pg_clock", 0, NEVER) == NULL; /* else created_at may lie ahead */
     if (is_steady && row->ready_at_us > 0 && row->at_us + TOLERANCE_US < row->ready_at_us) {
         violation(r, K1, "S8", j->id, "claimed %" PRId64 " us before it was due",
                   row->ready_at_us - row->at_us);

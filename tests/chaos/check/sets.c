@@ -26,7 +26,7 @@ static const struct event *find(const struct job *j, enum op op, int64_t fence)
 /* Answered just before an asynchronous standby took over: a commit that may be gone. */
 static bool may_be_lost(const struct run *r, int64_t t)
 {
-    return fault_in(r, "failover", t, t + 60 * NS_PER_S) != NULL;
+    return fault_in(r, "failover_async", t, t + 60 * NS_PER_S) != NULL;
 }
 
 static bool was_deleted(const struct job *j)
