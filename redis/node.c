@@ -12,8 +12,10 @@
 #define RETRY_MAX_US (5 * US_PER_S)
 #define RETRY_DOUBLINGS_MAX 7 /* 50 ms · 2^7 is past the maximum */
 #define NODE_HANDLES 4
+#define NAME_SHARE 4 /* of the time to connect: how long an answer is waited for */
 
 static void node_connect(struct redis_node *n);
+static void connect_by_answer(struct redis_node *n);
 static void on_timer(uv_timer_t *timer);
 
 static void arm(struct redis_node *n, int64_t at_us)
@@ -67,7 +69,7 @@ static void go_down(struct redis_node *n, const struct err *reason, bool is_refu
         stale_add(&n->stale, &n->handshake.info);
     }
     n->state = NODE_WAITING;
-    if (is_refusal) {
+    if (is_refusal && reason->status != STATUS_CONFLICT) {
         n->tries = RETRY_DOUBLINGS_MAX;
     }
     retry_later(n);
@@ -88,10 +90,16 @@ static bool is_overdue(const struct redis_node *n, int64_t now)
     return requests_earliest_us(&n->requests) <= now;
 }
 
+/* Is the name still being looked up, while an address is known from before? */
+static bool may_use_kept(const struct redis_node *n)
+{
+    return n->state == NODE_CONNECTING && n->link == NULL && resolver_answer(n->resolver) != NULL;
+}
+
 static void arm_next(struct redis_node *n)
 {
     if (n->state == NODE_CONNECTING || n->state == NODE_GREETING) {
-        arm(n, n->give_up_us);
+        arm(n, may_use_kept(n) ? n->kept_us : n->give_up_us);
         return;
     }
     arm(n, requests_earliest_us(&n->requests));
@@ -146,6 +154,8 @@ static void on_timer(uv_timer_t *timer)
         } else {
             arm(n, n->retry_us);
         }
+    } else if (may_use_kept(n) && now >= n->kept_us) {
+        connect_by_answer(n);
     } else if (is_overdue(n, now)) {
         /* libuv runs timers before it reads sockets: after a stall of our own the replies may be
          * there already, so the verdict comes after this turn's reading. */
@@ -310,7 +320,7 @@ static void on_link_failed(void *ctx, const struct err *why)
 }
 
 /* Repeated tries go round among the addresses of a name. */
-static const struct sockaddr *address_of_try(const struct redis_node *n)
+static const struct sockaddr *address_of_try(struct redis_node *n)
 {
     size_t count = 0;
     if (n->resolver == NULL) {
@@ -324,6 +334,9 @@ static const struct sockaddr *address_of_try(const struct redis_node *n)
     for (size_t skip = n->tries % count; skip > 0; skip--) {
         list = list->ai_next;
     }
+    assert(list->ai_addrlen <= sizeof n->address);
+    n->address = (struct sockaddr_storage){0};
+    memcpy(&n->address, list->ai_addr, list->ai_addrlen);
     return list->ai_addr;
 }
 
@@ -338,39 +351,81 @@ static enum status open_link(struct redis_node *n, struct err *err)
     return link_open(n->options.loop, &target, &events, &n->link, err);
 }
 
+static void connect_by_answer(struct redis_node *n)
+{
+    struct err err = {0};
+    if (open_link(n, &err) != STATUS_OK) {
+        go_down(n, &err, false);
+        return;
+    }
+    arm_next(n);
+}
+
+static bool has_address(const struct addrinfo *list, const struct sockaddr_storage *address)
+{
+    while (list != NULL && memcmp(list->ai_addr, address, list->ai_addrlen) != 0) {
+        list = list->ai_next;
+    }
+    return list != NULL;
+}
+
+/* An answer that comes late, or was asked for in doubt, may say that the connection leads to a
+ * server that has another name by now (lock.C7). */
 static void on_resolved(void *ctx, const struct err *why)
 {
     struct redis_node *n = ctx;
-    struct err err = {0};
-    if (n->state != NODE_CONNECTING || n->link != NULL) {
-        return; /* too late: it serves the next try */
-    }
-    if (why != NULL) {
+    if (n->link != NULL && !has_address(resolver_answer(n->resolver), &n->address)) {
+        struct err moved = {0};
+        err_set(&moved, STATUS_UNAVAILABLE, 0, "its name has another address now");
+        go_down(n, &moved, false);
+    } else if (n->state != NODE_CONNECTING || n->link != NULL) {
+        return; /* too late: the next try asks for itself */
+    } else if (why != NULL) {
         go_down(n, why, false);
-    } else if (open_link(n, &err) != STATUS_OK) {
-        go_down(n, &err, false);
+    } else {
+        connect_by_answer(n);
     }
 }
 
+/* Where the name leads now, not where it led: servers that are restarted swap their addresses. */
 static void node_connect(struct redis_node *n)
 {
     struct err err = {0};
     bool is_known = true;
     reader_free(TAKE(n->reader));
     n->state = NODE_CONNECTING;
-    n->give_up_us = clock_boot_us() + n->options.connect_timeout_us;
+    int64_t now = clock_boot_us();
+    n->give_up_us = now + n->options.connect_timeout_us;
+    n->kept_us = now + n->options.connect_timeout_us / NAME_SHARE;
     enum status st = reader_new(&n->reader, &err);
     if (st == STATUS_OK && n->resolver != NULL) {
         st = resolver_ask(n->resolver, &is_known, &err);
-    }
-    if (st == STATUS_OK && is_known) {
-        st = open_link(n, &err);
+        is_known = is_known || (st != STATUS_OK && resolver_answer(n->resolver) != NULL);
+        st = is_known ? STATUS_OK : st;
     }
     if (st != STATUS_OK) {
         go_down(n, &err, false);
-        return;
+    } else if (is_known) {
+        connect_by_answer(n);
+    } else {
+        arm_next(n);
     }
-    arm(n, n->give_up_us);
+}
+
+void redis_node_refuse(struct redis_node *node, const struct err *why)
+{
+    if (node->state == NODE_UP) {
+        go_down(node, why, true);
+    }
+}
+
+void redis_node_doubt(struct redis_node *node)
+{
+    bool is_known = false;
+    if (node->resolver != NULL && node->link != NULL) {
+        enum status st = resolver_ask(node->resolver, &is_known, NULL);
+        (void)st; /* without a thread for it nothing is learnt */
+    }
 }
 
 /* What may fail, and what is undone if it does. */

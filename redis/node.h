@@ -32,7 +32,9 @@ struct redis_node {
     uv_idle_t no_wait;  /* keeps the loop from blocking while `flush` has work */
     uv_check_t overdue; /* after the loop polled: replies that lay in the socket count */
     size_t handles_open;
-    int64_t give_up_us; /* of connect and handshake */
+    struct sockaddr_storage address; /* of the link, where there is a resolver */
+    int64_t give_up_us;              /* of name, connect and handshake */
+    int64_t kept_us;                 /* without an answer by then, the last one serves */
     int64_t retry_us;
     size_t tries; /* in a row that failed */
     bool is_down_told;

@@ -114,7 +114,7 @@ struct redis_node;
 
 /* After the handshake, before anything else is sent. To refuse the server, return a status and fill
  * err: the connection is closed, `on_down` hears the reason, and it is tried again at the slowest
- * pace. */
+ * pace; with CONFLICT, for what may pass by itself, as after any other failure. */
 typedef enum status redis_up_cb(void *ctx, struct redis_node *node,
                                 const struct redis_server_info *info, struct err *err);
 /* Once per change from up (or from the first try) to down, with the reason: INVALID if it is
@@ -148,6 +148,13 @@ enum status redis_node_open(const struct redis_options *options, struct redis_no
 /* Ends every request with UNAVAILABLE, then frees; handles close in later turns of the loop.
  * Accepts NULL. */
 void redis_node_close(struct redis_node *node);
+
+/* As if `on_up` had refused the server, which has changed since. Also from inside a reply. */
+void redis_node_refuse(struct redis_node *node, const struct err *why);
+
+/* Its name is looked up once more: a connection to an address that the name no longer has is given
+ * up for one that it has. */
+void redis_node_doubt(struct redis_node *node);
 
 bool redis_node_is_up(const struct redis_node *node);
 const struct redis_server_info *

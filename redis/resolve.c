@@ -173,12 +173,8 @@ void resolver_close(struct resolver *r)
 
 enum status resolver_ask(struct resolver *r, bool *ret_is_known, struct err *err)
 {
-    *ret_is_known = r->answer != NULL;
-    if (r->is_literal || r->lookup != NULL) {
-        return STATUS_OK;
-    }
-    enum status st = look_up(r, *ret_is_known ? NULL : err);
-    return *ret_is_known ? STATUS_OK : st;
+    *ret_is_known = r->is_literal;
+    return r->is_literal || r->lookup != NULL ? STATUS_OK : look_up(r, err);
 }
 
 const struct addrinfo *resolver_answer(const struct resolver *r)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The addresses of one host, looked up in a thread that lives as long as the lookup: a name server
- * that hangs stops neither the loop, nor libuv's pool, nor closing. The last good answer is kept
- * and used at once, while a lookup, one at a time, renews it for the next try (lock.C7). */
+ * that hangs stops neither the loop, nor libuv's pool, nor closing. One lookup at a time; the last
+ * good answer is kept for when the name server is out of order (lock.C7). */
 #ifndef CLAIMD_REDIS_RESOLVE_H
 #define CLAIMD_REDIS_RESOLVE_H
 
@@ -19,11 +19,12 @@ enum status resolver_new(uv_loop_t *loop, const struct redis_endpoint *e, resolv
 /* Never waits: a lookup under way ends by itself, and nobody hears of it. Accepts NULL. */
 void resolver_close(struct resolver *r);
 
-/* Looks up, unless the host is a literal address. Is an answer at hand already? If not, `on_over`
- * will be called. UNAVAILABLE: no thread; NOMEM. */
+/* Looks up: `on_over` will be called, unless *ret_is_known, of a literal address. UNAVAILABLE: no
+ * thread; NOMEM. */
 enum status resolver_ask(struct resolver *r, bool *ret_is_known, struct err *err) MUST_USE;
 
-/* Valid until the next callback; not NULL after resolver_ask() or on_over() said so. */
+/* The last good one, valid until the next callback. NULL = there was none yet; not after on_over()
+ * without a reason. */
 const struct addrinfo *resolver_answer(const struct resolver *r);
 
 #endif

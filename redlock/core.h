@@ -106,7 +106,8 @@ struct node_slot {
     int64_t quarantine_until_us;
     bool is_quarantined; /* no vote before quarantine_until_us */
     bool is_refused;
-    struct redis_server_info info; /* of the last handshake, refused ones too */
+    struct redis_server_info info; /* of the last handshake or look, refused ones too */
+    int64_t look_us;               /* while it is up: when it is asked again */
     char down_why[REDLOCK_MESSAGE_SIZE];
     char quarantine_why[REDLOCK_MESSAGE_SIZE];
     struct clockwatch clock;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/bug.h"
 #include "base/clock.h"
+#include "redis/info.h"
 #include "redis/tls.h"
 #include "redlock/core.h"
 #include "redlock/scripts.h"
@@ -11,6 +12,9 @@
 #include <strings.h>
 
 #define VERSION_MIN 70000 /* frozen time in scripts (lock.N6), several sections in one INFO */
+
+#define CONNECT_TIMEOUTS 5 /* × τ */
+#define LOOK_EVERY_MAX_US (10 * US_PER_S)
 
 #define PAUSE_OF_CONFIG_US (5 * US_PER_S) /* somebody must act first */
 #define PAUSE_OF_NODE_US US_PER_S
@@ -34,11 +38,11 @@ static void put_why(const struct node_slot *n, char *ret_why, const char *text)
 }
 
 /* N7 */
-static const struct node_slot *same_server(const struct node_slot *n, const char *run_id)
+static struct node_slot *same_server(const struct node_slot *n, const char *run_id)
 {
-    const struct redlock_async *lock = n->lock;
+    struct redlock_async *lock = n->lock;
     for (size_t i = 0; i < lock->options.node_count; i++) {
-        const struct node_slot *other = &lock->nodes[i];
+        struct node_slot *other = &lock->nodes[i];
         if (other != n && other->redis != NULL && redis_node_is_up(other->redis) &&
             !other->is_refused && strcmp(other->run_id, run_id) == 0) {
             return other;
@@ -51,11 +55,12 @@ static const struct node_slot *same_server(const struct node_slot *n, const char
 static enum status judge(const struct node_slot *n, const struct redis_server_info *info,
                          struct err *err)
 {
-    const struct node_slot *same = same_server(n, info->run_id);
+    struct node_slot *same = same_server(n, info->run_id);
     if (same != NULL) {
         char name[REDIS_ENDPOINT_TEXT_SIZE];
         redis_endpoint_text(redis_node_endpoint(same->redis), name, sizeof name);
-        return err_fail(err, STATUS_INVALID,
+        redis_node_doubt(same->redis); /* it may be the one whose name has moved */
+        return err_fail(err, STATUS_CONFLICT,
                         "the same server as node %s: name each server once, under one address",
                         name);
     }
@@ -125,16 +130,81 @@ static void quarantine_fresh(struct node_slot *n, const struct redis_server_info
     }
 }
 
+/* N2 */
+static void drop_votes(const struct node_slot *n)
+{
+    acquire_drop_votes(n->lock, n->index);
+    keeper_drop_votes(n->lock, n->index);
+}
+
+/* What evicts keys, or copied those of another, may have forgotten locks as by a restart. */
+static enum status admit(struct node_slot *n, const struct redis_server_info *info, struct err *err)
+{
+    enum status st = judge(n, info, err);
+    if (st != STATUS_OK && (info->may_evict || !info->is_master)) {
+        quarantine(n, clock_boot_us() + memory_us(n->lock),
+                   info->may_evict ? "may have evicted locks" : "was a replica of another server");
+        drop_votes(n);
+    }
+    return st;
+}
+
 static void take_server(struct node_slot *n, const struct redis_server_info *info)
 {
     bool is_another = n->run_id[0] != '\0';
     quarantine_fresh(n, info, n->up_us);
     memcpy(n->run_id, info->run_id, sizeof n->run_id);
     n->clock = (struct clockwatch){0};
-    if (is_another) { /* lock.N2 */
-        acquire_drop_votes(n->lock, n->index);
-        keeper_drop_votes(n->lock, n->index);
+    if (is_another) {
+        drop_votes(n);
     }
+}
+
+/* ---- a node that is up may become one that would be refused: N3, N5 ---- */
+
+static void look_later(struct node_slot *n, int64_t now_us)
+{
+    int64_t every_us = n->lock->options.ttl_max_us;
+    n->look_us = now_us + (every_us < LOOK_EVERY_MAX_US ? every_us : LOOK_EVERY_MAX_US);
+    core_wake_at(n->lock, n->look_us);
+}
+
+static void on_look(void *ctx, size_t index, const struct redis_value *v)
+{
+    struct node_slot *n = ctx;
+    struct redis_server_info now;
+    struct err err = {0};
+    (void)index;
+    if (v->type != REDIS_STRING || redis_info_parse(v->text, v->len, &now, NULL) != STATUS_OK) {
+        return; /* in trouble, or not told any more: who asks for locks will see */
+    }
+    n->info.is_master = now.is_master;
+    n->info.replica_count = now.replica_count;
+    n->info.may_evict = now.may_evict;
+    memcpy(n->info.evict_policy, now.evict_policy, sizeof now.evict_policy);
+    if (admit(n, &n->info, &err) != STATUS_OK) {
+        redis_node_refuse(n->redis, &err);
+    }
+}
+
+static void look(struct node_slot *n, int64_t now_us)
+{
+    static const struct redis_arg words[] = {
+        {"INFO", 4}, {"server", 6}, {"memory", 6}, {"replication", 11}, {"cluster", 7}};
+    autobuf struct buf out = BUF_INIT(256);
+    look_later(n, now_us);
+    enum status st = redis_command(&out, words, ARRAY_COUNT(words), NULL);
+    if (st == STATUS_OK) {
+        const struct redis_request request = {.bytes = buf_at(&out),
+                                              .len = out.len,
+                                              .reply_count = 1,
+                                              .timeout_us = n->lock->options.node_timeout_us *
+                                                            CONNECT_TIMEOUTS,
+                                              .on_reply = on_look,
+                                              .ctx = n};
+        st = redis_node_send(n->redis, &request, NULL);
+    }
+    (void)st; /* no memory for it: at the next look */
 }
 
 static enum status on_up(void *ctx, struct redis_node *redis, const struct redis_server_info *info,
@@ -143,12 +213,13 @@ static enum status on_up(void *ctx, struct redis_node *redis, const struct redis
     struct node_slot *n = ctx;
     (void)redis;
     n->info = *info;
-    enum status st = judge(n, info, err);
+    enum status st = admit(n, info, err);
     n->is_refused = st != STATUS_OK;
     if (n->is_refused) {
         return st;
     }
     n->up_us = clock_boot_us();
+    look_later(n, n->up_us);
     if (strcmp(n->run_id, info->run_id) != 0) {
         take_server(n, info);
     }
@@ -243,7 +314,7 @@ enum status nodes_open(struct redlock_async *lock, const struct redis_endpoint *
             .endpoint = endpoints[i],
             .tls = lock->tls,
             /* Not in anybody's way, so it may take longer than a vote may. */
-            .connect_timeout_us = lock->options.node_timeout_us * 5,
+            .connect_timeout_us = lock->options.node_timeout_us * CONNECT_TIMEOUTS,
             .scripts = scripts_all,
             .script_count = SCRIPTS_COUNT,
             .on_up = on_up,
@@ -295,8 +366,7 @@ void node_clock_stepped(struct node_slot *n, int64_t step_us)
                    ms);
     quarantine(n, clock_boot_us() + memory_us(n->lock), text);
     tell(n, REDLOCK_NODE_QUARANTINED, n->quarantine_why);
-    acquire_drop_votes(n->lock, n->index);
-    keeper_drop_votes(n->lock, n->index);
+    drop_votes(n);
 }
 
 void redlock_async_node(const struct redlock_async *lock, size_t node,
@@ -335,6 +405,12 @@ int64_t nodes_tick(struct redlock_async *lock, int64_t now_us)
     int64_t wake_us = INT64_MAX;
     for (size_t i = 0; i < lock->options.node_count; i++) {
         struct node_slot *n = &lock->nodes[i];
+        if (redis_node_is_up(n->redis)) {
+            if (now_us >= n->look_us) {
+                look(n, now_us);
+            }
+            wake_us = n->look_us < wake_us ? n->look_us : wake_us;
+        }
         if (!n->is_quarantined) {
             continue;
         }

@@ -4,6 +4,7 @@
 #include "support/servers.h"
 #include "support/suite.h"
 
+#include <arpa/inet.h>
 #include <check.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -25,11 +26,12 @@ static struct {
     pthread_cond_t changed;
     bool hangs;
     int failure;  /* EAI_…; 0 = the answer is this host */
+    in_addr_t to; /* of this host: 127.0.0.1 or another of its addresses */
     size_t asked; /* for names */
     size_t answered;
 } names = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-static int answer(const char *service, struct addrinfo **ret_list)
+static int answer(in_addr_t to, const char *service, struct addrinfo **ret_list)
 {
     struct addrinfo *list = calloc(1, sizeof *list);
     struct sockaddr_in *address = calloc(1, sizeof *address);
@@ -38,7 +40,7 @@ static int answer(const char *service, struct addrinfo **ret_list)
     }
     *address = (struct sockaddr_in){.sin_family = AF_INET,
                                     .sin_port = htons((uint16_t)strtol(service, NULL, 10)),
-                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+                                    .sin_addr.s_addr = to};
     *list = (struct addrinfo){.ai_family = AF_INET,
                               .ai_socktype = SOCK_STREAM,
                               .ai_addrlen = sizeof *address,
@@ -51,7 +53,9 @@ int look_up(const char *name, const char *service, const struct addrinfo *hints,
             struct addrinfo **ret_list)
 {
     if ((hints->ai_flags & AI_NUMERICHOST) != 0) {
-        return strcmp(name, "127.0.0.1") == 0 ? answer(service, ret_list) : EAI_NONAME;
+        struct in_addr literal;
+        return inet_pton(AF_INET, name, &literal) == 1 ? answer(literal.s_addr, service, ret_list)
+                                                       : EAI_NONAME;
     }
     (void)pthread_mutex_lock(&names.mutex);
     names.asked++;
@@ -59,9 +63,10 @@ int look_up(const char *name, const char *service, const struct addrinfo *hints,
         (void)pthread_cond_wait(&names.changed, &names.mutex);
     }
     int failure = names.failure;
+    in_addr_t to = names.to != 0 ? names.to : htonl(INADDR_LOOPBACK);
     names.answered++;
     (void)pthread_mutex_unlock(&names.mutex);
-    return failure != 0 ? failure : answer(service, ret_list);
+    return failure != 0 ? failure : answer(to, service, ret_list);
 }
 
 void forget(struct addrinfo *list)
@@ -109,6 +114,7 @@ struct seen {
     size_t ups;
     size_t downs;
     char why[ERR_TEXT_MAX];
+    char run_id[41]; /* of the last server */
 };
 static struct seen seen;
 
@@ -126,8 +132,8 @@ static enum status on_up(void *ctx, struct redis_node *n, const struct redis_ser
 {
     struct seen *s = ctx;
     (void)n;
-    (void)info;
     (void)err;
+    memcpy(s->run_id, info->run_id, sizeof s->run_id);
     s->ups++;
     return STATUS_OK;
 }
@@ -158,15 +164,20 @@ static int free_port(void)
     return ntohs(addr.sin_port);
 }
 
-static void setup(void)
+static void start_server(const char *address, struct redis_server *ret_server)
 {
     char dir[SERVER_PATH_MAX + 32];
     char extra[64];
     struct err err = {0};
+    (void)snprintf(dir, sizeof dir, "%s/%d-%s", base_dir, (int)getpid(), address);
+    (void)snprintf(extra, sizeof extra, "bind %s\nport %d", address, port);
+    ck_assert_msg(redis_server_start(dir, extra, ret_server, &err) == STATUS_OK, "%s", err.msg);
+}
+
+static void setup(void)
+{
     port = free_port();
-    (void)snprintf(dir, sizeof dir, "%s/%d", base_dir, (int)getpid());
-    (void)snprintf(extra, sizeof extra, "bind 127.0.0.1\nport %d", port);
-    ck_assert_msg(redis_server_start(dir, extra, &server, &err) == STATUS_OK, "%s", err.msg);
+    start_server("127.0.0.1", &server);
     ck_assert_int_eq(uv_loop_init(&loop), 0);
     ck_assert_int_eq(uv_timer_init(&loop, &tick), 0);
     (void)uv_timer_start(&tick, on_tick, 5, 5); /* so that run_until() can give up */
@@ -287,6 +298,87 @@ START_TEST(C7_a_name_without_an_address_is_a_reason_and_is_asked_for_again)
 }
 END_TEST
 
+/* ---- a name that moves: both addresses have a server ---- */
+
+static void name_moves_to(const char *address)
+{
+    (void)pthread_mutex_lock(&names.mutex);
+    names.to = inet_addr(address);
+    (void)pthread_mutex_unlock(&names.mutex);
+}
+
+/* The name's connection is up at the first of two servers; yields the second one's run_id. */
+static void given_two_servers(struct redis_server *ret_other, char ret_run_id[41])
+{
+    start_server("127.0.0.2", ret_other);
+    open_node("127.0.0.2");
+    run_until(seen.ups == 1);
+    memcpy(ret_run_id, seen.run_id, sizeof seen.run_id);
+    redis_node_close(nodes[--node_count]);
+    open_node("redis.example");
+    run_until(seen.ups == 2);
+    ck_assert_str_ne(seen.run_id, ret_run_id);
+}
+
+static void restart_first(void)
+{
+    redis_server_kill(&server);
+    ck_assert_int_eq(redis_server_restart(&server, NULL), STATUS_OK);
+}
+
+START_TEST(C7_a_name_that_moved_is_not_connected_to_where_it_was)
+{
+    struct redis_server other;
+    char run_id[41];
+    given_two_servers(&other, run_id);
+    name_moves_to("127.0.0.2");
+    restart_first(); /* who has the old address answers there */
+    run_until(seen.ups == 3);
+    ck_assert_str_eq(seen.run_id, run_id);
+    close_all();
+    redis_server_stop(&other);
+}
+END_TEST
+
+START_TEST(C7_an_answer_that_comes_late_ends_a_connection_to_where_the_name_was)
+{
+    struct redis_server other;
+    char run_id[41];
+    given_two_servers(&other, run_id);
+    name_server(true, 0);
+    name_moves_to("127.0.0.2");
+    restart_first();
+    run_until(seen.ups == 3); /* nothing better is known */
+    ck_assert_str_ne(seen.run_id, run_id);
+    name_server(false, 0);
+    run_until(seen.ups == 4);
+    ck_assert_str_eq(seen.run_id, run_id);
+    close_all();
+    redis_server_stop(&other);
+}
+END_TEST
+
+START_TEST(C7_a_connection_in_doubt_is_kept_while_the_name_is_where_it_was)
+{
+    struct redis_server other;
+    char run_id[41];
+    given_two_servers(&other, run_id);
+    size_t before = asked();
+    redis_node_doubt(nodes[0]);
+    run_until(asked() == before + 1 && are_all_answered());
+    name_server(false, EAI_AGAIN);
+    run_until((redis_node_doubt(nodes[0]), asked() == before + 2 && are_all_answered()));
+    name_server(false, 0);
+    ck_assert_uint_eq(seen.downs, 0);
+    name_moves_to("127.0.0.2");
+    run_until((redis_node_doubt(nodes[0]), seen.downs == 1 && seen.ups == 3));
+    ck_assert_ptr_nonnull(strstr(seen.why, "its name has another address now"));
+    ck_assert_str_eq(seen.run_id, run_id);
+    close_all();
+    redis_server_stop(&other);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("names");
@@ -305,6 +397,9 @@ int main(void)
     tcase_add_loop_test(t, C7_a_known_address_is_used_while_the_name_server_is_out_of_order, 0,
                         (int)ARRAY_COUNT(outages));
     tcase_add_test(t, C7_a_name_without_an_address_is_a_reason_and_is_asked_for_again);
+    tcase_add_test(t, C7_a_name_that_moved_is_not_connected_to_where_it_was);
+    tcase_add_test(t, C7_an_answer_that_comes_late_ends_a_connection_to_where_the_name_was);
+    tcase_add_test(t, C7_a_connection_in_doubt_is_kept_while_the_name_is_where_it_was);
     suite_add_tcase(s, t);
     int code = suite_run(s);
     dir_remove(base_dir);

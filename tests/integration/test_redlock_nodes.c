@@ -198,6 +198,57 @@ START_TEST(N3_N5_unsafe_nodes_may_be_allowed)
 }
 END_TEST
 
+/* Nothing is asked of the nodes meanwhile: they are looked at. */
+static void expect_refusal_until_mended(const char *what, const char *const *mend)
+{
+    run_until(world_events_of(REDLOCK_NODE_REFUSED) == 1);
+    ck_assert_ptr_nonnull(strstr(world_last_event(0)->why, what));
+    ck_assert_uint_eq(redlock_async_voting(world.lock), 2);
+    struct redlock_node_info info = {0};
+    redlock_async_node(world.lock, 0, &info);
+    ck_assert_int_gt(info.quarantine_ms, 0); /* it may have forgotten locks */
+    (void)world_cli(0, mend);
+    run_until(redlock_async_voting(world.lock) == 3);
+}
+
+START_TEST(N5_a_node_that_begins_to_evict_is_refused_until_it_stops)
+{
+    static const char *const mend[] = {"CONFIG", "SET", "maxmemory-policy", "noeviction", NULL};
+    world_start(3, NULL);
+    given_a_short_memory();
+    world_open_voting();
+    (void)cli(0, "CONFIG", "SET", "maxmemory", "100mb", "maxmemory-policy", "allkeys-lru");
+    expect_refusal_until_mended("maxmemory-policy allkeys-lru evicts locks", mend);
+}
+END_TEST
+
+START_TEST(N3_a_node_that_becomes_a_replica_is_refused_until_it_is_a_master)
+{
+    static const char *const mend[] = {"REPLICAOF", "NO", "ONE", NULL};
+    world_start(3, NULL);
+    given_a_short_memory();
+    world_open_voting();
+    (void)cli(0, "REPLICAOF", "127.0.0.1", "1");
+    expect_refusal_until_mended("a replica: lock nodes are independent masters", mend);
+}
+END_TEST
+
+START_TEST(N2_a_lease_with_votes_of_a_node_that_evicts_is_in_doubt)
+{
+    world_start(3, NULL);
+    given_a_short_memory();
+    redis_server_kill(&world.servers[2]);
+    world_open();
+    run_until(redlock_async_voting(world.lock) == 2);
+    struct redlock_batch *b = world_acquire(world.lock, 1, 1);
+    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
+    (void)cli(0, "CONFIG", "SET", "maxmemory", "100mb", "maxmemory-policy", "allkeys-lru");
+    run_until(world.states[REDLOCK_STATE_SUSPECT] == 1);
+    run_until(world.states[REDLOCK_STATE_LOST] == 1);
+    redlock_batch_release(b, 0);
+}
+END_TEST
+
 START_TEST(N7_two_endpoints_of_one_server_are_refused)
 {
     world_start(2, NULL);
@@ -337,6 +388,9 @@ static void add_tests(TCase *t)
     tcase_add_test(t, N5_a_node_that_evicts_is_refused);
     tcase_add_test(t, N5_a_bounded_memory_without_eviction_is_fine);
     tcase_add_test(t, N3_N5_unsafe_nodes_may_be_allowed);
+    tcase_add_test(t, N5_a_node_that_begins_to_evict_is_refused_until_it_stops);
+    tcase_add_test(t, N3_a_node_that_becomes_a_replica_is_refused_until_it_is_a_master);
+    tcase_add_test(t, N2_a_lease_with_votes_of_a_node_that_evicts_is_in_doubt);
     tcase_add_test(t, N7_two_endpoints_of_one_server_are_refused);
     tcase_add_test(t, a_node_that_is_not_there_is_reported_once);
     tcase_add_test(t, C8_a_node_that_answers_with_errors_is_reported_and_not_asked_for_a_while);
