@@ -13,6 +13,7 @@
 #define WHOLE_US (60 * US_PER_S)
 #define DRAIN_MIN_US (30 * US_PER_S) /* however small the time scale: the machine isn't faster */
 #define DRAIN_US (60 * US_PER_S)
+#define HURRY_US (5 * US_PER_S)
 #define IDLE_US (2 * US_PER_S)
 #define BUSY_PERCENT 25
 #define DUMP_US (120 * US_PER_S)
@@ -22,6 +23,21 @@ static void tick(struct world *w)
 {
     (void)poll(NULL, 0, TICK_MS);
     world_tick(w, clock_boot_us());
+}
+
+void calm_hurry(struct world *w)
+{
+    struct err why = {0};
+    int64_t end_us = clock_boot_us() + WHOLE_US;
+    enum status st = STATUS_UNAVAILABLE;
+    while (st != STATUS_OK && clock_boot_us() < end_us) {
+        tick(w);
+        st = session_do(&w->sql, &why,
+                        "UPDATE claimd.job SET scheduled_at = clock_timestamp()"
+                        " WHERE state = 'available' AND ready_at > clock_timestamp()"
+                        " + interval '1 s'");
+    }
+    journal_write(&w->nemesis, json_pack("{s:s, s:s}", "ph", "info", "x", "hurry"));
 }
 
 /* Jobs that should be done by now: due for longer than `late_us`. −1: no answer. */
@@ -44,6 +60,7 @@ static void wait_drained(struct calm *c, struct world *w, int64_t last_fault_us)
     int64_t scaled_us = world_scaled(w, DRAIN_US);
     int64_t bound_us = scaled_us > DRAIN_MIN_US ? scaled_us : DRAIN_MIN_US;
     int64_t open = 1;
+    int64_t hurry_us = clock_boot_us() + HURRY_US;
     c->drain_us = -1;
     for (;;) {
         tick(w);
@@ -53,8 +70,11 @@ static void wait_drained(struct calm *c, struct world *w, int64_t last_fault_us)
             c->drain_us = past_us;
             return;
         }
-        /* Those that wait for their backoff are not late; but nothing waits for ever. */
-        if (past_us > bound_us && (late > 0 || past_us > 10 * bound_us)) {
+        if (clock_boot_us() >= hurry_us) { /* what failed once more since then */
+            hurry_us = clock_boot_us() + HURRY_US;
+            calm_hurry(w);
+        }
+        if (past_us > bound_us && (late > 0 || past_us > 3 * bound_us)) {
             (void)printf("%lld jobs are open %lld s after the last fault, %lld of them were due"
                          " before\n",
                          (long long)open, (long long)(past_us / US_PER_S), (long long)late);
@@ -99,20 +119,6 @@ static void end_daemons(struct world *w)
     while (is_running(w)) { /* host_tick() kills who does not end */
         tick(w);
     }
-}
-
-void calm_hurry(struct world *w)
-{
-    struct err why = {0};
-    int64_t end_us = clock_boot_us() + WHOLE_US;
-    enum status st = STATUS_UNAVAILABLE;
-    while (st != STATUS_OK && clock_boot_us() < end_us) {
-        tick(w);
-        st = session_do(&w->sql, &why,
-                        "UPDATE claimd.job SET scheduled_at = clock_timestamp()"
-                        " WHERE state = 'available' AND ready_at > clock_timestamp()");
-    }
-    journal_write(&w->nemesis, json_pack("{s:s, s:s}", "ph", "info", "x", "hurry"));
 }
 
 void calm_down(struct calm *c, struct world *w, int64_t last_fault_us)

@@ -9,12 +9,14 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #define PATH_SIZE (SERVER_PATH_MAX + 64)
 #define AGAIN_US (1 * US_PER_S) /* as a supervisor would */
 #define END_US (30 * US_PER_S)  /* more than any drain of ours */
 #define EXIT_DEPENDENCY 3
+#define PIPE_BYTES 4096
 #define CLOCK_FIELDS 11 /* of /proc/pid/stat between the parent and the times */
 
 void hosts_init(struct world *w)
@@ -30,6 +32,44 @@ void hosts_init(struct world *w)
     }
 }
 
+void host_close_log(struct host *h)
+{
+    if (h->log_fd > 0) {
+        (void)close(h->log_fd);
+        h->log_fd = 0;
+    }
+}
+
+/* A pipe with a reader that does not read takes one page. */
+static enum status make_pipe(struct host *h, const char *path, struct err *err)
+{
+    host_close_log(h);
+    if (mkfifo(path, 0666) != 0 && errno != EEXIST) {
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "make %s", path);
+    }
+    h->log_fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (h->log_fd < 0 || fcntl(h->log_fd, F_SETPIPE_SZ, PIPE_BYTES) < 0) {
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "open %s", path);
+    }
+    return STATUS_OK;
+}
+
+static enum status choose_log(const struct world *w, struct host *h, char *ret_path, size_t size,
+                              struct err *err)
+{
+    if (h->log == HOST_LOG_FULL) {
+        (void)snprintf(ret_path, size, "/dev/full");
+        return STATUS_OK;
+    }
+    bool is_file = h->log == HOST_LOG_FILE;
+    if (is_file) {
+        (void)snprintf(ret_path, size, "%s/logs/%s.log", w->folder.path, h->name);
+    } else { /* not in the folder: who reads that would wait for ever */
+        (void)snprintf(ret_path, size, "%s/%s.pipe", w->dir, h->name);
+    }
+    return is_file ? STATUS_OK : make_pipe(h, ret_path, err);
+}
+
 static enum status start(struct world *w, struct host *h, struct err *err)
 {
     bool is_worker = h->role == HOST_WORKER;
@@ -40,7 +80,10 @@ static enum status start(struct world *w, struct host *h, struct err *err)
     char history[PATH_SIZE];
     (void)snprintf(program, sizeof program, "%s/claimd-%s", w->bin_dir,
                    is_worker ? "worker" : "scheduler");
-    (void)snprintf(log, sizeof log, "%s/logs/%s.log", w->folder.path, h->name);
+    enum status st = choose_log(w, h, log, sizeof log, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
     (void)snprintf(state, sizeof state, "CLAIMD_WORKER_STATE_DIR=%s/state-%s-%d", w->dir, h->name,
                    h->life);
     /* The last "user" of a conninfo counts. */
@@ -49,7 +92,7 @@ static enum status start(struct world *w, struct host *h, struct err *err)
     (void)snprintf(history, sizeof history, "CLAIMD_HISTORY=%s/history", w->folder.path);
     const char *const argv[] = {program, "--config", w->config_path, NULL};
     const char *const env[] = {state, login, history, NULL};
-    enum status st = program_start(argv, env, log, &h->pid, err);
+    st = program_start(argv, env, log, &h->pid, err);
     if (st == STATUS_OK) {
         link_proxy_is_host(w->net, (size_t)(h - w->hosts), h->pid);
     }

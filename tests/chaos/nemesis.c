@@ -14,7 +14,9 @@ static const struct {
 } tables[] = {{nemesis_process_defs, &nemesis_process_count},
               {nemesis_redis_defs, &nemesis_redis_count},
               {nemesis_pg_defs, &nemesis_pg_count},
-              {nemesis_net_defs, &nemesis_net_count}};
+              {nemesis_net_defs, &nemesis_net_count},
+              {nemesis_failover_defs, &nemesis_failover_count},
+              {nemesis_file_defs, &nemesis_file_count}};
 
 /* FNV-1a: the same stream for the same name and seed, whatever other faults there are. */
 static uint64_t seed_of(uint64_t seed, const char *name)

@@ -63,6 +63,10 @@ extern const struct nemesis_def nemesis_pg_defs[];
 extern const size_t nemesis_pg_count;
 extern const struct nemesis_def nemesis_net_defs[];
 extern const size_t nemesis_net_count;
+extern const struct nemesis_def nemesis_failover_defs[];
+extern const size_t nemesis_failover_count;
+extern const struct nemesis_def nemesis_file_defs[];
+extern const size_t nemesis_file_count;
 
 struct nemeses {
     struct nemesis all[NEMESES_MAX];

@@ -11,6 +11,7 @@
 #define TOLD_MAX 20 /* violations that are printed */
 #define TIMELINES_MAX 3
 #define STATE_MAX 16
+#define WINDOWS_MAX 32
 
 /* One attempt of a job, as its handler told it. */
 struct run {
@@ -29,6 +30,7 @@ struct entry {
     char kind[STATE_MAX];
     char expect[STATE_MAX];
     bool is_acked;
+    bool may_be_lost;
     bool is_cancelled;
     bool is_free; /* a change of unknown outcome: it may end as anything */
     bool is_deleted;
@@ -42,7 +44,15 @@ struct entry {
     UT_hash_handle by_job;
 };
 
+/* From when on, and until when, an acknowledged commit may be lost with its primary (G1). */
+struct window {
+    int64_t from_ns;
+    int64_t to_ns;
+};
+
 struct books {
+    struct window lost[WINDOWS_MAX];
+    size_t lost_count;
     const struct folder *folder;
     struct verdict verdict;
     struct entry *entries; /* by n */
@@ -82,6 +92,29 @@ static void violation(struct books *b, const struct entry *e, const char *format
 
 /* ---- reading ---- */
 
+static void read_nemesis(void *ctx, const json_t *line)
+{
+    struct books *b = ctx;
+    const char *what = text(line, "x");
+    if (strcmp(what, "cut_off") == 0 && b->lost_count < WINDOWS_MAX) {
+        b->lost[b->lost_count++] = (struct window){number(line, "t"), INT64_MAX};
+    } else if (strcmp(what, "failover_async") == 0 && strcmp(text(line, "ph"), "ok") == 0 &&
+               b->lost_count > 0) {
+        b->lost[b->lost_count - 1].to_ns = number(line, "t");
+    }
+}
+
+static bool may_be_lost(const struct books *b, const json_t *line)
+{
+    int64_t t = number(line, "t");
+    for (size_t i = 0; i < b->lost_count; i++) {
+        if (t >= b->lost[i].from_ns && t <= b->lost[i].to_ns) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static struct entry *entry_of(struct books *b, int64_t n)
 {
     struct entry *e = NULL;
@@ -111,6 +144,7 @@ static void read_enqueue(struct books *b, const json_t *line)
     e->is_acked = strcmp(text(line, "ph"), "ok") == 0;
     b->verdict.acked += e->is_acked ? 1 : 0;
     b->verdict.unknown += e->is_acked ? 0 : 1;
+    e->may_be_lost = may_be_lost(b, line);
     if (e->is_acked) {
         e->job = number(line, "job");
         HASH_ADD(by_job, b->jobs, job, sizeof e->job, e);
@@ -130,7 +164,7 @@ static void read_acked(void *ctx, const json_t *line)
     if (e == NULL || strcmp(ph, "fail") == 0 || strcmp(op, "edit") == 0) {
         return;
     }
-    bool is_sure = strcmp(ph, "ok") == 0;
+    bool is_sure = strcmp(ph, "ok") == 0 && !may_be_lost(b, line);
     e->is_free = e->is_free || !is_sure;
     e->is_cancelled = e->is_cancelled || (is_sure && strcmp(op, "cancel") == 0);
     e->is_deleted = e->is_deleted || strcmp(op, "delete") == 0;
@@ -209,7 +243,7 @@ static void judge_end(struct books *b, const struct entry *e)
 {
     bool is_as_told = strcmp(e->expect, "any") == 0 || strcmp(e->expect, e->state) == 0;
     if (e->rows == 0) {
-        if (e->is_acked && !e->is_deleted) {
+        if (e->is_acked && !e->is_deleted && !e->may_be_lost) {
             violation(b, e, "was acknowledged, and is not in the table (inv.S15)");
         }
         return;
@@ -253,7 +287,7 @@ static void judge_runs(struct books *b, const struct entry *e)
                       r->starts);
         }
     }
-    if (strcmp(e->kind, "c_once") == 0 && starts > 1) {
+    if (strcmp(e->kind, "c_once") == 0 && starts > 1 && b->lost_count == 0) {
         violation(b, e, "is at_most_once, and started %d times (inv.S10)", starts);
     }
     if (strcmp(e->state, "completed") == 0 && !has_effect) {
@@ -296,7 +330,8 @@ enum status verdict_judge(const struct folder *f, struct verdict *ret, struct er
     static const struct {
         const char *name;
         folder_line_fn *each;
-    } files[] = {{"acked.jsonl", read_acked},
+    } files[] = {{"nemesis.jsonl", read_nemesis},
+                 {"acked.jsonl", read_acked},
                  {"final.jsonl", read_final},
                  {"ledger/effects.jsonl", read_ledger}};
     struct books b = {.folder = f};

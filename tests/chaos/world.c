@@ -52,20 +52,37 @@ static enum status find_bin(struct world *w, struct err *err)
     return STATUS_OK;
 }
 
-static enum status copy_file(const char *from, const char *to, struct err *err)
+static enum status copy_some(const char *from, const char *to, size_t most, struct err *err)
 {
-    char bytes[65536];
+    char bytes[4096];
     ssize_t n = 0;
     autoclose int in = open(from, O_RDONLY | O_CLOEXEC);
     autoclose int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    while (in >= 0 && out >= 0 && (n = read(in, bytes, sizeof bytes)) > 0) {
+    while (in >= 0 && out >= 0 &&
+           (n = read(in, bytes, most < sizeof bytes ? most : sizeof bytes)) > 0) {
         if (write(out, bytes, (size_t)n) != n) {
             break;
         }
+        most -= (size_t)n;
     }
     return in >= 0 && out >= 0 && n == 0
                ? STATUS_OK
                : err_fail_sys(err, STATUS_UNAVAILABLE, errno, "copy %s to %s", from, to);
+}
+
+static enum status copy_file(const char *from, const char *to, struct err *err)
+{
+    return copy_some(from, to, SIZE_MAX, err);
+}
+
+bool world_put_plugin(struct world *w, const char *from, size_t most)
+{
+    char new[PATH_SIZE];
+    char old[PATH_SIZE];
+    struct err why = {0};
+    (void)snprintf(new, sizeof new, "%s/plugin.new", w->dir);
+    (void)snprintf(old, sizeof old, "%s/plugins/chaos.so", w->dir);
+    return copy_some(from, new, most, &why) == STATUS_OK && rename(new, old) == 0;
 }
 
 static enum status copy_plugins(struct world *w, struct err *err)
@@ -92,21 +109,24 @@ static json_t *nodes_json(const struct world *w)
     return nodes;
 }
 
-static enum status write_config(struct world *w, struct err *err)
+enum status world_write_config(struct world *w, struct err *err)
 {
     char plugins[PATH_SIZE];
+    char new[PATH_SIZE];
     (void)snprintf(plugins, sizeof plugins, "%s/plugins", w->dir);
     (void)snprintf(w->config_path, sizeof w->config_path, "%s/claimd.json", w->dir);
+    (void)snprintf(new, sizeof new, "%s/claimd.json.new", w->dir);
     json_t *all = json_pack(
         "{s:f, s:{s:s}, s:{s:i, s:o}, s:{s:I, s:s, s:i, s:[s,s,s], s:s}, s:{s:s}}", "time_scale",
         w->options->time_scale, "postgres", "conninfo", w->net_conninfo, "lock", "node_timeout_ms",
         100, "nodes", nodes_json(w), "worker", "slots", (json_int_t)w->options->slots, "plugin_dir",
         plugins, "drain_ms", DRAIN_MS, "queues", "default", "chaos_a", "chaos_b", "http_listen",
         "127.0.0.1:0", "scheduler", "http_listen", "127.0.0.1:0");
-    int rc = all != NULL ? json_dump_file(all, w->config_path, JSON_INDENT(2)) : -1;
+    int rc = all != NULL ? json_dump_file(all, new, JSON_INDENT(2)) : -1;
     json_decref(all);
-    return rc == 0 ? STATUS_OK
-                   : err_fail_sys(err, STATUS_UNAVAILABLE, errno, "write %s", w->config_path);
+    return rc == 0 && rename(new, w->config_path) == 0
+               ? STATUS_OK
+               : err_fail_sys(err, STATUS_UNAVAILABLE, errno, "write %s", w->config_path);
 }
 
 /* ---- servers ---- */
@@ -250,7 +270,7 @@ enum status world_open(struct world *w, const struct options *options, struct er
     st = st == STATUS_OK ? start_servers(w, err) : st;
     st = st == STATUS_OK ? make_net(w, err) : st;
     st = st == STATUS_OK ? copy_plugins(w, err) : st;
-    st = st == STATUS_OK ? write_config(w, err) : st;
+    st = st == STATUS_OK ? world_write_config(w, err) : st;
     st = st == STATUS_OK ? migrate(w, err) : st;
     if (st == STATUS_OK) {
         session_init(&w->sql, w->conninfo, STATEMENT_US);

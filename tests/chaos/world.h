@@ -21,6 +21,9 @@
 
 enum host_role { HOST_SCHEDULER, HOST_WORKER };
 
+/* Where its stderr goes, from its next start on. */
+enum host_log { HOST_LOG_FILE, HOST_LOG_FULL, HOST_LOG_STALLED };
+
 /* One daemon, and where it lives. */
 struct host {
     enum host_role role;
@@ -29,7 +32,9 @@ struct host {
     int life;            /* number of its state directory */
     int64_t restart_us;  /* when it is started again; WORLD_NEVER = not by itself */
     int64_t ended_by_us; /* it was told to end and must have, by then; WORLD_NEVER = it wasn't */
-    bool is_killed;      /* by us: a death by this signal is no surprise */
+    enum host_log log;
+    int log_fd;     /* of a pipe that nobody reads; 0 = none */
+    bool is_killed; /* by us: a death by this signal is no surprise */
 };
 
 /* A server that is started again in the background. */
@@ -50,6 +55,7 @@ struct world {
     struct pg_server pg[WORLD_PG];      /* two seats, of which `lead` is the primary's */
     size_t lead;
     struct server_state pg_state;
+    bool is_failing_over; /* the free seat has a standby */
     struct link_proxy *net;
     struct redis_server redis[WORLD_REDIS];
     struct server_state redis_state[WORLD_REDIS];
@@ -73,6 +79,10 @@ void world_heal(struct world *w);
 
 /* So much is one of claimd's time spans, in this world. */
 int64_t world_scaled(const struct world *w, int64_t us);
+
+enum status world_write_config(struct world *w, struct err *err) MUST_USE;
+/* A copy of the first `most` bytes of a file takes the place of the plugin; false: it can't. */
+bool world_put_plugin(struct world *w, const char *from, size_t most);
 
 struct pg_server *world_primary(struct world *w);
 /* Where a server is reached through the network; `server` as in WORLD_SERVERS. */
