@@ -94,6 +94,7 @@ static enum status start(struct world *w, struct host *h, struct err *err)
     const char *const env[] = {state, login, history, NULL};
     st = program_start(argv, env, log, &h->pid, err);
     if (st == STATUS_OK) {
+        h->started_us = clock_boot_us();
         link_proxy_is_host(w->net, (size_t)(h - w->hosts), h->pid);
     }
     return st;

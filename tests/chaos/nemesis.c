@@ -7,6 +7,8 @@
 #include <stdio.h>
 
 #define JITTER_PERCENT 60
+#define LULL_EVERY_US (240 * US_PER_S)
+#define LULL_US (80 * US_PER_S) /* of these; faults that have begun go on into it */
 
 static const struct {
     const struct nemesis_def *defs;
@@ -106,6 +108,7 @@ static void plan(struct world *w, struct nemesis *n, int64_t now_us)
 
 void nemeses_begin(struct nemeses *ns, struct world *w, int64_t now_us)
 {
+    ns->begin_us = now_us;
     for (size_t i = 0; i < ns->count; i++) {
         struct nemesis *n = &ns->all[i];
         /* The first one of a rare fault comes early in the run, whatever its length. */
@@ -154,6 +157,14 @@ static void strike(struct nemeses *ns, struct world *w, struct nemesis *n, int64
     }
 }
 
+/* Now and then only daemons die: how soon their jobs are moved is judged where nothing else is in
+ * the way (inv.L2). */
+static bool is_lull(const struct nemeses *ns, const struct world *w, int64_t now_us)
+{
+    int64_t period_us = world_scaled(w, LULL_EVERY_US);
+    return (now_us - ns->begin_us) % period_us > period_us - world_scaled(w, LULL_US);
+}
+
 void nemeses_tick(struct nemeses *ns, struct world *w, int64_t now_us)
 {
     for (size_t i = 0; i < ns->count; i++) {
@@ -161,7 +172,11 @@ void nemeses_tick(struct nemeses *ns, struct world *w, int64_t now_us)
         if (n->is_on && now_us >= n->heal_us) {
             heal(ns, w, n);
         } else if (!n->is_on && now_us >= n->next_us) {
-            strike(ns, w, n, now_us);
+            if (is_lull(ns, w, now_us) && n->def->strike != nemesis_kill9) {
+                plan(w, n, now_us);
+            } else {
+                strike(ns, w, n, now_us);
+            }
         }
     }
 }

@@ -54,6 +54,8 @@ struct nemesis {
     struct session sessions[2];
 };
 
+bool nemesis_kill9(struct world *w, struct nemesis *n);
+
 /* The tables of the nemesis_*.c. */
 extern const struct nemesis_def nemesis_process_defs[];
 extern const size_t nemesis_process_count;
@@ -72,6 +74,7 @@ struct nemeses {
     struct nemesis all[NEMESES_MAX];
     size_t count;
     int64_t counts[COUNTS];
+    int64_t begin_us;
     int64_t last_us; /* of the last act, a healing included */
 };
 

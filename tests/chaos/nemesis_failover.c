@@ -62,12 +62,14 @@ static void take_over(struct world *w, struct nemesis *n)
 {
     struct err why = {0};
     size_t old = w->lead;
+    world_pg_is_gone(w, true);
     pg_server_kill(&w->pg[old]);
     w->lead = 1 - old;
     w->pg_state = (struct server_state){.restart_us = WORLD_NEVER};
     if (pg_standby_promote(world_primary(w), &why) != STATUS_OK) {
         (void)printf("no failover: %s\n", why.msg);
     }
+    world_pg_is_gone(w, false);
     w->is_failing_over = false;
     (void)snprintf(n->detail, sizeof n->detail, "to pg%zu", w->lead);
 }

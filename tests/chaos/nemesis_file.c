@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #define PATH_SIZE (SERVER_PATH_MAX + 64)
+#define LISTENS_US (2 * US_PER_S) /* before, a signal is the end of a process that starts */
 
 /* ---- the log ---- */
 
@@ -52,7 +53,8 @@ static void log_ends(struct world *w, struct nemesis *n)
 static void hangup_all(struct world *w)
 {
     for (size_t i = 0; i < w->host_count; i++) {
-        if (w->hosts[i].pid > 0) {
+        bool listens = clock_boot_us() - w->hosts[i].started_us > LISTENS_US;
+        if (w->hosts[i].pid > 0 && listens) {
             (void)kill(w->hosts[i].pid, SIGHUP);
         }
     }

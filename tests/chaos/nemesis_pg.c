@@ -21,6 +21,7 @@ static bool kill_server(struct world *w, struct nemesis *n, int64_t away_ms)
     }
     (void)snprintf(detail, sizeof detail, "back after %lld ms", (long long)away_ms);
     nemesis_target(n, detail, "pg%zu", w->lead);
+    world_pg_is_gone(w, true);
     pg_server_kill(pg);
     w->pg_state.restart_us = clock_boot_us() + world_scaled(w, away_ms * US_PER_MS);
     return true;
@@ -110,8 +111,8 @@ static void let_go(struct world *w, struct nemesis *n)
 
 static bool lock_table(struct world *w, struct nemesis *n)
 {
-    static const char *const tables[] = {"job",     "job_history", "lane", "worker",
-                                         "cluster", "job_attempt", "kind", "job"};
+    static const char *const tables[] = {"job",         "job_history", "worker", "cluster",
+                                         "job_attempt", "kind",        "job"};
     static const char *const modes[] = {"ACCESS EXCLUSIVE", "SHARE ROW EXCLUSIVE"};
     const char *table = tables[rand_below(&n->rand, ARRAY_COUNT(tables))];
     const char *mode = modes[rand_below(&n->rand, ARRAY_COUNT(modes))];

@@ -21,7 +21,7 @@ static void come_back(struct world *w, struct nemesis *n, struct host *h)
                    is_new ? " in a new state directory" : "");
 }
 
-static bool kill9(struct world *w, struct nemesis *n)
+bool nemesis_kill9(struct world *w, struct nemesis *n)
 {
     struct host *h = nemesis_host(w, n, -1);
     if (h == NULL) {
@@ -140,7 +140,7 @@ static bool suspend(struct world *w, struct nemesis *n)
 const struct nemesis_def nemesis_process_defs[] = {
     {"kill9",
      "kill -9 of a worker or scheduler, back at once or later, or in a new state directory",
-     COUNT_KILL, 6000, 0, 0, kill9, NULL},
+     COUNT_KILL, 6000, 0, 0, nemesis_kill9, NULL},
     {"kill9_runner", "kill -9 of a runner", COUNT_KILL, 15000, 0, 0, kill_runner, NULL},
     {"term", "SIGTERM of a worker or scheduler, sometimes twice", COUNT_OTHER, 15000, 0, 0,
      terminate, NULL},

@@ -234,7 +234,7 @@ static enum status make_net(struct world *w, struct err *err)
     for (size_t i = 0; i < WORLD_SERVERS && st == STATUS_OK; i++) {
         st = make_link(w, i, err);
     }
-    return st;
+    return st == STATUS_OK ? link_proxy_listen(w->net, WORLD_SERVERS - 1, false, err) : st;
 }
 
 static enum status migrate(struct world *w, struct err *err)
@@ -291,9 +291,27 @@ static void tick_redis(struct world *w, size_t i, int64_t now_us)
     if (w->redis[i].pid > 0 || now_us < w->redis_state[i].restart_us) {
         return;
     }
-    w->redis_state[i].restart_us = WORLD_NEVER;
-    if (redis_server_restart(&w->redis[i], &why) != STATUS_OK) {
-        w->redis_state[i].restart_us = now_us + RETRY_US;
+    bool is_up = redis_server_restart(&w->redis[i], &why) == STATUS_OK;
+    w->redis_state[i].restart_us = is_up ? WORLD_NEVER : now_us + RETRY_US;
+    world_show(w, i, is_up);
+}
+
+void world_show(struct world *w, size_t server, bool is_up)
+{
+    struct err why = {0};
+    if (link_proxy_listen(w->net, server, is_up, &why) != STATUS_OK) {
+        world_violation(w, "kit", "%s", why.msg);
+    }
+}
+
+void world_pg_is_gone(struct world *w, bool is_gone)
+{
+    world_show(w, WORLD_REDIS + w->lead, !is_gone);
+    world_show(w, WORLD_REDIS + 1 - w->lead, false);
+    if (w->is_pg_gone != is_gone) {
+        w->is_pg_gone = is_gone;
+        journal_write(&w->nemesis, json_pack("{s:s, s:s, s:s}", "ph", is_gone ? "inv" : "ok", "x",
+                                             "pg_gone", "target", "pg"));
     }
 }
 
@@ -304,8 +322,10 @@ static void tick_pg(struct world *w, int64_t now_us)
     struct pg_server *pg = world_primary(w);
     struct server_state *state = &w->pg_state;
     if (state->is_starting && pg_server_is_ready(pg)) {
+        world_pg_is_gone(w, false);
         *state = (struct server_state){.restart_us = WORLD_NEVER};
     } else if (pg->pid > 0 && child_is_gone(pg->pid, &status)) {
+        world_pg_is_gone(w, true);
         pg_server_kill(pg);
         *state = (struct server_state){.restart_us = now_us + RETRY_US};
     } else if (pg->pid == 0 && now_us >= state->restart_us) {

@@ -28,7 +28,8 @@ enum host_log { HOST_LOG_FILE, HOST_LOG_FULL, HOST_LOG_STALLED };
 struct host {
     enum host_role role;
     char name[WORLD_NAME_MAX];
-    pid_t pid;           /* 0 = it does not run */
+    pid_t pid; /* 0 = it does not run */
+    int64_t started_us;
     int life;            /* number of its state directory */
     int64_t restart_us;  /* when it is started again; WORLD_NEVER = not by itself */
     int64_t ended_by_us; /* it was told to end and must have, by then; WORLD_NEVER = it wasn't */
@@ -55,6 +56,7 @@ struct world {
     struct pg_server pg[WORLD_PG];      /* two seats, of which `lead` is the primary's */
     size_t lead;
     struct server_state pg_state;
+    bool is_pg_gone;      /* and the books say so */
     bool is_failing_over; /* the free seat has a standby */
     struct link_proxy *net;
     struct redis_server redis[WORLD_REDIS];
@@ -84,6 +86,11 @@ enum status world_write_config(struct world *w, struct err *err) MUST_USE;
 /* A copy of the first `most` bytes of a file takes the place of the plugin; false: it can't. */
 bool world_put_plugin(struct world *w, const char *from, size_t most);
 
+/* Whether the network shows that server; it shows what is up. */
+void world_show(struct world *w, size_t server, bool is_up);
+/* For the books, and the network: from when until when nobody could
+ * reach PostgreSQL. */
+void world_pg_is_gone(struct world *w, bool is_gone);
 struct pg_server *world_primary(struct world *w);
 /* Where a server is reached through the network; `server` as in WORLD_SERVERS. */
 void world_net_path(const struct world *w, size_t server, char *ret_path, size_t size);

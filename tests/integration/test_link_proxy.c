@@ -194,6 +194,21 @@ START_TEST(connections_are_broken_and_refused_and_taken_again)
 }
 END_TEST
 
+START_TEST(a_dead_server_refuses_connections)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    memcpy(at.sun_path, path, strlen(path) + 1);
+    OK(link_proxy_listen(proxy, 0, false, &err));
+    autoclose int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(connect(fd, (const struct sockaddr *)&at, sizeof at), -1);
+    ck_assert_int_eq(errno, ECONNREFUSED);
+    OK(link_proxy_listen(proxy, 0, true, &err));
+    autoclose int again = connect_to(path);
+    say(again, "PING\r\n");
+    expect(again, "+PONG\r\n");
+}
+END_TEST
+
 static Suite *suite(void)
 {
     const TTest *const tests[] = {
@@ -204,6 +219,7 @@ static Suite *suite(void)
         B8_a_slow_link_delays_and_throttles,
         B7_a_message_is_cut_in_its_middle_and_the_next_connection_is_whole,
         connections_are_broken_and_refused_and_taken_again,
+        a_dead_server_refuses_connections,
     };
     Suite *s = suite_create("link_proxy");
     TCase *c = tcase_create("link_proxy");

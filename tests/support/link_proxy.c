@@ -40,7 +40,8 @@ struct conn {
 };
 
 struct server {
-    int listen_fd;
+    int listen_fd; /* −1: nobody listens */
+    struct sockaddr_un here;
     struct sockaddr_un at;
 };
 
@@ -322,7 +323,9 @@ void link_proxy_stop(struct link_proxy *p)
     (void)pthread_join(p->thread, NULL);
     link_proxy_break(p, LINK_ALL, LINK_ALL);
     for (size_t i = 0; i < p->server_count; i++) {
-        (void)close(p->servers[i].listen_fd);
+        if (p->servers[i].listen_fd >= 0) {
+            (void)close(p->servers[i].listen_fd);
+        }
     }
     (void)pthread_mutex_destroy(&p->mutex);
     (void)close(p->wake_fd);
@@ -339,22 +342,47 @@ static enum status set_path(struct sockaddr_un *at, const char *path, struct err
     return STATUS_OK;
 }
 
+static enum status listen_at(const struct sockaddr_un *here, int *ret_fd, struct err *err)
+{
+    (void)unlink(here->sun_path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || bind(fd, (const struct sockaddr *)here, sizeof *here) != 0 ||
+        chmod(here->sun_path, 0777) != 0 || listen(fd, BACKLOG) != 0) {
+        int sys = errno;
+        (void)close(fd);
+        return err_fail_sys(err, STATUS_UNAVAILABLE, sys, "listen at %s", here->sun_path);
+    }
+    *ret_fd = fd;
+    return STATUS_OK;
+}
+
+enum status link_proxy_listen(struct link_proxy *p, size_t server, bool is_on, struct err *err)
+{
+    enum status st = STATUS_OK;
+    (void)pthread_mutex_lock(&p->mutex);
+    struct server *s = &p->servers[server];
+    if (is_on && s->listen_fd < 0) {
+        st = listen_at(&s->here, &s->listen_fd, err);
+    } else if (!is_on && s->listen_fd >= 0) {
+        (void)close(s->listen_fd);
+        s->listen_fd = -1;
+    }
+    unlock(p);
+    return st;
+}
+
 enum status link_proxy_add(struct link_proxy *p, const char *path, const char *server_path,
                            struct err *err)
 {
     struct server s = {.listen_fd = -1};
-    struct sockaddr_un here;
-    enum status st = set_path(&here, path, err);
+    enum status st = set_path(&s.here, path, err);
     st = st == STATUS_OK ? set_path(&s.at, server_path, err) : st;
     if (st != STATUS_OK) {
         return st;
     }
-    s.listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (s.listen_fd < 0 || bind(s.listen_fd, (const struct sockaddr *)&here, sizeof here) != 0 ||
-        chmod(path, 0777) != 0 || listen(s.listen_fd, BACKLOG) != 0) {
-        int sys = errno;
-        (void)close(s.listen_fd);
-        return err_fail_sys(err, STATUS_UNAVAILABLE, sys, "listen at %s", path);
+    st = listen_at(&s.here, &s.listen_fd, err);
+    if (st != STATUS_OK) {
+        return st;
     }
     (void)pthread_mutex_lock(&p->mutex);
     assert(p->server_count < LINK_SERVERS_MAX);

@@ -43,6 +43,11 @@ enum status link_proxy_add(struct link_proxy *p, const char *path, const char *s
 /* New connections go there from now on. */
 void link_proxy_move(struct link_proxy *p, size_t server, const char *server_path);
 
+/* Whether somebody listens there: a server that is dead refuses, and does not take a connection to
+ * end it. UNAVAILABLE. */
+enum status link_proxy_listen(struct link_proxy *p, size_t server, bool is_on,
+                              struct err *err) MUST_USE;
+
 /* This process is that host, from now on. Processes of no host have the good network. */
 void link_proxy_is_host(struct link_proxy *p, size_t host, pid_t pid);
 
