@@ -127,17 +127,18 @@ void caseload_add(struct caseload *c, const struct caseload_item *item)
     }
 }
 
-void caseload_add_doubt(struct caseload *c, int64_t id, int64_t fence, int64_t now_us,
+void caseload_add_doubt(struct caseload *c, const struct caseload_item *found, int64_t now_us,
                         int64_t doubt_us)
 {
-    struct caseload_item doubt = {.id = id, .fence = fence, .at_us = now_us};
+    struct caseload_item doubt = *found;
+    doubt.at_us = now_us;
     for (size_t i = 0; i < c->doubt_old; i++) {
-        if (c->doubts[i].id == id && c->doubts[i].fence == fence) {
+        if (c->doubts[i].id == found->id && c->doubts[i].fence == found->fence) {
             doubt.at_us = c->doubts[i].at_us;
         }
     }
     if (now_us - doubt.at_us >= doubt_us) {
-        caseload_add(c, &(struct caseload_item){.id = id, .fence = fence});
+        caseload_add(c, found);
     }
     if (item_room(&c->doubts, c->doubt_count, &c->doubt_cap)) {
         c->doubts[c->doubt_count++] = doubt;

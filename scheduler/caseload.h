@@ -17,7 +17,8 @@
 struct caseload_item {
     int64_t id;
     int64_t fence;
-    int64_t at_us; /* not before */
+    int64_t worker; /* a hash of its worker_id */
+    int64_t at_us;  /* not before */
 };
 
 /* Swept when a walk that began after its death has ended and nothing is left to move. */
@@ -55,7 +56,7 @@ void caseload_walk_end(struct caseload *c);
 /* Found: to be moved. What does not fit is found by the next walk. */
 void caseload_add(struct caseload *c, const struct caseload_item *item);
 /* Found in doubt: becomes an item when the walk before had it too, `doubt_us` ago or longer. */
-void caseload_add_doubt(struct caseload *c, int64_t id, int64_t fence, int64_t now_us,
+void caseload_add_doubt(struct caseload *c, const struct caseload_item *found, int64_t now_us,
                         int64_t doubt_us);
 
 /* Takes out up to `max` items whose time has come. */

@@ -215,15 +215,15 @@ static void on_locked(void *ctx, struct redlock_batch *locks)
         return;
     }
     probe("R1");
-    int64_t ids[RESCUE_BATCH_MAX];
-    int64_t fences[RESCUE_BATCH_MAX];
+    struct rescue_found jobs[RESCUE_BATCH_MAX];
     for (size_t i = 0; i < b->count; i++) {
-        ids[i] = b->items[i].id;
-        fences[i] = b->items[i].fence;
-        history("reap", "inv", HISTORY_I64("job", ids[i]), HISTORY_I64("f", fences[i]));
+        const struct caseload_item *item = &b->items[i];
+        jobs[i] =
+            (struct rescue_found){.id = item->id, .fence = item->fence, .worker = item->worker};
+        history("reap", "inv", HISTORY_I64("job", item->id), HISTORY_I64("f", item->fence));
     }
     if (r->is_stopped ||
-        rescue_store_move(r->options.pg, ids, fences, b->count, on_moved, r, NULL) != STATUS_OK) {
+        rescue_store_move(r->options.pg, jobs, b->count, on_moved, r, NULL) != STATUS_OK) {
         for (size_t i = 0; i < b->count; i++) {
             put_back(r, &b->items[i]);
         }
@@ -309,10 +309,12 @@ static void walk_fail(struct rescuer *r)
 
 static void take_found(struct rescuer *r, const struct rescue_found *found)
 {
+    const struct caseload_item item = {
+        .id = found->id, .fence = found->fence, .worker = found->worker};
     if (found->why == RESCUE_DEAD) {
-        caseload_add(&r->load, &(struct caseload_item){.id = found->id, .fence = found->fence});
+        caseload_add(&r->load, &item);
     } else if (found->why == RESCUE_NOT_HELD) {
-        caseload_add_doubt(&r->load, found->id, found->fence, clock_boot_us(), r->options.doubt_us);
+        caseload_add_doubt(&r->load, &item, clock_boot_us(), r->options.doubt_us);
     }
 }
 

@@ -2,6 +2,7 @@
 #include "store/rescue_store.h"
 
 #include "sql/queries.h"
+#include "store/params.h"
 #include "store/seeded.h"
 
 #include <assert.h>
@@ -53,24 +54,31 @@ void rescue_found_row(const struct pg_result *r, int row, struct rescue_found *r
 {
     *ret = (struct rescue_found){.id = pg_is_null(r, row, 0) ? 0 : pg_i64(r, row, 0),
                                  .fence = pg_i64(r, row, 1),
-                                 .why = (enum rescue_why)pg_i64(r, row, 2)};
+                                 .why = (enum rescue_why)pg_i64(r, row, 2),
+                                 .worker = pg_i64(r, row, 3)};
 }
 
-enum status rescue_store_move(struct pg *pg, const int64_t *ids, const int64_t *fences,
-                              size_t count, pg_done_cb *done, void *ctx, struct err *err)
+enum status rescue_store_move(struct pg *pg, const struct rescue_found *jobs, size_t count,
+                              pg_done_cb *done, void *ctx, struct err *err)
 {
+    int64_t columns[3][RESCUE_BATCH_MAX];
     assert(count <= RESCUE_BATCH_MAX);
-    autobuf struct buf id_array = BUF_INIT(ARRAYS_MAX);
-    autobuf struct buf fence_array = BUF_INIT(ARRAYS_MAX);
-    enum status st = pg_array_i64(&id_array, ids, count, err);
+    for (size_t i = 0; i < count; i++) {
+        columns[0][i] = jobs[i].id;
+        columns[1][i] = jobs[i].fence;
+        columns[2][i] = jobs[i].worker;
+    }
+    struct params p = {.count = 0};
+    struct pg_request request = {.step_count = 1, .done = done, .ctx = ctx};
+    for (size_t i = 0; i < ARRAY_COUNT(columns); i++) {
+        params_i64_array(&p, columns[i], count);
+    }
+    enum status st = params_step(&p, seeded_statement(&SQL_RESCUE_MOVE), &request.steps[0], err);
     if (st == STATUS_OK) {
-        st = pg_array_i64(&fence_array, fences, count, err);
+        st = pg_send(pg, &request, err);
     }
-    if (st != STATUS_OK) {
-        return st;
-    }
-    struct pg_param params[] = {pg_param_buf(&id_array), pg_param_buf(&fence_array)};
-    return pg_send_one(pg, seeded_statement(&SQL_RESCUE_MOVE), params, done, ctx, err);
+    params_release(&p);
+    return st;
 }
 
 void rescue_moved_row(const struct pg_result *r, int row, struct rescue_moved *ret)

@@ -32,8 +32,9 @@ enum rescue_why {
 
 struct rescue_found {
     enum rescue_why why;
-    int64_t id;    /* PAGE: the last id walked, 0 at the end */
-    int64_t fence; /* PAGE: how many were walked */
+    int64_t id;     /* PAGE: the last id walked, 0 at the end */
+    int64_t fence;  /* PAGE: how many were walked */
+    int64_t worker; /* a hash of its worker_id */
 };
 
 /* Walks `rows` open jobs after `after_id`; rows: rescue_found_row(). */
@@ -52,10 +53,11 @@ struct rescue_moved {
     int64_t ready_us;
 };
 
-/* At most RESCUE_BATCH_MAX; rows: rescue_moved_row(). LOCKED were left alone: somebody's session
- * has locked them. A job without a row runs no more under that fence. */
-enum status rescue_store_move(struct pg *pg, const int64_t *ids, const int64_t *fences,
-                              size_t count, pg_done_cb *done, void *ctx, struct err *err) MUST_USE;
+/* At most RESCUE_BATCH_MAX, of which id, fence and worker count; rows: rescue_moved_row(). LOCKED
+ * were left alone: somebody's session has locked them. A job without a row runs no more under that
+ * fence. */
+enum status rescue_store_move(struct pg *pg, const struct rescue_found *jobs, size_t count,
+                              pg_done_cb *done, void *ctx, struct err *err) MUST_USE;
 void rescue_moved_row(const struct pg_result *r, int row, struct rescue_moved *ret);
 
 #endif

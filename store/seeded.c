@@ -54,7 +54,8 @@ const struct pg_statement *seeded_statement(const struct pg_statement *right)
         return &complete;
     }
     if (right == &SQL_RESCUE_MOVE && SEEDED_BUG(3)) {
-        return changed(right, "j.fence = t.fence AND", "");
+        return changed(
+            right, "j.fence = t.fence AND uuid_hash_extended(j.worker_id, 0) = t.worker AND", "");
     }
     if (right == &SQL_RESCUE_MOVE && SEEDED_BUG(12)) {
         return changed(right, "COALESCE(k.at_most_once, false) AS is_lost", "false AS is_lost");

@@ -1,15 +1,16 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Moves jobs ($1) that still run under the fences ($2) which were seen; the caller holds the lease of each. Back to the queue,
+-- Moves jobs ($1) that still run under the fences ($2) and workers ($3, hashes) which were seen; the caller holds each one's lease. Back to the queue,
 -- charged; discarded when nothing is left; discarded as lost where it may have started and must not start twice. Rows locked by
 -- somebody are left for the next time (`outcome` 3). Returns what was moved, so
 -- that its hints are pushed: `outcome` 0 = available again, 1 = discarded, 2 = lost.
--- params: int8[], int8[]
+-- params: int8[], int8[], int8[]
 WITH victim AS MATERIALIZED (
     SELECT j.id, COALESCE(k.at_most_once, false) AS is_lost,
            j.attempt >= COALESCE(j.max_attempts, k.max_attempts, 25) OR j.crashes >= COALESCE(k.max_crashes, 3) AS is_used_up,
            j.fence, j.attempt, j.generation, j.worker_id, j.attempted_at
-      FROM unnest($1, $2) AS t(id, fence)
-      JOIN claimd.job j ON j.id = t.id AND j.fence = t.fence AND j.state = 'running'
+      FROM unnest($1, $2, $3) AS t(id, fence, worker)
+      JOIN claimd.job j ON j.id = t.id AND j.fence = t.fence AND uuid_hash_extended(j.worker_id, 0) = t.worker AND
+                           j.state = 'running'
       LEFT JOIN claimd.kind k ON k.name = j.kind
        FOR UPDATE OF j SKIP LOCKED
 ), back AS (
@@ -39,6 +40,7 @@ UNION ALL
 SELECT id, CASE WHEN is_lost THEN 2 ELSE 1 END, queue, kind, priority, ready_at FROM gone
 UNION ALL
 SELECT j.id, 3, j.queue, j.kind, j.priority, j.ready_at
-  FROM unnest($1, $2) AS t(id, fence)
-  JOIN claimd.job j ON j.id = t.id AND j.fence = t.fence AND j.state = 'running'
+  FROM unnest($1, $2, $3) AS t(id, fence, worker)
+  JOIN claimd.job j ON j.id = t.id AND j.fence = t.fence AND uuid_hash_extended(j.worker_id, 0) = t.worker AND
+                       j.state = 'running'
  WHERE NOT EXISTS (SELECT FROM victim v WHERE v.id = j.id)

@@ -2,6 +2,7 @@
  *
  * The worker's row: registered, beaten, stopped; a predecessor ended and its jobs handed back. */
 #include "job_store_fixture.h"
+#include "store/rescue_store.h"
 #include "store/worker_store.h"
 
 #include <stdio.h>
@@ -322,6 +323,61 @@ START_TEST(an_id_that_is_no_uuid_is_refused)
 }
 END_TEST
 
+/* ---- rescue ---- */
+
+struct rescue_answer {
+    int calls;
+    int rows;
+    struct rescue_found found; /* the first row of a walk */
+    enum rescue_outcome outcome;
+};
+
+static void on_walked(void *ctx, enum status st, const struct pg_result *const *results,
+                      const struct err *err)
+{
+    struct rescue_answer *a = ctx;
+    ck_assert_msg(st == STATUS_OK, "%s", err->msg);
+    rescue_found_row(results[0], 0, &a->found);
+    a->calls++;
+}
+
+static void on_moved(void *ctx, enum status st, const struct pg_result *const *results,
+                     const struct err *err)
+{
+    struct rescue_answer *a = ctx;
+    struct rescue_moved m = {0};
+    ck_assert_msg(st == STATUS_OK, "%s", err->msg);
+    a->rows = pg_row_count(results[0]);
+    if (a->rows > 0) {
+        rescue_moved_row(results[0], 0, &m);
+        a->outcome = m.outcome;
+    }
+    a->calls++;
+}
+
+static struct rescue_answer move(const struct rescue_found *job)
+{
+    struct rescue_answer a = {0};
+    ck_assert_int_eq(rescue_store_move(side, job, 1, on_moved, &a, NULL), STATUS_OK);
+    RUN_UNTIL(a.calls == 1);
+    return a;
+}
+
+START_TEST(D5_a_rescue_moves_no_run_of_another_worker_under_the_same_fence)
+{
+    struct rescue_answer seen = {0};
+    claim_now(&store_a, add_jobs(1), 1);
+    ck_assert_int_eq(rescue_store_walk(side, 0, 10, US_PER_S, on_walked, &seen, NULL), STATUS_OK);
+    RUN_UNTIL(seen.calls == 1);
+    ck_assert_int_eq(seen.found.why, RESCUE_DEAD); /* worker A never registered */
+    (void)side_run(side, "UPDATE claimd.job SET worker_id = '" WORKER_B "'");
+    ck_assert_int_eq(move(&seen.found).rows, 0);
+    (void)side_run(side, "UPDATE claimd.job SET worker_id = '" WORKER_A "'");
+    ck_assert_int_eq(move(&seen.found).outcome, RESCUE_AVAILABLE);
+    ASSERT_TEXT("SELECT state FROM claimd.job", "available");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("worker_store");
@@ -341,6 +397,7 @@ int main(void)
     tcase_add_test(tests, an_unknown_or_stopped_predecessor_is_not_found);
     tcase_add_test(tests, handing_back_leaves_locked_rows_to_the_scheduler);
     tcase_add_test(tests, an_id_that_is_no_uuid_is_refused);
+    tcase_add_test(tests, D5_a_rescue_moves_no_run_of_another_worker_under_the_same_fence);
     suite_add_tcase(suite, tests);
     return world_run(suite);
 }

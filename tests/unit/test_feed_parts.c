@@ -277,16 +277,17 @@ START_TEST(a_job_in_doubt_must_be_found_twice)
 {
     struct caseload c = {0};
     caseload_walk_begin(&c);
-    caseload_add_doubt(&c, 1, 10, 100 * S, 8 * S);
+    caseload_add_doubt(&c, &(struct caseload_item){.id = 1, .fence = 10}, 100 * S, 8 * S);
     caseload_walk_end(&c);
     ck_assert_int_eq(caseload_next_us(&c), INT64_MAX);
     caseload_walk_begin(&c);
-    caseload_add_doubt(&c, 1, 11, 130 * S, 8 * S); /* claimed anew meanwhile */
-    caseload_add_doubt(&c, 2, 12, 130 * S, 8 * S);
+    caseload_add_doubt(&c, &(struct caseload_item){.id = 1, .fence = 11}, 130 * S,
+                       8 * S); /* claimed anew meanwhile */
+    caseload_add_doubt(&c, &(struct caseload_item){.id = 2, .fence = 12}, 130 * S, 8 * S);
     caseload_walk_end(&c);
     ck_assert_int_eq(caseload_next_us(&c), INT64_MAX);
     caseload_walk_begin(&c);
-    caseload_add_doubt(&c, 2, 12, 139 * S, 8 * S);
+    caseload_add_doubt(&c, &(struct caseload_item){.id = 2, .fence = 12}, 139 * S, 8 * S);
     caseload_walk_end(&c);
     struct caseload_item item;
     ck_assert_uint_eq(caseload_take(&c, 140 * S, &item, 1), 1);
