@@ -304,7 +304,7 @@ enum status pg_server_create_db(const struct pg_server *s, const char *name,
                                 const char *template_name, char *ret_conninfo, size_t size,
                                 struct err *err)
 {
-    char sql[256];
+    char sql[320];
     const char *from = template_name != NULL ? template_name : "template1";
     if (!is_plain_name(name) || !is_plain_name(from) || strlen(name) + strlen(from) > 120) {
         return err_fail(err, STATUS_INVALID, "create database '%.64s' from '%.64s': bad name", name,
