@@ -169,6 +169,18 @@ START_TEST(a_second_finish_of_the_same_run_finds_it_done)
 }
 END_TEST
 
+START_TEST(D8_a_finish_is_found_done_though_the_clock_went_back_meanwhile)
+{
+    given_running(1);
+    struct job_finish f = finish_of(0, FINISH_COMPLETED);
+    finish_now(&f);
+    (void)side_run(side,
+                   "UPDATE claimd.job_history SET finalized_at = attempted_at - interval '60 s'");
+    finish_now(&f);
+    ck_assert_int_eq(got.verdicts[FINISH_ALREADY], 1);
+}
+END_TEST
+
 START_TEST(finishes_and_claims_of_one_turn_share_one_commit)
 {
     given_running(300);
@@ -281,6 +293,7 @@ int main(void)
     tcase_add_test(tests, D5_a_finish_under_the_same_fence_of_another_worker_is_stale);
     tcase_add_test(tests, finishes_of_runs_under_two_ids_of_one_worker_are_all_accepted);
     tcase_add_test(tests, a_second_finish_of_the_same_run_finds_it_done);
+    tcase_add_test(tests, D8_a_finish_is_found_done_though_the_clock_went_back_meanwhile);
     tcase_add_test(tests, finishes_and_claims_of_one_turn_share_one_commit);
     tcase_add_loop_test(tests, a_bad_result_fails_its_own_job_and_the_other_499_finish, 0,
                         (int)ARRAY_COUNT(bad_results));
