@@ -171,6 +171,113 @@ enum status admin_check_conninfo(const char *conninfo, struct err *err)
     return st;
 }
 
+/* What conninfo says of its hosts: lists with an entry for each. */
+enum { LIST_HOST, LIST_HOSTADDR, LIST_PORT, LIST_COUNT };
+
+struct hosts {
+    char *lists[LIST_COUNT]; /* NULL: not given */
+    size_t count;
+};
+
+static void hosts_release(struct hosts *h)
+{
+    for (size_t i = 0; i < LIST_COUNT; i++) {
+        free(h->lists[i]);
+    }
+}
+
+static size_t entries(const char *list)
+{
+    size_t count = 1;
+    for (const char *c = list == NULL ? "" : list; *c != '\0'; c++) {
+        count += *c == ',';
+    }
+    return count;
+}
+
+static struct hosts hosts_of(const char *conninfo)
+{
+    static const char *const keywords[LIST_COUNT] = {"host", "hostaddr", "port"};
+    struct hosts h = {.count = 1};
+    bool is_name = strchr(conninfo, '=') == NULL && strstr(conninfo, "://") == NULL;
+    PQconninfoOption *options = is_name ? NULL : PQconninfoParse(conninfo, NULL);
+    for (const PQconninfoOption *o = options; o != NULL && o->keyword != NULL; o++) {
+        for (size_t i = 0; i < LIST_COUNT && o->val != NULL; i++) {
+            if (strcmp(o->keyword, keywords[i]) == 0) {
+                h.lists[i] = strdup(o->val);
+                h.count = i != LIST_PORT && entries(o->val) > h.count ? entries(o->val) : h.count;
+            }
+        }
+    }
+    PQconninfoFree(options);
+    return h;
+}
+
+/* "a,b,c" → "b,c,a". */
+static void rotate(char *list)
+{
+    char *comma = list == NULL ? NULL : strchr(list, ',');
+    autofree char *first = comma == NULL ? NULL : strndup(list, (size_t)(comma - list));
+    if (first != NULL) {
+        size_t rest = strlen(comma + 1);
+        memmove(list, comma + 1, rest);
+        list[rest] = ',';
+        memcpy(list + rest + 1, first, strlen(first));
+    }
+}
+
+static enum status connect_to(struct admin *a, const char *conninfo, const struct hosts *h,
+                              int64_t timeout_us, struct err *err)
+{
+    /* Of several hosts the one that takes writes, unless conninfo wants another. */
+    const char *const names[] = {"target_session_attrs",
+                                 "dbname",
+                                 "fallback_application_name",
+                                 "client_encoding",
+                                 "host",
+                                 "hostaddr",
+                                 "port",
+                                 NULL};
+    const char *const values[] = {h->count > 1 ? "read-write" : NULL,
+                                  conninfo,
+                                  "claimctl",
+                                  "UTF8",
+                                  h->lists[LIST_HOST],
+                                  h->lists[LIST_HOSTADDR],
+                                  h->lists[LIST_PORT],
+                                  NULL};
+    PQfinish(a->conn);
+    a->conn = PQconnectStartParams(names, values, 1);
+    if (a->conn == NULL) {
+        return err_fail(err, STATUS_NOMEM, "out of memory");
+    }
+    if (PQstatus(a->conn) == CONNECTION_BAD) {
+        return connection_lost(a, err);
+    }
+    return connect_poll(a, clock_boot_us() + timeout_us, err);
+}
+
+/* libpq waits for the first host as long as we do: a silent one has its share of the time. */
+static enum status connect_any(struct admin *a, const char *conninfo, struct err *err)
+{
+    struct hosts h = hosts_of(conninfo);
+    struct err why = {0};
+    enum status st = STATUS_TIMEOUT;
+    for (size_t i = 0; i < h.count && st == STATUS_TIMEOUT; i++) {
+        struct err this_time = {0};
+        st = connect_to(a, conninfo, &h, a->timeout_us / (int64_t)h.count, &this_time);
+        why = this_time;
+        for (size_t k = 0; k < LIST_COUNT; k++) {
+            rotate(h.lists[k]);
+        }
+    }
+    hosts_release(&h);
+    if (st != STATUS_OK && err != NULL && err->status == STATUS_OK) {
+        *err = why;
+    }
+    return st;
+}
+
 enum status admin_open(const char *conninfo, int64_t timeout_us, struct admin **ret,
                        struct err *err)
 {
@@ -179,17 +286,7 @@ enum status admin_open(const char *conninfo, int64_t timeout_us, struct admin **
         return err_fail(err, STATUS_NOMEM, "out of memory");
     }
     a->timeout_us = timeout_us;
-    const char *const names[] = {"dbname", "fallback_application_name", "client_encoding", NULL};
-    const char *const values[] = {conninfo, "claimctl", "UTF8", NULL};
-    a->conn = PQconnectStartParams(names, values, 1);
-    enum status st = STATUS_OK;
-    if (a->conn == NULL) {
-        st = err_fail(err, STATUS_NOMEM, "out of memory");
-    } else if (PQstatus(a->conn) == CONNECTION_BAD) {
-        st = connection_lost(a, err);
-    } else {
-        st = connect_poll(a, clock_boot_us() + timeout_us, err);
-    }
+    enum status st = connect_any(a, conninfo, err);
     if (st == STATUS_OK && PQsetnonblocking(a->conn, 1) != 0) {
         st = connection_lost(a, err);
     }

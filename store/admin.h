@@ -22,7 +22,8 @@ struct admin_rows;
 /* INVALID: libpq would not understand it. Pure. */
 enum status admin_check_conninfo(const char *conninfo, struct err *err) MUST_USE;
 
-/* `timeout_us` is the deadline of the connect and of each call below. */
+/* `timeout_us` is the deadline of the connect and of each call below. Of several hosts the one that
+ * takes writes is found; a silent one has its share of the time. */
 enum status admin_open(const char *conninfo, int64_t timeout_us, struct admin **ret,
                        struct err *err) MUST_USE;
 void admin_close(struct admin *a); /* accepts NULL */

@@ -343,6 +343,26 @@ START_TEST(D5_a_host_that_is_silent_does_not_keep_us_from_the_next)
 }
 END_TEST
 
+START_TEST(D5_claimctl_finds_the_host_that_answers_behind_a_silent_one)
+{
+    char conninfo[SERVER_PATH_MAX + 128];
+    char dir[64];
+    struct admin *admin = NULL;
+    struct err err = {0};
+    autoclose int fd = given_silent_server(dir, sizeof dir);
+    (void)snprintf(conninfo, sizeof conninfo,
+                   "host=%s,%s user=postgres dbname=postgres sslmode=disable", dir,
+                   world.server.dir);
+    enum status st = admin_open(conninfo, 2 * US_PER_S, &admin, &err);
+    ck_assert_msg(st == STATUS_OK, "%s", err.msg);
+    admin_close(admin);
+    (void)snprintf(conninfo, sizeof conninfo, "host=%s,%s user=x dbname=x sslmode=disable", dir,
+                   dir);
+    ck_assert_int_eq(admin_open(conninfo, 200 * US_PER_MS, &admin, &err), STATUS_TIMEOUT);
+    dir_remove(dir);
+}
+END_TEST
+
 START_TEST(D6_a_session_that_takes_no_writes_any_more_is_left)
 {
     struct reply r = {0};
@@ -439,6 +459,7 @@ int main(void)
     tcase_add_test(loss, a_reply_that_came_while_we_did_not_look_counts);
     tcase_add_test(loss, a_callback_may_close_the_connection);
     tcase_add_test(loss, closing_ends_what_was_sent_as_unknown);
+    tcase_add_test(loss, D5_claimctl_finds_the_host_that_answers_behind_a_silent_one);
     tcase_add_test(loss, D6_a_session_that_takes_no_writes_any_more_is_left);
     tcase_add_test(loss, too_many_requests_are_refused);
     suite_add_tcase(suite, loss);
