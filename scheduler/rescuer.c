@@ -108,6 +108,7 @@ static void on_flushed(void *ctx)
         }
     }
     struct err err = {0};
+    count = SEEDED_BUG(15) ? 0 : count;
     if (count > 0 && hints_push(r->options.hints, list, count, on_pushed, r, &err) != STATUS_OK) {
         log_debug("hints_left", LOG_TEXT("err", err.msg));
         feeder_full_pass(r->options.feeder);

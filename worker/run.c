@@ -93,7 +93,7 @@ static void on_finished(void *ctx, const struct finish_reply *reply)
             HISTORY_I64("again", reply->verdict == FINISH_ALREADY));
     log_finished(f, job, reply);
     count_finished(w, f, job, reply);
-    if (f->is_handed_back && !SEEDED_BUG(6) &&
+    if (f->is_handed_back && !SEEDED_BUG(6) && !SEEDED_BUG(15) &&
         (reply->verdict == FINISH_ACCEPTED || reply->verdict == FINISH_ALREADY)) {
         put_back_add(w, job->id, job->score, job->queue,
                      job->hint_kind[0] == '\0' ? NULL : job->hint_kind);

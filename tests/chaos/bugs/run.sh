@@ -14,7 +14,8 @@ row=$(grep "^$bug | " "$here/bugs.txt") || {
     exit 2
 }
 expected=$(echo "$row" | cut -d'|' -f2)
-what=$(echo "$row" | cut -d'|' -f4-)
+options=$(echo "$row" | cut -d'|' -f4)
+what=$(echo "$row" | cut -d'|' -f5-)
 # Of the faults, those that this kit has.
 only=
 for fault in $(echo "$row" | cut -d'|' -f3 | tr ',' ' '); do
@@ -31,8 +32,9 @@ echo "chaos: bug $bug:$what; expected from:$expected"
 while [ $(($(date +%s) - began)) -lt $limit_s ]; do
     seed=$((seed + 1))
     rm -rf "$work/run"
-    CLAIMD_BUG=$bug "$bin/claimd-chaos" --bug "$bug" --seconds 40 --seed "$seed" --only "$only" --folder "$work/run" "$@" \
-        >"$work/out" 2>&1 || true
+    # shellcheck disable=SC2086  # options are words
+    CLAIMD_BUG=$bug "$bin/claimd-chaos" --bug "$bug" --seconds 40 --seed "$seed" --only "$only" --folder "$work/run" $options \
+        "$@" >"$work/out" 2>&1 || true
     found=$(grep '^check: FAILED' "$work/out" || echo 'check: OK')
     echo "chaos: bug $bug, seed $seed, $(($(date +%s) - began)) s: $found"
     for checker in $expected; do
