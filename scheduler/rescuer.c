@@ -119,7 +119,12 @@ static void on_flushed(void *ctx)
 static void batch_unlock(struct rescuer *r)
 {
     for (size_t i = 0; i < r->batch.count; i++) {
-        if (!SEEDED_BUG(3) || r->batch.index[i] != SIZE_MAX) {
+        if (SEEDED_BUG(3) && r->batch.index[i] == SIZE_MAX) {
+            continue;
+        }
+        if (SEEDED_BUG(6)) { /* whoever pops the hint finds it held, and drops it */
+            redlock_batch_drop(r->batch.locks, r->batch.index[i]);
+        } else {
             redlock_batch_release(r->batch.locks, r->batch.index[i]);
         }
     }

@@ -93,7 +93,7 @@ static void on_finished(void *ctx, const struct finish_reply *reply)
             HISTORY_I64("again", reply->verdict == FINISH_ALREADY));
     log_finished(f, job, reply);
     count_finished(w, f, job, reply);
-    if (f->is_handed_back && !SEEDED_BUG(6) && !SEEDED_BUG(15) &&
+    if (f->is_handed_back && !SEEDED_BUG(15) &&
         (reply->verdict == FINISH_ACCEPTED || reply->verdict == FINISH_ALREADY)) {
         put_back_add(w, job->id, job->score, job->queue,
                      job->hint_kind[0] == '\0' ? NULL : job->hint_kind);
@@ -112,24 +112,6 @@ static void give_up(struct worker *w, struct held_job *job, const struct err *wh
         redlock_batch_drop(job->batch, job->lease_index);
     }
     held_remove(&w->held, job);
-}
-
-static void on_pushed_too_early(void *ctx, enum status st, int64_t added)
-{
-    (void)ctx;
-    (void)st;
-    (void)added;
-}
-
-/* Seeded bug 6: whoever pops it finds the lock still held, and drops it. */
-static void push_too_early(struct worker *w, const struct held_job *job)
-{
-    const struct hint hint = {.id = job->id,
-                              .score = job->score,
-                              .queue = job->queue,
-                              .kind = job->hint_kind[0] == '\0' ? NULL : job->hint_kind};
-    enum status st = hints_push(w->hints, &hint, 1, on_pushed_too_early, NULL, NULL);
-    (void)st;
 }
 
 static void finish(struct worker *w, struct held_job *job, const struct run_facts *facts,
@@ -163,9 +145,6 @@ static void finish(struct worker *w, struct held_job *job, const struct run_fact
     finish->delay_us = v.delay_us;
     finish->crashed = v.crashed;
     probe("W7");
-    if (SEEDED_BUG(6) && v.kind == FINISH_HAND_BACK) {
-        push_too_early(w, job);
-    }
     history(recorded_as[v.kind], "inv", HISTORY_I64("job", job->id), HISTORY_I64("f", job->fence));
     if (job_store_finish(w->store, finish, on_finished, wait, &err) != STATUS_OK) {
         free(wait);

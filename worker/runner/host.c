@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/runner/host.h"
 
+#include "base/bug.h"
 #include "base/clock.h"
 #include "worker/run_log.h"
 
@@ -70,7 +71,8 @@ static void host_set_error(const struct claimd_context *job, long retry_after_ms
     struct run *run = run_of(job);
     size_t len = 0;
     run->retry_after_us = -1;
-    if (retry_after_ms > RETRY_AFTER_MS_MAX) { /* a wrong unit, most likely: no job sleeps for it */
+    bool is_too_long = retry_after_ms > RETRY_AFTER_MS_MAX && !SEEDED_BUG(17);
+    if (is_too_long) { /* a wrong unit, most likely: no job sleeps for it */
         len = (size_t)snprintf(run->error, sizeof run->error,
                                "retry after %ld ms is more than %lld (366 days), the usual backoff "
                                "is used: ",

@@ -6,6 +6,7 @@
 
 #define K5 "K5"
 #define OVERTAKEN_NS (8 * NS_PER_S) /* scaled; the next full pass may be 30 s away */
+#define OVERTAKEN_BY_DEATH_NS (14 * NS_PER_S)
 #define OVERTAKEN_MIN 3
 
 /* One time that a job was to be had, and when somebody took it. */
@@ -89,28 +90,39 @@ static void add_waits(struct waits *w, const struct job *j)
     }
 }
 
-/* What may keep somebody from seeing it, or take along a hint that it had popped. */
-static bool is_disturbing(const struct fault *f)
+static bool is_about_worker(const struct fault *f)
 {
-    static const char *const names[] = {"term",        "term_runner", "kill9_runner", "stop_runner",
-                                        "slow_commit", "ended",       "started"};
-    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
-        if (strcmp(f->what, names[i]) == 0 && (i > 3 || f->target[0] == 'w')) {
-            return false;
-        }
-    }
-    return true;
+    return f->target[0] == 'w';
 }
 
-static bool is_undisturbed(const struct run *r, const struct wait *w)
+static bool is_harmless(const struct fault *f)
 {
-    for (size_t i = 0; i < r->fault_count; i++) {
-        const struct fault *f = &r->faults[i];
-        if (is_disturbing(f) && f->from <= w->claimed && f->to >= w->since - r->c.recovery) {
-            return false;
+    static const char *const names[] = {"slow_commit", "ended", "started", "hurry"};
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        if (strcmp(f->what, names[i]) == 0) {
+            return true;
         }
     }
-    return true;
+    return false;
+}
+
+/* How long it may be overtaken. A worker that stops takes along the hints that it had popped: they
+ * are told of when its beat is stale. Others keep somebody from seeing it; NEVER. */
+static int64_t bound_of(const struct run *r, const struct wait *w)
+{
+    int64_t bound = OVERTAKEN_NS;
+    for (size_t i = 0; i < r->fault_count; i++) {
+        const struct fault *f = &r->faults[i];
+        bool is_near = f->from <= w->claimed && f->to >= w->since - r->c.recovery;
+        if (!is_near || is_harmless(f)) {
+            continue;
+        }
+        if (!is_about_worker(f)) {
+            return NEVER;
+        }
+        bound = OVERTAKEN_BY_DEATH_NS;
+    }
+    return (int64_t)((double)bound * r->c.scale);
 }
 
 static size_t count_overtaking(const struct waits *w, size_t at, int64_t bound)
@@ -131,7 +143,7 @@ static size_t count_overtaking(const struct waits *w, size_t at, int64_t bound)
 void check_waits(struct run *r)
 {
     struct waits w = {.list = NULL};
-    int64_t bound = (int64_t)((double)OVERTAKEN_NS * r->c.scale);
+    int64_t least = (int64_t)((double)OVERTAKEN_NS * r->c.scale);
     for (size_t i = 1; i < r->job_count; i++) {
         add_waits(&w, &r->jobs[i]);
     }
@@ -140,8 +152,9 @@ void check_waits(struct run *r)
     }
     for (size_t i = 0; i < w.count; i++) {
         const struct wait *late = &w.list[i];
-        size_t overtaking = count_overtaking(&w, i, bound);
-        if (overtaking >= OVERTAKEN_MIN && is_undisturbed(r, late)) {
+        int64_t bound = late->claimed - late->since > least ? bound_of(r, late) : NEVER;
+        size_t overtaking = bound == NEVER ? 0 : count_overtaking(&w, i, bound);
+        if (overtaking >= OVERTAKEN_MIN) {
             violation(r, K5, "L3", late->job,
                       "waited %.2f s from %.3f s on, and %zu that came later to its queue were "
                       "claimed more than %.2f s before it",
