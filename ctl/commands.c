@@ -47,7 +47,8 @@ const struct ctl_command ctl_commands[] = {
              "\"queue\",\n"
              "\"priority\", \"delay\" or \"at\", \"max_attempts\", \"timeout\", \"tags\", "
              "\"metadata\".\n"
-             "It is stored as a whole, or, when one line is bad, not at all.",
+             "It is stored as a whole, or, when one line is bad, not at all.\n"
+             "Of a kind that no live worker of its queue serves standard error says so.",
      .examples = "claimctl enqueue resize --args '{\"width\": 80}' --queue images\n"
                  "claimctl enqueue report --at 2026-01-31T08:00:00Z --tag monthly\n"
                  "zcat jobs.gz | claimctl enqueue --file -",
@@ -60,6 +61,7 @@ const struct ctl_command ctl_commands[] = {
                  {"timeout", "TIME", "of one attempt; default: what the kind says"},
                  {"tag", "TEXT", "may be repeated"},
                  {"file", "FILE", "JSON lines; - is standard input"},
+                 {"strict", NULL, "refuse what no live worker serves, instead of a warning"},
                  {"quiet", NULL, "with --file: no progress on standard error"}},
      .run = enqueue},
     {.noun = "jobs",
@@ -121,7 +123,10 @@ const struct ctl_command ctl_commands[] = {
      .words = "ID...",
      .words_min = 1,
      .words_max = MANY,
-     .help = "Cancel jobs that are not running.",
+     .help =
+         "Cancel jobs that are not running.\n\n"
+         "Each for itself: one that can't be cancelled keeps none of the others. The exit code is "
+         "that\nof the worst.",
      .examples = "claimctl jobs cancel 42 43",
      .run = jobs_cancel},
     {.noun = "queues",

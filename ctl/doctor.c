@@ -75,9 +75,9 @@ static enum status check_pooling(struct report *r, const struct config *config, 
     return st;
 }
 
-static int64_t number(const struct admin_rows *rows, int column)
+int64_t doctor_number(const struct admin_rows *rows, int row, int column)
 {
-    const char *text = admin_value(rows, 0, column);
+    const char *text = admin_value(rows, row, column);
     int64_t value = 0;
     enum status st = text == NULL
                          ? STATUS_INVALID
@@ -93,7 +93,7 @@ static enum status check_cluster(struct report *r, struct admin *a, struct err *
     if (st != STATUS_OK || admin_row_count(rows) != 1) {
         return st;
     }
-    int64_t days = number(rows, DAYS_AHEAD);
+    int64_t days = doctor_number(rows, 0, DAYS_AHEAD);
     report_say(r,
                days >= DAYS_AHEAD_MIN ? HEALTH_OK
                : days >= 1            ? HEALTH_WARN
@@ -101,17 +101,18 @@ static enum status check_cluster(struct report *r, struct admin *a, struct err *
                "history", "start claimd-scheduler: the one that leads makes the days",
                "%lld days ahead%s", (long long)(days < 0 ? 0 : days),
                days >= DAYS_AHEAD_MIN ? "" : ": does a scheduler run?");
-    int64_t live = number(rows, LIVE);
-    report_say(r, live > 0 ? HEALTH_OK : HEALTH_WARN, "workers",
+    int64_t live = doctor_number(rows, 0, LIVE);
+    report_say(r, live > 0 ? HEALTH_OK : HEALTH_FAIL, "workers",
                "start claimd-worker; its log says why if it does not stay", "%lld live",
                (long long)live);
-    if (number(rows, STALE) > 0) {
+    if (doctor_number(rows, 0, STALE) > 0) {
         report_say(r, HEALTH_WARN, "workers",
                    "the leading scheduler hands their jobs on within seconds; if this stays, see "
                    "claimctl workers and those hosts",
-                   "%lld without a fresh beat, not rescued yet", (long long)number(rows, STALE));
+                   "%lld without a fresh beat, not rescued yet",
+                   (long long)doctor_number(rows, 0, STALE));
     }
-    r->t_max_us = number(rows, T_MAX);
+    r->t_max_us = doctor_number(rows, 0, T_MAX);
     (void)snprintf(r->lock_nodes, sizeof r->lock_nodes, "%s", admin_value(rows, 0, LOCK_NODES));
     return STATUS_OK;
 }
@@ -144,6 +145,30 @@ static enum status check_roles(struct report *r, struct admin *a, struct err *er
     return STATUS_OK;
 }
 
+/* A queue that no worker names, or a plugin that none of its workers has. */
+static void say_unserved(struct report *r, const struct admin_rows *rows, int row)
+{
+    enum { QUEUE, KIND, JOBS, HAS_WORKERS, HOSTS };
+    const char *queue = admin_value(rows, row, QUEUE);
+    const char *kind = admin_value(rows, row, KIND);
+    const char *hosts = admin_value(rows, row, HOSTS);
+    char action[DETAIL_MAX];
+    if (strcmp(admin_value(rows, row, HAS_WORKERS), "t") == 0) {
+        report_say(r, HEALTH_WARN, "kinds",
+                   "install the plugin on a worker of that queue; or cancel the jobs",
+                   "no live worker of queue %s serves %s; jobs that wait: %s", queue, kind,
+                   admin_value(rows, row, JOBS));
+        return;
+    }
+    (void)snprintf(action, sizeof action,
+                   "add \"%s\" to worker.queues%s%s and restart it; or cancel the jobs", queue,
+                   hosts != NULL ? " of a worker that has the plugin: " : " of a worker",
+                   hosts != NULL ? hosts : "");
+    report_say(r, HEALTH_WARN, "queues", action,
+               "no live worker serves queue %s; jobs of kind %s that wait: %s", queue, kind,
+               admin_value(rows, row, JOBS));
+}
+
 static enum status check_kinds(struct report *r, struct admin *a, struct err *err)
 {
     auto_admin_rows struct admin_rows *rows = NULL;
@@ -152,10 +177,7 @@ static enum status check_kinds(struct report *r, struct admin *a, struct err *er
         return st;
     }
     for (int i = 0; i < admin_row_count(rows); i++) {
-        report_say(r, HEALTH_WARN, "kinds",
-                   "install the plugin on a worker of that queue; or cancel the jobs",
-                   "no live worker of queue %s serves %s; jobs that wait: %s",
-                   admin_value(rows, i, 0), admin_value(rows, i, 1), admin_value(rows, i, 2));
+        say_unserved(r, rows, i);
     }
     if (admin_row_count(rows) == 0) {
         report_say(r, HEALTH_OK, "kinds", NULL, "every kind with due jobs is served");
@@ -178,7 +200,10 @@ static enum status check_schema(struct report *r, const struct config *config, s
     if (st == STATUS_OK) {
         st = check_cluster(r, a, err);
     }
-    return st == STATUS_OK ? check_kinds(r, a, err) : st;
+    if (st == STATUS_OK) {
+        st = check_kinds(r, a, err);
+    }
+    return st == STATUS_OK ? doctor_daemons(r, config, a, err) : st;
 }
 
 static void doctor_postgres(struct report *r, const struct config *config)

@@ -6,6 +6,7 @@
 
 #include "config/config.h"
 #include "ctl/table.h"
+#include "store/admin.h"
 
 enum health { HEALTH_OK, HEALTH_WARN, HEALTH_FAIL };
 
@@ -21,6 +22,12 @@ struct report {
 void report_say(struct report *r, enum health health, const char *what, const char *action,
                 const char *format, ...) PRINTF_LIKE(5, 6);
 
+/* A row of a result as a number; 0 for NULL. */
+int64_t doctor_number(const struct admin_rows *rows, int row, int column);
+
+/* What daemons said of themselves, PostgreSQL's clock and disk, jobs without hints. */
+enum status doctor_daemons(struct report *r, const struct config *config, struct admin *a,
+                           struct err *err) MUST_USE;
 void doctor_redis(struct report *r, const struct config *config);
 void doctor_plugins(struct report *r, const struct config *config);
 void doctor_worker(struct report *r, const struct config *config, const char *who);

@@ -5,6 +5,7 @@
 #include "ctl/filter.h"
 #include "ctl/job_line.h"
 #include "ctl/progress.h"
+#include "ctl/served.h"
 #include "ctl/table.h"
 #include "model/job.h"
 #include "sql/queries.h"
@@ -79,6 +80,15 @@ static enum status check_one(const struct ctl_args *args, struct err *err)
     return st == STATUS_OK && at != NULL ? job_time_check(at, err) : st;
 }
 
+static enum status check_served(const struct ctl_args *args, struct admin *a, struct err *err)
+{
+    const char *given = ctl_value(args, "queue");
+    const char *queue = given != NULL ? given : "default";
+    struct served served = {.count = 0};
+    served_note(&served, queue, strlen(queue), args->words[0], strlen(args->words[0]));
+    return served_check(&served, a, ctl_value(args, "strict") != NULL, err);
+}
+
 static enum status enqueue_one(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     static const struct table_column columns[] = {{"id", CELL_NUMBER}};
@@ -97,6 +107,7 @@ static enum status enqueue_one(struct ctl *ctl, const struct ctl_args *args, str
     }
     auto_admin struct admin *a = NULL;
     st = st == STATUS_OK ? ctl_session(ctl, &a, err) : st;
+    st = st == STATUS_OK ? check_served(args, a, err) : st;
     if (st != STATUS_OK) {
         return st;
     }
@@ -135,7 +146,10 @@ struct file_job {
     struct buf rows; /* taken, not yet sent */
     int64_t bytes;   /* of the lines taken */
     struct progress progress;
+    struct served served;
+    bool is_strict;
     struct admin *admin;
+    struct admin *side; /* while the first one copies */
 };
 
 /* The next line without its newline; len of buf_at(&f->in). NOT_FOUND at the end. */
@@ -179,10 +193,21 @@ static enum status send_rows(struct file_job *f, struct err *err)
     return st;
 }
 
+/* The row of COPY that begins there: kind, args, queue, parted by tabs. */
+static void note_kind(struct file_job *f, size_t row)
+{
+    const char *kind = buf_at(&f->rows) + row;
+    size_t kind_len = strcspn(kind, "\t");
+    const char *args = kind + kind_len + 1;
+    const char *queue = args + strcspn(args, "\t") + 1;
+    served_note(&f->served, queue, strcspn(queue, "\t"), kind, kind_len);
+}
+
 static enum status copy_lines(struct file_job *f, struct err *err)
 {
     for (;;) {
         size_t len = 0;
+        size_t row = f->rows.len;
         struct err why = {0};
         f->line++;
         enum status st = next_line(f, &len, &why);
@@ -196,6 +221,7 @@ static enum status copy_lines(struct file_job *f, struct err *err)
         if (st != STATUS_OK) {
             return err_fail(err, st, "line %lld: %s", (long long)f->line, why.msg);
         }
+        note_kind(f, row);
         size_t taken = len < f->in.len ? len + 1 : len;
         buf_consume(&f->in, taken);
         f->bytes += (int64_t)taken;
@@ -217,6 +243,9 @@ static enum status copy_file(struct file_job *f, struct err *err)
         return st;
     }
     st = copy_lines(f, err);
+    if (st == STATUS_OK) {
+        st = served_check(&f->served, f->side, f->is_strict, err);
+    }
     if (st == STATUS_OK) {
         return ctl_written(admin_copy_commit(f->admin, err), err);
     }
@@ -258,33 +287,45 @@ static enum status print_count(const struct ctl *ctl, int64_t jobs, struct err *
     return st == STATUS_OK ? tables_print(tables, 1, true, ctl->out, err) : st;
 }
 
-static enum status enqueue_file(struct ctl *ctl, const char *path, bool is_quiet, struct err *err)
+static enum status enqueue_file(struct ctl *ctl, const char *path, const struct ctl_args *args,
+                                struct err *err)
 {
     int64_t total_bytes = 0;
     auto_admin struct admin *a = NULL;
+    auto_admin struct admin *side = NULL;
     bool is_stdin = strcmp(path, "-") == 0;
     autoclose int fd = -1;
     enum status st = open_file(path, is_stdin, &fd, &total_bytes, err);
     if (st == STATUS_OK) {
         st = ctl_session(ctl, &a, err);
     }
+    if (st == STATUS_OK) {
+        st = ctl_session(ctl, &side, err);
+    }
+    autofree struct file_job *f = calloc(1, sizeof *f);
+    if (st == STATUS_OK && f == NULL) {
+        st = err_fail(err, STATUS_NOMEM, "out of memory");
+    }
     if (st != STATUS_OK) {
         return st;
     }
-    struct file_job f = {.fd = fd, .admin = a};
-    buf_init(&f.in, JOB_LINE_MAX + 2 * READ_BYTES);
-    buf_init(&f.rows, COPY_BYTES_MAX);
-    progress_start(&f.progress, total_bytes, is_quiet);
-    st = copy_file(&f, err);
-    progress_end(&f.progress);
-    buf_release(&f.in);
-    buf_release(&f.rows);
+    f->fd = fd;
+    f->admin = a;
+    f->side = side;
+    f->is_strict = ctl_value(args, "strict") != NULL;
+    buf_init(&f->in, JOB_LINE_MAX + 2 * READ_BYTES);
+    buf_init(&f->rows, COPY_BYTES_MAX);
+    progress_start(&f->progress, total_bytes, ctl_value(args, "quiet") != NULL);
+    st = copy_file(f, err);
+    progress_end(&f->progress);
+    buf_release(&f->in);
+    buf_release(&f->rows);
     if (st != STATUS_OK) {
         err_prefix(err, "%s%s", is_stdin ? "standard input" : path,
                    st == STATUS_UNKNOWN ? "" : ": nothing was enqueued");
         return st;
     }
-    return print_count(ctl, f.line, err);
+    return print_count(ctl, f->line, err);
 }
 
 enum status enqueue(struct ctl *ctl, const struct ctl_args *args, struct err *err)
@@ -293,10 +334,14 @@ enum status enqueue(struct ctl *ctl, const struct ctl_args *args, struct err *er
     if ((file == NULL) == (args->word_count == 0)) {
         return err_fail(err, STATUS_INVALID, "enqueue needs either a KIND or --file");
     }
-    bool is_quiet = ctl_value(args, "quiet") != NULL;
-    if (file != NULL && args->given_count > (is_quiet ? 2 : 1)) {
-        return err_fail(err, STATUS_INVALID,
-                        "--file takes no other option than --quiet: each line says all");
+    for (size_t i = 0; file != NULL && i < args->given_count; i++) {
+        const char *name = args->given[i].name;
+        if (strcmp(name, "file") != 0 && strcmp(name, "quiet") != 0 &&
+            strcmp(name, "strict") != 0) {
+            return err_fail(err, STATUS_INVALID,
+                            "--file takes no --%s, only --quiet and --strict: each line says all",
+                            name);
+        }
     }
-    return file != NULL ? enqueue_file(ctl, file, is_quiet, err) : enqueue_one(ctl, args, err);
+    return file != NULL ? enqueue_file(ctl, file, args, err) : enqueue_one(ctl, args, err);
 }

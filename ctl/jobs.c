@@ -99,12 +99,72 @@ enum status jobs_show(struct ctl *ctl, const struct ctl_args *args, struct err *
     return st == STATUS_OK && !ctl->is_json ? print_log(&attempts, ctl->out, err) : st;
 }
 
-/* Each id for itself; the first refusal ends it and says which id that was. */
+/* ---- cancel ---- */
+
+/* The connection is gone: the other ids are not even tried. */
+static bool is_end(enum status st)
+{
+    return st == STATUS_UNAVAILABLE || st == STATUS_UNKNOWN || st == STATUS_INTERNAL;
+}
+
+static enum status cancel_one(struct admin *a, const char *id, char *ret_state, size_t size,
+                              struct err *err)
+{
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = ctl_written(admin_query(a, &SQL_ADMIN_CANCEL, &id, &rows, err), err);
+    const char *state = st == STATUS_OK ? admin_value(rows, 0, 0) : NULL;
+    if (st == STATUS_OK && state == NULL) {
+        st = err_fail(err, STATUS_NOT_FOUND, "job %s not found", id);
+    }
+    if (st == STATUS_OK) {
+        (void)snprintf(ret_state, size, "%s", state);
+    }
+    return st;
+}
+
+/* Which of two refusals decides the exit code: what may be tried again, then what was not possible,
+ * then what isn't there. */
+static int weight(enum status st)
+{
+    return st == STATUS_OK ? 0 : st == STATUS_NOT_FOUND ? 1 : st == STATUS_CONFLICT ? 2 : 3;
+}
+
+struct cancelling {
+    struct table table;
+    enum status worst;
+    size_t failed;
+    struct err last; /* a failure */
+};
+
+static enum status cancel_all(struct admin *a, const struct ctl_args *args, struct cancelling *c,
+                              struct err *err)
+{
+    bool is_over = false;
+    enum status st = STATUS_OK;
+    for (size_t i = 0; st == STATUS_OK && i < args->word_count; i++) {
+        char state[32] = "";
+        struct err why = {0};
+        enum status one = is_over
+                              ? err_fail(&why, c->worst, "not tried: PostgreSQL was lost before")
+                              : cancel_one(a, args->words[i], state, sizeof state, &why);
+        const char *const values[] = {args->words[i], state[0] != '\0' ? state : NULL,
+                                      one == STATUS_OK ? NULL : why.msg};
+        st = table_add(&c->table, values, err);
+        c->worst = weight(one) > weight(c->worst) ? one : c->worst;
+        c->failed += one != STATUS_OK;
+        c->last = one != STATUS_OK && !is_over ? why : c->last;
+        is_over = is_over || is_end(one);
+    }
+    return st;
+}
+
+/* Each id for itself: one that can't be cancelled keeps none of the others. */
 enum status jobs_cancel(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
-    static const struct table_column columns[] = {{"id", CELL_NUMBER}, {"state", CELL_TEXT}};
+    static const struct table_column columns[] = {
+        {"id", CELL_NUMBER}, {"state", CELL_TEXT}, {"error", CELL_TEXT | CELL_PROSE}};
     auto_admin struct admin *a = NULL;
-    auto_table struct table table = TABLE("jobs", columns);
+    struct cancelling c = {.table = TABLE("jobs", columns)};
     enum status st = STATUS_OK;
     for (size_t i = 0; st == STATUS_OK && i < args->word_count; i++) {
         st = jobs_check_id(args->words[i], err);
@@ -112,26 +172,19 @@ enum status jobs_cancel(struct ctl *ctl, const struct ctl_args *args, struct err
     if (st == STATUS_OK) {
         st = ctl_session(ctl, &a, err);
     }
-    for (size_t i = 0; st == STATUS_OK && i < args->word_count; i++) {
-        const char *id = args->words[i];
-        auto_admin_rows struct admin_rows *rows = NULL;
-        st = ctl_written(admin_query(a, &SQL_ADMIN_CANCEL, &id, &rows, err), err);
-        const char *state = st == STATUS_OK ? admin_value(rows, 0, 0) : NULL;
-        if (st == STATUS_OK && state == NULL) {
-            st = err_fail(err, STATUS_NOT_FOUND, "job %s not found", id);
-        }
-        if (st == STATUS_OK) {
-            const char *const values[] = {id, state};
-            st = table_add(&table, values, err);
-        }
+    if (st == STATUS_OK) {
+        st = cancel_all(a, args, &c, err);
     }
-    const struct table *const tables[] = {&table};
-    struct err print_err = {0};
-    enum status printed = table.row_count > 0
-                              ? tables_print(tables, 1, ctl->is_json, ctl->out, &print_err)
-                              : STATUS_OK;
-    if (st == STATUS_OK && printed != STATUS_OK) {
-        return err_fail(err, STATUS_INTERNAL, "%s", print_err.msg);
+    const struct table *const tables[] = {&c.table};
+    if (st == STATUS_OK && (ctl->is_json || args->word_count > 1 || c.failed == 0)) {
+        st = tables_print(tables, 1, ctl->is_json, ctl->out, err);
+    }
+    table_release(&c.table);
+    if (st == STATUS_OK && c.failed == 1) {
+        st = err_fail(err, c.worst, "%s", c.last.msg);
+    } else if (st == STATUS_OK && c.failed > 1) {
+        st = err_fail(err, c.worst, "%zu of %zu jobs were not cancelled", c.failed,
+                      args->word_count);
     }
     return st;
 }

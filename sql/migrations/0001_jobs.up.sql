@@ -380,6 +380,15 @@ BEGIN
             ELSE COALESCE(' is ' || found_state || ' already', ' not found') END;
 END $$;
 
+-- For doctor: can anything be written? Needs new pages on the disk and a commit, and leaves nothing behind.
+CREATE FUNCTION probe_write() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    CREATE UNLOGGED TABLE doctor_probe (n integer, filler text);
+    INSERT INTO doctor_probe SELECT n, repeat(md5(n::text), 60) FROM generate_series(1, 4000) AS n;
+    DROP TABLE doctor_probe;
+END $$;
+
 -- Privileges: each role has what its programs do, by column where that is less. Functions are public by default.
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA claimd FROM PUBLIC;
 GRANT USAGE ON SCHEMA claimd TO claimd_admin, claimd_worker, claimd_producer, claimd_reader;
@@ -393,7 +402,7 @@ GRANT INSERT (kind, args, queue, priority, scheduled_at, max_attempts, timeout, 
 GRANT SELECT (id) ON job TO claimd_producer; -- for RETURNING id
 
 GRANT INSERT, UPDATE, DELETE ON queue TO claimd_admin;
-GRANT EXECUTE ON FUNCTION ensure_days TO claimd_admin;
+GRANT EXECUTE ON FUNCTION ensure_days, probe_write TO claimd_admin;
 
 GRANT USAGE ON SEQUENCE fence TO claimd_worker;
 GRANT EXECUTE ON FUNCTION guard_fence TO claimd_worker;

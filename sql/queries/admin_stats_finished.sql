@@ -1,10 +1,16 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What ended in the last minutes, from the newest 1,000 pages of today's history. What that doesn't reach back to (or what was before
--- midnight, UTC) is estimated from it: such numbers begin with ~.
-WITH tail AS MATERIALIZED (
-    SELECT GREATEST(0, COALESCE(pg_relation_size(to_regclass('claimd.job_history_'
-               || to_char(statement_timestamp() AT TIME ZONE 'UTC', 'YYYYMMDD'))), 0) / 8192 - 2000) AS page,
+-- What ended in the last minutes, from the newest pages of today's history. What that doesn't reach back to (or what was before
+-- midnight, UTC) is estimated from it: such numbers begin with ~. A burst may have filled the sample in a moment, so no estimate is
+-- more than what the pages of those two days hold.
+WITH size AS (
+    SELECT COALESCE(pg_relation_size(to_regclass('claimd.job_history_'
+               || to_char(statement_timestamp() AT TIME ZONE 'UTC', 'YYYYMMDD'))), 0) / 8192 AS today,
+           COALESCE(pg_relation_size(to_regclass('claimd.job_history_'
+               || to_char(statement_timestamp() AT TIME ZONE 'UTC' - interval '1 day', 'YYYYMMDD'))), 0) / 8192 AS yesterday
+), tail AS MATERIALIZED (
+    SELECT GREATEST(0, today - 2000) AS page, today, yesterday,
            date_trunc('day', statement_timestamp() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' AS midnight
+      FROM size
 ), ended AS MATERIALIZED (
     SELECT h.state, h.finalized_at
       FROM claimd.job_history h
@@ -16,7 +22,10 @@ WITH tail AS MATERIALIZED (
                                                                     - (SELECT min(finalized_at) FROM ended)) END)) AS seconds
       FROM tail t, unnest(ARRAY[1, 5, 15]) AS m
 ), counted AS (
-    SELECT s.m, s.seconds, s.seconds < s.m * 60 AS is_estimated, s.m * 60 / s.seconds AS by,
+    SELECT s.m, s.seconds < s.m * 60 AS is_estimated,
+           LEAST(s.m * 60 / s.seconds,
+                 (SELECT (today + CASE WHEN midnight > statement_timestamp() - s.m * interval '1 minute' THEN yesterday ELSE 0 END)
+                         / GREATEST(1.0, today - page) FROM tail)) AS by,
            count(*) FILTER (WHERE e.state = 'completed') AS completed,
            count(*) FILTER (WHERE e.state = 'discarded') AS discarded,
            count(*) FILTER (WHERE e.state = 'cancelled') AS cancelled,
@@ -29,6 +38,6 @@ SELECT m AS minutes,
        CASE WHEN is_estimated THEN '~' ELSE '' END || round(completed * by) AS completed,
        CASE WHEN is_estimated THEN '~' ELSE '' END || round(discarded * by) AS discarded,
        CASE WHEN is_estimated THEN '~' ELSE '' END || round(cancelled * by) AS cancelled,
-       round((jobs / seconds)::numeric, 1) AS per_s, is_estimated
+       round((jobs * by / (m * 60))::numeric, 1) AS per_s, is_estimated
   FROM counted
  ORDER BY m

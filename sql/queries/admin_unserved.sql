@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Kinds with due jobs that no live worker of their queue serves, among the first 20,000 due ones of each lane: hops over the feed
--- index from lane to lane, so that it is bounded on a table of any size. Index: job_feed.
+-- index from lane to lane, so that it is bounded on a table of any size. has_workers: its queue
+-- has some; hosts_of_kind: who has the plugin, for other queues. Index: job_feed.
 WITH RECURSIVE lane AS (
     (SELECT queue, priority, share, 1 AS n FROM claimd.job ORDER BY queue, priority, share LIMIT 1)
     UNION ALL
@@ -11,7 +12,11 @@ WITH RECURSIVE lane AS (
                           ORDER BY queue, priority, share LIMIT 1) j
      WHERE l.n < 2000
 )
-SELECT l.queue, j.kind, count(*) AS jobs
+SELECT l.queue, j.kind, count(*) AS jobs,
+       EXISTS (SELECT FROM claimd.worker w WHERE NOT w.dead AND NOT w.stopped AND w.stale_at > statement_timestamp()
+                  AND l.queue = ANY (w.queues)) AS has_workers,
+       (SELECT string_agg(DISTINCT w.host, ', ') FROM claimd.worker w
+         WHERE NOT w.dead AND NOT w.stopped AND w.stale_at > statement_timestamp() AND j.kind = ANY (w.kinds)) AS hosts_of_kind
   FROM lane l
  CROSS JOIN LATERAL (SELECT kind, state FROM claimd.job
                       WHERE queue = l.queue AND priority = l.priority AND share = l.share AND ready_at <= statement_timestamp()

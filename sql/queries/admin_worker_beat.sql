@@ -2,7 +2,7 @@
 -- The row of one worker, by its id or its host: of several the newest that works. For health checks.
 -- params: text
 SELECT worker_id, host, pid,
-       CASE WHEN stopped THEN 'stopped' WHEN dead THEN 'dead' WHEN stale_at < clock_timestamp() THEN 'stale'
+       CASE WHEN dead THEN 'dead' WHEN stopped THEN 'stopped' WHEN stale_at < clock_timestamp() THEN 'stale'
             WHEN quiet THEN 'quiet' ELSE 'live' END AS state,
        round(extract(epoch FROM clock_timestamp() - beat_at), 1) AS beat_age_s
   FROM claimd.worker

@@ -12,7 +12,7 @@
 struct ctl_output {
     struct buf out;
     char conninfo[SERVER_PATH_MAX]; /* this test's database, unless a test changes it */
-    const char *env[4];             /* further "NAME=value", NULL-ended */
+    const char *env[6];             /* further "NAME=value", NULL-ended */
 };
 extern struct ctl_output ctl;
 

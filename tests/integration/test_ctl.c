@@ -61,8 +61,61 @@ END_TEST
 
 /* ---- one job ---- */
 
+/* A live worker, so that standard error stays silent. */
+static void given_worker(const char *queues, const char *kinds)
+{
+    char sql[512];
+    (void)snprintf(sql, sizeof sql,
+                   "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "
+                   "token_prefix, version, queues, kinds) VALUES (gen_random_uuid(), now() + "
+                   "interval '1 h', 1, 1, 'h', '/s', 'p', '1', '{%s}', '{%s}')",
+                   queues, kinds);
+    ctl_sql(sql);
+}
+
+START_TEST(a_kind_or_queue_that_nobody_serves_is_warned_of_and_stored)
+{
+    ck_assert_int_eq(ctl_exit("enqueue", "resize"), 0);
+    assert_says("claimctl: warning: kind resize is unknown: no worker has ever announced it");
+    assert_says("\n1\n");
+    given_worker("default", "resize");
+    ctl_sql("INSERT INTO claimd.kind (name) VALUES ('resize'), ('mail')");
+    ck_assert_int_eq(ctl_exit("enqueue", "resize"), 0);
+    ck_assert_str_eq(ctl_text(), "2\n");
+    ck_assert_int_eq(ctl_exit("enqueue", "resize", "--queue", "img"), 0);
+    assert_says("warning: no live worker serves queue img (worker.queues)");
+    ck_assert_int_eq(ctl_exit("enqueue", "mail"), 0);
+    assert_says("warning: no live worker of queue default serves kind mail");
+    ck_assert_int_eq(ctl_number(JOBS), 4);
+}
+END_TEST
+
+START_TEST(strict_refuses_what_nobody_serves_before_anything_is_stored)
+{
+    static const char lines[] = "{\"kind\": \"resize\"}\n{\"kind\": \"resize\", \"queue\": "
+                                "\"img\"}\n{\"kind\": \"resize\"}\n";
+    given_worker("default", "resize");
+    ctl_sql("INSERT INTO claimd.kind (name) VALUES ('resize')");
+    ck_assert_int_eq(ctl_exit("enqueue", "mail", "--strict"), 5);
+    assert_says("claimctl: kind mail is unknown");
+    const char *path = ctl_write_file("jobs", lines, sizeof lines - 1);
+    ck_assert_int_eq(ctl_exit("enqueue", "--strict", "--file", path), 5);
+    assert_says("no live worker serves queue img");
+    assert_says("nothing was enqueued");
+    ck_assert_int_eq(ctl_number(JOBS), 0);
+    ck_assert_int_eq(ctl_exit("enqueue", "resize", "--strict"), 0);
+    ck_assert_int_eq(ctl_exit("enqueue", "--file", path), 0);
+    assert_says("warning: no live worker serves queue img");
+    assert_says("enqueued 3");
+    ck_assert_int_eq(ctl_number(JOBS), 4);
+    ck_assert_int_eq(ctl_exit("enqueue", "--file", path, "--priority", "1"), 2);
+    assert_says("--file takes no --priority");
+}
+END_TEST
+
 START_TEST(one_job_prints_its_id_and_is_stored_as_said)
 {
+    given_worker("default,img", "resize");
     ck_assert_int_eq(ctl_exit("enqueue", "resize", "--args", "{\"w\": 1.10}", "--queue", "img",
                               "--priority", "2", "--delay", "1h", "--max-attempts", "7",
                               "--timeout", "90s", "--tag", "a\"b", "--tag", "c,d"),
@@ -158,6 +211,7 @@ START_TEST(ten_thousand_lines_are_one_transaction)
         ck_assert_int_eq(st, STATUS_OK);
     }
     const char *path = ctl_write_file("jobs", buf_at(&lines), lines.len);
+    given_worker("default", "noop");
     ck_assert_int_eq(ctl_exit("enqueue", "--file", path), 0);
     ck_assert_str_eq(ctl_text(), "enqueued 10000\n");
     ck_assert_int_eq(ctl_number(JOBS), 10000);
@@ -173,6 +227,7 @@ START_TEST(a_line_says_all_that_an_option_can)
         "\"kind\": \"a\", \"queue\": \"q.x\", \"priority\": 9, \"delay\": \"2h\", "
         "\"max_attempts\": 3, \"timeout\": 30, \"metadata\": {\"by\": \"me\"}}\n"
         "{\"kind\": \"b\", \"at\": \"2020-02-03T04:05:06Z\", \"args\": null}";
+    given_worker("default,q.x", "a,b");
     ck_assert_int_eq(
         ctl_exit("enqueue", "--json", "--file", ctl_write_file("jobs", text, strlen(text))), 0);
     json_t *out = ctl_json();
@@ -303,6 +358,8 @@ int main(void)
     tcase_add_test(tests, a_newer_schema_is_refused);
     tcase_add_test(tests, postgresql_away_is_exit_3_with_the_reason);
     tcase_add_test(tests, one_job_prints_its_id_and_is_stored_as_said);
+    tcase_add_test(tests, a_kind_or_queue_that_nobody_serves_is_warned_of_and_stored);
+    tcase_add_test(tests, strict_refuses_what_nobody_serves_before_anything_is_stored);
     tcase_add_test(tests, bad_input_is_exit_2_with_place_and_allowed_form);
     tcase_add_test(tests, an_answer_that_never_came_is_not_called_a_failure);
     tcase_add_test(tests, ten_thousand_lines_are_one_transaction);

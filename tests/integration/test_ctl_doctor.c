@@ -2,8 +2,10 @@
  *
  * claimctl doctor against real servers, well and unwell. */
 #include "ctl_fixture.h"
+#include "support/child.h"
 
 #include <stdio.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -18,6 +20,16 @@ struct nodes {
     char plugins_env[SERVER_PATH_MAX + 64];
 };
 static struct nodes nodes;
+
+#define INSERT_WORKER                                                                      \
+    "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "        \
+    "token_prefix, version, queues, kinds, lock_nodes, lock_nodes_voting) VALUES "         \
+    "('00000000-0000-0000-0000-0000000000aa', now() + interval '1 h', 4711, 4, 'host-1', " \
+    "'/s', 'p', '1', '{default}', '{noop}', 3, 3)"
+#define INSERT_SCHEDULER                                                                     \
+    "INSERT INTO claimd.scheduler (scheduler_id, stale_at, pid, host, version, lock_nodes, " \
+    "lock_nodes_voting, leader_since, last_pass_at) VALUES (gen_random_uuid(), now() + "     \
+    "interval '1 h', 4712, 'host-2', '1', 3, 3, now() - interval '1 h', now())"
 
 static void start_node(size_t i, const char *extra)
 {
@@ -36,13 +48,30 @@ static void use_nodes(const char *a, const char *b, const char *c)
     ctl.env[0] = nodes.list_env;
 }
 
+static void redis(size_t i, const char *const *words)
+{
+    const char *argv[12] = {"redis-cli", "-s", nodes.servers[i].path};
+    struct err err = {0};
+    int code = -1;
+    autobuf struct buf out = BUF_INIT((size_t)1 << 16);
+    for (size_t n = 0; words[n] != NULL; n++) {
+        argv[n + 3] = words[n];
+    }
+    enum status st = program_run(argv, NULL, LIMIT_US, &out, &code, &err);
+    ck_assert_msg(st == STATUS_OK && code == 0, "%s", err.msg);
+}
+#define REDIS(i, ...) redis((i), (const char *const[]){__VA_ARGS__, NULL})
+
 static void setup(void)
 {
     struct err err = {0};
     ctl_setup();
     for (size_t i = 0; i < NODES; i++) {
         start_node(i, NULL);
+        REDIS(i, "SET", "claimd:leader", "a token");
     }
+    ctl_sql(INSERT_WORKER);
+    ctl_sql(INSERT_SCHEDULER);
     use_nodes(nodes.servers[0].path, nodes.servers[1].path, nodes.servers[2].path);
     ck_assert_int_eq(dir_make(nodes.plugins, sizeof nodes.plugins, &err), STATUS_OK);
     (void)snprintf(nodes.plugins_env, sizeof nodes.plugins_env, "CLAIMD_WORKER_PLUGIN_DIR=%s",
@@ -108,8 +137,15 @@ START_TEST(a_healthy_cluster_is_exit_0)
     assert_line("ok", "history", "14 days ahead");
     assert_line("ok", "redis", "master, no append-only file, clock ");
     assert_line("ok", "lock nodes", "3 of 3, quorum 2");
-    assert_line("warn", "workers", "0 live");
-    assert_line("warn", "scheduler", "none leads");
+    assert_line("ok", "workers", "1 live");
+    assert_line("ok", "scheduler", "one leads");
+    assert_line("ok", "schedulers", "1 runs, 1 leads");
+    assert_line("ok", "feed", "host-2 (pid 4712) leads, and has fed 0 s ago");
+    assert_line("ok", "votes", "has a quorum");
+    assert_line("ok", "results", "none waits");
+    assert_line("ok", "clock", "0 s against this host; 0 of 2 daemons see it off");
+    assert_line("ok", "write", "8 MB could be written");
+    assert_line("ok", "hints", "no due job");
     assert_line("warn", "plugins", "serves nothing");
     ck_assert_int_eq(ctl_exit("doctor"), 0);
     assert_says("RESULT CHECK");
@@ -118,9 +154,19 @@ END_TEST
 
 START_TEST(jobs_that_nobody_serves_are_named)
 {
+    ctl_sql("UPDATE claimd.worker SET queues = '{q1}'");
     ck_assert_int_eq(ctl_exit("enqueue", "lonely", "--queue", "q1"), 0);
     doctor_exits(0);
     assert_line("warn", "kinds", "no live worker of queue q1 serves lonely; jobs that wait: 1");
+}
+END_TEST
+
+START_TEST(a_queue_that_no_worker_names_is_told_with_its_key)
+{
+    ck_assert_int_eq(ctl_exit("enqueue", "noop", "--queue", "q1"), 0);
+    doctor_exits(0);
+    assert_line("warn", "queues", "no live worker serves queue q1; jobs of kind noop that wait: 1");
+    assert_says("add \\\"q1\\\" to worker.queues of a worker that has the plugin: host-1");
 }
 END_TEST
 
@@ -272,23 +318,131 @@ START_TEST(a_broken_plugin_is_named_with_its_reason)
 }
 END_TEST
 
-/* ---- one worker: health checks ---- */
+/* ---- what daemons say of themselves ---- */
 
-#define INSERT_WORKER                                                                         \
-    "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "           \
-    "token_prefix, version, queues) VALUES ('00000000-0000-0000-0000-0000000000aa', now() + " \
-    "interval '8 s', 4711, 4, 'host-1', '/s', 'p', '1', '{default}')"
+static const struct {
+    const char *sql;
+    const char *result;
+    const char *check;
+    const char *part;
+} unwell[] = {
+    {"UPDATE claimd.scheduler SET last_pass_at = now() - interval '61 s'", "FAIL", "feed",
+     "host-2 (pid 4712) leads, and does not feed: its last good pass was 61 s ago"},
+    {"UPDATE claimd.scheduler SET last_pass_at = NULL", "FAIL", "feed", "does not feed"},
+    {"UPDATE claimd.scheduler SET leader_since = NULL, last_pass_at = NULL", "FAIL", "schedulers",
+     "none of 1 leads"},
+    {"UPDATE claimd.scheduler SET stale_at = now()", "FAIL", "schedulers", "none is heard of"},
+    {"DELETE FROM claimd.worker", "FAIL", "workers", "0 live"},
+    {"UPDATE claimd.worker SET lock_nodes_voting = 1", "FAIL", "votes",
+     "all live workers claim nothing, too few lock nodes vote for them: host-1 (pid 4711) has 1 of "
+     "3"},
+    {"UPDATE claimd.worker SET uncommitted = 3, uncommitted_us = 95000000, trouble = 'disk full'",
+     "FAIL", "results",
+     "host-1 (pid 4711) can't commit how 3 jobs ended, the oldest for 95 s: disk full"},
+    {"UPDATE claimd.scheduler SET clock_step_us = -60000000, clock_stepped_at = now() - interval "
+     "'10 s'",
+     "FAIL", "clock", "PostgreSQL's clock jumped by -60 s, 10 s ago, as host-2 saw it"},
+    {"UPDATE claimd.worker SET beat_at = now() + interval '1 min'", "FAIL", "clock",
+     "PostgreSQL's clock went back: a beat lies 59 s in the future"},
+    {"ALTER ROLE doctor_user SET default_transaction_read_only = on", "FAIL", "write",
+     "PostgreSQL can't write: cannot execute"},
+    {"INSERT INTO claimd.job (kind) VALUES ('noop')", "FAIL", "hints",
+     "1 due jobs of served kinds have no hint, for more than 60 s: job 1 (kind noop, queue "
+     "default, priority 4)"},
+};
+
+START_TEST(what_daemons_say_and_what_is_missing_fails_and_is_named)
+{
+    if (strstr(unwell[_i].sql, "doctor_user") != NULL) {
+        ctl_sql("CREATE ROLE doctor_user LOGIN IN ROLE claimd_admin");
+        size_t len = strlen(ctl.conninfo);
+        (void)snprintf(ctl.conninfo + len, sizeof ctl.conninfo - len, " user=doctor_user");
+    }
+    ctl_sql(unwell[_i].sql);
+    ctl_sql("UPDATE claimd.job SET scheduled_at = now() - interval '2 h', created_at = now() - "
+            "interval '2 h'");
+    ctl.env[3] = "CLAIMD_SCHEDULER_FULL_PASS_MS=1000";
+    ctl.env[4] = "CLAIMD_TIME_SCALE=0.2";
+    doctor_exits(1);
+    assert_line(unwell[_i].result, unwell[_i].check, unwell[_i].part);
+}
+END_TEST
+
+START_TEST(some_workers_without_votes_are_a_warning)
+{
+    ctl_sql("UPDATE claimd.worker SET lock_nodes_voting = 1");
+    ctl_sql("INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "
+            "token_prefix, version, queues, lock_nodes, lock_nodes_voting) VALUES "
+            "(gen_random_uuid(), now() + interval '1 h', 1, 1, 'h', '/s', 'p', '1', '{default}', "
+            "3, 3)");
+    doctor_exits(0);
+    assert_line("warn", "votes", "some workers claim nothing");
+}
+END_TEST
+
+START_TEST(a_lane_that_gets_no_turn_is_named_as_starved)
+{
+    ctl_sql("INSERT INTO claimd.job (kind, scheduled_at) VALUES ('noop', now())");
+    ctl_sql("UPDATE claimd.job SET scheduled_at = now() - interval '2 h', created_at = now() - "
+            "interval '2 h'");
+    for (int i = 0; i < 100; i++) {
+        char id[16];
+        (void)snprintf(id, sizeof id, "%d", 1000 + i);
+        REDIS(0, "ZADD", "claimd:hints:default", "40001000000000", id);
+    }
+    ctl.env[2] = "CLAIMD_SCHEDULER_LOOK_AHEAD=100";
+    ctl.env[3] = "CLAIMD_SCHEDULER_FULL_PASS_MS=1000";
+    ctl.env[4] = "CLAIMD_TIME_SCALE=0.2";
+    (void)run_doctor();
+    assert_line("FAIL", "lanes", "1 due jobs get no turn");
+}
+END_TEST
+
+/* As root alone: a file system of one megabyte for the tables that are made from now on. */
+START_TEST(a_full_disk_fails)
+{
+    char dir[SERVER_PATH_MAX + 32];
+    char sql[2 * SERVER_PATH_MAX];
+    struct err err = {0};
+    (void)snprintf(dir, sizeof dir, "%.200s/%d-tiny", world.dir, (int)getpid());
+    ck_assert_int_eq(mkdir(dir, 0755), 0);
+    if (mount("tmpfs", dir, "tmpfs", 0, "size=1m") != 0) {
+        return;
+    }
+    ck_assert_int_eq(child_user_owns(dir, &err), STATUS_OK);
+    (void)snprintf(sql, sizeof sql, "CREATE TABLESPACE tiny%d LOCATION '%s'", (int)getpid(), dir);
+    struct pg *pg = side_open(NULL);
+    struct side_reply made = side_try(pg, sql);
+    (void)snprintf(sql, sizeof sql, "GRANT CREATE ON TABLESPACE tiny%d TO claimd_scheduler",
+                   (int)getpid());
+    struct side_reply granted = side_try(pg, sql);
+    (void)snprintf(sql, sizeof sql,
+                   "ALTER FUNCTION claimd.probe_write SET default_tablespace = "
+                   "tiny%d",
+                   (int)getpid());
+    struct side_reply set = side_try(pg, sql);
+    int code = run_doctor();
+    pg_close(pg);
+    ck_assert_int_eq(umount2(dir, MNT_DETACH), 0);
+    ck_assert_msg(made.st == STATUS_OK && granted.st == STATUS_OK && set.st == STATUS_OK,
+                  "%s %s %s", made.text, granted.text, set.text);
+    ck_assert_int_eq(code, 1);
+    assert_line("FAIL", "write", "No space left on device");
+}
+END_TEST
+
+/* ---- one worker: health checks ---- */
 
 START_TEST(what_is_wrong_has_its_remedy_below)
 {
-    ck_assert_int_eq(ctl_exit("doctor"), 0);
-    assert_says("warn   workers       0 live\n                     → start claimd-worker");
+    ctl_sql("DELETE FROM claimd.worker");
+    ck_assert_int_eq(ctl_exit("doctor"), 1);
+    assert_says("FAIL   workers       0 live\n                     → start claimd-worker");
 }
 END_TEST
 
 START_TEST(a_worker_that_beats_is_one_line_and_exit_0)
 {
-    ctl_sql(INSERT_WORKER);
     ck_assert_int_eq(ctl_exit("doctor", "--worker", "host-1"), 0);
     assert_says("ok worker: host-1 (pid 4711) is live, last beat 0.");
     ck_assert_ptr_eq(strchr(ctl_text(), '\n') + 1, ctl_text() + strlen(ctl_text()));
@@ -300,6 +454,7 @@ END_TEST
 
 START_TEST(a_worker_that_does_not_beat_is_one_line_and_exit_1)
 {
+    ctl_sql("DELETE FROM claimd.worker");
     ck_assert_int_eq(ctl_exit("doctor", "--worker", "host-1"), 1);
     assert_says("FAIL worker: no worker has the host or id 'host-1'; start claimd-worker");
     ctl_sql(INSERT_WORKER);
@@ -323,6 +478,12 @@ int main(void)
     tcase_set_timeout(tests, 30);
     tcase_add_test(tests, a_healthy_cluster_is_exit_0);
     tcase_add_test(tests, jobs_that_nobody_serves_are_named);
+    tcase_add_test(tests, a_queue_that_no_worker_names_is_told_with_its_key);
+    tcase_add_loop_test(tests, what_daemons_say_and_what_is_missing_fails_and_is_named, 0,
+                        ARRAY_COUNT(unwell));
+    tcase_add_test(tests, some_workers_without_votes_are_a_warning);
+    tcase_add_test(tests, a_lane_that_gets_no_turn_is_named_as_starved);
+    tcase_add_test(tests, a_full_disk_fails);
     tcase_add_test(tests, postgresql_away_is_one_line_and_the_rest_goes_on);
     tcase_add_test(tests, a_wrong_schema_names_the_migration);
     tcase_add_test(tests, missing_days_of_history_fail);

@@ -192,6 +192,40 @@ START_TEST(a_running_job_is_exit_5)
 }
 END_TEST
 
+START_TEST(each_id_is_tried_and_told_and_the_worst_is_the_exit_code)
+{
+    for (int i = 0; i < 4; i++) {
+        enqueue_one("a");
+    }
+    ctl_sql(INSERT_WORKER("1 s"));
+    ctl_sql(MAKE_RUNNING);
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "2", "77", "1", "3"), 5);
+    assert_says("job 1 is running");
+    assert_says("job 77 not found");
+    assert_says("2 of 4 jobs were not cancelled");
+    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job_history WHERE state = "
+                                "'cancelled' AND id IN (2, 3)"),
+                     2);
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "77", "4"), 4);
+    assert_says("claimctl: job 77 not found");
+    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job_history"), 3);
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "1", "x"), 2);
+}
+END_TEST
+
+START_TEST(a_worker_that_was_killed_is_called_dead_also_when_nothing_of_its_is_left)
+{
+    ctl_sql(INSERT_WORKER("1 s"));
+    ctl_sql("UPDATE claimd.worker SET dead = true, stopped = true");
+    ck_assert_int_eq(ctl_exit("workers", "--all"), 0);
+    assert_says(" dead ");
+    ck_assert_ptr_null(strstr(ctl_text(), "stopped"));
+    ctl_sql("UPDATE claimd.worker SET dead = false");
+    ck_assert_int_eq(ctl_exit("workers", "--all"), 0);
+    assert_says(" stopped ");
+}
+END_TEST
+
 /* Another session holds the row: an open transaction of its own. */
 START_TEST(a_locked_job_is_exit_3_and_nothing_was_done)
 {
@@ -307,6 +341,7 @@ static const struct {
 } calls[] = {
     {{"db", "migrate"}, "applied"},
     {{"db", "status"}, "migrations"},
+    {{"db", "verify"}, "checks"},
     {{"enqueue", "a"}, "job"},
     {{"jobs", "list"}, "jobs"},
     {{"jobs", "show", "1"}, "job"},
@@ -339,6 +374,7 @@ static bool is_called(const char *noun, const char *verb)
 
 START_TEST(every_command_has_json)
 {
+    ctl_sql(INSERT_WORKER("-1 h")); /* for whom enqueue has nothing to warn of */
     for (size_t i = 0; i < ARRAY_COUNT(calls); i++) {
         const char *words[8] = {"--json"};
         memcpy(words + 1, calls[i].words, sizeof calls[i].words);
@@ -391,6 +427,8 @@ int main(void)
     tcase_add_test(tests, an_unknown_job_is_exit_4);
     tcase_add_test(tests, cancel_moves_jobs_to_the_history);
     tcase_add_test(tests, a_running_job_is_exit_5);
+    tcase_add_test(tests, each_id_is_tried_and_told_and_the_worst_is_the_exit_code);
+    tcase_add_test(tests, a_worker_that_was_killed_is_called_dead_also_when_nothing_of_its_is_left);
     tcase_add_test(tests, a_locked_job_is_exit_3_and_nothing_was_done);
     tcase_add_test(tests, workers_shows_the_state_by_beat);
     tcase_add_test(tests, stats_counts_by_queue_and_state);

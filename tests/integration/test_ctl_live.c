@@ -36,7 +36,7 @@ static json_t *row_of(json_t *root, const char *table, const char *key, const ch
     return NULL;
 }
 
-static double number_of(json_t *row, const char *key)
+static double number_of(const json_t *row, const char *key)
 {
     json_t *value = json_object_get(row, key);
     ck_assert_msg(json_is_number(value), "%s is no number", key);
@@ -132,6 +132,28 @@ START_TEST(of_large_tables_nothing_is_read_whole_and_estimates_say_so)
     ck_assert_int_eq(ctl_exit("stats"), 0);
     assert_says(" ~");
     assert_says("rare          1 ");
+}
+END_TEST
+
+/* The newest pages hold what ended within a moment: that goes on for no quarter of an hour. */
+START_TEST(stats_count_no_more_than_there_are)
+{
+    ctl_sql("INSERT INTO claimd.job_history (id, fence, created_at, scheduled_at, ready_at, "
+            "attempted_at, worker_id, attempt, crashes, generation, priority, share, state, queue, "
+            "kind, args) SELECT n, n, now(), now(), now(), now(), gen_random_uuid(), 1, 0, 0, 4, "
+            "0, 'completed', 'default', 'a', to_jsonb(repeat(md5(n::text), 6)) FROM "
+            "generate_series(1, 80000) AS n");
+    ck_assert_int_eq(ctl_exit("stats", "--json"), 0);
+    json_t *root = ctl_json();
+    json_t *rows = json_object_get(root, "finished");
+    ck_assert_uint_eq(json_array_size(rows), 3);
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *row = json_array_get(rows, i);
+        ck_assert_double_le(number_of(row, "completed"), 80000 * 1.1);
+        ck_assert_double_ge(number_of(row, "completed"), 30000);
+        ck_assert_double_le(number_of(row, "per_s") * 60 * number_of(row, "minutes"), 90000);
+    }
+    json_decref(root);
 }
 END_TEST
 
@@ -259,6 +281,7 @@ int main(void)
     tcase_set_timeout(tests, 30);
     tcase_add_test(tests, queues_says_how_deep_how_old_how_fast_and_who_serves);
     tcase_add_test(tests, of_large_tables_nothing_is_read_whole_and_estimates_say_so);
+    tcase_add_test(tests, stats_count_no_more_than_there_are);
     tcase_add_test(tests, top_to_a_pipe_is_one_look);
     tcase_add_test(tests, a_wrong_interval_is_exit_2);
     tcase_add_test(tests, top_takes_the_screen_and_gives_it_back);

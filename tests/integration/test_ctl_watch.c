@@ -179,6 +179,9 @@ START_TEST(quiet_and_pipes_see_none)
     ck_assert_ptr_null(strstr(buf_at(&t.seen), "sent "));
     ck_assert_int_eq(terminal_end(&t, "enqueued "), 0);
     static const char one[] = "{\"kind\": \"a\"}\n";
+    ctl_sql("INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "
+            "token_prefix, version, queues, kinds) VALUES (gen_random_uuid(), now() + interval '1 "
+            "h', 1, 1, 'h', '/s', 'p', '1', '{default}', '{a}')");
     ck_assert_int_eq(ctl_exit("enqueue", "--file", ctl_write_file("jobs", one, strlen(one))), 0);
     ck_assert_str_eq(ctl_text(), "enqueued 1\n");
 }

@@ -1,0 +1,16 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Of pairs of a queue and a kind, those that no live worker serves, and why in words.
+-- params: text[], text[]
+WITH live AS MATERIALIZED (
+    SELECT queues, kinds FROM claimd.worker WHERE NOT dead AND NOT stopped AND stale_at > clock_timestamp()
+)
+SELECT CASE WHEN NOT EXISTS (SELECT FROM claimd.kind k WHERE k.name = p.kind)
+            THEN format('kind %s is unknown: no worker has ever announced it', p.kind)
+            WHEN NOT EXISTS (SELECT FROM live w WHERE p.queue = ANY (w.queues))
+            THEN format('no live worker serves queue %s (worker.queues)', p.queue)
+            ELSE format('no live worker of queue %s serves kind %s', p.queue, p.kind) END AS what
+  FROM unnest($1, $2) AS p(queue, kind)
+ CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE p.queue = ANY (w.queues) AND p.kind = ANY (w.kinds)) AS workers
+                       FROM live w) s
+ WHERE s.workers = 0
+ ORDER BY 1
