@@ -19,6 +19,7 @@ struct report {
     int64_t every_us;
     struct scheduler_saying saying;
     bool is_saying;
+    bool is_late; /* something was to be said meanwhile */
     bool is_closed;
     int64_t asked_us;
     int64_t leader_us; /* BOOTTIME: since when it leads; 0 = a standby */
@@ -65,6 +66,9 @@ static void on_reported(void *ctx, enum status st, int64_t pg_us, const struct e
         }
         return;
     }
+    if (r->is_late) {
+        report_now(r);
+    }
     log_recovered("report_recovered", &r->complaint);
     int64_t now_us = clock_boot_us();
     int64_t step_us = report_clock_step(&r->clock, pg_us, r->asked_us, now_us);
@@ -89,8 +93,10 @@ static void say(struct report *r)
     bool is_leader = lead_is_leader(o->lead);
     r->leader_us = !is_leader ? 0 : r->leader_us == 0 ? now_us : r->leader_us;
     if (r->is_saying || !pg_is_up(o->pg)) {
+        r->is_late = r->is_saying;
         return;
     }
+    r->is_late = false;
     int64_t passed_us = is_leader ? feeder_counters(o->feeder)->ended_us : 0;
     const struct scheduler_report report = {.scheduler_id = r->id,
                                             .stale_us = STALE_REPORTS * r->every_us,
@@ -113,6 +119,13 @@ static void say(struct report *r)
 static void on_timer(uv_timer_t *timer)
 {
     say(timer->data);
+}
+
+void report_now(struct report *r)
+{
+    if (r != NULL) {
+        timer_start(&r->timer, on_timer, 1, uv_timer_get_repeat(&r->timer));
+    }
 }
 
 enum status report_open(const struct report_options *options, struct report **ret, struct err *err)

@@ -30,6 +30,8 @@ struct report_options {
 
 enum status report_open(const struct report_options *options, struct report **ret,
                         struct err *err) MUST_USE;
+/* Leading has begun or ended: says so at once. Accepts NULL. */
+void report_now(struct report *r);
 /* Takes the row back where PostgreSQL is there: before pg_close() and lead_close(). Accepts NULL.
  */
 void report_close(struct report *r);

@@ -165,6 +165,7 @@ static void on_lead(void *ctx, bool is_leader, const char *why)
     }
     s->is_leader = is_leader;
     s->leader_us = clock_boot_us();
+    report_now(s->report);
     watch_lead(s->watch, is_leader);
     if (is_leader) {
         days_begin(s);
