@@ -104,6 +104,8 @@ struct node_slot {
     int64_t up_us;   /* since when it is connected */
     int64_t down_us; /* when that ended last */
     int64_t quarantine_until_us;
+    int64_t pause_us; /* the last one for an error reply */
+    int64_t pause_end_us;
     bool is_quarantined; /* no vote before quarantine_until_us */
     bool is_refused;
     struct redis_server_info info; /* of the last handshake or look, refused ones too */

@@ -17,7 +17,8 @@
 #define LOOK_EVERY_MAX_US (10 * US_PER_S)
 
 #define PAUSE_OF_CONFIG_US (5 * US_PER_S) /* somebody must act first */
-#define PAUSE_OF_NODE_US US_PER_S
+#define PAUSE_OF_NODE_US US_PER_S /* twice as long each time, up to that of the configuration */
+#define PAUSE_FORGOTTEN_US (10 * US_PER_S)
 
 static void tell(struct node_slot *n, enum redlock_node_event event, const char *why)
 {
@@ -339,14 +340,26 @@ bool node_may_vote(const struct node_slot *n)
     return n->redis != NULL && redis_node_is_up(n->redis) && !n->is_quarantined;
 }
 
+/* One that refuses again as soon as it may vote is in the same trouble still. */
+static int64_t next_pause_us(const struct node_slot *n, enum redis_error_class class,
+                             int64_t now_us)
+{
+    bool is_same = n->pause_us > 0 && now_us - n->pause_end_us < PAUSE_FORGOTTEN_US;
+    int64_t pause_us = is_same ? 2 * n->pause_us : PAUSE_OF_NODE_US;
+    return class == REDIS_ERROR_CONFIG || pause_us > PAUSE_OF_CONFIG_US ? PAUSE_OF_CONFIG_US
+                                                                        : pause_us;
+}
+
 void node_note_error(struct node_slot *n, const struct redis_value *v)
 {
     enum redis_error_class class = redis_error_class(v);
     if (class == REDIS_ERROR_NONE || n->is_quarantined) {
         return;
     }
-    int64_t pause_us = class == REDIS_ERROR_CONFIG ? PAUSE_OF_CONFIG_US : PAUSE_OF_NODE_US;
-    quarantine(n, clock_boot_us() + pause_us, v->text);
+    int64_t now_us = clock_boot_us();
+    n->pause_us = next_pause_us(n, class, now_us);
+    n->pause_end_us = now_us + n->pause_us;
+    quarantine(n, n->pause_end_us, v->text);
     tell(n, REDLOCK_NODE_REFUSED, n->quarantine_why);
 }
 

@@ -276,6 +276,21 @@ START_TEST(a_node_that_is_not_there_is_reported_once)
 }
 END_TEST
 
+START_TEST(C8_a_node_that_goes_on_refusing_is_asked_less_and_less_often)
+{
+    world_start(3, NULL);
+    world_open_voting();
+    (void)cli(0, "CONFIG", "SET", "maxmemory", "1");
+    for (int64_t end_us = clock_boot_us() + 8 * US_PER_S; clock_boot_us() < end_us;) {
+        struct redlock_batch *b = world_acquire(world.lock, 1, 1);
+        redlock_batch_release(b, 0);
+        world_run_for(50 * US_PER_MS);
+    }
+    ck_assert_uint_ge(world_events_of(REDLOCK_NODE_REFUSED), 2);
+    ck_assert_uint_le(world_events_of(REDLOCK_NODE_REFUSED), 4); /* after 0, 1, 3, 7 s */
+}
+END_TEST
+
 START_TEST(C8_a_node_that_answers_with_errors_is_reported_and_not_asked_for_a_while)
 {
     world_start(3, NULL);
@@ -388,6 +403,7 @@ static void add_tests(TCase *t)
     tcase_add_test(t, N5_a_node_that_evicts_is_refused);
     tcase_add_test(t, N5_a_bounded_memory_without_eviction_is_fine);
     tcase_add_test(t, N3_N5_unsafe_nodes_may_be_allowed);
+    tcase_add_test(t, C8_a_node_that_goes_on_refusing_is_asked_less_and_less_often);
     tcase_add_test(t, N5_a_node_that_begins_to_evict_is_refused_until_it_stops);
     tcase_add_test(t, N3_a_node_that_becomes_a_replica_is_refused_until_it_is_a_master);
     tcase_add_test(t, N2_a_lease_with_votes_of_a_node_that_evicts_is_in_doubt);
