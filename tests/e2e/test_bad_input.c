@@ -231,7 +231,7 @@ static const struct {
      1},
     {"CLAIMD_WORKER_PLUGIN_OWNERS=4242",
      "wanted 4242: chown it, or set worker.plugin_owners\" action=\"its kinds are not served "
-     "here\"",
+     "here",
      1},
     {"CLAIMD_WORKER_PLUGIN_DIR=@/nowhere",
      "event=plugin_refused file=@/nowhere err=\"open the directory: No such file or directory\"",

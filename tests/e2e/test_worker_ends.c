@@ -72,7 +72,9 @@ START_TEST(a_refused_result_is_told_as_the_failure_that_it_became)
     ck_assert(WAIT_UNTIL(attempts(id, "failed") == 1, SOON_US));
     (void)snprintf(text, sizeof text, "event=job_failed job=%lld ", (long long)id);
     ck_assert(WAIT_UNTIL(fleet_log_count(&f, WORKER, 0, text) == 1, SOON_US));
-    ck_assert_int_eq(fleet_log_count(&f, WORKER, 0, "verdict=\"result refused\""), 1);
+    ck_assert_int_eq(
+        fleet_log_count(&f, WORKER, 0, "state=discarded outcome=failed verdict=\"result refused\""),
+        1);
     ck_assert_int_eq(fleet_log_count(&f, WORKER, 0, "state=completed"), 0);
     forget(id);
 }
