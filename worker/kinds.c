@@ -277,20 +277,16 @@ static size_t current_sets(const struct worker *w, const struct kind_set **ret_s
     return n;
 }
 
-static enum status look_again(struct worker *w, struct err *err)
+static void look_again(struct worker *w, struct err *err)
 {
     struct kinds_book *b = w->kinds_book;
     const struct kind_set *sets[WORKER_SLOTS_MAX];
     size_t count = current_sets(w, sets);
     struct kind_set common = {.count = 0};
-    if (count == 0) {
-        return STATUS_OK;
+    if (count == 0 || kind_set_common(&common, sets, count, err) != STATUS_OK) {
+        return;
     }
-    enum status st = kind_set_common(&common, sets, count, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = withdraw(w, &common, err);
+    enum status st = withdraw(w, &common, err);
     kind_set_release(&b->next);
     b->next_number = 0;
     bool is_new = st == STATUS_OK && !kind_set_equal(&common, &w->kinds);
@@ -304,7 +300,6 @@ static enum status look_again(struct worker *w, struct err *err)
     }
     kind_set_release(&common);
     kinds_announce(w);
-    return st;
 }
 
 /* Those that lack something of the newest one, or have another version of it, started before the
@@ -358,8 +353,7 @@ void kinds_take_hello(struct worker *w, const struct slot *slot, const char *jso
     }
     json_auto_t *hello = json_loadb(json, len, JSON_REJECT_DUPLICATES, NULL);
     tell_refused(b, hello);
-    enum status st = read_kinds(hello, &said, &err);
-    if (st == STATUS_OK) {
+    if (read_kinds(hello, &said, &err) == STATUS_OK) {
         kind_set_release(&b->of_slot[i]);
         b->of_slot[i] = said;
         b->order[i] = ++b->hellos;
@@ -368,7 +362,7 @@ void kinds_take_hello(struct worker *w, const struct slot *slot, const char *jso
             begin(w, &b->of_slot[i], &err);
         } else {
             replace_older(w, i);
-            st = look_again(w, &err);
+            look_again(w, &err);
         }
     }
     if (err.status != STATUS_OK) {

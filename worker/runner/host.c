@@ -139,8 +139,9 @@ static enum run_outcome judge_outcome(struct run *run, enum claimd_outcome outco
     switch (outcome) {
     case CLAIMD_DONE:
         if (run->too_long_len > 0) { /* it did not look at what set_result() returned */
-            set_own_error(run, "result refused: %zu bytes, at most %zu", run->too_long_len,
-                          sizeof run->result);
+            run->error_len = (size_t)snprintf(run->error, sizeof run->error,
+                                              "result refused: %zu bytes, at most %zu",
+                                              run->too_long_len, sizeof run->result);
             return RUN_FAIL;
         }
         return RUN_DONE;

@@ -84,10 +84,10 @@ static enum status start(struct plugin_trial *t, const struct claimd_host *host,
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
         return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "pipe");
     }
-    autoclose int in = ends[0];
     autoclose int out = ends[1];
     pid_t child = fork();
     if (child < 0) {
+        (void)close(ends[0]);
         return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "fork");
     }
     if (child == 0) {
@@ -95,10 +95,9 @@ static enum status start(struct plugin_trial *t, const struct claimd_host *host,
     }
     t->pid = child;
     t->pidfd = pidfd_open(child, 0);
-    t->in = in;
+    t->in = ends[0];
     t->deadline_us = clock_boot_us() + (t->pidfd < 0 ? 0 : PROBE_TIMEOUT_US);
     t->is_running = true;
-    in = -1;
     return STATUS_OK;
 }
 
