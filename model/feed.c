@@ -55,8 +55,9 @@ void feed_lane_rewind(struct feed_lane *lane, int64_t us)
         lane->rewind_us = min_i64(lane->rewind_us, us);
         return;
     }
-    if (us < lane->cursor.us && !SEEDED_BUG(5)) {
-        lane->cursor = (struct feed_pos){.us = us, .id = INT64_MIN};
+    struct feed_pos to = {.us = us, .id = INT64_MIN}; /* with all rows of that time */
+    if (pos_before(to, lane->cursor) && !SEEDED_BUG(5)) {
+        lane->cursor = to;
     }
     lane->has_more = true;
 }

@@ -262,6 +262,18 @@ START_TEST(a_rewind_never_goes_forward)
 }
 END_TEST
 
+/* Many rows may be scheduled for one moment; those of a lower id were read before. */
+START_TEST(a_rewind_to_the_time_of_the_cursor_reads_all_rows_of_that_time)
+{
+    struct feed_lane *lane = given_lane("q", 4, 0);
+    pass_at(T0, lane, FULL_PAGE, 500 * S);
+    ck_assert_int_eq(lane->cursor.id, FULL_PAGE);
+    feed_rewind(&feed, 500 * S);
+    ck_assert_int_eq(lane->cursor.us, 500 * S);
+    ck_assert_int_eq(lane->cursor.id, INT64_MIN);
+}
+END_TEST
+
 START_TEST(a_rewind_during_a_pass_is_not_lost)
 {
     struct feed_lane *lane = given_lane("q", 4, 0);
@@ -486,6 +498,7 @@ int main(void)
     tcase_add_test(c, the_look_behind_leaves_out_what_was_fed);
     tcase_add_test(c, a_rewind_reads_what_was_fed_too);
     tcase_add_test(c, a_rewind_never_goes_forward);
+    tcase_add_test(c, a_rewind_to_the_time_of_the_cursor_reads_all_rows_of_that_time);
     tcase_add_test(c, a_rewind_during_a_pass_is_not_lost);
     tcase_add_test(c, a_failed_pass_is_read_again);
     tcase_add_test(c, a_cursor_ahead_of_a_clock_that_went_back_follows_it);

@@ -85,6 +85,21 @@ START_TEST(a_full_pass_goes_on_where_a_full_page_ended)
 }
 END_TEST
 
+/* Many rows may be scheduled for one moment. */
+START_TEST(a_full_pass_without_room_leaves_rows_of_the_cursors_time_to_it)
+{
+    struct feed_lane *lane = given_lane("a");
+    ck_assert_uint_eq(feed_plan(&feed, T0, T0, true, ranges, FEED_RANGES_MAX), 1);
+    feed_range_done(&feed, &ranges[0], 500, (struct feed_pos){T0 - S, 500}, T0);
+    feed_full_begin(&feed);
+    ck_assert_uint_eq(full_pass_rows(100), 1);
+    feed_group_counted(&feed, lane->group, 2001, T0, S);
+    feed_range_done(&feed, &ranges[0], 100, (struct feed_pos){T0 - S, 100}, T0);
+    ck_assert_int_eq(lane->cursor.us, T0 - S);
+    ck_assert_int_lt(lane->cursor.id, 101);
+}
+END_TEST
+
 START_TEST(a_full_pass_reads_many_lanes_in_turn)
 {
     char queue[16];
@@ -165,6 +180,7 @@ int main(void)
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, rule13_a_full_pass_reads_every_lane_from_its_beginning_up_to_its_cursor);
     tcase_add_test(c, a_full_pass_goes_on_where_a_full_page_ended);
+    tcase_add_test(c, a_full_pass_without_room_leaves_rows_of_the_cursors_time_to_it);
     tcase_add_test(c, a_full_pass_reads_many_lanes_in_turn);
     tcase_add_test(c, a_full_pass_without_room_moves_the_cursor_back_instead);
     tcase_add_test(c, a_full_pass_that_is_wanted_comes_soon_and_others_on_their_beat);
