@@ -261,7 +261,11 @@ static void full_done(struct feed *f, const struct feed_range *range, bool is_fu
 static void range_end(struct feed_lane *l)
 {
     assert(l->reading > 0);
-    if (--l->reading == 0 && l->rewind_us != FEED_NEVER_US) {
+    if (--l->reading > 0) {
+        return;
+    }
+    l->is_full_open = false;
+    if (l->rewind_us != FEED_NEVER_US) {
         int64_t us = l->rewind_us;
         l->rewind_us = FEED_NEVER_US;
         feed_lane_rewind(l, us);

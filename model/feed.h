@@ -47,6 +47,7 @@ struct feed_lane {
     int64_t seen_us;         /* BOOTTIME when a row of it was last met */
     struct feed_pos full;    /* how far the full pass under way has read */
     bool is_full_read;       /* … which has nothing left to read here */
+    bool is_full_open;       /* a look was under way when it began, and still is */
     bool has_more;           /* the last page was full, or the cursor moved back */
     bool is_young;           /* the cursor has read rows that may still get late neighbours */
     bool is_served;          /* somebody works on its queue: others are not read */

@@ -18,15 +18,25 @@ void feed_full_begin(struct feed *f)
             f->lanes[i].full = FEED_BEGIN;
         }
         f->lanes[i].is_full_read = false;
+        f->lanes[i].is_full_open = f->lanes[i].reading > 0;
     }
     f->full_turn = 0;
 }
 
-/* Up to the cursor as it is now: what the cursor has passed meanwhile may hold a late row, too. */
+/* Up to the cursor as it is now: what the cursor has passed meanwhile may hold a late row, too. A
+ * look that was under way when the full pass began may have read before the newest of the rows that
+ * this full pass is to find, and will move the cursor past them: until it ends, up to PostgreSQL's
+ * now. */
+static struct feed_pos full_pass_to(const struct feed_lane *l)
+{
+    return l->is_full_open ? (struct feed_pos){.us = FEED_NEVER_US} : l->cursor;
+}
+
 static bool wants_full_pass(const struct feed_lane *l)
 {
-    return l->is_used && l->is_served && !l->is_full_read && l->full.us <= l->cursor.us &&
-           l->cursor.us > FEED_BEGIN_US;
+    int64_t to_us = full_pass_to(l).us;
+    return l->is_used && l->is_served && !l->is_full_read && l->full.us <= to_us &&
+           to_us > FEED_BEGIN_US;
 }
 
 size_t feed_full_plan(struct feed *f, int rows, struct feed_range *ret_ranges, size_t max)
@@ -36,7 +46,7 @@ size_t feed_full_plan(struct feed *f, int rows, struct feed_range *ret_ranges, s
         const struct feed_lane *l = &f->lanes[f->full_turn];
         if (wants_full_pass(l)) {
             ret_ranges[count++] = (struct feed_range){
-                .lane = f->full_turn, .part = FEED_FULL, .after = l->full, .to = l->cursor};
+                .lane = f->full_turn, .part = FEED_FULL, .after = l->full, .to = full_pass_to(l)};
             if ((size_t)rows / count <= ROWS_MIN) {
                 f->full_turn++;
                 break;
