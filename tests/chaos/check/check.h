@@ -115,7 +115,8 @@ struct final {
 struct fault {
     const char *what;
     const char *target;
-    int64_t pid; /* 0 = not said */
+    int64_t pid;   /* 0 = not said */
+    int64_t nodes; /* of Redis that it is about; 0 = not said */
     int64_t from;
     int64_t to;
 };

@@ -294,6 +294,7 @@ static void take_nemesis(struct run *r, const json_t *o, const char *line, size_
     const struct fault fault = {.what = e->name,
                                 .target = e->value,
                                 .pid = number_of(o, "pid"),
+                                .nodes = strtoll(text_of(o, "detail"), NULL, 10),
                                 .from = e->t,
                                 .to = e->phase == PH_INV ? NEVER : e->t};
     APPEND(r->faults, r->fault_count, fault);

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #define K5 "K5"
+#define MAJORITY 3 /* of the kit's five Redis */
 
 /* ---- L1 ---- */
 
@@ -45,14 +46,16 @@ static void check_ends(struct run *r)
 /* Faults of other workers don't hinder a rescue. */
 static bool is_hindering(const struct fault *f)
 {
-    static const char *const harmless[] = {"slow_commit", "ended",   "failed",
-                                           "started",     "process", "plugin"};
+    static const char *const harmless[] = {"slow_commit", "ended",  "failed", "started",
+                                           "process",     "plugin", "sighup", "log_",
+                                           "pg_snapshot", "hurry",  "junk",   "redis_scripts"};
+    bool is_minority = fault_is(f, "redis_") && f->nodes > 0 && f->nodes < MAJORITY;
     for (size_t i = 0; i < ARRAY_COUNT(harmless); i++) {
         if (fault_is(f, harmless[i])) {
             return false;
         }
     }
-    return f->target[0] != 'w';
+    return f->target[0] != 'w' && !(is_minority && !fault_is(f, "planted"));
 }
 
 /* Until when the rescue may take: X, from the end of the last fault that was in its way. */
