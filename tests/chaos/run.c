@@ -142,7 +142,8 @@ static enum status run_it(struct run *r, struct err *err)
         world_violation(&r->world, "load", "had to be killed");
     }
     calm_hurry(&r->world);
-    calm_down(&r->calm, &r->world, r->nemeses.last_us);
+    int64_t last_us = r->nemeses.last_us; /* 0: nothing struck */
+    calm_down(&r->calm, &r->world, last_us > 0 ? last_us : clock_boot_us());
     return row_history_export(&r->world.sql, &r->world.folder, err);
 }
 
