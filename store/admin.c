@@ -222,7 +222,7 @@ static void rotate(char *list)
         size_t rest = strlen(comma + 1);
         memmove(list, comma + 1, rest);
         list[rest] = ',';
-        memcpy(list + rest + 1, first, strlen(first));
+        memcpy(list + rest + 1, first, strlen(first) + 1);
     }
 }
 
