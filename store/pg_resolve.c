@@ -40,12 +40,14 @@ static void resolve_free(struct pg_resolve *r)
 
 /* ---- what conninfo says ---- */
 
-/* Cuts the list at its commas. */
+/* Cuts the list at its commas. Returns how many there are; those beyond the bound are left out. */
 static size_t split(char *list, char *items[HOSTS_MAX])
 {
     size_t count = 0;
-    for (char *item = list; item != NULL && count < HOSTS_MAX; count++) {
-        items[count] = item;
+    for (char *item = list; item != NULL; count++) {
+        if (count < HOSTS_MAX) {
+            items[count] = item;
+        }
         item = strchr(item, ',');
         if (item != NULL) {
             *item++ = '\0';
@@ -95,6 +97,10 @@ static enum status read_hosts(struct pg_resolve *r, const char *conninfo, struct
     char *port_texts[HOSTS_MAX];
     r->count = split(r->host, names);
     size_t ports = r->port != NULL ? split(r->port, port_texts) : 0;
+    if (r->count > HOSTS_MAX) {
+        return err_fail(err, STATUS_INVALID, "PostgreSQL connection string: %zu hosts, at most %d",
+                        r->count, HOSTS_MAX);
+    }
     if (ports > 1 && ports != r->count) {
         return err_fail(err, STATUS_INVALID, "PostgreSQL connection string: %zu hosts, %zu ports",
                         r->count, ports);

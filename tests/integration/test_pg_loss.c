@@ -301,6 +301,11 @@ START_TEST(a_wrong_connection_string_is_said)
     open_pg("host=a,b port=1,2,3", 5 * US_PER_S);
     RUN_UNTIL(seen.downs >= 1);
     ck_assert_msg(strstr(seen.why, "2 hosts, 3 ports") != NULL, "%s", seen.why);
+    pg_close(pg);
+    seen = (struct seen){0};
+    open_pg("host=a,b,c,d,e,f,g,h,i", 5 * US_PER_S);
+    RUN_UNTIL(seen.downs >= 1);
+    ck_assert_msg(strstr(seen.why, "9 hosts, at most 8") != NULL, "%s", seen.why);
 }
 END_TEST
 
