@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #define JITTER_PERCENT 60
+#define MS_PER_S 1000.0
 #define LULL_EVERY_US (240 * US_PER_S)
 #define LULL_US (80 * US_PER_S) /* of these; faults that have begun go on into it */
 
@@ -80,12 +81,22 @@ enum status nemeses_init(struct nemeses *ns, const struct options *options, stru
     return st;
 }
 
+static void list_one(const struct nemesis_def *d)
+{
+    char last[32] = "";
+    if (d->last_max_ms > 0) {
+        (void)snprintf(last, sizeof last, "%g-%g s", (double)d->last_min_ms / MS_PER_S,
+                       (double)d->last_max_ms / MS_PER_S);
+    }
+    (void)printf("%-16s %5g s %10s  %s\n", d->name, (double)d->every_ms / MS_PER_S, last, d->what);
+}
+
 void nemeses_list(void)
 {
     for (size_t t = 0; t < ARRAY_COUNT(tables); t++) {
         for (size_t i = 0; i < *tables[t].count; i++) {
             const struct nemesis_def *d = &tables[t].defs[i];
-            (void)printf("%-16s %s\n", d->name, d->what);
+            list_one(d);
         }
     }
 }

@@ -27,7 +27,7 @@ const char *options_usage(void)
            "  --folder DIR          history, logs and all that a verdict needs; kept\n"
            "  --keep                the folder stays after a good run, too\n"
            "  --replay FOLDER       judge an earlier run again\n"
-           "  --list                the faults by name\n"
+           "  --list                the faults: name, distance in the mean, length, what they are\n"
            "The last line is `chaos: OK …` (exit 0) or `chaos: FAILED … seed=S FOLDER` (exit 1).\n";
 }
 
