@@ -169,6 +169,21 @@ START_TEST(G6_many_plugins_that_hang_are_named_and_hold_up_nobody_for_longer_tha
 }
 END_TEST
 
+START_TEST(G6_a_plugin_that_would_end_a_runner_is_listed_as_such)
+{
+    static const struct {
+        const char *file;
+        const char *reason;
+    } cases[] = {{"ctor_abort_later.so", "a runner crashes when it loads it: SIGABRT"},
+                 {"ctor_hang_later.so", "a runner hangs when it loads it"}};
+    char bad[HARNESS_PATH_MAX];
+    harness_bad_plugins(bad);
+    copy_noop();
+    copy_plugin(bad, cases[_i].file, cases[_i].file);
+    assert_only_refusal(cases[_i].file, cases[_i].reason);
+}
+END_TEST
+
 START_TEST(files_that_are_left_out_are_not_touched)
 {
     char bad[HARNESS_PATH_MAX];
@@ -354,6 +369,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, G6_each_bad_plugin_is_refused_with_its_reason_and_the_others_run, 0, 8);
     tcase_add_test(tc, G6_many_plugins_that_hang_are_named_and_hold_up_nobody_for_longer_than_one);
+    tcase_add_loop_test(tc, G6_a_plugin_that_would_end_a_runner_is_listed_as_such, 0, 2);
     tcase_add_test(tc, files_that_are_left_out_are_not_touched);
     tcase_add_test(tc, G6_a_truncated_plugin_is_refused_wherever_it_was_cut);
     tcase_add_test(tc, G6_a_plugin_of_another_machine_is_refused);

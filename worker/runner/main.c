@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "worker/runner/confine.h"
+#include "worker/runner/list.h"
 #include "worker/runner/serve.h"
 
 #include <fcntl.h>
@@ -104,28 +105,6 @@ static struct options parse_options(int argc, char **argv)
     return o;
 }
 
-/* Descriptors 3 and 4 are taken in this mode too, so that the layout is always the same. */
-static enum status list_plugins(const struct options *o, struct err *err)
-{
-    for (int fd = RUNNER_FD_FRAMES; fd <= RUNNER_FD_PAGE; fd++) {
-        if (open("/dev/null", O_RDWR | O_CLOEXEC) < 0) {
-            return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "/dev/null");
-        }
-    }
-    struct plugin_set plugins;
-    enum status st = plugin_set_open(&plugins, &o->plugins, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    autofree char *json = NULL;
-    st = plugin_set_describe(&plugins, &json, err);
-    if (st == STATUS_OK) {
-        (void)puts(json);
-    }
-    plugin_set_close(&plugins);
-    return st;
-}
-
 static enum status map_page(struct runner_page **ret_page, struct err *err)
 {
     struct stat s;
@@ -183,7 +162,7 @@ int main(int argc, char **argv)
     struct err err = {0};
     enum status st = confine_process(o.parent, o.list ? STDERR_FILENO : RUNNER_FD_PAGE, &err);
     if (st == STATUS_OK) {
-        st = o.list ? list_plugins(&o, &err) : run(&o, &err);
+        st = o.list ? list_plugins(&o.plugins, &err) : run(&o, &err);
     }
     if (st != STATUS_OK) {
         log_error("runner_ended", LOG_TEXT("err", err.msg));

@@ -131,14 +131,30 @@ static enum status add_trial(const struct plugin_set *set, struct trials *trials
     return STATUS_OK;
 }
 
-static bool is_left_out(const struct plugin_set_options *options, const char *file)
+/* PLUGINS_MAX: it isn't. */
+static size_t left_out(const struct plugin_set_options *options, const char *file)
 {
-    for (size_t i = 0; i < options->without_count; i++) {
-        if (strcmp(options->without[i], file) == 0) {
-            return true;
-        }
+    size_t i = 0;
+    while (i < options->without_count && strcmp(options->without[i], file) != 0) {
+        i++;
     }
-    return false;
+    return i < options->without_count ? i : PLUGINS_MAX;
+}
+
+static enum status take_entry(struct plugin_set *set, const struct plugin_set_options *options,
+                              int directory, const char *file, struct trials *trials,
+                              struct err *err)
+{
+    struct err reason = {0};
+    size_t without = left_out(options, file);
+    if (without < PLUGINS_MAX) {
+        const char *why = options->reasons[without];
+        return why == NULL ? STATUS_OK : refuse(set, file, why, err);
+    }
+    if (add_trial(set, trials, directory, file, &reason) != STATUS_OK) {
+        return refuse(set, file, reason.msg, err);
+    }
+    return STATUS_OK;
 }
 
 static enum status list_directory(struct plugin_set *set, const struct plugin_set_options *options,
@@ -153,11 +169,8 @@ static enum status list_directory(struct plugin_set *set, const struct plugin_se
         st = refuse(set, options->directory, reason.msg, err);
     }
     for (int i = 0; i < count; i++) {
-        const char *file = entries[i]->d_name;
-        struct err reason = {0};
-        if (st == STATUS_OK && !is_left_out(options, file) &&
-            add_trial(set, ret_trials, directory, file, &reason) != STATUS_OK) {
-            st = refuse(set, file, reason.msg, err);
+        if (st == STATUS_OK) {
+            st = take_entry(set, options, directory, entries[i]->d_name, ret_trials, err);
         }
         free(entries[i]);
     }

@@ -26,6 +26,7 @@ struct plugin_set_options {
     struct plugin_owners owners;
     /* Files that are passed over: they ended an earlier runner, and the worker has said so. */
     const char *without[PLUGINS_MAX];
+    const char *reasons[PLUGINS_MAX]; /* of those: the file is refused with it; NULL = not a word */
     size_t without_count;
     struct runner_page *page; /* where to say which file is being loaded; NULL = nowhere */
 };
