@@ -58,7 +58,8 @@ enum status cluster_wait(struct cluster *c, int64_t us, struct err *err)
 {
     bool is_over = false;
     c->timer.data = &is_over;
-    (void)uv_timer_start(&c->timer, on_timer, (uint64_t)(us / US_PER_MS), 0);
+    /* Again and again: one that is due before the first poll would leave nothing to end it. */
+    (void)uv_timer_start(&c->timer, on_timer, (uint64_t)(us / US_PER_MS), 1);
     while (!is_over && !c->is_interrupted) {
         (void)uv_run(&c->loop, UV_RUN_ONCE);
     }
