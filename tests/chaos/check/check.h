@@ -119,6 +119,7 @@ struct fault {
     int64_t nodes; /* of Redis that it is about; 0 = not said */
     int64_t from;
     int64_t to;
+    int64_t back; /* when what it hit is likely to serve again */
 };
 
 #define PROCESS_WORKERS_MAX 64

@@ -10,6 +10,8 @@
 #include <time.h>
 #include <uthash.h>
 
+#define STARTING_NS (2 * NS_PER_S)
+
 struct text {
     UT_hash_handle hh;
     char bytes[];
@@ -263,6 +265,15 @@ static void take_final(struct run *r, const json_t *o, const char *line, size_t 
     APPEND(r->finals, r->final_count, f);
 }
 
+/* "…, back after 3000 ms": of the real constants. And what was killed takes a moment to start. */
+static int64_t back_after(const struct run *r, const char *detail)
+{
+    static const char words[] = "back after ";
+    const char *at = strstr(detail, words);
+    int64_t ms = at == NULL ? 0 : strtoll(at + strlen(words), NULL, 10);
+    return (int64_t)((double)(ms * NS_PER_MS) * r->c.scale) + STARTING_NS;
+}
+
 typedef void take_fn(struct run *r, const json_t *o, const char *line, size_t len);
 
 static void take_history(struct run *r, const json_t *o, const char *line, size_t len)
@@ -288,6 +299,7 @@ static void take_nemesis(struct run *r, const json_t *o, const char *line, size_
         struct fault *f = &r->faults[i - 1];
         if (f->what == e->name && f->target == e->value && f->to == NEVER) {
             f->to = e->t;
+            f->back = f->back > e->t ? f->back : e->t;
             return;
         }
     }
@@ -296,6 +308,7 @@ static void take_nemesis(struct run *r, const json_t *o, const char *line, size_
                                 .pid = number_of(o, "pid"),
                                 .nodes = strtoll(text_of(o, "detail"), NULL, 10),
                                 .from = e->t,
+                                .back = e->t + back_after(r, text_of(o, "detail")),
                                 .to = e->phase == PH_INV ? NEVER : e->t};
     APPEND(r->faults, r->fault_count, fault);
 }
