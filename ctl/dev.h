@@ -23,7 +23,8 @@ struct dev_cluster {
     char dir[DEV_DIR_MAX];
     char config_path[DEV_DIR_MAX + 16];
     char plugins[CONFIG_PATH_MAX];
-    int lock_fd; /* of the folder: one cluster in it at a time; -1 = none */
+    char bin[DEV_DIR_MAX + 8]; /* of the daemons; "" = beside this program */
+    int lock_fd;               /* of the folder: one cluster in it at a time; -1 = none */
     struct pg_server pg;
     struct redis_server masters[CONFIG_NODES_MAX];
     size_t master_count;
@@ -34,6 +35,9 @@ struct dev_cluster {
 /* Starts servers, migrates, writes the configuration. dev_release() also takes half-started ones.
  */
 enum status dev_start_servers(struct dev_cluster *d, size_t masters, struct err *err) MUST_USE;
+/* As root: makes readable for the servers' user what daemons need, since none of them may be root.
+ */
+enum status dev_lower(struct dev_cluster *d, struct err *err) MUST_USE;
 enum status dev_start_child(struct dev_cluster *d, const char *program, int number,
                             struct err *err) MUST_USE;
 void dev_release(struct dev_cluster *d);

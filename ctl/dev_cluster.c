@@ -142,6 +142,9 @@ enum status dev_start_servers(struct dev_cluster *d, size_t masters, struct err 
     char conninfo[SERVER_PATH_MAX];
     enum status st = lock_folder(d, err);
     if (st == STATUS_OK) {
+        st = dev_lower(d, err);
+    }
+    if (st == STATUS_OK) {
         st = start_postgres(d, conninfo, sizeof conninfo, err);
     }
     if (st == STATUS_OK) {
@@ -154,19 +157,26 @@ enum status dev_start_child(struct dev_cluster *d, const char *program, int numb
 {
     char path[SERVER_PATH_MAX];
     char state[DEV_DIR_MAX + 64];
-    char plugins[sizeof d->plugins + 64];
     struct dev_child *child = &d->children[d->child_count];
-    enum status st = ctl_program_path(program, path, sizeof path, err);
+    enum status st = STATUS_OK;
+    if (d->bin[0] != '\0') {
+        (void)snprintf(path, sizeof path, "%s/%s", d->bin, program);
+    } else {
+        st = ctl_program_path(program, path, sizeof path, err);
+    }
     if (st != STATUS_OK) {
         return st;
     }
     (void)snprintf(state, sizeof state, "CLAIMD_WORKER_STATE_DIR=%s/worker-%d", d->dir, number);
     (void)snprintf(child->name, sizeof child->name, "%s %d", program, number);
     const char *const argv[] = {path, "--config", d->config_path, NULL};
-    /* In the configuration already; said here, too, so that a child who could not read there as the
-     * servers' user stays root. */
-    (void)snprintf(plugins, sizeof plugins, "CLAIMD_WORKER_PLUGIN_DIR=%s", d->plugins);
-    const char *const env[] = {state, plugins, NULL};
+    /* program_start() leaves root what it can't read otherwise; dev_lower() saw to it that it can.
+     */
+    if (!program_user_reaches(path) || !program_user_reaches(d->config_path) ||
+        !program_user_reaches(d->plugins)) {
+        return err_fail(err, STATUS_INVALID, "%s would run as root", program);
+    }
+    const char *const env[] = {state, NULL};
     st = program_start(argv, env, NULL, &child->pid, err);
     if (st == STATUS_OK) {
         d->child_count++;

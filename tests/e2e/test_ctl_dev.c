@@ -8,6 +8,7 @@
 
 #include <check.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -253,6 +254,58 @@ START_TEST(a_path_too_long_for_sockets_is_refused)
 }
 END_TEST
 
+static bool is_of_root(json_t *worker)
+{
+    char path[64];
+    struct stat info;
+    (void)snprintf(path, sizeof path, "/proc/%lld",
+                   (long long)json_integer_value(json_object_get(worker, "pid")));
+    ck_assert_int_eq(stat(path, &info), 0);
+    return info.st_uid == 0;
+}
+
+/* A checkout below /root is closed to everybody else. */
+START_TEST(as_root_no_daemon_and_no_handler_is_root)
+{
+    char closed[SERVER_PATH_MAX + 16];
+    char program[sizeof closed + 16];
+    struct err err = {0};
+    int code = -1;
+    if (geteuid() != 0) {
+        return;
+    }
+    (void)snprintf(closed, sizeof closed, "%s/closed", cluster.home);
+    (void)snprintf(program, sizeof program, "%s/bin/claimctl", closed);
+    ck_assert_int_eq(mkdir(closed, 0700), 0);
+    const char *const copy[] = {"sh",
+                                "-c",
+                                "mkdir \"$0/bin\" && cd \"$1/..\" && cp bin/claimctl "
+                                "bin/claimd-* \"$0/bin\" && cp -r plugins \"$0\"",
+                                closed,
+                                getenv("CLAIMD_BIN_DIR"),
+                                NULL};
+    enum status st = program_run(copy, NULL, LIMIT_US, &cluster.out, &code, &err);
+    ck_assert_msg(st == STATUS_OK && code == 0, "%s %s", err.msg, buf_at(&cluster.out));
+    const char *const argv[] = {program, "dev",       "--dir", cluster.dir, "--workers",
+                                "2",     "--masters", "1",     NULL};
+    st = program_start(argv, NULL, cluster.log, &cluster.pid, &err);
+    ck_assert_msg(st == STATUS_OK, "%s", err.msg);
+    ck_assert(WAIT_UNTIL(access(cluster.config, R_OK) == 0 && claimctl("workers", "--json") == 0 &&
+                             count("\"live\"") == 2,
+                         LIMIT_US));
+    json_t *root = json_loads(buf_at(&cluster.out), 0, NULL);
+    json_t *workers = json_object_get(root, "workers");
+    ck_assert(!is_of_root(json_array_get(workers, 0)) && !is_of_root(json_array_get(workers, 1)));
+    json_decref(root);
+    ck_assert_int_eq(claimctl("enqueue", "noop", "--strict"), 0); /* the plugins are there, too */
+    stop_cluster(SIGINT);
+    const char *const inside[] = {program, "dev", "--dir", closed, NULL};
+    buf_reset(&cluster.out);
+    ck_assert_int_eq(program_run(inside, NULL, LIMIT_US, &cluster.out, &code, &err), STATUS_OK);
+    ck_assert_int_eq(code, 2);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("ctl dev");
@@ -265,6 +318,7 @@ int main(void)
     tcase_add_test(tests, a_server_that_ends_is_told_and_the_others_go_on);
     tcase_add_test(tests, a_folder_with_other_files_or_of_somebody_else_is_refused);
     tcase_add_test(tests, a_path_too_long_for_sockets_is_refused);
+    tcase_add_test(tests, as_root_no_daemon_and_no_handler_is_root);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

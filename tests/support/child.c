@@ -89,6 +89,12 @@ bool child_programs_stay_root(void)
     return u.is_wanted && !user_reaches(&u, "/proc/self/exe");
 }
 
+bool program_user_reaches(const char *path)
+{
+    struct user u = servers_user();
+    return !u.is_wanted || user_reaches(&u, path);
+}
+
 /* A checkout in root's home is closed to everybody else. A program that lives in such a place, or
  * is told to read from one by an argument or variable, has to stay root. */
 static bool spec_is_reachable(const struct user *u, const struct child_spec *spec)

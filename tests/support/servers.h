@@ -99,6 +99,9 @@ void dir_remove(const char *dir);
 /* Is it a directory (and no link to one) of this user or of the servers' user? */
 bool dir_is_ours(const char *dir);
 
+/* May the servers' user read that? True where it is this user, or where nothing is there. */
+bool program_user_reaches(const char *path);
+
 /* Starts a program as the servers' user in its own process group, PDEATHSIG set; stderr goes to
  * log_path (NULL = ours). `env`: NULL-ended "NAME=value" additions, or NULL. */
 enum status program_start(const char *const *argv, const char *const *env, const char *log_path,
