@@ -155,6 +155,27 @@ const struct ctl_command ctl_commands[] = {
      .examples = "claimctl top\nclaimctl top --every 500ms",
      .options = {{"every", "TIME", "between two looks; default 2s"}},
      .run = top},
+    {.noun = "lock-nodes",
+     .verb = "show",
+     .words = "",
+     .help = "Show the lock nodes that this cluster was made with, and lock.nodes.",
+     .examples = "claimctl lock-nodes show",
+     .run = lock_nodes_show},
+    {.noun = "lock-nodes",
+     .verb = "set",
+     .words = "",
+     .help =
+         "Make lock.nodes of this configuration the list of the cluster.\n\n"
+         "All daemons must be stopped. Waits for the longest lease in use, since one taken at the\n"
+         "former nodes may live for so long; meanwhile no daemon starts. Cut off in between, it "
+         "is\n"
+         "run again. Ends with 5 while a daemon lives.",
+     .examples = "claimctl lock-nodes set --yes",
+     .options = {{"yes", NULL, "do it"},
+                 {"force", NULL,
+                  "though former nodes can't be asked whether dead workers' locks are "
+                  "held"}},
+     .run = lock_nodes_set},
     {.noun = "doctor",
      .words = "",
      .help = "Check servers, versions, policies, clocks, plugins; and say what to do.\n\n"

@@ -213,6 +213,7 @@ CREATE TABLE cluster (
     t_max_us bigint NOT NULL DEFAULT 0, -- the largest lease in use
     timeline text NOT NULL DEFAULT '', -- of the WAL, on which fences are given out
     lock_nodes text NOT NULL DEFAULT '', -- fingerprint of the list of lock nodes; '' = nobody has joined yet
+    lock_nodes_before text NOT NULL DEFAULT '', -- the former list, while it is being changed: lock_nodes is nobody's then
     CONSTRAINT cluster_pkey PRIMARY KEY (only_row),
     CONSTRAINT cluster_one_row CHECK (only_row)
 ) WITH (fillfactor = 50);
@@ -402,6 +403,8 @@ GRANT INSERT (kind, args, queue, priority, scheduled_at, max_attempts, timeout, 
 GRANT SELECT (id) ON job TO claimd_producer; -- for RETURNING id
 
 GRANT INSERT, UPDATE, DELETE ON queue TO claimd_admin;
+GRANT UPDATE (lock_nodes, lock_nodes_before) ON cluster TO claimd_admin;
+GRANT UPDATE (dead) ON worker TO claimd_admin;
 GRANT EXECUTE ON FUNCTION ensure_days, probe_write TO claimd_admin;
 
 GRANT USAGE ON SEQUENCE fence TO claimd_worker;

@@ -342,6 +342,8 @@ static const struct {
     {{"db", "migrate"}, "applied"},
     {{"db", "status"}, "migrations"},
     {{"db", "verify"}, "checks"},
+    {{"lock-nodes", "show"}, "lock_nodes"},
+    {{"lock-nodes", "set", "--yes"}, "lock_nodes"},
     {{"enqueue", "a"}, "job"},
     {{"jobs", "list"}, "jobs"},
     {{"jobs", "show", "1"}, "job"},
@@ -374,11 +376,14 @@ static bool is_called(const char *noun, const char *verb)
 
 START_TEST(every_command_has_json)
 {
-    ctl_sql(INSERT_WORKER("-1 h")); /* for whom enqueue has nothing to warn of */
+    ctl.env[0] = "CLAIMD_LOCK_NODES=unix:/nowhere/redis.sock";
     for (size_t i = 0; i < ARRAY_COUNT(calls); i++) {
         const char *words[8] = {"--json"};
         memcpy(words + 1, calls[i].words, sizeof calls[i].words);
-        (void)ctl_run_words(words); /* doctor finds no lock nodes here */
+        if (strcmp(words[1], "enqueue") == 0) {
+            ctl_sql(INSERT_WORKER("-1 h")); /* so that it has nothing to warn of */
+        }
+        (void)ctl_run_words(words); /* doctor reaches no lock nodes here */
         json_t *root = json_loads(ctl_text(), JSON_DISABLE_EOF_CHECK, NULL);
         ck_assert_msg(json_object_get(root, calls[i].key) != NULL, "%s: %.500s", words[1],
                       ctl_text());

@@ -221,7 +221,7 @@ START_TEST(without_redis_a_suspect_is_neither_well_nor_broken_and_exit_3)
     ctl_sql(DUE_LONG_AGO);
     ck_assert_int_eq(ctl_exit("db", "verify"), 3);
     assert_says("unknown");
-    assert_says("no hint node answers");
+    assert_says("hints.nodes: no node answers");
 }
 END_TEST
 

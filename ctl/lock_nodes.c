@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `claimctl lock-nodes`: the list of lock nodes that the cluster was made with (lock.N8), and how
+ * it is changed. Two quorums of two lists need not meet, so nobody may win a lock at the new nodes
+ * while a lease taken at the former ones may live: no daemon lives (their beats, which the change
+ * shuts out), then nobody fits in for T_max + D, and only then the new list is written. A lock that
+ * is still held at a former node by then is extended by a process that PostgreSQL knows nothing of.
+ */
+#include "base/clock.h"
+#include "base/parse.h"
+#include "ctl/ctl.h"
+#include "ctl/redis_ask.h"
+#include "ctl/table.h"
+#include "model/hint.h"
+#include "sql/queries.h"
+
+#include <stdio.h>
+
+#define LIST_SIZE 4096
+#define NOBODYS "(being changed by claimctl lock-nodes set)"
+#define RUNNING_MAX 100
+#define NAMES_SIZE 400
+
+struct change {
+    struct config config;
+    struct admin *admin;
+    char wanted[LIST_SIZE];
+    char present[LIST_SIZE];
+    char before[LIST_SIZE]; /* while it is being changed */
+    int64_t t_max_us;
+    bool is_forced;
+};
+
+static enum status read_cluster(struct change *c, const struct pg_statement *statement,
+                                struct err *err)
+{
+    enum { PRESENT, BEFORE, T_MAX };
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = admin_query(c->admin, statement, NULL, &rows, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    const char *t_max = admin_value(rows, 0, T_MAX);
+    (void)snprintf(c->present, sizeof c->present, "%s", admin_value(rows, 0, PRESENT));
+    (void)snprintf(c->before, sizeof c->before, "%s", admin_value(rows, 0, BEFORE));
+    return parse_i64(t_max, strlen(t_max), 0, INT64_MAX, &c->t_max_us, err);
+}
+
+static enum status open_change(const struct ctl *ctl, struct change *c, struct err *err)
+{
+    enum status st = ctl_load_config(ctl, &c->config, err);
+    if (st == STATUS_OK) {
+        st =
+            redis_endpoint_sorted_list(c->config.lock.nodes[0], sizeof c->config.lock.nodes[0],
+                                       c->config.lock.node_count, c->wanted, sizeof c->wanted, err);
+        if (st != STATUS_OK) {
+            err_prefix(err, "lock.nodes");
+        }
+    }
+    if (st == STATUS_OK) {
+        st = ctl_connect(&c->config, false, &c->admin, err);
+    }
+    return st == STATUS_OK ? read_cluster(c, &SQL_ADMIN_LOCK_NODES, err) : st;
+}
+
+static enum status print(const struct ctl *ctl, const struct change *c, struct err *err)
+{
+    static const struct table_column columns[] = {
+        {"cluster", CELL_TEXT}, {"former", CELL_TEXT}, {"here", CELL_TEXT}, {"is_same", CELL_BOOL}};
+    const char *const values[] = {
+        c->present[0] != '\0' ? c->present : NULL, c->before[0] != '\0' ? c->before : NULL,
+        c->wanted[0] != '\0' ? c->wanted : NULL, strcmp(c->present, c->wanted) == 0 ? "t" : "f"};
+    auto_table struct table table = TABLE("lock_nodes", columns);
+    table.is_record = true;
+    const struct table *const tables[] = {&table};
+    enum status st = table_add(&table, values, err);
+    return st == STATUS_OK ? tables_print(tables, 1, ctl->is_json, ctl->out, err) : st;
+}
+
+/* ---- who lives ---- */
+
+static enum status refuse_live(struct change *c, struct err *err)
+{
+    enum { PROGRAM, HOST, PID, AGE };
+    char names[NAMES_SIZE] = "";
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = admin_query(c->admin, &SQL_ADMIN_LOCK_NODES_LIVE, NULL, &rows, err);
+    if (st != STATUS_OK || admin_row_count(rows) == 0) {
+        return st;
+    }
+    for (int i = 0; i < admin_row_count(rows); i++) {
+        size_t len = strlen(names);
+        (void)snprintf(names + len, sizeof names - len, "%s%s on %s (pid %s, beat %s s ago)",
+                       i > 0 ? ", " : "", admin_value(rows, i, PROGRAM), admin_value(rows, i, HOST),
+                       admin_value(rows, i, PID), admin_value(rows, i, AGE));
+    }
+    return err_fail(err, STATUS_CONFLICT,
+                    "daemons live: %s; stop them all (one that was killed counts as alive for some "
+                    "seconds more)",
+                    names);
+}
+
+/* Keys at the former nodes: the leader's, then those of jobs that still run on paper. */
+struct held {
+    int64_t ids[RUNNING_MAX];
+    size_t count;
+    char worker[160]; /* of the first */
+    bool is_held[RUNNING_MAX + 1];
+};
+
+static enum status read_running(struct change *c, struct held *h, struct err *err)
+{
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = admin_query(c->admin, &SQL_ADMIN_LOCK_NODES_RUNNING, NULL, &rows, err);
+    for (int i = 0; st == STATUS_OK && i < admin_row_count(rows) && i < RUNNING_MAX; i++) {
+        const char *id = admin_value(rows, i, 0);
+        st = parse_i64(id, strlen(id), 1, INT64_MAX, &h->ids[h->count++], err);
+    }
+    if (st == STATUS_OK && h->count > 0) {
+        (void)snprintf(h->worker, sizeof h->worker, "%s (pid %s)", admin_value(rows, 0, 1),
+                       admin_value(rows, 0, 2));
+    }
+    return st;
+}
+
+static void on_reply(void *ctx, size_t node, size_t index, const struct redis_value *v)
+{
+    struct held *h = ctx;
+    (void)node;
+    h->is_held[index] = h->is_held[index] || v->type == REDIS_STRING ||
+                        (v->type == REDIS_INTEGER && v->integer > 0);
+}
+
+static enum status put_questions(const struct change *c, const struct held *h, struct buf *out,
+                                 struct err *err)
+{
+    char key[LOCK_KEY_MAX];
+    (void)snprintf(key, sizeof key, "%s:leader", c->config.redis.prefix);
+    const struct redis_arg leader[] = {redis_word("GET"), redis_word(key)};
+    enum status st = redis_command(out, leader, ARRAY_COUNT(leader), err);
+    for (size_t i = 0; st == STATUS_OK && i < h->count; i++) {
+        size_t len = job_lock_key(key, c->config.redis.prefix, h->ids[i]);
+        const struct redis_arg job[] = {redis_word("EXISTS"), redis_bytes(key, len)};
+        st = redis_command(out, job, ARRAY_COUNT(job), err);
+    }
+    return st;
+}
+
+/* The list that was stored, in its parts. */
+static size_t split(const char *list, char ret_nodes[CONFIG_NODES_MAX][CONFIG_TEXT_MAX])
+{
+    size_t count = 0;
+    for (const char *at = list; *at != '\0' && count < CONFIG_NODES_MAX;) {
+        size_t len = strcspn(at, ",");
+        (void)snprintf(ret_nodes[count++], CONFIG_TEXT_MAX, "%.*s", (int)len, at);
+        at += len + (at[len] == ',' ? 1 : 0);
+    }
+    return count;
+}
+
+static enum status judge_held(const struct change *c, const struct held *h, bool is_all_asked,
+                              const char *why, struct err *err)
+{
+    if (h->is_held[0]) {
+        return err_fail(err, STATUS_CONFLICT,
+                        "a scheduler still leads at the former nodes: find and stop it, then run "
+                        "this again");
+    }
+    for (size_t i = 0; i < h->count; i++) {
+        if (h->is_held[i + 1]) {
+            return err_fail(err, STATUS_CONFLICT,
+                            "the lock of job %lld is still held at the former nodes: its worker "
+                            "lives, though PostgreSQL hears nothing of it; find and stop it, then "
+                            "run this again",
+                            (long long)h->ids[i]);
+        }
+    }
+    if (!is_all_asked && h->count > 0 && !c->is_forced) {
+        return err_fail(err, STATUS_CONFLICT,
+                        "%zu jobs still run on paper, the first under %s, which did not stop in "
+                        "order, and not all former nodes can be asked whether it holds their locks "
+                        "(%s): see that no claimd-worker runs anywhere, then add --force",
+                        h->count, h->worker, why);
+    }
+    return STATUS_OK;
+}
+
+/* After T_max + D: what is held now is extended by somebody. */
+static enum status refuse_held(struct change *c, struct err *err)
+{
+    char nodes[CONFIG_NODES_MAX][CONFIG_TEXT_MAX];
+    struct held h = {.count = 0};
+    struct err why = {0};
+    size_t answered = 0;
+    autobuf struct buf out = BUF_INIT((size_t)1 << 16);
+    enum status st = read_running(c, &h, err);
+    if (st == STATUS_OK) {
+        st = put_questions(c, &h, &out, err);
+    }
+    if (st != STATUS_OK) {
+        return st;
+    }
+    const struct redis_ask ask = {.nodes = (const char(*)[CONFIG_TEXT_MAX])nodes,
+                                  .node_count = split(c->before, nodes),
+                                  .config = &c->config,
+                                  .questions = &out,
+                                  .question_count = 1 + h.count,
+                                  .on_reply = on_reply,
+                                  .ctx = &h};
+    bool is_asked = redis_ask(&ask, &answered, &why) == STATUS_OK && answered == ask.node_count;
+    return judge_held(c, &h, is_asked, why.msg[0] != '\0' ? why.msg : "some do not answer", err);
+}
+
+/* ---- the change ---- */
+
+/* In one transaction that holds the cluster's row: nobody lives, and `statement` is done. */
+static enum status step(struct change *c, const struct pg_statement *statement, const char *list,
+                        struct err *err)
+{
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = admin_exec(c->admin, "BEGIN", err);
+    if (st == STATUS_OK) {
+        st = read_cluster(c, &SQL_ADMIN_LOCK_NODES_HOLD, err);
+    }
+    if (st == STATUS_OK) {
+        st = refuse_live(c, err);
+    }
+    if (st == STATUS_OK) {
+        st = admin_query(c->admin, statement, &list, &rows, err);
+    }
+    if (st != STATUS_OK) {
+        enum status undone = admin_exec(c->admin, "ROLLBACK", NULL);
+        (void)undone; /* or the connection is gone, which is the same */
+        return st;
+    }
+    return ctl_written(admin_exec(c->admin, "COMMIT", err), err);
+}
+
+static void wait_for_leases(const struct change *c)
+{
+    int64_t ttl_us = c->config.lock.ttl_us > c->t_max_us ? c->config.lock.ttl_us : c->t_max_us;
+    int64_t us = ttl_us + ttl_us / 1000000 * c->config.lock.drift_ppm + 2 * US_PER_MS;
+    (void)fprintf(stderr,
+                  "claimctl: waiting %.1f s: until then leases may live at the former nodes\n",
+                  (double)us / US_PER_S);
+    int64_t end_us = clock_boot_us() + us;
+    while (clock_boot_us() < end_us) { /* a signal may end a rest */
+        ctl_rest(end_us - clock_boot_us());
+    }
+}
+
+static enum status change(struct change *c, struct err *err)
+{
+    enum status st = STATUS_OK;
+    if (c->present[0] == '\0') {
+        return step(c, &SQL_ADMIN_LOCK_NODES_END, c->wanted, err); /* nobody has ever joined */
+    }
+    st = step(c, &SQL_ADMIN_LOCK_NODES_BEGIN, NOBODYS, err);
+    if (st == STATUS_OK) {
+        wait_for_leases(c);
+        st = read_cluster(c, &SQL_ADMIN_LOCK_NODES, err);
+    }
+    if (st == STATUS_OK) {
+        st = refuse_held(c, err);
+    }
+    if (st == STATUS_OK) {
+        st = step(c, &SQL_ADMIN_LOCK_NODES_END, c->wanted, err);
+    }
+    return st == STATUS_OK ? read_cluster(c, &SQL_ADMIN_LOCK_NODES, err) : st;
+}
+
+enum status lock_nodes_show(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    (void)args;
+    autofree struct change *c = calloc(1, sizeof *c);
+    if (c == NULL) {
+        return err_fail(err, STATUS_NOMEM, "out of memory");
+    }
+    enum status st = open_change(ctl, c, err);
+    if (st == STATUS_OK) {
+        st = print(ctl, c, err);
+    }
+    admin_close(c->admin);
+    return st;
+}
+
+enum status lock_nodes_set(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    autofree struct change *c = calloc(1, sizeof *c);
+    if (c == NULL) {
+        return err_fail(err, STATUS_NOMEM, "out of memory");
+    }
+    c->is_forced = ctl_value(args, "force") != NULL;
+    enum status st = open_change(ctl, c, err);
+    if (st == STATUS_OK && c->wanted[0] == '\0') {
+        st = err_fail(err, STATUS_INVALID, "lock.nodes is empty: 1 to 9 are needed");
+    }
+    bool is_same = st == STATUS_OK && strcmp(c->present, c->wanted) == 0;
+    if (st == STATUS_OK && !is_same && ctl_value(args, "yes") == NULL) {
+        st = err_fail(err, STATUS_INVALID,
+                      "this changes the cluster's lock nodes from %s to %s, lock.nodes here; with "
+                      "all daemons stopped, add --yes",
+                      c->before[0] != '\0' ? c->before : c->present, c->wanted);
+    } else if (st == STATUS_OK && !is_same) {
+        st = change(c, err);
+    }
+    if (st == STATUS_OK) {
+        (void)snprintf(c->present, sizeof c->present, "%s", c->wanted);
+        st = print(ctl, c, err);
+    }
+    admin_close(c->admin);
+    return st;
+}
