@@ -373,6 +373,22 @@ START_TEST(a_worker_whose_loop_hangs_is_not_healthy_and_its_watchdog_is_told_no_
 }
 END_TEST
 
+/* Its figures are those of its last second, but for this one: it ends with the lease, by which the
+ * other one could lead. */
+START_TEST(a_leader_that_hangs_says_no_longer_that_it_leads_when_another_one_does)
+{
+    char standby[128];
+    fleet_launch_scheduler(&f, 0, (const char *const[]){"CLAIMD_PROBE=S3=hang:40", NULL});
+    fleet_http(&f, SCHEDULER, 0, scheduler, sizeof scheduler);
+    await(scheduler, "/metrics", 200, "\nclaimd_scheduler_leader 1\n");
+    fleet_launch_scheduler(&f, 1, NULL);
+    fleet_http(&f, SCHEDULER, 1, standby, sizeof standby);
+    await(standby, "/metrics", 200, "\nclaimd_scheduler_leader 1\n");
+    ck_assert(!says(scheduler, "/metrics", 200, "\nclaimd_scheduler_leader 1\n"));
+    await(scheduler, "/healthz", 503, "\"loop\":{\"ok\":false");
+}
+END_TEST
+
 START_TEST(the_watchdog_goes_on_without_any_server)
 {
     char socket_env[SERVER_PATH_MAX + 64];
@@ -423,6 +439,7 @@ int main(void)
     tcase_add_test(h, a_worker_that_drains_is_healthy_and_not_ready);
     tcase_add_test(h, a_worker_whose_claims_get_nowhere_is_not_ready_until_they_do);
     tcase_add_test(h, a_worker_whose_loop_hangs_is_not_healthy_and_its_watchdog_is_told_no_more);
+    tcase_add_test(h, a_leader_that_hangs_says_no_longer_that_it_leads_when_another_one_does);
     tcase_add_test(h, the_watchdog_goes_on_without_any_server);
     tcase_add_test(h, a_watchdog_of_another_process_is_not_told);
     suite_add_tcase(s, h);
