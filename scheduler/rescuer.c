@@ -15,6 +15,7 @@
 
 #define WALK_ROWS 10000 /* open jobs a page: some ms */
 #define SWEPT_MAX 64
+#define UNRECORDABLE_RETRIES 40 /* × retry_us until one that was refused alone is tried again */
 
 /* A hint with texts of its own: the result that named them is gone when it is pushed. */
 struct moved_hint {
@@ -39,6 +40,7 @@ struct rescuer {
     struct rescuer_options options;
     struct caseload load;
     struct batch batch;
+    size_t batch_max; /* below RESCUE_BATCH_MAX: looking for one that PostgreSQL won't move */
     struct rescuer_counters counters;
     uv_timer_t timer;
     int64_t walk_after_id;
@@ -69,12 +71,33 @@ static void wake_at(struct rescuer *r, int64_t at_us)
 
 /* ---- a batch ---- */
 
-static void put_back(struct rescuer *r, const struct caseload_item *item)
+static void put_back_for(struct rescuer *r, const struct caseload_item *item, int64_t wait_us)
 {
     struct caseload_item later = *item;
-    later.at_us = clock_boot_us() + r->options.retry_us;
+    later.at_us = clock_boot_us() + wait_us;
     if (!r->is_stopped) {
         caseload_add(&r->load, &later);
+    }
+}
+
+static void put_back(struct rescuer *r, const struct caseload_item *item)
+{
+    put_back_for(r, item, r->options.retry_us);
+}
+
+/* A batch is one transaction: one job that can't be recorded (a constraint or trigger of the
+ * operator's, a damaged page) must not keep the others from moving. */
+static void put_back_refused(struct rescuer *r, enum status st)
+{
+    struct batch *b = &r->batch;
+    bool may_be_one = st == STATUS_INVALID || st == STATUS_INTERNAL;
+    bool is_alone = may_be_one && b->count == 1;
+    if (may_be_one) {
+        r->batch_max = b->count > 1 ? b->count / 2 : RESCUE_BATCH_MAX;
+    }
+    for (size_t i = 0; i < b->count; i++) {
+        put_back_for(r, &b->items[i],
+                     is_alone ? UNRECORDABLE_RETRIES * r->options.retry_us : r->options.retry_us);
     }
 }
 
@@ -159,14 +182,13 @@ static void on_moved(void *ctx, enum status st, const struct pg_result *const *r
     int64_t counts[RESCUE_LOCKED + 1] = {0};
     if (st == STATUS_OK) {
         log_recovered("rescue_recovered", &r->complaint);
+        r->batch_max = r->batch_max < RESCUE_BATCH_MAX / 2 ? r->batch_max * 2 : RESCUE_BATCH_MAX;
     } else {
         if (complaint_due(&r->complaint, clock_boot_us())) {
             log_warn("rescue_failed", LOG_I64("jobs", b->count), LOG_TEXT("err", err->msg),
                      LOG_TEXT("action", "trying again"));
         }
-        for (size_t i = 0; i < b->count; i++) {
-            put_back(r, &b->items[i]);
-        }
+        put_back_refused(r, st);
     }
     for (int i = 0; st == STATUS_OK && i < pg_row_count(results[0]); i++) {
         struct rescue_moved m;
@@ -289,7 +311,7 @@ static void batch_begin(struct rescuer *r)
     if (b->is_active || r->is_stopped) {
         return;
     }
-    b->count = caseload_take(&r->load, clock_boot_us(), b->items, RESCUE_BATCH_MAX);
+    b->count = caseload_take(&r->load, clock_boot_us(), b->items, r->batch_max);
     if (b->count > 0) {
         batch_lock(r);
     } else if (r->load.item_count > 0) {
@@ -442,6 +464,7 @@ enum status rescuer_open(const struct rescuer_options *options, struct rescuer *
         return err_fail(err, STATUS_NOMEM, "no memory for the rescuer");
     }
     r->options = *options;
+    r->batch_max = RESCUE_BATCH_MAX;
     r->is_stopped = true;
     (void)uv_timer_init(options->loop, &r->timer);
     r->timer.data = r;

@@ -116,7 +116,11 @@ static void on_handed_back(void *ctx, enum status st, const struct err *err)
     struct worker *w = ctx;
     w->is_beating = false;
     history("reap", st == STATUS_OK ? "ok" : "info", HISTORY_TEXT("worker", w->predecessor_id));
-    if (st != STATUS_OK) {
+    bool is_refused = st == STATUS_INVALID || st == STATUS_INTERNAL;
+    if (is_refused) { /* one of them can't be recorded: the rescuer finds out which */
+        log_warn("predecessor_left", LOG_TEXT("worker", w->predecessor_id),
+                 LOG_TEXT("err", err->msg), LOG_TEXT("action", "the scheduler rescues its jobs"));
+    } else if (st != STATUS_OK) {
         try_later(w, "hand back a predecessor's jobs", err);
         return;
     }

@@ -223,12 +223,34 @@ START_TEST(G5_whatever_a_handler_returns_the_others_finish_and_a_drain_ends)
 }
 END_TEST
 
+/* An operator's trigger: its end can't be put into the history at all. */
+START_TEST(W7_a_predecessors_job_that_can_not_be_recorded_does_not_keep_a_worker_from_starting)
+{
+    int64_t id = fleet_enqueue(&f, "sleep", "{\"ms\": 600000}", 1);
+    sql_run(f.sql, "UPDATE claimd.job SET max_attempts = 1 WHERE id = %lld", (long long)id);
+    fleet_start_worker(&f, 0, NULL);
+    ck_assert(WAIT_UNTIL(is_running(id), SOON_US));
+    sql_run(f.sql, "CREATE FUNCTION claimd.guard() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+                   " RAISE 'never'; END $$");
+    sql_run(f.sql, "CREATE TRIGGER guard BEFORE INSERT ON claimd.job_history FOR EACH ROW"
+                   " EXECUTE FUNCTION claimd.guard()");
+    fleet_signal(f.workers[0], SIGKILL);
+    (void)fleet_wait_end(&f, &f.workers[0]);
+    fleet_start_worker(&f, 0, NULL); /* registered */
+    ck_assert_int_eq(fleet_log_count(&f, WORKER, 0, "event=predecessor_left"), 1);
+    sql_run(f.sql, "DROP FUNCTION claimd.guard() CASCADE");
+    ck_assert(WAIT_UNTIL(!is_running(id), SOON_US)); /* rescued */
+    drain(0);
+}
+END_TEST
+
 static Suite *suite(void)
 {
     const TTest *const tests[] = {
         W0_a_lost_pop_told_by_a_beat_that_was_not_confirmed_is_told_again,
         jobs_claimed_ahead_before_long_ones_are_given_back_once_not_for_ever,
         G5_whatever_a_handler_returns_the_others_finish_and_a_drain_ends,
+        W7_a_predecessors_job_that_can_not_be_recorded_does_not_keep_a_worker_from_starting,
         rule4_a_wall_of_locked_rows_does_not_hold_up_what_lies_behind_it,
         A8_results_that_cannot_be_committed_do_not_keep_a_worker_from_ending, /* the last one */
     };

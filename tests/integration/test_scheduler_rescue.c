@@ -157,6 +157,28 @@ START_TEST(many_jobs_of_a_dead_worker_are_all_moved)
 }
 END_TEST
 
+/* An operator's trigger: this one can't be put into the history at all. */
+START_TEST(a_job_that_can_not_be_recorded_holds_up_no_other_rescue)
+{
+    sql_run(fleet.sql,
+            "INSERT INTO claimd.job (kind, state, attempt, worker_id, fence, args) SELECT 'noop',"
+            " 'running', 25, '%s', nextval('claimd.fence'), jsonb_build_object('n', n)"
+            " FROM generate_series(1, 300) n",
+            worker_uuid(1));
+    sql_run(fleet.sql, "CREATE FUNCTION claimd.guard() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+                       " IF NEW.args->>'n' = '123' THEN RAISE 'never'; END IF;"
+                       " RETURN NEW; END $$");
+    sql_run(fleet.sql, "CREATE TRIGGER guard BEFORE INSERT ON claimd.job_history FOR EACH ROW"
+                       " EXECUTE FUNCTION claimd.guard()");
+    start_leader(0);
+    beat_is_stale(1);
+    ck_assert(
+        WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history") == 299, SOON_US));
+    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE args->>'n' = '123'"),
+                     1);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("scheduler rescues");
@@ -171,6 +193,7 @@ int main(void)
     tcase_add_test(c, lock_G5_S7_a_job_without_attempts_left_is_discarded);
     tcase_add_test(c, rule4_a_locked_row_holds_up_no_other_and_is_moved_later);
     tcase_add_test(c, many_jobs_of_a_dead_worker_are_all_moved);
+    tcase_add_test(c, a_job_that_can_not_be_recorded_holds_up_no_other_rescue);
     suite_add_tcase(suite, c);
     return suite_run(suite);
 }
