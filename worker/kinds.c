@@ -6,8 +6,10 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#define LOAD_DEATHS_MAX 2        /* in a row, of one file: it is left out then */
-#define AGAIN_US (60 * US_PER_S) /* × time_scale */
+#define LOAD_DEATHS_MAX 2 /* in a row, of one file: it is left out then */
+/* × time_scale */
+#define AGAIN_FIRST_US (60 * US_PER_S)
+#define AGAIN_MAX_US (600 * US_PER_S)
 
 /* What each runner said, and what became of it. A worker serves what all runners serve that may be
  * given jobs: any of them can then take any job. */
@@ -20,7 +22,8 @@ struct kinds_book {
     int64_t next_number;  /* 0 = there is none */
     bool is_announcing;
     struct kind_set missing; /* served once, and withdrawn */
-    int64_t again_at_us;     /* 0 = nothing is missing */
+    int64_t again_at_us;     /* 0 = nothing is missing or refused */
+    int64_t again_wait_us;
     struct slot_without without;
     char suspect[RUNNER_FILE_SIZE];
     int suspect_deaths;
@@ -103,8 +106,21 @@ static void say_refused(const char *file, const char *reason)
              LOG_TEXT("action", "its kinds are not served here; mend it, then SIGHUP"));
 }
 
-static void tell_refused(struct kinds_book *b, const json_t *hello)
+/* What is not served now may be good later: one runner tries again, at growing distance. */
+static void plan_retry(struct worker *w, bool is_news)
 {
+    struct kinds_book *b = w->kinds_book;
+    if (b->missing.count == 0 && json_array_size(b->told) == 0) {
+        b->again_at_us = 0;
+    } else if (is_news || b->again_at_us == 0) {
+        b->again_wait_us = (int64_t)((double)AGAIN_FIRST_US * w->config->time_scale);
+        b->again_at_us = clock_boot_us() + b->again_wait_us;
+    }
+}
+
+static void tell_refused(struct worker *w, const json_t *hello)
+{
+    struct kinds_book *b = w->kinds_book;
     json_t *refused = json_object_get(hello, "refused");
     for (size_t i = 0; i < json_array_size(refused); i++) {
         const json_t *item = json_array_get(refused, i);
@@ -114,8 +130,10 @@ static void tell_refused(struct kinds_book *b, const json_t *hello)
             say_refused(file == NULL ? "?" : file, reason == NULL ? "?" : reason);
         }
     }
+    bool is_news = b->told == NULL || json_equal(b->told, refused) == 0;
     json_decref(b->told);
     b->told = json_incref(refused);
+    plan_retry(w, is_news);
 }
 
 /* ---- what the worker serves ---- */
@@ -131,11 +149,6 @@ static void serve_now(struct worker *w, struct kind_set *set)
         beat_soon(w);
         fetch_poke(w);
     }
-}
-
-static int64_t again_us(const struct worker *w)
-{
-    return (int64_t)((double)AGAIN_US * w->config->time_scale);
 }
 
 /* Remembers those that are gone besides those that were missing and still are. */
@@ -158,7 +171,7 @@ static void keep_missing(struct worker *w, const struct worker_kind *const *gone
         kind_set_release(&b->missing);
         b->missing = missing;
     }
-    b->again_at_us = b->missing.count > 0 ? clock_boot_us() + again_us(w) : 0;
+    plan_retry(w, true);
 }
 
 /* What some runner lacks is not asked for any more, at once. */
@@ -352,7 +365,7 @@ void kinds_take_hello(struct worker *w, const struct slot *slot, const char *jso
         return; /* another follows */
     }
     json_auto_t *hello = json_loadb(json, len, JSON_REJECT_DUPLICATES, NULL);
-    tell_refused(b, hello);
+    tell_refused(w, hello);
     if (read_kinds(hello, &said, &err) == STATUS_OK) {
         kind_set_release(&b->of_slot[i]);
         b->of_slot[i] = said;
@@ -411,20 +424,36 @@ void kinds_refresh(struct worker *w)
     }
 }
 
-/* One runner that lacks something tries again now and then: what it lacks may have been late in
- * loading only. Is it good, those that started before follow. */
+/* The one to try again: rather one that lacks what others have. */
+static struct slot *poorest(const struct worker *w)
+{
+    const struct kinds_book *b = w->kinds_book;
+    struct slot *any = NULL;
+    for (size_t i = 0; i < w->slot_count; i++) {
+        if (b->order[i] == 0 || !slot_is_current(w->slots[i])) {
+            continue;
+        }
+        if (!kind_set_covers(&b->of_slot[i], &b->missing)) {
+            return w->slots[i];
+        }
+        any = w->slots[i];
+    }
+    return any;
+}
+
+/* What a runner lacks may only have been late in loading, or is mended by now. Is it good, those
+ * that started before follow. */
 void kinds_tick(struct worker *w, int64_t now_us)
 {
     struct kinds_book *b = w->kinds_book;
-    if (b->again_at_us == 0 || now_us < b->again_at_us) {
+    if (b->again_at_us == 0 || now_us < b->again_at_us || w->stage != WORKER_RUNNING) {
         return;
     }
-    b->again_at_us = now_us + again_us(w);
-    for (size_t i = 0; i < w->slot_count; i++) {
-        if (b->order[i] > 0 && slot_is_current(w->slots[i]) &&
-            !kind_set_covers(&b->of_slot[i], &b->missing)) {
-            slot_replace(w->slots[i]);
-            return;
-        }
+    int64_t max_us = (int64_t)((double)AGAIN_MAX_US * w->config->time_scale);
+    b->again_wait_us = b->again_wait_us * 2 < max_us ? b->again_wait_us * 2 : max_us;
+    b->again_at_us = now_us + b->again_wait_us;
+    struct slot *slot = poorest(w);
+    if (slot != NULL) {
+        slot_replace(slot);
     }
 }

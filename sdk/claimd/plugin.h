@@ -76,6 +76,7 @@ struct claimd_context {
     const char *idempotency_key; /* "job:<id>", the same for all attempts */
 };
 
+/* It must return: a jump out of it or the end of its thread fails the attempt, as a crash does. */
 typedef enum claimd_outcome claimd_handle_fn(const struct claimd_context *job);
 
 struct claimd_kind {

@@ -178,6 +178,20 @@ END_TEST
 
 /* ---- files that are no good from the start ---- */
 
+START_TEST(G6_a_plugin_that_was_bad_at_the_start_is_served_when_it_is_good)
+{
+    make_folder();
+    put_good("sleep.so", 5000);
+    launch(0);
+    ck_assert(WAIT_UNTIL(fleet_log_count(&f, WORKER, 0, "event=no_kinds") == 1, SOON_US));
+    int64_t last = fleet_enqueue(&f, "sleep", "{\"ms\": 1}", 5);
+    put_good("sleep.so", 0);
+    ck_assert(WAIT_UNTIL(completed(last, 5) == 5, LATER_US)); /* nobody says a word */
+    ck_assert(announces(0, "sleep"));
+    drain(0);
+}
+END_TEST
+
 START_TEST(G6_plugins_that_hang_are_each_named_and_the_others_are_served)
 {
     char text[64];
@@ -231,6 +245,7 @@ static Suite *suite(void)
     tcase_add_loop_test(c, G6_a_plugin_that_went_bad_is_withdrawn_and_its_jobs_wait_uncharged, 0,
                         2);
     tcase_add_test(c, a_plugin_that_is_new_is_served_after_SIGHUP_and_its_kinds_are_known_first);
+    tcase_add_test(c, G6_a_plugin_that_was_bad_at_the_start_is_served_when_it_is_good);
     tcase_add_test(c, G6_plugins_that_hang_are_each_named_and_the_others_are_served);
     tcase_add_loop_test(c,
                         G6_a_plugin_that_passes_the_trial_and_ends_its_runner_is_named_and_left_out,
