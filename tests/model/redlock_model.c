@@ -3,20 +3,13 @@
 
 #include "redlock/lease.h"
 #include "redlock_state.h"
+#include "search.h"
 
-#include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 #define MIN_VALIDITY 1
 #define STATES_MAX ((size_t)9 << 20)
-#define TABLE_SIZE ((size_t)1 << 24)
-
-struct step { /* how a state was first reached */
-    uint32_t from;
-    uint8_t kind;
-    uint8_t attempt;
-    uint8_t node;
-};
 
 #define STEP_MAP(X)                                    \
     X(BEGIN, "")                                       \
@@ -45,11 +38,7 @@ struct model {
     struct model_options options;
     struct model_result *result;
     struct lease_terms terms;
-    struct state *states;
-    struct step *steps;
-    uint32_t *table; /* index + 1 */
-    size_t count;
-    uint32_t from;
+    struct search search;
     size_t violated_at;
 };
 
@@ -66,25 +55,11 @@ static void visit(struct model *m, const struct state *next, enum step_kind kind
 {
     struct state s = *next;
     state_normalize(&s);
-    m->result->transitions++;
-    size_t at = state_hash(&s) % TABLE_SIZE;
-    while (m->table[at] != 0) {
-        if (memcmp(&m->states[m->table[at] - 1], &s, sizeof s) == 0) {
-            return;
-        }
-        at = (at + 1) % TABLE_SIZE;
-    }
-    if (m->count == STATES_MAX) {
-        m->result->is_too_big = true;
-        return;
-    }
-    m->states[m->count] = s;
-    m->steps[m->count] = (struct step){
-        .from = m->from, .kind = (uint8_t)kind, .attempt = (uint8_t)attempt, .node = (uint8_t)node};
-    m->table[at] = (uint32_t)++m->count;
-    if (is_holding(&s, 0) && is_holding(&s, 1) && !m->result->is_violated) {
+    uint32_t label = (uint32_t)kind << 16U | (uint32_t)attempt << 8U | (uint32_t)node;
+    bool is_new = search_visit(&m->search, &s, label);
+    if (is_new && is_holding(&s, 0) && is_holding(&s, 1) && !m->result->is_violated) {
         m->result->is_violated = true;
-        m->violated_at = m->count - 1;
+        m->violated_at = m->search.count - 1;
     }
 }
 
@@ -443,18 +418,16 @@ static void tell_trace(struct model *m)
 #undef X
     };
     size_t path[64];
-    size_t len = 0;
+    size_t len = search_path(&m->search, m->violated_at, path, ARRAY_COUNT(path));
     size_t used = 0;
-    int now = 0;
-    for (size_t at = m->violated_at; at != 0 && len < ARRAY_COUNT(path); at = m->steps[at].from) {
-        path[len++] = at;
-    }
-    while (len > 0 && used < sizeof m->result->trace) {
-        const struct step *step = &m->steps[path[--len]];
-        now += step->kind == STEP_TICK;
+    unsigned now = 0;
+    for (size_t i = 0; i < len && used < sizeof m->result->trace; i++) {
+        uint32_t label = m->search.steps[path[i]].label;
+        uint32_t kind = label >> 16U;
+        now += kind == STEP_TICK;
         used += (size_t)snprintf(m->result->trace + used, sizeof m->result->trace - used,
-                                 "  %d: client %d, node %d: %s\n", now, step->attempt, step->node,
-                                 texts[step->kind]);
+                                 "  %u: client %u, node %u: %s\n", now, label >> 8U & 255U,
+                                 label & 255U, texts[kind]);
     }
 }
 
@@ -464,24 +437,21 @@ void model_run(const struct model_options *options, struct model_result *ret)
     *ret = (struct model_result){0};
     m.terms.ttl_us = TTL;
     m.terms.drift_us = options->has_no_margin ? 0 : DRIFT;
-    m.states = malloc(STATES_MAX * sizeof *m.states);
-    m.steps = malloc(STATES_MAX * sizeof *m.steps);
-    m.table = calloc(TABLE_SIZE, sizeof *m.table);
-    ret->is_too_big = m.states == NULL || m.steps == NULL || m.table == NULL;
-    if (!ret->is_too_big) {
+    if (search_init(&m.search, sizeof(struct state), STATES_MAX)) {
         const struct state first = {.restarts_left = 1};
         visit(&m, &first, STEP_BEGIN, 0, 0);
     }
-    for (size_t at = 0; at < m.count && !ret->is_violated && !ret->is_too_big; at++) {
-        const struct state s = m.states[at];
-        m.from = (uint32_t)at;
+    for (size_t at = 0; at < m.search.count && !ret->is_violated && !m.search.is_too_big; at++) {
+        struct state s;
+        memcpy(&s, search_state(&m.search, at), sizeof s);
+        m.search.from = (uint32_t)at;
         expand(&m, &s);
     }
     if (ret->is_violated) {
         tell_trace(&m);
     }
-    ret->states = m.count;
-    free(m.states);
-    free(m.steps);
-    free(m.table);
+    ret->states = m.search.count;
+    ret->transitions = m.search.transitions;
+    ret->is_too_big = m.search.is_too_big;
+    search_release(&m.search);
 }

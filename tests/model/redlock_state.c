@@ -3,16 +3,6 @@
 
 #include <string.h>
 
-uint64_t state_hash(const struct state *s)
-{
-    uint64_t hash = UINT64_C(14695981039346656037);
-    const unsigned char *bytes = (const unsigned char *)s;
-    for (size_t i = 0; i < sizeof *s; i++) {
-        hash = (hash ^ bytes[i]) * UINT64_C(1099511628211);
-    }
-    return hash ^ hash >> 29;
-}
-
 static void sort_nodes(struct state *s)
 {
     for (size_t i = 1; i < NODES; i++) {

@@ -63,8 +63,6 @@ struct state {
     struct node nodes[NODES];
 };
 
-uint64_t state_hash(const struct state *s);
-
 /* Drops what can't make a difference any more, and chooses one of those that differ by the names of
  * nodes and clients only: states differ where they behave so. */
 void state_normalize(struct state *s);
