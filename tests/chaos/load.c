@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 
 #define TICK_MS 50
+#define BACKLOG_PER_SLOT 20
 #define STATEMENT_US (5 * US_PER_S)
 #define STOP_US (40 * US_PER_S)
 #define RATE_REAL 10.0 /* jobs per second */
@@ -38,6 +39,8 @@ struct load {
     int64_t next_n;
     double credit; /* jobs that are due */
     double rate;
+    int64_t look_us; /* when the backlog is looked at again */
+    bool is_too_much;
     int64_t burst_us;
     int64_t recent[RECENT_MAX];
     size_t recent_count;
@@ -253,15 +256,32 @@ static void change_one(struct load *l)
 
 /* ---- the process ---- */
 
+/* Faults take capacity away: a backlog that grows for the whole run would say nothing of claimd,
+ * and keep the later priorities waiting until its end. */
+static void look_at_backlog(struct load *l, int64_t now_us)
+{
+    struct err why = {0};
+    int64_t open = 0;
+    const struct options *o = l->world->options;
+    if (now_us >= l->look_us) {
+        l->look_us = now_us + US_PER_S;
+        if (session_i64(&l->sql, &open, &why, "SELECT count(*) FROM claimd.job") == STATUS_OK) {
+            l->is_too_much = open > BACKLOG_PER_SLOT * o->workers * o->slots;
+        }
+    }
+}
+
 static void tick(struct load *l, int64_t now_us, double past_s)
 {
     struct batch b;
+    look_at_backlog(l, now_us);
     if (now_us >= l->burst_us) {
         l->burst_us = now_us + world_scaled(l->world, rand_jitter(&l->rand, BURST_US, 50));
         l->credit += (double)(20 + rand_below(&l->rand, 180)) * l->world->options->time_scale * 2;
     }
     l->credit += past_s * l->rate;
     l->credit = l->credit < BATCH_MAX ? l->credit : BATCH_MAX;
+    l->credit = l->is_too_much ? 0 : l->credit;
     while (l->credit >= 1 && !is_stopping) {
         int most = l->credit < BATCH_MAX ? (int)l->credit : BATCH_MAX;
         int count = rand_below(&l->rand, 3) == 0 ? most : 1;
