@@ -219,8 +219,9 @@ CREATE TABLE cluster (
 ) WITH (fillfactor = 50);
 INSERT INTO cluster (timeline) VALUES (left(pg_walfile_name(pg_current_wal_lsn()), 8));
 
--- A promoted standby may lack the last fences that its primary gave out. So each session calls this before its first claim: on a
--- timeline that is new the fence jumps past all of them, once, because the others wait for the row and then find it done. Fails
+-- A promoted standby may lack the last fences and ids that its primary gave out. So each session calls this before its first claim:
+-- on a timeline that is new both jump past all of them (an id is what handlers tell other systems of their effects), once, because
+-- the others wait for the row and then find it done. Fails
 -- on a server that is in recovery.
 CREATE FUNCTION guard_fence() RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
@@ -235,6 +236,7 @@ BEGIN
         RETURN false;
     END IF;
     PERFORM setval('fence', nextval('fence') + 4294967296);
+    PERFORM setval('job_id_seq', nextval('job_id_seq') + 4294967296);
     RETURN true;
 END $$;
 

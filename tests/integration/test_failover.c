@@ -112,6 +112,18 @@ START_TEST(D5_no_fence_that_a_lost_primary_gave_out_is_accepted_after_the_failov
 }
 END_TEST
 
+START_TEST(D5_no_job_that_comes_after_the_first_claim_gets_the_id_of_a_lost_one)
+{
+    int64_t first = add_jobs(10);
+    OK(pg_standby_catch_up(&standby, &world.server, &err));
+    OK(pg_standby_cut(&standby, &err));
+    int64_t highest = add_jobs(100) + 99; /* a sequence is logged 32 ahead */
+    fail_over();
+    claim_now(&store_a, first, 10);
+    ck_assert_int_gt(add_jobs(1), highest);
+}
+END_TEST
+
 START_TEST(D5_however_many_sessions_find_the_new_timeline_the_fence_jumps_once)
 {
     struct store more[4];
@@ -202,6 +214,7 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, D5_no_fence_that_a_lost_primary_gave_out_is_accepted_after_the_failover);
+    tcase_add_test(tests, D5_no_job_that_comes_after_the_first_claim_gets_the_id_of_a_lost_one);
     tcase_add_test(tests, D5_however_many_sessions_find_the_new_timeline_the_fence_jumps_once);
     tcase_add_test(tests, D5_with_a_synchronous_standby_nothing_is_lost_and_nothing_runs_again);
     tcase_add_test(tests,

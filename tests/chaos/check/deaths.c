@@ -6,17 +6,29 @@
 
 #include <inttypes.h>
 
-/* Of [from, to], how long PostgreSQL was away. */
+/* A stall that is shorter than a request's deadline (which is not scaled) nobody notices. */
+#define NOTICED_NS (5 * NS_PER_S)
+
+static bool is_away(const struct fault *f)
+{
+    bool is_gone = fault_is(f, "pg_gone") || fault_is(f, "pg_away") || fault_is(f, "pg_restart") ||
+                   fault_is(f, "failover");
+    return is_gone || (fault_is(f, "pg_stop") && f->to - f->from >= NOTICED_NS);
+}
+
+/* Of [from, to], how long PostgreSQL was away. Faults are in the order of their beginnings; what
+ * two of them share counts once. */
 static int64_t away(const struct run *r, int64_t from, int64_t to)
 {
     int64_t sum = 0;
     for (size_t i = 0; i < r->fault_count; i++) {
         const struct fault *f = &r->faults[i];
-        bool is_away = fault_is(f, "pg_away") || fault_is(f, "pg_stop") ||
-                       fault_is(f, "pg_restart") || fault_is(f, "failover");
         int64_t begin = f->from > from ? f->from : from;
         int64_t end = f->to < to ? f->to : to;
-        sum += is_away && end > begin ? end - begin : 0;
+        if (is_away(f) && end > begin) {
+            sum += end - begin;
+            from = end;
+        }
     }
     return sum;
 }

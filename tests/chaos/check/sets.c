@@ -23,6 +23,17 @@ static const struct event *find(const struct job *j, enum op op, int64_t fence)
     return NULL;
 }
 
+/* Under an id that was lost with its primary and given out again: the later one. */
+static const struct event *find_submitted(const struct job *j)
+{
+    for (size_t i = j->event_count; i > 0; i--) {
+        if (j->events[i - 1].op == OP_SUBMIT) {
+            return &j->events[i - 1];
+        }
+    }
+    return NULL;
+}
+
 /* Answered just before an asynchronous standby took over: a commit that may be gone. */
 static bool may_be_lost(const struct run *r, int64_t t)
 {
@@ -43,7 +54,7 @@ static bool was_deleted(const struct job *j)
 
 static void check_submitted(struct run *r, const struct job *j)
 {
-    const struct event *in = find(j, OP_SUBMIT, 0);
+    const struct event *in = find_submitted(j);
     if (in == NULL || in->phase != PH_OK || r->final_count == 0) {
         return;
     }
