@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #define STATEMENT_US (2 * US_PER_S)
+#define STORM_MAX_MS 15000
 
 /* ---- the server ---- */
 
@@ -137,17 +138,23 @@ static bool snapshot(struct world *w, struct nemesis *n)
                 " SELECT txid_current()");
 }
 
-/* Somebody takes the table again and again for a little longer than lock_timeout. */
+/* Somebody takes the table again and again for a little longer than lock_timeout. It ends by
+ * itself, since nobody may be able to end it; and it does not wait long for the lock, as everybody
+ * would wait behind it. */
 static bool lock_storm(struct world *w, struct nemesis *n)
 {
     struct err why = {0};
     struct session *s = &n->sessions[0];
     nemesis_target(n, "", "job");
     session_init(s, w->conninfo, STATEMENT_US);
-    return session_send(s,
+    enum status st = session_do(s, &why, "SET lock_timeout = '100ms'; SET statement_timeout = %lld",
+                                (long long)world_scaled(w, STORM_MAX_MS));
+    return st == STATUS_OK &&
+           session_send(s,
                         "DO $$ BEGIN FOR i IN 1..60 LOOP"
-                        " LOCK TABLE claimd.job IN SHARE ROW EXCLUSIVE MODE;"
-                        " PERFORM pg_sleep(0.1 + random() * 0.25); COMMIT;"
+                        " BEGIN LOCK TABLE claimd.job IN SHARE ROW EXCLUSIVE MODE;"
+                        " PERFORM pg_sleep(0.1 + random() * 0.25);"
+                        " EXCEPTION WHEN lock_not_available THEN NULL; END; COMMIT;"
                         " PERFORM pg_sleep(random() * 0.1); END LOOP; END $$",
                         &why) == STATUS_OK;
 }
