@@ -100,6 +100,13 @@ static bool lane_wants_look(const struct feed *f, const struct feed_lane *l, int
            now_us - l->looked_us >= f->limits.look_every_us;
 }
 
+static void behind_to(struct feed_lane *l, int64_t us)
+{
+    if (!SEEDED_BUG(18) || us > l->behind.us) {
+        l->behind = (struct feed_pos){.us = us};
+    }
+}
+
 /* Between rounds the look-behind keeps up with the clock while the cursor reads old rows: a backlog
  * has no late neighbours. */
 static bool lane_wants_behind(const struct feed *f, struct feed_lane *l, int64_t pg_us)
@@ -108,7 +115,7 @@ static bool lane_wants_behind(const struct feed *f, struct feed_lane *l, int64_t
         return false;
     }
     if (!l->is_young) {
-        l->behind = (struct feed_pos){.us = pg_us - f->limits.look_behind_us};
+        behind_to(l, pg_us - f->limits.look_behind_us);
         return false;
     }
     return pos_before(l->behind, l->cursor);
@@ -213,7 +220,7 @@ static void behind_done(struct feed *f, struct feed_lane *l, bool is_full, struc
         l->behind = last;
         return;
     }
-    l->behind = (struct feed_pos){.us = l->behind_since_us - f->limits.look_behind_us};
+    behind_to(l, l->behind_since_us - f->limits.look_behind_us);
     l->behind_since_us = 0;
     l->is_young = pos_before(l->behind, l->cursor);
 }

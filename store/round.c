@@ -187,7 +187,7 @@ static const struct pg_statement *statement_of(enum round_step step, bool is_car
     case STEP_COMPLETE:
         return seeded_statement(is_careful ? &SQL_JOB_COMPLETE_SKIP : &SQL_JOB_COMPLETE);
     case STEP_RETRY:
-        return &SQL_JOB_RETRY;
+        return seeded_statement(&SQL_JOB_RETRY);
     case STEP_DISCARD:
         return &SQL_JOB_DISCARD;
     case STEP_HAND_BACK:

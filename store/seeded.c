@@ -57,6 +57,9 @@ const struct pg_statement *seeded_statement(const struct pg_statement *right)
         return changed(
             right, "j.fence = t.fence AND uuid_hash_extended(j.worker_id, 0) = t.worker AND", "");
     }
+    if (right == &SQL_JOB_RETRY && SEEDED_BUG(17)) {
+        return changed(right, "'2286-01-01 00:00:00+00'", "'9999-01-01 00:00:00+00'");
+    }
     if (right == &SQL_RESCUE_MOVE && SEEDED_BUG(12)) {
         return changed(right, "COALESCE(k.at_most_once, false) AS is_lost", "false AS is_lost");
     }
