@@ -81,7 +81,7 @@ static void on_beaten(void *ctx, enum status st, const struct worker_beat_reply 
     bool is_confirmed = st == STATUS_OK && !reply->is_dead;
     w->is_beating = false;
     history("beat", st == STATUS_OK ? "ok" : "info", HISTORY_TEXT("worker", w->worker_id),
-            HISTORY_I64("dead", reply != NULL && reply->is_dead));
+            HISTORY_I64("dead", st == STATUS_OK && reply->is_dead));
     w->has_lost_pop = w->has_lost_pop || (w->is_telling_lost_pop && !is_confirmed);
     if (st != STATUS_OK) {
         if (complaint_due(&w->beat_complaint, clock_boot_us())) {

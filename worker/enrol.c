@@ -132,6 +132,9 @@ static void on_freed(void *ctx)
 {
     struct worker *w = ctx;
     struct err err = {0};
+    if (w->stage == WORKER_CLOSING) {
+        return; /* told by the lock's own end: nothing that this needs is open any more */
+    }
     history("reap", "inv", HISTORY_TEXT("worker", w->predecessor_id));
     enum status st =
         worker_store_hand_back_all(w->pg, w->predecessor_id, on_back, on_handed_back, w, &err);

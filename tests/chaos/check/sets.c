@@ -64,6 +64,9 @@ static void check_submitted(struct run *r, const struct job *j)
         }
         return;
     }
+    if (may_be_lost(r, in->t)) {
+        return; /* and its id may be another job's now */
+    }
     const char *expected = in->name;
     const struct final *f = &j->finals[0];
     bool is_open = is_state(f, "available") || is_state(f, "running");
