@@ -229,7 +229,7 @@ void daemon_log_lock_node(const struct config *c, size_t node, enum redlock_node
     }
 }
 
-/* Idle, the lock nodes are asked nothing: then this is where the silence of one shows. */
+/* Idle, the lock nodes are asked little (lock.N3): then this is where the silence of one shows. */
 static bool is_told(const struct config *c, const struct redlock_async *lock, size_t node,
                     const struct err *why)
 {
