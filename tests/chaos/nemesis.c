@@ -44,6 +44,18 @@ static bool is_name(const char *name, size_t len)
     return false;
 }
 
+enum nemesis_count nemesis_counts_as(const char *name)
+{
+    for (size_t t = 0; t < ARRAY_COUNT(tables); t++) {
+        for (size_t i = 0; i < *tables[t].count; i++) {
+            if (strcmp(tables[t].defs[i].name, name) == 0) {
+                return tables[t].defs[i].count;
+            }
+        }
+    }
+    return COUNT_OTHER;
+}
+
 static enum status check_names(const char *option, const char *list, struct err *err)
 {
     for (const char *at = list; *at != '\0';) {

@@ -85,6 +85,8 @@ void nemeses_list(void); /* to stdout */
 void nemeses_begin(struct nemeses *ns, struct world *w, int64_t now_us);
 void nemeses_tick(struct nemeses *ns, struct world *w, int64_t now_us);
 void nemeses_end(struct nemeses *ns, struct world *w); /* heals all */
+/* What a fault of this name counts as; COUNT_OTHER where there is none. */
+enum nemesis_count nemesis_counts_as(const char *name);
 bool nemeses_has(const struct nemeses *ns, const char *name);
 
 /* For strike(): says at whom it strikes, and how. */

@@ -178,16 +178,40 @@ int run_storm(const struct options *options)
     return judge_last_line(&j, options, &r.world.folder, st == STATUS_OK);
 }
 
+static void count_fault(void *ctx, const json_t *line)
+{
+    struct judgement *j = ctx;
+    const char *ph = json_string_value(json_object_get(line, "ph"));
+    const char *name = json_string_value(json_object_get(line, "x"));
+    if (ph != NULL && name != NULL && strcmp(ph, "inv") == 0) {
+        j->counts[nemesis_counts_as(name)]++;
+    }
+    j->process_violations += ph != NULL && strcmp(ph, "violation") == 0 ? 1 : 0;
+}
+
+static uint64_t seed_of(const struct folder *f)
+{
+    char path[SERVER_PATH_MAX + 64];
+    folder_at(f, "run.json", path, sizeof path);
+    json_t *all = json_load_file(path, 0, NULL);
+    uint64_t seed = (uint64_t)json_integer_value(json_object_get(all, "seed"));
+    json_decref(all);
+    return seed;
+}
+
 int run_replay(const struct options *options)
 {
     struct err err = {0};
     struct judgement j = {0};
     struct folder folder;
+    struct options told = *options;
     enum status st = folder_make(options->replay, &folder, &err);
+    st = st == STATUS_OK ? folder_read(&folder, "nemesis.jsonl", count_fault, &j, &err) : st;
     st = st == STATUS_OK ? judge_folder(&folder, &j, &err) : st;
     if (st != STATUS_OK) {
         (void)fprintf(stderr, "claimd-chaos: %s\n", err.msg);
         return 2;
     }
-    return judge_last_line(&j, options, &folder, true);
+    told.seed = seed_of(&folder);
+    return judge_last_line(&j, &told, &folder, true);
 }
