@@ -186,7 +186,8 @@ static void steps_of_running(struct model *m, size_t row)
 static void steps_of_row(struct model *m, size_t row)
 {
     struct world *w = begin(m);
-    if (w->rows[row].is_hinted) {
+    bool is_kept = m->options->has_no_loss && w->rows[row].phase != ROW_NONE;
+    if (w->rows[row].is_hinted && !is_kept) {
         w->rows[row].is_hinted = false;
         visit(m, STEP_HINT_LOST, row);
         w = begin(m);
@@ -237,9 +238,11 @@ static void steps_of_pass(struct model *m)
         world_pass_end(w, (enum push_end)i);
         visit(m, ends[i], 0);
     }
-    w = begin(m);
-    world_pass_cut(w);
-    visit(m, STEP_PASS_CUT, 0);
+    if (!m->options->has_no_loss) {
+        w = begin(m);
+        world_pass_cut(w);
+        visit(m, STEP_PASS_CUT, 0);
+    }
     w = begin(m);
     world_reset(w);
     visit(m, STEP_RESET, 0);

@@ -14,6 +14,7 @@ struct feed_model_options {
     struct world_rules rules;
     unsigned clock_steps; /* of PostgreSQL's clock, back or on */
     bool has_no_silence;  /* who moves a row always pushes its hint, and nobody edits rows */
+    bool has_no_loss;     /* of hints, or of a walk that was cut off: both ask for a full pass */
     bool has_no_time;     /* everything happens at one moment */
     size_t steps_max;     /* events in a row; 0 = no end but the last state */
 };

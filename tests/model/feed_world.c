@@ -167,7 +167,7 @@ void world_tick(struct world *w)
     for (size_t i = 0; i < w->writers.count; i++) {
         w->cap_us = min_i64(w->cap_us, w->writers.list[i].since_us);
     }
-    if (rewind_us != NEVER) {
+    if (rewind_us != NEVER && !w->rules->is_deaf_to_writers) {
         rewind_all(w, rewind_us);
     }
     for (size_t i = 0; i < w->feed.group_count; i++) {
@@ -436,7 +436,7 @@ void world_pass_end(struct world *w, enum push_end end)
     if (is_done) {
         count_pushed(w, &w->ahead, added, true);
     }
-    look_finish(w, &w->ahead, is_done);
+    look_finish(w, &w->ahead, is_done || w->rules->is_moved_before_push);
     pass_over(w, is_done);
 }
 

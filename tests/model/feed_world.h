@@ -43,6 +43,8 @@ struct world_rules {
     bool is_clock_only_rising;    /* the leader's idea of PostgreSQL's clock */
     bool is_full_done_by_failing; /* a full pass that could not push counts */
     bool is_full_to_the_cursor;   /* although a look was under way when it began */
+    bool is_deaf_to_writers;      /* who writes is looked at, and nothing follows */
+    bool is_moved_before_push;    /* the cursor: it stays there when the push fails */
     bool is_rewound_by_time_only; /* a cursor among rows of one time stays there */
 };
 
