@@ -63,21 +63,34 @@ static void note_clock(struct clocks *c, int64_t ahead_us)
     c->off += llabs(ahead_us) >= CLOCK_FAIL_US;
 }
 
+static bool has_quorum(const struct admin_rows *rows, int row)
+{
+    int64_t nodes = doctor_number(rows, row, WORKER_NODES);
+    return nodes == 0 || doctor_number(rows, row, WORKER_VOTING) >= nodes / 2 + 1;
+}
+
+static int count_cut_off(const struct admin_rows *rows)
+{
+    int count = 0;
+    for (int i = 0; i < admin_row_count(rows); i++) {
+        count += !has_quorum(rows, i);
+    }
+    return count;
+}
+
 /* Without a quorum a worker claims nothing, whatever else is well. */
 static void check_votes(struct report *r, const struct admin_rows *rows)
 {
     char names[NAMES_MAX] = "";
-    int cut_off = 0;
+    int cut_off = count_cut_off(rows);
     int count = admin_row_count(rows);
     for (int i = 0; i < count; i++) {
-        int64_t nodes = doctor_number(rows, i, WORKER_NODES);
-        int64_t voting = doctor_number(rows, i, WORKER_VOTING);
-        if (nodes > 0 && voting < nodes / 2 + 1) {
-            cut_off++;
-            char name[160];
-            (void)snprintf(name, sizeof name, "%s (pid %s) has %lld of %lld",
-                           admin_value(rows, i, HOST), admin_value(rows, i, PID), (long long)voting,
-                           (long long)nodes);
+        char name[160];
+        (void)snprintf(name, sizeof name, "%s (pid %s) has %lld of %lld",
+                       admin_value(rows, i, HOST), admin_value(rows, i, PID),
+                       (long long)doctor_number(rows, i, WORKER_VOTING),
+                       (long long)doctor_number(rows, i, WORKER_NODES));
+        if (!has_quorum(rows, i)) {
             add_name(names, name);
         }
     }
@@ -121,6 +134,11 @@ static enum status check_workers(struct report *r, const struct config *config, 
 {
     auto_admin_rows struct admin_rows *rows = NULL;
     enum status st = admin_query(a, &SQL_ADMIN_DOCTOR_WORKERS, NULL, &rows, err);
+    if (st == STATUS_OK && count_cut_off(rows) > 0) { /* may be over since the last beat */
+        ctl_rest(config->worker.beat_us + config->worker.beat_us / 4);
+        admin_rows_free(TAKE(rows));
+        st = admin_query(a, &SQL_ADMIN_DOCTOR_WORKERS, NULL, &rows, err);
+    }
     if (st != STATUS_OK) {
         return st;
     }
