@@ -16,6 +16,7 @@
 #define AGAIN_US (1 * US_PER_S) /* as a supervisor would */
 #define END_US (30 * US_PER_S)  /* more than any drain of ours */
 #define EXIT_DEPENDENCY 3
+#define YOUNG_US (30 * US_PER_S)
 #define PIPE_BYTES 4096
 #define CLOCK_FIELDS 11 /* of /proc/pid/stat between the parent and the times */
 
@@ -111,7 +112,9 @@ static void host_ended(struct world *w, struct host *h, int status, int64_t now_
     int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     note(w, h, "ended", code);
     bool is_told = h->ended_by_us != WORLD_NEVER; /* perhaps before it could listen to that */
-    bool is_expected = code == 0 || code == EXIT_DEPENDENCY ||
+    /* A reload that came while it was stopped at its very beginning. */
+    bool is_young = code == 128 + SIGHUP && now_us - h->started_us < YOUNG_US;
+    bool is_expected = is_young || code == 0 || code == EXIT_DEPENDENCY ||
                        (h->is_killed && code == 128 + SIGKILL) ||
                        (is_told && code == 128 + SIGTERM);
     if (WIFSIGNALED(status) && !is_expected) {

@@ -34,7 +34,8 @@ static bool begin(struct world *w, struct nemesis *n, bool is_sync)
 {
     struct err why = {0};
     size_t seat = 1 - w->lead;
-    if (world_primary(w)->pid <= 0 || w->pg_state.is_starting || w->is_failing_over) {
+    if (world_primary(w)->pid <= 0 || w->pg_state.is_starting || w->is_failing_over ||
+        w->is_pg_stopped) {
         return false;
     }
     nemesis_target(n, is_sync ? "synchronous" : "asynchronous", "pg%zu", w->lead);

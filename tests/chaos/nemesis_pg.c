@@ -45,7 +45,7 @@ static bool away(struct world *w, struct nemesis *n)
 
 static void go_on(struct world *w, struct nemesis *n)
 {
-    (void)w;
+    w->is_pg_stopped = false;
     for (size_t i = 0; i < n->pid_count; i++) {
         (void)kill(n->pids[i], SIGCONT);
     }
@@ -55,10 +55,12 @@ static void go_on(struct world *w, struct nemesis *n)
 static bool stop(struct world *w, struct nemesis *n)
 {
     const struct pg_server *pg = world_primary(w);
-    if (pg->pid <= 0 || w->pg_state.is_starting || kill(pg->pid, SIGSTOP) != 0) {
+    if (pg->pid <= 0 || w->pg_state.is_starting || w->is_failing_over ||
+        kill(pg->pid, SIGSTOP) != 0) {
         return false;
     }
     nemesis_target(n, "", "pg%zu", w->lead);
+    w->is_pg_stopped = true;
     n->pids[0] = pg->pid;
     n->pid_count = 1 + process_children(pg->pid, n->pids + 1, ARRAY_COUNT(n->pids) - 1);
     for (size_t i = 1; i < n->pid_count; i++) {

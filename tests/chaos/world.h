@@ -57,6 +57,7 @@ struct world {
     size_t lead;
     struct server_state pg_state;
     bool is_pg_gone;      /* and the books say so */
+    bool is_pg_stopped;   /* SIGSTOP: who asks it anything waits */
     bool is_failing_over; /* the free seat has a standby */
     struct link_proxy *net;
     struct redis_server redis[WORLD_REDIS];
