@@ -258,7 +258,7 @@ static void check_runs(struct run *r, const struct job *j, const struct requests
         if (before != NULL && before->fence == s->fence) {
             violation(r, K1, "S19", j->id, "started twice under fence %" PRId64, s->fence);
         } else if (before != NULL && s->is_once && !before->is_own_wish &&
-                   !was_retried(j, before->from, s->from)) {
+                   !was_retried(j, before->from, s->from) && !may_be_lost(r, before->from)) {
             violation(r, K1, "S10", j->id,
                       "at most once, and started under fence %" PRId64 " after fence %" PRId64,
                       s->fence, before->fence);

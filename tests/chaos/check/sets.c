@@ -150,7 +150,7 @@ static void check_starts(struct run *r, const struct job *j)
         } else if (e->op == OP_ENDED && e->is_own_wish) {
             starts = 0;
         } else if (e->op == OP_STARTED) {
-            starts++;
+            starts += may_be_lost(r, e->t) ? 0 : 1; /* with its claim, if that was */
             if (e->t > cancelled) {
                 violation(r, K3, "S11", j->id, "started after its cancel was acknowledged");
             }
