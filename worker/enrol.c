@@ -4,6 +4,7 @@
 #include "base/history.h"
 #include "base/timer.h"
 #include "daemon/daemon.h"
+#include "daemon/ready.h"
 #include "model/hint.h"
 #include "store/migrate.h"
 #include "worker/worker.h"
@@ -11,6 +12,7 @@
 #include <stdio.h>
 
 #define RETRY_MS 500
+#define NODES_LOOK_MS 5
 
 /* ---- registration ---- */
 
@@ -260,6 +262,12 @@ void enrol_begin(struct worker *w)
     }
     if (w->lock != NULL && w->predecessor_id[0] == '\0') {
         do_register(w);
+        return;
+    }
+    /* A predecessor's leases can be freed only where a node listens: else its jobs wait for them.
+     */
+    if (w->lock != NULL && !ready_is_time(w->config, w->lock, w->lock_since_us)) {
+        timer_start(&w->beat_timer, on_retry, NODES_LOOK_MS, 0);
         return;
     }
     w->is_beating = true;

@@ -275,6 +275,7 @@ void worker_is_ready(struct worker *w)
 
 enum status worker_open_lock(struct worker *w, int64_t ttl_max_us, struct err *err)
 {
+    w->lock_since_us = clock_boot_us();
     const struct config *c = w->config;
     struct redlock_node nodes[CONFIG_NODES_MAX];
     struct redlock_async_options options = daemon_lock_options(c, nodes, w->loop, ttl_max_us);

@@ -94,6 +94,7 @@ struct worker {
     bool is_saying_goodbye;
     uv_timer_t close_timer;
     int64_t start_deadline_us;
+    int64_t lock_since_us;  /* when the lock nodes were first connected to */
     int64_t ready_since_us; /* registered, but not said so yet; 0 = said, or not registered */
     char runner[CONFIG_PATH_MAX];
     char plugin_owners[CONFIG_UIDS_SIZE];
