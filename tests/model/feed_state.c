@@ -201,7 +201,7 @@ static void pack_look(const struct world *w, const struct world_look *l, struct 
         ret->read = pack_us(w, l->pg_us);
     }
     for (size_t i = 0; i < ROWS_MAX; i++) {
-        ret->hint_us[i] = (ret->hints >> i & 1U) != 0 ? pack_us(w, l->hint_us[i]) : 0;
+        ret->hint_us[i] = ((unsigned)ret->hints >> i & 1U) != 0 ? pack_us(w, l->hint_us[i]) : 0;
     }
     for (size_t i = 0; i < l->range_count; i++) {
         pack_range(w, l, i, &ret->ranges[i]);
