@@ -13,8 +13,11 @@
 
 void feed_full_begin(struct feed *f)
 {
+    bool is_remembering = SEEDED_BUG(15);
+    is_remembering |= SEEDED_BUG(18);
+    is_remembering |= SEEDED_BUG(19);
     for (size_t i = 0; i < f->lane_count; i++) {
-        if (!SEEDED_BUG(15) && !SEEDED_BUG(18) && !SEEDED_BUG(19)) {
+        if (!is_remembering) {
             f->lanes[i].full = FEED_BEGIN;
         }
         f->lanes[i].is_full_read = false;

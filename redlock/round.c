@@ -344,13 +344,16 @@ static bool send_native(struct round *round, size_t node, const struct redis_scr
     for (size_t i = 0; i < round->count; i++) {
         const struct redis_arg token = base->args[2 * i];
         const struct redis_arg ttl_ms = base->args[2 * i + 1];
-        const struct redis_arg words[] = {redis_word("SET"),  base->keys[i], token,
-                                          redis_word("IFEQ"), token,         redis_word("GET"),
-                                          redis_word("PX"),   ttl_ms};
-        const struct redis_arg wrong[] = {words[0], words[1], words[2], words[6], words[7]};
-        if ((SEEDED_BUG(10)
-                 ? redis_command(&lock->wire, wrong, ARRAY_COUNT(wrong), NULL)
-                 : redis_command(&lock->wire, words, ARRAY_COUNT(words), NULL)) != STATUS_OK) {
+        const struct redis_arg words[] = {redis_word("SET"),
+                                          base->keys[i],
+                                          token,
+                                          redis_word("PX"),
+                                          ttl_ms,
+                                          redis_word("IFEQ"),
+                                          token,
+                                          redis_word("GET")};
+        size_t count = SEEDED_BUG(10) ? 5 : ARRAY_COUNT(words);
+        if (redis_command(&lock->wire, words, count, NULL) != STATUS_OK) {
             return false;
         }
     }

@@ -71,9 +71,8 @@ void scheduler_store_gone(struct pg *pg, const char *scheduler_id)
     struct pg_statement unnamed = SQL_SCHEDULER_GONE;
     unnamed.name = ""; /* prepared, it would need an answer to get through before it */
     params_uuid(&p, scheduler_id);
-    enum status st = params_step(&p, &unnamed, &request.steps[0], NULL);
-    if (st == STATUS_OK) {
-        st = pg_send(pg, &request, NULL);
-    }
-    params_release(&p); /* what did not leave is only told later, by a stale row */
+    bool is_sent = params_step(&p, &unnamed, &request.steps[0], NULL) == STATUS_OK &&
+                   pg_send(pg, &request, NULL) == STATUS_OK;
+    (void)is_sent; /* what did not leave is only told later, by a stale row */
+    params_release(&p);
 }

@@ -44,7 +44,8 @@ static const struct pg_statement *changed(const struct pg_statement *right, cons
     return &wrong;
 }
 
-const struct pg_statement *seeded_statement(const struct pg_statement *right)
+/* In brackets: in every other build the name is a macro. */
+const struct pg_statement *(seeded_statement)(const struct pg_statement *right)
 {
     static struct pg_statement complete;
     bool is_complete = right == &SQL_JOB_COMPLETE || right == &SQL_JOB_COMPLETE_SKIP;

@@ -326,6 +326,7 @@ START_TEST(a_server_that_never_answers_is_given_up)
     char conninfo[128];
     char dir[64];
     autoclose int fd = given_silent_server(dir, sizeof dir);
+    ck_assert_int_ge(fd, 0);
     (void)snprintf(conninfo, sizeof conninfo, "host=%s user=x dbname=x sslmode=disable", dir);
     open_pg(conninfo, 200 * US_PER_MS);
     RUN_UNTIL(seen.downs >= 2);
@@ -339,6 +340,7 @@ START_TEST(D5_a_host_that_is_silent_does_not_keep_us_from_the_next)
     char conninfo[SERVER_PATH_MAX + 128];
     char dir[64];
     autoclose int fd = given_silent_server(dir, sizeof dir);
+    ck_assert_int_ge(fd, 0);
     (void)snprintf(conninfo, sizeof conninfo,
                    "host=%s,%s user=postgres dbname=postgres sslmode=disable", dir,
                    world.server.dir);
@@ -355,6 +357,7 @@ START_TEST(D5_claimctl_finds_the_host_that_answers_behind_a_silent_one)
     struct admin *admin = NULL;
     struct err err = {0};
     autoclose int fd = given_silent_server(dir, sizeof dir);
+    ck_assert_int_ge(fd, 0);
     (void)snprintf(conninfo, sizeof conninfo,
                    "host=%s,%s user=postgres dbname=postgres sslmode=disable", dir,
                    world.server.dir);

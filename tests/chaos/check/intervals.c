@@ -191,6 +191,9 @@ static int compare_intervals(const void *left, const void *right)
 static void sweep(struct run *r, struct intervals *v, const char *key)
 {
     const struct interval *last = NULL; /* the one that lasts longest so far */
+    if (v->list == NULL) {
+        return;
+    }
     qsort(v->list, v->count, sizeof v->list[0], compare_intervals);
     for (size_t n = 0; n < v->count; n++) {
         const struct interval *i = &v->list[n];

@@ -80,7 +80,8 @@ static void take_sample(struct run *r, void *ctx, const json_t *o)
 
 static void check_series(struct run *r, const struct series *s)
 {
-    double n = (double)(s->seen - s->count / 5);
+    size_t skipped = s->count / 5;
+    double n = (double)(s->seen - skipped);
     double spread = n * s->xx - s->x * s->x;
     for (enum measure m = 0; m < MEASURES && spread > 0; m++) {
         double gain = (n * s->xy[m] - s->x * s->y[m]) / spread * (s->t[1] - s->t[0]);

@@ -34,7 +34,7 @@ static void check_ends(struct run *r)
             latest = j;
         }
     }
-    if (r->c.terminal > 0 && r->fault_count > 0 && last > limit) {
+    if (latest != NULL && r->c.terminal > 0 && r->fault_count > 0 && last > limit) {
         violation(r, K5, "L1", latest->id,
                   "the last job ended %.1f s after the last fault, %.1f s are allowed",
                   (double)(last - fault_last_end(r)) / (double)NS_PER_S,

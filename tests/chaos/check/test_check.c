@@ -22,8 +22,8 @@ static const char *const file_names[FILE_COUNT] = {
 /* Job 1 is claimed by w.1, which is killed; it is rescued, and runs again on w.2. Job 2 just runs.
  * Job 3 is cancelled. */
 static const char *const clean[FILE_COUNT] = {
-    [RUN] = "{'time_scale':1,'constants':{'T':10000000000},'ledger_kinds':['k'],"
-            "'canaries':['hush-hush']}\n",
+    [RUN] = ("{'time_scale':1,'constants':{'T':10000000000},'ledger_kinds':['k'],"
+             "'canaries':['hush-hush']}\n"),
     [HISTORY] =
         "{'t':1000000000,'p':'w.1','op':'start','ph':'inv','pid':1}\n"
         "{'t':1000000001,'p':'w.1','op':'start','ph':'ok','worker':'u1','state_dir':'/x/"
