@@ -77,7 +77,10 @@ static void take(struct requests *q, const struct event *e)
     open->is_once = open->is_once || (e->op == OP_RUN && e->flag);
     open->is_own_wish = open->is_own_wish || (e->op == OP_RUN && e->is_own_wish);
     open->is_again = open->is_again || e->is_again;
-    open->result = e->phase == PH_INV ? PH_INFO : e->phase;
+    /* A hand-back whose answer was lost leaves nothing by which it could be told from one that was
+     * not done, once the job is claimed again: stale is all that the worker can say. */
+    bool is_unknown = e->phase == PH_INV || (e->op == OP_HAND_BACK && e->phase == PH_STALE);
+    open->result = is_unknown ? PH_INFO : e->phase;
     open->to = e->phase == PH_INV ? NEVER : e->t;
 }
 

@@ -102,6 +102,9 @@ func step(state, input, output interface{}) []interface{} {
 		if !x.isUnder(in.fence) || x.unknown {
 			after = []row{x}
 		}
+		if in.op == "hand-back" { // its answer was lost, and it was done
+			after = append(after, done(x, in)...)
+		}
 	case "fail":
 		after = []row{x}
 	default: // nobody knows
