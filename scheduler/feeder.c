@@ -381,11 +381,6 @@ void feeder_serve(struct feeder *f, struct feed_served *served)
     }
 }
 
-const struct feed_served *feeder_served(const struct feeder *f)
-{
-    return &f->served;
-}
-
 bool feeder_route(const struct feeder *f, const char *queue, const char *kind,
                   struct hint *ret_hint)
 {

@@ -53,7 +53,6 @@ void feeder_up(struct feeder *f);
 
 /* Takes the table; where queues are routed differently now, a full pass is made. */
 void feeder_serve(struct feeder *f, struct feed_served *served);
-const struct feed_served *feeder_served(const struct feeder *f);
 
 /* Each second: notices sets that ran dry. */
 void feeder_tick(struct feeder *f);

@@ -213,11 +213,6 @@ enum status look_begin(struct look *l, struct pg *pg, size_t range_count, size_t
     return st;
 }
 
-bool look_is_busy(const struct look *l)
-{
-    return l->is_busy;
-}
-
 struct feed_range *look_ranges(struct look *l)
 {
     return l->ranges;

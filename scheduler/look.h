@@ -52,7 +52,6 @@ struct feed_gap *look_gaps(struct look *l);
  * comes. timeout_us: 0 = the connection's. */
 enum status look_begin(struct look *l, struct pg *pg, size_t range_count, size_t gap_count,
                        int64_t timeout_us, struct err *err) MUST_USE;
-bool look_is_busy(const struct look *l);
 
 /* PostgreSQL's time by the last look; before the first one by look_set_clock(). */
 int64_t look_pg_us(const struct look *l);
