@@ -244,6 +244,27 @@ START_TEST(W7_a_predecessors_job_that_can_not_be_recorded_does_not_keep_a_worker
 }
 END_TEST
 
+/* One node listens and does not answer: the leases are not free before its deadline. */
+START_TEST(A3_a_worker_told_to_end_while_it_frees_its_predecessors_leases_ends_well)
+{
+    int64_t id = fleet_enqueue(&f, "sleep", "{\"ms\": 600000}", 1);
+    fleet_start_worker(&f, 0, NULL);
+    ck_assert(WAIT_UNTIL(is_running(id), SOON_US));
+    int before = fleet_log_count(&f, WORKER, 0, "event=predecessor_ended");
+    fleet_signal(f.workers[0], SIGKILL);
+    (void)fleet_wait_end(&f, &f.workers[0]);
+    fleet_redis(&f, 0, "CLIENT PAUSE 2000 WRITE");
+    fleet_launch_worker(&f, 0, (const char *const[]){"CLAIMD_LOCK_NODE_TIMEOUT_MS=1000", NULL});
+    ck_assert(
+        WAIT_UNTIL(fleet_log_count(&f, WORKER, 0, "event=predecessor_ended") > before, SOON_US));
+    fleet_signal(f.workers[0], SIGTERM);
+    ck_assert_int_eq(fleet_wait_end(&f, &f.workers[0]), 0);
+    fleet_redis(&f, 0, "CLIENT UNPAUSE");
+    ck_assert(WAIT_UNTIL(!is_running(id), SOON_US)); /* rescued */
+    sql_run(f.sql, "SELECT claimd.cancel(%lld)", (long long)id);
+}
+END_TEST
+
 static Suite *suite(void)
 {
     const TTest *const tests[] = {
@@ -251,6 +272,7 @@ static Suite *suite(void)
         jobs_claimed_ahead_before_long_ones_are_given_back_once_not_for_ever,
         G5_whatever_a_handler_returns_the_others_finish_and_a_drain_ends,
         W7_a_predecessors_job_that_can_not_be_recorded_does_not_keep_a_worker_from_starting,
+        A3_a_worker_told_to_end_while_it_frees_its_predecessors_leases_ends_well,
         rule4_a_wall_of_locked_rows_does_not_hold_up_what_lies_behind_it,
         A8_results_that_cannot_be_committed_do_not_keep_a_worker_from_ending, /* the last one */
     };
