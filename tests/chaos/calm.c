@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "chaos/db_check.h"
 #include "chaos/host.h"
 #include "support/child.h"
 
@@ -121,6 +122,14 @@ static void end_daemons(struct world *w)
     }
 }
 
+static void ask_database(struct world *w)
+{
+    struct err why = {0};
+    if (db_check_export(w, &why) != STATUS_OK) {
+        world_violation(w, "db verify", "%s", why.msg);
+    }
+}
+
 void calm_down(struct calm *c, struct world *w, int64_t last_fault_us)
 {
     int64_t end_us = clock_boot_us() + WHOLE_US;
@@ -134,6 +143,7 @@ void calm_down(struct calm *c, struct world *w, int64_t last_fault_us)
     if (c->drain_us >= 0) {
         look_for_spinners(w);
     }
+    ask_database(w);
     end_daemons(w);
 }
 

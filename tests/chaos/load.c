@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/rand.h"
+#include "chaos/outages.h"
 #include "support/child.h"
 
 #include <poll.h>
@@ -275,7 +276,7 @@ static void tick(struct load *l, int64_t now_us, double past_s)
 {
     struct batch b;
     look_at_backlog(l, now_us);
-    if (now_us >= l->burst_us) {
+    if (now_us >= l->burst_us && !l->world->options->is_outages) {
         l->burst_us = now_us + world_scaled(l->world, rand_jitter(&l->rand, BURST_US, 50));
         l->credit += (double)(20 + rand_below(&l->rand, 180)) * l->world->options->time_scale * 2;
     }
@@ -319,6 +320,7 @@ static int load_main(struct world *w, bool has_slow)
     (void)signal(SIGINT, SIG_IGN); /* the parent's business */
     l = (struct load){.world = w, .next_n = 1, .has_slow = has_slow, .burst_us = clock_boot_us()};
     l.rate = w->options->rate > 0          ? w->options->rate
+             : w->options->is_outages      ? OUTAGES_RATE
              : w->options->time_scale >= 1 ? RATE_REAL
                                            : RATE_SCALED;
     rand_seed(&l.rand, w->options->seed ^ UINT64_C(0x10ad));

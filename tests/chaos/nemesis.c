@@ -56,34 +56,17 @@ enum nemesis_count nemesis_counts_as(const char *name)
     return COUNT_OTHER;
 }
 
-static enum status check_names(const char *option, const char *list, struct err *err)
-{
-    for (const char *at = list; *at != '\0';) {
-        size_t len = strcspn(at, ",");
-        if (!is_name(at, len)) {
-            return err_fail(err, STATUS_INVALID, "%s: no fault is called '%.*s': --list names them",
-                            option, (int)len, at);
-        }
-        at += len;
-        at += *at == ',' ? 1 : 0;
-    }
-    return STATUS_OK;
-}
-
-static bool is_wanted(const struct options *o, const char *name)
-{
-    return (o->only[0] == '\0' || options_names(o->only, name)) && !options_names(o->without, name);
-}
-
 enum status nemeses_init(struct nemeses *ns, const struct options *options, struct err *err)
 {
     *ns = (struct nemeses){0};
-    enum status st = check_names("--only", options->only, err);
-    st = st == STATUS_OK ? check_names("--without", options->without, err) : st;
+    static const char hint[] = "--list names the faults";
+    enum status st = options_check_names("--only", options->only, is_name, hint, err);
+    st = st == STATUS_OK ? options_check_names("--without", options->without, is_name, hint, err)
+                         : st;
     for (size_t t = 0; t < ARRAY_COUNT(tables) && st == STATUS_OK; t++) {
         for (size_t i = 0; i < *tables[t].count; i++) {
             const struct nemesis_def *def = &tables[t].defs[i];
-            if (is_wanted(options, def->name)) {
+            if (options_want(options, def->name)) {
                 struct nemesis *n = &ns->all[ns->count++];
                 *n = (struct nemesis){.def = def};
                 rand_seed(&n->rand, seed_of(options->seed, def->name));

@@ -27,6 +27,10 @@ const char *options_usage(void)
            "  --folder DIR          history, logs and all that a verdict needs; kept\n"
            "  --keep                the folder stays after a good run, too\n"
            "  --replay FOLDER       judge an earlier run again\n"
+           "  --outages             no storm: each server is away for 3 s, alone and in pairs, "
+           "with "
+           "the real\n"
+           "                        constants; --only pg,r0,r1+pg,… chooses\n"
            "  --list                the faults: name, distance in the mean, length, what they are\n"
            "The last line is `chaos: OK …` (exit 0) or `chaos: FAILED … seed=S FOLDER` (exit 1).\n";
 }
@@ -119,6 +123,8 @@ static bool read_flag(const char *name, struct options *o)
         o->is_help = true;
     } else if (strcmp(name, "--keep") == 0) {
         o->is_kept = true;
+    } else if (strcmp(name, "--outages") == 0) {
+        o->is_outages = true;
     } else {
         return false;
     }
@@ -147,14 +153,29 @@ enum status options_read(int argc, char *const *argv, struct options *ret, struc
         }
         i++;
     }
-    if (seen.has_minutes && !seen.has_scale) {
+    if ((seen.has_minutes || o.is_outages) && !seen.has_scale) {
         o.time_scale = 1;
     }
     *ret = o;
     return STATUS_OK;
 }
 
-bool options_names(const char *list, const char *name)
+enum status options_check_names(const char *option, const char *list, options_name_fn *is_name,
+                                const char *hint, struct err *err)
+{
+    for (const char *at = list; *at != '\0';) {
+        size_t len = strcspn(at, ",");
+        if (!is_name(at, len)) {
+            return err_fail(err, STATUS_INVALID, "%s: there is no '%.*s': %s", option, (int)len, at,
+                            hint);
+        }
+        at += len;
+        at += *at == ',' ? 1 : 0;
+    }
+    return STATUS_OK;
+}
+
+static bool names(const char *list, const char *name)
 {
     size_t len = strlen(name);
     for (const char *at = list; *at != '\0';) {
@@ -166,4 +187,9 @@ bool options_names(const char *list, const char *name)
         at += *at == ',' ? 1 : 0;
     }
     return false;
+}
+
+bool options_want(const struct options *o, const char *name)
+{
+    return (o->only[0] == '\0' || names(o->only, name)) && !names(o->without, name);
 }

@@ -28,6 +28,7 @@ struct options {
     int64_t bug;                    /* 0 = none */
     bool is_list;
     bool is_help;
+    bool is_outages;
     bool is_kept; /* the folder stays after a good run, too */
 };
 
@@ -36,7 +37,11 @@ enum status options_read(int argc, char *const *argv, struct options *ret,
                          struct err *err) MUST_USE;
 const char *options_usage(void);
 
-/* Is `name` one of the comma-separated `list`? */
-bool options_names(const char *list, const char *name);
+/* INVALID: a word of the comma-separated `list` is none of the names; `hint` says which are. */
+typedef bool options_name_fn(const char *name, size_t len);
+enum status options_check_names(const char *option, const char *list, options_name_fn *is_name,
+                                const char *hint, struct err *err) MUST_USE;
+
+bool options_want(const struct options *o, const char *name); /* by --only and --without */
 
 #endif

@@ -6,7 +6,9 @@
 #include "chaos/judge.h"
 #include "chaos/load.h"
 #include "chaos/nemesis.h"
+#include "chaos/outages.h"
 #include "chaos/row_history.h"
+#include "chaos/samples.h"
 #include "support/child.h"
 
 #include <poll.h>
@@ -20,7 +22,8 @@
 struct run {
     const struct options *options;
     struct world world;
-    struct nemeses nemeses;
+    struct nemeses nemeses; /* none in a run of outages */
+    struct samples samples;
     pid_t load;
     struct calm calm;
     bool is_interrupted;
@@ -62,6 +65,7 @@ static void tick(struct run *r)
 {
     (void)poll(NULL, 0, TICK_MS);
     world_tick(&r->world, clock_boot_us());
+    samples_tick(&r->samples, &r->world, clock_boot_us());
 }
 
 /* Until all daemons are there and the quarantine of masters that have just been started is over: a
@@ -121,9 +125,23 @@ static void storm(struct run *r)
     world_heal(&r->world);
 }
 
+/* Yields when the last fault was healed. */
+static int64_t strike(struct run *r)
+{
+    int64_t last_us = 0;
+    if (r->options->is_outages) {
+        outages_run(&r->world, r->nemeses.counts, &last_us);
+    } else {
+        storm(r);
+        last_us = r->nemeses.last_us; /* 0: nothing struck */
+    }
+    return last_us > 0 ? last_us : clock_boot_us();
+}
+
 static enum status run_it(struct run *r, struct err *err)
 {
     enum status st = world_open(&r->world, r->options, err);
+    st = st == STATUS_OK ? samples_open(&r->samples, &r->world.folder, err) : st;
     st = st == STATUS_OK ? write_settings(r, err) : st;
     if (st == STATUS_OK) {
         (void)printf("seed %llu, %lld s, time scale %g, in %s\n",
@@ -137,13 +155,12 @@ static enum status run_it(struct run *r, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    storm(r);
+    int64_t last_us = strike(r);
     if (!load_stop(r->load)) {
         world_violation(&r->world, "load", "had to be killed");
     }
     calm_hurry(&r->world);
-    int64_t last_us = r->nemeses.last_us; /* 0: nothing struck */
-    calm_down(&r->calm, &r->world, last_us > 0 ? last_us : clock_boot_us());
+    calm_down(&r->calm, &r->world, last_us);
     return row_history_export(&r->world.sql, &r->world.folder, err);
 }
 
@@ -155,7 +172,8 @@ int run_storm(const struct options *options)
     r = (struct run){.options = options};
     (void)signal(SIGINT, on_int);
     (void)signal(SIGTERM, on_int);
-    enum status st = nemeses_init(&r.nemeses, options, &err);
+    enum status st = options->is_outages ? outages_check(options, &err)
+                                         : nemeses_init(&r.nemeses, options, &err);
     if (st != STATUS_OK) {
         (void)fprintf(stderr, "claimd-chaos: %s\n", err.msg);
         return 2;
@@ -171,6 +189,7 @@ int run_storm(const struct options *options)
     if (!is_good) {
         calm_keep_dump(&r.world);
     }
+    samples_close(&r.samples);
     world_close(&r.world);
     if (st != STATUS_OK) {
         (void)printf("claimd-chaos: %s\n", err.msg);

@@ -160,6 +160,10 @@ static void take_check(struct run *r, void *ctx, const json_t *o)
     int64_t rows = json_integer_value(json_object_get(o, "rows"));
     const char *detail = json_string_value(json_object_get(o, "detail"));
     (void)ctx;
+    bool is_by_a_clock = name != NULL && strcmp(name, "too_early") == 0;
+    if (is_by_a_clock && fault_in(r, "pg_clock", 0, NEVER) != NULL) {
+        return; /* it was its time, before the clock went back */
+    }
     if (rows > 0) {
         violation(r, "K10", "check.sql", json_integer_value(json_object_get(o, "job")),
                   "%s: %" PRId64 " rows%s%s", name == NULL ? "?" : name, rows,

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "chaos/samples.h"
+
+#include "base/clock.h"
+#include "chaos/host.h"
+
+#include <dirent.h>
+#include <stdio.h>
+
+#define EVERY_US US_PER_S
+
+enum status samples_open(struct samples *s, const struct folder *f, struct err *err)
+{
+    *s = (struct samples){.next_us = 0};
+    return journal_open(f, "samples.jsonl", &s->journal, err);
+}
+
+void samples_close(struct samples *s)
+{
+    journal_close(&s->journal);
+}
+
+/* −1: it has gone. */
+static int64_t resident_bytes(pid_t pid)
+{
+    char path[64];
+    long long pages = -1;
+    (void)snprintf(path, sizeof path, "/proc/%ld/statm", (long)pid);
+    FILE *file = fopen(path, "re");
+    if (file == NULL || fscanf(file, "%*s %lld", &pages) != 1) {
+        pages = -1;
+    }
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    return pages < 0 ? -1 : (int64_t)pages * sysconf(_SC_PAGESIZE);
+}
+
+static int64_t descriptors(pid_t pid)
+{
+    char path[64];
+    int64_t count = 0;
+    (void)snprintf(path, sizeof path, "/proc/%ld/fd", (long)pid);
+    DIR *dir = opendir(path);
+    for (struct dirent *e = NULL; dir != NULL && (e = readdir(dir)) != NULL;) {
+        count += e->d_name[0] != '.' ? 1 : 0;
+    }
+    if (dir != NULL) {
+        (void)closedir(dir);
+    }
+    return count;
+}
+
+static void sample(struct samples *s, const struct host *h)
+{
+    char process[WORLD_NAME_MAX + 16];
+    pid_t children[HOST_RUNNERS_MAX];
+    int64_t rss = h->pid > 0 ? resident_bytes(h->pid) : -1;
+    if (rss > 0) {
+        (void)snprintf(process, sizeof process, "%s.%ld", h->name, (long)h->pid);
+        journal_write(&s->journal,
+                      json_pack("{s:s, s:I, s:I, s:I}", "p", process, "rss", (json_int_t)rss, "fds",
+                                (json_int_t)descriptors(h->pid), "children",
+                                (json_int_t)host_runners(h, children)));
+    }
+}
+
+void samples_tick(struct samples *s, const struct world *w, int64_t now_us)
+{
+    if (now_us < s->next_us) {
+        return;
+    }
+    s->next_us = now_us + EVERY_US;
+    for (size_t i = 0; i < w->host_count; i++) {
+        sample(s, &w->hosts[i]);
+    }
+}
