@@ -5,6 +5,7 @@
 #include "ctl/ctl.h"
 #include "ctl/doctor.h"
 #include "ctl/unfed.h"
+#include "model/feed_full.h"
 #include "sql/queries.h"
 
 #include <stdio.h>
@@ -165,7 +166,9 @@ enum {
     AHEAD_US,
     STEP_US,
     STEPPED_US,
-    LAST_ERROR
+    LAST_ERROR,
+    FULL_AGE_US,
+    FULL_TOOK_US
 };
 
 static bool is_true(const struct admin_rows *rows, int row, int column)
@@ -186,6 +189,25 @@ static void check_leader(struct report *r, const struct config *config,
                admin_value(rows, row, PID),
                is_feeding ? "has fed" : "does not feed: its last good pass was", seconds(pass_us),
                !is_feeding && error[0] != '\0' ? "; last error: " : "", is_feeding ? "" : error);
+}
+
+/* The net below the feed (G8): how long may a job wait whose hint was lost? */
+static void check_full_pass(struct report *r, const struct config *config,
+                            const struct admin_rows *rows, int row)
+{
+    int64_t age_us = doctor_number(rows, row, FULL_AGE_US);
+    int64_t took_us = doctor_number(rows, row, FULL_TOOK_US);
+    int64_t every_us = feed_full_distance_us(config->scheduler.full_pass_us, took_us);
+    bool is_late = age_us > 2 * (every_us + took_us) + scaled(config, PASS_MAX_US);
+    bool is_rare = every_us > config->scheduler.full_pass_us;
+    report_say(r, is_late || is_rare ? HEALTH_WARN : HEALTH_OK, "full pass",
+               is_late ? "see event=full_pass_failed in the leader's log"
+                       : "end the transactions that have been open for long (pg_stat_activity, "
+                         "backend_xmin): vacuum can't take dead rows away before",
+               "began %lld s ago, %s %.1f s; one comes every %lld s: a hint that was lost is found "
+               "within that time",
+               seconds(age_us), took_us > 0 ? "the last complete one took" : "none is complete,",
+               (double)took_us / (double)US_PER_S, seconds(every_us + took_us));
 }
 
 static void check_steps(struct report *r, const struct admin_rows *rows)
@@ -221,6 +243,7 @@ static enum status check_schedulers(struct report *r, const struct config *confi
         if (is_true(rows, i, LEADS)) {
             leaders++;
             check_leader(r, config, rows, i);
+            check_full_pass(r, config, rows, i);
         }
     }
     check_steps(r, rows);

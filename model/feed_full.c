@@ -99,13 +99,17 @@ void feed_full_ended(struct feed_full_pace *p, int64_t now_us, bool is_complete)
     }
 }
 
+int64_t feed_full_distance_us(int64_t every_us, int64_t took_us)
+{
+    return REST_FACTOR * took_us > every_us ? REST_FACTOR * took_us : every_us;
+}
+
 int64_t feed_full_next_us(const struct feed_full_pace *p)
 {
     if (p->failures > 0) {
         return p->again_us;
     }
-    int64_t rest_us = REST_FACTOR * p->took_us;
-    int64_t next_us = p->ended_us + (rest_us > p->every_us ? rest_us : p->every_us);
+    int64_t next_us = p->ended_us + feed_full_distance_us(p->every_us, p->took_us);
     if (p->wanted_us > 0) {
         int64_t soon_us = p->ended_us + SOON_FACTOR * p->took_us;
         soon_us = soon_us > p->wanted_us + SOON_US ? soon_us : p->wanted_us + SOON_US;

@@ -34,6 +34,9 @@ void feed_full_want(struct feed_full_pace *p, int64_t now_us);
 void feed_full_begun(struct feed_full_pace *p, int64_t now_us);
 void feed_full_ended(struct feed_full_pace *p, int64_t now_us, bool is_complete);
 
+/* From the end of one that took so long to the next. */
+int64_t feed_full_distance_us(int64_t every_us, int64_t took_us);
+
 /* The next one may begin then: one that is asked for after a rest of twice its length, others so
  * that they take at most 5 % of the time. */
 int64_t feed_full_next_us(const struct feed_full_pace *p);

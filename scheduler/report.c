@@ -98,20 +98,23 @@ static void say(struct report *r)
     }
     r->is_late = false;
     int64_t passed_us = is_leader ? feeder_counters(o->feeder)->ended_us : 0;
-    const struct scheduler_report report = {.scheduler_id = r->id,
-                                            .stale_us = STALE_REPORTS * r->every_us,
-                                            .host = r->host,
-                                            .version = CLAIMD_VERSION,
-                                            .pid = (int)getpid(),
-                                            .fingerprint = o->fingerprint,
-                                            .leads_us = age_us(r->leader_us, now_us),
-                                            .passed_us = age_us(passed_us, now_us),
-                                            .lock_nodes = (int)o->config->lock.node_count,
-                                            .lock_nodes_voting =
-                                                (int)redlock_async_voting(lead_lock(o->lead)),
-                                            .clock_step_us = r->step_us,
-                                            .stepped_us = age_us(r->stepped_us, now_us),
-                                            .last_error = o->last_error->msg};
+    const struct full_pass_counters *full = feeder_full_passes(o->feeder);
+    const struct scheduler_report report = {
+        .scheduler_id = r->id,
+        .stale_us = STALE_REPORTS * r->every_us,
+        .host = r->host,
+        .version = CLAIMD_VERSION,
+        .pid = (int)getpid(),
+        .fingerprint = o->fingerprint,
+        .leads_us = age_us(r->leader_us, now_us),
+        .passed_us = age_us(passed_us, now_us),
+        .full_age_us = age_us(is_leader ? full->began_us : 0, now_us),
+        .full_took_us = is_leader ? full->took_us : 0,
+        .lock_nodes = (int)o->config->lock.node_count,
+        .lock_nodes_voting = (int)redlock_async_voting(lead_lock(o->lead)),
+        .clock_step_us = r->step_us,
+        .stepped_us = age_us(r->stepped_us, now_us),
+        .last_error = o->last_error->msg};
     r->asked_us = now_us;
     r->is_saying = scheduler_store_report(o->pg, &report, &r->saying, NULL) == STATUS_OK;
 }

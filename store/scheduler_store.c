@@ -39,6 +39,8 @@ static void put_report(struct params *p, const struct scheduler_report *r)
     params_i64(p, r->clock_step_us);
     params_i64(p, r->stepped_us);
     params_text(p, r->last_error);
+    params_i64(p, r->full_age_us);
+    params_i64(p, r->full_took_us);
 }
 
 enum status scheduler_store_report(struct pg *pg, const struct scheduler_report *report,

@@ -18,6 +18,8 @@ struct scheduler_report {
     const char *fingerprint; /* of its list of lock nodes */
     int64_t leads_us;        /* for so long; NEVER: a standby */
     int64_t passed_us;       /* the last good pass was so long ago */
+    int64_t full_age_us;     /* since the last complete full pass began, else since it leads */
+    int64_t full_took_us;    /* 0 = there was none */
     int lock_nodes;
     int lock_nodes_voting;
     int64_t clock_step_us;  /* the last jump of PostgreSQL's clock, … */

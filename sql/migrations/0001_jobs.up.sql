@@ -194,7 +194,9 @@ CREATE TABLE scheduler (
     stale_at timestamptz NOT NULL,
     leader_since timestamptz, -- NULL: a standby
     last_pass_at timestamptz, -- the last pass of the feed that ended well, while it leads
+    full_pass_at timestamptz, -- the last complete full pass began, else leading did
     clock_stepped_at timestamptz, -- our clock jumped, as seen by that host …
+    full_pass_us bigint NOT NULL DEFAULT 0, -- so long the last full pass took; 0: there was none
     clock_step_us bigint NOT NULL DEFAULT 0, -- … by so much, the last time
     clock_ahead_us bigint NOT NULL DEFAULT 0, -- our clock against the host's
     pid integer NOT NULL,

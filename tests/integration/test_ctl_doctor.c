@@ -28,8 +28,9 @@ static struct nodes nodes;
     "'/s', 'p', '1', '{default}', '{noop}', 3, 3)"
 #define INSERT_SCHEDULER                                                                     \
     "INSERT INTO claimd.scheduler (scheduler_id, stale_at, pid, host, version, lock_nodes, " \
-    "lock_nodes_voting, leader_since, last_pass_at) VALUES (gen_random_uuid(), now() + "     \
-    "interval '1 h', 4712, 'host-2', '1', 3, 3, now() - interval '1 h', now())"
+    "lock_nodes_voting, leader_since, last_pass_at, full_pass_at) VALUES "                   \
+    "(gen_random_uuid(), now() + interval '1 h', 4712, 'host-2', '1', 3, 3, now() - "        \
+    "interval '1 h', now(), now())"
 
 static void start_node(size_t i, const char *extra)
 {
@@ -380,6 +381,19 @@ START_TEST(some_workers_without_votes_are_a_warning)
 }
 END_TEST
 
+START_TEST(G8_full_passes_that_take_long_or_do_not_end_are_a_warning)
+{
+    doctor_exits(0);
+    assert_line("ok", "full pass", "one comes every 30 s");
+    ctl_sql("UPDATE claimd.scheduler SET full_pass_us = 12300000");
+    doctor_exits(0);
+    assert_line("warn", "full pass", "the last complete one took 12.3 s; one comes every 258 s");
+    ctl_sql("UPDATE claimd.scheduler SET full_pass_us = 0, full_pass_at = now() - interval '1 h'");
+    doctor_exits(0);
+    assert_line("warn", "full pass", "began 3600 s ago, none is complete");
+}
+END_TEST
+
 START_TEST(a_lane_that_gets_no_turn_is_named_as_starved)
 {
     ctl_sql("INSERT INTO claimd.job (kind, scheduled_at) VALUES ('noop', now())");
@@ -482,6 +496,7 @@ int main(void)
     tcase_add_loop_test(tests, what_daemons_say_and_what_is_missing_fails_and_is_named, 0,
                         ARRAY_COUNT(unwell));
     tcase_add_test(tests, some_workers_without_votes_are_a_warning);
+    tcase_add_test(tests, G8_full_passes_that_take_long_or_do_not_end_are_a_warning);
     tcase_add_test(tests, a_lane_that_gets_no_turn_is_named_as_starved);
     tcase_add_test(tests, a_full_disk_fails);
     tcase_add_test(tests, postgresql_away_is_one_line_and_the_rest_goes_on);
