@@ -36,21 +36,10 @@ static enum status run_tool(const char *const *argv, struct buf *out, struct err
     return STATUS_OK;
 }
 
-static enum status make_data(const char *data, struct err *err)
+static enum status run_initdb(const char *data, struct err *err)
 {
-    char version[PATH_SIZE + 16];
     char initdb[SERVER_PATH_MAX];
-    (void)snprintf(version, sizeof version, "%s/PG_VERSION", data);
-    if (access(version, F_OK) == 0) {
-        return STATUS_OK;
-    }
-    if (mkdir(data, 0700) != 0 && errno != EEXIST) {
-        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "make %s", data);
-    }
-    enum status st = child_user_owns(data, err);
-    if (st == STATUS_OK) {
-        st = child_find_program("initdb", initdb, sizeof initdb, err);
-    }
+    enum status st = child_find_program("initdb", initdb, sizeof initdb, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -69,6 +58,86 @@ static enum status make_data(const char *data, struct err *err)
                                 NULL};
     autobuf struct buf out = BUF_INIT(TOOL_OUTPUT_MAX);
     return run_tool(argv, &out, err);
+}
+
+static enum status copy_dir(const char *from, const char *to, struct err *err)
+{
+    char inside[PATH_SIZE + 2];
+    (void)snprintf(inside, sizeof inside, "%s/.", from);
+    const char *const argv[] = {"cp", "-a", inside, to, NULL};
+    autobuf struct buf out = BUF_INIT(TOOL_OUTPUT_MAX);
+    return run_tool(argv, &out, err);
+}
+
+static enum status make_dir(const char *path, struct err *err)
+{
+    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "make %s", path);
+    }
+    return child_user_owns(path, err);
+}
+
+/* Who comes second throws his own away. */
+static enum status keep_template(const char *data, const char *template, struct err *err)
+{
+    char mine[PATH_SIZE];
+    int n = snprintf(mine, sizeof mine, "%s.%ld", template, (long)getpid());
+    if (n < 0 || (size_t)n >= sizeof mine) {
+        return err_fail(err, STATUS_LIMIT, "%s: too long", template);
+    }
+    enum status st = make_dir(mine, err);
+    st = st == STATUS_OK ? copy_dir(data, mine, err) : st;
+    if (st != STATUS_OK || rename(mine, template) != 0) {
+        dir_remove(mine);
+    }
+    return st;
+}
+
+/* initdb costs more than a second of computing. Tests share what the first one made, of the same
+ * build and the same PostgreSQL: $CLAIMD_TEST_PG_TEMPLATE and its version. "" = they don't. */
+static enum status template_path(char *ret, size_t size, struct err *err)
+{
+    char initdb[SERVER_PATH_MAX];
+    const char *prefix = getenv("CLAIMD_TEST_PG_TEMPLATE");
+    const char *const argv[] = {initdb, "--version", NULL};
+    autobuf struct buf version = BUF_INIT(TOOL_OUTPUT_MAX);
+    ret[0] = '\0';
+    if (prefix == NULL) {
+        return STATUS_OK;
+    }
+    enum status st = child_find_program("initdb", initdb, sizeof initdb, err);
+    st = st == STATUS_OK ? run_tool(argv, &version, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    int n = snprintf(ret, size, "%s-%s", prefix, version.len > 0 ? buf_at(&version) : "");
+    if (n < 0 || (size_t)n >= size) {
+        return err_fail(err, STATUS_LIMIT, "%s: too long", prefix);
+    }
+    for (char *at = ret + strlen(prefix); *at != '\0'; at++) {
+        *at = (char)(isalnum((unsigned char)*at) ? *at : '-');
+    }
+    return STATUS_OK;
+}
+
+static enum status make_data(const char *data, struct err *err)
+{
+    char version[PATH_SIZE + 16];
+    char template[PATH_SIZE];
+    (void)snprintf(version, sizeof version, "%s/PG_VERSION", data);
+    if (access(version, F_OK) == 0) {
+        return STATUS_OK;
+    }
+    enum status st = make_dir(data, err);
+    st = st == STATUS_OK ? template_path(template, sizeof template, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (template[0] != '\0' && access(template, F_OK) == 0) {
+        return copy_dir(template, data, err);
+    }
+    st = run_initdb(data, err);
+    return st == STATUS_OK && template[0] != '\0' ? keep_template(data, template, err) : st;
 }
 
 /* The postmaster writes "ready" there when it takes connections. */
