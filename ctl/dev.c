@@ -245,12 +245,14 @@ static void say_json(const struct dev_run *run)
 {
     static const struct table_column columns[] = {{"dir", CELL_TEXT},
                                                   {"config", CELL_TEXT},
+                                                  {"conninfo", CELL_TEXT},
                                                   {"masters", CELL_NUMBER},
                                                   {"workers", CELL_NUMBER}};
     const struct dev_cluster *d = &run->cluster;
     char masters[24];
     char worker_count[24];
-    const char *const values[] = {d->dir, d->config_path, masters, worker_count};
+    const char *const values[] = {d->dir, d->config_path, run->config.postgres.conninfo, masters,
+                                  worker_count};
     (void)snprintf(masters, sizeof masters, "%zu", d->master_count);
     (void)snprintf(worker_count, sizeof worker_count, "%lld", (long long)run->workers);
     auto_table struct table table = TABLE("dev", columns);
@@ -276,10 +278,12 @@ static void say_how(const struct dev_run *run)
                   "In another terminal:\n\n"
                   "  export CLAIMD_CONFIG=%s\n"
                   "  %s enqueue %s\n"
-                  "  %s jobs list\n\n"
+                  "  %s jobs list\n"
+                  "  psql '%s'\n\n"
                   "Ctrl-C ends everything; the jobs stay.\n\n",
                   d->master_count, (long long)run->workers, run->workers == 1 ? "" : "s", d->dir,
-                  d->config_path, program, run->has_own_plugins ? "KIND" : "noop", program);
+                  d->config_path, program, run->has_own_plugins ? "KIND" : "noop", program,
+                  run->config.postgres.conninfo);
     (void)fflush(out);
 }
 

@@ -264,6 +264,19 @@ static bool is_of_root(json_t *worker)
     return info.st_uid == 0;
 }
 
+/* The line that it printed, as somebody would paste it. */
+static int run_psql_line(void)
+{
+    struct err err = {0};
+    int code = -1;
+    const char *const argv[] = {"sh", "-c",
+                                "line=$(grep '^  psql ' \"$0\") && eval \"$line -XAtc "
+                                "'SELECT count(*) FROM claimd.jobs'\"",
+                                cluster.log, NULL};
+    ck_assert_int_eq(program_run(argv, NULL, LIMIT_US, &cluster.out, &code, &err), STATUS_OK);
+    return code;
+}
+
 /* A checkout below /root is closed to everybody else. */
 START_TEST(as_root_no_daemon_and_no_handler_is_root)
 {
@@ -286,8 +299,10 @@ START_TEST(as_root_no_daemon_and_no_handler_is_root)
                                 NULL};
     enum status st = program_run(copy, NULL, LIMIT_US, &cluster.out, &code, &err);
     ck_assert_msg(st == STATUS_OK && code == 0, "%s %s", err.msg, buf_at(&cluster.out));
-    const char *const argv[] = {program, "dev",       "--dir", cluster.dir, "--workers",
-                                "2",     "--masters", "1",     NULL};
+    const char *const argv[] = {"sh",        "-c",        "exec \"$0\" \"$@\" >&2",
+                                program,     "dev",       "--dir",
+                                cluster.dir, "--workers", "2",
+                                "--masters", "1",         NULL};
     st = program_start(argv, NULL, cluster.log, &cluster.pid, &err);
     ck_assert_msg(st == STATUS_OK, "%s", err.msg);
     ck_assert(WAIT_UNTIL(access(cluster.config, R_OK) == 0 && claimctl("workers", "--json") == 0 &&
@@ -297,6 +312,8 @@ START_TEST(as_root_no_daemon_and_no_handler_is_root)
     json_t *workers = json_object_get(root, "workers");
     ck_assert(!is_of_root(json_array_get(workers, 0)) && !is_of_root(json_array_get(workers, 1)));
     json_decref(root);
+    ck_assert(WAIT_UNTIL(log_says("  psql 'host="), LIMIT_US));
+    ck_assert_int_eq(run_psql_line(), 0);
     ck_assert_int_eq(claimctl("enqueue", "noop", "--strict"), 0); /* the plugins are there, too */
     stop_cluster(SIGINT);
     const char *const inside[] = {program, "dev", "--dir", closed, NULL};
