@@ -48,14 +48,16 @@ const struct ctl_command ctl_commands[] = {
              "\"priority\", \"delay\" or \"at\", \"max_attempts\", \"timeout\", \"tags\", "
              "\"metadata\".\n"
              "It is stored as a whole, or, when one line is bad, not at all.\n"
+             "TIME: 250ms, 10s, 5m, 2h, 1d; a number alone is seconds.\n"
              "Of a kind that no live worker of its queue serves standard error says so.",
      .examples = "claimctl enqueue resize --args '{\"width\": 80}' --queue images\n"
                  "claimctl enqueue report --at 2026-01-31T08:00:00Z --tag monthly\n"
+                 "claimctl enqueue import --args @rows.json --delay 5m\n"
                  "zcat jobs.gz | claimctl enqueue --file -",
-     .options = {{"args", "JSON", "for the handler; default {}"},
+     .options = {{"args", "JSON|@FILE", "for the handler; default {}; @- is standard input"},
                  {"queue", "NAME", "default: default"},
                  {"priority", "0-9", "0 comes first; default 4"},
-                 {"delay", "TIME", "not before: 250ms, 10s, 5m, 2h, 1d"},
+                 {"delay", "TIME", "not before: 250ms, 10s, 5m, 2h, 1d; 10 is 10s"},
                  {"at", "TIME", "not before: 2026-01-31T08:00:00Z"},
                  {"max-attempts", "N", "default: what the kind says"},
                  {"timeout", "TIME", "of one attempt; default: what the kind says"},

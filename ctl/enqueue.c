@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
 #include "base/parse.h"
+#include "ctl/args_file.h"
 #include "ctl/ctl.h"
 #include "ctl/filter.h"
 #include "ctl/job_line.h"
@@ -60,9 +61,8 @@ static enum status interval_text(const struct ctl_args *args, const char *name, 
     return st;
 }
 
-static enum status check_one(const struct ctl_args *args, struct err *err)
+static enum status check_one(const struct ctl_args *args, const char *json, struct err *err)
 {
-    const char *json = ctl_value(args, "args");
     const char *at = ctl_value(args, "at");
     enum status st = check_names(args, err);
     if (st == STATUS_OK && json != NULL) {
@@ -95,7 +95,12 @@ static enum status enqueue_one(struct ctl *ctl, const struct ctl_args *args, str
     char delay[48];
     char timeout[48];
     autobuf struct buf tags = BUF_INIT(JOB_METADATA_MAX);
-    enum status st = check_one(args, err);
+    const char *json = NULL;
+    autobuf struct buf json_room = BUF_INIT(0);
+    enum status st = args_file_read(ctl_value(args, "args"), &json_room, &json, err);
+    if (st == STATUS_OK) {
+        st = check_one(args, json, err);
+    }
     if (st == STATUS_OK) {
         st = interval_text(args, "delay", 0, JOB_DELAY_MAX_US, delay, sizeof delay, err);
     }
@@ -112,7 +117,7 @@ static enum status enqueue_one(struct ctl *ctl, const struct ctl_args *args, str
         return st;
     }
     const char *params[] = {args->words[0],
-                            ctl_value(args, "args"),
+                            json,
                             ctl_value(args, "queue"),
                             ctl_value(args, "priority"),
                             ctl_value(args, "at"),

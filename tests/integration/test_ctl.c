@@ -334,6 +334,47 @@ START_TEST(args_of_one_mebibyte_are_taken_and_one_byte_more_is_not)
 }
 END_TEST
 
+/* A single argument of a program may have 128 KiB. */
+START_TEST(args_come_from_a_file_too)
+{
+    const size_t most = (size_t)1 << 20;
+    char given[SERVER_PATH_MAX + 80];
+    autobuf struct buf text = BUF_INIT(8 << 20);
+    ck_assert_int_eq(buf_reserve(&text, 5 * most, NULL), STATUS_OK);
+    char *json = buf_at(&text);
+    memset(json, 'x', 5 * most);
+    json[0] = json[most - 1] = '"';
+    json[most] = '\n';
+    (void)snprintf(given, sizeof given, "@%s", ctl_write_file("args", json, most + 1));
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--args", given), 0);
+    ck_assert_int_eq(ctl_number("SELECT octet_length(args::text)::text FROM claimd.job"),
+                     (int64_t)most);
+    json[most - 1] = 'x';
+    json[most] = '"';
+    (void)ctl_write_file("args", json, most + 1);
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--args", given), 2);
+    assert_says("args: 1048577 bytes of JSON text; allowed: at most 1048576");
+    (void)ctl_write_file("args", json, 5 * most);
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--args", given), 2);
+    assert_says("longer than the 1048576 bytes that are allowed");
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--args", "@/nowhere/args"), 2);
+    assert_says("claimctl: --args: cannot read '/nowhere/args': No such file or directory");
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--args", "@-"), 2); /* it is /dev/null here */
+    assert_says("--args: standard input: is empty");
+    ck_assert_int_eq(ctl_number(JOBS), 1);
+}
+END_TEST
+
+START_TEST(a_duration_without_a_unit_is_seconds)
+{
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--delay", "3600", "--timeout", "90"), 0);
+    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job WHERE timeout = '90 s' AND "
+                                "scheduled_at BETWEEN now() + interval '59 min' AND now() + "
+                                "interval '61 min'"),
+                     1);
+}
+END_TEST
+
 START_TEST(an_empty_file_is_no_jobs)
 {
     ck_assert_int_eq(ctl_exit("enqueue", "--file", ctl_write_file("jobs", "", 0)), 0);
@@ -367,6 +408,8 @@ int main(void)
     tcase_add_test(tests, a_bad_line_is_named_and_nothing_is_stored);
     tcase_add_test(tests, a_bad_last_line_of_many_undoes_all);
     tcase_add_test(tests, args_of_one_mebibyte_are_taken_and_one_byte_more_is_not);
+    tcase_add_test(tests, args_come_from_a_file_too);
+    tcase_add_test(tests, a_duration_without_a_unit_is_seconds);
     tcase_add_test(tests, an_empty_file_is_no_jobs);
     suite_add_tcase(suite, tests);
     return world_run(suite);
