@@ -10,7 +10,7 @@ WITH j AS MATERIALIZED (
 ), event AS (
     SELECT created_at AS at, 1 AS step, 'created' AS event, NULL::integer AS attempt, NULL::uuid AS worker_id, NULL AS detail FROM j
     UNION ALL
-    SELECT ready_at, 2, 'due', NULL, NULL, NULL FROM j WHERE ready_at > created_at
+    SELECT ready_at, 2, 'due', NULL, NULL, NULL FROM j WHERE ready_at > created_at AND (finalized_at IS NULL OR ready_at <= finalized_at)
     UNION ALL
     SELECT started_at, 3, 'started', attempt, worker_id, NULL FROM a
     UNION ALL

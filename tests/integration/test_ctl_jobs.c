@@ -157,6 +157,28 @@ START_TEST(show_has_a_timeline_from_the_creation_to_the_end)
 }
 END_TEST
 
+START_TEST(show_has_one_attempt_for_what_starts_at_most_once)
+{
+    enqueue_one("a");
+    ctl_sql("INSERT INTO claimd.kind (name, at_most_once) VALUES ('a', true)");
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
+    assert_says("max_attempts 1\n");
+}
+END_TEST
+
+START_TEST(a_job_cancelled_before_it_was_due_never_was)
+{
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--delay", "1h"), 0);
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
+    assert_says(" due ");
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "1"), 0);
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--json"), 0);
+    json_t *root = ctl_json();
+    ck_assert_uint_eq(json_array_size(json_object_get(root, "timeline")), 2);
+    json_decref(root);
+}
+END_TEST
+
 START_TEST(an_unknown_job_is_exit_4)
 {
     ck_assert_int_eq(ctl_exit("jobs", "show", "77"), 4);
@@ -429,6 +451,8 @@ int main(void)
     tcase_add_test(tests, show_says_where_a_running_job_is);
     tcase_add_test(tests, show_has_args_as_they_are_and_the_attempts);
     tcase_add_test(tests, show_has_a_timeline_from_the_creation_to_the_end);
+    tcase_add_test(tests, show_has_one_attempt_for_what_starts_at_most_once);
+    tcase_add_test(tests, a_job_cancelled_before_it_was_due_never_was);
     tcase_add_test(tests, an_unknown_job_is_exit_4);
     tcase_add_test(tests, cancel_moves_jobs_to_the_history);
     tcase_add_test(tests, a_running_job_is_exit_5);
