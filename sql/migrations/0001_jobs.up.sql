@@ -305,6 +305,7 @@ END $$;
 
 CREATE TRIGGER job_inserted AFTER INSERT ON job FOR EACH STATEMENT EXECUTE FUNCTION job_inserted();
 
+-- Not overloaded for json: with both, the untyped '{…}' of everybody else would be ambiguous.
 CREATE FUNCTION enqueue(kind text, args jsonb DEFAULT '{}', queue text DEFAULT 'default', priority integer DEFAULT 4,
                         scheduled_at timestamptz DEFAULT NULL, max_attempts integer DEFAULT NULL,
                         timeout interval DEFAULT NULL, unique_key text DEFAULT NULL, exclusive_key text DEFAULT NULL,
@@ -322,8 +323,8 @@ DECLARE
         THEN 'args: must be a JSON value, not NULL'
         WHEN pg_column_size(args) > 2000 AND octet_length(args::text) > 1048576
         THEN 'args: at most 1048576 octets as JSON text'
-        WHEN scheduled_at NOT BETWEEN '0001-01-01 00:00:00+00' AND '2286-01-01 00:00:00+00'
-        THEN 'scheduled_at: must lie between the years 1 and 2285; the past means now'
+        WHEN scheduled_at > '2286-01-01 00:00:00+00'
+        THEN 'scheduled_at: must lie before the year 2286, so not infinity; the past means now'
         WHEN max_attempts < 1
         THEN 'max_attempts: must be 1 or more'
         WHEN timeout <= interval '0' OR timeout > interval '366 days'
@@ -343,7 +344,9 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
     END IF;
     INSERT INTO job (kind, args, queue, priority, scheduled_at, max_attempts, timeout, share, tags, metadata)
-    VALUES (kind, args, queue, priority, COALESCE(scheduled_at, clock_timestamp()), max_attempts, timeout,
+    VALUES (kind, args, queue, priority,
+            -- Not stored as it is: many a client can't read -infinity, nor years before the first.
+            CASE WHEN scheduled_at >= '0001-01-01 00:00:00+00' THEN scheduled_at ELSE clock_timestamp() END, max_attempts, timeout,
             CASE WHEN share_key IS NULL THEN 0
                  ELSE 1 + (hashtextextended(share_key, 0) & 9223372036854775807) % 63 END,
             tags, metadata)
