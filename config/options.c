@@ -61,15 +61,17 @@ const struct option_def config_options[] = {
 
     {"lock.nodes", LIST, ITEMS(lock.nodes, lock.node_count), RANGE(0, CONFIG_NODES_MAX),
      .default_text = "",
-     .help = "Independent Redis masters, the same list on every host: host:port, unix:/path or "
-             "redis://host:port. Workers and schedulers need at least one; five is usual."},
+     .help = "Independent Redis masters, the same list on every host: host:port, unix:/path, "
+             "redis://host:port, or rediss://host:port over TLS. Workers and schedulers "
+             "need at least one; five is usual."},
     {"lock.ttl_ms", MS, AT(lock.ttl_us), RANGE(1000, HOUR_MS), .default_text = "10000",
      .help = "Length of a lease. At least 10 node timeouts."},
     {"lock.node_timeout_ms", MS, AT(lock.node_timeout_us), RANGE(5, 60000),
      .default_text = "100", .is_real_time = true,
      .help = "What one node gets to answer."},
     {"lock.guard_ms", MS, AT(lock.guard_us), RANGE(1, HOUR_MS), .default_text = "2000",
-     .help = "So long before its moment of danger a handler is asked to stop."},
+     .help = "So long before its moment of danger a handler is asked to stop; and so long after its "
+             "timeout, at which it is asked, one that has not stopped is killed."},
     {"lock.kill_margin_ms", MS, AT(lock.kill_margin_us), RANGE(1, HOUR_MS),
      .default_text = "500",
      .help = "So long before its moment of danger a handler is killed."},

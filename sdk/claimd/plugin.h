@@ -14,6 +14,10 @@
  *
  *     cc -shared -fPIC -o greet.so greet.c
  *
+ * A handler runs in the directory `/`, as the worker's user, with an empty standard input, and
+ * with PATH, HOME, LANG, TZ and TMPDIR alone of the worker's environment, where it has them. At its
+ * timeout it is told to stop; lock.guard_ms (2 s) later it is killed.
+ *
  * A job runs at least once: make effects safe to repeat (use `idempotency_key`, or check `fence` at
  * the target), or declare the kind `at_most_once`. Structs only grow at their end; `size` fields
  * tell how much of one is there. */
@@ -47,8 +51,8 @@ struct claimd_context;
 struct claimd_host {
     size_t size;
     /* 1 when the handler should come to an end: shutdown, timeout, cancel, or the lease is in
-     * danger. The process is killed soon after. Also set: an interrupted system call (SIGTERM
-     * without SA_RESTART). */
+     * danger. The process is killed soon after, after a timeout lock.guard_ms (2 s) later. Also
+     * set: an interrupted system call (SIGTERM without SA_RESTART). */
     int (*should_stop)(const struct claimd_context *job);
     void (*log)(const struct claimd_context *job, const char *format, va_list args);
     /* JSON text, at most 64 KiB; 0, or −1 when too long. The last call counts. A result that is
@@ -72,7 +76,7 @@ struct claimd_context {
     size_t args_len;
     int32_t attempt; /* 1 = first */
     int32_t max_attempts;
-    int64_t deadline_us;         /* CLOCK_BOOTTIME when the timeout strikes */
+    int64_t deadline_us; /* CLOCK_BOOTTIME when the timeout strikes and should_stop says so */
     const char *idempotency_key; /* "job:<id>", the same for all attempts */
 };
 
@@ -82,7 +86,7 @@ typedef enum claimd_outcome claimd_handle_fn(const struct claimd_context *job);
 struct claimd_kind {
     const char *name; /* ^[a-z][a-z0-9_]*$, at most 64 characters; NULL ends the list */
     claimd_handle_fn *handle;
-    int64_t timeout_ms;   /* 0 = 30 minutes */
+    int64_t timeout_ms;   /* 0 = 30 minutes; then lock.guard_ms (2 s) to stop by itself */
     int32_t max_attempts; /* 0 = 25 */
     int32_t max_crashes;  /* 0 = 3 */
     int32_t at_most_once; /* 1: started at most once; ends `discarded` (lost) when its outcome is
