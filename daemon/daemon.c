@@ -12,7 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define HINTS_STEADY_US (10 * US_PER_S) /* up for so long: the next trouble is another one */
+#define HINTS_STEADY_US (10 * US_PER_S) /* up for so long: the trouble is over; × time_scale */
 
 static const struct option options[] = {{"config", required_argument, NULL, 'c'},
                                         {"version", no_argument, NULL, 'V'},
@@ -244,31 +244,68 @@ static bool is_told(const struct config *c, const struct redlock_async *lock, si
     return !info.is_up;
 }
 
+static void hint_node_text(const struct config *c, size_t node, char *ret_text, size_t size)
+{
+    struct redis_endpoint endpoint;
+    (void)snprintf(ret_text, size, "?");
+    if (redis_endpoint_parse(c->hints.nodes[node], &endpoint, NULL) == STATUS_OK) {
+        redis_endpoint_text(&endpoint, ret_text, size);
+    }
+}
+
+void daemon_log_hints(struct daemon_hints *h, const struct config *c)
+{
+    int64_t steady_us = (int64_t)((double)HINTS_STEADY_US * c->time_scale);
+    int64_t now_us = clock_boot_us();
+    for (size_t i = 0; i < c->hints.node_count; i++) {
+        char text[CONFIG_TEXT_MAX];
+        int64_t count = 0;
+        if (h->up_us[i] != 0 && now_us - h->up_us[i] > steady_us) {
+            count = complaint_end(&h->complaints[i]);
+        }
+        if (count > 0) {
+            hint_node_text(c, i, text, sizeof text);
+            log_info("hints_up", LOG_TEXT("node", text), LOG_I64("after", count));
+        }
+    }
+}
+
 void daemon_log_hint_node(struct daemon_hints *h, const struct config *c,
                           const struct redlock_async *lock, size_t node, const struct err *why)
 {
-    struct redis_endpoint endpoint;
-    char text[CONFIG_TEXT_MAX] = "?";
+    char text[CONFIG_TEXT_MAX];
     int64_t now_us = clock_boot_us();
     if (why == NULL) {
         h->up_us[node] = now_us;
         return;
     }
-    if (is_told(c, lock, node, why)) {
-        return;
-    }
-    if (h->up_us[node] != 0 && now_us - h->up_us[node] > HINTS_STEADY_US) {
-        (void)complaint_end(&h->complaints[node]);
-    }
+    daemon_log_hints(h, c); /* was it up for long, the next trouble is another one */
     h->up_us[node] = 0;
-    if (!complaint_due(&h->complaints[node], now_us)) {
+    if (is_told(c, lock, node, why) || !complaint_due(&h->complaints[node], now_us)) {
         return;
     }
-    if (redis_endpoint_parse(c->hints.nodes[node], &endpoint, NULL) == STATUS_OK) {
-        redis_endpoint_text(&endpoint, text, sizeof text);
-    }
+    hint_node_text(c, node, text, sizeof text);
     log_warn("hints_down", LOG_TEXT("node", text), LOG_TEXT("err", why->msg),
              LOG_TEXT("action", "trying again"));
+}
+
+void daemon_log_quorum(struct daemon_quorum *q, const struct config *c,
+                       const struct redlock_async *lock, const char *action)
+{
+    bool is_there = redlock_async_has_quorum(lock);
+    bool was_there = !q->is_known || q->is_there;
+    q->is_known = true;
+    q->is_there = is_there;
+    if (was_there && !is_there) {
+        q->lost_us = clock_boot_us();
+        log_warn("quorum_lost", LOG_I64("voting", redlock_async_voting(lock)),
+                 LOG_I64("nodes", c->lock.node_count),
+                 LOG_I64("needed", redlock_async_quorum(lock)), LOG_TEXT("action", action));
+    } else if (!was_there && is_there) {
+        log_info("quorum_back", LOG_I64("voting", redlock_async_voting(lock)),
+                 LOG_I64("nodes", c->lock.node_count),
+                 LOG_I64("after_ms", (clock_boot_us() - q->lost_us) / US_PER_MS));
+    }
 }
 
 void daemon_check_quorum(const struct config *c, const struct redlock_async *lock,

@@ -67,10 +67,23 @@ struct daemon_hints {
     struct complaint complaints[CONFIG_NODES_MAX];
     int64_t up_us[CONFIG_NODES_MAX]; /* since when; 0 = it never was */
 };
+/* hints_up for each that was told as down and has been up for 10 s; to be called every second. */
+void daemon_log_hints(struct daemon_hints *h, const struct config *c);
 /* hints_down, at growing distance while it lasts, but for a node that `lock` (may be NULL) knows to
  * be away: node_down says that. `why` NULL: it is up. */
 void daemon_log_hint_node(struct daemon_hints *h, const struct config *c,
                           const struct redlock_async *lock, size_t node, const struct err *why);
+
+/* Whether there was a quorum of lock nodes, as far as the log has it. */
+struct daemon_quorum {
+    bool is_known;
+    bool is_there;
+    int64_t lost_us;
+};
+/* quorum_lost and quorum_back, once per change; to be called at each, from the line `ready` on.
+ * `action`: what its loss means here. */
+void daemon_log_quorum(struct daemon_quorum *q, const struct config *c,
+                       const struct redlock_async *lock, const char *action);
 
 /* The check "quorum" of /readyz; `lock` may be NULL. */
 void daemon_check_quorum(const struct config *c, const struct redlock_async *lock,

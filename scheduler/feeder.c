@@ -516,7 +516,9 @@ bool feeder_start(struct feeder *f, int64_t pg_us)
     }
     forget_all(f);
     if (full_pass_start(f->full_pass, &err) != STATUS_OK) {
-        log_error("feed_failed", LOG_TEXT("err", err.msg));
+        if (complaint_due(&f->complaint, clock_boot_us())) {
+            log_error("feed_failed", LOG_TEXT("err", err.msg), LOG_TEXT("action", "trying again"));
+        }
         return false;
     }
     f->is_started = true;
@@ -534,6 +536,7 @@ bool feeder_start(struct feeder *f, int64_t pg_us)
 void feeder_stop(struct feeder *f)
 {
     f->is_started = false;
+    (void)complaint_end(&f->complaint); /* leader_lost ends it */
     (void)uv_timer_stop(&f->timer);
     full_pass_stop(f->full_pass);
 }

@@ -10,7 +10,9 @@
 #include <stdio.h>
 
 #define KEY_MAX 128
-#define REST_TRIES 3 /* after giving up: time enough for every standby to try */
+#define WHY_MAX 160
+#define LATE_US (200 * US_PER_MS) /* that a lease has ended is seen at once, by one who runs */
+#define REST_TRIES 3              /* after giving up: time enough for every standby to try */
 
 struct lead {
     struct lead_options options;
@@ -42,6 +44,39 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
     l->options.on_change(l->options.ctx, true, NULL);
 }
 
+/* What the last rounds of extending came to. */
+static void say_why(const struct lead *l, const struct redlock_batch *batch, size_t index,
+                    char *ret_text, size_t size)
+{
+    size_t nodes = l->options.lock.node_count;
+    size_t voting = redlock_async_voting(l->lock);
+    size_t needed = redlock_async_quorum(l->lock);
+    int64_t late_us = clock_boot_us() - redlock_batch_deadline_us(batch, index);
+    size_t confirmed = 0;
+    for (size_t i = 0; i < nodes; i++) {
+        confirmed += redlock_batch_vote(batch, index, i) == REDLOCK_VOTE_OK;
+    }
+    if (late_us > LATE_US) {
+        (void)snprintf(ret_text, size,
+                       "this process stood still: its lease had ended %lld ms before it saw that",
+                       (long long)(late_us / US_PER_MS));
+    } else if (voting < needed) {
+        (void)snprintf(ret_text, size,
+                       "its lease could not be extended: %zu of %zu lock nodes have a vote, %zu "
+                       "are needed",
+                       voting, nodes, needed);
+    } else if (confirmed < needed) {
+        (void)snprintf(ret_text, size,
+                       "its lock is gone: %zu of %zu lock nodes have it, %zu are needed", confirmed,
+                       nodes, needed);
+    } else {
+        (void)snprintf(ret_text, size,
+                       "its lease was not extended in time: this process stood still, or fewer "
+                       "than %zu of %zu lock nodes answered",
+                       needed, nodes);
+    }
+}
+
 static void on_state(void *ctx, struct redlock_batch *batch, size_t index, void *user,
                      enum redlock_state state)
 {
@@ -50,9 +85,11 @@ static void on_state(void *ctx, struct redlock_batch *batch, size_t index, void 
     if (state != REDLOCK_STATE_LOST || batch != l->batch) {
         return;
     }
+    char why[WHY_MAX];
+    say_why(l, batch, index, why, sizeof why);
     l->batch = NULL;
     redlock_batch_release(batch, index);
-    l->options.on_change(l->options.ctx, false, "the lease is lost");
+    l->options.on_change(l->options.ctx, false, why);
 }
 
 static void on_node(void *ctx, size_t node, enum redlock_node_event event, int64_t until_us,
@@ -81,7 +118,8 @@ static void on_timer(uv_timer_t *timer)
 {
     struct lead *l = timer->data;
     timer_set(l);
-    if (l->batch != NULL && !l->options.is_fit(l->options.ctx)) {
+    bool has_lease = l->batch != NULL && clock_boot_us() < lead_until_us(l);
+    if (has_lease && !l->options.is_fit(l->options.ctx)) {
         give_up(l);
         return;
     }

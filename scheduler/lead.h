@@ -13,7 +13,7 @@
 
 struct lead;
 
-/* why: of one that leads no longer; a literal. */
+/* why: of one that leads no longer; borrowed until it returns. */
 typedef void lead_cb(void *ctx, bool is_leader, const char *why);
 /* Asked every try_us while it leads. */
 typedef bool lead_fit_cb(void *ctx);

@@ -20,6 +20,8 @@ struct range_end {
     bool is_cut; /* there was no place for more of its rows: as if the page had ended there */
 };
 
+#define CROWDED_QUIET_US (90 * US_PER_S) /* three full passes that found room for all lanes */
+
 struct look {
     struct look_options options;
     bool is_busy;
@@ -64,6 +66,9 @@ static void finish(struct look *l, enum look_end end, const struct err *err)
     }
     l->range_count = 0;
     l->is_busy = false;
+    if (complaint_is_quiet(&l->crowded, clock_boot_us(), CROWDED_QUIET_US)) {
+        log_recovered("lanes_recovered", &l->crowded);
+    }
     l->result.end = end;
     l->result.why = err != NULL ? err->msg : "the hints were not taken";
     struct look_result result = l->result;

@@ -69,6 +69,9 @@ static void stop(struct scheduler *s, int exit_code)
         watch_lead(s->watch, false);
     }
     report_close(TAKE(s->report));
+    if (s->is_leader) {
+        log_info("leader_lost", LOG_I64("pid", getpid()), LOG_TEXT("why", "it stops"));
+    }
     lead_close(TAKE(s->lead));
     days_stop(s->days);
     survey_stop(TAKE(s->survey));
@@ -210,6 +213,16 @@ static void on_lock_node(void *ctx, size_t node, enum redlock_node_event event, 
     struct scheduler *s = ctx;
     daemon_meters_lock_node(&s->meters.daemon, node, event);
     daemon_log_lock_node(s->config, node, event, until_us, why);
+    scheduler_log_nodes(s);
+}
+
+void scheduler_log_nodes(struct scheduler *s)
+{
+    daemon_log_hints(&s->hints_said, s->config);
+    if (s->is_ready_said && s->lead != NULL) {
+        daemon_log_quorum(&s->quorum_said, s->config, lead_lock(s->lead),
+                          "no leader can be elected, and no job rescued");
+    }
 }
 
 /* Hints that went away with a node, or lie on one that nobody pushes to any more, are fed again. */

@@ -32,6 +32,7 @@ struct scheduler {
     struct cluster_join join;
     struct complaint pg_complaint;
     struct daemon_hints hints_said;
+    struct daemon_quorum quorum_said;
     struct err pg_down_why; /* the last one */
     int64_t ready_since_us;
     bool is_ready_said;
@@ -48,6 +49,9 @@ struct scheduler {
     struct report *report;
     struct meters meters;
 };
+
+/* What of the Redis nodes no single event tells: quorum_lost, quorum_back, hints_up. */
+void scheduler_log_nodes(struct scheduler *s);
 
 enum status scheduler_telemetry(struct scheduler *s, struct err *err) MUST_USE;
 

@@ -30,6 +30,7 @@ static void on_collect(void *ctx)
                                        .feeder = s->feeder,
                                        .rescuer = s->rescuer};
     meters_collect(&s->meters, &facts);
+    scheduler_log_nodes(s);
 }
 
 static int64_t on_lease(void *ctx)

@@ -43,6 +43,9 @@ struct pg_ops {
 #define PG_CONNECT_TEXT_SIZE 400
 void pg_connect_text(const char *libpq, char ret_text[PG_CONNECT_TEXT_SIZE]);
 
+/* Why a server ends a session, in its own words. */
+#define PG_LAST_WORDS_SIZE 200
+
 enum pg_stage {
     PG_AWAY,       /* waits for the time of the next attempt */
     PG_RESOLVING,  /* libuv's pool looks up the names of the hosts */
@@ -91,7 +94,8 @@ struct pg {
     bool is_old_alive;     /* still, after waiting for its end */
     bool is_broken;        /* found while requests came and went, acted on in the next turn */
     struct err broken_why; /* where the connection itself is fine */
-    size_t host_turn;      /* with which of several hosts the next attempt begins */
+    char last_words[PG_LAST_WORDS_SIZE]; /* of a server that ended the session; "" = none */
+    size_t host_turn;                    /* with which of several hosts the next attempt begins */
     int server_version;
     struct pg_backend backend; /* of the present session */
     struct pg_backend old;     /* had requests in flight when it was lost */

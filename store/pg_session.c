@@ -83,6 +83,7 @@ void pg_session_drop(struct pg *pg)
     pg->conn = NULL;
     pg->is_broken = false;
     pg->broken_why = (struct err){0};
+    pg->last_words[0] = '\0';
     pg->prepared_count = 0;
     pg->prepare_err = (struct err){0};
     pg->backend = (struct pg_backend){0};
@@ -131,21 +132,31 @@ static void lost_by_silence(struct pg *pg, const struct err *why)
     pg_session_lost(pg, why);
 }
 
+/* libpq has no text where it did not find out itself, and its text of a closed connection only
+ * guesses what the server has said. */
 static void lost_by_libpq(struct pg *pg, const char *what)
 {
     struct err why = {0};
     char text[PG_CONNECT_TEXT_SIZE];
-    pg_connect_text(PQerrorMessage(pg->conn), text);
-    err_set(&why, STATUS_UNAVAILABLE, 0, "%s: %s", what, text);
+    pg_connect_text(pg->last_words[0] != '\0' ? pg->last_words : PQerrorMessage(pg->conn), text);
+    err_set(&why, STATUS_UNAVAILABLE, 0, "%s: %s", what,
+            text[0] != '\0' ? text : "closed without a word, by the server or the network");
     pg_session_lost(pg, &why);
 }
 
 /* ---- stages ---- */
 
-static void ignore_notice(void *ctx, const PGresult *rows)
+/* Notices are of no interest, but an idle session hears in one why it ends. */
+static void on_notice(void *ctx, const PGresult *rows)
 {
-    (void)ctx;
-    (void)rows;
+    struct pg *pg = ctx;
+    const char *severity = PQresultErrorField(rows, PG_DIAG_SEVERITY_NONLOCALIZED);
+    const char *text = PQresultErrorField(rows, PG_DIAG_MESSAGE_PRIMARY);
+    bool is_last =
+        severity != NULL && (strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0);
+    if (is_last && text != NULL) {
+        (void)snprintf(pg->last_words, sizeof pg->last_words, "%s", text);
+    }
 }
 
 /* Only an own deadline covers every case (a stopped server answers TCP), these free the socket of a
@@ -365,7 +376,7 @@ static void connect_go_on(struct pg *pg)
         lost_by_libpq(pg, "connect to PostgreSQL");
         return;
     }
-    (void)PQsetNoticeReceiver(pg->conn, ignore_notice, NULL);
+    (void)PQsetNoticeReceiver(pg->conn, on_notice, pg);
     pg->server_version = PQserverVersion(pg->conn);
     if (pg->limbo.first != NULL && pg->old.pid != 0) {
         start_ending(pg);

@@ -32,6 +32,7 @@ static void on_relocked(void *ctx, struct redlock_batch *batch)
         if (is_won && is_wanted) {
             job->batch = batch;
             job->lease_index = i;
+            log_info("lease_regained", LOG_I64("job", job->id));
         } else if (is_won) {
             redlock_batch_release(batch, i);
         }

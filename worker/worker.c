@@ -40,6 +40,16 @@ static void on_pg_down(void *ctx, const struct err *why)
     }
 }
 
+/* What no event tells: hints that work again for a while. */
+static void log_nodes(struct worker *w)
+{
+    daemon_log_hints(&w->hints_said, w->config);
+    if (w->stage == WORKER_RUNNING && w->ready_since_us == 0 && w->lock != NULL) {
+        daemon_log_quorum(&w->quorum_said, w->config, w->lock,
+                          "nothing is claimed meanwhile; what runs goes on");
+    }
+}
+
 static void on_lock_node(void *ctx, size_t node, enum redlock_node_event event, int64_t until_us,
                          const char *why)
 {
@@ -47,6 +57,7 @@ static void on_lock_node(void *ctx, size_t node, enum redlock_node_event event, 
     daemon_meters_lock_node(&w->meters.daemon, node, event);
     daemon_log_lock_node(w->config, node, event, until_us, why);
     worker_check_ready(w);
+    log_nodes(w);
     if (event == REDLOCK_NODE_UP || event == REDLOCK_NODE_VOTING) {
         fetch_poke(w);
     }
@@ -393,6 +404,7 @@ static enum status open_slots(struct worker *w, struct err *err)
 static void on_collect(void *ctx)
 {
     meters_collect(ctx);
+    log_nodes(ctx);
 }
 
 static enum status open_telemetry(struct worker *w, struct err *err)

@@ -106,6 +106,7 @@ struct worker {
     struct complaint runner_complaint;
     struct complaint store_complaint;
     struct daemon_hints hints_said;
+    struct daemon_quorum quorum_said;
 };
 
 /* ---- fetch.c ---- */

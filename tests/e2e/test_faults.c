@@ -120,11 +120,13 @@ START_TEST(B2_without_a_majority_nothing_is_claimed_handlers_finish_and_work_res
     ck_assert(WAIT_UNTIL(is_state(id, "completed"), SOON_US));
     ck_assert_int_eq(fleet_ledger_count(&f, " start"), 1);
     ck_assert_int_eq(sql_i64(f.sql, "SELECT sum(attempt) FROM claimd.job"), 0);
+    ck_assert_int_eq(fleet_log_count(&f, "claimd-worker", 0, "event=quorum_lost voting=2"), 1);
     for (size_t i = 2; i < 5; i++) {
         struct err err = {0};
         ck_assert_msg(redis_server_restart(&f.masters[i], &err) == STATUS_OK, "%s", err.msg);
     }
     fleet_wait_finished(&f, 51, "completed", SOON_US);
+    ck_assert_int_eq(fleet_log_count(&f, "claimd-worker", 0, "event=quorum_back"), 1);
 }
 END_TEST
 

@@ -549,7 +549,10 @@ START_TEST(C5_a_right_that_is_missing_is_told_and_not_at_every_try)
     ck_assert_int_ge(fleet_log_count(&fleet, "claimd-worker", 1, told), 1);
     ck_assert_int_ge(fleet_log_count(&fleet, "claimd-worker", 1, "NOPERM"), 1);
     ck_assert_int_le(fleet_log_count(&fleet, "claimd-worker", 1, told), 4);
+    ck_assert_int_eq(fleet_log_count(&fleet, "claimd-worker", 1, "event=hints_up"), 0);
     as_user(0, "operator", "op", "ACL LOAD", &out);
+    ck_assert(
+        WAIT_UNTIL(fleet_log_count(&fleet, "claimd-worker", 1, "event=hints_up") == 1, SOON_US));
 }
 END_TEST
 

@@ -175,6 +175,8 @@ START_TEST(D1_a_terminated_backend_is_replaced_and_listens_again)
                          "application_name = 'tested'");
     RUN_UNTIL(seen.ups == 2);
     ck_assert_int_eq(seen.downs, 1);
+    ck_assert_msg(strstr(seen.why, "terminating connection due to administrator command") != NULL,
+                  "%s", seen.why);
     (void)side_run(side, "SELECT pg_notify('claimd', '')");
     RUN_UNTIL(seen.notes == 1);
     pg_close(side);

@@ -26,6 +26,25 @@ static bool said(size_t i, const char *text)
     return fleet_log_count(&fleet, "claimd-scheduler", i, text) > 0;
 }
 
+/* The test that fails shows what it says instead. */
+static void assert_lost(size_t i, const char *why)
+{
+    char path[2 * SERVER_PATH_MAX];
+    char line[2048];
+    char lost[2048] = "nothing";
+    ck_assert(WAIT_UNTIL(said(i, "event=leader_lost"), SOON_US));
+    (void)snprintf(path, sizeof path, "%s/claimd-scheduler-%zu.log", fleet.dir, i);
+    FILE *log = fopen(path, "re");
+    while (log != NULL && fgets(line, sizeof line, log) != NULL) {
+        if (strstr(line, "event=leader_lost") != NULL) {
+            memcpy(lost, line, sizeof lost);
+        }
+    }
+    ck_assert_ptr_nonnull(log);
+    ck_assert_int_eq(fclose(log), 0);
+    ck_assert_msg(strstr(lost, why) != NULL, "'%s' is not in: %s", why, lost);
+}
+
 START_TEST(one_of_two_leads)
 {
     start_leader(0);
@@ -67,7 +86,7 @@ START_TEST(a_leader_that_can_not_feed_hands_over_to_a_standby_that_can)
     int64_t id = fleet_enqueue(&fleet, "noop", "{}", 10);
     ck_assert_int_gt(id, 0);
     ck_assert(WAIT_UNTIL(leads(1), SOON_US));
-    ck_assert(said(0, "why=\"it can't feed: a standby may\""));
+    assert_lost(0, "why=\"it can't feed: a standby may\"");
     ck_assert(WAIT_UNTIL(hints_in("default") == 10, SOON_US));
 }
 END_TEST
@@ -82,6 +101,7 @@ START_TEST(a_leader_that_ends_gives_its_lock_up)
     int64_t start_us = clock_boot_us();
     ck_assert(WAIT_UNTIL(leads(1), SOON_US));
     ck_assert_int_le(clock_boot_us() - start_us, 3 * TICK_US);
+    assert_lost(0, "why=\"it stops\"");
     ck_assert(said(0, "event=stopped"));
 }
 END_TEST
@@ -97,9 +117,36 @@ START_TEST(a_paused_leader_steps_down_when_it_wakes)
     (void)fleet_enqueue(&fleet, "noop", "{}", 50);
     ck_assert(WAIT_UNTIL(hints_in("default") == 50, SOON_US));
     fleet_signal(fleet.schedulers[0], SIGCONT);
-    ck_assert(WAIT_UNTIL(said(0, "event=leader_lost"), SOON_US));
+    assert_lost(0, "this process stood still");
     ck_assert_int_eq(hints_in("default"), 50);
     ck_assert(leads(1));
+}
+END_TEST
+
+static int said_times(const char *text)
+{
+    return fleet_log_count(&fleet, "claimd-scheduler", 0, text);
+}
+
+START_TEST(a_leader_without_a_quorum_says_so_once_and_why_it_leads_no_longer)
+{
+    start_leader(0);
+    ck_assert(WAIT_UNTIL(said(0, "event=ready"), SOON_US));
+    ck_assert_int_eq(said_times("event=quorum_"), 0);
+    for (size_t i = 0; i < 2; i++) {
+        redis_server_kill(&fleet.masters[i]);
+    }
+    assert_lost(0, "why=\"its lease could not be extended: 1 of 3 lock nodes have a vote, 2 are "
+                   "needed\"");
+    ck_assert(said(0, "event=quorum_lost voting=1 nodes=3 needed=2"));
+    for (size_t i = 0; i < 2; i++) {
+        struct err err = {0};
+        ck_assert_msg(redis_server_restart(&fleet.masters[i], &err) == STATUS_OK, "%s", err.msg);
+    }
+    ck_assert(WAIT_UNTIL(leads(0), SOON_US));
+    ck_assert(said(0, "event=quorum_back voting="));
+    ck_assert_int_eq(said_times("event=quorum_lost"), 1);
+    ck_assert_int_eq(said_times("event=quorum_back"), 1);
 }
 END_TEST
 
@@ -211,6 +258,7 @@ int main(void)
     tcase_add_test(c, a_leader_that_can_not_feed_hands_over_to_a_standby_that_can);
     tcase_add_test(c, a_leader_that_ends_gives_its_lock_up);
     tcase_add_test(c, a_paused_leader_steps_down_when_it_wakes);
+    tcase_add_test(c, a_leader_without_a_quorum_says_so_once_and_why_it_leads_no_longer);
     tcase_add_test(c, a_new_leader_feeds_what_the_old_one_had_not);
     tcase_add_test(c, S3_a_leader_that_died_between_reading_and_pushing_loses_nothing);
     tcase_add_test(c, a_schema_of_another_version_is_refused);
