@@ -57,7 +57,7 @@ struct config {
     struct {
         char queues[CONFIG_QUEUES_MAX][65]; /* ["default"] */
         size_t queue_count;
-        int slots;             /* 0 = number of CPUs */
+        int slots;             /* 0 = as many as CPUs that it may use */
         int64_t beat_us;       /* worker.beat_ms 2 s */
         int64_t stale_us;      /* worker.stale_ms 8 s */
         int64_t block_us;      /* worker.pop_block_ms 4 s */

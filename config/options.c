@@ -87,7 +87,9 @@ const struct option_def config_options[] = {
     {"worker.queues", LIST, ITEMS(worker.queues, worker.queue_count), RANGE(1, CONFIG_QUEUES_MAX),
      .default_text = "default", .help = "Queues that this worker serves."},
     {"worker.slots", COUNT, AT(worker.slots), RANGE(0, 1024), .default_text = "0",
-     .help = "Jobs that run at the same time; 0 = number of CPUs."},
+     .help = "Jobs that run at the same time; 0 = as many as CPUs that the worker may use: those of "
+             "its host, or what a limit of its cgroup leaves (docker run --cpus, CPUQuota=), "
+             "rounded up."},
     {"worker.beat_ms", MS, AT(worker.beat_us), RANGE(100, 600000), .default_text = "2000",
      .help = "Distance of a worker's signs of life."},
     {"worker.stale_ms", MS, AT(worker.stale_us), RANGE(300, HOUR_MS), .default_text = "8000",

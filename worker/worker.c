@@ -6,6 +6,7 @@
 #include "base/timer.h"
 #include "daemon/daemon.h"
 #include "daemon/ready.h"
+#include "worker/cpus.h"
 
 #include <assert.h>
 #include <signal.h>
@@ -379,7 +380,7 @@ static enum status find_runner(struct worker *w, struct err *err)
 static enum status open_slots(struct worker *w, struct err *err)
 {
     int slots = w->config->worker.slots;
-    size_t wanted = slots > 0 ? (size_t)slots : uv_available_parallelism();
+    size_t wanted = slots > 0 ? (size_t)slots : cpus_allowed("", uv_available_parallelism());
     wanted = wanted < WORKER_SLOTS_MAX ? wanted : WORKER_SLOTS_MAX;
     struct slot_options options = {.loop = w->loop,
                                    .runner = w->runner,
