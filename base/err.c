@@ -16,11 +16,6 @@ const char *status_text(enum status st)
     return i < ARRAY_COUNT(texts) ? texts[i] : "unknown status";
 }
 
-bool status_is_transient(enum status st)
-{
-    return st == STATUS_UNAVAILABLE || st == STATUS_TIMEOUT || st == STATUS_LIMIT;
-}
-
 void err_set(struct err *err, enum status st, int sys, const char *format, ...)
 {
     if (err == NULL || err->status != STATUS_OK) {

@@ -42,9 +42,6 @@ struct err {
 
 const char *status_text(enum status st);
 
-/* True where the same call may succeed later: UNAVAILABLE, TIMEOUT, LIMIT. */
-bool status_is_transient(enum status st);
-
 /* Fills *err unless it is NULL or already filled. A sys other than 0 appends its text. Cuts the
  * tail when too long. */
 void err_set(struct err *err, enum status st, int sys, const char *format, ...) PRINTF_LIKE(4, 5);

@@ -58,14 +58,6 @@ bool history_is_on(void)
     return recorder.is_on;
 }
 
-void history_close(void)
-{
-    if (recorder.is_on) {
-        (void)close(recorder.fd);
-        recorder.is_on = false;
-    }
-}
-
 struct line {
     char bytes[LINE_MAX_BYTES];
     size_t len;

@@ -42,8 +42,6 @@ enum status history_open(const char *program, struct err *err) MUST_USE;
 bool history_is_on(void);
 void history_write(const char *op, const char *phase, const struct history_field *fields,
                    size_t count);
-/* Without a record of it: for tests of the recorder itself. */
-void history_close(void);
 
 #define history(op, phase, ...)                                            \
     do {                                                                   \

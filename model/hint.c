@@ -15,11 +15,6 @@ int64_t hint_score(int priority, int64_t due_unix_us)
     return p * HINT_PRIORITY_STEP + due_ms;
 }
 
-int hint_priority(int64_t score)
-{
-    return (int)(score / HINT_PRIORITY_STEP);
-}
-
 enum status hint_id_parse(const char *text, size_t len, int64_t *ret_id, struct err *err)
 {
     return parse_i64(text, len, 1, INT64_MAX, ret_id, err);

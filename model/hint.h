@@ -18,7 +18,6 @@
 /* Score: priority · 10^13 + due time in ms since 1970; both parts are clamped, so it is exact in a
  * double. */
 int64_t hint_score(int priority, int64_t due_unix_us);
-int hint_priority(int64_t score);
 
 /* The member: a canonical decimal in 1…2^63−1. INVALID is junk: drop and count it (fault.H3). */
 enum status hint_id_parse(const char *text, size_t len, int64_t *ret_id, struct err *err) MUST_USE;

@@ -59,16 +59,6 @@ bool caseload_add_worker(struct caseload *c, const char *id)
     return true;
 }
 
-bool caseload_has_waiting(const struct caseload *c)
-{
-    for (size_t i = 0; i < c->worker_count; i++) {
-        if (c->workers[i].stage == CASELOAD_WAITING) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void stage_move(struct caseload *c, enum caseload_stage from, enum caseload_stage to)
 {
     for (size_t i = 0; i < c->worker_count; i++) {

@@ -46,7 +46,6 @@ void caseload_release(struct caseload *c); /* zero is a valid empty one */
 
 /* True: it was not known. Beyond the bound it is left for later. */
 bool caseload_add_worker(struct caseload *c, const char *id);
-bool caseload_has_waiting(const struct caseload *c);
 
 /* A walk finds everything again, so what was known is forgotten first. */
 void caseload_walk_begin(struct caseload *c);

@@ -415,11 +415,6 @@ int admin_column_count(const struct admin_rows *rows)
     return PQnfields(rows->result);
 }
 
-const char *admin_column(const struct admin_rows *rows, int column)
-{
-    return PQfname(rows->result, column);
-}
-
 const char *admin_value(const struct admin_rows *rows, int row, int column)
 {
     assert(row < PQntuples(rows->result) && column < PQnfields(rows->result));

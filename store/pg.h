@@ -99,7 +99,6 @@ enum status pg_send_one(struct pg *pg, const struct pg_statement *statement,
 /* Readers of binary results; the column must have the type that the name says. Out of range or NULL
  * is a bug: assert. Select jsonb and numeric as text: their binary forms are not read here. */
 int pg_row_count(const struct pg_result *r);
-int64_t pg_affected(const struct pg_result *r);
 bool pg_is_null(const struct pg_result *r, int row, int column);
 int64_t pg_i64(const struct pg_result *r, int row, int column); /* int2, int4, int8 */
 bool pg_bool(const struct pg_result *r, int row, int column);
@@ -116,8 +115,6 @@ struct pg_param pg_param_buf(const struct buf *array); /* borrows what a builder
 enum status pg_param_uuid(const char *text, char storage[16], struct pg_param *ret,
                           struct err *err) MUST_USE;
 enum status pg_array_i64(struct buf *out, const int64_t *values, size_t count,
-                         struct err *err) MUST_USE;
-enum status pg_array_i32(struct buf *out, const int32_t *values, size_t count,
                          struct err *err) MUST_USE;
 enum status pg_array_text(struct buf *out, const char *const *values, const size_t *lens,
                           size_t count,

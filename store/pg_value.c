@@ -110,15 +110,6 @@ int pg_row_count(const struct pg_result *r)
     return PQntuples(r->rows);
 }
 
-int64_t pg_affected(const struct pg_result *r)
-{
-    int64_t count = 0;
-    for (const char *c = PQcmdTuples(r->rows); *c >= '0' && *c <= '9'; c++) {
-        count = count * 10 + (*c - '0');
-    }
-    return count;
-}
-
 bool pg_is_null(const struct pg_result *r, int row, int column)
 {
     assert(row >= 0 && row < PQntuples(r->rows) && column >= 0 && column < PQnfields(r->rows));
@@ -288,18 +279,6 @@ enum status pg_array_i64(struct buf *out, const int64_t *values, size_t count, s
         } element = {.len = htobe32(8)};
         (void)pg_param_i64(values[i], element.value);
         st = buf_append(out, &element, sizeof element, err);
-    }
-    return st;
-}
-
-enum status pg_array_i32(struct buf *out, const int32_t *values, size_t count, struct err *err)
-{
-    enum status st = append_head(out, false, PG_INT4, count, err);
-    for (size_t i = 0; st == STATUS_OK && i < count; i++) {
-        st = append_u32(out, 4, err);
-        if (st == STATUS_OK) {
-            st = append_u32(out, (uint32_t)values[i], err);
-        }
     }
     return st;
 }

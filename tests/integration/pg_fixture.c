@@ -103,7 +103,6 @@ static void on_reply(void *ctx, enum status st, const struct pg_result *const *r
         (void)snprintf(reply->text, sizeof reply->text, "%s", err->msg);
         return;
     }
-    reply->affected = pg_affected(results[0]);
     reply->rows = pg_row_count(results[0]);
     if (reply->rows > 0 && !pg_is_null(results[0], 0, 0)) {
         (void)snprintf(reply->text, sizeof reply->text, "%s", pg_text(results[0], 0, 0, NULL));

@@ -49,7 +49,6 @@ struct side_reply {
     enum status st;
     char code[6];
     char text[ERR_TEXT_MAX];
-    int64_t affected;
     int rows;
 };
 struct side_reply side_try(struct pg *pg, const char *sql);

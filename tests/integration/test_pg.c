@@ -75,7 +75,6 @@ struct reply {
     char code[6];
     char msg[ERR_TEXT_MAX];
     int rows[PG_STEPS_MAX];
-    int64_t affected[PG_STEPS_MAX];
     int64_t first[PG_STEPS_MAX];
     int step_count;
 };
@@ -90,7 +89,6 @@ static void on_reply(void *ctx, enum status st, const struct pg_result *const *r
     (void)snprintf(r->msg, sizeof r->msg, "%s", err->msg);
     for (int i = 0; st == STATUS_OK && i < r->step_count; i++) {
         r->rows[i] = pg_row_count(results[i]);
-        r->affected[i] = pg_affected(results[i]);
         r->first[i] = r->rows[i] > 0 ? pg_i64(results[i], 0, 0) : -1;
     }
 }
@@ -128,8 +126,6 @@ START_TEST(a_request_is_one_transaction_and_answers_step_by_step)
     SEND(&r, &insert_one, &insert_two, &count_queues);
     RUN_UNTIL(r.calls == 1);
     ck_assert_int_eq(r.st, STATUS_OK);
-    ck_assert_int_eq(r.affected[0], 1);
-    ck_assert_int_eq(r.affected[1], 2);
     ck_assert_int_eq(r.first[2], 3);
 }
 END_TEST
@@ -293,26 +289,26 @@ static void on_values(void *ctx, enum status st, const struct pg_result *const *
 START_TEST(values_make_the_round_trip_in_binary)
 {
     static const unsigned types[] = {PG_INT8, PG_INT4, PG_INT8_ARRAY, PG_TEXT_ARRAY, PG_TEXT,
-                                     PG_BOOL, PG_UUID, PG_TEXT,       PG_INT4_ARRAY, PG_INT8_ARRAY};
+                                     PG_BOOL, PG_UUID, PG_TEXT,       PG_INT8_ARRAY, PG_INT8_ARRAY};
     static const struct pg_statement statement = {
         "values",
         "SELECT $1, $2, 32767::int2, ($3::int8[])[3], array_length($3, 1), array_length($4, 1),"
-        " ($9::int4[])[2], cardinality($10), $6, NOT $6, timestamptz '2026-01-02 03:04:05.678901Z',"
+        " ($9::int8[])[2], cardinality($10), $6, NOT $6, timestamptz '2026-01-02 03:04:05.678901Z',"
         " timestamptz 'infinity', ($4::text[])[1] || ($4)[3] || coalesce(($4)[2], '~') || $5,"
         " $7::text, $8",
         types, ARRAY_COUNT(types)};
     const int64_t numbers[] = {1, INT64_MIN, INT64_MAX};
-    const int32_t small[] = {5, -7};
+    const int64_t pair[] = {5, -7};
     const char *const texts[] = {"a\"{},\\ß", NULL, ""};
     char storage[3][16];
     autobuf struct buf int8s = BUF_INIT(4096);
-    autobuf struct buf int4s = BUF_INIT(4096);
+    autobuf struct buf two = BUF_INIT(4096);
     autobuf struct buf words = BUF_INIT(4096);
     autobuf struct buf empty = BUF_INIT(64);
     struct pg_param uuid;
     ck_assert_int_eq(pg_array_i64(&int8s, numbers, 3, NULL), STATUS_OK);
     ck_assert_int_eq(pg_array_text(&words, texts, NULL, 3, NULL), STATUS_OK);
-    ck_assert_int_eq(pg_array_i32(&int4s, small, 2, NULL), STATUS_OK);
+    ck_assert_int_eq(pg_array_i64(&two, pair, 2, NULL), STATUS_OK);
     ck_assert_int_eq(pg_array_i64(&empty, NULL, 0, NULL), STATUS_OK);
     ck_assert_int_eq(pg_param_uuid("0123ABCD-4567-89ef-0123-456789abcdef", storage[2], &uuid, NULL),
                      STATUS_OK);
@@ -324,7 +320,7 @@ START_TEST(values_make_the_round_trip_in_binary)
                                       pg_param_bool(true),
                                       uuid,
                                       pg_param_text(NULL),
-                                      pg_param_buf(&int4s),
+                                      pg_param_buf(&two),
                                       pg_param_buf(&empty)};
     struct values v = {0};
     struct err err = {0};

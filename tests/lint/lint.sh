@@ -46,6 +46,32 @@ code_only='
 
 # shellcheck disable=SC2046,SC2086  # lists of files, whose names have no spaces
 case $name in
+    unused) # a function that no product code calls; exempt: headers that users include, and unused.txt
+        product=$(files '*.[ch]' | grep -Ev '^(tests|bench|demo|examples)/' || true)
+        over "$code_only"'
+            FILENAME ~ /unused.txt$/ { exempt[$1] = 1; next }
+            FILENAME ~ /^(redlock\/redlock[a-z_]*|sdk\/.*)\.h$/ { is_public = 1 }
+            FILENAME !~ /^(redlock\/redlock[a-z_]*|sdk\/.*)\.h$/ { is_public = 0 }
+            {
+                text = code($0)
+                if (FILENAME ~ /\.c$/ && text ~ /^[a-z][A-Za-z0-9_ *]*[ *][a-z][a-z0-9_]*\(/ && text !~ /^static |^typedef |;$/) {
+                    name = text; sub(/\(.*/, "", name); sub(/.*[ *]/, "", name)
+                    at[name] = FILENAME ":" FNR
+                }
+                while (match(text, /[A-Za-z_][A-Za-z0-9_]*/)) {
+                    word = substr(text, RSTART, RLENGTH)
+                    if (is_public) exempt[word] = 1
+                    else if (FILENAME ~ /\.c$/) inside[word]++
+                    else headers[word]++
+                    text = substr(text, RSTART + RLENGTH)
+                }
+            }
+            END {
+                for (name in at)
+                    if (!(name in exempt) && name != "main" && inside[name] < 2 && headers[name] < 2)
+                        print at[name] ": no product code calls " name "()"
+            }' $(ls tests/lint/unused.txt 2>/dev/null || true) $product
+        ;;
     includes)
         over '
             FNR == NR {

@@ -121,6 +121,9 @@ case $name in
         echo 'int x;' >"$tree/base/bad.c"
         if run; then echo "text did not see a missing SPDX line" && exit 1; fi
         ;;
+    unused)
+        plant base/bad.c 'int bad(void)' '{' '    return 1;' '}'
+        ;;
     events)
         plant worker/bad.c 'void f(void)' '{' '    log_info("untold", LOG_I64("n", 1));' '}'
         plant worker/bad.c 'void f(int n)' '{' '    log_at(n ? LOG_INFO : LOG_WARN,' '           "untold", LOG_I64("n", 1));' '}'

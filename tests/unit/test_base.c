@@ -69,16 +69,6 @@ START_TEST(every_status_has_a_text)
 }
 END_TEST
 
-START_TEST(only_what_may_succeed_later_is_transient)
-{
-    ck_assert(status_is_transient(STATUS_UNAVAILABLE));
-    ck_assert(status_is_transient(STATUS_TIMEOUT));
-    ck_assert(status_is_transient(STATUS_LIMIT));
-    ck_assert(!status_is_transient(STATUS_INVALID));
-    ck_assert(!status_is_transient(STATUS_UNKNOWN)); /* read back first */
-}
-END_TEST
-
 START_TEST(a_buffer_refuses_to_pass_its_bound_and_keeps_its_content)
 {
     autobuf struct buf b = BUF_INIT(10);
@@ -227,7 +217,6 @@ int main(void)
     tcase_add_test(t, a_prefix_goes_before_the_text_and_cuts_its_tail);
     tcase_add_test(t, a_prefix_makes_no_error_of_success);
     tcase_add_test(t, every_status_has_a_text);
-    tcase_add_test(t, only_what_may_succeed_later_is_transient);
     tcase_add_test(t, a_buffer_refuses_to_pass_its_bound_and_keeps_its_content);
     tcase_add_test(t, a_buffer_is_a_queue_of_bytes);
     tcase_add_test(t, a_released_buffer_keeps_its_bound_and_can_be_used_again);
