@@ -6,9 +6,13 @@ WITH j AS (
     SELECT * FROM claimd.jobs WHERE id = $1 ORDER BY generation DESC LIMIT 1
 ), live AS (
     SELECT count(*) FILTER (WHERE j.queue = ANY (w.queues)) AS of_queue,
-           count(*) FILTER (WHERE j.queue = ANY (w.queues) AND j.kind = ANY (w.kinds)) AS of_kind
+           count(*) FILTER (WHERE j.queue = ANY (w.queues) AND j.kind = ANY (w.kinds)) AS of_kind,
+           count(*) FILTER (WHERE j.queue = ANY (w.queues) AND j.kind = ANY (w.kinds) AND w.lock_nodes > 0
+                              AND 2 * w.lock_nodes_voting <= w.lock_nodes) AS cut_off
       FROM j, claimd.worker w
      WHERE NOT w.dead AND NOT w.stopped AND w.stale_at > clock_timestamp()
+), feed AS (
+    SELECT count(*) AS schedulers, count(leader_since) AS leaders FROM claimd.scheduler WHERE stale_at > clock_timestamp()
 )
 SELECT j.id, j.state,
        CASE WHEN j.state = 'running' THEN
@@ -29,6 +33,12 @@ SELECT j.id, j.state,
                          WHEN live.of_kind = 0 THEN format('; none of the %s live workers of queue %s serves kind %s',
                                                            live.of_queue, j.queue, j.kind)
                          ELSE format('; served by %s live workers', live.of_kind) END
+                 || CASE WHEN j.ready_at > clock_timestamp() OR live.cut_off = 0 THEN ''
+                         WHEN live.cut_off = live.of_kind THEN '; no quorum: too few lock nodes vote for them'
+                         ELSE format('; no quorum: too few lock nodes vote for %s of them', live.cut_off) END
+                 || CASE WHEN j.ready_at > clock_timestamp() OR feed.leaders > 0 THEN ''
+                         WHEN feed.schedulers = 0 THEN '; no leader: no scheduler runs'
+                         ELSE format('; no leader: none of %s schedulers leads', feed.schedulers) END
        END AS situation,
        j.kind, j.queue, j.priority, j.args, j.tags::text, j.metadata,
        to_char(j.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at,
@@ -40,6 +50,6 @@ SELECT j.id, j.state,
        extract(epoch FROM COALESCE(j.timeout, k.timeout, interval '30 minutes'))::float8 AS timeout_s,
        COALESCE(k.at_most_once, false) AS at_most_once,
        j.fence, j.generation, j.worker_id, w.host, w.pid, j.result, j.error
-  FROM live, j
+  FROM live, feed, j
   LEFT JOIN claimd.worker w ON w.worker_id = j.worker_id
   LEFT JOIN claimd.kind k ON k.name = j.kind

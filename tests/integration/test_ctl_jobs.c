@@ -96,6 +96,32 @@ START_TEST(show_says_what_an_available_job_waits_for)
 }
 END_TEST
 
+#define INSERT_SCHEDULER                                                                    \
+    "INSERT INTO claimd.scheduler (scheduler_id, stale_at, leader_since, pid, lock_nodes, " \
+    "lock_nodes_voting, host, version) VALUES (gen_random_uuid(), now() + interval '1 h', " \
+    "now(), 1, 5, 5, 'host-2', '1')"
+
+START_TEST(show_says_when_nobody_leads_or_has_a_quorum)
+{
+    enqueue_one("a");
+    ctl_sql(INSERT_WORKER("1 s"));
+    assert_situation("served by 1 live workers; no leader: no scheduler runs");
+    ctl_sql(INSERT_SCHEDULER);
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
+    ck_assert_ptr_null(strstr(ctl_text(), "; no "));
+    ctl_sql("UPDATE claimd.scheduler SET leader_since = NULL");
+    assert_situation("; no leader: none of 1 schedulers leads");
+    ctl_sql("UPDATE claimd.worker SET lock_nodes = 5, lock_nodes_voting = 3");
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
+    ck_assert_ptr_null(strstr(ctl_text(), "quorum"));
+    ctl_sql("UPDATE claimd.worker SET lock_nodes = 4, lock_nodes_voting = 2");
+    assert_situation("; no quorum: too few lock nodes vote for them; no leader");
+    ctl_sql("UPDATE claimd.job SET scheduled_at = clock_timestamp() + interval '1 h'");
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
+    ck_assert_ptr_null(strstr(ctl_text(), "; no ")); /* it waits for its time alone */
+}
+END_TEST
+
 START_TEST(show_says_where_a_running_job_is)
 {
     enqueue_one("a");
@@ -448,6 +474,7 @@ int main(void)
     tcase_add_test(tests, list_filters_by_state_kind_and_queue);
     tcase_add_test(tests, an_empty_list_is_no_error);
     tcase_add_test(tests, show_says_what_an_available_job_waits_for);
+    tcase_add_test(tests, show_says_when_nobody_leads_or_has_a_quorum);
     tcase_add_test(tests, show_says_where_a_running_job_is);
     tcase_add_test(tests, show_has_args_as_they_are_and_the_attempts);
     tcase_add_test(tests, show_has_a_timeline_from_the_creation_to_the_end);
