@@ -79,7 +79,7 @@ static enum status print_origins(const struct ctl *ctl, const struct config *con
 {
     static const char *const origins[] = {"default", "file", "environment"};
     static const struct table_column columns[] = {
-        {"key", CELL_TEXT}, {"value", CELL_JSON}, {"origin", CELL_TEXT}};
+        {"key", CELL_TEXT}, {"value", CELL_JSON | CELL_LIST}, {"origin", CELL_TEXT}};
     auto_table struct table table = TABLE("keys", columns);
     const struct table *const tables[] = {&table};
     enum status st = STATUS_OK;

@@ -8,13 +8,13 @@
 static const struct table_column queue_columns[] = {{"queue", CELL_TEXT},
                                                     {"available", CELL_COUNT},
                                                     {"scheduled", CELL_COUNT},
-                                                    {"retryable", CELL_COUNT | CELL_WIDE},
+                                                    {"retryable", CELL_COUNT},
                                                     {"running", CELL_COUNT},
                                                     {"oldest_due_s", CELL_SECONDS},
                                                     {"per_s", CELL_NUMBER},
                                                     {"paused", CELL_BOOL},
                                                     {"workers", CELL_NUMBER},
-                                                    {"kinds", CELL_TEXT | CELL_LONG | CELL_WIDE},
+                                                    {"kinds", CELL_TEXT | CELL_LIST},
                                                     {"estimated", CELL_BOOL | CELL_HIDDEN}};
 
 static const struct table_column depth_columns[] = {
@@ -27,14 +27,19 @@ static const struct table_column finished_columns[] = {
     {"minutes", CELL_NUMBER},  {"completed", CELL_COUNT}, {"discarded", CELL_COUNT},
     {"cancelled", CELL_COUNT}, {"per_s", CELL_NUMBER},    {"estimated", CELL_BOOL | CELL_HIDDEN}};
 
+static const struct table_column health_columns[] = {{"schedulers", CELL_NUMBER},
+                                                     {"leaders", CELL_NUMBER},
+                                                     {"workers_without_quorum", CELL_NUMBER},
+                                                     {"trouble", CELL_TEXT | CELL_PROSE}};
+
 static const struct table_column worker_columns[] = {{"host", CELL_TEXT},
                                                      {"pid", CELL_NUMBER},
                                                      {"state", CELL_TEXT},
                                                      {"beat_age_s", CELL_SECONDS},
                                                      {"running", CELL_NUMBER},
                                                      {"slots", CELL_NUMBER},
-                                                     {"queues", CELL_TEXT | CELL_LONG},
-                                                     {"kinds", CELL_TEXT | CELL_LONG},
+                                                     {"queues", CELL_TEXT | CELL_LIST},
+                                                     {"kinds", CELL_TEXT | CELL_LIST},
                                                      {"version", CELL_TEXT | CELL_WIDE},
                                                      {"started_at", CELL_TIME | CELL_WIDE},
                                                      {"worker_id", CELL_TEXT | CELL_WIDE}};
@@ -75,6 +80,13 @@ enum status overview_finished(struct admin *a, struct table *ret, struct err *er
 {
     *ret = (struct table)TABLE("finished", finished_columns);
     return fill(a, &SQL_ADMIN_STATS_FINISHED, NULL, ret, err);
+}
+
+enum status overview_health(struct admin *a, struct table *ret, struct err *err)
+{
+    *ret = (struct table)TABLE("health", health_columns);
+    ret->is_record = true;
+    return fill(a, &SQL_ADMIN_HEALTH, NULL, ret, err);
 }
 
 enum status overview_workers(struct admin *a, bool is_all, struct table *ret, struct err *err)

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "ctl/overview.h"
 #include "ctl/screen.h"
+#include "ctl/wrap.h"
 
 #include <time.h>
 
@@ -33,6 +34,77 @@ static enum status with_session(struct watch *w, look *look_once, const struct s
     return st;
 }
 
+/* ---- a table in the lines that there are ---- */
+
+/* The table below its heading, the first `rows` of it; the caller frees *ret_text. */
+static enum status render(struct table *t, size_t rows, const struct screen_size *size,
+                          char **ret_text, size_t *ret_lines, struct err *err)
+{
+    size_t all = t->row_count;
+    size_t len = 0;
+    const struct table *const tables[] = {t};
+    FILE *out = open_memstream(ret_text, &len);
+    if (out == NULL) {
+        return err_fail(err, STATUS_NOMEM, "out of memory");
+    }
+    if (all == 0) {
+        (void)fprintf(out, "no %s\n", t->name);
+    } else if (size->rows > 0) {
+        (void)fputc(SCREEN_HEADING, out);
+    }
+    t->row_count = rows;
+    enum status st = tables_print_text(tables, 1, &size->style, out, err);
+    t->row_count = all;
+    if (rows < all) {
+        (void)fprintf(out, "and %zu more\n", all - rows);
+    }
+    if (fclose(out) != 0 && st == STATUS_OK) {
+        st = err_fail(err, STATUS_NOMEM, "out of memory");
+    }
+    *ret_lines = 0;
+    for (const char *p = *ret_text; p != NULL && (p = strchr(p, '\n')) != NULL; p++) {
+        ++*ret_lines;
+    }
+    return st;
+}
+
+static enum status part_lines(struct table *t, const struct screen_size *size, size_t *ret_lines,
+                              struct err *err)
+{
+    char *text = NULL;
+    enum status st = render(t, t->row_count, size, &text, ret_lines, err);
+    free(text);
+    return st;
+}
+
+/* As many rows as fit into the lines; one in any case. */
+static enum status put_part(struct table *t, size_t lines, const struct screen_size *size,
+                            FILE *out, struct err *err)
+{
+    enum status st = STATUS_OK;
+    size_t low = t->row_count > 0 ? 1 : 0;
+    size_t high = t->row_count;
+    size_t rows = high;
+    for (;;) {
+        autofree char *text = NULL;
+        size_t used = 0;
+        st = render(t, rows, size, &text, &used, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+        if (rows == low && (used <= lines || high == low)) {
+            (void)fputs(text, out);
+            return STATUS_OK;
+        }
+        if (used <= lines) {
+            low = rows;
+        } else {
+            high = rows - 1 > low ? rows - 1 : low;
+        }
+        rows = low + (high - low + 1) / 2;
+    }
+}
+
 /* ---- stats ---- */
 
 static enum status look_stats(struct admin *a, const struct ctl *ctl,
@@ -48,8 +120,18 @@ static enum status look_stats(struct admin *a, const struct ctl *ctl,
     if (st != STATUS_OK) {
         return st;
     }
-    return ctl->is_json ? tables_print(tables, 2, true, out, err)
-                        : tables_print_text(tables, 2, &size->style, out, err);
+    if (ctl->is_json || size->rows == 0) {
+        return ctl->is_json ? tables_print(tables, 2, true, out, err)
+                            : tables_print_text(tables, 2, &size->style, out, err);
+    }
+    size_t lines = 0;
+    st = part_lines(&finished, size, &lines, err);
+    if (st == STATUS_OK) {
+        st = put_part(&queues_table, size->rows > lines + 1 ? size->rows - lines - 1 : 1, size, out,
+                      err);
+    }
+    (void)fputc('\n', out);
+    return st == STATUS_OK ? put_part(&finished, lines, size, out, err) : st;
 }
 
 static enum status draw_stats(void *ctx, const struct screen_size *size, FILE *out, struct err *err)
@@ -99,28 +181,6 @@ enum status stats(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 
 /* ---- top ---- */
 
-/* The table below its heading, at most `rows` of them. */
-static enum status put_part(struct table *t, size_t rows, const struct table_style *style,
-                            FILE *out, struct err *err)
-{
-    size_t all = t->row_count;
-    const struct table *const tables[] = {t};
-    if (all == 0) {
-        (void)fprintf(out, "no %s\n", t->name);
-        return STATUS_OK;
-    }
-    if (style->is_terminal) {
-        (void)fputc(SCREEN_HEADING, out);
-    }
-    t->row_count = all < rows ? all : rows;
-    enum status st = tables_print_text(tables, 1, style, out, err);
-    t->row_count = all;
-    if (st == STATUS_OK && all > rows) {
-        (void)fprintf(out, "and %zu more\n", all - rows);
-    }
-    return st;
-}
-
 /* Sums a column of numbers over the rows. */
 static long long sum(const struct table *t, size_t column)
 {
@@ -132,54 +192,117 @@ static long long sum(const struct table *t, size_t column)
     return total;
 }
 
-static void put_title(const struct table *workers_table, const struct table *finished, FILE *out)
+struct overview {
+    struct table queues;
+    struct table workers;
+    struct table finished;
+    struct table health;
+};
+
+static void overview_release(struct overview *o)
 {
-    enum { RUNNING = 4, SLOTS = 5, PER_S = 4 };
+    table_release(&o->queues);
+    table_release(&o->workers);
+    table_release(&o->finished);
+    table_release(&o->health);
+}
+
+static enum status overview_read(struct admin *a, struct overview *o, struct err *err)
+{
+    enum status st = overview_queues(a, &o->queues, err);
+    if (st == STATUS_OK) {
+        st = overview_workers(a, false, &o->workers, err);
+    }
+    if (st == STATUS_OK) {
+        st = overview_finished(a, &o->finished, err);
+    }
+    return st == STATUS_OK ? overview_health(a, &o->health, err) : st;
+}
+
+/* Returns its lines. */
+static size_t put_title(const struct overview *o, const struct screen_size *size, FILE *out)
+{
+    enum { RUNNING = 4, SLOTS = 5, PER_S = 4, TROUBLE = 3 };
     char clock[16] = "";
+    char first[160];
+    char ended[160] = "ended/s";
     struct tm tm = {0};
-    time_t now = (time_t)(workers_table->now_us / US_PER_S);
+    time_t now = (time_t)(o->workers.now_us / US_PER_S);
+    const struct table *f = &o->finished;
     (void)gmtime_r(&now, &tm);
     (void)strftime(clock, sizeof clock, "%H:%M:%S", &tm);
-    (void)fprintf(out, "claimd %sZ  %zu worker%s, %lld/%lld slots  ended/s", clock,
-                  workers_table->row_count, workers_table->row_count == 1 ? "" : "s",
-                  sum(workers_table, RUNNING), sum(workers_table, SLOTS));
-    for (size_t row = 0; row < finished->row_count; row++) {
-        (void)fprintf(out, " %s", table_cell(finished, row, PER_S));
+    (void)snprintf(first, sizeof first, "claimd %sZ  %zu worker%s, %lld/%lld slots", clock,
+                   o->workers.row_count, o->workers.row_count == 1 ? "" : "s",
+                   sum(&o->workers, RUNNING), sum(&o->workers, SLOTS));
+    for (size_t row = 0; row < f->row_count; row++) {
+        size_t len = strlen(ended);
+        (void)snprintf(ended + len, sizeof ended - len, " %s", table_cell(f, row, PER_S));
     }
-    (void)fprintf(out, " (1/5/15 min)\n\n");
+    bool is_two = size->style.is_terminal &&
+                  strlen(first) + strlen(ended) + strlen("   (1/5/15 min)") > size->style.width;
+    (void)fprintf(out, "%s%s%s (1/5/15 min)\n", first, is_two ? "\n" : "  ", ended);
+    const char *trouble = table_cell(&o->health, 0, TROUBLE);
+    size_t width = size->style.is_terminal ? size->style.width : SIZE_MAX;
+    size_t lines = trouble == NULL ? 0 : wrap_print(out, trouble, width, 0);
+    (void)fputc('\n', out);
+    return (is_two ? 3 : 2) + lines;
+}
+
+/* A screen has no room for what takes several lines a row: such a column is rather left out, with
+ * a word about it. */
+static void make_brief(struct table *t, struct table_column columns[TABLE_COLUMNS_MAX])
+{
+    for (size_t i = 0; i < t->column_count; i++) {
+        columns[i] = t->columns[i];
+        columns[i].type |= (columns[i].type & CELL_LIST) != 0 ? CELL_WIDE : 0;
+    }
+    t->columns = columns;
+}
+
+/* Two lists in the lines that are left: what one doesn't need is the other's. */
+static enum status put_lists(struct overview *o, const struct screen_size *size, size_t used,
+                             FILE *out, struct err *err)
+{
+    enum { LEAST = 8 };
+    size_t queues = 0;
+    size_t workers = 0;
+    struct table_column queue_columns[TABLE_COLUMNS_MAX];
+    struct table_column worker_columns[TABLE_COLUMNS_MAX];
+    make_brief(&o->queues, queue_columns);
+    make_brief(&o->workers, worker_columns);
+    enum status st = part_lines(&o->queues, size, &queues, err);
+    if (st == STATUS_OK) {
+        st = part_lines(&o->workers, size, &workers, err);
+    }
+    if (st != STATUS_OK) {
+        return st;
+    }
+    size_t room = size->rows == 0             ? SIZE_MAX
+                  : size->rows > used + LEAST ? size->rows - used - 1 /* the gap */
+                                              : LEAST;
+    size_t for_queues = queues < room && workers <= room - queues ? queues
+                        : workers < room / 2                      ? room - workers
+                        : queues < room / 2                       ? queues
+                                                                  : room / 2;
+    st = put_part(&o->queues, for_queues, size, out, err);
+    (void)fputc('\n', out);
+    return st == STATUS_OK ? put_part(&o->workers, room - for_queues, size, out, err) : st;
 }
 
 static enum status look_top(struct admin *a, const struct ctl *ctl, const struct screen_size *size,
                             FILE *out, struct err *err)
 {
-    enum { OTHER_ROWS = 7 }; /* title, headings, gaps, "more" */
-    auto_table struct table queues_table = {0};
-    auto_table struct table workers_table = {0};
-    auto_table struct table finished = {0};
-    const struct table *const tables[] = {&queues_table, &workers_table, &finished};
-    enum status st = overview_queues(a, &queues_table, err);
-    if (st == STATUS_OK) {
-        st = overview_workers(a, false, &workers_table, err);
-    }
-    if (st == STATUS_OK) {
-        st = overview_finished(a, &finished, err);
-    }
+    struct overview o = {0};
+    const struct table *const tables[] = {&o.queues, &o.workers, &o.finished, &o.health};
+    enum status st = overview_read(a, &o, err);
     if (st == STATUS_OK && ctl->is_json) {
-        return tables_print(tables, ARRAY_COUNT(tables), true, out, err);
+        st = tables_print(tables, ARRAY_COUNT(tables), true, out, err);
+    } else if (st == STATUS_OK) {
+        size_t used = put_title(&o, size, out);
+        st = put_lists(&o, size, used, out, err);
     }
-    if (st != STATUS_OK) {
-        return st;
-    }
-    size_t rows = size->rows == 0               ? SIZE_MAX
-                  : size->rows > OTHER_ROWS + 2 ? size->rows - OTHER_ROWS
-                                                : 2;
-    size_t half = rows == SIZE_MAX ? SIZE_MAX : rows / 2;
-    size_t for_queues = workers_table.row_count < half ? rows - workers_table.row_count : half;
-    size_t shown = queues_table.row_count < for_queues ? queues_table.row_count : for_queues;
-    put_title(&workers_table, &finished, out);
-    st = put_part(&queues_table, for_queues, &size->style, out, err);
-    (void)fputc('\n', out);
-    return st == STATUS_OK ? put_part(&workers_table, rows - shown, &size->style, out, err) : st;
+    overview_release(&o);
+    return st;
 }
 
 static enum status draw_top(void *ctx, const struct screen_size *size, FILE *out, struct err *err)

@@ -20,10 +20,12 @@ enum cell_type {
     CELL_TIME,    /* a text; on a terminal "3m12s ago", without the _at of its name */
     CELL_COUNT    /* a number; "~5000" = estimated, in JSON without the ~ */
 };
-/* Added to a type: how its column gives way. None of it applies to JSON, the first two only on a
- * terminal. */
+/* Added to a type: how its column gives way. None of it applies to JSON, the first three only on a
+ * terminal, where a line below the table names what was left out or cut. Any other text that has no
+ * room is broken into lines. */
 #define CELL_WIDE 0x100   /* left out where there is no room */
 #define CELL_LONG 0x200   /* cut off where there is no room */
+#define CELL_LIST 0x1000  /* broken after its commas */
 #define CELL_PROSE 0x400  /* the last column: broken between words, and at its newlines */
 #define CELL_HIDDEN 0x800 /* in JSON alone */
 #define CELL_TYPE_MASK 0xff

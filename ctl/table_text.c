@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Tables as aligned text. To a pipe nothing is cut and all is as in JSON; on a terminal times are
- * ages, and what has no room gives way as its column says. */
+ * ages, headings shorter where that helps, and what has no room gives way as its column says. */
 #include "base/clock.h"
 #include "ctl/human.h"
 #include "ctl/table.h"
+#include "ctl/wrap.h"
 
 #include <ctype.h>
 #include <libsmartcols.h>
 #include <sys/ioctl.h>
-#include <wchar.h>
-#include <wctype.h>
 
 #define HEADING_MAX 40
 #define LONG_MIN_WIDTH 12  /* a column that is cut keeps this */
 #define LONG_FAIR_WIDTH 30 /* before it has less, other columns are left out */
+#define TEXT_MIN_WIDTH 8   /* so much each other text keeps */
 #define PROSE_MIN_WIDTH 24 /* one that is broken keeps this */
 #define WIDTH_STANDARD 80
 #define WIDTH_LEAST 20
@@ -25,7 +25,19 @@ struct layout {
     size_t shown[TABLE_COLUMNS_MAX]; /* columns, in their order */
     size_t widths[TABLE_COLUMNS_MAX];
     size_t count;
+    bool is_short;                  /* the headings */
+    bool is_out[TABLE_COLUMNS_MAX]; /* by column: left out */
+    bool is_cut[TABLE_COLUMNS_MAX]; /* some of its cells were cut */
 };
+
+/* For a terminal on which all could not be seen otherwise. */
+static const struct {
+    const char *name; /* of the column, without its unit */
+    const char *heading;
+} short_headings[] = {{"available", "AVAIL"}, {"scheduled", "SCHED"},   {"retryable", "RETRY"},
+                      {"running", "RUN"},     {"oldest_due", "OLDEST"}, {"per_s", "/S"},
+                      {"beat_age", "BEAT"},   {"priority", "PRIO"},     {"attempt", "TRY"},
+                      {"finalized", "ENDED"}, {"attempted", "STARTED"}};
 
 /* ---- cells ---- */
 
@@ -74,11 +86,26 @@ static size_t name_length(const struct table *t, const struct table_style *style
     return is_cut ? len - strlen(unit) : len;
 }
 
-static void heading(const struct table *t, const struct table_style *style, size_t column,
-                    char ret_text[HEADING_MAX])
+static const char *short_heading(const char *name, size_t len)
 {
-    const char *name = t->columns[column].name;
-    size_t len = name_length(t, style, column);
+    for (size_t i = 0; i < ARRAY_COUNT(short_headings); i++) {
+        const char *known = short_headings[i].name;
+        if (strlen(known) == len && strncmp(known, name, len) == 0) {
+            return short_headings[i].heading;
+        }
+    }
+    return NULL;
+}
+
+static void heading(const struct layout *l, size_t column, char ret_text[HEADING_MAX])
+{
+    const char *name = l->t->columns[column].name;
+    size_t len = name_length(l->t, l->style, column);
+    const char *shorter = l->is_short ? short_heading(name, len) : NULL;
+    if (shorter != NULL) {
+        (void)snprintf(ret_text, HEADING_MAX, "%s", shorter);
+        return;
+    }
     size_t i = 0;
     for (; i < len && i < HEADING_MAX - 1; i++) {
         ret_text[i] = (char)(name[i] == '_' ? ' ' : toupper((unsigned char)name[i]));
@@ -88,82 +115,48 @@ static void heading(const struct table *t, const struct table_style *style, size
 
 /* ---- widths ---- */
 
-/* Columns of the character at `at`; its bytes in *ret_len. What can't be printed is shown as \xNN.
- */
-static size_t char_width(const char *at, size_t *ret_len)
-{
-    mbstate_t state = {0};
-    wchar_t wide = 0;
-    size_t len = mbrtowc(&wide, at, MB_CUR_MAX, &state);
-    *ret_len = len == 0 || len > MB_CUR_MAX ? 1 : len;
-    int width = len == 0 || len > MB_CUR_MAX || !iswprint((wint_t)wide) ? -1 : wcwidth(wide);
-    return width < 0 ? 4 * *ret_len : (size_t)width;
-}
-
-static size_t text_width(const char *text)
-{
-    size_t width = 0;
-    size_t len = 0;
-    for (const char *p = text; *p != '\0'; p += len) {
-        width += char_width(p, &len);
-    }
-    return width;
-}
-
-/* Bytes of `text` that make one line of at most `width` columns; *ret_skip = those of the break
- * behind it. Longer words are cut. */
-static size_t line_length(const char *text, size_t width, size_t *ret_skip)
-{
-    size_t used = 0;
-    size_t len = 0;
-    size_t space = 0; /* the last one at which the line may end */
-    *ret_skip = 0;
-    for (size_t at = 0; text[at] != '\0'; at += len) {
-        if (text[at] == '\n') {
-            *ret_skip = 1;
-            return at;
-        }
-        used += char_width(text + at, &len);
-        space = text[at] == ' ' && at > 0 ? at : space;
-        if (used > width && at > 0) {
-            *ret_skip = space > 0;
-            return space > 0 ? space : at;
-        }
-    }
-    return strlen(text);
-}
-
 static size_t column_width(const struct layout *l, size_t column)
 {
     char scratch[HUMAN_MAX];
     char title[HEADING_MAX];
-    heading(l->t, l->style, column, title);
+    heading(l, column, title);
     size_t widest = strlen(title);
     for (size_t row = 0; row < l->t->row_count; row++) {
-        size_t width = text_width(shown(l->t, l->style, row, column, scratch));
+        size_t width = wrap_text_width(shown(l->t, l->style, row, column, scratch));
         widest = width > widest ? width : widest;
     }
     return widest;
+}
+
+static bool gives_way(const struct layout *l, size_t i)
+{
+    return has_flag(l->t, l->shown[i], CELL_LONG | CELL_LIST);
 }
 
 static size_t total_width(const struct layout *l, size_t long_width)
 {
     size_t total = l->count > 0 ? l->count - 1 : 0; /* the gaps */
     for (size_t i = 0; i < l->count; i++) {
-        size_t most = has_flag(l->t, l->shown[i], CELL_PROSE)  ? PROSE_MIN_WIDTH
-                      : has_flag(l->t, l->shown[i], CELL_LONG) ? long_width
-                                                               : SIZE_MAX;
+        size_t most = has_flag(l->t, l->shown[i], CELL_PROSE) ? PROSE_MIN_WIDTH
+                      : gives_way(l, i)                       ? long_width
+                                                              : SIZE_MAX;
         total += l->widths[i] < most ? l->widths[i] : most;
     }
     return total;
 }
 
-/* Leaves out the last column that may be; false = none may. */
-static bool leave_out(struct layout *l)
+static bool is_too_wide(const struct layout *l, size_t long_width)
 {
-    for (size_t i = l->count; i > 0; i--) {
-        if (has_flag(l->t, l->shown[i - 1], CELL_WIDE)) {
+    return total_width(l, long_width) > l->style->width;
+}
+
+/* Leaves out the last column that may be, or, if `is_any`, the last but the first; false = none. */
+static bool leave_out(struct layout *l, bool is_any)
+{
+    for (size_t i = l->count; i > 1; i--) {
+        if (is_any || has_flag(l->t, l->shown[i - 1], CELL_WIDE)) {
             size_t behind = l->count - i;
+            l->is_out[l->shown[i - 1]] = true;
             memmove(&l->shown[i - 1], &l->shown[i], behind * sizeof l->shown[0]);
             memmove(&l->widths[i - 1], &l->widths[i], behind * sizeof l->widths[0]);
             l->count--;
@@ -173,15 +166,16 @@ static bool leave_out(struct layout *l)
     return false;
 }
 
-/* The widest column that may be cut and has more than `least`; count = none. `is_any`: of texts all
- * may. */
-static size_t widest_to_cut(const struct layout *l, size_t least, bool is_any)
+/* The widest column that may be narrower and has more than `least`; count = none. `is_any`: of
+ * texts all may. */
+static size_t widest_to_narrow(const struct layout *l, size_t least, bool is_any)
 {
     size_t found = l->count;
     for (size_t i = 0; i < l->count; i++) {
-        bool is_text = is_any && type_of(l->t, l->shown[i]) == CELL_TEXT;
-        bool may_cut = (has_flag(l->t, l->shown[i], CELL_LONG) || is_text) && l->widths[i] > least;
-        if (may_cut && (found == l->count || l->widths[i] > l->widths[found])) {
+        bool is_text = is_any && type_of(l->t, l->shown[i]) == CELL_TEXT &&
+                       !has_flag(l->t, l->shown[i], CELL_PROSE);
+        bool may_give = (gives_way(l, i) || is_text) && l->widths[i] > least;
+        if (may_give && (found == l->count || l->widths[i] > l->widths[found])) {
             found = i;
         }
     }
@@ -189,30 +183,59 @@ static size_t widest_to_cut(const struct layout *l, size_t least, bool is_any)
 }
 
 /* Takes column by column from the widest until all fit, or nothing is left to take. */
-static void cut_columns(struct layout *l, size_t least, bool is_any)
+static void narrow(struct layout *l, size_t least, bool is_any)
 {
     size_t i = 0;
-    while (total_width(l, SIZE_MAX) > l->style->width &&
-           (i = widest_to_cut(l, least, is_any)) < l->count) {
+    while (is_too_wide(l, SIZE_MAX) && (i = widest_to_narrow(l, least, is_any)) < l->count) {
         l->widths[i]--;
     }
+}
+
+static void measure(struct layout *l)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        l->widths[i] = column_width(l, l->shown[i]);
+    }
+}
+
+static void fit(struct layout *l)
+{
+    l->is_short = is_too_wide(l, LONG_FAIR_WIDTH);
+    do {
+        measure(l);
+        while (is_too_wide(l, LONG_FAIR_WIDTH) && leave_out(l, false)) {
+        }
+        narrow(l, LONG_MIN_WIDTH, false);
+        narrow(l, TEXT_MIN_WIDTH, true);
+    } while (is_too_wide(l, SIZE_MAX) && leave_out(l, true));
+}
+
+/* Prose gets what the others leave. */
+static void widen_prose(struct layout *l)
+{
+    size_t last = l->count - 1;
+    if (l->count == 0 || !has_flag(l->t, l->shown[last], CELL_PROSE)) {
+        return;
+    }
+    size_t others = total_width(l, SIZE_MAX);
+    others -= l->widths[last] < PROSE_MIN_WIDTH ? l->widths[last] : PROSE_MIN_WIDTH;
+    l->widths[last] = !l->style->is_terminal                       ? SIZE_MAX
+                      : l->style->width > others + PROSE_MIN_WIDTH ? l->style->width - others
+                                                                   : PROSE_MIN_WIDTH;
 }
 
 static void lay_out(struct layout *l)
 {
     for (size_t i = 0; i < l->t->column_count; i++) {
         if (!has_flag(l->t, i, CELL_HIDDEN)) {
-            l->shown[l->count] = i;
-            l->widths[l->count] = column_width(l, i);
-            l->count++;
+            l->shown[l->count++] = i;
         }
     }
+    measure(l);
     if (l->style->is_terminal) {
-        while (total_width(l, LONG_FAIR_WIDTH) > l->style->width && leave_out(l)) {
-        }
-        cut_columns(l, LONG_MIN_WIDTH, false);
-        cut_columns(l, LONG_MIN_WIDTH, true);
+        fit(l);
     }
+    widen_prose(l);
 }
 
 /* ---- printing ---- */
@@ -224,7 +247,7 @@ static bool add_columns(struct libscols_table *s, const struct layout *l)
         char title[HEADING_MAX];
         size_t column = l->shown[i];
         int type = type_of(l->t, column);
-        heading(l->t, l->style, column, title);
+        heading(l, column, title);
         bool is_right = type == CELL_NUMBER || type == CELL_COUNT || type == CELL_SECONDS;
         ok = scols_table_new_column(s, title, 0, is_right ? SCOLS_FL_RIGHT : 0) != NULL;
     }
@@ -238,7 +261,7 @@ static bool add_prose(struct libscols_table *s, struct libscols_line *line, size
     bool ok = true;
     do {
         size_t skip = 0;
-        size_t len = line_length(text, width, &skip);
+        size_t len = wrap_line(text, width, false, &skip);
         autofree char *piece = strndup(text, len);
         line = line == NULL ? scols_table_new_line(s, NULL) : line;
         ok = piece != NULL && line != NULL && scols_line_set_data(line, column, piece) == 0;
@@ -248,30 +271,22 @@ static bool add_prose(struct libscols_table *s, struct libscols_line *line, size
     return ok;
 }
 
-static size_t prose_width(const struct layout *l)
-{
-    size_t others = total_width(l, SIZE_MAX);
-    size_t own = l->widths[l->count - 1];
-    others -= own < PROSE_MIN_WIDTH ? own : PROSE_MIN_WIDTH;
-    return !l->style->is_terminal                       ? SIZE_MAX
-           : l->style->width > others + PROSE_MIN_WIDTH ? l->style->width - others
-                                                        : PROSE_MIN_WIDTH;
-}
-
-/* Sets a cell; what is wider than its column ends in "…". */
-static bool set_cell(struct libscols_line *line, size_t column, const char *text, size_t width)
+/* Sets a cell; what is wider than its column ends in "…", and *is_cut says so. */
+static bool set_cell(struct libscols_line *line, size_t column, const char *text, size_t width,
+                     bool *is_cut)
 {
     size_t used = 0;
     size_t end = 0; /* of what fits beside the … */
     size_t len = 0;
     size_t at = 0;
     for (; text[at] != '\0' && used <= width; at += len) {
-        used += char_width(text + at, &len);
+        used += wrap_char_width(text + at, &len);
         end = used < width ? at + len : end;
     }
     if (used <= width) {
         return scols_line_set_data(line, column, text) == 0;
     }
+    *is_cut = true;
     autofree char *cut = malloc(end + sizeof "…");
     if (cut == NULL) {
         return false;
@@ -281,21 +296,90 @@ static bool set_cell(struct libscols_line *line, size_t column, const char *text
     return scols_line_set_data(line, column, cut) == 0;
 }
 
-static bool add_lines(struct libscols_table *s, const struct layout *l)
+static bool is_broken(const struct layout *l, size_t column)
 {
+    bool is_text = type_of(l->t, column) == CELL_TEXT && !has_flag(l->t, column, CELL_LONG);
+    return has_flag(l->t, column, CELL_PROSE) ||
+           (l->style->is_terminal && (is_text || has_flag(l->t, column, CELL_LIST)));
+}
+
+/* What of the text goes into this line; *text becomes the rest, NULL at its end. */
+static bool add_piece(struct layout *l, struct libscols_line *line, size_t i, const char **text)
+{
+    size_t skip = 0;
+    size_t column = l->shown[i];
+    if (!is_broken(l, column)) {
+        bool ok = set_cell(line, i, *text, l->widths[i], &l->is_cut[column]);
+        *text = NULL;
+        return ok;
+    }
+    size_t len = wrap_line(*text, l->widths[i], has_flag(l->t, column, CELL_LIST), &skip);
+    autofree char *piece = strndup(*text, len);
+    *text += len + skip;
+    *text = **text == '\0' ? NULL : *text;
+    return piece != NULL && scols_line_set_data(line, i, piece) == 0;
+}
+
+static bool add_row(struct libscols_table *s, struct layout *l, size_t row)
+{
+    char scratch[TABLE_COLUMNS_MAX][HUMAN_MAX];
+    const char *rest[TABLE_COLUMNS_MAX];
+    for (size_t i = 0; i < l->count; i++) {
+        rest[i] = shown(l->t, l->style, row, l->shown[i], scratch[i]);
+    }
     bool ok = true;
-    for (size_t row = 0; ok && row < l->t->row_count; row++) {
+    bool is_over = false;
+    while (ok && !is_over) {
         struct libscols_line *line = scols_table_new_line(s, NULL);
         ok = line != NULL;
+        is_over = true;
         for (size_t i = 0; ok && i < l->count; i++) {
-            char scratch[HUMAN_MAX];
-            const char *text = shown(l->t, l->style, row, l->shown[i], scratch);
-            ok = has_flag(l->t, l->shown[i], CELL_PROSE)
-                     ? add_prose(s, line, i, text, prose_width(l))
-                     : set_cell(line, i, text, l->widths[i]);
+            ok = rest[i] == NULL || add_piece(l, line, i, &rest[i]);
+            is_over = is_over && rest[i] == NULL;
         }
     }
     return ok;
+}
+
+static bool add_rows(struct libscols_table *s, struct layout *l)
+{
+    bool ok = true;
+    for (size_t row = 0; ok && row < l->t->row_count; row++) {
+        ok = add_row(s, l, row);
+    }
+    return ok;
+}
+
+static void put_names(FILE *out, const struct layout *l, const bool *is_named, const char *what)
+{
+    const char *gap = what;
+    for (size_t i = 0; i < l->t->column_count; i++) {
+        char title[HEADING_MAX];
+        heading(l, i, title);
+        if (is_named[i]) {
+            (void)fprintf(out, "%s%s", gap, title);
+            gap = ", ";
+        }
+    }
+}
+
+/* Nothing goes missing unsaid. */
+static void put_missing(const struct layout *l, FILE *out)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *list = open_memstream(&text, &len);
+    if (list == NULL) {
+        return;
+    }
+    put_names(list, l, l->is_out, "no room for ");
+    put_names(list, l, l->is_cut, ftell(list) > 0 ? "; cut: " : "cut: ");
+    bool is_any = ftell(list) > 0;
+    (void)fputs("; --json has all", list);
+    if (fclose(list) == 0 && is_any) {
+        (void)wrap_print(out, text, l->style->width, 0);
+    }
+    free(text);
 }
 
 /* One row, downwards: names at the left. */
@@ -341,9 +425,12 @@ static enum status print_table(const struct table *t, const struct table_style *
         ok = scols_table_set_termforce(s, SCOLS_TERMFORCE_NEVER) == 0;
     }
     lay_out(&l);
-    ok = ok && (t->is_record ? add_record(s, t, style) : add_columns(s, &l) && add_lines(s, &l));
+    ok = ok && (t->is_record ? add_record(s, t, style) : add_columns(s, &l) && add_rows(s, &l));
     ok = ok && (t->row_count == 0 || scols_print_table(s) == 0);
     scols_unref_table(s);
+    if (ok && style->is_terminal && !t->is_record && t->row_count > 0) {
+        put_missing(&l, out);
+    }
     return ok ? STATUS_OK : err_fail(err, STATUS_NOMEM, "cannot print the table");
 }
 

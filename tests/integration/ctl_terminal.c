@@ -17,7 +17,7 @@ void terminal_run(struct terminal *t, const char *const *words, const char *no_c
     (void)snprintf(program, sizeof program, "%s/claimctl", getenv("CLAIMD_BIN_DIR"));
     (void)snprintf(conninfo, sizeof conninfo, "CLAIMD_POSTGRES_CONNINFO=%s", ctl.conninfo);
     char term[] = "TERM=xterm";
-    char colour[64];
+    char colour[256];
     (void)snprintf(colour, sizeof colour, "%s", no_colour);
     char *env[] = {conninfo, term, colour, NULL};
     char copies[7][256];
@@ -65,7 +65,7 @@ int terminal_end(struct terminal *t, const char *last)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static void read_all(struct terminal *t)
+void terminal_read_all(struct terminal *t)
 {
     int64_t end_us = clock_boot_us() + LIMIT_US;
     ssize_t n = 1;
@@ -78,10 +78,19 @@ static void read_all(struct terminal *t)
     }
 }
 
+size_t terminal_lines(const struct terminal *t)
+{
+    size_t lines = 1;
+    for (const char *p = buf_at(&t->seen); *p != '\0'; p++) {
+        lines += *p == '\n';
+    }
+    return lines;
+}
+
 void terminal_assert_width(struct terminal *t, size_t columns)
 {
     int status = 0;
-    read_all(t);
+    terminal_read_all(t);
     ck_assert_int_eq(waitpid(t->pid, &status, 0), t->pid);
     ck_assert_int_eq(status, 0);
     ck_assert_uint_gt(t->seen.len, 0);
@@ -89,7 +98,11 @@ void terminal_assert_width(struct terminal *t, size_t columns)
         size_t len = strcspn(line, "\r\n");
         size_t width = 0;
         for (size_t i = 0; i < len; i++) {
-            width += ((unsigned char)line[i] & 0xc0) != 0x80; /* first bytes of characters */
+            while (i < len && line[i] == '\x1b') { /* takes no room */
+                i += strcspn(line + i, "HJKhlm") + 1;
+            }
+            bool is_first = i < len && ((unsigned char)line[i] & 0xc0) != 0x80; /* byte of many */
+            width += is_first;
         }
         ck_assert_msg(width <= columns, "%zu wide: %.*s", width, (int)len, line);
         line += len + strspn(line + len, "\r\n");

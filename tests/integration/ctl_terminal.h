@@ -22,6 +22,10 @@ void terminal_run(struct terminal *t, const char *const *words, const char *env)
 void terminal_await(struct terminal *t, const char *wanted);
 /* Reads up to what is printed last; returns the exit code. The terminal must be as before. */
 int terminal_end(struct terminal *t, const char *last);
+/* Reads to the end of the program. */
+void terminal_read_all(struct terminal *t);
+/* Lines that were printed. */
+size_t terminal_lines(const struct terminal *t);
 /* Reads to the end, which must be a good one: no line may have more characters than that. */
 void terminal_assert_width(struct terminal *t, size_t columns);
 

@@ -174,6 +174,30 @@ START_TEST(top_to_a_pipe_is_one_look)
 }
 END_TEST
 
+START_TEST(top_says_when_nobody_leads_or_has_a_quorum)
+{
+    ctl_sql(INSERT_WORKER);
+    ctl_sql("UPDATE claimd.worker SET lock_nodes = 5, lock_nodes_voting = 2");
+    ck_assert_int_eq(ctl_exit("top"), 0);
+    assert_says("no leader: no scheduler runs, due jobs are not fed\n"
+                "no quorum: 1 of 1 workers claim nothing, 2 of 5 lock nodes vote for them\n");
+    ctl_sql("INSERT INTO claimd.scheduler (scheduler_id, stale_at, leader_since, pid, lock_nodes, "
+            "lock_nodes_voting, host, version) VALUES (gen_random_uuid(), now() + interval '1 h', "
+            "now(), 1, 5, 5, 'host-2', '1')");
+    ctl_sql("UPDATE claimd.worker SET lock_nodes_voting = 3");
+    ck_assert_int_eq(ctl_exit("top"), 0);
+    ck_assert_ptr_null(strstr(ctl_text(), "no leader"));
+    ck_assert_ptr_null(strstr(ctl_text(), "no quorum"));
+    ck_assert_int_eq(ctl_exit("top", "--json"), 0);
+    json_t *root = ctl_json();
+    json_t *health = json_object_get(root, "health");
+    ck_assert_double_eq(number_of(health, "leaders"), 1);
+    ck_assert_double_eq(number_of(health, "workers_without_quorum"), 0);
+    ck_assert(json_is_null(json_object_get(health, "trouble")));
+    json_decref(root);
+}
+END_TEST
+
 START_TEST(a_wrong_interval_is_exit_2)
 {
     ck_assert_int_eq(ctl_exit("top", "--every", "1ms"), 2);
@@ -262,6 +286,79 @@ START_TEST(at_80_columns_no_line_is_wider)
 }
 END_TEST
 
+#define INSERT_CROWD                                                                           \
+    "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, running, host, state_dir, "   \
+    "token_prefix, version, queues, kinds) SELECT gen_random_uuid(), now() + interval '1 h', " \
+    "4000000 + g, 1024, 1000, 'worker-number-' || g || '.example.org', '/s', 'p', '1', "       \
+    "array_agg('queue-of-the-month-' || n), array_agg('kind_of_the_month_' || n) FROM "        \
+    "generate_series(1, 20) g, generate_series(10, 15) n GROUP BY g"
+
+/* All that a terminal shows, without what breaks its lines. */
+static void assert_seen_unbroken(struct terminal *t, const char *const *wanted)
+{
+    terminal_await(t, "\n");
+    terminal_read_all(t);
+    for (; *wanted != NULL; wanted++) {
+        ck_assert_msg(strstr(buf_at(&t->seen), *wanted) != NULL, "no '%s' in: %.3000s", *wanted,
+                      buf_at(&t->seen));
+    }
+    ck_assert_ptr_null(strstr(buf_at(&t->seen), "…"));
+    terminal_assert_width(t, 80);
+}
+
+START_TEST(at_80_columns_queues_and_workers_show_all_or_say_what_is_missing)
+{
+    struct terminal t;
+    ctl_sql(INSERT_CROWD);
+    ctl_sql("INSERT INTO claimd.job (kind, queue, attempt, scheduled_at) SELECT 'a', "
+            "'queue-of-the-month-10', 1, now() + interval '1 h' FROM generate_series(1, 9000)");
+    terminal_run(&t, (const char *const[]){"queues", NULL}, "X=");
+    assert_seen_unbroken(&t,
+                         (const char *const[]){" RETRY ", " 9000 ", " KINDS", "kind_of_", NULL});
+    terminal_run(&t, (const char *const[]){"workers", NULL}, "X=");
+    assert_seen_unbroken(&t, (const char *const[]){" QUEUES", " KINDS",
+                                                   "no room for VERSION, "
+                                                   "STARTED, WORKER ID; --json has all",
+                                                   NULL});
+    terminal_run(&t, (const char *const[]){"config", "dump", "--origin", NULL},
+                 "CLAIMD_LOCK_NODES=one.example.org:6379,two.example.org:6379,"
+                 "three.example.org:6379");
+    assert_seen_unbroken(
+        &t, (const char *const[]){"\nworker.plugin_owners ", "\"three.example.org:6379\"]", NULL});
+}
+END_TEST
+
+START_TEST(what_is_cut_is_told_below)
+{
+    struct terminal t;
+    ctl_sql("INSERT INTO claimd.job (kind, args) SELECT 'a', to_jsonb(repeat('long ', 60))");
+    terminal_run(&t, (const char *const[]){"jobs", "list", "--columns", "id,args", NULL}, "X=");
+    terminal_await(&t, "cut: ARGS; --json has all\r\n");
+    terminal_assert_width(&t, 80);
+}
+END_TEST
+
+START_TEST(a_screen_ends_with_what_has_no_room_on_it)
+{
+    static const char *const views[][3] = {{"top", "--every", "1h"}, {"stats", "--watch", "1h"}};
+    ctl_sql(INSERT_CROWD);
+    ctl_sql("INSERT INTO claimd.job (kind, queue) SELECT 'a', 'queue-of-the-month-' || g FROM "
+            "generate_series(1, 40) g");
+    for (size_t i = 0; i < ARRAY_COUNT(views); i++) {
+        struct terminal t;
+        terminal_run(&t, (const char *const[]){views[i][0], views[i][1], views[i][2], NULL},
+                     "NO_COLOR=1");
+        terminal_await(&t, i == 0 ? "HOST" : "MINUTES");
+        terminal_await(&t, "\x1b[J");
+        ck_assert_uint_le(terminal_lines(&t), 24);
+        ck_assert_ptr_nonnull(strstr(buf_at(&t.seen), " more\x1b[K"));
+        ck_assert_ptr_nonnull(strstr(buf_at(&t.seen), i == 0 ? "no room for QUEUES" : "15 "));
+        ck_assert_int_eq(write(t.master, "q", 1), 1);
+        terminal_assert_width(&t, 80);
+    }
+}
+END_TEST
+
 START_TEST(postgresql_away_is_shown_and_tried_again)
 {
     struct terminal t;
@@ -283,12 +380,16 @@ int main(void)
     tcase_add_test(tests, of_large_tables_nothing_is_read_whole_and_estimates_say_so);
     tcase_add_test(tests, stats_count_no_more_than_there_are);
     tcase_add_test(tests, top_to_a_pipe_is_one_look);
+    tcase_add_test(tests, top_says_when_nobody_leads_or_has_a_quorum);
     tcase_add_test(tests, a_wrong_interval_is_exit_2);
     tcase_add_test(tests, top_takes_the_screen_and_gives_it_back);
     tcase_add_test(tests, ctrl_c_ends_top_like_q);
     tcase_add_test(tests, a_new_size_is_drawn_at_once);
     tcase_add_test(tests, a_list_that_goes_on_ends_with_the_next_command);
     tcase_add_test(tests, at_80_columns_no_line_is_wider);
+    tcase_add_test(tests, at_80_columns_queues_and_workers_show_all_or_say_what_is_missing);
+    tcase_add_test(tests, what_is_cut_is_told_below);
+    tcase_add_test(tests, a_screen_ends_with_what_has_no_room_on_it);
     tcase_add_test(tests, postgresql_away_is_shown_and_tried_again);
     suite_add_tcase(suite, tests);
     return world_run(suite);

@@ -1,0 +1,18 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Why due jobs may wait that are served: nobody leads, or workers have no quorum of lock nodes; in words, NULL = neither.
+WITH s AS (
+    SELECT count(*) AS schedulers, count(leader_since) AS leaders FROM claimd.scheduler WHERE stale_at > clock_timestamp()
+), w AS (
+    SELECT count(*) AS workers, count(*) FILTER (WHERE lock_nodes > 0 AND 2 * lock_nodes_voting <= lock_nodes) AS cut_off,
+           min(format('%s of %s', lock_nodes_voting, lock_nodes)) FILTER (WHERE 2 * lock_nodes_voting <= lock_nodes) AS votes
+      FROM claimd.worker
+     WHERE NOT dead AND NOT stopped AND stale_at > clock_timestamp()
+)
+SELECT s.schedulers, s.leaders, w.cut_off AS workers_without_quorum,
+       NULLIF(concat_ws(E'\n',
+           CASE WHEN s.schedulers = 0 THEN 'no leader: no scheduler runs, due jobs are not fed'
+                WHEN s.leaders = 0 THEN format('no leader: none of %s schedulers leads, due jobs are not fed', s.schedulers) END,
+           CASE WHEN w.cut_off > 0
+                THEN format('no quorum: %s of %s workers claim nothing, %s lock nodes vote for them', w.cut_off, w.workers, w.votes) END),
+           '') AS trouble
+  FROM s, w
