@@ -160,6 +160,8 @@ struct constants {
 
 struct run {
     char path[4096];
+    const char
+        *file;     /* of a folder, the one that is being read: its name without what it ends in */
     json_t *about; /* run.json */
     struct constants c;
     struct event *events; /* by job, then time; those of no job first */
@@ -224,7 +226,7 @@ void check_waits(struct run *r);     /* K5: what was not seen */
 void check_deaths(struct run *r);    /* K5: who was taken for dead */
 void check_model(struct run *r);     /* K6 */
 void check_limits(struct run *r);    /* K7 */
-void check_slopes(struct run *r);    /* K8 */
+void check_growth(struct run *r);    /* K8 */
 void check_canaries(struct run *r);  /* K9 */
 void check_sql(struct run *r);       /* K10 */
 

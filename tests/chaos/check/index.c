@@ -111,7 +111,7 @@ static struct process *process_of(struct run *r, const char *name)
     *p = (struct process){
         .name = name, .first = NEVER, .stopped = NEVER, .ended = NEVER, .state_dir = intern("", 0)};
     p->target = p->state_dir;
-    const char *dot = strrchr(name, '.');
+    const char *dot = strchr(name, '.');
     p->pid = dot == NULL ? 0 : strtoll(dot + 1, NULL, 10);
     return p;
 }

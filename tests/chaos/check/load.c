@@ -276,9 +276,15 @@ static int64_t back_after(const struct run *r, const char *detail)
 
 typedef void take_fn(struct run *r, const json_t *o, const char *line, size_t len);
 
+/* Numbers of processes are used again: PROGRAM.PID is one of several, the file has the rest. */
 static void take_history(struct run *r, const json_t *o, const char *line, size_t len)
 {
     take_event(r, FROM_HISTORY, o, line, len);
+    struct event *e = &r->events[r->event_count - 1];
+    size_t said = strlen(e->process);
+    if (strncmp(r->file, e->process, said) == 0 && r->file[said] == '.') {
+        e->process = r->file;
+    }
 }
 
 static void take_ledger(struct run *r, const json_t *o, const char *line, size_t len)
@@ -367,6 +373,9 @@ static bool read_folder(struct run *r, const char *name, take_fn *take)
     for (int i = 0; i < count; i++) {
         if (is_fine && list[i]->d_name[0] != '.') {
             (void)snprintf(path, sizeof path, "%s/%s/%s", r->path, name, list[i]->d_name);
+            const char *end = strstr(list[i]->d_name, ".jsonl");
+            r->file = intern(list[i]->d_name, end != NULL ? (size_t)(end - list[i]->d_name)
+                                                          : strlen(list[i]->d_name));
             is_fine = read_file(r, path, take);
         }
         free(list[i]);

@@ -13,11 +13,25 @@
 
 #define OUTPUT_MAX 65536
 
-enum file { HISTORY, LEDGER, ACKED, NEMESIS, EVENTS, FINAL, CHECKS, SAMPLES, LOG, RUN, FILE_COUNT };
+enum file {
+    HISTORY,
+    LATER,
+    LEDGER,
+    ACKED,
+    NEMESIS,
+    EVENTS,
+    FINAL,
+    CHECKS,
+    SAMPLES,
+    LOG,
+    RUN,
+    FILE_COUNT
+};
 
 static const char *const file_names[FILE_COUNT] = {
-    "history/w.1.jsonl", "ledger/l.jsonl", "acked.jsonl",   "nemesis.jsonl", "events.jsonl",
-    "final.jsonl",       "check.jsonl",    "samples.jsonl", "logs/w1.log",   "run.json"};
+    "history/w.1.jsonl", "history/w.1.99.jsonl", "ledger/l.jsonl", "acked.jsonl",
+    "nemesis.jsonl",     "events.jsonl",         "final.jsonl",    "check.jsonl",
+    "samples.jsonl",     "logs/w1.log",          "run.json"};
 
 /* Job 1 is claimed by w.1, which is killed; it is rescued, and runs again on w.2. Job 2 just runs.
  * Job 3 is cancelled. */
@@ -121,6 +135,7 @@ static const char *const clean[FILE_COUNT] = {
               "{'job':2,'kind':'k','state':'completed','fence':12,'attempt':1}\n"
               "{'job':3,'kind':'k','state':'cancelled','fence':0,'attempt':0}\n",
     [CHECKS] = "{'name':'running_under_a_dead_worker','rows':0}\n",
+    [LATER] = "", /* the number of w.1, used again */
     [SAMPLES] = "",
     [LOG] = "ts=… event=ready\n"};
 
@@ -258,9 +273,12 @@ static const struct planted planted[] = {
      "{'t':15000000000,'job':1,'fence':10,'attempt':1,'op':'effect','as':'done','sha':'s1'}\n"},
     {"a worker runs more than it has slots", "K7/S18", RUN, "'T':10000000000},",
      "'T':10000000000},'slots':1,"},
+    {"a process has the number of one that was killed", NULL, RUN, "'T':10000000000},",
+     "'T':10000000000},'slots':2,"},
     /* K8, K9, K10 */
     {"descriptors that leak", "K8/R1", SAMPLES, NULL, ""},
     {"descriptors that don't", NULL, SAMPLES, NULL, ""},
+    {"descriptors of connections that are lost for a while", NULL, SAMPLES, NULL, ""},
     {"a password in a log", "K9/P2", LOG, NULL, "event=x err=\"hush-hush\"\n"},
     {"a password in a history", "K9/P2", HISTORY, NULL,
      "{'t':19000001000,'p':'s.3','op':'x','ph':'ok','y':'hush-hush'}\n"},
@@ -289,6 +307,9 @@ static const struct {
     {"a worker is taken for dead since PostgreSQL was away", HISTORY,
      "{'t':30000000000,'p':'s.3','op':'dead','ph':'ok','worker':'u2'}\n"
      "{'t':31000000000,'p':'w.2','op':'beat','ph':'ok','worker':'u2','dead':1}\n"},
+    {"a process has the number of one that was killed", LATER,
+     "{'t':20000000000,'p':'w.1','op':'run','ph':'inv','job':9,'f':90,'att':1,'once':0}\n"
+     "{'t':20000000001,'p':'w.1','op':'run','ph':'inv','job':10,'f':91,'att':1,'once':0}\n"},
     {"overtaken in its lane", ACKED,
      "{'t':30000000000,'op':'enqueue','ph':'ok','job':5,'n':5,'delay_ms':0,'expect':'any'}\n"
      "{'t':31000000000,'op':'enqueue','ph':'ok','job':6,'n':6,'delay_ms':0,'expect':'any'}\n"
@@ -359,11 +380,15 @@ static void put_run(const struct planted *p)
     }
     bool is_leak = strcmp(p->what, "descriptors that leak") == 0;
     bool is_flat = strcmp(p->what, "descriptors that don't") == 0;
-    for (int i = 0; (is_leak || is_flat) && i < 100; i++) {
+    bool is_lost = strcmp(p->what, "descriptors of connections that are lost for a while") == 0;
+    for (int i = 0; (is_leak || is_flat || is_lost) && i < 100; i++) {
         char line[128];
         (void)snprintf(line, sizeof line,
                        "{'t':%d000000000,'p':'w1','rss':1000000,'fds':%d,'children':2}\n", i + 1,
-                       is_leak ? 10 + i : 10 + i % 7);
+                       is_leak                       ? 10 + i
+                       : is_lost && i > 30 && i < 60 ? 20
+                       : is_lost                     ? 38
+                                                     : 10 + i % 7);
         put(SAMPLES, line);
     }
 }
