@@ -98,8 +98,10 @@ const struct ctl_command ctl_commands[] = {
      .words = "ID",
      .words_min = 1,
      .words_max = 1,
-     .help = "Show all of one job: where it is, what it waits for, what happened to it.",
-     .examples = "claimctl jobs show 42",
+     .help = "Show all of one job: where it is, what it waits for, what happened to it.\n\n"
+             "Of args, metadata and result the first 1000 bytes; all of them in JSON.",
+     .examples = "claimctl jobs show 42\nclaimctl jobs show 42 --full",
+     .options = {{"full", NULL, "args, metadata and result as long as they are"}},
      .run = jobs_show},
     {.noun = "jobs",
      .verb = "watch",

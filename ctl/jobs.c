@@ -4,6 +4,8 @@
 #include "base/parse.h"
 #include "sql/queries.h"
 
+#define VALUE_SHOWN_MAX 1000 /* bytes of args, metadata and result */
+
 enum status jobs_check_id(const char *text, struct err *err)
 {
     int64_t id = 0;
@@ -65,6 +67,37 @@ static enum status print_log(const struct table *attempts, FILE *out, struct err
     return st == STATUS_OK ? tables_print(tables, 1, false, out, err) : st;
 }
 
+/* A text of a megabyte would scroll all else away. */
+static enum status shorten(char **cell, struct err *err)
+{
+    size_t len = *cell == NULL ? 0 : strlen(*cell);
+    size_t keep = VALUE_SHOWN_MAX;
+    char *shorter = NULL;
+    if (len <= VALUE_SHOWN_MAX) {
+        return STATUS_OK;
+    }
+    while (((unsigned char)(*cell)[keep] & 0xc0) == 0x80) { /* inside of a character */
+        keep--;
+    }
+    if (asprintf(&shorter, "%.*s… (%zu bytes, cut here; --full shows all)", (int)keep, *cell, len) <
+        0) {
+        return err_fail(err, STATUS_NOMEM, "out of memory");
+    }
+    free(*cell);
+    *cell = shorter;
+    return STATUS_OK;
+}
+
+static enum status shorten_values(struct table *job, struct err *err)
+{
+    enum status st = STATUS_OK;
+    for (size_t i = 0; st == STATUS_OK && i < job->column_count; i++) {
+        bool is_value = job->columns[i].type == CELL_JSON;
+        st = is_value ? shorten(&job->cells[i], err) : STATUS_OK;
+    }
+    return st;
+}
+
 enum status jobs_show(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     const char *id = args->words[0];
@@ -83,6 +116,9 @@ enum status jobs_show(struct ctl *ctl, const struct ctl_args *args, struct err *
     }
     if (st == STATUS_OK && job.row_count == 0) {
         st = err_fail(err, STATUS_NOT_FOUND, "job %s not found", id);
+    }
+    if (st == STATUS_OK && !ctl->is_json && ctl_value(args, "full") == NULL) {
+        st = shorten_values(&job, err);
     }
     if (st == STATUS_OK) {
         st = fill(a, &SQL_ADMIN_JOB_TIMELINE, id, &timeline, err);

@@ -156,6 +156,21 @@ START_TEST(show_has_args_as_they_are_and_the_attempts)
 }
 END_TEST
 
+START_TEST(show_cuts_long_args_and_results_unless_all_is_wanted)
+{
+    enqueue_one("a");
+    ctl_sql("UPDATE claimd.job SET args = to_jsonb(repeat('é', 5000) || 'end')");
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
+    assert_says("é… (10005 bytes, cut here; --full shows all)\n");
+    ck_assert_uint_lt(strlen(ctl_text()), 3000);
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--full"), 0);
+    assert_says("éend\"\n");
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--json"), 0);
+    assert_says("éend\"");
+    json_decref(ctl_json());
+}
+END_TEST
+
 START_TEST(show_has_a_timeline_from_the_creation_to_the_end)
 {
     static const char *const wanted[] = {"created", "due",     "started",
@@ -477,6 +492,7 @@ int main(void)
     tcase_add_test(tests, show_says_when_nobody_leads_or_has_a_quorum);
     tcase_add_test(tests, show_says_where_a_running_job_is);
     tcase_add_test(tests, show_has_args_as_they_are_and_the_attempts);
+    tcase_add_test(tests, show_cuts_long_args_and_results_unless_all_is_wanted);
     tcase_add_test(tests, show_has_a_timeline_from_the_creation_to_the_end);
     tcase_add_test(tests, show_has_one_attempt_for_what_starts_at_most_once);
     tcase_add_test(tests, a_job_cancelled_before_it_was_due_never_was);
