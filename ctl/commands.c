@@ -28,13 +28,11 @@ const struct ctl_command ctl_commands[] = {
     {.noun = "db",
      .verb = "verify",
      .words = "",
-     .help =
-         "Check what the database holds against what claimd promises.\n\n"
-         "Runs the queries of sql/check.sql, each for up to 10 minutes; a broken rule is named "
-         "as in\n"
-         "docs/guarantees.md. Jobs that the feed seems not to reach are looked up in Redis, for "
-         "up to\n"
-         "a full pass of the feed. Ends with 1 when a rule is broken.",
+     .help = "Check what the database holds against what claimd promises.\n\n"
+             "Runs the queries of sql/check.sql, each for up to 10 minutes; a broken rule "
+             "is named as in docs/guarantees.md. Jobs that the feed seems not to reach "
+             "are looked up in Redis, for up to a full pass of the feed. Ends with 1 when "
+             "a rule is broken.",
      .examples = "claimctl db verify\nclaimctl db verify --since 2h --json",
      .options = {{"after", "TIME", "how long what recovery ends may last; default 60s"},
                  {"since", "TIME", "leave out what ended before: an age, or a time"}},
@@ -43,10 +41,9 @@ const struct ctl_command ctl_commands[] = {
      .words = "[KIND]",
      .words_max = 1,
      .help = "Add one job and print its id, or a file of jobs.\n\n"
-             "A file has one JSON object per line: {\"kind\": …} and, if wanted, \"args\", "
-             "\"queue\",\n"
-             "\"priority\", \"delay\" or \"at\", \"max_attempts\", \"timeout\", \"tags\", "
-             "\"metadata\".\n"
+             "A file has one JSON object per line: {\"kind\": …} and, if wanted, "
+             "\"args\", \"queue\", \"priority\", \"delay\" or \"at\", \"max_attempts\", "
+             "\"timeout\", \"tags\", \"metadata\".\n"
              "It is stored as a whole, or, when one line is bad, not at all.\n"
              "TIME: 250ms, 10s, 5m, 2h, 1d; a number alone is seconds.\n"
              "Of a kind that no live worker of its queue serves standard error says so.",
@@ -70,13 +67,15 @@ const struct ctl_command ctl_commands[] = {
      .verb = "list",
      .words = "",
      .help = "List jobs, newest first.\n\n"
-             "STATE: scheduled, retryable, available, running, completed, cancelled, discarded.\n"
-             "TIME: an age such as 2h, or 2026-01-31T08:00:00Z; of a finished job it is its end,\n"
-             "of an open one its creation. --state, --kind, --queue take several, by commas or\n"
-             "repeated. A long list goes on where the last one ended: --after.\n\n"
+             "STATE: scheduled, retryable, available, running, completed, cancelled, "
+             "discarded.\n"
+             "TIME: an age such as 2h, or 2026-01-31T08:00:00Z; of a finished job it is "
+             "its end, of an open one its creation. --state, --kind, --queue take "
+             "several, by commas or repeated. A long list goes on where the last one "
+             "ended: --after.\n\n"
              "COLUMNS, by commas: id, kind, queue, state, priority, attempt, created_at, "
-             "ready_at,\n"
-             "attempted_at, finalized_at, worker, worker_id, tags, args, metadata, result, error.",
+             "ready_at, attempted_at, finalized_at, worker, worker_id, tags, args, "
+             "metadata, result, error.",
      .examples = "claimctl jobs list --state discarded --kind resize --since 2h\n"
                  "claimctl jobs list --queue images,mail --columns id,worker,error\n"
                  "claimctl jobs list --state retryable --error timeout --limit 10 --json",
@@ -127,10 +126,9 @@ const struct ctl_command ctl_commands[] = {
      .words = "ID...",
      .words_min = 1,
      .words_max = MANY,
-     .help =
-         "Cancel jobs that are not running.\n\n"
-         "Each for itself: one that can't be cancelled keeps none of the others. The exit code is "
-         "that\nof the worst.",
+     .help = "Cancel jobs that are not running.\n\n"
+             "Each for itself: one that can't be cancelled keeps none of the others. The "
+             "exit code is that of the worst.",
      .examples = "claimctl jobs cancel 42 43",
      .run = jobs_cancel},
     {.noun = "queues",
@@ -168,12 +166,10 @@ const struct ctl_command ctl_commands[] = {
     {.noun = "lock-nodes",
      .verb = "set",
      .words = "",
-     .help =
-         "Make lock.nodes of this configuration the list of the cluster.\n\n"
-         "All daemons must be stopped. Waits for the longest lease in use, since one taken at the\n"
-         "former nodes may live for so long; meanwhile no daemon starts. Cut off in between, it "
-         "is\n"
-         "run again. Ends with 5 while a daemon lives.",
+     .help = "Make lock.nodes of this configuration the list of the cluster.\n\n"
+             "All daemons must be stopped. Waits for the longest lease in use, since one "
+             "taken at the former nodes may live for so long; meanwhile no daemon starts. "
+             "Cut off in between, it is run again. Ends with 5 while a daemon lives.",
      .examples = "claimctl lock-nodes set --yes",
      .options = {{"yes", NULL, "do it"},
                  {"force", NULL,
@@ -229,8 +225,9 @@ const struct ctl_command ctl_commands[] = {
      .words_min = 1,
      .words_max = 1,
      .help = "Print a completion script for this shell.\n\n"
-             "In bash: eval \"$(claimctl completion bash)\", in ~/.bashrc; in zsh the same with "
-             "zsh,\nafter compinit, or as the file _claimctl in a folder of $fpath.",
+             "In bash: eval \"$(claimctl completion bash)\", in ~/.bashrc; in zsh the "
+             "same with zsh, after compinit, or as the file _claimctl in a folder of "
+             "$fpath.",
      .examples = "claimctl completion bash",
      .run = completion},
     {.noun = "help",

@@ -2,8 +2,13 @@
 #include "ctl/help.h"
 
 #include "ctl/nearest.h"
+#include "ctl/table.h"
+#include "ctl/wrap.h"
 
 #define NAME_WIDTH 24
+#define TEXT_COLUMN (NAME_WIDTH + 3)
+#define TEXT_WIDTH_MIN 24
+#define WIDTH_MAX 100 /* longer lines are hard to read */
 
 void help_print_name(FILE *out, const struct ctl_command *c)
 {
@@ -33,6 +38,22 @@ bool help_is_noun(const char *word)
 
 /* ---- what is known ---- */
 
+static size_t width_of(FILE *out)
+{
+    size_t width = table_style_of(out).width;
+    return width < WIDTH_MAX ? width : WIDTH_MAX;
+}
+
+/* A name, and beside it what it means. */
+static void print_pair(FILE *out, const char *name, const char *text)
+{
+    size_t width = width_of(out);
+    (void)fprintf(out, "  %-*s ", NAME_WIDTH, name);
+    (void)wrap_print(out, text,
+                     width > TEXT_COLUMN + TEXT_WIDTH_MIN ? width - TEXT_COLUMN : TEXT_WIDTH_MIN,
+                     TEXT_COLUMN);
+}
+
 static void print_options(FILE *out, const struct ctl_option *options, size_t count)
 {
     for (size_t i = 0; i < count && options[i].name != NULL; i++) {
@@ -40,16 +61,18 @@ static void print_options(FILE *out, const struct ctl_option *options, size_t co
         char name[48];
         (void)snprintf(name, sizeof name, "--%s%s%s", options[i].name,
                        value == NULL || value[0] == '[' ? "" : " ", value != NULL ? value : "");
-        (void)fprintf(out, "  %-*s %s\n", NAME_WIDTH, name, options[i].help);
+        print_pair(out, name, options[i].help);
     }
 }
 
 static void print_line(FILE *out, const struct ctl_command *c)
 {
     char name[64];
+    char first[96];
     (void)snprintf(name, sizeof name, "%s%s%s%s%s", c->noun, c->verb != NULL ? " " : "",
                    c->verb != NULL ? c->verb : "", c->words[0] != '\0' ? " " : "", c->words);
-    (void)fprintf(out, "  %-*s %.*s\n", NAME_WIDTH, name, (int)strcspn(c->help, "\n"), c->help);
+    (void)snprintf(first, sizeof first, "%.*s", (int)strcspn(c->help, "\n"), c->help);
+    print_pair(out, name, first);
 }
 
 static void print_examples(FILE *out, const struct ctl_command *c)
@@ -69,9 +92,13 @@ void help_overview(FILE *out)
     }
     (void)fprintf(out, "\nEach command takes:\n");
     print_options(out, ctl_common_options, ctl_common_option_count);
-    (void)fprintf(out, "\nExamples and options of a command: claimctl COMMAND --help\n"
-                       "\nExit codes: 0 done, 1 failed, 2 usage, configuration or bad input, 3 "
-                       "dependency unavailable,\n4 not found, 5 not possible in this state.\n");
+    (void)fputc('\n', out);
+    (void)wrap_print(out,
+                     "Examples and options of a command: claimctl COMMAND --help\n\n"
+                     "TIME: 250ms, 10s, 5m, 2h, 1d; a number alone is seconds.\n\n"
+                     "Exit codes: 0 done, 1 failed, 2 usage, configuration or bad input, 3 "
+                     "dependency unavailable, 4 not found, 5 not possible in this state.",
+                     width_of(out), 0);
 }
 
 void help_noun(FILE *out, const char *noun)
@@ -94,8 +121,9 @@ void help_command(FILE *out, const struct ctl_command *c)
 {
     (void)fprintf(out, "usage: ");
     help_print_name(out, c);
-    (void)fprintf(out, " %s%s[OPTION…]\n\n%s\n\nExamples:\n", c->words,
-                  c->words[0] != '\0' ? " " : "", c->help);
+    (void)fprintf(out, " %s%s[OPTION…]\n\n", c->words, c->words[0] != '\0' ? " " : "");
+    (void)wrap_print(out, c->help, width_of(out), 0);
+    (void)fprintf(out, "\nExamples:\n");
     print_examples(out, c);
     (void)fprintf(out, "\nOptions:\n");
     print_options(out, c->options, CTL_OPTIONS_MAX);

@@ -101,6 +101,23 @@ START_TEST(every_command_is_of_a_form_that_help_can_show)
 }
 END_TEST
 
+/* 80 columns where there is no terminal; words stay whole, since a line ends at a space. */
+START_TEST(no_line_of_help_is_wider_than_80_columns)
+{
+    const struct ctl_command *c = &ctl_commands[_i];
+    char line[256];
+    (void)snprintf(line, sizeof line,
+                   "export LC_ALL=C.UTF-8; claimctl help %s %s | wc -L; claimctl help | wc -L",
+                   c->noun, c->verb == NULL ? "" : c->verb);
+    ck_assert_int_eq(shell(line), 0);
+    int own = 0;
+    int overview = 0;
+    ck_assert_int_eq(sscanf(text(), "%d %d", &own, &overview), 2);
+    ck_assert_int_le(own, 80);
+    ck_assert_int_le(overview, 80);
+}
+END_TEST
+
 START_TEST(help_is_the_same_by_word_and_by_option)
 {
     ck_assert_int_eq(shell("diff <(claimctl help jobs list) <(claimctl jobs list --help)"), 0);
@@ -237,6 +254,7 @@ int main(void)
     tcase_add_loop_test(tests, every_command_has_examples_that_parse, 0, commands);
     tcase_add_test(tests, an_example_with_an_unknown_option_would_not_parse);
     tcase_add_loop_test(tests, every_command_is_of_a_form_that_help_can_show, 0, commands);
+    tcase_add_loop_test(tests, no_line_of_help_is_wider_than_80_columns, 0, commands);
     tcase_add_test(tests, help_is_the_same_by_word_and_by_option);
     tcase_add_test(tests, the_dump_has_all_commands_with_their_options);
     tcase_add_loop_test(tests, a_slip_is_exit_2_with_the_nearest, 0, ARRAY_COUNT(guesses));
