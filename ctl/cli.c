@@ -71,6 +71,7 @@ static enum status take_option(struct command_line *line, const char *name, cons
     assert(name != NULL);
     if (strcmp(name, "config") == 0) {
         line->ctl.config_path = value;
+        line->ctl.config_from = CTL_CONFIG_OPTION;
     } else if (strcmp(name, "json") == 0) {
         line->ctl.is_json = true;
     } else if (strcmp(name, "help") == 0) {
@@ -243,10 +244,9 @@ static void set_locale(void)
 int cli_main(int argc, char **argv)
 {
     set_locale();
-    const char *path = getenv("CLAIMD_CONFIG");
-    bool has_path = path != NULL && path[0] != '\0';
-    struct command_line line = {.ctl = {.config_path = has_path ? path : NULL, .out = stdout}};
+    struct command_line line = {.ctl = {.out = stdout}};
     struct err err = {0};
+    ctl_find_config(&line.ctl, getenv("CLAIMD_CONFIG"), CTL_CONFIG_STANDARD_PATH);
     enum status st = parse_options(&line, NULL, true, argc, argv, &err);
     if (st != STATUS_OK) {
         (void)fprintf(stderr, "claimctl: %s\nTry: claimctl --help\n", err.msg);
@@ -258,7 +258,7 @@ int cli_main(int argc, char **argv)
         return CTL_DONE;
     }
     if (line.args.word_count == 0 || line.wants_help) {
-        help_overview(line.wants_help ? stdout : stderr);
+        help_overview(line.wants_help ? stdout : stderr, &line.ctl);
         return line.wants_help ? CTL_DONE : CTL_USAGE;
     }
     const struct ctl_command *command = find_command(&line.args);

@@ -203,8 +203,10 @@ const struct ctl_command ctl_commands[] = {
      .verb = "dump",
      .words = "[FILE]",
      .words_max = 1,
-     .help = "Print the configuration in effect: file, environment and defaults together.\n\n"
-             "Secrets are not in it: only the names of their files.",
+     .help =
+         "Print the configuration in effect: file, environment and defaults together.\n\n"
+         "Secrets are not in it: only the names of their files. With --origin it begins with the "
+         "file that was read.",
      .examples = "claimctl config dump /etc/claimd/claimd.json --origin",
      .options = {{"origin", NULL, "a table: each key, its value and where that came from"}},
      .run = config_show},
@@ -242,7 +244,9 @@ const struct ctl_command ctl_commands[] = {
 const size_t ctl_command_count = ARRAY_COUNT(ctl_commands);
 
 const struct ctl_option ctl_common_options[] = {
-    {"config", "FILE", "configuration; else $CLAIMD_CONFIG, else defaults and environment"},
+    {"config", "FILE",
+     "configuration; else $CLAIMD_CONFIG, else " CTL_CONFIG_STANDARD_PATH " if it is there, else "
+     "defaults and environment"},
     {"json", NULL, "print JSON"},
     {"help", NULL, "this text"},
     {"version", NULL, "version of this build"},

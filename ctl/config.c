@@ -74,15 +74,18 @@ static enum status print_buf(const struct ctl *ctl, const struct buf *text, stru
                : err_fail_sys(err, STATUS_INTERNAL, errno, "cannot write");
 }
 
-static enum status print_origins(const struct ctl *ctl, const struct config *config, bool *masked,
-                                 struct err *err)
+static enum status print_origins(const struct ctl *ctl, const char *path,
+                                 const struct config *config, bool *masked, struct err *err)
 {
+    static const struct table_column read_columns[] = {{"file", CELL_TEXT}};
     static const char *const origins[] = {"default", "file", "environment"};
     static const struct table_column columns[] = {
         {"key", CELL_TEXT}, {"value", CELL_JSON | CELL_LIST}, {"origin", CELL_TEXT}};
     auto_table struct table table = TABLE("keys", columns);
-    const struct table *const tables[] = {&table};
-    enum status st = STATUS_OK;
+    auto_table struct table read = TABLE("read", read_columns);
+    const struct table *const tables[] = {&read, &table};
+    read.is_record = true;
+    enum status st = table_add(&read, &path, err);
     for (size_t i = 0; st == STATUS_OK && i < config_option_count; i++) {
         const struct option_def *o = &config_options[i];
         json_auto_t *value = config_value(o, config, masked);
@@ -94,7 +97,7 @@ static enum status print_origins(const struct ctl *ctl, const struct config *con
         st = table_add(&table, (const char *const[]){o->name, text, origins[config->origins[i]]},
                        err);
     }
-    return st == STATUS_OK ? tables_print(tables, 1, ctl->is_json, ctl->out, err) : st;
+    return st == STATUS_OK ? tables_print(tables, 2, ctl->is_json, ctl->out, err) : st;
 }
 
 enum status config_show(struct ctl *ctl, const struct ctl_args *args, struct err *err)
@@ -108,7 +111,7 @@ enum status config_show(struct ctl *ctl, const struct ctl_args *args, struct err
         return st == STATUS_NOT_FOUND ? STATUS_INVALID : st;
     }
     if (ctl_value(args, "origin") != NULL) {
-        st = print_origins(ctl, &config, &is_masked, err);
+        st = print_origins(ctl, path, &config, &is_masked, err);
     } else {
         st = config_dump(&config, &out, &is_masked, err);
         st = st == STATUS_OK ? print_buf(ctl, &out, err) : st;

@@ -22,8 +22,17 @@ enum ctl_exit {
     CTL_NOT_POSSIBLE = 5
 };
 
+enum ctl_config_from {
+    CTL_CONFIG_NONE,
+    CTL_CONFIG_OPTION,
+    CTL_CONFIG_VARIABLE,
+    CTL_CONFIG_STANDARD /* no other was named, and it is there */
+};
+#define CTL_CONFIG_STANDARD_PATH "/etc/claimd/claimd.json"
+
 struct ctl {
     const char *config_path; /* NULL = defaults and environment */
+    enum ctl_config_from config_from;
     bool is_json;
     FILE *out;
 };
@@ -68,8 +77,11 @@ extern const size_t ctl_command_count;
 extern const struct ctl_option ctl_common_options[];
 extern const size_t ctl_common_option_count;
 
-/* Loads the configuration of --config, $CLAIMD_CONFIG, or none. INVALID, too, when it isn't there.
- */
+/* Without --config: what the variable says ("" = no file; NULL = it isn't set), else the standard
+ * path if a file is there, whoever may read it. */
+void ctl_find_config(struct ctl *ctl, const char *variable, const char *standard);
+
+/* Loads the configuration. INVALID, too, when the file isn't there. */
 enum status ctl_load_config(const struct ctl *ctl, struct config *ret, struct err *err) MUST_USE;
 
 /* The connection string with its password. INVALID: not understood. */

@@ -84,7 +84,18 @@ static void print_examples(FILE *out, const struct ctl_command *c)
     }
 }
 
-void help_overview(FILE *out)
+static void print_configuration(FILE *out, const struct ctl *ctl)
+{
+    static const char *const reasons[] = {
+        [CTL_CONFIG_NONE] = "no file, but defaults and the environment",
+        [CTL_CONFIG_OPTION] = " (--config)",
+        [CTL_CONFIG_VARIABLE] = " ($CLAIMD_CONFIG)",
+        [CTL_CONFIG_STANDARD] = " (it is there, and no other was named)"};
+    (void)fprintf(out, "\nConfiguration: %s%s\n", ctl->config_path != NULL ? ctl->config_path : "",
+                  reasons[ctl->config_from]);
+}
+
+void help_overview(FILE *out, const struct ctl *ctl)
 {
     (void)fprintf(out, "usage: claimctl COMMAND [OPTION…]\n\n");
     for (size_t i = 0; i < ctl_command_count; i++) {
@@ -99,6 +110,7 @@ void help_overview(FILE *out)
                      "Exit codes: 0 done, 1 failed, 2 usage, configuration or bad input, 3 "
                      "dependency unavailable, 4 not found, 5 not possible in this state.",
                      width_of(out), 0);
+    print_configuration(out, ctl);
 }
 
 void help_noun(FILE *out, const char *noun)

@@ -6,7 +6,7 @@
 
 #include "ctl/ctl.h"
 
-void help_overview(FILE *out);
+void help_overview(FILE *out, const struct ctl *ctl);
 void help_command(FILE *out, const struct ctl_command *c);
 /* All commands of one noun; `noun` must be known. */
 void help_noun(FILE *out, const char *noun);

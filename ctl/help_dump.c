@@ -177,7 +177,7 @@ enum status help(struct ctl *ctl, const struct ctl_args *args, struct err *err)
     const char *noun = args->word_count > 0 ? args->words[0] : NULL;
     const char *verb = args->word_count > 1 ? args->words[1] : "";
     if (noun == NULL) {
-        help_overview(ctl->out);
+        help_overview(ctl->out, ctl);
         return STATUS_OK;
     }
     const struct ctl_command *c = help_find(noun, verb);

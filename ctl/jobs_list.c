@@ -206,11 +206,10 @@ static void put_word(FILE *out, const char *word)
 static void say_next(const struct listing *l)
 {
     FILE *out = stderr;
-    const char *config = l->ctl->config_path;
     (void)fprintf(out, "claimctl");
-    if (config != NULL && config != getenv("CLAIMD_CONFIG")) {
+    if (l->ctl->config_from == CTL_CONFIG_OPTION) {
         (void)fprintf(out, " --config ");
-        put_word(out, config);
+        put_word(out, l->ctl->config_path);
     }
     (void)fprintf(out, " jobs list");
     for (size_t i = 0; i < l->args->given_count; i++) {

@@ -5,6 +5,7 @@
 #include "sql/queries.h"
 
 #include <time.h>
+#include <unistd.h>
 
 #define INTERVAL_MIN_US (100 * US_PER_MS)
 #define INTERVAL_MAX_US (3600 * US_PER_S)
@@ -18,6 +19,16 @@ const char *ctl_value(const struct ctl_args *args, const char *name)
         }
     }
     return NULL;
+}
+
+void ctl_find_config(struct ctl *ctl, const char *variable, const char *standard)
+{
+    bool is_standard = variable == NULL && access(standard, F_OK) == 0;
+    bool is_variable = variable != NULL && variable[0] != '\0';
+    ctl->config_path = is_variable ? variable : is_standard ? standard : NULL;
+    ctl->config_from = is_variable   ? CTL_CONFIG_VARIABLE
+                       : is_standard ? CTL_CONFIG_STANDARD
+                                     : CTL_CONFIG_NONE;
 }
 
 enum status ctl_load_config(const struct ctl *ctl, struct config *ret, struct err *err)

@@ -35,14 +35,15 @@ int ctl_run_words(const char *const *words)
     char program[SERVER_PATH_MAX];
     char conninfo[SERVER_PATH_MAX + 64];
     const char *argv[32] = {program};
-    const char *env[ARRAY_COUNT(ctl.env) + 2] = {conninfo};
+    const char *env[ARRAY_COUNT(ctl.env) + 3] = {conninfo,
+                                                 "CLAIMD_CONFIG="}; /* no file of this host */
     const char *folder = getenv("CLAIMD_BIN_DIR");
     struct err err = {0};
     int code = -1;
     (void)snprintf(program, sizeof program, "%s/claimctl", folder == NULL ? "bin" : folder);
     (void)snprintf(conninfo, sizeof conninfo, "CLAIMD_POSTGRES_CONNINFO=%s", ctl.conninfo);
     for (size_t i = 0; i < ARRAY_COUNT(ctl.env) && ctl.env[i] != NULL; i++) {
-        env[i + 1] = ctl.env[i];
+        env[i + 2] = ctl.env[i];
     }
     for (size_t i = 0; words[i] != NULL; i++) {
         ck_assert_uint_lt(i + 2, ARRAY_COUNT(argv));

@@ -19,7 +19,8 @@ void terminal_run(struct terminal *t, const char *const *words, const char *no_c
     char term[] = "TERM=xterm";
     char colour[256];
     (void)snprintf(colour, sizeof colour, "%s", no_colour);
-    char *env[] = {conninfo, term, colour, NULL};
+    char no_file[] = "CLAIMD_CONFIG=";
+    char *env[] = {conninfo, term, no_file, colour, NULL};
     char copies[7][256];
     char *argv[8] = {program};
     for (size_t i = 0; words[i] != NULL; i++) {

@@ -35,7 +35,7 @@ static int shell(const char *line)
     const char *before = getenv("PATH");
     (void)snprintf(path, sizeof path, "PATH=%s:%s", folder == NULL ? "bin" : folder, before);
     const char *const argv[] = {"bash", "-c", line, NULL};
-    const char *const env[] = {path, NULL};
+    const char *const env[] = {path, "CLAIMD_CONFIG=", NULL};
     struct err err = {0};
     int code = -1;
     buf_reset(&out);
@@ -115,6 +115,43 @@ START_TEST(no_line_of_help_is_wider_than_80_columns)
     ck_assert_int_eq(sscanf(text(), "%d %d", &own, &overview), 2);
     ck_assert_int_le(own, 80);
     ck_assert_int_le(overview, 80);
+}
+END_TEST
+
+/* ---- which configuration ---- */
+
+START_TEST(a_file_in_the_standard_place_is_read_where_no_other_is_named)
+{
+    struct ctl ctl = {.out = stdout};
+    ctl_find_config(&ctl, NULL, "/etc/passwd");
+    ck_assert_str_eq(ctl.config_path, "/etc/passwd");
+    ck_assert_int_eq(ctl.config_from, CTL_CONFIG_STANDARD);
+    ctl_find_config(&ctl, "/x", "/etc/passwd");
+    ck_assert_str_eq(ctl.config_path, "/x");
+    ck_assert_int_eq(ctl.config_from, CTL_CONFIG_VARIABLE);
+    ctl_find_config(&ctl, "", "/etc/passwd"); /* said to be none */
+    ck_assert_ptr_null(ctl.config_path);
+    ctl_find_config(&ctl, NULL, "/nowhere/claimd.json");
+    ck_assert_ptr_null(ctl.config_path);
+    ck_assert_int_eq(ctl.config_from, CTL_CONFIG_NONE);
+}
+END_TEST
+
+START_TEST(help_and_the_origins_say_which_file_was_read)
+{
+    ck_assert_int_eq(shell("claimctl help"), 0);
+    assert_prints("Configuration: no file, but defaults and the environment\n");
+    ck_assert_int_eq(shell("f=$(mktemp) && echo '{}' >$f && claimctl --config $f help && "
+                           "CLAIMD_CONFIG=$f claimctl help && claimctl --config $f config dump "
+                           "--origin && claimctl --config $f config dump --origin --json | "
+                           "jq -r '\"json \" + .read.file'; rm $f"),
+                     0);
+    assert_prints(" (--config)\n");
+    assert_prints(" ($CLAIMD_CONFIG)\n");
+    assert_prints("\nfile /tmp/");
+    assert_prints("\njson /tmp/");
+    ck_assert_int_eq(shell("claimctl config dump --origin"), 0);
+    assert_prints("file -\n");
 }
 END_TEST
 
@@ -254,6 +291,8 @@ int main(void)
     tcase_add_loop_test(tests, every_command_has_examples_that_parse, 0, commands);
     tcase_add_test(tests, an_example_with_an_unknown_option_would_not_parse);
     tcase_add_loop_test(tests, every_command_is_of_a_form_that_help_can_show, 0, commands);
+    tcase_add_test(tests, a_file_in_the_standard_place_is_read_where_no_other_is_named);
+    tcase_add_test(tests, help_and_the_origins_say_which_file_was_read);
     tcase_add_loop_test(tests, no_line_of_help_is_wider_than_80_columns, 0, commands);
     tcase_add_test(tests, help_is_the_same_by_word_and_by_option);
     tcase_add_test(tests, the_dump_has_all_commands_with_their_options);
