@@ -137,6 +137,22 @@ START_TEST(D5_what_an_asynchronous_standby_lacks_runs_again_and_nothing_twice_at
 }
 END_TEST
 
+/* Each commit waits for it, until its session is ended for the deadline of the request: then it
+ * stands on the primary alone. */
+START_TEST(D5_while_the_only_synchronous_standby_is_away_work_goes_on_slowly_on_the_primary)
+{
+    OK(pg_standby_set_sync(&f.pg, true, &err));
+    enqueue();
+    pg_server_kill(&standby);
+    int64_t before = completed();
+    ck_assert(WAIT_UNTIL(completed() >= before + SOME, 2 * SOON_US));
+    ck_assert_int_ge(fleet_log_count(&f, "claimd-worker", 0, "event=postgres_down"), 1);
+    OK(pg_standby_set_sync(&f.pg, false, &err));
+    fleet_wait_finished(&f, JOBS, "completed", 2 * SOON_US);
+    ck_assert_int_eq(fleet_ledger_count(&f, " end"), JOBS);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("failover of a fleet");
@@ -146,6 +162,8 @@ int main(void)
     tcase_add_test(c, D5_a_synchronous_standby_takes_over_and_no_job_is_lost_or_run_twice);
     tcase_add_test(c,
                    D5_what_an_asynchronous_standby_lacks_runs_again_and_nothing_twice_at_its_end);
+    tcase_add_test(
+        c, D5_while_the_only_synchronous_standby_is_away_work_goes_on_slowly_on_the_primary);
     suite_add_tcase(s, c);
     return suite_run_in_one(s);
 }
