@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/meters.h"
 
+#include "base/clock.h"
 #include "daemon/daemon.h"
 
 static const struct metric_family pg_up = {
@@ -21,6 +22,23 @@ static const struct metric_family node_errors = {
     .help = "Times that the lock node went down or was refused.",
     .type = METRIC_COUNTER,
     .labels = {"node"}};
+static const struct metric_family node_reply = {
+    .name = "claimd_redis_node_reply_seconds",
+    .help = "How long the lock node's last look at itself took, asked for every few seconds.",
+    .type = METRIC_GAUGE,
+    .labels = {"node"}};
+static const struct metric_family node_memory = {.name = "claimd_redis_node_memory_bytes",
+                                                 .help =
+                                                     "Memory that the lock node uses, by itself.",
+                                                 .type = METRIC_GAUGE,
+                                                 .labels = {"node"}};
+static const struct metric_family reload_ok = {.name = "claimd_config_last_reload_successful",
+                                               .help = "1: the configuration's last reload was.",
+                                               .type = METRIC_GAUGE};
+static const struct metric_family reload_time = {
+    .name = "claimd_config_last_reload_success_timestamp_seconds",
+    .help = "When the present configuration was read, Unix time.",
+    .type = METRIC_GAUGE};
 static const struct metric_family quorum = {.name = "claimd_lock_quorum",
                                             .help = "1: enough lock nodes with a vote are up.",
                                             .type = METRIC_GAUGE};
@@ -49,6 +67,9 @@ void daemon_meters_init(struct daemon_meters *m, struct metrics *registry, const
         m->log_lines[i] = metrics_series(registry, &log_lines, levels[i], NULL);
     }
     m->log_dropped = metrics_series(registry, &log_dropped_lines, NULL, NULL);
+    m->reload_ok = metrics_series(registry, &reload_ok, NULL, NULL);
+    m->reload_time = metrics_series(registry, &reload_time, NULL, NULL);
+    daemon_meters_reloaded(m, true); /* read a moment ago */
     m->node_count = c->lock.node_count;
     for (size_t i = 0; i < m->node_count; i++) {
         char node[CONFIG_TEXT_MAX];
@@ -56,6 +77,16 @@ void daemon_meters_init(struct daemon_meters *m, struct metrics *registry, const
         m->node_up[i] = metrics_series(registry, &node_up, node, NULL);
         m->node_voting[i] = metrics_series(registry, &node_voting, node, NULL);
         m->node_errors[i] = metrics_series(registry, &node_errors, node, NULL);
+        m->node_reply[i] = metrics_series(registry, &node_reply, node, NULL);
+        m->node_memory[i] = metrics_series(registry, &node_memory, node, NULL);
+    }
+}
+
+void daemon_meters_reloaded(struct daemon_meters *m, bool is_taken)
+{
+    metric_set(m->reload_ok, is_taken ? 1 : 0);
+    if (is_taken) {
+        metric_set(m->reload_time, (double)clock_wall_us() / (double)US_PER_S);
     }
 }
 
@@ -83,9 +114,13 @@ void daemon_meters_collect(struct daemon_meters *m, const struct daemon_facts *f
     metric_take(m->log_dropped, log_dropped());
     for (size_t i = 0; i < m->node_count; i++) {
         struct redlock_node_info info = {0};
+        struct redlock_async_load load = {0};
         if (facts->lock != NULL) {
             redlock_async_node(facts->lock, i, &info);
+            redlock_async_load(facts->lock, i, &load);
         }
+        metric_set(m->node_reply[i], (double)load.reply_us / (double)US_PER_S);
+        metric_set(m->node_memory[i], (double)load.memory_bytes);
         metric_set(m->node_up[i], info.is_up ? 1 : 0);
         metric_set(m->node_voting[i], info.may_vote ? 1 : 0);
     }

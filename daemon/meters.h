@@ -22,11 +22,16 @@ struct daemon_meters {
     struct metric *node_up[CONFIG_NODES_MAX];
     struct metric *node_voting[CONFIG_NODES_MAX];
     struct metric *node_errors[CONFIG_NODES_MAX];
+    struct metric *node_reply[CONFIG_NODES_MAX];
+    struct metric *node_memory[CONFIG_NODES_MAX];
+    struct metric *reload_ok;
+    struct metric *reload_time;
 };
 
 /* `registry` may be NULL. */
 void daemon_meters_init(struct daemon_meters *m, struct metrics *registry, const struct config *c);
 
+void daemon_meters_reloaded(struct daemon_meters *m, bool is_taken);
 void daemon_meters_pg_up(struct daemon_meters *m); /* a session began */
 void daemon_meters_lock_node(struct daemon_meters *m, size_t node, enum redlock_node_event event);
 

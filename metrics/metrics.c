@@ -102,11 +102,20 @@ static size_t bucket_of(const char *const *values)
     return hash % METRIC_BUCKETS;
 }
 
+static bool has_values(const struct metric *m, const char *const *values)
+{
+    for (size_t i = 0; i < METRIC_LABELS_MAX; i++) {
+        if (strncmp(m->values[i], values[i], METRIC_VALUE_MAX) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static struct metric *series_find(const struct metric_set *set, const char *const *values)
 {
     struct metric *m = set->by_hash[bucket_of(values)];
-    while (m != NULL && (strncmp(m->values[0], values[0], METRIC_VALUE_MAX) != 0 ||
-                         strncmp(m->values[1], values[1], METRIC_VALUE_MAX) != 0)) {
+    while (m != NULL && !has_values(m, values)) {
         m = m->same_hash;
     }
     return m;
@@ -137,21 +146,41 @@ static struct metric *series_make(struct metric_set *set, const char *const *val
     return m;
 }
 
-/* The second label is one of few words (an outcome, a state): it is kept while that holds. */
+static size_t label_count(const struct metric_family *family)
+{
+    size_t n = 0;
+    while (n < METRIC_LABELS_MAX && family->labels[n] != NULL) {
+        n++;
+    }
+    return n;
+}
+
+/* The last of several labels is one of few words (an outcome, a state): it is kept while that
+ * holds. */
 static struct metric *series_other(struct metric_set *set, const char **values)
 {
-    values[0] = other;
+    size_t labels = label_count(set->family);
+    for (size_t i = 0; i < labels; i++) {
+        values[i] = i == 0 || i + 1 < labels ? other : values[i];
+    }
     struct metric *m = series_find(set, values);
     if (m != NULL || set->count < METRICS_SERIES_MAX + OTHERS_MAX - 1) {
         return m != NULL ? m : series_make(set, values);
     }
-    values[1] = set->family->labels[1] == NULL ? "" : other;
+    values[labels - 1] = other;
     m = series_find(set, values);
     return m != NULL ? m : series_make(set, values);
 }
 
 struct metric *metrics_series(struct metrics *m, const struct metric_family *family,
                               const char *value1, const char *value2)
+{
+    const char *const values[METRIC_LABELS_MAX] = {value1, value2};
+    return metrics_series_of(m, family, values);
+}
+
+struct metric *metrics_series_of(struct metrics *m, const struct metric_family *family,
+                                 const char *const given[METRIC_LABELS_MAX])
 {
     if (m == NULL) {
         return NULL;
@@ -161,7 +190,6 @@ struct metric *metrics_series(struct metrics *m, const struct metric_family *fam
     if (set == NULL) {
         return NULL;
     }
-    const char *given[METRIC_LABELS_MAX] = {value1, value2};
     const char *values[METRIC_LABELS_MAX];
     for (size_t i = 0; i < METRIC_LABELS_MAX; i++) {
         bool is_label = family->labels[i] != NULL;

@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 #define METRICS_SERIES_MAX 200 /* per family */
-#define METRIC_LABELS_MAX 2
+#define METRIC_LABELS_MAX 3
 
 enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
 
@@ -48,6 +48,8 @@ void metrics_close(struct metrics *m); /* NULL is fine */
  */
 struct metric *metrics_series(struct metrics *m, const struct metric_family *family,
                               const char *value1, const char *value2);
+struct metric *metrics_series_of(struct metrics *m, const struct metric_family *family,
+                                 const char *const values[METRIC_LABELS_MAX]);
 
 void metric_add(struct metric *counter, uint64_t n);
 /* A counter that somebody else keeps: takes over its present value. */

@@ -131,6 +131,9 @@ enum status redis_info_parse(const char *text, size_t len, struct redis_server_i
     if (st != STATUS_OK) {
         return st;
     }
+    if (read_number(&source, "used_memory", &info.memory_bytes, NULL) != STATUS_OK) {
+        info.memory_bytes = 0; /* nothing depends on it */
+    }
     info.uptime_us = uptime_s > 0 ? uptime_s * US_PER_S : 0; /* its clock may have gone back */
     info.is_master = strcmp(role, "master") == 0;
     info.is_cluster = cluster != 0;

@@ -66,6 +66,7 @@ struct redis_server_info {
     bool is_cluster;
     bool may_evict; /* maxmemory > 0 and a policy other than noeviction */
     int replica_count;
+    int64_t memory_bytes; /* used; 0 = it did not say */
     char evict_policy[24];
     int64_t client_id; /* of this connection */
     bool can_kill;     /* commands of our earlier connections can't run any more (lock.R1) */

@@ -110,6 +110,8 @@ struct node_slot {
     bool is_refused;
     struct redis_server_info info; /* of the last handshake or look, refused ones too */
     int64_t look_us;               /* while it is up: when it is asked again */
+    int64_t look_sent_us;
+    int64_t look_took_us; /* the last one that was answered; 0 = none yet */
     char down_why[REDLOCK_MESSAGE_SIZE];
     char quarantine_why[REDLOCK_MESSAGE_SIZE];
     struct clockwatch clock;

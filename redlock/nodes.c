@@ -179,6 +179,8 @@ static void on_look(void *ctx, size_t index, const struct redis_value *v)
     if (v->type != REDIS_STRING || redis_info_parse(v->text, v->len, &now, NULL) != STATUS_OK) {
         return; /* in trouble, or not told any more: who asks for locks will see */
     }
+    n->look_took_us = clock_boot_us() - n->look_sent_us;
+    n->info.memory_bytes = now.memory_bytes;
     n->info.is_master = now.is_master;
     n->info.replica_count = now.replica_count;
     n->info.may_evict = now.may_evict;
@@ -203,6 +205,7 @@ static void look(struct node_slot *n, int64_t now_us)
                                                             CONNECT_TIMEOUTS,
                                               .on_reply = on_look,
                                               .ctx = n};
+        n->look_sent_us = now_us;
         st = redis_node_send(n->redis, &request, NULL);
     }
     (void)st; /* no memory for it: at the next look */
@@ -410,6 +413,18 @@ void redlock_async_node(const struct redlock_async *lock, size_t node,
     if (!ret_info->may_vote) {
         memcpy(ret_info->why, ret_info->is_up ? n->quarantine_why : n->down_why,
                sizeof ret_info->why);
+    }
+}
+
+void redlock_async_load(const struct redlock_async *lock, size_t node,
+                        struct redlock_async_load *ret_load)
+{
+    assert(node < lock->options.node_count);
+    const struct node_slot *n = &lock->nodes[node];
+    *ret_load = (struct redlock_async_load){0};
+    if (redis_node_is_up(n->redis)) {
+        ret_load->reply_us = n->look_took_us;
+        ret_load->memory_bytes = n->info.memory_bytes;
     }
 }
 

@@ -205,6 +205,14 @@ const struct redlock_counters *redlock_async_counters(const struct redlock_async
 void redlock_async_node(const struct redlock_async *lock, size_t node,
                         struct redlock_node_info *ret_info);
 
+/* What the last look at a node (INFO, every few seconds) told; 0 = unknown, or it is away. */
+struct redlock_async_load {
+    int64_t reply_us; /* from asked to answered */
+    int64_t memory_bytes;
+};
+void redlock_async_load(const struct redlock_async *lock, size_t node,
+                        struct redlock_async_load *ret_load);
+
 /* Who holds a key: `done` after ≤ τ, with one entry per node. −EINVAL, −ENOMEM. */
 typedef void redlock_async_inspected_cb(void *ctx, const struct redlock_holding *holdings);
 int redlock_async_inspect(struct redlock_async *lock, const char *key, size_t key_len,

@@ -113,6 +113,7 @@ static void on_reload_signal(uv_signal_t *handle, int number)
         return;
     }
     const struct config *next = daemon_reload(s->config, s->is_ready_said);
+    daemon_meters_reloaded(&s->meters.daemon, next != NULL);
     if (next == NULL) {
         return;
     }

@@ -30,6 +30,22 @@ static const struct metric_family oldest_due = {
     .help = "How long the oldest due job that nobody runs has been due.",
     .type = METRIC_GAUGE,
     .labels = {"queue"}};
+static const struct metric_family oldest_running = {
+    .name = "claimd_queue_oldest_running_seconds",
+    .help = "For how long the oldest running job has been running.",
+    .type = METRIC_GAUGE,
+    .labels = {"queue"}};
+static const struct metric_family table_bytes = {
+    .name = "claimd_job_table_bytes",
+    .help = "Size of the table of open jobs, indexes included.",
+    .type = METRIC_GAUGE};
+static const struct metric_family dead_rows = {.name = "claimd_job_table_dead_rows",
+                                               .help = "Its dead rows, by PostgreSQL's estimate.",
+                                               .type = METRIC_GAUGE};
+static const struct metric_family inserted = {
+    .name = "claimd_jobs_enqueued_total",
+    .help = "Rows inserted into the table of open jobs, by PostgreSQL's statistics.",
+    .type = METRIC_COUNTER};
 static const struct metric_family paused = {
     .name = "claimd_queue_paused", .help = "1: paused.", .type = METRIC_GAUGE, .labels = {"queue"}};
 static const struct metric_family unserved = {.name = "claimd_jobs_unserved",
@@ -49,8 +65,10 @@ static const struct metric_family failed = {
     .help = "Surveys of the queues that failed or were cut off: the gauges are as old.",
     .type = METRIC_COUNTER};
 
-static const struct metric_family *const gauges[] = {&jobs,     &oldest_due, &paused,
-                                                     &unserved, &workers,    &days_ahead};
+/* `inserted` among them: who leads no longer would stand still, and jump when it leads again. */
+static const struct metric_family *const gauges[] = {
+    &jobs,    &oldest_due, &oldest_running, &paused,    &unserved,
+    &workers, &days_ahead, &table_bytes,    &dead_rows, &inserted};
 
 static void forget(struct metrics *registry)
 {
@@ -75,6 +93,7 @@ static void take_queue(const struct survey *s, const struct survey_row *row)
     set(s, &jobs, row->queue, "retryable", (double)row->retryable);
     set(s, &jobs, row->queue, "running", (double)row->running);
     set(s, &oldest_due, row->queue, NULL, (double)row->oldest_due_us / US_PER_S);
+    set(s, &oldest_running, row->queue, NULL, (double)row->oldest_running_us / US_PER_S);
     set(s, &paused, row->queue, NULL, row->is_paused ? 1 : 0);
 }
 
@@ -88,6 +107,12 @@ static void take_row(const struct survey *s, const struct survey_row *row)
         break;
     case SURVEY_QUEUE:
         take_queue(s, row);
+        break;
+    case SURVEY_TABLE:
+        set(s, &table_bytes, NULL, NULL, (double)row->table_bytes);
+        set(s, &dead_rows, NULL, NULL, (double)row->dead_rows);
+        metric_take(metrics_series(s->options.registry, &inserted, NULL, NULL),
+                    (uint64_t)row->inserted);
         break;
     case SURVEY_UNSERVED:
         set(s, &unserved, row->queue, row->kind, (double)row->available);

@@ -3,7 +3,15 @@
 
 #include "sql/queries.h"
 
-enum { COLUMN_PART, COLUMN_QUEUE, COLUMN_KIND, COLUMN_NUMBERS, COLUMN_US = 7, COLUMN_OK };
+enum {
+    COLUMN_PART,
+    COLUMN_QUEUE,
+    COLUMN_KIND,
+    COLUMN_NUMBERS,
+    COLUMN_US = 7,
+    COLUMN_OK,
+    COLUMN_RUNNING_US
+};
 
 enum status survey_store_look(struct pg *pg, int64_t timeout_us, pg_done_cb *done, void *ctx,
                               struct err *err)
@@ -34,6 +42,12 @@ void survey_store_row(const struct pg_result *r, int row, struct survey_row *ret
         ret->days_ahead = n[2];
         return;
     }
+    if (ret->part == SURVEY_TABLE) {
+        ret->table_bytes = n[0];
+        ret->dead_rows = n[1];
+        ret->inserted = n[2];
+        return;
+    }
     ret->queue = pg_text(r, row, COLUMN_QUEUE, NULL);
     ret->kind = ret->part == SURVEY_UNSERVED ? pg_text(r, row, COLUMN_KIND, NULL) : NULL;
     ret->available = n[0];
@@ -42,4 +56,5 @@ void survey_store_row(const struct pg_result *r, int row, struct survey_row *ret
     ret->running = n[3];
     ret->oldest_due_us = pg_i64(r, row, COLUMN_US);
     ret->is_paused = pg_bool(r, row, COLUMN_OK);
+    ret->oldest_running_us = pg_i64(r, row, COLUMN_RUNNING_US);
 }

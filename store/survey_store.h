@@ -7,7 +7,7 @@
 
 #include "store/pg.h"
 
-enum survey_part { SURVEY_CLUSTER, SURVEY_QUEUE, SURVEY_UNSERVED };
+enum survey_part { SURVEY_CLUSTER, SURVEY_QUEUE, SURVEY_UNSERVED, SURVEY_TABLE };
 
 struct survey_row {
     enum survey_part part;
@@ -22,6 +22,10 @@ struct survey_row {
     int64_t running;
     int64_t oldest_due_us; /* QUEUE: for so long; 0 = none is due */
     bool is_paused;
+    int64_t oldest_running_us; /* QUEUE: for so long; 0 = none runs */
+    int64_t table_bytes;       /* TABLE: of open jobs */
+    int64_t dead_rows;
+    int64_t inserted;
 };
 
 /* The rows are in results[SURVEY_RESULT]: so many queues at most, those with fewer open jobs are

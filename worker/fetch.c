@@ -183,7 +183,7 @@ static void keep_claimed(struct worker *w, struct held_job *job, const struct cl
     job->score = hint_score(c->priority, c->ready_at_unix_us);
     job->claimed_us = clock_boot_us();
     (void)snprintf(job->kind, sizeof job->kind, "%s", c->kind);
-    job->meters = meters_kind(&w->meters, c->kind);
+    job->meters = meters_kind(&w->meters, job->queue, c->kind);
 }
 
 static void on_one_claimed(struct worker *w, const struct claimed_job *c)
@@ -193,7 +193,7 @@ static void on_one_claimed(struct worker *w, const struct claimed_job *c)
     keep_claimed(w, job, c);
     history("claim", "ok", HISTORY_I64("job", c->id), HISTORY_I64("f", c->fence),
             HISTORY_I64("att", c->attempt), HISTORY_I64("max", c->max_attempts));
-    metric_observe_us(w->meters.wait, c->attempted_at_unix_us - c->ready_at_unix_us);
+    metric_observe_us(job->meters->wait, c->attempted_at_unix_us - c->ready_at_unix_us);
     log_debug("job_claimed", LOG_I64("job", c->id), LOG_I64("fence", c->fence),
               LOG_I64("attempt", c->attempt));
     bool has_lease = job->batch != NULL &&

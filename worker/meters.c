@@ -11,7 +11,24 @@ static const double batch_sizes[] = {1, 2, 5, 10, 20, 50, 100, 200, 500, 0};
 static const struct metric_family finished = {.name = "claimd_jobs_finished_total",
                                               .help = "Ends of jobs that PostgreSQL has accepted.",
                                               .type = METRIC_COUNTER,
-                                              .labels = {"kind", "outcome"}};
+                                              .labels = {"queue", "kind", "outcome"}};
+/* Fewer bounds than other durations have: there is one for each queue and kind. */
+static const double waits[] = {0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30, 60, 300, 1800, 3600, 0};
+static const struct metric_family waited = {.name = "claimd_job_wait_seconds",
+                                            .help = "From due to claimed, by PostgreSQL's clock.",
+                                            .type = METRIC_HISTOGRAM,
+                                            .labels = {"queue", "kind"},
+                                            .bounds = waits};
+static const struct metric_family timeouts = {.name = "claimd_job_timeouts_total",
+                                              .help = "Runs that were killed at their timeout.",
+                                              .type = METRIC_COUNTER,
+                                              .labels = {"queue", "kind"}};
+static const double attempts_bounds[] = {1, 2, 3, 5, 10, 25, 0};
+static const struct metric_family attempts = {.name = "claimd_job_attempts",
+                                              .help = "Attempts that a completed job has taken.",
+                                              .type = METRIC_HISTOGRAM,
+                                              .labels = {"kind"},
+                                              .bounds = attempts_bounds};
 static const struct metric_family run = {.name = "claimd_job_run_seconds",
                                          .help = "From handed to a runner to ended.",
                                          .type = METRIC_HISTOGRAM,
@@ -60,10 +77,6 @@ static const struct single {
       .help = "Runners that ended by themselves.",
       .type = METRIC_COUNTER},
      offsetof(struct meters, runner_deaths)},
-    {{.name = "claimd_job_wait_seconds",
-      .help = "From due to claimed, by PostgreSQL's clock.",
-      .type = METRIC_HISTOGRAM},
-     offsetof(struct meters, wait)},
     {{.name = "claimd_lock_seconds",
       .help = "One lock round of a batch.",
       .type = METRIC_HISTOGRAM},
@@ -87,6 +100,14 @@ static const struct single {
      offsetof(struct meters, slots)},
     {{.name = "claimd_worker_slots_busy", .help = "Jobs that run now.", .type = METRIC_GAUGE},
      offsetof(struct meters, slots_busy)},
+    {{.name = "claimd_runners_cpu_seconds_total",
+      .help = "CPU time of its runners, those that have ended included.",
+      .type = METRIC_COUNTER},
+     offsetof(struct meters, runners_cpu)},
+    {{.name = "claimd_runners_resident_memory_bytes",
+      .help = "Memory of its runners; pages that they share count once for each.",
+      .type = METRIC_GAUGE},
+     offsetof(struct meters, runners_memory)},
     {{.name = "claimd_worker_draining", .help = "1: it is stopping.", .type = METRIC_GAUGE},
      offsetof(struct meters, draining)},
 };
@@ -99,20 +120,25 @@ static void open_singles(struct meters *m)
     }
 }
 
-static struct kind_meters *add_kind(struct meters *m, const char *kind)
+static struct kind_meters *add_kind(struct meters *m, const char *queue, const char *kind)
 {
     static const char *const outcomes[] = {[FINISH_COMPLETED] = "completed",
                                            [FINISH_RETRY] = "retry",
                                            [FINISH_DISCARDED] = "discarded",
                                            [FINISH_HAND_BACK] = "handed_back"};
-    static_assert(METERS_KINDS_MAX > KIND_SET_MAX, "all that it may serve at once");
+    static_assert(METERS_KINDS_MAX > KIND_SET_MAX, "all that it may serve of one queue at once");
     assert(m->kind_count < METERS_KINDS_MAX);
     struct kind_meters *k = &m->kinds[m->kind_count++];
+    (void)snprintf(k->queue, sizeof k->queue, "%s", queue);
     (void)snprintf(k->kind, sizeof k->kind, "%s", kind);
     for (size_t i = 0; i < ARRAY_COUNT(outcomes); i++) {
-        k->finished[i] = metrics_series(m->registry, &finished, kind, outcomes[i]);
+        const char *const values[METRIC_LABELS_MAX] = {queue, kind, outcomes[i]};
+        k->finished[i] = metrics_series_of(m->registry, &finished, values);
     }
+    k->timeouts = metrics_series(m->registry, &timeouts, queue, kind);
+    k->wait = metrics_series(m->registry, &waited, queue, kind);
     k->run = metrics_series(m->registry, &run, kind, NULL);
+    k->attempts = metrics_series(m->registry, &attempts, kind, NULL);
     return k;
 }
 
@@ -137,10 +163,15 @@ void meters_init(struct meters *m, struct metrics *registry, const struct config
     }
 }
 
-static struct kind_meters *find_kind(struct meters *m, const char *kind)
+static bool is_of(const struct kind_meters *k, const char *queue, const char *kind)
+{
+    return strcmp(k->kind, kind) == 0 && strcmp(k->queue, queue) == 0;
+}
+
+static struct kind_meters *find_kind(struct meters *m, const char *queue, const char *kind)
 {
     for (size_t i = 0; i < m->kind_count; i++) {
-        if (strcmp(m->kinds[i].kind, kind) == 0) {
+        if (is_of(&m->kinds[i], queue, kind)) {
             return &m->kinds[i];
         }
     }
@@ -148,17 +179,18 @@ static struct kind_meters *find_kind(struct meters *m, const char *kind)
 }
 
 /* Jobs come in runs of one kind. */
-struct kind_meters *meters_kind(struct meters *m, const char *kind)
+struct kind_meters *meters_kind(struct meters *m, const char *queue, const char *kind)
 {
-    if (m->last_kind != NULL && strcmp(m->last_kind->kind, kind) == 0) {
+    if (m->last_kind != NULL && is_of(m->last_kind, queue, kind)) {
         return m->last_kind;
     }
-    struct kind_meters *k = find_kind(m, kind);
+    struct kind_meters *k = find_kind(m, queue, kind);
     if (k == NULL && m->kind_count == METERS_KINDS_MAX - 1) {
+        queue = METERS_KIND_MORE;
         kind = METERS_KIND_MORE;
-        k = find_kind(m, kind);
+        k = find_kind(m, queue, kind);
     }
-    m->last_kind = k != NULL ? k : add_kind(m, kind);
+    m->last_kind = k != NULL ? k : add_kind(m, queue, kind);
     return m->last_kind;
 }
 
@@ -191,6 +223,18 @@ static void set_states(struct meters *m, const struct worker *w)
     }
 }
 
+static void collect_usage(struct meters *m, const struct worker *w)
+{
+    static_assert(WORKER_SLOTS_MAX <= USAGE_RUNNERS_MAX, "a runner for each slot");
+    pid_t pids[WORKER_SLOTS_MAX];
+    for (size_t i = 0; i < w->slot_count; i++) {
+        pids[i] = slot_state(w->slots[i]) == SLOT_EMPTY ? 0 : slot_pid(w->slots[i]);
+    }
+    usage_collect(&m->usage, pids, w->slot_count);
+    metric_take_us(m->runners_cpu, m->usage.cpu_us);
+    metric_set(m->runners_memory, (double)m->usage.bytes);
+}
+
 void meters_collect(struct worker *w)
 {
     struct meters *m = &w->meters;
@@ -207,5 +251,6 @@ void meters_collect(struct worker *w)
         facts.splits = c->results[REDLOCK_SPLIT];
     }
     set_states(m, w);
+    collect_usage(m, w);
     daemon_meters_collect(&m->daemon, &facts);
 }

@@ -10,8 +10,9 @@
 #include "daemon/meters.h"
 #include "store/job_store.h"
 #include "worker/held.h"
+#include "worker/usage.h"
 
-#define METERS_KINDS_MAX 512     /* that were served in its life; plugins may change */
+#define METERS_KINDS_MAX 512     /* of its queues, served in its life; plugins may change */
 #define METERS_KIND_MORE "other" /* further ones, as in metrics/ */
 
 /* Why an id that was asked for was not claimed. */
@@ -27,10 +28,15 @@ enum refusal {
     REFUSAL_COUNT
 };
 
+/* Of one kind in one queue. */
 struct kind_meters {
+    char queue[JOB_NAME_MAX + 1];
     char kind[JOB_NAME_MAX + 1];
     struct metric *finished[FINISH_HAND_BACK + 1];
-    struct metric *run;
+    struct metric *timeouts;
+    struct metric *wait;
+    struct metric *run; /* this one and the next: all queues together */
+    struct metric *attempts;
 };
 
 struct meters {
@@ -39,7 +45,6 @@ struct meters {
     struct metric *refused[REFUSAL_COUNT];
     struct metric *put_back;
     struct metric *runner_deaths;
-    struct metric *wait;
     struct metric *lock;
     struct metric *claim;
     struct metric *finish;
@@ -55,6 +60,9 @@ struct meters {
     struct metric *slots_busy;
     struct metric *jobs[HELD_PHASE_COUNT];
     struct metric *draining;
+    struct metric *runners_cpu;
+    struct metric *runners_memory;
+    struct usage usage;
 
     struct kind_meters kinds[METERS_KINDS_MAX]; /* those of which a job was claimed */
     size_t kind_count;
@@ -66,7 +74,7 @@ struct worker;
 void meters_init(struct meters *m, struct metrics *registry, const struct config *config);
 
 /* The series of a kind that this worker serves, for its life. Never NULL. */
-struct kind_meters *meters_kind(struct meters *m, const char *kind);
+struct kind_meters *meters_kind(struct meters *m, const char *queue, const char *kind);
 
 /* Takes over what others count, and states. */
 void meters_collect(struct worker *w);

@@ -78,6 +78,9 @@ static void count_finished(struct worker *w, const struct finish_wait *f,
     if (reply->verdict != FINISH_STALE) {
         metric_add(job->meters->finished[reply->kind], 1);
     }
+    if (reply->verdict != FINISH_STALE && reply->kind == FINISH_COMPLETED) {
+        metric_observe(job->meters->attempts, (double)job->attempt);
+    }
 }
 
 static void on_finished(void *ctx, const struct finish_reply *reply)
@@ -284,6 +287,7 @@ static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot
     if (end != RUN_END_NOT_STARTED) {
         metric_observe_us(job->meters->run, clock_boot_us() - job->started_us);
     }
+    metric_add(job->meters->timeouts, end == RUN_END_TIMEOUT ? 1 : 0);
     struct run_facts facts = {.end = end,
                               .attempt = job->attempt,
                               .max_attempts = job->max_attempts,

@@ -201,6 +201,7 @@ static void on_reload_signal(uv_signal_t *handle, int signum)
     }
     const struct config *next =
         daemon_reload(w->config, w->stage == WORKER_RUNNING && w->ready_since_us == 0);
+    daemon_meters_reloaded(&w->meters.daemon, next != NULL);
     if (next == NULL) {
         return;
     }

@@ -11,13 +11,13 @@ need jq jq
 expressions() {
     # shellcheck disable=SC2016  # jq's and Grafana's own
     jq -r '.panels[] | .targets[]?.expr' "$board" |
-        sed -e 's/\$__rate_interval/5m/g' -e 's/\$\(queue\|instance\)/.*/g'
+        sed -e 's/\$__rate_interval/5m/g' -e 's/\$\(cluster\|queue\|instance\)/.*/g'
 }
 
 case $1 in
     shape)
         jq -e '.schemaVersion >= 36 and .uid == "claimd" and
-            ([.templating.list[].name] == ["datasource", "queue", "instance"])' "$board" >/dev/null ||
+            ([.templating.list[].name] == ["datasource", "cluster", "queue", "instance"])' "$board" >/dev/null ||
             fail "schema, uid or variables are not what they should be"
         jq -e '[.panels[].id] | length > 0 and length == (unique | length)' "$board" >/dev/null ||
             fail "two panels have one id"

@@ -200,7 +200,11 @@ START_TEST(ends_are_counted_as_postgres_has_recorded_them)
     int64_t discarded =
         sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history WHERE state = 'discarded'");
     ASSERT_WORKER("claimd_jobs_finished_total", "outcome=\"completed\"", completed_rows());
-    ASSERT_WORKER("claimd_jobs_finished_total", "kind=\"noop\",outcome=\"completed\"", NOOPS);
+    ASSERT_WORKER("claimd_jobs_finished_total",
+                  "queue=\"default\",kind=\"noop\",outcome=\"completed\"", NOOPS);
+    ASSERT_WORKER("claimd_job_attempts_count", "kind=\"noop\"", NOOPS);
+    ASSERT_WORKER("claimd_job_attempts_sum", "kind=\"noop\"", NOOPS);
+    ASSERT_WORKER("claimd_job_timeouts_total", NULL, 0);
     ASSERT_WORKER("claimd_jobs_finished_total", "outcome=\"discarded\"", discarded);
     ASSERT_WORKER("claimd_jobs_finished_total", "outcome=\"retry\"", failed - discarded);
     ASSERT_WORKER("claimd_stale_writes_refused_total", NULL, 1);
@@ -246,6 +250,10 @@ START_TEST(states_are_as_they_are)
     ASSERT_WORKER("claimd_redis_node_voting", NULL, 5);
     ASSERT_WORKER("claimd_redis_node_errors_total", NULL, 0);
     ASSERT_WORKER("claimd_log_lines_total", "level=\"error\"", 0);
+    ASSERT_WORKER("claimd_config_last_reload_successful", NULL, 1);
+    ck_assert_double_gt(worker_sum("claimd_redis_node_memory_bytes", NULL), 5 * 100000);
+    ck_assert_double_gt(worker_sum("claimd_runners_cpu_seconds_total", NULL), 0);
+    ck_assert_double_gt(worker_sum("claimd_runners_resident_memory_bytes", NULL), 100000);
     ck_assert_double_ge(worker_sum("claimd_log_lines_total", "level=\"info\""), NOOPS);
 }
 END_TEST

@@ -6,6 +6,7 @@
 #include "scheduler/survey.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TEXT_MAX ((size_t)1 << 20)
@@ -89,6 +90,8 @@ START_TEST(queues_are_counted_by_state_and_workers_by_theirs)
                          "('noop', now(), 1, 'running')");
     (void)side_run(side, "UPDATE claimd.job SET created_at = now() - interval '100 s', "
                          "scheduled_at = now() - interval '100 s' WHERE attempt = 3");
+    (void)side_run(side, "UPDATE claimd.job SET attempted_at = now() - interval '200 s' "
+                         "WHERE state = 'running'");
     (void)side_run(side, "INSERT INTO claimd.queue VALUES ('halted', true), ('set', false)");
     given_worker(1, "{default,idle}", "{noop}", "1 h");
     given_worker(2, "{default}", "{noop}", "-1 s");
@@ -101,6 +104,8 @@ START_TEST(queues_are_counted_by_state_and_workers_by_theirs)
     ASSERT_SAYS("\nclaimd_jobs{queue=\"idle\",state=\"available\"} 0\n");
     ASSERT_SAYS("\nclaimd_queue_oldest_due_seconds{queue=\"default\"} 10");
     ASSERT_SAYS("\nclaimd_queue_oldest_due_seconds{queue=\"idle\"} 0\n");
+    ASSERT_SAYS("\nclaimd_queue_oldest_running_seconds{queue=\"default\"} 20");
+    ASSERT_SAYS("\nclaimd_queue_oldest_running_seconds{queue=\"idle\"} 0\n");
     ASSERT_SAYS("\nclaimd_queue_paused{queue=\"halted\"} 1\n");
     ASSERT_SAYS("\nclaimd_queue_paused{queue=\"set\"} 0\n");
     ASSERT_SAYS("\nclaimd_queue_paused{queue=\"default\"} 0\n");
@@ -108,6 +113,26 @@ START_TEST(queues_are_counted_by_state_and_workers_by_theirs)
     ASSERT_SAYS("\nclaimd_workers{state=\"stale\"} 1\n");
     ASSERT_SAYS("\nclaimd_history_partitions_ahead 14\n");
     ck_assert(!says("claimd_jobs_unserved{"));
+}
+END_TEST
+
+static double number_of(const char *name)
+{
+    const char *found = says(name) ? strstr(buf_at(&text), name) : NULL;
+    return found == NULL ? -1 : strtod(found + strlen(name), NULL);
+}
+
+START_TEST(size_dead_rows_and_inserts_of_the_open_jobs_are_told)
+{
+    (void)side_run(side,
+                   "INSERT INTO claimd.job (kind) SELECT 'noop' FROM generate_series(1, 500)");
+    (void)side_run(side, "DELETE FROM claimd.job WHERE id % 2 = 0");
+    pg_close(side); /* a session hands its statistics in when it ends, else within ten seconds */
+    side = side_open(NULL);
+    start(LIMIT_US);
+    RUN_UNTIL(number_of("\nclaimd_jobs_enqueued_total ") == 500);
+    RUN_UNTIL(number_of("\nclaimd_job_table_dead_rows ") == 250);
+    ck_assert_double_ge(number_of("\nclaimd_job_table_bytes "), 8192);
 }
 END_TEST
 
@@ -182,6 +207,7 @@ int main(void)
     tcase_set_timeout(tests, 100);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, queues_are_counted_by_state_and_workers_by_theirs);
+    tcase_add_test(tests, size_dead_rows_and_inserts_of_the_open_jobs_are_told);
     tcase_add_test(tests, due_jobs_that_no_live_worker_serves_are_told_by_kind);
     tcase_add_test(tests, of_more_queues_than_have_names_the_shortest_are_one);
     tcase_add_test(tests, a_survey_that_is_cut_off_is_counted_and_the_values_stay);

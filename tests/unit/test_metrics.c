@@ -193,6 +193,29 @@ START_TEST(the_second_label_does_not_break_the_bound_either)
 }
 END_TEST
 
+START_TEST(of_three_labels_the_last_one_is_kept_above_the_bound)
+{
+    static const struct metric_family ended = {.name = "claimd_ended_total",
+                                               .help = "Ends.",
+                                               .type = METRIC_COUNTER,
+                                               .labels = {"queue", "kind", "outcome"}};
+    struct metrics *m = opened();
+    char kind[32];
+    for (int i = 0; i < METRICS_SERIES_MAX; i++) {
+        (void)snprintf(kind, sizeof kind, "k%d", i / 2);
+        metric_add(metrics_series_of(m, &ended,
+                                     (const char *[]){"q", kind, i % 2 == 0 ? "done" : "failed"}),
+                   1);
+    }
+    metric_add(metrics_series_of(m, &ended, (const char *[]){"q", "k0", "failed"}), 6);
+    metric_add(metrics_series_of(m, &ended, (const char *[]){"q", "new", "failed"}), 2);
+    metric_add(metrics_series_of(m, &ended, (const char *[]){"p", "k0", "failed"}), 3);
+    ck_text_has(m, "{queue=\"q\",kind=\"k0\",outcome=\"failed\"} 7\n");
+    ck_text_has(m, "{queue=\"other\",kind=\"other\",outcome=\"failed\"} 5\n");
+    metrics_close(m);
+}
+END_TEST
+
 START_TEST(a_gauge_above_the_bound_is_left_out_rather_than_wrong)
 {
     struct metrics *m = opened();
@@ -284,6 +307,7 @@ int main(void)
     tcase_add_test(t, a_counter_takes_over_the_value_that_somebody_else_keeps);
     tcase_add_test(t, series_above_the_bound_are_counted_together_under_other);
     tcase_add_test(t, the_second_label_does_not_break_the_bound_either);
+    tcase_add_test(t, of_three_labels_the_last_one_is_kept_above_the_bound);
     tcase_add_test(t, a_gauge_above_the_bound_is_left_out_rather_than_wrong);
     tcase_add_test(t, without_a_registry_nothing_is_counted_and_nothing_breaks);
     tcase_add_test(t, missing_and_needless_label_values_do_no_harm);
