@@ -197,6 +197,8 @@ struct overview {
     struct table workers;
     struct table finished;
     struct table health;
+    struct table_column queue_columns[TABLE_COLUMNS_MAX]; /* of the brief tables */
+    struct table_column worker_columns[TABLE_COLUMNS_MAX];
 };
 
 static void overview_release(struct overview *o)
@@ -266,10 +268,8 @@ static enum status put_lists(struct overview *o, const struct screen_size *size,
     enum { LEAST = 8 };
     size_t queues = 0;
     size_t workers = 0;
-    struct table_column queue_columns[TABLE_COLUMNS_MAX];
-    struct table_column worker_columns[TABLE_COLUMNS_MAX];
-    make_brief(&o->queues, queue_columns);
-    make_brief(&o->workers, worker_columns);
+    make_brief(&o->queues, o->queue_columns);
+    make_brief(&o->workers, o->worker_columns);
     enum status st = part_lines(&o->queues, size, &queues, err);
     if (st == STATUS_OK) {
         st = part_lines(&o->workers, size, &workers, err);

@@ -323,7 +323,7 @@ static bool add_piece(struct layout *l, struct libscols_line *line, size_t i, co
 static bool add_row(struct libscols_table *s, struct layout *l, size_t row)
 {
     char scratch[TABLE_COLUMNS_MAX][HUMAN_MAX];
-    const char *rest[TABLE_COLUMNS_MAX];
+    const char *rest[TABLE_COLUMNS_MAX] = {NULL};
     for (size_t i = 0; i < l->count; i++) {
         rest[i] = shown(l->t, l->style, row, l->shown[i], scratch[i]);
     }
