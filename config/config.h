@@ -27,6 +27,7 @@ struct config {
     double time_scale;                      /* tests: all times × this */
     int log_level;                          /* enum log_level */
     int log_format;                         /* enum log_format */
+    char host[CONFIG_TEXT_MAX];             /* "" = gethostname() */
     struct {
         char conninfo[CONFIG_PATH_MAX]; /* postgres.conninfo: keywords or URI, without password */
         char password_file[CONFIG_PATH_MAX]; /* its content is in `password` */

@@ -35,6 +35,9 @@ const struct option_def config_options[] = {
      RELOADS, .help = "What is written to stderr."},
     {"log_format", CHOICE(formats), AT(log_format), .default_text = "logfmt",
      RELOADS, .help = "How: `key=value` pairs, or one JSON object per line."},
+    {"host", STRING, AT(host), .default_text = "",
+     .help = "What claimctl calls the host of this daemon; empty = its host name. For containers, "
+             "whose host names are numbers."},
 
     {"postgres.conninfo", STRING, AT(postgres.conninfo), RANGE(1, 0),
      .default_text = "dbname=claimd",

@@ -147,6 +147,16 @@ int daemon_main(const struct daemon_program *p, int argc, char **argv)
     return start(p, path);
 }
 
+void daemon_host(const struct config *c, char *ret_host, size_t size)
+{
+    memset(ret_host, 0, size);
+    if (c->host[0] != '\0') {
+        (void)snprintf(ret_host, size, "%s", c->host);
+    } else {
+        (void)gethostname(ret_host, size - 1);
+    }
+}
+
 enum status daemon_hint_endpoints(const struct config *c,
                                   struct redis_endpoint ret_nodes[CONFIG_NODES_MAX],
                                   struct err *err)

@@ -39,6 +39,9 @@ int daemon_main(const struct daemon_program *program, int argc, char **argv);
  * good, the present one stays. `is_ready`: notify_ready() was called. */
 const struct config *daemon_reload(const struct config *present, bool is_ready);
 
+/* What this daemon calls its host. */
+void daemon_host(const struct config *c, char *ret_host, size_t size);
+
 /* The hint nodes, with redis.user and redis.password where a node's text has none. */
 enum status daemon_hint_endpoints(const struct config *c,
                                   struct redis_endpoint ret_nodes[CONFIG_NODES_MAX],

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/rand.h"
 #include "base/timer.h"
+#include "daemon/daemon.h"
 #include "store/scheduler_store.h"
 
 #define EVERY_US (2 * US_PER_S)
@@ -146,7 +147,7 @@ enum status report_open(const struct report_options *options, struct report **re
         free(r);
         return st;
     }
-    (void)gethostname(r->host, sizeof r->host - 1);
+    daemon_host(options->config, r->host, sizeof r->host);
     (void)uv_timer_init(options->loop, &r->timer);
     r->timer.data = r;
     uint64_t every_ms = (uint64_t)(r->every_us / US_PER_MS);

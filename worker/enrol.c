@@ -57,8 +57,8 @@ static enum status send_registration(struct worker *w, const struct kind_set *ki
                                      worker_done_cb *done, void *ctx, struct err *err)
 {
     const char *queues[CONFIG_QUEUES_MAX];
-    char host[256] = "";
-    (void)gethostname(host, sizeof host - 1);
+    char host[CONFIG_TEXT_MAX];
+    daemon_host(w->config, host, sizeof host);
     for (size_t i = 0; i < w->config->worker.queue_count; i++) {
         queues[i] = w->config->worker.queues[i];
     }

@@ -159,6 +159,22 @@ START_TEST(the_ready_line_says_what_a_daemon_is_connected_to_and_serves)
 }
 END_TEST
 
+START_TEST(daemons_are_known_by_the_host_that_they_are_told)
+{
+    static const char *const env[] = {"CLAIMD_HOST=rack-7", NULL};
+    fleet_launch_worker(&f, 2, env);
+    ck_assert(WAIT_UNTIL(fleet_is_registered(&f, 2), SOON_US));
+    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.worker WHERE host = 'rack-7'"), 1);
+    fleet_launch_scheduler(&f, 0, env);
+    ck_assert(WAIT_UNTIL(
+        sql_i64(f.sql, "SELECT count(*) FROM claimd.scheduler WHERE host = 'rack-7'") == 1,
+        SOON_US));
+    drain(2);
+    fleet_signal(f.schedulers[0], SIGTERM);
+    ck_assert_int_eq(fleet_wait_end(&f, &f.schedulers[0]), 0);
+}
+END_TEST
+
 START_TEST(a_worker_is_ready_without_two_of_five_nodes)
 {
     struct err err = {0};
@@ -272,6 +288,7 @@ static Suite *suite(void)
         a_worker_is_ready_without_two_of_five_nodes,
         an_absence_of_postgresql_is_told_at_growing_distance_and_its_end_once,
         G6_a_plugin_that_cannot_be_loaded_is_told_once_and_the_others_run,
+        daemons_are_known_by_the_host_that_they_are_told,
     };
     Suite *s = suite_create("worker's start");
     TCase *c = tcase_create("start");
