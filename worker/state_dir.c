@@ -3,12 +3,15 @@
 
 #include "config/config.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #define FILE_PATH_MAX (CONFIG_PATH_MAX + 32)
+#define TRIES 3
 
 static bool is_uuid(const char *text)
 {
@@ -42,8 +45,19 @@ static int take_fd(int *fd)
     return taken;
 }
 
-enum status state_dir_open(const char *dir, int *ret_lock_fd, char ret_predecessor[WORKER_ID_SIZE],
-                           struct err *err)
+/* ---- the lock ---- */
+
+/* Is the locked file still the one of this path? Who prunes holds its lock as well. */
+static bool is_there(int fd, const char *path)
+{
+    struct stat ours;
+    struct stat now;
+    return fstat(fd, &ours) == 0 && stat(path, &now) == 0 && ours.st_dev == now.st_dev &&
+           ours.st_ino == now.st_ino;
+}
+
+/* NOT_FOUND: removed in between. */
+static enum status lock_take(const char *dir, int *ret_fd, struct err *err)
 {
     char path[FILE_PATH_MAX];
     if (mkdir(dir, 0700) != 0 && errno != EEXIST) {
@@ -51,6 +65,9 @@ enum status state_dir_open(const char *dir, int *ret_lock_fd, char ret_predecess
     }
     (void)snprintf(path, sizeof path, "%s/lock", dir);
     autoclose int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0 && errno == ENOENT) {
+        return STATUS_NOT_FOUND;
+    }
     if (fd < 0) {
         return err_fail_sys(err, STATUS_INVALID, errno, "worker.state_dir: %s", path);
     }
@@ -58,9 +75,102 @@ enum status state_dir_open(const char *dir, int *ret_lock_fd, char ret_predecess
         return err_fail(err, STATUS_CONFLICT,
                         "worker.state_dir %s: another worker lives in it; give each its own", dir);
     }
-    read_predecessor(dir, ret_predecessor);
-    *ret_lock_fd = take_fd(&fd);
+    if (!is_there(fd, path)) {
+        return STATUS_NOT_FOUND;
+    }
+    *ret_fd = take_fd(&fd);
     return STATUS_OK;
+}
+
+enum status state_dir_open(const char *dir, int *ret_lock_fd, char ret_predecessor[WORKER_ID_SIZE],
+                           struct err *err)
+{
+    enum status st = STATUS_NOT_FOUND;
+    for (int i = 0; i < TRIES && st == STATUS_NOT_FOUND; i++) {
+        st = lock_take(dir, ret_lock_fd, err);
+    }
+    if (st == STATUS_NOT_FOUND) {
+        return err_fail(err, STATUS_INVALID, "worker.state_dir %s: somebody removes it", dir);
+    }
+    if (st == STATUS_OK) {
+        read_predecessor(dir, ret_predecessor);
+    }
+    return st;
+}
+
+/* ---- folders that were left ---- */
+
+static const char *const our_files[] = {"lock", "worker_id", "worker_id.new"};
+
+static bool is_ours(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(our_files); i++) {
+        if (strcmp(name, our_files[i]) == 0) {
+            return true;
+        }
+    }
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* `lock` and `worker_id`, and nothing that a worker doesn't write. */
+static bool has_ours_alone(int folder)
+{
+    int copy = dup(folder);
+    DIR *files = copy < 0 ? NULL : fdopendir(copy);
+    if (files == NULL) {
+        if (copy >= 0) {
+            (void)close(copy);
+        }
+        return false;
+    }
+    bool is_all = true;
+    for (const struct dirent *e = readdir(files); e != NULL; e = readdir(files)) {
+        is_all = is_all && is_ours(e->d_name);
+    }
+    (void)closedir(files);
+    return is_all;
+}
+
+static bool is_old(int folder, time_t now)
+{
+    struct stat id;
+    return fstatat(folder, "worker_id", &id, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(id.st_mode) &&
+           id.st_uid == geteuid() && now - id.st_mtime >= STATE_DIR_KEPT_S;
+}
+
+/* Under its lock, which goes last: whoever waits for it sees that the file is another one. */
+static bool remove_left(int parent, const char *name, time_t now)
+{
+    autoclose int folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder < 0 || !is_old(folder, now) || !has_ours_alone(folder)) {
+        return false;
+    }
+    autoclose int lock = openat(folder, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) != 0 || !is_old(folder, now)) {
+        return false;
+    }
+    (void)unlinkat(folder, "worker_id.new", 0);
+    return unlinkat(folder, "worker_id", 0) == 0 && unlinkat(folder, "lock", 0) == 0 &&
+           unlinkat(parent, name, AT_REMOVEDIR) == 0;
+}
+
+size_t state_dir_prune(const char *dir)
+{
+    char parent[FILE_PATH_MAX];
+    (void)snprintf(parent, sizeof parent, "%s/..", dir);
+    size_t count = 0;
+    time_t now = time(NULL);
+    DIR *folders = opendir(parent);
+    if (folders == NULL) {
+        return 0;
+    }
+    for (const struct dirent *e = readdir(folders); e != NULL; e = readdir(folders)) {
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) {
+            count += remove_left(dirfd(folders), e->d_name, now) ? 1U : 0U;
+        }
+    }
+    (void)closedir(folders);
+    return count;
 }
 
 void state_dir_write(const char *dir, const char *worker_id)

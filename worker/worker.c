@@ -422,6 +422,14 @@ static enum status open_telemetry(struct worker *w, struct err *err)
     return st;
 }
 
+static void prune_left(const struct worker *w)
+{
+    size_t count = state_dir_prune(w->config->worker.state_dir);
+    if (count > 0) {
+        log_info("state_pruned", LOG_I64("folders", count));
+    }
+}
+
 static enum status open_all(struct worker *w, struct err *err)
 {
     enum status st = find_runner(w, err);
@@ -432,6 +440,7 @@ static enum status open_all(struct worker *w, struct err *err)
         st = state_dir_open(w->config->worker.state_dir, &w->lock_fd, w->predecessor_id, err);
     }
     if (st == STATUS_OK) {
+        prune_left(w);
         st = kinds_open(w, err);
     }
     if (st == STATUS_OK) {
