@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Two images; docs/many-hosts.md says how they are run, examples/handler-image how a handler of yours gets in.
-#     docker build --target claimd -t claimd .            claimd-scheduler and claimctl
-#     docker build --target claimd-worker -t claimd-worker .    these, claimd-worker and its handlers
+#     docker build --target claimd -t claimd:0.1.0 .                  claimd-scheduler and claimctl
+#     docker build --target claimd-worker -t claimd-worker:0.1.0 .    these, claimd-worker and its handlers
+# REVISION is the commit, where somebody knows it: --build-arg REVISION=$(git rev-parse HEAD)
 ARG BASE=debian:bookworm-slim
 
 FROM $BASE AS build
@@ -21,6 +22,13 @@ COPY --from=build /out/usr/local/bin/claimd-scheduler /out/usr/local/bin/claimct
 USER 10001:10001
 EXPOSE 8421
 CMD ["claimd-scheduler"]
+ARG VERSION=0.1.0
+ARG REVISION=
+LABEL org.opencontainers.image.title="claimd" \
+    org.opencontainers.image.description="claimd-scheduler and claimctl of claimd, a job system for many machines" \
+    org.opencontainers.image.version="$VERSION" \
+    org.opencontainers.image.revision="$REVISION" \
+    org.opencontainers.image.licenses="Apache-2.0"
 
 FROM claimd AS claimd-worker
 COPY --from=build /out/usr/local/bin/claimd-worker /out/usr/local/bin/claimd-runner /usr/local/bin/
@@ -28,3 +36,5 @@ COPY --from=build /out/usr/local/lib/claimd /usr/local/lib/claimd
 COPY --from=build /out/usr/local/include/claimd /usr/local/include/claimd
 EXPOSE 8422
 CMD ["claimd-worker"]
+LABEL org.opencontainers.image.title="claimd-worker" \
+    org.opencontainers.image.description="claimd-worker, its runner and the handlers that come with it"
