@@ -1,0 +1,75 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# ./dev up, over a Docker that is a script: what it says when a container fails, and when a secret is lost.
+set -eu
+root=$(cd "$(dirname "$0")/../.." && pwd)
+. "$root/tests/deploy/lib.sh"
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+mkdir "$dir/bin"
+cat >"$dir/bin/docker" <<END
+#!/bin/sh
+case "\$*" in
+    "compose version"*) exit 1 ;;
+    "volume ls"*) cat "$dir/volume" ;;
+    "inspect --format"*) cat "$dir/state" ;;
+    logs*) cat "$dir/log" ;;
+esac
+END
+cat >"$dir/bin/docker-compose" <<END
+#!/bin/sh
+case \$1 in
+    config) echo "image: claimd" ;;
+    up) exit 1 ;;
+    ps) echo 0123456789ab ;;
+esac
+END
+chmod 0755 "$dir/bin/docker" "$dir/bin/docker-compose"
+: >"$dir/volume"
+for name in $(env | sed -n 's/^\(\(CLAIMD\|COMPOSE\)_[A-Z0-9_]*\)=.*/\1/p'); do
+    unset "$name"
+done
+
+# up EXPECTED_CODE: says what is in $dir/said
+up() {
+    code=0
+    PATH="$dir/bin:$PATH" CLAIMD_SECRETS="$dir/secrets" "$root/dev" up >"$dir/said" 2>&1 || code=$?
+    [ "$code" -eq "$1" ] || fail "exit $code, wanted $1: $(cat "$dir/said")"
+}
+
+says() {
+    grep -qF -- "$1" "$dir/said" || fail "'$1' is not in: $(cat "$dir/said")"
+}
+
+# The reason is not in the last line.
+echo "/p_postgres_1 restarting 1 unhealthy" >"$dir/state"
+cat >"$dir/log" <<'END'
+LOG:  starting PostgreSQL 15
+FATAL:  could not write lock file "postmaster.pid": No space left on device
+LOG:  database system is shut down
+END
+up 3
+says "dev: p_postgres_1: restarting 1 unhealthy, its log:"
+says '    FATAL:  could not write lock file "postmaster.pid": No space left on device'
+says "dev: not everything was started"
+! grep -q "shut down" "$dir/said" || fail "lines that say nothing: $(cat "$dir/said")"
+
+echo "/p_worker_1 running 0 unhealthy" >"$dir/state"
+cat >"$dir/log" <<'END'
+ts=1 level=info program=claimd-worker event=started
+ts=2 level=warn program=claimd-worker event=node_refused node=lock1:6379 err="WRONGPASS invalid username-password pair"
+ts=3 level=info program=claimd-worker event=job_finished
+END
+up 3
+says "err=\"WRONGPASS invalid username-password pair\""
+
+echo "exec format" >"$dir/log"
+up 3
+says "    exec format"
+
+# The database outlived its password.
+rm -rf "$dir/secrets"
+echo "p_postgres" >"$dir/volume"
+up 5
+says "$dir/secrets/postgres_superuser is lost, and the database in the volume p_postgres has that password"
+[ ! -e "$dir/secrets/postgres_superuser" ] || fail "a new password was made"
