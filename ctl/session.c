@@ -34,6 +34,9 @@ void ctl_find_config(struct ctl *ctl, const char *variable, const char *standard
 enum status ctl_load_config(const struct ctl *ctl, struct config *ret, struct err *err)
 {
     enum status st = config_load(ctl->config_path, ret, err);
+    if (st != STATUS_OK && ctl->config_from == CTL_CONFIG_STANDARD) {
+        err_prefix(err, "the file that is read unless CLAIMD_CONFIG is set, be it empty");
+    }
     return st == STATUS_NOT_FOUND ? STATUS_INVALID : st;
 }
 

@@ -137,6 +137,18 @@ START_TEST(a_file_in_the_standard_place_is_read_where_no_other_is_named)
 }
 END_TEST
 
+START_TEST(a_standard_file_that_can_not_be_read_is_told_with_the_way_around_it)
+{
+    struct ctl ctl = {.out = stdout};
+    struct config config;
+    struct err err = {0};
+    ctl_find_config(&ctl, NULL, "/etc/passwd");
+    ck_assert_int_eq(ctl_load_config(&ctl, &config, &err), STATUS_INVALID);
+    ck_assert_msg(strstr(err.msg, "unless CLAIMD_CONFIG is set") != NULL, "%s", err.msg);
+    ck_assert_msg(strstr(err.msg, "/etc/passwd") != NULL, "%s", err.msg);
+}
+END_TEST
+
 START_TEST(help_and_the_origins_say_which_file_was_read)
 {
     ck_assert_int_eq(shell("claimctl help"), 0);
@@ -292,6 +304,7 @@ int main(void)
     tcase_add_test(tests, an_example_with_an_unknown_option_would_not_parse);
     tcase_add_loop_test(tests, every_command_is_of_a_form_that_help_can_show, 0, commands);
     tcase_add_test(tests, a_file_in_the_standard_place_is_read_where_no_other_is_named);
+    tcase_add_test(tests, a_standard_file_that_can_not_be_read_is_told_with_the_way_around_it);
     tcase_add_test(tests, help_and_the_origins_say_which_file_was_read);
     tcase_add_loop_test(tests, no_line_of_help_is_wider_than_80_columns, 0, commands);
     tcase_add_test(tests, help_is_the_same_by_word_and_by_option);
