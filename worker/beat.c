@@ -49,10 +49,19 @@ void beat_listen(struct worker *w)
         }
     }
     struct err err = {0};
-    if (hints_popper_listen(w->popper, sets, count, &err) != STATUS_OK) {
-        log_error("listen_failed", LOG_TEXT("err", err.msg));
+    enum status st = STATUS_NOMEM;
+    if (sets != NULL) {
+        st = hints_popper_listen(w->popper, sets, count, &err);
+    } else {
+        err_set(&err, st, 0, "no memory for the sets of hints");
     }
     free(sets);
+    if (st == STATUS_OK) {
+        log_recovered("listen_recovered", &w->listen_complaint);
+    } else if (complaint_due(&w->listen_complaint, clock_boot_us())) {
+        log_error("listen_failed", LOG_TEXT("err", err.msg),
+                  LOG_TEXT("action", "again with the next beat"));
+    }
 }
 
 static void take_paused(struct worker *w, const struct worker_beat_reply *reply)
@@ -101,6 +110,9 @@ static void on_beaten(void *ctx, enum status st, const struct worker_beat_reply 
         }
     }
     take_paused(w, reply);
+    if (w->listen_complaint.count > 0) {
+        beat_listen(w);
+    }
 }
 
 static size_t held_fences(const struct worker *w, int64_t now, int64_t *ret_fences)

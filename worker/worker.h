@@ -102,6 +102,7 @@ struct worker {
     struct err pg_down_why; /* the last one */
     struct complaint pg_complaint;
     struct complaint beat_complaint;
+    struct complaint listen_complaint;
     struct complaint register_complaint;
     struct complaint runner_complaint;
     struct complaint store_complaint;
