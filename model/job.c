@@ -10,63 +10,18 @@ static const char *const state_texts[] = {
 #undef X
 };
 
-static const char *const event_texts[] = {
-#define X(name, text) [JOB_EVENT_##name] = (text),
-    JOB_EVENT_MAP(X)
-#undef X
+const struct job_edge job_edges[] = {
+    {JOB_AVAILABLE, "claim", JOB_RUNNING},     {JOB_AVAILABLE, "cancel", JOB_CANCELLED},
+    {JOB_AVAILABLE, "exhaust", JOB_DISCARDED}, {JOB_RUNNING, "complete", JOB_COMPLETED},
+    {JOB_RUNNING, "retry", JOB_AVAILABLE},     {JOB_RUNNING, "hand back", JOB_AVAILABLE},
+    {JOB_RUNNING, "rescue", JOB_AVAILABLE},    {JOB_RUNNING, "discard", JOB_DISCARDED},
+    {JOB_RUNNING, "lose", JOB_DISCARDED},
 };
-
-static const struct {
-    enum job_state from;
-    enum job_event event;
-    enum job_state to;
-} transitions[] = {
-    {JOB_AVAILABLE, JOB_EVENT_CLAIM, JOB_RUNNING},
-    {JOB_AVAILABLE, JOB_EVENT_CANCEL, JOB_CANCELLED},
-    {JOB_RUNNING, JOB_EVENT_COMPLETE, JOB_COMPLETED},
-    {JOB_RUNNING, JOB_EVENT_RETRY, JOB_AVAILABLE},
-    {JOB_RUNNING, JOB_EVENT_HAND_BACK, JOB_AVAILABLE},
-    {JOB_RUNNING, JOB_EVENT_RESCUE, JOB_AVAILABLE},
-    {JOB_RUNNING, JOB_EVENT_DISCARD, JOB_DISCARDED},
-    {JOB_RUNNING, JOB_EVENT_LOSE, JOB_DISCARDED},
-    {JOB_RUNNING, JOB_EVENT_CANCEL, JOB_CANCELLED},
-    {JOB_COMPLETED, JOB_EVENT_REDRIVE, JOB_AVAILABLE},
-    {JOB_CANCELLED, JOB_EVENT_REDRIVE, JOB_AVAILABLE},
-    {JOB_DISCARDED, JOB_EVENT_REDRIVE, JOB_AVAILABLE},
-};
+const size_t job_edge_count = ARRAY_COUNT(job_edges);
 
 const char *job_state_text(enum job_state s)
 {
     return (size_t)s < ARRAY_COUNT(state_texts) ? state_texts[s] : "no state";
-}
-
-const char *job_event_text(enum job_event e)
-{
-    return (size_t)e < ARRAY_COUNT(event_texts) ? event_texts[e] : "no event";
-}
-
-enum status job_state_parse(const char *text, enum job_state *ret_state, struct err *err)
-{
-    for (size_t i = 0; i < ARRAY_COUNT(state_texts); i++) {
-        if (strcmp(text, state_texts[i]) == 0) {
-            *ret_state = (enum job_state)i;
-            return STATUS_OK;
-        }
-    }
-    return err_fail(err, STATUS_NOT_FOUND, "'%.40s' is no state of a job", text);
-}
-
-enum status job_transition(enum job_state from, enum job_event event, enum job_state *ret_to,
-                           struct err *err)
-{
-    for (size_t i = 0; i < ARRAY_COUNT(transitions); i++) {
-        if (transitions[i].from == from && transitions[i].event == event) {
-            *ret_to = transitions[i].to;
-            return STATUS_OK;
-        }
-    }
-    return err_fail(err, STATUS_CONFLICT, "a job that is %s has no way to %s", job_state_text(from),
-                    job_event_text(event));
 }
 
 static enum status name_check(const char *what, const char *name, const char *more, struct err *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * States of a job and the one table of its transitions. Pure. sql/migrations carries the same
- * states in its CHECKs; a test compares both, so a change here is a migration there. */
+ * states in its CHECKs; tests compare, so a change here is a migration there. */
 #ifndef CLAIMD_MODEL_JOB_H
 #define CLAIMD_MODEL_JOB_H
 
@@ -25,33 +25,17 @@ enum job_state {
         JOB_STATE_COUNT
 };
 
-#define JOB_EVENT_MAP(X)                                                                  \
-    X(CLAIM, "claim")                                                                     \
-    X(COMPLETE, "complete")                                                               \
-    X(RETRY, "retry")         /* the attempt failed, another follows after its backoff */ \
-    X(HAND_BACK, "hand back") /* drain, lost lease, never started: uncharged */           \
-    X(RESCUE, "rescue")       /* its worker died */                                       \
-    X(DISCARD, "discard")     /* failed for good, or nothing left */                      \
-    X(LOSE, "lose")           /* at_most_once, started, outcome unknown */                \
-    X(CANCEL, "cancel")                                                                   \
-    X(REDRIVE, "redrive") /* an operator's retry of a finished job: generation + 1 */
-
-enum job_event {
-#define X(name, text) JOB_EVENT_##name,
-    JOB_EVENT_MAP(X)
-#undef X
-        JOB_EVENT_COUNT
-};
-
 const char *job_state_text(enum job_state s);
-const char *job_event_text(enum job_event e);
 
-/* NOT_FOUND for a text that names no state. */
-enum status job_state_parse(const char *text, enum job_state *ret_state, struct err *err) MUST_USE;
-
-/* The state that `event` leads to from `from`; CONFLICT where the table has no such edge. */
-enum status job_transition(enum job_state from, enum job_event event, enum job_state *ret_to,
-                           struct err *err) MUST_USE;
+/* Every way from one state to another. What else changes a row's state is a bug: end-to-end tests
+ * refuse it, and docs/guarantees.md has the same table. */
+struct job_edge {
+    enum job_state from;
+    const char *event;
+    enum job_state to;
+};
+extern const struct job_edge job_edges[];
+extern const size_t job_edge_count;
 
 static inline bool job_state_is_final(enum job_state s)
 {

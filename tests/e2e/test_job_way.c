@@ -164,6 +164,27 @@ START_TEST(lock_G1_S11_a_job_cancelled_while_queued_never_runs)
 }
 END_TEST
 
+/* The fleet's own guard: all end-to-end tests run beside it. */
+START_TEST(S5_a_change_of_state_that_is_no_edge_is_refused_by_the_tests_database)
+{
+    char code[6];
+    int64_t id = fleet_enqueue(&fleet, "noop", "{}", 1);
+    wait_state(id, "completed");
+    sql_run(fleet.sql,
+            "INSERT INTO claimd.job (kind, scheduled_at) VALUES ('noop', now() + interval "
+            "'1 h')");
+    sql_refusal(
+        fleet.sql, code,
+        "WITH gone AS (DELETE FROM claimd.job WHERE id > %lld RETURNING *) INSERT INTO "
+        "claimd.job_history (id, created_at, scheduled_at, ready_at, queue, kind, args, state, "
+        "fence, attempt, attempted_at, worker_id) SELECT id, created_at, scheduled_at, ready_at, "
+        "queue, kind, args, 'completed', 1, 1, now(), gen_random_uuid() FROM gone",
+        (long long)id);
+    ck_assert_str_eq(code, "P0001");
+    sql_run(fleet.sql, "SELECT claimd.cancel(id) FROM claimd.job WHERE id > %lld", (long long)id);
+}
+END_TEST
+
 START_TEST(rule4_a_row_locked_by_an_open_session_holds_up_nobody_else)
 {
     int64_t first = fleet_enqueue(&fleet, "sleep", "{\"ms\": 400}", 1);
@@ -209,6 +230,7 @@ static Suite *suite(void)
 {
     const TTest *const tests[] = {
         a_thousand_jobs_run_once_each_and_leave_no_lock,
+        S5_a_change_of_state_that_is_no_edge_is_refused_by_the_tests_database,
         feat_B3_a_delayed_job_runs_when_it_is_due_and_not_before,
         lock_G6_a_handler_gets_the_jobs_id_and_its_fence,
         S10_an_at_most_once_job_that_crashed_is_lost_and_never_run_again,

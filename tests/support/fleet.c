@@ -2,6 +2,7 @@
 #include "support/fleet.h"
 
 #include "base/buf.h"
+#include "model/job.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -112,6 +113,42 @@ static void migrate(const struct fleet *f)
     ck_assert_msg(code == 0, "claimctl db migrate: exit %d: %s", code, buf_at(&out));
 }
 
+/* "('available', 'running'), …": all ways between states that there are. */
+static void edge_list(char *ret, size_t size)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < job_edge_count; i++) {
+        len += (size_t)snprintf(ret + len, size - len, "%s('%s', '%s')", i > 0 ? ", " : "",
+                                job_state_text(job_edges[i].from), job_state_text(job_edges[i].to));
+        ck_assert_uint_lt(len, size);
+    }
+}
+
+/* Refuses every change of a state that is no edge of the model (inv.S5). In the history's trigger
+ * the job's row is as the statement found it: the function is stable. */
+static void guard_edges(struct fleet *f)
+{
+    char edges[1024];
+    edge_list(edges, sizeof edges);
+    sql_run(f->sql, "CREATE SCHEMA guard");
+    sql_run(
+        f->sql,
+        "CREATE FUNCTION guard.edge(old text, new text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN"
+        " IF old <> new AND (old, new) NOT IN (%s) THEN RAISE EXCEPTION"
+        " 'inv.S5: there is no way from %% to %%', old, new; END IF; END $$",
+        edges);
+    sql_run(f->sql,
+            "CREATE FUNCTION guard.updated() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER"
+            " AS $$ BEGIN PERFORM guard.edge(OLD.state, NEW.state); RETURN NEW; END $$");
+    sql_run(f->sql, "CREATE FUNCTION guard.ended() RETURNS trigger LANGUAGE plpgsql STABLE"
+                    " SECURITY DEFINER AS $$ BEGIN PERFORM guard.edge(state, NEW.state) FROM"
+                    " claimd.job WHERE id = NEW.id; RETURN NEW; END $$");
+    sql_run(f->sql, "CREATE TRIGGER guard_updated BEFORE UPDATE OF state ON claimd.job FOR EACH ROW"
+                    " EXECUTE FUNCTION guard.updated()");
+    sql_run(f->sql, "CREATE TRIGGER guard_ended BEFORE INSERT ON claimd.job_history FOR EACH ROW"
+                    " EXECUTE FUNCTION guard.ended()");
+}
+
 void fleet_start(struct fleet *f, const struct fleet_options *options)
 {
     char sub[SERVER_PATH_MAX + 32];
@@ -131,6 +168,7 @@ void fleet_start(struct fleet *f, const struct fleet_options *options)
     write_config(f);
     migrate(f);
     f->sql = sql_open(f->conninfo);
+    guard_edges(f);
     sql_run(f->sql, "CREATE ROLE " WORKER_LOGIN " LOGIN IN ROLE claimd_worker");
     sql_run(f->sql, "CREATE ROLE " SCHEDULER_LOGIN " LOGIN IN ROLE claimd_scheduler");
 }
