@@ -8,11 +8,7 @@ WITH gone AS (
      WHERE id = ANY ((SELECT $1)::bigint[]) AND state = 'running' AND fence = $2[width_bucket(fence, $2)] AND worker_id = $4
     RETURNING *
 )
-INSERT INTO claimd.job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes,
-                                generation, priority, share, queue, kind, args, max_attempts, timeout, tags, metadata,
-                                state, result)
-SELECT id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes,
-       generation, priority, share, queue, kind, args, max_attempts, timeout, tags, metadata,
-       'completed', $3[width_bucket(fence, $2)]::jsonb
+INSERT INTO claimd.job_history ({carried}, crashes, state, result)
+SELECT {carried}, crashes, 'completed', $3[width_bucket(fence, $2)]::jsonb
   FROM gone
 RETURNING fence

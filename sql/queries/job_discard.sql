@@ -16,11 +16,7 @@ WITH gone AS (
       FROM gone
         ON CONFLICT DO NOTHING
 )
-INSERT INTO claimd.job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes,
-                                generation, priority, share, queue, kind, args, max_attempts, timeout, tags, metadata,
-                                state, error)
-SELECT id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes + $3[n],
-       generation, priority, share, queue, kind, args, max_attempts, timeout, tags, metadata,
-       'discarded', $5[n]
+INSERT INTO claimd.job_history ({carried}, crashes, state, error)
+SELECT {carried}, crashes + $3[n], 'discarded', $5[n]
   FROM gone
 RETURNING fence

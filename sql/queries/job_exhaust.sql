@@ -8,10 +8,6 @@ WITH gone AS (
        AND state = 'available' AND kind = ANY ($2) AND attempt >= COALESCE(max_attempts, $3[array_position($2, kind)])
     RETURNING *
 )
-INSERT INTO claimd.job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes,
-                                generation, priority, share, queue, kind, args, max_attempts, timeout, tags, metadata,
-                                state, error)
-SELECT id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes,
-       generation, priority, share, queue, kind, args, max_attempts, timeout, tags, metadata,
-       'discarded', 'no attempts left'
+INSERT INTO claimd.job_history ({carried}, crashes, state, error)
+SELECT {carried}, crashes, 'discarded', 'no attempts left'
   FROM gone

@@ -20,11 +20,8 @@ WITH victim AS MATERIALIZED (
 ), gone AS (
     DELETE FROM claimd.job j USING victim v WHERE j.id = v.id AND (v.is_lost OR v.is_used_up) RETURNING j.*, v.is_lost
 ), finished AS (
-    INSERT INTO claimd.job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes,
-                                    generation, priority, share, state, queue, kind, args, max_attempts, timeout, tags, metadata,
-                                    error)
-    SELECT id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes, generation, priority, share,
-           'discarded', queue, kind, args, max_attempts, timeout, tags, metadata,
+    INSERT INTO claimd.job_history ({carried}, crashes, state, error)
+    SELECT {carried}, crashes, 'discarded',
            CASE WHEN is_lost THEN 'lost: its worker died, and it must not start twice'
                 ELSE 'its worker died, and no attempt is left' END
       FROM gone

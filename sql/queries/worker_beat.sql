@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- One beat, and what the worker must know, in one statement: a row 'beat' when it was confirmed (not on a row that is dead,
--- stopped or gone), a row 'shared' for each of its kinds that every live worker of its queues serves (INTERFACES rule 2), and
--- a row 'paused' for each of its queues that is.
+-- stopped or gone), and a row 'paused' for each of its queues that is.
 -- What doctor wants to know goes along ($8 on); $13 is the host's wall clock, in µs since 1970.
 -- params: uuid, int8, bool, bool, int4, int8[], text[], int4, int4, int4, int8, text, int8
 WITH me AS (
@@ -17,11 +16,5 @@ WITH me AS (
     RETURNING queues
 )
 SELECT 'beat' AS what, '' AS name FROM me
-UNION ALL
-SELECT 'shared', served
-  FROM me, unnest($7) AS served
- WHERE NOT EXISTS (SELECT FROM claimd.worker w
-                    WHERE w.worker_id <> $1 AND NOT w.dead AND NOT w.stopped AND w.stale_at > clock_timestamp()
-                      AND w.queues && me.queues AND NOT served = ANY (w.kinds))
 UNION ALL
 SELECT 'paused', q.name FROM me, claimd.queue q WHERE q.paused AND q.name = ANY (me.queues)

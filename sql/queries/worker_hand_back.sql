@@ -25,12 +25,8 @@ WITH mine AS MATERIALIZED (
     SELECT id, fence, attempt, generation, worker_id, attempted_at, 'lost', 'its worker died' FROM back
         ON CONFLICT DO NOTHING
 ), ended AS (
-    INSERT INTO claimd.job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes,
-                                    generation, priority, share, queue, kind, args, max_attempts, timeout, tags, metadata,
-                                    state, error)
-    SELECT id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes,
-           generation, priority, share, queue, kind, args, max_attempts, timeout, tags, metadata,
-           'discarded', verdict
+    INSERT INTO claimd.job_history ({carried}, crashes, state, error)
+    SELECT {carried}, crashes, 'discarded', verdict
       FROM gone
 )
 SELECT id, queue, kind, priority, ready_at FROM back

@@ -45,6 +45,37 @@ START_TEST(the_checks_name_the_states_of_the_model)
 }
 END_TEST
 
+START_TEST(a_finish_takes_all_columns_of_a_job_along)
+{
+    ck_assert_str_eq(side_run(db,
+                              "SELECT string_agg(attname, ', ' ORDER BY attnum) FROM pg_attribute "
+                              "WHERE attrelid = 'claimd.job'::regclass AND attnum > 0 AND NOT "
+                              "attisdropped AND attname NOT IN ('crashes', 'state')")
+                         .text,
+                     sql_carried_columns);
+}
+END_TEST
+
+/* Its function has the columns once more: migrations stay as they are. */
+START_TEST(a_cancel_takes_all_columns_of_a_job_along)
+{
+    (void)side_run(
+        db, "INSERT INTO claimd.job (kind, queue, args, priority, share, scheduled_at, attempt, "
+            "crashes, generation, fence, attempted_at, worker_id, max_attempts, timeout, tags, "
+            "metadata) VALUES ('all', 'q', '{\"a\": 1}', 7, 5, now() + interval '1 h', 3, 2, 1, "
+            "77, now(), gen_random_uuid(), 9, '1 min', '{x,y}', '{\"m\": 1}')");
+    (void)side_run(db,
+                   "CREATE TABLE before AS SELECT to_jsonb(j) - 'state' AS row FROM claimd.job j "
+                   "WHERE kind = 'all'");
+    (void)side_run(db, "SELECT claimd.cancel(id) FROM claimd.job WHERE kind = 'all'");
+    ck_assert_str_eq(side_run(db,
+                              "SELECT (to_jsonb(h) @> row)::text FROM claimd.job_history h, before "
+                              "WHERE h.kind = 'all'")
+                         .text,
+                     "true");
+}
+END_TEST
+
 START_TEST(the_view_derives_the_states_that_people_know)
 {
     (void)side_run(db, "INSERT INTO claimd.job (kind, scheduled_at, attempt, state) VALUES "
@@ -391,6 +422,8 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 30);
     tcase_add_test(tc, the_checks_name_the_states_of_the_model);
+    tcase_add_test(tc, a_finish_takes_all_columns_of_a_job_along);
+    tcase_add_test(tc, a_cancel_takes_all_columns_of_a_job_along);
     tcase_add_test(tc, the_view_derives_the_states_that_people_know);
     tcase_add_test(tc, a_past_time_means_now_and_created_at_is_the_clock);
     tcase_add_test(tc, enqueue_stores_what_it_is_given);

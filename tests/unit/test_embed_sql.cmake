@@ -4,7 +4,8 @@
 # Runs the generator over one query and leaves its messages and code in `said` and `code`.
 macro(embed name text)
     file(WRITE ${FOLDER}/${name}.sql "${text}")
-    execute_process(COMMAND ${CMAKE_COMMAND} -DFOLDER=${FOLDER} -DQUERIES=${FOLDER}/${name}.sql -DMIGRATIONS=${ARGN} -P ${SCRIPT}
+    execute_process(COMMAND ${CMAKE_COMMAND} -DFOLDER=${FOLDER} -DQUERIES=${FOLDER}/${name}.sql -DMIGRATIONS=${ARGN}
+            -DCARRIED=${FOLDER}/carried.txt -P ${SCRIPT}
         RESULT_VARIABLE code OUTPUT_VARIABLE said ERROR_VARIABLE said)
     string(REGEX REPLACE "[ \n]+" " " said "${said}")
 endmacro()
@@ -17,10 +18,11 @@ function(must_refuse name text reason)
 endfunction()
 
 file(REMOVE_RECURSE ${FOLDER})
+file(WRITE ${FOLDER}/carried.txt "# Why.\nid, fence\n")
 
-embed(good "-- Why.\n-- params: int8[], text\nSELECT $2, '[;]', $1, $2\n")
+embed(good "-- Why.\n-- params: int8[], text\nSELECT $2, '[;]', $1, $2, {carried}\n")
 file(READ ${FOLDER}/queries.c source)
-string(HEX "SELECT $2, '[;]', $1, $2\n" hex)
+string(HEX "SELECT $2, '[;]', $1, $2, id, fence\n" hex)
 string(REGEX REPLACE "(..)" "0x\\1," hex "${hex}")
 if(NOT code EQUAL 0 OR NOT source MATCHES "SQL_GOOD = {\"good\"" OR NOT source MATCHES "good_types\\[\\] = {1016U, 25U}")
     message(SEND_ERROR "good: ${code}: ${said}\n${source}")
