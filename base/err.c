@@ -22,7 +22,6 @@ void err_set(struct err *err, enum status st, int sys, const char *format, ...)
         return;
     }
     err->status = st;
-    err->sys = sys;
     err->code[0] = '\0';
     va_list args;
     va_start(args, format);

@@ -32,10 +32,9 @@ enum status {
 
 #define ERR_TEXT_MAX 512
 
-/* The zero value means "no error". `sys` is an errno or 0; `code` an SQLSTATE or "". */
+/* The zero value means "no error". `code` is an SQLSTATE or "". */
 struct err {
     enum status status;
-    int sys;
     char code[6];
     char msg[ERR_TEXT_MAX];
 };

@@ -189,7 +189,6 @@ static void read_reply(const struct pg_result *rows, struct worker_beat_reply *r
                        const char **names)
 {
     int count = pg_row_count(rows);
-    size_t shared = 0;
     size_t paused = 0;
     reply->is_dead = true;
     for (int row = 0; row < count; row++) {
@@ -198,17 +197,11 @@ static void read_reply(const struct pg_result *rows, struct worker_beat_reply *r
         const char *name = pg_text(rows, row, 1, &len);
         if (strcmp(what, "beat") == 0) {
             reply->is_dead = false;
-        } else if (strcmp(what, "shared") == 0) {
-            names[shared] = name;
-            shared++;
         } else {
-            paused++;
-            names[count - (int)paused] = name;
+            names[paused++] = name;
         }
     }
-    reply->shared_kinds = names;
-    reply->shared_count = shared;
-    reply->paused_queues = names + ((size_t)count - paused);
+    reply->paused_queues = names;
     reply->paused_count = paused;
 }
 

@@ -57,12 +57,8 @@ struct worker_beat {
     const char *trouble;    /* why; NULL = "" */
 };
 
-/* The kinds that other live workers of the queue serve too decide which sets to listen to
- * (INTERFACES rule 2). */
 struct worker_beat_reply {
-    bool is_dead;                    /* the row is marked dead or gone: start over under a new id */
-    const char *const *shared_kinds; /* served by us, and by every live worker of our queues */
-    size_t shared_count;
+    bool is_dead; /* the row is marked dead or gone: start over under a new id */
     const char *const *paused_queues;
     size_t paused_count;
 };

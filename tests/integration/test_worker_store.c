@@ -21,7 +21,6 @@ struct told {
     enum status st;
     char msg[256];
     bool is_dead;
-    char shared[128];
     char paused[128];
     char prefix[32];
     size_t id_count;
@@ -65,7 +64,6 @@ static void on_beaten(void *ctx, enum status st, const struct worker_beat_reply 
     t->calls++;
     t->st = st;
     t->is_dead = reply->is_dead;
-    join(t->shared, sizeof t->shared, reply->shared_kinds, reply->shared_count);
     join(t->paused, sizeof t->paused, reply->paused_queues, reply->paused_count);
 }
 
@@ -224,25 +222,6 @@ START_TEST(a_beat_on_a_dead_a_stopped_or_a_missing_row_is_not_confirmed)
 }
 END_TEST
 
-START_TEST(rule2_shared_kinds_are_those_that_every_live_worker_serves)
-{
-    enroll(store_a.pg, WORKER_A, 2);
-    beat(WORKER_A, 2, false);
-    ck_assert_str_eq(told.shared, "noop other");
-    enroll(store_a.pg, WORKER_B, 1);
-    beat(WORKER_A, 2, false);
-    ck_assert_str_eq(told.shared, "noop");
-    (void)side_run(side, "UPDATE claimd.worker SET queues = '{elsewhere}' WHERE worker_id "
-                         "= '" WORKER_B "'");
-    beat(WORKER_A, 2, false);
-    ck_assert_str_eq(told.shared, "noop other");
-    (void)side_run(side, "UPDATE claimd.worker SET queues = '{mail}', stale_at = now() - '1 s'::"
-                         "interval WHERE worker_id = '" WORKER_B "'");
-    beat(WORKER_A, 2, false);
-    ck_assert_str_eq(told.shared, "noop other");
-}
-END_TEST
-
 START_TEST(a_beat_learns_which_of_its_queues_are_paused)
 {
     enroll(store_a.pg, WORKER_A, 2);
@@ -391,7 +370,6 @@ int main(void)
     tcase_add_test(tests, registering_again_changes_only_kinds_that_differ);
     tcase_add_test(tests, a_beat_says_what_the_worker_does_and_moves_stale_at);
     tcase_add_test(tests, a_beat_on_a_dead_a_stopped_or_a_missing_row_is_not_confirmed);
-    tcase_add_test(tests, rule2_shared_kinds_are_those_that_every_live_worker_serves);
     tcase_add_test(tests, a_beat_learns_which_of_its_queues_are_paused);
     tcase_add_test(tests, a_predecessor_is_ended_and_its_jobs_are_named_and_handed_back);
     tcase_add_test(tests, an_unknown_or_stopped_predecessor_is_not_found);
