@@ -30,14 +30,14 @@ static const char *const fresh_nodes[] = {"quarantine", "trust", NULL};
 const struct option_def config_options[] = {
     {"time_scale", .type = OPTION_REAL, .unit = "", AT(time_scale), RANGE(1, 10000),
      .default_text = "1",
-     .help = "Tests: every time is multiplied by it, but for those that a server needs to answer."},
+     .help = "For tests: every duration is multiplied by it, except the timeouts of servers."},
     {"log_level", CHOICE(levels), AT(log_level), .default_text = "info",
-     RELOADS, .help = "What is written to stderr."},
+     RELOADS, .help = "The least severe lines to write to stderr."},
     {"log_format", CHOICE(formats), AT(log_format), .default_text = "logfmt",
-     RELOADS, .help = "How: `key=value` pairs, or one JSON object per line."},
+     RELOADS, .help = "Format of log lines: `key=value` pairs, or one JSON object per line."},
     {"host", STRING, AT(host), .default_text = "",
-     .help = "What claimctl calls the host of this daemon; empty = its host name. For containers, "
-             "whose host names are numbers."},
+     .help = "Name of this daemon's host as claimctl shows it; empty = the host name. For "
+             "containers, whose host names are numbers."},
 
     {"postgres.conninfo", STRING, AT(postgres.conninfo), RANGE(1, 0),
      .default_text = "dbname=claimd",
@@ -49,15 +49,15 @@ const struct option_def config_options[] = {
              "`claimd_postgres_password`, if there is one."},
     {"postgres.timeout_ms", MS, AT(postgres.timeout_us), RANGE(100, 600000),
      .default_text = "5000", .is_real_time = true,
-     .help = "Deadline of a connect and of a request."},
+     .help = "Timeout of a connection attempt and of a request."},
     {"postgres.lock_timeout_ms", .type = OPTION_INT, .unit = "ms", AT(postgres.lock_timeout_ms),
      RANGE(1, 60000), .default_text = "200", .is_real_time = true,
-     .help = "How long a row that somebody's session has locked is waited for."},
+     .help = "How long to wait for a row that another session has locked."},
 
     {"redis.prefix", STRING, AT(redis.prefix), RANGE(1, 0), .default_text = "claimd",
-     .help = "First part of every key. The ACL of the Redis user names it."},
+     .help = "Prefix of all keys. The Redis user's ACL must allow it."},
     {"redis.user", STRING, AT(redis.user), .default_text = "",
-     .help = "ACL user; empty = default user."},
+     .help = "ACL user; empty = the default user."},
     {"redis.password_file", SECRET(redis.password), AT(redis.password_file), .default_text = "",
      .help = "File that holds the password, the same on all nodes. Empty = systemd's credential "
              "`claimd_redis_password`, if there is one."},
@@ -65,81 +65,84 @@ const struct option_def config_options[] = {
     {"lock.nodes", LIST, ITEMS(lock.nodes, lock.node_count), RANGE(0, CONFIG_NODES_MAX),
      .default_text = "",
      .help = "Independent Redis masters, the same list on every host: host:port, unix:/path, "
-             "redis://host:port, or rediss://host:port over TLS. Workers and schedulers "
-             "need at least one; five is usual."},
+             "redis://host:port, or rediss://host:port for TLS. Workers and schedulers need at "
+             "least one; five is usual."},
     {"lock.ttl_ms", MS, AT(lock.ttl_us), RANGE(1000, HOUR_MS), .default_text = "10000",
-     .help = "Length of a lease. At least 10 node timeouts."},
+     .help = "Duration of a lease; at least 10 node timeouts."},
     {"lock.node_timeout_ms", MS, AT(lock.node_timeout_us), RANGE(5, 60000),
      .default_text = "100", .is_real_time = true,
-     .help = "What one node gets to answer."},
+     .help = "Reply timeout per node."},
     {"lock.guard_ms", MS, AT(lock.guard_us), RANGE(1, HOUR_MS), .default_text = "2000",
-     .help = "So long before its moment of danger a handler is asked to stop; and so long after its "
-             "timeout, at which it is asked, one that has not stopped is killed."},
+     .help = "A handler is asked to stop this long before its lease could expire. After its "
+             "timeout it has as long to stop before it is killed."},
     {"lock.kill_margin_ms", MS, AT(lock.kill_margin_us), RANGE(1, HOUR_MS),
      .default_text = "500",
-     .help = "So long before its moment of danger a handler is killed."},
+     .help = "A handler that still runs this long before its lease could expire is killed."},
     {"lock.drift_ppm", COUNT, AT(lock.drift_ppm), RANGE(0, 100000), .default_text = "10000",
-     .help = "By how much the rates of two clocks may differ, in millionths."},
+     .help = "Maximum difference between the rates of two clocks, in parts per million."},
     {"lock.fresh_nodes", CHOICE(fresh_nodes), AT(lock.trust_fresh), .default_text = "quarantine",
-     .help = "A node with an empty memory may have forgotten leases: it gets no vote until all of "
-             "them are over. \"trust\" is for clusters that made their masters a moment ago."},
+     .help = "What to do with a node that restarted empty and may have forgotten leases: "
+             "\"quarantine\" ignores its vote until every lease has expired; \"trust\" is for "
+             "masters that were created a moment ago."},
 
     {"hints.nodes", LIST, ITEMS(hints.nodes, hints.node_count), RANGE(0, CONFIG_NODES_MAX),
-     .default_text = "", .help = "Redis servers of the job hints; empty = the lock nodes."},
+     .default_text = "", .help = "Redis servers for job hints; empty = the lock nodes."},
 
     {"worker.queues", LIST, ITEMS(worker.queues, worker.queue_count), RANGE(1, CONFIG_QUEUES_MAX),
-     .default_text = "default", .help = "Queues that this worker serves."},
+     .default_text = "default", .help = "Queues this worker serves."},
     {"worker.slots", COUNT, AT(worker.slots), RANGE(0, 1024), .default_text = "0",
-     .help = "Jobs that run at the same time; 0 = as many as CPUs that the worker may use: those of "
-             "its host, or what a limit of its cgroup leaves (docker run --cpus, CPUQuota=), "
-             "rounded up."},
+     .help = "Jobs to run at the same time; 0 = the number of CPUs the worker may use: those of "
+             "its host, or its cgroup's limit (docker run --cpus, CPUQuota=) rounded up."},
     {"worker.beat_ms", MS, AT(worker.beat_us), RANGE(100, 600000), .default_text = "2000",
-     .help = "Distance of a worker's signs of life."},
+     .help = "Heartbeat interval."},
     {"worker.stale_ms", MS, AT(worker.stale_us), RANGE(300, HOUR_MS), .default_text = "8000",
-     .help = "A worker without a sign of life for so long may be dead. At least 3 beats."},
+     .help = "A worker without a heartbeat for this long may be dead; at least 3 heartbeat "
+             "intervals."},
     {"worker.pop_block_ms", MS, AT(worker.block_us), RANGE(100, 600000), .default_text = "4000",
-     .help = "Timeout of a blocking pop. Less than stale_ms."},
+     .help = "Timeout of a blocking pop; less than stale_ms."},
     {"worker.batch_max", COUNT, AT(worker.batch_max), RANGE(1, 500), .default_text = "500",
-     RELOADS, .help = "Jobs that are locked and claimed together at most."},
+     RELOADS, .help = "Maximum number of jobs to lock and claim together."},
     {"worker.claim_ahead", COUNT, AT(worker.claim_ahead), RANGE(0, 1000), .default_text = "1000",
-     RELOADS, .help = "Jobs that wait in the worker at most, for all runners together."},
+     RELOADS, .help = "Maximum number of claimed jobs waiting in the worker for a free runner."},
     {"worker.drain_ms", MS, AT(worker.drain_us), RANGE(0, 24 * HOUR_MS), .default_text = "30000",
-     RELOADS, .help = "What running jobs get to end when the worker is stopped."},
+     RELOADS, .help = "Time running jobs have to finish when the worker is stopped."},
     {"worker.runner_jobs_max", COUNT, AT(worker.runner_jobs_max), RANGE(1, 1000000000),
-     .default_text = "10000", RELOADS, .help = "A runner is replaced after so many jobs …"},
+     .default_text = "10000", RELOADS, .help = "A runner is replaced after this many jobs …"},
     {"worker.runner_age_ms", MS, AT(worker.runner_age_us), RANGE(1000, 7 * 24 * HOUR_MS),
      .default_text = "3600000", RELOADS, .help = "… or at this age."},
     {"worker.plugin_dir", PATH, AT(worker.plugin_dir), .default_text = "",
-     .help = "Folder of the handlers (*.so); writable by its owner only. Empty = "
-             "../lib/claimd/plugins, seen from the program's folder."},
+     .help = "Folder of the handlers (*.so), writable by its owner only. Empty = "
+             "../lib/claimd/plugins relative to the program's folder."},
     {"worker.plugin_owners", LIST, ITEMS(worker.plugin_owners, worker.plugin_owner_count),
      RANGE(0, CONFIG_OWNERS_MAX), .default_text = "",
-     .help = "Users (names or numbers) whose plugins and plugin folder are trusted; empty = root "
-             "and the worker's own user."},
+     .help = "Users (names or numbers) whose plugins and plugin folder are trusted; empty = "
+             "root and the worker's own user."},
     {"worker.state_dir", PATH, AT(worker.state_dir), RANGE(1, 0),
      .default_text = "/var/lib/claimd/worker",
-     .help = "Folder of this worker alone: it is locked while the worker runs."},
+     .help = "State folder of this worker alone; locked while it runs."},
     {"worker.runner", PATH, AT(worker.runner), .default_text = "",
-     .help = "Path of claimd-runner; empty = beside claimd-worker."},
+     .help = "Path of claimd-runner; empty = next to claimd-worker."},
     {"worker.http_listen", STRING, AT(worker.http_listen), .default_text = "127.0.0.1:8422",
-     .help = "Where /metrics, /healthz and /readyz are answered: host:port or [IPv6]:port; port 0 = "
-             "any free one, which the ready line names; empty = nowhere."},
+     .help = "Address for /metrics, /healthz and /readyz: host:port or [IPv6]:port; port 0 = "
+             "any free port, shown in the log's ready line; empty = off."},
 
     {"scheduler.look_ahead", COUNT, AT(scheduler.look_ahead), RANGE(1, 1000000),
-     .default_text = "10000", RELOADS, .help = "Hints kept ready per queue and priority."},
+     .default_text = "10000", RELOADS, .help = "Hints to keep ready per queue and priority."},
     {"scheduler.look_behind_ms", MS, AT(scheduler.look_behind_us), RANGE(1, 600000),
      .default_text = "2000",
-     .help = "Rows commit out of order: so far behind its cursor the feed reads again."},
+     .help = "How far behind its cursor the feed reads again, since transactions commit out of "
+             "order."},
     {"scheduler.page_rows", COUNT, AT(scheduler.page_rows), RANGE(1, 10000),
-     .default_text = "2000", RELOADS, .help = "Rows read in one pass."},
+     .default_text = "2000", RELOADS, .help = "Maximum number of rows to read in one pass."},
     {"scheduler.full_pass_ms", MS, AT(scheduler.full_pass_us), RANGE(100, 24 * HOUR_MS),
-     .default_text = "30000", RELOADS, .help = "Distance of the passes over all open jobs."},
+     .default_text = "30000", RELOADS, .help = "Interval between full passes over all open jobs."},
     {"scheduler.lead_ttl_ms", MS, AT(scheduler.lead_ttl_us), RANGE(1000, 600000),
-     .default_text = "5000", .help = "Lease of the leading scheduler."},
+     .default_text = "5000", .help = "Duration of the leading scheduler's lease."},
     {"scheduler.lead_try_ms", MS, AT(scheduler.lead_try_us), RANGE(10, 60000),
-     .default_text = "1000", .help = "How often the others try to lead. Less than lead_ttl_ms."},
+     .default_text = "1000",
+     .help = "How often the other schedulers try to take the lead; less than lead_ttl_ms."},
     {"scheduler.history_days", COUNT, AT(scheduler.history_days), RANGE(1, 3650),
-     .default_text = "14", RELOADS, .help = "Days for which finished jobs are kept."},
+     .default_text = "14", RELOADS, .help = "Number of days to keep finished jobs."},
     {"scheduler.http_listen", STRING, AT(scheduler.http_listen), .default_text = "127.0.0.1:8421",
      .help = "As worker.http_listen."},
 };
