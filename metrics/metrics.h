@@ -49,7 +49,7 @@ void metrics_close(struct metrics *m); /* NULL is fine */
 struct metric *metrics_series(struct metrics *m, const struct metric_family *family,
                               const char *value1, const char *value2);
 struct metric *metrics_series_of(struct metrics *m, const struct metric_family *family,
-                                 const char *const values[METRIC_LABELS_MAX]);
+                                 const char *const given[METRIC_LABELS_MAX]);
 
 void metric_add(struct metric *counter, uint64_t n);
 /* A counter that somebody else keeps: takes over its present value. */
