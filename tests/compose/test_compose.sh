@@ -49,6 +49,30 @@ docker-compose ps -q | xargs docker inspect --format '{{range .Mounts}}{{.Type}}
     grep -A 1 -x volume | grep -v -x -e volume -e -- >"$tmp/volumes"
 [ "$(sort -u "$tmp/volumes" | tr '\n' ' ')" = "${project}_postgres ${project}_workers " ] || fail "$(cat "$tmp/volumes")"
 
+step "images say what they are"
+for image in "$CLAIMD_IMAGE" "$CLAIMD_WORKER_IMAGE"; do
+    labels=$(docker image inspect --format '{{json .Config.Labels}}' "$image")
+    echo "$labels" | grep -q '"org.opencontainers.image.version":"[0-9]' || fail "$image: $labels"
+done
+
+step "daemons have the names of their containers"
+hosts=$(sql "SELECT string_agg(host, ' ' ORDER BY host) FROM claimd.worker WHERE NOT dead AND NOT stopped")
+[ "$hosts" = "${project}_worker_1 ${project}_worker_2 ${project}_worker_3" ] || fail "workers: $hosts"
+hosts=$(sql "SELECT string_agg(host, ' ' ORDER BY host) FROM claimd.scheduler")
+[ "$hosts" = "${project}_scheduler_1 ${project}_scheduler_2" ] || fail "schedulers: $hosts"
+folders=$(docker-compose exec -T --index=1 worker ls /var/lib/claimd | tr '\n' ' ')
+[ "$folders" = "${project}_worker_1 ${project}_worker_2 ${project}_worker_3 " ] || fail "state folders: $folders"
+
+step "SIGHUP reads the mounted configuration"
+for i in 1 2 3; do # by docker-compose kill, Docker would not start it again when it dies
+    docker-compose exec -T --index=$i worker sh -c 'kill -HUP 1'
+done
+for i in 1 2; do
+    docker-compose exec -T --index=$i scheduler sh -c 'kill -HUP 1'
+done
+reloaded() { [ "$(docker-compose logs worker scheduler 2>/dev/null | grep -c event=reloaded)" -eq 5 ]; }
+until_true 20 reloaded
+
 step "claimctl: a job by hand, the doctor"
 id=$(ctl enqueue noop)
 ctl jobs show "$id" >"$tmp/job"

@@ -32,6 +32,7 @@ machine() {
     done
     chmod 0700 "$tmp/$name/deploy/secrets"
     sed -e "s/^COMPOSE_FILE=.*/COMPOSE_FILE=$role.yml/" -e "s/^CLAIMD_BIND=.*/CLAIMD_BIND=$address/" \
+        -e "s/^CLAIMD_HOST=.*/CLAIMD_HOST=$name/" \
         -e "s/^COMPOSE_PROJECT_NAME=.*/COMPOSE_PROJECT_NAME=$project$name/" \
         -e "s/^CLAIMD_POSTGRES=.*/CLAIMD_POSTGRES=host=$address port=15437/" -e "s/^CLAIMD_LOCK_NODES=.*/CLAIMD_LOCK_NODES=$nodes/" \
         "$source/deploy/compose/.env.example" >"$tmp/$name/deploy/compose/.env"
