@@ -249,7 +249,10 @@ END_TEST
 
 START_TEST(G5_fields_out_of_range_are_refused)
 {
-    struct result_frame results[7] = {RESULT, RESULT, RESULT, RESULT, RESULT, RESULT, RESULT};
+    struct result_frame results[8];
+    for (size_t i = 0; i < ARRAY_COUNT(results); i++) {
+        results[i] = RESULT;
+    }
     results[0].outcome = 0;
     results[1].outcome = RUN_UNSERVED + 1;
     results[2].id = 0;
@@ -257,6 +260,7 @@ START_TEST(G5_fields_out_of_range_are_refused)
     results[4].ran_us = -1;
     results[5].id = INT64_MIN;
     results[6].nonce = 0;
+    results[7].retry_after_us = JOB_DELAY_US_MAX + 1;
     for (size_t i = 0; i < ARRAY_COUNT(results); i++) {
         buf_reset(&out);
         ck_assert_int_eq(result_frame_put(&out, &results[i], &err), STATUS_OK);
