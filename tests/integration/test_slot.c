@@ -161,8 +161,9 @@ static void teardown(void)
 
 static void run(const char *kind, const char *args, void *job)
 {
+    static int64_t id = 6;
     static int64_t fence = 100;
-    struct job_frame frame = {.id = 7,
+    struct job_frame frame = {.id = ++id,
                               .fence = ++fence,
                               .attempt = 1,
                               .max_attempts = 3,
@@ -398,6 +399,13 @@ START_TEST(G5_a_forged_result_never_stands_for_the_next_run)
 }
 END_TEST
 
+START_TEST(G5_a_forged_result_with_a_guessed_nonce_never_stands_for_the_next_run)
+{
+    enum slot_end end = end_of_next_run("{\"what\": 5, \"ms\": 100, \"hide\": 1}");
+    ck_assert(end == SLOT_NOT_STARTED || strcmp(t.result, "\"slept\"") == 0);
+}
+END_TEST
+
 START_TEST(a_handler_that_closes_its_pipe_costs_that_run_only)
 {
     open_slot();
@@ -525,6 +533,7 @@ static Suite *suite(void)
         G5_junk_behind_a_result_fails_the_run_that_wrote_it,
         G5_a_result_for_a_job_to_come_fails_the_run_that_wrote_it,
         G5_a_forged_result_never_stands_for_the_next_run,
+        G5_a_forged_result_with_a_guessed_nonce_never_stands_for_the_next_run,
         a_handler_that_closes_its_pipe_costs_that_run_only,
         without_descriptors_a_slot_waits_and_starts_when_there_are_some,
         a_slot_without_a_program_to_start_keeps_trying_without_haste,
