@@ -345,6 +345,9 @@ static const struct {
      "FAIL", "clock", "PostgreSQL's clock jumped by -60 s, 10 s ago, as host-2 saw it"},
     {"UPDATE claimd.worker SET beat_at = now() + interval '1 min'", "FAIL", "clock",
      "PostgreSQL's clock went back: a beat lies 59 s in the future"},
+    {"WITH s AS (UPDATE claimd.scheduler SET clock_ahead_us = -60000000) UPDATE claimd.worker SET "
+     "clock_ahead_us = -60000000",
+     "FAIL", "clock", "2 of 2 daemons see it off by 5 s or more"},
     {"ALTER ROLE doctor_user SET default_transaction_read_only = on", "FAIL", "write",
      "PostgreSQL can't write: cannot execute"},
     {"INSERT INTO claimd.job (kind) VALUES ('noop')", "FAIL", "hints",
@@ -378,6 +381,37 @@ START_TEST(some_workers_without_votes_are_a_warning)
             "3, 3)");
     doctor_exits(0);
     assert_line("warn", "votes", "some workers claim nothing");
+}
+END_TEST
+
+/* A minute late, as far as this session sees. */
+static void given_late_postgresql(void)
+{
+    char *end = ctl.conninfo + strlen(ctl.conninfo);
+    ctl_sql("CREATE SCHEMA late");
+    ctl_sql("CREATE FUNCTION late.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS "
+            "$$SELECT pg_catalog.clock_timestamp() - interval '1 min'$$");
+    (void)snprintf(end, sizeof ctl.conninfo - (size_t)(end - ctl.conninfo),
+                   " options='-c search_path=late,pg_catalog'");
+    ctl_sql("UPDATE claimd.worker SET beat_at = now() - interval '1 min'");
+}
+
+START_TEST(a_clock_of_postgresql_that_is_off_fails_unless_no_daemon_sees_it)
+{
+    given_late_postgresql();
+    doctor_exits(0);
+    assert_line("warn", "clock", "-60.0 s against this host, which seems to be the wrong one");
+    ctl_sql("UPDATE claimd.worker SET clock_ahead_us = -60000000");
+    doctor_exits(1);
+    assert_line("FAIL", "clock", "-60.0 s against this host; 1 of 2 daemons see it off by 5 s");
+}
+END_TEST
+
+START_TEST(one_daemon_whose_clock_is_another_is_a_warning)
+{
+    ctl_sql("UPDATE claimd.worker SET clock_ahead_us = -60000000");
+    doctor_exits(0);
+    assert_line("warn", "clock", "1 of 2 daemons see it off by 5 s or more");
 }
 END_TEST
 
@@ -496,6 +530,8 @@ int main(void)
     tcase_add_loop_test(tests, what_daemons_say_and_what_is_missing_fails_and_is_named, 0,
                         ARRAY_COUNT(unwell));
     tcase_add_test(tests, some_workers_without_votes_are_a_warning);
+    tcase_add_test(tests, a_clock_of_postgresql_that_is_off_fails_unless_no_daemon_sees_it);
+    tcase_add_test(tests, one_daemon_whose_clock_is_another_is_a_warning);
     tcase_add_test(tests, G8_full_passes_that_take_long_or_do_not_end_are_a_warning);
     tcase_add_test(tests, a_lane_that_gets_no_turn_is_named_as_starved);
     tcase_add_test(tests, a_full_disk_fails);
