@@ -138,7 +138,8 @@ START_TEST(N8_the_new_list_comes_after_the_longest_lease_and_dead_workers_stay_d
 }
 END_TEST
 
-START_TEST(N8_cut_off_in_between_nobody_fits_in_and_it_is_run_again)
+/* In the background; leases last for a minute. */
+static pid_t start_set(void)
 {
     char program[SERVER_PATH_MAX];
     char conninfo[SERVER_PATH_MAX + 64];
@@ -151,6 +152,33 @@ START_TEST(N8_cut_off_in_between_nobody_fits_in_and_it_is_run_again)
     const char *const argv[] = {program, "lock-nodes", "set", "--yes", NULL};
     const char *const env[] = {conninfo, here_env, "CLAIMD_LOCK_TTL_MS=60000", NULL};
     ck_assert_int_eq(program_start(argv, env, log, &pid, &err), STATUS_OK);
+    return pid;
+}
+
+/* The row of one that fits in is not committed yet: it is waited for, and seen. */
+START_TEST(N8_a_daemon_that_is_just_fitting_in_is_seen)
+{
+    struct err err = {0};
+    int code = -1;
+    struct pg *daemon = side_open(NULL);
+    (void)side_run(daemon, "BEGIN");
+    (void)side_run(daemon, "SELECT lock_nodes FROM claimd.cluster FOR KEY SHARE");
+    (void)side_run(daemon, INSERT_WORKER("1 h"));
+    pid_t pid = start_set();
+    ck_assert(WAIT_UNTIL(ctl_number("SELECT count(*)::text FROM pg_stat_activity WHERE datname = "
+                                    "current_database() AND wait_event_type = 'Lock'") == 1,
+                         LIMIT_US));
+    (void)side_run(daemon, "COMMIT");
+    pg_close(daemon);
+    ck_assert_int_eq(program_wait(pid, LIMIT_US, &code, &err), STATUS_OK);
+    ck_assert_int_eq(code, 5);
+    ck_assert_int_eq(is_list(present), 1);
+}
+END_TEST
+
+START_TEST(N8_cut_off_in_between_nobody_fits_in_and_it_is_run_again)
+{
+    pid_t pid = start_set();
     ck_assert(WAIT_UNTIL(
         ctl_number("SELECT count(*)::text FROM claimd.cluster WHERE lock_nodes LIKE '(being%'") ==
             1,
@@ -219,6 +247,7 @@ int main(void)
     tcase_add_test(tests, without_yes_it_only_says_what_it_would_do);
     tcase_add_test(tests, N8_it_is_refused_while_a_daemon_lives);
     tcase_add_test(tests, N8_the_new_list_comes_after_the_longest_lease_and_dead_workers_stay_dead);
+    tcase_add_test(tests, N8_a_daemon_that_is_just_fitting_in_is_seen);
     tcase_add_test(tests, N8_cut_off_in_between_nobody_fits_in_and_it_is_run_again);
     tcase_add_test(tests, N8_a_lock_that_outlives_the_longest_lease_has_a_holder_and_it_is_refused);
     tcase_add_test(tests, N8_former_nodes_that_are_away_need_force_only_if_jobs_still_run_on_paper);

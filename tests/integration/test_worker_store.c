@@ -158,6 +158,34 @@ START_TEST(N8_a_worker_can_not_register_where_the_cluster_has_other_lock_nodes_b
 }
 END_TEST
 
+START_TEST(N8_a_worker_that_registers_during_a_change_of_lock_nodes_waits_for_its_end)
+{
+    const struct worker_registration r = {.worker_id = WORKER_A,
+                                          .host = "here",
+                                          .version = "1",
+                                          .state_dir = "/s",
+                                          .token_prefix = "p",
+                                          .stale_us = US_PER_S,
+                                          .lock_nodes = "a:1"};
+    struct err err = {0};
+    struct pg *admin = side_open(NULL);
+    (void)side_run(side, "UPDATE claimd.cluster SET lock_nodes = 'a:1'");
+    (void)side_run(admin, "BEGIN");
+    (void)side_run(admin, "SELECT lock_nodes FROM claimd.cluster FOR UPDATE");
+    (void)side_run(admin, "UPDATE claimd.cluster SET lock_nodes = 'b:1'");
+    told = (struct told){0};
+    ck_assert_int_eq(worker_store_register(store_a.pg, &r, on_done, &told, &err), STATUS_OK);
+    RUN_UNTIL(side_number(side, "SELECT count(*)::text FROM pg_stat_activity WHERE datname = "
+                                "current_database() AND wait_event_type = 'Lock'") == 1);
+    ck_assert_int_eq(told.calls, 0);
+    (void)side_run(admin, "COMMIT");
+    pg_close(admin);
+    RUN_UNTIL(told.calls == 1);
+    ck_assert_int_eq(told.st, STATUS_CONFLICT);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.worker", 0);
+}
+END_TEST
+
 START_TEST(a_beat_tells_what_doctor_wants_to_know)
 {
     enroll(store_a.pg, WORKER_A, 2);
@@ -366,6 +394,8 @@ int main(void)
     tcase_add_test(tests, registering_makes_the_row_and_announces_the_kinds);
     tcase_add_test(tests,
                    N8_a_worker_can_not_register_where_the_cluster_has_other_lock_nodes_by_now);
+    tcase_add_test(tests,
+                   N8_a_worker_that_registers_during_a_change_of_lock_nodes_waits_for_its_end);
     tcase_add_test(tests, a_beat_tells_what_doctor_wants_to_know);
     tcase_add_test(tests, registering_again_changes_only_kinds_that_differ);
     tcase_add_test(tests, a_beat_says_what_the_worker_does_and_moves_stale_at);
