@@ -109,6 +109,7 @@ static uv_loop_t loop;
 static uv_timer_t tick;
 static struct redis_node *nodes[NODES_MAX];
 static size_t node_count;
+static int64_t connect_timeout_us = 150 * US_PER_MS;
 
 struct seen {
     size_t ups;
@@ -204,7 +205,7 @@ static void open_node(const char *host)
 {
     struct redis_options o = {.loop = &loop,
                               .endpoint.port = port,
-                              .connect_timeout_us = 150 * US_PER_MS,
+                              .connect_timeout_us = connect_timeout_us,
                               .on_up = on_up,
                               .on_down = on_down,
                               .ctx = &seen};
@@ -340,6 +341,28 @@ START_TEST(C7_a_name_that_moved_is_not_connected_to_where_it_was)
 }
 END_TEST
 
+START_TEST(C7_where_a_name_was_is_not_connected_to_while_the_answer_may_still_come)
+{
+    struct redis_server other;
+    char run_id[41];
+    connect_timeout_us = 60 * US_PER_S;
+    given_two_servers(&other, run_id);
+    name_server(true, 0);
+    name_moves_to("127.0.0.2");
+    size_t before = asked();
+    restart_first();
+    run_until(asked() > before);
+    int64_t end_us = clock_boot_us() + US_PER_S;
+    run_until(clock_boot_us() >= end_us);
+    ck_assert_uint_eq(seen.ups, 2);
+    name_server(false, 0);
+    run_until(seen.ups == 3);
+    ck_assert_str_eq(seen.run_id, run_id);
+    close_all();
+    redis_server_stop(&other);
+}
+END_TEST
+
 START_TEST(C7_an_answer_that_comes_late_ends_a_connection_to_where_the_name_was)
 {
     struct redis_server other;
@@ -398,6 +421,7 @@ int main(void)
                         (int)ARRAY_COUNT(outages));
     tcase_add_test(t, C7_a_name_without_an_address_is_a_reason_and_is_asked_for_again);
     tcase_add_test(t, C7_a_name_that_moved_is_not_connected_to_where_it_was);
+    tcase_add_test(t, C7_where_a_name_was_is_not_connected_to_while_the_answer_may_still_come);
     tcase_add_test(t, C7_an_answer_that_comes_late_ends_a_connection_to_where_the_name_was);
     tcase_add_test(t, C7_a_connection_in_doubt_is_kept_while_the_name_is_where_it_was);
     suite_add_tcase(s, t);
