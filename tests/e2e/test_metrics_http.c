@@ -3,6 +3,7 @@
  * What real daemons answer over HTTP while things go wrong around and inside them. */
 #include "base/buf.h"
 #include "support/fleet.h"
+#include "support/scrape.h"
 #include "support/suite.h"
 
 #include <arpa/inet.h>
@@ -277,7 +278,16 @@ START_TEST(without_a_quorum_a_daemon_is_healthy_and_not_ready_until_there_is_one
 }
 END_TEST
 
-START_TEST(a_leader_whose_feed_does_not_move_is_not_ready)
+static double pass_age_s(void)
+{
+    struct err err = {0};
+    autobuf struct buf text = BUF_INIT(ANSWER_MAX);
+    enum status st = scrape_get(scheduler, "/metrics", ANSWER_S * US_PER_S, &text, &err);
+    ck_assert_msg(st == STATUS_OK, "%s", err.msg);
+    return scrape_sum(buf_at(&text), "claimd_feed_pass_age_seconds", NULL);
+}
+
+START_TEST(a_leader_whose_feed_does_not_move_is_not_ready_and_tells_since_when)
 {
     char hints[256];
     (void)snprintf(hints, sizeof hints, "CLAIMD_HINTS_NODES=unix:%s", f.masters[4].path);
@@ -285,6 +295,7 @@ START_TEST(a_leader_whose_feed_does_not_move_is_not_ready)
     redis_server_kill(&f.masters[4]);
     await(scheduler, "/readyz", 503, "\"feed\":{\"ok\":false,\"why\":\"no pass of the feed has");
     expect(scheduler, "/readyz", 503, "\"quorum\":{\"ok\":true}");
+    ck_assert(WAIT_UNTIL(pass_age_s() > 2, SOON_US)); /* which is what ClaimdFeedStands looks at */
 }
 END_TEST
 
@@ -435,7 +446,7 @@ int main(void)
     tcase_add_checked_fixture(h, setup, teardown);
     tcase_add_test(h, without_postgresql_a_daemon_is_healthy_and_not_ready_until_it_is_back);
     tcase_add_test(h, without_a_quorum_a_daemon_is_healthy_and_not_ready_until_there_is_one);
-    tcase_add_test(h, a_leader_whose_feed_does_not_move_is_not_ready);
+    tcase_add_test(h, a_leader_whose_feed_does_not_move_is_not_ready_and_tells_since_when);
     tcase_add_test(h, a_worker_that_drains_is_healthy_and_not_ready);
     tcase_add_test(h, a_worker_whose_claims_get_nowhere_is_not_ready_until_they_do);
     tcase_add_test(h, a_worker_whose_loop_hangs_is_not_healthy_and_its_watchdog_is_told_no_more);
