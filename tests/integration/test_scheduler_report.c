@@ -88,6 +88,24 @@ START_TEST(N8_a_scheduler_ends_when_the_cluster_has_other_lock_nodes_by_now)
 }
 END_TEST
 
+START_TEST(N8_a_scheduler_that_reports_during_a_change_of_lock_nodes_waits_for_its_end)
+{
+    start_leader(0);
+    ck_assert(WAIT_UNTIL(count_where("true") == 1, SOON_US));
+    struct sql *admin = sql_open(fleet.conninfo);
+    sql_run(admin, "BEGIN");
+    sql_run(admin, "SELECT lock_nodes FROM claimd.cluster FOR UPDATE");
+    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM pg_stat_activity WHERE "
+                                            "wait_event_type = 'Lock' AND query LIKE "
+                                            "'%%INSERT INTO claimd.scheduler%%'") == 1,
+                         SOON_US));
+    sql_run(admin, "UPDATE claimd.cluster SET lock_nodes = 'elsewhere:6379'");
+    sql_run(admin, "COMMIT");
+    sql_close(admin);
+    ck_assert_int_eq(fleet_wait_end(&fleet, &fleet.schedulers[0]), 2);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("scheduler report");
@@ -99,6 +117,8 @@ int main(void)
     tcase_add_test(tests, a_scheduler_that_ends_takes_its_row_away_and_a_killed_one_goes_stale);
     tcase_add_test(tests, rows_of_long_gone_processes_are_removed);
     tcase_add_test(tests, N8_a_scheduler_ends_when_the_cluster_has_other_lock_nodes_by_now);
+    tcase_add_test(tests,
+                   N8_a_scheduler_that_reports_during_a_change_of_lock_nodes_waits_for_its_end);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
