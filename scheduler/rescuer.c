@@ -8,7 +8,7 @@
 #include "base/probe.h"
 #include "base/timer.h"
 #include "model/hint.h"
-#include "scheduler/caseload.h"
+#include "scheduler/rescue_queue.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ struct moved_hint {
 /* The batch under way: lock, move, release, push. */
 struct batch {
     bool is_active;
-    struct caseload_item items[RESCUE_BATCH_MAX];
+    struct rescue_queue_item items[RESCUE_BATCH_MAX];
     size_t index[RESCUE_BATCH_MAX]; /* of the item in `locks` */
     size_t count;
     struct redlock_batch *locks;
@@ -38,7 +38,7 @@ struct batch {
 
 struct rescuer {
     struct rescuer_options options;
-    struct caseload load;
+    struct rescue_queue load;
     struct batch batch;
     size_t batch_max; /* below RESCUE_BATCH_MAX: looking for one that PostgreSQL won't move */
     struct rescuer_counters counters;
@@ -71,16 +71,16 @@ static void wake_at(struct rescuer *r, int64_t at_us)
 
 /* ---- a batch ---- */
 
-static void put_back_for(struct rescuer *r, const struct caseload_item *item, int64_t wait_us)
+static void put_back_for(struct rescuer *r, const struct rescue_queue_item *item, int64_t wait_us)
 {
-    struct caseload_item later = *item;
+    struct rescue_queue_item later = *item;
     later.at_us = clock_boot_us() + wait_us;
     if (!r->is_stopped) {
-        caseload_add(&r->load, &later);
+        rescue_queue_add(&r->load, &later);
     }
 }
 
-static void put_back(struct rescuer *r, const struct caseload_item *item)
+static void put_back(struct rescuer *r, const struct rescue_queue_item *item)
 {
     put_back_for(r, item, r->options.retry_us);
 }
@@ -245,7 +245,7 @@ static void on_locked(void *ctx, struct redlock_batch *locks)
     probe("R1");
     struct rescue_found jobs[RESCUE_BATCH_MAX];
     for (size_t i = 0; i < b->count; i++) {
-        const struct caseload_item *item = &b->items[i];
+        const struct rescue_queue_item *item = &b->items[i];
         jobs[i] =
             (struct rescue_found){.id = item->id, .fence = item->fence, .worker = item->worker};
         history("reap", "inv", HISTORY_I64("job", item->id), HISTORY_I64("f", item->fence));
@@ -270,9 +270,9 @@ static void on_swept(void *ctx, enum status st, const struct pg_result *const *r
 
 static void sweep(struct rescuer *r)
 {
-    struct caseload_worker swept[SWEPT_MAX];
+    struct rescue_queue_worker swept[SWEPT_MAX];
     const char *ids[SWEPT_MAX];
-    size_t count = caseload_take_swept(&r->load, swept, SWEPT_MAX);
+    size_t count = rescue_queue_take_swept(&r->load, swept, SWEPT_MAX);
     for (size_t i = 0; i < count; i++) {
         ids[i] = swept[i].id;
     }
@@ -301,7 +301,7 @@ static void batch_lock(struct rescuer *r)
         for (size_t i = 0; i < b->count; i++) {
             put_back(r, &b->items[i]);
         }
-        wake_at(r, caseload_next_us(&r->load));
+        wake_at(r, rescue_queue_next_us(&r->load));
     }
 }
 
@@ -311,11 +311,11 @@ static void batch_begin(struct rescuer *r)
     if (b->is_active || r->is_stopped) {
         return;
     }
-    b->count = caseload_take(&r->load, clock_boot_us(), b->items, r->batch_max);
+    b->count = rescue_queue_take(&r->load, clock_boot_us(), b->items, r->batch_max);
     if (b->count > 0) {
         batch_lock(r);
     } else if (r->load.item_count > 0) {
-        wake_at(r, caseload_next_us(&r->load));
+        wake_at(r, rescue_queue_next_us(&r->load));
     } else if (!r->is_walking) {
         sweep(r);
     }
@@ -328,7 +328,7 @@ static void walk_page(struct rescuer *r);
 static void walk_fail(struct rescuer *r)
 {
     r->is_walking = false;
-    caseload_walk_fail(&r->load);
+    rescue_queue_walk_fail(&r->load);
     if (!r->is_stopped) {
         r->is_walk_asked = true;
         wake_at(r, clock_boot_us() + r->options.retry_us);
@@ -337,12 +337,12 @@ static void walk_fail(struct rescuer *r)
 
 static void take_found(struct rescuer *r, const struct rescue_found *found)
 {
-    const struct caseload_item item = {
+    const struct rescue_queue_item item = {
         .id = found->id, .fence = found->fence, .worker = found->worker};
     if (found->why == RESCUE_DEAD) {
-        caseload_add(&r->load, &item);
+        rescue_queue_add(&r->load, &item);
     } else if (found->why == RESCUE_NOT_HELD) {
-        caseload_add_doubt(&r->load, &item, clock_boot_us(), r->options.doubt_us);
+        rescue_queue_add_doubt(&r->load, &item, clock_boot_us(), r->options.doubt_us);
     }
 }
 
@@ -369,7 +369,7 @@ static void on_page(void *ctx, enum status st, const struct pg_result *const *re
         walk_page(r);
     } else {
         r->is_walking = false;
-        caseload_walk_end(&r->load);
+        rescue_queue_walk_end(&r->load);
         if (r->is_walk_asked) {
             walk_begin(r);
         }
@@ -393,7 +393,7 @@ static void walk_begin(struct rescuer *r)
     }
     r->is_walking = true;
     r->walk_after_id = 0;
-    caseload_walk_begin(&r->load);
+    rescue_queue_walk_begin(&r->load);
     walk_page(r);
 }
 
@@ -426,7 +426,7 @@ void rescuer_stale(struct rescuer *r, const char *const *worker_ids, size_t coun
 
 void rescuer_dead(struct rescuer *r, const char *worker_id)
 {
-    if (!r->is_stopped && caseload_add_worker(&r->load, worker_id)) {
+    if (!r->is_stopped && rescue_queue_add_worker(&r->load, worker_id)) {
         walk_begin(r);
     }
 }
@@ -448,7 +448,7 @@ void rescuer_stop(struct rescuer *r)
     r->is_stopped = true;
     r->is_walk_asked = false;
     (void)uv_timer_stop(&r->timer);
-    caseload_release(&r->load);
+    rescue_queue_release(&r->load);
 }
 
 const struct rescuer_counters *rescuer_counters(const struct rescuer *r)
@@ -475,7 +475,7 @@ enum status rescuer_open(const struct rescuer_options *options, struct rescuer *
 static void on_closed(uv_handle_t *timer)
 {
     struct rescuer *r = timer->data;
-    caseload_release(&r->load);
+    rescue_queue_release(&r->load);
     free(r);
 }
 

@@ -100,7 +100,7 @@ static void on_beaten(void *ctx, enum status st, const struct worker_beat_reply 
     }
     log_recovered("beat_recovered", &w->beat_complaint);
     if (reply->is_dead) {
-        enrol_again(w);
+        registration_again(w);
         return;
     }
     w->beat_confirmed_us = w->beat_sent_us;

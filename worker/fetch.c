@@ -72,8 +72,8 @@ static void pause_fetching(struct worker *w)
 
 static void put_back_job(struct worker *w, const struct held_job *job)
 {
-    put_back_add(w, job->id, job->score, job->queue,
-                 job->hint_kind[0] == '\0' ? NULL : job->hint_kind);
+    hint_return_add(w, job->id, job->score, job->queue,
+                    job->hint_kind[0] == '\0' ? NULL : job->hint_kind);
 }
 
 static bool serves(const struct worker *w, const char *kind)
@@ -106,7 +106,7 @@ static void on_refused(struct worker *w, const struct refused_job *r)
         int64_t score = hint_score(r->priority, r->ready_at_unix_us);
         bool is_ours = serves(w, r->kind);
         const char *set = is_ours ? (job->hint_kind[0] == '\0' ? NULL : job->hint_kind) : r->kind;
-        put_back_add(w, r->id, score, r->queue, set);
+        hint_return_add(w, r->id, score, r->queue, set);
         if (is_ours) {
             w->ahead_pause_until_us = clock_boot_us() + AHEAD_PAUSE_US;
         }
@@ -236,7 +236,7 @@ static void on_claimed(void *ctx, const struct claimed_job *jobs, size_t count,
         on_refused(w, &refused[i]);
     }
     if (count > 0 || is_any_put_back) {
-        put_back_pace(w, count > 0);
+        hint_return_pace(w, count > 0);
     }
     run_dispatch(w);
     fetch_poke(w);
@@ -383,7 +383,7 @@ void fetch_popped(void *worker, const struct hint *list, size_t count)
         const struct hint *h = &list[i];
         history("pop", "ok", HISTORY_I64("job", h->id));
         if (!may_take(w) || n == ARRAY_COUNT(jobs)) {
-            put_back_add(w, h->id, h->score, h->queue, h->kind); /* INTERFACES rule 6 */
+            hint_return_add(w, h->id, h->score, h->queue, h->kind); /* INTERFACES rule 6 */
             continue;
         }
         struct held_job *job = held_add(&w->held, h->id);

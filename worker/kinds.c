@@ -254,7 +254,7 @@ void kinds_announce(struct worker *w)
         return;
     }
     *a = (struct announcement){.worker = w, .number = b->next_number};
-    b->is_announcing = enrol_announce(w, &b->next, on_announced, a) == STATUS_OK;
+    b->is_announcing = registration_announce(w, &b->next, on_announced, a) == STATUS_OK;
     if (!b->is_announcing) {
         free(a);
     }
@@ -343,7 +343,7 @@ static void begin(struct worker *w, const struct kind_set *of_runner, struct err
         worker_fail(w, DAEMON_USAGE, "too many: worker.queues times the kinds of the plugins");
         return;
     }
-    enrol_begin(w);
+    registration_begin(w);
 }
 
 static size_t index_of(const struct worker *w, const struct slot *slot)

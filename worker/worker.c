@@ -26,7 +26,7 @@ static void on_pg_up(void *ctx)
     daemon_meters_pg_up(&w->meters.daemon);
     log_recovered("postgres_up", &w->pg_complaint);
     job_store_on_up(w->store);
-    enrol_begin(w);
+    registration_begin(w);
     fetch_poke(w);
 }
 
@@ -80,7 +80,7 @@ static void on_close_due(uv_timer_t *timer)
     uv_close((uv_handle_t *)timer, NULL);
     hints_popper_close(TAKE(w->popper));
     hints_close(TAKE(w->hints));
-    put_back_close(w);
+    hint_return_close(w);
     watch_stop(w);
     beat_stop(w);
     for (size_t i = 0; i < w->slot_count; i++) {
@@ -134,7 +134,7 @@ void worker_check_drained(struct worker *w)
     if (w->stage != WORKER_DRAINING) {
         return;
     }
-    bool is_empty = held_total(&w->held) == 0 && put_back_is_idle(w);
+    bool is_empty = held_total(&w->held) == 0 && hint_return_is_idle(w);
     bool is_late = clock_boot_us() >= w->give_up_at_us;
     if (is_empty && w->is_saying_goodbye && is_late) {
         close_all(w);
@@ -453,7 +453,7 @@ static enum status open_all(struct worker *w, struct err *err)
         st = open_hints(w, err);
     }
     if (st == STATUS_OK) {
-        st = put_back_open(w, err);
+        st = hint_return_open(w, err);
     }
     if (st == STATUS_OK) {
         st = watch_start(w, err);

@@ -4,8 +4,8 @@
  * the one before is in flight (ARCHITECTURE §4). One thread, one loop; nothing here blocks. The
  * parts, each in its file: fetch.c    hints → leases → claims            run.c     ready jobs →
  * runners → finishes → released leases watch.c    danger, timeouts, lost leases      beat.c    the
- * worker's row, its kinds, what to listen to putback.c  hints that go back                 worker.c
- * start, drain, stop They share this record; whoever changes a field is named beside it. */
+ * worker's row, its kinds, what to listen to hint_return.c  hints that go back worker.c start,
+ * drain, stop They share this record; whoever changes a field is named beside it. */
 #ifndef CLAIMD_WORKER_WORKER_H
 #define CLAIMD_WORKER_WORKER_H
 
@@ -63,7 +63,7 @@ struct worker {
     int64_t setbacks_since_us; /* ready.c: nothing could be claimed since then … */
     int64_t setback_us;        /* … the last time that it was tried */
 
-    struct put_back *put_back; /* putback.c */
+    struct hint_return *hint_return; /* hint_return.c */
 
     struct kind_set kinds;    /* what is asked for; kinds.c */
     int64_t kinds_generation; /* counts its changes; 0 = no runner has said hello */
@@ -124,15 +124,16 @@ void run_limit(struct worker *w, struct held_job *job, int64_t now_us);
 /* Lets go of a job: its lease is released, the record freed. */
 void run_let_go(struct worker *w, struct held_job *job);
 
-/* ---- putback.c ---- */
-enum status put_back_open(struct worker *w, struct err *err) MUST_USE;
-void put_back_close(struct worker *w);
+/* ---- hint_return.c ---- */
+enum status hint_return_open(struct worker *w, struct err *err) MUST_USE;
+void hint_return_close(struct worker *w);
 /* Queues a hint; it is pushed after every lease released so far was acknowledged (else it might
  * find its own job held). */
-void put_back_add(struct worker *w, int64_t id, int64_t score, const char *queue, const char *kind);
-bool put_back_is_idle(const struct worker *w);
+void hint_return_add(struct worker *w, int64_t id, int64_t score, const char *queue,
+                     const char *kind);
+bool hint_return_is_idle(const struct worker *w);
 /* A claim brought something, or nothing but rows that can't be claimed now. */
-void put_back_pace(struct worker *w, bool is_progress);
+void hint_return_pace(struct worker *w, bool is_progress);
 
 /* ---- watch.c ---- */
 enum status watch_start(struct worker *w, struct err *err) MUST_USE;
@@ -156,16 +157,16 @@ void kinds_announce(struct worker *w);
 void kinds_refresh(struct worker *w);
 void kinds_tick(struct worker *w, int64_t now_us);
 
-/* ---- enrol.c ---- */
+/* ---- registration.c ---- */
 /* PostgreSQL is up and the kinds are known: check the schema, join the cluster, end a predecessor,
  * register, beat. Safe to call again at any time: it goes on where it stands. */
-void enrol_begin(struct worker *w);
+void registration_begin(struct worker *w);
 /* Our row was marked dead: a new worker_id for what comes, frozen beats for what is held. */
-void enrol_again(struct worker *w);
+void registration_again(struct worker *w);
 
 /* Tells PostgreSQL of these kinds, for the row that we have. */
-enum status enrol_announce(struct worker *w, const struct kind_set *kinds, worker_done_cb *done,
-                           void *ctx) MUST_USE;
+enum status registration_announce(struct worker *w, const struct kind_set *kinds,
+                                  worker_done_cb *done, void *ctx) MUST_USE;
 
 /* ---- beat.c ---- */
 void beat_start(struct worker *w);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What feeding knows besides lanes: long writers, who serves what, its pace, its memory; and the
- * rescuer's caseload. */
+ * rescuer's rescue_queue. */
 #include "base/clock.h"
 #include "model/feed_memory.h"
 #include "model/feed_pace.h"
 #include "model/feed_served.h"
 #include "model/feed_writers.h"
-#include "scheduler/caseload.h"
+#include "scheduler/rescue_queue.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -252,61 +252,61 @@ START_TEST(the_memory_is_bounded)
 }
 END_TEST
 
-/* ---- caseload ---- */
+/* ---- rescue_queue ---- */
 
 START_TEST(a_worker_is_swept_after_a_walk_that_began_after_its_death)
 {
-    struct caseload c = {0};
-    struct caseload_worker swept[4];
-    ck_assert(caseload_add_worker(&c, "w1"));
-    ck_assert(!caseload_add_worker(&c, "w1"));
-    caseload_walk_begin(&c);
-    ck_assert(caseload_add_worker(&c, "w2"));
-    caseload_walk_end(&c);
-    ck_assert_uint_eq(caseload_take_swept(&c, swept, 4), 1);
+    struct rescue_queue c = {0};
+    struct rescue_queue_worker swept[4];
+    ck_assert(rescue_queue_add_worker(&c, "w1"));
+    ck_assert(!rescue_queue_add_worker(&c, "w1"));
+    rescue_queue_walk_begin(&c);
+    ck_assert(rescue_queue_add_worker(&c, "w2"));
+    rescue_queue_walk_end(&c);
+    ck_assert_uint_eq(rescue_queue_take_swept(&c, swept, 4), 1);
     ck_assert_str_eq(swept[0].id, "w1");
-    caseload_walk_begin(&c);
-    caseload_walk_fail(&c);
-    ck_assert_uint_eq(caseload_take_swept(&c, swept, 4), 0);
-    caseload_release(&c);
+    rescue_queue_walk_begin(&c);
+    rescue_queue_walk_fail(&c);
+    ck_assert_uint_eq(rescue_queue_take_swept(&c, swept, 4), 0);
+    rescue_queue_release(&c);
 }
 END_TEST
 
 START_TEST(a_job_in_doubt_must_be_found_twice)
 {
-    struct caseload c = {0};
-    caseload_walk_begin(&c);
-    caseload_add_doubt(&c, &(struct caseload_item){.id = 1, .fence = 10}, 100 * S, 8 * S);
-    caseload_walk_end(&c);
-    ck_assert_int_eq(caseload_next_us(&c), INT64_MAX);
-    caseload_walk_begin(&c);
-    caseload_add_doubt(&c, &(struct caseload_item){.id = 1, .fence = 11}, 130 * S,
-                       8 * S); /* claimed anew meanwhile */
-    caseload_add_doubt(&c, &(struct caseload_item){.id = 2, .fence = 12}, 130 * S, 8 * S);
-    caseload_walk_end(&c);
-    ck_assert_int_eq(caseload_next_us(&c), INT64_MAX);
-    caseload_walk_begin(&c);
-    caseload_add_doubt(&c, &(struct caseload_item){.id = 2, .fence = 12}, 139 * S, 8 * S);
-    caseload_walk_end(&c);
-    struct caseload_item item;
-    ck_assert_uint_eq(caseload_take(&c, 140 * S, &item, 1), 1);
+    struct rescue_queue c = {0};
+    rescue_queue_walk_begin(&c);
+    rescue_queue_add_doubt(&c, &(struct rescue_queue_item){.id = 1, .fence = 10}, 100 * S, 8 * S);
+    rescue_queue_walk_end(&c);
+    ck_assert_int_eq(rescue_queue_next_us(&c), INT64_MAX);
+    rescue_queue_walk_begin(&c);
+    rescue_queue_add_doubt(&c, &(struct rescue_queue_item){.id = 1, .fence = 11}, 130 * S,
+                           8 * S); /* claimed anew meanwhile */
+    rescue_queue_add_doubt(&c, &(struct rescue_queue_item){.id = 2, .fence = 12}, 130 * S, 8 * S);
+    rescue_queue_walk_end(&c);
+    ck_assert_int_eq(rescue_queue_next_us(&c), INT64_MAX);
+    rescue_queue_walk_begin(&c);
+    rescue_queue_add_doubt(&c, &(struct rescue_queue_item){.id = 2, .fence = 12}, 139 * S, 8 * S);
+    rescue_queue_walk_end(&c);
+    struct rescue_queue_item item;
+    ck_assert_uint_eq(rescue_queue_take(&c, 140 * S, &item, 1), 1);
     ck_assert_int_eq(item.id, 2);
-    caseload_release(&c);
+    rescue_queue_release(&c);
 }
 END_TEST
 
 START_TEST(items_come_when_their_time_has_come)
 {
-    struct caseload c = {0};
-    struct caseload_item got[4];
-    caseload_add(&c, &(struct caseload_item){.id = 1, .at_us = 10});
-    caseload_add(&c, &(struct caseload_item){.id = 2, .at_us = 5});
-    ck_assert_int_eq(caseload_next_us(&c), 5);
-    ck_assert_uint_eq(caseload_take(&c, 7, got, 4), 1);
+    struct rescue_queue c = {0};
+    struct rescue_queue_item got[4];
+    rescue_queue_add(&c, &(struct rescue_queue_item){.id = 1, .at_us = 10});
+    rescue_queue_add(&c, &(struct rescue_queue_item){.id = 2, .at_us = 5});
+    ck_assert_int_eq(rescue_queue_next_us(&c), 5);
+    ck_assert_uint_eq(rescue_queue_take(&c, 7, got, 4), 1);
     ck_assert_int_eq(got[0].id, 2);
-    ck_assert_uint_eq(caseload_take(&c, 10, got, 4), 1);
-    ck_assert_uint_eq(caseload_take(&c, 10, got, 4), 0);
-    caseload_release(&c);
+    ck_assert_uint_eq(rescue_queue_take(&c, 10, got, 4), 1);
+    ck_assert_uint_eq(rescue_queue_take(&c, 10, got, 4), 0);
+    rescue_queue_release(&c);
 }
 END_TEST
 

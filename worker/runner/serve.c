@@ -3,8 +3,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "worker/runner/dirt.h"
 #include "worker/runner/host.h"
+#include "worker/runner/process_state.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -21,7 +21,7 @@ struct server {
     struct buf in;
     struct buf out;
     struct run *run;
-    struct dirt clean;
+    struct process_state clean;
     pid_t self;
 };
 
@@ -162,13 +162,13 @@ static enum status serve_one(struct server *s, bool *ret_leaving, struct err *er
     if (st != STATUS_OK) {
         return st;
     }
-    const char *dirt = dirt_found(&s->clean);
-    if (dirt != NULL) {
+    const char *change = process_state_change(&s->clean);
+    if (change != NULL) {
         char note[128];
         (void)snprintf(note, sizeof note, "claimd: the handler left %s; its runner is replaced",
-                       dirt);
+                       change);
         run_note(s->run, &result, note);
-        log_info("runner_dirty", LOG_I64("job", job.id), LOG_TEXT("left", dirt));
+        log_info("runner_dirty", LOG_I64("job", job.id), LOG_TEXT("left", change));
         result.leaving = true;
     }
     buf_consume(&s->in, size);
@@ -222,11 +222,11 @@ enum status serve(struct runner_page *page, const struct plugin_set *plugins, st
                        .self = getpid()};
     enum status st = catch_term(page, err);
     if (st == STATUS_OK) {
-        dirt_end_children(); /* of constructors that were tried out */
-        dirt_baseline(&s.clean);
+        process_state_end_children(); /* of constructors that were tried out */
+        process_state_baseline(&s.clean);
         st = serve_all(&s, err);
     }
-    dirt_end_children();
+    process_state_end_children();
     buf_release(&s.in);
     buf_release(&s.out);
     buf_release(&run->args);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/runner/dirt.h"
+#include "worker/runner/process_state.h"
 
 #include <fcntl.h>
 #include <locale.h>
@@ -40,7 +40,7 @@ static bool has_children(void)
     return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-static bool signals_changed(const struct dirt *clean)
+static bool signals_changed(const struct process_state *clean)
 {
     struct sigaction term;
     sigset_t blocked;
@@ -55,7 +55,7 @@ static bool signals_changed(const struct dirt *clean)
            timer.it_value.tv_usec != 0;
 }
 
-static bool environment_changed(const struct dirt *clean)
+static bool environment_changed(const struct process_state *clean)
 {
     if (environ != clean->environment) {
         return true;
@@ -69,12 +69,12 @@ static bool environment_changed(const struct dirt *clean)
     return environ != NULL && environ[i] != NULL;
 }
 
-void dirt_baseline(struct dirt *ret)
+void process_state_baseline(struct process_state *ret)
 {
-    *ret = (struct dirt){.mask = current_mask(),
-                         .first_free_fd = first_free_fd(),
-                         .tasks = task_links(),
-                         .environment = environ};
+    *ret = (struct process_state){.mask = current_mask(),
+                                  .first_free_fd = first_free_fd(),
+                                  .tasks = task_links(),
+                                  .environment = environ};
     (void)stat(".", &ret->directory);
     for (size_t i = 0; environ != NULL && i < DIRT_ENVIRONMENT_MAX - 1 && environ[i] != NULL; i++) {
         ret->variables[i] = environ[i];
@@ -85,7 +85,7 @@ void dirt_baseline(struct dirt *ret)
     }
 }
 
-const char *dirt_found(const struct dirt *clean)
+const char *process_state_change(const struct process_state *clean)
 {
     struct stat directory;
     if (stat(".", &directory) != 0 || directory.st_ino != clean->directory.st_ino ||
@@ -143,7 +143,7 @@ static bool end_listed_children(void)
     return any;
 }
 
-void dirt_end_children(void)
+void process_state_end_children(void)
 {
     /* We adopt the grandchildren (PR_SET_CHILD_SUBREAPER), so each round ends one generation. */
     for (int round = 0; round < END_ROUNDS_MAX && has_children(); round++) {

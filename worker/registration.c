@@ -18,7 +18,7 @@
 
 static void on_retry(uv_timer_t *timer)
 {
-    enrol_begin(timer->data);
+    registration_begin(timer->data);
 }
 
 static void try_later(struct worker *w, const char *what, const struct err *err)
@@ -79,8 +79,8 @@ static enum status send_registration(struct worker *w, const struct kind_set *ki
 }
 
 /* The statement is the same, and repeats nothing that is there. */
-enum status enrol_announce(struct worker *w, const struct kind_set *kinds, worker_done_cb *done,
-                           void *ctx)
+enum status registration_announce(struct worker *w, const struct kind_set *kinds,
+                                  worker_done_cb *done, void *ctx)
 {
     return send_registration(w, kinds, done, ctx, NULL);
 }
@@ -108,8 +108,8 @@ static void on_back(void *ctx, const struct handed_back *job)
 {
     struct worker *w = ctx;
     if (!SEEDED_BUG(15)) {
-        put_back_add(w, job->id, hint_score(job->priority, job->ready_at_unix_us), job->queue,
-                     NULL);
+        hint_return_add(w, job->id, hint_score(job->priority, job->ready_at_unix_us), job->queue,
+                        NULL);
     }
 }
 
@@ -202,7 +202,7 @@ static void on_joined(void *ctx, enum status st, int64_t ttl_max_us, const struc
     } else if (worker_open_lock(w, ttl_max_us, &failed) != STATUS_OK) {
         worker_fail(w, DAEMON_USAGE, failed.msg);
     } else {
-        enrol_begin(w);
+        registration_begin(w);
     }
 }
 
@@ -233,7 +233,7 @@ static void on_schema_checked(void *ctx, enum status st, const struct err *err)
         try_later(w, "check the schema", err);
     } else {
         w->is_schema_checked = true;
-        enrol_begin(w);
+        registration_begin(w);
     }
 }
 
@@ -252,7 +252,7 @@ static enum status begin_step(struct worker *w, const char **ret_step, struct er
     return worker_store_end_predecessor(w->pg, w->predecessor_id, on_predecessor, w, err);
 }
 
-void enrol_begin(struct worker *w)
+void registration_begin(struct worker *w)
 {
     const char *step = "";
     struct err err = {0};
@@ -279,7 +279,7 @@ void enrol_begin(struct worker *w)
 
 /* Marked dead while we could not beat. What runs goes on under the old beat's end and its lease;
  * new claims are made under a new id (ARCHITECTURE §6). */
-void enrol_again(struct worker *w)
+void registration_again(struct worker *w)
 {
     log_warn("worker_marked_dead", LOG_TEXT("worker", w->worker_id),
              LOG_TEXT("action", "starting over under a new id"));

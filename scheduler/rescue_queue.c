@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/caseload.h"
+#include "scheduler/rescue_queue.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-void caseload_release(struct caseload *c)
+void rescue_queue_release(struct rescue_queue *c)
 {
     free(c->items);
     free(c->doubts);
     free(c->workers);
-    *c = (struct caseload){0};
+    *c = (struct rescue_queue){0};
 }
 
 /* Room for one more; false when there is no memory or the bound is reached. */
@@ -29,17 +29,17 @@ static bool room_for(void **list, size_t count, size_t *cap, size_t size, size_t
     return true;
 }
 
-static bool item_room(struct caseload_item **list, size_t count, size_t *cap)
+static bool item_room(struct rescue_queue_item **list, size_t count, size_t *cap)
 {
     void *grown = *list;
-    bool is_there = room_for(&grown, count, cap, sizeof(*list)[0], CASELOAD_ITEMS_MAX);
+    bool is_there = room_for(&grown, count, cap, sizeof(*list)[0], RESCUE_QUEUE_ITEMS_MAX);
     *list = grown;
     return is_there;
 }
 
 /* ---- workers ---- */
 
-bool caseload_add_worker(struct caseload *c, const char *id)
+bool rescue_queue_add_worker(struct rescue_queue *c, const char *id)
 {
     for (size_t i = 0; i < c->worker_count; i++) {
         if (strcmp(c->workers[i].id, id) == 0) {
@@ -48,18 +48,19 @@ bool caseload_add_worker(struct caseload *c, const char *id)
     }
     void *grown = c->workers;
     bool is_there = room_for(&grown, c->worker_count, &c->worker_cap, sizeof c->workers[0],
-                             CASELOAD_WORKERS_MAX);
+                             RESCUE_QUEUE_WORKERS_MAX);
     c->workers = grown;
     if (!is_there) {
         return false;
     }
-    struct caseload_worker *w = &c->workers[c->worker_count++];
-    *w = (struct caseload_worker){.stage = CASELOAD_WAITING};
+    struct rescue_queue_worker *w = &c->workers[c->worker_count++];
+    *w = (struct rescue_queue_worker){.stage = RESCUE_QUEUE_WAITING};
     (void)snprintf(w->id, sizeof w->id, "%s", id);
     return true;
 }
 
-static void stage_move(struct caseload *c, enum caseload_stage from, enum caseload_stage to)
+static void stage_move(struct rescue_queue *c, enum rescue_queue_stage from,
+                       enum rescue_queue_stage to)
 {
     for (size_t i = 0; i < c->worker_count; i++) {
         if (c->workers[i].stage == from) {
@@ -68,12 +69,12 @@ static void stage_move(struct caseload *c, enum caseload_stage from, enum caselo
     }
 }
 
-size_t caseload_take_swept(struct caseload *c, struct caseload_worker *ret, size_t max)
+size_t rescue_queue_take_swept(struct rescue_queue *c, struct rescue_queue_worker *ret, size_t max)
 {
     size_t count = 0;
     size_t kept = 0;
     for (size_t i = 0; i < c->worker_count; i++) {
-        if (c->workers[i].stage == CASELOAD_WALKED && count < max) {
+        if (c->workers[i].stage == RESCUE_QUEUE_WALKED && count < max) {
             ret[count++] = c->workers[i];
         } else {
             c->workers[kept++] = c->workers[i];
@@ -85,23 +86,23 @@ size_t caseload_take_swept(struct caseload *c, struct caseload_worker *ret, size
 
 /* ---- walks ---- */
 
-void caseload_walk_begin(struct caseload *c)
+void rescue_queue_walk_begin(struct rescue_queue *c)
 {
-    stage_move(c, CASELOAD_WAITING, CASELOAD_WALKING);
-    stage_move(c, CASELOAD_WALKED, CASELOAD_WALKING);
+    stage_move(c, RESCUE_QUEUE_WAITING, RESCUE_QUEUE_WALKING);
+    stage_move(c, RESCUE_QUEUE_WALKED, RESCUE_QUEUE_WALKING);
     c->item_count = 0;
     c->doubt_old = c->doubt_count;
 }
 
-void caseload_walk_fail(struct caseload *c)
+void rescue_queue_walk_fail(struct rescue_queue *c)
 {
-    stage_move(c, CASELOAD_WALKING, CASELOAD_WAITING);
+    stage_move(c, RESCUE_QUEUE_WALKING, RESCUE_QUEUE_WAITING);
     c->doubt_count = c->doubt_old;
 }
 
-void caseload_walk_end(struct caseload *c)
+void rescue_queue_walk_end(struct rescue_queue *c)
 {
-    stage_move(c, CASELOAD_WALKING, CASELOAD_WALKED);
+    stage_move(c, RESCUE_QUEUE_WALKING, RESCUE_QUEUE_WALKED);
     size_t count = c->doubt_count - c->doubt_old;
     if (c->doubt_old > 0 && count > 0) {
         memmove(c->doubts, c->doubts + c->doubt_old, count * sizeof c->doubts[0]);
@@ -110,17 +111,17 @@ void caseload_walk_end(struct caseload *c)
     c->doubt_old = 0;
 }
 
-void caseload_add(struct caseload *c, const struct caseload_item *item)
+void rescue_queue_add(struct rescue_queue *c, const struct rescue_queue_item *item)
 {
     if (item_room(&c->items, c->item_count, &c->item_cap)) {
         c->items[c->item_count++] = *item;
     }
 }
 
-void caseload_add_doubt(struct caseload *c, const struct caseload_item *found, int64_t now_us,
-                        int64_t doubt_us)
+void rescue_queue_add_doubt(struct rescue_queue *c, const struct rescue_queue_item *found,
+                            int64_t now_us, int64_t doubt_us)
 {
-    struct caseload_item doubt = *found;
+    struct rescue_queue_item doubt = *found;
     doubt.at_us = now_us;
     for (size_t i = 0; i < c->doubt_old; i++) {
         if (c->doubts[i].id == found->id && c->doubts[i].fence == found->fence) {
@@ -128,7 +129,7 @@ void caseload_add_doubt(struct caseload *c, const struct caseload_item *found, i
         }
     }
     if (now_us - doubt.at_us >= doubt_us) {
-        caseload_add(c, found);
+        rescue_queue_add(c, found);
     }
     if (item_room(&c->doubts, c->doubt_count, &c->doubt_cap)) {
         c->doubts[c->doubt_count++] = doubt;
@@ -137,7 +138,8 @@ void caseload_add_doubt(struct caseload *c, const struct caseload_item *found, i
 
 /* ---- items ---- */
 
-size_t caseload_take(struct caseload *c, int64_t now_us, struct caseload_item *ret, size_t max)
+size_t rescue_queue_take(struct rescue_queue *c, int64_t now_us, struct rescue_queue_item *ret,
+                         size_t max)
 {
     size_t count = 0;
     size_t kept = 0;
@@ -152,7 +154,7 @@ size_t caseload_take(struct caseload *c, int64_t now_us, struct caseload_item *r
     return count;
 }
 
-int64_t caseload_next_us(const struct caseload *c)
+int64_t rescue_queue_next_us(const struct rescue_queue *c)
 {
     int64_t us = INT64_MAX;
     for (size_t i = 0; i < c->item_count; i++) {

@@ -4,13 +4,13 @@
 
 #include <stdio.h>
 
-#define PUT_BACK_MAX 5000
+#define HINT_RETURN_MAX 5000
 /* A row that somebody has locked comes round at this pace, not in a hot loop; ever more slowly
  * while nothing but such rows is met, so that what lies behind them gets its turn. */
 #define DELAY_FIRST_MS 20
 #define DELAY_MAX_MS 640
 
-struct put_back_hint {
+struct returned_hint {
     int64_t id;
     int64_t score;
     char queue[JOB_NAME_MAX + 1];
@@ -18,11 +18,11 @@ struct put_back_hint {
 };
 
 /* Two lists: one gathers while the other is on its way. */
-struct put_back {
-    struct put_back_hint gathering[PUT_BACK_MAX];
+struct hint_return {
+    struct returned_hint gathering[HINT_RETURN_MAX];
     size_t gathered;
-    struct put_back_hint sending[PUT_BACK_MAX];
-    struct hint hints[PUT_BACK_MAX]; /* what is sent, as hints_push() takes it */
+    struct returned_hint sending[HINT_RETURN_MAX];
+    struct hint hints[HINT_RETURN_MAX]; /* what is sent, as hints_push() takes it */
     size_t sent;
     bool is_busy;
     uint64_t delay_ms;
@@ -40,12 +40,12 @@ static void on_pushed(void *ctx, enum status st, int64_t added)
         return;
     }
     if (st == STATUS_OK) {
-        metric_add(w->meters.put_back, w->put_back->sent);
+        metric_add(w->meters.put_back, w->hint_return->sent);
     } else {
         w->has_lost_pop = true;
     }
-    w->put_back->is_busy = false;
-    w->put_back->sent = 0;
+    w->hint_return->is_busy = false;
+    w->hint_return->sent = 0;
     send_next(w);
     worker_check_drained(w);
 }
@@ -53,12 +53,12 @@ static void on_pushed(void *ctx, enum status st, int64_t added)
 static void on_flushed(void *ctx)
 {
     struct worker *w = ctx;
-    struct put_back *p = w->put_back;
+    struct hint_return *p = w->hint_return;
     if (w->stage == WORKER_CLOSING) {
         return; /* the lock's last flush: nothing that this needs is open any more */
     }
     for (size_t i = 0; i < p->sent; i++) {
-        const struct put_back_hint *h = &p->sending[i];
+        const struct returned_hint *h = &p->sending[i];
         p->hints[i] = (struct hint){.id = h->id,
                                     .score = h->score,
                                     .queue = h->queue,
@@ -71,7 +71,7 @@ static void on_flushed(void *ctx)
 
 static void send_next(struct worker *w)
 {
-    struct put_back *p = w->put_back;
+    struct hint_return *p = w->hint_return;
     if (p->is_busy || p->gathered == 0) {
         return;
     }
@@ -89,14 +89,15 @@ static void on_due(uv_timer_t *timer)
     send_next(timer->data);
 }
 
-void put_back_add(struct worker *w, int64_t id, int64_t score, const char *queue, const char *kind)
+void hint_return_add(struct worker *w, int64_t id, int64_t score, const char *queue,
+                     const char *kind)
 {
-    struct put_back *p = w->put_back;
-    if (p->gathered == PUT_BACK_MAX) {
+    struct hint_return *p = w->hint_return;
+    if (p->gathered == HINT_RETURN_MAX) {
         w->has_lost_pop = true;
         return;
     }
-    struct put_back_hint *h = &p->gathering[p->gathered++];
+    struct returned_hint *h = &p->gathering[p->gathered++];
     h->id = id;
     h->score = score;
     (void)snprintf(h->queue, sizeof h->queue, "%s", queue);
@@ -107,24 +108,24 @@ void put_back_add(struct worker *w, int64_t id, int64_t score, const char *queue
     }
 }
 
-void put_back_pace(struct worker *w, bool is_progress)
+void hint_return_pace(struct worker *w, bool is_progress)
 {
-    uint64_t *delay_ms = &w->put_back->delay_ms;
+    uint64_t *delay_ms = &w->hint_return->delay_ms;
     uint64_t next_ms = is_progress ? DELAY_FIRST_MS : *delay_ms * 2;
     *delay_ms = next_ms < DELAY_MAX_MS ? next_ms : DELAY_MAX_MS;
 }
 
-enum status put_back_open(struct worker *w, struct err *err)
+enum status hint_return_open(struct worker *w, struct err *err)
 {
-    w->put_back = calloc(1, sizeof *w->put_back);
-    if (w->put_back == NULL) {
+    w->hint_return = calloc(1, sizeof *w->hint_return);
+    if (w->hint_return == NULL) {
         return err_fail(err, STATUS_NOMEM, "hints to put back");
     }
-    w->put_back->timer.data = w;
-    w->put_back->delay_ms = DELAY_FIRST_MS;
-    int failed = uv_timer_init(w->loop, &w->put_back->timer);
+    w->hint_return->timer.data = w;
+    w->hint_return->delay_ms = DELAY_FIRST_MS;
+    int failed = uv_timer_init(w->loop, &w->hint_return->timer);
     if (failed != 0) {
-        free(TAKE(w->put_back));
+        free(TAKE(w->hint_return));
         return err_fail(err, STATUS_INTERNAL, "put back timer: %s", uv_strerror(failed));
     }
     return STATUS_OK;
@@ -133,17 +134,17 @@ enum status put_back_open(struct worker *w, struct err *err)
 static void on_timer_closed(uv_handle_t *handle)
 {
     struct worker *w = handle->data;
-    free(TAKE(w->put_back));
+    free(TAKE(w->hint_return));
 }
 
-void put_back_close(struct worker *w)
+void hint_return_close(struct worker *w)
 {
-    if (w->put_back != NULL && !uv_is_closing((uv_handle_t *)&w->put_back->timer)) {
-        uv_close((uv_handle_t *)&w->put_back->timer, on_timer_closed);
+    if (w->hint_return != NULL && !uv_is_closing((uv_handle_t *)&w->hint_return->timer)) {
+        uv_close((uv_handle_t *)&w->hint_return->timer, on_timer_closed);
     }
 }
 
-bool put_back_is_idle(const struct worker *w)
+bool hint_return_is_idle(const struct worker *w)
 {
-    return !w->put_back->is_busy && w->put_back->gathered == 0;
+    return !w->hint_return->is_busy && w->hint_return->gathered == 0;
 }

@@ -2,8 +2,8 @@
  *
  * What a handler may have left behind in its process, as far as a few system calls can tell
  * (fault.G4): the next job then gets a fresh runner. */
-#ifndef CLAIMD_WORKER_RUNNER_DIRT_H
-#define CLAIMD_WORKER_RUNNER_DIRT_H
+#ifndef CLAIMD_WORKER_RUNNER_PROCESS_STATE_H
+#define CLAIMD_WORKER_RUNNER_PROCESS_STATE_H
 
 #include "base/err.h"
 
@@ -11,7 +11,7 @@
 
 #define DIRT_ENVIRONMENT_MAX 16
 
-struct dirt {
+struct process_state {
     struct stat directory;
     mode_t mask;
     int first_free_fd;
@@ -22,12 +22,12 @@ struct dirt {
 };
 
 /* How the process looks when clean: after plugins, watchdog and signal handler are set up. */
-void dirt_baseline(struct dirt *ret);
+void process_state_baseline(struct process_state *ret);
 
 /* What differs from it: a text, or NULL when nothing does. */
-const char *dirt_found(const struct dirt *clean);
+const char *process_state_change(const struct process_state *clean);
 
 /* Ends every process that descends from this one, also those that left its group. */
-void dirt_end_children(void);
+void process_state_end_children(void);
 
 #endif
