@@ -23,7 +23,7 @@ enum status config_manual(struct buf *out, struct err *err)
         "<!-- Made by `claimctl config doc` from config/options.c; a test compares. -->\n\n"
         "One JSON file for all programs, named by `--config` or `CLAIMD_CONFIG`. `claimctl` reads "
         "`/etc/claimd/claimd.json` where\nneither names one and that file is there (an empty "
-        "`CLAIMD_CONFIG`: none); `claimctl help` and `config dump --origin` say\nwhich was read. "
+        "`CLAIMD_CONFIG`: none); `claimctl help` and `config show --origin` say\nwhich was read. "
         "A variable of the environment wins over the file, the file over the default. Lists are "
         "separated by\ncommas in the environment. Unknown keys, wrong types and values outside "
         "their range are refused with exit code 2. Keys\nwith a dot lie in an object: "

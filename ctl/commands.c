@@ -200,14 +200,14 @@ const struct ctl_command ctl_commands[] = {
      .examples = "claimctl config check /etc/claimd/claimd.json",
      .run = config_check},
     {.noun = "config",
-     .verb = "dump",
+     .verb = "show",
      .words = "[FILE]",
      .words_max = 1,
      .help =
          "Print the configuration in effect: file, environment and defaults together.\n\n"
          "Secrets are not in it: only the names of their files. With --origin it begins with the "
          "file that was read.",
-     .examples = "claimctl config dump /etc/claimd/claimd.json --origin",
+     .examples = "claimctl config show /etc/claimd/claimd.json --origin",
      .options = {{"origin", NULL, "a table: each key, its value and where that came from"}},
      .run = config_show},
     {.noun = "config",

@@ -150,9 +150,9 @@ static void say_ctl(size_t way)
 {
     static const char *const commands[] = {
         "config check",
-        "config dump",
-        "config dump --origin",
-        "config dump --json",
+        "config show",
+        "config show --origin",
+        "config show --json",
         "doctor",
         "doctor --json",
         "stats",

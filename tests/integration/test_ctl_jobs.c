@@ -418,7 +418,7 @@ static const struct {
     {{"top"}, "workers"},
     {{"doctor"}, "checks"},
     {{"config", "check"}, "configuration"},
-    {{"config", "dump"}, "lock"},
+    {{"config", "show"}, "lock"},
     {{"config", "schema"}, "properties"},
     {{"config", "doc"}, "keys"},
     {{"completion", "bash"}, "completion"},

@@ -320,7 +320,7 @@ START_TEST(at_80_columns_queues_and_workers_show_all_or_say_what_is_missing)
                                                    "no room for VERSION, "
                                                    "STARTED, WORKER ID; --json has all",
                                                    NULL});
-    terminal_run(&t, (const char *const[]){"config", "dump", "--origin", NULL},
+    terminal_run(&t, (const char *const[]){"config", "show", "--origin", NULL},
                  "CLAIMD_LOCK_NODES=one.example.org:6379,two.example.org:6379,"
                  "three.example.org:6379");
     assert_seen_unbroken(
