@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Strict readers for text from outside: the whole input must be the value, in its canonical form.
- */
+ * Strict readers for text from outside: the whole input must be the value, in its canonical
+ * form. */
 #ifndef CLAIMD_BASE_PARSE_H
 #define CLAIMD_BASE_PARSE_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A whole system of its own for one measurement: durable PostgreSQL with the schema, N Redis
- * masters, one scheduler, W workers. Everything lies in a temporary directory and is gone with it.
- */
+ * masters, one scheduler, W workers. Everything lies in a temporary directory and is gone with
+ * it. */
 #ifndef CLAIMD_BENCH_CLUSTER_H
 #define CLAIMD_BENCH_CLUSTER_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One session for the benchmarks' own questions. Its calls run the loop until the answer is there.
- */
+ * One session for the benchmarks' own questions. Its calls run the loop until the answer is
+ * there. */
 #ifndef CLAIMD_BENCH_DB_H
 #define CLAIMD_BENCH_DB_H
 

@@ -102,8 +102,8 @@ struct config_changes {
 enum status config_reload(const char *path, const struct config *old, struct config *ret,
                           struct config_changes *ret_changes, struct err *err) MUST_USE;
 
-/* worker.plugin_owners as uids, "0,1000"; "" where the list is empty. INVALID: no such user here.
- */
+/* worker.plugin_owners as uids, "0,1000"; "" where the list is empty. INVALID: no such user
+ * here. */
 #define CONFIG_UIDS_SIZE (CONFIG_OWNERS_MAX * 12)
 enum status config_plugin_owners(const struct config *c, char ret[CONFIG_UIDS_SIZE],
                                  struct err *err) MUST_USE;
@@ -117,8 +117,8 @@ struct config_listen {
 enum status config_listen(const char *key, const char *text, struct config_listen *ret,
                           struct err *err) MUST_USE;
 
-/* The libpq conninfo with the password put in; bound by `size`. For pg_open() only: never log it.
- */
+/* The libpq conninfo with the password put in; bound by `size`. For pg_open() only: never log
+ * it. */
 enum status config_conninfo(const struct config *c, char *ret, size_t size,
                             struct err *err) MUST_USE;
 

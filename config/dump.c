@@ -90,8 +90,8 @@ static const char *split(const char *name, char ret_section[NAME_SIZE])
     return has_section ? name + len + 1 : name;
 }
 
-/* The member `name` of an object, `fresh` where it isn't there yet. Borrowed; NULL without memory.
- */
+/* The member `name` of an object, `fresh` where it isn't there yet. Borrowed; NULL without
+ * memory. */
 static json_t *member(json_t *object, const char *name, json_t *fresh)
 {
     json_t *found = json_object_get(object, name);

@@ -71,8 +71,8 @@ static inline void *option_field(const struct option_def *o, struct config *c)
  * the manual. */
 void option_range_text(const struct option_def *o, char *ret_text, size_t size);
 
-/* INVALID "lock.ttl_ms: 5 is not allowed; allowed: …"; `value` is a value or a description of it.
- */
+/* INVALID "lock.ttl_ms: 5 is not allowed; allowed: …"; `value` is a value or a description of
+ * it. */
 enum status option_refuse(const struct option_def *o, const char *value, struct err *err) MUST_USE;
 
 /* Setters: check the value against the table, then store it. INVALID says what is allowed. */

@@ -60,8 +60,8 @@ static void put_names_of(struct script *s, const struct ctl_option *options, siz
     }
 }
 
-/* "--a|--b": all options of this kind, as a pattern of `case`; VALUE_NONE: all that take a value.
- */
+/* "--a|--b": all options of this kind, as a pattern of `case`; VALUE_NONE: all that take a
+ * value. */
 static void put_pattern(struct script *s, enum value_kind kind)
 {
     size_t named = 0;
@@ -177,8 +177,8 @@ static void put_values(struct script *s, const char *files, const char *folders,
     put(s, ") return ;;\n    esac\n    case \"$noun $verb\" in\n");
 }
 
-/* Which words before the cursor are noun and verb: those that are no option and no option's value.
- */
+/* Which words before the cursor are noun and verb: those that are no option and no option's
+ * value. */
 static void put_bash(struct script *s)
 {
     put(s, "# bash completion, made by: claimctl completion bash\n"

@@ -32,11 +32,11 @@ struct dev_cluster {
     size_t child_count;
 };
 
-/* Starts servers, migrates, writes the configuration. dev_release() also takes half-started ones.
- */
+/* Starts servers, migrates, writes the configuration. dev_release() also takes half-started
+ * ones. */
 enum status dev_start_servers(struct dev_cluster *d, size_t masters, struct err *err) MUST_USE;
-/* As root: makes readable for the servers' user what daemons need, since none of them may be root.
- */
+/* As root: makes readable for the servers' user what daemons need, since none of them may be
+ * root. */
 enum status dev_lower(struct dev_cluster *d, struct err *err) MUST_USE;
 enum status dev_start_child(struct dev_cluster *d, const char *program, int number,
                             struct err *err) MUST_USE;

@@ -170,8 +170,8 @@ enum status dev_start_child(struct dev_cluster *d, const char *program, int numb
     (void)snprintf(state, sizeof state, "CLAIMD_WORKER_STATE_DIR=%s/worker-%d", d->dir, number);
     (void)snprintf(child->name, sizeof child->name, "%s %d", program, number);
     const char *const argv[] = {path, "--config", d->config_path, NULL};
-    /* program_start() leaves root what it can't read otherwise; dev_lower() saw to it that it can.
-     */
+    /* program_start() leaves root what it can't read otherwise; dev_lower() saw to it that it
+     * can. */
     if (!program_user_reaches(path) || !program_user_reaches(d->config_path) ||
         !program_user_reaches(d->plugins)) {
         return err_fail(err, STATUS_INVALID, "%s would run as root", program);

@@ -151,8 +151,8 @@ enum status job_duration_check(const char *name, const char *text, int64_t min_u
     return st;
 }
 
-/* Does `text` look like the pattern ('0' = a digit, 'T' = T or a space)? Returns its end or NULL.
- */
+/* Does `text` look like the pattern ('0' = a digit, 'T' = T or a space)? Returns its end or
+ * NULL. */
 static const char *match(const char *text, const char *pattern)
 {
     for (; *pattern != '\0'; pattern++, text++) {

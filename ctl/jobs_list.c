@@ -326,8 +326,8 @@ enum status jobs_list(struct ctl *ctl, const struct ctl_args *args, struct err *
     return st;
 }
 
-/* The same walk for those who only want to know which: the open ones unless states are asked for.
- */
+/* The same walk for those who only want to know which: the open ones unless states are asked
+ * for. */
 enum status jobs_find(struct ctl *ctl, const struct ctl_args *args, struct admin *a, int64_t limit,
                       struct table *ret_ids, struct err *err)
 {

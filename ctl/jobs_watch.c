@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `claimctl jobs watch`: looks again and again at jobs that have not ended, and says each change.
- */
+ * `claimctl jobs watch`: looks again and again at jobs that have not ended, and says each
+ * change. */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/parse.h"

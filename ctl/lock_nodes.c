@@ -4,8 +4,8 @@
  * it is changed. Two quorums of two lists need not meet, so nobody may win a lock at the new nodes
  * while a lease taken at the former ones may live: no daemon lives (their beats, which the change
  * shuts out), then nobody fits in for T_max + D, and only then the new list is written. A lock that
- * is still held at a former node by then is extended by a process that PostgreSQL knows nothing of.
- */
+ * is still held at a former node by then is extended by a process that PostgreSQL knows nothing
+ * of. */
 #include "base/clock.h"
 #include "base/parse.h"
 #include "ctl/ctl.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What commands print: one model, shown as an aligned table or as JSON. All tables of a command
- * make one JSON document: {"jobs": [{…}, …]}; a record (one row) is an object instead of an array.
- */
+ * make one JSON document: {"jobs": [{…}, …]}; a record (one row) is an object instead of an
+ * array. */
 #ifndef CLAIMD_CTL_TABLE_H
 #define CLAIMD_CTL_TABLE_H
 

@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Columns of the character at `at`; its bytes in *ret_len. What can't be printed is shown as \xNN.
- */
+/* Columns of the character at `at`; its bytes in *ret_len. What can't be printed is shown as
+ * \xNN. */
 size_t wrap_char_width(const char *at, size_t *ret_len);
 size_t wrap_text_width(const char *text);
 

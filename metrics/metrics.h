@@ -12,8 +12,8 @@
  *
  * Names follow https://prometheus.io/docs/practices/naming/; all are listed in docs/metrics.md, and
  * a test compares. Label values come from outside (kinds, queues, nodes): they are escaped, and a
- * family holds METRICS_SERIES_MAX series; further ones are counted under "other", gauges left out.
- */
+ * family holds METRICS_SERIES_MAX series; further ones are counted under "other", gauges left
+ * out. */
 #ifndef CLAIMD_METRICS_METRICS_H
 #define CLAIMD_METRICS_METRICS_H
 
@@ -44,8 +44,8 @@ enum status metrics_open(struct metrics **ret, struct err *err) MUST_USE;
 void metrics_close(struct metrics *m); /* NULL is fine */
 
 /* The series of these label values (NULL for a label that the family doesn't have), made at its
- * first use. NULL without a registry or memory: every function below takes that as "not counted".
- */
+ * first use. NULL without a registry or memory: every function below takes that as "not
+ * counted". */
 struct metric *metrics_series(struct metrics *m, const struct metric_family *family,
                               const char *value1, const char *value2);
 struct metric *metrics_series_of(struct metrics *m, const struct metric_family *family,

@@ -165,8 +165,8 @@ void feed_range_done(struct feed *f, const struct feed_range *range, int rows, s
                      int64_t pg_us);
 void feed_range_failed(struct feed *f, const struct feed_range *range);
 /* The walk was cut off: millions of entries that nobody may see yet. They are left to the rewind at
- * their transaction's end and to the full pass, so that the young rows of others are not held up.
- */
+ * their transaction's end and to the full pass, so that the young rows of others are not held
+ * up. */
 void feed_range_too_long(struct feed *f, const struct feed_range *range, int64_t pg_us);
 
 /* A pass took this long: pages shrink above 20 ms. */

@@ -36,8 +36,8 @@ struct redis_endpoint {
 enum status redis_endpoint_parse(const char *text, struct redis_endpoint *ret,
                                  struct err *err) MUST_USE;
 
-/* All of a list, of `count` texts in arrays of `size` bytes. INVALID names the list and the item.
- */
+/* All of a list, of `count` texts in arrays of `size` bytes. INVALID names the list and the
+ * item. */
 enum status redis_endpoint_check_list(const char *name, const char *texts, size_t size,
                                       size_t count, struct err *err) MUST_USE;
 
@@ -162,8 +162,8 @@ const struct redis_server_info *
 redis_node_info(const struct redis_node *node); /* of the last handshake */
 const struct redis_endpoint *redis_node_endpoint(const struct redis_node *node);
 
-/* Each reply in order; `index` counts within the request. An error reply is a value like any other.
- */
+/* Each reply in order; `index` counts within the request. An error reply is a value like any
+ * other. */
 typedef void redis_reply_cb(void *ctx, size_t index, const struct redis_value *value);
 /* Exactly once, after the last reply: OK, TIMEOUT or UNAVAILABLE (connection lost: whether it ran
  * is not known). Never called from inside redis_node_send(). */

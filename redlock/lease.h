@@ -31,8 +31,8 @@ struct lease {
 /* t0: before the first byte of the round was written (lock.A4). */
 struct lease lease_start(const struct lease_terms *terms, int64_t t0_us);
 
-/* Past its deadline a lease is lost, whatever the nodes say (lock.E7, W4). True if this changed it.
- */
+/* Past its deadline a lease is lost, whatever the nodes say (lock.E7, W4). True if this changed
+ * it. */
 bool lease_check(struct lease *l, int64_t now_us);
 
 /* Its quorum is in doubt, by other news than a round's (lock.N2). True if the state changed. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Reentrancy is counted here: the nodes know nothing of it. An owner's list and its locks' depths
- * are guarded by the client's mutex, so a lock that is held already is entered without the thread.
- */
+ * are guarded by the client's mutex, so a lock that is held already is entered without the
+ * thread. */
 #include "redlock/client.h"
 
 #include <errno.h>

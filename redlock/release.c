@@ -6,8 +6,8 @@
 
 #include <assert.h>
 
-/* Of keys whose release some node has not acknowledged; past it the oldest are left to their ttl.
- */
+/* Of keys whose release some node has not acknowledged; past it the oldest are left to their
+ * ttl. */
 #define KEYS_WAITING_MAX 65536
 
 /* So many keys of one batch go without those of others: one token for all of them is less than a

@@ -21,8 +21,8 @@ struct full_pass_options {
     int64_t timeout_us; /* of connecting */
     int64_t every_us;
     int page_rows;
-    /* A full pass is complete, and none is under way: lanes that it did not meet may be forgotten.
-     */
+    /* A full pass is complete, and none is under way: lanes that it did not meet may be
+     * forgotten. */
     void (*on_complete)(void *ctx);
     void *ctx;
 };

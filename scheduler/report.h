@@ -32,8 +32,8 @@ enum status report_open(const struct report_options *options, struct report **re
                         struct err *err) MUST_USE;
 /* Leading has begun or ended: says so at once. Accepts NULL. */
 void report_now(struct report *r);
-/* Takes the row back where PostgreSQL is there: before pg_close() and lead_close(). Accepts NULL.
- */
+/* Takes the row back where PostgreSQL is there: before pg_close() and lead_close(). Accepts
+ * NULL. */
 void report_close(struct report *r);
 
 /* What is known of a clock against BOOTTIME: an interval, since it was read somewhere between our

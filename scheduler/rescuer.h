@@ -32,8 +32,8 @@ void rescuer_close(struct rescuer *r); /* accepts NULL; replies under way must n
 /* Leading begins; until then, and after rescuer_stop(), nothing new is begun. */
 void rescuer_start(struct rescuer *r);
 
-/* The beats of these workers are stale, and this scheduler could have seen them: marks them dead.
- */
+/* The beats of these workers are stale, and this scheduler could have seen them: marks them
+ * dead. */
 void rescuer_stale(struct rescuer *r, const char *const *worker_ids, size_t count);
 
 /* This worker is marked dead and was not swept yet. Known ones are ignored. */

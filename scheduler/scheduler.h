@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The daemon: connects everything, leads while it holds the leader's lock, steps down on a signal.
- */
+ * The daemon: connects everything, leads while it holds the leader's lock, steps down on a
+ * signal. */
 #ifndef CLAIMD_SCHEDULER_SCHEDULER_H
 #define CLAIMD_SCHEDULER_SCHEDULER_H
 

@@ -10,7 +10,7 @@
 
 #define REST_FACTOR                                                              \
     50 /* between two surveys, times the length of the last: at most 2 % of time \
-        */
+        * \ */
 
 struct survey {
     struct survey_options options;

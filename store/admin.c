@@ -322,8 +322,8 @@ int admin_backend_pid(const struct admin *a)
 
 /* ---- results ---- */
 
-/* The last result of the statement(s) under way. Or the first that failed, or that asks for data.
- */
+/* The last result of the statement(s) under way. Or the first that failed, or that asks for
+ * data. */
 static enum status take_result(struct admin *a, PGresult **ret, struct err *err)
 {
     int64_t deadline_us = clock_boot_us() + a->timeout_us;

@@ -43,8 +43,8 @@ static void *carve(char **at, size_t bytes)
     return start;
 }
 
-/* One allocation holds the request and room for its answer; members in falling order of alignment.
- */
+/* One allocation holds the request and room for its answer; members in falling order of
+ * alignment. */
 enum status claim_new(const struct claim_request *r, struct claim **ret_claim, struct err *err)
 {
     enum status st = check(r, err);

@@ -110,8 +110,8 @@ struct job_finish {
     int64_t fence;
     const char *worker_id; /* as claimed: a server that lost fences may give them out again */
     int attempt;
-    int64_t attempted_at_unix_us; /* as claimed: bounds how far back history is read; 0 = all of it
-                                   */
+    int64_t attempted_at_unix_us; /* as claimed: bounds how far back history is read; 0 = all of
+                                   * it */
     enum finish_kind kind;
     bool crashed;        /* death of the runner: crashes + 1 */
     const char *outcome; /* "failed", "crashed", "timeout", "lost"…: goes to job_attempt */

@@ -22,8 +22,8 @@ static const struct {
     {"25006", STATUS_UNAVAILABLE},
 };
 
-/* No constraint is named where a row finds no partition: the day is missing, and the row is fine.
- */
+/* No constraint is named where a row finds no partition: the day is missing, and the row is
+ * fine. */
 static bool has_no_partition(const PGresult *rows, const char *code)
 {
     return code != NULL && strcmp(code, "23514") == 0 &&

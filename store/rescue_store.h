@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Moving the jobs of dead workers (ARCHITECTURE §6). Requests are sent, replies are read within the
- * callback of pg_send(). The caller holds the lease of every job that it moves; the fence decides.
- */
+ * callback of pg_send(). The caller holds the lease of every job that it moves; the fence
+ * decides. */
 #ifndef CLAIMD_STORE_RESCUE_STORE_H
 #define CLAIMD_STORE_RESCUE_STORE_H
 

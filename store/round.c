@@ -137,8 +137,8 @@ static void put_failures(struct params *p, const struct round_lane *lane, struct
     put_texts(p, lane, columns, log_tail_of);
 }
 
-/* Statement of one lane; its parameters begin with ids and rising fences, the last is the worker.
- */
+/* Statement of one lane; its parameters begin with ids and rising fences, the last is the
+ * worker. */
 static void put_lane(struct params *p, const struct round_lane *lane, enum finish_kind kind,
                      struct columns *columns)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The row of one scheduler process: what it says of itself, for doctor. Nothing is decided by it.
- */
+ * The row of one scheduler process: what it says of itself, for doctor. Nothing is decided by
+ * it. */
 #ifndef CLAIMD_STORE_SCHEDULER_STORE_H
 #define CLAIMD_STORE_SCHEDULER_STORE_H
 

@@ -78,8 +78,8 @@ void held_remove(struct held_jobs *h,
                  struct held_job *job); /* frees; never one that waits as READY */
 void held_set_phase(struct held_jobs *h, struct held_job *job, enum held_phase phase);
 
-/* READY jobs queue up in order; taking one leaves its phase to the caller. NULL when there is none.
- */
+/* READY jobs queue up in order; taking one leaves its phase to the caller. NULL when there is
+ * none. */
 void held_push_ready(struct held_jobs *h, struct held_job *job);
 struct held_job *held_take_ready(struct held_jobs *h);
 

@@ -385,8 +385,8 @@ void kinds_take_hello(struct worker *w, const struct slot *slot, const char *jso
 
 /* ---- files that end a runner ---- */
 
-/* Only in the runner itself, not where it was tried out. Once may be anything, a kill by hand too.
- */
+/* Only in the runner itself, not where it was tried out. Once may be anything, a kill by hand
+ * too. */
 void kinds_load_died(struct worker *w, const char *file, const char *text, bool is_hung)
 {
     struct kinds_book *b = w->kinds_book;

@@ -45,8 +45,8 @@ static void put_bytes(struct writer *w, const char *bytes, size_t len)
     }
 }
 
-/* Reads a body; once `failed`, every further read yields zeros, so callers check once at the end.
- */
+/* Reads a body; once `failed`, every further read yields zeros, so callers check once at the
+ * end. */
 struct reader {
     const unsigned char *at;
     size_t left;

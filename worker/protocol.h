@@ -43,8 +43,8 @@ struct runner_page {
     _Atomic int32_t should_stop;
     _Atomic int32_t
         was_left; /* the runner ends itself: its handler neither returned nor ended it */
-    /* The job's nonce, written by the runner before it calls a handler; 0 = it never started one.
-     */
+    /* The job's nonce, written by the runner before it calls a handler; 0 = it never started
+     * one. */
     _Atomic int64_t started_nonce;
     /* Plugins: how many steps of loading are done, and the file whose code runs in the runner
      * itself now; "" = none, NUL-ended unless a handler wrote over it. */

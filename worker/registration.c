@@ -49,7 +49,7 @@ static void on_registered(void *ctx, enum status st, const struct err *err)
     state_dir_write(w->config->worker.state_dir, w->worker_id);
     w->beat_confirmed_us = w->beat_sent_us;
     job_store_set_worker(w->store, w->worker_id);
-    worker_is_ready(w);
+    worker_on_registered(w);
     beat_start(w);
 }
 
@@ -264,8 +264,8 @@ void registration_begin(struct worker *w)
         do_register(w);
         return;
     }
-    /* A predecessor's leases can be freed only where a node listens: else its jobs wait for them.
-     */
+    /* A predecessor's leases can be freed only where a node listens: else its jobs wait for
+     * them. */
     if (w->lock != NULL && !ready_is_time(w->config, w->lock, w->lock_since_us)) {
         timer_start(&w->beat_timer, on_retry, NODES_LOOK_MS, 0);
         return;

@@ -176,8 +176,8 @@ void slot_kill(struct slot *s)
     slot_kill_child(s);
 }
 
-/* Counts from the last step of loading: many plugins that hang are told apart by the runner itself.
- */
+/* Counts from the last step of loading: many plugins that hang are told apart by the runner
+ * itself. */
 static void on_hello_late(uv_timer_t *timer)
 {
     struct slot *s = timer->data;

@@ -274,7 +274,7 @@ void worker_check_ready(struct worker *w)
     notify_ready(); /* again after a new registration: systemd doesn't mind */
 }
 
-void worker_is_ready(struct worker *w)
+void worker_on_registered(struct worker *w)
 {
     w->ready_since_us = clock_boot_us();
     if (w->stage == WORKER_STARTING) {

@@ -181,7 +181,7 @@ void ready_setback(struct worker *w, int64_t now_us);
 
 /* ---- worker.c ---- */
 enum status worker_open_lock(struct worker *w, int64_t ttl_max_us, struct err *err) MUST_USE;
-void worker_is_ready(struct worker *w); /* registered */
+void worker_on_registered(struct worker *w);
 void worker_check_ready(struct worker *w);
 void worker_fail(struct worker *w, int exit_code, const char *why);
 void worker_check_started(struct worker *w, int64_t now_us);

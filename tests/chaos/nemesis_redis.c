@@ -193,8 +193,8 @@ static void right_type(struct world *w, struct nemesis *n)
     (void)tell(w, n, words);
 }
 
-/* Locks of somebody else, with a token that is nobody's, on jobs to come and on the leader's key.
- */
+/* Locks of somebody else, with a token that is nobody's, on jobs to come and on the leader's
+ * key. */
 static bool planted(struct world *w, struct nemesis *n)
 {
     char id[24];

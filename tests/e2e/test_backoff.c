@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Redis answers, and refuses: who is refused waits before it asks again, and goes on when it may.
- */
+ * Redis answers, and refuses: who is refused waits before it asks again, and goes on when it
+ * may. */
 #include "support/fleet.h"
 #include "support/suite.h"
 

@@ -25,8 +25,8 @@ extern struct client_world world;
 
 #define until(expr) ck_assert_msg(WAIT_UNTIL((expr), LIMIT_US), "never: %s", #expr)
 
-/* Runs `count` servers in the world's directory and fills in options: T = 3 s, τ = 300 ms, trusted.
- */
+/* Runs `count` servers in the world's directory and fills in options: T = 3 s, τ = 300 ms,
+ * trusted. */
 void given_nodes(size_t count, const char *extra_config);
 void given_client(size_t count);                  /* and opens world.client */
 struct redlock *client_of_world(void);            /* another one */

@@ -112,8 +112,8 @@ static void nodes_will_say(size_t n, const enum said *says)
     }
 }
 
-/* Which of several failures it is called may depend on what came first; whether it is won may not.
- */
+/* Which of several failures it is called may depend on what came first; whether it is won may
+ * not. */
 static void check_attempt(size_t n, const enum said *says, int key)
 {
     size_t counts[SAID_COUNT] = {0};

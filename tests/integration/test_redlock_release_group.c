@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is given back in one turn of the loop: how it travels, who hears of it, and whom it wakes.
- */
+ * What is given back in one turn of the loop: how it travels, who hears of it, and whom it
+ * wakes. */
 #include "test_redlock_world.h"
 
 #include <signal.h>

@@ -55,8 +55,8 @@ static int64_t release_and_win(struct redlock_batch *held, struct waiter *w)
     return w->at_us - t0_us;
 }
 
-/* Commands that a node ran, but for those that ask it so and those that extend the holder's keys.
- */
+/* Commands that a node ran, but for those that ask it so and those that extend the holder's
+ * keys. */
 static long commands_of(size_t node)
 {
     long sum = 0;

@@ -70,8 +70,8 @@ struct redlock_batch *world_acquired(void); /* of the last one; NULL = not yet *
 void world_release_all(struct redlock_batch *batch);
 void world_flush(struct redlock_async *lock);
 
-/* One command by redis-cli; the text of its reply without the last newline, valid until the next.
- */
+/* One command by redis-cli; the text of its reply without the last newline, valid until the
+ * next. */
 const char *world_cli(size_t node, const char *const *words);
 #define cli(node, ...) world_cli((node), (const char *const[]){__VA_ARGS__, NULL})
 size_t world_nodes_with(const char *key); /* how many nodes have it */

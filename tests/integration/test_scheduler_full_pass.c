@@ -82,8 +82,8 @@ static void must_not_spin_for(int64_t us)
                   (long long)share);
 }
 
-/* A job that was running while the cursor passed it, given back by a statement that tells nobody.
- */
+/* A job that was running while the cursor passed it, given back by a statement that tells
+ * nobody. */
 START_TEST(rule13_a_row_that_comes_back_behind_the_cursor_is_fed_though_nobody_says_so)
 {
     given_worker(1, "default,zz", "noop");

@@ -7,8 +7,8 @@
 
 #include "worker/runner/plugin_set.h"
 
-/* Prints it as JSON. Loads the files in children of this process, anew without each that ends one.
- */
+/* Prints it as JSON. Loads the files in children of this process, anew without each that ends
+ * one. */
 enum status list_plugins(const struct plugin_set_options *options, struct err *err) MUST_USE;
 
 #endif

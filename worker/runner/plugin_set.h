@@ -32,8 +32,8 @@ struct plugin_set_options {
 };
 
 /* Loads every *.so in the order of their names; a kind belongs to the first plugin that has it.
- * Only NOMEM fails: an unusable directory or file is a refusal. Blocks while files are tried out.
- */
+ * Only NOMEM fails: an unusable directory or file is a refusal. Blocks while files are tried
+ * out. */
 enum status plugin_set_open(struct plugin_set *set, const struct plugin_set_options *options,
                             struct err *err) MUST_USE;
 void plugin_set_close(struct plugin_set *set); /* calls each fini */

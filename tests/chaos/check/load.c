@@ -57,8 +57,8 @@ static int64_t either(const json_t *o, const char *name, const char *other)
     return n != 0 ? n : number_of(o, other);
 }
 
-/* "2026-01-02T03:04:05.678901+00:00" in microseconds; 0 = no time. The kit's sessions are in UTC.
- */
+/* "2026-01-02T03:04:05.678901+00:00" in microseconds; 0 = no time. The kit's sessions are in
+ * UTC. */
 static int64_t time_of(const json_t *o, const char *name)
 {
     struct tm tm = {0};

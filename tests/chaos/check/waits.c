@@ -67,8 +67,8 @@ static bool is_delayed(const struct event *e)
     return is;
 }
 
-/* To be had: when its insert was answered, when it was handed back or rescued; not after a backoff.
- */
+/* To be had: when its insert was answered, when it was handed back or rescued; not after a
+ * backoff. */
 static void add_waits(struct waits *w, const struct job *j)
 {
     struct wait one = {.job = j->id, .ready_us = j->row_count > 0 ? j->rows[0].ready_at_us : 0};
