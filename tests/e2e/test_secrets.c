@@ -7,13 +7,11 @@
 #include "operator.h"
 #include "support/suite.h"
 
-#include <arpa/inet.h>
 #include <check.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/socket.h>
 
 #define SOON_US (20 * US_PER_S)
 #define MASTERS 3
@@ -237,16 +235,6 @@ END_TEST
 
 /* ---- the world ---- */
 
-static int free_port(void)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof at;
-    autoclose int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_eq(bind(fd, (struct sockaddr *)&at, len), 0);
-    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&at, &len), 0);
-    return ntohs(at.sin_port);
-}
-
 static void write_config(const char *name, const char *format)
 {
     char nodes[512] = "";
@@ -268,7 +256,7 @@ static void set_up_redis(void)
 {
     char command[256];
     for (size_t i = 0; i < MASTERS; i++) {
-        ports[i] = free_port();
+        ports[i] = port_free();
         (void)snprintf(command, sizeof command, "CONFIG SET port %d", ports[i]);
         fleet_redis(&f, i, command);
         fleet_redis(&f, i, "ACL SETUSER app on >" CANARY "-redis ~claimd:* &* +@all");

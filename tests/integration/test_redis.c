@@ -6,11 +6,9 @@
 
 #include <check.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/socket.h>
 
 #define LIMIT_US (5 * US_PER_S)
 #define TEXTS_MAX 64
@@ -322,19 +320,6 @@ START_TEST(F2_a_unix_socket_is_closed_on_exec)
 }
 END_TEST
 
-/* A port that was free a moment ago. */
-static int free_port(void)
-{
-    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct sockaddr_storage bound;
-    socklen_t len = sizeof bound;
-    autoclose int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_eq(bind(fd, (const struct sockaddr *)&addr, sizeof addr), 0);
-    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&bound, &len), 0);
-    memcpy(&addr, &bound, sizeof addr);
-    return ntohs(addr.sin_port);
-}
-
 START_TEST(C7_a_name_is_resolved_and_connected_over_tcp)
 {
     char extra[64];
@@ -343,7 +328,7 @@ START_TEST(C7_a_name_is_resolved_and_connected_over_tcp)
                               .on_up = on_up,
                               .on_down = on_down,
                               .ctx = &seen};
-    o.endpoint.port = free_port();
+    o.endpoint.port = port_free();
     (void)snprintf(o.endpoint.host, sizeof o.endpoint.host, "localhost");
     (void)snprintf(extra, sizeof extra, "bind 127.0.0.1\nport %d", o.endpoint.port);
     start_server(extra);

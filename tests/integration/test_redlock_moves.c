@@ -67,16 +67,6 @@ static void name_moves_to(int name, int to)
 
 static char run_ids[NODES][41]; /* of the servers, by address */
 
-static int free_port(void)
-{
-    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof addr;
-    autoclose int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_eq(bind(fd, (const struct sockaddr *)&addr, sizeof addr), 0);
-    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&addr, &len), 0);
-    return ntohs(addr.sin_port);
-}
-
 static const char *run_id_of(size_t node)
 {
     static struct redlock_node_info info;
@@ -89,7 +79,7 @@ static void given_names(void)
 {
     static char urls[NODES][64];
     struct err err = {0};
-    int port = free_port();
+    int port = port_free();
     world_start(0, NULL);
     for (int i = 0; i < NODES; i++) {
         char dir[SERVER_PATH_MAX + 32];

@@ -152,19 +152,6 @@ static void on_tick(uv_timer_t *timer)
     (void)timer;
 }
 
-/* A port that was free a moment ago. */
-static int free_port(void)
-{
-    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct sockaddr_storage bound;
-    socklen_t len = sizeof bound;
-    autoclose int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_eq(bind(fd, (const struct sockaddr *)&addr, sizeof addr), 0);
-    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&bound, &len), 0);
-    memcpy(&addr, &bound, sizeof addr);
-    return ntohs(addr.sin_port);
-}
-
 static void start_server(const char *address, struct redis_server *ret_server)
 {
     char dir[SERVER_PATH_MAX + 32];
@@ -177,7 +164,7 @@ static void start_server(const char *address, struct redis_server *ret_server)
 
 static void setup(void)
 {
-    port = free_port();
+    port = port_free();
     start_server("127.0.0.1", &server);
     ck_assert_int_eq(uv_loop_init(&loop), 0);
     ck_assert_int_eq(uv_timer_init(&loop, &tick), 0);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test_redlock_world.h"
 
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/socket.h>
 
 static void given_a_short_memory(void)
 {
@@ -154,25 +152,12 @@ START_TEST(N3_a_replica_is_refused)
 }
 END_TEST
 
-/* A Redis Cluster wants TCP: a port that was free a moment ago. */
-static int free_port(void)
-{
-    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct sockaddr_storage bound;
-    socklen_t len = sizeof bound;
-    autoclose int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_eq(bind(fd, (const struct sockaddr *)&addr, sizeof addr), 0);
-    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&bound, &len), 0);
-    memcpy(&addr, &bound, sizeof addr);
-    return ntohs(addr.sin_port);
-}
-
 START_TEST(N3_a_node_of_a_redis_cluster_is_refused)
 {
     char extra[160];
     (void)snprintf(extra, sizeof extra,
-                   "cluster-enabled yes\nbind 127.0.0.1\nport %d\ncluster-port %d", free_port(),
-                   free_port());
+                   "cluster-enabled yes\nbind 127.0.0.1\nport %d\ncluster-port %d", port_free(),
+                   port_free());
     check_refused(extra, "Redis Cluster");
 }
 END_TEST

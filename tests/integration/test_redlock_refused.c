@@ -51,19 +51,6 @@ static void given_nodes(const char *extra_of_the_second)
     nodes[1] = world.nodes[1];
 }
 
-/* A Redis Cluster and replication want TCP: a port that was free a moment ago. */
-static int free_port(void)
-{
-    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct sockaddr_storage bound;
-    socklen_t len = sizeof bound;
-    autoclose int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_eq(bind(fd, (const struct sockaddr *)&addr, sizeof addr), 0);
-    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&bound, &len), 0);
-    memcpy(&addr, &bound, sizeof addr);
-    return ntohs(addr.sin_port);
-}
-
 START_TEST(N3_opening_with_a_replica_is_refused)
 {
     given_nodes("replicaof 127.0.0.1 1");
@@ -76,7 +63,7 @@ START_TEST(N3_opening_with_a_master_that_has_replicas_is_refused)
     char extra[128];
     struct redis_server replica;
     char dir[SERVER_PATH_MAX + 32];
-    int port = free_port();
+    int port = port_free();
     (void)snprintf(extra, sizeof extra, "bind 127.0.0.1\nport %d\nrepl-diskless-sync-delay 0",
                    port);
     given_nodes(extra);
@@ -94,8 +81,8 @@ START_TEST(N3_opening_with_a_node_of_a_cluster_is_refused)
 {
     char extra[160];
     (void)snprintf(extra, sizeof extra,
-                   "cluster-enabled yes\nbind 127.0.0.1\nport %d\ncluster-port %d", free_port(),
-                   free_port());
+                   "cluster-enabled yes\nbind 127.0.0.1\nport %d\ncluster-port %d", port_free(),
+                   port_free());
     given_nodes(extra);
     check_refused("part of a Redis Cluster: lock nodes run with cluster-enabled no");
 }

@@ -8,10 +8,8 @@
 #include "support/suite.h"
 
 #include <check.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/socket.h>
 #include <uv.h>
 
 #define LIMIT_US (10 * US_PER_S)
@@ -95,26 +93,13 @@ static void teardown(void)
     redis_server_stop(&server);
 }
 
-/* A port that was free a moment ago. */
-static int free_port(void)
-{
-    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct sockaddr_storage bound;
-    socklen_t len = sizeof bound;
-    autoclose int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_eq(bind(fd, (const struct sockaddr *)&addr, sizeof addr), 0);
-    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&bound, &len), 0);
-    memcpy(&addr, &bound, sizeof addr);
-    return ntohs(addr.sin_port);
-}
-
 /* Yields its port. `stem` NULL = a server without TLS. */
 static int given_a_server(const char *stem, bool wants_client)
 {
     char dir[SERVER_PATH_MAX + 32];
     char extra[6 * SERVER_PATH_MAX];
     struct err err = {0};
-    int port = free_port();
+    int port = port_free();
     (void)snprintf(dir, sizeof dir, "%s/%d", base_dir, (int)getpid());
     if (stem == NULL) {
         (void)snprintf(extra, sizeof extra, "bind 127.0.0.1\nport %d", port);

@@ -117,6 +117,9 @@ enum status program_wait(pid_t pid, int64_t timeout_us, int *ret_code, struct er
 /* kill -9, and waits until it is gone (a stopped one too). */
 void program_kill(pid_t pid);
 
+/* A TCP port of 127.0.0.1 that was free a moment ago; 0 = none. */
+int port_free(void);
+
 /* Evaluates `expr` every few ms until it is true or the deadline passed; yields whether it was. */
 #define WAIT_UNTIL(expr, timeout_us)                           \
     __extension__({                                            \
