@@ -377,7 +377,7 @@ START_TEST(C7_a_connection_in_doubt_is_kept_while_the_name_is_where_it_was)
     redis_node_doubt(nodes[0]);
     run_until(asked() == before + 1 && are_all_answered());
     name_server(false, EAI_AGAIN);
-    run_until((redis_node_doubt(nodes[0]), asked() == before + 2 && are_all_answered()));
+    run_until((redis_node_doubt(nodes[0]), asked() >= before + 2 && are_all_answered()));
     name_server(false, 0);
     ck_assert_uint_eq(seen.downs, 0);
     name_moves_to("127.0.0.2");
