@@ -99,11 +99,12 @@ static enum status refuse_unknown(const char *name, struct err *err)
     section = name[section] == '.' ? section + 1 : 0;
     const char *last = "";
     for (size_t i = 0; i < config_option_count; i++) {
+        if (strncmp(config_options[i].name, name, section) != 0 || at >= sizeof known) {
+            continue; /* of another section; perhaps shorter than this one's name */
+        }
         const char *key = config_options[i].name + section;
         size_t len = strcspn(key, ".");
-        bool is_other = strncmp(config_options[i].name, name, section) != 0;
-        bool is_same_section = strncmp(last, key, len) == 0 && last[len] == '.';
-        if (is_other || is_same_section || at >= sizeof known) {
+        if (strncmp(last, key, len) == 0 && last[len] == '.') {
             continue;
         }
         int n =
