@@ -2,10 +2,9 @@
 #include "chaos/host.h"
 
 #include "base/clock.h"
+#include "base/proc.h"
 #include "support/child.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,7 +17,6 @@
 #define EXIT_DEPENDENCY 3
 #define YOUNG_US (30 * US_PER_S)
 #define PIPE_BYTES 4096
-#define CLOCK_FIELDS 11 /* of /proc/pid/stat between the parent and the times */
 
 void hosts_init(struct world *w)
 {
@@ -169,58 +167,13 @@ void host_terminate(struct world *w, struct host *h, int64_t now_us)
     }
 }
 
-/* What follows the name in /proc/pid/stat: "S parent …". False: gone. */
-static bool read_stat(pid_t pid, char *text, size_t size, const char **ret_rest)
-{
-    char path[64];
-    (void)snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
-    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
-    text[n > 0 ? n : 0] = '\0';
-    const char *end = strrchr(text, ')');
-    *ret_rest = end != NULL && strlen(end) > 4 ? end + 2 : NULL;
-    return *ret_rest != NULL;
-}
-
-size_t process_children(pid_t parent, pid_t *ret_pids, size_t max)
-{
-    size_t count = 0;
-    char text[512];
-    const char *rest = NULL;
-    DIR *dir = parent > 0 ? opendir("/proc") : NULL;
-    for (struct dirent *e = NULL; dir != NULL && (e = readdir(dir)) != NULL;) {
-        pid_t pid = isdigit((unsigned char)e->d_name[0]) ? (pid_t)strtol(e->d_name, NULL, 10) : 0;
-        if (pid > 0 && count < max && read_stat(pid, text, sizeof text, &rest) &&
-            strtol(rest + 2, NULL, 10) == (long)parent) {
-            ret_pids[count++] = pid;
-        }
-    }
-    if (dir != NULL) {
-        (void)closedir(dir);
-    }
-    return count;
-}
-
 size_t host_runners(const struct host *h, pid_t ret_pids[HOST_RUNNERS_MAX])
 {
-    return process_children(h->pid, ret_pids, HOST_RUNNERS_MAX);
+    return program_children(h->pid, ret_pids, HOST_RUNNERS_MAX);
 }
 
 int64_t process_cpu_us(pid_t pid)
 {
-    char text[512];
-    const char *at = NULL;
-    int64_t ticks = 0;
-    if (!read_stat(pid, text, sizeof text, &at)) {
-        return 0;
-    }
-    for (int field = 0; field < CLOCK_FIELDS && at != NULL; field++) {
-        at = strchr(at + 1, ' ');
-    }
-    for (int i = 0; i < 2 && at != NULL; i++) {
-        char *end = NULL;
-        ticks += strtol(at, &end, 10);
-        at = end;
-    }
-    return ticks * US_PER_S / sysconf(_SC_CLK_TCK);
+    struct proc_stat stat;
+    return proc_stat(pid, &stat) ? stat.own_us : 0;
 }

@@ -20,7 +20,6 @@ void host_terminate(struct world *w, struct host *h, int64_t now_us);
 void host_close_log(struct host *h); /* the reader of a stalled one goes away */
 
 size_t host_runners(const struct host *h, pid_t ret_pids[HOST_RUNNERS_MAX]);
-size_t process_children(pid_t parent, pid_t *ret_pids, size_t max);
 int64_t process_cpu_us(pid_t pid); /* user and system time so far; 0 = gone */
 
 #endif

@@ -62,7 +62,7 @@ static bool stop(struct world *w, struct nemesis *n)
     nemesis_target(n, "", "pg%zu", w->lead);
     w->is_pg_stopped = true;
     n->pids[0] = pg->pid;
-    n->pid_count = 1 + process_children(pg->pid, n->pids + 1, ARRAY_COUNT(n->pids) - 1);
+    n->pid_count = 1 + program_children(pg->pid, n->pids + 1, ARRAY_COUNT(n->pids) - 1);
     for (size_t i = 1; i < n->pid_count; i++) {
         (void)kill(n->pids[i], SIGSTOP);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/child.h"
 
+#include "base/proc.h"
 #include "support/servers.h"
 
 #include <assert.h>
@@ -226,22 +227,6 @@ enum status child_start(const struct child_spec *spec, pid_t *ret_pid, struct er
     return STATUS_OK;
 }
 
-/* The state letter of /proc/pid/stat, 0 when there is no such process. */
-static char process_state(pid_t pid)
-{
-    char path[64];
-    char text[512];
-    (void)snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
-    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (n <= 0) {
-        return 0;
-    }
-    text[n] = '\0';
-    const char *end = strrchr(text, ')'); /* the name before it may contain anything */
-    return end != NULL && end[1] == ' ' ? end[2] : 0;
-}
-
 bool child_is_gone(pid_t pid, int *ret_wait_status)
 {
     int status = 0;
@@ -253,8 +238,8 @@ bool child_is_gone(pid_t pid, int *ret_wait_status)
     if (got == 0) {
         return false;
     }
-    char state = process_state(pid);
-    return state == 0 || state == 'Z' || state == 'X';
+    struct proc_stat stat;
+    return !proc_stat(pid, &stat) || stat.state == 'Z' || stat.state == 'X';
 }
 
 bool child_wait_gone(pid_t pid, int64_t timeout_us, int *ret_wait_status)

@@ -262,38 +262,6 @@ enum status pg_server_start(const char *dir, bool is_durable, struct pg_server *
     return pg_server_start_env(dir, is_durable, NULL, ret, err);
 }
 
-/* The second number after the name in /proc/pid/stat. */
-static pid_t parent_of(const char *pid_text)
-{
-    char path[64];
-    char text[512];
-    (void)snprintf(path, sizeof path, "/proc/%.20s/stat", pid_text);
-    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (n <= 0) {
-        return 0;
-    }
-    text[n] = '\0';
-    const char *end = strrchr(text, ')');
-    return end != NULL && strlen(end) > 4 ? (pid_t)strtol(end + 4, NULL, 10) : 0;
-}
-
-static size_t children_of(pid_t pid, pid_t ret_pids[CHILDREN_MAX])
-{
-    size_t count = 0;
-    DIR *dir = opendir("/proc");
-    for (struct dirent *e = NULL; dir != NULL && (e = readdir(dir)) != NULL;) {
-        if (isdigit((unsigned char)e->d_name[0]) && count < CHILDREN_MAX &&
-            parent_of(e->d_name) == pid) {
-            ret_pids[count++] = (pid_t)strtol(e->d_name, NULL, 10);
-        }
-    }
-    if (dir != NULL) {
-        (void)closedir(dir);
-    }
-    return count;
-}
-
 /* Its children end by themselves when they notice; one that computes does not, and a new postmaster
  * would refuse to start beside it. */
 void pg_server_kill(struct pg_server *s)
@@ -306,7 +274,7 @@ void pg_server_kill(struct pg_server *s)
         return;
     }
     (void)kill(s->pid, SIGSTOP); /* so that no child is born after they were listed */
-    size_t count = children_of(s->pid, children);
+    size_t count = program_children(s->pid, children, CHILDREN_MAX);
     child_end(s->pid, ladder, ARRAY_COUNT(ladder), STOP_US);
     s->pid = 0;
     int64_t end_us = wait_now_us() + ORPHAN_US;

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/proc.h"
 #include "support/child.h"
 #include "support/servers.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -95,4 +98,21 @@ enum status program_run(const char *const *argv, const char *const *env, int64_t
         program_kill(pid);
     }
     return st;
+}
+
+size_t program_children(pid_t parent, pid_t *ret_pids, size_t max)
+{
+    size_t count = 0;
+    struct proc_stat stat;
+    DIR *dir = parent > 0 ? opendir("/proc") : NULL;
+    for (const struct dirent *e = NULL; dir != NULL && (e = readdir(dir)) != NULL;) {
+        pid_t pid = isdigit((unsigned char)e->d_name[0]) ? (pid_t)strtol(e->d_name, NULL, 10) : 0;
+        if (pid > 0 && count < max && proc_stat(pid, &stat) && stat.parent == parent) {
+            ret_pids[count++] = pid;
+        }
+    }
+    if (dir != NULL) {
+        (void)closedir(dir);
+    }
+    return count;
 }

@@ -116,6 +116,8 @@ enum status program_wait(pid_t pid, int64_t timeout_us, int *ret_code, struct er
 
 /* kill -9, and waits until it is gone (a stopped one too). */
 void program_kill(pid_t pid);
+/* Up to `max` of its living children; returns how many. */
+size_t program_children(pid_t parent, pid_t *ret_pids, size_t max);
 
 /* A TCP port of 127.0.0.1 that was free a moment ago; 0 = none. */
 int port_free(void);

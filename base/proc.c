@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/proc.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STAT_MAX 1024
+
+/* Behind the name, which may hold anything, are state (3), parent (4), …, utime (14), stime,
+ * cutime, cstime, …, rss (24, in pages). */
+bool proc_stat(pid_t pid, struct proc_stat *ret)
+{
+    char path[64];
+    char text[STAT_MAX];
+    int parent = 0;
+    unsigned long ticks[4];
+    long pages = 0;
+    (void)snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    text[n > 0 ? n : 0] = '\0';
+    const char *rest = strrchr(text, ')');
+    if (rest == NULL ||
+        sscanf(rest,
+               ") %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %lu %lu %*d %*d %*d %*d %*u "
+               "%*u %ld",
+               &ret->state, &parent, &ticks[0], &ticks[1], &ticks[2], &ticks[3], &pages) != 7) {
+        return false;
+    }
+    int64_t us_per_tick = US_PER_S / sysconf(_SC_CLK_TCK);
+    ret->parent = (pid_t)parent;
+    ret->own_us = (int64_t)(ticks[0] + ticks[1]) * us_per_tick;
+    ret->reaped_us = (int64_t)(ticks[2] + ticks[3]) * us_per_tick;
+    ret->rss_bytes = (int64_t)pages * sysconf(_SC_PAGESIZE);
+    return true;
+}

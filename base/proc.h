@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Processes of this machine as proc(5) has them. */
+#ifndef CLAIMD_BASE_PROC_H
+#define CLAIMD_BASE_PROC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct proc_stat {
+    char state; /* R, S, D, T, Z, X, … */
+    pid_t parent;
+    int64_t own_us;    /* CPU time, user and system */
+    int64_t reaped_us; /* of the children that it has waited for, and of theirs */
+    int64_t rss_bytes;
+};
+
+/* False: there is no such process. */
+bool proc_stat(pid_t pid, struct proc_stat *ret);
+
+#endif
