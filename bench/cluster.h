@@ -8,7 +8,7 @@
 
 #include "bench/db.h"
 #include "bench/masters.h"
-#include "support/servers.h"
+#include "cluster/servers.h"
 
 #define WORKERS_MAX 64
 

@@ -4,8 +4,8 @@
 #ifndef CLAIMD_BENCH_LOCKS_H
 #define CLAIMD_BENCH_LOCKS_H
 
+#include "cluster/servers.h"
 #include "redlock/cmd/session.h"
-#include "support/servers.h"
 
 #define LOCKS_MASTERS 5
 

@@ -3,7 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/proc.h"
-#include "support/servers.h"
+#include "cluster/servers.h"
 
 #include <stdio.h>
 

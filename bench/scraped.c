@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "bench/drain.h"
 #include "bench/workloads.h"
-#include "support/scrape.h"
+#include "cluster/scrape.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,8 +5,8 @@
 #ifndef CLAIMD_CTL_DEV_H
 #define CLAIMD_CTL_DEV_H
 
+#include "cluster/servers.h"
 #include "config/config.h"
-#include "support/servers.h"
 
 #include <uv.h>
 

@@ -6,7 +6,7 @@
 #define CLAIMD_DEMO_CLUSTER_H
 
 #include "base/buf.h"
-#include "support/servers.h"
+#include "cluster/servers.h"
 
 #define CLUSTER_NODES 5
 #define CLUSTER_SCHEDULERS 2

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "chaos/db_check.h"
 #include "chaos/host.h"
-#include "support/child.h"
+#include "cluster/child.h"
 
 #include <poll.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "support/child.h"
+#include "cluster/child.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 #include "chaos/folder.h"
 
 #include "base/clock.h"
-#include "support/child.h"
+#include "cluster/child.h"
 
 #include <fcntl.h>
 #include <stdio.h>

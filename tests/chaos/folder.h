@@ -6,7 +6,7 @@
 #define CLAIMD_TESTS_CHAOS_FOLDER_H
 
 #include "base/err.h"
-#include "support/servers.h"
+#include "cluster/servers.h"
 
 #include <jansson.h>
 

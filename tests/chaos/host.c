@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/proc.h"
-#include "support/child.h"
+#include "cluster/child.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/rand.h"
 #include "chaos/outages.h"
-#include "support/child.h"
+#include "cluster/child.h"
 
 #include <poll.h>
 #include <signal.h>

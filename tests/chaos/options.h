@@ -5,7 +5,7 @@
 #define CLAIMD_TESTS_CHAOS_OPTIONS_H
 
 #include "base/err.h"
-#include "support/servers.h"
+#include "cluster/servers.h"
 
 #include <stddef.h>
 #include <stdint.h>

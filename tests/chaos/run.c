@@ -9,7 +9,7 @@
 #include "chaos/outages.h"
 #include "chaos/row_history.h"
 #include "chaos/samples.h"
-#include "support/child.h"
+#include "cluster/child.h"
 
 #include <poll.h>
 #include <signal.h>

@@ -7,7 +7,7 @@
 #define CLAIMD_TESTS_CHAOS_SESSION_H
 
 #include "base/err.h"
-#include "support/servers.h"
+#include "cluster/servers.h"
 
 #include <libpq-fe.h>
 #include <stdint.h>

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "chaos/host.h"
 #include "chaos/row_history.h"
-#include "support/child.h"
+#include "cluster/child.h"
 
 #include <fcntl.h>
 #include <signal.h>

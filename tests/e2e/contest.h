@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "base/rand.h"
-#include "support/servers.h"
+#include "cluster/servers.h"
 
 #include <signal.h>
 

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "support/servers.h"
+#include "cluster/servers.h"
 
 #include <check.h>
 #include <signal.h>

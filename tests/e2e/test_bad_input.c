@@ -2,8 +2,8 @@
  *
  * What an operator gets wrong, over worker, scheduler and claimctl: one line that names the thing
  * and what is wanted, the exit code of the manual, and nothing half done. */
+#include "cluster/child.h"
 #include "operator.h"
-#include "support/child.h"
 #include "support/suite.h"
 
 #include <check.h>

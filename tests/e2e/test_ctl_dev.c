@@ -3,7 +3,7 @@
  * claimctl dev, with the real daemons: a cluster by one command, and nothing left after Ctrl-C. */
 #include "base/buf.h"
 #include "base/clock.h"
-#include "support/servers.h"
+#include "cluster/servers.h"
 #include "support/suite.h"
 
 #include <check.h>

@@ -2,8 +2,8 @@
  *
  * fault.F5: daemons whose log nobody reads any more. */
 #include "base/buf.h"
+#include "cluster/scrape.h"
 #include "support/fleet.h"
-#include "support/scrape.h"
 #include "support/suite.h"
 
 #include <check.h>

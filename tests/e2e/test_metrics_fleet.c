@@ -4,8 +4,8 @@
  * that end in every way, a killed worker, a late result, a kind that nobody serves. One story; each
  * test looks at the texts that it left. */
 #include "base/buf.h"
+#include "cluster/scrape.h"
 #include "support/fleet.h"
-#include "support/scrape.h"
 #include "support/suite.h"
 
 #include <check.h>

@@ -2,8 +2,8 @@
  *
  * What real daemons answer over HTTP while things go wrong around and inside them. */
 #include "base/buf.h"
+#include "cluster/scrape.h"
 #include "support/fleet.h"
-#include "support/scrape.h"
 #include "support/suite.h"
 
 #include <arpa/inet.h>

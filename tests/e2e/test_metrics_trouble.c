@@ -3,8 +3,8 @@
  * What daemons tell of trouble: rows that somebody has locked, lost masters, a lost PostgreSQL, a
  * lost lead. */
 #include "base/buf.h"
+#include "cluster/scrape.h"
 #include "support/fleet.h"
-#include "support/scrape.h"
 #include "support/suite.h"
 
 #include <check.h>

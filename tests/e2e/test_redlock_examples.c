@@ -4,7 +4,7 @@
  * are there to show. */
 #include "base/buf.h"
 #include "base/clock.h"
-#include "support/servers.h"
+#include "cluster/servers.h"
 #include "support/suite.h"
 
 #include <check.h>

@@ -4,8 +4,8 @@
  * contender DIRECTORY NAME SECONDS TTL_MS SOCKET… */
 #include "base/clock.h"
 #include "base/parse.h"
+#include "cluster/servers.h"
 #include "redlock/redlock.h"
-#include "support/servers.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

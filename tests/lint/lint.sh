@@ -47,7 +47,7 @@ code_only='
 # shellcheck disable=SC2046,SC2086  # lists of files, whose names have no spaces
 case $name in
     unused) # a function that no product code calls; exempt: headers that users include, and unused.txt
-        product=$(files '*.[ch]' | grep -Ev '^(tests|bench|demo|examples)/' || true)
+        product=$(files '*.[ch]' | grep -Ev '^(tests|cluster|bench|demo|examples)/' || true)
         over "$code_only"'
             FILENAME ~ /unused.txt$/ { exempt[$1] = 1; next }
             FILENAME ~ /^(redlock\/redlock[a-z_]*|sdk\/.*)\.h$/ { is_public = 1 }
@@ -118,11 +118,11 @@ case $name in
             text ~ /[^a-z0-9_>.](strcpy|strcat|sprintf|vsprintf|gets|atoi|atol|atof|system|popen|alloca|strtok)[ ]*\(/ {
                 print FILENAME ":" FNR ": a banned call:" text
             }
-            FILENAME !~ /^(tests|bench|demo)\// && FILENAME != "base/timer.h" &&
+            FILENAME !~ /^(tests|cluster|bench|demo)\// && FILENAME != "base/timer.h" &&
             text ~ /[^a-z0-9_>.](uv_timer_start|uv_timer_again|uv_update_time)[ ]*\(/ {
                 print FILENAME ":" FNR ": a timer is armed by timer_start(), base/timer.h:" text
             }
-            FILENAME ~ /^tests\// && FILENAME != "tests/support/wait.c" &&
+            FILENAME ~ /^(cluster|tests)\// && FILENAME != "cluster/wait.c" &&
             text ~ /[^a-z0-9_>.](sleep|usleep|nanosleep|clock_nanosleep)[ ]*\(/ {
                 print FILENAME ":" FNR ": a test waits for an event, never for time:" text
             }' $c_files

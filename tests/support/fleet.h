@@ -7,7 +7,7 @@
 #define CLAIMD_TESTS_SUPPORT_FLEET_H
 
 #include "base/clock.h"
-#include "support/servers.h"
+#include "cluster/servers.h"
 #include "support/sql.h"
 
 #define FLEET_MASTERS_MAX 9

@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/parse.h"
-#include "support/child.h"
+#include "cluster/child.h"
 
 #include <poll.h>
 #include <signal.h>

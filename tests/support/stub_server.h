@@ -9,7 +9,7 @@
 #ifndef CLAIMD_TESTS_SUPPORT_STUB_SERVER_H
 #define CLAIMD_TESTS_SUPPORT_STUB_SERVER_H
 
-#include "support/servers.h"
+#include "cluster/servers.h"
 
 struct stub_options {
     const char *server;  /* "redis" or "valkey" */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/history.h"
-#include "support/child.h"
+#include "cluster/child.h"
 #include "support/suite.h"
 
 #include <check.h>

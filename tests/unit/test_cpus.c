@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How many CPUs a worker may use, over /proc and /sys trees of the test's own. */
-#include "support/servers.h"
+#include "cluster/servers.h"
 #include "support/suite.h"
 #include "worker/cpus.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The folders of workers: whose they are, and which of those that were left may go. */
-#include "support/servers.h"
+#include "cluster/servers.h"
 #include "support/suite.h"
 #include "worker/state_dir.h"
 

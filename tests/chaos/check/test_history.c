@@ -3,7 +3,7 @@
  * What real daemons record while one of them dies is as promised, by the same checkers that look
  * for what isn't; and it names every step of a job's way. */
 #include "base/buf.h"
-#include "support/child.h"
+#include "cluster/child.h"
 #include "support/fleet.h"
 #include "support/suite.h"
 

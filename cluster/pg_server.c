@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/buf.h"
+#include "base/clock.h"
+#include "cluster/child.h"
+#include "cluster/servers.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#define START_US (10 * US_PER_S)
+#define STOP_US (10 * US_PER_S)
+#define ORPHAN_US (2 * US_PER_S)
+#define TOOL_US (30 * US_PER_S)
+#define TOOL_OUTPUT_MAX ((size_t)1 << 20)
+#define PATH_SIZE (SERVER_PATH_MAX + 64)
+#define CHILDREN_MAX 256
+#define STATUS_LINE 8 /* of postmaster.pid, since PostgreSQL 10 */
+
+/* Runs a tool of PostgreSQL to its end; a code other than 0 is UNAVAILABLE with its output. */
+static enum status run_tool(const char *const *argv, struct buf *out, struct err *err)
+{
+    static const char *const env[] = {"LC_ALL=C", "TZ=UTC", NULL};
+    int code = 0;
+    enum status st = program_run(argv, env, TOOL_US, out, &code, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (code != 0) {
+        const char *text = out->len > 0 ? buf_at(out) : "";
+        return err_fail(err, STATUS_UNAVAILABLE, "%s ended with %d: %s", argv[0], code, text);
+    }
+    return STATUS_OK;
+}
+
+static enum status run_initdb(const char *data, struct err *err)
+{
+    char initdb[SERVER_PATH_MAX];
+    enum status st = child_find_program("initdb", initdb, sizeof initdb, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    const char *const argv[] = {initdb,
+                                "--no-sync",
+                                "-A",
+                                "trust",
+                                "-U",
+                                "postgres",
+                                "-E",
+                                "UTF8",
+                                "-D",
+                                data,
+                                "--no-instructions",
+                                "--locale=C.UTF-8",
+                                NULL};
+    autobuf struct buf out = BUF_INIT(TOOL_OUTPUT_MAX);
+    return run_tool(argv, &out, err);
+}
+
+static enum status copy_dir(const char *from, const char *to, struct err *err)
+{
+    char inside[PATH_SIZE + 2];
+    (void)snprintf(inside, sizeof inside, "%s/.", from);
+    const char *const argv[] = {"cp", "-a", inside, to, NULL};
+    autobuf struct buf out = BUF_INIT(TOOL_OUTPUT_MAX);
+    return run_tool(argv, &out, err);
+}
+
+static enum status make_dir(const char *path, struct err *err)
+{
+    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "make %s", path);
+    }
+    return child_user_owns(path, err);
+}
+
+/* Who comes second throws his own away. */
+static enum status keep_template(const char *data, const char *template, struct err *err)
+{
+    char mine[PATH_SIZE];
+    int n = snprintf(mine, sizeof mine, "%s.%ld", template, (long)getpid());
+    if (n < 0 || (size_t)n >= sizeof mine) {
+        return err_fail(err, STATUS_LIMIT, "%s: too long", template);
+    }
+    enum status st = make_dir(mine, err);
+    st = st == STATUS_OK ? copy_dir(data, mine, err) : st;
+    if (st != STATUS_OK || rename(mine, template) != 0) {
+        dir_remove(mine);
+    }
+    return st;
+}
+
+/* initdb costs more than a second of computing. Tests share what the first one made, of the same
+ * build and the same PostgreSQL: $CLAIMD_TEST_PG_TEMPLATE and its version. "" = they don't. */
+static enum status template_path(char *ret, size_t size, struct err *err)
+{
+    char initdb[SERVER_PATH_MAX];
+    const char *prefix = getenv("CLAIMD_TEST_PG_TEMPLATE");
+    const char *const argv[] = {initdb, "--version", NULL};
+    autobuf struct buf version = BUF_INIT(TOOL_OUTPUT_MAX);
+    ret[0] = '\0';
+    if (prefix == NULL) {
+        return STATUS_OK;
+    }
+    enum status st = child_find_program("initdb", initdb, sizeof initdb, err);
+    st = st == STATUS_OK ? run_tool(argv, &version, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    int n = snprintf(ret, size, "%s-%s", prefix, version.len > 0 ? buf_at(&version) : "");
+    if (n < 0 || (size_t)n >= size) {
+        return err_fail(err, STATUS_LIMIT, "%s: too long", prefix);
+    }
+    for (char *at = ret + strlen(prefix); *at != '\0'; at++) {
+        *at = (char)(isalnum((unsigned char)*at) ? *at : '-');
+    }
+    return STATUS_OK;
+}
+
+static enum status make_data(const char *data, struct err *err)
+{
+    char version[PATH_SIZE + 16];
+    char template[PATH_SIZE];
+    (void)snprintf(version, sizeof version, "%s/PG_VERSION", data);
+    if (access(version, F_OK) == 0) {
+        return STATUS_OK;
+    }
+    enum status st = make_dir(data, err);
+    st = st == STATUS_OK ? template_path(template, sizeof template, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (template[0] != '\0' && access(template, F_OK) == 0) {
+        return copy_dir(template, data, err);
+    }
+    st = run_initdb(data, err);
+    return st == STATUS_OK && template[0] != '\0' ? keep_template(data, template, err) : st;
+}
+
+/* The postmaster writes "ready" there when it takes connections. */
+bool pg_server_is_ready(const struct pg_server *s)
+{
+    char path[PATH_SIZE];
+    char line[256];
+    bool ready = false;
+    (void)snprintf(path, sizeof path, "%s/data/postmaster.pid", s->dir);
+    FILE *f = fopen(path, "re");
+    for (int n = 1; f != NULL && fgets(line, sizeof line, f) != NULL; n++) {
+        if (n == 1 && strtol(line, NULL, 10) != (long)s->pid) {
+            break; /* of an earlier run */
+        }
+        ready = n == STATUS_LINE && strncmp(line, "ready", 5) == 0;
+    }
+    if (f != NULL) {
+        (void)fclose(f);
+    }
+    return ready;
+}
+
+enum status pg_server_launch(struct pg_server *s, struct err *err)
+{
+    char program[SERVER_PATH_MAX];
+    char data[PATH_SIZE];
+    char sockets[PATH_SIZE];
+    char log_path[PATH_SIZE];
+    enum status st = child_find_program("postgres", program, sizeof program, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    (void)snprintf(data, sizeof data, "%s/data", s->dir);
+    (void)snprintf(sockets, sizeof sockets, "unix_socket_directories=%s", s->dir);
+    (void)snprintf(log_path, sizeof log_path, "%s/postgres.log", s->dir);
+    autoclose int fd = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0) {
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "open %s", log_path);
+    }
+    const char *sync = s->is_durable ? "fsync=on" : "fsync=off";
+    /* Shared memory in files of the data directory: /dev/shm is tiny in containers, and what a
+     * killed server leaves there stays. */
+    const char *const argv[] = {program,
+                                "-D",
+                                data,
+                                "-c",
+                                sockets,
+                                "-c",
+                                "listen_addresses=",
+                                "-c",
+                                "port=5432",
+                                "-c",
+                                "max_connections=100",
+                                "-c",
+                                "dynamic_shared_memory_type=mmap",
+                                "-c",
+                                sync,
+                                "-c",
+                                s->is_durable ? "full_page_writes=on" : "full_page_writes=off",
+                                NULL};
+    const struct child_spec spec = {.argv = argv,
+                                    .env = s->env,
+                                    .dir = s->dir,
+                                    .out_fd = fd,
+                                    .err_fd = fd,
+                                    .death_signal = SIGQUIT}; /* its immediate shutdown */
+    return child_start(&spec, &s->pid, err);
+}
+
+enum status pg_server_restart(struct pg_server *s, struct err *err)
+{
+    enum status st = pg_server_launch(s, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    int wait_status = 0;
+    bool is_dead = false;
+    if (WAIT_UNTIL(pg_server_is_ready(s) || (is_dead = child_is_gone(s->pid, &wait_status)),
+                   START_US) &&
+        !is_dead) {
+        return STATUS_OK;
+    }
+    char log_path[PATH_SIZE];
+    char tail[300];
+    (void)snprintf(log_path, sizeof log_path, "%s/postgres.log", s->dir);
+    child_log_tail(log_path, tail, sizeof tail);
+    pg_server_kill(s);
+    return err_fail(err, STATUS_UNAVAILABLE, "postgres in %s did not start: %s", s->dir, tail);
+}
+
+enum status pg_server_start_env(const char *dir, bool is_durable, const char *const *env,
+                                struct pg_server *ret, struct err *err)
+{
+    struct pg_server s = {.is_durable = is_durable, .env = env};
+    char data[PATH_SIZE];
+    if (strlen(dir) > 107 - sizeof "/.s.PGSQL.5432.lock") {
+        return err_fail(err, STATUS_LIMIT, "%s: too long for the path of a socket", dir);
+    }
+    (void)snprintf(s.dir, sizeof s.dir, "%s", dir);
+    (void)snprintf(s.conninfo, sizeof s.conninfo,
+                   "host=%.100s port=5432 user=postgres dbname=postgres", dir);
+    (void)snprintf(data, sizeof data, "%s/data", dir);
+    if (mkdir(dir, 0755) != 0 && errno != EEXIST) {
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "make %s", dir);
+    }
+    enum status st = child_user_owns(dir, err);
+    if (st == STATUS_OK) {
+        st = make_data(data, err);
+    }
+    if (st == STATUS_OK) {
+        st = pg_server_restart(&s, err);
+    }
+    if (st == STATUS_OK) {
+        *ret = s;
+    }
+    return st;
+}
+
+enum status pg_server_start(const char *dir, bool is_durable, struct pg_server *ret,
+                            struct err *err)
+{
+    return pg_server_start_env(dir, is_durable, NULL, ret, err);
+}
+
+/* Its children end by themselves when they notice; one that computes does not, and a new postmaster
+ * would refuse to start beside it. */
+void pg_server_kill(struct pg_server *s)
+{
+    static const int ladder[] = {SIGKILL};
+    static const char *const pid_files[] = {"data/postmaster.pid", ".s.PGSQL.5432.lock"};
+    pid_t children[CHILDREN_MAX];
+    int status = 0;
+    if (s->pid <= 0) {
+        return;
+    }
+    (void)kill(s->pid, SIGSTOP); /* so that no child is born after they were listed */
+    size_t count = program_children(s->pid, children, CHILDREN_MAX);
+    child_end(s->pid, ladder, ARRAY_COUNT(ladder), STOP_US);
+    s->pid = 0;
+    int64_t end_us = wait_now_us() + ORPHAN_US;
+    for (size_t i = 0; i < count; i++) {
+        if (!child_wait_gone(children[i], end_us - wait_now_us(), &status)) {
+            child_end(children[i], ladder, ARRAY_COUNT(ladder), STOP_US);
+        }
+    }
+    /* All are gone. In a fork of the one who started it the postmaster remains as a zombie, which
+     * the next one would take for alive. */
+    for (size_t i = 0; i < ARRAY_COUNT(pid_files); i++) {
+        char path[PATH_SIZE];
+        (void)snprintf(path, sizeof path, "%s/%s", s->dir, pid_files[i]);
+        (void)unlink(path);
+    }
+}
+
+void pg_server_stop(struct pg_server *s)
+{
+    static const int ladder[] = {SIGINT, SIGQUIT}; /* fast, then immediate shutdown */
+    int status = 0;
+    if (s->pid <= 0) {
+        return;
+    }
+    child_end(s->pid, ladder, ARRAY_COUNT(ladder), STOP_US);
+    if (!child_is_gone(s->pid, &status)) {
+        pg_server_kill(s);
+    }
+    s->pid = 0;
+}
+
+enum status pg_server_ask(const struct pg_server *s, const char *sql, char *ret_text, size_t size,
+                          struct err *err)
+{
+    char psql[SERVER_PATH_MAX];
+    autobuf struct buf out = BUF_INIT(TOOL_OUTPUT_MAX);
+    enum status st = child_find_program("psql", psql, sizeof psql, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    const char *const argv[] = {psql, "-XqAt",     "-F\n", "-v", "ON_ERROR_STOP=1",
+                                "-d", s->conninfo, "-c",   sql,  NULL};
+    st = run_tool(argv, &out, err);
+    if (st != STATUS_OK || ret_text == NULL) {
+        return st;
+    }
+    const char *text = out.len > 0 ? buf_at(&out) : "";
+    size_t len = strcspn(text, "\n");
+    if (len >= size) {
+        return err_fail(err, STATUS_LIMIT, "an answer of %zu bytes: %s", len, sql);
+    }
+    memcpy(ret_text, text, len);
+    ret_text[len] = '\0';
+    return STATUS_OK;
+}
+
+/* Names go into SQL between quotes: nothing but letters, digits and '_'. */
+static bool is_plain_name(const char *name)
+{
+    return name[0] != '\0' && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(name);
+}
+
+enum status pg_server_create_db(const struct pg_server *s, const char *name,
+                                const char *template_name, char *ret_conninfo, size_t size,
+                                struct err *err)
+{
+    char sql[320];
+    const char *from = template_name != NULL ? template_name : "template1";
+    if (!is_plain_name(name) || !is_plain_name(from) || strlen(name) + strlen(from) > 120) {
+        return err_fail(err, STATUS_INVALID, "create database '%.64s' from '%.64s': bad name", name,
+                        from);
+    }
+    (void)snprintf(sql, sizeof sql, "CREATE DATABASE \"%s\" TEMPLATE \"%s\"", name, from);
+    enum status st = pg_server_ask(s, sql, NULL, 0, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    int n = snprintf(ret_conninfo, size, "host=%s port=5432 user=postgres dbname=%s", s->dir, name);
+    if (n < 0 || (size_t)n >= size) {
+        return err_fail(err, STATUS_LIMIT, "create database '%s': conninfo is too long", name);
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Runs the real claimctl against this test's database; what it printed is in `ctl.out`. */
+#ifndef CLAIMD_TESTS_CTL_FIXTURE_H
+#define CLAIMD_TESTS_CTL_FIXTURE_H
+
+#include "base/buf.h"
+#include "support/pg_fixture.h"
+
+#include <jansson.h>
+
+struct ctl_output {
+    struct buf out;
+    char conninfo[SERVER_PATH_MAX]; /* this test's database, unless a test changes it */
+    const char *env[6];             /* further "NAME=value", NULL-ended */
+};
+extern struct ctl_output ctl;
+
+/* Checked fixtures, around those of pg_fixture.h. */
+void ctl_setup(void);
+void ctl_setup_empty(void);
+void ctl_teardown(void);
+
+/* The exit code. Words without the program's name. */
+int ctl_run_words(const char *const *words);
+#define ctl_exit(...) ctl_run_words((const char *const[]){__VA_ARGS__, NULL})
+
+#define assert_says(part)                                                                         \
+    ck_assert_msg(strstr(ctl_text(), (part)) != NULL, "printed: %.3000s\nwanted: %s", ctl_text(), \
+                  (part))
+const char *ctl_text(void);
+
+/* The output as JSON; the caller owns it. */
+json_t *ctl_json(void);
+
+/* A file in the test's folder, readable for all; its path stays valid until the next call. */
+const char *ctl_write_file(const char *name, const char *text, size_t len);
+
+/* One number from this test's database. */
+int64_t ctl_number(const char *sql);
+void ctl_sql(const char *sql);
+
+#endif

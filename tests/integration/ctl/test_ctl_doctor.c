@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * claimctl doctor against real servers, well and unwell. */
+#include "cluster/child.h"
+#include "ctl_fixture.h"
+
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#define NODES 3
+
+struct nodes {
+    struct redis_server servers[NODES];
+    char dirs[NODES][SERVER_PATH_MAX];
+    char plugins[SERVER_PATH_MAX];
+    char list_env[1024];
+    char plugins_env[SERVER_PATH_MAX + 64];
+};
+static struct nodes nodes;
+
+#define INSERT_WORKER                                                                      \
+    "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "        \
+    "token_prefix, version, queues, kinds, lock_nodes, lock_nodes_voting) VALUES "         \
+    "('00000000-0000-0000-0000-0000000000aa', now() + interval '1 h', 4711, 4, 'host-1', " \
+    "'/s', 'p', '1', '{default}', '{noop}', 3, 3)"
+#define INSERT_SCHEDULER                                                                     \
+    "INSERT INTO claimd.scheduler (scheduler_id, stale_at, pid, host, version, lock_nodes, " \
+    "lock_nodes_voting, leader_since, last_pass_at, full_pass_at) VALUES "                   \
+    "(gen_random_uuid(), now() + interval '1 h', 4712, 'host-2', '1', 3, 3, now() - "        \
+    "interval '1 h', now(), now())"
+
+static void start_node(size_t i, const char *extra)
+{
+    struct err err = {0};
+    (void)snprintf(nodes.dirs[i], sizeof nodes.dirs[i], "%.60s/%d-%zu", world.dir, (int)getpid(),
+                   i);
+    enum status st = redis_server_start(nodes.dirs[i], extra, &nodes.servers[i], &err);
+    ck_assert_msg(st == STATUS_OK, "%s", err.msg);
+}
+
+static void use_nodes(const char *a, const char *b, const char *c)
+{
+    (void)snprintf(nodes.list_env, sizeof nodes.list_env,
+                   "CLAIMD_LOCK_NODES=unix:%.107s,unix:%.107s%s%.107s", a, b,
+                   c != NULL ? ",unix:" : "", c != NULL ? c : "");
+    ctl.env[0] = nodes.list_env;
+}
+
+static void redis(size_t i, const char *const *words)
+{
+    const char *argv[12] = {"redis-cli", "-s", nodes.servers[i].path};
+    struct err err = {0};
+    int code = -1;
+    autobuf struct buf out = BUF_INIT((size_t)1 << 16);
+    for (size_t n = 0; words[n] != NULL; n++) {
+        argv[n + 3] = words[n];
+    }
+    enum status st = program_run(argv, NULL, LIMIT_US, &out, &code, &err);
+    ck_assert_msg(st == STATUS_OK && code == 0, "%s", err.msg);
+}
+#define REDIS(i, ...) redis((i), (const char *const[]){__VA_ARGS__, NULL})
+
+static void setup(void)
+{
+    struct err err = {0};
+    ctl_setup();
+    for (size_t i = 0; i < NODES; i++) {
+        start_node(i, NULL);
+        REDIS(i, "SET", "claimd:leader", "a token");
+    }
+    ctl_sql(INSERT_WORKER);
+    ctl_sql(INSERT_SCHEDULER);
+    use_nodes(nodes.servers[0].path, nodes.servers[1].path, nodes.servers[2].path);
+    ck_assert_int_eq(dir_make(nodes.plugins, sizeof nodes.plugins, &err), STATUS_OK);
+    (void)snprintf(nodes.plugins_env, sizeof nodes.plugins_env, "CLAIMD_WORKER_PLUGIN_DIR=%s",
+                   nodes.plugins);
+    ctl.env[1] = nodes.plugins_env;
+    ctl.env[2] = "CLAIMD_LOCK_FRESH_NODES=trust";
+}
+
+static void teardown(void)
+{
+    for (size_t i = 0; i < NODES; i++) {
+        redis_server_stop(&nodes.servers[i]);
+    }
+    dir_remove(nodes.plugins);
+    ctl_teardown();
+}
+
+/* Runs doctor; asserts that a line has this result and this part in its detail. */
+static void assert_line(const char *result, const char *check, const char *part)
+{
+    json_t *root = ctl_json();
+    size_t i = 0;
+    json_t *line = NULL;
+    bool is_found = false;
+    json_array_foreach(json_object_get(root, "checks"), i, line)
+    {
+        bool is_ok = strcmp(json_string_value(json_object_get(line, "result")), "ok") == 0;
+        ck_assert_int_eq(is_ok, json_is_null(json_object_get(line, "action")));
+        is_found =
+            is_found || (strcmp(json_string_value(json_object_get(line, "result")), result) == 0 &&
+                         strcmp(json_string_value(json_object_get(line, "check")), check) == 0 &&
+                         strstr(json_string_value(json_object_get(line, "detail")), part) != NULL);
+    }
+    json_decref(root);
+    ck_assert_msg(is_found, "no line %s %s …%s… in: %s", result, check, part, ctl_text());
+}
+
+/* The line "claimctl: N checks failed" goes to stderr, which the fixture appends: cut it off. */
+static int run_doctor(void)
+{
+    int code = ctl_exit("doctor", "--json");
+    char *tail = strstr(buf_at(&ctl.out), "}\nclaimctl: ");
+    if (tail != NULL) {
+        tail[1] = '\0';
+    }
+    return code;
+}
+
+static void doctor_exits(int wanted)
+{
+    int code = run_doctor();
+    ck_assert_msg(code == wanted, "exit code %d, not %d: %.3000s", code, wanted,
+                  buf_at(&ctl.out)); /* check takes no message above some kilobytes */
+}
+
+START_TEST(a_healthy_cluster_is_exit_0)
+{
+    doctor_exits(0);
+    assert_line("ok", "postgresql", "version ");
+    assert_line("ok", "schema", "version ");
+    assert_line("ok", "pooling", "direct connection");
+    assert_line("ok", "roles", "is a superuser");
+    assert_line("ok", "history", "14 days ahead");
+    assert_line("ok", "redis", "master, no append-only file, clock ");
+    assert_line("ok", "lock nodes", "3 of 3, quorum 2");
+    assert_line("ok", "workers", "1 live");
+    assert_line("ok", "scheduler", "one leads");
+    assert_line("ok", "schedulers", "1 runs, 1 leads");
+    assert_line("ok", "feed", "host-2 (pid 4712) leads, and has fed 0 s ago");
+    assert_line("ok", "votes", "has a quorum");
+    assert_line("ok", "results", "none waits");
+    assert_line("ok", "clock", "0 of 2 daemons see it off");
+    assert_line("ok", "write", "8 MB could be written");
+    assert_line("ok", "hints", "no due job");
+    assert_line("warn", "plugins", "serves nothing");
+    ck_assert_int_eq(ctl_exit("doctor"), 0);
+    assert_says("RESULT CHECK");
+}
+END_TEST
+
+START_TEST(jobs_that_nobody_serves_are_named)
+{
+    ctl_sql("UPDATE claimd.worker SET queues = '{q1}'");
+    ck_assert_int_eq(ctl_exit("enqueue", "lonely", "--queue", "q1"), 0);
+    doctor_exits(0);
+    assert_line("warn", "kinds", "no live worker of queue q1 serves lonely; jobs that wait: 1");
+}
+END_TEST
+
+START_TEST(a_queue_that_no_worker_names_is_told_with_its_key)
+{
+    ck_assert_int_eq(ctl_exit("enqueue", "noop", "--queue", "q1"), 0);
+    doctor_exits(0);
+    assert_line("warn", "queues", "no live worker serves queue q1; jobs of kind noop that wait: 1");
+    assert_says("add \\\"q1\\\" to worker.queues of a worker that has the plugin: host-1");
+}
+END_TEST
+
+START_TEST(postgresql_away_is_one_line_and_the_rest_goes_on)
+{
+    (void)snprintf(ctl.conninfo, sizeof ctl.conninfo, "host=/nowhere");
+    doctor_exits(1);
+    assert_line("FAIL", "postgresql", "/nowhere");
+    assert_line("ok", "lock nodes", "3 of 3");
+}
+END_TEST
+
+START_TEST(a_wrong_schema_names_the_migration)
+{
+    ctl_sql("UPDATE claimd.cluster SET schema_version = 0");
+    doctor_exits(1);
+    assert_line("FAIL", "schema", "claimctl db migrate");
+}
+END_TEST
+
+START_TEST(missing_days_of_history_fail)
+{
+    ctl_sql("DO $$ DECLARE t text; BEGIN FOR t IN SELECT inhrelid::regclass::text FROM pg_inherits "
+            "WHERE inhparent = 'claimd.job_history'::regclass LOOP EXECUTE 'DROP TABLE ' || t; "
+            "END LOOP; END $$");
+    doctor_exits(1);
+    assert_line("FAIL", "history", "0 days ahead");
+}
+END_TEST
+
+START_TEST(a_node_that_is_down_fails_with_its_address)
+{
+    redis_server_stop(&nodes.servers[1]);
+    doctor_exits(1);
+    assert_line("FAIL", "redis", nodes.servers[1].path);
+    assert_line("ok", "lock nodes", "2 of 3, quorum 2");
+    redis_server_stop(&nodes.servers[2]);
+    doctor_exits(1);
+    assert_line("FAIL", "lock nodes", "1 of 3, quorum 2");
+}
+END_TEST
+
+START_TEST(N7_the_same_server_twice_fails)
+{
+    char detour[SERVER_PATH_MAX];
+    (void)snprintf(detour, sizeof detour, "%.80s/./redis.sock", nodes.dirs[0]);
+    use_nodes(nodes.servers[0].path, detour, nodes.servers[1].path);
+    doctor_exits(1);
+    assert_line("FAIL", "redis", "are the same server");
+}
+END_TEST
+
+START_TEST(N5_a_node_that_may_evict_fails)
+{
+    redis_server_stop(&nodes.servers[0]);
+    start_node(0, "maxmemory 100mb\nmaxmemory-policy allkeys-lru");
+    doctor_exits(1);
+    assert_line("FAIL", "redis", "may evict locks");
+}
+END_TEST
+
+START_TEST(N3_a_replica_fails)
+{
+    char extra[64] = "replicaof 127.0.0.1 1";
+    redis_server_stop(&nodes.servers[0]);
+    start_node(0, extra);
+    doctor_exits(1);
+    assert_line("FAIL", "redis", "is a replica");
+}
+END_TEST
+
+/* Asking for the stream of writes is all that makes a replica. */
+START_TEST(N3_a_node_with_replicas_fails)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s", nodes.servers[0].path);
+    autoclose int replica = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(connect(replica, (struct sockaddr *)&address, sizeof address), 0);
+    ck_assert_int_eq(write(replica, "SYNC\r\n", 6), 6);
+    char byte = 0;
+    ck_assert_int_eq(read(replica, &byte, 1), 1);
+    doctor_exits(1);
+    assert_line("FAIL", "redis", "has replicas");
+    assert_line("ok", "lock nodes", "2 of 3, quorum 2");
+}
+END_TEST
+
+START_TEST(an_even_number_of_nodes_is_a_warning)
+{
+    use_nodes(nodes.servers[0].path, nodes.servers[1].path, NULL);
+    doctor_exits(0);
+    assert_line("warn", "lock nodes", "2: an even number");
+}
+END_TEST
+
+START_TEST(N1_a_node_that_just_started_has_no_vote_yet)
+{
+    ctl.env[2] = "CLAIMD_LOCK_FRESH_NODES=quarantine";
+    doctor_exits(0);
+    assert_line("warn", "redis", "just started, no vote for ");
+}
+END_TEST
+
+static void given_login(const char *name, const char *role)
+{
+    char sql[256];
+    char *end = ctl.conninfo + strlen(ctl.conninfo);
+    (void)snprintf(sql, sizeof sql, "CREATE ROLE %s LOGIN%s%s", name,
+                   role == NULL ? "" : " IN ROLE ", role == NULL ? "" : role);
+    ctl_sql(sql);
+    (void)snprintf(end, sizeof ctl.conninfo - (size_t)(end - ctl.conninfo), " user=%s", name);
+}
+
+START_TEST(P1_a_login_without_a_role_of_claimd_fails)
+{
+    given_login("doctor_stranger", NULL);
+    doctor_exits(1);
+    assert_line("FAIL", "roles", "doctor_stranger is in none of claimd's roles");
+}
+END_TEST
+
+START_TEST(P1_a_login_is_told_its_role)
+{
+    given_login("doctor_reader", "claimd_reader");
+    (void)run_doctor(); /* what a reader may not see is another matter */
+    assert_line("ok", "roles", "doctor_reader is in claimd_reader");
+}
+END_TEST
+
+START_TEST(no_nodes_at_all_fail)
+{
+    ctl.env[0] = "CLAIMD_LOCK_NODES=";
+    doctor_exits(1);
+    assert_line("FAIL", "lock nodes", "lock.nodes is empty");
+}
+END_TEST
+
+START_TEST(a_broken_plugin_is_named_with_its_reason)
+{
+    char path[SERVER_PATH_MAX + 16];
+    (void)snprintf(path, sizeof path, "%s/broken.so", nodes.plugins);
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_ge(fputs("no ELF", f), 0);
+    ck_assert_int_eq(fclose(f), 0);
+    ck_assert_int_eq(chmod(path, 0644), 0);
+    doctor_exits(1);
+    assert_line("FAIL", "plugins", "broken.so");
+}
+END_TEST
+
+/* ---- what daemons say of themselves ---- */
+
+static const struct {
+    const char *sql;
+    const char *result;
+    const char *check;
+    const char *part;
+} unwell[] = {
+    {"UPDATE claimd.scheduler SET last_pass_at = now() - interval '61 s'", "FAIL", "feed",
+     "host-2 (pid 4712) leads, and does not feed: its last good pass was 61 s ago"},
+    {"UPDATE claimd.scheduler SET last_pass_at = NULL", "FAIL", "feed", "does not feed"},
+    {"UPDATE claimd.scheduler SET leader_since = NULL, last_pass_at = NULL", "FAIL", "schedulers",
+     "none of 1 leads"},
+    {"UPDATE claimd.scheduler SET stale_at = now()", "FAIL", "schedulers", "none is heard of"},
+    {"DELETE FROM claimd.worker", "FAIL", "workers", "0 live"},
+    {"UPDATE claimd.worker SET lock_nodes_voting = 1", "FAIL", "votes",
+     "all live workers claim nothing, too few lock nodes vote for them: host-1 (pid 4711) has 1 of "
+     "3"},
+    {"UPDATE claimd.worker SET uncommitted = 3, uncommitted_us = 95000000, trouble = 'disk full'",
+     "FAIL", "results",
+     "host-1 (pid 4711) can't commit how 3 jobs ended, the oldest for 95 s: disk full"},
+    {"UPDATE claimd.scheduler SET clock_step_us = -60000000, clock_stepped_at = now() - interval "
+     "'10 s'",
+     "FAIL", "clock", "PostgreSQL's clock jumped by -60 s, 10 s ago, as host-2 saw it"},
+    {"UPDATE claimd.worker SET beat_at = now() + interval '1 min'", "FAIL", "clock",
+     "PostgreSQL's clock went back: a beat lies 59 s in the future"},
+    {"WITH s AS (UPDATE claimd.scheduler SET clock_ahead_us = -60000000) UPDATE claimd.worker SET "
+     "clock_ahead_us = -60000000",
+     "FAIL", "clock", "2 of 2 daemons see it off by 5 s or more"},
+    {"ALTER ROLE doctor_user SET default_transaction_read_only = on", "FAIL", "write",
+     "PostgreSQL can't write: cannot execute"},
+    {"INSERT INTO claimd.job (kind) VALUES ('noop')", "FAIL", "hints",
+     "1 due jobs of served kinds have no hint, for more than 60 s: job 1 (kind noop, queue "
+     "default, priority 4)"},
+};
+
+START_TEST(what_daemons_say_and_what_is_missing_fails_and_is_named)
+{
+    if (strstr(unwell[_i].sql, "doctor_user") != NULL) {
+        ctl_sql("CREATE ROLE doctor_user LOGIN IN ROLE claimd_admin");
+        size_t len = strlen(ctl.conninfo);
+        (void)snprintf(ctl.conninfo + len, sizeof ctl.conninfo - len, " user=doctor_user");
+    }
+    ctl_sql(unwell[_i].sql);
+    ctl_sql("UPDATE claimd.job SET scheduled_at = now() - interval '2 h', created_at = now() - "
+            "interval '2 h'");
+    ctl.env[3] = "CLAIMD_SCHEDULER_FULL_PASS_MS=1000";
+    ctl.env[4] = "CLAIMD_TIME_SCALE=0.2";
+    doctor_exits(1);
+    assert_line(unwell[_i].result, unwell[_i].check, unwell[_i].part);
+}
+END_TEST
+
+START_TEST(some_workers_without_votes_are_a_warning)
+{
+    ctl_sql("UPDATE claimd.worker SET lock_nodes_voting = 1");
+    ctl_sql("INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "
+            "token_prefix, version, queues, lock_nodes, lock_nodes_voting) VALUES "
+            "(gen_random_uuid(), now() + interval '1 h', 1, 1, 'h', '/s', 'p', '1', '{default}', "
+            "3, 3)");
+    doctor_exits(0);
+    assert_line("warn", "votes", "some workers claim nothing");
+}
+END_TEST
+
+/* A minute late, as far as this session sees. */
+static void given_late_postgresql(void)
+{
+    char *end = ctl.conninfo + strlen(ctl.conninfo);
+    ctl_sql("CREATE SCHEMA late");
+    ctl_sql("CREATE FUNCTION late.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS "
+            "$$SELECT pg_catalog.clock_timestamp() - interval '1 min'$$");
+    (void)snprintf(end, sizeof ctl.conninfo - (size_t)(end - ctl.conninfo),
+                   " options='-c search_path=late,pg_catalog'");
+    ctl_sql("UPDATE claimd.worker SET beat_at = now() - interval '1 min'");
+}
+
+START_TEST(a_clock_of_postgresql_that_is_off_fails_unless_no_daemon_sees_it)
+{
+    given_late_postgresql();
+    doctor_exits(0);
+    assert_line("warn", "clock", "-60.0 s against this host, which seems to be the wrong one");
+    ctl_sql("UPDATE claimd.worker SET clock_ahead_us = -60000000");
+    doctor_exits(1);
+    assert_line("FAIL", "clock", "-60.0 s against this host; 1 of 2 daemons see it off by 5 s");
+}
+END_TEST
+
+START_TEST(one_daemon_whose_clock_is_another_is_a_warning)
+{
+    ctl_sql("UPDATE claimd.worker SET clock_ahead_us = -60000000");
+    doctor_exits(0);
+    assert_line("warn", "clock", "1 of 2 daemons see it off by 5 s or more");
+}
+END_TEST
+
+START_TEST(G8_full_passes_that_take_long_or_do_not_end_are_a_warning)
+{
+    doctor_exits(0);
+    assert_line("ok", "full pass", "one comes every 30 s");
+    ctl_sql("UPDATE claimd.scheduler SET full_pass_us = 12300000");
+    doctor_exits(0);
+    assert_line("warn", "full pass", "the last complete one took 12.3 s; one comes every 258 s");
+    ctl_sql("UPDATE claimd.scheduler SET full_pass_us = 0, full_pass_at = now() - interval '1 h'");
+    doctor_exits(0);
+    assert_line("warn", "full pass", "began 3600 s ago, none is complete");
+}
+END_TEST
+
+START_TEST(a_lane_that_gets_no_turn_is_named_as_starved)
+{
+    ctl_sql("INSERT INTO claimd.job (kind, scheduled_at) VALUES ('noop', now())");
+    ctl_sql("UPDATE claimd.job SET scheduled_at = now() - interval '2 h', created_at = now() - "
+            "interval '2 h'");
+    for (int i = 0; i < 100; i++) {
+        char id[16];
+        (void)snprintf(id, sizeof id, "%d", 1000 + i);
+        REDIS(0, "ZADD", "claimd:hints:default", "40001000000000", id);
+    }
+    ctl.env[2] = "CLAIMD_SCHEDULER_LOOK_AHEAD=100";
+    ctl.env[3] = "CLAIMD_SCHEDULER_FULL_PASS_MS=1000";
+    ctl.env[4] = "CLAIMD_TIME_SCALE=0.2";
+    (void)run_doctor();
+    assert_line("FAIL", "lanes", "1 due jobs get no turn");
+}
+END_TEST
+
+/* As root alone: a file system of one megabyte for the tables that are made from now on. */
+START_TEST(a_full_disk_fails)
+{
+    char dir[SERVER_PATH_MAX + 32];
+    char sql[2 * SERVER_PATH_MAX];
+    struct err err = {0};
+    (void)snprintf(dir, sizeof dir, "%.200s/%d-tiny", world.dir, (int)getpid());
+    ck_assert_int_eq(mkdir(dir, 0755), 0);
+    if (mount("tmpfs", dir, "tmpfs", 0, "size=1m") != 0) {
+        return;
+    }
+    ck_assert_int_eq(child_user_owns(dir, &err), STATUS_OK);
+    (void)snprintf(sql, sizeof sql, "CREATE TABLESPACE tiny%d LOCATION '%s'", (int)getpid(), dir);
+    struct pg *pg = side_open(NULL);
+    struct side_reply made = side_try(pg, sql);
+    (void)snprintf(sql, sizeof sql, "GRANT CREATE ON TABLESPACE tiny%d TO claimd_scheduler",
+                   (int)getpid());
+    struct side_reply granted = side_try(pg, sql);
+    (void)snprintf(sql, sizeof sql,
+                   "ALTER FUNCTION claimd.probe_write SET default_tablespace = "
+                   "tiny%d",
+                   (int)getpid());
+    struct side_reply set = side_try(pg, sql);
+    int code = run_doctor();
+    pg_close(pg);
+    ck_assert_int_eq(umount2(dir, MNT_DETACH), 0);
+    ck_assert_msg(made.st == STATUS_OK && granted.st == STATUS_OK && set.st == STATUS_OK,
+                  "%s %s %s", made.text, granted.text, set.text);
+    ck_assert_int_eq(code, 1);
+    assert_line("FAIL", "write", "No space left on device");
+}
+END_TEST
+
+/* ---- one worker: health checks ---- */
+
+START_TEST(what_is_wrong_has_its_remedy_below)
+{
+    ctl_sql("DELETE FROM claimd.worker");
+    ck_assert_int_eq(ctl_exit("doctor"), 1);
+    assert_says("FAIL   workers       0 live\n                     → start claimd-worker");
+}
+END_TEST
+
+START_TEST(a_worker_that_beats_is_one_line_and_exit_0)
+{
+    ck_assert_int_eq(ctl_exit("doctor", "--worker", "host-1"), 0);
+    assert_says("ok worker: host-1 (pid 4711) is live, last beat 0.");
+    ck_assert_ptr_eq(strchr(ctl_text(), '\n') + 1, ctl_text() + strlen(ctl_text()));
+    ck_assert_int_eq(
+        ctl_exit("doctor", "--json", "--worker", "00000000-0000-0000-0000-0000000000aa"), 0);
+    assert_line("ok", "worker", "is live");
+}
+END_TEST
+
+START_TEST(a_worker_that_does_not_beat_is_one_line_and_exit_1)
+{
+    ctl_sql("DELETE FROM claimd.worker");
+    ck_assert_int_eq(ctl_exit("doctor", "--worker", "host-1"), 1);
+    assert_says("FAIL worker: no worker has the host or id 'host-1'; start claimd-worker");
+    ctl_sql(INSERT_WORKER);
+    ctl_sql("UPDATE claimd.worker SET stale_at = now()");
+    ck_assert_int_eq(ctl_exit("doctor", "--worker", "host-1"), 1);
+    assert_says("is stale, last beat");
+    ck_assert_ptr_eq(strchr(ctl_text(), '\n') + 1, ctl_text() + strlen(ctl_text()));
+    ck_assert_int_eq(ctl_exit("doctor", "--worker", "host-1", "--json"), 1);
+    assert_line("FAIL", "worker", "is stale");
+    (void)snprintf(ctl.conninfo, sizeof ctl.conninfo, "host=/nowhere");
+    ck_assert_int_eq(ctl_exit("doctor", "--worker", "host-1"), 1);
+    assert_says("FAIL worker: not known");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("ctl doctor");
+    TCase *tests = tcase_create("doctor");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 30);
+    tcase_add_test(tests, a_healthy_cluster_is_exit_0);
+    tcase_add_test(tests, jobs_that_nobody_serves_are_named);
+    tcase_add_test(tests, a_queue_that_no_worker_names_is_told_with_its_key);
+    tcase_add_loop_test(tests, what_daemons_say_and_what_is_missing_fails_and_is_named, 0,
+                        ARRAY_COUNT(unwell));
+    tcase_add_test(tests, some_workers_without_votes_are_a_warning);
+    tcase_add_test(tests, a_clock_of_postgresql_that_is_off_fails_unless_no_daemon_sees_it);
+    tcase_add_test(tests, one_daemon_whose_clock_is_another_is_a_warning);
+    tcase_add_test(tests, G8_full_passes_that_take_long_or_do_not_end_are_a_warning);
+    tcase_add_test(tests, a_lane_that_gets_no_turn_is_named_as_starved);
+    tcase_add_test(tests, a_full_disk_fails);
+    tcase_add_test(tests, postgresql_away_is_one_line_and_the_rest_goes_on);
+    tcase_add_test(tests, a_wrong_schema_names_the_migration);
+    tcase_add_test(tests, missing_days_of_history_fail);
+    tcase_add_test(tests, a_node_that_is_down_fails_with_its_address);
+    tcase_add_test(tests, N7_the_same_server_twice_fails);
+    tcase_add_test(tests, N5_a_node_that_may_evict_fails);
+    tcase_add_test(tests, N3_a_replica_fails);
+    tcase_add_test(tests, N3_a_node_with_replicas_fails);
+    tcase_add_test(tests, an_even_number_of_nodes_is_a_warning);
+    tcase_add_test(tests, N1_a_node_that_just_started_has_no_vote_yet);
+    tcase_add_test(tests, P1_a_login_without_a_role_of_claimd_fails);
+    tcase_add_test(tests, P1_a_login_is_told_its_role);
+    tcase_add_test(tests, no_nodes_at_all_fail);
+    tcase_add_test(tests, a_broken_plugin_is_named_with_its_reason);
+    tcase_add_test(tests, what_is_wrong_has_its_remedy_below);
+    tcase_add_test(tests, a_worker_that_beats_is_one_line_and_exit_0);
+    tcase_add_test(tests, a_worker_that_does_not_beat_is_one_line_and_exit_1);
+    suite_add_tcase(suite, tests);
+    return world_run(suite);
+}

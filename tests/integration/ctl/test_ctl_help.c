@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What claimctl says about itself: help, examples, completion, guesses. Needs no server. */
+#include "base/buf.h"
+#include "base/clock.h"
+#include "cluster/servers.h"
+#include "ctl/ctl.h"
+#include "ctl/nearest.h"
+#include "support/suite.h"
+
+#include <check.h>
+#include <jansson.h>
+#include <stdio.h>
+
+#define LIMIT_US (20 * US_PER_S)
+#define OUTPUT_MAX ((size_t)4 << 20)
+
+static struct buf out;
+
+static void setup(void)
+{
+    buf_init(&out, OUTPUT_MAX);
+}
+
+static void teardown(void)
+{
+    buf_release(&out);
+}
+
+/* Runs a line of bash in which claimctl is the built one; returns its exit code. */
+static int shell(const char *line)
+{
+    char path[4096];
+    const char *folder = getenv("CLAIMD_BIN_DIR");
+    const char *before = getenv("PATH");
+    (void)snprintf(path, sizeof path, "PATH=%s:%s", folder == NULL ? "bin" : folder, before);
+    const char *const argv[] = {"bash", "-c", line, NULL};
+    const char *const env[] = {path, "CLAIMD_CONFIG=", NULL};
+    struct err err = {0};
+    int code = -1;
+    buf_reset(&out);
+    enum status st = program_run(argv, env, LIMIT_US, &out, &code, &err);
+    ck_assert_msg(st == STATUS_OK, "%s: %s", line, err.msg);
+    return code;
+}
+
+static const char *text(void)
+{
+    return out.len > 0 ? buf_at(&out) : "";
+}
+
+#define assert_prints(part) \
+    ck_assert_msg(strstr(text(), (part)) != NULL, "printed: %.2000s\nwanted: %s", text(), (part))
+
+/* ---- the table ---- */
+
+static void assert_example(const struct ctl_command *c, const char *example, size_t len)
+{
+    char name[80];
+    char line[1024];
+    (void)snprintf(name, sizeof name, "claimctl %s%s%s", c->noun, c->verb == NULL ? "" : " ",
+                   c->verb == NULL ? "" : c->verb);
+    (void)snprintf(line, sizeof line, "%.*s", (int)len, example);
+    ck_assert_msg(strstr(line, name) != NULL, "'%s' is no example of '%s'", line, name);
+    ck_assert_uint_le(len, 78);
+    (void)snprintf(line, sizeof line, "%.*s --help", (int)len, example);
+    ck_assert_msg(shell(line) == 0, "%s\n%s", line, text());
+    (void)snprintf(line, sizeof line, "usage: %s", name);
+    assert_prints(line);
+}
+
+START_TEST(every_command_has_examples_that_parse)
+{
+    const struct ctl_command *c = &ctl_commands[_i];
+    ck_assert_msg(c->examples != NULL && c->examples[0] != '\0', "%s %s", c->noun, c->verb);
+    for (const char *at = c->examples; *at != '\0';) {
+        size_t len = strcspn(at, "\n");
+        assert_example(c, at, len);
+        at += len + (at[len] != '\0');
+    }
+}
+END_TEST
+
+START_TEST(an_example_with_an_unknown_option_would_not_parse)
+{
+    ck_assert_int_eq(shell("claimctl jobs list --colour red --help"), 2);
+}
+END_TEST
+
+START_TEST(every_command_is_of_a_form_that_help_can_show)
+{
+    const struct ctl_command *c = &ctl_commands[_i];
+    ck_assert(c->run != NULL);
+    ck_assert_ptr_nonnull(c->words);
+    ck_assert_uint_le(c->words_min, c->words_max);
+    ck_assert_int_eq(c->words_max > 0, c->words[0] != '\0');
+    ck_assert_uint_le(strcspn(c->help, "\n"), 78);
+    for (size_t i = 0; i < CTL_OPTIONS_MAX && c->options[i].name != NULL; i++) {
+        ck_assert_ptr_nonnull(c->options[i].help);
+    }
+}
+END_TEST
+
+/* 80 columns where there is no terminal; words stay whole, since a line ends at a space. */
+START_TEST(no_line_of_help_is_wider_than_80_columns)
+{
+    const struct ctl_command *c = &ctl_commands[_i];
+    char line[256];
+    (void)snprintf(line, sizeof line,
+                   "export LC_ALL=C.UTF-8; claimctl help %s %s | wc -L; claimctl help | wc -L",
+                   c->noun, c->verb == NULL ? "" : c->verb);
+    ck_assert_int_eq(shell(line), 0);
+    int own = 0;
+    int overview = 0;
+    ck_assert_int_eq(sscanf(text(), "%d %d", &own, &overview), 2);
+    ck_assert_int_le(own, 80);
+    ck_assert_int_le(overview, 80);
+}
+END_TEST
+
+/* ---- which configuration ---- */
+
+START_TEST(a_file_in_the_standard_place_is_read_where_no_other_is_named)
+{
+    struct ctl ctl = {.out = stdout};
+    ctl_find_config(&ctl, NULL, "/etc/passwd");
+    ck_assert_str_eq(ctl.config_path, "/etc/passwd");
+    ck_assert_int_eq(ctl.config_from, CTL_CONFIG_STANDARD);
+    ctl_find_config(&ctl, "/x", "/etc/passwd");
+    ck_assert_str_eq(ctl.config_path, "/x");
+    ck_assert_int_eq(ctl.config_from, CTL_CONFIG_VARIABLE);
+    ctl_find_config(&ctl, "", "/etc/passwd"); /* said to be none */
+    ck_assert_ptr_null(ctl.config_path);
+    ctl_find_config(&ctl, NULL, "/nowhere/claimd.json");
+    ck_assert_ptr_null(ctl.config_path);
+    ck_assert_int_eq(ctl.config_from, CTL_CONFIG_NONE);
+}
+END_TEST
+
+START_TEST(a_standard_file_that_can_not_be_read_is_told_with_the_way_around_it)
+{
+    struct ctl ctl = {.out = stdout};
+    struct config config;
+    struct err err = {0};
+    ctl_find_config(&ctl, NULL, "/etc/passwd");
+    ck_assert_int_eq(ctl_load_config(&ctl, &config, &err), STATUS_INVALID);
+    ck_assert_msg(strstr(err.msg, "unless CLAIMD_CONFIG is set") != NULL, "%s", err.msg);
+    ck_assert_msg(strstr(err.msg, "/etc/passwd") != NULL, "%s", err.msg);
+}
+END_TEST
+
+START_TEST(help_and_the_origins_say_which_file_was_read)
+{
+    ck_assert_int_eq(shell("claimctl help"), 0);
+    assert_prints("Configuration: no file, but defaults and the environment\n");
+    ck_assert_int_eq(shell("f=$(mktemp) && echo '{}' >$f && claimctl --config $f help && "
+                           "CLAIMD_CONFIG=$f claimctl help && claimctl --config $f config show "
+                           "--origin && claimctl --config $f config show --origin --json | "
+                           "jq -r '\"json \" + .read.file'; rm $f"),
+                     0);
+    assert_prints(" (--config)\n");
+    assert_prints(" ($CLAIMD_CONFIG)\n");
+    assert_prints("\nfile /tmp/");
+    assert_prints("\njson /tmp/");
+    ck_assert_int_eq(shell("claimctl config show --origin"), 0);
+    assert_prints("file -\n");
+}
+END_TEST
+
+START_TEST(help_is_the_same_by_word_and_by_option)
+{
+    ck_assert_int_eq(shell("diff <(claimctl help jobs list) <(claimctl jobs list --help)"), 0);
+    ck_assert_int_eq(shell("diff <(claimctl help jobs) <(claimctl jobs --help)"), 0);
+    ck_assert_int_eq(shell("diff <(claimctl help) <(claimctl --help)"), 0);
+    ck_assert_int_eq(shell("claimctl help nix"), 2);
+    assert_prints("no command 'nix'");
+}
+END_TEST
+
+START_TEST(the_dump_has_all_commands_with_their_options)
+{
+    ck_assert_int_eq(shell("claimctl help --json"), 0);
+    json_t *root = json_loads(text(), 0, NULL);
+    json_t *commands = json_object_get(root, "commands");
+    ck_assert_uint_eq(json_array_size(commands), ctl_command_count);
+    json_t *first = json_array_get(json_object_get(json_array_get(commands, 4), "options"), 0);
+    ck_assert_str_eq(json_string_value(json_object_get(first, "name")), "args");
+    json_decref(root);
+    ck_assert_int_eq(shell("claimctl help --man"), 0);
+    assert_prints("*claimctl jobs list*");
+    assert_prints("*\\-\\-max\\-attempts* N");
+}
+END_TEST
+
+/* ---- guesses ---- */
+
+static const struct {
+    const char *line;
+    const char *says;
+} guesses[] = {
+    {"claimctl job", "unknown command 'job', did you mean 'jobs'?"},
+    {"claimctl wokers", "did you mean 'workers'?"},
+    {"claimctl jobs lsit", "unknown command 'jobs lsit', did you mean 'jobs list'?"},
+    {"claimctl jobs", "'jobs' needs one more word: list"},
+    {"claimctl jobs list --quue x", "unknown option --quue, did you mean --queue?"},
+    {"claimctl jobs list --quux=x", "unknown option --quux"},
+    {"claimctl --jsn", "unknown option --jsn, did you mean --json?"},
+    {"claimctl enqueue a --ta=x --t y", "--t may be --timeout or --tag"},
+    {"claimctl jobs list -s x", "unknown option -s: options have two dashes"},
+    {"claimctl jobs list --json=1", "--json takes no value"},
+    {"claimctl completion fish", "'fish' is not a shell that is known: bash, zsh"},
+};
+
+START_TEST(a_slip_is_exit_2_with_the_nearest)
+{
+    ck_assert_int_eq(shell(guesses[_i].line), 2);
+    assert_prints(guesses[_i].says);
+}
+END_TEST
+
+START_TEST(what_is_far_from_everything_is_not_guessed)
+{
+    ck_assert_int_eq(shell("claimctl frobnicate"), 2);
+    ck_assert_ptr_null(strstr(text(), "did you mean"));
+    struct nearest n = {.wanted = "x"};
+    nearest_try(&n, "dev");
+    ck_assert_ptr_null(n.found);
+    n = (struct nearest){.wanted = "ststs"};
+    nearest_try(&n, "status");
+    nearest_try(&n, "stats");
+    ck_assert_str_eq(n.found, "stats");
+}
+END_TEST
+
+/* ---- completion ---- */
+
+START_TEST(the_script_is_bash_and_is_the_same_in_json)
+{
+    ck_assert_int_eq(shell("claimctl completion bash | bash -n"), 0);
+    ck_assert_str_eq(text(), "");
+    ck_assert_int_eq(shell("claimctl completion bash --json"), 0);
+    json_t *root = json_loads(text(), 0, NULL);
+    json_t *row = json_object_get(root, "completion");
+    ck_assert_ptr_nonnull(json_string_value(json_object_get(row, "script")));
+    json_decref(root);
+    ck_assert_int_eq(shell("if type zsh >/dev/null; then claimctl completion zsh | zsh -n; fi"), 0);
+}
+END_TEST
+
+/* What bash would offer for a line whose last word is being typed. */
+static const struct {
+    const char *words;
+    const char *offered;
+} completions[] = {
+    {"claimctl jo", "jobs"},
+    {"claimctl jobs l", "list"},
+    {"claimctl --config /x jobs ca", "cancel"},
+    {"claimctl --j", "--json"},
+    {"claimctl jobs list --ki", "--kind"},
+    {"claimctl jobs list --state di", "discarded"},
+    {"claimctl jobs list --state = sc", "scheduled"},
+    {"claimctl jobs list --state = scheduled --q", "--queue"},
+    {"claimctl enqueue resize --pri", "--priority"},
+    {"claimctl enqueue --queue jobs l", ""},
+    {"claimctl config check /etc/hostn", ""}, /* left to bash: files */
+    {"claimctl --config /etc/hostn", "/etc/hostname"},
+    {"claimctl help conf", "config"},
+    {"claimctl completion z", "zsh"},
+};
+
+START_TEST(bash_completes_nouns_verbs_options_and_values)
+{
+    char line[1024];
+    (void)snprintf(line, sizeof line,
+                   "eval \"$(claimctl completion bash)\"; compopt() { :; }; COMP_WORDS=(%s); "
+                   "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _claimctl; printf %%s "
+                   "\"${COMPREPLY[*]}\"",
+                   completions[_i].words);
+    ck_assert_int_eq(shell(line), 0);
+    ck_assert_str_eq(text(), completions[_i].offered);
+}
+END_TEST
+
+START_TEST(bash_offers_every_noun)
+{
+    ck_assert_int_eq(shell("eval \"$(claimctl completion bash)\"; COMP_WORDS=(claimctl ''); "
+                           "COMP_CWORD=1; _claimctl; printf ' %s ' \"${COMPREPLY[@]}\""),
+                     0);
+    for (size_t i = 0; i < ctl_command_count; i++) {
+        char noun[48];
+        (void)snprintf(noun, sizeof noun, " %s ", ctl_commands[i].noun);
+        assert_prints(noun);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("ctl help");
+    TCase *tests = tcase_create("help");
+    int commands = (int)ctl_command_count;
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_loop_test(tests, every_command_has_examples_that_parse, 0, commands);
+    tcase_add_test(tests, an_example_with_an_unknown_option_would_not_parse);
+    tcase_add_loop_test(tests, every_command_is_of_a_form_that_help_can_show, 0, commands);
+    tcase_add_test(tests, a_file_in_the_standard_place_is_read_where_no_other_is_named);
+    tcase_add_test(tests, a_standard_file_that_can_not_be_read_is_told_with_the_way_around_it);
+    tcase_add_test(tests, help_and_the_origins_say_which_file_was_read);
+    tcase_add_loop_test(tests, no_line_of_help_is_wider_than_80_columns, 0, commands);
+    tcase_add_test(tests, help_is_the_same_by_word_and_by_option);
+    tcase_add_test(tests, the_dump_has_all_commands_with_their_options);
+    tcase_add_loop_test(tests, a_slip_is_exit_2_with_the_nearest, 0, ARRAY_COUNT(guesses));
+    tcase_add_test(tests, what_is_far_from_everything_is_not_guessed);
+    tcase_add_test(tests, the_script_is_bash_and_is_the_same_in_json);
+    tcase_add_loop_test(tests, bash_completes_nouns_verbs_options_and_values, 0,
+                        ARRAY_COUNT(completions));
+    tcase_add_test(tests, bash_offers_every_noun);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the tests of the blocking client share: N private masters, options, and one client. */
+#ifndef CLAIMD_TESTS_TEST_REDLOCK_CLIENT_WORLD_H
+#define CLAIMD_TESTS_TEST_REDLOCK_CLIENT_WORLD_H
+
+#include "base/clock.h"
+#include "cluster/servers.h"
+#include "redlock/redlock.h"
+
+#include <check.h>
+
+#define LIMIT_US (10 * US_PER_S)
+
+struct client_world {
+    struct redis_server servers[REDLOCK_NODES_MAX];
+    size_t count;
+    struct redlock_node nodes[REDLOCK_NODES_MAX];
+    char urls[REDLOCK_NODES_MAX][64];
+    struct redlock_options options;
+    struct redlock *client;
+};
+
+extern struct client_world world;
+
+#define until(expr) ck_assert_msg(WAIT_UNTIL((expr), LIMIT_US), "never: %s", #expr)
+
+/* Runs `count` servers in the world's directory and fills in options: T = 3 s, τ = 300 ms,
+ * trusted. */
+void given_nodes(size_t count, const char *extra_config);
+void given_client(size_t count);                  /* and opens world.client */
+struct redlock *client_of_world(void);            /* another one */
+struct redlock_lock *given_lock(const char *key); /* won */
+
+/* The reply of one command by redis-cli, without its last newline; valid until the next. */
+const char *client_cli(size_t node, const char *const *words);
+#define cli(node, ...) client_cli((node), (const char *const[]){__VA_ARGS__, NULL})
+size_t nodes_with(const char *key);
+long calls_of(size_t node, const char *command); /* how often the server ran it */
+void signal_nodes(size_t first, size_t count, int signal_number);
+
+int client_world_main(const char *name, void (*add_tests)(TCase *t));
+
+#endif

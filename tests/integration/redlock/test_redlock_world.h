@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the tests of the lock share: N private masters, a loop, one lock client, and what it said.
+ * Each test has a world of its own in its forked process. */
+#ifndef CLAIMD_TESTS_TEST_REDLOCK_WORLD_H
+#define CLAIMD_TESTS_TEST_REDLOCK_WORLD_H
+
+#include "base/clock.h"
+#include "cluster/servers.h"
+#include "redlock/redlock_async.h"
+
+#include <check.h>
+#include <uv.h>
+
+#define WORLD_LIMIT_US (10 * US_PER_S)
+#define WORLD_EVENTS_MAX 64
+
+struct world_event {
+    size_t node;
+    enum redlock_node_event event;
+    int64_t until_us;
+    char why[ERR_TEXT_MAX];
+};
+
+struct world {
+    struct redis_server servers[REDLOCK_NODES_MAX];
+    size_t count;
+    uv_loop_t loop;
+    uv_timer_t tick;
+    struct redlock_async_options options;
+    struct redlock_node nodes[REDLOCK_NODES_MAX];
+    char urls[REDLOCK_NODES_MAX][SERVER_PATH_MAX + 8];
+    struct redlock_async *lock;
+    bool is_closed;
+    struct world_event events[WORLD_EVENTS_MAX];
+    size_t event_count;
+    size_t states[REDLOCK_STATE_LOST + 1]; /* callbacks by state */
+    int64_t lost_at_us;
+};
+
+extern struct world world;
+
+#define run_until(expr)                                  \
+    do {                                                 \
+        int64_t end_ = clock_boot_us() + WORLD_LIMIT_US; \
+        while (!(expr) && clock_boot_us() < end_) {      \
+            (void)uv_run(&world.loop, UV_RUN_ONCE);      \
+        }                                                \
+        ck_assert_msg((expr), "never: %s", #expr);       \
+    } while (0)
+
+/* Runs `count` servers in the world's directory; fills in options: T = 10 s, τ = 1 s, trusted. */
+void world_start(size_t count, const char *extra_config);
+/* Another server among the nodes, before the client is opened; it is killed with the others. Its
+ * directory is that of node world.count. */
+void world_add(const struct redis_server *server);
+void world_dir(size_t node, char *ret_dir, size_t size);
+void world_open(void);        /* the client, after world.options were adapted */
+void world_open_voting(void); /* and waits until every node has its vote */
+void world_close(void);       /* now, not at the end of the test */
+void world_run_for(int64_t us);
+
+/* Another client of the same nodes, on the same loop. */
+struct redlock_async *world_other_client(void);
+
+/* Locks `count` keys "claimd:job:<first>…" and waits for the verdicts. */
+struct redlock_batch *world_acquire(struct redlock_async *lock, int first, size_t count);
+void world_acquire_start(struct redlock_async *lock, int first, size_t count);
+struct redlock_batch *world_acquired(void); /* of the last one; NULL = not yet */
+void world_release_all(struct redlock_batch *batch);
+void world_flush(struct redlock_async *lock);
+
+/* One command by redis-cli; the text of its reply without the last newline, valid until the
+ * next. */
+const char *world_cli(size_t node, const char *const *words);
+#define cli(node, ...) world_cli((node), (const char *const[]){__VA_ARGS__, NULL})
+size_t world_nodes_with(const char *key); /* how many nodes have it */
+/* Extends by SET … IFEQ (lock.C9), as Valkey 8.1 and Redis 8.4 can; else by script. */
+bool world_extends_by_set(size_t node);
+long world_calls(size_t node, const char *command); /* how often the server ran it */
+size_t world_events_of(enum redlock_node_event event);
+const struct world_event *world_last_event(size_t node);
+
+void world_signal(size_t first, size_t count, int signal_number);
+
+/* main() of a test program: directory, fixture, runner. */
+int world_main(const char *name, void (*add_tests)(TCase *t));
+
+#endif

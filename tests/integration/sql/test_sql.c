@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The schema by its contract: enqueue, cancel, states, checks, the trigger, days. */
+#include "model/job.h"
+#include "sql/queries.h"
+#include "support/pg_fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct pg *db;
+
+static void setup(void)
+{
+    world_setup();
+    db = side_open(NULL);
+}
+
+static void teardown(void)
+{
+    pg_close(db);
+    world_teardown();
+}
+
+/* ---- states ---- */
+
+/* The texts of both CHECKs, in the order in which they are written there. */
+START_TEST(the_checks_name_the_states_of_the_model)
+{
+    char expected[256] = "";
+    size_t len = 0;
+    for (int s = 0; s < JOB_STATE_COUNT; s++) {
+        len += (size_t)snprintf(expected + len, sizeof expected - len, "%s%s", s == 0 ? "" : " ",
+                                job_state_text((enum job_state)s));
+    }
+    ck_assert(!job_state_is_final(JOB_RUNNING) && job_state_is_final(JOB_COMPLETED));
+    ck_assert_str_eq(
+        side_run(db, "SELECT string_agg(m[1], ' ' ORDER BY conname = 'job_history_state', n) FROM "
+                     "pg_constraint, regexp_matches(pg_get_constraintdef(oid), '''([a-z]+)''', "
+                     "'g') WITH ORDINALITY AS r(m, n) WHERE conrelid IN ('claimd.job'::regclass, "
+                     "'claimd.job_history'::regclass) AND conname ~ '_state$'")
+            .text,
+        expected);
+}
+END_TEST
+
+START_TEST(a_finish_takes_all_columns_of_a_job_along)
+{
+    ck_assert_str_eq(side_run(db,
+                              "SELECT string_agg(attname, ', ' ORDER BY attnum) FROM pg_attribute "
+                              "WHERE attrelid = 'claimd.job'::regclass AND attnum > 0 AND NOT "
+                              "attisdropped AND attname NOT IN ('crashes', 'state')")
+                         .text,
+                     sql_carried_columns);
+}
+END_TEST
+
+/* Its function has the columns once more: migrations stay as they are. */
+START_TEST(a_cancel_takes_all_columns_of_a_job_along)
+{
+    (void)side_run(
+        db, "INSERT INTO claimd.job (kind, queue, args, priority, share, scheduled_at, attempt, "
+            "crashes, generation, fence, attempted_at, worker_id, max_attempts, timeout, tags, "
+            "metadata) VALUES ('all', 'q', '{\"a\": 1}', 7, 5, now() + interval '1 h', 3, 2, 1, "
+            "77, now(), gen_random_uuid(), 9, '1 min', '{x,y}', '{\"m\": 1}')");
+    (void)side_run(db,
+                   "CREATE TABLE before AS SELECT to_jsonb(j) - 'state' AS row FROM claimd.job j "
+                   "WHERE kind = 'all'");
+    (void)side_run(db, "SELECT claimd.cancel(id) FROM claimd.job WHERE kind = 'all'");
+    ck_assert_str_eq(side_run(db,
+                              "SELECT (to_jsonb(h) @> row)::text FROM claimd.job_history h, before "
+                              "WHERE h.kind = 'all'")
+                         .text,
+                     "true");
+}
+END_TEST
+
+START_TEST(the_view_derives_the_states_that_people_know)
+{
+    (void)side_run(db, "INSERT INTO claimd.job (kind, scheduled_at, attempt, state) VALUES "
+                       "('a', clock_timestamp(), 0, 'available'), "
+                       "('b', clock_timestamp() + interval '1 h', 0, 'available'), "
+                       "('c', clock_timestamp() + interval '1 h', 1, 'available'), "
+                       "('d', clock_timestamp(), 1, 'running'), "
+                       "('e', clock_timestamp(), 0, 'available')");
+    (void)side_run(db, "SELECT claimd.cancel(id) FROM claimd.job WHERE kind = 'e'");
+    ck_assert_str_eq(
+        side_run(db, "SELECT string_agg(state, ' ' ORDER BY kind) FROM claimd.jobs").text,
+        "available scheduled retryable running cancelled");
+}
+END_TEST
+
+START_TEST(a_past_time_means_now_and_created_at_is_the_clock)
+{
+    (void)side_run(db, "SELECT claimd.enqueue('a', scheduled_at => '2001-01-01')::text");
+    (void)side_run(db, "INSERT INTO claimd.job (kind, scheduled_at) VALUES ('a', '0001-01-01')");
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job WHERE ready_at = "
+                                     "created_at AND created_at > now() - interval '1 min'"),
+                     2);
+}
+END_TEST
+
+/* ---- enqueue ---- */
+
+START_TEST(enqueue_stores_what_it_is_given)
+{
+    (void)side_run(db, "SELECT claimd.enqueue('mail', '{\"to\": \"x\"}', 'slow.lane-2', 9, "
+                       "'2100-01-01', 3, '90 s', share_key => 'tenant', tags => '{a,b}', metadata "
+                       "=> '{\"m\": 1}')::text");
+    ck_assert_str_eq(
+        side_run(db, "SELECT concat_ws(' ', kind, args, queue, priority, scheduled_at::date, "
+                     "max_attempts, timeout, tags, metadata, share BETWEEN 1 AND 63, state, "
+                     "attempt, fence) FROM claimd.job")
+            .text,
+        "mail {\"to\": \"x\"} slow.lane-2 9 2100-01-01 3 00:01:30 {a,b} {\"m\": 1} t available 0 "
+        "0");
+}
+END_TEST
+
+START_TEST(enqueue_has_the_defaults_of_the_interface)
+{
+    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
+    ck_assert_str_eq(side_run(db, "SELECT concat_ws(' ', args, queue, priority, share, "
+                                  "max_attempts IS NULL, timeout IS NULL, generation) "
+                                  "FROM claimd.job")
+                         .text,
+                     "{} default 4 0 t t 0");
+}
+END_TEST
+
+START_TEST(H1_enqueue_names_the_wrong_argument_and_stores_nothing)
+{
+    static const struct {
+        const char *arguments;
+        const char *code;
+        const char *text;
+    } wrong[] = {
+        {"NULL", "CL002", "kind: must match"},
+        {"''", "CL002", "kind: must match"},
+        {"'Mail'", "CL002", "kind: must match"},
+        {"E'mail\\n'", "CL002", "kind: must match"},
+        {"repeat('a', 65)", "CL002", "kind: must match"},
+        {"'a', queue => 'no queue'", "CL002", "queue: must match"},
+        {"'a', queue => NULL", "CL002", "queue: must match"},
+        {"'a', priority => 10", "CL002", "priority: must be 0"},
+        {"'a', priority => -1", "CL002", "priority: must be 0"},
+        {"'a', priority => 100000", "CL002", "priority: must be 0"},
+        {"'a', NULL", "CL002", "args: must be"},
+        {"'a', '{'", "22P02", "json"},
+        {"'a', to_jsonb(repeat('x', 1048575))", "CL002", "args: at most 1048576"},
+        {"'a', scheduled_at => 'infinity'", "CL002", "before the year 2286, so not infinity"},
+        {"'a', scheduled_at => '9999-01-01'", "CL002", "scheduled_at: must lie"},
+        {"'a', max_attempts => 0", "CL002", "max_attempts: must be"},
+        {"'a', timeout => '0'", "CL002", "timeout: must be"},
+        {"'a', timeout => '-1 s'", "CL002", "timeout: must be"},
+        {"'a', timeout => '10 years'", "CL002", "timeout: must be"},
+        {"'a', tags => array_fill('tag'::text, '{2000}')", "CL002", "tags: at most"},
+        {"'a', metadata => to_jsonb(repeat('x', 70000))", "CL002", "metadata: at most"},
+        {"'a', unique_key => 'k'", "CL002", "unique_key: not supported"},
+        {"'a', exclusive_key => 'k'", "CL002", "exclusive_key: not supported"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
+        char sql[256];
+        (void)snprintf(sql, sizeof sql, "SELECT claimd.enqueue(%s)::text", wrong[i].arguments);
+        ASSERT_REFUSED(db, sql, wrong[i].code, wrong[i].text);
+    }
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 0);
+}
+END_TEST
+
+START_TEST(args_of_a_megabyte_of_text_are_the_limit)
+{
+    (void)side_run(db, "SELECT claimd.enqueue('a', to_jsonb(repeat('x', 1048574)))::text");
+    ck_assert_int_eq(side_number(db, "SELECT octet_length(args::text)::text FROM claimd.job"),
+                     JOB_ARGS_MAX);
+}
+END_TEST
+
+START_TEST(a_time_in_the_past_means_now_however_long_ago)
+{
+    static const char *const times[] = {"-infinity", "4000-01-01 BC", "2001-01-01"};
+    for (size_t i = 0; i < ARRAY_COUNT(times); i++) {
+        char sql[128];
+        (void)snprintf(sql, sizeof sql, "SELECT claimd.enqueue('a', scheduled_at => '%s')::text",
+                       times[i]);
+        (void)side_run(db, sql);
+    }
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.jobs WHERE state = "
+                                     "'available' AND isfinite(scheduled_at) AND ready_at BETWEEN "
+                                     "now() - interval '1 min' AND now() + interval '1 min' AND "
+                                     "scheduled_at >= '2001-01-01'"),
+                     ARRAY_COUNT(times));
+}
+END_TEST
+
+/* One of type json finds no function, and an overload for it would make '{}' ambiguous. */
+START_TEST(args_are_jsonb_or_untyped)
+{
+    (void)side_run(db, "SELECT claimd.enqueue('a', '{}')::text");
+    (void)side_run(db, "SELECT claimd.enqueue('a', '{}'::json::jsonb)::text");
+    ASSERT_REFUSED(db, "SELECT claimd.enqueue('a', '{}'::json)::text", "42883",
+                   "claimd.enqueue(unknown, json) does not exist");
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 2);
+}
+END_TEST
+
+START_TEST(H1_a_plain_insert_is_checked_row_by_row)
+{
+    static const struct {
+        const char *values;
+        const char *check;
+    } wrong[] = {
+        {"(kind) VALUES ('Mail')", "job_kind_name"},
+        {"(kind) VALUES (repeat('a', 65))", "job_kind_name"},
+        {"(kind, queue) VALUES ('a', '')", "job_queue_name"},
+        {"(kind, priority) VALUES ('a', 10)", "job_priority_range"},
+        {"(kind, share) VALUES ('a', 64)", "job_share_range"},
+        {"(kind, state) VALUES ('a', 'completed')", "job_state"},
+        {"(kind, scheduled_at) VALUES ('a', 'infinity')", "job_scheduled_at_range"},
+        {"(kind, scheduled_at) VALUES ('a', '-infinity')", "job_scheduled_at_range"},
+        {"(kind, max_attempts) VALUES ('a', 0)", "job_max_attempts_range"},
+        {"(kind, timeout) VALUES ('a', '0')", "job_timeout_range"},
+        {"(kind, args) VALUES ('a', to_jsonb(repeat('x', 1048575)))", "job_args_size"},
+        {"(kind, metadata) VALUES ('a', to_jsonb(repeat('x', 70000)))", "job_metadata_size"},
+        {"(kind, tags) VALUES ('a', array_fill('tag'::text, '{2000}'))", "job_tags_size"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
+        char sql[256];
+        (void)snprintf(sql, sizeof sql, "INSERT INTO claimd.job %s", wrong[i].values);
+        ASSERT_REFUSED(db, sql, "23514", wrong[i].check);
+    }
+    ASSERT_REFUSED(db, "INSERT INTO claimd.job (queue) VALUES ('a')", "23502", "kind");
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 0);
+}
+END_TEST
+
+/* ---- cancel ---- */
+
+START_TEST(cancel_moves_a_waiting_job_to_the_history_and_is_repeatable)
+{
+    (void)side_run(db, "SELECT claimd.enqueue('a', '[7]', tags => '{t}')::text");
+    ck_assert_str_eq(side_run(db, "SELECT claimd.cancel(1)").text, "cancelled");
+    ck_assert_str_eq(side_run(db, "SELECT claimd.cancel(1)").text, "cancelled");
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 0);
+    ck_assert_str_eq(side_run(db, "SELECT concat_ws(' ', id, kind, args, tags, finalized_at <= "
+                                  "clock_timestamp()) FROM claimd.job_history")
+                         .text,
+                     "1 a [7] {t} t");
+}
+END_TEST
+
+START_TEST(cancel_says_why_it_can_not)
+{
+    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
+    (void)side_run(db, "UPDATE claimd.job SET state = 'running'");
+    ASSERT_REFUSED(db, "SELECT claimd.cancel(1)", "CL003", "job 1 is running");
+    (void)side_run(db,
+                   "INSERT INTO claimd.job_history SELECT id, fence, created_at, scheduled_at, "
+                   "ready_at, attempted_at, clock_timestamp(), worker_id, attempt, crashes, "
+                   "generation, priority, share, 'completed', queue, kind, args FROM claimd.job");
+    (void)side_run(db, "DELETE FROM claimd.job");
+    ASSERT_REFUSED(db, "SELECT claimd.cancel(1)", "CL003", "job 1 is completed already");
+    ASSERT_REFUSED(db, "SELECT claimd.cancel(2)", "CL003", "job 2 not found");
+    ASSERT_REFUSED(db, "SELECT claimd.cancel(NULL)", "CL002", "id: must not be NULL");
+}
+END_TEST
+
+/* ---- claims and fences ---- */
+
+START_TEST(every_claim_is_hot)
+{
+    (void)side_run(db, "INSERT INTO claimd.job (kind, args) SELECT 'load', jsonb_build_object('n', "
+                       "g, 'text', repeat('x', g % 300)) FROM generate_series(1, 5000) g");
+    (void)side_run(db, "UPDATE claimd.job SET state = 'running', attempt = attempt + 1, fence = "
+                       "nextval('claimd.fence'), worker_id = gen_random_uuid(), attempted_at = "
+                       "clock_timestamp()");
+    (void)side_run(db, "SELECT pg_stat_force_next_flush()::text");
+    ck_assert_str_eq(side_run(db, "SELECT n_tup_upd || ' ' || n_tup_hot_upd FROM "
+                                  "pg_stat_user_tables WHERE relid = 'claimd.job'::regclass")
+                         .text,
+                     "5000 5000");
+}
+END_TEST
+
+START_TEST(no_index_names_a_column_that_a_claim_changes)
+{
+    ck_assert_int_eq(
+        side_number(db, "SELECT count(*)::text FROM pg_indexes WHERE schemaname = 'claimd' AND "
+                        "tablename = 'job' AND indexdef ~ '(state|attempt|fence|worker_id)'"),
+        0);
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM pg_indexes WHERE schemaname = "
+                                     "'claimd' AND tablename = 'job'"),
+                     2);
+}
+END_TEST
+
+START_TEST(fences_are_not_cached)
+{
+    ck_assert_int_eq(side_number(db, "SELECT seqcache::text FROM pg_sequence WHERE seqrelid = "
+                                     "'claimd.fence'::regclass"),
+                     1);
+}
+END_TEST
+
+/* ---- the trigger ---- */
+
+static int notes;
+
+static void on_notify(void *ctx, const char *channel, const char *payload)
+{
+    (void)ctx;
+    (void)payload;
+    ck_assert_str_eq(channel, "claimd");
+    notes++;
+}
+
+START_TEST(a_statement_notifies_once_and_only_while_the_leader_is_hungry)
+{
+    struct pg *ear = NULL;
+    const struct pg_options options = {.loop = &world.loop,
+                                       .conninfo = world.conninfo,
+                                       .application_name = "ear",
+                                       .listen = "claimd",
+                                       .timeout_us = LIMIT_US,
+                                       .on_notify = on_notify};
+    ck_assert_int_eq(pg_open(&options, &ear, NULL), STATUS_OK);
+    RUN_UNTIL(pg_is_up(ear));
+    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
+    (void)side_run(db, "UPDATE claimd.cluster SET hungry = true");
+    (void)side_run(db, "INSERT INTO claimd.job (kind) SELECT 'a' FROM generate_series(1, 100)");
+    RUN_UNTIL(notes > 0);
+    (void)side_run(ear, "SELECT 1"); /* whatever else was sent has arrived before this */
+    ck_assert_int_eq(notes, 1);
+    pg_close(ear);
+}
+END_TEST
+
+/* ---- days ---- */
+
+START_TEST(days_are_made_ahead_and_only_once)
+{
+    ASSERT_REFUSED(db, "SELECT claimd.ensure_days(-1)", "CL002", "ahead: must be");
+    ck_assert_int_eq(side_number(db, "SELECT claimd.ensure_days(14)::text"), 0);
+    ck_assert_int_eq(side_number(db, "SELECT claimd.ensure_days(16)::text"), 2);
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM pg_inherits WHERE inhparent = "
+                                     "'claimd.job_history'::regclass"),
+                     17);
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM pg_indexes WHERE tablename ~ "
+                                     "'^job_history_' AND indexdef LIKE '%btree (id)%'"),
+                     17);
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM pg_class WHERE relname ~ "
+                                     "'^job_history_' AND relkind = 'r' AND relowner <> "
+                                     "'claimd_scheduler'::regrole"),
+                     0);
+}
+END_TEST
+
+START_TEST(a_day_is_attached_beside_an_open_reader_and_stops_no_writer)
+{
+    struct pg *reader = side_open(NULL);
+    struct pg *maker = side_open("claimd_scheduler");
+    (void)side_run(reader, "BEGIN");
+    (void)side_run(reader, "SELECT count(*)::text FROM claimd.jobs");
+    (void)side_run(maker, "SET lock_timeout = '1s'");
+    ck_assert_int_eq(side_number(maker, "SELECT claimd.ensure_days(15)::text"), 1);
+    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
+    (void)side_run(db, "SET lock_timeout = '1s'");
+    ck_assert_str_eq(side_run(db, "SELECT claimd.cancel(1)").text, "cancelled");
+    pg_close(reader);
+    pg_close(maker);
+}
+END_TEST
+
+START_TEST(a_missing_day_is_a_check_violation)
+{
+    ASSERT_REFUSED(db,
+                   "INSERT INTO claimd.job_history (id, fence, created_at, scheduled_at, ready_at, "
+                   "attempted_at, worker_id, attempt, crashes, generation, priority, share, state, "
+                   "queue, kind, args, finalized_at) SELECT 1, 1, now(), now(), now(), now(), "
+                   "gen_random_uuid(), 1, 0, 0, 4, 0, 'completed', 'q', 'k', '{}', '2001-01-01'",
+                   "23514", "no partition");
+}
+END_TEST
+
+/* ---- embedded queries ---- */
+
+/* PREPARE with the types that the header names; ret_sql has room for both. */
+static void write_prepare(const struct pg_statement *s, char *ret_sql, size_t size)
+{
+    size_t len = (size_t)snprintf(ret_sql, size, "PREPARE p");
+    for (int i = 0; i < s->type_count; i++) {
+        char sql[64];
+        (void)snprintf(sql, sizeof sql, "SELECT format_type(%u, NULL)", s->types[i]);
+        len += (size_t)snprintf(ret_sql + len, size - len, "%s%s", i == 0 ? "(" : ", ",
+                                side_run(db, sql).text);
+    }
+    (void)snprintf(ret_sql + len, size - len, "%s AS %s", s->type_count > 0 ? ")" : "", s->sql);
+}
+
+START_TEST(every_query_fits_the_schema_and_the_types_of_its_header)
+{
+    static char sql[16384];
+    ck_assert_int_gt(sql_statement_count, 0);
+    for (int i = 0; i < sql_statement_count; i++) {
+        const char *text = sql_statements[i]->sql;
+        if (strncmp(text, "VACUUM", 6) == 0 || strncmp(text, "COPY", 4) == 0) {
+            continue; /* not for PREPARE */
+        }
+        write_prepare(sql_statements[i], sql, sizeof sql);
+        struct side_reply r = side_try(db, sql);
+        ck_assert_msg(r.st == STATUS_OK, "%s: [%s] %s", sql_statements[i]->name, r.code, r.text);
+        (void)side_run(db, "DEALLOCATE p");
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("sql");
+    TCase *tc = tcase_create("sql");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 30);
+    tcase_add_test(tc, the_checks_name_the_states_of_the_model);
+    tcase_add_test(tc, a_finish_takes_all_columns_of_a_job_along);
+    tcase_add_test(tc, a_cancel_takes_all_columns_of_a_job_along);
+    tcase_add_test(tc, the_view_derives_the_states_that_people_know);
+    tcase_add_test(tc, a_past_time_means_now_and_created_at_is_the_clock);
+    tcase_add_test(tc, enqueue_stores_what_it_is_given);
+    tcase_add_test(tc, enqueue_has_the_defaults_of_the_interface);
+    tcase_add_test(tc, H1_enqueue_names_the_wrong_argument_and_stores_nothing);
+    tcase_add_test(tc, args_of_a_megabyte_of_text_are_the_limit);
+    tcase_add_test(tc, a_time_in_the_past_means_now_however_long_ago);
+    tcase_add_test(tc, args_are_jsonb_or_untyped);
+    tcase_add_test(tc, H1_a_plain_insert_is_checked_row_by_row);
+    tcase_add_test(tc, cancel_moves_a_waiting_job_to_the_history_and_is_repeatable);
+    tcase_add_test(tc, cancel_says_why_it_can_not);
+    tcase_add_test(tc, every_claim_is_hot);
+    tcase_add_test(tc, no_index_names_a_column_that_a_claim_changes);
+    tcase_add_test(tc, fences_are_not_cached);
+    tcase_add_test(tc, a_statement_notifies_once_and_only_while_the_leader_is_hungry);
+    tcase_add_test(tc, days_are_made_ahead_and_only_once);
+    tcase_add_test(tc, a_day_is_attached_beside_an_open_reader_and_stops_no_writer);
+    tcase_add_test(tc, a_missing_day_is_a_check_violation);
+    tcase_add_test(tc, every_query_fits_the_schema_and_the_types_of_its_header);
+    suite_add_tcase(suite, tc);
+    return world_run(suite);
+}

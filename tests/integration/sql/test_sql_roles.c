@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What each of the five roles may do, and what not (inv.P1, fault.J2). */
+#include "support/pg_fixture.h"
+
+static struct pg *owner;
+
+static void setup(void)
+{
+    world_setup();
+    owner = side_open(NULL);
+    (void)side_run(owner, "SELECT claimd.enqueue('a')::text");
+}
+
+static void teardown(void)
+{
+    pg_close(owner);
+    world_teardown();
+}
+
+static void must_do(const char *role, const char *const *statements, size_t count)
+{
+    struct pg *pg = side_open(role);
+    for (size_t i = 0; i < count; i++) {
+        (void)side_run(pg, statements[i]);
+    }
+    pg_close(pg);
+}
+
+static void must_not_do(const char *role, const char *const *statements, size_t count)
+{
+    struct pg *pg = side_open(role);
+    for (size_t i = 0; i < count; i++) {
+        struct side_reply r = side_try(pg, statements[i]);
+        ck_assert_msg(strcmp(r.code, "42501") == 0, "%s: %s: [%s] %s", role, statements[i], r.code,
+                      r.text);
+    }
+    pg_close(pg);
+}
+
+#define HISTORY_COLUMNS                                                                          \
+    "id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes, " \
+    "generation, priority, share, queue, kind, args, max_attempts, timeout, tags, metadata"
+
+/* No one of claimd's roles but the scheduler may do these. */
+static const char *const never[] = {
+    "CREATE TABLE claimd.mine (x int)",
+    "ALTER TABLE claimd.job ADD COLUMN mine int",
+    "DROP TABLE claimd.job_history",
+    "TRUNCATE claimd.job",
+    "CREATE INDEX ON claimd.job (state)",
+    "ALTER TABLE claimd.job DISABLE TRIGGER job_inserted",
+    "UPDATE claimd.job SET args = '{}'",
+    "UPDATE claimd.job SET kind = 'b'",
+    "UPDATE claimd.job SET priority = 0",
+    "UPDATE claimd.job SET max_attempts = 100",
+    "UPDATE claimd.job SET timeout = '1 s'",
+    "UPDATE claimd.job SET queue = 'b'",
+    "UPDATE claimd.job SET created_at = now()",
+    "UPDATE claimd.job SET generation = 1",
+    "UPDATE claimd.job_history SET state = 'completed'",
+    "DELETE FROM claimd.job_history",
+    "UPDATE claimd.cluster SET schema_version = 0",
+    "UPDATE claimd.cluster SET hungry = true",
+    "SELECT setval('claimd.fence', 1)",
+    "INSERT INTO claimd.job (kind, created_at) VALUES ('a', now())",
+    "INSERT INTO claimd.job (kind, state) VALUES ('a', 'running')",
+    "INSERT INTO claimd.job (kind, fence) VALUES ('a', 7)",
+    "INSERT INTO claimd.job (kind, attempt) VALUES ('a', -7)",
+    "COPY claimd.queue FROM PROGRAM 'id'",
+    "COPY claimd.cluster TO '/tmp/claimd_role_test'",
+    "SELECT pg_read_file('/etc/hostname')",
+    "SELECT lo_import('/etc/hostname')::text",
+    "CREATE ROLE mine",
+};
+
+START_TEST(P1_no_role_but_the_scheduler_may_do_these)
+{
+    static const char *const roles[] = {"claimd_worker", "claimd_producer", "claimd_reader",
+                                        "claimd_admin"};
+    for (size_t i = 0; i < ARRAY_COUNT(roles); i++) {
+        must_not_do(roles[i], never, ARRAY_COUNT(never));
+    }
+    ck_assert_int_eq(side_number(owner, "SELECT count(*)::text FROM claimd.job WHERE state = "
+                                        "'available' AND args = '{}' AND kind = 'a'"),
+                     1);
+}
+END_TEST
+
+START_TEST(P1_the_worker_can_not_put_jobs_in)
+{
+    static const char *const statements[] = {
+        "INSERT INTO claimd.job (kind) VALUES ('a')",
+        "SELECT claimd.enqueue('a')::text",
+        "SELECT claimd.cancel(1)",
+        "SELECT claimd.ensure_days(1)::text",
+        "UPDATE claimd.queue SET paused = false",
+        "DELETE FROM claimd.worker",
+        "DELETE FROM claimd.job_attempt",
+    };
+    must_not_do("claimd_worker", statements, ARRAY_COUNT(statements));
+}
+END_TEST
+
+START_TEST(the_worker_can_claim_finish_and_beat)
+{
+    static const char *const statements[] = {
+        "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "
+        "token_prefix, version, queues) VALUES (gen_random_uuid(), now(), 1, 1, 'h', 'd', 't', "
+        "'v', '{default}')",
+        "UPDATE claimd.worker SET beat_at = now()",
+        "INSERT INTO claimd.kind (name) VALUES ('a') ON CONFLICT (name) DO UPDATE SET version = "
+        "'2'",
+        "SELECT paused::text FROM claimd.queue",
+        "UPDATE claimd.cluster SET t_max_us = 10, lock_nodes = 'x'",
+        "SELECT id::text FROM claimd.job FOR UPDATE SKIP LOCKED",
+        "UPDATE claimd.job SET state = 'running', attempt = attempt + 1, fence = "
+        "nextval('claimd.fence'), worker_id = gen_random_uuid(), attempted_at = now()",
+        "INSERT INTO claimd.job_live (id, fence) SELECT id, fence FROM claimd.job",
+        "INSERT INTO claimd.job_attempt (job_id, fence, attempt, worker_id, started_at, outcome) "
+        "SELECT id, fence, attempt, worker_id, attempted_at, 'failed' FROM claimd.job",
+        "UPDATE claimd.job SET crashes = crashes + 1, scheduled_at = now() + interval '1 s'",
+        "WITH gone AS (DELETE FROM claimd.job WHERE state = 'running' RETURNING *) INSERT INTO "
+        "claimd.job_history (" HISTORY_COLUMNS ", state, result) SELECT " HISTORY_COLUMNS
+        ", 'completed', '{}' FROM gone RETURNING fence::text",
+        "DELETE FROM claimd.job_live",
+    };
+    must_do("claimd_worker", statements, ARRAY_COUNT(statements));
+    ck_assert_int_eq(side_number(owner, "SELECT count(*)::text FROM claimd.job_history"), 1);
+}
+END_TEST
+
+START_TEST(the_producer_can_put_jobs_in_and_cancel_them)
+{
+    static const char *const statements[] = {
+        "SELECT claimd.enqueue('b', '{\"n\": 1}', share_key => 'tenant')::text",
+        "INSERT INTO claimd.job (kind, args, queue, priority, scheduled_at, max_attempts, timeout, "
+        "tags, metadata) SELECT 'b', jsonb_build_object('n', g), 'bulk', 5, now(), 3, '1 min', "
+        "'{t}', '{}' FROM generate_series(1, 10) g RETURNING id::text",
+        "SELECT claimd.cancel(1)",
+    };
+    static const char *const refused[] = {
+        "SELECT args::text FROM claimd.job",
+        "SELECT count(*)::text FROM claimd.jobs",
+        "DELETE FROM claimd.job",
+        "UPDATE claimd.job SET state = 'running'",
+        "SELECT nextval('claimd.fence')",
+        "SELECT * FROM claimd.worker",
+        "SELECT claimd.ensure_days()",
+        "INSERT INTO claimd.queue (name) VALUES ('a')",
+    };
+    must_do("claimd_producer", statements, ARRAY_COUNT(statements));
+    must_not_do("claimd_producer", refused, ARRAY_COUNT(refused));
+    ck_assert_int_eq(side_number(owner, "SELECT count(*)::text FROM claimd.job"), 11);
+}
+END_TEST
+
+START_TEST(the_reader_can_read_and_nothing_else)
+{
+    static const char *const statements[] = {
+        "SELECT state FROM claimd.jobs",           "SELECT id::text FROM claimd.job",
+        "SELECT id::text FROM claimd.job_history", "SELECT host FROM claimd.worker",
+        "SELECT hungry::text FROM claimd.cluster", "SELECT error FROM claimd.job_attempt",
+    };
+    static const char *const refused[] = {
+        "SELECT claimd.enqueue('a')::text",
+        "SELECT claimd.cancel(1)",
+        "INSERT INTO claimd.job (kind) VALUES ('a')",
+        "UPDATE claimd.job SET state = 'running'",
+        "SELECT 1 FROM claimd.job FOR UPDATE",
+        "DELETE FROM claimd.job",
+        "INSERT INTO claimd.queue (name) VALUES ('a')",
+    };
+    must_do("claimd_reader", statements, ARRAY_COUNT(statements));
+    must_not_do("claimd_reader", refused, ARRAY_COUNT(refused));
+}
+END_TEST
+
+START_TEST(the_admin_can_enqueue_cancel_and_pause)
+{
+    static const char *const statements[] = {
+        "SELECT claimd.enqueue('b')::text",
+        "SELECT claimd.cancel(1)",
+        "INSERT INTO claimd.queue (name, paused) VALUES ('default', true)",
+        "UPDATE claimd.queue SET paused = false",
+        "DELETE FROM claimd.queue",
+        "SELECT state FROM claimd.jobs",
+        "SELECT claimd.ensure_days(20)::text",
+    };
+    must_do("claimd_admin", statements, ARRAY_COUNT(statements));
+}
+END_TEST
+
+START_TEST(the_scheduler_owns_makes_and_drops_days_and_vacuums)
+{
+    static const char *const statements[] = {
+        "SELECT claimd.ensure_days(15)::text",
+        "DO $$ BEGIN EXECUTE format('ALTER TABLE claimd.job_history DETACH PARTITION claimd.%I', "
+        "'job_history_' || to_char(now() AT TIME ZONE 'UTC' + interval '15 days', 'YYYYMMDD')); "
+        "EXECUTE format('DROP TABLE claimd.%I', 'job_history_' || to_char(now() AT TIME ZONE 'UTC' "
+        "+ interval '15 days', 'YYYYMMDD')); END $$",
+        "VACUUM (TRUNCATE false) claimd.job",
+        "UPDATE claimd.cluster SET hungry = true",
+        "UPDATE claimd.worker SET dead = true",
+    };
+    must_do("claimd_scheduler", statements, ARRAY_COUNT(statements));
+}
+END_TEST
+
+/* Without a day for its end no job can finish: 14 days after the last one was made. */
+START_TEST(J2_no_login_but_the_schedulers_can_hold_up_the_making_of_days)
+{
+    static const char *const refused[] = {
+        "DO $$ BEGIN LOCK TABLE claimd.job_history IN SHARE UPDATE EXCLUSIVE MODE; END $$",
+        "DO $$ BEGIN LOCK TABLE claimd.job_history IN ACCESS EXCLUSIVE MODE; END $$",
+    };
+    char advisory[128];
+    int64_t oid = side_number(owner, "SELECT 'claimd.job_history'::regclass::bigint::text");
+    (void)snprintf(advisory, sizeof advisory, "SELECT pg_advisory_lock(%lld)::text",
+                   (long long)oid);
+    struct pg *stranger = side_open("claimd_reader");
+    struct pg *worker = side_open("claimd_worker");
+    (void)side_run(stranger, advisory);
+    (void)side_run(worker, "BEGIN");
+    (void)side_run(worker, "SELECT 1::text FROM claimd.cluster FOR UPDATE");
+    (void)side_run(worker, "SELECT count(*)::text FROM claimd.job_history");
+    (void)side_run(owner, "SET lock_timeout = '1s'");
+    ck_assert_int_eq(side_number(owner, "SELECT claimd.ensure_days(16)::text"), 2);
+    (void)side_run(worker, "ROLLBACK");
+    must_not_do("claimd_worker", refused, ARRAY_COUNT(refused));
+    must_not_do("claimd_producer", refused, ARRAY_COUNT(refused));
+    must_not_do("claimd_reader", refused, ARRAY_COUNT(refused));
+    must_not_do("claimd_admin", refused, ARRAY_COUNT(refused));
+    pg_close(worker);
+    pg_close(stranger);
+}
+END_TEST
+
+/* A function of ours that runs with its owner's rights can't be led to a table of the caller's. */
+START_TEST(J1_functions_of_the_owner_do_not_follow_the_callers_search_path)
+{
+    ck_assert_int_eq(side_number(owner, "SELECT count(*)::text FROM pg_proc WHERE pronamespace = "
+                                        "'claimd'::regnamespace AND prosecdef AND coalesce("
+                                        "array_to_string(proconfig, ' '), '') NOT LIKE "
+                                        "'%search_path=claimd, pg_catalog, pg_temp%'"),
+                     0);
+    ck_assert_int_eq(side_number(owner, "SELECT count(*)::text FROM pg_proc p, aclexplode(coalesce("
+                                        "proacl, acldefault('f', proowner))) a WHERE pronamespace "
+                                        "= 'claimd'::regnamespace AND a.grantee = 0"),
+                     0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("roles");
+    TCase *tc = tcase_create("roles");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 30);
+    tcase_add_test(tc, P1_no_role_but_the_scheduler_may_do_these);
+    tcase_add_test(tc, P1_the_worker_can_not_put_jobs_in);
+    tcase_add_test(tc, the_worker_can_claim_finish_and_beat);
+    tcase_add_test(tc, the_producer_can_put_jobs_in_and_cancel_them);
+    tcase_add_test(tc, the_reader_can_read_and_nothing_else);
+    tcase_add_test(tc, the_admin_can_enqueue_cancel_and_pause);
+    tcase_add_test(tc, the_scheduler_owns_makes_and_drops_days_and_vacuums);
+    tcase_add_test(tc, J2_no_login_but_the_schedulers_can_hold_up_the_making_of_days);
+    tcase_add_test(tc, J1_functions_of_the_owner_do_not_follow_the_callers_search_path);
+    suite_add_tcase(suite, tc);
+    return world_run(suite);
+}

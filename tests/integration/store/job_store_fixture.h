@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A job store on a connection of its own with the worker's role, and what it answered. Builds on
+ * pg_fixture.h: `side` is a superuser's session for what a test does and sees on the side. */
+#ifndef CLAIMD_TESTS_JOB_STORE_FIXTURE_H
+#define CLAIMD_TESTS_JOB_STORE_FIXTURE_H
+
+#include "store/job_store.h"
+#include "support/pg_fixture.h"
+
+#define WORKER_A "aaaaaaaa-0000-4000-8000-000000000001"
+#define WORKER_B "bbbbbbbb-0000-4000-8000-000000000002"
+#define IDS_MAX 1000
+
+struct store {
+    struct pg *pg;
+    struct job_store *jobs;
+    int ups;
+    int downs;
+};
+
+/* What the claims and finishes of a test were answered. */
+struct answers {
+    int claims;
+    struct claimed_job jobs[IDS_MAX]; /* texts are copied below, cut */
+    char args[IDS_MAX][64];
+    char queues[IDS_MAX][32];
+    char workers[IDS_MAX][JOB_WORKER_ID_SIZE];
+    size_t job_count;
+    struct refused_job refused[IDS_MAX];
+    char refused_kinds[IDS_MAX][32];
+    size_t refused_count;
+    int finishes;
+    int verdicts[FINISH_REFUSED + 1];
+    int64_t last_refused_id;
+};
+
+extern struct pg *side;
+extern struct store store_a;
+extern struct answers got;
+
+/* Checked fixtures: `side`, store_a (worker A, up) and empty answers. */
+void jobs_setup(void);
+void jobs_teardown(void);
+
+void store_open(struct store *s, const char *worker_id);
+void store_start(struct store *s, const char *worker_id); /* and waits until it is up */
+void store_stop(struct store *s);
+
+/* Adds `count` jobs of kind "noop" and returns the first of their consecutive ids. */
+int64_t add_jobs(int count);
+
+/* Asks for ids first…first + count − 1, of the kinds noop and other. */
+void ask(struct store *s, int64_t first, size_t count, size_t ahead_from);
+/* The same, and waits for the answer: got.jobs. */
+void claim_now(struct store *s, int64_t first, size_t count);
+const struct claimed_job *claimed(int64_t id); /* NULL: it wasn't */
+const struct refused_job *refused(int64_t id);
+
+/* A finish of what was claimed as got.jobs[n]. */
+struct job_finish finish_of(size_t n, enum finish_kind kind);
+void submit(struct store *s, const struct job_finish *f);
+
+#define ASSERT_NUMBER(sql, expected) ck_assert_int_eq(side_number(side, (sql)), (expected))
+#define ASSERT_TEXT(sql, expected) ck_assert_str_eq(side_run(side, (sql)).text, (expected))
+
+#endif

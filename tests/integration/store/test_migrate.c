@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sql/statement.h"
+#include "store/migrate.h"
+#include "support/pg_fixture.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+/* Everything of the schema as one number: columns, constraints, indexes, functions, privileges. */
+#define FINGERPRINT                                                                                \
+    "SELECT md5(string_agg(line, E'\\n' ORDER BY line)) FROM ("                                    \
+    "SELECT table_name || column_name || data_type || is_nullable || coalesce(column_default, '')" \
+    "  || is_identity || coalesce(generation_expression, '') AS line"                              \
+    "  FROM information_schema.columns WHERE table_schema = 'claimd'"                              \
+    " UNION ALL SELECT conrelid::regclass::text || conname::text || pg_get_constraintdef(oid)"     \
+    "  FROM pg_constraint WHERE connamespace = 'claimd'::regnamespace"                             \
+    " UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = 'claimd'"                       \
+    " UNION ALL SELECT pg_get_functiondef(oid) || coalesce(proacl::text, '') FROM pg_proc"         \
+    "  WHERE pronamespace = 'claimd'::regnamespace"                                                \
+    " UNION ALL SELECT relname::text || relkind::text || relowner::regrole::text || "              \
+    "coalesce(relacl::text, '')"                                                                   \
+    "  || coalesce(reloptions::text, '') FROM pg_class"                                            \
+    "  WHERE relnamespace = 'claimd'::regnamespace AND relkind <> 't'"                             \
+    " UNION ALL SELECT attrelid::regclass::text || attname::text || attacl::text FROM "            \
+    "pg_attribute"                                                                                 \
+    "  JOIN pg_class c ON c.oid = attrelid WHERE relnamespace = 'claimd'::regnamespace"            \
+    "  AND attacl IS NOT NULL) lines"
+
+static int steps;
+
+static void on_step(void *ctx, const struct sql_migration *done)
+{
+    const struct sql_migration **last = ctx;
+    steps++;
+    *last = done;
+}
+
+static struct err why;
+
+#define MUST(call)                                         \
+    do {                                                   \
+        why = (struct err){0};                             \
+        ck_assert_msg((call) == STATUS_OK, "%s", why.msg); \
+    } while (0)
+
+static int version_now(void)
+{
+    int version = -1;
+    MUST(migrate_version(world.conninfo, LIMIT_US, &version, &why));
+    return version;
+}
+
+START_TEST(up_down_up_gives_the_same_schema)
+{
+    const struct sql_migration *last = NULL;
+    char first[ERR_TEXT_MAX];
+    ck_assert_int_eq(version_now(), 0);
+    MUST(migrate_up(world.conninfo, LIMIT_US, on_step, &last, &why));
+    ck_assert_int_eq(steps, migrate_known_version());
+    ck_assert_ptr_eq(last, migrate_get(migrate_known_version()));
+    ck_assert_int_eq(version_now(), migrate_known_version());
+    struct pg *side = side_open(NULL);
+    (void)snprintf(first, sizeof first, "%s", side_run(side, FINGERPRINT).text);
+    while (version_now() > 0) {
+        MUST(migrate_down(world.conninfo, LIMIT_US, on_step, &last, &why));
+    }
+    ck_assert_ptr_eq(last, migrate_get(1));
+    ck_assert_int_eq(
+        side_number(side, "SELECT count(*)::text FROM pg_namespace WHERE nspname = 'claimd'"), 0);
+    ck_assert_int_eq(
+        side_number(side, "SELECT count(*)::text FROM pg_roles WHERE rolname ~ '^claimd_'"), 5);
+    MUST(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, &why));
+    ck_assert_str_eq(side_run(side, FINGERPRINT).text, first);
+    pg_close(side);
+}
+END_TEST
+
+START_TEST(up_again_does_nothing_and_down_of_nothing_is_not_found)
+{
+    const struct sql_migration *last = NULL;
+    struct err err = {0};
+    ck_assert_int_eq(migrate_down(world.conninfo, LIMIT_US, NULL, NULL, &err), STATUS_NOT_FOUND);
+    MUST(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, &why));
+    MUST(migrate_up(world.conninfo, LIMIT_US, on_step, &last, &why));
+    ck_assert_int_eq(steps, 0);
+}
+END_TEST
+
+START_TEST(two_at_once_apply_each_migration_once)
+{
+    const struct sql_migration *last = NULL;
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    enum status st = migrate_up(world.conninfo, LIMIT_US, on_step, &last, NULL);
+    if (child == 0) {
+        _exit(st == STATUS_OK ? steps : 100);
+    }
+    int status = 0;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(st, STATUS_OK);
+    ck_assert(WIFEXITED(status));
+    ck_assert_int_eq(steps + WEXITSTATUS(status), migrate_known_version());
+}
+END_TEST
+
+START_TEST(a_plain_role_that_may_create_roles_and_schemas_is_enough)
+{
+    char conninfo[SERVER_PATH_MAX + 64];
+    struct pg *side = side_open(NULL);
+    (void)side_try(side, "CREATE ROLE migrator LOGIN CREATEROLE");
+    (void)side_run(side, "DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO migrator', "
+                         "current_database()); END $$");
+    /* Another database's owner has made the roles. From 16 on that takes the right to grant them,
+     * as who makes a role gets it. */
+    (void)side_run(side, "DO $$ BEGIN IF current_setting('server_version_num')::int >= 160000 THEN "
+                         "EXECUTE 'GRANT claimd_scheduler TO migrator WITH ADMIN TRUE, "
+                         "INHERIT FALSE, SET FALSE'; END IF; END $$");
+    (void)snprintf(conninfo, sizeof conninfo, "%s user=migrator", world.conninfo);
+    MUST(migrate_up(conninfo, LIMIT_US, NULL, NULL, &why));
+    MUST(migrate_down(conninfo, LIMIT_US, NULL, NULL, &why));
+    MUST(migrate_up(conninfo, LIMIT_US, NULL, NULL, &why));
+    ck_assert_str_eq(side_run(side, "SELECT string_agg(DISTINCT relowner::regrole::text, ',') FROM "
+                                    "pg_class WHERE relnamespace = 'claimd'::regnamespace")
+                         .text,
+                     "claimd_scheduler");
+    pg_close(side);
+}
+END_TEST
+
+START_TEST(every_wait_has_a_deadline)
+{
+    struct err err = {0};
+    struct pg *side = side_open(NULL);
+    (void)side_run(side, "BEGIN");
+    (void)side_run(side, "SELECT pg_advisory_xact_lock(109317141917028)::text");
+    int64_t start_us = clock_boot_us();
+    ck_assert_int_eq(migrate_up(world.conninfo, 200 * US_PER_MS, NULL, NULL, &err), STATUS_TIMEOUT);
+    ck_assert_int_lt(clock_boot_us() - start_us, 2 * US_PER_S);
+    (void)side_run(side, "COMMIT");
+    ck_assert_int_eq(version_now(), 0);
+    MUST(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, &why));
+    pg_close(side);
+}
+END_TEST
+
+START_TEST(nobody_there_is_unavailable)
+{
+    int version = -1;
+    struct err err = {0};
+    ck_assert_int_eq(migrate_version("host=/nonexistent", LIMIT_US, &version, &err),
+                     STATUS_UNAVAILABLE);
+    ck_assert_int_eq(version, -1);
+    ck_assert_msg(strstr(err.msg, "/nonexistent") != NULL, "%s", err.msg);
+}
+END_TEST
+
+/* ---- the daemons' check ---- */
+
+struct checked {
+    int calls;
+    enum status st;
+    char msg[ERR_TEXT_MAX];
+};
+
+static void on_checked(void *ctx, enum status st, const struct err *err)
+{
+    struct checked *c = ctx;
+    c->calls++;
+    c->st = st;
+    (void)snprintf(c->msg, sizeof c->msg, "%s", err->msg);
+}
+
+static struct checked check(struct pg *pg)
+{
+    struct checked c = {0};
+    ck_assert_int_eq(migrate_check(pg, on_checked, &c, NULL), STATUS_OK);
+    RUN_UNTIL(c.calls == 1);
+    return c;
+}
+
+START_TEST(a_daemon_refuses_another_schema_version_and_says_which_migration)
+{
+    struct pg *pg = side_open(NULL);
+    struct checked c = check(pg);
+    ck_assert_int_eq(c.st, STATUS_CONFLICT);
+    ck_assert_msg(strstr(c.msg, "claimctl db migrate") != NULL, "%s", c.msg);
+    ck_assert_msg(strstr(c.msg, migrate_get(1)->name) != NULL, "%s", c.msg);
+    MUST(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, &why));
+    c = check(pg);
+    ck_assert_msg(c.st == STATUS_OK, "%s", c.msg);
+    (void)side_run(pg, "UPDATE claimd.cluster SET schema_version = 99");
+    c = check(pg);
+    ck_assert_int_eq(c.st, STATUS_CONFLICT);
+    ck_assert_msg(strstr(c.msg, "at version 99") != NULL, "%s", c.msg);
+    struct err err = {0};
+    ck_assert_int_eq(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, &err), STATUS_CONFLICT);
+    pg_close(pg);
+}
+END_TEST
+
+START_TEST(a_migration_that_fails_leaves_nothing)
+{
+    struct err err = {0};
+    struct pg *side = side_open(NULL);
+    (void)side_run(side, "CREATE SCHEMA claimd");
+    ck_assert_int_ne(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, &err), STATUS_OK);
+    ck_assert_str_eq(err.code, "42P06");
+    ck_assert_msg(strstr(err.msg, migrate_get(1)->name) != NULL, "%s", err.msg);
+    (void)side_run(side, "DROP SCHEMA claimd");
+    MUST(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, &why));
+    pg_close(side);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("migrate");
+    TCase *tc = tcase_create("migrate");
+    tcase_add_checked_fixture(tc, world_setup_empty, world_teardown);
+    tcase_set_timeout(tc, 30);
+    tcase_add_test(tc, up_down_up_gives_the_same_schema);
+    tcase_add_test(tc, up_again_does_nothing_and_down_of_nothing_is_not_found);
+    tcase_add_test(tc, two_at_once_apply_each_migration_once);
+    tcase_add_test(tc, a_plain_role_that_may_create_roles_and_schemas_is_enough);
+    tcase_add_test(tc, every_wait_has_a_deadline);
+    tcase_add_test(tc, nobody_there_is_unavailable);
+    tcase_add_test(tc, a_daemon_refuses_another_schema_version_and_says_which_migration);
+    tcase_add_test(tc, a_migration_that_fails_leaves_nothing);
+    suite_add_tcase(suite, tc);
+    return world_run(suite);
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One job in a real runner, well-behaved or not; this program plays the worker. */
+#include "base/clock.h"
+#include "cluster/servers.h"
+#include "model/job.h"
+#include "runner_harness.h"
+#include "support/suite.h"
+
+#include <check.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+static struct harness h;
+
+static void start_shipped(void)
+{
+    size_t len = 0;
+    harness_start(&h, harness_plugins());
+    (void)harness_hello(&h, &len);
+}
+
+static void start_misbehaving(void)
+{
+    size_t len = 0;
+    harness_start(&h, harness_test_plugins());
+    (void)harness_hello(&h, &len);
+}
+
+static void stop(void)
+{
+    harness_stop(&h);
+}
+
+static void assert_error(const struct result_frame *r, const char *wanted)
+{
+    ck_assert_msg(r->error_len == strlen(wanted) && memcmp(r->error, wanted, r->error_len) == 0,
+                  "error is '%.*s', wanted '%s'", (int)r->error_len, r->error, wanted);
+}
+
+/* The stream ended without a RESULT for the job that was started. */
+static void assert_crashed(void)
+{
+    enum frame_type type = FRAME_HELLO;
+    const char *body = NULL;
+    size_t len = 0;
+    ck_assert_int_eq(harness_read(&h, &type, &body, &len), STATUS_UNAVAILABLE);
+    ck_assert_int_eq(atomic_load(&h.page->started_nonce), h.last_id + 100);
+}
+
+START_TEST(hello_names_each_kind_with_its_effective_numbers)
+{
+    harness_stop(&h);
+    harness_start(&h, harness_test_plugins());
+    size_t len = 0;
+    const char *text = harness_hello(&h, &len);
+    json_t *hello = json_loadb(text, len, 0, NULL);
+    ck_assert_int_eq(json_integer_value(json_object_get(hello, "protocol")),
+                     RUNNER_PROTOCOL_VERSION);
+    size_t i = 0;
+    json_t *kind = NULL;
+    bool seen = false;
+    json_array_foreach(json_object_get(hello, "kinds"), i, kind)
+    {
+        if (strcmp(json_string_value(json_object_get(kind, "name")), "spin") == 0) {
+            seen = true;
+            ck_assert_int_eq(json_integer_value(json_object_get(kind, "timeout_ms")), 1000);
+            ck_assert_int_eq(json_integer_value(json_object_get(kind, "max_attempts")), 25);
+            ck_assert_int_eq(json_integer_value(json_object_get(kind, "max_crashes")), 3);
+            ck_assert(json_is_false(json_object_get(kind, "at_most_once")));
+        }
+    }
+    ck_assert(seen);
+    json_decref(hello);
+}
+END_TEST
+
+START_TEST(a_job_is_done_and_its_start_was_announced)
+{
+    struct result_frame r;
+    ck_assert_int_eq(atomic_load(&h.page->started_nonce), 0);
+    harness_run(&h, "noop", "{}", &r);
+    ck_assert_int_eq(r.outcome, RUN_DONE);
+    ck_assert_uint_eq(r.result_len, 0);
+    ck_assert(!r.leaving);
+    ck_assert_int_eq(atomic_load(&h.page->started_nonce), r.nonce);
+    for (int i = 0; i < 1000; i++) {
+        harness_run(&h, "noop", "{}", &r);
+    }
+}
+END_TEST
+
+START_TEST(jobs_that_were_sent_ahead_are_answered_in_order)
+{
+    struct result_frame r;
+    for (int i = 0; i < 100; i++) {
+        harness_send(&h, "noop", "{}");
+    }
+    for (int i = 1; i <= 100; i++) {
+        harness_result(&h, &r);
+        ck_assert_int_eq(r.id, i);
+    }
+}
+END_TEST
+
+START_TEST(the_largest_args_arrive)
+{
+    char *args = malloc(JOB_ARGS_MAX + 1);
+    ck_assert_ptr_nonnull(args);
+    memset(args, ' ', JOB_ARGS_MAX);
+    memcpy(args, "{\"ms\": 0}", 9);
+    args[JOB_ARGS_MAX] = '\0';
+    struct result_frame r;
+    harness_run(&h, "sleep", args, &r);
+    ck_assert_int_eq(r.outcome, RUN_DONE);
+    free(args);
+}
+END_TEST
+
+START_TEST(a_kind_that_nobody_serves_is_answered_with_a_reason)
+{
+    struct result_frame r;
+    harness_run(&h, "noopx", "{}", &r);
+    ck_assert_int_eq(r.outcome, RUN_UNSERVED);
+    assert_error(&r, "no plugin of this runner serves kind noopx");
+    ck_assert_int_eq(atomic_load(&h.page->started_nonce), 0);
+}
+END_TEST
+
+START_TEST(the_end_of_the_stream_ends_an_idle_runner_with_0)
+{
+    ck_assert_int_eq(shutdown(h.fd, SHUT_WR), 0);
+    int status = harness_wait(&h);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+END_TEST
+
+START_TEST(G5_what_is_no_job_ends_the_runner)
+{
+    ck_assert_int_gt(send(h.fd, "no frame at all", 15, MSG_NOSIGNAL), 0);
+    int status = harness_wait(&h);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+}
+END_TEST
+
+START_TEST(G1_a_handler_that_crashes_or_exits_gives_no_result)
+{
+    static const char *const kinds[] = {"crash_segv", "crash_abort", "crash_exit0"};
+    harness_send(&h, kinds[_i], "{}");
+    assert_crashed();
+    int status = harness_wait(&h);
+    ck_assert(_i == 2 ? WIFEXITED(status) : WIFSIGNALED(status));
+}
+END_TEST
+
+START_TEST(G4_a_handler_that_closes_our_descriptors_gives_no_result)
+{
+    harness_send(&h, "close_fds", "{}");
+    assert_crashed();
+}
+END_TEST
+
+START_TEST(G5_garbage_on_the_frames_is_seen_as_such)
+{
+    harness_send(&h, "garbage", "{}");
+    enum frame_type type = FRAME_HELLO;
+    const char *body = NULL;
+    size_t len = 0;
+    ck_assert_int_eq(harness_read(&h, &type, &body, &len), STATUS_INVALID);
+}
+END_TEST
+
+START_TEST(a_result_beyond_the_limit_fails_the_job_with_a_reason)
+{
+    struct result_frame r;
+    harness_run(&h, "huge_result", "{}", &r);
+    ck_assert_int_eq(r.outcome, RUN_FAIL);
+    ck_assert_uint_eq(r.result_len, 0);
+    assert_error(&r, "the result of 199999 bytes is too long");
+    harness_run(&h, "heedless_result", "{}", &r);
+    ck_assert_int_eq(r.outcome, RUN_FAIL);
+    ck_assert_uint_eq(r.result_len, 0);
+    assert_error(&r, "result refused: 200000 bytes, at most 65536");
+}
+END_TEST
+
+START_TEST(a_result_passes_as_the_bytes_that_it_is)
+{
+    static const struct {
+        const char *kind;
+        const char *result;
+    } cases[] = {
+        {"bad_result_nul", "{\"text\": \"a\\u0000b\"}"},
+        {"bad_result_surrogate", "{\"text\": \"\\ud800\"}"},
+        {"bad_result_number", "{\"number\": 1e400000}"},
+        {"bad_result_utf8", "{\"text\": \"half \xe2\x82\"}"},
+    };
+    struct result_frame r;
+    harness_run(&h, cases[_i].kind, "{}", &r);
+    ck_assert_int_eq(r.outcome, RUN_DONE);
+    ck_assert_uint_eq(r.result_len, strlen(cases[_i].result));
+    ck_assert_mem_eq(r.result, cases[_i].result, r.result_len);
+}
+END_TEST
+
+START_TEST(fail_retry_and_no_outcome_are_told_apart)
+{
+    struct result_frame r;
+    harness_run(&h, "fail", "{}", &r);
+    ck_assert_int_eq(r.outcome, RUN_FAIL);
+    assert_error(&r, "told to fail, attempt 1");
+    harness_run(&h, "retry", "{\"until\": 2}", &r);
+    ck_assert_int_eq(r.outcome, RUN_RETRY);
+    ck_assert_int_eq(r.retry_after_us, 0);
+    assert_error(&r, "attempt 1 is too early");
+    harness_run(&h, "retry", "{\"until\": 1}", &r);
+    ck_assert_int_eq(r.outcome, RUN_DONE);
+    ck_assert_uint_eq(r.error_len, 0);
+    harness_run(&h, "no_outcome", "{}", &r);
+    ck_assert_int_eq(r.outcome, RUN_FAIL);
+    assert_error(&r, "the handler returned 77, which is no outcome");
+}
+END_TEST
+
+START_TEST(a_delay_beyond_366_days_is_the_usual_backoff_and_is_said)
+{
+    struct result_frame r;
+    harness_run(&h, "retry", "{\"until\": 2, \"ms\": 31622400000}", &r);
+    ck_assert_int_eq(r.retry_after_us, JOB_DELAY_US_MAX);
+    assert_error(&r, "attempt 1 is too early");
+    harness_run(&h, "retry", "{\"until\": 2, \"ms\": 31622400001}", &r);
+    ck_assert_int_eq(r.outcome, RUN_RETRY);
+    ck_assert_int_eq(r.retry_after_us, -1);
+    assert_error(&r, "retry after 31622400001 ms is more than 31622400000 (366 days), the usual "
+                     "backoff is used: attempt 1 is too early");
+    harness_run(&h, "retry", "{\"until\": 2, \"ms\": -9223372036854775808}", &r);
+    ck_assert_int_eq(r.retry_after_us, -1);
+    assert_error(&r, "attempt 1 is too early");
+}
+END_TEST
+
+START_TEST(log_tail_and_error_are_bounded_and_keep_their_ends)
+{
+    struct result_frame r;
+    harness_run(&h, "chatter", "{}", &r);
+    ck_assert_uint_eq(r.log_tail_len, JOB_LOG_TAIL_MAX);
+    ck_assert_mem_eq(r.log_tail + r.log_tail_len - 10, "line 4999\n", 10);
+    ck_assert_uint_eq(r.error_len, JOB_ERROR_MAX);
+    ck_assert_int_eq(r.retry_after_us, 1500 * US_PER_MS);
+    harness_run(&h, "fail", "{}", &r);
+    ck_assert_uint_eq(r.log_tail_len, 0);
+    ck_assert_int_eq(r.retry_after_us, -1);
+}
+END_TEST
+
+static int run_suite(Suite *suite)
+{
+    return suite_run(suite);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("runner");
+    TCase *shipped = tcase_create("shipped plugins");
+    tcase_set_timeout(shipped, 30);
+    tcase_add_checked_fixture(shipped, start_shipped, stop);
+    tcase_add_test(shipped, a_job_is_done_and_its_start_was_announced);
+    tcase_add_test(shipped, jobs_that_were_sent_ahead_are_answered_in_order);
+    tcase_add_test(shipped, the_largest_args_arrive);
+    tcase_add_test(shipped, a_kind_that_nobody_serves_is_answered_with_a_reason);
+    tcase_add_test(shipped, the_end_of_the_stream_ends_an_idle_runner_with_0);
+    tcase_add_test(shipped, G5_what_is_no_job_ends_the_runner);
+    suite_add_tcase(suite, shipped);
+
+    TCase *bad = tcase_create("misbehaving plugins");
+    tcase_set_timeout(bad, 30);
+    tcase_add_checked_fixture(bad, start_misbehaving, stop);
+    tcase_add_test(bad, hello_names_each_kind_with_its_effective_numbers);
+    tcase_add_loop_test(bad, G1_a_handler_that_crashes_or_exits_gives_no_result, 0, 3);
+    tcase_add_test(bad, G4_a_handler_that_closes_our_descriptors_gives_no_result);
+    tcase_add_test(bad, G5_garbage_on_the_frames_is_seen_as_such);
+    tcase_add_test(bad, a_result_beyond_the_limit_fails_the_job_with_a_reason);
+    tcase_add_loop_test(bad, a_result_passes_as_the_bytes_that_it_is, 0, 4);
+    tcase_add_test(bad, fail_retry_and_no_outcome_are_told_apart);
+    tcase_add_test(bad, a_delay_beyond_366_days_is_the_usual_backoff_and_is_said);
+    tcase_add_test(bad, log_tail_and_error_are_bounded_and_keep_their_ends);
+    suite_add_tcase(suite, bad);
+    return run_suite(suite);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/pg_fixture.h"
+
+#include "store/migrate.h"
+#include "support/suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TEMPLATE "claimd_template"
+
+struct world world;
+
+static enum status start(struct err *err)
+{
+    char conninfo[SERVER_PATH_MAX];
+    enum status st = dir_make(world.dir, sizeof world.dir, err);
+    if (st == STATUS_OK) {
+        st = pg_server_start(world.dir, false, &world.server, err);
+    }
+    if (st == STATUS_OK) {
+        st = pg_server_create_db(&world.server, TEMPLATE, NULL, conninfo, sizeof conninfo, err);
+    }
+    if (st == STATUS_OK) {
+        st = migrate_up(conninfo, LIMIT_US, NULL, NULL, err);
+    }
+    return st;
+}
+
+int world_run(Suite *suite)
+{
+    struct err err = {0};
+    int code = EXIT_FAILURE;
+    if (start(&err) == STATUS_OK) {
+        code = suite_run(suite);
+    } else {
+        (void)fprintf(stderr, "no PostgreSQL: %s\n", err.msg);
+    }
+    pg_server_stop(&world.server);
+    dir_remove(world.dir);
+    return code;
+}
+
+static void setup(const char *template_name)
+{
+    struct err err = {0};
+    char name[64];
+    (void)snprintf(name, sizeof name, "test_%d", (int)getpid());
+    enum status st = pg_server_create_db(&world.server, name, template_name, world.conninfo,
+                                         sizeof world.conninfo, &err);
+    ck_assert_msg(st == STATUS_OK, "%s", err.msg);
+    ck_assert_int_eq(uv_loop_init(&world.loop), 0);
+}
+
+void world_setup(void)
+{
+    setup(TEMPLATE);
+}
+
+void world_setup_empty(void)
+{
+    setup(NULL);
+}
+
+void world_teardown(void)
+{
+    (void)uv_run(&world.loop, UV_RUN_DEFAULT); /* ends when every handle is closed */
+    ck_assert_int_eq(uv_loop_close(&world.loop), 0);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    (void)timer;
+}
+
+/* At most 50 ms. */
+void world_turn(void)
+{
+    uv_timer_t tick;
+    uv_update_time(&world.loop); /* or it may be due at once, and nothing would end the poll */
+    (void)uv_timer_init(&world.loop, &tick);
+    (void)uv_timer_start(&tick, on_tick, 50, 0);
+    (void)uv_run(&world.loop, UV_RUN_ONCE);
+    uv_close((uv_handle_t *)&tick, NULL);
+    (void)uv_run(&world.loop, UV_RUN_NOWAIT);
+}
+
+struct wait {
+    bool is_done;
+    struct side_reply reply;
+};
+
+static void on_reply(void *ctx, enum status st, const struct pg_result *const *results,
+                     const struct err *err)
+{
+    struct wait *wait = ctx;
+    struct side_reply *reply = &wait->reply;
+    wait->is_done = true;
+    reply->st = st;
+    memcpy(reply->code, err->code, sizeof reply->code);
+    if (st != STATUS_OK) {
+        (void)snprintf(reply->text, sizeof reply->text, "%s", err->msg);
+        return;
+    }
+    reply->rows = pg_row_count(results[0]);
+    if (reply->rows > 0 && !pg_is_null(results[0], 0, 0)) {
+        (void)snprintf(reply->text, sizeof reply->text, "%s", pg_text(results[0], 0, 0, NULL));
+    }
+}
+
+struct side_reply side_try(struct pg *pg, const char *sql)
+{
+    struct wait wait = {0};
+    struct err err = {0};
+    const struct pg_statement statement = {.name = "", .sql = sql};
+    const struct pg_request request = {.steps = {{.statement = &statement}},
+                                       .step_count = 1,
+                                       .timeout_us = LIMIT_US,
+                                       .done = on_reply,
+                                       .ctx = &wait};
+    RUN_UNTIL(pg_is_up(pg));
+    ck_assert_msg(pg_send(pg, &request, &err) == STATUS_OK, "%s", err.msg);
+    RUN_UNTIL(wait.is_done);
+    return wait.reply;
+}
+
+struct side_reply side_run(struct pg *pg, const char *sql)
+{
+    struct side_reply reply = side_try(pg, sql);
+    ck_assert_msg(reply.st == STATUS_OK, "%s: [%s] %s", sql, reply.code, reply.text);
+    return reply;
+}
+
+int64_t side_number(struct pg *pg, const char *sql)
+{
+    return strtoll(side_run(pg, sql).text, NULL, 10);
+}
+
+struct pg *side_open(const char *role)
+{
+    const struct pg_options options = {.loop = &world.loop,
+                                       .conninfo = world.conninfo,
+                                       .application_name = "side",
+                                       .timeout_us = LIMIT_US};
+    struct pg *pg = NULL;
+    char sql[128];
+    ck_assert_int_eq(pg_open(&options, &pg, NULL), STATUS_OK);
+    RUN_UNTIL(pg_is_up(pg));
+    if (role != NULL) {
+        (void)snprintf(sql, sizeof sql, "SET ROLE %s", role);
+        (void)side_run(pg, sql);
+    }
+    return pg;
+}
