@@ -2,10 +2,10 @@
 #include "daemon/daemon.h"
 
 #include "base/clock.h"
-#include "base/history.h"
 #include "base/log.h"
 #include "base/notify.h"
 #include "base/probe.h"
+#include "base/recorder.h"
 #include "daemon/process.h"
 
 #include <getopt.h>
@@ -59,7 +59,7 @@ static int start(const struct daemon_program *p, const char *path)
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGHUP, SIG_IGN); /* not a reason to die before it is taken for a reload */
     if (config_load(path, config, &err) != STATUS_OK || check_nodes(config, &err) != STATUS_OK ||
-        probe_init(&err) != STATUS_OK || history_open(p->name, &err) != STATUS_OK) {
+        probe_init(&err) != STATUS_OK || recorder_open(p->name, &err) != STATUS_OK) {
         (void)fprintf(stderr, "%s: %s\n", p->name, err.msg);
         return DAEMON_USAGE;
     }
@@ -68,7 +68,7 @@ static int start(const struct daemon_program *p, const char *path)
     config_path = path;
     log_start();
     int code = p->run(config);
-    history("stop", "ok", HISTORY_I64("code", code));
+    record("stop", "ok", RECORD_I64("code", code));
     log_stop();
     return code;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/history.h"
+#include "base/recorder.h"
 #include "hints/nodes.h"
 #include "model/hint.h"
 
@@ -148,7 +148,7 @@ static void on_done(void *ctx, enum status st)
         }
     }
     if (r->on_pushed != NULL) {
-        history("push", st == STATUS_OK ? "ok" : "info", HISTORY_I64("added", r->sum));
+        record("push", st == STATUS_OK ? "ok" : "info", RECORD_I64("added", r->sum));
         r->on_pushed(r->ctx, st, r->sum);
     } else {
         r->on_counted(r->ctx, st, r->sum);
@@ -272,8 +272,8 @@ enum status hints_push(struct hints *hints, const struct hint *list, size_t coun
     size_t group_count = group_by_set(hints, list, count, groups);
     size_t commands = 0;
     buf_reset(&hints->scratch);
-    for (size_t i = 0; history_is_on() && i < count; i++) {
-        history("push", "inv", HISTORY_I64("job", list[i].id));
+    for (size_t i = 0; recorder_is_on() && i < count; i++) {
+        record("push", "inv", RECORD_I64("job", list[i].id));
     }
     hints->key_count = 0;
     for (size_t g = 0; g < group_count; g++) {

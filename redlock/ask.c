@@ -18,7 +18,7 @@ struct ask {
     size_t count;
     int64_t deadline_us;       /* 0 = doesn't wait */
     struct redlock_wait *wait; /* NULL before and after */
-    struct minting minting;
+    struct fence_requests fence_requests;
     struct redlock_lock *lock; /* what it is to fill, or the one that was entered */
     struct redlock_report *report;
     enum redlock_result result;
@@ -152,10 +152,11 @@ static void win(struct ask *a)
     finish(a, REDLOCK_WON);
 }
 
-static void on_minted(struct minting *m)
+static void on_minted(struct fence_requests *m)
 {
     struct ask *a =
-        (struct ask *)(void *)((char *)m - offsetof(struct ask, minting)); /* it is part of it */
+        (struct ask *)(void *)((char *)m -
+                               offsetof(struct ask, fence_requests)); /* it is part of it */
     bool is_over = redlock_state(a->lock) == REDLOCK_STATE_LOST;
     if (a->lock->fence != 0 && !is_over) {
         win(a);
@@ -203,9 +204,9 @@ static void on_waited(void *ctx, enum redlock_result result, int tries, struct r
     }
     lock_bind(a->lock, batch, 0, a->count);
     if (a->request->wants_fence) {
-        minting_start(&a->minting, on_minted);
-        minting_add(&a->minting, a->lock);
-        minting_run(&a->minting);
+        fence_requests_start(&a->fence_requests, on_minted);
+        fence_requests_add(&a->fence_requests, a->lock);
+        fence_requests_run(&a->fence_requests);
     } else {
         win(a);
     }

@@ -153,7 +153,7 @@ struct redlock_lock {
     size_t count;
     struct redlock_lock *prev; /* among those held */
     struct redlock_lock *next;
-    struct minting *minting;
+    struct fence_requests *fence_requests;
     redlock_state_cb *on_state; /* NULL until it is its user's */
     void *ctx;
     enum redlock_state state;
@@ -186,13 +186,15 @@ void lock_free_spare(struct redlock *c);
 struct redlock_batch *lock_unbind(struct redlock_lock *l);
 
 /* ---- fence.c's other side ---- */
-struct minting { /* of numbers for one or several locks */
+struct fence_requests { /* of numbers for one or several locks */
     size_t open;
-    void (*done)(struct minting *m);
+    void (*done)(struct fence_requests *m);
 };
-void minting_start(struct minting *m, void (*done)(struct minting *m));
-void minting_add(struct minting *m, struct redlock_lock *l); /* fills l->fence; 0 = none */
-void minting_run(struct minting *m); /* all were added; `done` may be called from here */
+void fence_requests_start(struct fence_requests *m, void (*done)(struct fence_requests *m));
+void fence_requests_add(struct fence_requests *m,
+                        struct redlock_lock *l); /* fills l->fence; 0 = none */
+void fence_requests_run(
+    struct fence_requests *m); /* all were added; `done` may be called from here */
 
 /* ---- unlock.c ---- */
 /* Its keys are extended no more, and are released; `done` hears how for each of them, unless NULL.

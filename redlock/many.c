@@ -13,7 +13,7 @@ struct many {
     struct redlock_async_key keys[REDLOCK_KEYS_MAX]; /* that are asked for */
     uint16_t places[REDLOCK_KEYS_MAX];               /* of them in the caller's list */
     size_t count;
-    struct minting minting;
+    struct fence_requests fence_requests;
     struct redlock_lock **locks; /* the caller's */
     enum redlock_result *results;
 };
@@ -26,10 +26,10 @@ static struct redlock_lock *lock_at(const struct many *m, size_t index)
 }
 
 /* Those that got what they were to get are their caller's. */
-static void on_minted(struct minting *minting)
+static void on_minted(struct fence_requests *fence_requests)
 {
-    struct many *m =
-        (struct many *)(void *)((char *)minting - offsetof(struct many, minting)); /* its part */
+    struct many *m = (struct many *)(void *)((char *)fence_requests -
+                                             offsetof(struct many, fence_requests)); /* its part */
     for (size_t i = 0; i < m->count; i++) {
         struct redlock_lock *l = lock_at(m, i);
         enum redlock_result *result = &m->results[m->places[i]];
@@ -50,18 +50,18 @@ static void on_minted(struct minting *minting)
 static void on_acquired(void *ctx, struct redlock_batch *batch)
 {
     struct many *m = ctx;
-    minting_start(&m->minting, on_minted);
+    fence_requests_start(&m->fence_requests, on_minted);
     for (size_t i = 0; i < m->count; i++) {
         enum redlock_result result = redlock_batch_result(batch, i);
         m->results[m->places[i]] = result;
         if (result == REDLOCK_WON) {
             lock_bind(lock_at(m, i), batch, i, 1);
             if (m->request->wants_fence) {
-                minting_add(&m->minting, lock_at(m, i));
+                fence_requests_add(&m->fence_requests, lock_at(m, i));
             }
         }
     }
-    minting_run(&m->minting);
+    fence_requests_run(&m->fence_requests);
 }
 
 static void fail(struct many *m, enum redlock_result result)

@@ -16,16 +16,16 @@ static void votes_text(size_t nodes, unsigned yes, unsigned no, char ret_text[VO
     ret_text[len] = '\0';
 }
 
-#define KEY_FIELDS(b, k)                        \
-    HISTORY_BYTES("key", (k)->bytes, (k)->len), \
-        HISTORY_BYTES("val", (b)->token, (size_t)REDLOCK_TOKEN_LEN)
+#define KEY_FIELDS(b, k)                       \
+    RECORD_BYTES("key", (k)->bytes, (k)->len), \
+        RECORD_BYTES("val", (b)->token, (size_t)REDLOCK_TOKEN_LEN)
 
 void record_acquire(const struct redlock_batch *b)
 {
-    for (size_t i = 0; history_is_on() && i < b->count; i++) {
-        history("lock", "inv", KEY_FIELDS(b, &b->keys[i]),
-                HISTORY_I64("ttl", b->terms.ttl_us * NS_PER_US),
-                HISTORY_I64("drift", b->terms.drift_us * NS_PER_US));
+    for (size_t i = 0; recorder_is_on() && i < b->count; i++) {
+        record("lock", "inv", KEY_FIELDS(b, &b->keys[i]),
+               RECORD_I64("ttl", b->terms.ttl_us * NS_PER_US),
+               RECORD_I64("drift", b->terms.drift_us * NS_PER_US));
     }
 }
 
@@ -33,24 +33,24 @@ void record_acquired(const struct redlock_batch *b, size_t index)
 {
     const struct key *k = &b->keys[index];
     char votes[VOTES_SIZE];
-    if (!history_is_on()) {
+    if (!recorder_is_on()) {
         return;
     }
     votes_text(b->lock->options.node_count, k->ok_nodes, k->refused_nodes, votes);
     if (k->result == REDLOCK_WON) {
-        history("lock", "ok", KEY_FIELDS(b, k), HISTORY_JSON("votes", votes),
-                HISTORY_I64("until", k->lease.deadline_us * NS_PER_US));
+        record("lock", "ok", KEY_FIELDS(b, k), RECORD_JSON("votes", votes),
+               RECORD_I64("until", k->lease.deadline_us * NS_PER_US));
     } else {
-        history("lock", "fail", KEY_FIELDS(b, k), HISTORY_JSON("votes", votes),
-                HISTORY_I64("why", k->result));
+        record("lock", "fail", KEY_FIELDS(b, k), RECORD_JSON("votes", votes),
+               RECORD_I64("why", k->result));
     }
 }
 
 void record_extend(const struct redlock_batch *b, size_t index)
 {
-    history("extend", "inv", KEY_FIELDS(b, &b->keys[index]),
-            HISTORY_I64("ttl", b->terms.ttl_us * NS_PER_US),
-            HISTORY_I64("drift", b->terms.drift_us * NS_PER_US));
+    record("extend", "inv", KEY_FIELDS(b, &b->keys[index]),
+           RECORD_I64("ttl", b->terms.ttl_us * NS_PER_US),
+           RECORD_I64("drift", b->terms.drift_us * NS_PER_US));
 }
 
 void record_extended(const struct redlock_batch *b, size_t index, enum extend_verdict verdict,
@@ -62,25 +62,25 @@ void record_extended(const struct redlock_batch *b, size_t index, enum extend_ve
                                          [EXTEND_UNSURE] = "info"};
     const struct key *k = &b->keys[index];
     char votes[VOTES_SIZE];
-    if (!history_is_on()) {
+    if (!recorder_is_on()) {
         return;
     }
     votes_text(b->lock->options.node_count, confirmed, denied & ~failed, votes);
-    history("extend", phases[verdict], KEY_FIELDS(b, k), HISTORY_JSON("votes", votes),
-            HISTORY_I64("held", k->stage == KEY_HELD && k->lease.state != REDLOCK_STATE_LOST),
-            HISTORY_I64("until", k->lease.deadline_us * NS_PER_US));
+    record("extend", phases[verdict], KEY_FIELDS(b, k), RECORD_JSON("votes", votes),
+           RECORD_I64("held", k->stage == KEY_HELD && k->lease.state != REDLOCK_STATE_LOST),
+           RECORD_I64("until", k->lease.deadline_us * NS_PER_US));
 }
 
 void record_release(const struct redlock_batch *b, size_t index)
 {
-    history("unlock", "inv", KEY_FIELDS(b, &b->keys[index]));
+    record("unlock", "inv", KEY_FIELDS(b, &b->keys[index]));
 }
 
 void record_not_found(const struct redlock_batch *b, size_t index, size_t node, bool is_others)
 {
     const struct key *k = &b->keys[index];
     if (k->result == REDLOCK_WON && (k->ok_nodes >> node & 1U) != 0) {
-        history("unlock", "fail", KEY_FIELDS(b, k), HISTORY_I64("node", node),
-                HISTORY_TEXT("found", is_others ? "others" : "nothing"));
+        record("unlock", "fail", KEY_FIELDS(b, k), RECORD_I64("node", node),
+               RECORD_TEXT("found", is_others ? "others" : "nothing"));
     }
 }

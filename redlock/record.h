@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the recorder is told of locks (base/history.h); nothing while it is off. */
+ * What the recorder is told of locks (base/recorder.h); nothing while it is off. */
 #ifndef CLAIMD_REDLOCK_RECORD_H
 #define CLAIMD_REDLOCK_RECORD_H
 
-#include "base/history.h"
+#include "base/recorder.h"
 #include "redlock/core.h"
 
 void record_acquire(const struct redlock_batch *b);

@@ -119,7 +119,8 @@ static int try_now(struct redlock_wait *w, struct redlock_error *ret_error)
     w->at_us = INT64_MAX;
     if (w->line != NULL) {
         line_starts_try(w);
-        w->request.wants_holder_ttl = w->wants_holder_ttl || w->tries > 0 || w->line->ears != NULL;
+        w->request.wants_holder_ttl =
+            w->wants_holder_ttl || w->tries > 0 || w->line->subscriptions != NULL;
     }
     int r = redlock_async_acquire(w->lock, &w->request, ret_error);
     if (r == 0) {

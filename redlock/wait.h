@@ -19,8 +19,9 @@ struct wait_line {
     struct redlock_wait *last;
     enum redlock_result result; /* of the last try; HELD_BY_OTHER before any */
 
-    struct wake_ear **ears; /* one per key, those that were refused; NULL = none yet */
-    size_t ear_count;
+    struct wake_subscription *
+        *subscriptions; /* one per key, those that were refused; NULL = none yet */
+    size_t subscription_count;
     bool is_asleep;      /* the last try was refused by one other owner */
     bool is_pausing;     /* the last try was split or the like */
     bool was_covered;    /* when that try began, on each of the keys refused to it */

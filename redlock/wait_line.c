@@ -46,7 +46,7 @@ bool line_join(struct redlock_wait *w)
         }
         *line = (struct wait_line){.next = waits->lines[bucket],
                                    .bucket = bucket,
-                                   .ear_count = w->request.count,
+                                   .subscription_count = w->request.count,
                                    .result = REDLOCK_HELD_BY_OTHER};
         waits->lines[bucket] = line;
     }
@@ -64,10 +64,10 @@ static void line_free(struct redlock_async *lock, struct wait_line *line)
         link = &(*link)->next;
     }
     *link = line->next;
-    for (size_t i = 0; line->ears != NULL && i < line->ear_count; i++) {
-        wake_unlisten(line->ears[i]);
+    for (size_t i = 0; line->subscriptions != NULL && i < line->subscription_count; i++) {
+        wake_unlisten(line->subscriptions[i]);
     }
-    pool_give(&lock->pool, line->ears);
+    pool_give(&lock->pool, line->subscriptions);
     pool_give(&lock->pool, line);
 }
 
@@ -91,11 +91,11 @@ void line_leave(struct redlock_wait *w)
 static bool line_is_covered(const struct wait_line *line)
 {
     bool is_any = false;
-    for (size_t i = 0; line->ears != NULL && i < line->ear_count; i++) {
-        if (line->ears[i] != NULL && !wake_is_covered(line->ears[i])) {
+    for (size_t i = 0; line->subscriptions != NULL && i < line->subscription_count; i++) {
+        if (line->subscriptions[i] != NULL && !wake_is_covered(line->subscriptions[i])) {
             return false;
         }
-        is_any = is_any || line->ears[i] != NULL;
+        is_any = is_any || line->subscriptions[i] != NULL;
     }
     return is_any;
 }
@@ -104,9 +104,9 @@ void line_starts_try(struct redlock_wait *w)
 {
     struct wait_line *line = w->line;
     line->is_asleep = line->is_pausing = false;
-    for (size_t i = 0; line->ears != NULL && i < line->ear_count; i++) {
-        if (line->ears[i] != NULL) {
-            wake_forget(line->ears[i]);
+    for (size_t i = 0; line->subscriptions != NULL && i < line->subscription_count; i++) {
+        if (line->subscriptions[i] != NULL) {
+            wake_forget(line->subscriptions[i]);
         }
     }
     line->was_covered = line_is_covered(line);
@@ -140,17 +140,20 @@ static bool is_refused(const struct redlock_wait *w, size_t index)
  * back, and those that told of its release. A holder's copies are on neither. */
 static size_t nodes_free(const struct wait_line *line, size_t index)
 {
-    const struct wake_ear *ear = line->ears != NULL ? line->ears[index] : NULL;
+    const struct wake_subscription *subscription =
+        line->subscriptions != NULL ? line->subscriptions[index] : NULL;
     const struct key *k = &line->first->batch->keys[index];
-    return ear != NULL ? (size_t)__builtin_popcount(k->ok_nodes | wake_heard(ear)) : 0;
+    return subscription != NULL ? (size_t)__builtin_popcount(k->ok_nodes | wake_heard(subscription))
+                                : 0;
 }
 
 /* Nodes that told of a release of each key that is not ours. */
 static bool is_any_heard(const struct wait_line *line)
 {
-    for (size_t i = 0; i < line->ear_count; i++) {
-        const struct wake_ear *ear = line->ears != NULL ? line->ears[i] : NULL;
-        if (is_missing(line->first, i) && (ear == NULL || wake_heard(ear) == 0)) {
+    for (size_t i = 0; i < line->subscription_count; i++) {
+        const struct wake_subscription *subscription =
+            line->subscriptions != NULL ? line->subscriptions[i] : NULL;
+        if (is_missing(line->first, i) && (subscription == NULL || wake_heard(subscription) == 0)) {
             return false;
         }
     }
@@ -192,7 +195,7 @@ static void look(void *ctx)
         return;
     }
     size_t least = SIZE_MAX;
-    for (size_t i = 0; i < line->ear_count; i++) {
+    for (size_t i = 0; i < line->subscription_count; i++) {
         if (is_missing(w, i)) {
             size_t free_nodes = nodes_free(line, i);
             least = free_nodes < least ? free_nodes : least;
@@ -208,17 +211,18 @@ static void look(void *ctx)
 static void listen_for_refused(struct redlock_wait *w)
 {
     struct wait_line *line = w->line;
-    if (line->ears == NULL) {
-        line->ears = pool_take(&w->lock->pool, line->ear_count * sizeof(struct wake_ear *));
+    if (line->subscriptions == NULL) {
+        line->subscriptions = pool_take(&w->lock->pool, line->subscription_count *
+                                                            sizeof(struct wake_subscription *));
     }
-    for (size_t i = 0; i < line->ear_count; i++) {
-        if (!is_refused(w, i) || (line->ears != NULL && line->ears[i] != NULL)) {
+    for (size_t i = 0; i < line->subscription_count; i++) {
+        if (!is_refused(w, i) || (line->subscriptions != NULL && line->subscriptions[i] != NULL)) {
             continue;
         }
         const struct key *k = &w->batch->keys[i];
         line->was_covered = false; /* the try was too early for this one */
-        if (line->ears != NULL) {
-            line->ears[i] = wake_listen(w->lock, k->bytes, k->len, look, line);
+        if (line->subscriptions != NULL) {
+            line->subscriptions[i] = wake_listen(w->lock, k->bytes, k->len, look, line);
         }
     }
 }

@@ -13,9 +13,9 @@
 #define MARKER_RETRY_US US_PER_S
 #define COMMAND_BYTES_MAX (WAKE_PREFIX_MAX + 128)
 
-struct wake_ear {
-    struct wake_ear *prev; /* of the same channel */
-    struct wake_ear *next;
+struct wake_subscription {
+    struct wake_subscription *prev; /* of the same channel */
+    struct wake_subscription *next;
     struct wake_channel *channel;
     unsigned heard; /* bit per node */
     wake_cb *changed;
@@ -24,7 +24,7 @@ struct wake_ear {
 
 struct wake_channel {
     struct wake_channel *next; /* in its bucket */
-    struct wake_ear *ears;
+    struct wake_subscription *subscriptions;
     struct wakes *wakes;
     size_t bucket;
     size_t len;
@@ -105,7 +105,7 @@ static void channel_free(struct wake_channel *c)
 
 static void tell(const struct wake_channel *c)
 {
-    for (struct wake_ear *e = c->ears; e != NULL; e = e->next) {
+    for (struct wake_subscription *e = c->subscriptions; e != NULL; e = e->next) {
         e->changed(e->ctx);
     }
 }
@@ -191,7 +191,7 @@ static void on_message(void *ctx, const char *channel, size_t channel_len, const
     if (c == NULL) {
         return;
     }
-    for (struct wake_ear *e = c->ears; e != NULL; e = e->next) {
+    for (struct wake_subscription *e = c->subscriptions; e != NULL; e = e->next) {
         e->heard |= 1U << n->index;
     }
     tell(c);
@@ -291,44 +291,46 @@ static struct wake_channel *channel_of(struct redlock_async *lock, const char *k
     return c != NULL ? c : channel_new(lock->wakes, name, lock->wake_prefix_len + len);
 }
 
-struct wake_ear *wake_listen(struct redlock_async *lock, const char *key, size_t len,
-                             wake_cb *changed, void *ctx)
+struct wake_subscription *wake_listen(struct redlock_async *lock, const char *key, size_t len,
+                                      wake_cb *changed, void *ctx)
 {
-    struct wake_ear *e = malloc(sizeof *e);
+    struct wake_subscription *e = malloc(sizeof *e);
     struct wake_channel *c = e != NULL ? channel_of(lock, key, len) : NULL;
     if (c == NULL) {
         free(e);
         return NULL;
     }
-    *e = (struct wake_ear){.channel = c, .next = c->ears, .changed = changed, .ctx = ctx};
-    if (c->ears != NULL) {
-        c->ears->prev = e;
+    *e = (struct wake_subscription){
+        .channel = c, .next = c->subscriptions, .changed = changed, .ctx = ctx};
+    if (c->subscriptions != NULL) {
+        c->subscriptions->prev = e;
     }
-    c->ears = e;
+    c->subscriptions = e;
     return e;
 }
 
-void wake_unlisten(struct wake_ear *ear)
+void wake_unlisten(struct wake_subscription *subscription)
 {
-    if (ear == NULL) {
+    if (subscription == NULL) {
         return;
     }
-    struct wake_channel *c = ear->channel;
-    *(ear->prev != NULL ? &ear->prev->next : &c->ears) = ear->next;
-    if (ear->next != NULL) {
-        ear->next->prev = ear->prev;
+    struct wake_channel *c = subscription->channel;
+    *(subscription->prev != NULL ? &subscription->prev->next : &c->subscriptions) =
+        subscription->next;
+    if (subscription->next != NULL) {
+        subscription->next->prev = subscription->prev;
     }
-    free(ear);
-    if (c->ears == NULL) {
+    free(subscription);
+    if (c->subscriptions == NULL) {
         channel_free(c);
     }
 }
 
 /* A holder was given the key by a quorum of nodes, and releases it on all of these: of those who
  * tell us, at least one is among them. */
-bool wake_is_covered(const struct wake_ear *ear)
+bool wake_is_covered(const struct wake_subscription *subscription)
 {
-    const struct wake_channel *c = ear->channel;
+    const struct wake_channel *c = subscription->channel;
     const struct redlock_async *lock = c->wakes->lock;
     size_t telling = 0;
     for (size_t i = 0; i < lock->options.node_count; i++) {
@@ -338,14 +340,14 @@ bool wake_is_covered(const struct wake_ear *ear)
     return telling >= lock->options.node_count - lock->quorum + 1;
 }
 
-unsigned wake_heard(const struct wake_ear *ear)
+unsigned wake_heard(const struct wake_subscription *subscription)
 {
-    return ear->heard;
+    return subscription->heard;
 }
 
-void wake_forget(struct wake_ear *ear)
+void wake_forget(struct wake_subscription *subscription)
 {
-    ear->heard = 0;
+    subscription->heard = 0;
 }
 
 int64_t wake_tick(struct redlock_async *lock, int64_t now_us)

@@ -10,23 +10,23 @@
 #include "redlock/redlock_async.h"
 
 struct wakes; /* of one client */
-struct wake_ear;
+struct wake_subscription;
 
 /* From the loop, never from inside a call: it heard something, or its coverage changed. It must
  * call nothing of this. */
 typedef void wake_cb(void *ctx);
 
 /* Listens for one key. NULL = it can't: wake-ups are off, or there is no memory. */
-struct wake_ear *wake_listen(struct redlock_async *lock, const char *key, size_t len,
-                             wake_cb *changed, void *ctx);
-void wake_unlisten(struct wake_ear *ear); /* accepts NULL */
+struct wake_subscription *wake_listen(struct redlock_async *lock, const char *key, size_t len,
+                                      wake_cb *changed, void *ctx);
+void wake_unlisten(struct wake_subscription *subscription); /* accepts NULL */
 
 /* Do so many nodes tell us of releases that no quorum can go without our hearing of it? */
-bool wake_is_covered(const struct wake_ear *ear);
+bool wake_is_covered(const struct wake_subscription *subscription);
 
 /* The nodes that told of a release since wake_forget(), a bit per node. */
-unsigned wake_heard(const struct wake_ear *ear);
-void wake_forget(struct wake_ear *ear);
+unsigned wake_heard(const struct wake_subscription *subscription);
+void wake_forget(struct wake_subscription *subscription);
 
 int64_t wake_tick(struct redlock_async *lock, int64_t now_us);
 /* Nobody listens any more: closes the connections, before the nodes' are. Then, after these were,

@@ -3,9 +3,9 @@
 
 #include "base/bug.h"
 #include "base/clock.h"
-#include "base/history.h"
 #include "base/log.h"
 #include "base/probe.h"
+#include "base/recorder.h"
 #include "base/timer.h"
 #include "model/hint.h"
 #include "scheduler/rescue_queue.h"
@@ -193,8 +193,8 @@ static void on_moved(void *ctx, enum status st, const struct pg_result *const *r
     for (int i = 0; st == STATUS_OK && i < pg_row_count(results[0]); i++) {
         struct rescue_moved m;
         rescue_moved_row(results[0], i, &m);
-        history("reap", m.outcome == RESCUE_LOCKED ? "fail" : "ok", HISTORY_I64("job", m.id),
-                HISTORY_I64("out", m.outcome));
+        record("reap", m.outcome == RESCUE_LOCKED ? "fail" : "ok", RECORD_I64("job", m.id),
+               RECORD_I64("out", m.outcome));
         counts[m.outcome]++;
         if (m.outcome == RESCUE_AVAILABLE) {
             take_moved(b, &m);
@@ -248,7 +248,7 @@ static void on_locked(void *ctx, struct redlock_batch *locks)
         const struct rescue_queue_item *item = &b->items[i];
         jobs[i] =
             (struct rescue_found){.id = item->id, .fence = item->fence, .worker = item->worker};
-        history("reap", "inv", HISTORY_I64("job", item->id), HISTORY_I64("f", item->fence));
+        record("reap", "inv", RECORD_I64("job", item->id), RECORD_I64("f", item->fence));
     }
     if (r->is_stopped ||
         rescue_store_move(r->options.pg, jobs, b->count, on_moved, r, NULL) != STATUS_OK) {
@@ -408,7 +408,7 @@ static void on_marked(void *ctx, enum status st, const struct pg_result *const *
     for (int i = 0; st == STATUS_OK && i < pg_row_count(results[0]); i++) {
         struct rescue_marked m;
         rescue_marked_row(results[0], i, &m);
-        history("dead", "ok", HISTORY_TEXT("worker", m.worker_id));
+        record("dead", "ok", RECORD_TEXT("worker", m.worker_id));
         r->counters.workers_dead++;
         log_warn("worker_dead", LOG_TEXT("worker", m.worker_id), LOG_TEXT("host", m.host),
                  LOG_I64("silent_ms", m.silent_ms));

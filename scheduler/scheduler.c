@@ -73,7 +73,7 @@ static void stop(struct scheduler *s, int exit_code)
         log_info("leader_lost", LOG_I64("pid", getpid()), LOG_TEXT("why", "it stops"));
     }
     lead_close(TAKE(s->lead));
-    days_stop(s->days);
+    history_stop(s->history);
     survey_stop(TAKE(s->survey));
     pg_close(s->pg);
     hints_close(s->hints);
@@ -113,7 +113,7 @@ static void on_reload_signal(uv_signal_t *handle, int number)
         return;
     }
     const struct config *next = daemon_reload(s->config, s->is_ready_said);
-    daemon_meters_reloaded(&s->meters.daemon, next != NULL);
+    daemon_metrics_reloaded(&s->metrics.daemon, next != NULL);
     if (next == NULL) {
         return;
     }
@@ -124,31 +124,31 @@ static void on_reload_signal(uv_signal_t *handle, int number)
         feeder_wake(s->feeder);
         watch_set_full_pass(s->watch, next->scheduler.full_pass_us);
     }
-    if (s->days != NULL) {
-        days_set_keep(s->days, next->scheduler.history_days);
+    if (s->history != NULL) {
+        history_set_keep(s->history, next->scheduler.history_days);
     }
 }
 
 /* ---- leading ---- */
 
-static void days_begin(struct scheduler *s)
+static void history_begin(struct scheduler *s)
 {
-    struct days_options options = {.loop = &s->loop,
-                                   .conninfo = s->conninfo,
-                                   .timeout_us = s->config->postgres.timeout_us,
-                                   .keep_days = s->config->scheduler.history_days,
-                                   .days_every_us = scaled(s, DAYS_EVERY_US),
-                                   .vacuum_every_us = scaled(s, VACUUM_EVERY_US)};
+    struct history_options options = {.loop = &s->loop,
+                                      .conninfo = s->conninfo,
+                                      .timeout_us = s->config->postgres.timeout_us,
+                                      .keep_days = s->config->scheduler.history_days,
+                                      .days_every_us = scaled(s, DAYS_EVERY_US),
+                                      .vacuum_every_us = scaled(s, VACUUM_EVERY_US)};
     struct err err = {0};
-    if (days_start(&options, &s->days, &err) != STATUS_OK) {
-        log_error("days_failed", LOG_TEXT("err", err.msg));
+    if (history_start(&options, &s->history, &err) != STATUS_OK) {
+        log_error("history_failed", LOG_TEXT("err", err.msg));
     }
 }
 
 static void survey_begin(struct scheduler *s)
 {
     struct survey_options options = {.loop = &s->loop,
-                                     .registry = s->meters.registry,
+                                     .registry = s->metrics.registry,
                                      .conninfo = s->conninfo,
                                      .timeout_us = s->config->postgres.timeout_us,
                                      .every_us = scaled(s, SURVEY_EVERY_US),
@@ -172,11 +172,11 @@ static void on_lead(void *ctx, bool is_leader, const char *why)
     report_now(s->report);
     watch_lead(s->watch, is_leader);
     if (is_leader) {
-        days_begin(s);
+        history_begin(s);
         survey_begin(s);
     } else {
-        days_stop(s->days);
-        s->days = NULL;
+        history_stop(s->history);
+        s->history = NULL;
         survey_stop(TAKE(s->survey));
     }
 }
@@ -212,7 +212,7 @@ static void on_lock_node(void *ctx, size_t node, enum redlock_node_event event, 
                          const char *why)
 {
     struct scheduler *s = ctx;
-    daemon_meters_lock_node(&s->meters.daemon, node, event);
+    daemon_metrics_lock_node(&s->metrics.daemon, node, event);
     daemon_log_lock_node(s->config, node, event, until_us, why);
     scheduler_log_nodes(s);
 }
@@ -300,7 +300,7 @@ static enum status parts_open(struct scheduler *s, int64_t t_max_us, struct err 
                                                .look_every_us = LOOK_EVERY_US},
                                     .every_us = every_us,
                                     .full_pass_us = c->scheduler.full_pass_us,
-                                    .pass_seconds = s->meters.pass_seconds};
+                                    .pass_seconds = s->metrics.pass_seconds};
     enum status st = feeder_open(&feeder, &s->feeder, err);
     if (st != STATUS_OK) {
         return st;
@@ -407,7 +407,7 @@ static void on_pg_up(void *ctx)
 {
     struct scheduler *s = ctx;
     struct err err = {0};
-    daemon_meters_pg_up(&s->meters.daemon);
+    daemon_metrics_pg_up(&s->metrics.daemon);
     log_recovered("postgres_up", &s->pg_complaint);
     if (feed_store_session(s->pg, on_session, s, &err) != STATUS_OK) {
         log_error("postgres_failed", LOG_TEXT("err", err.msg));

@@ -6,10 +6,10 @@
 
 #include "daemon/daemon.h"
 #include "daemon/telemetry.h"
-#include "scheduler/days.h"
-#include "scheduler/meters.h"
+#include "scheduler/history.h"
 #include "scheduler/report.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/scheduler_metrics.h"
 #include "scheduler/survey.h"
 #include "scheduler/watch.h"
 #include "store/cluster_store.h"
@@ -44,10 +44,10 @@ struct scheduler {
     struct feeder *feeder;
     struct rescuer *rescuer;
     struct watch *watch;
-    struct days *days;
+    struct history *history;
     struct survey *survey;
     struct report *report;
-    struct meters meters;
+    struct scheduler_metrics metrics;
 };
 
 /* What of the Redis nodes no single event tells: quorum_lost, quorum_back, hints_up. */

@@ -193,7 +193,7 @@ static void on_up(void *ctx)
     }
 }
 
-void survey_meters_init(struct metrics *registry)
+void survey_metrics_init(struct metrics *registry)
 {
     (void)metrics_series(registry, &failed, NULL, NULL);
 }

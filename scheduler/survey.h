@@ -30,6 +30,6 @@ enum status survey_start(const struct survey_options *options, struct survey **r
 void survey_stop(struct survey *s); /* accepts NULL */
 
 /* The families are listed from the start, though nothing is known before this scheduler leads. */
-void survey_meters_init(struct metrics *registry);
+void survey_metrics_init(struct metrics *registry);
 
 #endif

@@ -23,13 +23,13 @@ int64_t scheduler_feed_age_us(const struct scheduler *s)
 static void on_collect(void *ctx)
 {
     struct scheduler *s = ctx;
-    const struct meters_facts facts = {.feed_age_us = scheduler_feed_age_us(s),
-                                       .is_pg_up = s->pg != NULL && pg_is_up(s->pg),
-                                       .lock = s->lock,
-                                       .lead = s->lead,
-                                       .feeder = s->feeder,
-                                       .rescuer = s->rescuer};
-    meters_collect(&s->meters, &facts);
+    const struct scheduler_metrics_facts facts = {.feed_age_us = scheduler_feed_age_us(s),
+                                                  .is_pg_up = s->pg != NULL && pg_is_up(s->pg),
+                                                  .lock = s->lock,
+                                                  .lead = s->lead,
+                                                  .feeder = s->feeder,
+                                                  .rescuer = s->rescuer};
+    scheduler_metrics_collect(&s->metrics, &facts);
     scheduler_log_nodes(s);
 }
 
@@ -79,10 +79,10 @@ enum status scheduler_telemetry(struct scheduler *s, struct err *err)
                                         .collect = on_collect,
                                         .ready = on_ready,
                                         .alive = on_alive,
-                                        .lease_family = &meters_leader,
+                                        .lease_family = &scheduler_metrics_leader,
                                         .lease = on_lease,
                                         .ctx = s};
     enum status st = telemetry_open(&options, &s->telemetry, err);
-    meters_init(&s->meters, telemetry_metrics(s->telemetry), s->config);
+    scheduler_metrics_init(&s->metrics, telemetry_metrics(s->telemetry), s->config);
     return st;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
-#include "base/history.h"
+#include "base/recorder.h"
 #include "base/timer.h"
 #include "worker/worker.h"
 
@@ -89,8 +89,8 @@ static void on_beaten(void *ctx, enum status st, const struct worker_beat_reply 
     struct worker *w = ctx;
     bool is_confirmed = st == STATUS_OK && !reply->is_dead;
     w->is_beating = false;
-    history("beat", st == STATUS_OK ? "ok" : "info", HISTORY_TEXT("worker", w->worker_id),
-            HISTORY_I64("dead", st == STATUS_OK && reply->is_dead));
+    record("beat", st == STATUS_OK ? "ok" : "info", RECORD_TEXT("worker", w->worker_id),
+           RECORD_I64("dead", st == STATUS_OK && reply->is_dead));
     w->has_lost_pop = w->has_lost_pop || (w->is_telling_lost_pop && !is_confirmed);
     if (st != STATUS_OK) {
         if (complaint_due(&w->beat_complaint, clock_boot_us())) {
@@ -104,8 +104,8 @@ static void on_beaten(void *ctx, enum status st, const struct worker_beat_reply 
         return;
     }
     w->beat_confirmed_us = w->beat_sent_us;
-    for (struct held_job *job = w->held.by_id; job != NULL; job = job->hh.next) {
-        if (job->phase == HELD_RUNNING) {
+    for (struct job_in_hand *job = w->jobs.by_id; job != NULL; job = job->hh.next) {
+        if (job->phase == IN_HAND_RUNNING) {
             run_limit(w, job, w->beat_sent_us);
         }
     }
@@ -118,7 +118,7 @@ static void on_beaten(void *ctx, enum status st, const struct worker_beat_reply 
 static size_t held_fences(const struct worker *w, int64_t now, int64_t *ret_fences)
 {
     size_t n = 0;
-    for (struct held_job *job = w->held.by_id; job != NULL; job = job->hh.next) {
+    for (struct job_in_hand *job = w->jobs.by_id; job != NULL; job = job->hh.next) {
         bool is_old = job->fence > 0 && now - job->claimed_us >= w->config->lock.ttl_us;
         if (is_old && n < HELD_FENCES_MAX) {
             ret_fences[n++] = job->fence;
@@ -131,13 +131,13 @@ static size_t held_fences(const struct worker *w, int64_t now, int64_t *ret_fenc
 static void count_uncommitted(const struct worker *w, int64_t now, struct worker_beat *ret)
 {
     int64_t since_us = now;
-    for (struct held_job *job = w->held.by_id; job != NULL; job = job->hh.next) {
-        if (job->phase == HELD_FINISHING && job->since_us < since_us) {
+    for (struct job_in_hand *job = w->jobs.by_id; job != NULL; job = job->hh.next) {
+        if (job->phase == IN_HAND_FINISHING && job->since_us < since_us) {
             since_us = job->since_us;
         }
     }
     const struct err *trouble = job_store_trouble(w->store);
-    ret->uncommitted = (int)w->held.count[HELD_FINISHING];
+    ret->uncommitted = (int)w->jobs.count[IN_HAND_FINISHING];
     ret->uncommitted_us = now - since_us;
     ret->trouble = trouble != NULL ? trouble->msg : NULL;
 }
@@ -153,7 +153,7 @@ static void beat(struct worker *w)
                             .stale_us = w->config->worker.stale_us,
                             .is_quiet = w->is_quiet || w->stage != WORKER_RUNNING,
                             .lost_pop = w->has_lost_pop,
-                            .running = (int)w->held.count[HELD_RUNNING],
+                            .running = (int)w->jobs.count[IN_HAND_RUNNING],
                             .held_fences = fences,
                             .held_count = held_fences(w, now, fences),
                             .kinds = w->kinds.list,
@@ -161,7 +161,7 @@ static void beat(struct worker *w)
                             .lock_nodes = (int)w->config->lock.node_count,
                             .lock_nodes_voting = (int)redlock_async_voting(w->lock)};
     count_uncommitted(w, now, &b);
-    history("beat", "inv", HISTORY_TEXT("worker", w->worker_id));
+    record("beat", "inv", RECORD_TEXT("worker", w->worker_id));
     if (worker_store_beat(w->pg, &b, on_beaten, w, NULL) == STATUS_OK) {
         w->is_beating = true;
         w->beat_sent_us = now;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
-#include "base/history.h"
 #include "base/probe.h"
+#include "base/recorder.h"
 #include "model/hint.h"
 #include "worker/worker.h"
 
@@ -16,10 +16,11 @@
 
 static struct capacity_facts facts(const struct worker *w, int64_t now_us)
 {
-    const size_t *n = w->held.count;
-    struct capacity_facts f = {.coming = n[HELD_LOCKING] + n[HELD_CLAIMING] + n[HELD_FETCHING],
-                               .ready = n[HELD_READY],
-                               .finishing = n[HELD_FINISHING]};
+    const size_t *n = w->jobs.count;
+    struct capacity_facts f = {.coming =
+                                   n[IN_HAND_LOCKING] + n[IN_HAND_CLAIMING] + n[IN_HAND_FETCHING],
+                               .ready = n[IN_HAND_READY],
+                               .finishing = n[IN_HAND_FINISHING]};
     for (size_t i = 0; i < w->slot_count; i++) {
         enum slot_state s = slot_state(w->slots[i]);
         f.runners += s == SLOT_IDLE || s == SLOT_BUSY ? 1U : 0U;
@@ -70,7 +71,7 @@ static void pause_fetching(struct worker *w)
 
 /* ---- claim ---- */
 
-static void put_back_job(struct worker *w, const struct held_job *job)
+static void put_back_job(struct worker *w, const struct job_in_hand *job)
 {
     hint_return_add(w, job->id, job->score, job->queue,
                     job->hint_kind[0] == '\0' ? NULL : job->hint_kind);
@@ -97,11 +98,11 @@ static enum refusal refusal_of(const struct worker *w, const struct refused_job 
 
 static void on_refused(struct worker *w, const struct refused_job *r)
 {
-    struct held_job *job = held_find(&w->held, r->id);
-    assert(job != NULL && job->phase == HELD_CLAIMING);
-    history("claim", r->why == CLAIM_NOT_TRIED ? "info" : "fail", HISTORY_I64("job", r->id),
-            HISTORY_I64("why", r->why));
-    metric_add(w->meters.refused[refusal_of(w, r)], 1);
+    struct job_in_hand *job = in_hand_find(&w->jobs, r->id);
+    assert(job != NULL && job->phase == IN_HAND_CLAIMING);
+    record("claim", r->why == CLAIM_NOT_TRIED ? "info" : "fail", RECORD_I64("job", r->id),
+           RECORD_I64("why", r->why));
+    metric_add(w->metrics.refused[refusal_of(w, r)], 1);
     if (r->why == CLAIM_PUT_BACK && r->queue != NULL && r->kind != NULL) {
         int64_t score = hint_score(r->priority, r->ready_at_unix_us);
         bool is_ours = serves(w, r->kind);
@@ -119,7 +120,7 @@ static void on_refused(struct worker *w, const struct refused_job *r)
     run_let_go(w, job);
 }
 
-static bool copy_args(struct held_job *job, const char *args, size_t len)
+static bool copy_args(struct job_in_hand *job, const char *args, size_t len)
 {
     job->args = malloc(len + 1);
     if (job->args == NULL) {
@@ -139,13 +140,13 @@ struct args_wait {
     int64_t fence;
 };
 
-static void fetch_args(struct worker *w, struct held_job *job)
+static void fetch_args(struct worker *w, struct job_in_hand *job)
 {
     struct args_wait *wait = malloc(sizeof *wait);
     if (wait != NULL) {
         *wait = (struct args_wait){.worker = w, .id = job->id, .fence = job->fence};
         if (job_store_args(w->store, job->id, job->fence, on_args, wait, NULL) == STATUS_OK) {
-            held_set_phase(&w->held, job, HELD_FETCHING);
+            in_hand_set_phase(&w->jobs, job, IN_HAND_FETCHING);
             return;
         }
         free(wait);
@@ -157,19 +158,19 @@ static void on_args(void *ctx, enum status st, const char *args, size_t len)
 {
     autofree struct args_wait *wait = ctx;
     struct worker *w = wait->worker;
-    struct held_job *job = held_find(&w->held, wait->id);
-    if (job == NULL || job->fence != wait->fence || job->phase != HELD_FETCHING) {
+    struct job_in_hand *job = in_hand_find(&w->jobs, wait->id);
+    if (job == NULL || job->fence != wait->fence || job->phase != IN_HAND_FETCHING) {
         return;
     }
     if (st != STATUS_OK || !copy_args(job, args, len)) {
         run_hand_back(w, job);
         return;
     }
-    held_push_ready(&w->held, job);
+    in_hand_push_ready(&w->jobs, job);
     run_dispatch(w);
 }
 
-static void keep_claimed(struct worker *w, struct held_job *job, const struct claimed_job *c)
+static void keep_claimed(struct worker *w, struct job_in_hand *job, const struct claimed_job *c)
 {
     job->fence = c->fence;
     (void)snprintf(job->worker_id, sizeof job->worker_id, "%s", c->worker_id);
@@ -183,17 +184,17 @@ static void keep_claimed(struct worker *w, struct held_job *job, const struct cl
     job->score = hint_score(c->priority, c->ready_at_unix_us);
     job->claimed_us = clock_boot_us();
     (void)snprintf(job->kind, sizeof job->kind, "%s", c->kind);
-    job->meters = meters_kind(&w->meters, job->queue, c->kind);
+    job->metrics = worker_metrics_kind(&w->metrics, job->queue, c->kind);
 }
 
 static void on_one_claimed(struct worker *w, const struct claimed_job *c)
 {
-    struct held_job *job = held_find(&w->held, c->id);
-    assert(job != NULL && job->phase == HELD_CLAIMING);
+    struct job_in_hand *job = in_hand_find(&w->jobs, c->id);
+    assert(job != NULL && job->phase == IN_HAND_CLAIMING);
     keep_claimed(w, job, c);
-    history("claim", "ok", HISTORY_I64("job", c->id), HISTORY_I64("f", c->fence),
-            HISTORY_I64("att", c->attempt), HISTORY_I64("max", c->max_attempts));
-    metric_observe_us(job->meters->wait, c->attempted_at_unix_us - c->ready_at_unix_us);
+    record("claim", "ok", RECORD_I64("job", c->id), RECORD_I64("f", c->fence),
+           RECORD_I64("att", c->attempt), RECORD_I64("max", c->max_attempts));
+    metric_observe_us(job->metrics->wait, c->attempted_at_unix_us - c->ready_at_unix_us);
     log_debug("job_claimed", LOG_I64("job", c->id), LOG_I64("fence", c->fence),
               LOG_I64("attempt", c->attempt));
     bool has_lease = job->batch != NULL &&
@@ -204,7 +205,7 @@ static void on_one_claimed(struct worker *w, const struct claimed_job *c)
     if (may_run && c->args == NULL) {
         fetch_args(w, job);
     } else if (may_run && copy_args(job, c->args, c->args_len)) {
-        held_push_ready(&w->held, job);
+        in_hand_push_ready(&w->jobs, job);
     } else {
         run_hand_back(w, job);
     }
@@ -213,8 +214,8 @@ static void on_one_claimed(struct worker *w, const struct claimed_job *c)
 /* One claim's ids were asked for at the same moment. */
 static void count_claim(struct worker *w, int64_t id)
 {
-    const struct held_job *job = held_find(&w->held, id);
-    metric_observe_us(w->meters.claim, clock_boot_us() - job->asked_us);
+    const struct job_in_hand *job = in_hand_find(&w->jobs, id);
+    metric_observe_us(w->metrics.claim, clock_boot_us() - job->asked_us);
 }
 
 static void on_claimed(void *ctx, const struct claimed_job *jobs, size_t count,
@@ -247,8 +248,8 @@ static void on_claimed(void *ctx, const struct claimed_job *jobs, size_t count,
 static size_t ahead_from(const struct worker *w, size_t count)
 {
     struct capacity_facts f = facts(w, 0);
-    size_t before = w->held.count[HELD_CLAIMING] - count + w->held.count[HELD_FETCHING] +
-                    w->held.count[HELD_READY];
+    size_t before = w->jobs.count[IN_HAND_CLAIMING] - count + w->jobs.count[IN_HAND_FETCHING] +
+                    w->jobs.count[IN_HAND_READY];
     size_t idle = f.idle > before ? f.idle - before : 0;
     return idle < count ? idle : count;
 }
@@ -262,17 +263,17 @@ static void claim(struct worker *w, const int64_t *ids, size_t count)
                                     .ahead_from = ahead_from(w, count),
                                     .done = on_claimed,
                                     .ctx = w};
-    for (size_t i = 0; history_is_on() && i < count; i++) {
-        history("claim", "inv", HISTORY_I64("job", ids[i]));
+    for (size_t i = 0; recorder_is_on() && i < count; i++) {
+        record("claim", "inv", RECORD_I64("job", ids[i]));
     }
     if (job_store_claim(w->store, &request, NULL) == STATUS_OK) {
         probe("W4");
         return;
     }
     pause_fetching(w);
-    metric_add(w->meters.refused[REFUSED_NOT_TRIED], count);
+    metric_add(w->metrics.refused[REFUSED_NOT_TRIED], count);
     for (size_t i = 0; i < count; i++) {
-        struct held_job *job = held_find(&w->held, ids[i]);
+        struct job_in_hand *job = in_hand_find(&w->jobs, ids[i]);
         put_back_job(w, job);
         run_let_go(w, job);
     }
@@ -284,16 +285,16 @@ static void count_not_won(struct worker *w, enum redlock_result verdict)
 {
     switch (verdict) {
     case REDLOCK_HELD_BY_OTHER:
-        metric_add(w->meters.refused[REFUSED_HELD], 1);
+        metric_add(w->metrics.refused[REFUSED_HELD], 1);
         break;
     case REDLOCK_SPLIT:
-        metric_add(w->meters.refused[REFUSED_SPLIT], 1);
+        metric_add(w->metrics.refused[REFUSED_SPLIT], 1);
         break;
     case REDLOCK_NO_QUORUM:
-        metric_add(w->meters.refused[REFUSED_NO_QUORUM], 1);
+        metric_add(w->metrics.refused[REFUSED_NO_QUORUM], 1);
         break;
     case REDLOCK_EXPIRED:
-        metric_add(w->meters.refused[REFUSED_EXPIRED], 1);
+        metric_add(w->metrics.refused[REFUSED_EXPIRED], 1);
         break;
     case REDLOCK_WON:
     case REDLOCK_CANCELLED: /* we close */
@@ -302,7 +303,7 @@ static void count_not_won(struct worker *w, enum redlock_result verdict)
     }
 }
 
-static void on_not_won(struct worker *w, struct held_job *job, enum redlock_result verdict)
+static void on_not_won(struct worker *w, struct job_in_hand *job, enum redlock_result verdict)
 {
     count_not_won(w, verdict);
     if (verdict != REDLOCK_HELD_BY_OTHER) { /* the holder of a held one sees to it: drop the hint */
@@ -311,7 +312,7 @@ static void on_not_won(struct worker *w, struct held_job *job, enum redlock_resu
     if (verdict == REDLOCK_NO_QUORUM || verdict == REDLOCK_EXPIRED) {
         pause_fetching(w);
     }
-    held_remove(&w->held, job);
+    in_hand_remove(&w->jobs, job);
 }
 
 static void on_acquired(void *ctx, struct redlock_batch *batch)
@@ -320,11 +321,11 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
     int64_t ids[REDLOCK_KEYS_MAX];
     size_t won = 0;
     int64_t now = clock_boot_us();
-    const struct held_job *first = redlock_batch_user(batch, 0);
+    const struct job_in_hand *first = redlock_batch_user(batch, 0);
     probe("W3");
-    metric_observe_us(w->meters.lock, now - first->asked_us);
+    metric_observe_us(w->metrics.lock, now - first->asked_us);
     for (size_t i = 0; i < redlock_batch_count(batch); i++) {
-        struct held_job *job = redlock_batch_user(batch, i);
+        struct job_in_hand *job = redlock_batch_user(batch, i);
         enum redlock_result verdict = redlock_batch_result(batch, i);
         if (verdict != REDLOCK_WON) {
             on_not_won(w, job, verdict);
@@ -338,17 +339,17 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
             continue;
         }
         job->asked_us = now;
-        held_set_phase(&w->held, job, HELD_CLAIMING);
+        in_hand_set_phase(&w->jobs, job, IN_HAND_CLAIMING);
         ids[won++] = job->id;
     }
     if (won > 0) {
-        metric_observe(w->meters.batch, (double)won);
+        metric_observe(w->metrics.batch, (double)won);
         claim(w, ids, won);
     }
     worker_check_drained(w);
 }
 
-static void acquire(struct worker *w, struct held_job *const *jobs, size_t count)
+static void acquire(struct worker *w, struct job_in_hand *const *jobs, size_t count)
 {
     char texts[HINTS_POP_MAX][LOCK_KEY_MAX];
     struct redlock_async_key keys[HINTS_POP_MAX];
@@ -366,27 +367,27 @@ static void acquire(struct worker *w, struct held_job *const *jobs, size_t count
         return;
     }
     pause_fetching(w);
-    metric_add(w->meters.refused[REFUSED_NOT_TRIED], count);
+    metric_add(w->metrics.refused[REFUSED_NOT_TRIED], count);
     for (size_t i = 0; i < count; i++) {
         put_back_job(w, jobs[i]);
-        held_remove(&w->held, jobs[i]);
+        in_hand_remove(&w->jobs, jobs[i]);
     }
 }
 
 void fetch_popped(void *worker, const struct hint *list, size_t count)
 {
     struct worker *w = worker;
-    struct held_job *jobs[HINTS_POP_MAX];
+    struct job_in_hand *jobs[HINTS_POP_MAX];
     size_t n = 0;
     probe("W1");
     for (size_t i = 0; i < count; i++) {
         const struct hint *h = &list[i];
-        history("pop", "ok", HISTORY_I64("job", h->id));
+        record("pop", "ok", RECORD_I64("job", h->id));
         if (!may_take(w) || n == ARRAY_COUNT(jobs)) {
             hint_return_add(w, h->id, h->score, h->queue, h->kind); /* INTERFACES rule 6 */
             continue;
         }
-        struct held_job *job = held_add(&w->held, h->id);
+        struct job_in_hand *job = in_hand_add(&w->jobs, h->id);
         if (job == NULL) {
             continue; /* ours already: a repeated hint (inv.S19) */
         }

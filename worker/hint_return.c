@@ -40,7 +40,7 @@ static void on_pushed(void *ctx, enum status st, int64_t added)
         return;
     }
     if (st == STATUS_OK) {
-        metric_add(w->meters.put_back, w->hint_return->sent);
+        metric_add(w->metrics.put_back, w->hint_return->sent);
     } else {
         w->has_lost_pop = true;
     }

@@ -10,10 +10,10 @@ static long long ms(int64_t us)
     return (long long)(us / US_PER_MS);
 }
 
-static int64_t oldest_since_us(const struct worker *w, enum held_phase phase, int64_t now_us)
+static int64_t oldest_since_us(const struct worker *w, enum in_hand_phase phase, int64_t now_us)
 {
     int64_t oldest = now_us;
-    for (const struct held_job *job = w->held.by_id; job != NULL; job = job->hh.next) {
+    for (const struct job_in_hand *job = w->jobs.by_id; job != NULL; job = job->hh.next) {
         if (job->phase == phase && job->since_us < oldest) {
             oldest = job->since_us;
         }
@@ -40,8 +40,8 @@ static void check_claiming(const struct worker *w, struct health *ret)
 {
     int64_t now_us = clock_boot_us();
     int64_t bound_us = claim_bound_us(w);
-    int64_t locking_us = now_us - oldest_since_us(w, HELD_LOCKING, now_us);
-    int64_t claiming_us = now_us - oldest_since_us(w, HELD_CLAIMING, now_us);
+    int64_t locking_us = now_us - oldest_since_us(w, IN_HAND_LOCKING, now_us);
+    int64_t claiming_us = now_us - oldest_since_us(w, IN_HAND_CLAIMING, now_us);
     bool is_failing = w->setbacks_since_us > 0 && now_us - w->setback_us <= bound_us;
     int64_t failing_us = is_failing ? now_us - w->setbacks_since_us : 0;
     if (locking_us > w->config->lock.ttl_us) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/bug.h"
 #include "base/clock.h"
-#include "base/history.h"
+#include "base/recorder.h"
 #include "base/timer.h"
 #include "daemon/daemon.h"
 #include "daemon/ready.h"
@@ -43,8 +43,8 @@ static void on_registered(void *ctx, enum status st, const struct err *err)
         return;
     }
     w->is_registered = true;
-    history("start", "ok", HISTORY_TEXT("worker", w->worker_id),
-            HISTORY_TEXT("state_dir", w->config->worker.state_dir));
+    record("start", "ok", RECORD_TEXT("worker", w->worker_id),
+           RECORD_TEXT("state_dir", w->config->worker.state_dir));
     log_recovered("register_recovered", &w->register_complaint);
     state_dir_write(w->config->worker.state_dir, w->worker_id);
     w->beat_confirmed_us = w->beat_sent_us;
@@ -117,7 +117,7 @@ static void on_handed_back(void *ctx, enum status st, const struct err *err)
 {
     struct worker *w = ctx;
     w->is_beating = false;
-    history("reap", st == STATUS_OK ? "ok" : "info", HISTORY_TEXT("worker", w->predecessor_id));
+    record("reap", st == STATUS_OK ? "ok" : "info", RECORD_TEXT("worker", w->predecessor_id));
     bool is_refused = st == STATUS_INVALID || st == STATUS_INTERNAL;
     if (is_refused) { /* one of them can't be recorded: the rescuer finds out which */
         log_warn("predecessor_left", LOG_TEXT("worker", w->predecessor_id),
@@ -137,7 +137,7 @@ static void on_freed(void *ctx)
     if (w->stage == WORKER_CLOSING) {
         return; /* told by the lock's own end: nothing that this needs is open any more */
     }
-    history("reap", "inv", HISTORY_TEXT("worker", w->predecessor_id));
+    record("reap", "inv", RECORD_TEXT("worker", w->predecessor_id));
     enum status st =
         worker_store_hand_back_all(w->pg, w->predecessor_id, on_back, on_handed_back, w, &err);
     if (st != STATUS_OK) {
@@ -178,8 +178,8 @@ static void on_predecessor(void *ctx, enum status st, const char *token_prefix, 
         on_freed(w);
         return;
     }
-    for (size_t i = 0; history_is_on() && i < count; i++) {
-        history("free", "inv", HISTORY_I64("job", ids[i]), HISTORY_TEXT("prefix", token_prefix));
+    for (size_t i = 0; recorder_is_on() && i < count; i++) {
+        record("free", "inv", RECORD_I64("job", ids[i]), RECORD_TEXT("prefix", token_prefix));
     }
     log_info("predecessor_ended", LOG_TEXT("worker", w->predecessor_id), LOG_I64("jobs", count));
     if (free_leases(w, token_prefix, ids, count, &err) != STATUS_OK) {
@@ -284,8 +284,8 @@ void registration_again(struct worker *w)
     log_warn("worker_marked_dead", LOG_TEXT("worker", w->worker_id),
              LOG_TEXT("action", "starting over under a new id"));
     int64_t frozen = w->beat_confirmed_us > 0 ? w->beat_confirmed_us : 1;
-    for (struct held_job *job = w->held.by_id; job != NULL; job = job->hh.next) {
-        if (job->phase != HELD_LOCKING && job->beat_frozen_us == 0) {
+    for (struct job_in_hand *job = w->jobs.by_id; job != NULL; job = job->hh.next) {
+        if (job->phase != IN_HAND_LOCKING && job->beat_frozen_us == 0) {
             job->beat_frozen_us = frozen;
         }
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/bug.h"
 #include "base/clock.h"
-#include "base/history.h"
 #include "base/probe.h"
+#include "base/recorder.h"
 #include "worker/outcome.h"
 #include "worker/worker.h"
 
@@ -10,12 +10,12 @@
 
 /* ---- letting go ---- */
 
-void run_let_go(struct worker *w, struct held_job *job)
+void run_let_go(struct worker *w, struct job_in_hand *job)
 {
     if (job->batch != NULL) {
         redlock_batch_release(job->batch, job->lease_index);
     }
-    held_remove(&w->held, job);
+    in_hand_remove(&w->jobs, job);
 }
 
 static const char *const verdict_texts[] = {[FINISH_ACCEPTED] = "accepted",
@@ -50,7 +50,7 @@ struct finish_wait {
     bool is_handed_back;
 };
 
-static void log_finished(const struct finish_wait *f, const struct held_job *job,
+static void log_finished(const struct finish_wait *f, const struct job_in_hand *job,
                          const struct finish_reply *reply)
 {
     static const char *const kinds[] = {[FINISH_COMPLETED] = "completed",
@@ -72,14 +72,14 @@ static void log_finished(const struct finish_wait *f, const struct held_job *job
 }
 
 static void count_finished(struct worker *w, const struct finish_wait *f,
-                           const struct held_job *job, const struct finish_reply *reply)
+                           const struct job_in_hand *job, const struct finish_reply *reply)
 {
-    metric_observe_us(w->meters.finish, clock_boot_us() - f->ended_us);
+    metric_observe_us(w->metrics.finish, clock_boot_us() - f->ended_us);
     if (reply->verdict != FINISH_STALE) {
-        metric_add(job->meters->finished[reply->kind], 1);
+        metric_add(job->metrics->finished[reply->kind], 1);
     }
     if (reply->verdict != FINISH_STALE && reply->kind == FINISH_COMPLETED) {
-        metric_observe(job->meters->attempts, (double)job->attempt);
+        metric_observe(job->metrics->attempts, (double)job->attempt);
     }
 }
 
@@ -87,13 +87,13 @@ static void on_finished(void *ctx, const struct finish_reply *reply)
 {
     autofree struct finish_wait *f = ctx;
     struct worker *w = f->worker;
-    struct held_job *job = held_find(&w->held, f->id);
-    assert(job != NULL && job->fence == f->fence && job->phase == HELD_FINISHING);
+    struct job_in_hand *job = in_hand_find(&w->jobs, f->id);
+    assert(job != NULL && job->fence == f->fence && job->phase == IN_HAND_FINISHING);
     probe("W9");
-    history(recorded_as[reply->kind], reply->verdict == FINISH_STALE ? "stale" : "ok",
-            HISTORY_I64("job", f->id), HISTORY_I64("f", f->fence),
-            HISTORY_I64("final", reply->kind == FINISH_DISCARDED),
-            HISTORY_I64("again", reply->verdict == FINISH_ALREADY));
+    record(recorded_as[reply->kind], reply->verdict == FINISH_STALE ? "stale" : "ok",
+           RECORD_I64("job", f->id), RECORD_I64("f", f->fence),
+           RECORD_I64("final", reply->kind == FINISH_DISCARDED),
+           RECORD_I64("again", reply->verdict == FINISH_ALREADY));
     log_finished(f, job, reply);
     count_finished(w, f, job, reply);
     if (f->is_handed_back && !SEEDED_BUG(15) &&
@@ -108,21 +108,21 @@ static void on_finished(void *ctx, const struct finish_reply *reply)
 
 /* The finish can't be queued: the job stays running in PostgreSQL under a fence that no beat names
  * any more, and the leader's full pass rescues it (ARCHITECTURE §4.3). */
-static void give_up(struct worker *w, struct held_job *job, const struct err *why)
+static void give_up(struct worker *w, struct job_in_hand *job, const struct err *why)
 {
     log_error("job_refused", LOG_I64("job", job->id), LOG_TEXT("err", why->msg));
     if (job->batch != NULL) {
         redlock_batch_drop(job->batch, job->lease_index);
     }
-    held_remove(&w->held, job);
+    in_hand_remove(&w->jobs, job);
 }
 
-static void finish(struct worker *w, struct held_job *job, const struct run_facts *facts,
+static void finish(struct worker *w, struct job_in_hand *job, const struct run_facts *facts,
                    struct job_finish *finish)
 {
     struct err err = {0};
     struct run_verdict v = run_verdict(facts);
-    held_set_phase(&w->held, job, HELD_FINISHING);
+    in_hand_set_phase(&w->jobs, job, IN_HAND_FINISHING);
     struct finish_wait *wait = malloc(sizeof *wait);
     if (wait == NULL) {
         (void)err_fail(&err, STATUS_NOMEM, "finish");
@@ -148,7 +148,7 @@ static void finish(struct worker *w, struct held_job *job, const struct run_fact
     finish->delay_us = v.delay_us;
     finish->crashed = v.crashed;
     probe("W7");
-    history(recorded_as[v.kind], "inv", HISTORY_I64("job", job->id), HISTORY_I64("f", job->fence));
+    record(recorded_as[v.kind], "inv", RECORD_I64("job", job->id), RECORD_I64("f", job->fence));
     if (job_store_finish(w->store, finish, on_finished, wait, &err) != STATUS_OK) {
         free(wait);
         give_up(w, job, &err);
@@ -157,7 +157,7 @@ static void finish(struct worker *w, struct held_job *job, const struct run_fact
     probe("W8");
 }
 
-void run_hand_back(struct worker *w, struct held_job *job)
+void run_hand_back(struct worker *w, struct job_in_hand *job)
 {
     struct run_facts facts = {.end = RUN_END_NOT_STARTED};
     struct job_finish none = {0};
@@ -166,14 +166,14 @@ void run_hand_back(struct worker *w, struct held_job *job)
 
 /* ---- dispatch ---- */
 
-void run_limit(struct worker *w, struct held_job *job, int64_t now_us)
+void run_limit(struct worker *w, struct job_in_hand *job, int64_t now_us)
 {
     struct danger_facts facts = watch_facts(w, job);
     struct danger_verdict v = danger_verdict(&facts, &w->danger, now_us);
     slot_limit(job->slot, v.kill_at_us, facts.timeout_at_us);
 }
 
-static void start(struct worker *w, struct slot *slot, struct held_job *job, int64_t now_us)
+static void start(struct worker *w, struct slot *slot, struct job_in_hand *job, int64_t now_us)
 {
     struct job_frame frame = {.id = job->id,
                               .fence = job->fence,
@@ -185,16 +185,16 @@ static void start(struct worker *w, struct slot *slot, struct held_job *job, int
                               .args_len = job->args_len};
     job->slot = slot;
     job->started_us = now_us;
-    held_set_phase(&w->held, job, HELD_RUNNING);
+    in_hand_set_phase(&w->jobs, job, IN_HAND_RUNNING);
     run_limit(w, job, now_us);
-    history("run", "inv", HISTORY_I64("job", job->id), HISTORY_I64("f", job->fence),
-            HISTORY_I64("att", job->attempt), HISTORY_I64("once", job->at_most_once));
+    record("run", "inv", RECORD_I64("job", job->id), RECORD_I64("f", job->fence),
+           RECORD_I64("att", job->attempt), RECORD_I64("once", job->at_most_once));
     slot_run(slot, &frame, job);
     probe("W6");
 }
 
 /* Withdrawn after it was claimed: no runner that is free now need know it. */
-static bool is_served(const struct worker *w, struct held_job *job)
+static bool is_served(const struct worker *w, struct job_in_hand *job)
 {
     if (job->kinds_generation != w->kinds_generation) {
         job->kinds_generation =
@@ -204,7 +204,7 @@ static bool is_served(const struct worker *w, struct held_job *job)
 }
 
 /* A lease that ended while the job waited for a runner: somebody else may have it soon. */
-static bool may_start(const struct worker *w, struct held_job *job, int64_t now_us)
+static bool may_start(const struct worker *w, struct job_in_hand *job, int64_t now_us)
 {
     return is_served(w, job) && job->batch != NULL &&
            redlock_batch_state(job->batch, job->lease_index) != REDLOCK_STATE_LOST &&
@@ -217,14 +217,14 @@ void run_dispatch(struct worker *w)
     if (w->stage != WORKER_RUNNING) {
         return; /* what waits is handed back (lock.F4) */
     }
-    for (size_t i = 0; i < w->slot_count && w->held.ready_first != NULL; i++) {
+    for (size_t i = 0; i < w->slot_count && w->jobs.ready_first != NULL; i++) {
         if (slot_state(w->slots[i]) != SLOT_IDLE) {
             continue;
         }
-        struct held_job *job = held_take_ready(&w->held);
+        struct job_in_hand *job = in_hand_take_ready(&w->jobs);
         while (job != NULL && !may_start(w, job, now)) {
             run_hand_back(w, job);
-            job = held_take_ready(&w->held);
+            job = in_hand_take_ready(&w->jobs);
         }
         if (job != NULL) {
             start(w, w->slots[i], job, now);
@@ -236,7 +236,7 @@ void run_dispatch(struct worker *w)
 
 /* The runner's own timer may have been first (fault.A4), or our loop was stopped for long
  * (fault.A3). */
-static bool is_past_kill(const struct worker *w, const struct held_job *job)
+static bool is_past_kill(const struct worker *w, const struct job_in_hand *job)
 {
     struct danger_facts facts = watch_facts(w, job);
     struct danger_verdict v = danger_verdict(&facts, &w->danger, clock_boot_us());
@@ -245,7 +245,7 @@ static bool is_past_kill(const struct worker *w, const struct held_job *job)
 
 /* A handler that gave up because it was asked to has done what is wanted: a drain must not use up
  * the attempts of those who listen (INTERFACES rule 3). */
-static enum run_end end_by_retry(const struct held_job *job)
+static enum run_end end_by_retry(const struct job_in_hand *job)
 {
     if (job->was_timed_out) {
         return RUN_END_TIMED_RETRY;
@@ -253,7 +253,7 @@ static enum run_end end_by_retry(const struct held_job *job)
     return job->was_asked ? RUN_END_STOPPED : RUN_END_RETRY;
 }
 
-static enum run_end end_of(const struct worker *w, const struct held_job *job,
+static enum run_end end_of(const struct worker *w, const struct job_in_hand *job,
                            const struct slot_run *run)
 {
     static const enum run_end results[] = {
@@ -278,16 +278,16 @@ static enum run_end end_of(const struct worker *w, const struct held_job *job,
 static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot_run *run)
 {
     struct worker *w = ctx;
-    struct held_job *job = user;
-    assert(job->slot == slot && job->phase == HELD_RUNNING);
+    struct job_in_hand *job = user;
+    assert(job->slot == slot && job->phase == IN_HAND_RUNNING);
     enum run_end end = end_of(w, job, run);
     job->slot = NULL;
-    history("run", end == RUN_END_DONE ? "ok" : "fail", HISTORY_I64("job", job->id),
-            HISTORY_I64("f", job->fence), HISTORY_TEXT("end", ends_recorded_as[end]));
+    record("run", end == RUN_END_DONE ? "ok" : "fail", RECORD_I64("job", job->id),
+           RECORD_I64("f", job->fence), RECORD_TEXT("end", ends_recorded_as[end]));
     if (end != RUN_END_NOT_STARTED) {
-        metric_observe_us(job->meters->run, clock_boot_us() - job->started_us);
+        metric_observe_us(job->metrics->run, clock_boot_us() - job->started_us);
     }
-    metric_add(job->meters->timeouts, end == RUN_END_TIMEOUT ? 1 : 0);
+    metric_add(job->metrics->timeouts, end == RUN_END_TIMEOUT ? 1 : 0);
     struct run_facts facts = {.end = end,
                               .attempt = job->attempt,
                               .max_attempts = job->max_attempts,
@@ -334,7 +334,7 @@ static void on_hello(void *ctx, struct slot *slot, const char *json, size_t len)
 static void on_died(void *ctx, struct slot *slot, int pid, const char *text)
 {
     struct worker *w = ctx;
-    metric_add(w->meters.runner_deaths, slot_died_by_itself(slot) ? 1 : 0);
+    metric_add(w->metrics.runner_deaths, slot_died_by_itself(slot) ? 1 : 0);
     if (complaint_due(&w->runner_complaint, clock_boot_us())) {
         log_warn("runner_died", LOG_I64("pid", pid), LOG_TEXT("err", text),
                  LOG_I64("deaths", w->runner_complaint.count));

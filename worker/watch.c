@@ -23,7 +23,7 @@ static void on_relocked(void *ctx, struct redlock_batch *batch)
     autofree struct relock *r = ctx;
     struct worker *w = r->worker;
     for (size_t i = 0; i < r->count; i++) {
-        struct held_job *job = held_find(&w->held, r->ids[i]);
+        struct job_in_hand *job = in_hand_find(&w->jobs, r->ids[i]);
         bool is_won = redlock_batch_result(batch, i) == REDLOCK_WON;
         bool is_wanted = job != NULL && job->is_relocking && job->batch == NULL;
         if (job != NULL) {
@@ -41,9 +41,9 @@ static void on_relocked(void *ctx, struct redlock_batch *batch)
 
 /* Not a job of an earlier worker_id: its row may have been moved by now, and a lock taken for it
  * would keep out the one whose job it is. */
-static bool is_bare(const struct held_job *job)
+static bool is_bare(const struct job_in_hand *job)
 {
-    return job->phase == HELD_RUNNING && job->batch == NULL && !job->is_relocking &&
+    return job->phase == IN_HAND_RUNNING && job->batch == NULL && !job->is_relocking &&
            job->beat_frozen_us == 0;
 }
 
@@ -59,7 +59,7 @@ static void relock(struct worker *w)
         return;
     }
     *r = (struct relock){.worker = w};
-    for (struct held_job *job = w->held.by_id; job != NULL; job = job->hh.next) {
+    for (struct job_in_hand *job = w->jobs.by_id; job != NULL; job = job->hh.next) {
         if (!is_bare(job) || r->count == REDLOCK_KEYS_MAX) {
             continue;
         }
@@ -74,7 +74,7 @@ static void relock(struct worker *w)
         return;
     }
     for (size_t i = 0; i < r->count; i++) {
-        held_find(&w->held, r->ids[i])->is_relocking = true;
+        in_hand_find(&w->jobs, r->ids[i])->is_relocking = true;
     }
 }
 
@@ -82,9 +82,9 @@ void watch_lease(void *worker, struct redlock_batch *batch, size_t index, void *
                  enum redlock_state state)
 {
     struct worker *w = worker;
-    struct held_job *job = NULL;
+    struct job_in_hand *job = NULL;
     (void)user; /* a lease taken anew has none: ask by what is held */
-    for (job = w->held.by_id; job != NULL; job = job->hh.next) {
+    for (job = w->jobs.by_id; job != NULL; job = job->hh.next) {
         if (job->batch == batch && job->lease_index == index) {
             break;
         }
@@ -96,10 +96,10 @@ void watch_lease(void *worker, struct redlock_batch *batch, size_t index, void *
         log_debug("lease_suspect", LOG_I64("job", job->id));
     } else if (state == REDLOCK_STATE_LOST) {
         log_warn("lease_lost", LOG_I64("job", job->id),
-                 LOG_TEXT("action", job->phase == HELD_RUNNING
+                 LOG_TEXT("action", job->phase == IN_HAND_RUNNING
                                         ? "taken anew while the beat is fresh"
                                         : "handed back"));
-        if (job->phase == HELD_RUNNING) {
+        if (job->phase == IN_HAND_RUNNING) {
             job->batch = NULL;
             redlock_batch_release(batch, index); /* what is left of it */
         }
@@ -108,7 +108,7 @@ void watch_lease(void *worker, struct redlock_batch *batch, size_t index, void *
 
 /* ---- danger ---- */
 
-struct danger_facts watch_facts(const struct worker *w, const struct held_job *job)
+struct danger_facts watch_facts(const struct worker *w, const struct job_in_hand *job)
 {
     struct danger_facts f = {.timeout_at_us = job->started_us + job->timeout_us};
     f.beat_sent_us = job->beat_frozen_us > 0 ? job->beat_frozen_us : w->beat_confirmed_us;
@@ -119,7 +119,7 @@ struct danger_facts watch_facts(const struct worker *w, const struct held_job *j
     return f;
 }
 
-static void act(struct worker *w, struct held_job *job, int64_t now)
+static void act(struct worker *w, struct job_in_hand *job, int64_t now)
 {
     struct danger_facts facts = watch_facts(w, job);
     struct danger_verdict v = danger_verdict(&facts, &w->danger, now);
@@ -150,12 +150,12 @@ static void act(struct worker *w, struct held_job *job, int64_t now)
 static void hand_back_waiting(struct worker *w, int64_t now)
 {
     while (
-        w->held.ready_first != NULL &&
-        (w->stage != WORKER_RUNNING || now - w->held.ready_first->claimed_us > READY_WAIT_MAX_US)) {
+        w->jobs.ready_first != NULL &&
+        (w->stage != WORKER_RUNNING || now - w->jobs.ready_first->claimed_us > READY_WAIT_MAX_US)) {
         if (w->mean_run_us < READY_WAIT_MAX_US) {
             w->mean_run_us = READY_WAIT_MAX_US;
         }
-        run_hand_back(w, held_take_ready(&w->held));
+        run_hand_back(w, in_hand_take_ready(&w->jobs));
     }
 }
 
@@ -193,11 +193,11 @@ static void on_tick(uv_timer_t *timer)
     struct worker *w = timer->data;
     int64_t now = clock_boot_us();
     bool has_bare = false;
-    struct held_job *next = NULL;
-    for (struct held_job *job = w->held.by_id; job != NULL;
+    struct job_in_hand *next = NULL;
+    for (struct job_in_hand *job = w->jobs.by_id; job != NULL;
          job = next) { /* lock.W4: before any I/O */
         next = job->hh.next;
-        if (job->phase == HELD_RUNNING) {
+        if (job->phase == IN_HAND_RUNNING) {
             act(w, job, now);
             has_bare = has_bare || is_bare(job);
         }

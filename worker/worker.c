@@ -23,7 +23,7 @@
 static void on_pg_up(void *ctx)
 {
     struct worker *w = ctx;
-    daemon_meters_pg_up(&w->meters.daemon);
+    daemon_metrics_pg_up(&w->metrics.daemon);
     log_recovered("postgres_up", &w->pg_complaint);
     job_store_on_up(w->store);
     registration_begin(w);
@@ -55,7 +55,7 @@ static void on_lock_node(void *ctx, size_t node, enum redlock_node_event event, 
                          const char *why)
 {
     struct worker *w = ctx;
-    daemon_meters_lock_node(&w->meters.daemon, node, event);
+    daemon_metrics_lock_node(&w->metrics.daemon, node, event);
     daemon_log_lock_node(w->config, node, event, until_us, why);
     worker_check_ready(w);
     log_nodes(w);
@@ -134,14 +134,14 @@ void worker_check_drained(struct worker *w)
     if (w->stage != WORKER_DRAINING) {
         return;
     }
-    bool is_empty = held_total(&w->held) == 0 && hint_return_is_idle(w);
+    bool is_empty = in_hand_total(&w->jobs) == 0 && hint_return_is_idle(w);
     bool is_late = clock_boot_us() >= w->give_up_at_us;
     if (is_empty && w->is_saying_goodbye && is_late) {
         close_all(w);
     } else if (is_empty) {
         say_stopped(w);
     } else if (is_late) {
-        log_error("drain_incomplete", LOG_I64("jobs", held_total(&w->held)),
+        log_error("drain_incomplete", LOG_I64("jobs", in_hand_total(&w->jobs)),
                   LOG_TEXT("action", "they are rescued when our beat is stale"));
         w->exit_code = 1;
         close_all(w);
@@ -159,7 +159,7 @@ static void drain(struct worker *w, int64_t within_us)
     w->stop_at_us = now + within_us - guard;
     w->kill_at_us = now + within_us;
     w->give_up_at_us = now + within_us + (within_us == 0 ? NOW_US : GIVE_UP_US);
-    log_info("draining", LOG_I64("running", w->held.count[HELD_RUNNING]),
+    log_info("draining", LOG_I64("running", w->jobs.count[IN_HAND_RUNNING]),
              LOG_I64("within_ms", within_us / US_PER_MS));
     telemetry_publish(w->telemetry);
     beat_listen(w);
@@ -182,7 +182,7 @@ static void on_quiet_signal(uv_signal_t *handle, int signum)
     struct worker *w = handle->data;
     (void)signum;
     w->is_quiet = true;
-    log_info("quiet", LOG_I64("running", w->held.count[HELD_RUNNING]));
+    log_info("quiet", LOG_I64("running", w->jobs.count[IN_HAND_RUNNING]));
     beat_listen(w);
 }
 
@@ -201,7 +201,7 @@ static void on_reload_signal(uv_signal_t *handle, int signum)
     }
     const struct config *next =
         daemon_reload(w->config, w->stage == WORKER_RUNNING && w->ready_since_us == 0);
-    daemon_meters_reloaded(&w->meters.daemon, next != NULL);
+    daemon_metrics_reloaded(&w->metrics.daemon, next != NULL);
     if (next == NULL) {
         return;
     }
@@ -405,7 +405,7 @@ static enum status open_slots(struct worker *w, struct err *err)
 /* Right before a text of the metrics is made. */
 static void on_collect(void *ctx)
 {
-    meters_collect(ctx);
+    worker_metrics_collect(ctx);
     log_nodes(ctx);
 }
 
@@ -418,7 +418,7 @@ static enum status open_telemetry(struct worker *w, struct err *err)
                                         .ready = worker_ready,
                                         .ctx = w};
     enum status st = telemetry_open(&options, &w->telemetry, err);
-    meters_init(&w->meters, telemetry_metrics(w->telemetry), w->config);
+    worker_metrics_init(&w->metrics, telemetry_metrics(w->telemetry), w->config);
     return st;
 }
 

@@ -21,11 +21,11 @@
 #include "store/worker_store.h"
 #include "worker/capacity.h"
 #include "worker/danger.h"
-#include "worker/held.h"
+#include "worker/jobs_in_hand.h"
 #include "worker/kind_set.h"
-#include "worker/meters.h"
 #include "worker/slot.h"
 #include "worker/state_dir.h"
+#include "worker/worker_metrics.h"
 
 #define WORKER_SLOTS_MAX 1024
 #define WORKER_PAUSED_MAX CONFIG_QUEUES_MAX
@@ -44,7 +44,7 @@ struct worker {
     int exit_code;
     struct rand rand;
     struct telemetry *telemetry;
-    struct meters meters;
+    struct worker_metrics metrics;
 
     struct pg *pg;
     struct job_store *store;
@@ -54,7 +54,7 @@ struct worker {
     struct slot *slots[WORKER_SLOTS_MAX];
     size_t slot_count;
 
-    struct held_jobs held;
+    struct jobs_in_hand jobs;
     struct capacity_limits capacity;
     int64_t mean_run_us;          /* run.c */
     int64_t ahead_pause_until_us; /* fetch.c: refused claims made ahead */
@@ -119,10 +119,10 @@ void fetch_poke(struct worker *w);
 extern const struct slot_events run_slot_events;
 void run_dispatch(struct worker *w);
 /* Ends a claimed job that never reached a handler: uncharged, its hint goes back. */
-void run_hand_back(struct worker *w, struct held_job *job);
-void run_limit(struct worker *w, struct held_job *job, int64_t now_us);
+void run_hand_back(struct worker *w, struct job_in_hand *job);
+void run_limit(struct worker *w, struct job_in_hand *job, int64_t now_us);
 /* Lets go of a job: its lease is released, the record freed. */
-void run_let_go(struct worker *w, struct held_job *job);
+void run_let_go(struct worker *w, struct job_in_hand *job);
 
 /* ---- hint_return.c ---- */
 enum status hint_return_open(struct worker *w, struct err *err) MUST_USE;
@@ -139,7 +139,7 @@ void hint_return_pace(struct worker *w, bool is_progress);
 enum status watch_start(struct worker *w, struct err *err) MUST_USE;
 void watch_lease(void *worker, struct redlock_batch *batch, size_t index, void *user,
                  enum redlock_state state);
-struct danger_facts watch_facts(const struct worker *w, const struct held_job *job);
+struct danger_facts watch_facts(const struct worker *w, const struct job_in_hand *job);
 void watch_stop(struct worker *w);
 
 /* ---- kinds.c ---- */

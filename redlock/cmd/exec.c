@@ -7,7 +7,7 @@
 #include "redlock/cmd/cli.h"
 #include "redlock/cmd/group.h"
 #include "redlock/cmd/guard.h"
-#include "redlock/cmd/hunt.h"
+#include "redlock/cmd/wait_for_lock.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -335,7 +335,7 @@ static int signals_open(struct exec *x)
     return CLI_OK;
 }
 
-static int not_won(const struct exec *x, const struct hunt *h)
+static int not_won(const struct exec *x, const struct lock_wait *h)
 {
     enum redlock_result result = h->report.result;
     if (h->signal_number != 0) {
@@ -370,13 +370,13 @@ static int export_fence(const struct exec *x)
 
 static int under_lock(struct exec *x)
 {
-    struct hunt h = {.client = x->client,
-                     .signal_fd = x->signal_fd,
-                     .request = {.key = x->key,
-                                 .wait_ms = x->wait_ms,
-                                 .max_hold_ms = x->max_hold_ms,
-                                 .wants_fence = x->wants_fence}};
-    int r = hunt_run(&h);
+    struct lock_wait h = {.client = x->client,
+                          .signal_fd = x->signal_fd,
+                          .request = {.key = x->key,
+                                      .wait_ms = x->wait_ms,
+                                      .max_hold_ms = x->max_hold_ms,
+                                      .wants_fence = x->wants_fence}};
+    int r = wait_for_lock(&h);
     if (r != 0) {
         cli_tell("can't start a thread: %s", strerrordesc_np(-r));
         return CLI_SYSTEM;

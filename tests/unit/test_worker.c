@@ -2,7 +2,7 @@
 #include "support/suite.h"
 #include "worker/capacity.h"
 #include "worker/danger.h"
-#include "worker/held.h"
+#include "worker/jobs_in_hand.h"
 #include "worker/outcome.h"
 
 #include <check.h>
@@ -225,31 +225,31 @@ END_TEST
 
 START_TEST(S19_an_id_is_held_once)
 {
-    struct held_jobs h = {0};
-    struct held_job *job = held_add(&h, 42);
+    struct jobs_in_hand h = {0};
+    struct job_in_hand *job = in_hand_add(&h, 42);
     ck_assert_ptr_nonnull(job);
-    ck_assert_ptr_null(held_add(&h, 42));
-    ck_assert_ptr_eq(held_find(&h, 42), job);
-    ck_assert_uint_eq(held_total(&h), 1);
-    held_remove(&h, job);
-    ck_assert_uint_eq(held_total(&h), 0);
+    ck_assert_ptr_null(in_hand_add(&h, 42));
+    ck_assert_ptr_eq(in_hand_find(&h, 42), job);
+    ck_assert_uint_eq(in_hand_total(&h), 1);
+    in_hand_remove(&h, job);
+    ck_assert_uint_eq(in_hand_total(&h), 0);
 }
 END_TEST
 
 START_TEST(ready_jobs_leave_in_the_order_in_which_they_came)
 {
-    struct held_jobs h = {0};
+    struct jobs_in_hand h = {0};
     for (int64_t id = 1; id <= 3; id++) {
-        held_push_ready(&h, held_add(&h, id));
+        in_hand_push_ready(&h, in_hand_add(&h, id));
     }
     for (int64_t id = 1; id <= 3; id++) {
-        struct held_job *job = held_take_ready(&h);
+        struct job_in_hand *job = in_hand_take_ready(&h);
         ck_assert_int_eq(job->id, id);
-        held_set_phase(&h, job, HELD_RUNNING);
-        held_remove(&h, job);
+        in_hand_set_phase(&h, job, IN_HAND_RUNNING);
+        in_hand_remove(&h, job);
     }
-    ck_assert_ptr_null(held_take_ready(&h));
-    for (int p = 0; p < HELD_PHASE_COUNT; p++) {
+    ck_assert_ptr_null(in_hand_take_ready(&h));
+    for (int p = 0; p < IN_HAND_PHASE_COUNT; p++) {
         ck_assert_uint_eq(h.count[p], 0);
     }
 }

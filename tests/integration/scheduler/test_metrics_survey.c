@@ -47,7 +47,7 @@ static void setup(void)
     side = side_open(NULL);
     buf_init(&text, TEXT_MAX);
     ck_assert_int_eq(metrics_open(&registry, NULL), STATUS_OK);
-    survey_meters_init(registry);
+    survey_metrics_init(registry);
 }
 
 static void teardown(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/meters.h"
+#include "worker/worker_metrics.h"
 
 #include "worker/worker.h"
 
@@ -48,71 +48,71 @@ static const struct single {
     size_t offset;
 } singles[] = {
     {{.name = "claimd_hints_popped_total", .help = "Ids taken from Redis.", .type = METRIC_COUNTER},
-     offsetof(struct meters, popped)},
+     offsetof(struct worker_metrics, popped)},
     {{.name = "claimd_hints_put_back_total",
       .help = "Ids given back to Redis.",
       .type = METRIC_COUNTER},
-     offsetof(struct meters, put_back)},
+     offsetof(struct worker_metrics, put_back)},
     {{.name = "claimd_pops_lost_total",
       .help = "Pops whose answer was lost.",
       .type = METRIC_COUNTER},
-     offsetof(struct meters, pops_lost)},
+     offsetof(struct worker_metrics, pops_lost)},
     {{.name = "claimd_jobs_claimed_total",
       .help = "Claims won in PostgreSQL.",
       .type = METRIC_COUNTER},
-     offsetof(struct meters, claimed)},
+     offsetof(struct worker_metrics, claimed)},
     {{.name = "claimd_stale_writes_refused_total",
       .help = "Ends that came too late: the job had moved on, nothing was changed.",
       .type = METRIC_COUNTER},
-     offsetof(struct meters, stale)},
+     offsetof(struct worker_metrics, stale)},
     {{.name = "claimd_results_refused_total",
       .help = "Results that PostgreSQL would not store.",
       .type = METRIC_COUNTER},
-     offsetof(struct meters, results_refused)},
+     offsetof(struct worker_metrics, results_refused)},
     {{.name = "claimd_leases_lost_total",
       .help = "Leases that could not be extended in time.",
       .type = METRIC_COUNTER},
-     offsetof(struct meters, leases_lost)},
+     offsetof(struct worker_metrics, leases_lost)},
     {{.name = "claimd_runner_deaths_total",
       .help = "Runners that ended by themselves.",
       .type = METRIC_COUNTER},
-     offsetof(struct meters, runner_deaths)},
+     offsetof(struct worker_metrics, runner_deaths)},
     {{.name = "claimd_lock_seconds",
       .help = "One lock round of a batch.",
       .type = METRIC_HISTOGRAM},
-     offsetof(struct meters, lock)},
+     offsetof(struct worker_metrics, lock)},
     {{.name = "claimd_claim_seconds",
       .help = "One claim of a batch in PostgreSQL, with its wait for the commit before it.",
       .type = METRIC_HISTOGRAM},
-     offsetof(struct meters, claim)},
+     offsetof(struct worker_metrics, claim)},
     {{.name = "claimd_finish_seconds",
       .help = "From ended to committed.",
       .type = METRIC_HISTOGRAM},
-     offsetof(struct meters, finish)},
+     offsetof(struct worker_metrics, finish)},
     {{.name = "claimd_claim_batch_jobs",
       .help = "Jobs per claim.",
       .type = METRIC_HISTOGRAM,
       .bounds = batch_sizes},
-     offsetof(struct meters, batch)},
+     offsetof(struct worker_metrics, batch)},
     {{.name = "claimd_worker_slots",
       .help = "Jobs that can run at the same time.",
       .type = METRIC_GAUGE},
-     offsetof(struct meters, slots)},
+     offsetof(struct worker_metrics, slots)},
     {{.name = "claimd_worker_slots_busy", .help = "Jobs that run now.", .type = METRIC_GAUGE},
-     offsetof(struct meters, slots_busy)},
+     offsetof(struct worker_metrics, slots_busy)},
     {{.name = "claimd_runners_cpu_seconds_total",
       .help = "CPU time of its runners, those that have ended included.",
       .type = METRIC_COUNTER},
-     offsetof(struct meters, runners_cpu)},
+     offsetof(struct worker_metrics, runners_cpu)},
     {{.name = "claimd_runners_resident_memory_bytes",
       .help = "Memory of its runners; pages that they share count once for each.",
       .type = METRIC_GAUGE},
-     offsetof(struct meters, runners_memory)},
+     offsetof(struct worker_metrics, runners_memory)},
     {{.name = "claimd_worker_draining", .help = "1: it is stopping.", .type = METRIC_GAUGE},
-     offsetof(struct meters, draining)},
+     offsetof(struct worker_metrics, draining)},
 };
 
-static void open_singles(struct meters *m)
+static void open_singles(struct worker_metrics *m)
 {
     for (size_t i = 0; i < ARRAY_COUNT(singles); i++) {
         struct metric *series = metrics_series(m->registry, &singles[i].family, NULL, NULL);
@@ -120,15 +120,16 @@ static void open_singles(struct meters *m)
     }
 }
 
-static struct kind_meters *add_kind(struct meters *m, const char *queue, const char *kind)
+static struct kind_metrics *add_kind(struct worker_metrics *m, const char *queue, const char *kind)
 {
     static const char *const outcomes[] = {[FINISH_COMPLETED] = "completed",
                                            [FINISH_RETRY] = "retry",
                                            [FINISH_DISCARDED] = "discarded",
                                            [FINISH_HAND_BACK] = "handed_back"};
-    static_assert(METERS_KINDS_MAX > KIND_SET_MAX, "all that it may serve of one queue at once");
-    assert(m->kind_count < METERS_KINDS_MAX);
-    struct kind_meters *k = &m->kinds[m->kind_count++];
+    static_assert(WORKER_METRICS_KINDS_MAX > KIND_SET_MAX,
+                  "all that it may serve of one queue at once");
+    assert(m->kind_count < WORKER_METRICS_KINDS_MAX);
+    struct kind_metrics *k = &m->kinds[m->kind_count++];
     (void)snprintf(k->queue, sizeof k->queue, "%s", queue);
     (void)snprintf(k->kind, sizeof k->kind, "%s", kind);
     for (size_t i = 0; i < ARRAY_COUNT(outcomes); i++) {
@@ -142,7 +143,8 @@ static struct kind_meters *add_kind(struct meters *m, const char *queue, const c
     return k;
 }
 
-void meters_init(struct meters *m, struct metrics *registry, const struct config *config)
+void worker_metrics_init(struct worker_metrics *m, struct metrics *registry,
+                         const struct config *config)
 {
     static const char *const reasons[] = {
         [REFUSED_HELD] = "held",           [REFUSED_SPLIT] = "split",
@@ -150,10 +152,11 @@ void meters_init(struct meters *m, struct metrics *registry, const struct config
         [REFUSED_GONE] = "gone",           [REFUSED_LOCKED] = "locked",
         [REFUSED_UNSERVED] = "unserved",   [REFUSED_NOT_TRIED] = "not_tried"};
     static const char *const phases[] = {
-        [HELD_LOCKING] = "locking", [HELD_CLAIMING] = "claiming", [HELD_FETCHING] = "fetching",
-        [HELD_READY] = "ready",     [HELD_RUNNING] = "running",   [HELD_FINISHING] = "finishing"};
+        [IN_HAND_LOCKING] = "locking",   [IN_HAND_CLAIMING] = "claiming",
+        [IN_HAND_FETCHING] = "fetching", [IN_HAND_READY] = "ready",
+        [IN_HAND_RUNNING] = "running",   [IN_HAND_FINISHING] = "finishing"};
     m->registry = registry;
-    daemon_meters_init(&m->daemon, registry, config);
+    daemon_metrics_init(&m->daemon, registry, config);
     open_singles(m);
     for (size_t i = 0; i < ARRAY_COUNT(reasons); i++) {
         m->refused[i] = metrics_series(registry, &refused, reasons[i], NULL);
@@ -163,12 +166,12 @@ void meters_init(struct meters *m, struct metrics *registry, const struct config
     }
 }
 
-static bool is_of(const struct kind_meters *k, const char *queue, const char *kind)
+static bool is_of(const struct kind_metrics *k, const char *queue, const char *kind)
 {
     return strcmp(k->kind, kind) == 0 && strcmp(k->queue, queue) == 0;
 }
 
-static struct kind_meters *find_kind(struct meters *m, const char *queue, const char *kind)
+static struct kind_metrics *find_kind(struct worker_metrics *m, const char *queue, const char *kind)
 {
     for (size_t i = 0; i < m->kind_count; i++) {
         if (is_of(&m->kinds[i], queue, kind)) {
@@ -179,22 +182,23 @@ static struct kind_meters *find_kind(struct meters *m, const char *queue, const 
 }
 
 /* Jobs come in runs of one kind. */
-struct kind_meters *meters_kind(struct meters *m, const char *queue, const char *kind)
+struct kind_metrics *worker_metrics_kind(struct worker_metrics *m, const char *queue,
+                                         const char *kind)
 {
     if (m->last_kind != NULL && is_of(m->last_kind, queue, kind)) {
         return m->last_kind;
     }
-    struct kind_meters *k = find_kind(m, queue, kind);
-    if (k == NULL && m->kind_count == METERS_KINDS_MAX - 1) {
-        queue = METERS_KIND_MORE;
-        kind = METERS_KIND_MORE;
+    struct kind_metrics *k = find_kind(m, queue, kind);
+    if (k == NULL && m->kind_count == WORKER_METRICS_KINDS_MAX - 1) {
+        queue = WORKER_METRICS_KIND_MORE;
+        kind = WORKER_METRICS_KIND_MORE;
         k = find_kind(m, queue, kind);
     }
     m->last_kind = k != NULL ? k : add_kind(m, queue, kind);
     return m->last_kind;
 }
 
-static void take_store(struct meters *m, const struct job_store *store)
+static void take_store(struct worker_metrics *m, const struct job_store *store)
 {
     const struct job_store_counters *c = job_store_counters(store);
     metric_take(m->claimed, c->claimed);
@@ -202,14 +206,14 @@ static void take_store(struct meters *m, const struct job_store *store)
     metric_take(m->results_refused, c->refused);
 }
 
-static void take_popper(struct meters *m, const struct hints_popper *popper)
+static void take_popper(struct worker_metrics *m, const struct hints_popper *popper)
 {
     const struct hints_popper_counters *c = hints_popper_counters(popper);
     metric_take(m->popped, c->popped);
     metric_take(m->pops_lost, c->lost_replies);
 }
 
-static void set_states(struct meters *m, const struct worker *w)
+static void set_states(struct worker_metrics *m, const struct worker *w)
 {
     size_t busy = 0;
     for (size_t i = 0; i < w->slot_count; i++) {
@@ -218,12 +222,12 @@ static void set_states(struct meters *m, const struct worker *w)
     metric_set(m->slots, (double)w->slot_count);
     metric_set(m->slots_busy, (double)busy);
     metric_set(m->draining, w->stage >= WORKER_DRAINING ? 1 : 0);
-    for (size_t i = 0; i < HELD_PHASE_COUNT; i++) {
-        metric_set(m->jobs[i], (double)w->held.count[i]);
+    for (size_t i = 0; i < IN_HAND_PHASE_COUNT; i++) {
+        metric_set(m->jobs[i], (double)w->jobs.count[i]);
     }
 }
 
-static void collect_usage(struct meters *m, const struct worker *w)
+static void collect_usage(struct worker_metrics *m, const struct worker *w)
 {
     static_assert(WORKER_SLOTS_MAX <= USAGE_RUNNERS_MAX, "a runner for each slot");
     pid_t pids[WORKER_SLOTS_MAX];
@@ -235,9 +239,9 @@ static void collect_usage(struct meters *m, const struct worker *w)
     metric_set(m->runners_memory, (double)m->usage.bytes);
 }
 
-void meters_collect(struct worker *w)
+void worker_metrics_collect(struct worker *w)
 {
-    struct meters *m = &w->meters;
+    struct worker_metrics *m = &w->metrics;
     struct daemon_facts facts = {.is_pg_up = w->pg != NULL && pg_is_up(w->pg), .lock = w->lock};
     if (w->store != NULL) {
         take_store(m, w->store);
@@ -252,5 +256,5 @@ void meters_collect(struct worker *w)
     }
     set_states(m, w);
     collect_usage(m, w);
-    daemon_meters_collect(&m->daemon, &facts);
+    daemon_metrics_collect(&m->daemon, &facts);
 }

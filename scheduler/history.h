@@ -2,16 +2,16 @@
  *
  * Keeps the history's days ahead and drops old ones, and vacuums `job`: on a connection of its own,
  * because these statements may take long, and only while this scheduler leads. */
-#ifndef CLAIMD_SCHEDULER_DAYS_H
-#define CLAIMD_SCHEDULER_DAYS_H
+#ifndef CLAIMD_SCHEDULER_HISTORY_H
+#define CLAIMD_SCHEDULER_HISTORY_H
 
 #include "store/pg.h"
 
 #define DAYS_AHEAD 14
 
-struct days;
+struct history;
 
-struct days_options {
+struct history_options {
     uv_loop_t *loop;
     const char *conninfo; /* copied */
     int64_t timeout_us;   /* of connecting */
@@ -21,11 +21,11 @@ struct days_options {
 };
 
 /* Connects and begins at once. */
-enum status days_start(const struct days_options *options, struct days **ret,
-                       struct err *err) MUST_USE;
-void days_set_keep(struct days *d, int keep_days); /* takes effect at once */
+enum status history_start(const struct history_options *options, struct history **ret,
+                          struct err *err) MUST_USE;
+void history_set_keep(struct history *d, int keep_days); /* takes effect at once */
 /* What is under way is cancelled with its connection: an interrupted detach is finished by the next
  * leader. Accepts NULL. */
-void days_stop(struct days *d);
+void history_stop(struct history *d);
 
 #endif

@@ -1,44 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/held.h"
+#include "worker/jobs_in_hand.h"
 
 #include "base/clock.h"
 
 #include <assert.h>
 
-struct held_job *held_find(const struct held_jobs *h, int64_t id)
+struct job_in_hand *in_hand_find(const struct jobs_in_hand *h, int64_t id)
 {
-    struct held_job *job = NULL;
+    struct job_in_hand *job = NULL;
     HASH_FIND(hh, h->by_id, &id, sizeof id, job);
     return job;
 }
 
-struct held_job *held_add(struct held_jobs *h, int64_t id)
+struct job_in_hand *in_hand_add(struct jobs_in_hand *h, int64_t id)
 {
-    if (held_find(h, id) != NULL) {
+    if (in_hand_find(h, id) != NULL) {
         return NULL;
     }
-    struct held_job *job = calloc(1, sizeof *job);
+    struct job_in_hand *job = calloc(1, sizeof *job);
     if (job == NULL) {
         return NULL;
     }
     job->id = id;
-    job->phase = HELD_LOCKING;
+    job->phase = IN_HAND_LOCKING;
     job->since_us = clock_boot_us();
     HASH_ADD(hh, h->by_id, id, sizeof job->id, job);
-    h->count[HELD_LOCKING]++;
+    h->count[IN_HAND_LOCKING]++;
     return job;
 }
 
-void held_remove(struct held_jobs *h, struct held_job *job)
+void in_hand_remove(struct jobs_in_hand *h, struct job_in_hand *job)
 {
-    assert(job->phase != HELD_READY);
+    assert(job->phase != IN_HAND_READY);
     HASH_DELETE(hh, h->by_id, job);
     h->count[job->phase]--;
     free(job->args);
     free(job);
 }
 
-void held_set_phase(struct held_jobs *h, struct held_job *job, enum held_phase phase)
+void in_hand_set_phase(struct jobs_in_hand *h, struct job_in_hand *job, enum in_hand_phase phase)
 {
     h->count[job->phase]--;
     h->count[phase]++;
@@ -46,9 +46,9 @@ void held_set_phase(struct held_jobs *h, struct held_job *job, enum held_phase p
     job->since_us = clock_boot_us();
 }
 
-void held_push_ready(struct held_jobs *h, struct held_job *job)
+void in_hand_push_ready(struct jobs_in_hand *h, struct job_in_hand *job)
 {
-    held_set_phase(h, job, HELD_READY);
+    in_hand_set_phase(h, job, IN_HAND_READY);
     job->next = NULL;
     if (h->ready_last == NULL) {
         h->ready_first = job;
@@ -58,9 +58,9 @@ void held_push_ready(struct held_jobs *h, struct held_job *job)
     h->ready_last = job;
 }
 
-struct held_job *held_take_ready(struct held_jobs *h)
+struct job_in_hand *in_hand_take_ready(struct jobs_in_hand *h)
 {
-    struct held_job *job = h->ready_first;
+    struct job_in_hand *job = h->ready_first;
     if (job != NULL) {
         h->ready_first = job->next;
         h->ready_last = h->ready_first == NULL ? NULL : h->ready_last;
@@ -69,7 +69,7 @@ struct held_job *held_take_ready(struct held_jobs *h)
     return job;
 }
 
-size_t held_total(const struct held_jobs *h)
+size_t in_hand_total(const struct jobs_in_hand *h)
 {
     return HASH_CNT(hh, h->by_id);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/history.h"
+#include "base/recorder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@ static int64_t boot_ns(void)
     return (int64_t)ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
 }
 
-enum status history_open(const char *program, struct err *err)
+enum status recorder_open(const char *program, struct err *err)
 {
     const char *folder = getenv("CLAIMD_HISTORY");
     if (folder == NULL || folder[0] == '\0') {
@@ -49,11 +49,11 @@ enum status history_open(const char *program, struct err *err)
     recorder.program = program;
     recorder.fd = fd;
     recorder.is_on = true;
-    history("start", "inv", HISTORY_I64("pid", getpid()));
+    record("start", "inv", RECORD_I64("pid", getpid()));
     return STATUS_OK;
 }
 
-bool history_is_on(void)
+bool recorder_is_on(void)
 {
     return recorder.is_on;
 }
@@ -91,7 +91,7 @@ static void put_text(struct line *l, const char *text, size_t len)
     put(l, "\"");
 }
 
-static void put_field(struct line *l, const struct history_field *f)
+static void put_field(struct line *l, const struct recorder_field *f)
 {
     put(l, ",\"%s\":", f->name);
     if (f->text == NULL) {
@@ -103,8 +103,8 @@ static void put_field(struct line *l, const struct history_field *f)
     }
 }
 
-void history_write(const char *op, const char *phase, const struct history_field *fields,
-                   size_t count)
+void recorder_write(const char *op, const char *phase, const struct recorder_field *fields,
+                    size_t count)
 {
     struct line l = {.len = 0};
     put(&l, "{\"t\":%" PRId64 ",\"p\":\"%s.%d\",\"op\":\"%s\",\"ph\":\"%s\"", boot_ns(),

@@ -2,30 +2,30 @@
  *
  * The jobs that this worker has in its hands, from a popped id to a committed end: one record each,
  * found by id, counted by phase. What they mean is decided elsewhere; nothing here does I/O. */
-#ifndef CLAIMD_WORKER_HELD_H
-#define CLAIMD_WORKER_HELD_H
+#ifndef CLAIMD_WORKER_JOBS_IN_HAND_H
+#define CLAIMD_WORKER_JOBS_IN_HAND_H
 
 #include "model/job.h"
 
 #include <uthash.h>
 
-enum held_phase {
-    HELD_LOCKING,  /* popped; its lock is being asked for */
-    HELD_CLAIMING, /* lease won; the claim is under way */
-    HELD_FETCHING, /* claimed; its large args are on their way */
-    HELD_READY,    /* claimed; waits for a runner */
-    HELD_RUNNING,
-    HELD_FINISHING, /* ended; its finish isn't committed yet */
-    HELD_PHASE_COUNT
+enum in_hand_phase {
+    IN_HAND_LOCKING,  /* popped; its lock is being asked for */
+    IN_HAND_CLAIMING, /* lease won; the claim is under way */
+    IN_HAND_FETCHING, /* claimed; its large args are on their way */
+    IN_HAND_READY,    /* claimed; waits for a runner */
+    IN_HAND_RUNNING,
+    IN_HAND_FINISHING, /* ended; its finish isn't committed yet */
+    IN_HAND_PHASE_COUNT
 };
 
 struct slot;
-struct kind_meters;
+struct kind_metrics;
 struct redlock_batch;
 
-struct held_job {
+struct job_in_hand {
     int64_t id;
-    enum held_phase phase;
+    enum in_hand_phase phase;
     int64_t since_us; /* it came into its phase */
     int64_t score;    /* of the hint, to put it back */
     char queue[JOB_NAME_MAX + 1];
@@ -49,7 +49,7 @@ struct held_job {
     char *args;
     size_t args_len;
 
-    struct kind_meters *meters; /* of its kind, once it is claimed */
+    struct kind_metrics *metrics; /* of its kind, once it is claimed */
     struct slot *slot;
     int64_t asked_us; /* when its lock, then its claim was asked for */
     int64_t claimed_us;
@@ -60,29 +60,29 @@ struct held_job {
     bool was_killed;        /* by us, for its lease or a drain */
     bool was_timed_out;
 
-    struct held_job *next; /* in the queue of ready ones */
+    struct job_in_hand *next; /* in the queue of ready ones */
     UT_hash_handle hh;
 };
 
-struct held_jobs {
-    struct held_job *by_id;
-    struct held_job *ready_first;
-    struct held_job *ready_last;
-    size_t count[HELD_PHASE_COUNT];
+struct jobs_in_hand {
+    struct job_in_hand *by_id;
+    struct job_in_hand *ready_first;
+    struct job_in_hand *ready_last;
+    size_t count[IN_HAND_PHASE_COUNT];
 };
 
 /* NULL when the id is in our hands already or memory is short. */
-struct held_job *held_add(struct held_jobs *h, int64_t id);
-struct held_job *held_find(const struct held_jobs *h, int64_t id);
-void held_remove(struct held_jobs *h,
-                 struct held_job *job); /* frees; never one that waits as READY */
-void held_set_phase(struct held_jobs *h, struct held_job *job, enum held_phase phase);
+struct job_in_hand *in_hand_add(struct jobs_in_hand *h, int64_t id);
+struct job_in_hand *in_hand_find(const struct jobs_in_hand *h, int64_t id);
+void in_hand_remove(struct jobs_in_hand *h,
+                    struct job_in_hand *job); /* frees; never one that waits as READY */
+void in_hand_set_phase(struct jobs_in_hand *h, struct job_in_hand *job, enum in_hand_phase phase);
 
 /* READY jobs queue up in order; taking one leaves its phase to the caller. NULL when there is
  * none. */
-void held_push_ready(struct held_jobs *h, struct held_job *job);
-struct held_job *held_take_ready(struct held_jobs *h);
+void in_hand_push_ready(struct jobs_in_hand *h, struct job_in_hand *job);
+struct job_in_hand *in_hand_take_ready(struct jobs_in_hand *h);
 
-size_t held_total(const struct held_jobs *h);
+size_t in_hand_total(const struct jobs_in_hand *h);
 
 #endif

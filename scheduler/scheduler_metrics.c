@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/meters.h"
+#include "scheduler/scheduler_metrics.h"
 
 #include "base/clock.h"
 #include "scheduler/survey.h"
 
-const struct metric_family meters_leader = {
+const struct metric_family scheduler_metrics_leader = {
     .name = "claimd_scheduler_leader", .help = "1: this one leads.", .type = METRIC_GAUGE};
 static const struct metric_family fed = {.name = "claimd_hints_fed_total",
                                          .help = "Ids put into Redis that were not there before.",
@@ -35,12 +35,13 @@ static const struct metric_family recovered = {.name = "claimd_hints_recovered_t
                                                .help = "Hints that a full pass found missing.",
                                                .type = METRIC_COUNTER};
 
-void meters_init(struct meters *m, struct metrics *registry, const struct config *config)
+void scheduler_metrics_init(struct scheduler_metrics *m, struct metrics *registry,
+                            const struct config *config)
 {
     static const char *const outcomes[] = {
         [RESCUE_AVAILABLE] = "available", [RESCUE_DISCARDED] = "discarded", [RESCUE_LOST] = "lost"};
     m->registry = registry;
-    daemon_meters_init(&m->daemon, registry, config);
+    daemon_metrics_init(&m->daemon, registry, config);
     m->fed = metrics_series(registry, &fed, NULL, NULL);
     for (size_t i = 0; i < ARRAY_COUNT(outcomes); i++) {
         m->rescues[i] = metrics_series(registry, &rescues, outcomes[i], NULL);
@@ -52,10 +53,10 @@ void meters_init(struct meters *m, struct metrics *registry, const struct config
     m->full_pass_age = metrics_series(registry, &full_pass_age, NULL, NULL);
     m->full_pass_took = metrics_series(registry, &full_pass_took, NULL, NULL);
     m->recovered = metrics_series(registry, &recovered, NULL, NULL);
-    survey_meters_init(registry);
+    survey_metrics_init(registry);
 }
 
-static uint64_t splits_of(const struct meters_facts *facts)
+static uint64_t splits_of(const struct scheduler_metrics_facts *facts)
 {
     uint64_t sum = 0;
     if (facts->lock != NULL) {
@@ -67,7 +68,7 @@ static uint64_t splits_of(const struct meters_facts *facts)
     return sum;
 }
 
-static void collect_feed(struct meters *m, const struct feeder *feeder)
+static void collect_feed(struct scheduler_metrics *m, const struct feeder *feeder)
 {
     const struct full_pass_counters *c = feeder_full_passes(feeder);
     metric_take(m->fed, feeder_counters(feeder)->added);
@@ -78,7 +79,8 @@ static void collect_feed(struct meters *m, const struct feeder *feeder)
                c->began_us == 0 ? 0 : (double)(clock_boot_us() - c->began_us) / US_PER_S);
 }
 
-void meters_collect(struct meters *m, const struct meters_facts *facts)
+void scheduler_metrics_collect(struct scheduler_metrics *m,
+                               const struct scheduler_metrics_facts *facts)
 {
     const struct daemon_facts common = {.is_pg_up = facts->is_pg_up,
                                         .lock = facts->lead == NULL ? NULL : lead_lock(facts->lead),
@@ -94,5 +96,5 @@ void meters_collect(struct meters *m, const struct meters_facts *facts)
         }
         metric_take(m->workers_dead, c->workers_dead);
     }
-    daemon_meters_collect(&m->daemon, &common);
+    daemon_metrics_collect(&m->daemon, &common);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
-#include "base/history.h"
+#include "base/recorder.h"
 #include "cluster/child.h"
 #include "support/suite.h"
 
@@ -69,9 +69,9 @@ START_TEST(without_the_variable_nothing_is_recorded)
 {
     struct err err = {0};
     ck_assert_int_eq(unsetenv("CLAIMD_HISTORY"), 0);
-    ck_assert_int_eq(history_open("worker", &err), STATUS_OK);
-    ck_assert(!history_is_on());
-    history("claim", "inv", HISTORY_I64("job", 1));
+    ck_assert_int_eq(recorder_open("worker", &err), STATUS_OK);
+    ck_assert(!recorder_is_on());
+    record("claim", "inv", RECORD_I64("job", 1));
     json_t *lines = recorded();
     ck_assert_uint_eq(json_array_size(lines), 0);
     json_decref(lines);
@@ -84,9 +84,9 @@ START_TEST(each_event_is_one_line_of_json_with_its_time_and_process)
     char process[32];
     (void)snprintf(process, sizeof process, "worker.%d", (int)getpid());
     int64_t before_ns = clock_boot_us() * 1000;
-    ck_assert_msg(history_open("worker", &err) == STATUS_OK, "%s", err.msg);
-    history("lock", "ok", HISTORY_I64("job", INT64_MAX), HISTORY_TEXT("val", "a\"b\\c\n\xff"),
-            HISTORY_JSON("votes", "[1,0,2]"), HISTORY_BYTES("key", "job:7 and more", 5));
+    ck_assert_msg(recorder_open("worker", &err) == STATUS_OK, "%s", err.msg);
+    record("lock", "ok", RECORD_I64("job", INT64_MAX), RECORD_TEXT("val", "a\"b\\c\n\xff"),
+           RECORD_JSON("votes", "[1,0,2]"), RECORD_BYTES("key", "job:7 and more", 5));
     json_t *lines = recorded();
     ck_assert_uint_eq(json_array_size(lines), 2);
     ck_assert_str_eq(text(lines, 0, "op"), "start");
@@ -109,9 +109,9 @@ START_TEST(too_long_a_value_is_cut_and_the_line_stays_json)
     char longest[8192];
     memset(longest, '\1', sizeof longest - 1);
     longest[sizeof longest - 1] = '\0';
-    ck_assert_int_eq(history_open("worker", &err), STATUS_OK);
-    history("a", "ok", HISTORY_TEXT("x", longest), HISTORY_TEXT("y", longest),
-            HISTORY_TEXT("z", longest));
+    ck_assert_int_eq(recorder_open("worker", &err), STATUS_OK);
+    record("a", "ok", RECORD_TEXT("x", longest), RECORD_TEXT("y", longest),
+           RECORD_TEXT("z", longest));
     json_t *lines = recorded();
     ck_assert_uint_eq(strlen(text(lines, 1, "z")), 128);
     json_decref(lines);
@@ -123,8 +123,8 @@ START_TEST(what_was_recorded_survives_a_kill)
     pid_t child = fork();
     if (child == 0) {
         struct err err = {0};
-        if (history_open("worker", &err) == STATUS_OK) {
-            history("claim", "inv", HISTORY_I64("job", 42));
+        if (recorder_open("worker", &err) == STATUS_OK) {
+            record("claim", "inv", RECORD_I64("job", 42));
             (void)kill(getpid(), SIGKILL);
         }
         _exit(1);
@@ -143,9 +143,9 @@ START_TEST(what_is_no_folder_is_refused_by_name)
 {
     struct err err = {0};
     ck_assert_int_eq(setenv("CLAIMD_HISTORY", "/dev/null/x", 1), 0);
-    ck_assert_int_eq(history_open("worker", &err), STATUS_INVALID);
+    ck_assert_int_eq(recorder_open("worker", &err), STATUS_INVALID);
     ck_assert_ptr_nonnull(strstr(err.msg, "CLAIMD_HISTORY '/dev/null/x': must be a folder"));
-    ck_assert(!history_is_on());
+    ck_assert(!recorder_is_on());
     (void)rmdir(folder);
 }
 END_TEST
@@ -153,19 +153,19 @@ END_TEST
 START_TEST(a_history_with_a_hole_does_not_go_on)
 {
     struct err err = {0};
-    ck_assert_int_eq(history_open("worker", &err), STATUS_OK);
+    ck_assert_int_eq(recorder_open("worker", &err), STATUS_OK);
     int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
     ck_assert_int_ge(full, 0);
     for (int fd = 3; fd < full; fd++) { /* whichever is its file */
         (void)dup2(full, fd);
     }
-    history("claim", "inv", HISTORY_I64("job", 1));
+    record("claim", "inv", RECORD_I64("job", 1));
 }
 END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("base_history");
+    Suite *suite = suite_create("base_recorder");
     TCase *tcase = tcase_create("history");
     tcase_add_checked_fixture(tcase, setup, NULL);
     tcase_add_test(tcase, without_the_variable_nothing_is_recorded);

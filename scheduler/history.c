@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/days.h"
+#include "scheduler/history.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -15,8 +15,8 @@
 
 enum task { TASK_NONE, TASK_DAYS, TASK_VACUUM, TASKS };
 
-struct days {
-    struct days_options options;
+struct history {
+    struct history_options options;
     struct pg *pg;
     uv_timer_t timer;
     enum task task; /* under way */
@@ -28,30 +28,30 @@ struct days {
     bool is_stopping;
 };
 
-static void next(struct days *d);
+static void next(struct history *d);
 
 static void on_timer(uv_timer_t *timer)
 {
     next(timer->data);
 }
 
-static void task_end(struct days *d)
+static void task_end(struct history *d)
 {
     d->task = TASK_NONE;
     next(d);
 }
 
-static void task_done(struct days *d)
+static void task_done(struct history *d)
 {
-    log_recovered("days_recovered", &d->complaints[d->task]);
+    log_recovered("history_recovered", &d->complaints[d->task]);
     task_end(d);
 }
 
-static void task_fail(struct days *d, const struct err *err)
+static void task_fail(struct history *d, const struct err *err)
 {
     int64_t now_us = clock_boot_us();
     if (!d->is_stopping && complaint_due(&d->complaints[d->task], now_us)) {
-        log_error("days_failed", LOG_TEXT("err", err->msg));
+        log_error("history_failed", LOG_TEXT("err", err->msg));
     }
     if (d->task == TASK_DAYS) {
         d->days_at_us = now_us + d->options.vacuum_every_us; /* soon, but not at once */
@@ -61,12 +61,12 @@ static void task_fail(struct days *d, const struct err *err)
 
 /* ---- days ---- */
 
-static void days_look(struct days *d);
+static void history_look(struct history *d);
 
 static void on_removed(void *ctx, enum status st, const struct pg_result *const *results,
                        const struct err *err)
 {
-    struct days *d = ctx;
+    struct history *d = ctx;
     (void)results;
     if (st != STATUS_OK) {
         task_fail(d, err);
@@ -75,13 +75,13 @@ static void on_removed(void *ctx, enum status st, const struct pg_result *const 
     if (d->removing.step == HISTORY_DETACHED) {
         log_info("swept", LOG_TEXT("day", d->removing.name));
     }
-    days_look(d);
+    history_look(d);
 }
 
 static void on_forgotten(void *ctx, enum status st, const struct pg_result *const *results,
                          const struct err *err)
 {
-    struct days *d = ctx;
+    struct history *d = ctx;
     (void)results;
     if (st != STATUS_OK) {
         task_fail(d, err);
@@ -93,7 +93,7 @@ static void on_forgotten(void *ctx, enum status st, const struct pg_result *cons
 static void on_old(void *ctx, enum status st, const struct pg_result *const *results,
                    const struct err *err)
 {
-    struct days *d = ctx;
+    struct history *d = ctx;
     if (st != STATUS_OK) {
         task_fail(d, err);
         return;
@@ -113,7 +113,7 @@ static void on_old(void *ctx, enum status st, const struct pg_result *const *res
 }
 
 /* One step of one day at a time, until none is left. */
-static void days_look(struct days *d)
+static void history_look(struct history *d)
 {
     struct err err = {0};
     if (history_store_old(d->pg, d->options.keep_days, on_old, d, &err) != STATUS_OK) {
@@ -124,13 +124,13 @@ static void days_look(struct days *d)
 static void on_ensured(void *ctx, enum status st, const struct pg_result *const *results,
                        const struct err *err)
 {
-    struct days *d = ctx;
+    struct history *d = ctx;
     (void)results;
     if (st != STATUS_OK) {
         task_fail(d, err);
         return;
     }
-    days_look(d);
+    history_look(d);
 }
 
 /* ---- vacuum ---- */
@@ -138,7 +138,7 @@ static void on_ensured(void *ctx, enum status st, const struct pg_result *const 
 static void on_vacuumed(void *ctx, enum status st, const struct pg_result *const *results,
                         const struct err *err)
 {
-    struct days *d = ctx;
+    struct history *d = ctx;
     (void)results;
     int64_t now_us = clock_boot_us();
     int64_t took_us = now_us - d->begun_us;
@@ -156,7 +156,7 @@ static void on_vacuumed(void *ctx, enum status st, const struct pg_result *const
 static void on_dead_rows(void *ctx, enum status st, const struct pg_result *const *results,
                          const struct err *err)
 {
-    struct days *d = ctx;
+    struct history *d = ctx;
     if (st != STATUS_OK) {
         task_fail(d, err);
         return;
@@ -177,7 +177,7 @@ static void on_dead_rows(void *ctx, enum status st, const struct pg_result *cons
 
 /* ---- one task at a time ---- */
 
-static void next(struct days *d)
+static void next(struct history *d)
 {
     int64_t now_us = clock_boot_us();
     struct err err = {0};
@@ -206,13 +206,14 @@ static void next(struct days *d)
 
 static void on_up(void *ctx)
 {
-    struct days *d = ctx;
+    struct history *d = ctx;
     next(d);
 }
 
-enum status days_start(const struct days_options *options, struct days **ret, struct err *err)
+enum status history_start(const struct history_options *options, struct history **ret,
+                          struct err *err)
 {
-    struct days *d = calloc(1, sizeof *d);
+    struct history *d = calloc(1, sizeof *d);
     if (d == NULL) {
         return err_fail(err, STATUS_NOMEM, "no memory for the days");
     }
@@ -239,7 +240,7 @@ static void on_closed(uv_handle_t *timer)
     free(timer->data);
 }
 
-void days_set_keep(struct days *d, int keep_days)
+void history_set_keep(struct history *d, int keep_days)
 {
     if (d->options.keep_days != keep_days) {
         d->options.keep_days = keep_days;
@@ -248,7 +249,7 @@ void days_set_keep(struct days *d, int keep_days)
     }
 }
 
-void days_stop(struct days *d)
+void history_stop(struct history *d)
 {
     if (d == NULL) {
         return;

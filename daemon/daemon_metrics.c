@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/meters.h"
+#include "daemon/daemon_metrics.h"
 
 #include "base/clock.h"
 #include "daemon/daemon.h"
@@ -55,7 +55,7 @@ static const struct metric_family log_dropped_lines = {
     .help = "Log lines that were lost: who reads the log stood still, or it could not be written.",
     .type = METRIC_COUNTER};
 
-void daemon_meters_init(struct daemon_meters *m, struct metrics *registry, const struct config *c)
+void daemon_metrics_init(struct daemon_metrics *m, struct metrics *registry, const struct config *c)
 {
     static const char *const levels[] = {
         [LOG_ERROR] = "error", [LOG_WARN] = "warn", [LOG_INFO] = "info", [LOG_DEBUG] = "debug"};
@@ -69,7 +69,7 @@ void daemon_meters_init(struct daemon_meters *m, struct metrics *registry, const
     m->log_dropped = metrics_series(registry, &log_dropped_lines, NULL, NULL);
     m->reload_ok = metrics_series(registry, &reload_ok, NULL, NULL);
     m->reload_time = metrics_series(registry, &reload_time, NULL, NULL);
-    daemon_meters_reloaded(m, true); /* read a moment ago */
+    daemon_metrics_reloaded(m, true); /* read a moment ago */
     m->node_count = c->lock.node_count;
     for (size_t i = 0; i < m->node_count; i++) {
         char node[CONFIG_TEXT_MAX];
@@ -82,7 +82,7 @@ void daemon_meters_init(struct daemon_meters *m, struct metrics *registry, const
     }
 }
 
-void daemon_meters_reloaded(struct daemon_meters *m, bool is_taken)
+void daemon_metrics_reloaded(struct daemon_metrics *m, bool is_taken)
 {
     metric_set(m->reload_ok, is_taken ? 1 : 0);
     if (is_taken) {
@@ -90,19 +90,19 @@ void daemon_meters_reloaded(struct daemon_meters *m, bool is_taken)
     }
 }
 
-void daemon_meters_pg_up(struct daemon_meters *m)
+void daemon_metrics_pg_up(struct daemon_metrics *m)
 {
     metric_add(m->pg_connects, 1);
 }
 
-void daemon_meters_lock_node(struct daemon_meters *m, size_t node, enum redlock_node_event event)
+void daemon_metrics_lock_node(struct daemon_metrics *m, size_t node, enum redlock_node_event event)
 {
     if (event == REDLOCK_NODE_DOWN || event == REDLOCK_NODE_REFUSED) {
         metric_add(m->node_errors[node], 1);
     }
 }
 
-void daemon_meters_collect(struct daemon_meters *m, const struct daemon_facts *facts)
+void daemon_metrics_collect(struct daemon_metrics *m, const struct daemon_facts *facts)
 {
     bool has_quorum = facts->lock != NULL && redlock_async_has_quorum(facts->lock);
     metric_set(m->pg_up, facts->is_pg_up ? 1 : 0);

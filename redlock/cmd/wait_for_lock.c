@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "redlock/cmd/hunt.h"
+#include "redlock/cmd/wait_for_lock.h"
 
 #include "base/cleanup.h"
 
@@ -11,14 +11,14 @@
 
 static void *acquire(void *ctx)
 {
-    struct hunt *h = ctx;
+    struct lock_wait *h = ctx;
     uint64_t one = 1;
     (void)redlock_acquire(h->client, &h->request, &h->lock, &h->report);
     (void)!write(h->done_fd, &one, sizeof one);
     return NULL;
 }
 
-static void on_signal(struct hunt *h, int number)
+static void on_signal(struct lock_wait *h, int number)
 {
     if (number == SIGTSTP) {
         (void)raise(SIGSTOP);
@@ -28,7 +28,7 @@ static void on_signal(struct hunt *h, int number)
     }
 }
 
-static void listen_until_done(struct hunt *h)
+static void listen_until_done(struct lock_wait *h)
 {
     struct pollfd fds[] = {{.fd = h->signal_fd, .events = POLLIN},
                            {.fd = h->done_fd, .events = POLLIN}};
@@ -41,7 +41,7 @@ static void listen_until_done(struct hunt *h)
     } while (fds[1].revents == 0);
 }
 
-int hunt_run(struct hunt *h)
+int wait_for_lock(struct lock_wait *h)
 {
     pthread_t thread;
     autoclose int done_fd = eventfd(0, EFD_CLOEXEC);

@@ -3,12 +3,12 @@
  * Fencing numbers for locks that were just won: one for one's own lock, all at once for many. */
 #include "redlock/client.h"
 
-void minting_start(struct minting *m, void (*done)(struct minting *m))
+void fence_requests_start(struct fence_requests *m, void (*done)(struct fence_requests *m))
 {
-    *m = (struct minting){.open = 1, .done = done};
+    *m = (struct fence_requests){.open = 1, .done = done};
 }
 
-void minting_run(struct minting *m)
+void fence_requests_run(struct fence_requests *m)
 {
     if (--m->open == 0) {
         m->done(m); /* which frees it */
@@ -19,13 +19,13 @@ static void on_fenced(void *ctx, uint64_t fence)
 {
     struct redlock_lock *l = ctx;
     l->fence = fence;
-    minting_run(TAKE(l->minting));
+    fence_requests_run(TAKE(l->fence_requests));
 }
 
-void minting_add(struct minting *m, struct redlock_lock *l)
+void fence_requests_add(struct fence_requests *m, struct redlock_lock *l)
 {
     if (redlock_batch_fence(l->batch, l->first, on_fenced, l) == 0) {
-        l->minting = m;
+        l->fence_requests = m;
         m->open++;
     }
 }

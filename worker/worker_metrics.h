@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the worker counts: all its names are in meters.c, and in docs/metrics.md. Whoever decides
- * something counts it there and then, through a series that was looked up before; what libraries
- * count, and what is only a state, is taken over when a text is made. Without a registry nothing is
- * counted. */
-#ifndef CLAIMD_WORKER_METERS_H
-#define CLAIMD_WORKER_METERS_H
+ * What the worker counts: all its names are in worker_metrics.c, and in docs/metrics.md. Whoever
+ * decides something counts it there and then, through a series that was looked up before; what
+ * libraries count, and what is only a state, is taken over when a text is made. Without a registry
+ * nothing is counted. */
+#ifndef CLAIMD_WORKER_WORKER_METRICS_H
+#define CLAIMD_WORKER_WORKER_METRICS_H
 
-#include "daemon/meters.h"
+#include "daemon/daemon_metrics.h"
 #include "store/job_store.h"
-#include "worker/held.h"
+#include "worker/jobs_in_hand.h"
 #include "worker/usage.h"
 
-#define METERS_KINDS_MAX 512     /* of its queues, served in its life; plugins may change */
-#define METERS_KIND_MORE "other" /* further ones, as in metrics/ */
+#define WORKER_METRICS_KINDS_MAX 512     /* of its queues, served in its life; plugins may change */
+#define WORKER_METRICS_KIND_MORE "other" /* further ones, as in metrics/ */
 
 /* Why an id that was asked for was not claimed. */
 enum refusal {
@@ -29,7 +29,7 @@ enum refusal {
 };
 
 /* Of one kind in one queue. */
-struct kind_meters {
+struct kind_metrics {
     char queue[JOB_NAME_MAX + 1];
     char kind[JOB_NAME_MAX + 1];
     struct metric *finished[FINISH_HAND_BACK + 1];
@@ -39,9 +39,9 @@ struct kind_meters {
     struct metric *attempts;
 };
 
-struct meters {
+struct worker_metrics {
     struct metrics *registry;
-    struct daemon_meters daemon;
+    struct daemon_metrics daemon;
     struct metric *refused[REFUSAL_COUNT];
     struct metric *put_back;
     struct metric *runner_deaths;
@@ -58,25 +58,27 @@ struct meters {
     struct metric *leases_lost;
     struct metric *slots;
     struct metric *slots_busy;
-    struct metric *jobs[HELD_PHASE_COUNT];
+    struct metric *jobs[IN_HAND_PHASE_COUNT];
     struct metric *draining;
     struct metric *runners_cpu;
     struct metric *runners_memory;
     struct usage usage;
 
-    struct kind_meters kinds[METERS_KINDS_MAX]; /* those of which a job was claimed */
+    struct kind_metrics kinds[WORKER_METRICS_KINDS_MAX]; /* those of which a job was claimed */
     size_t kind_count;
-    struct kind_meters *last_kind;
+    struct kind_metrics *last_kind;
 };
 
 struct worker;
 
-void meters_init(struct meters *m, struct metrics *registry, const struct config *config);
+void worker_metrics_init(struct worker_metrics *m, struct metrics *registry,
+                         const struct config *config);
 
 /* The series of a kind that this worker serves, for its life. Never NULL. */
-struct kind_meters *meters_kind(struct meters *m, const char *queue, const char *kind);
+struct kind_metrics *worker_metrics_kind(struct worker_metrics *m, const char *queue,
+                                         const char *kind);
 
 /* Takes over what others count, and states. */
-void meters_collect(struct worker *w);
+void worker_metrics_collect(struct worker *w);
 
 #endif

@@ -2,12 +2,12 @@
  *
  * Waiting for a lock while signals are listened to: the library's call blocks, so it has a thread
  * of its own for as long as it takes. */
-#ifndef CLAIMD_REDLOCK_CMD_HUNT_H
-#define CLAIMD_REDLOCK_CMD_HUNT_H
+#ifndef CLAIMD_REDLOCK_CMD_WAIT_FOR_LOCK_H
+#define CLAIMD_REDLOCK_CMD_WAIT_FOR_LOCK_H
 
 #include "redlock/redlock.h"
 
-struct hunt {
+struct lock_wait {
     struct redlock *client;
     struct redlock_request request;
     int signal_fd;
@@ -19,6 +19,6 @@ struct hunt {
 
 /* Until there is a result; a signal cancels it, the stop of job control stops us. 0, with
  * `lock` = NULL if it was not won, or a negative errno. */
-int hunt_run(struct hunt *h);
+int wait_for_lock(struct lock_wait *h);
 
 #endif

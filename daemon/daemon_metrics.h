@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What both daemons count of their servers and their log (docs/metrics.md, "all"). A part of a
- * daemon's own meters: initialised once, taken over before each text. Without a registry nothing is
- * counted. */
-#ifndef CLAIMD_DAEMON_METERS_H
-#define CLAIMD_DAEMON_METERS_H
+ * daemon's own metrics: initialised once, taken over before each text. Without a registry nothing
+ * is counted. */
+#ifndef CLAIMD_DAEMON_DAEMON_METRICS_H
+#define CLAIMD_DAEMON_DAEMON_METRICS_H
 
 #include "base/log.h"
 #include "config/config.h"
 #include "metrics/metrics.h"
 #include "redlock/redlock_async.h"
 
-struct daemon_meters {
+struct daemon_metrics {
     struct metric *pg_up;
     struct metric *pg_connects;
     struct metric *quorum;
@@ -29,11 +29,12 @@ struct daemon_meters {
 };
 
 /* `registry` may be NULL. */
-void daemon_meters_init(struct daemon_meters *m, struct metrics *registry, const struct config *c);
+void daemon_metrics_init(struct daemon_metrics *m, struct metrics *registry,
+                         const struct config *c);
 
-void daemon_meters_reloaded(struct daemon_meters *m, bool is_taken);
-void daemon_meters_pg_up(struct daemon_meters *m); /* a session began */
-void daemon_meters_lock_node(struct daemon_meters *m, size_t node, enum redlock_node_event event);
+void daemon_metrics_reloaded(struct daemon_metrics *m, bool is_taken);
+void daemon_metrics_pg_up(struct daemon_metrics *m); /* a session began */
+void daemon_metrics_lock_node(struct daemon_metrics *m, size_t node, enum redlock_node_event event);
 
 /* What must be asked for: `lock` may be NULL, before it is open. `splits` of all locks together. */
 struct daemon_facts {
@@ -41,6 +42,6 @@ struct daemon_facts {
     const struct redlock_async *lock;
     uint64_t splits;
 };
-void daemon_meters_collect(struct daemon_meters *m, const struct daemon_facts *facts);
+void daemon_metrics_collect(struct daemon_metrics *m, const struct daemon_facts *facts);
 
 #endif

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the scheduler counts: all its names are in meters.c and survey.c, and in docs/metrics.md.
- * Its parts count for themselves; it is taken over when a text is made. Without a registry nothing
- * is counted. */
-#ifndef CLAIMD_SCHEDULER_METERS_H
-#define CLAIMD_SCHEDULER_METERS_H
+ * What the scheduler counts: all its names are in scheduler_metrics.c and survey.c, and in
+ * docs/metrics.md. Its parts count for themselves; it is taken over when a text is made. Without a
+ * registry nothing is counted. */
+#ifndef CLAIMD_SCHEDULER_SCHEDULER_METRICS_H
+#define CLAIMD_SCHEDULER_SCHEDULER_METRICS_H
 
-#include "daemon/meters.h"
+#include "daemon/daemon_metrics.h"
 #include "scheduler/feeder.h"
 #include "scheduler/lead.h"
 #include "scheduler/rescuer.h"
 #include "store/rescue_store.h"
 
 /* A lease of the telemetry: ends by itself when the loop hangs. */
-extern const struct metric_family meters_leader;
+extern const struct metric_family scheduler_metrics_leader;
 
-struct meters {
+struct scheduler_metrics {
     struct metrics *registry;
-    struct daemon_meters daemon;
+    struct daemon_metrics daemon;
     struct metric *fed;
     struct metric *rescues[RESCUE_LOST + 1];
     struct metric *workers_dead;
@@ -29,10 +29,11 @@ struct meters {
     struct metric *recovered;
 };
 
-void meters_init(struct meters *m, struct metrics *registry, const struct config *config);
+void scheduler_metrics_init(struct scheduler_metrics *m, struct metrics *registry,
+                            const struct config *config);
 
 /* The parts may be NULL, before they are open. */
-struct meters_facts {
+struct scheduler_metrics_facts {
     int64_t feed_age_us; /* of the last pass */
     bool is_pg_up;
     const struct redlock_async *lock;
@@ -40,6 +41,7 @@ struct meters_facts {
     const struct feeder *feeder;
     const struct rescuer *rescuer;
 };
-void meters_collect(struct meters *m, const struct meters_facts *facts);
+void scheduler_metrics_collect(struct scheduler_metrics *m,
+                               const struct scheduler_metrics_facts *facts);
 
 #endif
