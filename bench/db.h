@@ -5,7 +5,7 @@
 #ifndef CLAIMD_BENCH_DB_H
 #define CLAIMD_BENCH_DB_H
 
-#include "store/pg.h"
+#include "store/pg/pg.h"
 
 #define DB_COLUMNS_MAX 8
 

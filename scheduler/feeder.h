@@ -11,7 +11,7 @@
 #include "model/feed.h"
 #include "model/feed_served.h"
 #include "scheduler/full_pass.h"
-#include "store/pg.h"
+#include "store/pg/pg.h"
 
 struct feeder;
 

@@ -5,7 +5,7 @@
 #ifndef CLAIMD_SCHEDULER_HISTORY_H
 #define CLAIMD_SCHEDULER_HISTORY_H
 
-#include "store/pg.h"
+#include "store/pg/pg.h"
 
 #define DAYS_AHEAD 14
 

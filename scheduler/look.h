@@ -10,7 +10,7 @@
 #include "hints/hints.h"
 #include "model/feed.h"
 #include "model/feed_served.h"
-#include "store/pg.h"
+#include "store/pg/pg.h"
 
 struct look;
 

@@ -10,7 +10,7 @@
 #include "config/config.h"
 #include "scheduler/feeder.h"
 #include "scheduler/lead.h"
-#include "store/pg.h"
+#include "store/pg/pg.h"
 
 #include <uv.h>
 

@@ -8,7 +8,7 @@
 #define CLAIMD_SCHEDULER_SURVEY_H
 
 #include "metrics/metrics.h"
-#include "store/pg.h"
+#include "store/pg/pg.h"
 
 struct survey;
 

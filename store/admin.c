@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "sql/queries.h"
 #include "store/migrate.h"
-#include "store/pg_internal.h"
+#include "store/pg/internal.h"
 
 #include <assert.h>
 #include <libpq-fe.h>

@@ -4,7 +4,7 @@
 #ifndef CLAIMD_STORE_CLUSTER_STORE_H
 #define CLAIMD_STORE_CLUSTER_STORE_H
 
-#include "store/pg.h"
+#include "store/pg/pg.h"
 
 #define CLUSTER_FINGERPRINT_MAX 4096
 

@@ -7,7 +7,7 @@
 #define CLAIMD_STORE_FEED_STORE_H
 
 #include "model/feed.h"
-#include "store/pg.h"
+#include "store/pg/pg.h"
 
 /* First on each new session: one plan per statement for ever, indexes only. */
 enum status feed_store_session(struct pg *pg, pg_done_cb *done, void *ctx,

@@ -5,7 +5,7 @@
 #ifndef CLAIMD_STORE_HISTORY_STORE_H
 #define CLAIMD_STORE_HISTORY_STORE_H
 
-#include "store/pg.h"
+#include "store/pg/pg.h"
 
 #define HISTORY_NAME_SIZE 64
 #define HISTORY_AGE_DAYS_MAX 3660

@@ -6,7 +6,7 @@
 #ifndef CLAIMD_STORE_MIGRATE_H
 #define CLAIMD_STORE_MIGRATE_H
 
-#include "store/pg.h"
+#include "store/pg/pg.h"
 
 struct sql_migration;
 

@@ -2,7 +2,7 @@
 #include "store/rescue_store.h"
 
 #include "sql/queries.h"
-#include "store/params.h"
+#include "store/pg/params.h"
 #include "store/seeded.h"
 
 #include <assert.h>

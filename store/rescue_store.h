@@ -6,7 +6,7 @@
 #ifndef CLAIMD_STORE_RESCUE_STORE_H
 #define CLAIMD_STORE_RESCUE_STORE_H
 
-#include "store/pg.h"
+#include "store/pg/pg.h"
 
 #define RESCUE_BATCH_MAX 256
 

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "sql/queries.h"
-#include "store/params.h"
+#include "store/pg/params.h"
 
 static void on_reported(void *ctx, enum status st, const struct pg_result *const *results,
                         const struct err *err)

@@ -5,7 +5,7 @@
 #ifndef CLAIMD_STORE_SCHEDULER_STORE_H
 #define CLAIMD_STORE_SCHEDULER_STORE_H
 
-#include "store/pg.h"
+#include "store/pg/pg.h"
 
 #define SCHEDULER_NEVER INT64_C(-1)
 

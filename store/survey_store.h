@@ -5,7 +5,7 @@
 #ifndef CLAIMD_STORE_SURVEY_STORE_H
 #define CLAIMD_STORE_SURVEY_STORE_H
 
-#include "store/pg.h"
+#include "store/pg/pg.h"
 
 enum survey_part { SURVEY_CLUSTER, SURVEY_QUEUE, SURVEY_UNSERVED, SURVEY_TABLE };
 

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "sql/queries.h"
-#include "store/params.h"
+#include "store/pg/params.h"
 
 #include <assert.h>
 

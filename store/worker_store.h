@@ -4,7 +4,7 @@
 #ifndef CLAIMD_STORE_WORKER_STORE_H
 #define CLAIMD_STORE_WORKER_STORE_H
 
-#include "store/pg.h"
+#include "store/pg/pg.h"
 
 #define WORKER_ID_SIZE 37 /* uuid text */
 

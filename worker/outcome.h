@@ -5,7 +5,7 @@
 #ifndef CLAIMD_WORKER_OUTCOME_H
 #define CLAIMD_WORKER_OUTCOME_H
 
-#include "store/job_store.h"
+#include "store/jobs/job_store.h"
 
 /* How the attempt ended, as the worker saw it. */
 enum run_end {

@@ -17,7 +17,7 @@
 #include "hints/hints.h"
 #include "redlock/redlock_async.h"
 #include "store/cluster_store.h"
-#include "store/job_store.h"
+#include "store/jobs/job_store.h"
 #include "store/worker_store.h"
 #include "worker/capacity.h"
 #include "worker/danger.h"

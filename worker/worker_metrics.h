@@ -8,7 +8,7 @@
 #define CLAIMD_WORKER_WORKER_METRICS_H
 
 #include "daemon/daemon_metrics.h"
-#include "store/job_store.h"
+#include "store/jobs/job_store.h"
 #include "worker/jobs_in_hand.h"
 #include "worker/usage.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "cluster/servers.h"
-#include "store/pg.h"
+#include "store/pg/pg.h"
 
 #include <check.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What waits in the job store, without a server: finishes, claims, kinds. */
-#include "store/claim.h"
-#include "store/finish_queue.h"
-#include "store/kind_cache.h"
+#include "store/jobs/claim.h"
+#include "store/jobs/finish_queue.h"
+#include "store/jobs/kind_cache.h"
 #include "support/suite.h"
 
 #include <check.h>

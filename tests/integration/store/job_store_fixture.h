@@ -5,7 +5,7 @@
 #ifndef CLAIMD_TESTS_JOB_STORE_FIXTURE_H
 #define CLAIMD_TESTS_JOB_STORE_FIXTURE_H
 
-#include "store/job_store.h"
+#include "store/jobs/job_store.h"
 #include "support/pg_fixture.h"
 
 #define WORKER_A "aaaaaaaa-0000-4000-8000-000000000001"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/look.h"
+#include "store/jobs/look.h"
 
 #include "sql/queries.h"
 

@@ -2,10 +2,10 @@
  *
  * Finishes that wait for their commit: copied, cleaned, in the order of their arrival, bounded in
  * number and bytes. Whoever takes one owns it until it is put back or freed. Pure: no I/O. */
-#ifndef CLAIMD_STORE_FINISH_QUEUE_H
-#define CLAIMD_STORE_FINISH_QUEUE_H
+#ifndef CLAIMD_STORE_JOBS_FINISH_QUEUE_H
+#define CLAIMD_STORE_JOBS_FINISH_QUEUE_H
 
-#include "store/job_store.h"
+#include "store/jobs/job_store.h"
 
 #define FINISH_WAITING_MAX 10000
 #define FINISH_WAITING_BYTES_MAX ((size_t)128 << 20)

@@ -6,7 +6,7 @@
  * what was refused alone again and again while others were committed in between. Until then, and
  * when it can't be recorded even without its data, it is set aside and tried alone, so that it
  * never comes between the others. */
-#include "store/job_store_internal.h"
+#include "store/jobs/internal.h"
 
 #include <assert.h>
 

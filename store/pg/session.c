@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/bug.h"
 #include "base/clock.h"
-#include "store/pg_internal.h"
+#include "store/pg/internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/finish_queue.h"
+#include "store/jobs/finish_queue.h"
 
 #include "base/bug.h"
 #include "base/parse.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/bug.h"
-#include "store/job_store_internal.h"
+#include "store/jobs/internal.h"
 
 #define CAREFUL_US (10 * US_PER_S) /* INTERFACES rule 4 */
 #define KINDS_FRESH_US (10 * US_PER_S)

@@ -3,12 +3,12 @@
  * What the files of the job store share: job_store.c has the surface and what waits, job_rounds.c
  * the rounds, job_suspects.c whose fault it is where PostgreSQL refuses one, job_looks.c what
  * follows where a round left a question open. */
-#ifndef CLAIMD_STORE_JOB_STORE_INTERNAL_H
-#define CLAIMD_STORE_JOB_STORE_INTERNAL_H
+#ifndef CLAIMD_STORE_JOBS_INTERNAL_H
+#define CLAIMD_STORE_JOBS_INTERNAL_H
 
 #include "base/clock.h"
 #include "base/rand.h"
-#include "store/look.h"
+#include "store/jobs/look.h"
 
 struct job_store {
     struct pg *pg;

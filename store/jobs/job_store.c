@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/timer.h"
 #include "sql/queries.h"
-#include "store/job_store_internal.h"
+#include "store/jobs/internal.h"
 
 #include <assert.h>
 

@@ -13,11 +13,11 @@
  * - a failover: before a session's first claim the fence moves past what the lost primary gave out;
  * - any other refusal, or PostgreSQL away: everything is kept and tried again with backoff.
  * One thread, one loop; blocks never. */
-#ifndef CLAIMD_STORE_JOB_STORE_H
-#define CLAIMD_STORE_JOB_STORE_H
+#ifndef CLAIMD_STORE_JOBS_JOB_STORE_H
+#define CLAIMD_STORE_JOBS_JOB_STORE_H
 
 #include "model/job.h"
-#include "store/pg.h"
+#include "store/pg/pg.h"
 
 struct job_store;
 

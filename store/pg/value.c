@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/pg_internal.h"
+#include "store/pg/internal.h"
 
 #include <assert.h>
 #include <endian.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/params.h"
+#include "store/pg/params.h"
 
 #include <assert.h>
 

@@ -3,12 +3,12 @@
  * One segment, hence one commit: the finishes and claims that gathered while the one before it was
  * in flight. It knows the statements and which row settles what; job_store decides what follows. No
  * I/O of its own. */
-#ifndef CLAIMD_STORE_ROUND_H
-#define CLAIMD_STORE_ROUND_H
+#ifndef CLAIMD_STORE_JOBS_ROUND_H
+#define CLAIMD_STORE_JOBS_ROUND_H
 
-#include "store/claim.h"
-#include "store/finish_queue.h"
-#include "store/params.h"
+#include "store/jobs/claim.h"
+#include "store/jobs/finish_queue.h"
+#include "store/pg/params.h"
 
 #define ROUND_FINISHES_MAX 500
 #define ROUND_FINISH_BYTES_MAX ((size_t)8 << 20)

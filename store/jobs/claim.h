@@ -2,11 +2,11 @@
  *
  * One request to claim, on its way to an answer: each id asked for becomes a claimed or a refused
  * job, once. Pure: no I/O. */
-#ifndef CLAIMD_STORE_CLAIM_H
-#define CLAIMD_STORE_CLAIM_H
+#ifndef CLAIMD_STORE_JOBS_CLAIM_H
+#define CLAIMD_STORE_JOBS_CLAIM_H
 
-#include "store/job_store.h"
-#include "store/kind_cache.h"
+#include "store/jobs/job_store.h"
+#include "store/jobs/kind_cache.h"
 
 #define CLAIM_IDS_MAX 500
 #define CLAIM_KINDS_MAX 256

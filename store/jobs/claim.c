@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/claim.h"
+#include "store/jobs/claim.h"
 
 #include <assert.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/round.h"
+#include "store/jobs/round.h"
 
 #include "sql/queries.h"
 #include "store/seeded.h"

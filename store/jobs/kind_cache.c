@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/kind_cache.h"
+#include "store/jobs/kind_cache.h"
 
 void kind_cache_release(struct kind_cache *c)
 {

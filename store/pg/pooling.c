@@ -5,7 +5,7 @@
  * settings and LISTEN would be left with others (INTERFACES rule 8). Told apart by a second
  * connection, whose open transaction takes our server away, if it is not ours. */
 #include "sql/statement.h"
-#include "store/pg_internal.h"
+#include "store/pg/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,10 +2,10 @@
  *
  * The second look: why did a claim not get these ids, and why did a finish not find these runs?
  * Reads only; decides by what the rows say now (GUARANTEES 2.3). No I/O of its own. */
-#ifndef CLAIMD_STORE_LOOK_H
-#define CLAIMD_STORE_LOOK_H
+#ifndef CLAIMD_STORE_JOBS_LOOK_H
+#define CLAIMD_STORE_JOBS_LOOK_H
 
-#include "store/round.h"
+#include "store/jobs/round.h"
 
 struct look {
     void *owner;

@@ -2,10 +2,10 @@
  *
  * The parameters of one statement, built in order into memory that is used again. The first failure
  * sticks: build all, then ask once. */
-#ifndef CLAIMD_STORE_PARAMS_H
-#define CLAIMD_STORE_PARAMS_H
+#ifndef CLAIMD_STORE_PG_PARAMS_H
+#define CLAIMD_STORE_PG_PARAMS_H
 
-#include "store/pg.h"
+#include "store/pg/pg.h"
 
 #define PARAMS_MAX 16
 #define PARAM_BYTES_MAX ((size_t)64 << 20)

@@ -11,8 +11,8 @@
  * Lost after sending (ARCHITECTURE §4.11): the connection first makes a new session, ends the old
  * backend there and waits until it is gone, and only then reports STATUS_UNKNOWN, so the caller can
  * read back at once. While PostgreSQL stays away such requests wait. */
-#ifndef CLAIMD_STORE_PG_H
-#define CLAIMD_STORE_PG_H
+#ifndef CLAIMD_STORE_PG_PG_H
+#define CLAIMD_STORE_PG_PG_H
 
 #include "base/buf.h"
 #include "sql/statement.h"

@@ -2,11 +2,11 @@
  *
  * What a NULL in a job means for the kinds that are claimed: rows of `kind`, read once and again
  * now and then, so that a claim needs no join. Sorted by name. */
-#ifndef CLAIMD_STORE_KIND_CACHE_H
-#define CLAIMD_STORE_KIND_CACHE_H
+#ifndef CLAIMD_STORE_JOBS_KIND_CACHE_H
+#define CLAIMD_STORE_JOBS_KIND_CACHE_H
 
 #include "model/job.h"
-#include "store/pg.h"
+#include "store/pg/pg.h"
 
 #define KIND_CACHE_MAX 500
 

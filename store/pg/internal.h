@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of the connection share: pg.c has the requests, pg_session.c the sessions under
- * them, pg_value.c parameters and results. */
+ * What the files of the connection share: pg.c has the requests, session.c the sessions under
+ * them, value.c parameters and results. */
 #ifndef CLAIMD_STORE_PG_INTERNAL_H
 #define CLAIMD_STORE_PG_INTERNAL_H
 
 #include "base/clock.h"
 #include "base/rand.h"
-#include "store/pg.h"
+#include "store/pg/pg.h"
 
 #include <libpq-fe.h>
 
@@ -113,7 +113,7 @@ void pg_requests_read(struct pg *pg);                    /* calls back */
 void pg_limbo_end(struct pg *pg, const struct err *why); /* calls back with UNKNOWN */
 void pg_timer_set(struct pg *pg);
 
-/* pg_session.c */
+/* session.c */
 void pg_session_start(struct pg *pg);
 void pg_session_tick(struct pg *pg, int64_t now_us);
 /* The session is of no more use: what was sent goes to limbo, the next attempt is timed. Calls
@@ -122,7 +122,7 @@ void pg_session_lost(struct pg *pg, const struct err *why);
 void pg_session_drop(struct pg *pg); /* closes, says nothing */
 void pg_session_watch(struct pg *pg);
 
-/* pg_resolve.c: hosts that are names get their addresses without blocking (INTERFACES rule 10);
+/* resolve.c: hosts that are names get their addresses without blocking (INTERFACES rule 10);
  * libpq would look them up itself, and wait. */
 struct pg_hosts { /* lists for libpq's keywords of these names; NULL = as in conninfo */
     const char *host;
@@ -137,7 +137,7 @@ typedef void pg_resolved_cb(struct pg *pg, enum status st, const struct pg_hosts
 enum status pg_resolve_start(struct pg *pg, pg_resolved_cb *done, struct err *err) MUST_USE;
 void pg_resolve_cancel(struct pg *pg);
 
-/* pg_pooling.c */
+/* pooling.c */
 enum pg_pooling_kind {
     PG_POOLING_UNKNOWN,        /* the second connection can't be made */
     PG_POOLING_LOOK_AGAIN,     /* it holds a server: is ours still the one that it was? */
@@ -148,7 +148,7 @@ bool pg_pooling_is_possible(const struct pg *pg); /* of a session that is set up
 enum status pg_pooling_start(struct pg *pg, pg_pooling_cb *done, struct err *err) MUST_USE;
 void pg_pooling_stop(struct pg *pg); /* never called back after it; also from within */
 
-/* pg_value.c */
+/* value.c */
 void pg_err_from(struct err *err, const PGresult *rows); /* a refusal's SQLSTATE and text */
 
 #endif

@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "base/timer.h"
 #include "store/admin.h"
-#include "store/pg_internal.h"
+#include "store/pg/internal.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sql/queries.h"
-#include "store/job_store_internal.h"
+#include "store/jobs/internal.h"
 
 static void on_exhausted(void *ctx, enum status st, const struct pg_result *const *results,
                          const struct err *err)
