@@ -65,8 +65,8 @@ static void stop(struct scheduler *s, int exit_code)
     s->exit_code = exit_code;
     notify_stopping();
     telemetry_stop(s->telemetry);
-    if (s->watch != NULL) {
-        watch_lead(s->watch, false);
+    if (s->roll_call != NULL) {
+        roll_call_lead(s->roll_call, false);
     }
     report_close(TAKE(s->report));
     if (s->is_leader) {
@@ -77,7 +77,7 @@ static void stop(struct scheduler *s, int exit_code)
     survey_stop(TAKE(s->survey));
     pg_close(s->pg);
     hints_close(s->hints);
-    watch_close(s->watch);
+    roll_call_close(s->roll_call);
     if (s->lock != NULL) {
         redlock_async_close(s->lock, on_lock_closed, s);
     } else {
@@ -122,7 +122,7 @@ static void on_reload_signal(uv_signal_t *handle, int number)
         feeder_set_limits(s->feeder, next->scheduler.look_ahead, next->scheduler.page_rows,
                           next->scheduler.full_pass_us);
         feeder_wake(s->feeder);
-        watch_set_full_pass(s->watch, next->scheduler.full_pass_us);
+        roll_call_set_full_pass(s->roll_call, next->scheduler.full_pass_us);
     }
     if (s->history != NULL) {
         history_set_keep(s->history, next->scheduler.history_days);
@@ -170,7 +170,7 @@ static void on_lead(void *ctx, bool is_leader, const char *why)
     s->is_leader = is_leader;
     s->leader_us = clock_boot_us();
     report_now(s->report);
-    watch_lead(s->watch, is_leader);
+    roll_call_lead(s->roll_call, is_leader);
     if (is_leader) {
         history_begin(s);
         survey_begin(s);
@@ -318,16 +318,16 @@ static enum status parts_open(struct scheduler *s, int64_t t_max_us, struct err 
     if (st != STATUS_OK) {
         return st;
     }
-    struct watch_options watch = {.loop = &s->loop,
-                                  .pg = s->pg,
-                                  .feeder = s->feeder,
-                                  .rescuer = s->rescuer,
-                                  .every_us = every_us,
-                                  .full_pass_us = c->scheduler.full_pass_us,
-                                  .stale_us = c->worker.stale_us,
-                                  .gap_us = behind_us,
-                                  .drift_ppm = c->lock.drift_ppm};
-    return watch_open(&watch, &s->watch, err);
+    struct roll_call_options roll_call = {.loop = &s->loop,
+                                          .pg = s->pg,
+                                          .feeder = s->feeder,
+                                          .rescuer = s->rescuer,
+                                          .every_us = every_us,
+                                          .full_pass_us = c->scheduler.full_pass_us,
+                                          .stale_us = c->worker.stale_us,
+                                          .gap_us = behind_us,
+                                          .drift_ppm = c->lock.drift_ppm};
+    return roll_call_open(&roll_call, &s->roll_call, err);
 }
 
 static void on_ready_due(uv_timer_t *timer)
@@ -368,7 +368,7 @@ static void on_joined(void *ctx, enum status st, int64_t t_max_us, const struct 
     s->stage = STAGE_READY;
     s->ready_since_us = clock_boot_us();
     timer_start(&s->deadline, on_ready_due, READY_LOOK_MS, READY_LOOK_MS);
-    watch_on_up(s->watch);
+    roll_call_on_up(s->roll_call);
     telemetry_publish(s->telemetry);
 }
 
@@ -413,7 +413,7 @@ static void on_pg_up(void *ctx)
         log_error("postgres_failed", LOG_TEXT("err", err.msg));
     }
     if (s->stage == STAGE_READY) {
-        watch_on_up(s->watch);
+        roll_call_on_up(s->roll_call);
     } else if (s->stage == STAGE_STARTING &&
                migrate_check(s->pg, on_checked, s, &err) != STATUS_OK) {
         fail(s, DAEMON_FAILED, &err);

@@ -8,10 +8,10 @@
 #include "daemon/telemetry.h"
 #include "scheduler/history.h"
 #include "scheduler/report.h"
+#include "scheduler/roll_call.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/scheduler_metrics.h"
 #include "scheduler/survey.h"
-#include "scheduler/watch.h"
 #include "store/cluster_store.h"
 
 #define CONNINFO_MAX (2 * CONFIG_PATH_MAX)
@@ -43,7 +43,7 @@ struct scheduler {
     struct lead *lead;
     struct feeder *feeder;
     struct rescuer *rescuer;
-    struct watch *watch;
+    struct roll_call *roll_call;
     struct history *history;
     struct survey *survey;
     struct report *report;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/watch.h"
+#include "scheduler/roll_call.h"
 
 #include "base/bug.h"
 #include "base/clock.h"
@@ -23,8 +23,8 @@ struct seen_worker {
     bool is_present;
 };
 
-struct watch {
-    struct watch_options options;
+struct roll_call {
+    struct roll_call_options options;
     uv_timer_t timer;
     struct seen_worker *workers;
     size_t worker_count;
@@ -50,25 +50,25 @@ struct tick {
     size_t stale_count;
 };
 
-static void complain(struct watch *w, const struct err *err)
+static void complain(struct roll_call *r, const struct err *err)
 {
-    w->is_failing = true;
-    if (complaint_due(&w->complaint, clock_boot_us())) {
+    r->is_failing = true;
+    if (complaint_due(&r->complaint, clock_boot_us())) {
         log_error("watch_failed", LOG_TEXT("err", err->msg), LOG_TEXT("action", "looking again"));
     }
 }
 
-static struct seen_worker *worker_get(struct watch *w, const char *id)
+static struct seen_worker *worker_get(struct roll_call *r, const char *id)
 {
-    for (size_t i = 0; i < w->worker_count; i++) {
-        if (strcmp(w->workers[i].id, id) == 0) {
-            return &w->workers[i];
+    for (size_t i = 0; i < r->worker_count; i++) {
+        if (strcmp(r->workers[i].id, id) == 0) {
+            return &r->workers[i];
         }
     }
-    if (w->worker_count == WORKERS_MAX) {
+    if (r->worker_count == WORKERS_MAX) {
         return NULL;
     }
-    struct seen_worker *s = &w->workers[w->worker_count++];
+    struct seen_worker *s = &r->workers[r->worker_count++];
     *s = (struct seen_worker){.lost_pops = -1};
     (void)snprintf(s->id, sizeof s->id, "%s", id);
     return s;
@@ -76,22 +76,22 @@ static struct seen_worker *worker_get(struct watch *w, const char *id)
 
 /* Ids that a silent worker popped are neither hints nor running. Those whose lease it took can be
  * claimed only when that has run out: hence twice. */
-static void worker_silent(const struct watch *w, struct seen_worker *s, struct tick *t,
+static void worker_silent(const struct roll_call *r, struct seen_worker *s, struct tick *t,
                           int64_t age_us)
 {
-    int64_t lease_us = t->t_max_us + t->t_max_us / 1000000 * w->options.drift_ppm + DRIFT_FIXED_US;
+    int64_t lease_us = t->t_max_us + t->t_max_us / 1000000 * r->options.drift_ppm + DRIFT_FIXED_US;
     t->wants_full_pass = true;
     s->is_live = false;
     s->again_us = t->now_us + (lease_us > age_us ? lease_us - age_us : 0);
 }
 
-static void take_worker(struct watch *w, struct tick *t, const struct feed_tick_row *row)
+static void take_worker(struct roll_call *r, struct tick *t, const struct feed_tick_row *row)
 {
     struct err err = {0};
-    struct seen_worker *s = worker_get(w, row->name);
+    struct seen_worker *s = worker_get(r, row->name);
     bool is_live = !row->is_dead && !row->is_stale;
     if (is_live && feed_served_add(&t->served, row->queues, row->kinds, &err) != STATUS_OK) {
-        complain(w, &err);
+        complain(r, &err);
     }
     if (s == NULL) {
         return;
@@ -100,17 +100,17 @@ static void take_worker(struct watch *w, struct tick *t, const struct feed_tick_
     t->wants_full_pass = t->wants_full_pass || (s->lost_pops >= 0 && row->number > s->lost_pops);
     s->lost_pops = row->number;
     if (s->is_live && !is_live) {
-        worker_silent(w, s, t, row->age_us);
+        worker_silent(r, s, t, row->age_us);
     }
     s->is_live = is_live;
-    if (row->is_dead && w->is_leader) {
-        rescuer_dead(w->options.rescuer, row->name);
+    if (row->is_dead && r->is_leader) {
+        rescuer_dead(r->options.rescuer, row->name);
     } else if (row->is_stale && t->stale_count < STALE_MAX) {
         (void)snprintf(t->stale[t->stale_count++], sizeof t->stale[0], "%s", row->name);
     }
 }
 
-static void take_rows(struct watch *w, struct tick *t, const struct pg_result *rows)
+static void take_rows(struct roll_call *r, struct tick *t, const struct pg_result *rows)
 {
     struct err err = {0};
     for (int i = 0; i < pg_row_count(rows); i++) {
@@ -123,11 +123,11 @@ static void take_rows(struct watch *w, struct tick *t, const struct pg_result *r
             t->pg_us = row.us;
             break;
         case FEED_TICK_WORKER:
-            take_worker(w, t, &row);
+            take_worker(r, t, &row);
             break;
         case FEED_TICK_PAUSED:
             if (feed_served_pause(&t->served, row.name, &err) != STATUS_OK) {
-                complain(w, &err);
+                complain(r, &err);
             }
             break;
         }
@@ -136,102 +136,102 @@ static void take_rows(struct watch *w, struct tick *t, const struct pg_result *r
 
 /* A worker that is gone is remembered until its leases are. One that ended in good order may have
  * cut off a pop (crash.W0). */
-static void forget_gone(struct watch *w, struct tick *t)
+static void forget_gone(struct roll_call *r, struct tick *t)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < w->worker_count; i++) {
-        struct seen_worker *s = &w->workers[i];
+    for (size_t i = 0; i < r->worker_count; i++) {
+        struct seen_worker *s = &r->workers[i];
         if (s->again_us > 0 && s->again_us <= t->now_us) {
             s->again_us = 0;
             t->wants_full_pass = true;
         }
         t->wants_full_pass = t->wants_full_pass || (s->is_live && !s->is_present);
         if (s->is_present || s->again_us > 0) {
-            w->workers[kept] = *s;
-            w->workers[kept++].is_present = false;
+            r->workers[kept] = *s;
+            r->workers[kept++].is_present = false;
         }
     }
-    w->worker_count = kept;
+    r->worker_count = kept;
 }
 
-static void look_at_writers(struct watch *w, const struct tick *t)
+static void take_writers(struct roll_call *r, const struct tick *t)
 {
     struct err err = {0};
     int64_t rewind_us = FEED_NEVER_US;
-    if (feed_writers_list(&w->writers, t->writers, t->pg_us, w->options.gap_us, &rewind_us, &err) !=
+    if (feed_writers_list(&r->writers, t->writers, t->pg_us, r->options.gap_us, &rewind_us, &err) !=
         STATUS_OK) {
-        complain(w, &err);
-        feeder_full_pass(w->options.feeder);
+        complain(r, &err);
+        feeder_full_pass(r->options.feeder);
     }
     if (rewind_us != FEED_NEVER_US) {
-        feeder_rewind(w->options.feeder, rewind_us);
+        feeder_rewind(r->options.feeder, rewind_us);
     }
 }
 
-static void look_at_stale(struct watch *w, struct tick *t)
+static void take_stale(struct roll_call *r, struct tick *t)
 {
     const char *ids[STALE_MAX];
-    if (!SEEDED_BUG(13) && t->now_us - w->steady_us < w->options.stale_us) {
+    if (!SEEDED_BUG(13) && t->now_us - r->steady_us < r->options.stale_us) {
         return;
     }
     for (size_t i = 0; i < t->stale_count; i++) {
         ids[i] = t->stale[i];
     }
-    rescuer_stale(w->options.rescuer, ids, t->stale_count);
+    rescuer_stale(r->options.rescuer, ids, t->stale_count);
 }
 
-static void look_as_leader(struct watch *w, struct tick *t)
+static void take_as_leader(struct roll_call *r, struct tick *t)
 {
-    look_at_writers(w, t);
-    look_at_stale(w, t);
-    if (t->now_us - w->full_pass_us >= w->options.full_pass_us) {
-        w->full_pass_us = t->now_us;
-        rescuer_audit(w->options.rescuer);
+    take_writers(r, t);
+    take_stale(r, t);
+    if (t->now_us - r->full_pass_us >= r->options.full_pass_us) {
+        r->full_pass_us = t->now_us;
+        rescuer_audit(r->options.rescuer);
     }
     if (t->wants_full_pass) {
-        feeder_full_pass(w->options.feeder);
+        feeder_full_pass(r->options.feeder);
     }
-    feeder_tick(w->options.feeder);
+    feeder_tick(r->options.feeder);
 }
 
 static void on_tick(void *ctx, enum status st, const struct pg_result *const *results,
                     const struct err *err)
 {
-    struct watch *w = ctx;
+    struct roll_call *r = ctx;
     struct tick t = {.now_us = clock_boot_us()};
-    w->is_asking = false;
+    r->is_asking = false;
     if (st != STATUS_OK) {
-        complain(w, err);
+        complain(r, err);
         return;
     }
     if (pg_row_count(results[0]) == 0) {
         return; /* no row in `cluster`: nothing was ever migrated here */
     }
-    if (t.now_us - w->replied_us > w->options.stale_us / 2) {
-        w->steady_us = t.now_us;
+    if (t.now_us - r->replied_us > r->options.stale_us / 2) {
+        r->steady_us = t.now_us;
     }
-    w->replied_us = t.now_us;
-    w->is_failing = false;
-    if (w->is_leader && !feeder_is_started(w->options.feeder)) {
+    r->replied_us = t.now_us;
+    r->is_failing = false;
+    if (r->is_leader && !feeder_is_started(r->options.feeder)) {
         struct feed_tick_row now;
         feed_tick_row(results[0], 0, &now);
-        (void)feeder_start(w->options.feeder, now.us);
+        (void)feeder_start(r->options.feeder, now.us);
     }
-    take_rows(w, &t, results[0]);
-    forget_gone(w, &t);
-    feeder_serve(w->options.feeder, &t.served);
-    if (w->is_leader && feeder_is_started(w->options.feeder)) {
-        look_as_leader(w, &t);
+    take_rows(r, &t, results[0]);
+    forget_gone(r, &t);
+    feeder_serve(r->options.feeder, &t.served);
+    if (r->is_leader && feeder_is_started(r->options.feeder)) {
+        take_as_leader(r, &t);
     }
-    if (!w->is_failing) {
-        log_recovered("watch_recovered", &w->complaint);
+    if (!r->is_failing) {
+        log_recovered("watch_recovered", &r->complaint);
     }
 }
 
-static void ask(struct watch *w)
+static void ask(struct roll_call *r)
 {
-    if (!w->is_asking && pg_is_up(w->options.pg)) {
-        w->is_asking = feed_store_tick(w->options.pg, on_tick, w, NULL) == STATUS_OK;
+    if (!r->is_asking && pg_is_up(r->options.pg)) {
+        r->is_asking = feed_store_tick(r->options.pg, on_tick, r, NULL) == STATUS_OK;
     }
 }
 
@@ -240,64 +240,65 @@ static void on_timer(uv_timer_t *timer)
     ask(timer->data);
 }
 
-void watch_lead(struct watch *w, bool is_leader)
+void roll_call_lead(struct roll_call *r, bool is_leader)
 {
-    w->is_leader = is_leader;
+    r->is_leader = is_leader;
     if (!is_leader) {
-        feeder_stop(w->options.feeder);
-        rescuer_stop(w->options.rescuer);
+        feeder_stop(r->options.feeder);
+        rescuer_stop(r->options.rescuer);
         return;
     }
-    feed_writers_reset(&w->writers);
-    w->full_pass_us = clock_boot_us();
-    rescuer_start(w->options.rescuer);
-    ask(w);
+    feed_writers_reset(&r->writers);
+    r->full_pass_us = clock_boot_us();
+    rescuer_start(r->options.rescuer);
+    ask(r);
 }
 
-void watch_on_up(struct watch *w)
+void roll_call_on_up(struct roll_call *r)
 {
-    w->steady_us = clock_boot_us();
-    feeder_up(w->options.feeder);
-    ask(w);
+    r->steady_us = clock_boot_us();
+    feeder_up(r->options.feeder);
+    ask(r);
 }
 
-void watch_set_full_pass(struct watch *w, int64_t full_pass_us)
+void roll_call_set_full_pass(struct roll_call *r, int64_t full_pass_us)
 {
-    w->options.full_pass_us = full_pass_us;
+    r->options.full_pass_us = full_pass_us;
 }
 
-enum status watch_open(const struct watch_options *options, struct watch **ret, struct err *err)
+enum status roll_call_open(const struct roll_call_options *options, struct roll_call **ret,
+                           struct err *err)
 {
-    struct watch *w = calloc(1, sizeof *w);
+    struct roll_call *r = calloc(1, sizeof *r);
     struct seen_worker *workers = calloc(WORKERS_MAX, sizeof workers[0]);
-    if (w == NULL || workers == NULL) {
-        free(w);
+    if (r == NULL || workers == NULL) {
+        free(r);
         free(workers);
-        return err_fail(err, STATUS_NOMEM, "no memory for the watch");
+        return err_fail(err, STATUS_NOMEM, "no memory for the roll call");
     }
-    w->options = *options;
-    w->workers = workers;
-    w->steady_us = clock_boot_us();
-    w->replied_us = w->steady_us;
-    (void)uv_timer_init(options->loop, &w->timer);
-    w->timer.data = w;
+    r->options = *options;
+    r->workers = workers;
+    r->steady_us = clock_boot_us();
+    r->replied_us = r->steady_us;
+    (void)uv_timer_init(options->loop, &r->timer);
+    r->timer.data = r;
     uint64_t every_ms = (uint64_t)(options->every_us / US_PER_MS) + 1;
-    timer_start(&w->timer, on_timer, every_ms, every_ms);
-    *ret = w;
+    timer_start(&r->timer, on_timer, every_ms, every_ms);
+    *ret = r;
     return STATUS_OK;
 }
 
 static void on_closed(uv_handle_t *timer)
 {
-    struct watch *w = timer->data;
-    feed_writers_release(&w->writers);
-    free(w->workers);
-    free(w);
+    struct roll_call *r = timer->data;
+    feed_writers_release(&r->writers);
+    free(r->workers);
+    free(r);
 }
 
-void watch_close(struct watch *w)
+void roll_call_close(struct roll_call *r)
 {
-    if (w != NULL) {
-        uv_close((uv_handle_t *)&w->timer, on_closed);
+    if (r != NULL) {
+        uv_close((uv_handle_t *)&r->timer, on_closed);
     }
 }
