@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_ROWS_MIN 16 /* a lane that seems empty is read at least this far */
+#define READ_ROWS_MIN 16 /* a lane that seems empty is read at least this far */
 #define PAGE_ROWS_MIN 64
 #define PASS_US_MAX (20 * INT64_C(1000))
 
@@ -90,14 +90,14 @@ static int64_t group_room(const struct feed *f, const struct feed_group *g)
     return g->is_counted ? max_i64(f->limits.look_ahead - g->held, 0) : 0;
 }
 
-static bool lane_wants_look(const struct feed *f, const struct feed_lane *l, int64_t now_us,
-                            int64_t pg_us, bool woken)
+static bool lane_wants_ahead(const struct feed *f, const struct feed_lane *l, int64_t now_us,
+                             int64_t pg_us, bool woken)
 {
     if (!l->is_served || l->reading > 0 || group_room(f, &f->groups[l->group]) == 0) {
         return false;
     }
     return l->has_more || woken || l->next_due_us <= pg_us ||
-           now_us - l->looked_us >= f->limits.look_every_us;
+           now_us - l->ahead_us >= f->limits.read_every_us;
 }
 
 static void behind_to(struct feed_lane *l, int64_t us)
@@ -123,7 +123,7 @@ static bool lane_wants_behind(const struct feed *f, struct feed_lane *l, int64_t
 
 struct demand {
     int busy; /* lanes with more */
-    int idle; /* lanes that are only looked at */
+    int idle; /* lanes that seem empty */
     int behind;
 };
 
@@ -138,7 +138,7 @@ static struct demand demand_of(struct feed *f, int64_t now_us, int64_t pg_us, bo
         if (l->reading == 0) {
             clock_back(f, l, pg_us);
         }
-        if (lane_wants_look(f, l, now_us, pg_us, woken)) {
+        if (lane_wants_ahead(f, l, now_us, pg_us, woken)) {
             f->groups[l->group].wanting++;
             d.busy += l->has_more;
             d.idle += !l->has_more;
@@ -154,11 +154,11 @@ static int ahead_rows(const struct feed *f, const struct feed_lane *l, const str
     const struct feed_group *g = &f->groups[l->group];
     assert(d->busy + d->idle > 0 && g->wanting > 0); /* it was counted itself */
     int64_t rows = f->page_rows / (l->has_more ? d->busy : d->busy + d->idle);
-    rows = max_i64(rows, LOOK_ROWS_MIN);
+    rows = max_i64(rows, READ_ROWS_MIN);
     return (int)max_i64(min_i64(rows, group_room(f, g) / g->wanting), 1);
 }
 
-static void plan_lane(struct feed *f, size_t at, const struct demand *d, bool looks, bool behind,
+static void plan_lane(struct feed *f, size_t at, const struct demand *d, bool ahead, bool behind,
                       int64_t pg_us, struct feed_range *ret, size_t *count)
 {
     struct feed_lane *l = &f->lanes[at];
@@ -173,9 +173,9 @@ static void plan_lane(struct feed *f, size_t at, const struct demand *d, bool lo
                                 .part = FEED_BEHIND,
                                 .after = l->behind,
                                 .to = l->cursor,
-                                .rows_max = rows > LOOK_ROWS_MIN ? rows : LOOK_ROWS_MIN};
+                                .rows_max = rows > READ_ROWS_MIN ? rows : READ_ROWS_MIN};
     }
-    if (looks) {
+    if (ahead) {
         ret[(*count)++] = (struct feed_range){.lane = at,
                                               .part = FEED_AHEAD,
                                               .after = l->cursor,
@@ -193,13 +193,13 @@ size_t feed_plan(struct feed *f, int64_t now_us, int64_t pg_us, bool woken,
     for (; n < f->lane_count && count + 2 <= max; n++) {
         size_t at = (f->turn + n) % f->lane_count;
         struct feed_lane *l = &f->lanes[at];
-        bool looks = lane_wants_look(f, l, now_us, pg_us, woken);
+        bool ahead = lane_wants_ahead(f, l, now_us, pg_us, woken);
         bool behind = lane_wants_behind(f, l, pg_us);
-        plan_lane(f, at, &d, looks, behind, pg_us, ret_ranges, &count);
-        if (looks) {
-            l->looked_us = now_us;
+        plan_lane(f, at, &d, ahead, behind, pg_us, ret_ranges, &count);
+        if (ahead) {
+            l->ahead_us = now_us;
         }
-        l->reading += (int)looks + (int)behind;
+        l->reading += (int)ahead + (int)behind;
     }
     f->turn = f->lane_count == 0 ? 0 : (f->turn + (n < f->lane_count ? n : 1)) % f->lane_count;
     return count;
@@ -226,7 +226,7 @@ static void behind_done(struct feed *f, struct feed_lane *l, bool is_full, struc
 }
 
 /* Past what was walked and gave nothing: entries of a transaction that has not committed, or dead
- * ones, would be walked again at each look. What commits behind here was written before the
+ * ones, would be walked again at each read. What commits behind here was written before the
  * look-behind by somebody whose end rewinds. */
 static void cursor_keep_up(const struct feed *f, struct feed_lane *l, int64_t pg_us)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What to read of the queue, decided without reading: lanes, their cursors, how much room the hints
- * have, what to look at again. Pure: time and rows come in, ranges to read go out.
+ * have, what to read again. Pure: time and rows come in, ranges to read go out.
  *
  * A lane is (queue, priority, share). Its cursor reads forward. What comes to lie behind it is
  * found in three ways:
@@ -43,11 +43,11 @@ struct feed_lane {
     int64_t behind_since_us; /* row time when this round of it began; 0 = a new round */
     int64_t rewind_us;       /* asked for while a page was under way; FEED_NEVER_US = no */
     int64_t next_due_us;     /* row time of the first row that is not due yet */
-    int64_t looked_us;       /* BOOTTIME of the last look ahead */
+    int64_t ahead_us;        /* BOOTTIME of the last read ahead */
     int64_t seen_us;         /* BOOTTIME when a row of it was last met */
     struct feed_pos full;    /* how far the full pass under way has read */
     bool is_full_read;       /* … which has nothing left to read here */
-    bool is_full_open;       /* a look was under way when it began, and still is */
+    bool is_full_open;       /* a read was under way when it began, and still is */
     bool has_more;           /* the last page was full, or the cursor moved back */
     bool is_young;           /* the cursor has read rows that may still get late neighbours */
     bool is_served;          /* somebody works on its queue: others are not read */
@@ -73,7 +73,7 @@ struct feed_limits {
     int64_t look_behind_us;
     int page_rows;         /* a pass, all lanes together */
     int behind_rows;       /* of the look-behind, a pass */
-    int64_t look_every_us; /* lanes without more are looked at again after this long */
+    int64_t read_every_us; /* lanes without more are read again after this long */
 };
 
 enum feed_part { FEED_AHEAD, FEED_BEHIND, FEED_FULL };
@@ -149,7 +149,7 @@ void feed_rewind(struct feed *f, int64_t us);
 void feed_lane_rewind(struct feed_lane *lane, int64_t us);
 
 /* What to read in this pass, at most `max` ranges; lanes in turn. Lanes of groups that are full or
- * not counted get none ahead, those that nobody serves none at all. `woken`: look at every lane.
+ * not counted get none ahead, those that nobody serves none at all. `woken`: read every lane.
  * The lanes of the ranges are reading until feed_range_done() or feed_range_failed(). A cursor that
  * lies ahead of PostgreSQL's clock, because that was set back, is moved back behind it. */
 size_t feed_plan(struct feed *f, int64_t now_us, int64_t pg_us, bool woken,

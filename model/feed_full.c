@@ -27,7 +27,7 @@ void feed_full_begin(struct feed *f)
 }
 
 /* Up to the cursor as it is now: what the cursor has passed meanwhile may hold a late row, too. A
- * look that was under way when the full pass began may have read before the newest of the rows that
+ * read that was under way when the full pass began may have read before the newest of the rows that
  * this full pass is to find, and will move the cursor past them: until it ends, up to PostgreSQL's
  * now. */
 static struct feed_pos full_pass_to(const struct feed_lane *l)

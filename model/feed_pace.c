@@ -8,16 +8,16 @@
 #define FULL_US_MIN (5 * US_PER_MS)
 #define FULL_US_MAX (250 * US_PER_MS)
 
-/* Producers whose trigger read the flag before it was set commit without a NOTIFY: these looks find
- * them. */
-static const int64_t looks_us[] = {2 * US_PER_MS, 10 * US_PER_MS, 50 * US_PER_MS, 250 * US_PER_MS};
+/* Producers whose trigger read the flag before it was set commit without a NOTIFY: these passes
+ * find them. */
+static const int64_t hungry_us[] = {2 * US_PER_MS, 10 * US_PER_MS, 50 * US_PER_MS, 250 * US_PER_MS};
 
-static int64_t hungry_look_us(struct feed_pace *p, int64_t every_us)
+static int64_t hungry_pass_us(struct feed_pace *p, int64_t every_us)
 {
-    int at = p->looks;
-    if (at < (int)(sizeof looks_us / sizeof looks_us[0])) {
-        p->looks++;
-        return looks_us[at] < every_us ? looks_us[at] : every_us;
+    int at = p->passes;
+    if (at < (int)(sizeof hungry_us / sizeof hungry_us[0])) {
+        p->passes++;
+        return hungry_us[at] < every_us ? hungry_us[at] : every_us;
     }
     return every_us;
 }
@@ -29,7 +29,7 @@ void feed_pace_passed(struct feed_pace *p, const struct feed_pass *pass, int64_t
         p->is_hungry = false;
     } else if (!p->is_hungry && pass->rows == 0 && !pass->has_more && !pass->is_full) {
         p->is_hungry = true;
-        p->looks = 0;
+        p->passes = 0;
     }
     p->full_us = !pass->is_full || pass->progress ? 0 : 2 * p->full_us;
     if (p->full_us < FULL_US_MIN) {
@@ -42,7 +42,7 @@ void feed_pace_passed(struct feed_pace *p, const struct feed_pass *pass, int64_t
     } else if (pass->is_full) {
         p->next_us = pass->now_us + p->full_us;
     } else if (p->is_hungry) {
-        p->next_us = pass->now_us + hungry_look_us(p, every_us);
+        p->next_us = pass->now_us + hungry_pass_us(p, every_us);
     } else {
         p->next_us = pass->now_us + FED_US;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * When to look next, and whether to ask producers for a NOTIFY (INTERFACES rule 5). Pure; BOOTTIME
- * µs. */
+ * When to make the next pass, and whether to ask producers for a NOTIFY (INTERFACES rule 5). Pure;
+ * BOOTTIME µs. */
 #ifndef CLAIMD_MODEL_FEED_PACE_H
 #define CLAIMD_MODEL_FEED_PACE_H
 
@@ -12,9 +12,9 @@
 
 struct feed_pace {
     bool is_hungry;
-    int looks;         /* since hunger began */
-    int64_t full_us;   /* distance of looks while the hints are full */
-    int64_t next_us;   /* look again then */
+    int passes;        /* since hunger began */
+    int64_t full_us;   /* distance of passes while the hints are full */
+    int64_t next_us;   /* the next pass begins then */
     int64_t passed_us; /* the last pass began then */
 };
 
@@ -27,7 +27,7 @@ struct feed_pass {
     bool progress; /* hints went away since the last count */
 };
 
-/* Zero value: look at once. every_us: "each second". */
+/* Zero value: a pass at once. every_us: "each second". */
 void feed_pace_passed(struct feed_pace *p, const struct feed_pass *pass, int64_t every_us);
 
 /* A NOTIFY: when may the pass begin? Under a stream of them rows gather for 2 ms. */

@@ -16,7 +16,7 @@
 #define DRY_EVERY 2                /* ticks */
 #define FORGET_US (600 * US_PER_S) /* a lane without rows */
 
-enum stage { STAGE_IDLE, STAGE_COUNTING, STAGE_LOOKING };
+enum stage { STAGE_IDLE, STAGE_COUNTING, STAGE_READING };
 
 struct count {
     struct feeder *feeder;
@@ -31,7 +31,7 @@ struct feeder {
     struct feed_pace pace;
     struct feed_served served;
     struct feeder_counters counters;
-    struct look *look;
+    struct feed_reader *reader;
     struct full_pass *full_pass;
     uv_timer_t timer;
 
@@ -63,14 +63,14 @@ static void on_timer(uv_timer_t *timer)
     pass_begin(timer->data);
 }
 
-/* The next look: when the pace says, or earlier when a row falls due; later while looks fail. */
+/* The next pass: when the pace says, or earlier when a row falls due; later while passes fail. */
 static int64_t next_us(const struct feeder *f, int64_t now_us)
 {
     int64_t soonest_us = feed_pace_woken_us(&f->pace, now_us);
     int64_t at_us = f->is_woken ? soonest_us : f->pace.next_us;
     int64_t due_us = feed_next_due_us(&f->feed);
     if (due_us != FEED_NEVER_US) {
-        int64_t due_at_us = now_us + (due_us - look_pg_us(f->look));
+        int64_t due_at_us = now_us + (due_us - feed_reader_pg_us(f->reader));
         due_at_us = due_at_us > soonest_us ? due_at_us : soonest_us;
         at_us = due_at_us < at_us ? due_at_us : at_us;
     }
@@ -177,14 +177,14 @@ static void pass_fail(struct feeder *f, const char *why)
 
 /* ---- read ---- */
 
-static void on_looked(void *ctx, const struct look_result *result)
+static void on_read(void *ctx, const struct feed_read_result *result)
 {
     struct feeder *f = ctx;
-    if (result->end == LOOK_FAILED) {
+    if (result->end == FEED_READ_FAILED) {
         pass_fail(f, result->why);
         return;
     }
-    if (result->end == LOOK_CUT_OFF) {
+    if (result->end == FEED_READ_CUT_OFF) {
         log_warn("feed_too_long", LOG_TEXT("err", result->why),
                  LOG_TEXT("action", "young rows first; the rest with the next full pass"));
         full_pass_want(f->full_pass);
@@ -199,12 +199,12 @@ static void pass_read(struct feeder *f)
     int64_t now_us = clock_boot_us();
     struct err err = {0};
     size_t range_count =
-        feed_plan(&f->feed, now_us, look_pg_us(f->look), f->is_woken || f->pace.is_hungry,
-                  look_ranges(f->look), FEED_RANGES_MAX);
+        feed_plan(&f->feed, now_us, feed_reader_pg_us(f->reader), f->is_woken || f->pace.is_hungry,
+                  feed_reader_ranges(f->reader), FEED_RANGES_MAX);
     size_t gap_count = 0;
     if (now_us - f->gaps_us >= f->options.every_us ||
         (f->pace.is_hungry && f->feed.order_count <= GAPS_ALWAYS_LANES)) {
-        gap_count = feed_gaps(&f->feed, look_gaps(f->look), FEED_GAPS_MAX);
+        gap_count = feed_gaps(&f->feed, feed_reader_gaps(f->reader), FEED_GAPS_MAX);
         f->gaps_us = now_us;
     }
     f->is_woken = false;
@@ -212,9 +212,9 @@ static void pass_read(struct feeder *f)
         pass_end(f, 0, false);
         return;
     }
-    f->stage = STAGE_LOOKING;
+    f->stage = STAGE_READING;
     f->counters.passes++;
-    if (look_begin(f->look, f->options.pg, range_count, gap_count, 0, &err) != STATUS_OK) {
+    if (feed_reader_begin(f->reader, f->options.pg, range_count, gap_count, 0, &err) != STATUS_OK) {
         pass_fail(f, err.msg);
     }
 }
@@ -384,7 +384,7 @@ void feeder_serve(struct feeder *f, struct feed_served *served)
 bool feeder_route(const struct feeder *f, const char *queue, const char *kind,
                   struct hint *ret_hint)
 {
-    return look_route(&f->served, queue, kind, ret_hint);
+    return feed_reader_route(&f->served, queue, kind, ret_hint);
 }
 
 bool feeder_is_started(const struct feeder *f)
@@ -435,12 +435,12 @@ static void on_full_pass(void *ctx)
 static enum status parts_open(struct feeder *f, struct err *err)
 {
     const struct feeder_options *o = &f->options;
-    struct look_options look = {.hints = o->hints,
-                                .feed = &f->feed,
-                                .served = &f->served,
-                                .remembers = true,
-                                .done = on_looked,
-                                .ctx = f};
+    struct feed_reader_options reader = {.hints = o->hints,
+                                         .feed = &f->feed,
+                                         .served = &f->served,
+                                         .remembers = true,
+                                         .done = on_read,
+                                         .ctx = f};
     struct full_pass_options full_pass = {.loop = o->loop,
                                           .conninfo = o->conninfo,
                                           .hints = o->hints,
@@ -451,7 +451,7 @@ static enum status parts_open(struct feeder *f, struct err *err)
                                           .page_rows = o->limits.page_rows,
                                           .on_complete = on_full_pass,
                                           .ctx = f};
-    enum status st = look_open(&look, &f->look, err);
+    enum status st = feed_reader_open(&reader, &f->reader, err);
     return st == STATUS_OK ? full_pass_open(&full_pass, &f->full_pass, err) : st;
 }
 
@@ -466,7 +466,7 @@ enum status feeder_open(const struct feeder_options *options, struct feeder **re
     feed_init(&f->feed, &options->limits);
     enum status st = parts_open(f, err);
     if (st != STATUS_OK) {
-        look_close(f->look);
+        feed_reader_close(f->reader);
         free(f);
         return st;
     }
@@ -479,7 +479,7 @@ enum status feeder_open(const struct feeder_options *options, struct feeder **re
 static void on_closed(uv_handle_t *timer)
 {
     struct feeder *f = timer->data;
-    look_close(f->look);
+    feed_reader_close(f->reader);
     feed_release(&f->feed);
     feed_served_release(&f->served);
     free(f);
@@ -522,7 +522,7 @@ bool feeder_start(struct feeder *f, int64_t pg_us)
         return false;
     }
     f->is_started = true;
-    look_set_clock(f->look, pg_us);
+    feed_reader_set_clock(f->reader, pg_us);
     f->pace = (struct feed_pace){0};
     f->hungry_told = -1;
     f->failures = 0;

@@ -31,7 +31,7 @@ enum status feeder_open(const struct feeder_options *options, struct feeder **re
                         struct err *err) MUST_USE;
 void feeder_close(struct feeder *f); /* accepts NULL; replies under way must not come any more */
 
-/* Leading begins with a first tick: `pg_us` is PostgreSQL's time. False: a look of the last time is
+/* Leading begins with a first tick: `pg_us` is PostgreSQL's time. False: a read of the last time is
  * still under way, try again. Ends at once. */
 bool feeder_start(struct feeder *f, int64_t pg_us);
 void feeder_stop(struct feeder *f);

@@ -20,7 +20,7 @@ struct full_pass {
     struct full_pass_counters counters;
     struct feed_full_pace pace;
     struct pg *pg; /* while leading */
-    struct look *look;
+    struct feed_reader *reader;
     uv_timer_t timer;
     enum stage stage;
     struct complaint complaint;
@@ -69,11 +69,11 @@ static void pass_complete(struct full_pass *p)
     schedule(p);
 }
 
-static void look(struct full_pass *p, size_t range_count, size_t gap_count)
+static void page_read(struct full_pass *p, size_t range_count, size_t gap_count)
 {
     struct err err = {0};
-    if (look_begin(p->look, p->pg, range_count, gap_count, PAGE_LIMIT_US + p->options.timeout_us,
-                   &err) != STATUS_OK) {
+    if (feed_reader_begin(p->reader, p->pg, range_count, gap_count,
+                          PAGE_LIMIT_US + p->options.timeout_us, &err) != STATUS_OK) {
         pass_fail(p, err.msg);
     }
 }
@@ -81,26 +81,26 @@ static void look(struct full_pass *p, size_t range_count, size_t gap_count)
 static void next_page(struct full_pass *p)
 {
     p->stage = STAGE_ROWS;
-    size_t count = feed_full_plan(p->options.feed, p->options.page_rows, look_ranges(p->look),
-                                  FEED_RANGES_MAX);
+    size_t count = feed_full_plan(p->options.feed, p->options.page_rows,
+                                  feed_reader_ranges(p->reader), FEED_RANGES_MAX);
     if (count == 0) {
         pass_complete(p);
     } else {
-        look(p, count, 0);
+        page_read(p, count, 0);
     }
 }
 
-static void on_looked(void *ctx, const struct look_result *result)
+static void on_read(void *ctx, const struct feed_read_result *result)
 {
     struct full_pass *p = ctx;
-    if (result->end != LOOK_DONE || p->pg == NULL) {
+    if (result->end != FEED_READ_DONE || p->pg == NULL) {
         pass_fail(p, result->why);
         return;
     }
     p->counters.recovered += (uint64_t)result->added;
-    if (p->stage == STAGE_LANES && result->lanes == FEED_LOOK_LANES_MAX) {
-        look_gaps(p->look)[0] = result->rest;
-        look(p, 0, 1);
+    if (p->stage == STAGE_LANES && result->lanes == FEED_READ_LANES_MAX) {
+        feed_reader_gaps(p->reader)[0] = result->rest;
+        page_read(p, 0, 1);
         return;
     }
     if (p->stage == STAGE_LANES) {
@@ -121,10 +121,10 @@ static void pass_begin(struct full_pass *p)
         return;
     }
     p->stage = STAGE_LANES;
-    struct feed_gap *all = &look_gaps(p->look)[0];
+    struct feed_gap *all = &feed_reader_gaps(p->reader)[0];
     *all = (struct feed_gap){.form = FEED_GAP_QUEUES};
     (void)snprintf(all->queue, sizeof all->queue, ",~");
-    look(p, 0, 1);
+    page_read(p, 0, 1);
 }
 
 /* ---- from outside ---- */
@@ -208,12 +208,12 @@ enum status full_pass_open(const struct full_pass_options *options, struct full_
     }
     p->options = *options;
     p->pace.every_us = options->every_us;
-    struct look_options look = {.hints = options->hints,
-                                .feed = options->feed,
-                                .served = options->served,
-                                .done = on_looked,
-                                .ctx = p};
-    enum status st = look_open(&look, &p->look, err);
+    struct feed_reader_options reader = {.hints = options->hints,
+                                         .feed = options->feed,
+                                         .served = options->served,
+                                         .done = on_read,
+                                         .ctx = p};
+    enum status st = feed_reader_open(&reader, &p->reader, err);
     if (st != STATUS_OK) {
         free(p);
         return st;
@@ -227,7 +227,7 @@ enum status full_pass_open(const struct full_pass_options *options, struct full_
 static void on_closed(uv_handle_t *timer)
 {
     struct full_pass *p = timer->data;
-    look_close(p->look);
+    feed_reader_close(p->reader);
     free(p);
 }
 

@@ -8,7 +8,7 @@
 #define CLAIMD_SCHEDULER_FULL_PASS_H
 
 #include "model/feed_full.h"
-#include "scheduler/look.h"
+#include "scheduler/feed_reader.h"
 
 struct full_pass;
 

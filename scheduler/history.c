@@ -10,8 +10,8 @@
  * of the table: dead entries slow the feed's walks, a claim only needs its page. */
 #define DEAD_ROWS_MIN 20000
 #define DEAD_SHARE 5
-#define REST_FACTOR \
-    4 /* between two vacuums, times the length of the last: the horizon may be pinned */
+/* Between two vacuums, times the length of the last: the horizon may be pinned. */
+#define REST_FACTOR 4
 
 enum task { TASK_NONE, TASK_DAYS, TASK_VACUUM, TASKS };
 

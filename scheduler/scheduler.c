@@ -14,7 +14,7 @@
 #define STATEMENT_TIMEOUT_US (2 * US_PER_S)
 #define HINTS_TIMEOUT_US US_PER_S
 #define BEHIND_ROWS 500
-#define LOOK_EVERY_US (10 * US_PER_MS)
+#define READ_EVERY_US (10 * US_PER_MS)
 #define DAYS_EVERY_US (3600 * US_PER_S)
 #define VACUUM_EVERY_US (5 * US_PER_S)
 #define SURVEY_EVERY_US (15 * US_PER_S)
@@ -286,7 +286,7 @@ static enum status parts_open(struct scheduler *s, int64_t t_max_us, struct err 
 {
     const struct config *c = s->config;
     int64_t every_us = c->scheduler.lead_try_us;
-    /* Half a look more: a transaction that one snapshot saw ends within two of them. */
+    /* Half a tick more: a transaction that one snapshot saw ends within two of them. */
     int64_t behind_us = c->scheduler.look_behind_us + every_us / 2;
     struct feeder_options feeder = {.loop = &s->loop,
                                     .pg = s->pg,
@@ -297,7 +297,7 @@ static enum status parts_open(struct scheduler *s, int64_t t_max_us, struct err 
                                                .look_behind_us = behind_us,
                                                .page_rows = c->scheduler.page_rows,
                                                .behind_rows = BEHIND_ROWS,
-                                               .look_every_us = LOOK_EVERY_US},
+                                               .read_every_us = READ_EVERY_US},
                                     .every_us = every_us,
                                     .full_pass_us = c->scheduler.full_pass_us,
                                     .pass_seconds = s->metrics.pass_seconds};
@@ -449,7 +449,7 @@ static void on_no_start(uv_timer_t *timer)
     fail(s, DAEMON_NO_DEPENDENCY, &s->pg_down_why);
 }
 
-/* Below the request's own deadline, which costs the connection: a look that walks too long is cut
+/* Below the request's own deadline, which costs the connection: a read that walks too long is cut
  * off by PostgreSQL, and beats and rescues on this connection wait no longer. */
 static int statement_timeout_ms(const struct config *c)
 {

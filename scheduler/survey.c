@@ -8,9 +8,8 @@
 
 #include <assert.h>
 
-#define REST_FACTOR                                                              \
-    50 /* between two surveys, times the length of the last: at most 2 % of time \
-        * \ */
+/* Between two surveys, times the length of the last: at most 2 % of the time. */
+#define REST_FACTOR 50
 
 struct survey {
     struct survey_options options;
@@ -145,8 +144,8 @@ static void fail(struct survey *s, const struct err *err)
     }
 }
 
-static void on_looked(void *ctx, enum status st, const struct pg_result *const *results,
-                      const struct err *err)
+static void on_surveyed(void *ctx, enum status st, const struct pg_result *const *results,
+                        const struct err *err)
 {
     struct survey *s = ctx;
     if (s->is_stopping) {
@@ -166,13 +165,13 @@ static void on_looked(void *ctx, enum status st, const struct pg_result *const *
     }
 }
 
-static void look(struct survey *s)
+static void ask(struct survey *s)
 {
     struct err err = {0};
     (void)uv_timer_stop(&s->timer);
     s->begun_us = clock_boot_us();
-    if (survey_store_look(s->pg, s->options.limit_us + s->options.timeout_us, on_looked, s, &err) !=
-        STATUS_OK) {
+    if (survey_store_look(s->pg, s->options.limit_us + s->options.timeout_us, on_surveyed, s,
+                          &err) != STATUS_OK) {
         fail(s, &err);
         wait_for_next(s, 0);
     }
@@ -180,7 +179,7 @@ static void look(struct survey *s)
 
 static void on_timer(uv_timer_t *timer)
 {
-    look(timer->data);
+    ask(timer->data);
 }
 
 /* ---- life ---- */
@@ -189,7 +188,7 @@ static void on_up(void *ctx)
 {
     struct survey *s = ctx;
     if (s->begun_us == 0) {
-        look(s);
+        ask(s);
     }
 }
 

@@ -39,7 +39,7 @@ static int64_t on_lease(void *ctx)
     return lead_until_us(s->lead);
 }
 
-/* The leader's feed looks at least once in every lead_try_ms, and a look may take one timeout. */
+/* The leader's feed makes a pass in every lead_try_ms at least, and one may take one timeout. */
 static void check_feed(const struct scheduler *s, struct health *ret)
 {
     int64_t bound_us =

@@ -6,15 +6,15 @@
 #include <assert.h>
 
 #define ARRAYS_MAX ((size_t)1 << 20)
-#define LOOK_RANGE_COLUMNS 7
-#define LOOK_GAP_COLUMNS 5
+#define RANGE_COLUMNS 7
+#define GAP_COLUMNS 5
 
 enum status feed_store_session(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err)
 {
     return pg_send_one(pg, &SQL_FEED_SESSION, NULL, done, ctx, err);
 }
 
-/* ---- a look ---- */
+/* ---- a read ---- */
 
 static int64_t range_number(const struct feed_lane *l, const struct feed_range *r, int column)
 {
@@ -90,26 +90,26 @@ static void buf_list_release(struct buf *list, size_t count)
     }
 }
 
-enum status feed_store_look(struct pg *pg, const struct feed *feed,
-                            const struct feed_look_request *request, pg_done_cb *done, void *ctx,
+enum status feed_store_read(struct pg *pg, const struct feed *feed,
+                            const struct feed_read_request *request, pg_done_cb *done, void *ctx,
                             struct err *err)
 {
     assert(request->range_count <= FEED_RANGES_MAX && request->gap_count <= FEED_GAPS_MAX);
-    struct buf columns[LOOK_RANGE_COLUMNS + LOOK_GAP_COLUMNS];
+    struct buf columns[RANGE_COLUMNS + GAP_COLUMNS];
     struct pg_param params[ARRAY_COUNT(columns) + 1];
     char lanes_max[8];
     enum status st = STATUS_OK;
     for (int i = 0; i < (int)ARRAY_COUNT(columns); i++) {
         buf_init(&columns[i], ARRAYS_MAX);
         if (st == STATUS_OK) {
-            st = i < LOOK_RANGE_COLUMNS ? range_column(&columns[i], feed, request->ranges,
-                                                       request->range_count, i, err)
-                                        : gap_column(&columns[i], request->gaps, request->gap_count,
-                                                     i - LOOK_RANGE_COLUMNS, err);
+            st = i < RANGE_COLUMNS ? range_column(&columns[i], feed, request->ranges,
+                                                  request->range_count, i, err)
+                                   : gap_column(&columns[i], request->gaps, request->gap_count,
+                                                i - RANGE_COLUMNS, err);
         }
         params[i] = pg_param_buf(&columns[i]);
     }
-    params[ARRAY_COUNT(columns)] = pg_param_i64(FEED_LOOK_LANES_MAX, lanes_max);
+    params[ARRAY_COUNT(columns)] = pg_param_i64(FEED_READ_LANES_MAX, lanes_max);
     if (st == STATUS_OK) {
         struct pg_request sent = {.steps = {{.statement = &SQL_FEED_READ, .params = params}},
                                   .step_count = 1,
@@ -122,16 +122,16 @@ enum status feed_store_look(struct pg *pg, const struct feed *feed,
     return st;
 }
 
-void feed_look_row(const struct pg_result *r, int row, struct feed_look_row *ret)
+void feed_read_row(const struct pg_result *r, int row, struct feed_read_row *ret)
 {
-    *ret = (struct feed_look_row){.part = (enum feed_look_part)pg_i64(r, row, 0),
+    *ret = (struct feed_read_row){.part = (enum feed_read_part)pg_i64(r, row, 0),
                                   .id = pg_i64(r, row, 2),
                                   .us = pg_time_us(r, row, 3)};
-    if (ret->part == FEED_LOOK_ROW || ret->part == FEED_LOOK_LANE) {
+    if (ret->part == FEED_READ_ROW || ret->part == FEED_READ_LANE) {
         ret->name = pg_text(r, row, 4, NULL);
         ret->is_available = pg_bool(r, row, 5);
     }
-    if (ret->part == FEED_LOOK_ROW || ret->part == FEED_LOOK_DUE) {
+    if (ret->part == FEED_READ_ROW || ret->part == FEED_READ_DUE) {
         ret->range = (size_t)pg_i64(r, row, 1) - 1; /* WITH ORDINALITY */
     }
     ret->priority = (int)(ret->id / FEED_SHARES);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the scheduler asks PostgreSQL in order to feed: a look at the queue, the state of the
+ * What the scheduler asks PostgreSQL in order to feed: a read of the queue, the state of the
  * cluster each second, the hungry flag. Requests are sent, replies are read row by
  * row within the callback of pg_send(); nothing is kept here. */
 #ifndef CLAIMD_STORE_FEED_STORE_H
@@ -13,17 +13,17 @@
 enum status feed_store_session(struct pg *pg, pg_done_cb *done, void *ctx,
                                struct err *err) MUST_USE;
 
-/* ---- a look: results[0] has feed_look_row()s ---- */
+/* ---- a read: results[0] has feed_read_row()s ---- */
 
-enum feed_look_part {
-    FEED_LOOK_NOW,  /* us = PostgreSQL's time, after which nothing was seen */
-    FEED_LOOK_ROW,  /* of range `range`, in order */
-    FEED_LOOK_DUE,  /* us = when the next row of the range falls due */
-    FEED_LOOK_LANE, /* name, priority, share: found in a gap */
+enum feed_read_part {
+    FEED_READ_NOW,  /* us = PostgreSQL's time, after which nothing was seen */
+    FEED_READ_ROW,  /* of range `range`, in order */
+    FEED_READ_DUE,  /* us = when the next row of the range falls due */
+    FEED_READ_LANE, /* name, priority, share: found in a gap */
 };
 
-struct feed_look_row {
-    enum feed_look_part part;
+struct feed_read_row {
+    enum feed_read_part part;
     size_t range;
     int64_t id;
     int64_t us;
@@ -33,9 +33,9 @@ struct feed_look_row {
     int share;
 };
 
-#define FEED_LOOK_LANES_MAX 4096 /* found in one look */
+#define FEED_READ_LANES_MAX 4096 /* found in one read */
 
-struct feed_look_request {
+struct feed_read_request {
     const struct feed_range *ranges;
     size_t range_count;
     const struct feed_gap *gaps;
@@ -43,10 +43,10 @@ struct feed_look_request {
     int64_t timeout_us; /* 0 = the connection's default */
 };
 
-enum status feed_store_look(struct pg *pg, const struct feed *feed,
-                            const struct feed_look_request *request, pg_done_cb *done, void *ctx,
+enum status feed_store_read(struct pg *pg, const struct feed *feed,
+                            const struct feed_read_request *request, pg_done_cb *done, void *ctx,
                             struct err *err) MUST_USE;
-void feed_look_row(const struct pg_result *r, int row, struct feed_look_row *ret);
+void feed_read_row(const struct pg_result *r, int row, struct feed_read_row *ret);
 
 /* ---- each second ---- */
 

@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
--- One look at the queue, in one statement and one round trip. Rows by `part`:
+-- One read of the queue, in one statement and one round trip. Rows by `part`:
 --   0: at = now()
 --   1: a row of range `n`, in order; ok = it is available
 --   2: at = when the first row of range `n` that is not due yet falls due
 --   3: a lane that was found in a gap: name = its queue, id = 64 · priority + share
 -- Ranges ($1-$7): queue, priority, share, after (time in µs, id), to (time in µs, 0 = now), rows. Nothing that is not due is read.
 -- Gaps between the lanes that are known ($8-$12), by form: 0 = shares of queue and priority, 1 = priorities of a queue,
--- 2 = queues ('lo,hi'), 3 = all after queue, priority, share. All lanes in a gap are found, up to $13 in one look, by jumping from
+-- 2 = queues ('lo,hi'), 3 = all after queue, priority, share. All lanes in a gap are found, up to $13 in one read, by jumping from
 -- the end of one to the next (a loose index scan). Known lanes are not walked to find others: their dead entries would cost time each
 -- time. The conditions are by column, because a scan does not stop at the upper end of a row comparison.
 -- Index: job_feed only; no locks. A walk is bounded by rows, not by rows that are available.

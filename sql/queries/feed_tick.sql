@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What the leader looks at each second, and a standby too, in one statement. Rows by `what`:
+-- The roll call of each second, by the leader and a standby too, in one statement. Rows by `what`:
 --   0: a = transactions of this database that write, at = now(), n = T_max in µs
 --   1: a worker that has not ended: a = worker_id, b = queues, c = kinds, dead, stale, n = lost pops, m = age of its beat in µs
 --   2: a paused queue: a = its name

@@ -10,47 +10,47 @@
 
 #define STATES_MAX ((size_t)12 << 20)
 #define PATH_MAX 128
-#define LOOK_US_MAX (2 * TICK_US)   /* from reading to the end of the push */
-#define UNSEEN_US_MAX (3 * TICK_US) /* without a look at who writes */
+#define READ_US_MAX (2 * TICK_US)   /* from reading to the end of the push */
+#define UNSEEN_US_MAX (3 * TICK_US) /* without a roll call */
 
-#define STEP_MAP(X)                                                             \
-    X(BEGIN, "")                                                                \
-    X(TIME, "(time goes on, and the leader looks at who writes)")               \
-    X(TIME_UNSEEN, "(time goes on, and the leader can not look at who writes)") \
-    X(CLOCK_BACK, "PostgreSQL's clock steps back")                              \
-    X(CLOCK_ON, "PostgreSQL's clock steps on")                                  \
-    X(INSERT, "is written and committed")                                       \
-    X(WRITE, "is written, uncommitted")                                         \
-    X(WRITE_LATER, "is written for later, uncommitted")                         \
-    X(COMMIT, "is committed")                                                   \
-    X(OLD, "is restored with an old time")                                      \
-    X(CLAIM, "is popped and claimed")                                           \
-    X(CLAIM_POPPED, "is claimed by whoever popped it before")                   \
-    X(HINT_LOST, "loses its hint")                                              \
-    X(FINISH, "is finished")                                                    \
-    X(BACK_PUSHED, "is given back, and its hint pushed")                        \
-    X(BACK, "is given back, and its hint is not pushed")                        \
-    X(RETRY, "fails, and is to run later")                                      \
-    X(CANCEL, "is cancelled")                                                   \
-    X(EDIT, "is brought forward by a hand-written statement")                   \
-    X(LEADER, "another scheduler leads")                                        \
-    X(FORGET_FED, "the leader forgets what it fed")                             \
-    X(FORGET_LANE, "the leader forgets a lane")                                 \
-    X(RESET, "the leader hears of a node that was lost")                        \
-    X(PASS, "a pass reads")                                                     \
-    X(PASS_WHOLE, "a pass reads and pushes")                                    \
-    X(PASS_KNOWN, "a pass reads the lanes that it knows")                       \
-    X(PASS_UNCOUNTED, "a pass can not count the hints")                         \
-    X(PASS_PUSHED, "… and has pushed")                                          \
-    X(PASS_REPLY_LOST, "… pushes, and does not hear of it")                     \
-    X(PASS_LOST, "… can not push")                                              \
-    X(PASS_CUT, "… was cut off: nothing came")                                  \
-    X(FULL_WHOLE, "a full pass begins and ends")                                \
-    X(FULL_BEGIN, "a full pass begins")                                         \
-    X(FULL_READ, "the full pass reads a page")                                  \
-    X(FULL_PUSHED, "… the full pass has pushed it")                             \
-    X(FULL_REPLY_LOST, "… the full pass does not hear of its push")             \
-    X(FULL_LOST, "… the full pass can not push: it has failed")                 \
+#define STEP_MAP(X)                                                        \
+    X(BEGIN, "")                                                           \
+    X(TIME, "(time goes on, and the leader calls the roll)")               \
+    X(TIME_UNSEEN, "(time goes on, and the leader can not call the roll)") \
+    X(CLOCK_BACK, "PostgreSQL's clock steps back")                         \
+    X(CLOCK_ON, "PostgreSQL's clock steps on")                             \
+    X(INSERT, "is written and committed")                                  \
+    X(WRITE, "is written, uncommitted")                                    \
+    X(WRITE_LATER, "is written for later, uncommitted")                    \
+    X(COMMIT, "is committed")                                              \
+    X(OLD, "is restored with an old time")                                 \
+    X(CLAIM, "is popped and claimed")                                      \
+    X(CLAIM_POPPED, "is claimed by whoever popped it before")              \
+    X(HINT_LOST, "loses its hint")                                         \
+    X(FINISH, "is finished")                                               \
+    X(BACK_PUSHED, "is given back, and its hint pushed")                   \
+    X(BACK, "is given back, and its hint is not pushed")                   \
+    X(RETRY, "fails, and is to run later")                                 \
+    X(CANCEL, "is cancelled")                                              \
+    X(EDIT, "is brought forward by a hand-written statement")              \
+    X(LEADER, "another scheduler leads")                                   \
+    X(FORGET_FED, "the leader forgets what it fed")                        \
+    X(FORGET_LANE, "the leader forgets a lane")                            \
+    X(RESET, "the leader hears of a node that was lost")                   \
+    X(PASS, "a pass reads")                                                \
+    X(PASS_WHOLE, "a pass reads and pushes")                               \
+    X(PASS_KNOWN, "a pass reads the lanes that it knows")                  \
+    X(PASS_UNCOUNTED, "a pass can not count the hints")                    \
+    X(PASS_PUSHED, "… and has pushed")                                     \
+    X(PASS_REPLY_LOST, "… pushes, and does not hear of it")                \
+    X(PASS_LOST, "… can not push")                                         \
+    X(PASS_CUT, "… was cut off: nothing came")                             \
+    X(FULL_WHOLE, "a full pass begins and ends")                           \
+    X(FULL_BEGIN, "a full pass begins")                                    \
+    X(FULL_READ, "the full pass reads a page")                             \
+    X(FULL_PUSHED, "… the full pass has pushed it")                        \
+    X(FULL_REPLY_LOST, "… the full pass does not hear of its push")        \
+    X(FULL_LOST, "… the full pass can not push: it has failed")            \
     X(SAVE, "the marks are saved")
 
 enum step_kind {
@@ -105,7 +105,7 @@ static void visit_with(struct model *m, enum step_kind kind, size_t which, unsig
     uint32_t label = (uint32_t)kind << 8U | (uint32_t)which;
     bool is_new = search_visit(&m->search, &s, label);
     m->result->full_passes +=
-        kind == STEP_FULL_WHOLE || (kind == STEP_FULL_PUSHED && w->full.stage == LOOK_IDLE);
+        kind == STEP_FULL_WHOLE || (kind == STEP_FULL_PUSHED && w->full.stage == READ_IDLE);
     if (w->violation != NULL) {
         violated(m, m->search.from, label);
     } else if (is_new && wants_rest(w)) {
@@ -215,12 +215,12 @@ static void steps_of_row(struct model *m, size_t row)
 static void steps_of_pass(struct model *m)
 {
     struct world *w = begin(m);
-    if (w->ahead.stage == LOOK_IDLE) {
+    if (w->ahead.stage == READ_IDLE) {
         world_pass(w, true);
         visit(m, STEP_PASS, 0);
         w = begin(m);
         world_pass(w, true);
-        if (w->ahead.stage != LOOK_IDLE) {
+        if (w->ahead.stage != READ_IDLE) {
             world_pass_end(w, PUSH_DONE);
             visit(m, STEP_PASS_WHOLE, 0);
         }
@@ -253,7 +253,7 @@ static void steps_of_full_pass(struct model *m)
     struct world *w = begin(m);
     static const enum step_kind ends[] = {STEP_FULL_PUSHED, STEP_FULL_REPLY_LOST, STEP_FULL_LOST};
     switch (w->full.stage) {
-    case LOOK_IDLE:
+    case READ_IDLE:
         world_full_begin(w);
         visit(m, STEP_FULL_BEGIN, 0);
         w = begin(m);
@@ -261,11 +261,11 @@ static void steps_of_full_pass(struct model *m)
         world_full_finish(w);
         visit(m, STEP_FULL_WHOLE, 0);
         break;
-    case LOOK_PLANNED:
+    case READ_PLANNED:
         world_full_read(w);
         visit(m, STEP_FULL_READ, 0);
         break;
-    case LOOK_READ:
+    case READ_ANSWERED:
         for (size_t i = 0; i < ARRAY_COUNT(ends); i++) {
             w = begin(m);
             world_full_end(w, (enum push_end)i);
@@ -278,7 +278,7 @@ static void steps_of_full_pass(struct model *m)
 static void steps_of_memory(struct model *m)
 {
     struct world *w = begin(m);
-    bool is_idle = w->ahead.stage == LOOK_IDLE && w->full.stage == LOOK_IDLE;
+    bool is_idle = w->ahead.stage == READ_IDLE && w->full.stage == READ_IDLE;
     size_t places = w->feed.lane_count;
     world_clear_memory(w);
     visit(m, STEP_FORGET_FED, 0);
@@ -309,9 +309,9 @@ static void clock_step(struct model *m, enum step_kind kind, int64_t by_us)
     visit_with(m, kind, 0, m->now.clock_steps - 1U);
 }
 
-static bool is_late(const struct world *w, const struct world_look *l)
+static bool is_late(const struct world *w, const struct world_read *l)
 {
-    return l->stage == LOOK_READ && w->pg_us - l->pg_us > LOOK_US_MAX;
+    return l->stage == READ_ANSWERED && w->pg_us - l->pg_us > READ_US_MAX;
 }
 
 static void steps_of_time(struct model *m)

@@ -2,7 +2,7 @@
  *
  * Every order in which the rows of a small queue can come and go while a leader feeds them: written
  * early and committed late, claimed, given back with and without a hint, edited behind everybody's
- * back; looks that fail at any point, hints that vanish, ticks that are missing, leaders that
+ * back; reads that fail at any point, hints that vanish, ticks that are missing, leaders that
  * change, PostgreSQL's clock that steps. Nothing is simulated of the decisions: they are
  * model/feed*.c; what scheduler/ does around them is in feed_world.c. */
 #ifndef CLAIMD_TESTS_MODEL_FEED_MODEL_H

@@ -21,7 +21,7 @@ static void pass(struct rest *r, bool finds_lanes)
     struct world *w = r->w;
     world_pass(w, finds_lanes);
     int rows = __builtin_popcount(w->ahead.hints);
-    if (w->ahead.stage != LOOK_IDLE) {
+    if (w->ahead.stage != READ_IDLE) {
         world_pass_end(w, PUSH_DONE);
     }
     struct feed_pass passed = {.begun_us = w->boot_us,
@@ -52,7 +52,7 @@ static void full_pass(struct rest *r)
     struct world *w = r->w;
     feed_full_begun(&r->full_pace, w->boot_us);
     world_full_begin(w);
-    for (int i = 0; w->full.stage != LOOK_IDLE; i++) {
+    for (int i = 0; w->full.stage != READ_IDLE; i++) {
         if (i == PAGES_MAX) {
             w->violation = "the full pass has no end";
             return;
@@ -66,10 +66,10 @@ static void full_pass(struct rest *r)
 }
 
 /* What was under way when the last fault had happened. */
-static void finish_looks(struct rest *r)
+static void finish_reads(struct rest *r)
 {
     struct world *w = r->w;
-    if (w->ahead.stage != LOOK_IDLE) {
+    if (w->ahead.stage != READ_IDLE) {
         world_pass_end(w, PUSH_DONE);
     }
     world_full_finish(w);
@@ -110,7 +110,7 @@ void rest_run(struct world *w)
     struct rest r = {.w = w};
     r.pace.next_us = w->boot_us + EVERY_US;
     r.full_pace = (struct feed_full_pace){.every_us = REST_FULL_PASS_US, .ended_us = w->boot_us};
-    finish_looks(&r);
+    finish_reads(&r);
     for (int i = 1; !is_over(&r); i++) {
         if (i == TICKS_MAX) {
             w->violation = "a row is never due";

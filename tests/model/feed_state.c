@@ -59,7 +59,7 @@ static void times_add(struct times *t, tick *at)
     }
 }
 
-static void times_of_look(struct times *t, struct state_look *l)
+static void times_of_read(struct times *t, struct state_read *l)
 {
     times_add(t, &l->read);
     for (size_t i = 0; i < ROWS_MAX; i++) {
@@ -89,8 +89,8 @@ static void times_of(struct times *t, struct feed_state *s)
         times_add(t, &s->mark[i]);
         times_add(t, &s->saved[i]);
     }
-    times_of_look(t, &s->ahead);
-    times_of_look(t, &s->full);
+    times_of_read(t, &s->ahead);
+    times_of_read(t, &s->full);
     times_add(t, &s->cap);
     times_add(t, &s->believed);
     times_add(t, &s->last_list);
@@ -144,7 +144,7 @@ static void pack_rows(const struct world *w, struct feed_state *s)
 static void pack_lanes(const struct world *w, struct feed_state *s)
 {
     const struct state_pos begin = {.us = BEGIN};
-    bool is_full = w->full.stage != LOOK_IDLE;
+    bool is_full = w->full.stage != READ_IDLE;
     for (size_t i = 0; i < LANES_MAX; i++) {
         s->lanes[i] = (struct state_lane){.behind_since = ZERO, .rewind = NEVER};
         const struct feed_lane *l = &w->feed.lanes[i];
@@ -167,7 +167,7 @@ static void pack_lanes(const struct world *w, struct feed_state *s)
     }
 }
 
-static void pack_range(const struct world *w, const struct world_look *l, size_t i,
+static void pack_range(const struct world *w, const struct world_read *l, size_t i,
                        struct state_range *ret)
 {
     const struct feed_range *r = &l->ranges[i];
@@ -177,7 +177,7 @@ static void pack_range(const struct world *w, const struct world_look *l, size_t
     if (is_full_pass) {
         ret->to = pack_pos(w, r->to);
     }
-    if (l->stage != LOOK_READ) {
+    if (l->stage != READ_ANSWERED) {
         return;
     }
     ret->rows = l->rows[i] >= r->rows_max ? PAGE : l->rows[i] > 0 ? 1 : 0;
@@ -189,14 +189,14 @@ static void pack_range(const struct world *w, const struct world_look *l, size_t
     }
 }
 
-static void pack_look(const struct world *w, const struct world_look *l, struct state_look *ret)
+static void pack_read(const struct world *w, const struct world_read *l, struct state_read *ret)
 {
-    if (l->stage == LOOK_IDLE) {
+    if (l->stage == READ_IDLE) {
         return;
     }
     ret->stage = (uint8_t)l->stage;
     ret->range_count = (uint8_t)l->range_count;
-    if (l->stage == LOOK_READ) {
+    if (l->stage == READ_ANSWERED) {
         ret->hints = (uint8_t)l->hints;
         ret->read = pack_us(w, l->pg_us);
     }
@@ -229,8 +229,8 @@ void state_pack(struct world *w, struct feed_state *ret)
     s->clock_steps = clock_steps & 7U;
     pack_rows(w, s);
     pack_lanes(w, s);
-    pack_look(w, &w->ahead, &s->ahead);
-    pack_look(w, &w->full, &s->full);
+    pack_read(w, &w->ahead, &s->ahead);
+    pack_read(w, &w->full, &s->full);
     pack_group(w, s);
     bool has_marks = w->rules->marks != MARKS_NONE;
     for (size_t i = 0; i < LANES_MAX; i++) {
@@ -242,7 +242,7 @@ void state_pack(struct world *w, struct feed_state *ret)
     s->last_list = pack_us(w, w->writers.last_us);
     s->lane_count = (uint8_t)w->feed.lane_count & 3U;
     s->turn = w->feed.order_count > 1 ? (uint8_t)w->feed.turn & 3U : 0;
-    s->full_turn = s->full.stage != LOOK_IDLE ? (uint8_t)w->feed.full_turn & 3U : 0;
+    s->full_turn = s->full.stage != READ_IDLE ? (uint8_t)w->feed.full_turn & 3U : 0;
     s->is_reset = w->is_reset;
     s->is_owed_now = w->is_owed_now;
     cut_distances(s);
@@ -302,9 +302,9 @@ static void unpack_lanes(const struct feed_state *s, struct world *w)
     }
 }
 
-static void unpack_look(const struct state_look *from, const struct world *w, struct world_look *l)
+static void unpack_read(const struct state_read *from, const struct world *w, struct world_read *l)
 {
-    l->stage = (enum look_stage)from->stage;
+    l->stage = (enum read_stage)from->stage;
     l->range_count = from->range_count;
     l->hints = from->hints;
     l->pg_us = unpack_us(from->read);
@@ -313,7 +313,7 @@ static void unpack_look(const struct state_look *from, const struct world *w, st
     }
     for (size_t i = 0; i < from->range_count; i++) {
         const struct state_range *r = &from->ranges[i];
-        int rows_max = from->stage == LOOK_PLANNED ? ROWS_MAX + 1 : PAGE;
+        int rows_max = from->stage == READ_PLANNED ? ROWS_MAX + 1 : PAGE;
         l->ranges[i] = (struct feed_range){.lane = r->lane,
                                            .part = (enum feed_part)r->part,
                                            .after = w->feed.lanes[r->lane].full,
@@ -333,8 +333,8 @@ void state_unpack(const struct feed_state *s, struct world *w)
     w->violation = NULL;
     unpack_rows(s, w);
     unpack_lanes(s, w);
-    unpack_look(&s->ahead, w, &w->ahead);
-    unpack_look(&s->full, w, &w->full);
+    unpack_read(&s->ahead, w, &w->ahead);
+    unpack_read(&s->full, w, &w->full);
     struct feed *f = &w->feed;
     f->group_count = f->lane_count > 0 ? 1 : 0;
     f->groups[0] = (struct feed_group){.queue = "q",

@@ -46,20 +46,20 @@ struct state_range {
     tick first;
 };
 
-struct state_look {
+struct state_read {
     uint8_t stage;
     uint8_t range_count;
     uint8_t hints;
     tick read;
     tick hint_us[ROWS_MAX];
-    struct state_range ranges[LOOK_RANGES_MAX];
+    struct state_range ranges[READ_RANGES_MAX];
 };
 
 struct feed_state {
     struct state_row rows[ROWS_MAX];
     struct state_lane lanes[LANES_MAX];
-    struct state_look ahead;
-    struct state_look full;
+    struct state_read ahead;
+    struct state_read full;
     tick mark[LANES_MAX];
     tick saved[LANES_MAX];
     tick cap;

@@ -92,7 +92,7 @@ bool world_init(struct world *w, const struct world_rules *rules)
                                        .look_behind_us = LOOK_BEHIND_US,
                                        .page_rows = PAGE_ROWS,
                                        .behind_rows = PAGE_ROWS,
-                                       .look_every_us = 1};
+                                       .read_every_us = 1};
     *w = (struct world){.rules = rules, .boot_us = WORLD_NOW_US, .pg_us = WORLD_NOW_US};
     feed_init(&w->feed, &limits);
     bool is_made = feed_lane_add(&w->feed, QUEUE, PRIORITY, 0, true, 0, NULL) == STATUS_OK;
@@ -118,8 +118,8 @@ void world_forget(struct world *w)
     f->lane_count = f->order_count = f->group_count = 0;
     f->turn = f->count_turn = f->gap_turn = f->full_turn = 0;
     world_clear_memory(w);
-    w->ahead = (struct world_look){0};
-    w->full = (struct world_look){0};
+    w->ahead = (struct world_read){0};
+    w->full = (struct world_read){0};
     w->is_reset = false;
     owed_forget(w);
 }
@@ -178,7 +178,7 @@ void world_tick(struct world *w)
 
 void world_reset(struct world *w)
 {
-    w->is_reset = w->ahead.stage != LOOK_IDLE;
+    w->is_reset = w->ahead.stage != READ_IDLE;
     if (!w->is_reset) {
         world_clear_memory(w);
         feed_forget_counts(&w->feed);
@@ -203,7 +203,7 @@ static size_t next_row(const struct world *w, const struct feed_range *r, struct
     return best;
 }
 
-static void take_row(struct world *w, struct world_look *l, size_t range, size_t row)
+static void take_row(struct world *w, struct world_read *l, size_t range, size_t row)
 {
     bool is_available = w->rows[row].phase == ROW_AVAILABLE;
     l->rows[range]++;
@@ -231,9 +231,9 @@ static int64_t next_due_us(const struct world *w, int share)
     return us;
 }
 
-static void look_read(struct world *w, struct world_look *l)
+static void read_answer(struct world *w, struct world_read *l)
 {
-    l->stage = LOOK_READ;
+    l->stage = READ_ANSWERED;
     l->hints = 0;
     l->pg_us = w->pg_us;
     for (size_t i = 0; i < l->range_count; i++) {
@@ -288,7 +288,7 @@ static void find_lanes(struct world *w, const struct feed_gap *gaps, size_t coun
 /* ---- push ---- */
 
 /* What a push leaves in Redis; returns how many hints were new. */
-static size_t push(struct world *w, const struct world_look *l)
+static size_t push(struct world *w, const struct world_read *l)
 {
     size_t added = 0;
     for (size_t i = 0; i < w->rules->rows; i++) {
@@ -301,7 +301,7 @@ static size_t push(struct world *w, const struct world_look *l)
     return added;
 }
 
-static void count_pushed(struct world *w, const struct world_look *l, size_t added, bool remembers)
+static void count_pushed(struct world *w, const struct world_read *l, size_t added, bool remembers)
 {
     size_t nth = 0;
     for (size_t i = 0; i < w->rules->rows; i++) {
@@ -318,7 +318,7 @@ static void count_pushed(struct world *w, const struct world_look *l, size_t add
     }
 }
 
-static void look_finish(struct world *w, struct world_look *l, bool is_done)
+static void read_finish(struct world *w, struct world_read *l, bool is_done)
 {
     for (size_t i = 0; i < l->range_count; i++) {
         if (is_done && l->ranges[i].part == FEED_AHEAD) {
@@ -330,7 +330,7 @@ static void look_finish(struct world *w, struct world_look *l, bool is_done)
             feed_range_failed(&w->feed, &l->ranges[i]);
         }
     }
-    l->stage = LOOK_IDLE;
+    l->stage = READ_IDLE;
     l->range_count = 0;
     l->hints = 0;
 }
@@ -368,7 +368,7 @@ static int64_t plan_pg_us(const struct world *w)
     return us;
 }
 
-/* A lane that is looked at gets a row at least. */
+/* A lane that is read gets a row at least. */
 static void room_check(struct world *w)
 {
     const struct feed_group *g = &w->feed.groups[0];
@@ -389,10 +389,10 @@ void world_pass(struct world *w, bool finds_lanes)
 {
     struct feed_gap gaps[8 * LANES_MAX];
     size_t gap_count = 0;
-    struct world_look *l = &w->ahead;
+    struct world_read *l = &w->ahead;
     count_hints(w);
     l->range_count =
-        feed_plan(&w->feed, w->boot_us, plan_pg_us(w), true, l->ranges, LOOK_RANGES_MAX);
+        feed_plan(&w->feed, w->boot_us, plan_pg_us(w), true, l->ranges, READ_RANGES_MAX);
     room_check(w);
     if (finds_lanes) {
         gap_count = feed_gaps(&w->feed, gaps, ARRAY_COUNT(gaps));
@@ -401,7 +401,7 @@ void world_pass(struct world *w, bool finds_lanes)
         return;
     }
     w->believed_us = w->pg_us;
-    look_read(w, l);
+    read_answer(w, l);
     find_lanes(w, gaps, gap_count);
 }
 
@@ -436,7 +436,7 @@ void world_pass_end(struct world *w, enum push_end end)
     if (is_done) {
         count_pushed(w, &w->ahead, added, true);
     }
-    look_finish(w, &w->ahead, is_done || w->rules->is_moved_before_push);
+    read_finish(w, &w->ahead, is_done || w->rules->is_moved_before_push);
     pass_over(w, is_done);
 }
 
@@ -445,7 +445,7 @@ void world_pass_cut(struct world *w)
     for (size_t i = 0; i < w->ahead.range_count; i++) {
         feed_range_too_long(&w->feed, &w->ahead.ranges[i], w->believed_us);
     }
-    w->ahead = (struct world_look){0};
+    w->ahead = (struct world_read){0};
     owed_forget(w); /* it asks for another full pass */
     pass_over(w, true);
 }
@@ -465,15 +465,15 @@ static void full_room_check(struct world *w)
 
 static void full_plan(struct world *w)
 {
-    struct world_look *l = &w->full;
-    l->range_count = feed_full_plan(&w->feed, PAGE_ROWS, l->ranges, LOOK_RANGES_MAX);
-    l->stage = l->range_count > 0 ? LOOK_PLANNED : LOOK_IDLE;
+    struct world_read *l = &w->full;
+    l->range_count = feed_full_plan(&w->feed, PAGE_ROWS, l->ranges, READ_RANGES_MAX);
+    l->stage = l->range_count > 0 ? READ_PLANNED : READ_IDLE;
     l->hints = 0;
-    if (l->stage != LOOK_IDLE) {
+    if (l->stage != READ_IDLE) {
         full_room_check(w);
         return;
     }
-    if (w->ahead.stage == LOOK_IDLE) {
+    if (w->ahead.stage == READ_IDLE) {
         owed_check(w);
     } else {
         w->is_owed_now = true; /* what that has read may be older than the full pass */
@@ -498,16 +498,16 @@ void world_full_begin(struct world *w)
 
 void world_full_read(struct world *w)
 {
-    look_read(w, &w->full);
+    read_answer(w, &w->full);
 }
 
-static void full_finish_look(struct world *w)
+static void full_finish_read(struct world *w)
 {
     struct feed_pos cursors[LANES_MAX];
     for (size_t i = 0; i < w->feed.lane_count; i++) {
         cursors[i] = w->feed.lanes[i].cursor;
     }
-    look_finish(w, &w->full, true);
+    read_finish(w, &w->full, true);
     for (size_t i = 0; w->rules->is_rewound_by_time_only && i < w->feed.lane_count; i++) {
         struct feed_lane *l = &w->feed.lanes[i];
         l->cursor = l->cursor.us == cursors[i].us ? cursors[i] : l->cursor;
@@ -516,10 +516,10 @@ static void full_finish_look(struct world *w)
 
 void world_full_end(struct world *w, enum push_end end)
 {
-    struct world_look *l = &w->full;
+    struct world_read *l = &w->full;
     size_t added = end == PUSH_LOST ? 0 : push(w, l);
     if (end != PUSH_DONE && !w->rules->is_full_done_by_failing) {
-        look_finish(w, l, false);
+        read_finish(w, l, false);
         owed_forget(w);
         return;
     }
@@ -528,18 +528,18 @@ void world_full_end(struct world *w, enum push_end end)
     for (size_t i = 0; i < l->range_count; i++) {
         marks_raise(w, i);
     }
-    full_finish_look(w);
+    full_finish_read(w);
     full_plan(w);
 }
 
 void world_full_finish(struct world *w)
 {
-    for (int i = 0; w->full.stage != LOOK_IDLE; i++) {
+    for (int i = 0; w->full.stage != READ_IDLE; i++) {
         if (i == PAGES_MAX) {
             w->violation = "a full pass has no end";
             return;
         }
-        if (w->full.stage == LOOK_PLANNED) {
+        if (w->full.stage == READ_PLANNED) {
             world_full_read(w);
         }
         world_full_end(w, PUSH_DONE);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A small queue and the leader that feeds it: rows, hints, PostgreSQL's clock, and around the real
- * decisions (model/feed*.c) the thin I/O that scheduler/ does with them: one look of a pass, one
- * full pass, one tick. What lies between two functions here can be interrupted by anything; within
+ * decisions (model/feed*.c) the thin I/O that scheduler/ does with them: one pass, one full
+ * pass, one tick. What lies between two functions here can be interrupted by anything; within
  * one nothing that happens could make a difference. */
 #ifndef CLAIMD_TESTS_MODEL_FEED_WORLD_H
 #define CLAIMD_TESTS_MODEL_FEED_WORLD_H
@@ -13,7 +13,7 @@
 
 #define ROWS_MAX 3
 #define LANES_MAX 2
-#define LOOK_RANGES_MAX (2 * LANES_MAX)
+#define READ_RANGES_MAX (2 * LANES_MAX)
 
 /* The margin of feed_writers.c is one tick, the look-behind and the longest distance of ticks of
  * the leader are two. */
@@ -39,11 +39,11 @@ struct world_rules {
     /* Rules that are taken away. */
     enum marks marks;             /* full passes and new leaders begin at a mark */
     bool is_mark_saved_later;     /* and hand-backs compare with the saved one */
-    bool is_cap_stale;            /* marks rise although nobody looked at the writers */
+    bool is_cap_stale;            /* marks rise although no roll call saw who writes */
     bool is_clock_only_rising;    /* the leader's idea of PostgreSQL's clock */
     bool is_full_done_by_failing; /* a full pass that could not push counts */
-    bool is_full_to_the_cursor;   /* although a look was under way when it began */
-    bool is_deaf_to_writers;      /* who writes is looked at, and nothing follows */
+    bool is_full_to_the_cursor;   /* although a read was under way when it began */
+    bool is_deaf_to_writers;      /* who writes is seen, and nothing follows */
     bool is_moved_before_push;    /* the cursor: it stays there when the push fails */
     bool is_rewound_by_time_only; /* a cursor among rows of one time stays there */
 };
@@ -62,15 +62,15 @@ struct world_row {
     bool is_owed;   /* due and without a hint when the full pass under way began, and ever since */
 };
 
-enum look_stage { LOOK_IDLE, LOOK_PLANNED, LOOK_READ };
+enum read_stage { READ_IDLE, READ_PLANNED, READ_ANSWERED };
 
-struct world_look {
-    enum look_stage stage;
-    struct feed_range ranges[LOOK_RANGES_MAX];
-    int rows[LOOK_RANGES_MAX];
-    struct feed_pos last[LOOK_RANGES_MAX];
-    int64_t first_us[LOOK_RANGES_MAX]; /* where a mark may rise to */
-    int64_t due_us[LOOK_RANGES_MAX];   /* when the next row of the lane falls due */
+struct world_read {
+    enum read_stage stage;
+    struct feed_range ranges[READ_RANGES_MAX];
+    int rows[READ_RANGES_MAX];
+    struct feed_pos last[READ_RANGES_MAX];
+    int64_t first_us[READ_RANGES_MAX]; /* where a mark may rise to */
+    int64_t due_us[READ_RANGES_MAX];   /* when the next row of the lane falls due */
     size_t range_count;
     unsigned hints; /* to push: bits of rows */
     int64_t hint_us[ROWS_MAX];
@@ -85,10 +85,10 @@ struct world {
     struct world_row rows[ROWS_MAX];
     struct feed feed;
     struct feed_writers writers;
-    struct world_look ahead;
-    struct world_look full;
+    struct world_read ahead;
+    struct world_read full;
     bool is_reset;    /* asked for while a pass was under way */
-    bool is_owed_now; /* the full pass is complete, a look from before its end under way */
+    bool is_owed_now; /* the full pass is complete, a read from before its end under way */
     int64_t mark_us[LANES_MAX];
     int64_t saved_us[LANES_MAX];
     int64_t cap_us;        /* no mark may rise above */
@@ -106,7 +106,7 @@ void world_lead(struct world *w);
 void world_tick(struct world *w);
 void world_reset(struct world *w); /* a node for hints was lost or found empty, a new session */
 
-/* A look of the feed: count, plan, read; then push and end. */
+/* A pass of the feed: count, plan, read; then push and end. */
 enum push_end { PUSH_DONE, PUSH_REPLY_LOST, PUSH_LOST };
 void world_pass(struct world *w, bool finds_lanes);
 void world_pass_uncounted(struct world *w); /* the hints could not be counted */

@@ -23,7 +23,7 @@ static void setup(void)
                                  .look_behind_us = 2 * S,
                                  .page_rows = 200,
                                  .behind_rows = 50,
-                                 .look_every_us = S / 100};
+                                 .read_every_us = S / 100};
     feed_init(&feed, &limits);
 }
 
@@ -93,7 +93,7 @@ START_TEST(a_lane_is_known_once)
 }
 END_TEST
 
-START_TEST(a_look_that_finds_nothing_is_not_walked_again)
+START_TEST(a_read_that_finds_nothing_is_not_walked_again)
 {
     struct feed_lane *lane = given_lane("q", 4, 0);
     pass_at(T0, lane, 0, 0);
@@ -184,7 +184,7 @@ START_TEST(a_page_that_was_not_full_ends_the_lane)
 }
 END_TEST
 
-START_TEST(a_lane_is_looked_at_when_its_next_row_falls_due)
+START_TEST(a_lane_is_read_when_its_next_row_falls_due)
 {
     struct feed_lane *lane = given_lane("q", 4, 0);
     pass_at(T0, lane, 1, 5 * S);
@@ -484,7 +484,7 @@ int main(void)
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, rule13_a_new_lane_is_read_from_its_beginning);
     tcase_add_test(c, a_lane_is_known_once);
-    tcase_add_test(c, a_look_that_finds_nothing_is_not_walked_again);
+    tcase_add_test(c, a_read_that_finds_nothing_is_not_walked_again);
     tcase_add_test(c, a_walk_that_was_cut_off_leaves_its_part_to_the_full_pass);
     tcase_add_test(c, nothing_is_read_without_room);
     tcase_add_test(c, nothing_is_read_before_the_hints_were_counted);
@@ -492,7 +492,7 @@ int main(void)
     tcase_add_test(c, priorities_have_room_of_their_own);
     tcase_add_test(c, the_cursor_goes_on_where_the_page_ended);
     tcase_add_test(c, a_page_that_was_not_full_ends_the_lane);
-    tcase_add_test(c, a_lane_is_looked_at_when_its_next_row_falls_due);
+    tcase_add_test(c, a_lane_is_read_when_its_next_row_falls_due);
     tcase_add_test(c, young_rows_are_read_again_and_old_ones_are_not);
     tcase_add_test(c, the_look_behind_ends_when_all_it_read_was_old);
     tcase_add_test(c, the_look_behind_leaves_out_what_was_fed);

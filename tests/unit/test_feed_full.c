@@ -21,7 +21,7 @@ static void setup(void)
                                  .look_behind_us = 2 * S,
                                  .page_rows = 200,
                                  .behind_rows = 50,
-                                 .look_every_us = S / 100};
+                                 .read_every_us = S / 100};
     feed_init(&feed, &limits);
 }
 
@@ -85,19 +85,19 @@ START_TEST(a_full_pass_goes_on_where_a_full_page_ended)
 }
 END_TEST
 
-/* What that look has read may be older than a row that came back behind it, and it moves the cursor
+/* What that read has seen may be older than a row that came back behind it, and it moves the cursor
  * past the row, whenever it ends. */
-START_TEST(rule13_a_full_pass_that_begins_during_a_look_reads_up_to_now)
+START_TEST(rule13_a_full_pass_that_begins_during_a_read_reads_up_to_now)
 {
-    struct feed_range looks[2];
+    struct feed_range under_way[2];
     struct feed_lane *lane = given_lane("a");
-    ck_assert_uint_eq(feed_plan(&feed, T0, T0, true, looks, 2), 1);
+    ck_assert_uint_eq(feed_plan(&feed, T0, T0, true, under_way, 2), 1);
     feed_full_begin(&feed);
     ck_assert_uint_eq(full_pass_rows(100), 1);
     ck_assert_int_eq(ranges[0].after.us, FEED_BEGIN_US);
     ck_assert_int_eq(ranges[0].to.us, FEED_NEVER_US);
     feed_range_done(&feed, &ranges[0], 100, (struct feed_pos){6 * S, 2}, T0);
-    feed_range_done(&feed, &looks[0], 1, (struct feed_pos){8 * S, 3}, 9 * S);
+    feed_range_done(&feed, &under_way[0], 1, (struct feed_pos){8 * S, 3}, 9 * S);
     ck_assert_uint_eq(full_pass_rows(100), 1);
     ck_assert_int_eq(ranges[0].after.us, 6 * S);
     ck_assert_int_eq(ranges[0].to.us, lane->cursor.us);
@@ -199,7 +199,7 @@ int main(void)
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, rule13_a_full_pass_reads_every_lane_from_its_beginning_up_to_its_cursor);
     tcase_add_test(c, a_full_pass_goes_on_where_a_full_page_ended);
-    tcase_add_test(c, rule13_a_full_pass_that_begins_during_a_look_reads_up_to_now);
+    tcase_add_test(c, rule13_a_full_pass_that_begins_during_a_read_reads_up_to_now);
     tcase_add_test(c, a_full_pass_without_room_leaves_rows_of_the_cursors_time_to_it);
     tcase_add_test(c, a_full_pass_reads_many_lanes_in_turn);
     tcase_add_test(c, a_full_pass_without_room_moves_the_cursor_back_instead);
