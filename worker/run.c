@@ -168,7 +168,7 @@ void run_hand_back(struct worker *w, struct job_in_hand *job)
 
 void run_limit(struct worker *w, struct job_in_hand *job, int64_t now_us)
 {
-    struct danger_facts facts = watch_facts(w, job);
+    struct danger_facts facts = deadlines_facts(w, job);
     struct danger_verdict v = danger_verdict(&facts, &w->danger, now_us);
     slot_limit(job->slot, v.kill_at_us, facts.timeout_at_us);
 }
@@ -238,7 +238,7 @@ void run_dispatch(struct worker *w)
  * (fault.A3). */
 static bool is_past_kill(const struct worker *w, const struct job_in_hand *job)
 {
-    struct danger_facts facts = watch_facts(w, job);
+    struct danger_facts facts = deadlines_facts(w, job);
     struct danger_verdict v = danger_verdict(&facts, &w->danger, clock_boot_us());
     return v.action == DANGER_KILL && v.reason == DANGER_LEASE;
 }

@@ -81,7 +81,7 @@ static void on_close_due(uv_timer_t *timer)
     hints_popper_close(TAKE(w->popper));
     hints_close(TAKE(w->hints));
     hint_return_close(w);
-    watch_stop(w);
+    deadlines_stop(w);
     beat_stop(w);
     for (size_t i = 0; i < w->slot_count; i++) {
         slot_close(w->slots[i]);
@@ -293,7 +293,7 @@ enum status worker_open_lock(struct worker *w, int64_t ttl_max_us, struct err *e
     struct redlock_node nodes[CONFIG_NODES_MAX];
     struct redlock_async_options options = daemon_lock_options(c, nodes, w->loop, ttl_max_us);
     options.on_node = on_lock_node;
-    options.on_state = watch_lease;
+    options.on_state = deadlines_on_lease;
     options.ctx = w;
     return daemon_lock_open(&options, &w->lock, err);
 }
@@ -456,7 +456,7 @@ static enum status open_all(struct worker *w, struct err *err)
         st = hint_return_open(w, err);
     }
     if (st == STATUS_OK) {
-        st = watch_start(w, err);
+        st = deadlines_start(w, err);
     }
     if (st == STATUS_OK) {
         w->beat_timer.data = w->close_timer.data = w;

@@ -2,10 +2,15 @@
  *
  * The worker: pop → lock → claim → run → finish → release, every step batched by what gathers while
  * the one before is in flight (ARCHITECTURE §4). One thread, one loop; nothing here blocks. The
- * parts, each in its file: fetch.c    hints → leases → claims            run.c     ready jobs →
- * runners → finishes → released leases watch.c    danger, timeouts, lost leases      beat.c    the
- * worker's row, its kinds, what to listen to hint_return.c  hints that go back worker.c start,
- * drain, stop They share this record; whoever changes a field is named beside it. */
+ * parts, each in its file:
+ *  - fetch.c: hints → leases → claims
+ *  - run.c: ready jobs → runners → finishes → released leases
+ *  - deadlines.c: danger, timeouts, lost leases
+ *  - beat.c: the worker's row, its kinds, what to listen to
+ *  - hint_return.c: hints that go back
+ *  - worker.c: start, drain, stop
+ *
+ * They share this record; whoever changes a field is named beside it. */
 #ifndef CLAIMD_WORKER_WORKER_H
 #define CLAIMD_WORKER_WORKER_H
 
@@ -85,7 +90,7 @@ struct worker {
     size_t paused_count;
 
     struct danger_limits danger;
-    uv_timer_t watch_timer;
+    uv_timer_t deadlines_timer;
     int64_t stop_at_us; /* drain: handlers are asked to stop, then killed */
     int64_t kill_at_us;
     int64_t give_up_at_us;
@@ -135,12 +140,12 @@ bool hint_return_is_idle(const struct worker *w);
 /* A claim brought something, or nothing but rows that can't be claimed now. */
 void hint_return_pace(struct worker *w, bool is_progress);
 
-/* ---- watch.c ---- */
-enum status watch_start(struct worker *w, struct err *err) MUST_USE;
-void watch_lease(void *worker, struct redlock_batch *batch, size_t index, void *user,
-                 enum redlock_state state);
-struct danger_facts watch_facts(const struct worker *w, const struct job_in_hand *job);
-void watch_stop(struct worker *w);
+/* ---- deadlines.c ---- */
+enum status deadlines_start(struct worker *w, struct err *err) MUST_USE;
+void deadlines_on_lease(void *worker, struct redlock_batch *batch, size_t index, void *user,
+                        enum redlock_state state);
+struct danger_facts deadlines_facts(const struct worker *w, const struct job_in_hand *job);
+void deadlines_stop(struct worker *w);
 
 /* ---- kinds.c ---- */
 enum status kinds_open(struct worker *w, struct err *err) MUST_USE;

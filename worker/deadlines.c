@@ -78,8 +78,8 @@ static void relock(struct worker *w)
     }
 }
 
-void watch_lease(void *worker, struct redlock_batch *batch, size_t index, void *user,
-                 enum redlock_state state)
+void deadlines_on_lease(void *worker, struct redlock_batch *batch, size_t index, void *user,
+                        enum redlock_state state)
 {
     struct worker *w = worker;
     struct job_in_hand *job = NULL;
@@ -108,7 +108,7 @@ void watch_lease(void *worker, struct redlock_batch *batch, size_t index, void *
 
 /* ---- danger ---- */
 
-struct danger_facts watch_facts(const struct worker *w, const struct job_in_hand *job)
+struct danger_facts deadlines_facts(const struct worker *w, const struct job_in_hand *job)
 {
     struct danger_facts f = {.timeout_at_us = job->started_us + job->timeout_us};
     f.beat_sent_us = job->beat_frozen_us > 0 ? job->beat_frozen_us : w->beat_confirmed_us;
@@ -121,7 +121,7 @@ struct danger_facts watch_facts(const struct worker *w, const struct job_in_hand
 
 static void act(struct worker *w, struct job_in_hand *job, int64_t now)
 {
-    struct danger_facts facts = watch_facts(w, job);
+    struct danger_facts facts = deadlines_facts(w, job);
     struct danger_verdict v = danger_verdict(&facts, &w->danger, now);
     if (now - job->started_us > START_LATE_US && !slot_has_started(job->slot)) {
         slot_give_up_start(job->slot, START_LATE_US);
@@ -217,25 +217,25 @@ static void on_tick(uv_timer_t *timer)
     worker_check_drained(w);
 }
 
-enum status watch_start(struct worker *w, struct err *err)
+enum status deadlines_start(struct worker *w, struct err *err)
 {
     w->danger = (struct danger_limits){.guard_us = w->config->lock.guard_us,
                                        .kill_margin_us = w->config->lock.kill_margin_us,
                                        .stale_us = w->config->worker.stale_us};
     int64_t tick_ms = (int64_t)(TICK_MS * w->config->time_scale);
     uint64_t period = (uint64_t)(tick_ms < TICK_MIN_MS ? TICK_MIN_MS : tick_ms);
-    w->watch_timer.data = w;
-    int failed = uv_timer_init(w->loop, &w->watch_timer);
+    w->deadlines_timer.data = w;
+    int failed = uv_timer_init(w->loop, &w->deadlines_timer);
     if (failed != 0) {
-        return err_fail(err, STATUS_INTERNAL, "watch timer: %s", uv_strerror(failed));
+        return err_fail(err, STATUS_INTERNAL, "timer of the deadlines: %s", uv_strerror(failed));
     }
-    timer_start(&w->watch_timer, on_tick, period, period);
+    timer_start(&w->deadlines_timer, on_tick, period, period);
     return STATUS_OK;
 }
 
-void watch_stop(struct worker *w)
+void deadlines_stop(struct worker *w)
 {
-    if (w->watch_timer.data != NULL && !uv_is_closing((uv_handle_t *)&w->watch_timer)) {
-        uv_close((uv_handle_t *)&w->watch_timer, NULL);
+    if (w->deadlines_timer.data != NULL && !uv_is_closing((uv_handle_t *)&w->deadlines_timer)) {
+        uv_close((uv_handle_t *)&w->deadlines_timer, NULL);
     }
 }
