@@ -142,7 +142,7 @@ static void count_uncommitted(const struct worker *w, int64_t now, struct worker
     ret->trouble = trouble != NULL ? trouble->msg : NULL;
 }
 
-static void beat(struct worker *w)
+void beat_now(struct worker *w)
 {
     int64_t fences[HELD_FENCES_MAX];
     if (w->is_beating || !w->is_registered || !pg_is_up(w->pg)) {
@@ -170,14 +170,9 @@ static void beat(struct worker *w)
     }
 }
 
-void beat_soon(struct worker *w)
-{
-    beat(w);
-}
-
 static void on_beat_due(uv_timer_t *timer)
 {
-    beat(timer->data);
+    beat_now(timer->data);
     kinds_announce(timer->data);
 }
 

@@ -146,7 +146,7 @@ static void serve_now(struct worker *w, struct kind_set *set)
     w->kinds_generation++;
     if (w->is_registered) {
         beat_listen(w);
-        beat_soon(w);
+        beat_now(w);
         fetch_poke(w);
     }
 }

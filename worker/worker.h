@@ -175,7 +175,7 @@ enum status registration_announce(struct worker *w, const struct kind_set *kinds
 
 /* ---- beat.c ---- */
 void beat_start(struct worker *w);
-void beat_soon(struct worker *w); /* now, unless one is under way */
+void beat_now(struct worker *w); /* unless one is under way */
 void beat_stop(struct worker *w);
 void beat_listen(struct worker *w); /* the hint sets of queues that are not paused */
 
