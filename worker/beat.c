@@ -29,15 +29,15 @@ static void add_set(struct hints_set *set, const char *queue, const char *kind)
 /* A queue's own set, and one for each kind of ours: the scheduler uses the latter where not every
  * worker of the queue serves the kind (INTERFACES rule 2); which it is may change at any time, so
  * both are listened to. */
-void beat_listen(struct worker *w)
+static enum status listen_to_sets(struct worker *w, struct err *err)
 {
-    if (w->popper == NULL) {
-        return; /* closed: this worker is about to end */
-    }
     size_t count = 0;
     size_t max = w->config->worker.queue_count * (w->kinds.count + 1);
-    struct hints_set *sets = calloc(max == 0 ? 1 : max, sizeof *sets);
-    bool listens = sets != NULL && w->stage == WORKER_RUNNING && !w->is_quiet && w->kinds.count > 0;
+    autofree struct hints_set *sets = calloc(max == 0 ? 1 : max, sizeof *sets);
+    if (sets == NULL) {
+        return err_fail(err, STATUS_NOMEM, "no memory for the sets of hints");
+    }
+    bool listens = w->stage == WORKER_RUNNING && !w->is_quiet && w->kinds.count > 0;
     for (size_t q = 0; listens && q < w->config->worker.queue_count; q++) {
         const char *queue = w->config->worker.queues[q];
         if (is_paused(w, queue)) {
@@ -48,15 +48,16 @@ void beat_listen(struct worker *w)
             add_set(&sets[count++], queue, w->kinds.names[k]);
         }
     }
+    return hints_popper_listen(w->popper, sets, count, err);
+}
+
+void beat_listen(struct worker *w)
+{
     struct err err = {0};
-    enum status st = STATUS_NOMEM;
-    if (sets != NULL) {
-        st = hints_popper_listen(w->popper, sets, count, &err);
-    } else {
-        err_set(&err, st, 0, "no memory for the sets of hints");
+    if (w->popper == NULL) {
+        return; /* closed: this worker is about to end */
     }
-    free(sets);
-    if (st == STATUS_OK) {
+    if (listen_to_sets(w, &err) == STATUS_OK) {
         log_recovered("listen_recovered", &w->listen_complaint);
     } else if (complaint_due(&w->listen_complaint, clock_boot_us())) {
         log_error("listen_failed", LOG_TEXT("err", err.msg),
@@ -162,12 +163,13 @@ void beat_now(struct worker *w)
                             .lock_nodes_voting = (int)redlock_async_voting(w->lock)};
     count_uncommitted(w, now, &b);
     record("beat", "inv", RECORD_TEXT("worker", w->worker_id));
-    if (worker_store_beat(w->pg, &b, on_beaten, w, NULL) == STATUS_OK) {
-        w->is_beating = true;
-        w->beat_sent_us = now;
-        w->is_telling_lost_pop = w->has_lost_pop;
-        w->has_lost_pop = false;
+    if (worker_store_beat(w->pg, &b, on_beaten, w, NULL) != STATUS_OK) {
+        return; /* the next one's turn */
     }
+    w->is_beating = true;
+    w->beat_sent_us = now;
+    w->is_telling_lost_pop = w->has_lost_pop;
+    w->has_lost_pop = false;
 }
 
 static void on_beat_due(uv_timer_t *timer)

@@ -60,10 +60,9 @@ void fetch_poke(struct worker *w)
 /* A quorum or PostgreSQL is missing: the whole client backs off, not each job (LOCK.md §3.2). */
 static void pause_fetching(struct worker *w)
 {
-    int64_t next = w->fetch_pause_us * 2;
-    w->fetch_pause_us = next < PAUSE_FIRST_US ? PAUSE_FIRST_US
-                        : next < PAUSE_MAX_US ? next
-                                              : PAUSE_MAX_US;
+    int64_t twice = w->fetch_pause_us * 2;
+    int64_t next = twice > PAUSE_FIRST_US ? twice : PAUSE_FIRST_US;
+    w->fetch_pause_us = next < PAUSE_MAX_US ? next : PAUSE_MAX_US;
     int64_t now = clock_boot_us();
     w->fetch_pause_until_us = now + rand_below(&w->rand, w->fetch_pause_us);
     ready_setback(w, now);
@@ -71,10 +70,15 @@ static void pause_fetching(struct worker *w)
 
 /* ---- claim ---- */
 
+/* The set that its hint came from: NULL = the queue's own. */
+static const char *set_of(const struct job_in_hand *job)
+{
+    return job->hint_kind[0] == '\0' ? NULL : job->hint_kind;
+}
+
 static void put_back_job(struct worker *w, const struct job_in_hand *job)
 {
-    hint_return_add(w, job->id, job->score, job->queue,
-                    job->hint_kind[0] == '\0' ? NULL : job->hint_kind);
+    hint_return_add(w, job->id, job->score, job->queue, set_of(job));
 }
 
 static bool serves(const struct worker *w, const char *kind)
@@ -106,8 +110,7 @@ static void on_refused(struct worker *w, const struct refused_job *r)
     if (r->why == CLAIM_PUT_BACK && r->queue != NULL && r->kind != NULL) {
         int64_t score = hint_score(r->priority, r->ready_at_unix_us);
         bool is_ours = serves(w, r->kind);
-        const char *set = is_ours ? (job->hint_kind[0] == '\0' ? NULL : job->hint_kind) : r->kind;
-        hint_return_add(w, r->id, score, r->queue, set);
+        hint_return_add(w, r->id, score, r->queue, is_ours ? set_of(job) : r->kind);
         if (is_ours) {
             w->ahead_pause_until_us = clock_boot_us() + AHEAD_PAUSE_US;
         }
@@ -143,15 +146,17 @@ struct args_wait {
 static void fetch_args(struct worker *w, struct job_in_hand *job)
 {
     struct args_wait *wait = malloc(sizeof *wait);
-    if (wait != NULL) {
-        *wait = (struct args_wait){.worker = w, .id = job->id, .fence = job->fence};
-        if (job_store_args(w->store, job->id, job->fence, on_args, wait, NULL) == STATUS_OK) {
-            in_hand_set_phase(&w->jobs, job, IN_HAND_FETCHING);
-            return;
-        }
-        free(wait);
+    if (wait == NULL) {
+        run_hand_back(w, job);
+        return;
     }
-    run_hand_back(w, job);
+    *wait = (struct args_wait){.worker = w, .id = job->id, .fence = job->fence};
+    if (job_store_args(w->store, job->id, job->fence, on_args, wait, NULL) != STATUS_OK) {
+        free(wait);
+        run_hand_back(w, job);
+        return;
+    }
+    in_hand_set_phase(&w->jobs, job, IN_HAND_FETCHING);
 }
 
 static void on_args(void *ctx, enum status st, const char *args, size_t len)

@@ -32,7 +32,10 @@ struct kinds_book {
 enum status kinds_open(struct worker *w, struct err *err)
 {
     w->kinds_book = calloc(1, sizeof *w->kinds_book);
-    return w->kinds_book == NULL ? err_fail(err, STATUS_NOMEM, "kinds") : STATUS_OK;
+    if (w->kinds_book == NULL) {
+        return err_fail(err, STATUS_NOMEM, "kinds");
+    }
+    return STATUS_OK;
 }
 
 void kinds_close(struct worker *w)
@@ -197,11 +200,12 @@ static enum status withdraw(struct worker *w, const struct kind_set *possible, s
         return STATUS_OK;
     }
     enum status st = kind_set_fill(&left, kept, kept_count, err);
-    if (st == STATUS_OK) {
-        keep_missing(w, gone, gone_count, NULL);
-        serve_now(w, &left);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    keep_missing(w, gone, gone_count, NULL);
+    serve_now(w, &left);
+    return STATUS_OK;
 }
 
 static void take_on_next(struct worker *w)
@@ -290,16 +294,20 @@ static size_t current_sets(const struct worker *w, const struct kind_set **ret_s
     return n;
 }
 
-static void look_again(struct worker *w, struct err *err)
+static enum status look_again(struct worker *w, struct err *err)
 {
     struct kinds_book *b = w->kinds_book;
     const struct kind_set *sets[WORKER_SLOTS_MAX];
     size_t count = current_sets(w, sets);
     struct kind_set common = {.count = 0};
-    if (count == 0 || kind_set_common(&common, sets, count, err) != STATUS_OK) {
-        return;
+    if (count == 0) {
+        return STATUS_OK;
     }
-    enum status st = withdraw(w, &common, err);
+    enum status st = kind_set_common(&common, sets, count, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = withdraw(w, &common, err);
     kind_set_release(&b->next);
     b->next_number = 0;
     bool is_new = st == STATUS_OK && !kind_set_equal(&common, &w->kinds);
@@ -313,6 +321,7 @@ static void look_again(struct worker *w, struct err *err)
     }
     kind_set_release(&common);
     kinds_announce(w);
+    return st;
 }
 
 /* Those that lack something of the newest one, or have another version of it, started before the
@@ -329,10 +338,11 @@ static void replace_older(struct worker *w, size_t newest)
 }
 
 /* The first hello of all. */
-static void begin(struct worker *w, const struct kind_set *of_runner, struct err *err)
+static enum status begin(struct worker *w, const struct kind_set *of_runner, struct err *err)
 {
-    if (kind_set_common(&w->kinds, &of_runner, 1, err) != STATUS_OK) {
-        return;
+    enum status st = kind_set_common(&w->kinds, &of_runner, 1, err);
+    if (st != STATUS_OK) {
+        return st;
     }
     w->kinds_generation = 1;
     if (w->kinds.count == 0) {
@@ -341,9 +351,10 @@ static void begin(struct worker *w, const struct kind_set *of_runner, struct err
     }
     if (!fits_hints(w, &w->kinds)) {
         worker_fail(w, DAEMON_USAGE, "too many: worker.queues times the kinds of the plugins");
-        return;
+        return STATUS_OK;
     }
     registration_begin(w);
+    return STATUS_OK;
 }
 
 static size_t index_of(const struct worker *w, const struct slot *slot)
@@ -355,30 +366,35 @@ static size_t index_of(const struct worker *w, const struct slot *slot)
     return i;
 }
 
-void kinds_take_hello(struct worker *w, const struct slot *slot, const char *json, size_t len)
+static enum status take_kinds(struct worker *w, size_t i, const json_t *hello, struct err *err)
 {
     struct kinds_book *b = w->kinds_book;
-    struct err err = {0};
     struct kind_set said = {.count = 0};
+    enum status st = read_kinds(hello, &said, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    kind_set_release(&b->of_slot[i]);
+    b->of_slot[i] = said;
+    b->order[i] = ++b->hellos;
+    b->suspect_deaths = 0;
+    if (w->kinds.block == NULL) {
+        return begin(w, &b->of_slot[i], err);
+    }
+    replace_older(w, i);
+    return look_again(w, err);
+}
+
+void kinds_take_hello(struct worker *w, const struct slot *slot, const char *json, size_t len)
+{
+    struct err err = {0};
     size_t i = index_of(w, slot);
     if (i == w->slot_count || !slot_is_current(slot)) {
         return; /* another follows */
     }
     json_auto_t *hello = json_loadb(json, len, JSON_REJECT_DUPLICATES, NULL);
     tell_refused(w, hello);
-    if (read_kinds(hello, &said, &err) == STATUS_OK) {
-        kind_set_release(&b->of_slot[i]);
-        b->of_slot[i] = said;
-        b->order[i] = ++b->hellos;
-        b->suspect_deaths = 0;
-        if (w->kinds.block == NULL) {
-            begin(w, &b->of_slot[i], &err);
-        } else {
-            replace_older(w, i);
-            look_again(w, &err);
-        }
-    }
-    if (err.status != STATUS_OK) {
+    if (take_kinds(w, i, hello, &err) != STATUS_OK) {
         log_error("kinds_failed", LOG_TEXT("err", err.msg));
     }
 }

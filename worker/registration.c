@@ -197,13 +197,17 @@ static void on_joined(void *ctx, enum status st, int64_t ttl_max_us, const struc
     w->is_beating = false;
     if (st == STATUS_CONFLICT) {
         worker_fail(w, DAEMON_USAGE, err->msg);
-    } else if (st != STATUS_OK) {
-        try_later(w, "join the cluster", err);
-    } else if (worker_open_lock(w, ttl_max_us, &failed) != STATUS_OK) {
-        worker_fail(w, DAEMON_USAGE, failed.msg);
-    } else {
-        registration_begin(w);
+        return;
     }
+    if (st != STATUS_OK) {
+        try_later(w, "join the cluster", err);
+        return;
+    }
+    if (worker_open_lock(w, ttl_max_us, &failed) != STATUS_OK) {
+        worker_fail(w, DAEMON_USAGE, failed.msg);
+        return;
+    }
+    registration_begin(w);
 }
 
 static enum status join(struct worker *w, struct err *err)
@@ -229,12 +233,14 @@ static void on_schema_checked(void *ctx, enum status st, const struct err *err)
     w->is_beating = false;
     if (st == STATUS_CONFLICT) {
         worker_fail(w, DAEMON_NOT_POSSIBLE, err->msg);
-    } else if (st != STATUS_OK) {
-        try_later(w, "check the schema", err);
-    } else {
-        w->is_schema_checked = true;
-        registration_begin(w);
+        return;
     }
+    if (st != STATUS_OK) {
+        try_later(w, "check the schema", err);
+        return;
+    }
+    w->is_schema_checked = true;
+    registration_begin(w);
 }
 
 /* The next step that is due. */

@@ -50,6 +50,17 @@ struct finish_wait {
     bool is_handed_back;
 };
 
+static const char *outcome_text(const struct finish_wait *f, const struct finish_reply *reply)
+{
+    if (f->outcome != NULL) {
+        return f->outcome;
+    }
+    if (reply->verdict == FINISH_REFUSED) { /* it failed, whatever it wanted */
+        return "failed";
+    }
+    return f->is_handed_back ? "uncharged" : "done";
+}
+
 static void log_finished(const struct finish_wait *f, const struct job_in_hand *job,
                          const struct finish_reply *reply)
 {
@@ -57,17 +68,13 @@ static void log_finished(const struct finish_wait *f, const struct job_in_hand *
                                         [FINISH_RETRY] = "retry",
                                         [FINISH_DISCARDED] = "discarded",
                                         [FINISH_HAND_BACK] = "handed_back"};
-    bool is_refused = reply->verdict == FINISH_REFUSED; /* it failed, whatever it wanted */
-    const char *outcome = is_refused && f->outcome == NULL ? "failed" : f->outcome;
+    bool is_failed = f->outcome != NULL || reply->verdict == FINISH_REFUSED;
     enum log_level level =
         reply->verdict == FINISH_ACCEPTED || reply->verdict == FINISH_ALREADY ? LOG_INFO : LOG_WARN;
-    const char *event = outcome == NULL ? "job_finished" : "job_failed";
+    const char *event = is_failed ? "job_failed" : "job_finished";
     log_at(level, event, LOG_I64("job", f->id), LOG_TEXT("kind", job->kind),
            LOG_I64("attempt", job->attempt), LOG_I64("fence", f->fence),
-           LOG_TEXT("state", kinds[reply->kind]),
-           LOG_TEXT("outcome", outcome != NULL     ? outcome
-                               : f->is_handed_back ? "uncharged"
-                                                   : "done"),
+           LOG_TEXT("state", kinds[reply->kind]), LOG_TEXT("outcome", outcome_text(f, reply)),
            LOG_TEXT("verdict", verdict_texts[reply->verdict]), LOG_I64("ran_us", f->ran_us));
 }
 

@@ -92,10 +92,11 @@ enum status state_dir_open(const char *dir, int *ret_lock_fd, char ret_predecess
     if (st == STATUS_NOT_FOUND) {
         return err_fail(err, STATUS_INVALID, "worker.state_dir %s: somebody removes it", dir);
     }
-    if (st == STATUS_OK) {
-        read_predecessor(dir, ret_predecessor);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    read_predecessor(dir, ret_predecessor);
+    return STATUS_OK;
 }
 
 /* ---- folders that were left ---- */

@@ -213,6 +213,16 @@ static void on_reload_signal(uv_signal_t *handle, int signum)
     fetch_poke(w);
 }
 
+static int start_signal(struct worker *w, uv_signal_t *signal, uv_signal_cb on_signal, int number)
+{
+    signal->data = w;
+    int failed = uv_signal_init(w->loop, signal);
+    if (failed != 0) {
+        return failed;
+    }
+    return uv_signal_start(signal, on_signal, number);
+}
+
 static enum status start_signals(struct worker *w, struct err *err)
 {
     static const struct {
@@ -223,10 +233,7 @@ static enum status start_signals(struct worker *w, struct err *err)
                  {SIGUSR1, on_quiet_signal},
                  {SIGHUP, on_reload_signal}};
     for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
-        w->signals[i].data = w;
-        int failed = uv_signal_init(w->loop, &w->signals[i]);
-        failed = failed != 0 ? failed
-                             : uv_signal_start(&w->signals[i], table[i].on_signal, table[i].number);
+        int failed = start_signal(w, &w->signals[i], table[i].on_signal, table[i].number);
         if (failed != 0) {
             return err_fail(err, STATUS_INTERNAL, "signal handler: %s", uv_strerror(failed));
         }
@@ -418,8 +425,11 @@ static enum status open_telemetry(struct worker *w, struct err *err)
                                         .ready = worker_ready,
                                         .ctx = w};
     enum status st = telemetry_open(&options, &w->telemetry, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
     worker_metrics_init(&w->metrics, telemetry_metrics(w->telemetry), w->config);
-    return st;
+    return STATUS_OK;
 }
 
 static void prune_left(const struct worker *w)
@@ -430,43 +440,45 @@ static void prune_left(const struct worker *w)
     }
 }
 
+static enum status open_timers(struct worker *w, struct err *err)
+{
+    w->beat_timer.data = w->close_timer.data = w;
+    (void)uv_timer_init(w->loop, &w->beat_timer);
+    (void)uv_timer_init(w->loop, &w->close_timer);
+    return deadlines_start(w, err);
+}
+
+static enum status open_state_dir(struct worker *w, struct err *err)
+{
+    enum status st =
+        state_dir_open(w->config->worker.state_dir, &w->lock_fd, w->predecessor_id, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    prune_left(w);
+    return STATUS_OK;
+}
+
+static enum status find_plugin_owners(struct worker *w, struct err *err)
+{
+    return config_plugin_owners(w->config, w->plugin_owners, err);
+}
+
+typedef enum status open_step(struct worker *w, struct err *err);
+
+/* The slots come last: their runners start at once. */
 static enum status open_all(struct worker *w, struct err *err)
 {
-    enum status st = find_runner(w, err);
-    if (st == STATUS_OK) {
-        st = config_plugin_owners(w->config, w->plugin_owners, err);
+    static open_step *const steps[] = {
+        find_runner, find_plugin_owners, open_state_dir, kinds_open, open_telemetry, start_signals,
+        open_hints,  hint_return_open,   open_timers,    open_store, open_slots};
+    for (size_t i = 0; i < ARRAY_COUNT(steps); i++) {
+        enum status st = steps[i](w, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    if (st == STATUS_OK) {
-        st = state_dir_open(w->config->worker.state_dir, &w->lock_fd, w->predecessor_id, err);
-    }
-    if (st == STATUS_OK) {
-        prune_left(w);
-        st = kinds_open(w, err);
-    }
-    if (st == STATUS_OK) {
-        st = open_telemetry(w, err);
-    }
-    if (st == STATUS_OK) {
-        st = start_signals(w, err);
-    }
-    if (st == STATUS_OK) {
-        st = open_hints(w, err);
-    }
-    if (st == STATUS_OK) {
-        st = hint_return_open(w, err);
-    }
-    if (st == STATUS_OK) {
-        st = deadlines_start(w, err);
-    }
-    if (st == STATUS_OK) {
-        w->beat_timer.data = w->close_timer.data = w;
-        (void)uv_timer_init(w->loop, &w->beat_timer);
-        (void)uv_timer_init(w->loop, &w->close_timer);
-    }
-    if (st == STATUS_OK) {
-        st = open_store(w, err);
-    }
-    return st == STATUS_OK ? open_slots(w, err) : st;
+    return STATUS_OK;
 }
 
 static void worker_init(struct worker *w, uv_loop_t *loop, const struct config *config)

@@ -154,16 +154,22 @@ static enum status run(const struct options *o, struct err *err)
     return st;
 }
 
+static enum status run_confined(const struct options *o, struct err *err)
+{
+    enum status st = confine_process(o->parent, o->list ? STDERR_FILENO : RUNNER_FD_PAGE, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return o->list ? list_plugins(&o->plugins, err) : run(o, err);
+}
+
 int main(int argc, char **argv)
 {
     struct options o = parse_options(argc, argv);
     log_init("claimd-runner", LOG_INFO);
     log_set(LOG_INFO, o.log_json ? LOG_JSON : LOG_LOGFMT);
     struct err err = {0};
-    enum status st = confine_process(o.parent, o.list ? STDERR_FILENO : RUNNER_FD_PAGE, &err);
-    if (st == STATUS_OK) {
-        st = o.list ? list_plugins(&o.plugins, &err) : run(&o, &err);
-    }
+    enum status st = run_confined(&o, &err);
     if (st != STATUS_OK) {
         log_error("runner_ended", LOG_TEXT("err", err.msg));
     }

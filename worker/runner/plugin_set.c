@@ -81,9 +81,11 @@ static enum status open_file(const struct plugin_set *set, int directory, const 
                              int *ret_fd, struct err *err)
 {
     int fd = openat(directory, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0 && errno == ELOOP) {
+        return err_fail(err, STATUS_INVALID, "a symbolic link");
+    }
     if (fd < 0) {
-        return errno == ELOOP ? err_fail(err, STATUS_INVALID, "a symbolic link")
-                              : err_fail_sys(err, STATUS_INVALID, errno, "open");
+        return err_fail_sys(err, STATUS_INVALID, errno, "open");
     }
     enum status st = plugin_file_check(fd, &set->owners, err);
     if (st != STATUS_OK) {
@@ -182,10 +184,13 @@ static enum status judge(const struct plugin_set *set, const struct plugin_trial
                          struct err *err)
 {
     enum status st = t->has_names ? check_unique(set, &t->names, err) : STATUS_OK;
-    if (st == STATUS_OK && t->status != STATUS_OK) {
-        st = err_fail(err, t->status, "%s", t->why.msg);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    if (t->status != STATUS_OK) {
+        return err_fail(err, t->status, "%s", t->why.msg);
+    }
+    return STATUS_OK;
 }
 
 /* One after the other: the first in the order of names has its kinds, and what ends this process

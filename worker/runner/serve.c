@@ -109,19 +109,20 @@ static enum status next_job(struct server *s, struct job_frame *ret_job, size_t 
         size_t len = 0;
         struct err incomplete = {0};
         enum status st = frame_take(&s->in, &type, &body, &len, ret_size, &incomplete);
-        if (st == STATUS_OK && type != FRAME_JOB) {
-            return err_fail(err, STATUS_INVALID, "the worker sent a frame of type %d", type);
+        if (st == STATUS_NOT_FOUND) {
+            st = receive_some(&s->in, err);
+            if (st != STATUS_OK) {
+                return st;
+            }
+            continue;
         }
-        if (st == STATUS_OK) {
-            return job_frame_get(body, len, ret_job, err);
-        }
-        if (st != STATUS_NOT_FOUND) {
+        if (st != STATUS_OK) {
             return err_fail(err, st, "%s", incomplete.msg);
         }
-        st = receive_some(&s->in, err);
-        if (st != STATUS_OK) {
-            return st;
+        if (type != FRAME_JOB) {
+            return err_fail(err, STATUS_INVALID, "the worker sent a frame of type %d", type);
         }
+        return job_frame_get(body, len, ret_job, err);
     }
 }
 
