@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/beat.h"
+
 #include "base/clock.h"
 #include "base/recorder.h"
 #include "base/timer.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/deadlines.h"
+
 #include "base/clock.h"
 #include "base/timer.h"
 #include "model/hint.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/fetch.h"
+
 #include "base/clock.h"
 #include "base/probe.h"
 #include "base/recorder.h"

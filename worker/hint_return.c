@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/hint_return.h"
+
 #include "base/timer.h"
 #include "worker/worker.h"
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/kinds.h"
+
 #include "base/clock.h"
 #include "daemon/daemon.h"
 #include "worker/worker.h"

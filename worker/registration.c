@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/registration.h"
+
 #include "base/bug.h"
 #include "base/clock.h"
 #include "base/recorder.h"

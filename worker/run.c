@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/run.h"
+
 #include "base/bug.h"
 #include "base/clock.h"
 #include "base/probe.h"

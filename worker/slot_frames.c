@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a runner says: its frames, checked as if an enemy had written them. */
 #include "base/clock.h"
 #include "worker/slot_internal.h"
 

@@ -2,15 +2,16 @@
  *
  * The worker: pop → lock → claim → run → finish → release, every step batched by what gathers while
  * the one before is in flight (ARCHITECTURE §4). One thread, one loop; nothing here blocks. The
- * parts, each in its file:
- *  - fetch.c: hints → leases → claims
- *  - run.c: ready jobs → runners → finishes → released leases
- *  - deadlines.c: danger, timeouts, lost leases
- *  - beat.c: the worker's row, its kinds, what to listen to
- *  - hint_return.c: hints that go back
- *  - worker.c: start, drain, stop
+ * parts share this record, and each has its header:
+ *  - fetch.h: hints → leases → claims
+ *  - run.h: claimed jobs → runners → finishes → released leases
+ *  - deadlines.h: danger, timeouts, lost leases
+ *  - beat.h, registration.h: the worker's row
+ *  - kinds.h: what is asked for
+ *  - hint_return.h: hints that go back
+ *  - ready.h: what /readyz says
  *
- * They share this record; whoever changes a field is named beside it. */
+ * worker.c opens all of it, hands signals and connections' events round, and closes it. */
 #ifndef CLAIMD_WORKER_WORKER_H
 #define CLAIMD_WORKER_WORKER_H
 
@@ -24,10 +25,18 @@
 #include "store/cluster_store.h"
 #include "store/jobs/job_store.h"
 #include "store/worker_store.h"
+#include "worker/beat.h"
 #include "worker/capacity.h"
 #include "worker/danger.h"
+#include "worker/deadlines.h"
+#include "worker/fetch.h"
+#include "worker/hint_return.h"
 #include "worker/jobs_in_hand.h"
 #include "worker/kind_set.h"
+#include "worker/kinds.h"
+#include "worker/ready.h"
+#include "worker/registration.h"
+#include "worker/run.h"
 #include "worker/slot.h"
 #include "worker/state_dir.h"
 #include "worker/worker_metrics.h"
@@ -115,76 +124,6 @@ struct worker {
     struct daemon_quorum quorum_said;
 };
 
-/* ---- fetch.c ---- */
-size_t fetch_want(void *worker);
-void fetch_popped(void *worker, const struct hint *list, size_t count);
-void fetch_poke(struct worker *w);
-
-/* ---- run.c ---- */
-extern const struct slot_events run_slot_events;
-void run_dispatch(struct worker *w);
-/* Ends a claimed job that never reached a handler: uncharged, its hint goes back. */
-void run_hand_back(struct worker *w, struct job_in_hand *job);
-void run_limit(struct worker *w, struct job_in_hand *job, int64_t now_us);
-/* Lets go of a job: its lease is released, the record freed. */
-void run_let_go(struct worker *w, struct job_in_hand *job);
-
-/* ---- hint_return.c ---- */
-enum status hint_return_open(struct worker *w, struct err *err) MUST_USE;
-void hint_return_close(struct worker *w);
-/* Queues a hint; it is pushed after every lease released so far was acknowledged (else it might
- * find its own job held). */
-void hint_return_add(struct worker *w, int64_t id, int64_t score, const char *queue,
-                     const char *kind);
-bool hint_return_is_idle(const struct worker *w);
-/* A claim brought something, or nothing but rows that can't be claimed now. */
-void hint_return_pace(struct worker *w, bool is_progress);
-
-/* ---- deadlines.c ---- */
-enum status deadlines_start(struct worker *w, struct err *err) MUST_USE;
-void deadlines_on_lease(void *worker, struct redlock_batch *batch, size_t index, void *user,
-                        enum redlock_state state);
-struct danger_facts deadlines_facts(const struct worker *w, const struct job_in_hand *job);
-void deadlines_stop(struct worker *w);
-
-/* ---- kinds.c ---- */
-enum status kinds_open(struct worker *w, struct err *err) MUST_USE;
-void kinds_close(struct worker *w);
-/* Files that runners are started without. */
-const struct slot_without *kinds_without(const struct worker *w);
-/* Reads the hello of a runner: the worker serves what all of its runners do. */
-void kinds_take_hello(struct worker *w, const struct slot *slot, const char *json, size_t len);
-/* A runner ended while it loaded this file. */
-void kinds_load_died(struct worker *w, const char *file, const char *text, bool is_hung);
-/* Kinds that are new here, or came back, or changed, are served once PostgreSQL knows them. */
-void kinds_announce(struct worker *w);
-/* The plugins' files may have changed: every runner is replaced as soon as it is idle. */
-void kinds_refresh(struct worker *w);
-void kinds_tick(struct worker *w, int64_t now_us);
-
-/* ---- registration.c ---- */
-/* PostgreSQL is up and the kinds are known: check the schema, join the cluster, end a predecessor,
- * register, beat. Safe to call again at any time: it goes on where it stands. */
-void registration_begin(struct worker *w);
-/* Our row was marked dead: a new worker_id for what comes, frozen beats for what is held. */
-void registration_again(struct worker *w);
-
-/* Tells PostgreSQL of these kinds, for the row that we have. */
-enum status registration_announce(struct worker *w, const struct kind_set *kinds,
-                                  worker_done_cb *done, void *ctx) MUST_USE;
-
-/* ---- beat.c ---- */
-void beat_start(struct worker *w);
-void beat_now(struct worker *w); /* unless one is under way */
-void beat_stop(struct worker *w);
-void beat_listen(struct worker *w); /* the hint sets of queues that are not paused */
-
-/* ---- ready.c ---- */
-void worker_ready(void *worker, struct health *ret); /* the checks of /readyz */
-/* Lock or claim of a batch failed as a whole; what has been claimed ends a row of those. */
-void ready_setback(struct worker *w, int64_t now_us);
-
-/* ---- worker.c ---- */
 enum status worker_open_lock(struct worker *w, int64_t ttl_max_us, struct err *err) MUST_USE;
 void worker_on_registered(struct worker *w);
 void worker_check_ready(struct worker *w);

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The moments by which what is in hand must end: the danger, timeout or drain of a running handler
+ * (worker/danger.h), a lost lease, a job that waits too long for a runner. Its timer is the
+ * worker's tick. */
+#ifndef CLAIMD_WORKER_DEADLINES_H
+#define CLAIMD_WORKER_DEADLINES_H
+
+#include "base/err.h"
+#include "redlock/redlock_async.h"
+#include "worker/danger.h"
+
+struct job_in_hand;
+struct worker;
+
+enum status deadlines_start(struct worker *w, struct err *err) MUST_USE;
+void deadlines_stop(struct worker *w);
+
+/* Of redlock_async: what has become of a lease. */
+void deadlines_on_lease(void *worker, struct redlock_batch *batch, size_t index, void *user,
+                        enum redlock_state state);
+
+struct danger_facts deadlines_facts(const struct worker *w, const struct job_in_hand *job);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The kinds that this worker serves: those that all of its runners do, once PostgreSQL knows them.
+ */
+#ifndef CLAIMD_WORKER_KINDS_H
+#define CLAIMD_WORKER_KINDS_H
+
+#include "worker/slot.h"
+
+struct worker;
+
+enum status kinds_open(struct worker *w, struct err *err) MUST_USE;
+void kinds_close(struct worker *w);
+
+/* Files that runners are started without. */
+const struct slot_without *kinds_without(const struct worker *w);
+
+/* Reads the hello of a runner. */
+void kinds_take_hello(struct worker *w, const struct slot *slot, const char *json, size_t len);
+
+/* A runner ended while it loaded this file. */
+void kinds_load_died(struct worker *w, const char *file, const char *text, bool is_hung);
+
+/* Kinds that are new here, or came back, or changed, are served once PostgreSQL knows them. */
+void kinds_announce(struct worker *w);
+
+/* The plugins' files may have changed: every runner is replaced as soon as it is idle. */
+void kinds_refresh(struct worker *w);
+void kinds_tick(struct worker *w, int64_t now_us);
+
+#endif
