@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/parse.h"
-#include "support/lane.h"
+#include "support/flow.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -28,8 +28,8 @@
 struct conn {
     int client_fd; /* -1 = free */
     int server_fd;
-    struct lane to_server;
-    struct lane to_client;
+    struct flow to_server;
+    struct flow to_client;
     struct buf commands; /* the beginning of one whose rest has not come; `replies` likewise */
     struct buf replies;
     char words[WORDS_MAX][WORD_SIZE]; /* commands whose replies are to come */
@@ -120,8 +120,8 @@ static void conn_close(struct fault_proxy *p, size_t at, bool is_reset)
     }
     (void)close(c->client_fd);
     (void)close(c->server_fd);
-    lane_drop(&c->to_server);
-    lane_drop(&c->to_client);
+    flow_drop(&c->to_server);
+    flow_drop(&c->to_client);
     buf_release(&c->commands);
     buf_release(&c->replies);
     free(c);
@@ -149,8 +149,8 @@ static void conn_accept(struct fault_proxy *p)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     c->client_fd = fd;
     c->server_fd = server_fd;
-    lane_init(&c->to_server);
-    lane_init(&c->to_client);
+    flow_init(&c->to_server);
+    flow_init(&c->to_client);
     buf_init(&c->commands, UNREAD_BYTES_MAX);
     buf_init(&c->replies, UNREAD_BYTES_MAX);
     p->conns[at] = c;
@@ -186,7 +186,7 @@ static bool pass_reply(struct fault_proxy *p, size_t at, const char *bytes, size
         return true;
     }
     if (!meets_fault(p, word)) {
-        lane_put(&c->to_client, bytes, len, due_us);
+        flow_put(&c->to_client, bytes, len, due_us);
         return true;
     }
     switch (kind) {
@@ -195,12 +195,12 @@ static bool pass_reply(struct fault_proxy *p, size_t at, const char *bytes, size
         return true;
     case FAULT_REPLACE:
     case FAULT_ENDLESS:
-        lane_put(&c->to_client, p->text, p->fault.text_len, due_us);
+        flow_put(&c->to_client, p->text, p->fault.text_len, due_us);
         c->is_endless = kind == FAULT_ENDLESS;
         return true;
     case FAULT_CUT:
-        lane_put(&c->to_client, bytes, len / 2, 0);
-        (void)lane_send(&c->to_client, c->client_fd, INT64_MAX);
+        flow_put(&c->to_client, bytes, len / 2, 0);
+        (void)flow_send(&c->to_client, c->client_fd, INT64_MAX);
         break;
     case FAULT_RESET:
         break;
@@ -234,7 +234,7 @@ static bool from_client(struct fault_proxy *p, struct conn *c, const char *bytes
         return false;
     }
     note_commands(c, &c->commands);
-    lane_put(&c->to_server, bytes, len, clock_boot_us() + p->to_server_us);
+    flow_put(&c->to_server, bytes, len, clock_boot_us() + p->to_server_us);
     return true;
 }
 
@@ -248,7 +248,7 @@ static void feed_endless(struct fault_proxy *p, struct conn *c)
         len += more;
     }
     while (c->to_client.bytes < READ_BYTES) {
-        lane_put(&c->to_client, block, len, 0);
+        flow_put(&c->to_client, block, len, 0);
     }
 }
 
@@ -256,13 +256,13 @@ static void feed_endless(struct fault_proxy *p, struct conn *c)
 
 #define POLLS_MAX (2 + 2 * CONNS_MAX)
 
-static short interest(const struct lane *out, const struct lane *in, int64_t now_us)
+static short interest(const struct flow *out, const struct flow *in, int64_t now_us)
 {
     return (short)((in->bytes < QUEUE_BYTES_MAX ? POLLIN : 0) |
-                   (lane_is_due(out, now_us) ? POLLOUT : 0));
+                   (flow_is_due(out, now_us) ? POLLOUT : 0));
 }
 
-/* Fills in what to poll; yields the timeout. A lane that is due and can't be written waits for
+/* Fills in what to poll; yields the timeout. A flow that is due and can't be written waits for
  * POLLOUT, not for a timeout. */
 static int plan(struct fault_proxy *p, struct pollfd *polls)
 {
@@ -285,10 +285,10 @@ static int plan(struct fault_proxy *p, struct pollfd *polls)
         two[1] = (struct pollfd){.fd = c->server_fd,
                                  .events = interest(&c->to_server, &c->to_client, now_us)};
         if ((two[0].events & POLLOUT) == 0 && !c->is_client_gone) {
-            timeout_ms = lane_wait_ms(&c->to_client, now_us, timeout_ms);
+            timeout_ms = flow_wait_ms(&c->to_client, now_us, timeout_ms);
         }
         if ((two[1].events & POLLOUT) == 0) {
-            timeout_ms = lane_wait_ms(&c->to_server, now_us, timeout_ms);
+            timeout_ms = flow_wait_ms(&c->to_server, now_us, timeout_ms);
         }
     }
     return timeout_ms;
@@ -309,7 +309,7 @@ static int read_some(int fd, char *bytes, size_t *ret_len)
 static bool client_left(struct conn *c)
 {
     c->is_client_gone = true;
-    return !lane_is_empty(&c->to_server);
+    return !flow_is_empty(&c->to_server);
 }
 
 static void serve(struct fault_proxy *p, size_t at, const struct pollfd *two, char *bytes)
@@ -332,11 +332,11 @@ static void serve(struct fault_proxy *p, size_t at, const struct pollfd *two, ch
         feed_endless(p, c);
     }
     int64_t now_us = clock_boot_us();
-    is_alive = is_alive && lane_send(&c->to_server, c->server_fd, now_us);
+    is_alive = is_alive && flow_send(&c->to_server, c->server_fd, now_us);
     if (is_alive && !c->is_client_gone) {
-        is_alive = lane_send(&c->to_client, c->client_fd, now_us) || client_left(c);
+        is_alive = flow_send(&c->to_client, c->client_fd, now_us) || client_left(c);
     }
-    if (!is_alive || (c->is_client_gone && lane_is_empty(&c->to_server))) {
+    if (!is_alive || (c->is_client_gone && flow_is_empty(&c->to_server))) {
         conn_close(p, at, false);
     }
 }
@@ -480,8 +480,8 @@ void fault_proxy_inject(struct fault_proxy *p, const char *text)
     (void)pthread_mutex_lock(&p->mutex);
     for (size_t i = 0; i < CONNS_MAX; i++) {
         if (p->conns[i] != NULL) {
-            lane_put(&p->conns[i]->to_client, text, strlen(text), 0);
-            (void)lane_send(&p->conns[i]->to_client, p->conns[i]->client_fd, INT64_MAX);
+            flow_put(&p->conns[i]->to_client, text, strlen(text), 0);
+            (void)flow_send(&p->conns[i]->to_client, p->conns[i]->client_fd, INT64_MAX);
         }
     }
     (void)pthread_mutex_unlock(&p->mutex);

@@ -2,7 +2,7 @@
 #include "support/link_proxy.h"
 
 #include "base/clock.h"
-#include "support/lane.h"
+#include "support/flow.h"
 
 #include <assert.h>
 #include <poll.h>
@@ -24,9 +24,9 @@
 struct way {
     int from_fd;
     int to_fd;
-    struct lane lane;
+    struct flow flow;
     int64_t read_us; /* not before then: the limit of its rate */
-    bool is_at_end;  /* from_fd has said all; when the lane is empty, to_fd hears so */
+    bool is_at_end;  /* from_fd has said all; when the flow is empty, to_fd hears so */
     bool is_done;
 };
 
@@ -73,8 +73,8 @@ static void conn_close(struct conn *c)
 {
     (void)close(c->to_server.from_fd);
     (void)close(c->to_server.to_fd);
-    lane_drop(&c->to_server.lane);
-    lane_drop(&c->to_client.lane);
+    flow_drop(&c->to_server.flow);
+    flow_drop(&c->to_client.flow);
     c->is_open = false;
 }
 
@@ -97,8 +97,8 @@ static void conn_open(struct link_proxy *p, struct conn *c, size_t server, int c
     int server_fd = rule_of(p, c)->is_refused ? -1 : connect_to(&p->servers[server].at);
     c->to_server = (struct way){.from_fd = client_fd, .to_fd = server_fd};
     c->to_client = (struct way){.from_fd = server_fd, .to_fd = client_fd};
-    lane_init(&c->to_server.lane);
-    lane_init(&c->to_client.lane);
+    flow_init(&c->to_server.flow);
+    flow_init(&c->to_client.flow);
     if (server_fd < 0) {
         conn_close(c);
     }
@@ -137,7 +137,7 @@ static struct terms terms_of(struct link_rule *r, bool is_to_server)
 
 static bool wants_read(const struct way *w, const struct terms *t, int64_t now_us)
 {
-    return !t->is_hole && !w->is_at_end && w->lane.bytes < QUEUE_BYTES_MAX && now_us >= w->read_us;
+    return !t->is_hole && !w->is_at_end && w->flow.bytes < QUEUE_BYTES_MAX && now_us >= w->read_us;
 }
 
 /* False: the connection is over. */
@@ -157,14 +157,14 @@ static bool way_read(struct link_proxy *p, struct way *w, const struct terms *t,
     }
     if (*t->cuts) {
         *t->cuts = false;
-        lane_put(&w->lane, p->bytes, (size_t)n / 2, 0);
-        (void)lane_send(&w->lane, w->to_fd, INT64_MAX);
+        flow_put(&w->flow, p->bytes, (size_t)n / 2, 0);
+        (void)flow_send(&w->flow, w->to_fd, INT64_MAX);
         return false;
     }
     if (t->bytes_per_s > 0) {
         w->read_us = now_us + n * US_PER_S / t->bytes_per_s;
     }
-    lane_put(&w->lane, p->bytes, (size_t)n, now_us + t->delay_us);
+    flow_put(&w->flow, p->bytes, (size_t)n, now_us + t->delay_us);
     return true;
 }
 
@@ -177,10 +177,10 @@ static bool way_serve(struct link_proxy *p, struct way *w, const struct terms *t
     if (t->is_hole) {
         return true;
     }
-    if (!lane_send(&w->lane, w->to_fd, now_us)) {
+    if (!flow_send(&w->flow, w->to_fd, now_us)) {
         return false;
     }
-    if (w->is_at_end && !w->is_done && lane_is_empty(&w->lane)) {
+    if (w->is_at_end && !w->is_done && flow_is_empty(&w->flow)) {
         (void)shutdown(w->to_fd, SHUT_WR);
         w->is_done = true;
     }
@@ -204,10 +204,10 @@ static int64_t plan_way(const struct way *w, const struct terms *t, int64_t now_
     } else if (!t->is_hole && !w->is_at_end && now_us < w->read_us) {
         again_us = w->read_us;
     }
-    if (!t->is_hole && lane_is_due(&w->lane, now_us)) {
+    if (!t->is_hole && flow_is_due(&w->flow, now_us)) {
         to->events |= POLLOUT;
-    } else if (!t->is_hole && !lane_is_empty(&w->lane)) {
-        again_us = earlier(again_us, now_us + US_PER_MS * lane_wait_ms(&w->lane, now_us, -1));
+    } else if (!t->is_hole && !flow_is_empty(&w->flow)) {
+        again_us = earlier(again_us, now_us + US_PER_MS * flow_wait_ms(&w->flow, now_us, -1));
     }
     return again_us;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "support/lane.h"
+#include "support/flow.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -14,23 +14,23 @@ struct piece {
     char bytes[];
 };
 
-void lane_init(struct lane *l)
+void flow_init(struct flow *f)
 {
-    *l = (struct lane){0};
-    l->last = &l->first;
+    *f = (struct flow){0};
+    f->last = &f->first;
 }
 
-void lane_drop(struct lane *l)
+void flow_drop(struct flow *f)
 {
-    while (l->first != NULL) {
-        struct piece *piece = l->first;
-        l->first = piece->next;
+    while (f->first != NULL) {
+        struct piece *piece = f->first;
+        f->first = piece->next;
         free(piece);
     }
-    lane_init(l);
+    flow_init(f);
 }
 
-void lane_put(struct lane *l, const char *bytes, size_t len, int64_t due_us)
+void flow_put(struct flow *f, const char *bytes, size_t len, int64_t due_us)
 {
     struct piece *piece = len > 0 ? malloc(sizeof *piece + len) : NULL;
     if (piece == NULL) {
@@ -38,25 +38,25 @@ void lane_put(struct lane *l, const char *bytes, size_t len, int64_t due_us)
     }
     *piece = (struct piece){.due_us = due_us, .len = len};
     memcpy(piece->bytes, bytes, len);
-    *l->last = piece;
-    l->last = &piece->next;
-    l->bytes += len;
+    *f->last = piece;
+    f->last = &piece->next;
+    f->bytes += len;
 }
 
-bool lane_is_empty(const struct lane *l)
+bool flow_is_empty(const struct flow *f)
 {
-    return l->first == NULL;
+    return f->first == NULL;
 }
 
-bool lane_is_due(const struct lane *l, int64_t now_us)
+bool flow_is_due(const struct flow *f, int64_t now_us)
 {
-    return l->first != NULL && l->first->due_us <= now_us;
+    return f->first != NULL && f->first->due_us <= now_us;
 }
 
-bool lane_send(struct lane *l, int fd, int64_t now_us)
+bool flow_send(struct flow *f, int fd, int64_t now_us)
 {
-    while (lane_is_due(l, now_us)) {
-        struct piece *piece = l->first;
+    while (flow_is_due(f, now_us)) {
+        struct piece *piece = f->first;
         ssize_t n = send(fd, piece->bytes + piece->sent, piece->len - piece->sent,
                          MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0) {
@@ -66,22 +66,22 @@ bool lane_send(struct lane *l, int fd, int64_t now_us)
         if (piece->sent < piece->len) {
             return true;
         }
-        l->bytes -= piece->len;
-        l->first = piece->next;
-        if (l->first == NULL) {
-            l->last = &l->first;
+        f->bytes -= piece->len;
+        f->first = piece->next;
+        if (f->first == NULL) {
+            f->last = &f->first;
         }
         free(piece);
     }
     return true;
 }
 
-int lane_wait_ms(const struct lane *l, int64_t now_us, int timeout_ms)
+int flow_wait_ms(const struct flow *f, int64_t now_us, int timeout_ms)
 {
-    if (l->first == NULL) {
+    if (f->first == NULL) {
         return timeout_ms;
     }
-    int64_t wait_us = l->first->due_us - now_us;
+    int64_t wait_us = f->first->due_us - now_us;
     int wait_ms = wait_us <= 0 ? 0 : (int)((wait_us + US_PER_MS - 1) / US_PER_MS);
     return timeout_ms < 0 || wait_ms < timeout_ms ? wait_ms : timeout_ms;
 }
