@@ -13,14 +13,14 @@
 /* Between two vacuums, times the length of the last: the horizon may be pinned. */
 #define REST_FACTOR 4
 
-enum task { TASK_NONE, TASK_DAYS, TASK_VACUUM, TASKS };
+enum task { TASK_NONE, TASK_PARTITIONS, TASK_VACUUM, TASKS };
 
 struct history {
     struct history_options options;
     struct pg *pg;
     uv_timer_t timer;
     enum task task; /* under way */
-    int64_t days_at_us;
+    int64_t partitions_at_us;
     int64_t vacuum_at_us;
     int64_t begun_us;
     struct history_day removing;
@@ -28,109 +28,109 @@ struct history {
     bool is_stopping;
 };
 
-static void next(struct history *d);
+static void next(struct history *h);
 
 static void on_timer(uv_timer_t *timer)
 {
     next(timer->data);
 }
 
-static void task_end(struct history *d)
+static void task_end(struct history *h)
 {
-    d->task = TASK_NONE;
-    next(d);
+    h->task = TASK_NONE;
+    next(h);
 }
 
-static void task_done(struct history *d)
+static void task_done(struct history *h)
 {
-    log_recovered("history_recovered", &d->complaints[d->task]);
-    task_end(d);
+    log_recovered("history_recovered", &h->complaints[h->task]);
+    task_end(h);
 }
 
-static void task_fail(struct history *d, const struct err *err)
+static void task_fail(struct history *h, const struct err *err)
 {
     int64_t now_us = clock_boot_us();
-    if (!d->is_stopping && complaint_due(&d->complaints[d->task], now_us)) {
+    if (!h->is_stopping && complaint_due(&h->complaints[h->task], now_us)) {
         log_error("history_failed", LOG_TEXT("err", err->msg));
     }
-    if (d->task == TASK_DAYS) {
-        d->days_at_us = now_us + d->options.vacuum_every_us; /* soon, but not at once */
+    if (h->task == TASK_PARTITIONS) {
+        h->partitions_at_us = now_us + h->options.vacuum_every_us; /* soon, but not at once */
     }
-    task_end(d);
+    task_end(h);
 }
 
-/* ---- days ---- */
+/* ---- partitions ---- */
 
-static void history_look(struct history *d);
+static void remove_next(struct history *h);
 
 static void on_removed(void *ctx, enum status st, const struct pg_result *const *results,
                        const struct err *err)
 {
-    struct history *d = ctx;
+    struct history *h = ctx;
     (void)results;
     if (st != STATUS_OK) {
-        task_fail(d, err);
+        task_fail(h, err);
         return;
     }
-    if (d->removing.step == HISTORY_DETACHED) {
-        log_info("swept", LOG_TEXT("day", d->removing.name));
+    if (h->removing.step == HISTORY_DETACHED) {
+        log_info("swept", LOG_TEXT("day", h->removing.name));
     }
-    history_look(d);
+    remove_next(h);
 }
 
 static void on_forgotten(void *ctx, enum status st, const struct pg_result *const *results,
                          const struct err *err)
 {
-    struct history *d = ctx;
+    struct history *h = ctx;
     (void)results;
     if (st != STATUS_OK) {
-        task_fail(d, err);
+        task_fail(h, err);
         return;
     }
-    task_done(d);
+    task_done(h);
 }
 
 static void on_old(void *ctx, enum status st, const struct pg_result *const *results,
                    const struct err *err)
 {
-    struct history *d = ctx;
+    struct history *h = ctx;
     if (st != STATUS_OK) {
-        task_fail(d, err);
+        task_fail(h, err);
         return;
     }
     struct err failed = {0};
     if (pg_row_count(results[0]) == 0) {
-        if (history_store_forget(d->pg, d->options.keep_days, on_forgotten, d, &failed) !=
+        if (history_store_forget(h->pg, h->options.keep_days, on_forgotten, h, &failed) !=
             STATUS_OK) {
-            task_fail(d, &failed);
+            task_fail(h, &failed);
         }
         return;
     }
-    history_day_row(results[0], 0, &d->removing);
-    if (history_store_remove(d->pg, &d->removing, on_removed, d, &failed) != STATUS_OK) {
-        task_fail(d, &failed);
+    history_day_row(results[0], 0, &h->removing);
+    if (history_store_remove(h->pg, &h->removing, on_removed, h, &failed) != STATUS_OK) {
+        task_fail(h, &failed);
     }
 }
 
 /* One step of one day at a time, until none is left. */
-static void history_look(struct history *d)
+static void remove_next(struct history *h)
 {
     struct err err = {0};
-    if (history_store_old(d->pg, d->options.keep_days, on_old, d, &err) != STATUS_OK) {
-        task_fail(d, &err);
+    if (history_store_old(h->pg, h->options.keep_days, on_old, h, &err) != STATUS_OK) {
+        task_fail(h, &err);
     }
 }
 
 static void on_ensured(void *ctx, enum status st, const struct pg_result *const *results,
                        const struct err *err)
 {
-    struct history *d = ctx;
+    struct history *h = ctx;
     (void)results;
     if (st != STATUS_OK) {
-        task_fail(d, err);
+        task_fail(h, err);
         return;
     }
-    history_look(d);
+    remove_next(h);
 }
 
 /* ---- vacuum ---- */
@@ -138,100 +138,100 @@ static void on_ensured(void *ctx, enum status st, const struct pg_result *const 
 static void on_vacuumed(void *ctx, enum status st, const struct pg_result *const *results,
                         const struct err *err)
 {
-    struct history *d = ctx;
+    struct history *h = ctx;
     (void)results;
     int64_t now_us = clock_boot_us();
-    int64_t took_us = now_us - d->begun_us;
+    int64_t took_us = now_us - h->begun_us;
     int64_t rest_us = REST_FACTOR * took_us;
-    d->vacuum_at_us =
-        now_us + (rest_us > d->options.vacuum_every_us ? rest_us : d->options.vacuum_every_us);
+    h->vacuum_at_us =
+        now_us + (rest_us > h->options.vacuum_every_us ? rest_us : h->options.vacuum_every_us);
     if (st != STATUS_OK) {
-        task_fail(d, err);
+        task_fail(h, err);
         return;
     }
     log_debug("vacuumed", LOG_I64("ms", took_us / US_PER_MS));
-    task_done(d);
+    task_done(h);
 }
 
 static void on_dead_rows(void *ctx, enum status st, const struct pg_result *const *results,
                          const struct err *err)
 {
-    struct history *d = ctx;
+    struct history *h = ctx;
     if (st != STATUS_OK) {
-        task_fail(d, err);
+        task_fail(h, err);
         return;
     }
     bool is_known = pg_row_count(results[0]) > 0;
     int64_t dead = is_known ? pg_i64(results[0], 0, 0) : 0;
     int64_t live = is_known ? pg_i64(results[0], 0, 1) : 0;
     if (dead < DEAD_ROWS_MIN || dead * DEAD_SHARE < live) {
-        task_done(d);
+        task_done(h);
         return;
     }
     struct err failed = {0};
-    d->begun_us = clock_boot_us();
-    if (history_store_vacuum(d->pg, on_vacuumed, d, &failed) != STATUS_OK) {
-        task_fail(d, &failed);
+    h->begun_us = clock_boot_us();
+    if (history_store_vacuum(h->pg, on_vacuumed, h, &failed) != STATUS_OK) {
+        task_fail(h, &failed);
     }
 }
 
 /* ---- one task at a time ---- */
 
-static void next(struct history *d)
+static void next(struct history *h)
 {
     int64_t now_us = clock_boot_us();
     struct err err = {0};
-    if (d->is_stopping || d->task != TASK_NONE || !pg_is_up(d->pg)) {
+    if (h->is_stopping || h->task != TASK_NONE || !pg_is_up(h->pg)) {
         return;
     }
-    if (d->days_at_us <= now_us) {
-        d->days_at_us = now_us + d->options.days_every_us;
-        d->task = TASK_DAYS;
-        if (history_store_ensure(d->pg, DAYS_AHEAD, on_ensured, d, &err) != STATUS_OK) {
-            task_fail(d, &err);
+    if (h->partitions_at_us <= now_us) {
+        h->partitions_at_us = now_us + h->options.partitions_every_us;
+        h->task = TASK_PARTITIONS;
+        if (history_store_ensure(h->pg, HISTORY_DAYS_AHEAD, on_ensured, h, &err) != STATUS_OK) {
+            task_fail(h, &err);
         }
         return;
     }
-    if (d->vacuum_at_us <= now_us) {
-        d->vacuum_at_us = now_us + d->options.vacuum_every_us;
-        d->task = TASK_VACUUM;
-        if (history_store_dead_rows(d->pg, on_dead_rows, d, &err) != STATUS_OK) {
-            task_fail(d, &err);
+    if (h->vacuum_at_us <= now_us) {
+        h->vacuum_at_us = now_us + h->options.vacuum_every_us;
+        h->task = TASK_VACUUM;
+        if (history_store_dead_rows(h->pg, on_dead_rows, h, &err) != STATUS_OK) {
+            task_fail(h, &err);
         }
         return;
     }
-    int64_t at_us = d->days_at_us < d->vacuum_at_us ? d->days_at_us : d->vacuum_at_us;
-    timer_start(&d->timer, on_timer, (uint64_t)((at_us - now_us) / US_PER_MS) + 1, 0);
+    int64_t at_us = h->partitions_at_us < h->vacuum_at_us ? h->partitions_at_us : h->vacuum_at_us;
+    timer_start(&h->timer, on_timer, (uint64_t)((at_us - now_us) / US_PER_MS) + 1, 0);
 }
 
 static void on_up(void *ctx)
 {
-    struct history *d = ctx;
-    next(d);
+    struct history *h = ctx;
+    next(h);
 }
 
 enum status history_start(const struct history_options *options, struct history **ret,
                           struct err *err)
 {
-    struct history *d = calloc(1, sizeof *d);
-    if (d == NULL) {
-        return err_fail(err, STATUS_NOMEM, "no memory for the days");
+    struct history *h = calloc(1, sizeof *h);
+    if (h == NULL) {
+        return err_fail(err, STATUS_NOMEM, "no memory for the history");
     }
-    d->options = *options;
+    h->options = *options;
     struct pg_options pg = {.loop = options->loop,
                             .conninfo = options->conninfo,
-                            .application_name = "claimd-scheduler days",
+                            .application_name = "claimd-scheduler history",
                             .timeout_us = options->timeout_us,
                             .on_up = on_up,
-                            .ctx = d};
-    enum status st = pg_open(&pg, &d->pg, err);
+                            .ctx = h};
+    enum status st = pg_open(&pg, &h->pg, err);
     if (st != STATUS_OK) {
-        free(d);
+        free(h);
         return st;
     }
-    (void)uv_timer_init(options->loop, &d->timer);
-    d->timer.data = d;
-    *ret = d;
+    (void)uv_timer_init(options->loop, &h->timer);
+    h->timer.data = h;
+    *ret = h;
     return STATUS_OK;
 }
 
@@ -240,21 +240,21 @@ static void on_closed(uv_handle_t *timer)
     free(timer->data);
 }
 
-void history_set_keep(struct history *d, int keep_days)
+void history_set_keep(struct history *h, int keep_days)
 {
-    if (d->options.keep_days != keep_days) {
-        d->options.keep_days = keep_days;
-        d->days_at_us = 0;
-        next(d);
+    if (h->options.keep_days != keep_days) {
+        h->options.keep_days = keep_days;
+        h->partitions_at_us = 0;
+        next(h);
     }
 }
 
-void history_stop(struct history *d)
+void history_stop(struct history *h)
 {
-    if (d == NULL) {
+    if (h == NULL) {
         return;
     }
-    d->is_stopping = true;
-    pg_close(d->pg);
-    uv_close((uv_handle_t *)&d->timer, on_closed);
+    h->is_stopping = true;
+    pg_close(h->pg);
+    uv_close((uv_handle_t *)&h->timer, on_closed);
 }

@@ -7,7 +7,7 @@
 
 #include "store/pg/pg.h"
 
-#define DAYS_AHEAD 14
+#define HISTORY_DAYS_AHEAD 14
 
 struct history;
 
@@ -16,16 +16,16 @@ struct history_options {
     const char *conninfo; /* copied */
     int64_t timeout_us;   /* of connecting */
     int keep_days;
-    int64_t days_every_us;   /* look at the days */
-    int64_t vacuum_every_us; /* look at the dead rows */
+    int64_t partitions_every_us; /* between two checks of the days */
+    int64_t vacuum_every_us;     /* … of the dead rows */
 };
 
 /* Connects and begins at once. */
 enum status history_start(const struct history_options *options, struct history **ret,
                           struct err *err) MUST_USE;
-void history_set_keep(struct history *d, int keep_days); /* takes effect at once */
+void history_set_keep(struct history *h, int keep_days); /* takes effect at once */
 /* What is under way is cancelled with its connection: an interrupted detach is finished by the next
  * leader. Accepts NULL. */
-void history_stop(struct history *d);
+void history_stop(struct history *h);
 
 #endif

@@ -15,7 +15,7 @@
 #define HINTS_TIMEOUT_US US_PER_S
 #define BEHIND_ROWS 500
 #define READ_EVERY_US (10 * US_PER_MS)
-#define DAYS_EVERY_US (3600 * US_PER_S)
+#define PARTITIONS_EVERY_US (3600 * US_PER_S)
 #define VACUUM_EVERY_US (5 * US_PER_S)
 #define SURVEY_EVERY_US (15 * US_PER_S)
 #define SURVEY_LIMIT_US (10 * US_PER_S)
@@ -137,7 +137,7 @@ static void history_begin(struct scheduler *s)
                                       .conninfo = s->conninfo,
                                       .timeout_us = s->config->postgres.timeout_us,
                                       .keep_days = s->config->scheduler.history_days,
-                                      .days_every_us = scaled(s, DAYS_EVERY_US),
+                                      .partitions_every_us = scaled(s, PARTITIONS_EVERY_US),
                                       .vacuum_every_us = scaled(s, VACUUM_EVERY_US)};
     struct err err = {0};
     if (history_start(&options, &s->history, &err) != STATUS_OK) {
