@@ -3,6 +3,7 @@
  * Handlers that do what handlers must not do, and some that tell the tests what was run. */
 #include "claimd/plugin.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -320,6 +321,23 @@ static enum claimd_outcome environment(const struct claimd_context *job)
     return is_readable ? claimd_done(job, found ? "true" : "false") : CLAIMD_FAIL;
 }
 
+/* What each descriptor of this process stands for, as the kernel names it: one text. */
+static enum claimd_outcome descriptors(const struct claimd_context *job)
+{
+    char json[8192] = "\"";
+    size_t len = 1;
+    DIR *all = opendir("/proc/self/fd");
+    for (const struct dirent *e = NULL; all != NULL && (e = readdir(all)) != NULL;) {
+        char target[256];
+        ssize_t n = readlinkat(dirfd(all), e->d_name, target, sizeof target);
+        if (n > 0 && len + (size_t)n + 3 < sizeof json) {
+            len += (size_t)snprintf(json + len, sizeof json - len, "%.*s ", (int)n, target);
+        }
+    }
+    (void)snprintf(json + len, sizeof json - len, "\"");
+    return all != NULL && closedir(all) == 0 ? claimd_done(job, json) : CLAIMD_FAIL;
+}
+
 CLAIMD_PLUGIN(.name = "misbehave", .version = "1.0",
               .kinds = {{.name = "crash_segv", .handle = crash_segv, .max_crashes = 2},
                         {.name = "crash_abort", .handle = crash_abort, .max_crashes = 2},
@@ -344,4 +362,5 @@ CLAIMD_PLUGIN(.name = "misbehave", .version = "1.0",
                         {.name = "daemonize", .handle = daemonize},
                         {.name = "inspect", .handle = inspect},
                         {.name = "spy", .handle = spy},
-                        {.name = "environment", .handle = environment}})
+                        {.name = "environment", .handle = environment},
+                        {.name = "descriptors", .handle = descriptors}})
