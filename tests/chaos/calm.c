@@ -10,7 +10,6 @@
 #include <poll.h>
 #include <stdio.h>
 
-#define TICK_MS 50
 #define WHOLE_US (60 * US_PER_S)
 #define DRAIN_MIN_US (30 * US_PER_S) /* however small the time scale: the machine isn't faster */
 #define DRAIN_US (60 * US_PER_S)
@@ -20,19 +19,13 @@
 #define DUMP_US (120 * US_PER_S)
 #define DUMP_MAX ((size_t)1 << 20)
 
-static void tick(struct world *w)
-{
-    (void)poll(NULL, 0, TICK_MS);
-    world_tick(w, clock_boot_us());
-}
-
 void calm_hurry(struct world *w)
 {
     struct err why = {0};
     int64_t end_us = clock_boot_us() + WHOLE_US;
     enum status st = STATUS_UNAVAILABLE;
     while (st != STATUS_OK && clock_boot_us() < end_us) {
-        tick(w);
+        world_turn(w);
         st = session_do(&w->sql, &why,
                         "UPDATE claimd.job SET scheduled_at = clock_timestamp()"
                         " WHERE state = 'available' AND ready_at > clock_timestamp()"
@@ -64,7 +57,7 @@ static void wait_drained(struct calm *c, struct world *w, int64_t last_fault_us)
     int64_t hurry_us = clock_boot_us() + HURRY_US;
     c->drain_us = -1;
     for (;;) {
-        tick(w);
+        world_turn(w);
         int64_t past_us = clock_boot_us() - last_fault_us;
         int64_t late = overdue(w, bound_us, &open);
         if (late >= 0 && open == 0) {
@@ -118,7 +111,7 @@ static void end_daemons(struct world *w)
         w->hosts[i].restart_us = WORLD_NEVER - 1; /* not again */
     }
     while (is_running(w)) { /* host_tick() kills who does not end */
-        tick(w);
+        world_turn(w);
     }
 }
 
@@ -134,7 +127,7 @@ void calm_down(struct calm *c, struct world *w, int64_t last_fault_us)
 {
     int64_t end_us = clock_boot_us() + WHOLE_US;
     while (!world_is_whole(w) && clock_boot_us() < end_us) {
-        tick(w);
+        world_turn(w);
     }
     if (!world_is_whole(w)) {
         world_violation(w, "world", "not all of it runs again");

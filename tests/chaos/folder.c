@@ -36,26 +36,36 @@ static enum status make_absolute(const char *wanted, char *ret, size_t size, str
                                      : err_fail(err, STATUS_LIMIT, "%s: too long", wanted);
 }
 
+static enum status make_top(const char *wanted, struct folder *f, struct err *err)
+{
+    if (wanted[0] == '\0') {
+        return dir_make(f->path, sizeof f->path, err);
+    }
+    enum status st = make_absolute(wanted, f->path, sizeof f->path, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return make_dir(f->path, err);
+}
+
 enum status folder_make(const char *wanted, struct folder *ret, struct err *err)
 {
     static const char *const parts[] = {"history", "ledger", "logs"};
     struct folder f;
-    enum status st = STATUS_OK;
-    if (wanted[0] == '\0') {
-        st = dir_make(f.path, sizeof f.path, err);
-    } else {
-        st = make_absolute(wanted, f.path, sizeof f.path, err);
-        st = st == STATUS_OK ? make_dir(f.path, err) : st;
+    enum status st = make_top(wanted, &f, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    for (size_t i = 0; i < ARRAY_COUNT(parts) && st == STATUS_OK; i++) {
+    for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
         char path[PATH_SIZE];
         folder_at(&f, parts[i], path, sizeof path);
         st = make_dir(path, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    if (st == STATUS_OK) {
-        *ret = f;
-    }
-    return st;
+    *ret = f;
+    return STATUS_OK;
 }
 
 enum status journal_open(const struct folder *f, const char *name, struct journal *ret,

@@ -33,7 +33,10 @@ static enum status run_check(const struct folder *f, struct judgement *j, struct
 enum status judge_folder(const struct folder *f, struct judgement *ret, struct err *err)
 {
     enum status st = verdict_judge(f, &ret->verdict, err);
-    return st == STATUS_OK ? run_check(f, ret, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return run_check(f, ret, err);
 }
 
 bool judge_is_good(const struct judgement *j)

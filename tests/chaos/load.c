@@ -78,21 +78,43 @@ static enum status put_args(struct buf *sql, const struct load *l, const struct 
                                 "::jsonb",
                                 (long long)t->n, l->ledger, t->does, (long long)t->ms, t->until,
                                 t->is_deaf ? "true" : "false");
-    return st == STATUS_OK && t->pad_bytes > 0
-               ? buf_printf(sql, err, " || jsonb_build_object('pad', repeat('x', %d))",
-                            t->pad_bytes)
-               : st;
+    if (st != STATUS_OK || t->pad_bytes == 0) {
+        return st;
+    }
+    return buf_printf(sql, err, " || jsonb_build_object('pad', repeat('x', %d))", t->pad_bytes);
 }
 
 static enum status put_task(struct buf *sql, const struct load *l, const struct task *t,
                             const char *before, struct err *err)
 {
     enum status st = buf_printf(sql, err, "%s('%s', ", before, t->kind);
-    st = st == STATUS_OK ? put_args(sql, l, t, err) : st;
-    return st == STATUS_OK
-               ? buf_printf(sql, err, ", '%s', %d, %d, clock_timestamp() + %lld * interval '1 ms')",
-                            t->queue, t->priority, t->share, (long long)t->delay_ms)
-               : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = put_args(sql, l, t, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return buf_printf(sql, err, ", '%s', %d, %d, clock_timestamp() + %lld * interval '1 ms')",
+                      t->queue, t->priority, t->share, (long long)t->delay_ms);
+}
+
+static enum status put_insert(struct buf *sql, const struct load *l, const struct batch *b,
+                              struct err *err)
+{
+    enum status st = buf_append_text(
+        sql, "INSERT INTO claimd.job (kind, args, queue, priority, share, scheduled_at) VALUES ",
+        err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    for (int i = 0; i < b->count; i++) {
+        st = put_task(sql, l, &b->tasks[i], i == 0 ? "" : ", ", err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
+    return buf_append_text(sql, " RETURNING id", err);
 }
 
 /* One statement; its rows are the ids, in the order of the tasks. */
@@ -100,15 +122,12 @@ static enum status insert(struct load *l, struct session *on, const struct batch
                           struct err *err)
 {
     autobuf struct buf sql = BUF_INIT(SQL_MAX);
-    enum status st = buf_append_text(
-        &sql, "INSERT INTO claimd.job (kind, args, queue, priority, share, scheduled_at) VALUES ",
-        err);
-    for (int i = 0; i < b->count && st == STATUS_OK; i++) {
-        st = put_task(&sql, l, &b->tasks[i], i == 0 ? "" : ", ", err);
-    }
-    st = st == STATUS_OK ? buf_append_text(&sql, " RETURNING id", err) : st;
     PGresult *r = NULL;
-    st = st == STATUS_OK ? session_run(on, buf_at(&sql), NULL, 0, &r, err) : st;
+    enum status st = put_insert(&sql, l, b, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = session_run(on, buf_at(&sql), NULL, 0, &r, err);
     for (int i = 0; st == STATUS_OK && i < PQntuples(r); i++) {
         (void)json_array_append_new(ids, json_integer(strtoll(PQgetvalue(r, i, 0), NULL, 10)));
     }
@@ -159,14 +178,21 @@ static void put_in(struct load *l, const struct batch *b)
 
 /* ---- transactions that stay open ---- */
 
+static enum status slow_insert(struct load *l, json_t *ids, struct err *err)
+{
+    enum status st = session_do(&l->slow_sql, err, "BEGIN");
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return insert(l, &l->slow_sql, &l->slow, ids, err);
+}
+
 static void slow_begin(struct load *l, int64_t now_us)
 {
     struct err why = {0};
     json_t *ids = json_array();
     draw_batch(l, 1 + (int)rand_below(&l->rand, SLOW_TASKS), &l->slow);
-    enum status st = session_do(&l->slow_sql, &why, "BEGIN");
-    st = st == STATUS_OK ? insert(l, &l->slow_sql, &l->slow, ids, &why) : st;
-    if (st == STATUS_OK) {
+    if (slow_insert(l, ids, &why) == STATUS_OK) {
         l->slow_ids = ids;
         l->slow_us = now_us + world_scaled(l->world, rand_below(&l->rand, SLOW_US));
         return;

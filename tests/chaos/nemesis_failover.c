@@ -21,13 +21,19 @@ static enum status prepare(struct world *w, size_t seat, bool is_sync, struct er
     char dir[SERVER_PATH_MAX + 16];
     (void)snprintf(dir, sizeof dir, "%s/pg%zu", w->dir, seat);
     enum status st = pg_standby_start(dir, world_primary(w), &w->pg[seat], err);
-    if (st == STATUS_OK && is_sync) {
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (is_sync) {
         return pg_standby_set_sync(world_primary(w), true, err);
     }
     /* The books say from when on an acknowledged commit may be lost. */
     journal_write(&w->nemesis, json_pack("{s:s, s:s}", "ph", "info", "x", "cut_off"));
-    st = st == STATUS_OK ? pg_standby_catch_up(&w->pg[seat], world_primary(w), err) : st;
-    return st == STATUS_OK ? pg_standby_cut(&w->pg[seat], err) : st;
+    st = pg_standby_catch_up(&w->pg[seat], world_primary(w), err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return pg_standby_cut(&w->pg[seat], err);
 }
 
 static bool begin(struct world *w, struct nemesis *n, bool is_sync)

@@ -22,9 +22,7 @@ static bool kill_server(struct world *w, struct nemesis *n, int64_t away_ms)
     }
     (void)snprintf(detail, sizeof detail, "back after %lld ms", (long long)away_ms);
     nemesis_target(n, detail, "pg%zu", w->lead);
-    world_pg_is_gone(w, true);
-    pg_server_kill(pg);
-    w->pg_state.restart_us = clock_boot_us() + world_scaled(w, away_ms * US_PER_MS);
+    world_take_pg(w, world_scaled(w, away_ms * US_PER_MS));
     return true;
 }
 
@@ -35,7 +33,7 @@ static bool restart(struct world *w, struct nemesis *n)
         return kill_server(w, n, nemesis_between(n, 0, 3000));
     }
     nemesis_target(n, "immediate shutdown", "pg%zu", w->lead);
-    return kill(pg->pid, SIGQUIT) == 0; /* world_tick() starts it again */
+    return kill(pg->pid, SIGQUIT) == 0; /* world_turn() starts it again */
 }
 
 static bool away(struct world *w, struct nemesis *n)

@@ -43,10 +43,7 @@ static bool redis_empty(struct world *w, struct nemesis *n)
     (void)snprintf(detail, sizeof detail, "%zu, back after %lld ms", count, (long long)ms);
     nemesis_target(n, detail, "r%zu", first);
     for (size_t i = 0; i < count; i++) {
-        size_t at = (first + i) % WORLD_REDIS;
-        world_show(w, at, false);
-        redis_server_kill(&w->redis[at]);
-        w->redis_state[at].restart_us = clock_boot_us() + world_scaled(w, ms * US_PER_MS);
+        world_take_redis(w, (first + i) % WORLD_REDIS, world_scaled(w, ms * US_PER_MS));
     }
     return true;
 }

@@ -160,8 +160,8 @@ enum status options_read(int argc, char *const *argv, struct options *ret, struc
     return STATUS_OK;
 }
 
-enum status options_check_names(const char *option, const char *list, options_name_fn *is_name,
-                                const char *hint, struct err *err)
+static enum status check_list(const char *option, const char *list, options_name_fn *is_name,
+                              const char *hint, struct err *err)
 {
     for (const char *at = list; *at != '\0';) {
         size_t len = strcspn(at, ",");
@@ -173,6 +173,16 @@ enum status options_check_names(const char *option, const char *list, options_na
         at += *at == ',' ? 1 : 0;
     }
     return STATUS_OK;
+}
+
+enum status options_check_names(const struct options *options, options_name_fn *is_name,
+                                const char *hint, struct err *err)
+{
+    enum status st = check_list("--only", options->only, is_name, hint, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return check_list("--without", options->without, is_name, hint, err);
 }
 
 static bool names(const char *list, const char *name)

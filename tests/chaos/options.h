@@ -37,9 +37,9 @@ enum status options_read(int argc, char *const *argv, struct options *ret,
                          struct err *err) MUST_USE;
 const char *options_usage(void);
 
-/* INVALID: a word of the comma-separated `list` is none of the names; `hint` says which are. */
+/* INVALID: a word of --only or --without is none of the names; `hint` says which are. */
 typedef bool options_name_fn(const char *name, size_t len);
-enum status options_check_names(const char *option, const char *list, options_name_fn *is_name,
+enum status options_check_names(const struct options *options, options_name_fn *is_name,
                                 const char *hint, struct err *err) MUST_USE;
 
 bool options_want(const struct options *o, const char *name); /* by --only and --without */

@@ -5,12 +5,10 @@
 #include "chaos/host.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 
 #define PG WORLD_REDIS /* its number among the servers */
 #define SERVERS (WORLD_REDIS + 1)
-#define TICK_MS 20
 /* None of these are scaled: an operator's patience isn't. */
 #define AWAY_US (3 * US_PER_S)
 #define GOES_ON_US (5 * US_PER_S)
@@ -66,21 +64,13 @@ static bool is_name(const char *name, size_t len)
 enum status outages_check(const struct options *options, struct err *err)
 {
     static const char hint[] = "allowed: pg, r0 to r4, and two of them with + between, pg last";
-    enum status st = options_check_names("--only", options->only, is_name, hint, err);
-    return st == STATUS_OK ? options_check_names("--without", options->without, is_name, hint, err)
-                           : st;
-}
-
-static void tick(struct world *w)
-{
-    (void)poll(NULL, 0, TICK_MS);
-    world_tick(w, clock_boot_us());
+    return options_check_names(options, is_name, hint, err);
 }
 
 static void wait_for(struct world *w, int64_t us)
 {
     for (int64_t end_us = clock_boot_us() + us; clock_boot_us() < end_us;) {
-        tick(w);
+        world_turn(w);
     }
 }
 
@@ -153,13 +143,9 @@ static void take_away(struct world *w, struct outage *o)
     for (size_t i = 0; i < o->count; i++) {
         size_t at = o->servers[i];
         if (at == PG) {
-            world_pg_is_gone(w, true);
-            pg_server_kill(world_primary(w));
-            w->pg_state.restart_us = o->began_us + AWAY_US;
+            world_take_pg(w, AWAY_US);
         } else {
-            world_show(w, at, false);
-            redis_server_kill(&w->redis[at]);
-            w->redis_state[at].restart_us = o->began_us + AWAY_US;
+            world_take_redis(w, at, AWAY_US);
         }
     }
 }
@@ -181,7 +167,7 @@ static void wait_back(struct world *w, struct outage *o)
 {
     int64_t end_us = clock_boot_us() + GIVE_UP_US;
     do {
-        tick(w);
+        world_turn(w);
     } while ((!world_is_whole(w) || !read_clock(w, o)) && clock_boot_us() < end_us);
     o->back_us = clock_boot_us();
     tell(w, o, "ok");
@@ -194,7 +180,7 @@ static int64_t wait_claimed(struct world *w, const struct outage *o)
     int64_t past_us = 0;
     struct err why = {0};
     while (claimed == 0 && past_us < GIVE_UP_US) {
-        tick(w);
+        world_turn(w);
         if (session_i64(&w->sql, &claimed, &why,
                         "SELECT count(*) FROM claimd.jobs WHERE created_at > '%s' AND"
                         " attempted_at > '%s'",

@@ -88,5 +88,8 @@ static enum status export_file(struct session *sql, const char *query, const str
 enum status row_history_export(struct session *sql, const struct folder *folder, struct err *err)
 {
     enum status st = export_file(sql, events_sql, folder, "events.jsonl", err);
-    return st == STATUS_OK ? export_file(sql, final_sql, folder, "final.jsonl", err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return export_file(sql, final_sql, folder, "final.jsonl", err);
 }

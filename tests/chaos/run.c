@@ -8,14 +8,11 @@
 #include "chaos/nemesis.h"
 #include "chaos/outages.h"
 #include "chaos/row_history.h"
-#include "chaos/samples.h"
 #include "cluster/child.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 
-#define TICK_MS 20
 #define WARM_US (90 * US_PER_S)
 #define PROGRESS_US (15 * US_PER_S)
 
@@ -23,7 +20,6 @@ struct run {
     const struct options *options;
     struct world world;
     struct nemeses nemeses; /* none in a run of outages */
-    struct samples samples;
     pid_t load;
     struct calm calm;
     bool is_interrupted;
@@ -61,13 +57,6 @@ static enum status write_settings(struct run *r, struct err *err)
     return rc == 0 ? STATUS_OK : err_fail(err, STATUS_UNAVAILABLE, "write %s", path);
 }
 
-static void tick(struct run *r)
-{
-    (void)poll(NULL, 0, TICK_MS);
-    world_tick(&r->world, clock_boot_us());
-    samples_tick(&r->samples, &r->world, clock_boot_us());
-}
-
 /* Until all daemons are there and the quarantine of masters that have just been started is over: a
  * lock node with an empty memory has no vote (INTERFACES rule 1). */
 static enum status warm_up(struct run *r, struct err *err)
@@ -78,8 +67,11 @@ static enum status warm_up(struct run *r, struct err *err)
     enum status st = session_do(&r->world.sql, err,
                                 "INSERT INTO claimd.job (kind, args) VALUES ('c_short', "
                                 "'{\"n\": 0, \"path\": \"/dev/null\"}')");
-    while (st == STATUS_OK && open > 0) {
-        tick(r);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    while (open > 0) {
+        world_turn(&r->world);
         if (clock_boot_us() > end_us || is_interrupted) {
             return err_fail(err, STATUS_TIMEOUT, "no job was done in the first %lld s",
                             (long long)(WARM_US / US_PER_S));
@@ -90,9 +82,7 @@ static enum status warm_up(struct run *r, struct err *err)
         }
     }
     /* The books begin with n = 1. */
-    return st == STATUS_OK ? session_do(&r->world.sql, err,
-                                        "DELETE FROM claimd.job_history; TRUNCATE chaos.event")
-                           : st;
+    return session_do(&r->world.sql, err, "DELETE FROM claimd.job_history; TRUNCATE chaos.event");
 }
 
 static void show_progress(struct run *r, int64_t begin_us, int64_t *next_us)
@@ -117,7 +107,7 @@ static void storm(struct run *r)
     int64_t next_us = begin_us + PROGRESS_US;
     nemeses_begin(&r->nemeses, &r->world, begin_us);
     while (clock_boot_us() < end_us && !is_interrupted) {
-        tick(r);
+        world_turn(&r->world);
         nemeses_tick(&r->nemeses, &r->world, clock_boot_us());
         show_progress(r, begin_us, &next_us);
     }
@@ -138,20 +128,29 @@ static int64_t strike(struct run *r)
     return last_us > 0 ? last_us : clock_boot_us();
 }
 
-static enum status run_it(struct run *r, struct err *err)
+static enum status begin(struct run *r, struct err *err)
 {
     enum status st = world_open(&r->world, r->options, err);
-    st = st == STATUS_OK ? samples_open(&r->samples, &r->world.folder, err) : st;
-    st = st == STATUS_OK ? write_settings(r, err) : st;
-    if (st == STATUS_OK) {
-        (void)printf("seed %llu, %lld s, time scale %g, in %s\n",
-                     (unsigned long long)r->options->seed, (long long)r->options->seconds,
-                     r->options->time_scale, r->world.folder.path);
-        (void)fflush(stdout);
-        st = warm_up(r, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    bool has_slow = nemeses_has(&r->nemeses, "slow_commit");
-    st = st == STATUS_OK ? load_start(&r->world, has_slow, &r->load, err) : st;
+    st = write_settings(r, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    (void)printf("seed %llu, %lld s, time scale %g, in %s\n", (unsigned long long)r->options->seed,
+                 (long long)r->options->seconds, r->options->time_scale, r->world.folder.path);
+    (void)fflush(stdout);
+    st = warm_up(r, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return load_start(&r->world, nemeses_has(&r->nemeses, "slow_commit"), &r->load, err);
+}
+
+static enum status run_it(struct run *r, struct err *err)
+{
+    enum status st = begin(r, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -189,7 +188,6 @@ int run_storm(const struct options *options)
     if (!is_good) {
         calm_keep_dump(&r.world);
     }
-    samples_close(&r.samples);
     world_close(&r.world);
     if (st != STATUS_OK) {
         (void)printf("claimd-chaos: %s\n", err.msg);
@@ -218,16 +216,27 @@ static uint64_t seed_of(const struct folder *f)
     return seed;
 }
 
+static enum status judge_again(const char *path, struct folder *folder, struct judgement *j,
+                               struct err *err)
+{
+    enum status st = folder_make(path, folder, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = folder_read(folder, "nemesis.jsonl", count_fault, j, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return judge_folder(folder, j, err);
+}
+
 int run_replay(const struct options *options)
 {
     struct err err = {0};
     struct judgement j = {0};
     struct folder folder;
     struct options told = *options;
-    enum status st = folder_make(options->replay, &folder, &err);
-    st = st == STATUS_OK ? folder_read(&folder, "nemesis.jsonl", count_fault, &j, &err) : st;
-    st = st == STATUS_OK ? judge_folder(&folder, &j, &err) : st;
-    if (st != STATUS_OK) {
+    if (judge_again(options->replay, &folder, &j, &err) != STATUS_OK) {
         (void)fprintf(stderr, "claimd-chaos: %s\n", err.msg);
         return 2;
     }

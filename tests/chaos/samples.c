@@ -2,7 +2,9 @@
 #include "chaos/samples.h"
 
 #include "base/clock.h"
+#include "base/proc.h"
 #include "chaos/host.h"
+#include "chaos/world.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -18,22 +20,6 @@ enum status samples_open(struct samples *s, const struct folder *f, struct err *
 void samples_close(struct samples *s)
 {
     journal_close(&s->journal);
-}
-
-/* −1: it has gone. */
-static int64_t resident_bytes(pid_t pid)
-{
-    char path[64];
-    long long pages = -1;
-    (void)snprintf(path, sizeof path, "/proc/%ld/statm", (long)pid);
-    FILE *file = fopen(path, "re");
-    if (file == NULL || fscanf(file, "%*s %lld", &pages) != 1) {
-        pages = -1;
-    }
-    if (file != NULL) {
-        (void)fclose(file);
-    }
-    return pages < 0 ? -1 : (int64_t)pages * sysconf(_SC_PAGESIZE);
 }
 
 static int64_t descriptors(pid_t pid)
@@ -55,13 +41,13 @@ static void sample(struct samples *s, const struct host *h)
 {
     char process[WORLD_NAME_MAX + 16];
     pid_t children[HOST_RUNNERS_MAX];
-    int64_t rss = h->pid > 0 ? resident_bytes(h->pid) : -1;
-    if (rss > 0) {
+    struct proc_stat stat = {.rss_bytes = 0};
+    if (h->pid > 0 && proc_stat(h->pid, &stat) && stat.rss_bytes > 0) {
         (void)snprintf(process, sizeof process, "%s.%ld", h->name, (long)h->pid);
         journal_write(&s->journal,
-                      json_pack("{s:s, s:I, s:I, s:I}", "p", process, "rss", (json_int_t)rss, "fds",
-                                (json_int_t)descriptors(h->pid), "children",
-                                (json_int_t)host_runners(h, children)));
+                      json_pack("{s:s, s:I, s:I, s:I}", "p", process, "rss",
+                                (json_int_t)stat.rss_bytes, "fds", (json_int_t)descriptors(h->pid),
+                                "children", (json_int_t)host_runners(h, children)));
     }
 }
 

@@ -4,7 +4,9 @@
 #ifndef CLAIMD_TESTS_CHAOS_SAMPLES_H
 #define CLAIMD_TESTS_CHAOS_SAMPLES_H
 
-#include "chaos/world.h"
+#include "chaos/folder.h"
+
+struct world;
 
 struct samples {
     struct journal journal;
@@ -13,6 +15,6 @@ struct samples {
 
 enum status samples_open(struct samples *s, const struct folder *f, struct err *err) MUST_USE;
 void samples_close(struct samples *s);
-void samples_tick(struct samples *s, const struct world *w, int64_t now_us);
+void samples_tick(struct samples *s, const struct world *w, int64_t now_us); /* what is due */
 
 #endif

@@ -8,6 +8,7 @@
 #include "cluster/child.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,7 +16,9 @@
 
 #define PATH_SIZE (SERVER_PATH_MAX + 64)
 #define OUTPUT_MAX ((size_t)1 << 20)
-#define MIGRATE_US (60 * US_PER_S)
+#define CLAIMCTL_US (120 * US_PER_S)
+#define WORDS_MAX 8
+#define TURN_MS 20
 #define STATEMENT_US (5 * US_PER_S)
 #define RETRY_US (200 * US_PER_MS) /* of a server that did not start */
 #define DRAIN_MS 6000
@@ -157,23 +160,28 @@ static enum status start_servers(struct world *w, struct err *err)
     char path[PATH_SIZE];
     enum status st = STATUS_OK;
     (void)snprintf(w->shim[0], sizeof w->shim[0], "LD_PRELOAD=%s", CHAOS_CLOCK_SHIM);
-    for (size_t i = 0; i <= WORLD_REDIS && st == STATUS_OK; i++) {
+    for (size_t i = 0; i <= WORLD_REDIS; i++) {
         st = make_clock(w, i, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    for (size_t i = 0; i < WORLD_REDIS && st == STATUS_OK; i++) {
+    for (size_t i = 0; i < WORLD_REDIS; i++) {
         (void)snprintf(path, sizeof path, "%s/r%zu", w->dir, i);
         w->redis_state[i].restart_us = WORLD_NEVER;
         st = redis_server_start_env(path, "enable-debug-command local", w->env[i], &w->redis[i],
                                     err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    if (st == STATUS_OK) {
-        (void)snprintf(path, sizeof path, "%s/pg0", w->dir);
-        w->pg_state.restart_us = WORLD_NEVER;
-        st = pg_server_start_env(path, false, w->env[WORLD_REDIS], &w->pg[0], err);
+    (void)snprintf(path, sizeof path, "%s/pg0", w->dir);
+    w->pg_state.restart_us = WORLD_NEVER;
+    st = pg_server_start_env(path, false, w->env[WORLD_REDIS], &w->pg[0], err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st == STATUS_OK ? pg_server_create_db(&w->pg[0], "claimd", NULL, w->conninfo,
-                                                 sizeof w->conninfo, err)
-                           : st;
+    return pg_server_create_db(&w->pg[0], "claimd", NULL, w->conninfo, sizeof w->conninfo, err);
 }
 
 /* ---- the network ---- */
@@ -231,25 +239,44 @@ static enum status make_net(struct world *w, struct err *err)
         return err_fail(err, STATUS_LIMIT, "%s: too long", w->dir);
     }
     enum status st = link_proxy_start(&w->net, err);
-    for (size_t i = 0; i < WORLD_SERVERS && st == STATUS_OK; i++) {
-        st = make_link(w, i, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st == STATUS_OK ? link_proxy_listen(w->net, WORLD_SERVERS - 1, false, err) : st;
+    for (size_t i = 0; i < WORLD_SERVERS; i++) {
+        st = make_link(w, i, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
+    return link_proxy_listen(w->net, WORLD_SERVERS - 1, false, err);
+}
+
+enum status world_claimctl(const struct world *w, const char *const *words, struct buf *out,
+                           int *ret_code, struct err *err)
+{
+    char claimctl[PATH_SIZE];
+    const char *argv[WORDS_MAX + 4] = {claimctl, "--config", w->config_path};
+    (void)snprintf(claimctl, sizeof claimctl, "%s/claimctl", w->bin_dir);
+    for (size_t i = 0; i < WORDS_MAX && words[i] != NULL; i++) {
+        argv[3 + i] = words[i];
+    }
+    return program_run(argv, NULL, CLAIMCTL_US, out, ret_code, err);
 }
 
 static enum status migrate(struct world *w, struct err *err)
 {
-    char claimctl[PATH_SIZE];
+    static const char *const words[] = {"db", "migrate", NULL};
     int code = -1;
     autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
-    (void)snprintf(claimctl, sizeof claimctl, "%s/claimctl", w->bin_dir);
-    const char *const argv[] = {claimctl, "--config", w->config_path, "db", "migrate", NULL};
-    enum status st = program_run(argv, NULL, MIGRATE_US, &out, &code, err);
-    if (st == STATUS_OK && code != 0) {
-        st = err_fail(err, STATUS_UNAVAILABLE, "claimctl db migrate: exit %d: %s", code,
-                      out.len > 0 ? buf_at(&out) : "");
+    enum status st = world_claimctl(w, words, &out, &code, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    if (code != 0) {
+        return err_fail(err, STATUS_UNAVAILABLE, "claimctl db migrate: exit %d: %s", code,
+                        out.len > 0 ? buf_at(&out) : "");
+    }
+    return STATUS_OK;
 }
 
 /* Daemons have the least rights that they need (inv.P1). */
@@ -260,27 +287,75 @@ static enum status make_logins(struct world *w, struct err *err)
                       "CREATE ROLE chaos_scheduler LOGIN IN ROLE claimd_scheduler");
 }
 
+static enum status open_files(struct world *w, struct err *err)
+{
+    enum status st = find_bin(w, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = folder_make(w->options->folder, &w->folder, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = journal_open(&w->folder, "nemesis.jsonl", &w->nemesis, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = samples_open(&w->samples, &w->folder, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return dir_make(w->dir, sizeof w->dir, err);
+}
+
+static enum status open_servers(struct world *w, struct err *err)
+{
+    enum status st = start_servers(w, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = make_net(w, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = copy_plugins(w, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return world_write_config(w, err);
+}
+
+static enum status open_database(struct world *w, struct err *err)
+{
+    enum status st = migrate(w, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    session_init(&w->sql, w->conninfo, STATEMENT_US);
+    st = make_logins(w, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return row_history_begin(&w->sql, err);
+}
+
 enum status world_open(struct world *w, const struct options *options, struct err *err)
 {
     *w = (struct world){.options = options};
-    enum status st = find_bin(w, err);
-    st = st == STATUS_OK ? folder_make(options->folder, &w->folder, err) : st;
-    st = st == STATUS_OK ? journal_open(&w->folder, "nemesis.jsonl", &w->nemesis, err) : st;
-    st = st == STATUS_OK ? dir_make(w->dir, sizeof w->dir, err) : st;
-    st = st == STATUS_OK ? start_servers(w, err) : st;
-    st = st == STATUS_OK ? make_net(w, err) : st;
-    st = st == STATUS_OK ? copy_plugins(w, err) : st;
-    st = st == STATUS_OK ? world_write_config(w, err) : st;
-    st = st == STATUS_OK ? migrate(w, err) : st;
-    if (st == STATUS_OK) {
-        session_init(&w->sql, w->conninfo, STATEMENT_US);
-        st = make_logins(w, err);
+    enum status st = open_files(w, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    st = st == STATUS_OK ? row_history_begin(&w->sql, err) : st;
-    if (st == STATUS_OK) {
-        hosts_init(w);
+    st = open_servers(w, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    st = open_database(w, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    hosts_init(w);
+    return STATUS_OK;
 }
 
 /* ---- what happens meanwhile ---- */
@@ -335,8 +410,24 @@ static void tick_pg(struct world *w, int64_t now_us)
     }
 }
 
-void world_tick(struct world *w, int64_t now_us)
+void world_take_redis(struct world *w, size_t i, int64_t away_us)
 {
+    world_show(w, i, false);
+    redis_server_kill(&w->redis[i]);
+    w->redis_state[i].restart_us = clock_boot_us() + away_us;
+}
+
+void world_take_pg(struct world *w, int64_t away_us)
+{
+    world_pg_is_gone(w, true);
+    pg_server_kill(world_primary(w));
+    w->pg_state.restart_us = clock_boot_us() + away_us;
+}
+
+void world_turn(struct world *w)
+{
+    (void)poll(NULL, 0, TURN_MS);
+    int64_t now_us = clock_boot_us();
     tick_pg(w, now_us);
     for (size_t i = 0; i < WORLD_REDIS; i++) {
         tick_redis(w, i, now_us);
@@ -344,6 +435,7 @@ void world_tick(struct world *w, int64_t now_us)
     for (size_t i = 0; i < w->host_count; i++) {
         host_tick(w, &w->hosts[i], now_us);
     }
+    samples_tick(&w->samples, w, now_us);
 }
 
 void world_heal(struct world *w)
@@ -405,5 +497,6 @@ void world_close(struct world *w)
         keep_server_logs(w);
     }
     dir_remove(w->dir);
+    samples_close(&w->samples);
     journal_close(&w->nemesis);
 }

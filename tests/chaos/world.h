@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The world of a run: PostgreSQL, five Redis, schedulers and workers, each a real process that may
- * be away at any moment. world_tick() starts again what is due; nothing here waits for a server,
+ * be away at any moment. world_turn() starts again what is due; nothing here waits for a server,
  * but at the beginning and at the end. */
 #ifndef CLAIMD_TESTS_CHAOS_WORLD_H
 #define CLAIMD_TESTS_CHAOS_WORLD_H
 
 #include "chaos/folder.h"
 #include "chaos/options.h"
+#include "chaos/samples.h"
 #include "chaos/session.h"
 #include "support/link_proxy.h"
 
@@ -47,7 +48,8 @@ struct server_state {
 struct world {
     const struct options *options;
     struct folder folder;
-    struct journal nemesis;    /* what was done to the world, and what it did by itself */
+    struct journal nemesis; /* what was done to the world, and what it did by itself */
+    struct samples samples;
     char dir[SERVER_PATH_MAX]; /* of the servers: short, for the sockets' sake */
     char bin_dir[SERVER_PATH_MAX];
     char config_path[SERVER_PATH_MAX + 16];
@@ -75,7 +77,7 @@ struct world {
 enum status world_open(struct world *w, const struct options *options, struct err *err) MUST_USE;
 void world_close(struct world *w);
 
-void world_tick(struct world *w, int64_t now_us); /* what is due */
+void world_turn(struct world *w); /* a moment passes, and what is due is done */
 /* All servers and daemons are brought back; true when all run. */
 bool world_is_whole(struct world *w);
 void world_heal(struct world *w);
@@ -98,6 +100,15 @@ void world_net_path(const struct world *w, size_t server, char *ret_path, size_t
 
 /* Steps the wall clock of PostgreSQL (server = WORLD_REDIS) or of a Redis to so much off ours. */
 void world_set_clock(struct world *w, size_t server, int64_t offset_us);
+
+/* The server is killed, and starts again after `away_us`. */
+void world_take_redis(struct world *w, size_t i, int64_t away_us);
+void world_take_pg(struct world *w, int64_t away_us);
+
+/* claimctl on this world's configuration: its output and errors, and its exit code. */
+struct buf;
+enum status world_claimctl(const struct world *w, const char *const *words, struct buf *out,
+                           int *ret_code, struct err *err) MUST_USE;
 
 /* Something that must not happen: told at once, and counted. */
 void world_violation(struct world *w, const char *target, const char *format, ...)

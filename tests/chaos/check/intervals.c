@@ -10,9 +10,8 @@
 
 #define K2 "K2"
 #define EPSILON_NS NS_PER_MS /* one host, one clock: only the scheduler is between */
-#define FIRST_TRY_NS                                                            \
-    (20 * NS_PER_MS) /* later it may be a second try of our own that finds none \
-                      * \ */
+/* Later it may be a second try of our own that finds none. */
+#define FIRST_TRY_NS (20 * NS_PER_MS)
 #define ROUNDING_NS (NS_PER_MS / 10)
 
 struct interval {
