@@ -60,3 +60,9 @@ int64_t job_backoff_us(int attempt, int unit)
     delay = delay < BACKOFF_MAX_US ? delay : BACKOFF_MAX_US;
     return delay - delay / 10 + delay / 5 * unit / 1000;
 }
+
+bool kind_settings_equal(const struct kind_settings *a, const struct kind_settings *b)
+{
+    return a->max_attempts == b->max_attempts && a->max_crashes == b->max_crashes &&
+           a->timeout_us == b->timeout_us && a->at_most_once == b->at_most_once;
+}

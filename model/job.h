@@ -56,7 +56,17 @@ static inline bool job_state_is_final(enum job_state s)
 enum status job_kind_check(const char *name, struct err *err) MUST_USE;
 enum status job_queue_check(const char *name, struct err *err) MUST_USE;
 
-/* What a kind's NULLs mean until a worker announces it. */
+/* What a kind says of its jobs. */
+struct kind_settings {
+    int max_attempts;
+    int max_crashes;
+    int64_t timeout_us;
+    bool at_most_once;
+};
+
+bool kind_settings_equal(const struct kind_settings *a, const struct kind_settings *b);
+
+/* Of a kind that no worker has announced. */
 #define JOB_MAX_ATTEMPTS_DEFAULT 25
 #define JOB_MAX_CRASHES_DEFAULT 3
 #define JOB_TIMEOUT_US_DEFAULT (INT64_C(30) * 60 * 1000000)

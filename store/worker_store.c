@@ -96,10 +96,10 @@ static void put_kinds(struct params *p, const struct worker_registration *r,
         columns->names[i] = kind->name;
         columns->plugins[i] = kind->plugin != NULL ? kind->plugin : "";
         columns->versions[i] = kind->version != NULL ? kind->version : "";
-        columns->max_attempts[i] = kind->max_attempts;
-        columns->max_crashes[i] = kind->max_crashes;
-        columns->timeouts_us[i] = kind->timeout_us;
-        columns->at_most_once[i] = kind->at_most_once;
+        columns->max_attempts[i] = kind->settings.max_attempts;
+        columns->max_crashes[i] = kind->settings.max_crashes;
+        columns->timeouts_us[i] = kind->settings.timeout_us;
+        columns->at_most_once[i] = kind->settings.at_most_once;
     }
     params_text_array(p, columns->names, NULL, count);
     params_text_array(p, columns->plugins, NULL, count);

@@ -4,6 +4,7 @@
 #ifndef CLAIMD_STORE_WORKER_STORE_H
 #define CLAIMD_STORE_WORKER_STORE_H
 
+#include "model/job.h"
 #include "store/pg/pg.h"
 
 #define WORKER_ID_SIZE 37 /* uuid text */
@@ -12,10 +13,7 @@ struct worker_kind { /* what the plugins announce; upserted into `kind` */
     const char *name;
     const char *plugin;
     const char *version;
-    int max_attempts;
-    int max_crashes;
-    int64_t timeout_us;
-    bool at_most_once;
+    struct kind_settings settings;
 };
 
 struct worker_registration {

@@ -182,12 +182,9 @@ static void keep_claimed(struct worker *w, struct job_in_hand *job, const struct
     job->fence = c->fence;
     (void)snprintf(job->worker_id, sizeof job->worker_id, "%s", c->worker_id);
     job->attempt = c->attempt;
-    job->max_attempts = c->max_attempts;
     job->crashes = c->crashes;
-    job->max_crashes = c->max_crashes;
-    job->timeout_us = c->timeout_us;
+    job->settings = c->settings;
     job->attempted_at_unix_us = c->attempted_at_unix_us;
-    job->at_most_once = c->at_most_once;
     job->score = hint_score(c->priority, c->ready_at_unix_us);
     job->claimed_us = clock_boot_us();
     (void)snprintf(job->kind, sizeof job->kind, "%s", c->kind);
@@ -200,7 +197,7 @@ static void on_one_claimed(struct worker *w, const struct claimed_job *c)
     assert(job != NULL && job->phase == IN_HAND_CLAIMING);
     keep_claimed(w, job, c);
     record("claim", "ok", RECORD_I64("job", c->id), RECORD_I64("f", c->fence),
-           RECORD_I64("att", c->attempt), RECORD_I64("max", c->max_attempts));
+           RECORD_I64("att", c->attempt), RECORD_I64("max", c->settings.max_attempts));
     metric_observe_us(job->metrics->wait, c->attempted_at_unix_us - c->ready_at_unix_us);
     log_debug("job_claimed", LOG_I64("job", c->id), LOG_I64("fence", c->fence),
               LOG_I64("attempt", c->attempt));

@@ -38,12 +38,9 @@ struct job_in_hand {
     int64_t fence;
     char worker_id[JOB_WORKER_ID_SIZE]; /* under which it was claimed */
     int attempt;
-    int max_attempts;
     int crashes;
-    int max_crashes;
-    int64_t timeout_us;
+    struct kind_settings settings; /* its own where it has some */
     int64_t attempted_at_unix_us;
-    bool at_most_once;
     char kind[JOB_NAME_MAX + 1];
     int64_t kinds_generation; /* of the worker's kinds when this one was last known among them */
     char *args;

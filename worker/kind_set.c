@@ -63,9 +63,7 @@ const struct worker_kind *kind_set_find(const struct kind_set *set, const char *
 bool kind_equal(const struct worker_kind *a, const struct worker_kind *b)
 {
     return strcmp(a->name, b->name) == 0 && strcmp(a->plugin, b->plugin) == 0 &&
-           strcmp(a->version, b->version) == 0 && a->max_attempts == b->max_attempts &&
-           a->max_crashes == b->max_crashes && a->timeout_us == b->timeout_us &&
-           a->at_most_once == b->at_most_once;
+           strcmp(a->version, b->version) == 0 && kind_settings_equal(&a->settings, &b->settings);
 }
 
 bool kind_set_covers(const struct kind_set *set, const struct kind_set *other)

@@ -6,7 +6,8 @@
 static struct run_verdict failed(const struct run_facts *f, const char *outcome)
 {
     bool is_crash = f->end == RUN_END_CRASHED;
-    bool is_last = f->attempt >= f->max_attempts || (is_crash && f->crashes + 1 >= f->max_crashes);
+    bool is_last = f->attempt >= f->settings.max_attempts ||
+                   (is_crash && f->crashes + 1 >= f->settings.max_crashes);
     struct run_verdict v = {.outcome = outcome, .crashed = is_crash};
     if (is_last || f->end == RUN_END_FAIL) {
         v.kind = FINISH_DISCARDED;
@@ -26,7 +27,7 @@ static struct run_verdict lost(bool is_crash)
 
 struct run_verdict run_verdict(const struct run_facts *f)
 {
-    bool is_once = f->at_most_once && !SEEDED_BUG(12);
+    bool is_once = f->settings.at_most_once && !SEEDED_BUG(12);
     switch (f->end) {
     case RUN_END_DONE:
         return (struct run_verdict){.kind = FINISH_COMPLETED};

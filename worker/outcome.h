@@ -23,10 +23,8 @@ enum run_end {
 struct run_facts {
     enum run_end end;
     int attempt;
-    int max_attempts;
     int crashes; /* before this one */
-    int max_crashes;
-    bool at_most_once;
+    struct kind_settings settings;
     int64_t retry_after_us; /* asked for by the handler; < 0 = backoff */
     int jitter_unit;        /* 0…1000 */
 };

@@ -187,7 +187,7 @@ static void start(struct worker *w, struct slot *slot, struct job_in_hand *job, 
     struct job_frame frame = {.id = job->id,
                               .fence = job->fence,
                               .attempt = job->attempt,
-                              .max_attempts = job->max_attempts,
+                              .max_attempts = job->settings.max_attempts,
                               .kind = job->kind,
                               .kind_len = strlen(job->kind),
                               .args = job->args,
@@ -197,7 +197,7 @@ static void start(struct worker *w, struct slot *slot, struct job_in_hand *job, 
     in_hand_set_phase(&w->jobs, job, IN_HAND_RUNNING);
     run_limit(w, job, now_us);
     record("run", "inv", RECORD_I64("job", job->id), RECORD_I64("f", job->fence),
-           RECORD_I64("att", job->attempt), RECORD_I64("once", job->at_most_once));
+           RECORD_I64("att", job->attempt), RECORD_I64("once", job->settings.at_most_once));
     slot_run(slot, &frame, job);
     probe("W6");
 }
@@ -299,10 +299,8 @@ static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot
     metric_add(job->metrics->timeouts, end == RUN_END_TIMEOUT ? 1 : 0);
     struct run_facts facts = {.end = end,
                               .attempt = job->attempt,
-                              .max_attempts = job->max_attempts,
                               .crashes = job->crashes,
-                              .max_crashes = job->max_crashes,
-                              .at_most_once = job->at_most_once,
+                              .settings = job->settings,
                               .retry_after_us = -1,
                               .jitter_unit = (int)rand_below(&w->rand, 1001)};
     struct job_finish f = {0};

@@ -189,13 +189,13 @@ enum status claim_put_job(struct claim *c, size_t n, const struct pg_result *row
     }
     const struct kind_defaults *kind = kind_cache_find(kinds, job.kind);
     assert(kind != NULL); /* only kinds in the cache are claimed */
-    job.max_crashes = kind->max_crashes;
-    job.at_most_once = kind->at_most_once;
-    job.max_attempts = pg_is_null(rows, row, COLUMN_MAX_ATTEMPTS)
-                           ? kind->max_attempts
-                           : (int)pg_i64(rows, row, COLUMN_MAX_ATTEMPTS);
-    job.timeout_us = pg_is_null(rows, row, COLUMN_TIMEOUT) ? kind->timeout_us
-                                                           : pg_i64(rows, row, COLUMN_TIMEOUT);
+    job.settings = kind->settings;
+    if (!pg_is_null(rows, row, COLUMN_MAX_ATTEMPTS)) {
+        job.settings.max_attempts = (int)pg_i64(rows, row, COLUMN_MAX_ATTEMPTS);
+    }
+    if (!pg_is_null(rows, row, COLUMN_TIMEOUT)) {
+        job.settings.timeout_us = pg_i64(rows, row, COLUMN_TIMEOUT);
+    }
     settle(c, n);
     c->jobs[c->job_count] = job;
     c->job_count++;

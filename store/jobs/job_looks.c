@@ -22,7 +22,7 @@ static void end_exhausted(struct job_store *s, const struct look *l)
         const struct kind_defaults *kind = kind_cache_find(&s->kinds, c->kinds[i]);
         if (kind != NULL) {
             names[count] = kind->name;
-            limits[count] = kind->max_attempts;
+            limits[count] = kind->settings.max_attempts;
             count++;
         }
     }

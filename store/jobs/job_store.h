@@ -42,14 +42,11 @@ struct claimed_job {
     int64_t fence;
     const char *worker_id; /* under which it was claimed; give it back in job_finish */
     int attempt;           /* this one, charged */
-    int max_attempts;
     int crashes;
-    int max_crashes;
-    int64_t timeout_us;
+    struct kind_settings settings; /* its own where it has some */
     int priority;
     int64_t ready_at_unix_us;
     int64_t attempted_at_unix_us; /* PostgreSQL's clock; give it back in job_finish */
-    bool at_most_once;
     const char *queue;
     const char *kind;
     const char *args; /* JSON text as it is now; NULL: large, fetch by job_store_args() */

@@ -45,13 +45,9 @@ bool kind_cache_knows(const struct kind_cache *c, const char *const *names, size
     return true;
 }
 
-static void set_defaults(struct kind_defaults *kind)
-{
-    kind->max_attempts = JOB_MAX_ATTEMPTS_DEFAULT;
-    kind->max_crashes = JOB_MAX_CRASHES_DEFAULT;
-    kind->timeout_us = JOB_TIMEOUT_US_DEFAULT;
-    kind->at_most_once = false;
-}
+static const struct kind_settings defaults = {.max_attempts = JOB_MAX_ATTEMPTS_DEFAULT,
+                                              .max_crashes = JOB_MAX_CRASHES_DEFAULT,
+                                              .timeout_us = JOB_TIMEOUT_US_DEFAULT};
 
 static enum status want(struct kind_cache *c, const char *name, struct err *err)
 {
@@ -67,9 +63,8 @@ static enum status want(struct kind_cache *c, const char *name, struct err *err)
     c->kinds = kinds;
     size_t at = place_of(c, name);
     memmove(kinds + at + 1, kinds + at, (c->count - at) * sizeof *kinds);
-    kinds[at] = (struct kind_defaults){.is_known = false};
+    kinds[at] = (struct kind_defaults){.settings = defaults};
     memcpy(kinds[at].name, name, len + 1);
-    set_defaults(&kinds[at]);
     c->count++;
     return STATUS_OK;
 }
@@ -102,7 +97,7 @@ void kind_cache_load(struct kind_cache *c, const struct pg_result *rows, int64_t
     for (size_t i = 0; i < c->count; i++) {
         struct kind_defaults *kind = &c->kinds[i];
         if (kind->is_asked) {
-            set_defaults(kind);
+            kind->settings = defaults;
             kind->is_asked = false;
             kind->is_known = true;
         }
@@ -111,10 +106,10 @@ void kind_cache_load(struct kind_cache *c, const struct pg_result *rows, int64_t
         size_t len = 0;
         struct kind_defaults *kind = find(c, pg_text(rows, row, 0, &len));
         if (kind != NULL) {
-            kind->max_attempts = (int)pg_i64(rows, row, 1);
-            kind->max_crashes = (int)pg_i64(rows, row, 2);
-            kind->timeout_us = pg_i64(rows, row, 3);
-            kind->at_most_once = pg_bool(rows, row, 4);
+            kind->settings = (struct kind_settings){.max_attempts = (int)pg_i64(rows, row, 1),
+                                                    .max_crashes = (int)pg_i64(rows, row, 2),
+                                                    .timeout_us = pg_i64(rows, row, 3),
+                                                    .at_most_once = pg_bool(rows, row, 4)};
         }
     }
     c->loaded_us = now_us;

@@ -12,10 +12,7 @@
 
 struct kind_defaults {
     char name[JOB_NAME_MAX + 1];
-    int max_attempts;
-    int max_crashes;
-    int64_t timeout_us;
-    bool at_most_once;
+    struct kind_settings settings;
     bool is_asked; /* a read is under way */
     bool is_known; /* was read, though perhaps a while ago */
 };

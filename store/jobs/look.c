@@ -175,7 +175,7 @@ static bool is_exhausted(const struct claim *c, const struct kind_cache *kinds,
         return false;
     }
     int64_t limit = pg_is_null(jobs, row, COLUMN_MAX_ATTEMPTS)
-                        ? defaults->max_attempts
+                        ? defaults->settings.max_attempts
                         : pg_i64(jobs, row, COLUMN_MAX_ATTEMPTS);
     return pg_i64(jobs, row, COLUMN_ATTEMPT) >= limit;
 }

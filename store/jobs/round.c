@@ -246,11 +246,11 @@ static enum status build_claim(struct round *r, bool is_ahead, const struct kind
     for (size_t i = 0; id_count > 0 && i < first->kind_count; i++) {
         const struct kind_defaults *kind = kind_cache_find(kinds, first->kinds[i]);
         assert(kind != NULL);
-        if (is_ahead && kind->at_most_once) {
+        if (is_ahead && kind->settings.at_most_once) {
             continue;
         }
         columns->texts[kind_count] = kind->name;
-        columns->numbers[kind_count] = kind->max_attempts;
+        columns->numbers[kind_count] = kind->settings.max_attempts;
         kind_count++;
     }
     if (kind_count == 0) {

@@ -30,12 +30,11 @@ static const struct kind_set *given(size_t i, const char *text)
     for (; *text != '\0'; text += text[2] == ' ' ? 3 : 2) {
         names[n][0] = text[0];
         versions[n][0] = text[1];
-        kinds[n] = (struct worker_kind){.name = names[n],
-                                        .plugin = "p",
-                                        .version = versions[n],
-                                        .max_attempts = 3,
-                                        .max_crashes = 2,
-                                        .timeout_us = 1};
+        kinds[n] = (struct worker_kind){
+            .name = names[n],
+            .plugin = "p",
+            .version = versions[n],
+            .settings = {.max_attempts = 3, .max_crashes = 2, .timeout_us = 1}};
         list[n] = &kinds[n];
         n++;
     }
@@ -100,14 +99,15 @@ END_TEST
 
 START_TEST(kinds_differ_in_each_of_their_numbers)
 {
-    const struct worker_kind kind = {.name = "a", .plugin = "p", .version = "1", .max_attempts = 1};
+    const struct worker_kind kind = {
+        .name = "a", .plugin = "p", .version = "1", .settings = {.max_attempts = 1}};
     struct worker_kind others[6] = {kind, kind, kind, kind, kind, kind};
     others[0].plugin = "q";
     others[1].version = "2";
-    others[2].max_attempts = 2;
-    others[3].max_crashes = 1;
-    others[4].timeout_us = 1;
-    others[5].at_most_once = true;
+    others[2].settings.max_attempts = 2;
+    others[3].settings.max_crashes = 1;
+    others[4].settings.timeout_us = 1;
+    others[5].settings.at_most_once = true;
     ck_assert(kind_equal(&kind, &kind));
     for (size_t i = 0; i < ARRAY_COUNT(others); i++) {
         ck_assert(!kind_equal(&kind, &others[i]));

@@ -17,8 +17,10 @@ struct outcome_case {
     bool crashed;
 };
 
-#define FIRST_OF_3 .attempt = 1, .max_attempts = 3, .max_crashes = 3, .retry_after_us = -1
-#define LAST_OF_3 .attempt = 3, .max_attempts = 3, .max_crashes = 3, .retry_after_us = -1
+#define FIRST_OF_3 \
+    .attempt = 1, .settings.max_attempts = 3, .settings.max_crashes = 3, .retry_after_us = -1
+#define LAST_OF_3 \
+    .attempt = 3, .settings.max_attempts = 3, .settings.max_crashes = 3, .retry_after_us = -1
 
 static const struct outcome_case outcome_cases[] = {
     {"done", {.end = RUN_END_DONE, FIRST_OF_3}, FINISH_COMPLETED, NULL, false},
@@ -35,17 +37,17 @@ static const struct outcome_case outcome_cases[] = {
     {"killed by us", {.end = RUN_END_KILLED, LAST_OF_3}, FINISH_HAND_BACK, NULL, false},
     {"never started", {.end = RUN_END_NOT_STARTED, LAST_OF_3}, FINISH_HAND_BACK, NULL, false},
     {"once, crash",
-     {.end = RUN_END_CRASHED, .at_most_once = true, FIRST_OF_3},
+     {.end = RUN_END_CRASHED, .settings.at_most_once = true, FIRST_OF_3},
      FINISH_DISCARDED,
      "lost",
      true},
     {"once, killed by us",
-     {.end = RUN_END_KILLED, .at_most_once = true, FIRST_OF_3},
+     {.end = RUN_END_KILLED, .settings.at_most_once = true, FIRST_OF_3},
      FINISH_DISCARDED,
      "lost",
      false},
     {"once, never started",
-     {.end = RUN_END_NOT_STARTED, .at_most_once = true, FIRST_OF_3},
+     {.end = RUN_END_NOT_STARTED, .settings.at_most_once = true, FIRST_OF_3},
      FINISH_HAND_BACK,
      NULL,
      false},
@@ -60,12 +62,12 @@ static const struct outcome_case outcome_cases[] = {
      "timeout",
      false},
     {"once, retry, asked to stop by us",
-     {.end = RUN_END_STOPPED, .at_most_once = true, FIRST_OF_3},
+     {.end = RUN_END_STOPPED, .settings.at_most_once = true, FIRST_OF_3},
      FINISH_RETRY,
      "failed",
      false},
     {"once, it says retry",
-     {.end = RUN_END_RETRY, .at_most_once = true, FIRST_OF_3},
+     {.end = RUN_END_RETRY, .settings.at_most_once = true, FIRST_OF_3},
      FINISH_RETRY,
      "failed",
      false},
@@ -87,7 +89,7 @@ END_TEST
 
 START_TEST(a_retry_waits_as_long_as_its_handler_asked)
 {
-    struct run_facts f = {.end = RUN_END_RETRY, .attempt = 1, .max_attempts = 2};
+    struct run_facts f = {.end = RUN_END_RETRY, .attempt = 1, .settings.max_attempts = 2};
     f.retry_after_us = 7;
     ck_assert_int_eq(run_verdict(&f).delay_us, 7);
 }
@@ -95,7 +97,7 @@ END_TEST
 
 START_TEST(a_retry_without_a_wish_waits_its_backoff)
 {
-    struct run_facts f = {.end = RUN_END_RETRY, .attempt = 2, .max_attempts = 5};
+    struct run_facts f = {.end = RUN_END_RETRY, .attempt = 2, .settings.max_attempts = 5};
     f.retry_after_us = -1;
     f.jitter_unit = 500;
     ck_assert_int_eq(run_verdict(&f).delay_us, INT64_C(30000000));

@@ -15,9 +15,9 @@ START_TEST(a_claim_runs_the_row_as_it_is_now)
     const struct claimed_job *job = &got.jobs[0];
     ck_assert_int_eq(job->id, id);
     ck_assert_int_eq(job->attempt, 1);
-    ck_assert_int_eq(job->max_attempts, 25);
-    ck_assert_int_eq(job->max_crashes, 3);
-    ck_assert_int_eq(job->timeout_us, JOB_TIMEOUT_US_DEFAULT);
+    ck_assert_int_eq(job->settings.max_attempts, 25);
+    ck_assert_int_eq(job->settings.max_crashes, 3);
+    ck_assert_int_eq(job->settings.timeout_us, JOB_TIMEOUT_US_DEFAULT);
     ck_assert_int_eq(job->priority, 7);
     ck_assert_str_eq(job->queue, "default");
     ck_assert_str_eq(job->args, "{\"edited\": true}");
@@ -38,12 +38,12 @@ START_TEST(limits_come_from_the_job_then_its_kind_then_the_defaults)
     const struct claimed_job *plain = claimed(id);
     const struct claimed_job *own = claimed(id + 1);
     ck_assert(plain != NULL && own != NULL);
-    ck_assert_int_eq(plain->max_attempts, 7);
-    ck_assert_int_eq(plain->max_crashes, 2);
-    ck_assert_int_eq(plain->timeout_us, 90 * US_PER_S);
-    ck_assert(plain->at_most_once);
-    ck_assert_int_eq(own->max_attempts, 2);
-    ck_assert_int_eq(own->timeout_us, 1500 * US_PER_MS);
+    ck_assert_int_eq(plain->settings.max_attempts, 7);
+    ck_assert_int_eq(plain->settings.max_crashes, 2);
+    ck_assert_int_eq(plain->settings.timeout_us, 90 * US_PER_S);
+    ck_assert(plain->settings.at_most_once);
+    ck_assert_int_eq(own->settings.max_attempts, 2);
+    ck_assert_int_eq(own->settings.timeout_us, 1500 * US_PER_MS);
 }
 END_TEST
 

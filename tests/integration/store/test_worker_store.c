@@ -12,8 +12,8 @@
 
 static const char *const queues[] = {"default", "mail"};
 static const struct worker_kind kinds[] = {
-    {"noop", "noop.so", "1", 25, 3, 60 * US_PER_S, false},
-    {"other", "other.so", "2", 1, 1, 90 * US_PER_S, true},
+    {"noop", "noop.so", "1", {25, 3, 60 * US_PER_S, false}},
+    {"other", "other.so", "2", {1, 1, 90 * US_PER_S, true}},
 };
 
 struct told {
