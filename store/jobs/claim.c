@@ -202,8 +202,8 @@ enum status claim_put_job(struct claim *c, size_t n, const struct pg_result *row
     return STATUS_OK;
 }
 
-/* Columns of job_look. */
-enum { LOOK_QUEUE = 4, LOOK_KIND, LOOK_PRIORITY, LOOK_READY_AT };
+/* Columns of job_recheck. */
+enum { RECHECK_QUEUE = 4, RECHECK_KIND, RECHECK_PRIORITY, RECHECK_READY_AT };
 
 void claim_refuse(struct claim *c, size_t n, enum claim_refusal why, const struct pg_result *rows,
                   int row)
@@ -211,10 +211,10 @@ void claim_refuse(struct claim *c, size_t n, enum claim_refusal why, const struc
     struct refused_job job = {.id = c->ids[n], .why = why};
     if (why == CLAIM_PUT_BACK) {
         assert(rows != NULL);
-        job.queue = keep_column(c, rows, row, LOOK_QUEUE);
-        job.kind = keep_column(c, rows, row, LOOK_KIND);
-        job.priority = (int)pg_i64(rows, row, LOOK_PRIORITY);
-        job.ready_at_unix_us = pg_time_us(rows, row, LOOK_READY_AT);
+        job.queue = keep_column(c, rows, row, RECHECK_QUEUE);
+        job.kind = keep_column(c, rows, row, RECHECK_KIND);
+        job.priority = (int)pg_i64(rows, row, RECHECK_PRIORITY);
+        job.ready_at_unix_us = pg_time_us(rows, row, RECHECK_READY_AT);
         if (job.queue == NULL || job.kind == NULL) {
             job = (struct refused_job){.id = c->ids[n], .why = CLAIM_NOT_TRIED};
         }

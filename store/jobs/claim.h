@@ -43,7 +43,7 @@ bool claim_is_settled(const struct claim *c); /* all ids are */
 enum status claim_put_job(struct claim *c, size_t n, const struct pg_result *rows, int row,
                           const struct kind_cache *kinds, struct err *err) MUST_USE;
 
-/* Settles ids[n]. `rows` (of job_look) may be NULL; without memory for its texts it is
+/* Settles ids[n]. `rows` (of job_recheck) may be NULL; without memory for its texts it is
  * NOT_TRIED. */
 void claim_refuse(struct claim *c, size_t n, enum claim_refusal why, const struct pg_result *rows,
                   int row);

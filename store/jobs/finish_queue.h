@@ -19,10 +19,10 @@ struct finish {
     size_t bytes;
     bool is_unknown;        /* sent before, and the answer was lost */
     bool is_refused;        /* its data were refused: it is recorded as a failure instead */
-    bool is_settled;        /* scratch of the round that it is in */
-    bool is_suspect;        /* refused when it was alone in a round: it goes alone from then on */
+    bool is_settled;        /* scratch of the batch that it is in */
+    bool is_suspect;        /* refused when it was alone in a batch: it goes alone from then on */
     int refusals;           /* alone, each after others had been committed */
-    uint64_t suspect_since; /* how many rounds had been committed at the last of them */
+    uint64_t suspect_since; /* how many batches had been committed at the last of them */
     int64_t again_us;       /* BOOTTIME; set aside until then */
     int64_t wait_us;        /* and for so long the last time */
 };

@@ -141,7 +141,7 @@ static void flush(struct job_store *s)
     } else if (s->lost.first != NULL) {
         store_read_back(s);
     } else {
-        store_send_round(s, now_us);
+        store_send_batch(s, now_us);
     }
 }
 
@@ -166,7 +166,7 @@ enum status job_store_open(const struct job_store_options *options, struct job_s
     }
     s->pg = options->pg;
     s->loop = options->loop;
-    s->finish_max = ROUND_FINISHES_MAX;
+    s->finish_max = BATCH_FINISHES_MAX;
     rand_seed_from_system(&s->rand);
     job_store_set_worker(s, options->worker_id);
     int failed = uv_prepare_init(s->loop, &s->prepare);
@@ -203,7 +203,7 @@ void job_store_close(struct job_store *s)
     finish_queue_release(&s->aside);
     claim_queue_release(&s->claims);
     claim_queue_release(&s->lost);
-    round_release(&s->round);
+    batch_release(&s->batch);
     kind_cache_release(&s->kinds);
     uv_close((uv_handle_t *)&s->prepare, on_handle_closed);
     uv_close((uv_handle_t *)&s->check, on_handle_closed);

@@ -159,7 +159,7 @@ struct job_store_counters {
     uint64_t commits;
     uint64_t locked_repeats;
     uint64_t unknown_outcomes;
-    uint64_t refused_rounds; /* rounds that PostgreSQL refused, for whatever reason */
+    uint64_t refused_batches; /* batches that PostgreSQL refused, for whatever reason */
 };
 const struct job_store_counters *job_store_counters(const struct job_store *s);
 

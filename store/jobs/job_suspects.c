@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whose fault is it? A round is one transaction, so one finish that PostgreSQL won't take holds up
+ * Whose fault is it? A batch is one transaction, so one finish that PostgreSQL won't take holds up
  * all others of its worker. Bisecting finds it. An SQLSTATE that speaks of data condemns it at
  * once. Any other may be the server's trouble, perhaps one that comes and goes: it condemns only
  * what was refused alone again and again while others were committed in between. Until then, and
@@ -20,15 +20,15 @@ static bool may_be_data(const struct err *err)
     return err->status == STATUS_INVALID || err->status == STATUS_INTERNAL;
 }
 
-/* The round's only finish leaves it. */
-static struct finish *take_only(struct round *r)
+/* The batch's only finish leaves it. */
+static struct finish *take_only(struct batch *b)
 {
-    assert(r->finish_count == 1);
+    assert(b->finish_count == 1);
     for (size_t k = 0; k < FINISH_KIND_COUNT; k++) {
-        if (r->lanes[k].count > 0) {
-            r->lanes[k].count = 0;
-            r->finish_count = 0;
-            return r->lanes[k].list[0];
+        if (b->finishes[k].count > 0) {
+            b->finishes[k].count = 0;
+            b->finish_count = 0;
+            return b->finishes[k].items[0];
         }
     }
     assert(false);
@@ -51,13 +51,13 @@ static void set_aside(struct job_store *s, struct finish *f, const struct err *e
 /* True: others may go on at once. */
 static bool blame_one(struct job_store *s, const struct err *err)
 {
-    struct finish *f = take_only(&s->round);
-    bool others_pass = f->is_suspect && f->suspect_since != s->finish_rounds;
+    struct finish *f = take_only(&s->batch);
+    bool others_pass = f->is_suspect && f->suspect_since != s->finish_batches;
     f->refusals += !f->is_suspect || others_pass;
     bool is_its_own = err->status == STATUS_INVALID || f->refusals >= REFUSALS_MAX;
     f->is_suspect = true;
-    f->suspect_since = s->finish_rounds;
-    s->finish_max = ROUND_FINISHES_MAX;
+    f->suspect_since = s->finish_batches;
+    s->finish_max = BATCH_FINISHES_MAX;
     if (is_its_own && finish_refuse(f, err->msg, NULL) == STATUS_OK) {
         finish_queue_push_front(&s->waiting, f);
     } else {
@@ -68,14 +68,14 @@ static bool blame_one(struct job_store *s, const struct err *err)
 
 bool store_blame(struct job_store *s, const struct err *err)
 {
-    struct round *r = &s->round;
-    if (r->finish_count == 0 || !may_be_data(err)) {
+    struct batch *b = &s->batch;
+    if (b->finish_count == 0 || !may_be_data(err)) {
         return false;
     }
-    if (r->finish_count == 1 && r->claims.first == NULL) {
+    if (b->finish_count == 1 && b->claims.first == NULL) {
         return blame_one(s, err);
     }
-    s->finish_max = r->finish_count > 1 ? r->finish_count / 2 : 1;
+    s->finish_max = b->finish_count > 1 ? b->finish_count / 2 : 1;
     return true;
 }
 

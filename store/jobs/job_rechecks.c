@@ -12,9 +12,9 @@ static void on_exhausted(void *ctx, enum status st, const struct pg_result *cons
 }
 
 /* Jobs that nobody may claim any more would be fed for ever. */
-static void end_exhausted(struct job_store *s, const struct look *l)
+static void end_exhausted(struct job_store *s, const struct recheck *r)
 {
-    const struct claim *c = l->claims.first;
+    const struct claim *c = r->claims.first;
     const char *names[CLAIM_KINDS_MAX];
     int64_t limits[CLAIM_KINDS_MAX];
     size_t count = 0;
@@ -27,7 +27,7 @@ static void end_exhausted(struct job_store *s, const struct look *l)
         }
     }
     struct params p = {.count = 0};
-    params_i64_array(&p, l->exhausted, l->exhausted_count);
+    params_i64_array(&p, r->exhausted, r->exhausted_count);
     params_text_array(&p, names, NULL, count);
     params_i64_array(&p, limits, count);
     struct pg_request request = {.step_count = 1};
@@ -40,81 +40,81 @@ static void end_exhausted(struct job_store *s, const struct look *l)
     params_release(&p);
 }
 
-static void settle_looked_up(void *owner, struct finish *f, enum look_verdict verdict)
+static void settle_rechecked(void *owner, struct finish *f, enum recheck_verdict verdict)
 {
     struct job_store *s = owner;
     switch (verdict) {
-    case LOOK_ALREADY:
+    case RECHECK_ALREADY:
         store_settle_finish(s, f, FINISH_ALREADY);
         break;
-    case LOOK_STALE:
+    case RECHECK_STALE:
         store_settle_finish(s, f, FINISH_STALE);
         break;
-    case LOOK_LOCKED:
+    case RECHECK_LOCKED:
         store_keep_locked(s, f);
         break;
     }
 }
 
-/* Repeating a finish is harmless: it ends in another look. */
-static void give_up_look(struct job_store *s, struct look *l)
+/* Repeating a finish is harmless: it ends in another recheck. */
+static void give_up_recheck(struct job_store *s, struct recheck *r)
 {
-    for (struct finish *f = finish_queue_pop(&l->finishes); f != NULL;
-         f = finish_queue_pop(&l->finishes)) {
+    for (struct finish *f = finish_queue_pop(&r->finishes); f != NULL;
+         f = finish_queue_pop(&r->finishes)) {
         store_keep_locked(s, f);
     }
-    store_answer_claims(s, &l->claims, CLAIM_NOT_TRIED);
-    look_free(l);
+    store_answer_claims(s, &r->claims, CLAIM_NOT_TRIED);
+    recheck_free(r);
 }
 
-static void on_looked(void *ctx, enum status st, const struct pg_result *const *results,
-                      const struct err *err)
+static void on_rechecked(void *ctx, enum status st, const struct pg_result *const *results,
+                         const struct err *err)
 {
     (void)err;
-    struct look *l = ctx;
-    struct job_store *s = l->owner;
+    struct recheck *r = ctx;
+    struct job_store *s = r->owner;
     if (!store_request_ended(s)) {
-        look_free(l);
+        recheck_free(r);
         return;
     }
     if (st != STATUS_OK ||
-        look_settle(l, &s->kinds, results, settle_looked_up, NULL) != STATUS_OK) {
-        give_up_look(s, l);
+        recheck_settle(r, &s->kinds, results, settle_rechecked, NULL) != STATUS_OK) {
+        give_up_recheck(s, r);
         return;
     }
-    if (l->exhausted_count > 0) {
-        end_exhausted(s, l);
+    if (r->exhausted_count > 0) {
+        end_exhausted(s, r);
     }
-    store_answer_claims(s, &l->claims, CLAIM_GONE);
-    look_free(l);
+    store_answer_claims(s, &r->claims, CLAIM_GONE);
+    recheck_free(r);
 }
 
-void store_look(struct job_store *s, struct look *l)
+void store_recheck(struct job_store *s, struct recheck *r)
 {
-    if (l == NULL || look_is_empty(l)) {
-        look_free(l);
+    if (r == NULL || recheck_is_empty(r)) {
+        recheck_free(r);
         return;
     }
     struct pg_request request = {.step_count = 0};
-    enum status st = look_build(l, &request, NULL);
+    enum status st = recheck_build(r, &request, NULL);
     if (st == STATUS_OK) {
-        st = store_send(s, &request, on_looked, l, NULL);
+        st = store_send(s, &request, on_rechecked, r, NULL);
     }
     if (st != STATUS_OK) {
-        give_up_look(s, l);
+        give_up_recheck(s, r);
     }
 }
 
 /* Claims whose ids are all settled are answered, the others looked at first. */
-void store_pass_on_claims(struct job_store *s, struct claim_queue *from, struct look *l)
+void store_pass_on_claims(struct job_store *s, struct claim_queue *from, struct recheck *r)
 {
     struct claim_queue taken = *from;
     *from = (struct claim_queue){.first = NULL};
     for (struct claim *c = claim_queue_pop(&taken); c != NULL; c = claim_queue_pop(&taken)) {
         if (claim_is_settled(c)) {
             store_answer_claim(s, c);
-        } else if (l != NULL) {
-            claim_queue_push(&l->claims, c);
+        } else if (r != NULL) {
+            claim_queue_push(&r->claims, c);
         } else {
             claim_refuse_rest(c, CLAIM_NOT_TRIED);
             store_answer_claim(s, c);
@@ -134,20 +134,20 @@ static void on_adopted(void *ctx, enum status st, const struct pg_result *const 
         store_back_off(s, err);
         return;
     }
-    size_t count = round_places(s->lost.first, s->round.places, ROUND_CLAIMS_MAX);
-    round_settle_claims(s->round.places, count, &s->kinds, results[0], &s->fence_known);
-    struct look *l = look_new(s);
-    store_pass_on_claims(s, &s->lost, l);
-    store_look(s, l);
+    size_t count = batch_places(s->lost.first, s->batch.places, BATCH_CLAIMS_MAX);
+    batch_settle_claims(s->batch.places, count, &s->kinds, results[0], &s->fence_known);
+    struct recheck *r = recheck_new(s);
+    store_pass_on_claims(s, &s->lost, r);
+    store_recheck(s, r);
 }
 
 /* The old backend is gone by now (pg.h), so what these rows say stays true (ARCHITECTURE §4.11). */
 void store_read_back(struct job_store *s)
 {
-    size_t count = round_places(s->lost.first, s->round.places, ROUND_CLAIMS_MAX);
-    int64_t ids[ROUND_CLAIMS_MAX];
+    size_t count = batch_places(s->lost.first, s->batch.places, BATCH_CLAIMS_MAX);
+    int64_t ids[BATCH_CLAIMS_MAX];
     for (size_t i = 0; i < count; i++) {
-        ids[i] = s->round.places[i].id;
+        ids[i] = s->batch.places[i].id;
     }
     struct params p = {.count = 0};
     params_i64_array(&p, ids, count);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/jobs/look.h"
+#include "store/jobs/recheck.h"
 
 #include "sql/queries.h"
 
 #include <assert.h>
 
 #define NOBODY "00000000-0000-0000-0000-000000000000"
-#define LOOK_IDS_MAX (ROUND_CLAIMS_MAX + ROUND_FINISHES_MAX)
+#define RECHECK_IDS_MAX (BATCH_CLAIMS_MAX + BATCH_FINISHES_MAX)
 
 enum { STEP_JOBS, STEP_FINISHED };
 
-/* Columns of job_look; the others are read where an id is put back. */
+/* Columns of job_recheck; the others are read where an id is put back. */
 enum {
     COLUMN_ID,
     COLUMN_IS_RUNNING,
@@ -28,64 +28,64 @@ struct index_entry {
     int row;
 };
 
-struct look *look_new(void *owner)
+struct recheck *recheck_new(void *owner)
 {
-    struct look *l = calloc(1, sizeof *l);
-    if (l != NULL) {
-        l->owner = owner;
+    struct recheck *r = calloc(1, sizeof *r);
+    if (r != NULL) {
+        r->owner = owner;
     }
-    return l;
+    return r;
 }
 
-void look_free(struct look *l)
+void recheck_free(struct recheck *r)
 {
-    if (l == NULL) {
+    if (r == NULL) {
         return;
     }
-    finish_queue_release(&l->finishes);
-    claim_queue_release(&l->claims);
-    for (size_t i = 0; i < ARRAY_COUNT(l->params); i++) {
-        params_release(&l->params[i]);
+    finish_queue_release(&r->finishes);
+    claim_queue_release(&r->claims);
+    for (size_t i = 0; i < ARRAY_COUNT(r->params); i++) {
+        params_release(&r->params[i]);
     }
-    free(l);
+    free(r);
 }
 
-bool look_is_empty(const struct look *l)
+bool recheck_is_empty(const struct recheck *r)
 {
-    return l->finishes.first == NULL && l->claims.first == NULL;
+    return r->finishes.first == NULL && r->claims.first == NULL;
 }
 
-static enum status build_finished(struct look *l, struct pg_request *request, struct err *err)
+static enum status build_finished(struct recheck *r, struct pg_request *request, struct err *err)
 {
-    int64_t ids[ROUND_FINISHES_MAX];
-    int64_t fences[ROUND_FINISHES_MAX];
+    int64_t ids[BATCH_FINISHES_MAX];
+    int64_t fences[BATCH_FINISHES_MAX];
     int64_t since_us = INT64_MAX;
     size_t count = 0;
-    for (const struct finish *f = l->finishes.first; f != NULL; f = f->next) {
+    for (const struct finish *f = r->finishes.first; f != NULL; f = f->next) {
         ids[count] = f->f.id;
         fences[count] = f->f.fence;
         count++;
         int64_t start_us = f->f.attempted_at_unix_us != 0 ? f->f.attempted_at_unix_us : INT64_MIN;
         since_us = start_us < since_us ? start_us : since_us;
     }
-    struct params *p = &l->params[STEP_FINISHED];
+    struct params *p = &r->params[STEP_FINISHED];
     params_i64_array(p, ids, count);
     params_i64_array(p, fences, count);
     params_time(p, since_us);
-    params_uuid(p, l->finishes.first->worker_id);
+    params_uuid(p, r->finishes.first->worker_id);
     request->step_count++;
-    return params_step(p, &SQL_JOB_LOOK_FINISHED, &request->steps[STEP_FINISHED], err);
+    return params_step(p, &SQL_JOB_RECHECK_FINISHED, &request->steps[STEP_FINISHED], err);
 }
 
-enum status look_build(struct look *l, struct pg_request *request, struct err *err)
+enum status recheck_build(struct recheck *r, struct pg_request *request, struct err *err)
 {
-    int64_t ids[LOOK_IDS_MAX];
+    int64_t ids[RECHECK_IDS_MAX];
     size_t count = 0;
-    for (const struct finish *f = l->finishes.first; f != NULL; f = f->next) {
+    for (const struct finish *f = r->finishes.first; f != NULL; f = f->next) {
         ids[count] = f->f.id;
         count++;
     }
-    for (const struct claim *c = l->claims.first; c != NULL; c = c->next) {
+    for (const struct claim *c = r->claims.first; c != NULL; c = c->next) {
         for (size_t n = 0; n < c->count; n++) {
             if (!c->is_settled[n]) {
                 ids[count] = c->ids[n];
@@ -93,15 +93,15 @@ enum status look_build(struct look *l, struct pg_request *request, struct err *e
             }
         }
     }
-    params_i64_array(&l->params[STEP_JOBS], ids, count);
-    params_uuid(&l->params[STEP_JOBS],
-                l->finishes.first != NULL ? l->finishes.first->worker_id : NOBODY);
+    params_i64_array(&r->params[STEP_JOBS], ids, count);
+    params_uuid(&r->params[STEP_JOBS],
+                r->finishes.first != NULL ? r->finishes.first->worker_id : NOBODY);
     request->step_count = 1;
     enum status st =
-        params_step(&l->params[STEP_JOBS], &SQL_JOB_LOOK, &request->steps[STEP_JOBS], err);
+        params_step(&r->params[STEP_JOBS], &SQL_JOB_RECHECK, &request->steps[STEP_JOBS], err);
     /* The history after the open jobs: a run that moves in between is found there. */
-    if (st == STATUS_OK && l->finishes.first != NULL) {
-        st = build_finished(l, request, err);
+    if (st == STATUS_OK && r->finishes.first != NULL) {
+        st = build_finished(r, request, err);
     }
     return st;
 }
@@ -146,18 +146,19 @@ static bool ended_so(const struct finish *f, const struct pg_result *finished, i
            (f->f.kind == FINISH_DISCARDED && strcmp(state, "discarded") == 0);
 }
 
-static enum look_verdict judge_finish(const struct finish *f, const struct pg_result *jobs, int row)
+static enum recheck_verdict judge_finish(const struct finish *f, const struct pg_result *jobs,
+                                         int row)
 {
     if (row < 0 || pg_i64(jobs, row, COLUMN_FENCE) != f->f.fence ||
         !pg_bool(jobs, row, COLUMN_IS_MINE)) {
-        return LOOK_STALE;
+        return RECHECK_STALE;
     }
     if (pg_bool(jobs, row, COLUMN_IS_RUNNING)) {
-        return LOOK_LOCKED;
+        return RECHECK_LOCKED;
     }
     /* Still our fence, but available: our own commit, if its answer was lost; else a rescue. */
     bool was_ours = f->is_unknown && (f->f.kind == FINISH_RETRY || f->f.kind == FINISH_HAND_BACK);
-    return was_ours ? LOOK_ALREADY : LOOK_STALE;
+    return was_ours ? RECHECK_ALREADY : RECHECK_STALE;
 }
 
 /* Its kind is one that the claim asked for, and its limit is reached. */
@@ -180,7 +181,7 @@ static bool is_exhausted(const struct claim *c, const struct kind_cache *kinds,
     return pg_i64(jobs, row, COLUMN_ATTEMPT) >= limit;
 }
 
-static void judge_id(struct look *l, struct claim *c, size_t n, const struct kind_cache *kinds,
+static void judge_id(struct recheck *r, struct claim *c, size_t n, const struct kind_cache *kinds,
                      const struct pg_result *jobs, int row)
 {
     enum claim_refusal why = CLAIM_PUT_BACK;
@@ -190,17 +191,17 @@ static void judge_id(struct look *l, struct claim *c, size_t n, const struct kin
         why = CLAIM_LATER;
     } else if (is_exhausted(c, kinds, jobs, row)) {
         why = CLAIM_GONE;
-        l->exhausted[l->exhausted_count] = c->ids[n];
-        l->exhausted_count++;
+        r->exhausted[r->exhausted_count] = c->ids[n];
+        r->exhausted_count++;
     }
     claim_refuse(c, n, why, jobs, row);
 }
 
-enum status look_settle(struct look *l, const struct kind_cache *kinds,
-                        const struct pg_result *const *results, look_verdict_fn *each,
-                        struct err *err)
+enum status recheck_settle(struct recheck *r, const struct kind_cache *kinds,
+                           const struct pg_result *const *results, recheck_verdict_fn *each,
+                           struct err *err)
 {
-    bool has_finishes = l->finishes.first != NULL;
+    bool has_finishes = r->finishes.first != NULL;
     const struct pg_result *jobs = results[STEP_JOBS];
     autofree struct index_entry *by_id = index_rows(jobs, COLUMN_ID);
     autofree struct index_entry *by_fence =
@@ -208,21 +209,21 @@ enum status look_settle(struct look *l, const struct kind_cache *kinds,
     if (by_id == NULL || (has_finishes && by_fence == NULL)) {
         return err_fail(err, STATUS_NOMEM, "index of looked-up jobs");
     }
-    for (struct claim *c = l->claims.first; c != NULL; c = c->next) {
+    for (struct claim *c = r->claims.first; c != NULL; c = c->next) {
         for (size_t n = 0; n < c->count; n++) {
             if (!c->is_settled[n]) {
-                judge_id(l, c, n, kinds, jobs, row_of(by_id, jobs, c->ids[n]));
+                judge_id(r, c, n, kinds, jobs, row_of(by_id, jobs, c->ids[n]));
             }
         }
     }
-    for (struct finish *f = finish_queue_pop(&l->finishes); f != NULL;
-         f = finish_queue_pop(&l->finishes)) {
+    for (struct finish *f = finish_queue_pop(&r->finishes); f != NULL;
+         f = finish_queue_pop(&r->finishes)) {
         int end = row_of(by_fence, results[STEP_FINISHED], f->f.fence);
         if (end < 0) {
-            each(l->owner, f, judge_finish(f, jobs, row_of(by_id, jobs, f->f.id)));
+            each(r->owner, f, judge_finish(f, jobs, row_of(by_id, jobs, f->f.id)));
         } else {
             bool is_ours = ended_so(f, results[STEP_FINISHED], end);
-            each(l->owner, f, is_ours ? LOOK_ALREADY : LOOK_STALE);
+            each(r->owner, f, is_ours ? RECHECK_ALREADY : RECHECK_STALE);
         }
     }
     return STATUS_OK;

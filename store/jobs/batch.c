@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/jobs/batch.h"
+
+#include "sql/queries.h"
+#include "store/seeded.h"
+
+#include <assert.h>
+
+/* Columns of the statements, gathered from many structs; the largest batch fits. */
+struct columns {
+    int64_t ids[BATCH_CLAIMS_MAX];
+    int64_t fences[BATCH_FINISHES_MAX];
+    int64_t numbers[BATCH_FINISHES_MAX];
+    const char *texts[BATCH_FINISHES_MAX];
+    size_t lens[BATCH_FINISHES_MAX];
+};
+
+void batch_release(struct batch *b)
+{
+    for (size_t k = 0; k < FINISH_KIND_COUNT; k++) {
+        for (size_t i = 0; i < b->finishes[k].count; i++) {
+            finish_free(b->finishes[k].items[i]);
+        }
+        b->finishes[k].count = 0;
+    }
+    claim_queue_release(&b->claims);
+    for (int i = 0; i < STEP_COUNT; i++) {
+        params_release(&b->params[i]);
+    }
+}
+
+void batch_take_finishes(struct batch *b, struct finish_queue *q, size_t max)
+{
+    assert(b->finish_count == 0 && max <= BATCH_FINISHES_MAX);
+    b->finish_bytes = 0;
+    b->has_suspect = q->first != NULL && q->first->is_suspect;
+    size_t count_max = b->has_suspect ? 1 : max;
+    const char *worker = q->first != NULL ? q->first->worker_id : NULL;
+    while (q->first != NULL && b->finish_count < count_max &&
+           q->first->is_suspect == b->has_suspect && strcmp(q->first->worker_id, worker) == 0 &&
+           (b->finish_count == 0 || b->finish_bytes + q->first->bytes <= BATCH_FINISH_BYTES_MAX)) {
+        struct finish *f = finish_queue_pop(q);
+        struct finish_list *list = &b->finishes[f->f.kind];
+        f->is_settled = false;
+        list->items[list->count] = f;
+        list->count++;
+        b->finish_count++;
+        b->finish_bytes += f->bytes;
+    }
+}
+
+void batch_take_claims(struct batch *b, struct claim_queue *q)
+{
+    assert(b->claims.first == NULL);
+    while (q->first != NULL && b->claims.id_count + q->first->count <= BATCH_CLAIMS_MAX &&
+           (b->claims.first == NULL || claim_same_kinds(b->claims.first, q->first))) {
+        claim_queue_push(&b->claims, claim_queue_pop(q));
+    }
+}
+
+void batch_return_finishes(struct batch *b, struct finish_queue *q, bool is_unknown)
+{
+    for (size_t k = 0; k < FINISH_KIND_COUNT; k++) {
+        struct finish_list *list = &b->finishes[k];
+        for (size_t i = list->count; i > 0; i--) {
+            struct finish *f = list->items[i - 1];
+            f->is_unknown = f->is_unknown || is_unknown;
+            finish_queue_push_front(q, f);
+        }
+        list->count = 0;
+    }
+    b->finish_count = 0;
+}
+
+void batch_return_claims(struct batch *b, struct claim_queue *q)
+{
+    struct claim_queue reversed = {.first = NULL};
+    for (struct claim *c = claim_queue_pop(&b->claims); c != NULL;
+         c = claim_queue_pop(&b->claims)) {
+        claim_queue_push_front(&reversed, c);
+    }
+    for (struct claim *c = claim_queue_pop(&reversed); c != NULL; c = claim_queue_pop(&reversed)) {
+        claim_queue_push_front(q, c);
+    }
+}
+
+static int compare_fences(const void *left, const void *right)
+{
+    const struct finish *const *a = left;
+    const struct finish *const *b = right;
+    return ((*a)->f.fence > (*b)->f.fence) - ((*a)->f.fence < (*b)->f.fence);
+}
+
+static void put_texts(struct params *p, const struct finish_list *list, struct columns *columns,
+                      const char *(*text_of)(const struct job_finish *, size_t *ret_len))
+{
+    for (size_t i = 0; i < list->count; i++) {
+        columns->lens[i] = 0;
+        columns->texts[i] = text_of(&list->items[i]->f, &columns->lens[i]);
+    }
+    params_text_array(p, columns->texts, columns->lens, list->count);
+}
+
+static const char *result_of(const struct job_finish *f, size_t *ret_len)
+{
+    *ret_len = f->result_len;
+    return f->result;
+}
+
+static const char *outcome_of(const struct job_finish *f, size_t *ret_len)
+{
+    const char *outcome = f->outcome != NULL ? f->outcome : "failed";
+    *ret_len = strlen(outcome);
+    return outcome;
+}
+
+static const char *error_of(const struct job_finish *f, size_t *ret_len)
+{
+    *ret_len = f->error_len;
+    return f->error;
+}
+
+static const char *log_tail_of(const struct job_finish *f, size_t *ret_len)
+{
+    *ret_len = f->log_tail_len;
+    return f->log_tail;
+}
+
+static void put_failures(struct params *p, const struct finish_list *list, struct columns *columns)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        columns->numbers[i] = list->items[i]->f.crashed ? 1 : 0;
+    }
+    params_i64_array(p, columns->numbers, list->count);
+    put_texts(p, list, columns, outcome_of);
+    put_texts(p, list, columns, error_of);
+    put_texts(p, list, columns, log_tail_of);
+}
+
+/* Statement for finishes of one kind; its parameters begin with ids and rising fences, the last is
+ * the worker. */
+static void put_finishes(struct params *p, const struct finish_list *list, enum finish_kind kind,
+                         struct columns *columns)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        columns->ids[i] = list->items[i]->f.id;
+        columns->fences[i] = list->items[i]->f.fence;
+    }
+    params_i64_array(p, columns->ids, list->count);
+    params_i64_array(p, columns->fences, list->count);
+    switch (kind) {
+    case FINISH_COMPLETED:
+        put_texts(p, list, columns, result_of);
+        break;
+    case FINISH_RETRY:
+        for (size_t i = 0; i < list->count; i++) {
+            columns->numbers[i] = list->items[i]->f.delay_us;
+        }
+        params_i64_array(p, columns->numbers, list->count);
+        put_failures(p, list, columns);
+        break;
+    case FINISH_DISCARDED:
+        put_failures(p, list, columns);
+        break;
+    case FINISH_HAND_BACK:
+        break;
+    }
+    params_uuid(p, list->items[0]->worker_id);
+}
+
+static enum batch_step step_of(enum finish_kind kind)
+{
+    static const enum batch_step steps[FINISH_KIND_COUNT] = {
+        [FINISH_COMPLETED] = STEP_COMPLETE,
+        [FINISH_RETRY] = STEP_RETRY,
+        [FINISH_DISCARDED] = STEP_DISCARD,
+        [FINISH_HAND_BACK] = STEP_HAND_BACK,
+    };
+    return steps[kind];
+}
+
+static const struct pg_statement *statement_of(enum batch_step step, bool is_careful)
+{
+    switch (step) {
+    case STEP_GUARD:
+        return &SQL_FENCE_GUARD;
+    case STEP_COMPLETE:
+        return seeded_statement(is_careful ? &SQL_JOB_COMPLETE_SKIP : &SQL_JOB_COMPLETE);
+    case STEP_RETRY:
+        return seeded_statement(&SQL_JOB_RETRY);
+    case STEP_DISCARD:
+        return &SQL_JOB_DISCARD;
+    case STEP_HAND_BACK:
+        return &SQL_JOB_HAND_BACK;
+    case STEP_KINDS:
+        return &SQL_JOB_KINDS;
+    case STEP_CLAIM:
+    case STEP_CLAIM_AHEAD:
+        return is_careful ? &SQL_JOB_CLAIM_SKIP : &SQL_JOB_CLAIM;
+    case STEP_COUNT:
+        break;
+    }
+    assert(false);
+    return NULL;
+}
+
+/* Parameters of the next step. */
+static struct params *next_params(struct batch *b)
+{
+    struct params *p = &b->params[b->step_count];
+    params_reset(p);
+    return p;
+}
+
+static enum status add_step(struct batch *b, enum batch_step step, struct pg_request *request,
+                            struct err *err)
+{
+    int n = b->step_count;
+    b->steps[n] = step;
+    b->step_count++;
+    request->step_count = b->step_count;
+    return params_step(&b->params[n], statement_of(step, b->is_careful), &request->steps[n], err);
+}
+
+static size_t ids_to_claim(const struct batch *b, bool is_ahead, int64_t *ret_ids)
+{
+    size_t count = 0;
+    for (const struct claim *c = b->claims.first; c != NULL; c = c->next) {
+        size_t from = is_ahead ? c->ahead_from : 0;
+        size_t to = is_ahead ? c->count : c->ahead_from;
+        for (size_t i = from; i < to; i++) {
+            ret_ids[count] = c->ids[i];
+            count++;
+        }
+    }
+    return count;
+}
+
+static enum status build_claim(struct batch *b, bool is_ahead, const struct kind_cache *kinds,
+                               const char *worker, struct columns *columns,
+                               struct pg_request *request, struct err *err)
+{
+    size_t id_count = ids_to_claim(b, is_ahead, columns->ids);
+    const struct claim *first = b->claims.first;
+    size_t kind_count = 0;
+    for (size_t i = 0; id_count > 0 && i < first->kind_count; i++) {
+        const struct kind_defaults *kind = kind_cache_find(kinds, first->kinds[i]);
+        assert(kind != NULL);
+        if (is_ahead && kind->settings.at_most_once) {
+            continue;
+        }
+        columns->texts[kind_count] = kind->name;
+        columns->numbers[kind_count] = kind->settings.max_attempts;
+        kind_count++;
+    }
+    if (kind_count == 0) {
+        return STATUS_OK;
+    }
+    struct params *p = next_params(b);
+    params_i64_array(p, columns->ids, id_count);
+    params_uuid(p, worker);
+    params_text_array(p, columns->texts, NULL, kind_count);
+    params_i64_array(p, columns->numbers, kind_count);
+    params_i32(p, is_ahead ? 1 : 0);
+    return add_step(b, is_ahead ? STEP_CLAIM_AHEAD : STEP_CLAIM, request, err);
+}
+
+enum status batch_build(struct batch *b, struct kind_cache *kinds, const char *worker,
+                        struct pg_request *request, struct err *err)
+{
+    static_assert(KIND_CACHE_MAX <= BATCH_FINISHES_MAX, "columns hold all kinds");
+    autofree struct columns *columns = malloc(sizeof *columns);
+    if (columns == NULL) {
+        return err_fail(err, STATUS_NOMEM, "columns of a batch");
+    }
+    b->step_count = 0;
+    enum status st = STATUS_OK;
+    if (b->guards_fence) {
+        (void)next_params(b);
+        st = add_step(b, STEP_GUARD, request, err);
+    }
+    for (enum finish_kind k = FINISH_COMPLETED; k < FINISH_KIND_COUNT && st == STATUS_OK; k++) {
+        struct finish_list *list = &b->finishes[k];
+        if (list->count > 0) {
+            qsort(list->items, list->count, sizeof list->items[0], compare_fences);
+            put_finishes(next_params(b), list, k, columns);
+            st = add_step(b, step_of(k), request, err);
+        }
+    }
+    if (st == STATUS_OK && b->reads_kinds) {
+        size_t count = kind_cache_ask(kinds, columns->texts);
+        params_text_array(next_params(b), columns->texts, NULL, count);
+        st = add_step(b, STEP_KINDS, request, err);
+    }
+    if (st == STATUS_OK) {
+        st = build_claim(b, false, kinds, worker, columns, request, err);
+    }
+    if (st == STATUS_OK) {
+        st = build_claim(b, true, kinds, worker, columns, request, err);
+    }
+    return st;
+}
+
+size_t batch_places(struct claim *first, struct claim_place *ret_places, size_t max)
+{
+    size_t count = 0;
+    for (struct claim *c = first; c != NULL; c = c->next) {
+        for (size_t n = 0; n < c->count; n++) {
+            if (!c->is_settled[n]) {
+                assert(count < max);
+                ret_places[count] = (struct claim_place){.id = c->ids[n], .claim = c, .n = n};
+                count++;
+            }
+        }
+    }
+    claim_places_sort(ret_places, count);
+    return count;
+}
+
+static void settle_finishes(struct finish_list *list, const struct pg_result *rows)
+{
+    for (int row = 0; row < pg_row_count(rows); row++) {
+        int64_t fence = pg_i64(rows, row, 0);
+        size_t low = 0;
+        size_t high = list->count;
+        while (low < high) {
+            size_t middle = low + (high - low) / 2;
+            if (list->items[middle]->f.fence < fence) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        for (; low < list->count && list->items[low]->f.fence == fence; low++) {
+            list->items[low]->is_settled = true;
+        }
+    }
+}
+
+void batch_settle_claims(const struct claim_place *places, size_t count,
+                         const struct kind_cache *kinds, const struct pg_result *rows,
+                         int64_t *ret_fence)
+{
+    enum status st = STATUS_OK;
+    for (int row = 0; row < pg_row_count(rows) && st == STATUS_OK; row++) {
+        const struct claim_place *at = claim_places_find(places, count, pg_i64(rows, row, 0));
+        if (at == NULL) {
+            continue; /* read back, but asked for by nobody any more */
+        }
+        int64_t fence = pg_i64(rows, row, 1);
+        *ret_fence = fence > *ret_fence ? fence : *ret_fence;
+        st = claim_put_job(at->claim, at->n, rows, row, kinds, NULL);
+    }
+}
+
+static void settle_step(struct batch *b, int n, size_t place_count, struct kind_cache *kinds,
+                        const struct pg_result *rows, int64_t now_us, int64_t *ret_fence)
+{
+    switch (b->steps[n]) {
+    case STEP_GUARD:
+        break;
+    case STEP_COMPLETE:
+        settle_finishes(&b->finishes[FINISH_COMPLETED], rows);
+        break;
+    case STEP_RETRY:
+        settle_finishes(&b->finishes[FINISH_RETRY], rows);
+        break;
+    case STEP_DISCARD:
+        settle_finishes(&b->finishes[FINISH_DISCARDED], rows);
+        break;
+    case STEP_HAND_BACK:
+        settle_finishes(&b->finishes[FINISH_HAND_BACK], rows);
+        break;
+    case STEP_KINDS:
+        kind_cache_load(kinds, rows, now_us);
+        break;
+    case STEP_CLAIM:
+    case STEP_CLAIM_AHEAD:
+        batch_settle_claims(b->places, place_count, kinds, rows, ret_fence);
+        break;
+    case STEP_COUNT:
+        assert(false);
+    }
+}
+
+void batch_settle(struct batch *b, struct kind_cache *kinds, const struct pg_result *const *results,
+                  int64_t now_us, int64_t *ret_fence)
+{
+    size_t place_count = batch_places(b->claims.first, b->places, BATCH_CLAIMS_MAX);
+    for (int i = 0; i < b->step_count; i++) {
+        settle_step(b, i, place_count, kinds, results[i], now_us, ret_fence);
+    }
+}
