@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "store/jobs/job_store.h"
+
+#include "base/bug.h"
+#include "base/clock.h"
+#include "base/rand.h"
 #include "base/timer.h"
 #include "sql/queries.h"
 #include "store/jobs/internal.h"
+#include "store/jobs/recheck.h"
+#include "store/jobs/suspects.h"
 
 #include <assert.h>
 
@@ -9,6 +16,49 @@
 #define BACKOFF_FIRST_US (50 * US_PER_MS)
 #define BACKOFF_MAX_US (2 * US_PER_S)
 #define CLAIM_WAITING_IDS_MAX ((size_t)4000)
+#define CAREFUL_US (10 * US_PER_S) /* INTERFACES rule 4 */
+#define KINDS_FRESH_US (10 * US_PER_S)
+
+struct job_store {
+    struct pg *pg;
+    uv_loop_t *loop;
+    char worker_id[JOB_WORKER_ID_SIZE];
+
+    /* What is submitted in one turn of the loop leaves together at the turn's end. */
+    uv_prepare_t prepare;
+    uv_check_t check;
+    uv_timer_t timer;
+    int handle_count;
+    int request_count; /* pg still holds a pointer to us */
+    bool is_closed;
+
+    struct finish_queue waiting;
+    struct finish_queue locked; /* until locked_until_us */
+    int64_t locked_until_us;
+    struct suspects suspects;
+    size_t unsettled;
+    size_t unsettled_bytes;
+    struct claim_queue claims;
+    struct kind_cache kinds;
+
+    /* At most one batch is in flight: the next one gathers meanwhile. */
+    struct batch batch;
+    bool is_in_flight;
+    int64_t guarded_us;      /* the session whose fences are surely new: its pg_up_since_us() */
+    int64_t guarding_us;     /* the one of the batch in flight that sees to it */
+    int64_t fence_known;     /* the highest that a claim of ours has drawn */
+    struct claim_queue lost; /* claims whose answer was lost: read back before anything else */
+    int64_t lost_fence;      /* fence_known when they were sent */
+    char lost_worker_id[JOB_WORKER_ID_SIZE];
+
+    bool is_claims_turn;
+    int64_t careful_until_us;
+    int64_t blocked_until_us;
+    int64_t backoff_us;
+    struct err trouble; /* why we back off */
+    struct rand rand;
+    struct job_store_counters counters;
+};
 
 /* ---- ends ---- */
 
@@ -25,7 +75,7 @@ void store_settle_finish(struct job_store *s, struct finish *f, enum finish_verd
     finish_free(f);
 }
 
-void store_answer_claim(struct job_store *s, struct claim *c)
+static void answer_claim(struct job_store *s, struct claim *c)
 {
     s->counters.claimed += c->job_count;
     claim_answer(c);
@@ -38,7 +88,7 @@ void store_answer_claims(struct job_store *s, struct claim_queue *q, enum claim_
     *q = (struct claim_queue){.first = NULL};
     for (struct claim *c = claim_queue_pop(&taken); c != NULL; c = claim_queue_pop(&taken)) {
         claim_refuse_rest(c, rest);
-        store_answer_claim(s, c);
+        answer_claim(s, c);
     }
 }
 
@@ -49,7 +99,8 @@ static void on_timer(uv_timer_t *timer)
     (void)timer; /* it only turns the loop: flush() follows in this very turn */
 }
 
-void store_arm(struct job_store *s, int64_t at_us)
+/* Turns the loop at that time. */
+static void arm(struct job_store *s, int64_t at_us)
 {
     int64_t ms = (at_us - clock_boot_us()) / US_PER_MS + 1;
     uint64_t delay_ms = ms > 0 ? (uint64_t)ms : 0;
@@ -58,20 +109,21 @@ void store_arm(struct job_store *s, int64_t at_us)
     }
 }
 
-void store_back_off(struct job_store *s, const struct err *why)
+/* No batch for a while, longer each time. */
+static void back_off(struct job_store *s, const struct err *why)
 {
     s->trouble = *why;
     int64_t next_us = s->backoff_us == 0 ? BACKOFF_FIRST_US : s->backoff_us * 2;
     s->backoff_us = next_us < BACKOFF_MAX_US ? next_us : BACKOFF_MAX_US;
     s->blocked_until_us = clock_boot_us() + rand_jitter(&s->rand, s->backoff_us, 20);
-    store_arm(s, s->blocked_until_us);
+    arm(s, s->blocked_until_us);
 }
 
 void store_keep_locked(struct job_store *s, struct finish *f)
 {
     if (s->locked.first == NULL) {
         s->locked_until_us = clock_boot_us() + LOCKED_AGAIN_US;
-        store_arm(s, s->locked_until_us);
+        arm(s, s->locked_until_us);
     }
     finish_queue_push(&s->locked, f);
 }
@@ -82,7 +134,7 @@ static void retry_locked(struct job_store *s, int64_t now_us)
         return;
     }
     if (now_us < s->locked_until_us) {
-        store_arm(s, s->locked_until_us);
+        arm(s, s->locked_until_us);
         return;
     }
     for (struct finish *f = finish_queue_pop(&s->locked); f != NULL;
@@ -100,7 +152,6 @@ static void free_if_done(struct job_store *s)
     }
 }
 
-/* Of each pg_done_cb: false when there is nobody left to answer. */
 bool store_request_ended(struct job_store *s)
 {
     s->request_count--;
@@ -121,27 +172,241 @@ enum status store_send(struct job_store *s, struct pg_request *request, pg_done_
     return st;
 }
 
+/* ---- batches ---- */
+
+static void pass_on_finishes(struct job_store *s, struct recheck *r)
+{
+    struct finish_queue settled = {.first = NULL};
+    for (size_t k = 0; k < FINISH_KIND_COUNT; k++) {
+        struct finish_list *list = &s->batch.finishes[k];
+        for (size_t i = 0; i < list->count; i++) {
+            struct finish *f = list->items[i];
+            if (f->is_settled) {
+                finish_queue_push(&settled, f);
+            } else if (r != NULL) {
+                recheck_add_finish(r, f);
+            } else {
+                store_keep_locked(s, f);
+            }
+        }
+        list->count = 0;
+    }
+    s->batch.finish_count = 0;
+    for (struct finish *f = finish_queue_pop(&settled); f != NULL; f = finish_queue_pop(&settled)) {
+        store_settle_finish(s, f, f->is_refused ? FINISH_REFUSED : FINISH_ACCEPTED);
+    }
+}
+
+/* Claims whose ids are all settled are answered, the others checked again first. */
+static void pass_on_claims(struct job_store *s, struct claim_queue *from, struct recheck *r)
+{
+    struct claim_queue taken = *from;
+    *from = (struct claim_queue){.first = NULL};
+    for (struct claim *c = claim_queue_pop(&taken); c != NULL; c = claim_queue_pop(&taken)) {
+        if (claim_is_settled(c)) {
+            answer_claim(s, c);
+        } else if (r != NULL) {
+            recheck_add_claim(r, c);
+        } else {
+            claim_refuse_rest(c, CLAIM_NOT_TRIED);
+            answer_claim(s, c);
+        }
+    }
+}
+
+static void batch_committed(struct job_store *s)
+{
+    struct recheck *r = recheck_new(s, &s->kinds);
+    pass_on_finishes(s, r);
+    pass_on_claims(s, &s->batch.claims, r);
+    recheck_send(r);
+}
+
+static void batch_failed(struct job_store *s, enum status st, const struct err *err)
+{
+    struct batch *b = &s->batch;
+    if (st == STATUS_UNKNOWN) {
+        s->counters.unknown_outcomes++;
+        batch_return_finishes(b, &s->waiting, true);
+        batch_return_claims(b, &s->lost);
+        return;
+    }
+    bool is_locked = strcmp(err->code, "55P03") == 0;
+    s->counters.refused_batches++;
+    bool is_retried = false;
+    if (is_locked && !b->is_careful) {
+        s->counters.locked_repeats++;
+        s->careful_until_us = clock_boot_us() + CAREFUL_US;
+        is_retried = true;
+    } else if (!is_locked && !(SEEDED_BUG(17) && strncmp(err->code, "23", 2) == 0)) {
+        is_retried = suspects_blame(&s->suspects, b, err, &s->waiting, clock_boot_us());
+    }
+    batch_return_finishes(b, &s->waiting, false);
+    if (is_retried) {
+        batch_return_claims(b, &s->claims);
+        return;
+    }
+    back_off(s, err);
+    store_answer_claims(s, &b->claims, CLAIM_NOT_TRIED);
+}
+
+static void on_batch(void *ctx, enum status st, const struct pg_result *const *results,
+                     const struct err *err)
+{
+    struct job_store *s = ctx;
+    if (!store_request_ended(s)) {
+        return;
+    }
+    s->is_in_flight = false;
+    if (st != STATUS_OK) {
+        batch_failed(s, st, err);
+        return;
+    }
+    s->backoff_us = 0;
+    s->trouble.status = STATUS_OK;
+    s->counters.commits += s->batch.finish_count > 0 || s->batch.claims.first != NULL;
+    if (s->batch.finish_count > 0) {
+        suspects_committed(&s->suspects);
+    }
+    if (s->batch.guards_fence) {
+        s->guarded_us = s->guarding_us;
+    }
+    batch_settle(&s->batch, &s->kinds, results, clock_boot_us(), &s->fence_known);
+    batch_committed(s);
+}
+
+/* While data are being searched for, claims go in batches of their own. */
+static void fill_batch(struct job_store *s, int64_t now_us)
+{
+    struct batch *b = &s->batch;
+    bool has_claims = s->claims.first != NULL;
+    bool knows_kinds = has_claims && kind_cache_knows(&s->kinds, s->claims.first->kinds,
+                                                      s->claims.first->kind_count);
+    bool is_searching = suspects_is_searching(&s->suspects);
+    bool is_claims_only = is_searching && s->is_claims_turn && has_claims;
+    b->has_suspect = false;
+    b->guards_fence = has_claims && s->guarded_us != pg_up_since_us(s->pg);
+    b->is_careful = now_us < s->careful_until_us;
+    b->reads_kinds = has_claims && (!knows_kinds || now_us - s->kinds.loaded_us > KINDS_FRESH_US);
+    if (b->guards_fence) {
+        s->guarding_us = pg_up_since_us(s->pg);
+        return;
+    }
+    if (!is_claims_only) {
+        batch_take_finishes(b, &s->waiting, s->suspects.finish_max);
+    }
+    if (knows_kinds && !b->has_suspect && (!is_searching || b->finish_count == 0)) {
+        batch_take_claims(b, &s->claims);
+    }
+    s->is_claims_turn = !is_claims_only;
+}
+
+/* Sends what waits, and answers what can't be sent. */
+static void send_batch(struct job_store *s, int64_t now_us)
+{
+    struct batch *b = &s->batch;
+    fill_batch(s, now_us);
+    if (b->finish_count == 0 && b->claims.first == NULL && !b->reads_kinds && !b->guards_fence) {
+        return;
+    }
+    struct pg_request request = {.step_count = 0};
+    struct err err = {.status = STATUS_OK};
+    enum status st = batch_build(b, &s->kinds, s->worker_id, &request, &err);
+    if (st == STATUS_OK && request.step_count == 0) {
+        batch_committed(s); /* only jobs ahead, only at_most_once kinds: nothing to ask for */
+        return;
+    }
+    if (st == STATUS_OK) {
+        st = store_send(s, &request, on_batch, s, &err);
+    }
+    s->is_in_flight = st == STATUS_OK;
+    if (st != STATUS_OK) {
+        batch_return_finishes(b, &s->waiting, false);
+        back_off(s, &err);
+        store_answer_claims(s, &b->claims, CLAIM_NOT_TRIED);
+        return;
+    }
+    for (struct claim *c = b->claims.first; c != NULL; c = c->next) {
+        memcpy(c->worker_id, s->worker_id, sizeof c->worker_id);
+    }
+    if (b->claims.first != NULL) {
+        s->lost_fence = s->fence_known;
+        memcpy(s->lost_worker_id, s->worker_id, sizeof s->worker_id);
+    }
+}
+
+/* ---- claims whose answer was lost ---- */
+
+static void on_adopted(void *ctx, enum status st, const struct pg_result *const *results,
+                       const struct err *err)
+{
+    struct job_store *s = ctx;
+    if (!store_request_ended(s)) {
+        return;
+    }
+    s->is_in_flight = false;
+    if (st != STATUS_OK) {
+        back_off(s, err);
+        return;
+    }
+    size_t count = batch_places(s->lost.first, s->batch.places, BATCH_CLAIMS_MAX);
+    batch_settle_claims(s->batch.places, count, &s->kinds, results[0], &s->fence_known);
+    struct recheck *r = recheck_new(s, &s->kinds);
+    pass_on_claims(s, &s->lost, r);
+    recheck_send(r);
+}
+
+/* Reads back the claims in `lost`. The old backend is gone by now (pg.h), so what these rows say
+ * stays true (ARCHITECTURE §4.11). */
+static void read_back(struct job_store *s)
+{
+    size_t count = batch_places(s->lost.first, s->batch.places, BATCH_CLAIMS_MAX);
+    int64_t ids[BATCH_CLAIMS_MAX];
+    for (size_t i = 0; i < count; i++) {
+        ids[i] = s->batch.places[i].id;
+    }
+    struct params p = {.count = 0};
+    params_i64_array(&p, ids, count);
+    params_uuid(&p, s->lost_worker_id);
+    params_i64(&p, s->lost_fence);
+    struct pg_request request = {.step_count = 1};
+    struct err err = {.status = STATUS_OK};
+    enum status st = params_step(&p, &SQL_JOB_ADOPT, &request.steps[0], &err);
+    if (st == STATUS_OK) {
+        st = store_send(s, &request, on_adopted, s, &err);
+    }
+    params_release(&p);
+    s->is_in_flight = st == STATUS_OK;
+    if (st != STATUS_OK) {
+        back_off(s, &err);
+    }
+}
+
 /* ---- turns of the loop ---- */
 
 static void flush(struct job_store *s)
 {
-    bool has_work = s->waiting.first != NULL || s->locked.first != NULL || s->aside.first != NULL ||
-                    s->claims.first != NULL || s->lost.first != NULL;
+    bool has_work = s->waiting.first != NULL || s->locked.first != NULL ||
+                    s->suspects.aside.first != NULL || s->claims.first != NULL ||
+                    s->lost.first != NULL;
     if (s->is_in_flight || !has_work) {
         return;
     }
     int64_t now_us = clock_boot_us();
     retry_locked(s, now_us);
-    store_retry_aside(s, now_us);
+    suspects_retry(&s->suspects, &s->waiting, now_us);
+    if (s->suspects.aside.first != NULL) {
+        arm(s, s->suspects.aside_until_us);
+    }
     if (!pg_is_up(s->pg)) {
         store_answer_claims(s, &s->claims, CLAIM_NOT_TRIED);
     } else if (now_us < s->blocked_until_us) {
-        store_arm(s, s->blocked_until_us);
+        arm(s, s->blocked_until_us);
         store_answer_claims(s, &s->claims, CLAIM_NOT_TRIED);
     } else if (s->lost.first != NULL) {
-        store_read_back(s);
+        read_back(s);
     } else {
-        store_send_batch(s, now_us);
+        send_batch(s, now_us);
     }
 }
 
@@ -166,7 +431,7 @@ enum status job_store_open(const struct job_store_options *options, struct job_s
     }
     s->pg = options->pg;
     s->loop = options->loop;
-    s->finish_max = BATCH_FINISHES_MAX;
+    suspects_init(&s->suspects);
     rand_seed_from_system(&s->rand);
     job_store_set_worker(s, options->worker_id);
     int failed = uv_prepare_init(s->loop, &s->prepare);
@@ -200,7 +465,7 @@ void job_store_close(struct job_store *s)
     s->is_closed = true;
     finish_queue_release(&s->waiting);
     finish_queue_release(&s->locked);
-    finish_queue_release(&s->aside);
+    suspects_release(&s->suspects);
     claim_queue_release(&s->claims);
     claim_queue_release(&s->lost);
     batch_release(&s->batch);
@@ -268,56 +533,6 @@ size_t job_store_waiting(const struct job_store *s)
     return s->unsettled;
 }
 
-/* ---- large args ---- */
-
-struct args_request {
-    struct job_store *store;
-    args_cb *done;
-    void *ctx;
-};
-
-static void on_args(void *ctx, enum status st, const struct pg_result *const *results,
-                    const struct err *err)
-{
-    (void)err;
-    struct args_request *a = ctx;
-    if (store_request_ended(a->store)) {
-        size_t len = 0;
-        const char *args = NULL;
-        if (st != STATUS_OK) {
-            st = STATUS_UNAVAILABLE; /* a read: whatever it was, it may be asked again */
-        } else if (pg_row_count(results[0]) == 0) {
-            st = STATUS_NOT_FOUND;
-        } else {
-            args = pg_text(results[0], 0, 0, &len);
-        }
-        a->done(a->ctx, st, args, len);
-    }
-    free(a);
-}
-
-enum status job_store_args(struct job_store *s, int64_t id, int64_t fence, args_cb *done, void *ctx,
-                           struct err *err)
-{
-    struct args_request *a = malloc(sizeof *a);
-    if (a == NULL) {
-        return err_fail(err, STATUS_NOMEM, "args of job %lld", (long long)id);
-    }
-    *a = (struct args_request){.store = s, .done = done, .ctx = ctx};
-    struct params p = {.count = 0};
-    params_i64(&p, id);
-    params_i64(&p, fence);
-    struct pg_request request = {.step_count = 1};
-    enum status st = params_step(&p, &SQL_JOB_ARGS, &request.steps[0], err);
-    if (st == STATUS_OK) {
-        st = store_send(s, &request, on_args, a, err);
-    }
-    if (st != STATUS_OK) {
-        free(a);
-    }
-    return st;
-}
-
 const struct job_store_counters *job_store_counters(const struct job_store *s)
 {
     return &s->counters;
@@ -328,5 +543,5 @@ const struct err *job_store_trouble(const struct job_store *s)
     if (s->trouble.status != STATUS_OK) {
         return &s->trouble;
     }
-    return s->aside.first != NULL ? &s->aside_trouble : NULL;
+    return s->suspects.aside.first != NULL ? &s->suspects.aside_trouble : NULL;
 }

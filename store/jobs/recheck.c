@@ -2,6 +2,8 @@
 #include "store/jobs/recheck.h"
 
 #include "sql/queries.h"
+#include "store/jobs/batch.h"
+#include "store/jobs/internal.h"
 
 #include <assert.h>
 
@@ -22,26 +24,37 @@ enum {
     COLUMN_IS_MINE
 };
 
+struct recheck {
+    struct job_store *store;
+    const struct kind_cache *kinds; /* the store's */
+    struct finish_queue finishes;
+    struct claim_queue claims;
+    struct params params[2];
+    int64_t exhausted[BATCH_CLAIMS_MAX]; /* found available without an attempt left (lock.G5) */
+    size_t exhausted_count;
+};
+
+/* What a finish that found no row turned out to be. */
+enum recheck_verdict { RECHECK_ALREADY, RECHECK_STALE, RECHECK_LOCKED };
+
 /* Rows by a number of theirs. */
 struct index_entry {
     int64_t key;
     int row;
 };
 
-struct recheck *recheck_new(void *owner)
+struct recheck *recheck_new(struct job_store *s, const struct kind_cache *kinds)
 {
     struct recheck *r = calloc(1, sizeof *r);
     if (r != NULL) {
-        r->owner = owner;
+        r->store = s;
+        r->kinds = kinds;
     }
     return r;
 }
 
-void recheck_free(struct recheck *r)
+static void recheck_free(struct recheck *r)
 {
-    if (r == NULL) {
-        return;
-    }
     finish_queue_release(&r->finishes);
     claim_queue_release(&r->claims);
     for (size_t i = 0; i < ARRAY_COUNT(r->params); i++) {
@@ -50,9 +63,14 @@ void recheck_free(struct recheck *r)
     free(r);
 }
 
-bool recheck_is_empty(const struct recheck *r)
+void recheck_add_finish(struct recheck *r, struct finish *f)
 {
-    return r->finishes.first == NULL && r->claims.first == NULL;
+    finish_queue_push(&r->finishes, f);
+}
+
+void recheck_add_claim(struct recheck *r, struct claim *c)
+{
+    claim_queue_push(&r->claims, c);
 }
 
 static enum status build_finished(struct recheck *r, struct pg_request *request, struct err *err)
@@ -77,7 +95,7 @@ static enum status build_finished(struct recheck *r, struct pg_request *request,
     return params_step(p, &SQL_JOB_RECHECK_FINISHED, &request->steps[STEP_FINISHED], err);
 }
 
-enum status recheck_build(struct recheck *r, struct pg_request *request, struct err *err)
+static enum status build(struct recheck *r, struct pg_request *request, struct err *err)
 {
     int64_t ids[RECHECK_IDS_MAX];
     size_t count = 0;
@@ -181,15 +199,15 @@ static bool is_exhausted(const struct claim *c, const struct kind_cache *kinds,
     return pg_i64(jobs, row, COLUMN_ATTEMPT) >= limit;
 }
 
-static void judge_id(struct recheck *r, struct claim *c, size_t n, const struct kind_cache *kinds,
-                     const struct pg_result *jobs, int row)
+static void judge_id(struct recheck *r, struct claim *c, size_t n, const struct pg_result *jobs,
+                     int row)
 {
     enum claim_refusal why = CLAIM_PUT_BACK;
     if (row < 0 || pg_bool(jobs, row, COLUMN_IS_RUNNING)) {
         why = CLAIM_GONE;
     } else if (!pg_bool(jobs, row, COLUMN_IS_DUE)) {
         why = CLAIM_LATER;
-    } else if (is_exhausted(c, kinds, jobs, row)) {
+    } else if (is_exhausted(c, r->kinds, jobs, row)) {
         why = CLAIM_GONE;
         r->exhausted[r->exhausted_count] = c->ids[n];
         r->exhausted_count++;
@@ -197,9 +215,24 @@ static void judge_id(struct recheck *r, struct claim *c, size_t n, const struct 
     claim_refuse(c, n, why, jobs, row);
 }
 
-enum status recheck_settle(struct recheck *r, const struct kind_cache *kinds,
-                           const struct pg_result *const *results, recheck_verdict_fn *each,
-                           struct err *err)
+static void settle_finish(struct job_store *s, struct finish *f, enum recheck_verdict verdict)
+{
+    switch (verdict) {
+    case RECHECK_ALREADY:
+        store_settle_finish(s, f, FINISH_ALREADY);
+        break;
+    case RECHECK_STALE:
+        store_settle_finish(s, f, FINISH_STALE);
+        break;
+    case RECHECK_LOCKED:
+        store_keep_locked(s, f);
+        break;
+    }
+}
+
+/* Settles each finish and every id of the claims. NOMEM: nothing was done. */
+static enum status settle(struct recheck *r, const struct pg_result *const *results,
+                          struct err *err)
 {
     bool has_finishes = r->finishes.first != NULL;
     const struct pg_result *jobs = results[STEP_JOBS];
@@ -207,12 +240,12 @@ enum status recheck_settle(struct recheck *r, const struct kind_cache *kinds,
     autofree struct index_entry *by_fence =
         has_finishes ? index_rows(results[STEP_FINISHED], 0) : NULL;
     if (by_id == NULL || (has_finishes && by_fence == NULL)) {
-        return err_fail(err, STATUS_NOMEM, "index of looked-up jobs");
+        return err_fail(err, STATUS_NOMEM, "index of rechecked jobs");
     }
     for (struct claim *c = r->claims.first; c != NULL; c = c->next) {
         for (size_t n = 0; n < c->count; n++) {
             if (!c->is_settled[n]) {
-                judge_id(r, c, n, kinds, jobs, row_of(by_id, jobs, c->ids[n]));
+                judge_id(r, c, n, jobs, row_of(by_id, jobs, c->ids[n]));
             }
         }
     }
@@ -220,11 +253,100 @@ enum status recheck_settle(struct recheck *r, const struct kind_cache *kinds,
          f = finish_queue_pop(&r->finishes)) {
         int end = row_of(by_fence, results[STEP_FINISHED], f->f.fence);
         if (end < 0) {
-            each(r->owner, f, judge_finish(f, jobs, row_of(by_id, jobs, f->f.id)));
+            settle_finish(r->store, f, judge_finish(f, jobs, row_of(by_id, jobs, f->f.id)));
         } else {
             bool is_ours = ended_so(f, results[STEP_FINISHED], end);
-            each(r->owner, f, is_ours ? RECHECK_ALREADY : RECHECK_STALE);
+            settle_finish(r->store, f, is_ours ? RECHECK_ALREADY : RECHECK_STALE);
         }
     }
     return STATUS_OK;
+}
+
+static void on_exhausted(void *ctx, enum status st, const struct pg_result *const *results,
+                         const struct err *err)
+{
+    (void)st;
+    (void)results;
+    (void)err;
+    store_request_ended(ctx);
+}
+
+/* Jobs that nobody may claim any more would be fed for ever. */
+static void end_exhausted(const struct recheck *r)
+{
+    const struct claim *c = r->claims.first;
+    const char *names[CLAIM_KINDS_MAX];
+    int64_t limits[CLAIM_KINDS_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < c->kind_count; i++) {
+        const struct kind_defaults *kind = kind_cache_find(r->kinds, c->kinds[i]);
+        if (kind != NULL) {
+            names[count] = kind->name;
+            limits[count] = kind->settings.max_attempts;
+            count++;
+        }
+    }
+    struct params p = {.count = 0};
+    params_i64_array(&p, r->exhausted, r->exhausted_count);
+    params_text_array(&p, names, NULL, count);
+    params_i64_array(&p, limits, count);
+    struct pg_request request = {.step_count = 1};
+    struct err err = {.status = STATUS_OK};
+    enum status st = params_step(&p, &SQL_JOB_EXHAUST, &request.steps[0], &err);
+    if (st == STATUS_OK) {
+        st = store_send(r->store, &request, on_exhausted, r->store, &err);
+    }
+    (void)st; /* their next claim tries again */
+    params_release(&p);
+}
+
+/* Repeating a finish is harmless: it ends in another recheck. */
+static void give_up(struct recheck *r)
+{
+    for (struct finish *f = finish_queue_pop(&r->finishes); f != NULL;
+         f = finish_queue_pop(&r->finishes)) {
+        store_keep_locked(r->store, f);
+    }
+    store_answer_claims(r->store, &r->claims, CLAIM_NOT_TRIED);
+    recheck_free(r);
+}
+
+static void on_rechecked(void *ctx, enum status st, const struct pg_result *const *results,
+                         const struct err *err)
+{
+    (void)err;
+    struct recheck *r = ctx;
+    struct job_store *s = r->store;
+    if (!store_request_ended(s)) {
+        recheck_free(r);
+        return;
+    }
+    if (st != STATUS_OK || settle(r, results, NULL) != STATUS_OK) {
+        give_up(r);
+        return;
+    }
+    if (r->exhausted_count > 0) {
+        end_exhausted(r);
+    }
+    store_answer_claims(s, &r->claims, CLAIM_GONE);
+    recheck_free(r);
+}
+
+void recheck_send(struct recheck *r)
+{
+    if (r == NULL) {
+        return;
+    }
+    if (r->finishes.first == NULL && r->claims.first == NULL) {
+        recheck_free(r);
+        return;
+    }
+    struct pg_request request = {.step_count = 0};
+    enum status st = build(r, &request, NULL);
+    if (st == STATUS_OK) {
+        st = store_send(r->store, &request, on_rechecked, r, NULL);
+    }
+    if (st != STATUS_OK) {
+        give_up(r);
+    }
 }

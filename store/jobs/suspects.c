@@ -1,18 +1,28 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * Whose fault is it? A batch is one transaction, so one finish that PostgreSQL won't take holds up
- * all others of its worker. Bisecting finds it. An SQLSTATE that speaks of data condemns it at
- * once. Any other may be the server's trouble, perhaps one that comes and goes: it condemns only
- * what was refused alone again and again while others were committed in between. Until then, and
- * when it can't be recorded even without its data, it is set aside and tried alone, so that it
- * never comes between the others. */
-#include "store/jobs/internal.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/jobs/suspects.h"
+
+#include "base/clock.h"
 
 #include <assert.h>
 
 #define ASIDE_FIRST_US (100 * US_PER_MS)
 #define ASIDE_MAX_US (60 * US_PER_S)
 #define REFUSALS_MAX 3
+
+void suspects_init(struct suspects *s)
+{
+    *s = (struct suspects){.finish_max = BATCH_FINISHES_MAX};
+}
+
+void suspects_release(struct suspects *s)
+{
+    finish_queue_release(&s->aside);
+}
+
+bool suspects_is_searching(const struct suspects *s)
+{
+    return s->finish_max < BATCH_FINISHES_MAX;
+}
 
 /* About the server as a whole: UNAVAILABLE, TIMEOUT, CONFLICT, LIMIT say so. */
 static bool may_be_data(const struct err *err)
@@ -35,57 +45,59 @@ static struct finish *take_only(struct batch *b)
     return NULL;
 }
 
-static void set_aside(struct job_store *s, struct finish *f, const struct err *err)
+static void set_aside(struct suspects *s, struct finish *f, const struct err *err, int64_t now_us)
 {
     int64_t next_us = f->wait_us == 0 ? ASIDE_FIRST_US : f->wait_us * 2;
     f->wait_us = next_us < ASIDE_MAX_US ? next_us : ASIDE_MAX_US;
-    f->again_us = clock_boot_us() + f->wait_us;
+    f->again_us = now_us + f->wait_us;
     if (s->aside.first == NULL || f->again_us < s->aside_until_us) {
         s->aside_until_us = f->again_us;
     }
     finish_queue_push(&s->aside, f);
     s->aside_trouble = *err;
-    store_arm(s, s->aside_until_us);
 }
 
 /* True: others may go on at once. */
-static bool blame_one(struct job_store *s, const struct err *err)
+static bool blame_one(struct suspects *s, struct finish *f, const struct err *err,
+                      struct finish_queue *waiting, int64_t now_us)
 {
-    struct finish *f = take_only(&s->batch);
-    bool others_pass = f->is_suspect && f->suspect_since != s->finish_batches;
+    bool others_pass = f->is_suspect && f->suspect_since != s->commits;
     f->refusals += !f->is_suspect || others_pass;
     bool is_its_own = err->status == STATUS_INVALID || f->refusals >= REFUSALS_MAX;
     f->is_suspect = true;
-    f->suspect_since = s->finish_batches;
+    f->suspect_since = s->commits;
     s->finish_max = BATCH_FINISHES_MAX;
     if (is_its_own && finish_refuse(f, err->msg, NULL) == STATUS_OK) {
-        finish_queue_push_front(&s->waiting, f);
+        finish_queue_push_front(waiting, f);
     } else {
-        set_aside(s, f, err);
+        set_aside(s, f, err, now_us);
     }
     return is_its_own || others_pass;
 }
 
-bool store_blame(struct job_store *s, const struct err *err)
+bool suspects_blame(struct suspects *s, struct batch *b, const struct err *err,
+                    struct finish_queue *waiting, int64_t now_us)
 {
-    struct batch *b = &s->batch;
     if (b->finish_count == 0 || !may_be_data(err)) {
         return false;
     }
     if (b->finish_count == 1 && b->claims.first == NULL) {
-        return blame_one(s, err);
+        return blame_one(s, take_only(b), err, waiting, now_us);
     }
     s->finish_max = b->finish_count > 1 ? b->finish_count / 2 : 1;
     return true;
 }
 
-void store_retry_aside(struct job_store *s, int64_t now_us)
+void suspects_committed(struct suspects *s)
 {
-    if (s->aside.first == NULL) {
-        return;
-    }
-    if (now_us < s->aside_until_us) {
-        store_arm(s, s->aside_until_us);
+    s->commits++;
+    size_t doubled = s->finish_max * 2;
+    s->finish_max = doubled < BATCH_FINISHES_MAX ? doubled : BATCH_FINISHES_MAX;
+}
+
+void suspects_retry(struct suspects *s, struct finish_queue *waiting, int64_t now_us)
+{
+    if (s->aside.first == NULL || now_us < s->aside_until_us) {
         return;
     }
     struct finish_queue all = s->aside;
@@ -93,7 +105,7 @@ void store_retry_aside(struct job_store *s, int64_t now_us)
     s->aside_until_us = INT64_MAX;
     for (struct finish *f = finish_queue_pop(&all); f != NULL; f = finish_queue_pop(&all)) {
         if (f->again_us <= now_us) {
-            finish_queue_push(&s->waiting, f);
+            finish_queue_push(waiting, f);
             continue;
         }
         s->aside_until_us = f->again_us < s->aside_until_us ? f->again_us : s->aside_until_us;
