@@ -252,7 +252,7 @@ static void greeted(struct redis_node *n)
 static void take_reply(struct redis_node *n, const struct redis_value *v)
 {
     struct link *l = n->link;
-    struct request *r = n->requests.first;
+    struct request *r = n->requests.queue.first;
     if (r->script != NULL && redis_error_class(v) == REDIS_ERROR_NOSCRIPT && node_resend_whole(n)) {
         return;
     }
@@ -287,7 +287,7 @@ static void on_link_bytes(void *ctx, const char *bytes, size_t len)
             }
         } else if (n->options.on_push != NULL && n->options.on_push(n->options.ctx, v)) {
             continue;
-        } else if (n->requests.first != NULL) {
+        } else if (n->requests.queue.first != NULL) {
             take_reply(n, v);
         } else {
             st = err_fail(&err, STATUS_INVALID, "a reply that nobody asked for");

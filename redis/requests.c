@@ -3,7 +3,7 @@
 
 void requests_reset(struct requests *q)
 {
-    *q = (struct requests){.last = &q->first, .pool = q->pool};
+    *q = (struct requests){.pool = q->pool};
 }
 
 void requests_release(struct requests *q)
@@ -23,23 +23,17 @@ void request_drop(struct requests *q, struct request *r)
 
 void requests_push(struct requests *q, struct request *r)
 {
-    r->next = NULL;
     r->deadline_us = INT64_MAX;
-    *q->last = r;
-    q->last = &r->next;
+    request_queue_push(&q->queue, r);
     q->first_unsent = q->first_unsent != NULL ? q->first_unsent : r;
     q->bytes += r->len;
 }
 
 struct request *requests_pop(struct requests *q)
 {
-    struct request *r = q->first;
-    q->first = r->next;
-    if (q->first == NULL) {
-        q->last = &q->first;
-    }
+    struct request *r = request_queue_pop(&q->queue);
     if (q->first_unsent == r) {
-        q->first_unsent = r->next;
+        q->first_unsent = q->queue.first;
     }
     q->bytes -= r->len;
     return r;
@@ -58,7 +52,7 @@ int64_t requests_written(struct requests *q, int64_t now_us)
 int64_t requests_earliest_us(const struct requests *q)
 {
     int64_t earliest_us = INT64_MAX;
-    for (const struct request *r = q->first; r != NULL; r = r->next) {
+    for (const struct request *r = q->queue.first; r != NULL; r = r->next) {
         earliest_us = r->deadline_us < earliest_us ? r->deadline_us : earliest_us;
     }
     return earliest_us;
@@ -74,11 +68,9 @@ void request_end(struct requests *q, struct request *r, enum status st)
 
 void requests_end_all(struct requests *q, int64_t now_us)
 {
-    struct request *list = q->first;
+    struct request_queue all = q->queue;
     requests_reset(q);
-    while (list != NULL) {
-        struct request *r = list;
-        list = r->next;
+    for (struct request *r = request_queue_pop(&all); r != NULL; r = request_queue_pop(&all)) {
         request_end(q, r, r->deadline_us <= now_us ? STATUS_TIMEOUT : STATUS_UNAVAILABLE);
     }
 }

@@ -5,6 +5,7 @@
 #ifndef CLAIMD_REDIS_REQUESTS_H
 #define CLAIMD_REDIS_REQUESTS_H
 
+#include "base/fifo.h"
 #include "base/pool.h"
 #include "redis/redis.h"
 
@@ -24,9 +25,10 @@ struct request {
     char tail[]; /* of a script's call: RESP from the number of keys on */
 };
 
+DEFINE_FIFO(request_queue, request);
+
 struct requests {
-    struct request *first;
-    struct request **last;
+    struct request_queue queue;
     struct request *first_unsent; /* waits for the end of the turn; NULL = none */
     size_t bytes;
     struct pool pool;

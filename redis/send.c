@@ -136,7 +136,7 @@ enum status redis_node_call(struct redis_node *node, const struct redis_script_c
 /* After SCRIPT FLUSH or a restart behind a proxy: the same call once more, with the body. */
 bool node_resend_whole(struct redis_node *n)
 {
-    struct request *r = n->requests.first;
+    struct request *r = n->requests.queue.first;
     const struct redis_arg head[] = {{.bytes = "EVAL", .len = 4},
                                      {.bytes = r->script->body, .len = strlen(r->script->body)}};
     struct buf *out = link_out(n->link);

@@ -52,8 +52,10 @@ void batch_take_finishes(struct batch *b, struct finish_queue *q, size_t max)
 void batch_take_claims(struct batch *b, struct claim_queue *q)
 {
     assert(b->claims.first == NULL);
-    while (q->first != NULL && b->claims.id_count + q->first->count <= BATCH_CLAIMS_MAX &&
+    size_t id_count = 0;
+    while (q->first != NULL && id_count + q->first->count <= BATCH_CLAIMS_MAX &&
            (b->claims.first == NULL || claim_same_kinds(b->claims.first, q->first))) {
+        id_count += q->first->count;
         claim_queue_push(&b->claims, claim_queue_pop(q));
     }
 }

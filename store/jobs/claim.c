@@ -240,41 +240,13 @@ void claim_answer(struct claim *c)
     claim_free(c);
 }
 
-void claim_queue_push(struct claim_queue *q, struct claim *c)
+size_t claim_queue_ids(const struct claim_queue *q)
 {
-    c->next = NULL;
-    if (q->last != NULL) {
-        q->last->next = c;
-    } else {
-        q->first = c;
+    size_t count = 0;
+    for (const struct claim *c = q->first; c != NULL; c = c->next) {
+        count += c->count;
     }
-    q->last = c;
-    q->id_count += c->count;
-}
-
-void claim_queue_push_front(struct claim_queue *q, struct claim *c)
-{
-    c->next = q->first;
-    q->first = c;
-    if (q->last == NULL) {
-        q->last = c;
-    }
-    q->id_count += c->count;
-}
-
-struct claim *claim_queue_pop(struct claim_queue *q)
-{
-    struct claim *c = q->first;
-    if (c == NULL) {
-        return NULL;
-    }
-    q->first = c->next;
-    if (q->first == NULL) {
-        q->last = NULL;
-    }
-    c->next = NULL;
-    q->id_count -= c->count;
-    return c;
+    return count;
 }
 
 void claim_queue_release(struct claim_queue *q)

@@ -5,6 +5,7 @@
 #ifndef CLAIMD_STORE_JOBS_CLAIM_H
 #define CLAIMD_STORE_JOBS_CLAIM_H
 
+#include "base/fifo.h"
 #include "store/jobs/job_store.h"
 #include "store/jobs/kind_cache.h"
 
@@ -53,15 +54,9 @@ void claim_refuse_rest(struct claim *c, enum claim_refusal why);
 void claim_answer(struct claim *c);
 
 /* Requests in the order of their arrival. */
-struct claim_queue {
-    struct claim *first;
-    struct claim *last;
-    size_t id_count;
-};
-void claim_queue_push(struct claim_queue *q, struct claim *c);
-void claim_queue_push_front(struct claim_queue *q, struct claim *c);
-struct claim *claim_queue_pop(struct claim_queue *q); /* NULL when empty */
-void claim_queue_release(struct claim_queue *q);      /* frees all, calls nobody */
+DEFINE_FIFO(claim_queue, claim);
+size_t claim_queue_ids(const struct claim_queue *q); /* how many its claims ask for */
+void claim_queue_release(struct claim_queue *q);     /* frees all, calls nobody */
 
 /* Where an id is in several requests. */
 struct claim_place {

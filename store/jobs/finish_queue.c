@@ -133,43 +133,6 @@ enum status finish_refuse(struct finish *f, const char *why, struct err *err)
     return STATUS_OK;
 }
 
-void finish_queue_push(struct finish_queue *q, struct finish *f)
-{
-    f->next = NULL;
-    if (q->last != NULL) {
-        q->last->next = f;
-    } else {
-        q->first = f;
-    }
-    q->last = f;
-    q->count++;
-}
-
-void finish_queue_push_front(struct finish_queue *q, struct finish *f)
-{
-    f->next = q->first;
-    q->first = f;
-    if (q->last == NULL) {
-        q->last = f;
-    }
-    q->count++;
-}
-
-struct finish *finish_queue_pop(struct finish_queue *q)
-{
-    struct finish *f = q->first;
-    if (f == NULL) {
-        return NULL;
-    }
-    q->first = f->next;
-    if (q->first == NULL) {
-        q->last = NULL;
-    }
-    f->next = NULL;
-    q->count--;
-    return f;
-}
-
 void finish_queue_release(struct finish_queue *q)
 {
     for (struct finish *f = finish_queue_pop(q); f != NULL; f = finish_queue_pop(q)) {

@@ -5,6 +5,7 @@
 #ifndef CLAIMD_STORE_JOBS_FINISH_QUEUE_H
 #define CLAIMD_STORE_JOBS_FINISH_QUEUE_H
 
+#include "base/fifo.h"
 #include "store/jobs/job_store.h"
 
 #define FINISH_WAITING_MAX 10000
@@ -27,12 +28,6 @@ struct finish {
     int64_t wait_us;        /* and for so long the last time */
 };
 
-struct finish_queue {
-    struct finish *first;
-    struct finish *last;
-    size_t count;
-};
-
 /* Copies. A result that PostgreSQL could never take (too long, not UTF-8) is refused right here, a
  * delay is brought into its range. NOMEM. */
 enum status finish_new(const struct job_finish *f, finish_cb *done, void *ctx,
@@ -44,9 +39,7 @@ void finish_free(struct finish *f); /* accepts NULL */
  * backoff. Asked again, it gives up its log too. NOT_FOUND: nothing is left to give up. */
 enum status finish_refuse(struct finish *f, const char *why, struct err *err) MUST_USE;
 
-void finish_queue_push(struct finish_queue *q, struct finish *f);
-void finish_queue_push_front(struct finish_queue *q, struct finish *f);
-struct finish *finish_queue_pop(struct finish_queue *q); /* NULL when empty */
-void finish_queue_release(struct finish_queue *q);       /* frees all */
+DEFINE_FIFO(finish_queue, finish);
+void finish_queue_release(struct finish_queue *q); /* frees all */
 
 #endif

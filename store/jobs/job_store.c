@@ -494,8 +494,9 @@ enum status job_store_claim(struct job_store *s, const struct claim_request *req
     if (request->count == 0) {
         return err_fail(err, STATUS_INVALID, "no ids to claim");
     }
-    if (s->claims.id_count + request->count > CLAIM_WAITING_IDS_MAX) {
-        return err_fail(err, STATUS_LIMIT, "%zu ids wait for their claim", s->claims.id_count);
+    size_t waiting = claim_queue_ids(&s->claims);
+    if (waiting + request->count > CLAIM_WAITING_IDS_MAX) {
+        return err_fail(err, STATUS_LIMIT, "%zu ids wait for their claim", waiting);
     }
     struct claim *c = NULL;
     enum status st = claim_new(request, &c, err);

@@ -6,6 +6,7 @@
 #define CLAIMD_STORE_PG_INTERNAL_H
 
 #include "base/clock.h"
+#include "base/fifo.h"
 #include "base/rand.h"
 #include "store/pg/pg.h"
 
@@ -33,11 +34,7 @@ struct pg_op {
     void *ctx;
 };
 
-struct pg_ops {
-    struct pg_op *first;
-    struct pg_op *last;
-    int count;
-};
+DEFINE_FIFO(pg_ops, pg_op);
 
 /* What libpq says of a connection, in one line, with what to do about it where that is known. */
 #define PG_CONNECT_TEXT_SIZE 400
@@ -107,7 +104,6 @@ struct pg {
 };
 
 /* pg.c */
-void pg_ops_push(struct pg_ops *ops, struct pg_op *op);
 void pg_op_free(struct pg_op *op);
 void pg_requests_read(struct pg *pg);                    /* calls back */
 void pg_limbo_end(struct pg *pg, const struct err *why); /* calls back with UNKNOWN */

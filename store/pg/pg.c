@@ -8,29 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void pg_ops_push(struct pg_ops *ops, struct pg_op *op)
-{
-    op->next = NULL;
-    if (ops->last != NULL) {
-        ops->last->next = op;
-    } else {
-        ops->first = op;
-    }
-    ops->last = op;
-    ops->count++;
-}
-
-static struct pg_op *ops_pop(struct pg_ops *ops)
-{
-    struct pg_op *op = ops->first;
-    if (op != NULL) {
-        ops->first = op->next;
-        ops->last = ops->first != NULL ? ops->last : NULL;
-        ops->count--;
-    }
-    return op;
-}
-
 static void op_clear_results(struct pg_op *op)
 {
     for (int i = 0; i < op->got; i++) {
@@ -114,7 +91,7 @@ enum status pg_open(const struct pg_options *options, struct pg **ret_pg, struct
 
 static void end_all(struct pg_ops *ops, const struct err *why)
 {
-    for (struct pg_op *op = ops_pop(ops); op != NULL; op = ops_pop(ops)) {
+    for (struct pg_op *op = pg_ops_pop(ops); op != NULL; op = pg_ops_pop(ops)) {
         if (op->done != NULL) {
             op->done(op->ctx, why->status, NULL, why);
         }
@@ -262,7 +239,7 @@ enum status pg_send(struct pg *pg, const struct pg_request *request, struct err 
         return err_fail(err, STATUS_UNAVAILABLE, "not connected to PostgreSQL");
     }
     if (pg->sent.count + PG_STEPS_MAX >= PG_OPS_MAX) {
-        return err_fail(err, STATUS_LIMIT, "%d requests wait for PostgreSQL", pg->sent.count);
+        return err_fail(err, STATUS_LIMIT, "%zu requests wait for PostgreSQL", pg->sent.count);
     }
     int64_t timeout_us = request->timeout_us > 0 ? request->timeout_us : pg->options.timeout_us;
     int64_t deadline_us = clock_boot_us() + timeout_us;
@@ -347,7 +324,7 @@ static void end_request(struct pg *pg, struct pg_op *op)
 
 static void end_segment(struct pg *pg)
 {
-    struct pg_op *op = ops_pop(&pg->sent);
+    struct pg_op *op = pg_ops_pop(&pg->sent);
     if (op->prepares != NULL) {
         end_prepare(pg, op);
     } else {
@@ -390,7 +367,7 @@ void pg_requests_read(struct pg *pg)
 /* A callback may close the connection, which ends the rest. */
 void pg_limbo_end(struct pg *pg, const struct err *why)
 {
-    for (struct pg_op *op = ops_pop(&pg->limbo); op != NULL; op = ops_pop(&pg->limbo)) {
+    for (struct pg_op *op = pg_ops_pop(&pg->limbo); op != NULL; op = pg_ops_pop(&pg->limbo)) {
         op->done(op->ctx, why->status, NULL, why);
         pg_op_free(op);
     }

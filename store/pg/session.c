@@ -92,9 +92,7 @@ void pg_session_drop(struct pg *pg)
 static void to_limbo(struct pg *pg)
 {
     bool has_requests = false;
-    while (pg->sent.first != NULL) {
-        struct pg_op *op = pg->sent.first;
-        pg->sent.first = op->next;
+    for (struct pg_op *op = pg_ops_pop(&pg->sent); op != NULL; op = pg_ops_pop(&pg->sent)) {
         if (op->prepares != NULL) {
             pg_op_free(op);
         } else {
@@ -102,7 +100,6 @@ static void to_limbo(struct pg *pg)
             pg_ops_push(&pg->limbo, op);
         }
     }
-    pg->sent = (struct pg_ops){0};
     if (has_requests) {
         pg->old = pg->backend;
     }
