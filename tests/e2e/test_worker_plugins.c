@@ -152,7 +152,7 @@ START_TEST(G6_a_plugin_that_went_bad_is_withdrawn_and_its_jobs_wait_uncharged)
                              "job_id <= %lld",
                              (long long)last - JOBS, (long long)last),
                      0);
-    ck_assert(announces(i, "sleep"));
+    ck_assert(WAIT_UNTIL(announces(i, "sleep"), SOON_US));
     drain(i);
 }
 END_TEST
@@ -187,7 +187,7 @@ START_TEST(G6_a_plugin_that_was_bad_at_the_start_is_served_when_it_is_good)
     int64_t last = fleet_enqueue(&f, "sleep", "{\"ms\": 1}", 5);
     put_good("sleep.so", 0);
     ck_assert(WAIT_UNTIL(completed(last, 5) == 5, LATER_US)); /* nobody says a word */
-    ck_assert(announces(0, "sleep"));
+    ck_assert(WAIT_UNTIL(announces(0, "sleep"), SOON_US));
     drain(0);
 }
 END_TEST

@@ -209,7 +209,7 @@ START_TEST(an_absence_of_postgresql_is_told_at_growing_distance_and_its_end_once
     for (size_t i = 0; i < ARRAY_COUNT(programs); i++) {
         ck_assert(WAIT_UNTIL(fleet_log_count(&f, programs[i], 0, "event=postgres_up after=") == 1,
                              SOON_US));
-        ck_assert_int_le(fleet_log_count(&f, programs[i], 0, "event=postgres_down"), 4);
+        ck_assert_int_le(fleet_log_count(&f, programs[i], 0, "event=postgres_down"), 6);
     }
     sql_close(f.sql);
     f.sql = sql_open(f.conninfo);

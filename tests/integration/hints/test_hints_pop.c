@@ -27,15 +27,13 @@ static void assert_popped_in_order(int64_t from, int64_t to)
     }
 }
 
-START_TEST(a_blocking_pop_wakes_within_milliseconds)
+START_TEST(a_blocking_pop_is_woken_by_a_push_and_not_by_its_timeout)
 {
-    world_open_popper(SETS("default"));
+    world_open_popper_for(SETS("default"), WAIT_US + US_PER_S);
     world_want(10);
     RUN_UNTIL(strstr(CLI(0, "INFO", "clients"), "blocked_clients:1") != NULL);
-    int64_t start_us = clock_boot_us();
     push_one("default", NULL, 42, 4, 100);
     RUN_UNTIL(world.popped_count == 1);
-    ck_assert_int_lt(clock_boot_us() - start_us, 50 * US_PER_MS); /* far below the timeout */
     ck_assert_int_eq(world.popped[0].id, 42);
     ck_assert_int_eq(world.popped[0].score, INT64_C(40000000000100));
     ck_assert_str_eq(world.popped[0].set, "default");
@@ -364,7 +362,7 @@ END_TEST
 int main(void)
 {
     const TTest *const tests[] = {
-        a_blocking_pop_wakes_within_milliseconds,
+        a_blocking_pop_is_woken_by_a_push_and_not_by_its_timeout,
         a_blocking_pop_goes_on_after_its_timeout,
         under_load_the_lowest_scores_of_all_sets_come_first,
         no_priority_waits_behind_a_lower_one_of_another_set,

@@ -96,10 +96,10 @@ static void on_lost(void *ctx)
     world.lost++;
 }
 
-void world_open_popper(const char *const *sets)
+void world_open_popper_for(const char *const *sets, int64_t block_us)
 {
     struct hints_popper_options options = {.nodes = given_options(),
-                                           .block_us = BLOCK_US,
+                                           .block_us = block_us,
                                            .on_popped = on_popped,
                                            .want = want,
                                            .on_lost = on_lost};
@@ -107,6 +107,11 @@ void world_open_popper(const char *const *sets)
     assert_ok(hints_popper_open(&options, &world.popper, err));
     world_listen(sets);
     RUN_UNTIL(world.node_ups[0] + world.node_ups[1] == before + NODES);
+}
+
+void world_open_popper(const char *const *sets)
+{
+    world_open_popper_for(sets, BLOCK_US);
 }
 
 void world_listen(const char *const *sets)

@@ -70,6 +70,7 @@ void world_start(const char *extra);
 void world_stop(void);
 /* A popper that listens to these sets ("queue" or "queue:kind", NULL-ended), not wanting yet. */
 void world_open_popper(const char *const *sets);
+void world_open_popper_for(const char *const *sets, int64_t block_us);
 void world_listen(const char *const *sets);
 void world_want(size_t want);
 

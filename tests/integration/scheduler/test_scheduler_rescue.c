@@ -96,7 +96,7 @@ START_TEST(a_job_whose_lease_stands_is_moved_when_it_is_gone)
     ck_assert(!WAIT_UNTIL(is_available(id), 4 * TICK_US));
     ck_assert(!is_swept(1));
     unlock_job(id);
-    ck_assert(WAIT_UNTIL(is_available(id), 2 * TICK_US));
+    ck_assert(WAIT_UNTIL(is_available(id), SOON_US));
 }
 END_TEST
 

@@ -136,7 +136,7 @@ START_TEST(every_wait_has_a_deadline)
     (void)side_run(side, "SELECT pg_advisory_xact_lock(109317141917028)::text");
     int64_t start_us = clock_boot_us();
     ck_assert_int_eq(migrate_up(world.conninfo, 200 * US_PER_MS, NULL, NULL, &err), STATUS_TIMEOUT);
-    ck_assert_int_lt(clock_boot_us() - start_us, 2 * US_PER_S);
+    ck_assert_int_lt(clock_boot_us() - start_us, LIMIT_US / 2);
     (void)side_run(side, "COMMIT");
     ck_assert_int_eq(version_now(), 0);
     MUST(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, &why));

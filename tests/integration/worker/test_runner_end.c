@@ -59,7 +59,7 @@ START_TEST(A4_an_endless_loop_is_ended_by_the_runners_own_timer)
     int status = harness_wait(&h);
     int64_t late_us = clock_boot_us() - kill_at_us;
     ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    ck_assert_msg(late_us >= 0 && late_us < US_PER_S, "%" PRId64 " us late", late_us);
+    ck_assert_msg(late_us >= 0 && late_us < 5 * US_PER_S, "%" PRId64 " us late", late_us);
 }
 END_TEST
 
@@ -71,7 +71,7 @@ START_TEST(A4_a_time_that_is_moved_nearer_during_the_job_counts)
     atomic_store(&h.page->kill_at_us, kill_at_us);
     int status = harness_wait(&h);
     ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    ck_assert_int_lt(clock_boot_us() - kill_at_us, US_PER_S);
+    ck_assert_int_lt(clock_boot_us() - kill_at_us, 5 * US_PER_S);
 }
 END_TEST
 
@@ -109,7 +109,7 @@ START_TEST(TERM_wakes_a_handler_and_sets_its_stop_flag)
     struct result_frame r;
     harness_result(&h, &r);
     ck_assert_int_eq(r.outcome, RUN_RETRY);
-    ck_assert_int_lt(clock_boot_us() - told_us, US_PER_S);
+    ck_assert_int_lt(clock_boot_us() - told_us, 5 * US_PER_S);
     atomic_store(&h.page->should_stop, 0);
     harness_run(&h, "sleep", "{\"ms\": 1}", &r);
     ck_assert_int_eq(r.outcome, RUN_DONE);
@@ -155,7 +155,7 @@ START_TEST(A1_a_runner_dies_with_its_worker_even_in_an_endless_loop)
     h = (struct harness){.pid = runner};
     int status = harness_wait(&h);
     ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    ck_assert_int_lt(clock_boot_us() - killed_us, US_PER_S);
+    ck_assert_int_lt(clock_boot_us() - killed_us, 5 * US_PER_S);
 }
 END_TEST
 
