@@ -6,116 +6,36 @@
 #include "base/timer.h"
 #include "worker/worker.h"
 
-#include <stdio.h>
-
 #define HELD_FENCES_MAX 4096
-
-/* ---- what to listen to ---- */
-
-static bool is_paused(const struct worker *w, const char *queue)
-{
-    for (size_t i = 0; i < w->paused_count; i++) {
-        if (strcmp(w->paused[i], queue) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void add_set(struct hints_set *set, const char *queue, const char *kind)
-{
-    (void)snprintf(set->queue, sizeof set->queue, "%s", queue);
-    (void)snprintf(set->kind, sizeof set->kind, "%s", kind);
-}
-
-/* A queue's own set, and one for each kind of ours: the scheduler uses the latter where not every
- * worker of the queue serves the kind (INTERFACES rule 2); which it is may change at any time, so
- * both are listened to. */
-static enum status listen_to_sets(struct worker *w, struct err *err)
-{
-    size_t count = 0;
-    size_t max = w->config->worker.queue_count * (w->kinds.count + 1);
-    autofree struct hints_set *sets = calloc(max == 0 ? 1 : max, sizeof *sets);
-    if (sets == NULL) {
-        return err_fail(err, STATUS_NOMEM, "no memory for the sets of hints");
-    }
-    bool listens = w->stage == WORKER_RUNNING && !w->is_quiet && w->kinds.count > 0;
-    for (size_t q = 0; listens && q < w->config->worker.queue_count; q++) {
-        const char *queue = w->config->worker.queues[q];
-        if (is_paused(w, queue)) {
-            continue;
-        }
-        add_set(&sets[count++], queue, "");
-        for (size_t k = 0; k < w->kinds.count; k++) {
-            add_set(&sets[count++], queue, w->kinds.names[k]);
-        }
-    }
-    return hints_popper_listen(w->popper, sets, count, err);
-}
-
-void beat_listen(struct worker *w)
-{
-    struct err err = {0};
-    if (w->popper == NULL) {
-        return; /* closed: this worker is about to end */
-    }
-    if (listen_to_sets(w, &err) == STATUS_OK) {
-        log_recovered("listen_recovered", &w->listen_complaint);
-    } else if (complaint_due(&w->listen_complaint, clock_boot_us())) {
-        log_error("listen_failed", LOG_TEXT("err", err.msg),
-                  LOG_TEXT("action", "again with the next beat"));
-    }
-}
-
-static void take_paused(struct worker *w, const struct worker_beat_reply *reply)
-{
-    bool changed = reply->paused_count != w->paused_count;
-    for (size_t i = 0; i < reply->paused_count && !changed; i++) {
-        changed = !is_paused(w, reply->paused_queues[i]);
-    }
-    if (!changed) {
-        return;
-    }
-    w->paused_count = 0;
-    for (size_t i = 0; i < reply->paused_count && i < WORKER_PAUSED_MAX; i++) {
-        (void)snprintf(w->paused[w->paused_count++], sizeof w->paused[0], "%s",
-                       reply->paused_queues[i]);
-    }
-    beat_listen(w);
-}
-
-/* ---- beats ---- */
 
 static void on_beaten(void *ctx, enum status st, const struct worker_beat_reply *reply,
                       const struct err *err)
 {
     struct worker *w = ctx;
     bool is_confirmed = st == STATUS_OK && !reply->is_dead;
-    w->is_beating = false;
-    record("beat", st == STATUS_OK ? "ok" : "info", RECORD_TEXT("worker", w->worker_id),
+    w->beat.is_in_flight = false;
+    record("beat", st == STATUS_OK ? "ok" : "info",
+           RECORD_TEXT("worker", w->registration.worker_id),
            RECORD_I64("dead", st == STATUS_OK && reply->is_dead));
-    w->has_lost_pop = w->has_lost_pop || (w->is_telling_lost_pop && !is_confirmed);
+    w->beat.has_lost_pop = w->beat.has_lost_pop || (w->beat.is_telling_lost_pop && !is_confirmed);
     if (st != STATUS_OK) {
-        if (complaint_due(&w->beat_complaint, clock_boot_us())) {
+        if (complaint_due(&w->beat.complaint, clock_boot_us())) {
             log_warn("beat_failed", LOG_TEXT("err", err->msg), LOG_TEXT("action", "beating on"));
         }
         return;
     }
-    log_recovered("beat_recovered", &w->beat_complaint);
+    log_recovered("beat_recovered", &w->beat.complaint);
     if (reply->is_dead) {
         registration_again(w);
         return;
     }
-    w->beat_confirmed_us = w->beat_sent_us;
+    w->beat.confirmed_us = w->beat.sent_us;
     for (struct job_in_hand *job = w->jobs.by_id; job != NULL; job = job->hh.next) {
         if (job->phase == IN_HAND_RUNNING) {
-            run_limit(w, job, w->beat_sent_us);
+            run_limit(w, job, w->beat.sent_us);
         }
     }
-    take_paused(w, reply);
-    if (w->listen_complaint.count > 0) {
-        beat_listen(w);
-    }
+    listen_take_paused(w, reply);
 }
 
 static size_t held_fences(const struct worker *w, int64_t now, int64_t *ret_fences)
@@ -148,14 +68,14 @@ static void count_uncommitted(const struct worker *w, int64_t now, struct worker
 void beat_now(struct worker *w)
 {
     int64_t fences[HELD_FENCES_MAX];
-    if (w->is_beating || !w->is_registered || !pg_is_up(w->pg)) {
+    if (w->beat.is_in_flight || !w->registration.is_registered || !pg_is_up(w->pg)) {
         return;
     }
     int64_t now = clock_boot_us();
-    struct worker_beat b = {.worker_id = w->worker_id,
+    struct worker_beat b = {.worker_id = w->registration.worker_id,
                             .stale_us = w->config->worker.stale_us,
                             .is_quiet = w->is_quiet || w->stage != WORKER_RUNNING,
-                            .lost_pop = w->has_lost_pop,
+                            .lost_pop = w->beat.has_lost_pop,
                             .running = (int)w->jobs.count[IN_HAND_RUNNING],
                             .held_fences = fences,
                             .held_count = held_fences(w, now, fences),
@@ -164,14 +84,14 @@ void beat_now(struct worker *w)
                             .lock_nodes = (int)w->config->lock.node_count,
                             .lock_nodes_voting = (int)redlock_async_voting(w->lock)};
     count_uncommitted(w, now, &b);
-    record("beat", "inv", RECORD_TEXT("worker", w->worker_id));
+    record("beat", "inv", RECORD_TEXT("worker", w->registration.worker_id));
     if (worker_store_beat(w->pg, &b, on_beaten, w, NULL) != STATUS_OK) {
         return; /* the next one's turn */
     }
-    w->is_beating = true;
-    w->beat_sent_us = now;
-    w->is_telling_lost_pop = w->has_lost_pop;
-    w->has_lost_pop = false;
+    w->beat.is_in_flight = true;
+    w->beat.sent_us = now;
+    w->beat.is_telling_lost_pop = w->beat.has_lost_pop;
+    w->beat.has_lost_pop = false;
 }
 
 static void on_beat_due(uv_timer_t *timer)
@@ -183,12 +103,25 @@ static void on_beat_due(uv_timer_t *timer)
 void beat_start(struct worker *w)
 {
     uint64_t period = (uint64_t)(w->config->worker.beat_us / US_PER_MS);
-    timer_start(&w->beat_timer, on_beat_due, 0, period < 1 ? 1 : period);
+    timer_start(&w->beat.timer, on_beat_due, 0, period < 1 ? 1 : period);
 }
 
 void beat_stop(struct worker *w)
 {
-    if (w->beat_timer.data != NULL && !uv_is_closing((uv_handle_t *)&w->beat_timer)) {
-        uv_close((uv_handle_t *)&w->beat_timer, NULL);
+    (void)uv_timer_stop(&w->beat.timer);
+}
+
+enum status beat_open(struct worker *w, struct err *err)
+{
+    w->beat.timer.data = w;
+    int failed = uv_timer_init(w->loop, &w->beat.timer);
+    if (failed != 0) {
+        return err_fail(err, STATUS_INTERNAL, "beat timer: %s", uv_strerror(failed));
     }
+    return STATUS_OK;
+}
+
+void beat_close(struct worker *w)
+{
+    uv_close((uv_handle_t *)&w->beat.timer, NULL);
 }

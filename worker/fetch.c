@@ -36,7 +36,7 @@ static struct capacity_facts facts(const struct worker *w, int64_t now_us)
  * made under an id whose beats count for nothing. */
 static bool may_take(const struct worker *w)
 {
-    return w->stage == WORKER_RUNNING && w->is_registered && !w->is_quiet;
+    return w->stage == WORKER_RUNNING && w->registration.is_registered && !w->is_quiet;
 }
 
 size_t fetch_want(void *worker)

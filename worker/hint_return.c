@@ -44,7 +44,7 @@ static void on_pushed(void *ctx, enum status st, int64_t added)
     if (st == STATUS_OK) {
         metric_add(w->metrics.put_back, w->hint_return->sent);
     } else {
-        w->has_lost_pop = true;
+        w->beat.has_lost_pop = true;
     }
     w->hint_return->is_busy = false;
     w->hint_return->sent = 0;
@@ -96,7 +96,7 @@ void hint_return_add(struct worker *w, int64_t id, int64_t score, const char *qu
 {
     struct hint_return *p = w->hint_return;
     if (p->gathered == HINT_RETURN_MAX) {
-        w->has_lost_pop = true;
+        w->beat.has_lost_pop = true;
         return;
     }
     struct returned_hint *h = &p->gathering[p->gathered++];

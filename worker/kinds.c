@@ -149,8 +149,8 @@ static void serve_now(struct worker *w, struct kind_set *set)
     w->kinds = *set;
     *set = (struct kind_set){.count = 0};
     w->kinds_generation++;
-    if (w->is_registered) {
-        beat_listen(w);
+    if (w->registration.is_registered) {
+        listen_update(w);
         beat_now(w);
         fetch_poke(w);
     }
@@ -237,10 +237,7 @@ static void on_announced(void *ctx, enum status st, const struct err *err)
     struct kinds_book *b = a->worker->kinds_book;
     b->is_announcing = false;
     if (st != STATUS_OK) {
-        if (complaint_due(&a->worker->register_complaint, clock_boot_us())) {
-            log_warn("register_failed", LOG_TEXT("step", "announce kinds"),
-                     LOG_TEXT("err", err->msg), LOG_TEXT("action", "trying again"));
-        }
+        registration_complain(a->worker, "announce kinds", err);
         return; /* the next beat's turn */
     }
     if (a->number == b->next_number) {
@@ -252,7 +249,8 @@ static void on_announced(void *ctx, enum status st, const struct err *err)
 void kinds_announce(struct worker *w)
 {
     struct kinds_book *b = w->kinds_book;
-    if (b->next_number == 0 || b->is_announcing || !w->is_registered || !pg_is_up(w->pg)) {
+    if (b->next_number == 0 || b->is_announcing || !w->registration.is_registered ||
+        !pg_is_up(w->pg)) {
         return;
     }
     struct announcement *a = malloc(sizeof *a);

@@ -60,7 +60,7 @@ void worker_ready(void *worker, struct health *ret)
 {
     const struct worker *w = worker;
     bool is_ending = w->stage == WORKER_DRAINING || w->stage == WORKER_CLOSING;
-    health_add(ret, "started", w->is_registered, "%s",
+    health_add(ret, "started", w->registration.is_registered, "%s",
                w->stage == WORKER_STARTING ? "starting" : "not registered");
     health_add(ret, "draining", !is_ending, "stopping: it takes no more jobs");
     health_add(ret, "postgres", pg_is_up(w->pg), "not connected");

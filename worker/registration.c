@@ -13,8 +13,23 @@
 
 #include <stdio.h>
 
-#define RETRY_MS 500
+#define RETRY_MS 500 /* after a step that failed */
 #define NODES_LOOK_MS 5
+
+enum status registration_open(struct worker *w, struct err *err)
+{
+    w->registration.timer.data = w;
+    int failed = uv_timer_init(w->loop, &w->registration.timer);
+    if (failed != 0) {
+        return err_fail(err, STATUS_INTERNAL, "registration timer: %s", uv_strerror(failed));
+    }
+    return STATUS_OK;
+}
+
+void registration_close(struct worker *w)
+{
+    uv_close((uv_handle_t *)&w->registration.timer, NULL);
+}
 
 /* ---- registration ---- */
 
@@ -23,19 +38,26 @@ static void on_retry(uv_timer_t *timer)
     registration_begin(timer->data);
 }
 
-static void try_later(struct worker *w, const char *what, const struct err *err)
+void registration_complain(struct worker *w, const char *step, const struct err *err)
 {
-    if (complaint_due(&w->register_complaint, clock_boot_us())) {
-        log_warn("register_failed", LOG_TEXT("step", what),
+    if (complaint_due(&w->registration.complaint, clock_boot_us())) {
+        log_warn("register_failed", LOG_TEXT("step", step),
                  LOG_TEXT("err", err == NULL ? "" : err->msg), LOG_TEXT("action", "trying again"));
     }
-    timer_start(&w->beat_timer, on_retry, RETRY_MS, 0);
+}
+
+static void try_later(struct worker *w, const char *step, const struct err *err)
+{
+    w->registration.is_in_flight = false;
+    registration_complain(w, step, err);
+    timer_start(&w->registration.timer, on_retry, RETRY_MS, 0);
 }
 
 static void on_registered(void *ctx, enum status st, const struct err *err)
 {
     struct worker *w = ctx;
-    w->is_beating = false;
+    struct registration *r = &w->registration;
+    r->is_in_flight = false;
     if (st == STATUS_CONFLICT) {
         worker_fail(w, DAEMON_USAGE, err->msg);
         return;
@@ -44,13 +66,13 @@ static void on_registered(void *ctx, enum status st, const struct err *err)
         try_later(w, "register", err);
         return;
     }
-    w->is_registered = true;
-    record("start", "ok", RECORD_TEXT("worker", w->worker_id),
+    r->is_registered = true;
+    record("start", "ok", RECORD_TEXT("worker", r->worker_id),
            RECORD_TEXT("state_dir", w->config->worker.state_dir));
-    log_recovered("register_recovered", &w->register_complaint);
-    state_dir_write(w->config->worker.state_dir, w->worker_id);
-    w->beat_confirmed_us = w->beat_sent_us;
-    job_store_set_worker(w->store, w->worker_id);
+    log_recovered("register_recovered", &r->complaint);
+    state_dir_write(w->config->worker.state_dir, r->worker_id);
+    w->beat.confirmed_us = r->sent_us;
+    job_store_set_worker(w->store, r->worker_id);
     worker_on_registered(w);
     beat_start(w);
 }
@@ -64,7 +86,7 @@ static enum status send_registration(struct worker *w, const struct kind_set *ki
     for (size_t i = 0; i < w->config->worker.queue_count; i++) {
         queues[i] = w->config->worker.queues[i];
     }
-    struct worker_registration r = {.worker_id = w->worker_id,
+    struct worker_registration r = {.worker_id = w->registration.worker_id,
                                     .host = host,
                                     .pid = (int)getpid(),
                                     .version = CLAIMD_VERSION,
@@ -76,7 +98,7 @@ static enum status send_registration(struct worker *w, const struct kind_set *ki
                                     .kinds = kinds->list,
                                     .kind_count = kinds->count,
                                     .stale_us = w->config->worker.stale_us,
-                                    .lock_nodes = w->fingerprint};
+                                    .lock_nodes = w->registration.fingerprint};
     return worker_store_register(w->pg, &r, done, ctx, err);
 }
 
@@ -89,17 +111,18 @@ enum status registration_announce(struct worker *w, const struct kind_set *kinds
 
 static void do_register(struct worker *w)
 {
+    struct registration *r = &w->registration;
     struct err err = {0};
-    if (rand_uuid(w->worker_id, &err) != STATUS_OK) {
+    if (rand_uuid(r->worker_id, &err) != STATUS_OK) {
         try_later(w, "draw a worker id", &err);
         return;
     }
-    w->beat_sent_us = clock_boot_us();
+    r->sent_us = clock_boot_us();
     if (send_registration(w, &w->kinds, on_registered, w, &err) != STATUS_OK) {
         try_later(w, "register", &err);
         return;
     }
-    w->is_beating = true;
+    r->is_in_flight = true;
 }
 
 /* ---- a predecessor in the same state directory (ARCHITECTURE §6) ---- */
@@ -118,17 +141,18 @@ static void on_back(void *ctx, const struct handed_back *job)
 static void on_handed_back(void *ctx, enum status st, const struct err *err)
 {
     struct worker *w = ctx;
-    w->is_beating = false;
-    record("reap", st == STATUS_OK ? "ok" : "info", RECORD_TEXT("worker", w->predecessor_id));
+    struct registration *r = &w->registration;
+    r->is_in_flight = false;
+    record("reap", st == STATUS_OK ? "ok" : "info", RECORD_TEXT("worker", r->predecessor_id));
     bool is_refused = st == STATUS_INVALID || st == STATUS_INTERNAL;
     if (is_refused) { /* one of them can't be recorded: the rescuer finds out which */
-        log_warn("predecessor_left", LOG_TEXT("worker", w->predecessor_id),
+        log_warn("predecessor_left", LOG_TEXT("worker", r->predecessor_id),
                  LOG_TEXT("err", err->msg), LOG_TEXT("action", "the scheduler rescues its jobs"));
     } else if (st != STATUS_OK) {
         try_later(w, "hand back a predecessor's jobs", err);
         return;
     }
-    w->predecessor_id[0] = '\0';
+    r->predecessor_id[0] = '\0';
     do_register(w);
 }
 
@@ -139,11 +163,10 @@ static void on_freed(void *ctx)
     if (w->stage == WORKER_CLOSING) {
         return; /* told by the lock's own end: nothing that this needs is open any more */
     }
-    record("reap", "inv", RECORD_TEXT("worker", w->predecessor_id));
-    enum status st =
-        worker_store_hand_back_all(w->pg, w->predecessor_id, on_back, on_handed_back, w, &err);
+    record("reap", "inv", RECORD_TEXT("worker", w->registration.predecessor_id));
+    enum status st = worker_store_hand_back_all(w->pg, w->registration.predecessor_id, on_back,
+                                                on_handed_back, w, &err);
     if (st != STATUS_OK) {
-        w->is_beating = false;
         try_later(w, "hand back a predecessor's jobs", &err);
     }
 }
@@ -172,7 +195,6 @@ static void on_predecessor(void *ctx, enum status st, const char *token_prefix, 
     struct worker *w = ctx;
     struct err err = {0};
     if (st != STATUS_OK && st != STATUS_NOT_FOUND) {
-        w->is_beating = false;
         try_later(w, "end a predecessor", NULL);
         return;
     }
@@ -183,7 +205,8 @@ static void on_predecessor(void *ctx, enum status st, const char *token_prefix, 
     for (size_t i = 0; recorder_is_on() && i < count; i++) {
         record("free", "inv", RECORD_I64("job", ids[i]), RECORD_TEXT("prefix", token_prefix));
     }
-    log_info("predecessor_ended", LOG_TEXT("worker", w->predecessor_id), LOG_I64("jobs", count));
+    log_info("predecessor_ended", LOG_TEXT("worker", w->registration.predecessor_id),
+             LOG_I64("jobs", count));
     if (free_leases(w, token_prefix, ids, count, &err) != STATUS_OK) {
         on_freed(w);
     }
@@ -196,7 +219,7 @@ static void on_joined(void *ctx, enum status st, int64_t ttl_max_us, const struc
 {
     struct worker *w = ctx;
     struct err failed = {0};
-    w->is_beating = false;
+    w->registration.is_in_flight = false;
     if (st == STATUS_CONFLICT) {
         worker_fail(w, DAEMON_USAGE, err->msg);
         return;
@@ -205,6 +228,7 @@ static void on_joined(void *ctx, enum status st, int64_t ttl_max_us, const struc
         try_later(w, "join the cluster", err);
         return;
     }
+    w->registration.lock_since_us = clock_boot_us();
     if (worker_open_lock(w, ttl_max_us, &failed) != STATUS_OK) {
         worker_fail(w, DAEMON_USAGE, failed.msg);
         return;
@@ -214,25 +238,26 @@ static void on_joined(void *ctx, enum status st, int64_t ttl_max_us, const struc
 
 static enum status join(struct worker *w, struct err *err)
 {
+    struct registration *r = &w->registration;
     const struct config *c = w->config;
     enum status st =
         redis_endpoint_sorted_list(c->lock.nodes[0], sizeof c->lock.nodes[0], c->lock.node_count,
-                                   w->fingerprint, sizeof w->fingerprint, err);
+                                   r->fingerprint, sizeof r->fingerprint, err);
     if (st != STATUS_OK) {
         return st;
     }
-    w->join = (struct cluster_join){.pg = w->pg,
-                                    .fingerprint = w->fingerprint,
+    r->join = (struct cluster_join){.pg = w->pg,
+                                    .fingerprint = r->fingerprint,
                                     .ttl_us = w->config->lock.ttl_us,
                                     .done = on_joined,
                                     .ctx = w};
-    return cluster_store_join(&w->join, err);
+    return cluster_store_join(&r->join, err);
 }
 
 static void on_schema_checked(void *ctx, enum status st, const struct err *err)
 {
     struct worker *w = ctx;
-    w->is_beating = false;
+    w->registration.is_in_flight = false;
     if (st == STATUS_CONFLICT) {
         worker_fail(w, DAEMON_NOT_POSSIBLE, err->msg);
         return;
@@ -241,14 +266,14 @@ static void on_schema_checked(void *ctx, enum status st, const struct err *err)
         try_later(w, "check the schema", err);
         return;
     }
-    w->is_schema_checked = true;
+    w->registration.is_schema_checked = true;
     registration_begin(w);
 }
 
 /* The next step that is due. */
 static enum status begin_step(struct worker *w, const char **ret_step, struct err *err)
 {
-    if (!w->is_schema_checked) {
+    if (!w->registration.is_schema_checked) {
         *ret_step = "check the schema";
         return migrate_check(w->pg, on_schema_checked, w, err);
     }
@@ -257,30 +282,32 @@ static enum status begin_step(struct worker *w, const char **ret_step, struct er
         return join(w, err);
     }
     *ret_step = "end a predecessor";
-    return worker_store_end_predecessor(w->pg, w->predecessor_id, on_predecessor, w, err);
+    return worker_store_end_predecessor(w->pg, w->registration.predecessor_id, on_predecessor, w,
+                                        err);
 }
 
 void registration_begin(struct worker *w)
 {
+    struct registration *r = &w->registration;
     const char *step = "";
     struct err err = {0};
-    bool is_time = w->kinds.block != NULL && pg_is_up(w->pg) && !w->is_registered && !w->is_beating;
+    bool is_time =
+        w->kinds.block != NULL && pg_is_up(w->pg) && !r->is_registered && !r->is_in_flight;
     if (!is_time || w->stage == WORKER_CLOSING) {
         return;
     }
-    if (w->lock != NULL && w->predecessor_id[0] == '\0') {
+    if (w->lock != NULL && r->predecessor_id[0] == '\0') {
         do_register(w);
         return;
     }
     /* A predecessor's leases can be freed only where a node listens: else its jobs wait for
      * them. */
-    if (w->lock != NULL && !ready_is_time(w->config, w->lock, w->lock_since_us)) {
-        timer_start(&w->beat_timer, on_retry, NODES_LOOK_MS, 0);
+    if (w->lock != NULL && !ready_is_time(w->config, w->lock, r->lock_since_us)) {
+        timer_start(&r->timer, on_retry, NODES_LOOK_MS, 0);
         return;
     }
-    w->is_beating = true;
+    r->is_in_flight = true;
     if (begin_step(w, &step, &err) != STATUS_OK) {
-        w->is_beating = false;
         try_later(w, step, &err);
     }
 }
@@ -289,15 +316,15 @@ void registration_begin(struct worker *w)
  * new claims are made under a new id (ARCHITECTURE §6). */
 void registration_again(struct worker *w)
 {
-    log_warn("worker_marked_dead", LOG_TEXT("worker", w->worker_id),
+    log_warn("worker_marked_dead", LOG_TEXT("worker", w->registration.worker_id),
              LOG_TEXT("action", "starting over under a new id"));
-    int64_t frozen = w->beat_confirmed_us > 0 ? w->beat_confirmed_us : 1;
+    int64_t frozen = w->beat.confirmed_us > 0 ? w->beat.confirmed_us : 1;
     for (struct job_in_hand *job = w->jobs.by_id; job != NULL; job = job->hh.next) {
         if (job->phase != IN_HAND_LOCKING && job->beat_frozen_us == 0) {
             job->beat_frozen_us = frozen;
         }
     }
-    w->is_registered = false;
-    (void)uv_timer_stop(&w->beat_timer);
+    w->registration.is_registered = false;
+    beat_stop(w);
     do_register(w);
 }

@@ -67,7 +67,7 @@ static void on_lock_node(void *ctx, size_t node, enum redlock_node_event event, 
 static void on_lost_pop(void *ctx)
 {
     struct worker *w = ctx;
-    w->has_lost_pop = true;
+    w->beat.has_lost_pop = true;
 }
 
 /* ---- the end ---- */
@@ -82,7 +82,8 @@ static void on_close_due(uv_timer_t *timer)
     hints_close(TAKE(w->hints));
     hint_return_close(w);
     deadlines_stop(w);
-    beat_stop(w);
+    beat_close(w);
+    registration_close(w);
     for (size_t i = 0; i < w->slot_count; i++) {
         slot_close(w->slots[i]);
     }
@@ -123,8 +124,9 @@ static void say_stopped(struct worker *w)
     w->give_up_at_us = clock_boot_us() + NOW_US; /* PostgreSQL may be gone for good */
     notify_stopping();
     hints_popper_close(TAKE(w->popper)); /* nothing may arrive any more; the scheduler rewinds */
-    if (!w->is_registered ||
-        worker_store_stopped(w->pg, w->worker_id, on_row_stopped, w, NULL) != STATUS_OK) {
+    if (!w->registration.is_registered ||
+        worker_store_stopped(w->pg, w->registration.worker_id, on_row_stopped, w, NULL) !=
+            STATUS_OK) {
         close_all(w);
     }
 }
@@ -162,7 +164,7 @@ static void drain(struct worker *w, int64_t within_us)
     log_info("draining", LOG_I64("running", w->jobs.count[IN_HAND_RUNNING]),
              LOG_I64("within_ms", within_us / US_PER_MS));
     telemetry_publish(w->telemetry);
-    beat_listen(w);
+    listen_update(w);
     worker_check_drained(w);
 }
 
@@ -183,7 +185,7 @@ static void on_quiet_signal(uv_signal_t *handle, int signum)
     (void)signum;
     w->is_quiet = true;
     log_info("quiet", LOG_I64("running", w->jobs.count[IN_HAND_RUNNING]));
-    beat_listen(w);
+    listen_update(w);
 }
 
 static void set_capacity(struct worker *w)
@@ -263,9 +265,9 @@ static void say_ready(struct worker *w)
     for (size_t i = 0; i < w->kinds.count; i++) {
         add_name(kinds, sizeof kinds, w->kinds.names[i]);
     }
-    log_info("ready", LOG_TEXT("worker", w->worker_id), LOG_I64("slots", w->slot_count),
-             LOG_TEXT("postgres", servers.postgres), LOG_TEXT("redis", servers.redis),
-             LOG_TEXT("redis_versions", servers.redis_versions),
+    log_info("ready", LOG_TEXT("worker", w->registration.worker_id),
+             LOG_I64("slots", w->slot_count), LOG_TEXT("postgres", servers.postgres),
+             LOG_TEXT("redis", servers.redis), LOG_TEXT("redis_versions", servers.redis_versions),
              LOG_TEXT("http", telemetry_address(w->telemetry)), LOG_TEXT("queues", queues),
              LOG_I64("kind_count", w->kinds.count), LOG_TEXT("kinds", kinds));
 }
@@ -289,13 +291,12 @@ void worker_on_registered(struct worker *w)
         telemetry_publish(w->telemetry);
     }
     worker_check_ready(w);
-    beat_listen(w);
+    listen_update(w);
     fetch_poke(w);
 }
 
 enum status worker_open_lock(struct worker *w, int64_t ttl_max_us, struct err *err)
 {
-    w->lock_since_us = clock_boot_us();
     const struct config *c = w->config;
     struct redlock_node nodes[CONFIG_NODES_MAX];
     struct redlock_async_options options = daemon_lock_options(c, nodes, w->loop, ttl_max_us);
@@ -440,18 +441,20 @@ static void prune_left(const struct worker *w)
     }
 }
 
-static enum status open_timers(struct worker *w, struct err *err)
+static enum status open_close_timer(struct worker *w, struct err *err)
 {
-    w->beat_timer.data = w->close_timer.data = w;
-    (void)uv_timer_init(w->loop, &w->beat_timer);
-    (void)uv_timer_init(w->loop, &w->close_timer);
-    return deadlines_start(w, err);
+    w->close_timer.data = w;
+    int failed = uv_timer_init(w->loop, &w->close_timer);
+    if (failed != 0) {
+        return err_fail(err, STATUS_INTERNAL, "close timer: %s", uv_strerror(failed));
+    }
+    return STATUS_OK;
 }
 
 static enum status open_state_dir(struct worker *w, struct err *err)
 {
-    enum status st =
-        state_dir_open(w->config->worker.state_dir, &w->lock_fd, w->predecessor_id, err);
+    enum status st = state_dir_open(w->config->worker.state_dir, &w->lock_fd,
+                                    w->registration.predecessor_id, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -470,8 +473,9 @@ typedef enum status open_step(struct worker *w, struct err *err);
 static enum status open_all(struct worker *w, struct err *err)
 {
     static open_step *const steps[] = {
-        find_runner, find_plugin_owners, open_state_dir, kinds_open, open_telemetry, start_signals,
-        open_hints,  hint_return_open,   open_timers,    open_store, open_slots};
+        find_runner,   find_plugin_owners, open_state_dir,   kinds_open,       open_telemetry,
+        start_signals, open_hints,         hint_return_open, open_close_timer, registration_open,
+        beat_open,     deadlines_start,    open_store,       open_slots};
     for (size_t i = 0; i < ARRAY_COUNT(steps); i++) {
         enum status st = steps[i](w, err);
         if (st != STATUS_OK) {

@@ -6,7 +6,8 @@
  *  - fetch.h: hints → leases → claims
  *  - run.h: claimed jobs → runners → finishes → released leases
  *  - deadlines.h: danger, timeouts, lost leases
- *  - beat.h, registration.h: the worker's row
+ *  - registration.h, beat.h: the worker's row
+ *  - listen.h: the sets of hints that are asked
  *  - kinds.h: what is asked for
  *  - hint_return.h: hints that go back
  *  - ready.h: what /readyz says
@@ -34,6 +35,7 @@
 #include "worker/jobs_in_hand.h"
 #include "worker/kind_set.h"
 #include "worker/kinds.h"
+#include "worker/listen.h"
 #include "worker/ready.h"
 #include "worker/registration.h"
 #include "worker/run.h"
@@ -42,7 +44,6 @@
 #include "worker/worker_metrics.h"
 
 #define WORKER_SLOTS_MAX 1024
-#define WORKER_PAUSED_MAX CONFIG_QUEUES_MAX
 
 enum worker_stage {
     WORKER_STARTING, /* waits for PostgreSQL and for the first runner's kinds */
@@ -82,21 +83,10 @@ struct worker {
     struct kind_set kinds;    /* what is asked for; kinds.c */
     int64_t kinds_generation; /* counts its changes; 0 = no runner has said hello */
     struct kinds_book *kinds_book;
-    char worker_id[WORKER_ID_SIZE];
-    char predecessor_id[WORKER_ID_SIZE]; /* "": none, or settled */
-    bool is_schema_checked;
-    struct cluster_join join;
-    char fingerprint[CLUSTER_FINGERPRINT_MAX];
-    bool is_registered;
+    struct registration registration;
+    struct beat beat;
+    struct listen listen;
     bool is_quiet;
-    bool has_lost_pop;         /* told to the scheduler with the next beat */
-    bool is_telling_lost_pop;  /* by the beat in flight */
-    bool is_beating;           /* a beat is in flight */
-    int64_t beat_sent_us;      /* of the beat in flight */
-    int64_t beat_confirmed_us; /* sending time of the last confirmed one */
-    uv_timer_t beat_timer;
-    char paused[WORKER_PAUSED_MAX][JOB_NAME_MAX + 1];
-    size_t paused_count;
 
     struct danger_limits danger;
     uv_timer_t deadlines_timer;
@@ -108,16 +98,12 @@ struct worker {
     bool is_saying_goodbye;
     uv_timer_t close_timer;
     int64_t start_deadline_us;
-    int64_t lock_since_us;  /* when the lock nodes were first connected to */
     int64_t ready_since_us; /* registered, but not said so yet; 0 = said, or not registered */
     char runner[CONFIG_PATH_MAX];
     char plugin_owners[CONFIG_UIDS_SIZE];
     int lock_fd;            /* of the state directory */
     struct err pg_down_why; /* the last one */
     struct complaint pg_complaint;
-    struct complaint beat_complaint;
-    struct complaint listen_complaint;
-    struct complaint register_complaint;
     struct complaint runner_complaint;
     struct complaint store_complaint;
     struct daemon_hints hints_said;

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/listen.h"
+
+#include "base/clock.h"
+#include "worker/worker.h"
+
+#include <stdio.h>
+
+static bool is_paused(const struct worker *w, const char *queue)
+{
+    for (size_t i = 0; i < w->listen.paused_count; i++) {
+        if (strcmp(w->listen.paused[i], queue) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_set(struct hints_set *set, const char *queue, const char *kind)
+{
+    (void)snprintf(set->queue, sizeof set->queue, "%s", queue);
+    (void)snprintf(set->kind, sizeof set->kind, "%s", kind);
+}
+
+/* A queue's own set, and one for each kind of ours: the scheduler uses the latter where not every
+ * worker of the queue serves the kind (INTERFACES rule 2); which it is may change at any time, so
+ * both are listened to. */
+static enum status listen_to_sets(struct worker *w, struct err *err)
+{
+    size_t count = 0;
+    size_t max = w->config->worker.queue_count * (w->kinds.count + 1);
+    autofree struct hints_set *sets = calloc(max == 0 ? 1 : max, sizeof *sets);
+    if (sets == NULL) {
+        return err_fail(err, STATUS_NOMEM, "no memory for the sets of hints");
+    }
+    bool listens = w->stage == WORKER_RUNNING && !w->is_quiet && w->kinds.count > 0;
+    for (size_t q = 0; listens && q < w->config->worker.queue_count; q++) {
+        const char *queue = w->config->worker.queues[q];
+        if (is_paused(w, queue)) {
+            continue;
+        }
+        add_set(&sets[count++], queue, "");
+        for (size_t k = 0; k < w->kinds.count; k++) {
+            add_set(&sets[count++], queue, w->kinds.names[k]);
+        }
+    }
+    return hints_popper_listen(w->popper, sets, count, err);
+}
+
+void listen_update(struct worker *w)
+{
+    struct err err = {0};
+    if (w->popper == NULL) {
+        return; /* closed: this worker is about to end */
+    }
+    if (listen_to_sets(w, &err) == STATUS_OK) {
+        log_recovered("listen_recovered", &w->listen.complaint);
+    } else if (complaint_due(&w->listen.complaint, clock_boot_us())) {
+        log_error("listen_failed", LOG_TEXT("err", err.msg),
+                  LOG_TEXT("action", "again with the next beat"));
+    }
+}
+
+void listen_take_paused(struct worker *w, const struct worker_beat_reply *reply)
+{
+    bool changed = reply->paused_count != w->listen.paused_count;
+    for (size_t i = 0; i < reply->paused_count && !changed; i++) {
+        changed = !is_paused(w, reply->paused_queues[i]);
+    }
+    if (!changed && w->listen.complaint.count == 0) {
+        return;
+    }
+    w->listen.paused_count = 0;
+    for (size_t i = 0; i < reply->paused_count && i < ARRAY_COUNT(w->listen.paused); i++) {
+        (void)snprintf(w->listen.paused[w->listen.paused_count++], sizeof w->listen.paused[0], "%s",
+                       reply->paused_queues[i]);
+    }
+    listen_update(w);
+}

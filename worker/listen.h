@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which sets of hints the worker listens to: those of its queues that are not paused, for the kinds
+ * that it serves. */
+#ifndef CLAIMD_WORKER_LISTEN_H
+#define CLAIMD_WORKER_LISTEN_H
+
+#include "base/log.h"
+#include "config/config.h"
+#include "model/job.h"
+#include "store/worker_store.h"
+
+struct worker;
+
+struct listen {
+    char paused[CONFIG_QUEUES_MAX][JOB_NAME_MAX + 1];
+    size_t paused_count;
+    struct complaint complaint; /* the last try failed: again with the next beat */
+};
+
+/* The stage, the kinds or what is paused has changed. */
+void listen_update(struct worker *w);
+
+/* What a beat says is paused. */
+void listen_take_paused(struct worker *w, const struct worker_beat_reply *reply);
+
+#endif
