@@ -79,8 +79,8 @@ void beat_now(struct worker *w)
                             .running = (int)w->jobs.count[IN_HAND_RUNNING],
                             .held_fences = fences,
                             .held_count = held_fences(w, now, fences),
-                            .kinds = w->kinds.list,
-                            .kind_count = w->kinds.count,
+                            .kinds = w->kinds.served.list,
+                            .kind_count = w->kinds.served.count,
                             .lock_nodes = (int)w->config->lock.node_count,
                             .lock_nodes_voting = (int)redlock_async_voting(w->lock)};
     count_uncommitted(w, now, &b);

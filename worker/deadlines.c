@@ -7,10 +7,8 @@
 #include "worker/worker.h"
 
 #define TICK_MS 100
-#define RUNNERS_QUIET_US (60 * US_PER_S)
 #define TICK_MIN_MS 20
 #define START_LATE_US (5 * US_PER_S) /* a runner starts what it is sent at once */
-#define READY_WAIT_MAX_US (1 * US_PER_S)
 
 /* ---- leases that were lost ---- */
 
@@ -124,13 +122,13 @@ struct danger_facts deadlines_facts(const struct worker *w, const struct job_in_
 static void act(struct worker *w, struct job_in_hand *job, int64_t now)
 {
     struct danger_facts facts = deadlines_facts(w, job);
-    struct danger_verdict v = danger_verdict(&facts, &w->danger, now);
+    struct danger_verdict v = danger_verdict(&facts, &w->deadlines.limits, now);
     if (now - job->started_us > START_LATE_US && !slot_has_started(job->slot)) {
         slot_give_up_start(job->slot, START_LATE_US);
         return;
     }
-    bool is_drain_stop = w->stage == WORKER_DRAINING && now >= w->stop_at_us;
-    bool is_drain_kill = w->stage == WORKER_DRAINING && now >= w->kill_at_us;
+    bool is_drain_stop = w->stage == WORKER_DRAINING && now >= w->drain.stop_at_us;
+    bool is_drain_kill = w->stage == WORKER_DRAINING && now >= w->drain.kill_at_us;
     if (v.action == DANGER_KILL || is_drain_kill) {
         bool is_timeout = v.action == DANGER_KILL && v.reason == DANGER_TIMEOUT;
         job->was_timed_out = job->was_timed_out || is_timeout;
@@ -145,49 +143,6 @@ static void act(struct worker *w, struct job_in_hand *job, int64_t now)
         slot_ask_to_stop(job->slot);
     }
     slot_limit(job->slot, v.kill_at_us, facts.timeout_at_us);
-}
-
-/* Claimed ahead, but runs take longer than they used to: give them back rather than sit on them,
- * and claim ahead no more until many short runs have ended. */
-static void hand_back_waiting(struct worker *w, int64_t now)
-{
-    while (
-        w->jobs.ready_first != NULL &&
-        (w->stage != WORKER_RUNNING || now - w->jobs.ready_first->claimed_us > READY_WAIT_MAX_US)) {
-        if (w->mean_run_us < READY_WAIT_MAX_US) {
-            w->mean_run_us = READY_WAIT_MAX_US;
-        }
-        run_hand_back(w, in_hand_take_ready(&w->jobs));
-    }
-}
-
-/* Results that PostgreSQL does not take now are kept and tried again: somebody must know
- * (ARCHITECTURE §4.9). */
-static void tell_trouble(struct worker *w, int64_t now)
-{
-    const struct err *trouble = job_store_trouble(w->store);
-    if (trouble == NULL) {
-        int64_t complaints = complaint_end(&w->store_complaint);
-        if (complaints > 0) {
-            log_info("results_settled", LOG_I64("refusals", complaints));
-        }
-    } else if (complaint_due(&w->store_complaint, now)) {
-        log_error("results_kept", LOG_I64("jobs", job_store_waiting(w->store)),
-                  LOG_TEXT("err", trouble->msg), LOG_TEXT("action", "trying again"));
-    }
-}
-
-/* A single death is its own line; after several it is news that no more came. */
-static void tell_quiet(struct worker *w, int64_t now)
-{
-    if (!complaint_is_quiet(&w->runner_complaint, now, RUNNERS_QUIET_US)) {
-        return;
-    }
-    if (w->runner_complaint.count == 1) {
-        (void)complaint_end(&w->runner_complaint);
-    } else {
-        log_recovered("runners_recovered", &w->runner_complaint);
-    }
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -207,37 +162,33 @@ static void on_tick(uv_timer_t *timer)
     if (has_bare) {
         relock(w);
     }
-    hand_back_waiting(w, now);
-    tell_trouble(w, now);
-    tell_quiet(w, now);
-    if (now >= w->fetch_pause_until_us) {
+    run_tick(w, now);
+    if (now >= w->fetch.pause_until_us) {
         fetch_poke(w);
     }
     kinds_tick(w, now);
     worker_check_started(w, now);
-    worker_check_ready(w);
-    worker_check_drained(w);
+    ready_check(w);
+    drain_check(w);
 }
 
 enum status deadlines_start(struct worker *w, struct err *err)
 {
-    w->danger = (struct danger_limits){.guard_us = w->config->lock.guard_us,
-                                       .kill_margin_us = w->config->lock.kill_margin_us,
-                                       .stale_us = w->config->worker.stale_us};
+    w->deadlines.limits = (struct danger_limits){.guard_us = w->config->lock.guard_us,
+                                                 .kill_margin_us = w->config->lock.kill_margin_us,
+                                                 .stale_us = w->config->worker.stale_us};
     int64_t tick_ms = (int64_t)(TICK_MS * w->config->time_scale);
     uint64_t period = (uint64_t)(tick_ms < TICK_MIN_MS ? TICK_MIN_MS : tick_ms);
-    w->deadlines_timer.data = w;
-    int failed = uv_timer_init(w->loop, &w->deadlines_timer);
+    w->deadlines.timer.data = w;
+    int failed = uv_timer_init(w->loop, &w->deadlines.timer);
     if (failed != 0) {
         return err_fail(err, STATUS_INTERNAL, "timer of the deadlines: %s", uv_strerror(failed));
     }
-    timer_start(&w->deadlines_timer, on_tick, period, period);
+    timer_start(&w->deadlines.timer, on_tick, period, period);
     return STATUS_OK;
 }
 
 void deadlines_stop(struct worker *w)
 {
-    if (w->deadlines_timer.data != NULL && !uv_is_closing((uv_handle_t *)&w->deadlines_timer)) {
-        uv_close((uv_handle_t *)&w->deadlines_timer, NULL);
-    }
+    uv_close((uv_handle_t *)&w->deadlines.timer, NULL);
 }

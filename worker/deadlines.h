@@ -10,8 +10,15 @@
 #include "redlock/redlock_async.h"
 #include "worker/danger.h"
 
+#include <uv.h>
+
 struct job_in_hand;
 struct worker;
+
+struct deadlines {
+    uv_timer_t timer; /* the tick */
+    struct danger_limits limits;
+};
 
 enum status deadlines_start(struct worker *w, struct err *err) MUST_USE;
 void deadlines_stop(struct worker *w);

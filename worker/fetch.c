@@ -16,6 +16,13 @@
 
 /* ---- how much ---- */
 
+void fetch_configure(struct worker *w)
+{
+    w->fetch.limits =
+        (struct capacity_limits){.claim_ahead_max = (size_t)w->config->worker.claim_ahead,
+                                 .batch_max = (size_t)w->config->worker.batch_max};
+}
+
 static struct capacity_facts facts(const struct worker *w, int64_t now_us)
 {
     const size_t *n = w->jobs.count;
@@ -28,7 +35,7 @@ static struct capacity_facts facts(const struct worker *w, int64_t now_us)
         f.runners += s == SLOT_IDLE || s == SLOT_BUSY ? 1U : 0U;
         f.idle += s == SLOT_IDLE ? 1U : 0U;
     }
-    f.mean_run_us = now_us < w->ahead_pause_until_us ? 0 : w->mean_run_us;
+    f.mean_run_us = now_us < w->fetch.ahead_pause_until_us ? 0 : w->runs.mean_us;
     return f;
 }
 
@@ -43,13 +50,13 @@ size_t fetch_want(void *worker)
 {
     struct worker *w = worker;
     int64_t now = clock_boot_us();
-    bool may_fetch = may_take(w) && now >= w->fetch_pause_until_us && pg_is_up(w->pg) &&
+    bool may_fetch = may_take(w) && now >= w->fetch.pause_until_us && pg_is_up(w->pg) &&
                      redlock_async_has_quorum(w->lock);
     if (!may_fetch) {
         return 0;
     }
     struct capacity_facts f = facts(w, now);
-    return capacity_want(&f, &w->capacity);
+    return capacity_want(&f, &w->fetch.limits);
 }
 
 void fetch_poke(struct worker *w)
@@ -62,11 +69,11 @@ void fetch_poke(struct worker *w)
 /* A quorum or PostgreSQL is missing: the whole client backs off, not each job (LOCK.md §3.2). */
 static void pause_fetching(struct worker *w)
 {
-    int64_t twice = w->fetch_pause_us * 2;
+    int64_t twice = w->fetch.pause_us * 2;
     int64_t next = twice > PAUSE_FIRST_US ? twice : PAUSE_FIRST_US;
-    w->fetch_pause_us = next < PAUSE_MAX_US ? next : PAUSE_MAX_US;
+    w->fetch.pause_us = next < PAUSE_MAX_US ? next : PAUSE_MAX_US;
     int64_t now = clock_boot_us();
-    w->fetch_pause_until_us = now + rand_below(&w->rand, w->fetch_pause_us);
+    w->fetch.pause_until_us = now + rand_below(&w->rand, w->fetch.pause_us);
     ready_setback(w, now);
 }
 
@@ -85,7 +92,7 @@ static void put_back_job(struct worker *w, const struct job_in_hand *job)
 
 static bool serves(const struct worker *w, const char *kind)
 {
-    return kind_set_find(&w->kinds, kind) != NULL;
+    return kind_set_find(&w->kinds.served, kind) != NULL;
 }
 
 static enum refusal refusal_of(const struct worker *w, const struct refused_job *r)
@@ -114,7 +121,7 @@ static void on_refused(struct worker *w, const struct refused_job *r)
         bool is_ours = serves(w, r->kind);
         hint_return_add(w, r->id, score, r->queue, is_ours ? set_of(job) : r->kind);
         if (is_ours) {
-            w->ahead_pause_until_us = clock_boot_us() + AHEAD_PAUSE_US;
+            w->fetch.ahead_pause_until_us = clock_boot_us() + AHEAD_PAUSE_US;
         }
     } else if (r->why == CLAIM_PUT_BACK || r->why == CLAIM_NOT_TRIED) {
         put_back_job(w, job);
@@ -229,8 +236,8 @@ static void on_claimed(void *ctx, const struct claimed_job *jobs, size_t count,
     probe("W5");
     count_claim(w, count > 0 ? jobs[0].id : refused[0].id);
     if (count > 0) {
-        w->fetch_pause_us = 0;
-        w->setbacks_since_us = 0;
+        w->fetch.pause_us = 0;
+        w->ready.setbacks_since_us = 0;
     }
     for (size_t i = 0; i < count; i++) {
         on_one_claimed(w, &jobs[i]);
@@ -245,7 +252,7 @@ static void on_claimed(void *ctx, const struct claimed_job *jobs, size_t count,
     }
     run_dispatch(w);
     fetch_poke(w);
-    worker_check_drained(w);
+    drain_check(w);
 }
 
 /* Jobs beyond the idle runners are claimed ahead. */
@@ -262,8 +269,8 @@ static void claim(struct worker *w, const int64_t *ids, size_t count)
 {
     struct claim_request request = {.ids = ids,
                                     .count = count,
-                                    .kinds = w->kinds.names,
-                                    .kind_count = w->kinds.count,
+                                    .kinds = w->kinds.served.names,
+                                    .kind_count = w->kinds.served.count,
                                     .ahead_from = ahead_from(w, count),
                                     .done = on_claimed,
                                     .ctx = w};
@@ -350,7 +357,7 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
         metric_observe(w->metrics.batch, (double)won);
         claim(w, ids, won);
     }
-    worker_check_drained(w);
+    drain_check(w);
 }
 
 static void acquire(struct worker *w, struct job_in_hand *const *jobs, size_t count)

@@ -5,8 +5,20 @@
 #define CLAIMD_WORKER_FETCH_H
 
 #include "hints/hints.h"
+#include "worker/capacity.h"
 
 struct worker;
+
+struct fetch {
+    struct capacity_limits limits;
+    int64_t
+        pause_us; /* grows while no quorum or no PostgreSQL is there; 0 = a claim has succeeded */
+    int64_t pause_until_us;
+    int64_t ahead_pause_until_us; /* a claim found rows that others hold: none ahead meanwhile */
+};
+
+/* At the start and after a reload. */
+void fetch_configure(struct worker *w);
 
 /* Of hints_popper: how many more ids, and what came. */
 size_t fetch_want(void *worker);

@@ -33,8 +33,8 @@ struct kinds_book {
 
 enum status kinds_open(struct worker *w, struct err *err)
 {
-    w->kinds_book = calloc(1, sizeof *w->kinds_book);
-    if (w->kinds_book == NULL) {
+    w->kinds.book = calloc(1, sizeof *w->kinds.book);
+    if (w->kinds.book == NULL) {
         return err_fail(err, STATUS_NOMEM, "kinds");
     }
     return STATUS_OK;
@@ -42,7 +42,7 @@ enum status kinds_open(struct worker *w, struct err *err)
 
 void kinds_close(struct worker *w)
 {
-    struct kinds_book *b = w->kinds_book;
+    struct kinds_book *b = w->kinds.book;
     for (size_t i = 0; b != NULL && i < WORKER_SLOTS_MAX; i++) {
         kind_set_release(&b->of_slot[i]);
     }
@@ -52,12 +52,12 @@ void kinds_close(struct worker *w)
         json_decref(b->told);
         free(b);
     }
-    kind_set_release(&w->kinds);
+    kind_set_release(&w->kinds.served);
 }
 
 const struct slot_without *kinds_without(const struct worker *w)
 {
-    return &w->kinds_book->without;
+    return &w->kinds.book->without;
 }
 
 /* ---- what a runner says ---- */
@@ -114,7 +114,7 @@ static void say_refused(const char *file, const char *reason)
 /* What is not served now may be good later: one runner tries again, at growing distance. */
 static void plan_retry(struct worker *w, bool is_news)
 {
-    struct kinds_book *b = w->kinds_book;
+    struct kinds_book *b = w->kinds.book;
     if (b->missing.count == 0 && json_array_size(b->told) == 0) {
         b->again_at_us = 0;
     } else if (is_news || b->again_at_us == 0) {
@@ -125,7 +125,7 @@ static void plan_retry(struct worker *w, bool is_news)
 
 static void tell_refused(struct worker *w, const json_t *hello)
 {
-    struct kinds_book *b = w->kinds_book;
+    struct kinds_book *b = w->kinds.book;
     json_t *refused = json_object_get(hello, "refused");
     for (size_t i = 0; i < json_array_size(refused); i++) {
         const json_t *item = json_array_get(refused, i);
@@ -145,10 +145,10 @@ static void tell_refused(struct worker *w, const json_t *hello)
 
 static void serve_now(struct worker *w, struct kind_set *set)
 {
-    kind_set_release(&w->kinds);
-    w->kinds = *set;
+    kind_set_release(&w->kinds.served);
+    w->kinds.served = *set;
     *set = (struct kind_set){.count = 0};
-    w->kinds_generation++;
+    w->kinds.generation++;
     if (w->registration.is_registered) {
         listen_update(w);
         beat_now(w);
@@ -160,7 +160,7 @@ static void serve_now(struct worker *w, struct kind_set *set)
 static void keep_missing(struct worker *w, const struct worker_kind *const *gone, size_t count,
                          const struct kind_set *served)
 {
-    struct kinds_book *b = w->kinds_book;
+    struct kinds_book *b = w->kinds.book;
     const struct worker_kind *all[2 * KIND_SET_MAX];
     struct kind_set missing = {.count = 0};
     size_t n = 0;
@@ -186,8 +186,8 @@ static enum status withdraw(struct worker *w, const struct kind_set *possible, s
     const struct worker_kind *gone[KIND_SET_MAX];
     size_t kept_count = 0;
     size_t gone_count = 0;
-    for (size_t i = 0; i < w->kinds.count; i++) {
-        const struct worker_kind *k = &w->kinds.list[i];
+    for (size_t i = 0; i < w->kinds.served.count; i++) {
+        const struct worker_kind *k = &w->kinds.served.list[i];
         if (kind_set_find(possible, k->name) != NULL) {
             kept[kept_count++] = k;
         } else {
@@ -212,10 +212,10 @@ static enum status withdraw(struct worker *w, const struct kind_set *possible, s
 
 static void take_on_next(struct worker *w)
 {
-    struct kinds_book *b = w->kinds_book;
+    struct kinds_book *b = w->kinds.book;
     for (size_t i = 0; i < b->next.count; i++) {
         const struct worker_kind *k = &b->next.list[i];
-        const struct worker_kind *before = kind_set_find(&w->kinds, k->name);
+        const struct worker_kind *before = kind_set_find(&w->kinds.served, k->name);
         if (before == NULL || !kind_equal(k, before)) {
             log_info("kind_served", LOG_TEXT("kind", k->name), LOG_TEXT("plugin", k->plugin),
                      LOG_TEXT("version", k->version));
@@ -223,7 +223,7 @@ static void take_on_next(struct worker *w)
     }
     b->next_number = 0;
     serve_now(w, &b->next);
-    keep_missing(w, NULL, 0, &w->kinds);
+    keep_missing(w, NULL, 0, &w->kinds.served);
 }
 
 struct announcement {
@@ -234,7 +234,7 @@ struct announcement {
 static void on_announced(void *ctx, enum status st, const struct err *err)
 {
     autofree struct announcement *a = ctx;
-    struct kinds_book *b = a->worker->kinds_book;
+    struct kinds_book *b = a->worker->kinds.book;
     b->is_announcing = false;
     if (st != STATUS_OK) {
         registration_complain(a->worker, "announce kinds", err);
@@ -248,7 +248,7 @@ static void on_announced(void *ctx, enum status st, const struct err *err)
 /* PostgreSQL must know what a kind's jobs may do (at_most_once above all) before one is claimed. */
 void kinds_announce(struct worker *w)
 {
-    struct kinds_book *b = w->kinds_book;
+    struct kinds_book *b = w->kinds.book;
     if (b->next_number == 0 || b->is_announcing || !w->registration.is_registered ||
         !pg_is_up(w->pg)) {
         return;
@@ -272,7 +272,7 @@ static bool fits_hints(const struct worker *w, const struct kind_set *set)
 /* The sets of all runners that may be given jobs, the newest first. */
 static size_t current_sets(const struct worker *w, const struct kind_set **ret_sets)
 {
-    const struct kinds_book *b = w->kinds_book;
+    const struct kinds_book *b = w->kinds.book;
     size_t n = 0;
     size_t newest = 0;
     int64_t newest_order = 0;
@@ -296,7 +296,7 @@ static size_t current_sets(const struct worker *w, const struct kind_set **ret_s
 
 static enum status look_again(struct worker *w, struct err *err)
 {
-    struct kinds_book *b = w->kinds_book;
+    struct kinds_book *b = w->kinds.book;
     const struct kind_set *sets[WORKER_SLOTS_MAX];
     size_t count = current_sets(w, sets);
     struct kind_set common = {.count = 0};
@@ -310,7 +310,7 @@ static enum status look_again(struct worker *w, struct err *err)
     st = withdraw(w, &common, err);
     kind_set_release(&b->next);
     b->next_number = 0;
-    bool is_new = st == STATUS_OK && !kind_set_equal(&common, &w->kinds);
+    bool is_new = st == STATUS_OK && !kind_set_equal(&common, &w->kinds.served);
     if (is_new && !fits_hints(w, &common)) {
         log_error("kinds_refused", LOG_I64("kinds", common.count),
                   LOG_TEXT("err", "too many: worker.queues times the kinds of the plugins"));
@@ -328,7 +328,7 @@ static enum status look_again(struct worker *w, struct err *err)
  * files were as they are now. */
 static void replace_older(struct worker *w, size_t newest)
 {
-    const struct kinds_book *b = w->kinds_book;
+    const struct kinds_book *b = w->kinds.book;
     for (size_t i = 0; i < w->slot_count; i++) {
         if (i != newest && slot_is_current(w->slots[i]) &&
             !kind_set_covers(&b->of_slot[i], &b->of_slot[newest])) {
@@ -340,16 +340,16 @@ static void replace_older(struct worker *w, size_t newest)
 /* The first hello of all. */
 static enum status begin(struct worker *w, const struct kind_set *of_runner, struct err *err)
 {
-    enum status st = kind_set_common(&w->kinds, &of_runner, 1, err);
+    enum status st = kind_set_common(&w->kinds.served, &of_runner, 1, err);
     if (st != STATUS_OK) {
         return st;
     }
-    w->kinds_generation = 1;
-    if (w->kinds.count == 0) {
+    w->kinds.generation = 1;
+    if (w->kinds.served.count == 0) {
         log_warn("no_kinds", LOG_TEXT("plugins", w->config->worker.plugin_dir),
                  LOG_TEXT("action", "nothing will be claimed"));
     }
-    if (!fits_hints(w, &w->kinds)) {
+    if (!fits_hints(w, &w->kinds.served)) {
         worker_fail(w, DAEMON_USAGE, "too many: worker.queues times the kinds of the plugins");
         return STATUS_OK;
     }
@@ -368,7 +368,7 @@ static size_t index_of(const struct worker *w, const struct slot *slot)
 
 static enum status take_kinds(struct worker *w, size_t i, const json_t *hello, struct err *err)
 {
-    struct kinds_book *b = w->kinds_book;
+    struct kinds_book *b = w->kinds.book;
     struct kind_set said = {.count = 0};
     enum status st = read_kinds(hello, &said, err);
     if (st != STATUS_OK) {
@@ -378,7 +378,7 @@ static enum status take_kinds(struct worker *w, size_t i, const json_t *hello, s
     b->of_slot[i] = said;
     b->order[i] = ++b->hellos;
     b->suspect_deaths = 0;
-    if (w->kinds.block == NULL) {
+    if (w->kinds.served.block == NULL) {
         return begin(w, &b->of_slot[i], err);
     }
     replace_older(w, i);
@@ -405,7 +405,7 @@ void kinds_take_hello(struct worker *w, const struct slot *slot, const char *jso
  * too. */
 void kinds_load_died(struct worker *w, const char *file, const char *text, bool is_hung)
 {
-    struct kinds_book *b = w->kinds_book;
+    struct kinds_book *b = w->kinds.book;
     if (strcmp(b->suspect, file) != 0) {
         b->suspect_deaths = 0;
         (void)snprintf(b->suspect, sizeof b->suspect, "%s", file);
@@ -430,7 +430,7 @@ void kinds_load_died(struct worker *w, const char *file, const char *text, bool 
 
 void kinds_refresh(struct worker *w)
 {
-    struct kinds_book *b = w->kinds_book;
+    struct kinds_book *b = w->kinds.book;
     b->without.count = 0;
     b->suspect_deaths = 0;
     json_decref(b->told);
@@ -443,7 +443,7 @@ void kinds_refresh(struct worker *w)
 /* The one to try again: rather one that lacks what others have. */
 static struct slot *poorest(const struct worker *w)
 {
-    const struct kinds_book *b = w->kinds_book;
+    const struct kinds_book *b = w->kinds.book;
     struct slot *any = NULL;
     for (size_t i = 0; i < w->slot_count; i++) {
         if (b->order[i] == 0 || !slot_is_current(w->slots[i])) {
@@ -461,7 +461,7 @@ static struct slot *poorest(const struct worker *w)
  * that started before follow. */
 void kinds_tick(struct worker *w, int64_t now_us)
 {
-    struct kinds_book *b = w->kinds_book;
+    struct kinds_book *b = w->kinds.book;
     if (b->again_at_us == 0 || now_us < b->again_at_us || w->stage != WORKER_RUNNING) {
         return;
     }

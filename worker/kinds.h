@@ -5,9 +5,16 @@
 #ifndef CLAIMD_WORKER_KINDS_H
 #define CLAIMD_WORKER_KINDS_H
 
+#include "worker/kind_set.h"
 #include "worker/slot.h"
 
 struct worker;
+
+struct kinds {
+    struct kind_set served;  /* what is asked for */
+    int64_t generation;      /* counts its changes; 0 = no runner has said hello */
+    struct kinds_book *book; /* what each runner said; kinds.c */
+};
 
 enum status kinds_open(struct worker *w, struct err *err) MUST_USE;
 void kinds_close(struct worker *w);

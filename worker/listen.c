@@ -28,20 +28,20 @@ static void add_set(struct hints_set *set, const char *queue, const char *kind)
 static enum status listen_to_sets(struct worker *w, struct err *err)
 {
     size_t count = 0;
-    size_t max = w->config->worker.queue_count * (w->kinds.count + 1);
+    size_t max = w->config->worker.queue_count * (w->kinds.served.count + 1);
     autofree struct hints_set *sets = calloc(max == 0 ? 1 : max, sizeof *sets);
     if (sets == NULL) {
         return err_fail(err, STATUS_NOMEM, "no memory for the sets of hints");
     }
-    bool listens = w->stage == WORKER_RUNNING && !w->is_quiet && w->kinds.count > 0;
+    bool listens = w->stage == WORKER_RUNNING && !w->is_quiet && w->kinds.served.count > 0;
     for (size_t q = 0; listens && q < w->config->worker.queue_count; q++) {
         const char *queue = w->config->worker.queues[q];
         if (is_paused(w, queue)) {
             continue;
         }
         add_set(&sets[count++], queue, "");
-        for (size_t k = 0; k < w->kinds.count; k++) {
-            add_set(&sets[count++], queue, w->kinds.names[k]);
+        for (size_t k = 0; k < w->kinds.served.count; k++) {
+            add_set(&sets[count++], queue, w->kinds.served.names[k]);
         }
     }
     return hints_popper_listen(w->popper, sets, count, err);

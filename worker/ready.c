@@ -2,10 +2,62 @@
 #include "worker/ready.h"
 
 #include "base/clock.h"
+#include "base/notify.h"
 #include "daemon/daemon.h"
+#include "daemon/ready.h"
 #include "worker/worker.h"
 
+#include <stdio.h>
+
 #define CLAIM_TIMEOUTS 2 /* × postgres.timeout_ms: the segment in flight and the claim's own */
+
+/* ---- once: the worker is ready ---- */
+
+/* "a,b": cut where it would be too long. */
+static void add_name(char *names, size_t size, const char *name)
+{
+    size_t len = strlen(names);
+    (void)snprintf(names + len, size - len, "%s%s", len > 0 ? "," : "", name);
+}
+
+static void say_ready(struct worker *w)
+{
+    const struct config *c = w->config;
+    char queues[CONFIG_QUEUES_MAX * sizeof c->worker.queues[0]] = "";
+    char kinds[1024] = "";
+    struct ready_servers servers;
+    ready_describe(c, w->lock, pg_server_version(w->pg), &servers);
+    for (size_t i = 0; i < c->worker.queue_count; i++) {
+        add_name(queues, sizeof queues, c->worker.queues[i]);
+    }
+    for (size_t i = 0; i < w->kinds.served.count; i++) {
+        add_name(kinds, sizeof kinds, w->kinds.served.names[i]);
+    }
+    log_info("ready", LOG_TEXT("worker", w->registration.worker_id),
+             LOG_I64("slots", w->slot_count), LOG_TEXT("postgres", servers.postgres),
+             LOG_TEXT("redis", servers.redis), LOG_TEXT("redis_versions", servers.redis_versions),
+             LOG_TEXT("http", telemetry_address(w->telemetry)), LOG_TEXT("queues", queues),
+             LOG_I64("kind_count", w->kinds.served.count), LOG_TEXT("kinds", kinds));
+}
+
+void ready_check(struct worker *w)
+{
+    bool is_due = w->ready.awaited_since_us > 0 && w->stage == WORKER_RUNNING;
+    if (!is_due || !ready_is_time(w->config, w->lock, w->ready.awaited_since_us)) {
+        return;
+    }
+    w->ready.awaited_since_us = 0;
+    say_ready(w);
+    notify_ready(); /* again after a new registration: systemd doesn't mind */
+}
+
+void ready_await(struct worker *w)
+{
+    w->ready.awaited_since_us = clock_boot_us();
+    ready_check(w);
+}
+
+/* ---- /readyz ---- */
 
 static long long ms(int64_t us)
 {
@@ -30,10 +82,10 @@ static int64_t claim_bound_us(const struct worker *w)
 
 void ready_setback(struct worker *w, int64_t now_us)
 {
-    if (w->setbacks_since_us == 0 || now_us - w->setback_us > claim_bound_us(w)) {
-        w->setbacks_since_us = now_us; /* the first, or the first for long: no row of them */
+    if (w->ready.setbacks_since_us == 0 || now_us - w->ready.setback_us > claim_bound_us(w)) {
+        w->ready.setbacks_since_us = now_us; /* the first, or the first for long: no row of them */
     }
-    w->setback_us = now_us;
+    w->ready.setback_us = now_us;
 }
 
 /* A lock round that is as old as a lease can't win one any more. A worker that has nothing to claim
@@ -44,8 +96,8 @@ static void check_claiming(const struct worker *w, struct health *ret)
     int64_t bound_us = claim_bound_us(w);
     int64_t locking_us = now_us - oldest_since_us(w, IN_HAND_LOCKING, now_us);
     int64_t claiming_us = now_us - oldest_since_us(w, IN_HAND_CLAIMING, now_us);
-    bool is_failing = w->setbacks_since_us > 0 && now_us - w->setback_us <= bound_us;
-    int64_t failing_us = is_failing ? now_us - w->setbacks_since_us : 0;
+    bool is_failing = w->ready.setbacks_since_us > 0 && now_us - w->ready.setback_us <= bound_us;
+    int64_t failing_us = is_failing ? now_us - w->ready.setbacks_since_us : 0;
     if (locking_us > w->config->lock.ttl_us) {
         health_add(ret, "claiming", false, "a lock round has hung for %lld ms", ms(locking_us));
     } else if (claiming_us > bound_us) {
@@ -56,7 +108,7 @@ static void check_claiming(const struct worker *w, struct health *ret)
     }
 }
 
-void worker_ready(void *worker, struct health *ret)
+void ready_fill(void *worker, struct health *ret)
 {
     const struct worker *w = worker;
     bool is_ending = w->stage == WORKER_DRAINING || w->stage == WORKER_CLOSING;

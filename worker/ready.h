@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What /readyz says of a worker. */
+ * When a worker is ready, and what /readyz says of it. */
 #ifndef CLAIMD_WORKER_READY_H
 #define CLAIMD_WORKER_READY_H
 
@@ -10,7 +10,19 @@
 
 struct worker;
 
-void worker_ready(void *worker, struct health *ret);
+struct ready {
+    int64_t awaited_since_us; /* registered, but not said so yet; 0 = said, or not registered */
+    int64_t
+        setbacks_since_us; /* nothing could be claimed since then …; 0 = a claim has succeeded */
+    int64_t setback_us;    /* … the last time that it was tried */
+};
+
+/* There is a row: the worker is ready once enough nodes have been heard of. */
+void ready_await(struct worker *w);
+void ready_check(struct worker *w);
+
+/* Of telemetry: the checks of /readyz. */
+void ready_fill(void *worker, struct health *ret);
 
 /* Lock or claim of a batch failed as a whole; what has been claimed ends a row of those. */
 void ready_setback(struct worker *w, int64_t now_us);

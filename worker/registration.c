@@ -11,8 +11,6 @@
 #include "store/migrate.h"
 #include "worker/worker.h"
 
-#include <stdio.h>
-
 #define RETRY_MS 500 /* after a step that failed */
 #define NODES_LOOK_MS 5
 
@@ -118,7 +116,7 @@ static void do_register(struct worker *w)
         return;
     }
     r->sent_us = clock_boot_us();
-    if (send_registration(w, &w->kinds, on_registered, w, &err) != STATUS_OK) {
+    if (send_registration(w, &w->kinds.served, on_registered, w, &err) != STATUS_OK) {
         try_later(w, "register", &err);
         return;
     }
@@ -292,7 +290,7 @@ void registration_begin(struct worker *w)
     const char *step = "";
     struct err err = {0};
     bool is_time =
-        w->kinds.block != NULL && pg_is_up(w->pg) && !r->is_registered && !r->is_in_flight;
+        w->kinds.served.block != NULL && pg_is_up(w->pg) && !r->is_registered && !r->is_in_flight;
     if (!is_time || w->stage == WORKER_CLOSING) {
         return;
     }

@@ -10,6 +10,9 @@
 
 #include <assert.h>
 
+#define READY_WAIT_MAX_US (1 * US_PER_S)
+#define RUNNERS_QUIET_US (60 * US_PER_S)
+
 /* ---- letting go ---- */
 
 void run_let_go(struct worker *w, struct job_in_hand *job)
@@ -112,7 +115,7 @@ static void on_finished(void *ctx, const struct finish_reply *reply)
     }
     run_let_go(w, job);
     fetch_poke(w);
-    worker_check_drained(w);
+    drain_check(w);
 }
 
 /* The finish can't be queued: the job stays running in PostgreSQL under a fence that no beat names
@@ -178,7 +181,7 @@ void run_hand_back(struct worker *w, struct job_in_hand *job)
 void run_limit(struct worker *w, struct job_in_hand *job, int64_t now_us)
 {
     struct danger_facts facts = deadlines_facts(w, job);
-    struct danger_verdict v = danger_verdict(&facts, &w->danger, now_us);
+    struct danger_verdict v = danger_verdict(&facts, &w->deadlines.limits, now_us);
     slot_limit(job->slot, v.kill_at_us, facts.timeout_at_us);
 }
 
@@ -205,9 +208,9 @@ static void start(struct worker *w, struct slot *slot, struct job_in_hand *job, 
 /* Withdrawn after it was claimed: no runner that is free now need know it. */
 static bool is_served(const struct worker *w, struct job_in_hand *job)
 {
-    if (job->kinds_generation != w->kinds_generation) {
+    if (job->kinds_generation != w->kinds.generation) {
         job->kinds_generation =
-            kind_set_find(&w->kinds, job->kind) != NULL ? w->kinds_generation : 0;
+            kind_set_find(&w->kinds.served, job->kind) != NULL ? w->kinds.generation : 0;
     }
     return job->kinds_generation != 0;
 }
@@ -248,7 +251,7 @@ void run_dispatch(struct worker *w)
 static bool is_past_kill(const struct worker *w, const struct job_in_hand *job)
 {
     struct danger_facts facts = deadlines_facts(w, job);
-    struct danger_verdict v = danger_verdict(&facts, &w->danger, clock_boot_us());
+    struct danger_verdict v = danger_verdict(&facts, &w->deadlines.limits, clock_boot_us());
     return v.action == DANGER_KILL && v.reason == DANGER_LEASE;
 }
 
@@ -314,7 +317,7 @@ static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot
         f.log_tail = r->log_tail_len > 0 ? r->log_tail : NULL;
         f.log_tail_len = r->log_tail_len;
         if (end != RUN_END_NOT_STARTED) {
-            w->mean_run_us = capacity_mean(w->mean_run_us, r->ran_us);
+            w->runs.mean_us = capacity_mean(w->runs.mean_us, r->ran_us);
         }
     } else if (run->text != NULL) {
         f.error = end == RUN_END_TIMEOUT ? "timeout: the handler did not stop" : run->text;
@@ -342,9 +345,9 @@ static void on_died(void *ctx, struct slot *slot, int pid, const char *text)
 {
     struct worker *w = ctx;
     metric_add(w->metrics.runner_deaths, slot_died_by_itself(slot) ? 1 : 0);
-    if (complaint_due(&w->runner_complaint, clock_boot_us())) {
+    if (complaint_due(&w->runs.died_complaint, clock_boot_us())) {
         log_warn("runner_died", LOG_I64("pid", pid), LOG_TEXT("err", text),
-                 LOG_I64("deaths", w->runner_complaint.count));
+                 LOG_I64("deaths", w->runs.died_complaint.count));
     }
 }
 
@@ -360,3 +363,55 @@ const struct slot_events run_slot_events = {.load_died = on_load_died,
                                             .idle = on_idle,
                                             .ended = on_ended,
                                             .died = on_died};
+
+/* ---- what only time tells ---- */
+
+/* Claimed ahead, but runs take longer than they used to: give them back rather than sit on them,
+ * and claim ahead no more until many short runs have ended. */
+static void hand_back_waiting(struct worker *w, int64_t now)
+{
+    while (
+        w->jobs.ready_first != NULL &&
+        (w->stage != WORKER_RUNNING || now - w->jobs.ready_first->claimed_us > READY_WAIT_MAX_US)) {
+        if (w->runs.mean_us < READY_WAIT_MAX_US) {
+            w->runs.mean_us = READY_WAIT_MAX_US;
+        }
+        run_hand_back(w, in_hand_take_ready(&w->jobs));
+    }
+}
+
+/* Results that PostgreSQL does not take now are kept and tried again: somebody must know
+ * (ARCHITECTURE §4.9). */
+static void tell_trouble(struct worker *w, int64_t now)
+{
+    const struct err *trouble = job_store_trouble(w->store);
+    if (trouble == NULL) {
+        int64_t complaints = complaint_end(&w->runs.kept_complaint);
+        if (complaints > 0) {
+            log_info("results_settled", LOG_I64("refusals", complaints));
+        }
+    } else if (complaint_due(&w->runs.kept_complaint, now)) {
+        log_error("results_kept", LOG_I64("jobs", job_store_waiting(w->store)),
+                  LOG_TEXT("err", trouble->msg), LOG_TEXT("action", "trying again"));
+    }
+}
+
+/* A single death is its own line; after several it is news that no more came. */
+static void tell_quiet(struct worker *w, int64_t now)
+{
+    if (!complaint_is_quiet(&w->runs.died_complaint, now, RUNNERS_QUIET_US)) {
+        return;
+    }
+    if (w->runs.died_complaint.count == 1) {
+        (void)complaint_end(&w->runs.died_complaint);
+    } else {
+        log_recovered("runners_recovered", &w->runs.died_complaint);
+    }
+}
+
+void run_tick(struct worker *w, int64_t now_us)
+{
+    hand_back_waiting(w, now_us);
+    tell_trouble(w, now_us);
+    tell_quiet(w, now_us);
+}

@@ -2,21 +2,15 @@
 #include "worker/worker.h"
 
 #include "base/clock.h"
-#include "base/notify.h"
 #include "base/timer.h"
 #include "daemon/daemon.h"
-#include "daemon/ready.h"
 #include "worker/cpus.h"
 
-#include <assert.h>
 #include <signal.h>
 #include <stdio.h>
 
 #define HINTS_TIMEOUT_US (1 * US_PER_S)
 #define START_DEADLINE_FACTOR 2 /* × postgres.timeout_ms until PostgreSQL must have been there */
-#define GIVE_UP_US \
-    (10 * US_PER_S)           /* after the drain deadline: results that could not be committed */
-#define NOW_US (2 * US_PER_S) /* the same after a second signal */
 
 /* ---- events of connections ---- */
 
@@ -45,7 +39,7 @@ static void on_pg_down(void *ctx, const struct err *why)
 static void log_nodes(struct worker *w)
 {
     daemon_log_hints(&w->hints_said, w->config);
-    if (w->stage == WORKER_RUNNING && w->ready_since_us == 0 && w->lock != NULL) {
+    if (w->stage == WORKER_RUNNING && w->ready.awaited_since_us == 0 && w->lock != NULL) {
         daemon_log_quorum(&w->quorum_said, w->config, w->lock,
                           "nothing is claimed meanwhile; what runs goes on");
     }
@@ -57,7 +51,7 @@ static void on_lock_node(void *ctx, size_t node, enum redlock_node_event event, 
     struct worker *w = ctx;
     daemon_metrics_lock_node(&w->metrics.daemon, node, event);
     daemon_log_lock_node(w->config, node, event, until_us, why);
-    worker_check_ready(w);
+    ready_check(w);
     log_nodes(w);
     if (event == REDLOCK_NODE_UP || event == REDLOCK_NODE_VOTING) {
         fetch_poke(w);
@@ -99,7 +93,7 @@ static void on_close_due(uv_timer_t *timer)
     }
 }
 
-static void close_all(struct worker *w)
+void worker_close(struct worker *w)
 {
     if (w->stage != WORKER_CLOSING) {
         w->stage = WORKER_CLOSING;
@@ -107,75 +101,16 @@ static void close_all(struct worker *w)
     }
 }
 
-static void on_row_stopped(void *ctx, enum status st, const struct err *err)
-{
-    struct worker *w = ctx;
-    (void)st; /* if it failed the beat goes stale: the same, later */
-    (void)err;
-    close_all(w);
-}
-
-static void say_stopped(struct worker *w)
-{
-    if (w->is_saying_goodbye) {
-        return;
-    }
-    w->is_saying_goodbye = true;
-    w->give_up_at_us = clock_boot_us() + NOW_US; /* PostgreSQL may be gone for good */
-    notify_stopping();
-    hints_popper_close(TAKE(w->popper)); /* nothing may arrive any more; the scheduler rewinds */
-    if (!w->registration.is_registered ||
-        worker_store_stopped(w->pg, w->registration.worker_id, on_row_stopped, w, NULL) !=
-            STATUS_OK) {
-        close_all(w);
-    }
-}
-
-void worker_check_drained(struct worker *w)
-{
-    if (w->stage != WORKER_DRAINING) {
-        return;
-    }
-    bool is_empty = in_hand_total(&w->jobs) == 0 && hint_return_is_idle(w);
-    bool is_late = clock_boot_us() >= w->give_up_at_us;
-    if (is_empty && w->is_saying_goodbye && is_late) {
-        close_all(w);
-    } else if (is_empty) {
-        say_stopped(w);
-    } else if (is_late) {
-        log_error("drain_incomplete", LOG_I64("jobs", in_hand_total(&w->jobs)),
-                  LOG_TEXT("action", "they are rescued when our beat is stale"));
-        w->exit_code = 1;
-        close_all(w);
-    }
-}
-
 /* ---- signals ---- */
-
-static void drain(struct worker *w, int64_t within_us)
-{
-    int64_t now = clock_boot_us();
-    int64_t guard =
-        w->config->lock.guard_us < within_us / 2 ? w->config->lock.guard_us : within_us / 2;
-    w->stage = WORKER_DRAINING;
-    w->stop_at_us = now + within_us - guard;
-    w->kill_at_us = now + within_us;
-    w->give_up_at_us = now + within_us + (within_us == 0 ? NOW_US : GIVE_UP_US);
-    log_info("draining", LOG_I64("running", w->jobs.count[IN_HAND_RUNNING]),
-             LOG_I64("within_ms", within_us / US_PER_MS));
-    telemetry_publish(w->telemetry);
-    listen_update(w);
-    worker_check_drained(w);
-}
 
 static void on_end_signal(uv_signal_t *handle, int signum)
 {
     struct worker *w = handle->data;
     (void)signum;
     if (w->stage == WORKER_DRAINING) {
-        drain(w, 0); /* a second one: now */
+        drain_begin(w, 0); /* a second one: now */
     } else if (w->stage != WORKER_CLOSING) {
-        drain(w, w->config->worker.drain_us);
+        drain_begin(w, w->config->worker.drain_us);
     }
 }
 
@@ -188,12 +123,6 @@ static void on_quiet_signal(uv_signal_t *handle, int signum)
     listen_update(w);
 }
 
-static void set_capacity(struct worker *w)
-{
-    w->capacity = (struct capacity_limits){.claim_ahead_max = (size_t)w->config->worker.claim_ahead,
-                                           .batch_max = (size_t)w->config->worker.batch_max};
-}
-
 static void on_reload_signal(uv_signal_t *handle, int signum)
 {
     struct worker *w = handle->data;
@@ -202,13 +131,13 @@ static void on_reload_signal(uv_signal_t *handle, int signum)
         kinds_refresh(w); /* whatever comes of the configuration */
     }
     const struct config *next =
-        daemon_reload(w->config, w->stage == WORKER_RUNNING && w->ready_since_us == 0);
+        daemon_reload(w->config, w->stage == WORKER_RUNNING && w->ready.awaited_since_us == 0);
     daemon_metrics_reloaded(&w->metrics.daemon, next != NULL);
     if (next == NULL) {
         return;
     }
     w->config = next;
-    set_capacity(w);
+    fetch_configure(w);
     for (size_t i = 0; i < w->slot_count; i++) {
         slot_set_recycling(w->slots[i], next->worker.runner_jobs_max, next->worker.runner_age_us);
     }
@@ -245,52 +174,13 @@ static enum status start_signals(struct worker *w, struct err *err)
 
 /* ---- the beginning ---- */
 
-/* "a,b": cut where it would be too long. */
-static void add_name(char *names, size_t size, const char *name)
-{
-    size_t len = strlen(names);
-    (void)snprintf(names + len, size - len, "%s%s", len > 0 ? "," : "", name);
-}
-
-static void say_ready(struct worker *w)
-{
-    const struct config *c = w->config;
-    char queues[CONFIG_QUEUES_MAX * sizeof c->worker.queues[0]] = "";
-    char kinds[1024] = "";
-    struct ready_servers servers;
-    ready_describe(c, w->lock, pg_server_version(w->pg), &servers);
-    for (size_t i = 0; i < c->worker.queue_count; i++) {
-        add_name(queues, sizeof queues, c->worker.queues[i]);
-    }
-    for (size_t i = 0; i < w->kinds.count; i++) {
-        add_name(kinds, sizeof kinds, w->kinds.names[i]);
-    }
-    log_info("ready", LOG_TEXT("worker", w->registration.worker_id),
-             LOG_I64("slots", w->slot_count), LOG_TEXT("postgres", servers.postgres),
-             LOG_TEXT("redis", servers.redis), LOG_TEXT("redis_versions", servers.redis_versions),
-             LOG_TEXT("http", telemetry_address(w->telemetry)), LOG_TEXT("queues", queues),
-             LOG_I64("kind_count", w->kinds.count), LOG_TEXT("kinds", kinds));
-}
-
-void worker_check_ready(struct worker *w)
-{
-    bool is_due = w->ready_since_us > 0 && w->stage == WORKER_RUNNING;
-    if (!is_due || !ready_is_time(w->config, w->lock, w->ready_since_us)) {
-        return;
-    }
-    w->ready_since_us = 0;
-    say_ready(w);
-    notify_ready(); /* again after a new registration: systemd doesn't mind */
-}
-
 void worker_on_registered(struct worker *w)
 {
-    w->ready_since_us = clock_boot_us();
     if (w->stage == WORKER_STARTING) {
         w->stage = WORKER_RUNNING;
         telemetry_publish(w->telemetry);
     }
-    worker_check_ready(w);
+    ready_await(w);
     listen_update(w);
     fetch_poke(w);
 }
@@ -423,7 +313,7 @@ static enum status open_telemetry(struct worker *w, struct err *err)
                                         .http_key = "worker.http_listen",
                                         .http_listen = w->config->worker.http_listen,
                                         .collect = on_collect,
-                                        .ready = worker_ready,
+                                        .ready = ready_fill,
                                         .ctx = w};
     enum status st = telemetry_open(&options, &w->telemetry, err);
     if (st != STATUS_OK) {
@@ -453,7 +343,7 @@ static enum status open_close_timer(struct worker *w, struct err *err)
 
 static enum status open_state_dir(struct worker *w, struct err *err)
 {
-    enum status st = state_dir_open(w->config->worker.state_dir, &w->lock_fd,
+    enum status st = state_dir_open(w->config->worker.state_dir, &w->state_lock_fd,
                                     w->registration.predecessor_id, err);
     if (st != STATUS_OK) {
         return st;
@@ -489,9 +379,9 @@ static void worker_init(struct worker *w, uv_loop_t *loop, const struct config *
 {
     w->loop = loop;
     w->config = config;
-    w->lock_fd = -1;
+    w->state_lock_fd = -1;
     rand_seed_from_system(&w->rand);
-    set_capacity(w);
+    fetch_configure(w);
     w->start_deadline_us = clock_boot_us() + START_DEADLINE_FACTOR * config->postgres.timeout_us;
 }
 
@@ -509,7 +399,7 @@ void worker_fail(struct worker *w, int exit_code, const char *why)
 {
     log_error("start_failed", LOG_TEXT("err", why));
     w->exit_code = exit_code;
-    close_all(w);
+    worker_close(w);
 }
 
 int worker_main(const struct config *config)
@@ -534,7 +424,7 @@ int worker_main(const struct config *config)
     (void)uv_loop_close(&loop);
     int exit_code = w->exit_code;
     telemetry_free(w->telemetry);
-    close_slot(&w->lock_fd);
+    close_slot(&w->state_lock_fd);
     kinds_close(w);
     free(w);
     return exit_code;

@@ -8,9 +8,10 @@
  *  - deadlines.h: danger, timeouts, lost leases
  *  - registration.h, beat.h: the worker's row
  *  - listen.h: the sets of hints that are asked
- *  - kinds.h: what is asked for
+ *  - kinds.h: what is served
  *  - hint_return.h: hints that go back
  *  - ready.h: what /readyz says
+ *  - drain.h: the end
  *
  * worker.c opens all of it, hands signals and connections' events round, and closes it. */
 #ifndef CLAIMD_WORKER_WORKER_H
@@ -27,9 +28,8 @@
 #include "store/jobs/job_store.h"
 #include "store/worker_store.h"
 #include "worker/beat.h"
-#include "worker/capacity.h"
-#include "worker/danger.h"
 #include "worker/deadlines.h"
+#include "worker/drain.h"
 #include "worker/fetch.h"
 #include "worker/hint_return.h"
 #include "worker/jobs_in_hand.h"
@@ -53,69 +53,56 @@ enum worker_stage {
 };
 
 struct worker {
+    /* Handles that all parts use. */
     uv_loop_t *loop;
     const struct config *config;
-    enum worker_stage stage;
-    int exit_code;
-    struct rand rand;
     struct telemetry *telemetry;
     struct worker_metrics metrics;
-
+    struct rand rand;
     struct pg *pg;
     struct job_store *store;
-    struct redlock_async *lock;
+    struct redlock_async *lock; /* NULL before the cluster is joined */
     struct hints *hints;
-    struct hints_popper *popper;
+    struct hints_popper *popper; /* NULL once nothing may arrive any more */
     struct slot *slots[WORKER_SLOTS_MAX];
     size_t slot_count;
-
     struct jobs_in_hand jobs;
-    struct capacity_limits capacity;
-    int64_t mean_run_us;          /* run.c */
-    int64_t ahead_pause_until_us; /* fetch.c: refused claims made ahead */
-    int64_t fetch_pause_until_us; /* fetch.c: no quorum, PostgreSQL away */
-    int64_t fetch_pause_us;
-    int64_t setbacks_since_us; /* ready.c: nothing could be claimed since then … */
-    int64_t setback_us;        /* … the last time that it was tried */
 
-    struct hint_return *hint_return; /* hint_return.c */
+    /* Where it stands. */
+    enum worker_stage stage;
+    bool is_quiet; /* SIGUSR1: it takes no new jobs */
+    int exit_code;
 
-    struct kind_set kinds;    /* what is asked for; kinds.c */
-    int64_t kinds_generation; /* counts its changes; 0 = no runner has said hello */
-    struct kinds_book *kinds_book;
+    /* The parts. */
     struct registration registration;
     struct beat beat;
     struct listen listen;
-    bool is_quiet;
+    struct kinds kinds;
+    struct fetch fetch;
+    struct hint_return *hint_return;
+    struct runs runs;
+    struct deadlines deadlines;
+    struct ready ready;
+    struct drain drain;
 
-    struct danger_limits danger;
-    uv_timer_t deadlines_timer;
-    int64_t stop_at_us; /* drain: handlers are asked to stop, then killed */
-    int64_t kill_at_us;
-    int64_t give_up_at_us;
-
-    uv_signal_t signals[4];
-    bool is_saying_goodbye;
-    uv_timer_t close_timer;
-    int64_t start_deadline_us;
-    int64_t ready_since_us; /* registered, but not said so yet; 0 = said, or not registered */
+    /* worker.c's own. */
+    int state_lock_fd;
     char runner[CONFIG_PATH_MAX];
     char plugin_owners[CONFIG_UIDS_SIZE];
-    int lock_fd;            /* of the state directory */
-    struct err pg_down_why; /* the last one */
+    int64_t start_deadline_us; /* until PostgreSQL must have been there */
+    struct err pg_down_why;    /* the last one */
     struct complaint pg_complaint;
-    struct complaint runner_complaint;
-    struct complaint store_complaint;
     struct daemon_hints hints_said;
     struct daemon_quorum quorum_said;
+    uv_signal_t signals[4];
+    uv_timer_t close_timer;
 };
 
 enum status worker_open_lock(struct worker *w, int64_t ttl_max_us, struct err *err) MUST_USE;
 void worker_on_registered(struct worker *w);
-void worker_check_ready(struct worker *w);
 void worker_fail(struct worker *w, int exit_code, const char *why);
+void worker_close(struct worker *w);
 void worker_check_started(struct worker *w, int64_t now_us);
-void worker_check_drained(struct worker *w);
 int worker_main(const struct config *config);
 
 #endif
