@@ -18,13 +18,19 @@ void help_print_name(FILE *out, const struct ctl_command *c)
 
 const struct ctl_command *help_find(const char *noun, const char *verb)
 {
+    const struct ctl_command *alone = NULL;
     for (size_t i = 0; i < ctl_command_count; i++) {
         const struct ctl_command *c = &ctl_commands[i];
-        if (strcmp(c->noun, noun) == 0 && (c->verb == NULL || strcmp(c->verb, verb) == 0)) {
+        if (strcmp(c->noun, noun) != 0) {
+            continue;
+        }
+        if (c->verb == NULL) {
+            alone = c;
+        } else if (strcmp(c->verb, verb) == 0) {
             return c;
         }
     }
-    return NULL;
+    return alone;
 }
 
 bool help_is_noun(const char *word)

@@ -15,7 +15,7 @@ void help_noun(FILE *out, const char *noun);
 void help_print_name(FILE *out, const struct ctl_command *c);
 
 bool help_is_noun(const char *word);
-/* The command of these words; NULL = none. `verb` may be "". */
+/* The command of these words, else that of the noun alone; NULL = none. `verb` may be "". */
 const struct ctl_command *help_find(const char *noun, const char *verb);
 
 /* One line to stderr: what is unknown, the nearest, all that are known. */
