@@ -15,26 +15,24 @@ static enum status append_row(const struct option_def *o, struct buf *out, struc
                       o->is_real_time ? " Not scaled." : "", o->is_reloadable ? " ↻" : "");
 }
 
+/* clang-format off */
+static const char introduction[] =
+    "# Configuration\n\n"
+    "<!-- Made by `claimctl config doc` from config/options.c; a test compares. -->\n\n"
+    "One JSON file for all programs, named by `--config` or `CLAIMD_CONFIG`. Without either, `claimctl` reads\n"
+    "`/etc/claimd/claimd.json` if it exists (an empty `CLAIMD_CONFIG`: no file); `claimctl help` and `config show --origin`\n"
+    "say which file was read. An environment variable wins over the file, the file over the default. Lists are separated\n"
+    "by commas in the environment. Unknown keys, wrong types and values outside their range are refused with exit code 2.\n"
+    "Keys with a dot lie in an object: `{\"lock\": {\"ttl_ms\": 10000}}`. Relative paths in a file start at the file's folder.\n\n"
+    "At SIGHUP a daemon reads everything again. It adopts the new values of the keys marked ↻; the others need a restart,\n"
+    "and a log line names those that differ. If the new configuration is not valid, one log line says so and nothing\n"
+    "changes.\n\n"
+    "| key | environment | default | allowed | what it is |\n|---|---|---|---|---|\n";
+/* clang-format on */
+
 enum status config_manual(struct buf *out, struct err *err)
 {
-    enum status st = buf_append_text(
-        out,
-        "# Configuration\n\n"
-        "<!-- Made by `claimctl config doc` from config/options.c; a test compares. -->\n\n"
-        "One JSON file for all programs, named by `--config` or `CLAIMD_CONFIG`. `claimctl` reads "
-        "`/etc/claimd/claimd.json` where\nneither names one and that file is there (an empty "
-        "`CLAIMD_CONFIG`: none); `claimctl help` and `config show --origin` say\nwhich was read. "
-        "A variable of the environment wins over the file, the file over the default. Lists are "
-        "separated by\ncommas in the environment. Unknown keys, wrong types and values outside "
-        "their range are refused with exit code 2. Keys\nwith a dot lie in an object: "
-        "`{\"lock\": {\"ttl_ms\": 10000}}`. Relative paths in a file start at the file's "
-        "folder.\n\n"
-        "At SIGHUP a daemon reads everything again. ↻: it takes the new value on; the others need "
-        "a "
-        "restart, and a line of the\nlog names those that differ. A configuration that is no "
-        "longer good is told in one line and changes nothing.\n\n"
-        "| key | environment | default | allowed | what it is |\n|---|---|---|---|---|\n",
-        err);
+    enum status st = buf_append_text(out, introduction, err);
     for (size_t i = 0; st == STATUS_OK && i < config_option_count; i++) {
         st = append_row(&config_options[i], out, err);
     }

@@ -138,6 +138,10 @@ case $name in
                 print FILENAME ":" FNR ": a path of one machine: " $0
             }
             END { if (NR > 0 && !spdx) print file ": no SPDX line at its top" }' $sources
+        over '
+            /^\|/ { next } # a table
+            { text = $0; gsub(/[\200-\277]/, "", text) } # characters, not bytes
+            length(text) > 120 { print FILENAME ":" FNR ": " length(text) " characters, at most 120" }' $(files '*.md')
         ;;
     events)
         daemon_files=$(files '*.c' | grep -e '^worker/' -e '^scheduler/' -e '^daemon/' -e '^base/log\.c')

@@ -120,6 +120,10 @@ case $name in
         clean
         echo 'int x;' >"$tree/base/bad.c"
         if run; then echo "text did not see a missing SPDX line" && exit 1; fi
+        clean
+        printf '%0121d\n' 0 >"$tree/docs/bad.md"
+        if run; then echo "text did not see a long line of a document" && exit 1; fi
+        rm "$tree/docs/bad.md"
         ;;
     unused)
         plant base/bad.c 'int bad(void)' '{' '    return 1;' '}'
