@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/http.h"
 
-#include "base/clock.h"
 #include "config/config.h"
 #include "daemon/listener.h"
 
+#include <assert.h>
 #include <microhttpd.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/socket.h>
 
-#define SILENT_US (5 * US_PER_S) /* without a new text for so long the loop is taken to hang */
 #define CONNECTIONS_MAX 64
 #define CONNECTIONS_CROWDED 48 /* above it each new one pushes out the oldest */
 #define IDLE_S 10
 #define MEMORY_PER_CONNECTION ((size_t)16 << 10) /* a longer request head is refused */
-#define HEALTH_TEXT_MAX 4096
-#define LEASE_TEXT_MAX 512
+#define NOT_FOUND_MAX 128
 
 struct connection {
     int fd; /* -1: none, or already told to end */
@@ -24,8 +23,9 @@ struct connection {
 };
 
 struct http {
-    struct telemetry *telemetry;
+    struct http_options options;
     struct MHD_Daemon *daemon;
+    char not_found[NOT_FOUND_MAX];
     char address[LISTENER_TEXT_MAX];
     struct connection connections[CONNECTIONS_MAX]; /* of the HTTP thread alone */
     uint64_t number;
@@ -57,52 +57,19 @@ static enum MHD_Result send_text(struct MHD_Connection *connection, unsigned int
                                                          MHD_RESPMEM_PERSISTENT));
 }
 
-static int64_t age_us(const struct telemetry_text *text)
+static enum MHD_Result send_page(const struct http *h, struct MHD_Connection *connection,
+                                 const struct http_page *page)
 {
-    return clock_boot_us() - text->made_us;
-}
-
-/* Figures that stand still would look like peace: rather none. */
-static enum MHD_Result send_metrics(const struct http *h, struct MHD_Connection *connection)
-{
-    const struct telemetry_text *text = telemetry_take(h->telemetry);
-    if (age_us(text) >= SILENT_US) {
-        telemetry_give(text);
-        return send_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
-                         "No figures: the event loop does not turn (see /healthz).\n");
+    struct http_answer answer = {.is_fine = true};
+    enum MHD_Result result = MHD_NO; /* no memory: the connection is closed */
+    if (page->answer(h->options.ctx, &answer, NULL) == STATUS_OK) {
+        result = send_response(
+            connection, answer.is_fine ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, answer.type,
+            MHD_create_response_from_buffer(answer.text.len, buf_at(&answer.text),
+                                            MHD_RESPMEM_MUST_COPY));
     }
-    autobuf struct buf out = BUF_INIT(text->len + LEASE_TEXT_MAX);
-    enum status st = buf_append(&out, text->metrics, text->len, NULL);
-    telemetry_give(text);
-    if (st == STATUS_OK) {
-        st = telemetry_render_lease(h->telemetry, &out, NULL);
-    }
-    if (st != STATUS_OK) {
-        return MHD_NO; /* no memory: the connection is closed */
-    }
-    return send_response(
-        connection, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8",
-        MHD_create_response_from_buffer(out.len, buf_at(&out), MHD_RESPMEM_MUST_COPY));
-}
-
-/* Alive: the loop turns, and what the daemon itself counts for that is fine. Ready: all is. */
-static enum MHD_Result send_health(const struct http *h, struct MHD_Connection *connection,
-                                   bool is_readiness)
-{
-    const struct telemetry_text *text = telemetry_take(h->telemetry);
-    int64_t silent_us = age_us(text);
-    struct health health = is_readiness ? text->ready : text->alive;
-    telemetry_give(text);
-    health_add(&health, "loop", silent_us < SILENT_US, "the event loop has not turned for %lld ms",
-               (long long)(silent_us / US_PER_MS));
-    autobuf struct buf out = BUF_INIT(HEALTH_TEXT_MAX);
-    if (health_render(&health, &out, NULL) != STATUS_OK) {
-        return MHD_NO;
-    }
-    unsigned int code = health_is_ok(&health) ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE;
-    return send_response(
-        connection, code, "application/json",
-        MHD_create_response_from_buffer(out.len, buf_at(&out), MHD_RESPMEM_MUST_COPY));
+    buf_release(&answer.text);
+    return result;
 }
 
 static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, const char *url,
@@ -117,14 +84,12 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
     if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0) {
         return send_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "Only GET and HEAD.\n");
     }
-    if (strcmp(url, "/metrics") == 0) {
-        return send_metrics(h, connection);
+    for (size_t i = 0; i < h->options.page_count; i++) {
+        if (strcmp(url, h->options.pages[i].path) == 0) {
+            return send_page(h, connection, &h->options.pages[i]);
+        }
     }
-    if (strcmp(url, "/healthz") == 0 || strcmp(url, "/readyz") == 0) {
-        return send_health(h, connection, url[1] == 'r');
-    }
-    return send_text(connection, MHD_HTTP_NOT_FOUND,
-                     "Not found. There are /metrics, /healthz and /readyz.\n");
+    return send_text(connection, MHD_HTTP_NOT_FOUND, h->not_found);
 }
 
 /* ---- connections ---- */
@@ -190,12 +155,26 @@ static struct MHD_Daemon *start(struct http *h, int fd)
     return daemon;
 }
 
-enum status http_open(const char *key, const char *listen, struct telemetry *telemetry,
-                      struct http **ret, struct err *err)
+/* "Not found. There are /a, /b and /c." */
+static void name_pages(struct http *h)
 {
+    const char *before = "Not found. There are ";
+    size_t len = 0;
+    for (size_t i = 0; i < h->options.page_count; i++) {
+        const char *after = i + 1 == h->options.page_count ? ".\n" : "";
+        len += (size_t)snprintf(h->not_found + len, sizeof h->not_found - len, "%s%s%s", before,
+                                h->options.pages[i].path, after);
+        assert(len < sizeof h->not_found);
+        before = i + 2 == h->options.page_count ? " and " : ", ";
+    }
+}
+
+enum status http_open(const struct http_options *options, struct http **ret, struct err *err)
+{
+    const char *key = options->key;
     struct config_listen where;
     *ret = NULL;
-    enum status st = config_listen(key, listen, &where, err);
+    enum status st = config_listen(key, options->listen, &where, err);
     if (st != STATUS_OK || where.is_off) {
         return st;
     }
@@ -203,13 +182,14 @@ enum status http_open(const char *key, const char *listen, struct telemetry *tel
     if (h == NULL) {
         return err_fail(err, STATUS_NOMEM, "%s: no memory", key);
     }
+    h->options = *options;
+    name_pages(h);
     autoclose int fd = -1;
     st = listener_open(&where, &fd, h->address, err);
     if (st != STATUS_OK) {
         err_prefix(err, "%s", key);
         return st;
     }
-    h->telemetry = telemetry;
     for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
         h->connections[i].fd = -1;
     }

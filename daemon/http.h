@@ -1,18 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GET /metrics, /healthz and /readyz, answered by one thread of its own from what the telemetry has
- * published: nothing that a client does reaches the loop. The only user of libmicrohttpd. */
+ * Pages over HTTP, for GET and HEAD, answered by one thread of its own: nothing that a client does
+ * reaches the loop. The only user of libmicrohttpd. */
 #ifndef CLAIMD_DAEMON_HTTP_H
 #define CLAIMD_DAEMON_HTTP_H
 
-#include "daemon/telemetry.h"
+#include "base/buf.h"
 
 struct http;
 
-/* Begins to answer on `listen` (config_listen()); `key` names it in errors. "" = off: *ret is NULL.
- * UNAVAILABLE: the address can't be had. */
-enum status http_open(const char *key, const char *listen, struct telemetry *telemetry,
-                      struct http **ret, struct err *err) MUST_USE;
+struct http_answer {
+    bool is_fine;     /* 200, else 503 */
+    const char *type; /* a constant */
+    struct buf text;  /* zero at first: to be given a bound */
+};
+
+/* In the HTTP thread. When it fails, which is for want of memory, the connection is closed. */
+typedef enum status http_page_cb(void *ctx, struct http_answer *ret, struct err *err);
+
+struct http_page {
+    const char *path;
+    http_page_cb *answer;
+};
+
+struct http_options {
+    const char *key; /* of the configuration: for errors */
+    const char *listen;
+    const struct http_page *pages; /* borrowed */
+    size_t page_count;
+    void *ctx; /* of the pages */
+};
+
+/* Begins to answer on `listen` (config_listen()). "" = off: *ret is NULL. UNAVAILABLE: the address
+ * can't be had. */
+enum status http_open(const struct http_options *options, struct http **ret,
+                      struct err *err) MUST_USE;
 
 /* "127.0.0.1:8422", with the real port; "off". */
 const char *http_address(const struct http *h);

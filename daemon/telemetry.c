@@ -14,10 +14,20 @@
 #define PULSE_MS 100
 #define PULSES_PER_TEXT 10
 #define TEXT_MAX ((size_t)4 << 20)
+#define SILENT_US (5 * US_PER_S) /* without a new text for so long the loop is taken to hang */
+#define HEALTH_TEXT_MAX 4096
+#define LEASE_TEXT_MAX 512
 
+struct state {
+    struct health alive;
+    struct health ready; /* those of `alive`, too */
+};
+
+/* What was published, for any thread: it never changes. */
 struct text {
-    struct telemetry_text public; /* first: what others are given is this */
     atomic_int holders;
+    int64_t made_us; /* by clock_boot_us() */
+    struct state state;
     struct buf metrics;
 };
 
@@ -55,32 +65,16 @@ static void give(struct text *text)
     }
 }
 
-void telemetry_give(const struct telemetry_text *text)
-{
-    give((struct text *)(uintptr_t)text);
-}
-
-const struct telemetry_text *telemetry_take(struct telemetry *t)
+static struct text *take(struct telemetry *t)
 {
     (void)pthread_mutex_lock(&t->mutex);
     struct text *text = t->published;
     (void)atomic_fetch_add(&text->holders, 1);
     (void)pthread_mutex_unlock(&t->mutex);
-    return &text->public;
+    return text;
 }
 
-enum status telemetry_render_lease(const struct telemetry *t, struct buf *out, struct err *err)
-{
-    const struct metric_family *f = t->options.lease_family;
-    if (f == NULL) {
-        return STATUS_OK;
-    }
-    bool is_held = clock_boot_us() < atomic_load(&t->lease_until_us);
-    return buf_printf(out, err, "# HELP %s %s\n# TYPE %s gauge\n%s %d\n", f->name, f->help, f->name,
-                      f->name, is_held ? 1 : 0);
-}
-
-static enum status make_text(const struct telemetry *t, const struct telemetry_text *state,
+static enum status make_text(const struct telemetry *t, const struct state *state,
                              struct text **ret, struct err *err)
 {
     struct text *text = calloc(1, sizeof *text);
@@ -94,16 +88,13 @@ static enum status make_text(const struct telemetry *t, const struct telemetry_t
         give(text);
         return st;
     }
-    text->public = (struct telemetry_text){.made_us = clock_boot_us(),
-                                           .len = text->metrics.len,
-                                           .metrics = buf_at(&text->metrics),
-                                           .alive = state->alive,
-                                           .ready = state->ready};
+    text->made_us = clock_boot_us();
+    text->state = *state;
     *ret = text;
     return STATUS_OK;
 }
 
-static enum status publish(struct telemetry *t, const struct telemetry_text *state, struct err *err)
+static enum status publish(struct telemetry *t, const struct state *state, struct err *err)
 {
     struct text *text = NULL;
     metric_set(metrics_series(t->metrics, &loop_lag, NULL, NULL),
@@ -128,7 +119,7 @@ void telemetry_publish(struct telemetry *t)
     if (t == NULL || t->is_stopped) {
         return;
     }
-    struct telemetry_text state = {.made_us = 0};
+    struct state state = {.alive = {.count = 0}};
     t->options.collect(t->options.ctx);
     if (t->options.alive != NULL) {
         t->options.alive(t->options.ctx, &state.alive);
@@ -190,7 +181,108 @@ static enum status pulse_start(struct telemetry *t, struct err *err)
     return STATUS_OK;
 }
 
+/* ---- pages: in the HTTP thread ---- */
+
+static enum status render_lease(const struct telemetry *t, struct buf *out, struct err *err)
+{
+    const struct metric_family *f = t->options.lease_family;
+    if (f == NULL) {
+        return STATUS_OK;
+    }
+    bool is_held = clock_boot_us() < atomic_load(&t->lease_until_us);
+    return buf_printf(out, err, "# HELP %s %s\n# TYPE %s gauge\n%s %d\n", f->name, f->help, f->name,
+                      f->name, is_held ? 1 : 0);
+}
+
+static int64_t age_us(const struct text *text)
+{
+    return clock_boot_us() - text->made_us;
+}
+
+/* Figures that stand still would look like peace: rather none. */
+static enum status metrics_page(void *ctx, struct http_answer *ret, struct err *err)
+{
+    struct telemetry *t = ctx;
+    struct text *text = take(t);
+    ret->is_fine = age_us(text) < SILENT_US;
+    buf_init(&ret->text, text->metrics.len + LEASE_TEXT_MAX);
+    if (!ret->is_fine) {
+        give(text);
+        ret->type = "text/plain; charset=utf-8";
+        return buf_append_text(&ret->text,
+                               "No figures: the event loop does not turn (see /healthz).\n", err);
+    }
+    ret->type = "text/plain; version=0.0.4; charset=utf-8";
+    enum status st = buf_append(&ret->text, buf_at(&text->metrics), text->metrics.len, err);
+    give(text);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return render_lease(t, &ret->text, err);
+}
+
+/* That the loop turns is part of both answers. */
+static enum status health_page(struct health *health, int64_t silent_us, struct http_answer *ret,
+                               struct err *err)
+{
+    health_add(health, "loop", silent_us < SILENT_US, "the event loop has not turned for %lld ms",
+               (long long)(silent_us / US_PER_MS));
+    ret->is_fine = health_is_ok(health);
+    ret->type = "application/json";
+    buf_init(&ret->text, HEALTH_TEXT_MAX);
+    return health_render(health, &ret->text, err);
+}
+
+/* Alive: the loop turns, and what the daemon itself counts for that is fine. */
+static enum status alive_page(void *ctx, struct http_answer *ret, struct err *err)
+{
+    struct text *text = take(ctx);
+    struct health health = text->state.alive;
+    int64_t silent_us = age_us(text);
+    give(text);
+    return health_page(&health, silent_us, ret, err);
+}
+
+/* Ready: all is. */
+static enum status ready_page(void *ctx, struct http_answer *ret, struct err *err)
+{
+    struct text *text = take(ctx);
+    struct health health = text->state.ready;
+    int64_t silent_us = age_us(text);
+    give(text);
+    return health_page(&health, silent_us, ret, err);
+}
+
+static const struct http_page pages[] = {
+    {"/metrics", metrics_page}, {"/healthz", alive_page}, {"/readyz", ready_page}};
+
 /* ---- life ---- */
+
+/* The first text is there before the first client. */
+static enum status parts_open(struct telemetry *t, struct err *err)
+{
+    enum status st = metrics_open(&t->metrics, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    struct state state = {.alive = {.count = 0}};
+    health_add(&state.ready, "started", false, "starting");
+    process_begin(t->metrics);
+    st = publish(t, &state, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    const struct http_options http = {.key = t->options.http_key,
+                                      .listen = t->options.http_listen,
+                                      .pages = pages,
+                                      .page_count = ARRAY_COUNT(pages),
+                                      .ctx = t};
+    st = http_open(&http, &t->http, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return pulse_start(t, err);
+}
 
 enum status telemetry_open(const struct telemetry_options *options, struct telemetry **ret,
                            struct err *err)
@@ -205,19 +297,7 @@ enum status telemetry_open(const struct telemetry_options *options, struct telem
     t->pulsed_us = clock_boot_us();
     t->watchdog_us = notify_watchdog_us() / 2;
     (void)pthread_mutex_init(&t->mutex, NULL);
-    enum status st = metrics_open(&t->metrics, err);
-    if (st == STATUS_OK) {
-        struct telemetry_text state = {.made_us = 0};
-        health_add(&state.ready, "started", false, "starting");
-        process_begin(t->metrics);
-        st = publish(t, &state, err);
-    }
-    if (st == STATUS_OK) {
-        st = http_open(options->http_key, options->http_listen, t, &t->http, err);
-    }
-    if (st == STATUS_OK) {
-        st = pulse_start(t, err);
-    }
+    enum status st = parts_open(t, err);
     if (st != STATUS_OK) {
         http_close(TAKE(t->http));
         telemetry_free(t);

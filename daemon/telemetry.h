@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a daemon tells of itself: its registry of metrics and its state, published once a second for
- * other threads to read (INTERFACES rule 10), and over HTTP. A text, like a sign of life to the
- * supervisor, comes of a round trip through the loop: a timer writes to an eventfd, and the poll
- * phase reads it. A loop that runs timers only and never polls again gives none. */
+ * the HTTP thread to read (INTERFACES rule 10): GET /metrics, /healthz and /readyz. A text, like a
+ * sign of life to the supervisor, comes of a round trip through the loop: a timer writes to an
+ * eventfd, and the poll phase reads it. A loop that runs timers only and never polls again gives
+ * none. */
 #ifndef CLAIMD_DAEMON_TELEMETRY_H
 #define CLAIMD_DAEMON_TELEMETRY_H
 
@@ -20,9 +21,9 @@ typedef void telemetry_collect_cb(void *ctx);
 
 /* At the same moment: adds the checks of /readyz, or (telemetry_options.alive) those that count for
  * liveness: /healthz, /readyz and the supervisor's watchdog. One that fails there gets the process
- * restarted, so it must be about the process itself, such as "the leader has fed or looked within N
- * s", where a look that a server refused is a look. That the loop turns, poll phase included, is
- * checked here already. Names must differ in both. */
+ * restarted, so it must be about the process itself, such as "the leader has tried a pass within N
+ * s", whatever a server made of it. That the loop turns, poll phase included, is checked here
+ * already. Names must differ in both. */
 typedef void telemetry_checks_cb(void *ctx, struct health *ret);
 
 /* In the loop's thread, ten times a second: until when, by clock_boot_us(), this process holds what
@@ -62,22 +63,5 @@ void telemetry_stop(struct telemetry *t);
 
 /* After the loop has ended. Accepts NULL. */
 void telemetry_free(struct telemetry *t);
-
-/* What was published, for any thread; never changes. */
-struct telemetry_text {
-    int64_t made_us; /* by clock_boot_us() */
-    size_t len;
-    const char *metrics;
-    struct health alive;
-    struct health ready; /* those of `alive`, too */
-};
-
-/* The newest one, to be given back. */
-const struct telemetry_text *telemetry_take(struct telemetry *t);
-void telemetry_give(const struct telemetry_text *text);
-
-/* For any thread: the sample of lease_family, as it is now; nothing without one. */
-enum status telemetry_render_lease(const struct telemetry *t, struct buf *out,
-                                   struct err *err) MUST_USE;
 
 #endif
