@@ -322,12 +322,6 @@ void feeder_wake(struct feeder *f)
     }
 }
 
-void feeder_rewind(struct feeder *f, int64_t us)
-{
-    feed_rewind(&f->feed, us);
-    feeder_wake(f);
-}
-
 void feeder_full_pass(struct feeder *f)
 {
     full_pass_want(f->full_pass);
@@ -387,11 +381,6 @@ bool feeder_route(const struct feeder *f, const char *queue, const char *kind,
     return feed_reader_route(&f->served, queue, kind, ret_hint);
 }
 
-bool feeder_is_started(const struct feeder *f)
-{
-    return f->is_started;
-}
-
 const struct feeder_counters *feeder_counters(const struct feeder *f)
 {
     return &f->counters;
@@ -405,23 +394,6 @@ const struct full_pass_counters *feeder_full_passes(const struct feeder *f)
 size_t feeder_lane_count(const struct feeder *f)
 {
     return f->is_started ? f->feed.order_count : 0;
-}
-
-/* ---- each second ---- */
-
-void feeder_tick(struct feeder *f)
-{
-    int64_t now_us = clock_boot_us();
-    feed_memory_turn(&f->feed.memory, now_us, f->options.limits.look_behind_us);
-    for (size_t i = 0; i < f->feed.group_count; i++) {
-        struct feed_group *g = &f->feed.groups[i];
-        g->is_counted = g->is_counted && g->fed_low_us == FEED_NEVER_US;
-    }
-    int64_t fed = (int64_t)f->counters.fed;
-    if (fed > f->told_fed) {
-        log_info("fed", LOG_I64("jobs", fed - f->told_fed), LOG_I64("lanes", f->feed.order_count));
-        f->told_fed = fed;
-    }
 }
 
 /* ---- life ---- */
@@ -508,11 +480,11 @@ static void forget_all(struct feeder *f)
     feed_init(&f->feed, &f->options.limits);
 }
 
-bool feeder_start(struct feeder *f, int64_t pg_us)
+static bool start(struct feeder *f, int64_t pg_us)
 {
     struct err err = {0};
-    if (f->is_started || f->stage != STAGE_IDLE || full_pass_is_busy(f->full_pass)) {
-        return f->is_started;
+    if (f->stage != STAGE_IDLE || full_pass_is_busy(f->full_pass)) {
+        return false;
     }
     forget_all(f);
     if (full_pass_start(f->full_pass, &err) != STATUS_OK) {
@@ -531,6 +503,40 @@ bool feeder_start(struct feeder *f, int64_t pg_us)
     f->is_woken = true;
     schedule(f);
     return true;
+}
+
+static void notice_dry(struct feeder *f)
+{
+    for (size_t i = 0; i < f->feed.group_count; i++) {
+        struct feed_group *g = &f->feed.groups[i];
+        g->is_counted = g->is_counted && g->fed_low_us == FEED_NEVER_US;
+    }
+}
+
+static void tell_fed(struct feeder *f)
+{
+    int64_t fed = (int64_t)f->counters.fed;
+    if (fed > f->told_fed) {
+        log_info("fed", LOG_I64("jobs", fed - f->told_fed), LOG_I64("lanes", f->feed.order_count));
+        f->told_fed = fed;
+    }
+}
+
+void feeder_tick(struct feeder *f, const struct roll *roll)
+{
+    if (!f->is_started && !start(f, roll->pg_us)) {
+        return;
+    }
+    if (roll->rewind_us != FEED_NEVER_US) {
+        feed_rewind(&f->feed, roll->rewind_us);
+        feeder_wake(f);
+    }
+    if (roll->wants_full_pass) {
+        full_pass_want(f->full_pass);
+    }
+    feed_memory_turn(&f->feed.memory, clock_boot_us(), f->options.limits.look_behind_us);
+    notice_dry(f);
+    tell_fed(f);
 }
 
 void feeder_stop(struct feeder *f)

@@ -11,6 +11,7 @@
 #include "model/feed.h"
 #include "model/feed_served.h"
 #include "scheduler/full_pass.h"
+#include "scheduler/roll_call.h"
 #include "store/pg/pg.h"
 
 struct feeder;
@@ -31,20 +32,18 @@ enum status feeder_open(const struct feeder_options *options, struct feeder **re
                         struct err *err) MUST_USE;
 void feeder_close(struct feeder *f); /* accepts NULL; replies under way must not come any more */
 
-/* Leading begins with a first tick: `pg_us` is PostgreSQL's time. False: a read of the last time is
- * still under way, try again. Ends at once. */
-bool feeder_start(struct feeder *f, int64_t pg_us);
+/* Each second while this scheduler leads: goes back where rows may have come behind the cursors,
+ * and notices sets that ran dry. The first one begins to feed, unless a read of the last time is
+ * still under way. Ends at once. */
+void feeder_tick(struct feeder *f, const struct roll *roll);
 void feeder_stop(struct feeder *f);
-bool feeder_is_started(const struct feeder *f);
 
 /* From the next pass on. */
 void feeder_set_limits(struct feeder *f, int look_ahead, int page_rows, int64_t full_pass_us);
 
 /* Something may be there: a NOTIFY. */
 void feeder_wake(struct feeder *f);
-/* Rows from this time on may have come behind the cursors. */
-void feeder_rewind(struct feeder *f, int64_t us);
-/* … from nobody knows when. */
+/* Rows may have come behind the cursors, from nobody knows when. */
 void feeder_full_pass(struct feeder *f);
 /* A hint node went: what was counted or fed is forgotten, and a full pass is made. */
 void feeder_reset(struct feeder *f);
@@ -53,9 +52,6 @@ void feeder_up(struct feeder *f);
 
 /* Takes the table; where queues are routed differently now, a full pass is made. */
 void feeder_serve(struct feeder *f, struct feed_served *served);
-
-/* Each second: notices sets that ran dry. */
-void feeder_tick(struct feeder *f);
 
 /* The set that a job's hint belongs to; false: nobody serves its kind. */
 bool feeder_route(const struct feeder *f, const char *queue, const char *kind,

@@ -44,6 +44,7 @@ struct rescuer {
     struct rescuer_counters counters;
     uv_timer_t timer;
     int64_t walk_after_id;
+    int64_t walked_us; /* BOOTTIME of the last walk that nobody's death asked for */
     bool is_walking;
     bool is_walk_asked;
     bool is_marking;
@@ -399,6 +400,14 @@ static void walk_begin(struct rescuer *r)
 
 /* ---- from outside ---- */
 
+/* One that is known already is ignored. */
+static void rescue_worker(struct rescuer *r, const char *worker_id)
+{
+    if (!r->is_stopped && rescue_queue_add_worker(&r->load, worker_id)) {
+        walk_begin(r);
+    }
+}
+
 static void on_marked(void *ctx, enum status st, const struct pg_result *const *results,
                       const struct err *err)
 {
@@ -412,35 +421,43 @@ static void on_marked(void *ctx, enum status st, const struct pg_result *const *
         r->counters.workers_dead++;
         log_warn("worker_dead", LOG_TEXT("worker", m.worker_id), LOG_TEXT("host", m.host),
                  LOG_I64("silent_ms", m.silent_ms));
-        rescuer_dead(r, m.worker_id);
+        rescue_worker(r, m.worker_id);
     }
 }
 
-void rescuer_stale(struct rescuer *r, const char *const *worker_ids, size_t count)
+static void mark_dead(struct rescuer *r, const char *const *worker_ids, size_t count)
 {
-    if (!r->is_marking && !r->is_stopped && count > 0) {
+    if (!r->is_marking && count > 0) {
         r->is_marking = rescue_store_mark_dead(r->options.pg, worker_ids, count, on_marked, r,
                                                NULL) == STATUS_OK;
     }
 }
 
-void rescuer_dead(struct rescuer *r, const char *worker_id)
+void rescuer_tick(struct rescuer *r, const struct roll *roll)
 {
-    if (!r->is_stopped && rescue_queue_add_worker(&r->load, worker_id)) {
+    if (r->is_stopped) {
+        return;
+    }
+    for (size_t i = 0; i < roll->dead_count; i++) {
+        rescue_worker(r, roll->dead[i]);
+    }
+    mark_dead(r, roll->stale, roll->stale_count);
+    int64_t now_us = clock_boot_us();
+    if (now_us - r->walked_us >= r->options.walk_every_us) {
+        r->walked_us = now_us;
         walk_begin(r);
     }
 }
 
-void rescuer_audit(struct rescuer *r)
+void rescuer_set_walk(struct rescuer *r, int64_t walk_every_us)
 {
-    if (!r->is_stopped) {
-        walk_begin(r);
-    }
+    r->options.walk_every_us = walk_every_us;
 }
 
 void rescuer_start(struct rescuer *r)
 {
     r->is_stopped = false;
+    r->walked_us = clock_boot_us();
 }
 
 void rescuer_stop(struct rescuer *r)

@@ -23,6 +23,7 @@ struct rescuer_options {
     int64_t retry_us;      /* leases that stand are tried again after this */
     int64_t held_after_us; /* a job that runs for so long must be in its worker's beat */
     int64_t doubt_us;      /* … and be missing in two walks so far apart */
+    int64_t walk_every_us; /* whoever is dead */
 };
 
 enum status rescuer_open(const struct rescuer_options *options, struct rescuer **ret,
@@ -32,15 +33,12 @@ void rescuer_close(struct rescuer *r); /* accepts NULL; replies under way must n
 /* Leading begins; until then, and after rescuer_stop(), nothing new is begun. */
 void rescuer_start(struct rescuer *r);
 
-/* The beats of these workers are stale, and this scheduler could have seen them: marks them
- * dead. */
-void rescuer_stale(struct rescuer *r, const char *const *worker_ids, size_t count);
+/* Each second while this scheduler leads: marks workers dead whose beats are stale, and rescues the
+ * jobs of those that are. */
+void rescuer_tick(struct rescuer *r, const struct roll *roll);
 
-/* This worker is marked dead and was not swept yet. Known ones are ignored. */
-void rescuer_dead(struct rescuer *r, const char *worker_id);
-
-/* Walk now, whoever is dead. */
-void rescuer_audit(struct rescuer *r);
+/* Takes effect at the next tick. */
+void rescuer_set_walk(struct rescuer *r, int64_t walk_every_us);
 
 struct rescuer_counters {
     uint64_t moved[RESCUE_LOST + 1]; /* by enum rescue_outcome */

@@ -30,24 +30,21 @@ struct roll_call {
     size_t worker_count;
     struct feed_writers writers;
     int64_t replied_us;
-    int64_t steady_us; /* since then no reply was late: silence is the workers' own */
-    int64_t full_pass_us;
+    int64_t steady_us;             /* since then no reply was late: silence is the workers' own */
+    const char *dead[WORKERS_MAX]; /* of the roll under way, as the next */
+    const char *stale[STALE_MAX];
     struct complaint complaint;
     bool is_failing; /* the tick being taken */
     bool is_asking;
     bool is_leader;
 };
 
-/* What one tick said, while its rows are taken. */
+/* One tick, while its rows are taken. */
 struct tick {
     int64_t now_us; /* BOOTTIME */
-    int64_t pg_us;
     int64_t t_max_us;
     const char *writers;
-    struct feed_served served;
-    bool wants_full_pass;
-    char stale[STALE_MAX][40];
-    size_t stale_count;
+    struct roll roll;
 };
 
 static void complain(struct roll_call *r, const struct err *err)
@@ -80,7 +77,7 @@ static void worker_silent(const struct roll_call *r, struct seen_worker *s, stru
                           int64_t age_us)
 {
     int64_t lease_us = t->t_max_us + t->t_max_us / 1000000 * r->options.drift_ppm + DRIFT_FIXED_US;
-    t->wants_full_pass = true;
+    t->roll.wants_full_pass = true;
     s->is_live = false;
     s->again_us = t->now_us + (lease_us > age_us ? lease_us - age_us : 0);
 }
@@ -90,23 +87,24 @@ static void take_worker(struct roll_call *r, struct tick *t, const struct feed_t
     struct err err = {0};
     struct seen_worker *s = worker_get(r, row->name);
     bool is_live = !row->is_dead && !row->is_stale;
-    if (is_live && feed_served_add(&t->served, row->queues, row->kinds, &err) != STATUS_OK) {
+    if (is_live && feed_served_add(&t->roll.served, row->queues, row->kinds, &err) != STATUS_OK) {
         complain(r, &err);
     }
     if (s == NULL) {
         return;
     }
     s->is_present = true;
-    t->wants_full_pass = t->wants_full_pass || (s->lost_pops >= 0 && row->number > s->lost_pops);
+    t->roll.wants_full_pass =
+        t->roll.wants_full_pass || (s->lost_pops >= 0 && row->number > s->lost_pops);
     s->lost_pops = row->number;
     if (s->is_live && !is_live) {
         worker_silent(r, s, t, row->age_us);
     }
     s->is_live = is_live;
-    if (row->is_dead && r->is_leader) {
-        rescuer_dead(r->options.rescuer, row->name);
-    } else if (row->is_stale && t->stale_count < STALE_MAX) {
-        (void)snprintf(t->stale[t->stale_count++], sizeof t->stale[0], "%s", row->name);
+    if (row->is_dead) {
+        r->dead[t->roll.dead_count++] = row->name;
+    } else if (row->is_stale && t->roll.stale_count < STALE_MAX) {
+        r->stale[t->roll.stale_count++] = row->name;
     }
 }
 
@@ -120,13 +118,13 @@ static void take_rows(struct roll_call *r, struct tick *t, const struct pg_resul
         case FEED_TICK_NOW:
             t->writers = row.name;
             t->t_max_us = row.number;
-            t->pg_us = row.us;
+            t->roll.pg_us = row.us;
             break;
         case FEED_TICK_WORKER:
             take_worker(r, t, &row);
             break;
         case FEED_TICK_PAUSED:
-            if (feed_served_pause(&t->served, row.name, &err) != STATUS_OK) {
+            if (feed_served_pause(&t->roll.served, row.name, &err) != STATUS_OK) {
                 complain(r, &err);
             }
             break;
@@ -143,9 +141,9 @@ static void forget_gone(struct roll_call *r, struct tick *t)
         struct seen_worker *s = &r->workers[i];
         if (s->again_us > 0 && s->again_us <= t->now_us) {
             s->again_us = 0;
-            t->wants_full_pass = true;
+            t->roll.wants_full_pass = true;
         }
-        t->wants_full_pass = t->wants_full_pass || (s->is_live && !s->is_present);
+        t->roll.wants_full_pass = t->roll.wants_full_pass || (s->is_live && !s->is_present);
         if (s->is_present || s->again_us > 0) {
             r->workers[kept] = *s;
             r->workers[kept++].is_present = false;
@@ -154,51 +152,22 @@ static void forget_gone(struct roll_call *r, struct tick *t)
     r->worker_count = kept;
 }
 
-static void take_writers(struct roll_call *r, const struct tick *t)
+static void take_writers(struct roll_call *r, struct tick *t)
 {
     struct err err = {0};
-    int64_t rewind_us = FEED_NEVER_US;
-    if (feed_writers_list(&r->writers, t->writers, t->pg_us, r->options.gap_us, &rewind_us, &err) !=
-        STATUS_OK) {
+    if (feed_writers_list(&r->writers, t->writers, t->roll.pg_us, r->options.gap_us,
+                          &t->roll.rewind_us, &err) != STATUS_OK) {
         complain(r, &err);
-        feeder_full_pass(r->options.feeder);
+        t->roll.wants_full_pass = true;
     }
-    if (rewind_us != FEED_NEVER_US) {
-        feeder_rewind(r->options.feeder, rewind_us);
-    }
-}
-
-static void take_stale(struct roll_call *r, struct tick *t)
-{
-    const char *ids[STALE_MAX];
-    if (!SEEDED_BUG(13) && t->now_us - r->steady_us < r->options.stale_us) {
-        return;
-    }
-    for (size_t i = 0; i < t->stale_count; i++) {
-        ids[i] = t->stale[i];
-    }
-    rescuer_stale(r->options.rescuer, ids, t->stale_count);
-}
-
-static void take_as_leader(struct roll_call *r, struct tick *t)
-{
-    take_writers(r, t);
-    take_stale(r, t);
-    if (t->now_us - r->full_pass_us >= r->options.full_pass_us) {
-        r->full_pass_us = t->now_us;
-        rescuer_audit(r->options.rescuer);
-    }
-    if (t->wants_full_pass) {
-        feeder_full_pass(r->options.feeder);
-    }
-    feeder_tick(r->options.feeder);
 }
 
 static void on_tick(void *ctx, enum status st, const struct pg_result *const *results,
                     const struct err *err)
 {
     struct roll_call *r = ctx;
-    struct tick t = {.now_us = clock_boot_us()};
+    struct tick t = {.now_us = clock_boot_us(),
+                     .roll = {.rewind_us = FEED_NEVER_US, .dead = r->dead, .stale = r->stale}};
     r->is_asking = false;
     if (st != STATUS_OK) {
         complain(r, err);
@@ -212,17 +181,16 @@ static void on_tick(void *ctx, enum status st, const struct pg_result *const *re
     }
     r->replied_us = t.now_us;
     r->is_failing = false;
-    if (r->is_leader && !feeder_is_started(r->options.feeder)) {
-        struct feed_tick_row now;
-        feed_tick_row(results[0], 0, &now);
-        (void)feeder_start(r->options.feeder, now.us);
-    }
     take_rows(r, &t, results[0]);
     forget_gone(r, &t);
-    feeder_serve(r->options.feeder, &t.served);
-    if (r->is_leader && feeder_is_started(r->options.feeder)) {
-        take_as_leader(r, &t);
+    if (r->is_leader) {
+        take_writers(r, &t);
     }
+    if (!SEEDED_BUG(13) && t.now_us - r->steady_us < r->options.stale_us) {
+        t.roll.stale_count = 0;
+    }
+    r->options.on_roll(r->options.ctx, &t.roll);
+    feed_served_release(&t.roll.served);
     if (!r->is_failing) {
         log_recovered("watch_recovered", &r->complaint);
     }
@@ -243,27 +211,16 @@ static void on_timer(uv_timer_t *timer)
 void roll_call_lead(struct roll_call *r, bool is_leader)
 {
     r->is_leader = is_leader;
-    if (!is_leader) {
-        feeder_stop(r->options.feeder);
-        rescuer_stop(r->options.rescuer);
-        return;
+    if (is_leader) {
+        feed_writers_reset(&r->writers);
+        ask(r);
     }
-    feed_writers_reset(&r->writers);
-    r->full_pass_us = clock_boot_us();
-    rescuer_start(r->options.rescuer);
-    ask(r);
 }
 
-void roll_call_on_up(struct roll_call *r)
+void roll_call_up(struct roll_call *r)
 {
     r->steady_us = clock_boot_us();
-    feeder_up(r->options.feeder);
     ask(r);
-}
-
-void roll_call_set_full_pass(struct roll_call *r, int64_t full_pass_us)
-{
-    r->options.full_pass_us = full_pass_us;
 }
 
 enum status roll_call_open(const struct roll_call_options *options, struct roll_call **ret,

@@ -1,26 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The roll call of the cluster, each second: who works and what they serve, who is silent, which
- * transactions write for long. Tells the feeder where to go back to, and the rescuer who may be
- * dead. A standby calls the roll too, so that it knows all this when it becomes the leader. */
+ * transactions write for long. A standby calls the roll too, so that it knows all this when it
+ * becomes the leader. */
 #ifndef CLAIMD_SCHEDULER_ROLL_CALL_H
 #define CLAIMD_SCHEDULER_ROLL_CALL_H
 
-#include "scheduler/feeder.h"
-#include "scheduler/rescuer.h"
+#include "model/feed_served.h"
+#include "store/pg/pg.h"
 
 struct roll_call;
 
+/* What came of one; the texts are borrowed until the callback returns. */
+struct roll {
+    int64_t pg_us;             /* PostgreSQL's time */
+    struct feed_served served; /* may be taken */
+    int64_t rewind_us;         /* of a leader: rows from then on may have come behind the cursors;
+                                  FEED_NEVER_US = none */
+    bool wants_full_pass;      /* … from nobody knows when */
+    const char *const *dead;   /* workers that are marked dead and not swept yet */
+    size_t dead_count;
+    const char *const *stale; /* their beats are, and this scheduler could have seen newer ones */
+    size_t stale_count;
+};
+
+typedef void roll_call_cb(void *ctx, struct roll *roll);
+
 struct roll_call_options {
     uv_loop_t *loop;
-    struct pg *pg; /* borrowed, as the next two */
-    struct feeder *feeder;
-    struct rescuer *rescuer;
+    struct pg *pg;    /* borrowed */
     int64_t every_us; /* "each second" */
-    int64_t full_pass_us;
     int64_t stale_us; /* of beats */
     int64_t gap_us;   /* the look-behind: commits that are later are found by going back */
     int drift_ppm;
+    roll_call_cb *on_roll;
+    void *ctx;
 };
 
 enum status roll_call_open(const struct roll_call_options *options, struct roll_call **ret,
@@ -28,11 +42,10 @@ enum status roll_call_open(const struct roll_call_options *options, struct roll_
 /* Accepts NULL; replies under way must not come any more. */
 void roll_call_close(struct roll_call *r);
 
+/* A new leader calls the roll at once. */
 void roll_call_lead(struct roll_call *r, bool is_leader);
 
-void roll_call_set_full_pass(struct roll_call *r, int64_t full_pass_us);
-
 /* PostgreSQL is there again. */
-void roll_call_on_up(struct roll_call *r);
+void roll_call_up(struct roll_call *r);
 
 #endif

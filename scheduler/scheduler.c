@@ -65,8 +65,10 @@ static void stop(struct scheduler *s, int exit_code)
     s->exit_code = exit_code;
     notify_stopping();
     telemetry_stop(s->telemetry);
-    if (s->roll_call != NULL) {
+    if (s->is_leader) {
         roll_call_lead(s->roll_call, false);
+        feeder_stop(s->feeder);
+        rescuer_stop(s->rescuer);
     }
     report_close(TAKE(s->report));
     if (s->is_leader) {
@@ -122,7 +124,7 @@ static void on_reload_signal(uv_signal_t *handle, int number)
         feeder_set_limits(s->feeder, next->scheduler.look_ahead, next->scheduler.page_rows,
                           next->scheduler.full_pass_us);
         feeder_wake(s->feeder);
-        roll_call_set_full_pass(s->roll_call, next->scheduler.full_pass_us);
+        rescuer_set_walk(s->rescuer, next->scheduler.full_pass_us);
     }
     if (s->history != NULL) {
         history_set_keep(s->history, next->scheduler.history_days);
@@ -172,13 +174,31 @@ static void on_lead(void *ctx, bool is_leader, const char *why)
     report_now(s->report);
     roll_call_lead(s->roll_call, is_leader);
     if (is_leader) {
+        rescuer_start(s->rescuer);
         history_begin(s);
         survey_begin(s);
     } else {
-        history_stop(s->history);
-        s->history = NULL;
+        feeder_stop(s->feeder);
+        rescuer_stop(s->rescuer);
+        history_stop(TAKE(s->history));
         survey_stop(TAKE(s->survey));
     }
+}
+
+static void on_roll(void *ctx, struct roll *roll)
+{
+    struct scheduler *s = ctx;
+    feeder_serve(s->feeder, &roll->served);
+    if (s->is_leader) {
+        feeder_tick(s->feeder, roll);
+        rescuer_tick(s->rescuer, roll);
+    }
+}
+
+static void on_session_up(struct scheduler *s)
+{
+    feeder_up(s->feeder);
+    roll_call_up(s->roll_call);
 }
 
 static bool on_fit(void *ctx)
@@ -313,20 +333,20 @@ static enum status parts_open(struct scheduler *s, int64_t t_max_us, struct err 
                                       .prefix = c->redis.prefix,
                                       .retry_us = every_us / 4,
                                       .held_after_us = t_max_us + c->worker.stale_us,
-                                      .doubt_us = c->worker.stale_us};
+                                      .doubt_us = c->worker.stale_us,
+                                      .walk_every_us = c->scheduler.full_pass_us};
     st = rescuer_open(&rescuer, &s->rescuer, err);
     if (st != STATUS_OK) {
         return st;
     }
     struct roll_call_options roll_call = {.loop = &s->loop,
                                           .pg = s->pg,
-                                          .feeder = s->feeder,
-                                          .rescuer = s->rescuer,
                                           .every_us = every_us,
-                                          .full_pass_us = c->scheduler.full_pass_us,
                                           .stale_us = c->worker.stale_us,
                                           .gap_us = behind_us,
-                                          .drift_ppm = c->lock.drift_ppm};
+                                          .drift_ppm = c->lock.drift_ppm,
+                                          .on_roll = on_roll,
+                                          .ctx = s};
     return roll_call_open(&roll_call, &s->roll_call, err);
 }
 
@@ -368,7 +388,7 @@ static void on_joined(void *ctx, enum status st, int64_t t_max_us, const struct 
     s->stage = STAGE_READY;
     s->ready_since_us = clock_boot_us();
     timer_start(&s->deadline, on_ready_due, READY_LOOK_MS, READY_LOOK_MS);
-    roll_call_on_up(s->roll_call);
+    on_session_up(s);
     telemetry_publish(s->telemetry);
 }
 
@@ -413,7 +433,7 @@ static void on_pg_up(void *ctx)
         log_error("postgres_failed", LOG_TEXT("err", err.msg));
     }
     if (s->stage == STAGE_READY) {
-        roll_call_on_up(s->roll_call);
+        on_session_up(s);
     } else if (s->stage == STAGE_STARTING &&
                migrate_check(s->pg, on_checked, s, &err) != STATUS_OK) {
         fail(s, DAEMON_FAILED, &err);
