@@ -367,3 +367,8 @@ enum status config_load(const char *path, struct config *ret, struct err *err)
     *ret = c;
     return STATUS_OK;
 }
+
+int64_t config_scaled(const struct config *c, int64_t us)
+{
+    return (int64_t)((double)us * c->time_scale);
+}

@@ -90,6 +90,9 @@ struct config {
  * there. */
 enum status config_load(const char *path, struct config *ret, struct err *err) MUST_USE;
 
+/* A time that is no option, for a process whose times are scaled. */
+int64_t config_scaled(const struct config *c, int64_t us);
+
 /* Names of keys, parted by ", "; cut when there are too many. */
 struct config_changes {
     char taken[512];         /* reloadable ones whose values are new */

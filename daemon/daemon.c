@@ -265,7 +265,7 @@ static void hint_node_text(const struct config *c, size_t node, char *ret_text, 
 
 void daemon_log_hints(struct daemon_hints *h, const struct config *c)
 {
-    int64_t steady_us = (int64_t)((double)HINTS_STEADY_US * c->time_scale);
+    int64_t steady_us = config_scaled(c, HINTS_STEADY_US);
     int64_t now_us = clock_boot_us();
     for (size_t i = 0; i < c->hints.node_count; i++) {
         char text[CONFIG_TEXT_MAX];

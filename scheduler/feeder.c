@@ -465,12 +465,24 @@ void feeder_close(struct feeder *f)
     }
 }
 
-void feeder_set_limits(struct feeder *f, int look_ahead, int page_rows, int64_t full_pass_us)
+/* ---- leading ---- */
+
+static void on_reload(void *ctx, const struct config *config)
 {
-    f->options.limits.look_ahead = look_ahead;
-    f->options.limits.page_rows = page_rows;
+    struct feeder *f = ctx;
+    f->options.limits.look_ahead = config->scheduler.look_ahead;
+    f->options.limits.page_rows = config->scheduler.page_rows;
     feed_set_limits(&f->feed, &f->options.limits);
-    full_pass_set_every(f->full_pass, full_pass_us);
+    full_pass_set_every(f->full_pass, config->scheduler.full_pass_us);
+    feeder_wake(f);
+}
+
+static enum status on_lead(const struct service_env *env, void **ret_self, struct err *err)
+{
+    (void)err;
+    on_reload(env->feeder, env->config);
+    *ret_self = env->feeder;
+    return STATUS_OK;
 }
 
 /* A leader that comes back knows nothing. Not while something is under way that names lanes. */
@@ -522,8 +534,9 @@ static void tell_fed(struct feeder *f)
     }
 }
 
-void feeder_tick(struct feeder *f, const struct roll *roll)
+static void on_roll(void *ctx, const struct roll *roll)
 {
+    struct feeder *f = ctx;
     if (!f->is_started && !start(f, roll->pg_us)) {
         return;
     }
@@ -539,10 +552,17 @@ void feeder_tick(struct feeder *f, const struct roll *roll)
     tell_fed(f);
 }
 
-void feeder_stop(struct feeder *f)
+static void on_stop(void *ctx)
 {
+    struct feeder *f = ctx;
     f->is_started = false;
     (void)complaint_end(&f->complaint); /* leader_lost ends it */
     (void)uv_timer_stop(&f->timer);
     full_pass_stop(f->full_pass);
 }
+
+const struct service feeder_service = {.failed = "feed_failed",
+                                       .start = on_lead,
+                                       .roll = on_roll,
+                                       .reload = on_reload,
+                                       .stop = on_stop};

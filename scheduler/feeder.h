@@ -11,7 +11,7 @@
 #include "model/feed.h"
 #include "model/feed_served.h"
 #include "scheduler/full_pass.h"
-#include "scheduler/roll_call.h"
+#include "scheduler/services.h"
 #include "store/pg/pg.h"
 
 struct feeder;
@@ -32,14 +32,9 @@ enum status feeder_open(const struct feeder_options *options, struct feeder **re
                         struct err *err) MUST_USE;
 void feeder_close(struct feeder *f); /* accepts NULL; replies under way must not come any more */
 
-/* Each second while this scheduler leads: goes back where rows may have come behind the cursors,
- * and notices sets that ran dry. The first one begins to feed, unless a read of the last time is
- * still under way. Ends at once. */
-void feeder_tick(struct feeder *f, const struct roll *roll);
-void feeder_stop(struct feeder *f);
-
-/* From the next pass on. */
-void feeder_set_limits(struct feeder *f, int look_ahead, int page_rows, int64_t full_pass_us);
+/* Leads: begins to feed with the first roll, or once a read of the last time is over. A roll says
+ * where rows may have come behind the cursors; sets that ran dry are noticed then, too. */
+extern const struct service feeder_service;
 
 /* Something may be there: a NOTIFY. */
 void feeder_wake(struct feeder *f);

@@ -6,6 +6,9 @@
 #include "base/timer.h"
 #include "store/history_store.h"
 
+#define DAYS_AHEAD 14
+#define PARTITIONS_EVERY_US (3600 * US_PER_S)
+#define VACUUM_EVERY_US (5 * US_PER_S)
 /* Vacuum is worth its walk over the indexes from so many dead rows on, and where they are a fifth
  * of the table: dead entries slow the feed's walks, a claim only needs its page. */
 #define DEAD_ROWS_MIN 20000
@@ -16,7 +19,9 @@
 enum task { TASK_NONE, TASK_PARTITIONS, TASK_VACUUM, TASKS };
 
 struct history {
-    struct history_options options;
+    int keep_days;
+    int64_t partitions_every_us; /* between two checks of the days */
+    int64_t vacuum_every_us;     /* … of the dead rows */
     struct pg *pg;
     uv_timer_t timer;
     enum task task; /* under way */
@@ -54,7 +59,7 @@ static void task_fail(struct history *h, const struct err *err)
         log_error("history_failed", LOG_TEXT("err", err->msg));
     }
     if (h->task == TASK_PARTITIONS) {
-        h->partitions_at_us = now_us + h->options.vacuum_every_us; /* soon, but not at once */
+        h->partitions_at_us = now_us + h->vacuum_every_us; /* soon, but not at once */
     }
     task_end(h);
 }
@@ -100,8 +105,7 @@ static void on_old(void *ctx, enum status st, const struct pg_result *const *res
     }
     struct err failed = {0};
     if (pg_row_count(results[0]) == 0) {
-        if (history_store_forget(h->pg, h->options.keep_days, on_forgotten, h, &failed) !=
-            STATUS_OK) {
+        if (history_store_forget(h->pg, h->keep_days, on_forgotten, h, &failed) != STATUS_OK) {
             task_fail(h, &failed);
         }
         return;
@@ -116,7 +120,7 @@ static void on_old(void *ctx, enum status st, const struct pg_result *const *res
 static void remove_next(struct history *h)
 {
     struct err err = {0};
-    if (history_store_old(h->pg, h->options.keep_days, on_old, h, &err) != STATUS_OK) {
+    if (history_store_old(h->pg, h->keep_days, on_old, h, &err) != STATUS_OK) {
         task_fail(h, &err);
     }
 }
@@ -143,8 +147,7 @@ static void on_vacuumed(void *ctx, enum status st, const struct pg_result *const
     int64_t now_us = clock_boot_us();
     int64_t took_us = now_us - h->begun_us;
     int64_t rest_us = REST_FACTOR * took_us;
-    h->vacuum_at_us =
-        now_us + (rest_us > h->options.vacuum_every_us ? rest_us : h->options.vacuum_every_us);
+    h->vacuum_at_us = now_us + (rest_us > h->vacuum_every_us ? rest_us : h->vacuum_every_us);
     if (st != STATUS_OK) {
         task_fail(h, err);
         return;
@@ -185,15 +188,15 @@ static void next(struct history *h)
         return;
     }
     if (h->partitions_at_us <= now_us) {
-        h->partitions_at_us = now_us + h->options.partitions_every_us;
+        h->partitions_at_us = now_us + h->partitions_every_us;
         h->task = TASK_PARTITIONS;
-        if (history_store_ensure(h->pg, HISTORY_DAYS_AHEAD, on_ensured, h, &err) != STATUS_OK) {
+        if (history_store_ensure(h->pg, DAYS_AHEAD, on_ensured, h, &err) != STATUS_OK) {
             task_fail(h, &err);
         }
         return;
     }
     if (h->vacuum_at_us <= now_us) {
-        h->vacuum_at_us = now_us + h->options.vacuum_every_us;
+        h->vacuum_at_us = now_us + h->vacuum_every_us;
         h->task = TASK_VACUUM;
         if (history_store_dead_rows(h->pg, on_dead_rows, h, &err) != STATUS_OK) {
             task_fail(h, &err);
@@ -210,18 +213,21 @@ static void on_up(void *ctx)
     next(h);
 }
 
-enum status history_start(const struct history_options *options, struct history **ret,
-                          struct err *err)
+/* ---- leading ---- */
+
+static enum status on_lead(const struct service_env *env, void **ret_self, struct err *err)
 {
     struct history *h = calloc(1, sizeof *h);
     if (h == NULL) {
         return err_fail(err, STATUS_NOMEM, "no memory for the history");
     }
-    h->options = *options;
-    struct pg_options pg = {.loop = options->loop,
-                            .conninfo = options->conninfo,
+    h->keep_days = env->config->scheduler.history_days;
+    h->partitions_every_us = config_scaled(env->config, PARTITIONS_EVERY_US);
+    h->vacuum_every_us = config_scaled(env->config, VACUUM_EVERY_US);
+    struct pg_options pg = {.loop = env->loop,
+                            .conninfo = env->conninfo,
                             .application_name = "claimd-scheduler history",
-                            .timeout_us = options->timeout_us,
+                            .timeout_us = env->config->postgres.timeout_us,
                             .on_up = on_up,
                             .ctx = h};
     enum status st = pg_open(&pg, &h->pg, err);
@@ -229,10 +235,20 @@ enum status history_start(const struct history_options *options, struct history 
         free(h);
         return st;
     }
-    (void)uv_timer_init(options->loop, &h->timer);
+    (void)uv_timer_init(env->loop, &h->timer);
     h->timer.data = h;
-    *ret = h;
+    *ret_self = h;
     return STATUS_OK;
+}
+
+static void on_reload(void *ctx, const struct config *config)
+{
+    struct history *h = ctx;
+    if (h->keep_days != config->scheduler.history_days) {
+        h->keep_days = config->scheduler.history_days;
+        h->partitions_at_us = 0;
+        next(h);
+    }
 }
 
 static void on_closed(uv_handle_t *timer)
@@ -240,21 +256,13 @@ static void on_closed(uv_handle_t *timer)
     free(timer->data);
 }
 
-void history_set_keep(struct history *h, int keep_days)
+static void on_stop(void *ctx)
 {
-    if (h->options.keep_days != keep_days) {
-        h->options.keep_days = keep_days;
-        h->partitions_at_us = 0;
-        next(h);
-    }
-}
-
-void history_stop(struct history *h)
-{
-    if (h == NULL) {
-        return;
-    }
+    struct history *h = ctx;
     h->is_stopping = true;
     pg_close(h->pg);
     uv_close((uv_handle_t *)&h->timer, on_closed);
 }
+
+const struct service history_service = {
+    .failed = "history_failed", .start = on_lead, .reload = on_reload, .stop = on_stop};

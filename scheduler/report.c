@@ -139,7 +139,7 @@ enum status report_open(const struct report_options *options, struct report **re
         return err_fail(err, STATUS_NOMEM, "no memory for the report");
     }
     r->options = *options;
-    r->every_us = (int64_t)(EVERY_US * options->config->time_scale);
+    r->every_us = config_scaled(options->config, EVERY_US);
     r->saying = (struct scheduler_saying){
         .fingerprint = options->fingerprint, .done = on_reported, .ctx = r};
     enum status st = rand_uuid(r->id, err);

@@ -44,7 +44,8 @@ struct rescuer {
     struct rescuer_counters counters;
     uv_timer_t timer;
     int64_t walk_after_id;
-    int64_t walked_us; /* BOOTTIME of the last walk that nobody's death asked for */
+    int64_t walk_every_us; /* whoever is dead … */
+    int64_t walked_us;     /* … BOOTTIME of the last one */
     bool is_walking;
     bool is_walk_asked;
     bool is_marking;
@@ -398,7 +399,7 @@ static void walk_begin(struct rescuer *r)
     walk_page(r);
 }
 
-/* ---- from outside ---- */
+/* ---- who is dead ---- */
 
 /* One that is known already is ignored. */
 static void rescue_worker(struct rescuer *r, const char *worker_id)
@@ -433,40 +434,55 @@ static void mark_dead(struct rescuer *r, const char *const *worker_ids, size_t c
     }
 }
 
-void rescuer_tick(struct rescuer *r, const struct roll *roll)
+/* ---- leading ---- */
+
+static void on_roll(void *ctx, const struct roll *roll)
 {
-    if (r->is_stopped) {
-        return;
-    }
+    struct rescuer *r = ctx;
     for (size_t i = 0; i < roll->dead_count; i++) {
         rescue_worker(r, roll->dead[i]);
     }
     mark_dead(r, roll->stale, roll->stale_count);
     int64_t now_us = clock_boot_us();
-    if (now_us - r->walked_us >= r->options.walk_every_us) {
+    if (now_us - r->walked_us >= r->walk_every_us) {
         r->walked_us = now_us;
         walk_begin(r);
     }
 }
 
-void rescuer_set_walk(struct rescuer *r, int64_t walk_every_us)
+static void on_reload(void *ctx, const struct config *config)
 {
-    r->options.walk_every_us = walk_every_us;
+    struct rescuer *r = ctx;
+    r->walk_every_us = config->scheduler.full_pass_us;
 }
 
-void rescuer_start(struct rescuer *r)
+static enum status on_lead(const struct service_env *env, void **ret_self, struct err *err)
 {
+    struct rescuer *r = env->rescuer;
+    (void)err;
     r->is_stopped = false;
     r->walked_us = clock_boot_us();
+    on_reload(r, env->config);
+    *ret_self = r;
+    return STATUS_OK;
 }
 
-void rescuer_stop(struct rescuer *r)
+static void on_stop(void *ctx)
 {
+    struct rescuer *r = ctx;
     r->is_stopped = true;
     r->is_walk_asked = false;
     (void)uv_timer_stop(&r->timer);
     rescue_queue_release(&r->load);
 }
+
+const struct service rescuer_service = {.failed = "rescue_failed",
+                                        .start = on_lead,
+                                        .roll = on_roll,
+                                        .reload = on_reload,
+                                        .stop = on_stop};
+
+/* ---- life ---- */
 
 const struct rescuer_counters *rescuer_counters(const struct rescuer *r)
 {

@@ -9,6 +9,7 @@
 
 #include "redlock/redlock_async.h"
 #include "scheduler/feeder.h"
+#include "scheduler/services.h"
 #include "store/rescue_store.h"
 
 struct rescuer;
@@ -23,30 +24,20 @@ struct rescuer_options {
     int64_t retry_us;      /* leases that stand are tried again after this */
     int64_t held_after_us; /* a job that runs for so long must be in its worker's beat */
     int64_t doubt_us;      /* … and be missing in two walks so far apart */
-    int64_t walk_every_us; /* whoever is dead */
 };
 
 enum status rescuer_open(const struct rescuer_options *options, struct rescuer **ret,
                          struct err *err) MUST_USE;
 void rescuer_close(struct rescuer *r); /* accepts NULL; replies under way must not come any more */
 
-/* Leading begins; until then, and after rescuer_stop(), nothing new is begun. */
-void rescuer_start(struct rescuer *r);
-
-/* Each second while this scheduler leads: marks workers dead whose beats are stale, and rescues the
- * jobs of those that are. */
-void rescuer_tick(struct rescuer *r, const struct roll *roll);
-
-/* Takes effect at the next tick. */
-void rescuer_set_walk(struct rescuer *r, int64_t walk_every_us);
+/* Leads: marks workers dead whose beats are stale, and moves the jobs of those that are. What waits
+ * when it ends is forgotten, what is under way ends fenced. */
+extern const struct service rescuer_service;
 
 struct rescuer_counters {
     uint64_t moved[RESCUE_LOST + 1]; /* by enum rescue_outcome */
     uint64_t workers_dead;
 };
 const struct rescuer_counters *rescuer_counters(const struct rescuer *r);
-
-/* No longer the leader: what waits is forgotten, what is under way ends fenced. */
-void rescuer_stop(struct rescuer *r);
 
 #endif

@@ -15,18 +15,9 @@
 #define HINTS_TIMEOUT_US US_PER_S
 #define BEHIND_ROWS 500
 #define READ_EVERY_US (10 * US_PER_MS)
-#define PARTITIONS_EVERY_US (3600 * US_PER_S)
-#define VACUUM_EVERY_US (5 * US_PER_S)
-#define SURVEY_EVERY_US (15 * US_PER_S)
-#define SURVEY_LIMIT_US (10 * US_PER_S)
 #define READY_LOOK_MS 5
 #define CLOSE_US (2 * US_PER_S)
 #define UNFIT_US (10 * US_PER_S) /* a leader that can't feed for so long lets others try */
-
-static int64_t scaled(const struct scheduler *s, int64_t us)
-{
-    return (int64_t)((double)us * s->config->time_scale);
-}
 
 /* ---- the end ---- */
 
@@ -54,8 +45,8 @@ static void handles_unref(struct scheduler *s)
     uv_unref((uv_handle_t *)&s->deadline);
 }
 
-/* In reverse order; the loop ends when the last handle is closed. The leader's lock goes first, so
- * that another scheduler can lead at once. */
+/* In reverse order; the loop ends when the last handle is closed. The leader's lock goes before the
+ * servers, so that another scheduler can lead at once. */
 static void stop(struct scheduler *s, int exit_code)
 {
     if (s->stage == STAGE_STOPPING) {
@@ -65,18 +56,12 @@ static void stop(struct scheduler *s, int exit_code)
     s->exit_code = exit_code;
     notify_stopping();
     telemetry_stop(s->telemetry);
-    if (s->is_leader) {
-        roll_call_lead(s->roll_call, false);
-        feeder_stop(s->feeder);
-        rescuer_stop(s->rescuer);
-    }
+    services_stop(&s->services);
     report_close(TAKE(s->report));
     if (s->is_leader) {
         log_info("leader_lost", LOG_I64("pid", getpid()), LOG_TEXT("why", "it stops"));
     }
     lead_close(TAKE(s->lead));
-    history_stop(s->history);
-    survey_stop(TAKE(s->survey));
     pg_close(s->pg);
     hints_close(s->hints);
     roll_call_close(s->roll_call);
@@ -120,46 +105,10 @@ static void on_reload_signal(uv_signal_t *handle, int number)
         return;
     }
     s->config = next;
-    if (s->stage == STAGE_READY) {
-        feeder_set_limits(s->feeder, next->scheduler.look_ahead, next->scheduler.page_rows,
-                          next->scheduler.full_pass_us);
-        feeder_wake(s->feeder);
-        rescuer_set_walk(s->rescuer, next->scheduler.full_pass_us);
-    }
-    if (s->history != NULL) {
-        history_set_keep(s->history, next->scheduler.history_days);
-    }
+    services_reload(&s->services, next);
 }
 
 /* ---- leading ---- */
-
-static void history_begin(struct scheduler *s)
-{
-    struct history_options options = {.loop = &s->loop,
-                                      .conninfo = s->conninfo,
-                                      .timeout_us = s->config->postgres.timeout_us,
-                                      .keep_days = s->config->scheduler.history_days,
-                                      .partitions_every_us = scaled(s, PARTITIONS_EVERY_US),
-                                      .vacuum_every_us = scaled(s, VACUUM_EVERY_US)};
-    struct err err = {0};
-    if (history_start(&options, &s->history, &err) != STATUS_OK) {
-        log_error("history_failed", LOG_TEXT("err", err.msg));
-    }
-}
-
-static void survey_begin(struct scheduler *s)
-{
-    struct survey_options options = {.loop = &s->loop,
-                                     .registry = s->metrics.registry,
-                                     .conninfo = s->conninfo,
-                                     .timeout_us = s->config->postgres.timeout_us,
-                                     .every_us = scaled(s, SURVEY_EVERY_US),
-                                     .limit_us = scaled(s, SURVEY_LIMIT_US)};
-    struct err err = {0};
-    if (survey_start(&options, &s->survey, &err) != STATUS_OK) {
-        log_error("survey_failed", LOG_TEXT("err", err.msg));
-    }
-}
 
 static void on_lead(void *ctx, bool is_leader, const char *why)
 {
@@ -174,14 +123,9 @@ static void on_lead(void *ctx, bool is_leader, const char *why)
     report_now(s->report);
     roll_call_lead(s->roll_call, is_leader);
     if (is_leader) {
-        rescuer_start(s->rescuer);
-        history_begin(s);
-        survey_begin(s);
+        services_start(&s->services);
     } else {
-        feeder_stop(s->feeder);
-        rescuer_stop(s->rescuer);
-        history_stop(TAKE(s->history));
-        survey_stop(TAKE(s->survey));
+        services_stop(&s->services);
     }
 }
 
@@ -189,10 +133,7 @@ static void on_roll(void *ctx, struct roll *roll)
 {
     struct scheduler *s = ctx;
     feeder_serve(s->feeder, &roll->served);
-    if (s->is_leader) {
-        feeder_tick(s->feeder, roll);
-        rescuer_tick(s->rescuer, roll);
-    }
+    services_roll(&s->services, roll);
 }
 
 static void on_session_up(struct scheduler *s)
@@ -204,7 +145,7 @@ static void on_session_up(struct scheduler *s)
 static bool on_fit(void *ctx)
 {
     const struct scheduler *s = ctx;
-    return scheduler_feed_age_us(s) < scaled(s, UNFIT_US);
+    return scheduler_feed_age_us(s) < config_scaled(s->config, UNFIT_US);
 }
 
 static void on_other_nodes(void *ctx)
@@ -333,12 +274,18 @@ static enum status parts_open(struct scheduler *s, int64_t t_max_us, struct err 
                                       .prefix = c->redis.prefix,
                                       .retry_us = every_us / 4,
                                       .held_after_us = t_max_us + c->worker.stale_us,
-                                      .doubt_us = c->worker.stale_us,
-                                      .walk_every_us = c->scheduler.full_pass_us};
+                                      .doubt_us = c->worker.stale_us};
     st = rescuer_open(&rescuer, &s->rescuer, err);
     if (st != STATUS_OK) {
         return st;
     }
+    s->services.env = (struct service_env){.loop = &s->loop,
+                                           .config = c,
+                                           .conninfo = s->conninfo,
+                                           .pg = s->pg,
+                                           .registry = s->metrics.registry,
+                                           .feeder = s->feeder,
+                                           .rescuer = s->rescuer};
     struct roll_call_options roll_call = {.loop = &s->loop,
                                           .pg = s->pg,
                                           .every_us = every_us,

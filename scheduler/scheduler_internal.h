@@ -6,12 +6,11 @@
 
 #include "daemon/daemon.h"
 #include "daemon/telemetry.h"
-#include "scheduler/history.h"
 #include "scheduler/report.h"
 #include "scheduler/roll_call.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/scheduler_metrics.h"
-#include "scheduler/survey.h"
+#include "scheduler/services.h"
 #include "store/cluster_store.h"
 
 #define CONNINFO_MAX (2 * CONFIG_PATH_MAX)
@@ -44,8 +43,7 @@ struct scheduler {
     struct feeder *feeder;
     struct rescuer *rescuer;
     struct roll_call *roll_call;
-    struct history *history;
-    struct survey *survey;
+    struct services services;
     struct report *report;
     struct scheduler_metrics metrics;
 };

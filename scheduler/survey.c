@@ -8,6 +8,8 @@
 
 #include <assert.h>
 
+#define EVERY_US (15 * US_PER_S)
+#define LIMIT_US (10 * US_PER_S)
 /* Between two surveys, times the length of the last: at most 2 % of the time. */
 #define REST_FACTOR 50
 
@@ -237,3 +239,27 @@ void survey_stop(struct survey *s)
     pg_close(s->pg);
     uv_close((uv_handle_t *)&s->timer, on_closed);
 }
+
+/* ---- leading ---- */
+
+static enum status on_lead(const struct service_env *env, void **ret_self, struct err *err)
+{
+    const struct survey_options options = {.loop = env->loop,
+                                           .registry = env->registry,
+                                           .conninfo = env->conninfo,
+                                           .timeout_us = env->config->postgres.timeout_us,
+                                           .every_us = config_scaled(env->config, EVERY_US),
+                                           .limit_us = config_scaled(env->config, LIMIT_US)};
+    struct survey *s = NULL;
+    enum status st = survey_start(&options, &s, err);
+    *ret_self = s;
+    return st;
+}
+
+static void on_stop(void *ctx)
+{
+    survey_stop(ctx);
+}
+
+const struct service survey_service = {
+    .failed = "survey_failed", .start = on_lead, .stop = on_stop};

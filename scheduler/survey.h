@@ -7,8 +7,7 @@
 #ifndef CLAIMD_SCHEDULER_SURVEY_H
 #define CLAIMD_SCHEDULER_SURVEY_H
 
-#include "metrics/metrics.h"
-#include "store/pg/pg.h"
+#include "scheduler/services.h"
 
 struct survey;
 
@@ -28,6 +27,7 @@ int64_t survey_wait_us(int64_t took_us, int64_t every_us);
 enum status survey_start(const struct survey_options *options, struct survey **ret,
                          struct err *err) MUST_USE;
 void survey_stop(struct survey *s); /* accepts NULL */
+extern const struct service survey_service;
 
 /* The families are listed from the start, though nothing is known before this scheduler leads. */
 void survey_metrics_init(struct metrics *registry);

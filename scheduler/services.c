@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/services.h"
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "scheduler/feeder.h"
+#include "scheduler/history.h"
+#include "scheduler/rescuer.h"
+#include "scheduler/survey.h"
+
+#include <assert.h>
+
+/* Started in this order, stopped in reverse. */
+static const struct service *const table[] = {
+    &feeder_service,  /* due jobs become hints */
+    &rescuer_service, /* jobs of dead workers become available again */
+    &history_service, /* partitions are made and dropped, `job` is vacuumed */
+    &survey_service,  /* the gauges of all queues */
+};
+
+static_assert(ARRAY_COUNT(table) <= SERVICES_MAX, "a place for each");
+
+void services_start(struct services *s)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
+        struct err err = {0};
+        if (table[i]->start(&s->env, &s->running[i], &err) != STATUS_OK) {
+            log_error(table[i]->failed, LOG_TEXT("err", err.msg));
+        }
+    }
+}
+
+void services_roll(struct services *s, const struct roll *roll)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
+        if (s->running[i] != NULL && table[i]->roll != NULL) {
+            table[i]->roll(s->running[i], roll);
+        }
+    }
+}
+
+void services_reload(struct services *s, const struct config *config)
+{
+    s->env.config = config;
+    for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
+        if (s->running[i] != NULL && table[i]->reload != NULL) {
+            table[i]->reload(s->running[i], config);
+        }
+    }
+}
+
+void services_stop(struct services *s)
+{
+    for (size_t i = ARRAY_COUNT(table); i-- > 0;) {
+        void *self = TAKE(s->running[i]);
+        if (self != NULL) {
+            table[i]->stop(self);
+        }
+    }
+}
