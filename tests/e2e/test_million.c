@@ -11,7 +11,7 @@
 #define MILLION 1000000
 #define LOOK_AHEAD 10000
 #define SCHEDULER_RSS_KB_MAX (100 * 1000)
-#define SOON_US (20 * US_PER_S)
+#define SOON_US (60 * US_PER_S)
 #define WRITTEN_WITHIN_US (90 * US_PER_S)
 
 static struct fleet f;
