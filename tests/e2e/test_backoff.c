@@ -170,6 +170,7 @@ int main(void)
     Suite *s = suite_create("backoff");
     TCase *t = tcase_create("backoff");
     tcase_set_timeout(t, 120);
+    tcase_add_unchecked_fixture(t, fleet_share_pg, fleet_unshare_pg);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_loop_test(t, who_is_refused_by_redis_is_calm_until_it_may_go_on, 0,
                         (int)ARRAY_COUNT(refusals));

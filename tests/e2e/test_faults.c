@@ -235,6 +235,7 @@ static Suite *suite(void)
     Suite *s = suite_create("faults");
     TCase *c = tcase_create("faults");
     tcase_set_timeout(c, 60);
+    tcase_add_unchecked_fixture(c, fleet_share_pg, fleet_unshare_pg);
     tcase_add_checked_fixture(c, setup, teardown);
     for (size_t i = 0; i < ARRAY_COUNT(tests); i++) {
         tcase_add_test(c, tests[i]);

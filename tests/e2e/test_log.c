@@ -130,6 +130,7 @@ int main(void)
     Suite *s = suite_create("log");
     TCase *t = tcase_create("log");
     tcase_set_timeout(t, 200);
+    tcase_add_unchecked_fixture(t, fleet_share_pg, fleet_unshare_pg);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_loop_test(t, F5_a_worker_works_beats_and_ends_while_nobody_reads_its_log, 0,
                         (int)ARRAY_COUNT(modes));

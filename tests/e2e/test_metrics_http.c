@@ -419,6 +419,7 @@ int main(void)
 {
     Suite *s = suite_create("HTTP");
     TCase *t = tcase_create("server");
+    tcase_add_unchecked_fixture(t, fleet_share_pg, fleet_unshare_pg);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, three_paths_are_answered_and_no_others);
     tcase_add_test(t, a_request_that_is_too_long_or_none_is_dropped_and_others_are_answered);
@@ -429,6 +430,7 @@ int main(void)
     suite_add_tcase(s, t);
     TCase *h = tcase_create("health");
     tcase_set_timeout(h, 90);
+    tcase_add_unchecked_fixture(h, fleet_share_pg, fleet_unshare_pg);
     tcase_add_checked_fixture(h, setup, teardown);
     tcase_add_test(h, without_postgresql_a_daemon_is_healthy_and_not_ready_until_it_is_back);
     tcase_add_test(h, without_a_quorum_a_daemon_is_healthy_and_not_ready_until_there_is_one);

@@ -134,6 +134,7 @@ int main(void)
     Suite *suite = suite_create("metrics_trouble");
     TCase *tests = tcase_create("trouble");
     tcase_set_timeout(tests, 180);
+    tcase_add_unchecked_fixture(tests, fleet_share_pg, fleet_unshare_pg);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, an_id_whose_row_is_locked_is_refused_and_put_back);
     tcase_add_test(tests, lost_masters_and_a_lost_quorum_are_told_by_every_daemon);

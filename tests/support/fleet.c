@@ -19,6 +19,7 @@
 #define WORDS_MAX 12
 #define WORKER_LOGIN "fleet_worker" /* daemons have the least that they need (inv.P1) */
 #define SCHEDULER_LOGIN "fleet_scheduler"
+#define TEMPLATE "claimd_template"
 
 #define OK(call)                                                      \
     do {                                                              \
@@ -149,28 +150,87 @@ static void guard_edges(struct fleet *f)
                     " EXECUTE FUNCTION guard.ended()");
 }
 
+static void make_schema(struct fleet *f)
+{
+    migrate(f);
+    f->sql = sql_open(f->conninfo);
+    guard_edges(f);
+    sql_run(f->sql, "CREATE ROLE " WORKER_LOGIN " LOGIN IN ROLE claimd_worker");
+    sql_run(f->sql, "CREATE ROLE " SCHEDULER_LOGIN " LOGIN IN ROLE claimd_scheduler");
+}
+
+static void start_pg(struct fleet *f, const char *database)
+{
+    char sub[SERVER_PATH_MAX + 32];
+    (void)snprintf(sub, sizeof sub, "%s/pg", f->dir);
+    OK(pg_server_start(sub, false, &f->pg, &err));
+    OK(pg_server_create_db(&f->pg, database, NULL, f->conninfo, sizeof f->conninfo, &err));
+}
+
+/* Has the PostgreSQL that all fleets share, if they do, and no daemons. */
+static struct fleet shared;
+
+void fleet_share_pg(void)
+{
+    shared = (struct fleet){.options = {.masters = 1, .time_scale = 1, .slots = 1},
+                            .masters = {{.path = "/nowhere/redis.sock"}}};
+    OK(dir_make(shared.dir, sizeof shared.dir, &err));
+    start_pg(&shared, TEMPLATE);
+    write_config(&shared);
+    make_schema(&shared);
+    sql_close(TAKE(shared.sql)); /* nobody may be connected to a template */
+}
+
+void fleet_unshare_pg(void)
+{
+    pg_server_stop(&shared.pg);
+    dir_remove(shared.dir);
+    shared = (struct fleet){0};
+}
+
+/* The test before may have killed it, or have started one that dies with that test. */
+static void take_shared_pg(struct fleet *f)
+{
+    static int count;
+    char name[64];
+    struct err why = {0};
+    f->pg = shared.pg;
+    ck_assert_msg(pg_server_is_ready(&f->pg) ||
+                      WAIT_UNTIL(pg_server_restart(&f->pg, &why) == STATUS_OK, STEP_US),
+                  "%s", why.msg);
+    OK(pg_server_ask(&f->pg,
+                     "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity"
+                     " WHERE datname LIKE 'fleet\\_%'",
+                     NULL, 0, &err));
+    (void)snprintf(name, sizeof name, "fleet_%d_%d", (int)getpid(), count++);
+    OK(pg_server_create_db(&f->pg, name, TEMPLATE, f->conninfo, sizeof f->conninfo, &err));
+}
+
 void fleet_start(struct fleet *f, const struct fleet_options *options)
 {
     char sub[SERVER_PATH_MAX + 32];
+    bool is_shared = shared.dir[0] != '\0';
     *f = (struct fleet){.options = *options};
     f->options.masters = options->masters == 0 ? 5 : options->masters;
     f->options.time_scale = options->time_scale <= 0 ? TIME_SCALE : options->time_scale;
     f->options.slots = options->slots == 0 ? SLOTS : options->slots;
     OK(dir_make(f->dir, sizeof f->dir, &err));
-    (void)snprintf(sub, sizeof sub, "%s/pg", f->dir);
-    OK(pg_server_start(sub, false, &f->pg, &err));
-    OK(pg_server_create_db(&f->pg, "claimd", NULL, f->conninfo, sizeof f->conninfo, &err));
+    if (is_shared) {
+        take_shared_pg(f);
+    } else {
+        start_pg(f, "claimd");
+    }
     for (size_t i = 0; i < f->options.masters; i++) {
         (void)snprintf(sub, sizeof sub, "%s/r%zu", f->dir, i);
         OK(redis_server_start(sub, options->redis_conf, &f->masters[i], &err));
     }
     copy_plugins(f);
     write_config(f);
-    migrate(f);
-    f->sql = sql_open(f->conninfo);
-    guard_edges(f);
-    sql_run(f->sql, "CREATE ROLE " WORKER_LOGIN " LOGIN IN ROLE claimd_worker");
-    sql_run(f->sql, "CREATE ROLE " SCHEDULER_LOGIN " LOGIN IN ROLE claimd_scheduler");
+    if (is_shared) {
+        f->sql = sql_open(f->conninfo);
+    } else {
+        make_schema(f);
+    }
 }
 
 static void end_now(pid_t *pid)
@@ -196,7 +256,9 @@ void fleet_stop(struct fleet *f)
     for (size_t i = 0; i < f->options.masters; i++) {
         redis_server_stop(&f->masters[i]);
     }
-    pg_server_stop(&f->pg);
+    if (shared.dir[0] == '\0') {
+        pg_server_stop(&f->pg);
+    }
     dir_remove(f->dir);
 }
 

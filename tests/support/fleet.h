@@ -33,6 +33,11 @@ struct fleet {
     pid_t schedulers[FLEET_SCHEDULERS_MAX];
 };
 
+/* Unchecked fixtures: the fleets of all tests between them share one PostgreSQL, in which each has
+ * a database of its own. A test may kill it. */
+void fleet_share_pg(void);
+void fleet_unshare_pg(void);
+
 void fleet_start(struct fleet *f, const struct fleet_options *options);
 void fleet_stop(struct fleet *f); /* everything is killed and removed; on a failed test the parent's
                                      death does it */

@@ -289,6 +289,7 @@ int main(void)
     Suite *suite = suite_create("scheduler feeds");
     TCase *c = tcase_create("feed");
     tcase_set_timeout(c, 50);
+    tcase_add_unchecked_fixture(c, fleet_share_pg, fleet_unshare_pg);
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, a_hungry_leader_feeds_at_once_on_notify);
     tcase_add_test(c, a_delayed_job_is_fed_when_it_is_due);

@@ -110,6 +110,7 @@ int main(void)
 {
     Suite *suite = suite_create("scheduler report");
     TCase *tests = tcase_create("report");
+    tcase_add_unchecked_fixture(tests, fleet_share_pg, fleet_unshare_pg);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 100);
     tcase_add_test(tests, a_leader_says_that_it_leads_feeds_and_has_its_nodes);
