@@ -20,12 +20,13 @@ cat >"$dir/bin/docker-compose" <<END
 #!/bin/sh
 case \$1 in
     config) echo "image: claimd" ;;
-    up) exit 1 ;;
+    up) exit "\$(cat "$dir/up_code")" ;;
     ps) echo 0123456789ab ;;
 esac
 END
 chmod 0755 "$dir/bin/docker" "$dir/bin/docker-compose"
 : >"$dir/volume"
+echo 1 >"$dir/up_code"
 for name in $(env | sed -n 's/^\(\(CLAIMD\|COMPOSE\)_[A-Z0-9_]*\)=.*/\1/p'); do
     unset "$name"
 done
@@ -42,7 +43,7 @@ says() {
 }
 
 # The reason is not in the last line.
-echo "/p_postgres_1 restarting 1 unhealthy" >"$dir/state"
+echo "/p_postgres_1 0 restarting 1 unhealthy" >"$dir/state"
 cat >"$dir/log" <<'END'
 LOG:  starting PostgreSQL 15
 FATAL:  could not write lock file "postmaster.pid": No space left on device
@@ -54,7 +55,7 @@ says '    FATAL:  could not write lock file "postmaster.pid": No space left on d
 says "dev: not everything was started"
 ! grep -q "shut down" "$dir/said" || fail "lines that say nothing: $(cat "$dir/said")"
 
-echo "/p_worker_1 running 0 unhealthy" >"$dir/state"
+echo "/p_worker_1 0 running 0 unhealthy" >"$dir/state"
 cat >"$dir/log" <<'END'
 ts=1 level=info program=claimd-worker event=started
 ts=2 level=warn program=claimd-worker event=node_refused node=lock1:6379 err="WRONGPASS invalid username-password pair"
@@ -66,6 +67,18 @@ says "err=\"WRONGPASS invalid username-password pair\""
 echo "exec format" >"$dir/log"
 up 3
 says "    exec format"
+
+# A loop of crashes is told at once, not after the 90 s in which all may become healthy.
+echo 0 >"$dir/up_code"
+echo "/p_worker_1 3 restarting 2 " >"$dir/state"
+echo 'ts=1 level=error program=claimd-worker event=start_failed err="config: lock.nodes: wrong"' >"$dir/log"
+began=$(date +%s)
+up 3
+says "dev: p_worker_1: restarting 2, after 3 restarts, its log:"
+says 'err="config: lock.nodes: wrong"'
+says "dev: a container ends again and again"
+[ $(($(date +%s) - began)) -lt 45 ] || fail "it waited for a crash loop to become healthy"
+echo 1 >"$dir/up_code"
 
 # The database outlived its password.
 rm -rf "$dir/secrets"
