@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#define START_US (10 * US_PER_S)
+#define START_US (60 * US_PER_S)
 #define STOP_US (10 * US_PER_S)
 #define ORPHAN_US (2 * US_PER_S)
 #define TOOL_US (30 * US_PER_S)

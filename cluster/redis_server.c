@@ -11,7 +11,7 @@
 #include <sys/time.h>
 #include <sys/un.h>
 
-#define START_US (10 * US_PER_S)
+#define START_US (60 * US_PER_S)
 #define STOP_US (5 * US_PER_S)
 
 static const char config_text[] = "port 0\n"

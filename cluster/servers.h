@@ -4,7 +4,7 @@
  * benchmarks. Children of the caller (PDEATHSIG), unix sockets only, gone with it. As root they run
  * as an unprivileged user that owns the directory (`postgres`, else `nobody`); a program stays root
  * where its path, an argument or a variable given to it names a file that this user can't reach,
- * such as a checkout in root's home. Blocks: starting takes up to 10 s.
+ * such as a checkout in root's home. Blocks: starting takes up to a minute.
  *
  * A test that runs in a fork of the program that started a server may kill and restart it; the new
  * one then dies with that fork. */

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define END_US (20 * US_PER_S)
+#define END_US (60 * US_PER_S)
 #define VISITS_MAX ((size_t)1 << 20)
 
 struct visit {

@@ -4,7 +4,7 @@
 #include <check.h>
 #include <stdio.h>
 
-#define END_US (20 * US_PER_S)
+#define END_US (60 * US_PER_S)
 #define ENV_MAX 10
 #define WORDS_MAX 12
 

@@ -13,7 +13,7 @@
 #define SOON_US (60 * US_PER_S)
 #define QUICK_PASSES \
     "\"scheduler\": {\"full_pass_ms\": 2000}" /* what nobody holds is found by two */
-#define BACK_US (10 * US_PER_S)
+#define BACK_US (60 * US_PER_S)
 #define WORKERS 2
 #define JOBS 300
 #define JOB_MS 100

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #define SCALE 0.25
-#define SOON_US (20 * US_PER_S)
+#define SOON_US (60 * US_PER_S)
 
 static struct fleet f;
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SOON_US (30 * US_PER_S)
+#define SOON_US (60 * US_PER_S)
 
 static struct fleet f;
 

@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <time.h>
 
-#define SOON_US (20 * US_PER_S)
+#define SOON_US (60 * US_PER_S)
 #define WORKER "claimd-worker"
 #define SCHEDULER "claimd-scheduler"
 

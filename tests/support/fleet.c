@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #define OUTPUT_MAX ((size_t)4 << 20)
-#define STEP_US (20 * US_PER_S)
+#define STEP_US (60 * US_PER_S)
 #define TIME_SCALE 0.25
 #define SLOTS 2
 #define ENV_MAX 16

@@ -19,8 +19,9 @@
 #include <termios.h>
 
 #define LINES 20000 /* several times what pipe and ring hold */
-#define LATER_US (20 * US_PER_S)
+#define LATER_US (60 * US_PER_S)
 #define LINE_TAKEN_MAX 8192
+#define PIPE_BYTES (1 << 20)
 
 /* ---- what descriptor 2 may be; yields the end to read from ---- */
 
@@ -252,11 +253,13 @@ START_TEST(what_is_said_before_the_start_and_after_the_end_is_written_at_once)
 }
 END_TEST
 
-/* Fills the pipe and much of the ring, then ends by `number`, or 0: in good order. */
+/* Fills the ring, then ends by `number`, or 0: in good order. The pipe has room for a thousand
+ * lines, so that it is not for the reader to be quick. */
 static pid_t start_doomed(int number, int64_t lines, int *ret_fd)
 {
     int ends[2];
     ck_assert_int_eq(pipe(ends), 0);
+    (void)fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES);
     pid_t pid = fork();
     ck_assert_int_ge(pid, 0);
     if (pid != 0) {

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define WAIT_MS 10000
+#define WAIT_MS 60000
 #define HOST 3
 
 static char dir[SERVER_PATH_MAX];

@@ -13,7 +13,7 @@ static char dir[SERVER_PATH_MAX];
 static struct pg_server pg;
 static struct redis_server redis;
 
-#define WAIT_US (20 * US_PER_S)
+#define WAIT_US (30 * US_PER_S)
 
 #define assert_ok(expr)                                             \
     do {                                                            \

@@ -12,7 +12,7 @@
 
 #define NODES 2
 #define POPPED_MAX 8192
-#define WAIT_US (10 * US_PER_S)
+#define WAIT_US (30 * US_PER_S)
 #define BLOCK_US (400 * US_PER_MS)
 
 struct popped {

@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define LIMIT_US (20 * US_PER_S)
+#define LIMIT_US (60 * US_PER_S)
 #define TEXTS_MAX 64
 
 static char base_dir[SERVER_PATH_MAX];

@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define LIMIT_US (10 * US_PER_S)
+#define LIMIT_US (60 * US_PER_S)
 
 static char base_dir[SERVER_PATH_MAX];
 static struct redis_server server;

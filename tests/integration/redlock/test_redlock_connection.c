@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define LIMIT_US (20 * US_PER_S)
+#define LIMIT_US (60 * US_PER_S)
 #define PAIRS_MAX 16
 #define CHUNK 65536
 

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#define LIMIT_US (20 * US_PER_S)
+#define LIMIT_US (60 * US_PER_S)
 #define NODES_MAX 12
 
 /* ---- the name server of this program: these two are linked in place of the C library's ---- */

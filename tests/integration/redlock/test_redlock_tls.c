@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <uv.h>
 
-#define LIMIT_US (10 * US_PER_S)
+#define LIMIT_US (60 * US_PER_S)
 
 static char base_dir[SERVER_PATH_MAX];
 static struct redis_server server;

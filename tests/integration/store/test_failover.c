@@ -13,7 +13,7 @@
 #define KEPT 20 /* jobs whose claims the standby has received */
 #define LOST 30 /* jobs whose claims it has not */
 #define JUMP (INT64_C(1) << 32)
-#define RECONNECT_US (5 * US_PER_S)
+#define RECONNECT_US (60 * US_PER_S)
 
 #define OK(call)                                                      \
     do {                                                              \

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SOON_US (20 * US_PER_S)
+#define SOON_US (60 * US_PER_S)
 #define DEATHS_MAX 16
 
 static struct {
