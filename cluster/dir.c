@@ -26,6 +26,14 @@ enum status dir_make(char *ret_dir, size_t size, struct err *err)
     return child_programs_stay_root() ? STATUS_OK : child_user_owns(ret_dir, err);
 }
 
+enum status dir_ensure(const char *dir, mode_t mode, struct err *err)
+{
+    if (mkdir(dir, mode) != 0 && errno != EEXIST) {
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "make %s", dir);
+    }
+    return child_user_owns(dir, err);
+}
+
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *where)
 {
     (void)st;

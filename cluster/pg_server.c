@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 #define START_US (60 * US_PER_S)
 #define STOP_US (10 * US_PER_S)
@@ -69,14 +68,6 @@ static enum status copy_dir(const char *from, const char *to, struct err *err)
     return run_tool(argv, &out, err);
 }
 
-static enum status make_dir(const char *path, struct err *err)
-{
-    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
-        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "make %s", path);
-    }
-    return child_user_owns(path, err);
-}
-
 /* Who comes second throws his own away. */
 static enum status keep_template(const char *data, const char *template, struct err *err)
 {
@@ -85,8 +76,11 @@ static enum status keep_template(const char *data, const char *template, struct 
     if (n < 0 || (size_t)n >= sizeof mine) {
         return err_fail(err, STATUS_LIMIT, "%s: too long", template);
     }
-    enum status st = make_dir(mine, err);
-    st = st == STATUS_OK ? copy_dir(data, mine, err) : st;
+    enum status st = dir_ensure(mine, 0700, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = copy_dir(data, mine, err);
     if (st != STATUS_OK || rename(mine, template) != 0) {
         dir_remove(mine);
     }
@@ -106,7 +100,10 @@ static enum status template_path(char *ret, size_t size, struct err *err)
         return STATUS_OK;
     }
     enum status st = child_find_program("initdb", initdb, sizeof initdb, err);
-    st = st == STATUS_OK ? run_tool(argv, &version, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = run_tool(argv, &version, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -128,8 +125,11 @@ static enum status make_data(const char *data, struct err *err)
     if (access(version, F_OK) == 0) {
         return STATUS_OK;
     }
-    enum status st = make_dir(data, err);
-    st = st == STATUS_OK ? template_path(template, sizeof template, err) : st;
+    enum status st = dir_ensure(data, 0700, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = template_path(template, sizeof template, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -137,7 +137,10 @@ static enum status make_data(const char *data, struct err *err)
         return copy_dir(template, data, err);
     }
     st = run_initdb(data, err);
-    return st == STATUS_OK && template[0] != '\0' ? keep_template(data, template, err) : st;
+    if (st != STATUS_OK || template[0] == '\0') {
+        return st;
+    }
+    return keep_template(data, template, err);
 }
 
 /* The postmaster writes "ready" there when it takes connections. */
@@ -240,20 +243,20 @@ enum status pg_server_start_env(const char *dir, bool is_durable, const char *co
     (void)snprintf(s.conninfo, sizeof s.conninfo,
                    "host=%.100s port=5432 user=postgres dbname=postgres", dir);
     (void)snprintf(data, sizeof data, "%s/data", dir);
-    if (mkdir(dir, 0755) != 0 && errno != EEXIST) {
-        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "make %s", dir);
+    enum status st = dir_ensure(dir, 0755, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    enum status st = child_user_owns(dir, err);
-    if (st == STATUS_OK) {
-        st = make_data(data, err);
+    st = make_data(data, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = pg_server_restart(&s, err);
+    st = pg_server_restart(&s, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        *ret = s;
-    }
-    return st;
+    *ret = s;
+    return STATUS_OK;
 }
 
 enum status pg_server_start(const char *dir, bool is_durable, struct pg_server *ret,

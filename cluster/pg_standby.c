@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define BACKUP_US (60 * US_PER_S)
 #define SETTLE_US (20 * US_PER_S)
@@ -40,15 +39,15 @@ static enum status copy_data(const char *dir, const struct pg_server *primary, s
 enum status pg_standby_start(const char *dir, const struct pg_server *primary,
                              struct pg_server *ret, struct err *err)
 {
-    if (mkdir(dir, 0755) != 0 && errno != EEXIST) {
-        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "make %s", dir);
+    enum status st = dir_ensure(dir, 0755, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    enum status st = child_user_owns(dir, err);
-    if (st == STATUS_OK) {
-        st = copy_data(dir, primary, err);
+    st = copy_data(dir, primary, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st == STATUS_OK ? pg_server_start_env(dir, primary->is_durable, primary->env, ret, err)
-                           : st;
+    return pg_server_start_env(dir, primary->is_durable, primary->env, ret, err);
 }
 
 static bool says(const struct pg_server *s, const char *sql, const char *answer)

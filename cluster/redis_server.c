@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 
@@ -114,20 +113,20 @@ enum status redis_server_start_env(const char *dir, const char *extra, const cha
     }
     (void)snprintf(s.dir, sizeof s.dir, "%s", dir);
     choose_program(&s);
-    if (mkdir(dir, 0755) != 0 && errno != EEXIST) {
-        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "make %s", dir);
+    enum status st = dir_ensure(dir, 0755, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    enum status st = child_user_owns(dir, err);
-    if (st == STATUS_OK) {
-        st = write_config(&s, extra, err);
+    st = write_config(&s, extra, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = redis_server_restart(&s, err);
+    st = redis_server_restart(&s, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        *ret = s;
-    }
-    return st;
+    *ret = s;
+    return STATUS_OK;
 }
 
 enum status redis_server_start(const char *dir, const char *extra, struct redis_server *ret,

@@ -95,6 +95,8 @@ void redis_server_stop(struct redis_server *s);
 /* A fresh directory under $TMPDIR or /tmp, of the user that programs of this build are run as;
  * removed by dir_remove(). Servers take their own directories, below it or this one itself. */
 enum status dir_make(char *ret_dir, size_t size, struct err *err) MUST_USE;
+/* That very directory, unless it is there; a user's whom our programs run as. */
+enum status dir_ensure(const char *dir, mode_t mode, struct err *err) MUST_USE;
 void dir_remove(const char *dir);
 /* Is it a directory (and no link to one) of this user or of the servers' user? */
 bool dir_is_ours(const char *dir);

@@ -2,11 +2,9 @@
 #include "chaos/folder.h"
 
 #include "base/clock.h"
-#include "cluster/child.h"
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 #define PATH_SIZE (SERVER_PATH_MAX + 64)
 #define NS_PER_US 1000
@@ -14,14 +12,6 @@
 void folder_at(const struct folder *f, const char *name, char *ret_path, size_t size)
 {
     (void)snprintf(ret_path, size, "%s/%s", f->path, name);
-}
-
-static enum status make_dir(const char *path, struct err *err)
-{
-    if (mkdir(path, 0755) != 0 && errno != EEXIST) {
-        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "make %s", path);
-    }
-    return child_user_owns(path, err);
 }
 
 /* Programs that we start have other working directories. */
@@ -45,7 +35,7 @@ static enum status make_top(const char *wanted, struct folder *f, struct err *er
     if (st != STATUS_OK) {
         return st;
     }
-    return make_dir(f->path, err);
+    return dir_ensure(f->path, 0755, err);
 }
 
 enum status folder_make(const char *wanted, struct folder *ret, struct err *err)
@@ -59,7 +49,7 @@ enum status folder_make(const char *wanted, struct folder *ret, struct err *err)
     for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
         char path[PATH_SIZE];
         folder_at(&f, parts[i], path, sizeof path);
-        st = make_dir(path, err);
+        st = dir_ensure(path, 0755, err);
         if (st != STATUS_OK) {
             return st;
         }
