@@ -254,20 +254,27 @@ static bool add_columns(struct libscols_table *s, const struct layout *l)
     return ok;
 }
 
+/* As much of the text as has room goes into the cell; *text becomes the rest, NULL at its end. */
+static bool set_piece(struct libscols_line *line, size_t column, const char **text, size_t width,
+                      bool is_list)
+{
+    size_t skip = 0;
+    size_t len = wrap_line(*text, width, is_list, &skip);
+    autofree char *piece = strndup(*text, len);
+    *text += len + skip;
+    *text = **text == '\0' ? NULL : *text;
+    return piece != NULL && scols_line_set_data(line, column, piece) == 0;
+}
+
 /* A line for each piece of the text in its last column. */
 static bool add_prose(struct libscols_table *s, struct libscols_line *line, size_t column,
                       const char *text, size_t width)
 {
-    bool ok = true;
-    do {
-        size_t skip = 0;
-        size_t len = wrap_line(text, width, false, &skip);
-        autofree char *piece = strndup(text, len);
-        line = line == NULL ? scols_table_new_line(s, NULL) : line;
-        ok = piece != NULL && line != NULL && scols_line_set_data(line, column, piece) == 0;
-        line = NULL;
-        text += len + skip;
-    } while (ok && *text != '\0');
+    bool ok = set_piece(line, column, &text, width, false);
+    while (ok && text != NULL) {
+        line = scols_table_new_line(s, NULL);
+        ok = line != NULL && set_piece(line, column, &text, width, false);
+    }
     return ok;
 }
 
@@ -306,18 +313,13 @@ static bool is_broken(const struct layout *l, size_t column)
 /* What of the text goes into this line; *text becomes the rest, NULL at its end. */
 static bool add_piece(struct layout *l, struct libscols_line *line, size_t i, const char **text)
 {
-    size_t skip = 0;
     size_t column = l->shown[i];
     if (!is_broken(l, column)) {
         bool ok = set_cell(line, i, *text, l->widths[i], &l->is_cut[column]);
         *text = NULL;
         return ok;
     }
-    size_t len = wrap_line(*text, l->widths[i], has_flag(l->t, column, CELL_LIST), &skip);
-    autofree char *piece = strndup(*text, len);
-    *text += len + skip;
-    *text = **text == '\0' ? NULL : *text;
-    return piece != NULL && scols_line_set_data(line, i, piece) == 0;
+    return set_piece(line, i, text, l->widths[i], has_flag(l->t, column, CELL_LIST));
 }
 
 static bool add_row(struct libscols_table *s, struct layout *l, size_t row)
