@@ -113,8 +113,8 @@ static enum status run_check(struct verify *v, const struct check *c, struct err
     return note_result(v, c, count == 0 ? "ok" : "FAIL", count, err);
 }
 
-static enum status note_unfed(struct verify *v, const struct check *c, const struct hint_look *job,
-                              struct err *err)
+static enum status note_unfed(struct verify *v, const struct check *c,
+                              const struct hint_lookup *job, struct err *err)
 {
     char id[24];
     char detail[DETAIL_MAX];

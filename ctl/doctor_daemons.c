@@ -325,7 +325,7 @@ static void say_unfed(struct report *r, const struct config *config, const struc
     char names[NAMES_MAX] = "";
     int count = 0;
     for (size_t i = 0; i < unfed->count; i++) {
-        const struct hint_look *job = &unfed->list[i];
+        const struct hint_lookup *job = &unfed->list[i];
         if (unfed_is_starved(config, job) != is_starved) {
             continue;
         }
@@ -346,7 +346,7 @@ static void say_unfed(struct report *r, const struct config *config, const struc
             : "see that a scheduler leads and feeds; if one does, restart it and keep its log",
         is_starved ? "%d%s due jobs get no turn, for more than 60 s: job %s"
                    : "%d%s due jobs of served kinds have no hint, for more than 60 s: job %s",
-        count, (size_t)count == HINT_LOOK_MAX ? " or more" : "", names);
+        count, (size_t)count == HINT_LOOKUP_MAX ? " or more" : "", names);
 }
 
 static enum status check_unfed(struct report *r, const struct config *config, struct admin *a,

@@ -33,8 +33,8 @@ static enum status suspects(struct admin *a, const struct checks *checks, struct
     const struct pg_statement statement = {.name = check->name, .sql = check->sql};
     auto_admin_rows struct admin_rows *rows = NULL;
     enum status st = admin_query(a, &statement, NULL, &rows, err);
-    for (int i = 0; st == STATUS_OK && i < admin_row_count(rows) && i < HINT_LOOK_MAX; i++) {
-        ret->list[ret->count++] = (struct hint_look){.id = number(admin_value(rows, i, JOB))};
+    for (int i = 0; st == STATUS_OK && i < admin_row_count(rows) && i < HINT_LOOKUP_MAX; i++) {
+        ret->list[ret->count++] = (struct hint_lookup){.id = number(admin_value(rows, i, JOB))};
     }
     return st;
 }
@@ -60,10 +60,10 @@ static enum status look_at_rows(struct admin *a, struct unfed *u, struct err *er
         return st;
     }
     u->count = 0;
-    for (int i = 0; i < admin_row_count(rows) && i < HINT_LOOK_MAX; i++) {
-        struct hint_look *job = &u->list[u->count++];
-        *job = (struct hint_look){.id = number(admin_value(rows, i, ID)),
-                                  .priority = (int)number(admin_value(rows, i, PRIORITY))};
+    for (int i = 0; i < admin_row_count(rows) && i < HINT_LOOKUP_MAX; i++) {
+        struct hint_lookup *job = &u->list[u->count++];
+        *job = (struct hint_lookup){.id = number(admin_value(rows, i, ID)),
+                                    .priority = (int)number(admin_value(rows, i, PRIORITY))};
         (void)snprintf(job->queue, sizeof job->queue, "%s", admin_value(rows, i, QUEUE));
         (void)snprintf(job->kind, sizeof job->kind, "%s", admin_value(rows, i, KIND));
     }
@@ -91,7 +91,7 @@ enum status unfed_find(const struct config *config, struct admin *a, const struc
     while (st == STATUS_OK && ret->count > 0) {
         st = look_at_rows(a, ret, err);
         if (st == STATUS_OK && ret->count > 0) {
-            st = hint_look(config, ret->list, ret->count, err);
+            st = hint_lookup(config, ret->list, ret->count, err);
         }
         if (st == STATUS_OK) {
             drop_hinted(ret);
@@ -106,7 +106,7 @@ enum status unfed_find(const struct config *config, struct admin *a, const struc
     return st;
 }
 
-bool unfed_is_starved(const struct config *config, const struct hint_look *job)
+bool unfed_is_starved(const struct config *config, const struct hint_lookup *job)
 {
     return 2 * job->others >= config->scheduler.look_ahead;
 }

@@ -7,11 +7,11 @@
 #define CLAIMD_CTL_UNFED_H
 
 #include "ctl/checks.h"
-#include "ctl/hint_look.h"
+#include "ctl/hint_lookup.h"
 #include "store/admin.h"
 
 struct unfed {
-    struct hint_look list[HINT_LOOK_MAX];
+    struct hint_lookup list[HINT_LOOKUP_MAX];
     size_t count;
 };
 
@@ -23,6 +23,6 @@ enum status unfed_find(const struct config *config, struct admin *a, const struc
                        struct unfed *ret, struct err *err) MUST_USE;
 
 /* What to say of one: it has no hint, or its lane gets no turn among full sets. */
-bool unfed_is_starved(const struct config *config, const struct hint_look *job);
+bool unfed_is_starved(const struct config *config, const struct hint_lookup *job);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Asks the hint nodes whether these jobs have hints now. Blocks, for at most 4 s; reads only. */
-#ifndef CLAIMD_CTL_HINT_LOOK_H
-#define CLAIMD_CTL_HINT_LOOK_H
+#ifndef CLAIMD_CTL_HINT_LOOKUP_H
+#define CLAIMD_CTL_HINT_LOOKUP_H
 
 #include "config/config.h"
 
-#define HINT_LOOK_MAX 100
+#define HINT_LOOKUP_MAX 100
 
-struct hint_look {
+struct hint_lookup {
     int64_t id;
     char queue[65];
     char kind[65];
@@ -19,7 +19,7 @@ struct hint_look {
 
 /* Fills in the last two. UNAVAILABLE: no node answered; INVALID: one refused to, e.g. for want of
  * rights. */
-enum status hint_look(const struct config *config, struct hint_look *list, size_t count,
-                      struct err *err) MUST_USE;
+enum status hint_lookup(const struct config *config, struct hint_lookup *list, size_t count,
+                        struct err *err) MUST_USE;
 
 #endif
