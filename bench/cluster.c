@@ -94,26 +94,28 @@ static enum status start_servers(struct cluster *c, struct err *err)
 {
     const char *paths[MASTERS_MAX];
     enum status st = start_postgres(c, err);
-    if (st == STATUS_OK) {
-        st = pg_server_create_db(&c->pg, "claimd", NULL, c->conninfo, sizeof c->conninfo, err);
+    if (st != STATUS_OK) {
+        return st;
     }
+    st = pg_server_create_db(&c->pg, "claimd", NULL, c->conninfo, sizeof c->conninfo, err);
     for (size_t i = 0; i < c->options.masters && st == STATUS_OK; i++) {
         char dir[SERVER_PATH_MAX + 16];
         (void)snprintf(dir, sizeof dir, "%s/r%zu", c->dir, i);
         st = redis_server_start(dir, NULL, &c->redis[i], err);
         paths[i] = c->redis[i].path;
     }
-    if (st == STATUS_OK) {
-        st = migrate_up(c->conninfo, MIGRATE_US, NULL, NULL, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = db_open(&c->db, &c->loop, c->conninfo, &c->is_interrupted, err);
+    st = migrate_up(c->conninfo, MIGRATE_US, NULL, NULL, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st =
-            masters_open(&c->masters, &c->loop, paths, c->options.masters, &c->is_interrupted, err);
+    st = db_open(&c->db, &c->loop, c->conninfo, &c->is_interrupted, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    return masters_open(&c->masters, &c->loop, paths, c->options.masters, &c->is_interrupted, err);
 }
 
 static enum status write_config(struct cluster *c, struct err *err)
@@ -147,10 +149,14 @@ enum status cluster_open(struct cluster *c, const struct cluster_options *option
     }
     (void)snprintf(c->bin_dir, sizeof c->bin_dir, "%s", dirname(program));
     enum status st = dir_make(c->dir, sizeof c->dir, err);
-    if (st == STATUS_OK) {
-        st = start_servers(c, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st == STATUS_OK ? write_config(c, err) : st;
+    st = start_servers(c, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return write_config(c, err);
 }
 
 static void stop_hard(pid_t *pid)
@@ -223,10 +229,16 @@ static enum status start_daemon(struct cluster *c, const char *name, size_t numb
 enum status cluster_start_daemons(struct cluster *c, struct err *err)
 {
     enum status st = start_daemon(c, "claimd-scheduler", 0, c->http[0], &c->scheduler, err);
-    for (size_t i = 0; i < c->options.workers && st == STATUS_OK; i++) {
-        st = start_daemon(c, "claimd-worker", i, c->http[i + 1], &c->workers[i], err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    for (size_t i = 0; i < c->options.workers; i++) {
+        st = start_daemon(c, "claimd-worker", i, c->http[i + 1], &c->workers[i], err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
+    return STATUS_OK;
 }
 
 static enum status stop_daemon(pid_t *pid, const char *name, struct err *err)
@@ -296,10 +308,16 @@ static enum status check_daemon(const struct cluster *c, const char *name, size_
 enum status cluster_check_daemons(const struct cluster *c, struct err *err)
 {
     enum status st = check_daemon(c, "claimd-scheduler", 0, c->scheduler, err);
-    for (size_t i = 0; i < c->options.workers && st == STATUS_OK; i++) {
-        st = check_daemon(c, "claimd-worker", i, c->workers[i], err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    for (size_t i = 0; i < c->options.workers; i++) {
+        st = check_daemon(c, "claimd-worker", i, c->workers[i], err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
+    return STATUS_OK;
 }
 
 struct cluster_cpu cluster_cpu(const struct cluster *c)

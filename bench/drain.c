@@ -41,10 +41,14 @@ enum status drain_fill(struct cluster *c, int64_t jobs, struct err *err)
     struct pg_param count = pg_param_i64(jobs, storage);
     (void)fprintf(stderr, "bench: inserting %" PRId64 " jobs\n", jobs);
     enum status st = db_query(&c->db, &insert_jobs, &count, 0, err);
-    if (st == STATUS_OK) {
-        st = db_query(&c->db, &settle, NULL, 0, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st == STATUS_OK ? db_query(&c->db, &checkpoint, NULL, 0, err) : st;
+    st = db_query(&c->db, &settle, NULL, 0, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return db_query(&c->db, &checkpoint, NULL, 0, err);
 }
 
 enum status drain_wait(struct cluster *c, struct err *err)
@@ -105,9 +109,10 @@ static enum status reconcile(struct cluster *c, int64_t jobs, json_t *result, st
 {
     int64_t keys = 0;
     enum status st = db_query(&c->db, &books, NULL, BOOKS, err);
-    if (st == STATUS_OK) {
-        st = masters_lock_keys(&c->masters, &keys, err);
+    if (st != STATUS_OK) {
+        return st;
     }
+    st = masters_lock_keys(&c->masters, &keys, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -142,12 +147,14 @@ enum status drain_run(struct cluster *c, const struct bench_options *options, js
         st = masters_commands(&c->masters, &commands[0], err);
     }
     struct cluster_cpu before = cluster_cpu(c);
-    if (st == STATUS_OK) {
-        st = cluster_start_daemons(c, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = drain_wait(c, err);
+    st = cluster_start_daemons(c, err);
+    if (st != STATUS_OK) {
+        return st;
     }
+    st = drain_wait(c, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -155,13 +162,15 @@ enum status drain_run(struct cluster *c, const struct bench_options *options, js
     add_cpu(result, &before, &after, jobs);
     workload_add_rss(c, result);
     st = masters_commands(&c->masters, &commands[1], err);
+    if (st != STATUS_OK) {
+        return st;
+    }
     /* Sessions report their commits at the latest when they end. */
-    if (st == STATUS_OK) {
-        st = cluster_stop_daemons(c, err);
+    st = cluster_stop_daemons(c, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = db_query(&c->db, &commits, NULL, 1, err);
-    }
+    st = db_query(&c->db, &commits, NULL, 1, err);
     if (st != STATUS_OK) {
         return st;
     }

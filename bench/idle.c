@@ -62,12 +62,14 @@ enum status idle_run(struct cluster *c, const struct bench_options *options, jso
         st = cluster_wait(c, options->seconds * US_PER_S, err);
     }
     struct cluster_cpu after = cluster_cpu(c);
-    if (st == STATUS_OK) {
-        st = cluster_check_daemons(c, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = count_statements(path, from, &statements, err);
+    st = cluster_check_daemons(c, err);
+    if (st != STATUS_OK) {
+        return st;
     }
+    st = count_statements(path, from, &statements, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -111,9 +111,10 @@ enum status latency_run(struct cluster *c, const struct bench_options *options, 
     }
     (void)json_object_set_new(result, "samples", json_integer(options->samples));
     enum status st = cluster_start_daemons(c, err);
-    if (st == STATUS_OK) {
-        st = take_samples(c, count, starts, commits, err);
+    if (st != STATUS_OK) {
+        return st;
     }
+    st = take_samples(c, count, starts, commits, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -150,8 +150,11 @@ enum status locks_held(const struct locks_world *w, double *ret_round_ms, struct
     other.is_over = true;
     (void)pthread_join(other.thread, NULL);
     session_close(&h.session);
-    if (st == STATUS_OK && other.has_failed) {
-        st = err_fail(err, STATUS_CONFLICT, "the other one's locks were not won");
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    if (other.has_failed) {
+        return err_fail(err, STATUS_CONFLICT, "the other one's locks were not won");
+    }
+    return STATUS_OK;
 }

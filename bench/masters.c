@@ -76,7 +76,10 @@ static enum status ask(struct masters *m, const struct redis_arg *args, size_t c
         }
         (void)uv_run(m->loop, UV_RUN_ONCE);
     }
-    if (st == STATUS_OK && m->st != STATUS_OK) {
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (m->st != STATUS_OK) {
         st = m->st;
         err_set(err, st, 0, "a Redis master did not answer");
     }

@@ -80,30 +80,50 @@ static enum status drain_once(struct cluster *c, int64_t jobs, struct scraper *s
                               struct side *ret, struct err *err)
 {
     char storage[8];
-    struct cluster_cpu after = {0};
     enum status st = db_query(&c->db, &clean, NULL, 0, err);
-    st = st == STATUS_OK ? db_query(&c->db, &last_id, NULL, 1, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = db_query(&c->db, &last_id, NULL, 1, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
     struct pg_param id = pg_param_i64(c->db.row[0], storage);
-    st = st == STATUS_OK ? drain_fill(c, jobs, err) : st;
+    st = drain_fill(c, jobs, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
     struct cluster_cpu before = cluster_cpu(c);
-    st = st == STATUS_OK ? cluster_start_daemons(c, err) : st;
-    if (st == STATUS_OK && scraper != NULL) {
+    st = cluster_start_daemons(c, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (scraper != NULL) {
         (void)uv_timer_start(&scraper->timer, on_scrape, 0, 1000 / PER_S);
     }
-    st = st == STATUS_OK ? drain_wait(c, err) : st;
+    st = drain_wait(c, err);
     if (scraper != NULL) {
         (void)uv_timer_stop(&scraper->timer);
     }
-    after = cluster_cpu(c);
-    st = st == STATUS_OK ? cluster_stop_daemons(c, err) : st;
-    st = st == STATUS_OK ? db_query(&c->db, &took, &id, 2, err) : st;
-    if (st == STATUS_OK && c->db.row[0] != jobs) {
+    if (st != STATUS_OK) {
+        return st;
+    }
+    struct cluster_cpu after = cluster_cpu(c);
+    st = cluster_stop_daemons(c, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = db_query(&c->db, &took, &id, 2, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (c->db.row[0] != jobs) {
         return err_fail(err, STATUS_CONFLICT, "%" PRId64 " of %" PRId64 " jobs were done at once",
                         c->db.row[0], jobs);
     }
     *ret = (struct side){.jobs_per_s = 1e6 * (double)jobs / (double)(c->db.row[1] + 1),
                          .cpu_us_per_job = cpu_us(&before, &after) / (double)jobs};
-    return st;
+    return STATUS_OK;
 }
 
 /* ---- all of them ---- */

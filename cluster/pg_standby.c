@@ -29,11 +29,14 @@ static enum status copy_data(const char *dir, const struct pg_server *primary, s
     const char *const argv[] = {program, "-D",     data, "-d",   source,      "-R",
                                 "-X",    "stream", "-c", "fast", "--no-sync", NULL};
     st = program_run(argv, NULL, BACKUP_US, &out, &code, err);
-    if (st == STATUS_OK && code != 0) {
-        st = err_fail(err, STATUS_UNAVAILABLE, "pg_basebackup ended with %d: %s", code,
-                      out.len > 0 ? buf_at(&out) : "");
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    if (code != 0) {
+        return err_fail(err, STATUS_UNAVAILABLE, "pg_basebackup ended with %d: %s", code,
+                        out.len > 0 ? buf_at(&out) : "");
+    }
+    return STATUS_OK;
 }
 
 enum status pg_standby_start(const char *dir, const struct pg_server *primary,
@@ -61,9 +64,10 @@ enum status pg_standby_set_sync(const struct pg_server *primary, bool is_sync, s
     const char *sql = is_sync ? "ALTER SYSTEM SET synchronous_standby_names = '*'"
                               : "ALTER SYSTEM RESET synchronous_standby_names";
     enum status st = pg_server_ask(primary, sql, NULL, 0, err);
-    if (st == STATUS_OK) {
-        st = pg_server_ask(primary, "SELECT pg_reload_conf()", NULL, 0, err);
+    if (st != STATUS_OK) {
+        return st;
     }
+    st = pg_server_ask(primary, "SELECT pg_reload_conf()", NULL, 0, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -78,14 +82,17 @@ enum status pg_standby_set_sync(const struct pg_server *primary, bool is_sync, s
 enum status pg_standby_cut(const struct pg_server *standby, struct err *err)
 {
     enum status st = pg_server_ask(standby, "ALTER SYSTEM SET primary_conninfo = ''", NULL, 0, err);
-    if (st == STATUS_OK) {
-        st = pg_server_ask(standby, "SELECT pg_reload_conf()", NULL, 0, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK &&
-        !WAIT_UNTIL(says(standby, "SELECT count(*) FROM pg_stat_wal_receiver", "0"), SETTLE_US)) {
-        st = err_fail(err, STATUS_TIMEOUT, "the standby in %s streams on", standby->dir);
+    st = pg_server_ask(standby, "SELECT pg_reload_conf()", NULL, 0, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    if (!WAIT_UNTIL(says(standby, "SELECT count(*) FROM pg_stat_wal_receiver", "0"), SETTLE_US)) {
+        return err_fail(err, STATUS_TIMEOUT, "the standby in %s streams on", standby->dir);
+    }
+    return STATUS_OK;
 }
 
 enum status pg_standby_catch_up(const struct pg_server *standby, const struct pg_server *primary,
@@ -111,10 +118,13 @@ enum status pg_standby_promote(const struct pg_server *standby, struct err *err)
     char answer[64];
     enum status st =
         pg_server_ask(standby, "SELECT pg_promote(true, 20)", answer, sizeof answer, err);
-    if (st == STATUS_OK && strcmp(answer, "t") != 0) {
-        st = err_fail(err, STATUS_TIMEOUT, "the standby in %s was not promoted", standby->dir);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    if (strcmp(answer, "t") != 0) {
+        return err_fail(err, STATUS_TIMEOUT, "the standby in %s was not promoted", standby->dir);
+    }
+    return STATUS_OK;
 }
 
 enum status pg_standby_conninfo(const struct pg_server *first, const struct pg_server *second,

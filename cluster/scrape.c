@@ -86,9 +86,10 @@ enum status scrape_get(const char *address, const char *path, int64_t timeout_us
         return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "socket");
     }
     enum status st = ask(fd, address, path, err);
-    if (st == STATUS_OK) {
-        st = read_all(fd, clock_boot_us() + timeout_us, &answer, err);
+    if (st != STATUS_OK) {
+        return st;
     }
+    st = read_all(fd, clock_boot_us() + timeout_us, &answer, err);
     if (st != STATUS_OK) {
         return st;
     }

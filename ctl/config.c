@@ -38,18 +38,21 @@ enum status config_check(struct ctl *ctl, const struct ctl_args *args, struct er
     }
     char conninfo[2 * CONFIG_PATH_MAX];
     enum status st = ctl_load_config(ctl, &config, err);
-    if (st == STATUS_OK) {
-        st = ctl_conninfo(&config, conninfo, sizeof conninfo, err);
-        explicit_bzero(conninfo, sizeof conninfo);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = redis_endpoint_check_list("lock.nodes", config.lock.nodes[0], CONFIG_TEXT_MAX,
-                                       config.lock.node_count, err);
+    st = ctl_conninfo(&config, conninfo, sizeof conninfo, err);
+    explicit_bzero(conninfo, sizeof conninfo);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = redis_endpoint_check_list("hints.nodes", config.hints.nodes[0], CONFIG_TEXT_MAX,
-                                       config.hints.node_count, err);
+    st = redis_endpoint_check_list("lock.nodes", config.lock.nodes[0], CONFIG_TEXT_MAX,
+                                   config.lock.node_count, err);
+    if (st != STATUS_OK) {
+        return st;
     }
+    st = redis_endpoint_check_list("hints.nodes", config.hints.nodes[0], CONFIG_TEXT_MAX,
+                                   config.hints.node_count, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -64,7 +67,10 @@ enum status config_check(struct ctl *ctl, const struct ctl_args *args, struct er
     const struct table *const tables[] = {&table};
     table.is_record = true;
     st = table_add(&table, values, err);
-    return st == STATUS_OK ? tables_print(tables, 1, true, ctl->out, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return tables_print(tables, 1, true, ctl->out, err);
 }
 
 static enum status print_buf(const struct ctl *ctl, const struct buf *text, struct err *err)
@@ -86,7 +92,10 @@ static enum status print_origins(const struct ctl *ctl, const char *path,
     const struct table *const tables[] = {&read, &table};
     read.is_record = true;
     enum status st = table_add(&read, &path, err);
-    for (size_t i = 0; st == STATUS_OK && i < config_option_count; i++) {
+    if (st != STATUS_OK) {
+        return st;
+    }
+    for (size_t i = 0; i < config_option_count; i++) {
         const struct option_def *o = &config_options[i];
         json_auto_t *value = config_value(o, config, masked);
         autofree char *text =
@@ -96,8 +105,11 @@ static enum status print_origins(const struct ctl *ctl, const char *path,
         }
         st = table_add(&table, (const char *const[]){o->name, text, origins[config->origins[i]]},
                        err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    return st == STATUS_OK ? tables_print(tables, 2, ctl->is_json, ctl->out, err) : st;
+    return tables_print(tables, 2, ctl->is_json, ctl->out, err);
 }
 
 enum status config_show(struct ctl *ctl, const struct ctl_args *args, struct err *err)
@@ -117,11 +129,14 @@ enum status config_show(struct ctl *ctl, const struct ctl_args *args, struct err
         st = st == STATUS_OK ? print_buf(ctl, &out, err) : st;
     }
     explicit_bzero(&config, sizeof config);
-    if (st == STATUS_OK && is_masked) {
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (is_masked) {
         (void)fprintf(stderr, "warning: a password in a URL is shown as ***; its place is "
                               "redis.password_file\n");
     }
-    return st;
+    return STATUS_OK;
 }
 
 enum status config_print_schema(struct ctl *ctl, const struct ctl_args *args, struct err *err)
@@ -129,7 +144,10 @@ enum status config_print_schema(struct ctl *ctl, const struct ctl_args *args, st
     (void)args;
     autobuf struct buf out = BUF_INIT(MANUAL_MAX);
     enum status st = config_schema(&out, err);
-    return st == STATUS_OK ? print_buf(ctl, &out, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return print_buf(ctl, &out, err);
 }
 
 static enum status print_keys(const struct ctl *ctl, struct err *err)
@@ -141,17 +159,19 @@ static enum status print_keys(const struct ctl *ctl, struct err *err)
                                                   {"help", CELL_TEXT}};
     auto_table struct table table = TABLE("keys", columns);
     const struct table *const tables[] = {&table};
-    enum status st = STATUS_OK;
-    for (size_t i = 0; st == STATUS_OK && i < config_option_count; i++) {
+    for (size_t i = 0; i < config_option_count; i++) {
         const struct option_def *o = &config_options[i];
         char env[96];
         char range[128];
         (void)option_env_name(o, env, sizeof env);
         option_range_text(o, range, sizeof range);
-        st = table_add(&table, (const char *const[]){o->name, env, o->default_text, range, o->help},
-                       err);
+        enum status st = table_add(
+            &table, (const char *const[]){o->name, env, o->default_text, range, o->help}, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    return st == STATUS_OK ? tables_print(tables, 1, true, ctl->out, err) : st;
+    return tables_print(tables, 1, true, ctl->out, err);
 }
 
 enum status config_doc(struct ctl *ctl, const struct ctl_args *args, struct err *err)
@@ -162,5 +182,8 @@ enum status config_doc(struct ctl *ctl, const struct ctl_args *args, struct err 
     }
     autobuf struct buf manual = BUF_INIT(MANUAL_MAX);
     enum status st = config_manual(&manual, err);
-    return st == STATUS_OK ? print_buf(ctl, &manual, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return print_buf(ctl, &manual, err);
 }

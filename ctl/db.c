@@ -16,13 +16,14 @@ struct target {
 static enum status find_target(const struct ctl *ctl, struct target *ret, struct err *err)
 {
     enum status st = ctl_load_config(ctl, &ret->config, err);
-    if (st == STATUS_OK) {
-        st = ctl_conninfo(&ret->config, ret->conninfo, sizeof ret->conninfo, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = migrate_version(ret->conninfo, ret->config.postgres.timeout_us, &ret->version, err);
+    st = ctl_conninfo(&ret->config, ret->conninfo, sizeof ret->conninfo, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    return migrate_version(ret->conninfo, ret->config.postgres.timeout_us, &ret->version, err);
 }
 
 struct steps {
@@ -58,41 +59,56 @@ static enum status print_steps(const struct ctl *ctl, struct steps *steps, const
     return STATUS_OK;
 }
 
+static enum status migrate(struct ctl *ctl, struct target *t, struct steps *steps, struct err *err)
+{
+    enum status st = find_target(ctl, t, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = migrate_up(t->conninfo, STEP_TIMEOUT_US, note_step, steps, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return print_steps(ctl, steps, "applied", err);
+}
+
 enum status db_migrate(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     (void)args;
     struct target target;
     struct steps steps = {.table = TABLE("applied", step_columns)};
-    enum status st = find_target(ctl, &target, err);
-    if (st == STATUS_OK) {
-        st = migrate_up(target.conninfo, STEP_TIMEOUT_US, note_step, &steps, err);
-    }
-    if (st == STATUS_OK) {
-        st = print_steps(ctl, &steps, "applied", err);
-    }
+    enum status st = migrate(ctl, &target, &steps, err);
     explicit_bzero(target.conninfo, sizeof target.conninfo);
     table_release(&steps.table);
     return st;
+}
+
+static enum status roll_back(struct ctl *ctl, bool is_sure, struct target *t, struct steps *steps,
+                             struct err *err)
+{
+    enum status st = find_target(ctl, t, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    const struct sql_migration *last = migrate_get(t->version);
+    if (last != NULL && !is_sure) {
+        return err_fail(
+            err, STATUS_INVALID,
+            "this undoes %s and drops the data that it made room for; to do it, add --yes",
+            last->name);
+    }
+    st = migrate_down(t->conninfo, STEP_TIMEOUT_US, note_step, steps, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return print_steps(ctl, steps, "undone", err);
 }
 
 enum status db_rollback(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     struct target target;
     struct steps steps = {.table = TABLE("undone", step_columns)};
-    enum status st = find_target(ctl, &target, err);
-    const struct sql_migration *last = st == STATUS_OK ? migrate_get(target.version) : NULL;
-    if (last != NULL && ctl_value(args, "yes") == NULL) {
-        st =
-            err_fail(err, STATUS_INVALID,
-                     "this undoes %s and drops the data that it made room for; to do it, add --yes",
-                     last->name);
-    }
-    if (st == STATUS_OK) {
-        st = migrate_down(target.conninfo, STEP_TIMEOUT_US, note_step, &steps, err);
-    }
-    if (st == STATUS_OK) {
-        st = print_steps(ctl, &steps, "undone", err);
-    }
+    enum status st = roll_back(ctl, ctl_value(args, "yes") != NULL, &target, &steps, err);
     explicit_bzero(target.conninfo, sizeof target.conninfo);
     table_release(&steps.table);
     return st;
@@ -107,21 +123,28 @@ enum status db_status(struct ctl *ctl, const struct ctl_args *args, struct err *
     auto_table struct table table = TABLE("migrations", columns);
     enum status st = find_target(ctl, &target, err);
     explicit_bzero(target.conninfo, sizeof target.conninfo);
-    for (int v = 1; st == STATUS_OK && v <= migrate_known_version(); v++) {
+    if (st != STATUS_OK) {
+        return st;
+    }
+    for (int v = 1; v <= migrate_known_version(); v++) {
         char number[16];
         (void)snprintf(number, sizeof number, "%d", v);
         const char *const values[] = {number, migrate_get(v)->name,
                                       v <= target.version ? "t" : "f"};
         st = table_add(&table, values, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
     const struct table *const tables[] = {&table};
-    if (st == STATUS_OK) {
-        st = tables_print(tables, 1, ctl->is_json, ctl->out, err);
+    st = tables_print(tables, 1, ctl->is_json, ctl->out, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK && target.version > migrate_known_version()) {
-        st = err_fail(err, STATUS_CONFLICT,
-                      "the schema has version %d, this program knows %d: use a newer claimctl",
-                      target.version, migrate_known_version());
+    if (target.version > migrate_known_version()) {
+        return err_fail(err, STATUS_CONFLICT,
+                        "the schema has version %d, this program knows %d: use a newer claimctl",
+                        target.version, migrate_known_version());
     }
-    return st;
+    return STATUS_OK;
 }

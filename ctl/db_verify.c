@@ -61,15 +61,18 @@ static enum status open_session(struct verify *v, const struct ctl_args *args, s
     auto_filter struct filter filter = {.is_open = false};
     auto_admin_rows struct admin_rows *rows = NULL;
     enum status st = read_after(args, after, sizeof after, err);
-    if (st == STATUS_OK) {
-        st = ctl_connect(&v->config, false, &v->admin, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = ctl_now(v->admin, &now_us, err);
+    st = ctl_connect(&v->config, false, &v->admin, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = filter_read(&filter, args, now_us, err);
+    st = ctl_now(v->admin, &now_us, err);
+    if (st != STATUS_OK) {
+        return st;
     }
+    st = filter_read(&filter, args, now_us, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -78,12 +81,12 @@ static enum status open_session(struct verify *v, const struct ctl_args *args, s
     v->config.postgres.timeout_us = QUERY_TIMEOUT_US;
     st = ctl_connect(&v->config, false, &v->admin, err);
     v->config.postgres.timeout_us = timeout_us;
-    if (st == STATUS_OK) {
-        const char *const params[] = {after[0] != '\0' ? after : NULL,
-                                      filter.since[0] != '\0' ? filter.since : NULL};
-        st = admin_query(v->admin, &SQL_ADMIN_CHECK_SETTINGS, params, &rows, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    const char *const params[] = {after[0] != '\0' ? after : NULL,
+                                  filter.since[0] != '\0' ? filter.since : NULL};
+    return admin_query(v->admin, &SQL_ADMIN_CHECK_SETTINGS, params, &rows, err);
 }
 
 /* ---- checks ---- */
@@ -143,21 +146,29 @@ static enum status run_unfed(struct verify *v, const struct check *c, struct err
     if (st != STATUS_OK) {
         return err_fail(err, st, "%s: %s", c->name, why.msg);
     }
-    for (size_t i = 0; st == STATUS_OK && i < unfed->count; i++) {
+    for (size_t i = 0; i < unfed->count; i++) {
         st = note_unfed(v, c, &unfed->list[i], err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    return st == STATUS_OK ? note_result(v, c, unfed->count == 0 ? "ok" : "FAIL", unfed->count, err)
-                           : st;
+    return note_result(v, c, unfed->count == 0 ? "ok" : "FAIL", unfed->count, err);
 }
 
 static enum status run_all(struct verify *v, struct err *err)
 {
     enum status st = checks_read(sql_check_text, &v->checks, err);
-    for (size_t i = 0; st == STATUS_OK && i < v->checks.count; i++) {
+    if (st != STATUS_OK) {
+        return st;
+    }
+    for (size_t i = 0; i < v->checks.count; i++) {
         const struct check *c = &v->checks.list[i];
         st = c->is_suspect ? run_unfed(v, c, err) : run_check(v, c, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    return st;
+    return STATUS_OK;
 }
 
 /* ---- what it says ---- */
@@ -167,14 +178,36 @@ static enum status print(const struct ctl *ctl, const struct verify *v, struct e
     const struct table *const tables[] = {&v->results, &v->violations};
     size_t count = ctl->is_json || v->violations.row_count > 0 ? 2 : 1;
     enum status st = tables_print(tables, count, ctl->is_json, ctl->out, err);
-    if (st == STATUS_OK && v->violations.row_count > 0) {
-        st = err_fail(err, STATUS_INTERNAL, "%zu violation%s", v->violations.row_count,
-                      v->violations.row_count == 1 ? "" : "s");
-    } else if (st == STATUS_OK && v->unsettled.status != STATUS_OK) {
-        st = err_fail(err, STATUS_UNAVAILABLE, "unfed: some jobs may have no hint, and %s",
-                      v->unsettled.msg);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    if (v->violations.row_count > 0) {
+        return err_fail(err, STATUS_INTERNAL, "%zu violation%s", v->violations.row_count,
+                        v->violations.row_count == 1 ? "" : "s");
+    }
+    if (v->unsettled.status != STATUS_OK) {
+        return err_fail(err, STATUS_UNAVAILABLE, "unfed: some jobs may have no hint, and %s",
+                        v->unsettled.msg);
+    }
+    return STATUS_OK;
+}
+
+static enum status verify(const struct ctl *ctl, const struct ctl_args *args, struct verify *v,
+                          struct err *err)
+{
+    enum status st = ctl_load_config(ctl, &v->config, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = open_session(v, args, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = run_all(v, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return print(ctl, v, err);
 }
 
 enum status db_verify(struct ctl *ctl, const struct ctl_args *args, struct err *err)
@@ -185,16 +218,7 @@ enum status db_verify(struct ctl *ctl, const struct ctl_args *args, struct err *
     }
     v->results = (struct table)TABLE("checks", result_columns);
     v->violations = (struct table)TABLE("violations", violation_columns);
-    enum status st = ctl_load_config(ctl, &v->config, err);
-    if (st == STATUS_OK) {
-        st = open_session(v, args, err);
-    }
-    if (st == STATUS_OK) {
-        st = run_all(v, err);
-    }
-    if (st == STATUS_OK) {
-        st = print(ctl, v, err);
-    }
+    enum status st = verify(ctl, args, v, err);
     admin_close(v->admin);
     checks_release(&v->checks);
     table_release(&v->results);

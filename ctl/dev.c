@@ -232,13 +232,20 @@ static void clear_environment(void)
 static enum status start_all(struct dev_run *run, int64_t masters, int64_t workers, struct err *err)
 {
     enum status st = dev_start_servers(&run->cluster, (size_t)masters, err);
-    if (st == STATUS_OK) {
-        st = dev_start_child(&run->cluster, "claimd-scheduler", 1, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    for (int i = 1; st == STATUS_OK && i <= workers; i++) {
+    st = dev_start_child(&run->cluster, "claimd-scheduler", 1, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    for (int i = 1; i <= workers; i++) {
         st = dev_start_child(&run->cluster, "claimd-worker", i, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    return st;
+    return STATUS_OK;
 }
 
 static void say_json(const struct dev_run *run)
@@ -295,10 +302,10 @@ static int64_t live_workers(const struct dev_run *run)
     auto_admin_rows struct admin_rows *rows = NULL;
     int64_t live = 0;
     enum status st = ctl_connect(&run->config, false, &a, NULL);
-    if (st == STATUS_OK) {
-        st = admin_query(a, &SQL_ADMIN_WORKERS, params, &rows, NULL);
+    if (st != STATUS_OK || admin_query(a, &SQL_ADMIN_WORKERS, params, &rows, NULL) != STATUS_OK) {
+        return 0;
     }
-    for (int i = 0; st == STATUS_OK && i < admin_row_count(rows); i++) {
+    for (int i = 0; i < admin_row_count(rows); i++) {
         live += strcmp(admin_value(rows, i, STATE), "live") == 0;
     }
     return live;
@@ -337,33 +344,45 @@ static enum status run_until_stopped(struct dev_run *run, int64_t masters, struc
         (void)uv_run(&run->loop, UV_RUN_DEFAULT);
     }
     unwatch(run);
-    if (st == STATUS_OK && run->has_failed) {
-        st = err_fail(err, STATUS_INTERNAL, "not everything ended well");
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    if (run->has_failed) {
+        return err_fail(err, STATUS_INTERNAL, "not everything ended well");
+    }
+    return STATUS_OK;
+}
+
+static enum status run_dev(struct dev_run *run, const struct ctl_args *args, struct err *err)
+{
+    int64_t masters = 0;
+    enum status st =
+        count_option(args, "workers", DEV_WORKERS_MAX, WORKERS_DEFAULT, &run->workers, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = count_option(args, "masters", CONFIG_NODES_MAX, MASTERS_DEFAULT, &masters, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = find_folder(&run->cluster, args, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = find_plugins(&run->cluster, args, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return run_until_stopped(run, masters, err);
 }
 
 enum status dev(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
-    int64_t masters = 0;
     struct dev_run run = {.ctl = ctl, .cluster = {.lock_fd = -1}};
     run.has_own_plugins = ctl_value(args, "plugins") != NULL;
     clear_environment();
     (void)signal(SIGPIPE, SIG_IGN); /* whoever read our output may go: the cluster stays */
-    enum status st =
-        count_option(args, "workers", DEV_WORKERS_MAX, WORKERS_DEFAULT, &run.workers, err);
-    if (st == STATUS_OK) {
-        st = count_option(args, "masters", CONFIG_NODES_MAX, MASTERS_DEFAULT, &masters, err);
-    }
-    if (st == STATUS_OK) {
-        st = find_folder(&run.cluster, args, err);
-    }
-    if (st == STATUS_OK) {
-        st = find_plugins(&run.cluster, args, err);
-    }
-    if (st == STATUS_OK) {
-        st = run_until_stopped(&run, masters, err);
-    }
+    enum status st = run_dev(&run, args, err);
     dev_release(&run.cluster);
     return st;
 }

@@ -73,13 +73,15 @@ static enum status has_database(const struct pg_server *pg, bool *ret_has, struc
     auto_admin struct admin *a = NULL;
     auto_admin_rows struct admin_rows *rows = NULL;
     enum status st = admin_open(pg->conninfo, TIMEOUT_US, &a, err);
-    if (st == STATUS_OK) {
-        st = admin_query(a, &SQL_ADMIN_DATABASE, params, &rows, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        *ret_has = strcmp(admin_value(rows, 0, 0), "0") != 0;
+    st = admin_query(a, &SQL_ADMIN_DATABASE, params, &rows, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    *ret_has = strcmp(admin_value(rows, 0, 0), "0") != 0;
+    return STATUS_OK;
 }
 
 static enum status start_postgres(struct dev_cluster *d, char *ret_conninfo, size_t size,
@@ -97,7 +99,10 @@ static enum status start_postgres(struct dev_cluster *d, char *ret_conninfo, siz
     } else if (st == STATUS_OK) {
         st = pg_server_create_db(&d->pg, DATABASE, NULL, ret_conninfo, size, err);
     }
-    return st == STATUS_OK ? migrate_up(ret_conninfo, TIMEOUT_US, NULL, NULL, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return migrate_up(ret_conninfo, TIMEOUT_US, NULL, NULL, err);
 }
 
 static enum status start_masters(struct dev_cluster *d, size_t count, struct err *err)
@@ -141,16 +146,22 @@ enum status dev_start_servers(struct dev_cluster *d, size_t masters, struct err 
 {
     char conninfo[SERVER_PATH_MAX];
     enum status st = lock_folder(d, err);
-    if (st == STATUS_OK) {
-        st = dev_lower(d, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = start_postgres(d, conninfo, sizeof conninfo, err);
+    st = dev_lower(d, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = start_masters(d, masters, err);
+    st = start_postgres(d, conninfo, sizeof conninfo, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st == STATUS_OK ? write_config(d, conninfo, err) : st;
+    st = start_masters(d, masters, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return write_config(d, conninfo, err);
 }
 
 enum status dev_start_child(struct dev_cluster *d, const char *program, int number, struct err *err)
@@ -178,10 +189,11 @@ enum status dev_start_child(struct dev_cluster *d, const char *program, int numb
     }
     const char *const env[] = {state, NULL};
     st = program_start(argv, env, NULL, &child->pid, err);
-    if (st == STATUS_OK) {
-        d->child_count++;
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    d->child_count++;
+    return STATUS_OK;
 }
 
 void dev_release(struct dev_cluster *d)

@@ -62,10 +62,11 @@ static enum status copy_programs(struct dev_cluster *d, struct err *err)
             st = copy_file(from, folder, names[i], 0755, err);
         }
     }
-    if (st == STATUS_OK) {
-        (void)snprintf(d->bin, sizeof d->bin, "%s", bin);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    (void)snprintf(d->bin, sizeof d->bin, "%s", bin);
+    return STATUS_OK;
 }
 
 static bool is_plugin(const char *name)
@@ -89,10 +90,11 @@ static enum status copy_plugins(struct dev_cluster *d, struct err *err)
     if (dir != NULL) {
         (void)closedir(dir);
     }
-    if (st == STATUS_OK) {
-        (void)snprintf(d->plugins, sizeof d->plugins, "%s", own);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    (void)snprintf(d->plugins, sizeof d->plugins, "%s", own);
+    return STATUS_OK;
 }
 
 enum status dev_lower(struct dev_cluster *d, struct err *err)
@@ -105,11 +107,17 @@ enum status dev_lower(struct dev_cluster *d, struct err *err)
                         d->dir);
     }
     enum status st = ctl_program_path("claimd-worker", worker, sizeof worker, err);
-    if (st == STATUS_OK && !program_user_reaches(worker)) {
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (!program_user_reaches(worker)) {
         st = copy_programs(d, err);
     }
-    if (st == STATUS_OK && !program_user_reaches(d->plugins)) {
-        st = copy_plugins(d, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    if (!program_user_reaches(d->plugins)) {
+        return copy_plugins(d, err);
+    }
+    return STATUS_OK;
 }

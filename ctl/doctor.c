@@ -34,10 +34,11 @@ static enum status backend_pid(struct admin *a, int *ret_pid, struct err *err)
 {
     auto_admin_rows struct admin_rows *rows = NULL;
     enum status st = admin_query(a, &SQL_ADMIN_BACKEND_PID, NULL, &rows, err);
-    if (st == STATUS_OK) {
-        *ret_pid = (int)strtol(admin_value(rows, 0, 0), NULL, 10);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    *ret_pid = (int)strtol(admin_value(rows, 0, 0), NULL, 10);
+    return STATUS_OK;
 }
 
 /* Behind a pooler the server's pid isn't the one of the connection's start. If it pools by
@@ -190,20 +191,27 @@ static enum status check_schema(struct report *r, const struct config *config, s
 {
     int version = 0;
     enum status st = admin_check_schema(a, err);
-    if (st == STATUS_OK) {
-        st = admin_schema_version(a, &version, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        report_say(r, HEALTH_OK, "schema", NULL, "version %d", version);
-        st = check_pooling(r, config, a, err);
+    st = admin_schema_version(a, &version, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = check_cluster(r, a, err);
+    report_say(r, HEALTH_OK, "schema", NULL, "version %d", version);
+    st = check_pooling(r, config, a, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = check_kinds(r, a, err);
+    st = check_cluster(r, a, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st == STATUS_OK ? doctor_daemons(r, config, a, err) : st;
+    st = check_kinds(r, a, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return doctor_daemons(r, config, a, err);
 }
 
 static void doctor_postgres(struct report *r, const struct config *config)
@@ -240,18 +248,20 @@ static enum status print_lines(const struct report *r, FILE *out, struct err *er
     static const struct table_column columns[] = {
         {"result", CELL_TEXT}, {"check", CELL_TEXT}, {"detail", CELL_TEXT | CELL_PROSE}};
     auto_table struct table lines = TABLE("checks", columns);
-    enum status st = STATUS_OK;
-    for (size_t i = 0; st == STATUS_OK && i < r->table.row_count; i++) {
+    for (size_t i = 0; i < r->table.row_count; i++) {
         char text[2 * DETAIL_MAX];
         const char *action = table_cell(&r->table, i, ACTION);
         (void)snprintf(text, sizeof text, "%s%s%s", table_cell(&r->table, i, DETAIL),
                        action != NULL ? "\n→ " : "", action != NULL ? action : "");
         const char *const values[] = {table_cell(&r->table, i, RESULT),
                                       table_cell(&r->table, i, CHECK), text};
-        st = table_add(&lines, values, err);
+        enum status st = table_add(&lines, values, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
     const struct table *const tables[] = {&lines};
-    return st == STATUS_OK ? tables_print(tables, 1, false, out, err) : st;
+    return tables_print(tables, 1, false, out, err);
 }
 
 static enum status print_report(const struct ctl *ctl, const struct report *r, struct err *err)
@@ -259,30 +269,38 @@ static enum status print_report(const struct ctl *ctl, const struct report *r, s
     const struct table *const tables[] = {&r->table};
     enum status st =
         ctl->is_json ? tables_print(tables, 1, true, ctl->out, err) : print_lines(r, ctl->out, err);
-    if (st == STATUS_OK && r->is_full) {
-        st = err_fail(err, STATUS_NOMEM, "out of memory: lines are missing");
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK && r->failures > 0) {
-        st = err_fail(err, STATUS_INTERNAL, "%d check%s failed", r->failures,
-                      r->failures == 1 ? "" : "s");
+    if (r->is_full) {
+        return err_fail(err, STATUS_NOMEM, "out of memory: lines are missing");
     }
-    return st;
+    if (r->failures > 0) {
+        return err_fail(err, STATUS_INTERNAL, "%d check%s failed", r->failures,
+                        r->failures == 1 ? "" : "s");
+    }
+    return STATUS_OK;
 }
 
 /* The one line of --worker says all: its failure has no text of its own. */
 static enum status print_worker(const struct ctl *ctl, const struct report *r, struct err *err)
 {
     const struct table *const tables[] = {&r->table};
-    enum status st = r->is_full ? err_fail(err, STATUS_NOMEM, "out of memory") : STATUS_OK;
-    if (st == STATUS_OK && ctl->is_json) {
-        st = tables_print(tables, 1, true, ctl->out, err);
-    } else if (st == STATUS_OK) {
+    if (r->is_full) {
+        return err_fail(err, STATUS_NOMEM, "out of memory");
+    }
+    if (ctl->is_json) {
+        enum status st = tables_print(tables, 1, true, ctl->out, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+    } else {
         const char *action = table_cell(&r->table, 0, 3);
         (void)fprintf(ctl->out, "%s %s: %s%s%s\n", table_cell(&r->table, 0, 0),
                       table_cell(&r->table, 0, 1), table_cell(&r->table, 0, 2),
                       action != NULL ? "; " : "", action != NULL ? action : "");
     }
-    return st == STATUS_OK && r->failures > 0 ? STATUS_INTERNAL : st;
+    return r->failures > 0 ? STATUS_INTERNAL : STATUS_OK;
 }
 
 enum status doctor(struct ctl *ctl, const struct ctl_args *args, struct err *err)

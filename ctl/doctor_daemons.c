@@ -386,15 +386,17 @@ enum status doctor_daemons(struct report *r, const struct config *config, struct
 {
     struct clocks clocks = {.daemons = 0};
     enum status st = check_workers(r, config, a, &clocks, err);
-    if (st == STATUS_OK) {
-        st = check_schedulers(r, config, a, &clocks, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = check_clock(r, a, &clocks, err);
+    st = check_schedulers(r, config, a, &clocks, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        check_write(r, a);
-        st = check_unfed(r, config, a, err);
+    st = check_clock(r, a, &clocks, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    check_write(r, a);
+    return check_unfed(r, config, a, err);
 }

@@ -211,7 +211,10 @@ static enum status open_node(struct doctor_nodes *all, size_t i, struct err *err
     }
     redis_endpoint_text(&options.endpoint, n->address, sizeof n->address);
     st = redis_endpoint_login(&options.endpoint, c->redis.user, c->redis.password, err);
-    return st == STATUS_OK ? redis_node_open(&options, &n->node, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return redis_node_open(&options, &n->node, err);
 }
 
 /* ---- judging ---- */

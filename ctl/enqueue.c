@@ -39,7 +39,10 @@ static enum status check_names(const struct ctl_args *args, struct err *err)
 {
     const char *queue = ctl_value(args, "queue");
     enum status st = job_kind_check(args->words[0], err);
-    return st == STATUS_OK && queue != NULL ? job_queue_check(queue, err) : st;
+    if (st != STATUS_OK || queue == NULL) {
+        return st;
+    }
+    return job_queue_check(queue, err);
 }
 
 /* "123 microseconds", or empty when the option wasn't given. */
@@ -55,29 +58,38 @@ static enum status interval_text(const struct ctl_args *args, const char *name, 
         return STATUS_OK;
     }
     enum status st = job_duration_check(option, text, min_us, max_us, &us, err);
-    if (st == STATUS_OK) {
-        (void)snprintf(ret_text, size, "%lld microseconds", (long long)us);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    (void)snprintf(ret_text, size, "%lld microseconds", (long long)us);
+    return STATUS_OK;
 }
 
 static enum status check_one(const struct ctl_args *args, const char *json, struct err *err)
 {
     const char *at = ctl_value(args, "at");
     enum status st = check_names(args, err);
-    if (st == STATUS_OK && json != NULL) {
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (json != NULL) {
         st = job_args_check(json, strlen(json), err);
     }
-    if (st == STATUS_OK) {
-        st = check_number(args, "priority", 0, JOB_PRIORITY_MAX, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = check_number(args, "max-attempts", 1, INT32_MAX, err);
+    st = check_number(args, "priority", 0, JOB_PRIORITY_MAX, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK && at != NULL && ctl_value(args, "delay") != NULL) {
-        st = err_fail(err, STATUS_INVALID, "allowed: either --at or --delay");
+    st = check_number(args, "max-attempts", 1, INT32_MAX, err);
+    if (st != STATUS_OK || at == NULL) {
+        return st;
     }
-    return st == STATUS_OK && at != NULL ? job_time_check(at, err) : st;
+    if (ctl_value(args, "delay") != NULL) {
+        return err_fail(err, STATUS_INVALID, "allowed: either --at or --delay");
+    }
+    return job_time_check(at, err);
 }
 
 static enum status check_served(const struct ctl_args *args, struct admin *a, struct err *err)
@@ -98,21 +110,31 @@ static enum status enqueue_one(struct ctl *ctl, const struct ctl_args *args, str
     const char *json = NULL;
     autobuf struct buf json_room = BUF_INIT(0);
     enum status st = args_file_read(ctl_value(args, "args"), &json_room, &json, err);
-    if (st == STATUS_OK) {
-        st = check_one(args, json, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = interval_text(args, "delay", 0, JOB_DELAY_MAX_US, delay, sizeof delay, err);
+    st = check_one(args, json, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = interval_text(args, "timeout", 1000, JOB_TIMEOUT_MAX_US, timeout, sizeof timeout, err);
+    st = interval_text(args, "delay", 0, JOB_DELAY_MAX_US, delay, sizeof delay, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = filter_array(args, "tag", false, &tags, err);
+    st = interval_text(args, "timeout", 1000, JOB_TIMEOUT_MAX_US, timeout, sizeof timeout, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = filter_array(args, "tag", false, &tags, err);
+    if (st != STATUS_OK) {
+        return st;
     }
     auto_admin struct admin *a = NULL;
-    st = st == STATUS_OK ? ctl_session(ctl, &a, err) : st;
-    st = st == STATUS_OK ? check_served(args, a, err) : st;
+    st = ctl_session(ctl, &a, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = check_served(args, a, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -138,7 +160,10 @@ static enum status enqueue_one(struct ctl *ctl, const struct ctl_args *args, str
     table.is_record = true;
     const struct table *const tables[] = {&table};
     st = table_add_rows(&table, rows, err);
-    return st == STATUS_OK ? tables_print(tables, 1, true, ctl->out, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return tables_print(tables, 1, true, ctl->out, err);
 }
 
 /* ---- a file ---- */
@@ -241,9 +266,10 @@ static enum status copy_lines(struct file_job *f, struct err *err)
 static enum status copy_file(struct file_job *f, struct err *err)
 {
     enum status st = ctl_now(f->admin, &f->now_us, err);
-    if (st == STATUS_OK) {
-        st = admin_copy_start(f->admin, &SQL_ADMIN_COPY, err);
+    if (st != STATUS_OK) {
+        return st;
     }
+    st = admin_copy_start(f->admin, &SQL_ADMIN_COPY, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -289,7 +315,10 @@ static enum status print_count(const struct ctl *ctl, int64_t jobs, struct err *
     table.is_record = true;
     const struct table *const tables[] = {&table};
     enum status st = table_add(&table, values, err);
-    return st == STATUS_OK ? tables_print(tables, 1, true, ctl->out, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return tables_print(tables, 1, true, ctl->out, err);
 }
 
 static enum status enqueue_file(struct ctl *ctl, const char *path, const struct ctl_args *args,
@@ -301,18 +330,20 @@ static enum status enqueue_file(struct ctl *ctl, const char *path, const struct 
     bool is_stdin = strcmp(path, "-") == 0;
     autoclose int fd = -1;
     enum status st = open_file(path, is_stdin, &fd, &total_bytes, err);
-    if (st == STATUS_OK) {
-        st = ctl_session(ctl, &a, err);
-    }
-    if (st == STATUS_OK) {
-        st = ctl_session(ctl, &side, err);
-    }
-    autofree struct file_job *f = calloc(1, sizeof *f);
-    if (st == STATUS_OK && f == NULL) {
-        st = err_fail(err, STATUS_NOMEM, "out of memory");
-    }
     if (st != STATUS_OK) {
         return st;
+    }
+    st = ctl_session(ctl, &a, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = ctl_session(ctl, &side, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    autofree struct file_job *f = calloc(1, sizeof *f);
+    if (f == NULL) {
+        return err_fail(err, STATUS_NOMEM, "out of memory");
     }
     f->fd = fd;
     f->admin = a;

@@ -15,28 +15,36 @@ static const char *const final_states[] = {"completed", "cancelled", "discarded"
 static enum status put_element(struct buf *out, const char *text, size_t len, struct err *err)
 {
     enum status st = buf_append_text(out, out->len > 0 ? ",\"" : "{\"", err);
-    for (size_t i = 0; st == STATUS_OK && i < len; i++) {
-        st = buf_printf(out, err, text[i] == '"' || text[i] == '\\' ? "\\%c" : "%c", text[i]);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st == STATUS_OK ? buf_append_text(out, "\"", err) : st;
+    for (size_t i = 0; i < len; i++) {
+        st = buf_printf(out, err, text[i] == '"' || text[i] == '\\' ? "\\%c" : "%c", text[i]);
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
+    return buf_append_text(out, "\"", err);
 }
 
 enum status filter_array(const struct ctl_args *args, const char *name, bool is_split,
                          struct buf *out, struct err *err)
 {
-    enum status st = STATUS_OK;
-    for (size_t i = 0; st == STATUS_OK && i < args->given_count; i++) {
+    for (size_t i = 0; i < args->given_count; i++) {
         if (strcmp(args->given[i].name, name) != 0) {
             continue;
         }
         const char *at = args->given[i].value;
         do {
             size_t len = is_split ? strcspn(at, ",") : strlen(at);
-            st = put_element(out, at, len, err);
+            enum status st = put_element(out, at, len, err);
+            if (st != STATUS_OK) {
+                return st;
+            }
             at += len + (at[len] == ',');
-        } while (st == STATUS_OK && *at != '\0');
+        } while (*at != '\0');
     }
-    return st == STATUS_OK && out->len > 0 ? buf_append_text(out, "}", err) : st;
+    return out->len > 0 ? buf_append_text(out, "}", err) : STATUS_OK;
 }
 
 static bool is_among(const char *const *states, size_t count, const char *text, size_t len)
@@ -71,17 +79,18 @@ static enum status check_states(struct filter *f, const char *list, struct err *
 
 static enum status read_states(struct filter *f, const struct ctl_args *args, struct err *err)
 {
-    enum status st = STATUS_OK;
-    for (size_t i = 0; st == STATUS_OK && i < args->given_count; i++) {
-        if (strcmp(args->given[i].name, "state") == 0) {
-            st = check_states(f, args->given[i].value, err);
+    for (size_t i = 0; i < args->given_count; i++) {
+        bool is_state = strcmp(args->given[i].name, "state") == 0;
+        enum status st = is_state ? check_states(f, args->given[i].value, err) : STATUS_OK;
+        if (st != STATUS_OK) {
+            return st;
         }
     }
-    if (st == STATUS_OK && !f->is_open && !f->is_finished) {
+    if (!f->is_open && !f->is_finished) {
         f->is_open = true;
         f->is_finished = true;
     }
-    return st == STATUS_OK ? filter_array(args, "state", true, &f->states, err) : st;
+    return filter_array(args, "state", true, &f->states, err);
 }
 
 /* ---- times ---- */
@@ -101,10 +110,11 @@ static enum status read_time(const struct ctl_args *args, const char *name, int6
     bool is_age = parse_duration_us(text, &age_us, NULL) == STATUS_OK;
     if (is_age || is_age_only) {
         enum status st = job_duration_check(option, text, 0, JOB_DELAY_MAX_US, &age_us, err);
-        if (st == STATUS_OK) {
-            human_iso(now_us > age_us ? now_us - age_us : 0, ret_text);
+        if (st != STATUS_OK) {
+            return st;
         }
-        return st;
+        human_iso(now_us > age_us ? now_us - age_us : 0, ret_text);
+        return STATUS_OK;
     }
     if (job_time_check(text, &why) != STATUS_OK || strlen(text) >= HUMAN_TIME_MAX) {
         return err_fail(err, STATUS_INVALID,
@@ -123,10 +133,14 @@ static enum status read_times(struct filter *f, const struct ctl_args *args, int
         return err_fail(err, STATUS_INVALID, "allowed: either --until or --older-than");
     }
     enum status st = read_time(args, "since", now_us, false, f->since, err);
-    if (st == STATUS_OK) {
-        st = read_time(args, "until", now_us, false, f->until, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st == STATUS_OK ? read_time(args, "older-than", now_us, true, f->until, err) : st;
+    st = read_time(args, "until", now_us, false, f->until, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return read_time(args, "older-than", now_us, true, f->until, err);
 }
 
 /* ---- all ---- */
@@ -149,14 +163,20 @@ enum status filter_read(struct filter *ret, const struct ctl_args *args, int64_t
                            .worker = ctl_value(args, "worker"),
                            .error = ctl_value(args, "error")};
     enum status st = read_states(ret, args, err);
-    if (st == STATUS_OK) {
-        st = read_times(ret, args, now_us, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = filter_array(args, "kind", true, &ret->kinds, err);
+    st = read_times(ret, args, now_us, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = filter_array(args, "queue", true, &ret->queues, err);
+    st = filter_array(args, "kind", true, &ret->kinds, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st == STATUS_OK ? filter_array(args, "tag", false, &ret->tags, err) : st;
+    st = filter_array(args, "queue", true, &ret->queues, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return filter_array(args, "tag", false, &ret->tags, err);
 }

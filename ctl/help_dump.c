@@ -60,21 +60,27 @@ static enum status print_json(FILE *out, struct err *err)
 /* A backslash before each character that scdoc may take for markup. */
 static enum status put_escaped(struct buf *out, const char *text, size_t len, struct err *err)
 {
-    enum status st = STATUS_OK;
-    for (size_t i = 0; st == STATUS_OK && i < len; i++) {
+    for (size_t i = 0; i < len; i++) {
         bool is_markup = strchr("*_\\#.~[]|<>`+-", text[i]) != NULL;
-        st = buf_printf(out, err, "%s%c", is_markup ? "\\" : "", text[i]);
+        enum status st = buf_printf(out, err, "%s%c", is_markup ? "\\" : "", text[i]);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    return st;
+    return STATUS_OK;
 }
 
 static enum status put_bold(struct buf *out, const char *text, struct err *err)
 {
     enum status st = buf_append_text(out, "*", err);
-    if (st == STATUS_OK) {
-        st = put_escaped(out, text, strlen(text), err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st == STATUS_OK ? buf_append_text(out, "*", err) : st;
+    st = put_escaped(out, text, strlen(text), err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return buf_append_text(out, "*", err);
 }
 
 static enum status put_option(struct buf *out, const struct ctl_option *o, const char *indent,
@@ -83,20 +89,29 @@ static enum status put_option(struct buf *out, const struct ctl_option *o, const
     char name[40];
     (void)snprintf(name, sizeof name, "--%s", o->name);
     enum status st = buf_append_text(out, indent, err);
-    if (st == STATUS_OK) {
-        st = put_bold(out, name, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK && o->value != NULL) {
+    st = put_bold(out, name, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (o->value != NULL) {
         st = buf_append_text(out, " ", err);
         st = st == STATUS_OK ? put_escaped(out, o->value, strlen(o->value), err) : st;
     }
-    if (st == STATUS_OK) {
-        st = buf_printf(out, err, "\n%s\t", indent);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = put_escaped(out, o->help, strlen(o->help), err);
+    st = buf_printf(out, err, "\n%s\t", indent);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st == STATUS_OK ? buf_append_text(out, "\n\n", err) : st;
+    st = put_escaped(out, o->help, strlen(o->help), err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return buf_append_text(out, "\n\n", err);
 }
 
 /* Each line of `text` with `indent` before it; empty lines stay. */
@@ -122,48 +137,72 @@ static enum status put_command(struct buf *out, const struct ctl_command *c, str
     (void)snprintf(name, sizeof name, "claimctl %s%s%s", c->noun, c->verb != NULL ? " " : "",
                    c->verb != NULL ? c->verb : "");
     enum status st = put_bold(out, name, err);
-    if (st == STATUS_OK && c->words[0] != '\0') {
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (c->words[0] != '\0') {
         st = buf_append_text(out, " ", err);
         st = st == STATUS_OK ? put_escaped(out, c->words, strlen(c->words), err) : st;
     }
-    if (st == STATUS_OK) {
-        st = buf_append_text(out, "\n", err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = put_lines(out, c->help, "\t", false, err);
+    st = buf_append_text(out, "\n", err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = buf_append_text(out, "\n", err);
+    st = put_lines(out, c->help, "\t", false, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    for (size_t i = 0; st == STATUS_OK && i < CTL_OPTIONS_MAX && c->options[i].name != NULL; i++) {
+    st = buf_append_text(out, "\n", err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    for (size_t i = 0; i < CTL_OPTIONS_MAX && c->options[i].name != NULL; i++) {
         st = put_option(out, &c->options[i], "\t", err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    if (st == STATUS_OK) {
-        st = buf_append_text(out, "\t```\n", err);
+    st = buf_append_text(out, "\t```\n", err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = put_lines(out, c->examples, "\t", true, err);
+    st = put_lines(out, c->examples, "\t", true, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st == STATUS_OK ? buf_append_text(out, "\t```\n\n", err) : st;
+    return buf_append_text(out, "\t```\n\n", err);
 }
 
 static enum status print_man(FILE *out, struct err *err)
 {
     autobuf struct buf text = BUF_INIT(MANUAL_MAX);
     enum status st = buf_append_text(&text, "# COMMANDS\n\n", err);
-    for (size_t i = 0; st == STATUS_OK && i < ctl_command_count; i++) {
+    if (st != STATUS_OK) {
+        return st;
+    }
+    for (size_t i = 0; i < ctl_command_count; i++) {
         st = put_command(&text, &ctl_commands[i], err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    if (st == STATUS_OK) {
-        st = buf_append_text(&text, "# OPTIONS OF ALL COMMANDS\n\n", err);
+    st = buf_append_text(&text, "# OPTIONS OF ALL COMMANDS\n\n", err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    for (size_t i = 0; st == STATUS_OK && i < ctl_common_option_count; i++) {
+    for (size_t i = 0; i < ctl_common_option_count; i++) {
         st = put_option(&text, &ctl_common_options[i], "", err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    if (st == STATUS_OK && fwrite(buf_at(&text), 1, text.len, out) != text.len) {
-        st = err_fail_sys(err, STATUS_INTERNAL, errno, "cannot write");
+    if (fwrite(buf_at(&text), 1, text.len, out) != text.len) {
+        return err_fail_sys(err, STATUS_INTERNAL, errno, "cannot write");
     }
-    return st;
+    return STATUS_OK;
 }
 
 enum status help(struct ctl *ctl, const struct ctl_args *args, struct err *err)

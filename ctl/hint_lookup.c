@@ -33,7 +33,10 @@ static enum status put_questions(const struct lookup *lookup, const struct hint_
     const struct redis_arg count[] = {redis_word("ZCOUNT"), redis_bytes(key, len), redis_word(low),
                                       redis_word(high)};
     enum status st = redis_command(out, score, ARRAY_COUNT(score), err);
-    return st == STATUS_OK ? redis_command(out, count, ARRAY_COUNT(count), err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return redis_command(out, count, ARRAY_COUNT(count), err);
 }
 
 static void on_reply(void *ctx, size_t node, size_t index, const struct redis_value *v)

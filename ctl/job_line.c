@@ -226,7 +226,10 @@ static enum status put_name(const json_t *job, enum key key, const struct span *
         return wrong_type(key, key == KEY_KIND ? "a text, it must be given" : "a text", err);
     }
     enum status st = key == KEY_KIND ? job_kind_check(name, err) : job_queue_check(name, err);
-    return st == STATUS_OK ? buf_append_text(out, name, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return buf_append_text(out, name, err);
 }
 
 static enum status put_number(enum key key, const struct span *v, int64_t min, int64_t max,
@@ -267,7 +270,10 @@ static enum status put_scheduled_at(const json_t *job, const struct span *values
             return err_fail(err, STATUS_INVALID, "at: allowed: either at or delay");
         }
         enum status st = job_time_check(at == NULL ? "" : at, err);
-        return st == STATUS_OK ? buf_append_text(out, at, err) : st;
+        if (st != STATUS_OK) {
+            return st;
+        }
+        return buf_append_text(out, at, err);
     }
     if (delay->text != NULL) {
         const json_t *given = json_object_get(job, "delay");
@@ -304,7 +310,26 @@ static enum status put_timeout(const json_t *job, const struct span *v, struct b
     enum status st =
         job_duration_check("timeout", json_is_string(given) ? json_string_value(given) : number,
                            US_PER_MS, JOB_TIMEOUT_MAX_US, &us, err);
-    return st == STATUS_OK ? buf_printf(out, err, "%lld microseconds", (long long)us) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return buf_printf(out, err, "%lld microseconds", (long long)us);
+}
+
+static enum status put_tag(struct buf *out, const char *gap, const char *tag, struct err *err)
+{
+    enum status st = buf_printf(out, err, "%s\"", gap);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    for (const char *p = tag; *p != '\0'; p++) {
+        bool is_special = *p == '"' || *p == '\\';
+        st = buf_printf(out, err, "%s%c", is_special ? "\\" : "", *p);
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
+    return buf_append_text(out, "\"", err);
 }
 
 /* An array literal of PostgreSQL: {"a","b"}, escaped once for the array and once for COPY. */
@@ -320,6 +345,9 @@ static enum status put_tags(const json_t *job, const struct span *v, struct buf 
     }
     autobuf struct buf array = BUF_INIT(JOB_LINE_MAX);
     enum status st = buf_append_text(&array, "{", err);
+    if (st != STATUS_OK) {
+        return st;
+    }
     size_t i = 0;
     const json_t *tag = NULL;
     json_array_foreach(tags, i, tag)
@@ -327,15 +355,16 @@ static enum status put_tags(const json_t *job, const struct span *v, struct buf 
         if (!json_is_string(tag)) {
             return wrong_type(KEY_TAGS, "an array of texts", err);
         }
-        st = st == STATUS_OK ? buf_append_text(&array, i > 0 ? ",\"" : "\"", err) : st;
-        for (const char *p = json_string_value(tag); st == STATUS_OK && *p != '\0'; p++) {
-            bool is_special = *p == '"' || *p == '\\';
-            st = buf_printf(&array, err, "%s%c", is_special ? "\\" : "", *p);
+        st = put_tag(&array, i > 0 ? "," : "", json_string_value(tag), err);
+        if (st != STATUS_OK) {
+            return st;
         }
-        st = st == STATUS_OK ? buf_append_text(&array, "\"", err) : st;
     }
-    st = st == STATUS_OK ? buf_append_text(&array, "}", err) : st;
-    return st == STATUS_OK ? put_escaped(out, buf_at(&array), array.len, err) : st;
+    st = buf_append_text(&array, "}", err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return put_escaped(out, buf_at(&array), array.len, err);
 }
 
 static enum status put_json(enum key key, const struct span *v, size_t max, const char *standard,
@@ -405,11 +434,18 @@ enum status job_line_row(const char *line, size_t len, int64_t now_us, struct bu
     }
     struct span values[KEY_COUNT] = {{0}};
     enum status st = find_values(line, values, err);
-    for (enum key key = KEY_KIND; st == STATUS_OK && key < KEY_DELAY; key++) {
+    if (st != STATUS_OK) {
+        return st;
+    }
+    for (enum key key = KEY_KIND; key < KEY_DELAY; key++) {
         st = put_column(job, key, values, now_us, out, err);
-        if (st == STATUS_OK) {
-            st = buf_append_text(out, key == KEY_METADATA ? "\n" : "\t", err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+        st = buf_append_text(out, key == KEY_METADATA ? "\n" : "\t", err);
+        if (st != STATUS_OK) {
+            return st;
         }
     }
-    return st;
+    return STATUS_OK;
 }

@@ -42,7 +42,10 @@ static enum status fill(struct admin *a, const struct pg_statement *statement, c
 {
     auto_admin_rows struct admin_rows *rows = NULL;
     enum status st = admin_query(a, statement, &id, &rows, err);
-    return st == STATUS_OK ? table_add_rows(t, rows, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return table_add_rows(t, rows, err);
 }
 
 /* What the last attempt with a log said at its end; a table has no room for that. */
@@ -64,7 +67,10 @@ static enum status print_log(const struct table *attempts, FILE *out, struct err
     const struct table *const tables[] = {&log};
     (void)fputc('\n', out);
     enum status st = table_add(&log, values, err);
-    return st == STATUS_OK ? tables_print(tables, 1, false, out, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return tables_print(tables, 1, false, out, err);
 }
 
 /* A text of a megabyte would scroll all else away. */
@@ -90,12 +96,14 @@ static enum status shorten(char **cell, struct err *err)
 
 static enum status shorten_values(struct table *job, struct err *err)
 {
-    enum status st = STATUS_OK;
-    for (size_t i = 0; st == STATUS_OK && i < job->column_count; i++) {
+    for (size_t i = 0; i < job->column_count; i++) {
         bool is_value = job->columns[i].type == CELL_JSON;
-        st = is_value ? shorten(&job->cells[i], err) : STATUS_OK;
+        enum status st = is_value ? shorten(&job->cells[i], err) : STATUS_OK;
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    return st;
+    return STATUS_OK;
 }
 
 enum status jobs_show(struct ctl *ctl, const struct ctl_args *args, struct err *err)
@@ -108,31 +116,43 @@ enum status jobs_show(struct ctl *ctl, const struct ctl_args *args, struct err *
     const struct table *const tables[] = {&job, &timeline, &attempts};
     job.is_record = true;
     enum status st = jobs_check_id(id, err);
-    if (st == STATUS_OK) {
-        st = ctl_session(ctl, &a, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = fill(a, &SQL_ADMIN_JOB_SHOW, id, &job, err);
+    st = ctl_session(ctl, &a, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK && job.row_count == 0) {
-        st = err_fail(err, STATUS_NOT_FOUND, "job %s not found", id);
+    st = fill(a, &SQL_ADMIN_JOB_SHOW, id, &job, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK && !ctl->is_json && ctl_value(args, "full") == NULL) {
+    if (job.row_count == 0) {
+        return err_fail(err, STATUS_NOT_FOUND, "job %s not found", id);
+    }
+    if (!ctl->is_json && ctl_value(args, "full") == NULL) {
         st = shorten_values(&job, err);
     }
-    if (st == STATUS_OK) {
-        st = fill(a, &SQL_ADMIN_JOB_TIMELINE, id, &timeline, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = fill(a, &SQL_ADMIN_JOB_ATTEMPTS, id, &attempts, err);
+    st = fill(a, &SQL_ADMIN_JOB_TIMELINE, id, &timeline, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = ctl_now(a, &attempts.now_us, err);
+    st = fill(a, &SQL_ADMIN_JOB_ATTEMPTS, id, &attempts, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = tables_print(tables, ARRAY_COUNT(tables), ctl->is_json, ctl->out, err);
+    st = ctl_now(a, &attempts.now_us, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st == STATUS_OK && !ctl->is_json ? print_log(&attempts, ctl->out, err) : st;
+    st = tables_print(tables, ARRAY_COUNT(tables), ctl->is_json, ctl->out, err);
+    if (st != STATUS_OK || ctl->is_json) {
+        return st;
+    }
+    return print_log(&attempts, ctl->out, err);
 }
 
 /* ---- cancel ---- */
@@ -148,21 +168,28 @@ static enum status cancel_one(struct admin *a, const char *id, char *ret_state, 
 {
     auto_admin_rows struct admin_rows *rows = NULL;
     enum status st = ctl_written(admin_query(a, &SQL_ADMIN_CANCEL, &id, &rows, err), err);
-    const char *state = st == STATUS_OK ? admin_value(rows, 0, 0) : NULL;
-    if (st == STATUS_OK && state == NULL) {
-        st = err_fail(err, STATUS_NOT_FOUND, "job %s not found", id);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        (void)snprintf(ret_state, size, "%s", state);
+    const char *state = admin_value(rows, 0, 0);
+    if (state == NULL) {
+        return err_fail(err, STATUS_NOT_FOUND, "job %s not found", id);
     }
-    return st;
+    (void)snprintf(ret_state, size, "%s", state);
+    return STATUS_OK;
 }
 
 /* Which of two refusals decides the exit code: what may be tried again, then what was not possible,
  * then what isn't there. */
 static int weight(enum status st)
 {
-    return st == STATUS_OK ? 0 : st == STATUS_NOT_FOUND ? 1 : st == STATUS_CONFLICT ? 2 : 3;
+    if (st == STATUS_OK) {
+        return 0;
+    }
+    if (st == STATUS_NOT_FOUND) {
+        return 1;
+    }
+    return st == STATUS_CONFLICT ? 2 : 3;
 }
 
 struct cancelling {
@@ -176,8 +203,7 @@ static enum status cancel_all(struct admin *a, const struct ctl_args *args, stru
                               struct err *err)
 {
     bool is_over = false;
-    enum status st = STATUS_OK;
-    for (size_t i = 0; st == STATUS_OK && i < args->word_count; i++) {
+    for (size_t i = 0; i < args->word_count; i++) {
         char state[32] = "";
         struct err why = {0};
         enum status one = is_over
@@ -185,13 +211,51 @@ static enum status cancel_all(struct admin *a, const struct ctl_args *args, stru
                               : cancel_one(a, args->words[i], state, sizeof state, &why);
         const char *const values[] = {args->words[i], state[0] != '\0' ? state : NULL,
                                       one == STATUS_OK ? NULL : why.msg};
-        st = table_add(&c->table, values, err);
+        enum status st = table_add(&c->table, values, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
         c->worst = weight(one) > weight(c->worst) ? one : c->worst;
         c->failed += one != STATUS_OK;
         c->last = one != STATUS_OK && !is_over ? why : c->last;
         is_over = is_over || is_end(one);
     }
-    return st;
+    return STATUS_OK;
+}
+
+static enum status cancel(struct ctl *ctl, const struct ctl_args *args, struct cancelling *c,
+                          struct err *err)
+{
+    auto_admin struct admin *a = NULL;
+    for (size_t i = 0; i < args->word_count; i++) {
+        enum status st = jobs_check_id(args->words[i], err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
+    enum status st = ctl_session(ctl, &a, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = cancel_all(a, args, c, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    const struct table *const tables[] = {&c->table};
+    if (ctl->is_json || args->word_count > 1 || c->failed == 0) {
+        st = tables_print(tables, 1, ctl->is_json, ctl->out, err);
+    }
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (c->failed == 0) {
+        return STATUS_OK;
+    }
+    if (c->failed == 1) {
+        return err_fail(err, c->worst, "%s", c->last.msg);
+    }
+    return err_fail(err, c->worst, "%zu of %zu jobs were not cancelled", c->failed,
+                    args->word_count);
 }
 
 /* Each id for itself: one that can't be cancelled keeps none of the others. */
@@ -199,28 +263,8 @@ enum status jobs_cancel(struct ctl *ctl, const struct ctl_args *args, struct err
 {
     static const struct table_column columns[] = {
         {"id", CELL_NUMBER}, {"state", CELL_TEXT}, {"error", CELL_TEXT | CELL_PROSE}};
-    auto_admin struct admin *a = NULL;
     struct cancelling c = {.table = TABLE("jobs", columns)};
-    enum status st = STATUS_OK;
-    for (size_t i = 0; st == STATUS_OK && i < args->word_count; i++) {
-        st = jobs_check_id(args->words[i], err);
-    }
-    if (st == STATUS_OK) {
-        st = ctl_session(ctl, &a, err);
-    }
-    if (st == STATUS_OK) {
-        st = cancel_all(a, args, &c, err);
-    }
-    const struct table *const tables[] = {&c.table};
-    if (st == STATUS_OK && (ctl->is_json || args->word_count > 1 || c.failed == 0)) {
-        st = tables_print(tables, 1, ctl->is_json, ctl->out, err);
-    }
+    enum status st = cancel(ctl, args, &c, err);
     table_release(&c.table);
-    if (st == STATUS_OK && c.failed == 1) {
-        st = err_fail(err, c.worst, "%s", c.last.msg);
-    } else if (st == STATUS_OK && c.failed > 1) {
-        st = err_fail(err, c.worst, "%zu of %zu jobs were not cancelled", c.failed,
-                      args->word_count);
-    }
     return st;
 }

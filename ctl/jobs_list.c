@@ -87,11 +87,13 @@ static enum status add_column(struct listing *l, int source, struct err *err)
 static enum status choose_columns(struct listing *l, struct err *err)
 {
     const char *at = ctl_value(l->args, "columns");
-    enum status st = STATUS_OK;
-    for (size_t i = 0; st == STATUS_OK && at == NULL && i < ARRAY_COUNT(all_columns); i++) {
-        st = all_columns[i].is_standard ? add_column(l, (int)i, err) : STATUS_OK;
+    for (size_t i = 0; at == NULL && i < ARRAY_COUNT(all_columns); i++) {
+        enum status st = all_columns[i].is_standard ? add_column(l, (int)i, err) : STATUS_OK;
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    while (st == STATUS_OK && at != NULL) {
+    while (at != NULL) {
         size_t len = strcspn(at, ",");
         int source = find_column(at, len);
         if (source < 0) {
@@ -99,31 +101,37 @@ static enum status choose_columns(struct listing *l, struct err *err)
                             "--columns: '%.*s' is not one; claimctl jobs list --help has all",
                             (int)(len < 40 ? len : 40), at);
         }
-        st = add_column(l, source, err);
+        enum status st = add_column(l, source, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
         l->columns[l->table.column_count - 1].type &= ~CELL_WIDE; /* asked for by name */
         at = at[len] == ',' ? at + len + 1 : NULL;
     }
     l->table.columns = l->columns;
-    return st == STATUS_OK ? buf_append_text(&l->wanted, "}", err) : st;
+    return buf_append_text(&l->wanted, "}", err);
 }
 
 /* ---- looking ---- */
 
 static enum status take_rows(struct listing *l, const struct admin_rows *rows, struct err *err)
 {
-    enum status st = STATUS_OK;
-    for (int row = 0; st == STATUS_OK && row < admin_row_count(rows); row++) {
+    for (int row = 0; row < admin_row_count(rows); row++) {
         const char *values[TABLE_COLUMNS_MAX];
         const char *id = admin_value(rows, row, 0);
         for (size_t i = 0; i < l->table.column_count; i++) {
             values[i] = admin_value(rows, row, l->sources[i]);
         }
-        st = parse_i64(id, strlen(id), 1, INT64_MAX, &l->last_id, err);
-        if (st == STATUS_OK) {
-            st = table_add(&l->table, values, err);
+        enum status st = parse_i64(id, strlen(id), 1, INT64_MAX, &l->last_id, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+        st = table_add(&l->table, values, err);
+        if (st != STATUS_OK) {
+            return st;
         }
     }
-    return st;
+    return STATUS_OK;
 }
 
 static const char *list_of(const struct buf *b)
@@ -156,22 +164,27 @@ static enum status look(struct listing *l, int64_t low, struct err *err)
                                   list_of(&l->wanted)};
     auto_admin_rows struct admin_rows *rows = NULL;
     enum status st = admin_query(l->admin, &SQL_ADMIN_JOBS_LIST, params, &rows, err);
-    return st == STATUS_OK ? take_rows(l, rows, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return take_rows(l, rows, err);
 }
 
 static enum status look_around(struct listing *l, struct err *err)
 {
     int64_t range = RANGE_FIRST;
     int64_t end_us = clock_boot_us() + LOOK_US;
-    enum status st = STATUS_OK;
-    while (st == STATUS_OK && l->next > 0 && (int64_t)l->table.row_count < l->limit) {
+    while (l->next > 0 && (int64_t)l->table.row_count < l->limit) {
         int64_t start_us = clock_boot_us();
         if (start_us > end_us) {
             l->is_cut = true;
             break;
         }
         int64_t low = l->next > range ? l->next - range + 1 : 1;
-        st = look(l, low, err);
+        enum status st = look(l, low, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
         int64_t took_us = clock_boot_us() - start_us;
         range = took_us < STEP_FAST_US && range < RANGE_MAX ? 2 * range
                 : took_us > STEP_SLOW_US && range > 1000    ? range / 2
@@ -181,7 +194,7 @@ static enum status look_around(struct listing *l, struct err *err)
     if ((int64_t)l->table.row_count == l->limit) {
         l->next = l->last_id - 1;
     }
-    return st;
+    return STATUS_OK;
 }
 
 /* ---- saying ---- */
@@ -231,17 +244,21 @@ static enum status print_listing(struct listing *l, struct err *err)
     (void)snprintf(next, sizeof next, "%lld", (long long)l->next + 1);
     const struct table *const tables[] = {&l->table, &page};
     enum status st = table_add(&page, values, err);
-    if (st == STATUS_OK) {
-        st = tables_print(tables, l->ctl->is_json ? 2 : 1, l->ctl->is_json, l->ctl->out, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = tables_print(tables, l->ctl->is_json ? 2 : 1, l->ctl->is_json, l->ctl->out, err);
+    if (st != STATUS_OK) {
+        return st;
     }
     bool is_told = l->is_cut || isatty(STDERR_FILENO) == 1;
-    if (st == STATUS_OK && l->next > 0 && is_told) {
+    if (l->next > 0 && is_told) {
         (void)fflush(l->ctl->out);
         (void)fprintf(stderr,
                       l->is_cut ? "claimctl: looked for 10 s; there may be more: " : "next: ");
         say_next(l);
     }
-    return st;
+    return STATUS_OK;
 }
 
 /* ---- the command ---- */
@@ -266,15 +283,20 @@ static enum status find_start(struct listing *l, struct err *err)
     int64_t last = 0;
     auto_admin_rows struct admin_rows *rows = NULL;
     enum status st = read_number(l->args, "after", 1, INT64_MAX, &after, err);
-    if (st == STATUS_OK) {
-        st = admin_query(l->admin, &SQL_ADMIN_JOBS_LAST, NULL, &rows, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        const char *text = admin_value(rows, 0, 0);
-        st = parse_i64(text, strlen(text), 0, INT64_MAX, &last, err);
+    st = admin_query(l->admin, &SQL_ADMIN_JOBS_LAST, NULL, &rows, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    const char *text = admin_value(rows, 0, 0);
+    st = parse_i64(text, strlen(text), 0, INT64_MAX, &last, err);
+    if (st != STATUS_OK) {
+        return st;
     }
     l->next = after <= last ? after - 1 : last;
-    return st;
+    return STATUS_OK;
 }
 
 /* What needs no server comes first: a wrong option is told without one. */
@@ -283,47 +305,92 @@ static enum status check_options(struct listing *l, struct err *err)
     int64_t after = 0;
     enum status st = filter_read(&l->filter, l->args, 0, err);
     filter_release(&l->filter);
-    if (st == STATUS_OK) {
-        st = read_number(l->args, "limit", 1, LIMIT_MAX, &l->limit, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = read_number(l->args, "after", 1, INT64_MAX, &after, err);
+    st = read_number(l->args, "limit", 1, LIMIT_MAX, &l->limit, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st == STATUS_OK ? choose_columns(l, err) : st;
+    st = read_number(l->args, "after", 1, INT64_MAX, &after, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return choose_columns(l, err);
+}
+
+/* All that match, from where --after says. */
+static enum status walk(struct listing *l, struct err *err)
+{
+    enum status st = find_start(l, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return look_around(l, err);
+}
+
+static enum status list_jobs(struct listing *l, struct err *err)
+{
+    auto_admin struct admin *a = NULL;
+    enum status st = check_options(l, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = ctl_session(l->ctl, &a, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    l->admin = a;
+    st = ctl_now(a, &l->table.now_us, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = filter_read(&l->filter, l->args, l->table.now_us, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = walk(l, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return print_listing(l, err);
 }
 
 enum status jobs_list(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
-    auto_admin struct admin *a = NULL;
     struct listing l = {.ctl = ctl,
                         .args = args,
                         .table = {.name = "jobs"},
                         .wanted = BUF_INIT(FILTER_LIST_MAX),
                         .limit = 50};
-    enum status st = check_options(&l, err);
-    if (st == STATUS_OK) {
-        st = ctl_session(ctl, &a, err);
-    }
-    l.admin = a;
-    if (st == STATUS_OK) {
-        st = ctl_now(a, &l.table.now_us, err);
-    }
-    if (st == STATUS_OK) {
-        st = filter_read(&l.filter, args, l.table.now_us, err);
-    }
-    if (st == STATUS_OK) {
-        st = find_start(&l, err);
-    }
-    if (st == STATUS_OK) {
-        st = look_around(&l, err);
-    }
-    if (st == STATUS_OK) {
-        st = print_listing(&l, err);
-    }
+    enum status st = list_jobs(&l, err);
     filter_release(&l.filter);
     buf_release(&l.wanted);
     table_release(&l.table);
     return st;
+}
+
+static enum status find_jobs(struct listing *l, struct err *err)
+{
+    int64_t now_us = 0;
+    enum status st = add_column(l, find_column("id", 2), err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = buf_append_text(&l->wanted, "}", err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = ctl_now(l->admin, &now_us, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = filter_read(&l->filter, l->args, now_us, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    l->filter.is_finished = l->filter.is_finished && ctl_value(l->args, "state") != NULL;
+    return walk(l, err);
 }
 
 /* The same walk for those who only want to know which: the open ones unless states are asked
@@ -337,24 +404,7 @@ enum status jobs_find(struct ctl *ctl, const struct ctl_args *args, struct admin
                         .table = {.name = "jobs"},
                         .wanted = BUF_INIT(FILTER_LIST_MAX),
                         .limit = limit};
-    int64_t now_us = 0;
-    enum status st = add_column(&l, find_column("id", 2), err);
-    if (st == STATUS_OK) {
-        st = buf_append_text(&l.wanted, "}", err);
-    }
-    if (st == STATUS_OK) {
-        st = ctl_now(a, &now_us, err);
-    }
-    if (st == STATUS_OK) {
-        st = filter_read(&l.filter, args, now_us, err);
-    }
-    l.filter.is_finished = l.filter.is_finished && ctl_value(args, "state") != NULL;
-    if (st == STATUS_OK) {
-        st = find_start(&l, err);
-    }
-    if (st == STATUS_OK) {
-        st = look_around(&l, err);
-    }
+    enum status st = find_jobs(&l, err);
     *ret_ids = l.table;
     ret_ids->columns = &all_columns[0].column;
     filter_release(&l.filter);

@@ -46,11 +46,12 @@ static enum status add_job(struct watch *w, const char *text, struct err *err)
             return STATUS_OK; /* named twice */
         }
     }
-    if (st == STATUS_OK) {
-        w->jobs[w->count++] = (struct followed){.id = id};
-        w->open++;
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    w->jobs[w->count++] = (struct followed){.id = id};
+    w->open++;
+    return STATUS_OK;
 }
 
 static enum status choose(struct watch *w, struct ctl *ctl, const struct ctl_args *args,
@@ -161,11 +162,15 @@ static enum status ask(struct watch *w, struct admin_rows **ret, struct err *err
             gap = ",";
         }
     }
-    if (st == STATUS_OK) {
-        st = buf_append_text(&list, "}", err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    const char *const params[] = {st == STATUS_OK ? buf_at(&list) : NULL};
-    return st == STATUS_OK ? admin_query(w->admin, &SQL_ADMIN_JOBS_WATCH, params, ret, err) : st;
+    st = buf_append_text(&list, "}", err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    const char *const params[] = {buf_at(&list)};
+    return admin_query(w->admin, &SQL_ADMIN_JOBS_WATCH, params, ret, err);
 }
 
 static int row_of(const struct admin_rows *rows, int64_t id)
@@ -197,10 +202,13 @@ static enum status look(struct watch *w, struct err *err)
         }
     }
     w->is_first = false;
-    if (st == STATUS_OK && fflush(w->ctl->out) != 0) {
-        st = err_fail_sys(err, STATUS_INTERNAL, errno, "cannot write");
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    if (fflush(w->ctl->out) != 0) {
+        return err_fail_sys(err, STATUS_INTERNAL, errno, "cannot write");
+    }
+    return STATUS_OK;
 }
 
 static enum status check_words(const struct ctl_args *args, struct err *err)
@@ -224,15 +232,18 @@ enum status jobs_watch(struct ctl *ctl, const struct ctl_args *args, struct err 
     autofree struct watch *w = calloc(1, sizeof *w);
     int64_t every_us = 0;
     enum status st = w == NULL ? err_fail(err, STATUS_NOMEM, "out of memory") : STATUS_OK;
-    if (st == STATUS_OK) {
-        st = check_words(args, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = ctl_interval(args, "every", EVERY_STANDARD_US, &every_us, err);
+    st = check_words(args, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = ctl_session(ctl, &a, err);
+    st = ctl_interval(args, "every", EVERY_STANDARD_US, &every_us, err);
+    if (st != STATUS_OK) {
+        return st;
     }
+    st = ctl_session(ctl, &a, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -249,8 +260,11 @@ enum status jobs_watch(struct ctl *ctl, const struct ctl_args *args, struct err 
         }
         st = look(w, err);
     }
-    if (st == STATUS_OK && w->discarded > 0) {
-        st = err_fail(err, STATUS_INTERNAL, "%zu of %zu jobs discarded", w->discarded, w->count);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    if (w->discarded > 0) {
+        return err_fail(err, STATUS_INTERNAL, "%zu of %zu jobs discarded", w->discarded, w->count);
+    }
+    return STATUS_OK;
 }

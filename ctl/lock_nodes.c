@@ -49,18 +49,20 @@ static enum status read_cluster(struct change *c, const struct pg_statement *sta
 static enum status open_change(const struct ctl *ctl, struct change *c, struct err *err)
 {
     enum status st = ctl_load_config(ctl, &c->config, err);
-    if (st == STATUS_OK) {
-        st =
-            redis_endpoint_sorted_list(c->config.lock.nodes[0], sizeof c->config.lock.nodes[0],
-                                       c->config.lock.node_count, c->wanted, sizeof c->wanted, err);
-        if (st != STATUS_OK) {
-            err_prefix(err, "lock.nodes");
-        }
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = ctl_connect(&c->config, false, &c->admin, err);
+    st = redis_endpoint_sorted_list(c->config.lock.nodes[0], sizeof c->config.lock.nodes[0],
+                                    c->config.lock.node_count, c->wanted, sizeof c->wanted, err);
+    if (st != STATUS_OK) {
+        err_prefix(err, "lock.nodes");
+        return st;
     }
-    return st == STATUS_OK ? read_cluster(c, &SQL_ADMIN_LOCK_NODES, err) : st;
+    st = ctl_connect(&c->config, false, &c->admin, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return read_cluster(c, &SQL_ADMIN_LOCK_NODES, err);
 }
 
 static enum status print(const struct ctl *ctl, const struct change *c, struct err *err)
@@ -74,7 +76,10 @@ static enum status print(const struct ctl *ctl, const struct change *c, struct e
     table.is_record = true;
     const struct table *const tables[] = {&table};
     enum status st = table_add(&table, values, err);
-    return st == STATUS_OK ? tables_print(tables, 1, ctl->is_json, ctl->out, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return tables_print(tables, 1, ctl->is_json, ctl->out, err);
 }
 
 /* ---- who lives ---- */
@@ -112,15 +117,21 @@ static enum status read_running(struct change *c, struct held *h, struct err *er
 {
     auto_admin_rows struct admin_rows *rows = NULL;
     enum status st = admin_query(c->admin, &SQL_ADMIN_LOCK_NODES_RUNNING, NULL, &rows, err);
-    for (int i = 0; st == STATUS_OK && i < admin_row_count(rows) && i < RUNNING_MAX; i++) {
+    if (st != STATUS_OK) {
+        return st;
+    }
+    for (int i = 0; i < admin_row_count(rows) && i < RUNNING_MAX; i++) {
         const char *id = admin_value(rows, i, 0);
         st = parse_i64(id, strlen(id), 1, INT64_MAX, &h->ids[h->count++], err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    if (st == STATUS_OK && h->count > 0) {
+    if (h->count > 0) {
         (void)snprintf(h->worker, sizeof h->worker, "%s (pid %s)", admin_value(rows, 0, 1),
                        admin_value(rows, 0, 2));
     }
-    return st;
+    return STATUS_OK;
 }
 
 static void on_reply(void *ctx, size_t node, size_t index, const struct redis_value *v)
@@ -138,12 +149,18 @@ static enum status put_questions(const struct change *c, const struct held *h, s
     (void)snprintf(key, sizeof key, "%s:leader", c->config.redis.prefix);
     const struct redis_arg leader[] = {redis_word("GET"), redis_word(key)};
     enum status st = redis_command(out, leader, ARRAY_COUNT(leader), err);
-    for (size_t i = 0; st == STATUS_OK && i < h->count; i++) {
+    if (st != STATUS_OK) {
+        return st;
+    }
+    for (size_t i = 0; i < h->count; i++) {
         size_t len = job_lock_key(key, c->config.redis.prefix, h->ids[i]);
         const struct redis_arg job[] = {redis_word("EXISTS"), redis_bytes(key, len)};
         st = redis_command(out, job, ARRAY_COUNT(job), err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    return st;
+    return STATUS_OK;
 }
 
 /* The list that was stored, in its parts. */
@@ -194,9 +211,10 @@ static enum status refuse_held(struct change *c, struct err *err)
     size_t answered = 0;
     autobuf struct buf out = BUF_INIT((size_t)1 << 16);
     enum status st = read_running(c, &h, err);
-    if (st == STATUS_OK) {
-        st = put_questions(c, &h, &out, err);
+    if (st != STATUS_OK) {
+        return st;
     }
+    st = put_questions(c, &h, &out, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -213,21 +231,30 @@ static enum status refuse_held(struct change *c, struct err *err)
 
 /* ---- the change ---- */
 
+static enum status step_begun(struct change *c, const struct pg_statement *statement,
+                              const char *list, struct err *err)
+{
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = admin_exec(c->admin, "BEGIN", err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = read_cluster(c, &SQL_ADMIN_LOCK_NODES_HOLD, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = refuse_live(c, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return admin_query(c->admin, statement, &list, &rows, err);
+}
+
 /* In one transaction that holds the cluster's row: nobody lives, and `statement` is done. */
 static enum status step(struct change *c, const struct pg_statement *statement, const char *list,
                         struct err *err)
 {
-    auto_admin_rows struct admin_rows *rows = NULL;
-    enum status st = admin_exec(c->admin, "BEGIN", err);
-    if (st == STATUS_OK) {
-        st = read_cluster(c, &SQL_ADMIN_LOCK_NODES_HOLD, err);
-    }
-    if (st == STATUS_OK) {
-        st = refuse_live(c, err);
-    }
-    if (st == STATUS_OK) {
-        st = admin_query(c->admin, statement, &list, &rows, err);
-    }
+    enum status st = step_begun(c, statement, list, err);
     if (st != STATUS_OK) {
         enum status undone = admin_exec(c->admin, "ROLLBACK", NULL);
         (void)undone; /* or the connection is gone, which is the same */
@@ -251,22 +278,63 @@ static void wait_for_leases(const struct change *c)
 
 static enum status change(struct change *c, struct err *err)
 {
-    enum status st = STATUS_OK;
     if (c->present[0] == '\0') {
         return step(c, &SQL_ADMIN_LOCK_NODES_END, c->wanted, err); /* nobody has ever joined */
     }
-    st = step(c, &SQL_ADMIN_LOCK_NODES_BEGIN, NOBODYS, err);
-    if (st == STATUS_OK) {
-        wait_for_leases(c);
-        st = read_cluster(c, &SQL_ADMIN_LOCK_NODES, err);
+    enum status st = step(c, &SQL_ADMIN_LOCK_NODES_BEGIN, NOBODYS, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = refuse_held(c, err);
+    wait_for_leases(c);
+    st = read_cluster(c, &SQL_ADMIN_LOCK_NODES, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = step(c, &SQL_ADMIN_LOCK_NODES_END, c->wanted, err);
+    st = refuse_held(c, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st == STATUS_OK ? read_cluster(c, &SQL_ADMIN_LOCK_NODES, err) : st;
+    st = step(c, &SQL_ADMIN_LOCK_NODES_END, c->wanted, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return read_cluster(c, &SQL_ADMIN_LOCK_NODES, err);
+}
+
+static enum status show(const struct ctl *ctl, struct change *c, struct err *err)
+{
+    enum status st = open_change(ctl, c, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return print(ctl, c, err);
+}
+
+static enum status set(const struct ctl *ctl, const struct ctl_args *args, struct change *c,
+                       struct err *err)
+{
+    enum status st = open_change(ctl, c, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (c->wanted[0] == '\0') {
+        return err_fail(err, STATUS_INVALID, "lock.nodes is empty: 1 to 9 are needed");
+    }
+    if (strcmp(c->present, c->wanted) == 0) {
+        return print(ctl, c, err);
+    }
+    if (ctl_value(args, "yes") == NULL) {
+        return err_fail(err, STATUS_INVALID,
+                        "this changes the cluster's lock nodes from %s to %s, lock.nodes here; "
+                        "with all daemons stopped, add --yes",
+                        c->before[0] != '\0' ? c->before : c->present, c->wanted);
+    }
+    st = change(c, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    (void)snprintf(c->present, sizeof c->present, "%s", c->wanted);
+    return print(ctl, c, err);
 }
 
 enum status lock_nodes_show(struct ctl *ctl, const struct ctl_args *args, struct err *err)
@@ -276,10 +344,7 @@ enum status lock_nodes_show(struct ctl *ctl, const struct ctl_args *args, struct
     if (c == NULL) {
         return err_fail(err, STATUS_NOMEM, "out of memory");
     }
-    enum status st = open_change(ctl, c, err);
-    if (st == STATUS_OK) {
-        st = print(ctl, c, err);
-    }
+    enum status st = show(ctl, c, err);
     admin_close(c->admin);
     return st;
 }
@@ -291,23 +356,7 @@ enum status lock_nodes_set(struct ctl *ctl, const struct ctl_args *args, struct 
         return err_fail(err, STATUS_NOMEM, "out of memory");
     }
     c->is_forced = ctl_value(args, "force") != NULL;
-    enum status st = open_change(ctl, c, err);
-    if (st == STATUS_OK && c->wanted[0] == '\0') {
-        st = err_fail(err, STATUS_INVALID, "lock.nodes is empty: 1 to 9 are needed");
-    }
-    bool is_same = st == STATUS_OK && strcmp(c->present, c->wanted) == 0;
-    if (st == STATUS_OK && !is_same && ctl_value(args, "yes") == NULL) {
-        st = err_fail(err, STATUS_INVALID,
-                      "this changes the cluster's lock nodes from %s to %s, lock.nodes here; with "
-                      "all daemons stopped, add --yes",
-                      c->before[0] != '\0' ? c->before : c->present, c->wanted);
-    } else if (st == STATUS_OK && !is_same) {
-        st = change(c, err);
-    }
-    if (st == STATUS_OK) {
-        (void)snprintf(c->present, sizeof c->present, "%s", c->wanted);
-        st = print(ctl, c, err);
-    }
+    enum status st = set(ctl, args, c, err);
     admin_close(c->admin);
     return st;
 }

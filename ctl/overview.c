@@ -49,7 +49,10 @@ static enum status fill(struct admin *a, const struct pg_statement *statement,
 {
     auto_admin_rows struct admin_rows *rows = NULL;
     enum status st = admin_query(a, statement, params, &rows, err);
-    return st == STATUS_OK ? table_add_rows(ret, rows, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return table_add_rows(ret, rows, err);
 }
 
 enum status overview_queues(struct admin *a, struct table *ret, struct err *err)
@@ -66,14 +69,20 @@ enum status overview_depths(struct admin *a, struct table *ret, struct err *err)
     auto_admin_rows struct admin_rows *rows = NULL;
     *ret = (struct table)TABLE("queues", depth_columns);
     enum status st = admin_query(a, &SQL_ADMIN_QUEUES, NULL, &rows, err);
-    for (int row = 0; st == STATUS_OK && row < admin_row_count(rows); row++) {
+    if (st != STATUS_OK) {
+        return st;
+    }
+    for (int row = 0; row < admin_row_count(rows); row++) {
         const char *values[ARRAY_COUNT(sources)];
         for (size_t i = 0; i < ARRAY_COUNT(sources); i++) {
             values[i] = admin_value(rows, row, sources[i]);
         }
         st = table_add(ret, values, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    return st;
+    return STATUS_OK;
 }
 
 enum status overview_finished(struct admin *a, struct table *ret, struct err *err)
@@ -94,5 +103,8 @@ enum status overview_workers(struct admin *a, bool is_all, struct table *ret, st
     const char *const params[] = {is_all ? "t" : "f"};
     *ret = (struct table)TABLE("workers", worker_columns);
     enum status st = ctl_now(a, &ret->now_us, err);
-    return st == STATUS_OK ? fill(a, &SQL_ADMIN_WORKERS, params, ret, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return fill(a, &SQL_ADMIN_WORKERS, params, ret, err);
 }

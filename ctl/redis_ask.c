@@ -93,11 +93,15 @@ static enum status open_node(struct asking *all, size_t i, struct err *err)
                                     .ctx = n};
     n->all = all;
     enum status st = redis_endpoint_parse(all->ask->nodes[i], &options.endpoint, err);
-    if (st == STATUS_OK) {
-        st = redis_endpoint_login(&options.endpoint, all->ask->config->redis.user,
-                                  all->ask->config->redis.password, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st == STATUS_OK ? redis_node_open(&options, &n->node, err) : st;
+    st = redis_endpoint_login(&options.endpoint, all->ask->config->redis.user,
+                              all->ask->config->redis.password, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return redis_node_open(&options, &n->node, err);
 }
 
 static void put(struct asked *n)

@@ -45,30 +45,38 @@ enum status served_check(const struct served *s, struct admin *a, bool is_strict
     autobuf struct buf queues = BUF_INIT(LIST_BYTES_MAX);
     autobuf struct buf kinds = BUF_INIT(LIST_BYTES_MAX);
     auto_admin_rows struct admin_rows *rows = NULL;
-    enum status st = STATUS_OK;
-    for (size_t i = 0; st == STATUS_OK && i < s->count; i++) {
-        st = add(&queues, i, s->pairs[i].queue, err);
-        if (st == STATUS_OK) {
-            st = add(&kinds, i, s->pairs[i].kind, err);
+    if (s->count == 0) {
+        return STATUS_OK;
+    }
+    for (size_t i = 0; i < s->count; i++) {
+        enum status st = add(&queues, i, s->pairs[i].queue, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+        st = add(&kinds, i, s->pairs[i].kind, err);
+        if (st != STATUS_OK) {
+            return st;
         }
     }
-    if (st != STATUS_OK || s->count == 0) {
+    enum status st = buf_append_text(&queues, "}", err);
+    if (st != STATUS_OK) {
         return st;
     }
-    st = buf_append_text(&queues, "}", err);
-    if (st == STATUS_OK) {
-        st = buf_append_text(&kinds, "}", err);
+    st = buf_append_text(&kinds, "}", err);
+    if (st != STATUS_OK) {
+        return st;
     }
     const char *const params[] = {buf_at(&queues), buf_at(&kinds)};
-    if (st == STATUS_OK) {
-        st = admin_query(a, &SQL_ADMIN_SERVED, params, &rows, err);
+    st = admin_query(a, &SQL_ADMIN_SERVED, params, &rows, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK && is_strict && admin_row_count(rows) > 0) {
+    if (is_strict && admin_row_count(rows) > 0) {
         return err_fail(err, STATUS_CONFLICT, "%s", admin_value(rows, 0, 0));
     }
-    for (int i = 0; st == STATUS_OK && i < admin_row_count(rows); i++) {
+    for (int i = 0; i < admin_row_count(rows); i++) {
         (void)fprintf(stderr, "claimctl: warning: %s; the jobs wait until one does\n",
                       admin_value(rows, i, 0));
     }
-    return st;
+    return STATUS_OK;
 }

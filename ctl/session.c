@@ -75,7 +75,10 @@ enum status ctl_session(const struct ctl *ctl, struct admin **ret, struct err *e
 {
     struct config config;
     enum status st = ctl_load_config(ctl, &config, err);
-    return st == STATUS_OK ? ctl_connect(&config, false, ret, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return ctl_connect(&config, false, ret, err);
 }
 
 enum status ctl_interval(const struct ctl_args *args, const char *name, int64_t standard_us,

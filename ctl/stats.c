@@ -23,10 +23,13 @@ typedef enum status look(struct admin *a, const struct ctl *ctl, const struct sc
 static enum status with_session(struct watch *w, look *look_once, const struct screen_size *size,
                                 FILE *out, struct err *err)
 {
-    enum status st = w->admin == NULL ? ctl_connect(&w->config, false, &w->admin, err) : STATUS_OK;
-    if (st == STATUS_OK) {
-        st = look_once(w->admin, w->ctl, size, out, err);
+    if (w->admin == NULL) {
+        enum status st = ctl_connect(&w->config, false, &w->admin, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
+    enum status st = look_once(w->admin, w->ctl, size, out, err);
     if (st != STATUS_OK) {
         admin_close(w->admin);
         w->admin = NULL;
@@ -114,9 +117,10 @@ static enum status look_stats(struct admin *a, const struct ctl *ctl,
     auto_table struct table finished = {0};
     const struct table *const tables[] = {&queues_table, &finished};
     enum status st = overview_depths(a, &queues_table, err);
-    if (st == STATUS_OK) {
-        st = overview_finished(a, &finished, err);
+    if (st != STATUS_OK) {
+        return st;
     }
+    st = overview_finished(a, &finished, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -126,12 +130,16 @@ static enum status look_stats(struct admin *a, const struct ctl *ctl,
     }
     size_t lines = 0;
     st = part_lines(&finished, size, &lines, err);
-    if (st == STATUS_OK) {
-        st = put_part(&queues_table, size->rows > lines + 1 ? size->rows - lines - 1 : 1, size, out,
-                      err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = put_part(&queues_table, size->rows > lines + 1 ? size->rows - lines - 1 : 1, size, out,
+                  err);
+    if (st != STATUS_OK) {
+        return st;
     }
     (void)fputc('\n', out);
-    return st == STATUS_OK ? put_part(&finished, lines, size, out, err) : st;
+    return put_part(&finished, lines, size, out, err);
 }
 
 static enum status draw_stats(void *ctx, const struct screen_size *size, FILE *out, struct err *err)
@@ -158,23 +166,31 @@ static enum status stream_stats(struct watch *w, int64_t every_us, struct err *e
     }
 }
 
+static enum status show_stats(struct watch *w, bool is_watched, int64_t every_us, struct err *err)
+{
+    const struct screen_size size = {.style = table_style_of(w->ctl->out)};
+    if (!is_watched) {
+        return draw_stats(w, &size, w->ctl->out, err);
+    }
+    if (!w->ctl->is_json && screen_is_there()) {
+        return screen_run(every_us, draw_stats, w, err);
+    }
+    return stream_stats(w, every_us, err);
+}
+
 enum status stats(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
-    const char *every = ctl_value(args, "watch");
     int64_t every_us = 0;
     struct watch w = {.ctl = ctl};
-    const struct screen_size size = {.style = table_style_of(ctl->out)};
     enum status st = ctl_interval(args, "watch", EVERY_STANDARD_US, &every_us, err);
-    if (st == STATUS_OK) {
-        st = ctl_load_config(ctl, &w.config, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK && every == NULL) {
-        st = draw_stats(&w, &size, ctl->out, err);
-    } else if (st == STATUS_OK && !ctl->is_json && screen_is_there()) {
-        st = screen_run(every_us, draw_stats, &w, err);
-    } else if (st == STATUS_OK) {
-        st = stream_stats(&w, every_us, err);
+    st = ctl_load_config(ctl, &w.config, err);
+    if (st != STATUS_OK) {
+        return st;
     }
+    st = show_stats(&w, ctl_value(args, "watch") != NULL, every_us, err);
     admin_close(w.admin);
     return st;
 }
@@ -212,13 +228,18 @@ static void overview_release(struct overview *o)
 static enum status overview_read(struct admin *a, struct overview *o, struct err *err)
 {
     enum status st = overview_queues(a, &o->queues, err);
-    if (st == STATUS_OK) {
-        st = overview_workers(a, false, &o->workers, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = overview_finished(a, &o->finished, err);
+    st = overview_workers(a, false, &o->workers, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st == STATUS_OK ? overview_health(a, &o->health, err) : st;
+    st = overview_finished(a, &o->finished, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return overview_health(a, &o->health, err);
 }
 
 /* Returns its lines. */
@@ -271,9 +292,10 @@ static enum status put_lists(struct overview *o, const struct screen_size *size,
     make_brief(&o->queues, o->queue_columns);
     make_brief(&o->workers, o->worker_columns);
     enum status st = part_lines(&o->queues, size, &queues, err);
-    if (st == STATUS_OK) {
-        st = part_lines(&o->workers, size, &workers, err);
+    if (st != STATUS_OK) {
+        return st;
     }
+    st = part_lines(&o->workers, size, &workers, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -286,23 +308,32 @@ static enum status put_lists(struct overview *o, const struct screen_size *size,
                                                                   : room / 2;
     st = put_part(&o->queues, for_queues, size, out, err);
     (void)fputc('\n', out);
-    return st == STATUS_OK ? put_part(&o->workers, room - for_queues, size, out, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return put_part(&o->workers, room - for_queues, size, out, err);
+}
+
+static enum status put_overview(struct overview *o, bool is_json, const struct screen_size *size,
+                                FILE *out, struct err *err)
+{
+    const struct table *const tables[] = {&o->queues, &o->workers, &o->finished, &o->health};
+    if (is_json) {
+        return tables_print(tables, ARRAY_COUNT(tables), true, out, err);
+    }
+    size_t used = put_title(o, size, out);
+    return put_lists(o, size, used, out, err);
 }
 
 static enum status look_top(struct admin *a, const struct ctl *ctl, const struct screen_size *size,
                             FILE *out, struct err *err)
 {
-    struct overview o = {0};
-    const struct table *const tables[] = {&o.queues, &o.workers, &o.finished, &o.health};
+    CLEANUP(overview_release) struct overview o = {0};
     enum status st = overview_read(a, &o, err);
-    if (st == STATUS_OK && ctl->is_json) {
-        st = tables_print(tables, ARRAY_COUNT(tables), true, out, err);
-    } else if (st == STATUS_OK) {
-        size_t used = put_title(&o, size, out);
-        st = put_lists(&o, size, used, out, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    overview_release(&o);
-    return st;
+    return put_overview(&o, ctl->is_json, size, out, err);
 }
 
 static enum status draw_top(void *ctx, const struct screen_size *size, FILE *out, struct err *err)
@@ -316,14 +347,15 @@ enum status top(struct ctl *ctl, const struct ctl_args *args, struct err *err)
     struct watch w = {.ctl = ctl};
     const struct screen_size once = {.style = {.is_terminal = false}};
     enum status st = ctl_interval(args, "every", EVERY_STANDARD_US, &every_us, err);
-    if (st == STATUS_OK) {
-        st = ctl_load_config(ctl, &w.config, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK && !ctl->is_json && screen_is_there()) {
-        st = screen_run(every_us, draw_top, &w, err);
-    } else if (st == STATUS_OK) {
-        st = draw_top(&w, &once, ctl->out, err);
+    st = ctl_load_config(ctl, &w.config, err);
+    if (st != STATUS_OK) {
+        return st;
     }
+    bool is_screen = !ctl->is_json && screen_is_there();
+    st = is_screen ? screen_run(every_us, draw_top, &w, err) : draw_top(&w, &once, ctl->out, err);
     admin_close(w.admin);
     return st;
 }

@@ -99,26 +99,41 @@ static enum status put_json_cell(struct buf *out, int type, const char *value, s
 static enum status put_json_row(struct buf *out, const struct table *t, size_t row, struct err *err)
 {
     enum status st = buf_append_text(out, "{", err);
-    for (size_t i = 0; st == STATUS_OK && i < t->column_count; i++) {
+    if (st != STATUS_OK) {
+        return st;
+    }
+    for (size_t i = 0; i < t->column_count; i++) {
         st = buf_printf(out, err, "%s\"%s\": ", i > 0 ? ", " : "", t->columns[i].name);
-        if (st == STATUS_OK) {
-            st =
-                put_json_cell(out, t->columns[i].type & CELL_TYPE_MASK, table_cell(t, row, i), err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+        int type = t->columns[i].type & CELL_TYPE_MASK;
+        st = put_json_cell(out, type, table_cell(t, row, i), err);
+        if (st != STATUS_OK) {
+            return st;
         }
     }
-    return st == STATUS_OK ? buf_append_text(out, "}", err) : st;
+    return buf_append_text(out, "}", err);
 }
 
 static enum status put_json_table(struct buf *out, const struct table *t, struct err *err)
 {
     enum status st = buf_printf(out, err, "\"%s\": %s", t->name, t->is_record ? "" : "[");
-    for (size_t row = 0; st == STATUS_OK && row < t->row_count; row++) {
-        st = buf_append_text(out, row > 0 ? ",\n    " : t->is_record ? "" : "\n    ", err);
-        if (st == STATUS_OK) {
-            st = put_json_row(out, t, row, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    const char *before_first = t->is_record ? "" : "\n    ";
+    for (size_t row = 0; row < t->row_count; row++) {
+        st = buf_append_text(out, row > 0 ? ",\n    " : before_first, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+        st = put_json_row(out, t, row, err);
+        if (st != STATUS_OK) {
+            return st;
         }
     }
-    return st == STATUS_OK && !t->is_record ? buf_append_text(out, "]", err) : st;
+    return t->is_record ? STATUS_OK : buf_append_text(out, "]", err);
 }
 
 static enum status print_json(const struct table *const *tables, size_t count, FILE *out,
@@ -126,19 +141,27 @@ static enum status print_json(const struct table *const *tables, size_t count, F
 {
     autobuf struct buf text = BUF_INIT(OUTPUT_MAX);
     enum status st = buf_append_text(&text, "{", err);
-    for (size_t i = 0; st == STATUS_OK && i < count; i++) {
+    if (st != STATUS_OK) {
+        return st;
+    }
+    for (size_t i = 0; i < count; i++) {
         st = i > 0 ? buf_append_text(&text, ",\n ", err) : STATUS_OK;
-        if (st == STATUS_OK) {
-            st = put_json_table(&text, tables[i], err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+        st = put_json_table(&text, tables[i], err);
+        if (st != STATUS_OK) {
+            return st;
         }
     }
-    if (st == STATUS_OK) {
-        st = buf_append_text(&text, "}\n", err);
+    st = buf_append_text(&text, "}\n", err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK && fwrite(buf_at(&text), 1, text.len, out) != text.len) {
-        st = err_fail_sys(err, STATUS_INTERNAL, errno, "cannot write");
+    if (fwrite(buf_at(&text), 1, text.len, out) != text.len) {
+        return err_fail_sys(err, STATUS_INTERNAL, errno, "cannot write");
     }
-    return st;
+    return STATUS_OK;
 }
 
 enum status tables_print(const struct table *const *tables, size_t count, bool is_json, FILE *out,

@@ -33,10 +33,13 @@ static enum status suspects(struct admin *a, const struct checks *checks, struct
     const struct pg_statement statement = {.name = check->name, .sql = check->sql};
     auto_admin_rows struct admin_rows *rows = NULL;
     enum status st = admin_query(a, &statement, NULL, &rows, err);
-    for (int i = 0; st == STATUS_OK && i < admin_row_count(rows) && i < HINT_LOOKUP_MAX; i++) {
+    if (st != STATUS_OK) {
+        return st;
+    }
+    for (int i = 0; i < admin_row_count(rows) && i < HINT_LOOKUP_MAX; i++) {
         ret->list[ret->count++] = (struct hint_lookup){.id = number(admin_value(rows, i, JOB))};
     }
-    return st;
+    return STATUS_OK;
 }
 
 /* Those that are still to be fed. */
@@ -45,17 +48,19 @@ static enum status look_at_rows(struct admin *a, struct unfed *u, struct err *er
     enum { ID, QUEUE, KIND, PRIORITY };
     autobuf struct buf ids = BUF_INIT(IDS_BYTES_MAX);
     auto_admin_rows struct admin_rows *rows = NULL;
-    enum status st = STATUS_OK;
-    for (size_t i = 0; st == STATUS_OK && i < u->count; i++) {
-        st = buf_printf(&ids, err, "%s%lld", i == 0 ? "{" : ",", (long long)u->list[i].id);
+    for (size_t i = 0; i < u->count; i++) {
+        enum status st =
+            buf_printf(&ids, err, "%s%lld", i == 0 ? "{" : ",", (long long)u->list[i].id);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    if (st == STATUS_OK) {
-        st = buf_append_text(&ids, "}", err);
+    enum status st = buf_append_text(&ids, "}", err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    const char *const params[] = {st == STATUS_OK ? buf_at(&ids) : NULL};
-    if (st == STATUS_OK) {
-        st = admin_query(a, &SQL_ADMIN_UNFED, params, &rows, err);
-    }
+    const char *const params[] = {buf_at(&ids)};
+    st = admin_query(a, &SQL_ADMIN_UNFED, params, &rows, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -81,6 +86,22 @@ static void drop_hinted(struct unfed *u)
     u->count = kept;
 }
 
+/* Leaves those that are still to be fed and have no hint. */
+static enum status drop_fed(const struct config *config, struct admin *a, struct unfed *u,
+                            struct err *err)
+{
+    enum status st = look_at_rows(a, u, err);
+    if (st != STATUS_OK || u->count == 0) {
+        return st;
+    }
+    st = hint_lookup(config, u->list, u->count, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    drop_hinted(u);
+    return STATUS_OK;
+}
+
 enum status unfed_find(const struct config *config, struct admin *a, const struct checks *checks,
                        struct unfed *ret, struct err *err)
 {
@@ -88,22 +109,20 @@ enum status unfed_find(const struct config *config, struct admin *a, const struc
                      (int64_t)(MARGIN_US * config->time_scale);
     ret->count = 0;
     enum status st = suspects(a, checks, ret, err);
-    while (st == STATUS_OK && ret->count > 0) {
-        st = look_at_rows(a, ret, err);
-        if (st == STATUS_OK && ret->count > 0) {
-            st = hint_lookup(config, ret->list, ret->count, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    while (ret->count > 0) {
+        st = drop_fed(config, a, ret, err);
+        if (st != STATUS_OK) {
+            return st;
         }
-        if (st == STATUS_OK) {
-            drop_hinted(ret);
-        }
-        if (clock_boot_us() >= end_us) {
+        if (ret->count == 0 || clock_boot_us() >= end_us) {
             break;
         }
-        if (st == STATUS_OK && ret->count > 0) {
-            ctl_rest(LOOK_EVERY_US);
-        }
+        ctl_rest(LOOK_EVERY_US);
     }
-    return st;
+    return STATUS_OK;
 }
 
 bool unfed_is_starved(const struct config *config, const struct hint_lookup *job)

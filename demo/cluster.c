@@ -48,10 +48,14 @@ static enum status start_servers(struct cluster *c, struct err *err)
         (void)snprintf(nodes + used, sizeof nodes - used, "%sunix:%s", i == 0 ? "" : ",",
                        c->redis[i].path);
     }
-    if (st == STATUS_OK) {
-        st = pg_server_create_db(&c->pg, "claimd", NULL, c->conninfo, sizeof c->conninfo, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st == STATUS_OK ? set_env(c, ENV_NODES, "CLAIMD_LOCK_NODES", nodes, err) : st;
+    st = pg_server_create_db(&c->pg, "claimd", NULL, c->conninfo, sizeof c->conninfo, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return set_env(c, ENV_NODES, "CLAIMD_LOCK_NODES", nodes, err);
 }
 
 static enum status set_env_of_all(struct cluster *c, struct err *err)
@@ -71,11 +75,13 @@ static enum status set_env_of_all(struct cluster *c, struct err *err)
         {ENV_WORKER_HTTP, "CLAIMD_WORKER_HTTP_LISTEN", "127.0.0.1:0"},
         {ENV_SCHEDULER_HTTP, "CLAIMD_SCHEDULER_HTTP_LISTEN", "127.0.0.1:0"},
     };
-    enum status st = STATUS_OK;
-    for (size_t i = 0; i < ARRAY_COUNT(settings) && st == STATUS_OK; i++) {
-        st = set_env(c, settings[i].which, settings[i].name, settings[i].value, err);
+    for (size_t i = 0; i < ARRAY_COUNT(settings); i++) {
+        enum status st = set_env(c, settings[i].which, settings[i].name, settings[i].value, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    return st;
+    return STATUS_OK;
 }
 
 static enum status start_daemon(struct cluster *c, const char *program, size_t n, pid_t *ret_pid,
@@ -114,25 +120,38 @@ enum status cluster_start(struct cluster *c, struct err *err)
     static const char *const migrate[] = {"db", "migrate", NULL};
     autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
     enum status st = find_bin(c, err);
-    if (st == STATUS_OK) {
-        st = dir_make(c->dir, sizeof c->dir, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = start_servers(c, err);
+    st = dir_make(c->dir, sizeof c->dir, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = set_env_of_all(c, err);
+    st = start_servers(c, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = cluster_ctl(c, migrate, &out, err);
+    st = set_env_of_all(c, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    for (size_t i = 0; i < CLUSTER_SCHEDULERS && st == STATUS_OK; i++) {
+    st = cluster_ctl(c, migrate, &out, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    for (size_t i = 0; i < CLUSTER_SCHEDULERS; i++) {
         st = start_daemon(c, "scheduler", i + 1, &c->schedulers[i], err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    for (size_t i = 0; i < CLUSTER_WORKERS && st == STATUS_OK; i++) {
+    for (size_t i = 0; i < CLUSTER_WORKERS; i++) {
         st = start_daemon(c, "worker", i + 1, &c->workers[i], err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    return st;
+    return STATUS_OK;
 }
 
 static void end_all(pid_t *pids, size_t count)
@@ -185,8 +204,10 @@ enum status cluster_drain(struct cluster *c, struct err *err)
 {
     int64_t end_us = wait_now_us() + DRAIN_US;
     enum status st = drain(c->workers, CLUSTER_WORKERS, end_us, "worker", err);
-    return st == STATUS_OK ? drain(c->schedulers, CLUSTER_SCHEDULERS, end_us, "scheduler", err)
-                           : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return drain(c->schedulers, CLUSTER_SCHEDULERS, end_us, "scheduler", err);
 }
 
 /* Runs it; any code but 0 is INTERNAL with the head of its output. */
@@ -194,11 +215,14 @@ static enum status run(struct cluster *c, const char *const *argv, struct buf *o
 {
     int code = 0;
     enum status st = program_run(argv, c->env, RUN_US, out, &code, err);
-    if (st == STATUS_OK && code != 0) {
-        st = err_fail(err, STATUS_INTERNAL, "%s ended with %d: %s", argv[0], code,
-                      out->len > 0 ? buf_at(out) : "");
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    if (code != 0) {
+        return err_fail(err, STATUS_INTERNAL, "%s ended with %d: %s", argv[0], code,
+                        out->len > 0 ? buf_at(out) : "");
+    }
+    return STATUS_OK;
 }
 
 enum status cluster_ctl(struct cluster *c, const char *const *args, struct buf *out,
@@ -252,10 +276,11 @@ static enum status count_held(struct cluster *c, struct killed *k, struct err *e
                    "SELECT count(*) FROM claimd.job WHERE state = 'running' AND worker_id = '%s'",
                    k->worker_id);
     enum status st = cluster_sql(c, sql, &out, err);
-    if (st == STATUS_OK) {
-        k->held = strtol(buf_at(&out), NULL, 10);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    k->held = strtol(buf_at(&out), NULL, 10);
+    return STATUS_OK;
 }
 
 /* Stopped first, so that what it holds can't become nothing between the look and the kill. */

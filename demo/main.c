@@ -51,20 +51,25 @@ static enum status enqueue(struct demo *d, struct err *err)
     (void)snprintf(d->sums_path, sizeof d->sums_path, "%s/list.md5", d->cluster.dir);
     (void)snprintf(jobs_path, sizeof jobs_path, "%s/jobs.jsonl", d->cluster.dir);
     enum status st = list_write_md5(&d->list, d->sums_path, err);
-    if (st == STATUS_OK) {
-        st = list_write_jobs(&d->list, jobs_path, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st == STATUS_OK ? cluster_ctl(&d->cluster, args, &out, err) : st;
+    st = list_write_jobs(&d->list, jobs_path, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return cluster_ctl(&d->cluster, args, &out, err);
 }
 
 static enum status query_number(struct demo *d, const char *sql, long *ret, struct err *err)
 {
     autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
     enum status st = cluster_sql(&d->cluster, sql, &out, err);
-    if (st == STATUS_OK) {
-        *ret = out.len > 0 ? strtol(buf_at(&out), NULL, 10) : 0;
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    *ret = out.len > 0 ? strtol(buf_at(&out), NULL, 10) : 0;
+    return STATUS_OK;
 }
 
 static void show_progress(struct demo *d, int64_t start_us)
@@ -157,21 +162,24 @@ static enum status settle(struct demo *d, struct err *err)
 {
     char sql[256];
     enum status st = cluster_drain(&d->cluster, err);
-    if (st == STATUS_OK) {
-        (void)snprintf(sql, sizeof sql,
-                       "SELECT count(*) FROM claimd.job_attempt a JOIN claimd.job_history h"
-                       " ON h.id = a.job_id WHERE a.worker_id = '%s' AND h.state = 'completed'",
-                       d->killed.worker_id);
-        st = d->killed.pid == 0 ? STATUS_OK : query_number(d, sql, &d->rescued, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = verdicts_compare(&d->cluster, &d->list, d->sums_path, &d->verdicts, err);
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT count(*) FROM claimd.job_attempt a JOIN claimd.job_history h"
+                   " ON h.id = a.job_id WHERE a.worker_id = '%s' AND h.state = 'completed'",
+                   d->killed.worker_id);
+    st = d->killed.pid == 0 ? STATUS_OK : query_number(d, sql, &d->rescued, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        /* The killed worker's leases have to run out; nothing else may be there. */
-        (void)WAIT_UNTIL(no_lock_is_left(d), LOCKS_US);
+    st = verdicts_compare(&d->cluster, &d->list, d->sums_path, &d->verdicts, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    /* The killed worker's leases have to run out; nothing else may be there. */
+    (void)WAIT_UNTIL(no_lock_is_left(d), LOCKS_US);
+    return STATUS_OK;
 }
 
 static enum status print_summary(struct demo *d, struct err *err)
@@ -191,10 +199,11 @@ static enum status print_summary(struct demo *d, struct err *err)
     (void)printf("verdicts that differ   %ld\n", v->different);
     (void)printf("lock keys left         %ld\n", d->locks);
     enum status st = cluster_sql(&d->cluster, SPEED_SQL, &out, err);
-    if (st == STATUS_OK) {
-        (void)printf("%s", buf_at(&out));
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    (void)printf("%s", buf_at(&out));
+    return STATUS_OK;
 }
 
 static enum status judge(const struct demo *d, struct err *err)
@@ -231,19 +240,26 @@ static enum status run(struct demo *d, size_t jobs_max, struct err *err)
                  CLUSTER_SCHEDULERS, CLUSTER_WORKERS);
     (void)fflush(stdout);
     st = cluster_start(&d->cluster, err);
-    if (st == STATUS_OK) {
-        st = enqueue(d, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = watch(d, err);
+    st = enqueue(d, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = settle(d, err);
+    st = watch(d, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = print_summary(d, err);
+    st = settle(d, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st == STATUS_OK ? judge(d, err) : st;
+    st = print_summary(d, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return judge(d, err);
 }
 
 int main(int argc, char **argv)

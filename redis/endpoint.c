@@ -109,17 +109,21 @@ static enum status parse_credentials(const char *text, size_t len, struct redis_
     const char *colon = memchr(text, ':', len);
     size_t user_len = colon != NULL ? (size_t)(colon - text) : len;
     enum status st = copy_part("user", text, user_len, e->user, sizeof e->user, err);
-    if (st == STATUS_OK && colon != NULL) {
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (colon != NULL) {
         st = copy_part("password", colon + 1, len - user_len - 1, e->password, sizeof e->password,
                        err);
     }
-    if (st == STATUS_OK) {
-        st = percent_decode("user", e->user, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = percent_decode("password", e->password, err);
+    st = percent_decode("user", e->user, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    return percent_decode("password", e->password, err);
 }
 
 static enum status parse_url(const char *text, struct redis_endpoint *e, struct err *err)
@@ -167,10 +171,11 @@ enum status redis_endpoint_parse(const char *text, struct redis_endpoint *ret, s
     } else {
         st = parse_host_port(text, strlen(text), &e, err);
     }
-    if (st == STATUS_OK) {
-        *ret = e;
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    *ret = e;
+    return STATUS_OK;
 }
 
 enum status redis_endpoint_check_list(const char *name, const char *texts, size_t size,

@@ -45,25 +45,36 @@ enum status handshake_start(struct handshake *h, const struct redis_options *opt
 {
     *h = (struct handshake){0};
     enum status st = add_auth(h, &options->endpoint, out, err);
-    if (st == STATUS_OK) {
-        st = add_select(h, options->endpoint.db, out, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = ADD(h, out, err, STEP_INFO, "INFO", "server", "memory", "replication", "cluster");
+    st = add_select(h, options->endpoint.db, out, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = ADD(h, out, err, STEP_CLIENT_ID, "CLIENT", "ID");
+    st = ADD(h, out, err, STEP_INFO, "INFO", "server", "memory", "replication", "cluster");
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = ADD(h, out, err, STEP_CLIENT_KILL, "CLIENT", "KILL", "ID", NOBODYS_ID);
+    st = ADD(h, out, err, STEP_CLIENT_ID, "CLIENT", "ID");
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = ADD(h, out, err, STEP_COMMANDS, "COMMAND", "INFO", "DELIFEQ", "DELEX");
+    st = ADD(h, out, err, STEP_CLIENT_KILL, "CLIENT", "KILL", "ID", NOBODYS_ID);
+    if (st != STATUS_OK) {
+        return st;
     }
-    for (size_t i = 0; st == STATUS_OK && i < options->script_count; i++) {
+    st = ADD(h, out, err, STEP_COMMANDS, "COMMAND", "INFO", "DELIFEQ", "DELEX");
+    if (st != STATUS_OK) {
+        return st;
+    }
+    for (size_t i = 0; i < options->script_count; i++) {
         st = ADD(h, out, err, STEP_SCRIPT, "SCRIPT", "LOAD", options->scripts[i]->body);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    return st;
+    return STATUS_OK;
 }
 
 static void refuse(struct handshake *h, const char *command, const struct redis_value *v)

@@ -106,28 +106,34 @@ enum status redis_info_parse(const char *text, size_t len, struct redis_server_i
     int64_t replicas = 0;
     int64_t maxmemory = 0;
     enum status st = read_text(&source, "run_id", info.run_id, sizeof info.run_id, err);
-    if (st == STATUS_OK) {
-        st = read_version(&source, &info, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = read_number(&source, "uptime_in_seconds", &uptime_s, err);
+    st = read_version(&source, &info, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = read_text(&source, "role", role, sizeof role, err);
+    st = read_number(&source, "uptime_in_seconds", &uptime_s, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = read_number(&source, "connected_slaves", &replicas, err);
+    st = read_text(&source, "role", role, sizeof role, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = read_number(&source, "cluster_enabled", &cluster, err);
+    st = read_number(&source, "connected_slaves", &replicas, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = read_number(&source, "maxmemory", &maxmemory, err);
+    st = read_number(&source, "cluster_enabled", &cluster, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = read_text(&source, "maxmemory_policy", info.evict_policy, sizeof info.evict_policy,
-                       err);
+    st = read_number(&source, "maxmemory", &maxmemory, err);
+    if (st != STATUS_OK) {
+        return st;
     }
+    st = read_text(&source, "maxmemory_policy", info.evict_policy, sizeof info.evict_policy, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -308,11 +308,11 @@ static void send_out(struct link *l)
 static enum status encrypt(struct link *l, struct err *err)
 {
     enum status st = tls_write(l->tls, buf_at(&l->out), l->out.len, err);
-    if (st == STATUS_OK) {
-        forget(&l->out);
-        st = tls_take(l->tls, &l->wire, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    forget(&l->out);
+    return tls_take(l->tls, &l->wire, err);
 }
 
 void link_flush(struct link *l)

@@ -79,16 +79,18 @@ static enum status put_call(struct buf *out, const struct redis_script_call *cal
         st = redis_command_args(out, name, 2, err);
     }
     *ret_tail_at = out->len;
-    if (st == STATUS_OK) {
-        st = redis_command_args(out, &key_count, 1, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = redis_command_args(out, call->keys, call->key_count, err);
+    st = redis_command_args(out, &key_count, 1, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = redis_command_args(out, call->args, call->arg_count, err);
+    st = redis_command_args(out, call->keys, call->key_count, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    return redis_command_args(out, call->args, call->arg_count, err);
 }
 
 enum status redis_node_call(struct redis_node *node, const struct redis_script_call *call,

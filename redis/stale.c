@@ -24,12 +24,14 @@ void stale_judge(struct stale *s, struct redis_server_info *info, bool may_kill)
 
 enum status stale_append(const struct stale *s, struct buf *out, struct err *err)
 {
-    enum status st = STATUS_OK;
-    for (size_t i = 0; st == STATUS_OK && i < s->count; i++) {
+    for (size_t i = 0; i < s->count; i++) {
         char id[24];
         int len = snprintf(id, sizeof id, "%" PRId64, s->ids[i]);
         const struct redis_arg words[] = {{"CLIENT", 6}, {"KILL", 4}, {"ID", 2}, {id, (size_t)len}};
-        st = redis_command(out, words, ARRAY_COUNT(words), err);
+        enum status st = redis_command(out, words, ARRAY_COUNT(words), err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    return st;
+    return STATUS_OK;
 }

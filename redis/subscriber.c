@@ -196,13 +196,15 @@ static enum status say(struct redis_subscriber *s, const char *word, const char 
         return STATUS_OK;
     }
     enum status st = append(&out, word, bytes, len, err);
-    if (st == STATUS_OK) {
-        st = ask(s, &out, 1, on_reply, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        *ret_number = ++s->sent;
+    st = ask(s, &out, 1, on_reply, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    *ret_number = ++s->sent;
+    return STATUS_OK;
 }
 
 /* A command per channel, so that an error is of one channel alone. */
@@ -229,10 +231,13 @@ static enum status on_up(void *ctx, struct redis_node *node, const struct redis_
     s->is_refusal_told = false;
     s->was_heard = true;
     enum status st = subscribe_all(s, err);
-    if (st == STATUS_OK && s->options.on_up != NULL) {
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (s->options.on_up != NULL) {
         s->options.on_up(s->options.ctx);
     }
-    return st;
+    return STATUS_OK;
 }
 
 static void on_down(void *ctx, struct redis_node *node, const struct err *why)
@@ -325,11 +330,12 @@ enum status redis_subscribe(struct redis_subscriber *sub, const char *channel, s
         return STATUS_OK;
     }
     enum status st = insert(sub, at, channel, len, err);
-    if (st == STATUS_OK) {
-        st = say(sub, "SUBSCRIBE", channel, len, &sub->channels[at]->number, err);
-        if (st != STATUS_OK) {
-            drop(sub, at);
-        }
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = say(sub, "SUBSCRIBE", channel, len, &sub->channels[at]->number, err);
+    if (st != STATUS_OK) {
+        drop(sub, at);
     }
     return st;
 }

@@ -231,10 +231,10 @@ enum status tls_write(struct tls *t, const char *bytes, size_t len, struct err *
         return STATUS_OK; /* all of it: memory takes what it gets */
     }
     enum status st = judge(t, r, err);
-    if (st == STATUS_OK) {
-        st = err_fail(err, STATUS_UNAVAILABLE, "TLS: it can't be written to");
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    return err_fail(err, STATUS_UNAVAILABLE, "TLS: it can't be written to");
 }
 
 enum status tls_take(struct tls *t, struct buf *wire, struct err *err)

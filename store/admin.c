@@ -497,5 +497,8 @@ enum status admin_check_schema(struct admin *a, struct err *err)
 {
     int version = 0;
     enum status st = admin_schema_version(a, &version, err);
-    return st == STATUS_OK ? migrate_compare(version, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return migrate_compare(version, err);
 }

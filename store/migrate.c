@@ -61,13 +61,15 @@ enum status migrate_version(const char *conninfo, int64_t timeout_us, int *ret_v
     CLEANUP(close_admin) struct admin *a = NULL;
     int version = 0;
     enum status st = admin_open(conninfo, timeout_us, &a, err);
-    if (st == STATUS_OK) {
-        st = read_version(a, &version, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        *ret_version = version;
+    st = read_version(a, &version, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    *ret_version = version;
+    return STATUS_OK;
 }
 
 static enum status commit(struct admin *a, int new_version, struct err *err)
@@ -99,12 +101,14 @@ static enum status step(const char *conninfo, int64_t timeout_us, int direction,
     int version = 0;
     *ret_done = NULL;
     enum status st = admin_open(conninfo, timeout_us, &a, err);
-    if (st == STATUS_OK) {
-        st = admin_exec(a, "BEGIN;" LOCK_SQL, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = read_version(a, &version, err);
+    st = admin_exec(a, "BEGIN;" LOCK_SQL, err);
+    if (st != STATUS_OK) {
+        return st;
     }
+    st = read_version(a, &version, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -354,12 +354,14 @@ enum status worker_store_end_predecessor(struct pg *pg, const char *worker_id, p
     struct params params[3] = {{.count = 0}};
     struct pg_request request = {.step_count = 0};
     enum status st = step_by_id(&params[0], &SQL_WORKER_END_BACKEND, worker_id, &request, err);
-    if (st == STATUS_OK) {
-        st = step_by_id(&params[1], &SQL_WORKER_DEAD, worker_id, &request, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = step_by_id(&params[2], &SQL_WORKER_RUNNING, worker_id, &request, err);
+    st = step_by_id(&params[1], &SQL_WORKER_DEAD, worker_id, &request, err);
+    if (st != STATUS_OK) {
+        return st;
     }
+    st = step_by_id(&params[2], &SQL_WORKER_RUNNING, worker_id, &request, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -3,7 +3,6 @@
  * job_store_args(): args that are too large to come with the claim, fetched by themselves. */
 #include "sql/queries.h"
 #include "store/jobs/internal.h"
-#include "store/pg/params.h"
 
 struct args_request {
     struct job_store *store;
@@ -42,11 +41,7 @@ enum status job_store_args(struct job_store *s, int64_t id, int64_t fence, args_
     struct params p = {.count = 0};
     params_i64(&p, id);
     params_i64(&p, fence);
-    struct pg_request request = {.step_count = 1};
-    enum status st = params_step(&p, &SQL_JOB_ARGS, &request.steps[0], err);
-    if (st == STATUS_OK) {
-        st = store_send(s, &request, on_args, a, err);
-    }
+    enum status st = store_send_one(s, &SQL_JOB_ARGS, &p, on_args, a, err);
     if (st != STATUS_OK) {
         free(a);
     }

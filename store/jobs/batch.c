@@ -281,26 +281,34 @@ enum status batch_build(struct batch *b, struct kind_cache *kinds, const char *w
         (void)next_params(b);
         st = add_step(b, STEP_GUARD, request, err);
     }
-    for (enum finish_kind k = FINISH_COMPLETED; k < FINISH_KIND_COUNT && st == STATUS_OK; k++) {
+    if (st != STATUS_OK) {
+        return st;
+    }
+    for (enum finish_kind k = FINISH_COMPLETED; k < FINISH_KIND_COUNT; k++) {
         struct finish_list *list = &b->finishes[k];
-        if (list->count > 0) {
-            qsort(list->items, list->count, sizeof list->items[0], compare_fences);
-            put_finishes(next_params(b), list, k, columns);
-            st = add_step(b, step_of(k), request, err);
+        if (list->count == 0) {
+            continue;
+        }
+        qsort(list->items, list->count, sizeof list->items[0], compare_fences);
+        put_finishes(next_params(b), list, k, columns);
+        st = add_step(b, step_of(k), request, err);
+        if (st != STATUS_OK) {
+            return st;
         }
     }
-    if (st == STATUS_OK && b->reads_kinds) {
+    if (b->reads_kinds) {
         size_t count = kind_cache_ask(kinds, columns->texts);
         params_text_array(next_params(b), columns->texts, NULL, count);
         st = add_step(b, STEP_KINDS, request, err);
     }
-    if (st == STATUS_OK) {
-        st = build_claim(b, false, kinds, worker, columns, request, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = build_claim(b, true, kinds, worker, columns, request, err);
+    st = build_claim(b, false, kinds, worker, columns, request, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    return build_claim(b, true, kinds, worker, columns, request, err);
 }
 
 size_t batch_places(struct claim *first, struct claim_place *ret_places, size_t max)

@@ -6,6 +6,7 @@
 
 #include "store/jobs/claim.h"
 #include "store/jobs/finish_queue.h"
+#include "store/pg/params.h"
 
 /* Each of these calls back, so the caller's own state must be in order before. */
 void store_settle_finish(struct job_store *s, struct finish *f, enum finish_verdict verdict);
@@ -16,6 +17,10 @@ void store_keep_locked(struct job_store *s, struct finish *f);
 
 enum status store_send(struct job_store *s, struct pg_request *request, pg_done_cb *done, void *ctx,
                        struct err *err) MUST_USE;
+/* One statement; the caller keeps the parameters. */
+enum status store_send_one(struct job_store *s, const struct pg_statement *statement,
+                           const struct params *p, pg_done_cb *done, void *ctx,
+                           struct err *err) MUST_USE;
 /* First in each pg_done_cb: false when the store was closed and nobody is left to answer. */
 bool store_request_ended(struct job_store *s);
 

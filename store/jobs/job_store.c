@@ -172,6 +172,17 @@ enum status store_send(struct job_store *s, struct pg_request *request, pg_done_
     return st;
 }
 
+enum status store_send_one(struct job_store *s, const struct pg_statement *statement,
+                           const struct params *p, pg_done_cb *done, void *ctx, struct err *err)
+{
+    struct pg_request request = {.step_count = 1};
+    enum status st = params_step(p, statement, &request.steps[0], err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return store_send(s, &request, done, ctx, err);
+}
+
 /* ---- batches ---- */
 
 static void pass_on_finishes(struct job_store *s, struct recheck *r)
@@ -369,12 +380,8 @@ static void read_back(struct job_store *s)
     params_i64_array(&p, ids, count);
     params_uuid(&p, s->lost_worker_id);
     params_i64(&p, s->lost_fence);
-    struct pg_request request = {.step_count = 1};
     struct err err = {.status = STATUS_OK};
-    enum status st = params_step(&p, &SQL_JOB_ADOPT, &request.steps[0], &err);
-    if (st == STATUS_OK) {
-        st = store_send(s, &request, on_adopted, s, &err);
-    }
+    enum status st = store_send_one(s, &SQL_JOB_ADOPT, &p, on_adopted, s, &err);
     params_release(&p);
     s->is_in_flight = st == STATUS_OK;
     if (st != STATUS_OK) {

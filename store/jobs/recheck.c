@@ -117,11 +117,14 @@ static enum status build(struct recheck *r, struct pg_request *request, struct e
     request->step_count = 1;
     enum status st =
         params_step(&r->params[STEP_JOBS], &SQL_JOB_RECHECK, &request->steps[STEP_JOBS], err);
-    /* The history after the open jobs: a run that moves in between is found there. */
-    if (st == STATUS_OK && r->finishes.first != NULL) {
-        st = build_finished(r, request, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    /* The history after the open jobs: a run that moves in between is found there. */
+    if (r->finishes.first != NULL) {
+        return build_finished(r, request, err);
+    }
+    return STATUS_OK;
 }
 
 static int compare_entries(const void *left, const void *right)
@@ -290,12 +293,7 @@ static void end_exhausted(const struct recheck *r)
     params_i64_array(&p, r->exhausted, r->exhausted_count);
     params_text_array(&p, names, NULL, count);
     params_i64_array(&p, limits, count);
-    struct pg_request request = {.step_count = 1};
-    struct err err = {.status = STATUS_OK};
-    enum status st = params_step(&p, &SQL_JOB_EXHAUST, &request.steps[0], &err);
-    if (st == STATUS_OK) {
-        st = store_send(r->store, &request, on_exhausted, r->store, &err);
-    }
+    enum status st = store_send_one(r->store, &SQL_JOB_EXHAUST, &p, on_exhausted, r->store, NULL);
     (void)st; /* their next claim tries again */
     params_release(&p);
 }
@@ -342,11 +340,8 @@ void recheck_send(struct recheck *r)
         return;
     }
     struct pg_request request = {.step_count = 0};
-    enum status st = build(r, &request, NULL);
-    if (st == STATUS_OK) {
-        st = store_send(r->store, &request, on_rechecked, r, NULL);
-    }
-    if (st != STATUS_OK) {
+    if (build(r, &request, NULL) != STATUS_OK ||
+        store_send(r->store, &request, on_rechecked, r, NULL) != STATUS_OK) {
         give_up(r);
     }
 }

@@ -272,15 +272,21 @@ enum status pg_array_i64(struct buf *out, const int64_t *values, size_t count, s
         return st;
     }
     st = append_head(out, false, PG_INT8, count, err);
-    for (size_t i = 0; st == STATUS_OK && i < count; i++) {
+    if (st != STATUS_OK) {
+        return st;
+    }
+    for (size_t i = 0; i < count; i++) {
         struct {
             uint32_t len;
             char value[8];
         } element = {.len = htobe32(8)};
         (void)pg_param_i64(values[i], element.value);
         st = buf_append(out, &element, sizeof element, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    return st;
+    return STATUS_OK;
 }
 
 enum status pg_array_text(struct buf *out, const char *const *values, const size_t *lens,
