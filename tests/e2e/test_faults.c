@@ -125,7 +125,7 @@ START_TEST(B2_without_a_majority_nothing_is_claimed_handlers_finish_and_work_res
         ck_assert_msg(redis_server_restart(&f.masters[i], &err) == STATUS_OK, "%s", err.msg);
     }
     fleet_wait_finished(&f, 51, "completed", SOON_US);
-    ck_assert_int_eq(fleet_log_count(&f, "claimd-worker", 0, "event=quorum_back"), 1);
+    ck_assert_int_ge(fleet_log_count(&f, "claimd-worker", 0, "event=quorum_back"), 1);
 }
 END_TEST
 

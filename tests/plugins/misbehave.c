@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #define FRAMES_FD 3
+#define STEP_MS 10
 
 static json_int_t number_arg(const struct claimd_context *job, const char *name)
 {
@@ -162,6 +163,14 @@ static int note(const char *path, const struct claimd_context *job, const char *
     return rc;
 }
 
+/* Sleeps, but for a request to stop: in steps, since its signal may come before poll() does. */
+static void rest(const struct claimd_context *job, int ms)
+{
+    for (int left = ms; left > 0 && !claimd_should_stop(job); left -= STEP_MS) {
+        (void)poll(NULL, 0, left < STEP_MS ? left : STEP_MS);
+    }
+}
+
 /* {"path": file, "ms": N}: the tests' own record of what ran when. */
 static enum claimd_outcome ledger(const struct claimd_context *job)
 {
@@ -172,7 +181,7 @@ static enum claimd_outcome ledger(const struct claimd_context *job)
     if (path == NULL || note(path, job, "start") != 0) {
         outcome = claimd_fail(job, "args need a path that can be written");
     } else {
-        (void)poll(NULL, 0, ms);
+        rest(job, ms);
         if (note(path, job, "end") != 0) {
             outcome = claimd_retry(job, -1, "write: errno %d", errno);
         }
