@@ -87,6 +87,28 @@ enum status buf_append(struct buf *b, const void *bytes, size_t len, struct err 
     return STATUS_OK;
 }
 
+enum status buf_append_byte(struct buf *b, char byte, struct err *err)
+{
+    return buf_append(b, &byte, 1, err);
+}
+
+enum status buf_append_escaped(struct buf *b, const char *bytes, size_t len, const char *special,
+                               struct err *err)
+{
+    for (size_t i = 0; i < len; i++) {
+        bool is_special = bytes[i] != '\0' && strchr(special, bytes[i]) != NULL;
+        enum status st = is_special ? buf_append_byte(b, '\\', err) : STATUS_OK;
+        if (st != STATUS_OK) {
+            return st;
+        }
+        st = buf_append_byte(b, bytes[i], err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
+    return STATUS_OK;
+}
+
 enum status buf_append_text(struct buf *b, const char *text, struct err *err)
 {
     return buf_append(b, text, strlen(text), err);

@@ -37,7 +37,11 @@ static inline char *buf_at(const struct buf *b)
 /* Makes room for `extra` more bytes after the content (and a NUL): NOMEM, LIMIT. */
 enum status buf_reserve(struct buf *b, size_t extra, struct err *err) MUST_USE;
 enum status buf_append(struct buf *b, const void *bytes, size_t len, struct err *err) MUST_USE;
+enum status buf_append_byte(struct buf *b, char byte, struct err *err) MUST_USE;
 enum status buf_append_text(struct buf *b, const char *text, struct err *err) MUST_USE;
+/* With a backslash before each byte that is one of `special`. */
+enum status buf_append_escaped(struct buf *b, const char *bytes, size_t len, const char *special,
+                               struct err *err) MUST_USE;
 enum status buf_printf(struct buf *b, struct err *err, const char *format, ...) MUST_USE
     PRINTF_LIKE(3, 4);
 

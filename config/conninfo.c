@@ -14,32 +14,48 @@ static enum status append_uri_password(struct buf *out, const char *password, st
 {
     const char *glue = strchr(buf_at(out), '?') == NULL ? "?" : "&";
     enum status st = buf_printf(out, err, "%spassword=", glue);
-    for (const char *p = password; st == STATUS_OK && *p != '\0'; p++) {
-        unsigned char byte = (unsigned char)*p;
-        st = buf_printf(out, err, isalnum(byte) ? "%c" : "%%%02X", byte);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    for (const char *p = password; *p != '\0'; p++) {
+        unsigned char byte = (unsigned char)*p;
+        st = isalnum(byte) ? buf_append_byte(out, *p, err) : buf_printf(out, err, "%%%02X", byte);
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
+    return STATUS_OK;
 }
 
 static enum status append_keyword_password(struct buf *out, const char *password, struct err *err)
 {
     enum status st = buf_append_text(out, " password='", err);
-    for (const char *p = password; st == STATUS_OK && *p != '\0'; p++) {
-        bool is_special = *p == '\'' || *p == '\\';
-        st = buf_printf(out, err, "%s%c", is_special ? "\\" : "", *p);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st == STATUS_OK ? buf_append_text(out, "'", err) : st;
+    st = buf_append_escaped(out, password, strlen(password), "'\\", err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return buf_append_byte(out, '\'', err);
+}
+
+static enum status append_all(const struct config *c, struct buf *out, struct err *err)
+{
+    enum status st = buf_append_text(out, c->postgres.conninfo, err);
+    if (st != STATUS_OK || c->postgres.password[0] == '\0') {
+        return st;
+    }
+    if (is_uri(c->postgres.conninfo)) {
+        return append_uri_password(out, c->postgres.password, err);
+    }
+    return append_keyword_password(out, c->postgres.password, err);
 }
 
 enum status config_conninfo(const struct config *c, char *ret, size_t size, struct err *err)
 {
     autobuf struct buf out = BUF_INIT(size - 1);
-    enum status st = buf_append_text(&out, c->postgres.conninfo, err);
-    if (st == STATUS_OK && c->postgres.password[0] != '\0') {
-        st = is_uri(c->postgres.conninfo)
-                 ? append_uri_password(&out, c->postgres.password, err)
-                 : append_keyword_password(&out, c->postgres.password, err);
-    }
+    enum status st = append_all(c, &out, err);
     if (st != STATUS_OK) {
         err_prefix(err, "postgres.conninfo with its password");
         return st;

@@ -18,13 +18,11 @@ static enum status put_element(struct buf *out, const char *text, size_t len, st
     if (st != STATUS_OK) {
         return st;
     }
-    for (size_t i = 0; i < len; i++) {
-        st = buf_printf(out, err, text[i] == '"' || text[i] == '\\' ? "\\%c" : "%c", text[i]);
-        if (st != STATUS_OK) {
-            return st;
-        }
+    st = buf_append_escaped(out, text, len, "\"\\", err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return buf_append_text(out, "\"", err);
+    return buf_append_byte(out, '"', err);
 }
 
 enum status filter_array(const struct ctl_args *args, const char *name, bool is_split,

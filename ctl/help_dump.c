@@ -57,17 +57,10 @@ static enum status print_json(FILE *out, struct err *err)
 
 /* ---- scdoc ---- */
 
-/* A backslash before each character that scdoc may take for markup. */
+/* What scdoc may take for markup gets a backslash. */
 static enum status put_escaped(struct buf *out, const char *text, size_t len, struct err *err)
 {
-    for (size_t i = 0; i < len; i++) {
-        bool is_markup = strchr("*_\\#.~[]|<>`+-", text[i]) != NULL;
-        enum status st = buf_printf(out, err, "%s%c", is_markup ? "\\" : "", text[i]);
-        if (st != STATUS_OK) {
-            return st;
-        }
-    }
-    return STATUS_OK;
+    return buf_append_escaped(out, text, len, "*_\\#.~[]|<>`+-", err);
 }
 
 static enum status put_bold(struct buf *out, const char *text, struct err *err)

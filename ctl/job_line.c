@@ -316,20 +316,17 @@ static enum status put_timeout(const json_t *job, const struct span *v, struct b
     return buf_printf(out, err, "%lld microseconds", (long long)us);
 }
 
-static enum status put_tag(struct buf *out, const char *gap, const char *tag, struct err *err)
+static enum status put_tag(struct buf *array, bool is_first, const char *text, struct err *err)
 {
-    enum status st = buf_printf(out, err, "%s\"", gap);
+    enum status st = buf_append_text(array, is_first ? "\"" : ",\"", err);
     if (st != STATUS_OK) {
         return st;
     }
-    for (const char *p = tag; *p != '\0'; p++) {
-        bool is_special = *p == '"' || *p == '\\';
-        st = buf_printf(out, err, "%s%c", is_special ? "\\" : "", *p);
-        if (st != STATUS_OK) {
-            return st;
-        }
+    st = buf_append_escaped(array, text, strlen(text), "\"\\", err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return buf_append_text(out, "\"", err);
+    return buf_append_byte(array, '"', err);
 }
 
 /* An array literal of PostgreSQL: {"a","b"}, escaped once for the array and once for COPY. */
@@ -355,12 +352,12 @@ static enum status put_tags(const json_t *job, const struct span *v, struct buf 
         if (!json_is_string(tag)) {
             return wrong_type(KEY_TAGS, "an array of texts", err);
         }
-        st = put_tag(&array, i > 0 ? "," : "", json_string_value(tag), err);
+        st = put_tag(&array, i == 0, json_string_value(tag), err);
         if (st != STATUS_OK) {
             return st;
         }
     }
-    st = buf_append_text(&array, "}", err);
+    st = buf_append_byte(&array, '}', err);
     if (st != STATUS_OK) {
         return st;
     }

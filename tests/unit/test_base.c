@@ -81,6 +81,17 @@ START_TEST(a_buffer_refuses_to_pass_its_bound_and_keeps_its_content)
 }
 END_TEST
 
+START_TEST(special_bytes_get_a_backslash_and_a_full_buffer_says_so)
+{
+    autobuf struct buf b = BUF_INIT(8);
+    ck_assert_int_eq(buf_append_escaped(&b, "a\"b\\", 4, "\"\\", NULL), STATUS_OK);
+    ck_assert_str_eq(buf_at(&b), "a\\\"b\\\\");
+    ck_assert_int_eq(buf_append_escaped(&b, "\0", 1, "x", NULL), STATUS_OK); /* a byte as any */
+    ck_assert_uint_eq(b.len, 7);
+    ck_assert_int_eq(buf_append_escaped(&b, "\"", 1, "\"", NULL), STATUS_LIMIT);
+}
+END_TEST
+
 /* Appends numbers at the tail while others leave at the head, and compares what comes out. */
 START_TEST(a_buffer_is_a_queue_of_bytes)
 {
@@ -89,7 +100,7 @@ START_TEST(a_buffer_is_a_queue_of_bytes)
     unsigned char out = 0;
     for (int round = 0; round < 5000; round++) {
         for (int i = 0; i < round % 7 + 1; i++, in++) {
-            ck_assert_int_eq(buf_append(&b, &in, 1, NULL), STATUS_OK);
+            ck_assert_int_eq(buf_append_byte(&b, (char)in, NULL), STATUS_OK);
         }
         size_t n = b.len > 900 || round % 3 == 0 ? b.len * 2 / 3 : b.len / 4;
         for (size_t i = 0; i < n; i++, out++) {
@@ -217,6 +228,7 @@ int main(void)
     tcase_add_test(t, a_prefix_makes_no_error_of_success);
     tcase_add_test(t, every_status_has_a_text);
     tcase_add_test(t, a_buffer_refuses_to_pass_its_bound_and_keeps_its_content);
+    tcase_add_test(t, special_bytes_get_a_backslash_and_a_full_buffer_says_so);
     tcase_add_test(t, a_buffer_is_a_queue_of_bytes);
     tcase_add_test(t, a_released_buffer_keeps_its_bound_and_can_be_used_again);
     tcase_add_test(t, ownership_moves_with_take);
