@@ -129,7 +129,11 @@ static void put_field(struct line *l, const struct log_field *f)
     if (strlen(f->name) + ARRAY_COUNT(",\"\":\"\"") + NUMBER_MAX > room(l)) {
         return;
     }
-    put_text(l, !is_json ? (l->len == 0 ? "" : " ") : l->len == 0 ? "{\"" : ",\"");
+    if (is_json) {
+        put_text(l, l->len == 0 ? "{\"" : ",\"");
+    } else if (l->len > 0) {
+        put_text(l, " ");
+    }
     put_text(l, f->name);
     put_text(l, is_json ? "\":" : "=");
     if (f->text == NULL) {
@@ -210,10 +214,8 @@ bool complaint_due(struct complaint *c, int64_t now_us)
     if (now_us < c->next_us) {
         return false;
     }
-    int64_t doubled = c->distance_us * 2;
-    c->distance_us = doubled == 0                 ? COMPLAINT_FIRST_US
-                     : doubled < COMPLAINT_MAX_US ? doubled
-                                                  : COMPLAINT_MAX_US;
+    int64_t next_us = c->distance_us == 0 ? COMPLAINT_FIRST_US : 2 * c->distance_us;
+    c->distance_us = next_us < COMPLAINT_MAX_US ? next_us : COMPLAINT_MAX_US;
     c->next_us = now_us + c->distance_us;
     return true;
 }

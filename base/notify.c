@@ -56,9 +56,10 @@ static int64_t number_of(const char *name)
 {
     const char *text = getenv(name);
     int64_t number = 0;
-    return text != NULL && parse_i64(text, strlen(text), 1, INT64_MAX, &number, NULL) == STATUS_OK
-               ? number
-               : 0;
+    if (text == NULL || parse_i64(text, strlen(text), 1, INT64_MAX, &number, NULL) != STATUS_OK) {
+        return 0;
+    }
+    return number;
 }
 
 int64_t notify_watchdog_us(void)

@@ -107,31 +107,34 @@ static enum status check_listen(const struct config *c, struct err *err)
 {
     struct config_listen parts;
     enum status st = config_listen("worker.http_listen", c->worker.http_listen, &parts, err);
-    return st != STATUS_OK
-               ? st
-               : config_listen("scheduler.http_listen", c->scheduler.http_listen, &parts, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return config_listen("scheduler.http_listen", c->scheduler.http_listen, &parts, err);
 }
+
+static enum status check_lead(const struct config *c, struct err *err)
+{
+    if (c->scheduler.lead_try_us >= c->scheduler.lead_ttl_us) {
+        return err_fail(err, STATUS_INVALID,
+                        "scheduler.lead_try_ms: %lld is not allowed; allowed: less than "
+                        "scheduler.lead_ttl_ms (%lld)",
+                        ms(c->scheduler.lead_try_us), ms(c->scheduler.lead_ttl_us));
+    }
+    return STATUS_OK;
+}
+
+/* In this order: of several mistakes the first one is told. */
+static enum status (*const checks[])(const struct config *c, struct err *err) = {
+    check_lock, check_worker, check_prefix, check_conninfo, check_listen, check_lead};
 
 enum status config_check_relations(const struct config *c, struct err *err)
 {
-    enum status st = check_lock(c, err);
-    if (st == STATUS_OK) {
-        st = check_worker(c, err);
+    for (size_t i = 0; i < ARRAY_COUNT(checks); i++) {
+        enum status st = checks[i](c, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    if (st == STATUS_OK) {
-        st = check_prefix(c, err);
-    }
-    if (st == STATUS_OK) {
-        st = check_conninfo(c, err);
-    }
-    if (st == STATUS_OK) {
-        st = check_listen(c, err);
-    }
-    if (st == STATUS_OK && c->scheduler.lead_try_us >= c->scheduler.lead_ttl_us) {
-        st = err_fail(err, STATUS_INVALID,
-                      "scheduler.lead_try_ms: %lld is not allowed; allowed: less than "
-                      "scheduler.lead_ttl_ms (%lld)",
-                      ms(c->scheduler.lead_try_us), ms(c->scheduler.lead_ttl_us));
-    }
-    return st;
+    return STATUS_OK;
 }

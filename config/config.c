@@ -73,21 +73,30 @@ static enum status apply_value(const struct option_def *o, struct config *c, con
     switch (o->type) {
     case OPTION_INT:
     case OPTION_TIME:
-        return json_is_integer(value) ? option_set_number(o, c, json_integer_value(value), err)
-                                      : refuse_type(o, value, err);
+        if (json_is_integer(value)) {
+            return option_set_number(o, c, json_integer_value(value), err);
+        }
+        break;
     case OPTION_REAL:
-        return json_is_number(value) ? option_set_real(o, c, json_number_value(value), err)
-                                     : refuse_type(o, value, err);
+        if (json_is_number(value)) {
+            return option_set_real(o, c, json_number_value(value), err);
+        }
+        break;
     case OPTION_LIST:
-        return json_is_array(value) ? apply_list(o, c, value, err) : refuse_type(o, value, err);
+        if (json_is_array(value)) {
+            return apply_list(o, c, value, err);
+        }
+        break;
     case OPTION_TEXT:
     case OPTION_PATH:
     case OPTION_SECRET_FILE:
     case OPTION_CHOICE:
+        if (json_is_string(value)) {
+            return option_set_text(o, c, json_string_value(value), folder, err);
+        }
         break;
     }
-    return json_is_string(value) ? option_set_text(o, c, json_string_value(value), folder, err)
-                                 : refuse_type(o, value, err);
+    return refuse_type(o, value, err);
 }
 
 /* The keys of a section (or those without one, and the sections), for who mistyped one. */
@@ -318,30 +327,42 @@ static enum status find_plugins(struct config *c, struct err *err)
     return STATUS_OK;
 }
 
+/* What the values lead to, wherever they came from. */
+static enum status complete(struct config *c, struct err *err)
+{
+    enum status st = load_secrets(c, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = config_check_relations(c, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return find_plugins(c, err);
+}
+
+static enum status blame_file(enum status st, const char *path, struct err *err)
+{
+    err_prefix(err, path == NULL ? "configuration" : "configuration '%s'", path);
+    return st;
+}
+
 enum status config_read(const char *path, struct config *ret, struct err *err)
 {
     struct config c;
     assert(config_option_count <= CONFIG_KEYS_MAX);
     load_defaults(&c);
     enum status st = path == NULL ? STATUS_OK : load_file(path, &c, err);
-    if (st == STATUS_OK) {
-        st = config_environment(&c, err);
-        if (st != STATUS_OK) {
-            return st; /* not the file's fault */
-        }
-    }
-    if (st == STATUS_OK) {
-        st = load_secrets(&c, err);
-    }
-    if (st == STATUS_OK) {
-        st = config_check_relations(&c, err);
-    }
-    if (st == STATUS_OK) {
-        st = find_plugins(&c, err);
-    }
     if (st != STATUS_OK) {
-        err_prefix(err, path == NULL ? "configuration" : "configuration '%s'", path);
-        return st;
+        return blame_file(st, path, err);
+    }
+    st = config_environment(&c, err);
+    if (st != STATUS_OK) {
+        return st; /* not the file's fault */
+    }
+    st = complete(&c, err);
+    if (st != STATUS_OK) {
+        return blame_file(st, path, err);
     }
     *ret = c;
     return STATUS_OK;

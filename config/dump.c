@@ -109,7 +109,10 @@ static enum status print(const json_t *root, struct buf *out, struct err *err)
         return err_fail(err, STATUS_NOMEM, "print the configuration");
     }
     enum status st = buf_append_text(out, text, err);
-    return st == STATUS_OK ? buf_append_text(out, "\n", err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return buf_append_text(out, "\n", err);
 }
 
 enum status config_dump(const struct config *c, struct buf *out, bool *ret_is_masked,

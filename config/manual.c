@@ -33,8 +33,14 @@ static const char introduction[] =
 enum status config_manual(struct buf *out, struct err *err)
 {
     enum status st = buf_append_text(out, introduction, err);
-    for (size_t i = 0; st == STATUS_OK && i < config_option_count; i++) {
-        st = append_row(&config_options[i], out, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    for (size_t i = 0; i < config_option_count; i++) {
+        st = append_row(&config_options[i], out, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
+    return STATUS_OK;
 }

@@ -212,9 +212,13 @@ enum status option_parse(const struct option_def *o, struct config *c, const cha
     if (o->type == OPTION_REAL) {
         char *end = NULL;
         double value = strtod(text, &end);
-        return end == text || *end != '\0' ? option_refuse(o, text, err)
-                                           : option_set_real(o, c, value, err);
+        if (end == text || *end != '\0') {
+            return option_refuse(o, text, err);
+        }
+        return option_set_real(o, c, value, err);
     }
-    return o->type == OPTION_LIST ? parse_list(o, c, text, err)
-                                  : option_set_text(o, c, text, NULL, err);
+    if (o->type == OPTION_LIST) {
+        return parse_list(o, c, text, err);
+    }
+    return option_set_text(o, c, text, NULL, err);
 }

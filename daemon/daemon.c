@@ -46,10 +46,11 @@ static enum status check_nodes(const struct config *config, struct err *err)
     }
     enum status st = redis_endpoint_check_list("lock.nodes", config->lock.nodes[0], CONFIG_TEXT_MAX,
                                                config->lock.node_count, err);
-    return st == STATUS_OK
-               ? redis_endpoint_check_list("hints.nodes", config->hints.nodes[0], CONFIG_TEXT_MAX,
-                                           config->hints.node_count, err)
-               : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return redis_endpoint_check_list("hints.nodes", config->hints.nodes[0], CONFIG_TEXT_MAX,
+                                     config->hints.node_count, err);
 }
 
 static int start(const struct daemon_program *p, const char *path)
@@ -106,10 +107,10 @@ const struct config *daemon_reload(const struct config *present, bool is_ready)
 
 int daemon_start_exit(enum status st)
 {
-    bool is_usage = st == STATUS_INVALID || st == STATUS_CONFLICT;
-    return is_usage                   ? DAEMON_USAGE
-           : st == STATUS_UNAVAILABLE ? DAEMON_NO_DEPENDENCY
-                                      : DAEMON_FAILED;
+    if (st == STATUS_INVALID || st == STATUS_CONFLICT) {
+        return DAEMON_USAGE;
+    }
+    return st == STATUS_UNAVAILABLE ? DAEMON_NO_DEPENDENCY : DAEMON_FAILED;
 }
 
 static int refuse(const struct daemon_program *p, const char *what, const char *argument)
@@ -157,16 +158,22 @@ void daemon_host(const struct config *c, char *ret_host, size_t size)
     }
 }
 
+static enum status hint_endpoint(const struct config *c, size_t node, struct redis_endpoint *ret,
+                                 struct err *err)
+{
+    enum status st = redis_endpoint_parse(c->hints.nodes[node], ret, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return redis_endpoint_login(ret, c->redis.user, c->redis.password, err);
+}
+
 enum status daemon_hint_endpoints(const struct config *c,
                                   struct redis_endpoint ret_nodes[CONFIG_NODES_MAX],
                                   struct err *err)
 {
     for (size_t i = 0; i < c->hints.node_count; i++) {
-        struct redis_endpoint *e = &ret_nodes[i];
-        enum status st = redis_endpoint_parse(c->hints.nodes[i], e, err);
-        if (st == STATUS_OK) {
-            st = redis_endpoint_login(e, c->redis.user, c->redis.password, err);
-        }
+        enum status st = hint_endpoint(c, i, &ret_nodes[i], err);
         if (st != STATUS_OK) {
             err_prefix(err, "hints.nodes");
             return st;

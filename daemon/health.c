@@ -29,20 +29,30 @@ bool health_is_ok(const struct health *h)
     return true;
 }
 
+static enum status render_check(const struct health_check *c, struct buf *out, struct err *err)
+{
+    if (c->is_ok) {
+        return buf_printf(out, err, "\"%s\":{\"ok\":true}", c->name);
+    }
+    return buf_printf(out, err, "\"%s\":{\"ok\":false,\"why\":\"%s\"}", c->name, c->why);
+}
+
 enum status health_render(const struct health *h, struct buf *out, struct err *err)
 {
     enum status st =
         buf_printf(out, err, "{\"status\":\"%s\",\"checks\":{", health_is_ok(h) ? "ok" : "failing");
-    for (size_t i = 0; i < h->count && st == STATUS_OK; i++) {
-        const struct health_check *c = &h->checks[i];
-        st = buf_printf(out, err, "%s\"%s\":{\"ok\":%s", i == 0 ? "" : ",", c->name,
-                        c->is_ok ? "true" : "false");
-        if (st == STATUS_OK && !c->is_ok) {
-            st = buf_printf(out, err, ",\"why\":\"%s\"", c->why);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    for (size_t i = 0; i < h->count; i++) {
+        st = buf_append_text(out, i == 0 ? "" : ",", err);
+        if (st != STATUS_OK) {
+            return st;
         }
-        if (st == STATUS_OK) {
-            st = buf_append_text(out, "}", err);
+        st = render_check(&h->checks[i], out, err);
+        if (st != STATUS_OK) {
+            return st;
         }
     }
-    return st == STATUS_OK ? buf_append_text(out, "}}\n", err) : st;
+    return buf_append_text(out, "}}\n", err);
 }

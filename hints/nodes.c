@@ -189,10 +189,11 @@ static enum status connect_node(struct hints_nodes *nodes, size_t i,
                                   .on_down = on_disconnected,
                                   .ctx = n};
     enum status st = redis_node_open(&redis, &n->connection, err);
-    if (st == STATUS_OK) {
-        nodes->count = i + 1;
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    nodes->count = i + 1;
+    return STATUS_OK;
 }
 
 enum status hints_nodes_open(const struct hints_nodes_options *options,

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "model/feed.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,15 +147,18 @@ enum status feed_lane_add(struct feed *f, const char *queue, int priority, int s
         known->seen_us = now_us;
         return err_fail(err, STATUS_CONFLICT, "lane %s/%d/%d is known", queue, priority, share);
     }
-    struct feed_lane lane;
     enum status st = job_queue_check(queue, err);
-    size_t place = 0;
-    if (st == STATUS_OK) {
-        st = lane_room(f, is_served, &place, err);
-    }
-    if (st != STATUS_OK || !lane_name(&lane, queue, priority, share)) {
+    if (st != STATUS_OK) {
         return st;
     }
+    size_t place = 0;
+    st = lane_room(f, is_served, &place, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    struct feed_lane lane;
+    bool is_named = lane_name(&lane, queue, priority, share);
+    assert(is_named); /* its name was checked */
     size_t at = order_find(f, &lane);
     st = group_of(f, &lane, at, &lane.group, err);
     if (st != STATUS_OK) {

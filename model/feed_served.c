@@ -145,10 +145,11 @@ enum status feed_served_pause(struct feed_served *s, const char *queue, struct e
 {
     size_t at = 0;
     enum status st = queue_get(s, queue, strlen(queue), &at, err);
-    if (st == STATUS_OK) {
-        s->queues[at].is_paused = true;
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    s->queues[at].is_paused = true;
+    return STATUS_OK;
 }
 
 bool feed_served_has_queue(const struct feed_served *s, const char *queue)

@@ -424,7 +424,10 @@ static enum status parts_open(struct feeder *f, struct err *err)
                                           .on_complete = on_full_pass,
                                           .ctx = f};
     enum status st = feed_reader_open(&reader, &f->reader, err);
-    return st == STATUS_OK ? full_pass_open(&full_pass, &f->full_pass, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return full_pass_open(&full_pass, &f->full_pass, err);
 }
 
 enum status feeder_open(const struct feeder_options *options, struct feeder **ret, struct err *err)

@@ -35,10 +35,12 @@ int64_t report_clock_step(struct report_clock *c, int64_t clock_us, int64_t aske
 {
     struct report_clock now = {
         .low_us = clock_us - answered_us, .high_us = clock_us - asked_us, .is_known = true};
-    int64_t step_us = !c->is_known              ? 0
-                      : now.low_us > c->high_us ? now.low_us - c->high_us
-                      : now.high_us < c->low_us ? now.high_us - c->low_us
-                                                : 0;
+    int64_t step_us = 0;
+    if (c->is_known && now.low_us > c->high_us) {
+        step_us = now.low_us - c->high_us;
+    } else if (c->is_known && now.high_us < c->low_us) {
+        step_us = now.high_us - c->low_us;
+    }
     *c = now;
     return step_us >= STEP_MIN_US || step_us <= -STEP_MIN_US ? step_us : 0;
 }
@@ -92,7 +94,11 @@ static void say(struct report *r)
     const struct report_options *o = &r->options;
     int64_t now_us = clock_boot_us();
     bool is_leader = lead_is_leader(o->lead);
-    r->leader_us = !is_leader ? 0 : r->leader_us == 0 ? now_us : r->leader_us;
+    if (!is_leader) {
+        r->leader_us = 0;
+    } else if (r->leader_us == 0) {
+        r->leader_us = now_us;
+    }
     if (r->is_saying || !pg_is_up(o->pg)) {
         r->is_late = r->is_saying;
         return;

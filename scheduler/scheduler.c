@@ -430,12 +430,14 @@ static enum status start(struct scheduler *s, struct err *err)
     enum status st =
         redis_endpoint_sorted_list(c->lock.nodes[0], sizeof c->lock.nodes[0], c->lock.node_count,
                                    s->fingerprint, sizeof s->fingerprint, err);
-    if (st == STATUS_OK) {
-        st = scheduler_telemetry(s, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = config_conninfo(c, s->conninfo, sizeof s->conninfo, err);
+    st = scheduler_telemetry(s, err);
+    if (st != STATUS_OK) {
+        return st;
     }
+    st = config_conninfo(c, s->conninfo, sizeof s->conninfo, err);
     if (st != STATUS_OK) {
         return st;
     }
