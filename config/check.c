@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What several values must be to each other, and what none of them may be. */
 #include "base/clock.h"
 #include "config/options.h"
 #include "model/job.h"

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The libpq conninfo with the password of its own file put in. */
 #include "base/buf.h"
 #include "config/config.h"
 

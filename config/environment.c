@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The values of CLAIMD_… variables, and who may have mistyped one. */
 #include "config/options.h"
 
 #include <assert.h>

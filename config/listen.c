@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Addresses to listen on, parted into host and port. */
 #include "base/parse.h"
 #include "config/options.h"
 

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The users that may own a plugin, by their numbers. */
 #include "base/parse.h"
 #include "config/config.h"
 

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a new configuration changes of the present one: taken on, or left to a restart. */
 #include "config/options.h"
 
 #include <stdio.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Values of options: parsed, checked against the range, put into struct config. */
 #include "base/clock.h"
 #include "base/parse.h"
 #include "config/options.h"

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pushing and counting of hints: requests to the active node, of a command for each set. */
 #include "base/recorder.h"
 #include "hints/nodes.h"
 #include "model/hint.h"

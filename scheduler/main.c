@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The program claimd-scheduler. */
 #include "daemon/daemon.h"
 #include "scheduler/scheduler.h"
 
