@@ -53,6 +53,10 @@ static const struct single {
       .help = "Ids given back to Redis.",
       .type = METRIC_COUNTER},
      offsetof(struct worker_metrics, put_back)},
+    {{.name = "claimd_hints_junk_total",
+      .help = "Members of hint sets that were no ids; they were dropped.",
+      .type = METRIC_COUNTER},
+     offsetof(struct worker_metrics, junk)},
     {{.name = "claimd_pops_lost_total",
       .help = "Pops whose answer was lost.",
       .type = METRIC_COUNTER},
@@ -210,6 +214,7 @@ static void take_popper(struct worker_metrics *m, const struct hints_popper *pop
 {
     const struct hints_popper_counters *c = hints_popper_counters(popper);
     metric_take(m->popped, c->popped);
+    metric_take(m->junk, c->junk);
     metric_take(m->pops_lost, c->lost_replies);
 }
 

@@ -51,6 +51,7 @@ struct worker_metrics {
     struct metric *batch;
 
     struct metric *popped;
+    struct metric *junk;
     struct metric *pops_lost;
     struct metric *claimed;
     struct metric *stale;
