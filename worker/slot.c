@@ -21,27 +21,166 @@
 
 static void start_child(struct slot *s);
 
+/* ---- the life of a child ---- */
+
+typedef void enter_fn(struct slot *s);
+
+static void send_kill(struct slot *s);
+static void child_gone(struct slot *s);
+
+/* What a state is for the worker, how long it may last before it is ON_LATE, what is done on coming
+ * into it, and which state follows on an event; one that isn't named changes nothing. */
+static const struct {
+    enum slot_state seen_as;
+    uint64_t limit_ms; /* 0 = none */
+    enter_fn *enter;
+    enum child_state after[CHILD_EVENT_COUNT];
+} states[] = {
+    [CHILD_NONE] = {SLOT_EMPTY},
+    [CHILD_LOADING] = {SLOT_STARTING, .limit_ms = HELLO_DEADLINE_MS,
+                       .after = {[ON_FREE] = CHILD_IDLE,
+                                 [ON_KILL] = CHILD_KILLED,
+                                 [ON_PIPE_END] = CHILD_MUTE,
+                                 [ON_EXIT] = CHILD_EXITED}},
+    [CHILD_IDLE] = {SLOT_IDLE, .after = {[ON_JOB] = CHILD_BUSY,
+                                         [ON_KILL] = CHILD_KILLED,
+                                         [ON_PIPE_END] = CHILD_MUTE,
+                                         [ON_EXIT] = CHILD_EXITED}},
+    [CHILD_BUSY] = {SLOT_BUSY, .after = {[ON_FREE] = CHILD_IDLE,
+                                         [ON_LEAVE] = CHILD_LEAVING,
+                                         [ON_KILL] = CHILD_KILLED,
+                                         [ON_PIPE_END] = CHILD_MUTE,
+                                         [ON_EXIT] = CHILD_EXITED}},
+    [CHILD_LEAVING] = {SLOT_ENDING, .limit_ms = LEAVE_DEADLINE_MS,
+                       .after = {[ON_LATE] = CHILD_KILLED,
+                                 [ON_KILL] = CHILD_KILLED,
+                                 [ON_PIPE_END] = CHILD_MUTE,
+                                 [ON_EXIT] = CHILD_EXITED}},
+    [CHILD_KILLED] = {SLOT_ENDING, .enter = send_kill,
+                      .after = {[ON_PIPE_END] = CHILD_MUTE, [ON_EXIT] = CHILD_EXITED}},
+    [CHILD_MUTE] = {SLOT_ENDING, .enter = send_kill, .after = {[ON_EXIT] = CHILD_GONE}},
+    [CHILD_EXITED] = {SLOT_ENDING, .limit_ms = EOF_GRACE_MS,
+                      .after = {[ON_LATE] = CHILD_GONE, [ON_PIPE_END] = CHILD_GONE}},
+    [CHILD_GONE] = {SLOT_EMPTY, .enter = child_gone},
+};
+
+static void on_late(uv_timer_t *timer);
+
+static void enter(struct slot *s, enum child_state state)
+{
+    s->child.state = state;
+    (void)uv_timer_stop(&s->timer); /* it was of the state before */
+    if (states[state].limit_ms > 0) {
+        timer_start(&s->timer, on_late, states[state].limit_ms, 0);
+    }
+    if (states[state].enter != NULL) {
+        states[state].enter(s);
+    }
+}
+
+void slot_step(struct slot *s, enum child_event event)
+{
+    enum child_state next = states[s->child.state].after[event];
+    if (next != CHILD_NONE) {
+        enter(s, next);
+    }
+}
+
+enum slot_state slot_state(const struct slot *s)
+{
+    return states[s->child.state].seen_as;
+}
+
+bool slot_is_up(const struct slot *s)
+{
+    return slot_state(s) != SLOT_EMPTY && slot_state(s) != SLOT_ENDING;
+}
+
+static void send_kill(struct slot *s)
+{
+    if (kill(-s->child.pid, SIGKILL) != 0) {
+        (void)kill(s->child.pid, SIGKILL); /* not in its own group yet */
+    }
+}
+
+static void on_exit_child(uv_process_t *process, int64_t exit_status, int term_signal)
+{
+    struct slot *s = process->data;
+    s->child.exit_status = exit_status;
+    s->child.term_signal = term_signal;
+    (void)kill(-s->child.pid, SIGKILL); /* what the handler may have left behind (fault.G4) */
+    slot_step(s, ON_EXIT);
+}
+
+/* Counts from the last step of loading: many plugins that hang are told apart by the runner
+ * itself. */
+static void hello_is_late(struct slot *s)
+{
+    int32_t loaded = atomic_load(&s->page->loaded);
+    if (loaded != s->child.loaded && s->child.hello_renewals < HELLO_RENEWALS_MAX) {
+        s->child.loaded = loaded;
+        s->child.hello_renewals++;
+        enter(s, CHILD_LOADING);
+        return;
+    }
+    struct err why = {0};
+    err_set(&why, STATUS_TIMEOUT, 0, "no hello within %d s", HELLO_DEADLINE_MS / 1000);
+    s->child.cause = CAUSE_HUNG;
+    slot_break_off(s, &why);
+}
+
+static void on_late(uv_timer_t *timer)
+{
+    struct slot *s = timer->data;
+    if (s->child.state == CHILD_LOADING) {
+        hello_is_late(s);
+        return;
+    }
+    slot_step(s, ON_LATE);
+}
+
+void slot_break_off(struct slot *s, const struct err *why)
+{
+    s->child.broken = *why;
+    slot_step(s, ON_KILL);
+}
+
+void slot_retire(struct slot *s, bool leaves)
+{
+    s->child.cause = CAUSE_REPLACED;
+    slot_step(s, leaves ? ON_LEAVE : ON_KILL);
+}
+
+void slot_kill(struct slot *s)
+{
+    if (s->child.cause == CAUSE_ITSELF) {
+        s->child.cause = CAUSE_ORDERED;
+    }
+    slot_step(s, ON_KILL);
+}
+
 /* ---- the end of a run and of a child ---- */
 
 void slot_report(struct slot *s, const struct slot_run *run)
 {
-    void *job = TAKE(s->job);
-    s->options.events->ended(s->options.ctx, s, job, run);
+    void *user = TAKE(s->job.user);
+    s->options.events->ended(s->options.ctx, s, user, run);
 }
 
 static void death_text(const struct slot *s, char *ret_text, size_t size)
 {
-    if (s->broken[0] != '\0') {
-        (void)snprintf(ret_text, size, "%s", s->broken);
+    const struct slot_child *c = &s->child;
+    if (c->broken.status != STATUS_OK) {
+        (void)snprintf(ret_text, size, "%s", c->broken.msg);
     } else if (atomic_load(&s->page->was_left) != 0) {
         (void)snprintf(
             ret_text, size,
             "the handler ended its thread, jumped out of itself or had forged its result");
-    } else if (s->term_signal != 0) {
-        (void)snprintf(ret_text, size, "signal %d (%s)", s->term_signal, strsignal(s->term_signal));
+    } else if (c->term_signal != 0) {
+        (void)snprintf(ret_text, size, "signal %d (%s)", c->term_signal, strsignal(c->term_signal));
     } else {
         (void)snprintf(ret_text, size, "exit code %lld without a result",
-                       (long long)s->exit_status);
+                       (long long)c->exit_status);
     }
 }
 
@@ -50,32 +189,23 @@ static void on_handle_closed(uv_handle_t *handle)
     struct slot *s = handle->data;
     s->open_handles--;
     if (s->is_closing && s->open_handles == 0) {
-        if (s->page != NULL) {
-            (void)munmap(s->page, RUNNER_PAGE_SIZE);
-        }
+        (void)munmap(s->page, RUNNER_PAGE_SIZE);
         close_slot(&s->page_fd);
         buf_release(&s->in);
         buf_release(&s->out);
         free(s);
         return;
     }
-    bool is_free = !s->has_process && !s->has_pipe && s->open_handles == 1; /* the timer stays */
-    if (!s->is_closing && s->state == SLOT_EMPTY && is_free &&
-        !uv_is_active((uv_handle_t *)&s->timer)) {
+    bool is_free = s->open_handles == 1; /* the timer stays */
+    if (!s->is_closing && is_free && !uv_is_active((uv_handle_t *)&s->timer)) {
         start_child(s);
     }
 }
 
 static void close_child_handles(struct slot *s)
 {
-    if (s->has_process) {
-        s->has_process = false;
-        uv_close((uv_handle_t *)&s->process, on_handle_closed);
-    }
-    if (s->has_pipe) {
-        s->has_pipe = false;
-        uv_close((uv_handle_t *)&s->pipe, on_handle_closed);
-    }
+    uv_close((uv_handle_t *)&s->process, on_handle_closed);
+    uv_close((uv_handle_t *)&s->pipe, on_handle_closed);
 }
 
 static void on_restart(uv_timer_t *timer)
@@ -83,20 +213,14 @@ static void on_restart(uv_timer_t *timer)
     start_child(timer->data);
 }
 
-static void report_death(struct slot *s, const char *text)
+static void report_started_death(struct slot *s, const char *text)
 {
-    bool was_started = slot_has_started(s);
-    bool is_blameless = s->is_spoilt && s->broken[0] != '\0';
-    s->has_worked = s->has_worked || was_started;
-    struct slot_run run = {.end = !was_started   ? SLOT_NOT_STARTED
-                                  : is_blameless ? SLOT_SPOILT
-                                                 : SLOT_DIED,
-                           .text = text};
     char log_tail[JOB_LOG_TAIL_MAX];
-    if (was_started) {
-        run.log_tail = log_tail;
-        run.log_tail_len = run_log_tail(s->page, log_tail);
-    }
+    bool is_blameless = s->child.is_spoilt && s->child.broken.status != STATUS_OK;
+    struct slot_run run = {.end = is_blameless ? SLOT_SPOILT : SLOT_DIED,
+                           .text = text,
+                           .log_tail = log_tail,
+                           .log_tail_len = run_log_tail(s->page, log_tail)};
     slot_report(s, &run);
 }
 
@@ -106,106 +230,41 @@ static void report_load_death(struct slot *s, const char *text)
     memcpy(file, s->page->loading, sizeof file);
     file[sizeof file - 1] = '\0';
     if (file[0] != '\0' && strchr(file, '/') == NULL) {
-        s->options.events->load_died(s->options.ctx, s, file, text, s->is_hung);
+        s->options.events->load_died(s->options.ctx, s, file, text, s->child.cause == CAUSE_HUNG);
     }
 }
 
-/* The child is gone and all that it wrote has been read. */
-static void child_ended(struct slot *s)
+/* At once where the last child was of use, else with growing delay. */
+static void plan_restart(struct slot *s, bool has_worked)
 {
-    char text[SLOT_TEXT_MAX];
+    if (has_worked || s->child.is_outdated) {
+        s->restart_ms = RESTART_FIRST_MS;
+        return; /* when the handles are closed */
+    }
+    uint64_t wait = (uint64_t)rand_jitter(&s->rand, s->restart_ms, 10);
+    timer_start(&s->timer, on_restart, wait, 0);
+    s->restart_ms = s->restart_ms * 2 < RESTART_MAX_MS ? s->restart_ms * 2 : RESTART_MAX_MS;
+}
+
+static void child_gone(struct slot *s)
+{
+    char text[ERR_TEXT_MAX];
     death_text(s, text, sizeof text);
-    (void)uv_timer_stop(&s->timer);
-    s->state = SLOT_EMPTY;
-    if (s->job != NULL) {
-        report_death(s, text);
+    close_child_handles(s);
+    bool was_started = s->job.user != NULL && slot_has_started(s);
+    if (was_started) {
+        report_started_death(s, text);
+    } else if (s->job.user != NULL) {
+        slot_report(s, &(struct slot_run){.end = SLOT_NOT_STARTED, .text = text});
     }
-    if (!s->is_retiring && !s->is_closing) {
-        s->options.events->died(s->options.ctx, s, s->pid, text);
+    if (s->child.cause != CAUSE_REPLACED && !s->is_closing) {
+        s->options.events->died(s->options.ctx, s, s->child.pid, text);
     }
-    if (!s->has_hello && !s->is_closing) {
+    if (!s->child.has_hello && !s->is_closing) {
         report_load_death(s, text);
     }
-    if (s->has_worked || s->is_outdated) {
-        s->restart_ms = RESTART_FIRST_MS;
-    } else if (!s->is_closing) {
-        uint64_t wait = (uint64_t)rand_jitter(&s->rand, s->restart_ms, 10);
-        timer_start(&s->timer, on_restart, wait, 0);
-        s->restart_ms = s->restart_ms * 2 < RESTART_MAX_MS ? s->restart_ms * 2 : RESTART_MAX_MS;
-    }
-    close_child_handles(s); /* the next one starts when these are closed, or when the timer fires */
-}
-
-static void on_grace_over(uv_timer_t *timer)
-{
-    child_ended(timer->data);
-}
-
-static void check_ended(struct slot *s)
-{
-    if (s->has_exited && s->has_eof) {
-        child_ended(s);
-    } else if (s->has_exited) {
-        timer_start(&s->timer, on_grace_over, EOF_GRACE_MS, 0);
-    }
-}
-
-static void on_exit_child(uv_process_t *process, int64_t exit_status, int term_signal)
-{
-    struct slot *s = process->data;
-    s->has_exited = true;
-    s->exit_status = exit_status;
-    s->term_signal = term_signal;
-    (void)kill(-s->pid, SIGKILL); /* what the handler may have left behind (fault.G4) */
-    check_ended(s);
-}
-
-void slot_kill_child(struct slot *s)
-{
-    if (s->has_process && !s->has_exited) {
-        s->is_dying = true;
-        if (kill(-s->pid, SIGKILL) != 0) {
-            (void)kill(s->pid, SIGKILL); /* not in its own group yet */
-        }
-    }
-}
-
-void slot_kill(struct slot *s)
-{
-    s->was_killed = true;
-    slot_kill_child(s);
-}
-
-/* Counts from the last step of loading: many plugins that hang are told apart by the runner
- * itself. */
-static void on_hello_late(uv_timer_t *timer)
-{
-    struct slot *s = timer->data;
-    int32_t loaded = atomic_load(&s->page->loaded);
-    if (loaded != s->loaded && s->hello_renewals < HELLO_RENEWALS_MAX) {
-        s->loaded = loaded;
-        s->hello_renewals++;
-        timer_start(timer, on_hello_late, HELLO_DEADLINE_MS, 0);
-        return;
-    }
-    s->is_hung = true;
-    (void)snprintf(s->broken, sizeof s->broken, "no hello within %d s", HELLO_DEADLINE_MS / 1000);
-    slot_kill_child(s);
-}
-
-static void on_leave_late(uv_timer_t *timer)
-{
-    slot_kill_child(timer->data);
-}
-
-void slot_retire(struct slot *s, bool leaves)
-{
-    s->is_retiring = true;
-    s->is_dying = true;
-    if (leaves) {
-        timer_start(&s->timer, on_leave_late, LEAVE_DEADLINE_MS, 0);
-    } else {
-        slot_kill_child(s);
+    if (!s->is_closing) {
+        plan_restart(s, was_started || s->child.jobs_done > 0);
     }
 }
 
@@ -232,11 +291,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *unused)
         slot_take_frames(s);
     } else if (n < 0) {
         (void)uv_read_stop(stream);
-        s->has_eof = true;
-        if (!s->has_exited) {
-            slot_kill_child(s); /* a child without its pipe is of no use */
-        }
-        check_ended(s);
+        slot_step(s, ON_PIPE_END);
     }
 }
 
@@ -288,38 +343,30 @@ static enum status spawn(struct slot *s, struct err *err)
                                     .stdio = stdio,
                                     .stdio_count = 5};
     (void)uv_pipe_init(s->options.loop, &s->pipe, 0);
-    s->has_pipe = true;
-    s->has_process = true;
     s->open_handles += 2;
     int failed = uv_spawn(s->options.loop, &s->process, &options);
     if (failed != 0) {
         return err_fail(err, STATUS_UNAVAILABLE, "%s: %s", s->options.runner, uv_strerror(failed));
     }
-    s->pid = uv_process_get_pid(&s->process);
+    s->child.pid = uv_process_get_pid(&s->process);
     return STATUS_OK;
 }
 
 static void start_child(struct slot *s)
 {
-    assert(!s->has_process && !s->has_pipe && s->job == NULL);
+    assert(s->open_handles == 1 && s->job.user == NULL);
     struct err err = {0};
-    s->has_exited = s->has_eof = s->has_hello = s->has_worked = s->is_dying = s->was_killed =
-        s->is_retiring = s->was_asked_to_stop = s->is_spoilt = s->is_outdated = s->is_hung = false;
-    s->loaded = s->hello_renewals = 0;
-    s->job_nonce = s->last_nonce = 0;
-    s->broken[0] = '\0';
-    s->jobs_done = 0;
-    s->started_us = clock_boot_us();
-    s->state = SLOT_STARTING;
+    s->child = (struct slot_child){.started_us = clock_boot_us()};
+    s->job = (struct slot_job){0};
     buf_reset(&s->in);
     buf_reset(&s->out);
     memset(s->page, 0, sizeof *s->page);
     if (spawn(s, &err) != STATUS_OK) {
-        (void)snprintf(s->broken, sizeof s->broken, "%.200s", err.msg);
-        child_ended(s);
+        slot_break_off(s, &err);
+        enter(s, CHILD_GONE);
         return;
     }
-    timer_start(&s->timer, on_hello_late, HELLO_DEADLINE_MS, 0);
+    enter(s, CHILD_LOADING);
     (void)uv_read_start((uv_stream_t *)&s->pipe, on_alloc, on_read);
 }
 
@@ -366,53 +413,46 @@ enum status slot_open(const struct slot_options *options, struct slot **ret_slot
 void slot_close(struct slot *s)
 {
     s->is_closing = true;
-    s->job = NULL;
-    slot_kill_child(s);
-    close_child_handles(s);
+    s->job.user = NULL;
+    slot_step(s, ON_KILL);
+    if (s->child.state != CHILD_GONE) {
+        close_child_handles(s);
+        s->child.state = CHILD_GONE;
+    }
     uv_close((uv_handle_t *)&s->timer, on_handle_closed);
 }
 
 void slot_replace(struct slot *s)
 {
-    s->is_outdated = true;
-    if (slot_state(s) == SLOT_IDLE) {
+    s->child.is_outdated = true;
+    if (s->child.state == CHILD_IDLE) {
         slot_retire(s, false);
     }
 }
 
 bool slot_is_current(const struct slot *s)
 {
-    bool has_child = s->state != SLOT_EMPTY && !s->is_dying && !s->has_exited;
-    return has_child && s->has_hello && !s->is_outdated;
+    return slot_is_up(s) && s->child.has_hello && !s->child.is_outdated;
 }
 
 /* ---- running ---- */
 
-enum slot_state slot_state(const struct slot *s)
-{
-    bool is_ending = s->state != SLOT_EMPTY && (s->is_dying || s->has_exited);
-    return is_ending ? SLOT_ENDING : s->state;
-}
-
 int slot_pid(const struct slot *s)
 {
-    return s->pid;
+    return s->child.pid;
 }
 
 bool slot_died_by_itself(const struct slot *s)
 {
-    return !s->was_killed;
+    return s->child.cause != CAUSE_ORDERED;
 }
-
-static void flush(struct slot *s);
 
 static void on_written(uv_write_t *request, int status)
 {
     struct slot *s = request->data;
-    s->is_writing = false;
     buf_reset(&s->out);
-    if (status < 0 && s->has_process) {
-        slot_kill_child(s); /* its run ends as not started */
+    if (status < 0) {
+        slot_step(s, ON_KILL); /* its run ends as not started */
     }
 }
 
@@ -428,35 +468,33 @@ static void flush(struct slot *s)
         return;
     }
     if (n < 0 && n != UV_EAGAIN) {
-        slot_kill_child(s);
+        slot_step(s, ON_KILL);
         return;
     }
     all = uv_buf_init(buf_at(&s->out), (unsigned)s->out.len);
     s->write.data = s;
-    s->is_writing = uv_write(&s->write, stream, &all, 1, on_written) == 0;
-    if (!s->is_writing) {
-        slot_kill_child(s);
+    if (uv_write(&s->write, stream, &all, 1, on_written) != 0) {
+        slot_step(s, ON_KILL);
     }
 }
 
 void slot_run(struct slot *s, const struct job_frame *frame, void *job)
 {
-    assert(slot_state(s) == SLOT_IDLE && s->job == NULL);
+    assert(s->child.state == CHILD_IDLE && s->job.user == NULL);
     struct err err = {0};
     struct job_frame sent = *frame;
     sent.nonce = slot_draw_nonce(s);
-    s->last_nonce = s->job_nonce;
-    s->job_nonce = sent.nonce;
-    s->job = job;
-    s->job_id = frame->id;
-    s->job_fence = frame->fence;
-    s->state = SLOT_BUSY;
-    s->was_asked_to_stop = false;
+    s->job = (struct slot_job){.user = job,
+                               .id = frame->id,
+                               .fence = frame->fence,
+                               .nonce = sent.nonce,
+                               .last_nonce = s->job.nonce};
+    slot_step(s, ON_JOB);
     atomic_store(&s->page->should_stop, 0);
     atomic_store(&s->page->started_nonce, 0);
     run_log_reset(s->page);
-    if (sent.nonce < 1 || s->is_writing || job_frame_put(&s->out, &sent, &err) != STATUS_OK) {
-        slot_kill_child(s);
+    if (sent.nonce < 1 || s->out.len > 0 || job_frame_put(&s->out, &sent, &err) != STATUS_OK) {
+        slot_step(s, ON_KILL);
         return;
     }
     flush(s);
@@ -470,22 +508,23 @@ void slot_limit(struct slot *s, int64_t kill_at_us, int64_t deadline_us)
 
 bool slot_has_started(const struct slot *s)
 {
-    return atomic_load(&s->page->started_nonce) == s->job_nonce;
+    return atomic_load(&s->page->started_nonce) == s->job.nonce;
 }
 
 void slot_give_up_start(struct slot *s, int64_t after_us)
 {
-    (void)snprintf(s->broken, sizeof s->broken, "it did not start its job within %lld ms",
-                   (long long)(after_us / US_PER_MS));
-    s->is_spoilt = true;
-    slot_kill_child(s);
+    struct err why = {0};
+    err_set(&why, STATUS_TIMEOUT, 0, "it did not start its job within %lld ms",
+            (long long)(after_us / US_PER_MS));
+    s->child.is_spoilt = true;
+    slot_break_off(s, &why);
 }
 
 void slot_ask_to_stop(struct slot *s)
 {
-    if (s->state == SLOT_BUSY && !s->was_asked_to_stop) {
-        s->was_asked_to_stop = true;
+    if (s->child.state == CHILD_BUSY && !s->job.was_asked_to_stop) {
+        s->job.was_asked_to_stop = true;
         atomic_store(&s->page->should_stop, 1);
-        (void)kill(s->pid, SIGTERM);
+        (void)kill(s->child.pid, SIGTERM);
     }
 }

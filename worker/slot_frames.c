@@ -20,8 +20,8 @@ int64_t slot_draw_nonce(struct slot *s)
 
 static bool is_due_for_recycling(const struct slot *s)
 {
-    return s->jobs_done >= s->options.jobs_max ||
-           clock_boot_us() - s->started_us >= s->options.age_us;
+    return s->child.jobs_done >= s->options.jobs_max ||
+           clock_boot_us() - s->child.started_us >= s->options.age_us;
 }
 
 void slot_set_recycling(struct slot *s, int jobs_max, int64_t age_us)
@@ -30,28 +30,27 @@ void slot_set_recycling(struct slot *s, int jobs_max, int64_t age_us)
     s->options.age_us = age_us;
 }
 
-static void become_idle(struct slot *s)
+static void become_free(struct slot *s)
 {
-    if (s->is_dying || s->has_exited) {
+    if (!slot_is_up(s)) {
         return;
     }
-    if (s->is_outdated || is_due_for_recycling(s)) {
+    if (s->child.is_outdated || is_due_for_recycling(s)) {
         slot_retire(s, false);
         return;
     }
-    s->state = SLOT_IDLE;
+    slot_step(s, ON_FREE);
     s->options.events->idle(s->options.ctx, s);
 }
 
 static enum status take_hello(struct slot *s, const char *body, size_t len, struct err *err)
 {
-    if (s->state != SLOT_STARTING || s->has_hello) {
+    if (s->child.has_hello) {
         return err_fail(err, STATUS_INVALID, "a second hello");
     }
-    s->has_hello = true;
-    (void)uv_timer_stop(&s->timer);
+    s->child.has_hello = true;
     s->options.events->hello(s->options.ctx, s, body, len);
-    become_idle(s);
+    become_free(s);
     return STATUS_OK;
 }
 
@@ -63,12 +62,14 @@ static enum status take_result(struct slot *s, const char *body, size_t len, boo
     if (st != STATUS_OK) {
         return st;
     }
-    if (s->state == SLOT_BUSY && s->last_nonce != 0 && result.nonce == s->last_nonce) {
-        s->is_spoilt = true; /* a second result of the run before: one of the two was forged */
+    const struct slot_job *job = &s->job;
+    if (job->user != NULL && job->last_nonce != 0 && result.nonce == job->last_nonce) {
+        s->child.is_spoilt =
+            true; /* a second result of the run before: one of the two was forged */
         return STATUS_OK;
     }
-    if (s->state != SLOT_BUSY || result.id != s->job_id || result.fence != s->job_fence ||
-        result.nonce != s->job_nonce) {
+    if (job->user == NULL || result.id != job->id || result.fence != job->fence ||
+        result.nonce != job->nonce) {
         return err_fail(err, STATUS_INVALID, "a result for job %lld that is not running here",
                         (long long)result.id);
     }
@@ -80,25 +81,19 @@ static enum status take_result(struct slot *s, const char *body, size_t len, boo
         return err_fail(err, STATUS_INVALID, "more than the result of job %lld",
                         (long long)result.id);
     }
-    s->jobs_done++;
-    s->has_worked = true;
-    s->state = SLOT_STARTING; /* not offered yet: `ended` comes first */
+    s->child.jobs_done++;
     struct slot_run run = {.end = SLOT_RESULT, .result = &result};
-    if (s->is_spoilt) {
-        (void)snprintf(s->broken, sizeof s->broken, "a run before this one had forged its result");
-        slot_kill_child(s);
-    } else if (result.leaving || s->was_asked_to_stop) { /* a late SIGTERM would hit the next job */
+    if (s->child.is_spoilt) {
+        struct err why = {0};
+        err_set(&why, STATUS_INVALID, 0, "a run before this one had forged its result");
+        slot_break_off(s, &why);
+    } else if (result.leaving ||
+               job->was_asked_to_stop) { /* a late SIGTERM would hit the next job */
         slot_retire(s, result.leaving);
     }
     slot_report(s, &run);
-    become_idle(s);
+    become_free(s);
     return STATUS_OK;
-}
-
-static void break_off(struct slot *s, const struct err *why)
-{
-    (void)snprintf(s->broken, sizeof s->broken, "broken frame: %.200s", why->msg);
-    slot_kill_child(s);
 }
 
 /* After a broken frame the rest of what the child wrote still tells who broke it: a runner sends
@@ -106,45 +101,66 @@ static void break_off(struct slot *s, const struct err *why)
  * junk after it, its true one follows, with the nonce that only it knew. */
 static void search_rest(struct slot *s)
 {
-    unsigned char nonce[sizeof s->last_nonce];
+    unsigned char nonce[sizeof s->job.last_nonce];
     for (size_t i = 0; i < sizeof nonce; i++) {
-        nonce[i] = (unsigned char)((uint64_t)s->last_nonce >> (8 * i)); /* as in a frame */
+        nonce[i] = (unsigned char)((uint64_t)s->job.last_nonce >> (8 * i)); /* as in a frame */
     }
-    if (s->last_nonce != 0 && memmem(buf_at(&s->in), s->in.len, nonce, sizeof nonce) != NULL) {
-        s->is_spoilt = true;
+    if (s->job.last_nonce != 0 && memmem(buf_at(&s->in), s->in.len, nonce, sizeof nonce) != NULL) {
+        s->child.is_spoilt = true;
     }
     if (s->in.len >= sizeof nonce) {
         buf_consume(&s->in, s->in.len - (sizeof nonce - 1));
     }
 }
 
+static enum status take_body(struct slot *s, enum frame_type type, const char *body, size_t len,
+                             bool has_more, struct err *err)
+{
+    switch (type) {
+    case FRAME_HELLO:
+        return take_hello(s, body, len, err);
+    case FRAME_RESULT:
+        return take_result(s, body, len, has_more, err);
+    case FRAME_JOB:
+        break;
+    }
+    return err_fail(err, STATUS_INVALID, "frame type %d from a runner", (int)type);
+}
+
+/* NOT_FOUND: there is no whole one. */
+static enum status take_frame(struct slot *s, struct err *err)
+{
+    enum frame_type type;
+    const char *body = NULL;
+    size_t len = 0;
+    size_t size = 0;
+    enum status st = frame_take(&s->in, &type, &body, &len, &size, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = take_body(s, type, body, len, s->in.len > size, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    buf_consume(&s->in, size);
+    return STATUS_OK;
+}
+
 void slot_take_frames(struct slot *s)
 {
     while (!s->is_closing) {
-        if (s->broken[0] != '\0') {
+        struct err err = {0};
+        if (s->child.broken.status != STATUS_OK) {
             search_rest(s);
             return;
         }
-        struct err err = {0};
-        enum frame_type type;
-        const char *body = NULL;
-        size_t len = 0;
-        size_t size = 0;
-        enum status st = frame_take(&s->in, &type, &body, &len, &size, &err);
+        enum status st = take_frame(s, &err);
         if (st == STATUS_NOT_FOUND) {
             return;
         }
-        if (st == STATUS_OK && type == FRAME_HELLO) {
-            st = take_hello(s, body, len, &err);
-        } else if (st == STATUS_OK && type == FRAME_RESULT) {
-            st = take_result(s, body, len, s->in.len > size, &err);
-        } else if (st == STATUS_OK) {
-            st = err_fail(&err, STATUS_INVALID, "frame type %d from a runner", (int)type);
-        }
         if (st != STATUS_OK) {
-            break_off(s, &err);
-        } else {
-            buf_consume(&s->in, size);
+            err_prefix(&err, "broken frame");
+            slot_break_off(s, &err);
         }
     }
 }

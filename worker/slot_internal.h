@@ -6,58 +6,93 @@
 
 #include "worker/slot.h"
 
-#define SLOT_TEXT_MAX 256
 #define SLOT_NONCES 32 /* drawn at once */
 
-struct slot {
-    struct slot_options options;
-    enum slot_state state;
-    uv_process_t process;
-    uv_pipe_t pipe;
-    uv_timer_t timer; /* STARTING: hello deadline; EMPTY: restart; ENDING: leaving, then grace */
-    struct runner_page *page;
-    int page_fd;
-    struct buf in;
-    struct buf out;
-    uv_write_t write;
-    bool is_writing;
-    bool has_process;
-    bool has_pipe;
-    bool has_exited;
-    bool has_eof;
-    bool is_closing;
-    bool is_dying;   /* we killed it */
-    bool was_killed; /* … because the worker said so */
-    bool was_asked_to_stop;
-    bool has_hello;
-    bool has_worked;  /* some handler was started in it */
-    bool is_retiring; /* recycled: the end is expected */
-    bool is_outdated; /* … when it is idle */
-    bool is_hung;     /* in loading its plugins */
-    int32_t loaded;   /* of the page, when the hello deadline was set */
-    int hello_renewals;
+/* The life of a child; slot.c has the table of which event leads where. */
+enum child_state {
+    CHILD_NONE,    /* before the first one */
+    CHILD_LOADING, /* its hello is awaited */
+    CHILD_IDLE,
+    CHILD_BUSY,
+    CHILD_LEAVING, /* it said that it ends itself */
+    CHILD_KILLED,  /* its exit is awaited; what it wrote before still counts */
+    CHILD_MUTE,    /* its pipe has ended, so it was killed: its exit is awaited */
+    CHILD_EXITED,  /* the end of its pipe is awaited */
+    CHILD_GONE     /* and all that it wrote has been read; the next one follows */
+};
+
+enum child_event {
+    ON_FREE, /* it said hello, or a run has ended, and it may be given a job */
+    ON_JOB,
+    ON_LEAVE,
+    ON_KILL,
+    ON_PIPE_END,
+    ON_EXIT,
+    ON_LATE, /* a state has lasted for as long as it may */
+    CHILD_EVENT_COUNT
+};
+
+/* Why it ends. */
+enum child_cause {
+    CAUSE_ITSELF,  /* it ended, or broke the protocol */
+    CAUSE_HUNG,    /* in loading its plugins */
+    CAUSE_ORDERED, /* the worker killed it, for its time, its lease or a drain */
+    CAUSE_REPLACED /* recycled, outdated or left dirty: nobody need be told */
+};
+
+/* All that is of one child; the next one's begins as zeroes. */
+struct slot_child {
+    enum child_state state;
+    enum child_cause cause;
     int pid;
     int64_t exit_status;
     int term_signal;
-    char broken[SLOT_TEXT_MAX]; /* why we ended it: a broken frame */
+    struct err broken; /* what it did wrong */
+    bool has_hello;
+    bool is_outdated; /* to be replaced when it is idle */
+    bool is_spoilt;   /* the run before said more than its result: not the present one's doing */
+    int32_t loaded;   /* of the page, when the hello deadline was set */
+    int hello_renewals;
     int64_t started_us;
     int jobs_done;
+};
+
+/* The run that it has or, without a user, had last. */
+struct slot_job {
+    void *user; /* until its end is told */
+    int64_t id;
+    int64_t fence;
+    int64_t nonce;
+    int64_t last_nonce; /* of the run before, in the same child; 0 = there was none */
+    bool was_asked_to_stop;
+};
+
+struct slot {
+    struct slot_options options;
+    struct slot_child child;
+    struct slot_job job;
+    uv_process_t process; /* this and the pipe: open from a child's start until it is GONE */
+    uv_pipe_t pipe;
+    uv_timer_t timer; /* ON_LATE of the child's state; GONE: the restart */
+    int open_handles;
+    bool is_closing;
+    struct runner_page *page;
+    int page_fd;
+    struct buf in;
+    struct buf out; /* empty unless a write is under way */
+    uv_write_t write;
     int restart_ms;
     struct rand rand;
-    void *job;
-    int64_t job_id;
-    int64_t job_fence;
-    int64_t job_nonce;
-    int64_t last_nonce; /* of the run before, in the same child; 0 = there was none */
-    bool is_spoilt;     /* the run before said more than its result: not the present one's doing */
     int64_t nonces[SLOT_NONCES];
     size_t nonce_count; /* not used yet */
-    int open_handles;
 };
 
 /* ---- slot.c ---- */
+void slot_step(struct slot *slot, enum child_event event);
+bool slot_is_up(const struct slot *slot); /* LOADING, IDLE or BUSY */
 void slot_report(struct slot *slot, const struct slot_run *run);
-void slot_kill_child(struct slot *slot);
+/* Kills a child for what it did. */
+void slot_break_off(struct slot *slot, const struct err *why);
 /* The child is not used again: by itself where it said so, which only finds what a handler left
  * behind in sessions of their own (fault.G4). Otherwise nothing is left. */
 void slot_retire(struct slot *slot, bool leaves);
