@@ -54,7 +54,6 @@ void ready_check(struct worker *w)
 void ready_await(struct worker *w)
 {
     w->ready.awaited_since_us = clock_boot_us();
-    ready_check(w);
 }
 
 /* ---- /readyz ---- */

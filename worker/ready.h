@@ -17,9 +17,9 @@ struct ready {
     int64_t setback_us;    /* … the last time that it was tried */
 };
 
-/* There is a row: the worker is ready once enough nodes have been heard of. */
+/* There is a row: from now on the worker is ready once enough nodes have been heard of. */
 void ready_await(struct worker *w);
-void ready_check(struct worker *w);
+void ready_check(struct worker *w); /* says so when it is */
 
 /* Of telemetry: the checks of /readyz. */
 void ready_fill(void *worker, struct health *ret);

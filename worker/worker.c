@@ -176,11 +176,12 @@ static enum status start_signals(struct worker *w, struct err *err)
 
 void worker_on_registered(struct worker *w)
 {
+    ready_await(w); /* before anything is published: log_nodes() goes by it */
     if (w->stage == WORKER_STARTING) {
         w->stage = WORKER_RUNNING;
         telemetry_publish(w->telemetry);
     }
-    ready_await(w);
+    ready_check(w);
     listen_update(w);
     fetch_poke(w);
 }
