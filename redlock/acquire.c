@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Taking the keys of a batch: one pipelined SET … NX PX per key and node, and the verdict at
+ * quorum. */
 #include "base/clock.h"
 #include "redlock/core.h"
 #include "redlock/error.h"

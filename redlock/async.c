@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Opening and closing a lock object, its turn of the loop and its one timer. */
 #include "base/clock.h"
 #include "redlock/core.h"
 #include "redlock/error.h"

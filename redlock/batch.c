@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The record of one request: its keys, their stages and tokens, and who still refers to it. */
 #include "base/clock.h"
 #include "redlock/core.h"
 #include "redlock/token.h"

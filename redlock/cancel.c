@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A handle by which another thread ends a wait for a lock. */
 #include "redlock/client.h"
 
 #include <errno.h>

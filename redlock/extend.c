@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * redlock_extend(): a lease made longer by hand, with an answer. */
 #include "redlock/client.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A short text that is the same for the same list of nodes, in whatever order. */
 #include "redlock/core.h"
 #include "redlock/error.h"
 

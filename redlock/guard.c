@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A lock that is given back at the end of its scope (REDLOCK_SCOPE). */
 #include "redlock/redlock.h"
 
 struct redlock_guard redlock_guard_begin(struct redlock *client, const char *key, int64_t ttl_ms)

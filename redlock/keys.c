@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Lists of keys: checked, sorted, without doubles. */
 #include "redlock/client.h"
 
 #include <assert.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What other threads ask of the client's own: a list that any of them may push to. */
 #include "redlock/client.h"
 
 /* What is put into a connection's buffer in one turn of the loop is written in the next. */

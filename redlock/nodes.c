@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The nodes of a lock object: which server is there, whether it may vote, when it is in
+ * quarantine. */
 #include "base/bug.h"
 #include "base/clock.h"
 #include "redis/info.h"

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Why a key was not won, in words and votes. */
 #include "base/clock.h"
 #include "redlock/client.h"
 

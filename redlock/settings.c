@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The options of a client, checked and with their defaults filled in. */
 #include "base/clock.h"
 #include "redlock/client.h"
 

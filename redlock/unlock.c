@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Giving a lock back: at once, from the client's thread or another, or in a forked child. */
 #include "redlock/client.h"
 
 #include <errno.h>

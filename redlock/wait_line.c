@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Those of one client that wait for the same keys: one tries for all of them. */
 #include "base/clock.h"
 #include "base/hash.h"
 #include "redlock/wait.h"

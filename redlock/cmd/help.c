@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The help of the command and of each of its verbs. */
 #include "redlock/cmd/cli.h"
 
 #include <stdio.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `redlock status`: who holds a key, by the votes of all nodes. */
 #include "redlock/cmd/session.h"
 
 #include <inttypes.h>
