@@ -79,15 +79,9 @@ static void pause_fetching(struct worker *w)
 
 /* ---- claim ---- */
 
-/* The set that its hint came from: NULL = the queue's own. */
-static const char *set_of(const struct job_in_hand *job)
-{
-    return job->hint_kind[0] == '\0' ? NULL : job->hint_kind;
-}
-
 static void put_back_job(struct worker *w, const struct job_in_hand *job)
 {
-    hint_return_add(w, job->id, job->score, job->queue, set_of(job));
+    hint_return_add(w, job->id, job->score, job->queue, job->hint_kind);
 }
 
 static bool serves(const struct worker *w, const char *kind)
@@ -119,7 +113,7 @@ static void on_refused(struct worker *w, const struct refused_job *r)
     if (r->why == CLAIM_PUT_BACK && r->queue != NULL && r->kind != NULL) {
         int64_t score = hint_score(r->priority, r->ready_at_unix_us);
         bool is_ours = serves(w, r->kind);
-        hint_return_add(w, r->id, score, r->queue, is_ours ? set_of(job) : r->kind);
+        hint_return_add(w, r->id, score, r->queue, is_ours ? job->hint_kind : r->kind);
         if (is_ours) {
             w->fetch.ahead_pause_until_us = clock_boot_us() + AHEAD_PAUSE_US;
         }

@@ -16,7 +16,7 @@ enum status hint_return_open(struct worker *w, struct err *err) MUST_USE;
 void hint_return_close(struct worker *w);
 
 /* Queues a hint; it is pushed after every lease released so far was acknowledged (else it might
- * find its own job held). `kind` NULL: into the queue's own set. */
+ * find its own job held). `kind` NULL or "": into the queue's own set. */
 void hint_return_add(struct worker *w, int64_t id, int64_t score, const char *queue,
                      const char *kind);
 bool hint_return_is_idle(const struct worker *w);
