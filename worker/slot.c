@@ -15,9 +15,10 @@
 #define RESTART_MAX_MS 10000
 #define HELLO_DEADLINE_MS 20000
 #define HELLO_RENEWALS_MAX 8
-#define EOF_GRACE_MS \
-    200 /* between a child's exit and the end of its pipe, if something keeps that open */
-#define LEAVE_DEADLINE_MS 2000 /* for a runner that said it leaves: it ends its children first */
+/* Between a child's exit and the end of its pipe, if something keeps that open. */
+#define EOF_GRACE_MS 200
+/* For a runner that said it leaves: it ends its children first. */
+#define LEAVE_DEADLINE_MS 2000
 
 static void start_child(struct slot *s);
 

@@ -24,7 +24,6 @@
 #include "daemon/telemetry.h"
 #include "hints/hints.h"
 #include "redlock/redlock_async.h"
-#include "store/cluster_store.h"
 #include "store/jobs/job_store.h"
 #include "store/worker_store.h"
 #include "worker/beat.h"
@@ -33,7 +32,6 @@
 #include "worker/fetch.h"
 #include "worker/hint_return.h"
 #include "worker/jobs_in_hand.h"
-#include "worker/kind_set.h"
 #include "worker/kinds.h"
 #include "worker/listen.h"
 #include "worker/ready.h"
@@ -98,11 +96,19 @@ struct worker {
     uv_timer_t close_timer;
 };
 
+int worker_main(const struct config *config);
+
+/* The cluster is joined: connects to the lock nodes. */
 enum status worker_open_lock(struct worker *w, int64_t ttl_max_us, struct err *err) MUST_USE;
+
+/* There is a row: from now on jobs are taken. */
 void worker_on_registered(struct worker *w);
+
+/* A worker that has waited too long for PostgreSQL, from its start on, fails. */
+void worker_check_started(struct worker *w, int64_t now_us);
+
+/* It can't do its work, and says why. */
 void worker_fail(struct worker *w, int exit_code, const char *why);
 void worker_close(struct worker *w);
-void worker_check_started(struct worker *w, int64_t now_us);
-int worker_main(const struct config *config);
 
 #endif

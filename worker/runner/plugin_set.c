@@ -164,16 +164,16 @@ static enum status list_directory(struct plugin_set *set, const struct plugin_se
 {
     struct dirent **entries = NULL;
     int count = scandirat(directory, ".", &entries, is_plugin_file, by_name);
-    enum status st = STATUS_OK;
     if (count < 0) {
         struct err reason = {0};
         (void)err_fail_sys(&reason, STATUS_UNAVAILABLE, errno, "read the directory");
-        st = refuse(set, options->directory, reason.msg, err);
+        return refuse(set, options->directory, reason.msg, err);
+    }
+    enum status st = STATUS_OK;
+    for (int i = 0; i < count && st == STATUS_OK; i++) {
+        st = take_entry(set, options, directory, entries[i]->d_name, ret_trials, err);
     }
     for (int i = 0; i < count; i++) {
-        if (st == STATUS_OK) {
-            st = take_entry(set, options, directory, entries[i]->d_name, ret_trials, err);
-        }
         free(entries[i]);
     }
     free(entries);
