@@ -189,6 +189,40 @@ START_TEST(a_worker_is_ready_without_two_of_five_nodes)
 }
 END_TEST
 
+/* The first line of worker 3's log, which no other test writes, that holds `text`; 0 = none. */
+static int line_of(const char *text)
+{
+    char path[SERVER_PATH_MAX + 64];
+    char line[4096];
+    int n = 0;
+    (void)snprintf(path, sizeof path, "%s/%s-3.log", f.dir, WORKER);
+    FILE *file = fopen(path, "re");
+    ck_assert_ptr_nonnull(file);
+    bool is_found = false;
+    while (!is_found && fgets(line, sizeof line, file) != NULL) {
+        n++;
+        is_found = strstr(line, text) != NULL;
+    }
+    (void)fclose(file);
+    return is_found ? n : 0;
+}
+
+START_TEST(a_worker_that_starts_without_a_majority_says_so_after_it_is_ready_not_before)
+{
+    for (size_t i = 0; i < 3; i++) {
+        fleet_signal(f.masters[i].pid, SIGSTOP);
+    }
+    fleet_start_worker(&f, 3, NULL);
+    ck_assert(WAIT_UNTIL(line_of("event=quorum_lost") > 0, SOON_US));
+    ck_assert_int_gt(line_of("event=ready"), 0);
+    ck_assert_int_lt(line_of("event=ready"), line_of("event=quorum_lost"));
+    for (size_t i = 0; i < 3; i++) {
+        fleet_signal(f.masters[i].pid, SIGCONT);
+    }
+    drain(3);
+}
+END_TEST
+
 /* ---- trouble and its end ---- */
 
 START_TEST(an_absence_of_postgresql_is_told_at_growing_distance_and_its_end_once)
@@ -286,6 +320,7 @@ static Suite *suite(void)
         lock_N8_a_worker_refuses_lock_nodes_that_differ_from_the_clusters,
         the_ready_line_says_what_a_daemon_is_connected_to_and_serves,
         a_worker_is_ready_without_two_of_five_nodes,
+        a_worker_that_starts_without_a_majority_says_so_after_it_is_ready_not_before,
         an_absence_of_postgresql_is_told_at_growing_distance_and_its_end_once,
         G6_a_plugin_that_cannot_be_loaded_is_told_once_and_the_others_run,
         daemons_are_known_by_the_host_that_they_are_told,
