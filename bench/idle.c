@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Workload idle: what an idle system costs, in CPU time and in statements. */
 #include "base/clock.h"
 #include "bench/workloads.h"
 

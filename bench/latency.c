@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Workload latency: from the commit of an insert to the start of its handler, one job at a time. */
 #include "base/clock.h"
 #include "base/rand.h"
 #include "bench/workloads.h"

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Workload locks: redsync, built here and run on the same masters, for comparison. */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "bench/locks.h"

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Workload locks: its masters, and rates with many or few locks in flight. */
 #include "base/clock.h"
 #include "bench/locks.h"
 #include "bench/masters.h"

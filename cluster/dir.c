@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The directories in which private servers live. */
 #include "cluster/child.h"
 #include "cluster/servers.h"
 

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A streaming standby of a private PostgreSQL: made, cut off, promoted. */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "cluster/child.h"

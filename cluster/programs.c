@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Programs and their children: run, wait, kill, read what they print. */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/proc.h"

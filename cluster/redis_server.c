@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A private Redis. */
 #include "base/clock.h"
 #include "cluster/child.h"
 #include "cluster/servers.h"

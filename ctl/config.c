@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * claimctl config: check, show, schema, doc. */
 #include "base/buf.h"
 #include "config/dump.h"
 #include "config/manual.h"

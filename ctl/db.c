@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * claimctl db: migrate, status, rollback. */
 #include "ctl/ctl.h"
 #include "ctl/table.h"
 #include "sql/queries.h"

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * claimctl db verify: runs the checks of sql/check.sql and reports what they find. */
 #include "base/clock.h"
 #include "base/parse.h"
 #include "ctl/ctl.h"

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The servers and daemons of claimctl dev. */
 #include "ctl/ctl.h"
 #include "ctl/dev.h"
 #include "sql/queries.h"

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * claimctl doctor: the plugins of this host, as claimd-runner --list sees them. */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "ctl/ctl.h"

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * claimctl doctor: lock nodes and hint nodes. */
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/timer.h"

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * claimctl enqueue: one job from the command line, or a file of them by COPY. */
 #include "base/buf.h"
 #include "base/parse.h"
 #include "ctl/args_file.h"

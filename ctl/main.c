@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * claimctl. */
 #include "ctl/cli.h"
 
 int main(int argc, char **argv)

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * claimctl workers, claimctl queues. */
 #include "ctl/overview.h"
 
 enum status workers(struct ctl *ctl, const struct ctl_args *args, struct err *err)

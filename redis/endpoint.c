@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Endpoints of Redis as they are written in the configuration. */
 #include "base/parse.h"
 #include "redis/redis.h"
 

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Hosts that are names get their addresses without blocking, and several hosts take turns. */
 #include "store/pg/internal.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A session: connect, end the predecessor, set up, watch, lose. */
 #include "base/bug.h"
 #include "base/clock.h"
 #include "store/pg/internal.h"

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Binary parameters and results, and the SQLSTATE of a refusal. */
 #include "store/pg/internal.h"
 
 #include <assert.h>
