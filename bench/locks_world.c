@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Workload locks: its masters, and rates with many or few locks in flight. */
+ * Workload locks: its masters, and its loads: many locks in flight, one alone, blocking threads. */
 #include "base/clock.h"
 #include "bench/locks.h"
 #include "bench/masters.h"

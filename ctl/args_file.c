@@ -27,8 +27,7 @@ static enum status read_all(int fd, struct buf *room, struct err *err)
         }
         buf_grew(room, n > 0 ? (size_t)n : 0);
     }
-    return err_fail(err, STATUS_INVALID, "longer than the %zu bytes that are allowed",
-                    JOB_ARGS_MAX);
+    return err_fail(err, STATUS_INVALID, "longer than %zu bytes", JOB_ARGS_MAX);
 }
 
 /* The newline with which editors end a file is none of the args. */
@@ -39,7 +38,7 @@ static enum status finish(struct buf *room, struct err *err)
     }
     char *text = buf_at(room);
     if (memchr(text, '\0', room->len) != NULL) {
-        return err_fail(err, STATUS_INVALID, "not JSON: it has a byte 0");
+        return err_fail(err, STATUS_INVALID, "not JSON: it contains a NUL byte");
     }
     while (room->len > 0 && strchr(" \t\r\n", text[room->len - 1]) != NULL) {
         text[--room->len] = '\0';

@@ -105,7 +105,7 @@ static enum status refuse_option(const struct ctl_command *command, const struct
         }
     }
     if (count == 2 && len > 0) {
-        return err_fail(err, STATUS_INVALID, "--%.*s may be --%s or --%s", (int)len, name,
+        return err_fail(err, STATUS_INVALID, "--%.*s is ambiguous: --%s or --%s", (int)len, name,
                         matches[0], matches[1]);
     }
     if (count == 1 && len > 0) {
@@ -197,7 +197,7 @@ static enum status check_words(const struct ctl_command *c, const struct ctl_arg
         return err_fail(err, STATUS_INVALID, "%s is missing", c->words);
     }
     if (args->word_count > c->words_max) {
-        return err_fail(err, STATUS_INVALID, "'%.80s' is one word too many",
+        return err_fail(err, STATUS_INVALID, "unexpected argument '%.80s'",
                         args->words[c->words_max]);
     }
     return STATUS_OK;

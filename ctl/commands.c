@@ -9,7 +9,7 @@ const struct ctl_command ctl_commands[] = {
     {.noun = "db",
      .verb = "migrate",
      .words = "",
-     .help = "Bring the schema to the version of this build.",
+     .help = "Migrate the schema to the version of this build.",
      .examples = "claimctl db migrate",
      .run = db_migrate},
     {.noun = "db",
@@ -21,61 +21,59 @@ const struct ctl_command ctl_commands[] = {
     {.noun = "db",
      .verb = "rollback",
      .words = "",
-     .help = "Undo the last migration, with its data.",
+     .help = "Undo the last migration and delete its data.",
      .examples = "claimctl db rollback --yes",
      .options = {{"yes", NULL, "do it"}},
      .run = db_rollback},
     {.noun = "db",
      .verb = "verify",
      .words = "",
-     .help = "Check what the database holds against what claimd promises.\n\n"
-             "Runs the queries of sql/check.sql, each for up to 10 minutes; a broken rule "
-             "is named as in docs/guarantees.md. Jobs that the feed seems not to reach "
-             "are looked up in Redis, for up to a full pass of the feed. Ends with 1 when "
-             "a rule is broken.",
+     .help = "Check that the database keeps claimd's guarantees.\n\n"
+             "Runs the queries in sql/check.sql, each for up to 10 minutes; rules are named as in "
+             "docs/guarantees.md. Jobs that the feed seems to miss are looked up in Redis, for up "
+             "to one full pass of the feed. Exits with 1 if a rule is broken.",
      .examples = "claimctl db verify\nclaimctl db verify --since 2h --json",
-     .options = {{"after", "TIME", "how long what recovery ends may last; default 60s"},
-                 {"since", "TIME", "leave out what ended before: an age, or a time"}},
+     .options = {{"after", "TIME", "how long recovery may take before a job counts; default 60s"},
+                 {"since", "TIME", "ignore jobs that ended before: an age, or a time"}},
      .run = db_verify},
     {.noun = "enqueue",
      .words = "[KIND]",
      .words_max = 1,
-     .help = "Add one job and print its id, or a file of jobs.\n\n"
-             "A file has one JSON object per line: {\"kind\": …} and, if wanted, "
-             "\"args\", \"queue\", \"priority\", \"delay\" or \"at\", \"max_attempts\", "
-             "\"timeout\", \"tags\", \"metadata\".\n"
-             "It is stored as a whole, or, when one line is bad, not at all.\n"
+     .help = "Add one job and print its id, or add a file of jobs.\n\n"
+             "A file has one JSON object per line: {\"kind\": …} and, optionally, \"args\", "
+             "\"queue\", \"priority\", \"delay\" or \"at\", \"max_attempts\", \"timeout\", "
+             "\"tags\", \"metadata\".\n"
+             "If one line is bad, nothing is stored.\n"
              "TIME: 250ms, 10s, 5m, 2h, 1d; a number alone is seconds.\n"
-             "Of a kind that no live worker of its queue serves standard error says so.",
+             "Warns on standard error if no live worker of the queue serves the kind.",
      .examples = "claimctl enqueue resize --args '{\"width\": 80}' --queue images\n"
                  "claimctl enqueue report --at 2026-01-31T08:00:00Z --tag monthly\n"
                  "claimctl enqueue import --args @rows.json --delay 5m\n"
                  "zcat jobs.gz | claimctl enqueue --file -",
-     .options = {{"args", "JSON|@FILE", "for the handler; default {}; @- is standard input"},
+     .options = {{"args", "JSON|@FILE", "for the handler; default {}; @- reads standard input"},
                  {"queue", "NAME", "default: default"},
-                 {"priority", "0-9", "0 comes first; default 4"},
-                 {"delay", "TIME", "not before: 250ms, 10s, 5m, 2h, 1d; 10 is 10s"},
-                 {"at", "TIME", "not before: 2026-01-31T08:00:00Z"},
-                 {"max-attempts", "N", "default: what the kind says"},
-                 {"timeout", "TIME", "of one attempt; default: what the kind says"},
+                 {"priority", "0-9", "0 is the highest; default 4"},
+                 {"delay", "TIME", "start no earlier than in 250ms, 10s, 5m, 2h, 1d; 10 is 10s"},
+                 {"at", "TIME", "start no earlier than 2026-01-31T08:00:00Z"},
+                 {"max-attempts", "N", "default: the kind's"},
+                 {"timeout", "TIME", "of one attempt; default: the kind's"},
                  {"tag", "TEXT", "may be repeated"},
-                 {"file", "FILE", "JSON lines; - is standard input"},
-                 {"strict", NULL, "refuse what no live worker serves, instead of a warning"},
+                 {"file", "FILE", "JSON lines; - reads standard input"},
+                 {"strict", NULL, "refuse, instead of warn, if no live worker serves the kind"},
                  {"quiet", NULL, "with --file: no progress on standard error"}},
      .run = enqueue},
     {.noun = "jobs",
      .verb = "list",
      .words = "",
-     .help = "List jobs, newest first.\n\n"
-             "STATE: scheduled, retryable, available, running, completed, cancelled, "
-             "discarded.\n"
-             "TIME: an age such as 2h, or 2026-01-31T08:00:00Z; of a finished job it is "
-             "its end, of an open one its creation. --state, --kind, --queue take "
-             "several, by commas or repeated. A long list goes on where the last one "
-             "ended: --after.\n\n"
-             "COLUMNS, by commas: id, kind, queue, state, priority, attempt, created_at, "
-             "ready_at, attempted_at, finalized_at, worker, worker_id, tags, args, "
-             "metadata, result, error.",
+     .help =
+         "List jobs, newest first.\n\n"
+         "STATE: scheduled, retryable, available, running, completed, cancelled, discarded.\n"
+         "TIME: an age such as 2h, or a time such as 2026-01-31T08:00:00Z. It is compared with the "
+         "end of a finished job and the creation of an open one. --state, --kind and --queue take "
+         "several values, separated by commas or repeated. --after continues a long list.\n\n"
+         "COLUMNS, separated by commas: id, kind, queue, state, priority, attempt, created_at, "
+         "ready_at, attempted_at, finalized_at, worker, worker_id, tags, args, metadata, result, "
+         "error.",
      .examples = "claimctl jobs list --state discarded --kind resize --since 2h\n"
                  "claimctl jobs list --queue images,mail --columns id,worker,error\n"
                  "claimctl jobs list --state retryable --error timeout --limit 10 --json",
@@ -83,13 +81,13 @@ const struct ctl_command ctl_commands[] = {
                  {"kind", "NAME", "only of these kinds"},
                  {"queue", "NAME", "only of these queues"},
                  {"tag", "TEXT", "only with this tag; repeated: with all of them"},
-                 {"worker", "ID|HOST", "whose last attempt was there"},
-                 {"since", "TIME", "from then on"},
-                 {"until", "TIME", "before then"},
+                 {"worker", "ID|HOST", "whose last attempt ran there"},
+                 {"since", "TIME", "at this time or later"},
+                 {"until", "TIME", "before this time"},
                  {"older-than", "AGE", "the same as --until with an age"},
-                 {"error", "TEXT", "whose last error has this text"},
-                 {"after", "ID", "go on below this id: next_after in JSON"},
-                 {"columns", "COLUMNS", "which, in their order"},
+                 {"error", "TEXT", "whose last error contains this text"},
+                 {"after", "ID", "continue below this id: next_after in JSON"},
+                 {"columns", "COLUMNS", "columns to show, in this order"},
                  {"limit", "N", "1 to 10000; default 50"}},
      .run = jobs_list},
     {.noun = "jobs",
@@ -97,29 +95,29 @@ const struct ctl_command ctl_commands[] = {
      .words = "ID",
      .words_min = 1,
      .words_max = 1,
-     .help = "Show all of one job: where it is, what it waits for, what happened to it.\n\n"
-             "Of args, metadata and result the first 1000 bytes; all of them in JSON.",
+     .help = "Show one job: its state, what it waits for, what happened to it.\n\n"
+             "Shows the first 1000 bytes of args, metadata and result; JSON has all.",
      .examples = "claimctl jobs show 42\nclaimctl jobs show 42 --full",
-     .options = {{"full", NULL, "args, metadata and result as long as they are"}},
+     .options = {{"full", NULL, "show args, metadata and result in full"}},
      .run = jobs_show},
     {.noun = "jobs",
      .verb = "watch",
      .words = "[ID...]",
      .words_max = MANY,
-     .help = "Follow jobs until all have ended: one line for each change.\n\n"
-             "Without an ID: up to 1000 of the open jobs that the options choose, the newest.\n"
-             "Ends with 1 when one of them was discarded.",
+     .help = "Follow jobs until all have ended, one line per change.\n\n"
+             "Without an ID: the newest open jobs that match the options, up to 1000.\n"
+             "Exits with 1 if one of them was discarded.",
      .examples = "claimctl jobs watch 42\nclaimctl jobs watch --tag monthly --json",
      .options = {{"state", "STATE", "only in these states; default: the open ones"},
                  {"kind", "NAME", "only of these kinds"},
                  {"queue", "NAME", "only of these queues"},
                  {"tag", "TEXT", "only with this tag; repeated: with all of them"},
-                 {"worker", "ID|HOST", "whose last attempt was there"},
-                 {"since", "TIME", "made (or ended) from then on"},
-                 {"until", "TIME", "made (or ended) before then"},
+                 {"worker", "ID|HOST", "whose last attempt ran there"},
+                 {"since", "TIME", "created (or ended) at this time or later"},
+                 {"until", "TIME", "created (or ended) before this time"},
                  {"older-than", "AGE", "the same as --until with an age"},
-                 {"error", "TEXT", "whose last error has this text"},
-                 {"every", "TIME", "between two looks; default 500ms"}},
+                 {"error", "TEXT", "whose last error contains this text"},
+                 {"every", "TIME", "interval; default 500ms"}},
      .run = jobs_watch},
     {.noun = "jobs",
      .verb = "cancel",
@@ -127,8 +125,8 @@ const struct ctl_command ctl_commands[] = {
      .words_min = 1,
      .words_max = MANY,
      .help = "Cancel jobs that are not running.\n\n"
-             "Each for itself: one that can't be cancelled keeps none of the others. The "
-             "exit code is that of the worst.",
+             "Each one independently: a job that can't be cancelled does not stop the others. The "
+             "exit code is that of the worst failure.",
      .examples = "claimctl jobs cancel 42 43",
      .run = jobs_cancel},
     {.noun = "queues",
@@ -139,55 +137,55 @@ const struct ctl_command ctl_commands[] = {
      .run = queues},
     {.noun = "workers",
      .words = "",
-     .help = "List worker processes: slots, what they run and serve, age of their beat.",
+     .help = "List workers: slots, what they run and serve, age of the last heartbeat.",
      .examples = "claimctl workers\nclaimctl workers --all --json",
-     .options = {{"all", NULL, "those that ended, too"}},
+     .options = {{"all", NULL, "include stopped ones"}},
      .run = workers},
     {.noun = "stats",
      .words = "",
-     .help = "Count jobs by queue and state, and what ended lately.\n\n"
-             "Of large numbers of jobs some are estimated: ~5000.",
+     .help = "Count jobs by queue and state, and those that ended lately.\n\n"
+             "Large counts are estimated: ~5000.",
      .examples = "claimctl stats\nclaimctl stats --watch 5s",
-     .options = {{"watch", "[TIME]", "look again every 2s, or every TIME, until Ctrl-C"}},
+     .options = {{"watch", "[TIME]", "repeat every 2s, or every TIME, until Ctrl-C"}},
      .run = stats},
     {.noun = "top",
      .words = "",
-     .help = "Watch queues, workers and rates on the whole screen; q ends it.\n\n"
-             "Where standard output is no terminal: one look. NO_COLOR is honoured.",
+     .help = "Watch queues, workers and rates full-screen; q quits.\n\n"
+             "Prints once if standard output is not a terminal. Honours NO_COLOR.",
      .examples = "claimctl top\nclaimctl top --every 500ms",
-     .options = {{"every", "TIME", "between two looks; default 2s"}},
+     .options = {{"every", "TIME", "interval; default 2s"}},
      .run = top},
     {.noun = "lock-nodes",
      .verb = "show",
      .words = "",
-     .help = "Show the lock nodes that this cluster was made with, and lock.nodes.",
+     .help = "Show the cluster's lock nodes, and lock.nodes of this configuration.",
      .examples = "claimctl lock-nodes show",
      .run = lock_nodes_show},
     {.noun = "lock-nodes",
      .verb = "set",
      .words = "",
-     .help = "Make lock.nodes of this configuration the list of the cluster.\n\n"
-             "All daemons must be stopped. Waits for the longest lease in use, since one "
-             "taken at the former nodes may live for so long; meanwhile no daemon starts. "
-             "Cut off in between, it is run again. Ends with 5 while a daemon lives.",
+     .help = "Replace the cluster's lock nodes with lock.nodes of this configuration.\n\n"
+             "All daemons must be stopped. Waits as long as the longest lease in use, since leases "
+             "on the former nodes may live that long; meanwhile no daemon starts. If it is "
+             "interrupted, run it again. Exits with 5 while a daemon is alive.",
      .examples = "claimctl lock-nodes set --yes",
      .options = {{"yes", NULL, "do it"},
                  {"force", NULL,
-                  "though former nodes can't be asked whether dead workers' locks are "
-                  "held"}},
+                  "even if former nodes can't be asked whether dead workers' locks are held"}},
      .run = lock_nodes_set},
     {.noun = "doctor",
      .words = "",
-     .help = "Check servers, versions, policies, clocks, plugins; and say what to do.\n\n"
-             "Ends with 1 when a line says FAIL.",
+     .help = "Check servers, versions, policies, clocks and plugins, and say what to do.\n\n"
+             "Exits with 1 if a line says FAIL.",
      .examples = "claimctl doctor\nclaimctl doctor --worker \"$(hostname)\"",
-     .options = {{"worker", "ID|HOST", "only: does this worker beat? One line; for health checks"}},
+     .options = {{"worker", "ID|HOST",
+                  "only check that this worker is alive; one line, for health checks"}},
      .run = doctor},
     {.noun = "dev",
      .words = "",
      .help = "Run a private cluster in the foreground until Ctrl-C.",
      .examples = "claimctl dev --workers 4 --plugins build/handlers",
-     .options = {{"dir", "DIR", "where it lives; default /tmp/claimd-dev-UID; jobs stay there"},
+     .options = {{"dir", "DIR", "its folder; default /tmp/claimd-dev-UID; keeps the jobs"},
                  {"workers", "N", "1 to 16; default 2"},
                  {"masters", "N", "Redis masters, 1 to 9; default 5"},
                  {"plugins", "DIR", "handlers; default: those of this build"}},
@@ -203,12 +201,11 @@ const struct ctl_command ctl_commands[] = {
      .verb = "show",
      .words = "[FILE]",
      .words_max = 1,
-     .help =
-         "Print the configuration in effect: file, environment and defaults together.\n\n"
-         "Secrets are not in it: only the names of their files. With --origin it begins with the "
-         "file that was read.",
+     .help = "Print the configuration in effect: file, environment and defaults.\n\n"
+             "Secrets are left out: only their files are named. With --origin it begins with the "
+             "file that was read.",
      .examples = "claimctl config show /etc/claimd/claimd.json --origin",
-     .options = {{"origin", NULL, "a table: each key, its value and where that came from"}},
+     .options = {{"origin", NULL, "show a table of keys, values and where each comes from"}},
      .run = config_show},
     {.noun = "config",
      .verb = "schema",
@@ -227,18 +224,17 @@ const struct ctl_command ctl_commands[] = {
      .words_min = 1,
      .words_max = 1,
      .help = "Print a completion script for this shell.\n\n"
-             "In bash: eval \"$(claimctl completion bash)\", in ~/.bashrc; in zsh the "
-             "same with zsh, after compinit, or as the file _claimctl in a folder of "
-             "$fpath.",
+             "bash: put eval \"$(claimctl completion bash)\" into ~/.bashrc. zsh: the same with "
+             "zsh, after compinit, or save it as _claimctl in a folder of $fpath.",
      .examples = "claimctl completion bash",
      .run = completion},
     {.noun = "help",
      .words = "[COMMAND...]",
      .words_max = 2,
      .help = "Explain a command, or list all.\n\n"
-             "With --json all commands with their options and examples.",
+             "--json prints all commands with their options and examples.",
      .examples = "claimctl help jobs list\nclaimctl help --json",
-     .options = {{"man", NULL, "all commands as the source of a manual page (scdoc)"}},
+     .options = {{"man", NULL, "print all commands as the source of a manual page (scdoc)"}},
      .run = help},
 };
 const size_t ctl_command_count = ARRAY_COUNT(ctl_commands);
@@ -248,7 +244,7 @@ const struct ctl_option ctl_common_options[] = {
      "configuration; else $CLAIMD_CONFIG, else " CTL_CONFIG_STANDARD_PATH " if it is there, else "
      "defaults and environment"},
     {"json", NULL, "print JSON"},
-    {"help", NULL, "this text"},
-    {"version", NULL, "version of this build"},
+    {"help", NULL, "show this help"},
+    {"version", NULL, "show the version"},
 };
 const size_t ctl_common_option_count = ARRAY_COUNT(ctl_common_options);

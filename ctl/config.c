@@ -135,8 +135,9 @@ enum status config_show(struct ctl *ctl, const struct ctl_args *args, struct err
         return st;
     }
     if (is_masked) {
-        (void)fprintf(stderr, "warning: a password in a URL is shown as ***; its place is "
-                              "redis.password_file\n");
+        (void)fprintf(
+            stderr,
+            "warning: a password in a URL is shown as ***; use redis.password_file instead\n");
     }
     return STATUS_OK;
 }

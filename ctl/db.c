@@ -94,10 +94,8 @@ static enum status roll_back(struct ctl *ctl, bool is_sure, struct target *t, st
     }
     const struct sql_migration *last = migrate_get(t->version);
     if (last != NULL && !is_sure) {
-        return err_fail(
-            err, STATUS_INVALID,
-            "this undoes %s and drops the data that it made room for; to do it, add --yes",
-            last->name);
+        return err_fail(err, STATUS_INVALID,
+                        "this undoes %s and deletes its data; add --yes to confirm", last->name);
     }
     st = migrate_down(t->conninfo, STEP_TIMEOUT_US, note_step, steps, err);
     if (st != STATUS_OK) {
@@ -145,7 +143,7 @@ enum status db_status(struct ctl *ctl, const struct ctl_args *args, struct err *
     }
     if (target.version > migrate_known_version()) {
         return err_fail(err, STATUS_CONFLICT,
-                        "the schema has version %d, this program knows %d: use a newer claimctl",
+                        "the schema is at version %d, this claimctl knows %d: use a newer one",
                         target.version, migrate_known_version());
     }
     return STATUS_OK;

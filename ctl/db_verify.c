@@ -127,7 +127,7 @@ static enum status note_unfed(struct verify *v, const struct check *c,
     (void)snprintf(id, sizeof id, "%lld", (long long)job->id);
     (void)snprintf(detail, sizeof detail, "kind %s in queue %s, priority %d: %s", job->kind,
                    job->queue, job->priority,
-                   unfed_is_starved(&v->config, job) ? "starved, other lanes get every turn"
+                   unfed_is_starved(&v->config, job) ? "starved: other lanes get every turn"
                                                      : "due, served, and without a hint");
     return table_add(&v->violations, values, err);
 }

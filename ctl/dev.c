@@ -53,7 +53,7 @@ static void note_end(struct dev_run *run, struct dev_child *child, int code)
     child->pid = 0;
     if (run->stops == 0 || !is_drained) {
         (void)fprintf(stderr, "claimctl dev: %s ended with %d%s\n", child->name, code,
-                      run->stops == 0 ? "; the others go on" : "");
+                      run->stops == 0 ? "; the others keep running" : "");
         run->has_failed = true;
     }
 }
@@ -64,7 +64,7 @@ static void note_server(struct dev_run *run, const char *name, pid_t *pid)
     int code = 0;
     if (*pid > 0 && program_wait(*pid, 0, &code, NULL) == STATUS_OK) {
         *pid = 0;
-        (void)fprintf(stderr, "claimctl dev: %s ended with %d; the others go on without it\n", name,
+        (void)fprintf(stderr, "claimctl dev: %s ended with %d; the others keep running\n", name,
                       code);
         run->has_failed = true;
     }
@@ -115,7 +115,7 @@ static void on_signal(uv_signal_t *handle, int signal)
     run->stops++;
     (void)uv_timer_stop(&run->look);
     if (run->stops == 1) {
-        (void)fprintf(stderr, "claimctl dev: stopping; again to stop now\n");
+        (void)fprintf(stderr, "claimctl dev: stopping; press Ctrl-C again to stop at once\n");
         timer_start(&run->limit, on_limit, (uint64_t)(run->drain_us / US_PER_MS), 0);
     }
     send_all(&run->cluster, SIGTERM); /* a second one means now to them, too */
@@ -186,7 +186,7 @@ static enum status find_folder(struct dev_cluster *d, const struct ctl_args *arg
     }
     if (n <= 0 || (size_t)n >= sizeof d->dir) {
         return err_fail(err, STATUS_INVALID,
-                        "--dir: its absolute path must have 1 to %zu bytes: sockets lie in it",
+                        "--dir: its absolute path must have 1 to %zu bytes: it holds sockets",
                         sizeof d->dir - 1);
     }
     return STATUS_OK;
@@ -281,13 +281,14 @@ static void say_how(const struct dev_run *run)
         (void)snprintf(program, sizeof program, "claimctl");
     }
     (void)fprintf(out,
-                  "\nPostgreSQL, %zu Redis masters, 1 scheduler and %lld worker%s run in %s\n"
+                  "\n"
+                  "PostgreSQL, %zu Redis masters, 1 scheduler and %lld worker%s run in %s\n"
                   "In another terminal:\n\n"
                   "  export CLAIMD_CONFIG=%s\n"
                   "  %s enqueue %s\n"
                   "  %s jobs list\n"
                   "  psql '%s'\n\n"
-                  "Ctrl-C ends everything; the jobs stay.\n\n",
+                  "Ctrl-C stops everything; the jobs are kept.\n\n",
                   d->master_count, (long long)run->workers, run->workers == 1 ? "" : "s", d->dir,
                   d->config_path, program, run->has_own_plugins ? "KIND" : "noop", program,
                   run->config.postgres.conninfo);
@@ -348,7 +349,7 @@ static enum status run_until_stopped(struct dev_run *run, int64_t masters, struc
         return st;
     }
     if (run->has_failed) {
-        return err_fail(err, STATUS_INTERNAL, "not everything ended well");
+        return err_fail(err, STATUS_INTERNAL, "some processes failed");
     }
     return STATUS_OK;
 }

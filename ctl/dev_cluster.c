@@ -41,12 +41,12 @@ static enum status make_folder(const char *dir, const char *lock_path, struct er
         return err_fail_sys(err, STATUS_INVALID, errno, "cannot make '%s'", dir);
     }
     if (!dir_is_ours(dir)) {
-        return err_fail(err, STATUS_INVALID, "'%s' is no folder of yours: name another by --dir",
-                        dir);
+        return err_fail(err, STATUS_INVALID,
+                        "'%s' is not a folder of yours: choose another with --dir", dir);
     }
     if (lstat(lock_path, &info) != 0 ? !is_empty(dir) : !S_ISREG(info.st_mode)) {
         return err_fail(err, STATUS_INVALID,
-                        "'%s' holds other files: --dir wants a folder of its own", dir);
+                        "'%s' holds other files: --dir needs a folder of its own", dir);
     }
     return STATUS_OK;
 }

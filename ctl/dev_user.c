@@ -43,7 +43,7 @@ static enum status open_folder(const char *path, int *ret_fd, struct err *err)
         return err_fail_sys(err, STATUS_INVALID, errno, "cannot make '%s'", path);
     }
     if (fstat(*ret_fd, &info) != 0 || info.st_uid != geteuid() || fchmod(*ret_fd, 0755) != 0) {
-        return err_fail(err, STATUS_INVALID, "'%s' is no folder of root's", path);
+        return err_fail(err, STATUS_INVALID, "'%s' is not a folder of root's", path);
     }
     return STATUS_OK;
 }
@@ -103,7 +103,7 @@ enum status dev_lower(struct dev_cluster *d, struct err *err)
     if (!program_user_reaches(d->dir)) {
         return err_fail(err, STATUS_INVALID,
                         "'%s' can't be reached by the unprivileged user that root's clusters run "
-                        "as: name another folder by --dir",
+                        "as: choose another folder with --dir",
                         d->dir);
     }
     enum status st = ctl_program_path("claimd-worker", worker, sizeof worker, err);

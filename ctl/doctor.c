@@ -99,18 +99,17 @@ static enum status check_cluster(struct report *r, struct admin *a, struct err *
                days >= DAYS_AHEAD_MIN ? HEALTH_OK
                : days >= 1            ? HEALTH_WARN
                                       : HEALTH_FAIL,
-               "history", "start claimd-scheduler: the one that leads makes the days",
+               "history", "start claimd-scheduler: the leader creates the partitions",
                "%lld days ahead%s", (long long)(days < 0 ? 0 : days),
                days >= DAYS_AHEAD_MIN ? "" : ": does a scheduler run?");
     int64_t live = doctor_number(rows, 0, LIVE);
     report_say(r, live > 0 ? HEALTH_OK : HEALTH_FAIL, "workers",
-               "start claimd-worker; its log says why if it does not stay", "%lld live",
-               (long long)live);
+               "start claimd-worker; if it exits, its log says why", "%lld live", (long long)live);
     if (doctor_number(rows, 0, STALE) > 0) {
         report_say(r, HEALTH_WARN, "workers",
-                   "the leading scheduler hands their jobs on within seconds; if this stays, see "
+                   "the leading scheduler rescues their jobs within seconds; if this persists, see "
                    "claimctl workers and those hosts",
-                   "%lld without a fresh beat, not rescued yet",
+                   "%lld without a recent heartbeat, not rescued yet",
                    (long long)doctor_number(rows, 0, STALE));
     }
     r->t_max_us = doctor_number(rows, 0, T_MAX);
@@ -156,17 +155,17 @@ static void say_unserved(struct report *r, const struct admin_rows *rows, int ro
     char action[DETAIL_MAX];
     if (strcmp(admin_value(rows, row, HAS_WORKERS), "t") == 0) {
         report_say(r, HEALTH_WARN, "kinds",
-                   "install the plugin on a worker of that queue; or cancel the jobs",
-                   "no live worker of queue %s serves %s; jobs that wait: %s", queue, kind,
+                   "install the plugin on a worker of that queue, or cancel the jobs",
+                   "no live worker of queue %s serves %s; waiting jobs: %s", queue, kind,
                    admin_value(rows, row, JOBS));
         return;
     }
     (void)snprintf(action, sizeof action,
-                   "add \"%s\" to worker.queues%s%s and restart it; or cancel the jobs", queue,
+                   "add \"%s\" to worker.queues%s%s and restart it, or cancel the jobs", queue,
                    hosts != NULL ? " of a worker that has the plugin: " : " of a worker",
                    hosts != NULL ? hosts : "");
     report_say(r, HEALTH_WARN, "queues", action,
-               "no live worker serves queue %s; jobs of kind %s that wait: %s", queue, kind,
+               "no live worker serves queue %s; waiting jobs of kind %s: %s", queue, kind,
                admin_value(rows, row, JOBS));
 }
 
@@ -220,8 +219,8 @@ static void doctor_postgres(struct report *r, const struct config *config)
     auto_admin struct admin *a = NULL;
     if (ctl_connect(config, true, &a, &err) != STATUS_OK) {
         report_say(r, HEALTH_FAIL, "postgresql",
-                   "see that the server runs, that postgres.conninfo is right, and that the server "
-                   "lets this host in (pg_hba.conf)",
+                   "check that the server runs, that postgres.conninfo is right, and that "
+                   "pg_hba.conf allows this host",
                    "%s", err.msg);
         return;
     }
@@ -235,8 +234,9 @@ static void doctor_postgres(struct report *r, const struct config *config)
     }
     if (st != STATUS_OK) {
         report_say(r, HEALTH_FAIL, st == STATUS_CONFLICT ? "schema" : "postgresql",
-                   st == STATUS_CONFLICT ? "run claimctl db migrate, or use the claimctl that fits"
-                                         : "see the server's log, then run doctor again",
+                   st == STATUS_CONFLICT
+                       ? "run claimctl db migrate, or use a claimctl of that version"
+                       : "see the server's log, then run doctor again",
                    "%s", err.msg);
     }
 }

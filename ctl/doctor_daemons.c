@@ -97,9 +97,9 @@ static void check_votes(struct report *r, const struct admin_rows *rows)
     }
     if (cut_off > 0) {
         report_say(r, cut_off == count ? HEALTH_FAIL : HEALTH_WARN, "votes",
-                   "see event=node_down and node_refused in the workers' logs: the network, "
-                   "redis.user, redis.password_file; a node that just started votes by itself soon",
-                   "%s claim nothing, too few lock nodes vote for them: %s",
+                   "see event=node_down and node_refused in the workers' logs; check the network, "
+                   "redis.user, redis.password_file; a node that has just started will vote soon",
+                   "%s claim nothing: too few lock nodes vote for them: %s",
                    cut_off == count ? "all live workers" : "some workers", names);
     } else if (count > 0) {
         report_say(r, HEALTH_OK, "votes", NULL, "every live worker has a quorum of lock nodes");
@@ -118,15 +118,15 @@ static void check_results(struct report *r, const struct config *config,
         }
         is_well = false;
         report_say(r, HEALTH_FAIL, "results",
-                   "what PostgreSQL says is the reason; they are kept and tried again, and the "
-                   "jobs' leases with them",
-                   "%s (pid %s) can't commit how %s jobs ended, the oldest for %lld s%s%s",
+                   "fix what PostgreSQL reports; the results are kept and tried again, and the "
+                   "jobs' leases held",
+                   "%s (pid %s) can't commit the results of %s jobs, the oldest for %lld s%s%s",
                    admin_value(rows, i, HOST), admin_value(rows, i, PID),
                    admin_value(rows, i, WORKER_UNCOMMITTED), seconds(age_us),
                    trouble[0] != '\0' ? ": " : "", trouble);
     }
     if (is_well && admin_row_count(rows) > 0) {
-        report_say(r, HEALTH_OK, "results", NULL, "none waits for its commit");
+        report_say(r, HEALTH_OK, "results", NULL, "none is waiting to be committed");
     }
 }
 
@@ -183,7 +183,7 @@ static void check_leader(struct report *r, const struct config *config,
     const char *error = admin_value(rows, row, LAST_ERROR);
     bool is_feeding = pass_us < scaled(config, PASS_MAX_US);
     report_say(r, is_feeding ? HEALTH_OK : HEALTH_FAIL, "feed",
-               "see event=feed_failed and hints_down in its log; restart it if nothing helps: "
+               "see event=feed_failed and hints_down in its log; if nothing helps, restart it: "
                "nothing is lost",
                "%s (pid %s) leads, and %s %lld s ago%s%s", admin_value(rows, row, HOST),
                admin_value(rows, row, PID),
@@ -200,14 +200,14 @@ static void check_full_pass(struct report *r, const struct config *config,
     int64_t every_us = feed_full_distance_us(config->scheduler.full_pass_us, took_us);
     bool is_late = age_us > 2 * (every_us + took_us) + scaled(config, PASS_MAX_US);
     bool is_rare = every_us > config->scheduler.full_pass_us;
-    report_say(r, is_late || is_rare ? HEALTH_WARN : HEALTH_OK, "full pass",
-               is_late ? "see event=full_pass_failed in the leader's log"
-                       : "end the transactions that have been open for long (pg_stat_activity, "
-                         "backend_xmin): vacuum can't take dead rows away before",
-               "began %lld s ago, %s %.1f s; one comes every %lld s: a hint that was lost is found "
-               "within that time",
-               seconds(age_us), took_us > 0 ? "the last complete one took" : "none is complete,",
-               (double)took_us / (double)US_PER_S, seconds(every_us + took_us));
+    report_say(
+        r, is_late || is_rare ? HEALTH_WARN : HEALTH_OK, "full pass",
+        is_late ? "see event=full_pass_failed in the leader's log"
+                : "end long transactions (pg_stat_activity, backend_xmin): until then vacuum can't "
+                  "remove dead rows",
+        "began %lld s ago, %s %.1f s; one runs every %lld s: a lost hint is found within that time",
+        seconds(age_us), took_us > 0 ? "the last complete one took" : "none is complete,",
+        (double)took_us / (double)US_PER_S, seconds(every_us + took_us));
 }
 
 static void check_steps(struct report *r, const struct admin_rows *rows)
@@ -216,7 +216,7 @@ static void check_steps(struct report *r, const struct admin_rows *rows)
         int64_t step_us = doctor_number(rows, i, STEP_US);
         int64_t stepped_us = doctor_number(rows, i, STEPPED_US);
         if (is_true(rows, i, IS_HEARD) && step_us != 0 && stepped_us < STEP_TOLD_US) {
-            report_say(r, HEALTH_FAIL, "clock", "let its host slew the clock (NTP), never step it",
+            report_say(r, HEALTH_FAIL, "clock", "make its host slew the clock (NTP), never step it",
                        "PostgreSQL's clock jumped by %+lld s, %lld s ago, as %s saw it",
                        seconds(step_us), seconds(stepped_us), admin_value(rows, i, HOST));
             return; /* the others saw the same */
@@ -249,15 +249,15 @@ static enum status check_schedulers(struct report *r, const struct config *confi
     check_steps(r, rows);
     if (heard == 0) {
         report_say(r, HEALTH_FAIL, "schedulers",
-                   "start claimd-scheduler; its log says why if it does not stay",
-                   "none is heard of: nothing is fed, nothing rescued");
+                   "start claimd-scheduler; if it exits, its log says why",
+                   "none is alive: nothing is fed, nothing rescued");
     } else if (leaders == 0) {
         report_say(r, HEALTH_FAIL, "schedulers",
                    "see their logs: node_down, node_quarantined (wait), leader_lost",
                    "none of %d leads: due jobs are not fed", heard);
     } else {
         report_say(r, leaders == 1 ? HEALTH_OK : HEALTH_WARN, "schedulers",
-                   "harmless for a moment, when the leader changes; if it stays, see the lock "
+                   "harmless for a moment while the leader changes; if it persists, check the lock "
                    "nodes' clocks",
                    "%d run%s, %d lead%s", heard, heard == 1 ? "s" : "", leaders,
                    leaders == 1 ? "s" : "");
@@ -291,8 +291,8 @@ static enum status check_clock(struct report *r, struct admin *a, const struct c
                (double)ahead_us / US_PER_S, is_ours ? ", which seems to be the wrong one" : "",
                c->off, c->daemons);
     if (c->future_us >= CLOCK_WARN_US) {
-        report_say(r, HEALTH_FAIL, "clock", "let its host slew the clock (NTP), never step it",
-                   "PostgreSQL's clock went back: a beat lies %lld s in the future",
+        report_say(r, HEALTH_FAIL, "clock", "make its host slew the clock (NTP), never step it",
+                   "PostgreSQL's clock went back: a heartbeat is %lld s in the future",
                    seconds(c->future_us));
     }
     return STATUS_OK;
@@ -306,10 +306,10 @@ static void check_write(struct report *r, struct admin *a)
     auto_admin_rows struct admin_rows *rows = NULL;
     enum status st = admin_query(a, &SQL_ADMIN_PROBE_WRITE, NULL, &rows, &err);
     if (st == STATUS_OK) {
-        report_say(r, HEALTH_OK, "write", NULL, "8 MB could be written");
+        report_say(r, HEALTH_OK, "write", NULL, "wrote 8 MB");
     } else if (strcmp(err.code, "42501") == 0 && strstr(err.msg, "probe_write") != NULL) {
         report_say(r, HEALTH_WARN, "write", "run doctor as a member of claimd_admin",
-                   "not probed: this login may not");
+                   "not tested: this login has no right to");
     } else {
         report_say(r, HEALTH_FAIL, "write",
                    "free disk space, end what blocks it, or name the primary in postgres.conninfo",
@@ -342,10 +342,10 @@ static void say_unfed(struct report *r, const struct config *config, const struc
     report_say(
         r, HEALTH_FAIL, is_starved ? "lanes" : "hints",
         is_starved
-            ? "more workers, or fewer share keys; other lanes of the queue fill its hints"
-            : "see that a scheduler leads and feeds; if one does, restart it and keep its log",
-        is_starved ? "%d%s due jobs get no turn, for more than 60 s: job %s"
-                   : "%d%s due jobs of served kinds have no hint, for more than 60 s: job %s",
+            ? "add workers, or use fewer share keys: other lanes of the queue fill its hints"
+            : "check that a scheduler leads and feeds; if one does, restart it and keep its log",
+        is_starved ? "%d%s due jobs have had no turn for more than 60 s: job %s"
+                   : "%d%s due jobs of served kinds have had no hint for more than 60 s: job %s",
         count, (size_t)count == HINT_LOOKUP_MAX ? " or more" : "", names);
 }
 
@@ -376,7 +376,7 @@ static enum status check_unfed(struct report *r, const struct config *config, st
     say_unfed(r, config, unfed, false);
     say_unfed(r, config, unfed, true);
     if (unfed->count == 0) {
-        report_say(r, HEALTH_OK, "hints", NULL, "no due job of a served kind is without one");
+        report_say(r, HEALTH_OK, "hints", NULL, "every due job of a served kind has one");
     }
     return STATUS_OK;
 }

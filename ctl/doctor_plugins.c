@@ -102,13 +102,13 @@ static void say_kinds(struct report *r, const struct config *config, const json_
         at += n > 0 ? (size_t)n : 0;
     }
     report_say(r, at > 0 ? HEALTH_OK : HEALTH_WARN, "plugins",
-               "put plugins there: NAME.so, of an owner that is trusted", "%s: %s",
+               "put plugins there: NAME.so, with a trusted owner", "%s: %s",
                config->worker.plugin_dir, at > 0 ? names : "serves nothing");
     json_array_foreach(json_object_get(root, "refused"), i, item)
     {
         const char *file = json_string_value(json_object_get(item, "file"));
         const char *reason = json_string_value(json_object_get(item, "reason"));
-        report_say(r, HEALTH_FAIL, "plugins", "mend or remove the file; workers go on without it",
+        report_say(r, HEALTH_FAIL, "plugins", "fix or remove the file; workers run without it",
                    "%s is not served: %s", file != NULL ? file : "?",
                    reason != NULL ? reason : "?");
     }
@@ -121,7 +121,8 @@ void doctor_plugins(struct report *r, const struct config *config)
     autobuf struct buf out = BUF_INIT(LIST_BYTES_MAX);
     enum status st = STATUS_OK;
     if (access(config->worker.plugin_dir, F_OK) != 0) {
-        report_say(r, HEALTH_WARN, "plugins", "set worker.plugin_dir, or ask where a worker runs",
+        report_say(r, HEALTH_WARN, "plugins",
+                   "set worker.plugin_dir, or run doctor on a worker's host",
                    "%s: not on this host", config->worker.plugin_dir);
         return;
     }
@@ -138,9 +139,10 @@ void doctor_plugins(struct report *r, const struct config *config)
         st = err_fail(&err, STATUS_INTERNAL, "'%s --list' printed no JSON", path);
     }
     if (st != STATUS_OK) {
-        report_say(r, HEALTH_FAIL, "plugins",
-                   "see worker.runner and worker.plugin_dir: workers on this host fail likewise",
-                   "%s", err.msg);
+        report_say(
+            r, HEALTH_FAIL, "plugins",
+            "check worker.runner and worker.plugin_dir: workers on this host fail the same way",
+            "%s", err.msg);
         return;
     }
     say_kinds(r, config, root);

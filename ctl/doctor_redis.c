@@ -233,8 +233,8 @@ static void check_clock(struct report *r, const struct node_check *n, int64_t dr
                                                 : 0;
     if (apart_us > drift_us) {
         report_say(r, HEALTH_FAIL, "redis clock",
-                   "let its host slew the clock instead of stepping it (NTP)",
-                   "%s: stepped by %lld ms while we looked", n->address,
+                   "make its host slew the clock (NTP), never step it",
+                   "%s: stepped by %lld ms during this check", n->address,
                    (long long)(apart_us / US_PER_MS));
     } else if (llabs(n->wall_us) > CLOCK_WARN_US) {
         report_say(r, HEALTH_WARN, "redis clock", "synchronise the clocks of both hosts (NTP)",
@@ -248,10 +248,10 @@ static const char *unfit(const struct redis_server_info *info)
 {
     return info->version_number < VERSION_MIN ? "version 7.0 or later is needed"
            : !info->is_master                 ? "is a replica: a lock node must be a master"
-           : info->is_cluster                 ? "is in cluster mode: a lock node must stand alone"
-           : info->may_evict                  ? "may evict locks: set maxmemory-policy noeviction"
-           : info->replica_count > 0          ? "has replicas: a failover would forget locks"
-                                              : NULL;
+           : info->is_cluster        ? "is in cluster mode: a lock node must be a server by itself"
+           : info->may_evict         ? "may evict locks: set maxmemory-policy noeviction"
+           : info->replica_count > 0 ? "has replicas: a failover would forget locks"
+                                     : NULL;
 }
 
 static void check_node(struct report *r, const struct config *config, const struct node_check *n)
@@ -259,10 +259,11 @@ static void check_node(struct report *r, const struct config *config, const stru
     if (!n->is_up || n->samples == 0) {
         size_t len = strlen(n->address);
         bool is_named = strncmp(n->why.msg, n->address, len) == 0; /* most reasons begin with it */
-        report_say(r, HEALTH_FAIL, "redis",
-                   "see that the server runs, and lock.nodes, redis.user, redis.password", "%s%s%s",
-                   is_named ? "" : n->address, is_named ? "" : ": ",
-                   n->why.msg[0] != '\0' ? n->why.msg : "no answer within 2 s");
+        report_say(
+            r, HEALTH_FAIL, "redis",
+            "check that the server runs, and check lock.nodes, redis.user, redis.password_file",
+            "%s%s%s", is_named ? "" : n->address, is_named ? "" : ": ",
+            n->why.msg[0] != '\0' ? n->why.msg : "no answer within 2 s");
         return;
     }
     const char *reason = unfit(&n->info);
@@ -281,7 +282,7 @@ static void check_node(struct report *r, const struct config *config, const stru
         (void)snprintf(note, sizeof note, ": just started, no vote for %lld s",
                        (long long)(left_us / US_PER_S + 1));
     }
-    report_say(r, is_young ? HEALTH_WARN : HEALTH_OK, "redis", "wait: then it votes by itself",
+    report_say(r, is_young ? HEALTH_WARN : HEALTH_OK, "redis", "wait: it will vote by itself",
                "%s: version %s, master, %s, clock %+.1f ms%s", n->address, n->info.version,
                n->persistence, (double)n->wall_us / US_PER_MS, note);
     check_clock(r, n, drift_us);

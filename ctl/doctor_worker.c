@@ -19,7 +19,7 @@ static void judge(struct report *r, const struct admin_rows *rows, const char *w
     const char *state = admin_value(rows, 0, STATE);
     bool is_well = strcmp(state, "live") == 0 || strcmp(state, "quiet") == 0;
     report_say(r, is_well ? HEALTH_OK : HEALTH_FAIL, "worker",
-               "see its log; it claims nothing now, and its jobs are handed on",
+               "see its log; it claims nothing now, and its jobs are rescued",
                "%s (pid %s) is %s, last beat %s s ago", admin_value(rows, 0, HOST),
                admin_value(rows, 0, PID), state, admin_value(rows, 0, BEAT_AGE));
 }
@@ -34,8 +34,9 @@ void doctor_worker(struct report *r, const struct config *config, const char *wh
         st = admin_query(a, &SQL_ADMIN_WORKER_BEAT, &who, &rows, &err);
     }
     if (st != STATUS_OK) {
-        report_say(r, HEALTH_FAIL, "worker", "see that PostgreSQL runs and postgres.conninfo",
-                   "not known: %s", err.msg);
+        report_say(r, HEALTH_FAIL, "worker",
+                   "check that PostgreSQL runs, and check postgres.conninfo", "not known: %s",
+                   err.msg);
         return;
     }
     judge(r, rows, who);

@@ -376,9 +376,9 @@ enum status enqueue(struct ctl *ctl, const struct ctl_args *args, struct err *er
         const char *name = args->given[i].name;
         if (strcmp(name, "file") != 0 && strcmp(name, "quiet") != 0 &&
             strcmp(name, "strict") != 0) {
-            return err_fail(err, STATUS_INVALID,
-                            "--file takes no --%s, only --quiet and --strict: each line says all",
-                            name);
+            return err_fail(
+                err, STATUS_INVALID,
+                "--file takes no --%s, only --quiet and --strict: each line has its own", name);
         }
     }
     return file != NULL ? enqueue_file(ctl, file, args, err) : enqueue_one(ctl, args, err);

@@ -92,11 +92,11 @@ static void print_examples(FILE *out, const struct ctl_command *c)
 
 static void print_configuration(FILE *out, const struct ctl *ctl)
 {
-    static const char *const reasons[] = {
-        [CTL_CONFIG_NONE] = "no file, but defaults and the environment",
-        [CTL_CONFIG_OPTION] = " (--config)",
-        [CTL_CONFIG_VARIABLE] = " ($CLAIMD_CONFIG)",
-        [CTL_CONFIG_STANDARD] = " (it is there, and no other was named)"};
+    static const char *const reasons[] = {[CTL_CONFIG_NONE] = "no file: defaults and environment",
+                                          [CTL_CONFIG_OPTION] = " (--config)",
+                                          [CTL_CONFIG_VARIABLE] = " ($CLAIMD_CONFIG)",
+                                          [CTL_CONFIG_STANDARD] =
+                                              " (it exists, and no other was named)"};
     (void)fprintf(out, "\nConfiguration: %s%s\n", ctl->config_path != NULL ? ctl->config_path : "",
                   reasons[ctl->config_from]);
 }
@@ -167,7 +167,7 @@ void help_unknown_command(const char *noun, const char *verb)
 {
     bool is_noun = help_is_noun(noun);
     if (is_noun && verb[0] == '\0') {
-        (void)fprintf(stderr, "claimctl: '%s' needs one more word:", noun);
+        (void)fprintf(stderr, "claimctl: '%s' needs a subcommand:", noun);
         print_known(noun, true);
         return;
     }

@@ -218,9 +218,8 @@ enum status help(struct ctl *ctl, const struct ctl_args *args, struct err *err)
     } else if (help_is_noun(noun) && verb[0] == '\0') {
         help_noun(ctl->out, noun);
     } else {
-        return err_fail(err, STATUS_INVALID,
-                        "there is no command '%.40s%s%.40s'; all: claimctl help", noun,
-                        verb[0] != '\0' ? " " : "", verb);
+        return err_fail(err, STATUS_INVALID, "unknown command '%.40s%s%.40s'; see claimctl help",
+                        noun, verb[0] != '\0' ? " " : "", verb);
     }
     return STATUS_OK;
 }

@@ -206,9 +206,9 @@ static enum status cancel_all(struct admin *a, const struct ctl_args *args, stru
     for (size_t i = 0; i < args->word_count; i++) {
         char state[32] = "";
         struct err why = {0};
-        enum status one = is_over
-                              ? err_fail(&why, c->worst, "not tried: PostgreSQL was lost before")
-                              : cancel_one(a, args->words[i], state, sizeof state, &why);
+        enum status one =
+            is_over ? err_fail(&why, c->worst, "not tried: the connection to PostgreSQL was lost")
+                    : cancel_one(a, args->words[i], state, sizeof state, &why);
         const char *const values[] = {args->words[i], state[0] != '\0' ? state : NULL,
                                       one == STATUS_OK ? NULL : why.msg};
         enum status st = table_add(&c->table, values, err);

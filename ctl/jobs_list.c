@@ -75,7 +75,7 @@ static enum status add_column(struct listing *l, int source, struct err *err)
     const char *name = all_columns[source].column.name;
     for (size_t i = 0; i < t->column_count; i++) {
         if (l->sources[i] == source) {
-            return err_fail(err, STATUS_INVALID, "--columns: '%s' is there twice", name);
+            return err_fail(err, STATUS_INVALID, "--columns: '%s' is given twice", name);
         }
     }
     l->columns[t->column_count] = all_columns[source].column;
@@ -98,7 +98,7 @@ static enum status choose_columns(struct listing *l, struct err *err)
         int source = find_column(at, len);
         if (source < 0) {
             return err_fail(err, STATUS_INVALID,
-                            "--columns: '%.*s' is not one; claimctl jobs list --help has all",
+                            "--columns: unknown column '%.*s'; see claimctl jobs list --help",
                             (int)(len < 40 ? len : 40), at);
         }
         enum status st = add_column(l, source, err);
@@ -255,7 +255,7 @@ static enum status print_listing(struct listing *l, struct err *err)
     if (l->next > 0 && is_told) {
         (void)fflush(l->ctl->out);
         (void)fprintf(stderr,
-                      l->is_cut ? "claimctl: looked for 10 s; there may be more: " : "next: ");
+                      l->is_cut ? "claimctl: stopped after 10 s; there may be more: " : "next: ");
         say_next(l);
     }
     return STATUS_OK;

@@ -252,7 +252,7 @@ enum status jobs_watch(struct ctl *ctl, const struct ctl_args *args, struct err 
     w->is_first = true;
     st = choose(w, ctl, args, err);
     if (st == STATUS_OK && w->count == 0) {
-        (void)fprintf(stderr, "claimctl: these options choose no open job\n");
+        (void)fprintf(stderr, "claimctl: no open job matches these options\n");
     }
     while (st == STATUS_OK && w->open > 0) {
         if (!w->is_first) {

@@ -99,10 +99,10 @@ static enum status refuse_live(struct change *c, struct err *err)
                        i > 0 ? ", " : "", admin_value(rows, i, PROGRAM), admin_value(rows, i, HOST),
                        admin_value(rows, i, PID), admin_value(rows, i, AGE));
     }
-    return err_fail(err, STATUS_CONFLICT,
-                    "daemons live: %s; stop them all (one that was killed counts as alive for some "
-                    "seconds more)",
-                    names);
+    return err_fail(
+        err, STATUS_CONFLICT,
+        "daemons are alive: %s; stop them all (a killed one counts as alive for some seconds)",
+        names);
 }
 
 /* Keys at the former nodes: the leader's, then those of jobs that still run on paper. */
@@ -179,25 +179,26 @@ static enum status judge_held(const struct change *c, const struct held *h, bool
                               const char *why, struct err *err)
 {
     if (h->is_held[0]) {
-        return err_fail(err, STATUS_CONFLICT,
-                        "a scheduler still leads at the former nodes: find and stop it, then run "
-                        "this again");
+        return err_fail(
+            err, STATUS_CONFLICT,
+            "a scheduler still leads on the former nodes: find and stop it, then run this again");
     }
     for (size_t i = 0; i < h->count; i++) {
         if (h->is_held[i + 1]) {
-            return err_fail(err, STATUS_CONFLICT,
-                            "the lock of job %lld is still held at the former nodes: its worker "
-                            "lives, though PostgreSQL hears nothing of it; find and stop it, then "
-                            "run this again",
-                            (long long)h->ids[i]);
+            return err_fail(
+                err, STATUS_CONFLICT,
+                "the lock of job %lld is still held on the former nodes: its worker is alive, "
+                "though PostgreSQL hears nothing from it; find and stop it, then run this again",
+                (long long)h->ids[i]);
         }
     }
     if (!is_all_asked && h->count > 0 && !c->is_forced) {
-        return err_fail(err, STATUS_CONFLICT,
-                        "%zu jobs still run on paper, the first under %s, which did not stop in "
-                        "order, and not all former nodes can be asked whether it holds their locks "
-                        "(%s): see that no claimd-worker runs anywhere, then add --force",
-                        h->count, h->worker, why);
+        return err_fail(
+            err, STATUS_CONFLICT,
+            "%zu jobs are still marked as running, the first on %s, which did not stop cleanly, "
+            "and not all former nodes can be asked whether it holds their locks (%s): make sure "
+            "that no claimd-worker runs anywhere, then add --force",
+            h->count, h->worker, why);
     }
     return STATUS_OK;
 }
@@ -268,7 +269,7 @@ static void wait_for_leases(const struct change *c)
     int64_t ttl_us = c->config.lock.ttl_us > c->t_max_us ? c->config.lock.ttl_us : c->t_max_us;
     int64_t us = ttl_us + ttl_us / 1000000 * c->config.lock.drift_ppm + 2 * US_PER_MS;
     (void)fprintf(stderr,
-                  "claimctl: waiting %.1f s: until then leases may live at the former nodes\n",
+                  "claimctl: waiting %.1f s: until then leases may live on the former nodes\n",
                   (double)us / US_PER_S);
     int64_t end_us = clock_boot_us() + us;
     while (clock_boot_us() < end_us) { /* a signal may end a rest */
@@ -325,8 +326,8 @@ static enum status set(const struct ctl *ctl, const struct ctl_args *args, struc
     }
     if (ctl_value(args, "yes") == NULL) {
         return err_fail(err, STATUS_INVALID,
-                        "this changes the cluster's lock nodes from %s to %s, lock.nodes here; "
-                        "with all daemons stopped, add --yes",
+                        "this changes the cluster's lock nodes from %s to %s (lock.nodes here); "
+                        "stop all daemons, then add --yes",
                         c->before[0] != '\0' ? c->before : c->present, c->wanted);
     }
     st = change(c, err);

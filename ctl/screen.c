@@ -101,7 +101,7 @@ static enum status draw(const struct screen *s, struct err *err)
     enum status st = s->draw(s->ctx, &size, out, &why);
     bool is_away = st == STATUS_UNAVAILABLE || st == STATUS_TIMEOUT;
     if (is_away) {
-        (void)fprintf(out, "claimctl: %s; trying again, q ends it\n", why.msg);
+        (void)fprintf(out, "claimctl: %s; trying again, q quits\n", why.msg);
     }
     bool ok = fclose(out) == 0;
     if (ok && (st == STATUS_OK || is_away)) {

@@ -37,7 +37,7 @@ enum status ctl_load_config(const struct ctl *ctl, struct config *ret, struct er
 {
     enum status st = config_load(ctl->config_path, ret, err);
     if (st != STATUS_OK && ctl->config_from == CTL_CONFIG_STANDARD) {
-        err_prefix(err, "the file that is read unless CLAIMD_CONFIG is set, be it empty");
+        err_prefix(err, "the file that is read unless CLAIMD_CONFIG is set, even if to nothing");
     }
     return st == STATUS_NOT_FOUND ? STATUS_INVALID : st;
 }
@@ -123,7 +123,7 @@ enum status ctl_written(enum status st, struct err *err)
     bool is_lost = (st == STATUS_UNAVAILABLE || st == STATUS_TIMEOUT) && err->code[0] == '\0';
     if (is_lost) {
         err->status = STATUS_UNKNOWN;
-        err_prefix(err, "it is not known whether it was done; look before you repeat it");
+        err_prefix(err, "it is unknown whether this was done; check before you repeat it");
     }
     return is_lost ? STATUS_UNKNOWN : st;
 }

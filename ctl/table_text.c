@@ -377,7 +377,7 @@ static void put_missing(const struct layout *l, FILE *out)
     put_names(list, l, l->is_out, "no room for ");
     put_names(list, l, l->is_cut, ftell(list) > 0 ? "; cut: " : "cut: ");
     bool is_any = ftell(list) > 0;
-    (void)fputs("; --json has all", list);
+    (void)fputs("; --json shows all", list);
     if (fclose(list) == 0 && is_any) {
         (void)wrap_print(out, text, l->style->width, 0);
     }

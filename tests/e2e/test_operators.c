@@ -82,7 +82,7 @@ START_TEST(results_that_can_not_be_committed_are_named_with_postgresqls_reason)
     sql_run(f.sql, "CREATE TRIGGER no_more BEFORE INSERT ON claimd.job_history FOR EACH ROW "
                    "EXECUTE FUNCTION claimd.no_more()");
     fleet_enqueue(&f, "noop", "{}", 3);
-    bool is_named = WAIT_UNTIL(doctor_names("can't commit how "), SOON_US);
+    bool is_named = WAIT_UNTIL(doctor_names("can't commit the results of "), SOON_US);
     char row[600];
     sql_text(f.sql, row, sizeof row,
              "SELECT uncommitted || ' ' || uncommitted_us || ' ' || trouble "
@@ -108,7 +108,7 @@ START_TEST(a_stopped_leader_is_named_and_so_is_its_loss)
 {
     ck_assert(WAIT_UNTIL(says("doctor", NULL) == 0, SOON_US));
     fleet_signal(f.schedulers[0], SIGSTOP);
-    ck_assert(WAIT_UNTIL(doctor_names("none is heard of"), SOON_US));
+    ck_assert(WAIT_UNTIL(doctor_names("none is alive"), SOON_US));
     fleet_signal(f.schedulers[0], SIGCONT);
     ck_assert(WAIT_UNTIL(says("doctor", NULL) == 0, SOON_US));
 }

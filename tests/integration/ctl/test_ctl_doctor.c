@@ -143,10 +143,10 @@ START_TEST(a_healthy_cluster_is_exit_0)
     assert_line("ok", "schedulers", "1 runs, 1 leads");
     assert_line("ok", "feed", "host-2 (pid 4712) leads, and has fed 0 s ago");
     assert_line("ok", "votes", "has a quorum");
-    assert_line("ok", "results", "none waits");
+    assert_line("ok", "results", "none is waiting");
     assert_line("ok", "clock", "0 of 2 daemons see it off");
-    assert_line("ok", "write", "8 MB could be written");
-    assert_line("ok", "hints", "no due job");
+    assert_line("ok", "write", "wrote 8 MB");
+    assert_line("ok", "hints", "every due job");
     assert_line("warn", "plugins", "serves nothing");
     ck_assert_int_eq(ctl_exit("doctor"), 0);
     assert_says("RESULT CHECK");
@@ -158,7 +158,7 @@ START_TEST(jobs_that_nobody_serves_are_named)
     ctl_sql("UPDATE claimd.worker SET queues = '{q1}'");
     ck_assert_int_eq(ctl_exit("enqueue", "lonely", "--queue", "q1"), 0);
     doctor_exits(0);
-    assert_line("warn", "kinds", "no live worker of queue q1 serves lonely; jobs that wait: 1");
+    assert_line("warn", "kinds", "no live worker of queue q1 serves lonely; waiting jobs: 1");
 }
 END_TEST
 
@@ -166,7 +166,7 @@ START_TEST(a_queue_that_no_worker_names_is_told_with_its_key)
 {
     ck_assert_int_eq(ctl_exit("enqueue", "noop", "--queue", "q1"), 0);
     doctor_exits(0);
-    assert_line("warn", "queues", "no live worker serves queue q1; jobs of kind noop that wait: 1");
+    assert_line("warn", "queues", "no live worker serves queue q1; waiting jobs of kind noop: 1");
     assert_says("add \\\"q1\\\" to worker.queues of a worker that has the plugin: host-1");
 }
 END_TEST
@@ -332,26 +332,26 @@ static const struct {
     {"UPDATE claimd.scheduler SET last_pass_at = NULL", "FAIL", "feed", "does not feed"},
     {"UPDATE claimd.scheduler SET leader_since = NULL, last_pass_at = NULL", "FAIL", "schedulers",
      "none of 1 leads"},
-    {"UPDATE claimd.scheduler SET stale_at = now()", "FAIL", "schedulers", "none is heard of"},
+    {"UPDATE claimd.scheduler SET stale_at = now()", "FAIL", "schedulers", "none is alive"},
     {"DELETE FROM claimd.worker", "FAIL", "workers", "0 live"},
     {"UPDATE claimd.worker SET lock_nodes_voting = 1", "FAIL", "votes",
-     "all live workers claim nothing, too few lock nodes vote for them: host-1 (pid 4711) has 1 of "
+     "all live workers claim nothing: too few lock nodes vote for them: host-1 (pid 4711) has 1 of "
      "3"},
     {"UPDATE claimd.worker SET uncommitted = 3, uncommitted_us = 95000000, trouble = 'disk full'",
      "FAIL", "results",
-     "host-1 (pid 4711) can't commit how 3 jobs ended, the oldest for 95 s: disk full"},
+     "host-1 (pid 4711) can't commit the results of 3 jobs, the oldest for 95 s: disk full"},
     {"UPDATE claimd.scheduler SET clock_step_us = -60000000, clock_stepped_at = now() - interval "
      "'10 s'",
      "FAIL", "clock", "PostgreSQL's clock jumped by -60 s, 10 s ago, as host-2 saw it"},
     {"UPDATE claimd.worker SET beat_at = now() + interval '1 min'", "FAIL", "clock",
-     "PostgreSQL's clock went back: a beat lies 59 s in the future"},
+     "PostgreSQL's clock went back: a heartbeat is 59 s in the future"},
     {"WITH s AS (UPDATE claimd.scheduler SET clock_ahead_us = -60000000) UPDATE claimd.worker SET "
      "clock_ahead_us = -60000000",
      "FAIL", "clock", "2 of 2 daemons see it off by 5 s or more"},
     {"ALTER ROLE doctor_user SET default_transaction_read_only = on", "FAIL", "write",
      "PostgreSQL can't write: cannot execute"},
     {"INSERT INTO claimd.job (kind) VALUES ('noop')", "FAIL", "hints",
-     "1 due jobs of served kinds have no hint, for more than 60 s: job 1 (kind noop, queue "
+     "1 due jobs of served kinds have had no hint for more than 60 s: job 1 (kind noop, queue "
      "default, priority 4)"},
 };
 
@@ -418,10 +418,10 @@ END_TEST
 START_TEST(G8_full_passes_that_take_long_or_do_not_end_are_a_warning)
 {
     doctor_exits(0);
-    assert_line("ok", "full pass", "one comes every 30 s");
+    assert_line("ok", "full pass", "one runs every 30 s");
     ctl_sql("UPDATE claimd.scheduler SET full_pass_us = 12300000");
     doctor_exits(0);
-    assert_line("warn", "full pass", "the last complete one took 12.3 s; one comes every 258 s");
+    assert_line("warn", "full pass", "the last complete one took 12.3 s; one runs every 258 s");
     ctl_sql("UPDATE claimd.scheduler SET full_pass_us = 0, full_pass_at = now() - interval '1 h'");
     doctor_exits(0);
     assert_line("warn", "full pass", "began 3600 s ago, none is complete");
@@ -442,7 +442,7 @@ START_TEST(a_lane_that_gets_no_turn_is_named_as_starved)
     ctl.env[3] = "CLAIMD_SCHEDULER_FULL_PASS_MS=1000";
     ctl.env[4] = "CLAIMD_TIME_SCALE=0.2";
     (void)run_doctor();
-    assert_line("FAIL", "lanes", "1 due jobs get no turn");
+    assert_line("FAIL", "lanes", "1 due jobs have had no turn");
 }
 END_TEST
 

@@ -152,7 +152,7 @@ END_TEST
 START_TEST(help_and_the_origins_say_which_file_was_read)
 {
     ck_assert_int_eq(shell("claimctl help"), 0);
-    assert_prints("Configuration: no file, but defaults and the environment\n");
+    assert_prints("Configuration: no file: defaults and environment\n");
     ck_assert_int_eq(shell("f=$(mktemp) && echo '{}' >$f && claimctl --config $f help && "
                            "CLAIMD_CONFIG=$f claimctl help && claimctl --config $f config show "
                            "--origin && claimctl --config $f config show --origin --json; rm $f"),
@@ -172,7 +172,7 @@ START_TEST(help_is_the_same_by_word_and_by_option)
     ck_assert_int_eq(shell("diff <(claimctl help jobs) <(claimctl jobs --help)"), 0);
     ck_assert_int_eq(shell("diff <(claimctl help) <(claimctl --help)"), 0);
     ck_assert_int_eq(shell("claimctl help nix"), 2);
-    assert_prints("no command 'nix'");
+    assert_prints("unknown command 'nix'");
 }
 END_TEST
 
@@ -200,11 +200,11 @@ static const struct {
     {"claimctl job", "unknown command 'job', did you mean 'jobs'?"},
     {"claimctl wokers", "did you mean 'workers'?"},
     {"claimctl jobs lsit", "unknown command 'jobs lsit', did you mean 'jobs list'?"},
-    {"claimctl jobs", "'jobs' needs one more word: list"},
+    {"claimctl jobs", "'jobs' needs a subcommand: list"},
     {"claimctl jobs list --quue x", "unknown option --quue, did you mean --queue?"},
     {"claimctl jobs list --quux=x", "unknown option --quux"},
     {"claimctl --jsn", "unknown option --jsn, did you mean --json?"},
-    {"claimctl enqueue a --ta=x --t y", "--t may be --timeout or --tag"},
+    {"claimctl enqueue a --ta=x --t y", "--t is ambiguous: --timeout or --tag"},
     {"claimctl jobs list -s x", "unknown option -s: options have two dashes"},
     {"claimctl jobs list --json=1", "--json takes no value"},
     {"claimctl completion fish", "'fish' is not a shell that is known: bash, zsh"},

@@ -153,9 +153,9 @@ static const struct {
     const char *options[4];
     const char *reason;
 } wrong[] = {
-    {{"--columns", "id,colour"}, "--columns: 'colour' is not one"},
-    {{"--columns", ""}, "--columns: '' is not one"},
-    {{"--columns", "id,id"}, "--columns: 'id' is there twice"},
+    {{"--columns", "id,colour"}, "--columns: unknown column 'colour'"},
+    {{"--columns", ""}, "--columns: unknown column ''"},
+    {{"--columns", "id,id"}, "--columns: 'id' is given twice"},
     {{"--state", "running,done"}, "--state: 'done' is not allowed"},
     {{"--state", ""}, "--state: '' is not allowed"},
     {{"--since", "yesterday"}, "--since: 'yesterday' is not allowed; allowed: an age such as 2h"},

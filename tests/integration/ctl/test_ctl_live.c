@@ -316,10 +316,10 @@ START_TEST(at_80_columns_queues_and_workers_show_all_or_say_what_is_missing)
     assert_seen_unbroken(&t,
                          (const char *const[]){" RETRY ", " 9000 ", " KINDS", "kind_of_", NULL});
     terminal_run(&t, (const char *const[]){"workers", NULL}, "X=");
-    assert_seen_unbroken(&t, (const char *const[]){" QUEUES", " KINDS",
-                                                   "no room for VERSION, "
-                                                   "STARTED, WORKER ID; --json has all",
-                                                   NULL});
+    assert_seen_unbroken(
+        &t,
+        (const char *const[]){" QUEUES", " KINDS",
+                              "no room for VERSION, STARTED, WORKER ID; --json shows all", NULL});
     terminal_run(&t, (const char *const[]){"config", "show", "--origin", NULL},
                  "CLAIMD_LOCK_NODES=one.example.org:6379,two.example.org:6379,"
                  "three.example.org:6379");
@@ -333,7 +333,7 @@ START_TEST(what_is_cut_is_told_below)
     struct terminal t;
     ctl_sql("INSERT INTO claimd.job (kind, args) SELECT 'a', to_jsonb(repeat('long ', 60))");
     terminal_run(&t, (const char *const[]){"jobs", "list", "--columns", "id,args", NULL}, "X=");
-    terminal_await(&t, "cut: ARGS; --json has all\r\n");
+    terminal_await(&t, "cut: ARGS; --json shows all\r\n");
     terminal_assert_width(&t, 80);
 }
 END_TEST
@@ -364,7 +364,7 @@ START_TEST(postgresql_away_is_shown_and_tried_again)
     struct terminal t;
     (void)snprintf(ctl.conninfo, sizeof ctl.conninfo, "host=/nowhere");
     terminal_run(&t, (const char *const[]){"stats", "--watch", "1h", NULL}, "X=");
-    terminal_await(&t, "trying again, q ends it");
+    terminal_await(&t, "trying again, q quits");
     ck_assert_int_eq(write(t.master, "q", 1), 1);
     ck_assert_int_eq(terminal_end(&t, "\x1b[?1049l"), 0);
 }

@@ -112,13 +112,13 @@ START_TEST(N8_it_is_refused_while_a_daemon_lives)
 {
     ctl_sql(INSERT_WORKER("1 h"));
     ck_assert_int_eq(ctl_exit("lock-nodes", "set", "--yes"), 5);
-    assert_says("daemons live: claimd-worker on host-1 (pid 4711, beat 0.");
+    assert_says("daemons are alive: claimd-worker on host-1 (pid 4711, beat 0.");
     ctl_sql("UPDATE claimd.worker SET stopped = true");
     ctl_sql("INSERT INTO claimd.scheduler (scheduler_id, stale_at, pid, host, version, lock_nodes, "
             "lock_nodes_voting) VALUES (gen_random_uuid(), now() + interval '1 h', 4712, 'host-2', "
             "'1', 1, 1)");
     ck_assert_int_eq(ctl_exit("lock-nodes", "set", "--yes"), 5);
-    assert_says("daemons live: claimd-scheduler on host-2 (pid 4712");
+    assert_says("daemons are alive: claimd-scheduler on host-2 (pid 4712");
     ck_assert_int_eq(is_list(present), 1);
 }
 END_TEST
@@ -129,7 +129,7 @@ START_TEST(N8_the_new_list_comes_after_the_longest_lease_and_dead_workers_stay_d
     int64_t start_us = clock_boot_us();
     ck_assert_int_eq(ctl_exit("lock-nodes", "set", "--yes"), 0);
     ck_assert_int_ge(clock_boot_us() - start_us, 1515000); /* T_max, not this host's T; and D */
-    assert_says("waiting 1.5 s: until then leases may live at the former nodes");
+    assert_says("waiting 1.5 s: until then leases may live on the former nodes");
     ck_assert_int_eq(is_list(HERE), 1);
     ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.worker WHERE dead"), 1);
     ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.cluster WHERE "
@@ -198,12 +198,12 @@ START_TEST(N8_a_lock_that_outlives_the_longest_lease_has_a_holder_and_it_is_refu
     given_running_job();
     REDIS("SET", "claimd:job:1", "token");
     ck_assert_int_eq(ctl_exit("lock-nodes", "set", "--yes"), 5);
-    assert_says("the lock of job 1 is still held at the former nodes");
+    assert_says("the lock of job 1 is still held on the former nodes");
     ck_assert_int_eq(is_list(HERE), 0);
     REDIS("DEL", "claimd:job:1");
     REDIS("SET", "claimd:leader", "token");
     ck_assert_int_eq(ctl_exit("lock-nodes", "set", "--yes"), 5);
-    assert_says("a scheduler still leads at the former nodes");
+    assert_says("a scheduler still leads on the former nodes");
     REDIS("DEL", "claimd:leader");
     ck_assert_int_eq(ctl_exit("lock-nodes", "set", "--yes"), 0);
     ck_assert_int_eq(is_list(HERE), 1);
@@ -215,7 +215,7 @@ START_TEST(N8_former_nodes_that_are_away_need_force_only_if_jobs_still_run_on_pa
     given_running_job();
     redis_server_stop(&former);
     ck_assert_int_eq(ctl_exit("lock-nodes", "set", "--yes"), 5);
-    assert_says("1 jobs still run on paper, the first under host-1 (pid 4711)");
+    assert_says("1 jobs are still marked as running, the first on host-1 (pid 4711)");
     assert_says("then add --force");
     ck_assert_int_eq(ctl_exit("lock-nodes", "set", "--yes", "--force"), 0);
     ck_assert_int_eq(is_list(HERE), 1);

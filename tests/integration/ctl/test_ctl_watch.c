@@ -120,7 +120,7 @@ START_TEST(what_can_not_be_followed_is_said)
     ck_assert_int_eq(ctl_exit("jobs", "watch", "7", "--kind", "a"), 2);
     assert_says("either ids or options");
     ck_assert_int_eq(ctl_exit("jobs", "watch", "--kind", "a"), 0);
-    assert_says("these options choose no open job");
+    assert_says("no open job matches these options");
 }
 END_TEST
 
