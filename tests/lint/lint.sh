@@ -143,6 +143,19 @@ case $name in
             { text = $0; gsub(/[\200-\277]/, "", text) } # characters, not bytes
             length(text) > 120 { print FILENAME ":" FNR ": " length(text) " characters, at most 120" }' $(files '*.md')
         ;;
+    paths) # a file that a document names is there
+        files '*' | awk '
+            FILENAME == "-" { here[$0] = 1; top = $0; sub(/\/.*/, "", top); folder[top] = 1; next }
+            {
+                line = $0
+                while (match(line, /`[a-z]+\/[a-z0-9_\/-]+\.[a-z]+`/)) {
+                    path = substr(line, RSTART + 1, RLENGTH - 2); line = substr(line, RSTART + RLENGTH)
+                    top = path; sub(/\/.*/, "", top)
+                    if (top in folder && !(path in here)) { print FILENAME ":" FNR ": there is no " path; bad = 1 }
+                }
+            }
+            END { exit bad }' - $(files '*.md' | grep -v '^CHANGELOG')
+        ;;
     events)
         daemon_files=$(files '*.c' | grep -e '^worker/' -e '^scheduler/' -e '^daemon/' -e '^base/log\.c')
         # Names in code: texts before the first field of log_…(), and what variables named event

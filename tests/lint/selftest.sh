@@ -125,6 +125,14 @@ case $name in
         if run; then echo "text did not see a long line of a document" && exit 1; fi
         rm "$tree/docs/bad.md"
         ;;
+    paths)
+        clean
+        # shellcheck disable=SC2016  # planted
+        echo 'See `base/good.c` and `base/gone.c`.' >"$tree/docs/bad.md"
+        if run || ! grep -q 'bad.md:1: .*base/gone.c' "$tree/output"; then
+            echo "paths did not see a file that is not there" && exit 1
+        fi
+        ;;
     unused)
         plant base/bad.c 'int bad(void)' '{' '    return 1;' '}'
         ;;
