@@ -219,27 +219,24 @@ END_TEST
 
 static Suite *suite(void)
 {
-    const TTest *const tests[] = {
-        lock_F3_A3_a_paused_worker_was_rescued_and_its_late_result_is_refused,
-        A4_the_runner_of_a_paused_worker_ends_itself,
-        lock_F3_a_handler_that_ended_before_danger_is_accepted_when_nobody_rescued_it,
-        A16_with_two_of_five_masters_stopped_work_goes_on,
-        B2_without_a_majority_nothing_is_claimed_handlers_finish_and_work_resumes,
-        rule12_flushall_everywhere_kills_no_handler_and_the_queue_is_rebuilt,
-        D3_postgresql_is_killed_and_restarted_and_nothing_is_lost,
-        A6_the_leader_is_killed_and_the_other_scheduler_takes_over,
-        lock_F4_A8_a_drain_finishes_what_runs_and_gives_the_rest_back_uncharged,
-        A8_a_second_signal_stops_now_and_gives_running_jobs_back,
-        a_worker_restarted_in_its_state_directory_hands_its_predecessors_jobs_back_at_once,
-    };
     Suite *s = suite_create("faults");
     TCase *c = tcase_create("faults");
     tcase_set_timeout(c, 60);
     tcase_add_unchecked_fixture(c, fleet_share_pg, fleet_unshare_pg);
     tcase_add_checked_fixture(c, setup, teardown);
-    for (size_t i = 0; i < ARRAY_COUNT(tests); i++) {
-        tcase_add_test(c, tests[i]);
-    }
+    tcase_add_test(c, lock_F3_A3_a_paused_worker_was_rescued_and_its_late_result_is_refused);
+    tcase_add_test(c, A4_the_runner_of_a_paused_worker_ends_itself);
+    tcase_add_test(c,
+                   lock_F3_a_handler_that_ended_before_danger_is_accepted_when_nobody_rescued_it);
+    tcase_add_test(c, A16_with_two_of_five_masters_stopped_work_goes_on);
+    tcase_add_test(c, B2_without_a_majority_nothing_is_claimed_handlers_finish_and_work_resumes);
+    tcase_add_test(c, rule12_flushall_everywhere_kills_no_handler_and_the_queue_is_rebuilt);
+    tcase_add_test(c, D3_postgresql_is_killed_and_restarted_and_nothing_is_lost);
+    tcase_add_test(c, A6_the_leader_is_killed_and_the_other_scheduler_takes_over);
+    tcase_add_test(c, lock_F4_A8_a_drain_finishes_what_runs_and_gives_the_rest_back_uncharged);
+    tcase_add_test(c, A8_a_second_signal_stops_now_and_gives_running_jobs_back);
+    tcase_add_test(
+        c, a_worker_restarted_in_its_state_directory_hands_its_predecessors_jobs_back_at_once);
     suite_add_tcase(s, c);
     return s;
 }

@@ -228,26 +228,21 @@ static void teardown(void)
 
 static Suite *suite(void)
 {
-    const TTest *const tests[] = {
-        a_thousand_jobs_run_once_each_and_leave_no_lock,
-        S5_a_change_of_state_that_is_no_edge_is_refused_by_the_tests_database,
-        feat_B3_a_delayed_job_runs_when_it_is_due_and_not_before,
-        lock_G6_a_handler_gets_the_jobs_id_and_its_fence,
-        S10_an_at_most_once_job_that_crashed_is_lost_and_never_run_again,
-        S9_args_changed_while_queued_are_the_ones_that_run,
-        lock_G1_S11_a_job_cancelled_while_queued_never_runs,
-        rule4_a_row_locked_by_an_open_session_holds_up_nobody_else,
-        large_args_arrive_whole,
-    };
     Suite *s = suite_create("job's way");
     TCase *c = tcase_create("jobs");
     tcase_set_timeout(c, 60);
     tcase_add_unchecked_fixture(c, setup, teardown);
     tcase_add_loop_test(c, G1_a_bad_end_costs_one_attempt_with_its_reason, 0,
                         (int)ARRAY_COUNT(ends));
-    for (size_t i = 0; i < ARRAY_COUNT(tests); i++) {
-        tcase_add_test(c, tests[i]);
-    }
+    tcase_add_test(c, a_thousand_jobs_run_once_each_and_leave_no_lock);
+    tcase_add_test(c, S5_a_change_of_state_that_is_no_edge_is_refused_by_the_tests_database);
+    tcase_add_test(c, feat_B3_a_delayed_job_runs_when_it_is_due_and_not_before);
+    tcase_add_test(c, lock_G6_a_handler_gets_the_jobs_id_and_its_fence);
+    tcase_add_test(c, S10_an_at_most_once_job_that_crashed_is_lost_and_never_run_again);
+    tcase_add_test(c, S9_args_changed_while_queued_are_the_ones_that_run);
+    tcase_add_test(c, lock_G1_S11_a_job_cancelled_while_queued_never_runs);
+    tcase_add_test(c, rule4_a_row_locked_by_an_open_session_holds_up_nobody_else);
+    tcase_add_test(c, large_args_arrive_whole);
     suite_add_tcase(s, c);
     return s;
 }

@@ -287,22 +287,17 @@ END_TEST
 
 static Suite *suite(void)
 {
-    const TTest *const tests[] = {
-        a_worker_takes_on_new_values_and_goes_on_working,
-        a_bad_configuration_is_one_line_and_the_old_one_stays,
-        what_needs_a_restart_is_named_and_not_taken_on,
-        a_scheduler_feeds_further_ahead_at_once,
-        a_worker_drains_as_long_as_its_new_configuration_says,
-        a_daemon_without_a_file_outlives_its_terminal,
-        with_json_every_line_of_a_worker_is_an_object,
-    };
     Suite *s = suite_create("reload");
     TCase *c = tcase_create("reload");
     tcase_set_timeout(c, 120);
     tcase_add_unchecked_fixture(c, setup, teardown);
-    for (size_t i = 0; i < ARRAY_COUNT(tests); i++) {
-        tcase_add_test(c, tests[i]);
-    }
+    tcase_add_test(c, a_worker_takes_on_new_values_and_goes_on_working);
+    tcase_add_test(c, a_bad_configuration_is_one_line_and_the_old_one_stays);
+    tcase_add_test(c, what_needs_a_restart_is_named_and_not_taken_on);
+    tcase_add_test(c, a_scheduler_feeds_further_ahead_at_once);
+    tcase_add_test(c, a_worker_drains_as_long_as_its_new_configuration_says);
+    tcase_add_test(c, a_daemon_without_a_file_outlives_its_terminal);
+    tcase_add_test(c, with_json_every_line_of_a_worker_is_an_object);
     suite_add_tcase(s, c);
     return s;
 }

@@ -267,15 +267,6 @@ END_TEST
 
 static Suite *suite(void)
 {
-    const TTest *const tests[] = {
-        W0_a_lost_pop_told_by_a_beat_that_was_not_confirmed_is_told_again,
-        jobs_claimed_ahead_before_long_ones_are_given_back_once_not_for_ever,
-        G5_whatever_a_handler_returns_the_others_finish_and_a_drain_ends,
-        W7_a_predecessors_job_that_can_not_be_recorded_does_not_keep_a_worker_from_starting,
-        A3_a_worker_told_to_end_while_it_frees_its_predecessors_leases_ends_well,
-        rule4_a_wall_of_locked_rows_does_not_hold_up_what_lies_behind_it,
-        A8_results_that_cannot_be_committed_do_not_keep_a_worker_from_ending, /* the last one */
-    };
     Suite *s = suite_create("worker's hard times");
     TCase *c = tcase_create("hard times");
     tcase_set_timeout(c, 60);
@@ -283,9 +274,15 @@ static Suite *suite(void)
     tcase_add_checked_fixture(c, NULL, clean);
     tcase_add_loop_test(c, A5_a_worker_paused_between_two_steps_until_it_was_marked_dead_works_on,
                         0, (int)ARRAY_COUNT(points));
-    for (size_t i = 0; i < ARRAY_COUNT(tests); i++) {
-        tcase_add_test(c, tests[i]);
-    }
+    tcase_add_test(c, W0_a_lost_pop_told_by_a_beat_that_was_not_confirmed_is_told_again);
+    tcase_add_test(c, jobs_claimed_ahead_before_long_ones_are_given_back_once_not_for_ever);
+    tcase_add_test(c, G5_whatever_a_handler_returns_the_others_finish_and_a_drain_ends);
+    tcase_add_test(
+        c, W7_a_predecessors_job_that_can_not_be_recorded_does_not_keep_a_worker_from_starting);
+    tcase_add_test(c, A3_a_worker_told_to_end_while_it_frees_its_predecessors_leases_ends_well);
+    tcase_add_test(c, rule4_a_wall_of_locked_rows_does_not_hold_up_what_lies_behind_it);
+    /* The last one. */
+    tcase_add_test(c, A8_results_that_cannot_be_committed_do_not_keep_a_worker_from_ending);
     suite_add_tcase(s, c);
     return s;
 }

@@ -390,28 +390,23 @@ END_TEST
 
 static Suite *suite(void)
 {
-    const TTest *const tests[] = {
-        S19_ids_hinted_on_every_master_at_once_run_once,
-        rule2_a_kind_that_nobody_serves_waits_for_a_worker_that_does,
-        USR1_quiet_takes_no_new_jobs_not_even_by_a_pop_under_way,
-        W0_a_hint_that_came_while_a_worker_was_told_to_drain_is_not_lost,
-        a_handler_that_gives_up_when_its_time_is_up_is_charged_with_a_timeout,
-        A8_a_worker_ends_though_postgresql_does_not_answer_its_farewell,
-        lock_R7_a_result_without_an_answer_keeps_the_lease_until_the_row_was_read,
-        W1_a_job_longer_than_three_leases_keeps_its_lease_on_every_master,
-        a_worker_that_was_marked_dead_starts_over_under_a_new_id,
-        every_event_of_a_workers_life_has_its_line,
-        R1_twenty_thousand_jobs_leave_a_worker_small,
-    };
     Suite *s = suite_create("worker's life");
     TCase *c = tcase_create("life");
     tcase_set_timeout(c, 60);
     tcase_add_unchecked_fixture(c, setup, teardown);
     tcase_add_checked_fixture(c, NULL, clean);
     tcase_add_loop_test(c, rule3_a_job_that_the_drain_ends_is_given_back_uncharged, 0, 2);
-    for (size_t i = 0; i < ARRAY_COUNT(tests); i++) {
-        tcase_add_test(c, tests[i]);
-    }
+    tcase_add_test(c, S19_ids_hinted_on_every_master_at_once_run_once);
+    tcase_add_test(c, rule2_a_kind_that_nobody_serves_waits_for_a_worker_that_does);
+    tcase_add_test(c, USR1_quiet_takes_no_new_jobs_not_even_by_a_pop_under_way);
+    tcase_add_test(c, W0_a_hint_that_came_while_a_worker_was_told_to_drain_is_not_lost);
+    tcase_add_test(c, a_handler_that_gives_up_when_its_time_is_up_is_charged_with_a_timeout);
+    tcase_add_test(c, A8_a_worker_ends_though_postgresql_does_not_answer_its_farewell);
+    tcase_add_test(c, lock_R7_a_result_without_an_answer_keeps_the_lease_until_the_row_was_read);
+    tcase_add_test(c, W1_a_job_longer_than_three_leases_keeps_its_lease_on_every_master);
+    tcase_add_test(c, a_worker_that_was_marked_dead_starts_over_under_a_new_id);
+    tcase_add_test(c, every_event_of_a_workers_life_has_its_line);
+    tcase_add_test(c, R1_twenty_thousand_jobs_leave_a_worker_small);
     suite_add_tcase(s, c);
     return s;
 }

@@ -310,28 +310,23 @@ END_TEST
 
 static Suite *suite(void)
 {
-    const TTest *const tests[] = {
-        a_worker_refuses_the_state_directory_of_another,
-        a_worker_refuses_a_configuration_with_an_unknown_key,
-        a_daemon_refuses_a_configuration_without_lock_nodes,
-        a_worker_without_postgresql_at_its_start_ends_after_two_timeouts,
-        A8_a_worker_that_waits_for_postgresql_ends_at_a_signal,
-        a_worker_refuses_a_schema_of_another_version_and_says_which,
-        lock_N8_a_worker_refuses_lock_nodes_that_differ_from_the_clusters,
-        the_ready_line_says_what_a_daemon_is_connected_to_and_serves,
-        a_worker_is_ready_without_two_of_five_nodes,
-        a_worker_that_starts_without_a_majority_says_so_after_it_is_ready_not_before,
-        an_absence_of_postgresql_is_told_at_growing_distance_and_its_end_once,
-        G6_a_plugin_that_cannot_be_loaded_is_told_once_and_the_others_run,
-        daemons_are_known_by_the_host_that_they_are_told,
-    };
     Suite *s = suite_create("worker's start");
     TCase *c = tcase_create("start");
     tcase_set_timeout(c, 60);
     tcase_add_unchecked_fixture(c, setup, teardown);
-    for (size_t i = 0; i < ARRAY_COUNT(tests); i++) {
-        tcase_add_test(c, tests[i]);
-    }
+    tcase_add_test(c, a_worker_refuses_the_state_directory_of_another);
+    tcase_add_test(c, a_worker_refuses_a_configuration_with_an_unknown_key);
+    tcase_add_test(c, a_daemon_refuses_a_configuration_without_lock_nodes);
+    tcase_add_test(c, a_worker_without_postgresql_at_its_start_ends_after_two_timeouts);
+    tcase_add_test(c, A8_a_worker_that_waits_for_postgresql_ends_at_a_signal);
+    tcase_add_test(c, a_worker_refuses_a_schema_of_another_version_and_says_which);
+    tcase_add_test(c, lock_N8_a_worker_refuses_lock_nodes_that_differ_from_the_clusters);
+    tcase_add_test(c, the_ready_line_says_what_a_daemon_is_connected_to_and_serves);
+    tcase_add_test(c, a_worker_is_ready_without_two_of_five_nodes);
+    tcase_add_test(c, a_worker_that_starts_without_a_majority_says_so_after_it_is_ready_not_before);
+    tcase_add_test(c, an_absence_of_postgresql_is_told_at_growing_distance_and_its_end_once);
+    tcase_add_test(c, G6_a_plugin_that_cannot_be_loaded_is_told_once_and_the_others_run);
+    tcase_add_test(c, daemons_are_known_by_the_host_that_they_are_told);
     suite_add_tcase(s, c);
     return s;
 }

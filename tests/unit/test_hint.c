@@ -68,19 +68,14 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {
-        a_score_orders_by_priority_first_then_by_due_time,
-        a_score_is_exact_in_a_double,
-        a_score_out_of_range_is_clamped,
-        H3_only_canonical_positive_decimals_are_ids,
-        a_set_is_found_by_its_key,
-        every_rotation_of_the_keys_is_a_slice,
-    };
     Suite *s = suite_create("hint");
     TCase *t = tcase_create("hint");
-    for (size_t i = 0; i < ARRAY_COUNT(tests); i++) {
-        tcase_add_test(t, tests[i]);
-    }
+    tcase_add_test(t, a_score_orders_by_priority_first_then_by_due_time);
+    tcase_add_test(t, a_score_is_exact_in_a_double);
+    tcase_add_test(t, a_score_out_of_range_is_clamped);
+    tcase_add_test(t, H3_only_canonical_positive_decimals_are_ids);
+    tcase_add_test(t, a_set_is_found_by_its_key);
+    tcase_add_test(t, every_rotation_of_the_keys_is_a_slice);
     suite_add_tcase(s, t);
     return suite_run(s);
 }

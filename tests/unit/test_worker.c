@@ -259,32 +259,27 @@ END_TEST
 
 static Suite *suite(void)
 {
-    const TTest *const tests[] = {
-        a_retry_waits_as_long_as_its_handler_asked,
-        a_retry_without_a_wish_waits_its_backoff,
-        danger_is_the_later_end_of_lease_and_beat,
-        a_lost_lease_alone_kills_nobody,
-        a_beat_that_failed_alone_kills_nobody,
-        lock_W9_near_danger_a_handler_is_asked_to_stop_then_killed,
-        a_timeout_asks_first_and_kills_after_the_guard,
-        long_jobs_are_never_claimed_ahead,
-        nothing_is_claimed_ahead_before_a_run_was_measured,
-        tiny_jobs_are_claimed_ahead_up_to_the_cap,
-        small_pops_wait_until_they_are_worth_a_round_trip,
-        an_idle_runner_never_waits_for_a_full_batch,
-        ends_that_cannot_be_committed_stop_new_claims,
-        rule4_a_few_results_of_locked_rows_stall_no_worker_that_claims_nothing_ahead,
-        the_mean_follows_what_runs_take,
-        S19_an_id_is_held_once,
-        ready_jobs_leave_in_the_order_in_which_they_came,
-    };
     Suite *s = suite_create("worker");
     TCase *c = tcase_create("decisions");
     tcase_add_loop_test(c, rule3_every_end_of_a_run_is_charged_as_the_table_says, 0,
                         (int)ARRAY_COUNT(outcome_cases));
-    for (size_t i = 0; i < ARRAY_COUNT(tests); i++) {
-        tcase_add_test(c, tests[i]);
-    }
+    tcase_add_test(c, a_retry_waits_as_long_as_its_handler_asked);
+    tcase_add_test(c, a_retry_without_a_wish_waits_its_backoff);
+    tcase_add_test(c, danger_is_the_later_end_of_lease_and_beat);
+    tcase_add_test(c, a_lost_lease_alone_kills_nobody);
+    tcase_add_test(c, a_beat_that_failed_alone_kills_nobody);
+    tcase_add_test(c, lock_W9_near_danger_a_handler_is_asked_to_stop_then_killed);
+    tcase_add_test(c, a_timeout_asks_first_and_kills_after_the_guard);
+    tcase_add_test(c, long_jobs_are_never_claimed_ahead);
+    tcase_add_test(c, nothing_is_claimed_ahead_before_a_run_was_measured);
+    tcase_add_test(c, tiny_jobs_are_claimed_ahead_up_to_the_cap);
+    tcase_add_test(c, small_pops_wait_until_they_are_worth_a_round_trip);
+    tcase_add_test(c, an_idle_runner_never_waits_for_a_full_batch);
+    tcase_add_test(c, ends_that_cannot_be_committed_stop_new_claims);
+    tcase_add_test(c, rule4_a_few_results_of_locked_rows_stall_no_worker_that_claims_nothing_ahead);
+    tcase_add_test(c, the_mean_follows_what_runs_take);
+    tcase_add_test(c, S19_an_id_is_held_once);
+    tcase_add_test(c, ready_jobs_leave_in_the_order_in_which_they_came);
     suite_add_tcase(s, c);
     return s;
 }

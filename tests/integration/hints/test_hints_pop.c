@@ -359,30 +359,32 @@ START_TEST(more_sets_than_a_pop_takes_are_refused)
 }
 END_TEST
 
+static void add_tests(TCase *t)
+{
+    tcase_add_test(t, a_blocking_pop_is_woken_by_a_push_and_not_by_its_timeout);
+    tcase_add_test(t, a_blocking_pop_goes_on_after_its_timeout);
+    tcase_add_test(t, under_load_the_lowest_scores_of_all_sets_come_first);
+    tcase_add_test(t, no_priority_waits_behind_a_lower_one_of_another_set);
+    tcase_add_test(t, one_set_is_popped_in_order_whole_and_once);
+    tcase_add_test(t, a_lower_number_is_a_higher_priority);
+    tcase_add_test(t, each_priority_of_a_set_comes_with_a_score_of_its_own);
+    tcase_add_test(t, H3_members_that_are_no_ids_are_dropped_and_counted);
+    tcase_add_test(t, a_set_that_is_never_empty_does_not_starve_the_others);
+    tcase_add_test(t, blocking_pops_begin_with_another_set_each_time);
+    tcase_add_test(t, surplus_can_be_put_back_with_its_score_and_comes_again);
+    tcase_add_test(t, without_want_nothing_is_popped_until_poked);
+    tcase_add_test(t, other_sets_count_from_the_next_pop_on);
+    tcase_add_test(t, a_popper_hears_of_pushes_to_any_node);
+    tcase_add_test(t, a_flush_leaves_a_popper_that_goes_on);
+    tcase_add_test(t, W0_a_reply_lost_with_its_connection_is_told);
+    tcase_add_test(t, W0_a_stopped_server_is_a_lost_reply_after_the_deadline);
+    tcase_add_test(t, W0_a_pop_under_way_at_the_close_may_have_lost_ids);
+    tcase_add_test(t, a_key_of_another_type_rests_the_node_and_is_reported);
+    tcase_add_test(t, C5_the_documented_acl_is_enough);
+    tcase_add_test(t, more_sets_than_a_pop_takes_are_refused);
+}
+
 int main(void)
 {
-    const TTest *const tests[] = {
-        a_blocking_pop_is_woken_by_a_push_and_not_by_its_timeout,
-        a_blocking_pop_goes_on_after_its_timeout,
-        under_load_the_lowest_scores_of_all_sets_come_first,
-        no_priority_waits_behind_a_lower_one_of_another_set,
-        one_set_is_popped_in_order_whole_and_once,
-        a_lower_number_is_a_higher_priority,
-        each_priority_of_a_set_comes_with_a_score_of_its_own,
-        H3_members_that_are_no_ids_are_dropped_and_counted,
-        a_set_that_is_never_empty_does_not_starve_the_others,
-        blocking_pops_begin_with_another_set_each_time,
-        surplus_can_be_put_back_with_its_score_and_comes_again,
-        without_want_nothing_is_popped_until_poked,
-        other_sets_count_from_the_next_pop_on,
-        a_popper_hears_of_pushes_to_any_node,
-        a_flush_leaves_a_popper_that_goes_on,
-        W0_a_reply_lost_with_its_connection_is_told,
-        W0_a_stopped_server_is_a_lost_reply_after_the_deadline,
-        W0_a_pop_under_way_at_the_close_may_have_lost_ids,
-        a_key_of_another_type_rests_the_node_and_is_reported,
-        C5_the_documented_acl_is_enough,
-        more_sets_than_a_pop_takes_are_refused,
-    };
-    return run_tests("hints_pop", tests, ARRAY_COUNT(tests));
+    return world_main("hints_pop", add_tests);
 }

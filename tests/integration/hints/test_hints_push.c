@@ -164,21 +164,23 @@ START_TEST(closing_answers_what_is_under_way)
 }
 END_TEST
 
+static void add_tests(TCase *t)
+{
+    tcase_add_test(t, a_pushed_id_lies_in_its_set_under_its_score);
+    tcase_add_test(t, an_id_pushed_twice_is_there_once);
+    tcase_add_test(t, an_earlier_score_promotes_and_a_later_one_does_not_demote);
+    tcase_add_test(t, hints_are_counted_by_priority);
+    tcase_add_test(t, a_full_push_over_many_sets_arrives_whole);
+    tcase_add_test(t, pushes_move_to_the_next_node_and_back);
+    tcase_add_test(t, a_restart_is_noticed_as_an_empty_memory);
+    tcase_add_test(t, a_lost_connection_alone_is_no_empty_memory);
+    tcase_add_test(t, without_a_node_a_push_is_refused_at_once);
+    tcase_add_test(t, a_node_that_refuses_a_push_rests_and_the_next_one_takes_over);
+    tcase_add_test(t, a_replica_is_refused);
+    tcase_add_test(t, closing_answers_what_is_under_way);
+}
+
 int main(void)
 {
-    const TTest *const tests[] = {
-        a_pushed_id_lies_in_its_set_under_its_score,
-        an_id_pushed_twice_is_there_once,
-        an_earlier_score_promotes_and_a_later_one_does_not_demote,
-        hints_are_counted_by_priority,
-        a_full_push_over_many_sets_arrives_whole,
-        pushes_move_to_the_next_node_and_back,
-        a_restart_is_noticed_as_an_empty_memory,
-        a_lost_connection_alone_is_no_empty_memory,
-        without_a_node_a_push_is_refused_at_once,
-        a_node_that_refuses_a_push_rests_and_the_next_one_takes_over,
-        a_replica_is_refused,
-        closing_answers_what_is_under_way,
-    };
-    return run_tests("hints_push", tests, ARRAY_COUNT(tests));
+    return world_main("hints_push", add_tests);
 }

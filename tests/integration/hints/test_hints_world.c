@@ -201,7 +201,7 @@ static void setup(void)
     world_start(NULL);
 }
 
-int run_tests(const char *name, const TTest *const *tests, size_t count)
+int world_main(const char *name, void (*add_tests)(TCase *t))
 {
     Suite *s = suite_create(name);
     TCase *t = tcase_create(name);
@@ -212,9 +212,7 @@ int run_tests(const char *name, const TTest *const *tests, size_t count)
     }
     tcase_set_timeout(t, 30);
     tcase_add_checked_fixture(t, setup, world_stop);
-    for (size_t i = 0; i < count; i++) {
-        tcase_add_test(t, tests[i]);
-    }
+    add_tests(t);
     suite_add_tcase(s, t);
     int code = suite_run(s);
     dir_remove(dir);

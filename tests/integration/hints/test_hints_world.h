@@ -84,6 +84,6 @@ const char *cli(size_t node, const char *const *words);
 #define CLI(node, ...) cli((node), (const char *const[]){__VA_ARGS__, NULL})
 
 /* Runs the tests of one TCase: each in a process of its own, servers included. */
-int run_tests(const char *name, const TTest *const *tests, size_t count);
+int world_main(const char *name, void (*add_tests)(TCase *t));
 
 #endif

@@ -139,15 +139,20 @@ START_TEST(registering_makes_the_row_and_announces_the_kinds)
 }
 END_TEST
 
+static struct worker_registration given_lock_nodes(const char *nodes)
+{
+    return (struct worker_registration){.worker_id = WORKER_A,
+                                        .host = "here",
+                                        .version = "1",
+                                        .state_dir = "/s",
+                                        .token_prefix = "p",
+                                        .stale_us = US_PER_S,
+                                        .lock_nodes = nodes};
+}
+
 START_TEST(N8_a_worker_can_not_register_where_the_cluster_has_other_lock_nodes_by_now)
 {
-    const struct worker_registration r = {.worker_id = WORKER_A,
-                                          .host = "here",
-                                          .version = "1",
-                                          .state_dir = "/s",
-                                          .token_prefix = "p",
-                                          .stale_us = US_PER_S,
-                                          .lock_nodes = "a:1,b:1,c:1"};
+    const struct worker_registration r = given_lock_nodes("a:1,b:1,c:1");
     TELL(worker_store_register(store_a.pg, &r, on_done, &told, err));
     ck_assert_int_eq(told.st, STATUS_CONFLICT);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.worker", 0);
@@ -160,13 +165,7 @@ END_TEST
 
 START_TEST(N8_a_worker_that_registers_during_a_change_of_lock_nodes_waits_for_its_end)
 {
-    const struct worker_registration r = {.worker_id = WORKER_A,
-                                          .host = "here",
-                                          .version = "1",
-                                          .state_dir = "/s",
-                                          .token_prefix = "p",
-                                          .stale_us = US_PER_S,
-                                          .lock_nodes = "a:1"};
+    const struct worker_registration r = given_lock_nodes("a:1");
     struct err err = {0};
     struct pg *admin = side_open(NULL);
     (void)side_run(side, "UPDATE claimd.cluster SET lock_nodes = 'a:1'");

@@ -518,37 +518,32 @@ END_TEST
 
 static Suite *suite(void)
 {
-    const TTest *const tests[] = {
-        a_run_ends_once_with_its_result_and_the_runner_is_used_again,
-        A2_a_runner_that_is_killed_in_a_run_is_told_and_replaced_at_once,
-        a_kill_that_races_with_a_result_ends_the_run_once,
-        a_run_that_never_reached_its_handler_is_told_apart,
-        runners_that_die_before_they_started_a_handler_come_back_ever_more_slowly,
-        a_runner_that_was_asked_to_stop_is_not_used_again,
-        G4_a_daemon_that_a_handler_left_is_gone_when_the_next_runner_is_there,
-        G5_a_result_that_a_handler_forged_costs_the_next_run_nothing,
-        G5_a_second_result_of_an_earlier_run_costs_the_next_one_nothing,
-        G5_junk_of_an_earlier_run_is_not_charged_to_the_present_one,
-        G5_junk_that_is_read_late_is_still_not_charged_to_the_present_run,
-        G5_junk_behind_a_result_fails_the_run_that_wrote_it,
-        G5_a_result_for_a_job_to_come_fails_the_run_that_wrote_it,
-        G5_a_forged_result_never_stands_for_the_next_run,
-        G5_a_forged_result_with_a_guessed_nonce_never_stands_for_the_next_run,
-        a_handler_that_closes_its_pipe_costs_that_run_only,
-        without_descriptors_a_slot_waits_and_starts_when_there_are_some,
-        a_slot_without_a_program_to_start_keeps_trying_without_haste,
-        J4_a_runner_is_started_with_a_small_environment_of_its_own,
-        a_runner_is_replaced_when_it_is_idle_and_not_before,
-        G6_a_file_that_ends_its_runner_is_told_and_can_be_left_out,
-        a_slot_may_be_closed_in_a_run,
-    };
     Suite *s = suite_create("slot");
     TCase *c = tcase_create("slot");
     tcase_set_timeout(c, 60);
     tcase_add_checked_fixture(c, setup, teardown);
-    for (size_t i = 0; i < ARRAY_COUNT(tests); i++) {
-        tcase_add_test(c, tests[i]);
-    }
+    tcase_add_test(c, a_run_ends_once_with_its_result_and_the_runner_is_used_again);
+    tcase_add_test(c, A2_a_runner_that_is_killed_in_a_run_is_told_and_replaced_at_once);
+    tcase_add_test(c, a_kill_that_races_with_a_result_ends_the_run_once);
+    tcase_add_test(c, a_run_that_never_reached_its_handler_is_told_apart);
+    tcase_add_test(c, runners_that_die_before_they_started_a_handler_come_back_ever_more_slowly);
+    tcase_add_test(c, a_runner_that_was_asked_to_stop_is_not_used_again);
+    tcase_add_test(c, G4_a_daemon_that_a_handler_left_is_gone_when_the_next_runner_is_there);
+    tcase_add_test(c, G5_a_result_that_a_handler_forged_costs_the_next_run_nothing);
+    tcase_add_test(c, G5_a_second_result_of_an_earlier_run_costs_the_next_one_nothing);
+    tcase_add_test(c, G5_junk_of_an_earlier_run_is_not_charged_to_the_present_one);
+    tcase_add_test(c, G5_junk_that_is_read_late_is_still_not_charged_to_the_present_run);
+    tcase_add_test(c, G5_junk_behind_a_result_fails_the_run_that_wrote_it);
+    tcase_add_test(c, G5_a_result_for_a_job_to_come_fails_the_run_that_wrote_it);
+    tcase_add_test(c, G5_a_forged_result_never_stands_for_the_next_run);
+    tcase_add_test(c, G5_a_forged_result_with_a_guessed_nonce_never_stands_for_the_next_run);
+    tcase_add_test(c, a_handler_that_closes_its_pipe_costs_that_run_only);
+    tcase_add_test(c, without_descriptors_a_slot_waits_and_starts_when_there_are_some);
+    tcase_add_test(c, a_slot_without_a_program_to_start_keeps_trying_without_haste);
+    tcase_add_test(c, J4_a_runner_is_started_with_a_small_environment_of_its_own);
+    tcase_add_test(c, a_runner_is_replaced_when_it_is_idle_and_not_before);
+    tcase_add_test(c, G6_a_file_that_ends_its_runner_is_told_and_can_be_left_out);
+    tcase_add_test(c, a_slot_may_be_closed_in_a_run);
     suite_add_tcase(s, c);
     return s;
 }
