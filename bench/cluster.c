@@ -2,17 +2,17 @@
 #include "bench/cluster.h"
 
 #include "base/clock.h"
+#include "base/proc.h"
 #include "bench/process.h"
+#include "cluster/child.h"
 #include "store/migrate.h"
 
-#include <arpa/inet.h>
 #include <assert.h>
 #include <jansson.h>
 #include <libgen.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/socket.h>
 
 #define MIGRATE_US (60 * US_PER_S)
 #define STOP_US (40 * US_PER_S) /* a worker's drain has 30 s */
@@ -186,23 +186,8 @@ void cluster_close(struct cluster *c)
     dir_remove(c->dir);
 }
 
-/* A port that is free now: what a daemon chose itself is only told at log_level info, of which a
- * drain writes a line per job. */
-static enum status find_address(char *ret_text, size_t size, struct err *err)
-{
-    struct sockaddr_in any = {.sin_family = AF_INET,
-                              .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
-    socklen_t len = sizeof any;
-    autoclose int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, (const struct sockaddr *)&any, sizeof any) != 0 ||
-        getsockname(fd, (struct sockaddr *)&any, &len) != 0) {
-        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "a free port");
-    }
-    (void)snprintf(ret_text, size, "127.0.0.1:%d", ntohs(any.sin_port));
-    return STATUS_OK;
-}
-
-/* `listen`: where it answers HTTP. */
+/* `listen`: where it answers HTTP. What it chose itself would only be told at log_level info, of
+ * which a drain writes a line per job. */
 static enum status start_daemon(struct cluster *c, const char *name, size_t number, char *listen,
                                 pid_t *ret_pid, struct err *err)
 {
@@ -214,10 +199,11 @@ static enum status start_daemon(struct cluster *c, const char *name, size_t numb
     (void)snprintf(log_path, sizeof log_path, "%s/%s%zu.log", c->dir, name, number);
     char worker_http[64];
     char scheduler_http[64];
-    enum status st = find_address(listen, sizeof c->http[0], err);
-    if (st != STATUS_OK) {
-        return st;
+    int port = port_free();
+    if (port == 0) {
+        return err_fail(err, STATUS_UNAVAILABLE, "no free port");
     }
+    (void)snprintf(listen, sizeof c->http[0], "127.0.0.1:%d", port);
     (void)snprintf(worker_http, sizeof worker_http, "CLAIMD_WORKER_HTTP_LISTEN=%s", listen);
     (void)snprintf(scheduler_http, sizeof scheduler_http, "CLAIMD_SCHEDULER_HTTP_LISTEN=%s",
                    listen);
@@ -268,40 +254,17 @@ enum status cluster_stop_daemons(struct cluster *c, struct err *err)
     return one != STATUS_OK ? one : st;
 }
 
-static void log_tail(const char *path, char *ret_text, size_t size)
-{
-    FILE *f = fopen(path, "re");
-    size_t len = 0;
-    if (f != NULL) {
-        if (fseek(f, -(long)(size - 1), SEEK_END) != 0) {
-            (void)fseek(f, 0, SEEK_SET);
-        }
-        len = fread(ret_text, 1, size - 1, f);
-        (void)fclose(f);
-    }
-    ret_text[len] = '\0';
-}
-
 static enum status check_daemon(const struct cluster *c, const char *name, size_t number, pid_t pid,
                                 struct err *err)
 {
     char path[SERVER_PATH_MAX + 64];
     char tail[300];
-    char stat_path[64];
-    char state = 'X';
-    (void)snprintf(stat_path, sizeof stat_path, "/proc/%d/stat", (int)pid);
-    FILE *f = fopen(stat_path, "re");
-    if (f != NULL) {
-        if (fscanf(f, "%*d %*s %c", &state) != 1) {
-            state = 'X';
-        }
-        (void)fclose(f);
-    }
-    if (state != 'X' && state != 'Z') {
+    struct proc_stat stat;
+    if (proc_stat(pid, &stat) && stat.state != 'X' && stat.state != 'Z') {
         return STATUS_OK;
     }
     (void)snprintf(path, sizeof path, "%s/%s%zu.log", c->dir, name, number);
-    log_tail(path, tail, sizeof tail);
+    child_log_tail(path, tail, sizeof tail);
     return err_fail(err, STATUS_NOT_FOUND, "%s has ended: %s", name, tail);
 }
 

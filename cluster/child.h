@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How this library starts processes: as root they become an unprivileged user, they die with their
- * parent, and inherit no descriptor but 0–2. Internal to cluster/. */
+ * parent, and inherit no descriptor but 0–2. */
 #ifndef CLAIMD_CLUSTER_CHILD_H
 #define CLAIMD_CLUSTER_CHILD_H
 
