@@ -14,6 +14,8 @@
 
 #define START_US (60 * US_PER_S)
 #define STOP_US (5 * US_PER_S)
+#define ASK_US (60 * US_PER_S)
+#define ASK_WORDS_MAX 64
 
 static const char config_text[] = "port 0\n"
                                   "unixsocketperm 777\n"
@@ -155,4 +157,24 @@ void redis_server_kill(struct redis_server *s)
 void redis_server_stop(struct redis_server *s)
 {
     end(s, SIGTERM);
+}
+
+enum status redis_server_ask(const struct redis_server *s, const char *const *words,
+                             struct buf *out, struct err *err)
+{
+    const char *argv[ASK_WORDS_MAX + 4] = {"redis-cli", "-s", s->path};
+    int code = -1;
+    for (size_t i = 0; words[i] != NULL; i++) {
+        if (i == ASK_WORDS_MAX) {
+            return err_fail(err, STATUS_LIMIT, "redis-cli: more than %d words", ASK_WORDS_MAX);
+        }
+        argv[3 + i] = words[i];
+    }
+    enum status st = program_run(argv, NULL, ASK_US, out, &code, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return code == 0
+               ? STATUS_OK
+               : err_fail(err, STATUS_UNAVAILABLE, "redis-cli %s ended with %d", words[0], code);
 }

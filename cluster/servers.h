@@ -11,7 +11,7 @@
 #ifndef CLAIMD_CLUSTER_SERVERS_H
 #define CLAIMD_CLUSTER_SERVERS_H
 
-#include "base/err.h"
+#include "base/buf.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -92,6 +92,11 @@ enum status redis_server_restart(struct redis_server *s,
 void redis_server_kill(struct redis_server *s);
 void redis_server_stop(struct redis_server *s);
 
+/* One command by redis-cli, independent of the code under test: `words` are NULL-ended, and may
+ * begin with options. What it prints is appended to `out`. */
+enum status redis_server_ask(const struct redis_server *s, const char *const *words,
+                             struct buf *out, struct err *err) MUST_USE;
+
 /* A fresh directory under $TMPDIR or /tmp, of the user that programs of this build are run as;
  * removed by dir_remove(). Servers take their own directories, below it or this one itself. */
 enum status dir_make(char *ret_dir, size_t size, struct err *err) MUST_USE;
@@ -110,7 +115,6 @@ enum status program_start(const char *const *argv, const char *const *env, const
                           pid_t *ret_pid, struct err *err) MUST_USE;
 /* Runs a program to its end as program_start() does; its output and errors are appended to `out`.
  * Too slow or too much: killed, TIMEOUT or LIMIT. */
-struct buf;
 enum status program_run(const char *const *argv, const char *const *env, int64_t timeout_us,
                         struct buf *out, int *ret_code, struct err *err) MUST_USE;
 /* Waits; TIMEOUT leaves it running. *ret_code = exit code, or 128 + signal. */

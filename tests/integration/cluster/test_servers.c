@@ -35,10 +35,9 @@ static void query(const char *conninfo, const char *sql, struct buf *out)
 
 static void redis_cli(const char *command, const char *key, const char *value, struct buf *out)
 {
-    const char *const argv[] = {"redis-cli", "-s", redis.path, command, key, value, NULL};
-    int code = -1;
+    const char *const words[] = {command, key, value, NULL};
     buf_reset(out);
-    assert_ok(program_run(argv, NULL, WAIT_US, out, &code, err));
+    assert_ok(redis_server_ask(&redis, words, out, err));
 }
 
 START_TEST(a_killed_postgres_comes_back_with_its_data)

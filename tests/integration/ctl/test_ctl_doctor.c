@@ -51,15 +51,10 @@ static void use_nodes(const char *a, const char *b, const char *c)
 
 static void redis(size_t i, const char *const *words)
 {
-    const char *argv[12] = {"redis-cli", "-s", nodes.servers[i].path};
     struct err err = {0};
-    int code = -1;
     autobuf struct buf out = BUF_INIT((size_t)1 << 16);
-    for (size_t n = 0; words[n] != NULL; n++) {
-        argv[n + 3] = words[n];
-    }
-    enum status st = program_run(argv, NULL, LIMIT_US, &out, &code, &err);
-    ck_assert_msg(st == STATUS_OK && code == 0, "%s", err.msg);
+    ck_assert_msg(redis_server_ask(&nodes.servers[i], words, &out, &err) == STATUS_OK, "%s",
+                  err.msg);
 }
 #define REDIS(i, ...) redis((i), (const char *const[]){__VA_ARGS__, NULL})
 

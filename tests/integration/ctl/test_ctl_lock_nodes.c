@@ -47,15 +47,9 @@ static void teardown(void)
 
 static void redis_says(const char *const *words)
 {
-    const char *argv[8] = {"redis-cli", "-s", former.path};
     struct err err = {0};
-    int code = -1;
     autobuf struct buf out = BUF_INIT((size_t)1 << 16);
-    for (size_t n = 0; words[n] != NULL; n++) {
-        argv[n + 3] = words[n];
-    }
-    enum status st = program_run(argv, NULL, LIMIT_US, &out, &code, &err);
-    ck_assert_msg(st == STATUS_OK && code == 0, "%s", err.msg);
+    ck_assert_msg(redis_server_ask(&former, words, &out, &err) == STATUS_OK, "%s", err.msg);
 }
 #define REDIS(...) redis_says((const char *const[]){__VA_ARGS__, NULL})
 

@@ -184,12 +184,9 @@ END_TEST
 static void push_hint(const char *id)
 {
     struct err err = {0};
-    int code = -1;
     autobuf struct buf out = BUF_INIT((size_t)1 << 16);
-    const char *const argv[] = {"redis-cli",      "-s", node.path, "ZADD", "claimd:hints:default",
-                                "40001000000000", id,   NULL};
-    enum status st = program_run(argv, NULL, LIMIT_US, &out, &code, &err);
-    ck_assert_msg(st == STATUS_OK && code == 0, "%s", err.msg);
+    const char *const words[] = {"ZADD", "claimd:hints:default", "40001000000000", id, NULL};
+    ck_assert_msg(redis_server_ask(&node, words, &out, &err) == STATUS_OK, "%s", err.msg);
 }
 
 START_TEST(a_due_job_with_a_hint_is_no_violation)

@@ -185,14 +185,8 @@ int64_t count_of(const char *queue, const char *kind, int priority)
 const char *cli(size_t node, const char *const *words)
 {
     static struct buf out = BUF_INIT(65536);
-    const char *argv[64] = {"redis-cli", "-s", world.servers[node].path};
-    for (size_t i = 0; words[i] != NULL; i++) {
-        argv[3 + i] = words[i];
-    }
-    int code = -1;
     buf_reset(&out);
-    assert_ok(program_run(argv, NULL, WAIT_US, &out, &code, err));
-    ck_assert_int_eq(code, 0);
+    assert_ok(redis_server_ask(&world.servers[node], words, &out, err));
     return buf_at(&out);
 }
 

@@ -208,9 +208,8 @@ static long reads_of_server(void)
 {
     static char info[8192];
     autobuf struct buf out = BUF_INIT(sizeof info);
-    const char *const argv[] = {"redis-cli", "-s", server.path, "INFO", "stats", NULL};
-    int code = -1;
-    ck_assert_int_eq(program_run(argv, NULL, LIMIT_US, &out, &code, NULL), STATUS_OK);
+    const char *const words[] = {"INFO", "stats", NULL};
+    ck_assert_int_eq(redis_server_ask(&server, words, &out, NULL), STATUS_OK);
     const char *field = strstr(buf_at(&out), "total_reads_processed:");
     ck_assert_ptr_nonnull(field);
     return strtol(field + strlen("total_reads_processed:"), NULL, 10);

@@ -137,9 +137,8 @@ static bool is_on(const char *channel)
 static long ask(const char *a, const char *b, const char *c)
 {
     autobuf struct buf out = BUF_INIT(65536);
-    const char *const argv[] = {"redis-cli", "-s", server.path, a, b, c, NULL};
-    int code = -1;
-    ck_assert_int_eq(program_run(argv, NULL, LIMIT_US, &out, &code, NULL), STATUS_OK);
+    const char *const words[] = {a, b, c, NULL};
+    ck_assert_int_eq(redis_server_ask(&server, words, &out, NULL), STATUS_OK);
     return strtol(buf_at(&out), NULL, 10);
 }
 
@@ -250,9 +249,8 @@ END_TEST
 static long pings_of_server(void)
 {
     autobuf struct buf out = BUF_INIT(65536);
-    const char *const argv[] = {"redis-cli", "-s", server.path, "INFO", "commandstats", NULL};
-    int code = -1;
-    ck_assert_int_eq(program_run(argv, NULL, LIMIT_US, &out, &code, NULL), STATUS_OK);
+    const char *const words[] = {"INFO", "commandstats", NULL};
+    ck_assert_int_eq(redis_server_ask(&server, words, &out, NULL), STATUS_OK);
     const char *field = strstr(buf_at(&out), "cmdstat_ping:calls=");
     return field == NULL ? 0 : strtol(strchr(field, '=') + 1, NULL, 10);
 }

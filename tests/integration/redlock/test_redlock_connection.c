@@ -260,13 +260,8 @@ static void say(int64_t timeout_us, const char *bytes)
 static const char *cli(const char *const *words)
 {
     static char text[65536];
-    const char *argv[12] = {"redis-cli", "-s", server.path};
     autobuf struct buf out = BUF_INIT(sizeof text);
-    int code = -1;
-    for (size_t i = 0; words[i] != NULL; i++) {
-        argv[3 + i] = words[i];
-    }
-    ck_assert_int_eq(program_run(argv, NULL, LIMIT_US, &out, &code, NULL), STATUS_OK);
+    ck_assert_int_eq(redis_server_ask(&server, words, &out, NULL), STATUS_OK);
     (void)snprintf(text, sizeof text, "%s", buf_at(&out));
     return text;
 }
