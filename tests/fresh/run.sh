@@ -19,7 +19,7 @@ git clone -q "$root" "$work/claimd"
 
 # inside WAY: what the container's shell is told
 inside() {
-    echo 'set -e; cp -r /clone /claimd; cd /claimd;'
+    echo 'set -e; cp -r /clone/. /claimd; cd /claimd;'
     case $1 in
         root) echo "exec ./dev $command" ;;
         busy)
@@ -37,7 +37,8 @@ for way in "$@"; do
     log=$root/build/fresh-$command-$way.log
     began=$(date +%s)
     code=0
-    docker run --rm --shm-size=1g -v "$work/claimd:/clone:ro" debian:bookworm-slim sh -c "$(inside "$way")" >"$log" 2>&1 || code=$?
+    # On volumes: a layered file system may take half a minute to copy a database.
+    docker run --rm --shm-size=1g -v /claimd -v /tmp -v "$work/claimd:/clone:ro" debian:bookworm-slim sh -c "$(inside "$way")" >"$log" 2>&1 || code=$?
     echo "fresh: $command as $way: exit $code after $(($(date +%s) - began)) s: $log"
     [ "$code" -eq 0 ] || { failed=1 && tail -n 30 "$log"; }
 done

@@ -10,7 +10,7 @@
 #include <check.h>
 
 #define SCALE 0.25
-#define SOON_US (60 * US_PER_S)
+#define SOON_US (180 * US_PER_S) /* a full pass rests 20 times as long as it took */
 #define PREFIX "claimd"
 
 extern struct fleet fleet;

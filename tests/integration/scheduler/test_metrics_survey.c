@@ -204,7 +204,7 @@ int main(void)
 {
     Suite *suite = suite_create("metrics_survey");
     TCase *tests = tcase_create("survey");
-    tcase_set_timeout(tests, 100);
+    tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, queues_are_counted_by_state_and_workers_by_theirs);
     tcase_add_test(tests, size_dead_rows_and_inserts_of_the_open_jobs_are_told);

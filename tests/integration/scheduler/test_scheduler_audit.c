@@ -108,7 +108,7 @@ int main(void)
 {
     Suite *suite = suite_create("scheduler audits");
     TCase *c = tcase_create("audit");
-    tcase_set_timeout(c, 50);
+    tcase_set_timeout(c, 120);
     tcase_add_unchecked_fixture(c, fleet_share_pg, fleet_unshare_pg);
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, the_full_pass_finds_what_runs_under_an_unknown_worker);

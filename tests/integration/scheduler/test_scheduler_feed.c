@@ -111,7 +111,7 @@ END_TEST
 /* redteam 1: nothing of them lies ahead of the cursor when they are committed. */
 START_TEST(rows_of_a_long_transaction_behind_the_cursor_are_fed)
 {
-    enum { BEHIND = 100000 };
+    enum { BEHIND = 20000 };
     given_leader();
     sql_send(other,
              "BEGIN; INSERT INTO claimd.job (kind) SELECT 'noop' FROM"
@@ -288,7 +288,7 @@ int main(void)
 {
     Suite *suite = suite_create("scheduler feeds");
     TCase *c = tcase_create("feed");
-    tcase_set_timeout(c, 50);
+    tcase_set_timeout(c, 120);
     tcase_add_unchecked_fixture(c, fleet_share_pg, fleet_unshare_pg);
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, a_hungry_leader_feeds_at_once_on_notify);

@@ -247,7 +247,7 @@ int main(void)
 {
     Suite *suite = suite_create("scheduler full pass");
     TCase *c = tcase_create("full pass");
-    tcase_set_timeout(c, 90);
+    tcase_set_timeout(c, 120);
     tcase_add_unchecked_fixture(c, fleet_share_pg, fleet_unshare_pg);
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, rule13_a_row_that_comes_back_behind_the_cursor_is_fed_though_nobody_says_so);

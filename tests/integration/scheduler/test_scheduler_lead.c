@@ -252,7 +252,7 @@ int main(void)
 {
     Suite *suite = suite_create("scheduler leads");
     TCase *c = tcase_create("lead");
-    tcase_set_timeout(c, 50);
+    tcase_set_timeout(c, 120);
     tcase_add_unchecked_fixture(c, fleet_share_pg, fleet_unshare_pg);
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, one_of_two_leads);

@@ -112,7 +112,7 @@ int main(void)
     TCase *tests = tcase_create("report");
     tcase_add_unchecked_fixture(tests, fleet_share_pg, fleet_unshare_pg);
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 100);
+    tcase_set_timeout(tests, 120);
     tcase_add_test(tests, a_leader_says_that_it_leads_feeds_and_has_its_nodes);
     tcase_add_test(tests, a_standby_says_that_it_does_not_lead);
     tcase_add_test(tests, a_scheduler_that_ends_takes_its_row_away_and_a_killed_one_goes_stale);

@@ -183,7 +183,7 @@ int main(void)
 {
     Suite *suite = suite_create("scheduler rescues");
     TCase *c = tcase_create("rescue");
-    tcase_set_timeout(c, 50);
+    tcase_set_timeout(c, 120);
     tcase_add_unchecked_fixture(c, fleet_share_pg, fleet_unshare_pg);
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, W6_a_dead_workers_jobs_are_available_again_and_hinted);
