@@ -15,9 +15,10 @@
 #define ATTEMPTS_MAX 1000
 #define TIMEOUT_MS_MAX (INT64_C(365) * 24 * 3600 * 1000)
 
-/* Of ABI 1; a later, longer struct is read as far as this host knows it. */
-#define PLUGIN_SIZE_MIN sizeof(struct claimd_plugin)
-#define KIND_SIZE_MIN sizeof(struct claimd_kind)
+/* Of ABI 1 as it was first: these never change. Of a longer struct what this host knows is read, of
+ * a shorter one the rest is 0. */
+#define KIND_SIZE_MIN ((size_t)40)
+#define PLUGIN_SIZE_MIN (offsetof(struct claimd_plugin, kinds) + KIND_SIZE_MIN * CLAIMD_KINDS_MAX)
 #define SIZE_SANE_MAX ((uint32_t)1 << 20)
 
 enum status plugin_owners_parse(const char *text, struct plugin_owners *ret, struct err *err)
@@ -238,8 +239,9 @@ static void copy_plugin(struct claimd_plugin *ret, const char *symbol)
 {
     memcpy(ret, symbol, offsetof(struct claimd_plugin, kinds));
     const char *kinds = symbol + offsetof(struct claimd_plugin, kinds);
+    size_t known = ret->kind_size < sizeof ret->kinds[0] ? ret->kind_size : sizeof ret->kinds[0];
     for (size_t i = 0; i < CLAIMD_KINDS_MAX; i++) {
-        memcpy(&ret->kinds[i], kinds + i * ret->kind_size, sizeof ret->kinds[i]);
+        memcpy(&ret->kinds[i], kinds + i * ret->kind_size, known);
     }
 }
 

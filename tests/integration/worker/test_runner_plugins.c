@@ -233,6 +233,16 @@ START_TEST(G6_a_plugin_of_another_machine_is_refused)
 }
 END_TEST
 
+START_TEST(a_plugin_of_the_first_header_of_this_abi_is_served_for_ever)
+{
+    copy_plugin(harness_test_plugins(), "first_abi.so", "first_abi.so");
+    json_t *all = list(dir);
+    ck_assert_uint_eq(json_array_size(json_object_get(all, "refused")), 0);
+    ck_assert(serves(all, "first") && serves(all, "second"));
+    json_decref(all);
+}
+END_TEST
+
 START_TEST(a_kind_belongs_to_the_first_plugin_that_has_it)
 {
     char bad[HARNESS_PATH_MAX];
@@ -373,6 +383,7 @@ int main(void)
     tcase_add_test(tc, files_that_are_left_out_are_not_touched);
     tcase_add_test(tc, G6_a_truncated_plugin_is_refused_wherever_it_was_cut);
     tcase_add_test(tc, G6_a_plugin_of_another_machine_is_refused);
+    tcase_add_test(tc, a_plugin_of_the_first_header_of_this_abi_is_served_for_ever);
     tcase_add_test(tc, a_kind_belongs_to_the_first_plugin_that_has_it);
     tcase_add_test(tc, J5_a_symbolic_link_is_refused);
     tcase_add_test(tc, J5_what_is_no_regular_file_is_refused);
