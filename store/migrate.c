@@ -13,6 +13,12 @@
 /* Any number that nobody else uses: "claimd" in ASCII. */
 #define LOCK_SQL "SELECT pg_advisory_xact_lock(109317141917028)"
 
+/* Whoever runs it: what a migration makes belongs to the role that has the rest. The first one has
+ * yet to make that role. */
+#define AS_OWNER_SQL                   \
+    "SET LOCAL ROLE claimd_scheduler;" \
+    "SET LOCAL search_path = claimd, pg_catalog"
+
 int migrate_known_version(void)
 {
     return sql_migration_count;
@@ -92,6 +98,21 @@ static enum status commit(struct admin *a, int new_version, struct err *err)
     return is_lost ? STATUS_UNKNOWN : st;
 }
 
+static enum status apply(struct admin *a, const struct sql_migration *m, bool is_up,
+                         struct err *err)
+{
+    bool has_owner = !is_up || m->version > 1;
+    enum status st = has_owner ? admin_exec(a, AS_OWNER_SQL, err) : STATUS_OK;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = admin_exec(a, is_up ? m->up : m->down, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return commit(a, is_up ? m->version : m->version - 1, err);
+}
+
 /* One step up (+1) or down (−1) from the version that is found once the lock is held. *ret_done is
  * NULL when there was nothing to do. */
 static enum status step(const char *conninfo, int64_t timeout_us, int direction,
@@ -119,10 +140,7 @@ static enum status step(const char *conninfo, int64_t timeout_us, int direction,
     if (m == NULL) {
         return STATUS_OK;
     }
-    st = admin_exec(a, direction > 0 ? m->up : m->down, err);
-    if (st == STATUS_OK) {
-        st = commit(a, direction > 0 ? m->version : m->version - 1, err);
-    }
+    st = apply(a, m, direction > 0, err);
     if (st != STATUS_OK) {
         err_prefix(err, "migration %s", m->name);
         return st;

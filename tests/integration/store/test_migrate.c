@@ -18,6 +18,7 @@
     " UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = 'claimd'"                       \
     " UNION ALL SELECT pg_get_functiondef(oid) || coalesce(proacl::text, '') FROM pg_proc"         \
     "  WHERE pronamespace = 'claimd'::regnamespace"                                                \
+    " UNION ALL SELECT viewname || definition FROM pg_views WHERE schemaname = 'claimd'"           \
     " UNION ALL SELECT relname::text || relkind::text || relowner::regrole::text || "              \
     "coalesce(relacl::text, '')"                                                                   \
     "  || coalesce(reloptions::text, '') FROM pg_class"                                            \
@@ -25,7 +26,7 @@
     " UNION ALL SELECT attrelid::regclass::text || attname::text || attacl::text FROM "            \
     "pg_attribute"                                                                                 \
     "  JOIN pg_class c ON c.oid = attrelid WHERE relnamespace = 'claimd'::regnamespace"            \
-    "  AND attacl IS NOT NULL) lines"
+    "  AND attacl IS NOT NULL AND NOT attisdropped) lines"
 
 static int steps;
 
@@ -51,27 +52,38 @@ static int version_now(void)
     return version;
 }
 
-START_TEST(up_down_up_gives_the_same_schema)
+/* Of each version, as its step up left it. */
+static char schemas[64][ERR_TEXT_MAX];
+
+static void on_step_up(void *ctx, const struct sql_migration *done)
+{
+    struct pg *side = ctx;
+    ck_assert_int_eq(done->version, ++steps);
+    ck_assert_uint_lt((size_t)steps, ARRAY_COUNT(schemas));
+    (void)snprintf(schemas[steps], sizeof schemas[0], "%s", side_run(side, FINGERPRINT).text);
+}
+
+START_TEST(each_step_down_gives_the_schema_before_it_and_up_the_same_again)
 {
     const struct sql_migration *last = NULL;
-    char first[ERR_TEXT_MAX];
-    ck_assert_int_eq(version_now(), 0);
-    MUST(migrate_up(world.conninfo, LIMIT_US, on_step, &last, &why));
-    ck_assert_int_eq(steps, migrate_known_version());
-    ck_assert_ptr_eq(last, migrate_get(migrate_known_version()));
-    ck_assert_int_eq(version_now(), migrate_known_version());
     struct pg *side = side_open(NULL);
-    (void)snprintf(first, sizeof first, "%s", side_run(side, FINGERPRINT).text);
-    while (version_now() > 0) {
+    ck_assert_int_eq(version_now(), 0);
+    MUST(migrate_up(world.conninfo, LIMIT_US, on_step_up, side, &why));
+    ck_assert_int_eq(steps, migrate_known_version());
+    ck_assert_int_eq(version_now(), migrate_known_version());
+    for (int version = migrate_known_version(); version > 0; version--) {
         MUST(migrate_down(world.conninfo, LIMIT_US, on_step, &last, &why));
+        ck_assert_ptr_eq(last, migrate_get(version));
+        ck_assert_msg(version == 1 ||
+                          strcmp(side_run(side, FINGERPRINT).text, schemas[version - 1]) == 0,
+                      "%s.down.sql leaves another schema", last->name);
     }
-    ck_assert_ptr_eq(last, migrate_get(1));
     ck_assert_int_eq(
         side_number(side, "SELECT count(*)::text FROM pg_namespace WHERE nspname = 'claimd'"), 0);
     ck_assert_int_eq(
         side_number(side, "SELECT count(*)::text FROM pg_roles WHERE rolname ~ '^claimd_'"), 5);
     MUST(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, &why));
-    ck_assert_str_eq(side_run(side, FINGERPRINT).text, first);
+    ck_assert_str_eq(side_run(side, FINGERPRINT).text, schemas[migrate_known_version()]);
     pg_close(side);
 }
 END_TEST
@@ -121,7 +133,9 @@ START_TEST(a_plain_role_that_may_create_roles_and_schemas_is_enough)
     MUST(migrate_down(conninfo, LIMIT_US, NULL, NULL, &why));
     MUST(migrate_up(conninfo, LIMIT_US, NULL, NULL, &why));
     ck_assert_str_eq(side_run(side, "SELECT string_agg(DISTINCT relowner::regrole::text, ',') FROM "
-                                    "pg_class WHERE relnamespace = 'claimd'::regnamespace")
+                                    "(SELECT relowner FROM pg_class WHERE relnamespace = "
+                                    "'claimd'::regnamespace UNION SELECT proowner FROM pg_proc "
+                                    "WHERE pronamespace = 'claimd'::regnamespace) owned")
                          .text,
                      "claimd_scheduler");
     pg_close(side);
@@ -219,7 +233,7 @@ int main(void)
     TCase *tc = tcase_create("migrate");
     tcase_add_checked_fixture(tc, world_setup_empty, world_teardown);
     tcase_set_timeout(tc, 30);
-    tcase_add_test(tc, up_down_up_gives_the_same_schema);
+    tcase_add_test(tc, each_step_down_gives_the_schema_before_it_and_up_the_same_again);
     tcase_add_test(tc, up_again_does_nothing_and_down_of_nothing_is_not_found);
     tcase_add_test(tc, two_at_once_apply_each_migration_once);
     tcase_add_test(tc, a_plain_role_that_may_create_roles_and_schemas_is_enough);
