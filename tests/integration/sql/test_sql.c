@@ -67,6 +67,9 @@ START_TEST(a_cancel_takes_all_columns_of_a_job_along)
     (void)side_run(db,
                    "CREATE TABLE before AS SELECT to_jsonb(j) - 'state' AS row FROM claimd.job j "
                    "WHERE kind = 'all'");
+    ck_assert_msg(side_number(db, "SELECT count(*)::text FROM before WHERE row = "
+                                  "jsonb_strip_nulls(row)") == 1,
+                  "give each column of the job above a value");
     (void)side_run(db, "SELECT claimd.cancel(id) FROM claimd.job WHERE kind = 'all'");
     ck_assert_str_eq(side_run(db,
                               "SELECT (to_jsonb(h) @> row)::text FROM claimd.job_history h, before "
@@ -88,6 +91,17 @@ START_TEST(the_view_derives_the_states_that_people_know)
     ck_assert_str_eq(
         side_run(db, "SELECT string_agg(state, ' ' ORDER BY kind) FROM claimd.jobs").text,
         "available scheduled retryable running cancelled");
+}
+END_TEST
+
+START_TEST(the_view_has_all_columns_of_a_job)
+{
+    ck_assert_int_eq(
+        side_number(db, "SELECT count(*)::text FROM (SELECT column_name FROM "
+                        "information_schema.columns WHERE table_schema = 'claimd' AND table_name = "
+                        "'job' EXCEPT SELECT column_name FROM information_schema.columns WHERE "
+                        "table_schema = 'claimd' AND table_name = 'jobs') missing"),
+        0);
 }
 END_TEST
 
@@ -425,6 +439,7 @@ int main(void)
     tcase_add_test(tc, a_finish_takes_all_columns_of_a_job_along);
     tcase_add_test(tc, a_cancel_takes_all_columns_of_a_job_along);
     tcase_add_test(tc, the_view_derives_the_states_that_people_know);
+    tcase_add_test(tc, the_view_has_all_columns_of_a_job);
     tcase_add_test(tc, a_past_time_means_now_and_created_at_is_the_clock);
     tcase_add_test(tc, enqueue_stores_what_it_is_given);
     tcase_add_test(tc, enqueue_has_the_defaults_of_the_interface);

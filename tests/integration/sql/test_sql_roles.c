@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What each of the five roles may do, and what not (inv.P1, fault.J2). */
+#include "sql/queries.h"
 #include "support/pg_fixture.h"
+
+#include <stdio.h>
 
 static struct pg *owner;
 
@@ -155,6 +158,19 @@ START_TEST(the_producer_can_put_jobs_in_and_cancel_them)
 }
 END_TEST
 
+START_TEST(who_may_put_a_job_in_may_set_what_claimctl_sets)
+{
+    char wanted[1024];
+    const char *columns = strchr(SQL_ADMIN_COPY.sql, '(') + 1;
+    (void)snprintf(wanted, sizeof wanted,
+                   "SELECT count(*)::text FROM unnest(string_to_array('%.*s', ', ')) AS c, "
+                   "unnest('{claimd_admin,claimd_producer}'::text[]) AS r WHERE NOT "
+                   "has_column_privilege(r, 'claimd.job', c, 'INSERT')",
+                   (int)strcspn(columns, ")"), columns);
+    ck_assert_int_eq(side_number(owner, wanted), 0);
+}
+END_TEST
+
 START_TEST(the_reader_can_read_and_nothing_else)
 {
     static const char *const statements[] = {
@@ -261,6 +277,7 @@ int main(void)
     tcase_add_test(tc, P1_the_worker_can_not_put_jobs_in);
     tcase_add_test(tc, the_worker_can_claim_finish_and_beat);
     tcase_add_test(tc, the_producer_can_put_jobs_in_and_cancel_them);
+    tcase_add_test(tc, who_may_put_a_job_in_may_set_what_claimctl_sets);
     tcase_add_test(tc, the_reader_can_read_and_nothing_else);
     tcase_add_test(tc, the_admin_can_enqueue_cancel_and_pause);
     tcase_add_test(tc, the_scheduler_owns_makes_and_drops_days_and_vacuums);
