@@ -36,6 +36,10 @@ static const char *const key_names[] = {
 #undef X
 };
 
+#define X(name, text) ", " text
+static const char known_keys[] = KEY_MAP(X);
+#undef X
+
 struct span {
     const char *text; /* NULL = not given, or null */
     size_t len;
@@ -90,10 +94,8 @@ static enum status find_values(const char *line, struct span *ret_values, struct
             key++;
         }
         if (key == KEY_COUNT) {
-            return err_fail(err, STATUS_INVALID,
-                            "%.*s: unknown key; known: kind, args, queue, priority, delay, at, "
-                            "max_attempts, timeout, tags, metadata",
-                            (int)(len < 64 ? len : 64), name);
+            return err_fail(err, STATUS_INVALID, "%.*s: unknown key; known: %s",
+                            (int)(len < 64 ? len : 64), name, known_keys + strlen(", "));
         }
         if (*value != 'n') {
             ret_values[key] = (struct span){.text = value, .len = (size_t)(p - value)};
@@ -439,7 +441,7 @@ enum status job_line_row(const char *line, size_t len, int64_t now_us, struct bu
         if (st != STATUS_OK) {
             return st;
         }
-        st = buf_append_text(out, key == KEY_METADATA ? "\n" : "\t", err);
+        st = buf_append_text(out, key + 1 < KEY_DELAY ? "\t" : "\n", err);
         if (st != STATUS_OK) {
             return st;
         }
