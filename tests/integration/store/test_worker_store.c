@@ -12,8 +12,11 @@
 
 static const char *const queues[] = {"default", "mail"};
 static const struct worker_kind kinds[] = {
-    {"noop", "noop.so", "1", {25, 3, 60 * US_PER_S, false}},
-    {"other", "other.so", "2", {1, 1, 90 * US_PER_S, true}},
+    {"noop", "noop.so", "1", {.max_attempts = 25, .max_crashes = 3, .timeout_us = 60 * US_PER_S}},
+    {"other",
+     "other.so",
+     "2",
+     {.max_attempts = 1, .max_crashes = 1, .timeout_us = 90 * US_PER_S, .at_most_once = true}},
 };
 
 struct told {
