@@ -92,13 +92,17 @@ static enum status start_postgres(struct dev_cluster *d, char *ret_conninfo, siz
     bool has = false;
     /* In the folder itself: that makes the servers' user its owner, who starts the workers, too. */
     enum status st = pg_server_start(d->dir, true, &d->pg, err);
-    if (st == STATUS_OK) {
-        st = has_database(&d->pg, &has, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK && has) {
+    st = has_database(&d->pg, &has, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (has) {
         (void)snprintf(ret_conninfo, size, "host=%s port=5432 user=postgres dbname=%s", d->dir,
                        DATABASE);
-    } else if (st == STATUS_OK) {
+    } else {
         st = pg_server_create_db(&d->pg, DATABASE, NULL, ret_conninfo, size, err);
     }
     if (st != STATUS_OK) {

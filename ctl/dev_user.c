@@ -55,15 +55,19 @@ static enum status copy_programs(struct dev_cluster *d, struct err *err)
     (void)snprintf(bin, sizeof bin, "%s/bin", d->dir);
     autoclose int folder = -1;
     enum status st = open_folder(bin, &folder, err);
-    for (size_t i = 0; st == STATUS_OK && i < ARRAY_COUNT(names); i++) {
-        char from[SERVER_PATH_MAX];
-        st = ctl_program_path(names[i], from, sizeof from, err);
-        if (st == STATUS_OK) {
-            st = copy_file(from, folder, names[i], 0755, err);
-        }
-    }
     if (st != STATUS_OK) {
         return st;
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        char from[SERVER_PATH_MAX];
+        st = ctl_program_path(names[i], from, sizeof from, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+        st = copy_file(from, folder, names[i], 0755, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
     (void)snprintf(d->bin, sizeof d->bin, "%s", bin);
     return STATUS_OK;

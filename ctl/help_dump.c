@@ -76,6 +76,19 @@ static enum status put_bold(struct buf *out, const char *text, struct err *err)
     return buf_append_text(out, "*", err);
 }
 
+/* After a blank; an empty one is left out. */
+static enum status put_word(struct buf *out, const char *word, struct err *err)
+{
+    if (word[0] == '\0') {
+        return STATUS_OK;
+    }
+    enum status st = buf_append_text(out, " ", err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return put_escaped(out, word, strlen(word), err);
+}
+
 static enum status put_option(struct buf *out, const struct ctl_option *o, const char *indent,
                               struct err *err)
 {
@@ -89,10 +102,7 @@ static enum status put_option(struct buf *out, const struct ctl_option *o, const
     if (st != STATUS_OK) {
         return st;
     }
-    if (o->value != NULL) {
-        st = buf_append_text(out, " ", err);
-        st = st == STATUS_OK ? put_escaped(out, o->value, strlen(o->value), err) : st;
-    }
+    st = put_word(out, o->value != NULL ? o->value : "", err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -111,17 +121,23 @@ static enum status put_option(struct buf *out, const struct ctl_option *o, const
 static enum status put_lines(struct buf *out, const char *text, const char *indent, bool is_literal,
                              struct err *err)
 {
-    enum status st = STATUS_OK;
-    for (const char *at = text; st == STATUS_OK && *at != '\0';) {
+    for (const char *at = text; *at != '\0';) {
         size_t len = strcspn(at, "\n");
-        st = len > 0 ? buf_append_text(out, indent, err) : STATUS_OK;
-        if (st == STATUS_OK) {
-            st = is_literal ? buf_append(out, at, len, err) : put_escaped(out, at, len, err);
+        enum status st = len > 0 ? buf_append_text(out, indent, err) : STATUS_OK;
+        if (st != STATUS_OK) {
+            return st;
         }
-        st = st == STATUS_OK ? buf_append_text(out, "\n", err) : st;
+        st = is_literal ? buf_append(out, at, len, err) : put_escaped(out, at, len, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+        st = buf_append_text(out, "\n", err);
+        if (st != STATUS_OK) {
+            return st;
+        }
         at += len + (at[len] != '\0');
     }
-    return st;
+    return STATUS_OK;
 }
 
 static enum status put_command(struct buf *out, const struct ctl_command *c, struct err *err)
@@ -133,10 +149,7 @@ static enum status put_command(struct buf *out, const struct ctl_command *c, str
     if (st != STATUS_OK) {
         return st;
     }
-    if (c->words[0] != '\0') {
-        st = buf_append_text(out, " ", err);
-        st = st == STATUS_OK ? put_escaped(out, c->words, strlen(c->words), err) : st;
-    }
+    st = put_word(out, c->words, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -176,18 +176,26 @@ bool handshake_is_over(const struct handshake *h)
     return h->done == h->step_count;
 }
 
+static enum status add_second(struct handshake *h, struct buf *out, struct err *err)
+{
+    if (h->info.has_delifeq) {
+        enum status st = ADD(h, out, err, STEP_DELIFEQ, "DELIFEQ", "", "may we?");
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
+    if (h->info.has_delex) {
+        return ADD(h, out, err, STEP_DELEX, "DELEX", "", "IFEQ", "may we?");
+    }
+    return STATUS_OK;
+}
+
 enum status handshake_go_on(struct handshake *h, struct buf *out, bool *ret_goes_on,
                             struct err *err)
 {
-    enum status st = STATUS_OK;
-    bool is_first = !h->is_second && h->err.status == STATUS_OK;
+    enum status st =
+        h->is_second || h->err.status != STATUS_OK ? STATUS_OK : add_second(h, out, err);
     h->is_second = true;
-    if (is_first && h->info.has_delifeq) {
-        st = ADD(h, out, err, STEP_DELIFEQ, "DELIFEQ", "", "may we?");
-    }
-    if (st == STATUS_OK && is_first && h->info.has_delex) {
-        st = ADD(h, out, err, STEP_DELEX, "DELEX", "", "IFEQ", "may we?");
-    }
     *ret_goes_on = !handshake_is_over(h);
     return st;
 }

@@ -77,13 +77,14 @@ static enum status put_call(struct buf *out, const struct redis_script_call *cal
     int len = snprintf(digits, sizeof digits, "%zu", call->key_count);
     const struct redis_arg key_count = {.bytes = digits, .len = (size_t)len};
     enum status st = redis_command_head(out, call_words(call), err);
-    if (st == STATUS_OK) {
-        st = redis_command_args(out, name, 2, err);
-    }
-    *ret_tail_at = out->len;
     if (st != STATUS_OK) {
         return st;
     }
+    st = redis_command_args(out, name, 2, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    *ret_tail_at = out->len;
     st = redis_command_args(out, &key_count, 1, err);
     if (st != STATUS_OK) {
         return st;
@@ -145,14 +146,9 @@ bool node_resend_whole(struct redis_node *n)
                                      {.bytes = r->script->body, .len = strlen(r->script->body)}};
     struct buf *out = link_out(n->link);
     size_t before = out->len;
-    enum status st = redis_command_head(out, r->word_count, NULL);
-    if (st == STATUS_OK) {
-        st = redis_command_args(out, head, ARRAY_COUNT(head), NULL);
-    }
-    if (st == STATUS_OK) {
-        st = buf_append(out, r->tail, r->tail_len, NULL);
-    }
-    if (st != STATUS_OK) {
+    if (redis_command_head(out, r->word_count, NULL) != STATUS_OK ||
+        redis_command_args(out, head, ARRAY_COUNT(head), NULL) != STATUS_OK ||
+        buf_append(out, r->tail, r->tail_len, NULL) != STATUS_OK) {
         out->len = before;
         return false;
     }

@@ -299,16 +299,22 @@ enum status pg_array_text(struct buf *out, const char *const *values, const size
         has_null = has_null || values[i] == NULL;
     }
     enum status st = append_head(out, has_null, PG_TEXT, count, err);
-    for (size_t i = 0; st == STATUS_OK && i < count; i++) {
-        if (values[i] == NULL) {
-            st = append_u32(out, UINT32_MAX, err);
-            continue;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    for (size_t i = 0; i < count; i++) {
+        size_t len = 0;
+        if (values[i] != NULL) {
+            len = lens != NULL ? lens[i] : strlen(values[i]);
         }
-        size_t len = lens != NULL ? lens[i] : strlen(values[i]);
-        st = append_u32(out, (uint32_t)len, err);
-        if (st == STATUS_OK) {
-            st = buf_append(out, values[i], len, err);
+        st = append_u32(out, values[i] != NULL ? (uint32_t)len : UINT32_MAX, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+        st = buf_append(out, values[i], len, err);
+        if (st != STATUS_OK) {
+            return st;
         }
     }
-    return st;
+    return STATUS_OK;
 }
