@@ -418,6 +418,7 @@ int worker_main(const struct config *config)
     enum status st = open_all(w, &err);
     if (st != STATUS_OK) {
         log_error("start_failed", LOG_TEXT("err", err.msg));
+        kinds_close(w);
         free(w); /* handles of the loop die with the process */
         return daemon_start_exit(st);
     }
