@@ -156,6 +156,13 @@ case $name in
             }
             END { exit bad }' - $(files '*.md' | grep -v '^CHANGELOG')
         ;;
+    recipes) # a test that docs/howto.md names is there: a pattern that fits nothing passes
+        tests=$(ctest --test-dir "$CLAIMD_BUILD_DIR" -N | sed -n 's/^ *Test *#[0-9]*: //p')
+        found=$(sed -n "s/.*dev test -R '\([^']*\)'.*/\1/p" docs/howto.md | tr '|' '\n' | while read -r test; do
+            echo "$tests" | grep -q "$test" || echo "docs/howto.md: there is no test $test"
+        done)
+        [ -z "$found" ] || { echo "$found"; exit 1; }
+        ;;
     events)
         daemon_files=$(files '*.c' | grep -e '^worker/' -e '^scheduler/' -e '^daemon/' -e '^base/log\.c')
         # Names in code: texts before the first field of log_…(), and what variables named event
@@ -179,6 +186,7 @@ case $name in
                 line = $0
                 if (line ~ /\*(const )?events?(\[\])? = /) table = 1
                 if (table) { take(line, "\"", used); if (line ~ /;/) table = 0; next }
+                if (match(line, /\.failed = "[a-z_]+"/)) take(substr(line, RSTART, RLENGTH), "\"", used) # of a service
                 if (match(line, /(^|[^a-z_])log_(error|warn|info|debug|at|write|recovered)\(/)) {
                     line = substr(line, RSTART + RLENGTH); call = 1
                 }

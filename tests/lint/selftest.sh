@@ -69,6 +69,10 @@ EOF
              {"directory": "%s", "file": "base/bad.c", "command": "cc -c base/bad.c"}]' \
         "$tree" "$tree" >"$tree/build/dev/compile_commands.json"
     [ "$name" != events ] || clean_events
+    if [ "$name" = recipes ]; then
+        echo 'add_test(test_good true)' >"$tree/build/dev/CTestTestfile.cmake"
+        echo "Check: ./dev test -R '^test_good\$'." >"$tree/docs/howto.md"
+    fi
     [ "$name" != rules ] || clean_rules
 }
 
@@ -136,10 +140,18 @@ case $name in
     unused)
         plant base/bad.c 'int bad(void)' '{' '    return 1;' '}'
         ;;
+    recipes)
+        clean
+        echo "Check: ./dev test -R '^test_good\$|^test_gone\$'." >"$tree/docs/howto.md"
+        if run || ! grep -q 'no test ^test_gone' "$tree/output" || grep -q test_good "$tree/output"; then
+            echo "recipes did not see a test that is not there" && exit 1
+        fi
+        ;;
     events)
         plant worker/bad.c 'void f(void)' '{' '    log_info("untold", LOG_I64("n", 1));' '}'
         plant worker/bad.c 'void f(int n)' '{' '    log_at(n ? LOG_INFO : LOG_WARN,' '           "untold", LOG_I64("n", 1));' '}'
         plant worker/bad.c 'static const char *const events[] = {"won", "untold"};'
+        plant worker/bad.c 'const struct service s = {.failed = "untold", .start = 0};'
         clean
         # shellcheck disable=SC2016  # planted
         sed -i 's/`lost`/`lost` `never_written`/' "$tree/docs/operations.md"
