@@ -127,6 +127,18 @@ case $name in
                 print FILENAME ":" FNR ": a test waits for an event, never for time:" text
             }' $c_files
         ;;
+    limits) # a test must not fail because something took less than 5 s too long
+        over "$code_only"'
+            FNR == 1 { statement = "" }
+            { text = code($0); statement = statement " " text }
+            text !~ /[;{}][ ]*$/ { next }
+            { under_5_s = "([(]?([0-4] [*] )?US_PER_S|[0-9]+ [*] US_PER_MS)[)]" }
+            statement ~ ("(^|[^!)A-Z_])WAIT_UNTIL[(].*,[ ]*" under_5_s) ||
+            statement ~ ("ck_assert_int_l[te][(].*(clock_boot_us[(]|wait_now_us[(]|took_us|late_us|lasted_us).*,[ ]*" under_5_s) {
+                print FILENAME ":" FNR ": a verdict by less than 5 s:" text
+            }
+            { statement = "" }' $(echo "$c_files" | tr ' ' '\n' | grep '^tests/' || true)
+        ;;
     text)
         over '
             FNR == 1 { if (NR > 1 && !spdx) print file ": no SPDX line at its top"; spdx = 0; file = FILENAME }

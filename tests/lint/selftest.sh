@@ -118,6 +118,10 @@ case $name in
         plant tests/unit/bad.c 'void f(void)' '{' '    sleep(1);' '}'
         plant base/bad.c 'void f(uv_timer_t *t)' '{' '    (void)uv_timer_start(t, f, 0, 0);' '}'
         ;;
+    limits)
+        plant tests/unit/bad.c 'void f(void)' '{' '    ck_assert(WAIT_UNTIL(is_there(),' '                         2 * US_PER_S));' '}'
+        plant tests/unit/bad.c 'void f(void)' '{' '    ck_assert_int_lt(clock_boot_us() - start_us, 300 * US_PER_MS);' '}'
+        ;;
     text)
         plant base/bad.c '/* TODO: later */'
         plant base/bad.c 'const char *p = "/home/me/x";'
