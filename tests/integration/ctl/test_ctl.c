@@ -289,6 +289,25 @@ START_TEST(a_bad_line_is_named_and_nothing_is_stored)
 }
 END_TEST
 
+START_TEST(the_help_names_each_key_of_a_line)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz_";
+    static const char text[] = "{\"kind\": \"a\", \"none\": 1}";
+    char known[1024];
+    ck_assert_int_eq(ctl_exit("enqueue", "--file", ctl_write_file("jobs", text, strlen(text))), 2);
+    assert_says("known: kind, ");
+    (void)snprintf(known, sizeof known, "%s", strstr(ctl_text(), "known: ") + strlen("known: "));
+    ck_assert_int_eq(ctl_exit("enqueue", "--help"), 0);
+    for (const char *key = known; key != NULL;) {
+        char quoted[64];
+        size_t len = strspn(key, letters);
+        (void)snprintf(quoted, sizeof quoted, "\"%.*s\"", (int)len, key);
+        assert_says(quoted);
+        key = strncmp(key + len, ", ", 2) == 0 ? key + len + 2 : NULL;
+    }
+}
+END_TEST
+
 /* The first lines have left for the server already when the last turns out bad. */
 START_TEST(a_bad_last_line_of_many_undoes_all)
 {
@@ -406,6 +425,7 @@ int main(void)
     tcase_add_test(tests, ten_thousand_lines_are_one_transaction);
     tcase_add_test(tests, a_line_says_all_that_an_option_can);
     tcase_add_test(tests, a_bad_line_is_named_and_nothing_is_stored);
+    tcase_add_test(tests, the_help_names_each_key_of_a_line);
     tcase_add_test(tests, a_bad_last_line_of_many_undoes_all);
     tcase_add_test(tests, args_of_one_mebibyte_are_taken_and_one_byte_more_is_not);
     tcase_add_test(tests, args_come_from_a_file_too);
