@@ -7,7 +7,7 @@
 #define CLAIMD_STORE_JOBS_BATCH_H
 
 #include "store/jobs/claim.h"
-#include "store/jobs/finish_queue.h"
+#include "store/jobs/finish.h"
 #include "store/pg/params.h"
 
 #define BATCH_FINISHES_MAX 500

@@ -5,7 +5,7 @@
 #define CLAIMD_STORE_JOBS_INTERNAL_H
 
 #include "store/jobs/claim.h"
-#include "store/jobs/finish_queue.h"
+#include "store/jobs/finish.h"
 #include "store/pg/params.h"
 
 /* Each of these calls back, so the caller's own state must be in order before. */

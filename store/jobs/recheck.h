@@ -6,7 +6,7 @@
 #define CLAIMD_STORE_JOBS_RECHECK_H
 
 #include "store/jobs/claim.h"
-#include "store/jobs/finish_queue.h"
+#include "store/jobs/finish.h"
 
 struct recheck;
 

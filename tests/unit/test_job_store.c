@@ -2,7 +2,7 @@
  *
  * What waits in the job store, without a server: finishes, claims, kinds. */
 #include "store/jobs/claim.h"
-#include "store/jobs/finish_queue.h"
+#include "store/jobs/finish.h"
 #include "store/jobs/kind_cache.h"
 #include "support/suite.h"
 

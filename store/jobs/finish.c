@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/jobs/finish_queue.h"
+#include "store/jobs/finish.h"
 
 #include "base/bug.h"
 #include "base/parse.h"

@@ -2,8 +2,8 @@
  *
  * Finishes that wait for their commit: copied, cleaned, in the order of their arrival, bounded in
  * number and bytes. Whoever takes one owns it until it is put back or freed. Pure: no I/O. */
-#ifndef CLAIMD_STORE_JOBS_FINISH_QUEUE_H
-#define CLAIMD_STORE_JOBS_FINISH_QUEUE_H
+#ifndef CLAIMD_STORE_JOBS_FINISH_H
+#define CLAIMD_STORE_JOBS_FINISH_H
 
 #include "base/fifo.h"
 #include "store/jobs/job_store.h"
