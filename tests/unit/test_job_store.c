@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What waits in the job store, without a server: finishes, claims, kinds. */
+ * What waits in the job store, without a server: finishes, claims, kinds, suspects. */
 #include "store/jobs/claim.h"
 #include "store/jobs/finish.h"
 #include "store/jobs/kind_cache.h"
+#include "store/jobs/suspects.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -194,7 +195,7 @@ START_TEST(an_id_in_two_claims_belongs_to_one_place_at_a_time)
 }
 END_TEST
 
-START_TEST(claims_share_a_round_only_with_the_same_kinds)
+START_TEST(claims_share_a_batch_only_with_the_same_kinds)
 {
     static const char *const one[] = {"noop"};
     static const char *const bad[] = {"No Kind"};
@@ -248,6 +249,101 @@ START_TEST(the_number_of_kinds_is_bounded)
 }
 END_TEST
 
+/* ---- suspects: which finish is a refused batch to be blamed on? ---- */
+
+struct trial {
+    struct suspects suspects;
+    struct finish_queue waiting;
+    struct batch batch;
+};
+
+/* Sends what the suspects allow, and is refused; yields whether others may go on at once. */
+static bool refused(struct trial *t, enum status st, int64_t now_us)
+{
+    const struct err why = {.status = st, .msg = "no"};
+    batch_take_finishes(&t->batch, &t->waiting, t->suspects.finish_max);
+    bool goes_on = suspects_blame(&t->suspects, &t->batch, &why, &t->waiting, now_us);
+    batch_return_finishes(&t->batch, &t->waiting, false);
+    return goes_on;
+}
+
+static struct trial *trial_of(int64_t finishes)
+{
+    struct trial *t = calloc(1, sizeof *t);
+    ck_assert_ptr_nonnull(t);
+    suspects_init(&t->suspects);
+    for (int64_t id = 1; id <= finishes; id++) {
+        finish_queue_push(&t->waiting, given((struct job_finish){.id = id, .result = "1"}));
+    }
+    return t;
+}
+
+static void trial_free(struct trial *t)
+{
+    suspects_release(&t->suspects);
+    finish_queue_release(&t->waiting);
+    batch_release(&t->batch);
+    free(t);
+}
+
+START_TEST(bad_data_are_found_by_halving_and_condemned_at_once)
+{
+    struct trial *t = trial_of(4);
+    ck_assert(refused(t, STATUS_INVALID, 0));
+    ck_assert_uint_eq(t->suspects.finish_max, 2);
+    ck_assert(refused(t, STATUS_INVALID, 0));
+    ck_assert_uint_eq(t->suspects.finish_max, 1);
+    ck_assert(refused(t, STATUS_INVALID, 0));
+    ck_assert(!suspects_is_searching(&t->suspects));
+    ck_assert(t->waiting.first->is_refused);
+    ck_assert_int_eq(t->waiting.first->f.kind, FINISH_DISCARDED);
+    ck_assert_uint_eq(t->waiting.count, 4);
+    batch_take_finishes(&t->batch, &t->waiting, t->suspects.finish_max);
+    ck_assert_uint_eq(t->batch.finish_count, 1); /* it goes alone */
+    trial_free(t);
+}
+END_TEST
+
+START_TEST(the_servers_trouble_condemns_nobody)
+{
+    struct trial *t = trial_of(4);
+    ck_assert(!refused(t, STATUS_UNAVAILABLE, 0));
+    ck_assert(!suspects_is_searching(&t->suspects));
+    ck_assert_uint_eq(t->waiting.count, 4);
+    trial_free(t);
+}
+END_TEST
+
+START_TEST(what_may_be_the_servers_trouble_is_set_aside_until_others_pass_three_times)
+{
+    struct trial *t = trial_of(1);
+    for (int refusals = 1; refusals <= 2; refusals++) {
+        ck_assert_int_eq(refused(t, STATUS_INTERNAL, 0), refusals > 1);
+        ck_assert_uint_eq(t->suspects.aside.count, 1);
+        suspects_retry(&t->suspects, &t->waiting, t->suspects.aside_until_us - 1);
+        ck_assert_uint_eq(t->waiting.count, 0);
+        suspects_retry(&t->suspects, &t->waiting, t->suspects.aside_until_us);
+        ck_assert_uint_eq(t->waiting.count, 1);
+        suspects_committed(&t->suspects);
+    }
+    ck_assert(refused(t, STATUS_INTERNAL, 0));
+    ck_assert(t->waiting.first->is_refused);
+    trial_free(t);
+}
+END_TEST
+
+START_TEST(a_suspect_is_not_condemned_while_nothing_is_committed)
+{
+    struct trial *t = trial_of(1);
+    for (int i = 0; i < 10; i++) {
+        ck_assert(!refused(t, STATUS_INTERNAL, 0));
+        suspects_retry(&t->suspects, &t->waiting, t->suspects.aside_until_us);
+    }
+    ck_assert(!t->waiting.first->is_refused);
+    trial_free(t);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("job_store");
@@ -260,9 +356,14 @@ int main(void)
     tcase_add_test(tests, finishes_leave_in_the_order_of_arrival_and_may_come_back_first);
     tcase_add_test(tests, every_id_of_a_claim_is_answered_once);
     tcase_add_test(tests, an_id_in_two_claims_belongs_to_one_place_at_a_time);
-    tcase_add_test(tests, claims_share_a_round_only_with_the_same_kinds);
+    tcase_add_test(tests, claims_share_a_batch_only_with_the_same_kinds);
     tcase_add_test(tests, kinds_are_unknown_until_they_were_read_and_sorted);
     tcase_add_test(tests, the_number_of_kinds_is_bounded);
+    tcase_add_test(tests, bad_data_are_found_by_halving_and_condemned_at_once);
+    tcase_add_test(tests, the_servers_trouble_condemns_nobody);
+    tcase_add_test(tests,
+                   what_may_be_the_servers_trouble_is_set_aside_until_others_pass_three_times);
+    tcase_add_test(tests, a_suspect_is_not_condemned_while_nothing_is_committed);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
