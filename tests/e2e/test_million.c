@@ -10,6 +10,8 @@
 
 #define MILLION 1000000
 #define LOOK_AHEAD 10000
+#define PAGE_ROWS 2000 /* a full pass beside the feed's own counts the room by itself */
+#define BATCH_MAX 500  /* a worker gives back what it popped and couldn't claim */
 #define SCHEDULER_RSS_KB_MAX (100 * 1000)
 #define SOON_US (60 * US_PER_S)
 #define WRITTEN_WITHIN_US (90 * US_PER_S)
@@ -52,7 +54,8 @@ START_TEST(redteam1_a_million_rows_behind_the_cursor_hold_up_nobody_and_are_fed)
     ck_assert(WAIT_UNTIL(completed() == 10, SOON_US));
     sql_wait(bulk);
     ck_assert(WAIT_UNTIL(completed() > 2 * LOOK_AHEAD, SOON_US));
-    ck_assert_int_le(fleet_redis_i64(&f, 0, "ZCARD claimd:hints:default"), LOOK_AHEAD);
+    ck_assert_int_le(fleet_redis_i64(&f, 0, "ZCARD claimd:hints:default"),
+                     LOOK_AHEAD + PAGE_ROWS + BATCH_MAX);
     ck_assert_int_lt(peak_rss_kb(f.schedulers[0]), SCHEDULER_RSS_KB_MAX);
     sql_close(bulk);
 }
