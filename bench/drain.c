@@ -57,12 +57,14 @@ enum status drain_wait(struct cluster *c, struct err *err)
     int64_t moved_us = clock_boot_us();
     for (int64_t n = 0;; n++) {
         enum status st = cluster_wait(c, POLL_US, err);
-        if (st == STATUS_OK) {
-            st = cluster_check_daemons(c, err);
+        if (st != STATUS_OK) {
+            return st;
         }
-        if (st == STATUS_OK) {
-            st = db_query(&c->db, &left, NULL, 1, err);
+        st = cluster_check_daemons(c, err);
+        if (st != STATUS_OK) {
+            return st;
         }
+        st = db_query(&c->db, &left, NULL, 1, err);
         if (st != STATUS_OK || c->db.row_count == 0) {
             return st;
         }
@@ -138,18 +140,20 @@ enum status drain_run(struct cluster *c, const struct bench_options *options, js
     int64_t commands[2] = {0};
     (void)json_object_set_new(result, "jobs", json_integer(options->jobs));
     enum status st = drain_fill(c, options->jobs, err);
-    if (st == STATUS_OK) {
-        st = db_query(&c->db, &commits, NULL, 1, err);
-    }
-    int64_t commits_before = c->db.row[0];
-    int64_t own_before = c->db.commits;
-    if (st == STATUS_OK) {
-        st = masters_commands(&c->masters, &commands[0], err);
-    }
-    struct cluster_cpu before = cluster_cpu(c);
     if (st != STATUS_OK) {
         return st;
     }
+    st = db_query(&c->db, &commits, NULL, 1, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    int64_t commits_before = c->db.row[0];
+    int64_t own_before = c->db.commits;
+    st = masters_commands(&c->masters, &commands[0], err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    struct cluster_cpu before = cluster_cpu(c);
     st = cluster_start_daemons(c, err);
     if (st != STATUS_OK) {
         return st;

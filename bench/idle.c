@@ -49,24 +49,28 @@ enum status idle_run(struct cluster *c, const struct bench_options *options, jso
     double seconds = (double)options->seconds;
     (void)snprintf(path, sizeof path, "%s/postgres.log", c->pg.dir);
     enum status st = db_query(&c->db, &quiet_self, NULL, 0, err);
-    if (st == STATUS_OK) {
-        st = db_query(&c->db, &log_all, NULL, 0, err); /* counts for the daemons' sessions */
-    }
-    if (st == STATUS_OK) {
-        st = cluster_start_daemons(c, err);
-    }
-    if (st == STATUS_OK) {
-        st = cluster_wait(c, SETTLE_US, err);
-    }
-    off_t from = log_size(path);
-    struct cluster_cpu before = cluster_cpu(c);
-    if (st == STATUS_OK) {
-        st = cluster_wait(c, options->seconds * US_PER_S, err);
-    }
-    struct cluster_cpu after = cluster_cpu(c);
     if (st != STATUS_OK) {
         return st;
     }
+    st = db_query(&c->db, &log_all, NULL, 0, err); /* counts for the daemons' sessions */
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = cluster_start_daemons(c, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = cluster_wait(c, SETTLE_US, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    off_t from = log_size(path);
+    struct cluster_cpu before = cluster_cpu(c);
+    st = cluster_wait(c, options->seconds * US_PER_S, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    struct cluster_cpu after = cluster_cpu(c);
     st = cluster_check_daemons(c, err);
     if (st != STATUS_OK) {
         return st;

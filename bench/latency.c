@@ -37,24 +37,31 @@ static enum status take_sample(struct cluster *c, struct sample *ret, struct err
     enum status st = db_query(&c->db, &insert_job, NULL, 1, err);
     int64_t committed_us = c->db.done_us;
     struct pg_param id = pg_param_i64(c->db.row[0], storage);
-    while (st == STATUS_OK) {
+    if (st != STATUS_OK) {
+        return st;
+    }
+    for (;;) {
         st = cluster_wait(c, ASK_US, err);
-        if (st == STATUS_OK) {
-            st = db_query(&c->db, &started, &id, 1, err);
+        if (st != STATUS_OK) {
+            return st;
         }
-        if (st == STATUS_OK && c->db.row_count > 0) {
+        st = db_query(&c->db, &started, &id, 1, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+        if (c->db.row_count > 0) {
             ret->start_us = c->db.row[0] - committed_us;
             ret->commit_us = committed_us - insert_us;
             return STATUS_OK;
         }
-        if (st == STATUS_OK && clock_boot_us() - committed_us > SAMPLE_MAX_US) {
+        if (clock_boot_us() - committed_us > SAMPLE_MAX_US) {
             return err_fail(err, STATUS_TIMEOUT, "a job was not done after 30 s");
         }
-        if (st == STATUS_OK) {
-            st = cluster_check_daemons(c, err);
+        st = cluster_check_daemons(c, err);
+        if (st != STATUS_OK) {
+            return st;
         }
     }
-    return st;
 }
 
 static int by_value(const void *a, const void *b)
@@ -83,11 +90,13 @@ static enum status take_samples(struct cluster *c, size_t count, int64_t *starts
                                 struct err *err)
 {
     struct rand rand;
-    enum status st = STATUS_OK;
     rand_seed(&rand, 1);
-    for (size_t i = 0; i < WARM_UP + count && st == STATUS_OK; i++) {
+    for (size_t i = 0; i < WARM_UP + count; i++) {
         struct sample one = {0};
-        st = take_sample(c, &one, err);
+        enum status st = take_sample(c, &one, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
         if (i >= WARM_UP) {
             starts[i - WARM_UP] = one.start_us;
             commits[i - WARM_UP] = one.commit_us;
@@ -95,11 +104,13 @@ static enum status take_samples(struct cluster *c, size_t count, int64_t *starts
         if (i % 100 == 99) {
             (void)fprintf(stderr, "bench: %zu jobs\n", i + 1);
         }
-        if (st == STATUS_OK) { /* idle again, and not in step with anybody's timer */
-            st = cluster_wait(c, 20 * US_PER_MS + rand_below(&rand, 60 * US_PER_MS), err);
+        /* Idle again, and not in step with anybody's timer. */
+        st = cluster_wait(c, 20 * US_PER_MS + rand_below(&rand, 60 * US_PER_MS), err);
+        if (st != STATUS_OK) {
+            return st;
         }
     }
-    return st;
+    return STATUS_OK;
 }
 
 enum status latency_run(struct cluster *c, const struct bench_options *options, json_t *result,
