@@ -188,20 +188,25 @@ void fleet_unshare_pg(void)
     shared = (struct fleet){0};
 }
 
-/* The test before may have killed it, or have started one that dies with that test. */
+/* Up, and nobody else is connected. */
+static bool is_shared_pg_ours(struct fleet *f, struct err *why)
+{
+    return (pg_server_is_ready(&f->pg) || pg_server_restart(&f->pg, why) == STATUS_OK) &&
+           pg_server_ask(&f->pg,
+                         "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity"
+                         " WHERE datname LIKE 'fleet\\_%'",
+                         NULL, 0, why) == STATUS_OK;
+}
+
+/* The test before may have killed it, or have started one that dies with that test: just now,
+ * perhaps, and says that it is ready. */
 static void take_shared_pg(struct fleet *f)
 {
     static int count;
     char name[64];
     struct err why = {0};
     f->pg = shared.pg;
-    ck_assert_msg(pg_server_is_ready(&f->pg) ||
-                      WAIT_UNTIL(pg_server_restart(&f->pg, &why) == STATUS_OK, STEP_US),
-                  "%s", why.msg);
-    OK(pg_server_ask(&f->pg,
-                     "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity"
-                     " WHERE datname LIKE 'fleet\\_%'",
-                     NULL, 0, &err));
+    ck_assert_msg(WAIT_UNTIL(is_shared_pg_ours(f, &why), STEP_US), "%s", why.msg);
     (void)snprintf(name, sizeof name, "fleet_%d_%d", (int)getpid(), count++);
     OK(pg_server_create_db(&f->pg, name, TEMPLATE, f->conninfo, sizeof f->conninfo, &err));
 }
