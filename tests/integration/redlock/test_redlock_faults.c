@@ -235,7 +235,7 @@ START_TEST(A12_late_replies_of_a_won_key_are_votes_that_are_given_back)
     proxies_delay(3, 2, 0, 300 * US_PER_MS);
     struct redlock_batch *b = world_acquire(world.lock, 1, 1);
     ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
-    ck_assert_uint_eq(world_nodes_with("claimd:job:1"), 5);
+    run_until(world_nodes_with("claimd:job:1") == 5);
     redlock_batch_release(b, 0);
     world_flush(world.lock);
     ck_assert_uint_eq(world_nodes_with("claimd:job:1"), 0);

@@ -340,7 +340,6 @@ START_TEST(R1_where_nothing_is_killed_a_release_after_a_reconnect_is_sent_once_m
 {
     char token[64];
     world_start(3, "user default on nopass ~* &* +@all -client|kill\nuser root on >pw ~* &* +@all");
-    given_a_short_memory();
     world_open_voting();
     struct redlock_batch *b = world_acquire(world.lock, 1, 1);
     run_until(world_nodes_with("claimd:job:1") == 3);
@@ -364,7 +363,6 @@ END_TEST
 START_TEST(R1_where_it_was_killed_a_release_after_a_reconnect_is_sent_once)
 {
     world_start(3, NULL);
-    given_a_short_memory();
     world_open_voting();
     struct redlock_batch *b = world_acquire(world.lock, 1, 1);
     (void)cli(0, "CLIENT", "KILL", "TYPE", "normal");
