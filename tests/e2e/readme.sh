@@ -35,7 +35,7 @@ until_true() {
         sleep 0.1
     done
 }
-until_true 30 grep -q 'In another terminal' "$tmp/dev.log"
+until_true 120 grep -q 'In another terminal' "$tmp/dev.log"
 CLAIMD_CONFIG=$(sed -n 's/^ *export CLAIMD_CONFIG=//p' "$tmp/dev.log")
 export CLAIMD_CONFIG
 
@@ -43,7 +43,7 @@ id=$("$bin_dir/claimctl" enqueue greet --args '{"name": "Ada"}')
 is_done() {
     "$bin_dir/claimctl" jobs show "$id" >"$tmp/job" && grep -q completed "$tmp/job"
 }
-until_true 30 is_done
+until_true 120 is_done
 grep -q greeted_by_fence "$tmp/job" || { cat "$tmp/job"; exit 1; }
 
 kill "$cluster"
