@@ -49,6 +49,7 @@ struct rescuer {
     bool is_walking;
     bool is_walk_asked;
     bool is_marking;
+    bool is_pulling;
     struct complaint complaint;
     bool is_stopped; /* what is under way ends; nothing new begins */
 };
@@ -434,6 +435,23 @@ static void mark_dead(struct rescuer *r, const char *const *worker_ids, size_t c
     }
 }
 
+static void on_pulled(void *ctx, enum status st, const struct pg_result *const *results,
+                      const struct err *err)
+{
+    struct rescuer *r = ctx;
+    (void)st; /* the next roll asks for it again */
+    (void)results;
+    (void)err;
+    r->is_pulling = false;
+}
+
+static void pull_beats(struct rescuer *r)
+{
+    if (!r->is_pulling) {
+        r->is_pulling = rescue_store_pull_beats(r->options.pg, on_pulled, r, NULL) == STATUS_OK;
+    }
+}
+
 /* ---- leading ---- */
 
 static void on_roll(void *ctx, const struct roll *roll)
@@ -443,6 +461,9 @@ static void on_roll(void *ctx, const struct roll *roll)
         rescue_worker(r, roll->dead[i]);
     }
     mark_dead(r, roll->stale, roll->stale_count);
+    if (roll->is_clock_behind) {
+        pull_beats(r);
+    }
     int64_t now_us = clock_boot_us();
     if (now_us - r->walked_us >= r->walk_every_us) {
         r->walked_us = now_us;

@@ -12,7 +12,8 @@
 #include <string.h>
 
 #define WORKERS_MAX 4096
-#define STALE_MAX 64 /* marked dead at once; more take turns */
+#define AHEAD_US US_PER_S /* a beat that lies so far ahead was made by another clock */
+#define STALE_MAX 64      /* marked dead at once; more take turns */
 #define DRIFT_FIXED_US (2 * US_PER_MS)
 
 struct seen_worker {
@@ -94,6 +95,7 @@ static void take_worker(struct roll_call *r, struct tick *t, const struct feed_t
         return;
     }
     s->is_present = true;
+    t->roll.is_clock_behind = t->roll.is_clock_behind || (is_live && row->age_us < -AHEAD_US);
     t->roll.wants_full_pass =
         t->roll.wants_full_pass || (s->lost_pops >= 0 && row->number > s->lost_pops);
     s->lost_pops = row->number;

@@ -22,6 +22,7 @@ struct roll {
     size_t dead_count;
     const char *const *stale; /* their beats are, and this scheduler could have seen newer ones */
     size_t stale_count;
+    bool is_clock_behind; /* … of some beat: PostgreSQL's clock has gone back */
 };
 
 typedef void roll_call_cb(void *ctx, struct roll *roll);

@@ -35,6 +35,11 @@ void rescue_marked_row(const struct pg_result *r, int row, struct rescue_marked 
                                   .silent_ms = pg_i64(r, row, 2)};
 }
 
+enum status rescue_store_pull_beats(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err)
+{
+    return pg_send_one(pg, &SQL_RESCUE_PULL_BEATS, NULL, done, ctx, err);
+}
+
 enum status rescue_store_swept(struct pg *pg, const char *const *worker_ids, size_t count,
                                pg_done_cb *done, void *ctx, struct err *err)
 {

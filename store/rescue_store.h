@@ -20,6 +20,10 @@ enum status rescue_store_mark_dead(struct pg *pg, const char *const *worker_ids,
                                    pg_done_cb *done, void *ctx, struct err *err) MUST_USE;
 void rescue_marked_row(const struct pg_result *r, int row, struct rescue_marked *ret);
 
+/* Beats that lie ahead of PostgreSQL's clock, which has gone back, count from now on. */
+enum status rescue_store_pull_beats(struct pg *pg, pg_done_cb *done, void *ctx,
+                                    struct err *err) MUST_USE;
+
 /* Nothing of these dead workers is left to move. */
 enum status rescue_store_swept(struct pg *pg, const char *const *worker_ids, size_t count,
                                pg_done_cb *done, void *ctx, struct err *err) MUST_USE;

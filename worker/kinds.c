@@ -457,8 +457,8 @@ static struct slot *poorest(const struct worker *w)
     return any;
 }
 
-/* What a runner lacks may only have been late in loading, or is mended by now. Is it good, those
- * that started before follow. */
+/* What a runner lacks may only have been late in loading, or is fixed by now. If a new runner is
+ * good, those that started before it follow. */
 void kinds_tick(struct worker *w, int64_t now_us)
 {
     struct kinds_book *b = w->kinds.book;

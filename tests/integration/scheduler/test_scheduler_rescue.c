@@ -71,6 +71,21 @@ START_TEST(W6_a_dead_workers_jobs_are_available_again_and_hinted)
 }
 END_TEST
 
+START_TEST(X2_a_worker_that_died_before_the_clock_went_back_is_stale_after_its_usual_time)
+{
+    int64_t id = given_running(1, "noop", 1);
+    sql_run(fleet.sql,
+            "UPDATE claimd.worker SET beat_at = now() + interval '1 h',"
+            " stale_at = now() + interval '1 h 2 s', held_fences = ARRAY(SELECT fence FROM"
+            " claimd.job) WHERE worker_id = '%s'",
+            worker_uuid(1));
+    start_leader(0);
+    ck_assert(WAIT_UNTIL(is_dead(1), SOON_US));
+    ck_assert(WAIT_UNTIL(is_available(id), SOON_US));
+    ck_assert(!is_dead(2));
+}
+END_TEST
+
 START_TEST(rule3_death_of_a_worker_charges_the_attempt_and_no_crash)
 {
     int64_t id = given_running(1, "noop", 3);
@@ -187,6 +202,8 @@ int main(void)
     tcase_add_unchecked_fixture(c, fleet_share_pg, fleet_unshare_pg);
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, W6_a_dead_workers_jobs_are_available_again_and_hinted);
+    tcase_add_test(c,
+                   X2_a_worker_that_died_before_the_clock_went_back_is_stale_after_its_usual_time);
     tcase_add_test(c, rule3_death_of_a_worker_charges_the_attempt_and_no_crash);
     tcase_add_test(c, a_job_whose_lease_stands_is_moved_when_it_is_gone);
     tcase_add_test(c, a_job_without_a_lease_stays_while_its_workers_beat_is_fresh);
