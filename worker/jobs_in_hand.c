@@ -49,24 +49,12 @@ void in_hand_set_phase(struct jobs_in_hand *h, struct job_in_hand *job, enum in_
 void in_hand_push_ready(struct jobs_in_hand *h, struct job_in_hand *job)
 {
     in_hand_set_phase(h, job, IN_HAND_READY);
-    job->next = NULL;
-    if (h->ready_last == NULL) {
-        h->ready_first = job;
-    } else {
-        h->ready_last->next = job;
-    }
-    h->ready_last = job;
+    ready_jobs_push(&h->ready, job);
 }
 
 struct job_in_hand *in_hand_take_ready(struct jobs_in_hand *h)
 {
-    struct job_in_hand *job = h->ready_first;
-    if (job != NULL) {
-        h->ready_first = job->next;
-        h->ready_last = h->ready_first == NULL ? NULL : h->ready_last;
-        job->next = NULL;
-    }
-    return job;
+    return ready_jobs_pop(&h->ready);
 }
 
 size_t in_hand_total(const struct jobs_in_hand *h)

@@ -5,6 +5,7 @@
 #ifndef CLAIMD_WORKER_JOBS_IN_HAND_H
 #define CLAIMD_WORKER_JOBS_IN_HAND_H
 
+#include "base/fifo.h"
 #include "model/job.h"
 
 #include <uthash.h>
@@ -61,10 +62,11 @@ struct job_in_hand {
     UT_hash_handle hh;
 };
 
+DEFINE_FIFO(ready_jobs, job_in_hand);
+
 struct jobs_in_hand {
     struct job_in_hand *by_id;
-    struct job_in_hand *ready_first;
-    struct job_in_hand *ready_last;
+    struct ready_jobs ready;
     size_t count[IN_HAND_PHASE_COUNT];
 };
 

@@ -228,7 +228,7 @@ void run_dispatch(struct worker *w)
     if (w->stage != WORKER_RUNNING) {
         return; /* what waits is handed back (lock.F4) */
     }
-    for (size_t i = 0; i < w->slot_count && w->jobs.ready_first != NULL; i++) {
+    for (size_t i = 0; i < w->slot_count && w->jobs.ready.first != NULL; i++) {
         if (slot_state(w->slots[i]) != SLOT_IDLE) {
             continue;
         }
@@ -370,8 +370,8 @@ const struct slot_events run_slot_events = {.load_died = on_load_died,
 static void hand_back_waiting(struct worker *w, int64_t now)
 {
     while (
-        w->jobs.ready_first != NULL &&
-        (w->stage != WORKER_RUNNING || now - w->jobs.ready_first->claimed_us > READY_WAIT_MAX_US)) {
+        w->jobs.ready.first != NULL &&
+        (w->stage != WORKER_RUNNING || now - w->jobs.ready.first->claimed_us > READY_WAIT_MAX_US)) {
         if (w->runs.mean_us < READY_WAIT_MAX_US) {
             w->runs.mean_us = READY_WAIT_MAX_US;
         }
