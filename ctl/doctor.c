@@ -5,6 +5,7 @@
 #include "base/parse.h"
 #include "ctl/ctl.h"
 #include "sql/queries.h"
+#include "store/migrate.h"
 
 #include <assert.h>
 #include <signal.h>
@@ -188,16 +189,16 @@ static enum status check_kinds(struct report *r, struct admin *a, struct err *er
 static enum status check_schema(struct report *r, const struct config *config, struct admin *a,
                                 struct err *err)
 {
-    int version = 0;
+    struct schema_version schema = {0};
     enum status st = admin_check_schema(a, err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = admin_schema_version(a, &version, err);
+    st = admin_schema_version(a, &schema, err);
     if (st != STATUS_OK) {
         return st;
     }
-    report_say(r, HEALTH_OK, "schema", NULL, "version %d", version);
+    report_say(r, HEALTH_OK, "schema", NULL, "version %d", schema.version);
     st = check_pooling(r, config, a, err);
     if (st != STATUS_OK) {
         return st;

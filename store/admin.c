@@ -476,7 +476,7 @@ void admin_copy_abort(struct admin *a)
 
 /* ---- schema ---- */
 
-enum status admin_schema_version(struct admin *a, int *ret_version, struct err *err)
+enum status admin_schema_version(struct admin *a, struct schema_version *ret, struct err *err)
 {
     auto_admin_rows struct admin_rows *rows = NULL;
     struct err why = {0};
@@ -489,16 +489,20 @@ enum status admin_schema_version(struct admin *a, int *ret_version, struct err *
         return st;
     }
     bool has_row = st == STATUS_OK && admin_row_count(rows) == 1;
-    *ret_version = has_row ? (int)strtol(admin_value(rows, 0, 0), NULL, 10) : 0;
+    *ret = (struct schema_version){.version = 0};
+    if (has_row) {
+        ret->version = (int)strtol(admin_value(rows, 0, 0), NULL, 10);
+        ret->oldest_program = (int)strtol(admin_value(rows, 0, 1), NULL, 10);
+    }
     return STATUS_OK;
 }
 
 enum status admin_check_schema(struct admin *a, struct err *err)
 {
-    int version = 0;
-    enum status st = admin_schema_version(a, &version, err);
+    struct schema_version schema = {0};
+    enum status st = admin_schema_version(a, &schema, err);
     if (st != STATUS_OK) {
         return st;
     }
-    return migrate_compare(version, err);
+    return migrate_compare(schema, err);
 }

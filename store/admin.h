@@ -53,9 +53,12 @@ enum status admin_copy_send(struct admin *a, const char *bytes, size_t len,
 enum status admin_copy_commit(struct admin *a, struct err *err) MUST_USE;
 void admin_copy_abort(struct admin *a);
 
-/* Version of the schema in this database; 0 = none. */
-enum status admin_schema_version(struct admin *a, int *ret_version, struct err *err) MUST_USE;
-/* CONFLICT when it isn't the one of this build; the text names the missing migration. */
+struct schema_version; /* store/migrate.h */
+
+/* Version of the schema in this database. */
+enum status admin_schema_version(struct admin *a, struct schema_version *ret,
+                                 struct err *err) MUST_USE;
+/* CONFLICT when this build may not work with it; the text says what to run. */
 enum status admin_check_schema(struct admin *a, struct err *err) MUST_USE;
 
 #define auto_admin_rows CLEANUP(admin_rows_slot)

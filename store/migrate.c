@@ -48,33 +48,33 @@ static enum status read_number(struct admin *a, const char *sql, int *ret_number
     return STATUS_OK;
 }
 
-/* Not admin_schema_version(): without a schema that fails, and a transaction with it. */
-static enum status read_version(struct admin *a, int *ret_version, struct err *err)
+/* Without a schema admin_schema_version() would fail, and a transaction with it. */
+static enum status read_version(struct admin *a, struct schema_version *ret, struct err *err)
 {
     int has_schema = 0;
     enum status st =
         read_number(a, "SELECT (to_regclass('claimd.cluster') IS NOT NULL)::int", &has_schema, err);
     if (st != STATUS_OK || has_schema == 0) {
-        *ret_version = 0;
+        *ret = (struct schema_version){.version = 0};
         return st;
     }
-    return read_number(a, "SELECT schema_version FROM claimd.cluster", ret_version, err);
+    return admin_schema_version(a, ret, err);
 }
 
 enum status migrate_version(const char *conninfo, int64_t timeout_us, int *ret_version,
                             struct err *err)
 {
     CLEANUP(close_admin) struct admin *a = NULL;
-    int version = 0;
+    struct schema_version schema = {0};
     enum status st = admin_open(conninfo, timeout_us, &a, err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = read_version(a, &version, err);
+    st = read_version(a, &schema, err);
     if (st != STATUS_OK) {
         return st;
     }
-    *ret_version = version;
+    *ret_version = schema.version;
     return STATUS_OK;
 }
 
@@ -119,7 +119,7 @@ static enum status step(const char *conninfo, int64_t timeout_us, int direction,
                         const struct sql_migration **ret_done, struct err *err)
 {
     CLEANUP(close_admin) struct admin *a = NULL;
-    int version = 0;
+    struct schema_version schema = {0};
     *ret_done = NULL;
     enum status st = admin_open(conninfo, timeout_us, &a, err);
     if (st != STATUS_OK) {
@@ -129,14 +129,17 @@ static enum status step(const char *conninfo, int64_t timeout_us, int direction,
     if (st != STATUS_OK) {
         return st;
     }
-    st = read_version(a, &version, err);
+    st = read_version(a, &schema, err);
     if (st != STATUS_OK) {
         return st;
     }
-    if (version > sql_migration_count) {
-        return migrate_compare(version, err);
+    if (schema.version > sql_migration_count) {
+        return err_fail(err, STATUS_CONFLICT,
+                        "the schema is at version %d, this build knows %d: use a newer one",
+                        schema.version, sql_migration_count);
     }
-    const struct sql_migration *m = migrate_get(direction > 0 ? version + 1 : version);
+    const struct sql_migration *m =
+        migrate_get(direction > 0 ? schema.version + 1 : schema.version);
     if (m == NULL) {
         return STATUS_OK;
     }
@@ -188,19 +191,19 @@ struct check {
     void *ctx;
 };
 
-enum status migrate_compare(int version, struct err *err)
+enum status migrate_compare(struct schema_version schema, struct err *err)
 {
-    if (version > sql_migration_count) {
+    if (schema.oldest_program > sql_migration_count) {
         return err_fail(err, STATUS_CONFLICT,
-                        "the schema is at version %d, this build knows %d: use a newer build, or "
-                        "roll back with the newer one",
-                        version, sql_migration_count);
+                        "the schema is at version %d and needs programs that know %d, this build "
+                        "knows %d: use a newer build, or roll back with the newer one",
+                        schema.version, schema.oldest_program, sql_migration_count);
     }
-    if (version < sql_migration_count) {
+    if (schema.version < sql_migration_count) {
         return err_fail(err, STATUS_CONFLICT,
                         "the schema is at version %d, this build needs %d: run `claimctl db "
                         "migrate` (next is %s)",
-                        version, sql_migration_count, sql_migrations[version].name);
+                        schema.version, sql_migration_count, sql_migrations[schema.version].name);
     }
     return STATUS_OK;
 }
@@ -212,9 +215,11 @@ static void on_version(void *ctx, enum status st, const struct pg_result *const 
     struct err why = {0};
     bool has_no_schema = strcmp(err->code, "42P01") == 0 || strcmp(err->code, "3F000") == 0;
     if (has_no_schema) {
-        st = migrate_compare(0, &why);
+        st = migrate_compare((struct schema_version){.version = 0}, &why);
     } else if (st == STATUS_OK) {
-        st = migrate_compare((int)pg_i64(results[0], 0, 0), &why);
+        struct schema_version schema = {.version = (int)pg_i64(results[0], 0, 0),
+                                        .oldest_program = (int)pg_i64(results[0], 0, 4)};
+        st = migrate_compare(schema, &why);
     } else {
         why = *err;
     }

@@ -34,11 +34,19 @@ enum status migrate_up(const char *conninfo, int64_t timeout_us, migrate_step_cb
 enum status migrate_down(const char *conninfo, int64_t timeout_us, migrate_step_cb *on_step,
                          void *ctx, struct err *err) MUST_USE;
 
-/* Is this the version that this program was built for? CONFLICT: no; the text says what to run. */
-enum status migrate_compare(int version, struct err *err) MUST_USE;
+/* What a schema says of itself. Programs that were built for `oldest_program` up to `version` work
+ * with it (B40): what a migration adds stays unused until the first job needs it, and that job
+ * raises `oldest_program`. */
+struct schema_version {
+    int version; /* 0 = no schema */
+    int oldest_program;
+};
 
-/* Asynchronous, for daemons: is the schema exactly the one that this program was built for?
- * CONFLICT: no, and err says which migration to run. LIMIT, NOMEM, UNAVAILABLE at once. */
+/* May this program work with that schema? CONFLICT: no; the text says what to run. */
+enum status migrate_compare(struct schema_version schema, struct err *err) MUST_USE;
+
+/* Asynchronous, for daemons: the same question about the schema that is there. LIMIT, NOMEM,
+ * UNAVAILABLE at once. */
 typedef void migrate_check_cb(void *ctx, enum status st, const struct err *err);
 enum status migrate_check(struct pg *pg, migrate_check_cb *done, void *ctx,
                           struct err *err) MUST_USE;

@@ -1,3 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Version of the schema; fails with 42P01 or 3F000 in a database without one.
-SELECT schema_version FROM claimd.cluster
+-- Version of the schema, and for which one a program must at least have been built (see cluster_read); fails with 42P01 or 3F000 in a
+-- database without one.
+SELECT schema_version, COALESCE((to_jsonb(cluster) ->> 'oldest_program')::integer, schema_version) AS oldest_program
+  FROM claimd.cluster

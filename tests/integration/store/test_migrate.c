@@ -213,6 +213,26 @@ START_TEST(a_daemon_refuses_another_schema_version_and_says_which_migration)
 }
 END_TEST
 
+START_TEST(B40_a_program_works_with_a_newer_schema_that_allows_it)
+{
+    struct pg *pg = side_open(NULL);
+    char sql[256];
+    MUST(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, &why));
+    (void)side_run(pg, "ALTER TABLE claimd.cluster ADD COLUMN IF NOT EXISTS oldest_program int");
+    (void)snprintf(sql, sizeof sql,
+                   "UPDATE claimd.cluster SET schema_version = 99, oldest_program = %d",
+                   migrate_known_version());
+    (void)side_run(pg, sql);
+    struct checked c = check(pg);
+    ck_assert_msg(c.st == STATUS_OK, "%s", c.msg);
+    (void)side_run(pg, "UPDATE claimd.cluster SET oldest_program = 99");
+    c = check(pg);
+    ck_assert_int_eq(c.st, STATUS_CONFLICT);
+    ck_assert_msg(strstr(c.msg, "needs programs that know 99") != NULL, "%s", c.msg);
+    pg_close(pg);
+}
+END_TEST
+
 START_TEST(a_migration_that_fails_leaves_nothing)
 {
     struct err err = {0};
@@ -240,6 +260,7 @@ int main(void)
     tcase_add_test(tc, every_wait_has_a_deadline);
     tcase_add_test(tc, nobody_there_is_unavailable);
     tcase_add_test(tc, a_daemon_refuses_another_schema_version_and_says_which_migration);
+    tcase_add_test(tc, B40_a_program_works_with_a_newer_schema_that_allows_it);
     tcase_add_test(tc, a_migration_that_fails_leaves_nothing);
     suite_add_tcase(suite, tc);
     return world_run(suite);
