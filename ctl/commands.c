@@ -26,6 +26,13 @@ const struct ctl_command ctl_commands[] = {
      .options = {{"yes", NULL, "do it"}},
      .run = db_rollback},
     {.noun = "db",
+     .verb = "finish",
+     .words = "",
+     .help = "End an upgrade: programs of an older release can't start any more.\n\n"
+             "What they would break can be used from then on. Refuses while one of them works.",
+     .examples = "claimctl db finish",
+     .run = db_finish},
+    {.noun = "db",
      .verb = "verify",
      .words = "",
      .help = "Check that the database keeps claimd's guarantees.\n\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimctl db: migrate, status, rollback. */
+ * claimctl db: migrate, status, finish, rollback. */
 #include "ctl/ctl.h"
 #include "ctl/table.h"
 #include "sql/queries.h"
@@ -102,6 +102,39 @@ static enum status roll_back(struct ctl *ctl, bool is_sure, struct target *t, st
         return st;
     }
     return print_steps(ctl, steps, "undone", err);
+}
+
+static enum status print_finished(const struct ctl *ctl, const char *version, struct err *err)
+{
+    static const struct table_column columns[] = {{"oldest_program", CELL_NUMBER}};
+    auto_table struct table table = TABLE("upgrade", columns);
+    const struct table *const tables[] = {&table};
+    if (!ctl->is_json) {
+        (void)fprintf(ctl->out, "programs must be built for version %s of the schema from now on\n",
+                      version);
+        return STATUS_OK;
+    }
+    enum status st = table_add(&table, &version, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return tables_print(tables, 1, true, ctl->out, err);
+}
+
+enum status db_finish(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    (void)args;
+    auto_admin struct admin *a = NULL;
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = ctl_session(ctl, &a, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = admin_query(a, &SQL_ADMIN_FINISH_UPGRADE, NULL, &rows, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return print_finished(ctl, admin_value(rows, 0, 0), err);
 }
 
 enum status db_rollback(struct ctl *ctl, const struct ctl_args *args, struct err *err)

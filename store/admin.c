@@ -302,6 +302,11 @@ enum status admin_open(const char *conninfo, int64_t timeout_us, struct admin **
     return STATUS_OK;
 }
 
+void admin_set_timeout(struct admin *a, int64_t timeout_us)
+{
+    a->timeout_us = timeout_us;
+}
+
 void admin_close(struct admin *a)
 {
     if (a != NULL) {
@@ -493,6 +498,7 @@ enum status admin_schema_version(struct admin *a, struct schema_version *ret, st
     if (has_row) {
         ret->version = (int)strtol(admin_value(rows, 0, 0), NULL, 10);
         ret->oldest_program = (int)strtol(admin_value(rows, 0, 1), NULL, 10);
+        ret->part = (int)strtol(admin_value(rows, 0, 2), NULL, 10);
     }
     return STATUS_OK;
 }

@@ -26,7 +26,8 @@ enum status admin_check_conninfo(const char *conninfo, struct err *err) MUST_USE
  * takes writes is found; a silent one has its share of the time. */
 enum status admin_open(const char *conninfo, int64_t timeout_us, struct admin **ret,
                        struct err *err) MUST_USE;
-void admin_close(struct admin *a); /* accepts NULL */
+void admin_close(struct admin *a);                           /* accepts NULL */
+void admin_set_timeout(struct admin *a, int64_t timeout_us); /* of each call from now on */
 
 int admin_server_version(const struct admin *a); /* 150020 */
 int admin_backend_pid(const struct admin *a); /* as the server said at start: what a pooler hides */

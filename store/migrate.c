@@ -1,23 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/migrate.h"
 
+#include "base/cleanup.h"
+#include "base/clock.h"
 #include "sql/queries.h"
 #include "store/admin.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SQL_MAX 256
+#define AGAIN_MS 100 /* asked for the lock, or for a table's */
+#define ALONE_US (INT64_C(12) * 3600 * US_PER_S)
 
-/* Any number that nobody else uses: "claimd" in ASCII. */
-#define LOCK_SQL "SELECT pg_advisory_xact_lock(109317141917028)"
+/* Any number that nobody else uses: "claimd" in ASCII. Asked for again and again, not waited for:
+ * who waits inside of a statement holds up an index that is made concurrently. */
+#define LOCK_SQL "SELECT pg_try_advisory_lock(109317141917028)::int"
+
+/* A table's lock that does not come soon is given up and asked for again: whoever comes behind us
+ * waits as long as we do. Shorter than deadlock_timeout: it is never others who are cancelled. */
+#define BEGIN_SQL "BEGIN; SET LOCAL lock_timeout = '500ms'"
 
 /* Whoever runs it: what a migration makes belongs to the role that has the rest. The first one has
  * yet to make that role. */
 #define AS_OWNER_SQL                   \
     "SET LOCAL ROLE claimd_scheduler;" \
     "SET LOCAL search_path = claimd, pg_catalog"
+
+/* Begins a part that is one statement, outside of a transaction, beside everybody's work: it must
+ * bear to be repeated. What stands before the first such line is done in one transaction. */
+#define PART_LINE "-- ---- part: alone ----\n"
 
 int migrate_known_version(void)
 {
@@ -78,19 +92,26 @@ enum status migrate_version(const char *conninfo, int64_t timeout_us, int *ret_v
     return STATUS_OK;
 }
 
-static enum status commit(struct admin *a, int new_version, struct err *err)
+/* The last of it: what it commits to. */
+static enum status note(struct admin *a, struct schema_version now, bool is_fresh, struct err *err)
 {
     char sql[SQL_MAX];
-    enum status st = STATUS_OK;
-    if (new_version > 0) {
-        (void)snprintf(sql, sizeof sql, "UPDATE claimd.cluster SET schema_version = %d",
-                       new_version);
-        st = admin_exec(a, sql, err);
+    if (now.version == 0) {
+        return STATUS_OK; /* the schema is gone */
     }
-    if (st != STATUS_OK) {
-        return st;
+    if (now.version == 1 && now.part == 0) { /* the other columns come with the second */
+        return admin_exec(a, "UPDATE claimd.cluster SET schema_version = 1", err);
     }
-    st = admin_exec(a, "COMMIT", err);
+    (void)snprintf(sql, sizeof sql,
+                   "UPDATE claimd.cluster SET schema_version = %d, schema_part = %d, "
+                   "oldest_program = GREATEST(oldest_program, %d)",
+                   now.version, now.part, is_fresh ? now.version : 0);
+    return admin_exec(a, sql, err);
+}
+
+static enum status commit(struct admin *a, struct err *err)
+{
+    enum status st = admin_exec(a, "COMMIT", err);
     bool is_lost = st == STATUS_TIMEOUT || st == STATUS_UNAVAILABLE;
     if (is_lost && err != NULL) {
         err->status = STATUS_UNKNOWN;
@@ -98,34 +119,144 @@ static enum status commit(struct admin *a, int new_version, struct err *err)
     return is_lost ? STATUS_UNKNOWN : st;
 }
 
-static enum status apply(struct admin *a, const struct sql_migration *m, bool is_up,
-                         struct err *err)
+/* What is applied now, and how far it has come. */
+struct step {
+    struct admin *a;
+    const struct sql_migration *migration;
+    bool is_up;
+    bool is_fresh; /* from an empty database on: no older program is about */
+    struct schema_version after;
+    int64_t deadline_us;
+};
+
+static enum status try_transaction(const struct step *s, const char *sql, struct err *err)
 {
-    bool has_owner = !is_up || m->version > 1;
-    enum status st = has_owner ? admin_exec(a, AS_OWNER_SQL, err) : STATUS_OK;
-    if (st != STATUS_OK) {
-        return st;
+    bool has_owner = !s->is_up || s->migration->version > 1;
+    enum status st = admin_exec(s->a, BEGIN_SQL, err);
+    if (st == STATUS_OK && has_owner) {
+        st = admin_exec(s->a, AS_OWNER_SQL, err);
     }
-    st = admin_exec(a, is_up ? m->up : m->down, err);
-    if (st != STATUS_OK) {
-        return st;
+    if (st == STATUS_OK) {
+        st = admin_exec(s->a, sql, err);
     }
-    return commit(a, is_up ? m->version : m->version - 1, err);
+    if (st == STATUS_OK) {
+        st = note(s->a, s->after, s->is_fresh, err);
+    }
+    return st == STATUS_OK ? commit(s->a, err) : st;
 }
 
-/* One step up (+1) or down (−1) from the version that is found once the lock is held. *ret_done is
- * NULL when there was nothing to do. */
-static enum status step(const char *conninfo, int64_t timeout_us, int direction,
+/* Again while others hold a lock, until the deadline. */
+static enum status apply_transaction(const struct step *s, const char *sql, struct err *err)
+{
+    for (;;) {
+        struct err why = {0};
+        enum status st = try_transaction(s, sql, &why);
+        bool is_locked = strcmp(why.code, "55P03") == 0;
+        if (is_locked && clock_boot_us() < s->deadline_us) {
+            st = admin_exec(s->a, "ROLLBACK", err);
+            if (st != STATUS_OK) {
+                return st;
+            }
+            (void)poll(NULL, 0, AGAIN_MS);
+            continue;
+        }
+        if (st != STATUS_OK && err != NULL) {
+            *err = why;
+        }
+        return st;
+    }
+}
+
+static enum status apply_alone(const struct step *s, const char *sql, struct err *err)
+{
+    enum status st = admin_exec(s->a,
+                                "SET ROLE claimd_scheduler; SET lock_timeout = 0;"
+                                "SET search_path = claimd, pg_catalog",
+                                err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    admin_set_timeout(s->a, ALONE_US);
+    st = admin_exec(s->a, sql, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return note(s->a, s->after, s->is_fresh, err);
+}
+
+static enum status apply_part(struct step *s, int part, const char *sql, size_t len, bool is_last,
+                              struct err *err)
+{
+    autofree char *text = strndup(sql, len);
+    if (text == NULL) {
+        return err_fail(err, STATUS_NOMEM, "a migration");
+    }
+    int version = s->migration->version;
+    s->after = is_last ? (struct schema_version){.version = version}
+                       : (struct schema_version){.version = version - 1, .part = part + 1};
+    return part == 0 ? apply_transaction(s, text, err) : apply_alone(s, text, err);
+}
+
+/* Goes on with the part that an earlier try left. */
+static enum status apply_up(struct step *s, int parts_done, struct err *err)
+{
+    const char *sql = s->migration->up;
+    enum status st = STATUS_OK;
+    for (int part = 0; sql != NULL && st == STATUS_OK; part++) {
+        const char *line = strstr(sql, PART_LINE);
+        size_t len = line != NULL ? (size_t)(line - sql) : strlen(sql);
+        if (part >= parts_done) {
+            st = apply_part(s, part, sql, len, line == NULL, err);
+        }
+        sql = line != NULL ? line + strlen(PART_LINE) : NULL;
+    }
+    return st;
+}
+
+static enum status apply(struct step *s, int parts_done, struct err *err)
+{
+    if (s->is_up) {
+        return apply_up(s, parts_done, err);
+    }
+    if (parts_done > 0) {
+        return err_fail(err, STATUS_CONFLICT,
+                        "migration %s is under way: finish it first, by `claimctl db migrate`",
+                        sql_migrations[s->migration->version].name);
+    }
+    s->after = (struct schema_version){.version = s->migration->version - 1};
+    return apply_transaction(s, s->migration->down, err);
+}
+
+static enum status lock(struct admin *a, int64_t deadline_us, struct err *err)
+{
+    for (;;) {
+        int has_lock = 0;
+        enum status st = read_number(a, LOCK_SQL, &has_lock, err);
+        if (st != STATUS_OK || has_lock != 0) {
+            return st;
+        }
+        if (clock_boot_us() >= deadline_us) {
+            return err_fail(err, STATUS_TIMEOUT, "another migration is under way");
+        }
+        (void)poll(NULL, 0, AGAIN_MS);
+    }
+}
+
+/* One step up (+1) or down (−1) from the version that is found once the lock is held; it is held
+ * until the session ends. *is_fresh becomes true on an empty database. *ret_done is NULL when there
+ * was nothing to do. */
+static enum status step(const char *conninfo, int64_t timeout_us, int direction, bool *is_fresh,
                         const struct sql_migration **ret_done, struct err *err)
 {
     CLEANUP(close_admin) struct admin *a = NULL;
     struct schema_version schema = {0};
+    int64_t deadline_us = clock_boot_us() + timeout_us;
     *ret_done = NULL;
     enum status st = admin_open(conninfo, timeout_us, &a, err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = admin_exec(a, "BEGIN;" LOCK_SQL, err);
+    st = lock(a, deadline_us, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -143,7 +274,13 @@ static enum status step(const char *conninfo, int64_t timeout_us, int direction,
     if (m == NULL) {
         return STATUS_OK;
     }
-    st = apply(a, m, direction > 0, err);
+    *is_fresh = *is_fresh || schema.version == 0;
+    struct step s = {.a = a,
+                     .migration = m,
+                     .is_up = direction > 0,
+                     .is_fresh = *is_fresh,
+                     .deadline_us = deadline_us};
+    st = apply(&s, schema.part, err);
     if (st != STATUS_OK) {
         err_prefix(err, "migration %s", m->name);
         return st;
@@ -155,9 +292,10 @@ static enum status step(const char *conninfo, int64_t timeout_us, int direction,
 enum status migrate_up(const char *conninfo, int64_t timeout_us, migrate_step_cb *on_step,
                        void *ctx, struct err *err)
 {
+    bool is_fresh = false;
     for (;;) {
         const struct sql_migration *done = NULL;
-        enum status st = step(conninfo, timeout_us, 1, &done, err);
+        enum status st = step(conninfo, timeout_us, 1, &is_fresh, &done, err);
         if (st != STATUS_OK || done == NULL) {
             return st;
         }
@@ -171,7 +309,8 @@ enum status migrate_down(const char *conninfo, int64_t timeout_us, migrate_step_
                          void *ctx, struct err *err)
 {
     const struct sql_migration *done = NULL;
-    enum status st = step(conninfo, timeout_us, -1, &done, err);
+    bool is_fresh = false;
+    enum status st = step(conninfo, timeout_us, -1, &is_fresh, &done, err);
     if (st != STATUS_OK) {
         return st;
     }

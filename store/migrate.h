@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The schema's version: applied and undone step by step, each step in a transaction under a lock,
- * so that two `claimctl db migrate` at once do no harm; and the check that every daemon makes at
- * its start. Migrations are in sql/migrations, embedded. */
+ * The schema's version: applied and undone step by step under a lock, so that two `claimctl db
+ * migrate` at once do no harm; and the check that every daemon makes at its start. Migrations are
+ * in sql/migrations, embedded.
+ *
+ * A step is one transaction, and may have parts after it that are one statement each and can't be
+ * in one, such as an index that is made while everybody works. A step that was interrupted goes on
+ * with the part that was. The fleet goes on meanwhile: a table's lock that does not come within
+ * half a second is given up and asked for again. */
 #ifndef CLAIMD_STORE_MIGRATE_H
 #define CLAIMD_STORE_MIGRATE_H
 
@@ -16,9 +21,9 @@ int migrate_known_version(void);
 /* NULL outside 1…migrate_known_version(). */
 const struct sql_migration *migrate_get(int version);
 
-/* These block, each step at most `timeout_us` (waiting for the lock included). TIMEOUT and
- * UNAVAILABLE: that step did not happen; UNKNOWN: look at the version again. Run them as a
- * superuser or as a role that may create roles and schemas. */
+/* These block, each step's transaction at most about `timeout_us` (waiting for locks included),
+ * each further part at most 12 h. TIMEOUT and UNAVAILABLE: that step did not happen; UNKNOWN: look
+ * at the version again. Run them as a superuser or as a role that may create roles and schemas. */
 
 /* 0 = no schema yet. */
 enum status migrate_version(const char *conninfo, int64_t timeout_us, int *ret_version,
@@ -40,6 +45,7 @@ enum status migrate_down(const char *conninfo, int64_t timeout_us, migrate_step_
 struct schema_version {
     int version; /* 0 = no schema */
     int oldest_program;
+    int part; /* parts that are done of the next step up */
 };
 
 /* May this program work with that schema? CONFLICT: no; the text says what to run. */

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "sql/queries.h"
+#include "store/migrate.h"
 #include "store/pg/params.h"
 
 static void on_reported(void *ctx, enum status st, const struct pg_result *const *results,
@@ -41,6 +42,7 @@ static void put_report(struct params *p, const struct scheduler_report *r)
     params_text(p, r->last_error);
     params_i64(p, r->full_age_us);
     params_i64(p, r->full_took_us);
+    params_i32(p, migrate_known_version());
 }
 
 enum status scheduler_store_report(struct pg *pg, const struct scheduler_report *report,

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "sql/queries.h"
+#include "store/migrate.h"
 #include "store/pg/params.h"
 
 #include <assert.h>
@@ -124,6 +125,7 @@ static void put_worker(struct params *p, const struct worker_registration *r,
     params_text_array(p, r->queues, NULL, r->queue_count);
     params_text_array(p, columns->names, NULL, r->kind_count);
     params_text(p, r->lock_nodes != NULL ? r->lock_nodes : "");
+    params_i32(p, migrate_known_version());
 }
 
 static void on_registered(void *ctx, enum status st, const struct pg_result *const *results,

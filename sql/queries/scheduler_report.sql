@@ -1,19 +1,20 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What a scheduler says of itself, for doctor; rows of those that were last heard of an hour ago go. Ages are in µs, negative: never.
 -- Returns our clock, and whether its list of lock nodes is still the cluster's: if not, nothing is stored. The shared lock makes that
--- certain against `claimctl lock-nodes set`, and is in the way of nothing else.
--- params: uuid, int8, int4, text, text, text, int8, int8, int4, int4, int8, int8, int8, text, int8, int8
+-- certain against `claimctl lock-nodes set`, and is in the way of nothing else. $17: for which version of the schema it was built.
+-- params: uuid, int8, int4, text, text, text, int8, int8, int4, int4, int8, int8, int8, text, int8, int8, int4
 WITH ours AS (
     SELECT clock_timestamp() AS now FROM claimd.cluster WHERE lock_nodes = $6 FOR KEY SHARE
 ), said AS (
     INSERT INTO claimd.scheduler AS s (scheduler_id, stale_at, pid, host, version, leader_since, last_pass_at, lock_nodes,
-                                       lock_nodes_voting, clock_ahead_us, clock_step_us, clock_stepped_at, last_error, full_pass_at, full_pass_us)
+                                       lock_nodes_voting, clock_ahead_us, clock_step_us, clock_stepped_at, last_error, full_pass_at, full_pass_us,
+                                       built_for)
     SELECT $1, now + $2 * interval '1 microsecond', $3, $4, $5,
            CASE WHEN $7 >= 0 THEN now - $7 * interval '1 microsecond' END,
            CASE WHEN $8 >= 0 THEN now - $8 * interval '1 microsecond' END,
            $9, $10, (extract(epoch FROM now) * 1000000)::int8 - $11, $12,
            CASE WHEN $13 >= 0 THEN now - $13 * interval '1 microsecond' END, $14,
-           CASE WHEN $15 >= 0 THEN now - $15 * interval '1 microsecond' END, $16
+           CASE WHEN $15 >= 0 THEN now - $15 * interval '1 microsecond' END, $16, $17
       FROM ours
         ON CONFLICT (scheduler_id) DO UPDATE
        SET beat_at = clock_timestamp(), stale_at = excluded.stale_at, leader_since = excluded.leader_since,

@@ -3,10 +3,11 @@
 -- A session whose role may not see its own start leaves 'epoch': its successor can't end it then, lock_timeout does.
 -- No row where the cluster has another list of lock nodes ($11) by now; the shared lock makes that certain against
 -- `claimctl lock-nodes set`, and is in the way of nothing else.
--- params: uuid, int8, int4, int4, text, text, text, text, text[], text[], text
+-- $12: for which version of the schema the program was built.
+-- params: uuid, int8, int4, int4, text, text, text, text, text[], text[], text, int4
 INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, token_prefix, version, queues, kinds,
-                           backend_pid, backend_start)
-SELECT $1, clock_timestamp() + $2 * interval '1 microsecond', $3, $4, $5, $6, $7, $8, $9, $10, pg_backend_pid(),
+                           built_for, backend_pid, backend_start)
+SELECT $1, clock_timestamp() + $2 * interval '1 microsecond', $3, $4, $5, $6, $7, $8, $9, $10, $12, pg_backend_pid(),
        COALESCE((SELECT backend_start FROM pg_catalog.pg_stat_activity WHERE pid = pg_backend_pid()), 'epoch')
   FROM claimd.cluster
  WHERE lock_nodes = $11

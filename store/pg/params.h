@@ -7,7 +7,7 @@
 
 #include "store/pg/pg.h"
 
-#define PARAMS_MAX 16
+#define PARAMS_MAX 24
 #define PARAM_BYTES_MAX ((size_t)64 << 20)
 #define UUID_BYTES 16
 

@@ -115,10 +115,12 @@ START_TEST(a_worker_refuses_a_schema_of_another_version_and_says_which)
     sql_run(f.sql, "UPDATE claimd.cluster SET schema_version = schema_version - 1");
     (void)snprintf(text, sizeof text, "needs %lld: run `claimctl db migrate`", (long long)version);
     int code = end_of_launch(4, NULL, text);
-    sql_run(f.sql, "UPDATE claimd.cluster SET schema_version = schema_version + 2");
+    sql_run(f.sql, "UPDATE claimd.cluster SET schema_version = schema_version + 2, "
+                   "oldest_program = schema_version + 2");
     (void)snprintf(text, sizeof text, "this build knows %lld", (long long)version);
     int newer = end_of_launch(5, NULL, text);
-    sql_run(f.sql, "UPDATE claimd.cluster SET schema_version = schema_version - 1");
+    sql_run(f.sql, "UPDATE claimd.cluster SET schema_version = schema_version - 1, "
+                   "oldest_program = schema_version - 1");
     ck_assert_int_eq(code, 5);
     ck_assert_int_eq(newer, 5);
 }

@@ -40,9 +40,26 @@ START_TEST(a_database_without_the_schema_is_refused_with_the_migration)
 }
 END_TEST
 
+START_TEST(B40_an_upgrade_is_finished_once_no_older_program_is_left)
+{
+    ctl_sql("UPDATE claimd.cluster SET oldest_program = 1");
+    ctl_sql("INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "
+            "token_prefix, version, queues, built_for) VALUES (gen_random_uuid(), now(), 77, 1, "
+            "'attic', 'd', 't', 'v', '{default}', 1)");
+    ck_assert_int_eq(ctl_exit("db", "finish"), 5);
+    assert_says("worker 77 on attic");
+    ctl_sql("UPDATE claimd.worker SET stopped = true");
+    ck_assert_int_eq(ctl_exit("db", "finish"), 0);
+    ck_assert_int_eq(ctl_exit("db", "finish", "--json"), 0);
+    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.cluster WHERE oldest_program = "
+                                "schema_version"),
+                     1);
+}
+END_TEST
+
 START_TEST(a_newer_schema_is_refused)
 {
-    ctl_sql("UPDATE claimd.cluster SET schema_version = 999");
+    ctl_sql("UPDATE claimd.cluster SET schema_version = 999, oldest_program = 999");
     ck_assert_int_eq(ctl_exit("workers"), 5);
     assert_says("version 999");
     ck_assert_int_eq(ctl_exit("db", "status"), 5);
@@ -415,6 +432,7 @@ int main(void)
     TCase *tests = tcase_create("enqueue");
     tcase_add_checked_fixture(tests, ctl_setup, ctl_teardown);
     tcase_set_timeout(tests, 30);
+    tcase_add_test(tests, B40_an_upgrade_is_finished_once_no_older_program_is_left);
     tcase_add_test(tests, a_newer_schema_is_refused);
     tcase_add_test(tests, postgresql_away_is_exit_3_with_the_reason);
     tcase_add_test(tests, one_job_prints_its_id_and_is_stored_as_said);

@@ -405,6 +405,7 @@ static const struct {
     {{"db", "migrate"}, "applied"},
     {{"db", "status"}, "migrations"},
     {{"db", "verify"}, "checks"},
+    {{"db", "finish"}, "upgrade"},
     {{"lock-nodes", "show"}, "lock_nodes"},
     {{"lock-nodes", "set", "--yes"}, "lock_nodes"},
     {{"enqueue", "a"}, "job"},

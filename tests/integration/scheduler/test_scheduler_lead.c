@@ -178,7 +178,7 @@ END_TEST
 
 START_TEST(a_schema_of_another_version_is_refused)
 {
-    sql_run(fleet.sql, "UPDATE claimd.cluster SET schema_version = 99");
+    sql_run(fleet.sql, "UPDATE claimd.cluster SET schema_version = 99, oldest_program = 99");
     fleet_start_scheduler(&fleet, 0);
     ck_assert_int_eq(fleet_wait_end(&fleet, &fleet.schedulers[0]), 5);
     ck_assert(said(0, "event=start_failed"));

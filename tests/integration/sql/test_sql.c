@@ -62,8 +62,9 @@ START_TEST(a_cancel_takes_all_columns_of_a_job_along)
     (void)side_run(
         db, "INSERT INTO claimd.job (kind, queue, args, priority, share, scheduled_at, attempt, "
             "crashes, generation, fence, attempted_at, worker_id, max_attempts, timeout, tags, "
-            "metadata) VALUES ('all', 'q', '{\"a\": 1}', 7, 5, now() + interval '1 h', 3, 2, 1, "
-            "77, now(), gen_random_uuid(), 9, '1 min', '{x,y}', '{\"m\": 1}')");
+            "metadata, flags, version, unique_key, backoff) VALUES ('all', 'q', '{\"a\": 1}', 7, "
+            "5, now() + interval '1 h', 3, 2, 1, 77, now(), gen_random_uuid(), 9, '1 min', "
+            "'{x,y}', '{\"m\": 1}', 1, 6, 'u', 'fixed:5s')");
     (void)side_run(db,
                    "CREATE TABLE before AS SELECT to_jsonb(j) - 'state' AS row FROM claimd.job j "
                    "WHERE kind = 'all'");

@@ -203,7 +203,7 @@ START_TEST(a_daemon_refuses_another_schema_version_and_says_which_migration)
     MUST(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, &why));
     c = check(pg);
     ck_assert_msg(c.st == STATUS_OK, "%s", c.msg);
-    (void)side_run(pg, "UPDATE claimd.cluster SET schema_version = 99");
+    (void)side_run(pg, "UPDATE claimd.cluster SET schema_version = 99, oldest_program = 99");
     c = check(pg);
     ck_assert_int_eq(c.st, STATUS_CONFLICT);
     ck_assert_msg(strstr(c.msg, "at version 99") != NULL, "%s", c.msg);
@@ -218,7 +218,6 @@ START_TEST(B40_a_program_works_with_a_newer_schema_that_allows_it)
     struct pg *pg = side_open(NULL);
     char sql[256];
     MUST(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, &why));
-    (void)side_run(pg, "ALTER TABLE claimd.cluster ADD COLUMN IF NOT EXISTS oldest_program int");
     (void)snprintf(sql, sizeof sql,
                    "UPDATE claimd.cluster SET schema_version = 99, oldest_program = %d",
                    migrate_known_version());
@@ -230,6 +229,113 @@ START_TEST(B40_a_program_works_with_a_newer_schema_that_allows_it)
     ck_assert_int_eq(c.st, STATUS_CONFLICT);
     ck_assert_msg(strstr(c.msg, "needs programs that know 99") != NULL, "%s", c.msg);
     pg_close(pg);
+}
+END_TEST
+
+/* ---- beside a fleet (B40) ---- */
+
+static void down_to(int version)
+{
+    while (version_now() > version) {
+        MUST(migrate_down(world.conninfo, LIMIT_US, NULL, NULL, &why));
+    }
+}
+
+#define LEFT_TO_DO                                                                         \
+    "SELECT count(*)::text FROM pg_constraint WHERE conrelid = 'claimd.job'::regclass AND" \
+    " NOT convalidated"
+
+START_TEST(B40_a_migration_that_was_interrupted_goes_on_with_the_part_that_was)
+{
+    struct pg *side = side_open(NULL);
+    struct err err = {0};
+    MUST(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, &why));
+    down_to(2);
+    /* As it is when a process dies before the second part of the second migration. */
+    (void)side_run(side, "ALTER TABLE claimd.job DROP CONSTRAINT job_backoff_form");
+    (void)side_run(side, "ALTER TABLE claimd.job ADD CONSTRAINT job_backoff_form "
+                         "CHECK (backoff <> '') NOT VALID");
+    (void)side_run(side, "UPDATE claimd.cluster SET schema_version = 1, schema_part = 1");
+    ck_assert_int_eq(migrate_down(world.conninfo, LIMIT_US, NULL, NULL, &err), STATUS_CONFLICT);
+    ck_assert_msg(strstr(err.msg, migrate_get(2)->name) != NULL, "%s", err.msg);
+    ck_assert_int_eq(side_number(side, LEFT_TO_DO), 1);
+    MUST(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, &why));
+    ck_assert_int_eq(side_number(side, LEFT_TO_DO), 0);
+    ck_assert_int_eq(version_now(), migrate_known_version());
+    ck_assert_int_eq(side_number(side, "SELECT schema_part::text FROM claimd.cluster"), 0);
+    pg_close(side);
+}
+END_TEST
+
+START_TEST(B40_a_migration_waits_for_a_long_reader_and_holds_nobody_up_meanwhile)
+{
+    struct pg *reader = side_open(NULL);
+    struct pg *side = side_open(NULL);
+    MUST(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, &why));
+    down_to(1);
+    (void)side_run(reader, "BEGIN");
+    (void)side_run(reader, "SELECT count(*)::text FROM claimd.job");
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        _exit(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, NULL) == STATUS_OK ? 0 : 1);
+    }
+    /* It has tried and given up, and tries again: three times seen at different transactions. */
+    int64_t last = 0;
+    for (int seen = 0; seen < 3;) {
+        int64_t now = side_number(
+            side, "SELECT COALESCE(max(extract(epoch FROM xact_start) * 1000000)::bigint, 0)::text "
+                  "FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND "
+                  "datname = current_database()");
+        seen += now > last ? 1 : 0;
+        last = now > last ? now : last;
+    }
+    (void)side_run(side, "SELECT claimd.enqueue('a')::text");
+    ck_assert_int_eq(version_now(), 1);
+    (void)side_run(reader, "COMMIT");
+    int status = 0;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    ck_assert_int_eq(version_now(), migrate_known_version());
+    pg_close(side);
+    pg_close(reader);
+}
+END_TEST
+
+START_TEST(B40_an_empty_database_needs_no_older_program_and_a_migrated_one_may)
+{
+    static const char floor_sql[] = "SELECT oldest_program::text FROM claimd.cluster";
+    struct pg *side = side_open(NULL);
+    MUST(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, &why));
+    ck_assert_int_eq(side_number(side, floor_sql), migrate_known_version());
+    down_to(1);
+    MUST(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, &why));
+    ck_assert_int_eq(side_number(side, floor_sql), 1);
+    pg_close(side);
+}
+END_TEST
+
+#define OLD_WORKER                                                                              \
+    "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "             \
+    "token_prefix, version, queues) VALUES (gen_random_uuid(), now(), 77, 1, 'attic', 'd', 't'" \
+    ", 'v', '{default}')"
+
+START_TEST(B40_what_older_programs_would_break_waits_until_none_of_them_is_left)
+{
+    struct pg *side = side_open(NULL);
+    MUST(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, &why));
+    down_to(1);
+    (void)side_run(side, OLD_WORKER);
+    MUST(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, &why));
+    ASSERT_REFUSED(side, "SELECT claimd.require_program(2)", "CL003", "claimctl db finish");
+    ASSERT_REFUSED(side, "SELECT claimd.finish_upgrade()", "CL003", "worker 77 on attic");
+    (void)side_run(side, OLD_WORKER); /* may still be started, too */
+    (void)side_run(side, "UPDATE claimd.worker SET stopped = true");
+    ck_assert_int_eq(side_number(side, "SELECT claimd.finish_upgrade()::text"),
+                     migrate_known_version());
+    (void)side_run(side, "SELECT claimd.require_program(2)::text");
+    ASSERT_REFUSED(side, OLD_WORKER, "CL003", "use a newer build");
+    pg_close(side);
 }
 END_TEST
 
@@ -261,6 +367,10 @@ int main(void)
     tcase_add_test(tc, nobody_there_is_unavailable);
     tcase_add_test(tc, a_daemon_refuses_another_schema_version_and_says_which_migration);
     tcase_add_test(tc, B40_a_program_works_with_a_newer_schema_that_allows_it);
+    tcase_add_test(tc, B40_a_migration_that_was_interrupted_goes_on_with_the_part_that_was);
+    tcase_add_test(tc, B40_a_migration_waits_for_a_long_reader_and_holds_nobody_up_meanwhile);
+    tcase_add_test(tc, B40_an_empty_database_needs_no_older_program_and_a_migrated_one_may);
+    tcase_add_test(tc, B40_what_older_programs_would_break_waits_until_none_of_them_is_left);
     tcase_add_test(tc, a_migration_that_fails_leaves_nothing);
     suite_add_tcase(suite, tc);
     return world_run(suite);
