@@ -5,6 +5,31 @@
 
 #define MANY 1000
 
+/* Which jobs: ctl/filter.c. */
+#define FILTER_OPTIONS(standard)                                                            \
+    {"state", "STATE", "only in these states; " standard},                                  \
+        {"kind", "NAME", "only of these kinds"}, {"queue", "NAME", "only of these queues"}, \
+        {"tag", "TEXT", "only with this tag; repeated: with all of them"},                  \
+        {"worker", "ID|HOST", "whose last attempt ran there"},                              \
+        {"since", "TIME", "created (or ended) at this time or later"},                      \
+        {"until", "TIME", "created (or ended) before this time"},                           \
+        {"older-than", "AGE", "the same as --until with an age"},                           \
+    {                                                                                       \
+        "error", "TEXT", "whose last error contains this text"                              \
+    }
+
+/* What is done to all of them: ctl/act_matches.c. */
+#define BULK_OPTIONS                                                               \
+    {"limit", "N", "at most so many, the newest; default: all, up to 10 million"}, \
+        {"dry-run", NULL, "only show how many jobs there are, and which"},         \
+        {"yes", NULL, "don't ask on a terminal"},                                  \
+    {                                                                              \
+        "quiet", NULL, "no progress on standard error"                             \
+    }
+#define BULK_HELP                                                                                  \
+    "\n\nOptions choose jobs as for jobs list. They are worked on in batches of 1000, the oldest " \
+    "first. After an interruption the same command goes on with the rest."
+
 const struct ctl_command ctl_commands[] = {
     {.noun = "db",
      .verb = "migrate",
@@ -115,26 +140,19 @@ const struct ctl_command ctl_commands[] = {
              "Without an ID: the newest open jobs that match the options, up to 1000.\n"
              "Exits with 1 if one of them was discarded.",
      .examples = "claimctl jobs watch 42\nclaimctl jobs watch --tag monthly --json",
-     .options = {{"state", "STATE", "only in these states; default: the open ones"},
-                 {"kind", "NAME", "only of these kinds"},
-                 {"queue", "NAME", "only of these queues"},
-                 {"tag", "TEXT", "only with this tag; repeated: with all of them"},
-                 {"worker", "ID|HOST", "whose last attempt ran there"},
-                 {"since", "TIME", "created (or ended) at this time or later"},
-                 {"until", "TIME", "created (or ended) before this time"},
-                 {"older-than", "AGE", "the same as --until with an age"},
-                 {"error", "TEXT", "whose last error contains this text"},
+     .options = {FILTER_OPTIONS("default: the open ones"),
                  {"every", "TIME", "interval; default 500ms"}},
      .run = jobs_watch},
     {.noun = "jobs",
      .verb = "cancel",
-     .words = "ID...",
-     .words_min = 1,
+     .words = "[ID...]",
      .words_max = MANY,
-     .help = "Cancel jobs that are not running.\n\n"
+     .help = "Cancel jobs that are not running, by ID or by options.\n\n"
              "Each one independently: a job that can't be cancelled does not stop the others. The "
-             "exit code is that of the worst failure.",
-     .examples = "claimctl jobs cancel 42 43",
+             "exit code is that of the worst failure." BULK_HELP,
+     .examples = "claimctl jobs cancel 42 43\n"
+                 "claimctl jobs cancel --queue images --older-than 2h --dry-run",
+     .options = {FILTER_OPTIONS("default: scheduled, retryable and available"), BULK_OPTIONS},
      .run = jobs_cancel},
     {.noun = "queues",
      .words = "",

@@ -353,7 +353,7 @@ static enum status enqueue_file(struct ctl *ctl, const char *path, const struct 
     f->is_strict = ctl_value(args, "strict") != NULL;
     buf_init(&f->in, JOB_LINE_MAX + 2 * READ_BYTES);
     buf_init(&f->rows, COPY_BYTES_MAX);
-    progress_start(&f->progress, total_bytes, ctl_value(args, "quiet") != NULL);
+    progress_start(&f->progress, "sent", total_bytes, ctl_value(args, "quiet") != NULL);
     st = copy_file(f, err);
     progress_end(&f->progress);
     buf_release(&f->in);

@@ -151,6 +151,27 @@ void filter_release(struct filter *f)
     buf_release(&f->tags);
 }
 
+bool filter_is_given(const struct ctl_args *args)
+{
+    static const char *const names[] = {"state", "kind",  "queue",      "tag",  "worker",
+                                        "since", "until", "older-than", "error"};
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        if (ctl_value(args, names[i]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum status filter_states(struct filter *f, const char *list, struct err *err)
+{
+    const struct ctl_args args = {.given = {{"state", list}}, .given_count = 1};
+    buf_reset(&f->states);
+    f->is_open = false;
+    f->is_finished = false;
+    return read_states(f, &args, err);
+}
+
 enum status filter_read(struct filter *ret, const struct ctl_args *args, int64_t now_us,
                         struct err *err)
 {

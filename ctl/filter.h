@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which jobs a command means: the options that `jobs list` and `jobs watch` share. */
+ * Which jobs a command means: the options that all commands for jobs share. */
 #ifndef CLAIMD_CTL_FILTER_H
 #define CLAIMD_CTL_FILTER_H
 
@@ -30,6 +30,12 @@ void filter_release(struct filter *f);
 /* Reads and checks the options, as far as that needs no server. `now_us`: what ages count from. */
 enum status filter_read(struct filter *ret, const struct ctl_args *args, int64_t now_us,
                         struct err *err) MUST_USE;
+
+/* One of its options, at least. */
+bool filter_is_given(const struct ctl_args *args);
+
+/* The states as if "--state LIST" had been given. */
+enum status filter_states(struct filter *f, const char *list, struct err *err) MUST_USE;
 
 /* All values of an option as an array literal of PostgreSQL, empty when it wasn't given; split at
  * commas if so. */

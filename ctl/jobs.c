@@ -2,6 +2,7 @@
 #include "ctl/jobs.h"
 
 #include "base/parse.h"
+#include "ctl/table.h"
 #include "sql/queries.h"
 
 #define VALUE_SHOWN_MAX 1000 /* bytes of args, metadata and result */
@@ -153,118 +154,4 @@ enum status jobs_show(struct ctl *ctl, const struct ctl_args *args, struct err *
         return st;
     }
     return print_log(&attempts, ctl->out, err);
-}
-
-/* ---- cancel ---- */
-
-/* The connection is gone: the other ids are not even tried. */
-static bool is_end(enum status st)
-{
-    return st == STATUS_UNAVAILABLE || st == STATUS_UNKNOWN || st == STATUS_INTERNAL;
-}
-
-static enum status cancel_one(struct admin *a, const char *id, char *ret_state, size_t size,
-                              struct err *err)
-{
-    auto_admin_rows struct admin_rows *rows = NULL;
-    enum status st = ctl_written(admin_query(a, &SQL_ADMIN_CANCEL, &id, &rows, err), err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    const char *state = admin_value(rows, 0, 0);
-    if (state == NULL) {
-        return err_fail(err, STATUS_NOT_FOUND, "job %s not found", id);
-    }
-    (void)snprintf(ret_state, size, "%s", state);
-    return STATUS_OK;
-}
-
-/* Which of two refusals decides the exit code: what may be tried again, then what was not possible,
- * then what isn't there. */
-static int weight(enum status st)
-{
-    if (st == STATUS_OK) {
-        return 0;
-    }
-    if (st == STATUS_NOT_FOUND) {
-        return 1;
-    }
-    return st == STATUS_CONFLICT ? 2 : 3;
-}
-
-struct cancelling {
-    struct table table;
-    enum status worst;
-    size_t failed;
-    struct err last; /* a failure */
-};
-
-static enum status cancel_all(struct admin *a, const struct ctl_args *args, struct cancelling *c,
-                              struct err *err)
-{
-    bool is_over = false;
-    for (size_t i = 0; i < args->word_count; i++) {
-        char state[32] = "";
-        struct err why = {0};
-        enum status one =
-            is_over ? err_fail(&why, c->worst, "not tried: the connection to PostgreSQL was lost")
-                    : cancel_one(a, args->words[i], state, sizeof state, &why);
-        const char *const values[] = {args->words[i], state[0] != '\0' ? state : NULL,
-                                      one == STATUS_OK ? NULL : why.msg};
-        enum status st = table_add(&c->table, values, err);
-        if (st != STATUS_OK) {
-            return st;
-        }
-        c->worst = weight(one) > weight(c->worst) ? one : c->worst;
-        c->failed += one != STATUS_OK;
-        c->last = one != STATUS_OK && !is_over ? why : c->last;
-        is_over = is_over || is_end(one);
-    }
-    return STATUS_OK;
-}
-
-static enum status cancel(struct ctl *ctl, const struct ctl_args *args, struct cancelling *c,
-                          struct err *err)
-{
-    auto_admin struct admin *a = NULL;
-    for (size_t i = 0; i < args->word_count; i++) {
-        enum status st = jobs_check_id(args->words[i], err);
-        if (st != STATUS_OK) {
-            return st;
-        }
-    }
-    enum status st = ctl_session(ctl, &a, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = cancel_all(a, args, c, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    const struct table *const tables[] = {&c->table};
-    if (ctl->is_json || args->word_count > 1 || c->failed == 0) {
-        st = tables_print(tables, 1, ctl->is_json, ctl->out, err);
-    }
-    if (st != STATUS_OK) {
-        return st;
-    }
-    if (c->failed == 0) {
-        return STATUS_OK;
-    }
-    if (c->failed == 1) {
-        return err_fail(err, c->worst, "%s", c->last.msg);
-    }
-    return err_fail(err, c->worst, "%zu of %zu jobs were not cancelled", c->failed,
-                    args->word_count);
-}
-
-/* Each id for itself: one that can't be cancelled keeps none of the others. */
-enum status jobs_cancel(struct ctl *ctl, const struct ctl_args *args, struct err *err)
-{
-    static const struct table_column columns[] = {
-        {"id", CELL_NUMBER}, {"state", CELL_TEXT}, {"error", CELL_TEXT | CELL_PROSE}};
-    struct cancelling c = {.table = TABLE("jobs", columns)};
-    enum status st = cancel(ctl, args, &c, err);
-    table_release(&c.table);
-    return st;
 }

@@ -6,12 +6,14 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "ctl/jobs.h"
+#include "ctl/jobs_walk.h"
 #include "ctl/table.h"
 #include "sql/queries.h"
 
 #include <jansson.h>
 
 #define FOLLOWED_MAX 1000
+#define LOOK_US (10 * US_PER_S) /* for what matches */
 #define EVERY_STANDARD_US (500 * US_PER_MS)
 #define LIST_BYTES_MAX ((size_t)64 << 10)
 #define STATE_MAX 16
@@ -54,10 +56,33 @@ static enum status add_job(struct watch *w, const char *text, struct err *err)
     return STATUS_OK;
 }
 
-static enum status choose(struct watch *w, struct ctl *ctl, const struct ctl_args *args,
-                          struct err *err)
+/* The newest that match, of the open ones unless states are asked for. */
+static enum status find(struct walk *walk, const struct ctl_args *args, struct err *err)
 {
-    auto_table struct table found = {0};
+    int64_t now_us = 0;
+    enum status st = walk_columns(walk, "id", err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = ctl_now(walk->admin, &now_us, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = filter_read(&walk->filter, args, now_us, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    walk->filter.is_finished = walk->filter.is_finished && ctl_value(args, "state") != NULL;
+    st = walk_start(walk, INT64_MAX, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return walk_on(walk, LOOK_US, err);
+}
+
+static enum status choose(struct watch *w, const struct ctl_args *args, struct err *err)
+{
+    struct walk walk = WALK(w->admin, FOLLOWED_MAX);
     enum status st = STATUS_OK;
     for (size_t i = 0; st == STATUS_OK && i < args->word_count; i++) {
         st = add_job(w, args->words[i], err);
@@ -65,10 +90,11 @@ static enum status choose(struct watch *w, struct ctl *ctl, const struct ctl_arg
     if (st != STATUS_OK || args->word_count > 0) {
         return st;
     }
-    st = jobs_find(ctl, args, w->admin, FOLLOWED_MAX, &found, err);
-    for (size_t i = found.row_count; st == STATUS_OK && i > 0; i--) { /* the oldest first */
-        st = add_job(w, table_cell(&found, i - 1, 0), err);
+    st = find(&walk, args, err);
+    for (size_t i = walk.table.row_count; st == STATUS_OK && i > 0; i--) { /* the oldest first */
+        st = add_job(w, table_cell(&walk.table, i - 1, 0), err);
     }
+    walk_release(&walk);
     return st;
 }
 
@@ -250,7 +276,7 @@ enum status jobs_watch(struct ctl *ctl, const struct ctl_args *args, struct err 
     w->ctl = ctl;
     w->admin = a;
     w->is_first = true;
-    st = choose(w, ctl, args, err);
+    st = choose(w, args, err);
     if (st == STATUS_OK && w->count == 0) {
         (void)fprintf(stderr, "claimctl: no open job matches these options\n");
     }

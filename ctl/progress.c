@@ -11,10 +11,11 @@
 #define LINE_US (10 * US_PER_S)
 #define BAR_WIDTH 24
 
-void progress_start(struct progress *p, int64_t total_bytes, bool is_quiet)
+void progress_start(struct progress *p, const char *verb, int64_t total, bool is_quiet)
 {
     int64_t now_us = clock_boot_us();
-    *p = (struct progress){.total_bytes = total_bytes,
+    *p = (struct progress){.verb = verb,
+                           .total = total,
                            .start_us = now_us,
                            .shown_us = now_us,
                            .is_quiet = is_quiet,
@@ -31,19 +32,19 @@ static void put_bar(double part)
     (void)fputc(']', stderr);
 }
 
-void progress_note(struct progress *p, int64_t jobs, int64_t bytes)
+void progress_note(struct progress *p, int64_t jobs, int64_t done)
 {
     int64_t now_us = clock_boot_us();
     if (p->is_quiet || now_us - p->shown_us < (p->is_terminal ? DRAW_US : LINE_US)) {
         return;
     }
     double seconds = (double)(now_us - p->start_us) / US_PER_S;
-    double part = p->total_bytes > 0 ? (double)bytes / (double)p->total_bytes : 0;
+    double part = p->total > 0 ? (double)done / (double)p->total : 0;
     part = part < 1 ? part : 1;
     p->shown_us = now_us;
     p->is_drawn = p->is_terminal;
-    (void)fprintf(stderr, "%ssent %lld jobs, %.0f/s",
-                  p->is_terminal ? "\r" : "claimctl: ", (long long)jobs, (double)jobs / seconds);
+    (void)fprintf(stderr, "%s%s %lld jobs, %.0f/s", p->is_terminal ? "\r" : "claimctl: ", p->verb,
+                  (long long)jobs, (double)jobs / seconds);
     if (part > 0) {
         char left[HUMAN_MAX];
         human_duration(seconds / part - seconds, left);

@@ -9,7 +9,8 @@
 #include <stdint.h>
 
 struct progress {
-    int64_t total_bytes; /* 0 = unknown */
+    const char *verb; /* "sent"; borrowed */
+    int64_t total;    /* 0 = unknown */
     int64_t start_us;
     int64_t shown_us; /* when it was shown last */
     bool is_quiet;
@@ -17,9 +18,10 @@ struct progress {
     bool is_drawn; /* a line stands there, to be wiped */
 };
 
-void progress_start(struct progress *p, int64_t total_bytes, bool is_quiet);
+/* `total` counts whatever `done` counts below: bytes of a file, or jobs. */
+void progress_start(struct progress *p, const char *verb, int64_t total, bool is_quiet);
 /* Shows it, if it is time to. */
-void progress_note(struct progress *p, int64_t jobs, int64_t bytes);
+void progress_note(struct progress *p, int64_t jobs, int64_t done);
 /* Wipes it: what follows begins on a line of its own. */
 void progress_end(struct progress *p);
 

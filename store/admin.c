@@ -79,7 +79,7 @@ static enum status status_of_code(const char *code)
     static const struct {
         const char *code; /* the beginning of an SQLSTATE */
         enum status status;
-    } map[] = {{"CL002", STATUS_INVALID},  {"CL003", STATUS_CONFLICT}, {"22", STATUS_INVALID},
+    } map[] = {{"CL002", STATUS_INVALID},  {"CL", STATUS_CONFLICT},    {"22", STATUS_INVALID},
                {"23", STATUS_INVALID},     {"08", STATUS_UNAVAILABLE}, {"57P", STATUS_UNAVAILABLE},
                {"53", STATUS_UNAVAILABLE}, {"57014", STATUS_TIMEOUT},  {"55P03", STATUS_TIMEOUT}};
     for (size_t i = 0; i < ARRAY_COUNT(map); i++) {

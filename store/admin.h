@@ -5,8 +5,8 @@
  * for ever). No reconnect. Values are text both ways. The statements are sql/queries/admin_*.sql.
  *
  * Statuses: UNAVAILABLE (cannot connect, connection lost), TIMEOUT, INVALID (refused data: SQLSTATE
- * classes 22 and 23, CL002), CONFLICT (CL003), INTERNAL (any other refusal). err->code has the
- * SQLSTATE. */
+ * classes 22 and 23, CL002), CONFLICT (CL003 to CL005), INTERNAL (any other refusal). err->code has
+ * the SQLSTATE. */
 #ifndef CLAIMD_STORE_ADMIN_H
 #define CLAIMD_STORE_ADMIN_H
 

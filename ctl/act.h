@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is done to jobs: to those named by id, or to all that a filter chooses. Each job for itself:
+ * one that is refused keeps none of the others. */
+#ifndef CLAIMD_CTL_ACT_H
+#define CLAIMD_CTL_ACT_H
+
+#include "ctl/ctl.h"
+
+struct act {
+    const char *verb; /* "cancel" */
+    const char *past; /* "cancelled" */
+    /* $1 = id; gives the state, NULL = no such job. */
+    const struct pg_statement *one;
+    /* $1 = ids; refused as a whole when one of them is. */
+    const struct pg_statement *many;
+    const char *parameter; /* $2 of both; NULL = none */
+    const char *states;    /* that are meant without --state */
+    bool is_of_finished;   /* it is for finished jobs; else for open ones */
+};
+
+/* By the ids in args->words, else by the filter. */
+enum status act_run(struct ctl *ctl, const struct ctl_args *args, const struct act *act,
+                    struct err *err) MUST_USE;
+
+enum status act_on_ids(struct ctl *ctl, const struct ctl_args *args, const struct act *act,
+                       struct err *err) MUST_USE;
+enum status act_on_matches(struct ctl *ctl, const struct ctl_args *args, const struct act *act,
+                           struct err *err) MUST_USE;
+
+/* The connection is gone, or nothing is allowed: the other jobs are not even tried. */
+bool act_is_end(const struct err *why);
+/* Which of two refusals decides the exit code: what may be tried again, then what was not possible,
+ * then what isn't there. */
+enum status act_worse(enum status a, enum status b);
+
+#endif

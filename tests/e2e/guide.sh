@@ -1,0 +1,65 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# guide.sh SOURCE_DIR BIN_DIR PAGE: runs the examples of a page of docs/guide on a private cluster, in their order: blocks of
+# sh and sql. A block of text says what the one before it prints: its lines must be among the output, in whatever place.
+set -eu
+source_dir=$1
+bin_dir=$2
+page=$source_dir/docs/guide/$3
+tmp=$(mktemp -d /tmp/claimd-XXXXXX)
+cluster=
+stop() {
+    [ -z "$cluster" ] || kill "$cluster" 2>/dev/null || true
+    [ -z "$cluster" ] || wait "$cluster" || true
+    rm -rf "$tmp"
+}
+trap stop EXIT
+chmod 755 "$tmp"
+mkdir "$tmp/blocks"
+
+awk -v dir="$tmp/blocks" '
+    /^```$/ && file != "" { close(file); file = ""; next }
+    /^```(sh|sql)$/ { n++; file = sprintf("%s/%03d.%s", dir, n, substr($0, 4)); printf "" >file; next }
+    /^```text$/ { file = sprintf("%s/%03d.out", dir, n); printf "" >file; next }
+    file != "" { print >file }' "$page"
+
+"$bin_dir/claimctl" dev --dir "$tmp/dev" --workers 1 >"$tmp/dev.log" 2>&1 &
+cluster=$!
+tries=1200
+until grep -q 'In another terminal' "$tmp/dev.log"; do
+    tries=$((tries - 1))
+    if [ "$tries" -eq 0 ] || ! kill -0 "$cluster"; then
+        cat "$tmp/dev.log"
+        exit 1
+    fi
+    sleep 0.1
+done
+CLAIMD_CONFIG=$(sed -n 's/^ *export CLAIMD_CONFIG=//p' "$tmp/dev.log")
+conninfo=$(sed -n "s/^ *psql '\(.*\)'$/\1/p" "$tmp/dev.log")
+PATH=$bin_dir:$PATH
+export CLAIMD_CONFIG PATH
+cd "$tmp"
+
+failed() {
+    echo "$3, block of line $(grep -nxF -m 1 "$(head -n 1 "$1")" "$page" | cut -d: -f1): $2"
+    cat "$1" "$tmp/output"
+    exit 1
+}
+count=0
+for block in "$tmp"/blocks/*.s*; do
+    count=$((count + 1))
+    case $block in
+        *.sh) sh -eu "$block" >"$tmp/output" 2>&1 </dev/null || failed "$block" "exit $?" "$3" ;;
+        *) psql -XqAt -v ON_ERROR_STOP=1 -d "$conninfo" -f "$block" >"$tmp/output" 2>&1 || failed "$block" refused "$3" ;;
+    esac
+    wanted=${block%.*}.out
+    [ -e "$wanted" ] || continue
+    while IFS= read -r line; do
+        grep -qF -e "$line" "$tmp/output" || failed "$block" "does not print: $line" "$3"
+    done <"$wanted"
+done
+[ "$count" -gt 0 ] || { echo "$3 has no examples"; exit 1; }
+
+kill "$cluster"
+wait "$cluster" || { cat "$tmp/dev.log"; exit 1; }
+cluster=

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What claimctl does to jobs: to those named by id, and to all that a filter chooses. */
+#include "ctl_fixture.h"
+#include "ctl_terminal.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#define COUNT(what) ctl_number("SELECT count(*)::text FROM " what)
+
+static void add_jobs(int count)
+{
+    char sql[160];
+    (void)snprintf(sql, sizeof sql,
+                   "INSERT INTO claimd.job (kind, queue) SELECT 'a', 'q' || n %% 2 "
+                   "FROM generate_series(1, %d) AS n",
+                   count);
+    ctl_sql(sql);
+}
+
+static void assert_summary(json_int_t matched, json_int_t done, json_int_t failed)
+{
+    json_t *root = ctl_json();
+    json_t *summary = json_object_get(root, "summary");
+    ck_assert_int_eq(json_integer_value(json_object_get(summary, "matched")), matched);
+    ck_assert_int_eq(json_integer_value(json_object_get(summary, "done")), done);
+    ck_assert_int_eq(json_integer_value(json_object_get(summary, "failed")), failed);
+    json_decref(root);
+}
+
+START_TEST(a_filter_chooses_what_is_cancelled)
+{
+    add_jobs(2500);
+    ctl_sql("UPDATE claimd.job SET scheduled_at = now() + interval '1 h' WHERE id <= 10");
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "--state", "scheduled", "--queue", "q1"), 0);
+    assert_says("5 jobs cancelled\n");
+    ck_assert_int_eq(COUNT("claimd.job_history WHERE id <= 10 AND id % 2 = 1"), 5);
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "--queue", "q0", "--json"), 0);
+    assert_summary(1250, 1250, 0);
+    ck_assert_int_eq(COUNT("claimd.job"), 1245);
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "--queue", "q0"), 0); /* again: nothing is left */
+    assert_says("0 jobs cancelled\n");
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "--kind", "a", "--limit", "1200"), 0);
+    ck_assert_int_eq(COUNT("claimd.job WHERE queue = 'q1'"), 45);
+}
+END_TEST
+
+START_TEST(a_dry_run_says_how_many_and_which_and_does_nothing)
+{
+    add_jobs(30);
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "--queue", "q1", "--dry-run"), 0);
+    assert_says("15 jobs would be cancelled\n");
+    assert_says("\n27 a    q1    available");
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "--kind", "a", "--dry-run", "--json"), 0);
+    json_t *root = ctl_json();
+    ck_assert_uint_eq(json_array_size(json_object_get(root, "jobs")), 30);
+    json_decref(root);
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "4", "77", "--dry-run"), 0);
+    assert_says("available");
+    assert_says("not found");
+    ck_assert_int_eq(COUNT("claimd.job"), 30);
+}
+END_TEST
+
+/* One that is refused in the midst of a batch. */
+START_TEST(a_job_that_is_refused_keeps_none_of_the_others)
+{
+    add_jobs(3000);
+    ctl_sql("UPDATE claimd.job SET state = 'running', attempt = 1, fence = 1 "
+            "WHERE id IN (7, 1500, 1501)");
+    ck_assert_int_eq(
+        ctl_exit("jobs", "cancel", "--state", "available,running", "--kind", "a", "--json"), 5);
+    assert_says("3 of 3000 jobs were not cancelled");
+    assert_says("{\"id\": 7, \"error\": \"job 7 is running");
+    ck_assert_int_eq(COUNT("claimd.job"), 3);
+    ck_assert_int_eq(COUNT("claimd.job_history WHERE state = 'cancelled'"), 2997);
+}
+END_TEST
+
+/* Another session holds the row: an open transaction of its own. */
+START_TEST(a_locked_job_keeps_none_of_the_others)
+{
+    add_jobs(200);
+    struct pg *pg = side_open(NULL);
+    (void)side_run(pg, "BEGIN");
+    (void)side_run(pg, "SELECT id::text FROM claimd.job WHERE id = 100 FOR UPDATE");
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "--kind", "a"), 3);
+    assert_says("lock timeout");
+    assert_says("199 jobs cancelled\n");
+    (void)side_run(pg, "ROLLBACK");
+    pg_close(pg);
+    ck_assert_int_eq(COUNT("claimd.job"), 1);
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "--kind", "a"), 0);
+    ck_assert_int_eq(COUNT("claimd.job"), 0);
+}
+END_TEST
+
+static const struct {
+    const char *words[7];
+    const char *reason;
+} wrong[] = {
+    {{"jobs", "cancel"}, "which jobs?"},
+    {{"jobs", "cancel", "--dry-run"}, "which jobs?"},
+    {{"jobs", "cancel", "--yes", "--limit", "5"}, "which jobs?"},
+    {{"jobs", "cancel", "1", "--kind", "a"}, "either ids or options"},
+    {{"jobs", "cancel", "x"}, "ID"},
+    {{"jobs", "cancel", "--state", "completed"}, "only open jobs can be cancelled"},
+    {{"jobs", "cancel", "--kind", "a", "--limit", "0"}, "--limit"},
+    {{"jobs", "cancel", "--since", "yesterday"}, "--since"},
+};
+
+START_TEST(a_wrong_choice_is_exit_2_even_without_a_server)
+{
+    (void)snprintf(ctl.conninfo, sizeof ctl.conninfo, "host=/nowhere");
+    for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
+        ck_assert_msg(ctl_run_words(wrong[i].words) == 2, "%s: %s", wrong[i].reason, ctl_text());
+        assert_says(wrong[i].reason);
+    }
+}
+END_TEST
+
+/* ---- on a terminal ---- */
+
+START_TEST(on_a_terminal_it_asks_first)
+{
+    struct terminal t;
+    const char *const words[] = {"jobs", "cancel", "--kind", "a", NULL};
+    add_jobs(5);
+    terminal_run(&t, words, "X=");
+    terminal_await(&t, "5 jobs will be cancelled. Go on? [y/N] ");
+    ck_assert_int_eq(write(t.master, "n\n", 2), 2);
+    ck_assert_int_eq(terminal_end(&t, "nothing was done"), 1);
+    ck_assert_int_eq(COUNT("claimd.job"), 5);
+    terminal_run(&t, words, "X=");
+    terminal_await(&t, "[y/N] ");
+    ck_assert_int_eq(write(t.master, "y\n", 2), 2);
+    ck_assert_int_eq(terminal_end(&t, "5 jobs cancelled"), 0);
+    ck_assert_int_eq(COUNT("claimd.job"), 0);
+    add_jobs(5);
+    terminal_run(&t, (const char *const[]){"jobs", "cancel", "--kind", "a", "--yes", NULL}, "X=");
+    ck_assert_int_eq(terminal_end(&t, "5 jobs cancelled"), 0);
+}
+END_TEST
+
+/* It is held up by a lock, told to end, and let go: the batch under way is done or not. */
+START_TEST(an_interrupted_command_is_repeated)
+{
+    struct terminal t;
+    add_jobs(5000);
+    struct pg *pg = side_open(NULL);
+    (void)side_run(pg, "BEGIN");
+    (void)side_run(pg, "SELECT id::text FROM claimd.job WHERE id = 2500 FOR UPDATE");
+    terminal_run(&t, (const char *const[]){"jobs", "cancel", "--kind", "a", "--yes", NULL}, "X=");
+    struct pg *look = side_open(NULL);
+    ck_assert(WAIT_UNTIL(side_number(look, "SELECT count(*)::text FROM pg_locks WHERE NOT granted "
+                                           "AND transactionid IS NOT NULL") == 1,
+                         LIMIT_US));
+    ck_assert_int_eq(kill(t.pid, SIGINT), 0);
+    (void)side_run(pg, "ROLLBACK");
+    ck_assert_int_eq(terminal_end(&t, "the same command goes on"), 1);
+    int64_t left = COUNT("claimd.job");
+    ck_assert_int_ge(left, 2000);
+    ck_assert_int_le(left, 3000);
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "--kind", "a"), 0);
+    ck_assert_int_eq(COUNT("claimd.job"), 0);
+    pg_close(pg);
+    pg_close(look);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("ctl act");
+    TCase *tests = tcase_create("act");
+    tcase_add_checked_fixture(tests, ctl_setup, ctl_teardown);
+    tcase_set_timeout(tests, 30);
+    tcase_add_test(tests, a_filter_chooses_what_is_cancelled);
+    tcase_add_test(tests, a_dry_run_says_how_many_and_which_and_does_nothing);
+    tcase_add_test(tests, a_job_that_is_refused_keeps_none_of_the_others);
+    tcase_add_test(tests, a_locked_job_keeps_none_of_the_others);
+    tcase_add_test(tests, a_wrong_choice_is_exit_2_even_without_a_server);
+    tcase_add_test(tests, on_a_terminal_it_asks_first);
+    tcase_add_test(tests, an_interrupted_command_is_repeated);
+    suite_add_tcase(suite, tests);
+    return world_run(suite);
+}
