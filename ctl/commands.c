@@ -154,6 +154,19 @@ const struct ctl_command ctl_commands[] = {
                  "claimctl jobs cancel --queue images --older-than 2h --dry-run",
      .options = {FILTER_OPTIONS("default: scheduled, retryable and available"), BULK_OPTIONS},
      .run = jobs_cancel},
+    {.noun = "jobs",
+     .verb = "retry",
+     .words = "[ID...]",
+     .words_max = MANY,
+     .help = "Run finished jobs again, by ID or by options, now and with all their attempts.\n\n"
+             "Each one independently, as with jobs cancel. A completed job needs --even-completed, "
+             "or --state completed." BULK_HELP,
+     .examples = "claimctl jobs retry 42\n"
+                 "claimctl jobs retry --kind mail --since 2h --error 'no route' --dry-run",
+     .options = {FILTER_OPTIONS("default: discarded"),
+                 BULK_OPTIONS,
+                 {"even-completed", NULL, "with IDs: completed ones, too"}},
+     .run = jobs_retry},
     {.noun = "queues",
      .words = "",
      .help = "Show each queue: depth by state, oldest due job, rate, who serves it.\n\n"

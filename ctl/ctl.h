@@ -120,7 +120,7 @@ enum status ctl_program_path(const char *sibling, char *ret_path, size_t size,
 ctl_run db_migrate, db_status, db_rollback, db_finish, db_verify;
 ctl_run enqueue;
 ctl_run lock_nodes_set, lock_nodes_show;
-ctl_run jobs_list, jobs_show, jobs_watch, jobs_cancel;
+ctl_run jobs_list, jobs_show, jobs_watch, jobs_cancel, jobs_retry;
 ctl_run queues, workers, stats, top;
 ctl_run doctor, dev;
 ctl_run config_check, config_show, config_print_schema, config_doc;

@@ -28,9 +28,13 @@ static const struct table_column job_columns[] = {
     {"worker_id", CELL_TEXT},    {"host", CELL_TEXT},          {"pid", CELL_NUMBER},
     {"result", CELL_JSON},       {"error", CELL_TEXT}};
 
-static const struct table_column timeline_columns[] = {
-    {"at", CELL_TEXT},        {"after_s", CELL_SECONDS}, {"event", CELL_TEXT},
-    {"attempt", CELL_NUMBER}, {"host", CELL_TEXT},       {"detail", CELL_TEXT | CELL_PROSE}};
+static const struct table_column timeline_columns[] = {{"at", CELL_TEXT},
+                                                       {"after_s", CELL_SECONDS},
+                                                       {"event", CELL_TEXT},
+                                                       {"attempt", CELL_NUMBER},
+                                                       {"host", CELL_TEXT},
+                                                       {"generation", CELL_NUMBER | CELL_HIDDEN},
+                                                       {"detail", CELL_TEXT | CELL_PROSE}};
 
 static const struct table_column attempt_columns[] = {
     {"attempt", CELL_NUMBER},         {"outcome", CELL_TEXT},

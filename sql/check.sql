@@ -102,19 +102,21 @@ SELECT 'too_early' AS "check", 'inv.S8' AS rule, id AS job, format('started %s, 
 -- check: at_most_once inv.S10 a job that may start once was started again
 SELECT 'at_most_once' AS "check", 'inv.S10' AS rule, s.id AS job, format('started %s times', count(DISTINCT s.fence)) AS detail
   FROM claimd.kind k
-  JOIN (SELECT id, kind, fence, attempted_at FROM claimd.job WHERE state = 'running'
+  JOIN (SELECT id, generation, kind, fence, attempted_at FROM claimd.job WHERE state = 'running'
         UNION ALL
-        SELECT id, kind, fence, attempted_at FROM claimd.job_history
+        SELECT id, generation, kind, fence, attempted_at FROM claimd.job_history
          WHERE state IN ('completed', 'discarded')
            AND finalized_at >= COALESCE(NULLIF(current_setting('claimd.check_since', true), ''), '-infinity')::timestamptz
         UNION ALL
-        SELECT a.job_id, j.kind, a.fence, a.started_at
+        SELECT a.job_id, a.generation, j.kind, a.fence, a.started_at
           FROM claimd.job_attempt a
-          JOIN claimd.jobs j ON j.id = a.job_id AND j.generation = a.generation
+          JOIN (SELECT id, generation, kind FROM claimd.job
+                UNION ALL
+                SELECT id, generation, kind FROM claimd.job_history) j ON j.id = a.job_id AND j.generation = a.generation
          WHERE a.outcome IN ('lost', 'crashed', 'timeout')) AS s
     ON s.kind = k.name AND s.attempted_at > k.updated_at
  WHERE k.at_most_once
- GROUP BY s.id
+ GROUP BY s.id, s.generation
 HAVING count(DISTINCT s.fence) > 1
  LIMIT 100;
 

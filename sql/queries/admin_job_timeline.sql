@@ -1,32 +1,43 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What happened to one job, in order: made, due, each attempt's start and end, its end. An attempt that succeeded, or that runs, is
--- in the job's row; one that failed or was lost in job_attempt. Seconds count from the creation. Indexes: job_pkey, job_history_id,
--- job_attempt_pkey.
+-- What happened to one job, in order: made, due, each attempt's start and end, its end, and an operator's retry, after which it is of
+-- the next generation. An attempt that succeeded, or that runs, is in the job's row; one that failed or was lost in job_attempt.
+-- Seconds count from the creation. Indexes: job_pkey, job_history_id, job_attempt_pkey.
 -- params: int8
 WITH j AS MATERIALIZED (
-    SELECT * FROM claimd.jobs WHERE id = $1 ORDER BY generation DESC LIMIT 1
+    SELECT generation, created_at, ready_at, attempted_at, fence, attempt, worker_id, state, finalized_at,
+           NULL::timestamptz AS retried_at
+      FROM claimd.jobs
+     WHERE id = $1
+    UNION ALL
+    SELECT generation, created_at, ready_at, NULLIF(attempted_at, 'epoch'), fence, attempt, worker_id, state, finalized_at, retried_at
+      FROM claimd.job_history
+     WHERE id = $1 AND retried_at IS NOT NULL
 ), a AS MATERIALIZED (
     SELECT * FROM claimd.job_attempt WHERE job_id = $1
 ), event AS (
-    SELECT created_at AS at, 1 AS step, 'created' AS event, NULL::integer AS attempt, NULL::uuid AS worker_id, NULL AS detail FROM j
+    SELECT generation, created_at AS at, 1 AS step, 'created' AS event, NULL::integer AS attempt, NULL::uuid AS worker_id, NULL AS detail
+      FROM (SELECT * FROM j ORDER BY generation LIMIT 1) AS first
     UNION ALL
-    SELECT ready_at, 2, 'due', NULL, NULL, NULL FROM j WHERE ready_at > created_at AND (finalized_at IS NULL OR ready_at <= finalized_at)
+    SELECT generation, ready_at, 2, 'due', NULL, NULL, NULL
+      FROM j
+     WHERE ready_at > created_at AND (finalized_at IS NULL OR ready_at <= finalized_at)
     UNION ALL
-    SELECT started_at, 3, 'started', attempt, worker_id, NULL FROM a
+    SELECT generation, started_at, 3, 'started', attempt, worker_id, NULL FROM a
     UNION ALL
-    SELECT ended_at, 4, outcome, attempt, worker_id, error FROM a
+    SELECT generation, ended_at, 4, outcome, attempt, worker_id, error FROM a
     UNION ALL
-    SELECT attempted_at, 3, 'started', attempt, worker_id, NULL
+    SELECT generation, attempted_at, 3, 'started', attempt, worker_id, NULL
       FROM j
      WHERE attempted_at IS NOT NULL AND state IN ('running', 'completed', 'discarded')
        AND NOT EXISTS (SELECT FROM a WHERE a.fence = j.fence)
     UNION ALL
-    SELECT finalized_at, 5, state, NULL, NULL, NULL FROM j WHERE finalized_at IS NOT NULL
+    SELECT generation, finalized_at, 5, state, NULL, NULL, NULL FROM j WHERE finalized_at IS NOT NULL
+    UNION ALL
+    SELECT generation, retried_at, 6, 'retried', NULL, NULL, NULL FROM j WHERE retried_at IS NOT NULL
 )
 SELECT to_char(e.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS at,
-       round(extract(epoch FROM e.at - j.created_at), 3) AS after_s,
-       e.event, e.attempt, w.host, e.detail
+       round(extract(epoch FROM e.at - (SELECT min(created_at) FROM j)), 3) AS after_s,
+       e.event, e.attempt, w.host, e.generation, e.detail
   FROM event e
- CROSS JOIN j
   LEFT JOIN claimd.worker w ON w.worker_id = e.worker_id
- ORDER BY e.step = 5, e.at, e.step
+ ORDER BY e.generation, GREATEST(e.step, 4), e.at, e.step

@@ -25,7 +25,7 @@ WITH named AS MATERIALIZED (
            CASE WHEN 'args' = ANY ($14) THEN args END, CASE WHEN 'metadata' = ANY ($14) THEN metadata END,
            CASE WHEN 'result' = ANY ($14) THEN result END
       FROM claimd.job_history
-     WHERE $2 AND id BETWEEN $3 AND $4
+     WHERE $2 AND id BETWEEN $3 AND $4 AND retried_at IS NULL
        AND ($5 IS NULL OR finalized_at >= $5) AND ($6 IS NULL OR finalized_at < $6)
 ), listed AS (
     SELECT *

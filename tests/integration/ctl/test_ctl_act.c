@@ -108,6 +108,7 @@ static const struct {
     {{"jobs", "cancel", "x"}, "ID"},
     {{"jobs", "cancel", "--state", "completed"}, "only open jobs can be cancelled"},
     {{"jobs", "cancel", "--kind", "a", "--limit", "0"}, "--limit"},
+    {{"jobs", "retry", "--state", "available"}, "only finished jobs can be retried"},
     {{"jobs", "cancel", "--since", "yesterday"}, "--since"},
 };
 
@@ -118,6 +119,63 @@ START_TEST(a_wrong_choice_is_exit_2_even_without_a_server)
         ck_assert_msg(ctl_run_words(wrong[i].words) == 2, "%s: %s", wrong[i].reason, ctl_text());
         assert_says(wrong[i].reason);
     }
+}
+END_TEST
+
+START_TEST(finished_jobs_are_retried_by_id_and_by_filter)
+{
+    add_jobs(1200);
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "--kind", "a"), 0);
+    ctl_sql("UPDATE claimd.job_history SET state = 'discarded', error = 'no route' "
+            "WHERE id <= 1100");
+    ctl_sql("UPDATE claimd.job_history SET state = 'completed' WHERE id > 1150");
+    ck_assert_int_eq(ctl_exit("jobs", "retry", "--error", "route", "--dry-run"), 0);
+    assert_says("1100 jobs would be retried");
+    ck_assert_int_eq(ctl_exit("jobs", "retry", "--error", "route", "--json"), 0);
+    assert_summary(1100, 1100, 0);
+    ck_assert_int_eq(COUNT("claimd.job WHERE generation = 1"), 1100);
+    ck_assert_int_eq(ctl_exit("jobs", "retry", "--error", "route"), 0); /* once is enough */
+    assert_says("0 jobs retried\n");
+    ck_assert_int_eq(ctl_exit("jobs", "retry", "1101", "1"), 5);
+    assert_says("job 1 is available: only a finished job can be retried");
+    ck_assert_int_eq(ctl_exit("jobs", "retry", "1200"), 5);
+    ck_assert_int_eq(ctl_exit("jobs", "retry", "1200", "--even-completed"), 0);
+    ck_assert_int_eq(ctl_exit("jobs", "retry", "--state", "completed,cancelled", "--kind", "a"), 0);
+    assert_says("98 jobs retried\n");
+    ck_assert_int_eq(COUNT("claimd.job"), 1200);
+    ck_assert_int_eq(ctl_exit("jobs", "retry", "9999"), 4);
+}
+END_TEST
+
+START_TEST(show_and_list_have_one_job_with_all_its_generations)
+{
+    static const char *const wanted[] = {"created", "cancelled", "retried", "cancelled", "retried"};
+    add_jobs(1);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(ctl_exit("jobs", "cancel", "1"), 0);
+        ck_assert_int_eq(ctl_exit("jobs", "retry", "1"), 0);
+    }
+    ck_assert_int_eq(ctl_exit("jobs", "list", "--json"), 0);
+    json_t *root = ctl_json();
+    ck_assert_uint_eq(json_array_size(json_object_get(root, "jobs")), 1);
+    json_decref(root);
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--json"), 0);
+    root = ctl_json();
+    json_t *timeline = json_object_get(root, "timeline");
+    size_t at = 0;
+    size_t i = 0;
+    json_t *event = NULL;
+    json_array_foreach(timeline, i, event)
+    {
+        const char *name = json_string_value(json_object_get(event, "event"));
+        if (strcmp(name, "due") == 0) {
+            continue;
+        }
+        ck_assert_uint_lt(at, ARRAY_COUNT(wanted));
+        ck_assert_str_eq(name, wanted[at++]);
+    }
+    ck_assert_uint_eq(at, ARRAY_COUNT(wanted));
+    json_decref(root);
 }
 END_TEST
 
@@ -181,6 +239,8 @@ int main(void)
     tcase_add_test(tests, a_job_that_is_refused_keeps_none_of_the_others);
     tcase_add_test(tests, a_locked_job_keeps_none_of_the_others);
     tcase_add_test(tests, a_wrong_choice_is_exit_2_even_without_a_server);
+    tcase_add_test(tests, finished_jobs_are_retried_by_id_and_by_filter);
+    tcase_add_test(tests, show_and_list_have_one_job_with_all_its_generations);
     tcase_add_test(tests, on_a_terminal_it_asks_first);
     tcase_add_test(tests, an_interrupted_command_is_repeated);
     suite_add_tcase(suite, tests);

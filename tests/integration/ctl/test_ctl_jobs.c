@@ -413,6 +413,7 @@ static const struct {
     {{"jobs", "show", "1"}, "job"},
     {{"jobs", "cancel", "1"}, "jobs"},
     {{"jobs", "watch", "1"}, "state"},
+    {{"jobs", "retry", "1"}, "jobs"},
     {{"queues"}, "queues"},
     {{"workers"}, "workers"},
     {{"stats"}, "finished"},
