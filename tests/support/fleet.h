@@ -42,6 +42,9 @@ void fleet_start(struct fleet *f, const struct fleet_options *options);
 void fleet_stop(struct fleet *f); /* everything is killed and removed; on a failed test the parent's
                                      death does it */
 
+/* By the claimctl that $CLAIMD_BIN_DIR has now. fleet_start() has done it. */
+void fleet_migrate(const struct fleet *f);
+
 /* `probe`: CLAIMD_PROBE, or NULL. Worker i has a state directory of its own. Returns when it is
  * registered. */
 void fleet_start_worker(struct fleet *f, size_t i, const char *probe);
