@@ -51,6 +51,7 @@ static inline bool job_state_is_final(enum job_state s)
 #define JOB_PRIORITY_MAX 9
 #define JOB_ERROR_MAX 1024
 #define JOB_DELAY_US_MAX (INT64_C(366) * 86400 * 1000000) /* of a retry: as long as a timeout */
+#define JOB_SNOOZE_US_MIN INT64_C(1000000) /* uncharged, so nothing else would slow it down */
 
 /* ^[a-z][a-z0-9_]*$, at most 64 octets; queues also '.' and '-'. INVALID names the rule. */
 enum status job_kind_check(const char *name, struct err *err) MUST_USE;

@@ -3,6 +3,11 @@
 
 #include "base/bug.h"
 
+static int64_t delay_us(const struct run_facts *f)
+{
+    return f->retry_after_us >= 0 ? f->retry_after_us : job_backoff_us(f->attempt, f->jitter_unit);
+}
+
 static struct run_verdict failed(const struct run_facts *f, const char *outcome)
 {
     bool is_crash = f->end == RUN_END_CRASHED;
@@ -14,9 +19,16 @@ static struct run_verdict failed(const struct run_facts *f, const char *outcome)
         return v;
     }
     v.kind = FINISH_RETRY;
-    v.delay_us =
-        f->retry_after_us >= 0 ? f->retry_after_us : job_backoff_us(f->attempt, f->jitter_unit);
+    v.delay_us = delay_us(f);
     return v;
+}
+
+static struct run_verdict snoozed(const struct run_facts *f)
+{
+    int64_t delay = delay_us(f);
+    return (struct run_verdict){.kind = FINISH_SNOOZE,
+                                .outcome = "snoozed",
+                                .delay_us = delay > JOB_SNOOZE_US_MIN ? delay : JOB_SNOOZE_US_MIN};
 }
 
 /* A started at_most_once job whose outcome nobody knows ends as lost and never runs again. */
@@ -34,6 +46,10 @@ struct run_verdict run_verdict(const struct run_facts *f)
     case RUN_END_RETRY:
     case RUN_END_FAIL:
         return failed(f, "failed");
+    case RUN_END_SNOOZE:
+        return is_once ? failed(f, "failed") : snoozed(f);
+    case RUN_END_CANCEL:
+        return (struct run_verdict){.kind = FINISH_CANCELLED, .outcome = "cancelled"};
     case RUN_END_STOPPED:
         return is_once ? failed(f, "failed") : (struct run_verdict){.kind = FINISH_HAND_BACK};
     case RUN_END_TIMED_RETRY:

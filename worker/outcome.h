@@ -14,6 +14,8 @@ enum run_end {
     RUN_END_STOPPED,     /* … try again, when we had asked it to stop for its lease or a drain */
     RUN_END_TIMED_RETRY, /* … try again, when its time was up */
     RUN_END_FAIL,        /* … for good */
+    RUN_END_SNOOZE,      /* … not now */
+    RUN_END_CANCEL,      /* … not any more */
     RUN_END_CRASHED,     /* the runner died by itself, or broke the protocol */
     RUN_END_TIMEOUT,     /* killed for its timeout */
     RUN_END_KILLED,      /* killed by us for its lease, a drain, or what was not its doing */

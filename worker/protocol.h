@@ -17,7 +17,7 @@
 
 #define RUNNER_FD_FRAMES 3
 #define RUNNER_FD_PAGE 4
-#define RUNNER_PROTOCOL_VERSION 2
+#define RUNNER_PROTOCOL_VERSION 3
 #define FRAME_MAX (((size_t)1 << 20) + ((size_t)64 << 10)) /* args + 64 KiB */
 #define FRAME_HEAD 6
 #define RUNNER_FILE_SIZE 256 /* of a file's name */
@@ -76,7 +76,9 @@ enum run_outcome {
     RUN_DONE = 1,
     RUN_RETRY = 2,
     RUN_FAIL = 3,
-    RUN_UNSERVED = 4 /* no plugin of this runner serves the kind: no handler was called */
+    RUN_SNOOZE = 4,
+    RUN_CANCEL = 5,
+    RUN_UNSERVED = 6 /* no plugin of this runner serves the kind: no handler was called */
 };
 
 struct result_frame {
@@ -85,7 +87,7 @@ struct result_frame {
     int64_t nonce;          /* of its JOB */
     uint8_t outcome;        /* enum run_outcome */
     bool leaving;           /* this runner was left dirty and ends now: send it nothing more */
-    int64_t retry_after_us; /* < 0: the usual backoff; at most JOB_DELAY_US_MAX */
+    int64_t retry_after_us; /* of RETRY, SNOOZE; < 0: the usual backoff; ≤ JOB_DELAY_US_MAX */
     int64_t ran_us;
     const char *result; /* JSON text; len 0 = none */
     size_t result_len;

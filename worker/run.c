@@ -29,14 +29,15 @@ static const char *const verdict_texts[] = {[FINISH_ACCEPTED] = "accepted",
                                             [FINISH_REFUSED] = "result refused"};
 
 /* The recorder's names (docs/reliability.md). */
-static const char *const recorded_as[] = {[FINISH_COMPLETED] = "complete",
-                                          [FINISH_RETRY] = "fail",
-                                          [FINISH_DISCARDED] = "fail",
-                                          [FINISH_HAND_BACK] = "hand-back"};
+static const char *const recorded_as[] = {
+    [FINISH_COMPLETED] = "complete", [FINISH_RETRY] = "fail",  [FINISH_DISCARDED] = "fail",
+    [FINISH_CANCELLED] = "fail",     [FINISH_SNOOZE] = "fail", [FINISH_HAND_BACK] = "hand-back"};
 
 static const char *const ends_recorded_as[] = {[RUN_END_DONE] = "done",
                                                [RUN_END_RETRY] = "retry",
                                                [RUN_END_FAIL] = "fail",
+                                               [RUN_END_SNOOZE] = "snooze",
+                                               [RUN_END_CANCEL] = "cancel",
                                                [RUN_END_STOPPED] = "stopped",
                                                [RUN_END_TIMED_RETRY] = "timed_retry",
                                                [RUN_END_CRASHED] = "crashed",
@@ -69,11 +70,12 @@ static const char *outcome_text(const struct finish_wait *f, const struct finish
 static void log_finished(const struct finish_wait *f, const struct job_in_hand *job,
                          const struct finish_reply *reply)
 {
-    static const char *const kinds[] = {[FINISH_COMPLETED] = "completed",
-                                        [FINISH_RETRY] = "retry",
-                                        [FINISH_DISCARDED] = "discarded",
-                                        [FINISH_HAND_BACK] = "handed_back"};
-    bool is_failed = f->outcome != NULL || reply->verdict == FINISH_REFUSED;
+    static const char *const kinds[] = {
+        [FINISH_COMPLETED] = "completed", [FINISH_RETRY] = "retry",
+        [FINISH_DISCARDED] = "discarded", [FINISH_CANCELLED] = "cancelled",
+        [FINISH_SNOOZE] = "snoozed",      [FINISH_HAND_BACK] = "handed_back"};
+    bool is_wanted = reply->kind == FINISH_SNOOZE || reply->kind == FINISH_CANCELLED;
+    bool is_failed = (f->outcome != NULL && !is_wanted) || reply->verdict == FINISH_REFUSED;
     enum log_level level =
         reply->verdict == FINISH_ACCEPTED || reply->verdict == FINISH_ALREADY ? LOG_INFO : LOG_WARN;
     const char *event = is_failed ? "job_failed" : "job_finished";
@@ -104,7 +106,7 @@ static void on_finished(void *ctx, const struct finish_reply *reply)
     probe("W9");
     record(recorded_as[reply->kind], reply->verdict == FINISH_STALE ? "stale" : "ok",
            RECORD_I64("job", f->id), RECORD_I64("f", f->fence),
-           RECORD_I64("final", reply->kind == FINISH_DISCARDED),
+           RECORD_I64("final", reply->kind == FINISH_DISCARDED || reply->kind == FINISH_CANCELLED),
            RECORD_I64("again", reply->verdict == FINISH_ALREADY));
     log_finished(f, job, reply);
     count_finished(w, f, job, reply);
@@ -267,12 +269,19 @@ static enum run_end end_by_retry(const struct job_in_hand *job)
 static enum run_end end_of(const struct worker *w, const struct job_in_hand *job,
                            const struct slot_run *run)
 {
-    static const enum run_end results[] = {
-        [RUN_DONE] = RUN_END_DONE, [RUN_FAIL] = RUN_END_FAIL, [RUN_UNSERVED] = RUN_END_NOT_STARTED};
+    static const enum run_end results[] = {[RUN_DONE] = RUN_END_DONE,
+                                           [RUN_FAIL] = RUN_END_FAIL,
+                                           [RUN_CANCEL] = RUN_END_CANCEL,
+                                           [RUN_UNSERVED] = RUN_END_NOT_STARTED};
     switch (run->end) {
     case SLOT_RESULT:
-        return run->result->outcome == RUN_RETRY ? end_by_retry(job)
-                                                 : results[run->result->outcome];
+        if (run->result->outcome == RUN_RETRY) {
+            return end_by_retry(job);
+        }
+        if (run->result->outcome == RUN_SNOOZE) {
+            return job->was_timed_out ? RUN_END_TIMED_RETRY : RUN_END_SNOOZE;
+        }
+        return results[run->result->outcome];
     case SLOT_NOT_STARTED:
         return RUN_END_NOT_STARTED;
     case SLOT_SPOILT:

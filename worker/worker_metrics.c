@@ -126,10 +126,10 @@ static void open_singles(struct worker_metrics *m)
 
 static struct kind_metrics *add_kind(struct worker_metrics *m, const char *queue, const char *kind)
 {
-    static const char *const outcomes[] = {[FINISH_COMPLETED] = "completed",
-                                           [FINISH_RETRY] = "retry",
-                                           [FINISH_DISCARDED] = "discarded",
-                                           [FINISH_HAND_BACK] = "handed_back"};
+    static const char *const outcomes[] = {
+        [FINISH_COMPLETED] = "completed", [FINISH_RETRY] = "retry",
+        [FINISH_DISCARDED] = "discarded", [FINISH_CANCELLED] = "cancelled",
+        [FINISH_SNOOZE] = "snoozed",      [FINISH_HAND_BACK] = "handed_back"};
     static_assert(WORKER_METRICS_KINDS_MAX > KIND_SET_MAX,
                   "all that it may serve of one queue at once");
     assert(m->kind_count < WORKER_METRICS_KINDS_MAX);

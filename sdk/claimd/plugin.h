@@ -36,12 +36,16 @@ extern "C" {
 #define CLAIMD_ABI 1
 #define CLAIMD_KINDS_MAX 64
 #define CLAIMD_RETRY_AFTER_MS_MAX 31622400000 /* 366 days */
+#define CLAIMD_SNOOZE_MS_MIN 1000             /* a shorter snooze lasts for as long */
 
 enum claimd_outcome {
     CLAIMD_DONE = 1, /* completed; the result, if one was set, is kept */
     CLAIMD_RETRY,    /* failed now: again after its backoff, or after claimd_retry()'s delay */
-    CLAIMD_FAIL      /* failed for good: discarded */
-    /* 4, 5: SNOOZE, CANCEL, reserved */
+    CLAIMD_FAIL,     /* failed for good: discarded */
+    /* Since claimd 0.2; an older one fails the job for good. */
+    CLAIMD_SNOOZE, /* not now: again after claimd_snooze()'s delay, the attempt is given back. Of an
+                      at_most_once kind: as RETRY */
+    CLAIMD_CANCEL  /* not wanted any more: ends as `cancelled`, with claimd_cancel()'s reason */
 };
 
 struct claimd_context;
@@ -58,8 +62,8 @@ struct claimd_host {
     /* JSON text, at most 64 KiB; 0, or −1 when too long. The last call counts. A result that is
      * refused, for its length here or as no JSON by PostgreSQL, fails the job for good. */
     int (*set_result)(const struct claimd_context *job, const char *json, size_t len);
-    /* Why RETRY or FAIL; retry_after_ms < 0, or more than CLAIMD_RETRY_AFTER_MS_MAX = the usual
-     * backoff. */
+    /* Why RETRY, FAIL, SNOOZE or CANCEL; retry_after_ms < 0, or more than
+     * CLAIMD_RETRY_AFTER_MS_MAX = the usual backoff. */
     void (*set_error)(const struct claimd_context *job, long retry_after_ms, const char *format,
                       va_list args);
 };
@@ -163,6 +167,32 @@ static inline enum claimd_outcome claimd_retry(const struct claimd_context *job,
     job->host->set_error(job, retry_after_ms, format, args);
     va_end(args);
     return CLAIMD_RETRY;
+}
+
+/* Yields SNOOZE with a reason: the job is available again after delay_ms, at least
+ * CLAIMD_SNOOZE_MS_MIN; < 0 and too long as in claimd_retry(). It may snooze any number of times.
+ */
+CLAIMD_PRINTF(3, 4)
+static inline enum claimd_outcome claimd_snooze(const struct claimd_context *job, long delay_ms,
+                                                const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    job->host->set_error(job, delay_ms, format, args);
+    va_end(args);
+    return CLAIMD_SNOOZE;
+}
+
+/* Yields CANCEL with a reason, which becomes the job's error. */
+CLAIMD_PRINTF(2, 3)
+static inline enum claimd_outcome claimd_cancel(const struct claimd_context *job,
+                                                const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    job->host->set_error(job, -1, format, args);
+    va_end(args);
+    return CLAIMD_CANCEL;
 }
 
 /* Sets the result (JSON text; NULL = none) and yields DONE, or FAIL when the result is too long:

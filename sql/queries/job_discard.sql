@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Ends runs that failed for good: to the history, and the attempt is recorded. Fenced, and of one worker ($7); locked
+-- Ends runs that failed for good, or whose handler gave them up (outcome 'cancelled'): to the history, and the attempt is recorded. Fenced, and of one worker ($7); locked
 -- rows are left out. $2 rises, the other arrays follow it: crashes to add, outcome, error, log tail. Returns the fences that were accepted.
 -- params: int8[], int8[], int8[], text[], text[], text[], uuid
 WITH gone AS (
@@ -17,6 +17,6 @@ WITH gone AS (
         ON CONFLICT DO NOTHING
 )
 INSERT INTO claimd.job_history ({carried}, crashes, state, error)
-SELECT {carried}, crashes + $3[n], 'discarded', $5[n]
+SELECT {carried}, crashes + $3[n], CASE $4[n] WHEN 'cancelled' THEN 'cancelled' ELSE 'discarded' END, $5[n]
   FROM gone
 RETURNING fence

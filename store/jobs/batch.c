@@ -128,6 +128,14 @@ static const char *log_tail_of(const struct job_finish *f, size_t *ret_len)
     return f->log_tail;
 }
 
+static void put_delays(struct params *p, const struct finish_list *list, struct columns *columns)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        columns->numbers[i] = list->items[i]->f.delay_us;
+    }
+    params_i64_array(p, columns->numbers, list->count);
+}
+
 static void put_failures(struct params *p, const struct finish_list *list, struct columns *columns)
 {
     for (size_t i = 0; i < list->count; i++) {
@@ -155,14 +163,16 @@ static void put_finishes(struct params *p, const struct finish_list *list, enum 
         put_texts(p, list, columns, result_of);
         break;
     case FINISH_RETRY:
-        for (size_t i = 0; i < list->count; i++) {
-            columns->numbers[i] = list->items[i]->f.delay_us;
-        }
-        params_i64_array(p, columns->numbers, list->count);
+        put_delays(p, list, columns);
         put_failures(p, list, columns);
         break;
     case FINISH_DISCARDED:
+    case FINISH_CANCELLED:
         put_failures(p, list, columns);
+        break;
+    case FINISH_SNOOZE:
+        put_delays(p, list, columns);
+        put_texts(p, list, columns, error_of);
         break;
     case FINISH_HAND_BACK:
         break;
@@ -173,10 +183,9 @@ static void put_finishes(struct params *p, const struct finish_list *list, enum 
 static enum batch_step step_of(enum finish_kind kind)
 {
     static const enum batch_step steps[FINISH_KIND_COUNT] = {
-        [FINISH_COMPLETED] = STEP_COMPLETE,
-        [FINISH_RETRY] = STEP_RETRY,
-        [FINISH_DISCARDED] = STEP_DISCARD,
-        [FINISH_HAND_BACK] = STEP_HAND_BACK,
+        [FINISH_COMPLETED] = STEP_COMPLETE, [FINISH_RETRY] = STEP_RETRY,
+        [FINISH_DISCARDED] = STEP_DISCARD,  [FINISH_CANCELLED] = STEP_CANCEL,
+        [FINISH_SNOOZE] = STEP_SNOOZE,      [FINISH_HAND_BACK] = STEP_HAND_BACK,
     };
     return steps[kind];
 }
@@ -191,7 +200,10 @@ static const struct pg_statement *statement_of(enum batch_step step, bool is_car
     case STEP_RETRY:
         return seeded_statement(&SQL_JOB_RETRY);
     case STEP_DISCARD:
+    case STEP_CANCEL:
         return &SQL_JOB_DISCARD;
+    case STEP_SNOOZE:
+        return &SQL_JOB_SNOOZE;
     case STEP_HAND_BACK:
         return &SQL_JOB_HAND_BACK;
     case STEP_KINDS:
@@ -377,6 +389,12 @@ static void settle_step(struct batch *b, int n, size_t place_count, struct kind_
         break;
     case STEP_DISCARD:
         settle_finishes(&b->finishes[FINISH_DISCARDED], rows);
+        break;
+    case STEP_CANCEL:
+        settle_finishes(&b->finishes[FINISH_CANCELLED], rows);
+        break;
+    case STEP_SNOOZE:
+        settle_finishes(&b->finishes[FINISH_SNOOZE], rows);
         break;
     case STEP_HAND_BACK:
         settle_finishes(&b->finishes[FINISH_HAND_BACK], rows);

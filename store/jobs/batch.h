@@ -21,6 +21,8 @@ enum batch_step {
     STEP_COMPLETE,
     STEP_RETRY,
     STEP_DISCARD,
+    STEP_CANCEL,
+    STEP_SNOOZE,
     STEP_HAND_BACK,
     STEP_KINDS,
     STEP_CLAIM,

@@ -99,7 +99,9 @@ enum finish_kind {
     FINISH_COMPLETED, /* → history */
     FINISH_RETRY,     /* → available after delay_us; recorded in job_attempt */
     FINISH_DISCARDED, /* → history; recorded in job_attempt */
-    FINISH_HAND_BACK  /* → available now, attempt given back, not recorded */
+    FINISH_CANCELLED, /* the same, as `cancelled` */
+    FINISH_SNOOZE, /* → available after delay_us, attempt given back; recorded without its log */
+    FINISH_HAND_BACK /* → available now, attempt given back, not recorded */
 };
 
 struct job_finish {
@@ -112,7 +114,7 @@ struct job_finish {
     enum finish_kind kind;
     bool crashed;        /* death of the runner: crashes + 1 */
     const char *outcome; /* "failed", "crashed", "timeout", "lost"…: goes to job_attempt */
-    int64_t delay_us;    /* with RETRY: 0…JOB_DELAY_US_MAX, to which others are brought */
+    int64_t delay_us;    /* with RETRY, SNOOZE: 0…JOB_DELAY_US_MAX, to which others are brought */
     const char *result;  /* JSON text or NULL */
     size_t result_len;
     const char *error; /* or NULL; both are cleaned to valid UTF-8 without NUL here */

@@ -164,7 +164,8 @@ static bool ended_so(const struct finish *f, const struct pg_result *finished, i
     size_t len = 0;
     const char *state = pg_text(finished, row, 1, &len);
     return (f->f.kind == FINISH_COMPLETED && strcmp(state, "completed") == 0) ||
-           (f->f.kind == FINISH_DISCARDED && strcmp(state, "discarded") == 0);
+           (f->f.kind == FINISH_DISCARDED && strcmp(state, "discarded") == 0) ||
+           (f->f.kind == FINISH_CANCELLED && strcmp(state, "cancelled") == 0);
 }
 
 static enum recheck_verdict judge_finish(const struct finish *f, const struct pg_result *jobs,
@@ -178,7 +179,8 @@ static enum recheck_verdict judge_finish(const struct finish *f, const struct pg
         return RECHECK_LOCKED;
     }
     /* Still our fence, but available: our own commit, if its answer was lost; else a rescue. */
-    bool was_ours = f->is_unknown && (f->f.kind == FINISH_RETRY || f->f.kind == FINISH_HAND_BACK);
+    bool was_ours = f->is_unknown && (f->f.kind == FINISH_RETRY || f->f.kind == FINISH_SNOOZE ||
+                                      f->f.kind == FINISH_HAND_BACK);
     return was_ours ? RECHECK_ALREADY : RECHECK_STALE;
 }
 

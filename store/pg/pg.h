@@ -20,7 +20,7 @@
 #include <uv.h>
 
 #define PG_PARAMS_MAX 24
-#define PG_STEPS_MAX 8
+#define PG_STEPS_MAX 12
 
 struct pg;
 struct pg_result; /* rows of one statement, borrowed within `done` */

@@ -17,7 +17,9 @@ struct part {
 
 /* Of 1,000 jobs. The times are scaled. */
 static const struct part parts[] = {
-    {470, "c_short", "done", 0, "completed", 0, 40, 0},
+    {440, "c_short", "done", 0, "completed", 0, 40, 0},
+    {20, "c_short", "snooze", 0, "completed", 0, 40, 0},
+    {10, "c_short", "cancel", 0, "cancelled", 0, 40, 0},
     {200, "c_long", "done", 0, "completed", 500, 4500, 0},
     {60, "c_retry", "retry", 3, "completed", 0, 100, 0},
     {12, "c_crash", "segv", 2, "completed", 0, 100, 0},

@@ -112,6 +112,12 @@ static enum claimd_outcome fall(const struct task *t, const struct claimd_contex
     if (strcmp(t->does, "far") == 0) { /* past what a row may say */
         return claimd_retry(job, INT64_C(10000000000000), "much later");
     }
+    if (strcmp(t->does, "snooze") == 0) {
+        return claimd_snooze(job, 0, "fence %" PRId64, job->fence);
+    }
+    if (strcmp(t->does, "cancel") == 0) {
+        return claimd_cancel(job, "told to give up, attempt %d", (int)job->attempt);
+    }
     if (strcmp(t->does, "segv") == 0) {
         (void)raise(SIGSEGV);
     } else if (strcmp(t->does, "abort") == 0) {
@@ -136,6 +142,15 @@ static enum claimd_outcome finish(const struct task *t, const struct claimd_cont
     return claimd_done(job, result);
 }
 
+/* A snooze leaves the attempt as it was: the fence says when it is enough. */
+static int is_last(const struct task *t, const struct claimd_context *job)
+{
+    if (strcmp(t->does, "snooze") == 0) {
+        return job->fence % 3 == 0;
+    }
+    return strcmp(t->does, "done") == 0 || (t->until != 0 && job->attempt >= t->until);
+}
+
 static enum claimd_outcome handle(const struct claimd_context *job)
 {
     struct task t = {0};
@@ -148,10 +163,10 @@ static enum claimd_outcome handle(const struct claimd_context *job)
     } else if (work(&t, job) != 0) {
         (void)note(&t, job, "end", "stopped");
         outcome = claimd_retry(job, -1, "asked to stop");
-    } else if (strcmp(t.does, "done") != 0 && (t.until == 0 || job->attempt < t.until)) {
-        outcome = fall(&t, job);
-    } else {
+    } else if (is_last(&t, job)) {
         outcome = finish(&t, job);
+    } else {
+        outcome = fall(&t, job);
     }
     json_decref(t.args);
     return outcome;

@@ -61,7 +61,8 @@ static void copy_plugins(const struct fleet *f)
     } plugins[] = {{"CLAIMD_PLUGIN_DIR", "noop.so"},
                    {"CLAIMD_PLUGIN_DIR", "sleep.so"},
                    {"CLAIMD_TEST_PLUGIN_DIR", "misbehave.so"},
-                   {"CLAIMD_TEST_PLUGIN_DIR", "meddle.so"}};
+                   {"CLAIMD_TEST_PLUGIN_DIR", "meddle.so"},
+                   {"CLAIMD_TEST_PLUGIN_DIR", "says.so"}};
     char dir[SERVER_PATH_MAX + 16];
     char from[SERVER_PATH_MAX + 64];
     char to[SERVER_PATH_MAX + 64];

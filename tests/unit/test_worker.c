@@ -66,6 +66,18 @@ static const struct outcome_case outcome_cases[] = {
      FINISH_RETRY,
      "failed",
      false},
+    {"snooze, last", {.end = RUN_END_SNOOZE, LAST_OF_3}, FINISH_SNOOZE, "snoozed", false},
+    {"once, it says snooze",
+     {.end = RUN_END_SNOOZE, .settings.at_most_once = true, FIRST_OF_3},
+     FINISH_RETRY,
+     "failed",
+     false},
+    {"cancel", {.end = RUN_END_CANCEL, FIRST_OF_3}, FINISH_CANCELLED, "cancelled", false},
+    {"once, it says cancel",
+     {.end = RUN_END_CANCEL, .settings.at_most_once = true, FIRST_OF_3},
+     FINISH_CANCELLED,
+     "cancelled",
+     false},
     {"once, it says retry",
      {.end = RUN_END_RETRY, .settings.at_most_once = true, FIRST_OF_3},
      FINISH_RETRY,
@@ -92,6 +104,18 @@ START_TEST(a_retry_waits_as_long_as_its_handler_asked)
     struct run_facts f = {.end = RUN_END_RETRY, .attempt = 1, .settings.max_attempts = 2};
     f.retry_after_us = 7;
     ck_assert_int_eq(run_verdict(&f).delay_us, 7);
+}
+END_TEST
+
+START_TEST(a_snooze_lasts_a_second_at_least)
+{
+    struct run_facts f = {.end = RUN_END_SNOOZE, .attempt = 1, .settings.max_attempts = 2};
+    ck_assert_int_eq(run_verdict(&f).delay_us, JOB_SNOOZE_US_MIN);
+    f.retry_after_us = JOB_SNOOZE_US_MIN + 1;
+    ck_assert_int_eq(run_verdict(&f).delay_us, JOB_SNOOZE_US_MIN + 1);
+    f.retry_after_us = -1;
+    f.jitter_unit = 500;
+    ck_assert_int_eq(run_verdict(&f).delay_us, INT64_C(15000000));
 }
 END_TEST
 
@@ -265,6 +289,7 @@ static Suite *suite(void)
                         (int)ARRAY_COUNT(outcome_cases));
     tcase_add_test(c, a_retry_waits_as_long_as_its_handler_asked);
     tcase_add_test(c, a_retry_without_a_wish_waits_its_backoff);
+    tcase_add_test(c, a_snooze_lasts_a_second_at_least);
     tcase_add_test(c, danger_is_the_later_end_of_lease_and_beat);
     tcase_add_test(c, a_lost_lease_alone_kills_nobody);
     tcase_add_test(c, a_beat_that_failed_alone_kills_nobody);

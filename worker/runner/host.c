@@ -134,7 +134,21 @@ static void fill_result(struct run *run, const struct job_frame *job, enum run_o
     set_log_tail(run, ret);
 }
 
-static enum run_outcome judge_outcome(struct run *run, enum claimd_outcome outcome)
+/* Once it has started, such a job is never given back (INTERFACES rule 3): its attempt says why. */
+static enum run_outcome charge_snooze(struct run *run)
+{
+    static const char why[] = "charged, a job of an at_most_once kind can't snooze: ";
+    size_t len = sizeof why - 1;
+    size_t kept =
+        run->error_len < sizeof run->error - 1 - len ? run->error_len : sizeof run->error - 1 - len;
+    memmove(run->error + len, run->error, kept);
+    memcpy(run->error, why, len);
+    run->error_len = len + kept;
+    return RUN_RETRY;
+}
+
+static enum run_outcome judge_outcome(struct run *run, const struct claimd_kind *kind,
+                                      enum claimd_outcome outcome)
 {
     switch (outcome) {
     case CLAIMD_DONE:
@@ -149,6 +163,10 @@ static enum run_outcome judge_outcome(struct run *run, enum claimd_outcome outco
         return RUN_RETRY;
     case CLAIMD_FAIL:
         return RUN_FAIL;
+    case CLAIMD_SNOOZE:
+        return kind->at_most_once != 0 ? charge_snooze(run) : RUN_SNOOZE;
+    case CLAIMD_CANCEL:
+        return RUN_CANCEL;
     default:
         set_own_error(run, "the handler returned %d, which is no outcome", (int)outcome);
         return RUN_FAIL;
@@ -184,7 +202,7 @@ enum status run_job(struct run *run, const struct claimd_kind *kind, const struc
     int64_t started_us = clock_boot_us();
     enum claimd_outcome outcome = kind->handle(&context);
     int64_t ran_us = clock_boot_us() - started_us;
-    enum run_outcome judged = judge_outcome(run, outcome);
+    enum run_outcome judged = judge_outcome(run, kind, outcome);
     fill_result(run, job, judged, ret);
     ret->ran_us = ran_us;
     return STATUS_OK;

@@ -157,7 +157,7 @@ static int64_t job_of_key(const char *key)
 
 static bool is_own_wish(const char *end)
 {
-    static const char *const ends[] = {"retry", "stopped", "timed_retry", "not_started"};
+    static const char *const ends[] = {"retry", "stopped", "timed_retry", "not_started", "snooze"};
     for (size_t i = 0; i < ARRAY_COUNT(ends); i++) {
         if (strcmp(end, ends[i]) == 0) {
             return true;

@@ -75,6 +75,45 @@ START_TEST(a_discarded_run_ends_in_the_history_and_is_recorded)
 }
 END_TEST
 
+START_TEST(rule3_a_snooze_gives_the_attempt_back_and_is_recorded)
+{
+    given_running(1);
+    struct job_finish f = finish_of(0, FINISH_SNOOZE);
+    f.outcome = "snoozed";
+    f.delay_us = 60 * US_PER_S;
+    f.error = "not yet";
+    f.error_len = strlen(f.error);
+    finish_now(&f);
+    ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], 1);
+    ASSERT_TEXT("SELECT concat_ws(' ', state, attempt, crashes) FROM claimd.job WHERE scheduled_at "
+                "BETWEEN clock_timestamp() + '55 s' AND clock_timestamp() + '60 s'",
+                "available 0 0");
+    ASSERT_TEXT("SELECT concat_ws('|', attempt, outcome, error) FROM claimd.job_attempt",
+                "1|snoozed|not yet");
+}
+END_TEST
+
+START_TEST(a_run_that_was_given_up_ends_cancelled_with_its_reason)
+{
+    given_running(2);
+    struct job_finish f = finish_of(0, FINISH_CANCELLED);
+    f.outcome = "cancelled";
+    f.error = "void";
+    f.error_len = strlen(f.error);
+    struct job_finish bad = finish_of(1, FINISH_DISCARDED);
+    bad.outcome = "failed";
+    submit(&store_a, &bad);
+    submit(&store_a, &f);
+    RUN_UNTIL(got.finishes == 2);
+    ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], 2);
+    ASSERT_TEXT("SELECT string_agg(concat_ws(' ', state, attempt, error), ',' ORDER BY id) FROM "
+                "claimd.job_history",
+                "cancelled 1 void,discarded 1");
+    ASSERT_TEXT("SELECT string_agg(outcome, ',' ORDER BY job_id) FROM claimd.job_attempt",
+                "cancelled,failed");
+}
+END_TEST
+
 START_TEST(rule3_a_hand_back_gives_the_attempt_back)
 {
     given_running(1);
@@ -116,17 +155,17 @@ END_TEST
 /* A server that lost fences gives them out again (fault.D5): the number alone says not enough. */
 START_TEST(D5_a_finish_under_the_same_fence_of_another_worker_is_stale)
 {
-    static const enum finish_kind kinds[] = {FINISH_COMPLETED, FINISH_RETRY, FINISH_DISCARDED,
-                                             FINISH_HAND_BACK};
-    given_running(8);
+    static const enum finish_kind kinds[] = {FINISH_COMPLETED, FINISH_RETRY,  FINISH_DISCARDED,
+                                             FINISH_HAND_BACK, FINISH_SNOOZE, FINISH_CANCELLED};
+    given_running(12);
     (void)side_run(side, "UPDATE claimd.job SET worker_id = '" WORKER_B "'");
-    for (size_t i = 0; i < 8; i++) {
+    for (size_t i = 0; i < 12; i++) {
         struct job_finish f = finish_of(i, kinds[i % ARRAY_COUNT(kinds)]);
         submit(&store_a, &f);
     }
-    RUN_UNTIL(got.finishes == 8);
-    ck_assert_int_eq(got.verdicts[FINISH_STALE], 8);
-    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job WHERE state = 'running'", 8);
+    RUN_UNTIL(got.finishes == 12);
+    ck_assert_int_eq(got.verdicts[FINISH_STALE], 12);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job WHERE state = 'running'", 12);
     /* Nor is what another one completed taken for our own end. */
     (void)side_run(side, "WITH d AS (DELETE FROM claimd.job RETURNING *) INSERT INTO "
                          "claimd.job_history (id, fence, created_at, scheduled_at, ready_at, "
@@ -136,7 +175,7 @@ START_TEST(D5_a_finish_under_the_same_fence_of_another_worker_is_stale)
                          "priority, share, queue, kind, args, 'completed' FROM d");
     struct job_finish f = finish_of(0, FINISH_COMPLETED);
     finish_now(&f);
-    ck_assert_int_eq(got.verdicts[FINISH_STALE], 9);
+    ck_assert_int_eq(got.verdicts[FINISH_STALE], 13);
 }
 END_TEST
 
@@ -289,6 +328,8 @@ int main(void)
     tcase_add_test(tests, a_retry_is_available_after_its_delay_and_recorded);
     tcase_add_test(tests, a_discarded_run_ends_in_the_history_and_is_recorded);
     tcase_add_test(tests, rule3_a_hand_back_gives_the_attempt_back);
+    tcase_add_test(tests, rule3_a_snooze_gives_the_attempt_back_and_is_recorded);
+    tcase_add_test(tests, a_run_that_was_given_up_ends_cancelled_with_its_reason);
     tcase_add_test(tests, lock_G3_a_stale_finish_is_refused_and_changes_nothing);
     tcase_add_test(tests, D5_a_finish_under_the_same_fence_of_another_worker_is_stale);
     tcase_add_test(tests, finishes_of_runs_under_two_ids_of_one_worker_are_all_accepted);

@@ -225,6 +225,30 @@ START_TEST(fail_retry_and_no_outcome_are_told_apart)
 }
 END_TEST
 
+START_TEST(a_snooze_and_a_cancel_come_with_their_reasons)
+{
+    struct result_frame r;
+    char path[] = "/tmp/claimd-nap-XXXXXX";
+    char args[128];
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    (void)snprintf(args, sizeof args, "{\"path\": \"%s\", \"times\": 2, \"ms\": 5}", path);
+    harness_run(&h, "snooze", args, &r);
+    ck_assert_int_eq(r.outcome, RUN_SNOOZE);
+    ck_assert_int_eq(r.retry_after_us, 5000);
+    assert_error(&r, "nap 1");
+    harness_run(&h, "snooze_once", args, &r);
+    ck_assert_int_eq(r.outcome, RUN_RETRY);
+    ck_assert_int_eq(r.retry_after_us, 5000);
+    assert_error(&r, "charged, a job of an at_most_once kind can't snooze: nap 2");
+    harness_run(&h, "give_up", "{}", &r);
+    ck_assert_int_eq(r.outcome, RUN_CANCEL);
+    assert_error(&r, "order 7 is void");
+    (void)close(fd);
+    (void)unlink(path);
+}
+END_TEST
+
 START_TEST(a_delay_beyond_366_days_is_the_usual_backoff_and_is_said)
 {
     struct result_frame r;
@@ -285,6 +309,7 @@ int main(void)
     tcase_add_test(bad, a_result_beyond_the_limit_fails_the_job_with_a_reason);
     tcase_add_loop_test(bad, a_result_passes_as_the_bytes_that_it_is, 0, 4);
     tcase_add_test(bad, fail_retry_and_no_outcome_are_told_apart);
+    tcase_add_test(bad, a_snooze_and_a_cancel_come_with_their_reasons);
     tcase_add_test(bad, a_delay_beyond_366_days_is_the_usual_backoff_and_is_said);
     tcase_add_test(bad, log_tail_and_error_are_bounded_and_keep_their_ends);
     suite_add_tcase(suite, bad);

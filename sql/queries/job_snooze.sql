@@ -1,0 +1,23 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Makes runs that snooze available again after their delay, uncharged (INTERFACES rule 3), and records the attempt. Fenced, and of
+-- one worker ($5); locked rows are left out. $2 rises, the other arrays follow it: delay in microseconds, reason. Returns the
+-- fences accepted.
+-- params: int8[], int8[], int8[], text[], uuid
+WITH again AS (
+    UPDATE claimd.job
+       SET state = 'available', attempt = attempt - 1,
+           scheduled_at = LEAST(GREATEST(clock_timestamp(), created_at)
+                                + $3[width_bucket(fence, $2)] * interval '1 microsecond', '2286-01-01 00:00:00+00')
+     WHERE id = ANY (ARRAY(SELECT id FROM claimd.job
+                            WHERE id = ANY ((SELECT $1)::bigint[]) AND state = 'running'
+                              AND fence = $2[width_bucket(fence, $2)]
+                              FOR UPDATE SKIP LOCKED))
+       AND state = 'running' AND fence = $2[width_bucket(fence, $2)] AND worker_id = $5
+    RETURNING id, fence, attempt, generation, worker_id, attempted_at, width_bucket(fence, $2) AS n
+), recorded AS (
+    INSERT INTO claimd.job_attempt (job_id, fence, attempt, generation, worker_id, started_at, outcome, error)
+    SELECT id, fence, attempt + 1, generation, worker_id, attempted_at, 'snoozed', $4[n]
+      FROM again
+        ON CONFLICT DO NOTHING
+)
+SELECT fence FROM again

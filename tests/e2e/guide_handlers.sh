@@ -1,0 +1,59 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# guide_handlers.sh SOURCE_DIR BIN_DIR: the example of docs/guide/handlers.md, as it is written there: it compiles without a
+# warning against the SDK alone, and its jobs end as the page says.
+set -eu
+source_dir=$1
+bin_dir=$2
+tmp=$(mktemp -d /tmp/claimd-XXXXXX)
+cluster=
+stop() {
+    [ -z "$cluster" ] || kill "$cluster" 2>/dev/null || true
+    [ -z "$cluster" ] || wait "$cluster" || true
+    rm -rf "$tmp"
+}
+trap stop EXIT
+chmod 755 "$tmp"
+mkdir "$tmp/order"
+
+awk '/^```c$/ { inside = 1; next } /^```$/ { inside = 0 } inside' "$source_dir/docs/guide/handlers.md" >"$tmp/order/order.c"
+cc -Wall -Wextra -Werror -shared -fPIC -I "$source_dir/sdk" -o "$tmp/order/order.so" "$tmp/order/order.c"
+
+"$bin_dir/claimctl" dev --dir "$tmp/dev" --plugins "$tmp/order" --workers 1 >"$tmp/dev.log" 2>&1 &
+cluster=$!
+
+# until SECONDS COMMAND…
+until_true() {
+    end=$(($(date +%s) + $1))
+    shift
+    while ! "$@"; do
+        if [ "$(date +%s)" -ge "$end" ]; then
+            echo "never became true: $*"
+            cat "$tmp/dev.log" "$tmp/job"
+            exit 1
+        fi
+        sleep 0.1
+    done
+}
+until_true 120 grep -q 'In another terminal' "$tmp/dev.log"
+CLAIMD_CONFIG=$(sed -n 's/^ *export CLAIMD_CONFIG=//p' "$tmp/dev.log")
+export CLAIMD_CONFIG
+
+# shows ID TEXT: does `jobs show` have it?
+shows() {
+    "$bin_dir/claimctl" jobs show "$1" >"$tmp/job" && grep -q -e "$2" "$tmp/job"
+}
+# ends ARGS STATE TEXT: a job with these args comes into the state, and TEXT is shown of it.
+ends() {
+    id=$("$bin_dir/claimctl" enqueue ship --args "$1")
+    until_true 120 shows "$id" "$2"
+    until_true 1 shows "$id" "$3"
+}
+ends '{"order": 11}' completed shipped
+ends '{"order": 19}' cancelled 'order 19 is void'
+ends '{"order": 15}' snoozed 'order 15 is not packed yet'
+ends '{}' discarded 'args need an order'
+
+kill "$cluster"
+wait "$cluster" || { cat "$tmp/dev.log"; exit 1; }
+cluster=

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Handlers that say what handlers may say besides done, retry and fail. */
+#include "claimd/plugin.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Appends a byte to a file and returns how many it has now; −1: it can't. */
+static off_t count_at(const char *path)
+{
+    int fd = path == NULL ? -1 : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        return -1;
+    }
+    off_t count = write(fd, ".", 1) == 1 ? lseek(fd, 0, SEEK_END) : -1;
+    (void)close(fd);
+    return count;
+}
+
+/* {"path": file, "times": N, "ms": M}: snoozes N times, for M ms, then is done. */
+static enum claimd_outcome nap(const struct claimd_context *job)
+{
+    json_t *args = json_loadb(job->args, job->args_len, 0, NULL);
+    off_t count = count_at(json_string_value(json_object_get(args, "path")));
+    json_int_t times = json_integer_value(json_object_get(args, "times"));
+    long ms = (long)json_integer_value(json_object_get(args, "ms"));
+    json_decref(args);
+    if (count < 0) {
+        return claimd_fail(job, "args need a path that can be written: errno %d", errno);
+    }
+    if (count <= times) {
+        return claimd_snooze(job, ms, "nap %d", (int)count);
+    }
+    return claimd_done(job, NULL);
+}
+
+static enum claimd_outcome give_up(const struct claimd_context *job)
+{
+    claimd_log(job, "nobody waits for it");
+    return claimd_cancel(job, "order %d is void", 7);
+}
+
+CLAIMD_PLUGIN(.name = "says", .version = "1.0",
+              .kinds = {
+                  {.name = "snooze", .handle = nap, .max_attempts = 2},
+                  {.name = "snooze_once", .handle = nap, .max_attempts = 2, .at_most_once = 1},
+                  {.name = "give_up", .handle = give_up}})
