@@ -147,7 +147,9 @@ const struct ctl_command ctl_commands[] = {
      .verb = "cancel",
      .words = "[ID...]",
      .words_max = MANY,
-     .help = "Cancel jobs that are not running, by ID or by options.\n\n"
+     .help = "Cancel jobs, by ID or by options.\n\n"
+             "One that runs is asked to end, and is `cancelling`: it ends as cancelled, unless its "
+             "handler is done first.\n\n"
              "Each one independently: a job that can't be cancelled does not stop the others. The "
              "exit code is that of the worst failure." BULK_HELP,
      .examples = "claimctl jobs cancel 42 43\n"

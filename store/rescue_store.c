@@ -74,15 +74,21 @@ enum status rescue_store_move(struct pg *pg, const struct rescue_found *jobs, si
         columns[2][i] = jobs[i].worker;
     }
     struct params p = {.count = 0};
-    struct pg_request request = {.step_count = 1, .done = done, .ctx = ctx};
+    struct params asked = {.count = 0};
+    struct pg_request request = {.step_count = 2, .done = done, .ctx = ctx};
     for (size_t i = 0; i < ARRAY_COUNT(columns); i++) {
         params_i64_array(&p, columns[i], count);
     }
+    params_i64_array(&asked, columns[0], count);
     enum status st = params_step(&p, seeded_statement(&SQL_RESCUE_MOVE), &request.steps[0], err);
+    if (st == STATUS_OK) {
+        st = params_step(&asked, &SQL_JOB_CANCEL_ASKED, &request.steps[1], err);
+    }
     if (st == STATUS_OK) {
         st = pg_send(pg, &request, err);
     }
     params_release(&p);
+    params_release(&asked);
     return st;
 }
 

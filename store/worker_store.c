@@ -188,10 +188,11 @@ enum status worker_store_register(struct pg *pg, const struct worker_registratio
 
 /* Borrows its names from the rows. */
 static void read_reply(const struct pg_result *rows, struct worker_beat_reply *reply,
-                       const char **names)
+                       const char **names, struct worker_cancel *cancels)
 {
     int count = pg_row_count(rows);
     size_t paused = 0;
+    size_t cancelled = 0;
     reply->is_dead = true;
     for (int row = 0; row < count; row++) {
         size_t len = 0;
@@ -199,12 +200,17 @@ static void read_reply(const struct pg_result *rows, struct worker_beat_reply *r
         const char *name = pg_text(rows, row, 1, &len);
         if (strcmp(what, "beat") == 0) {
             reply->is_dead = false;
+        } else if (strcmp(what, "cancel") == 0) {
+            cancels[cancelled++] =
+                (struct worker_cancel){.id = pg_i64(rows, row, 2), .fence = pg_i64(rows, row, 3)};
         } else {
             names[paused++] = name;
         }
     }
     reply->paused_queues = names;
     reply->paused_count = paused;
+    reply->cancels = cancels;
+    reply->cancel_count = cancelled;
 }
 
 static void on_beaten(void *ctx, enum status st, const struct pg_result *const *results,
@@ -214,13 +220,15 @@ static void on_beaten(void *ctx, enum status st, const struct pg_result *const *
     struct worker_beat_reply reply = {.is_dead = false};
     struct err no_memory = {.status = STATUS_OK};
     autofree const char **names = NULL;
+    autofree struct worker_cancel *cancels = NULL;
     if (st == STATUS_OK) {
         names = calloc((size_t)pg_row_count(results[0]) + 1, sizeof *names);
-        if (names == NULL) {
+        cancels = calloc((size_t)pg_row_count(results[0]) + 1, sizeof *cancels);
+        if (names == NULL || cancels == NULL) {
             st = err_fail(&no_memory, STATUS_NOMEM, "answer to a beat");
             err = &no_memory;
         } else {
-            read_reply(results[0], &reply, names);
+            read_reply(results[0], &reply, names, cancels);
         }
     }
     w->beaten(w->ctx, st, &reply, err);

@@ -55,10 +55,18 @@ struct worker_beat {
     const char *trouble;    /* why; NULL = "" */
 };
 
+/* The cancel of this run was asked for. */
+struct worker_cancel {
+    int64_t id;
+    int64_t fence;
+};
+
 struct worker_beat_reply {
     bool is_dead; /* the row is marked dead or gone: start over under a new id */
     const char *const *paused_queues;
     size_t paused_count;
+    const struct worker_cancel *cancels; /* of jobs that run under this id */
+    size_t cancel_count;
 };
 typedef void worker_beat_cb(void *ctx, enum status st, const struct worker_beat_reply *reply,
                             const struct err *err);

@@ -8,6 +8,22 @@
 
 #define HELD_FENCES_MAX 4096
 
+static void take_answer(struct worker *w, const struct worker_beat_reply *reply)
+{
+    w->beat.confirmed_us = w->beat.sent_us;
+    for (struct job_in_hand *job = w->jobs.by_id; job != NULL; job = job->hh.next) {
+        if (job->phase == IN_HAND_RUNNING) {
+            run_limit(w, job, w->beat.sent_us);
+        }
+    }
+    listen_take_paused(w, reply);
+    cancel_take(w, reply);
+    if (w->beat.is_wanted) {
+        w->beat.is_wanted = false;
+        beat_now(w);
+    }
+}
+
 static void on_beaten(void *ctx, enum status st, const struct worker_beat_reply *reply,
                       const struct err *err)
 {
@@ -29,13 +45,7 @@ static void on_beaten(void *ctx, enum status st, const struct worker_beat_reply 
         registration_again(w);
         return;
     }
-    w->beat.confirmed_us = w->beat.sent_us;
-    for (struct job_in_hand *job = w->jobs.by_id; job != NULL; job = job->hh.next) {
-        if (job->phase == IN_HAND_RUNNING) {
-            run_limit(w, job, w->beat.sent_us);
-        }
-    }
-    listen_take_paused(w, reply);
+    take_answer(w, reply);
 }
 
 static size_t held_fences(const struct worker *w, int64_t now, int64_t *ret_fences)

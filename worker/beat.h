@@ -14,6 +14,7 @@ struct worker;
 struct beat {
     uv_timer_t timer; /* the next one; runs while there is a row */
     bool is_in_flight;
+    bool is_wanted;           /* another one, when the one in flight is answered */
     int64_t sent_us;          /* of the one in flight */
     int64_t confirmed_us;     /* when the last confirmed one was sent; 0 = none */
     bool has_lost_pop;        /* told to the scheduler with the next one */

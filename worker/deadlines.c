@@ -129,7 +129,7 @@ static void act(struct worker *w, struct job_in_hand *job, int64_t now)
     }
     bool is_drain_stop = w->stage == WORKER_DRAINING && now >= w->drain.stop_at_us;
     bool is_drain_kill = w->stage == WORKER_DRAINING && now >= w->drain.kill_at_us;
-    if (v.action == DANGER_KILL || is_drain_kill) {
+    if (v.action == DANGER_KILL || is_drain_kill || cancel_is_kill_due(w, job, now)) {
         bool is_timeout = v.action == DANGER_KILL && v.reason == DANGER_TIMEOUT;
         job->was_timed_out = job->was_timed_out || is_timeout;
         job->was_killed = job->was_killed || !is_timeout;

@@ -57,6 +57,8 @@ struct job_in_hand {
     bool was_asked;         /* by us, for its lease or a drain, to come to an end */
     bool was_killed;        /* by us, for its lease or a drain */
     bool was_timed_out;
+    int64_t cancel_us; /* > 0: when we heard that its cancel was asked for */
+    bool has_live;     /* there is a row of it in job_live, which its end must take along */
 
     struct job_in_hand *next; /* in the queue of ready ones */
     UT_hash_handle hh;

@@ -40,6 +40,9 @@ static struct run_verdict lost(bool is_crash)
 struct run_verdict run_verdict(const struct run_facts *f)
 {
     bool is_once = f->settings.at_most_once && !SEEDED_BUG(12);
+    if (f->is_cancelled && f->end != RUN_END_DONE) {
+        return (struct run_verdict){.kind = FINISH_CANCELLED, .outcome = "cancelled"};
+    }
     switch (f->end) {
     case RUN_END_DONE:
         return (struct run_verdict){.kind = FINISH_COMPLETED};

@@ -24,6 +24,7 @@ enum run_end {
 
 struct run_facts {
     enum run_end end;
+    bool is_cancelled; /* its cancel was asked for */
     int attempt;
     int crashes; /* before this one */
     struct kind_settings settings;

@@ -41,6 +41,7 @@ struct runner_page {
     _Atomic int64_t deadline_us; /* of the present job's timeout; told to the handler */
     /* Also set by the runner's SIGTERM handler; only the worker clears it. */
     _Atomic int32_t should_stop;
+    _Atomic int32_t is_cancelled; /* of the present job; should_stop is set as well */
     _Atomic int32_t
         was_left; /* the runner ends itself: its handler neither returned nor ended it */
     /* The job's nonce, written by the runner before it calls a handler; 0 = it never started

@@ -135,6 +135,11 @@ static void finish(struct worker *w, struct job_in_hand *job, const struct run_f
 {
     struct err err = {0};
     struct run_verdict v = run_verdict(facts);
+    if (v.kind == FINISH_CANCELLED && finish->error == NULL) {
+        finish->error = facts->end == RUN_END_NOT_STARTED ? "cancelled before it started"
+                                                          : "cancelled while it ran";
+        finish->error_len = strlen(finish->error);
+    }
     in_hand_set_phase(&w->jobs, job, IN_HAND_FINISHING);
     struct finish_wait *wait = malloc(sizeof *wait);
     if (wait == NULL) {
@@ -160,6 +165,7 @@ static void finish(struct worker *w, struct job_in_hand *job, const struct run_f
     finish->outcome = v.outcome;
     finish->delay_us = v.delay_us;
     finish->crashed = v.crashed;
+    finish->has_live = job->has_live;
     probe("W7");
     record(recorded_as[v.kind], "inv", RECORD_I64("job", job->id), RECORD_I64("f", job->fence));
     if (job_store_finish(w->store, finish, on_finished, wait, &err) != STATUS_OK) {
@@ -172,7 +178,7 @@ static void finish(struct worker *w, struct job_in_hand *job, const struct run_f
 
 void run_hand_back(struct worker *w, struct job_in_hand *job)
 {
-    struct run_facts facts = {.end = RUN_END_NOT_STARTED};
+    struct run_facts facts = {.end = RUN_END_NOT_STARTED, .is_cancelled = job->cancel_us > 0};
     struct job_finish none = {0};
     finish(w, job, &facts, &none);
 }
@@ -219,7 +225,7 @@ static bool is_served(const struct worker *w, struct job_in_hand *job)
 /* A lease that ended while the job waited for a runner: somebody else may have it soon. */
 static bool may_start(const struct worker *w, struct job_in_hand *job, int64_t now_us)
 {
-    return is_served(w, job) && job->batch != NULL &&
+    return is_served(w, job) && job->cancel_us == 0 && job->batch != NULL &&
            redlock_batch_state(job->batch, job->lease_index) != REDLOCK_STATE_LOST &&
            redlock_batch_deadline_us(job->batch, job->lease_index) > now_us;
 }
@@ -309,6 +315,7 @@ static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot
     }
     metric_add(job->metrics->timeouts, end == RUN_END_TIMEOUT ? 1 : 0);
     struct run_facts facts = {.end = end,
+                              .is_cancelled = job->cancel_us > 0,
                               .attempt = job->attempt,
                               .crashes = job->crashes,
                               .settings = job->settings,
@@ -329,6 +336,9 @@ static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot
         }
     } else if (run->text != NULL) {
         f.error = end == RUN_END_TIMEOUT ? "timeout: the handler did not stop" : run->text;
+        if (cancel_is_kill_due(w, job, clock_boot_us())) {
+            f.error = "cancelled while it ran: the handler did not stop and was killed";
+        }
         f.error_len = strlen(f.error);
         f.log_tail = run->log_tail_len > 0 ? run->log_tail : NULL;
         f.log_tail_len = run->log_tail_len;

@@ -498,6 +498,7 @@ void slot_run(struct slot *s, const struct job_frame *frame, void *job)
                                .last_nonce = s->job.nonce};
     slot_step(s, ON_JOB);
     atomic_store(&s->page->should_stop, 0);
+    atomic_store(&s->page->is_cancelled, 0);
     atomic_store(&s->page->started_nonce, 0);
     run_log_reset(s->page);
     if (sent.nonce < 1 || s->out.len > 0 || job_frame_put(&s->out, &sent, &err) != STATUS_OK) {
@@ -534,4 +535,12 @@ void slot_ask_to_stop(struct slot *s)
         atomic_store(&s->page->should_stop, 1);
         (void)kill(s->child.pid, SIGTERM);
     }
+}
+
+void slot_cancel(struct slot *s)
+{
+    if (s->child.state == CHILD_BUSY) {
+        atomic_store(&s->page->is_cancelled, 1);
+    }
+    slot_ask_to_stop(s);
 }

@@ -99,6 +99,8 @@ void slot_give_up_start(struct slot *slot, int64_t after_us);
 
 /* Asks the handler to stop: flag and SIGTERM, once per run. */
 void slot_ask_to_stop(struct slot *slot);
+/* The same, and tells it that its job's cancel was asked for. */
+void slot_cancel(struct slot *slot);
 void slot_kill(struct slot *slot); /* SIGKILL to its process group */
 
 #endif

@@ -233,6 +233,12 @@ static enum status open_hints(struct worker *w, struct err *err)
     return hints_popper_open(&popper, &w->popper, err);
 }
 
+static void on_pg_notify(void *ctx, const char *channel, const char *payload)
+{
+    (void)channel; /* there is one */
+    cancel_take_notify(ctx, payload);
+}
+
 static enum status open_store(struct worker *w, struct err *err)
 {
     const struct config *c = w->config;
@@ -246,8 +252,10 @@ static enum status open_store(struct worker *w, struct err *err)
                             .application_name = "claimd-worker",
                             .timeout_us = c->postgres.timeout_us,
                             .lock_timeout_ms = c->postgres.lock_timeout_ms,
+                            .listen = CANCEL_CHANNEL,
                             .on_up = on_pg_up,
                             .on_down = on_pg_down,
+                            .on_notify = on_pg_notify,
                             .ctx = w};
     st = pg_open(&pg, &w->pg, err);
     if (st != STATUS_OK) {

@@ -7,6 +7,7 @@
  *  - run.h: claimed jobs → runners → finishes → released leases
  *  - deadlines.h: danger, timeouts, lost leases
  *  - registration.h, beat.h: the worker's row
+ *  - cancel.h: cancels of jobs that run here
  *  - listen.h: the sets of hints that are asked
  *  - kinds.h: what is served
  *  - hint_return.h: hints that go back
@@ -27,6 +28,7 @@
 #include "store/jobs/job_store.h"
 #include "store/worker_store.h"
 #include "worker/beat.h"
+#include "worker/cancel.h"
 #include "worker/deadlines.h"
 #include "worker/drain.h"
 #include "worker/fetch.h"

@@ -66,7 +66,15 @@ struct claimd_host {
      * CLAIMD_RETRY_AFTER_MS_MAX = the usual backoff. */
     void (*set_error)(const struct claimd_context *job, long retry_after_ms, const char *format,
                       va_list args);
+    /* Since claimd 0.2. 1 when this job's cancel was asked for; should_stop says 1 then, too. The
+     * process is killed lock.guard_ms (2 s) later. What it returns doesn't count any more, but
+     * DONE. May be called from any thread. */
+    int (*is_cancelled)(const struct claimd_context *job);
 };
+
+/* Does this host have that member? */
+#define CLAIMD_HOST_HAS(host, member) \
+    ((host)->size >= offsetof(struct claimd_host, member) + sizeof((host)->member))
 
 /* One attempt of one job; valid until the handler returns. */
 struct claimd_context {
@@ -133,6 +141,11 @@ struct claimd_plugin {
 static inline int claimd_should_stop(const struct claimd_context *job)
 {
     return job->host->should_stop(job);
+}
+
+static inline int claimd_is_cancelled(const struct claimd_context *job)
+{
+    return CLAIMD_HOST_HAS(job->host, is_cancelled) ? job->host->is_cancelled(job) : 0;
 }
 
 CLAIMD_PRINTF(2, 3)

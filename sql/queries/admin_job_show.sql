@@ -22,6 +22,8 @@ SELECT j.id, j.state,
                                  round(extract(epoch FROM clock_timestamp() - j.attempted_at), 1),
                                  round(extract(epoch FROM clock_timestamp() - w.beat_at), 1),
                                  CASE WHEN w.stale_at < clock_timestamp() THEN ': stale, it will be rescued' ELSE '' END) END
+                || CASE WHEN EXISTS (SELECT FROM claimd.job_live l WHERE l.id = j.id AND l.fence = j.fence AND l.cancel_requested)
+                        THEN '; its cancel was asked for' ELSE '' END
             WHEN j.finalized_at IS NOT NULL THEN
                 format('ended %s s ago', round(extract(epoch FROM clock_timestamp() - j.finalized_at)))
             ELSE CASE WHEN j.ready_at > clock_timestamp()

@@ -15,6 +15,8 @@ WITH gone AS (
     SELECT id, fence, attempt, generation, worker_id, attempted_at, $4[n], $5[n], $6[n]
       FROM gone
         ON CONFLICT DO NOTHING
+), unwatched AS (
+    DELETE FROM claimd.job_live l USING gone g WHERE l.id = g.id
 )
 INSERT INTO claimd.job_history ({carried}, crashes, state, error)
 SELECT {carried}, crashes + $3[n], CASE $4[n] WHEN 'cancelled' THEN 'cancelled' ELSE 'discarded' END, $5[n]

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- One beat, and what the worker must know, in one statement: a row 'beat' when it was confirmed (not on a row that is dead,
--- stopped or gone), and a row 'paused' for each of its queues that is.
+-- stopped or gone), a row 'paused' for each of its queues that is, and a row 'cancel' for each job that runs under its id and
+-- whose cancel was asked for (index: job_live_cancel).
 -- What doctor wants to know goes along ($8 on); $13 is the host's wall clock, in µs since 1970.
 -- params: uuid, int8, bool, bool, int4, int8[], text[], int4, int4, int4, int8, text, int8
 WITH me AS (
@@ -15,6 +16,11 @@ WITH me AS (
      WHERE worker_id = $1 AND NOT dead AND NOT stopped
     RETURNING queues
 )
-SELECT 'beat' AS what, '' AS name FROM me
+SELECT 'beat' AS what, '' AS name, 0::bigint AS id, 0::bigint AS fence FROM me
 UNION ALL
-SELECT 'paused', q.name FROM me, claimd.queue q WHERE q.paused AND q.name = ANY (me.queues)
+SELECT 'paused', q.name, 0, 0 FROM me, claimd.queue q WHERE q.paused AND q.name = ANY (me.queues)
+UNION ALL
+SELECT 'cancel', '', j.id, j.fence
+  FROM claimd.job_live l
+  JOIN claimd.job j ON j.id = l.id AND j.fence = l.fence AND j.state = 'running' AND j.worker_id = $1
+ WHERE l.cancel_requested

@@ -1,10 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Hands back what ran under a dead worker's id, as a rescue does: the attempt stays charged (INTERFACES rule 3); available
--- again, or discarded when no attempt is left or the kind may start only once. Locked rows are left to the scheduler. The
+-- again, or discarded when no attempt is left or the kind may start only once; cancelled, where that was asked for while it ran.
+-- Locked rows are left to the scheduler. The
 -- caller has freed the leases before, and pushes the hints of the rows that are returned: they lie behind the feed's cursor.
 -- params: uuid
 WITH mine AS MATERIALIZED (
     SELECT j.id,
+           EXISTS (SELECT FROM claimd.job_live l WHERE l.id = j.id AND l.fence = j.fence AND l.cancel_requested) AS is_asked,
            CASE WHEN k.at_most_once THEN 'lost: its worker died, and it must not start twice'
                 WHEN j.attempt >= COALESCE(j.max_attempts, k.max_attempts, 25) OR j.crashes >= COALESCE(k.max_crashes, 3)
                 THEN 'its worker died, and no attempt is left' END AS verdict
@@ -13,11 +15,13 @@ WITH mine AS MATERIALIZED (
      WHERE j.worker_id = $1 AND j.state = 'running'
        FOR UPDATE OF j SKIP LOCKED
 ), gone AS (
-    DELETE FROM claimd.job j USING mine m WHERE j.id = m.id AND m.verdict IS NOT NULL
+    DELETE FROM claimd.job j USING mine m WHERE j.id = m.id AND (m.verdict IS NOT NULL OR m.is_asked)
     RETURNING j.*, m.verdict
 ), back AS (
-    UPDATE claimd.job j SET state = 'available' FROM mine m WHERE j.id = m.id AND m.verdict IS NULL
+    UPDATE claimd.job j SET state = 'available' FROM mine m WHERE j.id = m.id AND m.verdict IS NULL AND NOT m.is_asked
     RETURNING j.*
+), unwatched AS (
+    DELETE FROM claimd.job_live l USING gone g WHERE l.id = g.id
 ), recorded AS (
     INSERT INTO claimd.job_attempt (job_id, fence, attempt, generation, worker_id, started_at, outcome, error)
     SELECT id, fence, attempt, generation, worker_id, attempted_at, 'lost', 'its worker died' FROM gone
@@ -26,7 +30,8 @@ WITH mine AS MATERIALIZED (
         ON CONFLICT DO NOTHING
 ), ended AS (
     INSERT INTO claimd.job_history ({carried}, crashes, state, error)
-    SELECT {carried}, crashes, 'discarded', verdict
+    SELECT {carried}, crashes, CASE WHEN verdict IS NULL THEN 'cancelled' ELSE 'discarded' END,
+           COALESCE(verdict, 'cancelled while it ran')
       FROM gone
 )
 SELECT id, queue, kind, priority, ready_at FROM back

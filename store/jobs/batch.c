@@ -206,6 +206,10 @@ static const struct pg_statement *statement_of(enum batch_step step, bool is_car
         return &SQL_JOB_SNOOZE;
     case STEP_HAND_BACK:
         return &SQL_JOB_HAND_BACK;
+    case STEP_ASKED:
+        return &SQL_JOB_CANCEL_ASKED;
+    case STEP_FORGET:
+        return &SQL_JOB_LIVE_FORGET;
     case STEP_KINDS:
         return &SQL_JOB_KINDS;
     case STEP_CLAIM:
@@ -234,6 +238,47 @@ static enum status add_step(struct batch *b, enum batch_step step, struct pg_req
     b->step_count++;
     request->step_count = b->step_count;
     return params_step(&b->params[n], statement_of(step, b->is_careful), &request->steps[n], err);
+}
+
+static size_t add_ids(const struct finish_list *list, int64_t *ids, size_t count)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        ids[count] = list->items[i]->f.id;
+        count++;
+    }
+    return count;
+}
+
+/* A cancel that was asked for before these commits, and that their worker hasn't heard of. */
+static enum status build_asked(struct batch *b, struct columns *columns, struct pg_request *request,
+                               struct err *err)
+{
+    size_t count = add_ids(&b->finishes[FINISH_RETRY], columns->ids, 0);
+    count = add_ids(&b->finishes[FINISH_SNOOZE], columns->ids, count);
+    count = add_ids(&b->finishes[FINISH_HAND_BACK], columns->ids, count);
+    if (count == 0) {
+        return STATUS_OK;
+    }
+    params_i64_array(next_params(b), columns->ids, count);
+    return add_step(b, STEP_ASKED, request, err);
+}
+
+static enum status build_forget(struct batch *b, struct columns *columns,
+                                struct pg_request *request, struct err *err)
+{
+    const struct finish_list *list = &b->finishes[FINISH_COMPLETED];
+    size_t count = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->items[i]->f.has_live) {
+            columns->ids[count] = list->items[i]->f.id;
+            count++;
+        }
+    }
+    if (count == 0) {
+        return STATUS_OK;
+    }
+    params_i64_array(next_params(b), columns->ids, count);
+    return add_step(b, STEP_FORGET, request, err);
 }
 
 static size_t ids_to_claim(const struct batch *b, bool is_ahead, int64_t *ret_ids)
@@ -308,7 +353,11 @@ enum status batch_build(struct batch *b, struct kind_cache *kinds, const char *w
             return st;
         }
     }
-    if (b->reads_kinds) {
+    st = build_asked(b, columns, request, err);
+    if (st == STATUS_OK) {
+        st = build_forget(b, columns, request, err);
+    }
+    if (st == STATUS_OK && b->reads_kinds) {
         size_t count = kind_cache_ask(kinds, columns->texts);
         params_text_array(next_params(b), columns->texts, NULL, count);
         st = add_step(b, STEP_KINDS, request, err);
@@ -380,6 +429,8 @@ static void settle_step(struct batch *b, int n, size_t place_count, struct kind_
 {
     switch (b->steps[n]) {
     case STEP_GUARD:
+    case STEP_ASKED:
+    case STEP_FORGET:
         break;
     case STEP_COMPLETE:
         settle_finishes(&b->finishes[FINISH_COMPLETED], rows);

@@ -24,6 +24,8 @@ enum batch_step {
     STEP_CANCEL,
     STEP_SNOOZE,
     STEP_HAND_BACK,
+    STEP_ASKED,  /* those of the last three whose cancel was asked for meanwhile */
+    STEP_FORGET, /* rows of job_live whose jobs are over */
     STEP_KINDS,
     STEP_CLAIM,
     STEP_CLAIM_AHEAD,

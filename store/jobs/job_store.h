@@ -113,6 +113,7 @@ struct job_finish {
                                    * it */
     enum finish_kind kind;
     bool crashed;        /* death of the runner: crashes + 1 */
+    bool has_live;       /* COMPLETED: a row in job_live goes, too; other ends look for it anyway */
     const char *outcome; /* "failed", "crashed", "timeout", "lost"…: goes to job_attempt */
     int64_t delay_us;    /* with RETRY, SNOOZE: 0…JOB_DELAY_US_MAX, to which others are brought */
     const char *result;  /* JSON text or NULL */

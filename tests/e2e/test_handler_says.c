@@ -6,7 +6,9 @@
 #include "support/suite.h"
 
 #include <check.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define SOON_US (60 * US_PER_S)
 
@@ -82,6 +84,149 @@ START_TEST(a_handler_that_gives_up_ends_its_job_as_cancelled)
 }
 END_TEST
 
+/* ---- cancel of what runs ---- */
+
+static int64_t run_wait_cancel(const char *as)
+{
+    char args[64];
+    (void)snprintf(args, sizeof args, "{\"as\": \"%s\"}", as);
+    int64_t id = fleet_enqueue(&fleet, "wait_cancel", args, 1);
+    wait_state(id, "running");
+    return id;
+}
+
+static const struct cancel_case {
+    const char *as;
+    const char *state;
+    const char *attempt; /* its outcome and error */
+} cancels[] = {
+    {"cancel", "cancelled", "cancelled as you like"},
+    {"retry", "cancelled", "cancelled told to stop 1"},
+    {"fail", "cancelled", "cancelled never mind"},
+    {"deaf", "cancelled",
+     "cancelled cancelled while it ran: the handler did not stop and was killed"},
+    {"done", "completed", ""},
+};
+
+START_TEST(feat_B15_a_running_job_that_is_cancelled_ends_so_unless_it_is_done)
+{
+    const struct cancel_case *c = &cancels[_i];
+    long long id = run_wait_cancel(c->as);
+    ASSERT_SQL("cancelling", "SELECT claimd.cancel(%lld)", id);
+    wait_state(id, c->state);
+    ASSERT_SQL(c->attempt,
+               "SELECT COALESCE((SELECT concat_ws(' ', outcome, error) FROM claimd.job_attempt"
+               " WHERE job_id = %lld), '')",
+               id);
+    ASSERT_SQL("0", "SELECT count(*) FROM claimd.job_live WHERE id = %lld", id);
+}
+END_TEST
+
+START_TEST(a_cancel_whose_NOTIFY_was_lost_is_found_by_a_beat)
+{
+    long long id = run_wait_cancel("cancel");
+    sql_run(fleet.sql,
+            "INSERT INTO claimd.job_live (id, fence, cancel_requested) SELECT id, fence, true FROM"
+            " claimd.job WHERE id = %lld",
+            id);
+    wait_state(id, "cancelled");
+}
+END_TEST
+
+START_TEST(a_cancel_of_an_earlier_run_and_a_forged_NOTIFY_end_nothing)
+{
+    long long id = run_wait_cancel("done");
+    sql_run(fleet.sql,
+            "INSERT INTO claimd.job_live (id, fence, cancel_requested) SELECT id, fence - 1, true"
+            " FROM claimd.job WHERE id = %lld",
+            id);
+    sql_run(fleet.sql,
+            "SELECT pg_notify('claimd_cancel', p) FROM (VALUES ('%lld'), (''), ('x'))"
+            " AS v(p)",
+            id);
+    ASSERT_SQL("t", "SELECT pg_sleep(2) IS NOT NULL"); /* some beats */
+    wait_state(id, "running");
+    ASSERT_SQL("cancelling", "SELECT claimd.cancel(%lld)", id);
+    wait_state(id, "completed");
+}
+END_TEST
+
+/* ---- a fleet in which only a NOTIFY is quick, and one whose worker dies ---- */
+
+#define WORKERS 3
+#define SLOTS 4
+#define ROUNDS 4
+
+static void start_worker_with_rare_beats(size_t i)
+{
+    static const char *const env[] = {"CLAIMD_WORKER_BEAT_MS=60000",
+                                      "CLAIMD_WORKER_STALE_MS=240000", NULL};
+    fleet_launch_worker(&fleet, i, env);
+    ck_assert(WAIT_UNTIL(fleet_is_registered(&fleet, i), SOON_US));
+}
+
+START_TEST(feat_B15_a_cancel_is_seen_within_a_second_on_any_of_three_workers)
+{
+    double p99_s = 0;
+    char text[64];
+    sql_run(fleet.sql, "CREATE TABLE public.asked (id bigint, at timestamptz)");
+    for (int round = 0; round < ROUNDS; round++) {
+        (void)fleet_enqueue(&fleet, "wait_cancel", "{}", WORKERS * SLOTS);
+        ck_assert(WAIT_UNTIL(
+            sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") ==
+                WORKERS * SLOTS,
+            SOON_US));
+        for (int i = 0; i < WORKERS * SLOTS; i++) {
+            sql_run(fleet.sql,
+                    "INSERT INTO public.asked SELECT id, clock_timestamp() FROM claimd.job"
+                    " WHERE id NOT IN (SELECT id FROM public.asked) ORDER BY random() LIMIT 1");
+            sql_run(fleet.sql,
+                    "SELECT claimd.cancel(id) FROM public.asked ORDER BY at DESC LIMIT 1");
+        }
+        fleet_wait_finished(&fleet, (int64_t)(round + 1) * WORKERS * SLOTS, "cancelled", SOON_US);
+    }
+    sql_text(fleet.sql, text, sizeof text,
+             "SELECT extract(epoch FROM percentile_disc(0.99) WITHIN GROUP (ORDER BY"
+             " finalized_at - at))::float8 FROM public.asked JOIN claimd.jobs USING (id)");
+    p99_s = strtod(text, NULL);
+    (void)printf("from a cancel to its end, p99 of %d: %.3f s\n", WORKERS * SLOTS * ROUNDS, p99_s);
+    ck_assert_double_lt(p99_s, 5); /* alone it takes some ms; the next beat comes in 15 s */
+    ASSERT_SQL("3", "SELECT count(DISTINCT worker_id) FROM claimd.jobs");
+}
+END_TEST
+
+START_TEST(a_rescued_job_whose_cancel_was_asked_for_does_not_run_again)
+{
+    long long id = run_wait_cancel("cancel");
+    fleet_signal(fleet.workers[0], SIGSTOP);
+    ASSERT_SQL("cancelling", "SELECT claimd.cancel(%lld)", id);
+    fleet_signal(fleet.workers[0], SIGKILL);
+    (void)fleet_wait_end(&fleet, &fleet.workers[0]);
+    wait_state(id, "cancelled");
+    ASSERT_SQL("lost cancelled while it ran",
+               "SELECT concat_ws(' ', a.outcome, j.error) FROM claimd.jobs j JOIN"
+               " claimd.job_attempt a ON a.job_id = j.id WHERE j.id = %lld",
+               id);
+    ASSERT_SQL("0", "SELECT count(*) FROM claimd.job_live");
+}
+END_TEST
+
+static void setup_rare_beats(void)
+{
+    fleet_start(&fleet, &(struct fleet_options){.slots = SLOTS});
+    fleet_start_scheduler(&fleet, 0);
+    for (size_t i = 0; i < WORKERS; i++) {
+        start_worker_with_rare_beats(i);
+    }
+}
+
+static void setup_mortal(void)
+{
+    fleet_start(&fleet, &(struct fleet_options){0});
+    fleet_start_scheduler(&fleet, 0);
+    fleet_start_worker(&fleet, 0, NULL);
+}
+
 static void setup(void)
 {
     fleet_start(&fleet, &(struct fleet_options){
@@ -105,7 +250,21 @@ static Suite *suite(void)
     tcase_add_test(c, feat_B13_a_snoozed_job_comes_back_after_a_second_and_uncharged);
     tcase_add_test(c, rule3_a_started_at_most_once_job_that_snoozes_is_charged);
     tcase_add_test(c, a_handler_that_gives_up_ends_its_job_as_cancelled);
+    tcase_add_loop_test(c, feat_B15_a_running_job_that_is_cancelled_ends_so_unless_it_is_done, 0,
+                        (int)ARRAY_COUNT(cancels));
+    tcase_add_test(c, a_cancel_whose_NOTIFY_was_lost_is_found_by_a_beat);
+    tcase_add_test(c, a_cancel_of_an_earlier_run_and_a_forged_NOTIFY_end_nothing);
     suite_add_tcase(s, c);
+    TCase *rare = tcase_create("cancel by NOTIFY");
+    tcase_set_timeout(rare, 120);
+    tcase_add_unchecked_fixture(rare, setup_rare_beats, teardown);
+    tcase_add_test(rare, feat_B15_a_cancel_is_seen_within_a_second_on_any_of_three_workers);
+    suite_add_tcase(s, rare);
+    TCase *mortal = tcase_create("a worker that dies");
+    tcase_set_timeout(mortal, 120);
+    tcase_add_unchecked_fixture(mortal, setup_mortal, teardown);
+    tcase_add_test(mortal, a_rescued_job_whose_cancel_was_asked_for_does_not_run_again);
+    suite_add_tcase(s, mortal);
     return s;
 }
 

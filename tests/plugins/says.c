@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -45,8 +46,38 @@ static enum claimd_outcome give_up(const struct claimd_context *job)
     return claimd_cancel(job, "order %d is void", 7);
 }
 
+static void until_cancelled(const struct claimd_context *job)
+{
+    for (int ms = 0; ms < 60000 && !claimd_is_cancelled(job); ms += 5) {
+        (void)poll(NULL, 0, 5);
+    }
+}
+
+/* {"as": text}: waits for its cancel, and then says that; `deaf` waits for its end. */
+static enum claimd_outcome wait_cancel(const struct claimd_context *job)
+{
+    json_t *args = json_loadb(job->args, job->args_len, 0, NULL);
+    const char *as = json_string_value(json_object_get(args, "as"));
+    enum claimd_outcome outcome = CLAIMD_DONE;
+    until_cancelled(job);
+    if (as == NULL || strcmp(as, "cancel") == 0) {
+        outcome = claimd_cancel(job, "as you like");
+    } else if (strcmp(as, "retry") == 0) {
+        outcome = claimd_retry(job, 0, "told to stop %d", claimd_should_stop(job));
+    } else if (strcmp(as, "fail") == 0) {
+        outcome = claimd_fail(job, "never mind");
+    } else if (strcmp(as, "deaf") == 0) {
+        for (;;) {
+            (void)poll(NULL, 0, -1);
+        }
+    }
+    json_decref(args);
+    return outcome;
+}
+
 CLAIMD_PLUGIN(.name = "says", .version = "1.0",
               .kinds = {
                   {.name = "snooze", .handle = nap, .max_attempts = 2},
                   {.name = "snooze_once", .handle = nap, .max_attempts = 2, .at_most_once = 1},
-                  {.name = "give_up", .handle = give_up}})
+                  {.name = "give_up", .handle = give_up},
+                  {.name = "wait_cancel", .handle = wait_cancel}})

@@ -21,6 +21,11 @@ static int host_should_stop(const struct claimd_context *job)
     return atomic_load_explicit(&run_of(job)->page->should_stop, memory_order_relaxed) != 0;
 }
 
+static int host_is_cancelled(const struct claimd_context *job)
+{
+    return atomic_load_explicit(&run_of(job)->page->is_cancelled, memory_order_relaxed) != 0;
+}
+
 /* Returns the length of what was written, cut where it did not fit. */
 static size_t format_into(char *ret_text, size_t size, const char *format, va_list args)
     __attribute__((__format__(__printf__, 3, 0)));
@@ -87,7 +92,8 @@ const struct claimd_host HOST = {.size = sizeof(struct claimd_host),
                                  .should_stop = host_should_stop,
                                  .log = host_log,
                                  .set_result = host_set_result,
-                                 .set_error = host_set_error};
+                                 .set_error = host_set_error,
+                                 .is_cancelled = host_is_cancelled};
 
 void run_init(struct run *run, struct runner_page *page)
 {

@@ -245,25 +245,33 @@ START_TEST(cancel_moves_jobs_to_the_history)
 }
 END_TEST
 
-START_TEST(a_running_job_is_exit_5)
+START_TEST(a_running_job_is_asked_to_end_and_shown_so)
 {
     enqueue_one("a");
     ctl_sql(INSERT_WORKER("1 s"));
     ctl_sql(MAKE_RUNNING);
-    ck_assert_int_eq(ctl_exit("jobs", "cancel", "1"), 5);
-    assert_says("job 1 is running");
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "1"), 0);
+    assert_says("cancelling");
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
+    assert_says("its cancel was asked for");
 }
 END_TEST
+
+#define MAKE_COMPLETED                                                                         \
+    "WITH d AS (DELETE FROM claimd.job WHERE id = 1 RETURNING *) INSERT INTO "                 \
+    "claimd.job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, "        \
+    "worker_id, attempt, crashes, generation, priority, share, state, queue, kind, args) "     \
+    "SELECT id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, " \
+    "crashes, generation, priority, share, 'completed', queue, kind, args FROM d"
 
 START_TEST(each_id_is_tried_and_told_and_the_worst_is_the_exit_code)
 {
     for (int i = 0; i < 4; i++) {
         enqueue_one("a");
     }
-    ctl_sql(INSERT_WORKER("1 s"));
-    ctl_sql(MAKE_RUNNING);
+    ctl_sql(MAKE_COMPLETED);
     ck_assert_int_eq(ctl_exit("jobs", "cancel", "2", "77", "1", "3"), 5);
-    assert_says("job 1 is running");
+    assert_says("job 1 is completed already");
     assert_says("job 77 not found");
     assert_says("2 of 4 jobs were not cancelled");
     ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job_history WHERE state = "
@@ -271,7 +279,7 @@ START_TEST(each_id_is_tried_and_told_and_the_worst_is_the_exit_code)
                      2);
     ck_assert_int_eq(ctl_exit("jobs", "cancel", "77", "4"), 4);
     assert_says("claimctl: job 77 not found");
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job_history"), 3);
+    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job_history"), 4);
     ck_assert_int_eq(ctl_exit("jobs", "cancel", "1", "x"), 2);
 }
 END_TEST
@@ -500,7 +508,7 @@ int main(void)
     tcase_add_test(tests, a_job_cancelled_before_it_was_due_never_was);
     tcase_add_test(tests, an_unknown_job_is_exit_4);
     tcase_add_test(tests, cancel_moves_jobs_to_the_history);
-    tcase_add_test(tests, a_running_job_is_exit_5);
+    tcase_add_test(tests, a_running_job_is_asked_to_end_and_shown_so);
     tcase_add_test(tests, each_id_is_tried_and_told_and_the_worst_is_the_exit_code);
     tcase_add_test(tests, a_worker_that_was_killed_is_called_dead_also_when_nothing_of_its_is_left);
     tcase_add_test(tests, a_locked_job_is_exit_3_and_nothing_was_done);

@@ -114,6 +114,47 @@ START_TEST(a_run_that_was_given_up_ends_cancelled_with_its_reason)
 }
 END_TEST
 
+START_TEST(a_run_whose_cancel_its_worker_has_not_heard_of_does_not_run_again)
+{
+    static const enum finish_kind kinds[] = {FINISH_RETRY, FINISH_SNOOZE, FINISH_HAND_BACK};
+    given_running(4);
+    (void)side_run(side, "SELECT claimd.cancel(id) FROM claimd.job ORDER BY id LIMIT 3");
+    /* Of an earlier run: nobody asks for the end of this one. */
+    (void)side_run(side, "INSERT INTO claimd.job_live (id, fence, cancel_requested) SELECT id, "
+                         "fence - 1, true FROM claimd.job ORDER BY id DESC LIMIT 1");
+    for (size_t i = 0; i < 4; i++) {
+        struct job_finish f = finish_of(i, kinds[i % ARRAY_COUNT(kinds)]);
+        submit(&store_a, &f);
+    }
+    RUN_UNTIL(got.finishes == 4);
+    ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], 4);
+    ASSERT_TEXT("SELECT string_agg(state || ' ' || error, ',') FROM claimd.job_history",
+                "cancelled cancelled while it ran,cancelled cancelled while it ran,"
+                "cancelled cancelled while it ran");
+    ASSERT_TEXT("SELECT string_agg(state, ',') FROM claimd.job", "available");
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_live", 1);
+}
+END_TEST
+
+START_TEST(what_was_kept_of_a_running_job_goes_with_its_end)
+{
+    given_running(4);
+    (void)side_run(side, "SELECT claimd.cancel(id) FROM claimd.job");
+    struct job_finish done = finish_of(0, FINISH_COMPLETED);
+    struct job_finish failed = finish_of(1, FINISH_DISCARDED);
+    struct job_finish cancelled = finish_of(2, FINISH_CANCELLED);
+    done.has_live = true;
+    cancelled.outcome = "cancelled";
+    submit(&store_a, &done);
+    submit(&store_a, &failed);
+    submit(&store_a, &cancelled);
+    RUN_UNTIL(got.finishes == 3);
+    ASSERT_TEXT("SELECT string_agg(state, ',' ORDER BY state) FROM claimd.job_history",
+                "cancelled,completed,discarded");
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_live", 1);
+}
+END_TEST
+
 START_TEST(rule3_a_hand_back_gives_the_attempt_back)
 {
     given_running(1);
@@ -328,6 +369,8 @@ int main(void)
     tcase_add_test(tests, a_retry_is_available_after_its_delay_and_recorded);
     tcase_add_test(tests, a_discarded_run_ends_in_the_history_and_is_recorded);
     tcase_add_test(tests, rule3_a_hand_back_gives_the_attempt_back);
+    tcase_add_test(tests, a_run_whose_cancel_its_worker_has_not_heard_of_does_not_run_again);
+    tcase_add_test(tests, what_was_kept_of_a_running_job_goes_with_its_end);
     tcase_add_test(tests, rule3_a_snooze_gives_the_attempt_back_and_is_recorded);
     tcase_add_test(tests, a_run_that_was_given_up_ends_cancelled_with_its_reason);
     tcase_add_test(tests, lock_G3_a_stale_finish_is_refused_and_changes_nothing);

@@ -1,0 +1,15 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Ends those of the jobs that are available again although their cancel was asked for while they ran. Right after what made them
+-- so, in its transaction: nobody else has seen them available. Index: job_live_cancel.
+-- params: int8[]
+WITH asked AS MATERIALIZED (
+    SELECT l.id, l.fence FROM claimd.job_live l WHERE l.cancel_requested AND l.id = ANY ((SELECT $1)::bigint[])
+), gone AS (
+    DELETE FROM claimd.job j USING asked a WHERE j.id = a.id AND j.fence = a.fence AND j.state = 'available' RETURNING j.*
+), unwatched AS (
+    DELETE FROM claimd.job_live l USING gone g WHERE l.id = g.id
+)
+INSERT INTO claimd.job_history ({carried}, crashes, state, error)
+SELECT {carried}, crashes, 'cancelled', 'cancelled while it ran'
+  FROM gone
+RETURNING id

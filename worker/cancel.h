@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Cancels of jobs that run here. They are asked for in PostgreSQL (job_live), and a beat's answer
+ * names them. A NOTIFY only makes the next beat come at once: it may be lost, and anybody can send
+ * one. */
+#ifndef CLAIMD_WORKER_CANCEL_H
+#define CLAIMD_WORKER_CANCEL_H
+
+#include "store/worker_store.h"
+
+#include <stdbool.h>
+
+#define CANCEL_CHANNEL "claimd_cancel" /* payload: the job's id */
+
+struct worker;
+struct job_in_hand;
+
+void cancel_take_notify(struct worker *w, const char *payload);
+void cancel_take(struct worker *w, const struct worker_beat_reply *reply);
+
+/* Its handler was told, and has had lock.guard_ms since. */
+bool cancel_is_kill_due(const struct worker *w, const struct job_in_hand *job, int64_t now_us);
+
+#endif
