@@ -69,9 +69,9 @@ const struct ctl_command ctl_commands[] = {
                  {"since", "TIME", "ignore jobs that ended before: an age, or a time"}},
      .run = db_verify},
     {.noun = "enqueue",
-     .words = "[KIND]",
+     .words = "[KIND|-]",
      .words_max = 1,
-     .help = "Add one job and print its id, or add a file of jobs.\n\n"
+     .help = "Add one job and print its id, or add a file of jobs (-: standard input).\n\n"
              "A file has one JSON object per line: {\"kind\": …} and, optionally, \"args\", "
              "\"queue\", \"priority\", \"delay\" or \"at\", \"max_attempts\", \"timeout\", "
              "\"tags\", \"metadata\".\n"
@@ -81,7 +81,7 @@ const struct ctl_command ctl_commands[] = {
      .examples = "claimctl enqueue resize --args '{\"width\": 80}' --queue images\n"
                  "claimctl enqueue report --at 2026-01-31T08:00:00Z --tag monthly\n"
                  "claimctl enqueue import --args @rows.json --delay 5m\n"
-                 "zcat jobs.gz | claimctl enqueue --file -",
+                 "zcat jobs.gz | claimctl enqueue -",
      .options = {{"args", "JSON|@FILE", "for the handler; default {}; @- reads standard input"},
                  {"queue", "NAME", "default: default"},
                  {"priority", "0-9", "0 is the highest; default 4"},
@@ -90,7 +90,7 @@ const struct ctl_command ctl_commands[] = {
                  {"max-attempts", "N", "default: the kind's"},
                  {"timeout", "TIME", "of one attempt; default: the kind's"},
                  {"tag", "TEXT", "may be repeated"},
-                 {"file", "FILE", "JSON lines; - reads standard input"},
+                 {"file", "FILE", "JSON lines; - is standard input"},
                  {"strict", NULL, "refuse, instead of warn, if no live worker serves the kind"},
                  {"quiet", NULL, "with --file: no progress on standard error"}},
      .run = enqueue},

@@ -369,8 +369,12 @@ static enum status enqueue_file(struct ctl *ctl, const char *path, const struct 
 enum status enqueue(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     const char *file = ctl_value(args, "file");
+    bool is_stdin = args->word_count > 0 && strcmp(args->words[0], "-") == 0;
     if ((file == NULL) == (args->word_count == 0)) {
         return err_fail(err, STATUS_INVALID, "enqueue needs either a KIND or --file");
+    }
+    if (is_stdin) {
+        file = "-";
     }
     for (size_t i = 0; file != NULL && i < args->given_count; i++) {
         const char *name = args->given[i].name;
@@ -378,7 +382,7 @@ enum status enqueue(struct ctl *ctl, const struct ctl_args *args, struct err *er
             strcmp(name, "strict") != 0) {
             return err_fail(
                 err, STATUS_INVALID,
-                "--file takes no --%s, only --quiet and --strict: each line has its own", name);
+                "a file takes no --%s, only --quiet and --strict: each line has its own", name);
         }
     }
     return file != NULL ? enqueue_file(ctl, file, args, err) : enqueue_one(ctl, args, err);

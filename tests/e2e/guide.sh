@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # guide.sh SOURCE_DIR BIN_DIR PAGE: runs the examples of a page of docs/guide on a private cluster, in their order: blocks of
-# sh and sql. A block of text says what the one before it prints: its lines must be among the output, in whatever place.
+# sh, sql and c (a program that takes psql's text of the connection). A block of text says what the one before it prints: its
+# lines must be among the output, in whatever place. In sh, $DATABASE is that text, too.
 set -eu
 source_dir=$1
 bin_dir=$2
@@ -19,7 +20,7 @@ mkdir "$tmp/blocks"
 
 awk -v dir="$tmp/blocks" '
     /^```$/ && file != "" { close(file); file = ""; next }
-    /^```(sh|sql)$/ { n++; file = sprintf("%s/%03d.%s", dir, n, substr($0, 4)); printf "" >file; next }
+    /^```(sh|sql|c)$/ { n++; file = sprintf("%s/%03d.%s", dir, n, substr($0, 4)); printf "" >file; next }
     /^```text$/ { file = sprintf("%s/%03d.out", dir, n); printf "" >file; next }
     file != "" { print >file }' "$page"
 
@@ -36,8 +37,9 @@ until grep -q 'In another terminal' "$tmp/dev.log"; do
 done
 CLAIMD_CONFIG=$(sed -n 's/^ *export CLAIMD_CONFIG=//p' "$tmp/dev.log")
 conninfo=$(sed -n "s/^ *psql '\(.*\)'$/\1/p" "$tmp/dev.log")
+DATABASE=$conninfo
 PATH=$bin_dir:$PATH
-export CLAIMD_CONFIG PATH
+export CLAIMD_CONFIG DATABASE PATH
 cd "$tmp"
 
 failed() {
@@ -45,11 +47,18 @@ failed() {
     cat "$1" "$tmp/output"
     exit 1
 }
+run_c() {
+    # shellcheck disable=SC2046 # options
+    cc -Wall -Wextra -Wpedantic -Werror -o "$tmp/program" "$1" $(pkg-config --cflags --libs libpq) &&
+        "$tmp/program" "$conninfo"
+}
 count=0
-for block in "$tmp"/blocks/*.s*; do
+for block in "$tmp"/blocks/*; do
+    case $block in *.out) continue ;; esac
     count=$((count + 1))
     case $block in
         *.sh) sh -eu "$block" >"$tmp/output" 2>&1 </dev/null || failed "$block" "exit $?" "$3" ;;
+        *.c) run_c "$block" >"$tmp/output" 2>&1 || failed "$block" "exit $?" "$3" ;;
         *) psql -XqAt -v ON_ERROR_STOP=1 -d "$conninfo" -f "$block" >"$tmp/output" 2>&1 || failed "$block" refused "$3" ;;
     esac
     wanted=${block%.*}.out

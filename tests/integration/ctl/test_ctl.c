@@ -126,7 +126,7 @@ START_TEST(strict_refuses_what_nobody_serves_before_anything_is_stored)
     assert_says("enqueued 3");
     ck_assert_int_eq(ctl_number(JOBS), 4);
     ck_assert_int_eq(ctl_exit("enqueue", "--file", path, "--priority", "1"), 2);
-    assert_says("--file takes no --priority");
+    assert_says("a file takes no --priority");
 }
 END_TEST
 
@@ -178,6 +178,8 @@ static const struct {
     {{"enqueue", "a", "--delay", "1s", "--at", "2026-02-01T08:00:00Z"}, "either --at or --delay"},
     {{"enqueue"}, "either a KIND or --file"},
     {{"enqueue", "a", "b"}, "unexpected argument 'b'"},
+    {{"enqueue", "-", "--priority", "1"}, "a file takes no --priority"},
+    {{"enqueue", "-", "--file", "x"}, "either a KIND or --file"},
     {{"enqueue", "a", "--colour"}, "unknown option --colour"},
     {{"enqueue", "a", "--args"}, "--args needs a value"},
     {{"enqueue", "--file", "/nowhere/jobs"}, "cannot read '/nowhere/jobs'"},

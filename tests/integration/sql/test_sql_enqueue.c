@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Many jobs by one call. */
+#include "support/pg_fixture.h"
+
+#include <stdio.h>
+
+static struct pg *db;
+
+static void setup(void)
+{
+    world_setup();
+    db = side_open(NULL);
+}
+
+static void teardown(void)
+{
+    pg_close(db);
+    world_teardown();
+}
+
+#define JOBS "SELECT count(*)::text FROM claimd.job"
+
+START_TEST(enqueue_many_takes_what_enqueue_takes)
+{
+    ck_assert_str_eq(
+        side_run(db, "SELECT string_agg(name, ' ' ORDER BY n) FROM pg_proc, unnest(proargnames) "
+                     "WITH ORDINALITY AS p(name, n) WHERE oid = 'claimd.enqueue'::regproc")
+            .text,
+        side_run(db, "SELECT array_to_string(claimd.request_keys(), ' ')").text);
+}
+END_TEST
+
+START_TEST(enqueue_many_stores_each_element_as_enqueue_would)
+{
+    (void)side_run(db, "SELECT claimd.enqueue('plain')::text");
+    (void)side_run(db, "SELECT claimd.enqueue('mail', '{\"to\": \"x\"}', 'slow', 9, '2100-01-01', "
+                       "3, '90 s', share_key => 'tenant', tags => '{a,b}', metadata => "
+                       "'{\"m\": 1}')::text");
+    (void)side_run(db, "SELECT claimd.enqueue_many('[{\"kind\": \"plain\", \"queue\": null}, "
+                       "{\"kind\": \"mail\", \"args\": {\"to\": \"x\"}, \"queue\": \"slow\", "
+                       "\"priority\": 9, \"scheduled_at\": \"2100-01-01\", \"max_attempts\": 3, "
+                       "\"timeout\": 90, \"share_key\": \"tenant\", \"tags\": [\"a\", \"b\"], "
+                       "\"metadata\": {\"m\": 1}}]')::text");
+    ck_assert_str_eq(
+        side_run(db, "SELECT count(*) || ' ' || count(DISTINCT to_jsonb(j) - '{id,created_at,"
+                     "scheduled_at,ready_at}'::text[]) || ' ' || count(DISTINCT scheduled_at) "
+                     "FILTER (WHERE kind = 'mail') FROM claimd.job j")
+            .text,
+        "4 2 1");
+}
+END_TEST
+
+START_TEST(the_ids_come_in_the_order_of_the_array)
+{
+    ck_assert_str_eq(
+        side_run(db,
+                 "WITH ids AS MATERIALIZED (SELECT id, n FROM claimd.enqueue_many((SELECT "
+                 "jsonb_agg(jsonb_build_object('kind', 'a', 'args', g)) FROM generate_series(1, "
+                 "3000) g)) WITH ORDINALITY AS t(id, n)) SELECT count(*) || ' ' || max(id) || ' ' "
+                 "|| bool_and(id = n) FROM ids")
+            .text,
+        "3000 3000 true");
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job WHERE args::bigint = "
+                                     "id"),
+                     3000);
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.enqueue_many('[]')"), 0);
+}
+END_TEST
+
+START_TEST(H1_enqueue_many_names_the_element_and_the_field_and_stores_nothing)
+{
+    static const struct {
+        const char *jobs;
+        const char *text;
+    } wrong[] = {
+        {"NULL", "jobs: must be a JSON array of objects"},
+        {"'{}'", "jobs: must be a JSON array of objects"},
+        {"'[{\"kind\": \"a\"}, 5]'", "jobs[1]: must be an object"},
+        {"'[{\"kind\": \"a\"}, [\"kind\"]]'", "jobs[1]: must be an object"},
+        {"'[{\"kind\": \"a\"}, null]'", "jobs[1]: must be an object"},
+        {"'[{\"kind\": \"a\"}, {}]'", "jobs[1].kind: must match"},
+        {"'[{\"kind\": \"a\"}, {\"kind\": \"B\"}]'", "jobs[1].kind: must match"},
+        {"'[{\"kind\": \"a\", \"prio\": 1}]'", "jobs[0].prio: unknown, must be one of kind, args"},
+        {"'[{\"kind\": \"a\", \"queue\": \"\"}]'", "jobs[0].queue: must match"},
+        {"'[{\"kind\": \"a\", \"priority\": 10}]'", "jobs[0].priority: must be 0 (first) to 9"},
+        {"'[{\"kind\": \"a\", \"priority\": \"x\"}]'", "jobs[0].priority: must be of type integer"},
+        {"'[{\"kind\": \"a\", \"priority\": 1.5}]'", "jobs[0].priority: must be of type integer"},
+        {"'[{\"kind\": \"a\", \"priority\": 1e12}]'", "jobs[0].priority: must be of type integer"},
+        {"'[{\"kind\": \"a\", \"scheduled_at\": \"soon\"}]'",
+         "jobs[0].scheduled_at: must be of type timestamp with time zone"},
+        {"'[{\"kind\": \"a\", \"scheduled_at\": \"infinity\"}]'", "jobs[0].scheduled_at: must lie"},
+        {"'[{\"kind\": \"a\", \"max_attempts\": 0}]'", "jobs[0].max_attempts: must be"},
+        {"'[{\"kind\": \"a\", \"timeout\": \"0 s\"}]'", "jobs[0].timeout: must be more than 0"},
+        {"'[{\"kind\": \"a\", \"timeout\": \"long\"}]'", "jobs[0].timeout: must be of type"},
+        {"'[{\"kind\": \"a\", \"tags\": \"t\"}]'", "jobs[0].tags: must be of type text[]"},
+        {"jsonb_build_array(jsonb_build_object('kind', 'a', 'args', repeat('x', 1048575)))",
+         "jobs[0].args: at most 1048576 octets"},
+        {"jsonb_build_array(jsonb_build_object('kind', 'a', 'metadata', repeat('x', 70000)))",
+         "jobs[0].metadata: at most 65536 octets"},
+        {"'[{\"kind\": \"a\", \"unique_key\": \"k\"}]'", "jobs[0].unique_key: not supported"},
+        {"'[{\"kind\": \"a\", \"exclusive_key\": \"k\"}]'", "jobs[0].exclusive_key: not supp"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
+        char sql[256];
+        (void)snprintf(sql, sizeof sql, "SELECT claimd.enqueue_many(%s)::text", wrong[i].jobs);
+        ASSERT_REFUSED(db, sql, "CL002", wrong[i].text);
+    }
+    ck_assert_int_eq(side_number(db, JOBS), 0);
+}
+END_TEST
+
+START_TEST(a_producer_may_call_enqueue_many_and_not_its_parts)
+{
+    struct pg *producer = side_open("claimd_producer");
+    (void)side_run(producer, "SELECT claimd.enqueue_many('[{\"kind\": \"a\"}]')::text");
+    ASSERT_REFUSED(producer, "SELECT claimd.enqueue_many('[{\"kind\": \"A\"}]')::text", "CL002",
+                   "jobs[0].kind");
+    ASSERT_REFUSED(producer, "SELECT claimd.refuse_requests('[{\"kind\": \"a\"}]')", "42501",
+                   "refuse_requests");
+    pg_close(producer);
+    struct pg *worker = side_open("claimd_worker");
+    ASSERT_REFUSED(worker, "SELECT claimd.enqueue_many('[{\"kind\": \"a\"}]')::text", "42501",
+                   "enqueue_many");
+    pg_close(worker);
+    ck_assert_int_eq(side_number(db, JOBS), 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("sql_enqueue");
+    TCase *tc = tcase_create("sql_enqueue");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, enqueue_many_takes_what_enqueue_takes);
+    tcase_add_test(tc, enqueue_many_stores_each_element_as_enqueue_would);
+    tcase_add_test(tc, the_ids_come_in_the_order_of_the_array);
+    tcase_add_test(tc, H1_enqueue_many_names_the_element_and_the_field_and_stores_nothing);
+    tcase_add_test(tc, a_producer_may_call_enqueue_many_and_not_its_parts);
+    suite_add_tcase(suite, tc);
+    return world_run(suite);
+}
