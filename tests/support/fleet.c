@@ -53,6 +53,15 @@ static void copy_file(const char *from, const char *to)
     }
 }
 
+void fleet_add_plugin(const struct fleet *f, const char *folder, const char *file)
+{
+    char from[SERVER_PATH_MAX + 64];
+    char to[SERVER_PATH_MAX + 64];
+    (void)snprintf(from, sizeof from, "%s/%s", need_env(folder), file);
+    (void)snprintf(to, sizeof to, "%s/plugins/%s", f->dir, file);
+    copy_file(from, to);
+}
+
 static void copy_plugins(const struct fleet *f)
 {
     static const struct {
@@ -64,14 +73,10 @@ static void copy_plugins(const struct fleet *f)
                    {"CLAIMD_TEST_PLUGIN_DIR", "meddle.so"},
                    {"CLAIMD_TEST_PLUGIN_DIR", "says.so"}};
     char dir[SERVER_PATH_MAX + 16];
-    char from[SERVER_PATH_MAX + 64];
-    char to[SERVER_PATH_MAX + 64];
     (void)snprintf(dir, sizeof dir, "%s/plugins", f->dir);
     ck_assert_int_eq(mkdir(dir, 0755), 0);
     for (size_t i = 0; i < ARRAY_COUNT(plugins); i++) {
-        (void)snprintf(from, sizeof from, "%s/%s", need_env(plugins[i].from), plugins[i].file);
-        (void)snprintf(to, sizeof to, "%s/%s", dir, plugins[i].file);
-        copy_file(from, to);
+        fleet_add_plugin(f, plugins[i].from, plugins[i].file);
     }
 }
 
@@ -331,6 +336,14 @@ void fleet_launch_scheduler(struct fleet *f, size_t i, const char *const *env)
 void fleet_start_scheduler(struct fleet *f, size_t i)
 {
     fleet_launch_scheduler(f, i, NULL);
+}
+
+void fleet_kill_runner(struct fleet *f, size_t i)
+{
+    pid_t runner = 0;
+    if (program_children(f->workers[i], &runner, 1) == 1) {
+        (void)kill(runner, SIGKILL); /* it may have ended by now */
+    }
 }
 
 void fleet_signal(pid_t pid, int number)

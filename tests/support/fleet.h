@@ -42,6 +42,10 @@ void fleet_start(struct fleet *f, const struct fleet_options *options);
 void fleet_stop(struct fleet *f); /* everything is killed and removed; on a failed test the parent's
                                      death does it */
 
+/* One more plugin for workers that start from now on; `folder`: the variable that names its folder.
+ */
+void fleet_add_plugin(const struct fleet *f, const char *folder, const char *file);
+
 /* By the claimctl that $CLAIMD_BIN_DIR has now. fleet_start() has done it. */
 void fleet_migrate(const struct fleet *f);
 
@@ -55,6 +59,8 @@ bool fleet_is_registered(struct fleet *f, size_t i);
 void fleet_start_scheduler(struct fleet *f, size_t i);
 void fleet_launch_scheduler(struct fleet *f, size_t i, const char *const *env);
 void fleet_signal(pid_t pid, int number);
+/* One of worker i's runners, if it has any. */
+void fleet_kill_runner(struct fleet *f, size_t i);
 /* Waits for the end and forgets the pid. Returns the exit code or 128 + signal; fails the test
  * after 20 s. */
 int fleet_wait_end(struct fleet *f, pid_t *pid);

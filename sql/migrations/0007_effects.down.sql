@@ -1,0 +1,2 @@
+-- SPDX-License-Identifier: Apache-2.0
+DROP FUNCTION complete_in_tx(bigint, bigint, jsonb);
