@@ -22,9 +22,9 @@ static struct fleet f;
 static void write_service(char *ret_home, size_t size)
 {
     char path[SERVER_PATH_MAX + 64];
-    (void)snprintf(ret_home, size, "HOME=%s/home", f.dir);
+    (void)snprintf(ret_home, size, "HOME=%s/owner", f.dir);
     ck_assert_int_eq(mkdir(ret_home + strlen("HOME="), 0755), 0);
-    (void)snprintf(path, sizeof path, "%s/home/.pg_service.conf", f.dir);
+    (void)snprintf(path, sizeof path, "%s/owner/.pg_service.conf", f.dir);
     FILE *file = fopen(path, "w");
     ck_assert_ptr_nonnull(file);
     (void)fprintf(file, "[inventory]\n");
@@ -54,7 +54,7 @@ static void make_tables(void)
 static void start_worker(size_t i)
 {
     char home[SERVER_PATH_MAX + 32];
-    (void)snprintf(home, sizeof home, "HOME=%s/home", f.dir);
+    (void)snprintf(home, sizeof home, "HOME=%s/owner", f.dir);
     fleet_launch_worker(&f, i, (const char *const[]){home, NULL});
 }
 

@@ -57,7 +57,7 @@ START_TEST(a_finish_takes_all_columns_of_a_job_along)
 END_TEST
 
 /* Its function has the columns once more: migrations stay as they are. */
-START_TEST(a_cancel_takes_all_columns_of_a_job_along)
+static void put_whole_job(void)
 {
     (void)side_run(
         db, "INSERT INTO claimd.job (kind, queue, args, priority, share, scheduled_at, attempt, "
@@ -71,12 +71,52 @@ START_TEST(a_cancel_takes_all_columns_of_a_job_along)
     ck_assert_msg(side_number(db, "SELECT count(*)::text FROM before WHERE row = "
                                   "jsonb_strip_nulls(row)") == 1,
                   "give each column of the job above a value");
-    (void)side_run(db, "SELECT claimd.cancel(id) FROM claimd.job WHERE kind = 'all'");
+}
+
+static void assert_whole_in_history(void)
+{
     ck_assert_str_eq(side_run(db,
                               "SELECT (to_jsonb(h) @> row)::text FROM claimd.job_history h, before "
                               "WHERE h.kind = 'all'")
                          .text,
                      "true");
+}
+
+START_TEST(a_cancel_takes_all_columns_of_a_job_along)
+{
+    put_whole_job();
+    (void)side_run(db, "SELECT claimd.cancel(id) FROM claimd.job WHERE kind = 'all'");
+    assert_whole_in_history();
+}
+END_TEST
+
+START_TEST(G4_a_completion_in_ones_own_transaction_takes_all_columns_along)
+{
+    put_whole_job();
+    (void)side_run(db, "UPDATE claimd.job SET state = 'running'");
+    (void)side_run(db, "SELECT claimd.complete_in_tx(id, 77, '[1]')::text FROM claimd.job");
+    assert_whole_in_history();
+    ck_assert_str_eq(
+        side_run(db, "SELECT concat_ws(' ', state, result) FROM claimd.job_history").text,
+        "completed [1]");
+}
+END_TEST
+
+START_TEST(G4_a_completion_in_ones_own_transaction_is_fenced_and_checked)
+{
+    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
+    ASSERT_REFUSED(db, "SELECT claimd.complete_in_tx(1, 7)", "CL001", "roll back");
+    (void)side_run(db, "UPDATE claimd.job SET state = 'running', fence = 8");
+    ASSERT_REFUSED(db, "SELECT claimd.complete_in_tx(1, 7)", "CL001", "under fence 7");
+    ASSERT_REFUSED(db, "SELECT claimd.complete_in_tx(1, NULL)", "CL002", "fence: must be");
+    ASSERT_REFUSED(db, "SELECT claimd.complete_in_tx(NULL, 8)", "CL002", "id: must not");
+    ASSERT_REFUSED(db, "SELECT claimd.complete_in_tx(1, 8, to_jsonb(repeat('x', 65536)))", "CL002",
+                   "result: at most 65536");
+    (void)side_run(db, "BEGIN");
+    (void)side_run(db, "SELECT claimd.complete_in_tx(1, 8)::text");
+    (void)side_run(db, "ROLLBACK");
+    (void)side_run(db, "SELECT claimd.complete_in_tx(1, 8)::text");
+    ASSERT_REFUSED(db, "SELECT claimd.complete_in_tx(1, 8)", "CL001", "job 1");
 }
 END_TEST
 
@@ -468,6 +508,8 @@ int main(void)
     tcase_add_test(tc, H1_a_plain_insert_is_checked_row_by_row);
     tcase_add_test(tc, cancel_moves_a_waiting_job_to_the_history_and_is_repeatable);
     tcase_add_test(tc, cancel_says_why_it_can_not);
+    tcase_add_test(tc, G4_a_completion_in_ones_own_transaction_takes_all_columns_along);
+    tcase_add_test(tc, G4_a_completion_in_ones_own_transaction_is_fenced_and_checked);
     tcase_add_test(tc, a_cancel_of_a_running_job_asks_its_worker_and_only_for_that_run);
     tcase_add_test(tc, every_claim_is_hot);
     tcase_add_test(tc, no_index_names_a_column_that_a_claim_changes);
