@@ -59,6 +59,9 @@ void fleet_add_plugin(const struct fleet *f, const char *folder, const char *fil
     char to[SERVER_PATH_MAX + 64];
     (void)snprintf(from, sizeof from, "%s/%s", need_env(folder), file);
     (void)snprintf(to, sizeof to, "%s/plugins/%s", f->dir, file);
+    if (getenv("CLAIMD_BEFORE_DIR") != NULL && access(from, F_OK) != 0) {
+        return; /* the release before has no such plugin */
+    }
     copy_file(from, to);
 }
 
