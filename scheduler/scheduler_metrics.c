@@ -2,6 +2,7 @@
 #include "scheduler/scheduler_metrics.h"
 
 #include "base/clock.h"
+#include "scheduler/cron.h"
 #include "scheduler/survey.h"
 
 const struct metric_family scheduler_metrics_leader = {
@@ -54,6 +55,7 @@ void scheduler_metrics_init(struct scheduler_metrics *m, struct metrics *registr
     m->full_pass_took = metrics_series(registry, &full_pass_took, NULL, NULL);
     m->recovered = metrics_series(registry, &recovered, NULL, NULL);
     survey_metrics_init(registry);
+    cron_metrics_init(registry);
 }
 
 static uint64_t splits_of(const struct scheduler_metrics_facts *facts)

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "scheduler/cron.h"
 #include "scheduler/feeder.h"
 #include "scheduler/history.h"
 #include "scheduler/rescuer.h"
@@ -14,6 +15,7 @@
 static const struct service *const table[] = {
     &feeder_service,  /* due jobs become hints */
     &rescuer_service, /* jobs of dead workers become available again */
+    &cron_service,    /* ticks of schedules become jobs */
     &history_service, /* partitions are made and dropped, `job` is vacuumed */
     &survey_service,  /* the gauges of all queues */
 };

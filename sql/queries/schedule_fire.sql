@@ -1,0 +1,9 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Fires the ticks of at most $1 schedules. One row per tick, then one with outcome 'next', when there is something to do again;
+-- late_us: for how long that has been due (below 0: not yet; NULL: never). Locks the rows of the schedules that are due, those
+-- that others hold excepted. Index: schedule_wake.
+-- params: int4
+SELECT schedule, outcome, COALESCE(job_id, 0) AS job_id, error,
+       to_char(due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS due,
+       (EXTRACT(EPOCH FROM clock_timestamp() - due_at) * 1000000)::int8 AS late_us
+  FROM claimd.fire_schedules($1)

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Three schedulers, of which the leader dies at each tick of a schedule: one job per tick, none
+ * twice, none left out (feat A19). CLAIMD_SOAK=1: 60 ticks. */
+#include "support/fleet.h"
+#include "support/suite.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#define TICKS 20
+#define SOAK_TICKS 60
+#define EVERY_S 3 /* longer than a change of leaders takes here */
+#define SCHEDULERS 3
+#define SOON_US (120 * US_PER_S)
+
+static struct fleet f;
+
+static void setup(void)
+{
+    fleet_start(&f, &(struct fleet_options){.masters = 3});
+    fleet_start_worker(&f, 0, NULL);
+}
+
+static void teardown(void)
+{
+    fleet_stop(&f);
+}
+
+static int64_t ticks_wanted(void)
+{
+    return getenv("CLAIMD_SOAK") != NULL ? SOAK_TICKS : TICKS; /* NOLINT(concurrency-mt-unsafe) */
+}
+
+/* Each one dies by its own hand once it has fired a tick; every other one when it has asked for
+ * that, and may not know whether it did, if that comes first. */
+static void launch(size_t i, bool dies_asking)
+{
+    char probe[64];
+    (void)snprintf(probe, sizeof probe, "CLAIMD_PROBE=%s", dies_asking ? "T1=kill:2" : "T2=kill");
+    fleet_launch_scheduler(&f, i, (const char *const[]){probe, NULL});
+}
+
+static bool is_gone(size_t i)
+{
+    return f.schedulers[i] > 0 && waitpid(f.schedulers[i], NULL, WNOHANG) == f.schedulers[i];
+}
+
+/* Starts those anew that have died; returns how many that were. */
+static int replace_the_dead(int deaths)
+{
+    int died = 0;
+    for (size_t i = 0; i < SCHEDULERS; i++) {
+        if (is_gone(i)) {
+            f.schedulers[i] = 0;
+            died++;
+            launch(i, (deaths + died) % 4 == 0);
+        }
+    }
+    return died;
+}
+
+static int64_t ticks_fired(void)
+{
+    return sql_i64(f.sql, "SELECT count(*) FROM claimd.schedule_fire");
+}
+
+static void end_them_all(void)
+{
+    for (size_t i = 0; i < SCHEDULERS; i++) {
+        fleet_signal(f.schedulers[i], SIGKILL);
+        (void)fleet_wait_end(&f, &f.schedulers[i]);
+    }
+}
+
+START_TEST(A19_the_leader_dies_at_each_tick_and_each_tick_is_one_job)
+{
+    int64_t wanted = ticks_wanted();
+    int deaths = 0;
+    for (size_t i = 0; i < SCHEDULERS; i++) {
+        launch(i, false);
+    }
+    sql_run(f.sql, "SELECT claimd.schedule_set('s', 'noop', 'every %ds')", EVERY_S);
+    int64_t end_us = clock_boot_us() + wanted * EVERY_S * US_PER_S + SOON_US;
+    while (ticks_fired() < wanted && clock_boot_us() < end_us) {
+        int died = 0;
+        (void)WAIT_UNTIL((died = replace_the_dead(deaths)) > 0 || ticks_fired() >= wanted, SOON_US);
+        deaths += died;
+    }
+    sql_run(f.sql, "SELECT claimd.schedule_pause('s')");
+    int64_t fired = ticks_fired();
+    ck_assert_int_ge(fired, wanted);
+    ck_assert_msg(deaths >= wanted / 2, "%d deaths in %lld ticks", deaths, (long long)fired);
+    /* The ticks follow each other without a gap, and each has a job of its own. */
+    ck_assert_int_eq(sql_i64(f.sql,
+                             "SELECT (EXTRACT(epoch FROM max(due_at) - min(due_at)) / %d + 1)::int8"
+                             " FROM claimd.schedule_fire",
+                             EVERY_S),
+                     fired);
+    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(DISTINCT job_id) FROM claimd.schedule_fire WHERE "
+                                    "outcome = 'fired'"),
+                     fired);
+    end_them_all();
+    fleet_start_scheduler(&f, 0);
+    fleet_wait_finished(&f, fired, "completed", SOON_US);
+    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(DISTINCT scheduled_at) FROM claimd.job_history"),
+                     fired);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("schedule ticks");
+    TCase *tc = tcase_create("ticks");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 560);
+    tcase_add_test(tc, A19_the_leader_dies_at_each_tick_and_each_tick_is_one_job);
+    suite_add_tcase(suite, tc);
+    return suite_run(suite);
+}
