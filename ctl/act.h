@@ -8,7 +8,6 @@
 #include "ctl/ctl.h"
 
 struct act {
-    const char *verb; /* "cancel" */
     const char *past; /* "cancelled" */
     /* $1 = id; gives the state, NULL = no such job. */
     const struct pg_statement *one;

@@ -1,17 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimctl jobs cancel, claimctl jobs retry. */
+ * claimctl jobs cancel, jobs retry, jobs delete, and queues clear. */
 #include "ctl/act.h"
 #include "ctl/filter.h"
+#include "model/job.h"
 #include "sql/queries.h"
 
 enum status jobs_cancel(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
-    const struct act act = {.verb = "cancel",
-                            .past = "cancelled",
+    const struct act act = {.past = "cancelled",
                             .one = &SQL_ADMIN_CANCEL,
                             .many = &SQL_ADMIN_CANCEL_MANY,
+                            .states = "scheduled,retryable,available,running"};
+    return act_run(ctl, args, &act, err);
+}
+
+/* The same as cancelling by the queue's name what doesn't run. */
+enum status queues_clear(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    const struct act act = {.past = "cancelled",
+                            .many = &SQL_ADMIN_CANCEL_MANY,
                             .states = "scheduled,retryable,available"};
+    struct ctl_args chosen = *args;
+    if (chosen.given_count == CTL_GIVEN_MAX) {
+        return err_fail(err, STATUS_INVALID, "more than %d options", CTL_GIVEN_MAX - 1);
+    }
+    enum status st = job_queue_check(args->words[0], err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    chosen.given[chosen.given_count].name = "queue";
+    chosen.given[chosen.given_count].value = args->words[0];
+    chosen.given_count++;
+    chosen.word_count = 0;
+    return act_on_matches(ctl, &chosen, &act, err);
+}
+
+enum status jobs_delete(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    const struct act act = {.past = "deleted",
+                            .one = &SQL_ADMIN_DELETE,
+                            .many = &SQL_ADMIN_DELETE_MANY,
+                            .states = "completed,cancelled,discarded",
+                            .is_of_finished = true};
     return act_run(ctl, args, &act, err);
 }
 
@@ -19,8 +50,7 @@ enum status jobs_retry(struct ctl *ctl, const struct ctl_args *args, struct err 
 {
     /* Whoever asks for the state wants them. */
     bool is_even_completed = ctl_value(args, "even-completed") != NULL || filter_is_given(args);
-    const struct act act = {.verb = "retry",
-                            .past = "retried",
+    const struct act act = {.past = "retried",
                             .one = &SQL_ADMIN_RETRY,
                             .many = &SQL_ADMIN_RETRY_MANY,
                             .parameter = is_even_completed ? "t" : "f",

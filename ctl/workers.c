@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimctl workers, claimctl queues. */
+ * claimctl workers. */
 #include "ctl/overview.h"
+#include "sql/queries.h"
 
 enum status workers(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
@@ -19,19 +20,40 @@ enum status workers(struct ctl *ctl, const struct ctl_args *args, struct err *er
     return tables_print(tables, 1, ctl->is_json, ctl->out, err);
 }
 
-enum status queues(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+/* Of one worker, or of all on a host; they hear it with the answer to their next beat. */
+static enum status ask(struct ctl *ctl, const char *who, const char *what, struct err *err)
 {
-    (void)args;
+    static const struct table_column columns[] = {
+        {"host", CELL_TEXT}, {"pid", CELL_NUMBER}, {"worker_id", CELL_TEXT}};
+    const char *const params[] = {who, what};
     auto_admin struct admin *a = NULL;
-    auto_table struct table table = {0};
+    auto_admin_rows struct admin_rows *rows = NULL;
+    auto_table struct table table = TABLE("asked", columns);
     enum status st = ctl_session(ctl, &a, err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = overview_queues(a, &table, err);
+    st = ctl_written(admin_query(a, &SQL_ADMIN_WORKER_ASK, params, &rows, err), err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (admin_row_count(rows) == 0) {
+        return err_fail(err, STATUS_NOT_FOUND, "no live worker has the host or id '%.80s'", who);
+    }
+    st = table_add_rows(&table, rows, err);
     if (st != STATUS_OK) {
         return st;
     }
     const struct table *const tables[] = {&table};
     return tables_print(tables, 1, ctl->is_json, ctl->out, err);
+}
+
+enum status workers_quiet(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    return ask(ctl, args->words[0], "quiet", err);
+}
+
+enum status workers_drain(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    return ask(ctl, args->words[0], "drain", err);
 }

@@ -186,14 +186,17 @@ enum status worker_store_register(struct pg *pg, const struct worker_registratio
 
 /* ---- beat ---- */
 
-/* Borrows its names from the rows. */
+/* Borrows its names from the rows; `names` has room for each row twice. */
 static void read_reply(const struct pg_result *rows, struct worker_beat_reply *reply,
                        const char **names, struct worker_cancel *cancels)
 {
     int count = pg_row_count(rows);
-    size_t paused = 0;
-    size_t cancelled = 0;
-    reply->is_dead = true;
+    const char **kinds = names + count;
+    *reply = (struct worker_beat_reply){.is_dead = true,
+                                        .paused_queues = names,
+                                        .paused_kinds = kinds,
+                                        .asked = "",
+                                        .cancels = cancels};
     for (int row = 0; row < count; row++) {
         size_t len = 0;
         const char *what = pg_text(rows, row, 0, &len);
@@ -201,16 +204,16 @@ static void read_reply(const struct pg_result *rows, struct worker_beat_reply *r
         if (strcmp(what, "beat") == 0) {
             reply->is_dead = false;
         } else if (strcmp(what, "cancel") == 0) {
-            cancels[cancelled++] =
+            cancels[reply->cancel_count++] =
                 (struct worker_cancel){.id = pg_i64(rows, row, 2), .fence = pg_i64(rows, row, 3)};
+        } else if (strcmp(what, "paused") == 0) {
+            names[reply->paused_count++] = name;
+        } else if (strcmp(what, "kind") == 0) {
+            kinds[reply->paused_kind_count++] = name;
         } else {
-            names[paused++] = name;
+            reply->asked = name;
         }
     }
-    reply->paused_queues = names;
-    reply->paused_count = paused;
-    reply->cancels = cancels;
-    reply->cancel_count = cancelled;
 }
 
 static void on_beaten(void *ctx, enum status st, const struct pg_result *const *results,
@@ -222,7 +225,7 @@ static void on_beaten(void *ctx, enum status st, const struct pg_result *const *
     autofree const char **names = NULL;
     autofree struct worker_cancel *cancels = NULL;
     if (st == STATUS_OK) {
-        names = calloc((size_t)pg_row_count(results[0]) + 1, sizeof *names);
+        names = calloc(2 * (size_t)pg_row_count(results[0]) + 1, sizeof *names);
         cancels = calloc((size_t)pg_row_count(results[0]) + 1, sizeof *cancels);
         if (names == NULL || cancels == NULL) {
             st = err_fail(&no_memory, STATUS_NOMEM, "answer to a beat");

@@ -65,6 +65,9 @@ struct worker_beat_reply {
     bool is_dead; /* the row is marked dead or gone: start over under a new id */
     const char *const *paused_queues;
     size_t paused_count;
+    const char *const *paused_kinds; /* of the whole cluster */
+    size_t paused_kind_count;
+    const char *asked;                   /* by an operator: "quiet", "drain"; "" = nothing */
     const struct worker_cancel *cancels; /* of jobs that run under this id */
     size_t cancel_count;
 };

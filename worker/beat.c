@@ -16,8 +16,10 @@ static void take_answer(struct worker *w, const struct worker_beat_reply *reply)
             run_limit(w, job, w->beat.sent_us);
         }
     }
+    kinds_take_paused(w, reply->paused_kinds, reply->paused_kind_count);
     listen_take_paused(w, reply);
     cancel_take(w, reply);
+    worker_take_asked(w, reply->asked);
     if (w->beat.is_wanted) {
         w->beat.is_wanted = false;
         beat_now(w);

@@ -23,6 +23,9 @@ struct kinds_book {
     struct kind_set next; /* to be served when PostgreSQL knows it */
     int64_t next_number;  /* 0 = there is none */
     bool is_announcing;
+    struct kind_set able; /* what is served but for pauses */
+    char paused[KIND_SET_MAX][JOB_NAME_MAX + 1];
+    size_t paused_count;
     struct kind_set missing; /* served once, and withdrawn */
     int64_t again_at_us;     /* 0 = nothing is missing or refused */
     int64_t again_wait_us;
@@ -49,6 +52,7 @@ void kinds_close(struct worker *w)
     if (b != NULL) {
         kind_set_release(&b->next);
         kind_set_release(&b->missing);
+        kind_set_release(&b->able);
         json_decref(b->told);
         free(b);
     }
@@ -143,17 +147,98 @@ static void tell_refused(struct worker *w, const json_t *hello)
 
 /* ---- what the worker serves ---- */
 
-static void serve_now(struct worker *w, struct kind_set *set)
+static bool is_paused(const struct kinds_book *b, const char *kind)
 {
+    for (size_t i = 0; i < b->paused_count; i++) {
+        if (strcmp(b->paused[i], kind) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* For want of memory nothing at all. */
+static void leave_out_paused(struct worker *w)
+{
+    const struct kinds_book *b = w->kinds.book;
+    const struct worker_kind *kept[KIND_SET_MAX];
+    size_t n = 0;
+    struct kind_set served = {.count = 0};
+    struct err err = {0};
+    for (size_t i = 0; i < b->able.count; i++) {
+        if (!is_paused(b, b->able.names[i])) {
+            kept[n++] = &b->able.list[i];
+        }
+    }
+    if (kind_set_fill(&served, kept, n, &err) != STATUS_OK) {
+        log_error("kinds_failed", LOG_TEXT("err", err.msg));
+    }
     kind_set_release(&w->kinds.served);
-    w->kinds.served = *set;
-    *set = (struct kind_set){.count = 0};
+    w->kinds.served = served;
     w->kinds.generation++;
+}
+
+static void serve_able(struct worker *w)
+{
+    leave_out_paused(w);
     if (w->registration.is_registered) {
         listen_update(w);
         beat_now(w);
         fetch_poke(w);
     }
+}
+
+static void serve_now(struct worker *w, struct kind_set *set)
+{
+    struct kinds_book *b = w->kinds.book;
+    kind_set_release(&b->able);
+    b->able = *set;
+    *set = (struct kind_set){.count = 0};
+    serve_able(w);
+}
+
+static void say_pauses(const struct kinds_book *b, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < b->able.count; i++) {
+        const char *kind = b->able.names[i];
+        bool was = is_paused(b, kind);
+        bool is = false;
+        for (size_t k = 0; k < count; k++) {
+            is = is || strcmp(names[k], kind) == 0;
+        }
+        if (is && !was) {
+            log_info("kind_paused", LOG_TEXT("kind", kind));
+        } else if (was && !is) {
+            log_info("kind_resumed", LOG_TEXT("kind", kind));
+        }
+    }
+}
+
+void kinds_take_paused(struct worker *w, const char *const *names, size_t count)
+{
+    struct kinds_book *b = w->kinds.book;
+    const char *kept[KIND_SET_MAX];
+    size_t n = 0;
+    for (int pass = 0; pass < 2; pass++) { /* ours, and those that may be ours one day */
+        for (size_t i = 0; i < count && n < KIND_SET_MAX; i++) {
+            if ((kind_set_find(&b->able, names[i]) != NULL) == (pass == 0)) {
+                kept[n++] = names[i];
+            }
+        }
+    }
+    bool is_changed = n != b->paused_count;
+    for (size_t i = 0; i < n && !is_changed; i++) {
+        is_changed = !is_paused(b, kept[i]);
+    }
+    if (!is_changed) {
+        return;
+    }
+    say_pauses(b, kept, n);
+    b->paused_count = n;
+    for (size_t i = 0; i < n; i++) {
+        (void)snprintf(b->paused[i], sizeof b->paused[i], "%s", kept[i]);
+    }
+    serve_able(w);
 }
 
 /* Remembers those that are gone besides those that were missing and still are. */
@@ -186,8 +271,9 @@ static enum status withdraw(struct worker *w, const struct kind_set *possible, s
     const struct worker_kind *gone[KIND_SET_MAX];
     size_t kept_count = 0;
     size_t gone_count = 0;
-    for (size_t i = 0; i < w->kinds.served.count; i++) {
-        const struct worker_kind *k = &w->kinds.served.list[i];
+    const struct kind_set *able = &w->kinds.book->able;
+    for (size_t i = 0; i < able->count; i++) {
+        const struct worker_kind *k = &able->list[i];
         if (kind_set_find(possible, k->name) != NULL) {
             kept[kept_count++] = k;
         } else {
@@ -215,7 +301,7 @@ static void take_on_next(struct worker *w)
     struct kinds_book *b = w->kinds.book;
     for (size_t i = 0; i < b->next.count; i++) {
         const struct worker_kind *k = &b->next.list[i];
-        const struct worker_kind *before = kind_set_find(&w->kinds.served, k->name);
+        const struct worker_kind *before = kind_set_find(&b->able, k->name);
         if (before == NULL || !kind_equal(k, before)) {
             log_info("kind_served", LOG_TEXT("kind", k->name), LOG_TEXT("plugin", k->plugin),
                      LOG_TEXT("version", k->version));
@@ -223,7 +309,7 @@ static void take_on_next(struct worker *w)
     }
     b->next_number = 0;
     serve_now(w, &b->next);
-    keep_missing(w, NULL, 0, &w->kinds.served);
+    keep_missing(w, NULL, 0, &b->able);
 }
 
 struct announcement {
@@ -310,7 +396,7 @@ static enum status look_again(struct worker *w, struct err *err)
     st = withdraw(w, &common, err);
     kind_set_release(&b->next);
     b->next_number = 0;
-    bool is_new = st == STATUS_OK && !kind_set_equal(&common, &w->kinds.served);
+    bool is_new = st == STATUS_OK && !kind_set_equal(&common, &b->able);
     if (is_new && !fits_hints(w, &common)) {
         log_error("kinds_refused", LOG_I64("kinds", common.count),
                   LOG_TEXT("err", "too many: worker.queues times the kinds of the plugins"));
@@ -340,16 +426,16 @@ static void replace_older(struct worker *w, size_t newest)
 /* The first hello of all. */
 static enum status begin(struct worker *w, const struct kind_set *of_runner, struct err *err)
 {
-    enum status st = kind_set_common(&w->kinds.served, &of_runner, 1, err);
+    enum status st = kind_set_common(&w->kinds.book->able, &of_runner, 1, err);
     if (st != STATUS_OK) {
         return st;
     }
-    w->kinds.generation = 1;
+    leave_out_paused(w);
     if (w->kinds.served.count == 0) {
         log_warn("no_kinds", LOG_TEXT("plugins", w->config->worker.plugin_dir),
                  LOG_TEXT("action", "nothing will be claimed"));
     }
-    if (!fits_hints(w, &w->kinds.served)) {
+    if (!fits_hints(w, &w->kinds.book->able)) {
         worker_fail(w, DAEMON_USAGE, "too many: worker.queues times the kinds of the plugins");
         return STATUS_OK;
     }
@@ -378,7 +464,7 @@ static enum status take_kinds(struct worker *w, size_t i, const json_t *hello, s
     b->of_slot[i] = said;
     b->order[i] = ++b->hellos;
     b->suspect_deaths = 0;
-    if (w->kinds.served.block == NULL) {
+    if (b->able.block == NULL) {
         return begin(w, &b->of_slot[i], err);
     }
     replace_older(w, i);

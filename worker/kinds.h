@@ -11,7 +11,7 @@
 struct worker;
 
 struct kinds {
-    struct kind_set served;  /* what is asked for */
+    struct kind_set served;  /* what is asked for: without what is paused */
     int64_t generation;      /* counts its changes; 0 = no runner has said hello */
     struct kinds_book *book; /* what each runner said; kinds.c */
 };
@@ -30,6 +30,10 @@ void kinds_load_died(struct worker *w, const char *file, const char *text, bool 
 
 /* Kinds that are new here, or came back, or changed, are served once PostgreSQL knows them. */
 void kinds_announce(struct worker *w);
+
+/* The kinds that are paused in the cluster: those among ours are not served until they are no more.
+ */
+void kinds_take_paused(struct worker *w, const char *const *names, size_t count);
 
 /* The plugins' files may have changed: every runner is replaced as soon as it is idle. */
 void kinds_refresh(struct worker *w);

@@ -33,7 +33,8 @@ static enum status listen_to_sets(struct worker *w, struct err *err)
     if (sets == NULL) {
         return err_fail(err, STATUS_NOMEM, "no memory for the sets of hints");
     }
-    bool listens = w->stage == WORKER_RUNNING && !w->is_quiet && w->kinds.served.count > 0;
+    bool listens = w->stage == WORKER_RUNNING && !w->is_quiet && w->listen.is_told &&
+                   w->kinds.served.count > 0;
     for (size_t q = 0; listens && q < w->config->worker.queue_count; q++) {
         const char *queue = w->config->worker.queues[q];
         if (is_paused(w, queue)) {
@@ -63,13 +64,14 @@ void listen_update(struct worker *w)
 
 void listen_take_paused(struct worker *w, const struct worker_beat_reply *reply)
 {
-    bool changed = reply->paused_count != w->listen.paused_count;
+    bool changed = !w->listen.is_told || reply->paused_count != w->listen.paused_count;
     for (size_t i = 0; i < reply->paused_count && !changed; i++) {
         changed = !is_paused(w, reply->paused_queues[i]);
     }
     if (!changed && w->listen.complaint.count == 0) {
         return;
     }
+    w->listen.is_told = true;
     w->listen.paused_count = 0;
     for (size_t i = 0; i < reply->paused_count && i < ARRAY_COUNT(w->listen.paused); i++) {
         (void)snprintf(w->listen.paused[w->listen.paused_count++], sizeof w->listen.paused[0], "%s",

@@ -15,6 +15,7 @@ struct worker;
 struct listen {
     char paused[CONFIG_QUEUES_MAX][JOB_NAME_MAX + 1];
     size_t paused_count;
+    bool is_told; /* a beat has said what is paused: before that nothing is asked for */
     struct complaint complaint; /* the last try failed: again with the next beat */
 };
 

@@ -114,13 +114,26 @@ static void on_end_signal(uv_signal_t *handle, int signum)
     }
 }
 
-static void on_quiet_signal(uv_signal_t *handle, int signum)
+static void be_quiet(struct worker *w)
 {
-    struct worker *w = handle->data;
-    (void)signum;
     w->is_quiet = true;
     log_info("quiet", LOG_I64("running", w->jobs.count[IN_HAND_RUNNING]));
     listen_update(w);
+}
+
+static void on_quiet_signal(uv_signal_t *handle, int signum)
+{
+    (void)signum;
+    be_quiet(handle->data);
+}
+
+void worker_take_asked(struct worker *w, const char *asked)
+{
+    if (strcmp(asked, "quiet") == 0 && !w->is_quiet) {
+        be_quiet(w);
+    } else if (strcmp(asked, "drain") == 0 && w->stage == WORKER_RUNNING) {
+        drain_begin(w, w->config->worker.drain_us);
+    }
 }
 
 static void on_reload_signal(uv_signal_t *handle, int signum)

@@ -109,6 +109,9 @@ void worker_on_registered(struct worker *w);
 /* A worker that has waited too long for PostgreSQL, from its start on, fails. */
 void worker_check_started(struct worker *w, int64_t now_us);
 
+/* What an operator wants of it: "quiet", "drain", or "". */
+void worker_take_asked(struct worker *w, const char *asked);
+
 /* It can't do its work, and says why. */
 void worker_fail(struct worker *w, int exit_code, const char *why);
 void worker_close(struct worker *w);

@@ -31,7 +31,8 @@ SELECT j.id, j.state,
                       ELSE format('due since %s s', round(extract(epoch FROM clock_timestamp() - j.ready_at), 1)) END
                  || CASE WHEN EXISTS (SELECT FROM claimd.queue q WHERE q.name = j.queue AND q.paused)
                          THEN format('; queue %s is paused', j.queue) ELSE '' END
-                 || CASE WHEN live.of_queue = 0 THEN format('; no live worker serves queue %s', j.queue)
+                 || CASE WHEN k.paused THEN format('; kind %s is paused', j.kind)
+                         WHEN live.of_queue = 0 THEN format('; no live worker serves queue %s', j.queue)
                          WHEN live.of_kind = 0 THEN format('; none of the %s live workers of queue %s serves kind %s',
                                                            live.of_queue, j.queue, j.kind)
                          ELSE format('; served by %s live workers', live.of_kind) END

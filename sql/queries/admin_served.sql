@@ -6,6 +6,8 @@ WITH live AS MATERIALIZED (
 )
 SELECT CASE WHEN NOT EXISTS (SELECT FROM claimd.kind k WHERE k.name = p.kind)
             THEN format('kind %s is unknown: no worker has ever announced it', p.kind)
+            WHEN EXISTS (SELECT FROM claimd.kind k WHERE k.name = p.kind AND k.paused)
+            THEN format('kind %s is paused (claimctl kinds resume)', p.kind)
             WHEN NOT EXISTS (SELECT FROM live w WHERE p.queue = ANY (w.queues))
             THEN format('no live worker serves queue %s (worker.queues)', p.queue)
             ELSE format('no live worker of queue %s serves kind %s', p.queue, p.kind) END AS what

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Kinds with due jobs that no live worker of their queue serves, among the first 20,000 due ones of each lane: hops over the feed
+-- Kinds with due jobs that are not paused and that no live worker of their queue serves, among the first 20,000 due ones of each lane: hops over the feed
 -- index from lane to lane, so that it is bounded on a table of any size. has_workers: its queue
 -- has some; hosts_of_kind: who has the plugin, for other queues. Index: job_feed.
 WITH RECURSIVE lane AS (
@@ -22,6 +22,7 @@ SELECT l.queue, j.kind, count(*) AS jobs,
                       WHERE queue = l.queue AND priority = l.priority AND share = l.share AND ready_at <= statement_timestamp()
                       ORDER BY ready_at, id LIMIT 20000) j
  WHERE j.state = 'available'
+   AND NOT EXISTS (SELECT FROM claimd.kind k WHERE k.name = j.kind AND k.paused)
    AND NOT EXISTS (SELECT FROM claimd.worker w
                     WHERE NOT w.dead AND NOT w.stopped AND w.stale_at > statement_timestamp()
                       AND l.queue = ANY (w.queues) AND j.kind = ANY (w.kinds))

@@ -59,6 +59,7 @@ UNION ALL
 (SELECT 2, o.queue, o.kind, o.available, 0, 0, 0, 0, false, 0
    FROM open o
   WHERE o.available > 0
+    AND NOT EXISTS (SELECT FROM claimd.kind k WHERE k.name = o.kind AND k.paused)
     AND NOT EXISTS (SELECT FROM live w WHERE o.queue = ANY (w.queues) AND o.kind = ANY (w.kinds))
   ORDER BY o.available DESC, o.queue, o.kind
   LIMIT $2)

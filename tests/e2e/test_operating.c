@@ -63,6 +63,114 @@ START_TEST(what_may_start_once_starts_once_more_when_it_is_retried)
 }
 END_TEST
 
+/* ---- pauses ---- */
+
+/* The worker has said of itself what it serves now. */
+static bool serves(const char *kind)
+{
+    return sql_i64(f.sql,
+                   "SELECT count(*) FROM claimd.worker WHERE NOT stopped AND '%s' = "
+                   "ANY (kinds)",
+                   kind) > 0;
+}
+
+static int64_t done(const char *kind)
+{
+    return sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history WHERE kind = '%s'", kind);
+}
+
+/* A heartbeat that was asked for after this call has been answered. */
+static void await_beat(void)
+{
+    for (int i = 0; i < 2; i++) {
+        int64_t before = sql_i64(f.sql, "SELECT (extract(epoch FROM max(beat_at)) * 1000000)::int8 "
+                                        "FROM claimd.worker");
+        ck_assert(WAIT_UNTIL(sql_i64(f.sql, "SELECT (extract(epoch FROM max(beat_at)) * "
+                                            "1000000)::int8 FROM claimd.worker") > before,
+                             SOON_US));
+    }
+}
+
+START_TEST(a_paused_kind_is_left_alone_until_it_is_resumed)
+{
+    ck_assert(WAIT_UNTIL(serves("noop"), SOON_US));
+    ctl_says("kinds pause noop", "yes");
+    ck_assert(WAIT_UNTIL(!serves("noop"), SOON_US));
+    fleet_enqueue(&f, "noop", "{}", 100);
+    fleet_enqueue(&f, "sleep", "{\"ms\": 1}", 100);
+    ck_assert(WAIT_UNTIL(done("sleep") == 100, SOON_US));
+    ctl_says("jobs list --state available --limit 1", "noop");
+    fleet_start_worker(&f, 1, NULL); /* one that is new hears of it before it asks for jobs */
+    await_beat();
+    ck_assert_int_eq(done("noop"), 0);
+    ctl_says("kinds resume noop", "no");
+    fleet_wait_finished(&f, 200, "completed", SOON_US);
+}
+END_TEST
+
+START_TEST(a_paused_queue_is_left_alone_until_it_is_resumed)
+{
+    ctl_says("queues pause default", "yes");
+    await_beat();
+    fleet_enqueue(&f, "noop", "{}", 100);
+    await_beat();
+    ck_assert_int_eq(done("noop"), 0);
+    ctl_says("queues resume default", "no");
+    fleet_wait_finished(&f, 100, "completed", SOON_US);
+}
+END_TEST
+
+START_TEST(what_runs_when_its_kind_is_paused_is_ended)
+{
+    fleet_enqueue(&f, "sleep", "{\"ms\": 3000}", 1);
+    ck_assert(WAIT_UNTIL(
+        sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 1, SOON_US));
+    ctl_says("kinds pause sleep", "yes");
+    ck_assert(WAIT_UNTIL(!serves("sleep"), SOON_US));
+    fleet_wait_finished(&f, 1, "completed", SOON_US);
+    ck_assert_int_eq(sql_i64(f.sql, "SELECT max(attempt) FROM claimd.job_history"), 1);
+}
+END_TEST
+
+/* ---- workers ---- */
+
+START_TEST(a_worker_that_is_asked_to_drain_ends_what_runs_and_then_itself)
+{
+    char words[128];
+    char id[64];
+    fleet_start_worker(&f, 1, NULL);
+    fleet_enqueue(&f, "sleep", "{\"ms\": 2000}", 4);
+    ck_assert(WAIT_UNTIL(
+        sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 4, SOON_US));
+    sql_text(f.sql, id, sizeof id,
+             "SELECT worker_id::text FROM claimd.worker ORDER BY started_at "
+             "LIMIT 1");
+    (void)snprintf(words, sizeof words, "workers drain %s", id);
+    ctl_says(words, id);
+    ck_assert_int_eq(fleet_wait_end(&f, &f.workers[0]), 0);
+    fleet_wait_finished(&f, 4, "completed", SOON_US);
+    ck_assert_int_eq(sql_i64(f.sql, "SELECT max(attempt) FROM claimd.job_history"), 1);
+    ctl_says("workers --all", "stopped");
+}
+END_TEST
+
+START_TEST(a_worker_that_is_asked_to_be_quiet_takes_nothing_new)
+{
+    char words[128];
+    char id[64];
+    sql_text(f.sql, id, sizeof id, "SELECT worker_id::text FROM claimd.worker");
+    (void)snprintf(words, sizeof words, "workers quiet %s", id);
+    ctl_says(words, id);
+    ck_assert(
+        WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM claimd.worker WHERE quiet") == 1, SOON_US));
+    fleet_enqueue(&f, "noop", "{}", 10);
+    await_beat();
+    ck_assert_int_eq(done("noop"), 0);
+    fleet_start_worker(&f, 1, NULL);
+    fleet_wait_finished(&f, 10, "completed", SOON_US);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("operating");
@@ -72,6 +180,11 @@ int main(void)
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, retried_jobs_are_fed_at_once);
     tcase_add_test(tests, what_may_start_once_starts_once_more_when_it_is_retried);
+    tcase_add_test(tests, a_paused_kind_is_left_alone_until_it_is_resumed);
+    tcase_add_test(tests, a_paused_queue_is_left_alone_until_it_is_resumed);
+    tcase_add_test(tests, what_runs_when_its_kind_is_paused_is_ended);
+    tcase_add_test(tests, a_worker_that_is_asked_to_drain_ends_what_runs_and_then_itself);
+    tcase_add_test(tests, a_worker_that_is_asked_to_be_quiet_takes_nothing_new);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -68,12 +68,14 @@ END_TEST
 START_TEST(a_job_that_is_refused_keeps_none_of_the_others)
 {
     add_jobs(3000);
-    ctl_sql("UPDATE claimd.job SET state = 'running', attempt = 1, fence = 1 "
-            "WHERE id IN (7, 1500, 1501)");
-    ck_assert_int_eq(
-        ctl_exit("jobs", "cancel", "--state", "available,running", "--kind", "a", "--json"), 5);
+    ctl_sql("CREATE FUNCTION claimd.no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+            "RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = 'job ' || OLD.id || ' stays'; "
+            "END $$");
+    ctl_sql("CREATE TRIGGER no BEFORE DELETE ON claimd.job FOR EACH ROW "
+            "WHEN (OLD.id IN (7, 1500, 1501)) EXECUTE FUNCTION claimd.no()");
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "--kind", "a", "--json"), 5);
     assert_says("3 of 3000 jobs were not cancelled");
-    assert_says("{\"id\": 7, \"error\": \"job 7 is running");
+    assert_says("{\"id\": 7, \"error\": \"job 7 stays");
     ck_assert_int_eq(COUNT("claimd.job"), 3);
     ck_assert_int_eq(COUNT("claimd.job_history WHERE state = 'cancelled'"), 2997);
 }
@@ -179,6 +181,59 @@ START_TEST(show_and_list_have_one_job_with_all_its_generations)
 }
 END_TEST
 
+START_TEST(a_queue_is_cleared_and_the_history_deleted)
+{
+    add_jobs(2100);
+    ck_assert_int_eq(ctl_exit("queues", "clear", "q1", "--dry-run"), 0);
+    assert_says("1050 jobs would be cancelled");
+    ck_assert_int_eq(ctl_exit("queues", "clear", "q1", "--kind", "b"), 0);
+    assert_says("0 jobs cancelled\n");
+    ck_assert_int_eq(ctl_exit("queues", "clear", "q1"), 0);
+    ck_assert_int_eq(COUNT("claimd.job"), 1050);
+    ck_assert_int_eq(COUNT("claimd.job WHERE queue = 'q1'"), 0);
+    ck_assert_int_eq(ctl_exit("queues", "clear", "Q1"), 2);
+    ck_assert_int_eq(ctl_exit("jobs", "delete", "1"), 0);
+    ck_assert_int_eq(ctl_exit("jobs", "delete", "1"), 4);
+    ck_assert_int_eq(ctl_exit("jobs", "delete", "2"), 5);
+    assert_says("job 2 is available: only a finished job can be deleted");
+    ck_assert_int_eq(ctl_exit("jobs", "delete", "--state", "cancelled", "--queue", "q1"), 0);
+    assert_says("1049 jobs deleted\n");
+    ck_assert_int_eq(COUNT("claimd.job_history"), 0);
+    ck_assert_int_eq(ctl_exit("jobs", "delete", "--state", "available"), 2);
+}
+END_TEST
+
+START_TEST(queues_and_kinds_are_shown_paused_and_resumed)
+{
+    add_jobs(4);
+    ctl_sql("INSERT INTO claimd.kind (name, plugin, version) VALUES ('a', 'p', '1.0')");
+    ck_assert_int_eq(ctl_exit("queues", "show", "q1", "--json"), 0);
+    json_t *root = ctl_json();
+    json_t *queue = json_object_get(root, "queue");
+    json_t *kind = json_array_get(json_object_get(root, "kinds"), 0);
+    ck_assert_int_eq(json_integer_value(json_object_get(queue, "available")), 2);
+    ck_assert_str_eq(json_string_value(json_object_get(kind, "kind")), "a");
+    ck_assert_int_eq(json_integer_value(json_object_get(kind, "available")), 2);
+    json_decref(root);
+    ck_assert_int_eq(ctl_exit("queues", "show", "q7"), 4);
+    ck_assert_int_eq(ctl_exit("queues", "show", "Q7"), 2);
+    ck_assert_int_eq(ctl_exit("queues", "pause", "q1"), 0);
+    ck_assert_int_eq(ctl_exit("kinds", "pause", "a"), 0);
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
+    assert_says("queue q1 is paused; kind a is paused");
+    ck_assert_int_eq(ctl_exit("kinds", "list"), 0);
+    assert_says("a    p      1.0     yes");
+    ck_assert_int_eq(ctl_exit("kinds", "pause", "b"), 2);
+    ck_assert_int_eq(ctl_exit("queues", "pause", "B"), 2);
+    ck_assert_int_eq(ctl_exit("kinds", "resume", "a"), 0);
+    ck_assert_int_eq(ctl_exit("queues", "resume", "q1", "--json"), 0);
+    assert_says("\"changed\": true");
+    ck_assert_int_eq(COUNT("claimd.queue WHERE paused"), 0);
+    ck_assert_int_eq(ctl_exit("workers", "drain", "nobody"), 4);
+    assert_says("no live worker has the host or id 'nobody'");
+}
+END_TEST
+
 /* ---- on a terminal ---- */
 
 START_TEST(on_a_terminal_it_asks_first)
@@ -241,6 +296,8 @@ int main(void)
     tcase_add_test(tests, a_wrong_choice_is_exit_2_even_without_a_server);
     tcase_add_test(tests, finished_jobs_are_retried_by_id_and_by_filter);
     tcase_add_test(tests, show_and_list_have_one_job_with_all_its_generations);
+    tcase_add_test(tests, a_queue_is_cleared_and_the_history_deleted);
+    tcase_add_test(tests, queues_and_kinds_are_shown_paused_and_resumed);
     tcase_add_test(tests, on_a_terminal_it_asks_first);
     tcase_add_test(tests, an_interrupted_command_is_repeated);
     suite_add_tcase(suite, tests);

@@ -422,7 +422,17 @@ static const struct {
     {{"jobs", "cancel", "1"}, "jobs"},
     {{"jobs", "watch", "1"}, "state"},
     {{"jobs", "retry", "1"}, "jobs"},
+    {{"jobs", "delete", "1"}, "jobs"},
     {{"queues"}, "queues"},
+    {{"queues", "show", "default"}, "workers"},
+    {{"queues", "pause", "default"}, "queue"},
+    {{"queues", "resume", "default"}, "queue"},
+    {{"queues", "clear", "default"}, "summary"},
+    {{"kinds", "list"}, "kinds"},
+    {{"kinds", "pause", "a"}, "kind"},
+    {{"kinds", "resume", "a"}, "kind"},
+    {{"workers", "quiet", "host-1"}, "asked"},
+    {{"workers", "drain", "host-1"}, "asked"},
     {{"workers"}, "workers"},
     {{"stats"}, "finished"},
     {{"top"}, "workers"},
@@ -455,6 +465,7 @@ START_TEST(every_command_has_json)
         memcpy(words + 1, calls[i].words, sizeof calls[i].words);
         if (strcmp(words[1], "enqueue") == 0) {
             ctl_sql(INSERT_WORKER("-1 h")); /* so that it has nothing to warn of */
+            ctl_sql("INSERT INTO claimd.kind (name) VALUES ('a')");
         }
         (void)ctl_run_words(words); /* doctor reaches no lock nodes here */
         json_t *root = json_loads(ctl_text(), JSON_DISABLE_EOF_CHECK, NULL);

@@ -115,6 +115,82 @@ START_TEST(of_two_retries_at_once_one_is_refused)
 }
 END_TEST
 
+/* ---- pause ---- */
+
+START_TEST(queues_and_kinds_are_paused_once_and_resumed_once)
+{
+    (void)side_run(db, "INSERT INTO claimd.kind (name) VALUES ('a')");
+    ck_assert_str_eq(side_run(db, "SELECT claimd.pause_queue('q.1')::text").text, "true");
+    ck_assert_str_eq(side_run(db, "SELECT claimd.pause_queue('q.1')::text").text, "false");
+    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.queue WHERE paused"), 1);
+    ck_assert_str_eq(side_run(db, "SELECT claimd.resume_queue('q.1')::text").text, "true");
+    ck_assert_str_eq(side_run(db, "SELECT claimd.resume_queue('q.1')::text").text, "false");
+    ck_assert_str_eq(side_run(db, "SELECT claimd.resume_queue('nobody')::text").text, "false");
+    ck_assert_str_eq(side_run(db, "SELECT claimd.pause_kind('a')::text").text, "true");
+    ck_assert_str_eq(side_run(db, "SELECT claimd.pause_kind('a')::text").text, "false");
+    ck_assert_str_eq(side_run(db, "SELECT claimd.resume_kind('a')::text").text, "true");
+    ck_assert_str_eq(side_run(db, "SELECT claimd.resume_kind('a')::text").text, "false");
+    ASSERT_REFUSED(db, "SELECT claimd.pause_queue('No')", "CL002", "queue: must match");
+    ASSERT_REFUSED(db, "SELECT claimd.pause_queue(NULL)", "CL002", "queue: must match");
+    ASSERT_REFUSED(db, "SELECT claimd.resume_queue('')", "CL002", "queue: must match");
+    ASSERT_REFUSED(db, "SELECT claimd.pause_kind('b')", "CL002", "kind: must be one");
+    ASSERT_REFUSED(db, "SELECT claimd.resume_kind(NULL)", "CL002", "kind: must be one");
+}
+END_TEST
+
+START_TEST(a_kind_is_not_paused_while_programs_may_work_that_would_go_on_with_it)
+{
+    (void)side_run(db, "INSERT INTO claimd.kind (name) VALUES ('a')");
+    (void)side_run(db, "UPDATE claimd.cluster SET oldest_program = 1");
+    ASSERT_REFUSED(db, "SELECT claimd.pause_kind('a')", "CL003", "claimctl db finish");
+    (void)side_run(db, "SELECT claimd.finish_upgrade()::text");
+    ck_assert_str_eq(side_run(db, "SELECT claimd.pause_kind('a')::text").text, "true");
+}
+END_TEST
+
+#define WORKER "'00000000-0000-0000-0000-0000000000aa'"
+
+START_TEST(a_worker_is_asked_only_if_it_hears)
+{
+    ASSERT_REFUSED(db, "SELECT claimd.ask_worker(" WORKER ", 'quiet')", "CL003", "not found");
+    ASSERT_REFUSED(db, "SELECT claimd.ask_worker(NULL, 'quiet')", "CL003", "not found");
+    (void)side_run(db, "UPDATE claimd.cluster SET oldest_program = 1");
+    (void)side_run(db, "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, "
+                       "state_dir, token_prefix, version, queues, built_for) VALUES (" WORKER
+                       ", now() + interval '1 h', 1, 1, 'h', '/s', 'p', '1', '{default}', 1)");
+    ASSERT_REFUSED(db, "SELECT claimd.ask_worker(" WORKER ", 'stop')", "CL002", "what: must be");
+    ASSERT_REFUSED(db, "SELECT claimd.ask_worker(" WORKER ", 'quiet')", "CL003", "older release");
+    (void)side_run(
+        db, "UPDATE claimd.worker SET built_for = (SELECT schema_version FROM claimd.cluster)");
+    (void)side_run(db, "SELECT claimd.ask_worker(" WORKER ", 'drain')");
+    (void)side_run(db, "SELECT claimd.ask_worker(" WORKER ", 'quiet')"); /* draining is more */
+    ck_assert_str_eq(side_run(db, "SELECT asked FROM claimd.worker").text, "drain");
+    (void)side_run(db, "UPDATE claimd.worker SET stale_at = now()");
+    ASSERT_REFUSED(db, "SELECT claimd.ask_worker(" WORKER ", 'quiet')", "CL003", "is silent");
+    (void)side_run(db, "UPDATE claimd.worker SET stopped = true");
+    ASSERT_REFUSED(db, "SELECT claimd.ask_worker(" WORKER ", 'quiet')", "CL003", "has ended");
+}
+END_TEST
+
+/* ---- delete ---- */
+
+START_TEST(a_deleted_job_leaves_nothing_behind)
+{
+    (void)finished("discarded");
+    (void)side_run(db, "SELECT claimd.retry(1)::text");
+    ASSERT_REFUSED(db, "SELECT claimd.delete_job(1)", "CL003", "job 1 is available: only a");
+    (void)side_run(db, "SELECT claimd.cancel(1)");
+    (void)side_run(db, "INSERT INTO claimd.job_attempt (job_id, fence, attempt, worker_id, "
+                       "started_at, outcome) VALUES (1, 1, 1, " WORKER ", now(), 'failed')");
+    ck_assert_str_eq(side_run(db, "SELECT claimd.delete_job(1)").text, "cancelled");
+    ck_assert_int_eq(number("SELECT ((SELECT count(*) FROM claimd.job_history) + "
+                            "(SELECT count(*) FROM claimd.job_attempt))::text"),
+                     0);
+    ASSERT_REFUSED(db, "SELECT claimd.delete_job(1)", "CL003", "job 1 not found");
+    ASSERT_REFUSED(db, "SELECT claimd.delete_job(NULL)", "CL002", "id: must not be NULL");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sql operate");
@@ -125,6 +201,10 @@ int main(void)
     tcase_add_test(tc, the_view_has_one_row_of_a_job_whatever_its_generation);
     tcase_add_test(tc, retry_says_why_it_can_not);
     tcase_add_test(tc, of_two_retries_at_once_one_is_refused);
+    tcase_add_test(tc, queues_and_kinds_are_paused_once_and_resumed_once);
+    tcase_add_test(tc, a_kind_is_not_paused_while_programs_may_work_that_would_go_on_with_it);
+    tcase_add_test(tc, a_worker_is_asked_only_if_it_hears);
+    tcase_add_test(tc, a_deleted_job_leaves_nothing_behind);
     suite_add_tcase(suite, tc);
     return world_run(suite);
 }

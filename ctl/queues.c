@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * claimctl queues; queues clear is in jobs_act.c. */
+#include "ctl/overview.h"
+#include "ctl/pause.h"
+#include "model/job.h"
+#include "sql/queries.h"
+
+enum status queues(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    (void)args;
+    auto_admin struct admin *a = NULL;
+    auto_table struct table table = {0};
+    enum status st = ctl_session(ctl, &a, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = overview_queues(a, &table, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    const struct table *const tables[] = {&table};
+    return tables_print(tables, 1, ctl->is_json, ctl->out, err);
+}
+
+static enum status fill(struct admin *a, const struct pg_statement *statement, const char *name,
+                        struct table *t, struct err *err)
+{
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = admin_query(a, statement, &name, &rows, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return table_add_rows(t, rows, err);
+}
+
+/* The one row of all that has this name. */
+static enum status find(const struct table *all, const char *name, struct table *ret,
+                        struct err *err)
+{
+    for (size_t row = 0; row < all->row_count; row++) {
+        if (strcmp(table_cell(all, row, 0), name) == 0) {
+            const char *const *cells = (const char *const *)&all->cells[row * all->column_count];
+            ret->columns = all->columns;
+            ret->column_count = all->column_count;
+            return table_add(ret, cells, err);
+        }
+    }
+    return err_fail(err, STATUS_NOT_FOUND,
+                    "queue %s not found: it has no open job, no worker and no setting", name);
+}
+
+static enum status fill_show(struct admin *a, const char *name, struct table *queue,
+                             struct table *kinds, struct table *workers, struct err *err)
+{
+    auto_table struct table all = {0};
+    enum status st = overview_queues(a, &all, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = find(&all, name, queue, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = fill(a, &SQL_ADMIN_QUEUE_KINDS, name, kinds, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return fill(a, &SQL_ADMIN_QUEUE_WORKERS, name, workers, err);
+}
+
+enum status queues_show(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    static const struct table_column kind_columns[] = {
+        {"kind", CELL_TEXT},        {"priority", CELL_NUMBER},  {"available", CELL_NUMBER},
+        {"scheduled", CELL_NUMBER}, {"retryable", CELL_NUMBER}, {"running", CELL_NUMBER},
+        {"paused", CELL_BOOL}};
+    static const struct table_column worker_columns[] = {
+        {"host", CELL_TEXT},    {"pid", CELL_NUMBER}, {"running", CELL_NUMBER},
+        {"slots", CELL_NUMBER}, {"quiet", CELL_BOOL}, {"worker_id", CELL_TEXT | CELL_WIDE}};
+    const char *name = args->words[0];
+    auto_admin struct admin *a = NULL;
+    auto_table struct table queue = {.name = "queue", .is_record = true};
+    auto_table struct table kinds = TABLE("kinds", kind_columns);
+    auto_table struct table workers = TABLE("workers", worker_columns);
+    const struct table *const tables[] = {&queue, &kinds, &workers};
+    enum status st = job_queue_check(name, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = ctl_session(ctl, &a, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = fill_show(a, name, &queue, &kinds, &workers, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return tables_print(tables, ARRAY_COUNT(tables), ctl->is_json, ctl->out, err);
+}
+
+enum status queues_pause(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    return pause_set(ctl, "queue", &SQL_ADMIN_QUEUE_PAUSE, args->words[0], true, err);
+}
+
+enum status queues_resume(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    return pause_set(ctl, "queue", &SQL_ADMIN_QUEUE_PAUSE, args->words[0], false, err);
+}

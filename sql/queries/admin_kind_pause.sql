@@ -1,0 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Pauses ($2) a kind or resumes it. True: that changed something.
+-- params: text, bool
+SELECT CASE WHEN $2 THEN claimd.pause_kind($1) ELSE claimd.resume_kind($1) END AS changed

@@ -1,0 +1,7 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Live workers of a queue.
+-- params: text
+SELECT host, pid, running, slots, quiet, worker_id
+  FROM claimd.worker
+ WHERE NOT dead AND NOT stopped AND stale_at > clock_timestamp() AND $1 = ANY (queues)
+ ORDER BY host, pid
