@@ -93,7 +93,7 @@ END_TEST
 START_TEST(W5_C9_the_keeper_goes_on_after_SCRIPT_FLUSH)
 {
     world_start(3, NULL);
-    shorten_the_lease(US_PER_S);
+    shorten_the_lease(5 * US_PER_S);
     world_open_voting();
     struct redlock_batch *b = given_a_lock();
     for (uint64_t i = 0; i < 3; i++) {
@@ -110,7 +110,7 @@ END_TEST
 START_TEST(W5_the_keeper_goes_on_after_nodes_were_replicas_for_a_while)
 {
     world_start(3, NULL);
-    shorten_the_lease(3 * US_PER_S);
+    shorten_the_lease(6 * US_PER_S);
     world_open_voting();
     struct redlock_batch *b = given_a_lock();
     (void)cli(0, "REPLICAOF", "127.0.0.1", "1"); /* READONLY */
@@ -125,7 +125,7 @@ END_TEST
 START_TEST(W5_nodes_without_memory_extend_what_they_have)
 {
     world_start(3, NULL);
-    shorten_the_lease(US_PER_S);
+    shorten_the_lease(3 * US_PER_S);
     world_open_voting();
     struct redlock_batch *b = given_a_lock();
     for (size_t i = 0; i < 3; i++) {
