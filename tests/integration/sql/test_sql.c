@@ -212,7 +212,6 @@ START_TEST(H1_enqueue_names_the_wrong_argument_and_stores_nothing)
         {"'a', timeout => '10 years'", "CL002", "timeout: must be"},
         {"'a', tags => array_fill('tag'::text, '{2000}')", "CL002", "tags: at most"},
         {"'a', metadata => to_jsonb(repeat('x', 70000))", "CL002", "metadata: at most"},
-        {"'a', unique_key => 'k'", "CL002", "unique_key: not supported"},
         {"'a', exclusive_key => 'k'", "CL002", "exclusive_key: not supported"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {

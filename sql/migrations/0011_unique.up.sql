@@ -1,0 +1,394 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Unique jobs: who enqueues gives a key, or says of what one is made, and another job with it stands in the way while its scope says
+-- so. The guide: docs/guide/unique-jobs.md.
+
+-- The holder of each key. Whether it still stands in the way is decided when somebody wants the key, by the job's state at that
+-- moment: a row that should be gone harms nobody. So the end of a job frees its key where it can do so without waiting.
+CREATE TABLE job_key (
+    job_id bigint NOT NULL,
+    expires_at timestamptz, -- NULL: for as long as `states` say
+    key text COLLATE "C" NOT NULL,
+    states text NOT NULL, -- of its job, in which it stands in the way
+    CONSTRAINT job_key_pkey PRIMARY KEY (key),
+    CONSTRAINT job_key_states CHECK (states IN ('queued', 'open', 'completed', 'all'))
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
+GRANT SELECT ON job_key TO claimd_admin, claimd_reader;
+
+-- ---- the end of a job ----
+-- job.flags: 1 = its key is free when it ends. Whatever ends it deletes its row, so programs of every release free the key in the
+-- statement that ends it; jobs without flags cost the look at that column. Never waits: a producer may hold the row for long.
+CREATE FUNCTION job_ended() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    DELETE FROM job_key
+     WHERE key = (SELECT k.key FROM job_key k WHERE k.key = OLD.unique_key AND k.job_id = OLD.id FOR UPDATE SKIP LOCKED);
+    RETURN NULL;
+END $$;
+CREATE TRIGGER job_ended AFTER DELETE ON job FOR EACH ROW WHEN (OLD.flags <> 0 AND OLD.unique_key IS NOT NULL)
+    EXECUTE FUNCTION job_ended();
+
+-- ---- what is asked for ----
+ALTER TYPE job_request ADD ATTRIBUTE unique_by text[], ADD ATTRIBUTE unique_for interval, ADD ATTRIBUTE unique_states text,
+                       ADD ATTRIBUTE on_conflict text;
+
+-- What is wrong with a job, naming the argument; NULL: nothing. Its callers get it inline.
+CREATE FUNCTION why_refused(kind text, args jsonb, queue text, priority integer, scheduled_at timestamptz, max_attempts integer,
+                            timeout interval, exclusive_key text, tags text[], metadata jsonb) RETURNS text
+LANGUAGE sql STABLE AS $$
+    SELECT CASE
+        WHEN kind IS NULL OR kind !~ '^[a-z][a-z0-9_]*$' OR octet_length(kind) > 64
+        THEN 'kind: must match ^[a-z][a-z0-9_]*$ and have at most 64 octets'
+        WHEN queue IS NULL OR queue !~ '^[a-z][a-z0-9_.-]*$' OR octet_length(queue) > 64
+        THEN 'queue: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets'
+        WHEN priority IS NULL OR priority NOT BETWEEN 0 AND 9
+        THEN 'priority: must be 0 (first) to 9'
+        WHEN args IS NULL
+        THEN 'args: must be a JSON value, not NULL'
+        WHEN pg_column_size(args) > 2000 AND octet_length(args::text) > 1048576
+        THEN 'args: at most 1048576 octets as JSON text'
+        WHEN scheduled_at > '2286-01-01 00:00:00+00'
+        THEN 'scheduled_at: must lie before the year 2286, so not infinity; the past means now'
+        WHEN max_attempts < 1
+        THEN 'max_attempts: must be 1 or more'
+        WHEN timeout <= interval '0' OR timeout > interval '366 days'
+        THEN 'timeout: must be more than 0 and at most 366 days'
+        WHEN pg_column_size(tags) > 8192
+        THEN 'tags: at most 8192 octets together'
+        WHEN pg_column_size(metadata) > 2000 AND octet_length(metadata::text) > 65536
+        THEN 'metadata: at most 65536 octets as JSON text'
+        WHEN exclusive_key IS NOT NULL
+        THEN 'exclusive_key: not supported by this version, must be NULL'
+    END
+$$;
+
+CREATE FUNCTION why_not_unique(r job_request) RETURNS text
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN CASE
+        WHEN (r.on_conflict IN ('error', 'ignore', 'replace_args', 'reschedule')) IS NOT TRUE
+        THEN 'on_conflict: must be error, ignore, replace_args or reschedule'
+        WHEN octet_length(r.unique_key) NOT BETWEEN 1 AND 512
+        THEN 'unique_key: must have 1 to 512 octets'
+        WHEN r.unique_key IS NOT NULL AND r.unique_by IS NOT NULL
+        THEN 'unique_by: not together with unique_key'
+        WHEN r.unique_key IS NULL AND r.unique_by IS NULL
+        THEN CASE WHEN r.unique_for IS NOT NULL THEN 'unique_for: needs unique_key or unique_by'
+                  WHEN r.unique_states IS NOT NULL THEN 'unique_states: needs unique_key or unique_by' END
+        WHEN cardinality(r.unique_by) NOT BETWEEN 1 AND 32 OR
+             EXISTS (SELECT FROM unnest(r.unique_by) AS part WHERE (part ~ '^(kind|queue|args|args\..+)$') IS NOT TRUE)
+        THEN 'unique_by: must be a list of kind, queue, args and args.NAME, at most 32'
+        WHEN r.unique_for <= interval '0' OR r.unique_for > interval '366 days'
+        THEN 'unique_for: must be more than 0 and at most 366 days'
+        WHEN r.unique_states NOT IN ('queued', 'open', 'completed', 'all')
+        THEN 'unique_states: must be queued, open, completed or all'
+        WHEN r.unique_states IN ('completed', 'all') AND r.unique_for IS NULL
+        THEN 'unique_states: ' || r.unique_states || ' needs unique_for'
+    END;
+END $$;
+
+CREATE FUNCTION request_refusal(r job_request) RETURNS text
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN COALESCE(why_refused(r.kind, r.args, r.queue, r.priority, r.scheduled_at, r.max_attempts, r.timeout, r.exclusive_key,
+                                r.tags, r.metadata), why_not_unique(r));
+END $$;
+
+-- The key that it wants, if any. Those of unique_by are JSON texts, and hashed when they are long.
+CREATE FUNCTION request_key(r job_request) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    key text;
+BEGIN
+    IF r.unique_by IS NULL THEN
+        RETURN r.unique_key;
+    END IF;
+    key := (SELECT jsonb_object_agg(part, CASE part WHEN 'kind' THEN to_jsonb(r.kind)
+                                                    WHEN 'queue' THEN to_jsonb(r.queue)
+                                                    WHEN 'args' THEN r.args
+                                                    ELSE r.args -> substr(part, 6) END)::text
+              FROM unnest(r.unique_by) AS part);
+    RETURN CASE WHEN octet_length(key) <= 512 THEN key ELSE 'sha256:' || encode(sha256(convert_to(key, 'UTF8')), 'hex') END;
+END $$;
+
+-- ---- keys ----
+-- The history may have been small when this was planned.
+CREATE FUNCTION ended_badly(job_id bigint) RETURNS boolean
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM job_history h WHERE h.id = job_id AND h.retried_at IS NULL AND h.state <> 'completed');
+END $$;
+
+-- Does its job stand in the way?
+CREATE FUNCTION key_holds(k job_key) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    found_state text;
+BEGIN
+    IF k.expires_at <= clock_timestamp() THEN
+        RETURN false;
+    END IF;
+    SELECT j.state INTO found_state FROM job j WHERE j.id = k.job_id;
+    IF FOUND THEN
+        RETURN k.states <> 'queued' OR found_state = 'available';
+    END IF;
+    RETURN k.states = 'all' OR (k.states = 'completed' AND NOT ended_badly(k.job_id));
+END $$;
+
+-- Gives the key to the job, unless another one stands in the way; returns whose it is then. Of two calls at once one waits for the
+-- other's transaction. Nothing is locked where the answer is another job.
+CREATE FUNCTION take_key(wanted text, states text, expires_at timestamptz, new_id bigint) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    holder job_key;
+BEGIN
+    FOR try IN 1..100 LOOP
+        INSERT INTO job_key AS k (key, job_id, states, expires_at) VALUES (wanted, new_id, take_key.states, take_key.expires_at)
+            ON CONFLICT ON CONSTRAINT job_key_pkey DO NOTHING;
+        IF FOUND THEN
+            RETURN new_id;
+        END IF;
+        SELECT * INTO holder FROM job_key k WHERE k.key = wanted;
+        CONTINUE WHEN NOT FOUND;
+        IF key_holds(holder) THEN
+            RETURN holder.job_id;
+        END IF;
+        UPDATE job_key k SET job_id = new_id, states = take_key.states, expires_at = take_key.expires_at
+         WHERE k.key = wanted AND k.job_id = holder.job_id;
+        IF FOUND THEN
+            RETURN new_id;
+        END IF;
+    END LOOP;
+    RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = 'unique_key: it changes hands all the time: try again';
+END $$;
+
+-- What on_conflict says about a key that `holder` has.
+CREATE FUNCTION meet_holder(r job_request, holder bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    found_state text;
+BEGIN
+    IF r.on_conflict = 'ignore' THEN
+        RETURN;
+    END IF;
+    IF r.on_conflict = 'replace_args' THEN
+        UPDATE job j SET args = r.args, version = j.version + 1 WHERE j.id = holder AND j.state = 'available';
+    ELSIF r.on_conflict = 'reschedule' THEN
+        -- Never into the past: there the feed has been.
+        UPDATE job j SET scheduled_at = GREATEST(r.scheduled_at, clock_timestamp()), version = j.version + 1
+         WHERE j.id = holder AND j.state = 'available';
+        IF (SELECT hungry FROM cluster) THEN
+            PERFORM pg_notify('claimd', '');
+        END IF;
+    END IF;
+    IF r.on_conflict <> 'error' AND EXISTS (SELECT FROM job j WHERE j.id = holder AND j.state = 'available') THEN
+        RETURN;
+    END IF;
+    SELECT CASE WHEN j.state = 'running' THEN ' and runs' ELSE ' and waits' END INTO found_state FROM job j WHERE j.id = holder;
+    RAISE EXCEPTION USING ERRCODE = 'CL004', DETAIL = holder::text,
+        MESSAGE = format('unique_key: job %s has this key%s%s', holder, COALESCE(found_state, ' and is over'),
+                         CASE WHEN r.on_conflict <> 'error' THEN ': only one that waits can be changed' END);
+END $$;
+
+-- ---- enqueue ----
+-- Stores it, or finds the job that stands in its way.
+CREATE FUNCTION enqueue_request(r job_request, OUT id bigint, OUT inserted boolean)
+LANGUAGE plpgsql AS $$
+DECLARE
+    wrong text := request_refusal(r);
+    key text;
+    states text;
+    holder bigint;
+BEGIN
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
+    END IF;
+    id := nextval('job_id_seq');
+    IF r.unique_key IS NOT NULL OR r.unique_by IS NOT NULL THEN
+        key := request_key(r);
+        states := COALESCE(r.unique_states, CASE WHEN r.unique_for IS NULL THEN 'open' ELSE 'all' END);
+        holder := take_key(key, states, clock_timestamp() + r.unique_for, id);
+        IF holder <> id THEN
+            PERFORM meet_holder(r, holder);
+            id := holder;
+            inserted := false;
+            RETURN;
+        END IF;
+    END IF;
+    INSERT INTO job (id, kind, args, queue, priority, scheduled_at, max_attempts, timeout, share, tags, metadata, unique_key, flags)
+    OVERRIDING SYSTEM VALUE
+    VALUES (id, r.kind, r.args, r.queue, r.priority,
+            CASE WHEN r.scheduled_at >= '0001-01-01 00:00:00+00' THEN r.scheduled_at ELSE clock_timestamp() END,
+            r.max_attempts, r.timeout,
+            CASE WHEN r.share_key IS NULL THEN 0
+                 ELSE 1 + (hashtextextended(r.share_key, 0) & 9223372036854775807) % 63 END,
+            r.tags, r.metadata, key, CASE WHEN states IN ('queued', 'open') THEN 1 ELSE 0 END);
+    inserted := true;
+END $$;
+
+DROP FUNCTION enqueue;
+-- Not overloaded for json: with both, the untyped '{…}' of everybody else would be ambiguous.
+CREATE FUNCTION enqueue(kind text, args jsonb DEFAULT '{}', queue text DEFAULT 'default', priority integer DEFAULT 4,
+                        scheduled_at timestamptz DEFAULT NULL, max_attempts integer DEFAULT NULL,
+                        timeout interval DEFAULT NULL, unique_key text DEFAULT NULL, exclusive_key text DEFAULT NULL,
+                        share_key text DEFAULT NULL, tags text[] DEFAULT NULL, metadata jsonb DEFAULT NULL,
+                        unique_by text[] DEFAULT NULL, unique_for interval DEFAULT NULL, unique_states text DEFAULT NULL,
+                        on_conflict text DEFAULT 'error') RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    wrong text := why_refused(kind, args, queue, priority, scheduled_at, max_attempts, timeout, exclusive_key, tags, metadata);
+    new_id bigint;
+BEGIN
+    IF unique_key IS NOT NULL OR unique_by IS NOT NULL OR unique_for IS NOT NULL OR unique_states IS NOT NULL
+       OR on_conflict IS DISTINCT FROM 'error' THEN
+        RETURN (enqueue_request(ROW(kind, args, queue, priority, scheduled_at, max_attempts, timeout, unique_key, exclusive_key,
+                                    share_key, tags, metadata, unique_by, unique_for, unique_states, on_conflict))).id;
+    END IF;
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
+    END IF;
+    INSERT INTO job (kind, args, queue, priority, scheduled_at, max_attempts, timeout, share, tags, metadata)
+    VALUES (kind, args, queue, priority,
+            -- Not stored as it is: many a client can't read -infinity, nor years before the first.
+            CASE WHEN scheduled_at >= '0001-01-01 00:00:00+00' THEN scheduled_at ELSE clock_timestamp() END, max_attempts, timeout,
+            CASE WHEN share_key IS NULL THEN 0
+                 ELSE 1 + (hashtextextended(share_key, 0) & 9223372036854775807) % 63 END,
+            tags, metadata)
+    RETURNING id INTO new_id;
+    RETURN new_id;
+END $$;
+
+-- The same, and whether it made the job; for whom a job that is there already is no error.
+CREATE FUNCTION enqueue_unique(kind text, args jsonb DEFAULT '{}', queue text DEFAULT 'default', priority integer DEFAULT 4,
+                               scheduled_at timestamptz DEFAULT NULL, max_attempts integer DEFAULT NULL,
+                               timeout interval DEFAULT NULL, unique_key text DEFAULT NULL, exclusive_key text DEFAULT NULL,
+                               share_key text DEFAULT NULL, tags text[] DEFAULT NULL, metadata jsonb DEFAULT NULL,
+                               unique_by text[] DEFAULT NULL, unique_for interval DEFAULT NULL, unique_states text DEFAULT NULL,
+                               on_conflict text DEFAULT 'ignore', OUT id bigint, OUT inserted boolean)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    IF unique_key IS NULL AND unique_by IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'unique_key: must be given, or unique_by';
+    END IF;
+    SELECT e.id, e.inserted INTO id, inserted
+      FROM enqueue_request(ROW(kind, args, queue, priority, scheduled_at, max_attempts, timeout, unique_key, exclusive_key,
+                               share_key, tags, metadata, unique_by, unique_for, unique_states, on_conflict)) AS e;
+END $$;
+
+-- ---- enqueue_many ----
+-- The element with the defaults of enqueue() for what is left out or null.
+CREATE FUNCTION request_of(element jsonb) RETURNS job_request
+LANGUAGE plpgsql AS $$
+DECLARE
+    r job_request := jsonb_populate_record(NULL::job_request, element);
+BEGIN
+    r.args := COALESCE(r.args, '{}');
+    r.queue := COALESCE(r.queue, 'default');
+    r.priority := COALESCE(r.priority, 4);
+    r.on_conflict := COALESCE(r.on_conflict, 'error');
+    RETURN r;
+END $$;
+
+-- Raises CL002 for the first element that enqueue() would refuse; else returns.
+CREATE OR REPLACE FUNCTION refuse_requests(jobs jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    known text[] := request_keys();
+    request jsonb;
+    n bigint;
+    field text;
+    wrong text;
+BEGIN
+    FOR request, n IN SELECT e.value, e.ordinality - 1 FROM jsonb_array_elements(jobs) WITH ORDINALITY AS e LOOP
+        IF jsonb_typeof(request) <> 'object' THEN
+            RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = format('jobs[%s]: must be an object', n);
+        END IF;
+        FOR field IN SELECT jsonb_object_keys(request) LOOP
+            IF field <> ALL (known) THEN
+                RAISE EXCEPTION USING ERRCODE = 'CL002',
+                    MESSAGE = format('jobs[%s].%s: unknown, must be one of %s', n, left(field, 64), array_to_string(known, ', '));
+            END IF;
+            BEGIN
+                PERFORM jsonb_populate_record(NULL::job_request, jsonb_build_object(field, request -> field));
+            EXCEPTION WHEN data_exception THEN
+                RAISE EXCEPTION USING ERRCODE = 'CL002',
+                    MESSAGE = format('jobs[%s].%s: must be of type %s: %s', n, field,
+                                     (SELECT format_type(atttypid, atttypmod) FROM pg_attribute
+                                       WHERE attrelid = 'job_request'::regclass AND attname = field), SQLERRM);
+            END;
+        END LOOP;
+        wrong := request_refusal(request_of(request));
+        IF wrong IS NOT NULL THEN
+            RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = format('jobs[%s].%s', n, wrong);
+        END IF;
+    END LOOP;
+END $$;
+
+-- Those with keys one by one, in the order of the keys: two calls that want the same ones in another order would lock each other out.
+CREATE FUNCTION enqueue_many_unique(jobs jsonb) RETURNS SETOF bigint
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    ids bigint[] := array_fill(NULL::bigint, ARRAY[jsonb_array_length(jobs)]);
+    wanted record;
+    holder text;
+BEGIN
+    PERFORM refuse_requests(jobs);
+    FOR wanted IN SELECT e.ordinality AS n, request_of(e.value) AS r FROM jsonb_array_elements(jobs) WITH ORDINALITY AS e
+                   ORDER BY request_key(request_of(e.value)) COLLATE "C" NULLS FIRST, e.ordinality LOOP
+        ids[wanted.n] := (enqueue_request(wanted.r)).id;
+    END LOOP;
+    RETURN QUERY SELECT unnest(ids);
+EXCEPTION WHEN SQLSTATE 'CL004' THEN
+    GET STACKED DIAGNOSTICS holder = PG_EXCEPTION_DETAIL;
+    RAISE EXCEPTION USING ERRCODE = 'CL004', DETAIL = holder, MESSAGE = format('jobs[%s].%s', wanted.n - 1, SQLERRM);
+END $$;
+
+CREATE OR REPLACE FUNCTION enqueue_many(jobs jsonb) RETURNS SETOF bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    known text[] := request_keys();
+BEGIN
+    IF jobs IS NULL OR jsonb_typeof(jobs) <> 'array' THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'jobs: must be a JSON array of objects';
+    END IF;
+    IF EXISTS (SELECT FROM jsonb_array_elements(jobs) AS e
+                WHERE e ?| '{unique_key,unique_by,unique_for,unique_states,on_conflict}') THEN
+        RETURN QUERY SELECT * FROM enqueue_many_unique(jobs);
+        RETURN;
+    END IF;
+    RETURN QUERY
+    INSERT INTO job AS j (kind, args, queue, priority, scheduled_at, max_attempts, timeout, share, tags, metadata)
+    SELECT CASE WHEN e.request - known = '{}' AND r.exclusive_key IS NULL THEN r.kind END,
+           COALESCE(r.args, '{}'), COALESCE(r.queue, 'default'), COALESCE(r.priority, 4),
+           CASE WHEN r.scheduled_at >= '0001-01-01 00:00:00+00' THEN r.scheduled_at ELSE clock_timestamp() END,
+           r.max_attempts, r.timeout,
+           CASE WHEN r.share_key IS NULL THEN 0
+                ELSE 1 + (hashtextextended(r.share_key, 0) & 9223372036854775807) % 63 END,
+           r.tags, r.metadata
+      FROM jsonb_array_elements(jobs) WITH ORDINALITY AS e(request, n)
+     CROSS JOIN LATERAL jsonb_populate_record(NULL::job_request, e.request) AS r
+     ORDER BY e.n
+    RETURNING j.id;
+EXCEPTION WHEN data_exception OR integrity_constraint_violation THEN
+    PERFORM refuse_requests(jobs);
+    RAISE;
+END $$;
+
+-- ---- retry ----
+-- A job that holds its key while it is open wants it back.
+CREATE FUNCTION retake_key() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    holder bigint := take_key(NEW.unique_key, 'open', NULL, NEW.id);
+BEGIN
+    IF holder <> NEW.id THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL004', DETAIL = holder::text,
+            MESSAGE = format('job %s can''t be retried: job %s has its unique key now', NEW.id, holder);
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER retake_key AFTER INSERT ON job FOR EACH ROW WHEN (NEW.flags <> 0 AND NEW.generation > 0 AND NEW.unique_key IS NOT NULL)
+    EXECUTE FUNCTION retake_key();
+
+REVOKE ALL ON FUNCTION job_ended, why_refused, why_not_unique, request_refusal, request_key, ended_badly, key_holds, take_key,
+    meet_holder, enqueue_request, enqueue, enqueue_unique, request_of, refuse_requests, enqueue_many_unique, retake_key FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION enqueue, enqueue_unique TO claimd_admin, claimd_producer;

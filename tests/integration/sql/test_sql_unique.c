@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Unique jobs: what a key is made of, how long it stands in the way, and many producers at once. */
+#include "sql/queries.h"
+#include "support/pg_fixture.h"
+#include "support/sql.h"
+
+#include <stdio.h>
+
+#define PRODUCERS 8
+#define OPEN "SELECT count(*)::text FROM claimd.job"
+#define KEYS "SELECT count(*)::text FROM claimd.job_key"
+
+static struct pg *db;
+
+static void setup(void)
+{
+    world_setup();
+    db = side_open(NULL);
+}
+
+static void teardown(void)
+{
+    pg_close(db);
+    world_teardown();
+}
+
+/* What enqueue_unique says: "1 t" = job 1, inserted. */
+static const char *unique(const char *arguments)
+{
+    static struct side_reply reply;
+    char sql[512];
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT id || ' ' || left(inserted::text, 1) FROM claimd.enqueue_unique(%s)",
+                   arguments);
+    reply = side_run(db, sql);
+    return reply.text;
+}
+
+/* Ends job `id` in that state as a worker does: its row goes. */
+static void end(int id, const char *state)
+{
+    char sql[1024];
+    (void)snprintf(sql, sizeof sql,
+                   "WITH gone AS (DELETE FROM claimd.job WHERE id = %d RETURNING *) INSERT INTO "
+                   "claimd.job_history (%s, crashes, state) SELECT %s, crashes, '%s' FROM gone",
+                   id, sql_carried_columns, sql_carried_columns, state);
+    (void)side_run(db, sql);
+}
+
+static void set_state(int id, const char *state)
+{
+    char sql[128];
+    (void)snprintf(sql, sizeof sql, "UPDATE claimd.job SET state = '%s' WHERE id = %d", state, id);
+    (void)side_run(db, sql);
+}
+
+/* ---- one producer ---- */
+
+START_TEST(a_second_job_with_a_key_is_refused_and_named)
+{
+    ck_assert_str_eq(side_run(db, "SELECT claimd.enqueue('a', unique_key => 'k')::text").text, "1");
+    ASSERT_REFUSED(db, "SELECT claimd.enqueue('a', unique_key => 'k')", "CL004",
+                   "unique_key: job 1 has this key and waits");
+    ck_assert_str_eq(
+        side_run(db, "DO $$ DECLARE d text; BEGIN PERFORM claimd.enqueue('b', unique_key => 'k'); "
+                     "EXCEPTION WHEN SQLSTATE 'CL004' THEN GET STACKED DIAGNOSTICS d = "
+                     "PG_EXCEPTION_DETAIL; PERFORM set_config('test.detail', d, false); END $$")
+            .text,
+        "");
+    ck_assert_str_eq(side_run(db, "SELECT current_setting('test.detail')").text, "1");
+    ck_assert_str_eq(side_run(db, "SELECT claimd.enqueue('a', unique_key => 'k', on_conflict => "
+                                  "'ignore')::text")
+                         .text,
+                     "1");
+    ck_assert_str_eq(unique("'a', unique_key => 'k'"), "1 f");
+    ck_assert_str_eq(strchr(unique("'a', unique_key => 'other'"), ' '), " t");
+    ck_assert_int_eq(side_number(db, OPEN), 2);
+}
+END_TEST
+
+START_TEST(a_key_is_free_when_its_job_ends_however_it_ends)
+{
+    static const char *const states[] = {"completed", "discarded", "cancelled"};
+    for (size_t i = 0; i < ARRAY_COUNT(states); i++) {
+        char *rest = NULL;
+        const char *said = unique("'a', unique_key => 'k'");
+        int id = (int)strtol(said, &rest, 10);
+        ck_assert_str_eq(rest, " t");
+        set_state(id, "running");
+        ck_assert_str_eq(strchr(unique("'a', unique_key => 'k'"), ' '), " f");
+        end(id, states[i]);
+        ck_assert_int_eq(side_number(db, KEYS), 0);
+    }
+    int64_t id = strtoll(unique("'a', unique_key => 'k'"), NULL, 10);
+    char sql[64];
+    (void)snprintf(sql, sizeof sql, "SELECT claimd.cancel(%lld)", (long long)id);
+    (void)side_run(db, sql);
+    ck_assert_int_eq(side_number(db, KEYS), 0);
+}
+END_TEST
+
+START_TEST(a_job_without_a_key_has_no_flags_and_one_with_a_key_shows_it)
+{
+    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
+    (void)unique("'a', unique_key => 'k'");
+    (void)unique("'a', unique_key => 'day', unique_for => '1 day'");
+    ck_assert_str_eq(side_run(db, "SELECT string_agg(flags || COALESCE(unique_key, '-'), ' ' ORDER "
+                                  "BY id) FROM claimd.jobs")
+                         .text,
+                     "0- 1k 0day");
+}
+END_TEST
+
+START_TEST(the_states_say_how_long_a_job_stands_in_the_way)
+{
+    static const struct {
+        const char *states;
+        bool running, completed, discarded; /* stands in the way */
+    } table[] = {
+        {"queued", false, false, false},
+        {"open", true, false, false},
+        {"completed", true, true, false},
+        {"all", true, true, true},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
+        static const char *const states[] = {"available", "running", "completed", "discarded"};
+        const bool expected[] = {true, table[i].running, table[i].completed, table[i].discarded};
+        for (size_t s = 0; s < ARRAY_COUNT(states); s++) {
+            char arguments[128];
+            (void)side_run(db, "TRUNCATE claimd.job, claimd.job_history, claimd.job_key");
+            (void)snprintf(arguments, sizeof arguments,
+                           "'a', unique_key => 'k', unique_for => '1 day', unique_states => '%s'",
+                           table[i].states);
+            int id = (int)strtol(unique(arguments), NULL, 10);
+            set_state(id, "running");
+            if (s < 2) {
+                set_state(id, states[s]);
+            } else {
+                end(id, states[s]);
+            }
+            ck_assert_msg((strstr(unique(arguments), " f") != NULL) == expected[s], "%s %s",
+                          table[i].states, states[s]);
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_period_ends_by_itself_and_outlives_the_job_until_then)
+{
+    ck_assert_str_eq(unique("'a', unique_key => 'k', unique_for => '1 hour'"), "1 t");
+    end(1, "completed");
+    ck_assert_str_eq(unique("'a', unique_key => 'k', unique_for => '1 hour'"), "1 f");
+    (void)side_run(db, "UPDATE claimd.job_key SET expires_at = clock_timestamp()");
+    ck_assert_str_eq(strchr(unique("'a', unique_key => 'k', unique_for => '1 hour'"), ' '), " t");
+    (void)side_run(db, "UPDATE claimd.job_key SET expires_at = clock_timestamp()");
+    ck_assert_str_eq(strchr(unique("'a', unique_key => 'k'"), ' '), " t");
+    ck_assert_int_eq(side_number(db, OPEN), 2);
+}
+END_TEST
+
+START_TEST(a_key_is_made_of_what_unique_by_names)
+{
+    ck_assert_str_eq(unique("'a', '{\"x\": 1, \"y\": 1}', unique_by => '{kind,args.x}'"), "1 t");
+    ck_assert_str_eq(unique("'a', '{\"x\": 1, \"y\": 2}', unique_by => '{args.x,kind}'"), "1 f");
+    ck_assert_str_eq(unique("'b', '{\"x\": 1}', unique_by => '{kind,args.x}'"), "3 t");
+    ck_assert_str_eq(unique("'a', '{\"x\": 2}', unique_by => '{kind,args.x}'"), "4 t");
+    ck_assert_str_eq(unique("'a', '[]', unique_by => '{kind,args.x}'"), "5 t");
+    ck_assert_str_eq(unique("'a', '{}', unique_by => '{kind,args.x}'"), "5 f");
+    ck_assert_str_eq(unique("'a', '{\"b\": 1, \"a\": 2}', unique_by => '{args}'"), "7 t");
+    ck_assert_str_eq(unique("'c', '{\"a\": 2, \"b\": 1}', 'q', unique_by => '{args}'"), "7 f");
+    ck_assert_str_eq(unique("'c', queue => 'q', unique_by => '{queue,kind}'"), "9 t");
+    ck_assert_str_eq(unique("'a', to_jsonb(repeat('x', 9000)), unique_by => '{args}'"), "10 t");
+    ck_assert_str_eq(unique("'b', to_jsonb(repeat('x', 9000)), unique_by => '{args}'"), "10 f");
+    ck_assert_str_eq(unique("'b', to_jsonb(repeat('x', 9001)), unique_by => '{args}'"), "12 t");
+}
+END_TEST
+
+START_TEST(the_job_that_is_there_can_be_changed_while_it_waits)
+{
+    (void)unique("'a', '{\"n\": 1}', unique_key => 'k', scheduled_at => '2100-01-01'");
+    ck_assert_str_eq(unique("'a', '{\"n\": 2}', unique_key => 'k', on_conflict => 'replace_args'"),
+                     "1 f");
+    ck_assert_str_eq(
+        side_run(db, "SELECT args::text || ' ' || version || ' ' || scheduled_at::date FROM "
+                     "claimd.job")
+            .text,
+        "{\"n\": 2} 2 2100-01-01");
+    ck_assert_str_eq(unique("'a', unique_key => 'k', on_conflict => 'reschedule', scheduled_at => "
+                            "'2001-01-01'"),
+                     "1 f");
+    ck_assert_str_eq(
+        side_run(db, "SELECT args::text || ' ' || version || ' ' || (ready_at BETWEEN now() "
+                     "- interval '1 min' AND now() + interval '1 min')::text FROM "
+                     "claimd.job")
+            .text,
+        "{\"n\": 2} 3 true");
+    set_state(1, "running");
+    ASSERT_REFUSED(db,
+                   "SELECT claimd.enqueue('a', unique_key => 'k', on_conflict => 'replace_args')",
+                   "CL004", "job 1 has this key and runs: only one that waits can be changed");
+    ASSERT_REFUSED(db, "SELECT claimd.enqueue('a', unique_key => 'k', on_conflict => 'reschedule')",
+                   "CL004", "job 1 has this key and runs: only one that waits can be changed");
+}
+END_TEST
+
+START_TEST(H1_what_is_wrong_about_a_key_is_named_and_nothing_is_stored)
+{
+    static const struct {
+        const char *arguments;
+        const char *text;
+    } wrong[] = {
+        {"unique_key => ''", "unique_key: must have 1 to 512 octets"},
+        {"unique_key => repeat('k', 513)", "unique_key: must have 1 to 512 octets"},
+        {"unique_key => 'k', unique_by => '{kind}'", "unique_by: not together with unique_key"},
+        {"unique_by => '{}'", "unique_by: must be a list of kind, queue"},
+        {"unique_by => '{kind,NULL}'", "unique_by: must be a list of kind, queue"},
+        {"unique_by => '{args.}'", "unique_by: must be a list of kind, queue"},
+        {"unique_by => '{priority}'", "unique_by: must be a list of kind, queue"},
+        {"unique_for => '1 h'", "unique_for: needs unique_key or unique_by"},
+        {"unique_states => 'open'", "unique_states: needs unique_key or unique_by"},
+        {"unique_key => 'k', unique_for => '0'", "unique_for: must be more than 0"},
+        {"unique_key => 'k', unique_for => '10 years'", "unique_for: must be more than 0"},
+        {"unique_key => 'k', unique_states => 'running'", "unique_states: must be queued, open"},
+        {"unique_key => 'k', unique_states => 'all'", "unique_states: all needs unique_for"},
+        {"unique_key => 'k', on_conflict => 'replace'", "on_conflict: must be error, ignore"},
+        {"unique_key => 'k', on_conflict => NULL", "on_conflict: must be error, ignore"},
+        {"on_conflict => 'nothing'", "on_conflict: must be error, ignore"},
+        {"unique_key => 'k', priority => 10", "priority: must be 0"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
+        char sql[256];
+        (void)snprintf(sql, sizeof sql, "SELECT claimd.enqueue('a', %s)", wrong[i].arguments);
+        ASSERT_REFUSED(db, sql, "CL002", wrong[i].text);
+    }
+    ASSERT_REFUSED(db, "SELECT claimd.enqueue_unique('a')", "CL002", "unique_key: must be given");
+    ASSERT_REFUSED(db,
+                   "SELECT claimd.enqueue_many('[{\"kind\": \"a\"}, {\"kind\": \"a\", "
+                   "\"unique_key\": \"k\", \"unique_states\": \"x\"}]')",
+                   "CL002", "jobs[1].unique_states: must be queued");
+    ck_assert_int_eq(side_number(db, OPEN), 0);
+    ck_assert_int_eq(side_number(db, KEYS), 0);
+}
+END_TEST
+
+START_TEST(enqueue_many_takes_keys_and_keeps_the_order_of_its_ids)
+{
+    (void)unique("'a', unique_key => 'there'");
+    (void)side_run(db, "CREATE TABLE made AS SELECT * FROM claimd.enqueue_many('[{\"kind\": "
+                       "\"b\", \"unique_key\": \"z\"}, {\"kind\": \"b\"}, {\"kind\": \"b\", "
+                       "\"unique_key\": \"there\", \"on_conflict\": \"ignore\"}, {\"kind\": "
+                       "\"b\", \"unique_key\": \"c\"}]') WITH ORDINALITY AS t(id, n)");
+    ck_assert_str_eq(side_run(db, "SELECT string_agg(COALESCE(unique_key, '-'), ' ' ORDER BY n) "
+                                  "FROM made JOIN claimd.job USING (id)")
+                         .text,
+                     "z - there c");
+    ASSERT_REFUSED(db,
+                   "SELECT claimd.enqueue_many('[{\"kind\": \"b\", \"unique_key\": \"new\"}, "
+                   "{\"kind\": \"b\", \"unique_key\": \"there\"}]')",
+                   "CL004", "jobs[1].unique_key: job 1 has this key and waits");
+    ck_assert_int_eq(side_number(db, OPEN), 4);
+    ck_assert_int_eq(side_number(db, KEYS), 3);
+}
+END_TEST
+
+START_TEST(a_retried_job_takes_its_key_back_or_stays_where_it_is)
+{
+    (void)unique("'a', unique_key => 'k'");
+    end(1, "discarded");
+    (void)side_run(db, "SELECT claimd.retry(1)::text");
+    ck_assert_str_eq(unique("'a', unique_key => 'k'"), "1 f");
+    end(1, "discarded");
+    ck_assert_str_eq(strchr(unique("'a', unique_key => 'k'"), ' '), " t");
+    ASSERT_REFUSED(db, "SELECT claimd.retry(1)", "CL004", "has its unique key now");
+    ck_assert_int_eq(side_number(db, OPEN), 1);
+}
+END_TEST
+
+START_TEST(keys_that_refuse_nobody_are_forgotten_and_the_others_kept)
+{
+    char sql[4096];
+    (void)unique("'a', unique_key => 'open'");
+    (void)unique("'a', unique_key => 'day', unique_for => '1 day'");
+    (void)unique("'a', unique_key => 'over', unique_for => '1 day'");
+    (void)unique("'a', unique_key => 'left'");
+    end(2, "completed");
+    (void)side_run(db, "UPDATE claimd.job_key SET expires_at = now() WHERE key = 'over'");
+    (void)side_run(db, "UPDATE claimd.job_key SET job_id = 99 WHERE key = 'left'");
+    (void)snprintf(sql, sizeof sql, "PREPARE forget AS %s", SQL_DAY_FORGET.sql);
+    (void)side_run(db, sql);
+    (void)side_run(db, "EXECUTE forget(14)");
+    ck_assert_str_eq(
+        side_run(db, "SELECT string_agg(key, ' ' ORDER BY key) FROM claimd.job_key").text,
+        "day open");
+}
+END_TEST
+
+START_TEST(a_producer_that_holds_a_key_locked_keeps_no_job_from_ending)
+{
+    struct pg *producer = side_open("claimd_producer");
+    (void)unique("'a', unique_key => 'k'");
+    (void)side_run(db, "UPDATE claimd.job_key SET expires_at = now()");
+    (void)side_run(producer, "BEGIN");
+    (void)side_run(producer, "SELECT claimd.enqueue('a', unique_key => 'k')::text");
+    (void)side_run(db, "SET lock_timeout = '200ms'");
+    ck_assert_str_eq(side_run(db, "SELECT claimd.cancel(1)").text, "cancelled");
+    (void)side_run(producer, "COMMIT");
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_key JOIN claimd.job ON "
+                                     "id = job_id AND unique_key = key"),
+                     1);
+    pg_close(producer);
+}
+END_TEST
+
+/* ---- many producers ---- */
+
+/* All of them run `sql` at once; each must succeed. */
+static void run_all(const char *sql)
+{
+    struct sql *producers[PRODUCERS];
+    for (int i = 0; i < PRODUCERS; i++) {
+        producers[i] = sql_open(world.conninfo);
+    }
+    for (int i = 0; i < PRODUCERS; i++) {
+        sql_send(producers[i], "%s", sql);
+    }
+    for (int i = 0; i < PRODUCERS; i++) {
+        sql_wait(producers[i]);
+        sql_close(producers[i]);
+    }
+}
+
+START_TEST(many_producers_with_the_same_keys_make_one_job_of_each)
+{
+    run_all("DO $$ BEGIN FOR n IN 1..200 LOOP PERFORM claimd.enqueue_unique('a', unique_key => 'k' "
+            "|| n); COMMIT; END LOOP; END $$");
+    ck_assert_int_eq(side_number(db, OPEN), 200);
+    ck_assert_int_eq(side_number(db, "SELECT count(DISTINCT unique_key)::text FROM claimd.job"),
+                     200);
+}
+END_TEST
+
+START_TEST(arrays_with_the_same_keys_in_any_order_lock_nobody_out)
+{
+    run_all("DO $$ BEGIN FOR n IN 1..20 LOOP PERFORM claimd.enqueue_many((SELECT "
+            "jsonb_agg(jsonb_build_object('kind', 'a', 'unique_key', n || '-' || g, 'on_conflict', "
+            "'ignore') ORDER BY random()) FROM generate_series(1, 20) g)); COMMIT; END LOOP; END "
+            "$$");
+    ck_assert_int_eq(side_number(db, OPEN), 400);
+}
+END_TEST
+
+START_TEST(one_job_of_a_key_is_open_while_others_end)
+{
+    run_all("DO $$ DECLARE made bigint; BEGIN FOR n IN 1..300 LOOP SELECT id INTO made FROM "
+            "claimd.enqueue_unique('a', unique_key => 'k' || n % 3) WHERE inserted; COMMIT; IF "
+            "(SELECT count(*) <> count(DISTINCT unique_key) FROM claimd.job) THEN RAISE 'two open "
+            "jobs of a key'; END IF; IF made IS NOT NULL THEN PERFORM claimd.cancel(made); END IF; "
+            "COMMIT; END LOOP; END $$");
+    ck_assert_int_eq(side_number(db, OPEN), 0);
+    ck_assert_int_ge(side_number(db, "SELECT count(*)::text FROM claimd.job_history"), 300);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("sql_unique");
+    TCase *tc = tcase_create("sql_unique");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 120);
+    tcase_add_test(tc, a_second_job_with_a_key_is_refused_and_named);
+    tcase_add_test(tc, a_key_is_free_when_its_job_ends_however_it_ends);
+    tcase_add_test(tc, a_job_without_a_key_has_no_flags_and_one_with_a_key_shows_it);
+    tcase_add_test(tc, the_states_say_how_long_a_job_stands_in_the_way);
+    tcase_add_test(tc, a_period_ends_by_itself_and_outlives_the_job_until_then);
+    tcase_add_test(tc, a_key_is_made_of_what_unique_by_names);
+    tcase_add_test(tc, the_job_that_is_there_can_be_changed_while_it_waits);
+    tcase_add_test(tc, H1_what_is_wrong_about_a_key_is_named_and_nothing_is_stored);
+    tcase_add_test(tc, enqueue_many_takes_keys_and_keeps_the_order_of_its_ids);
+    tcase_add_test(tc, a_retried_job_takes_its_key_back_or_stays_where_it_is);
+    tcase_add_test(tc, keys_that_refuse_nobody_are_forgotten_and_the_others_kept);
+    tcase_add_test(tc, a_producer_that_holds_a_key_locked_keeps_no_job_from_ending);
+    tcase_add_test(tc, many_producers_with_the_same_keys_make_one_job_of_each);
+    tcase_add_test(tc, arrays_with_the_same_keys_in_any_order_lock_nobody_out);
+    tcase_add_test(tc, one_job_of_a_key_is_open_while_others_end);
+    suite_add_tcase(suite, tc);
+    return world_run(suite);
+}
