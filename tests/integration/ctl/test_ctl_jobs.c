@@ -433,6 +433,15 @@ static const struct {
     {{"kinds", "resume", "a"}, "kind"},
     {{"workers", "quiet", "host-1"}, "asked"},
     {{"workers", "drain", "host-1"}, "asked"},
+    {{"schedules", "set", "s", "a", "@daily"}, "schedule"},
+    {{"schedules", "list"}, "schedules"},
+    {{"schedules", "show", "s"}, "schedule"},
+    {{"schedules", "pause", "s"}, "schedule"},
+    {{"schedules", "resume", "s"}, "schedule"},
+    {{"schedules", "run", "s"}, "job"},
+    {{"schedules", "next", "s"}, "next"},
+    {{"schedules", "apply", "FILE"}, "changes"},
+    {{"schedules", "delete", "s"}, "schedule"},
     {{"workers"}, "workers"},
     {{"stats"}, "finished"},
     {{"top"}, "workers"},
@@ -463,6 +472,9 @@ START_TEST(every_command_has_json)
     for (size_t i = 0; i < ARRAY_COUNT(calls); i++) {
         const char *words[8] = {"--json"};
         memcpy(words + 1, calls[i].words, sizeof calls[i].words);
+        if (strcmp(words[1], "schedules") == 0 && strcmp(words[2], "apply") == 0) {
+            words[3] = ctl_write_file("none.json", "{\"schedules\": []}", 17);
+        }
         if (strcmp(words[1], "enqueue") == 0) {
             ctl_sql(INSERT_WORKER("-1 h")); /* so that it has nothing to warn of */
             ctl_sql("INSERT INTO claimd.kind (name) VALUES ('a')");

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the verbs of claimctl schedules share. */
+#ifndef CLAIMD_CTL_SCHEDULES_H
+#define CLAIMD_CTL_SCHEDULES_H
+
+#include "base/buf.h"
+#include "ctl/ctl.h"
+
+/* What can be set of a schedule, in the order of sql/queries/admin_schedule_set.sql. */
+enum schedule_field {
+    SCHEDULE_NAME,
+    SCHEDULE_KIND,
+    SCHEDULE_CRON,
+    SCHEDULE_ARGS,
+    SCHEDULE_QUEUE,
+    SCHEDULE_PRIORITY,
+    SCHEDULE_ZONE,
+    SCHEDULE_MAX_ATTEMPTS,
+    SCHEDULE_TIMEOUT,
+    SCHEDULE_TAGS,
+    SCHEDULE_METADATA,
+    SCHEDULE_MISSED,
+    SCHEDULE_MISSED_WINDOW,
+    SCHEDULE_OVERLAP,
+    SCHEDULE_FIELDS
+};
+
+#define SCHEDULE_INTERVAL_MAX 48
+
+/* "90s" to what PostgreSQL's interval takes, for timeout and missed_window. `name`: of the option
+ * or key, for the refusal. */
+enum status schedule_interval(const char *name, const char *text,
+                              char ret_text[SCHEDULE_INTERVAL_MAX], struct err *err) MUST_USE;
+
+/* ---- the file of schedules apply: pure ---- */
+
+/* Checks the text of a file: duplicate and unknown keys, types, names that occur twice, durations.
+ * INVALID names the place. What the schema can check better (cron, zones, ranges) it does not. */
+enum status schedule_file_check(const char *text, size_t len, struct err *err) MUST_USE;
+
+/* The key of a field in a file: "max_attempts". */
+const char *schedule_field_key(enum schedule_field field);
+
+#endif

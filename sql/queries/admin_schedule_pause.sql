@@ -1,0 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- No row: there is no such schedule.
+-- params: text
+SELECT name, 'paused' AS state FROM (SELECT s.name, claimd.schedule_pause(s.name) FROM claimd.schedule s WHERE s.name = $1) x

@@ -1,0 +1,12 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- One schedule.
+-- params: text
+SELECT s.name, CASE WHEN s.paused THEN 'paused' WHEN s.error IS NOT NULL THEN 'failing' ELSE 'active' END AS state, s.cron, s.zone,
+       s.kind, s.queue, s.priority, s.args, s.max_attempts, extract(epoch FROM s.timeout)::float8 AS timeout_s, s.tags::text,
+       s.metadata, s.missed, extract(epoch FROM s.missed_window)::float8 AS missed_window_s, s.overlap,
+       CASE WHEN NOT s.paused THEN to_char(s.next_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') END AS next_at,
+       to_char(s.fired_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS fired_at,
+       to_char(s.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at,
+       to_char(s.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS updated_at,
+       s.failures, to_char(s.failed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS failed_at, s.error
+  FROM claimd.schedule s WHERE s.name = $1

@@ -1,0 +1,6 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What can be set of a schedule, as text, in the order of admin_schedule_set.
+-- params: text
+SELECT name, kind, cron, args::text, queue, priority, zone, max_attempts, timeout::text, tags::text, metadata::text, missed,
+       missed_window::text, overlap
+  FROM claimd.schedule WHERE name = $1
