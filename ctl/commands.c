@@ -89,6 +89,8 @@ const struct ctl_command ctl_commands[] = {
                  {"at", "TIME", "start no earlier than 2026-01-31T08:00:00Z"},
                  {"max-attempts", "N", "default: the kind's"},
                  {"timeout", "TIME", "of one attempt; default: the kind's"},
+                 {"backoff", "FORM",
+                  "fixed:30s, list:1s,5s, linear:10s:1h, exponential:15s:1h~10%"},
                  {"tag", "TEXT", "may be repeated"},
                  {"file", "FILE", "JSON lines; - is standard input"},
                  {"strict", NULL, "refuse, instead of warn, if no live worker serves the kind"},

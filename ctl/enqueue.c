@@ -67,6 +67,13 @@ static enum status interval_text(const struct ctl_args *args, const char *name, 
     return STATUS_OK;
 }
 
+static enum status check_backoff(const struct ctl_args *args, struct err *err)
+{
+    struct backoff backoff;
+    const char *text = ctl_value(args, "backoff");
+    return text == NULL ? STATUS_OK : backoff_parse(text, &backoff, err);
+}
+
 static enum status check_one(const struct ctl_args *args, const char *json, struct err *err)
 {
     const char *at = ctl_value(args, "at");
@@ -77,6 +84,10 @@ static enum status check_one(const struct ctl_args *args, const char *json, stru
     if (json != NULL) {
         st = job_args_check(json, strlen(json), err);
     }
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = check_backoff(args, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -148,7 +159,8 @@ static enum status enqueue_one(struct ctl *ctl, const struct ctl_args *args, str
                             delay[0] != '\0' ? delay : NULL,
                             ctl_value(args, "max-attempts"),
                             timeout[0] != '\0' ? timeout : NULL,
-                            tags.len > 0 ? buf_at(&tags) : NULL};
+                            tags.len > 0 ? buf_at(&tags) : NULL,
+                            ctl_value(args, "backoff")};
     auto_admin_rows struct admin_rows *rows = NULL;
     st = ctl_written(admin_query(a, &SQL_ADMIN_ENQUEUE, params, &rows, err), err);
     if (st != STATUS_OK) {

@@ -6,6 +6,7 @@
 #define CLAIMD_MODEL_JOB_H
 
 #include "base/err.h"
+#include "model/backoff.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -63,6 +64,7 @@ struct kind_settings {
     int max_crashes;
     int64_t timeout_us;
     bool at_most_once;
+    char backoff[BACKOFF_SIZE]; /* "" = the usual one */
 };
 
 bool kind_settings_equal(const struct kind_settings *a, const struct kind_settings *b);

@@ -86,6 +86,7 @@ struct kind_columns {
     int64_t max_crashes[WORKER_KINDS_MAX];
     int64_t timeouts_us[WORKER_KINDS_MAX];
     int64_t at_most_once[WORKER_KINDS_MAX];
+    const char *backoffs[WORKER_KINDS_MAX];
 };
 
 static void put_kinds(struct params *p, const struct worker_registration *r,
@@ -101,6 +102,7 @@ static void put_kinds(struct params *p, const struct worker_registration *r,
         columns->max_crashes[i] = kind->settings.max_crashes;
         columns->timeouts_us[i] = kind->settings.timeout_us;
         columns->at_most_once[i] = kind->settings.at_most_once;
+        columns->backoffs[i] = kind->settings.backoff;
     }
     params_text_array(p, columns->names, NULL, count);
     params_text_array(p, columns->plugins, NULL, count);
@@ -109,6 +111,7 @@ static void put_kinds(struct params *p, const struct worker_registration *r,
     params_i64_array(p, columns->max_crashes, count);
     params_i64_array(p, columns->timeouts_us, count);
     params_i64_array(p, columns->at_most_once, count);
+    params_text_array(p, columns->backoffs, NULL, count);
 }
 
 static void put_worker(struct params *p, const struct worker_registration *r,

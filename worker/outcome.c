@@ -5,7 +5,15 @@
 
 static int64_t delay_us(const struct run_facts *f)
 {
-    return f->retry_after_us >= 0 ? f->retry_after_us : job_backoff_us(f->attempt, f->jitter_unit);
+    struct backoff backoff;
+    if (f->retry_after_us >= 0) {
+        return f->retry_after_us;
+    }
+    if (f->settings.backoff[0] != '\0' &&
+        backoff_parse(f->settings.backoff, &backoff, NULL) == STATUS_OK) {
+        return backoff_us(&backoff, f->attempt, f->jitter_unit);
+    }
+    return job_backoff_us(f->attempt, f->jitter_unit);
 }
 
 static struct run_verdict failed(const struct run_facts *f, const char *outcome)

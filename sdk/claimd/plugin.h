@@ -104,6 +104,10 @@ struct claimd_kind {
     int32_t at_most_once; /* 1: started at most once; ends `discarded` (lost) when its outcome is
                              unknown */
     int32_t reserved;
+    /* Since claimd 0.2. How long a failed attempt waits, up to 100 octets: "exponential:15s:1h",
+     * "linear:10s:1h", "fixed:30s" or "list:1s,5s,1m", each with a jitter behind it or none
+     * ("~10%"). NULL = "exponential:15s:1h~10%". */
+    const char *backoff;
 };
 
 struct claimd_plugin {

@@ -2,6 +2,7 @@
 #include "store/jobs/claim.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 #define TEXT_BLOCK_BYTES ((size_t)16 << 10)
 
@@ -159,6 +160,7 @@ enum {
     COLUMN_ATTEMPTED_AT,
     COLUMN_MAX_ATTEMPTS,
     COLUMN_TIMEOUT,
+    COLUMN_BACKOFF,
     COLUMN_ARGS
 };
 
@@ -195,6 +197,11 @@ enum status claim_put_job(struct claim *c, size_t n, const struct pg_result *row
     }
     if (!pg_is_null(rows, row, COLUMN_TIMEOUT)) {
         job.settings.timeout_us = pg_i64(rows, row, COLUMN_TIMEOUT);
+    }
+    if (!pg_is_null(rows, row, COLUMN_BACKOFF)) {
+        size_t len = 0;
+        (void)snprintf(job.settings.backoff, sizeof job.settings.backoff, "%s",
+                       pg_text(rows, row, COLUMN_BACKOFF, &len));
     }
     settle(c, n);
     c->jobs[c->job_count] = job;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/jobs/kind_cache.h"
 
+#include <stdio.h>
+
 void kind_cache_release(struct kind_cache *c)
 {
     free(c->kinds);
@@ -110,6 +112,8 @@ void kind_cache_load(struct kind_cache *c, const struct pg_result *rows, int64_t
                                                     .max_crashes = (int)pg_i64(rows, row, 2),
                                                     .timeout_us = pg_i64(rows, row, 3),
                                                     .at_most_once = pg_bool(rows, row, 4)};
+            (void)snprintf(kind->settings.backoff, sizeof kind->settings.backoff, "%s",
+                           pg_text(rows, row, 5, &len));
         }
     }
     c->loaded_us = now_us;

@@ -84,6 +84,22 @@ START_TEST(a_handler_that_gives_up_ends_its_job_as_cancelled)
 }
 END_TEST
 
+/* ---- backoff ---- */
+
+static const char *const backoffs[][2] = {{"NULL", "2:00"}, {"'fixed:5h'", "5:00"}};
+
+START_TEST(feat_B11_a_failed_attempt_waits_as_its_job_or_its_kind_says)
+{
+    long long id =
+        sql_i64(fleet.sql, "SELECT claimd.enqueue('tired', backoff => %s)", backoffs[_i][0]);
+    wait_state(id, "retryable");
+    ASSERT_SQL(backoffs[_i][1],
+               "SELECT to_char(date_trunc('minute', j.ready_at - a.ended_at + '30 s'), 'FMHH24:MI')"
+               " FROM claimd.jobs j JOIN claimd.job_attempt a ON a.job_id = j.id WHERE j.id = %lld",
+               id);
+}
+END_TEST
+
 /* ---- cancel of what runs ---- */
 
 static int64_t run_wait_cancel(const char *as)
@@ -252,6 +268,8 @@ static Suite *suite(void)
     tcase_add_test(c, a_handler_that_gives_up_ends_its_job_as_cancelled);
     tcase_add_loop_test(c, feat_B15_a_running_job_that_is_cancelled_ends_so_unless_it_is_done, 0,
                         (int)ARRAY_COUNT(cancels));
+    tcase_add_loop_test(c, feat_B11_a_failed_attempt_waits_as_its_job_or_its_kind_says, 0,
+                        (int)ARRAY_COUNT(backoffs));
     tcase_add_test(c, a_cancel_whose_NOTIFY_was_lost_is_found_by_a_beat);
     tcase_add_test(c, a_cancel_of_an_earlier_run_and_a_forged_NOTIFY_end_nothing);
     suite_add_tcase(s, c);

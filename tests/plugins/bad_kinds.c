@@ -29,4 +29,7 @@ static int refuse(const struct claimd_host *host)
 }
 CLAIMD_PLUGIN(.name = "refuses", .version = "1.0", .init = refuse,
               .kinds = {{.name = "refused", .handle = done}})
+#elif BAD_KIND == 5
+CLAIMD_PLUGIN(.name = "bad", .version = "1.0",
+              .kinds = {{.name = "restless", .handle = done, .backoff = "often"}})
 #endif

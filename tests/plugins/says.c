@@ -46,6 +46,11 @@ static enum claimd_outcome give_up(const struct claimd_context *job)
     return claimd_cancel(job, "order %d is void", 7);
 }
 
+static enum claimd_outcome tired(const struct claimd_context *job)
+{
+    return claimd_retry(job, -1, "tired");
+}
+
 static void until_cancelled(const struct claimd_context *job)
 {
     for (int ms = 0; ms < 60000 && !claimd_is_cancelled(job); ms += 5) {
@@ -80,4 +85,5 @@ CLAIMD_PLUGIN(.name = "says", .version = "1.0",
                   {.name = "snooze", .handle = nap, .max_attempts = 2},
                   {.name = "snooze_once", .handle = nap, .max_attempts = 2, .at_most_once = 1},
                   {.name = "give_up", .handle = give_up},
+                  {.name = "tired", .handle = tired, .backoff = "list:2h,3h"},
                   {.name = "wait_cancel", .handle = wait_cancel}})

@@ -127,6 +127,19 @@ START_TEST(a_retry_waits_as_long_as_its_handler_asked)
 }
 END_TEST
 
+START_TEST(a_retry_without_a_wish_waits_as_its_kind_says)
+{
+    struct run_facts f = {
+        .end = RUN_END_CRASHED,
+        .attempt = 2,
+        .settings = {.max_attempts = 5, .max_crashes = 3, .backoff = "list:1s,9s"},
+        .retry_after_us = -1};
+    ck_assert_int_eq(run_verdict(&f).delay_us, INT64_C(9000000));
+    f.retry_after_us = 7;
+    ck_assert_int_eq(run_verdict(&f).delay_us, 7);
+}
+END_TEST
+
 START_TEST(a_snooze_lasts_a_second_at_least)
 {
     struct run_facts f = {.end = RUN_END_SNOOZE, .attempt = 1, .settings.max_attempts = 2};
@@ -310,6 +323,7 @@ static Suite *suite(void)
     tcase_add_test(c, a_retry_waits_as_long_as_its_handler_asked);
     tcase_add_test(c, a_retry_without_a_wish_waits_its_backoff);
     tcase_add_test(c, a_snooze_lasts_a_second_at_least);
+    tcase_add_test(c, a_retry_without_a_wish_waits_as_its_kind_says);
     tcase_add_test(c, danger_is_the_later_end_of_lease_and_beat);
     tcase_add_test(c, a_lost_lease_alone_kills_nobody);
     tcase_add_test(c, a_beat_that_failed_alone_kills_nobody);

@@ -206,6 +206,11 @@ static enum status accept_kind(struct claimd_kind *k, struct err *err)
             return st;
         }
     }
+    struct backoff backoff;
+    if (k->backoff != NULL && backoff_parse(k->backoff, &backoff, err) != STATUS_OK) {
+        err_prefix(err, "kind %s", k->name);
+        return STATUS_INVALID;
+    }
     k->timeout_ms = k->timeout_ms == 0 ? JOB_TIMEOUT_US_DEFAULT / 1000 : k->timeout_ms;
     k->max_attempts = k->max_attempts == 0 ? JOB_MAX_ATTEMPTS_DEFAULT : k->max_attempts;
     k->max_crashes = k->max_crashes == 0 ? JOB_MAX_CRASHES_DEFAULT : k->max_crashes;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Many jobs by one call. */
+#include "support/backoff_cases.h"
 #include "support/pg_fixture.h"
 
 #include <stdio.h>
@@ -126,6 +127,34 @@ START_TEST(a_producer_may_call_enqueue_many_and_not_its_parts)
 }
 END_TEST
 
+/* ---- backoff ---- */
+
+START_TEST(a_backoff_is_taken_and_refused_as_the_worker_reads_it)
+{
+    char sql[512];
+    for (size_t i = 0; i < ARRAY_COUNT(backoff_delays); i++) {
+        (void)snprintf(sql, sizeof sql, "SELECT claimd.enqueue('a', backoff => '%s')::text",
+                       backoff_delays[i].text);
+        (void)side_run(db, sql);
+    }
+    ck_assert_int_eq(side_number(db, JOBS), ARRAY_COUNT(backoff_delays));
+    for (size_t i = 0; i < ARRAY_COUNT(backoff_malformed); i++) {
+        (void)snprintf(sql, sizeof sql, "SELECT claimd.enqueue('a', backoff => '%s')::text",
+                       backoff_malformed[i]);
+        ASSERT_REFUSED(db, sql, "CL002", "backoff: must be exponential:15s:1h");
+        (void)snprintf(sql, sizeof sql,
+                       "SELECT claimd.enqueue_many('[{\"kind\": \"a\", \"backoff\": "
+                       "\"%s\"}]')::text",
+                       backoff_malformed[i]);
+        ASSERT_REFUSED(db, sql, "CL002", "jobs[0].backoff: must be exponential:15s:1h");
+        (void)snprintf(sql, sizeof sql, "INSERT INTO claimd.job (kind, backoff) VALUES ('a', '%s')",
+                       backoff_malformed[i]);
+        ASSERT_REFUSED(db, sql, "23514", "job_backoff");
+    }
+    ck_assert_int_eq(side_number(db, JOBS), ARRAY_COUNT(backoff_delays));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sql_enqueue");
@@ -133,6 +162,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, enqueue_many_takes_what_enqueue_takes);
+    tcase_add_test(tc, a_backoff_is_taken_and_refused_as_the_worker_reads_it);
     tcase_add_test(tc, enqueue_many_stores_each_element_as_enqueue_would);
     tcase_add_test(tc, the_ids_come_in_the_order_of_the_array);
     tcase_add_test(tc, H1_enqueue_many_names_the_element_and_the_field_and_stores_nothing);

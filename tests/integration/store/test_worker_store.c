@@ -16,7 +16,11 @@ static const struct worker_kind kinds[] = {
     {"other",
      "other.so",
      "2",
-     {.max_attempts = 1, .max_crashes = 1, .timeout_us = 90 * US_PER_S, .at_most_once = true}},
+     {.max_attempts = 1,
+      .max_crashes = 1,
+      .timeout_us = 90 * US_PER_S,
+      .at_most_once = true,
+      .backoff = "fixed:7s"}},
 };
 
 struct told {
@@ -137,8 +141,9 @@ START_TEST(registering_makes_the_row_and_announces_the_kinds)
                   "w.backend_pid AND a.backend_start = w.backend_start",
                   1);
     ASSERT_TEXT("SELECT concat_ws(' ', plugin, version, max_attempts, max_crashes, timeout, "
-                "at_most_once) FROM claimd.kind WHERE name = 'other'",
-                "other.so 2 1 1 00:01:30 t");
+                "at_most_once, backoff) FROM claimd.kind WHERE name = 'other'",
+                "other.so 2 1 1 00:01:30 t fixed:7s");
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.kind WHERE backoff IS NULL", 1);
 }
 END_TEST
 

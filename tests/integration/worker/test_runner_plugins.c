@@ -139,6 +139,7 @@ START_TEST(G6_each_bad_plugin_is_refused_with_its_reason_and_the_others_run)
         {"bad_kind_1.so", "kind 'Not-A-Name': must match ^[a-z][a-z0-9_]*$"},
         {"bad_kind_2.so", "kind late: timeout_ms -5, wanted 0"},
         {"bad_kind_4.so", "init returned 3, wanted 0"},
+        {"bad_kind_5.so", "kind restless: backoff 'often': must be exponential:15s:1h, linear"},
     };
     char bad[HARNESS_PATH_MAX];
     harness_bad_plugins(bad);
@@ -377,7 +378,7 @@ int main(void)
     TCase *tc = tcase_create("files");
     tcase_set_timeout(tc, 30);
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, G6_each_bad_plugin_is_refused_with_its_reason_and_the_others_run, 0, 8);
+    tcase_add_loop_test(tc, G6_each_bad_plugin_is_refused_with_its_reason_and_the_others_run, 0, 9);
     tcase_add_test(tc, G6_many_plugins_that_hang_are_named_and_hold_up_nobody_for_longer_than_one);
     tcase_add_loop_test(tc, G6_a_plugin_that_would_end_a_runner_is_listed_as_such, 0, 2);
     tcase_add_test(tc, files_that_are_left_out_are_not_touched);
