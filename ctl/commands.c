@@ -81,6 +81,7 @@ const struct ctl_command ctl_commands[] = {
      .examples = "claimctl enqueue resize --args '{\"width\": 80}' --queue images\n"
                  "claimctl enqueue report --at 2026-01-31T08:00:00Z --tag monthly\n"
                  "claimctl enqueue import --args @rows.json --delay 5m\n"
+                 "claimctl enqueue sync --unique customer-7 --on-conflict ignore\n"
                  "zcat jobs.gz | claimctl enqueue -",
      .options = {{"args", "JSON|@FILE", "for the handler; default {}; @- reads standard input"},
                  {"queue", "NAME", "default: default"},
@@ -92,6 +93,11 @@ const struct ctl_command ctl_commands[] = {
                  {"backoff", "FORM",
                   "fixed:30s, list:1s,5s, linear:10s:1h, exponential:15s:1h~10%"},
                  {"tag", "TEXT", "may be repeated"},
+                 {"unique", "KEY", "only if no other job with this key stands in the way"},
+                 {"unique-by", "LIST", "a key made of kind, queue, args, args.NAME"},
+                 {"unique-for", "TIME", "so long, even if that job ends before"},
+                 {"unique-states", "STATES", "queued, open, completed or all"},
+                 {"on-conflict", "ACTION", "error (default), ignore, replace_args, reschedule"},
                  {"file", "FILE", "JSON lines; - is standard input"},
                  {"strict", NULL, "refuse, instead of warn, if no live worker serves the kind"},
                  {"quiet", NULL, "with --file: no progress on standard error"}},

@@ -114,35 +114,140 @@ static enum status check_served(const struct ctl_args *args, struct admin *a, st
     return served_check(&served, a, ctl_value(args, "strict") != NULL, err);
 }
 
+/* The options of one job, in the words of the statements. */
+struct one_job {
+    const char *json; /* NULL = not given */
+    struct buf json_room;
+    char delay[48]; /* intervals; empty = not given */
+    char timeout[48];
+    char unique_for[48];
+    struct buf tags; /* array literals; empty = not given */
+    struct buf unique_by;
+    bool is_unique;
+};
+
+static void one_job_release(struct one_job *one)
+{
+    buf_release(&one->json_room);
+    buf_release(&one->tags);
+    buf_release(&one->unique_by);
+}
+#define auto_one_job CLEANUP(one_job_release)
+
+/* Which of the two statements; the keys themselves are checked by the server, which names them. */
+static enum status read_unique(const struct ctl_args *args, struct one_job *one, struct err *err)
+{
+    enum status st = interval_text(args, "unique-for", 1000, JOB_TIMEOUT_MAX_US, one->unique_for,
+                                   sizeof one->unique_for, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    one->is_unique = ctl_value(args, "unique") != NULL || ctl_value(args, "unique-by") != NULL;
+    bool has_scope = ctl_value(args, "unique-for") != NULL ||
+                     ctl_value(args, "unique-states") != NULL ||
+                     ctl_value(args, "on-conflict") != NULL;
+    if (has_scope && !one->is_unique) {
+        return err_fail(err, STATUS_INVALID,
+                        "--unique-for, --unique-states and --on-conflict need --unique or "
+                        "--unique-by");
+    }
+    return filter_array(args, "unique-by", true, &one->unique_by, err);
+}
+
+static enum status read_one(const struct ctl_args *args, struct one_job *one, struct err *err)
+{
+    enum status st = args_file_read(ctl_value(args, "args"), &one->json_room, &one->json, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = check_one(args, one->json, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = interval_text(args, "delay", 0, JOB_DELAY_MAX_US, one->delay, sizeof one->delay, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = interval_text(args, "timeout", 1000, JOB_TIMEOUT_MAX_US, one->timeout, sizeof one->timeout,
+                       err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = filter_array(args, "tag", false, &one->tags, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return read_unique(args, one, err);
+}
+
+static const char *text_of(const struct buf *b)
+{
+    return b->len > 0 ? buf_at(b) : NULL;
+}
+
+static enum status print_one(struct ctl *ctl, const struct one_job *one,
+                             const struct admin_rows *rows, struct err *err)
+{
+    static const struct table_column columns[] = {{"id", CELL_NUMBER}, {"inserted", CELL_BOOL}};
+    auto_table struct table table = TABLE("job", columns);
+    const struct table *const tables[] = {&table};
+    const char *id = admin_value(rows, 0, 0);
+    if (!ctl->is_json) {
+        (void)fprintf(ctl->out, "%s\n", id);
+        if (one->is_unique && strcmp(admin_value(rows, 0, 1), "t") != 0) {
+            (void)fflush(ctl->out);
+            (void)fprintf(stderr, "claimctl: job %s was there already\n", id);
+        }
+        return STATUS_OK;
+    }
+    table.is_record = true;
+    table.column_count = one->is_unique ? 2 : 1;
+    enum status st = table_add_rows(&table, rows, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return tables_print(tables, 1, true, ctl->out, err);
+}
+
+static enum status store_one(struct ctl *ctl, const struct ctl_args *args,
+                             const struct one_job *one, struct admin *a, struct err *err)
+{
+    const char *params[] = {args->words[0],
+                            one->json,
+                            ctl_value(args, "queue"),
+                            ctl_value(args, "priority"),
+                            ctl_value(args, "at"),
+                            one->delay[0] != '\0' ? one->delay : NULL,
+                            ctl_value(args, "max-attempts"),
+                            one->timeout[0] != '\0' ? one->timeout : NULL,
+                            text_of(&one->tags),
+                            ctl_value(args, "backoff"),
+                            ctl_value(args, "unique"), /* from here on only of the second */
+                            text_of(&one->unique_by),
+                            one->unique_for[0] != '\0' ? one->unique_for : NULL,
+                            ctl_value(args, "unique-states"),
+                            ctl_value(args, "on-conflict")};
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st =
+        ctl_written(admin_query(a, one->is_unique ? &SQL_ADMIN_ENQUEUE_UNIQUE : &SQL_ADMIN_ENQUEUE,
+                                params, &rows, err),
+                    err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return print_one(ctl, one, rows, err);
+}
+
 static enum status enqueue_one(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
-    static const struct table_column columns[] = {{"id", CELL_NUMBER}};
-    char delay[48];
-    char timeout[48];
-    autobuf struct buf tags = BUF_INIT(JOB_METADATA_MAX);
-    const char *json = NULL;
-    autobuf struct buf json_room = BUF_INIT(0);
-    enum status st = args_file_read(ctl_value(args, "args"), &json_room, &json, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = check_one(args, json, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = interval_text(args, "delay", 0, JOB_DELAY_MAX_US, delay, sizeof delay, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = interval_text(args, "timeout", 1000, JOB_TIMEOUT_MAX_US, timeout, sizeof timeout, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = filter_array(args, "tag", false, &tags, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
     auto_admin struct admin *a = NULL;
+    auto_one_job struct one_job one = {.json_room = BUF_INIT(0),
+                                       .tags = BUF_INIT(JOB_METADATA_MAX),
+                                       .unique_by = BUF_INIT(JOB_METADATA_MAX)};
+    enum status st = read_one(args, &one, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
     st = ctl_session(ctl, &a, err);
     if (st != STATUS_OK) {
         return st;
@@ -151,33 +256,7 @@ static enum status enqueue_one(struct ctl *ctl, const struct ctl_args *args, str
     if (st != STATUS_OK) {
         return st;
     }
-    const char *params[] = {args->words[0],
-                            json,
-                            ctl_value(args, "queue"),
-                            ctl_value(args, "priority"),
-                            ctl_value(args, "at"),
-                            delay[0] != '\0' ? delay : NULL,
-                            ctl_value(args, "max-attempts"),
-                            timeout[0] != '\0' ? timeout : NULL,
-                            tags.len > 0 ? buf_at(&tags) : NULL,
-                            ctl_value(args, "backoff")};
-    auto_admin_rows struct admin_rows *rows = NULL;
-    st = ctl_written(admin_query(a, &SQL_ADMIN_ENQUEUE, params, &rows, err), err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    if (!ctl->is_json) {
-        (void)fprintf(ctl->out, "%s\n", admin_value(rows, 0, 0));
-        return STATUS_OK;
-    }
-    auto_table struct table table = TABLE("job", columns);
-    table.is_record = true;
-    const struct table *const tables[] = {&table};
-    st = table_add_rows(&table, rows, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return tables_print(tables, 1, true, ctl->out, err);
+    return store_one(ctl, args, &one, a, err);
 }
 
 /* ---- a file ---- */

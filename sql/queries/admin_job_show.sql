@@ -43,7 +43,7 @@ SELECT j.id, j.state,
                          WHEN feed.schedulers = 0 THEN '; no leader: no scheduler runs'
                          ELSE format('; no leader: none of %s schedulers leads', feed.schedulers) END
        END AS situation,
-       j.kind, j.queue, j.priority, j.args, j.tags::text, j.metadata,
+       j.kind, j.queue, j.priority, j.args, j.tags::text, j.metadata, j.unique_key,
        to_char(j.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at,
        to_char(j.scheduled_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS scheduled_at,
        to_char(j.attempted_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS attempted_at,

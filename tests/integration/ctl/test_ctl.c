@@ -130,6 +130,36 @@ START_TEST(strict_refuses_what_nobody_serves_before_anything_is_stored)
 }
 END_TEST
 
+START_TEST(a_unique_job_is_made_once_and_shows_its_key)
+{
+    given_worker("default", "sync");
+    ctl_sql("INSERT INTO claimd.kind (name) VALUES ('sync')");
+    ck_assert_int_eq(ctl_exit("enqueue", "sync", "--unique", "customer-7"), 0);
+    ck_assert_str_eq(ctl_text(), "1\n");
+    ck_assert_int_eq(ctl_exit("enqueue", "sync", "--unique", "customer-7"), 5);
+    assert_says("unique_key: job 1 has this key and waits");
+    ck_assert_int_eq(
+        ctl_exit("enqueue", "sync", "--unique", "customer-7", "--on-conflict", "ignore"), 0);
+    assert_says("claimctl: job 1 was there already");
+    ck_assert_int_eq(ctl_exit("enqueue", "sync", "--unique-by", "kind,args.c", "--args",
+                              "{\"c\": 7, \"d\": 1}", "--unique-for", "1h", "--on-conflict",
+                              "ignore", "--json"),
+                     0);
+    assert_says("\"inserted\": true");
+    ck_assert_int_eq(ctl_exit("enqueue", "sync", "--unique-by", "args.c,kind", "--args",
+                              "{\"c\": 7, \"d\": 2}", "--unique-for", "1h", "--on-conflict",
+                              "replace_args", "--json"),
+                     0);
+    assert_says("\"inserted\": false");
+    ck_assert_int_eq(ctl_number("SELECT (args->'d')::text FROM claimd.job WHERE unique_key ~ "
+                                "'args.c'"),
+                     2);
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
+    assert_says("customer-7");
+    ck_assert_int_eq(ctl_number(JOBS), 2);
+}
+END_TEST
+
 START_TEST(one_job_prints_its_id_and_is_stored_as_said)
 {
     given_worker("default,img", "resize");
@@ -178,6 +208,12 @@ static const struct {
     {{"enqueue", "a", "--delay", "1s", "--at", "2026-02-01T08:00:00Z"}, "either --at or --delay"},
     {{"enqueue"}, "either a KIND or --file"},
     {{"enqueue", "a", "b"}, "unexpected argument 'b'"},
+    {{"enqueue", "a", "--unique-for", "1h"}, "need --unique or --unique-by"},
+    {{"enqueue", "a", "--unique", "k", "--unique-for", "soon"}, "--unique-for: 'soon'"},
+    {{"enqueue", "a", "--unique", "k", "--unique-by", "kind"}, "unique_by: not together"},
+    {{"enqueue", "a", "--unique-by", "kind,shape"}, "unique_by: must be a list of kind"},
+    {{"enqueue", "a", "--unique", "k", "--unique-states", "dead"}, "unique_states: must be"},
+    {{"enqueue", "a", "--unique", "k", "--on-conflict", "x"}, "on_conflict: must be error"},
     {{"enqueue", "-", "--priority", "1"}, "a file takes no --priority"},
     {{"enqueue", "-", "--file", "x"}, "either a KIND or --file"},
     {{"enqueue", "a", "--colour"}, "unknown option --colour"},
@@ -437,6 +473,7 @@ int main(void)
     tcase_add_test(tests, B40_an_upgrade_is_finished_once_no_older_program_is_left);
     tcase_add_test(tests, a_newer_schema_is_refused);
     tcase_add_test(tests, postgresql_away_is_exit_3_with_the_reason);
+    tcase_add_test(tests, a_unique_job_is_made_once_and_shows_its_key);
     tcase_add_test(tests, one_job_prints_its_id_and_is_stored_as_said);
     tcase_add_test(tests, a_kind_or_queue_that_nobody_serves_is_warned_of_and_stored);
     tcase_add_test(tests, strict_refuses_what_nobody_serves_before_anything_is_stored);
