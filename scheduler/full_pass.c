@@ -13,7 +13,7 @@
 /* One page may have to walk very many dead entries; they are 0.25 µs each. */
 #define PAGE_LIMIT_US (60 * US_PER_S)
 
-enum stage { STAGE_IDLE, STAGE_LANES, STAGE_ROWS };
+enum stage { STAGE_IDLE, STAGE_LIMITS, STAGE_LANES, STAGE_ROWS };
 
 struct full_pass {
     struct full_pass_options options;
@@ -109,7 +109,30 @@ static void on_read(void *ctx, const struct feed_read_result *result)
     next_page(p);
 }
 
-/* First all lanes, those that are known as well: nothing of what is known is trusted. */
+/* All lanes, those that are known as well: nothing of what is known is trusted. */
+static void read_lanes(struct full_pass *p)
+{
+    p->stage = STAGE_LANES;
+    struct feed_gap *all = &feed_reader_gaps(p->reader)[0];
+    *all = (struct feed_gap){.form = FEED_GAP_QUEUES};
+    (void)snprintf(all->queue, sizeof all->queue, ",~");
+    page_read(p, 0, 1);
+}
+
+/* The hints of what has become claimable come with this very pass. */
+static void on_limits_freed(void *ctx, enum status st, const struct pg_result *const *results,
+                            const struct err *err)
+{
+    struct full_pass *p = ctx;
+    (void)results;
+    if (st != STATUS_OK || p->pg == NULL) {
+        pass_fail(p, err != NULL ? err->msg : "stopped");
+        return;
+    }
+    read_lanes(p);
+}
+
+/* First what limits are held by no run, whoever forgot to free them. */
 static void pass_begin(struct full_pass *p)
 {
     if (p->pg == NULL || p->stage != STAGE_IDLE) {
@@ -120,11 +143,11 @@ static void pass_begin(struct full_pass *p)
         pass_fail(p, pg_is_up(p->pg) ? "no node for hints is up" : "not connected to PostgreSQL");
         return;
     }
-    p->stage = STAGE_LANES;
-    struct feed_gap *all = &feed_reader_gaps(p->reader)[0];
-    *all = (struct feed_gap){.form = FEED_GAP_QUEUES};
-    (void)snprintf(all->queue, sizeof all->queue, ",~");
-    page_read(p, 0, 1);
+    p->stage = STAGE_LIMITS;
+    struct err err = {0};
+    if (feed_store_free_leaked(p->pg, on_limits_freed, p, &err) != STATUS_OK) {
+        pass_fail(p, err.msg);
+    }
 }
 
 /* ---- from outside ---- */

@@ -32,7 +32,7 @@ struct batch {
     size_t count;
     struct redlock_batch *locks;
     char keys[RESCUE_BATCH_MAX][HINT_KEY_MAX];
-    struct moved_hint hints[RESCUE_BATCH_MAX];
+    struct moved_hint hints[2 * RESCUE_BATCH_MAX]; /* of what was moved, of what that has freed */
     size_t hint_count;
 };
 
@@ -123,7 +123,7 @@ static void on_pushed(void *ctx, enum status st, int64_t added)
 static void on_flushed(void *ctx)
 {
     struct rescuer *r = ctx;
-    struct hint list[RESCUE_BATCH_MAX];
+    struct hint list[2 * RESCUE_BATCH_MAX];
     size_t count = 0;
     probe("R2");
     for (size_t i = 0; i < r->batch.hint_count; i++) {
@@ -204,6 +204,11 @@ static void on_moved(void *ctx, enum status st, const struct pg_result *const *r
         } else if (m.outcome == RESCUE_LOCKED) {
             put_back_id(r, m.id);
         }
+    }
+    for (int i = 0; st == STATUS_OK && i < pg_row_count(results[RESCUE_STEP_FREED]); i++) {
+        struct rescue_moved m;
+        rescue_freed_row(results[RESCUE_STEP_FREED], i, &m);
+        take_moved(b, &m);
     }
     for (size_t i = 0; i < ARRAY_COUNT(r->counters.moved); i++) {
         r->counters.moved[i] += (uint64_t)counts[i];

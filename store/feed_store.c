@@ -168,3 +168,8 @@ enum status feed_store_hungry(struct pg *pg, bool is_hungry, pg_done_cb *done, v
     struct pg_param param = pg_param_bool(is_hungry);
     return pg_send_one(pg, &SQL_FEED_HUNGRY, &param, done, ctx, err);
 }
+
+enum status feed_store_free_leaked(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err)
+{
+    return pg_send_one(pg, &SQL_LIMIT_LEAKED, NULL, done, ctx, err);
+}

@@ -69,6 +69,10 @@ void feed_tick_row(const struct pg_result *r, int row, struct feed_tick_row *ret
 
 /* ---- writes ---- */
 
+/* Limits that no run holds. */
+enum status feed_store_free_leaked(struct pg *pg, pg_done_cb *done, void *ctx,
+                                   struct err *err) MUST_USE;
+
 enum status feed_store_hungry(struct pg *pg, bool is_hungry, pg_done_cb *done, void *ctx,
                               struct err *err) MUST_USE;
 

@@ -75,20 +75,27 @@ enum status rescue_store_move(struct pg *pg, const struct rescue_found *jobs, si
     }
     struct params p = {.count = 0};
     struct params asked = {.count = 0};
-    struct pg_request request = {.step_count = 2, .done = done, .ctx = ctx};
+    struct params freed = {.count = 0};
+    struct pg_request request = {.step_count = 3, .done = done, .ctx = ctx};
     for (size_t i = 0; i < ARRAY_COUNT(columns); i++) {
         params_i64_array(&p, columns[i], count);
     }
     params_i64_array(&asked, columns[0], count);
+    params_i64_array(&freed, columns[0], count);
+    params_i64_array(&freed, columns[1], count);
     enum status st = params_step(&p, seeded_statement(&SQL_RESCUE_MOVE), &request.steps[0], err);
     if (st == STATUS_OK) {
         st = params_step(&asked, &SQL_JOB_CANCEL_ASKED, &request.steps[1], err);
+    }
+    if (st == STATUS_OK) {
+        st = params_step(&freed, &SQL_JOB_FREE_ENDED, &request.steps[2], err);
     }
     if (st == STATUS_OK) {
         st = pg_send(pg, &request, err);
     }
     params_release(&p);
     params_release(&asked);
+    params_release(&freed);
     return st;
 }
 
@@ -100,4 +107,14 @@ void rescue_moved_row(const struct pg_result *r, int row, struct rescue_moved *r
                                  .kind = pg_text(r, row, 3, NULL),
                                  .priority = (int)pg_i64(r, row, 4),
                                  .ready_us = pg_time_us(r, row, 5)};
+}
+
+void rescue_freed_row(const struct pg_result *r, int row, struct rescue_moved *ret)
+{
+    *ret = (struct rescue_moved){.id = pg_i64(r, row, 0),
+                                 .outcome = RESCUE_AVAILABLE,
+                                 .queue = pg_text(r, row, 1, NULL),
+                                 .kind = pg_text(r, row, 2, NULL),
+                                 .priority = (int)pg_i64(r, row, 3),
+                                 .ready_us = pg_time_us(r, row, 4)};
 }

@@ -59,9 +59,12 @@ struct rescue_moved {
 
 /* At most RESCUE_BATCH_MAX, of which id, fence and worker count; rows: rescue_moved_row(). LOCKED
  * were left alone: somebody's session has locked them. A job without a row runs no more under that
- * fence. */
+ * fence. RESCUE_STEP_FREED: at most as many jobs whose limit was freed, rescue_freed_row(): their
+ * hints must be pushed, too. */
+#define RESCUE_STEP_FREED 2
 enum status rescue_store_move(struct pg *pg, const struct rescue_found *jobs, size_t count,
                               pg_done_cb *done, void *ctx, struct err *err) MUST_USE;
 void rescue_moved_row(const struct pg_result *r, int row, struct rescue_moved *ret);
+void rescue_freed_row(const struct pg_result *r, int row, struct rescue_moved *ret);
 
 #endif

@@ -289,17 +289,24 @@ enum status worker_store_stopped(struct pg *pg, const char *worker_id, worker_do
     return send_by_id(pg, &SQL_WORKER_STOPPED, worker_id, done, ctx, err);
 }
 
+static void tell_handed_back(struct waiting *w, const struct pg_result *rows)
+{
+    for (int row = 0; row < pg_row_count(rows); row++) {
+        struct handed_back job = {.id = pg_i64(rows, row, 0),
+                                  .queue = pg_text(rows, row, 1, NULL),
+                                  .kind = pg_text(rows, row, 2, NULL),
+                                  .priority = (int)pg_i64(rows, row, 3),
+                                  .ready_at_unix_us = pg_time_us(rows, row, 4)};
+        w->handed_back(w->ctx, &job);
+    }
+}
+
 static void on_handed_back(void *ctx, enum status st, const struct pg_result *const *results,
                            const struct err *err)
 {
     struct waiting *w = ctx;
-    for (int row = 0; st == STATUS_OK && row < pg_row_count(results[0]); row++) {
-        struct handed_back job = {.id = pg_i64(results[0], row, 0),
-                                  .queue = pg_text(results[0], row, 1, NULL),
-                                  .kind = pg_text(results[0], row, 2, NULL),
-                                  .priority = (int)pg_i64(results[0], row, 3),
-                                  .ready_at_unix_us = pg_time_us(results[0], row, 4)};
-        w->handed_back(w->ctx, &job);
+    for (int step = 0; st == STATUS_OK && step < 2; step++) {
+        tell_handed_back(w, results[step]);
     }
     w->done(w->ctx, st, err);
     free(w);
@@ -315,6 +322,7 @@ enum status worker_store_hand_back_all(struct pg *pg, const char *dead_worker_id
     if (st != STATUS_OK) {
         return st;
     }
+    request.steps[request.step_count++].statement = &SQL_LIMIT_LEAKED;
     struct waiting *w =
         waiting_new((struct waiting){.handed_back = each, .done = done, .ctx = ctx}, err);
     return w == NULL ? STATUS_NOMEM : send_for(pg, &request, on_handed_back, w, err);

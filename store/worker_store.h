@@ -97,7 +97,8 @@ struct handed_back {
     const char *kind;
 };
 typedef void handed_back_cb(void *ctx, const struct handed_back *job);
-/* Calls `each` for the jobs that are available again, then `done`. */
+/* Calls `each` for the jobs that are available again and for those whose limit that has freed, then
+ * `done`. */
 enum status worker_store_hand_back_all(struct pg *pg, const char *dead_worker_id,
                                        handed_back_cb *each, worker_done_cb *done, void *ctx,
                                        struct err *err) MUST_USE;

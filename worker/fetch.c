@@ -95,6 +95,8 @@ static enum refusal refusal_of(const struct worker *w, const struct refused_job 
     case CLAIM_GONE:
     case CLAIM_LATER:
         return REFUSED_GONE;
+    case CLAIM_LIMITED:
+        return REFUSED_LIMITED;
     case CLAIM_PUT_BACK:
         return r->kind == NULL || serves(w, r->kind) ? REFUSED_LOCKED : REFUSED_UNSERVED;
     case CLAIM_NOT_TRIED:
@@ -124,6 +126,9 @@ static void on_refused(struct worker *w, const struct refused_job *r)
         pause_fetching(w);
     }
     run_let_go(w, job);
+    if (r->why == CLAIM_LIMITED) {
+        limits_refused(w, r->id);
+    }
 }
 
 static bool copy_args(struct job_in_hand *job, const char *args, size_t len)
@@ -184,6 +189,7 @@ static void keep_claimed(struct worker *w, struct job_in_hand *job, const struct
     (void)snprintf(job->worker_id, sizeof job->worker_id, "%s", c->worker_id);
     job->attempt = c->attempt;
     job->crashes = c->crashes;
+    job->flags = c->flags;
     job->settings = c->settings;
     job->attempted_at_unix_us = c->attempted_at_unix_us;
     job->score = hint_score(c->priority, c->ready_at_unix_us);
@@ -244,6 +250,7 @@ static void on_claimed(void *ctx, const struct claimed_job *jobs, size_t count,
     if (count > 0 || is_any_put_back) {
         hint_return_pace(w, count > 0);
     }
+    limits_ask(w);
     run_dispatch(w);
     fetch_poke(w);
     drain_check(w);

@@ -146,6 +146,14 @@ void hint_return_close(struct worker *w)
     }
 }
 
+void hint_return_now(struct worker *w)
+{
+    if (w->hint_return->gathered > 0) {
+        (void)uv_timer_stop(&w->hint_return->timer);
+        send_next(w);
+    }
+}
+
 bool hint_return_is_idle(const struct worker *w)
 {
     return !w->hint_return->is_busy && w->hint_return->gathered == 0;

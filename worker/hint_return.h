@@ -19,6 +19,8 @@ void hint_return_close(struct worker *w);
  * find its own job held). `kind` NULL or "": into the queue's own set. */
 void hint_return_add(struct worker *w, int64_t id, int64_t score, const char *queue,
                      const char *kind);
+/* What is queued doesn't wait for its delay: there is news among it. */
+void hint_return_now(struct worker *w);
 bool hint_return_is_idle(const struct worker *w);
 
 /* A claim brought something, or nothing but rows that can't be claimed now. */

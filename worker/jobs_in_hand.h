@@ -40,6 +40,7 @@ struct job_in_hand {
     char worker_id[JOB_WORKER_ID_SIZE]; /* under which it was claimed */
     int attempt;
     int crashes;
+    int flags;                     /* job.flags */
     struct kind_settings settings; /* its own where it has some */
     int64_t attempted_at_unix_us;
     char kind[JOB_NAME_MAX + 1];

@@ -165,6 +165,7 @@ static void finish(struct worker *w, struct job_in_hand *job, const struct run_f
     finish->outcome = v.outcome;
     finish->delay_us = v.delay_us;
     finish->crashed = v.crashed;
+    finish->flags = job->flags;
     finish->has_live = job->has_live;
     probe("W7");
     record(recorded_as[v.kind], "inv", RECORD_I64("job", job->id), RECORD_I64("f", job->fence));

@@ -274,7 +274,8 @@ static enum status open_store(struct worker *w, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    struct job_store_options store = {.pg = w->pg, .loop = w->loop, .worker_id = ""};
+    struct job_store_options store = {
+        .pg = w->pg, .loop = w->loop, .worker_id = "", .on_freed = limits_freed, .ctx = w};
     return job_store_open(&store, &w->store, err);
 }
 

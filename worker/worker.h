@@ -4,6 +4,7 @@
  * the one before is in flight (ARCHITECTURE §4). One thread, one loop; nothing here blocks. The
  * parts share this record, and each has its header:
  *  - fetch.h: hints → leases → claims
+ *  - limits.h: jobs whose limit is reached
  *  - run.h: claimed jobs → runners → finishes → released leases
  *  - deadlines.h: danger, timeouts, lost leases
  *  - registration.h, beat.h: the worker's row
@@ -35,6 +36,7 @@
 #include "worker/hint_return.h"
 #include "worker/jobs_in_hand.h"
 #include "worker/kinds.h"
+#include "worker/limits.h"
 #include "worker/listen.h"
 #include "worker/ready.h"
 #include "worker/registration.h"
@@ -79,6 +81,7 @@ struct worker {
     struct listen listen;
     struct kinds kinds;
     struct fetch fetch;
+    struct limits limits;
     struct hint_return *hint_return;
     struct runs runs;
     struct deadlines deadlines;

@@ -154,7 +154,8 @@ void worker_metrics_init(struct worker_metrics *m, struct metrics *registry,
         [REFUSED_HELD] = "held",           [REFUSED_SPLIT] = "split",
         [REFUSED_NO_QUORUM] = "no_quorum", [REFUSED_EXPIRED] = "expired",
         [REFUSED_GONE] = "gone",           [REFUSED_LOCKED] = "locked",
-        [REFUSED_UNSERVED] = "unserved",   [REFUSED_NOT_TRIED] = "not_tried"};
+        [REFUSED_UNSERVED] = "unserved",   [REFUSED_LIMITED] = "limited",
+        [REFUSED_NOT_TRIED] = "not_tried"};
     static const char *const phases[] = {
         [IN_HAND_LOCKING] = "locking",   [IN_HAND_CLAIMING] = "claiming",
         [IN_HAND_FETCHING] = "fetching", [IN_HAND_READY] = "ready",

@@ -24,6 +24,7 @@ enum refusal {
     REFUSED_GONE, /* by PostgreSQL */
     REFUSED_LOCKED,
     REFUSED_UNSERVED,
+    REFUSED_LIMITED,
     REFUSED_NOT_TRIED,
     REFUSAL_COUNT
 };

@@ -5,6 +5,6 @@
 SELECT id, fence, attempt, crashes, kind, queue, priority, ready_at, attempted_at, max_attempts,
        (EXTRACT(EPOCH FROM timeout) * 1000000)::bigint AS timeout_us,
        backoff,
-       CASE WHEN pg_column_size(args) <= 8192 AND pg_column_compression(args) IS NULL THEN args::text END AS args
+       CASE WHEN pg_column_size(args) <= 8192 AND pg_column_compression(args) IS NULL THEN args::text END AS args, flags
   FROM claimd.job
  WHERE id = ANY ($1) AND state = 'running' AND worker_id = $2 AND fence > $3

@@ -3,6 +3,6 @@
 -- $2: the worker whose runs are looked for.
 -- params: int8[], uuid
 SELECT id, state = 'running' AS is_running, fence, scheduled_at <= clock_timestamp() AS is_due, queue, kind, priority, ready_at,
-       attempt, max_attempts, worker_id = $2 AS is_mine
+       attempt, max_attempts, worker_id = $2 AS is_mine, flags & 6 <> 0 AS is_limited
   FROM claimd.job
  WHERE id = ANY ($1)

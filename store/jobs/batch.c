@@ -6,6 +6,9 @@
 
 #include <assert.h>
 
+#define FLAGS_LIMITED \
+    6 /* an exclusive key, a place of its queue; 1, a unique key, sees to itself */
+
 /* Columns of the statements, gathered from many structs; the largest batch fits. */
 struct columns {
     int64_t ids[BATCH_CLAIMS_MAX];
@@ -210,11 +213,15 @@ static const struct pg_statement *statement_of(enum batch_step step, bool is_car
         return &SQL_JOB_CANCEL_ASKED;
     case STEP_FORGET:
         return &SQL_JOB_LIVE_FORGET;
+    case STEP_FREE:
+        return &SQL_JOB_FREE_ENDED;
     case STEP_KINDS:
         return &SQL_JOB_KINDS;
     case STEP_CLAIM:
     case STEP_CLAIM_AHEAD:
         return is_careful ? &SQL_JOB_CLAIM_SKIP : &SQL_JOB_CLAIM;
+    case STEP_CLAIM_LIMITED:
+        return &SQL_JOB_CLAIM_LIMITED;
     case STEP_COUNT:
         break;
     }
@@ -281,6 +288,30 @@ static enum status build_forget(struct batch *b, struct columns *columns,
     return add_step(b, STEP_FORGET, request, err);
 }
 
+/* Whether they ended is seen there: what still runs keeps what it has. */
+static enum status build_free(struct batch *b, struct columns *columns, struct pg_request *request,
+                              struct err *err)
+{
+    size_t count = 0;
+    for (size_t k = 0; k < FINISH_KIND_COUNT; k++) {
+        for (size_t i = 0; i < b->finishes[k].count; i++) {
+            const struct job_finish *f = &b->finishes[k].items[i]->f;
+            if ((f->flags & FLAGS_LIMITED) != 0) {
+                columns->ids[count] = f->id;
+                columns->fences[count] = f->fence;
+                count++;
+            }
+        }
+    }
+    if (count == 0) {
+        return STATUS_OK;
+    }
+    struct params *p = next_params(b);
+    params_i64_array(p, columns->ids, count);
+    params_i64_array(p, columns->fences, count);
+    return add_step(b, STEP_FREE, request, err);
+}
+
 static size_t ids_to_claim(const struct batch *b, bool is_ahead, int64_t *ret_ids)
 {
     size_t count = 0;
@@ -288,8 +319,10 @@ static size_t ids_to_claim(const struct batch *b, bool is_ahead, int64_t *ret_id
         size_t from = is_ahead ? c->ahead_from : 0;
         size_t to = is_ahead ? c->count : c->ahead_from;
         for (size_t i = from; i < to; i++) {
-            ret_ids[count] = c->ids[i];
-            count++;
+            if (!c->is_settled[i]) {
+                ret_ids[count] = c->ids[i];
+                count++;
+            }
         }
     }
     return count;
@@ -322,6 +355,21 @@ static enum status build_claim(struct batch *b, bool is_ahead, const struct kind
     params_i64_array(p, columns->numbers, kind_count);
     params_i32(p, is_ahead ? 1 : 0);
     return add_step(b, is_ahead ? STEP_CLAIM_AHEAD : STEP_CLAIM, request, err);
+}
+
+static enum status build_claim_limited(struct batch *b, const char *worker, struct columns *columns,
+                                       struct pg_request *request, struct err *err)
+{
+    const struct claim *first = b->claims.first;
+    struct params *p = next_params(b);
+    size_t count = ids_to_claim(b, false, columns->ids);
+    count += ids_to_claim(b, true, columns->ids + count);
+    params_i64_array(p, columns->ids, count);
+    params_uuid(p, worker);
+    params_text_array(p, first->kinds, NULL, first->kind_count);
+    count = ids_to_claim(b, true, columns->ids);
+    params_i64_array(p, columns->ids, count);
+    return add_step(b, STEP_CLAIM_LIMITED, request, err);
 }
 
 enum status batch_build(struct batch *b, struct kind_cache *kinds, const char *worker,
@@ -357,6 +405,9 @@ enum status batch_build(struct batch *b, struct kind_cache *kinds, const char *w
     if (st == STATUS_OK) {
         st = build_forget(b, columns, request, err);
     }
+    if (st == STATUS_OK) {
+        st = build_free(b, columns, request, err);
+    }
     if (st == STATUS_OK && b->reads_kinds) {
         size_t count = kind_cache_ask(kinds, columns->texts);
         params_text_array(next_params(b), columns->texts, NULL, count);
@@ -364,6 +415,9 @@ enum status batch_build(struct batch *b, struct kind_cache *kinds, const char *w
     }
     if (st != STATUS_OK) {
         return st;
+    }
+    if (b->claims.first != NULL && b->claims.first->is_limited) {
+        return build_claim_limited(b, worker, columns, request, err);
     }
     st = build_claim(b, false, kinds, worker, columns, request, err);
     if (st != STATUS_OK) {
@@ -431,6 +485,7 @@ static void settle_step(struct batch *b, int n, size_t place_count, struct kind_
     case STEP_GUARD:
     case STEP_ASKED:
     case STEP_FORGET:
+    case STEP_FREE:
         break;
     case STEP_COMPLETE:
         settle_finishes(&b->finishes[FINISH_COMPLETED], rows);
@@ -455,6 +510,7 @@ static void settle_step(struct batch *b, int n, size_t place_count, struct kind_
         break;
     case STEP_CLAIM:
     case STEP_CLAIM_AHEAD:
+    case STEP_CLAIM_LIMITED:
         batch_settle_claims(b->places, place_count, kinds, rows, ret_fence);
         break;
     case STEP_COUNT:
@@ -468,5 +524,28 @@ void batch_settle(struct batch *b, struct kind_cache *kinds, const struct pg_res
     size_t place_count = batch_places(b->claims.first, b->places, BATCH_CLAIMS_MAX);
     for (int i = 0; i < b->step_count; i++) {
         settle_step(b, i, place_count, kinds, results[i], now_us, ret_fence);
+    }
+}
+
+void batch_tell_freed_rows(const struct pg_result *rows, freed_cb *on_freed, void *ctx)
+{
+    for (int row = 0; row < pg_row_count(rows); row++) {
+        size_t len = 0;
+        const struct freed_job job = {.id = pg_i64(rows, row, 0),
+                                      .queue = pg_text(rows, row, 1, &len),
+                                      .kind = pg_text(rows, row, 2, &len),
+                                      .priority = (int)pg_i64(rows, row, 3),
+                                      .ready_at_unix_us = pg_time_us(rows, row, 4)};
+        on_freed(ctx, &job);
+    }
+}
+
+void batch_tell_freed(const struct batch *b, const struct pg_result *const *results,
+                      freed_cb *on_freed, void *ctx)
+{
+    for (int i = 0; i < b->step_count; i++) {
+        if (b->steps[i] == STEP_FREE) {
+            batch_tell_freed_rows(results[i], on_freed, ctx);
+        }
     }
 }

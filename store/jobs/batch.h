@@ -26,9 +26,11 @@ enum batch_step {
     STEP_HAND_BACK,
     STEP_ASKED,  /* those of the last three whose cancel was asked for meanwhile */
     STEP_FORGET, /* rows of job_live whose jobs are over */
+    STEP_FREE,   /* what jobs with flags have held */
     STEP_KINDS,
     STEP_CLAIM,
     STEP_CLAIM_AHEAD,
+    STEP_CLAIM_LIMITED, /* never with another but STEP_KINDS */
     STEP_COUNT
 };
 
@@ -41,7 +43,7 @@ struct batch {
     struct finish_list finishes[FINISH_KIND_COUNT];
     size_t finish_count;
     size_t finish_bytes;
-    struct claim_queue claims; /* all with the same kinds */
+    struct claim_queue claims; /* all with the same kinds, all limited or none */
     struct claim_place places[BATCH_CLAIMS_MAX];
     bool has_suspect;  /* one finish alone, and no claims */
     bool is_careful;   /* leaves out locked rows */
@@ -71,6 +73,11 @@ enum status batch_build(struct batch *b, struct kind_cache *kinds, const char *w
  * recheck calls such an id gone, and the scheduler's full pass finds the row that nobody holds. */
 void batch_settle(struct batch *b, struct kind_cache *kinds, const struct pg_result *const *results,
                   int64_t now_us, int64_t *ret_fence);
+
+/* Calls back for each job that STEP_FREE made claimable. */
+void batch_tell_freed(const struct batch *b, const struct pg_result *const *results,
+                      freed_cb *on_freed, void *ctx);
+void batch_tell_freed_rows(const struct pg_result *rows, freed_cb *on_freed, void *ctx);
 
 /* Rows of a claim or of its read-back. */
 void batch_settle_claims(const struct claim_place *places, size_t count,

@@ -161,7 +161,8 @@ enum {
     COLUMN_MAX_ATTEMPTS,
     COLUMN_TIMEOUT,
     COLUMN_BACKOFF,
-    COLUMN_ARGS
+    COLUMN_ARGS,
+    COLUMN_FLAGS
 };
 
 enum status claim_put_job(struct claim *c, size_t n, const struct pg_result *rows, int row,
@@ -176,6 +177,7 @@ enum status claim_put_job(struct claim *c, size_t n, const struct pg_result *row
         .priority = (int)pg_i64(rows, row, COLUMN_PRIORITY),
         .ready_at_unix_us = pg_time_us(rows, row, COLUMN_READY_AT),
         .attempted_at_unix_us = pg_time_us(rows, row, COLUMN_ATTEMPTED_AT),
+        .flags = (int)pg_i64(rows, row, COLUMN_FLAGS),
         .kind = keep_column(c, rows, row, COLUMN_KIND),
         .queue = keep_column(c, rows, row, COLUMN_QUEUE),
     };

@@ -22,6 +22,7 @@ struct claim {
     bool *is_settled; /* per id */
     size_t count;
     size_t ahead_from;
+    bool is_limited; /* what isn't settled yet has a limit: a claim of its own */
     const char **kinds;
     size_t kind_count;
     struct claimed_job *jobs;

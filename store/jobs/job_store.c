@@ -39,6 +39,7 @@ struct job_store {
     size_t unsettled;
     size_t unsettled_bytes;
     struct claim_queue claims;
+    struct claim_queue limited; /* what a claim has left out for a limit: claimed on its own */
     struct kind_cache kinds;
 
     /* At most one batch is in flight: the next one gathers meanwhile. */
@@ -52,6 +53,9 @@ struct job_store {
     char lost_worker_id[JOB_WORKER_ID_SIZE];
 
     bool is_claims_turn;
+    bool was_limited; /* the batch before: others have their turn */
+    freed_cb *on_freed;
+    void *ctx;
     int64_t careful_until_us;
     int64_t blocked_until_us;
     int64_t backoff_us;
@@ -90,6 +94,18 @@ void store_answer_claims(struct job_store *s, struct claim_queue *q, enum claim_
         claim_refuse_rest(c, rest);
         answer_claim(s, c);
     }
+}
+
+static void refuse_waiting_claims(struct job_store *s)
+{
+    store_answer_claims(s, &s->claims, CLAIM_NOT_TRIED);
+    store_answer_claims(s, &s->limited, CLAIM_NOT_TRIED);
+}
+
+void store_claim_limited(struct job_store *s, struct claim *c)
+{
+    c->is_limited = true;
+    claim_queue_push(&s->limited, c);
 }
 
 /* ---- waiting ---- */
@@ -254,7 +270,8 @@ static void batch_failed(struct job_store *s, enum status st, const struct err *
     }
     batch_return_finishes(b, &s->waiting, false);
     if (is_retried) {
-        batch_return_claims(b, &s->claims);
+        batch_return_claims(b, b->claims.first != NULL && b->claims.first->is_limited ? &s->limited
+                                                                                      : &s->claims);
         return;
     }
     back_off(s, err);
@@ -284,17 +301,24 @@ static void on_batch(void *ctx, enum status st, const struct pg_result *const *r
     }
     batch_settle(&s->batch, &s->kinds, results, clock_boot_us(), &s->fence_known);
     batch_committed(s);
+    if (s->on_freed != NULL) {
+        batch_tell_freed(&s->batch, results, s->on_freed, s->ctx); /* after their releases */
+    }
 }
 
 /* While data are being searched for, claims go in batches of their own. */
 static void fill_batch(struct job_store *s, int64_t now_us)
 {
     struct batch *b = &s->batch;
-    bool has_claims = s->claims.first != NULL;
-    bool knows_kinds = has_claims && kind_cache_knows(&s->kinds, s->claims.first->kinds,
-                                                      s->claims.first->kind_count);
+    bool is_limited = s->limited.first != NULL &&
+                      !(s->was_limited && (s->claims.first != NULL || s->waiting.first != NULL));
+    struct claim_queue *claims = is_limited ? &s->limited : &s->claims;
+    bool has_claims = claims->first != NULL;
+    bool knows_kinds =
+        has_claims && kind_cache_knows(&s->kinds, claims->first->kinds, claims->first->kind_count);
     bool is_searching = suspects_is_searching(&s->suspects);
     bool is_claims_only = is_searching && s->is_claims_turn && has_claims;
+    s->was_limited = is_limited;
     b->has_suspect = false;
     b->guards_fence = has_claims && s->guarded_us != pg_up_since_us(s->pg);
     b->is_careful = now_us < s->careful_until_us;
@@ -303,11 +327,11 @@ static void fill_batch(struct job_store *s, int64_t now_us)
         s->guarding_us = pg_up_since_us(s->pg);
         return;
     }
-    if (!is_claims_only) {
+    if (!is_claims_only && !is_limited) {
         batch_take_finishes(b, &s->waiting, s->suspects.finish_max);
     }
     if (knows_kinds && !b->has_suspect && (!is_searching || b->finish_count == 0)) {
-        batch_take_claims(b, &s->claims);
+        batch_take_claims(b, claims);
     }
     s->is_claims_turn = !is_claims_only;
 }
@@ -395,7 +419,7 @@ static void flush(struct job_store *s)
 {
     bool has_work = s->waiting.first != NULL || s->locked.first != NULL ||
                     s->suspects.aside.first != NULL || s->claims.first != NULL ||
-                    s->lost.first != NULL;
+                    s->limited.first != NULL || s->lost.first != NULL;
     if (s->is_in_flight || !has_work) {
         return;
     }
@@ -406,10 +430,10 @@ static void flush(struct job_store *s)
         arm(s, s->suspects.aside_until_us);
     }
     if (!pg_is_up(s->pg)) {
-        store_answer_claims(s, &s->claims, CLAIM_NOT_TRIED);
+        refuse_waiting_claims(s);
     } else if (now_us < s->blocked_until_us) {
         arm(s, s->blocked_until_us);
-        store_answer_claims(s, &s->claims, CLAIM_NOT_TRIED);
+        refuse_waiting_claims(s);
     } else if (s->lost.first != NULL) {
         read_back(s);
     } else {
@@ -438,6 +462,8 @@ enum status job_store_open(const struct job_store_options *options, struct job_s
     }
     s->pg = options->pg;
     s->loop = options->loop;
+    s->on_freed = options->on_freed;
+    s->ctx = options->ctx;
     suspects_init(&s->suspects);
     rand_seed_from_system(&s->rand);
     job_store_set_worker(s, options->worker_id);
@@ -474,6 +500,7 @@ void job_store_close(struct job_store *s)
     finish_queue_release(&s->locked);
     suspects_release(&s->suspects);
     claim_queue_release(&s->claims);
+    claim_queue_release(&s->limited);
     claim_queue_release(&s->lost);
     batch_release(&s->batch);
     kind_cache_release(&s->kinds);

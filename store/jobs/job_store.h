@@ -21,10 +21,23 @@
 
 struct job_store;
 
+/* May be claimed from now on, since a run that ended has freed its limit: push its hint. The texts
+ * are borrowed until it returns. */
+struct freed_job {
+    int64_t id;
+    const char *queue;
+    const char *kind;
+    int priority;
+    int64_t ready_at_unix_us;
+};
+typedef void freed_cb(void *ctx, const struct freed_job *job);
+
 struct job_store_options {
     struct pg *pg; /* borrowed; the job store must be told of pg's up and down, see below */
     uv_loop_t *loop;
     const char *worker_id; /* uuid text; copied; changed by job_store_set_worker() */
+    freed_cb *on_freed;    /* after the commit; NULL: nobody wants to know */
+    void *ctx;             /* of on_freed */
 };
 
 enum status job_store_open(const struct job_store_options *options, struct job_store **ret,
@@ -51,6 +64,7 @@ struct claimed_job {
     const char *kind;
     const char *args; /* JSON text as it is now; NULL: large, fetch by job_store_args() */
     size_t args_len;
+    int flags; /* job.flags; give them back in job_finish: its end may have to free something */
 };
 
 /* Why an id that was asked for was not claimed, looked up in the same commit or right after it. */
@@ -58,6 +72,7 @@ enum claim_refusal {
     CLAIM_GONE,     /* finished, cancelled, unknown, running, or without an attempt left (it is
                        discarded then, lock.G5): drop the hint */
     CLAIM_LATER,    /* not due yet: drop, it is fed when it is */
+    CLAIM_LIMITED,  /* its limit is reached: drop; ask job_store_next() when its lease is gone */
     CLAIM_PUT_BACK, /* available and due, but locked, of a kind not asked for, or not to be claimed
                        ahead */
     CLAIM_NOT_TRIED /* PostgreSQL refused or is away; nothing was claimed: put back later */
@@ -112,6 +127,7 @@ struct job_finish {
     int64_t attempted_at_unix_us; /* as claimed: bounds how far back history is read; 0 = all of
                                    * it */
     enum finish_kind kind;
+    int flags;           /* as claimed */
     bool crashed;        /* death of the runner: crashes + 1 */
     bool has_live;       /* COMPLETED: a row in job_live goes, too; other ends look for it anyway */
     const char *outcome; /* "failed", "crashed", "timeout", "lost"…: goes to job_attempt */
@@ -153,6 +169,15 @@ size_t job_store_waiting(const struct job_store *s); /* finishes not settled yet
 typedef void args_cb(void *ctx, enum status st, const char *args, size_t len);
 enum status job_store_args(struct job_store *s, int64_t id, int64_t fence, args_cb *done, void *ctx,
                            struct err *err) MUST_USE;
+
+/* ---- limits ---- */
+
+/* Of jobs that were refused as LIMITED, at most 500, once the release of their leases was
+ * acknowledged: calls `each` for what may be claimed within the same limits by now, whose hint may
+ * have been dropped because of those leases. Then `done`; UNAVAILABLE: nobody knows. */
+typedef void next_cb(void *ctx, enum status st);
+enum status job_store_next(struct job_store *s, const int64_t *ids, size_t count, freed_cb *each,
+                           next_cb *done, void *ctx, struct err *err) MUST_USE;
 
 struct job_store_counters {
     uint64_t claimed;

@@ -21,7 +21,8 @@ enum {
     COLUMN_KIND = 5,
     COLUMN_ATTEMPT = 8,
     COLUMN_MAX_ATTEMPTS,
-    COLUMN_IS_MINE
+    COLUMN_IS_MINE,
+    COLUMN_IS_LIMITED
 };
 
 struct recheck {
@@ -184,18 +185,26 @@ static enum recheck_verdict judge_finish(const struct finish *f, const struct pg
     return was_ours ? RECHECK_ALREADY : RECHECK_STALE;
 }
 
+static bool is_asked_for(const struct claim *c, const struct pg_result *jobs, int row)
+{
+    size_t len = 0;
+    const char *kind = pg_text(jobs, row, COLUMN_KIND, &len);
+    for (size_t i = 0; i < c->kind_count; i++) {
+        if (strcmp(c->kinds[i], kind) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Its kind is one that the claim asked for, and its limit is reached. */
 static bool is_exhausted(const struct claim *c, const struct kind_cache *kinds,
                          const struct pg_result *jobs, int row)
 {
     size_t len = 0;
-    const char *kind = pg_text(jobs, row, COLUMN_KIND, &len);
-    bool is_asked_for = false;
-    for (size_t i = 0; i < c->kind_count && !is_asked_for; i++) {
-        is_asked_for = strcmp(c->kinds[i], kind) == 0;
-    }
-    const struct kind_defaults *defaults = kind_cache_find(kinds, kind);
-    if (!is_asked_for || defaults == NULL) {
+    const struct kind_defaults *defaults =
+        kind_cache_find(kinds, pg_text(jobs, row, COLUMN_KIND, &len));
+    if (!is_asked_for(c, jobs, row) || defaults == NULL) {
         return false;
     }
     int64_t limit = pg_is_null(jobs, row, COLUMN_MAX_ATTEMPTS)
@@ -216,6 +225,11 @@ static void judge_id(struct recheck *r, struct claim *c, size_t n, const struct 
         why = CLAIM_GONE;
         r->exhausted[r->exhausted_count] = c->ids[n];
         r->exhausted_count++;
+    } else if (pg_bool(jobs, row, COLUMN_IS_LIMITED) && is_asked_for(c, jobs, row)) {
+        if (!c->is_limited) {
+            return; /* left out for its limit */
+        }
+        why = CLAIM_LIMITED;
     }
     claim_refuse(c, n, why, jobs, row);
 }
@@ -235,7 +249,8 @@ static void settle_finish(struct job_store *s, struct finish *f, enum recheck_ve
     }
 }
 
-/* Settles each finish and every id of the claims. NOMEM: nothing was done. */
+/* Settles each finish and every id of the claims but those that were left out for a limit. NOMEM:
+ * nothing was done. */
 static enum status settle(struct recheck *r, const struct pg_result *const *results,
                           struct err *err)
 {
@@ -300,6 +315,19 @@ static void end_exhausted(const struct recheck *r)
     params_release(&p);
 }
 
+static void pass_on_limited(struct recheck *r)
+{
+    struct claim_queue taken = r->claims;
+    r->claims = (struct claim_queue){.first = NULL};
+    for (struct claim *c = claim_queue_pop(&taken); c != NULL; c = claim_queue_pop(&taken)) {
+        if (claim_is_settled(c)) {
+            claim_queue_push(&r->claims, c);
+        } else {
+            store_claim_limited(r->store, c);
+        }
+    }
+}
+
 /* Repeating a finish is harmless: it ends in another recheck. */
 static void give_up(struct recheck *r)
 {
@@ -328,6 +356,7 @@ static void on_rechecked(void *ctx, enum status st, const struct pg_result *cons
     if (r->exhausted_count > 0) {
         end_exhausted(r);
     }
+    pass_on_limited(r);
     store_answer_claims(s, &r->claims, CLAIM_GONE);
     recheck_free(r);
 }

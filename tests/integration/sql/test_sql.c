@@ -62,9 +62,10 @@ static void put_whole_job(void)
     (void)side_run(
         db, "INSERT INTO claimd.job (kind, queue, args, priority, share, scheduled_at, attempt, "
             "crashes, generation, fence, attempted_at, worker_id, max_attempts, timeout, tags, "
-            "metadata, flags, version, unique_key, backoff) VALUES ('all', 'q', '{\"a\": 1}', 7, "
+            "metadata, flags, version, unique_key, backoff, exclusive_key) VALUES ('all', 'q', "
+            "'{\"a\": 1}', 7, "
             "5, now() + interval '1 h', 3, 2, 1, 77, now(), gen_random_uuid(), 9, '1 min', "
-            "'{x,y}', '{\"m\": 1}', 1, 6, 'u', 'fixed:5s')");
+            "'{x,y}', '{\"m\": 1}', 3, 6, 'u', 'fixed:5s', 'e')");
     (void)side_run(db,
                    "CREATE TABLE before AS SELECT to_jsonb(j) - 'state' AS row FROM claimd.job j "
                    "WHERE kind = 'all'");
@@ -212,7 +213,8 @@ START_TEST(H1_enqueue_names_the_wrong_argument_and_stores_nothing)
         {"'a', timeout => '10 years'", "CL002", "timeout: must be"},
         {"'a', tags => array_fill('tag'::text, '{2000}')", "CL002", "tags: at most"},
         {"'a', metadata => to_jsonb(repeat('x', 70000))", "CL002", "metadata: at most"},
-        {"'a', exclusive_key => 'k'", "CL002", "exclusive_key: not supported"},
+        {"'a', exclusive_key => ''", "CL002", "exclusive_key: must have 1 to 512"},
+        {"'a', exclusive_key => repeat('k', 513)", "CL002", "exclusive_key: must have 1 to"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
         char sql[256];
@@ -362,7 +364,7 @@ START_TEST(no_index_names_a_column_that_a_claim_changes)
         0);
     ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM pg_indexes WHERE schemaname = "
                                      "'claimd' AND tablename = 'job'"),
-                     2);
+                     3);
 }
 END_TEST
 

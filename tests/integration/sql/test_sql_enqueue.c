@@ -99,7 +99,7 @@ START_TEST(H1_enqueue_many_names_the_element_and_the_field_and_stores_nothing)
          "jobs[0].args: at most 1048576 octets"},
         {"jsonb_build_array(jsonb_build_object('kind', 'a', 'metadata', repeat('x', 70000)))",
          "jobs[0].metadata: at most 65536 octets"},
-        {"'[{\"kind\": \"a\", \"exclusive_key\": \"k\"}]'", "jobs[0].exclusive_key: not supp"},
+        {"'[{\"kind\": \"a\", \"exclusive_key\": \"\"}]'", "jobs[0].exclusive_key: must have 1"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
         char sql[256];

@@ -22,6 +22,12 @@ static void on_down(void *ctx, const struct err *why)
     ((struct store *)ctx)->downs++;
 }
 
+static void on_freed(void *ctx, const struct freed_job *job)
+{
+    struct answers *a = ctx;
+    a->freed[a->freed_count++] = job->id;
+}
+
 void store_open(struct store *s, const char *worker_id)
 {
     char conninfo[SERVER_PATH_MAX * 2];
@@ -37,8 +43,11 @@ void store_open(struct store *s, const char *worker_id)
                                        .ctx = s};
     struct err err = {0};
     ck_assert_msg(pg_open(&options, &s->pg, &err) == STATUS_OK, "%s", err.msg);
-    const struct job_store_options jobs = {
-        .pg = s->pg, .loop = &world.loop, .worker_id = worker_id};
+    const struct job_store_options jobs = {.pg = s->pg,
+                                           .loop = &world.loop,
+                                           .worker_id = worker_id,
+                                           .on_freed = on_freed,
+                                           .ctx = &got};
     ck_assert_int_eq(job_store_open(&jobs, &s->jobs, &err), STATUS_OK);
 }
 
@@ -173,6 +182,7 @@ struct job_finish finish_of(size_t n, enum finish_kind kind)
                                .fence = job->fence,
                                .worker_id = job->worker_id,
                                .attempt = job->attempt,
+                               .flags = job->flags,
                                .attempted_at_unix_us = job->attempted_at_unix_us,
                                .kind = kind};
 }

@@ -33,6 +33,8 @@ struct answers {
     int finishes;
     int verdicts[FINISH_REFUSED + 1];
     int64_t last_refused_id;
+    int64_t freed[IDS_MAX]; /* claimable since a limit was freed */
+    size_t freed_count;
 };
 
 extern struct pg *side;

@@ -1,0 +1,9 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Claims jobs that have a limit and are left out by job_claim, as far as their limits allow; $4: those that no runner waits for.
+-- Alone in its transaction: what it locks, others wait for. Same columns as job_claim.
+-- params: int8[], uuid, text[], int8[]
+SELECT id, fence, attempt, crashes, kind, queue, priority, ready_at, attempted_at, max_attempts,
+       (EXTRACT(EPOCH FROM timeout) * 1000000)::bigint AS timeout_us,
+       backoff,
+       CASE WHEN pg_column_size(args) <= 8192 AND pg_column_compression(args) IS NULL THEN args::text END AS args, flags
+  FROM claimd.claim_limited($1, $2, $3, $4)

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Jobs with a limit: which of them are claimed, and what the end of a run makes claimable. */
+#include "job_store_fixture.h"
+
+#include <stdio.h>
+
+/* Adds `count` jobs with this exclusive key; their first id. */
+static int64_t add_keyed(int count, const char *key)
+{
+    char sql[512];
+    int64_t last = side_number(side, "SELECT COALESCE(max(id), 0)::text FROM claimd.job");
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT claimd.enqueue_many((SELECT jsonb_agg(jsonb_build_object('kind', 'noop',"
+                   " 'exclusive_key', '%s')) FROM generate_series(1, %d)))",
+                   key, count);
+    (void)side_run(side, sql);
+    (void)snprintf(sql, sizeof sql, "SELECT min(id)::text FROM claimd.job WHERE id > %lld",
+                   (long long)last);
+    return side_number(side, sql);
+}
+
+static void finish_now(size_t n, enum finish_kind kind)
+{
+    int before = got.finishes;
+    struct job_finish f = finish_of(n, kind);
+    f.delay_us = 3600 * US_PER_S;
+    submit(&store_a, &f);
+    RUN_UNTIL(got.finishes == before + 1);
+}
+
+START_TEST(inv_S18_of_one_key_one_job_is_claimed_and_the_others_are_refused_for_it)
+{
+    int64_t plain = add_jobs(2);
+    int64_t a = add_keyed(3, "a");
+    int64_t b = add_keyed(2, "b");
+    claim_now(&store_a, plain, 7);
+    ck_assert_uint_eq(got.job_count, 4);
+    ck_assert(claimed(plain) != NULL && claimed(plain + 1) != NULL);
+    ck_assert(claimed(a) != NULL && claimed(b) != NULL);
+    ck_assert_int_eq(claimed(plain)->flags, 0);
+    ck_assert_int_eq(claimed(a)->flags, 2);
+    ck_assert_int_eq(refused(a + 1)->why, CLAIM_LIMITED);
+    ck_assert_int_eq(refused(a + 2)->why, CLAIM_LIMITED);
+    ck_assert_int_eq(refused(b + 1)->why, CLAIM_LIMITED);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.exclusive e JOIN claimd.job j"
+                  " ON j.id = e.job_id AND j.fence = e.fence AND j.exclusive_key = e.key"
+                  " WHERE j.state = 'running'",
+                  2);
+    claim_now(&store_a, a + 1, 1);
+    ck_assert_uint_eq(got.job_count, 4);
+}
+END_TEST
+
+START_TEST(the_first_of_a_key_is_claimed_first_whatever_its_place_among_the_ids)
+{
+    int64_t a = add_keyed(3, "a");
+    (void)side_run(side, "UPDATE claimd.job SET priority = 0 WHERE id = (SELECT max(id) FROM"
+                         " claimd.job)");
+    claim_now(&store_a, a, 3);
+    ck_assert_uint_eq(got.job_count, 1);
+    ck_assert(claimed(a + 2) != NULL);
+    finish_now(0, FINISH_COMPLETED);
+    ck_assert_uint_eq(got.freed_count, 1);
+    ck_assert_int_eq(got.freed[0], a);
+}
+END_TEST
+
+START_TEST(every_end_of_a_run_frees_its_key_and_names_the_next_job)
+{
+    int64_t a = add_keyed(2, "a");
+    int64_t next = _i == FINISH_HAND_BACK ? a : a + 1; /* handed back, it is the first again */
+    claim_now(&store_a, a, 1);
+    finish_now(0, (enum finish_kind)_i);
+    ck_assert_uint_eq(got.freed_count, 1);
+    ck_assert_int_eq(got.freed[0], next);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.exclusive", 0);
+    claim_now(&store_a, next, 1);
+    ck_assert_uint_eq(got.job_count, 2);
+}
+END_TEST
+
+START_TEST(a_stale_finish_frees_nothing_that_a_later_run_holds)
+{
+    int64_t a = add_keyed(2, "a");
+    claim_now(&store_a, a, 1);
+    (void)side_run(side, "UPDATE claimd.job SET state = 'available' WHERE state = 'running'");
+    (void)side_run(side, "SELECT claimd.free_leaked()");
+    claim_now(&store_a, a, 1);
+    ck_assert_uint_eq(got.job_count, 2);
+    finish_now(0, FINISH_COMPLETED);
+    ck_assert_int_eq(got.verdicts[FINISH_STALE], 1);
+    ck_assert_uint_eq(got.freed_count, 0);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.exclusive", 1);
+    finish_now(1, FINISH_COMPLETED);
+    ck_assert_uint_eq(got.freed_count, 1);
+    ck_assert_int_eq(got.freed[0], a + 1);
+}
+END_TEST
+
+START_TEST(of_two_workers_that_want_a_key_at_once_one_gets_it)
+{
+    struct store b;
+    store_start(&b, WORKER_B);
+    for (int round = 0; round < 50; round++) {
+        char key[16];
+        (void)snprintf(key, sizeof key, "k%d", round);
+        int64_t id = add_keyed(40, key);
+        int before = got.claims;
+        got.job_count = 0;
+        got.refused_count = 0;
+        ask(&store_a, id, 20, 20);
+        ask(&b, id + 20, 20, 20);
+        RUN_UNTIL(got.claims == before + 2);
+        ck_assert_uint_eq(got.job_count, 1);
+        ck_assert_uint_eq(got.refused_count, 39);
+    }
+    store_stop(&b);
+}
+END_TEST
+
+START_TEST(a_claim_waits_for_the_end_of_the_run_that_is_being_committed)
+{
+    int64_t a = add_keyed(2, "a");
+    claim_now(&store_a, a, 1);
+    (void)side_run(side, "BEGIN");
+    (void)side_run(side, "DELETE FROM claimd.job WHERE state = 'running'");
+    (void)side_run(side, "DELETE FROM claimd.exclusive");
+    ask(&store_a, a + 1, 1, 1);
+    struct pg *other = side_open(NULL);
+    RUN_UNTIL(side_number(other, "SELECT count(*)::text FROM pg_stat_activity WHERE wait_event_type"
+                                 " = 'Lock' AND query LIKE '%claim_limited%'") > 0);
+    (void)side_run(side, "COMMIT");
+    RUN_UNTIL(got.claims == 2);
+    ck_assert_uint_eq(got.job_count, 2);
+    pg_close(other);
+}
+END_TEST
+
+START_TEST(a_limited_job_that_somebody_has_locked_holds_nobody_up)
+{
+    int64_t a = add_keyed(2, "a");
+    char sql[128];
+    (void)side_run(side, "BEGIN");
+    (void)snprintf(sql, sizeof sql, "SELECT id FROM claimd.job WHERE id = %lld FOR UPDATE",
+                   (long long)a);
+    (void)side_run(side, sql);
+    claim_now(&store_a, a, 2);
+    ck_assert_uint_eq(got.job_count, 1);
+    ck_assert(claimed(a + 1) != NULL);
+    (void)side_run(side, "COMMIT");
+}
+END_TEST
+
+static void on_next(void *ctx, enum status st)
+{
+    ck_assert_int_eq(st, STATUS_OK);
+    ++*(int *)ctx;
+}
+
+static void on_each(void *ctx, const struct freed_job *job)
+{
+    (void)ctx;
+    got.freed[got.freed_count++] = job->id;
+}
+
+static void next_now(int64_t id)
+{
+    static int answers;
+    int before = answers;
+    got.freed_count = 0;
+    ck_assert_int_eq(job_store_next(store_a.jobs, &id, 1, on_each, on_next, &answers, NULL),
+                     STATUS_OK);
+    RUN_UNTIL(answers == before + 1);
+}
+
+START_TEST(who_was_refused_learns_what_comes_next_once_the_key_is_free)
+{
+    int64_t a = add_keyed(3, "a");
+    claim_now(&store_a, a, 2);
+    next_now(a + 1);
+    ck_assert_uint_eq(got.freed_count, 0);
+    finish_now(0, FINISH_COMPLETED);
+    next_now(a + 2);
+    ck_assert_uint_eq(got.freed_count, 1);
+    ck_assert_int_eq(got.freed[0], a + 1);
+    (void)side_run(side, "INSERT INTO claimd.queue (name, paused) VALUES ('default', true)");
+    next_now(a + 2);
+    ck_assert_uint_eq(got.freed_count, 0);
+}
+END_TEST
+
+START_TEST(a_claim_ahead_leaves_out_limited_jobs_at_their_last_attempt)
+{
+    int64_t a = add_keyed(1, "a");
+    int64_t b = add_keyed(1, "b");
+    (void)side_run(side, "UPDATE claimd.job SET max_attempts = 1 WHERE exclusive_key = 'b'");
+    int before = got.claims;
+    ask(&store_a, a, 2, 0);
+    RUN_UNTIL(got.claims == before + 1);
+    ck_assert_uint_eq(got.job_count, 1);
+    ck_assert_int_eq(refused(b)->why, CLAIM_LIMITED);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.exclusive", 1);
+}
+END_TEST
+
+START_TEST(a_limited_claim_whose_answer_is_lost_is_read_back)
+{
+    int64_t a = add_keyed(2, "a");
+    claim_now(&store_a, a, 1); /* the kinds are known now */
+    finish_now(0, FINISH_COMPLETED);
+    (void)side_run(side, "BEGIN");
+    (void)side_run(side, "LOCK claimd.exclusive IN SHARE MODE");
+    ask(&store_a, a + 1, 1, 1);
+    struct pg *other = side_open(NULL);
+    RUN_UNTIL(side_number(other, "SELECT count(*)::text FROM pg_stat_activity WHERE wait_event_type"
+                                 " = 'Lock' AND query LIKE '%claim_limited%'") > 0);
+    (void)side_run(other, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE"
+                          " application_name = 'store'");
+    (void)side_run(side, "COMMIT");
+    RUN_UNTIL(got.claims == 2);
+    ck_assert_uint_eq(got.job_count + got.refused_count, 2);
+    ASSERT_NUMBER(
+        "SELECT count(*)::text FROM claimd.exclusive e FULL JOIN (SELECT * FROM claimd.job"
+        " WHERE state = 'running') j ON j.id = e.job_id AND j.fence = e.fence"
+        " WHERE e.key IS NULL OR j.id IS NULL",
+        0);
+    pg_close(other);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("job store limits");
+    TCase *tc = tcase_create("exclusive");
+    tcase_add_checked_fixture(tc, jobs_setup, jobs_teardown);
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, inv_S18_of_one_key_one_job_is_claimed_and_the_others_are_refused_for_it);
+    tcase_add_test(tc, the_first_of_a_key_is_claimed_first_whatever_its_place_among_the_ids);
+    tcase_add_loop_test(tc, every_end_of_a_run_frees_its_key_and_names_the_next_job,
+                        FINISH_COMPLETED, FINISH_HAND_BACK + 1);
+    tcase_add_test(tc, a_stale_finish_frees_nothing_that_a_later_run_holds);
+    tcase_add_test(tc, of_two_workers_that_want_a_key_at_once_one_gets_it);
+    tcase_add_test(tc, a_claim_waits_for_the_end_of_the_run_that_is_being_committed);
+    tcase_add_test(tc, a_limited_job_that_somebody_has_locked_holds_nobody_up);
+    tcase_add_test(tc, who_was_refused_learns_what_comes_next_once_the_key_is_free);
+    tcase_add_test(tc, a_claim_ahead_leaves_out_limited_jobs_at_their_last_attempt);
+    tcase_add_test(tc, a_limited_claim_whose_answer_is_lost_is_read_back);
+    suite_add_tcase(suite, tc);
+    return world_run(suite);
+}
