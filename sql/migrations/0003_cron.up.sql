@@ -30,6 +30,9 @@ DECLARE
                     || words[1] || ' to ' || words[cardinality(words)] ELSE '' END
                     || ': *, a value, a range a-b, a list a,b, or a step */n or a-b/n';
 BEGIN
+    IF field = '*' THEN
+        RETURN ARRAY(SELECT generate_series(low, CASE label WHEN 'weekday' THEN 6 ELSE high END));
+    END IF;
     FOREACH part IN ARRAY string_to_array(lower(field), ',') LOOP
         piece := regexp_match(part, '^(?:(\*)|(\d{1,4}|[a-z]{3})(?:-(\d{1,4}|[a-z]{3}))?)(?:/(\d{1,4}))?$');
         IF piece IS NULL THEN

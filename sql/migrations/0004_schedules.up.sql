@@ -107,7 +107,8 @@ BEGIN
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
     END IF;
-    the_zone := CASE zone WHEN 'UTC' THEN zone ELSE cron_zone(zone) END;
+    the_zone := CASE WHEN zone = 'UTC' OR EXISTS (SELECT FROM schedule s WHERE s.zone = schedule_set.zone) THEN zone
+                     ELSE cron_zone(zone) END;
     tick := cron_after(cron, the_zone, at, at);
     INSERT INTO schedule AS s (name, kind, cron, args, queue, priority, zone, max_attempts, timeout, tags, metadata, missed,
                                missed_window, overlap, start_at, next_at, wake_at)

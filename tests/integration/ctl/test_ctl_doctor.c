@@ -367,6 +367,20 @@ START_TEST(what_daemons_say_and_what_is_missing_fails_and_is_named)
 }
 END_TEST
 
+START_TEST(schedules_that_fail_or_that_nobody_fires_are_named)
+{
+    ctl_sql("SELECT claimd.schedule_set('s', 'noop', '@daily')");
+    doctor_exits(0);
+    assert_line("ok", "schedules", "1, none fails");
+    ctl_sql("UPDATE claimd.schedule SET error = 'the queue is full'");
+    doctor_exits(0);
+    assert_line("warn", "schedules", "1 can't make their jobs, such as s: the queue is full");
+    ctl_sql("UPDATE claimd.schedule SET wake_at = now() - interval '61 s'");
+    doctor_exits(1);
+    assert_line("FAIL", "schedules", "1 have been due for more than 60 s");
+}
+END_TEST
+
 START_TEST(some_workers_without_votes_are_a_warning)
 {
     ctl_sql("UPDATE claimd.worker SET lock_nodes_voting = 1");
@@ -524,6 +538,7 @@ int main(void)
     tcase_add_test(tests, a_queue_that_no_worker_names_is_told_with_its_key);
     tcase_add_loop_test(tests, what_daemons_say_and_what_is_missing_fails_and_is_named, 0,
                         ARRAY_COUNT(unwell));
+    tcase_add_test(tests, schedules_that_fail_or_that_nobody_fires_are_named);
     tcase_add_test(tests, some_workers_without_votes_are_a_warning);
     tcase_add_test(tests, a_clock_of_postgresql_that_is_off_fails_unless_no_daemon_sees_it);
     tcase_add_test(tests, one_daemon_whose_clock_is_another_is_a_warning);

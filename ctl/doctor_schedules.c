@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/ctl.h"
+#include "ctl/doctor.h"
+#include "sql/queries.h"
+
+enum status doctor_schedules(struct report *r, struct admin *a, struct err *err)
+{
+    enum { SCHEDULES, FAILING, EXAMPLE, WAITING };
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = admin_query(a, &SQL_ADMIN_DOCTOR_SCHEDULES, NULL, &rows, err);
+    if (st != STATUS_OK || admin_row_count(rows) != 1) {
+        return st;
+    }
+    long long failing = (long long)doctor_number(rows, 0, FAILING);
+    long long waiting = (long long)doctor_number(rows, 0, WAITING);
+    if (failing > 0) {
+        report_say(r, HEALTH_WARN, "schedules", "see claimctl schedules list",
+                   "%lld can't make their jobs, such as %.200s", failing,
+                   admin_value(rows, 0, EXAMPLE));
+    }
+    if (waiting > 0) {
+        report_say(r, HEALTH_FAIL, "schedules",
+                   "check that a scheduler leads; if one does, its log says why it fires nothing",
+                   "%lld have been due for more than 60 s", waiting);
+    }
+    if (failing == 0 && waiting == 0) {
+        report_say(r, HEALTH_OK, "schedules", NULL, "%lld, none fails",
+                   (long long)doctor_number(rows, 0, SCHEDULES));
+    }
+    return STATUS_OK;
+}
