@@ -10,6 +10,7 @@
     {"state", "STATE", "only in these states; " standard},                                  \
         {"kind", "NAME", "only of these kinds"}, {"queue", "NAME", "only of these queues"}, \
         {"tag", "TEXT", "only with this tag; repeated: with all of them"},                  \
+        {"metadata", "JSON", "only whose metadata contain this object"},                    \
         {"worker", "ID|HOST", "whose last attempt ran there"},                              \
         {"since", "TIME", "created (or ended) at this time or later"},                      \
         {"until", "TIME", "created (or ended) before this time"},                           \
@@ -93,6 +94,7 @@ const struct ctl_command ctl_commands[] = {
                  {"backoff", "FORM",
                   "fixed:30s, list:1s,5s, linear:10s:1h, exponential:15s:1h~10%"},
                  {"tag", "TEXT", "may be repeated"},
+                 {"metadata", "JSON", "an object, for people and for jobs list"},
                  {"unique", "KEY", "only if no other job with this key stands in the way"},
                  {"unique-by", "LIST", "a key made of kind, queue, args, args.NAME"},
                  {"unique-for", "TIME", "so long, even if that job ends before"},
@@ -116,11 +118,13 @@ const struct ctl_command ctl_commands[] = {
          "error.",
      .examples = "claimctl jobs list --state discarded --kind resize --since 2h\n"
                  "claimctl jobs list --queue images,mail --columns id,worker,error\n"
+                 "claimctl jobs list --tag monthly --metadata '{\"customer\": 7}'\n"
                  "claimctl jobs list --state retryable --error timeout --limit 10 --json",
      .options = {{"state", "STATE", "only in these states"},
                  {"kind", "NAME", "only of these kinds"},
                  {"queue", "NAME", "only of these queues"},
                  {"tag", "TEXT", "only with this tag; repeated: with all of them"},
+                 {"metadata", "JSON", "only whose metadata contain this object"},
                  {"worker", "ID|HOST", "whose last attempt ran there"},
                  {"since", "TIME", "at this time or later"},
                  {"until", "TIME", "before this time"},

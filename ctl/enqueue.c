@@ -156,6 +156,7 @@ static enum status read_unique(const struct ctl_args *args, struct one_job *one,
 
 static enum status read_one(const struct ctl_args *args, struct one_job *one, struct err *err)
 {
+    const char *metadata = ctl_value(args, "metadata");
     enum status st = args_file_read(ctl_value(args, "args"), &one->json_room, &one->json, err);
     if (st != STATUS_OK) {
         return st;
@@ -174,6 +175,9 @@ static enum status read_one(const struct ctl_args *args, struct one_job *one, st
         return st;
     }
     st = filter_array(args, "tag", false, &one->tags, err);
+    if (st == STATUS_OK && metadata != NULL) {
+        st = job_metadata_check(metadata, strlen(metadata), err);
+    }
     if (st != STATUS_OK) {
         return st;
     }
@@ -222,6 +226,7 @@ static enum status store_one(struct ctl *ctl, const struct ctl_args *args,
                             one->timeout[0] != '\0' ? one->timeout : NULL,
                             text_of(&one->tags),
                             ctl_value(args, "backoff"),
+                            ctl_value(args, "metadata"),
                             ctl_value(args, "unique"), /* from here on only of the second */
                             text_of(&one->unique_by),
                             one->unique_for[0] != '\0' ? one->unique_for : NULL,

@@ -153,8 +153,8 @@ void filter_release(struct filter *f)
 
 bool filter_is_given(const struct ctl_args *args)
 {
-    static const char *const names[] = {"state", "kind",  "queue",      "tag",  "worker",
-                                        "since", "until", "older-than", "error"};
+    static const char *const names[] = {"state", "kind",  "queue",      "tag",   "worker",
+                                        "since", "until", "older-than", "error", "metadata"};
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
         if (ctl_value(args, names[i]) != NULL) {
             return true;
@@ -180,7 +180,8 @@ enum status filter_read(struct filter *ret, const struct ctl_args *args, int64_t
                            .queues = BUF_INIT(FILTER_LIST_MAX),
                            .tags = BUF_INIT(FILTER_LIST_MAX),
                            .worker = ctl_value(args, "worker"),
-                           .error = ctl_value(args, "error")};
+                           .error = ctl_value(args, "error"),
+                           .metadata = ctl_value(args, "metadata")};
     enum status st = read_states(ret, args, err);
     if (st != STATUS_OK) {
         return st;
@@ -197,5 +198,9 @@ enum status filter_read(struct filter *ret, const struct ctl_args *args, int64_t
     if (st != STATUS_OK) {
         return st;
     }
-    return filter_array(args, "tag", false, &ret->tags, err);
+    st = filter_array(args, "tag", false, &ret->tags, err);
+    if (st != STATUS_OK || ret->metadata == NULL) {
+        return st;
+    }
+    return job_metadata_check(ret->metadata, strlen(ret->metadata), err);
 }

@@ -22,6 +22,7 @@ struct filter {
     struct buf tags;
     const char *worker;
     const char *error;
+    const char *metadata; /* a JSON object */
 };
 
 #define auto_filter CLEANUP(filter_release)

@@ -139,6 +139,24 @@ enum status job_args_check(const char *json, size_t len, struct err *err)
     return STATUS_OK;
 }
 
+enum status job_metadata_check(const char *json, size_t len, struct err *err)
+{
+    if (len > JOB_METADATA_MAX) {
+        return err_fail(err, STATUS_INVALID,
+                        "metadata: %zu bytes of JSON text; allowed: at most %zu", len,
+                        JOB_METADATA_MAX);
+    }
+    json_error_t where;
+    json_auto_t *value = json_loadb(json, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &where);
+    if (value == NULL) {
+        return refuse_json("metadata: ", &where, err);
+    }
+    if (!json_is_object(value)) {
+        return err_fail(err, STATUS_INVALID, "metadata: allowed: a JSON object");
+    }
+    return STATUS_OK;
+}
+
 enum status job_duration_check(const char *name, const char *text, int64_t min_us, int64_t max_us,
                                int64_t *ret_us, struct err *err)
 {

@@ -21,6 +21,8 @@ enum status job_line_row(const char *line, size_t len, int64_t now_us, struct bu
 
 /* The same checks for single values: INVALID names the allowed form. */
 enum status job_args_check(const char *json, size_t len, struct err *err) MUST_USE;
+enum status job_metadata_check(const char *json, size_t len,
+                               struct err *err) MUST_USE; /* an object */
 enum status job_duration_check(const char *name, const char *text, int64_t min_us, int64_t max_us,
                                int64_t *ret_us, struct err *err) MUST_USE;
 enum status job_time_check(const char *text, struct err *err) MUST_USE; /* RFC 3339 with a zone */

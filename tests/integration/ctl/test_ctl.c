@@ -134,7 +134,9 @@ START_TEST(a_unique_job_is_made_once_and_shows_its_key)
 {
     given_worker("default", "sync");
     ctl_sql("INSERT INTO claimd.kind (name) VALUES ('sync')");
-    ck_assert_int_eq(ctl_exit("enqueue", "sync", "--unique", "customer-7"), 0);
+    ck_assert_int_eq(ctl_exit("enqueue", "sync", "--unique", "customer-7", "--metadata",
+                              "{\"customer\": 7}", "--tag", "x"),
+                     0);
     ck_assert_str_eq(ctl_text(), "1\n");
     ck_assert_int_eq(ctl_exit("enqueue", "sync", "--unique", "customer-7"), 5);
     assert_says("unique_key: job 1 has this key and waits");
@@ -156,6 +158,7 @@ START_TEST(a_unique_job_is_made_once_and_shows_its_key)
                      2);
     ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
     assert_says("customer-7");
+    assert_says("\"customer\": 7");
     ck_assert_int_eq(ctl_number(JOBS), 2);
 }
 END_TEST
@@ -208,6 +211,9 @@ static const struct {
     {{"enqueue", "a", "--delay", "1s", "--at", "2026-02-01T08:00:00Z"}, "either --at or --delay"},
     {{"enqueue"}, "either a KIND or --file"},
     {{"enqueue", "a", "b"}, "unexpected argument 'b'"},
+    {{"enqueue", "a", "--metadata", "[1]"}, "metadata: allowed: a JSON object"},
+    {{"jobs", "list", "--metadata", "{"}, "metadata: not JSON"},
+    {{"jobs", "cancel", "--metadata", "7"}, "metadata: allowed: a JSON object"},
     {{"enqueue", "a", "--unique-for", "1h"}, "need --unique or --unique-by"},
     {{"enqueue", "a", "--unique", "k", "--unique-for", "soon"}, "--unique-for: 'soon'"},
     {{"enqueue", "a", "--unique", "k", "--unique-by", "kind"}, "unique_by: not together"},

@@ -32,6 +32,9 @@ static const char *const jobs[] = {
     "CASE WHEN id < 7 THEN 'completed' WHEN id = 7 THEN 'discarded' ELSE 'cancelled' END, queue, "
     "kind, args, CASE WHEN id = 7 THEN 'no disk' END FROM claimd.job WHERE id >= 5",
     "DELETE FROM claimd.job WHERE id >= 5",
+    "UPDATE claimd.job SET metadata = '{\"customer\": 7, \"by\": {\"name\": \"ada\"}}' WHERE id = "
+    "2",
+    "UPDATE claimd.job_history SET metadata = '{\"customer\": 7}' WHERE id = 6",
 };
 
 static void add_jobs(void)
@@ -72,6 +75,9 @@ static const struct {
     {{"--queue", "q2", "--queue", "q3"}, "3,2"},
     {{"--tag", "x"}, "2,1"},
     {{"--tag", "x", "--tag", "y,z"}, "1"},
+    {{"--metadata", "{\"customer\": 7}"}, "6,2"},
+    {{"--metadata", "{\"by\": {\"name\": \"ada\"}}"}, "2"},
+    {{"--metadata", "{\"customer\": 8}"}, ""},
     {{"--worker", "host-1"}, "4"},
     {{"--worker", WORKER}, "4"},
     {{"--worker", "host-2"}, ""},
@@ -207,13 +213,13 @@ START_TEST(a_range_of_ids_is_read_by_index_whatever_the_filter)
     (void)side_run(pg, "ANALYZE claimd.job");
     (void)snprintf(sql, sizeof sql,
                    "PREPARE list(bool, bool, int8, int8, timestamptz, timestamptz, text[], text[], "
-                   "text[], text[], text, text, int4, text[]) AS %s",
+                   "text[], text[], text, text, int4, text[], text) AS %s",
                    SQL_ADMIN_JOBS_LIST.sql);
     (void)side_run(pg, sql);
     assert_no_seq_scan(
         pg,
         "EXECUTE list(true, true, 1000, 20999, NULL, NULL, NULL, ''{nosuch}'', NULL, "
-        "NULL, NULL, NULL, 50, ''{id}'')",
+        "NULL, NULL, NULL, 50, ''{id}'', NULL)",
         "job");
     pg_close(pg);
     ck_assert_int_eq(ctl_exit("enqueue", "rare"), 0);

@@ -100,6 +100,58 @@ START_TEST(a_key_is_free_when_its_job_ends_however_it_ends)
 }
 END_TEST
 
+#define WORKER "'00000000-0000-0000-0000-0000000000aa'::uuid"
+
+/* PREPARE with the types of its header, for whoever has that role, and EXECUTE. */
+static void execute_as(const char *role, const struct pg_statement *s, const char *values)
+{
+    static char sql[8192];
+    char types[512] = "";
+    struct pg *pg = side_open(role);
+    for (int i = 0; i < s->type_count; i++) {
+        (void)snprintf(sql, sizeof sql, "SELECT format_type(%u, NULL)", s->types[i]);
+        size_t len = strlen(types);
+        (void)snprintf(types + len, sizeof types - len, "%s%.40s", i == 0 ? "" : ", ",
+                       side_run(db, sql).text);
+    }
+    (void)snprintf(sql, sizeof sql, "PREPARE p(%s) AS %s", types, s->sql);
+    (void)side_run(pg, sql);
+    (void)snprintf(sql, sizeof sql, "EXECUTE p(%s)", values);
+    (void)side_run(pg, sql);
+    pg_close(pg);
+}
+
+START_TEST(every_statement_that_ends_a_job_frees_its_key)
+{
+#define FAILED "'{1}', '{7}', '{0}', '{failed}', '{why}', '{NULL}', " WORKER
+    const struct {
+        const char *role;
+        const struct pg_statement *statement;
+        const char *values;
+        const char *state;
+    } ends[] = {
+        {"claimd_worker", &SQL_JOB_COMPLETE, "'{1}', '{7}', '{NULL}', " WORKER, "running"},
+        {"claimd_worker", &SQL_JOB_COMPLETE_SKIP, "'{1}', '{7}', '{NULL}', " WORKER, "running"},
+        {"claimd_worker", &SQL_JOB_DISCARD, FAILED, "running"},
+        {"claimd_worker", &SQL_JOB_EXHAUST, "'{1}', '{a}', '{1}'", "available"},
+        {"claimd_worker", &SQL_WORKER_HAND_BACK, WORKER, "running"},
+        {"claimd_scheduler", &SQL_RESCUE_MOVE,
+         "'{1}', '{7}', ARRAY[uuid_hash_extended(" WORKER ", 0)]", "running"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(ends); i++) {
+        (void)side_run(db, "TRUNCATE claimd.job, claimd.job_history RESTART IDENTITY");
+        ck_assert_str_eq(unique("'a', unique_key => 'k', max_attempts => 1"), "1 t");
+        (void)side_run(db, "UPDATE claimd.job SET attempt = 1, fence = 7, attempted_at = now(), "
+                           "worker_id = " WORKER);
+        set_state(1, ends[i].state);
+        execute_as(ends[i].role, ends[i].statement, ends[i].values);
+        ck_assert_msg(side_number(db, "SELECT count(*)::text FROM claimd.job_history") == 1 &&
+                          side_number(db, KEYS) == 0,
+                      "%s", ends[i].statement->name);
+    }
+}
+END_TEST
+
 START_TEST(a_job_without_a_key_has_no_flags_and_one_with_a_key_shows_it)
 {
     (void)side_run(db, "SELECT claimd.enqueue('a')::text");
@@ -370,6 +422,7 @@ int main(void)
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, a_second_job_with_a_key_is_refused_and_named);
     tcase_add_test(tc, a_key_is_free_when_its_job_ends_however_it_ends);
+    tcase_add_test(tc, every_statement_that_ends_a_job_frees_its_key);
     tcase_add_test(tc, a_job_without_a_key_has_no_flags_and_one_with_a_key_shows_it);
     tcase_add_test(tc, the_states_say_how_long_a_job_stands_in_the_way);
     tcase_add_test(tc, a_period_ends_by_itself_and_outlives_the_job_until_then);
