@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "scheduler/batches.h"
 #include "scheduler/cron.h"
 #include "scheduler/feeder.h"
 #include "scheduler/history.h"
@@ -16,6 +17,7 @@ static const struct service *const table[] = {
     &feeder_service,  /* due jobs become hints */
     &rescuer_service, /* jobs of dead workers become available again */
     &cron_service,    /* ticks of schedules become jobs */
+    &batches_service, /* batches whose jobs have ended get their follow-ups */
     &history_service, /* partitions are made and dropped, `job` is vacuumed */
     &survey_service,  /* the gauges of all queues */
 };

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/batches.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "store/batch_store.h"
+
+struct batches {
+    struct pg *pg; /* the scheduler's own */
+    struct complaint complaint;
+    bool is_asking;
+    bool is_stopped;
+};
+
+static void tell(const struct batch_end *end)
+{
+    if (end->why != NULL) {
+        log_warn("batch_follow_up_failed", LOG_I64("batch", end->batch), LOG_TEXT("err", end->why),
+                 LOG_TEXT("action", "the batch is over without it"));
+    } else {
+        log_info("batch_over", LOG_I64("batch", end->batch), LOG_I64("job", end->follow_up));
+    }
+}
+
+static void on_ended(void *ctx, enum status st, const struct pg_result *const *results,
+                     const struct err *err)
+{
+    struct batches *b = ctx;
+    b->is_asking = false;
+    if (b->is_stopped) {
+        free(b);
+        return;
+    }
+    if (st != STATUS_OK) {
+        if (complaint_due(&b->complaint, clock_boot_us())) {
+            log_warn("batches_failed", LOG_TEXT("err", err->msg),
+                     LOG_TEXT("action", "trying again each second"));
+        }
+        return;
+    }
+    log_recovered("batches_recovered", &b->complaint);
+    for (int i = 0; i < pg_row_count(results[0]); i++) {
+        struct batch_end end = batch_store_end(results[0], i);
+        tell(&end);
+    }
+}
+
+static void on_roll(void *self, const struct roll *roll)
+{
+    struct batches *b = self;
+    (void)roll;
+    if (!b->is_asking && pg_is_up(b->pg)) {
+        b->is_asking = batch_store_end_some(b->pg, on_ended, b, NULL) == STATUS_OK;
+    }
+}
+
+static enum status on_lead(const struct service_env *env, void **ret_self, struct err *err)
+{
+    struct batches *b = calloc(1, sizeof *b);
+    if (b == NULL) {
+        return err_fail(err, STATUS_NOMEM, "no memory for the batches");
+    }
+    b->pg = env->pg;
+    *ret_self = b;
+    return STATUS_OK;
+}
+
+/* The answer under way still comes, if only to say that the connection is gone. */
+static void on_stop(void *self)
+{
+    struct batches *b = self;
+    b->is_stopped = true;
+    if (!b->is_asking) {
+        free(b);
+    }
+}
+
+const struct service batches_service = {
+    .failed = "batches_failed", .start = on_lead, .roll = on_roll, .stop = on_stop};

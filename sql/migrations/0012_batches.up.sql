@@ -1,0 +1,195 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Batches: jobs that belong together, how many of them have ended well, and one job that follows when all have ended. The guide:
+-- docs/guide/batches.md. Jobs outside of batches cost nothing for it.
+
+CREATE TABLE batch (
+    id bigint GENERATED ALWAYS AS IDENTITY,
+    opened_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    closed_at timestamptz, -- no job can be added any more
+    over_at timestamptz, -- closed, and all its jobs have ended
+    follow_up_job bigint,
+    name text NOT NULL,
+    follow_up jsonb, -- what enqueue_many() takes
+    error text, -- of the follow-up, which could not be made
+    CONSTRAINT batch_pkey PRIMARY KEY (id),
+    CONSTRAINT batch_name_size CHECK (octet_length(name) <= 200)
+);
+-- Those that the leader looks at.
+CREATE INDEX batch_open ON batch (id) WHERE over_at IS NULL AND closed_at IS NOT NULL;
+
+-- Its jobs; outlives them in job and in the history.
+CREATE TABLE batch_job (
+    batch_id bigint NOT NULL,
+    job_id bigint NOT NULL,
+    state text COLLATE "C", -- in which it ended; NULL while it is open
+    CONSTRAINT batch_job_pkey PRIMARY KEY (job_id),
+    CONSTRAINT batch_job_batch FOREIGN KEY (batch_id) REFERENCES batch ON DELETE CASCADE
+);
+CREATE INDEX batch_job_open ON batch_job (batch_id, job_id) WHERE state IS NULL;
+CREATE INDEX batch_job_batch ON batch_job (batch_id);
+GRANT SELECT ON batch, batch_job TO claimd_admin, claimd_reader;
+
+CREATE FUNCTION refuse_batch(batch bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = 'CL003',
+        MESSAGE = format('batch %s %s', COALESCE(batch::text, 'NULL'),
+                         COALESCE((SELECT CASE WHEN b.over_at IS NOT NULL THEN 'is over' ELSE 'is closed' END
+                                     FROM batch b WHERE b.id = refuse_batch.batch), 'not found'));
+END $$;
+
+-- `follow_up`: a job, as an element of enqueue_many().
+CREATE FUNCTION batch_open(name text DEFAULT '', follow_up jsonb DEFAULT NULL) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    new_id bigint;
+BEGIN
+    IF name IS NULL OR octet_length(name) > 200 THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'name: at most 200 octets';
+    END IF;
+    IF follow_up IS NOT NULL THEN
+        BEGIN
+            PERFORM refuse_requests(jsonb_build_array(follow_up));
+        EXCEPTION WHEN SQLSTATE 'CL002' THEN
+            RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = replace(SQLERRM, 'jobs[0]', 'follow_up');
+        END;
+    END IF;
+    INSERT INTO batch (name, follow_up) VALUES (batch_open.name, batch_open.follow_up) RETURNING id INTO new_id;
+    RETURN new_id;
+END $$;
+
+-- Adds a job that has not ended, such as one that was made just now, and returns its id. A job is in one batch at most; again is no
+-- error. The batch stays open until the transaction ends.
+CREATE FUNCTION batch_add(batch bigint, job bigint) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    other bigint;
+BEGIN
+    PERFORM FROM batch b WHERE b.id = batch_add.batch AND b.closed_at IS NULL FOR KEY SHARE;
+    IF NOT FOUND THEN
+        PERFORM refuse_batch(batch);
+    END IF;
+    UPDATE job j SET flags = j.flags | 8 WHERE j.id = job;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('job %s has ended, or was not found', COALESCE(job::text, 'NULL'));
+    END IF;
+    INSERT INTO batch_job (batch_id, job_id) VALUES (batch, job) ON CONFLICT (job_id) DO NOTHING;
+    IF NOT FOUND THEN
+        SELECT m.batch_id INTO other FROM batch_job m WHERE m.job_id = job;
+        IF other <> batch THEN
+            RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('job %s is in batch %s', job, other);
+        END IF;
+    END IF;
+    RETURN job;
+END $$;
+
+-- All jobs have been added. A second time is no error.
+CREATE FUNCTION batch_close(batch bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    -- Waits for those who are adding jobs: their row locks.
+    PERFORM FROM batch b WHERE b.id = batch_close.batch FOR UPDATE;
+    IF NOT FOUND THEN
+        PERFORM refuse_batch(batch);
+    END IF;
+    UPDATE batch b SET closed_at = clock_timestamp() WHERE b.id = batch_close.batch AND b.closed_at IS NULL;
+END $$;
+
+-- Cancels what has not ended, and returns how many jobs that was; those that run are asked to end.
+CREATE FUNCTION batch_cancel(batch bigint) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    member bigint;
+    done bigint := 0;
+BEGIN
+    PERFORM batch_close(batch);
+    FOR member IN SELECT m.job_id FROM batch_job m WHERE m.batch_id = batch AND m.state IS NULL ORDER BY m.job_id LOOP
+        BEGIN
+            PERFORM cancel(member);
+            done := done + 1;
+        EXCEPTION WHEN SQLSTATE 'CL003' THEN
+            NULL; -- it has just ended
+        END;
+    END LOOP;
+    RETURN done;
+END $$;
+
+-- Batches with their counts.
+CREATE VIEW batches AS
+SELECT b.id, b.name,
+       CASE WHEN b.over_at IS NOT NULL THEN 'over' WHEN b.closed_at IS NOT NULL THEN 'closed' ELSE 'open' END AS state,
+       m.jobs, m.open, m.succeeded, m.failed, m.cancelled, b.opened_at, b.closed_at, b.over_at, b.follow_up_job, b.error
+  FROM batch b
+ CROSS JOIN LATERAL (SELECT count(*) AS jobs, count(*) FILTER (WHERE state IS NULL) AS open,
+                            count(*) FILTER (WHERE state = 'completed') AS succeeded,
+                            count(*) FILTER (WHERE state = 'discarded') AS failed,
+                            count(*) FILTER (WHERE state = 'cancelled') AS cancelled
+                       FROM batch_job WHERE batch_id = b.id) m;
+GRANT SELECT ON batches TO claimd_admin, claimd_reader;
+
+-- For whoever has the id: producers may read nothing else of it.
+CREATE FUNCTION batch_status(batch bigint)
+RETURNS TABLE (state text, jobs bigint, open bigint, succeeded bigint, failed bigint, cancelled bigint, follow_up_job bigint)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+    SELECT b.state, b.jobs, b.open, b.succeeded, b.failed, b.cancelled, b.follow_up_job FROM batches b WHERE b.id = batch
+$$;
+
+-- ---- the end of a job ----
+-- job.flags: 8 = it is in a batch. Fires when the statement that ends it has put it into the history. A job that is retried is open
+-- again, unless its batch is over.
+CREATE FUNCTION batch_job_ended() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+BEGIN
+    UPDATE batch_job m
+       SET state = COALESCE((SELECT h.state FROM job_history h
+                              WHERE h.id = OLD.id AND h.generation = OLD.generation AND h.finalized_at > now() - interval '1 day'),
+                            'cancelled') -- deleted by hand
+     WHERE m.job_id = OLD.id;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER batch_job_ended AFTER DELETE ON job FOR EACH ROW WHEN (OLD.flags <> 0 AND OLD.flags & 8 <> 0)
+    EXECUTE FUNCTION batch_job_ended();
+
+CREATE FUNCTION batch_job_again() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE batch_job m SET state = NULL FROM batch b WHERE m.job_id = NEW.id AND b.id = m.batch_id AND b.over_at IS NULL;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER batch_job_again AFTER INSERT ON job FOR EACH ROW WHEN (NEW.flags <> 0 AND NEW.flags & 8 <> 0)
+    EXECUTE FUNCTION batch_job_again();
+
+-- ---- the end of a batch ----
+-- By the leading scheduler, each second: ends batches that are closed and have no open job, and makes their follow-ups, once. One
+-- that can't be made keeps no other from it; its reason is in the row. Returns batch, follow-up job, and the reason.
+CREATE FUNCTION end_batches(most integer DEFAULT 100) RETURNS TABLE (batch_id bigint, job_id bigint, why text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET lock_timeout = '50ms' AS $$
+DECLARE
+    b record;
+BEGIN
+    FOR b IN SELECT * FROM batch c
+              WHERE c.over_at IS NULL AND c.closed_at IS NOT NULL
+                AND NOT EXISTS (SELECT FROM batch_job m WHERE m.batch_id = c.id AND m.state IS NULL)
+              ORDER BY c.id LIMIT most FOR UPDATE SKIP LOCKED LOOP
+        batch_id := b.id;
+        job_id := NULL;
+        why := NULL;
+        IF b.follow_up IS NOT NULL THEN
+            BEGIN
+                job_id := (SELECT enqueue_many(jsonb_build_array(b.follow_up)));
+            EXCEPTION
+                WHEN lock_not_available OR query_canceled THEN
+                    CONTINUE; -- somebody has its unique key for a moment: the next time
+                WHEN OTHERS THEN
+                    why := SQLERRM;
+            END;
+        END IF;
+        UPDATE batch c SET over_at = clock_timestamp(), follow_up_job = end_batches.job_id, error = why WHERE c.id = b.id;
+        RETURN NEXT;
+    END LOOP;
+END $$;
+
+REVOKE ALL ON FUNCTION refuse_batch, batch_open, batch_add, batch_close, batch_cancel, batch_status, batch_job_ended, batch_job_again,
+    end_batches FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION batch_open, batch_add, batch_close, batch_cancel, batch_status TO claimd_admin, claimd_producer;
+GRANT EXECUTE ON FUNCTION batch_status TO claimd_reader;

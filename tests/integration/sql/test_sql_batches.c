@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Batches by their contract in SQL (feat.B9): counts, the end, one follow-up. */
+#include "support/pg_fixture.h"
+
+#include <stdio.h>
+
+static struct pg *db;
+
+static void setup(void)
+{
+    world_setup();
+    db = side_open(NULL);
+}
+
+static void teardown(void)
+{
+    pg_close(db);
+    world_teardown();
+}
+
+#define COUNTS                                                                              \
+    "SELECT concat_ws(' ', state, jobs, open, succeeded, failed, cancelled, follow_up_job)" \
+    " FROM claimd.batch_status(1)"
+#define FOLLOW_UP "'{\"kind\": \"after\", \"priority\": 1}'"
+
+/* Batch 1 with jobs 1…count. */
+static void given_batch(int count)
+{
+    char sql[256];
+    (void)side_run(db, "SELECT claimd.batch_open('b', " FOLLOW_UP ")::text");
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT count(claimd.batch_add(1, claimd.enqueue('a')))::text FROM "
+                   "generate_series(1, %d)",
+                   count);
+    (void)side_run(db, sql);
+}
+
+static void run(const char *sql)
+{
+    (void)side_run(db, sql);
+}
+
+#define RUN_ALL "UPDATE claimd.job SET state = 'running', fence = id + 100, attempt = 1"
+#define COMPLETE(id) "SELECT claimd.complete_in_tx(id, fence)::text FROM claimd.job WHERE id = " #id
+#define END "SELECT count(*)::text FROM claimd.end_batches()"
+
+START_TEST(B9_a_batch_counts_how_its_jobs_ended_and_is_followed_by_one_job_when_all_have)
+{
+    given_batch(3);
+    ck_assert_str_eq(side_run(db, COUNTS).text, "open 3 3 0 0 0");
+    run(RUN_ALL);
+    run(COMPLETE(1));
+    run("SELECT claimd.batch_close(1)::text");
+    run("SELECT claimd.batch_close(1)::text"); /* again is no error */
+    ck_assert_int_eq(side_number(db, END), 0);
+    run(COMPLETE(2));
+    run("UPDATE claimd.job SET state = 'available'");
+    run("SELECT claimd.cancel(3)");
+    ck_assert_str_eq(side_run(db, COUNTS).text, "closed 3 0 2 0 1");
+    ck_assert_int_eq(side_number(db, END), 1);
+    ck_assert_int_eq(side_number(db, END), 0);
+    ck_assert_str_eq(side_run(db, COUNTS).text, "over 3 0 2 0 1 4");
+    ck_assert_str_eq(side_run(db, "SELECT concat_ws(' ', id, kind, priority) FROM claimd.job").text,
+                     "4 after 1");
+}
+END_TEST
+
+START_TEST(B9_a_batch_that_is_not_closed_is_not_over)
+{
+    given_batch(1);
+    run(RUN_ALL);
+    run(COMPLETE(1));
+    ck_assert_int_eq(side_number(db, END), 0);
+    ck_assert_str_eq(side_run(db, COUNTS).text, "open 1 0 1 0 0");
+}
+END_TEST
+
+START_TEST(B9_an_empty_batch_is_over_when_it_is_closed)
+{
+    run("SELECT claimd.batch_open()::text");
+    run("SELECT claimd.batch_close(1)::text");
+    ck_assert_int_eq(side_number(db, END), 1);
+    ck_assert_str_eq(side_run(db, COUNTS).text, "over 0 0 0 0 0");
+}
+END_TEST
+
+START_TEST(B9_a_job_that_is_retried_opens_its_batch_again_unless_that_is_over)
+{
+    given_batch(2);
+    run("SELECT claimd.cancel(1)");
+    run("SELECT claimd.retry(1)::text");
+    ck_assert_str_eq(side_run(db, COUNTS).text, "open 2 2 0 0 0");
+    run("SELECT claimd.batch_cancel(1)::text");
+    ck_assert_int_eq(side_number(db, END), 1);
+    run("SELECT claimd.retry(1)::text");
+    ck_assert_str_eq(side_run(db, COUNTS).text, "over 2 0 0 0 2 3");
+}
+END_TEST
+
+START_TEST(B9_a_job_of_the_same_transaction_may_be_added_and_a_rollback_takes_it_out)
+{
+    run("SELECT claimd.batch_open()::text");
+    run("BEGIN");
+    run("SELECT claimd.batch_add(1, claimd.enqueue('a'))::text");
+    struct pg *other = side_open(NULL);
+    ck_assert_str_eq(side_try(other, "SET lock_timeout = '10ms'").code, "");
+    /* Closing waits for who is adding. */
+    ck_assert_str_eq(side_try(other, "SELECT claimd.batch_close(1)").code, "55P03");
+    run("ROLLBACK");
+    ck_assert_str_eq(side_run(db, COUNTS).text, "open 0 0 0 0 0");
+    pg_close(other);
+}
+END_TEST
+
+START_TEST(B9_what_can_not_be_is_refused_with_the_reason)
+{
+    ASSERT_REFUSED(db, "SELECT claimd.batch_open(repeat('x', 201))", "CL002", "name: at most");
+    ASSERT_REFUSED(db, "SELECT claimd.batch_open('b', '{\"kind\": \"A\"}')", "CL002",
+                   "follow_up.kind: must match");
+    ASSERT_REFUSED(db, "SELECT claimd.batch_open('b', '[]')", "CL002", "follow_up: must be an obj");
+    ASSERT_REFUSED(db, "SELECT claimd.batch_add(7, 1)", "CL003", "batch 7 not found");
+    ASSERT_REFUSED(db, "SELECT claimd.batch_close(7)", "CL003", "batch 7 not found");
+    given_batch(1);
+    ASSERT_REFUSED(db, "SELECT claimd.batch_add(1, 99)", "CL003", "job 99 has ended");
+    run("SELECT claimd.batch_open()::text");
+    ASSERT_REFUSED(db, "SELECT claimd.batch_add(2, 1)", "CL003", "job 1 is in batch 1");
+    run("SELECT claimd.batch_add(1, 1)::text");
+    run("SELECT claimd.batch_close(1)::text");
+    ASSERT_REFUSED(db, "SELECT claimd.batch_add(1, 1)", "CL003", "batch 1 is closed");
+}
+END_TEST
+
+START_TEST(B9_a_follow_up_that_can_not_be_made_keeps_no_other_batch_from_its_end)
+{
+    given_batch(0);
+    run("SELECT claimd.batch_open('c', '{\"kind\": \"after\"}')::text");
+    run("SELECT claimd.batch_close(id)::text FROM claimd.batch");
+    run("UPDATE claimd.batch SET follow_up = '{\"kind\": \"no kind\"}' WHERE id = 1");
+    ck_assert_int_eq(side_number(db, END), 2);
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 1);
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.batches WHERE id = 1 AND "
+                                     "state = 'over' AND error LIKE '%kind: must match%'"),
+                     1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("batches");
+    TCase *tc = tcase_create("batches");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 30);
+    tcase_add_test(tc,
+                   B9_a_batch_counts_how_its_jobs_ended_and_is_followed_by_one_job_when_all_have);
+    tcase_add_test(tc, B9_a_batch_that_is_not_closed_is_not_over);
+    tcase_add_test(tc, B9_an_empty_batch_is_over_when_it_is_closed);
+    tcase_add_test(tc, B9_a_job_that_is_retried_opens_its_batch_again_unless_that_is_over);
+    tcase_add_test(tc, B9_a_job_of_the_same_transaction_may_be_added_and_a_rollback_takes_it_out);
+    tcase_add_test(tc, B9_what_can_not_be_is_refused_with_the_reason);
+    tcase_add_test(tc, B9_a_follow_up_that_can_not_be_made_keeps_no_other_batch_from_its_end);
+    suite_add_tcase(suite, tc);
+    return world_run(suite);
+}
