@@ -124,6 +124,7 @@ ctl_run jobs_list, jobs_show, jobs_watch, jobs_cancel, jobs_retry, jobs_delete;
 ctl_run queues, queues_show, queues_pause, queues_resume, queues_clear;
 ctl_run kinds_list, kinds_pause, kinds_resume;
 ctl_run workers, workers_quiet, workers_drain, stats, top;
+ctl_run batches_list, batches_show, batches_close, batches_cancel;
 ctl_run schedules_list, schedules_show, schedules_set, schedules_pause, schedules_resume;
 ctl_run schedules_run, schedules_delete, schedules_next, schedules_apply;
 ctl_run doctor, dev;

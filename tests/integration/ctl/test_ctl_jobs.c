@@ -423,6 +423,10 @@ static const struct {
     {{"jobs", "watch", "1"}, "state"},
     {{"jobs", "retry", "1"}, "jobs"},
     {{"jobs", "delete", "1"}, "jobs"},
+    {{"batches", "list"}, "batches"},
+    {{"batches", "show", "1"}, "batch"},
+    {{"batches", "close", "1"}, "batch"},
+    {{"batches", "cancel", "1"}, "batch"},
     {{"queues"}, "queues"},
     {{"queues", "show", "default"}, "workers"},
     {{"queues", "pause", "default"}, "queue"},
@@ -468,6 +472,7 @@ static bool is_called(const char *noun, const char *verb)
 
 START_TEST(every_command_has_json)
 {
+    ctl_sql("SELECT claimd.batch_open()");
     ctl.env[0] = "CLAIMD_LOCK_NODES=unix:/nowhere/redis.sock";
     for (size_t i = 0; i < ARRAY_COUNT(calls); i++) {
         const char *words[8] = {"--json"};

@@ -28,6 +28,7 @@ CREATE TABLE batch_job (
 CREATE INDEX batch_job_open ON batch_job (batch_id, job_id) WHERE state IS NULL;
 CREATE INDEX batch_job_batch ON batch_job (batch_id);
 GRANT SELECT ON batch, batch_job TO claimd_admin, claimd_reader;
+GRANT DELETE ON batch TO claimd_admin;
 
 CREATE FUNCTION refuse_batch(batch bigint) RETURNS void
 LANGUAGE plpgsql AS $$

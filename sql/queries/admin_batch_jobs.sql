@@ -1,0 +1,8 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The jobs of a batch: those that failed first, then those that are open, 100 at most.
+-- params: int8
+SELECT m.job_id AS id, COALESCE(j.kind, '') AS kind, COALESCE(j.state, m.state) AS state, j.attempt, j.error
+  FROM (SELECT job_id, state FROM claimd.batch_job WHERE batch_id = $1
+         ORDER BY state IS DISTINCT FROM 'discarded', state IS NOT NULL, job_id LIMIT 100) m
+  LEFT JOIN LATERAL (SELECT kind, state, attempt, error FROM claimd.jobs WHERE id = m.job_id LIMIT 1) j ON true
+ ORDER BY m.state IS DISTINCT FROM 'discarded', m.state IS NOT NULL, m.job_id
