@@ -182,6 +182,28 @@ const struct ctl_command ctl_commands[] = {
                  {"even-completed", NULL, "with IDs: completed ones, too"}},
      .run = jobs_retry},
     {.noun = "jobs",
+     .verb = "edit",
+     .words = "ID",
+     .words_min = 1,
+     .words_max = 1,
+     .help = "Change a queued job and print its new version.\n\n"
+             "What is not named stays. What runs is what the job is when it is claimed; a running "
+             "job is not changed (exit code 5). --expect refuses if somebody else was faster. "
+             "jobs show lists all edits.",
+     .examples = "claimctl jobs edit 42 --args '{\"width\": 90}' --priority 0\n"
+                 "claimctl jobs edit 42 --delay 2h --expect 3",
+     .options = {{"args", "JSON|@FILE", "for the handler; @- reads standard input"},
+                 {"priority", "0-9", "0 is the highest"},
+                 {"queue", "NAME", "move it to this queue"},
+                 {"delay", "TIME", "start no earlier than in 250ms, 10s, 5m, 2h, 1d; 0 is now"},
+                 {"at", "TIME", "start no earlier than 2026-01-31T08:00:00Z"},
+                 {"max-attempts", "N", "more than it has had"},
+                 {"timeout", "TIME", "of one attempt"},
+                 {"tag", "TEXT", "these tags instead of those that it has; may be repeated"},
+                 {"metadata", "JSON|@FILE", "instead of what it has"},
+                 {"expect", "VERSION", "only if it has this version"}},
+     .run = jobs_edit},
+    {.noun = "jobs",
      .verb = "delete",
      .words = "[ID...]",
      .words_max = MANY,

@@ -7,6 +7,7 @@
 #include "ctl/ctl.h"
 #include "ctl/filter.h"
 #include "ctl/job_line.h"
+#include "ctl/job_options.h"
 #include "ctl/progress.h"
 #include "ctl/served.h"
 #include "ctl/table.h"
@@ -22,21 +23,6 @@
 
 /* ---- one job ---- */
 
-static enum status check_number(const struct ctl_args *args, const char *name, int64_t min,
-                                int64_t max, struct err *err)
-{
-    const char *text = ctl_value(args, name);
-    int64_t value = 0;
-    if (text == NULL) {
-        return STATUS_OK;
-    }
-    enum status st = parse_i64(text, strlen(text), min, max, &value, err);
-    if (st != STATUS_OK) {
-        err_prefix(err, "--%s", name);
-    }
-    return st;
-}
-
 static enum status check_names(const struct ctl_args *args, struct err *err)
 {
     const char *queue = ctl_value(args, "queue");
@@ -45,26 +31,6 @@ static enum status check_names(const struct ctl_args *args, struct err *err)
         return st;
     }
     return job_queue_check(queue, err);
-}
-
-/* "123 microseconds", or empty when the option wasn't given. */
-static enum status interval_text(const struct ctl_args *args, const char *name, int64_t min_us,
-                                 int64_t max_us, char *ret_text, size_t size, struct err *err)
-{
-    const char *text = ctl_value(args, name);
-    char option[24];
-    int64_t us = 0;
-    ret_text[0] = '\0';
-    (void)snprintf(option, sizeof option, "--%s", name);
-    if (text == NULL) {
-        return STATUS_OK;
-    }
-    enum status st = job_duration_check(option, text, min_us, max_us, &us, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    (void)snprintf(ret_text, size, "%lld microseconds", (long long)us);
-    return STATUS_OK;
 }
 
 static enum status check_backoff(const struct ctl_args *args, struct err *err)
@@ -91,11 +57,11 @@ static enum status check_one(const struct ctl_args *args, const char *json, stru
     if (st != STATUS_OK) {
         return st;
     }
-    st = check_number(args, "priority", 0, JOB_PRIORITY_MAX, err);
+    st = ctl_option_number(args, "priority", 0, JOB_PRIORITY_MAX, err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = check_number(args, "max-attempts", 1, INT32_MAX, err);
+    st = ctl_option_number(args, "max-attempts", 1, INT32_MAX, err);
     if (st != STATUS_OK || at == NULL) {
         return st;
     }
@@ -137,8 +103,8 @@ static void one_job_release(struct one_job *one)
 /* Which of the two statements; the keys themselves are checked by the server, which names them. */
 static enum status read_unique(const struct ctl_args *args, struct one_job *one, struct err *err)
 {
-    enum status st = interval_text(args, "unique-for", 1000, JOB_TIMEOUT_MAX_US, one->unique_for,
-                                   sizeof one->unique_for, err);
+    enum status st = ctl_option_interval(args, "unique-for", 1000, JOB_TIMEOUT_MAX_US,
+                                         one->unique_for, sizeof one->unique_for, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -165,12 +131,13 @@ static enum status read_one(const struct ctl_args *args, struct one_job *one, st
     if (st != STATUS_OK) {
         return st;
     }
-    st = interval_text(args, "delay", 0, JOB_DELAY_MAX_US, one->delay, sizeof one->delay, err);
+    st =
+        ctl_option_interval(args, "delay", 0, JOB_DELAY_MAX_US, one->delay, sizeof one->delay, err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = interval_text(args, "timeout", 1000, JOB_TIMEOUT_MAX_US, one->timeout, sizeof one->timeout,
-                       err);
+    st = ctl_option_interval(args, "timeout", 1000, JOB_TIMEOUT_MAX_US, one->timeout,
+                             sizeof one->timeout, err);
     if (st != STATUS_OK) {
         return st;
     }

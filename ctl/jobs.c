@@ -25,8 +25,9 @@ static const struct table_column job_columns[] = {
     {"attempted_at", CELL_TEXT},   {"finalized_at", CELL_TEXT}, {"attempt", CELL_NUMBER},
     {"max_attempts", CELL_NUMBER}, {"crashes", CELL_NUMBER},    {"max_crashes", CELL_NUMBER},
     {"timeout_s", CELL_SECONDS},   {"at_most_once", CELL_BOOL}, {"fence", CELL_NUMBER},
-    {"generation", CELL_NUMBER},   {"worker_id", CELL_TEXT},    {"host", CELL_TEXT},
-    {"pid", CELL_NUMBER},          {"result", CELL_JSON},       {"error", CELL_TEXT}};
+    {"generation", CELL_NUMBER},   {"version", CELL_NUMBER},    {"worker_id", CELL_TEXT},
+    {"host", CELL_TEXT},           {"pid", CELL_NUMBER},        {"result", CELL_JSON},
+    {"error", CELL_TEXT}};
 
 static const struct table_column timeline_columns[] = {{"at", CELL_TEXT},
                                                        {"after_s", CELL_SECONDS},
@@ -41,6 +42,11 @@ static const struct table_column attempt_columns[] = {
     {"fence", CELL_NUMBER},           {"host", CELL_TEXT | CELL_WIDE},
     {"started_at", CELL_TIME},        {"ran_s", CELL_SECONDS},
     {"error", CELL_TEXT | CELL_LONG}, {"log_tail", CELL_TEXT | CELL_HIDDEN}};
+
+static const struct table_column edit_columns[] = {
+    {"version", CELL_NUMBER},         {"edited_at", CELL_TIME},
+    {"edited_by", CELL_TEXT},         {"before", CELL_JSON | CELL_LONG},
+    {"after", CELL_JSON | CELL_LONG}, {"generation", CELL_NUMBER | CELL_HIDDEN}};
 
 static enum status fill(struct admin *a, const struct pg_statement *statement, const char *id,
                         struct table *t, struct err *err)
@@ -99,16 +105,37 @@ static enum status shorten(char **cell, struct err *err)
     return STATUS_OK;
 }
 
-static enum status shorten_values(struct table *job, struct err *err)
+static enum status shorten_values(struct table *t, struct err *err)
 {
-    for (size_t i = 0; i < job->column_count; i++) {
-        bool is_value = job->columns[i].type == CELL_JSON;
-        enum status st = is_value ? shorten(&job->cells[i], err) : STATUS_OK;
+    for (size_t i = 0; i < t->row_count * t->column_count; i++) {
+        bool is_value = (t->columns[i % t->column_count].type & CELL_TYPE_MASK) == CELL_JSON;
+        enum status st = is_value ? shorten(&t->cells[i], err) : STATUS_OK;
         if (st != STATUS_OK) {
             return st;
         }
     }
     return STATUS_OK;
+}
+
+/* What happened to it. */
+static enum status fill_past(struct admin *a, const char *id, struct table *timeline,
+                             struct table *attempts, struct table *edits, struct err *err)
+{
+    enum status st = fill(a, &SQL_ADMIN_JOB_TIMELINE, id, timeline, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = fill(a, &SQL_ADMIN_JOB_ATTEMPTS, id, attempts, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = fill(a, &SQL_ADMIN_JOB_EDITS, id, edits, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = ctl_now(a, &attempts->now_us, err);
+    edits->now_us = attempts->now_us;
+    return st;
 }
 
 enum status jobs_show(struct ctl *ctl, const struct ctl_args *args, struct err *err)
@@ -118,7 +145,8 @@ enum status jobs_show(struct ctl *ctl, const struct ctl_args *args, struct err *
     auto_table struct table job = TABLE("job", job_columns);
     auto_table struct table timeline = TABLE("timeline", timeline_columns);
     auto_table struct table attempts = TABLE("attempts", attempt_columns);
-    const struct table *const tables[] = {&job, &timeline, &attempts};
+    auto_table struct table edits = TABLE("edits", edit_columns);
+    const struct table *const tables[] = {&job, &timeline, &attempts, &edits};
     job.is_record = true;
     enum status st = jobs_check_id(id, err);
     if (st != STATUS_OK) {
@@ -135,21 +163,14 @@ enum status jobs_show(struct ctl *ctl, const struct ctl_args *args, struct err *
     if (job.row_count == 0) {
         return err_fail(err, STATUS_NOT_FOUND, "job %s not found", id);
     }
+    st = fill_past(a, id, &timeline, &attempts, &edits, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
     if (!ctl->is_json && ctl_value(args, "full") == NULL) {
         st = shorten_values(&job, err);
+        st = st == STATUS_OK ? shorten_values(&edits, err) : st;
     }
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = fill(a, &SQL_ADMIN_JOB_TIMELINE, id, &timeline, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = fill(a, &SQL_ADMIN_JOB_ATTEMPTS, id, &attempts, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = ctl_now(a, &attempts.now_us, err);
     if (st != STATUS_OK) {
         return st;
     }

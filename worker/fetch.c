@@ -183,6 +183,17 @@ static void on_args(void *ctx, enum status st, const char *args, size_t len)
     run_dispatch(w);
 }
 
+/* An edit has moved it since its hint was pushed: from now on it is of that queue. */
+static bool is_moved_away(const struct worker *w, struct job_in_hand *job, const char *queue)
+{
+    if (strcmp(job->queue, queue) == 0) {
+        return false;
+    }
+    (void)snprintf(job->queue, sizeof job->queue, "%s", queue);
+    job->hint_kind[0] = '\0';
+    return !listen_serves(w, queue);
+}
+
 static void keep_claimed(struct worker *w, struct job_in_hand *job, const struct claimed_job *c)
 {
     job->fence = c->fence;
@@ -202,6 +213,7 @@ static void on_one_claimed(struct worker *w, const struct claimed_job *c)
 {
     struct job_in_hand *job = in_hand_find(&w->jobs, c->id);
     assert(job != NULL && job->phase == IN_HAND_CLAIMING);
+    bool is_away = is_moved_away(w, job, c->queue);
     keep_claimed(w, job, c);
     record("claim", "ok", RECORD_I64("job", c->id), RECORD_I64("f", c->fence),
            RECORD_I64("att", c->attempt), RECORD_I64("max", c->settings.max_attempts));
@@ -212,7 +224,7 @@ static void on_one_claimed(struct worker *w, const struct claimed_job *c)
                      redlock_batch_state(job->batch, job->lease_index) != REDLOCK_STATE_LOST &&
                      redlock_batch_deadline_us(job->batch, job->lease_index) > job->claimed_us;
     /* ARCHITECTURE §4.7: the deadline is looked at again after the claim. */
-    bool may_run = has_lease && w->stage == WORKER_RUNNING;
+    bool may_run = has_lease && !is_away && w->stage == WORKER_RUNNING;
     if (may_run && c->args == NULL) {
         fetch_args(w, job);
     } else if (may_run && copy_args(job, c->args, c->args_len)) {

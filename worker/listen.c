@@ -16,6 +16,16 @@ static bool is_paused(const struct worker *w, const char *queue)
     return false;
 }
 
+bool listen_serves(const struct worker *w, const char *queue)
+{
+    for (size_t q = 0; q < w->config->worker.queue_count; q++) {
+        if (strcmp(w->config->worker.queues[q], queue) == 0) {
+            return !is_paused(w, queue);
+        }
+    }
+    return false;
+}
+
 static void add_set(struct hints_set *set, const char *queue, const char *kind)
 {
     (void)snprintf(set->queue, sizeof set->queue, "%s", queue);

@@ -22,6 +22,9 @@ struct listen {
 /* The stage, the kinds or what is paused has changed. */
 void listen_update(struct worker *w);
 
+/* One of this worker's queues, and not paused. */
+bool listen_serves(const struct worker *w, const char *queue);
+
 /* What a beat says is paused. */
 void listen_take_paused(struct worker *w, const struct worker_beat_reply *reply);
 

@@ -52,7 +52,7 @@ SELECT j.id, j.state,
        j.crashes, COALESCE(k.max_crashes, 3) AS max_crashes,
        extract(epoch FROM COALESCE(j.timeout, k.timeout, interval '30 minutes'))::float8 AS timeout_s,
        COALESCE(k.at_most_once, false) AS at_most_once,
-       j.fence, j.generation, j.worker_id, w.host, w.pid, j.result, j.error
+       j.fence, j.generation, j.version, j.worker_id, w.host, w.pid, j.result, j.error
   FROM live, feed, j
   LEFT JOIN claimd.worker w ON w.worker_id = j.worker_id
   LEFT JOIN claimd.kind k ON k.name = j.kind

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What happened to one job, in order: made, due, each attempt's start and end, its end, and an operator's retry, after which it is of
+-- What happened to one job, in order: made, due, edited, each attempt's start and end, its end, and an operator's retry, after which it is of
 -- the next generation. An attempt that succeeded, or that runs, is in the job's row; one that failed or was lost in job_attempt.
--- Seconds count from the creation. Indexes: job_pkey, job_history_id, job_attempt_pkey.
+-- Seconds count from the creation. Indexes: job_pkey, job_history_id, job_attempt_pkey, job_edit_pkey.
 -- params: int8
 WITH j AS MATERIALIZED (
     SELECT generation, created_at, ready_at, attempted_at, fence, attempt, worker_id, state, finalized_at,
@@ -21,6 +21,11 @@ WITH j AS MATERIALIZED (
     SELECT generation, ready_at, 2, 'due', NULL, NULL, NULL
       FROM j
      WHERE ready_at > created_at AND (finalized_at IS NULL OR ready_at <= finalized_at)
+    UNION ALL
+    SELECT generation, edited_at, 2, 'edited', NULL, NULL,
+           format('version %s by %s: %s', version, edited_by, (SELECT string_agg(k, ', ') FROM jsonb_object_keys(after) AS k))
+      FROM claimd.job_edit
+     WHERE job_id = $1
     UNION ALL
     SELECT generation, started_at, 3, 'started', attempt, worker_id, NULL FROM a
     UNION ALL

@@ -132,6 +132,85 @@ START_TEST(what_runs_when_its_kind_is_paused_is_ended)
 }
 END_TEST
 
+/* ---- edits ---- */
+
+#define EDITED 500
+
+/* FEATURES A4. An edit that was accepted came before the claim, one that was refused after it. */
+START_TEST(A4_each_job_runs_with_what_it_is_when_it_is_claimed)
+{
+    for (size_t i = 1; i < 4; i++) {
+        fleet_start_worker(&f, i, NULL);
+    }
+    sql_run(f.sql, "CREATE FUNCTION public.try_edit(id bigint) RETURNS int LANGUAGE plpgsql AS $$ "
+                   "BEGIN RETURN claimd.edit(id, '{\"args\": {\"v\": 2}}'); "
+                   "EXCEPTION WHEN SQLSTATE 'CL003' THEN RETURN -1; END $$");
+    fleet_enqueue(&f, "echo", "{\"v\": 1}", 2 * EDITED);
+    int64_t edited = 0;
+    for (int64_t n = 0; n < EDITED; n++) { /* each second job, one here, one there */
+        int64_t id = 2 * (n * 7919 % EDITED + 1);
+        edited += sql_i64(f.sql, "SELECT public.try_edit(%lld)", (long long)id) == 2;
+    }
+    fleet_wait_finished(&f, 2 * EDITED, "completed", SOON_US);
+    ck_assert_int_gt(edited, 0);
+    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.job_edit"), edited);
+    ck_assert_int_eq(
+        sql_i64(f.sql,
+                "SELECT count(*) FROM claimd.job_history h LEFT JOIN claimd.job_edit e ON "
+                "e.job_id = h.id WHERE h.result <> COALESCE(e.after -> 'args', '{\"v\": 1}') "
+                "OR h.args <> h.result OR h.version <> COALESCE(e.version, 1)"),
+        0);
+    ck_assert_int_eq(sql_i64(f.sql, "SELECT max(attempt) FROM claimd.job_history"), 1);
+}
+END_TEST
+
+static int64_t hints_of(const char *queue)
+{
+    char command[64];
+    int64_t hints = 0;
+    (void)snprintf(command, sizeof command, "ZCARD claimd:hints:%s", queue);
+    for (size_t i = 0; i < f.options.masters; i++) {
+        hints += fleet_redis_i64(&f, i, command);
+    }
+    return hints;
+}
+
+/* Their hints are where they were: the worker claims them by those, and gives them back. */
+START_TEST(a_job_that_gets_another_queue_runs_there_and_nowhere_else)
+{
+    fleet_enqueue(&f, "sleep", "{\"ms\": 2000}", 2); /* both slots */
+    ck_assert(WAIT_UNTIL(
+        sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 2, SOON_US));
+    int64_t id = fleet_enqueue(&f, "noop", "{}", 20);
+    ck_assert(WAIT_UNTIL(hints_of("default") == 20, SOON_US));
+    for (int64_t n = id - 19; n <= id; n++) {
+        sql_run(f.sql, "SELECT claimd.edit(%lld, '{\"queue\": \"other\"}')", (long long)n);
+    }
+    ck_assert(WAIT_UNTIL(done("sleep") == 2, SOON_US));
+    fleet_enqueue(&f, "echo", "1", 20); /* behind them */
+    ck_assert(WAIT_UNTIL(done("echo") == 20, SOON_US));
+    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE queue = 'other' AND "
+                                    "attempt = 0"),
+                     20);
+    fleet_launch_worker(&f, 1, (const char *const[]){"CLAIMD_WORKER_QUEUES=other", NULL});
+    fleet_wait_finished(&f, 42, "completed", SOON_US);
+    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(DISTINCT worker_id) FROM claimd.job_history "
+                                    "WHERE queue = 'other'"),
+                     1);
+}
+END_TEST
+
+START_TEST(a_job_that_is_edited_to_run_now_does)
+{
+    int64_t id = sql_i64(f.sql, "SELECT claimd.enqueue('echo', scheduled_at => now() + interval "
+                                "'1 day')");
+    char words[128];
+    (void)snprintf(words, sizeof words, "jobs edit %lld --delay 0 --priority 0", (long long)id);
+    ctl_says(words, "version 2");
+    fleet_wait_finished(&f, 1, "completed", SOON_US);
+}
+END_TEST
+
 /* ---- workers ---- */
 
 START_TEST(a_worker_that_is_asked_to_drain_ends_what_runs_and_then_itself)
@@ -183,6 +262,9 @@ int main(void)
     tcase_add_test(tests, a_paused_kind_is_left_alone_until_it_is_resumed);
     tcase_add_test(tests, a_paused_queue_is_left_alone_until_it_is_resumed);
     tcase_add_test(tests, what_runs_when_its_kind_is_paused_is_ended);
+    tcase_add_test(tests, A4_each_job_runs_with_what_it_is_when_it_is_claimed);
+    tcase_add_test(tests, a_job_that_gets_another_queue_runs_there_and_nowhere_else);
+    tcase_add_test(tests, a_job_that_is_edited_to_run_now_does);
     tcase_add_test(tests, a_worker_that_is_asked_to_drain_ends_what_runs_and_then_itself);
     tcase_add_test(tests, a_worker_that_is_asked_to_be_quiet_takes_nothing_new);
     suite_add_tcase(suite, tests);

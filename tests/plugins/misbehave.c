@@ -172,6 +172,12 @@ static void rest(const struct claimd_context *job, int ms)
 }
 
 /* {"path": file, "ms": N}: the tests' own record of what ran when. */
+/* Its result is what it was given. */
+static enum claimd_outcome echo(const struct claimd_context *job)
+{
+    return claimd_done(job, job->args);
+}
+
 static enum claimd_outcome ledger(const struct claimd_context *job)
 {
     json_t *args = json_loadb(job->args, job->args_len, 0, NULL);
@@ -361,6 +367,7 @@ CLAIMD_PLUGIN(.name = "misbehave", .version = "1.0",
                         {.name = "bad_result_number", .handle = bad_result_number},
                         {.name = "bad_result_utf8", .handle = bad_result_utf8},
                         {.name = "fail", .handle = fail},
+                        {.name = "echo", .handle = echo},
                         {.name = "retry", .handle = retry},
                         {.name = "once", .handle = once, .at_most_once = 1},
                         {.name = "ledger", .handle = ledger},

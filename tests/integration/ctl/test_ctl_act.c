@@ -112,6 +112,14 @@ static const struct {
     {{"jobs", "cancel", "--kind", "a", "--limit", "0"}, "--limit"},
     {{"jobs", "retry", "--state", "available"}, "only finished jobs can be retried"},
     {{"jobs", "cancel", "--since", "yesterday"}, "--since"},
+    {{"jobs", "edit", "1"}, "nothing to change"},
+    {{"jobs", "edit", "1", "--expect", "2"}, "nothing to change"},
+    {{"jobs", "edit", "1", "--priority", "10"}, "--priority"},
+    {{"jobs", "edit", "1", "--args", "{"}, "args"},
+    {{"jobs", "edit", "1", "--metadata", "{"}, "metadata"},
+    {{"jobs", "edit", "1", "--queue", "Q"}, "queue"},
+    {{"jobs", "edit", "1", "--timeout", "0"}, "--timeout"},
+    {{"jobs", "edit", "1", "--at", "soon"}, "at"},
 };
 
 START_TEST(a_wrong_choice_is_exit_2_even_without_a_server)
@@ -234,6 +242,38 @@ START_TEST(queues_and_kinds_are_shown_paused_and_resumed)
 }
 END_TEST
 
+/* ---- edit ---- */
+
+START_TEST(a_queued_job_is_edited_and_show_tells_of_it)
+{
+    add_jobs(2);
+    ck_assert_int_eq(ctl_exit("jobs", "edit", "1", "--args", "{\"n\": 1.10}", "--priority", "0",
+                              "--queue", "q9", "--max-attempts", "3", "--timeout", "5s", "--tag",
+                              "x,y", "--metadata", "{\"m\": 1}", "--delay", "1h", "--json"),
+                     0);
+    assert_says("{\"id\": 1, \"version\": 2}");
+    ck_assert_int_eq(
+        COUNT("claimd.job WHERE args::text = '{\"n\": 1.10}' AND priority = 0 AND queue "
+              "= 'q9' AND max_attempts = 3 AND timeout = '5 s' AND tags = '{\"x,y\"}' "
+              "AND metadata = '{\"m\": 1}' AND scheduled_at > now() + interval '59 min'"),
+        1);
+    ck_assert_int_eq(ctl_exit("jobs", "edit", "1", "--delay", "0", "--expect", "2"), 0);
+    ck_assert_int_eq(ctl_exit("jobs", "edit", "1", "--priority", "5", "--expect", "2"), 5);
+    assert_says("job 1 has version 3, not 2");
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
+    assert_says("version      3");
+    assert_says("EDITED BY");
+    assert_says("edited");
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--json"), 0);
+    json_t *root = ctl_json();
+    json_t *edit = json_array_get(json_object_get(root, "edits"), 0);
+    json_t *after = json_object_get(edit, "after");
+    ck_assert_str_eq(json_string_value(json_object_get(after, "queue")), "q9");
+    json_decref(root);
+    ck_assert_int_eq(ctl_exit("jobs", "edit", "77", "--priority", "5"), 4);
+}
+END_TEST
+
 /* ---- on a terminal ---- */
 
 START_TEST(on_a_terminal_it_asks_first)
@@ -298,6 +338,7 @@ int main(void)
     tcase_add_test(tests, show_and_list_have_one_job_with_all_its_generations);
     tcase_add_test(tests, a_queue_is_cleared_and_the_history_deleted);
     tcase_add_test(tests, queues_and_kinds_are_shown_paused_and_resumed);
+    tcase_add_test(tests, a_queued_job_is_edited_and_show_tells_of_it);
     tcase_add_test(tests, on_a_terminal_it_asks_first);
     tcase_add_test(tests, an_interrupted_command_is_repeated);
     suite_add_tcase(suite, tests);

@@ -422,6 +422,7 @@ static const struct {
     {{"jobs", "cancel", "1"}, "jobs"},
     {{"jobs", "watch", "1"}, "state"},
     {{"jobs", "retry", "1"}, "jobs"},
+    {{"jobs", "edit", "1", "--priority", "3"}, "job"},
     {{"jobs", "delete", "1"}, "jobs"},
     {{"batches", "list"}, "batches"},
     {{"batches", "show", "1"}, "batch"},

@@ -191,6 +191,133 @@ START_TEST(a_deleted_job_leaves_nothing_behind)
 }
 END_TEST
 
+/* ---- edit ---- */
+
+START_TEST(an_edit_changes_what_it_names_and_is_recorded)
+{
+    (void)side_run(db, "SELECT claimd.enqueue('a', '{\"n\": 1}', tags => '{x}', "
+                       "scheduled_at => now() + interval '1 h')::text");
+    ck_assert_int_eq(number("SELECT claimd.edit(1, '{\"args\": {\"n\": 2}, \"priority\": 7, "
+                            "\"max_attempts\": 5, \"timeout\": \"10 s\", \"metadata\": [1]}')"
+                            "::text"),
+                     2);
+    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job WHERE args = '{\"n\": 2}' AND "
+                            "priority = 7 AND max_attempts = 5 AND timeout = '10 s' AND metadata = "
+                            "'[1]' AND tags = '{x}' AND queue = 'default' AND version = 2 AND "
+                            "scheduled_at > now() + interval '59 min'"),
+                     1);
+    ck_assert_int_eq(number("SELECT claimd.edit(1, '{\"tags\": [\"y\", \"z\"], \"timeout\": null, "
+                            "\"max_attempts\": null}', expected_version => 2)::text"),
+                     3);
+    ck_assert_int_eq(
+        number("SELECT count(*)::text FROM claimd.job WHERE tags = '{y,z}' AND timeout "
+               "IS NULL AND max_attempts IS NULL AND args = '{\"n\": 2}'"),
+        1);
+    ck_assert_int_eq(
+        number("SELECT count(*)::text FROM claimd.job_edit WHERE job_id = 1 AND version "
+               "= 3 AND edited_by = session_user AND before = '{\"tags\": [\"x\"], "
+               "\"timeout\": \"00:00:10\", \"max_attempts\": 5}' AND after = "
+               "'{\"tags\": [\"y\", \"z\"], \"timeout\": null, "
+               "\"max_attempts\": null}'"),
+        1);
+}
+END_TEST
+
+START_TEST(a_job_that_gets_another_lane_or_time_is_due_like_a_new_one)
+{
+    (void)side_run(db, "SELECT claimd.enqueue('a')::text FROM generate_series(1, 3)");
+    (void)side_run(db, "SELECT claimd.enqueue('a', scheduled_at => now() + interval '1 h')::text");
+    (void)side_run(db, "CREATE TABLE before AS SELECT id, ready_at, clock_timestamp() AS at "
+                       "FROM claimd.job");
+    (void)side_run(db, "SELECT claimd.edit(1, '{\"queue\": \"other\"}')::text");
+    (void)side_run(db, "SELECT claimd.edit(2, '{\"priority\": 1}')::text");
+    (void)side_run(db, "SELECT claimd.edit(3, '{\"priority\": 4, \"args\": [3]}')::text");
+    (void)side_run(db, "SELECT claimd.edit(4, '{\"scheduled_at\": \"2001-01-01 00:00Z\"}')::text");
+    ck_assert_int_eq(
+        number("SELECT count(*)::text FROM claimd.job j JOIN before b USING (id) WHERE "
+               "id IN (1, 2, 4) AND j.ready_at >= b.at"),
+        3);
+    ck_assert_int_eq(
+        number("SELECT count(*)::text FROM claimd.job j JOIN before b USING (id) WHERE "
+               "id = 3 AND j.ready_at = b.ready_at"),
+        1); /* it has kept its place */
+    (void)side_run(db, "SELECT claimd.edit(1, '{\"scheduled_at\": \"2100-01-01 00:00Z\"}')::text");
+    (void)side_run(db, "SELECT claimd.edit(1, '{\"priority\": 2}')::text");
+    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job WHERE id = 1 AND scheduled_at = "
+                            "'2100-01-01 00:00Z'"),
+                     1);
+    (void)side_run(db, "SELECT claimd.edit(1, '{\"scheduled_at\": null}')::text");
+    ck_assert_int_eq(
+        number("SELECT count(*)::text FROM claimd.job WHERE id = 1 AND scheduled_at <= "
+               "clock_timestamp()"),
+        1);
+}
+END_TEST
+
+static const struct {
+    const char *patch;
+    const char *message;
+} bad_patches[] = {
+    {"NULL", "patch: must be a JSON object with at least one of args"},
+    {"'{}'", "patch: must be a JSON object"},
+    {"'[1]'", "patch: must be a JSON object"},
+    {"'{\"kind\": \"b\"}'", "patch.kind: unknown, must be one of args"},
+    {"'{\"priority\": 10}'", "patch.priority: must be 0 (first) to 9"},
+    {"'{\"priority\": null}'", "patch.priority: must be 0 (first) to 9"},
+    {"'{\"priority\": \"high\"}'", "patch.priority: must be of type integer"},
+    {"'{\"queue\": \"Q\"}'", "patch.queue: must match"},
+    {"'{\"queue\": null}'", "patch.queue: must match"},
+    {"'{\"scheduled_at\": \"infinity\"}'", "patch.scheduled_at: must lie before"},
+    {"'{\"scheduled_at\": \"soon\"}'", "patch.scheduled_at: must be of type"},
+    {"'{\"max_attempts\": 0}'", "patch.max_attempts: must be 1 or more"},
+    {"'{\"timeout\": \"-1 s\"}'", "patch.timeout: must be more than 0"},
+    {"'{\"timeout\": \"later\"}'", "patch.timeout: must be of type interval"},
+    {"'{\"tags\": \"x\"}'", "patch.tags: must be of type text[]"},
+    {"jsonb_build_object('args', repeat(md5('x'), 40000))", "patch.args: at most 1048576"},
+    {"jsonb_build_object('metadata', repeat(md5('x'), 4000))", "patch.metadata: at most 65536"},
+};
+
+START_TEST(an_edit_names_what_is_wrong_and_changes_nothing)
+{
+    char sql[256];
+    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
+    for (size_t i = 0; i < ARRAY_COUNT(bad_patches); i++) {
+        (void)snprintf(sql, sizeof sql, "SELECT claimd.edit(1, %s)", bad_patches[i].patch);
+        ASSERT_REFUSED(db, sql, "CL002", bad_patches[i].message);
+    }
+    ASSERT_REFUSED(db, "SELECT claimd.edit(NULL, '{\"args\": 1}')", "CL002",
+                   "id: must not be NULL");
+    ck_assert_int_eq(number("SELECT version::text FROM claimd.job"), 1);
+    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job_edit"), 0);
+}
+END_TEST
+
+#define EDIT "SELECT claimd.edit(1, '{\"args\": 1}'"
+
+START_TEST(an_edit_is_refused_where_the_state_or_the_version_forbids_it)
+{
+    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
+    (void)side_run(db, EDIT ")::text");
+    ASSERT_REFUSED(db, EDIT ", 1)", "CL003", "job 1 has version 2, not 1: look at it again");
+    (void)side_run(db, "UPDATE claimd.job SET attempt = 3");
+    ASSERT_REFUSED(db, "SELECT claimd.edit(1, '{\"max_attempts\": 3}')", "CL003",
+                   "job 1 has had 3 attempts: max_attempts must be more");
+    (void)side_run(db, "UPDATE claimd.cluster SET oldest_program = 1");
+    ASSERT_REFUSED(db, "SELECT claimd.edit(1, '{\"queue\": \"q\"}')", "CL003", "db finish");
+    (void)side_run(db, "UPDATE claimd.job SET state = 'running'");
+    ASSERT_REFUSED(db, EDIT ")", "CL003", "job 1 is running: only a queued job can be edited");
+    (void)side_run(db, "UPDATE claimd.job SET state = 'available'");
+    (void)side_run(db, "SELECT claimd.cancel(1)");
+    ASSERT_REFUSED(db, EDIT ")", "CL003", "job 1 is cancelled already");
+    ASSERT_REFUSED(db, "SELECT claimd.edit(7, '{\"args\": 1}')", "CL003", "job 7 not found");
+    (void)side_run(db, "SELECT claimd.retry(1)::text"); /* versions go on */
+    ck_assert_int_eq(number(EDIT ", 2)::text"), 3);
+    (void)side_run(db, "SELECT claimd.cancel(1)");
+    (void)side_run(db, "SELECT claimd.delete_job(1)");
+    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job_edit"), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sql operate");
@@ -205,6 +332,10 @@ int main(void)
     tcase_add_test(tc, a_kind_is_not_paused_while_programs_may_work_that_would_go_on_with_it);
     tcase_add_test(tc, a_worker_is_asked_only_if_it_hears);
     tcase_add_test(tc, a_deleted_job_leaves_nothing_behind);
+    tcase_add_test(tc, an_edit_changes_what_it_names_and_is_recorded);
+    tcase_add_test(tc, a_job_that_gets_another_lane_or_time_is_due_like_a_new_one);
+    tcase_add_test(tc, an_edit_names_what_is_wrong_and_changes_nothing);
+    tcase_add_test(tc, an_edit_is_refused_where_the_state_or_the_version_forbids_it);
     suite_add_tcase(suite, tc);
     return world_run(suite);
 }

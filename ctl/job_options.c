@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/job_options.h"
+
+#include "base/parse.h"
+#include "ctl/job_line.h"
+
+enum status ctl_option_number(const struct ctl_args *args, const char *name, int64_t min,
+                              int64_t max, struct err *err)
+{
+    const char *text = ctl_value(args, name);
+    int64_t value = 0;
+    if (text == NULL) {
+        return STATUS_OK;
+    }
+    enum status st = parse_i64(text, strlen(text), min, max, &value, err);
+    if (st != STATUS_OK) {
+        err_prefix(err, "--%s", name);
+    }
+    return st;
+}
+
+enum status ctl_option_interval(const struct ctl_args *args, const char *name, int64_t min_us,
+                                int64_t max_us, char *ret_text, size_t size, struct err *err)
+{
+    const char *text = ctl_value(args, name);
+    char option[24];
+    int64_t us = 0;
+    ret_text[0] = '\0';
+    (void)snprintf(option, sizeof option, "--%s", name);
+    if (text == NULL) {
+        return STATUS_OK;
+    }
+    enum status st = job_duration_check(option, text, min_us, max_us, &us, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    (void)snprintf(ret_text, size, "%lld microseconds", (long long)us);
+    return STATUS_OK;
+}

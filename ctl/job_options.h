@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Options that say what a job is like, of enqueue and of jobs edit. Pure. */
+#ifndef CLAIMD_CTL_JOB_OPTIONS_H
+#define CLAIMD_CTL_JOB_OPTIONS_H
+
+#include "ctl/ctl.h"
+
+/* INVALID: given, and not a number of that range. */
+enum status ctl_option_number(const struct ctl_args *args, const char *name, int64_t min,
+                              int64_t max, struct err *err) MUST_USE;
+
+/* "123 microseconds", or empty when the option wasn't given. */
+enum status ctl_option_interval(const struct ctl_args *args, const char *name, int64_t min_us,
+                                int64_t max_us, char *ret_text, size_t size,
+                                struct err *err) MUST_USE;
+
+#endif
