@@ -136,29 +136,44 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_te
 $$;
 
 -- ---- the end of a job ----
--- job.flags: 8 = it is in a batch. Fires when the statement that ends it has put it into the history. A job that is retried is open
--- again, unless its batch is over.
-CREATE FUNCTION batch_job_ended() RETURNS trigger
+-- job.flags: 8 = it is in a batch. One trigger for all that the end of a job is to do, since each costs every job a look. It fires when
+-- the statement that ends the job has put it into the history.
+DROP TRIGGER job_ended ON job;
+CREATE OR REPLACE FUNCTION job_ended() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 BEGIN
-    UPDATE batch_job m
-       SET state = COALESCE((SELECT h.state FROM job_history h
-                              WHERE h.id = OLD.id AND h.generation = OLD.generation AND h.finalized_at > now() - interval '1 day'),
-                            'cancelled') -- deleted by hand
-     WHERE m.job_id = OLD.id;
+    IF OLD.flags & 1 <> 0 THEN
+        DELETE FROM job_key
+         WHERE key = (SELECT k.key FROM job_key k WHERE k.key = OLD.unique_key AND k.job_id = OLD.id FOR UPDATE SKIP LOCKED);
+    END IF;
+    IF OLD.flags & 8 <> 0 THEN
+        UPDATE batch_job m
+           SET state = COALESCE((SELECT h.state FROM job_history h
+                                  WHERE h.id = OLD.id AND h.generation = OLD.generation AND h.finalized_at > now() - interval '1 day'),
+                                'cancelled') -- deleted by hand
+         WHERE m.job_id = OLD.id;
+    END IF;
     RETURN NULL;
 END $$;
-CREATE TRIGGER batch_job_ended AFTER DELETE ON job FOR EACH ROW WHEN (OLD.flags <> 0 AND OLD.flags & 8 <> 0)
-    EXECUTE FUNCTION batch_job_ended();
+CREATE TRIGGER job_ended AFTER DELETE ON job FOR EACH ROW WHEN (OLD.flags & 9 <> 0) EXECUTE FUNCTION job_ended();
 
-CREATE FUNCTION batch_job_again() RETURNS trigger
+-- A job that is retried wants its key back, and is open again in its batch, unless that is over.
+DROP TRIGGER retake_key ON job;
+DROP FUNCTION retake_key;
+CREATE FUNCTION job_again() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    holder bigint := CASE WHEN NEW.flags & 1 <> 0 THEN take_key(NEW.unique_key, 'open', NULL, NEW.id) ELSE NEW.id END;
 BEGIN
+    IF holder <> NEW.id THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL004', DETAIL = holder::text,
+            MESSAGE = format('job %s can''t be retried: job %s has its unique key now', NEW.id, holder);
+    END IF;
     UPDATE batch_job m SET state = NULL FROM batch b WHERE m.job_id = NEW.id AND b.id = m.batch_id AND b.over_at IS NULL;
     RETURN NULL;
 END $$;
-CREATE TRIGGER batch_job_again AFTER INSERT ON job FOR EACH ROW WHEN (NEW.flags <> 0 AND NEW.flags & 8 <> 0)
-    EXECUTE FUNCTION batch_job_again();
+CREATE TRIGGER job_again AFTER INSERT ON job FOR EACH ROW WHEN (NEW.flags & 9 <> 0 AND NEW.generation > 0)
+    EXECUTE FUNCTION job_again();
 
 -- ---- the end of a batch ----
 -- By the leading scheduler, each second: ends batches that are closed and have no open job, and makes their follow-ups, once. One
@@ -190,7 +205,7 @@ BEGIN
     END LOOP;
 END $$;
 
-REVOKE ALL ON FUNCTION refuse_batch, batch_open, batch_add, batch_close, batch_cancel, batch_status, batch_job_ended, batch_job_again,
-    end_batches FROM PUBLIC;
+REVOKE ALL ON FUNCTION refuse_batch, batch_open, batch_add, batch_close, batch_cancel, batch_status, job_again, end_batches
+    FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION batch_open, batch_add, batch_close, batch_cancel, batch_status TO claimd_admin, claimd_producer;
 GRANT EXECUTE ON FUNCTION batch_status TO claimd_reader;

@@ -113,6 +113,18 @@ START_TEST(B9_a_job_of_the_same_transaction_may_be_added_and_a_rollback_takes_it
 }
 END_TEST
 
+START_TEST(B6_a_key_that_outlives_its_job_does_so_in_a_batch_too)
+{
+    run("SELECT claimd.batch_open()::text");
+    run("SELECT claimd.batch_add(1, claimd.enqueue('a', unique_key => 'k', unique_for => '1 h'))"
+        "::text");
+    run(RUN_ALL);
+    run(COMPLETE(1));
+    ASSERT_REFUSED(db, "SELECT claimd.enqueue('a', unique_key => 'k', unique_for => '1 h')",
+                   "CL004", "job 1");
+}
+END_TEST
+
 START_TEST(B9_what_can_not_be_is_refused_with_the_reason)
 {
     ASSERT_REFUSED(db, "SELECT claimd.batch_open(repeat('x', 201))", "CL002", "name: at most");
@@ -157,6 +169,7 @@ int main(void)
     tcase_add_test(tc, B9_an_empty_batch_is_over_when_it_is_closed);
     tcase_add_test(tc, B9_a_job_that_is_retried_opens_its_batch_again_unless_that_is_over);
     tcase_add_test(tc, B9_a_job_of_the_same_transaction_may_be_added_and_a_rollback_takes_it_out);
+    tcase_add_test(tc, B6_a_key_that_outlives_its_job_does_so_in_a_batch_too);
     tcase_add_test(tc, B9_what_can_not_be_is_refused_with_the_reason);
     tcase_add_test(tc, B9_a_follow_up_that_can_not_be_made_keeps_no_other_batch_from_its_end);
     suite_add_tcase(suite, tc);
