@@ -15,8 +15,11 @@
 #define DEAD_SHARE 5
 /* Between two vacuums, times the length of the last: the horizon may be pinned. */
 #define REST_FACTOR 4
+/* An index that failed is tried again after this part of the time between two checks of the days:
+ * each try reads a day. */
+#define INDEX_AGAIN_PART 60
 
-enum task { TASK_NONE, TASK_PARTITIONS, TASK_VACUUM, TASKS };
+enum task { TASK_NONE, TASK_PARTITIONS, TASK_VACUUM, TASK_INDEX, TASKS };
 
 struct history {
     int keep_days;
@@ -27,8 +30,10 @@ struct history {
     enum task task; /* under way */
     int64_t partitions_at_us;
     int64_t vacuum_at_us;
+    int64_t index_at_us;
     int64_t begun_us;
     struct history_day removing;
+    struct history_index indexing;
     struct complaint complaints[TASKS];
     bool is_stopping;
 };
@@ -60,6 +65,9 @@ static void task_fail(struct history *h, const struct err *err)
     }
     if (h->task == TASK_PARTITIONS) {
         h->partitions_at_us = now_us + h->vacuum_every_us; /* soon, but not at once */
+    }
+    if (h->task == TASK_INDEX) {
+        h->index_at_us = now_us + h->partitions_every_us / INDEX_AGAIN_PART;
     }
     task_end(h);
 }
@@ -178,6 +186,47 @@ static void on_dead_rows(void *ctx, enum status st, const struct pg_result *cons
     }
 }
 
+/* ---- indexes of the days that are over ---- */
+
+static void on_indexed(void *ctx, enum status st, const struct pg_result *const *results,
+                       const struct err *err)
+{
+    struct history *h = ctx;
+    (void)results;
+    if (st != STATUS_OK) {
+        task_fail(h, err);
+        return;
+    }
+    if (!h->indexing.is_broken) {
+        log_info("indexed", LOG_TEXT("day", h->indexing.day),
+                 LOG_TEXT("column", h->indexing.column),
+                 LOG_I64("ms", (clock_boot_us() - h->begun_us) / US_PER_MS));
+    }
+    task_done(h);
+}
+
+/* The time of the next look stays where it is as long as one is missing. */
+static void on_unindexed(void *ctx, enum status st, const struct pg_result *const *results,
+                         const struct err *err)
+{
+    struct history *h = ctx;
+    if (st != STATUS_OK) {
+        task_fail(h, err);
+        return;
+    }
+    h->begun_us = clock_boot_us();
+    if (pg_row_count(results[0]) == 0) {
+        h->index_at_us = h->begun_us + h->partitions_every_us;
+        task_done(h);
+        return;
+    }
+    struct err failed = {0};
+    history_index_row(results[0], 0, &h->indexing);
+    if (history_store_index(h->pg, &h->indexing, on_indexed, h, &failed) != STATUS_OK) {
+        task_fail(h, &failed);
+    }
+}
+
 /* ---- one task at a time ---- */
 
 static void next(struct history *h)
@@ -203,7 +252,15 @@ static void next(struct history *h)
         }
         return;
     }
+    if (h->index_at_us <= now_us) {
+        h->task = TASK_INDEX;
+        if (history_store_unindexed(h->pg, on_unindexed, h, &err) != STATUS_OK) {
+            task_fail(h, &err);
+        }
+        return;
+    }
     int64_t at_us = h->partitions_at_us < h->vacuum_at_us ? h->partitions_at_us : h->vacuum_at_us;
+    at_us = h->index_at_us < at_us ? h->index_at_us : at_us;
     timer_start(&h->timer, on_timer, (uint64_t)((at_us - now_us) / US_PER_MS) + 1, 0);
 }
 

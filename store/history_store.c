@@ -79,6 +79,41 @@ enum status history_store_remove(struct pg *pg, const struct history_day *day, p
     return send_one(pg, &statement, NULL, done, ctx, err);
 }
 
+enum status history_store_unindexed(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err)
+{
+    return send_one(pg, &SQL_DAY_UNINDEXED, NULL, done, ctx, err);
+}
+
+void history_index_row(const struct pg_result *r, int row, struct history_index *ret)
+{
+    *ret = (struct history_index){.is_broken = pg_bool(r, row, 2)};
+    (void)snprintf(ret->day, sizeof ret->day, "%s", pg_text(r, row, 0, NULL));
+    (void)snprintf(ret->column, sizeof ret->column, "%s", pg_text(r, row, 1, NULL));
+}
+
+/* The columns of sql/queries/day_unindexed.sql. Partial: most jobs have neither. */
+enum status history_store_index(struct pg *pg, const struct history_index *index, pg_done_cb *done,
+                                void *ctx, struct err *err)
+{
+    bool is_tags = strcmp(index->column, "tags") == 0;
+    if (!is_day(index->day) || !(is_tags || strcmp(index->column, "metadata") == 0)) {
+        return err_fail(err, STATUS_INVALID, "no index of '%s' on '%s'", index->column, index->day);
+    }
+    char sql[320];
+    if (index->is_broken) {
+        (void)snprintf(sql, sizeof sql, "DROP INDEX CONCURRENTLY IF EXISTS claimd.%s_%s",
+                       index->day, index->column);
+    } else {
+        (void)snprintf(sql, sizeof sql,
+                       "CREATE INDEX CONCURRENTLY %s_%s ON claimd.%s USING gin (%s) WHERE %s IS "
+                       "NOT NULL",
+                       index->day, index->column, index->day,
+                       is_tags ? "tags" : "metadata jsonb_path_ops", index->column);
+    }
+    struct pg_statement statement = {.name = "", .sql = sql};
+    return send_one(pg, &statement, NULL, done, ctx, err);
+}
+
 enum status history_store_dead_rows(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err)
 {
     return send_one(pg, &SQL_DAY_DEAD_ROWS, NULL, done, ctx, err);

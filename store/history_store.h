@@ -35,6 +35,23 @@ enum status history_store_forget(struct pg *pg, int keep, pg_done_cb *done, void
 enum status history_store_remove(struct pg *pg, const struct history_day *day, pg_done_cb *done,
                                  void *ctx, struct err *err) MUST_USE;
 
+/* Days that are over get the indexes by which people search: beside everybody else's work, but only
+ * once all transactions that are open have ended. Until then it waits, and so does its caller. */
+struct history_index {
+    char day[HISTORY_NAME_SIZE];
+    char column[16];
+    bool is_broken; /* an attempt was interrupted: its rest goes first */
+};
+
+/* The next one that is missing; results[0]: at most one row of history_index_row(). */
+enum status history_store_unindexed(struct pg *pg, pg_done_cb *done, void *ctx,
+                                    struct err *err) MUST_USE;
+void history_index_row(const struct pg_result *r, int row, struct history_index *ret);
+
+/* Its next step. INVALID: not the name of a day, or no column that is indexed. */
+enum status history_store_index(struct pg *pg, const struct history_index *index, pg_done_cb *done,
+                                void *ctx, struct err *err) MUST_USE;
+
 /* Dead and live rows of `job`: results[0], columns 0 and 1 (no row: no statistics yet). */
 enum status history_store_dead_rows(struct pg *pg, pg_done_cb *done, void *ctx,
                                     struct err *err) MUST_USE;

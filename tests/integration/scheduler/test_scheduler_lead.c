@@ -223,6 +223,40 @@ START_TEST(days_are_kept_ahead_and_old_ones_dropped_beside_an_open_reader)
 }
 END_TEST
 
+/* One that is there was interrupted: it has to be made again. */
+START_TEST(a_day_that_is_over_can_be_searched_by_tags_and_metadata)
+{
+    sql_run(fleet.sql,
+            "DO $$ DECLARE day date := (now() AT TIME ZONE 'UTC')::date - 1; name text := "
+            "'job_history_' || to_char(day, 'YYYYMMDD'); BEGIN EXECUTE format('CREATE TABLE "
+            "claimd.%%I (LIKE claimd.job_history INCLUDING ALL)', name); EXECUTE format('ALTER "
+            "TABLE claimd.%%I OWNER TO claimd_scheduler', name); EXECUTE format('ALTER TABLE "
+            "claimd.job_history ATTACH PARTITION claimd.%%I FOR VALUES FROM (%%L) TO (%%L)', name, "
+            "day::timestamp AT TIME ZONE 'UTC', (day + 1)::timestamp AT TIME ZONE 'UTC'); EXECUTE "
+            "format('CREATE INDEX %%I ON claimd.%%I USING gin (tags) WHERE tags IS NOT NULL', name "
+            "|| '_tags', name); EXECUTE format('UPDATE pg_index SET indisvalid = false WHERE "
+            "indexrelid = %%L::regclass', 'claimd.' || name || '_tags'); END $$");
+    start_leader(0);
+    ck_assert(
+        WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM pg_index i JOIN pg_class c ON c.oid = "
+                                      "i.indexrelid WHERE i.indisvalid AND c.relname ~ "
+                                      "'^job_history_[0-9]{8}_(tags|metadata)$'") == 2,
+                   SOON_US));
+    ck_assert(WAIT_UNTIL(said(0, "event=indexed"), SOON_US));
+    sql_run(fleet.sql, "SET enable_seqscan = off");
+    sql_run(fleet.sql, "CREATE FUNCTION plan(q text) RETURNS SETOF text LANGUAGE plpgsql AS $$ "
+                       "BEGIN RETURN QUERY EXECUTE 'EXPLAIN ' || q; END $$");
+    ck_assert_int_ge(sql_i64(fleet.sql,
+                             "SELECT count(*) FROM plan('SELECT id FROM claimd.jobs WHERE tags @> "
+                             "''{a}''') AS line WHERE line ~ '_tags '"),
+                     1);
+    ck_assert_int_ge(sql_i64(fleet.sql,
+                             "SELECT count(*) FROM plan('SELECT id FROM claimd.jobs WHERE metadata "
+                             "@> ''{\"a\": 1}''') AS line WHERE line ~ '_metadata '"),
+                     1);
+}
+END_TEST
+
 START_TEST(feat_B20_failed_attempts_are_kept_no_longer_than_the_history)
 {
     sql_run(fleet.sql,
@@ -266,6 +300,7 @@ int main(void)
     tcase_add_test(c, a_schema_of_another_version_is_refused);
     tcase_add_test(c, N8_another_list_of_lock_nodes_is_refused);
     tcase_add_test(c, days_are_kept_ahead_and_old_ones_dropped_beside_an_open_reader);
+    tcase_add_test(c, a_day_that_is_over_can_be_searched_by_tags_and_metadata);
     tcase_add_test(c, feat_B20_failed_attempts_are_kept_no_longer_than_the_history);
     tcase_add_test(c, dead_rows_of_the_queue_are_vacuumed);
     suite_add_tcase(suite, c);
