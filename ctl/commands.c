@@ -141,8 +141,10 @@ const struct ctl_command ctl_commands[] = {
      .words_max = 1,
      .help = "Show one job: its state, what it waits for, what happened to it.\n\n"
              "Shows the first 1000 bytes of args, metadata and result; JSON has all.",
-     .examples = "claimctl jobs show 42\nclaimctl jobs show 42 --full",
-     .options = {{"full", NULL, "show args, metadata and result in full"}},
+     .examples =
+         "claimctl jobs show 42\nclaimctl jobs show 42 --full\nclaimctl jobs show 42 --log 2",
+     .options = {{"full", NULL, "show args, metadata and result in full"},
+                 {"log", "N", "show the end of the log of attempt N; default: the last with one"}},
      .run = jobs_show},
     {.noun = "jobs",
      .verb = "watch",

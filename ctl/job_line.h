@@ -10,7 +10,6 @@
 #include "base/buf.h"
 
 #define JOB_LINE_MAX ((size_t)2 << 20)
-#define JOB_METADATA_MAX ((size_t)64 << 10)
 #define JOB_DELAY_MAX_US (INT64_C(36500) * 86400 * 1000000)
 #define JOB_TIMEOUT_MAX_US (INT64_C(366) * 86400 * 1000000)
 

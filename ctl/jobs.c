@@ -27,7 +27,8 @@ static const struct table_column job_columns[] = {
     {"timeout_s", CELL_SECONDS},   {"at_most_once", CELL_BOOL}, {"fence", CELL_NUMBER},
     {"generation", CELL_NUMBER},   {"version", CELL_NUMBER},    {"worker_id", CELL_TEXT},
     {"host", CELL_TEXT},           {"pid", CELL_NUMBER},        {"result", CELL_JSON},
-    {"error", CELL_TEXT}};
+    {"error", CELL_TEXT},          {"progress", CELL_NUMBER},   {"doing", CELL_TEXT},
+    {"checkpoint", CELL_JSON}};
 
 static const struct table_column timeline_columns[] = {{"at", CELL_TEXT},
                                                        {"after_s", CELL_SECONDS},
@@ -59,15 +60,22 @@ static enum status fill(struct admin *a, const struct pg_statement *statement, c
     return table_add_rows(t, rows, err);
 }
 
-/* What the last attempt with a log said at its end; a table has no room for that. */
-static enum status print_log(const struct table *attempts, FILE *out, struct err *err)
+/* What attempt `wanted`, or the last one with a log (NULL), said at its end; a table has no room
+ * for that. */
+static enum status print_log(const struct table *attempts, const char *wanted, FILE *out,
+                             struct err *err)
 {
     enum { ATTEMPT = 0, LOG_TAIL = 7 };
     char name[48];
     const struct table_column columns[] = {{name, CELL_TEXT | CELL_PROSE}};
     size_t row = attempts->row_count;
-    while (row > 0 && table_cell(attempts, row - 1, LOG_TAIL) == NULL) {
+    while (row > 0 &&
+           (table_cell(attempts, row - 1, LOG_TAIL) == NULL ||
+            (wanted != NULL && strcmp(table_cell(attempts, row - 1, ATTEMPT), wanted) != 0))) {
         row--;
+    }
+    if (row == 0 && wanted != NULL) {
+        return err_fail(err, STATUS_NOT_FOUND, "--log: there is no log of attempt %s", wanted);
     }
     if (row == 0) {
         return STATUS_OK;
@@ -117,6 +125,19 @@ static enum status shorten_values(struct table *t, struct err *err)
     return STATUS_OK;
 }
 
+static enum status check_log(const char *attempt, struct err *err)
+{
+    int64_t n = 0;
+    if (attempt == NULL) {
+        return STATUS_OK;
+    }
+    enum status st = parse_i64(attempt, strlen(attempt), 1, INT32_MAX, &n, err);
+    if (st != STATUS_OK) {
+        err_prefix(err, "--log");
+    }
+    return st;
+}
+
 /* What happened to it. */
 static enum status fill_past(struct admin *a, const char *id, struct table *timeline,
                              struct table *attempts, struct table *edits, struct err *err)
@@ -152,6 +173,10 @@ enum status jobs_show(struct ctl *ctl, const struct ctl_args *args, struct err *
     if (st != STATUS_OK) {
         return st;
     }
+    st = check_log(ctl_value(args, "log"), err);
+    if (st != STATUS_OK) {
+        return st;
+    }
     st = ctl_session(ctl, &a, err);
     if (st != STATUS_OK) {
         return st;
@@ -178,5 +203,5 @@ enum status jobs_show(struct ctl *ctl, const struct ctl_args *args, struct err *
     if (st != STATUS_OK || ctl->is_json) {
         return st;
     }
-    return print_log(&attempts, ctl->out, err);
+    return print_log(&attempts, ctl_value(args, "log"), ctl->out, err);
 }

@@ -47,6 +47,9 @@ static inline bool job_state_is_final(enum job_state s)
 #define JOB_ARGS_MAX ((size_t)1 << 20)
 #define JOB_RESULT_MAX ((size_t)64 << 10)
 #define JOB_LOG_TAIL_MAX ((size_t)16 << 10)
+#define JOB_CHECKPOINT_MAX ((size_t)64 << 10)
+#define JOB_PROGRESS_MAX 200 /* characters */
+#define JOB_METADATA_MAX ((size_t)64 << 10)
 #define JOB_NAME_MAX 64
 #define JOB_WORKER_ID_SIZE 37 /* uuid text */
 #define JOB_PRIORITY_MAX 9

@@ -143,7 +143,17 @@ static bool copy_args(struct job_in_hand *job, const char *args, size_t len)
     return true;
 }
 
-static void on_args(void *ctx, enum status st, const char *args, size_t len);
+/* NULL stays NULL. */
+static bool copy_text(char **ret, const char *text)
+{
+    if (text != NULL) {
+        free(*ret);
+        *ret = strdup(text);
+    }
+    return text == NULL || *ret != NULL;
+}
+
+static void on_args(void *ctx, enum status st, const struct job_args *args);
 
 struct args_wait {
     struct worker *worker;
@@ -167,7 +177,7 @@ static void fetch_args(struct worker *w, struct job_in_hand *job)
     in_hand_set_phase(&w->jobs, job, IN_HAND_FETCHING);
 }
 
-static void on_args(void *ctx, enum status st, const char *args, size_t len)
+static void on_args(void *ctx, enum status st, const struct job_args *args)
 {
     autofree struct args_wait *wait = ctx;
     struct worker *w = wait->worker;
@@ -175,10 +185,13 @@ static void on_args(void *ctx, enum status st, const char *args, size_t len)
     if (job == NULL || job->fence != wait->fence || job->phase != IN_HAND_FETCHING) {
         return;
     }
-    if (st != STATUS_OK || !copy_args(job, args, len)) {
+    if (st != STATUS_OK || !copy_args(job, args->args, args->args_len) ||
+        !copy_text(&job->metadata, args->metadata) ||
+        !copy_text(&job->checkpoint, args->checkpoint)) {
         run_hand_back(w, job);
         return;
     }
+    job->has_live = job->has_live || args->checkpoint != NULL;
     in_hand_push_ready(&w->jobs, job);
     run_dispatch(w);
 }
@@ -194,7 +207,7 @@ static bool is_moved_away(const struct worker *w, struct job_in_hand *job, const
     return !listen_serves(w, queue);
 }
 
-static void keep_claimed(struct worker *w, struct job_in_hand *job, const struct claimed_job *c)
+static bool keep_claimed(struct worker *w, struct job_in_hand *job, const struct claimed_job *c)
 {
     job->fence = c->fence;
     (void)snprintf(job->worker_id, sizeof job->worker_id, "%s", c->worker_id);
@@ -207,6 +220,9 @@ static void keep_claimed(struct worker *w, struct job_in_hand *job, const struct
     job->claimed_us = clock_boot_us();
     (void)snprintf(job->kind, sizeof job->kind, "%s", c->kind);
     job->metrics = worker_metrics_kind(&w->metrics, job->queue, c->kind);
+    job->generation = c->generation;
+    job->created_at_unix_us = c->created_at_unix_us;
+    return copy_text(&job->tags, c->tags) && copy_text(&job->metadata, c->metadata);
 }
 
 static void on_one_claimed(struct worker *w, const struct claimed_job *c)
@@ -214,7 +230,7 @@ static void on_one_claimed(struct worker *w, const struct claimed_job *c)
     struct job_in_hand *job = in_hand_find(&w->jobs, c->id);
     assert(job != NULL && job->phase == IN_HAND_CLAIMING);
     bool is_away = is_moved_away(w, job, c->queue);
-    keep_claimed(w, job, c);
+    bool is_kept = keep_claimed(w, job, c);
     record("claim", "ok", RECORD_I64("job", c->id), RECORD_I64("f", c->fence),
            RECORD_I64("att", c->attempt), RECORD_I64("max", c->settings.max_attempts));
     metric_observe_us(job->metrics->wait, c->attempted_at_unix_us - c->ready_at_unix_us);
@@ -224,7 +240,7 @@ static void on_one_claimed(struct worker *w, const struct claimed_job *c)
                      redlock_batch_state(job->batch, job->lease_index) != REDLOCK_STATE_LOST &&
                      redlock_batch_deadline_us(job->batch, job->lease_index) > job->claimed_us;
     /* ARCHITECTURE §4.7: the deadline is looked at again after the claim. */
-    bool may_run = has_lease && !is_away && w->stage == WORKER_RUNNING;
+    bool may_run = is_kept && has_lease && !is_away && w->stage == WORKER_RUNNING;
     if (may_run && c->args == NULL) {
         fetch_args(w, job);
     } else if (may_run && copy_args(job, c->args, c->args_len)) {

@@ -35,6 +35,9 @@ void in_hand_remove(struct jobs_in_hand *h, struct job_in_hand *job)
     HASH_DELETE(hh, h->by_id, job);
     h->count[job->phase]--;
     free(job->args);
+    free(job->tags);
+    free(job->metadata);
+    free(job->checkpoint);
     free(job);
 }
 

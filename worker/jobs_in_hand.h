@@ -47,6 +47,17 @@ struct job_in_hand {
     int64_t kinds_generation; /* of the worker's kinds when this one was last known among them */
     char *args;
     size_t args_len;
+    int generation;
+    int64_t created_at_unix_us;
+    char *tags; /* NULL: none; as the next two */
+    char *metadata;
+    char *checkpoint; /* of an earlier attempt */
+
+    /* What it has said of itself (worker/live.h). */
+    uint32_t progress_count;
+    uint32_t checkpoint_count;
+    int64_t said_us;        /* when that was last sent to PostgreSQL */
+    bool is_checkpoint_bad; /* PostgreSQL takes none of it */
 
     struct kind_metrics *metrics; /* of its kind, once it is claimed */
     struct slot *slot;

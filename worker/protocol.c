@@ -10,10 +10,12 @@ static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
               "a lock inside an atomic would not work between processes");
 
 #define LENGTH_BYTES 4 /* of the frame's own length field */
-#define JOB_FIXED_BYTES (8 + 8 + 8 + 4 + 4 + 4 + 4)
+#define JOB_FIXED_BYTES (8 + 8 + 8 + 4 + 4 + 4 + 4 + 4 + 4 + 8 + 4 + 4 + 4 + 4)
 #define RESULT_FIXED_BYTES (8 + 8 + 8 + 1 + 1 + 8 + 8 + 4 + 4 + 4)
 
-static_assert(JOB_FIXED_BYTES + JOB_NAME_MAX + JOB_ARGS_MAX + FRAME_HEAD <= FRAME_MAX,
+static_assert(JOB_FIXED_BYTES + 2 * JOB_NAME_MAX + JOB_ARGS_MAX + RUNNER_TAGS_MAX +
+                      JOB_METADATA_MAX + JOB_CHECKPOINT_MAX + FRAME_HEAD <=
+                  FRAME_MAX,
               "the largest job fits a frame");
 static_assert(RESULT_FIXED_BYTES + JOB_RESULT_MAX + JOB_ERROR_MAX + JOB_LOG_TAIL_MAX + FRAME_HEAD <=
                   FRAME_MAX,
@@ -147,7 +149,8 @@ enum status job_frame_put(struct buf *out, const struct job_frame *f, struct err
     if (st != STATUS_OK) {
         return st;
     }
-    size_t body = JOB_FIXED_BYTES + f->kind_len + f->args_len;
+    size_t more = f->queue_len + f->tags_len + f->metadata_len + f->checkpoint_len;
+    size_t body = JOB_FIXED_BYTES + f->kind_len + f->args_len + more;
     struct writer w = {0};
     st = frame_open(out, FRAME_JOB, body, &w, err);
     if (st != STATUS_OK) {
@@ -160,6 +163,13 @@ enum status job_frame_put(struct buf *out, const struct job_frame *f, struct err
     put_uint(&w, (uint32_t)f->max_attempts, 4);
     put_bytes(&w, f->kind, f->kind_len);
     put_bytes(&w, f->args, f->args_len);
+    put_uint(&w, (uint32_t)f->crashes, 4);
+    put_uint(&w, (uint32_t)f->generation, 4);
+    put_i64(&w, f->created_at_us);
+    put_bytes(&w, f->queue, f->queue_len);
+    put_bytes(&w, f->tags, f->tags_len);
+    put_bytes(&w, f->metadata, f->metadata_len);
+    put_bytes(&w, f->checkpoint, f->checkpoint_len);
     frame_close(out, body, &w);
     return STATUS_OK;
 }
@@ -253,6 +263,13 @@ enum status job_frame_get(const char *body, size_t len, struct job_frame *ret, s
     f.max_attempts = get_i32(&r);
     f.kind = get_bytes(&r, JOB_NAME_MAX, &f.kind_len);
     f.args = get_bytes(&r, JOB_ARGS_MAX, &f.args_len);
+    f.crashes = get_i32(&r);
+    f.generation = get_i32(&r);
+    f.created_at_us = get_i64(&r);
+    f.queue = get_bytes(&r, JOB_NAME_MAX, &f.queue_len);
+    f.tags = get_bytes(&r, RUNNER_TAGS_MAX, &f.tags_len);
+    f.metadata = get_bytes(&r, JOB_METADATA_MAX, &f.metadata_len);
+    f.checkpoint = get_bytes(&r, JOB_CHECKPOINT_MAX, &f.checkpoint_len);
     if (!read_whole(&r)) {
         return err_fail(err, STATUS_INVALID, "job frame: a body of %zu bytes does not add up", len);
     }

@@ -17,11 +17,13 @@
 
 #define RUNNER_FD_FRAMES 3
 #define RUNNER_FD_PAGE 4
-#define RUNNER_PROTOCOL_VERSION 3
-#define FRAME_MAX (((size_t)1 << 20) + ((size_t)64 << 10)) /* args + 64 KiB */
+#define RUNNER_PROTOCOL_VERSION 4
+#define FRAME_MAX (((size_t)1 << 20) + ((size_t)256 << 10)) /* args, and what else it is told */
 #define FRAME_HEAD 6
 #define RUNNER_FILE_SIZE 256 /* of a file's name */
 #define RUNNER_LOG_BYTES (2 * JOB_LOG_TAIL_MAX)
+#define RUNNER_PROGRESS_BYTES ((size_t)4 * JOB_PROGRESS_MAX)
+#define RUNNER_TAGS_MAX ((size_t)96 << 10) /* 8 KiB of tags as JSON, every octet escaped */
 
 enum frame_type {
     /* runner → worker, once: JSON {"protocol", "version", "kinds": [{"name", "plugin", "version",
@@ -54,8 +56,18 @@ struct runner_page {
     /* What the present run has logged, a ring (worker/run_log.h): it outlives the runner. */
     _Atomic int64_t log_total;
     char log[RUNNER_LOG_BYTES];
+    /* What the present run says of itself; it outlives the runner, too. The counts rise by two with
+     * each change and are odd meanwhile (worker/run_said.h). */
+    _Atomic uint32_t progress_count;
+    int32_t percent;
+    uint32_t progress_len;
+    char progress[RUNNER_PROGRESS_BYTES];
+    _Atomic uint32_t checkpoint_count;
+    uint32_t checkpoint_len;
+    char checkpoint[JOB_CHECKPOINT_MAX]; /* last, and never cleared: untouched memory costs nothing
+                                          */
 };
-#define RUNNER_PAGE_SIZE (4096 + (int)RUNNER_LOG_BYTES)
+#define RUNNER_PAGE_SIZE (8192 + (int)RUNNER_LOG_BYTES + (int)JOB_CHECKPOINT_MAX)
 
 /* Texts are borrowed from the frame. */
 struct job_frame {
@@ -71,6 +83,18 @@ struct job_frame {
     size_t kind_len;
     const char *args;
     size_t args_len;
+    int32_t crashes;
+    int32_t generation;
+    int64_t created_at_us;
+    /* Without a text where there is none. */
+    const char *queue;
+    size_t queue_len;
+    const char *tags;
+    size_t tags_len;
+    const char *metadata;
+    size_t metadata_len;
+    const char *checkpoint;
+    size_t checkpoint_len;
 };
 
 enum run_outcome {

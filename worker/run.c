@@ -193,6 +193,11 @@ void run_limit(struct worker *w, struct job_in_hand *job, int64_t now_us)
     slot_limit(job->slot, v.kill_at_us, facts.timeout_at_us);
 }
 
+static size_t text_len(const char *text)
+{
+    return text == NULL ? 0 : strlen(text);
+}
+
 static void start(struct worker *w, struct slot *slot, struct job_in_hand *job, int64_t now_us)
 {
     struct job_frame frame = {.id = job->id,
@@ -202,7 +207,18 @@ static void start(struct worker *w, struct slot *slot, struct job_in_hand *job, 
                               .kind = job->kind,
                               .kind_len = strlen(job->kind),
                               .args = job->args,
-                              .args_len = job->args_len};
+                              .args_len = job->args_len,
+                              .crashes = job->crashes,
+                              .generation = job->generation,
+                              .created_at_us = job->created_at_unix_us,
+                              .queue = job->queue,
+                              .queue_len = strlen(job->queue),
+                              .tags = job->tags,
+                              .tags_len = text_len(job->tags),
+                              .metadata = job->metadata,
+                              .metadata_len = text_len(job->metadata),
+                              .checkpoint = job->checkpoint,
+                              .checkpoint_len = text_len(job->checkpoint)};
     job->slot = slot;
     job->started_us = now_us;
     in_hand_set_phase(&w->jobs, job, IN_HAND_RUNNING);
@@ -308,6 +324,7 @@ static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot
     struct job_in_hand *job = user;
     assert(job->slot == slot && job->phase == IN_HAND_RUNNING);
     enum run_end end = end_of(w, job, run);
+    live_take_end(w, job, end == RUN_END_DONE);
     job->slot = NULL;
     record("run", end == RUN_END_DONE ? "ok" : "fail", RECORD_I64("job", job->id),
            RECORD_I64("f", job->fence), RECORD_TEXT("end", ends_recorded_as[end]));
@@ -322,7 +339,7 @@ static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot
                               .settings = job->settings,
                               .retry_after_us = -1,
                               .jitter_unit = (int)rand_below(&w->rand, 1001)};
-    struct job_finish f = {0};
+    struct job_finish f = {.overran = end == RUN_END_DONE && job->was_timed_out};
     if (run->result != NULL) {
         const struct result_frame *r = run->result;
         facts.retry_after_us = r->retry_after_us;

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/timer.h"
 #include "worker/run_log.h"
+#include "worker/run_said.h"
 #include "worker/runner_env.h"
 #include "worker/slot_internal.h"
 
@@ -367,7 +368,7 @@ static void start_child(struct slot *s)
     s->job = (struct slot_job){0};
     buf_reset(&s->in);
     buf_reset(&s->out);
-    memset(s->page, 0, sizeof *s->page);
+    memset(s->page, 0, offsetof(struct runner_page, checkpoint));
     if (spawn(s, &err) != STATUS_OK) {
         slot_break_off(s, &err);
         enter(s, CHILD_GONE);
@@ -501,6 +502,7 @@ void slot_run(struct slot *s, const struct job_frame *frame, void *job)
     atomic_store(&s->page->is_cancelled, 0);
     atomic_store(&s->page->started_nonce, 0);
     run_log_reset(s->page);
+    run_said_reset(s->page);
     if (sent.nonce < 1 || s->out.len > 0 || job_frame_put(&s->out, &sent, &err) != STATUS_OK) {
         slot_step(s, ON_KILL);
         return;
@@ -543,4 +545,9 @@ void slot_cancel(struct slot *s)
         atomic_store(&s->page->is_cancelled, 1);
     }
     slot_ask_to_stop(s);
+}
+
+const struct runner_page *slot_page(const struct slot *s)
+{
+    return s->page;
 }

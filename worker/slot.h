@@ -103,4 +103,7 @@ void slot_ask_to_stop(struct slot *slot);
 void slot_cancel(struct slot *slot);
 void slot_kill(struct slot *slot); /* SIGKILL to its process group */
 
+/* What the present run, or in `ended` the one that ends, has said of itself. */
+const struct runner_page *slot_page(const struct slot *slot);
+
 #endif

@@ -9,6 +9,7 @@
  *  - deadlines.h: danger, timeouts, lost leases
  *  - registration.h, beat.h: the worker's row
  *  - cancel.h: cancels of jobs that run here
+ *  - live.h: what running jobs say of themselves
  *  - listen.h: the sets of hints that are asked
  *  - kinds.h: what is served
  *  - hint_return.h: hints that go back
@@ -38,6 +39,7 @@
 #include "worker/kinds.h"
 #include "worker/limits.h"
 #include "worker/listen.h"
+#include "worker/live.h"
 #include "worker/ready.h"
 #include "worker/registration.h"
 #include "worker/run.h"
@@ -85,6 +87,7 @@ struct worker {
     struct hint_return *hint_return;
     struct runs runs;
     struct deadlines deadlines;
+    struct live live;
     struct ready ready;
     struct drain drain;
 

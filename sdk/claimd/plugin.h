@@ -70,6 +70,12 @@ struct claimd_host {
      * process is killed lock.guard_ms (2 s) later. What it returns doesn't count any more, but
      * DONE. May be called from any thread. */
     int (*is_cancelled)(const struct claimd_context *job);
+    /* How far it is: 0 to 100, and a text of at most 200 characters or NULL. 0, or −1 when refused:
+     * nothing is changed then. Shown to people; written at most once a second. */
+    int (*set_progress)(const struct claimd_context *job, int percent, const char *text);
+    /* Kept for the job's next attempt, instead of the one before: JSON text, at most 64 KiB. 0, or
+     * −1 when refused. Saved within about a second, and when the attempt ends, also by a crash. */
+    int (*set_checkpoint)(const struct claimd_context *job, const char *json, size_t len);
 };
 
 /* Does this host have that member? */
@@ -90,6 +96,15 @@ struct claimd_context {
     int32_t max_attempts;
     int64_t deadline_us; /* CLOCK_BOOTTIME when the timeout strikes and should_stop says so */
     const char *idempotency_key; /* "job:<id>", the same for all attempts */
+    /* Since claimd 0.2; look at `size` if your plugin may meet an older one. NULL = none. */
+    const char *checkpoint; /* what an earlier attempt has kept: JSON text */
+    size_t checkpoint_len;
+    const char *queue;
+    const char *tags;      /* JSON: an array of texts */
+    const char *metadata;  /* JSON text */
+    int32_t crashes;       /* before this attempt */
+    int32_t generation;    /* how often an operator has run the finished job again */
+    int64_t created_at_us; /* PostgreSQL's clock, since 1970 */
 };
 
 /* It must return: a jump out of it or the end of its thread fails the attempt, as a crash does. */
@@ -150,6 +165,19 @@ static inline int claimd_should_stop(const struct claimd_context *job)
 static inline int claimd_is_cancelled(const struct claimd_context *job)
 {
     return CLAIMD_HOST_HAS(job->host, is_cancelled) ? job->host->is_cancelled(job) : 0;
+}
+
+static inline int claimd_progress(const struct claimd_context *job, int percent, const char *text)
+{
+    return CLAIMD_HOST_HAS(job->host, set_progress) ? job->host->set_progress(job, percent, text)
+                                                    : -1;
+}
+
+static inline int claimd_checkpoint(const struct claimd_context *job, const char *json)
+{
+    return CLAIMD_HOST_HAS(job->host, set_checkpoint)
+               ? job->host->set_checkpoint(job, json, strlen(json))
+               : -1;
 }
 
 CLAIMD_PRINTF(2, 3)

@@ -52,7 +52,9 @@ SELECT j.id, j.state,
        j.crashes, COALESCE(k.max_crashes, 3) AS max_crashes,
        extract(epoch FROM COALESCE(j.timeout, k.timeout, interval '30 minutes'))::float8 AS timeout_s,
        COALESCE(k.at_most_once, false) AS at_most_once,
-       j.fence, j.generation, j.version, j.worker_id, w.host, w.pid, j.result, j.error
+       j.fence, j.generation, j.version, j.worker_id, w.host, w.pid, j.result, j.error,
+       o.percent AS progress, o.progress AS doing, o.checkpoint
   FROM live, feed, j
+  LEFT JOIN claimd.job_live o ON o.id = j.id AND j.finalized_at IS NULL AND (o.fence = j.fence OR j.state <> 'running')
   LEFT JOIN claimd.worker w ON w.worker_id = j.worker_id
   LEFT JOIN claimd.kind k ON k.name = j.kind

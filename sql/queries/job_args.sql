@@ -1,4 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The arguments of one run that were too large to come with its claim. No row: the run is stale.
+-- What did not come with the claim of one run: large arguments or metadata, or those of a job with a checkpoint. No row: the run is
+-- stale.
 -- params: int8, int8
-SELECT args::text FROM claimd.job WHERE id = $1 AND fence = $2 AND state = 'running'
+SELECT j.args::text, j.metadata::text, l.checkpoint::text
+  FROM claimd.job j
+  LEFT JOIN claimd.job_live l ON l.id = j.id
+ WHERE j.id = $1 AND j.fence = $2 AND j.state = 'running'

@@ -3,6 +3,7 @@
 -- a row lock up to lock_timeout (55P03). $3 and $4 go together: kinds, and how many attempts each allows by default. $5 = 1
 -- leaves out jobs at their last attempt. Jobs with a limit are left to job_claim_limited. Args come along where they are small and need no decompression.
 -- (SELECT $1) hides the ids from the planner: it looks at each of 500 otherwise, which takes longer than a claim of ten.
+-- No args: they are fetched by job_args, with large metadata and a checkpoint (index: job_live_checkpoint).
 -- params: int8[], uuid, text[], int8[], int4
 UPDATE claimd.job
    SET state = 'running', attempt = attempt + 1, fence = nextval('claimd.fence'), worker_id = $2,
@@ -11,5 +12,10 @@ UPDATE claimd.job
    AND flags & 6 = 0 AND kind = ANY ($3) AND attempt + $5 < COALESCE(max_attempts, $4[array_position($3, kind)])
 RETURNING id, fence, attempt, crashes, kind, queue, priority, ready_at, attempted_at, max_attempts,
           (EXTRACT(EPOCH FROM timeout) * 1000000)::bigint AS timeout_us,
-          backoff,
-          CASE WHEN pg_column_size(args) <= 8192 AND pg_column_compression(args) IS NULL THEN args::text END AS args, flags
+          backoff, generation, created_at, array_to_json(tags)::text AS tags,
+          CASE WHEN pg_column_size(metadata) <= 8192 THEN metadata::text END AS metadata,
+          CASE WHEN pg_column_size(args) <= 8192 AND pg_column_compression(args) IS NULL
+                AND (metadata IS NULL OR pg_column_size(metadata) <= 8192)
+                AND id <> ALL (ARRAY(SELECT l.id FROM claimd.job_live l
+                                      WHERE l.checkpoint IS NOT NULL AND l.id = ANY ((SELECT $1)::bigint[])))
+               THEN args::text END AS args, flags

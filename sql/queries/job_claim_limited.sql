@@ -4,6 +4,11 @@
 -- params: int8[], uuid, text[], int8[]
 SELECT id, fence, attempt, crashes, kind, queue, priority, ready_at, attempted_at, max_attempts,
        (EXTRACT(EPOCH FROM timeout) * 1000000)::bigint AS timeout_us,
-       backoff,
-       CASE WHEN pg_column_size(args) <= 8192 AND pg_column_compression(args) IS NULL THEN args::text END AS args, flags
+       backoff, generation, created_at, array_to_json(tags)::text AS tags,
+       CASE WHEN pg_column_size(metadata) <= 8192 THEN metadata::text END AS metadata,
+       CASE WHEN pg_column_size(args) <= 8192 AND pg_column_compression(args) IS NULL
+             AND (metadata IS NULL OR pg_column_size(metadata) <= 8192)
+             AND id <> ALL (ARRAY(SELECT l.id FROM claimd.job_live l
+                                   WHERE l.checkpoint IS NOT NULL AND l.id = ANY ((SELECT $1)::bigint[])))
+            THEN args::text END AS args, flags
   FROM claimd.claim_limited($1, $2, $3, $4)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * job_store_args(): args that are too large to come with the claim, fetched by themselves. */
+ * job_store_args(): what is too large to come with the claim, or rare, fetched by itself. */
 #include "sql/queries.h"
 #include "store/jobs/internal.h"
 
@@ -17,15 +17,18 @@ static void on_args(void *ctx, enum status st, const struct pg_result *const *re
     struct args_request *a = ctx;
     if (store_request_ended(a->store)) {
         size_t len = 0;
-        const char *args = NULL;
+        struct job_args args = {.args = NULL};
         if (st != STATUS_OK) {
             st = STATUS_UNAVAILABLE; /* a read: whatever it was, it may be asked again */
         } else if (pg_row_count(results[0]) == 0) {
             st = STATUS_NOT_FOUND;
         } else {
-            args = pg_text(results[0], 0, 0, &len);
+            const struct pg_result *row = results[0];
+            args.args = pg_text(row, 0, 0, &args.args_len);
+            args.metadata = pg_is_null(row, 0, 1) ? NULL : pg_text(row, 0, 1, &len);
+            args.checkpoint = pg_is_null(row, 0, 2) ? NULL : pg_text(row, 0, 2, &len);
         }
-        a->done(a->ctx, st, args, len);
+        a->done(a->ctx, st, st == STATUS_OK ? &args : NULL);
     }
     free(a);
 }

@@ -209,6 +209,8 @@ static const struct pg_statement *statement_of(enum batch_step step, bool is_car
         return &SQL_JOB_SNOOZE;
     case STEP_HAND_BACK:
         return &SQL_JOB_HAND_BACK;
+    case STEP_OVERRAN:
+        return &SQL_JOB_OVERRAN;
     case STEP_ASKED:
         return &SQL_JOB_CANCEL_ASKED;
     case STEP_FORGET:
@@ -245,6 +247,33 @@ static enum status add_step(struct batch *b, enum batch_step step, struct pg_req
     b->step_count++;
     request->step_count = b->step_count;
     return params_step(&b->params[n], statement_of(step, b->is_careful), &request->steps[n], err);
+}
+
+/* Of a sorted list, as its completions. */
+static enum status build_overran(struct batch *b, struct columns *columns,
+                                 struct pg_request *request, struct err *err)
+{
+    const struct finish_list *list = &b->finishes[FINISH_COMPLETED];
+    size_t count = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct job_finish *f = &list->items[i]->f;
+        if (f->overran) {
+            columns->ids[count] = f->id;
+            columns->fences[count] = f->fence;
+            columns->texts[count] = f->log_tail;
+            columns->lens[count] = f->log_tail_len;
+            count++;
+        }
+    }
+    if (count == 0) {
+        return STATUS_OK;
+    }
+    struct params *p = next_params(b);
+    params_i64_array(p, columns->ids, count);
+    params_i64_array(p, columns->fences, count);
+    params_text_array(p, columns->texts, columns->lens, count);
+    params_uuid(p, list->items[0]->worker_id);
+    return add_step(b, STEP_OVERRAN, request, err);
 }
 
 static size_t add_ids(const struct finish_list *list, int64_t *ids, size_t count)
@@ -395,6 +424,10 @@ enum status batch_build(struct batch *b, struct kind_cache *kinds, const char *w
             continue;
         }
         qsort(list->items, list->count, sizeof list->items[0], compare_fences);
+        st = k == FINISH_COMPLETED ? build_overran(b, columns, request, err) : STATUS_OK;
+        if (st != STATUS_OK) {
+            return st;
+        }
         put_finishes(next_params(b), list, k, columns);
         st = add_step(b, step_of(k), request, err);
         if (st != STATUS_OK) {
@@ -483,6 +516,7 @@ static void settle_step(struct batch *b, int n, size_t place_count, struct kind_
 {
     switch (b->steps[n]) {
     case STEP_GUARD:
+    case STEP_OVERRAN:
     case STEP_ASKED:
     case STEP_FORGET:
     case STEP_FREE:

@@ -161,6 +161,10 @@ enum {
     COLUMN_MAX_ATTEMPTS,
     COLUMN_TIMEOUT,
     COLUMN_BACKOFF,
+    COLUMN_GENERATION,
+    COLUMN_CREATED_AT,
+    COLUMN_TAGS,
+    COLUMN_METADATA,
     COLUMN_ARGS,
     COLUMN_FLAGS
 };
@@ -178,6 +182,8 @@ enum status claim_put_job(struct claim *c, size_t n, const struct pg_result *row
         .ready_at_unix_us = pg_time_us(rows, row, COLUMN_READY_AT),
         .attempted_at_unix_us = pg_time_us(rows, row, COLUMN_ATTEMPTED_AT),
         .flags = (int)pg_i64(rows, row, COLUMN_FLAGS),
+        .generation = (int)pg_i64(rows, row, COLUMN_GENERATION),
+        .created_at_unix_us = pg_time_us(rows, row, COLUMN_CREATED_AT),
         .kind = keep_column(c, rows, row, COLUMN_KIND),
         .queue = keep_column(c, rows, row, COLUMN_QUEUE),
     };
@@ -188,7 +194,12 @@ enum status claim_put_job(struct claim *c, size_t n, const struct pg_result *row
         job.args = keep_text(c, args, len);
         job.args_len = len;
     }
-    if (job.kind == NULL || job.queue == NULL || (has_args && job.args == NULL)) {
+    bool has_tags = !pg_is_null(rows, row, COLUMN_TAGS);
+    bool has_metadata = !pg_is_null(rows, row, COLUMN_METADATA);
+    job.tags = has_tags ? keep_column(c, rows, row, COLUMN_TAGS) : NULL;
+    job.metadata = has_metadata ? keep_column(c, rows, row, COLUMN_METADATA) : NULL;
+    if (job.kind == NULL || job.queue == NULL || (has_args && job.args == NULL) ||
+        (has_tags && job.tags == NULL) || (has_metadata && job.metadata == NULL)) {
         return err_fail(err, STATUS_NOMEM, "claimed job %lld", (long long)job.id);
     }
     const struct kind_defaults *kind = kind_cache_find(kinds, job.kind);

@@ -62,9 +62,13 @@ struct claimed_job {
     int64_t attempted_at_unix_us; /* PostgreSQL's clock; give it back in job_finish */
     const char *queue;
     const char *kind;
-    const char *args; /* JSON text as it is now; NULL: large, fetch by job_store_args() */
+    const char *args; /* JSON text as it is now; NULL: fetch it by job_store_args() */
     size_t args_len;
     int flags; /* job.flags; give them back in job_finish: its end may have to free something */
+    int generation;
+    int64_t created_at_unix_us;
+    const char *tags;     /* JSON text; NULL: none */
+    const char *metadata; /* the same; large ones come with the args */
 };
 
 /* Why an id that was asked for was not claimed, looked up in the same commit or right after it. */
@@ -129,6 +133,7 @@ struct job_finish {
     enum finish_kind kind;
     int flags;           /* as claimed */
     bool crashed;        /* death of the runner: crashes + 1 */
+    bool overran;        /* COMPLETED: after its timeout; that is recorded */
     bool has_live;       /* COMPLETED: a row in job_live goes, too; other ends look for it anyway */
     const char *outcome; /* "failed", "crashed", "timeout", "lost"…: goes to job_attempt */
     int64_t delay_us;    /* with RETRY, SNOOZE: 0…JOB_DELAY_US_MAX, to which others are brought */
@@ -163,10 +168,18 @@ enum status job_store_finish(struct job_store *s, const struct job_finish *finis
                              void *ctx, struct err *err) MUST_USE;
 size_t job_store_waiting(const struct job_store *s); /* finishes not settled yet */
 
-/* ---- large args ---- */
+/* ---- what did not come with the claim: large args and metadata, a checkpoint ---- */
 
-/* NOT_FOUND: stale. UNAVAILABLE: try again. */
-typedef void args_cb(void *ctx, enum status st, const char *args, size_t len);
+/* Texts are JSON, borrowed; metadata and checkpoint may be NULL. */
+struct job_args {
+    const char *args;
+    size_t args_len;
+    const char *metadata;
+    const char *checkpoint;
+};
+
+/* NOT_FOUND: stale. UNAVAILABLE: try again. `args` is NULL then. */
+typedef void args_cb(void *ctx, enum status st, const struct job_args *args);
 enum status job_store_args(struct job_store *s, int64_t id, int64_t fence, args_cb *done, void *ctx,
                            struct err *err) MUST_USE;
 

@@ -20,7 +20,7 @@
 #include <uv.h>
 
 #define PG_PARAMS_MAX 24
-#define PG_STEPS_MAX 16
+#define PG_STEPS_MAX 20
 
 struct pg;
 struct pg_result; /* rows of one statement, borrowed within `done` */

@@ -100,6 +100,74 @@ START_TEST(feat_B11_a_failed_attempt_waits_as_its_job_or_its_kind_says)
 }
 END_TEST
 
+/* ---- progress, checkpoints, and what a handler is told ---- */
+
+static const char *const step_ends[] = {"retry", "crash"};
+
+START_TEST(feat_B16_a_checkpoint_survives_the_end_of_its_attempt)
+{
+    char crashes[2] = {(char)('0' + _i), '\0'};
+    char expected[256];
+    (void)snprintf(expected, sizeof expected,
+                   "{\"at\": 3} default [\"t\", \"u v\"] {\"m\": 1} %s 0 1", crashes);
+    long long id = sql_i64(fleet.sql,
+                           "SELECT claimd.enqueue('steps', '{\"end\": \"%s\"}', tags => '{t,u v}',"
+                           " metadata => '{\"m\": 1}')",
+                           step_ends[_i]);
+    wait_state(id, "completed");
+    ASSERT_SQL(expected,
+               "SELECT concat_ws(' ', result->'from', result->>'queue', result->'tags',"
+               " result->'metadata', result->'crashes', result->'generation', result->'is_old')"
+               " FROM claimd.jobs WHERE id = %lld",
+               id);
+    ASSERT_SQL("0", "SELECT count(*) FROM claimd.job_live WHERE id = %lld", id);
+}
+END_TEST
+
+START_TEST(feat_B16_progress_is_seen_while_the_job_runs_and_gone_with_it)
+{
+    long long id = fleet_enqueue(&fleet, "steps", "{\"end\": \"wait\"}", 1);
+    ck_assert(
+        WAIT_UNTIL(sql_i64(fleet.sql,
+                           "SELECT count(*) FROM claimd.job_live WHERE id = %lld AND"
+                           " percent = 60 AND progress = 'step €' AND checkpoint->>'at' = '3'",
+                           id) == 1,
+                   SOON_US));
+    ASSERT_SQL("cancelling", "SELECT claimd.cancel(%lld)", id);
+    wait_state(id, "cancelled");
+    ASSERT_SQL("0", "SELECT count(*) FROM claimd.job_live WHERE id = %lld", id);
+}
+END_TEST
+
+START_TEST(progress_that_changes_all_the_time_is_written_once_a_second)
+{
+    sql_run(fleet.sql,
+            "CREATE TABLE public.written (n int);"
+            " CREATE FUNCTION public.note() RETURNS trigger LANGUAGE plpgsql SECURITY"
+            " DEFINER AS 'BEGIN INSERT INTO public.written VALUES (1); RETURN NULL; END';"
+            " CREATE TRIGGER note AFTER INSERT OR UPDATE ON claimd.job_live FOR EACH ROW"
+            " EXECUTE FUNCTION public.note()");
+    long long id = fleet_enqueue(&fleet, "busy", "{\"ms\": 2500}", 1);
+    wait_state(id, "completed");
+    sql_run(fleet.sql, "DROP TRIGGER note ON claimd.job_live");
+    ASSERT_SQL("t",
+               "SELECT (SELECT count(*) FROM public.written) BETWEEN 2 AND 1 + ceil(extract(epoch"
+               " FROM finalized_at - attempted_at)) FROM claimd.jobs WHERE id = %lld",
+               id);
+}
+END_TEST
+
+START_TEST(a_handler_that_is_done_after_its_timeout_is_told_so_in_the_history)
+{
+    long long id = fleet_enqueue(&fleet, "late", "{}", 1);
+    wait_state(id, "completed");
+    ASSERT_SQL("overran done after its timeout, before it was killed late\n",
+               "SELECT concat_ws(' ', outcome, error, log_tail) FROM claimd.job_attempt"
+               " WHERE job_id = %lld",
+               id);
+}
+END_TEST
+
 /* ---- cancel of what runs ---- */
 
 static int64_t run_wait_cancel(const char *as)
@@ -270,6 +338,11 @@ static Suite *suite(void)
                         (int)ARRAY_COUNT(cancels));
     tcase_add_loop_test(c, feat_B11_a_failed_attempt_waits_as_its_job_or_its_kind_says, 0,
                         (int)ARRAY_COUNT(backoffs));
+    tcase_add_loop_test(c, feat_B16_a_checkpoint_survives_the_end_of_its_attempt, 0,
+                        (int)ARRAY_COUNT(step_ends));
+    tcase_add_test(c, feat_B16_progress_is_seen_while_the_job_runs_and_gone_with_it);
+    tcase_add_test(c, progress_that_changes_all_the_time_is_written_once_a_second);
+    tcase_add_test(c, a_handler_that_is_done_after_its_timeout_is_told_so_in_the_history);
     tcase_add_test(c, a_cancel_whose_NOTIFY_was_lost_is_found_by_a_beat);
     tcase_add_test(c, a_cancel_of_an_earlier_run_and_a_forged_NOTIFY_end_nothing);
     suite_add_tcase(s, c);

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -38,6 +39,14 @@ static enum claimd_outcome nap(const struct claimd_context *job)
         return claimd_snooze(job, ms, "nap %d", (int)count);
     }
     return claimd_done(job, NULL);
+}
+
+static int number_of(const struct claimd_context *job)
+{
+    json_t *args = json_loadb(job->args, job->args_len, 0, NULL);
+    int ms = (int)json_integer_value(json_object_get(args, "ms"));
+    json_decref(args);
+    return ms;
 }
 
 static enum claimd_outcome give_up(const struct claimd_context *job)
@@ -80,10 +89,94 @@ static enum claimd_outcome wait_cancel(const struct claimd_context *job)
     return outcome;
 }
 
+/* {"end": "retry" or "crash" or "wait"}: five steps; in its first attempt it comes to the third,
+ * and ends so. The result says what the second one was given. */
+static enum claimd_outcome steps(const struct claimd_context *job)
+{
+    json_t *args = json_loadb(job->args, job->args_len, 0, NULL);
+    const char *end = json_string_value(json_object_get(args, "end"));
+    char json[512];
+    if (job->attempt > 1) {
+        (void)snprintf(json, sizeof json,
+                       "{\"from\": %s, \"queue\": \"%s\", \"tags\": %s, \"metadata\": %s, "
+                       "\"crashes\": %d, \"generation\": %d, \"is_old\": %d}",
+                       job->checkpoint == NULL ? "null" : job->checkpoint, job->queue,
+                       job->tags == NULL ? "null" : job->tags,
+                       job->metadata == NULL ? "null" : job->metadata, (int)job->crashes,
+                       (int)job->generation, job->created_at_us > 0);
+        json_decref(args);
+        return claimd_done(job, json);
+    }
+    for (int i = 1; i <= 3; i++) {
+        (void)snprintf(json, sizeof json, "{\"at\": %d}", i);
+        if (claimd_progress(job, i * 20, "step \xe2\x82\xac") != 0 ||
+            claimd_checkpoint(job, json) != 0) {
+            return claimd_fail(job, "refused");
+        }
+    }
+    if (strcmp(end, "crash") == 0) {
+        (void)raise(SIGKILL);
+    } else if (strcmp(end, "wait") == 0) {
+        until_cancelled(job);
+    }
+    json_decref(args);
+    return claimd_retry(job, -1, "once more");
+}
+
+/* What is refused, and what is not: the codes. */
+static enum claimd_outcome refusals(const struct claimd_context *job)
+{
+    static char long_text[1000];
+    static char long_json[70000];
+    char json[256] = "[";
+    memset(long_text, 'x', 201);
+    memset(long_json, '1', sizeof long_json - 1);
+    const int codes[] = {
+        claimd_progress(job, -1, "a"),      claimd_progress(job, 101, "a"),
+        claimd_progress(job, 5, long_text), claimd_progress(job, 5, "half \xe2\x82"),
+        claimd_checkpoint(job, ""),         claimd_checkpoint(job, "{"),
+        claimd_checkpoint(job, "{} {}"),    claimd_checkpoint(job, "\"a\\u0000b\""),
+        claimd_checkpoint(job, "1e400000"), claimd_checkpoint(job, long_json)};
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+        (void)snprintf(json + strlen(json), sizeof json - strlen(json), "%d,", codes[i]);
+    }
+    long_text[200] = '\0';
+    (void)snprintf(json + strlen(json), sizeof json - strlen(json), "%d,%d]",
+                   claimd_progress(job, 100, number_of(job) > 0 ? long_text : NULL),
+                   claimd_checkpoint(job, "[1, \"two\"]"));
+    return claimd_done(job, json);
+}
+
+/* Is done when it is told to stop. */
+static enum claimd_outcome late(const struct claimd_context *job)
+{
+    claimd_log(job, "late");
+    while (!claimd_should_stop(job)) {
+        (void)poll(NULL, 0, 5);
+    }
+    return claimd_done(job, NULL);
+}
+
+/* {"ms": N}: says something new all the time. */
+static enum claimd_outcome busy(const struct claimd_context *job)
+{
+    char text[32];
+    for (int i = 0; i < number_of(job); i++) {
+        (void)snprintf(text, sizeof text, "turn %d", i);
+        (void)claimd_progress(job, i % 100, text);
+        (void)poll(NULL, 0, 1);
+    }
+    return claimd_done(job, NULL);
+}
+
 CLAIMD_PLUGIN(.name = "says", .version = "1.0",
               .kinds = {
                   {.name = "snooze", .handle = nap, .max_attempts = 2},
                   {.name = "snooze_once", .handle = nap, .max_attempts = 2, .at_most_once = 1},
                   {.name = "give_up", .handle = give_up},
                   {.name = "tired", .handle = tired, .backoff = "list:2h,3h"},
+                  {.name = "steps", .handle = steps, .backoff = "fixed:100ms"},
+                  {.name = "refusals", .handle = refusals},
+                  {.name = "busy", .handle = busy},
+                  {.name = "late", .handle = late, .timeout_ms = 500},
                   {.name = "wait_cancel", .handle = wait_cancel}})

@@ -3,9 +3,12 @@
 
 #include "base/bug.h"
 #include "base/clock.h"
+#include "base/parse.h"
 #include "worker/run_log.h"
+#include "worker/run_said.h"
 
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 
 #define RETRY_AFTER_MS_MAX ((long long)(JOB_DELAY_US_MAX / US_PER_MS))
@@ -24,6 +27,41 @@ static int host_should_stop(const struct claimd_context *job)
 static int host_is_cancelled(const struct claimd_context *job)
 {
     return atomic_load_explicit(&run_of(job)->page->is_cancelled, memory_order_relaxed) != 0;
+}
+
+static size_t characters(const char *text)
+{
+    size_t count = 0;
+    for (; *text != '\0'; text++) {
+        count += ((unsigned char)*text & 0xC0) != 0x80;
+    }
+    return count;
+}
+
+static int host_set_progress(const struct claimd_context *job, int percent, const char *text)
+{
+    const char *said = text != NULL ? text : "";
+    size_t len = strnlen(said, RUNNER_PROGRESS_BYTES + 1);
+    if (percent < 0 || percent > 100 || len > RUNNER_PROGRESS_BYTES || !utf8_is_clean(said, len) ||
+        characters(said) > JOB_PROGRESS_MAX) {
+        return -1;
+    }
+    run_said_progress(run_of(job)->page, percent, said, len);
+    return 0;
+}
+
+static int host_set_checkpoint(const struct claimd_context *job, const char *json, size_t len)
+{
+    if (json == NULL || len > JOB_CHECKPOINT_MAX || !utf8_is_clean(json, len)) {
+        return -1;
+    }
+    json_t *value = json_loadb(json, len, JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, NULL);
+    if (value == NULL) {
+        return -1;
+    }
+    json_decref(value);
+    run_said_checkpoint(run_of(job)->page, json, len);
+    return 0;
 }
 
 /* Returns the length of what was written, cut where it did not fit. */
@@ -93,12 +131,15 @@ const struct claimd_host HOST = {.size = sizeof(struct claimd_host),
                                  .log = host_log,
                                  .set_result = host_set_result,
                                  .set_error = host_set_error,
-                                 .is_cancelled = host_is_cancelled};
+                                 .is_cancelled = host_is_cancelled,
+                                 .set_progress = host_set_progress,
+                                 .set_checkpoint = host_set_checkpoint};
 
 void run_init(struct run *run, struct runner_page *page)
 {
     run->page = page;
     buf_init(&run->args, JOB_ARGS_MAX);
+    buf_init(&run->more, FRAME_MAX);
 }
 
 static void run_reset(struct run *run)
@@ -179,12 +220,56 @@ static enum run_outcome judge_outcome(struct run *run, const struct claimd_kind 
     }
 }
 
+/* Texts of a job beside its args; NULL where there is none. */
+struct told {
+    const char *queue;
+    const char *tags;
+    const char *metadata;
+    const char *checkpoint;
+};
+
+/* The buffer has room already: what was kept stays where it is. */
+static const char *keep(struct buf *b, const char *text, size_t len)
+{
+    if (len == 0) {
+        return NULL;
+    }
+    char *kept = buf_at(b) + b->len;
+    memcpy(kept, text, len);
+    kept[len] = '\0';
+    buf_grew(b, len + 1);
+    return kept;
+}
+
+static enum status keep_told(struct run *run, const struct job_frame *job, struct told *ret,
+                             struct err *err)
+{
+    size_t len = job->queue_len + job->tags_len + job->metadata_len + job->checkpoint_len + 4;
+    buf_reset(&run->more);
+    enum status st = buf_reserve(&run->more, len, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    *ret = (struct told){
+        .queue = keep(&run->more, job->queue, job->queue_len),
+        .tags = keep(&run->more, job->tags, job->tags_len),
+        .metadata = keep(&run->more, job->metadata, job->metadata_len),
+        .checkpoint = keep(&run->more, job->checkpoint, job->checkpoint_len),
+    };
+    return STATUS_OK;
+}
+
 enum status run_job(struct run *run, const struct claimd_kind *kind, const struct job_frame *job,
                     struct result_frame *ret, struct err *err)
 {
     run_reset(run);
     buf_reset(&run->args);
     enum status st = buf_append(&run->args, job->args, job->args_len, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    struct told told;
+    st = keep_told(run, job, &told, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -203,7 +288,15 @@ enum status run_job(struct run *run, const struct claimd_kind *kind, const struc
                                            .attempt = job->attempt,
                                            .max_attempts = job->max_attempts,
                                            .deadline_us = atomic_load(&run->page->deadline_us),
-                                           .idempotency_key = key};
+                                           .idempotency_key = key,
+                                           .checkpoint = told.checkpoint,
+                                           .checkpoint_len = job->checkpoint_len,
+                                           .queue = told.queue,
+                                           .tags = told.tags,
+                                           .metadata = told.metadata,
+                                           .crashes = job->crashes,
+                                           .generation = job->generation,
+                                           .created_at_us = job->created_at_us};
     atomic_store(&run->page->started_nonce, job->nonce);
     int64_t started_us = clock_boot_us();
     enum claimd_outcome outcome = kind->handle(&context);

@@ -15,6 +15,7 @@ extern const struct claimd_host HOST;
 struct run {
     struct runner_page *page;
     struct buf args; /* a copy with a NUL behind it */
+    struct buf more; /* copies of the other texts, each with a NUL */
     int64_t retry_after_us;
     size_t result_len;
     size_t too_long_len; /* of the last result, where it was refused; else 0 */

@@ -231,5 +231,6 @@ enum status serve(struct runner_page *page, const struct plugin_set *plugins, st
     buf_release(&s.in);
     buf_release(&s.out);
     buf_release(&run->args);
+    buf_release(&run->more);
     return st;
 }

@@ -245,6 +245,31 @@ START_TEST(cancel_moves_jobs_to_the_history)
 }
 END_TEST
 
+START_TEST(what_a_running_job_says_of_itself_and_the_log_of_each_attempt_are_shown)
+{
+    enqueue_one("a");
+    ctl_sql(INSERT_WORKER("1 s"));
+    ctl_sql(MAKE_RUNNING);
+    ctl_sql(
+        "INSERT INTO claimd.job_live (id, fence, percent, progress, checkpoint) SELECT id, fence,"
+        " 40, 'page 4 of 10', '{\"page\": 4}' FROM claimd.job");
+    ctl_sql(
+        "INSERT INTO claimd.job_attempt (job_id, fence, attempt, worker_id, started_at, outcome,"
+        " log_tail) SELECT id, n, n, worker_id, now(), 'failed', 'said in attempt ' || n FROM"
+        " claimd.job, generate_series(1, 2) n");
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
+    assert_says("page 4 of 10");
+    assert_says("{\"page\": 4}");
+    assert_says("said in attempt 2");
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--log", "1"), 0);
+    assert_says("said in attempt 1");
+    ck_assert_ptr_null(strstr(ctl_text(), "said in attempt 2"));
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--log", "3"), 4);
+    assert_says("--log: there is no log of attempt 3");
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--log", "last"), 2);
+}
+END_TEST
+
 START_TEST(a_running_job_is_asked_to_end_and_shown_so)
 {
     enqueue_one("a");
@@ -538,6 +563,7 @@ int main(void)
     tcase_add_test(tests, an_unknown_job_is_exit_4);
     tcase_add_test(tests, cancel_moves_jobs_to_the_history);
     tcase_add_test(tests, a_running_job_is_asked_to_end_and_shown_so);
+    tcase_add_test(tests, what_a_running_job_says_of_itself_and_the_log_of_each_attempt_are_shown);
     tcase_add_test(tests, each_id_is_tried_and_told_and_the_worst_is_the_exit_code);
     tcase_add_test(tests, a_worker_that_was_killed_is_called_dead_also_when_nothing_of_its_is_left);
     tcase_add_test(tests, a_locked_job_is_exit_3_and_nothing_was_done);

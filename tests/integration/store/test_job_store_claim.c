@@ -3,6 +3,7 @@
  * Claims: who gets what, and why an id was refused. */
 #include "job_store_fixture.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,16 +173,49 @@ struct fetched {
     enum status st;
     size_t len;
     bool is_whole;
+    bool has_metadata;
+    char checkpoint[64];
 };
 
-static void on_args(void *ctx, enum status st, const char *args, size_t len)
+static void on_args(void *ctx, enum status st, const struct job_args *args)
 {
     struct fetched *f = ctx;
     f->calls++;
     f->st = st;
-    f->len = len;
-    f->is_whole = args != NULL && strlen(args) == len;
+    f->len = args != NULL ? args->args_len : 0;
+    f->is_whole = args != NULL && strlen(args->args) == args->args_len;
+    (void)snprintf(f->checkpoint, sizeof f->checkpoint, "%s",
+                   args != NULL && args->checkpoint != NULL ? args->checkpoint : "");
+    f->has_metadata = args != NULL && args->metadata != NULL;
 }
+
+START_TEST(a_checkpoint_and_large_metadata_are_fetched_and_the_rest_comes_along)
+{
+    int64_t id = add_jobs(3);
+    (void)side_run(side, "UPDATE claimd.job SET tags = '{a,\"b c\"}', metadata = '{\"m\": 1}', "
+                         "generation = 2 WHERE id = (SELECT min(id) FROM claimd.job)");
+    (void)side_run(side, "INSERT INTO claimd.job_live (id, fence, checkpoint) SELECT id, 0, "
+                         "'{\"at\": 7}' FROM claimd.job ORDER BY id OFFSET 1 LIMIT 1");
+    (void)side_run(side,
+                   "UPDATE claimd.job SET metadata = (SELECT jsonb_object_agg(md5(n::text), n) "
+                   "FROM generate_series(1, 600) n) WHERE id = (SELECT max(id) FROM claimd.job)");
+    claim_now(&store_a, id, 3);
+    ck_assert_ptr_nonnull(claimed(id)->args);
+    ck_assert_int_eq(claimed(id)->generation, 2);
+    ck_assert_int_gt(claimed(id)->created_at_unix_us, 0);
+    for (int i = 1; i < 3; i++) {
+        struct fetched f = {0};
+        ck_assert_ptr_null(claimed(id + i)->args);
+        ck_assert_int_eq(
+            job_store_args(store_a.jobs, id + i, claimed(id + i)->fence, on_args, &f, NULL),
+            STATUS_OK);
+        RUN_UNTIL(f.calls == 1);
+        ck_assert(f.is_whole);
+        ck_assert_str_eq(f.checkpoint, i == 1 ? "{\"at\": 7}" : "");
+        ck_assert_int_eq(f.has_metadata, i == 2);
+    }
+}
+END_TEST
 
 START_TEST(fetched_args_are_fenced)
 {
@@ -218,6 +252,7 @@ int main(void)
     tcase_add_test(tests, lock_G5_a_job_without_an_attempt_left_is_discarded_not_claimed);
     tcase_add_test(tests, large_args_stay_behind_and_are_fetched);
     tcase_add_test(tests, fetched_args_are_fenced);
+    tcase_add_test(tests, a_checkpoint_and_large_metadata_are_fetched_and_the_rest_comes_along);
     suite_add_tcase(suite, tests);
     return world_run(suite);
 }

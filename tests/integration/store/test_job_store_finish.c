@@ -136,6 +136,29 @@ START_TEST(a_run_whose_cancel_its_worker_has_not_heard_of_does_not_run_again)
 }
 END_TEST
 
+START_TEST(a_run_that_was_done_after_its_timeout_is_completed_and_that_is_recorded)
+{
+    given_running(3);
+    struct job_finish late = finish_of(0, FINISH_COMPLETED);
+    struct job_finish done = finish_of(1, FINISH_COMPLETED);
+    struct job_finish stale = finish_of(2, FINISH_COMPLETED);
+    late.overran = true;
+    late.log_tail = "slow";
+    late.log_tail_len = 4;
+    stale.overran = true;
+    stale.fence = got.jobs[2].fence + 1000;
+    submit(&store_a, &done);
+    submit(&store_a, &late);
+    submit(&store_a, &stale);
+    RUN_UNTIL(got.finishes == 3);
+    ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], 2);
+    ASSERT_TEXT(
+        "SELECT string_agg(concat_ws(' ', job_id = (SELECT min(id) FROM claimd.job_history),"
+        " outcome, error, log_tail), ',') FROM claimd.job_attempt",
+        "t overran done after its timeout, before it was killed slow");
+}
+END_TEST
+
 START_TEST(what_was_kept_of_a_running_job_goes_with_its_end)
 {
     given_running(4);
@@ -371,6 +394,7 @@ int main(void)
     tcase_add_test(tests, rule3_a_hand_back_gives_the_attempt_back);
     tcase_add_test(tests, a_run_whose_cancel_its_worker_has_not_heard_of_does_not_run_again);
     tcase_add_test(tests, what_was_kept_of_a_running_job_goes_with_its_end);
+    tcase_add_test(tests, a_run_that_was_done_after_its_timeout_is_completed_and_that_is_recorded);
     tcase_add_test(tests, rule3_a_snooze_gives_the_attempt_back_and_is_recorded);
     tcase_add_test(tests, a_run_that_was_given_up_ends_cancelled_with_its_reason);
     tcase_add_test(tests, lock_G3_a_stale_finish_is_refused_and_changes_nothing);

@@ -6,6 +6,7 @@
 #include "model/job.h"
 #include "runner_harness.h"
 #include "support/suite.h"
+#include "worker/run_said.h"
 
 #include <check.h>
 #include <jansson.h>
@@ -249,6 +250,31 @@ START_TEST(a_snooze_and_a_cancel_come_with_their_reasons)
 }
 END_TEST
 
+START_TEST(progress_and_checkpoint_are_refused_outside_their_limits_and_change_nothing_then)
+{
+    static const char codes[] = "[-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,0,0]";
+    struct result_frame r;
+    char text[RUNNER_PROGRESS_BYTES];
+    static char json[JOB_CHECKPOINT_MAX];
+    int percent = 0;
+    size_t len = 0;
+    uint32_t count = 0;
+    harness_run(&h, "refusals", "{\"ms\": 1}", &r);
+    ck_assert_uint_eq(r.result_len, strlen(codes));
+    ck_assert_mem_eq(r.result, codes, r.result_len);
+    ck_assert(run_said_read_progress(h.page, &count, &percent, text, &len));
+    ck_assert_uint_eq(count, 2); /* one change */
+    ck_assert_int_eq(percent, 100);
+    ck_assert_uint_eq(len, JOB_PROGRESS_MAX);
+    ck_assert(!run_said_read_progress(h.page, &count, &percent, text, &len));
+    count = 0;
+    ck_assert(run_said_read_checkpoint(h.page, &count, json, &len));
+    ck_assert_uint_eq(count, 2);
+    ck_assert_uint_eq(len, strlen("[1, \"two\"]"));
+    ck_assert_mem_eq(json, "[1, \"two\"]", len);
+}
+END_TEST
+
 START_TEST(a_delay_beyond_366_days_is_the_usual_backoff_and_is_said)
 {
     struct result_frame r;
@@ -310,6 +336,8 @@ int main(void)
     tcase_add_loop_test(bad, a_result_passes_as_the_bytes_that_it_is, 0, 4);
     tcase_add_test(bad, fail_retry_and_no_outcome_are_told_apart);
     tcase_add_test(bad, a_snooze_and_a_cancel_come_with_their_reasons);
+    tcase_add_test(
+        bad, progress_and_checkpoint_are_refused_outside_their_limits_and_change_nothing_then);
     tcase_add_test(bad, a_delay_beyond_366_days_is_the_usual_backoff_and_is_said);
     tcase_add_test(bad, log_tail_and_error_are_bounded_and_keep_their_ends);
     suite_add_tcase(suite, bad);

@@ -1,0 +1,16 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What running jobs say of themselves: $1 ids, $2 fences, $3 percent (-1: nothing), $4 its text, $5 checkpoint (NULL: as it was), of
+-- one worker ($6). Waits for nobody, since finishes come behind it: a row that somebody has locked is left out.
+-- params: int8[], int8[], int8[], text[], text[], uuid
+WITH said AS MATERIALIZED (
+    SELECT j.id, j.fence, s.percent, s.progress, s.checkpoint
+      FROM unnest($1, $2, $3, $4, $5) AS s(id, fence, percent, progress, checkpoint)
+      JOIN claimd.job j ON j.id = s.id AND j.fence = s.fence AND j.state = 'running' AND j.worker_id = $6
+       FOR SHARE OF j SKIP LOCKED
+)
+INSERT INTO claimd.job_live AS l (id, fence, percent, progress, checkpoint, changed_at)
+SELECT id, fence, NULLIF(percent, -1), NULLIF(progress, ''), checkpoint::jsonb, clock_timestamp() FROM said ORDER BY id
+    ON CONFLICT (id) DO UPDATE
+   SET cancel_requested = l.cancel_requested AND l.fence = excluded.fence, fence = excluded.fence, percent = excluded.percent,
+       progress = excluded.progress, checkpoint = COALESCE(excluded.checkpoint, l.checkpoint), changed_at = excluded.changed_at
+RETURNING id

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What running jobs say of themselves, from the shared pages to job_live: in batches, each job at
+ * most once a second, and once more when its attempt ends. Finishes never wait for it. */
+#ifndef CLAIMD_WORKER_LIVE_H
+#define CLAIMD_WORKER_LIVE_H
+
+#include "base/log.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct worker;
+struct job_in_hand;
+
+struct live {
+    bool is_in_flight;
+    bool is_one_by_one; /* PostgreSQL has refused a batch for its data */
+    struct complaint complaint;
+};
+
+void live_tick(struct worker *w, int64_t now_us);
+
+/* Before its finish is sent, while its slot still has the page. */
+void live_take_end(struct worker *w, struct job_in_hand *job, bool is_done);
+
+#endif
