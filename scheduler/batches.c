@@ -39,8 +39,8 @@ static void on_ended(void *ctx, enum status st, const struct pg_result *const *r
         return;
     }
     log_recovered("batches_recovered", &b->complaint);
-    for (int i = 0; i < pg_row_count(results[0]); i++) {
-        struct batch_end end = batch_store_end(results[0], i);
+    for (int i = 0; i < batch_store_count(results); i++) {
+        struct batch_end end = batch_store_end(results, i);
         tell(&end);
     }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ends batches while this scheduler leads: asks each second which of them are closed and have no
- * open job. That a follow-up is made once is decided in PostgreSQL: two leaders at once are
- * harmless. */
+ * What waits for jobs to end, while this scheduler leads: each second, jobs that run after others
+ * become due, and batches that are closed and have no open job get their follow-ups. That each
+ * happens once is decided in PostgreSQL: two leaders at once are harmless. */
 #ifndef CLAIMD_SCHEDULER_BATCHES_H
 #define CLAIMD_SCHEDULER_BATCHES_H
 

@@ -17,7 +17,7 @@ static const struct service *const table[] = {
     &feeder_service,  /* due jobs become hints */
     &rescuer_service, /* jobs of dead workers become available again */
     &cron_service,    /* ticks of schedules become jobs */
-    &batches_service, /* batches whose jobs have ended get their follow-ups */
+    &batches_service, /* what waits for jobs to end goes on */
     &history_service, /* partitions are made and dropped, `job` is vacuumed */
     &survey_service,  /* the gauges of all queues */
 };

@@ -7,13 +7,26 @@ enum { COLUMN_BATCH, COLUMN_JOB, COLUMN_WHY };
 
 enum status batch_store_end_some(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err)
 {
-    char storage[4];
-    const struct pg_param param = pg_param_i32(BATCHES_PER_ROUND, storage);
-    return pg_send_one(pg, &SQL_BATCH_END, &param, done, ctx, err);
+    char batches[4];
+    char jobs[4];
+    const struct pg_param batches_max = pg_param_i32(BATCHES_PER_ROUND, batches);
+    const struct pg_param jobs_max = pg_param_i32(RELEASES_PER_ROUND, jobs);
+    struct pg_request request = {.steps = {{.statement = &SQL_JOB_RELEASE, .params = &jobs_max},
+                                           {.statement = &SQL_BATCH_END, .params = &batches_max}},
+                                 .step_count = 2,
+                                 .done = done,
+                                 .ctx = ctx};
+    return pg_send(pg, &request, err);
 }
 
-struct batch_end batch_store_end(const struct pg_result *r, int row)
+int batch_store_count(const struct pg_result *const *results)
 {
+    return pg_row_count(results[1]);
+}
+
+struct batch_end batch_store_end(const struct pg_result *const *results, int row)
+{
+    const struct pg_result *r = results[1];
     return (struct batch_end){
         .batch = pg_i64(r, row, COLUMN_BATCH),
         .follow_up = pg_i64(r, row, COLUMN_JOB),

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The end of batches: all that is in SQL (end_batches()), for the leading scheduler. */
+ * The end of waiting: of jobs for others (release_jobs()), of batches for their last job
+ * (end_batches()). All that is in SQL, for the leading scheduler. */
 #ifndef CLAIMD_STORE_BATCH_STORE_H
 #define CLAIMD_STORE_BATCH_STORE_H
 
 #include "store/pg/pg.h"
 
 #define BATCHES_PER_ROUND 100
+#define RELEASES_PER_ROUND 10000
 
 struct batch_end {
     int64_t batch;
@@ -14,9 +16,10 @@ struct batch_end {
     const char *why;   /* none could be made; NULL = all is well. Borrowed */
 };
 
-/* results[0]: rows of batch_store_end(). */
+/* The results are for the next two. */
 enum status batch_store_end_some(struct pg *pg, pg_done_cb *done, void *ctx,
                                  struct err *err) MUST_USE;
-struct batch_end batch_store_end(const struct pg_result *r, int row);
+int batch_store_count(const struct pg_result *const *results);
+struct batch_end batch_store_end(const struct pg_result *const *results, int row);
 
 #endif

@@ -26,6 +26,13 @@ SELECT j.id, j.state,
                         THEN '; its cancel was asked for' ELSE '' END
             WHEN j.finalized_at IS NOT NULL THEN
                 format('ended %s s ago', round(extract(epoch FROM clock_timestamp() - j.finalized_at)))
+            WHEN EXISTS (SELECT FROM claimd.job_wait w WHERE w.job_id = j.id) THEN
+                (SELECT CASE WHEN count(*) FILTER (WHERE a.state IS NULL) = 0
+                             THEN format('held: job %s was %s', min(a.after_id) FILTER (WHERE a.state <> 'completed'),
+                                         min(a.state) FILTER (WHERE a.state <> 'completed'))
+                             ELSE format('waits for %s of %s jobs to end, such as job %s', count(*) FILTER (WHERE a.state IS NULL),
+                                         count(*), min(a.after_id) FILTER (WHERE a.state IS NULL)) END
+                   FROM claimd.job_after a WHERE a.job_id = j.id)
             ELSE CASE WHEN j.ready_at > clock_timestamp()
                       THEN format('due in %s s', round(extract(epoch FROM j.ready_at - clock_timestamp()), 1))
                       ELSE format('due since %s s', round(extract(epoch FROM clock_timestamp() - j.ready_at), 1)) END

@@ -430,6 +430,20 @@ START_TEST(a_connection_string_that_libpq_refuses_is_exit_2)
 }
 END_TEST
 
+START_TEST(B9_show_says_what_a_job_waits_for)
+{
+    int64_t before = ctl_number("SELECT claimd.enqueue('a')::text");
+    int64_t id = ctl_number("SELECT claimd.after(claimd.enqueue('b'), ARRAY(SELECT max(id) FROM "
+                            "claimd.job))::text");
+    char text[64];
+    (void)snprintf(text, sizeof text, "%lld", (long long)id);
+    ck_assert_int_eq(ctl_exit("jobs", "show", text), 0);
+    (void)snprintf(text, sizeof text, "waits for 1 of 1 jobs to end, such as job %lld",
+                   (long long)before);
+    assert_says(text);
+}
+END_TEST
+
 /* A way to call each command; that of `dev` is tried in its own test. */
 static const struct {
     const char *words[5];
@@ -572,6 +586,7 @@ int main(void)
     tcase_add_test(tests, help_version_and_configuration);
     tcase_add_test(tests, a_connection_string_that_libpq_refuses_is_exit_2);
     tcase_add_test(tests, every_command_has_json);
+    tcase_add_test(tests, B9_show_says_what_a_job_waits_for);
     tcase_add_test(tests, json_has_what_a_warning_says);
     suite_add_tcase(suite, tests);
     return world_run(suite);

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Jobs after jobs by their contract in SQL (feat.B9). */
+#include "support/pg_fixture.h"
+
+static struct pg *db;
+
+static void run(const char *sql)
+{
+    (void)side_run(db, sql);
+}
+
+/* Jobs 1 and 2, and 3 that waits for both. */
+static void setup(void)
+{
+    world_setup();
+    db = side_open(NULL);
+    run("SELECT claimd.enqueue('a')::text FROM generate_series(1, 2)");
+}
+
+static void teardown(void)
+{
+    pg_close(db);
+    world_teardown();
+}
+
+#define AFTER(if_dead) "SELECT claimd.after(claimd.enqueue('b'), '{1,2}', '" if_dead "')::text"
+#define COMPLETE(id)                                                          \
+    "WITH r AS (UPDATE claimd.job SET state = 'running', fence = 1000 + " #id \
+    ", attempt = 1 WHERE id = " #id " RETURNING id) SELECT count(*)::text FROM r"
+#define DONE(id) "SELECT claimd.complete_in_tx(" #id ", 1000 + " #id ")::text"
+
+static void complete_1(void)
+{
+    run(COMPLETE(1));
+    run(DONE(1));
+}
+
+static void complete_2(void)
+{
+    run(COMPLETE(2));
+    run(DONE(2));
+}
+
+static int64_t released(void)
+{
+    return side_number(db, "SELECT claimd.release_jobs()::text");
+}
+
+#define IS_DUE "SELECT count(*)::text FROM claimd.jobs WHERE id = 3 AND state = 'available'"
+#define STATE "SELECT state FROM claimd.jobs WHERE id = 3"
+
+START_TEST(B9_a_job_is_due_when_all_those_before_it_have_completed)
+{
+    run(AFTER("cancel"));
+    ck_assert_int_eq(released(), 0);
+    complete_1();
+    ck_assert_int_eq(released(), 0);
+    ck_assert_int_eq(side_number(db, IS_DUE), 0);
+    complete_2();
+    ck_assert_int_eq(released(), 1);
+    ck_assert_int_eq(side_number(db, IS_DUE), 1);
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_wait"), 0);
+}
+END_TEST
+
+START_TEST(B9_a_job_after_others_keeps_the_time_that_it_was_given)
+{
+    run("SELECT claimd.after(claimd.enqueue('b', scheduled_at => now() + interval '1 h'), "
+        "'{1}')::text");
+    complete_1();
+    ck_assert_int_eq(released(), 1);
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job WHERE id = 3 AND "
+                                     "scheduled_at < now() + interval '61 min'"),
+                     1);
+    ck_assert_str_eq(side_run(db, STATE).text, "scheduled");
+}
+END_TEST
+
+START_TEST(B9_a_job_whose_predecessor_died_is_cancelled_runs_or_is_held_as_was_said)
+{
+    static const char *const said[] = {AFTER("cancel"), AFTER("run"), AFTER("hold")};
+    static const char *const becomes[] = {"cancelled", "available", "scheduled"};
+    run(said[_i]);
+    run("SELECT claimd.cancel(1)");
+    complete_2();
+    (void)released();
+    ck_assert_str_eq(side_run(db, STATE).text, becomes[_i]);
+}
+END_TEST
+
+START_TEST(B9_a_held_job_goes_on_when_its_predecessor_is_retried_and_completes)
+{
+    run(AFTER("hold"));
+    run("SELECT claimd.cancel(1)");
+    complete_2();
+    ck_assert_int_eq(released(), 0);
+    run("SELECT claimd.retry(1)::text");
+    complete_1();
+    ck_assert_int_eq(released(), 1);
+    ck_assert_int_eq(side_number(db, IS_DUE), 1);
+}
+END_TEST
+
+START_TEST(B9_predecessors_may_have_ended_already)
+{
+    complete_1();
+    complete_2();
+    run(AFTER("cancel"));
+    ck_assert_int_eq(released(), 1);
+    ck_assert_int_eq(side_number(db, IS_DUE), 1);
+}
+END_TEST
+
+START_TEST(B9_a_chain_is_cancelled_to_its_end)
+{
+    run("SELECT claimd.after(claimd.enqueue('b'), '{1}')::text");
+    run("SELECT claimd.after(claimd.enqueue('b'), '{3}')::text");
+    run("SELECT claimd.cancel(1)");
+    ck_assert_int_eq(released(), 1);
+    ck_assert_int_eq(released(), 1);
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 1);
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_after"), 0);
+}
+END_TEST
+
+START_TEST(B9_circles_and_unknown_jobs_are_refused)
+{
+    run("SELECT claimd.after(2, '{1}')::text");
+    ASSERT_REFUSED(db, "SELECT claimd.after(1, '{2}')", "CL003", "would be a circle");
+    ASSERT_REFUSED(db, "SELECT claimd.after(1, '{1}')", "CL003", "would be a circle");
+    ASSERT_REFUSED(db, "SELECT claimd.after(1, '{99}')", "CL003", "job 99 not found");
+    ASSERT_REFUSED(db, "SELECT claimd.after(99, '{1}')", "CL003", "job 99 runs, has ended");
+    ASSERT_REFUSED(db, "SELECT claimd.after(1, '{}')", "CL002", "predecessors: must be");
+    ASSERT_REFUSED(db, "SELECT claimd.after(1, '{2,NULL}')", "CL002", "without NULL");
+    ASSERT_REFUSED(db, "SELECT claimd.after(1, '{2}', 'x')", "CL002", "if_dead: must be cancel");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("after");
+    TCase *tc = tcase_create("after");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 30);
+    tcase_add_test(tc, B9_a_job_is_due_when_all_those_before_it_have_completed);
+    tcase_add_test(tc, B9_a_job_after_others_keeps_the_time_that_it_was_given);
+    tcase_add_loop_test(
+        tc, B9_a_job_whose_predecessor_died_is_cancelled_runs_or_is_held_as_was_said, 0, 3);
+    tcase_add_test(tc, B9_a_held_job_goes_on_when_its_predecessor_is_retried_and_completes);
+    tcase_add_test(tc, B9_predecessors_may_have_ended_already);
+    tcase_add_test(tc, B9_a_chain_is_cancelled_to_its_end);
+    tcase_add_test(tc, B9_circles_and_unknown_jobs_are_refused);
+    suite_add_tcase(suite, tc);
+    return world_run(suite);
+}
