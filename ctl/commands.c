@@ -115,7 +115,7 @@ const struct ctl_command ctl_commands[] = {
          "several values, separated by commas or repeated. --after continues a long list.\n\n"
          "COLUMNS, separated by commas: id, kind, queue, state, priority, attempt, created_at, "
          "ready_at, attempted_at, finalized_at, worker, worker_id, tags, args, metadata, result, "
-         "error.",
+         "error, progress.",
      .examples = "claimctl jobs list --state discarded --kind resize --since 2h\n"
                  "claimctl jobs list --queue images,mail --columns id,worker,error\n"
                  "claimctl jobs list --tag monthly --metadata '{\"customer\": 7}'\n"

@@ -32,6 +32,7 @@ static const struct {
     {{"metadata", CELL_JSON | CELL_LONG}, false},
     {{"result", CELL_JSON | CELL_LONG}, false},
     {{"error", CELL_TEXT | CELL_LONG}, true},
+    {{"progress", CELL_TEXT | CELL_LONG}, false},
 };
 
 /* ---- columns ---- */

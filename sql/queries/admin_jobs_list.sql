@@ -47,7 +47,10 @@ SELECT l.id, l.kind, l.queue, l.state, l.priority, l.attempt,
        w.host AS worker, NULLIF(l.worker_id, '00000000-0000-0000-0000-000000000000') AS worker_id,
        array_to_string(l.tags, ',') AS tags, l.args, l.metadata, l.result,
        COALESCE(l.error, CASE WHEN l.finalized_at IS NULL AND l.attempt > 0 THEN
-           (SELECT a.error FROM claimd.job_attempt a WHERE a.job_id = l.id ORDER BY a.fence DESC LIMIT 1) END) AS error
+           (SELECT a.error FROM claimd.job_attempt a WHERE a.job_id = l.id ORDER BY a.fence DESC LIMIT 1) END) AS error,
+       CASE WHEN 'progress' = ANY ($14) AND l.state = 'running' THEN
+           (SELECT NULLIF(concat_ws(' ', o.percent || '%', o.progress), '')
+              FROM claimd.job_live o JOIN claimd.job j ON j.id = o.id AND j.fence = o.fence WHERE o.id = l.id) END AS progress
   FROM listed l
   LEFT JOIN claimd.worker w ON w.worker_id = l.worker_id
  ORDER BY l.id DESC

@@ -50,6 +50,9 @@ ends() {
     until_true 1 shows "$id" "$3"
 }
 ends '{"order": 11}' completed shipped
+ends '{"order": 13}' completed '"shipped": 2'
+until_true 1 shows "$id" 'the printer jams'
+"$bin_dir/claimctl" jobs show "$id" --log 1 | grep -q 'step 4 done in attempt 1'
 ends '{"order": 19}' cancelled 'order 19 is void'
 ends '{"order": 15}' snoozed 'order 15 is not packed yet'
 ends '{}' discarded 'args need an order'

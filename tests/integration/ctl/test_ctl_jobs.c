@@ -261,6 +261,8 @@ START_TEST(what_a_running_job_says_of_itself_and_the_log_of_each_attempt_are_sho
     assert_says("page 4 of 10");
     assert_says("{\"page\": 4}");
     assert_says("said in attempt 2");
+    ck_assert_int_eq(ctl_exit("jobs", "list", "--columns", "id,progress"), 0);
+    assert_says("40% page 4 of 10");
     ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--log", "1"), 0);
     assert_says("said in attempt 1");
     ck_assert_ptr_null(strstr(ctl_text(), "said in attempt 2"));
