@@ -249,6 +249,17 @@ const struct ctl_command ctl_commands[] = {
      .examples = "claimctl queues resume images",
      .run = queues_resume},
     {.noun = "queues",
+     .verb = "limit",
+     .words = "NAME",
+     .words_min = 1,
+     .words_max = 1,
+     .help = "Limit how many jobs of a queue run at a time, over all workers.\n\n"
+             "Exact from the next claim on; what runs when the limit is set runs on.",
+     .examples = "claimctl queues limit images --running 5\n"
+                 "claimctl queues limit images --running none",
+     .options = {{"running", "N", "at most so many, 1 to 10000, or none for no limit"}},
+     .run = queues_limit},
+    {.noun = "queues",
      .verb = "clear",
      .words = "NAME",
      .words_min = 1,

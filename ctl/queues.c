@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * claimctl queues; queues clear is in jobs_act.c. */
+#include "base/parse.h"
 #include "ctl/overview.h"
 #include "ctl/pause.h"
 #include "model/job.h"
@@ -107,4 +108,43 @@ enum status queues_pause(struct ctl *ctl, const struct ctl_args *args, struct er
 enum status queues_resume(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     return pause_set(ctl, "queue", &SQL_ADMIN_QUEUE_PAUSE, args->words[0], false, err);
+}
+
+enum status queues_limit(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    static const struct table_column columns[] = {{"name", CELL_TEXT},
+                                                  {"max_running", CELL_NUMBER}};
+    const char *running = ctl_value(args, "running");
+    int64_t n = 0;
+    if (running == NULL) {
+        return err_fail(err, STATUS_INVALID, "queues limit needs --running N or --running none");
+    }
+    bool is_none = strcmp(running, "none") == 0;
+    if (!is_none && parse_i64(running, strlen(running), 1, 10000, &n, NULL) != STATUS_OK) {
+        return err_fail(err, STATUS_INVALID, "--running '%.40s': must be 1 to 10000, or none",
+                        running);
+    }
+    const char *const params[] = {args->words[0], is_none ? NULL : running};
+    auto_admin struct admin *a = NULL;
+    auto_admin_rows struct admin_rows *rows = NULL;
+    auto_table struct table table = TABLE("queue", columns);
+    table.is_record = true;
+    enum status st = job_queue_check(params[0], err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = ctl_session(ctl, &a, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = ctl_written(admin_query(a, &SQL_ADMIN_QUEUE_LIMIT, params, &rows, err), err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = table_add(&table, params, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    const struct table *const tables[] = {&table};
+    return tables_print(tables, 1, ctl->is_json, ctl->out, err);
 }

@@ -96,6 +96,7 @@ static enum refusal refusal_of(const struct worker *w, const struct refused_job 
     case CLAIM_LATER:
         return REFUSED_GONE;
     case CLAIM_LIMITED:
+    case CLAIM_QUEUE_FULL:
         return REFUSED_LIMITED;
     case CLAIM_PUT_BACK:
         return r->kind == NULL || serves(w, r->kind) ? REFUSED_LOCKED : REFUSED_UNSERVED;
@@ -112,11 +113,14 @@ static void on_refused(struct worker *w, const struct refused_job *r)
     record("claim", r->why == CLAIM_NOT_TRIED ? "info" : "fail", RECORD_I64("job", r->id),
            RECORD_I64("why", r->why));
     metric_add(w->metrics.refused[refusal_of(w, r)], 1);
-    if (r->why == CLAIM_PUT_BACK && r->queue != NULL && r->kind != NULL) {
+    bool is_full = r->why == CLAIM_QUEUE_FULL;
+    if ((r->why == CLAIM_PUT_BACK || is_full) && r->queue != NULL && r->kind != NULL) {
         int64_t score = hint_score(r->priority, r->ready_at_unix_us);
         bool is_ours = serves(w, r->kind);
         hint_return_add(w, r->id, score, r->queue, is_ours ? job->hint_kind : r->kind);
-        if (is_ours) {
+        if (is_full) {
+            limits_full(w, r->queue);
+        } else if (is_ours) {
             w->fetch.ahead_pause_until_us = clock_boot_us() + AHEAD_PAUSE_US;
         }
     } else if (r->why == CLAIM_PUT_BACK || r->why == CLAIM_NOT_TRIED) {
@@ -231,6 +235,7 @@ static void on_one_claimed(struct worker *w, const struct claimed_job *c)
     assert(job != NULL && job->phase == IN_HAND_CLAIMING);
     bool is_away = is_moved_away(w, job, c->queue);
     bool is_kept = keep_claimed(w, job, c);
+    limits_claimed(w, job);
     record("claim", "ok", RECORD_I64("job", c->id), RECORD_I64("f", c->fence),
            RECORD_I64("att", c->attempt), RECORD_I64("max", c->settings.max_attempts));
     metric_observe_us(job->metrics->wait, c->attempted_at_unix_us - c->ready_at_unix_us);
@@ -279,6 +284,7 @@ static void on_claimed(void *ctx, const struct claimed_job *jobs, size_t count,
         hint_return_pace(w, count > 0);
     }
     limits_ask(w);
+    limits_update(w);
     run_dispatch(w);
     fetch_poke(w);
     drain_check(w);
@@ -423,7 +429,7 @@ void fetch_popped(void *worker, const struct hint *list, size_t count)
     for (size_t i = 0; i < count; i++) {
         const struct hint *h = &list[i];
         record("pop", "ok", RECORD_I64("job", h->id));
-        if (!may_take(w) || n == ARRAY_COUNT(jobs)) {
+        if (!may_take(w) || n == ARRAY_COUNT(jobs) || !limits_take(w, h->queue)) {
             hint_return_add(w, h->id, h->score, h->queue, h->kind); /* INTERFACES rule 6 */
             continue;
         }
@@ -436,6 +442,7 @@ void fetch_popped(void *worker, const struct hint *list, size_t count)
         (void)snprintf(job->hint_kind, sizeof job->hint_kind, "%s", h->kind == NULL ? "" : h->kind);
         jobs[n++] = job;
     }
+    limits_update(w);
     if (n > 0) {
         acquire(w, jobs, n);
     }

@@ -1,8 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/limits.h"
 
+#include "base/clock.h"
+#include "base/timer.h"
 #include "model/hint.h"
 #include "worker/worker.h"
+
+#include <stdio.h>
+
+#define SHUT_FIRST_US (20 * US_PER_MS)
+#define SHUT_MAX_US (500 * US_PER_MS)
+#define FLAG_PLACE 4 /* of job.flags: it has a place of its queue */
+#define CREDIT_WON 2 /* who got one place may try two */
+
+/* ---- exclusive keys ---- */
 
 /* Into the queue's own set: whoever doesn't serve the kind passes it on. */
 static void add_hint(void *worker, const struct freed_job *job)
@@ -62,4 +73,143 @@ void limits_ask(struct worker *w)
     if (redlock_async_flush(w->lock, on_flushed, w, NULL) != 0) {
         on_flushed(w);
     }
+}
+
+/* ---- queues ---- */
+
+static struct full_queue *find_full(struct worker *w, const char *queue)
+{
+    struct limits *l = &w->limits;
+    for (size_t i = 0; i < l->full_count; i++) {
+        if (strcmp(l->full[i].name, queue) == 0) {
+            return &l->full[i];
+        }
+    }
+    return NULL;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct worker *w = timer->data;
+    struct limits *l = &w->limits;
+    int64_t now_us = clock_boot_us();
+    for (size_t i = 0; i < l->full_count; i++) {
+        struct full_queue *q = &l->full[i];
+        if (q->shut_until_us > 0 && q->shut_until_us <= now_us) {
+            q->shut_until_us = 0;
+            q->credit = 1;
+            l->is_changed = true;
+        }
+    }
+    limits_update(w);
+}
+
+static void shut(struct worker *w, struct full_queue *q)
+{
+    q->credit = 0;
+    if (q->shut_until_us == 0) {
+        q->wait_us = q->wait_us == 0 ? SHUT_FIRST_US : q->wait_us * 2;
+        q->wait_us = q->wait_us < SHUT_MAX_US ? q->wait_us : SHUT_MAX_US;
+        q->shut_until_us = clock_boot_us() + rand_jitter(&w->rand, q->wait_us, 20);
+        w->limits.is_changed = true;
+    }
+}
+
+static void open_for(struct worker *w, struct full_queue *q, size_t jobs)
+{
+    w->limits.is_changed = w->limits.is_changed || q->shut_until_us > 0;
+    q->shut_until_us = 0;
+    q->wait_us = 0;
+    q->credit += jobs;
+}
+
+void limits_full(struct worker *w, const char *queue)
+{
+    struct limits *l = &w->limits;
+    struct full_queue *q = find_full(w, queue);
+    if (q == NULL && l->full_count < ARRAY_COUNT(l->full)) {
+        q = &l->full[l->full_count++];
+        *q = (struct full_queue){.credit = 0};
+        (void)snprintf(q->name, sizeof q->name, "%s", queue);
+    }
+    if (q != NULL) {
+        shut(w, q);
+    }
+}
+
+bool limits_take(struct worker *w, const char *queue)
+{
+    struct full_queue *q = find_full(w, queue);
+    if (q == NULL) {
+        return true;
+    }
+    if (q->credit == 0) {
+        shut(w, q);
+        return false;
+    }
+    q->credit--;
+    return true;
+}
+
+void limits_claimed(struct worker *w, const struct job_in_hand *job)
+{
+    struct full_queue *q = find_full(w, job->queue);
+    if (q == NULL) {
+        return;
+    }
+    if ((job->flags & FLAG_PLACE) != 0) {
+        open_for(w, q, CREDIT_WON);
+        return;
+    }
+    w->limits.is_changed = true; /* it has no limit any more */
+    *q = w->limits.full[--w->limits.full_count];
+}
+
+void limits_ended(struct worker *w, const struct job_in_hand *job)
+{
+    struct full_queue *q = (job->flags & FLAG_PLACE) != 0 ? find_full(w, job->queue) : NULL;
+    if (q != NULL) {
+        open_for(w, q, 1);
+    }
+}
+
+bool limits_is_shut(struct worker *w, const char *queue)
+{
+    const struct full_queue *q = find_full(w, queue);
+    return q != NULL && q->shut_until_us > 0;
+}
+
+void limits_update(struct worker *w)
+{
+    struct limits *l = &w->limits;
+    if (!l->is_changed || w->stage == WORKER_CLOSING) {
+        return;
+    }
+    l->is_changed = false;
+    int64_t first_us = INT64_MAX;
+    for (size_t i = 0; i < l->full_count; i++) {
+        int64_t until_us = l->full[i].shut_until_us;
+        first_us = until_us > 0 && until_us < first_us ? until_us : first_us;
+    }
+    if (first_us < INT64_MAX) {
+        int64_t wait_us = first_us - clock_boot_us();
+        timer_start(&l->timer, on_timer, wait_us > 0 ? (uint64_t)(wait_us / US_PER_MS) + 1 : 0, 0);
+    }
+    hint_return_now(w); /* others may have a place for what goes back */
+    listen_update(w);
+}
+
+enum status limits_open(struct worker *w, struct err *err)
+{
+    w->limits.timer.data = w;
+    int failed = uv_timer_init(w->loop, &w->limits.timer);
+    if (failed != 0) {
+        return err_fail(err, STATUS_INTERNAL, "timer of limits: %s", uv_strerror(failed));
+    }
+    return STATUS_OK;
+}
+
+void limits_close(struct worker *w)
+{
+    uv_close((uv_handle_t *)&w->limits.timer, NULL);
 }

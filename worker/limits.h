@@ -1,17 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Jobs with a limit that is reached. PostgreSQL decides that, at the claim; here the hints are seen
- * to: that of a refused job is dropped, and whoever frees the limit pushes the next one. */
+ * to.
+ * - Exclusive keys: the hint of a refused job is dropped, and whoever frees the key pushes the
+ * next.
+ * - Queues: the hints stay in Redis, in their order, and a worker that was refused shuts the queue
+ * for a while. The end of a run of its own opens it for one job, without anybody's help; what
+ * others free is found by trying one job now and then. */
 #ifndef CLAIMD_WORKER_LIMITS_H
 #define CLAIMD_WORKER_LIMITS_H
 
+#include "base/err.h"
+#include "config/config.h"
+#include "model/job.h"
 #include "store/jobs/job_store.h"
+
+#include <uv.h>
 
 #define LIMITS_REFUSED_MAX 500
 
 struct worker;
+struct job_in_hand;
+
+/* A queue of which a claim has said that it is full. */
+struct full_queue {
+    char name[JOB_NAME_MAX + 1];
+    size_t credit;         /* so many jobs of it may be tried */
+    int64_t shut_until_us; /* BOOTTIME; 0 = open */
+    int64_t wait_us;       /* the last time, which grows as long as nothing is claimed */
+};
 
 struct limits {
+    struct full_queue full[CONFIG_QUEUES_MAX];
+    size_t full_count;
+    bool is_changed; /* what is shut, since listen_update() */
+    uv_timer_t timer;
+
     int64_t refused[LIMITS_REFUSED_MAX];
     size_t refused_count;
     bool is_asking;
@@ -24,5 +48,18 @@ void limits_freed(void *worker, const struct freed_job *job);
  * whoever gets its hint finds it held, and drops it. Then limits_ask() asks what comes next. */
 void limits_refused(struct worker *w, int64_t id);
 void limits_ask(struct worker *w);
+
+enum status limits_open(struct worker *w, struct err *err) MUST_USE;
+void limits_close(struct worker *w);
+
+/* A job of this queue was refused because of it. */
+void limits_full(struct worker *w, const char *queue);
+/* May a hint of this queue be tried? Else it goes back. */
+bool limits_take(struct worker *w, const char *queue);
+void limits_claimed(struct worker *w, const struct job_in_hand *job);
+void limits_ended(struct worker *w, const struct job_in_hand *job);
+bool limits_is_shut(struct worker *w, const char *queue);
+/* After any number of these: sees to what is listened to. */
+void limits_update(struct worker *w);
 
 #endif

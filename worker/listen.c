@@ -47,7 +47,7 @@ static enum status listen_to_sets(struct worker *w, struct err *err)
                    w->kinds.served.count > 0;
     for (size_t q = 0; listens && q < w->config->worker.queue_count; q++) {
         const char *queue = w->config->worker.queues[q];
-        if (is_paused(w, queue)) {
+        if (is_paused(w, queue) || limits_is_shut(w, queue)) {
             continue;
         }
         add_set(&sets[count++], queue, "");

@@ -114,7 +114,9 @@ static void on_finished(void *ctx, const struct finish_reply *reply)
         (reply->verdict == FINISH_ACCEPTED || reply->verdict == FINISH_ALREADY)) {
         hint_return_add(w, job->id, job->score, job->queue, job->hint_kind);
     }
+    limits_ended(w, job);
     run_let_go(w, job);
+    limits_update(w);
     fetch_poke(w);
     drain_check(w);
 }

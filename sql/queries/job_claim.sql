@@ -9,7 +9,8 @@ UPDATE claimd.job
    SET state = 'running', attempt = attempt + 1, fence = nextval('claimd.fence'), worker_id = $2,
        attempted_at = clock_timestamp()
  WHERE id = ANY ((SELECT $1)::bigint[]) AND state = 'available' AND scheduled_at <= clock_timestamp()
-   AND flags & 6 = 0 AND kind = ANY ($3) AND attempt + $5 < COALESCE(max_attempts, $4[array_position($3, kind)])
+   AND flags & 6 = 0 AND queue <> ALL (ARRAY(SELECT name FROM claimd.queue WHERE limited))
+   AND kind = ANY ($3) AND attempt + $5 < COALESCE(max_attempts, $4[array_position($3, kind)])
 RETURNING id, fence, attempt, crashes, kind, queue, priority, ready_at, attempted_at, max_attempts,
           (EXTRACT(EPOCH FROM timeout) * 1000000)::bigint AS timeout_us,
           backoff, generation, created_at, array_to_json(tags)::text AS tags,

@@ -229,7 +229,7 @@ void claim_refuse(struct claim *c, size_t n, enum claim_refusal why, const struc
                   int row)
 {
     struct refused_job job = {.id = c->ids[n], .why = why};
-    if (why == CLAIM_PUT_BACK) {
+    if (why == CLAIM_PUT_BACK || why == CLAIM_QUEUE_FULL) {
         assert(rows != NULL);
         job.queue = keep_column(c, rows, row, RECHECK_QUEUE);
         job.kind = keep_column(c, rows, row, RECHECK_KIND);

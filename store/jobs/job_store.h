@@ -73,10 +73,12 @@ struct claimed_job {
 
 /* Why an id that was asked for was not claimed, looked up in the same commit or right after it. */
 enum claim_refusal {
-    CLAIM_GONE,     /* finished, cancelled, unknown, running, or without an attempt left (it is
-                       discarded then, lock.G5): drop the hint */
-    CLAIM_LATER,    /* not due yet: drop, it is fed when it is */
-    CLAIM_LIMITED,  /* its limit is reached: drop; ask job_store_next() when its lease is gone */
+    CLAIM_GONE,       /* finished, cancelled, unknown, running, or without an attempt left (it is
+                         discarded then, lock.G5): drop the hint */
+    CLAIM_LATER,      /* not due yet: drop, it is fed when it is */
+    CLAIM_LIMITED,    /* its limit is reached: drop; ask job_store_next() when its lease is gone */
+    CLAIM_QUEUE_FULL, /* so many jobs of its queue run as may: put back, and leave the queue alone
+                         for a while */
     CLAIM_PUT_BACK, /* available and due, but locked, of a kind not asked for, or not to be claimed
                        ahead */
     CLAIM_NOT_TRIED /* PostgreSQL refused or is away; nothing was claimed: put back later */
@@ -85,7 +87,7 @@ enum claim_refusal {
 struct refused_job {
     int64_t id;
     enum claim_refusal why;
-    const char *queue; /* with PUT_BACK: where its hint belongs; else NULL */
+    const char *queue; /* with PUT_BACK and QUEUE_FULL: where its hint belongs; else NULL */
     const char *kind;
     int priority;
     int64_t ready_at_unix_us;

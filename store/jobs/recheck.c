@@ -22,7 +22,8 @@ enum {
     COLUMN_ATTEMPT = 8,
     COLUMN_MAX_ATTEMPTS,
     COLUMN_IS_MINE,
-    COLUMN_IS_LIMITED
+    COLUMN_IS_LIMITED,
+    COLUMN_IS_QUEUE_FULL
 };
 
 struct recheck {
@@ -229,7 +230,7 @@ static void judge_id(struct recheck *r, struct claim *c, size_t n, const struct 
         if (!c->is_limited) {
             return; /* left out for its limit */
         }
-        why = CLAIM_LIMITED;
+        why = pg_bool(jobs, row, COLUMN_IS_QUEUE_FULL) ? CLAIM_QUEUE_FULL : CLAIM_LIMITED;
     }
     claim_refuse(c, n, why, jobs, row);
 }

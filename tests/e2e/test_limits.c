@@ -9,6 +9,7 @@
 #include <check.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define SOON_US (90 * US_PER_S)
 
@@ -82,12 +83,10 @@ START_TEST(feat_B15_the_cancel_of_a_run_lets_the_next_of_its_key_start)
 }
 END_TEST
 
-#define KEYS 5
 #define JOBS 400
 
-START_TEST(inv_S18_no_key_runs_twice_at_once_while_workers_are_killed)
+static void kill_workers(void)
 {
-    enqueue("sleep", "{\"ms\": 20}", "'key' || n % 5", JOBS);
     for (int round = 0; round < 6; round++) {
         size_t i = (size_t)round % 3;
         int64_t before = sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history");
@@ -97,6 +96,12 @@ START_TEST(inv_S18_no_key_runs_twice_at_once_while_workers_are_killed)
         (void)fleet_wait_end(&fleet, &fleet.workers[i]);
         fleet_start_worker(&fleet, i, NULL);
     }
+}
+
+START_TEST(inv_S18_no_key_runs_twice_at_once_while_workers_are_killed)
+{
+    enqueue("sleep", "{\"ms\": 20}", "'key' || n % 5", JOBS);
+    kill_workers();
     fleet_wait_finished(&fleet, JOBS, "completed", 2 * SOON_US);
     ck_assert_int_eq(most_at_once("key"), 1);
     ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.exclusive"), 0);
@@ -129,6 +134,107 @@ START_TEST(a_full_pass_frees_a_key_that_no_run_holds_and_finds_a_lost_hint)
 }
 END_TEST
 
+/* ---- queues ---- */
+
+#define LIMIT 5
+
+/* How many jobs of the queue ran on average while it had work: their runs' sum over the time from
+ * the first to the last. */
+static double mean_at_once(const char *queue)
+{
+    char text[64];
+    sql_text(fleet.sql, text, sizeof text,
+             "SELECT sum(extract(epoch FROM ended - began)) / extract(epoch FROM max(ended) -"
+             " min(began)) FROM " RUNS " WHERE queue = '%s'",
+             queue);
+    return strtod(text, NULL);
+}
+
+static void enqueue_in(const char *queue, int ms, int count)
+{
+    sql_run(fleet.sql,
+            "INSERT INTO claimd.job (kind, queue, args) SELECT 'sleep', '%s', '{\"ms\": %d}' FROM"
+            " generate_series(1, %d)",
+            queue, ms, count);
+}
+
+START_TEST(inv_S18_of_a_queue_limited_to_five_never_more_than_five_run)
+{
+    sql_run(fleet.sql, "SELECT claimd.limit_queue('default', %d)", LIMIT);
+    enqueue_in("default", 200, 300);
+    fleet_wait_finished(&fleet, 300, "completed", SOON_US);
+    ck_assert_int_eq(most_at_once("queue"), LIMIT);
+    (void)printf("limit 5 on 96 runners: %.2f on average\n", mean_at_once("default"));
+    ck_assert_double_gt(mean_at_once("default"), 4); /* alone it is 4.8 */
+    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.slot WHERE fence = 0"), LIMIT);
+}
+END_TEST
+
+START_TEST(inv_S18_a_queues_limit_holds_while_workers_are_killed_and_leaks_nothing)
+{
+    sql_run(fleet.sql, "SELECT claimd.limit_queue('default', %d)", LIMIT);
+    enqueue_in("default", 50, JOBS);
+    kill_workers();
+    fleet_wait_finished(&fleet, JOBS, "completed", 2 * SOON_US);
+    ck_assert_int_eq(most_at_once("queue"), LIMIT);
+    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.slot WHERE fence = 0"), LIMIT);
+}
+END_TEST
+
+START_TEST(the_sweep_sees_claims_that_ignore_the_places)
+{
+    sql_run(fleet.sql, "SELECT claimd.limit_queue('default', %d)", LIMIT);
+    sql_run(fleet.sql,
+            "CREATE OR REPLACE FUNCTION claimd.free_slots(queue text, max_running integer, most"
+            " integer) RETURNS integer[] LANGUAGE sql AS"
+            " 'SELECT array_agg(g) FROM generate_series(1, most) AS g'");
+    enqueue_in("default", 200, 300);
+    fleet_wait_finished(&fleet, 300, "completed", SOON_US);
+    ck_assert_int_gt(most_at_once("queue"), LIMIT);
+}
+END_TEST
+
+START_TEST(a_full_queue_does_not_hold_up_another)
+{
+    sql_run(fleet.sql, "SELECT claimd.limit_queue('default', 1)");
+    enqueue_in("default", 60000, 200);
+    ck_assert(WAIT_UNTIL(
+        sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 1,
+        SOON_US));
+    enqueue_in("other", 1, 200);
+    ck_assert(
+        WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history") == 200, SOON_US));
+    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'"),
+                     1);
+}
+END_TEST
+
+START_TEST(a_limit_is_raised_lowered_and_lifted_while_jobs_run)
+{
+    sql_run(fleet.sql, "SELECT claimd.limit_queue('default', 3)");
+    enqueue_in("default", 100, 200);
+    ck_assert(
+        WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history") >= 20, SOON_US));
+    ck_assert_int_eq(most_at_once("queue"), 3);
+    sql_run(fleet.sql, "SELECT claimd.limit_queue('default', 8)");
+    ck_assert(WAIT_UNTIL(
+        sql_i64(fleet.sql, "SELECT count(*) FROM claimd.slot WHERE fence <> 0") == 8, SOON_US));
+    sql_run(fleet.sql, "SELECT claimd.limit_queue('default', 2)");
+    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state ="
+                                            " 'running'") <= 2,
+                         SOON_US));
+    sql_run(fleet.sql, "CREATE TABLE public.lowered AS SELECT clock_timestamp() AS at");
+    ck_assert(
+        WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history, public.lowered"
+                                      " WHERE attempted_at > at") >= 20,
+                   SOON_US));
+    sql_run(fleet.sql, "SELECT claimd.limit_queue('default', NULL)");
+    fleet_wait_finished(&fleet, 200, "completed", SOON_US);
+    ck_assert_int_eq(most_at_once("queue") > 8, 1);
+    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.slot WHERE fence <> 0"), 0);
+}
+END_TEST
+
 static void start(const char *more)
 {
     fleet_start(&fleet, &(struct fleet_options){.slots = 4, .more = more});
@@ -141,6 +247,28 @@ static void start(const char *more)
 static void setup(void)
 {
     start("\"scheduler\": {\"full_pass_ms\": 3600000}");
+}
+
+static void setup_many_runners(void)
+{
+    fleet_start(&fleet, &(struct fleet_options){
+                            .slots = 32, .more = "\"scheduler\": {\"full_pass_ms\": 3600000}"});
+    fleet_start_scheduler(&fleet, 0);
+    for (size_t i = 0; i < 3; i++) {
+        fleet_start_worker(&fleet, i, NULL);
+    }
+}
+
+static void setup_two_queues(void)
+{
+    static const char *const env[] = {"CLAIMD_WORKER_QUEUES=default,other", NULL};
+    fleet_start(&fleet, &(struct fleet_options){
+                            .slots = 8, .more = "\"scheduler\": {\"full_pass_ms\": 3600000}"});
+    fleet_start_scheduler(&fleet, 0);
+    for (size_t i = 0; i < 2; i++) {
+        fleet_launch_worker(&fleet, i, env);
+        ck_assert(WAIT_UNTIL(fleet_is_registered(&fleet, i), SOON_US));
+    }
 }
 
 static void setup_full_passes(void)
@@ -164,10 +292,23 @@ static Suite *suite(void)
     tcase_add_test(c, feat_B15_the_cancel_of_a_run_lets_the_next_of_its_key_start);
     tcase_add_test(c, a_dead_workers_key_goes_on_elsewhere_without_a_full_pass);
     suite_add_tcase(s, c);
+    TCase *many = tcase_create("queues");
+    tcase_set_timeout(many, 240);
+    tcase_add_checked_fixture(many, setup_many_runners, teardown);
+    tcase_add_test(many, inv_S18_of_a_queue_limited_to_five_never_more_than_five_run);
+    tcase_add_test(many, the_sweep_sees_claims_that_ignore_the_places);
+    tcase_add_test(many, a_limit_is_raised_lowered_and_lifted_while_jobs_run);
+    suite_add_tcase(s, many);
+    TCase *two = tcase_create("two queues");
+    tcase_set_timeout(two, 240);
+    tcase_add_checked_fixture(two, setup_two_queues, teardown);
+    tcase_add_test(two, a_full_queue_does_not_hold_up_another);
+    suite_add_tcase(s, two);
     TCase *passes = tcase_create("full passes");
     tcase_set_timeout(passes, 240);
     tcase_add_checked_fixture(passes, setup_full_passes, teardown);
     tcase_add_test(passes, inv_S18_no_key_runs_twice_at_once_while_workers_are_killed);
+    tcase_add_test(passes, inv_S18_a_queues_limit_holds_while_workers_are_killed_and_leaks_nothing);
     tcase_add_test(passes, a_full_pass_frees_a_key_that_no_run_holds_and_finds_a_lost_hint);
     suite_add_tcase(s, passes);
     return s;

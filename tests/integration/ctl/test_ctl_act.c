@@ -233,6 +233,13 @@ START_TEST(queues_and_kinds_are_shown_paused_and_resumed)
     assert_says("a    p      1.0     yes");
     ck_assert_int_eq(ctl_exit("kinds", "pause", "b"), 2);
     ck_assert_int_eq(ctl_exit("queues", "pause", "B"), 2);
+    ck_assert_int_eq(ctl_exit("queues", "limit", "q1", "--running", "5"), 0);
+    ck_assert_int_eq(ctl_number("SELECT max_running::text FROM claimd.queue WHERE name = 'q1'"), 5);
+    ck_assert_int_eq(ctl_exit("queues", "limit", "q1", "--running", "none"), 0);
+    ck_assert_int_eq(ctl_number("SELECT count(max_running)::text FROM claimd.queue"), 0);
+    ck_assert_int_eq(ctl_exit("queues", "limit", "q1"), 2);
+    ck_assert_int_eq(ctl_exit("queues", "limit", "q1", "--running", "0"), 2);
+    ck_assert_int_eq(ctl_exit("queues", "limit", "B", "--running", "1"), 2);
     ck_assert_int_eq(ctl_exit("kinds", "resume", "a"), 0);
     ck_assert_int_eq(ctl_exit("queues", "resume", "q1", "--json"), 0);
     assert_says("\"changed\": true");

@@ -473,6 +473,7 @@ static const struct {
     {{"queues", "show", "default"}, "workers"},
     {{"queues", "pause", "default"}, "queue"},
     {{"queues", "resume", "default"}, "queue"},
+    {{"queues", "limit", "default", "--running", "5"}, "queue"},
     {{"queues", "clear", "default"}, "summary"},
     {{"kinds", "list"}, "kinds"},
     {{"kinds", "pause", "a"}, "kind"},

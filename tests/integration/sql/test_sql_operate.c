@@ -130,6 +130,10 @@ START_TEST(queues_and_kinds_are_paused_once_and_resumed_once)
     ck_assert_str_eq(side_run(db, "SELECT claimd.pause_kind('a')::text").text, "false");
     ck_assert_str_eq(side_run(db, "SELECT claimd.resume_kind('a')::text").text, "true");
     ck_assert_str_eq(side_run(db, "SELECT claimd.resume_kind('a')::text").text, "false");
+    ASSERT_REFUSED(db, "SELECT claimd.limit_queue('No', 1)", "CL002", "queue: must match");
+    ASSERT_REFUSED(db, "SELECT claimd.limit_queue(NULL, 1)", "CL002", "queue: must match");
+    ASSERT_REFUSED(db, "SELECT claimd.limit_queue('q', 0)", "CL002", "max_running: must be 1 to");
+    ASSERT_REFUSED(db, "SELECT claimd.limit_queue('q', 10001)", "CL002", "max_running: must be");
     ASSERT_REFUSED(db, "SELECT claimd.pause_queue('No')", "CL002", "queue: must match");
     ASSERT_REFUSED(db, "SELECT claimd.pause_queue(NULL)", "CL002", "queue: must match");
     ASSERT_REFUSED(db, "SELECT claimd.resume_queue('')", "CL002", "queue: must match");
