@@ -64,6 +64,22 @@ START_TEST(feat_B3_a_delayed_job_runs_when_it_is_due_and_not_before)
 }
 END_TEST
 
+START_TEST(feat_B6_a_unique_job_frees_its_key_when_it_is_over)
+{
+    static const char *const kinds[] = {"noop", "fail"};
+    static const char *const states[] = {"completed", "discarded"};
+    int64_t last = 0;
+    for (int i = 0; i < 4; i++) {
+        int64_t id = sql_i64(fleet.sql, "SELECT claimd.enqueue('%s', unique_key => 'the key')",
+                             kinds[i % 2]);
+        ck_assert_int_gt(id, last);
+        wait_state(id, states[i % 2]);
+        ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_key"), 0);
+        last = id;
+    }
+}
+END_TEST
+
 struct end_case {
     const char *kind;
     const char *args;
@@ -236,6 +252,7 @@ static Suite *suite(void)
                         (int)ARRAY_COUNT(ends));
     tcase_add_test(c, a_thousand_jobs_run_once_each_and_leave_no_lock);
     tcase_add_test(c, S5_a_change_of_state_that_is_no_edge_is_refused_by_the_tests_database);
+    tcase_add_test(c, feat_B6_a_unique_job_frees_its_key_when_it_is_over);
     tcase_add_test(c, feat_B3_a_delayed_job_runs_when_it_is_due_and_not_before);
     tcase_add_test(c, lock_G6_a_handler_gets_the_jobs_id_and_its_fence);
     tcase_add_test(c, S10_an_at_most_once_job_that_crashed_is_lost_and_never_run_again);
