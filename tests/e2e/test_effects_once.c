@@ -18,16 +18,9 @@
 
 static struct fleet f;
 
-/* The service that the plugin connects to, in a home of its own. */
-static void write_service(char *ret_home, size_t size)
+static void write_service(FILE *file, const char *name)
 {
-    char path[SERVER_PATH_MAX + 64];
-    (void)snprintf(ret_home, size, "HOME=%s/owner", f.dir);
-    ck_assert_int_eq(mkdir(ret_home + strlen("HOME="), 0755), 0);
-    (void)snprintf(path, sizeof path, "%s/owner/.pg_service.conf", f.dir);
-    FILE *file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    (void)fprintf(file, "[inventory]\n");
+    (void)fprintf(file, "[%s]\n", name);
     for (const char *at = f.conninfo; *at != '\0';) { /* "host=… port=… user=…" */
         size_t len = strcspn(at, " ");
         if (strncmp(at, "user=", 5) != 0) {
@@ -35,15 +28,28 @@ static void write_service(char *ret_home, size_t size)
         }
         at += len + strspn(at + len, " ");
     }
-    (void)fprintf(file, "user=inventory\n");
+    (void)fprintf(file, "user=%s\n", name);
+}
+
+/* The services that the plugins connect to, in a home of their own. */
+static void write_services(void)
+{
+    char path[SERVER_PATH_MAX + 64];
+    (void)snprintf(path, sizeof path, "%s/owner", f.dir);
+    ck_assert_int_eq(mkdir(path, 0755), 0);
+    (void)snprintf(path, sizeof path, "%s/owner/.pg_service.conf", f.dir);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    write_service(file, "inventory");
+    write_service(file, "cmdb");
     ck_assert_int_eq(fclose(file), 0);
 }
 
-static void make_tables(void)
+static void run_file(const char *name)
 {
     char path[SERVER_PATH_MAX + 64];
     static char sql[8192];
-    (void)snprintf(path, sizeof path, "%s/plugins/inventory.sql", getenv("CLAIMD_SOURCE_DIR"));
+    (void)snprintf(path, sizeof path, "%s/plugins/%s", getenv("CLAIMD_SOURCE_DIR"), name);
     FILE *file = fopen(path, "r");
     ck_assert_ptr_nonnull(file);
     sql[fread(sql, 1, sizeof sql - 1, file)] = '\0';
@@ -60,11 +66,12 @@ static void start_worker(size_t i)
 
 static void setup(void)
 {
-    char home[SERVER_PATH_MAX + 32];
     fleet_start(&f, &(struct fleet_options){0});
     fleet_add_plugin(&f, "CLAIMD_EXAMPLE_PLUGIN_DIR", "inventory.so");
-    write_service(home, sizeof home);
-    make_tables();
+    fleet_add_plugin(&f, "CLAIMD_EXAMPLE_PLUGIN_DIR", "cmdb_merge.so");
+    write_services();
+    run_file("inventory.sql");
+    run_file("cmdb_merge.sql");
     fleet_start_scheduler(&f, 0);
     for (size_t i = 0; i < WORKERS; i++) {
         start_worker(i);
@@ -97,7 +104,7 @@ static void kill_one(int n)
         break;
     default:
         sql_run(f.sql, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
-                       "application_name = 'inventory' AND state <> 'idle'");
+                       "application_name IN ('inventory', 'cmdb') AND state <> 'idle'");
         break;
     }
 }
@@ -120,6 +127,30 @@ START_TEST(A18_a_stock_is_never_oversold_and_each_order_takes_once_whatever_is_k
                                     "inventory.deduction d ON d.job_id = h.id WHERE "
                                     "(h.result ->> 'taken')::int <> COALESCE(d.quantity, 0)"),
                      0);
+}
+END_TEST
+
+#define MACHINES 8
+#define FACTS 60 /* of each */
+
+START_TEST(A10_what_is_merged_into_one_record_at_once_is_all_there_whatever_is_killed)
+{
+    sql_run(f.sql,
+            "SELECT count(claimd.enqueue('cmdb_merge', jsonb_build_object('machine', 'm' || m, "
+            "'facts', jsonb_build_object('d' || d, d)), exclusive_key => 'm' || m, max_attempts => "
+            "1000)) FROM generate_series(1, %d) AS d, generate_series(1, %d) AS m",
+            FACTS, MACHINES);
+    for (int n = 0; n < KILLS; n++) {
+        int64_t wanted = MACHINES * FACTS * (int64_t)(n + 1) / (KILLS + 2);
+        ck_assert(WAIT_UNTIL(finished() >= wanted, SOON_US));
+        kill_one(n);
+    }
+    fleet_wait_finished(&f, MACHINES * (int64_t)FACTS, "completed", SOON_US);
+    ck_assert_int_eq(sql_i64(f.sql,
+                             "SELECT count(*) FROM cmdb.machine m WHERE facts = (SELECT "
+                             "jsonb_object_agg('d' || d, d) FROM generate_series(1, %d) d)",
+                             FACTS),
+                     MACHINES);
 }
 END_TEST
 
@@ -147,6 +178,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 300);
     tcase_add_test(tc, A18_a_stock_is_never_oversold_and_each_order_takes_once_whatever_is_killed);
+    tcase_add_test(tc, A10_what_is_merged_into_one_record_at_once_is_all_there_whatever_is_killed);
     tcase_add_test(tc, A18_an_order_for_more_than_there_is_takes_nothing_and_bad_orders_fail);
     suite_add_tcase(suite, tc);
     return suite_run(suite);
