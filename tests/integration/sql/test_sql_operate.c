@@ -101,6 +101,27 @@ START_TEST(retry_says_why_it_can_not)
 }
 END_TEST
 
+START_TEST(many_are_retried_or_none)
+{
+    (void)finished("discarded");
+    (void)finished("cancelled");
+    (void)finished("completed");
+    ASSERT_REFUSED(db, "SELECT claimd.retry_many('{1,2,3}')", "CL003", "job 3 is completed: only");
+    ASSERT_REFUSED(db, "SELECT claimd.retry_many('{2,77,1}')", "CL003", "job 77 not found");
+    ASSERT_REFUSED(db, "SELECT claimd.retry_many('{1,NULL}')", "CL002", "id: must not be NULL");
+    ASSERT_REFUSED(db, "SELECT claimd.retry_many(NULL)", "CL002", "id: must not be NULL");
+    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job"), 0);
+    ck_assert_int_eq(number("SELECT claimd.retry_many('{}')::text"), 0);
+    ck_assert_int_eq(number("SELECT claimd.retry_many('{2,1,2}')::text"), 2);
+    ck_assert_int_eq(number("SELECT claimd.retry_many('{3}', true)::text"), 1);
+    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job WHERE generation = 1"), 3);
+    ck_assert_int_eq(
+        number("SELECT (a.ready_at < b.ready_at)::int::text FROM claimd.job a, claimd.job "
+               "b WHERE a.id = 1 AND b.id = 2"),
+        1);
+}
+END_TEST
+
 START_TEST(of_two_retries_at_once_one_is_refused)
 {
     struct pg *other = side_open(NULL);
@@ -331,6 +352,7 @@ int main(void)
     tcase_add_test(tc, a_retry_brings_all_columns_of_a_job_back);
     tcase_add_test(tc, the_view_has_one_row_of_a_job_whatever_its_generation);
     tcase_add_test(tc, retry_says_why_it_can_not);
+    tcase_add_test(tc, many_are_retried_or_none);
     tcase_add_test(tc, of_two_retries_at_once_one_is_refused);
     tcase_add_test(tc, queues_and_kinds_are_paused_once_and_resumed_once);
     tcase_add_test(tc, a_kind_is_not_paused_while_programs_may_work_that_would_go_on_with_it);
