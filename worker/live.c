@@ -9,6 +9,7 @@
 #include "worker/worker.h"
 
 #define PERIOD_US (1 * US_PER_S)
+#define ALONE_US (10 * US_PER_S)
 #define BATCH_MAX 64
 
 /* One statement's rows; the texts are copies. */
@@ -81,7 +82,9 @@ static void take(struct sent *s, struct job_in_hand *job, int64_t now_us)
 static void on_failed(struct worker *w, const struct sent *s, enum status st)
 {
     bool is_bad = st == STATUS_INVALID && s->count == 1;
-    w->live.is_one_by_one = st == STATUS_INVALID && s->count > 1;
+    if (st == STATUS_INVALID && s->count > 1) {
+        w->live.alone_until_us = clock_boot_us() + ALONE_US;
+    }
     for (size_t i = 0; i < s->count; i++) {
         struct job_in_hand *job = in_hand_find(&w->jobs, s->ids[i]);
         if (job != NULL && job->fence == s->fences[i]) {
@@ -160,7 +163,7 @@ static void send_or_drop(struct worker *w, struct sent *s)
 void live_tick(struct worker *w, int64_t now_us)
 {
     struct sent *s = NULL;
-    size_t max = w->live.is_one_by_one ? 1 : BATCH_MAX;
+    size_t max = now_us < w->live.alone_until_us ? 1 : BATCH_MAX;
     if (w->live.is_in_flight || !pg_is_up(w->pg)) {
         return;
     }
@@ -174,7 +177,6 @@ void live_tick(struct worker *w, int64_t now_us)
             take(s, job, now_us);
         }
     }
-    w->live.is_one_by_one = w->live.is_one_by_one && s != NULL;
     if (s != NULL) {
         send_or_drop(w, s);
     }

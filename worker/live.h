@@ -15,7 +15,7 @@ struct job_in_hand;
 
 struct live {
     bool is_in_flight;
-    bool is_one_by_one; /* PostgreSQL has refused a batch for its data */
+    int64_t alone_until_us; /* each job goes alone: PostgreSQL has refused a batch for its data */
     struct complaint complaint;
 };
 

@@ -139,6 +139,28 @@ START_TEST(feat_B16_progress_is_seen_while_the_job_runs_and_gone_with_it)
 }
 END_TEST
 
+#define SCRIBBLERS 3
+
+/* In one batch with them, if the worker has them all when it looks. */
+START_TEST(G5_a_checkpoint_that_is_none_costs_the_others_nothing)
+{
+    long long first = fleet_enqueue(&fleet, "scribble", "{}", SCRIBBLERS) - SCRIBBLERS + 1;
+    long long id = fleet_enqueue(&fleet, "steps", "{\"end\": \"wait\"}", 1);
+    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql,
+                                 "SELECT count(*) FROM claimd.job_live WHERE id = %lld AND"
+                                 " checkpoint->>'at' = '3'",
+                                 id) == 1,
+                         SOON_US));
+    sql_run(fleet.sql, "SELECT claimd.cancel(id) FROM claimd.job WHERE id BETWEEN %lld AND %lld",
+            first, id);
+    for (long long at = first; at <= id; at++) {
+        wait_state(at, "cancelled");
+    }
+    ASSERT_SQL("0", "SELECT count(*) FROM claimd.job_live WHERE id BETWEEN %lld AND %lld", first,
+               id);
+}
+END_TEST
+
 START_TEST(progress_that_changes_all_the_time_is_written_once_a_second)
 {
     sql_run(fleet.sql,
@@ -341,6 +363,7 @@ static Suite *suite(void)
     tcase_add_loop_test(c, feat_B16_a_checkpoint_survives_the_end_of_its_attempt, 0,
                         (int)ARRAY_COUNT(step_ends));
     tcase_add_test(c, feat_B16_progress_is_seen_while_the_job_runs_and_gone_with_it);
+    tcase_add_test(c, G5_a_checkpoint_that_is_none_costs_the_others_nothing);
     tcase_add_test(c, progress_that_changes_all_the_time_is_written_once_a_second);
     tcase_add_test(c, a_handler_that_is_done_after_its_timeout_is_told_so_in_the_history);
     tcase_add_test(c, a_cancel_whose_NOTIFY_was_lost_is_found_by_a_beat);

@@ -3,7 +3,7 @@
  * Handlers that speak to the worker in their runner's name, or leave by another way than they
  * came. */
 #include "claimd/plugin.h"
-#include "worker/protocol.h"
+#include "worker/run_said.h"
 
 #include <jansson.h>
 #include <poll.h>
@@ -165,8 +165,23 @@ static enum claimd_outcome stay(const struct claimd_context *job)
     return CLAIMD_DONE;
 }
 
+/* Keeps a checkpoint that is none, past the host that would refuse it, and then waits. */
+static enum claimd_outcome scribble(const struct claimd_context *job)
+{
+    struct runner_page *page = map_page();
+    if (page == NULL) {
+        return CLAIMD_FAIL;
+    }
+    run_said_checkpoint(page, "{no", 3);
+    while (!claimd_should_stop(job)) {
+        (void)poll(NULL, 0, 5);
+    }
+    return claimd_retry(job, 0, "never mind");
+}
+
 CLAIMD_PLUGIN(.name = "meddle", .version = "1.0", .init = init,
               .kinds = {{.name = "forge", .handle = forge, .max_crashes = 2},
                         {.name = "leave", .handle = leave, .max_crashes = 2},
                         {.name = "stay", .handle = stay},
-                        {.name = "nap", .handle = nap}})
+                        {.name = "nap", .handle = nap},
+                        {.name = "scribble", .handle = scribble}})

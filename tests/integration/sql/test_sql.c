@@ -324,6 +324,22 @@ START_TEST(a_cancel_of_a_running_job_asks_its_worker_and_only_for_that_run)
 }
 END_TEST
 
+/* A program of the release before asks nobody: its job ends as it ends. */
+START_TEST(a_request_to_cancel_that_an_older_program_ignored_is_not_left_behind)
+{
+    char sql[8192];
+    (void)side_run(db, "SELECT claimd.enqueue('a')::text FROM generate_series(1, 2)");
+    (void)side_run(db, "UPDATE claimd.job SET state = 'running', fence = id");
+    (void)side_run(db, "SELECT claimd.cancel(id) FROM claimd.job");
+    (void)side_run(db, "DELETE FROM claimd.job WHERE id = 1");
+    (void)snprintf(sql, sizeof sql, "PREPARE forget AS %s", SQL_DAY_FORGET.sql);
+    (void)side_run(db, sql);
+    (void)side_run(db, "EXECUTE forget(14)");
+    ck_assert_str_eq(side_run(db, "SELECT string_agg(id::text, ' ') FROM claimd.job_live").text,
+                     "2");
+}
+END_TEST
+
 START_TEST(cancel_says_why_it_can_not)
 {
     (void)side_run(db, "SELECT claimd.enqueue('a')::text");
@@ -509,6 +525,7 @@ int main(void)
     tcase_add_test(tc, H1_a_plain_insert_is_checked_row_by_row);
     tcase_add_test(tc, cancel_moves_a_waiting_job_to_the_history_and_is_repeatable);
     tcase_add_test(tc, cancel_says_why_it_can_not);
+    tcase_add_test(tc, a_request_to_cancel_that_an_older_program_ignored_is_not_left_behind);
     tcase_add_test(tc, G4_a_completion_in_ones_own_transaction_takes_all_columns_along);
     tcase_add_test(tc, G4_a_completion_in_ones_own_transaction_is_fenced_and_checked);
     tcase_add_test(tc, a_cancel_of_a_running_job_asks_its_worker_and_only_for_that_run);
