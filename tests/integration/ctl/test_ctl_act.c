@@ -157,6 +157,20 @@ START_TEST(finished_jobs_are_retried_by_id_and_by_filter)
 }
 END_TEST
 
+START_TEST(a_job_whose_unique_key_is_taken_is_not_retried_and_says_by_whom)
+{
+    ctl_sql("SELECT claimd.enqueue('a', unique_key => 'k')");
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "1"), 0);
+    ctl_sql("SELECT claimd.enqueue('a', unique_key => 'k')");
+    add_jobs(3);
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "--queue", "q0,q1"), 0);
+    ck_assert_int_eq(ctl_exit("jobs", "retry", "--state", "cancelled", "--kind", "a"), 5);
+    assert_says("has its unique key now");
+    assert_says("3 jobs retried\n");
+    ck_assert_int_eq(COUNT("claimd.job"), 4);
+}
+END_TEST
+
 START_TEST(show_and_list_have_one_job_with_all_its_generations)
 {
     static const char *const wanted[] = {"created", "cancelled", "retried", "cancelled", "retried"};
@@ -342,6 +356,7 @@ int main(void)
     tcase_add_test(tests, a_locked_job_keeps_none_of_the_others);
     tcase_add_test(tests, a_wrong_choice_is_exit_2_even_without_a_server);
     tcase_add_test(tests, finished_jobs_are_retried_by_id_and_by_filter);
+    tcase_add_test(tests, a_job_whose_unique_key_is_taken_is_not_retried_and_says_by_whom);
     tcase_add_test(tests, show_and_list_have_one_job_with_all_its_generations);
     tcase_add_test(tests, a_queue_is_cleared_and_the_history_deleted);
     tcase_add_test(tests, queues_and_kinds_are_shown_paused_and_resumed);

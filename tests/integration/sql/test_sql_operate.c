@@ -216,6 +216,19 @@ START_TEST(a_deleted_job_leaves_nothing_behind)
 }
 END_TEST
 
+START_TEST(a_paused_kind_holds_up_no_other_job_of_its_key)
+{
+    (void)side_run(db, "INSERT INTO claimd.kind (name) VALUES ('a'), ('b')");
+    (void)side_run(db, "SELECT claimd.enqueue('a', exclusive_key => 'k')::text");
+    (void)side_run(db, "SELECT claimd.enqueue('b', exclusive_key => 'k')::text");
+    ck_assert_int_eq(number("SELECT id::text FROM claimd.next_of_keys('{k}')"), 1);
+    (void)side_run(db, "SELECT claimd.pause_kind('a')::text");
+    ck_assert_int_eq(number("SELECT id::text FROM claimd.next_of_keys('{k}')"), 2);
+    (void)side_run(db, "SELECT claimd.pause_queue('default')::text");
+    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.next_of_keys('{k}')"), 0);
+}
+END_TEST
+
 /* ---- edit ---- */
 
 START_TEST(an_edit_changes_what_it_names_and_is_recorded)
@@ -356,6 +369,7 @@ int main(void)
     tcase_add_test(tc, of_two_retries_at_once_one_is_refused);
     tcase_add_test(tc, queues_and_kinds_are_paused_once_and_resumed_once);
     tcase_add_test(tc, a_kind_is_not_paused_while_programs_may_work_that_would_go_on_with_it);
+    tcase_add_test(tc, a_paused_kind_holds_up_no_other_job_of_its_key);
     tcase_add_test(tc, a_worker_is_asked_only_if_it_hears);
     tcase_add_test(tc, a_deleted_job_leaves_nothing_behind);
     tcase_add_test(tc, an_edit_changes_what_it_names_and_is_recorded);
