@@ -66,11 +66,10 @@ enum status batches_list(struct ctl *ctl, const struct ctl_args *args, struct er
 
 enum status batches_show(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
-    static const struct table_column job_columns[] = {{"id", CELL_NUMBER},
-                                                      {"kind", CELL_TEXT},
-                                                      {"state", CELL_TEXT},
-                                                      {"attempt", CELL_NUMBER},
-                                                      {"error", CELL_TEXT | CELL_LONG}};
+    static const struct table_column job_columns[] = {
+        {"id", CELL_NUMBER},      {"kind", CELL_TEXT},
+        {"state", CELL_TEXT},     {"after", CELL_TEXT | CELL_LONG},
+        {"attempt", CELL_NUMBER}, {"error", CELL_TEXT | CELL_LONG}};
     const char *id = args->words[0];
     auto_admin struct admin *a = NULL;
     auto_table struct table batch = TABLE("batch", columns);

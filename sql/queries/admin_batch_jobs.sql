@@ -1,8 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The jobs of a batch: those that failed first, then those that are open, 100 at most.
+-- The jobs of a batch: those that failed first, then those that are open, 100 at most. `after_ids`: whom those that wait are waiting for.
 -- params: int8
-SELECT m.job_id AS id, COALESCE(j.kind, '') AS kind, COALESCE(j.state, m.state) AS state, j.attempt, j.error
+SELECT m.job_id AS id, COALESCE(j.kind, '') AS kind,
+       CASE WHEN m.state IS NULL AND w.after_ids IS NOT NULL THEN 'waiting' ELSE COALESCE(j.state, m.state) END AS state,
+       w.after_ids, j.attempt, j.error
   FROM (SELECT job_id, state FROM claimd.batch_job WHERE batch_id = $1
          ORDER BY state IS DISTINCT FROM 'discarded', state IS NOT NULL, job_id LIMIT 100) m
   LEFT JOIN LATERAL (SELECT kind, state, attempt, error FROM claimd.jobs WHERE id = m.job_id LIMIT 1) j ON true
+  LEFT JOIN LATERAL (SELECT string_agg(a.after_id::text, ' ' ORDER BY a.after_id) AS after_ids
+                       FROM claimd.job_after a WHERE a.job_id = m.job_id) w ON true
  ORDER BY m.state IS DISTINCT FROM 'discarded', m.state IS NOT NULL, m.job_id

@@ -443,6 +443,9 @@ START_TEST(B9_show_says_what_a_job_waits_for)
     (void)snprintf(text, sizeof text, "waits for 1 of 1 jobs to end, such as job %lld",
                    (long long)before);
     assert_says(text);
+    ctl_sql("SELECT claimd.batch_add(claimd.batch_open(), max(id)) FROM claimd.job");
+    ck_assert_int_eq(ctl_exit("batches", "show", "1"), 0);
+    assert_says("waiting");
 }
 END_TEST
 
