@@ -32,8 +32,8 @@ static const char *const jobs[] = {
     "CASE WHEN id < 7 THEN 'completed' WHEN id = 7 THEN 'discarded' ELSE 'cancelled' END, queue, "
     "kind, args, CASE WHEN id = 7 THEN 'no disk' END FROM claimd.job WHERE id >= 5",
     "DELETE FROM claimd.job WHERE id >= 5",
-    "UPDATE claimd.job SET metadata = '{\"customer\": 7, \"by\": {\"name\": \"ada\"}}' WHERE id = "
-    "2",
+    ("UPDATE claimd.job SET metadata = '{\"customer\": 7, \"by\": {\"name\": \"ada\"}}' WHERE id = "
+     "2"),
     "UPDATE claimd.job_history SET metadata = '{\"customer\": 7}' WHERE id = 6",
 };
 
