@@ -98,9 +98,9 @@ static void on_timer(uv_timer_t *timer)
         if (q->shut_until_us > 0 && q->shut_until_us <= now_us) {
             q->shut_until_us = 0;
             q->credit = 1;
-            l->is_changed = true;
         }
     }
+    l->is_changed = true; /* perhaps the timer was early: then it is set again */
     limits_update(w);
 }
 

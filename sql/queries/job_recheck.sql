@@ -6,6 +6,6 @@ SELECT id, state = 'running' AS is_running, fence, scheduled_at <= clock_timesta
        attempt, max_attempts, worker_id = $2 AS is_mine,
        flags & 6 <> 0 OR queue = ANY (ARRAY(SELECT name FROM claimd.queue WHERE limited)) AS is_limited,
        queue = ANY (ARRAY(SELECT name FROM claimd.queue WHERE limited))
-       AND NOT EXISTS (SELECT FROM claimd.exclusive e WHERE e.key = exclusive_key) AS is_queue_full
+       AND (exclusive_key IS NULL OR claimd.key_places(exclusive_key) > 0) AS is_queue_full
   FROM claimd.job
  WHERE id = ANY ($1)

@@ -194,6 +194,45 @@ START_TEST(the_sweep_sees_claims_that_ignore_the_places)
 }
 END_TEST
 
+START_TEST(a_key_with_three_places_has_three_jobs_that_run)
+{
+    sql_run(fleet.sql, "SELECT claimd.limit_key('k', 3)");
+    enqueue("sleep", "{\"ms\": 50}", "'k'", 90);
+    enqueue("sleep", "{\"ms\": 50}", "'one'", 10);
+    fleet_wait_finished(&fleet, 100, "completed", SOON_US);
+    ck_assert_int_eq(most_at_once("key"), 3);
+    sql_run(fleet.sql, "DELETE FROM claimd.job_history WHERE exclusive_key = 'k'");
+    ck_assert_int_eq(most_at_once("key"), 1);
+    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.exclusive"), 0);
+}
+END_TEST
+
+#define RATE 50
+#define SECONDS 15
+
+START_TEST(of_a_queue_with_a_rate_no_more_start_than_that)
+{
+    sql_run(fleet.sql, "SELECT claimd.limit_rate('default', %d)", RATE);
+    (void)fleet_enqueue(&fleet, "noop", "{}", (SECONDS + 5) * RATE);
+    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql,
+                                 "SELECT count(*) FROM claimd.job_history WHERE"
+                                 " finalized_at > (SELECT min(attempted_at) FROM"
+                                 " claimd.job_history) + %d * interval '1 s'",
+                                 SECONDS) > 0,
+                         SOON_US));
+    int64_t started =
+        sql_i64(fleet.sql,
+                "SELECT count(*) FROM claimd.job_history WHERE attempted_at <= (SELECT"
+                " min(attempted_at) FROM claimd.job_history) + %d * interval '1 s'",
+                SECONDS);
+    (void)printf("%d starts per second: %lld in %d s\n", RATE, (long long)started, SECONDS);
+    ck_assert_int_le(started, RATE * SECONDS * 105 / 100);
+    ck_assert_int_ge(started, RATE * SECONDS * 8 / 10); /* alone it is 99 % */
+    sql_run(fleet.sql, "SELECT claimd.limit_rate('default', NULL)");
+    fleet_wait_finished(&fleet, (SECONDS + 5) * RATE, "completed", SOON_US);
+}
+END_TEST
+
 START_TEST(a_full_queue_does_not_hold_up_another)
 {
     sql_run(fleet.sql, "SELECT claimd.limit_queue('default', 1)");
@@ -296,6 +335,8 @@ static Suite *suite(void)
     tcase_set_timeout(many, 240);
     tcase_add_checked_fixture(many, setup_many_runners, teardown);
     tcase_add_test(many, inv_S18_of_a_queue_limited_to_five_never_more_than_five_run);
+    tcase_add_test(many, a_key_with_three_places_has_three_jobs_that_run);
+    tcase_add_test(many, of_a_queue_with_a_rate_no_more_start_than_that);
     tcase_add_test(many, the_sweep_sees_claims_that_ignore_the_places);
     tcase_add_test(many, a_limit_is_raised_lowered_and_lifted_while_jobs_run);
     suite_add_tcase(s, many);

@@ -152,6 +152,14 @@ START_TEST(queues_and_kinds_are_paused_once_and_resumed_once)
     ck_assert_str_eq(side_run(db, "SELECT claimd.resume_kind('a')::text").text, "true");
     ck_assert_str_eq(side_run(db, "SELECT claimd.resume_kind('a')::text").text, "false");
     ASSERT_REFUSED(db, "SELECT claimd.limit_queue('No', 1)", "CL002", "queue: must match");
+    ASSERT_REFUSED(db, "SELECT claimd.limit_key('', 2)", "CL002", "key: must have 1 to 512");
+    ASSERT_REFUSED(db, "SELECT claimd.limit_key(NULL, 2)", "CL002", "key: must have 1 to 512");
+    ASSERT_REFUSED(db, "SELECT claimd.limit_key('k', 0)", "CL002", "max_running: must be 1 to");
+    ASSERT_REFUSED(db, "SELECT claimd.limit_key('k', 1001)", "CL002", "max_running: must be");
+    ASSERT_REFUSED(db, "SELECT claimd.limit_rate('No', 1)", "CL002", "queue: must match");
+    ASSERT_REFUSED(db, "SELECT claimd.limit_rate('q', 0)", "CL002", "starts: must be 1 to");
+    ASSERT_REFUSED(db, "SELECT claimd.limit_rate('q', 1, '1 ms')", "CL002", "per: must be");
+    ASSERT_REFUSED(db, "SELECT claimd.limit_rate('q', 1, NULL)", "CL002", "per: must be");
     ASSERT_REFUSED(db, "SELECT claimd.limit_queue(NULL, 1)", "CL002", "queue: must match");
     ASSERT_REFUSED(db, "SELECT claimd.limit_queue('q', 0)", "CL002", "max_running: must be 1 to");
     ASSERT_REFUSED(db, "SELECT claimd.limit_queue('q', 10001)", "CL002", "max_running: must be");

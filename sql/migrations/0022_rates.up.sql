@@ -1,0 +1,242 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Keys with more than one place, and rates of queues: a bucket of tokens over the whole fleet, from which the claims take.
+CREATE TABLE key_limit (
+    key text COLLATE "C" NOT NULL,
+    max_running integer NOT NULL,
+    CONSTRAINT key_limit_pkey PRIMARY KEY (key),
+    CONSTRAINT key_limit_range CHECK (max_running BETWEEN 2 AND 1000) -- without a row: 1
+);
+CREATE TABLE bucket (
+    queue text COLLATE "C" NOT NULL,
+    tokens double precision NOT NULL DEFAULT 1,
+    filled_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    CONSTRAINT bucket_pkey PRIMARY KEY (queue)
+) WITH (fillfactor = 50);
+ALTER TABLE queue
+    ADD COLUMN rate double precision, -- starts per second; NULL: any
+    ADD CONSTRAINT queue_rate_range CHECK (rate > 0 AND rate <= 100000);
+GRANT SELECT ON key_limit, bucket TO claimd_admin, claimd_reader;
+
+-- NULL or 1: one at a time, as for every key that nobody has set a limit for.
+CREATE FUNCTION limit_key(key text, max_running integer) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    IF (octet_length(key) BETWEEN 1 AND 512) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'key: must have 1 to 512 octets';
+    ELSIF max_running NOT BETWEEN 1 AND 1000 THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'max_running: must be 1 to 1000, or NULL for 1';
+    END IF;
+    IF max_running > 1 THEN
+        INSERT INTO key_limit AS k (key, max_running) VALUES (limit_key.key, limit_key.max_running)
+            ON CONFLICT ON CONSTRAINT key_limit_pkey DO UPDATE SET max_running = excluded.max_running;
+    ELSE
+        DELETE FROM key_limit k WHERE k.key = limit_key.key;
+    END IF;
+END $$;
+
+-- At most `starts` jobs of the queue begin in `per`, on average; what was not used in the last second may be made up for. NULL:
+-- no limit any more.
+CREATE FUNCTION limit_rate(queue text, starts integer, per interval DEFAULT '1 s') RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    wrong text := CASE
+        WHEN queue IS NULL OR queue !~ '^[a-z][a-z0-9_.-]*$' OR octet_length(queue) > 64
+        THEN 'queue: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets'
+        WHEN starts NOT BETWEEN 1 AND 100000
+        THEN 'starts: must be 1 to 100000, or NULL for no limit'
+        WHEN (per >= interval '1 s' AND per <= interval '31 days') IS NOT TRUE
+        THEN 'per: must be 1 second to 31 days'
+    END;
+    per_second double precision := starts / extract(epoch FROM per);
+BEGIN
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
+    END IF;
+    PERFORM require_program(18); -- an older program would claim on
+    INSERT INTO queue AS q (name, rate, limited) VALUES (limit_rate.queue, per_second, per_second IS NOT NULL)
+        ON CONFLICT (name) DO UPDATE SET rate = excluded.rate, limited = excluded.limited OR q.max_running IS NOT NULL;
+    DELETE FROM bucket b WHERE b.queue = limit_rate.queue AND per_second IS NULL;
+    INSERT INTO bucket (queue) SELECT limit_rate.queue WHERE per_second IS NOT NULL ON CONFLICT DO NOTHING;
+END $$;
+
+-- NULL: no limit any more. Places that are held beyond a lower limit count until their runs have ended.
+CREATE OR REPLACE FUNCTION limit_queue(queue text, max_running integer) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    wrong text := CASE
+        WHEN queue IS NULL OR queue !~ '^[a-z][a-z0-9_.-]*$' OR octet_length(queue) > 64
+        THEN 'queue: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets'
+        WHEN max_running NOT BETWEEN 1 AND 10000
+        THEN 'max_running: must be 1 to 10000, or NULL for no limit'
+    END;
+BEGIN
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
+    END IF;
+    PERFORM require_program(18); -- an older program would claim on
+    INSERT INTO queue AS q (name, max_running, limited)
+    VALUES (limit_queue.queue, limit_queue.max_running, limit_queue.max_running IS NOT NULL)
+        ON CONFLICT (name) DO UPDATE SET max_running = excluded.max_running, limited = excluded.limited OR q.rate IS NOT NULL;
+    INSERT INTO slot (queue, n) SELECT limit_queue.queue, g FROM generate_series(1, limit_queue.max_running) AS g
+        ON CONFLICT DO NOTHING;
+    DELETE FROM slot s WHERE s.queue = limit_queue.queue AND s.n > COALESCE(limit_queue.max_running, 0) AND s.fence = 0;
+END $$;
+
+-- How many more jobs of this key may run.
+CREATE FUNCTION key_places(wanted text) RETURNS integer
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+    SELECT COALESCE((SELECT l.max_running FROM key_limit l WHERE l.key = wanted), 1)
+           - (SELECT count(*)::integer FROM exclusive e WHERE e.key = wanted)
+$$;
+
+-- Takes a place of the key, if one is free: of a single one whoever is ending the run that holds it is waited for. Where the limit
+-- was lowered, places that are held beyond it count.
+CREATE FUNCTION take_key_place(wanted text, places integer, new_id bigint, new_fence bigint) RETURNS boolean
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    IF places = 1 THEN
+        INSERT INTO exclusive (key, job_id, fence) SELECT wanted, new_id, new_fence
+         WHERE NOT EXISTS (SELECT FROM exclusive e WHERE e.key = wanted AND e.n > 1) ON CONFLICT DO NOTHING;
+        RETURN FOUND;
+    END IF;
+    FOR try IN 1..5 LOOP -- somebody may be faster
+        INSERT INTO exclusive (key, n, job_id, fence) SELECT wanted, g, new_id, new_fence FROM generate_series(1, places) AS g
+         WHERE NOT EXISTS (SELECT FROM exclusive e WHERE e.key = wanted AND e.n = g)
+           AND g + (SELECT count(*) FROM exclusive e WHERE e.key = wanted AND e.n > g) <= places
+         ORDER BY g LIMIT 1 ON CONFLICT DO NOTHING;
+        IF FOUND THEN
+            RETURN true;
+        END IF;
+        EXIT WHEN key_places(wanted) < 1;
+    END LOOP;
+    RETURN false;
+END $$;
+
+-- The jobs that come next of each key, as many as it is named times: due, available, of a queue and a kind that aren't paused. Index: job_exclusive, one look per priority.
+CREATE OR REPLACE FUNCTION next_of_keys(keys text[])
+RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
+LANGUAGE sql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
+    SELECT n.* FROM (SELECT u.key, count(*) AS places FROM unnest(keys) AS u(key) GROUP BY u.key) AS k
+     CROSS JOIN LATERAL (
+        SELECT f.* FROM generate_series(0, 9) AS p
+         CROSS JOIN LATERAL (
+            SELECT j.id, j.queue, j.kind, j.priority, j.ready_at FROM job j
+             WHERE j.exclusive_key = k.key AND j.priority = p AND j.ready_at <= statement_timestamp() AND j.state = 'available'
+               AND NOT EXISTS (SELECT FROM queue q WHERE q.name = j.queue AND q.paused)
+               AND NOT EXISTS (SELECT FROM kind t WHERE t.name = j.kind AND t.paused)
+             ORDER BY j.ready_at, j.id LIMIT k.places) AS f
+         ORDER BY f.priority, f.ready_at, f.id LIMIT k.places) AS n
+$$;
+
+-- Whoever was refused for a limit asks this once nobody can find their locks held any more: what of the same keys is claimable by
+-- now? Its hint may have been dropped meanwhile, because of those locks.
+CREATE OR REPLACE FUNCTION next_free(ids bigint[])
+RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+    SELECT n.* FROM next_of_keys(ARRAY(
+        SELECT k.key FROM (SELECT DISTINCT j.exclusive_key AS key FROM job j WHERE j.id = ANY (ids) AND j.state = 'available') AS k
+         CROSS JOIN LATERAL generate_series(1, key_places(k.key)))) AS n
+$$;
+
+-- Claims those of the jobs that job_claim leaves out, within their limits; `ahead`: those of them that no runner waits for. In
+-- this order, so that it neither deadlocks nor leaks: lock the jobs, lock free places of their queues, draw fences, take the keys in
+-- their order, change only who has won. What somebody has locked is left out, but whoever is ending the run that holds a key is
+-- waited for: then it is ours.
+CREATE OR REPLACE FUNCTION claim_limited(ids bigint[], worker uuid, kinds text[], ahead bigint[])
+RETURNS SETOF job
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+    c record;
+    seen text[] := '{}'; -- queues whose places are locked,
+    open_queues text[] := '{}'; -- and these places: queue,
+    open_places integer[] := '{}'; -- and number; NULL once it is given away
+    at integer;
+    rated text[] := '{}'; -- queues with a rate, what their buckets hold, and since when
+    left_over double precision[] := '{}';
+    looked_at timestamptz[] := '{}';
+    found_tokens double precision;
+    found_at timestamptz;
+    drawn bigint;
+    chosen bigint[] := '{}'; -- columns of the jobs that may have what their queues allow
+    chosen_keys text[] := '{}';
+    chosen_limits integer[] := '{}';
+    chosen_queues text[] := '{}';
+    chosen_places integer[] := '{}';
+    won integer[] := '{}'; -- which of them have their keys too
+    fences bigint[] := '{}';
+BEGIN
+    FOR c IN SELECT j.id, j.exclusive_key AS key, COALESCE(l.max_running, 1) AS key_limit, j.queue, q.max_running, q.rate
+               FROM job j
+               LEFT JOIN kind k ON k.name = j.kind
+               LEFT JOIN queue q ON q.name = j.queue
+               LEFT JOIN key_limit l ON l.key = j.exclusive_key
+              WHERE j.id = ANY (ids) AND j.state = 'available' AND j.scheduled_at <= clock_timestamp() AND j.kind = ANY (kinds)
+                AND CASE WHEN j.id = ANY (ahead)
+                         THEN NOT COALESCE(k.at_most_once, false) AND j.attempt + 1 < COALESCE(j.max_attempts, k.max_attempts, 25)
+                         ELSE j.attempt < COALESCE(j.max_attempts, k.max_attempts, 25) END
+              ORDER BY j.priority, j.ready_at, j.id
+                FOR NO KEY UPDATE OF j SKIP LOCKED LOOP
+        CONTINUE WHEN c.key IS NOT NULL AND cardinality(array_positions(chosen_keys, c.key)) >= c.key_limit;
+        IF c.rate IS NOT NULL THEN
+            IF c.queue <> ALL (rated) THEN
+                found_at := clock_timestamp();
+                SELECT LEAST(1 + c.rate, b.tokens + c.rate * GREATEST(0, extract(epoch FROM found_at - b.filled_at))) INTO found_tokens
+                  FROM bucket b WHERE b.queue = c.queue FOR NO KEY UPDATE SKIP LOCKED;
+                rated := array_append(rated, c.queue);
+                left_over := array_append(left_over, found_tokens); -- NULL: somebody else is at it
+                looked_at := array_append(looked_at, found_at);
+            END IF;
+            at := array_position(rated, c.queue);
+            CONTINUE WHEN (left_over[at] >= 1) IS NOT TRUE;
+        END IF;
+        at := NULL;
+        IF c.max_running IS NOT NULL THEN
+            IF c.queue <> ALL (seen) THEN
+                seen := seen || c.queue;
+                open_places := open_places || free_slots(c.queue, c.max_running, cardinality(ids));
+                open_queues := open_queues || array_fill(c.queue, ARRAY[cardinality(open_places) - cardinality(open_queues)]);
+            END IF;
+            at := array_position(open_queues, c.queue);
+            CONTINUE WHEN at IS NULL;
+            open_queues[at] := NULL;
+        END IF;
+        chosen_places := array_append(chosen_places, open_places[at]);
+        IF c.rate IS NOT NULL THEN
+            at := array_position(rated, c.queue);
+            left_over[at] := left_over[at] - 1;
+        END IF;
+        chosen := chosen || c.id;
+        chosen_keys := array_append(chosen_keys, c.key);
+        chosen_limits := chosen_limits || c.key_limit;
+        chosen_queues := chosen_queues || c.queue;
+    END LOOP;
+    FOR at IN SELECT u.n FROM unnest(chosen_keys) WITH ORDINALITY AS u(key, n) ORDER BY u.key COLLATE "C" LOOP
+        drawn := nextval('fence');
+        IF chosen_keys[at] IS NOT NULL THEN
+            CONTINUE WHEN NOT take_key_place(chosen_keys[at], chosen_limits[at], chosen[at], drawn);
+        END IF;
+        won := won || at;
+        fences := fences || drawn;
+    END LOOP;
+    UPDATE slot s SET job_id = chosen[w.at], fence = w.fence
+      FROM unnest(won, fences) AS w(at, fence)
+     WHERE s.queue = chosen_queues[w.at] AND s.n = chosen_places[w.at];
+    FOR at IN 1..cardinality(rated) LOOP
+        UPDATE bucket b SET tokens = left_over[at], filled_at = GREATEST(b.filled_at, looked_at[at])
+         WHERE b.queue = rated[at] AND left_over[at] IS NOT NULL;
+    END LOOP;
+    RETURN QUERY
+    UPDATE job j
+       SET state = 'running', attempt = j.attempt + 1, fence = w.fence, worker_id = worker, attempted_at = clock_timestamp(),
+           -- Its end makes its worker try the next one.
+           flags = CASE WHEN EXISTS (SELECT FROM queue q WHERE q.name = j.queue AND q.limited) THEN j.flags | 4 ELSE j.flags & ~4 END
+      FROM unnest(won, fences) AS w(at, fence)
+     WHERE j.id = chosen[w.at]
+    RETURNING j.*;
+END $$;
+
+REVOKE ALL ON FUNCTION limit_key, limit_rate, key_places, take_key_place FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION limit_key, limit_rate TO claimd_admin;
+GRANT EXECUTE ON FUNCTION key_places TO claimd_worker;
