@@ -60,8 +60,8 @@ START_TEST(a_wait_ends_with_the_job)
     static const struct pg_statement wait = {.name = "", .sql = STATUS "claimd.wait(1, '60 s')"};
     struct answer answer = {0};
     ck_assert_int_eq(pg_send_one(producer, &wait, NULL, on_answer, &answer, NULL), STATUS_OK);
-    RUN_UNTIL(side_number(db, "SELECT count(*)::text FROM pg_stat_activity WHERE wait_event = "
-                              "'PgSleep'") == 1);
+    RUN_UNTIL(side_number(db, "SELECT count(*)::text FROM pg_stat_activity WHERE state = 'active' "
+                              "AND query LIKE '%claimd.wait(1%' AND pid <> pg_backend_pid()") == 1);
     ck_assert(!answer.has_come);
     complete();
     RUN_UNTIL(answer.has_come);
