@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Firing the ticks of schedules: all that is in SQL (migration 0004), for the leading scheduler. */
+ * Firing the ticks of schedules: all that is in SQL (migration 0005), for the leading scheduler. */
 #ifndef CLAIMD_STORE_SCHEDULE_STORE_H
 #define CLAIMD_STORE_SCHEDULE_STORE_H
 

@@ -1,11 +1,18 @@
 -- SPDX-License-Identifier: Apache-2.0
+DROP VIEW jobs;
+ALTER TABLE job DROP COLUMN flags, DROP COLUMN version, DROP COLUMN unique_key, DROP COLUMN backoff, DROP COLUMN exclusive_key;
+ALTER TABLE job_history DROP COLUMN flags, DROP COLUMN version, DROP COLUMN unique_key, DROP COLUMN backoff, DROP COLUMN retried_at,
+                        DROP COLUMN exclusive_key;
+ALTER TABLE kind DROP COLUMN paused, DROP COLUMN backoff;
+ALTER TABLE queue DROP COLUMN max_running, DROP COLUMN limited, DROP COLUMN rate;
+DROP INDEX job_live_cancel, job_live_checkpoint;
+ALTER TABLE job_live DROP COLUMN percent, DROP COLUMN changed_at, DROP CONSTRAINT job_live_progress_size,
+                     DROP CONSTRAINT job_live_checkpoint_size;
+DROP FUNCTION backoff_is_valid, why_no_backoff;
 DROP TRIGGER program_joins ON worker;
 DROP TRIGGER program_joins ON scheduler;
-DROP FUNCTION program_joins(), require_program(integer), finish_upgrade();
-DROP VIEW jobs;
-ALTER TABLE job DROP COLUMN flags, DROP COLUMN version, DROP COLUMN unique_key, DROP COLUMN backoff;
-ALTER TABLE job_history DROP COLUMN flags, DROP COLUMN version, DROP COLUMN unique_key, DROP COLUMN backoff;
-ALTER TABLE worker DROP COLUMN built_for;
+DROP FUNCTION program_joins, require_program, finish_upgrade;
+ALTER TABLE worker DROP COLUMN built_for, DROP COLUMN asked;
 ALTER TABLE scheduler DROP COLUMN built_for;
 ALTER TABLE cluster DROP COLUMN oldest_program, DROP COLUMN schema_part;
 
@@ -29,37 +36,3 @@ SELECT id, kind, queue, args, priority, share, state, created_at, scheduled_at, 
   FROM job_history;
 
 GRANT SELECT ON jobs TO claimd_admin, claimd_reader;
-
--- Cancels a job that is not running; a second time is no error.
-CREATE OR REPLACE FUNCTION cancel(id bigint) RETURNS text
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
-DECLARE
-    found_state text;
-BEGIN
-    IF id IS NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'id: must not be NULL';
-    END IF;
-    WITH gone AS (
-        DELETE FROM job j WHERE j.id = cancel.id AND j.state = 'available' RETURNING j.*
-    )
-    INSERT INTO job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes,
-                             generation, priority, share, state, queue, kind, args, max_attempts, timeout, tags, metadata)
-    SELECT g.id, g.fence, g.created_at, g.scheduled_at, g.ready_at, g.attempted_at, g.worker_id, g.attempt, g.crashes,
-           g.generation, g.priority, g.share, 'cancelled', g.queue, g.kind, g.args, g.max_attempts, g.timeout, g.tags, g.metadata
-      FROM gone g;
-    IF FOUND THEN
-        RETURN 'cancelled';
-    END IF;
-    SELECT j.state INTO found_state FROM job j WHERE j.id = cancel.id;
-    IF NOT FOUND THEN
-        SELECT h.state INTO found_state FROM job_history h WHERE h.id = cancel.id ORDER BY h.finalized_at DESC LIMIT 1;
-    END IF;
-    IF found_state = 'cancelled' THEN
-        RETURN 'cancelled';
-    END IF;
-    RAISE EXCEPTION USING ERRCODE = 'CL003',
-        MESSAGE = 'job ' || id || CASE found_state
-            WHEN 'running' THEN ' is running: only a job that is not running can be cancelled'
-            WHEN 'available' THEN ' has just changed: try again'
-            ELSE COALESCE(' is ' || found_state || ' already', ' not found') END;
-END $$;

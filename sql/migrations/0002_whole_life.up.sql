@@ -7,9 +7,11 @@
 ALTER TABLE cluster
     ADD COLUMN oldest_program integer NOT NULL DEFAULT 1,
     ADD COLUMN schema_part integer NOT NULL DEFAULT 0; -- parts that are done of the migration under way
--- Programs that were built for version 1 don't say it.
-ALTER TABLE worker ADD COLUMN built_for integer NOT NULL DEFAULT 1;
-ALTER TABLE scheduler ADD COLUMN built_for integer NOT NULL DEFAULT 1;
+ALTER TABLE scheduler ADD COLUMN built_for integer NOT NULL DEFAULT 1; -- programs that were built for version 1 don't say it
+ALTER TABLE worker
+    ADD COLUMN built_for integer NOT NULL DEFAULT 1,
+    ADD COLUMN asked text NOT NULL DEFAULT '', -- 'quiet' or 'drain': it is told with the answer to its next beat
+    ADD CONSTRAINT worker_asked CHECK (asked IN ('', 'quiet', 'drain')) NOT VALID;
 
 -- From now on programs that were built for an older schema can't start. CL003 while one works. Returns the version.
 CREATE FUNCTION finish_upgrade() RETURNS integer
@@ -59,23 +61,71 @@ BEGIN
 END $$;
 CREATE TRIGGER program_joins BEFORE INSERT ON worker FOR EACH ROW EXECUTE FUNCTION program_joins();
 CREATE TRIGGER program_joins BEFORE INSERT ON scheduler FOR EACH ROW EXECUTE FUNCTION program_joins();
-REVOKE ALL ON FUNCTION finish_upgrade, require_program, program_joins FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION finish_upgrade TO claimd_admin;
 
--- ---- columns of a job ----
+-- ---- jobs ----
+-- What model/backoff.h says; NULL is NULL.
+CREATE FUNCTION backoff_is_valid(backoff text) RETURNS boolean
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN octet_length(backoff) <= 100
+   AND (backoff ~ '^(exponential|linear):[0-9]+(ms|s|m|h|d):[0-9]+(ms|s|m|h|d)(~[0-9]+%)?$'
+        OR backoff ~ '^fixed:[0-9]+(ms|s|m|h|d)(~[0-9]+%)?$'
+        OR backoff ~ '^list:[0-9]+(ms|s|m|h|d)(,[0-9]+(ms|s|m|h|d)){0,19}(~[0-9]+%)?$')
+   AND backoff !~ '[^0-9]0[0-9]'
+   AND COALESCE(substring(backoff FROM '~([0-9]+)%$')::numeric, 0) <= 100
+   AND NOT EXISTS (SELECT FROM regexp_matches(backoff, '([0-9]+)(ms|s|m|h|d)', 'g') AS m
+                    WHERE m[1]::numeric * CASE m[2] WHEN 'ms' THEN 1 WHEN 's' THEN 1000 WHEN 'm' THEN 60000
+                                                    WHEN 'h' THEN 3600000 ELSE 86400000 END > 31622400000);
+
+CREATE FUNCTION why_no_backoff(backoff text) RETURNS text
+LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN NOT backoff_is_valid(backoff)
+                THEN 'backoff: must be exponential:15s:1h, linear:10s:1h, fixed:30s or list:1s,5s,1m (at most 20), each with ~10% '
+                     'behind it or not, at most 100 octets and 366 days' END
+$$;
+
 ALTER TABLE job
     ADD COLUMN flags smallint NOT NULL DEFAULT 0, -- what its end must free; 0 = nothing, so the claim and the end ask nobody else
     ADD COLUMN version integer NOT NULL DEFAULT 1, -- rises with each edit
     ADD COLUMN unique_key text COLLATE "C",
     ADD COLUMN backoff text COLLATE "C", -- NULL: the kind's
+    ADD COLUMN exclusive_key text COLLATE "C",
     ADD CONSTRAINT job_unique_key_size CHECK (octet_length(unique_key) BETWEEN 1 AND 512) NOT VALID,
-    ADD CONSTRAINT job_backoff_form CHECK (backoff ~ '^(exponential|linear):[0-9]+(ms|s|m|h|d):[0-9]+(ms|s|m|h|d)(~[0-9]+%)?$' OR
-                                           backoff ~ '^(fixed|list):[0-9]+(ms|s|m|h|d)(,[0-9]+(ms|s|m|h|d))*(~[0-9]+%)?$') NOT VALID;
+    ADD CONSTRAINT job_backoff_valid CHECK (backoff_is_valid(backoff)) NOT VALID,
+    -- 2 among the flags says that the key is there: claims and ends of runs look at nothing else.
+    ADD CONSTRAINT job_exclusive_key_form
+        CHECK (exclusive_key IS NULL OR (octet_length(exclusive_key) BETWEEN 1 AND 512 AND flags & 2 <> 0)) NOT VALID;
 ALTER TABLE job_history
     ADD COLUMN flags smallint NOT NULL DEFAULT 0,
     ADD COLUMN version integer NOT NULL DEFAULT 1,
     ADD COLUMN unique_key text COLLATE "C",
-    ADD COLUMN backoff text COLLATE "C";
+    ADD COLUMN backoff text COLLATE "C",
+    -- A finished job went back to work: its row stays, says that it is not the last word any more, and the view leaves it out. NULL
+    -- costs no octet, so what ends costs what it did.
+    ADD COLUMN retried_at timestamptz,
+    ADD COLUMN exclusive_key text COLLATE "C";
+ALTER TABLE kind
+    ADD COLUMN paused boolean NOT NULL DEFAULT false,
+    ADD COLUMN backoff text COLLATE "C", -- NULL: exponential:15s:1h~10%
+    ADD CONSTRAINT kind_backoff_valid CHECK (backoff_is_valid(backoff)) NOT VALID;
+ALTER TABLE queue
+    ADD COLUMN max_running integer, -- NULL: as many as there are runners
+    ADD COLUMN limited boolean NOT NULL DEFAULT false, -- its jobs are claimed by claim_limited()
+    ADD COLUMN rate double precision, -- starts per second; NULL: any
+    ADD CONSTRAINT queue_max_running_range CHECK (max_running BETWEEN 1 AND 10000),
+    ADD CONSTRAINT queue_rate_range CHECK (rate > 0 AND rate <= 100000);
+
+-- What can be said to a running job, and what it says of itself. Version 1 never writes it: it is empty.
+ALTER TABLE job_live
+    ADD COLUMN percent smallint, -- of `progress`, its text
+    ADD COLUMN changed_at timestamptz, -- when it last said something of itself
+    ADD CONSTRAINT job_live_percent_range CHECK (percent BETWEEN 0 AND 100),
+    ADD CONSTRAINT job_live_progress_size CHECK (length(progress) <= 200),
+    ADD CONSTRAINT job_live_checkpoint_size
+        CHECK (pg_column_size(checkpoint) <= 2000 OR octet_length(checkpoint::text) <= 65536);
+-- For the workers' beats: they ask for nothing else, and it is nearly always empty.
+CREATE INDEX job_live_cancel ON job_live (id) WHERE cancel_requested;
+
+CREATE INDEX job_live_checkpoint ON job_live (id) WHERE checkpoint IS NOT NULL;
 
 CREATE OR REPLACE VIEW jobs AS
 SELECT id, kind, queue, args, priority, share,
@@ -86,51 +136,30 @@ SELECT id, kind, queue, args, priority, share,
        created_at, scheduled_at, ready_at,
        attempt, crashes, generation, fence, NULLIF(worker_id, '00000000-0000-0000-0000-000000000000') AS worker_id,
        NULLIF(attempted_at, 'epoch') AS attempted_at, max_attempts, timeout, tags, metadata,
-       NULL::timestamptz AS finalized_at, NULL::jsonb AS result, NULL::text AS error, flags, version, unique_key, backoff
+       NULL::timestamptz AS finalized_at, NULL::jsonb AS result, NULL::text AS error, flags, version, unique_key, backoff, exclusive_key
   FROM job
 UNION ALL
 SELECT id, kind, queue, args, priority, share, state, created_at, scheduled_at, ready_at,
        attempt, crashes, generation, fence, NULLIF(worker_id, '00000000-0000-0000-0000-000000000000'),
        NULLIF(attempted_at, 'epoch'), max_attempts, timeout, tags, metadata,
-       finalized_at, result, error, flags, version, unique_key, backoff
-  FROM job_history;
+       finalized_at, result, error, flags, version, unique_key, backoff, exclusive_key
+  FROM job_history
+ WHERE retried_at IS NULL;
 
--- Cancels a job that is not running; a second time is no error.
-CREATE OR REPLACE FUNCTION cancel(id bigint) RETURNS text
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
-DECLARE
-    found_state text;
-BEGIN
-    IF id IS NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'id: must not be NULL';
-    END IF;
-    WITH gone AS (
-        DELETE FROM job j WHERE j.id = cancel.id AND j.state = 'available' RETURNING j.*
-    )
-    INSERT INTO job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes,
-                             generation, priority, share, state, queue, kind, args, max_attempts, timeout, tags, metadata,
-                             flags, version, unique_key, backoff)
-    SELECT g.id, g.fence, g.created_at, g.scheduled_at, g.ready_at, g.attempted_at, g.worker_id, g.attempt, g.crashes,
-           g.generation, g.priority, g.share, 'cancelled', g.queue, g.kind, g.args, g.max_attempts, g.timeout, g.tags, g.metadata,
-           g.flags, g.version, g.unique_key, g.backoff
-      FROM gone g;
-    IF FOUND THEN
-        RETURN 'cancelled';
-    END IF;
-    SELECT j.state INTO found_state FROM job j WHERE j.id = cancel.id;
-    IF NOT FOUND THEN
-        SELECT h.state INTO found_state FROM job_history h WHERE h.id = cancel.id ORDER BY h.finalized_at DESC LIMIT 1;
-    END IF;
-    IF found_state = 'cancelled' THEN
-        RETURN 'cancelled';
-    END IF;
-    RAISE EXCEPTION USING ERRCODE = 'CL003',
-        MESSAGE = 'job ' || id || CASE found_state
-            WHEN 'running' THEN ' is running: only a job that is not running can be cancelled'
-            WHEN 'available' THEN ' has just changed: try again'
-            ELSE COALESCE(' is ' || found_state || ' already', ' not found') END;
-END $$;
+REVOKE ALL ON FUNCTION finish_upgrade, require_program, program_joins, backoff_is_valid, why_no_backoff FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION finish_upgrade TO claimd_admin;
+GRANT EXECUTE ON FUNCTION backoff_is_valid TO claimd_admin, claimd_producer, claimd_worker;
+GRANT INSERT (backoff) ON job TO claimd_admin, claimd_producer;
 
 -- ---- part: alone ----
 -- Reads the whole table beside everybody's work, so not in the transaction above, which locks it.
-ALTER TABLE job VALIDATE CONSTRAINT job_unique_key_size, VALIDATE CONSTRAINT job_backoff_form;
+ALTER TABLE job VALIDATE CONSTRAINT job_unique_key_size, VALIDATE CONSTRAINT job_backoff_valid,
+                VALIDATE CONSTRAINT job_exclusive_key_form;
+-- ---- part: alone ----
+ALTER TABLE kind VALIDATE CONSTRAINT kind_backoff_valid;
+-- ---- part: alone ----
+ALTER TABLE worker VALIDATE CONSTRAINT worker_asked;
+-- ---- part: alone ----
+DROP INDEX CONCURRENTLY IF EXISTS job_exclusive;
+-- ---- part: alone ----
+CREATE INDEX CONCURRENTLY job_exclusive ON job (exclusive_key, priority, ready_at, id) WHERE exclusive_key IS NOT NULL;

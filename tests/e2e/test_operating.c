@@ -178,7 +178,7 @@ static int64_t hints_of(const char *queue)
 /* Their hints are where they were: the worker claims them by those, and gives them back. */
 START_TEST(a_job_that_gets_another_queue_runs_there_and_nowhere_else)
 {
-    fleet_enqueue(&f, "sleep", "{\"ms\": 2000}", 2); /* both slots */
+    fleet_enqueue(&f, "sleep", "{\"ms\": 7000}", 2); /* both slots */
     ck_assert(WAIT_UNTIL(
         sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 2, SOON_US));
     int64_t id = fleet_enqueue(&f, "noop", "{}", 20);

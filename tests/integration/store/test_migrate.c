@@ -252,8 +252,8 @@ START_TEST(B40_a_migration_that_was_interrupted_goes_on_with_the_part_that_was)
     MUST(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, &why));
     down_to(2);
     /* As it is when a process dies before the second part of the second migration. */
-    (void)side_run(side, "ALTER TABLE claimd.job DROP CONSTRAINT job_backoff_form");
-    (void)side_run(side, "ALTER TABLE claimd.job ADD CONSTRAINT job_backoff_form "
+    (void)side_run(side, "ALTER TABLE claimd.job DROP CONSTRAINT job_backoff_valid");
+    (void)side_run(side, "ALTER TABLE claimd.job ADD CONSTRAINT job_backoff_valid "
                          "CHECK (backoff <> '') NOT VALID");
     (void)side_run(side, "UPDATE claimd.cluster SET schema_version = 1, schema_part = 1");
     ck_assert_int_eq(migrate_down(world.conninfo, LIMIT_US, NULL, NULL, &err), STATUS_CONFLICT);

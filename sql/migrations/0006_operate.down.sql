@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
-DROP INDEX job_live_cancel;
-ALTER TABLE job_live DROP COLUMN percent, DROP COLUMN changed_at, DROP CONSTRAINT job_live_progress_size,
-    DROP CONSTRAINT job_live_checkpoint_size;
+DROP FUNCTION job_status, wait, complete_in_tx, delete_job, retry_many, retry, refuse_patch, edit, pause_queue, resume_queue, pause_kind,
+    resume_kind, ask_worker;
+DROP TABLE job_edit;
 
 -- Cancels a job that is not running; a second time is no error.
 CREATE OR REPLACE FUNCTION cancel(id bigint) RETURNS text
@@ -16,11 +16,9 @@ BEGIN
         DELETE FROM job j WHERE j.id = cancel.id AND j.state = 'available' RETURNING j.*
     )
     INSERT INTO job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes,
-                             generation, priority, share, state, queue, kind, args, max_attempts, timeout, tags, metadata,
-                             flags, version, unique_key, backoff)
+                             generation, priority, share, state, queue, kind, args, max_attempts, timeout, tags, metadata)
     SELECT g.id, g.fence, g.created_at, g.scheduled_at, g.ready_at, g.attempted_at, g.worker_id, g.attempt, g.crashes,
-           g.generation, g.priority, g.share, 'cancelled', g.queue, g.kind, g.args, g.max_attempts, g.timeout, g.tags, g.metadata,
-           g.flags, g.version, g.unique_key, g.backoff
+           g.generation, g.priority, g.share, 'cancelled', g.queue, g.kind, g.args, g.max_attempts, g.timeout, g.tags, g.metadata
       FROM gone g;
     IF FOUND THEN
         RETURN 'cancelled';

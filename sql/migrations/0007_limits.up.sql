@@ -1,21 +1,48 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Keys with more than one place, and rates of queues: a bucket of tokens over the whole fleet, from which the claims take.
+-- Limits over the fleet: one running job of a key, or so many; so many of a queue; so many in a second. Decided by the statement that
+-- claims, which is one of its own: job_claim leaves out what has a limit, by `flags`, and what has none pays nothing. The guide:
+-- docs/guide/limits.md.
+
+-- Which run holds a key. A row comes and goes in the commits that begin and end the run.
+CREATE TABLE exclusive (
+    key text COLLATE "C" NOT NULL,
+    n smallint NOT NULL DEFAULT 1, -- which of its places
+    job_id bigint NOT NULL,
+    fence bigint NOT NULL,
+    CONSTRAINT exclusive_pkey PRIMARY KEY (key, n)
+) WITH (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
+
+CREATE INDEX exclusive_job ON exclusive (job_id);
+
 CREATE TABLE key_limit (
     key text COLLATE "C" NOT NULL,
     max_running integer NOT NULL,
     CONSTRAINT key_limit_pkey PRIMARY KEY (key),
     CONSTRAINT key_limit_range CHECK (max_running BETWEEN 2 AND 1000) -- without a row: 1
 );
+
+CREATE TABLE slot (
+    queue text COLLATE "C" NOT NULL,
+    n integer NOT NULL,
+    job_id bigint NOT NULL DEFAULT 0,
+    fence bigint NOT NULL DEFAULT 0, -- 0: free
+    CONSTRAINT slot_pkey PRIMARY KEY (queue, n)
+) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
+
 CREATE TABLE bucket (
     queue text COLLATE "C" NOT NULL,
     tokens double precision NOT NULL DEFAULT 1,
     filled_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     CONSTRAINT bucket_pkey PRIMARY KEY (queue)
 ) WITH (fillfactor = 50);
-ALTER TABLE queue
-    ADD COLUMN rate double precision, -- starts per second; NULL: any
-    ADD CONSTRAINT queue_rate_range CHECK (rate > 0 AND rate <= 100000);
-GRANT SELECT ON key_limit, bucket TO claimd_admin, claimd_reader;
+
+-- The flag of jobs with an exclusive key. A program built for an older schema would claim them as if they had none.
+CREATE FUNCTION exclusive_flag() RETURNS smallint
+LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM require_program(2);
+    RETURN 2;
+END $$;
 
 -- NULL or 1: one at a time, as for every key that nobody has set a limit for.
 CREATE FUNCTION limit_key(key text, max_running integer) RETURNS void
@@ -32,6 +59,29 @@ BEGIN
     ELSE
         DELETE FROM key_limit k WHERE k.key = limit_key.key;
     END IF;
+END $$;
+
+-- NULL: no limit any more. Places that are held beyond a lower limit count until their runs have ended.
+CREATE FUNCTION limit_queue(queue text, max_running integer) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    wrong text := CASE
+        WHEN queue IS NULL OR queue !~ '^[a-z][a-z0-9_.-]*$' OR octet_length(queue) > 64
+        THEN 'queue: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets'
+        WHEN max_running NOT BETWEEN 1 AND 10000
+        THEN 'max_running: must be 1 to 10000, or NULL for no limit'
+    END;
+BEGIN
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
+    END IF;
+    PERFORM require_program(2); -- an older program would claim on
+    INSERT INTO queue AS q (name, max_running, limited)
+    VALUES (limit_queue.queue, limit_queue.max_running, limit_queue.max_running IS NOT NULL)
+        ON CONFLICT (name) DO UPDATE SET max_running = excluded.max_running, limited = excluded.limited OR q.rate IS NOT NULL;
+    INSERT INTO slot (queue, n) SELECT limit_queue.queue, g FROM generate_series(1, limit_queue.max_running) AS g
+        ON CONFLICT DO NOTHING;
+    DELETE FROM slot s WHERE s.queue = limit_queue.queue AND s.n > COALESCE(limit_queue.max_running, 0) AND s.fence = 0;
 END $$;
 
 -- At most `starts` jobs of the queue begin in `per`, on average; what was not used in the last second may be made up for. NULL:
@@ -52,34 +102,27 @@ BEGIN
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
     END IF;
-    PERFORM require_program(18); -- an older program would claim on
+    PERFORM require_program(2); -- an older program would claim on
     INSERT INTO queue AS q (name, rate, limited) VALUES (limit_rate.queue, per_second, per_second IS NOT NULL)
         ON CONFLICT (name) DO UPDATE SET rate = excluded.rate, limited = excluded.limited OR q.max_running IS NOT NULL;
     DELETE FROM bucket b WHERE b.queue = limit_rate.queue AND per_second IS NULL;
     INSERT INTO bucket (queue) SELECT limit_rate.queue WHERE per_second IS NOT NULL ON CONFLICT DO NOTHING;
 END $$;
 
--- NULL: no limit any more. Places that are held beyond a lower limit count until their runs have ended.
-CREATE OR REPLACE FUNCTION limit_queue(queue text, max_running integer) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+-- ---- taking and freeing ----
+-- Locks up to `most` free places of a queue, so that never more than its limit are taken: where a limit was lowered, those that
+-- are held beyond it count. Places that somebody is taking or giving back are left out.
+CREATE FUNCTION free_slots(queue text, max_running integer, most integer) RETURNS integer[]
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
-    wrong text := CASE
-        WHEN queue IS NULL OR queue !~ '^[a-z][a-z0-9_.-]*$' OR octet_length(queue) > 64
-        THEN 'queue: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets'
-        WHEN max_running NOT BETWEEN 1 AND 10000
-        THEN 'max_running: must be 1 to 10000, or NULL for no limit'
-    END;
+    last integer := max_running;
 BEGIN
-    IF wrong IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
+    IF EXISTS (SELECT FROM slot s WHERE s.queue = free_slots.queue AND s.n > max_running AND s.fence <> 0) THEN
+        SELECT max(g) INTO last FROM generate_series(0, max_running) AS g
+         WHERE g + (SELECT count(*) FROM slot s WHERE s.queue = free_slots.queue AND s.n > g AND s.fence <> 0) <= max_running;
     END IF;
-    PERFORM require_program(18); -- an older program would claim on
-    INSERT INTO queue AS q (name, max_running, limited)
-    VALUES (limit_queue.queue, limit_queue.max_running, limit_queue.max_running IS NOT NULL)
-        ON CONFLICT (name) DO UPDATE SET max_running = excluded.max_running, limited = excluded.limited OR q.rate IS NOT NULL;
-    INSERT INTO slot (queue, n) SELECT limit_queue.queue, g FROM generate_series(1, limit_queue.max_running) AS g
-        ON CONFLICT DO NOTHING;
-    DELETE FROM slot s WHERE s.queue = limit_queue.queue AND s.n > COALESCE(limit_queue.max_running, 0) AND s.fence = 0;
+    RETURN ARRAY(SELECT s.n FROM slot s WHERE s.queue = free_slots.queue AND s.n <= last AND s.fence = 0
+                  ORDER BY s.n LIMIT most FOR NO KEY UPDATE SKIP LOCKED);
 END $$;
 
 -- How many more jobs of this key may run.
@@ -113,7 +156,7 @@ BEGIN
 END $$;
 
 -- The jobs that come next of each key, as many as it is named times: due, available, of a queue and a kind that aren't paused. Index: job_exclusive, one look per priority.
-CREATE OR REPLACE FUNCTION next_of_keys(keys text[])
+CREATE FUNCTION next_of_keys(keys text[])
 RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
 LANGUAGE sql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
     SELECT n.* FROM (SELECT u.key, count(*) AS places FROM unnest(keys) AS u(key) GROUP BY u.key) AS k
@@ -128,9 +171,63 @@ LANGUAGE sql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
          ORDER BY f.priority, f.ready_at, f.id LIMIT k.places) AS n
 $$;
 
+-- Frees what these runs ($1 and $2 go together: job, fence) have held, where they run no more: called for jobs whose `flags` have
+-- 2 or 4, after the statements that end them, in their transaction. Returns the jobs that this makes claimable: push their hints.
+CREATE FUNCTION free_ended(ids bigint[], fences bigint[])
+RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+    freed text[];
+BEGIN
+    UPDATE slot s SET job_id = 0, fence = 0 FROM unnest(ids, fences) AS r(id, fence)
+     WHERE s.job_id = r.id AND s.fence = r.fence
+       AND NOT EXISTS (SELECT FROM job j WHERE j.id = r.id AND j.fence = r.fence AND j.state = 'running');
+    WITH gone AS (
+        DELETE FROM exclusive e USING unnest(ids, fences) AS r(id, fence)
+         WHERE e.job_id = r.id AND e.fence = r.fence
+           AND NOT EXISTS (SELECT FROM job j WHERE j.id = r.id AND j.fence = r.fence AND j.state = 'running')
+        RETURNING e.key
+    )
+    SELECT array_agg(g.key) INTO freed FROM gone g;
+    IF freed IS NOT NULL THEN
+        RETURN QUERY SELECT n.* FROM next_of_keys(freed) AS n;
+    END IF;
+END $$;
+
+-- The same for whatever is held by no run at all, whoever forgot it; rows that somebody has locked are left for the next time.
+CREATE FUNCTION free_leaked()
+RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+    freed text[];
+BEGIN
+    WITH leaked AS MATERIALIZED (
+        SELECT s.queue, s.n, s.fence FROM slot s
+         WHERE s.fence <> 0 AND NOT EXISTS (SELECT FROM job j WHERE j.id = s.job_id AND j.fence = s.fence AND j.state = 'running')
+           FOR UPDATE OF s SKIP LOCKED
+    )
+    UPDATE slot s SET job_id = 0, fence = 0 FROM leaked l WHERE s.queue = l.queue AND s.n = l.n AND s.fence = l.fence;
+    -- Held when their limit was lowered.
+    DELETE FROM slot s WHERE s.fence = 0 AND NOT EXISTS (SELECT FROM queue q WHERE q.name = s.queue AND q.max_running >= s.n);
+    WITH leaked AS MATERIALIZED (
+        SELECT e.key, e.n, e.fence FROM exclusive e
+         WHERE NOT EXISTS (SELECT FROM job j WHERE j.id = e.job_id AND j.fence = e.fence AND j.state = 'running')
+           FOR UPDATE OF e SKIP LOCKED
+    ), gone AS (
+        DELETE FROM exclusive e USING leaked l WHERE e.key = l.key AND e.n = l.n AND e.fence = l.fence RETURNING e.key
+    )
+    SELECT array_agg(g.key) INTO freed FROM gone g;
+    IF freed IS NOT NULL THEN
+        RETURN QUERY SELECT n.* FROM next_of_keys(freed) AS n;
+    END IF;
+END $$;
+
 -- Whoever was refused for a limit asks this once nobody can find their locks held any more: what of the same keys is claimable by
 -- now? Its hint may have been dropped meanwhile, because of those locks.
-CREATE OR REPLACE FUNCTION next_free(ids bigint[])
+CREATE FUNCTION next_free(ids bigint[])
 RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
     SELECT n.* FROM next_of_keys(ARRAY(
@@ -142,7 +239,7 @@ $$;
 -- this order, so that it neither deadlocks nor leaks: lock the jobs, lock free places of their queues, draw fences, take the keys in
 -- their order, change only who has won. What somebody has locked is left out, but whoever is ending the run that holds a key is
 -- waited for: then it is ours.
-CREATE OR REPLACE FUNCTION claim_limited(ids bigint[], worker uuid, kinds text[], ahead bigint[])
+CREATE FUNCTION claim_limited(ids bigint[], worker uuid, kinds text[], ahead bigint[])
 RETURNS SETOF job
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
@@ -237,6 +334,9 @@ BEGIN
     RETURNING j.*;
 END $$;
 
-REVOKE ALL ON FUNCTION limit_key, limit_rate, key_places, take_key_place FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION limit_key, limit_rate TO claimd_admin;
-GRANT EXECUTE ON FUNCTION key_places TO claimd_worker;
+REVOKE ALL ON FUNCTION exclusive_flag, limit_key, limit_queue, limit_rate, free_slots, key_places, take_key_place, next_of_keys,
+    free_ended, free_leaked, next_free, claim_limited FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION limit_key, limit_queue, limit_rate TO claimd_admin;
+GRANT EXECUTE ON FUNCTION key_places, free_ended, free_leaked, next_free, claim_limited TO claimd_worker;
+GRANT SELECT ON exclusive, key_limit, slot, bucket TO claimd_admin, claimd_reader;
+GRANT SELECT ON exclusive TO claimd_worker;

@@ -1,6 +1,27 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Unique jobs: who enqueues gives a key, or says of what one is made, and another job with it stands in the way while its scope says
--- so. The guide: docs/guide/unique-jobs.md.
+-- How jobs come in: one by one, many at once, and unique ones: who enqueues gives a key, or says of what one is made, and another job
+-- with it stands in the way while its scope says so. The guide: docs/guide/enqueueing.md, docs/guide/unique-jobs.md.
+
+-- What a job is asked for with: the parameters of enqueue(), by name and type.
+CREATE TYPE job_request AS (
+    kind text,
+    args jsonb,
+    queue text,
+    priority integer,
+    scheduled_at timestamptz,
+    max_attempts integer,
+    timeout interval,
+    unique_key text,
+    exclusive_key text,
+    share_key text,
+    tags text[],
+    metadata jsonb,
+    unique_by text[],
+    unique_for interval,
+    unique_states text,
+    on_conflict text,
+    backoff text
+);
 
 -- The holder of each key. Whether it still stands in the way is decided when somebody wants the key, by the job's state at that
 -- moment: a row that should be gone harms nobody. So the end of a job frees its key where it can do so without waiting.
@@ -12,24 +33,12 @@ CREATE TABLE job_key (
     CONSTRAINT job_key_pkey PRIMARY KEY (key),
     CONSTRAINT job_key_states CHECK (states IN ('queued', 'open', 'completed', 'all'))
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
-GRANT SELECT ON job_key TO claimd_admin, claimd_reader;
-
--- ---- the end of a job ----
--- job.flags: 1 = its key is free when it ends. Whatever ends it deletes its row, so programs of every release free the key in the
--- statement that ends it; jobs without flags cost the look at that column. Never waits: a producer may hold the row for long.
-CREATE FUNCTION job_ended() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
-BEGIN
-    DELETE FROM job_key
-     WHERE key = (SELECT k.key FROM job_key k WHERE k.key = OLD.unique_key AND k.job_id = OLD.id FOR UPDATE SKIP LOCKED);
-    RETURN NULL;
-END $$;
-CREATE TRIGGER job_ended AFTER DELETE ON job FOR EACH ROW WHEN (OLD.flags <> 0 AND OLD.unique_key IS NOT NULL)
-    EXECUTE FUNCTION job_ended();
 
 -- ---- what is asked for ----
-ALTER TYPE job_request ADD ATTRIBUTE unique_by text[], ADD ATTRIBUTE unique_for interval, ADD ATTRIBUTE unique_states text,
-                       ADD ATTRIBUTE on_conflict text;
+CREATE FUNCTION request_keys() RETURNS text[]
+LANGUAGE sql STABLE SET search_path = claimd, pg_catalog, pg_temp
+RETURN ARRAY(SELECT attname::text FROM pg_attribute
+              WHERE attrelid = 'job_request'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum);
 
 -- What is wrong with a job, naming the argument; NULL: nothing. Its callers get it inline.
 CREATE FUNCTION why_refused(kind text, args jsonb, queue text, priority integer, scheduled_at timestamptz, max_attempts integer,
@@ -56,8 +65,8 @@ LANGUAGE sql STABLE AS $$
         THEN 'tags: at most 8192 octets together'
         WHEN pg_column_size(metadata) > 2000 AND octet_length(metadata::text) > 65536
         THEN 'metadata: at most 65536 octets as JSON text'
-        WHEN exclusive_key IS NOT NULL
-        THEN 'exclusive_key: not supported by this version, must be NULL'
+        WHEN octet_length(exclusive_key) NOT BETWEEN 1 AND 512
+        THEN 'exclusive_key: must have 1 to 512 octets'
     END
 $$;
 
@@ -90,7 +99,7 @@ CREATE FUNCTION request_refusal(r job_request) RETURNS text
 LANGUAGE plpgsql AS $$
 BEGIN
     RETURN COALESCE(why_refused(r.kind, r.args, r.queue, r.priority, r.scheduled_at, r.max_attempts, r.timeout, r.exclusive_key,
-                                r.tags, r.metadata), why_not_unique(r));
+                                r.tags, r.metadata), why_no_backoff(r.backoff), why_not_unique(r));
 END $$;
 
 -- The key that it wants, if any. Those of unique_by are JSON texts, and hashed when they are long.
@@ -214,14 +223,17 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    INSERT INTO job (id, kind, args, queue, priority, scheduled_at, max_attempts, timeout, share, tags, metadata, unique_key, flags)
+    INSERT INTO job (id, kind, args, queue, priority, scheduled_at, max_attempts, timeout, share, tags, metadata, unique_key, flags,
+                     backoff, exclusive_key)
     OVERRIDING SYSTEM VALUE
     VALUES (id, r.kind, r.args, r.queue, r.priority,
             CASE WHEN r.scheduled_at >= '0001-01-01 00:00:00+00' THEN r.scheduled_at ELSE clock_timestamp() END,
             r.max_attempts, r.timeout,
             CASE WHEN r.share_key IS NULL THEN 0
                  ELSE 1 + (hashtextextended(r.share_key, 0) & 9223372036854775807) % 63 END,
-            r.tags, r.metadata, key, CASE WHEN states IN ('queued', 'open') THEN 1 ELSE 0 END);
+            r.tags, r.metadata, key, CASE WHEN states IN ('queued', 'open') THEN 1 ELSE 0 END
+            + CASE WHEN r.exclusive_key IS NULL THEN 0 ELSE exclusive_flag() END,
+            r.backoff, r.exclusive_key);
     inserted := true;
 END $$;
 
@@ -232,7 +244,7 @@ CREATE FUNCTION enqueue(kind text, args jsonb DEFAULT '{}', queue text DEFAULT '
                         timeout interval DEFAULT NULL, unique_key text DEFAULT NULL, exclusive_key text DEFAULT NULL,
                         share_key text DEFAULT NULL, tags text[] DEFAULT NULL, metadata jsonb DEFAULT NULL,
                         unique_by text[] DEFAULT NULL, unique_for interval DEFAULT NULL, unique_states text DEFAULT NULL,
-                        on_conflict text DEFAULT 'error') RETURNS bigint
+                        on_conflict text DEFAULT 'error', backoff text DEFAULT NULL) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
     wrong text := why_refused(kind, args, queue, priority, scheduled_at, max_attempts, timeout, exclusive_key, tags, metadata);
@@ -241,18 +253,21 @@ BEGIN
     IF unique_key IS NOT NULL OR unique_by IS NOT NULL OR unique_for IS NOT NULL OR unique_states IS NOT NULL
        OR on_conflict IS DISTINCT FROM 'error' THEN
         RETURN (enqueue_request(ROW(kind, args, queue, priority, scheduled_at, max_attempts, timeout, unique_key, exclusive_key,
-                                    share_key, tags, metadata, unique_by, unique_for, unique_states, on_conflict))).id;
+                                    share_key, tags, metadata, unique_by, unique_for, unique_states, on_conflict, backoff))).id;
     END IF;
+    wrong := COALESCE(wrong, why_no_backoff(backoff));
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
     END IF;
-    INSERT INTO job (kind, args, queue, priority, scheduled_at, max_attempts, timeout, share, tags, metadata)
+    INSERT INTO job (kind, args, queue, priority, scheduled_at, max_attempts, timeout, share, tags, metadata, backoff,
+                     exclusive_key, flags)
     VALUES (kind, args, queue, priority,
             -- Not stored as it is: many a client can't read -infinity, nor years before the first.
             CASE WHEN scheduled_at >= '0001-01-01 00:00:00+00' THEN scheduled_at ELSE clock_timestamp() END, max_attempts, timeout,
             CASE WHEN share_key IS NULL THEN 0
                  ELSE 1 + (hashtextextended(share_key, 0) & 9223372036854775807) % 63 END,
-            tags, metadata)
+            tags, metadata, backoff, exclusive_key,
+            CASE WHEN exclusive_key IS NULL THEN 0 ELSE exclusive_flag() END)
     RETURNING id INTO new_id;
     RETURN new_id;
 END $$;
@@ -263,7 +278,7 @@ CREATE FUNCTION enqueue_unique(kind text, args jsonb DEFAULT '{}', queue text DE
                                timeout interval DEFAULT NULL, unique_key text DEFAULT NULL, exclusive_key text DEFAULT NULL,
                                share_key text DEFAULT NULL, tags text[] DEFAULT NULL, metadata jsonb DEFAULT NULL,
                                unique_by text[] DEFAULT NULL, unique_for interval DEFAULT NULL, unique_states text DEFAULT NULL,
-                               on_conflict text DEFAULT 'ignore', OUT id bigint, OUT inserted boolean)
+                               on_conflict text DEFAULT 'ignore', backoff text DEFAULT NULL, OUT id bigint, OUT inserted boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
     IF unique_key IS NULL AND unique_by IS NULL THEN
@@ -271,7 +286,7 @@ BEGIN
     END IF;
     SELECT e.id, e.inserted INTO id, inserted
       FROM enqueue_request(ROW(kind, args, queue, priority, scheduled_at, max_attempts, timeout, unique_key, exclusive_key,
-                               share_key, tags, metadata, unique_by, unique_for, unique_states, on_conflict)) AS e;
+                               share_key, tags, metadata, unique_by, unique_for, unique_states, on_conflict, backoff)) AS e;
 END $$;
 
 -- ---- enqueue_many ----
@@ -289,7 +304,7 @@ BEGIN
 END $$;
 
 -- Raises CL002 for the first element that enqueue() would refuse; else returns.
-CREATE OR REPLACE FUNCTION refuse_requests(jobs jsonb) RETURNS void
+CREATE FUNCTION refuse_requests(jobs jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
     known text[] := request_keys();
@@ -327,22 +342,35 @@ END $$;
 CREATE FUNCTION enqueue_many_unique(jobs jsonb) RETURNS SETOF bigint
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
+    known text[] := request_keys();
     ids bigint[] := array_fill(NULL::bigint, ARRAY[jsonb_array_length(jobs)]);
     wanted record;
     holder text;
 BEGIN
-    PERFORM refuse_requests(jobs);
-    FOR wanted IN SELECT e.ordinality AS n, request_of(e.value) AS r FROM jsonb_array_elements(jobs) WITH ORDINALITY AS e
-                   ORDER BY request_key(request_of(e.value)) COLLATE "C" NULLS FIRST, e.ordinality LOOP
+    IF EXISTS (SELECT FROM jsonb_array_elements(jobs) AS e WHERE jsonb_typeof(e) <> 'object' OR e - known <> '{}') THEN
+        PERFORM refuse_requests(jobs);
+    END IF;
+    FOR wanted IN SELECT t.n, t.r
+                    FROM (SELECT e.ordinality AS n, request_of(e.value) AS r
+                            FROM jsonb_array_elements(jobs) WITH ORDINALITY AS e
+                          OFFSET 0) AS t
+                   ORDER BY request_key(t.r) COLLATE "C" NULLS FIRST, t.n LOOP
         ids[wanted.n] := (enqueue_request(wanted.r)).id;
     END LOOP;
     RETURN QUERY SELECT unnest(ids);
-EXCEPTION WHEN SQLSTATE 'CL004' THEN
-    GET STACKED DIAGNOSTICS holder = PG_EXCEPTION_DETAIL;
-    RAISE EXCEPTION USING ERRCODE = 'CL004', DETAIL = holder, MESSAGE = format('jobs[%s].%s', wanted.n - 1, SQLERRM);
+EXCEPTION
+    WHEN SQLSTATE 'CL004' THEN
+        GET STACKED DIAGNOSTICS holder = PG_EXCEPTION_DETAIL;
+        RAISE EXCEPTION USING ERRCODE = 'CL004', DETAIL = holder, MESSAGE = format('jobs[%s].%s', wanted.n - 1, SQLERRM);
+    WHEN SQLSTATE 'CL002' OR data_exception OR integrity_constraint_violation THEN
+        PERFORM refuse_requests(jobs);
+        RAISE;
 END $$;
 
-CREATE OR REPLACE FUNCTION enqueue_many(jobs jsonb) RETURNS SETOF bigint
+-- An array of objects, each with the parameters of enqueue() as keys; null means the default. All or none. Returns the ids in the
+-- order of the array. The table checks the elements, a NULL as kind stands for what it can't check; they are looked at one by one
+-- only when something is wrong.
+CREATE FUNCTION enqueue_many(jobs jsonb) RETURNS SETOF bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
     known text[] := request_keys();
@@ -356,14 +384,16 @@ BEGIN
         RETURN;
     END IF;
     RETURN QUERY
-    INSERT INTO job AS j (kind, args, queue, priority, scheduled_at, max_attempts, timeout, share, tags, metadata)
-    SELECT CASE WHEN e.request - known = '{}' AND r.exclusive_key IS NULL THEN r.kind END,
+    INSERT INTO job AS j (kind, args, queue, priority, scheduled_at, max_attempts, timeout, share, tags, metadata, backoff,
+                          exclusive_key, flags)
+    SELECT CASE WHEN e.request - known = '{}' THEN r.kind END,
            COALESCE(r.args, '{}'), COALESCE(r.queue, 'default'), COALESCE(r.priority, 4),
            CASE WHEN r.scheduled_at >= '0001-01-01 00:00:00+00' THEN r.scheduled_at ELSE clock_timestamp() END,
            r.max_attempts, r.timeout,
            CASE WHEN r.share_key IS NULL THEN 0
                 ELSE 1 + (hashtextextended(r.share_key, 0) & 9223372036854775807) % 63 END,
-           r.tags, r.metadata
+           r.tags, r.metadata, r.backoff, r.exclusive_key,
+           CASE WHEN r.exclusive_key IS NULL THEN 0 ELSE exclusive_flag() END
       FROM jsonb_array_elements(jobs) WITH ORDINALITY AS e(request, n)
      CROSS JOIN LATERAL jsonb_populate_record(NULL::job_request, e.request) AS r
      ORDER BY e.n
@@ -373,22 +403,7 @@ EXCEPTION WHEN data_exception OR integrity_constraint_violation THEN
     RAISE;
 END $$;
 
--- ---- retry ----
--- A job that holds its key while it is open wants it back.
-CREATE FUNCTION retake_key() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
-DECLARE
-    holder bigint := take_key(NEW.unique_key, 'open', NULL, NEW.id);
-BEGIN
-    IF holder <> NEW.id THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL004', DETAIL = holder::text,
-            MESSAGE = format('job %s can''t be retried: job %s has its unique key now', NEW.id, holder);
-    END IF;
-    RETURN NULL;
-END $$;
-CREATE TRIGGER retake_key AFTER INSERT ON job FOR EACH ROW WHEN (NEW.flags <> 0 AND NEW.generation > 0 AND NEW.unique_key IS NOT NULL)
-    EXECUTE FUNCTION retake_key();
-
-REVOKE ALL ON FUNCTION job_ended, why_refused, why_not_unique, request_refusal, request_key, ended_badly, key_holds, take_key,
-    meet_holder, enqueue_request, enqueue, enqueue_unique, request_of, refuse_requests, enqueue_many_unique, retake_key FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION enqueue, enqueue_unique TO claimd_admin, claimd_producer;
+REVOKE ALL ON FUNCTION request_keys, why_refused, why_not_unique, request_refusal, request_key, ended_badly, key_holds, take_key,
+    meet_holder, enqueue_request, enqueue, enqueue_unique, request_of, refuse_requests, enqueue_many_unique, enqueue_many FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION enqueue, enqueue_unique, enqueue_many TO claimd_admin, claimd_producer;
+GRANT SELECT ON job_key TO claimd_admin, claimd_reader;

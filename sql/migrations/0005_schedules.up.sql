@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Schedules: jobs that recur, at the times that 0003_cron finds. The guide: docs/guide/schedules.md.
+-- Schedules: jobs that recur, at the times that 0004_cron finds. The guide: docs/guide/schedules.md.
 
 CREATE TABLE schedule (
     name text COLLATE "C" NOT NULL,
@@ -103,7 +103,7 @@ DECLARE
     the_zone text;
     tick timestamptz;
 BEGIN
-    PERFORM require_program(4); -- an older scheduler would fire nothing
+    PERFORM require_program(2); -- an older scheduler would fire nothing
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
     END IF;

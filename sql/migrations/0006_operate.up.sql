@@ -1,0 +1,395 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What is done to jobs that are there, by people and by their own handlers. The guide: docs/guide/operating-jobs.md,
+-- docs/guide/effects.md, docs/guide/first-job.md.
+
+-- ---- how it is doing ----
+-- No row: there is no such job, or its history has been dropped.
+CREATE FUNCTION job_status(id bigint)
+RETURNS TABLE (state text, attempt integer, result jsonb, error text, finalized_at timestamptz)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+    SELECT j.state, j.attempt, j.result, j.error, j.finalized_at FROM jobs j WHERE j.id = job_status.id
+$$;
+
+-- The same as soon as the job has ended, or as it is when the time is over. Looks every 5 ms, then ever less often, up to 4 times a
+-- second. Holds a snapshot meanwhile, which keeps vacuum from its work: hence the short limit.
+CREATE FUNCTION wait(id bigint, timeout interval DEFAULT '30 s')
+RETURNS TABLE (state text, attempt integer, result jsonb, error text, finalized_at timestamptz)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+    until_at timestamptz := clock_timestamp() + wait.timeout;
+    pause float8 := 0.005;
+    mine xid := pg_current_xact_id_if_assigned()::xid;
+    found_job record;
+BEGIN
+    IF wait.timeout IS NULL OR wait.timeout < interval '0' OR wait.timeout > interval '60 s' THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'timeout: must be 0 to 60 s';
+    END IF;
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = 'only a READ COMMITTED transaction can see how the job goes on';
+    END IF;
+    IF EXISTS (SELECT FROM job j WHERE j.id = wait.id AND j.xmin = mine) THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = 'job ' || wait.id || ' is of this transaction: commit first';
+    END IF;
+    LOOP
+        SELECT * INTO found_job FROM job_status(wait.id);
+        EXIT WHEN found_job IS NULL OR found_job.finalized_at IS NOT NULL OR clock_timestamp() >= until_at;
+        PERFORM pg_sleep(LEAST(pause, extract(epoch FROM until_at - clock_timestamp())));
+        pause := LEAST(pause * 1.5, 0.25);
+    END LOOP;
+    IF found_job.state IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = 'job ' || COALESCE(wait.id::text, 'NULL') || ' not found';
+    END IF;
+    RETURN QUERY SELECT found_job.state, found_job.attempt, found_job.result, found_job.error, found_job.finalized_at;
+END $$;
+
+-- ---- its end ----
+-- A job that does not run is cancelled at once; one that runs is asked to end, and 'cancelling'. A second time is no error.
+CREATE OR REPLACE FUNCTION cancel(id bigint) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    found_state text;
+    run_fence bigint;
+BEGIN
+    IF id IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'id: must not be NULL';
+    END IF;
+    FOR try IN 1..10 LOOP -- it may come from one state into the other meanwhile
+        WITH gone AS (
+            DELETE FROM job j WHERE j.id = cancel.id AND j.state = 'available' RETURNING j.*
+        ), unwatched AS (
+            DELETE FROM job_live l USING gone g WHERE l.id = g.id
+        )
+        INSERT INTO job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes,
+                                 generation, priority, share, state, queue, kind, args, max_attempts, timeout, tags, metadata,
+                                 flags, version, unique_key, backoff, exclusive_key)
+        SELECT g.id, g.fence, g.created_at, g.scheduled_at, g.ready_at, g.attempted_at, g.worker_id, g.attempt, g.crashes,
+               g.generation, g.priority, g.share, 'cancelled', g.queue, g.kind, g.args, g.max_attempts, g.timeout, g.tags,
+               g.metadata, g.flags, g.version, g.unique_key, g.backoff, g.exclusive_key
+          FROM gone g;
+        IF FOUND THEN
+            RETURN 'cancelled';
+        END IF;
+        -- The lock keeps its end from coming between: what is written here would be left behind.
+        SELECT j.fence INTO run_fence FROM job j WHERE j.id = cancel.id AND j.state = 'running' FOR NO KEY UPDATE;
+        IF FOUND THEN
+            INSERT INTO job_live AS l (id, fence, cancel_requested) VALUES (cancel.id, run_fence, true)
+                ON CONFLICT ON CONSTRAINT job_live_pkey DO UPDATE SET fence = excluded.fence, cancel_requested = true;
+            PERFORM pg_notify('claimd_cancel', cancel.id::text);
+            RETURN 'cancelling';
+        END IF;
+        EXIT WHEN NOT EXISTS (SELECT FROM job j WHERE j.id = cancel.id);
+    END LOOP;
+    SELECT j.state INTO found_state FROM job j WHERE j.id = cancel.id;
+    IF NOT FOUND THEN
+        SELECT h.state INTO found_state FROM job_history h WHERE h.id = cancel.id ORDER BY h.finalized_at DESC LIMIT 1;
+    END IF;
+    IF found_state = 'cancelled' THEN
+        RETURN 'cancelled';
+    END IF;
+    RAISE EXCEPTION USING ERRCODE = 'CL003',
+        MESSAGE = 'job ' || id || CASE
+            WHEN found_state IN ('available', 'running') THEN ' has just changed: try again'
+            ELSE COALESCE(' is ' || found_state || ' already', ' not found') END;
+END $$;
+
+-- Completes a running job in the transaction of its handler, so that what the handler wrote and the completion are one commit or none
+-- (guarantee G4). CL001 when the claim is not the job's newest any more: the caller must roll back. A transaction whose commit has an
+-- unknown outcome must not be repeated with the same fence: that is refused as well. Until the transaction ends it has the job's row.
+CREATE FUNCTION complete_in_tx(id bigint, fence bigint, result jsonb DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    wrong text := CASE
+        WHEN id IS NULL THEN 'id: must not be NULL'
+        WHEN fence IS NULL OR fence <= 0 THEN 'fence: must be that of a claim'
+        WHEN octet_length(result::text) > 65536 THEN 'result: at most 65536 octets as JSON text'
+    END;
+BEGIN
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
+    END IF;
+    WITH gone AS (
+        DELETE FROM job j WHERE j.id = complete_in_tx.id AND j.state = 'running' AND j.fence = complete_in_tx.fence RETURNING j.*
+    ), unwatched AS (
+        DELETE FROM job_live l USING gone g WHERE l.id = g.id
+    )
+    INSERT INTO job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, generation, priority, share,
+                             queue, kind, args, max_attempts, timeout, tags, metadata, flags, version, unique_key, backoff, exclusive_key,
+                             crashes, state, result)
+    SELECT g.id, g.fence, g.created_at, g.scheduled_at, g.ready_at, g.attempted_at, g.worker_id, g.attempt, g.generation, g.priority,
+           g.share, g.queue, g.kind, g.args, g.max_attempts, g.timeout, g.tags, g.metadata, g.flags, g.version, g.unique_key, g.backoff, g.exclusive_key,
+           g.crashes, 'completed', complete_in_tx.result
+      FROM gone g;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL001',
+            MESSAGE = format('job %s does not run under fence %s (any more): roll back', id, fence);
+    END IF;
+END $$;
+
+-- Forgets a finished job: all its generations, failed attempts and edits. Returns its state.
+CREATE FUNCTION delete_job(id bigint) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    found_state text;
+BEGIN
+    IF id IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'id: must not be NULL';
+    END IF;
+    DELETE FROM job_history h WHERE h.id = delete_job.id AND h.retried_at IS NULL RETURNING h.state INTO found_state;
+    IF found_state IS NULL THEN
+        SELECT j.state INTO found_state FROM job j WHERE j.id = delete_job.id;
+        RAISE EXCEPTION USING ERRCODE = 'CL003',
+            MESSAGE = 'job ' || id || COALESCE(' is ' || found_state || ': only a finished job can be deleted', ' not found');
+    END IF;
+    DELETE FROM job_history h WHERE h.id = delete_job.id;
+    DELETE FROM job_attempt a WHERE a.job_id = delete_job.id;
+    DELETE FROM job_edit e WHERE e.job_id = delete_job.id;
+    RETURN found_state;
+END $$;
+
+-- ---- again ----
+-- All or none: refused with the reason of the first that can't be retried. Returns how many. The history may have been small when
+-- this was planned.
+CREATE FUNCTION retry_many(ids bigint[], even_completed boolean DEFAULT false) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    wanted bigint[] := ARRAY(SELECT DISTINCT u.id FROM unnest(ids) AS u(id) ORDER BY u.id);
+    retried bigint[];
+    refused bigint;
+    found_state text;
+BEGIN
+    IF ids IS NULL OR array_position(ids, NULL) IS NOT NULL OR even_completed IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002',
+            MESSAGE = CASE WHEN even_completed IS NULL THEN 'even_completed: must be true or false' ELSE 'id: must not be NULL' END;
+    END IF;
+    WITH former AS (
+        UPDATE job_history h SET retried_at = clock_timestamp()
+         WHERE h.id = ANY (wanted) AND h.retried_at IS NULL AND (even_completed OR h.state <> 'completed')
+        RETURNING h.*
+    ), again AS (
+        INSERT INTO job (id, fence, created_at, generation, priority, share, queue, kind, args, max_attempts, timeout, tags, metadata,
+                         flags, version, unique_key, backoff, exclusive_key)
+        OVERRIDING SYSTEM VALUE
+        SELECT f.id, f.fence, f.created_at, f.generation + 1, f.priority, f.share, f.queue, f.kind, f.args, f.max_attempts, f.timeout,
+               f.tags, f.metadata, f.flags, f.version, f.unique_key, f.backoff, f.exclusive_key
+          FROM former f
+         ORDER BY f.id
+        RETURNING job.id
+    )
+    SELECT COALESCE(array_agg(a.id), '{}') INTO retried FROM again a;
+    SELECT u.id INTO refused FROM unnest(wanted) AS u(id) WHERE u.id <> ALL (retried) ORDER BY u.id LIMIT 1;
+    IF NOT FOUND THEN
+        RETURN cardinality(retried);
+    END IF;
+    SELECT j.state INTO found_state FROM job j WHERE j.id = refused;
+    IF NOT FOUND THEN
+        SELECT h.state INTO found_state FROM job_history h WHERE h.id = refused AND h.retried_at IS NULL;
+    END IF;
+    RAISE EXCEPTION USING ERRCODE = 'CL003',
+        MESSAGE = 'job ' || refused || CASE
+            WHEN found_state IN ('available', 'running') THEN ' is ' || found_state || ': only a finished job can be retried'
+            WHEN found_state = 'completed' AND NOT even_completed THEN ' is completed: only even_completed => true retries it'
+            WHEN found_state IS NOT NULL THEN ' has just changed: try again'
+            ELSE ' not found' END;
+END $$;
+
+-- Makes one finished job available again: see retry_many().
+CREATE FUNCTION retry(id bigint, even_completed boolean DEFAULT false) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM retry_many(ARRAY[id], even_completed);
+    RETURN id;
+END $$;
+
+-- ---- changed while it is queued ----
+CREATE TABLE job_edit (
+    job_id bigint NOT NULL,
+    version integer NOT NULL, -- of the job, since this edit
+    generation integer NOT NULL,
+    edited_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    edited_by text NOT NULL DEFAULT session_user,
+    before jsonb NOT NULL, -- what the edit was about
+    after jsonb NOT NULL,
+    CONSTRAINT job_edit_pkey PRIMARY KEY (job_id, version)
+);
+CREATE INDEX job_edit_at ON job_edit USING brin (edited_at);
+
+CREATE FUNCTION refuse_patch(patch jsonb) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    known text[] := '{args,priority,scheduled_at,queue,max_attempts,timeout,tags,metadata}';
+    field text;
+    wrong text;
+    r job_request;
+BEGIN
+    IF patch IS NULL OR jsonb_typeof(patch) <> 'object' OR patch = '{}' THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002',
+            MESSAGE = 'patch: must be a JSON object with at least one of ' || array_to_string(known, ', ');
+    END IF;
+    FOR field IN SELECT jsonb_object_keys(patch) LOOP
+        IF field <> ALL (known) THEN
+            RAISE EXCEPTION USING ERRCODE = 'CL002',
+                MESSAGE = format('patch.%s: unknown, must be one of %s', left(field, 64), array_to_string(known, ', '));
+        END IF;
+        BEGIN
+            PERFORM jsonb_populate_record(NULL::job_request, jsonb_build_object(field, patch -> field));
+        EXCEPTION WHEN data_exception THEN
+            RAISE EXCEPTION USING ERRCODE = 'CL002',
+                MESSAGE = format('patch.%s: must be of type %s: %s', field,
+                                 (SELECT format_type(atttypid, atttypmod) FROM pg_attribute
+                                   WHERE attrelid = 'job_request'::regclass AND attname = field), SQLERRM);
+        END;
+    END LOOP;
+    r := jsonb_populate_record(NULL::job_request, patch);
+    wrong := why_refused('a', CASE WHEN patch ? 'args' THEN patch -> 'args' ELSE '{}' END,
+                         CASE WHEN patch ? 'queue' THEN r.queue ELSE 'a' END,
+                         CASE WHEN patch ? 'priority' THEN r.priority ELSE 4 END,
+                         r.scheduled_at, r.max_attempts, r.timeout, NULL, r.tags, r.metadata);
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'patch.' || wrong;
+    END IF;
+END $$;
+
+-- Changes a queued job: what runs is what the row says when it is claimed. null means the default: no tags or metadata, the kind's
+-- limits, now. CL003 when it isn't queued (any more), or its version is not the expected one. Returns its new version.
+-- A due job that gets another queue or priority is due anew, at the end of that lane: ahead of the feed's cursor, like a new job. Hints
+-- of what it was may be left: a worker that claims it by one, and doesn't serve its queue, hands it back; older ones would run it.
+CREATE FUNCTION edit(id bigint, patch jsonb, expected_version integer DEFAULT NULL) RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    r job_request;
+    old job;
+    new job;
+    found_state text;
+    is_moved boolean;
+BEGIN
+    IF id IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'id: must not be NULL';
+    END IF;
+    PERFORM refuse_patch(patch);
+    r := jsonb_populate_record(NULL::job_request, patch);
+    SELECT j.* INTO old FROM job j WHERE j.id = edit.id FOR NO KEY UPDATE;
+    IF old.state IS DISTINCT FROM 'available' THEN
+        SELECT h.state INTO found_state FROM job_history h WHERE h.id = edit.id AND h.retried_at IS NULL;
+        RAISE EXCEPTION USING ERRCODE = 'CL003',
+            MESSAGE = 'job ' || id || CASE WHEN old.state IS NOT NULL THEN ' is ' || old.state || ': only a queued job can be edited'
+                                           ELSE COALESCE(' is ' || found_state || ' already', ' not found') END;
+    END IF;
+    IF old.version <> expected_version THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL003',
+            MESSAGE = format('job %s has version %s, not %s: look at it again', id, old.version, expected_version);
+    END IF;
+    IF r.max_attempts <= old.attempt THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL003',
+            MESSAGE = format('job %s has had %s attempts: max_attempts must be more', id, old.attempt);
+    END IF;
+    IF r.queue <> old.queue THEN
+        PERFORM require_program(2);
+    END IF;
+    is_moved := COALESCE(r.queue <> old.queue, false) OR COALESCE(r.priority <> old.priority, false);
+    UPDATE job j
+       SET version = j.version + 1,
+           args = CASE WHEN patch ? 'args' THEN patch -> 'args' ELSE j.args END,
+           priority = COALESCE(r.priority, j.priority), queue = COALESCE(r.queue, j.queue),
+           scheduled_at = CASE WHEN patch ? 'scheduled_at' THEN GREATEST(r.scheduled_at, clock_timestamp())
+                               WHEN is_moved AND j.ready_at <= clock_timestamp() THEN clock_timestamp()
+                               ELSE j.scheduled_at END,
+           max_attempts = CASE WHEN patch ? 'max_attempts' THEN r.max_attempts ELSE j.max_attempts END,
+           timeout = CASE WHEN patch ? 'timeout' THEN r.timeout ELSE j.timeout END,
+           tags = CASE WHEN patch ? 'tags' THEN r.tags ELSE j.tags END,
+           metadata = CASE WHEN patch ? 'metadata' THEN r.metadata ELSE j.metadata END
+     WHERE j.id = edit.id
+    RETURNING j.* INTO new;
+    INSERT INTO job_edit (job_id, version, generation, before, after)
+    SELECT new.id, new.version, new.generation, jsonb_object_agg(k, to_jsonb(old) -> k), jsonb_object_agg(k, to_jsonb(new) -> k)
+      FROM jsonb_object_keys(patch) AS k;
+    IF new.ready_at <> old.ready_at AND (SELECT hungry FROM cluster) THEN
+        PERFORM pg_notify('claimd', '');
+    END IF;
+    RETURN new.version;
+END $$;
+
+-- ---- queues, kinds, workers ----
+-- Nothing of a paused queue is fed, and none of its hints is popped; what runs goes on. True: it was not paused before.
+CREATE FUNCTION pause_queue(queue text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    IF queue IS NULL OR queue !~ '^[a-z][a-z0-9_.-]*$' OR octet_length(queue) > 64 THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'queue: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets';
+    END IF;
+    INSERT INTO queue AS q (name, paused) VALUES (pause_queue.queue, true)
+        ON CONFLICT (name) DO UPDATE SET paused = true WHERE NOT q.paused;
+    RETURN FOUND;
+END $$;
+
+-- True: it was paused.
+CREATE FUNCTION resume_queue(queue text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    IF queue IS NULL OR queue !~ '^[a-z][a-z0-9_.-]*$' OR octet_length(queue) > 64 THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'queue: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets';
+    END IF;
+    UPDATE queue q SET paused = false WHERE q.name = resume_queue.queue AND q.paused;
+    RETURN FOUND;
+END $$;
+
+-- Workers withdraw a paused kind with their next beat: it is not claimed, and as nobody serves it, not fed either.
+-- Older workers would go on with it.
+CREATE FUNCTION pause_kind(kind text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM require_program(2);
+    UPDATE kind k SET paused = true WHERE k.name = pause_kind.kind AND NOT k.paused;
+    IF FOUND THEN
+        RETURN true;
+    END IF;
+    IF NOT EXISTS (SELECT FROM kind k WHERE k.name = pause_kind.kind) THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'kind: must be one that a worker has announced (claimctl kinds list)';
+    END IF;
+    RETURN false;
+END $$;
+
+CREATE FUNCTION resume_kind(kind text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE kind k SET paused = false WHERE k.name = resume_kind.kind AND k.paused;
+    IF FOUND THEN
+        RETURN true;
+    END IF;
+    IF NOT EXISTS (SELECT FROM kind k WHERE k.name = resume_kind.kind) THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'kind: must be one that a worker has announced (claimctl kinds list)';
+    END IF;
+    RETURN false;
+END $$;
+
+-- Asks a worker to take nothing new ('quiet'), or to end what runs and then itself ('drain').
+CREATE FUNCTION ask_worker(worker_id uuid, what text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    why text;
+BEGIN
+    IF what IS NULL OR what NOT IN ('quiet', 'drain') THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'what: must be quiet or drain';
+    END IF;
+    SELECT CASE WHEN w.dead OR w.stopped THEN format('worker %s has ended', w.worker_id)
+                WHEN w.stale_at < clock_timestamp() THEN format('worker %s is silent: it would not hear', w.worker_id)
+                WHEN w.built_for < 2 THEN format('worker %s is of an older release: send it SIGUSR1 or SIGTERM', w.worker_id)
+           ELSE '' END
+      INTO why
+      FROM worker w
+     WHERE w.worker_id = ask_worker.worker_id
+       FOR UPDATE;
+    IF why IS DISTINCT FROM '' THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL003',
+            MESSAGE = COALESCE(why, format('worker %s not found', COALESCE(ask_worker.worker_id::text, 'NULL')));
+    END IF;
+    -- A drain is the last word.
+    UPDATE worker w SET asked = what WHERE w.worker_id = ask_worker.worker_id AND w.asked <> 'drain';
+END $$;
+
+REVOKE ALL ON FUNCTION job_status, wait, complete_in_tx, delete_job, retry_many, retry, refuse_patch, edit, pause_queue, resume_queue,
+    pause_kind, resume_kind, ask_worker FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION job_status, wait TO claimd_admin, claimd_producer, claimd_reader;
+GRANT EXECUTE ON FUNCTION complete_in_tx, delete_job, retry_many, retry, edit, pause_queue, resume_queue, pause_kind, resume_kind,
+    ask_worker TO claimd_admin;
+GRANT SELECT ON job_edit TO claimd_admin, claimd_reader;

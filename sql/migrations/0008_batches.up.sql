@@ -1,0 +1,336 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Batches: jobs that belong together, how many of them have ended well, and one job that follows when all have ended. And jobs after
+-- jobs. Those outside cost nothing for it. The guide: docs/guide/batches.md.
+
+-- ---- batches ----
+CREATE TABLE batch (
+    id bigint GENERATED ALWAYS AS IDENTITY,
+    opened_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    closed_at timestamptz, -- no job can be added any more
+    over_at timestamptz, -- closed, and all its jobs have ended
+    follow_up_job bigint,
+    name text NOT NULL,
+    follow_up jsonb, -- what enqueue_many() takes
+    error text, -- of the follow-up, which could not be made
+    CONSTRAINT batch_pkey PRIMARY KEY (id),
+    CONSTRAINT batch_name_size CHECK (octet_length(name) <= 200)
+);
+
+-- Those that the leader looks at.
+CREATE INDEX batch_open ON batch (id) WHERE over_at IS NULL AND closed_at IS NOT NULL;
+
+-- Its jobs; outlives them in job and in the history.
+CREATE TABLE batch_job (
+    batch_id bigint NOT NULL,
+    job_id bigint NOT NULL,
+    state text COLLATE "C", -- in which it ended; NULL while it is open
+    CONSTRAINT batch_job_pkey PRIMARY KEY (job_id),
+    CONSTRAINT batch_job_batch FOREIGN KEY (batch_id) REFERENCES batch ON DELETE CASCADE
+);
+
+CREATE INDEX batch_job_open ON batch_job (batch_id, job_id) WHERE state IS NULL;
+
+CREATE INDEX batch_job_batch ON batch_job (batch_id);
+
+CREATE FUNCTION refuse_batch(batch bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = 'CL003',
+        MESSAGE = format('batch %s %s', COALESCE(batch::text, 'NULL'),
+                         COALESCE((SELECT CASE WHEN b.over_at IS NOT NULL THEN 'is over' ELSE 'is closed' END
+                                     FROM batch b WHERE b.id = refuse_batch.batch), 'not found'));
+END $$;
+
+-- `follow_up`: a job, as an element of enqueue_many().
+CREATE FUNCTION batch_open(name text DEFAULT '', follow_up jsonb DEFAULT NULL) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    new_id bigint;
+BEGIN
+    IF name IS NULL OR octet_length(name) > 200 THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'name: at most 200 octets';
+    END IF;
+    IF follow_up IS NOT NULL THEN
+        BEGIN
+            PERFORM refuse_requests(jsonb_build_array(follow_up));
+        EXCEPTION WHEN SQLSTATE 'CL002' THEN
+            RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = replace(SQLERRM, 'jobs[0]', 'follow_up');
+        END;
+    END IF;
+    INSERT INTO batch (name, follow_up) VALUES (batch_open.name, batch_open.follow_up) RETURNING id INTO new_id;
+    RETURN new_id;
+END $$;
+
+-- Adds a job that has not ended, such as one that was made just now, and returns its id. A job is in one batch at most; again is no
+-- error. The batch stays open until the transaction ends.
+CREATE FUNCTION batch_add(batch bigint, job bigint) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    other bigint;
+BEGIN
+    PERFORM FROM batch b WHERE b.id = batch_add.batch AND b.closed_at IS NULL FOR KEY SHARE;
+    IF NOT FOUND THEN
+        PERFORM refuse_batch(batch);
+    END IF;
+    UPDATE job j SET flags = j.flags | 8 WHERE j.id = job;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('job %s has ended, or was not found', COALESCE(job::text, 'NULL'));
+    END IF;
+    INSERT INTO batch_job (batch_id, job_id) VALUES (batch, job) ON CONFLICT (job_id) DO NOTHING;
+    IF NOT FOUND THEN
+        SELECT m.batch_id INTO other FROM batch_job m WHERE m.job_id = job;
+        IF other <> batch THEN
+            RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('job %s is in batch %s', job, other);
+        END IF;
+    END IF;
+    RETURN job;
+END $$;
+
+-- All jobs have been added. A second time is no error.
+CREATE FUNCTION batch_close(batch bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    -- Waits for those who are adding jobs: their row locks.
+    PERFORM FROM batch b WHERE b.id = batch_close.batch FOR UPDATE;
+    IF NOT FOUND THEN
+        PERFORM refuse_batch(batch);
+    END IF;
+    UPDATE batch b SET closed_at = clock_timestamp() WHERE b.id = batch_close.batch AND b.closed_at IS NULL;
+END $$;
+
+-- Cancels what has not ended, and returns how many jobs that was; those that run are asked to end.
+CREATE FUNCTION batch_cancel(batch bigint) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    member bigint;
+    done bigint := 0;
+BEGIN
+    PERFORM batch_close(batch);
+    FOR member IN SELECT m.job_id FROM batch_job m WHERE m.batch_id = batch AND m.state IS NULL ORDER BY m.job_id LOOP
+        BEGIN
+            PERFORM cancel(member);
+            done := done + 1;
+        EXCEPTION WHEN SQLSTATE 'CL003' THEN
+            NULL; -- it has just ended
+        END;
+    END LOOP;
+    RETURN done;
+END $$;
+
+-- Batches with their counts.
+CREATE VIEW batches AS
+SELECT b.id, b.name,
+       CASE WHEN b.over_at IS NOT NULL THEN 'over' WHEN b.closed_at IS NOT NULL THEN 'closed' ELSE 'open' END AS state,
+       m.jobs, m.open, m.succeeded, m.failed, m.cancelled, b.opened_at, b.closed_at, b.over_at, b.follow_up_job, b.error
+  FROM batch b
+ CROSS JOIN LATERAL (SELECT count(*) AS jobs, count(*) FILTER (WHERE state IS NULL) AS open,
+                            count(*) FILTER (WHERE state = 'completed') AS succeeded,
+                            count(*) FILTER (WHERE state = 'discarded') AS failed,
+                            count(*) FILTER (WHERE state = 'cancelled') AS cancelled
+                       FROM batch_job WHERE batch_id = b.id) m;
+
+-- For whoever has the id: producers may read nothing else of it.
+CREATE FUNCTION batch_status(batch bigint)
+RETURNS TABLE (state text, jobs bigint, open bigint, succeeded bigint, failed bigint, cancelled bigint, follow_up_job bigint)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+    SELECT b.state, b.jobs, b.open, b.succeeded, b.failed, b.cancelled, b.follow_up_job FROM batches b WHERE b.id = batch
+$$;
+
+-- By the leading scheduler, each second: ends batches that are closed and have no open job, and makes their follow-ups, once. One
+-- that can't be made keeps no other from it; its reason is in the row. Returns batch, follow-up job, and the reason.
+CREATE FUNCTION end_batches(most integer DEFAULT 100) RETURNS TABLE (batch_id bigint, job_id bigint, why text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET lock_timeout = '50ms' AS $$
+DECLARE
+    b record;
+BEGIN
+    FOR b IN SELECT * FROM batch c
+              WHERE c.over_at IS NULL AND c.closed_at IS NOT NULL
+                AND NOT EXISTS (SELECT FROM batch_job m WHERE m.batch_id = c.id AND m.state IS NULL)
+              ORDER BY c.id LIMIT most FOR UPDATE SKIP LOCKED LOOP
+        batch_id := b.id;
+        job_id := NULL;
+        why := NULL;
+        IF b.follow_up IS NOT NULL THEN
+            BEGIN
+                job_id := (SELECT enqueue_many(jsonb_build_array(b.follow_up)));
+            EXCEPTION
+                WHEN lock_not_available OR query_canceled THEN
+                    CONTINUE; -- somebody has its unique key for a moment: the next time
+                WHEN OTHERS THEN
+                    why := SQLERRM;
+            END;
+        END IF;
+        UPDATE batch c SET over_at = clock_timestamp(), follow_up_job = end_batches.job_id, error = why WHERE c.id = b.id;
+        RETURN NEXT;
+    END LOOP;
+END $$;
+
+-- ---- jobs after jobs ----
+-- A job that waits, and when it is due after that. Meanwhile its scheduled_at is job_waits(): no claim takes it, no feed reads it.
+CREATE TABLE job_wait (
+    job_id bigint NOT NULL,
+    scheduled_at timestamptz NOT NULL,
+    if_dead text NOT NULL, -- if one of the others does not complete
+    CONSTRAINT job_wait_pkey PRIMARY KEY (job_id),
+    CONSTRAINT job_wait_if_dead CHECK (if_dead IN ('cancel', 'run', 'hold'))
+);
+
+-- For whom it waits.
+CREATE TABLE job_after (
+    job_id bigint NOT NULL,
+    after_id bigint NOT NULL,
+    state text COLLATE "C", -- in which that one ended; NULL while it is open
+    CONSTRAINT job_after_pkey PRIMARY KEY (job_id, after_id),
+    CONSTRAINT job_after_wait FOREIGN KEY (job_id) REFERENCES job_wait ON DELETE CASCADE
+);
+
+CREATE INDEX job_after_open ON job_after (after_id) WHERE state IS NULL;
+
+-- Jobs that wait for one less: the leader looks at these alone. Never updated, so that the ends of jobs don't wait for each other.
+CREATE TABLE job_wake (job_id bigint NOT NULL);
+
+CREATE FUNCTION job_waits() RETURNS timestamptz LANGUAGE sql IMMUTABLE AS $$ SELECT timestamptz '2285-12-31 00:00:00+00' $$;
+
+-- Lets a job that has not started wait for others; returns its id. `if_dead`: what happens if one of them is discarded or cancelled:
+-- cancel = it is cancelled too; run = it runs all the same; hold = it waits until somebody retries that one, or cancels this.
+CREATE FUNCTION after(job bigint, predecessors bigint[], if_dead text DEFAULT 'cancel') RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    due timestamptz;
+    other bigint;
+    other_state text;
+BEGIN
+    IF COALESCE(if_dead, '') NOT IN ('cancel', 'run', 'hold') THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'if_dead: must be cancel, run or hold';
+    ELSIF COALESCE(cardinality(predecessors), 0) = 0 OR array_position(predecessors, NULL) IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'predecessors: must be an array of ids, without NULL';
+    ELSIF cardinality(predecessors) > 10000 THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'predecessors: at most 10000';
+    END IF;
+    SELECT j.scheduled_at INTO due FROM job j WHERE j.id = job AND j.state = 'available' FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('job %s runs, has ended, or was not found', COALESCE(job::text, 'NULL'));
+    END IF;
+    INSERT INTO job_wait AS w (job_id, scheduled_at, if_dead) VALUES (job, due, after.if_dead)
+        ON CONFLICT ON CONSTRAINT job_wait_pkey DO UPDATE SET if_dead = excluded.if_dead;
+    -- In the order of ids, so that two calls don't lock each other out.
+    FOREACH other IN ARRAY ARRAY(SELECT DISTINCT p FROM unnest(predecessors) AS p ORDER BY p) LOOP
+        IF EXISTS (WITH RECURSIVE before(id) AS (
+                       SELECT other UNION SELECT a.after_id FROM before b JOIN job_after a ON a.job_id = b.id AND a.state IS NULL)
+                   SELECT FROM before WHERE id = job) THEN
+            RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('job %s waits for job %s: that would be a circle', other, job);
+        END IF;
+        UPDATE job j SET flags = j.flags | 16 WHERE j.id = other;
+        other_state := NULL;
+        IF NOT FOUND THEN
+            SELECT h.state INTO other_state FROM job_history h WHERE h.id = other AND h.retried_at IS NULL;
+            IF NOT FOUND THEN
+                RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('predecessors: job %s not found', other);
+            END IF;
+        END IF;
+        INSERT INTO job_after (job_id, after_id, state) VALUES (job, other, other_state) ON CONFLICT DO NOTHING;
+    END LOOP;
+    UPDATE job j SET flags = j.flags | 32, scheduled_at = job_waits() WHERE j.id = job;
+    INSERT INTO job_wake VALUES (job); -- perhaps all have ended
+    RETURN job;
+END $$;
+
+-- By the leading scheduler, each second: jobs whose predecessors have all ended become due, or are cancelled. Returns how many.
+CREATE FUNCTION release_jobs(most integer DEFAULT 1000) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET lock_timeout = '50ms' AS $$
+DECLARE
+    w record;
+    is_dead boolean;
+    done bigint := 0;
+BEGIN
+    FOR w IN WITH woken AS (
+                 DELETE FROM job_wake WHERE ctid = ANY (ARRAY(SELECT ctid FROM job_wake LIMIT most FOR UPDATE SKIP LOCKED))
+                 RETURNING job_id)
+             SELECT t.* FROM job_wait t WHERE t.job_id IN (SELECT job_id FROM woken)
+                AND NOT EXISTS (SELECT FROM job_after a WHERE a.job_id = t.job_id AND a.state IS NULL) LOOP
+        is_dead := EXISTS (SELECT FROM job_after a WHERE a.job_id = w.job_id AND a.state <> 'completed');
+        CONTINUE WHEN is_dead AND w.if_dead = 'hold';
+        BEGIN
+            IF is_dead AND w.if_dead = 'cancel' THEN
+                PERFORM cancel(w.job_id);
+            ELSE
+                DELETE FROM job_wait t WHERE t.job_id = w.job_id;
+                UPDATE job j SET scheduled_at = GREATEST(w.scheduled_at, clock_timestamp())
+                 WHERE j.id = w.job_id AND j.state = 'available' AND j.scheduled_at = job_waits();
+            END IF;
+            done := done + 1;
+        EXCEPTION
+            WHEN lock_not_available OR query_canceled THEN
+                INSERT INTO job_wake VALUES (w.job_id); -- the next time
+            WHEN SQLSTATE 'CL003' THEN
+                NULL; -- it has ended meanwhile
+        END;
+    END LOOP;
+    IF done > 0 AND (SELECT hungry FROM cluster) THEN
+        PERFORM pg_notify('claimd', '');
+    END IF;
+    RETURN done;
+END $$;
+
+-- ---- the end of a job ----
+-- What the end of a job is to do besides, by job.flags: 1 = its unique key is free; 8 = it is in a batch; 16 = others wait for it;
+-- 32 = it waited for others. (2 and 4, limits, are freed by free_ended().) One trigger for all, since each costs every job a look. Whatever
+-- ends a job deletes its row, so this holds for programs of every release. It fires when the statement that ends the job has put it into
+-- the history, and never waits: a producer may hold the row of a key for long.
+CREATE FUNCTION job_ended() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    end_state text;
+BEGIN
+    IF OLD.flags & 1 <> 0 THEN
+        DELETE FROM job_key
+         WHERE key = (SELECT k.key FROM job_key k WHERE k.key = OLD.unique_key AND k.job_id = OLD.id FOR UPDATE SKIP LOCKED);
+    END IF;
+    IF OLD.flags & 24 <> 0 THEN
+        SELECT h.state INTO end_state FROM job_history h
+         WHERE h.id = OLD.id AND h.generation = OLD.generation AND h.finalized_at > now() - interval '1 day';
+        end_state := COALESCE(end_state, 'cancelled'); -- deleted by hand
+        IF OLD.flags & 8 <> 0 THEN
+            UPDATE batch_job m SET state = end_state WHERE m.job_id = OLD.id;
+        END IF;
+        IF OLD.flags & 16 <> 0 THEN
+            WITH told AS (
+                UPDATE job_after a SET state = end_state WHERE a.after_id = OLD.id AND a.state IS NULL RETURNING a.job_id
+            )
+            INSERT INTO job_wake SELECT job_id FROM told;
+        END IF;
+    END IF;
+    IF OLD.flags & 32 <> 0 THEN
+        DELETE FROM job_wait w WHERE w.job_id = OLD.id;
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER job_ended AFTER DELETE ON job FOR EACH ROW WHEN (OLD.flags & 57 <> 0) EXECUTE FUNCTION job_ended();
+
+-- A job that is retried wants its key back, is open again in its batch, unless that is over, and those who wait for it go on waiting.
+CREATE FUNCTION job_again() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    holder bigint := CASE WHEN NEW.flags & 1 <> 0 THEN take_key(NEW.unique_key, 'open', NULL, NEW.id) ELSE NEW.id END;
+BEGIN
+    IF holder <> NEW.id THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL004', DETAIL = holder::text,
+            MESSAGE = format('job %s can''t be retried: job %s has its unique key now', NEW.id, holder);
+    END IF;
+    IF NEW.flags & 8 <> 0 THEN
+        UPDATE batch_job m SET state = NULL FROM batch b WHERE m.job_id = NEW.id AND b.id = m.batch_id AND b.over_at IS NULL;
+    END IF;
+    IF NEW.flags & 16 <> 0 THEN
+        UPDATE job_after a SET state = NULL WHERE a.after_id = NEW.id;
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER job_again AFTER INSERT ON job FOR EACH ROW WHEN (NEW.flags & 25 <> 0 AND NEW.generation > 0)
+    EXECUTE FUNCTION job_again();
+
+REVOKE ALL ON FUNCTION refuse_batch, batch_open, batch_add, batch_close, batch_cancel, batch_status, end_batches, job_waits, after,
+    release_jobs, job_ended, job_again FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION batch_open, batch_add, batch_close, batch_cancel, batch_status, after TO claimd_admin, claimd_producer;
+GRANT EXECUTE ON FUNCTION batch_status TO claimd_reader;
+GRANT SELECT ON batch, batch_job, batches, job_wait, job_after, job_wake TO claimd_admin, claimd_reader;
+GRANT DELETE ON batch TO claimd_admin;

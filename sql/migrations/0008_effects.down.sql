@@ -1,2 +1,0 @@
--- SPDX-License-Identifier: Apache-2.0
-DROP FUNCTION complete_in_tx(bigint, bigint, jsonb);
