@@ -95,6 +95,7 @@ const struct ctl_command ctl_commands[] = {
                   "fixed:30s, list:1s,5s, linear:10s:1h, exponential:15s:1h~10%"},
                  {"tag", "TEXT", "may be repeated"},
                  {"metadata", "JSON", "an object, for people and for jobs list"},
+                 {"exclusive", "KEY", "of all jobs with this key one runs at a time"},
                  {"unique", "KEY", "only if no other job with this key stands in the way"},
                  {"unique-by", "LIST", "a key made of kind, queue, args, args.NAME"},
                  {"unique-for", "TIME", "so long, even if that job ends before"},
@@ -253,11 +254,13 @@ const struct ctl_command ctl_commands[] = {
      .words = "NAME",
      .words_min = 1,
      .words_max = 1,
-     .help = "Limit how many jobs of a queue run at a time, over all workers.\n\n"
+     .help = "Limit how many jobs of a queue run at a time, or start, over all workers.\n\n"
              "Exact from the next claim on; what runs when the limit is set runs on.",
      .examples = "claimctl queues limit images --running 5\n"
-                 "claimctl queues limit images --running none",
-     .options = {{"running", "N", "at most so many, 1 to 10000, or none for no limit"}},
+                 "claimctl queues limit mails --rate 50/s\n"
+                 "claimctl queues limit images --running none --rate none",
+     .options = {{"running", "N", "at most so many, 1 to 10000, or none for no limit"},
+                 {"rate", "N/UNIT", "so many starts per s, m, h or d; or none for no limit"}},
      .run = queues_limit},
     {.noun = "queues",
      .verb = "clear",

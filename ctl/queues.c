@@ -110,26 +110,84 @@ enum status queues_resume(struct ctl *ctl, const struct ctl_args *args, struct e
     return pause_set(ctl, "queue", &SQL_ADMIN_QUEUE_PAUSE, args->words[0], false, err);
 }
 
-enum status queues_limit(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+/* `none` is no number: NULL in PostgreSQL. */
+static const char *or_null(const char *value)
 {
-    static const struct table_column columns[] = {{"name", CELL_TEXT},
-                                                  {"max_running", CELL_NUMBER}};
-    const char *running = ctl_value(args, "running");
+    return value == NULL || strcmp(value, "none") == 0 ? NULL : value;
+}
+
+struct limits {
+    const char *running; /* as they were given; NULL: not */
+    const char *rate;
+    char starts[16];
+    char per[16]; /* an interval */
+};
+
+static enum status read_limits(const struct ctl_args *args, struct limits *ret, struct err *err)
+{
+    static const char units[] = "smhd";
+    static const char *const intervals[] = {"1 s", "1 min", "1 h", "1 d"};
     int64_t n = 0;
-    if (running == NULL) {
-        return err_fail(err, STATUS_INVALID, "queues limit needs --running N or --running none");
+    *ret = (struct limits){.running = ctl_value(args, "running"), .rate = ctl_value(args, "rate")};
+    const char *running = or_null(ret->running);
+    const char *rate = or_null(ret->rate);
+    if (ret->running == NULL && ret->rate == NULL) {
+        return err_fail(err, STATUS_INVALID, "queues limit needs --running or --rate");
     }
-    bool is_none = strcmp(running, "none") == 0;
-    if (!is_none && parse_i64(running, strlen(running), 1, 10000, &n, NULL) != STATUS_OK) {
+    if (running != NULL && parse_i64(running, strlen(running), 1, 10000, &n, NULL) != STATUS_OK) {
         return err_fail(err, STATUS_INVALID, "--running '%.40s': must be 1 to 10000, or none",
                         running);
     }
-    const char *const params[] = {args->words[0], is_none ? NULL : running};
+    if (rate == NULL) {
+        return STATUS_OK;
+    }
+    size_t digits = strcspn(rate, "/");
+    const char *unit =
+        rate[digits] == '/' && strlen(rate) == digits + 2 ? strchr(units, rate[digits + 1]) : NULL;
+    if (unit == NULL || parse_i64(rate, digits, 1, 100000, &n, NULL) != STATUS_OK) {
+        return err_fail(err, STATUS_INVALID,
+                        "--rate '%.40s': must be 1 to 100000, then /s, /m, /h or /d; or none",
+                        rate);
+    }
+    (void)snprintf(ret->starts, sizeof ret->starts, "%lld", (long long)n);
+    (void)snprintf(ret->per, sizeof ret->per, "%s", intervals[unit - units]);
+    return STATUS_OK;
+}
+
+static enum status set_limits(struct admin *a, const char *queue, const struct limits *l,
+                              struct err *err)
+{
+    enum status st = STATUS_OK;
+    if (l->running != NULL) {
+        const char *const params[] = {queue, or_null(l->running)};
+        auto_admin_rows struct admin_rows *rows = NULL;
+        st = ctl_written(admin_query(a, &SQL_ADMIN_QUEUE_LIMIT, params, &rows, err), err);
+    }
+    if (st != STATUS_OK || l->rate == NULL) {
+        return st;
+    }
+    bool is_none = l->starts[0] == '\0';
+    const char *const params[] = {queue, is_none ? NULL : l->starts, is_none ? "1 s" : l->per};
+    auto_admin_rows struct admin_rows *rows = NULL;
+    return ctl_written(admin_query(a, &SQL_ADMIN_QUEUE_RATE, params, &rows, err), err);
+}
+
+enum status queues_limit(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    static const struct table_column columns[] = {
+        {"name", CELL_TEXT}, {"max_running", CELL_NUMBER}, {"starts_per_s", CELL_NUMBER}};
+    const char *queue = args->words[0];
+    struct limits limits;
     auto_admin struct admin *a = NULL;
     auto_admin_rows struct admin_rows *rows = NULL;
     auto_table struct table table = TABLE("queue", columns);
+    const struct table *const tables[] = {&table};
     table.is_record = true;
-    enum status st = job_queue_check(params[0], err);
+    enum status st = read_limits(args, &limits, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = job_queue_check(queue, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -137,14 +195,17 @@ enum status queues_limit(struct ctl *ctl, const struct ctl_args *args, struct er
     if (st != STATUS_OK) {
         return st;
     }
-    st = ctl_written(admin_query(a, &SQL_ADMIN_QUEUE_LIMIT, params, &rows, err), err);
+    st = set_limits(a, queue, &limits, err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = table_add(&table, params, err);
+    st = admin_query(a, &SQL_ADMIN_QUEUE_LIMITS, &queue, &rows, err);
     if (st != STATUS_OK) {
         return st;
     }
-    const struct table *const tables[] = {&table};
+    st = table_add_rows(&table, rows, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
     return tables_print(tables, 1, ctl->is_json, ctl->out, err);
 }

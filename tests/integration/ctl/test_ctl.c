@@ -90,6 +90,19 @@ static void given_worker(const char *queues, const char *kinds)
     ctl_sql(sql);
 }
 
+START_TEST(B20_a_job_may_have_an_exclusive_key_with_and_without_a_unique_one)
+{
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--exclusive", "m1"), 0);
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--exclusive", "m1", "--unique", "u"), 0);
+    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job WHERE exclusive_key = 'm1'"),
+                     2);
+    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job WHERE unique_key IS NOT "
+                                "NULL"),
+                     1);
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--exclusive", ""), 2);
+}
+END_TEST
+
 START_TEST(a_kind_or_queue_that_nobody_serves_is_warned_of_and_stored)
 {
     ck_assert_int_eq(ctl_exit("enqueue", "resize"), 0);
@@ -481,6 +494,7 @@ int main(void)
     tcase_add_test(tests, postgresql_away_is_exit_3_with_the_reason);
     tcase_add_test(tests, a_unique_job_is_made_once_and_shows_its_key);
     tcase_add_test(tests, one_job_prints_its_id_and_is_stored_as_said);
+    tcase_add_test(tests, B20_a_job_may_have_an_exclusive_key_with_and_without_a_unique_one);
     tcase_add_test(tests, a_kind_or_queue_that_nobody_serves_is_warned_of_and_stored);
     tcase_add_test(tests, strict_refuses_what_nobody_serves_before_anything_is_stored);
     tcase_add_test(tests, bad_input_is_exit_2_with_place_and_allowed_form);

@@ -251,6 +251,17 @@ START_TEST(queues_and_kinds_are_shown_paused_and_resumed)
     ck_assert_int_eq(ctl_number("SELECT max_running::text FROM claimd.queue WHERE name = 'q1'"), 5);
     ck_assert_int_eq(ctl_exit("queues", "limit", "q1", "--running", "none"), 0);
     ck_assert_int_eq(ctl_number("SELECT count(max_running)::text FROM claimd.queue"), 0);
+    ck_assert_int_eq(ctl_exit("queues", "limit", "q1", "--rate", "120/m", "--running", "3"), 0);
+    ck_assert_int_eq(ctl_number("SELECT (rate + max_running)::int::text FROM claimd.queue WHERE "
+                                "name = 'q1'"),
+                     5);
+    ck_assert_int_eq(ctl_exit("queues", "limit", "q1", "--rate", "none", "--running", "none"), 0);
+    ck_assert_int_eq(ctl_number("SELECT count(rate)::text FROM claimd.queue"), 0);
+    static const char *const bad[] = {"50", "50/", "50/y", "0/s", "/s", "5/ss", "-1/s", "x/s"};
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        ck_assert_int_eq(ctl_exit("queues", "limit", "q1", "--rate", bad[i]), 2);
+        assert_says("then /s, /m, /h or /d");
+    }
     ck_assert_int_eq(ctl_exit("queues", "limit", "q1"), 2);
     ck_assert_int_eq(ctl_exit("queues", "limit", "q1", "--running", "0"), 2);
     ck_assert_int_eq(ctl_exit("queues", "limit", "B", "--running", "1"), 2);
