@@ -19,23 +19,6 @@ static const struct table_column columns[] = {{"id", CELL_NUMBER},
                                               {"follow_up_job", CELL_NUMBER | CELL_WIDE},
                                               {"error", CELL_TEXT | CELL_LONG}};
 
-/* `id` NULL: all. */
-static enum status fill(struct admin *a, const struct pg_statement *statement, const char *id,
-                        struct table *t, struct err *err)
-{
-    const char *params[] = {id};
-    auto_admin_rows struct admin_rows *rows = NULL;
-    enum status st = admin_query(a, statement, params, &rows, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = ctl_now(a, &t->now_us, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return table_add_rows(t, rows, err);
-}
-
 static enum status open_for(struct ctl *ctl, const char *id, struct admin **ret, struct err *err)
 {
     int64_t number = 0;
@@ -57,7 +40,12 @@ enum status batches_list(struct ctl *ctl, const struct ctl_args *args, struct er
     if (st != STATUS_OK) {
         return st;
     }
-    st = fill(a, &SQL_ADMIN_BATCHES, NULL, &table, err);
+    const char *all[] = {NULL};
+    st = table_query(&table, a, &SQL_ADMIN_BATCHES, all, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = ctl_now(a, &table.now_us, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -80,14 +68,18 @@ enum status batches_show(struct ctl *ctl, const struct ctl_args *args, struct er
     if (st != STATUS_OK) {
         return st;
     }
-    st = fill(a, &SQL_ADMIN_BATCHES, id, &batch, err);
+    st = table_query(&batch, a, &SQL_ADMIN_BATCHES, &id, err);
     if (st != STATUS_OK) {
         return st;
     }
     if (batch.row_count == 0) {
         return err_fail(err, STATUS_NOT_FOUND, "batch %s not found", id);
     }
-    st = fill(a, &SQL_ADMIN_BATCH_JOBS, id, &jobs, err);
+    st = ctl_now(a, &batch.now_us, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = table_query(&jobs, a, &SQL_ADMIN_BATCH_JOBS, &id, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -49,17 +49,6 @@ static const struct table_column edit_columns[] = {
     {"edited_by", CELL_TEXT},         {"before", CELL_JSON | CELL_LONG},
     {"after", CELL_JSON | CELL_LONG}, {"generation", CELL_NUMBER | CELL_HIDDEN}};
 
-static enum status fill(struct admin *a, const struct pg_statement *statement, const char *id,
-                        struct table *t, struct err *err)
-{
-    auto_admin_rows struct admin_rows *rows = NULL;
-    enum status st = admin_query(a, statement, &id, &rows, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return table_add_rows(t, rows, err);
-}
-
 /* What attempt `wanted`, or the last one with a log (NULL), said at its end; a table has no room
  * for that. */
 static enum status print_log(const struct table *attempts, const char *wanted, FILE *out,
@@ -142,15 +131,15 @@ static enum status check_log(const char *attempt, struct err *err)
 static enum status fill_past(struct admin *a, const char *id, struct table *timeline,
                              struct table *attempts, struct table *edits, struct err *err)
 {
-    enum status st = fill(a, &SQL_ADMIN_JOB_TIMELINE, id, timeline, err);
+    enum status st = table_query(timeline, a, &SQL_ADMIN_JOB_TIMELINE, &id, err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = fill(a, &SQL_ADMIN_JOB_ATTEMPTS, id, attempts, err);
+    st = table_query(attempts, a, &SQL_ADMIN_JOB_ATTEMPTS, &id, err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = fill(a, &SQL_ADMIN_JOB_EDITS, id, edits, err);
+    st = table_query(edits, a, &SQL_ADMIN_JOB_EDITS, &id, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -181,7 +170,7 @@ enum status jobs_show(struct ctl *ctl, const struct ctl_args *args, struct err *
     if (st != STATUS_OK) {
         return st;
     }
-    st = fill(a, &SQL_ADMIN_JOB_SHOW, id, &job, err);
+    st = table_query(&job, a, &SQL_ADMIN_JOB_SHOW, &id, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -19,7 +19,6 @@ enum status kinds_list(struct ctl *ctl, const struct ctl_args *args, struct err 
                                                   {"updated_at", CELL_TIME | CELL_WIDE}};
     (void)args;
     auto_admin struct admin *a = NULL;
-    auto_admin_rows struct admin_rows *rows = NULL;
     auto_table struct table table = TABLE("kinds", columns);
     enum status st = ctl_session(ctl, &a, err);
     if (st != STATUS_OK) {
@@ -29,11 +28,7 @@ enum status kinds_list(struct ctl *ctl, const struct ctl_args *args, struct err 
     if (st != STATUS_OK) {
         return st;
     }
-    st = admin_query(a, &SQL_ADMIN_KINDS, NULL, &rows, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = table_add_rows(&table, rows, err);
+    st = table_query(&table, a, &SQL_ADMIN_KINDS, NULL, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -44,21 +44,10 @@ static const struct table_column worker_columns[] = {{"host", CELL_TEXT},
                                                      {"started_at", CELL_TIME | CELL_WIDE},
                                                      {"worker_id", CELL_TEXT | CELL_WIDE}};
 
-static enum status fill(struct admin *a, const struct pg_statement *statement,
-                        const char *const *params, struct table *ret, struct err *err)
-{
-    auto_admin_rows struct admin_rows *rows = NULL;
-    enum status st = admin_query(a, statement, params, &rows, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return table_add_rows(ret, rows, err);
-}
-
 enum status overview_queues(struct admin *a, struct table *ret, struct err *err)
 {
     *ret = (struct table)TABLE("queues", queue_columns);
-    return fill(a, &SQL_ADMIN_QUEUES, NULL, ret, err);
+    return table_query(ret, a, &SQL_ADMIN_QUEUES, NULL, err);
 }
 
 /* The same without who serves them. */
@@ -88,14 +77,14 @@ enum status overview_depths(struct admin *a, struct table *ret, struct err *err)
 enum status overview_finished(struct admin *a, struct table *ret, struct err *err)
 {
     *ret = (struct table)TABLE("finished", finished_columns);
-    return fill(a, &SQL_ADMIN_STATS_FINISHED, NULL, ret, err);
+    return table_query(ret, a, &SQL_ADMIN_STATS_FINISHED, NULL, err);
 }
 
 enum status overview_health(struct admin *a, struct table *ret, struct err *err)
 {
     *ret = (struct table)TABLE("health", health_columns);
     ret->is_record = true;
-    return fill(a, &SQL_ADMIN_HEALTH, NULL, ret, err);
+    return table_query(ret, a, &SQL_ADMIN_HEALTH, NULL, err);
 }
 
 enum status overview_workers(struct admin *a, bool is_all, struct table *ret, struct err *err)
@@ -106,5 +95,5 @@ enum status overview_workers(struct admin *a, bool is_all, struct table *ret, st
     if (st != STATUS_OK) {
         return st;
     }
-    return fill(a, &SQL_ADMIN_WORKERS, params, ret, err);
+    return table_query(ret, a, &SQL_ADMIN_WORKERS, params, err);
 }

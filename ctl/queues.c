@@ -24,17 +24,6 @@ enum status queues(struct ctl *ctl, const struct ctl_args *args, struct err *err
     return tables_print(tables, 1, ctl->is_json, ctl->out, err);
 }
 
-static enum status fill(struct admin *a, const struct pg_statement *statement, const char *name,
-                        struct table *t, struct err *err)
-{
-    auto_admin_rows struct admin_rows *rows = NULL;
-    enum status st = admin_query(a, statement, &name, &rows, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return table_add_rows(t, rows, err);
-}
-
 /* The one row of all that has this name. */
 static enum status find(const struct table *all, const char *name, struct table *ret,
                         struct err *err)
@@ -63,11 +52,11 @@ static enum status fill_show(struct admin *a, const char *name, struct table *qu
     if (st != STATUS_OK) {
         return st;
     }
-    st = fill(a, &SQL_ADMIN_QUEUE_KINDS, name, kinds, err);
+    st = table_query(kinds, a, &SQL_ADMIN_QUEUE_KINDS, &name, err);
     if (st != STATUS_OK) {
         return st;
     }
-    return fill(a, &SQL_ADMIN_QUEUE_WORKERS, name, workers, err);
+    return table_query(workers, a, &SQL_ADMIN_QUEUE_WORKERS, &name, err);
 }
 
 enum status queues_show(struct ctl *ctl, const struct ctl_args *args, struct err *err)
@@ -179,7 +168,6 @@ enum status queues_limit(struct ctl *ctl, const struct ctl_args *args, struct er
     const char *queue = args->words[0];
     struct limits limits;
     auto_admin struct admin *a = NULL;
-    auto_admin_rows struct admin_rows *rows = NULL;
     auto_table struct table table = TABLE("queue", columns);
     const struct table *const tables[] = {&table};
     table.is_record = true;
@@ -199,11 +187,7 @@ enum status queues_limit(struct ctl *ctl, const struct ctl_args *args, struct er
     if (st != STATUS_OK) {
         return st;
     }
-    st = admin_query(a, &SQL_ADMIN_QUEUE_LIMITS, &queue, &rows, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = table_add_rows(&table, rows, err);
+    st = table_query(&table, a, &SQL_ADMIN_QUEUE_LIMITS, &queue, err);
     if (st != STATUS_OK) {
         return st;
     }

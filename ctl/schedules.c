@@ -14,17 +14,6 @@
 #define NEXT_STANDARD "5"
 #define NEXT_MAX 1000
 
-static enum status fill(struct admin *a, const struct pg_statement *statement,
-                        const char *const *params, struct table *t, struct err *err)
-{
-    auto_admin_rows struct admin_rows *rows = NULL;
-    enum status st = admin_query(a, statement, params, &rows, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return table_add_rows(t, rows, err);
-}
-
 static enum status not_found(const char *name, struct err *err)
 {
     return err_fail(err, STATUS_NOT_FOUND, "schedule '%.64s' not found", name);
@@ -53,7 +42,7 @@ enum status schedules_list(struct ctl *ctl, const struct ctl_args *args, struct 
     if (st != STATUS_OK) {
         return st;
     }
-    st = fill(a, &SQL_ADMIN_SCHEDULES_LIST, NULL, &table, err);
+    st = table_query(&table, a, &SQL_ADMIN_SCHEDULES_LIST, NULL, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -97,18 +86,18 @@ enum status schedules_show(struct ctl *ctl, const struct ctl_args *args, struct 
     if (st != STATUS_OK) {
         return st;
     }
-    st = fill(a, &SQL_ADMIN_SCHEDULE_SHOW, params, &schedule, err);
+    st = table_query(&schedule, a, &SQL_ADMIN_SCHEDULE_SHOW, params, err);
     if (st != STATUS_OK) {
         return st;
     }
     if (schedule.row_count == 0) {
         return not_found(params[0], err);
     }
-    st = fill(a, &SQL_ADMIN_SCHEDULE_NEXT, params, &next, err);
+    st = table_query(&next, a, &SQL_ADMIN_SCHEDULE_NEXT, params, err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = fill(a, &SQL_ADMIN_SCHEDULE_FIRES, params, &fires, err);
+    st = table_query(&fires, a, &SQL_ADMIN_SCHEDULE_FIRES, params, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -132,7 +121,7 @@ enum status schedules_next(struct ctl *ctl, const struct ctl_args *args, struct 
     if (st != STATUS_OK) {
         return st;
     }
-    st = fill(a, &SQL_ADMIN_SCHEDULE_NEXT, params, &table, err);
+    st = table_query(&table, a, &SQL_ADMIN_SCHEDULE_NEXT, params, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -155,7 +144,7 @@ static enum status act(struct ctl *ctl, const struct ctl_args *args,
     if (st != STATUS_OK) {
         return st;
     }
-    st = ctl_written(fill(a, statement, params, table, err), err);
+    st = ctl_written(table_query(table, a, statement, params, err), err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -308,7 +297,7 @@ enum status schedules_set(struct ctl *ctl, const struct ctl_args *args, struct e
     if (st != STATUS_OK) {
         return st;
     }
-    st = ctl_written(fill(a, &SQL_ADMIN_SCHEDULE_SET, values, &table, err), err);
+    st = ctl_written(table_query(&table, a, &SQL_ADMIN_SCHEDULE_SET, values, err), err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -64,6 +64,17 @@ enum status table_add_rows(struct table *t, const struct admin_rows *rows, struc
     return STATUS_OK;
 }
 
+enum status table_query(struct table *t, struct admin *a, const struct pg_statement *statement,
+                        const char *const *params, struct err *err)
+{
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = admin_query(a, statement, params, &rows, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return table_add_rows(t, rows, err);
+}
+
 /* ---- JSON ---- */
 
 static enum status put_json_text(struct buf *out, const char *text, struct err *err)

@@ -61,6 +61,9 @@ enum status table_add(struct table *t, const char *const *values, struct err *er
 /* All rows of a result whose columns are those of the table, in order. */
 enum status table_add_rows(struct table *t, const struct admin_rows *rows,
                            struct err *err) MUST_USE;
+/* All rows that a statement gives, likewise. */
+enum status table_query(struct table *t, struct admin *a, const struct pg_statement *statement,
+                        const char *const *params, struct err *err) MUST_USE;
 
 /* NULL = no value; borrowed. */
 const char *table_cell(const struct table *t, size_t row, size_t column);
