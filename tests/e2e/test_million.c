@@ -13,7 +13,7 @@
 #define PAGE_ROWS 2000 /* a full pass beside the feed's own counts the room by itself */
 #define BATCH_MAX 500  /* a worker gives back what it popped and couldn't claim */
 #define SCHEDULER_RSS_KB_MAX (100 * 1000)
-#define SOON_US (60 * US_PER_S)
+#define SOON_US (180 * US_PER_S)
 #define WRITTEN_WITHIN_US (90 * US_PER_S)
 
 static struct fleet f;

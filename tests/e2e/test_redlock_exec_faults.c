@@ -160,7 +160,7 @@ END_TEST
 START_TEST(W9_a_command_ends_in_time_when_a_majority_of_masters_stops)
 {
     pid_t pid = start("exec.log", "exec", "k", "--trust-fresh", "--ttl", "10s", "--node-timeout",
-                      "1s", "--kill-after", "500ms", "--", "sh", "-c",
+                      "1s", "--kill-after", "3s", "--", "sh", "-c",
                       "trap 'echo >$DIR/termed' TERM; echo $$ >$DIR/held;"
                       "while :; do tail -f /dev/null & wait; done");
     pid_t command = world_pid("held");

@@ -50,9 +50,9 @@ static struct redlock_batch *given_a_lock(void)
     for (size_t i = 0; i < STEPPED_MAX; i++) {
         give_clock(i);
     }
-    world.options.ttl_us = 2 * US_PER_S;
+    world.options.ttl_us = 4 * US_PER_S;
     world.options.ttl_max_us = world.options.ttl_us;
-    world.options.node_timeout_us = 200 * US_PER_MS;
+    world.options.node_timeout_us = 400 * US_PER_MS;
     world_open_voting();
     struct redlock_batch *b = world_acquire(world.lock, 1, 1);
     ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);

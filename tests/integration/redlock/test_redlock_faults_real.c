@@ -9,7 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#define TTL_MS 1000
+#define TTL_MS 2000
 #define TTL_US (TTL_MS * US_PER_MS)
 #define TIMEOUT_US (100 * US_PER_MS)
 

@@ -93,7 +93,6 @@ END_TEST
 START_TEST(W5_C9_the_keeper_goes_on_after_SCRIPT_FLUSH)
 {
     world_start(3, NULL);
-    shorten_the_lease(5 * US_PER_S);
     world_open_voting();
     struct redlock_batch *b = given_a_lock();
     for (uint64_t i = 0; i < 3; i++) {
