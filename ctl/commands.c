@@ -254,13 +254,17 @@ const struct ctl_command ctl_commands[] = {
      .words = "NAME",
      .words_min = 1,
      .words_max = 1,
-     .help = "Limit how many jobs of a queue run at a time, or start, over all workers.\n\n"
-             "Exact from the next claim on; what runs when the limit is set runs on.",
+     .help = "Limit how many jobs of a queue run at a time, start, or are open.\n\n"
+             "What runs is limited from the next claim on, over all workers; what runs already "
+             "runs on. A queue that is full of open jobs, waiting or running, refuses new ones "
+             "(exit code 5, SQLSTATE CL005).",
      .examples = "claimctl queues limit images --running 5\n"
                  "claimctl queues limit mails --rate 50/s\n"
+                 "claimctl queues limit reports --max-open 1000\n"
                  "claimctl queues limit images --running none --rate none",
      .options = {{"running", "N", "at most so many, 1 to 10000, or none for no limit"},
-                 {"rate", "N/UNIT", "so many starts per s, m, h or d; or none for no limit"}},
+                 {"rate", "N/UNIT", "so many starts per s, m, h or d; or none for no limit"},
+                 {"max-open", "N", "so many jobs that have not ended; or none for no limit"}},
      .run = queues_limit},
     {.noun = "queues",
      .verb = "clear",

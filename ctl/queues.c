@@ -108,27 +108,42 @@ static const char *or_null(const char *value)
 struct limits {
     const char *running; /* as they were given; NULL: not */
     const char *rate;
+    const char *max_open;
     char starts[16];
     char per[16]; /* an interval */
 };
+
+/* A number, `none` or nothing. */
+static enum status read_count(const char *option, const char *value, int64_t max, struct err *err)
+{
+    int64_t n = 0;
+    const char *number = or_null(value);
+    if (number == NULL || parse_i64(number, strlen(number), 1, max, &n, NULL) == STATUS_OK) {
+        return STATUS_OK;
+    }
+    return err_fail(err, STATUS_INVALID, "--%s '%.40s': must be 1 to %lld, or none", option, number,
+                    (long long)max);
+}
 
 static enum status read_limits(const struct ctl_args *args, struct limits *ret, struct err *err)
 {
     static const char units[] = "smhd";
     static const char *const intervals[] = {"1 s", "1 min", "1 h", "1 d"};
     int64_t n = 0;
-    *ret = (struct limits){.running = ctl_value(args, "running"), .rate = ctl_value(args, "rate")};
-    const char *running = or_null(ret->running);
+    *ret = (struct limits){.running = ctl_value(args, "running"),
+                           .rate = ctl_value(args, "rate"),
+                           .max_open = ctl_value(args, "max-open")};
     const char *rate = or_null(ret->rate);
-    if (ret->running == NULL && ret->rate == NULL) {
-        return err_fail(err, STATUS_INVALID, "queues limit needs --running or --rate");
+    if (ret->running == NULL && ret->rate == NULL && ret->max_open == NULL) {
+        return err_fail(err, STATUS_INVALID, "queues limit needs --running, --rate or --max-open");
     }
-    if (running != NULL && parse_i64(running, strlen(running), 1, 10000, &n, NULL) != STATUS_OK) {
-        return err_fail(err, STATUS_INVALID, "--running '%.40s': must be 1 to 10000, or none",
-                        running);
+    enum status st = read_count("running", ret->running, 10000, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (rate == NULL) {
-        return STATUS_OK;
+    st = read_count("max-open", ret->max_open, 10000000, err);
+    if (st != STATUS_OK || rate == NULL) {
+        return st;
     }
     size_t digits = strcspn(rate, "/");
     const char *unit =
@@ -143,15 +158,26 @@ static enum status read_limits(const struct ctl_args *args, struct limits *ret, 
     return STATUS_OK;
 }
 
+/* A limit that is one number; NULL: it was not given. */
+static enum status set_count(struct admin *a, const struct pg_statement *statement,
+                             const char *queue, const char *value, struct err *err)
+{
+    const char *const params[] = {queue, or_null(value)};
+    auto_admin_rows struct admin_rows *rows = NULL;
+    if (value == NULL) {
+        return STATUS_OK;
+    }
+    return ctl_written(admin_query(a, statement, params, &rows, err), err);
+}
+
 static enum status set_limits(struct admin *a, const char *queue, const struct limits *l,
                               struct err *err)
 {
-    enum status st = STATUS_OK;
-    if (l->running != NULL) {
-        const char *const params[] = {queue, or_null(l->running)};
-        auto_admin_rows struct admin_rows *rows = NULL;
-        st = ctl_written(admin_query(a, &SQL_ADMIN_QUEUE_LIMIT, params, &rows, err), err);
+    enum status st = set_count(a, &SQL_ADMIN_QUEUE_LIMIT, queue, l->running, err);
+    if (st != STATUS_OK) {
+        return st;
     }
+    st = set_count(a, &SQL_ADMIN_QUEUE_OPEN, queue, l->max_open, err);
     if (st != STATUS_OK || l->rate == NULL) {
         return st;
     }
@@ -163,8 +189,10 @@ static enum status set_limits(struct admin *a, const char *queue, const struct l
 
 enum status queues_limit(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
-    static const struct table_column columns[] = {
-        {"name", CELL_TEXT}, {"max_running", CELL_NUMBER}, {"starts_per_s", CELL_NUMBER}};
+    static const struct table_column columns[] = {{"name", CELL_TEXT},
+                                                  {"max_running", CELL_NUMBER},
+                                                  {"starts_per_s", CELL_NUMBER},
+                                                  {"max_open", CELL_NUMBER}};
     const char *queue = args->words[0];
     struct limits limits;
     auto_admin struct admin *a = NULL;

@@ -4,7 +4,7 @@ ALTER TABLE job DROP COLUMN flags, DROP COLUMN version, DROP COLUMN unique_key, 
 ALTER TABLE job_history DROP COLUMN flags, DROP COLUMN version, DROP COLUMN unique_key, DROP COLUMN backoff, DROP COLUMN retried_at,
                         DROP COLUMN exclusive_key;
 ALTER TABLE kind DROP COLUMN paused, DROP COLUMN backoff;
-ALTER TABLE queue DROP COLUMN max_running, DROP COLUMN limited, DROP COLUMN rate;
+ALTER TABLE queue DROP COLUMN max_running, DROP COLUMN limited, DROP COLUMN rate, DROP COLUMN max_open;
 DROP INDEX job_live_cancel, job_live_checkpoint;
 ALTER TABLE job_live DROP COLUMN percent, DROP COLUMN changed_at, DROP CONSTRAINT job_live_progress_size,
                      DROP CONSTRAINT job_live_checkpoint_size;

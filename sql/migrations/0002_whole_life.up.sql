@@ -111,6 +111,8 @@ ALTER TABLE queue
     ADD COLUMN max_running integer, -- NULL: as many as there are runners
     ADD COLUMN limited boolean NOT NULL DEFAULT false, -- its jobs are claimed by claim_limited()
     ADD COLUMN rate double precision, -- starts per second; NULL: any
+    ADD COLUMN max_open integer, -- jobs that have not ended; NULL: any number
+    ADD CONSTRAINT queue_max_open_range CHECK (max_open BETWEEN 1 AND 10000000),
     ADD CONSTRAINT queue_max_running_range CHECK (max_running BETWEEN 1 AND 10000),
     ADD CONSTRAINT queue_rate_range CHECK (rate > 0 AND rate <= 100000);
 

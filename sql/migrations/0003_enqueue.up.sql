@@ -223,6 +223,9 @@ BEGIN
             RETURN;
         END IF;
     END IF;
+    IF EXISTS (SELECT FROM queue q WHERE q.name = r.queue AND q.max_open IS NOT NULL) THEN
+        PERFORM take_room(r.queue, 1);
+    END IF;
     INSERT INTO job (id, kind, args, queue, priority, scheduled_at, max_attempts, timeout, share, tags, metadata, unique_key, flags,
                      backoff, exclusive_key)
     OVERRIDING SYSTEM VALUE
@@ -258,6 +261,9 @@ BEGIN
     wrong := COALESCE(wrong, why_no_backoff(backoff));
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
+    END IF;
+    IF EXISTS (SELECT FROM queue q WHERE q.name = enqueue.queue AND q.max_open IS NOT NULL) THEN
+        PERFORM take_room(queue, 1);
     END IF;
     INSERT INTO job (kind, args, queue, priority, scheduled_at, max_attempts, timeout, share, tags, metadata, backoff,
                      exclusive_key, flags)
@@ -382,6 +388,15 @@ BEGIN
                 WHERE e ?| '{unique_key,unique_by,unique_for,unique_states,on_conflict}') THEN
         RETURN QUERY SELECT * FROM enqueue_many_unique(jobs);
         RETURN;
+    END IF;
+    IF EXISTS (SELECT FROM queue q WHERE q.max_open IS NOT NULL) THEN
+        -- In the order of the queues: two calls would lock each other out.
+        PERFORM take_room(w.name, w.jobs)
+           FROM (SELECT q.name, count(*) AS jobs
+                   FROM jsonb_array_elements(jobs) AS e
+                   JOIN queue q ON q.name = COALESCE(e ->> 'queue', 'default') AND q.max_open IS NOT NULL
+                  GROUP BY q.name
+                  ORDER BY q.name) AS w;
     END IF;
     RETURN QUERY
     INSERT INTO job AS j (kind, args, queue, priority, scheduled_at, max_attempts, timeout, share, tags, metadata, backoff,

@@ -36,6 +36,13 @@ CREATE TABLE bucket (
     CONSTRAINT bucket_pkey PRIMARY KEY (queue)
 ) WITH (fillfactor = 50);
 
+-- Of queues with max_open: so many more jobs may come before the open ones are counted anew.
+CREATE TABLE room (
+    queue text COLLATE "C" NOT NULL,
+    jobs integer NOT NULL DEFAULT 0,
+    CONSTRAINT room_pkey PRIMARY KEY (queue)
+) WITH (fillfactor = 50);
+
 -- The flag of jobs with an exclusive key. A program built for an older schema would claim them as if they had none.
 CREATE FUNCTION exclusive_flag() RETURNS smallint
 LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
@@ -107,6 +114,50 @@ BEGIN
         ON CONFLICT (name) DO UPDATE SET rate = excluded.rate, limited = excluded.limited OR q.max_running IS NOT NULL;
     DELETE FROM bucket b WHERE b.queue = limit_rate.queue AND per_second IS NULL;
     INSERT INTO bucket (queue) SELECT limit_rate.queue WHERE per_second IS NOT NULL ON CONFLICT DO NOTHING;
+END $$;
+
+-- So many jobs of the queue that have not ended, waiting or running; who would enqueue one more is refused. NULL: no limit any more.
+CREATE FUNCTION limit_open(queue text, max_open integer) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    wrong text := CASE
+        WHEN queue IS NULL OR queue !~ '^[a-z][a-z0-9_.-]*$' OR octet_length(queue) > 64
+        THEN 'queue: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets'
+        WHEN max_open NOT BETWEEN 1 AND 10000000
+        THEN 'max_open: must be 1 to 10000000, or NULL for no limit'
+    END;
+BEGIN
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
+    END IF;
+    INSERT INTO queue AS q (name, max_open) VALUES (limit_open.queue, limit_open.max_open)
+        ON CONFLICT (name) DO UPDATE SET max_open = excluded.max_open;
+    DELETE FROM room r WHERE r.queue = limit_open.queue AND limit_open.max_open IS NULL;
+    INSERT INTO room AS r (queue) SELECT limit_open.queue WHERE limit_open.max_open IS NOT NULL
+        ON CONFLICT ON CONSTRAINT room_pkey DO UPDATE SET jobs = 0;
+END $$;
+
+-- Room for so many more jobs in a queue with max_open, else CL005. Exact, since one enqueuer waits for the transaction of the other.
+-- Jobs that end make room, so what a count has found can be given away before the next one.
+CREATE FUNCTION take_room(queue text, wanted bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
+DECLARE
+    most integer;
+    found_open bigint;
+    found_room bigint := (SELECT r.jobs FROM room r WHERE r.queue = take_room.queue FOR NO KEY UPDATE);
+BEGIN
+    IF found_room < wanted THEN
+        SELECT q.max_open INTO most FROM queue q WHERE q.name = take_room.queue;
+        SELECT count(*) INTO found_open FROM (SELECT FROM job j WHERE j.queue = take_room.queue LIMIT most + 1) AS j;
+        found_room := most - found_open;
+        IF found_room < wanted THEN
+            RAISE EXCEPTION USING ERRCODE = 'CL005', DETAIL = found_open::text,
+                MESSAGE = format('queue: %s has %s%s of at most %s open jobs: no room for %s more', queue,
+                                 CASE WHEN found_open > most THEN 'more than ' ELSE '' END, LEAST(found_open, most), most, wanted);
+        END IF;
+    END IF;
+    UPDATE room r SET jobs = found_room - wanted WHERE r.queue = take_room.queue;
 END $$;
 
 -- ---- taking and freeing ----
@@ -334,9 +385,9 @@ BEGIN
     RETURNING j.*;
 END $$;
 
-REVOKE ALL ON FUNCTION exclusive_flag, limit_key, limit_queue, limit_rate, free_slots, key_places, take_key_place, next_of_keys,
+REVOKE ALL ON FUNCTION exclusive_flag, limit_key, limit_queue, limit_rate, limit_open, take_room, free_slots, key_places, take_key_place, next_of_keys,
     free_ended, free_leaked, next_free, claim_limited FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION limit_key, limit_queue, limit_rate TO claimd_admin;
+GRANT EXECUTE ON FUNCTION limit_key, limit_queue, limit_rate, limit_open TO claimd_admin;
 GRANT EXECUTE ON FUNCTION key_places, free_ended, free_leaked, next_free, claim_limited TO claimd_worker;
-GRANT SELECT ON exclusive, key_limit, slot, bucket TO claimd_admin, claimd_reader;
+GRANT SELECT ON exclusive, key_limit, slot, bucket, room TO claimd_admin, claimd_reader;
 GRANT SELECT ON exclusive TO claimd_worker;

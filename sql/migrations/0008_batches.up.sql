@@ -11,7 +11,7 @@ CREATE TABLE batch (
     follow_up_job bigint,
     name text NOT NULL,
     follow_up jsonb, -- what enqueue_many() takes
-    error text, -- of the follow-up, which could not be made
+    error text, -- of the follow-up, which could not be made, or not yet
     CONSTRAINT batch_pkey PRIMARY KEY (id),
     CONSTRAINT batch_name_size CHECK (octet_length(name) <= 200)
 );
@@ -142,20 +142,26 @@ CREATE FUNCTION end_batches(most integer DEFAULT 100) RETURNS TABLE (batch_id bi
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET lock_timeout = '50ms' AS $$
 DECLARE
     b record;
+    full_queues text[] := '{}';
 BEGIN
     FOR b IN SELECT * FROM batch c
               WHERE c.over_at IS NULL AND c.closed_at IS NOT NULL
                 AND NOT EXISTS (SELECT FROM batch_job m WHERE m.batch_id = c.id AND m.state IS NULL)
-              ORDER BY c.id LIMIT most FOR UPDATE SKIP LOCKED LOOP
+              ORDER BY c.error IS NOT NULL, c.id LIMIT most FOR UPDATE SKIP LOCKED LOOP
         batch_id := b.id;
         job_id := NULL;
         why := NULL;
+        CONTINUE WHEN b.follow_up IS NOT NULL AND COALESCE(b.follow_up ->> 'queue', 'default') = ANY (full_queues);
         IF b.follow_up IS NOT NULL THEN
             BEGIN
                 job_id := (SELECT enqueue_many(jsonb_build_array(b.follow_up)));
             EXCEPTION
                 WHEN lock_not_available OR query_canceled THEN
                     CONTINUE; -- somebody has its unique key for a moment: the next time
+                WHEN SQLSTATE 'CL005' THEN -- it waits for room
+                    full_queues := full_queues || COALESCE(b.follow_up ->> 'queue', 'default');
+                    UPDATE batch c SET error = SQLERRM WHERE c.id = b.id AND c.error IS DISTINCT FROM SQLERRM;
+                    CONTINUE;
                 WHEN OTHERS THEN
                     why := SQLERRM;
             END;

@@ -264,6 +264,14 @@ START_TEST(queues_and_kinds_are_shown_paused_and_resumed)
     }
     ck_assert_int_eq(ctl_exit("queues", "limit", "q1"), 2);
     ck_assert_int_eq(ctl_exit("queues", "limit", "q1", "--running", "0"), 2);
+    ck_assert_int_eq(ctl_exit("queues", "limit", "q1", "--max-open", "0"), 2);
+    assert_says("--max-open '0': must be 1 to 10000000, or none");
+    ck_assert_int_eq(ctl_exit("queues", "limit", "q1", "--max-open", "2", "--json"), 0);
+    assert_says("\"max_open\": 2");
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--queue", "q1"), 5);
+    assert_says("queue: q1 has 2 of at most 2 open jobs: no room for 1 more");
+    ck_assert_int_eq(ctl_exit("queues", "limit", "q1", "--max-open", "none"), 0);
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--queue", "q1"), 0);
     ck_assert_int_eq(ctl_exit("queues", "limit", "B", "--running", "1"), 2);
     ck_assert_int_eq(ctl_exit("kinds", "resume", "a"), 0);
     ck_assert_int_eq(ctl_exit("queues", "resume", "q1", "--json"), 0);
