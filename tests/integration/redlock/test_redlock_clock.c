@@ -44,19 +44,24 @@ static void give_clock(size_t node)
     (void)unsetenv("CLOCK_SHIM_FILE");
 }
 
-static struct redlock_batch *given_a_lock(void)
+static struct redlock_batch *given_a_lock_of(int64_t ttl_us)
 {
     world_start(5, NULL);
     for (size_t i = 0; i < STEPPED_MAX; i++) {
         give_clock(i);
     }
-    world.options.ttl_us = 4 * US_PER_S;
-    world.options.ttl_max_us = world.options.ttl_us;
-    world.options.node_timeout_us = 400 * US_PER_MS;
+    world.options.ttl_us = ttl_us;
+    world.options.ttl_max_us = ttl_us;
+    world.options.node_timeout_us = ttl_us / 10;
     world_open_voting();
     struct redlock_batch *b = world_acquire(world.lock, 1, 1);
     ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
     return b;
+}
+
+static struct redlock_batch *given_a_lock(void)
+{
+    return given_a_lock_of(4 * US_PER_S);
 }
 
 static uint64_t extended(void)
@@ -135,7 +140,7 @@ static bool is_over_after_two_ttls(void)
 
 START_TEST(N4_T5_no_second_owner_wins_while_clocks_step_under_the_first_one)
 {
-    struct redlock_batch *b = given_a_lock();
+    struct redlock_batch *b = given_a_lock_of(8 * US_PER_S);
     struct redlock_async *other = world_other_client();
     for (size_t i = 0; i < (size_t)_i; i++) {
         write_offset(i, STEP_US);
