@@ -88,8 +88,8 @@ static enum status check_states(const struct bulk *b, struct err *err)
     }
     if (!b->act->is_of_finished && f->is_finished) {
         return err_fail(err, STATUS_INVALID,
-                        "--state: only open jobs can be %s; allowed: scheduled, retryable, "
-                        "available, running",
+                        "--state: only open jobs can be %s; allowed: waiting, scheduled, "
+                        "retryable, available, running",
                         b->act->past);
     }
     return STATUS_OK;

@@ -110,7 +110,8 @@ const struct ctl_command ctl_commands[] = {
      .words = "",
      .help =
          "List jobs, newest first.\n\n"
-         "STATE: scheduled, retryable, available, running, completed, cancelled, discarded.\n"
+         "STATE: waiting (for other jobs), scheduled, retryable, available, running, completed, "
+         "cancelled, discarded.\n"
          "TIME: an age such as 2h, or a time such as 2026-01-31T08:00:00Z. It is compared with the "
          "end of a finished job and the creation of an open one. --state, --kind and --queue take "
          "several values, separated by commas or repeated. --after continues a long list.\n\n"
@@ -273,8 +274,7 @@ const struct ctl_command ctl_commands[] = {
      .words_max = 1,
      .help = "Cancel what is queued in a queue." BULK_HELP,
      .examples = "claimctl queues clear images --dry-run",
-     .options = {{"state", "STATE",
-                  "only in these states; default: scheduled, retryable and available"},
+     .options = {{"state", "STATE", "only in these states; default: all but running"},
                  {"kind", "NAME", "only of these kinds"},
                  BULK_OPTIONS},
      .run = queues_clear},

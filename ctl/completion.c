@@ -170,7 +170,9 @@ static void put_values(struct script *s, const char *files, const char *folders,
     put(s, ") %s; return ;;\n        (", folders);
     put_pattern(s, VALUE_STATE);
     put(s, ") ");
-    put(s, "%s scheduled retryable available running completed cancelled discarded%s; return ;;\n",
+    put(s,
+        "%s waiting scheduled retryable available running completed cancelled discarded%s; "
+        "return ;;\n",
         format, format[0] == 'C' ? "\" -- \"$cur\"))" : "");
     put(s, "        (");
     put_pattern(s, VALUE_NONE);

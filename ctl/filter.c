@@ -7,7 +7,8 @@
 #include "model/job.h"
 
 /* Those of the view `jobs`: stored states, with available split by when it is due. */
-static const char *const open_states[] = {"scheduled", "retryable", "available", "running"};
+static const char *const open_states[] = {"waiting", "scheduled", "retryable", "available",
+                                          "running"};
 static const char *const final_states[] = {"completed", "cancelled", "discarded"};
 
 /* ---- lists ---- */
@@ -64,8 +65,8 @@ static enum status check_states(struct filter *f, const char *list, struct err *
         bool is_final = is_among(final_states, ARRAY_COUNT(final_states), at, len);
         if (!is_open && !is_final) {
             return err_fail(err, STATUS_INVALID,
-                            "--state: '%.*s' is not allowed; allowed: scheduled, retryable, "
-                            "available, running, completed, cancelled, discarded",
+                            "--state: '%.*s' is not allowed; allowed: waiting, scheduled, "
+                            "retryable, available, running, completed, cancelled, discarded",
                             (int)(len < 40 ? len : 40), at);
         }
         f->is_open = f->is_open || is_open;

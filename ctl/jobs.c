@@ -18,17 +18,20 @@ enum status jobs_check_id(const char *text, struct err *err)
 }
 
 static const struct table_column job_columns[] = {
-    {"id", CELL_NUMBER},           {"state", CELL_TEXT},        {"situation", CELL_TEXT},
-    {"kind", CELL_TEXT},           {"queue", CELL_TEXT},        {"priority", CELL_NUMBER},
-    {"args", CELL_JSON},           {"tags", CELL_TEXT},         {"metadata", CELL_JSON},
-    {"unique_key", CELL_TEXT},     {"created_at", CELL_TEXT},   {"scheduled_at", CELL_TEXT},
-    {"attempted_at", CELL_TEXT},   {"finalized_at", CELL_TEXT}, {"attempt", CELL_NUMBER},
-    {"max_attempts", CELL_NUMBER}, {"crashes", CELL_NUMBER},    {"max_crashes", CELL_NUMBER},
-    {"timeout_s", CELL_SECONDS},   {"at_most_once", CELL_BOOL}, {"fence", CELL_NUMBER},
-    {"generation", CELL_NUMBER},   {"version", CELL_NUMBER},    {"worker_id", CELL_TEXT},
-    {"host", CELL_TEXT},           {"pid", CELL_NUMBER},        {"result", CELL_JSON},
-    {"error", CELL_TEXT},          {"progress", CELL_NUMBER},   {"doing", CELL_TEXT},
-    {"checkpoint", CELL_JSON}};
+    {"id", CELL_NUMBER},         {"state", CELL_TEXT},         {"situation", CELL_TEXT},
+    {"kind", CELL_TEXT},         {"queue", CELL_TEXT},         {"priority", CELL_NUMBER},
+    {"args", CELL_JSON},         {"tags", CELL_TEXT},          {"metadata", CELL_JSON},
+    {"unique_key", CELL_TEXT},   {"exclusive_key", CELL_TEXT}, {"backoff", CELL_TEXT},
+    {"created_at", CELL_TEXT},   {"scheduled_at", CELL_TEXT},  {"attempted_at", CELL_TEXT},
+    {"finalized_at", CELL_TEXT}, {"attempt", CELL_NUMBER},     {"max_attempts", CELL_NUMBER},
+    {"crashes", CELL_NUMBER},    {"max_crashes", CELL_NUMBER}, {"timeout_s", CELL_SECONDS},
+    {"at_most_once", CELL_BOOL}, {"fence", CELL_NUMBER},       {"generation", CELL_NUMBER},
+    {"version", CELL_NUMBER},    {"worker_id", CELL_TEXT},     {"host", CELL_TEXT},
+    {"pid", CELL_NUMBER},        {"result", CELL_JSON},        {"error", CELL_TEXT},
+    {"progress", CELL_NUMBER},   {"doing", CELL_TEXT},         {"checkpoint", CELL_JSON}};
+
+static const struct table_column before_columns[] = {
+    {"job", CELL_NUMBER}, {"kind", CELL_TEXT}, {"state", CELL_TEXT}};
 
 static const struct table_column timeline_columns[] = {{"at", CELL_TEXT},
                                                        {"after_s", CELL_SECONDS},
@@ -153,10 +156,11 @@ enum status jobs_show(struct ctl *ctl, const struct ctl_args *args, struct err *
     const char *id = args->words[0];
     auto_admin struct admin *a = NULL;
     auto_table struct table job = TABLE("job", job_columns);
+    auto_table struct table before = TABLE("waits_for", before_columns);
     auto_table struct table timeline = TABLE("timeline", timeline_columns);
     auto_table struct table attempts = TABLE("attempts", attempt_columns);
     auto_table struct table edits = TABLE("edits", edit_columns);
-    const struct table *const tables[] = {&job, &timeline, &attempts, &edits};
+    const struct table *const tables[] = {&job, &before, &timeline, &attempts, &edits};
     job.is_record = true;
     enum status st = jobs_check_id(id, err);
     if (st != STATUS_OK) {
@@ -176,6 +180,10 @@ enum status jobs_show(struct ctl *ctl, const struct ctl_args *args, struct err *
     }
     if (job.row_count == 0) {
         return err_fail(err, STATUS_NOT_FOUND, "job %s not found", id);
+    }
+    st = table_query(&before, a, &SQL_ADMIN_JOB_BEFORE, &id, err);
+    if (st != STATUS_OK) {
+        return st;
     }
     st = fill_past(a, id, &timeline, &attempts, &edits, err);
     if (st != STATUS_OK) {

@@ -11,7 +11,7 @@ enum status jobs_cancel(struct ctl *ctl, const struct ctl_args *args, struct err
     const struct act act = {.past = "cancelled",
                             .one = &SQL_ADMIN_CANCEL,
                             .many = &SQL_ADMIN_CANCEL_MANY,
-                            .states = "scheduled,retryable,available,running"};
+                            .states = "waiting,scheduled,retryable,available,running"};
     return act_run(ctl, args, &act, err);
 }
 
@@ -20,7 +20,7 @@ enum status queues_clear(struct ctl *ctl, const struct ctl_args *args, struct er
 {
     const struct act act = {.past = "cancelled",
                             .many = &SQL_ADMIN_CANCEL_MANY,
-                            .states = "scheduled,retryable,available"};
+                            .states = "waiting,scheduled,retryable,available"};
     struct ctl_args chosen = *args;
     if (chosen.given_count == CTL_GIVEN_MAX) {
         return err_fail(err, STATUS_INVALID, "more than %d options", CTL_GIVEN_MAX - 1);

@@ -9,6 +9,7 @@ static const struct table_column queue_columns[] = {{"queue", CELL_TEXT},
                                                     {"available", CELL_COUNT},
                                                     {"scheduled", CELL_COUNT},
                                                     {"retryable", CELL_COUNT},
+                                                    {"waiting", CELL_COUNT | CELL_WIDE},
                                                     {"running", CELL_COUNT},
                                                     {"oldest_due_s", CELL_SECONDS},
                                                     {"per_s", CELL_NUMBER},
@@ -17,11 +18,15 @@ static const struct table_column queue_columns[] = {{"queue", CELL_TEXT},
                                                     {"kinds", CELL_TEXT | CELL_LIST},
                                                     {"estimated", CELL_BOOL | CELL_HIDDEN}};
 
-static const struct table_column depth_columns[] = {
-    {"queue", CELL_TEXT},      {"available", CELL_COUNT},
-    {"scheduled", CELL_COUNT}, {"retryable", CELL_COUNT},
-    {"running", CELL_COUNT},   {"oldest_due_s", CELL_SECONDS},
-    {"paused", CELL_BOOL},     {"estimated", CELL_BOOL | CELL_HIDDEN}};
+static const struct table_column depth_columns[] = {{"queue", CELL_TEXT},
+                                                    {"available", CELL_COUNT},
+                                                    {"scheduled", CELL_COUNT},
+                                                    {"retryable", CELL_COUNT},
+                                                    {"waiting", CELL_COUNT | CELL_WIDE},
+                                                    {"running", CELL_COUNT},
+                                                    {"oldest_due_s", CELL_SECONDS},
+                                                    {"paused", CELL_BOOL},
+                                                    {"estimated", CELL_BOOL | CELL_HIDDEN}};
 
 static const struct table_column finished_columns[] = {
     {"minutes", CELL_NUMBER},  {"completed", CELL_COUNT}, {"discarded", CELL_COUNT},
@@ -53,7 +58,7 @@ enum status overview_queues(struct admin *a, struct table *ret, struct err *err)
 /* The same without who serves them. */
 enum status overview_depths(struct admin *a, struct table *ret, struct err *err)
 {
-    static const int sources[] = {0, 1, 2, 3, 4, 5, 7, 10};
+    static const int sources[] = {0, 1, 2, 3, 4, 5, 6, 8, 11};
     static_assert(ARRAY_COUNT(sources) == ARRAY_COUNT(depth_columns), "one source per column");
     auto_admin_rows struct admin_rows *rows = NULL;
     *ret = (struct table)TABLE("queues", depth_columns);

@@ -59,12 +59,26 @@ static enum status fill_show(struct admin *a, const char *name, struct table *qu
     return table_query(workers, a, &SQL_ADMIN_QUEUE_WORKERS, &name, err);
 }
 
+static const struct table_column limit_columns[] = {
+    {"name", CELL_TEXT},           {"max_running", CELL_NUMBER},   {"places_taken", CELL_NUMBER},
+    {"starts_per_s", CELL_NUMBER}, {"may_start_now", CELL_NUMBER}, {"max_open", CELL_NUMBER},
+    {"paused", CELL_BOOL},         {"paused_at", CELL_TIME},       {"paused_by", CELL_TEXT}};
+
+/* One row in any case. */
+static enum status fill_limits(struct admin *a, const char *name, struct table *ret,
+                               struct err *err)
+{
+    ret->is_record = true;
+    enum status st = ctl_now(a, &ret->now_us, err);
+    return st == STATUS_OK ? table_query(ret, a, &SQL_ADMIN_QUEUE_LIMITS, &name, err) : st;
+}
+
 enum status queues_show(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     static const struct table_column kind_columns[] = {
         {"kind", CELL_TEXT},        {"priority", CELL_NUMBER},  {"available", CELL_NUMBER},
-        {"scheduled", CELL_NUMBER}, {"retryable", CELL_NUMBER}, {"running", CELL_NUMBER},
-        {"paused", CELL_BOOL}};
+        {"scheduled", CELL_NUMBER}, {"retryable", CELL_NUMBER}, {"waiting", CELL_NUMBER},
+        {"running", CELL_NUMBER},   {"paused", CELL_BOOL}};
     static const struct table_column worker_columns[] = {
         {"host", CELL_TEXT},    {"pid", CELL_NUMBER}, {"running", CELL_NUMBER},
         {"slots", CELL_NUMBER}, {"quiet", CELL_BOOL}, {"worker_id", CELL_TEXT | CELL_WIDE}};
@@ -73,12 +87,17 @@ enum status queues_show(struct ctl *ctl, const struct ctl_args *args, struct err
     auto_table struct table queue = {.name = "queue", .is_record = true};
     auto_table struct table kinds = TABLE("kinds", kind_columns);
     auto_table struct table workers = TABLE("workers", worker_columns);
-    const struct table *const tables[] = {&queue, &kinds, &workers};
+    auto_table struct table limits = TABLE("limits", limit_columns);
+    const struct table *const tables[] = {&queue, &limits, &kinds, &workers};
     enum status st = job_queue_check(name, err);
     if (st != STATUS_OK) {
         return st;
     }
     st = ctl_session(ctl, &a, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = fill_limits(a, name, &limits, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -189,16 +208,11 @@ static enum status set_limits(struct admin *a, const char *queue, const struct l
 
 enum status queues_limit(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
-    static const struct table_column columns[] = {{"name", CELL_TEXT},
-                                                  {"max_running", CELL_NUMBER},
-                                                  {"starts_per_s", CELL_NUMBER},
-                                                  {"max_open", CELL_NUMBER}};
     const char *queue = args->words[0];
     struct limits limits;
     auto_admin struct admin *a = NULL;
-    auto_table struct table table = TABLE("queue", columns);
+    auto_table struct table table = TABLE("queue", limit_columns);
     const struct table *const tables[] = {&table};
-    table.is_record = true;
     enum status st = read_limits(args, &limits, err);
     if (st != STATUS_OK) {
         return st;
@@ -215,7 +229,7 @@ enum status queues_limit(struct ctl *ctl, const struct ctl_args *args, struct er
     if (st != STATUS_OK) {
         return st;
     }
-    st = table_query(&table, a, &SQL_ADMIN_QUEUE_LIMITS, &queue, err);
+    st = fill_limits(a, queue, &table, err);
     if (st != STATUS_OK) {
         return st;
     }

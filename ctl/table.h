@@ -35,7 +35,7 @@ struct table_column {
     int type;
 };
 
-#define TABLE_COLUMNS_MAX 32
+#define TABLE_COLUMNS_MAX 40
 
 struct table {
     const char *name;

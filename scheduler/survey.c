@@ -88,10 +88,11 @@ static void set(const struct survey *s, const struct metric_family *family, cons
 
 static void take_queue(const struct survey *s, const struct survey_row *row)
 {
-    static_assert((SURVEY_QUEUES_MAX + 1) * 4 <= METRICS_SERIES_MAX, "and 'other', in four states");
+    static_assert((SURVEY_QUEUES_MAX + 1) * 5 <= METRICS_SERIES_MAX, "and 'other', in five states");
     set(s, &jobs, row->queue, "available", (double)row->available);
     set(s, &jobs, row->queue, "scheduled", (double)row->scheduled);
     set(s, &jobs, row->queue, "retryable", (double)row->retryable);
+    set(s, &jobs, row->queue, "waiting", (double)row->waiting);
     set(s, &jobs, row->queue, "running", (double)row->running);
     set(s, &oldest_due, row->queue, NULL, (double)row->oldest_due_us / US_PER_S);
     set(s, &oldest_running, row->queue, NULL, (double)row->oldest_running_us / US_PER_S);

@@ -10,7 +10,8 @@ enum {
     COLUMN_NUMBERS,
     COLUMN_US = 7,
     COLUMN_OK,
-    COLUMN_RUNNING_US
+    COLUMN_RUNNING_US,
+    COLUMN_WAITING
 };
 
 enum status survey_store_look(struct pg *pg, int64_t timeout_us, pg_done_cb *done, void *ctx,
@@ -57,4 +58,5 @@ void survey_store_row(const struct pg_result *r, int row, struct survey_row *ret
     ret->oldest_due_us = pg_i64(r, row, COLUMN_US);
     ret->is_paused = pg_bool(r, row, COLUMN_OK);
     ret->oldest_running_us = pg_i64(r, row, COLUMN_RUNNING_US);
+    ret->waiting = pg_i64(r, row, COLUMN_WAITING);
 }

@@ -19,6 +19,7 @@ struct survey_row {
     int64_t available; /* QUEUE, UNSERVED: due */
     int64_t scheduled; /* QUEUE */
     int64_t retryable;
+    int64_t waiting; /* for other jobs */
     int64_t running;
     int64_t oldest_due_us; /* QUEUE: for so long; 0 = none is due */
     bool is_paused;
@@ -31,7 +32,7 @@ struct survey_row {
 /* The rows are in results[SURVEY_RESULT]: so many queues at most, those with fewer open jobs are
  * one row, "other". */
 #define SURVEY_RESULT 1
-#define SURVEY_QUEUES_MAX 48
+#define SURVEY_QUEUES_MAX 39
 #define SURVEY_UNSERVED_MAX 200
 enum status survey_store_look(struct pg *pg, int64_t timeout_us, pg_done_cb *done, void *ctx,
                               struct err *err) MUST_USE;

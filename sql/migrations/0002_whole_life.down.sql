@@ -1,10 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 DROP VIEW jobs;
+DROP FUNCTION open_state, job_waits;
 ALTER TABLE job DROP COLUMN flags, DROP COLUMN version, DROP COLUMN unique_key, DROP COLUMN backoff, DROP COLUMN exclusive_key;
 ALTER TABLE job_history DROP COLUMN flags, DROP COLUMN version, DROP COLUMN unique_key, DROP COLUMN backoff, DROP COLUMN retried_at,
                         DROP COLUMN exclusive_key;
-ALTER TABLE kind DROP COLUMN paused, DROP COLUMN backoff;
-ALTER TABLE queue DROP COLUMN max_running, DROP COLUMN limited, DROP COLUMN rate, DROP COLUMN max_open;
+ALTER TABLE kind DROP COLUMN paused, DROP COLUMN paused_at, DROP COLUMN paused_by, DROP COLUMN backoff;
+ALTER TABLE queue DROP COLUMN max_running, DROP COLUMN limited, DROP COLUMN rate, DROP COLUMN max_open,
+                  DROP COLUMN paused_at, DROP COLUMN paused_by;
 DROP INDEX job_live_cancel, job_live_checkpoint;
 ALTER TABLE job_live DROP COLUMN percent, DROP COLUMN changed_at, DROP CONSTRAINT job_live_progress_size,
                      DROP CONSTRAINT job_live_checkpoint_size;

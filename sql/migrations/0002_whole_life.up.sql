@@ -105,6 +105,8 @@ ALTER TABLE job_history
     ADD COLUMN exclusive_key text COLLATE "C";
 ALTER TABLE kind
     ADD COLUMN paused boolean NOT NULL DEFAULT false,
+    ADD COLUMN paused_at timestamptz,
+    ADD COLUMN paused_by text,
     ADD COLUMN backoff text COLLATE "C", -- NULL: exponential:15s:1h~10%
     ADD CONSTRAINT kind_backoff_valid CHECK (backoff_is_valid(backoff)) NOT VALID;
 ALTER TABLE queue
@@ -113,6 +115,8 @@ ALTER TABLE queue
     ADD COLUMN rate double precision, -- starts per second; NULL: any
     ADD COLUMN max_open integer, -- jobs that have not ended; NULL: any number
     ADD CONSTRAINT queue_max_open_range CHECK (max_open BETWEEN 1 AND 10000000),
+    ADD COLUMN paused_at timestamptz, -- if by pause_queue()
+    ADD COLUMN paused_by text,
     ADD CONSTRAINT queue_max_running_range CHECK (max_running BETWEEN 1 AND 10000),
     ADD CONSTRAINT queue_rate_range CHECK (rate > 0 AND rate <= 100000);
 
@@ -129,12 +133,22 @@ CREATE INDEX job_live_cancel ON job_live (id) WHERE cancel_requested;
 
 CREATE INDEX job_live_checkpoint ON job_live (id) WHERE checkpoint IS NOT NULL;
 
+-- The scheduled_at of a job that waits for others (0008): no claim takes it, no feed reads it.
+CREATE FUNCTION job_waits() RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN timestamptz '2285-12-31 00:00:00+00';
+
+-- The state of an open job, in the words of people. Flag 32 tells one that waits for others from one that somebody wants that late.
+CREATE FUNCTION open_state(state text, ready_at timestamptz, attempt integer, flags smallint) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN CASE WHEN state = 'running' THEN 'running'
+            WHEN ready_at <= statement_timestamp() THEN 'available'
+            WHEN flags & 32 <> 0 AND ready_at = job_waits() THEN 'waiting'
+            WHEN attempt > 0 THEN 'retryable'
+            ELSE 'scheduled' END;
+
 CREATE OR REPLACE VIEW jobs AS
 SELECT id, kind, queue, args, priority, share,
-       CASE WHEN state = 'running' THEN 'running'
-            WHEN ready_at <= statement_timestamp() THEN 'available'
-            WHEN attempt > 0 THEN 'retryable'
-            ELSE 'scheduled' END AS state,
+       open_state(state, ready_at, attempt, flags) AS state,
        created_at, scheduled_at, ready_at,
        attempt, crashes, generation, fence, NULLIF(worker_id, '00000000-0000-0000-0000-000000000000') AS worker_id,
        NULLIF(attempted_at, 'epoch') AS attempted_at, max_attempts, timeout, tags, metadata,
@@ -148,7 +162,8 @@ SELECT id, kind, queue, args, priority, share, state, created_at, scheduled_at, 
   FROM job_history
  WHERE retried_at IS NULL;
 
-REVOKE ALL ON FUNCTION finish_upgrade, require_program, program_joins, backoff_is_valid, why_no_backoff FROM PUBLIC;
+REVOKE ALL ON FUNCTION finish_upgrade, require_program, program_joins, backoff_is_valid, why_no_backoff, job_waits, open_state FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION job_waits, open_state TO claimd_admin, claimd_reader;
 GRANT EXECUTE ON FUNCTION finish_upgrade TO claimd_admin;
 GRANT EXECUTE ON FUNCTION backoff_is_valid TO claimd_admin, claimd_producer, claimd_worker;
 GRANT INSERT (backoff) ON job TO claimd_admin, claimd_producer;

@@ -317,8 +317,10 @@ BEGIN
     IF queue IS NULL OR queue !~ '^[a-z][a-z0-9_.-]*$' OR octet_length(queue) > 64 THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'queue: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets';
     END IF;
-    INSERT INTO queue AS q (name, paused) VALUES (pause_queue.queue, true)
-        ON CONFLICT (name) DO UPDATE SET paused = true WHERE NOT q.paused;
+    INSERT INTO queue AS q (name, paused, paused_at, paused_by)
+    VALUES (pause_queue.queue, true, clock_timestamp(), session_user)
+        ON CONFLICT (name) DO UPDATE SET paused = true, paused_at = excluded.paused_at, paused_by = excluded.paused_by
+         WHERE NOT q.paused;
     RETURN FOUND;
 END $$;
 
@@ -329,7 +331,7 @@ BEGIN
     IF queue IS NULL OR queue !~ '^[a-z][a-z0-9_.-]*$' OR octet_length(queue) > 64 THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'queue: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets';
     END IF;
-    UPDATE queue q SET paused = false WHERE q.name = resume_queue.queue AND q.paused;
+    UPDATE queue q SET paused = false, paused_at = NULL, paused_by = NULL WHERE q.name = resume_queue.queue AND q.paused;
     RETURN FOUND;
 END $$;
 
@@ -339,7 +341,8 @@ CREATE FUNCTION pause_kind(kind text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM require_program(2);
-    UPDATE kind k SET paused = true WHERE k.name = pause_kind.kind AND NOT k.paused;
+    UPDATE kind k SET paused = true, paused_at = clock_timestamp(), paused_by = session_user
+     WHERE k.name = pause_kind.kind AND NOT k.paused;
     IF FOUND THEN
         RETURN true;
     END IF;
@@ -352,7 +355,7 @@ END $$;
 CREATE FUNCTION resume_kind(kind text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
-    UPDATE kind k SET paused = false WHERE k.name = resume_kind.kind AND k.paused;
+    UPDATE kind k SET paused = false, paused_at = NULL, paused_by = NULL WHERE k.name = resume_kind.kind AND k.paused;
     IF FOUND THEN
         RETURN true;
     END IF;

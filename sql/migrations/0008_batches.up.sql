@@ -195,8 +195,6 @@ CREATE INDEX job_after_open ON job_after (after_id) WHERE state IS NULL;
 -- Jobs that wait for one less: the leader looks at these alone. Never updated, so that the ends of jobs don't wait for each other.
 CREATE TABLE job_wake (job_id bigint NOT NULL);
 
-CREATE FUNCTION job_waits() RETURNS timestamptz LANGUAGE sql IMMUTABLE AS $$ SELECT timestamptz '2285-12-31 00:00:00+00' $$;
-
 -- Lets a job that has not started wait for others; returns its id. `if_dead`: what happens if one of them is discarded or cancelled:
 -- cancel = it is cancelled too; run = it runs all the same; hold = it waits until somebody retries that one, or cancels this.
 CREATE FUNCTION after(job bigint, predecessors bigint[], if_dead text DEFAULT 'cancel') RETURNS bigint
@@ -334,7 +332,7 @@ END $$;
 CREATE TRIGGER job_again AFTER INSERT ON job FOR EACH ROW WHEN (NEW.flags & 25 <> 0 AND NEW.generation > 0)
     EXECUTE FUNCTION job_again();
 
-REVOKE ALL ON FUNCTION refuse_batch, batch_open, batch_add, batch_close, batch_cancel, batch_status, end_batches, job_waits, after,
+REVOKE ALL ON FUNCTION refuse_batch, batch_open, batch_add, batch_close, batch_cancel, batch_status, end_batches, after,
     release_jobs, job_ended, job_again FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION batch_open, batch_add, batch_close, batch_cancel, batch_status, after TO claimd_admin, claimd_producer;
 GRANT EXECUTE ON FUNCTION batch_status TO claimd_reader;

@@ -2,7 +2,7 @@
 -- The jobs of a batch: those that failed first, then those that are open, 100 at most. `after_ids`: whom those that wait are waiting for.
 -- params: int8
 SELECT m.job_id AS id, COALESCE(j.kind, '') AS kind,
-       CASE WHEN m.state IS NULL AND w.after_ids IS NOT NULL THEN 'waiting' ELSE COALESCE(j.state, m.state) END AS state,
+       COALESCE(j.state, m.state) AS state,
        w.after_ids, j.attempt, j.error
   FROM (SELECT job_id, state FROM claimd.batch_job WHERE batch_id = $1
          ORDER BY state IS DISTINCT FROM 'discarded', state IS NOT NULL, job_id LIMIT 100) m

@@ -8,11 +8,48 @@ WITH j AS (
     SELECT count(*) FILTER (WHERE j.queue = ANY (w.queues)) AS of_queue,
            count(*) FILTER (WHERE j.queue = ANY (w.queues) AND j.kind = ANY (w.kinds)) AS of_kind,
            count(*) FILTER (WHERE j.queue = ANY (w.queues) AND j.kind = ANY (w.kinds) AND w.lock_nodes > 0
-                              AND 2 * w.lock_nodes_voting <= w.lock_nodes) AS cut_off
+                              AND 2 * w.lock_nodes_voting <= w.lock_nodes) AS cut_off,
+           count(*) FILTER (WHERE j.queue = ANY (w.queues) AND j.kind = ANY (w.kinds) AND w.quiet) AS quiet,
+           sum(w.slots) FILTER (WHERE j.queue = ANY (w.queues) AND j.kind = ANY (w.kinds)) AS slots,
+           sum(w.running) FILTER (WHERE j.queue = ANY (w.queues) AND j.kind = ANY (w.kinds)) AS busy
       FROM j, claimd.worker w
      WHERE NOT w.dead AND NOT w.stopped AND w.stale_at > clock_timestamp()
 ), feed AS (
-    SELECT count(*) AS schedulers, count(leader_since) AS leaders FROM claimd.scheduler WHERE stale_at > clock_timestamp()
+    SELECT CASE WHEN count(leader_since) > 0 THEN ''
+                WHEN count(*) = 0 THEN '; no leader: no scheduler runs'
+                ELSE format('; no leader: none of %s schedulers leads', count(*)) END AS trouble
+      FROM claimd.scheduler WHERE stale_at > clock_timestamp()
+), before AS (
+    SELECT count(*) FILTER (WHERE a.state IS NULL) AS open, count(*) AS jobs,
+           min(a.after_id) FILTER (WHERE a.state <> 'completed') AS dead,
+           (SELECT string_agg(o.after_id::text, ', ' ORDER BY o.after_id)
+              FROM (SELECT b.after_id FROM claimd.job_after b, j WHERE b.job_id = j.id AND b.state IS NULL
+                     ORDER BY b.after_id LIMIT 5) AS o) AS ids
+      FROM j JOIN claimd.job_after a ON a.job_id = j.id
+), limits AS (
+    SELECT CASE WHEN l.taken >= q.max_running THEN format('; %s of at most %s jobs of queue %s run', l.taken, q.max_running, q.name)
+                ELSE '' END
+           || CASE WHEN l.tokens < 1 THEN format('; queue %s starts %s jobs a second, the next one in %s s', q.name,
+                                                 round(q.rate::numeric, 3), round(((1 - l.tokens) / q.rate)::numeric, 1))
+                   ELSE '' END AS of_queue
+      FROM j
+      JOIN claimd.queue q ON q.name = j.queue
+      LEFT JOIN claimd.bucket b ON b.queue = q.name
+     CROSS JOIN LATERAL (
+         SELECT (SELECT count(*) FROM claimd.slot s WHERE s.queue = q.name AND s.fence <> 0) AS taken,
+                b.tokens + q.rate * GREATEST(0, extract(epoch FROM clock_timestamp() - b.filled_at)) AS tokens) l
+), key AS (
+    SELECT format('; its key is held by job%s %s', CASE WHEN count(*) = 1 THEN '' ELSE 's' END,
+                  string_agg(e.job_id::text, ', ' ORDER BY e.job_id)) AS held
+      FROM j JOIN claimd.exclusive e ON e.key = j.exclusive_key
+    HAVING count(*) >= COALESCE((SELECT l.max_running FROM claimd.key_limit l, j WHERE l.key = j.exclusive_key), 1)
+), ahead AS (
+    SELECT count(*) AS jobs
+      FROM j
+     CROSS JOIN LATERAL (SELECT o.id, o.state, o.priority, o.ready_at FROM claimd.job o
+                          WHERE o.queue = j.queue AND o.priority <= j.priority AND o.ready_at <= statement_timestamp()
+                          ORDER BY o.queue, o.priority, o.share, o.ready_at, o.id LIMIT 10000) AS o
+     WHERE j.state = 'available' AND o.state = 'available' AND (o.priority, o.ready_at, o.id) < (j.priority, j.ready_at, j.id)
 )
 SELECT j.id, j.state,
        CASE WHEN j.state = 'running' THEN
@@ -26,33 +63,44 @@ SELECT j.id, j.state,
                         THEN '; its cancel was asked for' ELSE '' END
             WHEN j.finalized_at IS NOT NULL THEN
                 format('ended %s s ago', round(extract(epoch FROM clock_timestamp() - j.finalized_at)))
-            WHEN EXISTS (SELECT FROM claimd.job_wait w WHERE w.job_id = j.id) THEN
-                (SELECT CASE WHEN count(*) FILTER (WHERE a.state IS NULL) = 0
-                             THEN format('held: job %s was %s', min(a.after_id) FILTER (WHERE a.state <> 'completed'),
-                                         min(a.state) FILTER (WHERE a.state <> 'completed'))
-                             ELSE format('waits for %s of %s jobs to end, such as job %s', count(*) FILTER (WHERE a.state IS NULL),
-                                         count(*), min(a.after_id) FILTER (WHERE a.state IS NULL)) END
-                   FROM claimd.job_after a WHERE a.job_id = j.id)
+            WHEN j.state = 'waiting' THEN
+                CASE WHEN before.open > 0
+                     THEN format('waits for %s of %s jobs to end: %s%s', before.open, before.jobs, before.ids,
+                                 CASE WHEN before.open > 5 THEN ', …' ELSE '' END)
+                     WHEN before.dead IS NOT NULL AND t.if_dead = 'hold'
+                     THEN format('held: job %s was %s; retry that one, or cancel this', before.dead,
+                                 (SELECT a.state FROM claimd.job_after a WHERE a.job_id = j.id AND a.after_id = before.dead))
+                     ELSE 'all jobs before it have ended: the leading scheduler lets it go on' || feed.trouble END
             ELSE CASE WHEN j.ready_at > clock_timestamp()
                       THEN format('due in %s s', round(extract(epoch FROM j.ready_at - clock_timestamp()), 1))
                       ELSE format('due since %s s', round(extract(epoch FROM clock_timestamp() - j.ready_at), 1)) END
-                 || CASE WHEN EXISTS (SELECT FROM claimd.queue q WHERE q.name = j.queue AND q.paused)
-                         THEN format('; queue %s is paused', j.queue) ELSE '' END
-                 || CASE WHEN k.paused THEN format('; kind %s is paused', j.kind)
+                 || COALESCE((SELECT format('; queue %s is paused', j.queue)
+                                     || COALESCE(format(' (by %s at %s UTC)', q.paused_by,
+                                                        to_char(q.paused_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI')), '')
+                                FROM claimd.queue q WHERE q.name = j.queue AND q.paused), '')
+                 || CASE WHEN k.paused
+                         THEN format('; kind %s is paused', j.kind)
+                              || COALESCE(format(' (by %s at %s UTC)', k.paused_by,
+                                                 to_char(k.paused_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI')), '')
                          WHEN live.of_queue = 0 THEN format('; no live worker serves queue %s', j.queue)
                          WHEN live.of_kind = 0 THEN format('; none of the %s live workers of queue %s serves kind %s',
                                                            live.of_queue, j.queue, j.kind)
-                         ELSE format('; served by %s live workers', live.of_kind) END
+                         WHEN live.quiet = live.of_kind THEN format('; all %s live workers that serve it are quiet', live.of_kind)
+                         ELSE format('; served by %s live workers', live.of_kind)
+                              || CASE WHEN live.busy >= live.slots THEN format(', whose %s slots are busy', live.slots) ELSE '' END END
                  || CASE WHEN j.ready_at > clock_timestamp() OR live.cut_off = 0 THEN ''
                          WHEN live.cut_off = live.of_kind THEN '; no quorum: too few lock nodes vote for them'
                          ELSE format('; no quorum: too few lock nodes vote for %s of them', live.cut_off) END
-                 || CASE WHEN j.ready_at > clock_timestamp() OR feed.leaders > 0 THEN ''
-                         WHEN feed.schedulers = 0 THEN '; no leader: no scheduler runs'
-                         ELSE format('; no leader: none of %s schedulers leads', feed.schedulers) END
+                 || CASE WHEN j.ready_at > clock_timestamp() THEN ''
+                         ELSE COALESCE((SELECT l.of_queue FROM limits l), '') || COALESCE((SELECT h.held FROM key h), '')
+                              || CASE WHEN ahead.jobs = 0 THEN ''
+                                      ELSE format('; %s job%s before it in its queue', ahead.jobs,
+                                                  CASE WHEN ahead.jobs = 1 THEN '' ELSE 's' END) END
+                              || feed.trouble END
        END AS situation,
-       j.kind, j.queue, j.priority, j.args, j.tags::text, j.metadata, j.unique_key,
+       j.kind, j.queue, j.priority, j.args, j.tags::text, j.metadata, j.unique_key, j.exclusive_key, j.backoff,
        to_char(j.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at,
-       to_char(j.scheduled_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS scheduled_at,
+       to_char(COALESCE(t.scheduled_at, j.scheduled_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS scheduled_at,
        to_char(j.attempted_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS attempted_at,
        to_char(j.finalized_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS finalized_at,
        j.attempt, CASE WHEN k.at_most_once THEN 1 ELSE COALESCE(j.max_attempts, k.max_attempts, 25) END AS max_attempts,
@@ -61,7 +109,8 @@ SELECT j.id, j.state,
        COALESCE(k.at_most_once, false) AS at_most_once,
        j.fence, j.generation, j.version, j.worker_id, w.host, w.pid, j.result, j.error,
        o.percent AS progress, o.progress AS doing, o.checkpoint
-  FROM live, feed, j
+  FROM live, feed, before, ahead, j
+  LEFT JOIN claimd.job_wait t ON t.job_id = j.id
   LEFT JOIN claimd.job_live o ON o.id = j.id AND j.finalized_at IS NULL AND (o.fence = j.fence OR j.state <> 'running')
   LEFT JOIN claimd.worker w ON w.worker_id = j.worker_id
   LEFT JOIN claimd.kind k ON k.name = j.kind

@@ -20,7 +20,7 @@ WITH j AS MATERIALIZED (
     UNION ALL
     SELECT generation, ready_at, 2, 'due', NULL, NULL, NULL
       FROM j
-     WHERE ready_at > created_at AND (finalized_at IS NULL OR ready_at <= finalized_at)
+     WHERE ready_at > created_at AND state <> 'waiting' AND (finalized_at IS NULL OR ready_at <= finalized_at)
     UNION ALL
     SELECT generation, edited_at, 2, 'edited', NULL, NULL,
            format('version %s by %s: %s', version, edited_by, (SELECT string_agg(k, ', ') FROM jsonb_object_keys(after) AS k))

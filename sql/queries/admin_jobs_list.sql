@@ -9,10 +9,7 @@ WITH named AS MATERIALIZED (
     SELECT worker_id FROM claimd.worker WHERE host = $11 OR worker_id::text = $11
 ), found AS (
     SELECT id, kind, queue,
-           CASE WHEN state = 'running' THEN 'running'
-                WHEN ready_at <= statement_timestamp() THEN 'available'
-                WHEN attempt > 0 THEN 'retryable'
-                ELSE 'scheduled' END AS state,
+           claimd.open_state(state, ready_at, attempt, flags) AS state,
            priority, attempt, created_at, ready_at, NULLIF(attempted_at, 'epoch') AS attempted_at,
            NULL::timestamptz AS finalized_at, worker_id, tags, NULL::text AS error,
            CASE WHEN 'args' = ANY ($14) THEN args END AS args,

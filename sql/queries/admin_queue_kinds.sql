@@ -2,12 +2,13 @@
 -- Open jobs of a queue by kind and priority, among its first 100,000: bounded on a table of any size. Index: job_feed.
 -- params: text
 SELECT j.kind, j.priority,
-       count(*) FILTER (WHERE j.state = 'available' AND j.ready_at <= statement_timestamp()) AS available,
-       count(*) FILTER (WHERE j.state = 'available' AND j.ready_at > statement_timestamp() AND j.attempt = 0) AS scheduled,
-       count(*) FILTER (WHERE j.state = 'available' AND j.ready_at > statement_timestamp() AND j.attempt > 0) AS retryable,
+       count(*) FILTER (WHERE j.state = 'available') AS available,
+       count(*) FILTER (WHERE j.state = 'scheduled') AS scheduled,
+       count(*) FILTER (WHERE j.state = 'retryable') AS retryable,
+       count(*) FILTER (WHERE j.state = 'waiting') AS waiting,
        count(*) FILTER (WHERE j.state = 'running') AS running,
        EXISTS (SELECT FROM claimd.kind k WHERE k.name = j.kind AND k.paused) AS paused
-  FROM (SELECT kind, priority, state, ready_at, attempt FROM claimd.job WHERE queue = $1
+  FROM (SELECT kind, priority, claimd.open_state(state, ready_at, attempt, flags) AS state FROM claimd.job WHERE queue = $1
          ORDER BY queue, priority, share, ready_at, id
          LIMIT 100000) j
  GROUP BY j.kind, j.priority

@@ -1,4 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The limits of a queue; NULL: none.
+-- The limits of a queue, how much of them is used, and who paused it; NULL: none, unknown. One row, whether it has settings or not.
 -- params: text
-SELECT name, max_running, rate, max_open FROM claimd.queue WHERE name = $1
+SELECT n.name, q.max_running,
+       CASE WHEN q.max_running IS NOT NULL THEN (SELECT count(*) FROM claimd.slot s WHERE s.queue = n.name AND s.fence <> 0) END
+           AS places_taken,
+       q.rate AS starts_per_s,
+       floor(LEAST(1 + q.rate, b.tokens + q.rate * GREATEST(0, extract(epoch FROM clock_timestamp() - b.filled_at)))) AS may_start_now, q.max_open,
+       COALESCE(q.paused, false) AS paused, to_char(q.paused_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS paused_at,
+       q.paused_by
+  FROM (SELECT $1 COLLATE "C" AS name) AS n
+  LEFT JOIN claimd.queue q ON q.name = n.name
+  LEFT JOIN claimd.bucket b ON b.queue = n.name

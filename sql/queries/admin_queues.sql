@@ -45,20 +45,23 @@ WITH RECURSIVE lane AS (
       FROM known k
      CROSS JOIN LATERAL (
          SELECT count(*) AS jobs,
-                count(*) FILTER (WHERE j.state = 'available' AND j.ready_at <= statement_timestamp()) AS available,
-                count(*) FILTER (WHERE j.state = 'available' AND j.ready_at > statement_timestamp() AND j.attempt = 0) AS scheduled,
-                count(*) FILTER (WHERE j.state = 'available' AND j.ready_at > statement_timestamp() AND j.attempt > 0) AS retryable,
+                count(*) FILTER (WHERE j.state = 'available') AS available,
+                count(*) FILTER (WHERE j.state = 'scheduled') AS scheduled,
+                count(*) FILTER (WHERE j.state = 'retryable') AS retryable,
+                count(*) FILTER (WHERE j.state = 'waiting') AS waiting,
                 count(*) FILTER (WHERE j.state = 'running') AS running
-           FROM (SELECT state, ready_at, attempt FROM claimd.job WHERE queue = k.name
+           FROM (SELECT claimd.open_state(state, ready_at, attempt, flags) AS state FROM claimd.job WHERE queue = k.name
                   ORDER BY queue, priority, share, ready_at, id
                   LIMIT (SELECT jobs FROM budget)) j) c
 ), sampled AS MATERIALIZED (
     SELECT j.queue,
-           count(*) FILTER (WHERE j.state = 'available' AND j.ready_at <= statement_timestamp()) AS available,
-           count(*) FILTER (WHERE j.state = 'available' AND j.ready_at > statement_timestamp() AND j.attempt = 0) AS scheduled,
-           count(*) FILTER (WHERE j.state = 'available' AND j.ready_at > statement_timestamp() AND j.attempt > 0) AS retryable
-      FROM claimd.job j TABLESAMPLE SYSTEM (LEAST(100, 400000.0 / GREATEST(1, pg_relation_size('claimd.job') / 8192)))
-     WHERE EXISTS (SELECT FROM counted c, budget b WHERE c.jobs >= b.jobs)
+           count(*) FILTER (WHERE j.state = 'available') AS available,
+           count(*) FILTER (WHERE j.state = 'scheduled') AS scheduled,
+           count(*) FILTER (WHERE j.state = 'retryable') AS retryable,
+           count(*) FILTER (WHERE j.state = 'waiting') AS waiting
+      FROM (SELECT queue, claimd.open_state(state, ready_at, attempt, flags) AS state
+              FROM claimd.job TABLESAMPLE SYSTEM (LEAST(100, 400000.0 / GREATEST(1, pg_relation_size('claimd.job') / 8192)))
+             WHERE EXISTS (SELECT FROM counted c, budget b WHERE c.jobs >= b.jobs)) j
      GROUP BY j.queue
 ), scale AS (
     SELECT GREATEST(1, pg_relation_size('claimd.job') / 8192 / 4000.0) AS by
@@ -69,7 +72,9 @@ WITH RECURSIVE lane AS (
            CASE WHEN c.jobs >= b.jobs THEN COALESCE(round(s.scheduled * f.by,
                     LEAST(0, 3 - length(trunc(s.scheduled * f.by)::text))), 0) ELSE c.scheduled END AS scheduled,
            CASE WHEN c.jobs >= b.jobs THEN COALESCE(round(s.retryable * f.by,
-                    LEAST(0, 3 - length(trunc(s.retryable * f.by)::text))), 0) ELSE c.retryable END AS retryable
+                    LEAST(0, 3 - length(trunc(s.retryable * f.by)::text))), 0) ELSE c.retryable END AS retryable,
+           CASE WHEN c.jobs >= b.jobs THEN COALESCE(round(s.waiting * f.by,
+                    LEAST(0, 3 - length(trunc(s.waiting * f.by)::text))), 0) ELSE c.waiting END AS waiting
       FROM counted c
      CROSS JOIN budget b
      CROSS JOIN scale f
@@ -89,6 +94,7 @@ SELECT d.name,
        CASE WHEN d.is_estimated THEN '~' ELSE '' END || d.available AS available,
        CASE WHEN d.is_estimated THEN '~' ELSE '' END || d.scheduled AS scheduled,
        CASE WHEN d.is_estimated THEN '~' ELSE '' END || d.retryable AS retryable,
+       CASE WHEN d.is_estimated THEN '~' ELSE '' END || d.waiting AS waiting,
        CASE WHEN d.is_estimated THEN '~' ELSE '' END || d.running AS running,
        COALESCE(GREATEST(0, round(extract(epoch FROM statement_timestamp() - o.ready_at), 1)), 0) AS oldest_due_s,
        COALESCE(r.per_s, 0) AS per_s,

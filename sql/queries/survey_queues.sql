@@ -4,7 +4,7 @@
 --   1: a queue: open jobs n1 = available (due), n2 = scheduled, n3 = retryable, n4 = running; us = for how long its oldest
 --      available job has been due; ok = paused. Those of which there is anything to say: open jobs, a setting, a live worker.
 --      The $1 with the most open jobs by name, all others together as 'other'.
---      n5 = for how long the oldest running one has been running (microseconds).
+--      n5 = for how long the oldest running one has been running (microseconds); n6 = waiting (for other jobs).
 --   2: n1 due jobs of `kind` in a queue that no live worker serves; the $2 largest.
 --   3: what the statistics say of the table of open jobs: n1 = bytes with indexes and TOAST, n2 = dead rows, n3 = rows inserted.
 -- Reads all open jobs once, as they lie in the table; the caller bounds how long. No locks.
@@ -14,12 +14,14 @@ WITH live AS MATERIALIZED (
 ), open AS MATERIALIZED (
     SELECT queue, kind,
            count(*) FILTER (WHERE state = 'available' AND ready_at <= now()) AS available,
-           count(*) FILTER (WHERE state = 'available' AND ready_at > now() AND attempt = 0) AS scheduled,
-           count(*) FILTER (WHERE state = 'available' AND ready_at > now() AND attempt > 0) AS retryable,
+           count(*) FILTER (WHERE state = 'available' AND ready_at > now() AND attempt = 0 AND ready_at <> w.at) AS scheduled,
+           count(*) FILTER (WHERE state = 'available' AND ready_at > now() AND attempt > 0 AND ready_at <> w.at) AS retryable,
+           count(*) FILTER (WHERE state = 'available' AND ready_at = w.at) AS waiting,
            count(*) FILTER (WHERE state = 'running') AS running,
            min(ready_at) FILTER (WHERE state = 'available' AND ready_at <= now()) AS oldest,
            min(attempted_at) FILTER (WHERE state = 'running') AS started
       FROM claimd.job
+     CROSS JOIN (SELECT claimd.job_waits() AS at) AS w
      GROUP BY queue, kind
 ), named AS (
     SELECT queue FROM open
@@ -29,13 +31,13 @@ WITH live AS MATERIALIZED (
     SELECT unnest(queues) COLLATE "C" FROM live
 ), queues AS (
     SELECT n.queue, COALESCE(sum(o.available), 0) AS available, COALESCE(sum(o.scheduled), 0) AS scheduled,
-           COALESCE(sum(o.retryable), 0) AS retryable, COALESCE(sum(o.running), 0) AS running,
+           COALESCE(sum(o.retryable), 0) AS retryable, COALESCE(sum(o.waiting), 0) AS waiting, COALESCE(sum(o.running), 0) AS running,
            min(o.oldest) AS oldest, min(o.started) AS started, EXISTS (SELECT FROM claimd.queue q WHERE q.name = n.queue AND q.paused) AS paused
       FROM named n
       LEFT JOIN open o ON o.queue = n.queue
      GROUP BY n.queue
 ), ranked AS (
-    SELECT q.*, row_number() OVER (ORDER BY available + scheduled + retryable + running DESC, queue) AS rank FROM queues q
+    SELECT q.*, row_number() OVER (ORDER BY available + scheduled + retryable + waiting + running DESC, queue) AS rank FROM queues q
 )
 SELECT 0 AS part, NULL::text AS queue, NULL::text AS kind,
        (SELECT count(*) FROM live) AS n1,
@@ -43,20 +45,20 @@ SELECT 0 AS part, NULL::text AS queue, NULL::text AS kind,
        (SELECT min(n) - 1 FROM generate_series(0, 61) AS n
          WHERE n = 61 OR to_regclass('claimd.job_history_'
                                      || to_char((now() AT TIME ZONE 'UTC')::date + n, 'YYYYMMDD')) IS NULL)::int8 AS n3,
-       0::int8 AS n4, 0::int8 AS us, false AS ok, 0::int8 AS n5
+       0::int8 AS n4, 0::int8 AS us, false AS ok, 0::int8 AS n5, 0::int8 AS n6
 UNION ALL
 SELECT 1, CASE WHEN rank <= $1 THEN queue ELSE 'other' END, NULL,
        sum(available)::int8, sum(scheduled)::int8, sum(retryable)::int8, sum(running)::int8,
        COALESCE(EXTRACT(EPOCH FROM now() - min(oldest)) * 1000000, 0)::int8, bool_or(paused),
-       GREATEST(COALESCE(EXTRACT(EPOCH FROM now() - min(started)) * 1000000, 0), 0)::int8
+       GREATEST(COALESCE(EXTRACT(EPOCH FROM now() - min(started)) * 1000000, 0), 0)::int8, sum(waiting)::int8
   FROM ranked
  GROUP BY 2
 UNION ALL
-SELECT 3, NULL, NULL, pg_total_relation_size(relid), n_dead_tup, n_tup_ins, 0, 0, false, 0
+SELECT 3, NULL, NULL, pg_total_relation_size(relid), n_dead_tup, n_tup_ins, 0, 0, false, 0, 0
   FROM pg_stat_user_tables
  WHERE relid = 'claimd.job'::regclass
 UNION ALL
-(SELECT 2, o.queue, o.kind, o.available, 0, 0, 0, 0, false, 0
+(SELECT 2, o.queue, o.kind, o.available, 0, 0, 0, 0, false, 0, 0
    FROM open o
   WHERE o.available > 0
     AND NOT EXISTS (SELECT FROM claimd.kind k WHERE k.name = o.kind AND k.paused)

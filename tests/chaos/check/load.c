@@ -246,7 +246,8 @@ static void take_row(struct run *r, const json_t *o, const char *line, size_t le
 /* `scheduled` and `retryable` are what people call some that are available. */
 static const char *state_of(const char *state)
 {
-    bool is_open = strcmp(state, "scheduled") == 0 || strcmp(state, "retryable") == 0;
+    bool is_open = strcmp(state, "scheduled") == 0 || strcmp(state, "retryable") == 0 ||
+                   strcmp(state, "waiting") == 0;
     return is_open ? intern("available", 9) : state;
 }
 

@@ -239,7 +239,7 @@ static const struct {
     {{"enqueue", "a", "--args"}, "--args needs a value"},
     {{"enqueue", "--file", "/nowhere/jobs"}, "cannot read '/nowhere/jobs'"},
     {{"enqueue", "--file", "/"}, "cannot read '/': Is a directory"},
-    {{"jobs", "list", "--state", "done"}, "allowed: scheduled, retryable"},
+    {{"jobs", "list", "--state", "done"}, "allowed: waiting, scheduled"},
     {{"jobs", "list", "--limit", "0"}, "--limit: 0 is not in 1…10000"},
     {{"jobs", "show", "x"}, "'x' is not a decimal number"},
     {{"jobs", "show"}, "ID is missing"},

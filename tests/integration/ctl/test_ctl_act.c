@@ -242,7 +242,8 @@ START_TEST(queues_and_kinds_are_shown_paused_and_resumed)
     ck_assert_int_eq(ctl_exit("queues", "pause", "q1"), 0);
     ck_assert_int_eq(ctl_exit("kinds", "pause", "a"), 0);
     ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
-    assert_says("queue q1 is paused; kind a is paused");
+    assert_says("; queue q1 is paused (by ");
+    assert_says("; kind a is paused (by ");
     ck_assert_int_eq(ctl_exit("kinds", "list"), 0);
     assert_says("a    p      1.0     yes");
     ck_assert_int_eq(ctl_exit("kinds", "pause", "b"), 2);
@@ -255,6 +256,16 @@ START_TEST(queues_and_kinds_are_shown_paused_and_resumed)
     ck_assert_int_eq(ctl_number("SELECT (rate + max_running)::int::text FROM claimd.queue WHERE "
                                 "name = 'q1'"),
                      5);
+    ctl_sql("UPDATE claimd.slot SET job_id = 1, fence = 7 WHERE n = 1");
+    ck_assert_int_eq(ctl_exit("queues", "show", "q1", "--json"), 0);
+    root = ctl_json();
+    json_t *limits = json_object_get(root, "limits");
+    ck_assert_int_eq(json_integer_value(json_object_get(limits, "max_running")), 3);
+    ck_assert_int_eq(json_integer_value(json_object_get(limits, "places_taken")), 1);
+    ck_assert_int_eq(json_integer_value(json_object_get(limits, "starts_per_s")), 2);
+    ck_assert(json_is_true(json_object_get(limits, "paused")));
+    ck_assert(json_is_string(json_object_get(limits, "paused_by")));
+    json_decref(root);
     ck_assert_int_eq(ctl_exit("queues", "limit", "q1", "--rate", "none", "--running", "none"), 0);
     ck_assert_int_eq(ctl_number("SELECT count(rate)::text FROM claimd.queue"), 0);
     static const char *const bad[] = {"50", "50/", "50/y", "0/s", "/s", "5/ss", "-1/s", "x/s"};
@@ -301,7 +312,7 @@ START_TEST(a_queued_job_is_edited_and_show_tells_of_it)
     ck_assert_int_eq(ctl_exit("jobs", "edit", "1", "--priority", "5", "--expect", "2"), 5);
     assert_says("job 1 has version 3, not 2");
     ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
-    assert_says("version      3");
+    assert_says("version       3");
     assert_says("EDITED BY");
     assert_says("edited");
     ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--json"), 0);

@@ -1,37 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * claimctl jobs, workers, stats, and the frame around all commands. */
-#include "ctl_fixture.h"
+#include "ctl_rows.h"
 
 #include <stdio.h>
-
-/* A worker that serves kind `a` of queue `default`; its beat is `beat_age` old, stale after 8 s. */
-#define WORKER_ID "00000000-0000-0000-0000-0000000000aa"
-#define INSERT_WORKER(beat_age)                                                               \
-    "INSERT INTO claimd.worker (worker_id, beat_at, stale_at, pid, slots, running, host, "    \
-    "state_dir, token_prefix, version, queues, kinds) VALUES ('" WORKER_ID "', now() - "      \
-    "interval '" beat_age "', now() + interval '8 s' - interval '" beat_age "', 4711, 4, 1, " \
-    "'host-1', '/s', 'p', '1', '{default}', '{a}')"
-#define MAKE_RUNNING                                                                   \
-    "UPDATE claimd.job SET state = 'running', attempt = 1, fence = 7, attempted_at = " \
-    "clock_timestamp() - interval '3 s', worker_id = '" WORKER_ID "' WHERE id = 1"
-
-static json_t *first(json_t *root, const char *table)
-{
-    return json_array_get(json_object_get(root, table), 0);
-}
-
-static void assert_text(json_t *row, const char *key, const char *wanted)
-{
-    const char *found = json_string_value(json_object_get(row, key));
-    ck_assert_ptr_nonnull(found);
-    ck_assert_str_eq(found, wanted);
-}
-
-static void enqueue_one(const char *kind)
-{
-    ck_assert_int_eq(ctl_exit("enqueue", kind), 0);
-}
 
 /* ---- list ---- */
 
@@ -66,166 +38,6 @@ START_TEST(an_empty_list_is_no_error)
     json_t *root = ctl_json();
     ck_assert(json_is_array(json_object_get(root, "jobs")));
     json_decref(root);
-}
-END_TEST
-
-/* ---- show: where is my job? ---- */
-
-static void assert_situation(const char *wanted)
-{
-    ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--json"), 0);
-    json_t *root = ctl_json();
-    const char *found =
-        json_string_value(json_object_get(json_object_get(root, "job"), "situation"));
-    ck_assert_msg(found != NULL && strstr(found, wanted) != NULL, "%s", ctl_text());
-    json_decref(root);
-}
-
-START_TEST(show_says_what_an_available_job_waits_for)
-{
-    enqueue_one("a");
-    assert_situation("no live worker serves queue default");
-    ctl_sql(INSERT_WORKER("1 s"));
-    assert_situation("served by 1 live workers");
-    ctl_sql("UPDATE claimd.worker SET kinds = '{b}'");
-    assert_situation("none of the 1 live workers of queue default serves kind a");
-    ctl_sql("INSERT INTO claimd.queue VALUES ('default', true)");
-    assert_situation("queue default is paused");
-    ctl_sql("UPDATE claimd.job SET scheduled_at = clock_timestamp() + interval '1 h'");
-    assert_situation("due in 3");
-}
-END_TEST
-
-#define INSERT_SCHEDULER                                                                    \
-    "INSERT INTO claimd.scheduler (scheduler_id, stale_at, leader_since, pid, lock_nodes, " \
-    "lock_nodes_voting, host, version) VALUES (gen_random_uuid(), now() + interval '1 h', " \
-    "now(), 1, 5, 5, 'host-2', '1')"
-
-START_TEST(show_says_when_nobody_leads_or_has_a_quorum)
-{
-    enqueue_one("a");
-    ctl_sql(INSERT_WORKER("1 s"));
-    assert_situation("served by 1 live workers; no leader: no scheduler runs");
-    ctl_sql(INSERT_SCHEDULER);
-    ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
-    ck_assert_ptr_null(strstr(ctl_text(), "; no "));
-    ctl_sql("UPDATE claimd.scheduler SET leader_since = NULL");
-    assert_situation("; no leader: none of 1 schedulers leads");
-    ctl_sql("UPDATE claimd.worker SET lock_nodes = 5, lock_nodes_voting = 3");
-    ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
-    ck_assert_ptr_null(strstr(ctl_text(), "quorum"));
-    ctl_sql("UPDATE claimd.worker SET lock_nodes = 4, lock_nodes_voting = 2");
-    assert_situation("; no quorum: too few lock nodes vote for them; no leader");
-    ctl_sql("UPDATE claimd.job SET scheduled_at = clock_timestamp() + interval '1 h'");
-    ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
-    ck_assert_ptr_null(strstr(ctl_text(), "; no ")); /* it waits for its time alone */
-}
-END_TEST
-
-START_TEST(show_says_where_a_running_job_is)
-{
-    enqueue_one("a");
-    ctl_sql(INSERT_WORKER("1 s"));
-    ctl_sql(MAKE_RUNNING);
-    assert_situation("runs on host-1 (pid 4711) since 3");
-    ctl_sql("UPDATE claimd.worker SET stale_at = now() - interval '1 s'");
-    assert_situation("stale, it will be rescued");
-    ctl_sql("UPDATE claimd.worker SET dead = true");
-    assert_situation("is gone: it will be rescued");
-}
-END_TEST
-
-START_TEST(show_has_args_as_they_are_and_the_attempts)
-{
-    ck_assert_int_eq(ctl_exit("enqueue", "a", "--args", "{\"n\": 1.10, \"t\": \"\\u00e9\\n\"}"), 0);
-    ctl_sql("INSERT INTO claimd.job_attempt (job_id, fence, attempt, worker_id, started_at, "
-            "outcome, error, log_tail) VALUES (1, 5, 1, '" WORKER_ID
-            "', now() - interval '2 s', 'failed', 'no \"luck\"', E'line 1\\nline 2')");
-    ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--json"), 0);
-    assert_says("1.10");
-    json_t *root = ctl_json();
-    json_t *args = json_object_get(json_object_get(root, "job"), "args");
-    ck_assert_str_eq(json_string_value(json_object_get(args, "t")), "\xc3\xa9\n");
-    assert_text(first(root, "attempts"), "error", "no \"luck\"");
-    assert_text(first(root, "attempts"), "log_tail", "line 1\nline 2");
-    json_decref(root);
-    ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
-    assert_says("max_attempts 25");
-    assert_says("no \"luck\"");
-    assert_says("LOG OF ATTEMPT 1\nline 1\nline 2\n");
-}
-END_TEST
-
-START_TEST(show_cuts_long_args_and_results_unless_all_is_wanted)
-{
-    enqueue_one("a");
-    ctl_sql("UPDATE claimd.job SET args = to_jsonb(repeat('é', 5000) || 'end')");
-    ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
-    assert_says("é… (10005 bytes, cut here; --full shows all)\n");
-    ck_assert_uint_lt(strlen(ctl_text()), 3000);
-    ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--full"), 0);
-    assert_says("éend\"\n");
-    ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--json"), 0);
-    assert_says("éend\"");
-    json_decref(ctl_json());
-}
-END_TEST
-
-START_TEST(show_has_a_timeline_from_the_creation_to_the_end)
-{
-    static const char *const wanted[] = {"created", "due",     "started",
-                                         "failed",  "started", "completed"};
-    ctl_sql("INSERT INTO claimd.job_history (id, fence, created_at, scheduled_at, ready_at, "
-            "attempted_at, finalized_at, worker_id, attempt, crashes, generation, priority, share, "
-            "state, queue, kind, args) VALUES (1, 9, now() - interval '60 s', now() - interval "
-            "'50 s', now() - interval '50 s', now() - interval '10 s', now(), '" WORKER_ID
-            "', 2, 0, 0, 4, 0, 'completed', 'default', 'a', '{}')");
-    ctl_sql("INSERT INTO claimd.job_attempt (job_id, fence, attempt, worker_id, started_at, "
-            "ended_at, outcome, error) VALUES (1, 5, 1, '" WORKER_ID "', now() - interval '45 s', "
-            "now() - interval '40 s', 'failed', 'boo')");
-    ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--json"), 0);
-    json_t *root = ctl_json();
-    json_t *timeline = json_object_get(root, "timeline");
-    ck_assert_uint_eq(json_array_size(timeline), ARRAY_COUNT(wanted));
-    for (size_t i = 0; i < ARRAY_COUNT(wanted); i++) {
-        assert_text(json_array_get(timeline, i), "event", wanted[i]);
-    }
-    assert_text(json_array_get(timeline, 3), "detail", "boo");
-    json_t *after = json_object_get(json_array_get(timeline, 3), "after_s");
-    ck_assert_double_ge(json_number_value(after), 19);
-    ck_assert_double_le(json_number_value(after), 21);
-    json_decref(root);
-}
-END_TEST
-
-START_TEST(show_has_one_attempt_for_what_starts_at_most_once)
-{
-    enqueue_one("a");
-    ctl_sql("INSERT INTO claimd.kind (name, at_most_once) VALUES ('a', true)");
-    ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
-    assert_says("max_attempts 1\n");
-}
-END_TEST
-
-START_TEST(a_job_cancelled_before_it_was_due_never_was)
-{
-    ck_assert_int_eq(ctl_exit("enqueue", "a", "--delay", "1h"), 0);
-    ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
-    assert_says(" due ");
-    ck_assert_int_eq(ctl_exit("jobs", "cancel", "1"), 0);
-    ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--json"), 0);
-    json_t *root = ctl_json();
-    ck_assert_uint_eq(json_array_size(json_object_get(root, "timeline")), 2);
-    json_decref(root);
-}
-END_TEST
-
-START_TEST(an_unknown_job_is_exit_4)
-{
-    ck_assert_int_eq(ctl_exit("jobs", "show", "77"), 4);
-    assert_says("job 77 not found");
-    ck_assert_int_eq(ctl_exit("jobs", "cancel", "77"), 4);
-    assert_says("job 77 not found");
 }
 END_TEST
 
@@ -432,23 +244,6 @@ START_TEST(a_connection_string_that_libpq_refuses_is_exit_2)
 }
 END_TEST
 
-START_TEST(B9_show_says_what_a_job_waits_for)
-{
-    int64_t before = ctl_number("SELECT claimd.enqueue('a')::text");
-    int64_t id = ctl_number("SELECT claimd.after(claimd.enqueue('b'), ARRAY(SELECT max(id) FROM "
-                            "claimd.job))::text");
-    char text[64];
-    (void)snprintf(text, sizeof text, "%lld", (long long)id);
-    ck_assert_int_eq(ctl_exit("jobs", "show", text), 0);
-    (void)snprintf(text, sizeof text, "waits for 1 of 1 jobs to end, such as job %lld",
-                   (long long)before);
-    assert_says(text);
-    ctl_sql("SELECT claimd.batch_add(claimd.batch_open(), max(id)) FROM claimd.job");
-    ck_assert_int_eq(ctl_exit("batches", "show", "1"), 0);
-    assert_says("waiting");
-}
-END_TEST
-
 /* A way to call each command; that of `dev` is tried in its own test. */
 static const struct {
     const char *words[5];
@@ -572,15 +367,6 @@ int main(void)
     tcase_set_timeout(tests, 30);
     tcase_add_test(tests, list_filters_by_state_kind_and_queue);
     tcase_add_test(tests, an_empty_list_is_no_error);
-    tcase_add_test(tests, show_says_what_an_available_job_waits_for);
-    tcase_add_test(tests, show_says_when_nobody_leads_or_has_a_quorum);
-    tcase_add_test(tests, show_says_where_a_running_job_is);
-    tcase_add_test(tests, show_has_args_as_they_are_and_the_attempts);
-    tcase_add_test(tests, show_cuts_long_args_and_results_unless_all_is_wanted);
-    tcase_add_test(tests, show_has_a_timeline_from_the_creation_to_the_end);
-    tcase_add_test(tests, show_has_one_attempt_for_what_starts_at_most_once);
-    tcase_add_test(tests, a_job_cancelled_before_it_was_due_never_was);
-    tcase_add_test(tests, an_unknown_job_is_exit_4);
     tcase_add_test(tests, cancel_moves_jobs_to_the_history);
     tcase_add_test(tests, a_running_job_is_asked_to_end_and_shown_so);
     tcase_add_test(tests, what_a_running_job_says_of_itself_and_the_log_of_each_attempt_are_shown);
@@ -592,7 +378,6 @@ int main(void)
     tcase_add_test(tests, help_version_and_configuration);
     tcase_add_test(tests, a_connection_string_that_libpq_refuses_is_exit_2);
     tcase_add_test(tests, every_command_has_json);
-    tcase_add_test(tests, B9_show_says_what_a_job_waits_for);
     tcase_add_test(tests, json_has_what_a_warning_says);
     suite_add_tcase(suite, tests);
     return world_run(suite);

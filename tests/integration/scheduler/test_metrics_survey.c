@@ -161,9 +161,9 @@ START_TEST(of_more_queues_than_have_names_the_shortest_are_one)
     start(LIMIT_US);
     RUN_UNTIL(says("claimd_jobs{"));
     ASSERT_SAYS("\nclaimd_jobs{queue=\"q60\",state=\"available\"} 60\n");
-    ASSERT_SAYS("\nclaimd_jobs{queue=\"q13\",state=\"available\"} 13\n");
-    ASSERT_SAYS("\nclaimd_jobs{queue=\"other\",state=\"available\"} 78\n"); /* 1 + … + 12 */
-    ck_assert(!says("claimd_jobs{queue=\"q12\""));
+    ASSERT_SAYS("\nclaimd_jobs{queue=\"q22\",state=\"available\"} 22\n");
+    ASSERT_SAYS("\nclaimd_jobs{queue=\"other\",state=\"available\"} 231\n"); /* 1 + … + 21 */
+    ck_assert(!says("claimd_jobs{queue=\"q21\""));
 }
 END_TEST
 

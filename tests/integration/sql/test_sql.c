@@ -128,11 +128,13 @@ START_TEST(the_view_derives_the_states_that_people_know)
                        "('b', clock_timestamp() + interval '1 h', 0, 'available'), "
                        "('c', clock_timestamp() + interval '1 h', 1, 'available'), "
                        "('d', clock_timestamp(), 1, 'running'), "
-                       "('e', clock_timestamp(), 0, 'available')");
+                       "('e', clock_timestamp(), 0, 'available'), "
+                       "('f', clock_timestamp(), 0, 'available')");
+    (void)side_run(db, "SELECT claimd.after(id, '{1}')::text FROM claimd.job WHERE kind = 'f'");
     (void)side_run(db, "SELECT claimd.cancel(id) FROM claimd.job WHERE kind = 'e'");
     ck_assert_str_eq(
         side_run(db, "SELECT string_agg(state, ' ' ORDER BY kind) FROM claimd.jobs").text,
-        "available scheduled retryable running cancelled");
+        "available scheduled retryable running cancelled waiting");
 }
 END_TEST
 

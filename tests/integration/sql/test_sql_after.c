@@ -80,7 +80,7 @@ END_TEST
 START_TEST(B9_a_job_whose_predecessor_died_is_cancelled_runs_or_is_held_as_was_said)
 {
     static const char *const said[] = {AFTER("cancel"), AFTER("run"), AFTER("hold")};
-    static const char *const becomes[] = {"cancelled", "available", "scheduled"};
+    static const char *const becomes[] = {"cancelled", "available", "waiting"};
     run(said[_i]);
     run("SELECT claimd.cancel(1)");
     complete_2();
