@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * claimctl queues; queues clear is in jobs_act.c. */
-#include "base/parse.h"
+#include "ctl/limit_options.h"
 #include "ctl/overview.h"
 #include "ctl/pause.h"
 #include "model/job.h"
 #include "sql/queries.h"
+
+#define QUEUE_RUNNING_MAX 10000
 
 enum status queues(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
@@ -118,102 +120,17 @@ enum status queues_resume(struct ctl *ctl, const struct ctl_args *args, struct e
     return pause_set(ctl, "queue", &SQL_ADMIN_QUEUE_PAUSE, args->words[0], false, err);
 }
 
-/* `none` is no number: NULL in PostgreSQL. */
-static const char *or_null(const char *value)
-{
-    return value == NULL || strcmp(value, "none") == 0 ? NULL : value;
-}
-
-struct limits {
-    const char *running; /* as they were given; NULL: not */
-    const char *rate;
-    const char *max_open;
-    char starts[16];
-    char per[16]; /* an interval */
-};
-
-/* A number, `none` or nothing. */
-static enum status read_count(const char *option, const char *value, int64_t max, struct err *err)
-{
-    int64_t n = 0;
-    const char *number = or_null(value);
-    if (number == NULL || parse_i64(number, strlen(number), 1, max, &n, NULL) == STATUS_OK) {
-        return STATUS_OK;
-    }
-    return err_fail(err, STATUS_INVALID, "--%s '%.40s': must be 1 to %lld, or none", option, number,
-                    (long long)max);
-}
-
-static enum status read_limits(const struct ctl_args *args, struct limits *ret, struct err *err)
-{
-    static const char units[] = "smhd";
-    static const char *const intervals[] = {"1 s", "1 min", "1 h", "1 d"};
-    int64_t n = 0;
-    *ret = (struct limits){.running = ctl_value(args, "running"),
-                           .rate = ctl_value(args, "rate"),
-                           .max_open = ctl_value(args, "max-open")};
-    const char *rate = or_null(ret->rate);
-    if (ret->running == NULL && ret->rate == NULL && ret->max_open == NULL) {
-        return err_fail(err, STATUS_INVALID, "queues limit needs --running, --rate or --max-open");
-    }
-    enum status st = read_count("running", ret->running, 10000, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = read_count("max-open", ret->max_open, 10000000, err);
-    if (st != STATUS_OK || rate == NULL) {
-        return st;
-    }
-    size_t digits = strcspn(rate, "/");
-    const char *unit =
-        rate[digits] == '/' && strlen(rate) == digits + 2 ? strchr(units, rate[digits + 1]) : NULL;
-    if (unit == NULL || parse_i64(rate, digits, 1, 100000, &n, NULL) != STATUS_OK) {
-        return err_fail(err, STATUS_INVALID,
-                        "--rate '%.40s': must be 1 to 100000, then /s, /m, /h or /d; or none",
-                        rate);
-    }
-    (void)snprintf(ret->starts, sizeof ret->starts, "%lld", (long long)n);
-    (void)snprintf(ret->per, sizeof ret->per, "%s", intervals[unit - units]);
-    return STATUS_OK;
-}
-
-/* A limit that is one number; NULL: it was not given. */
-static enum status set_count(struct admin *a, const struct pg_statement *statement,
-                             const char *queue, const char *value, struct err *err)
-{
-    const char *const params[] = {queue, or_null(value)};
-    auto_admin_rows struct admin_rows *rows = NULL;
-    if (value == NULL) {
-        return STATUS_OK;
-    }
-    return ctl_written(admin_query(a, statement, params, &rows, err), err);
-}
-
-static enum status set_limits(struct admin *a, const char *queue, const struct limits *l,
-                              struct err *err)
-{
-    enum status st = set_count(a, &SQL_ADMIN_QUEUE_LIMIT, queue, l->running, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = set_count(a, &SQL_ADMIN_QUEUE_OPEN, queue, l->max_open, err);
-    if (st != STATUS_OK || l->rate == NULL) {
-        return st;
-    }
-    bool is_none = l->starts[0] == '\0';
-    const char *const params[] = {queue, is_none ? NULL : l->starts, is_none ? "1 s" : l->per};
-    auto_admin_rows struct admin_rows *rows = NULL;
-    return ctl_written(admin_query(a, &SQL_ADMIN_QUEUE_RATE, params, &rows, err), err);
-}
-
 enum status queues_limit(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     const char *queue = args->words[0];
-    struct limits limits;
+    static const struct limit_statements statements = {.running = &SQL_ADMIN_QUEUE_LIMIT,
+                                                       .rate = &SQL_ADMIN_QUEUE_RATE,
+                                                       .max_open = &SQL_ADMIN_QUEUE_OPEN};
+    struct limit_options limits;
     auto_admin struct admin *a = NULL;
     auto_table struct table table = TABLE("queue", limit_columns);
     const struct table *const tables[] = {&table};
-    enum status st = read_limits(args, &limits, err);
+    enum status st = limit_options_read(args, QUEUE_RUNNING_MAX, &limits, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -225,7 +142,7 @@ enum status queues_limit(struct ctl *ctl, const struct ctl_args *args, struct er
     if (st != STATUS_OK) {
         return st;
     }
-    st = set_limits(a, queue, &limits, err);
+    st = limit_options_set(a, queue, &limits, &statements, err);
     if (st != STATUS_OK) {
         return st;
     }

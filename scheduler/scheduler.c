@@ -284,6 +284,7 @@ static enum status parts_open(struct scheduler *s, int64_t t_max_us, struct err 
                                            .conninfo = s->conninfo,
                                            .pg = s->pg,
                                            .registry = s->metrics.registry,
+                                           .hints = s->hints,
                                            .feeder = s->feeder,
                                            .rescuer = s->rescuer};
     struct roll_call_options roll_call = {.loop = &s->loop,

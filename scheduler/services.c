@@ -7,6 +7,7 @@
 #include "scheduler/cron.h"
 #include "scheduler/feeder.h"
 #include "scheduler/history.h"
+#include "scheduler/rates.h"
 #include "scheduler/rescuer.h"
 #include "scheduler/survey.h"
 
@@ -18,6 +19,7 @@ static const struct service *const table[] = {
     &rescuer_service, /* jobs of dead workers become available again */
     &cron_service,    /* ticks of schedules become jobs */
     &batches_service, /* what waits for jobs to end goes on */
+    &rates_service,   /* what keys with a rate allow becomes hints */
     &history_service, /* partitions are made and dropped, `job` is vacuumed */
     &survey_service,  /* the gauges of all queues */
 };

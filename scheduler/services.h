@@ -7,6 +7,7 @@
 #define CLAIMD_SCHEDULER_SERVICES_H
 
 #include "config/config.h"
+#include "hints/hints.h"
 #include "metrics/metrics.h"
 #include "scheduler/roll_call.h"
 
@@ -19,6 +20,7 @@ struct service_env {
     const char *conninfo;        /* for slow statements, on a connection of one's own */
     struct pg *pg;               /* the scheduler's own: for short ones */
     struct metrics *registry;    /* may be NULL */
+    struct hints *hints;
     struct feeder *feeder;       /* the next two are there for standbys, too */
     struct rescuer *rescuer;
 };

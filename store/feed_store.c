@@ -173,3 +173,11 @@ enum status feed_store_free_leaked(struct pg *pg, pg_done_cb *done, void *ctx, s
 {
     return pg_send_one(pg, &SQL_LIMIT_LEAKED, NULL, done, ctx, err);
 }
+
+enum status feed_store_next_rated(struct pg *pg, int32_t most, pg_done_cb *done, void *ctx,
+                                  struct err *err)
+{
+    char storage[4];
+    const struct pg_param param = pg_param_i32(most, storage);
+    return pg_send_one(pg, &SQL_LIMIT_RATED, &param, done, ctx, err);
+}

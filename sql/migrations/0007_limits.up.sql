@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Limits over the fleet: one running job of a key, or so many; so many of a queue; so many in a second. Decided by the statement that
+-- Limits over the fleet: one running job of a key, or so many; so many of a queue; so many of either in a second. Decided by the statement that
 -- claims, which is one of its own: job_claim leaves out what has a limit, by `flags`, and what has none pays nothing. The guide:
 -- docs/guide/limits.md.
 
@@ -14,12 +14,20 @@ CREATE TABLE exclusive (
 
 CREATE INDEX exclusive_job ON exclusive (job_id);
 
+-- Without a row: one running job, no rate.
 CREATE TABLE key_limit (
     key text COLLATE "C" NOT NULL,
-    max_running integer NOT NULL,
+    max_running integer NOT NULL DEFAULT 1,
+    rate double precision, -- starts per second; NULL: any
+    tokens double precision NOT NULL DEFAULT 1, -- as in `bucket`
+    filled_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     CONSTRAINT key_limit_pkey PRIMARY KEY (key),
-    CONSTRAINT key_limit_range CHECK (max_running BETWEEN 2 AND 1000) -- without a row: 1
-);
+    CONSTRAINT key_limit_range CHECK (max_running BETWEEN 1 AND 1000),
+    CONSTRAINT key_limit_rate_range CHECK (rate > 0 AND rate <= 100000)
+) WITH (fillfactor = 50);
+
+-- The leading scheduler looks at these each second.
+CREATE INDEX key_limit_rate ON key_limit (key) WHERE rate IS NOT NULL;
 
 CREATE TABLE slot (
     queue text COLLATE "C" NOT NULL,
@@ -51,6 +59,14 @@ BEGIN
     RETURN 2;
 END $$;
 
+CREATE FUNCTION why_no_rate(starts integer, per interval) RETURNS text
+LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN starts NOT BETWEEN 1 AND 100000
+                THEN 'starts: must be 1 to 100000, or NULL for no limit'
+                WHEN (per >= interval '1 s' AND per <= interval '31 days') IS NOT TRUE
+                THEN 'per: must be 1 second to 31 days' END
+$$;
+
 -- NULL or 1: one at a time, as for every key that nobody has set a limit for.
 CREATE FUNCTION limit_key(key text, max_running integer) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
@@ -64,7 +80,29 @@ BEGIN
         INSERT INTO key_limit AS k (key, max_running) VALUES (limit_key.key, limit_key.max_running)
             ON CONFLICT ON CONSTRAINT key_limit_pkey DO UPDATE SET max_running = excluded.max_running;
     ELSE
-        DELETE FROM key_limit k WHERE k.key = limit_key.key;
+        UPDATE key_limit k SET max_running = 1 WHERE k.key = limit_key.key;
+        DELETE FROM key_limit k WHERE k.key = limit_key.key AND k.rate IS NULL;
+    END IF;
+END $$;
+
+-- At most `starts` jobs with the key begin in `per`, on average; what was not used in the last two seconds may be made up for. NULL:
+-- no limit any more. How many of them may run at a time is limit_key()'s.
+CREATE FUNCTION limit_key_rate(key text, starts integer, per interval DEFAULT '1 s') RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    wrong text := CASE WHEN (octet_length(key) BETWEEN 1 AND 512) IS NOT TRUE THEN 'key: must have 1 to 512 octets'
+                       ELSE why_no_rate(starts, per) END;
+    per_second double precision := starts / extract(epoch FROM per);
+BEGIN
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
+    END IF;
+    IF per_second IS NULL THEN
+        UPDATE key_limit k SET rate = NULL WHERE k.key = limit_key_rate.key;
+        DELETE FROM key_limit k WHERE k.key = limit_key_rate.key AND k.max_running = 1;
+    ELSE
+        INSERT INTO key_limit AS k (key, rate) VALUES (limit_key_rate.key, per_second)
+            ON CONFLICT ON CONSTRAINT key_limit_pkey DO UPDATE SET rate = excluded.rate;
     END IF;
 END $$;
 
@@ -99,10 +137,7 @@ DECLARE
     wrong text := CASE
         WHEN queue IS NULL OR queue !~ '^[a-z][a-z0-9_.-]*$' OR octet_length(queue) > 64
         THEN 'queue: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets'
-        WHEN starts NOT BETWEEN 1 AND 100000
-        THEN 'starts: must be 1 to 100000, or NULL for no limit'
-        WHEN (per >= interval '1 s' AND per <= interval '31 days') IS NOT TRUE
-        THEN 'per: must be 1 second to 31 days'
+        ELSE why_no_rate(starts, per)
     END;
     per_second double precision := starts / extract(epoch FROM per);
 BEGIN
@@ -176,11 +211,22 @@ BEGIN
                   ORDER BY s.n LIMIT most FOR NO KEY UPDATE SKIP LOCKED);
 END $$;
 
--- How many more jobs of this key may run.
+-- How many jobs of a key with a rate may start now: its bucket holds two seconds' worth and one, since the leading scheduler looks at
+-- it once a second. Of one without a rate: any number.
+CREATE FUNCTION key_tokens(l key_limit, at timestamptz) RETURNS double precision
+LANGUAGE sql IMMUTABLE
+RETURN CASE WHEN (l).rate IS NULL THEN 'Infinity'
+            ELSE LEAST(1 + 2 * (l).rate, (l).tokens + (l).rate * GREATEST(0, extract(epoch FROM at - (l).filled_at))) END;
+
+-- How many more jobs of this key may start.
 CREATE FUNCTION key_places(wanted text) RETURNS integer
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
-    SELECT COALESCE((SELECT l.max_running FROM key_limit l WHERE l.key = wanted), 1)
-           - (SELECT count(*)::integer FROM exclusive e WHERE e.key = wanted)
+    SELECT COALESCE((SELECT CASE WHEN key_tokens(l, statement_timestamp()) < l.max_running
+                                 THEN LEAST(floor(key_tokens(l, statement_timestamp()))::integer,
+                                            l.max_running - (SELECT count(*)::integer FROM exclusive e WHERE e.key = wanted))
+                                 ELSE l.max_running - (SELECT count(*)::integer FROM exclusive e WHERE e.key = wanted) END
+                       FROM key_limit l WHERE l.key = wanted),
+                    1 - (SELECT count(*)::integer FROM exclusive e WHERE e.key = wanted))
 $$;
 
 -- Takes a place of the key, if one is free: of a single one whoever is ending the run that holds it is waited for. Where the limit
@@ -210,7 +256,9 @@ END $$;
 CREATE FUNCTION next_of_keys(keys text[])
 RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
 LANGUAGE sql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
-    SELECT n.* FROM (SELECT u.key, count(*) AS places FROM unnest(keys) AS u(key) GROUP BY u.key) AS k
+    SELECT n.* FROM (SELECT u.key, count(*) AS places FROM unnest(keys) AS u(key)
+                      WHERE NOT EXISTS (SELECT FROM key_limit l WHERE l.key = u.key AND key_tokens(l, statement_timestamp()) < 1)
+                      GROUP BY u.key) AS k
      CROSS JOIN LATERAL (
         SELECT f.* FROM generate_series(0, 9) AS p
          CROSS JOIN LATERAL (
@@ -286,6 +334,17 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_te
          CROSS JOIN LATERAL generate_series(1, key_places(k.key)))) AS n
 $$;
 
+-- What may start by now of keys with a rate, `most` jobs at most. For the leading scheduler, each second: whoever was refused for the
+-- rate has dropped the hint.
+CREATE FUNCTION next_of_rates(most integer)
+RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+    SELECT n.* FROM next_of_keys(ARRAY(
+        SELECT l.key FROM key_limit l CROSS JOIN LATERAL generate_series(1, key_places(l.key))
+         WHERE l.rate IS NOT NULL AND EXISTS (SELECT FROM job j WHERE j.exclusive_key = l.key))) AS n
+     LIMIT most
+$$;
+
 -- Claims those of the jobs that job_claim leaves out, within their limits; `ahead`: those of them that no runner waits for. In
 -- this order, so that it neither deadlocks nor leaks: lock the jobs, lock free places of their queues, draw fences, take the keys in
 -- their order, change only who has won. What somebody has locked is left out, but whoever is ending the run that holds a key is
@@ -304,6 +363,9 @@ DECLARE
     rated text[] := '{}'; -- queues with a rate, what their buckets hold, and since when
     left_over double precision[] := '{}';
     looked_at timestamptz[] := '{}';
+    rated_keys text[] := '{}'; -- the same of keys
+    key_left double precision[] := '{}';
+    key_looked_at timestamptz[] := '{}';
     found_tokens double precision;
     found_at timestamptz;
     drawn bigint;
@@ -315,7 +377,8 @@ DECLARE
     won integer[] := '{}'; -- which of them have their keys too
     fences bigint[] := '{}';
 BEGIN
-    FOR c IN SELECT j.id, j.exclusive_key AS key, COALESCE(l.max_running, 1) AS key_limit, j.queue, q.max_running, q.rate
+    FOR c IN SELECT j.id, j.exclusive_key AS key, COALESCE(l.max_running, 1) AS key_limit, l.rate AS key_rate, j.queue,
+                    q.max_running, q.rate
                FROM job j
                LEFT JOIN kind k ON k.name = j.kind
                LEFT JOIN queue q ON q.name = j.queue
@@ -327,6 +390,16 @@ BEGIN
               ORDER BY j.priority, j.ready_at, j.id
                 FOR NO KEY UPDATE OF j SKIP LOCKED LOOP
         CONTINUE WHEN c.key IS NOT NULL AND cardinality(array_positions(chosen_keys, c.key)) >= c.key_limit;
+        IF c.key_rate IS NOT NULL THEN
+            IF c.key <> ALL (rated_keys) THEN
+                found_at := clock_timestamp();
+                SELECT key_tokens(l, found_at) INTO found_tokens FROM key_limit l WHERE l.key = c.key FOR NO KEY UPDATE SKIP LOCKED;
+                rated_keys := array_append(rated_keys, c.key);
+                key_left := array_append(key_left, found_tokens); -- NULL: somebody else is at it
+                key_looked_at := array_append(key_looked_at, found_at);
+            END IF;
+            CONTINUE WHEN (key_left[array_position(rated_keys, c.key)] >= 1) IS NOT TRUE;
+        END IF;
         IF c.rate IS NOT NULL THEN
             IF c.queue <> ALL (rated) THEN
                 found_at := clock_timestamp();
@@ -355,6 +428,10 @@ BEGIN
             at := array_position(rated, c.queue);
             left_over[at] := left_over[at] - 1;
         END IF;
+        IF c.key_rate IS NOT NULL THEN
+            at := array_position(rated_keys, c.key);
+            key_left[at] := key_left[at] - 1;
+        END IF;
         chosen := chosen || c.id;
         chosen_keys := array_append(chosen_keys, c.key);
         chosen_limits := chosen_limits || c.key_limit;
@@ -362,8 +439,15 @@ BEGIN
     END LOOP;
     FOR at IN SELECT u.n FROM unnest(chosen_keys) WITH ORDINALITY AS u(key, n) ORDER BY u.key COLLATE "C" LOOP
         drawn := nextval('fence');
-        IF chosen_keys[at] IS NOT NULL THEN
-            CONTINUE WHEN NOT take_key_place(chosen_keys[at], chosen_limits[at], chosen[at], drawn);
+        IF chosen_keys[at] IS NOT NULL AND NOT take_key_place(chosen_keys[at], chosen_limits[at], chosen[at], drawn) THEN
+            -- Its tokens are for others.
+            IF chosen_queues[at] = ANY (rated) THEN
+                left_over[array_position(rated, chosen_queues[at])] := left_over[array_position(rated, chosen_queues[at])] + 1;
+            END IF;
+            IF chosen_keys[at] = ANY (rated_keys) THEN
+                key_left[array_position(rated_keys, chosen_keys[at])] := key_left[array_position(rated_keys, chosen_keys[at])] + 1;
+            END IF;
+            CONTINUE;
         END IF;
         won := won || at;
         fences := fences || drawn;
@@ -375,6 +459,10 @@ BEGIN
         UPDATE bucket b SET tokens = left_over[at], filled_at = GREATEST(b.filled_at, looked_at[at])
          WHERE b.queue = rated[at] AND left_over[at] IS NOT NULL;
     END LOOP;
+    FOR at IN 1..cardinality(rated_keys) LOOP
+        UPDATE key_limit l SET tokens = key_left[at], filled_at = GREATEST(l.filled_at, key_looked_at[at])
+         WHERE l.key = rated_keys[at] AND key_left[at] IS NOT NULL;
+    END LOOP;
     RETURN QUERY
     UPDATE job j
        SET state = 'running', attempt = j.attempt + 1, fence = w.fence, worker_id = worker, attempted_at = clock_timestamp(),
@@ -385,9 +473,10 @@ BEGIN
     RETURNING j.*;
 END $$;
 
-REVOKE ALL ON FUNCTION exclusive_flag, limit_key, limit_queue, limit_rate, limit_open, take_room, free_slots, key_places, take_key_place, next_of_keys,
-    free_ended, free_leaked, next_free, claim_limited FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION limit_key, limit_queue, limit_rate, limit_open TO claimd_admin;
+REVOKE ALL ON FUNCTION exclusive_flag, why_no_rate, limit_key, limit_key_rate, limit_queue, limit_rate, limit_open, take_room,
+    free_slots, key_tokens, key_places, take_key_place, next_of_keys, free_ended, free_leaked, next_free, next_of_rates, claim_limited FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION limit_key, limit_key_rate, limit_queue, limit_rate, limit_open TO claimd_admin;
+GRANT EXECUTE ON FUNCTION key_tokens TO claimd_admin, claimd_reader;
 GRANT EXECUTE ON FUNCTION key_places, free_ended, free_leaked, next_free, claim_limited TO claimd_worker;
 GRANT SELECT ON exclusive, key_limit, slot, bucket, room TO claimd_admin, claimd_reader;
 GRANT SELECT ON exclusive TO claimd_worker;

@@ -43,6 +43,13 @@ WITH j AS (
                   string_agg(e.job_id::text, ', ' ORDER BY e.job_id)) AS held
       FROM j JOIN claimd.exclusive e ON e.key = j.exclusive_key
     HAVING count(*) >= COALESCE((SELECT l.max_running FROM claimd.key_limit l, j WHERE l.key = j.exclusive_key), 1)
+), key_rate AS (
+    SELECT format('; its key starts %s jobs a second, the next one in %s s', round(l.rate::numeric, 3),
+                  round(((1 - t.tokens) / l.rate)::numeric, 1)) AS spent
+      FROM j
+      JOIN claimd.key_limit l ON l.key = j.exclusive_key
+     CROSS JOIN LATERAL (SELECT claimd.key_tokens(l, clock_timestamp()) AS tokens) AS t
+     WHERE t.tokens < 1
 ), ahead AS (
     SELECT count(*) AS jobs
       FROM j
@@ -93,6 +100,7 @@ SELECT j.id, j.state,
                          ELSE format('; no quorum: too few lock nodes vote for %s of them', live.cut_off) END
                  || CASE WHEN j.ready_at > clock_timestamp() THEN ''
                          ELSE COALESCE((SELECT l.of_queue FROM limits l), '') || COALESCE((SELECT h.held FROM key h), '')
+                              || COALESCE((SELECT r.spent FROM key_rate r), '')
                               || CASE WHEN ahead.jobs = 0 THEN ''
                                       ELSE format('; %s job%s before it in its queue', ahead.jobs,
                                                   CASE WHEN ahead.jobs = 1 THEN '' ELSE 's' END) END

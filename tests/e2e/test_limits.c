@@ -208,28 +208,53 @@ START_TEST(a_key_with_three_places_has_three_jobs_that_run)
 END_TEST
 
 #define RATE 50
-#define SECONDS 15
+#define FULL_S 2 /* until what a bucket held at the beginning is used up */
 
-START_TEST(of_a_queue_with_a_rate_no_more_start_than_that)
+/* With CLAIMD_SOAK as long and as exact as is promised: within 5 % over 30 s. Else a machine that
+ * is busy with other things may be slower, and a second's worth may lie at each end. */
+static void assert_rate(const char *key, const char *lift)
 {
-    sql_run(fleet.sql, "SELECT claimd.limit_rate('default', %d)", RATE);
-    (void)fleet_enqueue(&fleet, "noop", "{}", (SECONDS + 5) * RATE);
+    bool is_soak = getenv("CLAIMD_SOAK") != NULL;
+    int seconds = is_soak ? 30 : 10;
+    int jobs = (FULL_S + seconds + 5) * RATE;
+    enqueue("noop", "{}", key, jobs);
     ck_assert(WAIT_UNTIL(sql_i64(fleet.sql,
                                  "SELECT count(*) FROM claimd.job_history WHERE"
                                  " finalized_at > (SELECT min(attempted_at) FROM"
                                  " claimd.job_history) + %d * interval '1 s'",
-                                 SECONDS) > 0,
+                                 FULL_S + seconds) > 0,
                          SOON_US));
     int64_t started =
         sql_i64(fleet.sql,
-                "SELECT count(*) FROM claimd.job_history WHERE attempted_at <= (SELECT"
-                " min(attempted_at) FROM claimd.job_history) + %d * interval '1 s'",
-                SECONDS);
-    (void)printf("%d starts per second: %lld in %d s\n", RATE, (long long)started, SECONDS);
-    ck_assert_int_le(started, RATE * SECONDS * 105 / 100);
-    ck_assert_int_ge(started, RATE * SECONDS * 8 / 10); /* alone it is 99 % */
-    sql_run(fleet.sql, "SELECT claimd.limit_rate('default', NULL)");
-    fleet_wait_finished(&fleet, (SECONDS + 5) * RATE, "completed", SOON_US);
+                "SELECT count(*) FROM claimd.job_history, (SELECT min(attempted_at) + %d *"
+                " interval '1 s' AS at FROM claimd.job_history) AS t WHERE attempted_at"
+                " BETWEEN t.at AND t.at + %d * interval '1 s'",
+                FULL_S, seconds);
+    (void)printf("%d starts per second: %lld in %d s\n", RATE, (long long)started, seconds);
+    ck_assert_int_le(started, RATE * (seconds + (is_soak ? 0 : 1)) * 105 / 100);
+    ck_assert_int_ge(started, RATE * seconds * (is_soak ? 95 : 80) / 100);
+    sql_run(fleet.sql, "%s", lift);
+    fleet_wait_finished(&fleet, jobs, "completed", SOON_US);
+}
+
+START_TEST(of_a_queue_with_a_rate_no_more_start_than_that)
+{
+    sql_run(fleet.sql, "SELECT claimd.limit_rate('default', %d)", RATE);
+    assert_rate("NULL", "SELECT claimd.limit_rate('default', NULL)");
+}
+END_TEST
+
+START_TEST(of_a_key_with_a_rate_no_more_start_than_that_and_others_have_their_own)
+{
+    sql_run(fleet.sql, "SELECT claimd.limit_key('k', 20), claimd.limit_key_rate('k', %d)", RATE);
+    sql_run(fleet.sql, "SELECT claimd.limit_key_rate('other', 1, '31 days')");
+    enqueue("noop", "{}", "'other'", 2);
+    ck_assert(
+        WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history") == 1, SOON_US));
+    sql_run(fleet.sql, "DELETE FROM claimd.job_history");
+    sql_run(fleet.sql, "DELETE FROM claimd.job");
+    assert_rate("'k'", "SELECT claimd.limit_key_rate('k', NULL)");
+    ck_assert_int_le(most_at_once("key"), 20);
 }
 END_TEST
 
@@ -337,6 +362,7 @@ static Suite *suite(void)
     tcase_add_test(many, inv_S18_of_a_queue_limited_to_five_never_more_than_five_run);
     tcase_add_test(many, a_key_with_three_places_has_three_jobs_that_run);
     tcase_add_test(many, of_a_queue_with_a_rate_no_more_start_than_that);
+    tcase_add_test(many, of_a_key_with_a_rate_no_more_start_than_that_and_others_have_their_own);
     tcase_add_test(many, the_sweep_sees_claims_that_ignore_the_places);
     tcase_add_test(many, a_limit_is_raised_lowered_and_lifted_while_jobs_run);
     suite_add_tcase(s, many);

@@ -160,6 +160,9 @@ START_TEST(queues_and_kinds_are_paused_once_and_resumed_once)
     ASSERT_REFUSED(db, "SELECT claimd.limit_rate('q', 0)", "CL002", "starts: must be 1 to");
     ASSERT_REFUSED(db, "SELECT claimd.limit_rate('q', 1, '1 ms')", "CL002", "per: must be");
     ASSERT_REFUSED(db, "SELECT claimd.limit_rate('q', 1, NULL)", "CL002", "per: must be");
+    ASSERT_REFUSED(db, "SELECT claimd.limit_key_rate('', 1)", "CL002", "key: must have 1 to 512");
+    ASSERT_REFUSED(db, "SELECT claimd.limit_key_rate('k', 100001)", "CL002", "starts: must be");
+    ASSERT_REFUSED(db, "SELECT claimd.limit_key_rate('k', 1, '32 d')", "CL002", "per: must be");
     ASSERT_REFUSED(db, "SELECT claimd.limit_queue(NULL, 1)", "CL002", "queue: must match");
     ASSERT_REFUSED(db, "SELECT claimd.limit_queue('q', 0)", "CL002", "max_running: must be 1 to");
     ASSERT_REFUSED(db, "SELECT claimd.limit_queue('q', 10001)", "CL002", "max_running: must be");

@@ -66,6 +66,52 @@ START_TEST(the_first_of_a_key_is_claimed_first_whatever_its_place_among_the_ids)
 }
 END_TEST
 
+/* None comes in the time of a test: the bucket is filled from tomorrow on. */
+static void given_tokens(const char *key, int tokens)
+{
+    char sql[256];
+    (void)snprintf(
+        sql, sizeof sql,
+        "WITH k AS (SELECT claimd.limit_key('%s', 10), claimd.limit_key_rate('%s', 100000))"
+        " SELECT count(*)::text FROM k",
+        key, key);
+    (void)side_run(side, sql);
+    (void)snprintf(sql, sizeof sql,
+                   "UPDATE claimd.key_limit SET tokens = %d, filled_at = now() + interval '1 d'",
+                   tokens);
+    (void)side_run(side, sql);
+}
+
+START_TEST(of_a_key_with_a_rate_so_many_start_as_it_has_tokens)
+{
+    int64_t a = add_keyed(6, "a");
+    given_tokens("a", 4);
+    claim_now(&store_a, a, 6);
+    ck_assert_uint_eq(got.job_count, 4);
+    ck_assert_int_eq(refused(a + 5)->why, CLAIM_LIMITED);
+    ASSERT_NUMBER("SELECT tokens::int::text FROM claimd.key_limit", 0);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.next_of_rates(100)", 0);
+    finish_now(0, FINISH_COMPLETED);
+    ck_assert_uint_eq(got.freed_count, 0); /* there is a place, and no token */
+    given_tokens("a", 1);
+    ASSERT_NUMBER("SELECT id::text FROM claimd.next_of_rates(100)", a + 4);
+    claim_now(&store_a, a + 4, 2);
+    ck_assert_uint_eq(got.job_count, 5);
+}
+END_TEST
+
+START_TEST(who_is_refused_for_the_place_of_a_key_takes_no_token)
+{
+    int64_t a = add_keyed(3, "a");
+    given_tokens("a", 4);
+    (void)side_run(side, "SELECT claimd.limit_key('a', 1)::text");
+    claim_now(&store_a, a, 1);
+    claim_now(&store_a, a + 1, 2);
+    ck_assert_uint_eq(got.job_count, 1);
+    ASSERT_NUMBER("SELECT tokens::int::text FROM claimd.key_limit", 3);
+}
+END_TEST
+
 START_TEST(every_end_of_a_run_frees_its_key_and_names_the_next_job)
 {
     int64_t a = add_keyed(2, "a");
@@ -237,6 +283,8 @@ int main(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, inv_S18_of_one_key_one_job_is_claimed_and_the_others_are_refused_for_it);
     tcase_add_test(tc, the_first_of_a_key_is_claimed_first_whatever_its_place_among_the_ids);
+    tcase_add_test(tc, of_a_key_with_a_rate_so_many_start_as_it_has_tokens);
+    tcase_add_test(tc, who_is_refused_for_the_place_of_a_key_takes_no_token);
     tcase_add_loop_test(tc, every_end_of_a_run_frees_its_key_and_names_the_next_job,
                         FINISH_COMPLETED, FINISH_HAND_BACK + 1);
     tcase_add_test(tc, a_stale_finish_frees_nothing_that_a_later_run_holds);

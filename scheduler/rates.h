@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Keys with a rate, while this scheduler leads: each second the hints of the jobs that may start by
+ * now are pushed. Whoever was refused for the rate has dropped the hint; the claim decides. */
+#ifndef CLAIMD_SCHEDULER_RATES_H
+#define CLAIMD_SCHEDULER_RATES_H
+
+#include "scheduler/services.h"
+
+extern const struct service rates_service;
+
+#endif

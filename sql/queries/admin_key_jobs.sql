@@ -1,0 +1,16 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Open jobs with a key: those that run, then those that come next, 100 at most. Index: job_exclusive, one look per priority.
+-- params: text
+SELECT id AS job, state, kind, queue, priority, to_char(attempted_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS attempted_at
+  FROM (SELECT j.id, 'running' AS state, j.kind, j.queue, j.priority, j.attempted_at, '-infinity'::timestamptz AS ready_at
+          FROM claimd.exclusive e JOIN claimd.job j ON j.id = e.job_id AND j.fence = e.fence
+         WHERE e.key = $1
+        UNION ALL
+        SELECT n.id, n.state, n.kind, n.queue, n.priority, NULL, n.ready_at
+          FROM generate_series(0, 9) AS p
+         CROSS JOIN LATERAL (SELECT id, claimd.open_state(state, ready_at, attempt, flags) AS state, kind, queue, priority, ready_at
+                               FROM claimd.job
+                              WHERE exclusive_key = $1 AND priority = p AND state = 'available'
+                              ORDER BY ready_at, id LIMIT 100) AS n) AS j
+ ORDER BY state <> 'running', priority, ready_at, id
+ LIMIT 100
