@@ -192,10 +192,12 @@ const struct ctl_command ctl_commands[] = {
      .words_max = 1,
      .help = "Change a queued job and print its new version.\n\n"
              "What is not named stays. What runs is what the job is when it is claimed; a running "
-             "job is not changed (exit code 5). --expect refuses if somebody else was faster. "
-             "jobs show lists all edits.",
+             "job is not changed (exit code 5), unless by --apply next: then its next attempt, if "
+             "there is one, has the change. --expect refuses if somebody else was faster. jobs "
+             "show lists all edits.",
      .examples = "claimctl jobs edit 42 --args '{\"width\": 90}' --priority 0\n"
-                 "claimctl jobs edit 42 --delay 2h --expect 3",
+                 "claimctl jobs edit 42 --delay 2h --expect 3\n"
+                 "claimctl jobs edit 42 --timeout 10m --apply next",
      .options = {{"args", "JSON|@FILE", "for the handler; @- reads standard input"},
                  {"priority", "0-9", "0 is the highest"},
                  {"queue", "NAME", "move it to this queue"},
@@ -205,6 +207,9 @@ const struct ctl_command ctl_commands[] = {
                  {"timeout", "TIME", "of one attempt"},
                  {"tag", "TEXT", "these tags instead of those that it has; may be repeated"},
                  {"metadata", "JSON|@FILE", "instead of what it has"},
+                 {"backoff", "FORM", "as of enqueue; an empty text: the kind's"},
+                 {"exclusive", "KEY", "another exclusive key; an empty text: none"},
+                 {"apply", "WHEN", "now (default), or next: a running job at its next attempt"},
                  {"expect", "VERSION", "only if it has this version"}},
      .run = jobs_edit},
     {.noun = "jobs",

@@ -47,10 +47,13 @@ static const struct table_column attempt_columns[] = {
     {"started_at", CELL_TIME},        {"ran_s", CELL_SECONDS},
     {"error", CELL_TEXT | CELL_LONG}, {"log_tail", CELL_TEXT | CELL_HIDDEN}};
 
-static const struct table_column edit_columns[] = {
-    {"version", CELL_NUMBER},         {"edited_at", CELL_TIME},
-    {"edited_by", CELL_TEXT},         {"before", CELL_JSON | CELL_LONG},
-    {"after", CELL_JSON | CELL_LONG}, {"generation", CELL_NUMBER | CELL_HIDDEN}};
+static const struct table_column edit_columns[] = {{"version", CELL_NUMBER},
+                                                   {"edited_at", CELL_TIME},
+                                                   {"edited_by", CELL_TEXT},
+                                                   {"applied_at", CELL_TIME | CELL_WIDE},
+                                                   {"before", CELL_JSON | CELL_LONG},
+                                                   {"after", CELL_JSON | CELL_LONG},
+                                                   {"generation", CELL_NUMBER | CELL_HIDDEN}};
 
 /* What attempt `wanted`, or the last one with a log (NULL), said at its end; a table has no room
  * for that. */

@@ -75,7 +75,9 @@ static enum status read_edit(struct edit *e, const struct ctl_args *args, struct
     if (st != STATUS_OK) {
         return st;
     }
-    if (args->given_count == (ctl_value(args, "expect") != NULL)) {
+    size_t others = ctl_value(args, "expect") != NULL ? 1 : 0;
+    others += ctl_value(args, "apply") != NULL ? 1 : 0;
+    if (args->given_count == others) {
         return err_fail(err, STATUS_INVALID,
                         "nothing to change: name an option such as --priority");
     }
@@ -112,7 +114,10 @@ static enum status do_edit(struct ctl *ctl, const struct ctl_args *args, const s
                                   e->timeout[0] != '\0' ? e->timeout : NULL,
                                   e->tags.len > 0 ? buf_at(&e->tags) : NULL,
                                   e->metadata,
-                                  ctl_value(args, "expect")};
+                                  ctl_value(args, "expect"),
+                                  ctl_value(args, "backoff"),
+                                  ctl_value(args, "exclusive"),
+                                  ctl_value(args, "apply")};
     auto_admin struct admin *a = NULL;
     auto_admin_rows struct admin_rows *rows = NULL;
     auto_table struct table table = TABLE("job", columns);

@@ -21,7 +21,7 @@ struct service_env {
     struct pg *pg;               /* the scheduler's own: for short ones */
     struct metrics *registry;    /* may be NULL */
     struct hints *hints;
-    struct feeder *feeder;       /* the next two are there for standbys, too */
+    struct feeder *feeder; /* the next two are there for standbys, too */
     struct rescuer *rescuer;
 };
 

@@ -179,18 +179,14 @@ BEGIN
     IF r.on_conflict = 'ignore' THEN
         RETURN;
     END IF;
-    IF r.on_conflict = 'replace_args' THEN
-        UPDATE job j SET args = r.args, version = j.version + 1 WHERE j.id = holder AND j.state = 'available';
-    ELSIF r.on_conflict = 'reschedule' THEN
-        -- Never into the past: there the feed has been.
-        UPDATE job j SET scheduled_at = GREATEST(r.scheduled_at, clock_timestamp()), version = j.version + 1
-         WHERE j.id = holder AND j.state = 'available';
-        IF (SELECT hungry FROM cluster) THEN
-            PERFORM pg_notify('claimd', '');
-        END IF;
-    END IF;
-    IF r.on_conflict <> 'error' AND EXISTS (SELECT FROM job j WHERE j.id = holder AND j.state = 'available') THEN
-        RETURN;
+    IF r.on_conflict <> 'error' THEN
+        BEGIN
+            PERFORM edit(holder, CASE r.on_conflict WHEN 'replace_args' THEN jsonb_build_object('args', r.args)
+                                                    ELSE jsonb_build_object('scheduled_at', r.scheduled_at) END);
+            RETURN;
+        EXCEPTION WHEN SQLSTATE 'CL003' THEN
+            NULL; -- it doesn't wait (any more)
+        END;
     END IF;
     SELECT CASE WHEN j.state = 'running' THEN ' and runs' ELSE ' and waits' END INTO found_state FROM job j WHERE j.id = holder;
     RAISE EXCEPTION USING ERRCODE = 'CL004', DETAIL = holder::text,

@@ -171,7 +171,7 @@ BEGIN
                          flags, version, unique_key, backoff, exclusive_key)
         OVERRIDING SYSTEM VALUE
         SELECT f.id, f.fence, f.created_at, f.generation + 1, f.priority, f.share, f.queue, f.kind, f.args, f.max_attempts, f.timeout,
-               f.tags, f.metadata, f.flags, f.version, f.unique_key, f.backoff, f.exclusive_key
+               f.tags, f.metadata, f.flags & ~100, f.version, f.unique_key, f.backoff, f.exclusive_key
           FROM former f
          ORDER BY f.id
         RETURNING job.id
@@ -208,6 +208,7 @@ CREATE TABLE job_edit (
     generation integer NOT NULL,
     edited_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     edited_by text NOT NULL DEFAULT session_user,
+    applied_at timestamptz DEFAULT clock_timestamp(), -- NULL: it waits for the next attempt of a job that ran, or there was none
     before jsonb NOT NULL, -- what the edit was about
     after jsonb NOT NULL,
     CONSTRAINT job_edit_pkey PRIMARY KEY (job_id, version)
@@ -217,7 +218,7 @@ CREATE INDEX job_edit_at ON job_edit USING brin (edited_at);
 CREATE FUNCTION refuse_patch(patch jsonb) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
-    known text[] := '{args,priority,scheduled_at,queue,max_attempts,timeout,tags,metadata}';
+    known text[] := '{args,priority,scheduled_at,queue,max_attempts,timeout,tags,metadata,backoff,exclusive_key}';
     field text;
     wrong text;
     r job_request;
@@ -241,68 +242,129 @@ BEGIN
         END;
     END LOOP;
     r := jsonb_populate_record(NULL::job_request, patch);
-    wrong := why_refused('a', CASE WHEN patch ? 'args' THEN patch -> 'args' ELSE '{}' END,
+    wrong := COALESCE(why_refused('a', CASE WHEN patch ? 'args' THEN patch -> 'args' ELSE '{}' END,
                          CASE WHEN patch ? 'queue' THEN r.queue ELSE 'a' END,
                          CASE WHEN patch ? 'priority' THEN r.priority ELSE 4 END,
-                         r.scheduled_at, r.max_attempts, r.timeout, NULL, r.tags, r.metadata);
+                         r.scheduled_at, r.max_attempts, r.timeout, r.exclusive_key, r.tags, r.metadata), why_no_backoff(r.backoff));
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'patch.' || wrong;
     END IF;
 END $$;
 
--- Changes a queued job: what runs is what the row says when it is claimed. null means the default: no tags or metadata, the kind's
--- limits, now. CL003 when it isn't queued (any more), or its version is not the expected one. Returns its new version.
--- A due job that gets another queue or priority is due anew, at the end of that lane: ahead of the feed's cursor, like a new job. Hints
--- of what it was may be left: a worker that claims it by one, and doesn't serve its queue, hands it back; older ones would run it.
-CREATE FUNCTION edit(id bigint, patch jsonb, expected_version integer DEFAULT NULL) RETURNS integer
+-- Makes of a job's row, which the caller has locked, what the patch says; the caller records it.
+-- A due job that gets another queue, priority or key is due anew, at the end of that lane: ahead of the feed's cursor, like a new job.
+-- Hints of what it was may be left: a worker that claims it by one, and doesn't serve its queue, hands it back; older ones would run it.
+CREATE FUNCTION apply_patch(old job, patch jsonb, new_version integer) RETURNS job
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    r job_request := jsonb_populate_record(NULL::job_request, patch);
+    is_parked boolean := old.flags & 32 <> 0 AND old.scheduled_at = job_waits(); -- its own time is in job_wait
+    is_moved boolean := COALESCE(r.queue <> old.queue, false) OR COALESCE(r.priority <> old.priority, false) OR patch ? 'exclusive_key';
+    new job;
+BEGIN
+    IF r.queue <> old.queue THEN
+        PERFORM require_program(2);
+    END IF;
+    IF is_parked AND patch ? 'scheduled_at' THEN
+        UPDATE job_wait w SET scheduled_at = GREATEST(r.scheduled_at, clock_timestamp()) WHERE w.job_id = old.id;
+    END IF;
+    UPDATE job j
+       SET version = new_version,
+           flags = CASE WHEN NOT patch ? 'exclusive_key' THEN j.flags
+                        WHEN r.exclusive_key IS NULL THEN j.flags & ~2
+                        ELSE j.flags | exclusive_flag() END & ~64,
+           args = CASE WHEN patch ? 'args' THEN patch -> 'args' ELSE j.args END,
+           priority = COALESCE(r.priority, j.priority), queue = COALESCE(r.queue, j.queue),
+           scheduled_at = CASE WHEN is_parked THEN j.scheduled_at
+                               WHEN patch ? 'scheduled_at' THEN GREATEST(r.scheduled_at, clock_timestamp())
+                               WHEN is_moved AND j.ready_at <= clock_timestamp() THEN clock_timestamp()
+                               ELSE j.scheduled_at END,
+           max_attempts = CASE WHEN patch ? 'max_attempts' THEN r.max_attempts ELSE j.max_attempts END,
+           timeout = CASE WHEN patch ? 'timeout' THEN r.timeout ELSE j.timeout END,
+           backoff = CASE WHEN patch ? 'backoff' THEN r.backoff ELSE j.backoff END,
+           exclusive_key = CASE WHEN patch ? 'exclusive_key' THEN r.exclusive_key ELSE j.exclusive_key END,
+           tags = CASE WHEN patch ? 'tags' THEN r.tags ELSE j.tags END,
+           metadata = CASE WHEN patch ? 'metadata' THEN r.metadata ELSE j.metadata END
+     WHERE j.id = old.id
+    RETURNING j.* INTO new;
+    RETURN new;
+END $$;
+
+-- What was asked for while it ran, for its next attempt, the newest last. From now on it counts as applied.
+CREATE FUNCTION take_kept_edits(j job) RETURNS jsonb
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    kept jsonb := '{}';
+    patch jsonb;
+BEGIN
+    IF j.flags & 64 <> 0 THEN
+        FOR patch IN SELECT e.after FROM job_edit e
+                      WHERE e.job_id = j.id AND e.generation = j.generation AND e.applied_at IS NULL ORDER BY e.version LOOP
+            kept := kept || patch;
+        END LOOP;
+        UPDATE job_edit e SET applied_at = clock_timestamp()
+         WHERE e.job_id = j.id AND e.generation = j.generation AND e.applied_at IS NULL;
+    END IF;
+    RETURN kept;
+END $$;
+
+-- The values that a patch is about.
+CREATE FUNCTION patched_values(j job, patch jsonb) RETURNS jsonb
+LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT jsonb_object_agg(k, CASE WHEN k = 'scheduled_at' AND j.scheduled_at = job_waits()
+                                            THEN COALESCE((SELECT to_jsonb(w.scheduled_at) FROM job_wait w WHERE w.job_id = j.id),
+                                                          to_jsonb(j.scheduled_at))
+                                            ELSE to_jsonb(j) -> k END)
+              FROM jsonb_object_keys(patch) AS k);
+END $$;
+
+-- Changes a queued job: what runs is what the row says when it is claimed. null means the default: no tags, metadata or key, the
+-- kind's limits, now. CL003 when it isn't queued (any more), or its version is not the expected one. Returns its new version.
+-- apply => 'next': a job that runs gets the change when it is claimed for its next attempt, before anything else is decided; if there
+-- is none, it is dropped, and its row of job_edit says so (applied_at).
+CREATE FUNCTION edit(id bigint, patch jsonb, expected_version integer DEFAULT NULL, apply text DEFAULT 'now') RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
-    r job_request;
     old job;
     new job;
     found_state text;
-    is_moved boolean;
+    before jsonb;
 BEGIN
     IF id IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'id: must not be NULL';
+    ELSIF apply IS NULL OR apply NOT IN ('now', 'next') THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'apply: must be now or next';
     END IF;
     PERFORM refuse_patch(patch);
-    r := jsonb_populate_record(NULL::job_request, patch);
     SELECT j.* INTO old FROM job j WHERE j.id = edit.id FOR NO KEY UPDATE;
-    IF old.state IS DISTINCT FROM 'available' THEN
+    IF old.state IS DISTINCT FROM 'available' AND (apply = 'now' OR old.state IS NULL) THEN
         SELECT h.state INTO found_state FROM job_history h WHERE h.id = edit.id AND h.retried_at IS NULL;
         RAISE EXCEPTION USING ERRCODE = 'CL003',
-            MESSAGE = 'job ' || id || CASE WHEN old.state IS NOT NULL THEN ' is ' || old.state || ': only a queued job can be edited'
+            MESSAGE = 'job ' || id || CASE WHEN old.state IS NOT NULL
+                                           THEN ' is ' || old.state || ': only a queued job can be edited, or its next attempt '
+                                                '(apply => ''next'')'
                                            ELSE COALESCE(' is ' || found_state || ' already', ' not found') END;
     END IF;
     IF old.version <> expected_version THEN
         RAISE EXCEPTION USING ERRCODE = 'CL003',
             MESSAGE = format('job %s has version %s, not %s: look at it again', id, old.version, expected_version);
     END IF;
-    IF r.max_attempts <= old.attempt THEN
+    IF (patch ->> 'max_attempts')::integer <= old.attempt THEN
         RAISE EXCEPTION USING ERRCODE = 'CL003',
             MESSAGE = format('job %s has had %s attempts: max_attempts must be more', id, old.attempt);
     END IF;
-    IF r.queue <> old.queue THEN
+    before := patched_values(old, patch);
+    IF old.state = 'running' THEN
         PERFORM require_program(2);
+        UPDATE job j SET version = j.version + 1, flags = j.flags | 64 WHERE j.id = edit.id;
+        INSERT INTO job_edit (job_id, version, generation, before, after, applied_at)
+        VALUES (old.id, old.version + 1, old.generation, before, patch, NULL);
+        RETURN old.version + 1;
     END IF;
-    is_moved := COALESCE(r.queue <> old.queue, false) OR COALESCE(r.priority <> old.priority, false);
-    UPDATE job j
-       SET version = j.version + 1,
-           args = CASE WHEN patch ? 'args' THEN patch -> 'args' ELSE j.args END,
-           priority = COALESCE(r.priority, j.priority), queue = COALESCE(r.queue, j.queue),
-           scheduled_at = CASE WHEN patch ? 'scheduled_at' THEN GREATEST(r.scheduled_at, clock_timestamp())
-                               WHEN is_moved AND j.ready_at <= clock_timestamp() THEN clock_timestamp()
-                               ELSE j.scheduled_at END,
-           max_attempts = CASE WHEN patch ? 'max_attempts' THEN r.max_attempts ELSE j.max_attempts END,
-           timeout = CASE WHEN patch ? 'timeout' THEN r.timeout ELSE j.timeout END,
-           tags = CASE WHEN patch ? 'tags' THEN r.tags ELSE j.tags END,
-           metadata = CASE WHEN patch ? 'metadata' THEN r.metadata ELSE j.metadata END
-     WHERE j.id = edit.id
-    RETURNING j.* INTO new;
+    new := apply_patch(old, take_kept_edits(old) || patch, old.version + 1);
     INSERT INTO job_edit (job_id, version, generation, before, after)
-    SELECT new.id, new.version, new.generation, jsonb_object_agg(k, to_jsonb(old) -> k), jsonb_object_agg(k, to_jsonb(new) -> k)
-      FROM jsonb_object_keys(patch) AS k;
+    VALUES (new.id, new.version, new.generation, before, patched_values(new, patch));
     IF new.ready_at <> old.ready_at AND (SELECT hungry FROM cluster) THEN
         PERFORM pg_notify('claimd', '');
     END IF;
@@ -390,7 +452,8 @@ BEGIN
     UPDATE worker w SET asked = what WHERE w.worker_id = ask_worker.worker_id AND w.asked <> 'drain';
 END $$;
 
-REVOKE ALL ON FUNCTION job_status, wait, complete_in_tx, delete_job, retry_many, retry, refuse_patch, edit, pause_queue, resume_queue,
+REVOKE ALL ON FUNCTION job_status, wait, complete_in_tx, delete_job, retry_many, retry, refuse_patch, apply_patch, take_kept_edits,
+    patched_values, edit, pause_queue, resume_queue,
     pause_kind, resume_kind, ask_worker FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION job_status, wait TO claimd_admin, claimd_producer, claimd_reader;
 GRANT EXECUTE ON FUNCTION complete_in_tx, delete_job, retry_many, retry, edit, pause_queue, resume_queue, pause_kind, resume_kind,

@@ -345,7 +345,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_te
      LIMIT most
 $$;
 
--- Claims those of the jobs that job_claim leaves out, within their limits; `ahead`: those of them that no runner waits for. In
+-- Claims those of the jobs that job_claim leaves out, within their limits, and after the edits that waited for this attempt (flag 64); `ahead`: those of them that no runner waits for. In
 -- this order, so that it neither deadlocks nor leaks: lock the jobs, lock free places of their queues, draw fences, take the keys in
 -- their order, change only who has won. What somebody has locked is left out, but whoever is ending the run that holds a key is
 -- waited for: then it is ours.
@@ -376,7 +376,12 @@ DECLARE
     chosen_places integer[] := '{}';
     won integer[] := '{}'; -- which of them have their keys too
     fences bigint[] := '{}';
+    edited job;
 BEGIN
+    FOR edited IN SELECT j.* FROM job j WHERE j.id = ANY (ids) AND j.flags & 64 <> 0 AND j.state = 'available' ORDER BY j.id
+                     FOR NO KEY UPDATE SKIP LOCKED LOOP
+        PERFORM apply_patch(edited, take_kept_edits(edited), edited.version);
+    END LOOP;
     FOR c IN SELECT j.id, j.exclusive_key AS key, COALESCE(l.max_running, 1) AS key_limit, l.rate AS key_rate, j.queue,
                     q.max_running, q.rate
                FROM job j

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The edits of a job, in their order.
 -- params: int8
-SELECT version, to_char(edited_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS edited_at, edited_by, before, after, generation
+SELECT version, to_char(edited_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS edited_at, edited_by,
+       to_char(applied_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS applied_at, before, after, generation
   FROM claimd.job_edit
  WHERE job_id = $1
  ORDER BY version

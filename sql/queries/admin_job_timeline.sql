@@ -24,6 +24,7 @@ WITH j AS MATERIALIZED (
     UNION ALL
     SELECT generation, edited_at, 2, 'edited', NULL, NULL,
            format('version %s by %s: %s', version, edited_by, (SELECT string_agg(k, ', ') FROM jsonb_object_keys(after) AS k))
+           || CASE WHEN applied_at IS NULL THEN ' (for the next attempt)' ELSE '' END
       FROM claimd.job_edit
      WHERE job_id = $1
     UNION ALL

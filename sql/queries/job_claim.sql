@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Claims those of the ids that are available, due, of a served kind and have an attempt left. By primary key, HOT; waits for
 -- a row lock up to lock_timeout (55P03). $3 and $4 go together: kinds, and how many attempts each allows by default. $5 = 1
--- leaves out jobs at their last attempt. Jobs with a limit are left to job_claim_limited. Args come along where they are small and need no decompression.
+-- leaves out jobs at their last attempt. Jobs with a limit or a kept edit are left to job_claim_limited. Args come along where they are small and need no decompression.
 -- (SELECT $1) hides the ids from the planner: it looks at each of 500 otherwise, which takes longer than a claim of ten.
 -- No args: they are fetched by job_args, with large metadata and a checkpoint (index: job_live_checkpoint).
 -- params: int8[], uuid, text[], int8[], int4
@@ -9,7 +9,7 @@ UPDATE claimd.job
    SET state = 'running', attempt = attempt + 1, fence = nextval('claimd.fence'), worker_id = $2,
        attempted_at = clock_timestamp()
  WHERE id = ANY ((SELECT $1)::bigint[]) AND state = 'available' AND scheduled_at <= clock_timestamp()
-   AND flags & 6 = 0 AND queue <> ALL (ARRAY(SELECT name FROM claimd.queue WHERE limited))
+   AND flags & 70 = 0 AND queue <> ALL (ARRAY(SELECT name FROM claimd.queue WHERE limited))
    AND kind = ANY ($3) AND attempt + $5 < COALESCE(max_attempts, $4[array_position($3, kind)])
 RETURNING id, fence, attempt, crashes, kind, queue, priority, ready_at, attempted_at, max_attempts,
           (EXTRACT(EPOCH FROM timeout) * 1000000)::bigint AS timeout_us,

@@ -8,7 +8,7 @@ UPDATE claimd.job
                         WHERE id = ANY ((SELECT $1)::bigint[]) AND state = 'available'
                           FOR UPDATE SKIP LOCKED))
    AND state = 'available' AND scheduled_at <= clock_timestamp()
-   AND flags & 6 = 0 AND queue <> ALL (ARRAY(SELECT name FROM claimd.queue WHERE limited))
+   AND flags & 70 = 0 AND queue <> ALL (ARRAY(SELECT name FROM claimd.queue WHERE limited))
    AND kind = ANY ($3) AND attempt + $5 < COALESCE(max_attempts, $4[array_position($3, kind)])
 RETURNING id, fence, attempt, crashes, kind, queue, priority, ready_at, attempted_at, max_attempts,
           (EXTRACT(EPOCH FROM timeout) * 1000000)::bigint AS timeout_us,

@@ -4,7 +4,7 @@
 -- params: int8[], uuid
 SELECT id, state = 'running' AS is_running, fence, scheduled_at <= clock_timestamp() AS is_due, queue, kind, priority, ready_at,
        attempt, max_attempts, worker_id = $2 AS is_mine,
-       flags & 6 <> 0 OR queue = ANY (ARRAY(SELECT name FROM claimd.queue WHERE limited)) AS is_limited,
+       flags & 70 <> 0 OR queue = ANY (ARRAY(SELECT name FROM claimd.queue WHERE limited)) AS is_limited,
        queue = ANY (ARRAY(SELECT name FROM claimd.queue WHERE limited))
        AND (exclusive_key IS NULL OR claimd.key_places(exclusive_key) > 0) AS is_queue_full
   FROM claimd.job

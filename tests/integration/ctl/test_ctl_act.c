@@ -114,6 +114,7 @@ static const struct {
     {{"jobs", "cancel", "--since", "yesterday"}, "--since"},
     {{"jobs", "edit", "1"}, "nothing to change"},
     {{"jobs", "edit", "1", "--expect", "2"}, "nothing to change"},
+    {{"jobs", "edit", "1", "--apply", "next"}, "nothing to change"},
     {{"jobs", "edit", "1", "--priority", "10"}, "--priority"},
     {{"jobs", "edit", "1", "--args", "{"}, "args"},
     {{"jobs", "edit", "1", "--metadata", "{"}, "metadata"},
@@ -322,6 +323,15 @@ START_TEST(a_queued_job_is_edited_and_show_tells_of_it)
     ck_assert_str_eq(json_string_value(json_object_get(after, "queue")), "q9");
     json_decref(root);
     ck_assert_int_eq(ctl_exit("jobs", "edit", "77", "--priority", "5"), 4);
+    ck_assert_int_eq(ctl_exit("jobs", "edit", "2", "--exclusive", "m", "--backoff", "fixed:1s"), 0);
+    ck_assert_int_eq(COUNT("claimd.job WHERE exclusive_key = 'm' AND backoff = 'fixed:1s'"), 1);
+    ctl_sql("UPDATE claimd.job SET state = 'running', attempt = 1 WHERE id = 2");
+    ck_assert_int_eq(ctl_exit("jobs", "edit", "2", "--exclusive", "", "--backoff", ""), 5);
+    ck_assert_int_eq(
+        ctl_exit("jobs", "edit", "2", "--exclusive", "", "--backoff", "", "--apply", "next"), 0);
+    ck_assert_int_eq(ctl_exit("jobs", "show", "2"), 0);
+    assert_says("; an edit waits for its next attempt");
+    assert_says("(for the next attempt)");
 }
 END_TEST
 

@@ -354,7 +354,9 @@ START_TEST(an_edit_is_refused_where_the_state_or_the_version_forbids_it)
     (void)side_run(db, "UPDATE claimd.cluster SET oldest_program = 1");
     ASSERT_REFUSED(db, "SELECT claimd.edit(1, '{\"queue\": \"q\"}')", "CL003", "db finish");
     (void)side_run(db, "UPDATE claimd.job SET state = 'running'");
-    ASSERT_REFUSED(db, EDIT ")", "CL003", "job 1 is running: only a queued job can be edited");
+    ASSERT_REFUSED(db, EDIT ")", "CL003",
+                   "job 1 is running: only a queued job can be edited, or its next");
+    ASSERT_REFUSED(db, EDIT ", apply => 'soon')", "CL002", "apply: must be now or next");
     (void)side_run(db, "UPDATE claimd.job SET state = 'available'");
     (void)side_run(db, "SELECT claimd.cancel(1)");
     ASSERT_REFUSED(db, EDIT ")", "CL003", "job 1 is cancelled already");
@@ -364,6 +366,103 @@ START_TEST(an_edit_is_refused_where_the_state_or_the_version_forbids_it)
     (void)side_run(db, "SELECT claimd.cancel(1)");
     (void)side_run(db, "SELECT claimd.delete_job(1)");
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job_edit"), 0);
+}
+END_TEST
+
+#define RUN_1                                                                             \
+    "UPDATE claimd.job SET state = 'running', attempt = attempt + 1, fence = fence + 1, " \
+    "worker_id "                                                                          \
+    "= gen_random_uuid(), attempted_at = clock_timestamp() WHERE id = 1"
+#define CLAIM_1 "SELECT claimd.claim_limited('{1}', gen_random_uuid(), '{a}', '{}') IS NOT NULL"
+
+START_TEST(A4_an_edit_of_a_running_job_is_kept_for_its_next_attempt)
+{
+    (void)side_run(db, "SELECT claimd.enqueue('a', tags => '{x}')::text");
+    (void)side_run(db, RUN_1);
+    ASSERT_REFUSED(db, "SELECT claimd.edit(1, '{\"max_attempts\": 1}', apply => 'next')", "CL003",
+                   "job 1 has had 1 attempts");
+    ck_assert_int_eq(number("SELECT claimd.edit(1, '{\"args\": 1, \"timeout\": \"5 s\"}', 1, "
+                            "'next')::text"),
+                     2);
+    ck_assert_int_eq(
+        number("SELECT claimd.edit(1, '{\"args\": 2, \"tags\": null}', 2, 'next')::text"), 3);
+    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job WHERE args = '{}' AND tags IS "
+                            "NOT NULL AND flags = 64"),
+                     1);
+    (void)side_run(db, "UPDATE claimd.job SET state = 'available'");
+    (void)side_run(db, CLAIM_1);
+    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job WHERE args = '2' AND tags IS "
+                            "NULL AND timeout = '5 s' AND version = 3 AND flags = 0 AND state = "
+                            "'running' AND attempt = 2"),
+                     1);
+    ck_assert_int_eq(number("SELECT count(applied_at)::text FROM claimd.job_edit"), 2);
+}
+END_TEST
+
+START_TEST(A4_a_kept_edit_comes_before_one_of_the_queued_job_and_ends_with_it)
+{
+    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
+    (void)side_run(db, RUN_1);
+    (void)side_run(db, "SELECT claimd.edit(1, '{\"args\": 1, \"priority\": 1}', apply => 'next')"
+                       "::text");
+    (void)side_run(db, "UPDATE claimd.job SET state = 'available'");
+    (void)side_run(db, EDIT ")::text");
+    (void)side_run(db, "SELECT claimd.edit(1, '{\"args\": 3}', apply => 'next')::text");
+    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job WHERE args = '3' AND priority = "
+                            "1 AND version = 4 AND flags = 0"),
+                     1);
+    (void)side_run(db, RUN_1);
+    (void)side_run(db, "SELECT claimd.edit(1, '{\"args\": 4}', apply => 'next')::text");
+    (void)side_run(db, "SELECT claimd.complete_in_tx(1, 2)::text");
+    ck_assert_int_eq(number("SELECT version::text FROM claimd.job_edit WHERE applied_at IS NULL"),
+                     5);
+    ck_assert_int_eq(number("SELECT claimd.retry(1, true)::text"), 1);
+    (void)side_run(db, "UPDATE claimd.job SET flags = 64"); /* as if it had been forgotten */
+    (void)side_run(db, CLAIM_1);
+    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job WHERE args = '3' AND flags = 0 "
+                            "AND state = 'running'"),
+                     1);
+}
+END_TEST
+
+START_TEST(an_edit_gives_and_takes_a_key_and_a_backoff)
+{
+    (void)side_run(db, "SELECT claimd.enqueue('a', backoff => 'fixed:1s')::text");
+    (void)side_run(db, "SELECT claimd.edit(1, '{\"exclusive_key\": \"m\", \"backoff\": "
+                       "\"fixed:5s\"}')::text");
+    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job WHERE flags = 2 AND "
+                            "exclusive_key = 'm' AND backoff = 'fixed:5s'"),
+                     1);
+    (void)side_run(db, "SELECT claimd.edit(1, '{\"exclusive_key\": null, \"backoff\": null}')"
+                       "::text");
+    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job WHERE flags = 0 AND "
+                            "exclusive_key IS NULL AND backoff IS NULL"),
+                     1);
+    ASSERT_REFUSED(db, "SELECT claimd.edit(1, '{\"backoff\": \"soon\"}')", "CL002",
+                   "patch.backoff: must be exponential");
+    ASSERT_REFUSED(db, "SELECT claimd.edit(1, '{\"exclusive_key\": \"\"}')", "CL002",
+                   "patch.exclusive_key: must have 1 to 512");
+}
+END_TEST
+
+START_TEST(B9_an_edit_of_the_time_of_a_job_that_waits_lets_it_wait)
+{
+    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
+    (void)side_run(db, "SELECT claimd.after(claimd.enqueue('a', unique_key => 'u'), '{1}')::text");
+    (void)side_run(db, "SELECT claimd.edit(2, '{\"scheduled_at\": \"2100-01-01 00:00Z\"}')::text");
+    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.jobs, claimd.job_wait w WHERE state "
+                            "= 'waiting' AND w.scheduled_at = '2100-01-01 00:00Z'"),
+                     1);
+    ck_assert_int_eq(
+        number("SELECT count(*)::text FROM claimd.job_edit WHERE after ->> "
+               "'scheduled_at' LIKE '2%-01-01%' AND before ->> 'scheduled_at' NOT LIKE "
+               "'2285%'"),
+        1);
+    (void)side_run(db, "SELECT claimd.enqueue('a', unique_key => 'u', on_conflict => 'reschedule')"
+                       "::text");
+    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.jobs, claimd.job_wait w WHERE state "
+                            "= 'waiting' AND w.scheduled_at <= clock_timestamp()"),
+                     1);
 }
 END_TEST
 
@@ -387,6 +486,10 @@ int main(void)
     tcase_add_test(tc, a_job_that_gets_another_lane_or_time_is_due_like_a_new_one);
     tcase_add_test(tc, an_edit_names_what_is_wrong_and_changes_nothing);
     tcase_add_test(tc, an_edit_is_refused_where_the_state_or_the_version_forbids_it);
+    tcase_add_test(tc, A4_an_edit_of_a_running_job_is_kept_for_its_next_attempt);
+    tcase_add_test(tc, A4_a_kept_edit_comes_before_one_of_the_queued_job_and_ends_with_it);
+    tcase_add_test(tc, an_edit_gives_and_takes_a_key_and_a_backoff);
+    tcase_add_test(tc, B9_an_edit_of_the_time_of_a_job_that_waits_lets_it_wait);
     suite_add_tcase(suite, tc);
     return world_run(suite);
 }
