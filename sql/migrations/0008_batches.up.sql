@@ -278,7 +278,7 @@ END $$;
 
 -- ---- the end of a job ----
 -- What the end of a job is to do besides, by job.flags: 1 = its unique key is free; 8 = it is in a batch; 16 = others wait for it;
--- 32 = it waited for others. (2 and 4, limits, are freed by free_ended().) One trigger for all, since each costs every job a look. Whatever
+-- 32 = it waited for others; 64 = its cancel was asked for while it ran. (2 and 4, limits, are freed by free_ended().) One trigger for all, since each costs every job a look. Whatever
 -- ends a job deletes its row, so this holds for programs of every release. It fires when the statement that ends the job has put it into
 -- the history, and never waits: a producer may hold the row of a key for long.
 CREATE FUNCTION job_ended() RETURNS trigger
@@ -307,9 +307,12 @@ BEGIN
     IF OLD.flags & 32 <> 0 THEN
         DELETE FROM job_wait w WHERE w.job_id = OLD.id;
     END IF;
+    IF OLD.flags & 64 <> 0 THEN
+        DELETE FROM job_live l WHERE l.id = OLD.id;
+    END IF;
     RETURN NULL;
 END $$;
-CREATE TRIGGER job_ended AFTER DELETE ON job FOR EACH ROW WHEN (OLD.flags & 57 <> 0) EXECUTE FUNCTION job_ended();
+CREATE TRIGGER job_ended AFTER DELETE ON job FOR EACH ROW WHEN (OLD.flags & 121 <> 0) EXECUTE FUNCTION job_ended();
 
 -- A job that is retried wants its key back, is open again in its batch, unless that is over, and those who wait for it go on waiting.
 CREATE FUNCTION job_again() RETURNS trigger

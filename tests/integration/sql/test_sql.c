@@ -326,6 +326,17 @@ START_TEST(a_cancel_of_a_running_job_asks_its_worker_and_only_for_that_run)
 }
 END_TEST
 
+START_TEST(what_a_cancel_has_asked_for_goes_with_the_run_whose_worker_has_not_heard_of_it)
+{
+    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
+    (void)side_run(db, "UPDATE claimd.job SET state = 'running', fence = 7");
+    ck_assert_str_eq(side_run(db, "SELECT claimd.cancel(1)").text, "cancelling");
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_live"), 1);
+    (void)side_run(db, "DELETE FROM claimd.job"); /* as the statement that completes it */
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_live"), 0);
+}
+END_TEST
+
 /* A program of the release before asks nobody: its job ends as it ends. */
 START_TEST(a_request_to_cancel_that_an_older_program_ignored_is_not_left_behind)
 {
@@ -531,6 +542,8 @@ int main(void)
     tcase_add_test(tc, G4_a_completion_in_ones_own_transaction_takes_all_columns_along);
     tcase_add_test(tc, G4_a_completion_in_ones_own_transaction_is_fenced_and_checked);
     tcase_add_test(tc, a_cancel_of_a_running_job_asks_its_worker_and_only_for_that_run);
+    tcase_add_test(tc,
+                   what_a_cancel_has_asked_for_goes_with_the_run_whose_worker_has_not_heard_of_it);
     tcase_add_test(tc, every_claim_is_hot);
     tcase_add_test(tc, no_index_names_a_column_that_a_claim_changes);
     tcase_add_test(tc, fences_are_not_cached);
