@@ -12,16 +12,12 @@
 
 #define TEXT_MAX 16384
 
-#define COMPLETE(condition)                                                                        \
-    "WITH asked AS (SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS t(n, f, r)),"  \
-    " gone AS (DELETE FROM claimd.job j USING asked a WHERE j.id = a.n " condition                 \
-    " RETURNING j.*, a.f, a.r), put AS ("                                                          \
-    "INSERT INTO claimd.job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at," \
-    " worker_id, attempt, crashes, generation, priority, share, queue, kind, args, max_attempts,"  \
-    " timeout, tags, metadata, state, result) SELECT id, fence, created_at, scheduled_at,"         \
-    " ready_at, attempted_at, worker_id, attempt, crashes, generation, priority, share, queue,"    \
-    " kind, args, max_attempts, timeout, tags, metadata, 'completed', r::jsonb FROM gone)"         \
-    " SELECT f FROM gone"
+/* A completion that looks at less than it should; the carried columns stand twice. */
+#define COMPLETE(condition)                                                                       \
+    "WITH asked AS (SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS t(n, f, r))," \
+    " gone AS (DELETE FROM claimd.job j USING asked a WHERE j.id = a.n " condition                \
+    " RETURNING j.*, a.f, a.r), put AS (INSERT INTO claimd.job_history (%s, crashes, state,"      \
+    " result) SELECT %s, crashes, 'completed', r::jsonb FROM gone) SELECT f FROM gone"
 
 /* The right statement with one part of it cut out or changed, wherever it stands. */
 static const struct pg_statement *changed(const struct pg_statement *right, const char *part,
@@ -48,10 +44,16 @@ static const struct pg_statement *changed(const struct pg_statement *right, cons
 const struct pg_statement *(seeded_statement)(const struct pg_statement *right)
 {
     static struct pg_statement complete;
+    static char text[TEXT_MAX];
     bool is_complete = right == &SQL_JOB_COMPLETE || right == &SQL_JOB_COMPLETE_SKIP;
     if (is_complete && (SEEDED_BUG(1) || SEEDED_BUG(2))) {
+        int n = SEEDED_BUG(1) ? snprintf(text, sizeof text, COMPLETE(""), sql_carried_columns,
+                                         sql_carried_columns)
+                              : snprintf(text, sizeof text, COMPLETE("AND j.state = 'running'"),
+                                         sql_carried_columns, sql_carried_columns);
+        assert(n > 0 && (size_t)n < sizeof text);
         complete = *right;
-        complete.sql = SEEDED_BUG(1) ? COMPLETE("") : COMPLETE("AND j.state = 'running'");
+        complete.sql = text;
         return &complete;
     }
     if (right == &SQL_RESCUE_MOVE && SEEDED_BUG(3)) {

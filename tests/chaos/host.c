@@ -90,11 +90,20 @@ static enum status start(struct world *w, struct host *h, struct err *err)
                    w->net_conninfo, is_worker ? "worker" : "scheduler");
     (void)snprintf(history, sizeof history, "CLAIMD_HISTORY=%s/history", w->folder.path);
     const char *const argv[] = {program, "--config", w->config_path, NULL};
-    const char *const env[] = {state, login, history, NULL};
+    const char *env[ARRAY_COUNT(h->env) + 4] = {state, login};
+    size_t n = 2;
+    if (!w->plan->is_bare) {
+        env[n++] = history;
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(h->env) && h->env[i] != NULL; i++) {
+        env[n++] = h->env[i];
+    }
     st = program_start(argv, env, log, &h->pid, err);
     if (st == STATUS_OK) {
         h->started_us = clock_boot_us();
-        link_proxy_is_host(w->net, (size_t)(h - w->hosts), h->pid);
+        if (w->net != NULL) {
+            link_proxy_is_host(w->net, (size_t)(h - w->hosts), h->pid);
+        }
     }
     return st;
 }

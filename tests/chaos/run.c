@@ -25,6 +25,11 @@ struct run {
     bool is_interrupted;
 };
 
+static const struct world_plan plan = {
+    .log_level = "info",
+    .queues = {"default", "chaos_a", "chaos_b"},
+    .plugins = {{.folder = "plugins", .path = CHAOS_PLUGIN_DIR "/chaos.so"}}};
+
 static volatile sig_atomic_t is_interrupted;
 
 static void on_int(int number)
@@ -130,7 +135,7 @@ static int64_t strike(struct run *r)
 
 static enum status begin(struct run *r, struct err *err)
 {
-    enum status st = world_open(&r->world, r->options, err);
+    enum status st = world_open(&r->world, r->options, &plan, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -91,13 +91,20 @@ bool world_put_plugin(struct world *w, const char *from, size_t most)
 static enum status copy_plugins(struct world *w, struct err *err)
 {
     char dir[PATH_SIZE];
-    char to[PATH_SIZE + 32];
-    (void)snprintf(dir, sizeof dir, "%s/plugins", w->dir);
-    (void)snprintf(to, sizeof to, "%s/chaos.so", dir);
-    if (mkdir(dir, 0755) != 0) {
-        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "make %s", dir);
+    char to[PATH_SIZE + 64];
+    for (size_t i = 0; i < WORLD_PLUGINS_MAX && w->plan->plugins[i].path != NULL; i++) {
+        const struct world_plugin *p = &w->plan->plugins[i];
+        (void)snprintf(dir, sizeof dir, "%s/%s", w->dir, p->folder);
+        (void)snprintf(to, sizeof to, "%s%s", dir, strrchr(p->path, '/'));
+        if (mkdir(dir, 0755) != 0 && errno != EEXIST) {
+            return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "make %s", dir);
+        }
+        enum status st = copy_file(p->path, to, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    return copy_file(CHAOS_PLUGIN_DIR "/chaos.so", to, err);
+    return STATUS_OK;
 }
 
 static json_t *nodes_json(const struct world *w)
@@ -112,6 +119,15 @@ static json_t *nodes_json(const struct world *w)
     return nodes;
 }
 
+static json_t *queues_json(const struct world *w)
+{
+    json_t *queues = json_array();
+    for (size_t i = 0; i < WORLD_QUEUES_MAX && w->plan->queues[i] != NULL; i++) {
+        (void)json_array_append_new(queues, json_string(w->plan->queues[i]));
+    }
+    return queues;
+}
+
 enum status world_write_config(struct world *w, struct err *err)
 {
     char plugins[PATH_SIZE];
@@ -120,11 +136,11 @@ enum status world_write_config(struct world *w, struct err *err)
     (void)snprintf(w->config_path, sizeof w->config_path, "%s/claimd.json", w->dir);
     (void)snprintf(new, sizeof new, "%s/claimd.json.new", w->dir);
     json_t *all = json_pack(
-        "{s:f, s:{s:s}, s:{s:i, s:o}, s:{s:I, s:s, s:i, s:[s,s,s], s:s}, s:{s:s}}", "time_scale",
-        w->options->time_scale, "postgres", "conninfo", w->net_conninfo, "lock", "node_timeout_ms",
-        100, "nodes", nodes_json(w), "worker", "slots", (json_int_t)w->options->slots, "plugin_dir",
-        plugins, "drain_ms", DRAIN_MS, "queues", "default", "chaos_a", "chaos_b", "http_listen",
-        "127.0.0.1:0", "scheduler", "http_listen", "127.0.0.1:0");
+        "{s:f, s:s, s:{s:s}, s:{s:i, s:o}, s:{s:I, s:s, s:i, s:o, s:s}, s:{s:s}}", "time_scale",
+        w->options->time_scale, "log_level", w->plan->log_level, "postgres", "conninfo",
+        w->net_conninfo, "lock", "node_timeout_ms", 100, "nodes", nodes_json(w), "worker", "slots",
+        (json_int_t)w->options->slots, "plugin_dir", plugins, "drain_ms", DRAIN_MS, "queues",
+        queues_json(w), "http_listen", "127.0.0.1:0", "scheduler", "http_listen", "127.0.0.1:0");
     int rc = all != NULL ? json_dump_file(all, new, JSON_INDENT(2)) : -1;
     json_decref(all);
     return rc == 0 && rename(new, w->config_path) == 0
@@ -133,6 +149,12 @@ enum status world_write_config(struct world *w, struct err *err)
 }
 
 /* ---- servers ---- */
+
+/* Variables for a server; NULL: none. */
+static const char *const *env_of(const struct world *w, size_t server)
+{
+    return w->plan->is_bare ? NULL : w->env[server];
+}
 
 static enum status make_clock(struct world *w, size_t server, struct err *err)
 {
@@ -160,7 +182,7 @@ static enum status start_servers(struct world *w, struct err *err)
     char path[PATH_SIZE];
     enum status st = STATUS_OK;
     (void)snprintf(w->shim[0], sizeof w->shim[0], "LD_PRELOAD=%s", CHAOS_CLOCK_SHIM);
-    for (size_t i = 0; i <= WORLD_REDIS; i++) {
+    for (size_t i = 0; i <= WORLD_REDIS && !w->plan->is_bare; i++) {
         st = make_clock(w, i, err);
         if (st != STATUS_OK) {
             return st;
@@ -169,7 +191,7 @@ static enum status start_servers(struct world *w, struct err *err)
     for (size_t i = 0; i < WORLD_REDIS; i++) {
         (void)snprintf(path, sizeof path, "%s/r%zu", w->dir, i);
         w->redis_state[i].restart_us = WORLD_NEVER;
-        st = redis_server_start_env(path, "enable-debug-command local", w->env[i], &w->redis[i],
+        st = redis_server_start_env(path, "enable-debug-command local", env_of(w, i), &w->redis[i],
                                     err);
         if (st != STATUS_OK) {
             return st;
@@ -177,7 +199,7 @@ static enum status start_servers(struct world *w, struct err *err)
     }
     (void)snprintf(path, sizeof path, "%s/pg0", w->dir);
     w->pg_state.restart_us = WORLD_NEVER;
-    st = pg_server_start_env(path, false, w->env[WORLD_REDIS], &w->pg[0], err);
+    st = pg_server_start_env(path, false, env_of(w, WORLD_REDIS), &w->pg[0], err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -193,7 +215,9 @@ struct pg_server *world_primary(struct world *w)
 
 void world_net_path(const struct world *w, size_t server, char *ret_path, size_t size)
 {
-    if (server < WORLD_REDIS) {
+    if (w->plan->is_bare) {
+        (void)snprintf(ret_path, size, "%s", w->redis[server].path);
+    } else if (server < WORLD_REDIS) {
         (void)snprintf(ret_path, size, "%s/net/r%zu.sock", w->dir, server);
     } else {
         (void)snprintf(ret_path, size, "%s/net/pg%zu/.s.PGSQL.5432", w->dir, server - WORLD_REDIS);
@@ -223,6 +247,10 @@ static enum status make_link(struct world *w, size_t server, struct err *err)
 static enum status make_net(struct world *w, struct err *err)
 {
     char dir[PATH_SIZE];
+    if (w->plan->is_bare) {
+        (void)snprintf(w->net_conninfo, sizeof w->net_conninfo, "%s", w->conninfo);
+        return STATUS_OK;
+    }
     (void)snprintf(dir, sizeof dir, "%s/net", w->dir);
     if (mkdir(dir, 0755) != 0) {
         return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "make %s", dir);
@@ -305,6 +333,7 @@ static enum status open_files(struct world *w, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
+    w->samples.next_us = w->plan->is_bare ? WORLD_NEVER : 0;
     return dir_make(w->dir, sizeof w->dir, err);
 }
 
@@ -336,12 +365,13 @@ static enum status open_database(struct world *w, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    return row_history_begin(&w->sql, err);
+    return w->plan->is_bare ? STATUS_OK : row_history_begin(&w->sql, err);
 }
 
-enum status world_open(struct world *w, const struct options *options, struct err *err)
+enum status world_open(struct world *w, const struct options *options,
+                       const struct world_plan *plan, struct err *err)
 {
-    *w = (struct world){.options = options};
+    *w = (struct world){.options = options, .plan = plan};
     enum status st = open_files(w, err);
     if (st != STATUS_OK) {
         return st;
@@ -374,7 +404,7 @@ static void tick_redis(struct world *w, size_t i, int64_t now_us)
 void world_show(struct world *w, size_t server, bool is_up)
 {
     struct err why = {0};
-    if (link_proxy_listen(w->net, server, is_up, &why) != STATUS_OK) {
+    if (w->net != NULL && link_proxy_listen(w->net, server, is_up, &why) != STATUS_OK) {
         world_violation(w, "kit", "%s", why.msg);
     }
 }

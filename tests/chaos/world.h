@@ -16,9 +16,26 @@
 #define WORLD_PG 2
 /* Numbers of servers, for links: the Redis, then the seats of PostgreSQL. */
 #define WORLD_SERVERS (WORLD_REDIS + WORLD_PG)
-#define WORLD_HOSTS_MAX 11
+#define WORLD_HOSTS_MAX 16
+#define WORLD_QUEUES_MAX 8
+#define WORLD_PLUGINS_MAX 4
 #define WORLD_NAME_MAX 16
 #define WORLD_NEVER INT64_MAX
+
+/* A file, and the folder beside the servers' that it is copied to. */
+struct world_plugin {
+    const char *folder;
+    const char *path;
+};
+
+/* What a program wants its world to be like. */
+struct world_plan {
+    bool is_bare; /* as fast as it goes: servers are reached directly, have the host's clock, and
+                     nobody keeps books of rows and of what the daemons do */
+    const char *log_level;
+    const char *queues[WORLD_QUEUES_MAX]; /* NULL-ended, unless full */
+    struct world_plugin plugins[WORLD_PLUGINS_MAX];
+};
 
 enum host_role { HOST_SCHEDULER, HOST_WORKER };
 
@@ -35,8 +52,9 @@ struct host {
     int64_t restart_us;  /* when it is started again; WORLD_NEVER = not by itself */
     int64_t ended_by_us; /* it was told to end and must have, by then; WORLD_NEVER = it wasn't */
     enum host_log log;
-    int log_fd;     /* of a pipe that nobody reads; 0 = none */
-    bool is_killed; /* by us: a death by this signal is no surprise */
+    int log_fd;         /* of a pipe that nobody reads; 0 = none */
+    bool is_killed;     /* by us: a death by this signal is no surprise */
+    const char *env[3]; /* further variables for it, NULL-ended */
 };
 
 /* A server that is started again in the background. */
@@ -47,6 +65,7 @@ struct server_state {
 
 struct world {
     const struct options *options;
+    const struct world_plan *plan;
     struct folder folder;
     struct journal nemesis; /* what was done to the world, and what it did by itself */
     struct samples samples;
@@ -58,10 +77,10 @@ struct world {
     struct pg_server pg[WORLD_PG];      /* two seats, of which `lead` is the primary's */
     size_t lead;
     struct server_state pg_state;
-    bool is_pg_gone;      /* and the books say so */
-    bool is_pg_stopped;   /* SIGSTOP: who asks it anything waits */
-    bool is_failing_over; /* the free seat has a standby */
-    struct link_proxy *net;
+    bool is_pg_gone;        /* and the books say so */
+    bool is_pg_stopped;     /* SIGSTOP: who asks it anything waits */
+    bool is_failing_over;   /* the free seat has a standby */
+    struct link_proxy *net; /* NULL: there is none */
     struct redis_server redis[WORLD_REDIS];
     struct server_state redis_state[WORLD_REDIS];
     char shim[2][SERVER_PATH_MAX + 32];
@@ -74,7 +93,8 @@ struct world {
 };
 
 /* Servers, schema, row history; no daemon yet. Close it in any case. */
-enum status world_open(struct world *w, const struct options *options, struct err *err) MUST_USE;
+enum status world_open(struct world *w, const struct options *options,
+                       const struct world_plan *plan, struct err *err) MUST_USE;
 void world_close(struct world *w);
 
 void world_turn(struct world *w); /* a moment passes, and what is due is done */

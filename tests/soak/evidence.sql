@@ -1,0 +1,42 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What the checks look at, gathered once all is over: $LEDGER is the handlers' own record.
+DROP TABLE IF EXISTS soak.ledger, soak.start, soak.job, soak.run, soak.extra;
+
+CREATE UNLOGGED TABLE soak.ledger (
+    t_us bigint NOT NULL, job bigint NOT NULL, fence bigint NOT NULL, attempt integer NOT NULL,
+    event "char" NOT NULL, -- s = starts, t = still at it, d = done, x = ends otherwise
+    n bigint NOT NULL, v integer NOT NULL, worker integer NOT NULL, text text
+);
+COPY soak.ledger FROM '$LEDGER' (FORMAT csv);
+
+-- A start each, and when its handler was done or was last heard of.
+CREATE UNLOGGED TABLE soak.start AS
+SELECT job, fence, min(t_us) FILTER (WHERE event = 's') AS t_us, count(*) FILTER (WHERE event = 's') AS starts,
+       min(t_us) FILTER (WHERE event = 'd') AS done_us, bool_or(event = 'x') AS is_fallen, max(t_us) AS last_us,
+       max(v) AS v, max(worker) AS worker, max(text) FILTER (WHERE event = 's') AS text
+  FROM soak.ledger GROUP BY job, fence;
+CREATE INDEX ON soak.start (fence);
+CREATE INDEX ON soak.start (job, fence);
+
+-- Every job that there is.
+CREATE UNLOGGED TABLE soak.job AS
+SELECT j.id, j.state, j.kind, j.queue, j.fence, j.attempt, j.version, j.unique_key, j.exclusive_key, j.created_at, j.attempted_at,
+       j.finalized_at, (j.result ->> 'fence')::bigint AS result_fence, (j.args ->> 'n')::bigint AS n, p.name AS part, p.ends,
+       COALESCE(j.max_attempts, k.max_attempts, 25) AS max_attempts
+  FROM claimd.jobs j
+  LEFT JOIN claimd.kind k ON k.name = j.kind
+  LEFT JOIN soak.part p ON (j.args ->> 'n')::bigint >= 0 AND (j.args ->> 'n')::bigint % 1000 BETWEEN p.low AND p.high;
+CREATE INDEX ON soak.job (id);
+CREATE INDEX ON soak.job (n);
+
+-- Every run that claimd has kept, by PostgreSQL's clock, which also decided about them. Runs that were handed back are in no table.
+CREATE UNLOGGED TABLE soak.run AS
+SELECT j.id AS job, h.fence, h.worker_id, h.attempted_at AS began, h.finalized_at AS ended, 'completed' AS outcome
+  FROM soak.job j JOIN claimd.job_history h ON h.id = j.id AND h.state = 'completed'
+UNION ALL
+SELECT job_id, fence, worker_id, started_at, ended_at, outcome FROM claimd.job_attempt;
+CREATE INDEX ON soak.run (fence);
+CREATE INDEX ON soak.run (job);
+ANALYZE soak.start;
+ANALYZE soak.job;
+ANALYZE soak.run;

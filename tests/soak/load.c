@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "soak/load.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "cluster/child.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+
+#define ROUND_MAX 10000
+#define ROUNDS 40
+#define THOUSAND 1000
+#define OPEN_MAX 100000          /* jobs, before the next round */
+#define LEAST_US (40 * US_PER_S) /* from the first round to the last: the faults want time */
+#define STATEMENT_US (60 * US_PER_S)
+#define ACT_US (US_PER_S / 2)
+#define FILTER_US (5 * US_PER_S)
+#define TURN_MS 50
+#define STOP_US (90 * US_PER_S)
+#define OUTPUT_MAX ((size_t)1 << 20)
+
+struct load {
+    const struct world *world;
+    struct session sql;
+    int64_t jobs;
+    int64_t put; /* so many are there */
+    int64_t put_us;
+    int64_t act_us;
+    int64_t filter_us;
+};
+
+static volatile sig_atomic_t is_stopping;
+
+static void on_term(int number)
+{
+    (void)number;
+    is_stopping = 1;
+}
+
+int64_t load_round(int64_t jobs)
+{
+    int64_t round = jobs / ROUNDS / THOUSAND * THOUSAND;
+    return round < THOUSAND ? THOUSAND : round > ROUND_MAX ? ROUND_MAX : round;
+}
+
+/* The next round, or what of it is left to be done: it may have been committed unheard. */
+static void put(struct load *l, int64_t now_us)
+{
+    int64_t open = 0;
+    int64_t there = 0;
+    int64_t round = load_round(l->jobs);
+    int64_t count = l->jobs - l->put < round ? l->jobs - l->put : round;
+    if (session_i64(&l->sql, &there, NULL,
+                    "SELECT COALESCE(sum(jobs), 0)::bigint FROM soak.round") != STATUS_OK) {
+        return;
+    }
+    l->put = there;
+    if (l->put >= l->jobs ||
+        session_i64(&l->sql, &open, NULL, "SELECT count(*) FROM claimd.job") != STATUS_OK ||
+        open > OPEN_MAX) {
+        l->put_us = now_us + US_PER_S;
+        return;
+    }
+    if (session_do(&l->sql, NULL, "SELECT soak.put(%lld, %lld)", (long long)there,
+                   (long long)count) == STATUS_OK) {
+        l->put = there + count;
+        l->put_us = now_us + LEAST_US / (l->jobs / round);
+    }
+}
+
+/* Those with the tag, queued or running, as an operator would do it. */
+static void cancel_by_filter(struct load *l)
+{
+    static const char *const words[] = {"jobs",  "cancel",   "--queue", "soak_cancel",
+                                        "--tag", "unwanted", "--yes",   NULL};
+    int code = -1;
+    autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
+    enum status st = world_claimctl(l->world, words, &out, &code, NULL);
+    (void)st; /* the server may be away: the next time */
+}
+
+static void act(struct load *l)
+{
+    enum status st = session_do(&l->sql, NULL, "SELECT soak.edit_some(20), soak.cancel_some(10)");
+    (void)st;
+}
+
+static void tick(struct load *l)
+{
+    int64_t now_us = clock_boot_us();
+    if (now_us >= l->put_us) {
+        put(l, now_us);
+    }
+    if (now_us >= l->act_us) {
+        l->act_us = now_us + ACT_US;
+        act(l);
+    }
+    if (now_us >= l->filter_us) {
+        l->filter_us = now_us + FILTER_US;
+        cancel_by_filter(l);
+    }
+}
+
+static void load_main(struct world *w, int64_t jobs)
+{
+    struct load l = {.world = w, .jobs = jobs};
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)signal(SIGTERM, on_term);
+    (void)signal(SIGINT, SIG_IGN); /* the parent's business */
+    session_init(&l.sql, w->conninfo, STATEMENT_US);
+    while (!is_stopping) {
+        tick(&l);
+        (void)poll(NULL, 0, TURN_MS);
+    }
+    session_close(&l.sql);
+}
+
+enum status load_start(struct world *w, int64_t jobs, pid_t *ret_pid, struct err *err)
+{
+    (void)fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        load_main(w, jobs);
+        _exit(0);
+    }
+    if (pid < 0) {
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "fork the load");
+    }
+    *ret_pid = pid;
+    return STATUS_OK;
+}
+
+void load_stop(pid_t *pid)
+{
+    static const int ladder[] = {SIGTERM, SIGKILL};
+    if (*pid > 0) {
+        child_end(*pid, ladder, ARRAY_COUNT(ladder), STOP_US);
+        *pid = 0;
+    }
+}

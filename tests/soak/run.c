@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "soak/run.h"
+
+#include "base/clock.h"
+#include "soak/faults.h"
+#include "soak/hosts.h"
+#include "soak/load.h"
+#include "soak/script.h"
+#include "soak/verdict.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define WORKERS 12
+#define SCHEDULERS 3
+#define SLOTS 4
+#define STATEMENT_US (5 * US_PER_S)
+#define VERDICT_US (1800 * US_PER_S) /* of one statement */
+#define SHOW_US (15 * US_PER_S)
+#define LOOK_US (1 * US_PER_S)
+#define FEW 50                     /* open jobs: the faults come to an end */
+#define STUCK_US (120 * US_PER_S)  /* without the end of a job */
+#define BUG_US (9 * 60 * US_PER_S) /* what it does must be seen by then */
+
+static const struct world_plan plan = {
+    .is_bare = true,
+    .log_level = "warn",
+    .queues = {"default", "soak_five", "soak_rate", "soak_long", "soak_edit", "soak_cancel"},
+    .plugins = {{.folder = "plugins", .path = SOAK_PLUGIN_DIR "/soak.so"},
+                {.folder = "more", .path = SOAK_PLUGIN_DIR "/soak.so"},
+                {.folder = "more", .path = SOAK_PLUGIN_DIR "/soak_rare.so"}}};
+
+struct soak {
+    const struct soak_options *options;
+    struct options kit;
+    struct world world;
+    struct faults faults;
+    pid_t load;
+    int64_t begin_us;
+    int64_t put;  /* jobs that are in, */
+    int64_t open; /* and that have not ended */
+    int64_t look_us;
+    int64_t show_us;
+    int64_t moved_us; /* when the number of open jobs was last another one */
+    int64_t took_us;
+    struct verdict verdict;
+};
+
+static volatile sig_atomic_t is_interrupted;
+
+static void on_int(int number)
+{
+    (void)number;
+    is_interrupted = 1;
+}
+
+static enum status ask_for_bug(const struct soak *s, struct err *err)
+{
+    char number[16];
+    if (s->options->bug == NULL || s->options->bug->number == 0) {
+        return STATUS_OK;
+    }
+    (void)snprintf(number, sizeof number, "%d", s->options->bug->number);
+    return setenv("CLAIMD_BUG", number, 1) == 0
+               ? STATUS_OK
+               : err_fail_sys(err, STATUS_NOMEM, errno, "set CLAIMD_BUG");
+}
+
+static enum status begin(struct soak *s, struct err *err)
+{
+    char ledger[SERVER_PATH_MAX + 64];
+    enum status st = ask_for_bug(s, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = world_open(&s->world, &s->kit, &plan, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    folder_at(&s->world.folder, "ledger", ledger, sizeof ledger);
+    if (setenv("TMPDIR", ledger, 1) != 0) { /* where handlers write */
+        return err_fail_sys(err, STATUS_NOMEM, errno, "set TMPDIR");
+    }
+    hosts_equip(&s->world);
+    (void)printf("%lld jobs, seed %llu, in %s\n", (long long)s->options->jobs,
+                 (unsigned long long)s->options->seed, s->world.folder.path);
+    st = script_run(&s->world.sql, "schema.sql", NULL, err);
+    if (st == STATUS_OK && s->options->bug != NULL && s->options->bug->sql != NULL) {
+        st = session_run(&s->world.sql, s->options->bug->sql, NULL, 0, NULL, err);
+    }
+    return st;
+}
+
+static void look(struct soak *s)
+{
+    int64_t now_us = clock_boot_us();
+    int64_t open = 0;
+    if (now_us < s->look_us) {
+        return;
+    }
+    s->look_us = now_us + LOOK_US;
+    if (session_i64(&s->world.sql, &s->put, NULL,
+                    "SELECT COALESCE(sum(jobs), 0)::bigint FROM soak.round") == STATUS_OK &&
+        session_i64(&s->world.sql, &open, NULL, "SELECT count(*) FROM claimd.job") == STATUS_OK) {
+        s->moved_us = open != s->open ? now_us : s->moved_us;
+        s->open = open;
+    }
+    if (now_us >= s->show_us) {
+        s->show_us = now_us + SHOW_US;
+        (void)printf("%5lld s  %lld jobs put in, %lld open, %zu faults\n",
+                     (long long)((now_us - s->begin_us) / US_PER_S), (long long)s->put,
+                     (long long)s->open, s->faults.count);
+        (void)fflush(stdout);
+    }
+}
+
+/* Nothing has ended for long: it never will. */
+static bool is_stuck(const struct soak *s)
+{
+    return is_interrupted || clock_boot_us() - s->moved_us > STUCK_US ||
+           (s->options->bug != NULL && clock_boot_us() - s->begin_us > BUG_US);
+}
+
+static void storm(struct soak *s)
+{
+    faults_begin(&s->faults, &s->world, s->options->seed);
+    while (!is_stuck(s) &&
+           (s->put < s->options->jobs || s->open > FEW || !faults_had_all(&s->faults))) {
+        world_turn(&s->world);
+        faults_tick(&s->faults);
+        look(s);
+    }
+}
+
+static enum status drain(struct soak *s, struct err *err)
+{
+    faults_heal(&s->faults);
+    enum status st = session_do(&s->world.sql, err, "SELECT soak.tick_no_more()");
+    if (st != STATUS_OK) {
+        return st;
+    }
+    s->open = -1; /* not looked at yet */
+    while (!is_stuck(s) && s->open != 0) {
+        world_turn(&s->world);
+        look(s);
+    }
+    load_stop(&s->load);
+    if (is_interrupted) {
+        return err_fail(err, STATUS_UNAVAILABLE, "interrupted");
+    }
+    s->took_us = clock_boot_us() - s->begin_us;
+    for (size_t i = 0; i < s->world.host_count; i++) {
+        s->faults.stale_refused += hosts_refusals(&s->world, i);
+    }
+    return STATUS_OK;
+}
+
+static enum status judge(struct soak *s, struct err *err)
+{
+    char ledger[SERVER_PATH_MAX + 64];
+    folder_at(&s->world.folder, "ledger/ledger.csv", ledger, sizeof ledger);
+    s->world.sql.timeout_us = VERDICT_US;
+    enum status st = faults_store(&s->faults, &s->world.sql, err);
+    if (st == STATUS_OK) {
+        st = verdict_find(&s->world.sql, ledger, SLOTS, &s->verdict, err);
+    }
+    s->verdict.violations += s->world.violations;
+    return st;
+}
+
+static enum status run_it(struct soak *s, struct err *err)
+{
+    enum status st = begin(s, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = session_do(&s->world.sql, err, "SELECT soak.tick()");
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = load_start(&s->world, s->options->jobs, &s->load, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    s->begin_us = clock_boot_us();
+    s->moved_us = s->begin_us;
+    storm(s);
+    st = drain(s, err);
+    return st == STATUS_OK ? judge(s, err) : st;
+}
+
+/* Where it has failed as it must, there is nothing to look for. */
+static bool is_kept(const struct soak *s, bool is_good)
+{
+    return s->options->folder[0] != '\0' || (!is_good && s->options->bug == NULL);
+}
+
+static int last_line(const struct soak *s, bool is_over)
+{
+    const struct verdict *v = &s->verdict;
+    bool is_good = is_over && v->violations == 0;
+    (void)printf(
+        "%lld jobs in %.1f s with %zu faults, %lld checks, each seen to find a lie; rescued"
+        " within %.1f s; %lld jobs were done, and then again\n",
+        (long long)s->put, (double)s->took_us / (double)US_PER_S, s->faults.count,
+        (long long)v->checks, (double)v->worst_rescue_ms / 1000, (long long)v->repeated);
+    if (!is_good) {
+        (void)printf("seed %llu, %s\n", (unsigned long long)s->options->seed, s->world.folder.path);
+    }
+    (void)printf("soak: %s jobs=%lld rescued=%lld stale_refused=%lld violations=%lld\n",
+                 is_good ? "OK" : "FAILED", (long long)s->put, (long long)v->rescued,
+                 (long long)s->faults.stale_refused, (long long)v->violations);
+    return is_good ? 0 : 1;
+}
+
+int soak_run(const struct soak_options *options)
+{
+    static struct soak s;
+    struct err err = {0};
+    s = (struct soak){.options = options,
+                      .kit = {.time_scale = 1,
+                              .workers = WORKERS,
+                              .schedulers = SCHEDULERS,
+                              .slots = SLOTS,
+                              .seed = options->seed}};
+    (void)snprintf(s.kit.folder, sizeof s.kit.folder, "%s", options->folder);
+    (void)signal(SIGINT, on_int);
+    (void)signal(SIGTERM, on_int);
+    enum status st = run_it(&s, &err);
+    load_stop(&s.load);
+    world_close(&s.world);
+    if (st != STATUS_OK) {
+        (void)printf("claimd-soak: %s\n", err.msg);
+    }
+    int code = last_line(&s, st == STATUS_OK);
+    if (!is_kept(&s, code == 0)) {
+        dir_remove(s.world.folder.path);
+    }
+    faults_free(&s.faults);
+    return code;
+}

@@ -1,0 +1,168 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What the soak puts in, what it does to it meanwhile, and what it keeps of that: docs/reliability.md.
+CREATE SCHEMA soak;
+
+-- The mix: of 1,000 jobs those whose number n leaves a remainder of `low` to `high` are these. `ends`: as what, or NULL if that depends.
+CREATE TABLE soak.part (
+    name text PRIMARY KEY,
+    low integer NOT NULL,
+    high integer NOT NULL,
+    how text NOT NULL, -- which statement of soak.put() inserts them
+    kind text NOT NULL DEFAULT 's_plain',
+    queue text NOT NULL DEFAULT 'default',
+    does text NOT NULL DEFAULT 'done',
+    until integer NOT NULL DEFAULT 0,
+    ms integer[] NOT NULL DEFAULT '{0,0}', -- from, to
+    delay_ms integer NOT NULL DEFAULT 0, -- at most
+    ends text DEFAULT 'completed'
+);
+INSERT INTO soak.part (name, low, high, how, kind, queue, does, until, ms, delay_ms, ends) VALUES
+    ('limited',   0,   9, 'insert', 's_plain', 'soak_five',   'done',   0, '{5,5}',       0,     'completed'),
+    ('rated',    10,  14, 'insert', 's_plain', 'soak_rate',   'done',   0, '{0,0}',       0,     'completed'),
+    ('keyed',    15,  24, 'keys',   's_plain', 'default',     'done',   0, '{1,1}',       0,     'completed'),
+    ('unique',   25,  29, 'unique', 's_plain', 'default',     'done',   0, '{0,0}',       0,     'completed'),
+    ('retried',  30,  79, 'insert', 's_flaky', 'default',     'retry',  2, '{0,0}',       0,     'completed'),
+    ('snoozed',  80,  84, 'insert', 's_flaky', 'default',     'snooze', 0, '{0,0}',       0,     'completed'),
+    ('crashed',  85,  85, 'insert', 's_flaky', 'default',     'crash',  2, '{0,0}',       0,     'completed'),
+    ('failed',   86,  86, 'insert', 's_flaky', 'default',     'fail',   0, '{0,0}',       0,     'discarded'),
+    ('stepped',  87,  87, 'insert', 's_flaky', 'default',     'steps',  4, '{0,0}',       0,     'completed'),
+    ('long',     88,  89, 'insert', 's_long',  'soak_long',   'done',   0, '{1000,12000}', 0,    'completed'),
+    ('edited',   90,  94, 'insert', 's_plain', 'soak_edit',   'done',   0, '{0,0}',       10000, 'completed'),
+    ('stopped',  95,  95, 'insert', 's_long',  'soak_cancel', 'done',   0, '{2000,2000}', 0,     NULL),
+    ('unwanted', 96,  99, 'insert', 's_plain', 'soak_cancel', 'done',   0, '{0,0}',       10000, NULL),
+    ('batched', 100, 149, 'batch',  's_plain', 'default',     'done',   0, '{0,0}',       0,     'completed'),
+    ('chained', 150, 159, 'chain',  's_plain', 'default',     'done',   0, '{0,0}',       0,     'completed'),
+    ('once',    160, 164, 'insert', 's_once',  'default',     'done',   0, '{0,20}',      0,     NULL),
+    ('rare',    165, 209, 'insert', 's_rare',  'default',     'done',   0, '{0,0}',       0,     'completed'),
+    ('plain',   210, 999, 'insert', 's_plain', 'default',     'done',   0, '{0,20}',      0,     'completed');
+
+SELECT claimd.limit_queue('soak_five', 5), claimd.limit_queue('soak_long', 24), claimd.limit_rate('soak_rate', 100),
+       claimd.limit_key('key0', 3);
+
+-- What was put in, and what was done to it.
+CREATE TABLE soak.round (first bigint PRIMARY KEY, jobs bigint NOT NULL);
+CREATE TABLE soak.refused (n bigint PRIMARY KEY, holder bigint NOT NULL); -- somebody had its unique key
+CREATE TABLE soak.batch (batch_id bigint PRIMARY KEY, n bigint NOT NULL);
+CREATE TABLE soak.after (n bigint PRIMARY KEY, job_id bigint NOT NULL, after_id bigint NOT NULL);
+CREATE TABLE soak.act (at timestamptz NOT NULL DEFAULT clock_timestamp(), op text NOT NULL, job_id bigint NOT NULL, answer text NOT NULL);
+CREATE TABLE soak.ticked (schedule text PRIMARY KEY, step interval NOT NULL, first_at timestamptz NOT NULL, last_at timestamptz,
+                          paused_at timestamptz); -- a tick each `step` from first_at on, and before last_at
+
+CREATE FUNCTION soak.spread(n bigint, most integer) RETURNS integer LANGUAGE sql IMMUTABLE AS $$
+    SELECT ((hashint8(n)::bigint & 2147483647) % (most + 1))::integer
+$$;
+
+CREATE FUNCTION soak.args(n bigint, p soak.part) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
+    SELECT jsonb_build_object('n', n, 'v', 1, 'do', p.does, 'until', p.until, 'ms', p.ms[1] + soak.spread(n, p.ms[2] - p.ms[1]))
+$$;
+
+-- A job as enqueue_many() wants it.
+CREATE FUNCTION soak.request(n bigint, p soak.part) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
+    SELECT jsonb_build_object('kind', p.kind, 'queue', p.queue, 'args', soak.args(n, p))
+$$;
+
+CREATE FUNCTION soak.put_batch(base bigint, p soak.part) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    batch bigint := claimd.batch_open('soak', jsonb_build_object('kind', 's_plain', 'args', jsonb_build_object('n', -base - 1000)));
+BEGIN
+    INSERT INTO soak.batch VALUES (batch, base);
+    PERFORM claimd.batch_add(batch, claimd.enqueue(p.kind, soak.args(n, p))) FROM generate_series(base + p.low, base + p.high) AS n;
+    PERFORM claimd.batch_close(batch);
+END $$;
+
+CREATE FUNCTION soak.put_chain(base bigint, p soak.part) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    before bigint;
+    now bigint;
+BEGIN
+    FOR n IN base + p.low .. base + p.high LOOP
+        now := claimd.enqueue(p.kind, soak.args(n, p));
+        IF before IS NOT NULL THEN
+            PERFORM claimd.after(now, ARRAY[before], 'run');
+            INSERT INTO soak.after VALUES (n, now, before);
+        END IF;
+        before := now;
+    END LOOP;
+END $$;
+
+CREATE FUNCTION soak.put_unique(base bigint, p soak.part) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    made record;
+BEGIN
+    FOR n IN base + p.low .. base + p.high LOOP
+        SELECT * INTO made FROM claimd.enqueue_unique(p.kind, soak.args(n, p), unique_key => 'unique' || n % 7);
+        IF NOT made.inserted THEN
+            INSERT INTO soak.refused VALUES (n, made.id);
+        END IF;
+    END LOOP;
+END $$;
+
+-- Jobs first to first + jobs − 1, whole thousands, in one transaction: all are there, or the round is missing and none is.
+CREATE FUNCTION soak.put(first bigint, jobs bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    p soak.part;
+BEGIN
+    INSERT INTO soak.round VALUES (first, jobs);
+    INSERT INTO claimd.job (kind, queue, args, priority, share, scheduled_at, tags)
+    SELECT q.kind, q.queue, soak.args(n, q), CASE q.name WHEN 'plain' THEN n % 10 ELSE 4 END, CASE q.name WHEN 'plain' THEN n % 3 ELSE 0 END,
+           clock_timestamp() + soak.spread(n, q.delay_ms) * interval '1 ms',
+           CASE WHEN q.name = 'unwanted' AND n % 4 = 0 THEN '{unwanted}'::text[] END
+      FROM generate_series(first, first + jobs - 1) AS n
+      JOIN soak.part q ON n % 1000 BETWEEN q.low AND q.high AND q.how = 'insert';
+    SELECT * INTO p FROM soak.part WHERE how = 'keys';
+    PERFORM claimd.enqueue_many((SELECT jsonb_agg(soak.request(n, p) || jsonb_build_object('exclusive_key', 'key' || n % 13))
+                                   FROM generate_series(first, first + jobs - 1) AS n WHERE n % 1000 BETWEEN p.low AND p.high));
+    SELECT * INTO p FROM soak.part WHERE how = 'batch';
+    PERFORM soak.put_batch(base, p) FROM generate_series(first, first + jobs - 1, 1000) AS base;
+    SELECT * INTO p FROM soak.part WHERE how = 'chain';
+    PERFORM soak.put_chain(base, p) FROM generate_series(first, first + jobs - 1, 1000) AS base;
+    SELECT * INTO p FROM soak.part WHERE how = 'unique';
+    PERFORM soak.put_unique(base, p) FROM generate_series(first, first + jobs - 1, 1000) AS base;
+END $$;
+
+-- Half of the jobs for it are edited while they are queued: the next version of their args.
+CREATE FUNCTION soak.edit_some(most integer) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    j record;
+BEGIN
+    FOR j IN SELECT id, args FROM claimd.job
+              WHERE queue = 'soak_edit' AND state = 'available' AND (args ->> 'n')::bigint % 2 = 0 ORDER BY random() LIMIT most LOOP
+        BEGIN
+            INSERT INTO soak.act (op, job_id, answer)
+            SELECT 'edit', j.id, claimd.edit(j.id, jsonb_build_object('args', j.args || jsonb_build_object('v', (j.args ->> 'v')::int + 1)));
+        EXCEPTION WHEN SQLSTATE 'CL003' OR lock_not_available THEN
+            INSERT INTO soak.act (op, job_id, answer) VALUES ('edit', j.id, SQLERRM);
+        END;
+    END LOOP;
+END $$;
+
+-- Cancels some of those that wait, and some of those that run.
+CREATE FUNCTION soak.cancel_some(most integer) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    j record;
+BEGIN
+    FOR j IN (SELECT id FROM claimd.job WHERE queue = 'soak_cancel' AND kind = 's_plain' AND (args ->> 'n')::bigint % 4 = 1
+               ORDER BY random() LIMIT most)
+             UNION ALL
+             (SELECT id FROM claimd.job WHERE queue = 'soak_cancel' AND kind = 's_long' AND state = 'running' LIMIT 1) LOOP
+        BEGIN
+            INSERT INTO soak.act (op, job_id, answer) SELECT 'cancel', j.id, claimd.cancel(j.id);
+        EXCEPTION WHEN SQLSTATE 'CL003' OR lock_not_available THEN
+            INSERT INTO soak.act (op, job_id, answer) VALUES ('cancel', j.id, SQLERRM);
+        END;
+    END LOOP;
+END $$;
+
+-- ---- schedules ----
+CREATE FUNCTION soak.tick() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO soak.ticked (schedule, step, first_at)
+    SELECT s.name, s.step, claimd.schedule_set(s.name, 's_plain', s.cron, jsonb_build_object('n', -1), missed => 'all')
+      FROM (VALUES ('second', '* * * * * *', interval '1 s'), ('three', 'every 3s', interval '3 s')) AS s(name, cron, step);
+END $$;
+
+CREATE FUNCTION soak.tick_no_more() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM claimd.schedule_pause(t.schedule) FROM soak.ticked t;
+    UPDATE soak.ticked t SET paused_at = clock_timestamp(), last_at = s.next_at FROM claimd.schedule s WHERE s.name = t.schedule;
+END $$;
