@@ -120,6 +120,86 @@ SELECT 'at_most_once' AS "check", 'inv.S10' AS rule, s.id AS job, format('starte
 HAVING count(DISTINCT s.fence) > 1
  LIMIT 100;
 
+-- check: key_not_held inv.S18 a job runs without holding its exclusive key
+SELECT 'key_not_held' AS "check", 'inv.S18' AS rule, j.id AS job,
+       format('runs under fence %s, its key %s is held by %s', j.fence, j.exclusive_key,
+              COALESCE((SELECT string_agg(format('job %s, fence %s', e.job_id, e.fence), ', ') FROM claimd.exclusive e
+                         WHERE e.key = j.exclusive_key), 'nobody')) AS detail
+  FROM claimd.job j
+ WHERE j.state = 'running' AND j.exclusive_key IS NOT NULL
+   AND NOT EXISTS (SELECT FROM claimd.exclusive e WHERE e.key = j.exclusive_key AND e.job_id = j.id AND e.fence = j.fence)
+ LIMIT 100;
+
+-- check: held_by_nobody inv.S18 an exclusive key or a place of a queue is held by no run
+SELECT 'held_by_nobody' AS "check", 'inv.S18' AS rule, h.job_id AS job, format('%s, fence %s', h.what, h.fence) AS detail
+  FROM (SELECT 'key ' || key AS what, job_id, fence FROM claimd.exclusive
+        UNION ALL
+        SELECT format('place %s of queue %s', n, queue), job_id, fence FROM claimd.slot WHERE fence <> 0) AS h
+ WHERE NOT EXISTS (SELECT FROM claimd.job j WHERE j.id = h.job_id AND j.fence = h.fence AND j.state = 'running')
+   AND COALESCE((SELECT max(e.at)
+                   FROM (SELECT finalized_at AS at FROM claimd.job_history WHERE id = h.job_id AND fence = h.fence
+                         UNION ALL
+                         SELECT ended_at FROM claimd.job_attempt WHERE job_id = h.job_id AND fence = h.fence) AS e), '-infinity')
+       < clock_timestamp() - COALESCE(NULLIF(current_setting('claimd.check_after', true), ''), '60 s')::interval
+ LIMIT 100;
+
+-- check: unique_twice inv.S21 a job was made although another one with its unique key waited
+SELECT 'unique_twice' AS "check", 'inv.S21' AS rule, y.id AS job, format('has the key %s of job %s', k.key, x.id) AS detail
+  FROM claimd.job_key k
+  JOIN claimd.job x ON x.id = k.job_id AND x.unique_key = k.key AND x.state = 'available' AND x.attempt = 0 AND x.generation = 0
+  JOIN claimd.job y ON y.unique_key = k.key AND y.id <> x.id AND y.generation = 0 AND y.created_at > x.created_at
+ WHERE k.expires_at IS NULL OR k.expires_at > clock_timestamp()
+ LIMIT 100;
+
+-- check: batch_untold inv.S22 a batch does not know how one of its jobs is
+SELECT 'batch_untold' AS "check", 'inv.S22' AS rule, m.job_id AS job,
+       format('batch %s: %s, the job: %s', m.batch_id, COALESCE(m.state, 'open'), COALESCE(j.state, h.state, 'gone')) AS detail
+  FROM claimd.batch_job m
+  JOIN claimd.batch b ON b.id = m.batch_id
+  LEFT JOIN claimd.job j ON j.id = m.job_id
+  LEFT JOIN LATERAL (SELECT state FROM claimd.job_history WHERE id = m.job_id AND retried_at IS NULL LIMIT 1) h ON true
+ WHERE CASE WHEN b.over_at IS NOT NULL THEN m.state IS NULL
+            WHEN j.id IS NOT NULL THEN m.state IS NOT NULL OR j.flags & 8 = 0
+            ELSE m.state IS NULL OR m.state <> h.state END
+ LIMIT 100;
+
+-- check: waits_for_nobody inv.S23 a job waits for jobs that will not wake it
+SELECT 'waits_for_nobody' AS "check", 'inv.S23' AS rule, w.job_id AS job, w.why AS detail
+  FROM (SELECT j.id AS job_id, 'it is kept from its time, and for nothing' AS why
+          FROM claimd.job j
+         WHERE j.ready_at = timestamptz '2285-12-31 00:00:00+00' AND j.flags & 32 <> 0
+           AND NOT EXISTS (SELECT FROM claimd.job_wait t WHERE t.job_id = j.id)
+        UNION ALL
+        SELECT t.job_id, 'it is not open'
+          FROM claimd.job_wait t
+         WHERE NOT EXISTS (SELECT FROM claimd.job j WHERE j.id = t.job_id)
+        UNION ALL
+        SELECT a.job_id, format('job %s is not open, or does not know', a.after_id)
+          FROM claimd.job_after a
+         WHERE a.state IS NULL AND NOT EXISTS (SELECT FROM claimd.job j WHERE j.id = a.after_id AND j.flags & 16 <> 0)
+        UNION ALL
+        SELECT t.job_id, 'all before it have ended, and nobody was told'
+          FROM claimd.job_wait t
+         WHERE NOT EXISTS (SELECT FROM claimd.job_after a WHERE a.job_id = t.job_id AND a.state IS NULL)
+           AND NOT EXISTS (SELECT FROM claimd.job_wake k WHERE k.job_id = t.job_id)
+           AND NOT (t.if_dead = 'hold'
+                    AND EXISTS (SELECT FROM claimd.job_after a WHERE a.job_id = t.job_id AND a.state <> 'completed'))) AS w
+ LIMIT 100;
+
+-- check: flags inv.S24 the flags of a job say something else than what it has
+SELECT 'flags' AS "check", 'inv.S24' AS rule, j.id AS job, format('flags %s, but %s', j.flags, w.why) AS detail
+  FROM claimd.job j
+ CROSS JOIN LATERAL (
+     SELECT CASE WHEN j.flags & 1 <> 0 AND j.unique_key IS NULL THEN 'no unique key'
+                 WHEN j.flags & 2 <> 0 AND j.exclusive_key IS NULL THEN 'no exclusive key'
+                 WHEN j.flags & 2 = 0 AND j.exclusive_key IS NOT NULL THEN 'an exclusive key'
+                 WHEN j.flags & 32 = 0 AND EXISTS (SELECT FROM claimd.job_wait t WHERE t.job_id = j.id) THEN 'it waits for jobs'
+                 WHEN j.flags & 64 = 0 AND EXISTS (SELECT FROM claimd.job_edit e WHERE e.job_id = j.id AND e.applied_at IS NULL
+                                                                                  AND e.generation = j.generation)
+                 THEN 'an edit waits for it' END AS why) AS w
+ WHERE w.why IS NOT NULL
+ LIMIT 100;
+
 -- check: worker_gone inv.L2 a job still runs under a worker that is gone
 SELECT 'worker_gone' AS "check", 'inv.L2' AS rule, j.id AS job,
        CASE WHEN w.worker_id IS NULL THEN format('worker %s left no row', j.worker_id)

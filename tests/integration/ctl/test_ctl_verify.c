@@ -148,6 +148,68 @@ static const struct {
      2,
      {"UPDATE claimd.job SET timeout = '1 s', attempted_at = now() - interval '62 s', scheduled_at "
       "= now() - interval '2 h' WHERE id = 2"}},
+    {"key_not_held",
+     "inv.S18",
+     2,
+     {"UPDATE claimd.job SET exclusive_key = 'k', flags = 2 WHERE id = 2"}},
+    {"held_by_nobody",
+     "inv.S18",
+     3,
+     {"INSERT INTO claimd.exclusive (key, job_id, fence) VALUES ('k', 3, 7)"}},
+    {"held_by_nobody",
+     "inv.S18",
+     1,
+     {"INSERT INTO claimd.slot (queue, n, job_id, fence) VALUES ('default', 1, 1, 1)",
+      "UPDATE claimd.job_history SET finalized_at = now() - interval '61 s'"}},
+    {"unique_twice",
+     "inv.S21",
+     5,
+     {"SELECT claimd.enqueue('many', unique_key => 'u', scheduled_at => now() + interval '1 h')",
+      "INSERT INTO claimd.job (kind, unique_key, flags, scheduled_at) VALUES ('many', 'u', 1, "
+      "now() "
+      "+ interval '1 h')"}},
+    {"batch_untold",
+     "inv.S22",
+     3,
+     {"SELECT claimd.batch_add(claimd.batch_open(), 3)",
+      "UPDATE claimd.batch_job SET state = 'completed'"}},
+    {"batch_untold",
+     "inv.S22",
+     3,
+     {"SELECT claimd.batch_add(claimd.batch_open(), 3)", "UPDATE claimd.job SET flags = 0"}},
+    {"batch_untold",
+     "inv.S22",
+     1,
+     {"INSERT INTO claimd.batch (name) VALUES ('')",
+      "INSERT INTO claimd.batch_job (batch_id, job_id) VALUES (1, 1)"}},
+    {"waits_for_nobody",
+     "inv.S23",
+     3,
+     {"UPDATE claimd.job SET scheduled_at = claimd.job_waits(), flags = 32 WHERE id = 3"}},
+    {"waits_for_nobody",
+     "inv.S23",
+     1,
+     {"INSERT INTO claimd.job_wait VALUES (1, now(), 'run')",
+      "INSERT INTO claimd.job_wake VALUES (1)"}},
+    {"waits_for_nobody",
+     "inv.S23",
+     3,
+     {"SELECT claimd.after(3, '{2}')", "UPDATE claimd.job SET flags = 0 WHERE id = 2"}},
+    {"waits_for_nobody",
+     "inv.S23",
+     3,
+     {"SELECT claimd.after(3, '{1}')", "DELETE FROM claimd.job_wake"}},
+    {"flags", "inv.S24", 3, {"UPDATE claimd.job SET flags = 1 WHERE id = 3"}},
+    {"flags", "inv.S24", 3, {"UPDATE claimd.job SET flags = 2 WHERE id = 3"}},
+    {"flags",
+     "inv.S24",
+     3,
+     {"SELECT claimd.after(3, '{2}')", "UPDATE claimd.job SET flags = 0 WHERE id = 3"}},
+    {"flags",
+     "inv.S24",
+     2,
+     {"SELECT claimd.edit(2, '{\"args\": 1}', apply => 'next')",
+      "UPDATE claimd.job SET flags = 0 WHERE id = 2"}},
     {"crashes", "inv.L5", 2, {"UPDATE claimd.job SET crashes = 4 WHERE id = 2"}},
     {"unfed",
      "inv.L1",
@@ -155,6 +217,29 @@ static const struct {
      {"UPDATE claimd.job SET scheduled_at = now() - interval '2 h', created_at = now() - interval "
       "'2 h' WHERE id = 3"}},
 };
+
+/* Everything that has flags, keys, batches and predecessors, as it should be. */
+static const char *const sound[] = {
+    "SELECT claimd.enqueue('many', unique_key => 'u')",
+    "SELECT claimd.enqueue('many', exclusive_key => 'e')",
+    "SELECT claimd.batch_add(claimd.batch_open(), 3)",
+    "SELECT claimd.after(claimd.enqueue('many'), '{1,2,3}', 'hold')",
+    "SELECT claimd.edit(2, '{\"args\": 1}', apply => 'next')",
+    "SELECT claimd.claim_limited('{5}', " WORKER ", '{many}', '{}')",
+    "SELECT claimd.cancel(3)",
+    "SELECT claimd.release_jobs()",
+    "SELECT claimd.retry(3)",
+};
+
+START_TEST(whatever_a_job_may_have_is_no_violation_of_its_own)
+{
+    given_good_jobs();
+    for (size_t i = 0; i < ARRAY_COUNT(sound); i++) {
+        ctl_sql(sound[i]);
+        ck_assert_msg(verify_json() == 0, "%s: %s", sound[i], ctl_text());
+    }
+}
+END_TEST
 
 START_TEST(a_planted_violation_is_named_with_its_job_and_rule)
 {
@@ -274,6 +359,7 @@ int main(void)
     TCase *tests = tcase_create("verify");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 30);
+    tcase_add_test(tests, whatever_a_job_may_have_is_no_violation_of_its_own);
     tcase_add_test(tests, what_is_well_is_exit_0_and_every_check_is_told);
     tcase_add_loop_test(tests, a_planted_violation_is_named_with_its_job_and_rule, 0,
                         ARRAY_COUNT(planted));
