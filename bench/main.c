@@ -17,14 +17,17 @@ static const struct workload {
     workload_fn *run;
     const char *plugins;
     size_t workers;
+    int slots; /* of each worker, unless --slots says it */
     const char *help;
 } workloads[] = {
-    {"drain", drain_run, "plugins", 2, "no-op jobs per second, from a full queue to an empty one"},
-    {"latency", latency_run, "bench_plugins", 1,
+    {"drain", drain_run, "plugins", 2, 0,
+     "no-op jobs per second, from a full queue to an empty one"},
+    {"latency", latency_run, "bench_plugins", 1, 0,
      "idle system: insert committed to handler started"},
-    {"idle", idle_run, "plugins", 2, "what a system without jobs costs"},
-    {"metrics", scraped_run, "plugins", 2, "what scraping /metrics costs while draining"},
-    {"locks", NULL, "", 0, "the lock library alone, and beside redsync"},
+    {"idle", idle_run, "plugins", 2, 0, "what a system without jobs costs"},
+    {"metrics", scraped_run, "plugins", 2, 0, "what scraping /metrics costs while draining"},
+    {"fairness", fairness_run, "plugins", 2, 8, "how long small tenants wait beside a large one"},
+    {"locks", NULL, "", 0, 0, "the lock library alone, and beside redsync"},
 };
 
 enum option_code {
@@ -60,7 +63,7 @@ static void usage(FILE *out)
                        "  --jobs N     drain, metrics: jobs of each drain (200000)\n"
                        "  --rounds N   metrics: with and without, in turns (3)\n"
                        "  --samples N  latency: jobs, one at a time (500)\n"
-                       "  --seconds N  idle: how long (10); locks: of each load (3)\n"
+                       "  --seconds N  idle, fairness: how long (10); locks: of each load (3)\n"
                        "  --json       locks: a line of JSON instead of a table\n"
                        "  --workers N  worker processes (2; latency: 1)\n"
                        "  --masters N  Redis masters (5)\n"
@@ -174,6 +177,7 @@ int main(int argc, char **argv)
                               .seconds = w != NULL && w->run == NULL ? 3 : 10,
                               .cluster = {.masters = MASTERS_DEFAULT,
                                           .workers = w != NULL ? w->workers : 1,
+                                          .slots = w != NULL ? w->slots : 0,
                                           .plugins = w != NULL ? w->plugins : ""}};
     if (parse_options(argc, argv, &o, &is_help, &err) != STATUS_OK) {
         (void)fprintf(stderr, "claimd-bench: %s\n", err.msg);

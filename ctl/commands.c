@@ -96,6 +96,7 @@ const struct ctl_command ctl_commands[] = {
                  {"tag", "TEXT", "may be repeated"},
                  {"metadata", "JSON", "an object, for people and for jobs list"},
                  {"exclusive", "KEY", "of all jobs with this key one runs at a time"},
+                 {"share", "KEY", "whose it is: jobs with different keys take turns"},
                  {"unique", "KEY", "only if no other job with this key stands in the way"},
                  {"unique-by", "LIST", "a key made of kind, queue, args, args.NAME"},
                  {"unique-for", "TIME", "so long, even if that job ends before"},

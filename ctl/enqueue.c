@@ -195,6 +195,7 @@ static enum status store_one(struct ctl *ctl, const struct ctl_args *args,
                             ctl_value(args, "backoff"),
                             ctl_value(args, "metadata"),
                             ctl_value(args, "exclusive"),
+                            ctl_value(args, "share"),
                             ctl_value(args, "unique"), /* from here on only of the second */
                             text_of(&one->unique_by),
                             one->unique_for[0] != '\0' ? one->unique_for : NULL,

@@ -60,9 +60,16 @@ typedef void hints_pushed_cb(void *ctx, enum status st, int64_t added);
 enum status hints_push(struct hints *hints, const struct hint *list, size_t count,
                        hints_pushed_cb *done, void *ctx, struct err *err) MUST_USE;
 
-typedef void hints_counted_cb(void *ctx, enum status st, int64_t count);
+/* `first`: the lowest score; −1 = there is none, or it was not asked for. */
+typedef void hints_counted_cb(void *ctx, enum status st, int64_t count, int64_t first);
 /* How many hints of one priority a set holds (score range). */
-enum status hints_count(struct hints *hints, const char *queue, const char *kind, int priority,
+struct hints_range {
+    const char *queue;
+    const char *kind; /* NULL: the queue's own set */
+    int priority;
+    bool wants_first;
+};
+enum status hints_count(struct hints *hints, const struct hints_range *range,
                         hints_counted_cb *done, void *ctx, struct err *err) MUST_USE;
 
 /* ---- popping: workers ---- */

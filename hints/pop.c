@@ -46,12 +46,9 @@ struct hints_popper {
 
 /* ---- replies ---- */
 
-/* Scores are written by us and integers; anything else is clamped to what is one. */
 static int64_t read_score(const struct redis_value *v)
 {
-    const double max = 10.0 * (double)HINT_PRIORITY_STEP - 1.0;
-    double score = v->type == REDIS_STRING ? strtod(v->text, NULL) : 0.0;
-    return !(score > 0.0) ? 0 : score < max ? (int64_t)score : (int64_t)max;
+    return v->type == REDIS_STRING ? hint_score_parse(v->text) : 0;
 }
 
 static void take_member(struct loop *l, const struct redis_value *member, int64_t score,

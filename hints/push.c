@@ -40,6 +40,7 @@ struct request {
     hints_counted_cb *on_counted;
     void *ctx;
     int64_t sum; /* of the integers in its replies */
+    int64_t first;
     struct err refusal;
     bool is_wrong_type; /* and nothing worse than that */
     size_t key_count;
@@ -109,6 +110,12 @@ static void on_reply(void *ctx, size_t index, const struct redis_value *value)
         r->sum += value->integer;
         return;
     }
+    if (r->on_counted != NULL && value->type == REDIS_ARRAY) { /* empty, or member and score */
+        r->first = value->len == 2 && value->items[1]->type == REDIS_STRING
+                       ? hint_score_parse(value->items[1]->text)
+                       : -1;
+        return;
+    }
     bool is_wrong_type = take_wrong_type(r, index, value);
     r->is_wrong_type = is_wrong_type && (r->is_wrong_type || r->refusal.status == STATUS_OK);
     err_set(&r->refusal, STATUS_UNAVAILABLE, 0, "refused: %s",
@@ -153,7 +160,7 @@ static void on_done(void *ctx, enum status st)
         record("push", st == STATUS_OK ? "ok" : "info", RECORD_I64("added", r->sum));
         r->on_pushed(r->ctx, st, r->sum);
     } else {
-        r->on_counted(r->ctx, st, r->sum);
+        r->on_counted(r->ctx, st, r->sum, r->first);
     }
     free(r);
 }
@@ -290,25 +297,32 @@ enum status hints_push(struct hints *hints, const struct hint *list, size_t coun
     return send_scratch(hints, commands, &(struct request){.on_pushed = done, .ctx = ctx}, err);
 }
 
-enum status hints_count(struct hints *hints, const char *queue, const char *kind, int priority,
+enum status hints_count(struct hints *hints, const struct hints_range *range,
                         hints_counted_cb *done, void *ctx, struct err *err)
 {
     char key[HINT_KEY_MAX];
-    char range[2][HINT_ID_TEXT_MAX + 2]; /* from the priority's first score to before the next's */
-    int64_t from = priority * HINT_PRIORITY_STEP;
-    int from_len = snprintf(range[0], sizeof range[0], "%" PRId64, from);
-    int to_len = snprintf(range[1], sizeof range[1], "(%" PRId64, from + HINT_PRIORITY_STEP);
-    struct redis_arg args[] = {{.bytes = "ZCOUNT", .len = 6},
-                               {.bytes = key, .len = hint_key(key, hints->prefix, queue, kind)},
-                               {.bytes = range[0], .len = (size_t)from_len},
-                               {.bytes = range[1], .len = (size_t)to_len}};
+    char bounds[2][HINT_ID_TEXT_MAX + 2]; /* from the priority's first score to before the next's */
+    int64_t from = range->priority * HINT_PRIORITY_STEP;
+    (void)snprintf(bounds[0], sizeof bounds[0], "%" PRId64, from);
+    (void)snprintf(bounds[1], sizeof bounds[1], "(%" PRId64, from + HINT_PRIORITY_STEP);
+    (void)hint_key(key, hints->prefix, range->queue, range->kind);
+    const struct redis_arg count[] = {redis_word("ZCOUNT"), redis_word(key), redis_word(bounds[0]),
+                                      redis_word(bounds[1])};
+    const struct redis_arg first[] = {
+        redis_word("ZRANGE"),  redis_word(key),       redis_word(bounds[0]),
+        redis_word(bounds[1]), redis_word("BYSCORE"), redis_word("LIMIT"),
+        redis_word("0"),       redis_word("1"),       redis_word("WITHSCORES")};
     assert(done != NULL);
     buf_reset(&hints->scratch);
     hints->key_count = 0;
-    remember_key(hints, 0, queue, kind);
-    enum status st = redis_command(&hints->scratch, args, ARRAY_COUNT(args), err);
+    remember_key(hints, 0, range->queue, range->kind);
+    enum status st = redis_command(&hints->scratch, count, ARRAY_COUNT(count), err);
+    if (st == STATUS_OK && range->wants_first) {
+        st = redis_command(&hints->scratch, first, ARRAY_COUNT(first), err);
+    }
     if (st != STATUS_OK) {
         return st;
     }
-    return send_scratch(hints, 1, &(struct request){.on_counted = done, .ctx = ctx}, err);
+    const struct request request = {.on_counted = done, .ctx = ctx, .first = -1};
+    return send_scratch(hints, range->wants_first ? 2 : 1, &request, err);
 }

@@ -59,6 +59,10 @@ void feed_lane_rewind(struct feed_lane *lane, int64_t us)
     if (pos_before(to, lane->cursor) && !SEEDED_BUG(5)) {
         lane->cursor = to;
     }
+    if (us == FEED_BEGIN_US) {
+        lane->high = FEED_BEGIN;
+        lane->turn = 0;
+    }
     lane->has_more = true;
 }
 
@@ -93,7 +97,9 @@ static int64_t group_room(const struct feed *f, const struct feed_group *g)
 static bool lane_wants_ahead(const struct feed *f, const struct feed_lane *l, int64_t now_us,
                              int64_t pg_us, bool woken)
 {
-    if (!l->is_served || l->reading > 0 || group_room(f, &f->groups[l->group]) == 0) {
+    const struct feed_group *g = &f->groups[l->group];
+    bool may_read = group_room(f, g) > 0 || (g->is_counted && feed_lane_is_next(f, l));
+    if (!l->is_served || l->reading > 0 || !may_read) {
         return false;
     }
     return l->has_more || woken || l->next_due_us <= pg_us ||
@@ -173,14 +179,16 @@ static void plan_lane(struct feed *f, size_t at, const struct demand *d, bool ah
                                 .part = FEED_BEHIND,
                                 .after = l->behind,
                                 .to = l->cursor,
-                                .rows_max = rows > READ_ROWS_MIN ? rows : READ_ROWS_MIN};
+                                .rows_max = rows > READ_ROWS_MIN ? rows : READ_ROWS_MIN,
+                                .turn = l->turn};
     }
     if (ahead) {
         ret[(*count)++] = (struct feed_range){.lane = at,
                                               .part = FEED_AHEAD,
                                               .after = l->cursor,
                                               .to = {.us = FEED_NEVER_US},
-                                              .rows_max = ahead_rows(f, l, d)};
+                                              .rows_max = ahead_rows(f, l, d),
+                                              .turn = l->turn};
     }
 }
 
@@ -188,6 +196,7 @@ size_t feed_plan(struct feed *f, int64_t now_us, int64_t pg_us, bool woken,
                  struct feed_range *ret_ranges, size_t max)
 {
     struct demand d = demand_of(f, now_us, pg_us, woken);
+    f->pg_us = pg_us;
     size_t count = 0;
     size_t n = 0;
     for (; n < f->lane_count && count + 2 <= max; n++) {
@@ -241,6 +250,7 @@ static void ahead_done(const struct feed *f, struct feed_lane *l, int rows, bool
 {
     if (rows > 0) {
         l->cursor = last;
+        l->high = pos_before(l->high, last) ? last : l->high;
         l->is_young = l->is_young || last.us > pg_us - f->limits.look_behind_us;
     }
     l->has_more = is_full;
@@ -301,6 +311,7 @@ void feed_range_failed(struct feed *f, const struct feed_range *range)
     struct feed_lane *l = &f->lanes[range->lane];
     if (range->part != FEED_FULL) {
         l->has_more = true;
+        l->turn = range->turn;
         range_end(l);
     }
 }
@@ -341,8 +352,10 @@ void feed_group_counted(struct feed *f, size_t group, int64_t count, int64_t now
     g->fed_low_us = FEED_NEVER_US;
     g->dry_us = now_us;
     for (size_t i = 0; i < f->lane_count; i++) {
-        if (f->lanes[i].is_used && f->lanes[i].group == group) {
-            feed_lane_rewind(&f->lanes[i], low_us);
+        struct feed_lane *l = &f->lanes[i];
+        if (l->is_used && l->group == group) {
+            l->high = FEED_BEGIN; /* their turns are lost, too */
+            feed_lane_rewind(l, low_us);
         }
     }
 }
@@ -357,8 +370,9 @@ void feed_group_added(struct feed *f, size_t group, int64_t row_us, bool is_new)
 static bool wants_count(const struct feed *f, const struct feed_lane *l)
 {
     const struct feed_group *g = &f->groups[l->group];
-    return l->is_served &&
-           (!g->is_counted || (l->has_more && g->held > 0) || 2 * g->held > f->limits.look_ahead);
+    bool is_serving = feed_group_has_tenants(g) && g->held > 0;
+    return l->is_served && (!g->is_counted || (l->has_more && g->held > 0) ||
+                            2 * g->held > f->limits.look_ahead || is_serving);
 }
 
 size_t feed_counts_wanted(struct feed *f, size_t *ret_groups, size_t max)

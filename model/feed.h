@@ -19,10 +19,10 @@
 #include "model/feed_memory.h"
 #include "model/job.h"
 
-#define FEED_LANES_MAX 16384
+#define FEED_LANES_MAX 65536
 #define FEED_RANGES_MAX 512 /* read in one pass */
 #define FEED_NEVER_US INT64_MAX
-#define FEED_SHARES 64
+#define FEED_SHARES 16384 /* of a tenant: 1 and above (claimd.share_of()); 0: of nobody */
 
 /* Before every row: the schema takes no time before the year 1. */
 #define FEED_BEGIN_US INT64_C(-62135596800000000)
@@ -45,6 +45,9 @@ struct feed_lane {
     int64_t next_due_us;     /* row time of the first row that is not due yet */
     int64_t ahead_us;        /* BOOTTIME of the last read ahead */
     int64_t seen_us;         /* BOOTTIME when a row of it was last met */
+    int64_t turn;            /* of its next row, in the order of the tenants (feed_turns.c) … */
+    int64_t full_turn;       /* … and in that of the full pass under way */
+    struct feed_pos high;    /* the cursor has been here: rows up to it had their turns given */
     struct feed_pos full;    /* how far the full pass under way has read */
     bool is_full_read;       /* … which has nothing left to read here */
     bool is_full_open;       /* a read was under way when it began, and still is */
@@ -65,6 +68,9 @@ struct feed_group {
     int64_t dry_us;     /* BOOTTIME of that repair */
     int wanting;        /* lanes that share the room in the pass being planned */
     size_t lanes;       /* 0 = a free place in the table */
+    size_t tenants;     /* lanes with a share: if there are any, all of its lanes take turns */
+    int64_t now_turn;   /* the turn that is being served: that of its first hint */
+    int64_t last_turn;  /* behind all that were given */
     uint64_t listed;    /* feed_counts_wanted() has named it in this call */
 };
 
@@ -84,6 +90,7 @@ struct feed_range {
     struct feed_pos after;
     struct feed_pos to; /* us = FEED_NEVER_US: up to now */
     int rows_max;
+    int64_t turn; /* of the lane, for when the read fails */
 };
 
 /* Where an unknown lane may lie; known lanes are not walked to find others. */
@@ -112,6 +119,7 @@ struct feed {
     size_t *order; /* of the lanes, by (queue, priority, share) */
     size_t order_count;
     size_t gap_turn;
+    size_t tenants; /* lanes with a share */
     struct feed_group *groups;
     size_t group_count; /* places in use, as above */
     size_t group_cap;
@@ -120,6 +128,7 @@ struct feed {
     uint64_t count_call;
     size_t full_turn;
     int page_rows; /* now, adapted by feed_pass_took() */
+    int64_t pg_us; /* as of the last plan */
     struct feed_memory memory;
 };
 
@@ -144,12 +153,14 @@ void feed_lane_serve(struct feed_lane *lane, bool is_served);
 /* The gaps to probe now; more than `max` take turns. */
 size_t feed_gaps(struct feed *f, struct feed_gap *ret, size_t max);
 
-/* Moves all cursors back to `us`, never forward. */
+/* Moves all cursors back to `us`, never forward; to FEED_BEGIN_US: and forgets what turns were
+ * given. */
 void feed_rewind(struct feed *f, int64_t us);
 void feed_lane_rewind(struct feed_lane *lane, int64_t us);
 
 /* What to read in this pass, at most `max` ranges; lanes in turn. Lanes of groups that are full or
- * not counted get none ahead, those that nobody serves none at all. `woken`: read every lane.
+ * not counted get none ahead (but a tenant whose turn it is gets a row of a full one), those that
+ * nobody serves none at all. `woken`: read every lane.
  * The lanes of the ranges are reading until feed_range_done() or feed_range_failed(). A cursor that
  * lies ahead of PostgreSQL's clock, because that was set back, is moved back behind it. */
 size_t feed_plan(struct feed *f, int64_t now_us, int64_t pg_us, bool woken,
@@ -182,6 +193,20 @@ void feed_forget_counts(struct feed *f);
 
 /* Groups to count before the next pass is planned; more than `max` take turns. */
 size_t feed_counts_wanted(struct feed *f, size_t *ret_groups, size_t max);
+
+/* ---- tenants take turns (docs/decisions/0016) ---- */
+
+bool feed_group_has_tenants(const struct feed_group *g);
+void feed_group_joined(struct feed *f, size_t group, int share); /* by a lane, for feed_lanes.c */
+void feed_group_left(struct feed *f, size_t group, int share);
+/* A group with tenants was counted: `first_ms` is the lowest time in a score among its hints, −1 =
+ * it has none. */
+void feed_group_served(struct feed *f, size_t group, int64_t first_ms);
+/* Nothing of the lane is ahead of its turn: it may have a row more than there is room for. */
+bool feed_lane_is_next(const struct feed *f, const struct feed_lane *l);
+/* A row that is to be pushed: the time that its hint's score is made of, the row's own, or its turn
+ * where the lanes of its group take turns. */
+int64_t feed_row_order_us(struct feed *f, const struct feed_range *range, struct feed_pos row);
 
 bool feed_has_more(const struct feed *f);       /* and room for it */
 bool feed_is_full(const struct feed *f);        /* a lane has more and no room */

@@ -21,6 +21,7 @@ void feed_full_begin(struct feed *f)
             f->lanes[i].full = FEED_BEGIN;
         }
         f->lanes[i].is_full_read = false;
+        f->lanes[i].full_turn = 0; /* it trusts nothing that is remembered */
         f->lanes[i].is_full_open = f->lanes[i].reading > 0;
     }
     f->full_turn = 0;

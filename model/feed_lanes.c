@@ -165,6 +165,8 @@ enum status feed_lane_add(struct feed *f, const char *queue, int priority, int s
         return st;
     }
     f->groups[lane.group].lanes++;
+    feed_group_joined(f, lane.group, share);
+    lane.high = FEED_BEGIN;
     lane.cursor = FEED_BEGIN;
     lane.behind = FEED_BEGIN;
     lane.rewind_us = FEED_NEVER_US;
@@ -192,6 +194,7 @@ void feed_lanes_forget(struct feed *f, int64_t before_us)
             continue;
         }
         f->groups[l->group].lanes--;
+        feed_group_left(f, l->group, l->share);
         *l = (struct feed_lane){.is_used = false};
     }
     f->order_count = kept;

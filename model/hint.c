@@ -4,6 +4,7 @@
 #include "base/parse.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #define PRIORITY_MAX 9
 
@@ -13,6 +14,23 @@ int64_t hint_score(int priority, int64_t due_unix_us)
     due_ms = due_ms < 0 ? 0 : due_ms < HINT_PRIORITY_STEP ? due_ms : HINT_PRIORITY_STEP - 1;
     int p = priority < 0 ? 0 : priority < PRIORITY_MAX ? priority : PRIORITY_MAX;
     return p * HINT_PRIORITY_STEP + due_ms;
+}
+
+int64_t hint_score_parse(const char *text)
+{
+    const double max = (PRIORITY_MAX + 1.0) * (double)HINT_PRIORITY_STEP - 1.0;
+    double score = strtod(text, NULL);
+    return !(score > 0.0) ? 0 : score < max ? (int64_t)score : (int64_t)max;
+}
+
+int64_t hint_score_ms(int64_t score)
+{
+    return score % HINT_PRIORITY_STEP;
+}
+
+int hint_score_priority(int64_t score)
+{
+    return (int)(score / HINT_PRIORITY_STEP);
 }
 
 enum status hint_id_parse(const char *text, size_t len, int64_t *ret_id, struct err *err)

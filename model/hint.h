@@ -19,6 +19,11 @@
  * double. */
 int64_t hint_score(int priority, int64_t due_unix_us);
 
+/* Of a score as Redis writes it; what is none of ours is clamped to one. */
+int64_t hint_score_parse(const char *text);
+int64_t hint_score_ms(int64_t score); /* its time */
+int hint_score_priority(int64_t score);
+
 /* The member: a canonical decimal in 1…2^63−1. INVALID is junk: drop and count it (fault.H3). */
 enum status hint_id_parse(const char *text, size_t len, int64_t *ret_id, struct err *err) MUST_USE;
 

@@ -116,9 +116,10 @@ static void take_row(struct feed_reader *r, const struct feed_read_row *row)
     end->rows++;
     end->last = at;
     const struct feed_lane *lane = &r->options.feed->lanes[range->lane];
-    struct hint hint = {.id = row->id, .score = hint_score(lane->priority, row->us)};
+    struct hint hint = {.id = row->id};
     if (feed_range_row(r->options.feed, range, at, row->is_available) &&
         feed_reader_route(r->options.served, lane->queue, row->name, &hint)) {
+        hint.score = hint_score(lane->priority, feed_row_order_us(r->options.feed, range, at));
         r->hint_groups[r->hint_count] = lane->group;
         r->hint_ready_us[r->hint_count] = row->us;
         r->hints[r->hint_count++] = hint;

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/timer.h"
 #include "model/feed_pace.h"
+#include "model/hint.h"
 #include "scheduler/full_pass.h"
 #include "store/feed_store.h"
 
@@ -13,6 +14,8 @@
 #define RETRY_MAX_US (5 * US_PER_S)
 #define COUNTS_MAX 1024 /* groups counted before one pass */
 #define GAPS_ALWAYS_LANES 16
+#define GAP_US 15                  /* to look into one */
+#define GAP_REST 20                /* 5 % of the time */
 #define DRY_EVERY 2                /* ticks */
 #define FORGET_US (600 * US_PER_S) /* a lane without rows */
 
@@ -22,6 +25,7 @@ struct count {
     struct feeder *feeder;
     size_t group;
     int64_t sum;
+    int64_t first_ms;
     int pending;
 };
 
@@ -194,6 +198,16 @@ static void on_read(void *ctx, const struct feed_read_result *result)
     pass_end(f, result->pushed, true);
 }
 
+/* Where there are tenants, new ones are looked for beside a flood of others, too; at a pace at
+ * which that costs little. */
+static bool looks_for_lanes(const struct feeder *f, int64_t now_us)
+{
+    size_t lanes = f->feed.order_count;
+    int64_t since_us = now_us - f->gaps_us;
+    return since_us >= f->options.every_us || (f->pace.is_hungry && lanes <= GAPS_ALWAYS_LANES) ||
+           (f->feed.tenants > 0 && since_us >= (int64_t)lanes * GAP_US * GAP_REST);
+}
+
 static void pass_read(struct feeder *f)
 {
     int64_t now_us = clock_boot_us();
@@ -202,8 +216,7 @@ static void pass_read(struct feeder *f)
         feed_plan(&f->feed, now_us, feed_reader_pg_us(f->reader), f->is_woken || f->pace.is_hungry,
                   feed_reader_ranges(f->reader), FEED_RANGES_MAX);
     size_t gap_count = 0;
-    if (now_us - f->gaps_us >= f->options.every_us ||
-        (f->pace.is_hungry && f->feed.order_count <= GAPS_ALWAYS_LANES)) {
+    if (looks_for_lanes(f, now_us)) {
         gap_count = feed_gaps(&f->feed, feed_reader_gaps(f->reader), FEED_GAPS_MAX);
         f->gaps_us = now_us;
     }
@@ -221,16 +234,28 @@ static void pass_read(struct feeder *f)
 
 /* ---- count ---- */
 
-static void on_counted(void *ctx, enum status st, int64_t value)
+static void group_counted(struct feeder *f, const struct count *c)
+{
+    const struct feed_group *g = &f->feed.groups[c->group];
+    f->progress = f->progress || c->sum < g->held;
+    if (feed_group_has_tenants(g)) {
+        feed_group_served(&f->feed, c->group, c->first_ms);
+    }
+    feed_group_counted(&f->feed, c->group, c->sum, clock_boot_us(),
+                       DRY_EVERY * f->options.every_us);
+}
+
+static void on_counted(void *ctx, enum status st, int64_t value, int64_t first)
 {
     struct count *c = ctx;
     struct feeder *f = c->feeder;
+    int64_t first_ms = first >= 0 ? hint_score_ms(first) : -1;
+    bool is_first = first_ms >= 0 && (c->first_ms < 0 || first_ms < c->first_ms);
+    c->first_ms = is_first ? first_ms : c->first_ms;
     c->sum += value;
     f->is_count_failed = f->is_count_failed || st != STATUS_OK;
     if (--c->pending == 0 && !f->is_count_failed) {
-        f->progress = f->progress || c->sum < f->feed.groups[c->group].held;
-        feed_group_counted(&f->feed, c->group, c->sum, clock_boot_us(),
-                           DRY_EVERY * f->options.every_us);
+        group_counted(f, c);
     }
     if (--f->counts_pending > 0) {
         return;
@@ -246,8 +271,11 @@ static void count_set(struct count *c, const char *kind)
 {
     struct feeder *f = c->feeder;
     const struct feed_group *g = &f->feed.groups[c->group];
-    if (hints_count(f->options.hints, g->queue, kind, g->priority, on_counted, c, NULL) ==
-        STATUS_OK) {
+    const struct hints_range range = {.queue = g->queue,
+                                      .kind = kind,
+                                      .priority = g->priority,
+                                      .wants_first = feed_group_has_tenants(g)};
+    if (hints_count(f->options.hints, &range, on_counted, c, NULL) == STATUS_OK) {
         c->pending++;
         f->counts_pending++;
     } else {
@@ -268,7 +296,7 @@ static void pass_count(struct feeder *f)
     f->is_count_failed = false;
     for (size_t i = 0; i < count; i++) {
         struct count *c = &f->counts[i];
-        *c = (struct count){.feeder = f, .group = groups[i]};
+        *c = (struct count){.feeder = f, .group = groups[i], .first_ms = -1};
         count_set(c, NULL);
         feed_served_partial(&f->served, f->feed.groups[groups[i]].queue, count_kind, c);
     }

@@ -163,7 +163,8 @@ static void batch_unlock(struct rescuer *r)
 static void take_moved(struct batch *b, const struct rescue_moved *m)
 {
     struct moved_hint *h = &b->hints[b->hint_count++];
-    h->hint = (struct hint){.id = m->id, .score = hint_score(m->priority, m->ready_us)};
+    /* It has had its turn: it comes first. */
+    h->hint = (struct hint){.id = m->id, .score = hint_score(m->priority, 0)};
     (void)snprintf(h->queue, sizeof h->queue, "%s", m->queue);
     (void)snprintf(h->kind, sizeof h->kind, "%s", m->kind);
 }

@@ -84,6 +84,15 @@ static void put_back_job(struct worker *w, const struct job_in_hand *job)
     hint_return_add(w, job->id, job->score, job->queue, job->hint_kind);
 }
 
+/* Its turn was given with the hint (docs/decisions/0016) and stays; the row may say an earlier one.
+ * What an edit has moved elsewhere begins anew. */
+static int64_t score_to_keep(const struct job_in_hand *job, const char *queue, int priority,
+                             int64_t ready_unix_us)
+{
+    int64_t score = hint_score(priority, ready_unix_us);
+    return strcmp(job->queue, queue) == 0 && job->score < score ? job->score : score;
+}
+
 static bool serves(const struct worker *w, const char *kind)
 {
     return kind_set_find(&w->kinds.served, kind) != NULL;
@@ -115,7 +124,7 @@ static void on_refused(struct worker *w, const struct refused_job *r)
     metric_add(w->metrics.refused[refusal_of(w, r)], 1);
     bool is_full = r->why == CLAIM_QUEUE_FULL;
     if ((r->why == CLAIM_PUT_BACK || is_full) && r->queue != NULL && r->kind != NULL) {
-        int64_t score = hint_score(r->priority, r->ready_at_unix_us);
+        int64_t score = score_to_keep(job, r->queue, r->priority, r->ready_at_unix_us);
         bool is_ours = serves(w, r->kind);
         hint_return_add(w, r->id, score, r->queue, is_ours ? job->hint_kind : r->kind);
         if (is_full) {
@@ -201,14 +210,16 @@ static void on_args(void *ctx, enum status st, const struct job_args *args)
 }
 
 /* An edit has moved it since its hint was pushed: from now on it is of that queue. */
-static bool is_moved_away(const struct worker *w, struct job_in_hand *job, const char *queue)
+static bool is_moved_away(const struct worker *w, struct job_in_hand *job,
+                          const struct claimed_job *c)
 {
-    if (strcmp(job->queue, queue) == 0) {
+    job->score = score_to_keep(job, c->queue, c->priority, c->ready_at_unix_us);
+    if (strcmp(job->queue, c->queue) == 0) {
         return false;
     }
-    (void)snprintf(job->queue, sizeof job->queue, "%s", queue);
+    (void)snprintf(job->queue, sizeof job->queue, "%s", c->queue);
     job->hint_kind[0] = '\0';
-    return !listen_serves(w, queue);
+    return !listen_serves(w, c->queue);
 }
 
 static bool keep_claimed(struct worker *w, struct job_in_hand *job, const struct claimed_job *c)
@@ -220,7 +231,6 @@ static bool keep_claimed(struct worker *w, struct job_in_hand *job, const struct
     job->flags = c->flags;
     job->settings = c->settings;
     job->attempted_at_unix_us = c->attempted_at_unix_us;
-    job->score = hint_score(c->priority, c->ready_at_unix_us);
     job->claimed_us = clock_boot_us();
     (void)snprintf(job->kind, sizeof job->kind, "%s", c->kind);
     job->metrics = worker_metrics_kind(&w->metrics, job->queue, c->kind);
@@ -233,7 +243,7 @@ static void on_one_claimed(struct worker *w, const struct claimed_job *c)
 {
     struct job_in_hand *job = in_hand_find(&w->jobs, c->id);
     assert(job != NULL && job->phase == IN_HAND_CLAIMING);
-    bool is_away = is_moved_away(w, job, c->queue);
+    bool is_away = is_moved_away(w, job, c);
     bool is_kept = keep_claimed(w, job, c);
     limits_claimed(w, job);
     record("claim", "ok", RECORD_I64("job", c->id), RECORD_I64("f", c->fence),
@@ -429,6 +439,7 @@ void fetch_popped(void *worker, const struct hint *list, size_t count)
     for (size_t i = 0; i < count; i++) {
         const struct hint *h = &list[i];
         record("pop", "ok", RECORD_I64("job", h->id));
+        limits_popped(w, h);
         if (!may_take(w) || n == ARRAY_COUNT(jobs) || !limits_take(w, h->queue)) {
             hint_return_add(w, h->id, h->score, h->queue, h->kind); /* INTERFACES rule 6 */
             continue;

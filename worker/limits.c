@@ -15,11 +15,47 @@
 
 /* ---- exclusive keys ---- */
 
+static struct popped_queue *find_popped(struct limits *l, const char *queue)
+{
+    for (size_t n = 0; n < l->popped_count; n++) {
+        size_t i = (l->popped_last + n) % l->popped_count;
+        if (strcmp(l->popped[i].name, queue) == 0) {
+            l->popped_last = i;
+            return &l->popped[i];
+        }
+    }
+    return NULL;
+}
+
+void limits_popped(struct worker *w, const struct hint *hint)
+{
+    struct limits *l = &w->limits;
+    if (hint_score_ms(hint->score) == 0) {
+        return; /* put first by somebody: nobody's turn */
+    }
+    struct popped_queue *q = find_popped(l, hint->queue);
+    if (q == NULL && l->popped_count < ARRAY_COUNT(l->popped)) {
+        q = &l->popped[l->popped_count++];
+        *q = (struct popped_queue){.score = {0}};
+        (void)snprintf(q->name, sizeof q->name, "%s", hint->queue);
+    }
+    if (q != NULL) {
+        q->score[hint_score_priority(hint->score)] = hint->score;
+    }
+}
+
+static int64_t score_of_next(struct limits *l, const struct freed_job *job)
+{
+    const struct popped_queue *q = find_popped(l, job->queue);
+    int64_t popped = q == NULL ? 0 : q->score[job->priority];
+    return popped > 0 ? popped + 1 : hint_score(job->priority, job->ready_at_unix_us);
+}
+
 /* Into the queue's own set: whoever doesn't serve the kind passes it on. */
 static void add_hint(void *worker, const struct freed_job *job)
 {
-    hint_return_add(worker, job->id, hint_score(job->priority, job->ready_at_unix_us), job->queue,
-                    NULL);
+    struct worker *w = worker;
+    hint_return_add(w, job->id, score_of_next(&w->limits, job), job->queue, NULL);
 }
 
 void limits_freed(void *worker, const struct freed_job *job)

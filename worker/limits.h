@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "config/config.h"
+#include "hints/hints.h"
 #include "model/job.h"
 #include "store/jobs/job_store.h"
 
@@ -30,7 +31,17 @@ struct full_queue {
     int64_t wait_us;       /* the last time, which grows as long as nothing is claimed */
 };
 
+/* The last score of each priority that was popped of a queue: what comes next of a key goes behind
+ * that, so that neither its tenant's chains nor those of others hold anybody up. */
+struct popped_queue {
+    char name[JOB_NAME_MAX + 1];
+    int64_t score[JOB_PRIORITY_MAX + 1]; /* 0 = none yet */
+};
+
 struct limits {
+    struct popped_queue popped[CONFIG_QUEUES_MAX];
+    size_t popped_count;
+    size_t popped_last; /* nearly always the next one's, too */
     struct full_queue full[CONFIG_QUEUES_MAX];
     size_t full_count;
     bool is_changed; /* what is shut, since listen_update() */
@@ -40,6 +51,8 @@ struct limits {
     size_t refused_count;
     bool is_asking;
 };
+
+void limits_popped(struct worker *w, const struct hint *hint);
 
 /* Of the job store: a run has ended, and this job may be claimed now. */
 void limits_freed(void *worker, const struct freed_job *job);

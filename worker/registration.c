@@ -125,14 +125,13 @@ static void do_register(struct worker *w)
 
 /* ---- a predecessor in the same state directory (ARCHITECTURE §6) ---- */
 
-/* Into the queue's own set: whoever doesn't serve the kind passes it on. A push that fails is told
- * as a lost pop with the first beat. */
+/* Into the queue's own set: whoever doesn't serve the kind passes it on. It has had its turn: it
+ * comes first. A push that fails is told as a lost pop with the first beat. */
 static void on_back(void *ctx, const struct handed_back *job)
 {
     struct worker *w = ctx;
     if (!SEEDED_BUG(15)) {
-        hint_return_add(w, job->id, hint_score(job->priority, job->ready_at_unix_us), job->queue,
-                        NULL);
+        hint_return_add(w, job->id, hint_score(job->priority, 0), job->queue, NULL);
     }
 }
 

@@ -83,17 +83,31 @@ LANGUAGE sql STABLE AS $$
                      'behind it or not, at most 100 octets and 366 days' END
 $$;
 
+-- The lane of a tenant. Programs that were built for version 1 know those up to 63. Not SECURITY DEFINER, whose cost is several times
+-- its own: bulk inserts call it for each row.
+CREATE FUNCTION share_of(key text) RETURNS smallint
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE AS $$
+BEGIN
+    RETURN 1 + (hashtextextended(key, 0) & 9223372036854775807)
+               % CASE WHEN (SELECT oldest_program FROM claimd.cluster) < 2 THEN 63 ELSE 16383 END;
+END $$;
+
 ALTER TABLE job
     ADD COLUMN flags smallint NOT NULL DEFAULT 0, -- what its end must free; 0 = nothing, so the claim and the end ask nobody else
     ADD COLUMN version integer NOT NULL DEFAULT 1, -- rises with each edit
     ADD COLUMN unique_key text COLLATE "C",
     ADD COLUMN backoff text COLLATE "C", -- NULL: the kind's
     ADD COLUMN exclusive_key text COLLATE "C",
+    ADD COLUMN share_key text COLLATE "C", -- whose it is; `share` is made of it, by share_of()
     ADD CONSTRAINT job_unique_key_size CHECK (octet_length(unique_key) BETWEEN 1 AND 512) NOT VALID,
     ADD CONSTRAINT job_backoff_valid CHECK (backoff_is_valid(backoff)) NOT VALID,
     -- 2 among the flags says that the key is there: claims and ends of runs look at nothing else.
     ADD CONSTRAINT job_exclusive_key_form
-        CHECK (exclusive_key IS NULL OR (octet_length(exclusive_key) BETWEEN 1 AND 512 AND flags & 2 <> 0)) NOT VALID;
+        CHECK (exclusive_key IS NULL OR (octet_length(exclusive_key) BETWEEN 1 AND 512 AND flags & 2 <> 0)) NOT VALID,
+    ADD CONSTRAINT job_share_key_form
+        CHECK (share_key IS NULL OR (octet_length(share_key) BETWEEN 1 AND 512 AND share > 0)) NOT VALID,
+    DROP CONSTRAINT job_share_range,
+    ADD CONSTRAINT job_share_range CHECK (share BETWEEN 0 AND 16383) NOT VALID;
 ALTER TABLE job_history
     ADD COLUMN flags smallint NOT NULL DEFAULT 0,
     ADD COLUMN version integer NOT NULL DEFAULT 1,
@@ -102,7 +116,8 @@ ALTER TABLE job_history
     -- A finished job went back to work: its row stays, says that it is not the last word any more, and the view leaves it out. NULL
     -- costs no octet, so what ends costs what it did.
     ADD COLUMN retried_at timestamptz,
-    ADD COLUMN exclusive_key text COLLATE "C";
+    ADD COLUMN exclusive_key text COLLATE "C",
+    ADD COLUMN share_key text COLLATE "C";
 ALTER TABLE kind
     ADD COLUMN paused boolean NOT NULL DEFAULT false,
     ADD COLUMN paused_at timestamptz,
@@ -152,26 +167,31 @@ SELECT id, kind, queue, args, priority, share,
        created_at, scheduled_at, ready_at,
        attempt, crashes, generation, fence, NULLIF(worker_id, '00000000-0000-0000-0000-000000000000') AS worker_id,
        NULLIF(attempted_at, 'epoch') AS attempted_at, max_attempts, timeout, tags, metadata,
-       NULL::timestamptz AS finalized_at, NULL::jsonb AS result, NULL::text AS error, flags, version, unique_key, backoff, exclusive_key
+       NULL::timestamptz AS finalized_at, NULL::jsonb AS result, NULL::text AS error, flags, version, unique_key, backoff, exclusive_key,
+       share_key
   FROM job
 UNION ALL
 SELECT id, kind, queue, args, priority, share, state, created_at, scheduled_at, ready_at,
        attempt, crashes, generation, fence, NULLIF(worker_id, '00000000-0000-0000-0000-000000000000'),
        NULLIF(attempted_at, 'epoch'), max_attempts, timeout, tags, metadata,
-       finalized_at, result, error, flags, version, unique_key, backoff, exclusive_key
+       finalized_at, result, error, flags, version, unique_key, backoff, exclusive_key, share_key
   FROM job_history
  WHERE retried_at IS NULL;
 
-REVOKE ALL ON FUNCTION finish_upgrade, require_program, program_joins, backoff_is_valid, why_no_backoff, job_waits, open_state FROM PUBLIC;
+REVOKE ALL ON FUNCTION finish_upgrade, require_program, program_joins, backoff_is_valid, why_no_backoff, share_of, job_waits, open_state
+    FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION job_waits, open_state TO claimd_admin, claimd_reader;
 GRANT EXECUTE ON FUNCTION finish_upgrade TO claimd_admin;
 GRANT EXECUTE ON FUNCTION backoff_is_valid TO claimd_admin, claimd_producer, claimd_worker;
-GRANT INSERT (backoff) ON job TO claimd_admin, claimd_producer;
+GRANT INSERT (backoff, share, share_key) ON job TO claimd_admin, claimd_producer;
+GRANT EXECUTE ON FUNCTION share_of TO claimd_admin, claimd_producer;
+GRANT SELECT (oldest_program) ON cluster TO claimd_producer; -- share_of() asks for it
 
 -- ---- part: alone ----
 -- Reads the whole table beside everybody's work, so not in the transaction above, which locks it.
 ALTER TABLE job VALIDATE CONSTRAINT job_unique_key_size, VALIDATE CONSTRAINT job_backoff_valid,
-                VALIDATE CONSTRAINT job_exclusive_key_form;
+                VALIDATE CONSTRAINT job_exclusive_key_form, VALIDATE CONSTRAINT job_share_key_form,
+                VALIDATE CONSTRAINT job_share_range;
 -- ---- part: alone ----
 ALTER TABLE kind VALIDATE CONSTRAINT kind_backoff_valid;
 -- ---- part: alone ----

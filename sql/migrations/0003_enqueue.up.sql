@@ -42,7 +42,7 @@ RETURN ARRAY(SELECT attname::text FROM pg_attribute
 
 -- What is wrong with a job, naming the argument; NULL: nothing. Its callers get it inline.
 CREATE FUNCTION why_refused(kind text, args jsonb, queue text, priority integer, scheduled_at timestamptz, max_attempts integer,
-                            timeout interval, exclusive_key text, tags text[], metadata jsonb) RETURNS text
+                            timeout interval, exclusive_key text, share_key text, tags text[], metadata jsonb) RETURNS text
 LANGUAGE sql STABLE AS $$
     SELECT CASE
         WHEN kind IS NULL OR kind !~ '^[a-z][a-z0-9_]*$' OR octet_length(kind) > 64
@@ -67,6 +67,8 @@ LANGUAGE sql STABLE AS $$
         THEN 'metadata: at most 65536 octets as JSON text'
         WHEN octet_length(exclusive_key) NOT BETWEEN 1 AND 512
         THEN 'exclusive_key: must have 1 to 512 octets'
+        WHEN octet_length(share_key) NOT BETWEEN 1 AND 512
+        THEN 'share_key: must have 1 to 512 octets'
     END
 $$;
 
@@ -99,7 +101,7 @@ CREATE FUNCTION request_refusal(r job_request) RETURNS text
 LANGUAGE plpgsql AS $$
 BEGIN
     RETURN COALESCE(why_refused(r.kind, r.args, r.queue, r.priority, r.scheduled_at, r.max_attempts, r.timeout, r.exclusive_key,
-                                r.tags, r.metadata), why_no_backoff(r.backoff), why_not_unique(r));
+                                r.share_key, r.tags, r.metadata), why_no_backoff(r.backoff), why_not_unique(r));
 END $$;
 
 -- The key that it wants, if any. Those of unique_by are JSON texts, and hashed when they are long.
@@ -223,16 +225,15 @@ BEGIN
         PERFORM take_room(r.queue, 1);
     END IF;
     INSERT INTO job (id, kind, args, queue, priority, scheduled_at, max_attempts, timeout, share, tags, metadata, unique_key, flags,
-                     backoff, exclusive_key)
+                     backoff, exclusive_key, share_key)
     OVERRIDING SYSTEM VALUE
     VALUES (id, r.kind, r.args, r.queue, r.priority,
             CASE WHEN r.scheduled_at >= '0001-01-01 00:00:00+00' THEN r.scheduled_at ELSE clock_timestamp() END,
             r.max_attempts, r.timeout,
-            CASE WHEN r.share_key IS NULL THEN 0
-                 ELSE 1 + (hashtextextended(r.share_key, 0) & 9223372036854775807) % 63 END,
+            COALESCE(share_of(r.share_key), 0),
             r.tags, r.metadata, key, CASE WHEN states IN ('queued', 'open') THEN 1 ELSE 0 END
             + CASE WHEN r.exclusive_key IS NULL THEN 0 ELSE exclusive_flag() END,
-            r.backoff, r.exclusive_key);
+            r.backoff, r.exclusive_key, r.share_key);
     inserted := true;
 END $$;
 
@@ -246,7 +247,8 @@ CREATE FUNCTION enqueue(kind text, args jsonb DEFAULT '{}', queue text DEFAULT '
                         on_conflict text DEFAULT 'error', backoff text DEFAULT NULL) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
-    wrong text := why_refused(kind, args, queue, priority, scheduled_at, max_attempts, timeout, exclusive_key, tags, metadata);
+    wrong text := why_refused(kind, args, queue, priority, scheduled_at, max_attempts, timeout, exclusive_key, share_key, tags,
+                               metadata);
     new_id bigint;
 BEGIN
     IF unique_key IS NOT NULL OR unique_by IS NOT NULL OR unique_for IS NOT NULL OR unique_states IS NOT NULL
@@ -262,13 +264,11 @@ BEGIN
         PERFORM take_room(queue, 1);
     END IF;
     INSERT INTO job (kind, args, queue, priority, scheduled_at, max_attempts, timeout, share, tags, metadata, backoff,
-                     exclusive_key, flags)
+                     exclusive_key, share_key, flags)
     VALUES (kind, args, queue, priority,
             -- Not stored as it is: many a client can't read -infinity, nor years before the first.
             CASE WHEN scheduled_at >= '0001-01-01 00:00:00+00' THEN scheduled_at ELSE clock_timestamp() END, max_attempts, timeout,
-            CASE WHEN share_key IS NULL THEN 0
-                 ELSE 1 + (hashtextextended(share_key, 0) & 9223372036854775807) % 63 END,
-            tags, metadata, backoff, exclusive_key,
+            COALESCE(share_of(share_key), 0), tags, metadata, backoff, exclusive_key, share_key,
             CASE WHEN exclusive_key IS NULL THEN 0 ELSE exclusive_flag() END)
     RETURNING id INTO new_id;
     RETURN new_id;
@@ -396,14 +396,12 @@ BEGIN
     END IF;
     RETURN QUERY
     INSERT INTO job AS j (kind, args, queue, priority, scheduled_at, max_attempts, timeout, share, tags, metadata, backoff,
-                          exclusive_key, flags)
+                          exclusive_key, share_key, flags)
     SELECT CASE WHEN e.request - known = '{}' THEN r.kind END,
            COALESCE(r.args, '{}'), COALESCE(r.queue, 'default'), COALESCE(r.priority, 4),
            CASE WHEN r.scheduled_at >= '0001-01-01 00:00:00+00' THEN r.scheduled_at ELSE clock_timestamp() END,
            r.max_attempts, r.timeout,
-           CASE WHEN r.share_key IS NULL THEN 0
-                ELSE 1 + (hashtextextended(r.share_key, 0) & 9223372036854775807) % 63 END,
-           r.tags, r.metadata, r.backoff, r.exclusive_key,
+           COALESCE(share_of(r.share_key), 0), r.tags, r.metadata, r.backoff, r.exclusive_key, r.share_key,
            CASE WHEN r.exclusive_key IS NULL THEN 0 ELSE exclusive_flag() END
       FROM jsonb_array_elements(jobs) WITH ORDINALITY AS e(request, n)
      CROSS JOIN LATERAL jsonb_populate_record(NULL::job_request, e.request) AS r

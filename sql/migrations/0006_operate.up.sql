@@ -62,10 +62,10 @@ BEGIN
         )
         INSERT INTO job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes,
                                  generation, priority, share, state, queue, kind, args, max_attempts, timeout, tags, metadata,
-                                 flags, version, unique_key, backoff, exclusive_key)
+                                 flags, version, unique_key, backoff, exclusive_key, share_key)
         SELECT g.id, g.fence, g.created_at, g.scheduled_at, g.ready_at, g.attempted_at, g.worker_id, g.attempt, g.crashes,
                g.generation, g.priority, g.share, 'cancelled', g.queue, g.kind, g.args, g.max_attempts, g.timeout, g.tags,
-               g.metadata, g.flags, g.version, g.unique_key, g.backoff, g.exclusive_key
+               g.metadata, g.flags, g.version, g.unique_key, g.backoff, g.exclusive_key, g.share_key
           FROM gone g;
         IF FOUND THEN
             RETURN 'cancelled';
@@ -116,10 +116,10 @@ BEGIN
         DELETE FROM job_live l USING gone g WHERE l.id = g.id
     )
     INSERT INTO job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, generation, priority, share,
-                             queue, kind, args, max_attempts, timeout, tags, metadata, flags, version, unique_key, backoff, exclusive_key,
+                             queue, kind, args, max_attempts, timeout, tags, metadata, flags, version, unique_key, backoff, exclusive_key, share_key,
                              crashes, state, result)
     SELECT g.id, g.fence, g.created_at, g.scheduled_at, g.ready_at, g.attempted_at, g.worker_id, g.attempt, g.generation, g.priority,
-           g.share, g.queue, g.kind, g.args, g.max_attempts, g.timeout, g.tags, g.metadata, g.flags, g.version, g.unique_key, g.backoff, g.exclusive_key,
+           g.share, g.queue, g.kind, g.args, g.max_attempts, g.timeout, g.tags, g.metadata, g.flags, g.version, g.unique_key, g.backoff, g.exclusive_key, g.share_key,
            g.crashes, 'completed', complete_in_tx.result
       FROM gone g;
     IF NOT FOUND THEN
@@ -170,10 +170,10 @@ BEGIN
         RETURNING h.*
     ), again AS (
         INSERT INTO job (id, fence, created_at, generation, priority, share, queue, kind, args, max_attempts, timeout, tags, metadata,
-                         flags, version, unique_key, backoff, exclusive_key)
+                         flags, version, unique_key, backoff, exclusive_key, share_key)
         OVERRIDING SYSTEM VALUE
         SELECT f.id, f.fence, f.created_at, f.generation + 1, f.priority, f.share, f.queue, f.kind, f.args, f.max_attempts, f.timeout,
-               f.tags, f.metadata, f.flags & ~100, f.version, f.unique_key, f.backoff, f.exclusive_key
+               f.tags, f.metadata, f.flags & ~100, f.version, f.unique_key, f.backoff, f.exclusive_key, f.share_key
           FROM former f
          ORDER BY f.id
         RETURNING job.id
@@ -247,7 +247,7 @@ BEGIN
     wrong := COALESCE(why_refused('a', CASE WHEN patch ? 'args' THEN patch -> 'args' ELSE '{}' END,
                          CASE WHEN patch ? 'queue' THEN r.queue ELSE 'a' END,
                          CASE WHEN patch ? 'priority' THEN r.priority ELSE 4 END,
-                         r.scheduled_at, r.max_attempts, r.timeout, r.exclusive_key, r.tags, r.metadata), why_no_backoff(r.backoff));
+                         r.scheduled_at, r.max_attempts, r.timeout, r.exclusive_key, NULL, r.tags, r.metadata), why_no_backoff(r.backoff));
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'patch.' || wrong;
     END IF;

@@ -53,10 +53,11 @@ WITH j AS (
 ), ahead AS (
     SELECT count(*) AS jobs
       FROM j
-     CROSS JOIN LATERAL (SELECT o.id, o.state, o.priority, o.ready_at FROM claimd.job o
+     CROSS JOIN LATERAL (SELECT o.id, o.state, o.priority, o.share, o.ready_at FROM claimd.job o
                           WHERE o.queue = j.queue AND o.priority <= j.priority AND o.ready_at <= statement_timestamp()
                           ORDER BY o.queue, o.priority, o.share, o.ready_at, o.id LIMIT 10000) AS o
      WHERE j.state = 'available' AND o.state = 'available' AND (o.priority, o.ready_at, o.id) < (j.priority, j.ready_at, j.id)
+       AND (j.share = 0 OR o.share = j.share)
 )
 SELECT j.id, j.state,
        CASE WHEN j.state = 'running' THEN
@@ -103,11 +104,11 @@ SELECT j.id, j.state,
                          ELSE COALESCE((SELECT l.of_queue FROM limits l), '') || COALESCE((SELECT h.held FROM key h), '')
                               || COALESCE((SELECT r.spent FROM key_rate r), '')
                               || CASE WHEN ahead.jobs = 0 THEN ''
-                                      ELSE format('; %s job%s before it in its queue', ahead.jobs,
-                                                  CASE WHEN ahead.jobs = 1 THEN '' ELSE 's' END) END
+                                      ELSE format('; %s job%s %sbefore it in its queue', ahead.jobs,
+                                                  CASE WHEN ahead.jobs = 1 THEN '' ELSE 's' END, CASE WHEN j.share = 0 THEN '' ELSE 'of its tenant ' END) END
                               || feed.trouble END
        END AS situation,
-       j.kind, j.queue, j.priority, j.args, j.tags::text, j.metadata, j.unique_key, j.exclusive_key, j.backoff,
+       j.kind, j.queue, j.priority, j.args, j.tags::text, j.metadata, j.unique_key, j.exclusive_key, j.share_key, j.backoff,
        to_char(j.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at,
        to_char(COALESCE(t.scheduled_at, j.scheduled_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS scheduled_at,
        to_char(j.attempted_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS attempted_at,

@@ -11,7 +11,7 @@ WITH RECURSIVE lane AS (
      CROSS JOIN LATERAL (SELECT queue, priority, share FROM claimd.job
                           WHERE (queue, priority, share) > (l.queue, l.priority, l.share)
                           ORDER BY queue, priority, share LIMIT 1) j
-     WHERE l.n < 2000
+     WHERE l.n < 20000
 ), live AS MATERIALIZED (
     SELECT queues, kinds FROM claimd.worker WHERE NOT dead AND NOT stopped AND stale_at > statement_timestamp()
 ), tail AS MATERIALIZED (

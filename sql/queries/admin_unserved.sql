@@ -10,7 +10,7 @@ WITH RECURSIVE lane AS (
      CROSS JOIN LATERAL (SELECT queue, priority, share FROM claimd.job
                           WHERE (queue, priority, share) > (l.queue, l.priority, l.share)
                           ORDER BY queue, priority, share LIMIT 1) j
-     WHERE l.n < 2000
+     WHERE l.n < 20000
 )
 SELECT l.queue, j.kind, count(*) AS jobs,
        EXISTS (SELECT FROM claimd.worker w WHERE NOT w.dead AND NOT w.stopped AND w.stale_at > statement_timestamp()

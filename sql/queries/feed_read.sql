@@ -3,7 +3,7 @@
 --   0: at = now()
 --   1: a row of range `n`, in order; ok = it is available
 --   2: at = when the first row of range `n` that is not due yet falls due
---   3: a lane that was found in a gap: name = its queue, id = 64 · priority + share
+--   3: a lane that was found in a gap: name = its queue, id = 16384 · priority + share
 -- Ranges ($1-$7): queue, priority, share, after (time in µs, id), to (time in µs, 0 = now), rows. Nothing that is not due is read.
 -- Gaps between the lanes that are known ($8-$12), by form: 0 = shares of queue and priority, 1 = priorities of a queue,
 -- 2 = queues ('lo,hi'), 3 = all after queue, priority, share. All lanes in a gap are found, up to $13 in one read, by jumping from
@@ -20,15 +20,15 @@ WITH RECURSIVE range AS (
 ), lane (depth, queue, priority, share, queue_hi, priority_hi, share_hi) AS (
     SELECT 0, CASE form WHEN 2 THEN split_part(queue, ',', 1) ELSE queue END COLLATE "C",
            (CASE form WHEN 0 THEN priority WHEN 1 THEN lo WHEN 3 THEN priority ELSE 10 END)::int2,
-           (CASE form WHEN 0 THEN lo WHEN 3 THEN lo ELSE 64 END)::int2,
+           (CASE form WHEN 0 THEN lo WHEN 3 THEN lo ELSE 16384 END)::int2,
            CASE form WHEN 2 THEN split_part(queue, ',', 2) WHEN 3 THEN '~' ELSE '' END COLLATE "C",
            (CASE form WHEN 1 THEN hi WHEN 3 THEN 10 ELSE 0 END)::int2,
-           (CASE form WHEN 0 THEN hi WHEN 3 THEN 64 ELSE 0 END)::int2
+           (CASE form WHEN 0 THEN hi WHEN 3 THEN 16384 ELSE 0 END)::int2
       FROM unnest($8, $9, $10, $11, $12) AS g(form, queue, priority, lo, hi)
     UNION ALL
     SELECT l.depth + 1, j.queue, j.priority, j.share, l.queue_hi,
            CASE WHEN j.queue = l.queue THEN l.priority_hi ELSE 10::int2 END,
-           CASE WHEN j.queue = l.queue AND j.priority = l.priority THEN l.share_hi ELSE 64::int2 END
+           CASE WHEN j.queue = l.queue AND j.priority = l.priority THEN l.share_hi ELSE 16384::int2 END
       FROM lane l
      CROSS JOIN LATERAL (
            (SELECT queue, priority, share FROM claimd.job
@@ -60,7 +60,7 @@ SELECT 2, r.n, 0, j.ready_at, NULL, false
                       ORDER BY ready_at LIMIT 1) j
  WHERE r.to_us = 0
 UNION ALL
-(SELECT 3, 0, 64 * priority + share, now(), queue, false
+(SELECT 3, 0, 16384 * priority::int8 + share, now(), queue, false
   FROM lane
  WHERE depth > 0
  LIMIT $13)

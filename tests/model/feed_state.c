@@ -274,6 +274,7 @@ static void unpack_lanes(const struct feed_state *s, struct world *w)
     struct feed *f = &w->feed;
     f->lane_count = s->lane_count;
     f->order_count = 0;
+    f->tenants = 0;
     for (size_t i = 0; i < f->lane_count; i++) {
         const struct state_lane *l = &s->lanes[i];
         f->lanes[i] = (struct feed_lane){.queue = "q",
@@ -283,6 +284,7 @@ static void unpack_lanes(const struct feed_state *s, struct world *w)
                                          .behind = unpack_pos(l->behind),
                                          .behind_since_us = unpack_us(l->behind_since),
                                          .rewind_us = unpack_us(l->rewind),
+                                         .high = FEED_BEGIN,
                                          .next_due_us = FEED_NEVER_US,
                                          .full = unpack_pos(l->full),
                                          .is_full_read = l->is_full_read,
@@ -294,6 +296,7 @@ static void unpack_lanes(const struct feed_state *s, struct world *w)
                                          .reading = l->reading};
         if (l->is_used) {
             f->order[f->order_count++] = i;
+            f->tenants += l->share;
         }
     }
     if (f->order_count == 2 && f->lanes[f->order[0]].share > f->lanes[f->order[1]].share) {
@@ -342,7 +345,8 @@ void state_unpack(const struct feed_state *s, struct world *w)
                                        .held = s->held,
                                        .is_counted = s->is_counted,
                                        .fed_low_us = unpack_us(s->fed_low),
-                                       .lanes = f->order_count};
+                                       .lanes = f->order_count,
+                                       .tenants = f->tenants};
     f->turn = s->turn;
     f->full_turn = s->full_turn;
     f->count_turn = f->gap_turn = 0;

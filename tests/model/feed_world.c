@@ -115,7 +115,7 @@ void world_release(struct world *w)
 void world_forget(struct world *w)
 {
     struct feed *f = &w->feed;
-    f->lane_count = f->order_count = f->group_count = 0;
+    f->lane_count = f->order_count = f->group_count = f->tenants = 0;
     f->turn = f->count_turn = f->gap_turn = f->full_turn = 0;
     world_clear_memory(w);
     w->ahead = (struct world_read){0};
@@ -368,7 +368,8 @@ static int64_t plan_pg_us(const struct world *w)
     return us;
 }
 
-/* A lane that is read gets a row at least. */
+/* A lane that is read gets a row at least, and a tenant whose turn it is may be read without room.
+ */
 static void room_check(struct world *w)
 {
     const struct feed_group *g = &w->feed.groups[0];
@@ -380,7 +381,8 @@ static void room_check(struct world *w)
         rows += is_ahead ? w->ahead.ranges[i].rows_max : 0;
         lanes += is_ahead;
     }
-    if (rows > max_i64(room, lanes) || (lanes > 0 && (room <= 0 || !g->is_counted))) {
+    bool may_read = g->is_counted && (room > 0 || feed_group_has_tenants(g));
+    if (rows > max_i64(room, lanes) || (lanes > 0 && !may_read)) {
         w->violation = "a pass asks for more rows than there is room for";
     }
 }

@@ -381,7 +381,7 @@ START_TEST(lanes_that_nobody_serves_leave_room_for_the_others)
     ck_assert_uint_eq(taken, FEED_LANES_MAX / 2);
     struct err err = {0};
     ck_assert_int_eq(feed_lane_add(&feed, "junk", 4, 0, false, T0, &err), STATUS_LIMIT);
-    ck_assert_str_eq(err.msg, "more than 8192 lanes, and nobody serves this queue");
+    ck_assert_str_eq(err.msg, "more than 32768 lanes, and nobody serves this queue");
     ck_assert_int_eq(feed_lane_add(&feed, "work", 4, 0, true, T0, NULL), STATUS_OK);
 }
 END_TEST
@@ -448,7 +448,7 @@ START_TEST(gaps_lie_around_every_lane)
     ck_assert(has_gap(count, FEED_GAP_QUEUES, "q,~", 0, 2));
     ck_assert(has_gap(count, FEED_GAP_PRIORITIES, "q", -1, 4));
     ck_assert(has_gap(count, FEED_GAP_PRIORITIES, "q", 4, 10));
-    ck_assert(has_gap(count, FEED_GAP_SHARES, "q", 0, 64));
+    ck_assert(has_gap(count, FEED_GAP_SHARES, "q", 0, FEED_SHARES));
 }
 END_TEST
 
@@ -462,7 +462,7 @@ START_TEST(gaps_between_lanes_name_their_neighbours)
     ck_assert(has_gap(count, FEED_GAP_SHARES, "q", 3, 9));
     ck_assert(has_gap(count, FEED_GAP_PRIORITIES, "q", 4, 7));
     ck_assert(has_gap(count, FEED_GAP_SHARES, "q", -1, 5));
-    ck_assert(has_gap(count, FEED_GAP_SHARES, "q", 9, 64));
+    ck_assert(has_gap(count, FEED_GAP_SHARES, "q", 9, FEED_SHARES));
     ck_assert(has_gap(count, FEED_GAP_QUEUES, "a,q", 0, 2));
     ck_assert(!has_gap(count, FEED_GAP_SHARES, "a", 63, 64));
 }

@@ -100,6 +100,11 @@ START_TEST(B20_a_job_may_have_an_exclusive_key_with_and_without_a_unique_one)
                                 "NULL"),
                      1);
     ck_assert_int_eq(ctl_exit("enqueue", "a", "--exclusive", ""), 2);
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--share", "acme"), 0);
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--share", "acme", "--unique", "v"), 0);
+    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job WHERE share_key = 'acme'"),
+                     2);
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--share", ""), 2);
 }
 END_TEST
 

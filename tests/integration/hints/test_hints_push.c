@@ -51,6 +51,18 @@ START_TEST(hints_are_counted_by_priority)
 }
 END_TEST
 
+START_TEST(the_first_score_of_a_priority_comes_with_its_count)
+{
+    push_one("default", NULL, 7, 4, 100);
+    push_one("default", NULL, 8, 4, 90);
+    push_one("default", NULL, 9, 5, 1);
+    ck_assert_int_eq(first_of("default", 4), hint_score(4, 90 * US_PER_MS));
+    ck_assert_int_eq(first_of("default", 5), hint_score(5, US_PER_MS));
+    ck_assert_int_eq(first_of("default", 3), -1);
+    ck_assert_int_eq(first_of("other", 4), -1);
+}
+END_TEST
+
 START_TEST(a_full_push_over_many_sets_arrives_whole)
 {
     static struct hint list[HINTS_PUSH_MAX];
@@ -170,6 +182,7 @@ static void add_tests(TCase *t)
     tcase_add_test(t, an_id_pushed_twice_is_there_once);
     tcase_add_test(t, an_earlier_score_promotes_and_a_later_one_does_not_demote);
     tcase_add_test(t, hints_are_counted_by_priority);
+    tcase_add_test(t, the_first_score_of_a_priority_comes_with_its_count);
     tcase_add_test(t, a_full_push_over_many_sets_arrives_whole);
     tcase_add_test(t, pushes_move_to_the_next_node_and_back);
     tcase_add_test(t, a_restart_is_noticed_as_an_empty_memory);

@@ -166,20 +166,35 @@ void push_one(const char *queue, const char *kind, int64_t id, int priority, int
     ck_assert_int_eq(world.push_status, STATUS_OK);
 }
 
-static void on_counted(void *ctx, enum status st, int64_t count)
+static void on_counted(void *ctx, enum status st, int64_t count, int64_t first)
 {
     (void)ctx;
     world.count_status = st;
     world.counted = count;
+    world.first = first;
+}
+
+static void count(const char *queue, const char *kind, int priority, bool wants_first)
+{
+    const struct hints_range range = {
+        .queue = queue, .kind = kind, .priority = priority, .wants_first = wants_first};
+    world.counted = -1;
+    assert_ok(hints_count(world.hints, &range, on_counted, NULL, err));
+    RUN_UNTIL(world.counted >= 0);
+    ck_assert_int_eq(world.count_status, STATUS_OK);
 }
 
 int64_t count_of(const char *queue, const char *kind, int priority)
 {
-    world.counted = -1;
-    assert_ok(hints_count(world.hints, queue, kind, priority, on_counted, NULL, err));
-    RUN_UNTIL(world.counted >= 0);
-    ck_assert_int_eq(world.count_status, STATUS_OK);
+    count(queue, kind, priority, false);
+    ck_assert_int_eq(world.first, -1);
     return world.counted;
+}
+
+int64_t first_of(const char *queue, int priority)
+{
+    count(queue, NULL, priority, true);
+    return world.first;
 }
 
 const char *cli(size_t node, const char *const *words)

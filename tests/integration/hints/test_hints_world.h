@@ -34,6 +34,7 @@ struct world {
     int64_t added;
     enum status count_status;
     int64_t counted; /* −1: no answer yet */
+    int64_t first;
     size_t want;
     bool is_want_used_up; /* want falls with every id that comes */
     size_t popped_count;
@@ -78,6 +79,7 @@ struct hint given_hint(int64_t id, int priority, int64_t due_ms);
 void push_all(const struct hint *list, size_t count); /* and wait for the answer */
 void push_one(const char *queue, const char *kind, int64_t id, int priority, int64_t due_ms);
 int64_t count_of(const char *queue, const char *kind, int priority);
+int64_t first_of(const char *queue, int priority); /* the lowest score */
 
 /* redis-cli: the words of a command; its output is in a static buffer until the next. */
 const char *cli(size_t node, const char *const *words);

@@ -62,10 +62,11 @@ static void put_whole_job(void)
     (void)side_run(
         db, "INSERT INTO claimd.job (kind, queue, args, priority, share, scheduled_at, attempt, "
             "crashes, generation, fence, attempted_at, worker_id, max_attempts, timeout, tags, "
-            "metadata, flags, version, unique_key, backoff, exclusive_key) VALUES ('all', 'q', "
+            "metadata, flags, version, unique_key, backoff, exclusive_key, share_key) VALUES "
+            "('all', 'q', "
             "'{\"a\": 1}', 7, "
             "5, now() + interval '1 h', 3, 2, 1, 77, now(), gen_random_uuid(), 9, '1 min', "
-            "'{x,y}', '{\"m\": 1}', 3, 6, 'u', 'fixed:5s', 'e')");
+            "'{x,y}', '{\"m\": 1}', 3, 6, 'u', 'fixed:5s', 'e', 's')");
     (void)side_run(db,
                    "CREATE TABLE before AS SELECT to_jsonb(j) - 'state' AS row FROM claimd.job j "
                    "WHERE kind = 'all'");
@@ -168,7 +169,7 @@ START_TEST(enqueue_stores_what_it_is_given)
                        "=> '{\"m\": 1}')::text");
     ck_assert_str_eq(
         side_run(db, "SELECT concat_ws(' ', kind, args, queue, priority, scheduled_at::date, "
-                     "max_attempts, timeout, tags, metadata, share BETWEEN 1 AND 63, state, "
+                     "max_attempts, timeout, tags, metadata, share > 0, state, "
                      "attempt, fence) FROM claimd.job")
             .text,
         "mail {\"to\": \"x\"} slow.lane-2 9 2100-01-01 3 00:01:30 {a,b} {\"m\": 1} t available 0 "
@@ -273,7 +274,7 @@ START_TEST(H1_a_plain_insert_is_checked_row_by_row)
         {"(kind) VALUES (repeat('a', 65))", "job_kind_name"},
         {"(kind, queue) VALUES ('a', '')", "job_queue_name"},
         {"(kind, priority) VALUES ('a', 10)", "job_priority_range"},
-        {"(kind, share) VALUES ('a', 64)", "job_share_range"},
+        {"(kind, share) VALUES ('a', 16384)", "job_share_range"},
         {"(kind, state) VALUES ('a', 'completed')", "job_state"},
         {"(kind, scheduled_at) VALUES ('a', 'infinity')", "job_scheduled_at_range"},
         {"(kind, scheduled_at) VALUES ('a', '-infinity')", "job_scheduled_at_range"},

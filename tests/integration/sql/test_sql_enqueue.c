@@ -69,6 +69,42 @@ START_TEST(the_ids_come_in_the_order_of_the_array)
 }
 END_TEST
 
+START_TEST(feat_B28_a_share_key_is_kept_and_gives_the_same_share_on_each_way_in)
+{
+    (void)side_run(db, "SELECT claimd.enqueue('a', share_key => 't')::text");
+    (void)side_run(db, "SELECT claimd.enqueue('a', share_key => 't', unique_key => 'u')::text");
+    (void)side_run(db, "SELECT claimd.enqueue_many('[{\"kind\": \"a\", \"share_key\": \"t\"},"
+                       " {\"kind\": \"a\"}]')::text");
+    (void)side_run(db, "SET ROLE claimd_producer");
+    (void)side_run(db, "INSERT INTO claimd.job (kind, share_key, share) VALUES ('a', 't',"
+                       " claimd.share_of('t')), ('a', NULL, COALESCE(claimd.share_of(NULL), 0))");
+    ASSERT_REFUSED(db, "INSERT INTO claimd.job (kind, share_key) VALUES ('a', 't')", "23514",
+                   "job_share_key_form");
+    (void)side_run(db, "RESET ROLE");
+    ck_assert_str_eq(side_run(db, "SELECT count(*) || ' ' || count(DISTINCT share) || ' ' ||"
+                                  " (SELECT max(share) FROM claimd.job WHERE share_key IS NULL)"
+                                  " FROM claimd.job WHERE share_key = 't'")
+                         .text,
+                     "4 1 0");
+    ASSERT_REFUSED(db, "SELECT claimd.enqueue('a', share_key => repeat('k', 513))", "CL002",
+                   "share_key: must have 1 to 512 octets");
+}
+END_TEST
+
+/* A scheduler of the release before knows no others. */
+START_TEST(B40_shares_stay_below_64_until_the_upgrade_is_finished)
+{
+    static const char most[] = "SELECT max(claimd.share_of('t' || n))::text FROM"
+                               " generate_series(1, 2000) n";
+    int64_t many = side_number(db, "SELECT count(DISTINCT claimd.share_of('t' || n))::text FROM"
+                                   " generate_series(1, 2000) n");
+    ck_assert_int_gt(many, 1700); /* 2,000 less some 120 that fall together */
+    ck_assert_int_gt(side_number(db, most), 16000);
+    (void)side_run(db, "UPDATE claimd.cluster SET oldest_program = 1");
+    ck_assert_int_eq(side_number(db, most), 63);
+}
+END_TEST
+
 START_TEST(H1_enqueue_many_names_the_element_and_the_field_and_stores_nothing)
 {
     static const struct {
@@ -100,6 +136,7 @@ START_TEST(H1_enqueue_many_names_the_element_and_the_field_and_stores_nothing)
         {"jsonb_build_array(jsonb_build_object('kind', 'a', 'metadata', repeat('x', 70000)))",
          "jobs[0].metadata: at most 65536 octets"},
         {"'[{\"kind\": \"a\", \"exclusive_key\": \"\"}]'", "jobs[0].exclusive_key: must have 1"},
+        {"'[{\"kind\": \"a\", \"share_key\": \"\"}]'", "jobs[0].share_key: must have 1 to 512"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
         char sql[256];
@@ -165,6 +202,8 @@ int main(void)
     tcase_add_test(tc, a_backoff_is_taken_and_refused_as_the_worker_reads_it);
     tcase_add_test(tc, enqueue_many_stores_each_element_as_enqueue_would);
     tcase_add_test(tc, the_ids_come_in_the_order_of_the_array);
+    tcase_add_test(tc, feat_B28_a_share_key_is_kept_and_gives_the_same_share_on_each_way_in);
+    tcase_add_test(tc, B40_shares_stay_below_64_until_the_upgrade_is_finished);
     tcase_add_test(tc, H1_enqueue_many_names_the_element_and_the_field_and_stores_nothing);
     tcase_add_test(tc, a_producer_may_call_enqueue_many_and_not_its_parts);
     suite_add_tcase(suite, tc);

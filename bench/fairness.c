@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Workload fairness: how long the jobs of small tenants wait for their start, alone and beside a
+ * tenant that keeps thousands of jobs waiting. By PostgreSQL's clock: from a job's insertion to its
+ * claim, and no claim is made ahead, since the handlers take longer than that allows. */
+#include "base/clock.h"
+#include "base/rand.h"
+#include "bench/workloads.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define TICK_US (20 * US_PER_MS)
+#define RATE 60 /* jobs of all small tenants together, a second */
+#define SETTLE_US US_PER_S
+#define FLOOD 4000 /* waiting jobs at least, while it is measured */
+#define RATIO_MAX 2.0
+
+#define ARGS "'{\"ms\": 50}'"
+
+static const unsigned two_numbers[] = {PG_INT8, PG_INT8};
+
+static const struct pg_statement insert_small = {
+    .name = "insert_small",
+    .sql = "INSERT INTO claimd.job (kind, args, share_key, share) SELECT 'sleep', " ARGS ", t,"
+           " claimd.share_of(t) FROM (SELECT 'small' || floor(random() * $2)::int8 AS t FROM"
+           " generate_series(1, $1) OFFSET 0) AS r",
+    .types = two_numbers,
+    .type_count = 2};
+/* A whole batch whenever less than half of it waits. */
+static const struct pg_statement insert_flood = {
+    .name = "insert_flood",
+    .sql = "INSERT INTO claimd.job (kind, args, share_key, share) SELECT 'sleep', " ARGS
+           ", 'flood', claimd.share_of('flood') FROM generate_series(1, $1) WHERE $1 + $2 >= 2 *"
+           " (SELECT count(*) FROM claimd.job)",
+    .types = two_numbers,
+    .type_count = 2};
+static const struct pg_statement forget_flood = {
+    .name = "forget_flood",
+    .sql = "DELETE FROM claimd.job WHERE share_key = 'flood' AND state = 'available'"};
+static const struct pg_statement open_jobs = {.name = "open_jobs",
+                                              .sql = "SELECT count(*) FROM claimd.job"};
+static const struct pg_statement begin = {.name = "begin_phase",
+                                          .sql = "TRUNCATE claimd.job_history"};
+static const struct pg_statement waits = {
+    .name = "waits",
+    .sql = "SELECT count(*), percentile_disc(0.5) WITHIN GROUP (ORDER BY us),"
+           " percentile_disc(0.99) WITHIN GROUP (ORDER BY us), max(us), (SELECT count(*) FROM"
+           " claimd.job_history WHERE share_key = 'flood') FROM (SELECT (1e6 * extract(epoch FROM"
+           " attempted_at - ready_at))::int8 AS us FROM claimd.job_history WHERE share_key LIKE"
+           " 'small%') AS small"};
+enum { WAITS_COUNT, WAITS_P50, WAITS_P99, WAITS_MAX, WAITS_FLOOD, WAITS_COLUMNS };
+
+static enum status insert(struct cluster *c, const struct pg_statement *statement, int64_t a,
+                          int64_t b, struct err *err)
+{
+    char storage[2][8];
+    const struct pg_param params[] = {pg_param_i64(a, storage[0]), pg_param_i64(b, storage[1])};
+    return db_query(&c->db, statement, params, 0, err);
+}
+
+static enum status wait_until_empty(struct cluster *c, struct err *err)
+{
+    enum status st = STATUS_OK;
+    do {
+        st = cluster_wait(c, 5 * TICK_US, err);
+        st = st == STATUS_OK ? cluster_check_daemons(c, err) : st;
+        st = st == STATUS_OK ? db_query(&c->db, &open_jobs, NULL, 1, err) : st;
+    } while (st == STATUS_OK && c->db.row[0] > 0);
+    return st;
+}
+
+/* Small tenants' jobs come at a steady rate, each of any of them. */
+static enum status trickle(struct cluster *c, int64_t seconds, int64_t tenants, bool is_flooded,
+                           struct err *err)
+{
+    int64_t start_us = clock_boot_us();
+    int64_t sent = 0;
+    for (int64_t n = 0;; n++) {
+        int64_t us = clock_boot_us() - start_us;
+        if (us >= seconds * US_PER_S) {
+            return STATUS_OK;
+        }
+        int64_t due = us * RATE / US_PER_S - sent;
+        sent += due;
+        enum status st = due > 0 ? insert(c, &insert_small, due, tenants, err) : STATUS_OK;
+        if (st == STATUS_OK && is_flooded && n % 25 == 0) {
+            st = insert(c, &insert_flood, FLOOD, FLOOD, err);
+        }
+        st = st == STATUS_OK ? cluster_wait(c, TICK_US, err) : st;
+        st = st == STATUS_OK ? cluster_check_daemons(c, err) : st;
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
+}
+
+static enum status measure(struct cluster *c, int64_t seconds, int64_t tenants, bool is_flooded,
+                           struct err *err)
+{
+    (void)fprintf(stderr, "bench: %" PRId64 " small tenants %s\n", tenants,
+                  is_flooded ? "beside a flood" : "alone");
+    enum status st = db_query(&c->db, &begin, NULL, 0, err);
+    if (st == STATUS_OK && is_flooded) {
+        st = insert(c, &insert_flood, FLOOD, FLOOD, err);
+        st = st == STATUS_OK ? cluster_wait(c, SETTLE_US, err) : st;
+    }
+    st = st == STATUS_OK ? trickle(c, seconds, tenants, is_flooded, err) : st;
+    st = st == STATUS_OK ? db_query(&c->db, &forget_flood, NULL, 0, err) : st;
+    st = st == STATUS_OK ? wait_until_empty(c, err) : st;
+    return st == STATUS_OK ? db_query(&c->db, &waits, NULL, WAITS_COLUMNS, err) : st;
+}
+
+static json_t *waits_json(const int64_t *row)
+{
+    return json_pack(
+        "{s:I, s:f, s:f, s:f, s:I}", "jobs", (json_int_t)row[WAITS_COUNT], "p50_ms",
+        (double)row[WAITS_P50] / US_PER_MS, "p99_ms", (double)row[WAITS_P99] / US_PER_MS, "max_ms",
+        (double)row[WAITS_MAX] / US_PER_MS, "flood_jobs", (json_int_t)row[WAITS_FLOOD]);
+}
+
+static enum status compare(struct cluster *c, int64_t seconds, int64_t tenants, json_t *list,
+                           double *worst, struct err *err)
+{
+    enum status st = measure(c, seconds, tenants, false, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    double alone = (double)c->db.row[WAITS_P99];
+    json_t *of_alone = waits_json(c->db.row);
+    st = measure(c, seconds, tenants, true, err);
+    double ratio = (double)c->db.row[WAITS_P99] / (alone > 0 ? alone : 1);
+    *worst = ratio > *worst ? ratio : *worst;
+    (void)json_array_append_new(list, json_pack("{s:I, s:o, s:o, s:f}", "tenants",
+                                                (json_int_t)tenants, "alone", of_alone, "flooded",
+                                                waits_json(c->db.row), "p99_ratio", ratio));
+    return st;
+}
+
+enum status fairness_run(struct cluster *c, const struct bench_options *options, json_t *result,
+                         struct err *err)
+{
+    static const int64_t tenants[] = {1, 10, 1000};
+    double worst = 0;
+    json_t *list = json_array();
+    (void)json_object_set_new(result, "waits", list);
+    enum status st = cluster_start_daemons(c, err);
+    if (st == STATUS_OK) { /* first connections, plans and pages, and the lanes of the tenants */
+        st = measure(c, 2, tenants[ARRAY_COUNT(tenants) - 1], true, err);
+    }
+    for (size_t i = 0; st == STATUS_OK && i < ARRAY_COUNT(tenants); i++) {
+        st = compare(c, options->seconds, tenants[i], list, &worst, err);
+    }
+    if (st != STATUS_OK) {
+        return st;
+    }
+    (void)json_object_set_new(result, "worst_p99_ratio", json_real(worst));
+    (void)json_object_set_new(result, "is_goal_reached", json_boolean(worst <= RATIO_MAX));
+    workload_add_rss(c, result);
+    return cluster_stop_daemons(c, err);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where a group has tenants, its hints are ordered by turns instead of due times: start-time fair
+ * queueing (Goyal, Vin, Cheng 1996), in which each job is one unit of work. A lane's row gets the
+ * later of the turn that is being served and the one after its lane's last; so a tenant that comes
+ * late goes ahead of what others have waiting, and one that was away saves nothing up. Turns are
+ * numbers on the scale of due times, so that both kinds of score can stand in one set. */
+#include "base/clock.h"
+#include "model/feed.h"
+
+#define HINTS_TIMES_MAX \
+    4 /* full passes may push as many again as look_ahead, and tenants a row each */
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static bool is_before(struct feed_pos a, struct feed_pos b)
+{
+    return a.us < b.us || (a.us == b.us && a.id < b.id);
+}
+
+bool feed_group_has_tenants(const struct feed_group *g)
+{
+    return g->tenants > 0;
+}
+
+/* The hints that are there are ordered by due time: their rows are read again, and given turns that
+ * lie before that. */
+static void begin_turns(struct feed *f, size_t group)
+{
+    f->groups[group].is_counted = false; /* which turn is served, must be known before the next */
+    for (size_t i = 0; i < f->lane_count; i++) {
+        if (f->lanes[i].is_used && f->lanes[i].group == group) {
+            feed_lane_rewind(&f->lanes[i], FEED_BEGIN_US);
+        }
+    }
+}
+
+void feed_group_joined(struct feed *f, size_t group, int share)
+{
+    struct feed_group *g = &f->groups[group];
+    if (share > 0) {
+        f->tenants++;
+        g->tenants++;
+        if (g->tenants == 1) {
+            begin_turns(f, group);
+        }
+    }
+}
+
+void feed_group_left(struct feed *f, size_t group, int share)
+{
+    f->groups[group].tenants -= share > 0;
+    f->tenants -= share > 0;
+}
+
+void feed_group_served(struct feed *f, size_t group, int64_t first_ms)
+{
+    struct feed_group *g = &f->groups[group];
+    int64_t turn = first_ms >= 0 ? first_ms : later(g->last_turn, f->pg_us / US_PER_MS);
+    if (first_ms >= 0 && g->now_turn == 0) { /* before all that the hints were given so far */
+        turn = later(first_ms - HINTS_TIMES_MAX * f->limits.look_ahead, 1);
+    }
+    g->now_turn = later(g->now_turn, turn);
+}
+
+bool feed_lane_is_next(const struct feed *f, const struct feed_lane *l)
+{
+    const struct feed_group *g = &f->groups[l->group];
+    return feed_group_has_tenants(g) && l->turn <= g->now_turn && !is_before(l->cursor, l->high);
+}
+
+/* Whose turn was given before a rewind, isn't charged for it again. */
+static bool is_charged(const struct feed_lane *l, const struct feed_range *range,
+                       struct feed_pos row)
+{
+    return range->part != FEED_AHEAD || is_before(l->high, row);
+}
+
+int64_t feed_row_order_us(struct feed *f, const struct feed_range *range, struct feed_pos row)
+{
+    struct feed_lane *l = &f->lanes[range->lane];
+    struct feed_group *g = &f->groups[l->group];
+    if (!feed_group_has_tenants(g) || g->now_turn == 0) { /* 0: not counted yet */
+        return row.us;
+    }
+    int64_t *next = range->part == FEED_FULL ? &l->full_turn : &l->turn;
+    int64_t turn = later(g->now_turn, *next);
+    *next = is_charged(l, range, row) ? turn + 1 : turn;
+    g->last_turn = later(g->last_turn, *next);
+    return turn * US_PER_MS;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tenants take turns, through real daemons: a small one does not wait behind a flood. Full passes
+ * are rare here: nothing may need one. What is compared is the order of the claims. */
+#include "support/fleet.h"
+#include "support/suite.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+
+#define SOON_US (120 * US_PER_S)
+#define NO_FULL_PASS "\"scheduler\": {\"full_pass_ms\": 3600000}"
+#define FLOOD 2000
+#define FEW 10
+
+static struct fleet fleet;
+
+static void enqueue(const char *tenant, const char *more, int count)
+{
+    sql_run(fleet.sql,
+            "SELECT count(*) FROM claimd.enqueue_many((SELECT jsonb_agg(jsonb_build_object('kind',"
+            " 'sleep', 'args', '{\"ms\": 10}'::jsonb, 'share_key', %s %s)) FROM"
+            " generate_series(1, %d) n))",
+            tenant, more, count);
+}
+
+static int64_t ended(const char *where)
+{
+    return sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE %s", where);
+}
+
+/* Runs of others that began between the enqueueing of the last jobs of `tenant` and the claim of
+ * the last of them. */
+static int64_t runs_before(const char *tenant)
+{
+    return sql_i64(fleet.sql,
+                   "SELECT count(*) FROM claimd.job_history o, (SELECT min(created_at) AS came,"
+                   " max(attempted_at) AS last FROM claimd.job_history WHERE share_key = '%s') AS t"
+                   " WHERE o.share_key IS DISTINCT FROM '%s' AND o.attempted_at BETWEEN came AND"
+                   " last",
+                   tenant, tenant);
+}
+
+static void start(int slots, const char *more)
+{
+    fleet_start(&fleet, &(struct fleet_options){.slots = slots, .more = more});
+    fleet_start_scheduler(&fleet, 0);
+    fleet_start_worker(&fleet, 0, NULL);
+}
+
+static void setup(void)
+{
+    start(2, NO_FULL_PASS);
+}
+
+static void teardown(void)
+{
+    fleet_stop(&fleet);
+}
+
+/* 200 a second are run, and somebody new is found within a second. */
+#define SOON_RUNS 400
+
+static void few_after_flood(const char *flood)
+{
+    enqueue(flood, "", FLOOD);
+    ck_assert(WAIT_UNTIL(ended("true") > 50, SOON_US));
+    enqueue("'few'", "", FEW);
+    ck_assert(WAIT_UNTIL(ended("share_key = 'few'") == FEW, SOON_US));
+    int64_t before = runs_before("few");
+    (void)printf("runs of the flood until the last of %d was claimed: %lld\n", FEW,
+                 (long long)before);
+    ck_assert_int_le(before, SOON_RUNS);
+}
+
+START_TEST(feat_B28_ten_jobs_of_one_tenant_do_not_wait_for_two_thousand_of_another)
+{
+    few_after_flood("'flood'");
+}
+END_TEST
+
+START_TEST(feat_B28_a_tenant_does_not_wait_for_a_flood_of_jobs_of_nobody)
+{
+    few_after_flood("NULL");
+}
+END_TEST
+
+/* What is in Redis is all of the flood; look_ahead is small. */
+START_TEST(a_tenant_gets_in_while_the_hints_are_full_of_anothers)
+{
+    enqueue("'flood'", "", FLOOD);
+    ck_assert(WAIT_UNTIL(ended("true") > 50, SOON_US));
+    for (int i = 0; i < 5; i++) {
+        char tenant[16];
+        (void)snprintf(tenant, sizeof tenant, "'small%d'", i);
+        enqueue(tenant, "", 2);
+        ck_assert(WAIT_UNTIL(ended("share_key LIKE 'small%'") == 2 * (i + 1), SOON_US));
+    }
+    ck_assert_int_le(runs_before("small4"), SOON_RUNS);
+    ck_assert_int_gt(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job"), 100);
+}
+END_TEST
+
+START_TEST(two_floods_are_served_alike)
+{
+    enqueue("'first'", "", FLOOD);
+    ck_assert(WAIT_UNTIL(ended("true") > 50, SOON_US));
+    enqueue("'second'", "", 400);
+    ck_assert(WAIT_UNTIL(ended("share_key = 'second'") == 400, SOON_US));
+    int64_t of_first = sql_i64(
+        fleet.sql, "SELECT count(*) FROM claimd.job_history o, (SELECT min(attempted_at) AS first,"
+                   " max(attempted_at) AS last FROM claimd.job_history WHERE share_key = 'second')"
+                   " AS t WHERE o.share_key = 'first' AND o.attempted_at BETWEEN first AND last");
+    (void)printf("while 400 of the second ran, of the first: %lld\n", (long long)of_first);
+    ck_assert_int_ge(of_first, 300);
+    ck_assert_int_le(of_first, 500);
+}
+END_TEST
+
+/* Each end of a run pushes the next of its key. */
+START_TEST(chains_of_keys_of_one_tenant_do_not_hold_up_another)
+{
+    enqueue("'flood'", ", 'exclusive_key', 'key' || n % 100", FLOOD);
+    ck_assert(WAIT_UNTIL(ended("true") > 50, SOON_US));
+    enqueue("'few'", ", 'exclusive_key', 'few'", FEW);
+    ck_assert(WAIT_UNTIL(ended("share_key = 'few'") == FEW, SOON_US));
+    (void)printf("runs until the last of %d with one key was claimed: %lld\n", FEW,
+                 (long long)runs_before("few"));
+    ck_assert_int_le(runs_before("few"), SOON_RUNS);
+}
+END_TEST
+
+START_TEST(turns_outlive_their_leader_and_its_hints)
+{
+    fleet_start_scheduler(&fleet, 1);
+    enqueue("'flood'", "", FLOOD);
+    ck_assert(WAIT_UNTIL(ended("true") > 50, SOON_US));
+    fleet_signal(fleet.schedulers[0], SIGKILL);
+    (void)fleet_wait_end(&fleet, &fleet.schedulers[0]);
+    fleet_redis(&fleet, 0, "DEL claimd:hints:default");
+    int64_t before = ended("true");
+    ck_assert(WAIT_UNTIL(ended("true") > before + 50, SOON_US)); /* it leads, and feeds */
+    enqueue("'few'", "", FEW);
+    ck_assert(WAIT_UNTIL(ended("share_key = 'few'") == FEW, SOON_US));
+    ck_assert_int_le(runs_before("few"), SOON_RUNS);
+    fleet_wait_finished(&fleet, FLOOD + FEW, "completed", SOON_US);
+}
+END_TEST
+
+static void setup_small(void)
+{
+    start(2, "\"scheduler\": {\"full_pass_ms\": 3600000, \"look_ahead\": 100}");
+}
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("fairness");
+    TCase *t = tcase_create("fairness");
+    tcase_set_timeout(t, 240);
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, feat_B28_ten_jobs_of_one_tenant_do_not_wait_for_two_thousand_of_another);
+    tcase_add_test(t, feat_B28_a_tenant_does_not_wait_for_a_flood_of_jobs_of_nobody);
+    tcase_add_test(t, two_floods_are_served_alike);
+    tcase_add_test(t, chains_of_keys_of_one_tenant_do_not_hold_up_another);
+    tcase_add_test(t, turns_outlive_their_leader_and_its_hints);
+    suite_add_tcase(s, t);
+    TCase *small = tcase_create("small look-ahead");
+    tcase_set_timeout(small, 240);
+    tcase_add_checked_fixture(small, setup_small, teardown);
+    tcase_add_test(small, a_tenant_gets_in_while_the_hints_are_full_of_anothers);
+    suite_add_tcase(s, small);
+    return s;
+}
+
+int main(void)
+{
+    return suite_run_in_one(suite());
+}
