@@ -25,11 +25,11 @@ void faults_free(struct faults *f)
     *f = (struct faults){.count = 0};
 }
 
-static const char *kind_text(enum fault_kind kind)
+static const char *what_text(const struct fault *f)
 {
     static const char *const texts[] = {
         [FAULT_KILL] = "kill", [FAULT_STOP] = "stop", [FAULT_REDIS] = "wipe", [FAULT_PG] = "kill"};
-    return texts[kind];
+    return f->is_new ? "kill for good" : texts[f->kind];
 }
 
 static const char *target_text(const struct faults *f, const struct fault *of)
@@ -47,9 +47,8 @@ static void note(struct faults *f, const struct fault *of, pid_t pid)
         assert(f->done != NULL);
     }
     f->done[f->count++] = (struct fault_done){.fault = *of, .at_us = clock_wall_us(), .pid = pid};
-    (void)printf("%5lld s  %s %s%s, back after %lld ms\n", (long long)(of->at_us / US_PER_S),
-                 kind_text(of->kind), target_text(f, of), of->is_new ? " for good" : "",
-                 (long long)(of->away_us / US_PER_MS));
+    (void)printf("%5lld s  %s %s, back after %lld ms\n", (long long)(of->at_us / US_PER_S),
+                 what_text(of), target_text(f, of), (long long)(of->away_us / US_PER_MS));
     (void)fflush(stdout);
 }
 
@@ -151,7 +150,7 @@ enum status faults_store(const struct faults *f, struct session *s, struct err *
         st = session_do(s, err,
                         "INSERT INTO soak.fault VALUES (to_timestamp(%lld / 1e6),"
                         " to_timestamp(NULLIF(%lld, 0) / 1e6), '%s', '%s', %d)",
-                        (long long)d->at_us, (long long)d->until_us, kind_text(d->fault.kind),
+                        (long long)d->at_us, (long long)d->until_us, what_text(&d->fault),
                         target_text(f, &d->fault), (int)d->pid);
     }
     return st;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * claimd-soak: all features at once under faults, and a verdict. docs/reliability.md. */
+#include "soak/backlog.h"
 #include "soak/run.h"
 
 #include <stdio.h>
@@ -19,5 +20,5 @@ int main(int argc, char **argv)
         (void)fputs(soak_options_usage(), stdout);
         return 0;
     }
-    return soak_run(&options);
+    return options.backlog > 0 ? backlog_run(&options) : soak_run(&options);
 }

@@ -38,6 +38,9 @@ const char *soak_options_usage(void)
            "  --jobs N       so many, whole thousands (1000000)\n"
            "  --seed S       the faults and their targets; default: the clock\n"
            "  --bug NAME     with a mistake that must be reported: nofence, nowitness, noslot\n"
+           "  --backlog N    instead: a scheduler that comes to so many jobs, its first hint and "
+           "its "
+           "memory\n"
            "  --folder DIR   for logs and the handlers' ledger; kept\n"
            "The last line is `soak: OK …` (exit 0) or `soak: FAILED …` (exit 1).\n";
 }
@@ -76,6 +79,12 @@ static enum status read_one(const char *name, const char *value, struct soak_opt
         }
         o->seed = (uint64_t)number;
         return STATUS_OK;
+    }
+    if (strcmp(name, "--backlog") == 0) {
+        return parse_i64(value, strlen(value), 1, JOBS_MAX, &o->backlog, &why) == STATUS_OK
+                   ? STATUS_OK
+                   : err_fail(err, STATUS_INVALID, "--backlog '%s': must be 1 to %d", value,
+                              JOBS_MAX);
     }
     if (strcmp(name, "--bug") == 0) {
         return read_bug(value, &o->bug, err);

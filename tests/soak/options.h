@@ -19,6 +19,7 @@ struct soak_bug {
 
 struct soak_options {
     int64_t jobs;
+    int64_t backlog; /* 0 = none: no soak then */
     uint64_t seed;
     const struct soak_bug *bug;   /* NULL = none */
     char folder[SERVER_PATH_MAX]; /* of the run; "" = a new one below $TMPDIR */

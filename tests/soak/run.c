@@ -5,7 +5,7 @@
 #include "soak/faults.h"
 #include "soak/hosts.h"
 #include "soak/load.h"
-#include "soak/script.h"
+#include "soak/stage.h"
 #include "soak/verdict.h"
 
 #include <signal.h>
@@ -15,21 +15,12 @@
 #define WORKERS 12
 #define SCHEDULERS 3
 #define SLOTS 4
-#define STATEMENT_US (5 * US_PER_S)
 #define VERDICT_US (1800 * US_PER_S) /* of one statement */
 #define SHOW_US (15 * US_PER_S)
 #define LOOK_US (1 * US_PER_S)
 #define FEW 50                     /* open jobs: the faults come to an end */
 #define STUCK_US (120 * US_PER_S)  /* without the end of a job */
 #define BUG_US (9 * 60 * US_PER_S) /* what it does must be seen by then */
-
-static const struct world_plan plan = {
-    .is_bare = true,
-    .log_level = "warn",
-    .queues = {"default", "soak_five", "soak_rate", "soak_long", "soak_edit", "soak_cancel"},
-    .plugins = {{.folder = "plugins", .path = SOAK_PLUGIN_DIR "/soak.so"},
-                {.folder = "more", .path = SOAK_PLUGIN_DIR "/soak.so"},
-                {.folder = "more", .path = SOAK_PLUGIN_DIR "/soak_rare.so"}}};
 
 struct soak {
     const struct soak_options *options;
@@ -69,23 +60,16 @@ static enum status ask_for_bug(const struct soak *s, struct err *err)
 
 static enum status begin(struct soak *s, struct err *err)
 {
-    char ledger[SERVER_PATH_MAX + 64];
     enum status st = ask_for_bug(s, err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = world_open(&s->world, &s->kit, &plan, err);
+    st = stage_open(&s->world, &s->kit, err);
     if (st != STATUS_OK) {
         return st;
     }
-    folder_at(&s->world.folder, "ledger", ledger, sizeof ledger);
-    if (setenv("TMPDIR", ledger, 1) != 0) { /* where handlers write */
-        return err_fail_sys(err, STATUS_NOMEM, errno, "set TMPDIR");
-    }
-    hosts_equip(&s->world);
     (void)printf("%lld jobs, seed %llu, in %s\n", (long long)s->options->jobs,
                  (unsigned long long)s->options->seed, s->world.folder.path);
-    st = script_run(&s->world.sql, "schema.sql", NULL, err);
     if (st == STATUS_OK && s->options->bug != NULL && s->options->bug->sql != NULL) {
         st = session_run(&s->world.sql, s->options->bug->sql, NULL, 0, NULL, err);
     }
