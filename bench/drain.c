@@ -33,14 +33,24 @@ static const struct pg_statement books = {
            " (1e6 * extract(epoch FROM max(finalized_at) - min(attempted_at)))::bigint,"
            " count(*) FILTER (WHERE state = 'completed'), (SELECT count(*) FROM claimd.job),"
            " (SELECT count(*) FROM claimd.job_attempt) FROM claimd.job_history"};
+static const struct pg_statement clean = {.name = "", .sql = "VACUUM claimd.job"};
+static const struct pg_statement last_id = {
+    .name = "last_id", .sql = "SELECT last_value FROM claimd.job_id_seq WHERE is_called"};
+static const struct pg_statement took = {
+    .name = "took",
+    .sql = "SELECT count(*), (1e6 * extract(epoch FROM max(finalized_at) - min(attempted_at)))::"
+           "bigint FROM claimd.job_history WHERE id > $1 AND state = 'completed' AND attempt = 1",
+    .types = count_type,
+    .type_count = 1};
 enum { BOOK_ROWS, BOOK_IDS, BOOK_ATTEMPTS, BOOK_US, BOOK_COMPLETED, BOOK_OPEN, BOOK_FAILED, BOOKS };
 
-enum status drain_fill(struct cluster *c, int64_t jobs, struct err *err)
+static enum status fill(struct cluster *c, const struct pg_statement *statement, int64_t jobs,
+                        struct err *err)
 {
     char storage[8];
     struct pg_param count = pg_param_i64(jobs, storage);
     (void)fprintf(stderr, "bench: inserting %" PRId64 " jobs\n", jobs);
-    enum status st = db_query(&c->db, &insert_jobs, &count, 0, err);
+    enum status st = db_query(&c->db, statement, &count, 0, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -49,6 +59,11 @@ enum status drain_fill(struct cluster *c, int64_t jobs, struct err *err)
         return st;
     }
     return db_query(&c->db, &checkpoint, NULL, 0, err);
+}
+
+enum status drain_fill(struct cluster *c, int64_t jobs, struct err *err)
+{
+    return fill(c, &insert_jobs, jobs, err);
 }
 
 enum status drain_wait(struct cluster *c, struct err *err)
@@ -183,4 +198,88 @@ enum status drain_run(struct cluster *c, const struct bench_options *options, js
     (void)json_object_set_new(result, "redis_commands_per_job",
                               json_real((double)(commands[1] - commands[0]) / jobs));
     return reconcile(c, options->jobs, result, err);
+}
+
+/* ---- drains that are compared ---- */
+
+static double cpu_us(const struct cluster_cpu *from, const struct cluster_cpu *to)
+{
+    return (double)(to->scheduler_us - from->scheduler_us + to->worker_us - from->worker_us +
+                    to->postgres_us - from->postgres_us + to->redis_us - from->redis_us +
+                    to->runner_us - from->runner_us);
+}
+
+static void tell_running(const struct drain_plan *plan, bool is_running)
+{
+    if (plan->on_running != NULL) {
+        plan->on_running(plan->ctx, is_running);
+    }
+}
+
+/* From the start of the daemons to their end. */
+static enum status run_daemons(struct cluster *c, const struct drain_plan *plan, double *ret_cpu_us,
+                               struct err *err)
+{
+    struct cluster_cpu before = cluster_cpu(c);
+    enum status st = cluster_start_daemons(c, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    tell_running(plan, true);
+    st = drain_wait(c, err);
+    tell_running(plan, false);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    struct cluster_cpu after = cluster_cpu(c);
+    *ret_cpu_us = cpu_us(&before, &after);
+    return cluster_stop_daemons(c, err);
+}
+
+enum status drain_timed(struct cluster *c, const struct drain_plan *plan, struct drain_speed *ret,
+                        struct err *err)
+{
+    char storage[8];
+    double used_us = 0;
+    enum status st = db_query(&c->db, &clean, NULL, 0, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = db_query(&c->db, &last_id, NULL, 1, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    struct pg_param id = pg_param_i64(c->db.row[0], storage);
+    st = fill(c, plan->insert != NULL ? plan->insert : &insert_jobs, plan->jobs, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = run_daemons(c, plan, &used_us, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = db_query(&c->db, &took, &id, 2, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (c->db.row[0] != plan->jobs) {
+        return err_fail(err, STATUS_CONFLICT, "%" PRId64 " of %" PRId64 " jobs were done at once",
+                        c->db.row[0], plan->jobs);
+    }
+    *ret = (struct drain_speed){.jobs_per_s = 1e6 * (double)plan->jobs / (double)(c->db.row[1] + 1),
+                                .cpu_us_per_job = used_us / (double)plan->jobs};
+    return STATUS_OK;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double *x = a;
+    const double *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+double drain_median(double *values, size_t count)
+{
+    qsort(values, count, sizeof values[0], by_value);
+    return count % 2 == 1 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }

@@ -12,4 +12,23 @@ enum status drain_fill(struct cluster *c, int64_t jobs, struct err *err) MUST_US
 /* Until no job is open. TIMEOUT when no claim was made for a minute. */
 enum status drain_wait(struct cluster *c, struct err *err) MUST_USE;
 
+/* One of several drains that are compared. The daemons are started for each. */
+struct drain_plan {
+    int64_t jobs;
+    const struct pg_statement *insert; /* $1 = how many, int8; NULL: no-op jobs without anything */
+    void (*on_running)(void *ctx, bool is_running); /* may be NULL */
+    void *ctx;
+};
+
+struct drain_speed {
+    double jobs_per_s;
+    double cpu_us_per_job; /* of all processes but this one */
+};
+
+/* CONFLICT: not all jobs were done at their first attempt. */
+enum status drain_timed(struct cluster *c, const struct drain_plan *plan, struct drain_speed *ret,
+                        struct err *err) MUST_USE;
+
+double drain_median(double *values, size_t count); /* which it sorts */
+
 #endif

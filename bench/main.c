@@ -27,6 +27,7 @@ static const struct workload {
     {"idle", idle_run, "plugins", 2, 0, "what a system without jobs costs"},
     {"metrics", scraped_run, "plugins", 2, 0, "what scraping /metrics costs while draining"},
     {"fairness", fairness_run, "plugins", 2, 8, "how long small tenants wait beside a large one"},
+    {"features", features_run, "plugins", 2, 0, "what each feature costs when every job uses it"},
     {"locks", NULL, "", 0, 0, "the lock library alone, and beside redsync"},
 };
 
@@ -60,8 +61,8 @@ static void usage(FILE *out)
         (void)fprintf(out, "  %-8s %s\n", workloads[i].name, workloads[i].help);
     }
     (void)fprintf(out, "\nOptions:\n"
-                       "  --jobs N     drain, metrics: jobs of each drain (200000)\n"
-                       "  --rounds N   metrics: with and without, in turns (3)\n"
+                       "  --jobs N     drain, metrics, features: jobs of each drain (200000)\n"
+                       "  --rounds N   metrics, features: with and without, in turns (3)\n"
                        "  --samples N  latency: jobs, one at a time (500)\n"
                        "  --seconds N  idle, fairness: how long (10); locks: of each load (3)\n"
                        "  --json       locks: a line of JSON instead of a table\n"

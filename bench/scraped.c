@@ -16,18 +16,6 @@
 #define ROUNDS_MAX 20
 #define TEXT_MAX ((size_t)8 << 20)
 
-static const unsigned id_type[] = {PG_INT8};
-
-static const struct pg_statement clean = {.name = "", .sql = "VACUUM claimd.job"};
-static const struct pg_statement last_id = {
-    .name = "last_id", .sql = "SELECT last_value FROM claimd.job_id_seq WHERE is_called"};
-static const struct pg_statement took = {
-    .name = "took",
-    .sql = "SELECT count(*), (1e6 * extract(epoch FROM max(finalized_at) - min(attempted_at)))::"
-           "bigint FROM claimd.job_history WHERE id > $1 AND state = 'completed' AND attempt = 1",
-    .types = id_type,
-    .type_count = 1};
-
 struct scraper {
     struct cluster *cluster;
     uv_timer_t timer;
@@ -35,11 +23,6 @@ struct scraper {
     size_t count;
     size_t failed;
     size_t bytes; /* of the last text of a worker */
-};
-
-struct side {
-    double jobs_per_s;
-    double cpu_us_per_job;
 };
 
 /* ---- scrapes ---- */
@@ -67,79 +50,17 @@ static void on_scrape(uv_timer_t *timer)
     }
 }
 
-/* ---- one drain ---- */
-
-static double cpu_us(const struct cluster_cpu *from, const struct cluster_cpu *to)
+static void on_running(void *ctx, bool is_running)
 {
-    return (double)(to->scheduler_us - from->scheduler_us + to->worker_us - from->worker_us +
-                    to->postgres_us - from->postgres_us + to->redis_us - from->redis_us +
-                    to->runner_us - from->runner_us);
-}
-
-static enum status drain_once(struct cluster *c, int64_t jobs, struct scraper *scraper,
-                              struct side *ret, struct err *err)
-{
-    char storage[8];
-    enum status st = db_query(&c->db, &clean, NULL, 0, err);
-    if (st != STATUS_OK) {
-        return st;
+    struct scraper *s = ctx;
+    if (is_running) {
+        (void)uv_timer_start(&s->timer, on_scrape, 0, 1000 / PER_S);
+    } else {
+        (void)uv_timer_stop(&s->timer);
     }
-    st = db_query(&c->db, &last_id, NULL, 1, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    struct pg_param id = pg_param_i64(c->db.row[0], storage);
-    st = drain_fill(c, jobs, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    struct cluster_cpu before = cluster_cpu(c);
-    st = cluster_start_daemons(c, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    if (scraper != NULL) {
-        (void)uv_timer_start(&scraper->timer, on_scrape, 0, 1000 / PER_S);
-    }
-    st = drain_wait(c, err);
-    if (scraper != NULL) {
-        (void)uv_timer_stop(&scraper->timer);
-    }
-    if (st != STATUS_OK) {
-        return st;
-    }
-    struct cluster_cpu after = cluster_cpu(c);
-    st = cluster_stop_daemons(c, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = db_query(&c->db, &took, &id, 2, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    if (c->db.row[0] != jobs) {
-        return err_fail(err, STATUS_CONFLICT, "%" PRId64 " of %" PRId64 " jobs were done at once",
-                        c->db.row[0], jobs);
-    }
-    *ret = (struct side){.jobs_per_s = 1e6 * (double)jobs / (double)(c->db.row[1] + 1),
-                         .cpu_us_per_job = cpu_us(&before, &after) / (double)jobs};
-    return STATUS_OK;
 }
 
 /* ---- all of them ---- */
-
-static int by_value(const void *a, const void *b)
-{
-    const double *x = a;
-    const double *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-static double median_of(double *values, size_t count)
-{
-    qsort(values, count, sizeof values[0], by_value);
-    return count % 2 == 1 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
-}
 
 static int by_time(const void *a, const void *b)
 {
@@ -154,7 +75,7 @@ static double percentile_ms(const struct scraper *s, size_t percent)
     return s->count == 0 ? -1 : (double)s->took_us[at < s->count ? at : s->count - 1] / US_PER_MS;
 }
 
-static void add_results(json_t *result, struct side sides[ROUNDS_MAX][2], size_t rounds,
+static void add_results(json_t *result, struct drain_speed sides[ROUNDS_MAX][2], size_t rounds,
                         struct scraper *s)
 {
     double rate_ratios[ROUNDS_MAX];
@@ -170,10 +91,10 @@ static void add_results(json_t *result, struct side sides[ROUNDS_MAX][2], size_t
     const struct {
         const char *name;
         double value;
-    } numbers[] = {{"jobs_per_s", median_of(rates[0], rounds)},
-                   {"jobs_per_s_scraped", median_of(rates[1], rounds)},
-                   {"throughput_ratio", median_of(rate_ratios, rounds)},
-                   {"cpu_per_job_ratio", median_of(cpu_ratios, rounds)},
+    } numbers[] = {{"jobs_per_s", drain_median(rates[0], rounds)},
+                   {"jobs_per_s_scraped", drain_median(rates[1], rounds)},
+                   {"throughput_ratio", drain_median(rate_ratios, rounds)},
+                   {"cpu_per_job_ratio", drain_median(cpu_ratios, rounds)},
                    {"scrape_p50_ms", percentile_ms(s, 50)},
                    {"scrape_p99_ms", percentile_ms(s, 99)},
                    {"scrape_max_ms", percentile_ms(s, 100)}};
@@ -188,7 +109,7 @@ static void add_results(json_t *result, struct side sides[ROUNDS_MAX][2], size_t
 enum status scraped_run(struct cluster *c, const struct bench_options *options, json_t *result,
                         struct err *err)
 {
-    struct side sides[ROUNDS_MAX][2] = {0};
+    struct drain_speed sides[ROUNDS_MAX][2] = {0};
     size_t rounds = (size_t)options->rounds;
     struct scraper scraper = {.cluster = c, .took_us = calloc(SCRAPES_MAX, sizeof(int64_t))};
     if (scraper.took_us == NULL) {
@@ -200,7 +121,12 @@ enum status scraped_run(struct cluster *c, const struct bench_options *options, 
     for (size_t n = 0; n < 2 * rounds && st == STATUS_OK; n++) {
         size_t round = n / 2;
         size_t side = (n + round) % 2; /* 0 1, 1 0, 0 1, … */
-        st = drain_once(c, options->jobs, side == 1 ? &scraper : NULL, &sides[round][side], err);
+        struct drain_plan plan = {.jobs = options->jobs};
+        if (side == 1) {
+            plan.on_running = on_running;
+            plan.ctx = &scraper;
+        }
+        st = drain_timed(c, &plan, &sides[round][side], err);
         (void)fprintf(stderr, "bench: round %zu, %s: %.0f jobs/s\n", round + 1,
                       side == 1 ? "scraped" : "not scraped",
                       st == STATUS_OK ? sides[round][side].jobs_per_s : 0);

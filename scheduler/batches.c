@@ -9,8 +9,11 @@ struct batches {
     struct pg *pg; /* the scheduler's own */
     struct complaint complaint;
     bool is_asking;
+    bool is_woken; /* while asking */
     bool is_stopped;
 };
+
+static void ask(struct batches *b);
 
 static void tell(const struct batch_end *end)
 {
@@ -43,15 +46,29 @@ static void on_ended(void *ctx, enum status st, const struct pg_result *const *r
         struct batch_end end = batch_store_end(results, i);
         tell(&end);
     }
+    if (b->is_woken) {
+        ask(b);
+    }
 }
 
-static void on_roll(void *self, const struct roll *roll)
+static void ask(struct batches *b)
 {
-    struct batches *b = self;
-    (void)roll;
+    b->is_woken = b->is_asking;
     if (!b->is_asking && pg_is_up(b->pg)) {
         b->is_asking = batch_store_end_some(b->pg, on_ended, b, NULL) == STATUS_OK;
     }
+}
+
+static void on_wake(void *self)
+{
+    ask(self);
+}
+
+/* Nothing is lost with a NOTIFY that was not sent or did not come. */
+static void on_roll(void *self, const struct roll *roll)
+{
+    (void)roll;
+    ask(self);
 }
 
 static enum status on_lead(const struct service_env *env, void **ret_self, struct err *err)
@@ -75,5 +92,8 @@ static void on_stop(void *self)
     }
 }
 
-const struct service batches_service = {
-    .failed = "batches_failed", .start = on_lead, .roll = on_roll, .stop = on_stop};
+const struct service batches_service = {.failed = "batches_failed",
+                                        .start = on_lead,
+                                        .roll = on_roll,
+                                        .wake = on_wake,
+                                        .stop = on_stop};

@@ -403,8 +403,12 @@ static void on_notify(void *ctx, const char *channel, const char *payload)
 {
     struct scheduler *s = ctx;
     (void)channel;
-    (void)payload;
-    if (s->stage == STAGE_READY) {
+    if (s->stage != STAGE_READY) {
+        return;
+    }
+    if (strcmp(payload, "ended") == 0) { /* by the trigger job_in_history */
+        services_wake(&s->services);
+    } else {
         feeder_wake(s->feeder);
     }
 }

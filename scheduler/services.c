@@ -45,6 +45,15 @@ void services_roll(struct services *s, const struct roll *roll)
     }
 }
 
+void services_wake(struct services *s)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
+        if (s->running[i] != NULL && table[i]->wake != NULL) {
+            table[i]->wake(s->running[i]);
+        }
+    }
+}
+
 void services_reload(struct services *s, const struct config *config)
 {
     s->env.config = config;

@@ -29,6 +29,7 @@ struct service {
     const char *failed; /* log event of a start that failed */
     enum status (*start)(const struct service_env *env, void **ret_self, struct err *err);
     void (*roll)(void *self, const struct roll *roll);       /* may be NULL */
+    void (*wake)(void *self);                                /* may be NULL */
     void (*reload)(void *self, const struct config *config); /* may be NULL */
     void (*stop)(void *self);
 };
@@ -40,6 +41,7 @@ struct services {
 
 void services_start(struct services *s);
 void services_roll(struct services *s, const struct roll *roll);
+void services_wake(struct services *s); /* a job has ended for which others wait */
 void services_reload(struct services *s, const struct config *config);
 void services_stop(struct services *s); /* again is fine */
 

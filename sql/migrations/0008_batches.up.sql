@@ -277,32 +277,15 @@ BEGIN
 END $$;
 
 -- ---- the end of a job ----
--- What the end of a job is to do besides, by job.flags: 1 = its unique key is free; 8 = it is in a batch; 16 = others wait for it;
--- 32 = it waited for others; 64 = its cancel was asked for while it ran. (2 and 4, limits, are freed by free_ended().) One trigger for all, since each costs every job a look. Whatever
--- ends a job deletes its row, so this holds for programs of every release. It fires when the statement that ends the job has put it into
--- the history, and never waits: a producer may hold the row of a key for long.
+-- What the end of a job is to do besides, by job.flags: 1 = its unique key is free; 32 = it waited for others; 64 = its cancel was asked
+-- for while it ran. (2 and 4, limits, are freed by free_ended().) One trigger for all, since each costs every job a look. Whatever ends a
+-- job deletes its row, so this holds for programs of every release. It never waits: a producer may hold the row of a key for long.
 CREATE FUNCTION job_ended() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
-DECLARE
-    end_state text;
 BEGIN
     IF OLD.flags & 1 <> 0 THEN
         DELETE FROM job_key
-         WHERE key = (SELECT k.key FROM job_key k WHERE k.key = OLD.unique_key AND k.job_id = OLD.id FOR UPDATE SKIP LOCKED);
-    END IF;
-    IF OLD.flags & 24 <> 0 THEN
-        SELECT h.state INTO end_state FROM job_history h
-         WHERE h.id = OLD.id AND h.generation = OLD.generation AND h.finalized_at > now() - interval '1 day';
-        end_state := COALESCE(end_state, 'cancelled'); -- deleted by hand
-        IF OLD.flags & 8 <> 0 THEN
-            UPDATE batch_job m SET state = end_state WHERE m.job_id = OLD.id;
-        END IF;
-        IF OLD.flags & 16 <> 0 THEN
-            WITH told AS (
-                UPDATE job_after a SET state = end_state WHERE a.after_id = OLD.id AND a.state IS NULL RETURNING a.job_id
-            )
-            INSERT INTO job_wake SELECT job_id FROM told;
-        END IF;
+         WHERE ctid = (SELECT k.ctid FROM job_key k WHERE k.key = OLD.unique_key AND k.job_id = OLD.id FOR UPDATE SKIP LOCKED);
     END IF;
     IF OLD.flags & 32 <> 0 THEN
         DELETE FROM job_wait w WHERE w.job_id = OLD.id;
@@ -312,7 +295,28 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
-CREATE TRIGGER job_ended AFTER DELETE ON job FOR EACH ROW WHEN (OLD.flags & 121 <> 0) EXECUTE FUNCTION job_ended();
+CREATE TRIGGER job_ended AFTER DELETE ON job FOR EACH ROW WHEN (OLD.flags & 97 <> 0) EXECUTE FUNCTION job_ended();
+
+-- What its batch (8) and those who wait for it (16) are told when it comes into the history, which knows how it ended. To look that up
+-- from the other trigger would take a plan over all days for each job.
+CREATE FUNCTION job_in_history() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+BEGIN
+    IF NEW.flags & 8 <> 0 THEN
+        UPDATE batch_job m SET state = NEW.state WHERE m.job_id = NEW.id;
+    END IF;
+    IF NEW.flags & 16 <> 0 THEN
+        WITH told AS (
+            UPDATE job_after a SET state = NEW.state WHERE a.after_id = NEW.id AND a.state IS NULL RETURNING a.job_id
+        )
+        INSERT INTO job_wake SELECT job_id FROM told;
+        IF FOUND AND (SELECT hungry FROM cluster) THEN -- as in job_inserted()
+            PERFORM pg_notify('claimd', 'ended');
+        END IF;
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER job_in_history AFTER INSERT ON job_history FOR EACH ROW WHEN (NEW.flags & 24 <> 0) EXECUTE FUNCTION job_in_history();
 
 -- A job that is retried wants its key back, is open again in its batch, unless that is over, and those who wait for it go on waiting.
 CREATE FUNCTION job_again() RETURNS trigger
@@ -336,7 +340,7 @@ CREATE TRIGGER job_again AFTER INSERT ON job FOR EACH ROW WHEN (NEW.flags & 25 <
     EXECUTE FUNCTION job_again();
 
 REVOKE ALL ON FUNCTION refuse_batch, batch_open, batch_add, batch_close, batch_cancel, batch_status, end_batches, after,
-    release_jobs, job_ended, job_again FROM PUBLIC;
+    release_jobs, job_ended, job_in_history, job_again FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION batch_open, batch_add, batch_close, batch_cancel, batch_status, after TO claimd_admin, claimd_producer;
 GRANT EXECUTE ON FUNCTION batch_status TO claimd_reader;
 GRANT SELECT ON batch, batch_job, batches, job_wait, job_after, job_wake TO claimd_admin, claimd_reader;

@@ -17,6 +17,7 @@ RETURNING id, fence, attempt, crashes, kind, queue, priority, ready_at, attempte
           CASE WHEN pg_column_size(metadata) <= 8192 THEN metadata::text END AS metadata,
           CASE WHEN pg_column_size(args) <= 8192 AND pg_column_compression(args) IS NULL
                 AND (metadata IS NULL OR pg_column_size(metadata) <= 8192)
-                AND id <> ALL (ARRAY(SELECT l.id FROM claimd.job_live l
-                                      WHERE l.checkpoint IS NOT NULL AND l.id = ANY ((SELECT $1)::bigint[])))
+                AND (NOT EXISTS (SELECT FROM claimd.job_live l WHERE l.checkpoint IS NOT NULL)
+                     OR id <> ALL (ARRAY(SELECT l.id FROM claimd.job_live l
+                                          WHERE l.checkpoint IS NOT NULL AND l.id = ANY ((SELECT $1)::bigint[]))))
                THEN args::text END AS args, flags

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What waits for other jobs goes on by itself: jobs after jobs, the follow-up of a batch (feat.B9).
+ */
+#include "support/fleet.h"
+#include "support/suite.h"
+
+#include <check.h>
+
+#define SOON_US (60 * US_PER_S)
+#define CHAIN 60
+#define CHAIN_WITHIN_US \
+    (20 * US_PER_S) /* by the leader's rolls, once a second, it would take 30 to 60 s */
+
+static struct fleet f;
+
+static void setup(void)
+{
+    fleet_start(&f, &(struct fleet_options){.masters = 3});
+    fleet_start_scheduler(&f, 0);
+    fleet_start_worker(&f, 0, NULL);
+    (void)fleet_enqueue(&f, "noop", "{}", 1);
+    fleet_wait_finished(&f, 1, "completed", SOON_US);
+}
+
+static void teardown(void)
+{
+    fleet_stop(&f);
+}
+
+START_TEST(B9_each_job_of_a_chain_starts_when_the_one_before_has_ended)
+{
+    sql_run(f.sql, "DO $$ DECLARE last bigint := claimd.enqueue('noop'); BEGIN FOR i IN 2..60 LOOP"
+                   " last := claimd.after(claimd.enqueue('noop'), ARRAY[last]); END LOOP; END $$");
+    int64_t began_us = wait_now_us();
+    fleet_wait_finished(&f, 1 + CHAIN, "completed", SOON_US);
+    ck_assert_int_lt(wait_now_us() - began_us, CHAIN_WITHIN_US);
+    ck_assert_int_eq(
+        sql_i64(f.sql,
+                "SELECT count(*) FROM (SELECT attempted_at, lag(finalized_at) OVER (ORDER BY id)"
+                " AS before FROM claimd.job_history) AS r WHERE attempted_at < before"),
+        0);
+}
+END_TEST
+
+START_TEST(B9_the_follow_up_of_a_batch_runs_once_after_its_last_job)
+{
+    sql_run(f.sql, "SELECT claimd.batch_open('import', '{\"kind\": \"noop\"}')");
+    sql_run(f.sql,
+            "SELECT claimd.batch_add(1, claimd.enqueue('noop')) FROM generate_series(1, 50)");
+    sql_run(f.sql, "SELECT claimd.batch_close(1)");
+    ck_assert(WAIT_UNTIL(
+        sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history WHERE state = 'completed'") == 52,
+        SOON_US));
+    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history h JOIN claimd.batch b "
+                                    "ON b.follow_up_job = h.id"
+                                    " WHERE h.attempted_at >= ALL (SELECT finalized_at FROM "
+                                    "claimd.job_history o WHERE o.id < h.id)"),
+                     1);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("batches");
+    TCase *t = tcase_create("batches");
+    tcase_set_timeout(t, 240);
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, B9_each_job_of_a_chain_starts_when_the_one_before_has_ended);
+    tcase_add_test(t, B9_the_follow_up_of_a_batch_runs_once_after_its_last_job);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+int main(void)
+{
+    return suite_run_in_one(suite());
+}
