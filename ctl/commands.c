@@ -1,35 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The table from which parsing, help, completion and the manual's commands are made. */
+#include "ctl/command_parts.h"
 #include "ctl/ctl.h"
-
-#define MANY 1000
-
-/* Which jobs: ctl/filter.c. */
-#define FILTER_OPTIONS(standard)                                                            \
-    {"state", "STATE", "only in these states; " standard},                                  \
-        {"kind", "NAME", "only of these kinds"}, {"queue", "NAME", "only of these queues"}, \
-        {"tag", "TEXT", "only with this tag; repeated: with all of them"},                  \
-        {"metadata", "JSON", "only whose metadata contain this object"},                    \
-        {"worker", "ID|HOST", "whose last attempt ran there"},                              \
-        {"since", "TIME", "created (or ended) at this time or later"},                      \
-        {"until", "TIME", "created (or ended) before this time"},                           \
-        {"older-than", "AGE", "the same as --until with an age"},                           \
-    {                                                                                       \
-        "error", "TEXT", "whose last error contains this text"                              \
-    }
-
-/* What is done to all of them: ctl/act_matches.c. */
-#define BULK_OPTIONS                                                               \
-    {"limit", "N", "at most so many, the newest; default: all, up to 10 million"}, \
-        {"dry-run", NULL, "only show how many jobs there are, and which"},         \
-        {"yes", NULL, "don't ask on a terminal"},                                  \
-    {                                                                              \
-        "quiet", NULL, "no progress on standard error"                             \
-    }
-#define BULK_HELP                                                                                  \
-    "\n\nOptions choose jobs as for jobs list. They are worked on in batches of 1000, the oldest " \
-    "first. After an interruption the same command goes on with the rest."
 
 const struct ctl_command ctl_commands[] = {
     {.noun = "db",
@@ -274,6 +247,18 @@ const struct ctl_command ctl_commands[] = {
                  {"max-open", "N", "so many jobs that have not ended; or none for no limit"}},
      .run = queues_limit},
     {.noun = "queues",
+     .verb = "retain",
+     .words = "NAME [DAYS|default]",
+     .words_min = 1,
+     .words_max = 2,
+     .help = RETAIN_HELP,
+     .examples = "claimctl queues retain images 7d\n"
+                 "claimctl queues retain images 90d --state discarded\n"
+                 "claimctl queues retain images default\n"
+                 "claimctl queues retain images",
+     .options = {RETAIN_OPTION},
+     .run = queues_retain},
+    {.noun = "queues",
      .verb = "clear",
      .words = "NAME",
      .words_min = 1,
@@ -335,6 +320,17 @@ const struct ctl_command ctl_commands[] = {
      .help = "Start the jobs of a paused kind again.",
      .examples = "claimctl kinds resume resize",
      .run = kinds_resume},
+    {.noun = "kinds",
+     .verb = "retain",
+     .words = "NAME [DAYS|default]",
+     .words_min = 1,
+     .words_max = 2,
+     .help = RETAIN_HELP,
+     .examples = "claimctl kinds retain resize 2d --state completed\n"
+                 "claimctl kinds retain invoice 365d\n"
+                 "claimctl kinds retain invoice default",
+     .options = {RETAIN_OPTION},
+     .run = kinds_retain},
     {.noun = "batches",
      .verb = "list",
      .words = "",

@@ -19,7 +19,10 @@
  * each try reads a day. */
 #define INDEX_AGAIN_PART 60
 
-enum task { TASK_NONE, TASK_PARTITIONS, TASK_VACUUM, TASK_INDEX, TASKS };
+/* Between two steps of a sweep, times the length of the last. */
+#define SWEEP_REST_FACTOR 9
+
+enum task { TASK_NONE, TASK_PARTITIONS, TASK_VACUUM, TASK_INDEX, TASK_SWEEP, TASKS };
 
 struct history {
     int keep_days;
@@ -31,9 +34,11 @@ struct history {
     int64_t partitions_at_us;
     int64_t vacuum_at_us;
     int64_t index_at_us;
+    int64_t sweep_at_us;
     int64_t begun_us;
     struct history_day removing;
     struct history_index indexing;
+    struct history_sweep sweeping; /* no day: none */
     struct complaint complaints[TASKS];
     bool is_stopping;
 };
@@ -68,6 +73,9 @@ static void task_fail(struct history *h, const struct err *err)
     }
     if (h->task == TASK_INDEX) {
         h->index_at_us = now_us + h->partitions_every_us / INDEX_AGAIN_PART;
+    }
+    if (h->task == TASK_SWEEP) {
+        h->sweep_at_us = now_us + h->vacuum_every_us;
     }
     task_end(h);
 }
@@ -227,7 +235,98 @@ static void on_unindexed(void *ctx, enum status st, const struct pg_result *cons
     }
 }
 
+/* ---- jobs of days that are over, whose rules are shorter than the days' ---- */
+
+static void sweep_again(struct history *h)
+{
+    int64_t now_us = clock_boot_us();
+    h->sweep_at_us = now_us + SWEEP_REST_FACTOR * (now_us - h->begun_us);
+    task_done(h);
+}
+
+static void on_swept(void *ctx, enum status st, const struct pg_result *const *results,
+                     const struct err *err)
+{
+    struct history *h = ctx;
+    (void)results;
+    if (st != STATUS_OK) {
+        task_fail(h, err);
+        return;
+    }
+    log_info("pruned", LOG_TEXT("day", h->sweeping.day), LOG_I64("jobs", h->sweeping.deleted),
+             LOG_I64("left", h->sweeping.left_over));
+    if (h->sweeping.left_over == 0) {
+        h->partitions_at_us = 0; /* it can go */
+    }
+    h->sweeping.day[0] = '\0';
+    sweep_again(h);
+}
+
+static void on_day_vacuumed(void *ctx, enum status st, const struct pg_result *const *results,
+                            const struct err *err)
+{
+    struct history *h = ctx;
+    struct err failed = {0};
+    (void)results;
+    if (st != STATUS_OK) {
+        task_fail(h, err);
+    } else if (history_store_swept(h->pg, &h->sweeping, on_swept, h, &failed) != STATUS_OK) {
+        task_fail(h, &failed);
+    }
+}
+
+static void on_sweep(void *ctx, enum status st, const struct pg_result *const *results,
+                     const struct err *err)
+{
+    struct history *h = ctx;
+    if (st != STATUS_OK) {
+        h->sweeping.day[0] = '\0'; /* perhaps it is gone: from the beginning */
+        task_fail(h, err);
+        return;
+    }
+    history_sweep_note(results[0], &h->sweeping);
+    sweep_again(h);
+}
+
+static void on_to_sweep(void *ctx, enum status st, const struct pg_result *const *results,
+                        const struct err *err)
+{
+    struct history *h = ctx;
+    if (st != STATUS_OK) {
+        task_fail(h, err);
+        return;
+    }
+    if (pg_row_count(results[0]) == 0) {
+        h->sweep_at_us = clock_boot_us() + h->partitions_every_us;
+        task_done(h);
+        return;
+    }
+    history_sweep_row(results[0], 0, &h->sweeping);
+    sweep_again(h);
+}
+
+/* The next step: find a day, a few pages of it, and at its end vacuum and say so. */
+static enum status sweep_next(struct history *h, struct err *err)
+{
+    h->begun_us = clock_boot_us();
+    if (h->sweeping.day[0] == '\0') {
+        return history_store_to_sweep(h->pg, h->keep_days, on_to_sweep, h, err);
+    }
+    if (h->sweeping.page >= 0) {
+        return history_store_sweep(h->pg, &h->sweeping, h->keep_days, on_sweep, h, err);
+    }
+    if (h->sweeping.deleted > 0 && h->sweeping.left_over > 0) {
+        return history_store_vacuum_day(h->pg, &h->sweeping, on_day_vacuumed, h, err);
+    }
+    return history_store_swept(h->pg, &h->sweeping, on_swept, h, err);
+}
+
 /* ---- one task at a time ---- */
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
 static void next(struct history *h)
 {
@@ -259,8 +358,15 @@ static void next(struct history *h)
         }
         return;
     }
-    int64_t at_us = h->partitions_at_us < h->vacuum_at_us ? h->partitions_at_us : h->vacuum_at_us;
-    at_us = h->index_at_us < at_us ? h->index_at_us : at_us;
+    if (h->sweep_at_us <= now_us) {
+        h->task = TASK_SWEEP;
+        if (sweep_next(h, &err) != STATUS_OK) {
+            task_fail(h, &err);
+        }
+        return;
+    }
+    int64_t at_us =
+        least(least(h->partitions_at_us, h->vacuum_at_us), least(h->index_at_us, h->sweep_at_us));
     timer_start(&h->timer, on_timer, (uint64_t)((at_us - now_us) / US_PER_MS) + 1, 0);
 }
 
@@ -304,6 +410,8 @@ static void on_reload(void *ctx, const struct config *config)
     if (h->keep_days != config->scheduler.history_days) {
         h->keep_days = config->scheduler.history_days;
         h->partitions_at_us = 0;
+        h->sweep_at_us = 0;
+        h->sweeping.day[0] = '\0';
         next(h);
     }
 }

@@ -3,10 +3,12 @@
 
 #include "base/clock.h"
 #include "sql/queries.h"
+#include "store/pg/params.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#define SWEEP_PAGES 25                   /* about a thousand jobs */
 #define TIMEOUT_US (6 * 3600 * US_PER_S) /* a vacuum of a large table */
 
 static enum status send_one(struct pg *pg, const struct pg_statement *statement,
@@ -78,6 +80,84 @@ enum status history_store_remove(struct pg *pg, const struct history_day *day, p
     struct pg_statement statement = {.name = "", .sql = sql};
     return send_one(pg, &statement, NULL, done, ctx, err);
 }
+
+/* ---- jobs whose rules are shorter ---- */
+
+static enum status send_params(struct pg *pg, const struct pg_statement *statement,
+                               struct params *p, pg_done_cb *done, void *ctx, struct err *err)
+{
+    struct pg_request request = {
+        .step_count = 1, .timeout_us = TIMEOUT_US, .done = done, .ctx = ctx};
+    enum status st = params_step(p, statement, &request.steps[0], err);
+    if (st == STATUS_OK) {
+        st = pg_send(pg, &request, err);
+    }
+    params_release(p);
+    return st;
+}
+
+enum status history_store_to_sweep(struct pg *pg, int keep, pg_done_cb *done, void *ctx,
+                                   struct err *err)
+{
+    char storage[4];
+    struct pg_param param = pg_param_i32(keep, storage);
+    return send_one(pg, &SQL_DAY_TO_SWEEP, &param, done, ctx, err);
+}
+
+void history_sweep_row(const struct pg_result *r, int row, struct history_sweep *ret)
+{
+    *ret = (struct history_sweep){.age_days = (int)pg_i64(r, row, 1)};
+    (void)snprintf(ret->day, sizeof ret->day, "%s", pg_text(r, row, 0, NULL));
+    (void)snprintf(ret->rules, sizeof ret->rules, "%s", pg_text(r, row, 2, NULL));
+}
+
+enum status history_store_sweep(struct pg *pg, const struct history_sweep *sweep, int keep,
+                                pg_done_cb *done, void *ctx, struct err *err)
+{
+    struct params p = {.count = 0};
+    params_text(&p, sweep->day);
+    params_i32(&p, sweep->age_days);
+    params_i32(&p, keep);
+    params_i64(&p, sweep->page);
+    params_i32(&p, SWEEP_PAGES);
+    return send_params(pg, &SQL_DAY_SWEEP, &p, done, ctx, err);
+}
+
+void history_sweep_note(const struct pg_result *r, struct history_sweep *sweep)
+{
+    sweep->page = pg_i64(r, 0, 0);
+    sweep->deleted += pg_i64(r, 0, 1);
+    sweep->left_over += pg_i64(r, 0, 2);
+}
+
+enum status history_store_swept(struct pg *pg, const struct history_sweep *sweep, pg_done_cb *done,
+                                void *ctx, struct err *err)
+{
+    struct params p = {.count = 0};
+    params_text(&p, sweep->day);
+    params_i32(&p, sweep->age_days);
+    params_text(&p, sweep->rules);
+    params_bool(&p, sweep->left_over == 0);
+    return send_params(pg, &SQL_DAY_SWEPT, &p, done, ctx, err);
+}
+
+/* Not truncated either: that would wait for readers, and others would wait behind it. */
+enum status history_store_vacuum_day(struct pg *pg, const struct history_sweep *sweep,
+                                     pg_done_cb *done, void *ctx, struct err *err)
+{
+    char name[HISTORY_NAME_SIZE];
+    char sql[160];
+    (void)snprintf(name, sizeof name, "job_history_%.4s%.2s%.2s", sweep->day, sweep->day + 5,
+                   sweep->day + 8);
+    if (!is_day(name)) {
+        return err_fail(err, STATUS_INVALID, "'%s' is not the name of a day", name);
+    }
+    (void)snprintf(sql, sizeof sql, "VACUUM (TRUNCATE false, SKIP_LOCKED true) claimd.%s", name);
+    struct pg_statement statement = {.name = "", .sql = sql};
+    return send_one(pg, &statement, NULL, done, ctx, err);
+}
+
+/* ---- indexes ---- */
 
 enum status history_store_unindexed(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err)
 {

@@ -22,7 +22,8 @@ struct history_day {
     enum history_step step;
 };
 
-/* Days older than `keep` days, and interrupted ones; results[0]: rows of history_day_row(). */
+/* Days older than `keep` days and all rules, empty ones, and interrupted ones; results[0]: rows of
+ * history_day_row(). */
 enum status history_store_old(struct pg *pg, int keep, pg_done_cb *done, void *ctx,
                               struct err *err) MUST_USE;
 void history_day_row(const struct pg_result *r, int row, struct history_day *ret);
@@ -34,6 +35,32 @@ enum status history_store_forget(struct pg *pg, int keep, pg_done_cb *done, void
 /* The next step of a day's removal. INVALID: not the name of a day. */
 enum status history_store_remove(struct pg *pg, const struct history_day *day, pg_done_cb *done,
                                  void *ctx, struct err *err) MUST_USE;
+
+/* A day of which jobs are deleted whose rules are shorter than those of others. */
+struct history_sweep {
+    char day[16]; /* 2026-01-31 */
+    char rules[40];
+    int age_days;
+    int64_t page; /* the next one; -1: it has been looked through */
+    int64_t deleted;
+    int64_t left_over;
+};
+
+/* The next one; results[0]: at most one row of history_sweep_row(). */
+enum status history_store_to_sweep(struct pg *pg, int keep, pg_done_cb *done, void *ctx,
+                                   struct err *err) MUST_USE;
+void history_sweep_row(const struct pg_result *r, int row, struct history_sweep *ret);
+
+/* Deletes from its next pages; results[0] is for history_sweep_note(). */
+enum status history_store_sweep(struct pg *pg, const struct history_sweep *sweep, int keep,
+                                pg_done_cb *done, void *ctx, struct err *err) MUST_USE;
+void history_sweep_note(const struct pg_result *r, struct history_sweep *sweep);
+
+/* Once it has been looked through: this is recorded, or its dead rows are vacuumed. */
+enum status history_store_swept(struct pg *pg, const struct history_sweep *sweep, pg_done_cb *done,
+                                void *ctx, struct err *err) MUST_USE;
+enum status history_store_vacuum_day(struct pg *pg, const struct history_sweep *sweep,
+                                     pg_done_cb *done, void *ctx, struct err *err) MUST_USE;
 
 /* Days that are over get the indexes by which people search: beside everybody else's work, but only
  * once all transactions that are open have ended. Until then it waits, and so does its caller. */

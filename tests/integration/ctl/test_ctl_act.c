@@ -294,6 +294,28 @@ START_TEST(queues_and_kinds_are_shown_paused_and_resumed)
 }
 END_TEST
 
+START_TEST(feat_B20_rules_of_queues_and_kinds_are_set_shown_and_removed)
+{
+    ctl_sql("UPDATE claimd.cluster SET oldest_program = schema_version");
+    ctl_sql("INSERT INTO claimd.kind (name) VALUES ('a')");
+    ck_assert_int_eq(ctl_exit("queues", "retain", "q1", "7d"), 0);
+    ck_assert_int_eq(ctl_exit("queues", "retain", "q1", "30d", "--state", "discarded"), 0);
+    assert_says("all others    7");
+    assert_says("discarded    30");
+    ck_assert_int_eq(ctl_exit("queues", "retain", "q1", "default", "--state", "discarded"), 0);
+    ck_assert_int_eq(COUNT("claimd.retention"), 1);
+    ck_assert_int_eq(ctl_exit("queues", "retain", "q1", "default"), 0);
+    ck_assert_int_eq(ctl_exit("kinds", "retain", "a", "7d", "--state", "completed"), 0);
+    ck_assert_int_eq(ctl_exit("kinds", "retain", "a"), 0);
+    ck_assert_int_eq(COUNT("claimd.retention"), 1);
+    ck_assert_int_eq(ctl_exit("queues", "retain", "q1", "7h"), 2);
+    assert_says("'7h': must be whole days, 1d to 3650d, or default; none is for");
+    ck_assert_int_eq(ctl_exit("queues", "retain", "q1", "none", "--state", "completed"), 2);
+    ck_assert_int_eq(ctl_exit("kinds", "retain", "a", "1d", "--state", "running"), 2);
+    ck_assert_int_eq(ctl_exit("kinds", "retain", "z", "1d"), 2);
+}
+END_TEST
+
 /* ---- edit ---- */
 
 START_TEST(a_queued_job_is_edited_and_show_tells_of_it)
@@ -400,6 +422,7 @@ int main(void)
     tcase_add_test(tests, show_and_list_have_one_job_with_all_its_generations);
     tcase_add_test(tests, a_queue_is_cleared_and_the_history_deleted);
     tcase_add_test(tests, queues_and_kinds_are_shown_paused_and_resumed);
+    tcase_add_test(tests, feat_B20_rules_of_queues_and_kinds_are_set_shown_and_removed);
     tcase_add_test(tests, a_queued_job_is_edited_and_show_tells_of_it);
     tcase_add_test(tests, on_a_terminal_it_asks_first);
     tcase_add_test(tests, an_interrupted_command_is_repeated);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What several rows of the table of commands have in common. */
+#ifndef CLAIMD_CTL_COMMAND_PARTS_H
+#define CLAIMD_CTL_COMMAND_PARTS_H
+
+#define MANY 1000
+
+/* Which jobs: ctl/filter.c. */
+#define FILTER_OPTIONS(standard)                                                            \
+    {"state", "STATE", "only in these states; " standard},                                  \
+        {"kind", "NAME", "only of these kinds"}, {"queue", "NAME", "only of these queues"}, \
+        {"tag", "TEXT", "only with this tag; repeated: with all of them"},                  \
+        {"metadata", "JSON", "only whose metadata contain this object"},                    \
+        {"worker", "ID|HOST", "whose last attempt ran there"},                              \
+        {"since", "TIME", "created (or ended) at this time or later"},                      \
+        {"until", "TIME", "created (or ended) before this time"},                           \
+        {"older-than", "AGE", "the same as --until with an age"},                           \
+    {                                                                                       \
+        "error", "TEXT", "whose last error contains this text"                              \
+    }
+
+/* What is done to all of them: ctl/act_matches.c. */
+#define BULK_OPTIONS                                                               \
+    {"limit", "N", "at most so many, the newest; default: all, up to 10 million"}, \
+        {"dry-run", NULL, "only show how many jobs there are, and which"},         \
+        {"yes", NULL, "don't ask on a terminal"},                                  \
+    {                                                                              \
+        "quiet", NULL, "no progress on standard error"                             \
+    }
+#define BULK_HELP                                                                                  \
+    "\n\nOptions choose jobs as for jobs list. They are worked on in batches of 1000, the oldest " \
+    "first. After an interruption the same command goes on with the rest."
+
+/* ctl/retention.c. */
+#define RETAIN_HELP                                                                               \
+    "Set or show how long finished jobs are kept.\n\n"                                            \
+    "In whole days, 1d to 3650d; default: as long as scheduler.history_days says. A rule of the " \
+    "kind comes before one of the queue. Without --state: all that have no rule of their own; "   \
+    "default without --state removes all rules."
+#define RETAIN_OPTION                                                                  \
+    {                                                                                  \
+        "state", "STATE", "only those that ended as completed, discarded or cancelled" \
+    }
+
+#endif
