@@ -40,6 +40,7 @@ enum option_code {
     OPT_WORKERS,
     OPT_MASTERS,
     OPT_SLOTS,
+    OPT_UNKEPT,
     OPT_JSON
 };
 
@@ -51,6 +52,7 @@ static const struct option long_options[] = {{"help", no_argument, NULL, OPT_HEL
                                              {"workers", required_argument, NULL, OPT_WORKERS},
                                              {"masters", required_argument, NULL, OPT_MASTERS},
                                              {"slots", required_argument, NULL, OPT_SLOTS},
+                                             {"unkept", no_argument, NULL, OPT_UNKEPT},
                                              {"json", no_argument, NULL, OPT_JSON},
                                              {NULL, 0, NULL, 0}};
 
@@ -65,6 +67,7 @@ static void usage(FILE *out)
                        "  --rounds N   metrics, features: with and without, in turns (3)\n"
                        "  --samples N  latency: jobs, one at a time (500)\n"
                        "  --seconds N  idle, fairness: how long (10); locks: of each load (3)\n"
+                       "  --unkept     drain: completed jobs are counted, not kept\n"
                        "  --json       locks: a line of JSON instead of a table\n"
                        "  --workers N  worker processes (2; latency: 1)\n"
                        "  --masters N  Redis masters (5)\n"
@@ -112,6 +115,9 @@ static enum status parse_options(int argc, char **argv, struct bench_options *o,
         case OPT_SLOTS:
             st = parse_number(optarg, 0, 1024, &n, err);
             o->cluster.slots = (int)n;
+            break;
+        case OPT_UNKEPT:
+            o->is_unkept = true;
             break;
         case OPT_JSON:
             o->is_json = true;

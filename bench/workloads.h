@@ -14,6 +14,7 @@ struct bench_options {
     int64_t seconds;
     int64_t rounds;
     bool is_json;
+    bool is_unkept;
     struct cluster_options cluster;
 };
 

@@ -38,6 +38,10 @@
     "In whole days, 1d to 3650d; default: as long as scheduler.history_days says. A rule of the " \
     "kind comes before one of the queue. Without --state: all that have no rule of their own; "   \
     "default without --state removes all rules."
+#define KEEP_COMPLETED_HELP                                                                    \
+    "Set how long completed jobs of a kind are kept.\n\n"                                      \
+    "none: they are deleted as they end, and only counted, which is cheaper; their result is " \
+    "lost. Failed and cancelled jobs are kept. Workers hear of it within 10 s."
 #define RETAIN_OPTION                                                                  \
     {                                                                                  \
         "state", "STATE", "only those that ended as completed, discarded or cancelled" \

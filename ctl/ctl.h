@@ -123,7 +123,7 @@ ctl_run lock_nodes_set, lock_nodes_show;
 ctl_run jobs_list, jobs_show, jobs_watch, jobs_cancel, jobs_retry, jobs_delete, jobs_edit;
 ctl_run queues, queues_show, queues_pause, queues_resume, queues_limit, queues_clear, queues_retain;
 ctl_run keys_list, keys_show, keys_limit;
-ctl_run kinds_list, kinds_pause, kinds_resume, kinds_retain;
+ctl_run kinds_list, kinds_pause, kinds_resume, kinds_retain, kinds_set;
 ctl_run workers, workers_quiet, workers_drain, stats, top;
 ctl_run batches_list, batches_show, batches_close, batches_cancel;
 ctl_run schedules_list, schedules_show, schedules_set, schedules_pause, schedules_resume;

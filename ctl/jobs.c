@@ -155,6 +155,19 @@ static enum status fill_past(struct admin *a, const char *id, struct table *time
     return st;
 }
 
+static enum status fail_absent(struct admin *a, const char *id, struct err *err)
+{
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = admin_query(a, &SQL_ADMIN_JOB_GONE, &id, &rows, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    bool is_gone = strcmp(admin_value(rows, 0, 0), "t") == 0;
+    return err_fail(err, STATUS_NOT_FOUND, "job %s %s", id,
+                    is_gone ? "is gone: completed and not kept, deleted, or never committed"
+                            : "not found");
+}
+
 enum status jobs_show(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     const char *id = args->words[0];
@@ -183,7 +196,7 @@ enum status jobs_show(struct ctl *ctl, const struct ctl_args *args, struct err *
         return st;
     }
     if (job.row_count == 0) {
-        return err_fail(err, STATUS_NOT_FOUND, "job %s not found", id);
+        return fail_absent(a, id, err);
     }
     st = table_query(&before, a, &SQL_ADMIN_JOB_BEFORE, &id, err);
     if (st != STATUS_OK) {

@@ -103,7 +103,7 @@ static enum status choose(struct watch *w, const struct ctl_args *args, struct e
 static bool is_final(const char *state)
 {
     return strcmp(state, "completed") == 0 || strcmp(state, "cancelled") == 0 ||
-           strcmp(state, "discarded") == 0;
+           strcmp(state, "discarded") == 0 || strcmp(state, "gone") == 0;
 }
 
 static enum status say_json(FILE *out, const struct admin_rows *rows, int row, const char *before,

@@ -107,6 +107,16 @@ enum status queues_retain(struct ctl *ctl, const struct ctl_args *args, struct e
     return retain(ctl, &rule, args->word_count > 1 ? args->words[1] : NULL, err);
 }
 
+enum status kinds_set(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    const char *keep = ctl_value(args, "keep-completed");
+    struct rule rule = {.scope = "kind", .name = args->words[0], .state = "completed"};
+    if (keep == NULL) {
+        return err_fail(err, STATUS_INVALID, "kinds set needs --keep-completed");
+    }
+    return retain(ctl, &rule, keep, err);
+}
+
 enum status kinds_retain(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     struct rule rule = {.scope = "kind", .name = args->words[0], .state = ctl_value(args, "state")};

@@ -67,6 +67,7 @@ struct kind_settings {
     int max_crashes;
     int64_t timeout_us;
     bool at_most_once;
+    bool keeps_none;            /* operators say so: its completed jobs are only counted */
     char backoff[BACKOFF_SIZE]; /* "" = the usual one */
 };
 

@@ -99,8 +99,8 @@ static void on_removed(void *ctx, enum status st, const struct pg_result *const 
     remove_next(h);
 }
 
-static void on_forgotten(void *ctx, enum status st, const struct pg_result *const *results,
-                         const struct err *err)
+static void on_folded(void *ctx, enum status st, const struct pg_result *const *results,
+                      const struct err *err)
 {
     struct history *h = ctx;
     (void)results;
@@ -109,6 +109,19 @@ static void on_forgotten(void *ctx, enum status st, const struct pg_result *cons
         return;
     }
     task_done(h);
+}
+
+static void on_forgotten(void *ctx, enum status st, const struct pg_result *const *results,
+                         const struct err *err)
+{
+    struct history *h = ctx;
+    struct err failed = {0};
+    (void)results;
+    if (st != STATUS_OK) {
+        task_fail(h, err);
+    } else if (history_store_fold(h->pg, h->keep_days, on_folded, h, &failed) != STATUS_OK) {
+        task_fail(h, &failed);
+    }
 }
 
 static void on_old(void *ctx, enum status st, const struct pg_result *const *results,

@@ -46,6 +46,14 @@ enum status history_store_forget(struct pg *pg, int keep, pg_done_cb *done, void
     return send_one(pg, &SQL_DAY_FORGET, &param, done, ctx, err);
 }
 
+enum status history_store_fold(struct pg *pg, int keep, pg_done_cb *done, void *ctx,
+                               struct err *err)
+{
+    char storage[4];
+    struct pg_param param = pg_param_i32(keep, storage);
+    return send_one(pg, &SQL_DAY_FOLD, &param, done, ctx, err);
+}
+
 void history_day_row(const struct pg_result *r, int row, struct history_day *ret)
 {
     *ret = (struct history_day){.step = (enum history_step)pg_i64(r, row, 1)};

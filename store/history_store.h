@@ -32,6 +32,10 @@ void history_day_row(const struct pg_result *r, int row, struct history_day *ret
 enum status history_store_forget(struct pg *pg, int keep, pg_done_cb *done, void *ctx,
                                  struct err *err) MUST_USE;
 
+/* Counts of jobs that are not kept: minutes become hours, those older than `keep` days go. */
+enum status history_store_fold(struct pg *pg, int keep, pg_done_cb *done, void *ctx,
+                               struct err *err) MUST_USE;
+
 /* The next step of a day's removal. INVALID: not the name of a day. */
 enum status history_store_remove(struct pg *pg, const struct history_day *day, pg_done_cb *done,
                                  void *ctx, struct err *err) MUST_USE;

@@ -169,6 +169,7 @@ static void finish(struct worker *w, struct job_in_hand *job, const struct run_f
     finish->crashed = v.crashed;
     finish->flags = job->flags;
     finish->has_live = job->has_live;
+    finish->is_unkept = job->settings.keeps_none;
     probe("W7");
     record(recorded_as[v.kind], "inv", RECORD_I64("job", job->id), RECORD_I64("f", job->fence));
     if (job_store_finish(w->store, finish, on_finished, wait, &err) != STATUS_OK) {

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
-DROP FUNCTION job_status, wait, complete_in_tx, delete_job, retry_many, retry, edit, patched_values, take_kept_edits, apply_patch, refuse_patch,
+DROP FUNCTION job_status, may_be_gone, wait, complete_in_tx, delete_job, retry_many, retry, edit, patched_values, take_kept_edits, apply_patch, refuse_patch,
     pause_queue, resume_queue, pause_kind, resume_kind, ask_worker;
 DROP TABLE job_edit;
 

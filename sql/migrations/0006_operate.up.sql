@@ -3,12 +3,26 @@
 -- docs/guide/effects.md, docs/guide/first-job.md.
 
 -- ---- how it is doing ----
--- No row: there is no such job, or its history has been dropped.
+-- Nothing is there of a job of this id, but it may have been: it was given out, and there are kinds of which nothing is kept.
+CREATE FUNCTION may_be_gone(id bigint) RETURNS boolean
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM retention r WHERE r.days = 0) AND may_be_gone.id BETWEEN 1 AND (SELECT last_value FROM job_id_seq);
+END $$;
+
+-- No row: there is no such job, or its history has been dropped. State 'gone': where kinds keep no completed jobs, nobody can tell that
+-- from a job that was completed.
 CREATE FUNCTION job_status(id bigint)
 RETURNS TABLE (state text, attempt integer, result jsonb, error text, finalized_at timestamptz)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
-    SELECT j.state, j.attempt, j.result, j.error, j.finalized_at FROM jobs j WHERE j.id = job_status.id
-$$;
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY SELECT j.state, j.attempt, j.result, j.error, j.finalized_at FROM jobs j WHERE j.id = job_status.id;
+    IF NOT FOUND AND may_be_gone(job_status.id) THEN
+        state := 'gone';
+        RETURN NEXT;
+    END IF;
+END $$;
 
 -- The same as soon as the job has ended, or as it is when the time is over. Looks every 5 ms, then ever less often, up to 4 times a
 -- second. Holds a snapshot meanwhile, which keeps vacuum from its work: hence the short limit.
@@ -33,7 +47,7 @@ BEGIN
     END IF;
     LOOP
         SELECT * INTO found_job FROM job_status(wait.id);
-        EXIT WHEN found_job IS NULL OR found_job.finalized_at IS NOT NULL OR clock_timestamp() >= until_at;
+        EXIT WHEN found_job IS NULL OR found_job.finalized_at IS NOT NULL OR found_job.state = 'gone' OR clock_timestamp() >= until_at;
         PERFORM pg_sleep(LEAST(pause, extract(epoch FROM until_at - clock_timestamp())));
         pause := LEAST(pause * 1.5, 0.25);
     END LOOP;
@@ -454,9 +468,10 @@ BEGIN
     UPDATE worker w SET asked = what WHERE w.worker_id = ask_worker.worker_id AND w.asked <> 'drain';
 END $$;
 
-REVOKE ALL ON FUNCTION job_status, wait, complete_in_tx, delete_job, retry_many, retry, refuse_patch, apply_patch, take_kept_edits,
+REVOKE ALL ON FUNCTION may_be_gone, job_status, wait, complete_in_tx, delete_job, retry_many, retry, refuse_patch, apply_patch, take_kept_edits,
     patched_values, edit, pause_queue, resume_queue,
     pause_kind, resume_kind, ask_worker FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION may_be_gone TO claimd_admin, claimd_reader;
 GRANT EXECUTE ON FUNCTION job_status, wait TO claimd_admin, claimd_producer, claimd_reader;
 GRANT EXECUTE ON FUNCTION complete_in_tx, delete_job, retry_many, retry, edit, pause_queue, resume_queue, pause_kind, resume_kind,
     ask_worker TO claimd_admin;

@@ -22,6 +22,41 @@ CREATE TABLE history_day (
     CONSTRAINT history_day_pkey PRIMARY KEY (day)
 );
 
+-- Completed jobs of kinds that keep none: per minute and worker, and once that is over, per hour.
+CREATE TABLE completed_count (
+    at timestamptz NOT NULL,
+    worker_id uuid NOT NULL, -- all zeros: an hour, of all
+    jobs bigint NOT NULL,
+    kind text COLLATE "C" NOT NULL,
+    queue text COLLATE "C" NOT NULL,
+    CONSTRAINT completed_count_pkey PRIMARY KEY (at, worker_id, kind, queue)
+) WITH (fillfactor = 50);
+
+-- How many of them ended since then; the minute in which that lies counts in part.
+CREATE FUNCTION counted_since(since timestamptz) RETURNS TABLE (kind text, queue text, jobs numeric)
+LANGUAGE sql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
+    SELECT c.kind, c.queue,
+           sum(c.jobs * extract(epoch FROM u.til - GREATEST(c.at, since)) / GREATEST(0.001, extract(epoch FROM u.til - c.at)))
+      FROM completed_count c
+     CROSS JOIN LATERAL (SELECT LEAST(clock_timestamp(), c.at + interval '1 minute') AS til) u
+     WHERE c.at > since - interval '1 minute' AND c.worker_id <> '00000000-0000-0000-0000-000000000000'
+     GROUP BY c.kind, c.queue
+$$;
+
+-- Minutes that are over become hours, so that what is kept of a day stays small.
+CREATE FUNCTION fold_counts(keep integer) RETURNS void
+LANGUAGE sql SET search_path = claimd, pg_catalog, pg_temp AS $$
+    DELETE FROM completed_count c WHERE c.at < now() - make_interval(days => keep);
+    WITH old AS (
+        DELETE FROM completed_count c
+         WHERE c.worker_id <> '00000000-0000-0000-0000-000000000000' AND c.at < date_trunc('hour', now()) - interval '1 hour'
+        RETURNING c.*
+    )
+    INSERT INTO completed_count AS c (at, worker_id, kind, queue, jobs)
+    SELECT date_trunc('hour', o.at), '00000000-0000-0000-0000-000000000000', o.kind, o.queue, sum(o.jobs) FROM old o GROUP BY 1, 3, 4
+        ON CONFLICT ON CONSTRAINT completed_count_pkey DO UPDATE SET jobs = c.jobs + excluded.jobs;
+$$;
+
 -- ---- rules ----
 CREATE FUNCTION set_retention(scope text, name text, keep interval, state text) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
@@ -155,6 +190,9 @@ LANGUAGE sql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $
         DO UPDATE SET age = excluded.age, rules = excluded.rules, is_empty = excluded.is_empty
 $$;
 
-REVOKE ALL ON FUNCTION set_retention, retain_queue, retain_kind, kept_days, longest_days, day_to_sweep, sweep_day, day_swept FROM PUBLIC;
+REVOKE ALL ON FUNCTION counted_since, fold_counts, set_retention, retain_queue, retain_kind, kept_days, longest_days, day_to_sweep, sweep_day, day_swept FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION retain_queue, retain_kind TO claimd_admin;
-GRANT SELECT ON retention, history_day TO claimd_admin, claimd_reader;
+GRANT EXECUTE ON FUNCTION counted_since TO claimd_admin, claimd_reader;
+GRANT SELECT ON retention TO claimd_worker;
+GRANT SELECT, INSERT, UPDATE ON completed_count TO claimd_worker;
+GRANT SELECT ON retention, history_day, completed_count TO claimd_admin, claimd_reader;

@@ -1,11 +1,16 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Where jobs are now: for following them. After an operator's retry the newest generation counts. Indexes: job_pkey, job_history_id.
+-- Where jobs are now: for following them. After an operator's retry the newest generation counts. `gone`:
+-- see job_status(). Indexes: job_pkey, job_history_id.
 -- params: int8[]
-SELECT DISTINCT ON (j.id) j.id, j.kind, j.state, j.attempt, w.host,
+(SELECT DISTINCT ON (j.id) j.id, j.kind, j.state, j.attempt, w.host,
        COALESCE(j.error, CASE WHEN j.state IN ('retryable', 'available') AND j.attempt > 0 THEN
            (SELECT a.error FROM claimd.job_attempt a WHERE a.job_id = j.id ORDER BY a.fence DESC LIMIT 1) END) AS error,
        to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS at
   FROM claimd.jobs j
   LEFT JOIN claimd.worker w ON w.worker_id = j.worker_id
  WHERE j.id = ANY ($1)
- ORDER BY j.id, j.generation DESC
+ ORDER BY j.id, j.generation DESC)
+UNION ALL
+SELECT u.id, '', 'gone', 0, NULL, NULL, to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+  FROM unnest($1) AS u(id)
+ WHERE NOT EXISTS (SELECT FROM claimd.jobs j WHERE j.id = u.id) AND claimd.may_be_gone(u.id)

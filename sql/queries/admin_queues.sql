@@ -33,11 +33,16 @@ WITH RECURSIVE lane AS (
       FROM ended
      WHERE finalized_at > statement_timestamp() - interval '1 minute'
      GROUP BY queue
+), dropped AS MATERIALIZED (
+    SELECT queue, round(sum(jobs) / 60, 1) AS per_s
+      FROM claimd.counted_since(statement_timestamp() - interval '1 minute')
+     GROUP BY queue
 ), known AS MATERIALIZED (
     SELECT queue AS name FROM lane
      UNION SELECT name FROM claimd.queue
      UNION SELECT unnest(queues) FROM live
      UNION SELECT queue FROM rate
+     UNION SELECT queue FROM dropped
 ), budget AS MATERIALIZED (
     SELECT GREATEST(1000, 100000 / GREATEST(1, count(*))) AS jobs FROM known
 ), counted AS MATERIALIZED (
@@ -97,7 +102,7 @@ SELECT d.name,
        CASE WHEN d.is_estimated THEN '~' ELSE '' END || d.waiting AS waiting,
        CASE WHEN d.is_estimated THEN '~' ELSE '' END || d.running AS running,
        COALESCE(GREATEST(0, round(extract(epoch FROM statement_timestamp() - o.ready_at), 1)), 0) AS oldest_due_s,
-       COALESCE(r.per_s, 0) AS per_s,
+       COALESCE(r.per_s, 0) + COALESCE(x.per_s, 0) AS per_s,
        EXISTS (SELECT FROM claimd.queue q WHERE q.name = d.name AND q.paused) AS paused,
        (SELECT count(*) FROM live w WHERE d.name = ANY (w.queues)) AS workers,
        (SELECT string_agg(DISTINCT k, ',') FROM live w, unnest(w.kinds) AS k WHERE d.name = ANY (w.queues)) AS kinds,
@@ -105,4 +110,5 @@ SELECT d.name,
   FROM depth d
   LEFT JOIN oldest o ON o.queue = d.name
   LEFT JOIN rate r ON r.queue = d.name
+  LEFT JOIN dropped x ON x.queue = d.name
  ORDER BY d.name

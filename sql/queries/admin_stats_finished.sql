@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What ended in the last minutes, from the newest pages of today's history. What that doesn't reach back to (or what was before
 -- midnight, UTC) is estimated from it: such numbers begin with ~. A burst may have filled the sample in a moment, so no estimate is
--- more than what the pages of those two days hold.
+-- more than what the pages of those two days hold. Completed jobs that are not kept are counted elsewhere.
 WITH size AS (
     SELECT COALESCE(pg_relation_size(to_regclass('claimd.job_history_'
                || to_char(statement_timestamp() AT TIME ZONE 'UTC', 'YYYYMMDD'))), 0) / 8192 AS today,
@@ -35,9 +35,11 @@ WITH size AS (
      GROUP BY s.m, s.seconds
 )
 SELECT m AS minutes,
-       CASE WHEN is_estimated THEN '~' ELSE '' END || round(completed * by) AS completed,
+       CASE WHEN is_estimated THEN '~' ELSE '' END || round(completed * by + u.jobs) AS completed,
        CASE WHEN is_estimated THEN '~' ELSE '' END || round(discarded * by) AS discarded,
        CASE WHEN is_estimated THEN '~' ELSE '' END || round(cancelled * by) AS cancelled,
-       round((jobs * by / (m * 60))::numeric, 1) AS per_s, is_estimated
+       round(((counted.jobs * by + u.jobs) / (m * 60))::numeric, 1) AS per_s, is_estimated
   FROM counted
+ CROSS JOIN LATERAL (SELECT COALESCE(sum(n.jobs), 0) AS jobs
+                       FROM claimd.counted_since(statement_timestamp() - counted.m * interval '1 minute') n) u
  ORDER BY m

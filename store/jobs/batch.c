@@ -20,7 +20,7 @@ struct columns {
 
 void batch_release(struct batch *b)
 {
-    for (size_t k = 0; k < FINISH_KIND_COUNT; k++) {
+    for (size_t k = 0; k < FINISH_LIST_COUNT; k++) {
         for (size_t i = 0; i < b->finishes[k].count; i++) {
             finish_free(b->finishes[k].items[i]);
         }
@@ -43,7 +43,8 @@ void batch_take_finishes(struct batch *b, struct finish_queue *q, size_t max)
            q->first->is_suspect == b->has_suspect && strcmp(q->first->worker_id, worker) == 0 &&
            (b->finish_count == 0 || b->finish_bytes + q->first->bytes <= BATCH_FINISH_BYTES_MAX)) {
         struct finish *f = finish_queue_pop(q);
-        struct finish_list *list = &b->finishes[f->f.kind];
+        struct finish_list *list =
+            &b->finishes[finish_is_dropped(f) ? FINISH_LIST_DROP : (size_t)f->f.kind];
         f->is_settled = false;
         list->items[list->count] = f;
         list->count++;
@@ -65,7 +66,7 @@ void batch_take_claims(struct batch *b, struct claim_queue *q)
 
 void batch_return_finishes(struct batch *b, struct finish_queue *q, bool is_unknown)
 {
-    for (size_t k = 0; k < FINISH_KIND_COUNT; k++) {
+    for (size_t k = 0; k < FINISH_LIST_COUNT; k++) {
         struct finish_list *list = &b->finishes[k];
         for (size_t i = list->count; i > 0; i--) {
             struct finish *f = list->items[i - 1];
@@ -150,9 +151,9 @@ static void put_failures(struct params *p, const struct finish_list *list, struc
     put_texts(p, list, columns, log_tail_of);
 }
 
-/* Statement for finishes of one kind; its parameters begin with ids and rising fences, the last is
+/* Statement for finishes of one list; its parameters begin with ids and rising fences, the last is
  * the worker. */
-static void put_finishes(struct params *p, const struct finish_list *list, enum finish_kind kind,
+static void put_finishes(struct params *p, const struct finish_list *list, size_t kind,
                          struct columns *columns)
 {
     for (size_t i = 0; i < list->count; i++) {
@@ -178,17 +179,19 @@ static void put_finishes(struct params *p, const struct finish_list *list, enum 
         put_texts(p, list, columns, error_of);
         break;
     case FINISH_HAND_BACK:
+    case FINISH_LIST_DROP:
         break;
     }
     params_uuid(p, list->items[0]->worker_id);
 }
 
-static enum batch_step step_of(enum finish_kind kind)
+static enum batch_step step_of(size_t kind)
 {
-    static const enum batch_step steps[FINISH_KIND_COUNT] = {
+    static const enum batch_step steps[FINISH_LIST_COUNT] = {
         [FINISH_COMPLETED] = STEP_COMPLETE, [FINISH_RETRY] = STEP_RETRY,
         [FINISH_DISCARDED] = STEP_DISCARD,  [FINISH_CANCELLED] = STEP_CANCEL,
         [FINISH_SNOOZE] = STEP_SNOOZE,      [FINISH_HAND_BACK] = STEP_HAND_BACK,
+        [FINISH_LIST_DROP] = STEP_DROP,
     };
     return steps[kind];
 }
@@ -209,6 +212,8 @@ static const struct pg_statement *statement_of(enum batch_step step, bool is_car
         return &SQL_JOB_SNOOZE;
     case STEP_HAND_BACK:
         return &SQL_JOB_HAND_BACK;
+    case STEP_DROP:
+        return is_careful ? &SQL_JOB_DROP_SKIP : &SQL_JOB_DROP;
     case STEP_OVERRAN:
         return &SQL_JOB_OVERRAN;
     case STEP_ASKED:
@@ -299,17 +304,22 @@ static enum status build_asked(struct batch *b, struct columns *columns, struct 
     return add_step(b, STEP_ASKED, request, err);
 }
 
-static enum status build_forget(struct batch *b, struct columns *columns,
-                                struct pg_request *request, struct err *err)
+static size_t add_live(const struct finish_list *list, int64_t *ids, size_t count)
 {
-    const struct finish_list *list = &b->finishes[FINISH_COMPLETED];
-    size_t count = 0;
     for (size_t i = 0; i < list->count; i++) {
         if (list->items[i]->f.has_live) {
-            columns->ids[count] = list->items[i]->f.id;
+            ids[count] = list->items[i]->f.id;
             count++;
         }
     }
+    return count;
+}
+
+static enum status build_forget(struct batch *b, struct columns *columns,
+                                struct pg_request *request, struct err *err)
+{
+    size_t count = add_live(&b->finishes[FINISH_COMPLETED], columns->ids, 0);
+    count = add_live(&b->finishes[FINISH_LIST_DROP], columns->ids, count);
     if (count == 0) {
         return STATUS_OK;
     }
@@ -322,7 +332,7 @@ static enum status build_free(struct batch *b, struct columns *columns, struct p
                               struct err *err)
 {
     size_t count = 0;
-    for (size_t k = 0; k < FINISH_KIND_COUNT; k++) {
+    for (size_t k = 0; k < FINISH_LIST_COUNT; k++) {
         for (size_t i = 0; i < b->finishes[k].count; i++) {
             const struct job_finish *f = &b->finishes[k].items[i]->f;
             if ((f->flags & FLAGS_LIMITED) != 0) {
@@ -418,7 +428,7 @@ enum status batch_build(struct batch *b, struct kind_cache *kinds, const char *w
     if (st != STATUS_OK) {
         return st;
     }
-    for (enum finish_kind k = FINISH_COMPLETED; k < FINISH_KIND_COUNT; k++) {
+    for (size_t k = FINISH_COMPLETED; k < FINISH_LIST_COUNT; k++) {
         struct finish_list *list = &b->finishes[k];
         if (list->count == 0) {
             continue;
@@ -538,6 +548,9 @@ static void settle_step(struct batch *b, int n, size_t place_count, struct kind_
         break;
     case STEP_HAND_BACK:
         settle_finishes(&b->finishes[FINISH_HAND_BACK], rows);
+        break;
+    case STEP_DROP:
+        settle_finishes(&b->finishes[FINISH_LIST_DROP], rows);
         break;
     case STEP_KINDS:
         kind_cache_load(kinds, rows, now_us);

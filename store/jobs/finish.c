@@ -107,6 +107,11 @@ void finish_free(struct finish *f)
     free(f);
 }
 
+bool finish_is_dropped(const struct finish *f)
+{
+    return f->f.kind == FINISH_COMPLETED && f->f.is_unkept && !f->f.overran;
+}
+
 enum status finish_refuse(struct finish *f, const char *why, struct err *err)
 {
     bool has_texts = f->f.result != NULL || f->f.log_tail != NULL || !f->is_refused;

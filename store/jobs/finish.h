@@ -34,6 +34,9 @@ enum status finish_new(const struct job_finish *f, finish_cb *done, void *ctx,
                        struct finish **ret_finish, struct err *err) MUST_USE;
 void finish_free(struct finish *f); /* accepts NULL */
 
+/* It leaves no row in the history: completed in time, and not kept. */
+bool finish_is_dropped(const struct finish *f);
+
 /* PostgreSQL refused its data: what is left of it is a failure with the reason, "result refused":
  * of a completed run for good, since it would return the same again; of a retry after the usual
  * backoff. Asked again, it gives up its log too. NOT_FOUND: nothing is left to give up. */

@@ -204,7 +204,7 @@ enum status store_send_one(struct job_store *s, const struct pg_statement *state
 static void pass_on_finishes(struct job_store *s, struct recheck *r)
 {
     struct finish_queue settled = {.first = NULL};
-    for (size_t k = 0; k < FINISH_KIND_COUNT; k++) {
+    for (size_t k = 0; k < FINISH_LIST_COUNT; k++) {
         struct finish_list *list = &s->batch.finishes[k];
         for (size_t i = 0; i < list->count; i++) {
             struct finish *f = list->items[i];

@@ -136,6 +136,7 @@ struct job_finish {
     int flags;           /* as claimed */
     bool crashed;        /* death of the runner: crashes + 1 */
     bool overran;        /* COMPLETED: after its timeout; that is recorded */
+    bool is_unkept;      /* COMPLETED: only counted, where nobody else asks for it */
     bool has_live;       /* COMPLETED: a row in job_live goes, too; other ends look for it anyway */
     const char *outcome; /* "failed", "crashed", "timeout", "lost"…: goes to job_attempt */
     int64_t delay_us;    /* with RETRY, SNOOZE: 0…JOB_DELAY_US_MAX, to which others are brought */

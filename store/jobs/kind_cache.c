@@ -111,7 +111,8 @@ void kind_cache_load(struct kind_cache *c, const struct pg_result *rows, int64_t
             kind->settings = (struct kind_settings){.max_attempts = (int)pg_i64(rows, row, 1),
                                                     .max_crashes = (int)pg_i64(rows, row, 2),
                                                     .timeout_us = pg_i64(rows, row, 3),
-                                                    .at_most_once = pg_bool(rows, row, 4)};
+                                                    .at_most_once = pg_bool(rows, row, 4),
+                                                    .keeps_none = pg_bool(rows, row, 6)};
             (void)snprintf(kind->settings.backoff, sizeof kind->settings.backoff, "%s",
                            pg_text(rows, row, 5, &len));
         }

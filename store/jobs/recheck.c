@@ -170,14 +170,19 @@ static bool ended_so(const struct finish *f, const struct pg_result *finished, i
            (f->f.kind == FINISH_CANCELLED && strcmp(state, "cancelled") == 0);
 }
 
-static enum recheck_verdict judge_finish(const struct finish *f, const struct pg_result *jobs,
-                                         int row)
+static enum recheck_verdict judge_finish(struct finish *f, const struct pg_result *jobs, int row)
 {
+    /* Nothing of it was to be left. If not we but somebody after us has completed it, then nothing
+     * of ours was accepted, and nobody can tell (decision 17). */
+    if (row < 0 && f->is_unknown && finish_is_dropped(f)) {
+        return RECHECK_ALREADY;
+    }
     if (row < 0 || pg_i64(jobs, row, COLUMN_FENCE) != f->f.fence ||
         !pg_bool(jobs, row, COLUMN_IS_MINE)) {
         return RECHECK_STALE;
     }
     if (pg_bool(jobs, row, COLUMN_IS_RUNNING)) {
+        f->is_unknown = false; /* what was sent before was not committed */
         return RECHECK_LOCKED;
     }
     /* Still our fence, but available: our own commit, if its answer was lost; else a rescue. */

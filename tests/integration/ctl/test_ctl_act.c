@@ -313,6 +313,21 @@ START_TEST(feat_B20_rules_of_queues_and_kinds_are_set_shown_and_removed)
     ck_assert_int_eq(ctl_exit("queues", "retain", "q1", "none", "--state", "completed"), 2);
     ck_assert_int_eq(ctl_exit("kinds", "retain", "a", "1d", "--state", "running"), 2);
     ck_assert_int_eq(ctl_exit("kinds", "retain", "z", "1d"), 2);
+    ck_assert_int_eq(ctl_exit("kinds", "set", "a"), 2);
+    ck_assert_int_eq(ctl_exit("kinds", "set", "a", "--keep-completed", "0d"), 2);
+    ck_assert_int_eq(ctl_exit("kinds", "set", "a", "--keep-completed", "none"), 0);
+    ctl_sql("DELETE FROM claimd.job WHERE id = 1");
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 4);
+    assert_says("job 1 is gone: completed and not kept, deleted, or never committed");
+    ck_assert_int_eq(ctl_exit("jobs", "watch", "1"), 0);
+    assert_says("job 1 : gone");
+    ctl_sql("INSERT INTO claimd.completed_count VALUES (now() - interval '10 s', "
+            "gen_random_uuid(), 600, 'a', 'q1')");
+    ck_assert_int_eq(ctl_exit("stats"), 0);
+    assert_says("600");
+    ck_assert_int_eq(ctl_exit("queues"), 0);
+    assert_says("10.0");
+    ck_assert_int_eq(ctl_exit("kinds", "set", "a", "--keep-completed", "default"), 0);
 }
 END_TEST
 

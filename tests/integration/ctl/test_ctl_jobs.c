@@ -281,6 +281,7 @@ static const struct {
     {{"kinds", "pause", "a"}, "kind"},
     {{"kinds", "resume", "a"}, "kind"},
     {{"kinds", "retain", "a", "7d"}, "rules"},
+    {{"kinds", "set", "a", "--keep-completed", "2d"}, "rules"},
     {{"workers", "quiet", "host-1"}, "asked"},
     {{"workers", "drain", "host-1"}, "asked"},
     {{"schedules", "set", "s", "a", "@daily"}, "schedule"},

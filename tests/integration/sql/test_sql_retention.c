@@ -206,6 +206,65 @@ START_TEST(feat_B20_what_can_not_be_a_rule_is_refused_and_nothing_is_stored)
 }
 END_TEST
 
+/* ---- completed jobs that are not kept ---- */
+
+START_TEST(feat_B20_of_a_job_that_was_not_kept_status_and_wait_say_gone)
+{
+    run("SELECT claimd.enqueue('a')::text FROM generate_series(1, 2)");
+    run("DELETE FROM claimd.job WHERE id = 1");
+    ASSERT_REFUSED(db, "SELECT claimd.wait(1, '0')", "CL003", "job 1 not found");
+    run("SELECT claimd.retain_kind('a', '0', 'completed')");
+    ck_assert_str_eq(side_run(db, "SELECT state FROM claimd.wait(1)").text, "gone");
+    ck_assert_str_eq(side_run(db, "SELECT state FROM claimd.job_status(1)").text, "gone");
+    ck_assert_str_eq(side_run(db, "SELECT state FROM claimd.job_status(2)").text, "available");
+    ck_assert_int_eq(side_run(db, "SELECT state FROM claimd.job_status(3)").rows, 0);
+    ASSERT_REFUSED(db, "SELECT claimd.wait(3, '0')", "CL003", "job 3 not found");
+    ASSERT_REFUSED(db, "SELECT claimd.cancel(1)", "CL003", "job 1 not found");
+}
+END_TEST
+
+START_TEST(feat_B20_a_job_that_was_kept_all_the_same_goes_after_a_day)
+{
+    run("SELECT given_day(5)");
+    run("SELECT given_jobs(5)");
+    run("SELECT claimd.retain_kind('a', '0', 'completed')");
+    ck_assert_int_eq(side_number(db, "SELECT sweep(14)::text"), 1);
+    ck_assert_str_eq(kept(5), "a:q+r:cancelled+discarded b:q+r:" ALL " c:q+r:" ALL);
+}
+END_TEST
+
+START_TEST(feat_B20_a_handlers_own_transaction_keeps_its_job)
+{
+    run("SELECT claimd.retain_kind('a', '0', 'completed')");
+    run("SELECT claimd.enqueue('a')::text");
+    run("UPDATE claimd.job SET state = 'running', fence = 1, attempt = 1");
+    run("SELECT claimd.complete_in_tx(1, 1)::text");
+    ck_assert_str_eq(side_run(db, "SELECT state FROM claimd.job_status(1)").text, "completed");
+}
+END_TEST
+
+START_TEST(feat_B20_minutes_of_counts_become_hours_and_old_ones_go)
+{
+#define COUNT(age, n)                                                               \
+    "INSERT INTO claimd.completed_count (at, worker_id, kind, queue, jobs) VALUES " \
+    "(date_trunc('minute', now() - interval '" age "'), gen_random_uuid(), 'a', 'q', " #n ")"
+    run(COUNT("20 days", 1));
+    run(COUNT("2 days", 2));
+    run(COUNT("2 days", 3));
+    run(COUNT("10 minutes", 4));
+    run("SELECT claimd.fold_counts(14)::text");
+    run(COUNT("2 days", 5));
+    run("SELECT claimd.fold_counts(14)::text");
+    ck_assert_str_eq(side_run(db, "SELECT string_agg(jobs::text, ' ' ORDER BY at) FROM "
+                                  "claimd.completed_count")
+                         .text,
+                     "10 4");
+    ck_assert_int_eq(side_number(db, "SELECT jobs::int::text FROM claimd.counted_since(now() - "
+                                     "interval '15 minutes')"),
+                     4);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sql_retention");
@@ -224,6 +283,10 @@ int main(void)
     tcase_add_test(tc,
                    feat_B20_a_day_of_many_pages_is_looked_through_in_steps_that_may_be_repeated);
     tcase_add_test(tc, feat_B20_what_can_not_be_a_rule_is_refused_and_nothing_is_stored);
+    tcase_add_test(tc, feat_B20_of_a_job_that_was_not_kept_status_and_wait_say_gone);
+    tcase_add_test(tc, feat_B20_a_job_that_was_kept_all_the_same_goes_after_a_day);
+    tcase_add_test(tc, feat_B20_a_handlers_own_transaction_keeps_its_job);
+    tcase_add_test(tc, feat_B20_minutes_of_counts_become_hours_and_old_ones_go);
     suite_add_tcase(suite, tc);
     return world_run(suite);
 }

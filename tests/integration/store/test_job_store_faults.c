@@ -214,6 +214,81 @@ START_TEST(a_finish_whose_answer_was_lost_is_found_done)
 }
 END_TEST
 
+static void submit_unkept(size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct job_finish f = finish_of(i, FINISH_COMPLETED);
+        f.is_unkept = true;
+        submit(&store_a, &f);
+    }
+}
+
+/* As our own commit would, had its answer been lost. */
+START_TEST(W8_a_finish_that_leaves_nothing_behind_counts_as_done_when_its_answer_was_lost)
+{
+    int64_t id = given_running(3);
+    struct pg *locker = locker_of(id + 2);
+    submit_unkept(3);
+    wait_for_blocked_backend();
+    cut();
+    char sql[128];
+    (void)snprintf(sql, sizeof sql, "DELETE FROM claimd.job WHERE id = %lld", (long long)id);
+    (void)side_run(side, sql);
+    (void)side_run(locker, "COMMIT");
+    RUN_UNTIL(got.finishes == 3);
+    ck_assert_int_eq(got.verdicts[FINISH_ALREADY], 1);
+    ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], 2);
+    ASSERT_NUMBER("SELECT sum(jobs)::text FROM claimd.completed_count", 2);
+    pg_close(locker);
+}
+END_TEST
+
+START_TEST(W8_a_finish_whose_answer_was_lost_is_stale_when_its_job_was_rescued_or_ended_otherwise)
+{
+    int64_t id = given_running(3);
+    struct pg *locker = locker_of(id + 2);
+    submit_unkept(3);
+    wait_for_blocked_backend();
+    cut();
+    char sql[1024];
+    (void)snprintf(sql, sizeof sql,
+                   "UPDATE claimd.job SET fence = nextval('claimd.fence'), worker_id = "
+                   "gen_random_uuid() WHERE id = %lld",
+                   (long long)id);
+    (void)side_run(side, sql);
+    (void)snprintf(sql, sizeof sql,
+                   "WITH d AS (DELETE FROM claimd.job WHERE id = %lld RETURNING *) INSERT INTO "
+                   "claimd.job_history (id, fence, created_at, scheduled_at, ready_at, "
+                   "attempted_at, worker_id, attempt, crashes, generation, priority, share, queue, "
+                   "kind, args, state) SELECT id, fence, created_at, scheduled_at, ready_at, "
+                   "attempted_at, worker_id, attempt, crashes, generation, priority, share, queue, "
+                   "kind, args, 'cancelled' FROM d",
+                   (long long)id + 1);
+    (void)side_run(side, sql);
+    (void)side_run(locker, "COMMIT");
+    RUN_UNTIL(got.finishes == 3);
+    ck_assert_int_eq(got.verdicts[FINISH_STALE], 2);
+    ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], 1);
+    ASSERT_NUMBER("SELECT sum(jobs)::text FROM claimd.completed_count", 1);
+    pg_close(locker);
+}
+END_TEST
+
+START_TEST(a_locked_job_that_is_not_kept_waits_and_holds_up_no_other)
+{
+    int64_t id = given_running(3);
+    struct pg *locker = locker_of(id + 2);
+    submit_unkept(3);
+    RUN_UNTIL(got.finishes == 2);
+    ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], 2);
+    (void)side_run(locker, "COMMIT");
+    RUN_UNTIL(got.finishes == 3);
+    ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], 3);
+    ASSERT_NUMBER("SELECT sum(jobs)::text FROM claimd.completed_count", 3);
+    pg_close(locker);
+}
+END_TEST
+
 START_TEST(a_lost_retry_is_not_repeated)
 {
     int64_t id = given_running(2);
@@ -270,6 +345,12 @@ int main(void)
     tcase_add_test(tests, a_claim_that_committed_unseen_is_adopted);
     tcase_add_test(tests, a_run_that_we_know_already_is_not_adopted_again);
     tcase_add_test(tests, a_finish_whose_answer_was_lost_is_found_done);
+    tcase_add_test(tests,
+                   W8_a_finish_that_leaves_nothing_behind_counts_as_done_when_its_answer_was_lost);
+    tcase_add_test(
+        tests,
+        W8_a_finish_whose_answer_was_lost_is_stale_when_its_job_was_rescued_or_ended_otherwise);
+    tcase_add_test(tests, a_locked_job_that_is_not_kept_waits_and_holds_up_no_other);
     tcase_add_test(tests, a_lost_retry_is_not_repeated);
     tcase_add_test(tests, closing_calls_nobody_back);
     suite_add_tcase(suite, tests);

@@ -382,6 +382,126 @@ START_TEST(every_update_of_a_claim_is_hot)
 }
 END_TEST
 
+/* ---- completed jobs that are not kept ---- */
+
+#define UNKEPT "SELECT COALESCE(sum(jobs), 0)::bigint::text FROM claimd.completed_count"
+
+static struct job_finish unkept_of(size_t n)
+{
+    struct job_finish f = finish_of(n, FINISH_COMPLETED);
+    f.is_unkept = true;
+    return f;
+}
+
+START_TEST(feat_B20_completed_jobs_that_are_not_kept_are_counted_and_gone)
+{
+    given_running(20);
+    for (size_t i = 0; i < 20; i++) {
+        struct job_finish f = unkept_of(i);
+        submit(&store_a, &f);
+    }
+    RUN_UNTIL(got.finishes == 20);
+    ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], 20);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job", 0);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_history", 0);
+    ASSERT_NUMBER(UNKEPT, 20);
+}
+END_TEST
+
+START_TEST(feat_B20_what_fails_or_overran_is_kept_whatever_its_kind_says)
+{
+    given_running(2);
+    struct job_finish failed = finish_of(0, FINISH_DISCARDED);
+    struct job_finish late = unkept_of(1);
+    failed.is_unkept = true;
+    late.overran = true;
+    finish_now(&failed);
+    finish_now(&late);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_history", 2);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_attempt", 2);
+    ASSERT_NUMBER(UNKEPT, 0);
+}
+END_TEST
+
+START_TEST(feat_B20_what_a_batch_or_a_job_waits_for_is_kept_and_they_hear_of_it)
+{
+    given_running(3);
+    int64_t id = got.jobs[0].id;
+    char sql[256];
+    (void)snprintf(sql, sizeof sql, "SELECT claimd.batch_add(claimd.batch_open(), %lld)::text",
+                   (long long)id);
+    (void)side_run(side, sql); /* since the claim, so its flags are not known there */
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT claimd.after(claimd.enqueue('noop'), ARRAY[%lld::bigint])::text",
+                   (long long)id + 1);
+    (void)side_run(side, sql);
+    for (size_t i = 0; i < 3; i++) {
+        struct job_finish f = unkept_of(i);
+        submit(&store_a, &f);
+    }
+    RUN_UNTIL(got.finishes == 3);
+    ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], 3);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_history WHERE state = 'completed'", 2);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.batch_job WHERE state = 'completed'", 1);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_after WHERE state = 'completed'", 1);
+    ASSERT_NUMBER(UNKEPT, 1);
+}
+END_TEST
+
+START_TEST(feat_B20_a_unique_key_of_a_job_that_is_not_kept_holds_as_long_as_it_should)
+{
+    (void)side_run(side, "SELECT claimd.enqueue('noop', unique_key => 'open')::text");
+    (void)side_run(side, "SELECT claimd.enqueue('noop', unique_key => 'done', unique_for => '1 h', "
+                         "unique_states => 'completed')::text");
+    claim_now(&store_a, 1, 2);
+    for (size_t i = 0; i < 2; i++) {
+        struct job_finish f = unkept_of(i);
+        finish_now(&f);
+    }
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_history", 0);
+    (void)side_run(side, "SELECT claimd.enqueue('noop', unique_key => 'open')::text");
+    ASSERT_REFUSED(side, "SELECT claimd.enqueue('noop', unique_key => 'done')", "CL004",
+                   "and is over");
+}
+END_TEST
+
+START_TEST(feat_B20_an_exclusive_key_of_a_job_that_is_not_kept_is_free_for_the_next)
+{
+    (void)side_run(side, "UPDATE claimd.cluster SET oldest_program = schema_version");
+    (void)side_run(side, "SELECT claimd.enqueue('noop', exclusive_key => 'k')::text FROM "
+                         "generate_series(1, 2)");
+    claim_now(&store_a, 1, 2);
+    ck_assert_uint_eq(got.job_count, 1);
+    struct job_finish f = unkept_of(0);
+    f.flags = got.jobs[0].flags;
+    finish_now(&f);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.exclusive", 0);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_history", 0);
+    RUN_UNTIL(got.freed_count == 1);
+    ck_assert_int_eq(got.freed[0], 2);
+}
+END_TEST
+
+START_TEST(feat_B20_G3_a_stale_finish_of_a_job_that_is_not_kept_is_refused_and_not_counted)
+{
+    given_running(2);
+    int64_t id = got.jobs[0].id;
+    char sql[160];
+    (void)snprintf(sql, sizeof sql, "UPDATE claimd.job SET fence = fence + 1000 WHERE id = %lld",
+                   (long long)id);
+    (void)side_run(side, sql);
+    struct job_finish stale = unkept_of(0);
+    struct job_finish done = unkept_of(1);
+    finish_now(&stale);
+    finish_now(&done);
+    finish_now(&done); /* nobody lost an answer, so it can't have been us */
+    ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], 1);
+    ck_assert_int_eq(got.verdicts[FINISH_STALE], 2);
+    ASSERT_NUMBER(UNKEPT, 1);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job", 1);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("job_store_finish");
@@ -408,6 +528,14 @@ int main(void)
     tcase_add_test(tests, several_bad_results_are_all_found_while_claims_go_on);
     tcase_add_test(tests, deeply_nested_json_fails_its_own_job_only);
     tcase_add_test(tests, every_update_of_a_claim_is_hot);
+    tcase_add_test(tests, feat_B20_completed_jobs_that_are_not_kept_are_counted_and_gone);
+    tcase_add_test(tests, feat_B20_what_fails_or_overran_is_kept_whatever_its_kind_says);
+    tcase_add_test(tests, feat_B20_what_a_batch_or_a_job_waits_for_is_kept_and_they_hear_of_it);
+    tcase_add_test(tests,
+                   feat_B20_a_unique_key_of_a_job_that_is_not_kept_holds_as_long_as_it_should);
+    tcase_add_test(tests, feat_B20_an_exclusive_key_of_a_job_that_is_not_kept_is_free_for_the_next);
+    tcase_add_test(tests,
+                   feat_B20_G3_a_stale_finish_of_a_job_that_is_not_kept_is_refused_and_not_counted);
     suite_add_tcase(suite, tests);
     return world_run(suite);
 }
