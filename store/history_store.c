@@ -179,12 +179,33 @@ void history_index_row(const struct pg_result *r, int row, struct history_index 
     (void)snprintf(ret->column, sizeof ret->column, "%s", pg_text(r, row, 1, NULL));
 }
 
-/* The columns of sql/queries/day_unindexed.sql. Partial: most jobs have neither. */
+/* The columns of sql/queries/day_unindexed.sql. As small as they can be: most jobs complete and
+ * have neither tags nor metadata, kinds and queues occur again and again, and rows lie in the order
+ * of their ends. */
+static const char *index_form(const char *column)
+{
+    static const struct {
+        const char *column;
+        const char *form;
+    } forms[] = {{"tags", "gin (tags) WHERE tags IS NOT NULL"},
+                 {"metadata", "gin (metadata jsonb_path_ops) WHERE metadata IS NOT NULL"},
+                 {"failed", "btree (id) WHERE state <> 'completed'"},
+                 {"kind", "btree (kind)"},
+                 {"queue", "btree (queue)"},
+                 {"ended", "brin (finalized_at)"}};
+    for (size_t i = 0; i < ARRAY_COUNT(forms); i++) {
+        if (strcmp(forms[i].column, column) == 0) {
+            return forms[i].form;
+        }
+    }
+    return NULL;
+}
+
 enum status history_store_index(struct pg *pg, const struct history_index *index, pg_done_cb *done,
                                 void *ctx, struct err *err)
 {
-    bool is_tags = strcmp(index->column, "tags") == 0;
-    if (!is_day(index->day) || !(is_tags || strcmp(index->column, "metadata") == 0)) {
+    const char *form = index_form(index->column);
+    if (!is_day(index->day) || form == NULL) {
         return err_fail(err, STATUS_INVALID, "no index of '%s' on '%s'", index->column, index->day);
     }
     char sql[320];
@@ -192,11 +213,8 @@ enum status history_store_index(struct pg *pg, const struct history_index *index
         (void)snprintf(sql, sizeof sql, "DROP INDEX CONCURRENTLY IF EXISTS claimd.%s_%s",
                        index->day, index->column);
     } else {
-        (void)snprintf(sql, sizeof sql,
-                       "CREATE INDEX CONCURRENTLY %s_%s ON claimd.%s USING gin (%s) WHERE %s IS "
-                       "NOT NULL",
-                       index->day, index->column, index->day,
-                       is_tags ? "tags" : "metadata jsonb_path_ops", index->column);
+        (void)snprintf(sql, sizeof sql, "CREATE INDEX CONCURRENTLY %s_%s ON claimd.%s USING %s",
+                       index->day, index->column, index->day, form);
     }
     struct pg_statement statement = {.name = "", .sql = sql};
     return send_one(pg, &statement, NULL, done, ctx, err);

@@ -4,7 +4,7 @@
 SELECT c.relname::text AS day, w.column_name AS "column", i.indexrelid IS NOT NULL AS is_broken
   FROM pg_class c
   JOIN pg_inherits h ON h.inhrelid = c.oid AND h.inhparent = 'claimd.job_history'::regclass AND NOT h.inhdetachpending
- CROSS JOIN (VALUES ('tags'), ('metadata')) AS w(column_name)
+ CROSS JOIN (VALUES ('tags'), ('metadata'), ('failed'), ('kind'), ('queue'), ('ended')) AS w(column_name)
   LEFT JOIN pg_class x ON x.relnamespace = c.relnamespace AND x.relname = c.relname || '_' || w.column_name
   LEFT JOIN pg_index i ON i.indexrelid = x.oid
  WHERE c.relnamespace = 'claimd'::regnamespace AND c.relkind = 'r' AND c.relname ~ '^job_history_[0-9]{8}$'
