@@ -74,6 +74,15 @@ void buf_grew(struct buf *b, size_t len)
     b->data[b->head + b->len] = '\0';
 }
 
+void buf_cut(struct buf *b, size_t len)
+{
+    assert(len <= b->len);
+    if (b->data != NULL) {
+        b->len = len;
+        b->data[b->head + len] = '\0';
+    }
+}
+
 enum status buf_append(struct buf *b, const void *bytes, size_t len, struct err *err)
 {
     enum status st = buf_reserve(b, len, err);

@@ -47,8 +47,10 @@ const struct ctl_command ctl_commands[] = {
      .words_max = 1,
      .help = "Add one job and print its id, or add a file of jobs (-: standard input).\n\n"
              "A file has one JSON object per line: {\"kind\": …} and, optionally, \"args\", "
-             "\"queue\", \"priority\", \"delay\" or \"at\", \"max_attempts\", \"timeout\", "
-             "\"tags\", \"metadata\".\n"
+             "\"queue\", \"priority\", \"delay\", \"at\" or \"scheduled_at\", \"max_attempts\", "
+             "\"timeout\", \"tags\", \"metadata\", \"backoff\"; slower: \"unique_key\", "
+             "\"unique_by\", \"unique_for\", \"unique_states\", \"on_conflict\", "
+             "\"exclusive_key\", \"share_key\", \"after\" (ids), \"if_dead\".\n"
              "If one line is bad, nothing is stored.\n"
              "TIME: 250ms, 10s, 5m, 2h, 1d; a number alone is seconds.\n"
              "Warns on standard error if no live worker of the queue serves the kind.",
@@ -69,6 +71,8 @@ const struct ctl_command ctl_commands[] = {
                  {"tag", "TEXT", "may be repeated"},
                  {"metadata", "JSON", "an object, for people and for jobs list"},
                  {"exclusive", "KEY", "of all jobs with this key one runs at a time"},
+                 {"after", "ID[,ID...]", "wait until these jobs have ended"},
+                 {"if-dead", "ACTION", "if one did not complete: cancel (default), run, hold"},
                  {"share", "KEY", "whose it is: jobs with different keys take turns"},
                  {"unique", "KEY", "only if no other job with this key stands in the way"},
                  {"unique-by", "LIST", "a key made of kind, queue, args, args.NAME"},
@@ -96,16 +100,7 @@ const struct ctl_command ctl_commands[] = {
                  "claimctl jobs list --queue images,mail --columns id,worker,error\n"
                  "claimctl jobs list --tag monthly --metadata '{\"customer\": 7}'\n"
                  "claimctl jobs list --state retryable --error timeout --limit 10 --json",
-     .options = {{"state", "STATE", "only in these states"},
-                 {"kind", "NAME", "only of these kinds"},
-                 {"queue", "NAME", "only of these queues"},
-                 {"tag", "TEXT", "only with this tag; repeated: with all of them"},
-                 {"metadata", "JSON", "only whose metadata contain this object"},
-                 {"worker", "ID|HOST", "whose last attempt ran there"},
-                 {"since", "TIME", "at this time or later"},
-                 {"until", "TIME", "before this time"},
-                 {"older-than", "AGE", "the same as --until with an age"},
-                 {"error", "TEXT", "whose last error contains this text"},
+     .options = {FILTER_OPTIONS("default: all"),
                  {"after", "ID", "continue below this id: next_after in JSON"},
                  {"columns", "COLUMNS", "columns to show, in this order"},
                  {"limit", "N", "1 to 10000; default 50"}},

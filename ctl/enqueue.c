@@ -20,6 +20,7 @@
 #define READ_BYTES ((size_t)256 << 10)
 #define COPY_BYTES ((size_t)256 << 10) /* rows gather up to here, some thousands of small jobs */
 #define COPY_BYTES_MAX (COPY_BYTES + 3 * JOB_LINE_MAX)
+#define REQUESTS_MAX 1000 /* of one call of enqueue_many() */
 
 /* ---- one job ---- */
 
@@ -89,6 +90,7 @@ struct one_job {
     char unique_for[48];
     struct buf tags; /* array literals; empty = not given */
     struct buf unique_by;
+    struct buf after;
     bool is_unique;
 };
 
@@ -97,6 +99,7 @@ static void one_job_release(struct one_job *one)
     buf_release(&one->json_room);
     buf_release(&one->tags);
     buf_release(&one->unique_by);
+    buf_release(&one->after);
 }
 #define auto_one_job CLEANUP(one_job_release)
 
@@ -138,6 +141,10 @@ static enum status read_one(const struct ctl_args *args, struct one_job *one, st
     }
     st = ctl_option_interval(args, "timeout", 1000, JOB_TIMEOUT_MAX_US, one->timeout,
                              sizeof one->timeout, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = filter_array(args, "after", true, &one->after, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -196,6 +203,8 @@ static enum status store_one(struct ctl *ctl, const struct ctl_args *args,
                             ctl_value(args, "metadata"),
                             ctl_value(args, "exclusive"),
                             ctl_value(args, "share"),
+                            text_of(&one->after),
+                            ctl_value(args, "if-dead"),
                             ctl_value(args, "unique"), /* from here on only of the second */
                             text_of(&one->unique_by),
                             one->unique_for[0] != '\0' ? one->unique_for : NULL,
@@ -217,7 +226,8 @@ static enum status enqueue_one(struct ctl *ctl, const struct ctl_args *args, str
     auto_admin struct admin *a = NULL;
     auto_one_job struct one_job one = {.json_room = BUF_INIT(0),
                                        .tags = BUF_INIT(JOB_METADATA_MAX),
-                                       .unique_by = BUF_INIT(JOB_METADATA_MAX)};
+                                       .unique_by = BUF_INIT(JOB_METADATA_MAX),
+                                       .after = BUF_INIT(JOB_METADATA_MAX)};
     enum status st = read_one(args, &one, err);
     if (st != STATUS_OK) {
         return st;
@@ -237,11 +247,15 @@ static enum status enqueue_one(struct ctl *ctl, const struct ctl_args *args, str
 
 struct file_job {
     int fd;
-    int64_t now_us;  /* PostgreSQL's clock at the start */
-    int64_t line;    /* the one being read, from 1 */
-    struct buf in;   /* read, not yet taken */
-    struct buf rows; /* taken, not yet sent */
-    int64_t bytes;   /* of the lines taken */
+    int64_t now_us;       /* PostgreSQL's clock at the start */
+    int64_t line;         /* the one being read, from 1 */
+    struct buf in;        /* read, not yet taken */
+    struct buf rows;      /* taken, not yet sent */
+    struct buf requests;  /* the same of lines for enqueue_many() */
+    int64_t request_line; /* the first of them */
+    bool is_request;      /* since a line needed it: all others, too, to keep their order */
+    bool is_copying;
+    int64_t bytes; /* of the lines taken */
     struct progress progress;
     struct served served;
     bool is_strict;
@@ -300,29 +314,103 @@ static void note_kind(struct file_job *f, size_t row)
     served_note(&f->served, queue, strcspn(queue, "\t"), kind, kind_len);
 }
 
+/* "jobs[3].queue: …" is about the fourth of the lines. */
+static enum status name_line(const struct file_job *f, enum status st, const struct err *why,
+                             struct err *err)
+{
+    int64_t n = 0;
+    const char *at = strstr(why->msg, "jobs[");
+    const char *number = at == NULL ? "" : at + strlen("jobs[");
+    size_t digits = strspn(number, "0123456789");
+    if (parse_i64(number, digits, 0, REQUESTS_MAX, &n, NULL) != STATUS_OK) {
+        return err_fail(err, st, "%s", why->msg);
+    }
+    const char *text = number + digits + strspn(number + digits, "].: ");
+    return err_fail(err, st, "line %lld: %s", (long long)(f->request_line + n), text);
+}
+
+static enum status send_requests(struct file_job *f, struct err *err)
+{
+    struct err why = {0};
+    auto_admin_rows struct admin_rows *rows = NULL;
+    if (f->requests.len == 0) {
+        return STATUS_OK;
+    }
+    enum status st = buf_append_byte(&f->requests, ']', err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    const char *const params[] = {buf_at(&f->requests)};
+    st = admin_query(f->admin, &SQL_ADMIN_ENQUEUE_MANY, params, &rows, &why);
+    if (st != STATUS_OK) {
+        return name_line(f, st, &why, err);
+    }
+    buf_reset(&f->requests);
+    f->request_line = 0;
+    progress_note(&f->progress, f->line, f->bytes);
+    return STATUS_OK;
+}
+
+/* The first line that no row can hold: the rows before it are stored, and it comes next. */
+static enum status leave_copy(struct file_job *f, struct err *err)
+{
+    enum status st = send_rows(f, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    f->is_copying = false;
+    return admin_copy_end(f->admin, err);
+}
+
+static enum status take_line(struct file_job *f, size_t len, struct err *err)
+{
+    size_t row = f->rows.len;
+    bool was_request = f->is_request;
+    enum status st =
+        job_line_put(buf_at(&f->in), len, f->now_us, &f->is_request, &f->rows, &f->requests, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    note_kind(f, row);
+    if (!f->is_request) {
+        return STATUS_OK;
+    }
+    buf_cut(&f->rows, row);
+    f->request_line = f->request_line == 0 ? f->line : f->request_line;
+    return was_request ? STATUS_OK : leave_copy(f, err);
+}
+
+static enum status send_some(struct file_job *f, struct err *err)
+{
+    bool is_full = f->requests.len >= COPY_BYTES ||
+                   (f->request_line > 0 && f->line - f->request_line + 1 >= REQUESTS_MAX);
+    if (f->is_request) {
+        return is_full ? send_requests(f, err) : STATUS_OK;
+    }
+    return f->rows.len >= COPY_BYTES ? send_rows(f, err) : STATUS_OK;
+}
+
 static enum status copy_lines(struct file_job *f, struct err *err)
 {
     for (;;) {
         size_t len = 0;
-        size_t row = f->rows.len;
         struct err why = {0};
         f->line++;
         enum status st = next_line(f, &len, &why);
         if (st == STATUS_NOT_FOUND) {
             f->line--;
-            return send_rows(f, err);
+            return f->is_request ? send_requests(f, err) : leave_copy(f, err);
         }
         if (st == STATUS_OK) {
-            st = job_line_row(buf_at(&f->in), len, f->now_us, &f->rows, &why);
+            st = take_line(f, len, &why);
         }
         if (st != STATUS_OK) {
             return err_fail(err, st, "line %lld: %s", (long long)f->line, why.msg);
         }
-        note_kind(f, row);
         size_t taken = len < f->in.len ? len + 1 : len;
         buf_consume(&f->in, taken);
         f->bytes += (int64_t)taken;
-        st = f->rows.len >= COPY_BYTES ? send_rows(f, err) : STATUS_OK;
+        st = send_some(f, err);
         if (st != STATUS_OK) {
             return st;
         }
@@ -336,19 +424,23 @@ static enum status copy_file(struct file_job *f, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
+    st = admin_exec(f->admin, "BEGIN", err);
+    if (st != STATUS_OK) {
+        return st;
+    }
     st = admin_copy_start(f->admin, &SQL_ADMIN_COPY, err);
     if (st != STATUS_OK) {
         return st;
     }
+    f->is_copying = true;
     st = copy_lines(f, err);
     if (st == STATUS_OK) {
         st = served_check(&f->served, f->side, f->is_strict, err);
     }
-    if (st == STATUS_OK) {
-        return ctl_written(admin_copy_commit(f->admin, err), err);
+    if (st != STATUS_OK && f->is_copying) {
+        admin_copy_abort(f->admin);
     }
-    admin_copy_abort(f->admin);
-    return st;
+    return st == STATUS_OK ? ctl_written(admin_exec(f->admin, "COMMIT", err), err) : st;
 }
 
 /* The caller closes *ret_fd, whatever the status. */
@@ -418,11 +510,13 @@ static enum status enqueue_file(struct ctl *ctl, const char *path, const struct 
     f->is_strict = ctl_value(args, "strict") != NULL;
     buf_init(&f->in, JOB_LINE_MAX + 2 * READ_BYTES);
     buf_init(&f->rows, COPY_BYTES_MAX);
+    buf_init(&f->requests, COPY_BYTES_MAX);
     progress_start(&f->progress, "sent", total_bytes, ctl_value(args, "quiet") != NULL);
     st = copy_file(f, err);
     progress_end(&f->progress);
     buf_release(&f->in);
     buf_release(&f->rows);
+    buf_release(&f->requests);
     if (st != STATUS_OK) {
         err_prefix(err, "%s%s", is_stdin ? "standard input" : path,
                    st == STATUS_UNKNOWN ? "" : ": nothing was enqueued");

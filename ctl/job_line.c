@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
+#include "model/backoff.h"
 #include "model/job.h"
 
 #include <assert.h>
@@ -10,18 +11,30 @@
 #include <stdio.h>
 #include <time.h>
 
-/* The columns of sql/queries/admin_copy.sql, in their order; `delay` is another way to say `at`. */
-#define KEY_MAP(X)                  \
-    X(KIND, "kind")                 \
-    X(ARGS, "args")                 \
-    X(QUEUE, "queue")               \
-    X(PRIORITY, "priority")         \
-    X(AT, "at")                     \
-    X(MAX_ATTEMPTS, "max_attempts") \
-    X(TIMEOUT, "timeout")           \
-    X(TAGS, "tags")                 \
-    X(METADATA, "metadata")         \
-    X(DELAY, "delay")
+/* The columns of sql/queries/admin_copy.sql, in their order; `delay` and `scheduled_at` are other
+ * ways to say `at`; those behind them only the function enqueue_many() takes. */
+#define KEY_MAP(X)                    \
+    X(KIND, "kind")                   \
+    X(ARGS, "args")                   \
+    X(QUEUE, "queue")                 \
+    X(PRIORITY, "priority")           \
+    X(AT, "at")                       \
+    X(MAX_ATTEMPTS, "max_attempts")   \
+    X(TIMEOUT, "timeout")             \
+    X(TAGS, "tags")                   \
+    X(METADATA, "metadata")           \
+    X(BACKOFF, "backoff")             \
+    X(DELAY, "delay")                 \
+    X(SCHEDULED_AT, "scheduled_at")   \
+    X(UNIQUE_KEY, "unique_key")       \
+    X(UNIQUE_BY, "unique_by")         \
+    X(UNIQUE_FOR, "unique_for")       \
+    X(UNIQUE_STATES, "unique_states") \
+    X(ON_CONFLICT, "on_conflict")     \
+    X(EXCLUSIVE_KEY, "exclusive_key") \
+    X(SHARE_KEY, "share_key")         \
+    X(AFTER, "after")                 \
+    X(IF_DEAD, "if_dead")
 
 enum key {
 #define X(name, text) KEY_##name,
@@ -283,11 +296,12 @@ static enum status put_scheduled_at(const json_t *job, const struct span *values
                                     struct buf *out, struct err *err)
 {
     const struct span *delay = &values[KEY_DELAY];
+    enum key key = values[KEY_AT].text != NULL ? KEY_AT : KEY_SCHEDULED_AT;
     int64_t delay_us = 0;
-    if (values[KEY_AT].text != NULL) {
-        const char *at = json_string_value(json_object_get(job, "at"));
-        if (delay->text != NULL) {
-            return err_fail(err, STATUS_INVALID, "at: allowed: either at or delay");
+    if (values[key].text != NULL) {
+        const char *at = json_string_value(json_object_get(job, key_names[key]));
+        if (delay->text != NULL || (key == KEY_AT && values[KEY_SCHEDULED_AT].text != NULL)) {
+            return err_fail(err, STATUS_INVALID, "at: allowed: one of at, delay and scheduled_at");
         }
         enum status st = job_time_check(at == NULL ? "" : at, err);
         if (st != STATUS_OK) {
@@ -313,23 +327,24 @@ static enum status put_scheduled_at(const json_t *job, const struct span *values
     return put_unix_us(now_us + delay_us, out, err);
 }
 
-static enum status put_timeout(const json_t *job, const struct span *v, struct buf *out,
-                               struct err *err)
+/* An interval of PostgreSQL. */
+static enum status put_interval(const json_t *job, enum key key, const struct span *v,
+                                struct buf *out, struct err *err)
 {
     if (v->text == NULL) {
         return buf_append_text(out, "\\N", err);
     }
-    const json_t *given = json_object_get(job, "timeout");
+    const json_t *given = json_object_get(job, key_names[key]);
     char number[24] = "";
     if (json_is_integer(given) && v->len < sizeof number) {
         memcpy(number, v->text, v->len);
     } else if (!json_is_string(given)) {
-        return wrong_type(KEY_TIMEOUT, "a text such as \"30s\", or whole seconds", err);
+        return wrong_type(key, "a text such as \"30s\", or whole seconds", err);
     }
     int64_t us = 0;
-    enum status st =
-        job_duration_check("timeout", json_is_string(given) ? json_string_value(given) : number,
-                           US_PER_MS, JOB_TIMEOUT_MAX_US, &us, err);
+    enum status st = job_duration_check(key_names[key],
+                                        json_is_string(given) ? json_string_value(given) : number,
+                                        US_PER_MS, JOB_TIMEOUT_MAX_US, &us, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -397,6 +412,21 @@ static enum status put_json(enum key key, const struct span *v, size_t max, cons
     return put_escaped(out, v->text, v->len, err);
 }
 
+static enum status put_backoff(const json_t *job, const struct span *v, struct buf *out,
+                               struct err *err)
+{
+    struct backoff backoff;
+    const char *form = json_string_value(json_object_get(job, key_names[KEY_BACKOFF]));
+    if (v->text == NULL) {
+        return buf_append_text(out, "\\N", err);
+    }
+    if (form == NULL) {
+        return wrong_type(KEY_BACKOFF, "a text such as \"fixed:30s\"", err);
+    }
+    enum status st = backoff_parse(form, &backoff, err);
+    return st == STATUS_OK ? buf_append_text(out, form, err) : st;
+}
+
 static enum status put_column(const json_t *job, enum key key, const struct span *values,
                               int64_t now_us, struct buf *out, struct err *err)
 {
@@ -416,15 +446,113 @@ static enum status put_column(const json_t *job, enum key key, const struct span
     case KEY_AT:
         return put_scheduled_at(job, values, now_us, out, err);
     case KEY_TIMEOUT:
-        return put_timeout(job, v, out, err);
+        return put_interval(job, key, v, out, err);
     case KEY_TAGS:
         return put_tags(job, v, out, err);
+    case KEY_BACKOFF:
+        return put_backoff(job, v, out, err);
     case KEY_DELAY:
+    case KEY_SCHEDULED_AT:
+    case KEY_UNIQUE_KEY:
+    case KEY_UNIQUE_BY:
+    case KEY_UNIQUE_FOR:
+    case KEY_UNIQUE_STATES:
+    case KEY_ON_CONFLICT:
+    case KEY_EXCLUSIVE_KEY:
+    case KEY_SHARE_KEY:
+    case KEY_AFTER:
+    case KEY_IF_DEAD:
     case KEY_COUNT:
         break;
     }
     return STATUS_OK;
 }
+
+static enum status put_row(const json_t *job, const struct span *values, int64_t now_us,
+                           struct buf *out, struct err *err)
+{
+    for (enum key key = KEY_KIND; key < KEY_DELAY; key++) {
+        enum status st = put_column(job, key, values, now_us, out, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+        st = buf_append_text(out, key + 1 < KEY_DELAY ? "\t" : "\n", err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* ---- an element of enqueue_many() ---- */
+
+static bool is_array_of(const json_t *array, bool is_of_texts)
+{
+    size_t i = 0;
+    const json_t *element = NULL;
+    json_array_foreach(array, i, element)
+    {
+        if (is_of_texts ? !json_is_string(element) : !json_is_integer(element)) {
+            return false;
+        }
+    }
+    return json_is_array(array);
+}
+
+static enum status check_type(const json_t *job, enum key key, struct err *err)
+{
+    const json_t *value = json_object_get(job, key_names[key]);
+    if (key == KEY_AFTER) {
+        return is_array_of(value, false) ? STATUS_OK : wrong_type(key, "an array of ids", err);
+    }
+    if (key == KEY_UNIQUE_BY) {
+        return is_array_of(value, true) ? STATUS_OK : wrong_type(key, "an array of texts", err);
+    }
+    return key <= KEY_SCHEDULED_AT || key == KEY_UNIQUE_FOR || json_is_string(value)
+               ? STATUS_OK
+               : wrong_type(key, "a text", err);
+}
+
+/* Texts that this makes need no escapes. */
+static enum status put_value(const json_t *job, enum key key, const struct span *values,
+                             int64_t now_us, struct buf *out, struct err *err)
+{
+    bool is_time = key == KEY_AT || key == KEY_DELAY || key == KEY_SCHEDULED_AT;
+    if (!is_time && key != KEY_TIMEOUT && key != KEY_UNIQUE_FOR) {
+        return buf_append(out, values[key].text, values[key].len, err);
+    }
+    enum status st = buf_append_byte(out, '"', err);
+    if (st == STATUS_OK) {
+        st = is_time ? put_scheduled_at(job, values, now_us, out, err)
+                     : put_interval(job, key, &values[key], out, err);
+    }
+    return st == STATUS_OK ? buf_append_byte(out, '"', err) : st;
+}
+
+static enum status put_request(const json_t *job, const struct span *values, int64_t now_us,
+                               struct buf *out, struct err *err)
+{
+    enum status st = buf_append_text(out, out->len == 0 ? "[{" : ",{", err);
+    bool is_first = true;
+    for (enum key key = KEY_KIND; st == STATUS_OK && key < KEY_COUNT; key++) {
+        if (values[key].text == NULL) {
+            continue;
+        }
+        bool is_time = key == KEY_AT || key == KEY_DELAY;
+        st = check_type(job, key, err);
+        if (st == STATUS_OK) {
+            st = buf_printf(out, err, "%s\"%s\":", is_first ? "" : ",",
+                            key_names[is_time ? KEY_SCHEDULED_AT : key]);
+        }
+        if (st == STATUS_OK) {
+            st = put_value(job, key, values, now_us, out, err);
+        }
+        is_first = false;
+    }
+    return st == STATUS_OK ? buf_append_byte(out, '}', err) : st;
+}
+
+/* ---- a line ---- */
 
 static bool is_blank(const char *line, size_t len)
 {
@@ -435,8 +563,8 @@ static bool is_blank(const char *line, size_t len)
     return i == len;
 }
 
-enum status job_line_row(const char *line, size_t len, int64_t now_us, struct buf *out,
-                         struct err *err)
+enum status job_line_put(const char *line, size_t len, int64_t now_us, bool *is_request,
+                         struct buf *row, struct buf *request, struct err *err)
 {
     json_error_t where;
     if (is_blank(line, len)) {
@@ -454,15 +582,12 @@ enum status job_line_row(const char *line, size_t len, int64_t now_us, struct bu
     if (st != STATUS_OK) {
         return st;
     }
-    for (enum key key = KEY_KIND; key < KEY_DELAY; key++) {
-        st = put_column(job, key, values, now_us, out, err);
-        if (st != STATUS_OK) {
-            return st;
-        }
-        st = buf_append_text(out, key + 1 < KEY_DELAY ? "\t" : "\n", err);
-        if (st != STATUS_OK) {
-            return st;
-        }
+    st = put_row(job, values, now_us, row, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return STATUS_OK;
+    for (enum key key = KEY_UNIQUE_KEY; key < KEY_COUNT; key++) {
+        *is_request = *is_request || values[key].text != NULL;
+    }
+    return *is_request ? put_request(job, values, now_us, request, err) : STATUS_OK;
 }

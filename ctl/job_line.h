@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One line of an enqueue file, {"kind": "resize", "args": {…}, …}, to one row of COPY. Checks what
+ * One line of an enqueue file, {"kind": "resize", "args": {…}, …}, to one row of COPY, or to an
+ * element of enqueue_many() where it asks for what only that function gives. Checks what
  * the schema checks, so that the reason names the key and the allowed form; duplicate keys, at any
  * depth, only this end can see (jsonb keeps the last). args and metadata reach PostgreSQL as they
  * were written: numbers keep their digits. Pure. */
@@ -13,10 +14,11 @@
 #define JOB_DELAY_MAX_US (INT64_C(36500) * 86400 * 1000000)
 #define JOB_TIMEOUT_MAX_US (INT64_C(366) * 86400 * 1000000)
 
-/* Appends the row, newline included. `now_us` is PostgreSQL's clock (Unix): what "delay" counts
- * from. INVALID. */
-enum status job_line_row(const char *line, size_t len, int64_t now_us, struct buf *out,
-                         struct err *err) MUST_USE;
+/* Appends the row, newline included. `*is_request` is set if the line needs enqueue_many(); then
+ * also appends the element, behind the bracket or the comma of its array, which the caller ends.
+ * `now_us` is PostgreSQL's clock (Unix): what "delay" counts from. INVALID. */
+enum status job_line_put(const char *line, size_t len, int64_t now_us, bool *is_request,
+                         struct buf *row, struct buf *request, struct err *err) MUST_USE;
 
 /* The same checks for single values: INVALID names the allowed form. */
 enum status job_args_check(const char *json, size_t len, struct err *err) MUST_USE;

@@ -467,7 +467,7 @@ static enum status end_copy(struct admin *a, const char *abort_reason, struct er
     return st;
 }
 
-enum status admin_copy_commit(struct admin *a, struct err *err)
+enum status admin_copy_end(struct admin *a, struct err *err)
 {
     return end_copy(a, NULL, err);
 }

@@ -51,7 +51,7 @@ enum status admin_copy_start(struct admin *a, const struct pg_statement *stateme
                              struct err *err) MUST_USE;
 enum status admin_copy_send(struct admin *a, const char *bytes, size_t len,
                             struct err *err) MUST_USE;
-enum status admin_copy_commit(struct admin *a, struct err *err) MUST_USE;
+enum status admin_copy_end(struct admin *a, struct err *err) MUST_USE;
 void admin_copy_abort(struct admin *a);
 
 struct schema_version; /* store/migrate.h */

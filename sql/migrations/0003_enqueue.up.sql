@@ -20,7 +20,9 @@ CREATE TYPE job_request AS (
     unique_for interval,
     unique_states text,
     on_conflict text,
-    backoff text
+    backoff text,
+    after bigint[], -- jobs that it waits for
+    if_dead text
 );
 
 -- The holder of each key. Whether it still stands in the way is decided when somebody wants the key, by the job's state at that
@@ -97,11 +99,21 @@ BEGIN
     END;
 END $$;
 
+CREATE FUNCTION why_not_after(after bigint[], if_dead text) RETURNS text
+LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN cardinality(after) NOT BETWEEN 1 AND 10000 OR array_position(after, NULL) IS NOT NULL
+                THEN 'after: must be 1 to 10000 ids, without NULL'
+                WHEN if_dead IS NOT NULL AND after IS NULL
+                THEN 'if_dead: needs after'
+                WHEN if_dead NOT IN ('cancel', 'run', 'hold')
+                THEN 'if_dead: must be cancel, run or hold' END
+$$;
+
 CREATE FUNCTION request_refusal(r job_request) RETURNS text
 LANGUAGE plpgsql AS $$
 BEGIN
     RETURN COALESCE(why_refused(r.kind, r.args, r.queue, r.priority, r.scheduled_at, r.max_attempts, r.timeout, r.exclusive_key,
-                                r.share_key, r.tags, r.metadata), why_no_backoff(r.backoff), why_not_unique(r));
+                                r.share_key, r.tags, r.metadata), why_no_backoff(r.backoff), why_not_unique(r), why_not_after(r.after, r.if_dead));
 END $$;
 
 -- The key that it wants, if any. Those of unique_by are JSON texts, and hashed when they are long.
@@ -235,6 +247,9 @@ BEGIN
             + CASE WHEN r.exclusive_key IS NULL THEN 0 ELSE exclusive_flag() END,
             r.backoff, r.exclusive_key, r.share_key);
     inserted := true;
+    IF r.after IS NOT NULL THEN
+        PERFORM after(id, r.after, COALESCE(r.if_dead, 'cancel'));
+    END IF;
 END $$;
 
 DROP FUNCTION enqueue;
@@ -244,7 +259,8 @@ CREATE FUNCTION enqueue(kind text, args jsonb DEFAULT '{}', queue text DEFAULT '
                         timeout interval DEFAULT NULL, unique_key text DEFAULT NULL, exclusive_key text DEFAULT NULL,
                         share_key text DEFAULT NULL, tags text[] DEFAULT NULL, metadata jsonb DEFAULT NULL,
                         unique_by text[] DEFAULT NULL, unique_for interval DEFAULT NULL, unique_states text DEFAULT NULL,
-                        on_conflict text DEFAULT 'error', backoff text DEFAULT NULL) RETURNS bigint
+                        on_conflict text DEFAULT 'error', backoff text DEFAULT NULL, after bigint[] DEFAULT NULL,
+                        if_dead text DEFAULT NULL) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
     wrong text := why_refused(kind, args, queue, priority, scheduled_at, max_attempts, timeout, exclusive_key, share_key, tags,
@@ -252,9 +268,10 @@ DECLARE
     new_id bigint;
 BEGIN
     IF unique_key IS NOT NULL OR unique_by IS NOT NULL OR unique_for IS NOT NULL OR unique_states IS NOT NULL
-       OR on_conflict IS DISTINCT FROM 'error' THEN
+       OR on_conflict IS DISTINCT FROM 'error' OR after IS NOT NULL OR if_dead IS NOT NULL THEN
         RETURN (enqueue_request(ROW(kind, args, queue, priority, scheduled_at, max_attempts, timeout, unique_key, exclusive_key,
-                                    share_key, tags, metadata, unique_by, unique_for, unique_states, on_conflict, backoff))).id;
+                                    share_key, tags, metadata, unique_by, unique_for, unique_states, on_conflict, backoff,
+                                    after, if_dead))).id;
     END IF;
     wrong := COALESCE(wrong, why_no_backoff(backoff));
     IF wrong IS NOT NULL THEN
@@ -280,7 +297,8 @@ CREATE FUNCTION enqueue_unique(kind text, args jsonb DEFAULT '{}', queue text DE
                                timeout interval DEFAULT NULL, unique_key text DEFAULT NULL, exclusive_key text DEFAULT NULL,
                                share_key text DEFAULT NULL, tags text[] DEFAULT NULL, metadata jsonb DEFAULT NULL,
                                unique_by text[] DEFAULT NULL, unique_for interval DEFAULT NULL, unique_states text DEFAULT NULL,
-                               on_conflict text DEFAULT 'ignore', backoff text DEFAULT NULL, OUT id bigint, OUT inserted boolean)
+                               on_conflict text DEFAULT 'ignore', backoff text DEFAULT NULL, after bigint[] DEFAULT NULL,
+                               if_dead text DEFAULT NULL, OUT id bigint, OUT inserted boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
     IF unique_key IS NULL AND unique_by IS NULL THEN
@@ -288,7 +306,8 @@ BEGIN
     END IF;
     SELECT e.id, e.inserted INTO id, inserted
       FROM enqueue_request(ROW(kind, args, queue, priority, scheduled_at, max_attempts, timeout, unique_key, exclusive_key,
-                               share_key, tags, metadata, unique_by, unique_for, unique_states, on_conflict, backoff)) AS e;
+                               share_key, tags, metadata, unique_by, unique_for, unique_states, on_conflict, backoff, after,
+                               if_dead)) AS e;
 END $$;
 
 -- ---- enqueue_many ----
@@ -340,7 +359,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- Those with keys one by one, in the order of the keys: two calls that want the same ones in another order would lock each other out.
+-- Those with keys or predecessors one by one, in the order of the keys: two calls that want the same ones in another order would lock each other out.
 CREATE FUNCTION enqueue_many_unique(jobs jsonb) RETURNS SETOF bigint
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -364,6 +383,8 @@ EXCEPTION
     WHEN SQLSTATE 'CL004' THEN
         GET STACKED DIAGNOSTICS holder = PG_EXCEPTION_DETAIL;
         RAISE EXCEPTION USING ERRCODE = 'CL004', DETAIL = holder, MESSAGE = format('jobs[%s].%s', wanted.n - 1, SQLERRM);
+    WHEN SQLSTATE 'CL003' THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('jobs[%s]: %s', wanted.n - 1, SQLERRM);
     WHEN SQLSTATE 'CL002' OR data_exception OR integrity_constraint_violation THEN
         PERFORM refuse_requests(jobs);
         RAISE;
@@ -381,7 +402,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'jobs: must be a JSON array of objects';
     END IF;
     IF EXISTS (SELECT FROM jsonb_array_elements(jobs) AS e
-                WHERE e ?| '{unique_key,unique_by,unique_for,unique_states,on_conflict}') THEN
+                WHERE e ?| '{unique_key,unique_by,unique_for,unique_states,on_conflict,after,if_dead}') THEN
         RETURN QUERY SELECT * FROM enqueue_many_unique(jobs);
         RETURN;
     END IF;
@@ -412,7 +433,7 @@ EXCEPTION WHEN data_exception OR integrity_constraint_violation THEN
     RAISE;
 END $$;
 
-REVOKE ALL ON FUNCTION request_keys, why_refused, why_not_unique, request_refusal, request_key, ended_badly, key_holds, take_key,
+REVOKE ALL ON FUNCTION request_keys, why_refused, why_not_unique, why_not_after, request_refusal, request_key, ended_badly, key_holds, take_key,
     meet_holder, enqueue_request, enqueue, enqueue_unique, request_of, refuse_requests, enqueue_many_unique, enqueue_many FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION enqueue, enqueue_unique, enqueue_many TO claimd_admin, claimd_producer;
 GRANT SELECT ON job_key TO claimd_admin, claimd_reader;

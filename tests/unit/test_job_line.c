@@ -15,13 +15,14 @@ static enum status row(const char *line, struct buf *out, struct err *err)
 {
     buf_reset(out);
     *err = (struct err){0};
-    return job_line_row(line, strlen(line), NOW_US, out, err);
+    bool is_request = false;
+    return job_line_put(line, strlen(line), NOW_US, &is_request, out, NULL, err);
 }
 
 /* kind, args, queue, priority, scheduled_at, max_attempts, timeout, tags, metadata. A column
  * that is added behind them is added to END. */
-#define COLUMNS 9
-#define END "\n"
+#define COLUMNS 10
+#define END "\t\\N\n"
 static const struct {
     const char *line;
     const char *row;
@@ -69,6 +70,53 @@ START_TEST(a_key_written_with_escapes_is_no_way_around_the_check)
 }
 END_TEST
 
+static const struct {
+    const char *line;
+    const char *request; /* or what is said of it */
+    enum status status;
+} requests[] = {
+    {"{\"kind\":\"a\",\"unique_key\":\"u\"}", "[{\"kind\":\"a\",\"unique_key\":\"u\"}", STATUS_OK},
+    {"{\"exclusive_key\":\"e\", \"args\":{\"n\": 1.10},\"timeout\":5,\"kind\":\"a\",\"delay\":1}",
+     "[{\"kind\":\"a\",\"args\":{\"n\": 1.10},\"timeout\":\"5000000 microseconds\","
+     "\"scheduled_at\":\"2026-01-01 00:00:01.123456+00\",\"exclusive_key\":\"e\"}",
+     STATUS_OK},
+    {"{\"kind\":\"a\",\"unique_by\":[\"args.x\"],\"unique_for\":\"1s\",\"on_conflict\":\"ignore\"}",
+     "[{\"kind\":\"a\",\"unique_by\":[\"args.x\"],\"unique_for\":\"1000000 microseconds\","
+     "\"on_conflict\":\"ignore\"}",
+     STATUS_OK},
+    {"{\"kind\":\"a\",\"after\":[1,2],\"if_dead\":\"run\",\"share_key\":null}",
+     "[{\"kind\":\"a\",\"after\":[1,2],\"if_dead\":\"run\"}", STATUS_OK},
+    {"{\"kind\":\"a\",\"after\":[\"1\"]}", "after: allowed: an array of ids", STATUS_INVALID},
+    {"{\"kind\":\"a\",\"unique_by\":\"args\"}", "unique_by: allowed: an array of texts",
+     STATUS_INVALID},
+    {"{\"kind\":\"a\",\"share_key\":7}", "share_key: allowed: a text", STATUS_INVALID},
+    {"{\"kind\":\"a\",\"unique_key\":\"u\",\"unique_for\":\"soon\"}", "unique_for", STATUS_INVALID},
+    {"{\"kind\":\"a\",\"backoff\":\"soon\"}", "backoff", STATUS_INVALID},
+    {"{\"kind\":\"a\",\"at\":\"2026-01-31T08:00:00Z\",\"scheduled_at\":\"2026-01-31T08:00:00Z\"}",
+     "one of at, delay and scheduled_at", STATUS_INVALID},
+};
+
+START_TEST(what_no_row_can_hold_becomes_an_element_of_enqueue_many)
+{
+    autobuf struct buf out = BUF_INIT(1 << 16);
+    autobuf struct buf request = BUF_INIT(1 << 16);
+    struct err err = {0};
+    bool is_request = false;
+    const char *line = requests[_i].line;
+    enum status st = job_line_put(line, strlen(line), NOW_US, &is_request, &out, &request, &err);
+    ck_assert_msg(st == requests[_i].status, "%s", err.msg);
+    if (st == STATUS_OK) {
+        ck_assert(is_request);
+        ck_assert_str_eq(buf_at(&request), requests[_i].request);
+        ck_assert(job_line_put(line, strlen(line), NOW_US, &is_request, &out, &request, &err) ==
+                  STATUS_OK);
+        ck_assert_ptr_nonnull(strstr(buf_at(&request), "},{\"kind\""));
+    } else {
+        ck_assert_msg(strstr(err.msg, requests[_i].request) != NULL, "%s", err.msg);
+    }
+}
+END_TEST
+
 static size_t count_byte(const struct buf *b, char byte)
 {
     size_t n = 0;
@@ -86,6 +134,7 @@ START_TEST(broken_lines_are_refused_or_one_row)
         "\"delay\":\"1s\",\"timeout\":9,\"tags\":[\"t\"],\"metadata\":{\"m\":true}}";
     static const char bytes[] = "{}[]\",:\\u0\t1a-. \n";
     autobuf struct buf out = BUF_INIT(1 << 16);
+    autobuf struct buf request = BUF_INIT(1 << 16);
     struct rand random;
     rand_seed(&random, 42);
     for (int i = 0; i < MUTATIONS; i++) {
@@ -97,9 +146,13 @@ START_TEST(broken_lines_are_refused_or_one_row)
                 bytes[rand_below(&random, (int64_t)sizeof bytes - 1)];
         }
         buf_reset(&out);
-        enum status st = job_line_row(text, sizeof line - 1, NOW_US, &out, &err);
+        bool is_request = false;
+        enum status st =
+            job_line_put(text, sizeof line - 1, NOW_US, &is_request, &out, &request, &err);
         ck_assert(st == STATUS_OK || st == STATUS_INVALID);
         if (st == STATUS_OK) {
+            ck_assert(is_request == (request.len > 0));
+            buf_reset(&request);
             ck_assert_uint_eq(count_byte(&out, '\n'), 1);
             ck_assert_uint_eq(count_byte(&out, '\t'), COLUMNS - 1);
         } else {
@@ -137,6 +190,8 @@ int main(void)
     Suite *suite = suite_create("job line");
     TCase *tests = tcase_create("job line");
     tcase_add_loop_test(tests, a_line_becomes_one_row_of_copy, 0, ARRAY_COUNT(rows));
+    tcase_add_loop_test(tests, what_no_row_can_hold_becomes_an_element_of_enqueue_many, 0,
+                        ARRAY_COUNT(requests));
     tcase_add_test(tests, a_key_written_with_escapes_is_no_way_around_the_check);
     tcase_add_test(tests, broken_lines_are_refused_or_one_row);
     tcase_add_loop_test(tests, a_time_needs_its_zone, 0, ARRAY_COUNT(times));

@@ -269,7 +269,9 @@ START_TEST(an_answer_that_never_came_is_not_called_a_failure)
     const char *path = ctl_write_file("jobs", line, sizeof line - 1);
     ctl_sql("CREATE FUNCTION claimd.slow() RETURNS trigger LANGUAGE plpgsql AS "
             "$$ BEGIN PERFORM pg_sleep(20); RETURN NULL; END $$");
-    ctl_sql("CREATE TRIGGER slow AFTER INSERT ON claimd.job EXECUTE FUNCTION claimd.slow()");
+    ctl_sql(
+        "CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON claimd.job DEFERRABLE INITIALLY DEFERRED "
+        "FOR EACH ROW EXECUTE FUNCTION claimd.slow()");
     ctl.env[0] = "CLAIMD_POSTGRES_TIMEOUT_MS=700";
     ck_assert_int_eq(ctl_exit("enqueue", "a"), 1);
     assert_says("it is unknown whether this was done");
@@ -347,7 +349,11 @@ static const struct {
     {"{\"kind\": \"a\", \"queue\": 5}", "line 1: queue: allowed: a text"},
     {"{\"kind\": \"a\", \"delay\": 1.5}", "line 1: delay: allowed: a text such as \"10s\""},
     {"{\"kind\": \"a\", \"delay\": \"-1s\"}", "line 1: delay: "},
-    {"{\"kind\": \"a\", \"delay\": 1, \"at\": \"2026-01-31T08:00:00Z\"}", "either at or delay"},
+    {"{\"kind\": \"a\", \"delay\": 1, \"at\": \"2026-01-31T08:00:00Z\"}", "one of at, delay and"},
+    {GOOD "{\"kind\": \"a\", \"unique_key\": \"\"}", "line 2: unique_key: must have 1 to 512"},
+    {GOOD "{\"kind\": \"a\", \"unique_key\": \"u\"}\n{\"kind\": \"a\", \"unique_states\": \"x\"}",
+     "line 3: unique_states: needs unique_key"},
+    {GOOD "{\"kind\": \"a\", \"share_key\": 1}", "line 2: share_key: allowed: a text"},
     {"{\"kind\": \"a\", \"at\": \"now\"}", "line 1: at: 'now' is not allowed"},
     {GOOD "{\"kind\": \"a\", \"at\": \"2026-02-30T08:00:00Z\"}", "line 2: "},
     {"{\"kind\": \"a\", \"timeout\": \"400d\"}", "line 1: timeout: '400d' is not allowed"},
@@ -365,6 +371,47 @@ START_TEST(a_bad_line_is_named_and_nothing_is_stored)
         assert_says("nothing was enqueued");
     }
     ck_assert_int_eq(ctl_number(JOBS), 0);
+}
+END_TEST
+
+/* Plain rows before, between and behind them keep their order; a thousand go in one statement. */
+START_TEST(lines_take_all_that_enqueue_takes)
+{
+    static const char taken[] = "{\"kind\": \"a\", \"unique_key\": \"u1\"}\n";
+    static const char unknown[] = "{\"kind\": \"a\", \"after\": [99999]}\n";
+    autobuf struct buf lines = BUF_INIT(8 << 20);
+    struct err err = {0};
+    ck_assert_int_eq(buf_append_text(&lines, "{\"kind\": \"first\"}\n", &err), STATUS_OK);
+    for (int i = 0; i < 2500; i++) {
+        ck_assert_int_eq(
+            buf_printf(&lines, &err, "{\"kind\": \"a\", \"unique_key\": \"u%d\"}\n", i), STATUS_OK);
+    }
+    ck_assert_int_eq(buf_append_text(&lines,
+                                     "{\"kind\": \"last\", \"after\": [1], \"if_dead\": \"run\", "
+                                     "\"exclusive_key\": \"e\", \"share_key\": \"s\"}\n",
+                                     &err),
+                     STATUS_OK);
+    ctl_sql("SELECT claimd.enqueue('before')");
+    ck_assert_int_eq(
+        ctl_exit("enqueue", "--file", ctl_write_file("jobs", buf_at(&lines), lines.len)), 0);
+    assert_says("enqueued 2502");
+    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job_key k JOIN claimd.job j ON "
+                                "j.id = k.job_id AND j.unique_key = k.key"),
+                     2500);
+    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.jobs WHERE kind = 'last' AND "
+                                "state = 'waiting' AND exclusive_key = 'e'"),
+                     1);
+    ck_assert_int_eq(ctl_exit("enqueue", "--file", ctl_write_file("jobs", taken, sizeof taken - 1)),
+                     5);
+    assert_says("line 1: unique_key: job ");
+    ck_assert_int_eq(
+        ctl_exit("enqueue", "--file", ctl_write_file("jobs", unknown, sizeof unknown - 1)), 5);
+    assert_says("line 1: predecessors: job 99999 not found");
+    ck_assert_int_eq(ctl_number(JOBS), 2503);
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--after", "1,2", "--if-dead", "hold"), 0);
+    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job_after"), 3);
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--after", "x"), 2);
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--if-dead", "run"), 2);
 }
 END_TEST
 
@@ -509,6 +556,7 @@ int main(void)
     tcase_add_test(tests, a_bad_line_is_named_and_nothing_is_stored);
     tcase_add_test(tests, the_help_names_each_key_of_a_line);
     tcase_add_test(tests, a_bad_last_line_of_many_undoes_all);
+    tcase_add_test(tests, lines_take_all_that_enqueue_takes);
     tcase_add_test(tests, args_of_one_mebibyte_are_taken_and_one_byte_more_is_not);
     tcase_add_test(tests, args_come_from_a_file_too);
     tcase_add_test(tests, a_duration_without_a_unit_is_seconds);

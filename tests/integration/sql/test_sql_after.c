@@ -124,6 +124,29 @@ START_TEST(B9_a_chain_is_cancelled_to_its_end)
 }
 END_TEST
 
+START_TEST(B9_enqueue_takes_those_before_as_well_one_by_one_and_many_at_once)
+{
+    run("SELECT claimd.enqueue('b', after => '{1,2}', if_dead => 'run')::text");
+    run("SELECT claimd.enqueue_many('[{\"kind\": \"c\", \"after\": [1]}, {\"kind\": \"d\"}]')");
+    ck_assert_int_eq(
+        side_number(db, "SELECT count(*)::text FROM claimd.jobs WHERE state = 'waiting'"), 2);
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_after"), 3);
+    ck_assert_int_eq(
+        side_number(db, "SELECT count(*)::text FROM claimd.job_wait WHERE if_dead = 'run'"), 1);
+    ASSERT_REFUSED(db, "SELECT claimd.enqueue('b', after => '{}')", "CL002", "after: must be 1 to");
+    ASSERT_REFUSED(db, "SELECT claimd.enqueue('b', after => '{1,NULL}')", "CL002",
+                   "after: must be");
+    ASSERT_REFUSED(db, "SELECT claimd.enqueue('b', if_dead => 'run')", "CL002", "if_dead: needs");
+    ASSERT_REFUSED(db, "SELECT claimd.enqueue('b', after => '{1}', if_dead => 'x')", "CL002",
+                   "if_dead: must be cancel");
+    ASSERT_REFUSED(db, "SELECT claimd.enqueue('b', after => '{99}')", "CL003", "job 99 not found");
+    ASSERT_REFUSED(db,
+                   "SELECT claimd.enqueue_many('[{\"kind\": \"c\"}, {\"kind\": \"c\", \"after\": "
+                   "[99]}]')",
+                   "CL003", "jobs[1]: predecessors: job 99 not found");
+}
+END_TEST
+
 START_TEST(B9_circles_and_unknown_jobs_are_refused)
 {
     run("SELECT claimd.after(2, '{1}')::text");
@@ -151,6 +174,7 @@ int main(void)
     tcase_add_test(tc, B9_predecessors_may_have_ended_already);
     tcase_add_test(tc, B9_a_chain_is_cancelled_to_its_end);
     tcase_add_test(tc, B9_circles_and_unknown_jobs_are_refused);
+    tcase_add_test(tc, B9_enqueue_takes_those_before_as_well_one_by_one_and_many_at_once);
     suite_add_tcase(suite, tc);
     return world_run(suite);
 }
