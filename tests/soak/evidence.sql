@@ -15,17 +15,19 @@ SELECT job, fence, min(t_us) FILTER (WHERE event = 's') AS t_us, count(*) FILTER
        min(t_us) FILTER (WHERE event = 'd') AS done_us, bool_or(event = 'x') AS is_fallen, max(t_us) AS last_us,
        max(v) AS v, max(worker) AS worker, max(text) FILTER (WHERE event = 's') AS text
   FROM soak.ledger GROUP BY job, fence;
+CREATE INDEX ON soak.ledger (job);
 CREATE INDEX ON soak.start (fence);
 CREATE INDEX ON soak.start (job, fence);
 
 -- Every job that there is.
 CREATE UNLOGGED TABLE soak.job AS
 SELECT j.id, j.state, j.kind, j.queue, j.fence, j.attempt, j.version, j.unique_key, j.exclusive_key, j.created_at, j.attempted_at,
-       j.finalized_at, (j.result ->> 'fence')::bigint AS result_fence, (j.args ->> 'n')::bigint AS n, p.name AS part, p.ends,
+       j.finalized_at, (j.result ->> 'fence')::bigint AS result_fence, (j.result ->> 'taken')::integer AS taken, m.n, p.name AS part, p.ends,
        COALESCE(j.max_attempts, k.max_attempts, 25) AS max_attempts
   FROM claimd.jobs j
   LEFT JOIN claimd.kind k ON k.name = j.kind
-  LEFT JOIN soak.part p ON (j.args ->> 'n')::bigint >= 0 AND (j.args ->> 'n')::bigint % 1000 BETWEEN p.low AND p.high;
+ CROSS JOIN LATERAL (SELECT COALESCE(j.args ->> 'n', j.metadata ->> 'n')::bigint AS n) AS m
+  LEFT JOIN soak.part p ON m.n >= 0 AND m.n % 1000 BETWEEN p.low AND p.high;
 CREATE INDEX ON soak.job (id);
 CREATE INDEX ON soak.job (n);
 
@@ -37,6 +39,7 @@ UNION ALL
 SELECT job_id, fence, worker_id, started_at, ended_at, outcome FROM claimd.job_attempt;
 CREATE INDEX ON soak.run (fence);
 CREATE INDEX ON soak.run (job);
+ANALYZE soak.ledger;
 ANALYZE soak.start;
 ANALYZE soak.job;
 ANALYZE soak.run;

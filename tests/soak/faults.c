@@ -86,10 +86,10 @@ static void strike(struct faults *f, const struct fault *of)
 
 static void end_stop(struct faults *f, struct fault_done *d)
 {
+    d->until_us = clock_wall_us();
     if (f->world->hosts[d->fault.target].pid == d->pid) {
         (void)kill(d->pid, SIGCONT);
     }
-    d->until_us = clock_wall_us();
 }
 
 static void tick_done(struct faults *f, struct fault_done *d, bool is_all)

@@ -174,24 +174,27 @@ static enum status run_it(struct soak *s, struct err *err)
     return st == STATUS_OK ? judge(s, err) : st;
 }
 
-/* Where it has failed as it must, there is nothing to look for. */
+/* Where it has failed as it must, or was stopped, there is nothing to look for. */
 static bool is_kept(const struct soak *s, bool is_good)
 {
-    return s->options->folder[0] != '\0' || (!is_good && s->options->bug == NULL);
+    return s->options->folder[0] != '\0' ||
+           (!is_good && s->options->bug == NULL && !is_interrupted);
 }
 
 static int last_line(const struct soak *s, bool is_over)
 {
     const struct verdict *v = &s->verdict;
     bool is_good = is_over && v->violations == 0;
-    (void)printf(
-        "%lld jobs in %.1f s with %zu faults, %lld checks, each seen to find a lie; rescued"
-        " within %.1f s; %lld jobs were done, and then again\n",
-        (long long)s->put, (double)s->took_us / (double)US_PER_S, s->faults.count,
-        (long long)v->checks, (double)v->worst_rescue_ms / 1000, (long long)v->repeated);
-    if (!is_good) {
-        (void)printf("seed %llu, %s\n", (unsigned long long)s->options->seed, s->world.folder.path);
-    }
+    (void)printf("%lld jobs in %.1f s with %zu faults; %lld checks, each seen to find a lie\n",
+                 (long long)s->put, (double)s->took_us / (double)US_PER_S, s->faults.count,
+                 (long long)v->checks);
+    (void)printf("rescued within %.1f s of the fault, not before %.1f s after the claim; %lld jobs"
+                 " were done, and then again\n",
+                 (double)v->worst_rescue_ms / 1000, (double)v->first_rescue_ms / 1000,
+                 (long long)v->repeated);
+    (void)printf("seed %llu%s%s\n", (unsigned long long)s->options->seed,
+                 is_kept(s, is_good) ? ", kept in " : "",
+                 is_kept(s, is_good) ? s->world.folder.path : "");
     (void)printf("soak: %s jobs=%lld rescued=%lld stale_refused=%lld violations=%lld\n",
                  is_good ? "OK" : "FAILED", (long long)s->put, (long long)v->rescued,
                  (long long)s->faults.stale_refused, (long long)v->violations);

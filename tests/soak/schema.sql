@@ -33,7 +33,8 @@ INSERT INTO soak.part (name, low, high, how, kind, queue, does, until, ms, delay
     ('batched', 100, 149, 'batch',  's_plain', 'default',     'done',   0, '{0,0}',       0,     'completed'),
     ('chained', 150, 159, 'chain',  's_plain', 'default',     'done',   0, '{0,0}',       0,     'completed'),
     ('once',    160, 164, 'insert', 's_once',  'default',     'done',   0, '{0,20}',      0,     NULL),
-    ('rare',    165, 209, 'insert', 's_rare',  'default',     'done',   0, '{0,0}',       0,     'completed'),
+    ('effect',  165, 169, 'effect', 'inventory_deduct', 'default', 'done', 0, '{0,0}',    0,     'completed'),
+    ('rare',    170, 209, 'insert', 's_rare',  'default',     'done',   0, '{0,0}',       0,     'completed'),
     ('plain',   210, 999, 'insert', 's_plain', 'default',     'done',   0, '{0,20}',      0,     'completed');
 
 SELECT claimd.limit_queue('soak_five', 5), claimd.limit_queue('soak_long', 24), claimd.limit_rate('soak_rate', 100),
@@ -44,6 +45,8 @@ CREATE TABLE soak.round (first bigint PRIMARY KEY, jobs bigint NOT NULL);
 CREATE TABLE soak.refused (n bigint PRIMARY KEY, holder bigint NOT NULL); -- somebody had its unique key
 CREATE TABLE soak.batch (batch_id bigint PRIMARY KEY, n bigint NOT NULL);
 CREATE TABLE soak.after (n bigint PRIMARY KEY, job_id bigint NOT NULL, after_id bigint NOT NULL);
+CREATE TABLE soak.stock AS SELECT 0 AS quantity; -- put into inventory.stock
+INSERT INTO inventory.stock VALUES ('cup', 0);
 CREATE TABLE soak.act (at timestamptz NOT NULL DEFAULT clock_timestamp(), op text NOT NULL, job_id bigint NOT NULL, answer text NOT NULL);
 CREATE TABLE soak.ticked (schedule text PRIMARY KEY, step interval NOT NULL, first_at timestamptz NOT NULL, last_at timestamptz,
                           paused_at timestamptz); -- a tick each `step` from first_at on, and before last_at
@@ -116,9 +119,20 @@ BEGIN
     PERFORM soak.put_batch(base, p) FROM generate_series(first, first + jobs - 1, 1000) AS base;
     SELECT * INTO p FROM soak.part WHERE how = 'chain';
     PERFORM soak.put_chain(base, p) FROM generate_series(first, first + jobs - 1, 1000) AS base;
+    SELECT * INTO p FROM soak.part WHERE how = 'effect';
+    PERFORM soak.put_orders(base, p) FROM generate_series(first, first + jobs - 1, 1000) AS base;
     SELECT * INTO p FROM soak.part WHERE how = 'unique';
     PERFORM soak.put_unique(base, p) FROM generate_series(first, first + jobs - 1, 1000) AS base;
 END $$;
+
+-- Orders for more than there is.
+CREATE FUNCTION soak.put_orders(base bigint, p soak.part) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO claimd.job (kind, args, metadata, backoff, max_attempts)
+    SELECT p.kind, '{"sku": "cup", "quantity": 1}', jsonb_build_object('n', n), 'fixed:500ms', 1000
+      FROM generate_series(base + p.low, base + p.high) AS n;
+    UPDATE inventory.stock SET quantity = quantity + 3;
+    UPDATE soak.stock SET quantity = quantity + 3;
+$$;
 
 -- Half of the jobs for it are edited while they are queued: the next version of their args.
 CREATE FUNCTION soak.edit_some(most integer) RETURNS void LANGUAGE plpgsql AS $$

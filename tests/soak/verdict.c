@@ -9,6 +9,12 @@
 #define NAME_SIZE 300
 #define CHECK_MAX ((size_t)64 << 10)
 
+/* Runs that were lost, and what had happened to their workers before. */
+#define STRUCK                                                                         \
+    "soak.run r JOIN claimd.worker w USING (worker_id) CROSS JOIN LATERAL (SELECT g.*" \
+    " FROM soak.fault g WHERE g.pid = w.pid AND g.at < r.ended ORDER BY g.at DESC"     \
+    " LIMIT 1) f WHERE r.outcome = 'lost'"
+
 static const char wrong_mark[] = "\n-- wrong: ";
 
 static int64_t print_rows(const char *name, const PGresult *r)
@@ -119,12 +125,16 @@ static enum status take_figures(struct session *s, struct verdict *v, struct err
     if (st != STATUS_OK) {
         return st;
     }
-    return session_i64(
-        s, &v->worst_rescue_ms, err,
-        "SELECT COALESCE(max(1000 * extract(epoch FROM r.ended - GREATEST(f.at, r.began)))::bigint,"
-        " 0) FROM soak.run r JOIN claimd.worker w USING (worker_id) CROSS JOIN LATERAL (SELECT g.at"
-        " FROM soak.fault g WHERE g.pid = w.pid AND g.at < r.ended ORDER BY g.at DESC LIMIT 1) f"
-        " WHERE r.outcome = 'lost'");
+    st = session_i64(s, &v->first_rescue_ms, err,
+                     "SELECT COALESCE(min(1000 * extract(epoch FROM r.ended - r.began))::bigint, 0)"
+                     " FROM " STRUCK
+                     " AND (f.what = 'kill for good' OR (f.what = 'stop' AND r.ended < f.until))");
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return session_i64(s, &v->worst_rescue_ms, err,
+                       "SELECT COALESCE(max(1000 * extract(epoch FROM r.ended - GREATEST(f.at,"
+                       " r.began)))::bigint, 0) FROM " STRUCK);
 }
 
 enum status verdict_find(struct session *s, const char *ledger, int64_t slots, struct verdict *ret,

@@ -11,8 +11,9 @@ struct verdict {
     int64_t violations;
     int64_t checks;
     int64_t rescued;
-    int64_t worst_rescue_ms;
-    int64_t repeated; /* handlers that were done and had to be done again */
+    int64_t worst_rescue_ms; /* after its worker was struck */
+    int64_t first_rescue_ms; /* after the claim, where only the lease's end could allow it */
+    int64_t repeated;        /* handlers that were done and had to be done again */
 };
 
 /* Prints the violations. `ledger`: the file that the handlers have written. */

@@ -1,0 +1,12 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- inv.S4, G4: what a handler writes in the transaction that completes its job is there once, whatever was killed: the stock is what was put
+-- in less what was taken, and whoever says that it took something has.
+SELECT j.id AS job, format('%s, says that it took %s, and has taken %s', j.state, j.taken, COALESCE(d.quantity, 0)) AS seen
+  FROM soak.job j LEFT JOIN inventory.deduction d ON d.job_id = j.id
+ WHERE j.part = 'effect' AND j.taken IS DISTINCT FROM COALESCE(d.quantity, 0)
+UNION ALL
+SELECT NULL, format('%s were put in, %s were taken, %s are left', s.quantity, (SELECT count(*) FROM inventory.deduction), i.quantity)
+  FROM soak.stock s, inventory.stock i
+ WHERE s.quantity - (SELECT count(*) FROM inventory.deduction) <> i.quantity
+ LIMIT 20;
+-- wrong: UPDATE inventory.stock SET quantity = quantity + 1
