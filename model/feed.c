@@ -10,6 +10,9 @@
 
 #define READ_ROWS_MIN 16 /* a lane that seems empty is read at least this far */
 #define PAGE_ROWS_MIN 64
+#define LANE_US 6    /* to look at one that seems empty … */
+#define IDLE_MAX 128 /* looked at in a pass in which others have more */
+#define LANE_REST 10 /* … and at all of them a tenth of the time */
 #define PASS_US_MAX (20 * INT64_C(1000))
 
 static int64_t min_i64(int64_t a, int64_t b)
@@ -102,8 +105,9 @@ static bool lane_wants_ahead(const struct feed *f, const struct feed_lane *l, in
     if (!l->is_served || l->reading > 0 || !may_read) {
         return false;
     }
-    return l->has_more || woken || l->next_due_us <= pg_us ||
-           now_us - l->ahead_us >= f->limits.read_every_us;
+    int64_t rest_us =
+        max_i64(f->limits.read_every_us, (int64_t)f->order_count * LANE_US * LANE_REST);
+    return l->has_more || woken || l->next_due_us <= pg_us || now_us - l->ahead_us >= rest_us;
 }
 
 static void behind_to(struct feed_lane *l, int64_t us)
@@ -137,7 +141,8 @@ static struct demand demand_of(struct feed *f, int64_t now_us, int64_t pg_us, bo
 {
     struct demand d = {0};
     for (size_t i = 0; i < f->group_count; i++) {
-        f->groups[i].wanting = 0;
+        f->groups[i].busy = 0;
+        f->groups[i].idle = 0;
     }
     for (size_t i = 0; i < f->lane_count; i++) {
         struct feed_lane *l = &f->lanes[i];
@@ -145,7 +150,8 @@ static struct demand demand_of(struct feed *f, int64_t now_us, int64_t pg_us, bo
             clock_back(f, l, pg_us);
         }
         if (lane_wants_ahead(f, l, now_us, pg_us, woken)) {
-            f->groups[l->group].wanting++;
+            f->groups[l->group].busy += l->has_more;
+            f->groups[l->group].idle += !l->has_more;
             d.busy += l->has_more;
             d.idle += !l->has_more;
         }
@@ -154,14 +160,25 @@ static struct demand demand_of(struct feed *f, int64_t now_us, int64_t pg_us, bo
     return d;
 }
 
+/* Lanes that seem empty get a quarter of their group's room, and a row each at least: thousands of
+ * them leave the most of it to those with more. */
+static int64_t idle_room(const struct feed *f, const struct feed_group *g)
+{
+    return group_room(f, g) / (g->busy > 0 ? 4 : 1);
+}
+
 /* A lane with more gets its part of the page, and of the room that its group has left. */
 static int ahead_rows(const struct feed *f, const struct feed_lane *l, const struct demand *d)
 {
     const struct feed_group *g = &f->groups[l->group];
-    assert(d->busy + d->idle > 0 && g->wanting > 0); /* it was counted itself */
-    int64_t rows = f->page_rows / (l->has_more ? d->busy : d->busy + d->idle);
-    rows = max_i64(rows, READ_ROWS_MIN);
-    return (int)max_i64(min_i64(rows, group_room(f, g) / g->wanting), 1);
+    assert(d->busy + d->idle > 0 && g->busy + g->idle > 0); /* it was counted itself */
+    if (!l->has_more) {
+        int64_t rows = max_i64(f->page_rows / (d->busy + d->idle), READ_ROWS_MIN);
+        return (int)max_i64(min_i64(rows, idle_room(f, g) / g->idle), 1);
+    }
+    int64_t rows = max_i64(f->page_rows / d->busy, READ_ROWS_MIN);
+    int64_t room = group_room(f, g) - (g->idle > 0 ? idle_room(f, g) : 0);
+    return (int)max_i64(min_i64(rows, room / g->busy), 1);
 }
 
 static void plan_lane(struct feed *f, size_t at, const struct demand *d, bool ahead, bool behind,
@@ -197,16 +214,19 @@ size_t feed_plan(struct feed *f, int64_t now_us, int64_t pg_us, bool woken,
 {
     struct demand d = demand_of(f, now_us, pg_us, woken);
     f->pg_us = pg_us;
+    size_t idle = 0;
     size_t count = 0;
     size_t n = 0;
     for (; n < f->lane_count && count + 2 <= max; n++) {
         size_t at = (f->turn + n) % f->lane_count;
         struct feed_lane *l = &f->lanes[at];
-        bool ahead = lane_wants_ahead(f, l, now_us, pg_us, woken);
+        bool is_late = d.busy > 0 && !l->has_more && idle == IDLE_MAX && !woken;
+        bool ahead = !is_late && lane_wants_ahead(f, l, now_us, pg_us, woken);
         bool behind = lane_wants_behind(f, l, pg_us);
         plan_lane(f, at, &d, ahead, behind, pg_us, ret_ranges, &count);
         if (ahead) {
             l->ahead_us = now_us;
+            idle += !l->has_more;
         }
         l->reading += (int)ahead + (int)behind;
     }

@@ -19,7 +19,7 @@
 #include "model/feed_memory.h"
 #include "model/job.h"
 
-#define FEED_LANES_MAX 65536
+#define FEED_LANES_MAX 32768
 #define FEED_RANGES_MAX 512 /* read in one pass */
 #define FEED_NEVER_US INT64_MAX
 #define FEED_SHARES 16384 /* of a tenant: 1 and above (claimd.share_of()); 0: of nobody */
@@ -66,7 +66,8 @@ struct feed_group {
     bool is_counted;    /* false: count before feeding */
     int64_t fed_low_us; /* first row time fed since the last repair; FEED_NEVER_US = none */
     int64_t dry_us;     /* BOOTTIME of that repair */
-    int wanting;        /* lanes that share the room in the pass being planned */
+    int busy;           /* lanes that share the room in the pass being planned: with more … */
+    int idle;           /* … and those that seem empty */
     size_t lanes;       /* 0 = a free place in the table */
     size_t tenants;     /* lanes with a share: if there are any, all of its lanes take turns */
     int64_t now_turn;   /* the turn that is being served: that of its first hint */
@@ -123,6 +124,7 @@ struct feed {
     struct feed_group *groups;
     size_t group_count; /* places in use, as above */
     size_t group_cap;
+    size_t groups_used;
     size_t turn;       /* the lane that goes first in the next pass */
     size_t count_turn; /* the lane whose group is counted first */
     uint64_t count_call;
@@ -149,6 +151,10 @@ void feed_lanes_forget(struct feed *f, int64_t before_us);
 
 /* What is served changed: a queue that is served again is read on. */
 void feed_lane_serve(struct feed_lane *lane, bool is_served);
+
+/* When to look for unknown lanes again, after `last_us`: every `every_us`, and where there are
+ * tenants as often as costs little, so that a new one is found beside a flood of others. */
+int64_t feed_gaps_due_us(const struct feed *f, int64_t last_us, int64_t every_us);
 
 /* The gaps to probe now; more than `max` take turns. */
 size_t feed_gaps(struct feed *f, struct feed_gap *ret, size_t max);

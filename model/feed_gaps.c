@@ -6,6 +6,9 @@
 
 #include <stdio.h>
 
+#define GAP_US 15   /* to look into one */
+#define GAP_REST 20 /* 5 % of the time */
+
 struct gap_list {
     struct feed_gap *list;
     size_t count;
@@ -82,4 +85,10 @@ size_t feed_gaps(struct feed *f, struct feed_gap *ret, size_t max)
     gap_add_queues(&g, prev, NULL);
     f->gap_turn = g.from + g.count < g.seen ? g.from + g.count : 0;
     return g.count;
+}
+
+int64_t feed_gaps_due_us(const struct feed *f, int64_t last_us, int64_t every_us)
+{
+    int64_t us = (int64_t)f->order_count * GAP_US * GAP_REST;
+    return last_us + (f->tenants > 0 && us < every_us ? us : every_us);
 }

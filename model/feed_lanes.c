@@ -75,9 +75,10 @@ static void *grown(void *list, size_t item, size_t *cap, struct err *err)
 static enum status group_new(struct feed *f, const struct feed_lane *lane, size_t *ret,
                              struct err *err)
 {
-    size_t at = 0;
-    while (at < f->group_count && f->groups[at].lanes > 0) {
-        at++;
+    size_t at = f->group_count;
+    if (f->groups_used < f->group_count) {
+        for (at = 0; f->groups[at].lanes > 0; at++) {
+        }
     }
     if (at == f->group_cap) {
         struct feed_group *groups = grown(f->groups, sizeof groups[0], &f->group_cap, err);
@@ -87,6 +88,7 @@ static enum status group_new(struct feed *f, const struct feed_lane *lane, size_
         f->groups = groups;
     }
     f->group_count += at == f->group_count;
+    f->groups_used++;
     struct feed_group *g = &f->groups[at];
     *g = (struct feed_group){.priority = lane->priority, .fed_low_us = FEED_NEVER_US};
     memcpy(g->queue, lane->queue, sizeof g->queue);
@@ -193,7 +195,7 @@ void feed_lanes_forget(struct feed *f, int64_t before_us)
             f->order[kept++] = f->order[i];
             continue;
         }
-        f->groups[l->group].lanes--;
+        f->groups_used -= --f->groups[l->group].lanes == 0;
         feed_group_left(f, l->group, l->share);
         *l = (struct feed_lane){.is_used = false};
     }

@@ -14,8 +14,6 @@
 #define RETRY_MAX_US (5 * US_PER_S)
 #define COUNTS_MAX 1024 /* groups counted before one pass */
 #define GAPS_ALWAYS_LANES 16
-#define GAP_US 15                  /* to look into one */
-#define GAP_REST 20                /* 5 % of the time */
 #define DRY_EVERY 2                /* ticks */
 #define FORGET_US (600 * US_PER_S) /* a lane without rows */
 
@@ -44,11 +42,12 @@ struct feeder {
     bool is_woken;
     bool is_reset; /* during the pass under way */
     bool is_count_failed;
-    bool is_forgetting; /* lanes: when nothing is under way */
-    bool progress;      /* hints went away since they were counted before */
-    int hungry_told;    /* what table `cluster` says: 0, 1, −1 = not known */
-    int failures;       /* in a row */
-    int64_t hold_us;    /* no pass before this BOOTTIME */
+    bool is_forgetting;  /* lanes: when nothing is under way */
+    bool has_left_lanes; /* somebody told of rows, and lanes were not looked for since */
+    bool progress;       /* hints went away since they were counted before */
+    int hungry_told;     /* what table `cluster` says: 0, 1, −1 = not known */
+    int failures;        /* in a row */
+    int64_t hold_us;     /* no pass before this BOOTTIME */
     int64_t gaps_us;
     int64_t begun_us;
     int64_t told_fed;
@@ -78,6 +77,9 @@ static int64_t next_us(const struct feeder *f, int64_t now_us)
         due_at_us = due_at_us > soonest_us ? due_at_us : soonest_us;
         at_us = due_at_us < at_us ? due_at_us : at_us;
     }
+    int64_t lanes_us =
+        f->has_left_lanes ? feed_gaps_due_us(&f->feed, f->gaps_us, f->options.every_us) : at_us;
+    at_us = lanes_us < at_us ? lanes_us : at_us;
     return at_us > f->hold_us ? at_us : f->hold_us;
 }
 
@@ -198,16 +200,6 @@ static void on_read(void *ctx, const struct feed_read_result *result)
     pass_end(f, result->pushed, true);
 }
 
-/* Where there are tenants, new ones are looked for beside a flood of others, too; at a pace at
- * which that costs little. */
-static bool looks_for_lanes(const struct feeder *f, int64_t now_us)
-{
-    size_t lanes = f->feed.order_count;
-    int64_t since_us = now_us - f->gaps_us;
-    return since_us >= f->options.every_us || (f->pace.is_hungry && lanes <= GAPS_ALWAYS_LANES) ||
-           (f->feed.tenants > 0 && since_us >= (int64_t)lanes * GAP_US * GAP_REST);
-}
-
 static void pass_read(struct feeder *f)
 {
     int64_t now_us = clock_boot_us();
@@ -216,7 +208,10 @@ static void pass_read(struct feeder *f)
         feed_plan(&f->feed, now_us, feed_reader_pg_us(f->reader), f->is_woken || f->pace.is_hungry,
                   feed_reader_ranges(f->reader), FEED_RANGES_MAX);
     size_t gap_count = 0;
-    if (looks_for_lanes(f, now_us)) {
+    bool looks = now_us >= feed_gaps_due_us(&f->feed, f->gaps_us, f->options.every_us) ||
+                 (f->pace.is_hungry && f->feed.order_count <= GAPS_ALWAYS_LANES);
+    f->has_left_lanes = !looks && (f->is_woken || f->has_left_lanes);
+    if (looks) {
         gap_count = feed_gaps(&f->feed, feed_reader_gaps(f->reader), FEED_GAPS_MAX);
         f->gaps_us = now_us;
     }

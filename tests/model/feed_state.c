@@ -340,6 +340,7 @@ void state_unpack(const struct feed_state *s, struct world *w)
     unpack_read(&s->full, w, &w->full);
     struct feed *f = &w->feed;
     f->group_count = f->lane_count > 0 ? 1 : 0;
+    f->groups_used = f->order_count > 0 ? 1 : 0;
     f->groups[0] = (struct feed_group){.queue = "q",
                                        .priority = 4,
                                        .held = s->held,

@@ -115,7 +115,7 @@ void world_release(struct world *w)
 void world_forget(struct world *w)
 {
     struct feed *f = &w->feed;
-    f->lane_count = f->order_count = f->group_count = f->tenants = 0;
+    f->lane_count = f->order_count = f->group_count = f->groups_used = f->tenants = 0;
     f->turn = f->count_turn = f->gap_turn = f->full_turn = 0;
     world_clear_memory(w);
     w->ahead = (struct world_read){0};

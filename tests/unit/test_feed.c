@@ -381,7 +381,7 @@ START_TEST(lanes_that_nobody_serves_leave_room_for_the_others)
     ck_assert_uint_eq(taken, FEED_LANES_MAX / 2);
     struct err err = {0};
     ck_assert_int_eq(feed_lane_add(&feed, "junk", 4, 0, false, T0, &err), STATUS_LIMIT);
-    ck_assert_str_eq(err.msg, "more than 32768 lanes, and nobody serves this queue");
+    ck_assert_str_eq(err.msg, "more than 16384 lanes, and nobody serves this queue");
     ck_assert_int_eq(feed_lane_add(&feed, "work", 4, 0, true, T0, NULL), STATUS_OK);
 }
 END_TEST

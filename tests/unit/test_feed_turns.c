@@ -295,6 +295,25 @@ START_TEST(a_full_group_lets_a_tenant_in_whose_turn_it_is_by_one_row)
 }
 END_TEST
 
+START_TEST(a_thousand_idle_lanes_leave_the_room_and_the_pass_to_the_one_with_more)
+{
+    for (int share = 1; share <= 1001; share++) {
+        ck_assert_int_eq(feed_lane_add(&feed, "q", 4, share, true, T0, NULL), STATUS_OK);
+        lane_of(share)->has_more = share == A;
+        lane_of(share)->cursor.us = T0;
+    }
+    count_hints();
+    size_t count = feed_plan(&feed, T0, T0, false, ranges, FEED_RANGES_MAX);
+    ck_assert_uint_le(count, 200); /* some of the idle ones: they take turns */
+    int rows = 0;
+    for (size_t i = 0; i < count; i++) {
+        rows = feed.lanes[ranges[i].lane].share == A ? ranges[i].rows_max : rows;
+    }
+    ck_assert_int_eq(rows, 200);
+    ck_assert_int_lt(feed_gaps_due_us(&feed, T0, S), T0 + S);
+}
+END_TEST
+
 START_TEST(a_group_whose_tenants_are_forgotten_is_ordered_by_time_again)
 {
     given_lane(0);
@@ -322,6 +341,7 @@ int main(void)
     tcase_add_test(t, the_first_tenant_goes_ahead_of_jobs_of_nobody_that_are_ordered_by_time);
     tcase_add_test(t, without_tenants_hints_are_ordered_by_time_and_counted_no_more_than_before);
     tcase_add_test(t, a_full_group_lets_a_tenant_in_whose_turn_it_is_by_one_row);
+    tcase_add_test(t, a_thousand_idle_lanes_leave_the_room_and_the_pass_to_the_one_with_more);
     tcase_add_test(t, a_group_whose_tenants_are_forgotten_is_ordered_by_time_again);
     suite_add_tcase(s, t);
     return suite_run(s);
