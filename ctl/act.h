@@ -14,8 +14,11 @@ struct act {
     /* $1 = ids; refused as a whole when one of them is. */
     const struct pg_statement *many;
     const char *parameter; /* $2 of both; NULL = none */
-    const char *states;    /* that are meant without --state */
-    bool is_of_finished;   /* it is for finished jobs; else for open ones */
+    /* Before the matches are worked on, with this value of $1; NULL = nothing. */
+    const struct pg_statement *first;
+    const char *first_of;
+    const char *states;  /* that are meant without --state */
+    bool is_of_finished; /* it is for finished jobs; else for open ones */
 };
 
 /* By the ids in args->words, else by the filter. */

@@ -234,6 +234,15 @@ static enum status do_next(struct bulk *b, int64_t *size, struct err *err)
     return note_failure(b, id_at(b, from), &why, err);
 }
 
+static enum status do_first(struct bulk *b, struct err *err)
+{
+    const char *const params[] = {b->act->first_of};
+    auto_admin_rows struct admin_rows *rows = NULL;
+    return b->act->first == NULL
+               ? STATUS_OK
+               : ctl_written(admin_query(b->admin, b->act->first, params, &rows, err), err);
+}
+
 /* Of all jobs that matched. */
 static enum status do_all(struct bulk *b, struct err *err)
 {
@@ -376,6 +385,9 @@ static enum status run(struct bulk *b, struct err *err)
         return say_matches(b, err);
     }
     st = count_of(b) > 0 ? agree(b, err) : STATUS_OK;
+    if (st == STATUS_OK) {
+        st = do_first(b, err);
+    }
     if (st != STATUS_OK) {
         return st;
     }

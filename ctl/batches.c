@@ -119,8 +119,3 @@ enum status batches_close(struct ctl *ctl, const struct ctl_args *args, struct e
 {
     return act(ctl, args, &SQL_ADMIN_BATCH_CLOSE, "open jobs; none can be added", err);
 }
-
-enum status batches_cancel(struct ctl *ctl, const struct ctl_args *args, struct err *err)
-{
-    return act(ctl, args, &SQL_ADMIN_BATCH_CANCEL, "jobs cancelled, or asked to end", err);
-}

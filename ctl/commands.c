@@ -362,8 +362,9 @@ const struct ctl_command ctl_commands[] = {
      .words = "ID",
      .words_min = 1,
      .words_max = 1,
-     .help = "Close a batch and cancel its jobs that have not ended.",
-     .examples = "claimctl batches cancel 7",
+     .help = "Close a batch and cancel its jobs that have not ended." BULK_HELP,
+     .examples = "claimctl batches cancel 7 --dry-run",
+     .options = {BULK_OPTIONS},
      .run = batches_cancel},
     {.noun = "schedules",
      .verb = "list",
@@ -476,6 +477,7 @@ const struct ctl_command ctl_commands[] = {
      .help = "Ask a worker, or all on a host, to take no new jobs.\n\n"
              "It hears it with its next heartbeat, within 2 s, and stays so until it ends.",
      .examples = "claimctl workers quiet build-7",
+     .options = {{"dry-run", NULL, "only show which"}},
      .run = workers_quiet},
     {.noun = "workers",
      .verb = "drain",
@@ -485,6 +487,7 @@ const struct ctl_command ctl_commands[] = {
      .help = "Ask a worker, or all on a host, to end what runs, and then to end.\n\n"
              "The same as SIGTERM: what still runs after worker.drain_ms is handed back.",
      .examples = "claimctl workers drain build-7",
+     .options = {{"dry-run", NULL, "only show which"}},
      .run = workers_drain},
     {.noun = "stats",
      .words = "",

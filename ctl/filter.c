@@ -154,8 +154,9 @@ void filter_release(struct filter *f)
 
 bool filter_is_given(const struct ctl_args *args)
 {
-    static const char *const names[] = {"state", "kind",  "queue",      "tag",   "worker",
-                                        "since", "until", "older-than", "error", "metadata"};
+    static const char *const names[] = {"state",  "kind",     "queue", "tag",
+                                        "worker", "since",    "until", "older-than",
+                                        "error",  "metadata", "batch"};
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
         if (ctl_value(args, names[i]) != NULL) {
             return true;
@@ -182,8 +183,17 @@ enum status filter_read(struct filter *ret, const struct ctl_args *args, int64_t
                            .tags = BUF_INIT(FILTER_LIST_MAX),
                            .worker = ctl_value(args, "worker"),
                            .error = ctl_value(args, "error"),
-                           .metadata = ctl_value(args, "metadata")};
-    enum status st = read_states(ret, args, err);
+                           .metadata = ctl_value(args, "metadata"),
+                           .batch = ctl_value(args, "batch")};
+    int64_t batch = 0;
+    enum status st = ret->batch == NULL
+                         ? STATUS_OK
+                         : parse_i64(ret->batch, strlen(ret->batch), 1, INT64_MAX, &batch, err);
+    if (st != STATUS_OK) {
+        err_prefix(err, "--batch");
+        return st;
+    }
+    st = read_states(ret, args, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -23,6 +23,7 @@ struct filter {
     const char *worker;
     const char *error;
     const char *metadata; /* a JSON object */
+    const char *batch;    /* an id */
 };
 
 #define auto_filter CLEANUP(filter_release)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimctl jobs cancel, jobs retry, jobs delete, and queues clear. */
+ * claimctl jobs cancel, jobs retry, jobs delete, queues clear and batches cancel. */
 #include "ctl/act.h"
 #include "ctl/filter.h"
 #include "model/job.h"
@@ -15,25 +15,39 @@ enum status jobs_cancel(struct ctl *ctl, const struct ctl_args *args, struct err
     return act_run(ctl, args, &act, err);
 }
 
-/* The same as cancelling by the queue's name what doesn't run. */
+/* As if the command's word were the value of that option of jobs cancel. */
+static enum status cancel_of(struct ctl *ctl, const struct ctl_args *args, const char *option,
+                             const struct act *act, struct err *err)
+{
+    struct ctl_args chosen = *args;
+    if (chosen.given_count == CTL_GIVEN_MAX) {
+        return err_fail(err, STATUS_INVALID, "more than %d options", CTL_GIVEN_MAX - 1);
+    }
+    chosen.given[chosen.given_count].name = option;
+    chosen.given[chosen.given_count].value = args->words[0];
+    chosen.given_count++;
+    chosen.word_count = 0;
+    return act_on_matches(ctl, &chosen, act, err);
+}
+
+/* What doesn't run. */
 enum status queues_clear(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     const struct act act = {.past = "cancelled",
                             .many = &SQL_ADMIN_CANCEL_MANY,
                             .states = "waiting,scheduled,retryable,available"};
-    struct ctl_args chosen = *args;
-    if (chosen.given_count == CTL_GIVEN_MAX) {
-        return err_fail(err, STATUS_INVALID, "more than %d options", CTL_GIVEN_MAX - 1);
-    }
     enum status st = job_queue_check(args->words[0], err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    chosen.given[chosen.given_count].name = "queue";
-    chosen.given[chosen.given_count].value = args->words[0];
-    chosen.given_count++;
-    chosen.word_count = 0;
-    return act_on_matches(ctl, &chosen, &act, err);
+    return st == STATUS_OK ? cancel_of(ctl, args, "queue", &act, err) : st;
+}
+
+enum status batches_cancel(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    const struct act act = {.past = "cancelled",
+                            .many = &SQL_ADMIN_CANCEL_MANY,
+                            .states = "waiting,scheduled,retryable,available,running",
+                            .first = &SQL_ADMIN_BATCH_CLOSE,
+                            .first_of = args->words[0]};
+    return cancel_of(ctl, args, "batch", &act, err);
 }
 
 enum status jobs_delete(struct ctl *ctl, const struct ctl_args *args, struct err *err)

@@ -141,7 +141,8 @@ static enum status look(struct walk *w, int64_t low, struct err *err)
                                   f->error,
                                   left,
                                   list_of(&w->wanted),
-                                  f->metadata};
+                                  f->metadata,
+                                  f->batch};
     auto_admin_rows struct admin_rows *rows = NULL;
     enum status st = admin_query(w->admin, &SQL_ADMIN_JOBS_LIST, params, &rows, err);
     if (st != STATUS_OK) {

@@ -21,11 +21,13 @@ enum status workers(struct ctl *ctl, const struct ctl_args *args, struct err *er
 }
 
 /* Of one worker, or of all on a host; they hear it with the answer to their next beat. */
-static enum status ask(struct ctl *ctl, const char *who, const char *what, struct err *err)
+static enum status ask(struct ctl *ctl, const struct ctl_args *args, const char *what,
+                       struct err *err)
 {
     static const struct table_column columns[] = {
         {"host", CELL_TEXT}, {"pid", CELL_NUMBER}, {"worker_id", CELL_TEXT}};
-    const char *const params[] = {who, what};
+    const char *who = args->words[0];
+    const char *const params[] = {who, what, ctl_value(args, "dry-run") != NULL ? "t" : "f"};
     auto_admin struct admin *a = NULL;
     auto_admin_rows struct admin_rows *rows = NULL;
     auto_table struct table table = TABLE("asked", columns);
@@ -50,10 +52,10 @@ static enum status ask(struct ctl *ctl, const char *who, const char *what, struc
 
 enum status workers_quiet(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
-    return ask(ctl, args->words[0], "quiet", err);
+    return ask(ctl, args, "quiet", err);
 }
 
 enum status workers_drain(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
-    return ask(ctl, args->words[0], "drain", err);
+    return ask(ctl, args, "drain", err);
 }

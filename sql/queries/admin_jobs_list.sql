@@ -3,8 +3,8 @@
 -- Each filter may be NULL. $1, $2: look among the open, the finished ones. $3, $4: ids, both included. $5, $6: times, the second
 -- excluded: of the end, of open jobs of the creation. Then states, kinds, queues, tags (all of them), a worker's id or host, a text
 -- in the error. $14: columns that are only read when they are asked for. $15: metadata that contain
--- this. Indexes: job_pkey, job_history_id.
--- params: bool, bool, int8, int8, timestamptz, timestamptz, text[], text[], text[], text[], text, text, int4, text[], text
+-- this. $16: of this batch. Indexes: job_pkey, job_history_id.
+-- params: bool, bool, int8, int8, timestamptz, timestamptz, text[], text[], text[], text[], text, text, int4, text[], text, int8
 WITH named AS MATERIALIZED (
     SELECT worker_id FROM claimd.worker WHERE host = $11 OR worker_id::text = $11
 ), found AS (
@@ -16,6 +16,7 @@ WITH named AS MATERIALIZED (
            CASE WHEN 'metadata' = ANY ($14) THEN metadata END AS metadata, NULL::jsonb AS result
       FROM claimd.job
      WHERE $1 AND id BETWEEN $3 AND $4 AND ($15 IS NULL OR metadata @> $15::jsonb)
+       AND ($16 IS NULL OR EXISTS (SELECT FROM claimd.batch_job m WHERE m.job_id = id AND m.batch_id = $16))
        AND ($5 IS NULL OR created_at >= $5) AND ($6 IS NULL OR created_at < $6)
     UNION ALL
     SELECT id, kind, queue, state, priority, attempt, created_at, ready_at, NULLIF(attempted_at, 'epoch'),
@@ -24,6 +25,7 @@ WITH named AS MATERIALIZED (
            CASE WHEN 'result' = ANY ($14) THEN result END
       FROM claimd.job_history
      WHERE $2 AND id BETWEEN $3 AND $4 AND retried_at IS NULL AND ($15 IS NULL OR metadata @> $15::jsonb)
+       AND ($16 IS NULL OR EXISTS (SELECT FROM claimd.batch_job m WHERE m.job_id = id AND m.batch_id = $16))
        AND ($5 IS NULL OR finalized_at >= $5) AND ($6 IS NULL OR finalized_at < $6)
 ), listed AS (
     SELECT *

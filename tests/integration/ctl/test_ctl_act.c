@@ -226,6 +226,26 @@ START_TEST(a_queue_is_cleared_and_the_history_deleted)
 }
 END_TEST
 
+START_TEST(a_batch_is_closed_and_its_open_jobs_are_cancelled_unless_it_is_only_a_try)
+{
+    add_jobs(6);
+    ctl_sql("SELECT claimd.batch_add(b, j) FROM claimd.batch_open() b, generate_series(1, 3) j");
+    ck_assert_int_eq(ctl_exit("batches", "cancel", "1", "--dry-run"), 0);
+    assert_says("3 jobs would be cancelled\n");
+    ck_assert_int_eq(COUNT("claimd.batch WHERE closed_at IS NULL"), 1);
+    ck_assert_int_eq(ctl_exit("batches", "cancel", "1"), 0);
+    assert_says("3 jobs cancelled\n");
+    ck_assert_int_eq(COUNT("claimd.batches WHERE closed_at IS NOT NULL AND cancelled = 3"), 1);
+    ck_assert_int_eq(COUNT("claimd.job"), 3);
+    ck_assert_int_eq(ctl_exit("jobs", "retry", "--batch", "1", "--state", "cancelled"), 0);
+    assert_says("3 jobs retried\n");
+    ck_assert_int_eq(ctl_exit("batches", "cancel", "7"), 5);
+    assert_says("batch 7 not found");
+    ck_assert_int_eq(ctl_exit("batches", "cancel", "x"), 2);
+    assert_says("--batch: ");
+}
+END_TEST
+
 START_TEST(queues_and_kinds_are_shown_paused_and_resumed)
 {
     add_jobs(4);
@@ -436,6 +456,8 @@ int main(void)
     tcase_add_test(tests, a_job_whose_unique_key_is_taken_is_not_retried_and_says_by_whom);
     tcase_add_test(tests, show_and_list_have_one_job_with_all_its_generations);
     tcase_add_test(tests, a_queue_is_cleared_and_the_history_deleted);
+    tcase_add_test(tests,
+                   a_batch_is_closed_and_its_open_jobs_are_cancelled_unless_it_is_only_a_try);
     tcase_add_test(tests, queues_and_kinds_are_shown_paused_and_resumed);
     tcase_add_test(tests, feat_B20_rules_of_queues_and_kinds_are_set_shown_and_removed);
     tcase_add_test(tests, a_queued_job_is_edited_and_show_tells_of_it);

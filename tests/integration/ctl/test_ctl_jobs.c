@@ -266,7 +266,7 @@ static const struct {
     {{"batches", "list"}, "batches"},
     {{"batches", "show", "1"}, "batch"},
     {{"batches", "close", "1"}, "batch"},
-    {{"batches", "cancel", "1"}, "batch"},
+    {{"batches", "cancel", "1"}, "summary"},
     {{"queues"}, "queues"},
     {{"queues", "show", "default"}, "workers"},
     {{"queues", "pause", "default"}, "queue"},

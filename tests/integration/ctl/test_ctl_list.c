@@ -35,6 +35,9 @@ static const char *const jobs[] = {
     ("UPDATE claimd.job SET metadata = '{\"customer\": 7, \"by\": {\"name\": \"ada\"}}' WHERE id = "
      "2"),
     "UPDATE claimd.job_history SET metadata = '{\"customer\": 7}' WHERE id = 6",
+    "INSERT INTO claimd.batch (name) VALUES ('')",
+    "INSERT INTO claimd.batch_job (batch_id, job_id, state) VALUES (1, 2, NULL), (1, 4, NULL), "
+    "(1, 7, 'discarded')",
 };
 
 static void add_jobs(void)
@@ -81,6 +84,9 @@ static const struct {
     {{"--worker", "host-1"}, "4"},
     {{"--worker", WORKER}, "4"},
     {{"--worker", "host-2"}, ""},
+    {{"--batch", "1"}, "7,4,2"},
+    {{"--batch", "1", "--state", "discarded"}, "7"},
+    {{"--batch", "2"}, ""},
     {{"--error", "disk"}, "7,3"},
     {{"--error", "old"}, ""}, /* an error before the last */
     {{"--error", "disk", "--state", "retryable"}, "3"},
@@ -213,13 +219,13 @@ START_TEST(a_range_of_ids_is_read_by_index_whatever_the_filter)
     (void)side_run(pg, "ANALYZE claimd.job");
     (void)snprintf(sql, sizeof sql,
                    "PREPARE list(bool, bool, int8, int8, timestamptz, timestamptz, text[], text[], "
-                   "text[], text[], text, text, int4, text[], text) AS %s",
+                   "text[], text[], text, text, int4, text[], text, int8) AS %s",
                    SQL_ADMIN_JOBS_LIST.sql);
     (void)side_run(pg, sql);
     assert_no_seq_scan(
         pg,
         "EXECUTE list(true, true, 1000, 20999, NULL, NULL, NULL, ''{nosuch}'', NULL, "
-        "NULL, NULL, NULL, 50, ''{id}'', NULL)",
+        "NULL, NULL, NULL, 50, ''{id}'', NULL, NULL)",
         "job");
     pg_close(pg);
     ck_assert_int_eq(ctl_exit("enqueue", "rare"), 0);

@@ -112,6 +112,25 @@ START_TEST(who_is_refused_for_the_place_of_a_key_takes_no_token)
 }
 END_TEST
 
+START_TEST(A4_a_kept_edit_is_applied_by_the_next_claim_of_a_job_without_limits)
+{
+    char sql[256];
+    int64_t id = add_jobs(1);
+    claim_now(&store_a, id, 1);
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT claimd.edit(%lld, '{\"args\": {\"v\": 2}}', apply => 'next')::text",
+                   (long long)id);
+    (void)side_run(side, sql);
+    finish_now(0, FINISH_HAND_BACK);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job WHERE args = '{\"v\": 2}'", 0);
+    claim_now(&store_a, id, 1);
+    ck_assert_uint_eq(got.job_count, 2);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job WHERE args = '{\"v\": 2}' AND flags = 0"
+                  " AND state = 'running'",
+                  1);
+}
+END_TEST
+
 START_TEST(every_end_of_a_run_frees_its_key_and_names_the_next_job)
 {
     int64_t a = add_keyed(2, "a");
@@ -283,6 +302,7 @@ int main(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, inv_S18_of_one_key_one_job_is_claimed_and_the_others_are_refused_for_it);
     tcase_add_test(tc, the_first_of_a_key_is_claimed_first_whatever_its_place_among_the_ids);
+    tcase_add_test(tc, A4_a_kept_edit_is_applied_by_the_next_claim_of_a_job_without_limits);
     tcase_add_test(tc, of_a_key_with_a_rate_so_many_start_as_it_has_tokens);
     tcase_add_test(tc, who_is_refused_for_the_place_of_a_key_takes_no_token);
     tcase_add_loop_test(tc, every_end_of_a_run_frees_its_key_and_names_the_next_job,
