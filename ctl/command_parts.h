@@ -33,16 +33,31 @@
     "\n\nOptions choose jobs as for jobs list. They are worked on in batches of 1000, the oldest " \
     "first. After an interruption the same command goes on with the rest."
 
+/* ctl/enqueue.c. */
+#define ENQUEUE_HELP                                                                     \
+    "Add one job and print its id, or add a file of jobs (-: standard input).\n\n"       \
+    "A file has one JSON object per line: {\"kind\": …} and, optionally, \"args\", "   \
+    "\"queue\", \"priority\", \"delay\", \"at\" or \"scheduled_at\", \"max_attempts\", " \
+    "\"timeout\", \"tags\", \"metadata\", \"backoff\"; slower: \"unique_key\", "         \
+    "\"unique_by\", \"unique_for\", \"unique_states\", \"on_conflict\", "                \
+    "\"exclusive_key\", \"share_key\", \"after\" (ids), \"if_dead\".\n"                  \
+    "If one line is bad, nothing is stored.\n"                                           \
+    "TIME: 250ms, 10s, 5m, 2h, 1d; a number alone is seconds.\n"                         \
+    "Warns on standard error if no live worker of the queue serves the kind."
+
 /* ctl/retention.c. */
 #define RETAIN_HELP                                                                               \
     "Set or show how long finished jobs are kept.\n\n"                                            \
     "In whole days, 1d to 3650d; default: as long as scheduler.history_days says. A rule of the " \
     "kind comes before one of the queue. Without --state: all that have no rule of their own; "   \
     "default without --state removes all rules."
-#define KEEP_COMPLETED_HELP                                                                    \
-    "Set how long completed jobs of a kind are kept.\n\n"                                      \
-    "none: they are deleted as they end, and only counted, which is cheaper; their result is " \
-    "lost. Failed and cancelled jobs are kept. Workers hear of it within 10 s."
+/* ctl/kinds.c. */
+#define KIND_SET_HELP                                                                            \
+    "Set what jobs of a kind get that say nothing else, or if they are kept.\n\n"                \
+    "In place of what its plugin says, until it is set to `default`. Workers hear of it within " \
+    "10 s.\n"                                                                                    \
+    "--keep-completed none: completed jobs are deleted as they end, and only counted, which is " \
+    "cheaper; their result is lost. Failed and cancelled jobs are kept."
 #define RETAIN_OPTION                                                                  \
     {                                                                                  \
         "state", "STATE", "only those that ended as completed, discarded or cancelled" \

@@ -45,15 +45,7 @@ const struct ctl_command ctl_commands[] = {
     {.noun = "enqueue",
      .words = "[KIND|-]",
      .words_max = 1,
-     .help = "Add one job and print its id, or add a file of jobs (-: standard input).\n\n"
-             "A file has one JSON object per line: {\"kind\": …} and, optionally, \"args\", "
-             "\"queue\", \"priority\", \"delay\", \"at\" or \"scheduled_at\", \"max_attempts\", "
-             "\"timeout\", \"tags\", \"metadata\", \"backoff\"; slower: \"unique_key\", "
-             "\"unique_by\", \"unique_for\", \"unique_states\", \"on_conflict\", "
-             "\"exclusive_key\", \"share_key\", \"after\" (ids), \"if_dead\".\n"
-             "If one line is bad, nothing is stored.\n"
-             "TIME: 250ms, 10s, 5m, 2h, 1d; a number alone is seconds.\n"
-             "Warns on standard error if no live worker of the queue serves the kind.",
+     .help = ENQUEUE_HELP,
      .examples = "claimctl enqueue resize --args '{\"width\": 80}' --queue images\n"
                  "claimctl enqueue report --at 2026-01-31T08:00:00Z --tag monthly\n"
                  "claimctl enqueue import --args @rows.json --delay 5m\n"
@@ -331,9 +323,15 @@ const struct ctl_command ctl_commands[] = {
      .words = "NAME",
      .words_min = 1,
      .words_max = 1,
-     .help = KEEP_COMPLETED_HELP,
-     .examples = "claimctl kinds set resize --keep-completed none",
-     .options = {{"keep-completed", "DAYS", "none, 1d to 3650d, or default"}},
+     .help = KIND_SET_HELP,
+     .examples = "claimctl kinds set mail --timeout 5m --max-attempts 10\n"
+                 "claimctl kinds set mail --timeout default\n"
+                 "claimctl kinds set resize --keep-completed none",
+     .options = {{"max-attempts", "N", "1 or more, or default"},
+                 {"max-crashes", "N", "1 or more, or default"},
+                 {"timeout", "TIME", "of one attempt, or default"},
+                 {"backoff", "FORM", "as of enqueue, or default"},
+                 {"keep-completed", "DAYS", "none, 1d to 3650d, or default"}},
      .run = kinds_set},
     {.noun = "batches",
      .verb = "list",

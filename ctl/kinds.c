@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * claimctl kinds. */
+#include "ctl/job_line.h"
+#include "ctl/job_options.h"
 #include "ctl/pause.h"
+#include "ctl/retention.h"
 #include "ctl/table.h"
 #include "sql/queries.h"
 
@@ -44,4 +47,57 @@ enum status kinds_pause(struct ctl *ctl, const struct ctl_args *args, struct err
 enum status kinds_resume(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     return pause_set(ctl, "kind", &SQL_ADMIN_KIND_PAUSE, args->words[0], false, err);
+}
+
+/* "default" is the plugin's. */
+static enum status check_count(const struct ctl_args *args, const char *name, struct err *err)
+{
+    const char *text = ctl_value(args, name);
+    bool is_default = text != NULL && strcmp(text, "default") == 0;
+    return is_default ? STATUS_OK : ctl_option_number(args, name, 1, INT32_MAX, err);
+}
+
+static enum status read_timeout(const struct ctl_args *args, char *ret_text, size_t size,
+                                struct err *err)
+{
+    const char *text = ctl_value(args, "timeout");
+    if (text != NULL && strcmp(text, "default") == 0) {
+        (void)snprintf(ret_text, size, "default");
+        return STATUS_OK;
+    }
+    return ctl_option_interval(args, "timeout", 1000, JOB_TIMEOUT_MAX_US, ret_text, size, err);
+}
+
+enum status kinds_set(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    static const struct table_column columns[] = {
+        {"kind", CELL_TEXT},         {"max_attempts", CELL_NUMBER}, {"max_crashes", CELL_NUMBER},
+        {"timeout_s", CELL_SECONDS}, {"backoff", CELL_TEXT},        {"set_by_hand", CELL_TEXT}};
+    char timeout[48];
+    auto_admin struct admin *a = NULL;
+    auto_admin_rows struct admin_rows *rows = NULL;
+    auto_table struct table table = TABLE("kind", columns);
+    const struct table *const tables[] = {&table};
+    table.is_record = true;
+    const char *keep = ctl_value(args, "keep-completed");
+    if (args->given_count == 0 || (keep != NULL && args->given_count > 1)) {
+        return err_fail(err, STATUS_INVALID,
+                        "allowed: either --keep-completed, or some of the other options");
+    }
+    if (keep != NULL) {
+        return retention_keep_completed(ctl, args->words[0], keep, err);
+    }
+    enum status st = check_count(args, "max-attempts", err);
+    st = st == STATUS_OK ? check_count(args, "max-crashes", err) : st;
+    st = st == STATUS_OK ? read_timeout(args, timeout, sizeof timeout, err) : st;
+    st = st == STATUS_OK ? ctl_session(ctl, &a, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    const char *const params[] = {args->words[0], ctl_value(args, "max-attempts"),
+                                  ctl_value(args, "max-crashes"),
+                                  timeout[0] != '\0' ? timeout : NULL, ctl_value(args, "backoff")};
+    st = ctl_written(admin_query(a, &SQL_ADMIN_KIND_SET, params, &rows, err), err);
+    st = st == STATUS_OK ? table_query(&table, a, &SQL_ADMIN_KIND_SETTINGS, params, err) : st;
+    return st == STATUS_OK ? tables_print(tables, 1, ctl->is_json, ctl->out, err) : st;
 }

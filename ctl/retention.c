@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * claimctl queues retain, kinds retain, kinds set: how long finished jobs are kept. */
+#include "ctl/retention.h"
+
 #include "base/clock.h"
 #include "base/parse.h"
 #include "ctl/ctl.h"
@@ -107,13 +109,10 @@ enum status queues_retain(struct ctl *ctl, const struct ctl_args *args, struct e
     return retain(ctl, &rule, args->word_count > 1 ? args->words[1] : NULL, err);
 }
 
-enum status kinds_set(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+enum status retention_keep_completed(struct ctl *ctl, const char *kind, const char *keep,
+                                     struct err *err)
 {
-    const char *keep = ctl_value(args, "keep-completed");
-    struct rule rule = {.scope = "kind", .name = args->words[0], .state = "completed"};
-    if (keep == NULL) {
-        return err_fail(err, STATUS_INVALID, "kinds set needs --keep-completed");
-    }
+    struct rule rule = {.scope = "kind", .name = kind, .state = "completed"};
     return retain(ctl, &rule, keep, err);
 }
 

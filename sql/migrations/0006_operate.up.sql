@@ -443,6 +443,50 @@ BEGIN
     RETURN false;
 END $$;
 
+-- What operators say of a kind instead of its plugin, until they take it back by null: how often its jobs are tried, for how long, and
+-- how long they wait in between. Older workers would say their own with the next start.
+CREATE FUNCTION set_kind(kind text, patch jsonb) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    known text[] := '{max_attempts,max_crashes,timeout,backoff}';
+    wanted kind;
+    old kind;
+    new kind;
+    by_hand jsonb;
+    own jsonb;
+    wrong text;
+BEGIN
+    PERFORM require_program(2);
+    IF patch IS NULL OR jsonb_typeof(patch) <> 'object' OR patch = '{}' OR patch - known <> '{}' THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002',
+            MESSAGE = 'patch: must be a JSON object with some of ' || array_to_string(known, ', ') || ', and nothing else';
+    END IF;
+    BEGIN
+        wanted := jsonb_populate_record(NULL::kind, patch);
+    EXCEPTION WHEN data_exception THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'patch: ' || SQLERRM;
+    END;
+    wrong := COALESCE(CASE WHEN wanted.max_attempts < 1 THEN 'max_attempts: must be 1 or more'
+                           WHEN wanted.max_crashes < 1 THEN 'max_crashes: must be 1 or more'
+                           WHEN wanted.timeout <= interval '0' OR wanted.timeout > interval '366 days'
+                           THEN 'timeout: must be more than 0 and at most 366 days' END, why_no_backoff(wanted.backoff));
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'patch.' || wrong;
+    END IF;
+    SELECT k.* INTO old FROM kind k WHERE k.name = set_kind.kind FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'kind: must be one that a worker has announced (claimctl kinds list)';
+    END IF;
+    by_hand := jsonb_strip_nulls(old.set_by_hand || patch);
+    own := (SELECT jsonb_object_agg(k, to_jsonb(old) -> k) FROM unnest(known) AS k) || old.of_plugin;
+    new := jsonb_populate_record(old, own || by_hand);
+    UPDATE kind k
+       SET max_attempts = new.max_attempts, max_crashes = new.max_crashes, timeout = new.timeout, backoff = new.backoff,
+           set_by_hand = by_hand, updated_at = clock_timestamp(),
+           of_plugin = COALESCE((SELECT jsonb_object_agg(h, own -> h) FROM jsonb_object_keys(by_hand) AS h), '{}')
+     WHERE k.name = set_kind.kind;
+END $$;
+
 -- Asks a worker to take nothing new ('quiet'), or to end what runs and then itself ('drain').
 CREATE FUNCTION ask_worker(worker_id uuid, what text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
@@ -470,9 +514,9 @@ END $$;
 
 REVOKE ALL ON FUNCTION may_be_gone, job_status, wait, complete_in_tx, delete_job, retry_many, retry, refuse_patch, apply_patch, take_kept_edits,
     patched_values, edit, pause_queue, resume_queue,
-    pause_kind, resume_kind, ask_worker FROM PUBLIC;
+    pause_kind, resume_kind, set_kind, ask_worker FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION may_be_gone TO claimd_admin, claimd_reader;
 GRANT EXECUTE ON FUNCTION job_status, wait TO claimd_admin, claimd_producer, claimd_reader;
 GRANT EXECUTE ON FUNCTION complete_in_tx, delete_job, retry_many, retry, edit, pause_queue, resume_queue, pause_kind, resume_kind,
-    ask_worker TO claimd_admin;
+    set_kind, ask_worker TO claimd_admin;
 GRANT SELECT ON job_edit TO claimd_admin, claimd_reader;

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Announces what the worker's plugins serve. Writes only what differs; in the order of names, so that two workers that start at
+-- Announces what the worker's plugins serve; what operators have set stays. Writes only what differs; in the order of names, so that two workers that start at
 -- once don't deadlock. Timeouts in microseconds.
 -- params: text[], text[], text[], int8[], int8[], int8[], int8[], text[]
 INSERT INTO claimd.kind (name, plugin, version, max_attempts, max_crashes, timeout, at_most_once, backoff)
@@ -9,9 +9,19 @@ SELECT name, plugin, version, max_attempts, max_crashes, timeout_us * interval '
        AS u(name, plugin, version, max_attempts, max_crashes, timeout_us, at_most_once, backoff)
  ORDER BY name
     ON CONFLICT (name) DO UPDATE
-   SET plugin = excluded.plugin, version = excluded.version, max_attempts = excluded.max_attempts,
-       max_crashes = excluded.max_crashes, timeout = excluded.timeout, at_most_once = excluded.at_most_once,
-       backoff = excluded.backoff, updated_at = clock_timestamp()
- WHERE (kind.plugin, kind.version, kind.max_attempts, kind.max_crashes, kind.timeout, kind.at_most_once, kind.backoff)
-       IS DISTINCT FROM (excluded.plugin, excluded.version, excluded.max_attempts, excluded.max_crashes, excluded.timeout,
-                         excluded.at_most_once, excluded.backoff)
+   SET plugin = excluded.plugin, version = excluded.version, at_most_once = excluded.at_most_once,
+       max_attempts = CASE WHEN kind.set_by_hand ? 'max_attempts' THEN kind.max_attempts ELSE excluded.max_attempts END,
+       max_crashes = CASE WHEN kind.set_by_hand ? 'max_crashes' THEN kind.max_crashes ELSE excluded.max_crashes END,
+       timeout = CASE WHEN kind.set_by_hand ? 'timeout' THEN kind.timeout ELSE excluded.timeout END,
+       backoff = CASE WHEN kind.set_by_hand ? 'backoff' THEN kind.backoff ELSE excluded.backoff END,
+       of_plugin = COALESCE((SELECT jsonb_object_agg(h, CASE h WHEN 'max_attempts' THEN to_jsonb(excluded.max_attempts)
+                                                               WHEN 'max_crashes' THEN to_jsonb(excluded.max_crashes)
+                                                               WHEN 'timeout' THEN to_jsonb(excluded.timeout)
+                                                               ELSE to_jsonb(excluded.backoff) END)
+                               FROM jsonb_object_keys(kind.set_by_hand) AS h), '{}'),
+       updated_at = clock_timestamp()
+ WHERE (kind.plugin, kind.version, kind.at_most_once) IS DISTINCT FROM (excluded.plugin, excluded.version, excluded.at_most_once)
+    OR kind.max_attempts <> excluded.max_attempts AND NOT kind.set_by_hand ? 'max_attempts'
+    OR kind.max_crashes <> excluded.max_crashes AND NOT kind.set_by_hand ? 'max_crashes'
+    OR kind.timeout <> excluded.timeout AND NOT kind.set_by_hand ? 'timeout'
+    OR kind.backoff IS DISTINCT FROM excluded.backoff AND NOT kind.set_by_hand ? 'backoff'

@@ -246,6 +246,23 @@ START_TEST(a_batch_is_closed_and_its_open_jobs_are_cancelled_unless_it_is_only_a
 }
 END_TEST
 
+START_TEST(what_a_kind_gives_its_jobs_is_set_and_taken_back)
+{
+    ctl_sql("INSERT INTO claimd.kind (name) VALUES ('a')");
+    ck_assert_int_eq(ctl_exit("kinds", "set", "a", "--timeout", "5m", "--max-attempts", "3"), 0);
+    assert_says("set_by_hand  max_attempts,timeout");
+    ck_assert_int_eq(COUNT("claimd.kind WHERE timeout = '5 min' AND max_attempts = 3"), 1);
+    ck_assert_int_eq(ctl_exit("kinds", "set", "a", "--timeout", "default"), 0);
+    ck_assert_int_eq(COUNT("claimd.kind WHERE timeout = '30 min' AND max_attempts = 3"), 1);
+    ck_assert_int_eq(ctl_exit("kinds", "set", "a", "--max-attempts", "0"), 2);
+    assert_says("--max-attempts: ");
+    ck_assert_int_eq(ctl_exit("kinds", "set", "a", "--backoff", "soon"), 2);
+    assert_says("backoff: must be exponential");
+    ck_assert_int_eq(ctl_exit("kinds", "set", "b", "--timeout", "5m"), 2);
+    ck_assert_int_eq(ctl_exit("kinds", "set", "a", "--timeout", "5m", "--keep-completed", "2d"), 2);
+}
+END_TEST
+
 START_TEST(queues_and_kinds_are_shown_paused_and_resumed)
 {
     add_jobs(4);
@@ -458,6 +475,7 @@ int main(void)
     tcase_add_test(tests, a_queue_is_cleared_and_the_history_deleted);
     tcase_add_test(tests,
                    a_batch_is_closed_and_its_open_jobs_are_cancelled_unless_it_is_only_a_try);
+    tcase_add_test(tests, what_a_kind_gives_its_jobs_is_set_and_taken_back);
     tcase_add_test(tests, queues_and_kinds_are_shown_paused_and_resumed);
     tcase_add_test(tests, feat_B20_rules_of_queues_and_kinds_are_set_shown_and_removed);
     tcase_add_test(tests, a_queued_job_is_edited_and_show_tells_of_it);

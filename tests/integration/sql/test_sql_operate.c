@@ -241,6 +241,37 @@ START_TEST(a_paused_kind_holds_up_no_other_job_of_its_key)
 }
 END_TEST
 
+START_TEST(what_is_set_of_a_kind_stays_until_it_is_taken_back)
+{
+    (void)side_run(db,
+                   "INSERT INTO claimd.kind (name, max_attempts, timeout) VALUES ('a', 7, '1 h')");
+    (void)side_run(db, "SELECT claimd.set_kind('a', '{\"max_attempts\": 3, \"backoff\": "
+                       "\"fixed:1s\"}')::text");
+    (void)side_run(db, "SELECT claimd.set_kind('a', '{\"max_attempts\": 4}')::text");
+    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.kind WHERE max_attempts = 4 AND "
+                            "backoff = 'fixed:1s' AND timeout = '1 h' AND set_by_hand = "
+                            "'{\"max_attempts\": 4, \"backoff\": \"fixed:1s\"}'"),
+                     1);
+    (void)side_run(db, "SELECT claimd.set_kind('a', '{\"max_attempts\": null, \"backoff\": null}')"
+                       "::text");
+    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.kind WHERE max_attempts = 7 AND "
+                            "backoff IS NULL AND set_by_hand = '{}' AND of_plugin = '{}'"),
+                     1);
+    ASSERT_REFUSED(db, "SELECT claimd.set_kind('b', '{\"timeout\": 5}')", "CL002", "kind: must be");
+    ASSERT_REFUSED(db, "SELECT claimd.set_kind('a', '{}')", "CL002",
+                   "patch: must be a JSON object");
+    ASSERT_REFUSED(db, "SELECT claimd.set_kind('a', '{\"paused\": true}')", "CL002", "patch: must");
+    ASSERT_REFUSED(db, "SELECT claimd.set_kind('a', '{\"timeout\": \"soon\"}')", "CL002",
+                   "patch: ");
+    ASSERT_REFUSED(db, "SELECT claimd.set_kind('a', '{\"timeout\": \"0 s\"}')", "CL002",
+                   "patch.timeout: must be more than 0");
+    ASSERT_REFUSED(db, "SELECT claimd.set_kind('a', '{\"backoff\": \"soon\"}')", "CL002",
+                   "patch.backoff: must be exponential");
+    ASSERT_REFUSED(db, "SELECT claimd.set_kind('a', '{\"max_crashes\": 0}')", "CL002",
+                   "patch.max_crashes: must be 1");
+}
+END_TEST
+
 /* ---- edit ---- */
 
 START_TEST(an_edit_changes_what_it_names_and_is_recorded)
@@ -483,6 +514,7 @@ int main(void)
     tcase_add_test(tc, a_paused_kind_holds_up_no_other_job_of_its_key);
     tcase_add_test(tc, a_worker_is_asked_only_if_it_hears);
     tcase_add_test(tc, a_deleted_job_leaves_nothing_behind);
+    tcase_add_test(tc, what_is_set_of_a_kind_stays_until_it_is_taken_back);
     tcase_add_test(tc, an_edit_changes_what_it_names_and_is_recorded);
     tcase_add_test(tc, a_job_that_gets_another_lane_or_time_is_due_like_a_new_one);
     tcase_add_test(tc, an_edit_names_what_is_wrong_and_changes_nothing);

@@ -227,6 +227,27 @@ START_TEST(registering_again_changes_only_kinds_that_differ)
 }
 END_TEST
 
+START_TEST(registering_leaves_what_an_operator_has_set_of_a_kind)
+{
+    enroll(store_a.pg, WORKER_A, 2);
+    (void)side_run(side, "SELECT claimd.set_kind('noop', '{\"timeout\": \"5 s\", \"max_attempts\": "
+                         "2}')::text");
+    (void)side_run(side, "UPDATE claimd.kind SET version = 'old', of_plugin = of_plugin || "
+                         "'{\"timeout\": \"1 s\"}', updated_at = 'epoch'");
+    enroll(store_a.pg, WORKER_B, 2);
+    ASSERT_TEXT("SELECT concat_ws(' ', version, timeout, max_attempts) FROM claimd.kind WHERE name "
+                "= 'noop'",
+                "1 00:00:05 2");
+    (void)side_run(side, "UPDATE claimd.kind SET updated_at = 'epoch'");
+    enroll(store_a.pg, WORKER_B, 2);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.kind WHERE updated_at > 'epoch'", 0);
+    (void)side_run(side, "SELECT claimd.set_kind('noop', '{\"timeout\": null, \"max_attempts\": "
+                         "null}')::text");
+    ASSERT_TEXT("SELECT concat_ws(' ', timeout, max_attempts) FROM claimd.kind WHERE name = 'noop'",
+                "00:01:00 25");
+}
+END_TEST
+
 START_TEST(a_beat_says_what_the_worker_does_and_moves_stale_at)
 {
     enroll(store_a.pg, WORKER_A, 2);
@@ -405,6 +426,7 @@ int main(void)
                    N8_a_worker_that_registers_during_a_change_of_lock_nodes_waits_for_its_end);
     tcase_add_test(tests, a_beat_tells_what_doctor_wants_to_know);
     tcase_add_test(tests, registering_again_changes_only_kinds_that_differ);
+    tcase_add_test(tests, registering_leaves_what_an_operator_has_set_of_a_kind);
     tcase_add_test(tests, a_beat_says_what_the_worker_does_and_moves_stale_at);
     tcase_add_test(tests, a_beat_on_a_dead_a_stopped_or_a_missing_row_is_not_confirmed);
     tcase_add_test(tests, a_beat_learns_which_of_its_queues_are_paused);
