@@ -253,7 +253,8 @@ struct file_job {
     struct buf rows;      /* taken, not yet sent */
     struct buf requests;  /* the same of lines for enqueue_many() */
     int64_t request_line; /* the first of them */
-    bool is_request;      /* since a line needed it: all others, too, to keep their order */
+    bool is_request;      /* since a line needed it: all others, too, to keep their order; or from
+                             the first on, where a queue may be full */
     bool is_copying;
     int64_t bytes; /* of the lines taken */
     struct progress progress;
@@ -417,6 +418,22 @@ static enum status copy_lines(struct file_job *f, struct err *err)
     }
 }
 
+static enum status start_copy(struct file_job *f, struct err *err)
+{
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = admin_query(f->admin, &SQL_ADMIN_HAS_MAX_OPEN, NULL, &rows, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    f->is_request = strcmp(admin_value(rows, 0, 0), "t") == 0;
+    if (f->is_request) {
+        return STATUS_OK;
+    }
+    st = admin_copy_start(f->admin, &SQL_ADMIN_COPY, err);
+    f->is_copying = st == STATUS_OK;
+    return st;
+}
+
 /* The whole file is one transaction: a bad line N leaves nothing behind. */
 static enum status copy_file(struct file_job *f, struct err *err)
 {
@@ -428,11 +445,10 @@ static enum status copy_file(struct file_job *f, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    st = admin_copy_start(f->admin, &SQL_ADMIN_COPY, err);
+    st = start_copy(f, err);
     if (st != STATUS_OK) {
         return st;
     }
-    f->is_copying = true;
     st = copy_lines(f, err);
     if (st == STATUS_OK) {
         st = served_check(&f->served, f->side, f->is_strict, err);

@@ -331,6 +331,22 @@ START_TEST(queues_and_kinds_are_shown_paused_and_resumed)
 }
 END_TEST
 
+START_TEST(feat_B29_a_file_that_does_not_fit_into_its_queue_is_refused_as_a_whole)
+{
+    static const char lines[] = "{\"kind\": \"a\", \"queue\": \"q1\"}\n"
+                                "{\"kind\": \"a\"}\n"
+                                "{\"kind\": \"a\", \"queue\": \"q1\"}\n";
+    const char *path = ctl_write_file("jobs", lines, strlen(lines));
+    ctl_sql("SELECT claimd.limit_open('q1', 1)");
+    ck_assert_int_eq(ctl_exit("enqueue", "--file", path), 5);
+    assert_says("nothing was enqueued: queue: q1 has 0 of at most 1 open jobs: no room for 2 more");
+    ck_assert_int_eq(COUNT("claimd.job"), 0);
+    ctl_sql("SELECT claimd.limit_open('q1', 2)");
+    ck_assert_int_eq(ctl_exit("enqueue", "--file", path), 0);
+    ck_assert_int_eq(COUNT("claimd.job"), 3);
+}
+END_TEST
+
 START_TEST(feat_B20_rules_of_queues_and_kinds_are_set_shown_and_removed)
 {
     ctl_sql("UPDATE claimd.cluster SET oldest_program = schema_version");
@@ -477,6 +493,7 @@ int main(void)
                    a_batch_is_closed_and_its_open_jobs_are_cancelled_unless_it_is_only_a_try);
     tcase_add_test(tests, what_a_kind_gives_its_jobs_is_set_and_taken_back);
     tcase_add_test(tests, queues_and_kinds_are_shown_paused_and_resumed);
+    tcase_add_test(tests, feat_B29_a_file_that_does_not_fit_into_its_queue_is_refused_as_a_whole);
     tcase_add_test(tests, feat_B20_rules_of_queues_and_kinds_are_set_shown_and_removed);
     tcase_add_test(tests, a_queued_job_is_edited_and_show_tells_of_it);
     tcase_add_test(tests, on_a_terminal_it_asks_first);

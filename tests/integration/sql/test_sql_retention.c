@@ -265,6 +265,25 @@ START_TEST(feat_B20_minutes_of_counts_become_hours_and_old_ones_go)
 }
 END_TEST
 
+START_TEST(feat_B20_a_worker_may_count_and_read_the_rules_and_change_none)
+{
+    struct pg *worker = side_open("claimd_worker");
+    for (int i = 0; i < 2; i++) {
+        (void)side_run(worker,
+                       "INSERT INTO claimd.completed_count AS c (at, worker_id, kind, queue, "
+                       "jobs) VALUES ('2026-01-01', "
+                       "'00000000-0000-0000-0000-0000000000aa', 'a', 'q', 2) ON CONFLICT "
+                       "ON CONSTRAINT completed_count_pkey DO UPDATE SET jobs = c.jobs + "
+                       "excluded.jobs");
+    }
+    ck_assert_int_eq(side_number(worker, "SELECT jobs::text FROM claimd.completed_count"), 4);
+    ck_assert_int_eq(side_number(worker, "SELECT count(*)::text FROM claimd.retention"), 0);
+    ASSERT_REFUSED(worker, "DELETE FROM claimd.completed_count", "42501", "");
+    ASSERT_REFUSED(worker, "SELECT claimd.retain_kind('a', '0', 'completed')", "42501", "");
+    pg_close(worker);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sql_retention");
@@ -287,6 +306,7 @@ int main(void)
     tcase_add_test(tc, feat_B20_a_job_that_was_kept_all_the_same_goes_after_a_day);
     tcase_add_test(tc, feat_B20_a_handlers_own_transaction_keeps_its_job);
     tcase_add_test(tc, feat_B20_minutes_of_counts_become_hours_and_old_ones_go);
+    tcase_add_test(tc, feat_B20_a_worker_may_count_and_read_the_rules_and_change_none);
     suite_add_tcase(suite, tc);
     return world_run(suite);
 }
