@@ -37,6 +37,8 @@ CREATE TABLE slot (
     CONSTRAINT slot_pkey PRIMARY KEY (queue, n)
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
 
+CREATE INDEX slot_fence ON slot (fence) WHERE fence <> 0;
+
 CREATE TABLE bucket (
     queue text COLLATE "C" NOT NULL,
     tokens double precision NOT NULL DEFAULT 1,
@@ -220,25 +222,20 @@ RETURN CASE WHEN (l).rate IS NULL THEN 'Infinity'
 
 -- How many more jobs of this key may start.
 CREATE FUNCTION key_places(wanted text) RETURNS integer
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
-    SELECT COALESCE((SELECT CASE WHEN key_tokens(l, statement_timestamp()) < l.max_running
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN COALESCE((SELECT CASE WHEN key_tokens(l, statement_timestamp()) < l.max_running
                                  THEN LEAST(floor(key_tokens(l, statement_timestamp()))::integer,
                                             l.max_running - (SELECT count(*)::integer FROM exclusive e WHERE e.key = wanted))
                                  ELSE l.max_running - (SELECT count(*)::integer FROM exclusive e WHERE e.key = wanted) END
                        FROM key_limit l WHERE l.key = wanted),
-                    1 - (SELECT count(*)::integer FROM exclusive e WHERE e.key = wanted))
-$$;
+                    1 - (SELECT count(*)::integer FROM exclusive e WHERE e.key = wanted));
+END $$;
 
--- Takes a place of the key, if one is free: of a single one whoever is ending the run that holds it is waited for. Where the limit
--- was lowered, places that are held beyond it count.
+-- Takes a place of a key that has several, if one is free. Where the limit was lowered, places that are held beyond it count.
 CREATE FUNCTION take_key_place(wanted text, places integer, new_id bigint, new_fence bigint) RETURNS boolean
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
-    IF places = 1 THEN
-        INSERT INTO exclusive (key, job_id, fence) SELECT wanted, new_id, new_fence
-         WHERE NOT EXISTS (SELECT FROM exclusive e WHERE e.key = wanted AND e.n > 1) ON CONFLICT DO NOTHING;
-        RETURN FOUND;
-    END IF;
     FOR try IN 1..5 LOOP -- somebody may be faster
         INSERT INTO exclusive (key, n, job_id, fence) SELECT wanted, g, new_id, new_fence FROM generate_series(1, places) AS g
          WHERE NOT EXISTS (SELECT FROM exclusive e WHERE e.key = wanted AND e.n = g)
@@ -252,25 +249,29 @@ BEGIN
     RETURN false;
 END $$;
 
--- The jobs that come next of each key, as many as it is named times: due, available, of a queue and a kind that aren't paused. Index: job_exclusive, one look per priority.
+-- The jobs that come next of each key, as many as it is named times: due, available, of a queue and a kind that aren't paused. Index:
+-- job_exclusive, one look per priority. Not in SQL: a function that sets something is planned anew at each call.
 CREATE FUNCTION next_of_keys(keys text[])
 RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
-LANGUAGE sql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
     SELECT n.* FROM (SELECT u.key, count(*) AS places FROM unnest(keys) AS u(key)
                       WHERE NOT EXISTS (SELECT FROM key_limit l WHERE l.key = u.key AND key_tokens(l, statement_timestamp()) < 1)
                       GROUP BY u.key) AS k
      CROSS JOIN LATERAL (
-        SELECT f.* FROM generate_series(0, 9) AS p
+        SELECT f.* FROM generate_series(0, CASE WHEN EXISTS (SELECT FROM job j WHERE j.exclusive_key = k.key) THEN 9 ELSE -1 END) AS p
          CROSS JOIN LATERAL (
             SELECT j.id, j.queue, j.kind, j.priority, j.ready_at FROM job j
              WHERE j.exclusive_key = k.key AND j.priority = p AND j.ready_at <= statement_timestamp() AND j.state = 'available'
                AND NOT EXISTS (SELECT FROM queue q WHERE q.name = j.queue AND q.paused)
                AND NOT EXISTS (SELECT FROM kind t WHERE t.name = j.kind AND t.paused)
              ORDER BY j.ready_at, j.id LIMIT k.places) AS f
-         ORDER BY f.priority, f.ready_at, f.id LIMIT k.places) AS n
-$$;
+         ORDER BY f.priority, f.ready_at, f.id LIMIT k.places) AS n;
+END $$;
 
--- Frees what these runs ($1 and $2 go together: job, fence) have held, where they run no more: called for jobs whose `flags` have
+-- Frees what these runs (job and fence of each: a fence belongs to one run) have held, where they run no more: called for jobs whose `flags` have
 -- 2 or 4, after the statements that end them, in their transaction. Returns the jobs that this makes claimable: push their hints.
 CREATE FUNCTION free_ended(ids bigint[], fences bigint[])
 RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
@@ -280,13 +281,13 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off S
 DECLARE
     freed text[];
 BEGIN
-    UPDATE slot s SET job_id = 0, fence = 0 FROM unnest(ids, fences) AS r(id, fence)
-     WHERE s.job_id = r.id AND s.fence = r.fence
-       AND NOT EXISTS (SELECT FROM job j WHERE j.id = r.id AND j.fence = r.fence AND j.state = 'running');
+    UPDATE slot s SET job_id = 0, fence = 0
+     WHERE s.fence = ANY (fences) AND s.fence <> 0
+       AND NOT EXISTS (SELECT FROM job j WHERE j.id = s.job_id AND j.fence = s.fence AND j.state = 'running');
     WITH gone AS (
-        DELETE FROM exclusive e USING unnest(ids, fences) AS r(id, fence)
-         WHERE e.job_id = r.id AND e.fence = r.fence
-           AND NOT EXISTS (SELECT FROM job j WHERE j.id = r.id AND j.fence = r.fence AND j.state = 'running')
+        DELETE FROM exclusive e
+         WHERE e.job_id = ANY (ids) AND e.fence = ANY (fences)
+           AND NOT EXISTS (SELECT FROM job j WHERE j.id = e.job_id AND j.fence = e.fence AND j.state = 'running')
         RETURNING e.key
     )
     SELECT array_agg(g.key) INTO freed FROM gone g;
@@ -328,22 +329,30 @@ END $$;
 -- now? Its hint may have been dropped meanwhile, because of those locks.
 CREATE FUNCTION next_free(ids bigint[])
 RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
     SELECT n.* FROM next_of_keys(ARRAY(
         SELECT k.key FROM (SELECT DISTINCT j.exclusive_key AS key FROM job j WHERE j.id = ANY (ids) AND j.state = 'available') AS k
-         CROSS JOIN LATERAL generate_series(1, key_places(k.key)))) AS n
-$$;
+         CROSS JOIN LATERAL generate_series(1, key_places(k.key)))) AS n;
+END $$;
 
 -- What may start by now of keys with a rate, `most` jobs at most. For the leading scheduler, each second: whoever was refused for the
 -- rate has dropped the hint.
 CREATE FUNCTION next_of_rates(most integer)
 RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
     SELECT n.* FROM next_of_keys(ARRAY(
         SELECT l.key FROM key_limit l CROSS JOIN LATERAL generate_series(1, key_places(l.key))
          WHERE l.rate IS NOT NULL AND EXISTS (SELECT FROM job j WHERE j.exclusive_key = l.key))) AS n
-     LIMIT most
-$$;
+     LIMIT most;
+END $$;
 
 -- Claims those of the jobs that job_claim leaves out, within their limits, and after the edits that waited for this attempt (flag 64); `ahead`: those of them that no runner waits for. In
 -- this order, so that it neither deadlocks nor leaks: lock the jobs, lock free places of their queues, draw fences, take the keys in
@@ -442,20 +451,35 @@ BEGIN
         chosen_limits := chosen_limits || c.key_limit;
         chosen_queues := chosen_queues || c.queue;
     END LOOP;
-    FOR at IN SELECT u.n FROM unnest(chosen_keys) WITH ORDINALITY AS u(key, n) ORDER BY u.key COLLATE "C" LOOP
+    -- Keys with one place in their order, then those with several: whoever waits for another can't be waited for by him.
+    WITH taken AS (
+        INSERT INTO exclusive (key, job_id, fence)
+        SELECT u.key, chosen[u.at], nextval('fence') FROM unnest(chosen_keys) WITH ORDINALITY AS u(key, at)
+         WHERE u.key IS NOT NULL AND chosen_limits[u.at] = 1 AND NOT EXISTS (SELECT FROM exclusive e WHERE e.key = u.key AND e.n > 1)
+         ORDER BY u.key COLLATE "C" ON CONFLICT DO NOTHING
+        RETURNING job_id, fence
+    ), free AS (
+        SELECT u.at, nextval('fence') AS fence FROM unnest(chosen_keys) WITH ORDINALITY AS u(key, at) WHERE u.key IS NULL
+    )
+    SELECT COALESCE(array_agg(w.at), '{}'), COALESCE(array_agg(w.fence), '{}') INTO won, fences
+      FROM (SELECT array_position(chosen, t.job_id) AS at, t.fence FROM taken t UNION ALL SELECT f.at::integer, f.fence FROM free f) AS w;
+    FOR at IN SELECT u.at FROM unnest(chosen_keys) WITH ORDINALITY AS u(key, at)
+               WHERE u.key IS NOT NULL AND chosen_limits[u.at] > 1 ORDER BY u.key COLLATE "C" LOOP
         drawn := nextval('fence');
-        IF chosen_keys[at] IS NOT NULL AND NOT take_key_place(chosen_keys[at], chosen_limits[at], chosen[at], drawn) THEN
-            -- Its tokens are for others.
-            IF chosen_queues[at] = ANY (rated) THEN
-                left_over[array_position(rated, chosen_queues[at])] := left_over[array_position(rated, chosen_queues[at])] + 1;
-            END IF;
-            IF chosen_keys[at] = ANY (rated_keys) THEN
-                key_left[array_position(rated_keys, chosen_keys[at])] := key_left[array_position(rated_keys, chosen_keys[at])] + 1;
-            END IF;
-            CONTINUE;
+        IF take_key_place(chosen_keys[at], chosen_limits[at], chosen[at], drawn) THEN
+            won := won || at;
+            fences := fences || drawn;
         END IF;
-        won := won || at;
-        fences := fences || drawn;
+    END LOOP;
+    FOR at IN SELECT u.at FROM generate_series(1, CASE WHEN cardinality(rated) + cardinality(rated_keys) > 0
+                                                       THEN cardinality(chosen) ELSE 0 END) AS u(at)
+               WHERE u.at <> ALL (won) LOOP -- their tokens are for others
+        IF chosen_queues[at] = ANY (rated) THEN
+            left_over[array_position(rated, chosen_queues[at])] := left_over[array_position(rated, chosen_queues[at])] + 1;
+        END IF;
+        IF chosen_keys[at] = ANY (rated_keys) THEN
+            key_left[array_position(rated_keys, chosen_keys[at])] := key_left[array_position(rated_keys, chosen_keys[at])] + 1;
+        END IF;
     END LOOP;
     UPDATE slot s SET job_id = chosen[w.at], fence = w.fence
       FROM unnest(won, fences) AS w(at, fence)

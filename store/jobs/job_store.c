@@ -17,6 +17,7 @@
 #define BACKOFF_MAX_US (2 * US_PER_S)
 #define CLAIM_WAITING_IDS_MAX ((size_t)4000)
 #define CAREFUL_US (10 * US_PER_S) /* INTERFACES rule 4 */
+#define LIMITS_EXPECTED_US US_PER_S
 #define KINDS_FRESH_US (10 * US_PER_S)
 
 struct job_store {
@@ -40,6 +41,7 @@ struct job_store {
     size_t unsettled_bytes;
     struct claim_queue claims;
     struct claim_queue limited; /* what a claim has left out for a limit: claimed on its own */
+    int64_t limits_until_us;    /* so long what a claim leaves out is taken to have a limit */
     struct kind_cache kinds;
 
     /* At most one batch is in flight: the next one gathers meanwhile. */
@@ -100,6 +102,11 @@ static void refuse_waiting_claims(struct job_store *s)
 {
     store_answer_claims(s, &s->claims, CLAIM_NOT_TRIED);
     store_answer_claims(s, &s->limited, CLAIM_NOT_TRIED);
+}
+
+void store_limits_met(struct job_store *s)
+{
+    s->limits_until_us = clock_boot_us() + LIMITS_EXPECTED_US;
 }
 
 void store_claim_limited(struct job_store *s, struct claim *c)
@@ -224,7 +231,8 @@ static void pass_on_finishes(struct job_store *s, struct recheck *r)
     }
 }
 
-/* Claims whose ids are all settled are answered, the others checked again first. */
+/* Claims whose ids are all settled are answered, the others checked again first: at once, or when
+ * a claim within limits has left them out as well. */
 static void pass_on_claims(struct job_store *s, struct claim_queue *from, struct recheck *r)
 {
     struct claim_queue taken = *from;
@@ -232,6 +240,8 @@ static void pass_on_claims(struct job_store *s, struct claim_queue *from, struct
     for (struct claim *c = claim_queue_pop(&taken); c != NULL; c = claim_queue_pop(&taken)) {
         if (claim_is_settled(c)) {
             answer_claim(s, c);
+        } else if (!c->is_limited && clock_boot_us() < s->limits_until_us) {
+            store_claim_limited(s, c);
         } else if (r != NULL) {
             recheck_add_claim(r, c);
         } else {
