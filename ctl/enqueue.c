@@ -123,6 +123,23 @@ static enum status read_unique(const struct ctl_args *args, struct one_job *one,
     return filter_array(args, "unique-by", true, &one->unique_by, err);
 }
 
+/* Ids, separated by commas. */
+static enum status check_after(const char *list, struct err *err)
+{
+    const char *at = list;
+    while (at != NULL) {
+        int64_t id = 0;
+        size_t len = strcspn(at, ",");
+        enum status st = parse_i64(at, len, 1, INT64_MAX, &id, err);
+        if (st != STATUS_OK) {
+            err_prefix(err, "--after");
+            return st;
+        }
+        at = at[len] == ',' ? at + len + 1 : NULL;
+    }
+    return STATUS_OK;
+}
+
 static enum status read_one(const struct ctl_args *args, struct one_job *one, struct err *err)
 {
     const char *metadata = ctl_value(args, "metadata");
@@ -141,6 +158,10 @@ static enum status read_one(const struct ctl_args *args, struct one_job *one, st
     }
     st = ctl_option_interval(args, "timeout", 1000, JOB_TIMEOUT_MAX_US, one->timeout,
                              sizeof one->timeout, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = check_after(ctl_value(args, "after"), err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -81,6 +81,11 @@ static enum status read_edit(struct edit *e, const struct ctl_args *args, struct
         return err_fail(err, STATUS_INVALID,
                         "nothing to change: name an option such as --priority");
     }
+    const char *apply = ctl_value(args, "apply");
+    if (apply != NULL && strcmp(apply, "now") != 0 && strcmp(apply, "next") != 0) {
+        return err_fail(err, STATUS_INVALID, "--apply: '%.40s' is not allowed; allowed: now, next",
+                        apply);
+    }
     st = read_numbers(args, err);
     if (st != STATUS_OK) {
         return st;

@@ -238,6 +238,8 @@ static const struct {
     {{"enqueue", "a", "--unique-by", "kind,shape"}, "unique_by: must be a list of kind"},
     {{"enqueue", "a", "--unique", "k", "--unique-states", "dead"}, "unique_states: must be"},
     {{"enqueue", "a", "--unique", "k", "--on-conflict", "x"}, "on_conflict: must be error"},
+    {{"enqueue", "a", "--after", "1,x"}, "--after: 'x' is not a decimal number"},
+    {{"enqueue", "a", "--after", "1,"}, "--after: "},
     {{"enqueue", "-", "--priority", "1"}, "a file takes no --priority"},
     {{"enqueue", "-", "--file", "x"}, "either a KIND or --file"},
     {{"enqueue", "a", "--colour"}, "unknown option --colour"},

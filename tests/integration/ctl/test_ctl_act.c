@@ -115,6 +115,7 @@ static const struct {
     {{"jobs", "edit", "1"}, "nothing to change"},
     {{"jobs", "edit", "1", "--expect", "2"}, "nothing to change"},
     {{"jobs", "edit", "1", "--apply", "next"}, "nothing to change"},
+    {{"jobs", "edit", "1", "--apply", "soon", "--priority", "1"}, "--apply: 'soon' is not"},
     {{"jobs", "edit", "1", "--priority", "10"}, "--priority"},
     {{"jobs", "edit", "1", "--args", "{"}, "args"},
     {{"jobs", "edit", "1", "--metadata", "{"}, "metadata"},
