@@ -75,13 +75,14 @@ struct config {
         char http_listen[CONFIG_TEXT_MAX]; /* for config_listen() */
     } worker;
     struct {
-        int look_ahead;         /* 10,000 */
-        int64_t look_behind_us; /* 2 s */
-        int page_rows;          /* 2,000 */
-        int64_t full_pass_us;   /* scheduler.full_pass_ms 30 s */
-        int64_t lead_ttl_us;    /* 5 s */
-        int64_t lead_try_us;    /* 1 s */
-        int history_days;       /* 14 */
+        int look_ahead;            /* 10,000 */
+        int64_t priority_aging_us; /* 0 = never */
+        int64_t look_behind_us;    /* 2 s */
+        int page_rows;             /* 2,000 */
+        int64_t full_pass_us;      /* scheduler.full_pass_ms 30 s */
+        int64_t lead_ttl_us;       /* 5 s */
+        int64_t lead_try_us;       /* 1 s */
+        int history_days;          /* 14 */
         char http_listen[CONFIG_TEXT_MAX];
     } scheduler;
 };

@@ -62,11 +62,12 @@ enum status hints_push(struct hints *hints, const struct hint *list, size_t coun
 
 /* `first`: the lowest score; −1 = there is none, or it was not asked for. */
 typedef void hints_counted_cb(void *ctx, enum status st, int64_t count, int64_t first);
-/* How many hints of one priority a set holds (score range). */
+/* How many hints of the priorities `from` to `priority` a set holds (score range). */
 struct hints_range {
     const char *queue;
     const char *kind; /* NULL: the queue's own set */
-    int priority;
+    int from;
+    int priority; /* of `first` */
     bool wants_first;
 };
 enum status hints_count(struct hints *hints, const struct hints_range *range,

@@ -302,11 +302,13 @@ enum status hints_count(struct hints *hints, const struct hints_range *range,
 {
     char key[HINT_KEY_MAX];
     char bounds[2][HINT_ID_TEXT_MAX + 2]; /* from the priority's first score to before the next's */
+    char lowest[HINT_ID_TEXT_MAX + 1];
     int64_t from = range->priority * HINT_PRIORITY_STEP;
+    (void)snprintf(lowest, sizeof lowest, "%" PRId64, range->from * HINT_PRIORITY_STEP);
     (void)snprintf(bounds[0], sizeof bounds[0], "%" PRId64, from);
     (void)snprintf(bounds[1], sizeof bounds[1], "(%" PRId64, from + HINT_PRIORITY_STEP);
     (void)hint_key(key, hints->prefix, range->queue, range->kind);
-    const struct redis_arg count[] = {redis_word("ZCOUNT"), redis_word(key), redis_word(bounds[0]),
+    const struct redis_arg count[] = {redis_word("ZCOUNT"), redis_word(key), redis_word(lowest),
                                       redis_word(bounds[1])};
     const struct redis_arg first[] = {
         redis_word("ZRANGE"),  redis_word(key),       redis_word(bounds[0]),

@@ -81,6 +81,7 @@ struct feed_limits {
     int page_rows;         /* a pass, all lanes together */
     int behind_rows;       /* of the look-behind, a pass */
     int64_t read_every_us; /* lanes without more are read again after this long */
+    int64_t aging_us;      /* a row that has waited so long goes up by one priority; 0 = never */
 };
 
 enum feed_part { FEED_AHEAD, FEED_BEHIND, FEED_FULL };
@@ -213,6 +214,9 @@ bool feed_lane_is_next(const struct feed *f, const struct feed_lane *l);
 /* A row that is to be pushed: the time that its hint's score is made of, the row's own, or its turn
  * where the lanes of its group take turns. */
 int64_t feed_row_order_us(struct feed *f, const struct feed_range *range, struct feed_pos row);
+/* The whole score, with the priority that it has by now: an aged one comes by its own time, or if
+ * there are tenants, no later than the turn that is served there. */
+int64_t feed_row_score(struct feed *f, const struct feed_range *range, struct feed_pos row);
 
 bool feed_has_more(const struct feed *f);       /* and room for it */
 bool feed_is_full(const struct feed *f);        /* a lane has more and no room */

@@ -7,6 +7,9 @@
  * numbers on the scale of due times, so that both kinds of score can stand in one set. */
 #include "base/clock.h"
 #include "model/feed.h"
+#include "model/hint.h"
+
+#include <string.h>
 
 #define HINTS_TIMES_MAX \
     4 /* full passes may push as many again as look_ahead, and tenants a row each */
@@ -91,4 +94,37 @@ int64_t feed_row_order_us(struct feed *f, const struct feed_range *range, struct
     *next = is_charged(l, range, row) ? turn + 1 : turn;
     g->last_turn = later(g->last_turn, *next);
     return turn * US_PER_MS;
+}
+
+/* ---- aging ---- */
+
+static int aged_priority(const struct feed *f, int priority, int64_t row_us)
+{
+    int64_t waited_us = later(f->pg_us - row_us, 0);
+    int64_t steps = f->limits.aging_us > 0 ? waited_us / f->limits.aging_us : 0;
+    return steps < priority ? priority - (int)steps : 0;
+}
+
+static const struct feed_group *find_group(const struct feed *f, const char *queue, int priority)
+{
+    for (size_t i = 0; i < f->group_count; i++) {
+        const struct feed_group *g = &f->groups[i];
+        if (g->lanes > 0 && g->priority == priority && strcmp(g->queue, queue) == 0) {
+            return g;
+        }
+    }
+    return NULL;
+}
+
+int64_t feed_row_score(struct feed *f, const struct feed_range *range, struct feed_pos row)
+{
+    const struct feed_lane *l = &f->lanes[range->lane];
+    int64_t us = feed_row_order_us(f, range, row);
+    int priority = aged_priority(f, l->priority, row.us);
+    if (priority == l->priority) {
+        return hint_score(priority, us);
+    }
+    const struct feed_group *g = f->tenants > 0 ? find_group(f, l->queue, priority) : NULL;
+    bool is_late = g != NULL && feed_group_has_tenants(g) && g->now_turn * US_PER_MS < row.us;
+    return hint_score(priority, is_late ? g->now_turn * US_PER_MS : row.us);
 }

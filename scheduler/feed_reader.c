@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/probe.h"
-#include "model/hint.h"
 #include "store/feed_store.h"
 
 #include <assert.h>
@@ -119,7 +118,7 @@ static void take_row(struct feed_reader *r, const struct feed_read_row *row)
     struct hint hint = {.id = row->id};
     if (feed_range_row(r->options.feed, range, at, row->is_available) &&
         feed_reader_route(r->options.served, lane->queue, row->name, &hint)) {
-        hint.score = hint_score(lane->priority, feed_row_order_us(r->options.feed, range, at));
+        hint.score = feed_row_score(r->options.feed, range, at);
         r->hint_groups[r->hint_count] = lane->group;
         r->hint_ready_us[r->hint_count] = row->us;
         r->hints[r->hint_count++] = hint;

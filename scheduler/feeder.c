@@ -268,6 +268,7 @@ static void count_set(struct count *c, const char *kind)
     const struct feed_group *g = &f->feed.groups[c->group];
     const struct hints_range range = {.queue = g->queue,
                                       .kind = kind,
+                                      .from = f->feed.limits.aging_us > 0 ? 0 : g->priority,
                                       .priority = g->priority,
                                       .wants_first = feed_group_has_tenants(g)};
     if (hints_count(f->options.hints, &range, on_counted, c, NULL) == STATUS_OK) {
@@ -498,6 +499,7 @@ static void on_reload(void *ctx, const struct config *config)
     struct feeder *f = ctx;
     f->options.limits.look_ahead = config->scheduler.look_ahead;
     f->options.limits.page_rows = config->scheduler.page_rows;
+    f->options.limits.aging_us = config->scheduler.priority_aging_us;
     feed_set_limits(&f->feed, &f->options.limits);
     full_pass_set_every(f->full_pass, config->scheduler.full_pass_us);
     feeder_wake(f);

@@ -257,6 +257,7 @@ static enum status parts_open(struct scheduler *s, int64_t t_max_us, struct err 
                                     .limits = {.look_ahead = c->scheduler.look_ahead,
                                                .look_behind_us = behind_us,
                                                .page_rows = c->scheduler.page_rows,
+                                               .aging_us = c->scheduler.priority_aging_us,
                                                .behind_rows = BEHIND_ROWS,
                                                .read_every_us = READ_EVERY_US},
                                     .every_us = every_us,

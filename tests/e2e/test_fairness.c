@@ -148,6 +148,58 @@ START_TEST(turns_outlive_their_leader_and_its_hints)
 }
 END_TEST
 
+/* ---- aging ---- */
+
+#define URGENT 400 /* waiting all the time */
+
+/* Keeps jobs of priority 0 waiting until so many have run, or the one of priority 9 has. */
+static bool runs_beside_urgent_ones(int64_t id, int64_t urgent)
+{
+    int64_t end_us = clock_boot_us() + SOON_US;
+    int64_t ran = 0;
+    while (ran < urgent && clock_boot_us() < end_us) {
+        int64_t open = sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job");
+        if (open < URGENT) {
+            enqueue("NULL", ", 'priority', 0", URGENT);
+        }
+        ran = ended("priority = 0");
+        if (sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE id = %lld",
+                    (long long)id) == 1) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int64_t given_last_one(void)
+{
+    enqueue("NULL", ", 'priority', 0", URGENT);
+    ck_assert(WAIT_UNTIL(ended("true") > 10, SOON_US));
+    return sql_i64(fleet.sql, "SELECT claimd.enqueue('noop', priority => 9)");
+}
+
+START_TEST(without_aging_priority_9_waits_while_there_is_priority_0)
+{
+    ck_assert(!runs_beside_urgent_ones(given_last_one(), 1500));
+}
+END_TEST
+
+START_TEST(feat_B4_with_aging_priority_9_runs_although_there_is_always_priority_0)
+{
+    ck_assert(runs_beside_urgent_ones(given_last_one(), INT64_MAX));
+}
+END_TEST
+
+static void setup_full_passes(void)
+{
+    start(2, "\"scheduler\": {\"full_pass_ms\": 2000}");
+}
+
+static void setup_aging(void)
+{
+    start(2, "\"scheduler\": {\"full_pass_ms\": 2000, \"priority_aging_ms\": 2000}");
+}
+
 static void setup_small(void)
 {
     start(2, "\"scheduler\": {\"full_pass_ms\": 3600000, \"look_ahead\": 100}");
@@ -165,6 +217,16 @@ static Suite *suite(void)
     tcase_add_test(t, chains_of_keys_of_one_tenant_do_not_hold_up_another);
     tcase_add_test(t, turns_outlive_their_leader_and_its_hints);
     suite_add_tcase(s, t);
+    TCase *not_aging = tcase_create("not aging");
+    tcase_set_timeout(not_aging, 240);
+    tcase_add_checked_fixture(not_aging, setup_full_passes, teardown);
+    tcase_add_test(not_aging, without_aging_priority_9_waits_while_there_is_priority_0);
+    suite_add_tcase(s, not_aging);
+    TCase *aging = tcase_create("aging");
+    tcase_set_timeout(aging, 240);
+    tcase_add_checked_fixture(aging, setup_aging, teardown);
+    tcase_add_test(aging, feat_B4_with_aging_priority_9_runs_although_there_is_always_priority_0);
+    suite_add_tcase(s, aging);
     TCase *small = tcase_create("small look-ahead");
     tcase_set_timeout(small, 240);
     tcase_add_checked_fixture(small, setup_small, teardown);

@@ -3,6 +3,7 @@
  * Tenants take turns: what is pushed, in which order, whatever is read twice. Redis is a list of
  * turns here, from which the lowest is served. */
 #include "model/feed_full.h"
+#include "model/hint.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -314,6 +315,38 @@ START_TEST(a_thousand_idle_lanes_leave_the_room_and_the_pass_to_the_one_with_mor
 }
 END_TEST
 
+static int64_t score_at(int64_t waited_us)
+{
+    struct feed_range range = {.lane = (size_t)(lane_of(0) - feed.lanes), .part = FEED_FULL};
+    return feed_row_score(&feed, &range, (struct feed_pos){.us = T0 - waited_us, .id = 1});
+}
+
+START_TEST(feat_B4_a_row_goes_up_by_a_priority_for_each_step_that_it_waited)
+{
+    given_lane(0);
+    ck_assert_int_eq(score_at(100 * S), hint_score(4, T0 - 100 * S)); /* off */
+    feed.limits.aging_us = 10 * S;
+    ck_assert_int_eq(score_at(9 * S), hint_score(4, T0 - 9 * S));
+    ck_assert_int_eq(score_at(10 * S), hint_score(3, T0 - 10 * S));
+    ck_assert_int_eq(score_at(39 * S), hint_score(1, T0 - 39 * S));
+    ck_assert_int_eq(score_at(1000 * S), hint_score(0, T0 - 1000 * S));
+    ck_assert_int_eq(score_at(-S), hint_score(4, T0 + S));
+}
+END_TEST
+
+/* Where turns count up more slowly than the clock, its time would lie behind them all. */
+START_TEST(feat_B4_an_aged_row_comes_no_later_than_the_turn_served_where_tenants_take_turns)
+{
+    given_lane(0);
+    ck_assert_int_eq(feed_lane_add(&feed, "q", 3, A, true, T0, NULL), STATUS_OK);
+    size_t group = feed_lane_find(&feed, "q", 3, A)->group;
+    feed_group_served(&feed, group, (T0 - 500 * S) / MS);
+    feed_group_served(&feed, group, (T0 - 400 * S) / MS);
+    feed.limits.aging_us = 10 * S;
+    ck_assert_int_eq(score_at(10 * S), hint_score(3, T0 - 400 * S));
+}
+END_TEST
+
 START_TEST(a_group_whose_tenants_are_forgotten_is_ordered_by_time_again)
 {
     given_lane(0);
@@ -342,6 +375,9 @@ int main(void)
     tcase_add_test(t, without_tenants_hints_are_ordered_by_time_and_counted_no_more_than_before);
     tcase_add_test(t, a_full_group_lets_a_tenant_in_whose_turn_it_is_by_one_row);
     tcase_add_test(t, a_thousand_idle_lanes_leave_the_room_and_the_pass_to_the_one_with_more);
+    tcase_add_test(t, feat_B4_a_row_goes_up_by_a_priority_for_each_step_that_it_waited);
+    tcase_add_test(
+        t, feat_B4_an_aged_row_comes_no_later_than_the_turn_served_where_tenants_take_turns);
     tcase_add_test(t, a_group_whose_tenants_are_forgotten_is_ordered_by_time_again);
     suite_add_tcase(s, t);
     return suite_run(s);

@@ -176,8 +176,11 @@ static void on_counted(void *ctx, enum status st, int64_t count, int64_t first)
 
 static void count(const char *queue, const char *kind, int priority, bool wants_first)
 {
-    const struct hints_range range = {
-        .queue = queue, .kind = kind, .priority = priority, .wants_first = wants_first};
+    const struct hints_range range = {.queue = queue,
+                                      .kind = kind,
+                                      .from = priority,
+                                      .priority = priority,
+                                      .wants_first = wants_first};
     world.counted = -1;
     assert_ok(hints_count(world.hints, &range, on_counted, NULL, err));
     RUN_UNTIL(world.counted >= 0);
