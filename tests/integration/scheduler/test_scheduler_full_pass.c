@@ -161,11 +161,11 @@ START_TEST(a_queue_that_sorts_after_thousands_of_unserved_ones_is_fed)
 {
     given_fed_leader();
     sql_run(fleet.sql, "INSERT INTO claimd.job (kind, queue) SELECT 'noop', 'junk' || n"
-                       " FROM generate_series(1, 16500) n");
+                       " FROM generate_series(1, 33500) n");
     int64_t start_us = clock_boot_us();
     sql_run(fleet.sql, "INSERT INTO claimd.job (kind, queue) VALUES ('noop', 'zz')");
     ck_assert(WAIT_UNTIL(is_fed_to("zz", 1), SOON_US));
-    ck_assert_int_lt(clock_boot_us() - start_us, 10 * US_PER_S);
+    ck_assert_int_lt(clock_boot_us() - start_us, 30 * US_PER_S);
     ck_assert(WAIT_UNTIL(fleet_log_count(&fleet, "claimd-scheduler", 0, "event=lanes_crowded") > 0,
                          SOON_US));
 }
