@@ -342,7 +342,7 @@ static void say_unfed(struct report *r, const struct config *config, const struc
     report_say(
         r, HEALTH_FAIL, is_starved ? "lanes" : "hints",
         is_starved
-            ? "add workers, or use fewer share keys: other lanes of the queue fill its hints"
+            ? "add workers: other jobs of its queue and priority come first"
             : "check that a scheduler leads and feeds; if one does, restart it and keep its log",
         is_starved ? "%d%s due jobs have had no turn for more than 60 s: job %s"
                    : "%d%s due jobs of served kinds have had no hint for more than 60 s: job %s",
