@@ -21,7 +21,7 @@ CREATE INDEX ON soak.start (job, fence);
 
 -- Every job that there is.
 CREATE UNLOGGED TABLE soak.job AS
-SELECT j.id, j.state, j.kind, j.queue, j.fence, j.attempt, j.version, j.unique_key, j.exclusive_key, j.created_at, j.attempted_at,
+SELECT j.id, j.state, j.kind, j.queue, j.fence, j.attempt, j.generation, j.version, j.unique_key, j.exclusive_key, j.created_at, j.attempted_at,
        j.finalized_at, (j.result ->> 'fence')::bigint AS result_fence, (j.result ->> 'taken')::integer AS taken, m.n, p.name AS part, p.ends,
        COALESCE(j.max_attempts, k.max_attempts, 25) AS max_attempts
   FROM claimd.jobs j

@@ -84,7 +84,9 @@ static void cancel_by_filter(struct load *l)
 
 static void act(struct load *l)
 {
-    enum status st = session_do(&l->sql, NULL, "SELECT soak.edit_some(20), soak.cancel_some(10)");
+    enum status st = session_do(&l->sql, NULL,
+                                "SELECT soak.edit_some(20), soak.cancel_some(10),"
+                                " soak.retry_some(5)");
     (void)st;
 }
 

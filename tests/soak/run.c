@@ -124,12 +124,12 @@ static enum status drain(struct soak *s, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
+    load_stop(&s->load);
     s->open = -1; /* not looked at yet */
     while (!is_stuck(s) && s->open != 0) {
         world_turn(&s->world);
         look(s);
     }
-    load_stop(&s->load);
     if (is_interrupted) {
         return err_fail(err, STATUS_UNAVAILABLE, "interrupted");
     }

@@ -69,7 +69,7 @@ DECLARE
     batch bigint := claimd.batch_open('soak', jsonb_build_object('kind', 's_plain', 'args', jsonb_build_object('n', -base - 1000)));
 BEGIN
     INSERT INTO soak.batch VALUES (batch, base);
-    PERFORM claimd.batch_add(batch, claimd.enqueue(p.kind, soak.args(n, p))) FROM generate_series(base + p.low, base + p.high) AS n;
+    PERFORM claimd.batch_add(batch, claimd.enqueue(p.kind, soak.args(n, p), share_key => 'tenant' || n % 5)) FROM generate_series(base + p.low, base + p.high) AS n;
     PERFORM claimd.batch_close(batch);
 END $$;
 
@@ -164,6 +164,18 @@ BEGIN
         EXCEPTION WHEN SQLSTATE 'CL003' OR lock_not_available THEN
             INSERT INTO soak.act (op, job_id, answer) VALUES ('cancel', j.id, SQLERRM);
         END;
+    END LOOP;
+END $$;
+
+-- Those that have failed for good are tried once more, as an operator would.
+CREATE FUNCTION soak.retry_some(most integer) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    j record;
+BEGIN
+    FOR j IN SELECT a.job_id FROM claimd.job_attempt a
+              WHERE a.error = 'told to fail' AND a.generation = 0
+                AND NOT EXISTS (SELECT FROM soak.act t WHERE t.op = 'retry' AND t.job_id = a.job_id) LIMIT most LOOP
+        INSERT INTO soak.act (op, job_id, answer) SELECT 'retry', j.job_id, claimd.retry(j.job_id);
     END LOOP;
 END $$;
 

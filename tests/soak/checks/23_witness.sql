@@ -6,7 +6,7 @@ SELECT r.job, format('moved %s s after its claim, its worker was struck (%s %s) 
   FROM soak.run r
   JOIN claimd.worker w ON w.worker_id = r.worker_id
  CROSS JOIN LATERAL (SELECT g.* FROM soak.fault g WHERE g.pid = w.pid AND g.at < r.ended ORDER BY g.at DESC LIMIT 1) AS f
- WHERE r.outcome = 'lost' AND r.ended < r.began + interval '9 s'
+ WHERE r.outcome = 'lost' AND r.ended < r.began + interval '8.5 s'
    AND (f.what = 'kill for good' OR (f.what = 'stop' AND r.ended < f.until))
    AND NOT EXISTS (SELECT FROM soak.fault p WHERE p.target = 'postgres' AND r.began BETWEEN p.at AND p.until + interval '10 s')
  LIMIT 20;
