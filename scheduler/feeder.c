@@ -23,6 +23,7 @@ struct count {
     struct feeder *feeder;
     size_t group;
     int64_t sum;
+    bool wants_first; /* a full pass may find its first tenant meanwhile */
     int64_t first_ms;
     int pending;
 };
@@ -233,7 +234,7 @@ static void group_counted(struct feeder *f, const struct count *c)
 {
     const struct feed_group *g = &f->feed.groups[c->group];
     f->progress = f->progress || c->sum < g->held;
-    if (feed_group_has_tenants(g)) {
+    if (c->wants_first) {
         feed_group_served(&f->feed, c->group, c->first_ms);
     }
     feed_group_counted(&f->feed, c->group, c->sum, clock_boot_us(),
@@ -270,7 +271,7 @@ static void count_set(struct count *c, const char *kind)
                                       .kind = kind,
                                       .from = f->feed.limits.aging_us > 0 ? 0 : g->priority,
                                       .priority = g->priority,
-                                      .wants_first = feed_group_has_tenants(g)};
+                                      .wants_first = c->wants_first};
     if (hints_count(f->options.hints, &range, on_counted, c, NULL) == STATUS_OK) {
         c->pending++;
         f->counts_pending++;
@@ -292,7 +293,10 @@ static void pass_count(struct feeder *f)
     f->is_count_failed = false;
     for (size_t i = 0; i < count; i++) {
         struct count *c = &f->counts[i];
-        *c = (struct count){.feeder = f, .group = groups[i], .first_ms = -1};
+        *c = (struct count){.feeder = f,
+                            .group = groups[i],
+                            .wants_first = feed_group_has_tenants(&f->feed.groups[groups[i]]),
+                            .first_ms = -1};
         count_set(c, NULL);
         feed_served_partial(&f->served, f->feed.groups[groups[i]].queue, count_kind, c);
     }
