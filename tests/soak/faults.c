@@ -99,13 +99,14 @@ static void tick_done(struct faults *f, struct fault_done *d, bool is_all)
     }
     int64_t now_us = clock_wall_us();
     bool is_due = is_all || now_us >= d->at_us + d->fault.away_us;
-    if (d->fault.kind == FAULT_STOP && is_due) {
-        end_stop(f, d);
-    } else if (d->fault.kind == FAULT_PG && is_due && !f->world->is_pg_gone) {
-        d->until_us = now_us;
-    } else if (d->fault.kind == FAULT_KILL || d->fault.kind == FAULT_REDIS) {
-        d->until_us = now_us;
+    if (d->fault.kind == FAULT_STOP) {
+        if (is_due) {
+            end_stop(f, d);
+        }
+        return;
     }
+    bool is_over = d->fault.kind != FAULT_PG || (is_due && !f->world->is_pg_gone);
+    d->until_us = is_over ? now_us : 0;
 }
 
 void faults_tick(struct faults *f)
