@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Limits over the fleet: one running job of a key, or so many; so many of a queue; so many of either in a second. Decided by the statement that
--- claims, which is one of its own: job_claim leaves out what has a limit, by `flags`, and what has none pays nothing. The guide:
--- docs/guide/limits.md.
+-- Limits over the fleet: one running job of a key, or so many; so many of a queue; so many of either in a second. Decided by the
+-- statement that claims, which is one of its own: job_claim leaves out what has a limit, by `flags`, and what has none pays
+-- nothing. The guide: docs/guide/limits.md.
 
 -- Which run holds a key. A row comes and goes in the commits that begin and end the run.
 CREATE TABLE exclusive (
@@ -271,8 +271,9 @@ BEGIN
          ORDER BY f.priority, f.ready_at, f.id LIMIT k.places) AS n;
 END $$;
 
--- Frees what these runs (job and fence of each: a fence belongs to one run) have held, where they run no more: called for jobs whose `flags` have
--- 2 or 4, after the statements that end them, in their transaction. Returns the jobs that this makes claimable: push their hints.
+-- Frees what these runs (job and fence of each: a fence belongs to one run) have held, where they run no more: called for jobs
+-- whose `flags` have 2 or 4, after the statements that end them, in their transaction. Returns the jobs that this makes claimable:
+-- push their hints.
 CREATE FUNCTION free_ended(ids bigint[], fences bigint[])
 RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
@@ -354,10 +355,10 @@ BEGIN
      LIMIT most;
 END $$;
 
--- Claims those of the jobs that job_claim leaves out, within their limits, and after the edits that waited for this attempt (flag 64); `ahead`: those of them that no runner waits for. In
--- this order, so that it neither deadlocks nor leaks: lock the jobs, lock free places of their queues, draw fences, take the keys in
--- their order, change only who has won. What somebody has locked is left out, but whoever is ending the run that holds a key is
--- waited for: then it is ours.
+-- Claims those of the jobs that job_claim leaves out, within their limits, and after the edits that waited for this attempt (flag
+-- 64); `ahead`: those of them that no runner waits for. In this order, so that it neither deadlocks nor leaks: lock the jobs, lock
+-- free places of their queues, draw fences, take the keys in their order, change only who has won. What somebody has locked is left
+-- out, but whoever is ending the run that holds a key is waited for: then it is ours.
 CREATE FUNCTION claim_limited(ids bigint[], worker uuid, kinds text[], ahead bigint[])
 RETURNS SETOF job
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
