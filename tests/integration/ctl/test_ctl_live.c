@@ -70,8 +70,8 @@ START_TEST(queues_says_how_deep_how_old_how_fast_and_who_serves)
     ck_assert_double_ge(number_of(row_of(root, "queues", "queue", "gone"), "per_s"), 10);
     json_decref(root);
     ck_assert_int_eq(ctl_exit("queues"), 0);
-    assert_says("QUEUE   AVAILABLE SCHEDULED RETRYABLE RUNNING OLDEST DUE S PER S PAUSED WORKERS "
-                "KINDS\n");
+    assert_says("QUEUE   AVAILABLE SCHEDULED RETRYABLE WAITING RUNNING OLDEST DUE S PER S PAUSED "
+                "WORKERS KINDS\n");
 }
 END_TEST
 
