@@ -12,8 +12,7 @@
 void store_settle_finish(struct job_store *s, struct finish *f, enum finish_verdict verdict);
 void store_answer_claims(struct job_store *s, struct claim_queue *q, enum claim_refusal rest);
 
-/* Its ids that aren't settled have a limit: it is sent once more, alone. */
-void store_limits_met(struct job_store *s); /* there are jobs with a limit */
+/* Its ids that aren't settled were found to have a limit: it is sent once more, alone. */
 void store_claim_limited(struct job_store *s, struct claim *c);
 
 /* A run that somebody's session has locked, or of which nothing is known: tried again soon. */

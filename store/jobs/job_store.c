@@ -104,15 +104,16 @@ static void refuse_waiting_claims(struct job_store *s)
     store_answer_claims(s, &s->limited, CLAIM_NOT_TRIED);
 }
 
-void store_limits_met(struct job_store *s)
+static void claim_within_limits(struct job_store *s, struct claim *c)
 {
-    s->limits_until_us = clock_boot_us() + LIMITS_EXPECTED_US;
+    c->is_limited = true;
+    claim_queue_push(&s->limited, c);
 }
 
 void store_claim_limited(struct job_store *s, struct claim *c)
 {
-    c->is_limited = true;
-    claim_queue_push(&s->limited, c);
+    s->limits_until_us = clock_boot_us() + LIMITS_EXPECTED_US;
+    claim_within_limits(s, c);
 }
 
 /* ---- waiting ---- */
@@ -241,7 +242,7 @@ static void pass_on_claims(struct job_store *s, struct claim_queue *from, struct
         if (claim_is_settled(c)) {
             answer_claim(s, c);
         } else if (!c->is_limited && clock_boot_us() < s->limits_until_us) {
-            store_claim_limited(s, c);
+            claim_within_limits(s, c);
         } else if (r != NULL) {
             recheck_add_claim(r, c);
         } else {

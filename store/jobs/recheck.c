@@ -329,7 +329,6 @@ static void pass_on_limited(struct recheck *r)
         if (claim_is_settled(c)) {
             claim_queue_push(&r->claims, c);
         } else {
-            store_limits_met(r->store);
             store_claim_limited(r->store, c);
         }
     }
