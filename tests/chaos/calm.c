@@ -29,12 +29,13 @@ void calm_hurry(struct world *w)
         st = session_do(&w->sql, &why,
                         "UPDATE claimd.job SET scheduled_at = clock_timestamp()"
                         " WHERE state = 'available' AND ready_at > clock_timestamp()"
-                        " + interval '1 s'");
+                        " + interval '1 s' AND scheduled_at <> claimd.job_waits()");
     }
     journal_write(&w->nemesis, json_pack("{s:s, s:s}", "ph", "info", "x", "hurry"));
 }
 
-/* Jobs that should be done by now: due for longer than `late_us`. −1: no answer. */
+/* Jobs that should be done by now: due for longer than `late_us`. −1: no answer. A batch that is
+ * not over counts as a job: its follow-up is to come. */
 static int64_t overdue(struct world *w, int64_t late_us, int64_t *ret_open)
 {
     struct err why = {0};
@@ -43,7 +44,9 @@ static int64_t overdue(struct world *w, int64_t late_us, int64_t *ret_open)
                     "SELECT count(*) FROM claimd.job WHERE ready_at < clock_timestamp() - %lld *"
                     " interval '1 us'",
                     (long long)late_us) != STATUS_OK ||
-        session_i64(&w->sql, ret_open, &why, "SELECT count(*) FROM claimd.job") != STATUS_OK) {
+        session_i64(&w->sql, ret_open, &why,
+                    "SELECT (SELECT count(*) FROM claimd.job) + (SELECT count(*) FROM claimd.batch"
+                    " WHERE over_at IS NULL)") != STATUS_OK) {
         return -1;
     }
     return late;

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/rand.h"
 #include "chaos/outages.h"
+#include "chaos/ties.h"
 #include "cluster/child.h"
 
 #include <poll.h>
@@ -45,6 +46,7 @@ struct load {
     int64_t burst_us;
     int64_t recent[RECENT_MAX];
     size_t recent_count;
+    struct ties ties;
     bool has_slow;
     struct batch slow;
     json_t *slow_ids; /* of a transaction that is open; NULL = there is none */
@@ -230,10 +232,18 @@ static void slow_tick(struct load *l, int64_t now_us)
 
 /* ---- cancels, edits ---- */
 
-static void note_change(struct load *l, const char *op, enum status st, int rows, int64_t id,
+/* A job that runs is only asked to end by a cancel. */
+static const char *phase_of(enum status st, const PGresult *r)
+{
+    if (st != STATUS_OK || PQntuples(r) == 0) {
+        return st == STATUS_UNKNOWN ? "info" : "fail";
+    }
+    return strcmp(PQgetvalue(r, 0, 0), "cancelling") == 0 ? "asked" : "ok";
+}
+
+static void note_change(struct load *l, const char *op, const char *ph, int64_t id,
                         const char *what, const struct err *why)
 {
-    const char *ph = st == STATUS_OK && rows > 0 ? "ok" : st == STATUS_UNKNOWN ? "info" : "fail";
     journal_write(&l->acked, json_pack("{s:s, s:s, s:I, s:s, s:s}", "op", op, "ph", ph, "job",
                                        (json_int_t)id, "what", what, "code", why->code));
 }
@@ -276,8 +286,7 @@ static void change_one(struct load *l)
     const char *const params[] = {id_text};
     (void)snprintf(id_text, sizeof id_text, "%lld", (long long)id);
     enum status st = session_run(&l->sql, changes[which].sql, params, 1, &r, &why);
-    note_change(l, changes[which].op, st, st == STATUS_OK ? PQntuples(r) : 0, id,
-                changes[which].what, &why);
+    note_change(l, changes[which].op, phase_of(st, r), id, changes[which].what, &why);
     PQclear(r);
 }
 
@@ -319,6 +328,9 @@ static void tick(struct load *l, int64_t now_us, double past_s)
     if (rand_below(&l->rand, 10) == 0) {
         change_one(l);
     }
+    if (!l->world->options->is_outages) {
+        ties_tick(&l->ties, !l->is_too_much);
+    }
     slow_tick(l, now_us);
 }
 
@@ -357,6 +369,7 @@ static int load_main(struct world *w, bool has_slow)
         (void)fprintf(stderr, "claimd-chaos: %s\n", why.msg);
         return 1;
     }
+    ties_init(&l.ties, w, &l.acked, &l.sql, l.ledger);
     run(&l);
     return 0;
 }

@@ -219,29 +219,41 @@ static bool planted(struct world *w, struct nemesis *n)
     return st == STATUS_OK && tell(w, n, words);
 }
 
-/* Names that are no number, ids that are no job's, and most of them first in line. */
-static bool junk(struct world *w, struct nemesis *n)
+/* In parts, since Redis does nothing else meanwhile. */
+static bool tell_junk(struct world *w, const struct nemesis *n, const char *script)
 {
     int64_t count = world_scaled(w, JUNK_HINTS);
     bool is_told = false;
     char first[24];
     char last[24];
-    const char *const words[] = {
-        "EVAL",
-        "for i = tonumber(ARGV[1]), tonumber(ARGV[2]) do redis.call('ZADD', 'claimd:hints:default',"
-        " i, i % 10 == 0 and 'junk' .. i or 7000000000 + i) end",
-        "0",
-        first,
-        last,
-        NULL};
-    (void)snprintf(last, sizeof last, "%lld", (long long)count);
-    choose(n, 1, last);
+    const char *const words[] = {"EVAL", script, "0", first, last, NULL};
     for (int64_t at = 0; at < count; at += JUNK_BATCH) {
         (void)snprintf(first, sizeof first, "%lld", (long long)at);
         (void)snprintf(last, sizeof last, "%lld", (long long)(at + JUNK_BATCH - 1));
         is_told = tell(w, n, words) || is_told;
     }
     return is_told;
+}
+
+/* Names that are no number, ids that are no job's, and most of them first in line. */
+static bool junk(struct world *w, struct nemesis *n)
+{
+    char count[24];
+    (void)snprintf(count, sizeof count, "%lld", (long long)world_scaled(w, JUNK_HINTS));
+    choose(n, 1, count);
+    return tell_junk(
+        w, n,
+        "for i = tonumber(ARGV[1]), tonumber(ARGV[2]) do redis.call('ZADD', 'claimd:hints:default',"
+        " i, i % 10 == 0 and 'junk' .. i or 7000000000 + i) end");
+}
+
+/* What nobody has dropped by then, some thousand a second: nothing else is done before it. */
+static void junk_ends(struct world *w, struct nemesis *n)
+{
+    (void)tell_junk(
+        w, n,
+        "for i = tonumber(ARGV[1]), tonumber(ARGV[2]) do redis.call('ZREM', 'claimd:hints:default',"
+        " i % 10 == 0 and 'junk' .. i or 7000000000 + i) end");
 }
 
 static bool password(struct world *w, struct nemesis *n)
@@ -302,7 +314,8 @@ const struct nemesis_def nemesis_redis_defs[] = {
      right_type},
     {"redis_planted", "locks with foreign tokens on jobs to come and on the leader's key",
      COUNT_OTHER, 60000, 0, 0, planted, NULL},
-    {"redis_junk", "a million of junk among the hints", COUNT_OTHER, 600000, 0, 0, junk, NULL},
+    {"redis_junk", "a million of junk among the hints", COUNT_OTHER, 600000, 10000, 60000, junk,
+     junk_ends},
     {"redis_password", "one, some or all Redis want a password that nobody has", COUNT_OTHER, 90000,
      1000, 15000, password, password_ends},
     {"redis_scripts", "SCRIPT FLUSH of one, some or all Redis", COUNT_OTHER, 60000, 0, 0,

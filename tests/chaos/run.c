@@ -8,6 +8,7 @@
 #include "chaos/nemesis.h"
 #include "chaos/outages.h"
 #include "chaos/row_history.h"
+#include "chaos/ties.h"
 #include "cluster/child.h"
 
 #include <signal.h>
@@ -27,7 +28,7 @@ struct run {
 
 static const struct world_plan plan = {
     .log_level = "info",
-    .queues = {"default", "chaos_a", "chaos_b"},
+    .queues = {"default", "chaos_a", "chaos_b", TIES_QUEUE},
     .plugins = {{.folder = "plugins", .path = CHAOS_PLUGIN_DIR "/chaos.so"}}};
 
 static volatile sig_atomic_t is_interrupted;
@@ -49,13 +50,15 @@ static enum status write_settings(struct run *r, struct err *err)
         (void)json_array_append_new(names, json_string(r->nemeses.all[i].def->name));
     }
     json_t *all = json_pack(
-        "{s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:s, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:o}", "seed",
-        (json_int_t)o->seed, "seconds", (json_int_t)o->seconds, "time_scale", o->time_scale,
+        "{s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:s, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:o,"
+        " s:{s:{s:i}, s:{s:i}}}",
+        "seed", (json_int_t)o->seed, "seconds", (json_int_t)o->seconds, "time_scale", o->time_scale,
         "workers", (json_int_t)o->workers, "schedulers", (json_int_t)o->schedulers, "slots",
         (json_int_t)o->slots, "bug", (json_int_t)o->bug, "conninfo", r->world.conninfo, "constants",
         "ttl_us", (json_int_t)(10 * s), "drift_us", (json_int_t)(0.1 * s + 2000), "stale_us",
         (json_int_t)(8 * s), "beat_us", (json_int_t)(2 * s), "rescue_us", (json_int_t)(15 * s),
-        "full_pass_us", (json_int_t)(30 * s), "nemeses", names);
+        "full_pass_us", (json_int_t)(30 * s), "nemeses", names, "limits", "queues", TIES_QUEUE,
+        TIES_PLACES, "keys", TIES_KEY, TIES_KEY_PLACES);
     folder_at(&r->world.folder, "run.json", path, sizeof path);
     int rc = all != NULL ? json_dump_file(all, path, JSON_INDENT(2)) : -1;
     json_decref(all);
@@ -147,6 +150,10 @@ static enum status begin(struct run *r, struct err *err)
                  (long long)r->options->seconds, r->options->time_scale, r->world.folder.path);
     (void)fflush(stdout);
     st = warm_up(r, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = ties_prepare(&r->world.sql, err);
     if (st != STATUS_OK) {
         return st;
     }

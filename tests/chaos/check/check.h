@@ -48,7 +48,7 @@ enum op {
     OP_DELETE
 };
 
-enum phase { PH_NONE, PH_INV, PH_OK, PH_FAIL, PH_STALE, PH_INFO, PH_VIOLATION };
+enum phase { PH_NONE, PH_INV, PH_OK, PH_FAIL, PH_STALE, PH_INFO, PH_VIOLATION, PH_ASKED };
 
 struct event {
     int64_t t;
@@ -61,6 +61,7 @@ struct event {
     enum source source;
     enum op op;
     enum phase phase;
+    int64_t version; /* of the args: of the ledger, and of edits; 0 = not said */
     int attempt;
     int max;
     int votes_yes;
@@ -69,6 +70,7 @@ struct event {
     bool flag;           /* once, dead, held, final */
     bool is_again;       /* an end that was found done */
     bool is_own_wish;    /* the end of a run that its handler wants again, or that had not begun */
+    bool is_tied;        /* it may have to wait for others than those before it in its lane */
     const char *process; /* interned, as all texts; "" = not said */
     const char *name;    /* key, worker, the ledger's `as`, the fault, `expect` */
     const char *value;   /* token, prefix, state directory, target, sha, text */
@@ -85,6 +87,7 @@ struct row {
     int64_t boot_ms; /* 0 = not said */
     int64_t ready_at_us;
     int64_t job;
+    int64_t n; /* its number in the books of those who asked */
     int64_t old_fence;
     int64_t fence;
     int64_t generation;
@@ -94,6 +97,9 @@ struct row {
     const char *worker;
     const char *sha;
     const char *kind;
+    const char *queue;
+    const char *exclusive_key; /* "" = none, as the next */
+    const char *unique_key;
     const char *line;
     size_t line_len;
 };
@@ -190,6 +196,8 @@ typedef void line_fn(struct run *r, void *ctx, const json_t *line);
 bool run_lines(struct run *r, const char *name, line_fn *each, void *ctx);
 const char *intern(const char *text, size_t len); /* equal texts, equal pointers */
 const struct job *run_job(const struct run *r, int64_t id);
+/* All changes of rows in their order; the list is the caller's, `r->row_count` long. */
+const struct row **run_rows_in_order(const struct run *r);
 const struct process *run_process(const struct run *r, const char *name);
 bool process_is_worker(const struct process *p, const char *worker);
 
@@ -221,11 +229,14 @@ void check_order(struct run *r);     /* K1, by what processes asked and were tol
 void check_rows(struct run *r);      /* K1, by the rows' own history */
 void check_intervals(struct run *r); /* K2 */
 void check_sets(struct run *r);      /* K3 */
+void check_edits(struct run *r);     /* K3: what holds for the claims after it */
+void check_ties(struct run *r);      /* K3: unique keys, batches, jobs after jobs */
 void check_recovery(struct run *r);  /* K5 */
 void check_waits(struct run *r);     /* K5: what was not seen */
 void check_deaths(struct run *r);    /* K5: who was taken for dead */
 void check_model(struct run *r);     /* K6 */
 void check_limits(struct run *r);    /* K7 */
+void check_places(struct run *r);    /* K7, of keys and queues */
 void check_growth(struct run *r);    /* K8 */
 void check_canaries(struct run *r);  /* K9 */
 void check_sql(struct run *r);       /* K10 */

@@ -44,6 +44,24 @@ static int compare_ids(const void *left, const void *right)
     return (*a > *b) - (*a < *b);
 }
 
+static int compare_row_places(const void *left, const void *right)
+{
+    return compare_seqs(*(const struct row *const *)left, *(const struct row *const *)right);
+}
+
+const struct row **run_rows_in_order(const struct run *r)
+{
+    const struct row **list = calloc(r->row_count + 1, sizeof(*list));
+    if (list == NULL) {
+        abort();
+    }
+    for (size_t i = 0; i < r->row_count; i++) {
+        list[i] = &r->rows[i];
+    }
+    qsort(list, r->row_count, sizeof(*list), compare_row_places);
+    return list;
+}
+
 /* ---- when rows changed, by our clock ---- */
 
 struct claim_time {
@@ -233,7 +251,8 @@ static void find_jobs(struct run *r)
             .id = ids[i], .events = r->events + e, .rows = r->rows + w, .finals = r->finals + f};
         for (; e < r->event_count && r->events[e].job == j->id; e++) {
             enum op op = r->events[e].op;
-            bool is_by_hand = op == OP_EDIT || op == OP_DELETE || op == OP_RETRY;
+            bool is_of_args = op == OP_EDIT && r->events[e].version > 0; /* of nothing else */
+            bool is_by_hand = (op == OP_EDIT && !is_of_args) || op == OP_DELETE || op == OP_RETRY;
             j->is_edited = j->is_edited || (is_by_hand && r->events[e].phase != PH_FAIL);
             j->event_count++;
         }

@@ -139,7 +139,8 @@ static enum op op_of(const char *name, enum source source)
 
 static enum phase phase_of(const char *name)
 {
-    static const char *const names[] = {"", "inv", "ok", "fail", "stale", "info", "violation"};
+    static const char *const names[] = {"",      "inv",  "ok",        "fail",
+                                        "stale", "info", "violation", "asked"};
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
         if (strcmp(names[i], name) == 0) {
             return (enum phase)i;
@@ -190,6 +191,7 @@ static void take_event(struct run *r, enum source source, const json_t *o, const
                       .source = source,
                       .op = op_of(text_of(o, source == FROM_NEMESIS ? "x" : "op"), source),
                       .phase = phase_of(text_of(o, "ph")),
+                      .version = number_of(o, "v"),
                       .attempt = (int)either(o, "att", "attempt"),
                       .max = (int)number_of(o, "max"),
                       .process = text_of(o, "p"),
@@ -216,6 +218,7 @@ static void take_event(struct run *r, enum source source, const json_t *o, const
         e.flag = e.flag || number_of(o, flags[i]) != 0;
     }
     e.is_again = number_of(o, "again") != 0;
+    e.is_tied = json_object_get(o, "tie") != NULL;
     e.is_own_wish = is_own_wish(text_of(o, source == FROM_LEDGER ? "as" : "end"));
     e.job = e.job == 0 && key[0] != '\0' ? job_of_key(key) : e.job;
     count_votes(&e, json_object_get(o, "votes"));
@@ -229,6 +232,7 @@ static void take_row(struct run *r, const json_t *o, const char *line, size_t le
                             .boot_ms = number_of(o, "boot_ms"),
                             .ready_at_us = time_of(o, "ready_at"),
                             .job = number_of(o, "job"),
+                            .n = number_of(o, "n"),
                             .old_fence = number_of(o, "old_fence"),
                             .fence = number_of(o, "fence"),
                             .generation = number_of(o, "generation"),
@@ -238,6 +242,9 @@ static void take_row(struct run *r, const json_t *o, const char *line, size_t le
                             .worker = text_of(o, "worker"),
                             .sha = text_of(o, "sha"),
                             .kind = text_of(o, "kind"),
+                            .queue = text_of(o, "queue"),
+                            .exclusive_key = text_of(o, "exclusive_key"),
+                            .unique_key = text_of(o, "unique_key"),
                             .line = line,
                             .line_len = len};
     APPEND(r->rows, r->row_count, row);

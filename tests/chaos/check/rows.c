@@ -120,7 +120,8 @@ static void take(struct run *r, const struct job *j, struct fold *f, const struc
         violation(r, K1, "S5", j->id, "was %s, and a change found it %s", text(from),
                   row->old_state);
         from = row->old_state;
-    } else if (row->old_state == NULL && f->leaving == NULL && f->state != NULL) {
+    } else if (row->old_state == NULL && f->leaving == NULL && f->state != NULL &&
+               !(is_terminal(f->state) && row->generation > f->generation)) { /* not a retry */
         violation(r, K1, is_terminal(row->new_state) ? "S2" : "S5", j->id,
                   "a second row, %s, beside one that is %s", row->new_state, f->state);
     }

@@ -37,7 +37,7 @@ static const char *const file_names[FILE_COUNT] = {
  * Job 3 is cancelled. */
 static const char *const clean[FILE_COUNT] = {
     [RUN] = ("{'time_scale':1,'constants':{'T':10000000000},'ledger_kinds':['k'],"
-             "'canaries':['hush-hush']}\n"),
+             "'limits':{'queues':{'q2':1}},'canaries':['hush-hush']}\n"),
     [HISTORY] =
         "{'t':1000000000,'p':'w.1','op':'start','ph':'inv','pid':1}\n"
         "{'t':1000000001,'p':'w.1','op':'start','ph':'ok','worker':'u1','state_dir':'/x/"
@@ -154,6 +154,28 @@ struct planted {
     "'job':" job ",'old_state':" old ",'new_state':" new ",'old_fence':" old_fence \
                                                          ",'fence':" fence ",'generation':0}\n"
 
+/* Jobs 20 and 21, which are tied to each other. An end is two changes: the row moves. */
+#define TIED(seq, job, old, new, fence, tie)                     \
+    "{'seq':" seq ",'n':1" job ",'job':" job ",'old_state':" old \
+    ",'new_state':" new ",'fence':" fence ",'generation':0" tie "}\n"
+#define MADE(seq, job, tie) TIED(seq "0", job, "null", "'available'", "0", tie)
+#define RUNS(seq, job, tie) TIED(seq "0", job, "'available'", "'running'", job, tie)
+#define ENDS(seq, job, tie)                           \
+    TIED(seq "0", job, "'running'", "null", job, tie) \
+    TIED(seq "1", job, "null", "'completed'", job, tie)
+#define TIED_FINAL(job) "{'job':" job ",'kind':'x','state':'completed','fence':" job "}\n"
+#define KEY ",'exclusive_key':'k'"
+#define QUEUE ",'queue':'q2'"
+#define UNIQUE ",'unique_key':'u'"
+#define ONE_AFTER_THE_OTHER(tie) \
+    MADE("20", "20", tie)        \
+    RUNS("22", "20", tie)        \
+    ENDS("23", "20", tie) MADE("24", "21", tie) RUNS("25", "21", tie) ENDS("26", "21", tie)
+#define BOTH_AT_ONCE(tie) \
+    MADE("20", "20", tie) \
+    MADE("21", "21", tie) \
+    RUNS("22", "20", tie) RUNS("23", "21", tie) ENDS("24", "20", tie) ENDS("25", "21", tie)
+
 static const struct planted planted[] = {
     {"nothing", NULL, LOG, NULL, ""},
     /* K1 */
@@ -210,6 +232,10 @@ static const struct planted planted[] = {
     {"claimed before it was due", "K1/S8", EVENTS,
      "{'seq':9,'at':'2026-01-01T00:00:14.0+00:00','ready_at':'2026-01-01T00:00:01.0",
      "{'seq':9,'at':'2026-01-01T00:00:14.0+00:00','ready_at':'2026-01-01T00:00:14.5"},
+    {"a retry makes it available in the next generation", NULL, EVENTS, NULL,
+     "{'seq':14,'job':3,'old_state':null,'new_state':'available','fence':0,'generation':1}\n"
+     "{'seq':15,'job':3,'old_state':'available','new_state':null,'fence':0,'generation':1}\n"
+     "{'seq':16,'job':3,'old_state':null,'new_state':'cancelled','fence':0,'generation':1}\n"},
     /* K2 */
     {"two hold a lock", "K2/S12", HISTORY,
      "{'t':13004000000,'p':'s.3','op':'unlock','ph':'inv','key':'claimd:job:1','val':'bb1'}\n", ""},
@@ -253,6 +279,22 @@ static const struct planted planted[] = {
     {"other args than the row's", "K3/S9", LEDGER,
      "'fence':12,'attempt':1,'op':'start','as':'done','sha':'s2'",
      "'fence':12,'attempt':1,'op':'start','as':'done','sha':'xx'"},
+    {"older args than an edit before the claim", "K3/S9", ACKED, NULL,
+     "{'t':13500000000,'op':'edit','ph':'ok','job':1,'what':'args','v':2}\n"},
+    {"older args than an edit after the claim", NULL, ACKED, NULL,
+     "{'t':14002500000,'op':'edit','ph':'ok','job':1,'what':'args','v':2}\n"},
+    {"claimed after it was asked to end", "K3/S11", ACKED, NULL,
+     "{'t':13500000000,'op':'cancel','ph':'asked','job':1}\n"},
+    {"asked to end after its claim", NULL, ACKED, NULL,
+     "{'t':14002500000,'op':'cancel','ph':'asked','job':1}\n"},
+    {"two open jobs of one unique key", "K3/S21", EVENTS, NULL, BOTH_AT_ONCE(UNIQUE)},
+    {"one unique key, one job after the other", NULL, EVENTS, NULL, ONE_AFTER_THE_OTHER(UNIQUE)},
+    {"a follow-up before the end of its batch", "K3/S22", EVENTS, NULL, BOTH_AT_ONCE("")},
+    {"a follow-up after the end of its batch", NULL, EVENTS, NULL, ONE_AFTER_THE_OTHER("")},
+    {"a batch without its follow-up", "K3/S22", ACKED, NULL,
+     "{'t':1,'op':'batch','ph':'ok','batch':1,'jobs':[1],'follow_n':7}\n"},
+    {"a job before the end of the one before it", "K3/S23", EVENTS, NULL, BOTH_AT_ONCE("")},
+    {"a job after the end of the one before it", NULL, EVENTS, NULL, ONE_AFTER_THE_OTHER("")},
     /* K5 */
     {"still there at the end", "K5/L1", FINAL, "'job':3,'kind':'k','state':'cancelled'",
      "'job':3,'kind':'k','state':'retryable'"},
@@ -275,6 +317,10 @@ static const struct planted planted[] = {
      "'T':10000000000},'slots':1,"},
     {"a process has the number of one that was killed", NULL, RUN, "'T':10000000000},",
      "'T':10000000000},'slots':2,"},
+    {"two of one exclusive key", "K7/S18", EVENTS, NULL, BOTH_AT_ONCE(KEY)},
+    {"one exclusive key, one after the other", NULL, EVENTS, NULL, ONE_AFTER_THE_OTHER(KEY)},
+    {"two of a queue with one place", "K7/S18", EVENTS, NULL, BOTH_AT_ONCE(QUEUE)},
+    {"two of a queue without a limit", NULL, EVENTS, NULL, BOTH_AT_ONCE(",'queue':'q3'")},
     /* K8, K9, K10 */
     {"descriptors that leak", "K8/R1", SAMPLES, NULL, ""},
     {"descriptors that don't", NULL, SAMPLES, NULL, ""},
@@ -288,6 +334,9 @@ static const struct planted planted[] = {
     {"a daemon crashed", "world/process", NEMESIS, NULL,
      "{'t':5000000000,'ph':'violation','x':'process','target':'w2','text':'died of signal 11'}\n"},
 };
+
+#define BATCH "{'t':1,'op':'batch','ph':'ok','batch':1,'jobs':[20],'follow_n':121}\n"
+#define AFTER "{'t':1,'op':'after','ph':'ok','job':21,'after':[20]}\n"
 
 /* What the change of this name adds elsewhere. */
 static const struct {
@@ -310,6 +359,10 @@ static const struct {
     {"a process has the number of one that was killed", LATER,
      "{'t':20000000000,'p':'w.1','op':'run','ph':'inv','job':9,'f':90,'att':1,'once':0}\n"
      "{'t':20000000001,'p':'w.1','op':'run','ph':'inv','job':10,'f':91,'att':1,'once':0}\n"},
+    {"a follow-up before the end of its batch", ACKED, BATCH},
+    {"a follow-up after the end of its batch", ACKED, BATCH},
+    {"a job before the end of the one before it", ACKED, AFTER},
+    {"a job after the end of the one before it", ACKED, AFTER},
     {"overtaken in its lane", ACKED,
      "{'t':30000000000,'op':'enqueue','ph':'ok','job':5,'n':5,'delay_ms':0,'expect':'any'}\n"
      "{'t':31000000000,'op':'enqueue','ph':'ok','job':6,'n':6,'delay_ms':0,'expect':'any'}\n"
@@ -377,6 +430,9 @@ static void put_run(const struct planted *p)
         if (strcmp(p->what, more[i].name) == 0) {
             put(more[i].file, more[i].text);
         }
+    }
+    if (strstr(p->new, "'job':21,'old_state'") != NULL) {
+        put(FINAL, TIED_FINAL("20") TIED_FINAL("21"));
     }
     bool is_leak = strcmp(p->what, "descriptors that leak") == 0;
     bool is_flat = strcmp(p->what, "descriptors that don't") == 0;

@@ -67,12 +67,22 @@ static bool is_delayed(const struct event *e)
     return is;
 }
 
+static bool is_tied(const struct job *j)
+{
+    for (size_t i = 0; i < j->event_count; i++) {
+        if (j->events[i].is_tied) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* To be had: when its insert was answered, when it was handed back or rescued; not after a
- * backoff. */
+ * backoff. What is tied to others waits for these. */
 static void add_waits(struct waits *w, const struct job *j)
 {
     struct wait one = {.job = j->id, .ready_us = j->row_count > 0 ? j->rows[0].ready_at_us : 0};
-    one.group = j->final_count == 0 || j->is_edited ? NULL : group_of(&j->finals[0]);
+    one.group = j->final_count == 0 || j->is_edited || is_tied(j) ? NULL : group_of(&j->finals[0]);
     for (size_t i = 0; one.group != NULL && i < j->event_count; i++) {
         const struct event *e = &j->events[i];
         if (e->phase != PH_OK) {

@@ -80,6 +80,10 @@ func done(x row, in request) []row {
 		if x.state == 'Q' {
 			return []row{{state: 'D', fence: x.fence}}
 		}
+	case "retry":
+		if x.state == 'D' {
+			return []row{{state: 'Q', fence: x.fence, unknown: x.unknown}}
+		}
 	}
 	return nil
 }
@@ -237,7 +241,7 @@ func read(run string) (*history, error) {
 	h.spreadWhole()
 	return h, readLines(filepath.Join(run, "acked.jsonl"), func(e event) {
 		// The answer's time alone is known: it was asked for at most a minute before.
-		if (e.Op == "cancel" || e.Op == "delete") && e.Job != 0 && e.Ph != "fail" {
+		if (e.Op == "cancel" || e.Op == "delete" || e.Op == "retry") && e.Job != 0 && e.Ph != "fail" {
 			h.jobs[e.Job] = append(h.jobs[e.Job], porcupine.Operation{Input: request{op: e.Op},
 				Call: e.T - int64(time.Minute), Output: answer{e.Ph}, Return: e.T, Metadata: "acked"})
 		}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * K7: of an exclusive key, and of a queue with a limit, never more jobs run than it allows (S18),
+ * by the rows' own history: a run counts from the change that claims it to the one that ends it.
+ * Who takes a place waits for the commit that gives it back, so the changes are numbered in that
+ * order. */
+#include "check.h"
+
+#include <uthash.h>
+
+#define K7 "K7"
+
+struct place {
+    const char *what; /* "key …" or "queue …" */
+    int most;
+    int running;
+    UT_hash_handle hh;
+};
+
+static int limit_of(const struct run *r, const char *kind, const char *name, int otherwise)
+{
+    const json_t *all = json_object_get(json_object_get(r->about, "limits"), kind);
+    const json_t *most = json_object_get(all, name);
+    return json_is_integer(most) ? (int)json_integer_value(most) : otherwise;
+}
+
+static struct place *place_of(struct place **all, const char *kind, const char *name, int most)
+{
+    char text[600];
+    struct place *p = NULL;
+    int len = snprintf(text, sizeof text, "%s %s", kind, name);
+    const char *what = intern(text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1);
+    HASH_FIND_PTR(*all, &what, p);
+    if (p == NULL && (p = calloc(1, sizeof *p)) != NULL) {
+        p->what = what;
+        p->most = most;
+        HASH_ADD_PTR(*all, what, p);
+    }
+    if (p == NULL) {
+        abort();
+    }
+    return p;
+}
+
+static void count(struct run *r, struct place *p, const struct row *row, int step)
+{
+    p->running += step;
+    if (step > 0 && p->running > p->most) {
+        violation(r, K7, "S18", row->job, "claimed as number %d of %s that run, %d may", p->running,
+                  p->what, p->most);
+    }
+}
+
+static void take(struct run *r, struct place **all, const struct row *row)
+{
+    const char *running = intern("running", 7);
+    int step = (row->new_state == running) - (row->old_state == running);
+    int queue_most = limit_of(r, "queues", row->queue, 0);
+    if (step != 0 && queue_most > 0) {
+        count(r, place_of(all, "queue", row->queue, queue_most), row, step);
+    }
+    if (step != 0 && row->exclusive_key[0] != '\0') {
+        int most = limit_of(r, "keys", row->exclusive_key, 1);
+        count(r, place_of(all, "key", row->exclusive_key, most), row, step);
+    }
+}
+
+void check_places(struct run *r)
+{
+    struct place *all = NULL;
+    struct place *p = NULL;
+    struct place *next = NULL;
+    const struct row **rows = run_rows_in_order(r);
+    for (size_t i = 0; i < r->row_count; i++) {
+        take(r, &all, rows[i]);
+    }
+    HASH_ITER(hh, all, p, next)
+    {
+        HASH_DEL(all, p);
+        free(p);
+    }
+    free(rows);
+}
