@@ -57,9 +57,9 @@ static int note(const struct task *t, const struct claimd_context *job, char eve
     char line[LINE_MAX_BYTES];
     int len = snprintf(line, sizeof line,
                        "%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId32 ",%c,%" JSON_INTEGER_FORMAT
-                       ",%" JSON_INTEGER_FORMAT ",%ld,%s\n",
+                       ",%" JSON_INTEGER_FORMAT ",%ld,%ld,%s\n",
                        now_us(), job->id, job->fence, job->attempt, event, t->n, t->v,
-                       (long)getppid(), text);
+                       (long)getppid(), (long)getpid(), text);
     return len < (int)sizeof line && write(ledger(), line, (size_t)len) == len ? 0 : -1;
 }
 
@@ -156,17 +156,21 @@ static enum claimd_outcome handle(const struct claimd_context *job)
     return claimd_done(job, text);
 }
 
+/* `KIND("s_long")`: crashes may be as many as there are kills of runners, and are tried again soon.
+ */
+#define KIND(kind_name)                                                                   \
+    {                                                                                     \
+        .name = (kind_name), .handle = handle, .max_attempts = MANY, .max_crashes = MANY, \
+        .backoff = "exponential:100ms:2s~20%"                                             \
+    }
+
 #ifdef SOAK_RARE
-CLAIMD_PLUGIN(.name = "soak_rare", .version = "1.0",
-              .kinds = {{.name = "s_rare", .handle = handle, .max_attempts = MANY}})
+CLAIMD_PLUGIN(.name = "soak_rare", .version = "1.0", .kinds = {KIND("s_rare")})
 #else
 CLAIMD_PLUGIN(.name = "soak", .version = "1.0",
-              .kinds = {{.name = "s_plain", .handle = handle, .max_attempts = MANY},
-                        {.name = "s_flaky",
-                         .handle = handle,
-                         .max_attempts = MANY,
-                         .max_crashes = MANY,
-                         .backoff = "exponential:100ms:2s~20%"},
-                        {.name = "s_long", .handle = handle, .max_attempts = MANY},
+              .kinds = {KIND("s_plain"),
+                        KIND("s_flaky"),
+                        KIND("s_long"),
+                        KIND("s_gone"),
                         {.name = "s_once", .handle = handle, .at_most_once = 1}})
 #endif

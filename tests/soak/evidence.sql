@@ -5,7 +5,7 @@ DROP TABLE IF EXISTS soak.ledger, soak.start, soak.job, soak.run, soak.extra;
 CREATE UNLOGGED TABLE soak.ledger (
     t_us bigint NOT NULL, job bigint NOT NULL, fence bigint NOT NULL, attempt integer NOT NULL,
     event "char" NOT NULL, -- s = starts, t = still at it, d = done, x = ends otherwise
-    n bigint NOT NULL, v integer NOT NULL, worker integer NOT NULL, text text
+    n bigint NOT NULL, v integer NOT NULL, worker integer NOT NULL, runner integer NOT NULL, text text
 );
 COPY soak.ledger FROM '$LEDGER' (FORMAT csv);
 
@@ -13,7 +13,7 @@ COPY soak.ledger FROM '$LEDGER' (FORMAT csv);
 CREATE UNLOGGED TABLE soak.start AS
 SELECT job, fence, min(t_us) FILTER (WHERE event = 's') AS t_us, count(*) FILTER (WHERE event = 's') AS starts,
        min(t_us) FILTER (WHERE event = 'd') AS done_us, bool_or(event = 'x') AS is_fallen, max(t_us) AS last_us,
-       max(v) AS v, max(worker) AS worker, max(text) FILTER (WHERE event = 's') AS text
+       max(v) AS v, max(worker) AS worker, max(text) FILTER (WHERE event = 's') AS text, max(n) AS n, max(runner) AS runner
   FROM soak.ledger GROUP BY job, fence;
 CREATE INDEX ON soak.ledger (job);
 CREATE INDEX ON soak.start (fence);
@@ -21,7 +21,7 @@ CREATE INDEX ON soak.start (job, fence);
 
 -- Every job that there is.
 CREATE UNLOGGED TABLE soak.job AS
-SELECT j.id, j.state, j.kind, j.queue, j.fence, j.attempt, j.generation, j.version, j.unique_key, j.exclusive_key, j.created_at, j.attempted_at,
+SELECT j.id, j.state, j.kind, j.queue, j.priority, j.fence, j.attempt, j.crashes, j.generation, j.version, j.unique_key, j.exclusive_key, j.created_at, j.attempted_at,
        j.finalized_at, (j.result ->> 'fence')::bigint AS result_fence, (j.result ->> 'taken')::integer AS taken, m.n, p.name AS part, p.ends,
        COALESCE(j.max_attempts, k.max_attempts, 25) AS max_attempts
   FROM claimd.jobs j

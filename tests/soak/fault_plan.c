@@ -8,11 +8,13 @@
 #define NEW_EVERY 4
 #define REDIS_AWAY_US (1 * US_PER_S)
 #define PG_AWAY_US (US_PER_S / 2)
+#define RUNNERS 1000 /* more than anybody has */
 
 void fault_plan_init(struct fault_plan *p, uint64_t seed, size_t workers, size_t schedulers)
 {
     *p = (struct fault_plan){.workers = workers, .schedulers = schedulers};
     rand_seed(&p->rand, seed);
+    rand_seed(&p->runner_rand, ~seed);
     p->redis_at = 1 + rand_below(&p->rand, 3);
     p->pg_at = 4 + rand_below(&p->rand, 3);
 }
@@ -34,7 +36,16 @@ static size_t draw_host(struct fault_plan *p, int64_t at_us)
     return first + drawn;
 }
 
-struct fault fault_plan_next(struct fault_plan *p)
+static struct fault draw_runner(struct fault_plan *p)
+{
+    return (struct fault){.kind = FAULT_RUNNER,
+                          .at_us = p->count * FAULT_EVERY_US + FAULT_EVERY_US / 2,
+                          .target = p->schedulers +
+                                    (size_t)rand_below(&p->runner_rand, (int64_t)p->workers),
+                          .nth = (size_t)rand_below(&p->runner_rand, RUNNERS)};
+}
+
+static struct fault draw_server_or_host(struct fault_plan *p)
 {
     static const int64_t back_ms[] = {0, 1000, 4000, 14000};
     static const int64_t stop_ms[] = {2000, 6000, 9000, 12000, 15000};
@@ -54,4 +65,10 @@ struct fault fault_plan_next(struct fault_plan *p)
     f.is_new = f.kind == FAULT_KILL && rand_below(&p->rand, NEW_EVERY) == 0;
     p->free_us[f.target] = f.at_us + f.away_us + AGAIN_US;
     return f;
+}
+
+struct fault fault_plan_next(struct fault_plan *p)
+{
+    p->is_runners_turn = !p->is_runners_turn;
+    return p->is_runners_turn ? draw_runner(p) : draw_server_or_host(p);
 }

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #define HEAL_US (120 * US_PER_S)
-#define LEAST 8 /* faults */
+#define LEAST 8 /* faults, without those of runners */
 
 void faults_begin(struct faults *f, struct world *w, uint64_t seed)
 {
@@ -27,8 +27,11 @@ void faults_free(struct faults *f)
 
 static const char *what_text(const struct fault *f)
 {
-    static const char *const texts[] = {
-        [FAULT_KILL] = "kill", [FAULT_STOP] = "stop", [FAULT_REDIS] = "wipe", [FAULT_PG] = "kill"};
+    static const char *const texts[] = {[FAULT_KILL] = "kill",
+                                        [FAULT_STOP] = "stop",
+                                        [FAULT_REDIS] = "wipe",
+                                        [FAULT_PG] = "kill",
+                                        [FAULT_RUNNER] = "kill a runner"};
     return f->is_new ? "kill for good" : texts[f->kind];
 }
 
@@ -39,17 +42,32 @@ static const char *target_text(const struct faults *f, const struct fault *of)
                                      : f->world->hosts[of->target].name;
 }
 
-static void note(struct faults *f, const struct fault *of, pid_t pid)
+static struct fault_done *note(struct faults *f, const struct fault *of, pid_t pid)
 {
     if (f->count == f->capacity) {
         f->capacity = f->capacity == 0 ? 64 : 2 * f->capacity;
         f->done = realloc(f->done, f->capacity * sizeof *f->done);
         assert(f->done != NULL);
     }
-    f->done[f->count++] = (struct fault_done){.fault = *of, .at_us = clock_wall_us(), .pid = pid};
-    (void)printf("%5lld s  %s %s, back after %lld ms\n", (long long)(of->at_us / US_PER_S),
-                 what_text(of), target_text(f, of), (long long)(of->away_us / US_PER_MS));
-    (void)fflush(stdout);
+    struct fault_done *d = &f->done[f->count++];
+    *d = (struct fault_done){.fault = *of, .at_us = clock_wall_us(), .pid = pid};
+    if (of->kind != FAULT_RUNNER) {
+        (void)printf("%5lld s  %s %s, back after %lld ms\n", (long long)(of->at_us / US_PER_S),
+                     what_text(of), target_text(f, of), (long long)(of->away_us / US_PER_MS));
+        (void)fflush(stdout);
+    }
+    return d;
+}
+
+static void strike_runner(struct faults *f, const struct fault *of)
+{
+    pid_t pids[HOST_RUNNERS_MAX];
+    const struct host *h = &f->world->hosts[of->target];
+    size_t count = h->pid > 0 ? host_runners(h, pids) : 0;
+    if (count > 0) {
+        note(f, of, 0)->runner = pids[of->nth % count];
+        (void)kill(pids[of->nth % count], SIGKILL);
+    }
 }
 
 static void strike_host(struct faults *f, const struct fault *of)
@@ -59,7 +77,7 @@ static void strike_host(struct faults *f, const struct fault *of)
     if (pid <= 0) {
         return; /* it has not come back yet */
     }
-    note(f, of, pid);
+    (void)note(f, of, pid);
     if (of->kind == FAULT_STOP) {
         (void)kill(pid, SIGSTOP);
         return;
@@ -73,11 +91,13 @@ static void strike_host(struct faults *f, const struct fault *of)
 
 static void strike(struct faults *f, const struct fault *of)
 {
-    if (of->kind == FAULT_REDIS) {
-        note(f, of, 0);
+    if (of->kind == FAULT_RUNNER) {
+        strike_runner(f, of);
+    } else if (of->kind == FAULT_REDIS) {
+        (void)note(f, of, 0);
         world_take_redis(f->world, of->target, of->away_us);
     } else if (of->kind == FAULT_PG) {
-        note(f, of, 0);
+        (void)note(f, of, 0);
         world_take_pg(f->world, of->away_us);
     } else {
         strike_host(f, of);
@@ -122,7 +142,7 @@ void faults_tick(struct faults *f)
 
 bool faults_had_all(const struct faults *f)
 {
-    return f->count >= LEAST;
+    return f->plan.count > LEAST;
 }
 
 void faults_heal(struct faults *f)
@@ -145,14 +165,14 @@ enum status faults_store(const struct faults *f, struct session *s, struct err *
     enum status st = session_do(s, err,
                                 "CREATE TABLE soak.fault (at timestamptz NOT NULL, until"
                                 " timestamptz, what text NOT NULL, target text NOT NULL, pid"
-                                " integer NOT NULL)");
+                                " integer NOT NULL, runner integer NOT NULL)");
     for (size_t i = 0; i < f->count && st == STATUS_OK; i++) {
         const struct fault_done *d = &f->done[i];
         st = session_do(s, err,
                         "INSERT INTO soak.fault VALUES (to_timestamp(%lld / 1e6),"
-                        " to_timestamp(NULLIF(%lld, 0) / 1e6), '%s', '%s', %d)",
+                        " to_timestamp(NULLIF(%lld, 0) / 1e6), '%s', '%s', %d, %d)",
                         (long long)d->at_us, (long long)d->until_us, what_text(&d->fault),
-                        target_text(f, &d->fault), (int)d->pid);
+                        target_text(f, &d->fault), (int)d->pid, (int)d->runner);
     }
     return st;
 }

@@ -12,6 +12,7 @@ struct fault_done {
     int64_t at_us;
     int64_t until_us; /* when it was over; 0 = not yet */
     pid_t pid;
+    pid_t runner; /* 0 = the daemon itself */
 };
 
 struct faults {

@@ -11,7 +11,12 @@
 #define METRICS_MAX ((size_t)1 << 20)
 #define SCRAPE_US (1 * US_PER_S)
 
+#define APART 2 /* workers, if there are more */
+
 static const char listen_at[] = "CLAIMD_WORKER_HTTP_LISTEN=";
+/* Workers of their own, with work of priority 0 at any time, whatever the backlog of the others. */
+static const char queues_apart[] = "CLAIMD_WORKER_QUEUES=soak_aged,soak_open";
+static const char aging[] = "CLAIMD_SCHEDULER_PRIORITY_AGING_MS=500";
 
 /* Of the hosts of the one world of this program. */
 static struct {
@@ -28,19 +33,36 @@ void hosts_new_port(struct world *w, size_t host)
     }
 }
 
+static size_t worker_count(const struct world *w)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < w->host_count; i++) {
+        count += w->hosts[i].role == HOST_WORKER;
+    }
+    return count;
+}
+
+static void equip_worker(struct world *w, size_t host, size_t worker)
+{
+    struct host *h = &w->hosts[host];
+    hosts_new_port(w, host);
+    if (worker < APART && worker_count(w) > APART) {
+        h->env[1] = queues_apart;
+    } else if (worker % 2 == 0) {
+        (void)snprintf(texts[host].plugins, sizeof texts[host].plugins,
+                       "CLAIMD_WORKER_PLUGIN_DIR=%s/more", w->dir);
+        h->env[1] = texts[host].plugins;
+    }
+}
+
 void hosts_equip(struct world *w)
 {
     size_t worker = 0;
     for (size_t i = 0; i < w->host_count; i++) {
-        struct host *h = &w->hosts[i];
-        if (h->role != HOST_WORKER) {
-            continue;
-        }
-        hosts_new_port(w, i);
-        if (worker++ % 2 == 0) {
-            (void)snprintf(texts[i].plugins, sizeof texts[i].plugins,
-                           "CLAIMD_WORKER_PLUGIN_DIR=%s/more", w->dir);
-            h->env[1] = texts[i].plugins;
+        if (w->hosts[i].role == HOST_WORKER) {
+            equip_worker(w, i, worker++);
+        } else {
+            w->hosts[i].env[0] = aging;
         }
     }
 }

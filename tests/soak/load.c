@@ -13,6 +13,7 @@
 #define ROUND_MAX 10000
 #define ROUNDS 40
 #define THOUSAND 1000
+#define PRESSURE 80              /* jobs of priority 0 in the queue where priorities age */
 #define OPEN_MAX 100000          /* jobs, before the next round */
 #define LEAST_US (40 * US_PER_S) /* from the first round to the last: the faults want time */
 #define STATEMENT_US (60 * US_PER_S)
@@ -85,8 +86,8 @@ static void cancel_by_filter(struct load *l)
 static void act(struct load *l)
 {
     enum status st = session_do(&l->sql, NULL,
-                                "SELECT soak.edit_some(20), soak.cancel_some(10),"
-                                " soak.retry_some(5)");
+                                "SELECT soak.edit_some(20), soak.amend_some(10),"
+                                " soak.cancel_some(10), soak.retry_some(5)");
     (void)st;
 }
 
@@ -106,7 +107,16 @@ static void tick(struct load *l)
     }
 }
 
-static void load_main(struct world *w, int64_t jobs)
+/* Of a process that does nothing else; 0 = the one with the rounds. */
+static void stream(struct session *sql, int who)
+{
+    enum status st = who == LOAD_PROCESSES - 1
+                         ? session_do(sql, NULL, "SELECT soak.press(%d)", PRESSURE)
+                         : session_do(sql, NULL, "SELECT soak.offer(%d)", who);
+    (void)st; /* the server may be away: the next time */
+}
+
+static void load_main(struct world *w, int64_t jobs, int who)
 {
     struct load l = {.world = w, .jobs = jobs};
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -114,32 +124,40 @@ static void load_main(struct world *w, int64_t jobs)
     (void)signal(SIGINT, SIG_IGN); /* the parent's business */
     session_init(&l.sql, w->conninfo, STATEMENT_US);
     while (!is_stopping) {
-        tick(&l);
+        if (who == 0) {
+            tick(&l);
+        } else {
+            stream(&l.sql, who);
+        }
         (void)poll(NULL, 0, TURN_MS);
     }
     session_close(&l.sql);
 }
 
-enum status load_start(struct world *w, int64_t jobs, pid_t *ret_pid, struct err *err)
+enum status load_start(struct world *w, int64_t jobs, struct load_processes *ret, struct err *err)
 {
     (void)fflush(stdout);
-    pid_t pid = fork();
-    if (pid == 0) {
-        load_main(w, jobs);
-        _exit(0);
+    for (int who = 0; who < LOAD_PROCESSES; who++) {
+        ret->pids[who] = fork();
+        if (ret->pids[who] == 0) {
+            load_main(w, jobs, who);
+            _exit(0);
+        }
+        if (ret->pids[who] < 0) {
+            ret->pids[who] = 0;
+            return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "fork the load");
+        }
     }
-    if (pid < 0) {
-        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "fork the load");
-    }
-    *ret_pid = pid;
     return STATUS_OK;
 }
 
-void load_stop(pid_t *pid)
+void load_stop(struct load_processes *l)
 {
     static const int ladder[] = {SIGTERM, SIGKILL};
-    if (*pid > 0) {
-        child_end(*pid, ladder, ARRAY_COUNT(ladder), STOP_US);
-        *pid = 0;
+    for (size_t i = 0; i < LOAD_PROCESSES; i++) {
+        if (l->pids[i] > 0) {
+            child_end(l->pids[i], ladder, ARRAY_COUNT(ladder), STOP_US);
+            l->pids[i] = 0;
+        }
     }
 }

@@ -27,10 +27,11 @@ struct soak {
     struct options kit;
     struct world world;
     struct faults faults;
-    pid_t load;
+    struct load_processes load;
     int64_t begin_us;
     int64_t put;  /* jobs that are in, */
-    int64_t open; /* and that have not ended */
+    int64_t open; /* and that have not ended; without the streams while these go on */
+    bool is_draining;
     int64_t look_us;
     int64_t show_us;
     int64_t moved_us; /* when the number of open jobs was last another one */
@@ -76,6 +77,10 @@ static enum status begin(struct soak *s, struct err *err)
     return st;
 }
 
+static const char open_sql[] = "SELECT count(*) FROM claimd.job";
+static const char open_of_rounds_sql[] =
+    "SELECT count(*) FROM claimd.job WHERE queue NOT IN ('soak_aged', 'soak_open')";
+
 static void look(struct soak *s)
 {
     int64_t now_us = clock_boot_us();
@@ -86,7 +91,8 @@ static void look(struct soak *s)
     s->look_us = now_us + LOOK_US;
     if (session_i64(&s->world.sql, &s->put, NULL,
                     "SELECT COALESCE(sum(jobs), 0)::bigint FROM soak.round") == STATUS_OK &&
-        session_i64(&s->world.sql, &open, NULL, "SELECT count(*) FROM claimd.job") == STATUS_OK) {
+        session_i64(&s->world.sql, &open, NULL, s->is_draining ? open_sql : open_of_rounds_sql) ==
+            STATUS_OK) {
         s->moved_us = open != s->open ? now_us : s->moved_us;
         s->open = open;
     }
@@ -125,6 +131,7 @@ static enum status drain(struct soak *s, struct err *err)
         return st;
     }
     load_stop(&s->load);
+    s->is_draining = true;
     s->open = -1; /* not looked at yet */
     while (!is_stuck(s) && s->open != 0) {
         world_turn(&s->world);

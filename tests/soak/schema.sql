@@ -35,10 +35,13 @@ INSERT INTO soak.part (name, low, high, how, kind, queue, does, until, ms, delay
     ('once',    160, 164, 'insert', 's_once',  'default',     'done',   0, '{0,20}',      0,     NULL),
     ('effect',  165, 169, 'effect', 'inventory_deduct', 'default', 'done', 0, '{0,0}',    0,     'completed'),
     ('rare',    170, 209, 'insert', 's_rare',  'default',     'done',   0, '{0,0}',       0,     'completed'),
-    ('plain',   210, 999, 'insert', 's_plain', 'default',     'done',   0, '{0,20}',      0,     'completed');
+    ('plain',   210, 988, 'insert', 's_plain', 'default',     'done',   0, '{0,20}',      0,     'completed'),
+    ('amended', 989, 989, 'insert', 's_flaky', 'soak_amend',  'retry',  3, '{200,400}',   0,     'completed'),
+    ('unkept',  990, 999, 'insert', 's_gone',  'default',     'done',   0, '{0,20}',      0,     'gone');
 
+INSERT INTO claimd.kind (name) VALUES ('s_gone'); -- workers, which are to come, say the rest
 SELECT claimd.limit_queue('soak_five', 5), claimd.limit_queue('soak_long', 24), claimd.limit_rate('soak_rate', 100),
-       claimd.limit_key('key0', 3);
+       claimd.limit_key('key0', 3), claimd.limit_open('soak_open', 10), claimd.retain_kind('s_gone', '0 days', 'completed');
 
 -- What was put in, and what was done to it.
 CREATE TABLE soak.round (first bigint PRIMARY KEY, jobs bigint NOT NULL);
@@ -48,6 +51,9 @@ CREATE TABLE soak.after (n bigint PRIMARY KEY, job_id bigint NOT NULL, after_id 
 CREATE TABLE soak.stock AS SELECT 0 AS quantity; -- put into inventory.stock
 INSERT INTO inventory.stock VALUES ('cup', 0);
 CREATE TABLE soak.act (at timestamptz NOT NULL DEFAULT clock_timestamp(), op text NOT NULL, job_id bigint NOT NULL, answer text NOT NULL);
+CREATE TABLE soak.amend (job_id bigint NOT NULL, fence bigint NOT NULL, v integer NOT NULL); -- its runs under later fences have this
+CREATE TABLE soak.offer (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, who integer NOT NULL, job_id bigint, refused integer NOT NULL DEFAULT 0);
+CREATE TABLE soak.crowd (at timestamptz NOT NULL DEFAULT clock_timestamp(), open bigint NOT NULL); -- jobs of soak_open that were open then
 CREATE TABLE soak.ticked (schedule text PRIMARY KEY, step interval NOT NULL, first_at timestamptz NOT NULL, last_at timestamptz,
                           paused_at timestamptz); -- a tick each `step` from first_at on, and before last_at
 
@@ -150,6 +156,22 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Edits some while they run, for their next attempt, or between two: the run that they had, or have, keeps its args.
+CREATE FUNCTION soak.amend_some(most integer) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    j record;
+BEGIN
+    FOR j IN SELECT id, args FROM claimd.job WHERE queue = 'soak_amend' AND attempt > 0 ORDER BY state DESC, random() LIMIT most LOOP
+        BEGIN
+            PERFORM claimd.edit(j.id, jsonb_build_object('args', j.args || jsonb_build_object('v', 1 + o.version)), o.version, 'next')
+               FROM claimd.job o WHERE o.id = j.id;
+            INSERT INTO soak.amend SELECT o.id, o.fence, o.version FROM claimd.job o WHERE o.id = j.id;
+        EXCEPTION WHEN SQLSTATE 'CL003' OR lock_not_available THEN
+            NULL; -- it has ended, or somebody was faster
+        END;
+    END LOOP;
+END $$;
+
 -- Cancels some of those that wait, and some of those that run.
 CREATE FUNCTION soak.cancel_some(most integer) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -178,6 +200,37 @@ BEGIN
         INSERT INTO soak.act (op, job_id, answer) SELECT 'retry', j.job_id, claimd.retry(j.job_id);
     END LOOP;
 END $$;
+
+-- ---- a queue that refuses ----
+-- One producer of several: as many as there is room for. Who is refused comes again with the same job.
+CREATE FUNCTION soak.offer(who integer) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    mine bigint;
+BEGIN
+    INSERT INTO soak.crowd (open) SELECT count(*) FROM claimd.job WHERE queue = 'soak_open';
+    FOR one IN 1..20 LOOP
+        SELECT o.n INTO mine FROM soak.offer o WHERE o.who = offer.who AND o.job_id IS NULL;
+        IF mine IS NULL THEN
+            INSERT INTO soak.offer (who) VALUES (who) RETURNING n INTO mine;
+        END IF;
+        BEGIN
+            UPDATE soak.offer o SET job_id = claimd.enqueue('s_plain', '{"n": -3, "ms": 20}', 'soak_open', 0) WHERE o.n = mine;
+        EXCEPTION WHEN SQLSTATE 'CL005' THEN
+            UPDATE soak.offer o SET refused = o.refused + 1 WHERE o.n = mine;
+            EXIT;
+        END;
+    END LOOP;
+    INSERT INTO soak.crowd (open) SELECT count(*) FROM claimd.job WHERE queue = 'soak_open';
+END $$;
+
+-- ---- priorities that age ----
+-- Work of priority 0 that never ends, n = -4, and a job of priority 9 in the same queue now and then, n = -5.
+CREATE FUNCTION soak.press(most integer) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO claimd.job (kind, queue, args, priority)
+    SELECT 's_plain', 'soak_aged', '{"n": -4, "ms": 200}', 0
+      FROM generate_series(1, most - (SELECT count(*) FROM claimd.job WHERE queue = 'soak_aged' AND priority = 0));
+    INSERT INTO claimd.job (kind, queue, args, priority) SELECT 's_plain', 'soak_aged', '{"n": -5}', 9 WHERE random() < 0.1;
+$$;
 
 -- ---- schedules ----
 CREATE FUNCTION soak.tick() RETURNS void LANGUAGE plpgsql AS $$

@@ -10,7 +10,8 @@
 static const struct world_plan plan = {
     .is_bare = true,
     .log_level = "warn",
-    .queues = {"default", "soak_five", "soak_rate", "soak_long", "soak_edit", "soak_cancel"},
+    .queues = {"default", "soak_five", "soak_rate", "soak_long", "soak_edit", "soak_amend",
+               "soak_cancel"},
     .plugins = {{.folder = "plugins", .path = SOAK_PLUGIN_DIR "/soak.so"},
                 {.folder = "more", .path = SOAK_PLUGIN_DIR "/soak.so"},
                 {.folder = "more", .path = SOAK_PLUGIN_DIR "/soak_rare.so"},

@@ -11,7 +11,7 @@
 static bool is_same(const struct fault *a, const struct fault *b)
 {
     return a->kind == b->kind && a->target == b->target && a->at_us == b->at_us &&
-           a->away_us == b->away_us && a->is_new == b->is_new;
+           a->away_us == b->away_us && a->is_new == b->is_new && a->nth == b->nth;
 }
 
 START_TEST(a_seed_gives_the_same_faults_again_and_another_one_others)
@@ -34,14 +34,15 @@ START_TEST(a_seed_gives_the_same_faults_again_and_another_one_others)
 }
 END_TEST
 
-START_TEST(every_five_seconds_one_fault_and_one_wipe_and_one_restart_in_all)
+START_TEST(every_five_seconds_one_fault_and_one_of_a_runner_and_one_wipe_and_one_restart_in_all)
 {
     struct fault_plan p;
-    int counts[FAULT_PG + 1] = {0};
+    int counts[FAULT_RUNNER + 1] = {0};
     fault_plan_init(&p, 1, WORKERS, SCHEDULERS);
-    for (int i = 1; i <= FAULTS; i++) {
+    for (int i = 1; i <= 2 * FAULTS; i++) {
         struct fault f = fault_plan_next(&p);
-        ck_assert_int_eq(f.at_us, i * FAULT_EVERY_US);
+        ck_assert_int_eq(f.at_us, i * FAULT_EVERY_US / 2);
+        ck_assert_int_eq(f.kind == FAULT_RUNNER, i % 2);
         counts[f.kind]++;
     }
     ck_assert_int_eq(counts[FAULT_REDIS], 1);
@@ -72,7 +73,8 @@ static Suite *suite(void)
     Suite *s = suite_create("fault_plan");
     TCase *c = tcase_create("plan");
     tcase_add_test(c, a_seed_gives_the_same_faults_again_and_another_one_others);
-    tcase_add_test(c, every_five_seconds_one_fault_and_one_wipe_and_one_restart_in_all);
+    tcase_add_test(
+        c, every_five_seconds_one_fault_and_one_of_a_runner_and_one_wipe_and_one_restart_in_all);
     tcase_add_test(c, a_worker_is_not_struck_while_it_is_away);
     suite_add_tcase(s, c);
     return s;
