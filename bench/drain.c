@@ -261,8 +261,8 @@ static void tell_running(const struct drain_plan *plan, bool is_running)
 }
 
 /* From the start of the daemons to their end. */
-static enum status run_daemons(struct cluster *c, const struct drain_plan *plan, double *ret_cpu_us,
-                               struct err *err)
+static enum status run_daemons(struct cluster *c, const struct drain_plan *plan,
+                               struct drain_speed *ret, struct err *err)
 {
     struct cluster_cpu before = cluster_cpu(c);
     enum status st = cluster_start_daemons(c, err);
@@ -271,12 +271,14 @@ static enum status run_daemons(struct cluster *c, const struct drain_plan *plan,
     }
     tell_running(plan, true);
     st = drain_wait(c, err);
+    struct cluster_cpu after = cluster_cpu(c);
     tell_running(plan, false);
     if (st != STATUS_OK) {
         return st;
     }
-    struct cluster_cpu after = cluster_cpu(c);
-    *ret_cpu_us = cpu_us(&before, &after);
+    ret->cpu_us_per_job = cpu_us(&before, &after) / (double)plan->jobs;
+    ret->postgres_us_per_job =
+        (double)(after.postgres_us - before.postgres_us) / (double)plan->jobs;
     return cluster_stop_daemons(c, err);
 }
 
@@ -284,7 +286,6 @@ enum status drain_timed(struct cluster *c, const struct drain_plan *plan, struct
                         struct err *err)
 {
     char storage[8];
-    double used_us = 0;
     enum status st = db_query(&c->db, &clean, NULL, 0, err);
     if (st != STATUS_OK) {
         return st;
@@ -298,7 +299,7 @@ enum status drain_timed(struct cluster *c, const struct drain_plan *plan, struct
     if (st != STATUS_OK) {
         return st;
     }
-    st = run_daemons(c, plan, &used_us, err);
+    st = run_daemons(c, plan, ret, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -310,8 +311,7 @@ enum status drain_timed(struct cluster *c, const struct drain_plan *plan, struct
         return err_fail(err, STATUS_CONFLICT, "%" PRId64 " of %" PRId64 " jobs were done at once",
                         c->db.row[0], plan->jobs);
     }
-    *ret = (struct drain_speed){.jobs_per_s = 1e6 * (double)plan->jobs / (double)(c->db.row[1] + 1),
-                                .cpu_us_per_job = used_us / (double)plan->jobs};
+    ret->jobs_per_s = 1e6 * (double)plan->jobs / (double)(c->db.row[1] + 1);
     return STATUS_OK;
 }
 

@@ -23,6 +23,7 @@ struct drain_plan {
 struct drain_speed {
     double jobs_per_s;
     double cpu_us_per_job; /* of all processes but this one */
+    double postgres_us_per_job;
 };
 
 /* CONFLICT: not all jobs were done at their first attempt. */

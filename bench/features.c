@@ -2,12 +2,16 @@
  *
  * What a feature costs when every job uses it: the same drain without and with, in turns. Inserting
  * is not part of it. Medians of ratios within a round count, as in scraped.c. */
+#include "base/clock.h"
 #include "bench/drain.h"
 #include "bench/workloads.h"
+#include "cluster/scrape.h"
 
 #include <stdio.h>
 
 #define ROUNDS_MAX 20
+#define SCRAPE_TIMEOUT_US US_PER_S
+#define TEXT_MAX ((size_t)8 << 20)
 
 static const unsigned count_type[] = {PG_INT8};
 
@@ -59,6 +63,47 @@ static const struct feature {
 };
 #define FEATURES (sizeof features / sizeof features[0])
 
+/* What a feature cost in one round. */
+struct cost {
+    struct cluster *cluster;
+    struct drain_speed speed;
+    double refused;  /* claims */
+    double put_back; /* hints */
+};
+
+static double sum_of(const char *text, const char *series)
+{
+    double sum = 0;
+    for (const char *at = strstr(text, series); at != NULL; at = strstr(at, series)) {
+        at = strchr(at + 1, ' ');
+        sum += strtod(at, NULL);
+    }
+    return sum;
+}
+
+static void add_waste(struct cost *cost, size_t worker)
+{
+    autobuf struct buf text = BUF_INIT(TEXT_MAX);
+    const char *address = cost->cluster->http[1 + worker];
+    if (scrape_get(address, "/metrics", SCRAPE_TIMEOUT_US, &text, NULL) == STATUS_OK &&
+        buf_append(&text, "", 1, NULL) == STATUS_OK) {
+        cost->refused += sum_of(buf_at(&text), "\nclaimd_claims_refused_total{");
+        cost->put_back += sum_of(buf_at(&text), "\nclaimd_hints_put_back_total ");
+    }
+}
+
+static void on_running(void *ctx, bool is_running)
+{
+    struct cost *cost = ctx;
+    /* Until they have told all. */
+    if (is_running || cluster_wait(cost->cluster, US_PER_S + US_PER_S / 2, NULL) != STATUS_OK) {
+        return;
+    }
+    for (size_t i = 0; i < cost->cluster->options.workers; i++) {
+        add_waste(cost, i);
+    }
+}
+
 static enum status run_if_any(struct cluster *c, const struct pg_statement *statement,
                               struct err *err)
 {
@@ -66,31 +111,38 @@ static enum status run_if_any(struct cluster *c, const struct pg_statement *stat
 }
 
 static enum status measure(struct cluster *c, const struct feature *f, int64_t jobs,
-                           struct drain_speed *ret, struct err *err)
+                           struct cost *ret, struct err *err)
 {
-    struct drain_plan plan = {.jobs = jobs, .insert = &f->insert};
+    *ret = (struct cost){.cluster = c};
+    struct drain_plan plan = {
+        .jobs = jobs, .insert = &f->insert, .on_running = on_running, .ctx = ret};
     enum status st = run_if_any(c, &f->before, err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = drain_timed(c, &plan, ret, err);
+    st = drain_timed(c, &plan, &ret->speed, err);
     if (st != STATUS_OK) {
         return st;
     }
     return run_if_any(c, &f->after, err);
 }
 
-static void add_result(json_t *result, const struct feature *f,
-                       struct drain_speed speeds[][FEATURES], size_t rounds)
+static bool is_wanted(size_t at, const char *only)
+{
+    return at == 0 || only == NULL || strstr(features[at].name, only) != NULL;
+}
+
+static void add_result(json_t *result, const struct feature *f, struct cost costs[][FEATURES],
+                       size_t rounds)
 {
     size_t at = (size_t)(f - features);
     double rates[ROUNDS_MAX];
     double rate_ratios[ROUNDS_MAX];
     double cpu_ratios[ROUNDS_MAX];
     for (size_t i = 0; i < rounds; i++) {
-        rates[i] = speeds[i][at].jobs_per_s;
-        rate_ratios[i] = speeds[i][at].jobs_per_s / speeds[i][0].jobs_per_s;
-        cpu_ratios[i] = speeds[i][at].cpu_us_per_job / speeds[i][0].cpu_us_per_job;
+        rates[i] = costs[i][at].speed.jobs_per_s;
+        rate_ratios[i] = costs[i][at].speed.jobs_per_s / costs[i][0].speed.jobs_per_s;
+        cpu_ratios[i] = costs[i][at].speed.cpu_us_per_job / costs[i][0].speed.cpu_us_per_job;
     }
     (void)json_object_set_new(result, f->name,
                               json_pack("{s:f, s:f, s:f}", "jobs_per_s",
@@ -99,25 +151,39 @@ static void add_result(json_t *result, const struct feature *f,
                                         drain_median(cpu_ratios, rounds)));
 }
 
+static void tell(const struct feature *f, size_t round, const struct cost *cost, double jobs)
+{
+    (void)fprintf(stderr,
+                  "bench: round %zu, %s: %.0f jobs/s, per job %.1f us, %.1f of them PostgreSQL's,"
+                  " %.2f refused claims, %.2f hints put back\n",
+                  round, f->name, cost->speed.jobs_per_s, cost->speed.cpu_us_per_job,
+                  cost->speed.postgres_us_per_job, cost->refused / jobs, cost->put_back / jobs);
+}
+
 enum status features_run(struct cluster *c, const struct bench_options *options, json_t *result,
                          struct err *err)
 {
-    static struct drain_speed speeds[ROUNDS_MAX][FEATURES];
+    static struct cost costs[ROUNDS_MAX][FEATURES];
     size_t rounds = (size_t)options->rounds;
     for (size_t n = 0; n < rounds * FEATURES; n++) {
         const struct feature *f = &features[n % FEATURES];
-        struct drain_speed *speed = &speeds[n / FEATURES][n % FEATURES];
-        enum status st = measure(c, f, options->jobs, speed, err);
+        struct cost *cost = &costs[n / FEATURES][n % FEATURES];
+        if (!is_wanted(n % FEATURES, options->only)) {
+            continue;
+        }
+        enum status st = measure(c, f, options->jobs, cost, err);
         if (st != STATUS_OK) {
             err_prefix(err, "%s", f->name);
             return st;
         }
-        (void)fprintf(stderr, "bench: round %zu, %s: %.0f jobs/s, %.1f us per job\n",
-                      n / FEATURES + 1, f->name, speed->jobs_per_s, speed->cpu_us_per_job);
+        tell(f, n / FEATURES + 1, cost, (double)options->jobs);
     }
     json_t *all = json_object();
     for (size_t i = 0; i < FEATURES; i++) {
-        add_result(all, &features[i], speeds, rounds);
+        if (!is_wanted(i, options->only)) {
+            continue;
+        }
+        add_result(all, &features[i], costs, rounds);
     }
     (void)json_object_set_new(result, "jobs", json_integer(options->jobs));
     (void)json_object_set_new(result, "rounds", json_integer(options->rounds));

@@ -41,6 +41,7 @@ enum option_code {
     OPT_MASTERS,
     OPT_SLOTS,
     OPT_UNKEPT,
+    OPT_ONLY,
     OPT_JSON
 };
 
@@ -53,6 +54,7 @@ static const struct option long_options[] = {{"help", no_argument, NULL, OPT_HEL
                                              {"masters", required_argument, NULL, OPT_MASTERS},
                                              {"slots", required_argument, NULL, OPT_SLOTS},
                                              {"unkept", no_argument, NULL, OPT_UNKEPT},
+                                             {"only", required_argument, NULL, OPT_ONLY},
                                              {"json", no_argument, NULL, OPT_JSON},
                                              {NULL, 0, NULL, 0}};
 
@@ -68,6 +70,7 @@ static void usage(FILE *out)
                   "  --rounds N   metrics, features, fairness: with and without, in turns (3)\n"
                   "  --samples N  latency: jobs, one at a time (500)\n"
                   "  --seconds N  idle, fairness: how long (10); locks: of each load (3)\n"
+                  "  --only TEXT  features: those whose name has this text\n"
                   "  --unkept     drain: completed jobs are counted, not kept\n"
                   "  --json       locks: a line of JSON instead of a table\n"
                   "  --workers N  worker processes (2; latency: 1)\n"
@@ -119,6 +122,9 @@ static enum status parse_options(int argc, char **argv, struct bench_options *o,
             break;
         case OPT_UNKEPT:
             o->is_unkept = true;
+            break;
+        case OPT_ONLY:
+            o->only = optarg;
             break;
         case OPT_JSON:
             o->is_json = true;

@@ -15,6 +15,7 @@ struct bench_options {
     int64_t rounds;
     bool is_json;
     bool is_unkept;
+    const char *only; /* features: of which the name has this; NULL: all */
     struct cluster_options cluster;
 };
 
