@@ -149,24 +149,36 @@ static enum status make_data(const char *data, struct err *err)
     return keep_template(data, template, err);
 }
 
-/* The postmaster writes "ready" there when it takes connections. */
-bool pg_server_is_ready(const struct pg_server *s)
+/* The postmaster writes its pid there, and "ready" when it takes connections. */
+static pid_t postmaster(const struct pg_server *s, bool *ret_is_ready)
 {
     char path[PATH_SIZE];
     char line[256];
-    bool ready = false;
+    pid_t pid = 0;
     (void)snprintf(path, sizeof path, "%s/data/postmaster.pid", s->dir);
     FILE *f = fopen(path, "re");
     for (int n = 1; f != NULL && fgets(line, sizeof line, f) != NULL; n++) {
-        if (n == 1 && strtol(line, NULL, 10) != (long)s->pid) {
-            break; /* of an earlier run */
-        }
-        ready = n == STATUS_LINE && strncmp(line, "ready", 5) == 0;
+        pid = n == 1 ? (pid_t)strtol(line, NULL, 10) : pid;
+        *ret_is_ready = n == STATUS_LINE && strncmp(line, "ready", 5) == 0;
     }
     if (f != NULL) {
         (void)fclose(f);
     }
-    return ready;
+    return pid;
+}
+
+bool pg_server_is_ready(const struct pg_server *s)
+{
+    bool is_ready = false;
+    return postmaster(s, &is_ready) == s->pid && is_ready;
+}
+
+bool pg_server_is_others(const struct pg_server *s)
+{
+    bool is_ready = false;
+    int wait_status = 0;
+    pid_t pid = postmaster(s, &is_ready);
+    return pid > 0 && pid != s->pid && !child_is_gone(pid, &wait_status);
 }
 
 enum status pg_server_launch(struct pg_server *s, struct err *err)

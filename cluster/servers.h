@@ -37,6 +37,8 @@ enum status pg_server_restart(struct pg_server *s, struct err *err) MUST_USE; /*
 /* The two halves of a restart, for those who can't wait: recovery may take a while. */
 enum status pg_server_launch(struct pg_server *s, struct err *err) MUST_USE;
 bool pg_server_is_ready(const struct pg_server *s);
+/* Somebody else has started it again, and it still runs: a second one would not start. */
+bool pg_server_is_others(const struct pg_server *s);
 void pg_server_kill(
     struct pg_server *s); /* kill -9 of the postmaster, waits for all its children */
 void pg_server_stop(struct pg_server *s); /* fast shutdown, waits; accepts a zeroed one */
