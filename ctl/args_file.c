@@ -46,8 +46,8 @@ static enum status finish(struct buf *room, struct err *err)
     return STATUS_OK;
 }
 
-enum status args_file_read(const char *given, struct buf *room, const char **ret_json,
-                           struct err *err)
+enum status args_file_read(const char *option, const char *given, struct buf *room,
+                           const char **ret_json, struct err *err)
 {
     if (given == NULL || given[0] != '@') {
         *ret_json = given;
@@ -58,14 +58,14 @@ enum status args_file_read(const char *given, struct buf *room, const char **ret
     buf_init(room, BYTES_MAX + 2 * READ_BYTES);
     autoclose int fd = is_stdin ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        return err_fail_sys(err, STATUS_INVALID, errno, "--args: cannot read '%s'", path);
+        return err_fail_sys(err, STATUS_INVALID, errno, "--%s: cannot read '%s'", option, path);
     }
     enum status st = read_all(fd, room, err);
     if (st == STATUS_OK) {
         st = finish(room, err);
     }
     if (st != STATUS_OK) {
-        err_prefix(err, "--args: %s", is_stdin ? "standard input" : path);
+        err_prefix(err, "--%s: %s", option, is_stdin ? "standard input" : path);
         return st;
     }
     *ret_json = buf_at(room);

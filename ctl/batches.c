@@ -2,9 +2,13 @@
  *
  * claimctl batches. */
 #include "base/parse.h"
+#include "ctl/args_file.h"
 #include "ctl/ctl.h"
+#include "ctl/job_line.h"
 #include "ctl/table.h"
 #include "sql/queries.h"
+
+#define IDS_BYTES_MAX ((size_t)64 << 10)
 
 static const struct table_column columns[] = {{"id", CELL_NUMBER},
                                               {"name", CELL_TEXT},
@@ -87,11 +91,10 @@ enum status batches_show(struct ctl *ctl, const struct ctl_args *args, struct er
 }
 
 /* One statement about one batch, whose answer is a number of jobs. */
-static enum status act(struct ctl *ctl, const struct ctl_args *args,
+static enum status act(struct ctl *ctl, const char *const *params,
                        const struct pg_statement *statement, const char *format, struct err *err)
 {
     static const struct table_column count_columns[] = {{"jobs", CELL_NUMBER}};
-    const char *params[] = {args->words[0]};
     auto_admin struct admin *a = NULL;
     auto_admin_rows struct admin_rows *rows = NULL;
     auto_table struct table table = TABLE("batch", count_columns);
@@ -117,5 +120,76 @@ static enum status act(struct ctl *ctl, const struct ctl_args *args,
 
 enum status batches_close(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
-    return act(ctl, args, &SQL_ADMIN_BATCH_CLOSE, "open jobs; none can be added", err);
+    const char *const params[] = {args->words[0]};
+    return act(ctl, params, &SQL_ADMIN_BATCH_CLOSE, "open jobs; none can be added", err);
+}
+
+/* The words behind the first as an array literal of PostgreSQL. */
+static enum status read_ids(const struct ctl_args *args, struct buf *out, struct err *err)
+{
+    for (size_t i = 1; i < args->word_count; i++) {
+        const char *word = args->words[i];
+        int64_t id = 0;
+        enum status st = parse_i64(word, strlen(word), 1, INT64_MAX, &id, err);
+        if (st != STATUS_OK) {
+            err_prefix(err, "job '%.32s'", word);
+            return st;
+        }
+        st = buf_append_byte(out, i == 1 ? '{' : ',', err);
+        st = st == STATUS_OK ? buf_append_text(out, word, err) : st;
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
+    return buf_append_byte(out, '}', err);
+}
+
+enum status batches_add(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    autobuf struct buf ids = BUF_INIT(IDS_BYTES_MAX);
+    enum status st = read_ids(args, &ids, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    const char *const params[] = {args->words[0], buf_at(&ids)};
+    return act(ctl, params, &SQL_ADMIN_BATCH_ADD, "jobs are in it", err);
+}
+
+static enum status print_id(struct ctl *ctl, const struct admin_rows *rows, struct err *err)
+{
+    static const struct table_column id_columns[] = {{"id", CELL_NUMBER}};
+    auto_table struct table table = TABLE("batch", id_columns);
+    const struct table *const tables[] = {&table};
+    table.is_record = true;
+    if (!ctl->is_json) {
+        (void)fprintf(ctl->out, "%s\n", admin_value(rows, 0, 0));
+        return STATUS_OK;
+    }
+    enum status st = table_add_rows(&table, rows, err);
+    return st == STATUS_OK ? tables_print(tables, 1, true, ctl->out, err) : st;
+}
+
+/* What is wrong with the job itself, the server says. */
+static enum status read_follow_up(const struct ctl_args *args, struct buf *room,
+                                  const char **ret_json, struct err *err)
+{
+    enum status st = args_file_read("follow-up", ctl_value(args, "follow-up"), room, ret_json, err);
+    if (st == STATUS_OK && *ret_json != NULL) {
+        st = job_json_check("--follow-up: ", *ret_json, strlen(*ret_json), err);
+    }
+    return st;
+}
+
+enum status batches_open(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    const char *params[] = {args->word_count > 0 ? args->words[0] : NULL, NULL};
+    autobuf struct buf room = BUF_INIT(0);
+    auto_admin struct admin *a = NULL;
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = read_follow_up(args, &room, &params[1], err);
+    st = st == STATUS_OK ? ctl_session(ctl, &a, err) : st;
+    if (st == STATUS_OK) {
+        st = ctl_written(admin_query(a, &SQL_ADMIN_BATCH_OPEN, params, &rows, err), err);
+    }
+    return st == STATUS_OK ? print_id(ctl, rows, err) : st;
 }

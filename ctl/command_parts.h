@@ -5,6 +5,7 @@
 #define CLAIMD_CTL_COMMAND_PARTS_H
 
 #define MANY 1000
+#define ONE_WORD(name) .words = (name), .words_min = 1, .words_max = 1
 
 /* Which jobs: ctl/filter.c. */
 #define FILTER_OPTIONS(standard)                                                            \

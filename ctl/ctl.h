@@ -121,11 +121,12 @@ ctl_run db_migrate, db_status, db_rollback, db_finish, db_verify;
 ctl_run enqueue;
 ctl_run lock_nodes_set, lock_nodes_show;
 ctl_run jobs_list, jobs_show, jobs_watch, jobs_cancel, jobs_retry, jobs_delete, jobs_edit;
-ctl_run queues, queues_show, queues_pause, queues_resume, queues_limit, queues_clear, queues_retain;
+ctl_run queues, queues_show, queues_pause, queues_resume, queues_limit, queues_clear, queues_retain,
+    queues_weight;
 ctl_run keys_list, keys_show, keys_limit;
-ctl_run kinds_list, kinds_pause, kinds_resume, kinds_retain, kinds_set;
+ctl_run kinds_list, kinds_show, kinds_pause, kinds_resume, kinds_retain, kinds_set;
 ctl_run workers, workers_quiet, workers_drain, stats, top;
-ctl_run batches_list, batches_show, batches_close, batches_cancel;
+ctl_run batches_list, batches_show, batches_open, batches_add, batches_close, batches_cancel;
 ctl_run schedules_list, schedules_show, schedules_set, schedules_pause, schedules_resume;
 ctl_run schedules_run, schedules_delete, schedules_next, schedules_apply;
 ctl_run doctor, dev;

@@ -62,6 +62,10 @@ static enum status check_one(const struct ctl_args *args, const char *json, stru
     if (st != STATUS_OK) {
         return st;
     }
+    st = ctl_option_number(args, "batch", 1, INT64_MAX, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
     st = ctl_option_number(args, "max-attempts", 1, INT32_MAX, err);
     if (st != STATUS_OK || at == NULL) {
         return st;
@@ -123,27 +127,11 @@ static enum status read_unique(const struct ctl_args *args, struct one_job *one,
     return filter_array(args, "unique-by", true, &one->unique_by, err);
 }
 
-/* Ids, separated by commas. */
-static enum status check_after(const char *list, struct err *err)
-{
-    const char *at = list;
-    while (at != NULL) {
-        int64_t id = 0;
-        size_t len = strcspn(at, ",");
-        enum status st = parse_i64(at, len, 1, INT64_MAX, &id, err);
-        if (st != STATUS_OK) {
-            err_prefix(err, "--after");
-            return st;
-        }
-        at = at[len] == ',' ? at + len + 1 : NULL;
-    }
-    return STATUS_OK;
-}
-
 static enum status read_one(const struct ctl_args *args, struct one_job *one, struct err *err)
 {
     const char *metadata = ctl_value(args, "metadata");
-    enum status st = args_file_read(ctl_value(args, "args"), &one->json_room, &one->json, err);
+    enum status st =
+        args_file_read("args", ctl_value(args, "args"), &one->json_room, &one->json, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -161,7 +149,7 @@ static enum status read_one(const struct ctl_args *args, struct one_job *one, st
     if (st != STATUS_OK) {
         return st;
     }
-    st = check_after(ctl_value(args, "after"), err);
+    st = ctl_option_ids(args, "after", err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -226,6 +214,7 @@ static enum status store_one(struct ctl *ctl, const struct ctl_args *args,
                             ctl_value(args, "share"),
                             text_of(&one->after),
                             ctl_value(args, "if-dead"),
+                            ctl_value(args, "batch"),
                             ctl_value(args, "unique"), /* from here on only of the second */
                             text_of(&one->unique_by),
                             one->unique_for[0] != '\0' ? one->unique_for : NULL,
@@ -275,9 +264,10 @@ struct file_job {
     struct buf requests;  /* the same of lines for enqueue_many() */
     int64_t request_line; /* the first of them */
     bool is_request;      /* since a line needed it: all others, too, to keep their order; or from
-                             the first on, where a queue may be full */
+                             the first on, where a queue may be full, or for a batch */
     bool is_copying;
-    int64_t bytes; /* of the lines taken */
+    const char *batch; /* that they are added to; NULL: none */
+    int64_t bytes;     /* of the lines taken */
     struct progress progress;
     struct served served;
     bool is_strict;
@@ -362,7 +352,7 @@ static enum status send_requests(struct file_job *f, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    const char *const params[] = {buf_at(&f->requests)};
+    const char *const params[] = {buf_at(&f->requests), f->batch};
     st = admin_query(f->admin, &SQL_ADMIN_ENQUEUE_MANY, params, &rows, &why);
     if (st != STATUS_OK) {
         return name_line(f, st, &why, err);
@@ -446,7 +436,7 @@ static enum status start_copy(struct file_job *f, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    f->is_request = strcmp(admin_value(rows, 0, 0), "t") == 0;
+    f->is_request = f->batch != NULL || strcmp(admin_value(rows, 0, 0), "t") == 0;
     if (f->is_request) {
         return STATUS_OK;
     }
@@ -525,7 +515,11 @@ static enum status enqueue_file(struct ctl *ctl, const char *path, const struct 
     auto_admin struct admin *side = NULL;
     bool is_stdin = strcmp(path, "-") == 0;
     autoclose int fd = -1;
-    enum status st = open_file(path, is_stdin, &fd, &total_bytes, err);
+    enum status st = ctl_option_number(args, "batch", 1, INT64_MAX, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = open_file(path, is_stdin, &fd, &total_bytes, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -545,6 +539,7 @@ static enum status enqueue_file(struct ctl *ctl, const char *path, const struct 
     f->admin = a;
     f->side = side;
     f->is_strict = ctl_value(args, "strict") != NULL;
+    f->batch = ctl_value(args, "batch");
     buf_init(&f->in, JOB_LINE_MAX + 2 * READ_BYTES);
     buf_init(&f->rows, COPY_BYTES_MAX);
     buf_init(&f->requests, COPY_BYTES_MAX);
@@ -575,10 +570,11 @@ enum status enqueue(struct ctl *ctl, const struct ctl_args *args, struct err *er
     for (size_t i = 0; file != NULL && i < args->given_count; i++) {
         const char *name = args->given[i].name;
         if (strcmp(name, "file") != 0 && strcmp(name, "quiet") != 0 &&
-            strcmp(name, "strict") != 0) {
-            return err_fail(
-                err, STATUS_INVALID,
-                "a file takes no --%s, only --quiet and --strict: each line has its own", name);
+            strcmp(name, "strict") != 0 && strcmp(name, "batch") != 0) {
+            return err_fail(err, STATUS_INVALID,
+                            "a file takes no --%s, only --batch, --quiet and --strict: each line "
+                            "has its own",
+                            name);
         }
     }
     return file != NULL ? enqueue_file(ctl, file, args, err) : enqueue_one(ctl, args, err);

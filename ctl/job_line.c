@@ -138,18 +138,20 @@ static enum status refuse_json(const char *name, const json_error_t *where, stru
                     where->column);
 }
 
-enum status job_args_check(const char *json, size_t len, struct err *err)
+enum status job_json_check(const char *name, const char *json, size_t len, struct err *err)
 {
     if (len > JOB_ARGS_MAX) {
-        return err_fail(err, STATUS_INVALID, "args: %zu bytes of JSON text; allowed: at most %zu",
+        return err_fail(err, STATUS_INVALID, "%s%zu bytes of JSON text; allowed: at most %zu", name,
                         len, JOB_ARGS_MAX);
     }
     json_error_t where;
     json_auto_t *value = json_loadb(json, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &where);
-    if (value == NULL) {
-        return refuse_json("args: ", &where, err);
-    }
-    return STATUS_OK;
+    return value == NULL ? refuse_json(name, &where, err) : STATUS_OK;
+}
+
+enum status job_args_check(const char *json, size_t len, struct err *err)
+{
+    return job_json_check("args: ", json, len, err);
 }
 
 enum status job_metadata_check(const char *json, size_t len, struct err *err)

@@ -21,6 +21,8 @@ enum status job_line_put(const char *line, size_t len, int64_t now_us, bool *is_
                          struct buf *row, struct buf *request, struct err *err) MUST_USE;
 
 /* The same checks for single values: INVALID names the allowed form. */
+enum status job_json_check(const char *name, const char *json, size_t len,
+                           struct err *err) MUST_USE; /* `name` begins what it says */
 enum status job_args_check(const char *json, size_t len, struct err *err) MUST_USE;
 enum status job_metadata_check(const char *json, size_t len,
                                struct err *err) MUST_USE; /* an object */

@@ -37,3 +37,19 @@ enum status ctl_option_interval(const struct ctl_args *args, const char *name, i
     (void)snprintf(ret_text, size, "%lld microseconds", (long long)us);
     return STATUS_OK;
 }
+
+enum status ctl_option_ids(const struct ctl_args *args, const char *name, struct err *err)
+{
+    const char *at = ctl_value(args, name);
+    while (at != NULL) {
+        int64_t id = 0;
+        size_t len = strcspn(at, ",");
+        enum status st = parse_i64(at, len, 1, INT64_MAX, &id, err);
+        if (st != STATUS_OK) {
+            err_prefix(err, "--%s", name);
+            return st;
+        }
+        at = at[len] == ',' ? at + len + 1 : NULL;
+    }
+    return STATUS_OK;
+}

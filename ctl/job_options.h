@@ -15,4 +15,7 @@ enum status ctl_option_interval(const struct ctl_args *args, const char *name, i
                                 int64_t max_us, char *ret_text, size_t size,
                                 struct err *err) MUST_USE;
 
+/* INVALID: given, and not ids separated by commas. */
+enum status ctl_option_ids(const struct ctl_args *args, const char *name, struct err *err) MUST_USE;
+
 #endif

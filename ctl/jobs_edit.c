@@ -22,14 +22,15 @@ struct edit {
 
 static enum status read_json(struct edit *e, const struct ctl_args *args, struct err *err)
 {
-    enum status st = args_file_read(ctl_value(args, "args"), &e->args_room, &e->args, err);
+    enum status st = args_file_read("args", ctl_value(args, "args"), &e->args_room, &e->args, err);
     if (st == STATUS_OK && e->args != NULL) {
         st = job_args_check(e->args, strlen(e->args), err);
     }
     if (st != STATUS_OK) {
         return st;
     }
-    st = args_file_read(ctl_value(args, "metadata"), &e->metadata_room, &e->metadata, err);
+    st = args_file_read("metadata", ctl_value(args, "metadata"), &e->metadata_room, &e->metadata,
+                        err);
     if (st == STATUS_OK && e->metadata != NULL) {
         st = job_metadata_check(e->metadata, strlen(e->metadata), err);
     }
@@ -122,7 +123,8 @@ static enum status do_edit(struct ctl *ctl, const struct ctl_args *args, const s
                                   ctl_value(args, "expect"),
                                   ctl_value(args, "backoff"),
                                   ctl_value(args, "exclusive"),
-                                  ctl_value(args, "apply")};
+                                  ctl_value(args, "apply"),
+                                  ctl_value(args, "share")};
     auto_admin struct admin *a = NULL;
     auto_admin_rows struct admin_rows *rows = NULL;
     auto_table struct table table = TABLE("job", columns);

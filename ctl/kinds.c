@@ -6,6 +6,7 @@
 #include "ctl/pause.h"
 #include "ctl/retention.h"
 #include "ctl/table.h"
+#include "model/job.h"
 #include "sql/queries.h"
 
 enum status kinds_list(struct ctl *ctl, const struct ctl_args *args, struct err *err)
@@ -19,6 +20,8 @@ enum status kinds_list(struct ctl *ctl, const struct ctl_args *args, struct err 
                                                   {"max_crashes", CELL_NUMBER | CELL_WIDE},
                                                   {"timeout_s", CELL_SECONDS},
                                                   {"at_most_once", CELL_BOOL | CELL_WIDE},
+                                                  {"set_by_hand", CELL_TEXT | CELL_LIST},
+                                                  {"kept", CELL_TEXT | CELL_LIST},
                                                   {"updated_at", CELL_TIME | CELL_WIDE}};
     (void)args;
     auto_admin struct admin *a = NULL;
@@ -37,6 +40,33 @@ enum status kinds_list(struct ctl *ctl, const struct ctl_args *args, struct err 
     }
     const struct table *const tables[] = {&table};
     return tables_print(tables, 1, ctl->is_json, ctl->out, err);
+}
+
+enum status kinds_show(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    static const struct table_column columns[] = {
+        {"kind", CELL_TEXT},         {"plugin", CELL_TEXT},         {"version", CELL_TEXT},
+        {"workers", CELL_NUMBER},    {"max_attempts", CELL_NUMBER}, {"max_crashes", CELL_NUMBER},
+        {"timeout_s", CELL_SECONDS}, {"backoff", CELL_TEXT},        {"keep_log", CELL_TEXT},
+        {"at_most_once", CELL_BOOL}, {"set_by_hand", CELL_TEXT},    {"of_plugin", CELL_JSON},
+        {"paused", CELL_BOOL},       {"paused_at", CELL_TIME},      {"paused_by", CELL_TEXT},
+        {"updated_at", CELL_TIME}};
+    const char *name = args->words[0];
+    auto_admin struct admin *a = NULL;
+    auto_table struct table kind = TABLE("kind", columns);
+    auto_table struct table rules = {.name = "retention"};
+    const struct table *const tables[] = {&kind, &rules};
+    kind.is_record = true;
+    enum status st = job_kind_check(name, err);
+    st = st == STATUS_OK ? ctl_session(ctl, &a, err) : st;
+    st = st == STATUS_OK ? ctl_now(a, &kind.now_us, err) : st;
+    st = st == STATUS_OK ? table_query(&kind, a, &SQL_ADMIN_KIND_SHOW, &name, err) : st;
+    if (st == STATUS_OK && kind.row_count == 0) {
+        st = err_fail(err, STATUS_NOT_FOUND, "kind %s not found: no worker has announced it", name);
+    }
+    st = st == STATUS_OK ? retention_rules(a, "kind", name, &rules, err) : st;
+    return st == STATUS_OK ? tables_print(tables, ARRAY_COUNT(tables), ctl->is_json, ctl->out, err)
+                           : st;
 }
 
 enum status kinds_pause(struct ctl *ctl, const struct ctl_args *args, struct err *err)
@@ -68,11 +98,22 @@ static enum status read_timeout(const struct ctl_args *args, char *ret_text, siz
     return ctl_option_interval(args, "timeout", 1000, JOB_TIMEOUT_MAX_US, ret_text, size, err);
 }
 
+/* Of which attempts. */
+static enum status check_keep_log(const char *which, struct err *err)
+{
+    bool is_known = which == NULL || strcmp(which, "all") == 0 || strcmp(which, "failed") == 0 ||
+                    strcmp(which, "default") == 0;
+    return is_known ? STATUS_OK
+                    : err_fail(err, STATUS_INVALID,
+                               "--keep-log: must be all, failed or default, is %.32s", which);
+}
+
 enum status kinds_set(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     static const struct table_column columns[] = {
         {"kind", CELL_TEXT},         {"max_attempts", CELL_NUMBER}, {"max_crashes", CELL_NUMBER},
-        {"timeout_s", CELL_SECONDS}, {"backoff", CELL_TEXT},        {"set_by_hand", CELL_TEXT}};
+        {"timeout_s", CELL_SECONDS}, {"backoff", CELL_TEXT},        {"keep_log", CELL_TEXT},
+        {"set_by_hand", CELL_TEXT}};
     char timeout[48];
     auto_admin struct admin *a = NULL;
     auto_admin_rows struct admin_rows *rows = NULL;
@@ -89,14 +130,18 @@ enum status kinds_set(struct ctl *ctl, const struct ctl_args *args, struct err *
     }
     enum status st = check_count(args, "max-attempts", err);
     st = st == STATUS_OK ? check_count(args, "max-crashes", err) : st;
+    st = st == STATUS_OK ? check_keep_log(ctl_value(args, "keep-log"), err) : st;
     st = st == STATUS_OK ? read_timeout(args, timeout, sizeof timeout, err) : st;
     st = st == STATUS_OK ? ctl_session(ctl, &a, err) : st;
     if (st != STATUS_OK) {
         return st;
     }
-    const char *const params[] = {args->words[0], ctl_value(args, "max-attempts"),
+    const char *const params[] = {args->words[0],
+                                  ctl_value(args, "max-attempts"),
                                   ctl_value(args, "max-crashes"),
-                                  timeout[0] != '\0' ? timeout : NULL, ctl_value(args, "backoff")};
+                                  timeout[0] != '\0' ? timeout : NULL,
+                                  ctl_value(args, "backoff"),
+                                  ctl_value(args, "keep-log")};
     st = ctl_written(admin_query(a, &SQL_ADMIN_KIND_SET, params, &rows, err), err);
     st = st == STATUS_OK ? table_query(&table, a, &SQL_ADMIN_KIND_SETTINGS, params, err) : st;
     return st == STATUS_OK ? tables_print(tables, 1, ctl->is_json, ctl->out, err) : st;

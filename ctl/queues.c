@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * claimctl queues; queues clear is in jobs_act.c. */
+#include "base/parse.h"
 #include "ctl/limit_options.h"
 #include "ctl/overview.h"
 #include "ctl/pause.h"
+#include "ctl/retention.h"
 #include "model/job.h"
 #include "sql/queries.h"
 
 #define QUEUE_RUNNING_MAX 10000
+#define WEIGHT_MAX 100
 
 enum status queues(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
@@ -64,7 +67,8 @@ static enum status fill_show(struct admin *a, const char *name, struct table *qu
 static const struct table_column limit_columns[] = {
     {"name", CELL_TEXT},           {"max_running", CELL_NUMBER},   {"places_taken", CELL_NUMBER},
     {"starts_per_s", CELL_NUMBER}, {"may_start_now", CELL_NUMBER}, {"max_open", CELL_NUMBER},
-    {"paused", CELL_BOOL},         {"paused_at", CELL_TIME},       {"paused_by", CELL_TEXT}};
+    {"open_jobs", CELL_COUNT},     {"weight", CELL_NUMBER},        {"paused", CELL_BOOL},
+    {"paused_at", CELL_TIME},      {"paused_by", CELL_TEXT}};
 
 /* One row in any case. */
 static enum status fill_limits(struct admin *a, const char *name, struct table *ret,
@@ -73,6 +77,15 @@ static enum status fill_limits(struct admin *a, const char *name, struct table *
     ret->is_record = true;
     enum status st = ctl_now(a, &ret->now_us, err);
     return st == STATUS_OK ? table_query(ret, a, &SQL_ADMIN_QUEUE_LIMITS, &name, err) : st;
+}
+
+static enum status print_limits(struct ctl *ctl, struct admin *a, const char *queue,
+                                struct err *err)
+{
+    auto_table struct table table = TABLE("queue", limit_columns);
+    const struct table *const tables[] = {&table};
+    enum status st = fill_limits(a, queue, &table, err);
+    return st == STATUS_OK ? tables_print(tables, 1, ctl->is_json, ctl->out, err) : st;
 }
 
 enum status queues_show(struct ctl *ctl, const struct ctl_args *args, struct err *err)
@@ -90,7 +103,8 @@ enum status queues_show(struct ctl *ctl, const struct ctl_args *args, struct err
     auto_table struct table kinds = TABLE("kinds", kind_columns);
     auto_table struct table workers = TABLE("workers", worker_columns);
     auto_table struct table limits = TABLE("limits", limit_columns);
-    const struct table *const tables[] = {&queue, &limits, &kinds, &workers};
+    auto_table struct table rules = {.name = "retention"};
+    const struct table *const tables[] = {&queue, &limits, &rules, &kinds, &workers};
     enum status st = job_queue_check(name, err);
     if (st != STATUS_OK) {
         return st;
@@ -104,6 +118,10 @@ enum status queues_show(struct ctl *ctl, const struct ctl_args *args, struct err
         return st;
     }
     st = fill_show(a, name, &queue, &kinds, &workers, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = retention_rules(a, "queue", name, &rules, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -128,8 +146,6 @@ enum status queues_limit(struct ctl *ctl, const struct ctl_args *args, struct er
                                                        .max_open = &SQL_ADMIN_QUEUE_OPEN};
     struct limit_options limits;
     auto_admin struct admin *a = NULL;
-    auto_table struct table table = TABLE("queue", limit_columns);
-    const struct table *const tables[] = {&table};
     enum status st = limit_options_read(args, QUEUE_RUNNING_MAX, &limits, err);
     if (st != STATUS_OK) {
         return st;
@@ -146,9 +162,42 @@ enum status queues_limit(struct ctl *ctl, const struct ctl_args *args, struct er
     if (st != STATUS_OK) {
         return st;
     }
-    st = fill_limits(a, queue, &table, err);
+    return print_limits(ctl, a, queue, err);
+}
+
+/* A number, or `none`: NULL in PostgreSQL. */
+static enum status read_weight(const char *text, const char **ret, struct err *err)
+{
+    int64_t n = 0;
+    bool is_none = strcmp(text, "none") == 0;
+    if (!is_none && parse_i64(text, strlen(text), 1, WEIGHT_MAX, &n, NULL) != STATUS_OK) {
+        return err_fail(err, STATUS_INVALID, "weight '%.40s': must be 1 to %d, or none", text,
+                        WEIGHT_MAX);
+    }
+    *ret = is_none ? NULL : text;
+    return STATUS_OK;
+}
+
+enum status queues_weight(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    const char *params[] = {args->words[0], NULL};
+    auto_admin struct admin *a = NULL;
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = job_queue_check(params[0], err);
     if (st != STATUS_OK) {
         return st;
     }
-    return tables_print(tables, 1, ctl->is_json, ctl->out, err);
+    st = read_weight(args->words[1], &params[1], err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = ctl_session(ctl, &a, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = ctl_written(admin_query(a, &SQL_ADMIN_QUEUE_WEIGHT, params, &rows, err), err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return print_limits(ctl, a, params[0], err);
 }

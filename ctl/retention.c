@@ -5,8 +5,6 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
-#include "ctl/ctl.h"
-#include "ctl/table.h"
 #include "model/job.h"
 #include "sql/queries.h"
 
@@ -57,14 +55,22 @@ static enum status check_state(const char *state, struct err *err)
                           "--state '%.40s': must be completed, discarded or cancelled", state);
 }
 
+enum status retention_rules(struct admin *a, const char *scope, const char *name, struct table *ret,
+                            struct err *err)
+{
+    static const struct table_column columns[] = {{"state", CELL_TEXT}, {"days", CELL_NUMBER}};
+    const char *const params[] = {scope, name};
+    ret->columns = columns;
+    ret->column_count = ARRAY_COUNT(columns);
+    return table_query(ret, a, &SQL_ADMIN_RETENTION, params, err);
+}
+
 static enum status print_rules(struct ctl *ctl, struct admin *a, const struct rule *rule,
                                struct err *err)
 {
-    static const struct table_column columns[] = {{"state", CELL_TEXT}, {"days", CELL_NUMBER}};
-    const char *const params[] = {rule->scope, rule->name};
-    auto_table struct table table = TABLE("rules", columns);
+    auto_table struct table table = {.name = "rules"};
     const struct table *const tables[] = {&table};
-    enum status st = table_query(&table, a, &SQL_ADMIN_RETENTION, params, err);
+    enum status st = retention_rules(a, rule->scope, rule->name, &table, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -6,6 +6,11 @@
 #define CLAIMD_CTL_RETENTION_H
 
 #include "ctl/ctl.h"
+#include "ctl/table.h"
+
+/* The rules of a queue or kind, into a table that has only its name. */
+enum status retention_rules(struct admin *a, const char *scope, const char *name, struct table *ret,
+                            struct err *err) MUST_USE;
 
 /* `keep`: a number of days, `none` or `default`. */
 enum status retention_keep_completed(struct ctl *ctl, const char *kind, const char *keep,

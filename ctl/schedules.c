@@ -241,7 +241,7 @@ static enum status set_values(const struct ctl_args *args, struct set_room *room
     values[SCHEDULE_MISSED] = ctl_value(args, "missed");
     values[SCHEDULE_OVERLAP] = ctl_value(args, "overlap");
     enum status st =
-        args_file_read(ctl_value(args, "args"), &room->args, &values[SCHEDULE_ARGS], err);
+        args_file_read("args", ctl_value(args, "args"), &room->args, &values[SCHEDULE_ARGS], err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -80,13 +80,14 @@ struct hints_popper;
 struct hints_set {
     char queue[65];
     char kind[65]; /* "" = the queue's own set */
+    int weight;    /* of the queue, the same in all of its sets; 0 = none */
 };
 
 /* Ids that one node gave: those with the lowest scores of all sets together (a blocking pop: of one
- * set). They come in runs of one set and one priority, each ordered, the runs by their first; all
- * of a run have the score of its first, which is good enough to put back. `list` and its texts are
- * borrowed until the call returns. There may be more than are wanted by now: the caller puts the
- * surplus back (INTERFACES rule 6). */
+ * set); where any queue has a weight, those of each queue's share. They come in runs of one set and
+ * one priority, each ordered, the runs by their first; all of a run have the score of its first,
+ * which is good enough to put back. `list` and its texts are borrowed until the call returns. There
+ * may be more than are wanted by now: the caller puts the surplus back (INTERFACES rule 6). */
 typedef void hints_popped_cb(void *ctx, const struct hint *list, size_t count);
 /* How many ids would be welcome now; 0 = none. Asked before each pop; what script pops under way
  * may bring is taken off here. */
@@ -105,16 +106,17 @@ struct hints_popper_options {
 };
 
 /* A connection of its own to every node; each node is popped by itself: blocking while it is idle
- * (BZMPOP, keys rotated), by script while it has hints (heads of all sets merged by score, members
- * only). */
+ * (BZMPOP, keys rotated), by script while it has hints (heads of all sets merged by score, or of
+ * each queue its share by weight; members only). */
 enum status hints_popper_open(const struct hints_popper_options *options,
                               struct hints_popper **ret_popper, struct err *err) MUST_USE;
 /* Accepts NULL. Cuts blocked pops off by closing their connections: what a server popped in that
  * instant is lost, so on_lost is called when a pop was under way. Not from inside a callback. */
 void hints_popper_close(struct hints_popper *popper);
 
-/* The sets to listen to, from the next pop on; a pop that is blocked on the former ones goes on. At
- * most HINTS_SETS_MAX (LIMIT), none = stop popping; NOMEM. */
+/* The sets to listen to, those of one queue side by side, from the next pop on; a pop that is
+ * blocked on the former ones goes on. At most HINTS_SETS_MAX (LIMIT), none = stop popping; NOMEM.
+ */
 enum status hints_popper_listen(struct hints_popper *popper, const struct hints_set *sets,
                                 size_t count, struct err *err) MUST_USE;
 

@@ -4,6 +4,7 @@
  * blocking one. It stops when nothing is wanted or listened to, or the node is down; a poke, other
  * sets or the node's return start it again. One pop at a time per node. */
 #include "base/clock.h"
+#include "base/rand.h"
 #include "hints/nodes.h"
 #include "hints/pop_script.h"
 #include "hints/sets.h"
@@ -15,6 +16,7 @@
 
 #define PREFIX_MAX 64
 #define REQUEST_BYTES_MAX ((size_t)1 << 20)
+#define GOLDEN_STEP UINT32_C(0x9E3779B9) /* 2^32 by the golden ratio: its multiples lie evenly */
 
 enum pop { POP_NONE, POP_BLOCKING, POP_SCRIPT };
 
@@ -40,6 +42,7 @@ struct hints_popper {
     struct loop *loops;
     size_t loop_count;
     bool is_closing;
+    uint32_t draw; /* of the next script pop: ARGV[2] */
     struct buf scratch;
     struct hints_popper_counters counters;
 };
@@ -203,14 +206,23 @@ static enum status send_blocking(struct loop *l, struct err *err)
 static enum status send_script(struct loop *l, struct err *err)
 {
     struct hints_popper *p = l->popper;
+    const struct buf *shares = &l->sets->shares;
     char asked[24];
-    int len = snprintf(asked, sizeof asked, "%zu", l->asked);
-    struct redis_arg arg = {.bytes = asked, .len = (size_t)len};
+    char draw[24];
+    (void)snprintf(asked, sizeof asked, "%zu", l->asked);
+    (void)snprintf(draw, sizeof draw, "%" PRIu32, p->draw);
+    struct redis_arg args[3] = {redis_word(asked)};
+    size_t arg_count = 1;
+    if (shares->len > 0) {
+        p->draw += GOLDEN_STEP;
+        args[arg_count++] = redis_word(draw);
+        args[arg_count++] = redis_bytes(buf_at(shares), shares->len);
+    }
     struct redis_script_call call = {.script = &hints_pop_script,
                                      .keys = l->sets->keys,
                                      .key_count = l->sets->count,
-                                     .args = &arg,
-                                     .arg_count = 1,
+                                     .args = args,
+                                     .arg_count = arg_count,
                                      .timeout_us = p->options.nodes.timeout_us,
                                      .on_reply = on_reply,
                                      .on_done = on_done,
@@ -337,6 +349,9 @@ enum status hints_popper_open(const struct hints_popper_options *options,
     p->options = *options;
     memcpy(p->prefix, options->nodes.prefix, strlen(options->nodes.prefix) + 1);
     buf_init(&p->scratch, REQUEST_BYTES_MAX);
+    struct rand r;
+    rand_seed_from_system(&r);
+    p->draw = (uint32_t)rand_next(&r);
     enum status st = popper_start(p, err);
     if (st != STATUS_OK) {
         hints_popper_close(p);

@@ -5,8 +5,11 @@
 
 #include <assert.h>
 
+#define SHARE_BYTES_MAX 24 /* two numbers */
+
 static void sets_free(struct hints_sets *sets)
 {
+    buf_release(&sets->shares);
     free(sets->names);
     free(sets->key_bytes);
     free(sets->keys);
@@ -34,6 +37,39 @@ static enum status copy_sets(struct hints_sets *sets, const char *prefix,
     return STATUS_OK;
 }
 
+static bool has_weights(const struct hints_sets *sets)
+{
+    for (size_t i = 0; i < sets->count; i++) {
+        if (sets->names[i].weight > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static size_t end_of_queue(const struct hints_sets *sets, size_t first)
+{
+    size_t end = first + 1;
+    while (end < sets->count && strcmp(sets->names[end].queue, sets->names[first].queue) == 0) {
+        end++;
+    }
+    return end;
+}
+
+static enum status write_shares(struct hints_sets *sets, struct err *err)
+{
+    enum status st = STATUS_OK;
+    size_t end = 0;
+    buf_init(&sets->shares, sets->count * SHARE_BYTES_MAX);
+    for (size_t first = 0; first < sets->count && st == STATUS_OK; first = end) {
+        int weight = sets->names[first].weight;
+        end = end_of_queue(sets, first);
+        st = buf_printf(&sets->shares, err, "%s%d:%zu", first > 0 ? "," : "",
+                        weight > 0 ? weight : 1, end - first);
+    }
+    return st;
+}
+
 enum status hints_sets_new(const char *prefix, const struct hints_set *list, size_t count,
                            struct hints_sets **ret_sets, struct err *err)
 {
@@ -47,6 +83,9 @@ enum status hints_sets_new(const char *prefix, const struct hints_set *list, siz
     }
     sets->references = 1;
     enum status st = count == 0 ? STATUS_OK : copy_sets(sets, prefix, list, count, err);
+    if (st == STATUS_OK && has_weights(sets)) {
+        st = write_shares(sets, err);
+    }
     if (st != STATUS_OK) {
         sets_free(sets);
         return st;

@@ -5,6 +5,7 @@
 #ifndef CLAIMD_HINTS_SETS_H
 #define CLAIMD_HINTS_SETS_H
 
+#include "base/buf.h"
 #include "hints/hints.h"
 
 struct hints_sets {
@@ -13,6 +14,7 @@ struct hints_sets {
     struct hints_set *names;
     char *key_bytes;
     struct redis_arg *keys; /* twice in a row: any rotation is one slice */
+    struct buf shares;      /* ARGV[3] of hints/pop_script.h; empty: no queue has a weight */
 };
 
 /* With one reference. LIMIT above HINTS_SETS_MAX, NOMEM. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/backoff.h"
 
+#include "base/minmax.h"
 #include "base/parse.h"
 #include "model/job.h"
 
@@ -81,11 +82,6 @@ enum status backoff_parse(const char *text, struct backoff *ret, struct err *err
     return STATUS_OK;
 }
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t plain_us(const struct backoff *b, int attempt)
 {
     switch (b->shape) {
@@ -94,7 +90,7 @@ static int64_t plain_us(const struct backoff *b, int attempt)
         for (int n = 1; n < attempt && delay > 0 && delay < b->us[1]; n++) {
             delay *= 2;
         }
-        return least(delay, b->us[1]);
+        return min_i64(delay, b->us[1]);
     }
     case BACKOFF_LINEAR: /* 366 days times 2^31 passes what an int64_t holds */
         return b->us[0] > b->us[1] / attempt ? b->us[1] : b->us[0] * attempt;
@@ -110,5 +106,5 @@ int64_t backoff_us(const struct backoff *b, int attempt, int unit)
     assert(attempt >= 1 && b->count > 0);
     int64_t delay = plain_us(b, attempt);
     int64_t part = delay / 100 * b->jitter_percent + delay % 100 * b->jitter_percent / 100;
-    return least(delay - part + part / 500 * unit + part % 500 * unit / 500, JOB_DELAY_US_MAX);
+    return min_i64(delay - part + part / 500 * unit + part % 500 * unit / 500, JOB_DELAY_US_MAX);
 }

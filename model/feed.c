@@ -2,6 +2,7 @@
 #include "model/feed.h"
 
 #include "base/bug.h"
+#include "base/minmax.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -14,21 +15,6 @@
 #define IDLE_MAX 128 /* looked at in a pass in which others have more */
 #define LANE_REST 10 /* … and at all of them a tenth of the time */
 #define PASS_US_MAX (20 * INT64_C(1000))
-
-static int64_t min_i64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t max_i64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static bool pos_before(struct feed_pos a, struct feed_pos b)
-{
-    return a.us < b.us || (a.us == b.us && a.id < b.id);
-}
 
 void feed_init(struct feed *f, const struct feed_limits *limits)
 {
@@ -59,7 +45,7 @@ void feed_lane_rewind(struct feed_lane *lane, int64_t us)
         return;
     }
     struct feed_pos to = {.us = us, .id = INT64_MIN}; /* with all rows of that time */
-    if (pos_before(to, lane->cursor) && !SEEDED_BUG(5)) {
+    if (feed_pos_before(to, lane->cursor) && !SEEDED_BUG(5)) {
         lane->cursor = to;
     }
     if (us == FEED_BEGIN_US) {
@@ -128,7 +114,7 @@ static bool lane_wants_behind(const struct feed *f, struct feed_lane *l, int64_t
         behind_to(l, pg_us - f->limits.look_behind_us);
         return false;
     }
-    return pos_before(l->behind, l->cursor);
+    return feed_pos_before(l->behind, l->cursor);
 }
 
 struct demand {
@@ -251,7 +237,7 @@ static void behind_done(struct feed *f, struct feed_lane *l, bool is_full, struc
     }
     behind_to(l, l->behind_since_us - f->limits.look_behind_us);
     l->behind_since_us = 0;
-    l->is_young = pos_before(l->behind, l->cursor);
+    l->is_young = feed_pos_before(l->behind, l->cursor);
 }
 
 /* Past what was walked and gave nothing: entries of a transaction that has not committed, or dead
@@ -260,7 +246,7 @@ static void behind_done(struct feed *f, struct feed_lane *l, bool is_full, struc
 static void cursor_keep_up(const struct feed *f, struct feed_lane *l, int64_t pg_us)
 {
     struct feed_pos to = {.us = pg_us - f->limits.look_behind_us};
-    if (pos_before(l->cursor, to)) {
+    if (feed_pos_before(l->cursor, to)) {
         l->cursor = to;
     }
 }
@@ -270,7 +256,7 @@ static void ahead_done(const struct feed *f, struct feed_lane *l, int rows, bool
 {
     if (rows > 0) {
         l->cursor = last;
-        l->high = pos_before(l->high, last) ? last : l->high;
+        l->high = feed_pos_before(l->high, last) ? last : l->high;
         l->is_young = l->is_young || last.us > pg_us - f->limits.look_behind_us;
     }
     l->has_more = is_full;

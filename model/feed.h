@@ -33,6 +33,11 @@ struct feed_pos { /* the order of the feed index */
     int64_t id;
 };
 
+static inline bool feed_pos_before(struct feed_pos a, struct feed_pos b)
+{
+    return a.us < b.us || (a.us == b.us && a.id < b.id);
+}
+
 struct feed_lane {
     char queue[JOB_NAME_MAX + 1];
     int priority;
@@ -70,7 +75,9 @@ struct feed_group {
     int idle;           /* … and those that seem empty */
     size_t lanes;       /* 0 = a free place in the table */
     size_t tenants;     /* lanes with a share: if there are any, all of its lanes take turns */
-    int64_t now_turn;   /* the turn that is being served: that of its first hint */
+    int64_t now_turn;   /* the turn that is being served: that of its first hint lately … */
+    int64_t next_turn;  /* … and that which becomes it … */
+    int64_t next_us;    /* … having been the first hint's at this row time */
     int64_t last_turn;  /* behind all that were given */
     uint64_t listed;    /* feed_counts_wanted() has named it in this call */
 };

@@ -6,23 +6,17 @@
  * late goes ahead of what others have waiting, and one that was away saves nothing up. Turns are
  * numbers on the scale of due times, so that both kinds of score can stand in one set. */
 #include "base/clock.h"
+#include "base/minmax.h"
 #include "model/feed.h"
 #include "model/hint.h"
 
 #include <string.h>
 
-#define HINTS_TIMES_MAX \
-    4 /* full passes may push as many again as look_ahead, and tenants a row each */
+/* Of look_ahead: full passes may push as many again, and tenants a row each. */
+#define HINTS_TIMES_MAX 4
 
-static int64_t later(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static bool is_before(struct feed_pos a, struct feed_pos b)
-{
-    return a.us < b.us || (a.us == b.us && a.id < b.id);
-}
+/* What was popped so long ago has started: workers claim 40 ms of work ahead. */
+#define STARTS_WITHIN_US (50 * US_PER_MS)
 
 bool feed_group_has_tenants(const struct feed_group *g)
 {
@@ -62,24 +56,32 @@ void feed_group_left(struct feed *f, size_t group, int share)
 void feed_group_served(struct feed *f, size_t group, int64_t first_ms)
 {
     struct feed_group *g = &f->groups[group];
-    int64_t turn = first_ms >= 0 ? first_ms : later(g->last_turn, f->pg_us / US_PER_MS);
-    if (first_ms >= 0 && g->now_turn == 0) { /* before all that the hints were given so far */
-        turn = later(first_ms - HINTS_TIMES_MAX * f->limits.look_ahead, 1);
+    int64_t turn = first_ms >= 0 ? first_ms : max_i64(g->last_turn, f->pg_us / US_PER_MS);
+    if (g->now_turn == 0) { /* before all that the hints were given so far */
+        bool has_hints = first_ms >= 0;
+        turn = has_hints ? max_i64(first_ms - HINTS_TIMES_MAX * f->limits.look_ahead, 1) : turn;
+        g->now_turn = turn;
+    } else if (f->pg_us - g->next_us >= STARTS_WITHIN_US || f->pg_us < g->next_us) {
+        g->now_turn = g->next_turn;
+    } else {
+        return;
     }
-    g->now_turn = later(g->now_turn, turn);
+    g->next_turn = max_i64(g->next_turn, turn);
+    g->next_us = f->pg_us;
 }
 
 bool feed_lane_is_next(const struct feed *f, const struct feed_lane *l)
 {
     const struct feed_group *g = &f->groups[l->group];
-    return feed_group_has_tenants(g) && l->turn <= g->now_turn && !is_before(l->cursor, l->high);
+    return feed_group_has_tenants(g) && l->turn <= g->next_turn &&
+           !feed_pos_before(l->cursor, l->high);
 }
 
 /* Whose turn was given before a rewind, isn't charged for it again. */
 static bool is_charged(const struct feed_lane *l, const struct feed_range *range,
                        struct feed_pos row)
 {
-    return range->part != FEED_AHEAD || is_before(l->high, row);
+    return range->part != FEED_AHEAD || feed_pos_before(l->high, row);
 }
 
 int64_t feed_row_order_us(struct feed *f, const struct feed_range *range, struct feed_pos row)
@@ -90,9 +92,9 @@ int64_t feed_row_order_us(struct feed *f, const struct feed_range *range, struct
         return row.us;
     }
     int64_t *next = range->part == FEED_FULL ? &l->full_turn : &l->turn;
-    int64_t turn = later(g->now_turn, *next);
+    int64_t turn = max_i64(g->now_turn, *next);
     *next = is_charged(l, range, row) ? turn + 1 : turn;
-    g->last_turn = later(g->last_turn, *next);
+    g->last_turn = max_i64(g->last_turn, *next);
     return turn * US_PER_MS;
 }
 
@@ -100,7 +102,7 @@ int64_t feed_row_order_us(struct feed *f, const struct feed_range *range, struct
 
 static int aged_priority(const struct feed *f, int priority, int64_t row_us)
 {
-    int64_t waited_us = later(f->pg_us - row_us, 0);
+    int64_t waited_us = max_i64(f->pg_us - row_us, 0);
     int64_t steps = f->limits.aging_us > 0 ? waited_us / f->limits.aging_us : 0;
     return steps < priority ? priority - (int)steps : 0;
 }

@@ -66,5 +66,5 @@ bool kind_settings_equal(const struct kind_settings *a, const struct kind_settin
 {
     return a->max_attempts == b->max_attempts && a->max_crashes == b->max_crashes &&
            a->timeout_us == b->timeout_us && a->at_most_once == b->at_most_once &&
-           strcmp(a->backoff, b->backoff) == 0;
+           a->keeps_log == b->keeps_log && strcmp(a->backoff, b->backoff) == 0;
 }

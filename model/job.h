@@ -50,6 +50,10 @@ static inline bool job_state_is_final(enum job_state s)
 #define JOB_CHECKPOINT_MAX ((size_t)64 << 10)
 #define JOB_PROGRESS_MAX 200 /* characters */
 #define JOB_METADATA_MAX ((size_t)64 << 10)
+/* Of job.flags (INTERFACES, "PostgreSQL"); the others see to themselves. */
+#define JOB_FLAG_KEY 2
+#define JOB_FLAG_PLACE 4
+#define JOB_FLAGS_LIMITED (JOB_FLAG_KEY | JOB_FLAG_PLACE)
 #define JOB_NAME_MAX 64
 #define JOB_WORKER_ID_SIZE 37 /* uuid text */
 #define JOB_PRIORITY_MAX 9
@@ -68,6 +72,7 @@ struct kind_settings {
     int64_t timeout_us;
     bool at_most_once;
     bool keeps_none;            /* operators say so: its completed jobs are only counted */
+    bool keeps_log;             /* … of runs that completed, too */
     char backoff[BACKOFF_SIZE]; /* "" = the usual one */
 };
 

@@ -13,7 +13,7 @@
 /* One page may have to walk very many dead entries; they are 0.25 µs each. */
 #define PAGE_LIMIT_US (60 * US_PER_S)
 
-enum stage { STAGE_IDLE, STAGE_LIMITS, STAGE_LANES, STAGE_ROWS };
+enum stage { STAGE_IDLE, STAGE_REPAIR, STAGE_LANES, STAGE_ROWS };
 
 struct full_pass {
     struct full_pass_options options;
@@ -120,8 +120,8 @@ static void read_lanes(struct full_pass *p)
 }
 
 /* The hints of what has become claimable come with this very pass. */
-static void on_limits_freed(void *ctx, enum status st, const struct pg_result *const *results,
-                            const struct err *err)
+static void on_repaired(void *ctx, enum status st, const struct pg_result *const *results,
+                        const struct err *err)
 {
     struct full_pass *p = ctx;
     (void)results;
@@ -132,7 +132,8 @@ static void on_limits_freed(void *ctx, enum status st, const struct pg_result *c
     read_lanes(p);
 }
 
-/* First what limits are held by no run, whoever forgot to free them. */
+/* First what nobody else finds: limits that are held by no run, and batches that wait for jobs that
+ * are gone. */
 static void pass_begin(struct full_pass *p)
 {
     if (p->pg == NULL || p->stage != STAGE_IDLE) {
@@ -143,9 +144,9 @@ static void pass_begin(struct full_pass *p)
         pass_fail(p, pg_is_up(p->pg) ? "no node for hints is up" : "not connected to PostgreSQL");
         return;
     }
-    p->stage = STAGE_LIMITS;
+    p->stage = STAGE_REPAIR;
     struct err err = {0};
-    if (feed_store_free_leaked(p->pg, on_limits_freed, p, &err) != STATUS_OK) {
+    if (feed_store_repair(p->pg, on_repaired, p, &err) != STATUS_OK) {
         pass_fail(p, err.msg);
     }
 }

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/minmax.h"
 #include "base/timer.h"
 #include "store/history_store.h"
 
@@ -336,11 +337,6 @@ static enum status sweep_next(struct history *h, struct err *err)
 
 /* ---- one task at a time ---- */
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static void next(struct history *h)
 {
     int64_t now_us = clock_boot_us();
@@ -378,8 +374,8 @@ static void next(struct history *h)
         }
         return;
     }
-    int64_t at_us =
-        least(least(h->partitions_at_us, h->vacuum_at_us), least(h->index_at_us, h->sweep_at_us));
+    int64_t at_us = min_i64(min_i64(h->partitions_at_us, h->vacuum_at_us),
+                            min_i64(h->index_at_us, h->sweep_at_us));
     timer_start(&h->timer, on_timer, (uint64_t)((at_us - now_us) / US_PER_MS) + 1, 0);
 }
 

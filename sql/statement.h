@@ -21,6 +21,7 @@ struct pg_statement {
 #define PG_INT2 21U
 #define PG_INT4 23U
 #define PG_TEXT 25U
+#define PG_TID 27U
 #define PG_FLOAT8 701U
 #define PG_TIMESTAMPTZ 1184U
 #define PG_INTERVAL 1186U
@@ -29,6 +30,7 @@ struct pg_statement {
 #define PG_INT2_ARRAY 1005U
 #define PG_INT4_ARRAY 1007U
 #define PG_TEXT_ARRAY 1009U
+#define PG_TID_ARRAY 1010U
 #define PG_INT8_ARRAY 1016U
 
 /* Versions are 1, 2, 3… without gaps: sql_migrations[version - 1]. */

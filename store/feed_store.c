@@ -169,9 +169,14 @@ enum status feed_store_hungry(struct pg *pg, bool is_hungry, pg_done_cb *done, v
     return pg_send_one(pg, &SQL_FEED_HUNGRY, &param, done, ctx, err);
 }
 
-enum status feed_store_free_leaked(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err)
+enum status feed_store_repair(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err)
 {
-    return pg_send_one(pg, &SQL_LIMIT_LEAKED, NULL, done, ctx, err);
+    struct pg_request request = {
+        .steps = {{.statement = &SQL_BATCH_REPAIR}, {.statement = &SQL_LIMIT_LEAKED}},
+        .step_count = 2,
+        .done = done,
+        .ctx = ctx};
+    return pg_send(pg, &request, err);
 }
 
 enum status feed_store_next_rated(struct pg *pg, int32_t most, pg_done_cb *done, void *ctx,

@@ -69,9 +69,8 @@ void feed_tick_row(const struct pg_result *r, int row, struct feed_tick_row *ret
 
 /* ---- writes ---- */
 
-/* Limits that no run holds. */
-enum status feed_store_free_leaked(struct pg *pg, pg_done_cb *done, void *ctx,
-                                   struct err *err) MUST_USE;
+/* Frees limits that no run holds, and tells batches of jobs that are gone. */
+enum status feed_store_repair(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err) MUST_USE;
 
 /* What keys with a rate allow by now, `most` at most: rescue_freed_row(). */
 enum status feed_store_next_rated(struct pg *pg, int32_t most, pg_done_cb *done, void *ctx,

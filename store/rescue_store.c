@@ -66,6 +66,7 @@ void rescue_found_row(const struct pg_result *r, int row, struct rescue_found *r
 enum status rescue_store_move(struct pg *pg, const struct rescue_found *jobs, size_t count,
                               pg_done_cb *done, void *ctx, struct err *err)
 {
+    static const int64_t unknown[RESCUE_BATCH_MAX]; /* where what they held stands */
     int64_t columns[3][RESCUE_BATCH_MAX];
     assert(count <= RESCUE_BATCH_MAX);
     for (size_t i = 0; i < count; i++) {
@@ -83,6 +84,8 @@ enum status rescue_store_move(struct pg *pg, const struct rescue_found *jobs, si
     params_i64_array(&asked, columns[0], count);
     params_i64_array(&freed, columns[0], count);
     params_i64_array(&freed, columns[1], count);
+    params_tid_array(&freed, unknown, count);
+    params_tid_array(&freed, unknown, count);
     enum status st = params_step(&p, seeded_statement(&SQL_RESCUE_MOVE), &request.steps[0], err);
     if (st == STATUS_OK) {
         st = params_step(&asked, &SQL_JOB_CANCEL_ASKED, &request.steps[1], err);

@@ -87,6 +87,7 @@ struct kind_columns {
     int64_t timeouts_us[WORKER_KINDS_MAX];
     int64_t at_most_once[WORKER_KINDS_MAX];
     const char *backoffs[WORKER_KINDS_MAX];
+    int64_t keep_log[WORKER_KINDS_MAX];
 };
 
 static void put_kinds(struct params *p, const struct worker_registration *r,
@@ -103,6 +104,7 @@ static void put_kinds(struct params *p, const struct worker_registration *r,
         columns->timeouts_us[i] = kind->settings.timeout_us;
         columns->at_most_once[i] = kind->settings.at_most_once;
         columns->backoffs[i] = kind->settings.backoff;
+        columns->keep_log[i] = kind->settings.keeps_log;
     }
     params_text_array(p, columns->names, NULL, count);
     params_text_array(p, columns->plugins, NULL, count);
@@ -112,6 +114,7 @@ static void put_kinds(struct params *p, const struct worker_registration *r,
     params_i64_array(p, columns->timeouts_us, count);
     params_i64_array(p, columns->at_most_once, count);
     params_text_array(p, columns->backoffs, NULL, count);
+    params_i64_array(p, columns->keep_log, count);
 }
 
 static void put_worker(struct params *p, const struct worker_registration *r,
@@ -191,12 +194,14 @@ enum status worker_store_register(struct pg *pg, const struct worker_registratio
 
 /* Borrows its names from the rows; `names` has room for each row twice. */
 static void read_reply(const struct pg_result *rows, struct worker_beat_reply *reply,
-                       const char **names, struct worker_cancel *cancels)
+                       const char **names, struct worker_cancel *cancels,
+                       struct worker_weight *weights)
 {
     int count = pg_row_count(rows);
     const char **kinds = names + count;
     *reply = (struct worker_beat_reply){.is_dead = true,
                                         .paused_queues = names,
+                                        .weights = weights,
                                         .paused_kinds = kinds,
                                         .asked = "",
                                         .cancels = cancels};
@@ -211,6 +216,9 @@ static void read_reply(const struct pg_result *rows, struct worker_beat_reply *r
                 (struct worker_cancel){.id = pg_i64(rows, row, 2), .fence = pg_i64(rows, row, 3)};
         } else if (strcmp(what, "paused") == 0) {
             names[reply->paused_count++] = name;
+        } else if (strcmp(what, "weight") == 0) {
+            weights[reply->weight_count++] =
+                (struct worker_weight){.queue = name, .weight = (int)pg_i64(rows, row, 2)};
         } else if (strcmp(what, "kind") == 0) {
             kinds[reply->paused_kind_count++] = name;
         } else {
@@ -227,14 +235,17 @@ static void on_beaten(void *ctx, enum status st, const struct pg_result *const *
     struct err no_memory = {.status = STATUS_OK};
     autofree const char **names = NULL;
     autofree struct worker_cancel *cancels = NULL;
+    autofree struct worker_weight *weights = NULL;
     if (st == STATUS_OK) {
-        names = calloc(2 * (size_t)pg_row_count(results[0]) + 1, sizeof *names);
-        cancels = calloc((size_t)pg_row_count(results[0]) + 1, sizeof *cancels);
-        if (names == NULL || cancels == NULL) {
+        size_t room = (size_t)pg_row_count(results[0]) + 1;
+        names = calloc(2 * room, sizeof *names);
+        cancels = calloc(room, sizeof *cancels);
+        weights = calloc(room, sizeof *weights);
+        if (names == NULL || cancels == NULL || weights == NULL) {
             st = err_fail(&no_memory, STATUS_NOMEM, "answer to a beat");
             err = &no_memory;
         } else {
-            read_reply(results[0], &reply, names, cancels);
+            read_reply(results[0], &reply, names, cancels, weights);
         }
     }
     w->beaten(w->ctx, st, &reply, err);

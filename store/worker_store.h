@@ -61,10 +61,17 @@ struct worker_cancel {
     int64_t fence;
 };
 
+struct worker_weight {
+    const char *queue;
+    int weight;
+};
+
 struct worker_beat_reply {
     bool is_dead; /* the row is marked dead or gone: start over under a new id */
     const char *const *paused_queues;
     size_t paused_count;
+    const struct worker_weight *weights; /* of its queues that have one */
+    size_t weight_count;
     const char *const *paused_kinds; /* of the whole cluster */
     size_t paused_kind_count;
     const char *asked;                   /* by an operator: "quiet", "drain"; "" = nothing */

@@ -17,7 +17,7 @@ static void take_answer(struct worker *w, const struct worker_beat_reply *reply)
         }
     }
     kinds_take_paused(w, reply->paused_kinds, reply->paused_kind_count);
-    listen_take_paused(w, reply);
+    listen_take(w, reply);
     cancel_take(w, reply);
     worker_take_asked(w, reply->asked);
     if (w->beat.is_wanted) {

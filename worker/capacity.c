@@ -6,6 +6,10 @@
 #define AHEAD_US 40000
 #define MEAN_WEIGHT 64
 
+/* Of claims that limits refuse. */
+#define REFUSED_PART 8
+#define AHEAD_LEAST 32
+
 /* Results that wait for a row which somebody's session has locked must not stall a worker that
  * claims nothing ahead (INTERFACES rule 4). */
 #define UNSETTLED_SPARE 64
@@ -35,6 +39,26 @@ size_t capacity_want(const struct capacity_facts *f, const struct capacity_limit
         return 0;
     }
     return want < l->batch_max ? want : l->batch_max;
+}
+
+size_t capacity_ahead_max(size_t now, const struct capacity_answer *a, size_t most)
+{
+    size_t next = most;
+    if (a->refused * REFUSED_PART <= a->claimed + a->refused) {
+        next = now + now / 32 + 1;
+    } else if (a->has_work) {
+        next = now - now / 4;
+    }
+    next = next > AHEAD_LEAST ? next : AHEAD_LEAST;
+    return next < most ? next : most;
+}
+
+size_t capacity_try(const struct capacity_facts *f, size_t credit)
+{
+    if (credit < (f->coming + f->ready) / 4) {
+        return 0; /* not worth a round trip yet */
+    }
+    return credit > 0 ? credit : 1; /* whoever is not to be tried is put back: it is seen to then */
 }
 
 int64_t capacity_mean(int64_t mean_us, int64_t ran_us)

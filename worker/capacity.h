@@ -6,6 +6,7 @@
 #ifndef CLAIMD_WORKER_CAPACITY_H
 #define CLAIMD_WORKER_CAPACITY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,21 @@ size_t capacity_ahead(const struct capacity_facts *f, const struct capacity_limi
 /* Ids to pop now, 0 = wait: pops are worth a round trip when a runner would idle or a quarter of
  * the room is free. */
 size_t capacity_want(const struct capacity_facts *f, const struct capacity_limits *l);
+
+/* What became of a claim, as far as limits go. */
+struct capacity_answer {
+    size_t claimed;
+    size_t refused;
+    bool has_work; /* claimed jobs wait for a runner */
+};
+
+/* How much may be claimed ahead from now on: less than `now` where limits refuse more than one in
+ * eight, since what waits for a runner holds its places meanwhile; slowly more again otherwise. If
+ * nothing is left to do, as much as ever, so that others come to light behind those. */
+size_t capacity_ahead_max(size_t now, const struct capacity_answer *a, size_t most);
+
+/* Of ids of which only `credit` may be tried: so many now. */
+size_t capacity_try(const struct capacity_facts *f, size_t credit);
 
 /* A moving average over about 64 runs. */
 int64_t capacity_mean(int64_t mean_us, int64_t ran_us);

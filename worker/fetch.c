@@ -56,7 +56,11 @@ size_t fetch_want(void *worker)
         return 0;
     }
     struct capacity_facts f = facts(w, now);
-    return capacity_want(&f, &w->fetch.limits);
+    struct capacity_limits l = w->fetch.limits;
+    if (w->limits.ahead_max < l.claim_ahead_max) {
+        l.claim_ahead_max = w->limits.ahead_max;
+    }
+    return limits_want(w, &f, capacity_want(&f, &l));
 }
 
 void fetch_poke(struct worker *w)
@@ -84,13 +88,13 @@ static void put_back_job(struct worker *w, const struct job_in_hand *job)
     hint_return_add(w, job->id, job->score, job->queue, job->hint_kind);
 }
 
-/* Its turn was given with the hint (docs/decisions/0016) and stays; the row may say an earlier one.
- * What an edit has moved elsewhere begins anew. */
+/* Its turn was given with the hint (docs/decisions/0016) and stays: the row's own time is another
+ * scale. What an edit has moved elsewhere begins anew. */
 static int64_t score_to_keep(const struct job_in_hand *job, const char *queue, int priority,
                              int64_t ready_unix_us)
 {
-    int64_t score = hint_score(priority, ready_unix_us);
-    return strcmp(job->queue, queue) == 0 && job->score < score ? job->score : score;
+    bool is_moved = strcmp(job->queue, queue) != 0 || priority < hint_score_priority(job->score);
+    return is_moved ? hint_score(priority, ready_unix_us) : job->score;
 }
 
 static bool serves(const struct worker *w, const char *kind)
@@ -229,6 +233,8 @@ static bool keep_claimed(struct worker *w, struct job_in_hand *job, const struct
     job->attempt = c->attempt;
     job->crashes = c->crashes;
     job->flags = c->flags;
+    job->key_row = c->key_row;
+    job->place = c->place;
     job->settings = c->settings;
     job->attempted_at_unix_us = c->attempted_at_unix_us;
     job->claimed_us = clock_boot_us();
@@ -286,13 +292,16 @@ static void on_claimed(void *ctx, const struct claimed_job *jobs, size_t count,
         on_one_claimed(w, &jobs[i]);
     }
     bool is_any_put_back = false;
+    size_t limited = 0;
     for (size_t i = 0; i < refused_count; i++) {
         is_any_put_back = is_any_put_back || refused[i].why == CLAIM_PUT_BACK;
+        limited += refused[i].why == CLAIM_LIMITED || refused[i].why == CLAIM_QUEUE_FULL;
         on_refused(w, &refused[i]);
     }
     if (count > 0 || is_any_put_back) {
         hint_return_pace(w, count > 0);
     }
+    limits_answered(w, count, limited);
     limits_ask(w);
     limits_update(w);
     run_dispatch(w);
@@ -362,7 +371,9 @@ static void count_not_won(struct worker *w, enum redlock_result verdict)
 static void on_not_won(struct worker *w, struct job_in_hand *job, enum redlock_result verdict)
 {
     count_not_won(w, verdict);
-    if (verdict != REDLOCK_HELD_BY_OTHER) { /* the holder of a held one sees to it: drop the hint */
+    if (verdict == REDLOCK_HELD_BY_OTHER) {
+        held_add(w, job->id, job->score, job->queue, job->hint_kind);
+    } else {
         put_back_job(w, job);
     }
     if (verdict == REDLOCK_NO_QUORUM || verdict == REDLOCK_EXPIRED) {
@@ -430,6 +441,16 @@ static void acquire(struct worker *w, struct job_in_hand *const *jobs, size_t co
     }
 }
 
+/* Ours already: a repeated hint (inv.S19), unless what we have is about to end. */
+static bool is_in_hand(struct worker *w, const struct hint *h)
+{
+    const struct job_in_hand *job = in_hand_find(&w->jobs, h->id);
+    if (job != NULL && job->phase == IN_HAND_FINISHING) {
+        held_add(w, h->id, h->score, h->queue, h->kind);
+    }
+    return job != NULL;
+}
+
 void fetch_popped(void *worker, const struct hint *list, size_t count)
 {
     struct worker *w = worker;
@@ -444,9 +465,13 @@ void fetch_popped(void *worker, const struct hint *list, size_t count)
             hint_return_add(w, h->id, h->score, h->queue, h->kind); /* INTERFACES rule 6 */
             continue;
         }
+        if (is_in_hand(w, h)) {
+            continue;
+        }
         struct job_in_hand *job = in_hand_add(&w->jobs, h->id);
         if (job == NULL) {
-            continue; /* ours already: a repeated hint (inv.S19) */
+            hint_return_add(w, h->id, h->score, h->queue, h->kind); /* no memory */
+            continue;
         }
         job->score = h->score;
         (void)snprintf(job->queue, sizeof job->queue, "%s", h->queue);

@@ -4,6 +4,8 @@
 #include "base/clock.h"
 
 #include <assert.h>
+#include <string.h>
+#include <utlist.h>
 
 struct job_in_hand *in_hand_find(const struct jobs_in_hand *h, int64_t id)
 {
@@ -49,15 +51,74 @@ void in_hand_set_phase(struct jobs_in_hand *h, struct job_in_hand *job, enum in_
     job->since_us = clock_boot_us();
 }
 
+static int by_score(const struct job_in_hand *a, const struct job_in_hand *b)
+{
+    return a->score <= b->score ? -1 : 1;
+}
+
+static void swap_ready(struct jobs_in_hand *h, struct job_in_hand *first, struct job_in_hand *last)
+{
+    struct job_in_hand *next = last->next;
+    DL_DELETE(h->ready, last);
+    DL_PREPEND_ELEM(h->ready, first, last);
+    DL_DELETE(h->ready, first);
+    if (next == NULL) {
+        DL_APPEND(h->ready, first);
+    } else {
+        DL_PREPEND_ELEM(h->ready, next, first);
+    }
+}
+
+/* The places of a queue among those of others stay where they are. */
+static void push_within_queue(struct jobs_in_hand *h, struct job_in_hand *job)
+{
+    struct job_in_hand *at = job;
+    DL_APPEND(h->ready, job);
+    while (at != h->ready) {
+        at = at->prev;
+        if (strcmp(at->queue, job->queue) != 0) {
+            continue;
+        }
+        if (at->score <= job->score) {
+            return; /* nearly always */
+        }
+        swap_ready(h, at, job);
+        at = job;
+    }
+}
+
 void in_hand_push_ready(struct jobs_in_hand *h, struct job_in_hand *job)
 {
     in_hand_set_phase(h, job, IN_HAND_READY);
-    ready_jobs_push(&h->ready, job);
+    if (h->has_weights) {
+        push_within_queue(h, job);
+    } else if (h->ready == NULL || h->ready->prev->score <= job->score) { /* nearly always */
+        DL_APPEND(h->ready, job);
+    } else {
+        DL_INSERT_INORDER(h->ready, job, by_score);
+    }
+}
+
+static struct job_in_hand *take(struct jobs_in_hand *h, struct job_in_hand *job)
+{
+    if (job != NULL) {
+        DL_DELETE(h->ready, job);
+    }
+    return job;
 }
 
 struct job_in_hand *in_hand_take_ready(struct jobs_in_hand *h)
 {
-    return ready_jobs_pop(&h->ready);
+    return take(h, h->ready);
+}
+
+struct job_in_hand *in_hand_take_waiting(struct jobs_in_hand *h, int64_t claimed_before_us)
+{
+    struct job_in_hand *job = h->ready;
+    while (job != NULL && job->claimed_us >= claimed_before_us) {
+        job = job->next;
+    }
+    return take(h, job);
 }
 
 size_t in_hand_total(const struct jobs_in_hand *h)

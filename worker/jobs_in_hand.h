@@ -5,7 +5,6 @@
 #ifndef CLAIMD_WORKER_JOBS_IN_HAND_H
 #define CLAIMD_WORKER_JOBS_IN_HAND_H
 
-#include "base/fifo.h"
 #include "model/job.h"
 
 #include <uthash.h>
@@ -40,7 +39,9 @@ struct job_in_hand {
     char worker_id[JOB_WORKER_ID_SIZE]; /* under which it was claimed */
     int attempt;
     int crashes;
-    int flags;                     /* job.flags */
+    int flags;       /* job.flags */
+    int64_t key_row; /* as in claimed_job, and the next one */
+    int64_t place;
     struct kind_settings settings; /* its own where it has some */
     int64_t attempted_at_unix_us;
     char kind[JOB_NAME_MAX + 1];
@@ -72,15 +73,15 @@ struct job_in_hand {
     int64_t cancel_us; /* > 0: when we heard that its cancel was asked for */
     bool has_live;     /* there is a row of it in job_live, which its end must take along */
 
-    struct job_in_hand *next; /* in the queue of ready ones */
+    struct job_in_hand *prev; /* among the ready ones */
+    struct job_in_hand *next;
     UT_hash_handle hh;
 };
 
-DEFINE_FIFO(ready_jobs, job_in_hand);
-
 struct jobs_in_hand {
     struct job_in_hand *by_id;
-    struct ready_jobs ready;
+    struct job_in_hand *ready; /* by score */
+    bool has_weights;          /* queues have: then by score are only the ready jobs of each */
     size_t count[IN_HAND_PHASE_COUNT];
 };
 
@@ -91,10 +92,14 @@ void in_hand_remove(struct jobs_in_hand *h,
                     struct job_in_hand *job); /* frees; never one that waits as READY */
 void in_hand_set_phase(struct jobs_in_hand *h, struct job_in_hand *job, enum in_hand_phase phase);
 
-/* READY jobs queue up in order; taking one leaves its phase to the caller. NULL when there is
- * none. */
+/* READY jobs wait in the order of their scores, as their hints did: what is urgent, or comes from a
+ * tenant whose turn it is, passes what was claimed ahead; of its own queue only, where queues have
+ * weights: of another one those with lower scores may come without end. Taking one leaves its phase
+ * to the caller; NULL when there is none. */
 void in_hand_push_ready(struct jobs_in_hand *h, struct job_in_hand *job);
 struct job_in_hand *in_hand_take_ready(struct jobs_in_hand *h);
+/* One that was claimed before that time. */
+struct job_in_hand *in_hand_take_waiting(struct jobs_in_hand *h, int64_t claimed_before_us);
 
 size_t in_hand_total(const struct jobs_in_hand *h);
 

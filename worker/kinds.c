@@ -70,18 +70,20 @@ static bool read_kind(const json_t *item, struct worker_kind *ret)
 {
     json_int_t timeout_ms = 0;
     int at_most_once = 0;
+    int keep_log = 0;
     const char *backoff = "";
     struct worker_kind k = {0};
-    int failed =
-        json_unpack((json_t *)(uintptr_t)item, "{s:s, s:s, s:s, s:i, s:i, s:I, s:b, s:s}", "name",
-                    &k.name, "plugin", &k.plugin, "version", &k.version, "max_attempts",
-                    &k.settings.max_attempts, "max_crashes", &k.settings.max_crashes, "timeout_ms",
-                    &timeout_ms, "at_most_once", &at_most_once, "backoff", &backoff);
+    int failed = json_unpack(
+        (json_t *)(uintptr_t)item, "{s:s, s:s, s:s, s:i, s:i, s:I, s:b, s:s, s:b}", "name", &k.name,
+        "plugin", &k.plugin, "version", &k.version, "max_attempts", &k.settings.max_attempts,
+        "max_crashes", &k.settings.max_crashes, "timeout_ms", &timeout_ms, "at_most_once",
+        &at_most_once, "backoff", &backoff, "keep_log", &keep_log);
     if (failed != 0 || job_kind_check(k.name, NULL) != STATUS_OK) {
         return false;
     }
     k.settings.timeout_us = timeout_ms * US_PER_MS;
     k.settings.at_most_once = at_most_once != 0;
+    k.settings.keeps_log = keep_log != 0;
     (void)snprintf(k.settings.backoff, sizeof k.settings.backoff, "%s", backoff);
     *ret = k;
     return true;

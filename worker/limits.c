@@ -10,8 +10,8 @@
 
 #define SHUT_FIRST_US (20 * US_PER_MS)
 #define SHUT_MAX_US (500 * US_PER_MS)
-#define FLAG_PLACE 4 /* of job.flags: it has a place of its queue */
-#define CREDIT_WON 2 /* who got one place may try two */
+#define CREDIT_WON 2 /* who got one place may try two, unless it was refused lately */
+#define LATELY_US (200 * US_PER_MS)
 
 /* ---- exclusive keys ---- */
 
@@ -169,6 +169,7 @@ void limits_full(struct worker *w, const char *queue)
         (void)snprintf(q->name, sizeof q->name, "%s", queue);
     }
     if (q != NULL) {
+        q->refused_us = clock_boot_us();
         shut(w, q);
     }
 }
@@ -193,8 +194,8 @@ void limits_claimed(struct worker *w, const struct job_in_hand *job)
     if (q == NULL) {
         return;
     }
-    if ((job->flags & FLAG_PLACE) != 0) {
-        open_for(w, q, CREDIT_WON);
+    if ((job->flags & JOB_FLAG_PLACE) != 0) {
+        open_for(w, q, clock_boot_us() - q->refused_us > LATELY_US ? CREDIT_WON : 0);
         return;
     }
     w->limits.is_changed = true; /* it has no limit any more */
@@ -203,10 +204,33 @@ void limits_claimed(struct worker *w, const struct job_in_hand *job)
 
 void limits_ended(struct worker *w, const struct job_in_hand *job)
 {
-    struct full_queue *q = (job->flags & FLAG_PLACE) != 0 ? find_full(w, job->queue) : NULL;
+    struct full_queue *q = (job->flags & JOB_FLAG_PLACE) != 0 ? find_full(w, job->queue) : NULL;
     if (q != NULL) {
         open_for(w, q, 1);
     }
+}
+
+/* ---- how much ---- */
+
+void limits_answered(struct worker *w, size_t claimed, size_t refused)
+{
+    size_t most = (size_t)w->config->worker.claim_ahead;
+    const struct capacity_answer answer = {
+        .claimed = claimed, .refused = refused, .has_work = w->jobs.count[IN_HAND_READY] > 0};
+    w->limits.ahead_max = capacity_ahead_max(w->limits.ahead_max, &answer, most);
+}
+
+size_t limits_want(const struct worker *w, const struct capacity_facts *f, size_t want)
+{
+    const struct limits *l = &w->limits;
+    size_t credit = 0;
+    for (size_t i = 0; i < l->full_count; i++) {
+        credit += l->full[i].credit;
+    }
+    if (l->full_count < w->config->worker.queue_count || credit >= want) {
+        return want; /* of the others any number may be tried */
+    }
+    return capacity_try(f, credit);
 }
 
 bool limits_is_shut(struct worker *w, const char *queue)
@@ -238,6 +262,7 @@ void limits_update(struct worker *w)
 enum status limits_open(struct worker *w, struct err *err)
 {
     w->limits.timer.data = w;
+    w->limits.ahead_max = (size_t)w->config->worker.claim_ahead;
     int failed = uv_timer_init(w->loop, &w->limits.timer);
     if (failed != 0) {
         return err_fail(err, STATUS_INTERNAL, "timer of limits: %s", uv_strerror(failed));

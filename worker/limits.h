@@ -6,7 +6,9 @@
  * next.
  * - Queues: the hints stay in Redis, in their order, and a worker that was refused shuts the queue
  * for a while. The end of a run of its own opens it for one job, without anybody's help; what
- * others free is found by trying one job now and then. */
+ * others free is found by trying one job now and then.
+ * - Of both: what is claimed ahead holds its places for longer than it runs. Where claims are
+ * refused although there is work in hand, less is claimed ahead. */
 #ifndef CLAIMD_WORKER_LIMITS_H
 #define CLAIMD_WORKER_LIMITS_H
 
@@ -15,6 +17,7 @@
 #include "hints/hints.h"
 #include "model/job.h"
 #include "store/jobs/job_store.h"
+#include "worker/capacity.h"
 
 #include <uv.h>
 
@@ -29,6 +32,7 @@ struct full_queue {
     size_t credit;         /* so many jobs of it may be tried */
     int64_t shut_until_us; /* BOOTTIME; 0 = open */
     int64_t wait_us;       /* the last time, which grows as long as nothing is claimed */
+    int64_t refused_us;    /* BOOTTIME; the last time */
 };
 
 /* The last score of each priority that was popped of a queue: what comes next of a key goes behind
@@ -50,6 +54,8 @@ struct limits {
     int64_t refused[LIMITS_REFUSED_MAX];
     size_t refused_count;
     bool is_asking;
+
+    size_t ahead_max; /* claimed ahead, as far as limits go */
 };
 
 void limits_popped(struct worker *w, const struct hint *hint);
@@ -72,6 +78,10 @@ bool limits_take(struct worker *w, const char *queue);
 void limits_claimed(struct worker *w, const struct job_in_hand *job);
 void limits_ended(struct worker *w, const struct job_in_hand *job);
 bool limits_is_shut(struct worker *w, const char *queue);
+/* A claim was answered, and its jobs wait for their runners: so many were refused for a limit. */
+void limits_answered(struct worker *w, size_t claimed, size_t refused);
+/* Of so many wanted ids: those that may be tried. */
+size_t limits_want(const struct worker *w, const struct capacity_facts *f, size_t want);
 /* After any number of these: sees to what is listened to. */
 void limits_update(struct worker *w);
 

@@ -26,8 +26,9 @@ bool listen_serves(const struct worker *w, const char *queue)
     return false;
 }
 
-static void add_set(struct hints_set *set, const char *queue, const char *kind)
+static void add_set(struct hints_set *set, const char *queue, int weight, const char *kind)
 {
+    set->weight = weight;
     (void)snprintf(set->queue, sizeof set->queue, "%s", queue);
     (void)snprintf(set->kind, sizeof set->kind, "%s", kind);
 }
@@ -47,12 +48,13 @@ static enum status listen_to_sets(struct worker *w, struct err *err)
                    w->kinds.served.count > 0;
     for (size_t q = 0; listens && q < w->config->worker.queue_count; q++) {
         const char *queue = w->config->worker.queues[q];
+        int weight = w->listen.weights[q];
         if (is_paused(w, queue) || limits_is_shut(w, queue)) {
             continue;
         }
-        add_set(&sets[count++], queue, "");
+        add_set(&sets[count++], queue, weight, "");
         for (size_t k = 0; k < w->kinds.served.count; k++) {
-            add_set(&sets[count++], queue, w->kinds.served.names[k]);
+            add_set(&sets[count++], queue, weight, w->kinds.served.names[k]);
         }
     }
     return hints_popper_listen(w->popper, sets, count, err);
@@ -72,13 +74,44 @@ void listen_update(struct worker *w)
     }
 }
 
-void listen_take_paused(struct worker *w, const struct worker_beat_reply *reply)
+static bool are_other_paused(const struct worker *w, const struct worker_beat_reply *reply)
 {
-    bool changed = !w->listen.is_told || reply->paused_count != w->listen.paused_count;
-    for (size_t i = 0; i < reply->paused_count && !changed; i++) {
-        changed = !is_paused(w, reply->paused_queues[i]);
+    for (size_t i = 0; i < reply->paused_count; i++) {
+        if (!is_paused(w, reply->paused_queues[i])) {
+            return true;
+        }
     }
-    if (!changed && w->listen.complaint.count == 0) {
+    return reply->paused_count != w->listen.paused_count;
+}
+
+static int weight_in(const struct worker_beat_reply *reply, const char *queue)
+{
+    for (size_t i = 0; i < reply->weight_count; i++) {
+        if (strcmp(reply->weights[i].queue, queue) == 0) {
+            return reply->weights[i].weight;
+        }
+    }
+    return 0;
+}
+
+/* True: one has changed. */
+static bool take_weights(struct worker *w, const struct worker_beat_reply *reply)
+{
+    bool is_changed = false;
+    w->jobs.has_weights = reply->weight_count > 0;
+    for (size_t q = 0; q < w->config->worker.queue_count; q++) {
+        int weight = weight_in(reply, w->config->worker.queues[q]);
+        is_changed = is_changed || weight != w->listen.weights[q];
+        w->listen.weights[q] = weight;
+    }
+    return is_changed;
+}
+
+void listen_take(struct worker *w, const struct worker_beat_reply *reply)
+{
+    bool is_changed = take_weights(w, reply);
+    is_changed = is_changed || !w->listen.is_told || are_other_paused(w, reply);
+    if (!is_changed && w->listen.complaint.count == 0) {
         return;
     }
     w->listen.is_told = true;

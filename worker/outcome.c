@@ -19,9 +19,9 @@ static int64_t delay_us(const struct run_facts *f)
 static struct run_verdict failed(const struct run_facts *f, const char *outcome)
 {
     bool is_crash = f->end == RUN_END_CRASHED;
-    bool is_last = f->attempt >= f->settings.max_attempts ||
-                   (is_crash && f->crashes + 1 >= f->settings.max_crashes);
-    struct run_verdict v = {.outcome = outcome, .crashed = is_crash};
+    bool is_poison = is_crash && f->crashes + 1 >= f->settings.max_crashes;
+    bool is_last = is_poison || f->attempt >= f->settings.max_attempts;
+    struct run_verdict v = {.outcome = outcome, .crashed = is_crash, .is_poison = is_poison};
     if (is_last || f->end == RUN_END_FAIL) {
         v.kind = FINISH_DISCARDED;
         return v;

@@ -37,6 +37,7 @@ struct run_verdict {
     const char *outcome; /* job_attempt.outcome; NULL when nothing is recorded */
     int64_t delay_us;
     bool crashed;
+    bool is_poison; /* discarded because its crashes are used up */
 };
 
 struct run_verdict run_verdict(const struct run_facts *facts);

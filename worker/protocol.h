@@ -27,8 +27,8 @@
 
 enum frame_type {
     /* runner → worker, once: JSON {"protocol", "version", "kinds": [{"name", "plugin", "version",
-     * "max_attempts", "max_crashes", "timeout_ms", "at_most_once", "backoff"}], "refused":
-     * [{"file", "reason"}]}; numbers are the effective ones, defaults filled in */
+     * "max_attempts", "max_crashes", "timeout_ms", "at_most_once", "backoff", "keep_log"}],
+     * "refused": [{"file", "reason"}]}; numbers are the effective ones, defaults filled in */
     FRAME_HELLO = 1,
     FRAME_JOB,   /* worker → runner */
     FRAME_RESULT /* runner → worker, one per JOB, in their order */

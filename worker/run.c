@@ -132,11 +132,25 @@ static void give_up(struct worker *w, struct job_in_hand *job, const struct err 
     in_hand_remove(&w->jobs, job);
 }
 
+/* Listed as such: it is found by that word, beside jobs whose attempts are used up. */
+static void call_poison(char text[JOB_ERROR_MAX + 1], const struct run_facts *facts,
+                        struct job_finish *finish)
+{
+    (void)snprintf(text, JOB_ERROR_MAX + 1, "poison, crash %d of %d: %.*s", facts->crashes + 1,
+                   facts->settings.max_crashes, (int)finish->error_len, finish->error);
+    finish->error = text;
+    finish->error_len = strlen(text);
+}
+
 static void finish(struct worker *w, struct job_in_hand *job, const struct run_facts *facts,
                    struct job_finish *finish)
 {
     struct err err = {0};
+    char text[JOB_ERROR_MAX + 1];
     struct run_verdict v = run_verdict(facts);
+    if (v.is_poison && finish->error != NULL) {
+        call_poison(text, facts, finish);
+    }
     if (v.kind == FINISH_CANCELLED && finish->error == NULL) {
         finish->error = facts->end == RUN_END_NOT_STARTED ? "cancelled before it started"
                                                           : "cancelled while it ran";
@@ -168,8 +182,11 @@ static void finish(struct worker *w, struct job_in_hand *job, const struct run_f
     finish->delay_us = v.delay_us;
     finish->crashed = v.crashed;
     finish->flags = job->flags;
+    finish->key_row = job->key_row;
+    finish->place = job->place;
     finish->has_live = job->has_live;
     finish->is_unkept = job->settings.keeps_none;
+    finish->keeps_log = job->settings.keeps_log;
     probe("W7");
     record(recorded_as[v.kind], "inv", RECORD_I64("job", job->id), RECORD_I64("f", job->fence));
     if (job_store_finish(w->store, finish, on_finished, wait, &err) != STATUS_OK) {
@@ -256,7 +273,7 @@ void run_dispatch(struct worker *w)
     if (w->stage != WORKER_RUNNING) {
         return; /* what waits is handed back (lock.F4) */
     }
-    for (size_t i = 0; i < w->slot_count && w->jobs.ready.first != NULL; i++) {
+    for (size_t i = 0; i < w->slot_count && w->jobs.ready != NULL; i++) {
         if (slot_state(w->slots[i]) != SLOT_IDLE) {
             continue;
         }
@@ -409,13 +426,13 @@ const struct slot_events run_slot_events = {.load_died = on_load_died,
  * and claim ahead no more until many short runs have ended. */
 static void hand_back_waiting(struct worker *w, int64_t now)
 {
-    while (
-        w->jobs.ready.first != NULL &&
-        (w->stage != WORKER_RUNNING || now - w->jobs.ready.first->claimed_us > READY_WAIT_MAX_US)) {
+    int64_t before_us = w->stage == WORKER_RUNNING ? now - READY_WAIT_MAX_US : INT64_MAX;
+    struct job_in_hand *job;
+    while ((job = in_hand_take_waiting(&w->jobs, before_us)) != NULL) {
         if (w->runs.mean_us < READY_WAIT_MAX_US) {
             w->runs.mean_us = READY_WAIT_MAX_US;
         }
-        run_hand_back(w, in_hand_take_ready(&w->jobs));
+        run_hand_back(w, job);
     }
 }
 

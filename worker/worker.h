@@ -4,6 +4,7 @@
  * the one before is in flight (ARCHITECTURE §4). One thread, one loop; nothing here blocks. The
  * parts share this record, and each has its header:
  *  - fetch.h: hints → leases → claims
+ *  - held.h: hints of jobs that somebody has
  *  - limits.h: jobs whose limit is reached
  *  - run.h: claimed jobs → runners → finishes → released leases
  *  - deadlines.h: danger, timeouts, lost leases
@@ -34,6 +35,7 @@
 #include "worker/deadlines.h"
 #include "worker/drain.h"
 #include "worker/fetch.h"
+#include "worker/held.h"
 #include "worker/hint_return.h"
 #include "worker/jobs_in_hand.h"
 #include "worker/kinds.h"
@@ -83,6 +85,7 @@ struct worker {
     struct listen listen;
     struct kinds kinds;
     struct fetch fetch;
+    struct held held;
     struct limits limits;
     struct hint_return *hint_return;
     struct runs runs;

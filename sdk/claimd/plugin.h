@@ -123,6 +123,9 @@ struct claimd_kind {
      * "linear:10s:1h", "fixed:30s" or "list:1s,5s,1m", each with a jitter behind it or none
      * ("~10%"). NULL = "exponential:15s:1h~10%". */
     const char *backoff;
+    int32_t keep_log; /* 1: the end of the log is kept of runs that completed, too, not only of the
+                         others */
+    int32_t reserved2;
 };
 
 struct claimd_plugin {

@@ -122,6 +122,7 @@ ALTER TABLE kind
     ADD COLUMN paused boolean NOT NULL DEFAULT false,
     ADD COLUMN paused_at timestamptz,
     ADD COLUMN paused_by text,
+    ADD COLUMN keep_log boolean NOT NULL DEFAULT false, -- of attempts that completed, too
     ADD COLUMN set_by_hand jsonb NOT NULL DEFAULT '{}', -- by set_kind(): its columns that the plugin does not say any more,
     ADD COLUMN of_plugin jsonb NOT NULL DEFAULT '{}', -- and what it said of them
     ADD COLUMN backoff text COLLATE "C", -- NULL: exponential:15s:1h~10%

@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 DROP FUNCTION enqueue_many, enqueue_many_unique, refuse_requests, request_of, enqueue_unique, enqueue, enqueue_request, meet_holder,
-    take_key, key_holds, ended_badly, request_key, request_refusal, why_not_after, why_not_unique, why_refused, request_keys;
+    take_key, key_holds, ended_badly, request_key, request_refusal, why_not_after, why_not_unique, why_refused, why_no_queue, request_keys,
+    take_room, limit_open, exclusive_flag;
 DROP TYPE job_request;
-DROP TABLE job_key;
+DROP TABLE room, job_key;
 
 -- Not overloaded for json: with both, the untyped '{…}' of everybody else would be ambiguous.
 CREATE FUNCTION enqueue(kind text, args jsonb DEFAULT '{}', queue text DEFAULT 'default', priority integer DEFAULT 4,

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- How jobs come in: one by one, many at once, and unique ones: who enqueues gives a key, or says of what one is made, and another job
--- with it stands in the way while its scope says so. The guide: docs/guide/enqueueing.md, docs/guide/unique-jobs.md.
+-- with it stands in the way while its scope says so. A queue may be full. The guide: docs/guide/enqueueing.md,
+-- docs/guide/unique-jobs.md.
 
 -- What a job is asked for with: the parameters of enqueue(), by name and type.
 CREATE TYPE job_request AS (
@@ -36,11 +37,25 @@ CREATE TABLE job_key (
     CONSTRAINT job_key_states CHECK (states IN ('queued', 'open', 'completed', 'all'))
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
 
+-- Of queues with max_open: so many more jobs may come before the open ones are counted anew.
+CREATE TABLE room (
+    queue text COLLATE "C" NOT NULL,
+    jobs integer NOT NULL DEFAULT 0,
+    CONSTRAINT room_pkey PRIMARY KEY (queue)
+) WITH (fillfactor = 50);
+
 -- ---- what is asked for ----
 CREATE FUNCTION request_keys() RETURNS text[]
 LANGUAGE sql STABLE SET search_path = claimd, pg_catalog, pg_temp
 RETURN ARRAY(SELECT attname::text FROM pg_attribute
               WHERE attrelid = 'job_request'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum);
+
+-- What is wrong with the name of a queue; NULL: nothing. Its callers get it inline, as the next one.
+CREATE FUNCTION why_no_queue(queue text) RETURNS text
+LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN queue IS NULL OR queue !~ '^[a-z][a-z0-9_.-]*$' OR octet_length(queue) > 64
+                THEN 'queue: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets' END
+$$;
 
 -- What is wrong with a job, naming the argument; NULL: nothing. Its callers get it inline.
 CREATE FUNCTION why_refused(kind text, args jsonb, queue text, priority integer, scheduled_at timestamptz, max_attempts integer,
@@ -49,8 +64,8 @@ LANGUAGE sql STABLE AS $$
     SELECT CASE
         WHEN kind IS NULL OR kind !~ '^[a-z][a-z0-9_]*$' OR octet_length(kind) > 64
         THEN 'kind: must match ^[a-z][a-z0-9_]*$ and have at most 64 octets'
-        WHEN queue IS NULL OR queue !~ '^[a-z][a-z0-9_.-]*$' OR octet_length(queue) > 64
-        THEN 'queue: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets'
+        WHEN why_no_queue(queue) IS NOT NULL
+        THEN why_no_queue(queue)
         WHEN priority IS NULL OR priority NOT BETWEEN 0 AND 9
         THEN 'priority: must be 0 (first) to 9'
         WHEN args IS NULL
@@ -133,6 +148,47 @@ BEGIN
     RETURN CASE WHEN octet_length(key) <= 512 THEN key ELSE 'sha256:' || encode(sha256(convert_to(key, 'UTF8')), 'hex') END;
 END $$;
 
+-- ---- how many may be open ----
+-- So many jobs of the queue that have not ended, waiting or running; who would enqueue one more is refused. NULL: no limit any more.
+CREATE FUNCTION limit_open(queue text, max_open integer) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    wrong text := COALESCE(why_no_queue(queue),
+                           CASE WHEN max_open NOT BETWEEN 1 AND 10000000 THEN 'max_open: must be 1 to 10000000, or NULL for no limit' END);
+BEGIN
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
+    END IF;
+    INSERT INTO queue AS q (name, max_open) VALUES (limit_open.queue, limit_open.max_open)
+        ON CONFLICT (name) DO UPDATE SET max_open = excluded.max_open;
+    DELETE FROM room r WHERE r.queue = limit_open.queue AND limit_open.max_open IS NULL;
+    INSERT INTO room AS r (queue) SELECT limit_open.queue WHERE limit_open.max_open IS NOT NULL
+        ON CONFLICT ON CONSTRAINT room_pkey DO UPDATE SET jobs = 0;
+END $$;
+
+-- Room for so many more jobs in a queue with max_open, else CL005. Exact, since one enqueuer waits for the transaction of the other.
+-- Jobs that end make room, so what a count has found can be given away before the next one.
+CREATE FUNCTION take_room(queue text, wanted bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
+DECLARE
+    most integer;
+    found_open bigint;
+    found_room bigint := (SELECT r.jobs FROM room r WHERE r.queue = take_room.queue FOR NO KEY UPDATE);
+BEGIN
+    IF found_room < wanted THEN
+        SELECT q.max_open INTO most FROM queue q WHERE q.name = take_room.queue;
+        SELECT count(*) INTO found_open FROM (SELECT FROM job j WHERE j.queue = take_room.queue LIMIT most + 1) AS j;
+        found_room := most - found_open;
+        IF found_room < wanted THEN
+            RAISE EXCEPTION USING ERRCODE = 'CL005', DETAIL = found_open::text,
+                MESSAGE = format('queue: %s has %s%s of at most %s open jobs: no room for %s more', queue,
+                                 CASE WHEN found_open > most THEN 'more than ' ELSE '' END, LEAST(found_open, most), most, wanted);
+        END IF;
+    END IF;
+    UPDATE room r SET jobs = found_room - wanted WHERE r.queue = take_room.queue;
+END $$;
+
 -- ---- keys ----
 -- The history may have been small when this was planned.
 CREATE FUNCTION ended_badly(job_id bigint) RETURNS boolean
@@ -209,6 +265,14 @@ BEGIN
 END $$;
 
 -- ---- enqueue ----
+-- The flag of jobs with an exclusive key. A program built for an older schema would claim them as if they had none.
+CREATE FUNCTION exclusive_flag() RETURNS smallint
+LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM require_program(2);
+    RETURN 2;
+END $$;
+
 -- Stores it, or finds the job that stands in its way.
 CREATE FUNCTION enqueue_request(r job_request, OUT id bigint, OUT inserted boolean)
 LANGUAGE plpgsql AS $$
@@ -359,7 +423,8 @@ BEGIN
     END LOOP;
 END $$;
 
--- Those with keys or predecessors one by one, in the order of the keys: two calls that want the same ones in another order would lock each other out.
+-- Those with keys or predecessors one by one, in the order of the keys: two calls that want the same ones in another order would lock
+-- each other out.
 CREATE FUNCTION enqueue_many_unique(jobs jsonb) RETURNS SETOF bigint
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -433,7 +498,9 @@ EXCEPTION WHEN data_exception OR integrity_constraint_violation THEN
     RAISE;
 END $$;
 
-REVOKE ALL ON FUNCTION request_keys, why_refused, why_not_unique, why_not_after, request_refusal, request_key, ended_badly, key_holds, take_key,
-    meet_holder, enqueue_request, enqueue, enqueue_unique, request_of, refuse_requests, enqueue_many_unique, enqueue_many FROM PUBLIC;
+REVOKE ALL ON FUNCTION request_keys, why_no_queue, why_refused, why_not_unique, why_not_after, request_refusal, request_key, ended_badly,
+    key_holds, take_key, meet_holder, exclusive_flag, enqueue_request, enqueue, enqueue_unique, request_of, refuse_requests,
+    enqueue_many_unique, enqueue_many, limit_open, take_room FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION enqueue, enqueue_unique, enqueue_many TO claimd_admin, claimd_producer;
-GRANT SELECT ON job_key TO claimd_admin, claimd_reader;
+GRANT EXECUTE ON FUNCTION limit_open TO claimd_admin;
+GRANT SELECT ON job_key, room TO claimd_admin, claimd_reader;

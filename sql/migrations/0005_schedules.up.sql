@@ -76,8 +76,8 @@ DECLARE
         THEN 'name: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets'
         WHEN kind IS NULL OR kind !~ '^[a-z][a-z0-9_]*$' OR octet_length(kind) > 64
         THEN 'kind: must match ^[a-z][a-z0-9_]*$ and have at most 64 octets'
-        WHEN queue IS NULL OR queue !~ '^[a-z][a-z0-9_.-]*$' OR octet_length(queue) > 64
-        THEN 'queue: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets'
+        WHEN why_no_queue(queue) IS NOT NULL
+        THEN why_no_queue(queue)
         WHEN priority IS NULL OR priority NOT BETWEEN 0 AND 9
         THEN 'priority: must be 0 (first) to 9'
         WHEN args IS NULL

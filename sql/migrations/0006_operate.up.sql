@@ -164,8 +164,8 @@ BEGIN
 END $$;
 
 -- ---- again ----
--- All or none: refused with the reason of the first that can't be retried. Returns how many. The history may have been small when
--- this was planned.
+-- All or none: refused with the reason of the first that can't be retried, or where a queue is full of open jobs. Returns how many.
+-- The history may have been small when this was planned.
 CREATE FUNCTION retry_many(ids bigint[], even_completed boolean DEFAULT false) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE
@@ -177,6 +177,16 @@ BEGIN
     IF ids IS NULL OR array_position(ids, NULL) IS NOT NULL OR even_completed IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002',
             MESSAGE = CASE WHEN even_completed IS NULL THEN 'even_completed: must be true or false' ELSE 'id: must not be NULL' END;
+    END IF;
+    IF EXISTS (SELECT FROM queue q WHERE q.max_open IS NOT NULL) THEN
+        -- In the order of the queues, as in enqueue_many().
+        PERFORM take_room(w.queue, w.jobs)
+           FROM (SELECT h.queue, count(*) AS jobs
+                   FROM job_history h
+                   JOIN queue q ON q.name = h.queue AND q.max_open IS NOT NULL
+                  WHERE h.id = ANY (wanted) AND h.retried_at IS NULL AND (even_completed OR h.state <> 'completed')
+                  GROUP BY h.queue
+                  ORDER BY h.queue) AS w;
     END IF;
     WITH former AS (
         UPDATE job_history h SET retried_at = clock_timestamp()
@@ -234,7 +244,7 @@ CREATE INDEX job_edit_at ON job_edit USING brin (edited_at);
 CREATE FUNCTION refuse_patch(patch jsonb) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
-    known text[] := '{args,priority,scheduled_at,queue,max_attempts,timeout,tags,metadata,backoff,exclusive_key}';
+    known text[] := '{args,priority,scheduled_at,queue,max_attempts,timeout,tags,metadata,backoff,exclusive_key,share_key}';
     field text;
     wrong text;
     r job_request;
@@ -261,7 +271,7 @@ BEGIN
     wrong := COALESCE(why_refused('a', CASE WHEN patch ? 'args' THEN patch -> 'args' ELSE '{}' END,
                          CASE WHEN patch ? 'queue' THEN r.queue ELSE 'a' END,
                          CASE WHEN patch ? 'priority' THEN r.priority ELSE 4 END,
-                         r.scheduled_at, r.max_attempts, r.timeout, r.exclusive_key, NULL, r.tags, r.metadata), why_no_backoff(r.backoff));
+                         r.scheduled_at, r.max_attempts, r.timeout, r.exclusive_key, r.share_key, r.tags, r.metadata), why_no_backoff(r.backoff));
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'patch.' || wrong;
     END IF;
@@ -275,7 +285,7 @@ LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
     r job_request := jsonb_populate_record(NULL::job_request, patch);
     is_parked boolean := old.flags & 32 <> 0 AND old.scheduled_at = job_waits(); -- its own time is in job_wait
-    is_moved boolean := COALESCE(r.queue <> old.queue, false) OR COALESCE(r.priority <> old.priority, false) OR patch ? 'exclusive_key';
+    is_moved boolean := COALESCE(r.queue <> old.queue, false) OR COALESCE(r.priority <> old.priority, false) OR patch ?| '{exclusive_key,share_key}';
     new job;
 BEGIN
     IF r.queue <> old.queue THEN
@@ -299,6 +309,8 @@ BEGIN
            timeout = CASE WHEN patch ? 'timeout' THEN r.timeout ELSE j.timeout END,
            backoff = CASE WHEN patch ? 'backoff' THEN r.backoff ELSE j.backoff END,
            exclusive_key = CASE WHEN patch ? 'exclusive_key' THEN r.exclusive_key ELSE j.exclusive_key END,
+           share_key = CASE WHEN patch ? 'share_key' THEN r.share_key ELSE j.share_key END,
+           share = CASE WHEN patch ? 'share_key' THEN COALESCE(share_of(r.share_key), 0) ELSE j.share END,
            tags = CASE WHEN patch ? 'tags' THEN r.tags ELSE j.tags END,
            metadata = CASE WHEN patch ? 'metadata' THEN r.metadata ELSE j.metadata END
      WHERE j.id = old.id
@@ -336,9 +348,10 @@ BEGIN
 END $$;
 
 -- Changes a queued job: what runs is what the row says when it is claimed. null means the default: no tags, metadata or key, the
--- kind's limits, now. CL003 when it isn't queued (any more), or its version is not the expected one. Returns its new version.
+-- kind's limits, now. CL003 when it isn't queued (any more), or its version is not the expected one; CL005 where the new queue is full
+-- of open jobs. Returns its new version.
 -- apply => 'next': a job that runs gets the change when it is claimed for its next attempt, before anything else is decided; if there
--- is none, it is dropped, and its row of job_edit says so (applied_at).
+-- is none, it is dropped, and its row of job_edit says so (applied_at). Its new queue must have room already.
 CREATE FUNCTION edit(id bigint, patch jsonb, expected_version integer DEFAULT NULL, apply text DEFAULT 'now') RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -353,6 +366,11 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'apply: must be now or next';
     END IF;
     PERFORM refuse_patch(patch);
+    -- Before the job is locked: whoever enqueues takes room first, too. If the edit is refused, the room is given back.
+    PERFORM take_room(q.name, 1)
+       FROM queue q
+       JOIN job j ON j.id = edit.id AND j.queue <> q.name
+      WHERE q.name = patch ->> 'queue' AND q.max_open IS NOT NULL;
     SELECT j.* INTO old FROM job j WHERE j.id = edit.id FOR NO KEY UPDATE;
     IF old.state IS DISTINCT FROM 'available' AND (apply = 'now' OR old.state IS NULL) THEN
         SELECT h.state INTO found_state FROM job_history h WHERE h.id = edit.id AND h.retried_at IS NULL;
@@ -391,9 +409,11 @@ END $$;
 -- Nothing of a paused queue is fed, and none of its hints is popped; what runs goes on. True: it was not paused before.
 CREATE FUNCTION pause_queue(queue text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    wrong text := why_no_queue(queue);
 BEGIN
-    IF queue IS NULL OR queue !~ '^[a-z][a-z0-9_.-]*$' OR octet_length(queue) > 64 THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'queue: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets';
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
     END IF;
     INSERT INTO queue AS q (name, paused, paused_at, paused_by)
     VALUES (pause_queue.queue, true, clock_timestamp(), session_user)
@@ -405,9 +425,11 @@ END $$;
 -- True: it was paused.
 CREATE FUNCTION resume_queue(queue text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    wrong text := why_no_queue(queue);
 BEGIN
-    IF queue IS NULL OR queue !~ '^[a-z][a-z0-9_.-]*$' OR octet_length(queue) > 64 THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'queue: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets';
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
     END IF;
     UPDATE queue q SET paused = false, paused_at = NULL, paused_by = NULL WHERE q.name = resume_queue.queue AND q.paused;
     RETURN FOUND;
@@ -448,7 +470,7 @@ END $$;
 CREATE FUNCTION set_kind(kind text, patch jsonb) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
-    known text[] := '{max_attempts,max_crashes,timeout,backoff}';
+    known text[] := '{max_attempts,max_crashes,timeout,backoff,keep_log}';
     wanted kind;
     old kind;
     new kind;
@@ -482,7 +504,7 @@ BEGIN
     new := jsonb_populate_record(old, own || by_hand);
     UPDATE kind k
        SET max_attempts = new.max_attempts, max_crashes = new.max_crashes, timeout = new.timeout, backoff = new.backoff,
-           set_by_hand = by_hand, updated_at = clock_timestamp(),
+           keep_log = new.keep_log, set_by_hand = by_hand, updated_at = clock_timestamp(),
            of_plugin = COALESCE((SELECT jsonb_object_agg(h, own -> h) FROM jsonb_object_keys(by_hand) AS h), '{}')
      WHERE k.name = set_kind.kind;
 END $$;

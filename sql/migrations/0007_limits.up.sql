@@ -3,7 +3,8 @@
 -- statement that claims, which is one of its own: job_claim leaves out what has a limit, by `flags`, and what has none pays
 -- nothing. The guide: docs/guide/limits.md.
 
--- Which run holds a key. A row comes and goes in the commits that begin and end the run.
+-- Which run holds a key. A row comes and goes in the commits that begin and end the run. What a run holds is found by where it stands:
+-- no index to keep up, and places change without touching one (HOT).
 CREATE TABLE exclusive (
     key text COLLATE "C" NOT NULL,
     n smallint NOT NULL DEFAULT 1, -- which of its places
@@ -11,8 +12,6 @@ CREATE TABLE exclusive (
     fence bigint NOT NULL,
     CONSTRAINT exclusive_pkey PRIMARY KEY (key, n)
 ) WITH (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
-
-CREATE INDEX exclusive_job ON exclusive (job_id);
 
 -- Without a row: one running job, no rate.
 CREATE TABLE key_limit (
@@ -37,8 +36,6 @@ CREATE TABLE slot (
     CONSTRAINT slot_pkey PRIMARY KEY (queue, n)
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
 
-CREATE INDEX slot_fence ON slot (fence) WHERE fence <> 0;
-
 CREATE TABLE bucket (
     queue text COLLATE "C" NOT NULL,
     tokens double precision NOT NULL DEFAULT 1,
@@ -46,20 +43,15 @@ CREATE TABLE bucket (
     CONSTRAINT bucket_pkey PRIMARY KEY (queue)
 ) WITH (fillfactor = 50);
 
--- Of queues with max_open: so many more jobs may come before the open ones are counted anew.
-CREATE TABLE room (
-    queue text COLLATE "C" NOT NULL,
-    jobs integer NOT NULL DEFAULT 0,
-    CONSTRAINT room_pkey PRIMARY KEY (queue)
-) WITH (fillfactor = 50);
-
--- The flag of jobs with an exclusive key. A program built for an older schema would claim them as if they had none.
-CREATE FUNCTION exclusive_flag() RETURNS smallint
-LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM require_program(2);
-    RETURN 2;
-END $$;
+-- Jobs that were refused for their key, and whose hints were dropped: when a place of the key is free, the first of them gets its hint
+-- again. What was never refused has its own. A row too many harms nobody: it is looked at when it is its turn.
+CREATE TABLE key_waiting (
+    job_id bigint NOT NULL,
+    ready_at timestamptz NOT NULL,
+    priority smallint NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    CONSTRAINT key_waiting_pkey PRIMARY KEY (key, priority, ready_at, job_id)
+) WITH (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
 
 CREATE FUNCTION why_no_rate(starts integer, per interval) RETURNS text
 LANGUAGE sql STABLE AS $$
@@ -112,12 +104,8 @@ END $$;
 CREATE FUNCTION limit_queue(queue text, max_running integer) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
-    wrong text := CASE
-        WHEN queue IS NULL OR queue !~ '^[a-z][a-z0-9_.-]*$' OR octet_length(queue) > 64
-        THEN 'queue: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets'
-        WHEN max_running NOT BETWEEN 1 AND 10000
-        THEN 'max_running: must be 1 to 10000, or NULL for no limit'
-    END;
+    wrong text := COALESCE(why_no_queue(queue),
+                           CASE WHEN max_running NOT BETWEEN 1 AND 10000 THEN 'max_running: must be 1 to 10000, or NULL for no limit' END);
 BEGIN
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
@@ -136,11 +124,7 @@ END $$;
 CREATE FUNCTION limit_rate(queue text, starts integer, per interval DEFAULT '1 s') RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
-    wrong text := CASE
-        WHEN queue IS NULL OR queue !~ '^[a-z][a-z0-9_.-]*$' OR octet_length(queue) > 64
-        THEN 'queue: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets'
-        ELSE why_no_rate(starts, per)
-    END;
+    wrong text := COALESCE(why_no_queue(queue), why_no_rate(starts, per));
     per_second double precision := starts / extract(epoch FROM per);
 BEGIN
     IF wrong IS NOT NULL THEN
@@ -151,50 +135,6 @@ BEGIN
         ON CONFLICT (name) DO UPDATE SET rate = excluded.rate, limited = excluded.limited OR q.max_running IS NOT NULL;
     DELETE FROM bucket b WHERE b.queue = limit_rate.queue AND per_second IS NULL;
     INSERT INTO bucket (queue) SELECT limit_rate.queue WHERE per_second IS NOT NULL ON CONFLICT DO NOTHING;
-END $$;
-
--- So many jobs of the queue that have not ended, waiting or running; who would enqueue one more is refused. NULL: no limit any more.
-CREATE FUNCTION limit_open(queue text, max_open integer) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
-DECLARE
-    wrong text := CASE
-        WHEN queue IS NULL OR queue !~ '^[a-z][a-z0-9_.-]*$' OR octet_length(queue) > 64
-        THEN 'queue: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets'
-        WHEN max_open NOT BETWEEN 1 AND 10000000
-        THEN 'max_open: must be 1 to 10000000, or NULL for no limit'
-    END;
-BEGIN
-    IF wrong IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
-    END IF;
-    INSERT INTO queue AS q (name, max_open) VALUES (limit_open.queue, limit_open.max_open)
-        ON CONFLICT (name) DO UPDATE SET max_open = excluded.max_open;
-    DELETE FROM room r WHERE r.queue = limit_open.queue AND limit_open.max_open IS NULL;
-    INSERT INTO room AS r (queue) SELECT limit_open.queue WHERE limit_open.max_open IS NOT NULL
-        ON CONFLICT ON CONSTRAINT room_pkey DO UPDATE SET jobs = 0;
-END $$;
-
--- Room for so many more jobs in a queue with max_open, else CL005. Exact, since one enqueuer waits for the transaction of the other.
--- Jobs that end make room, so what a count has found can be given away before the next one.
-CREATE FUNCTION take_room(queue text, wanted bigint) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
-DECLARE
-    most integer;
-    found_open bigint;
-    found_room bigint := (SELECT r.jobs FROM room r WHERE r.queue = take_room.queue FOR NO KEY UPDATE);
-BEGIN
-    IF found_room < wanted THEN
-        SELECT q.max_open INTO most FROM queue q WHERE q.name = take_room.queue;
-        SELECT count(*) INTO found_open FROM (SELECT FROM job j WHERE j.queue = take_room.queue LIMIT most + 1) AS j;
-        found_room := most - found_open;
-        IF found_room < wanted THEN
-            RAISE EXCEPTION USING ERRCODE = 'CL005', DETAIL = found_open::text,
-                MESSAGE = format('queue: %s has %s%s of at most %s open jobs: no room for %s more', queue,
-                                 CASE WHEN found_open > most THEN 'more than ' ELSE '' END, LEAST(found_open, most), most, wanted);
-        END IF;
-    END IF;
-    UPDATE room r SET jobs = found_room - wanted WHERE r.queue = take_room.queue;
 END $$;
 
 -- ---- taking and freeing ----
@@ -211,6 +151,15 @@ BEGIN
     END IF;
     RETURN ARRAY(SELECT s.n FROM slot s WHERE s.queue = free_slots.queue AND s.n <= last AND s.fence = 0
                   ORDER BY s.n LIMIT most FOR NO KEY UPDATE SKIP LOCKED);
+END $$;
+
+-- Waits for another claim that has taken tokens: for as long as a worker that is refused would leave the queue alone.
+CREATE FUNCTION await_bucket(queue text) RETURNS void
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp SET lock_timeout = '20ms' AS $$
+BEGIN
+    PERFORM FROM bucket b WHERE b.queue = await_bucket.queue FOR NO KEY UPDATE;
+EXCEPTION WHEN lock_not_available THEN
+    NULL;
 END $$;
 
 -- How many jobs of a key with a rate may start now: its bucket holds two seconds' worth and one, since the leading scheduler looks at
@@ -232,36 +181,27 @@ BEGIN
                     1 - (SELECT count(*)::integer FROM exclusive e WHERE e.key = wanted));
 END $$;
 
--- Takes a place of a key that has several, if one is free. Where the limit was lowered, places that are held beyond it count.
-CREATE FUNCTION take_key_place(wanted text, places integer, new_id bigint, new_fence bigint) RETURNS boolean
-LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
-BEGIN
-    FOR try IN 1..5 LOOP -- somebody may be faster
-        INSERT INTO exclusive (key, n, job_id, fence) SELECT wanted, g, new_id, new_fence FROM generate_series(1, places) AS g
-         WHERE NOT EXISTS (SELECT FROM exclusive e WHERE e.key = wanted AND e.n = g)
-           AND g + (SELECT count(*) FROM exclusive e WHERE e.key = wanted AND e.n > g) <= places
-         ORDER BY g LIMIT 1 ON CONFLICT DO NOTHING;
-        IF FOUND THEN
-            RETURN true;
-        END IF;
-        EXIT WHEN key_places(wanted) < 1;
-    END LOOP;
-    RETURN false;
-END $$;
-
 -- The jobs that come next of each key, as many as it is named times: due, available, of a queue and a kind that aren't paused. Index:
--- job_exclusive, one look per priority. Not in SQL: a function that sets something is planned anew at each call.
+-- job_exclusive, one look per priority. Most keys have no other job: they are left out first. Not in SQL: a function that sets
+-- something is planned anew at each call.
 CREATE FUNCTION next_of_keys(keys text[])
 RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
 LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
 #variable_conflict use_column
+DECLARE
+    asked_for text[] := ARRAY(SELECT u.key FROM unnest(keys) AS u(key)
+                               WHERE (SELECT true FROM job j WHERE j.exclusive_key = u.key LIMIT 1));
 BEGIN
+    IF cardinality(asked_for) = 0 THEN
+        RETURN;
+    END IF;
     RETURN QUERY
-    SELECT n.* FROM (SELECT u.key, count(*) AS places FROM unnest(keys) AS u(key)
+    SELECT n.* FROM (SELECT u.key, count(*) AS places FROM unnest(asked_for) AS u(key)
                       WHERE NOT EXISTS (SELECT FROM key_limit l WHERE l.key = u.key AND key_tokens(l, statement_timestamp()) < 1)
                       GROUP BY u.key) AS k
      CROSS JOIN LATERAL (
-        SELECT f.* FROM generate_series(0, CASE WHEN EXISTS (SELECT FROM job j WHERE j.exclusive_key = k.key) THEN 9 ELSE -1 END) AS p
+        SELECT f.* FROM generate_series((SELECT min(j.priority)::integer FROM job j WHERE j.exclusive_key = k.key),
+                                        (SELECT max(j.priority)::integer FROM job j WHERE j.exclusive_key = k.key)) AS p
          CROSS JOIN LATERAL (
             SELECT j.id, j.queue, j.kind, j.priority, j.ready_at FROM job j
              WHERE j.exclusive_key = k.key AND j.priority = p AND j.ready_at <= statement_timestamp() AND j.state = 'available'
@@ -271,29 +211,111 @@ BEGIN
          ORDER BY f.priority, f.ready_at, f.id LIMIT k.places) AS n;
 END $$;
 
--- Frees what these runs (job and fence of each: a fence belongs to one run) have held, where they run no more: called for jobs
--- whose `flags` have 2 or 4, after the statements that end them, in their transaction. Returns the jobs that this makes claimable:
--- push their hints.
-CREATE FUNCTION free_ended(ids bigint[], fences bigint[])
+-- By the claim that refuses them: those of the jobs with a key that have not won. What it has left out because somebody had locked it
+-- waits, too.
+CREATE FUNCTION keep_waiting(ids bigint[], won bigint[]) RETURNS void
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO key_waiting (key, priority, ready_at, job_id)
+    SELECT j.exclusive_key, j.priority, j.ready_at, j.id FROM job j
+     WHERE j.id = ANY (ids) AND j.id <> ALL (COALESCE(won, '{}')) AND j.exclusive_key IS NOT NULL AND j.state = 'available'
+     ORDER BY j.exclusive_key, j.priority, j.ready_at, j.id ON CONFLICT DO NOTHING;
+END $$;
+
+-- Those that come next of each key, as many as it is named times, of those that wait; they wait no more.
+CREATE FUNCTION next_waiting(keys text[])
+RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    asked_for text[] := keys;
+    taken bigint[];
+    taken_keys text[];
+BEGIN
+    LOOP
+        asked_for := ARRAY(SELECT u.key FROM unnest(asked_for) AS u(key)
+                            WHERE (SELECT true FROM key_waiting w WHERE w.key = u.key LIMIT 1)); -- no EXISTS: as in claim_limited()
+        EXIT WHEN cardinality(asked_for) = 0;
+        WITH gone AS (
+            DELETE FROM key_waiting
+             WHERE ctid = ANY (ARRAY(
+                SELECT n.at FROM (SELECT u.key, count(*) AS places FROM unnest(asked_for) AS u(key)
+                                   WHERE NOT EXISTS (SELECT FROM key_limit l
+                                                      WHERE l.key = u.key AND key_tokens(l, statement_timestamp()) < 1)
+                                   GROUP BY u.key) AS k
+                 CROSS JOIN LATERAL (SELECT w.ctid AS at FROM key_waiting w WHERE w.key = k.key
+                                      ORDER BY w.priority, w.ready_at, w.job_id LIMIT k.places FOR UPDATE SKIP LOCKED) AS n))
+            RETURNING job_id, key
+        )
+        SELECT array_agg(g.job_id), array_agg(g.key) INTO taken, taken_keys FROM gone g;
+        RETURN QUERY
+        SELECT j.id, j.queue, j.kind, j.priority, j.ready_at FROM unnest(taken, taken_keys) AS t(id, key)
+          JOIN job j ON j.id = t.id AND j.exclusive_key = t.key
+         WHERE j.state = 'available' AND j.ready_at <= statement_timestamp()
+           AND NOT EXISTS (SELECT FROM queue q WHERE q.name = j.queue AND q.paused)
+           AND NOT EXISTS (SELECT FROM kind k WHERE k.name = j.kind AND k.paused);
+        -- In place of those that don't wait any more.
+        asked_for := ARRAY(SELECT t.key FROM unnest(taken, taken_keys) AS t(id, key)
+                            WHERE NOT EXISTS (SELECT FROM job j WHERE j.id = t.id AND j.exclusive_key = t.key AND j.state = 'available'));
+    END LOOP;
+END $$;
+
+-- With each full pass, which pushes the hints of all that wait.
+CREATE FUNCTION forget_waiting() RETURNS void
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    DELETE FROM key_waiting
+     WHERE ctid = ANY (ARRAY(SELECT w.ctid FROM key_waiting w
+                              WHERE NOT EXISTS (SELECT FROM job j WHERE j.id = w.job_id AND j.state = 'available')
+                                FOR UPDATE SKIP LOCKED));
+END $$;
+
+-- Frees what these runs have held, where they run no more: called for jobs whose `flags` have 2 or 4, after the statements that end
+-- them, in their transaction. `key_rows`, `places`: where claim_limited() said that it is, as rows of `exclusive` and `slot`; NULL: the
+-- run holds no such thing, (0,0): nobody knows. What is not found there is looked for by its fence, which belongs to one run. Returns
+-- the jobs that this makes claimable: push their hints.
+CREATE FUNCTION free_ended(ids bigint[], fences bigint[], key_rows tid[], places tid[])
 RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
-    freed text[];
+    held bigint := cardinality(array_remove(places, NULL));
+    found bigint;
+    freed text[] := '{}';
+    freed_late text[];
 BEGIN
-    UPDATE slot s SET job_id = 0, fence = 0
-     WHERE s.fence = ANY (fences) AND s.fence <> 0
-       AND NOT EXISTS (SELECT FROM job j WHERE j.id = s.job_id AND j.fence = s.fence AND j.state = 'running');
-    WITH gone AS (
-        DELETE FROM exclusive e
-         WHERE e.job_id = ANY (ids) AND e.fence = ANY (fences)
-           AND NOT EXISTS (SELECT FROM job j WHERE j.id = e.job_id AND j.fence = e.fence AND j.state = 'running')
-        RETURNING e.key
-    )
-    SELECT array_agg(g.key) INTO freed FROM gone g;
-    IF freed IS NOT NULL THEN
-        RETURN QUERY SELECT n.* FROM next_of_keys(freed) AS n;
+    IF held > 0 THEN
+        UPDATE slot s SET job_id = 0, fence = 0 FROM unnest(ids, fences, places) AS r(id, fence, at)
+         WHERE s.ctid = r.at AND s.fence = r.fence
+           AND NOT EXISTS (SELECT FROM job j WHERE j.id = r.id AND j.fence = r.fence AND j.state = 'running');
+        GET DIAGNOSTICS found = ROW_COUNT;
+        IF found < held THEN
+            UPDATE slot s SET job_id = 0, fence = 0
+             WHERE s.fence = ANY (fences) AND s.fence <> 0
+               AND NOT EXISTS (SELECT FROM job j WHERE j.id = s.job_id AND j.fence = s.fence AND j.state = 'running');
+        END IF;
+    END IF;
+    held := cardinality(array_remove(key_rows, NULL));
+    IF held > 0 THEN
+        WITH gone AS (
+            DELETE FROM exclusive e USING unnest(ids, fences, key_rows) AS r(id, fence, at)
+             WHERE e.ctid = r.at AND e.fence = r.fence
+               AND NOT EXISTS (SELECT FROM job j WHERE j.id = r.id AND j.fence = r.fence AND j.state = 'running')
+            RETURNING e.key
+        )
+        SELECT COALESCE(array_agg(g.key), '{}') INTO freed FROM gone g;
+        IF cardinality(freed) < held THEN
+            WITH gone AS (
+                DELETE FROM exclusive e
+                 WHERE e.fence = ANY (fences)
+                   AND NOT EXISTS (SELECT FROM job j WHERE j.id = e.job_id AND j.fence = e.fence AND j.state = 'running')
+                RETURNING e.key
+            )
+            SELECT array_agg(g.key) INTO freed_late FROM gone g;
+            freed := freed || freed_late;
+        END IF;
+        RETURN QUERY SELECT n.* FROM next_waiting(freed) AS n;
     END IF;
 END $$;
 
@@ -305,6 +327,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp 
 DECLARE
     freed text[];
 BEGIN
+    PERFORM forget_waiting();
     WITH leaked AS MATERIALIZED (
         SELECT s.queue, s.n, s.fence FROM slot s
          WHERE s.fence <> 0 AND NOT EXISTS (SELECT FROM job j WHERE j.id = s.job_id AND j.fence = s.fence AND j.state = 'running')
@@ -337,7 +360,10 @@ BEGIN
     RETURN QUERY
     SELECT n.* FROM next_of_keys(ARRAY(
         SELECT k.key FROM (SELECT DISTINCT j.exclusive_key AS key FROM job j WHERE j.id = ANY (ids) AND j.state = 'available') AS k
-         CROSS JOIN LATERAL generate_series(1, key_places(k.key)))) AS n;
+          LEFT JOIN key_limit l ON l.key = k.key
+         CROSS JOIN LATERAL generate_series(1, CASE WHEN l.key IS NULL THEN 1
+                                                    ELSE LEAST(l.max_running, floor(key_tokens(l, statement_timestamp())))::integer END
+                                               - (SELECT count(*)::integer FROM exclusive e WHERE e.key = k.key)))) AS n;
 END $$;
 
 -- What may start by now of keys with a rate, `most` jobs at most. For the leading scheduler, each second: whoever was refused for the
@@ -355,158 +381,220 @@ BEGIN
      LIMIT most;
 END $$;
 
+-- Takes free places of keys that have several, for those of the jobs (in their order) that have none yet. Where the limit was lowered,
+-- places that are held beyond it count. `offered`: so many seemed to be free.
+CREATE FUNCTION take_key_places(jobs bigint[], keys text[], limits integer[], won bigint[],
+                                OUT taken bigint[], OUT fences bigint[], OUT key_rows tid[], OUT offered integer)
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+    WITH wanted AS (
+        SELECT u.key, max(u.places) AS places, array_agg(u.job ORDER BY u.at) AS jobs
+          FROM unnest(take_key_places.jobs, take_key_places.keys, limits) WITH ORDINALITY AS u(job, key, places, at)
+         WHERE u.places > 1 AND u.job <> ALL (won)
+         GROUP BY u.key
+    ), offer AS MATERIALIZED (
+        SELECT w.key, f.n, w.jobs[f.turn] AS job_id
+          FROM wanted w
+         CROSS JOIN LATERAL (SELECT COALESCE(array_agg(e.n), '{}') AS held, COALESCE(max(e.n), 0) AS highest
+                               FROM exclusive e WHERE e.key = w.key) AS h
+         CROSS JOIN LATERAL (SELECT g AS n, row_number() OVER (ORDER BY g) AS turn
+                               FROM generate_series(1, LEAST(w.places, cardinality(h.held) + cardinality(w.jobs))) AS g
+                              WHERE g <> ALL (h.held)
+                                AND (h.highest <= w.places
+                                     OR g + (SELECT count(*) FROM unnest(h.held) AS u(n) WHERE u.n > g) <= w.places)
+                              ORDER BY g LIMIT cardinality(w.jobs)) AS f
+    ), got AS (
+        INSERT INTO exclusive (key, n, job_id, fence)
+        SELECT o.key, o.n, o.job_id, nextval('fence') FROM offer o ORDER BY o.key COLLATE "C", o.n ON CONFLICT DO NOTHING
+        RETURNING job_id, fence, ctid AS at
+    )
+    SELECT COALESCE(array_agg(g.job_id), '{}'), COALESCE(array_agg(g.fence), '{}'), COALESCE(array_agg(g.at), '{}'),
+           (SELECT count(*) FROM offer)
+      INTO taken, fences, key_rows, offered FROM got g;
+END $$;
+
 -- Claims those of the jobs that job_claim leaves out, within their limits, and after the edits that waited for this attempt (flag
--- 64); `ahead`: those of them that no runner waits for. In this order, so that it neither deadlocks nor leaks: lock the jobs, lock
--- free places of their queues, draw fences, take the keys in their order, change only who has won. What somebody has locked is left
--- out, but whoever is ending the run that holds a key is waited for: then it is ours.
+-- 64); `ahead`, in rising order: those of them that no runner waits for. In this order, so that it neither deadlocks nor leaks: lock
+-- the jobs, lock tokens and free places, take the keys in their order, change only who has won. What somebody has locked is left out,
+-- but whoever is ending the run that holds a key is waited for: then it is ours. `key_row`, `place`: for free_ended().
 CREATE FUNCTION claim_limited(ids bigint[], worker uuid, kinds text[], ahead bigint[])
-RETURNS SETOF job
+RETURNS TABLE (id bigint, fence bigint, created_at timestamptz, ready_at timestamptz, attempted_at timestamptz, attempt integer,
+               crashes integer, generation integer, max_attempts integer, priority smallint, flags smallint, queue text, kind text,
+               args jsonb, timeout interval, tags text[], metadata jsonb, backoff text, key_row tid, place tid)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     c record;
-    seen text[] := '{}'; -- queues whose places are locked,
-    open_queues text[] := '{}'; -- and these places: queue,
-    open_places integer[] := '{}'; -- and number; NULL once it is given away
-    at integer;
-    rated text[] := '{}'; -- queues with a rate, what their buckets hold, and since when
-    left_over double precision[] := '{}';
-    looked_at timestamptz[] := '{}';
-    rated_keys text[] := '{}'; -- the same of keys
+    edited job;
+    has_edits boolean;
+    chosen bigint[]; -- jobs that may be claimed, in the order in which they are due,
+    chosen_keys text[]; -- and their columns
+    chosen_limits integer[]; -- places of the key; NULL: it has none
+    chosen_turns integer[]; -- among the jobs of the key
+    chosen_queues text[];
+    has_rates boolean; -- of keys: which, what their buckets hold, and since when
+    rated text[] := '{}';
     key_left double precision[] := '{}';
     key_looked_at timestamptz[] := '{}';
+    limited text[] := '{}'; -- queues with a limit: how many jobs may start, what their buckets hold (NULL: they have none), since when,
+    allowed integer[] := '{}';
+    left_over double precision[] := '{}';
+    looked_at timestamptz[] := '{}';
+    begins integer[] := '{}'; -- and where their places begin in the next one (NULL: any number may run)
+    free_places integer[] := '{}';
     found_tokens double precision;
     found_at timestamptz;
-    drawn bigint;
-    chosen bigint[] := '{}'; -- columns of the jobs that may have what their queues allow
-    chosen_keys text[] := '{}';
-    chosen_limits integer[] := '{}';
-    chosen_queues text[] := '{}';
-    chosen_places integer[] := '{}';
-    won integer[] := '{}'; -- which of them have their keys too
-    fences bigint[] := '{}';
-    edited job;
+    found_places integer[];
+    won bigint[]; -- who has all that it needs
+    fences bigint[];
+    key_rows tid[];
+    placed bigint[]; -- who has a place of its queue, in rising order
+    places tid[];
 BEGIN
-    FOR edited IN SELECT j.* FROM job j WHERE j.id = ANY (ids) AND j.flags & 64 <> 0 AND j.state = 'available' ORDER BY j.id
-                     FOR NO KEY UPDATE SKIP LOCKED LOOP
-        PERFORM apply_patch(edited, take_kept_edits(edited), edited.version);
+    LOOP
+        SELECT array_agg(f.id) FILTER (WHERE f.may_start), array_agg(f.key) FILTER (WHERE f.may_start),
+               array_agg(f.key_limit) FILTER (WHERE f.may_start), array_agg(f.turn) FILTER (WHERE f.may_start),
+               array_agg(f.queue) FILTER (WHERE f.may_start), bool_or(f.flags & 64 <> 0), bool_or(f.key_rate IS NOT NULL)
+          INTO chosen, chosen_keys, chosen_limits, chosen_turns, chosen_queues, has_edits, has_rates
+          FROM (SELECT t.*, t.may_try AND (t.key IS NULL OR t.turn <= t.key_limit) AS may_start
+                  FROM (SELECT l.*, row_number() OVER (PARTITION BY l.key, l.may_try
+                                                       ORDER BY l.priority, l.ready_at, l.id)::integer AS turn
+                          FROM (SELECT j.id, j.exclusive_key AS key, j.priority, j.ready_at, j.queue, j.flags, m.rate AS key_rate,
+                                       CASE WHEN j.exclusive_key IS NOT NULL THEN COALESCE(m.max_running, 1) END AS key_limit,
+                                       CASE WHEN ahead[width_bucket(j.id, ahead)] = j.id
+                                            THEN NOT COALESCE(k.at_most_once, false)
+                                                 AND j.attempt + 1 < COALESCE(j.max_attempts, k.max_attempts, 25)
+                                            ELSE j.attempt < COALESCE(j.max_attempts, k.max_attempts, 25) END AS may_try
+                                  FROM job j
+                                  LEFT JOIN kind k ON k.name = j.kind
+                                  LEFT JOIN key_limit m ON m.key = j.exclusive_key
+                                 WHERE j.id = ANY (ids) AND j.state = 'available' AND j.scheduled_at <= clock_timestamp()
+                                   AND j.kind = ANY (kinds)
+                                   FOR NO KEY UPDATE OF j SKIP LOCKED) AS l) AS t
+                 ORDER BY t.priority, t.ready_at, t.id) AS f;
+        EXIT WHEN has_edits IS NOT TRUE;
+        FOR edited IN SELECT j.* FROM job j WHERE j.id = ANY (ids) AND j.flags & 64 <> 0 AND j.state = 'available' ORDER BY j.id
+                         FOR NO KEY UPDATE SKIP LOCKED LOOP
+            PERFORM apply_patch(edited, take_kept_edits(edited), edited.version);
+        END LOOP;
     END LOOP;
-    FOR c IN SELECT j.id, j.exclusive_key AS key, COALESCE(l.max_running, 1) AS key_limit, l.rate AS key_rate, j.queue,
-                    q.max_running, q.rate
-               FROM job j
-               LEFT JOIN kind k ON k.name = j.kind
-               LEFT JOIN queue q ON q.name = j.queue
-               LEFT JOIN key_limit l ON l.key = j.exclusive_key
-              WHERE j.id = ANY (ids) AND j.state = 'available' AND j.scheduled_at <= clock_timestamp() AND j.kind = ANY (kinds)
-                AND CASE WHEN j.id = ANY (ahead)
-                         THEN NOT COALESCE(k.at_most_once, false) AND j.attempt + 1 < COALESCE(j.max_attempts, k.max_attempts, 25)
-                         ELSE j.attempt < COALESCE(j.max_attempts, k.max_attempts, 25) END
-              ORDER BY j.priority, j.ready_at, j.id
-                FOR NO KEY UPDATE OF j SKIP LOCKED LOOP
-        CONTINUE WHEN c.key IS NOT NULL AND cardinality(array_positions(chosen_keys, c.key)) >= c.key_limit;
-        IF c.key_rate IS NOT NULL THEN
-            IF c.key <> ALL (rated_keys) THEN
-                found_at := clock_timestamp();
-                SELECT key_tokens(l, found_at) INTO found_tokens FROM key_limit l WHERE l.key = c.key FOR NO KEY UPDATE SKIP LOCKED;
-                rated_keys := array_append(rated_keys, c.key);
-                key_left := array_append(key_left, found_tokens); -- NULL: somebody else is at it
-                key_looked_at := array_append(key_looked_at, found_at);
-            END IF;
-            CONTINUE WHEN (key_left[array_position(rated_keys, c.key)] >= 1) IS NOT TRUE;
-        END IF;
+
+    IF has_rates THEN
+        FOR c IN SELECT l.key FROM (SELECT DISTINCT u.key FROM unnest(chosen_keys) AS u(key)) AS u JOIN key_limit l ON l.key = u.key
+                  WHERE l.rate IS NOT NULL ORDER BY l.key LOOP
+            found_at := clock_timestamp();
+            SELECT key_tokens(l, found_at) INTO found_tokens FROM key_limit l WHERE l.key = c.key FOR NO KEY UPDATE SKIP LOCKED;
+            rated := array_append(rated, c.key);
+            key_left := array_append(key_left, COALESCE(found_tokens, 0)); -- none: somebody else is at it
+            key_looked_at := array_append(key_looked_at, found_at);
+        END LOOP;
+        SELECT array_agg(u.id), array_agg(u.key), array_agg(u.key_limit), array_agg(u.queue) INTO chosen, chosen_keys, chosen_limits, chosen_queues
+          FROM unnest(chosen, chosen_keys, chosen_limits, chosen_turns, chosen_queues) AS u(id, key, key_limit, turn, queue)
+         WHERE u.turn <= COALESCE(key_left[array_position(rated, u.key)], u.turn);
+    END IF;
+
+    FOR c IN SELECT q.name, q.max_running, q.rate, u.jobs
+               FROM (SELECT u.name, count(*)::integer AS jobs FROM unnest(chosen_queues) AS u(name) GROUP BY u.name) AS u
+               JOIN queue q ON q.name = u.name
+              WHERE q.limited ORDER BY q.name LOOP
+        found_tokens := NULL;
+        found_places := NULL;
         IF c.rate IS NOT NULL THEN
-            IF c.queue <> ALL (rated) THEN
+            FOR try IN 1..2 LOOP
                 found_at := clock_timestamp();
                 SELECT LEAST(1 + c.rate, b.tokens + c.rate * GREATEST(0, extract(epoch FROM found_at - b.filled_at))) INTO found_tokens
-                  FROM bucket b WHERE b.queue = c.queue FOR NO KEY UPDATE SKIP LOCKED;
-                rated := array_append(rated, c.queue);
-                left_over := array_append(left_over, found_tokens); -- NULL: somebody else is at it
-                looked_at := array_append(looked_at, found_at);
-            END IF;
-            at := array_position(rated, c.queue);
-            CONTINUE WHEN (left_over[at] >= 1) IS NOT TRUE;
+                  FROM bucket b WHERE b.queue = c.name FOR NO KEY UPDATE SKIP LOCKED;
+                EXIT WHEN FOUND OR try = 2;
+                PERFORM await_bucket(c.name);
+            END LOOP;
+            found_tokens := COALESCE(found_tokens, 0); -- none: somebody has been at it for long
+            c.jobs := LEAST(c.jobs, floor(found_tokens));
         END IF;
-        at := NULL;
         IF c.max_running IS NOT NULL THEN
-            IF c.queue <> ALL (seen) THEN
-                seen := seen || c.queue;
-                open_places := open_places || free_slots(c.queue, c.max_running, cardinality(ids));
-                open_queues := open_queues || array_fill(c.queue, ARRAY[cardinality(open_places) - cardinality(open_queues)]);
-            END IF;
-            at := array_position(open_queues, c.queue);
-            CONTINUE WHEN at IS NULL;
-            open_queues[at] := NULL;
+            found_places := free_slots(c.name, c.max_running, c.jobs);
+            c.jobs := LEAST(c.jobs, cardinality(found_places));
         END IF;
-        chosen_places := array_append(chosen_places, open_places[at]);
-        IF c.rate IS NOT NULL THEN
-            at := array_position(rated, c.queue);
-            left_over[at] := left_over[at] - 1;
-        END IF;
-        IF c.key_rate IS NOT NULL THEN
-            at := array_position(rated_keys, c.key);
-            key_left[at] := key_left[at] - 1;
-        END IF;
-        chosen := chosen || c.id;
-        chosen_keys := array_append(chosen_keys, c.key);
-        chosen_limits := chosen_limits || c.key_limit;
-        chosen_queues := chosen_queues || c.queue;
+        limited := array_append(limited, c.name);
+        allowed := array_append(allowed, c.jobs);
+        left_over := array_append(left_over, found_tokens);
+        looked_at := array_append(looked_at, found_at);
+        begins := array_append(begins, CASE WHEN c.max_running IS NOT NULL THEN cardinality(free_places) END);
+        free_places := free_places || found_places;
     END LOOP;
-    -- Keys with one place in their order, then those with several: whoever waits for another can't be waited for by him.
-    WITH taken AS (
+    IF cardinality(limited) > 0 THEN
+        SELECT array_agg(u.id), array_agg(u.key), array_agg(u.key_limit), array_agg(u.queue)
+          INTO chosen, chosen_keys, chosen_limits, chosen_queues
+          FROM (SELECT u.*, row_number() OVER (PARTITION BY u.queue ORDER BY u.at) AS turn
+                  FROM unnest(chosen, chosen_keys, chosen_limits, chosen_queues) WITH ORDINALITY AS u(id, key, key_limit, queue, at)
+                 ORDER BY u.at) AS u
+         WHERE u.turn <= COALESCE(allowed[array_position(limited, u.queue)], u.turn);
+    END IF;
+
+    -- Keys with one place in their order, then those with several: whoever waits for another can't be waited for by him. (EXISTS would be
+    -- a join, and read all of a table that was empty when it was planned.)
+    WITH single AS (
         INSERT INTO exclusive (key, job_id, fence)
-        SELECT u.key, chosen[u.at], nextval('fence') FROM unnest(chosen_keys) WITH ORDINALITY AS u(key, at)
-         WHERE u.key IS NOT NULL AND chosen_limits[u.at] = 1 AND NOT EXISTS (SELECT FROM exclusive e WHERE e.key = u.key AND e.n > 1)
+        SELECT u.key, u.id, nextval('fence') FROM unnest(chosen, chosen_keys, chosen_limits) AS u(id, key, key_limit)
+         WHERE u.key_limit = 1 AND (SELECT e.n FROM exclusive e WHERE e.key = u.key AND e.n > 1 LIMIT 1) IS NULL
          ORDER BY u.key COLLATE "C" ON CONFLICT DO NOTHING
-        RETURNING job_id, fence
-    ), free AS (
-        SELECT u.at, nextval('fence') AS fence FROM unnest(chosen_keys) WITH ORDINALITY AS u(key, at) WHERE u.key IS NULL
+        RETURNING job_id, fence, ctid AS at
     )
-    SELECT COALESCE(array_agg(w.at), '{}'), COALESCE(array_agg(w.fence), '{}') INTO won, fences
-      FROM (SELECT array_position(chosen, t.job_id) AS at, t.fence FROM taken t UNION ALL SELECT f.at::integer, f.fence FROM free f) AS w;
-    FOR at IN SELECT u.at FROM unnest(chosen_keys) WITH ORDINALITY AS u(key, at)
-               WHERE u.key IS NOT NULL AND chosen_limits[u.at] > 1 ORDER BY u.key COLLATE "C" LOOP
-        drawn := nextval('fence');
-        IF take_key_place(chosen_keys[at], chosen_limits[at], chosen[at], drawn) THEN
-            won := won || at;
-            fences := fences || drawn;
-        END IF;
+    SELECT COALESCE(array_agg(w.job_id), '{}'), COALESCE(array_agg(w.fence), '{}'), COALESCE(array_agg(w.at), '{}')
+      INTO won, fences, key_rows
+      FROM (SELECT s.job_id, s.fence, s.at FROM single s
+            UNION ALL
+            SELECT u.id, nextval('fence'), NULL FROM unnest(chosen, chosen_limits) AS u(id, key_limit) WHERE u.key_limit IS NULL) AS w;
+    FOR try IN 1..CASE WHEN 1 < ANY (chosen_limits) THEN 5 ELSE 0 END LOOP -- somebody may be faster
+        SELECT t.* INTO c FROM take_key_places(chosen, chosen_keys, chosen_limits, won) AS t;
+        won := won || c.taken;
+        fences := fences || c.fences;
+        key_rows := key_rows || c.key_rows;
+        EXIT WHEN cardinality(c.taken) = c.offered;
     END LOOP;
-    FOR at IN SELECT u.at FROM generate_series(1, CASE WHEN cardinality(rated) + cardinality(rated_keys) > 0
-                                                       THEN cardinality(chosen) ELSE 0 END) AS u(at)
-               WHERE u.at <> ALL (won) LOOP -- their tokens are for others
-        IF chosen_queues[at] = ANY (rated) THEN
-            left_over[array_position(rated, chosen_queues[at])] := left_over[array_position(rated, chosen_queues[at])] + 1;
-        END IF;
-        IF chosen_keys[at] = ANY (rated_keys) THEN
-            key_left[array_position(rated_keys, chosen_keys[at])] := key_left[array_position(rated_keys, chosen_keys[at])] + 1;
-        END IF;
-    END LOOP;
-    UPDATE slot s SET job_id = chosen[w.at], fence = w.fence
-      FROM unnest(won, fences) AS w(at, fence)
-     WHERE s.queue = chosen_queues[w.at] AND s.n = chosen_places[w.at];
-    FOR at IN 1..cardinality(rated) LOOP
-        UPDATE bucket b SET tokens = left_over[at], filled_at = GREATEST(b.filled_at, looked_at[at])
-         WHERE b.queue = rated[at] AND left_over[at] IS NOT NULL;
-    END LOOP;
-    FOR at IN 1..cardinality(rated_keys) LOOP
-        UPDATE key_limit l SET tokens = key_left[at], filled_at = GREATEST(l.filled_at, key_looked_at[at])
-         WHERE l.key = rated_keys[at] AND key_left[at] IS NOT NULL;
-    END LOOP;
+
+    IF has_rates OR cardinality(limited) > 0 THEN
+        SELECT array_agg(w.id), array_agg(w.fence), array_agg(w.at) INTO won, fences, key_rows
+          FROM (SELECT w.* FROM unnest(won, fences, key_rows) AS w(id, fence, at) ORDER BY w.id) AS w;
+        UPDATE key_limit l SET tokens = key_left[w.at] - w.jobs, filled_at = GREATEST(l.filled_at, key_looked_at[w.at])
+          FROM (SELECT array_position(rated, u.key) AS at, count(*) AS jobs FROM unnest(chosen, chosen_keys) AS u(id, key)
+                 WHERE has_rates AND won[width_bucket(u.id, won)] = u.id GROUP BY 1) AS w
+         WHERE l.key = rated[w.at];
+        WITH winner AS MATERIALIZED (
+            SELECT u.id, u.queue, array_position(limited, u.queue) AS at, row_number() OVER (PARTITION BY u.queue) AS turn
+              FROM unnest(chosen, chosen_queues) AS u(id, queue)
+             WHERE won[width_bucket(u.id, won)] = u.id
+        ), paid AS (
+            UPDATE bucket b SET tokens = left_over[w.at] - w.jobs, filled_at = GREATEST(b.filled_at, looked_at[w.at])
+              FROM (SELECT w.at, max(w.turn) AS jobs FROM winner w WHERE left_over[w.at] IS NOT NULL GROUP BY w.at) AS w
+             WHERE b.queue = limited[w.at]
+        ), taken AS (
+            UPDATE slot s SET job_id = w.id, fence = fences[width_bucket(w.id, won)]
+              FROM winner w
+             WHERE s.queue = w.queue AND s.n = free_places[begins[w.at] + w.turn]
+            RETURNING s.job_id, s.ctid AS at
+        )
+        SELECT array_agg(t.job_id), array_agg(t.at) INTO placed, places FROM (SELECT t.* FROM taken t ORDER BY t.job_id) AS t;
+    END IF;
+    PERFORM keep_waiting(ids, won) WHERE cardinality(ids) > COALESCE(cardinality(won), 0);
     RETURN QUERY
     UPDATE job j
        SET state = 'running', attempt = j.attempt + 1, fence = w.fence, worker_id = worker, attempted_at = clock_timestamp(),
            -- Its end makes its worker try the next one.
-           flags = CASE WHEN EXISTS (SELECT FROM queue q WHERE q.name = j.queue AND q.limited) THEN j.flags | 4 ELSE j.flags & ~4 END
-      FROM unnest(won, fences) AS w(at, fence)
-     WHERE j.id = chosen[w.at]
-    RETURNING j.*;
+           flags = CASE WHEN j.queue = ANY (limited) THEN j.flags | 4 ELSE j.flags & ~4 END
+      FROM unnest(won, fences, key_rows) AS w(id, fence, at)
+     WHERE j.id = w.id
+    RETURNING j.id, j.fence, j.created_at, j.ready_at, j.attempted_at, j.attempt, j.crashes, j.generation, j.max_attempts, j.priority,
+              j.flags, j.queue, j.kind, j.args, j.timeout, j.tags, j.metadata, j.backoff, w.at,
+              CASE WHEN placed[width_bucket(j.id, placed)] = j.id THEN places[width_bucket(j.id, placed)] END;
 END $$;
 
-REVOKE ALL ON FUNCTION exclusive_flag, why_no_rate, limit_key, limit_key_rate, limit_queue, limit_rate, limit_open, take_room,
-    free_slots, key_tokens, key_places, take_key_place, next_of_keys, free_ended, free_leaked, next_free, next_of_rates, claim_limited FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION limit_key, limit_key_rate, limit_queue, limit_rate, limit_open TO claimd_admin;
+REVOKE ALL ON FUNCTION why_no_rate, limit_key, limit_key_rate, limit_queue, limit_rate, free_slots, await_bucket, key_tokens, key_places,
+    take_key_places, next_of_keys, keep_waiting, next_waiting, forget_waiting, free_ended, free_leaked, next_free, next_of_rates,
+    claim_limited FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION limit_key, limit_key_rate, limit_queue, limit_rate TO claimd_admin;
 GRANT EXECUTE ON FUNCTION key_tokens TO claimd_admin, claimd_reader;
 GRANT EXECUTE ON FUNCTION key_places, free_ended, free_leaked, next_free, claim_limited TO claimd_worker;
-GRANT SELECT ON exclusive, key_limit, slot, bucket, room TO claimd_admin, claimd_reader;
+GRANT SELECT ON exclusive, key_limit, slot, bucket, key_waiting TO claimd_admin, claimd_reader;
 GRANT SELECT ON exclusive TO claimd_worker;

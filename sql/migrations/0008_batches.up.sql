@@ -171,6 +171,33 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Jobs of closed batches that are gone without the batch having been told, by a DELETE of somebody, count as they ended, or as cancelled.
+-- A look at the first hundred open ones of each batch: as they end, the others come to be among them. Returns how many it found.
+CREATE FUNCTION repair_batches() RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    closed bigint;
+    gone bigint[];
+    done bigint := 0;
+BEGIN
+    FOR closed IN SELECT b.id FROM batch b WHERE b.over_at IS NULL AND b.closed_at IS NOT NULL LOOP
+        FOR try IN 1..100 LOOP
+            gone := ARRAY(SELECT o.job_id
+                            FROM (SELECT m.job_id FROM batch_job m
+                                   WHERE m.batch_id = closed AND m.state IS NULL ORDER BY m.job_id LIMIT 100) AS o
+                           WHERE NOT EXISTS (SELECT FROM job j WHERE j.id = o.job_id));
+            EXIT WHEN gone = '{}';
+            UPDATE batch_job m
+               SET state = COALESCE((SELECT h.state FROM job_history h WHERE h.id = m.job_id AND h.retried_at IS NULL LIMIT 1), 'cancelled')
+             WHERE m.job_id = ANY (ARRAY(SELECT o.job_id FROM batch_job o WHERE o.job_id = ANY (gone) FOR NO KEY UPDATE SKIP LOCKED))
+               AND m.state IS NULL AND NOT EXISTS (SELECT FROM job j WHERE j.id = m.job_id);
+            EXIT WHEN NOT FOUND;
+            done := done + cardinality(gone);
+        END LOOP;
+    END LOOP;
+    RETURN done;
+END $$;
+
 -- ---- jobs after jobs ----
 -- A job that waits, and when it is due after that. Meanwhile its scheduled_at is job_waits(): no claim takes it, no feed reads it.
 CREATE TABLE job_wait (
@@ -276,12 +303,38 @@ BEGIN
     RETURN done;
 END $$;
 
+-- As repair_batches(), for jobs that wait for one that is gone: its end counts as in its batch. A look at the first ten thousand of
+-- those that are waited for.
+CREATE FUNCTION repair_waits() RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    gone bigint[] := ARRAY(SELECT DISTINCT o.after_id
+                             FROM (SELECT a.after_id FROM job_after a WHERE a.state IS NULL ORDER BY a.after_id LIMIT 10000) AS o
+                            WHERE NOT EXISTS (SELECT FROM job j WHERE j.id = o.after_id));
+BEGIN
+    IF gone = '{}' THEN
+        RETURN 0;
+    END IF;
+    WITH told AS (
+        UPDATE job_after a
+           SET state = COALESCE((SELECT h.state FROM job_history h WHERE h.id = a.after_id AND h.retried_at IS NULL LIMIT 1), 'cancelled')
+         WHERE a.ctid = ANY (ARRAY(SELECT o.ctid FROM job_after o WHERE o.after_id = ANY (gone) AND o.state IS NULL
+                                      FOR NO KEY UPDATE SKIP LOCKED))
+           AND a.state IS NULL AND NOT EXISTS (SELECT FROM job j WHERE j.id = a.after_id)
+        RETURNING a.job_id
+    )
+    INSERT INTO job_wake SELECT job_id FROM told;
+    RETURN cardinality(gone);
+END $$;
+
 -- ---- the end of a job ----
 -- What the end of a job is to do besides, by job.flags: 1 = its unique key is free; 32 = it waited for others; 64 = its cancel was asked
 -- for while it ran. (2 and 4, limits, are freed by free_ended().) One trigger for all, since each costs every job a look. Whatever ends a
 -- job deletes its row, so this holds for programs of every release. It never waits: a producer may hold the row of a key for long.
+-- Sessions of workers plan each statement anew, which would cost more here than all that it does.
 CREATE FUNCTION job_ended() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off AS $$
 BEGIN
     IF OLD.flags & 1 <> 0 THEN
         DELETE FROM job_key
@@ -300,7 +353,8 @@ CREATE TRIGGER job_ended AFTER DELETE ON job FOR EACH ROW WHEN (OLD.flags & 97 <
 -- What its batch (8) and those who wait for it (16) are told when it comes into the history, which knows how it ended. To look that up
 -- from the other trigger would take a plan over all days for each job.
 CREATE FUNCTION job_in_history() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off AS $$
 BEGIN
     IF NEW.flags & 8 <> 0 THEN
         UPDATE batch_job m SET state = NEW.state WHERE m.job_id = NEW.id;
@@ -322,11 +376,16 @@ CREATE TRIGGER job_in_history AFTER INSERT ON job_history FOR EACH ROW WHEN (NEW
 CREATE FUNCTION job_again() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
-    holder bigint := CASE WHEN NEW.flags & 1 <> 0 THEN take_key(NEW.unique_key, 'open', NULL, NEW.id) ELSE NEW.id END;
+    holder bigint;
 BEGIN
-    IF holder <> NEW.id THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL004', DETAIL = holder::text,
-            MESSAGE = format('job %s can''t be retried: job %s has its unique key now', NEW.id, holder);
+    IF NEW.flags & 1 <> 0 THEN
+        -- Its end may have left the key behind; who enqueues meanwhile must not find a job that is over there.
+        DELETE FROM job_key k WHERE k.key = NEW.unique_key AND k.job_id = NEW.id;
+        holder := take_key(NEW.unique_key, 'open', NULL, NEW.id);
+        IF holder <> NEW.id THEN
+            RAISE EXCEPTION USING ERRCODE = 'CL004', DETAIL = holder::text,
+                MESSAGE = format('job %s can''t be retried: job %s has its unique key now', NEW.id, holder);
+        END IF;
     END IF;
     IF NEW.flags & 8 <> 0 THEN
         UPDATE batch_job m SET state = NULL FROM batch b WHERE m.job_id = NEW.id AND b.id = m.batch_id AND b.over_at IS NULL;
@@ -340,7 +399,7 @@ CREATE TRIGGER job_again AFTER INSERT ON job FOR EACH ROW WHEN (NEW.flags & 25 <
     EXECUTE FUNCTION job_again();
 
 REVOKE ALL ON FUNCTION refuse_batch, batch_open, batch_add, batch_close, batch_cancel, batch_status, end_batches, after,
-    release_jobs, job_ended, job_in_history, job_again FROM PUBLIC;
+    release_jobs, job_ended, job_in_history, job_again, repair_batches, repair_waits FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION batch_open, batch_add, batch_close, batch_cancel, batch_status, after TO claimd_admin, claimd_producer;
 GRANT EXECUTE ON FUNCTION batch_status TO claimd_reader;
 GRANT SELECT ON batch, batch_job, batches, job_wait, job_after, job_wake TO claimd_admin, claimd_reader;

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- How long finished jobs are kept, by queue, kind and end. The guide: docs/guide/retention.md.
+-- How long finished jobs are kept, by queue, kind and end, and how many snoozes. The guide: docs/guide/retention.md.
 
 -- Without a rule a job is kept for the leader's history_days.
 CREATE TABLE retention (
@@ -90,9 +90,11 @@ END $$;
 -- all states unless one is named.
 CREATE FUNCTION retain_queue(queue text, keep interval, state text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    wrong text := why_no_queue(queue);
 BEGIN
-    IF queue IS NULL OR queue !~ '^[a-z][a-z0-9_.-]*$' OR octet_length(queue) > 64 THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'queue: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets';
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
     END IF;
     PERFORM set_retention('queue', queue, keep, state);
 END $$;
@@ -190,7 +192,24 @@ LANGUAGE sql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $
         DO UPDATE SET age = excluded.age, rules = excluded.rules, is_empty = excluded.is_empty
 $$;
 
-REVOKE ALL ON FUNCTION counted_since, fold_counts, set_retention, retain_queue, retain_kind, kept_days, longest_days, day_to_sweep, sweep_day, day_swept FROM PUBLIC;
+-- ---- attempts ----
+-- Of the snoozes of a generation the last 20 are kept, and some more: a job may snooze each second for days. One snooze in eight looks,
+-- since a look takes 50 µs.
+CREATE FUNCTION keep_last_snoozes() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+BEGIN
+    DELETE FROM job_attempt a
+     WHERE a.job_id = NEW.job_id AND a.generation = NEW.generation AND a.outcome = 'snoozed'
+       AND a.fence < (SELECT l.fence FROM job_attempt l
+                       WHERE l.job_id = NEW.job_id AND l.generation = NEW.generation AND l.outcome = 'snoozed'
+                       ORDER BY l.fence DESC OFFSET 19 LIMIT 1);
+    RETURN NULL;
+END $$;
+CREATE TRIGGER keep_last_snoozes AFTER INSERT ON job_attempt FOR EACH ROW WHEN (NEW.outcome = 'snoozed' AND hashint8(NEW.fence) & 7 = 0)
+    EXECUTE FUNCTION keep_last_snoozes();
+
+REVOKE ALL ON FUNCTION counted_since, fold_counts, set_retention, retain_queue, retain_kind, kept_days, longest_days, day_to_sweep,
+    sweep_day, day_swept, keep_last_snoozes FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION retain_queue, retain_kind TO claimd_admin;
 GRANT EXECUTE ON FUNCTION counted_since TO claimd_admin, claimd_reader;
 GRANT SELECT ON retention TO claimd_worker;

@@ -69,7 +69,9 @@ SELECT j.id, j.state,
                                  CASE WHEN w.stale_at < clock_timestamp() THEN ': stale, it will be rescued' ELSE '' END) END
                 || CASE WHEN EXISTS (SELECT FROM claimd.job_live l WHERE l.id = j.id AND l.fence = j.fence AND l.cancel_requested)
                         THEN '; its cancel was asked for' ELSE '' END
-                || CASE WHEN j.flags & 64 <> 0 THEN '; an edit waits for its next attempt' ELSE '' END
+                || CASE WHEN EXISTS (SELECT FROM claimd.job_edit e
+                                     WHERE e.job_id = j.id AND e.generation = j.generation AND e.applied_at IS NULL)
+                        THEN '; an edit waits for its next attempt' ELSE '' END
             WHEN j.finalized_at IS NOT NULL THEN
                 format('ended %s s ago', round(extract(epoch FROM clock_timestamp() - j.finalized_at)))
             WHEN j.state = 'waiting' THEN

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What happened to one job, in order: made, due, edited, each attempt's start and end, its end, and an operator's retry, after which it is of
--- the next generation. An attempt that succeeded, or that runs, is in the job's row; one that failed or was lost in job_attempt.
+-- What happened to one job, in order: made, due, edited, each attempt's start and end, its end, and an operator's retry, after
+-- which it is of the next generation. An attempt that succeeded, or that runs, is in the job's row; one that failed or was lost in
+-- job_attempt.
 -- Seconds count from the creation. Indexes: job_pkey, job_history_id, job_attempt_pkey, job_edit_pkey.
 -- params: int8
 WITH j AS MATERIALIZED (

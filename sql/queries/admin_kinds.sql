@@ -1,9 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Kinds as workers announced them, and who serves them now.
+-- Kinds as workers announced them, what was set otherwise, how long their jobs are kept, and who serves them now.
 SELECT k.name, k.plugin, k.version, k.paused,
        (SELECT count(*) FROM claimd.worker w
          WHERE NOT w.dead AND NOT w.stopped AND w.stale_at > clock_timestamp() AND k.name = ANY (w.kinds)) AS workers,
        k.max_attempts, k.max_crashes, extract(epoch FROM k.timeout)::float8 AS timeout_s, k.at_most_once,
+       (SELECT string_agg(h, ',' ORDER BY h) FROM jsonb_object_keys(k.set_by_hand) AS h) AS set_by_hand,
+       (SELECT string_agg(CASE r.state WHEN '' THEN 'all others' ELSE r.state END
+                          || CASE r.days WHEN 0 THEN ' none' ELSE format(' %sd', r.days) END, ',' ORDER BY r.state)
+          FROM claimd.retention r WHERE r.scope = 'kind' AND r.name = k.name) AS kept,
        to_char(k.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS updated_at
   FROM claimd.kind k
  ORDER BY k.name

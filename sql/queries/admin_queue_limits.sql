@@ -1,11 +1,17 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The limits of a queue, how much of them is used, and who paused it; NULL: none, unknown. One row, whether it has settings or not.
+-- The limits of a queue, how much of them is used, its weight, and who paused it; NULL: none, unknown. One row, whether it has
+-- settings or not. `open_jobs` is counted where there is a limit of them, up to a million: ~1000000 from there on. Index: job_feed.
 -- params: text
 SELECT n.name, q.max_running,
        CASE WHEN q.max_running IS NOT NULL THEN (SELECT count(*) FROM claimd.slot s WHERE s.queue = n.name AND s.fence <> 0) END
            AS places_taken,
        q.rate AS starts_per_s,
-       floor(LEAST(1 + q.rate, b.tokens + q.rate * GREATEST(0, extract(epoch FROM clock_timestamp() - b.filled_at)))) AS may_start_now, q.max_open,
+       floor(LEAST(1 + q.rate, b.tokens + q.rate * GREATEST(0, extract(epoch FROM clock_timestamp() - b.filled_at)))) AS may_start_now,
+       q.max_open,
+       CASE WHEN q.max_open IS NOT NULL
+            THEN (SELECT CASE WHEN count(*) = 1000000 THEN '~' ELSE '' END || count(*)
+                    FROM (SELECT FROM claimd.job j WHERE j.queue = n.name LIMIT 1000000) AS j) END AS open_jobs,
+       q.weight,
        COALESCE(q.paused, false) AS paused, to_char(q.paused_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS paused_at,
        q.paused_by
   FROM (SELECT $1 COLLATE "C" AS name) AS n

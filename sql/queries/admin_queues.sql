@@ -40,6 +40,7 @@ WITH RECURSIVE lane AS (
 ), known AS MATERIALIZED (
     SELECT queue AS name FROM lane
      UNION SELECT name FROM claimd.queue
+     UNION SELECT name FROM claimd.retention WHERE scope = 'queue'
      UNION SELECT unnest(queues) FROM live
      UNION SELECT queue FROM rate
      UNION SELECT queue FROM dropped

@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Worker processes, the live ones first. A dead one is `stopped`, too, once nothing of its is left. $1: those that ended, too.
+-- Worker processes, the live ones first. A dead one, whose heartbeats had ceased, is `stopped`, too, once nothing of its is left.
+-- $1: those that ended, too.
 -- params: bool
 SELECT host, pid,
-       CASE WHEN dead THEN 'dead' WHEN stopped THEN 'stopped' WHEN stale_at < clock_timestamp() THEN 'stale'
+       CASE WHEN dead AND stopped THEN 'rescued' WHEN dead THEN 'dead' WHEN stopped THEN 'stopped' WHEN stale_at < clock_timestamp() THEN 'stale'
             WHEN quiet THEN 'quiet' ELSE 'live' END AS state,
        round(extract(epoch FROM clock_timestamp() - beat_at), 1) AS beat_age_s,
        running, slots,

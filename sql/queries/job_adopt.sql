@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Reads back a claim whose answer was lost: those of the ids that run under this worker ($2) with a fence above all that it
--- knew when it sent the claim ($3). Same columns as job_claim.
+-- knew when it sent the claim ($3). Same columns as job_claim_limited.
 -- params: int8[], uuid, int8
 SELECT id, fence, attempt, crashes, kind, queue, priority, ready_at, attempted_at, max_attempts,
        (EXTRACT(EPOCH FROM timeout) * 1000000)::bigint AS timeout_us,
@@ -10,6 +10,6 @@ SELECT id, fence, attempt, crashes, kind, queue, priority, ready_at, attempted_a
              AND (metadata IS NULL OR pg_column_size(metadata) <= 8192)
              AND id <> ALL (ARRAY(SELECT l.id FROM claimd.job_live l
                                    WHERE l.checkpoint IS NOT NULL AND l.id = ANY ((SELECT $1)::bigint[])))
-            THEN args::text END AS args, flags
+            THEN args::text END AS args, flags, tid '(0,0)' AS key_row, tid '(0,0)' AS place
   FROM claimd.job
  WHERE id = ANY ($1) AND state = 'running' AND worker_id = $2 AND fence > $3

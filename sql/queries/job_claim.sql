@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Claims those of the ids that are available, due, of a served kind and have an attempt left. By primary key, HOT; waits for
 -- a row lock up to lock_timeout (55P03). $3 and $4 go together: kinds, and how many attempts each allows by default. $5 = 1
--- leaves out jobs at their last attempt. Jobs with a limit or a kept edit are left to job_claim_limited. Args come along where they are small and need no decompression.
+-- leaves out jobs at their last attempt. Jobs with a limit or a kept edit are left to job_claim_limited. Args come along where they
+-- are small and need no decompression; else job_args fetches them, with large metadata and a checkpoint (index: job_live_checkpoint).
 -- (SELECT $1) hides the ids from the planner: it looks at each of 500 otherwise, which takes longer than a claim of ten.
--- No args: they are fetched by job_args, with large metadata and a checkpoint (index: job_live_checkpoint).
 -- params: int8[], uuid, text[], int8[], int4
 UPDATE claimd.job
    SET state = 'running', attempt = attempt + 1, fence = nextval('claimd.fence'), worker_id = $2,

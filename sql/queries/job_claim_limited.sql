@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Claims jobs that have a limit and are left out by job_claim, as far as their limits allow; $4: those that no runner waits for.
--- Alone in its transaction: what it locks, others wait for. Same columns as job_claim.
+-- Claims jobs that have a limit and are left out by job_claim, as far as their limits allow; $4 rises: those that no runner waits for.
+-- Alone in its transaction: what it locks, others wait for. Same columns as job_claim, and what it holds.
 -- params: int8[], uuid, text[], int8[]
 SELECT id, fence, attempt, crashes, kind, queue, priority, ready_at, attempted_at, max_attempts,
        (EXTRACT(EPOCH FROM timeout) * 1000000)::bigint AS timeout_us,
@@ -10,5 +10,5 @@ SELECT id, fence, attempt, crashes, kind, queue, priority, ready_at, attempted_a
              AND (metadata IS NULL OR pg_column_size(metadata) <= 8192)
              AND id <> ALL (ARRAY(SELECT l.id FROM claimd.job_live l
                                    WHERE l.checkpoint IS NOT NULL AND l.id = ANY ((SELECT $1)::bigint[])))
-            THEN args::text END AS args, flags
+            THEN args::text END AS args, flags, key_row, place
   FROM claimd.claim_limited($1, $2, $3, $4)

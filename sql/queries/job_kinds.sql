@@ -4,6 +4,7 @@
 SELECT name, max_attempts, max_crashes, (EXTRACT(EPOCH FROM timeout) * 1000000)::bigint AS timeout_us, at_most_once,
        COALESCE(backoff, '') AS backoff,
        EXISTS (SELECT FROM claimd.retention r
-                WHERE r.scope = 'kind' AND r.name = kind.name AND r.state = 'completed' AND r.days = 0) AS keeps_none
+                WHERE r.scope = 'kind' AND r.name = kind.name AND r.state = 'completed' AND r.days = 0) AS keeps_none,
+       keep_log
   FROM claimd.kind
  WHERE name = ANY ($1)

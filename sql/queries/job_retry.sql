@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Makes failed runs available again after their backoff, and records the attempt. Fenced, and of one worker ($8); locked
--- rows are left out. $2 rises, the other arrays follow it: delay in microseconds, crashes to add, outcome, error, log tail. Returns the fences accepted.
+-- rows are left out. $2 rises, the other arrays follow it: delay in microseconds, crashes to add, outcome, error, log tail. Returns
+-- the fences accepted.
 -- params: int8[], int8[], int8[], int8[], text[], text[], text[], uuid
 WITH again AS (
     UPDATE claimd.job

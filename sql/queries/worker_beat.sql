@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- One beat, and what the worker must know, in one statement: a row 'beat' when it was confirmed (not on a row that is dead,
--- stopped or gone), a row 'paused' for each of its queues that is, a row 'kind' for each kind that is, served here or not, a row
--- 'asked' for what an operator wants of it, and a row 'cancel' for each job that runs under its id and whose cancel was asked for
--- (index: job_live_cancel).
+-- stopped or gone), a row 'paused' for each of its queues that is, a row 'weight' for each of them that has one (as its id), a row
+-- 'kind' for each kind that is paused, served here or not, a row 'asked' for what an operator wants of it, and a row 'cancel' for
+-- each job that runs under its id and whose cancel was asked for (index: job_live_cancel).
 -- What doctor wants to know goes along ($8 on); $13 is the host's wall clock, in µs since 1970.
 -- params: uuid, int8, bool, bool, int4, int8[], text[], int4, int4, int4, int8, text, int8
 WITH me AS (
@@ -20,6 +20,8 @@ WITH me AS (
 SELECT 'beat' AS what, '' AS name, 0::bigint AS id, 0::bigint AS fence FROM me
 UNION ALL
 SELECT 'paused', q.name, 0, 0 FROM me, claimd.queue q WHERE q.paused AND q.name = ANY (me.queues)
+UNION ALL
+SELECT 'weight', q.name, q.weight, 0 FROM me, claimd.queue q WHERE q.weight IS NOT NULL AND q.name = ANY (me.queues)
 UNION ALL
 SELECT 'kind', k.name, 0, 0 FROM me, claimd.kind k WHERE k.paused
 UNION ALL

@@ -6,14 +6,13 @@
 
 #include <assert.h>
 
-#define FLAGS_LIMITED \
-    6 /* an exclusive key, a place of its queue; 1, a unique key, sees to itself */
-
 /* Columns of the statements, gathered from many structs; the largest batch fits. */
 struct columns {
     int64_t ids[BATCH_CLAIMS_MAX];
     int64_t fences[BATCH_FINISHES_MAX];
     int64_t numbers[BATCH_FINISHES_MAX];
+    int64_t key_rows[BATCH_FINISHES_MAX];
+    int64_t places[BATCH_FINISHES_MAX];
     const char *texts[BATCH_FINISHES_MAX];
     size_t lens[BATCH_FINISHES_MAX];
 };
@@ -214,8 +213,8 @@ static const struct pg_statement *statement_of(enum batch_step step, bool is_car
         return &SQL_JOB_HAND_BACK;
     case STEP_DROP:
         return is_careful ? &SQL_JOB_DROP_SKIP : &SQL_JOB_DROP;
-    case STEP_OVERRAN:
-        return &SQL_JOB_OVERRAN;
+    case STEP_RECORD:
+        return &SQL_JOB_RECORD_DONE;
     case STEP_ASKED:
         return &SQL_JOB_CANCEL_ASKED;
     case STEP_FORGET:
@@ -255,18 +254,19 @@ static enum status add_step(struct batch *b, enum batch_step step, struct pg_req
 }
 
 /* Of a sorted list, as its completions. */
-static enum status build_overran(struct batch *b, struct columns *columns,
+static enum status build_records(struct batch *b, struct columns *columns,
                                  struct pg_request *request, struct err *err)
 {
     const struct finish_list *list = &b->finishes[FINISH_COMPLETED];
     size_t count = 0;
     for (size_t i = 0; i < list->count; i++) {
         const struct job_finish *f = &list->items[i]->f;
-        if (f->overran) {
+        if (f->overran || (f->keeps_log && !f->is_unkept && f->log_tail_len > 0)) {
             columns->ids[count] = f->id;
             columns->fences[count] = f->fence;
             columns->texts[count] = f->log_tail;
             columns->lens[count] = f->log_tail_len;
+            columns->numbers[count] = f->overran;
             count++;
         }
     }
@@ -277,8 +277,9 @@ static enum status build_overran(struct batch *b, struct columns *columns,
     params_i64_array(p, columns->ids, count);
     params_i64_array(p, columns->fences, count);
     params_text_array(p, columns->texts, columns->lens, count);
+    params_i64_array(p, columns->numbers, count);
     params_uuid(p, list->items[0]->worker_id);
-    return add_step(b, STEP_OVERRAN, request, err);
+    return add_step(b, STEP_RECORD, request, err);
 }
 
 static size_t add_ids(const struct finish_list *list, int64_t *ids, size_t count)
@@ -335,9 +336,13 @@ static enum status build_free(struct batch *b, struct columns *columns, struct p
     for (size_t k = 0; k < FINISH_LIST_COUNT; k++) {
         for (size_t i = 0; i < b->finishes[k].count; i++) {
             const struct job_finish *f = &b->finishes[k].items[i]->f;
-            if ((f->flags & FLAGS_LIMITED) != 0) {
+            int64_t key_row = (f->flags & JOB_FLAG_KEY) != 0 ? f->key_row : PG_TID_NULL;
+            int64_t place = (f->flags & JOB_FLAG_PLACE) != 0 ? f->place : PG_TID_NULL;
+            if (key_row != PG_TID_NULL || place != PG_TID_NULL) {
                 columns->ids[count] = f->id;
                 columns->fences[count] = f->fence;
+                columns->key_rows[count] = key_row;
+                columns->places[count] = place;
                 count++;
             }
         }
@@ -348,6 +353,8 @@ static enum status build_free(struct batch *b, struct columns *columns, struct p
     struct params *p = next_params(b);
     params_i64_array(p, columns->ids, count);
     params_i64_array(p, columns->fences, count);
+    params_tid_array(p, columns->key_rows, count);
+    params_tid_array(p, columns->places, count);
     return add_step(b, STEP_FREE, request, err);
 }
 
@@ -396,6 +403,13 @@ static enum status build_claim(struct batch *b, bool is_ahead, const struct kind
     return add_step(b, is_ahead ? STEP_CLAIM_AHEAD : STEP_CLAIM, request, err);
 }
 
+static int compare_ids(const void *left, const void *right)
+{
+    const int64_t *a = left;
+    const int64_t *b = right;
+    return (*a > *b) - (*a < *b);
+}
+
 static enum status build_claim_limited(struct batch *b, const char *worker, struct columns *columns,
                                        struct pg_request *request, struct err *err)
 {
@@ -407,6 +421,9 @@ static enum status build_claim_limited(struct batch *b, const char *worker, stru
     params_uuid(p, worker);
     params_text_array(p, first->kinds, NULL, first->kind_count);
     count = ids_to_claim(b, true, columns->ids);
+    if (count > 1) {
+        qsort(columns->ids, count, sizeof columns->ids[0], compare_ids);
+    }
     params_i64_array(p, columns->ids, count);
     return add_step(b, STEP_CLAIM_LIMITED, request, err);
 }
@@ -434,7 +451,7 @@ enum status batch_build(struct batch *b, struct kind_cache *kinds, const char *w
             continue;
         }
         qsort(list->items, list->count, sizeof list->items[0], compare_fences);
-        st = k == FINISH_COMPLETED ? build_overran(b, columns, request, err) : STATUS_OK;
+        st = k == FINISH_COMPLETED ? build_records(b, columns, request, err) : STATUS_OK;
         if (st != STATUS_OK) {
             return st;
         }
@@ -526,7 +543,7 @@ static void settle_step(struct batch *b, int n, size_t place_count, struct kind_
 {
     switch (b->steps[n]) {
     case STEP_GUARD:
-    case STEP_OVERRAN:
+    case STEP_RECORD:
     case STEP_ASKED:
     case STEP_FORGET:
     case STEP_FREE:
@@ -571,28 +588,5 @@ void batch_settle(struct batch *b, struct kind_cache *kinds, const struct pg_res
     size_t place_count = batch_places(b->claims.first, b->places, BATCH_CLAIMS_MAX);
     for (int i = 0; i < b->step_count; i++) {
         settle_step(b, i, place_count, kinds, results[i], now_us, ret_fence);
-    }
-}
-
-void batch_tell_freed_rows(const struct pg_result *rows, freed_cb *on_freed, void *ctx)
-{
-    for (int row = 0; row < pg_row_count(rows); row++) {
-        size_t len = 0;
-        const struct freed_job job = {.id = pg_i64(rows, row, 0),
-                                      .queue = pg_text(rows, row, 1, &len),
-                                      .kind = pg_text(rows, row, 2, &len),
-                                      .priority = (int)pg_i64(rows, row, 3),
-                                      .ready_at_unix_us = pg_time_us(rows, row, 4)};
-        on_freed(ctx, &job);
-    }
-}
-
-void batch_tell_freed(const struct batch *b, const struct pg_result *const *results,
-                      freed_cb *on_freed, void *ctx)
-{
-    for (int i = 0; i < b->step_count; i++) {
-        if (b->steps[i] == STEP_FREE) {
-            batch_tell_freed_rows(results[i], on_freed, ctx);
-        }
     }
 }

@@ -19,7 +19,7 @@
 /* Steps in the order in which they are sent; empty ones are left out. */
 enum batch_step {
     STEP_GUARD,
-    STEP_OVERRAN, /* those of the next that came after their timeout */
+    STEP_RECORD, /* those of the next that leave a record */
     STEP_COMPLETE,
     STEP_RETRY,
     STEP_DISCARD,

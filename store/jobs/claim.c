@@ -115,6 +115,20 @@ bool claim_is_settled(const struct claim *c)
     return c->job_count + c->refused_count == c->count;
 }
 
+void claim_learn(struct claim_outlook *o, const struct claim *c, int64_t now_us)
+{
+    for (size_t i = 0; i < c->job_count; i++) {
+        if ((c->jobs[i].flags & JOB_FLAGS_LIMITED) == 0) {
+            o->only_limits_until_us = 0;
+            return;
+        }
+    }
+    if (c->is_limited && c->job_count > 0) {
+        o->limits_until_us = now_us + CLAIM_OUTLOOK_US;
+        o->only_limits_until_us = o->limits_until_us;
+    }
+}
+
 static const char *keep_text(struct claim *c, const char *text, size_t len)
 {
     struct claim_text *t = c->texts;
@@ -166,7 +180,9 @@ enum {
     COLUMN_TAGS,
     COLUMN_METADATA,
     COLUMN_ARGS,
-    COLUMN_FLAGS
+    COLUMN_FLAGS,
+    COLUMN_KEY_ROW, /* of claims within limits alone, as the next one */
+    COLUMN_PLACE
 };
 
 enum status claim_put_job(struct claim *c, size_t n, const struct pg_result *rows, int row,
@@ -187,6 +203,10 @@ enum status claim_put_job(struct claim *c, size_t n, const struct pg_result *row
         .kind = keep_column(c, rows, row, COLUMN_KIND),
         .queue = keep_column(c, rows, row, COLUMN_QUEUE),
     };
+    if (c->is_limited) {
+        job.key_row = pg_tid(rows, row, COLUMN_KEY_ROW);
+        job.place = pg_tid(rows, row, COLUMN_PLACE);
+    }
     bool has_args = !pg_is_null(rows, row, COLUMN_ARGS);
     if (has_args) {
         size_t len = 0;

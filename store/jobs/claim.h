@@ -5,6 +5,7 @@
 #ifndef CLAIMD_STORE_JOBS_CLAIM_H
 #define CLAIMD_STORE_JOBS_CLAIM_H
 
+#include "base/clock.h"
 #include "base/fifo.h"
 #include "store/jobs/job_store.h"
 #include "store/jobs/kind_cache.h"
@@ -40,6 +41,14 @@ void claim_free(struct claim *c); /* accepts NULL */
 
 bool claim_same_kinds(const struct claim *a, const struct claim *b);
 bool claim_is_settled(const struct claim *c); /* all ids are */
+
+/* What the claims to come are expected to be of, by those before. */
+#define CLAIM_OUTLOOK_US US_PER_S
+struct claim_outlook {
+    int64_t limits_until_us;      /* so long what a claim leaves out is taken to have a limit, */
+    int64_t only_limits_until_us; /* and all jobs are: claims go within limits at once */
+};
+void claim_learn(struct claim_outlook *o, const struct claim *c, int64_t now_us);
 
 /* Row of job_claim or job_adopt; settles ids[n]. NOMEM leaves it as it was. */
 enum status claim_put_job(struct claim *c, size_t n, const struct pg_result *rows, int row,

@@ -17,7 +17,6 @@
 #define BACKOFF_MAX_US (2 * US_PER_S)
 #define CLAIM_WAITING_IDS_MAX ((size_t)4000)
 #define CAREFUL_US (10 * US_PER_S) /* INTERFACES rule 4 */
-#define LIMITS_EXPECTED_US US_PER_S
 #define KINDS_FRESH_US (10 * US_PER_S)
 
 struct job_store {
@@ -41,7 +40,7 @@ struct job_store {
     size_t unsettled_bytes;
     struct claim_queue claims;
     struct claim_queue limited; /* what a claim has left out for a limit: claimed on its own */
-    int64_t limits_until_us;    /* so long what a claim leaves out is taken to have a limit */
+    struct claim_outlook outlook;
     struct kind_cache kinds;
 
     /* At most one batch is in flight: the next one gathers meanwhile. */
@@ -112,7 +111,7 @@ static void claim_within_limits(struct job_store *s, struct claim *c)
 
 void store_claim_limited(struct job_store *s, struct claim *c)
 {
-    s->limits_until_us = clock_boot_us() + LIMITS_EXPECTED_US;
+    s->outlook.limits_until_us = clock_boot_us() + CLAIM_OUTLOOK_US;
     claim_within_limits(s, c);
 }
 
@@ -239,9 +238,10 @@ static void pass_on_claims(struct job_store *s, struct claim_queue *from, struct
     struct claim_queue taken = *from;
     *from = (struct claim_queue){.first = NULL};
     for (struct claim *c = claim_queue_pop(&taken); c != NULL; c = claim_queue_pop(&taken)) {
+        claim_learn(&s->outlook, c, clock_boot_us());
         if (claim_is_settled(c)) {
             answer_claim(s, c);
-        } else if (!c->is_limited && clock_boot_us() < s->limits_until_us) {
+        } else if (!c->is_limited && clock_boot_us() < s->outlook.limits_until_us) {
             claim_within_limits(s, c);
         } else if (r != NULL) {
             recheck_add_claim(r, c);
@@ -539,7 +539,7 @@ enum status job_store_claim(struct job_store *s, const struct claim_request *req
     if (request->count == 0) {
         return err_fail(err, STATUS_INVALID, "no ids to claim");
     }
-    size_t waiting = claim_queue_ids(&s->claims);
+    size_t waiting = claim_queue_ids(&s->claims) + claim_queue_ids(&s->limited);
     if (waiting + request->count > CLAIM_WAITING_IDS_MAX) {
         return err_fail(err, STATUS_LIMIT, "%zu ids wait for their claim", waiting);
     }
@@ -553,7 +553,8 @@ enum status job_store_claim(struct job_store *s, const struct claim_request *req
         claim_free(c);
         return st;
     }
-    claim_queue_push(&s->claims, c);
+    c->is_limited = clock_boot_us() < s->outlook.only_limits_until_us;
+    claim_queue_push(c->is_limited ? &s->limited : &s->claims, c);
     return STATUS_OK;
 }
 

@@ -64,7 +64,9 @@ struct claimed_job {
     const char *kind;
     const char *args; /* JSON text as it is now; NULL: fetch it by job_store_args() */
     size_t args_len;
-    int flags; /* job.flags; give them back in job_finish: its end may have to free something */
+    int flags; /* job.flags; give them back in job_finish: its end may have to free something, */
+    int64_t key_row; /* which stands there: pg_tid(); 0 = it isn't known where */
+    int64_t place;
     int generation;
     int64_t created_at_unix_us;
     const char *tags;     /* JSON text; NULL: none */
@@ -133,9 +135,12 @@ struct job_finish {
     int64_t attempted_at_unix_us; /* as claimed: bounds how far back history is read; 0 = all of
                                    * it */
     enum finish_kind kind;
-    int flags;           /* as claimed */
+    int flags; /* as claimed, and the next two */
+    int64_t key_row;
+    int64_t place;
     bool crashed;        /* death of the runner: crashes + 1 */
     bool overran;        /* COMPLETED: after its timeout; that is recorded */
+    bool keeps_log;      /* COMPLETED: if it has logged, that is recorded, unless it is unkept */
     bool is_unkept;      /* COMPLETED: only counted, where nobody else asks for it */
     bool has_live;       /* COMPLETED: a row in job_live goes, too; other ends look for it anyway */
     const char *outcome; /* "failed", "crashed", "timeout", "lost"…: goes to job_attempt */
@@ -194,6 +199,10 @@ enum status job_store_args(struct job_store *s, int64_t id, int64_t fence, args_
 typedef void next_cb(void *ctx, enum status st);
 enum status job_store_next(struct job_store *s, const int64_t *ids, size_t count, freed_cb *each,
                            next_cb *done, void *ctx, struct err *err) MUST_USE;
+
+/* The same for those of these jobs, at most 500, that are available and due. */
+enum status job_store_due(struct job_store *s, const int64_t *ids, size_t count, freed_cb *each,
+                          next_cb *done, void *ctx, struct err *err) MUST_USE;
 
 struct job_store_counters {
     uint64_t claimed;

@@ -1,11 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * job_store_next(): what may be claimed where others were refused for a limit. */
+ * What may be claimed: where a run has ended, others were refused for a limit, or somebody had the
+ * lock. */
 #include "sql/queries.h"
 #include "store/jobs/batch.h"
 #include "store/jobs/internal.h"
 
 #include <assert.h>
+
+void batch_tell_freed_rows(const struct pg_result *rows, freed_cb *on_freed, void *ctx)
+{
+    for (int row = 0; row < pg_row_count(rows); row++) {
+        size_t len = 0;
+        const struct freed_job job = {.id = pg_i64(rows, row, 0),
+                                      .queue = pg_text(rows, row, 1, &len),
+                                      .kind = pg_text(rows, row, 2, &len),
+                                      .priority = (int)pg_i64(rows, row, 3),
+                                      .ready_at_unix_us = pg_time_us(rows, row, 4)};
+        on_freed(ctx, &job);
+    }
+}
+
+void batch_tell_freed(const struct batch *b, const struct pg_result *const *results,
+                      freed_cb *on_freed, void *ctx)
+{
+    for (int i = 0; i < b->step_count; i++) {
+        if (b->steps[i] == STEP_FREE) {
+            batch_tell_freed_rows(results[i], on_freed, ctx);
+        }
+    }
+}
 
 struct next_request {
     struct job_store *store;
@@ -28,21 +52,35 @@ static void on_next(void *ctx, enum status st, const struct pg_result *const *re
     free(n);
 }
 
-enum status job_store_next(struct job_store *s, const int64_t *ids, size_t count, freed_cb *each,
-                           next_cb *done, void *ctx, struct err *err)
+static enum status ask(const struct next_request *request, const struct pg_statement *statement,
+                       const int64_t *ids, size_t count, struct err *err)
 {
     assert(count <= CLAIM_IDS_MAX);
     struct next_request *n = malloc(sizeof *n);
     if (n == NULL) {
         return err_fail(err, STATUS_NOMEM, "what comes next of %zu jobs", count);
     }
-    *n = (struct next_request){.store = s, .each = each, .done = done, .ctx = ctx};
+    *n = *request;
     struct params p = {.count = 0};
     params_i64_array(&p, ids, count);
-    enum status st = store_send_one(s, &SQL_LIMIT_NEXT, &p, on_next, n, err);
+    enum status st = store_send_one(n->store, statement, &p, on_next, n, err);
     params_release(&p);
     if (st != STATUS_OK) {
         free(n);
     }
     return st;
+}
+
+enum status job_store_next(struct job_store *s, const int64_t *ids, size_t count, freed_cb *each,
+                           next_cb *done, void *ctx, struct err *err)
+{
+    const struct next_request request = {.store = s, .each = each, .done = done, .ctx = ctx};
+    return ask(&request, &SQL_LIMIT_NEXT, ids, count, err);
+}
+
+enum status job_store_due(struct job_store *s, const int64_t *ids, size_t count, freed_cb *each,
+                          next_cb *done, void *ctx, struct err *err)
+{
+    const struct next_request request = {.store = s, .each = each, .done = done, .ctx = ctx};
+    return ask(&request, &SQL_JOB_DUE, ids, count, err);
 }

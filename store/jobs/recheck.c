@@ -23,7 +23,8 @@ enum {
     COLUMN_MAX_ATTEMPTS,
     COLUMN_IS_MINE,
     COLUMN_IS_LIMITED,
-    COLUMN_IS_QUEUE_FULL
+    COLUMN_IS_QUEUE_FULL,
+    COLUMN_IS_EDITED
 };
 
 struct recheck {
@@ -219,6 +220,15 @@ static bool is_exhausted(const struct claim *c, const struct kind_cache *kinds,
     return pg_i64(jobs, row, COLUMN_ATTEMPT) >= limit;
 }
 
+/* After a claim within limits. */
+static enum claim_refusal why_limited(const struct pg_result *jobs, int row)
+{
+    if (pg_bool(jobs, row, COLUMN_IS_EDITED)) {
+        return CLAIM_PUT_BACK;
+    }
+    return pg_bool(jobs, row, COLUMN_IS_QUEUE_FULL) ? CLAIM_QUEUE_FULL : CLAIM_LIMITED;
+}
+
 static void judge_id(struct recheck *r, struct claim *c, size_t n, const struct pg_result *jobs,
                      int row)
 {
@@ -235,7 +245,7 @@ static void judge_id(struct recheck *r, struct claim *c, size_t n, const struct 
         if (!c->is_limited) {
             return; /* left out for its limit */
         }
-        why = pg_bool(jobs, row, COLUMN_IS_QUEUE_FULL) ? CLAIM_QUEUE_FULL : CLAIM_LIMITED;
+        why = why_limited(jobs, row);
     }
     claim_refuse(c, n, why, jobs, row);
 }

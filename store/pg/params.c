@@ -93,6 +93,12 @@ void params_i64_array(struct params *p, const int64_t *values, size_t count)
     array_end(p, array, pg_array_i64(array, values, count, &p->err));
 }
 
+void params_tid_array(struct params *p, const int64_t *values, size_t count)
+{
+    struct buf *array = array_begin(p);
+    array_end(p, array, pg_array_tid(array, values, count, &p->err));
+}
+
 void params_text_array(struct params *p, const char *const *values, const size_t *lens,
                        size_t count)
 {

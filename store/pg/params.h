@@ -30,6 +30,7 @@ void params_time(struct params *p, int64_t unix_us); /* INT64_MIN = -infinity */
 void params_text(struct params *p, const char *text);
 void params_uuid(struct params *p, const char *uuid);
 void params_i64_array(struct params *p, const int64_t *values, size_t count);
+void params_tid_array(struct params *p, const int64_t *values, size_t count); /* as pg_tid() */
 void params_text_array(struct params *p, const char *const *values, const size_t *lens,
                        size_t count);
 

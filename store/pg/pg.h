@@ -103,6 +103,9 @@ bool pg_is_null(const struct pg_result *r, int row, int column);
 int64_t pg_i64(const struct pg_result *r, int row, int column); /* int2, int4, int8 */
 bool pg_bool(const struct pg_result *r, int row, int column);
 int64_t pg_time_us(const struct pg_result *r, int row, int column); /* timestamptz → Unix µs */
+/* Where a row stands: block · 2^16 + number, 0 for (0,0), where none does; NULL is PG_TID_NULL. */
+#define PG_TID_NULL (-1)
+int64_t pg_tid(const struct pg_result *r, int row, int column);
 const char *pg_text(const struct pg_result *r, int row, int column,
                     size_t *ret_len); /* NUL-terminated */
 
@@ -115,6 +118,8 @@ struct pg_param pg_param_buf(const struct buf *array); /* borrows what a builder
 enum status pg_param_uuid(const char *text, char storage[16], struct pg_param *ret,
                           struct err *err) MUST_USE;
 enum status pg_array_i64(struct buf *out, const int64_t *values, size_t count,
+                         struct err *err) MUST_USE;
+enum status pg_array_tid(struct buf *out, const int64_t *values, size_t count,
                          struct err *err) MUST_USE;
 enum status pg_array_text(struct buf *out, const char *const *values, const size_t *lens,
                           size_t count,

@@ -7,6 +7,7 @@
 #include <endian.h>
 #include <string.h>
 
+#define TID_BYTES 6
 #define PG_EPOCH_UNIX_US (INT64_C(946684800) * 1000000) /* 2000-01-01 */
 #define ARRAY_HEAD 20
 
@@ -167,6 +168,20 @@ int64_t pg_time_us(const struct pg_result *r, int row, int column)
     return since_2000 + PG_EPOCH_UNIX_US;
 }
 
+/* src/backend/utils/adt/tid.c, tidsend(): block, then the number on it. */
+int64_t pg_tid(const struct pg_result *r, int row, int column)
+{
+    if (pg_is_null(r, row, column)) {
+        return PG_TID_NULL;
+    }
+    int len = 0;
+    const char *bytes = value_of(r, row, column, &len);
+    uint64_t wire = 0;
+    assert(len == TID_BYTES);
+    memcpy((char *)&wire + sizeof wire - TID_BYTES, bytes, TID_BYTES);
+    return (int64_t)be64toh(wire);
+}
+
 const char *pg_text(const struct pg_result *r, int row, int column, size_t *ret_len)
 {
     int len = 0;
@@ -289,6 +304,24 @@ enum status pg_array_i64(struct buf *out, const int64_t *values, size_t count, s
         }
     }
     return STATUS_OK;
+}
+
+enum status pg_array_tid(struct buf *out, const int64_t *values, size_t count, struct err *err)
+{
+    bool has_null = false;
+    for (size_t i = 0; i < count; i++) {
+        has_null = has_null || values[i] == PG_TID_NULL;
+    }
+    enum status st = append_head(out, has_null, PG_TID, count, err);
+    for (size_t i = 0; i < count && st == STATUS_OK; i++) {
+        bool is_null = values[i] == PG_TID_NULL;
+        st = append_u32(out, is_null ? UINT32_MAX : TID_BYTES, err);
+        if (st == STATUS_OK && !is_null) {
+            uint64_t wire = htobe64((uint64_t)values[i]);
+            st = buf_append(out, (char *)&wire + sizeof wire - TID_BYTES, TID_BYTES, err);
+        }
+    }
+    return st;
 }
 
 enum status pg_array_text(struct buf *out, const char *const *values, const size_t *lens,

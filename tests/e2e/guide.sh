@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # guide.sh SOURCE_DIR BIN_DIR PAGE: runs the examples of a page of docs/guide on a private cluster, in their order: blocks of
-# sh, sql and c (a program that takes psql's text of the connection). A block of text says what the one before it prints: its
+# sh, sql, c (a program that takes psql's text of the connection) and python (which connects to dbname=app; Debian's
+# python3-psycopg). A block of text says what the one before it prints: its
 # lines must be among the output, in whatever place. In sh, $DATABASE is that text, too.
 set -eu
 source_dir=$1
@@ -20,9 +21,15 @@ mkdir "$tmp/blocks"
 
 awk -v dir="$tmp/blocks" '
     /^```$/ && file != "" { close(file); file = ""; next }
-    /^```(sh|sql|c)$/ { n++; file = sprintf("%s/%03d.%s", dir, n, substr($0, 4)); printf "" >file; next }
+    /^```(sh|sql|c|python)$/ { n++; file = sprintf("%s/%03d.%s", dir, n, substr($0, 4)); printf "" >file; next }
     /^```text$/ { file = sprintf("%s/%03d.out", dir, n); printf "" >file; next }
     file != "" { print >file }' "$page"
+
+if grep -q '^```python$' "$page" && ! /usr/bin/python3 -c 'import psycopg' 2>/dev/null; then
+    echo 'SKIPPED: /usr/bin/python3 has no module psycopg (package python3-psycopg)'
+    [ -n "${CLAIMD_REQUIRE_SERVICES:-}" ] || exit 77
+    exit 1
+fi
 
 "$bin_dir/claimctl" dev --dir "$tmp/dev" --workers 1 >"$tmp/dev.log" 2>&1 &
 cluster=$!
@@ -52,6 +59,10 @@ run_c() {
     cc -Wall -Wextra -Wpedantic -Werror -o "$tmp/program" "$1" $(pkg-config --cflags --libs libpq) &&
         "$tmp/program" "$conninfo"
 }
+run_python() {
+    sed "s|dbname=app|$conninfo|" "$1" >"$tmp/program.py"
+    /usr/bin/python3 "$tmp/program.py" </dev/null
+}
 count=0
 for block in "$tmp"/blocks/*; do
     case $block in *.out) continue ;; esac
@@ -59,6 +70,7 @@ for block in "$tmp"/blocks/*; do
     case $block in
         *.sh) sh -eu "$block" >"$tmp/output" 2>&1 </dev/null || failed "$block" "exit $?" "$3" ;;
         *.c) run_c "$block" >"$tmp/output" 2>&1 || failed "$block" "exit $?" "$3" ;;
+        *.python) run_python "$block" >"$tmp/output" 2>&1 || failed "$block" "exit $?" "$3" ;;
         *) psql -XqAt -v ON_ERROR_STOP=1 -d "$conninfo" -f "$block" >"$tmp/output" 2>&1 || failed "$block" refused "$3" ;;
     esac
     wanted=${block%.*}.out

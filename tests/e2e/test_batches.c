@@ -60,6 +60,19 @@ START_TEST(B9_the_follow_up_of_a_batch_runs_once_after_its_last_job)
 }
 END_TEST
 
+START_TEST(B9_a_batch_is_over_although_somebody_has_deleted_one_of_its_jobs)
+{
+    sql_run(f.sql, "SELECT claimd.batch_open('import', '{\"kind\": \"noop\"}')");
+    sql_run(f.sql, "SELECT claimd.batch_add(1, claimd.enqueue('noop'))");
+    sql_run(f.sql, "SELECT claimd.batch_add(1, claimd.enqueue('noop', queue => 'nobody'))");
+    sql_run(f.sql, "SELECT claimd.batch_close(1)");
+    sql_run(f.sql, "DELETE FROM claimd.job WHERE queue = 'nobody'");
+    ck_assert(WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM claimd.batches WHERE state = 'over' "
+                                        "AND succeeded = 1 AND cancelled = 1") == 1,
+                         SOON_US));
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("batches");
@@ -68,6 +81,7 @@ static Suite *suite(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, B9_each_job_of_a_chain_starts_when_the_one_before_has_ended);
     tcase_add_test(t, B9_the_follow_up_of_a_batch_runs_once_after_its_last_job);
+    tcase_add_test(t, B9_a_batch_is_over_although_somebody_has_deleted_one_of_its_jobs);
     suite_add_tcase(s, t);
     return s;
 }

@@ -148,6 +148,42 @@ START_TEST(turns_outlive_their_leader_and_its_hints)
 }
 END_TEST
 
+/* ---- urgent ones ---- */
+
+#define URGENT_ONES 20
+#define FEW_RUNS 5 /* of two runners at 10 ms each; 8 more are claimed ahead */
+
+/* Runs that ended between its claim and its end. */
+static int64_t runs_of_others(int64_t id)
+{
+    return sql_i64(fleet.sql,
+                   "SELECT count(*) FROM claimd.job_history u JOIN claimd.job_history o ON"
+                   " o.finalized_at > u.attempted_at AND o.finalized_at < u.finalized_at WHERE"
+                   " u.id = %lld",
+                   (long long)id);
+}
+
+START_TEST(feat_B4_an_urgent_job_passes_those_that_were_claimed_ahead)
+{
+    enqueue("NULL", "", FLOOD);
+    ck_assert(WAIT_UNTIL(ended("true") > 200, SOON_US));
+    int quick = 0;
+    for (int i = 0; i < URGENT_ONES; i++) {
+        int64_t id = sql_i64(fleet.sql, "SELECT claimd.enqueue('noop', priority => 0)");
+        ck_assert(
+            WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE id = %lld",
+                               (long long)id) == 1,
+                       SOON_US));
+        int64_t runs = runs_of_others(id);
+        (void)printf("%lld ", (long long)runs);
+        quick += runs <= FEW_RUNS;
+    }
+    (void)printf("runs of others between claim and end\n");
+    ck_assert_int_gt(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job"), 0);
+    ck_assert_int_ge(quick, URGENT_ONES / 2);
+}
+END_TEST
+
 /* ---- aging ---- */
 
 #define URGENT 400 /* waiting all the time */
@@ -216,6 +252,7 @@ static Suite *suite(void)
     tcase_add_test(t, two_floods_are_served_alike);
     tcase_add_test(t, chains_of_keys_of_one_tenant_do_not_hold_up_another);
     tcase_add_test(t, turns_outlive_their_leader_and_its_hints);
+    tcase_add_test(t, feat_B4_an_urgent_job_passes_those_that_were_claimed_ahead);
     suite_add_tcase(s, t);
     TCase *not_aging = tcase_create("not aging");
     tcase_set_timeout(not_aging, 240);

@@ -190,6 +190,20 @@ START_TEST(a_handler_that_is_done_after_its_timeout_is_told_so_in_the_history)
 }
 END_TEST
 
+START_TEST(feat_B17_the_log_of_a_completed_attempt_is_kept_where_its_kind_asks_for_it)
+{
+    long long ids[] = {fleet_enqueue(&fleet, "tell", "{}", 1),
+                       fleet_enqueue(&fleet, "tell_all", "{}", 1)};
+    wait_state(ids[0], "completed");
+    wait_state(ids[1], "completed");
+    ASSERT_SQL("tell_all completed all is well\n",
+               "SELECT string_agg(concat_ws(' ', h.kind, a.outcome, a.error, a.log_tail), ',')"
+               " FROM claimd.job_attempt a JOIN claimd.job_history h ON h.id = a.job_id"
+               " WHERE a.job_id BETWEEN %lld AND %lld",
+               ids[0], ids[1]);
+}
+END_TEST
+
 /* ---- cancel of what runs ---- */
 
 static int64_t run_wait_cancel(const char *as)
@@ -366,6 +380,7 @@ static Suite *suite(void)
     tcase_add_test(c, G5_a_checkpoint_that_is_none_costs_the_others_nothing);
     tcase_add_test(c, progress_that_changes_all_the_time_is_written_once_a_second);
     tcase_add_test(c, a_handler_that_is_done_after_its_timeout_is_told_so_in_the_history);
+    tcase_add_test(c, feat_B17_the_log_of_a_completed_attempt_is_kept_where_its_kind_asks_for_it);
     tcase_add_test(c, a_cancel_whose_NOTIFY_was_lost_is_found_by_a_beat);
     tcase_add_test(c, a_cancel_of_an_earlier_run_and_a_forged_NOTIFY_end_nothing);
     suite_add_tcase(s, c);

@@ -117,6 +117,21 @@ START_TEST(G1_a_bad_end_costs_one_attempt_with_its_reason)
 }
 END_TEST
 
+START_TEST(feat_B18_a_job_whose_crashes_are_used_up_is_listed_as_poison)
+{
+    int64_t id = sql_i64(fleet.sql, "INSERT INTO claimd.job (kind, args, crashes) VALUES"
+                                    " ('crash_segv', '{}', 1) RETURNING id");
+    wait_state(id, "discarded");
+    ck_assert_int_eq(sql_i64(fleet.sql,
+                             "SELECT count(*) FROM claimd.job_history h JOIN claimd.job_attempt a"
+                             " ON a.job_id = h.id WHERE h.id = %lld AND h.attempt < 25 AND"
+                             " h.crashes = 2 AND h.error = a.error AND h.error LIKE"
+                             " 'poison, crash 2 of 2: %%signal%%'",
+                             (long long)id),
+                     1);
+}
+END_TEST
+
 START_TEST(lock_G6_a_handler_gets_the_jobs_id_and_its_fence)
 {
     char path[SERVER_PATH_MAX];
@@ -254,6 +269,7 @@ static Suite *suite(void)
     tcase_add_test(c, S5_a_change_of_state_that_is_no_edge_is_refused_by_the_tests_database);
     tcase_add_test(c, feat_B6_a_unique_job_frees_its_key_when_it_is_over);
     tcase_add_test(c, feat_B3_a_delayed_job_runs_when_it_is_due_and_not_before);
+    tcase_add_test(c, feat_B18_a_job_whose_crashes_are_used_up_is_listed_as_poison);
     tcase_add_test(c, lock_G6_a_handler_gets_the_jobs_id_and_its_fence);
     tcase_add_test(c, S10_an_at_most_once_job_that_crashed_is_lost_and_never_run_again);
     tcase_add_test(c, S9_args_changed_while_queued_are_the_ones_that_run);

@@ -6,6 +6,7 @@
 #include "support/suite.h"
 
 #include <check.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,6 +37,11 @@ static void ctl_says(const char *words, const char *part)
                   code, buf_at(&out));
 }
 
+static int64_t done(const char *kind)
+{
+    return sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history WHERE kind = '%s'", kind);
+}
+
 START_TEST(retried_jobs_are_fed_at_once)
 {
     fleet_enqueue(&f, "fail", "{}", 300);
@@ -47,6 +53,39 @@ START_TEST(retried_jobs_are_fed_at_once)
                      300);
     ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.jobs"), 300);
     ctl_says("db verify", "");
+}
+END_TEST
+
+/* While others wait in its queue nothing looks for a hint that was dropped but a full pass, and
+ * none comes. */
+#define OTHERS 300
+
+START_TEST(a_job_whose_hint_comes_while_its_lock_is_held_runs_once_that_is_gone)
+{
+    for (size_t i = 0; i < 3; i++) {
+        fleet_redis(&f, i, "SET claimd:job:1 somebody PX 1000");
+    }
+    fleet_enqueue(&f, "noop", "{}", 1);
+    fleet_enqueue(&f, "sleep", "{\"ms\": 50}", OTHERS);
+    ck_assert(WAIT_UNTIL(done("noop") == 1, SOON_US));
+    ck_assert_int_lt(done("sleep"), OTHERS);
+}
+END_TEST
+
+#define LOST_US (5 * US_PER_S)
+
+START_TEST(jobs_that_are_retried_in_the_very_moment_of_their_end_are_not_lost)
+{
+    fleet_start_worker(&f, 1, NULL);
+    fleet_enqueue(&f, "noop", "{}", 200);
+    sql_run(f.sql, "DO $$ DECLARE til timestamptz := clock_timestamp() + interval '10 s'; BEGIN "
+                   "WHILE clock_timestamp() < til LOOP PERFORM claimd.retry_many(ARRAY(SELECT id "
+                   "FROM claimd.job_history WHERE retried_at IS NULL), true); COMMIT; PERFORM "
+                   "pg_sleep(0.001); END LOOP; END $$");
+    ck_assert(WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM claimd.job") == 0, SOON_US));
+    ck_assert_int_lt(sql_i64(f.sql, "SELECT extract(epoch FROM max(attempted_at - ready_at)) * "
+                                    "1000000 FROM claimd.job_history"),
+                     LOST_US);
 }
 END_TEST
 
@@ -72,11 +111,6 @@ static bool serves(const char *kind)
                    "SELECT count(*) FROM claimd.worker WHERE NOT stopped AND '%s' = "
                    "ANY (kinds)",
                    kind) > 0;
-}
-
-static int64_t done(const char *kind)
-{
-    return sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history WHERE kind = '%s'", kind);
 }
 
 /* A heartbeat that was asked for after this call has been answered. */
@@ -200,6 +234,19 @@ START_TEST(a_job_that_gets_another_queue_runs_there_and_nowhere_else)
 }
 END_TEST
 
+START_TEST(a_job_that_gets_another_tenant_has_the_turn_of_that_one)
+{
+    int64_t last = sql_i64(f.sql, "SELECT max(claimd.enqueue('sleep', '{\"ms\": 50}', share_key => "
+                                  "'anna')) FROM generate_series(1, 300)");
+    ck_assert(WAIT_UNTIL(done("sleep") > 10, SOON_US)); /* its hint is there, behind the others */
+    sql_run(f.sql, "SELECT claimd.edit(%lld, '{\"share_key\": \"bob\"}')", (long long)last);
+    ck_assert(WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history WHERE id = %lld",
+                                 (long long)last) == 1,
+                         SOON_US));
+    ck_assert_int_lt(done("sleep"), 250);
+}
+END_TEST
+
 START_TEST(a_job_that_is_edited_to_run_now_does)
 {
     int64_t id = sql_i64(f.sql, "SELECT claimd.enqueue('echo', scheduled_at => now() + interval "
@@ -233,6 +280,22 @@ START_TEST(a_worker_that_is_asked_to_drain_ends_what_runs_and_then_itself)
 }
 END_TEST
 
+START_TEST(a_worker_that_was_killed_is_told_from_one_that_stopped)
+{
+    fleet_start_worker(&f, 1, NULL);
+    fleet_enqueue(&f, "sleep", "{\"ms\": 2000}", 4);
+    ck_assert(WAIT_UNTIL(
+        sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 4, SOON_US));
+    fleet_signal(f.workers[0], SIGKILL);
+    (void)fleet_wait_end(&f, &f.workers[0]);
+    fleet_wait_finished(&f, 4, "completed", SOON_US);
+    ck_assert(WAIT_UNTIL(
+        sql_i64(f.sql, "SELECT count(*) FROM claimd.worker WHERE dead AND stopped") == 1, SOON_US));
+    ctl_says("workers --all", "rescued");
+    ctl_says("workers --all", "live");
+}
+END_TEST
+
 START_TEST(a_worker_that_is_asked_to_be_quiet_takes_nothing_new)
 {
     char words[128];
@@ -258,14 +321,18 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, retried_jobs_are_fed_at_once);
+    tcase_add_test(tests, a_job_whose_hint_comes_while_its_lock_is_held_runs_once_that_is_gone);
+    tcase_add_test(tests, jobs_that_are_retried_in_the_very_moment_of_their_end_are_not_lost);
     tcase_add_test(tests, what_may_start_once_starts_once_more_when_it_is_retried);
     tcase_add_test(tests, a_paused_kind_is_left_alone_until_it_is_resumed);
     tcase_add_test(tests, a_paused_queue_is_left_alone_until_it_is_resumed);
     tcase_add_test(tests, what_runs_when_its_kind_is_paused_is_ended);
     tcase_add_test(tests, A4_each_job_runs_with_what_it_is_when_it_is_claimed);
     tcase_add_test(tests, a_job_that_gets_another_queue_runs_there_and_nowhere_else);
+    tcase_add_test(tests, a_job_that_gets_another_tenant_has_the_turn_of_that_one);
     tcase_add_test(tests, a_job_that_is_edited_to_run_now_does);
     tcase_add_test(tests, a_worker_that_is_asked_to_drain_ends_what_runs_and_then_itself);
+    tcase_add_test(tests, a_worker_that_was_killed_is_told_from_one_that_stopped);
     tcase_add_test(tests, a_worker_that_is_asked_to_be_quiet_takes_nothing_new);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "feed_world.h"
 
+#include "base/minmax.h"
 #include "feed_marks.h"
 
 #include <stdio.h>
@@ -13,24 +14,9 @@
 #define PAGES_MAX 16 /* of a full pass */
 #define NEVER FEED_NEVER_US
 
-static int64_t min_i64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t max_i64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static struct feed_pos pos_of(const struct world *w, size_t row)
 {
     return (struct feed_pos){.us = w->rows[row].us, .id = (int64_t)row + 1};
-}
-
-static bool pos_before(struct feed_pos a, struct feed_pos b)
-{
-    return a.us < b.us || (a.us == b.us && a.id < b.id);
 }
 
 static bool is_committed(const struct world *w, size_t row)
@@ -195,8 +181,8 @@ static size_t next_row(const struct world *w, const struct feed_range *r, struct
     for (size_t i = 0; i < w->rules->rows; i++) {
         struct feed_pos at = pos_of(w, i);
         bool is_in = is_committed(w, i) && w->rules->share_of[i] == w->feed.lanes[r->lane].share &&
-                     pos_before(after, at) && at.us <= to_us;
-        if (is_in && (best == ROWS_MAX || pos_before(at, pos_of(w, best)))) {
+                     feed_pos_before(after, at) && at.us <= to_us;
+        if (is_in && (best == ROWS_MAX || feed_pos_before(at, pos_of(w, best)))) {
             best = i;
         }
     }
@@ -341,7 +327,7 @@ static void owed_check(struct world *w)
 {
     for (size_t i = 0; i < w->rules->rows; i++) {
         const struct feed_lane *l = world_lane(w, i);
-        if (w->rows[i].is_owed && (l == NULL || !pos_before(l->cursor, pos_of(w, i)))) {
+        if (w->rows[i].is_owed && (l == NULL || !feed_pos_before(l->cursor, pos_of(w, i)))) {
             w->violation = "a full pass was complete and had left out a row behind the cursor";
         }
     }

@@ -27,6 +27,7 @@ struct task {
     const char *path;
     const char *does;
     json_int_t n;
+    json_int_t v; /* which version of its args this is; 0 = they were never edited */
     json_int_t ms;
     json_int_t
         until;   /* attempts before this one do what `does` says, this one and later are done */
@@ -53,6 +54,7 @@ static void task_read(struct task *t, const struct claimd_context *job)
     t->does = json_string_value(json_object_get(t->args, "do"));
     t->does = t->does != NULL ? t->does : "done";
     t->n = json_integer_value(json_object_get(t->args, "n"));
+    t->v = json_integer_value(json_object_get(t->args, "v"));
     t->ms = json_integer_value(json_object_get(t->args, "ms"));
     t->until = json_integer_value(json_object_get(t->args, "until"));
     t->is_deaf = json_is_true(json_object_get(t->args, "deaf"));
@@ -67,9 +69,9 @@ static int note(const struct task *t, const struct claimd_context *job, const ch
     int len = snprintf(line, sizeof line,
                        "{\"t\":%" PRId64 ",\"job\":%" PRId64 ",\"fence\":%" PRId64
                        ",\"attempt\":%" PRId32 ",\"op\":\"%s\",\"as\":\"%s\",\"n\":%" PRId64
-                       ",\"kind\":\"%s\",\"pid\":%ld,\"sha\":\"%s\"}\n",
+                       ",\"v\":%" PRId64 ",\"kind\":\"%s\",\"pid\":%ld,\"sha\":\"%s\"}\n",
                        now_ns(), job->id, job->fence, job->attempt, op, as, (int64_t)t->n,
-                       job->kind, (long)getpid(), t->sha);
+                       (int64_t)t->v, job->kind, (long)getpid(), t->sha);
     int fd = open(t->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     int rc = fd >= 0 && write(fd, line, (size_t)len) == len ? 0 : -1;
     if (fd >= 0) {

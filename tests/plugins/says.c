@@ -157,6 +157,12 @@ static enum claimd_outcome late(const struct claimd_context *job)
     return claimd_done(job, NULL);
 }
 
+static enum claimd_outcome tell(const struct claimd_context *job)
+{
+    claimd_log(job, "all is well");
+    return claimd_done(job, NULL);
+}
+
 /* {"ms": N}: says something new all the time. */
 static enum claimd_outcome busy(const struct claimd_context *job)
 {
@@ -178,5 +184,7 @@ CLAIMD_PLUGIN(.name = "says", .version = "1.0",
                   {.name = "steps", .handle = steps, .backoff = "fixed:100ms"},
                   {.name = "refusals", .handle = refusals},
                   {.name = "busy", .handle = busy},
+                  {.name = "tell", .handle = tell},
+                  {.name = "tell_all", .handle = tell, .keep_log = 1},
                   {.name = "late", .handle = late, .timeout_ms = 500},
                   {.name = "wait_cancel", .handle = wait_cancel}})

@@ -204,6 +204,10 @@ void fleet_unshare_pg(void)
 /* Up, and nobody else is connected. */
 static bool is_shared_pg_ours(struct fleet *f, struct err *why)
 {
+    if (pg_server_is_others(&f->pg)) {
+        err_set(why, STATUS_UNAVAILABLE, 0, "the test before has not ended its PostgreSQL");
+        return false;
+    }
     return (pg_server_is_ready(&f->pg) || pg_server_restart(&f->pg, why) == STATUS_OK) &&
            pg_server_ask(&f->pg,
                          "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity"

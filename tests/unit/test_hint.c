@@ -66,6 +66,32 @@ START_TEST(every_rotation_of_the_keys_is_a_slice)
 }
 END_TEST
 
+/* Of the pop script: hints/pop_script.h. */
+START_TEST(the_sets_of_a_queue_share_its_weight_and_a_queue_without_one_counts_as_1)
+{
+    static const struct hints_set list[] = {{.queue = "a", .weight = 100},
+                                            {.queue = "a", .kind = "x", .weight = 100},
+                                            {.queue = "b"},
+                                            {.queue = "c", .weight = 7},
+                                            {.queue = "c", .kind = "x", .weight = 7},
+                                            {.queue = "c", .kind = "y", .weight = 7}};
+    struct hints_sets *sets = NULL;
+    ck_assert_int_eq(hints_sets_new("claimd", list, 6, &sets, NULL), STATUS_OK);
+    ck_assert_str_eq(buf_at(&sets->shares), "100:2,1:1,7:3");
+    hints_sets_drop(sets);
+}
+END_TEST
+
+START_TEST(without_any_weight_nothing_is_shared)
+{
+    static const struct hints_set list[] = {{.queue = "a"}, {.queue = "b"}};
+    struct hints_sets *sets = NULL;
+    ck_assert_int_eq(hints_sets_new("claimd", list, 2, &sets, NULL), STATUS_OK);
+    ck_assert_uint_eq(sets->shares.len, 0);
+    hints_sets_drop(sets);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("hint");
@@ -76,6 +102,8 @@ int main(void)
     tcase_add_test(t, H3_only_canonical_positive_decimals_are_ids);
     tcase_add_test(t, a_set_is_found_by_its_key);
     tcase_add_test(t, every_rotation_of_the_keys_is_a_slice);
+    tcase_add_test(t, the_sets_of_a_queue_share_its_weight_and_a_queue_without_one_counts_as_1);
+    tcase_add_test(t, without_any_weight_nothing_is_shared);
     suite_add_tcase(s, t);
     return suite_run(s);
 }

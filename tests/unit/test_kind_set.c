@@ -101,13 +101,14 @@ START_TEST(kinds_differ_in_each_of_their_numbers)
 {
     const struct worker_kind kind = {
         .name = "a", .plugin = "p", .version = "1", .settings = {.max_attempts = 1}};
-    struct worker_kind others[6] = {kind, kind, kind, kind, kind, kind};
+    struct worker_kind others[7] = {kind, kind, kind, kind, kind, kind, kind};
     others[0].plugin = "q";
     others[1].version = "2";
     others[2].settings.max_attempts = 2;
     others[3].settings.max_crashes = 1;
     others[4].settings.timeout_us = 1;
     others[5].settings.at_most_once = true;
+    others[6].settings.keeps_log = true;
     ck_assert(kind_equal(&kind, &kind));
     for (size_t i = 0; i < ARRAY_COUNT(others); i++) {
         ck_assert(!kind_equal(&kind, &others[i]));

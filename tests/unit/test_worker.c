@@ -111,6 +111,10 @@ START_TEST(rule3_every_end_of_a_run_is_charged_as_the_table_says)
     struct run_verdict v = run_verdict(&c->facts);
     ck_assert_msg(v.kind == c->kind, "%s: kind %d", c->name, (int)v.kind);
     ck_assert_msg(v.crashed == c->crashed, "%s: crashed", c->name);
+    bool is_used_up = c->facts.crashes + 1 >= c->facts.settings.max_crashes;
+    bool is_poison = v.kind == FINISH_DISCARDED && !c->facts.settings.at_most_once &&
+                     c->facts.end == RUN_END_CRASHED && is_used_up;
+    ck_assert_msg(v.is_poison == is_poison, "%s: poison", c->name);
     if (c->outcome == NULL) {
         ck_assert_msg(v.outcome == NULL, "%s: outcome %s", c->name, v.outcome);
     } else {
@@ -231,6 +235,34 @@ START_TEST(nothing_is_claimed_ahead_before_a_run_was_measured)
 }
 END_TEST
 
+START_TEST(less_is_claimed_ahead_while_limits_refuse_much)
+{
+    struct capacity_answer bad = {.claimed = 60, .refused = 40, .has_work = true};
+    struct capacity_answer good = {.claimed = 100, .refused = 10, .has_work = true};
+    size_t ahead = capacity_ahead_max(1000, &bad, 1000);
+    ck_assert_uint_eq(ahead, 750);
+    ck_assert_uint_eq(capacity_ahead_max(ahead, &good, 1000), 774);
+    ck_assert_uint_eq(capacity_ahead_max(1000, &good, 1000), 1000);
+    ck_assert_uint_eq(capacity_ahead_max(0, &good, 0), 0);
+    for (int i = 0; i < 100; i++) {
+        ahead = capacity_ahead_max(ahead, &bad, 1000);
+    }
+    ck_assert_uint_gt(ahead, 0);
+    bad.has_work = false; /* those behind are to come to light */
+    ck_assert_uint_eq(capacity_ahead_max(ahead, &bad, 1000), 1000);
+}
+END_TEST
+
+START_TEST(of_full_queues_as_many_are_popped_as_may_be_tried)
+{
+    struct capacity_facts f = {.coming = 100, .ready = 100};
+    ck_assert_uint_eq(capacity_try(&f, 49), 0);
+    ck_assert_uint_eq(capacity_try(&f, 50), 50);
+    f = (struct capacity_facts){.coming = 3};
+    ck_assert_uint_eq(capacity_try(&f, 0), 1);
+}
+END_TEST
+
 START_TEST(tiny_jobs_are_claimed_ahead_up_to_the_cap)
 {
     struct capacity_facts f = {.runners = 4, .idle = 0, .mean_run_us = 10};
@@ -295,22 +327,71 @@ START_TEST(S19_an_id_is_held_once)
 }
 END_TEST
 
-START_TEST(ready_jobs_leave_in_the_order_in_which_they_came)
+static struct job_in_hand *add_ready(struct jobs_in_hand *h, int64_t id, int64_t score)
+{
+    struct job_in_hand *job = in_hand_add(h, id);
+    ck_assert_ptr_nonnull(job);
+    job->score = score;
+    job->claimed_us = id;
+    in_hand_push_ready(h, job);
+    return job;
+}
+
+static void expect_taken(struct jobs_in_hand *h, struct job_in_hand *job, int64_t id)
+{
+    ck_assert_ptr_nonnull(job);
+    ck_assert_int_eq(job->id, id);
+    in_hand_set_phase(h, job, IN_HAND_RUNNING);
+    in_hand_remove(h, job);
+}
+
+START_TEST(ready_jobs_leave_by_score_and_equals_in_the_order_in_which_they_came)
 {
     struct jobs_in_hand h = {0};
-    for (int64_t id = 1; id <= 3; id++) {
-        in_hand_push_ready(&h, in_hand_add(&h, id));
+    const int64_t scores[] = {20, 20, 10, 30, 20, 10};
+    const int64_t order[] = {3, 6, 1, 2, 5, 4};
+    for (size_t i = 0; i < ARRAY_COUNT(scores); i++) {
+        add_ready(&h, (int64_t)i + 1, scores[i]);
     }
-    for (int64_t id = 1; id <= 3; id++) {
-        struct job_in_hand *job = in_hand_take_ready(&h);
-        ck_assert_int_eq(job->id, id);
-        in_hand_set_phase(&h, job, IN_HAND_RUNNING);
-        in_hand_remove(&h, job);
+    for (size_t i = 0; i < ARRAY_COUNT(order); i++) {
+        expect_taken(&h, in_hand_take_ready(&h), order[i]);
     }
     ck_assert_ptr_null(in_hand_take_ready(&h));
     for (int p = 0; p < IN_HAND_PHASE_COUNT; p++) {
         ck_assert_uint_eq(h.count[p], 0);
     }
+}
+END_TEST
+
+START_TEST(a_job_that_others_pass_is_found_when_it_has_waited_too_long)
+{
+    struct jobs_in_hand h = {0};
+    add_ready(&h, 1, 90);
+    add_ready(&h, 2, 10);
+    ck_assert_ptr_null(in_hand_take_waiting(&h, 1));
+    expect_taken(&h, in_hand_take_waiting(&h, 2), 1);
+    ck_assert_ptr_null(in_hand_take_waiting(&h, 2));
+    expect_taken(&h, in_hand_take_ready(&h), 2);
+}
+END_TEST
+
+START_TEST(feat_B5_where_queues_have_weights_ready_jobs_pass_only_those_of_their_queue)
+{
+    struct jobs_in_hand h = {.has_weights = true};
+    const char *const queues[] = {"a", "b", "a", "a", "b", "a", "b"};
+    const int64_t scores[] = {30, 50, 10, 20, 40, 30, 60};
+    const int64_t order[] = {3, 5, 4, 1, 2, 6, 7};
+    for (size_t i = 0; i < ARRAY_COUNT(scores); i++) {
+        struct job_in_hand *job = in_hand_add(&h, (int64_t)i + 1);
+        ck_assert_ptr_nonnull(job);
+        job->score = scores[i];
+        (void)snprintf(job->queue, sizeof job->queue, "%s", queues[i]);
+        in_hand_push_ready(&h, job);
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(order); i++) {
+        expect_taken(&h, in_hand_take_ready(&h), order[i]);
+    }
+    ck_assert_ptr_null(in_hand_take_ready(&h));
 }
 END_TEST
 
@@ -331,6 +412,8 @@ static Suite *suite(void)
     tcase_add_test(c, a_timeout_asks_first_and_kills_after_the_guard);
     tcase_add_test(c, long_jobs_are_never_claimed_ahead);
     tcase_add_test(c, nothing_is_claimed_ahead_before_a_run_was_measured);
+    tcase_add_test(c, less_is_claimed_ahead_while_limits_refuse_much);
+    tcase_add_test(c, of_full_queues_as_many_are_popped_as_may_be_tried);
     tcase_add_test(c, tiny_jobs_are_claimed_ahead_up_to_the_cap);
     tcase_add_test(c, small_pops_wait_until_they_are_worth_a_round_trip);
     tcase_add_test(c, an_idle_runner_never_waits_for_a_full_batch);
@@ -338,7 +421,9 @@ static Suite *suite(void)
     tcase_add_test(c, rule4_a_few_results_of_locked_rows_stall_no_worker_that_claims_nothing_ahead);
     tcase_add_test(c, the_mean_follows_what_runs_take);
     tcase_add_test(c, S19_an_id_is_held_once);
-    tcase_add_test(c, ready_jobs_leave_in_the_order_in_which_they_came);
+    tcase_add_test(c, ready_jobs_leave_by_score_and_equals_in_the_order_in_which_they_came);
+    tcase_add_test(c, feat_B5_where_queues_have_weights_ready_jobs_pass_only_those_of_their_queue);
+    tcase_add_test(c, a_job_that_others_pass_is_found_when_it_has_waited_too_long);
     suite_add_tcase(s, c);
     return s;
 }

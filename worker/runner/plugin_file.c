@@ -199,6 +199,8 @@ static enum status accept_kind(struct claimd_kind *k, struct err *err)
         {"max_crashes", k->max_crashes, ATTEMPTS_MAX},
         {"at_most_once", k->at_most_once, 1},
         {"reserved", k->reserved, 0},
+        {"keep_log", k->keep_log, 1},
+        {"reserved2", k->reserved2, 0},
     };
     for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
         st = check_number(k->name, numbers[i].field, numbers[i].value, numbers[i].max, err);

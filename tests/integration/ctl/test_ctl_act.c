@@ -253,6 +253,15 @@ START_TEST(what_a_kind_gives_its_jobs_is_set_and_taken_back)
     ck_assert_int_eq(ctl_exit("kinds", "set", "a", "--timeout", "5m", "--max-attempts", "3"), 0);
     assert_says("set_by_hand  max_attempts,timeout");
     ck_assert_int_eq(COUNT("claimd.kind WHERE timeout = '5 min' AND max_attempts = 3"), 1);
+    ck_assert_int_eq(ctl_exit("kinds", "show", "a", "--json"), 0);
+    assert_says("\"set_by_hand\": \"max_attempts,timeout\"");
+    assert_says("\"keep_log\": \"failed\"");
+    assert_says("\"of_plugin\": {\"timeout\": \"00:30:00\", \"max_attempts\": 25}");
+    ck_assert_int_eq(ctl_exit("kinds", "list"), 0);
+    assert_says("max_attempts,timeout");
+    ck_assert_int_eq(ctl_exit("kinds", "show", "b"), 4);
+    assert_says("kind b not found");
+    ck_assert_int_eq(ctl_exit("kinds", "show", "B"), 2);
     ck_assert_int_eq(ctl_exit("kinds", "set", "a", "--timeout", "default"), 0);
     ck_assert_int_eq(COUNT("claimd.kind WHERE timeout = '30 min' AND max_attempts = 3"), 1);
     ck_assert_int_eq(ctl_exit("kinds", "set", "a", "--max-attempts", "0"), 2);
@@ -318,6 +327,8 @@ START_TEST(queues_and_kinds_are_shown_paused_and_resumed)
     assert_says("--max-open '0': must be 1 to 10000000, or none");
     ck_assert_int_eq(ctl_exit("queues", "limit", "q1", "--max-open", "2", "--json"), 0);
     assert_says("\"max_open\": 2");
+    ck_assert_int_eq(ctl_exit("queues", "show", "q1", "--json"), 0);
+    assert_says("\"open_jobs\": 2");
     ck_assert_int_eq(ctl_exit("enqueue", "a", "--queue", "q1"), 5);
     assert_says("queue: q1 has 2 of at most 2 open jobs: no room for 1 more");
     ck_assert_int_eq(ctl_exit("queues", "limit", "q1", "--max-open", "none"), 0);
@@ -348,6 +359,45 @@ START_TEST(feat_B29_a_file_that_does_not_fit_into_its_queue_is_refused_as_a_whol
 }
 END_TEST
 
+START_TEST(feat_B5_the_weight_of_a_queue_is_set_shown_and_removed)
+{
+    static const char *const bad[] = {"0", "101", "x", "", "9.5", "9/1", "NULL"};
+    ck_assert_int_eq(ctl_exit("queues", "weight", "q1", "9"), 0);
+    assert_says("weight        9\n");
+    ck_assert_int_eq(COUNT("claimd.queue WHERE name = 'q1' AND weight = 9"), 1);
+    ck_assert_int_eq(ctl_exit("queues", "weight", "q1", "100", "--json"), 0);
+    assert_says("\"weight\": 100");
+    ck_assert_int_eq(ctl_exit("queues", "show", "q1", "--json"), 0);
+    assert_says("\"weight\": 100");
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        ck_assert_int_eq(ctl_exit("queues", "weight", "q1", bad[i]), 2);
+        assert_says("must be 1 to 100, or none");
+    }
+    ck_assert_int_eq(ctl_exit("queues", "weight", "q1"), 2);
+    ck_assert_int_eq(ctl_exit("queues", "weight", "q1", "1", "2"), 2);
+    ck_assert_int_eq(ctl_exit("queues", "weight", "Q1", "1"), 2);
+    assert_says("queue 'Q1': must match");
+    ck_assert_int_eq(COUNT("claimd.queue WHERE weight = 100"), 1);
+    ck_assert_int_eq(ctl_exit("queues", "weight", "q1", "none"), 0);
+    ck_assert_int_eq(COUNT("claimd.queue WHERE weight IS NULL"), 1);
+}
+END_TEST
+
+START_TEST(feat_B29_of_many_jobs_those_are_retried_that_fit_into_their_queue)
+{
+    add_jobs(6); /* three in each of q0 and q1 */
+    ctl_sql("SELECT claimd.cancel(id) FROM claimd.job");
+    ctl_sql("SELECT claimd.limit_open('q1', 2)");
+    ck_assert_int_eq(ctl_exit("jobs", "retry", "--state", "cancelled"), 5);
+    assert_says("5 jobs retried\n");
+    assert_says("queue: q1 has 2 of at most 2 open jobs: no room for 1 more");
+    ck_assert_int_eq(COUNT("claimd.job WHERE queue = 'q1'"), 2);
+    ck_assert_int_eq(ctl_exit("jobs", "retry", "5"), 5);
+    ctl_sql("SELECT claimd.limit_open('q1', NULL)");
+    ck_assert_int_eq(ctl_exit("jobs", "retry", "5"), 0);
+}
+END_TEST
+
 START_TEST(feat_B20_rules_of_queues_and_kinds_are_set_shown_and_removed)
 {
     ctl_sql("UPDATE claimd.cluster SET oldest_program = schema_version");
@@ -356,11 +406,17 @@ START_TEST(feat_B20_rules_of_queues_and_kinds_are_set_shown_and_removed)
     ck_assert_int_eq(ctl_exit("queues", "retain", "q1", "30d", "--state", "discarded"), 0);
     assert_says("all others    7");
     assert_says("discarded    30");
+    ck_assert_int_eq(ctl_exit("queues", "show", "q1"), 0);
+    assert_says("discarded    30");
     ck_assert_int_eq(ctl_exit("queues", "retain", "q1", "default", "--state", "discarded"), 0);
     ck_assert_int_eq(COUNT("claimd.retention"), 1);
     ck_assert_int_eq(ctl_exit("queues", "retain", "q1", "default"), 0);
     ck_assert_int_eq(ctl_exit("kinds", "retain", "a", "7d", "--state", "completed"), 0);
     ck_assert_int_eq(ctl_exit("kinds", "retain", "a"), 0);
+    ck_assert_int_eq(ctl_exit("kinds", "show", "a"), 0);
+    assert_says("completed    7");
+    ck_assert_int_eq(ctl_exit("kinds", "list"), 0);
+    assert_says("completed 7d");
     ck_assert_int_eq(COUNT("claimd.retention"), 1);
     ck_assert_int_eq(ctl_exit("queues", "retain", "q1", "7h"), 2);
     assert_says("'7h': must be whole days, 1d to 3650d, or default; none is for");
@@ -414,9 +470,19 @@ START_TEST(a_queued_job_is_edited_and_show_tells_of_it)
     ck_assert_str_eq(json_string_value(json_object_get(after, "queue")), "q9");
     json_decref(root);
     ck_assert_int_eq(ctl_exit("jobs", "edit", "77", "--priority", "5"), 4);
-    ck_assert_int_eq(ctl_exit("jobs", "edit", "2", "--exclusive", "m", "--backoff", "fixed:1s"), 0);
-    ck_assert_int_eq(COUNT("claimd.job WHERE exclusive_key = 'm' AND backoff = 'fixed:1s'"), 1);
+    ck_assert_int_eq(ctl_exit("jobs", "edit", "2", "--exclusive", "m", "--backoff", "fixed:1s",
+                              "--share", "anna"),
+                     0);
+    ck_assert_int_eq(COUNT("claimd.job WHERE exclusive_key = 'm' AND backoff = 'fixed:1s' AND "
+                           "share_key = 'anna'"),
+                     1);
+    ck_assert_int_eq(ctl_exit("jobs", "edit", "2", "--share", ""), 0);
+    ck_assert_int_eq(COUNT("claimd.job WHERE share_key = 'anna'"), 0);
     ctl_sql("UPDATE claimd.job SET state = 'running', attempt = 1 WHERE id = 2");
+    ctl_sql("SELECT claimd.cancel(2)");
+    ck_assert_int_eq(ctl_exit("jobs", "show", "2"), 0);
+    assert_says("; its cancel was asked for");
+    ck_assert_ptr_null(strstr(ctl_text(), "an edit waits"));
     ck_assert_int_eq(ctl_exit("jobs", "edit", "2", "--exclusive", "", "--backoff", ""), 5);
     ck_assert_int_eq(
         ctl_exit("jobs", "edit", "2", "--exclusive", "", "--backoff", "", "--apply", "next"), 0);
@@ -495,6 +561,8 @@ int main(void)
     tcase_add_test(tests, what_a_kind_gives_its_jobs_is_set_and_taken_back);
     tcase_add_test(tests, queues_and_kinds_are_shown_paused_and_resumed);
     tcase_add_test(tests, feat_B29_a_file_that_does_not_fit_into_its_queue_is_refused_as_a_whole);
+    tcase_add_test(tests, feat_B5_the_weight_of_a_queue_is_set_shown_and_removed);
+    tcase_add_test(tests, feat_B29_of_many_jobs_those_are_retried_that_fit_into_their_queue);
     tcase_add_test(tests, feat_B20_rules_of_queues_and_kinds_are_set_shown_and_removed);
     tcase_add_test(tests, a_queued_job_is_edited_and_show_tells_of_it);
     tcase_add_test(tests, on_a_terminal_it_asks_first);

@@ -153,7 +153,7 @@ START_TEST(help_and_the_origins_say_which_file_was_read)
 {
     ck_assert_int_eq(shell("claimctl help"), 0);
     assert_prints("Configuration: no file: defaults and environment\n");
-    ck_assert_int_eq(shell("f=$(mktemp) && echo '{}' >$f && claimctl --config $f help && "
+    ck_assert_int_eq(shell("f=$(mktemp -p /tmp) && echo '{}' >$f && claimctl --config $f help && "
                            "CLAIMD_CONFIG=$f claimctl help && claimctl --config $f config show "
                            "--origin && claimctl --config $f config show --origin --json; rm $f"),
                      0);

@@ -123,12 +123,12 @@ START_TEST(each_id_is_tried_and_told_and_the_worst_is_the_exit_code)
 }
 END_TEST
 
-START_TEST(a_worker_that_was_killed_is_called_dead_also_when_nothing_of_its_is_left)
+START_TEST(a_worker_that_was_killed_is_called_rescued_when_nothing_of_its_is_left)
 {
     ctl_sql(INSERT_WORKER("1 s"));
     ctl_sql("UPDATE claimd.worker SET dead = true, stopped = true");
     ck_assert_int_eq(ctl_exit("workers", "--all"), 0);
-    assert_says(" dead ");
+    assert_says(" rescued ");
     ck_assert_ptr_null(strstr(ctl_text(), "stopped"));
     ctl_sql("UPDATE claimd.worker SET dead = false");
     ck_assert_int_eq(ctl_exit("workers", "--all"), 0);
@@ -265,6 +265,8 @@ static const struct {
     {{"jobs", "delete", "1"}, "jobs"},
     {{"batches", "list"}, "batches"},
     {{"batches", "show", "1"}, "batch"},
+    {{"batches", "open"}, "batch"},
+    {{"batches", "add", "1", "1"}, "batch"},
     {{"batches", "close", "1"}, "batch"},
     {{"batches", "cancel", "1"}, "summary"},
     {{"queues"}, "queues"},
@@ -273,11 +275,13 @@ static const struct {
     {{"queues", "resume", "default"}, "queue"},
     {{"queues", "limit", "default", "--running", "5"}, "queue"},
     {{"queues", "retain", "default", "7d"}, "rules"},
+    {{"queues", "weight", "default", "9"}, "queue"},
     {{"queues", "clear", "default"}, "summary"},
     {{"keys", "list"}, "keys"},
     {{"keys", "show", "m"}, "jobs"},
     {{"keys", "limit", "m", "--rate", "5/s"}, "key"},
     {{"kinds", "list"}, "kinds"},
+    {{"kinds", "show", "a"}, "kind"},
     {{"kinds", "pause", "a"}, "kind"},
     {{"kinds", "resume", "a"}, "kind"},
     {{"kinds", "retain", "a", "7d"}, "rules"},
@@ -377,7 +381,7 @@ int main(void)
     tcase_add_test(tests, a_running_job_is_asked_to_end_and_shown_so);
     tcase_add_test(tests, what_a_running_job_says_of_itself_and_the_log_of_each_attempt_are_shown);
     tcase_add_test(tests, each_id_is_tried_and_told_and_the_worst_is_the_exit_code);
-    tcase_add_test(tests, a_worker_that_was_killed_is_called_dead_also_when_nothing_of_its_is_left);
+    tcase_add_test(tests, a_worker_that_was_killed_is_called_rescued_when_nothing_of_its_is_left);
     tcase_add_test(tests, a_locked_job_is_exit_3_and_nothing_was_done);
     tcase_add_test(tests, workers_shows_the_state_by_beat);
     tcase_add_test(tests, stats_counts_by_queue_and_state);

@@ -119,12 +119,13 @@ void world_listen(const char *const *sets)
     struct hints_set list[16] = {0};
     size_t count = 0;
     for (; sets[count] != NULL; count++) {
+        const char *star = sets[count] + strcspn(sets[count], "*");
         const char *colon = strchr(sets[count], ':');
-        size_t len = colon == NULL ? strlen(sets[count]) : (size_t)(colon - sets[count]);
-        memcpy(list[count].queue, sets[count], len);
+        memcpy(list[count].queue, sets[count], strcspn(sets[count], ":*"));
         if (colon != NULL) {
-            memcpy(list[count].kind, colon + 1, strlen(colon + 1));
+            memcpy(list[count].kind, colon + 1, (size_t)(star - colon) - 1);
         }
+        list[count].weight = *star == '*' ? (int)strtol(star + 1, NULL, 10) : 0;
     }
     assert_ok(hints_popper_listen(world.popper, list, count, err));
 }

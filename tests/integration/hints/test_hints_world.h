@@ -69,7 +69,8 @@ extern struct world world;
 /* Servers, loop and a pusher that is up; redis.conf lines for the servers. */
 void world_start(const char *extra);
 void world_stop(void);
-/* A popper that listens to these sets ("queue" or "queue:kind", NULL-ended), not wanting yet. */
+/* A popper that listens to these sets ("queue" or "queue:kind", NULL-ended; if the queue has a
+ * weight: "queue*9"), not wanting yet. */
 void world_open_popper(const char *const *sets);
 void world_open_popper_for(const char *const *sets, int64_t block_us);
 void world_listen(const char *const *sets);

@@ -50,6 +50,20 @@ static int64_t released(void)
 #define IS_DUE "SELECT count(*)::text FROM claimd.jobs WHERE id = 3 AND state = 'available'"
 #define STATE "SELECT state FROM claimd.jobs WHERE id = 3"
 
+START_TEST(B9_a_job_does_not_wait_for_ever_for_one_that_somebody_has_deleted)
+{
+    run(AFTER("run"));
+    ck_assert_int_eq(side_number(db, "SELECT claimd.repair_waits()::text"), 0);
+    run("DELETE FROM claimd.job WHERE id = 1");
+    ck_assert_int_eq(side_number(db, "SELECT claimd.repair_waits()::text"), 1);
+    ck_assert_int_eq(side_number(db, "SELECT claimd.repair_waits()::text"), 0);
+    ck_assert_int_eq(released(), 0); /* the other one is open */
+    complete_2();
+    ck_assert_int_eq(released(), 1);
+    ck_assert_int_eq(side_number(db, IS_DUE), 1);
+}
+END_TEST
+
 START_TEST(B9_a_job_is_due_when_all_those_before_it_have_completed)
 {
     run(AFTER("cancel"));
@@ -166,6 +180,7 @@ int main(void)
     TCase *tc = tcase_create("after");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 30);
+    tcase_add_test(tc, B9_a_job_does_not_wait_for_ever_for_one_that_somebody_has_deleted);
     tcase_add_test(tc, B9_a_job_is_due_when_all_those_before_it_have_completed);
     tcase_add_test(tc, B9_a_job_after_others_keeps_the_time_that_it_was_given);
     tcase_add_loop_test(

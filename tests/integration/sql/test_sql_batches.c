@@ -76,6 +76,26 @@ START_TEST(B9_a_batch_that_is_not_closed_is_not_over)
 }
 END_TEST
 
+#define REPAIR "SELECT claimd.repair_batches()::text"
+
+START_TEST(B9_jobs_that_somebody_has_deleted_count_as_cancelled_in_a_closed_batch)
+{
+    given_batch(305);
+    run(RUN_ALL);
+    run(COMPLETE(305));
+    run("DELETE FROM claimd.job WHERE id BETWEEN 2 AND 250");
+    ck_assert_int_eq(side_number(db, REPAIR), 0); /* it is open: nobody waits for its end */
+    run("SELECT claimd.batch_close(1)::text");
+    ck_assert_int_eq(side_number(db, REPAIR), 249);
+    ck_assert_int_eq(side_number(db, REPAIR), 0);
+    ck_assert_str_eq(side_run(db, COUNTS).text, "closed 305 55 1 0 249");
+    run("DELETE FROM claimd.job");
+    ck_assert_int_eq(side_number(db, REPAIR), 55);
+    ck_assert_int_eq(side_number(db, END), 1);
+    ck_assert_str_eq(side_run(db, COUNTS).text, "over 305 0 1 0 304 306");
+}
+END_TEST
+
 START_TEST(B9_an_empty_batch_is_over_when_it_is_closed)
 {
     run("SELECT claimd.batch_open()::text");
@@ -166,6 +186,7 @@ int main(void)
     tcase_add_test(tc,
                    B9_a_batch_counts_how_its_jobs_ended_and_is_followed_by_one_job_when_all_have);
     tcase_add_test(tc, B9_a_batch_that_is_not_closed_is_not_over);
+    tcase_add_test(tc, B9_jobs_that_somebody_has_deleted_count_as_cancelled_in_a_closed_batch);
     tcase_add_test(tc, B9_an_empty_batch_is_over_when_it_is_closed);
     tcase_add_test(tc, B9_a_job_that_is_retried_opens_its_batch_again_unless_that_is_over);
     tcase_add_test(tc, B9_a_job_of_the_same_transaction_may_be_added_and_a_rollback_takes_it_out);

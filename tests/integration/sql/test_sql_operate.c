@@ -167,11 +167,27 @@ START_TEST(queues_and_kinds_are_paused_once_and_resumed_once)
     ASSERT_REFUSED(db, "SELECT claimd.limit_queue(NULL, 1)", "CL002", "queue: must match");
     ASSERT_REFUSED(db, "SELECT claimd.limit_queue('q', 0)", "CL002", "max_running: must be 1 to");
     ASSERT_REFUSED(db, "SELECT claimd.limit_queue('q', 10001)", "CL002", "max_running: must be");
+    ASSERT_REFUSED(db, "SELECT claimd.weigh_queue('No', 1)", "CL002", "queue: must match");
+    ASSERT_REFUSED(db, "SELECT claimd.weigh_queue(NULL, 1)", "CL002", "queue: must match");
+    ASSERT_REFUSED(db, "SELECT claimd.weigh_queue('q', 0)", "CL002", "weight: must be 1 to 100");
+    ASSERT_REFUSED(db, "SELECT claimd.weigh_queue('q', 101)", "CL002", "weight: must be 1 to 100");
     ASSERT_REFUSED(db, "SELECT claimd.pause_queue('No')", "CL002", "queue: must match");
     ASSERT_REFUSED(db, "SELECT claimd.pause_queue(NULL)", "CL002", "queue: must match");
     ASSERT_REFUSED(db, "SELECT claimd.resume_queue('')", "CL002", "queue: must match");
     ASSERT_REFUSED(db, "SELECT claimd.pause_kind('b')", "CL002", "kind: must be one");
     ASSERT_REFUSED(db, "SELECT claimd.resume_kind(NULL)", "CL002", "kind: must be one");
+}
+END_TEST
+
+START_TEST(a_queue_gets_a_weight_and_loses_it_and_its_other_settings_stay)
+{
+    (void)side_run(db, "SELECT claimd.limit_open('q', 7)::text");
+    (void)side_run(db, "SELECT claimd.weigh_queue('q', 9)::text");
+    ck_assert_int_eq(number("SELECT (max_open * 100 + weight)::text FROM claimd.queue"), 709);
+    (void)side_run(db, "SELECT claimd.weigh_queue('q', 100)::text");
+    ck_assert_int_eq(number("SELECT weight::text FROM claimd.queue"), 100);
+    (void)side_run(db, "SELECT claimd.weigh_queue('q', NULL)::text");
+    ck_assert_int_eq(number("SELECT max_open::text FROM claimd.queue WHERE weight IS NULL"), 7);
 }
 END_TEST
 
@@ -248,10 +264,14 @@ START_TEST(what_is_set_of_a_kind_stays_until_it_is_taken_back)
     (void)side_run(db, "SELECT claimd.set_kind('a', '{\"max_attempts\": 3, \"backoff\": "
                        "\"fixed:1s\"}')::text");
     (void)side_run(db, "SELECT claimd.set_kind('a', '{\"max_attempts\": 4}')::text");
-    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.kind WHERE max_attempts = 4 AND "
-                            "backoff = 'fixed:1s' AND timeout = '1 h' AND set_by_hand = "
-                            "'{\"max_attempts\": 4, \"backoff\": \"fixed:1s\"}'"),
-                     1);
+    (void)side_run(db, "SELECT claimd.set_kind('a', '{\"keep_log\": true}')::text");
+    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.kind WHERE keep_log"), 1);
+    (void)side_run(db, "SELECT claimd.set_kind('a', '{\"keep_log\": null}')::text");
+    ck_assert_int_eq(
+        number("SELECT count(*)::text FROM claimd.kind WHERE max_attempts = 4 AND NOT "
+               "keep_log AND backoff = 'fixed:1s' AND timeout = '1 h' AND set_by_hand = "
+               "'{\"max_attempts\": 4, \"backoff\": \"fixed:1s\"}'"),
+        1);
     (void)side_run(db, "SELECT claimd.set_kind('a', '{\"max_attempts\": null, \"backoff\": null}')"
                        "::text");
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.kind WHERE max_attempts = 7 AND "
@@ -267,6 +287,8 @@ START_TEST(what_is_set_of_a_kind_stays_until_it_is_taken_back)
                    "patch.timeout: must be more than 0");
     ASSERT_REFUSED(db, "SELECT claimd.set_kind('a', '{\"backoff\": \"soon\"}')", "CL002",
                    "patch.backoff: must be exponential");
+    ASSERT_REFUSED(db, "SELECT claimd.set_kind('a', '{\"keep_log\": \"some\"}')", "CL002",
+                   "patch: ");
     ASSERT_REFUSED(db, "SELECT claimd.set_kind('a', '{\"max_crashes\": 0}')", "CL002",
                    "patch.max_crashes: must be 1");
 }
@@ -431,6 +453,28 @@ START_TEST(A4_an_edit_of_a_running_job_is_kept_for_its_next_attempt)
 }
 END_TEST
 
+/* The trigger stands for somebody whose commit comes while the claim applies other edits. */
+START_TEST(A4_a_job_that_becomes_available_during_a_claim_is_not_claimed_without_its_kept_edit)
+{
+    (void)side_run(db, "SELECT claimd.enqueue('a')::text FROM generate_series(1, 2)");
+    (void)side_run(db, "UPDATE claimd.job SET state = 'running', attempt = 1, fence = id, worker_id"
+                       " = gen_random_uuid(), attempted_at = clock_timestamp()");
+    (void)side_run(db, "SELECT claimd.edit(id, '{\"args\": 2}', apply => 'next')::text FROM"
+                       " claimd.job");
+    (void)side_run(db, "UPDATE claimd.job SET state = 'available' WHERE id = 1");
+    (void)side_run(db,
+                   "CREATE FUNCTION gives_back() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN"
+                   " UPDATE claimd.job SET state = ''available'' WHERE id = 2 AND args <> ''2'';"
+                   " RETURN NULL; END'");
+    (void)side_run(db, "CREATE TRIGGER gives_back AFTER UPDATE ON claimd.job_edit"
+                       " EXECUTE FUNCTION gives_back()");
+    (void)side_run(db, "SELECT claimd.claim_limited('{1,2}', gen_random_uuid(), '{a}', '{}')");
+    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job WHERE state = 'running' AND args"
+                            " <> '2'"),
+                     0);
+}
+END_TEST
+
 START_TEST(A4_a_kept_edit_comes_before_one_of_the_queued_job_and_ends_with_it)
 {
     (void)side_run(db, "SELECT claimd.enqueue('a')::text");
@@ -477,6 +521,29 @@ START_TEST(an_edit_gives_and_takes_a_key_and_a_backoff)
 }
 END_TEST
 
+START_TEST(an_edit_gives_a_job_to_another_tenant_and_to_none)
+{
+    (void)side_run(db, "SELECT claimd.enqueue('a', share_key => 'anna')::text");
+    (void)side_run(db, "CREATE TABLE before AS SELECT ready_at FROM claimd.job");
+    (void)side_run(db, "SELECT claimd.edit(1, '{\"share_key\": \"bob\"}')::text");
+    ck_assert_int_eq(
+        number("SELECT count(*)::text FROM claimd.job, before b WHERE share_key = 'bob' "
+               "AND share = claimd.share_of('bob') AND job.ready_at > b.ready_at"),
+        1); /* as new in that lane, so the feed finds it */
+    (void)side_run(db, "SELECT claimd.edit(1, '{\"share_key\": null}')::text");
+    ck_assert_int_eq(
+        number("SELECT count(*)::text FROM claimd.job WHERE share_key IS NULL AND share = 0"), 1);
+    ck_assert_int_eq(
+        number("SELECT count(*)::text FROM claimd.job_edit WHERE version = 2 AND before "
+               "= '{\"share_key\": \"anna\"}' AND after = '{\"share_key\": \"bob\"}'"),
+        1);
+    ASSERT_REFUSED(db, "SELECT claimd.edit(1, '{\"share_key\": \"\"}')", "CL002",
+                   "patch.share_key: must have 1 to 512 octets");
+    ASSERT_REFUSED(db, "SELECT claimd.edit(1, '{\"share_key\": [1, 2], \"unique_key\": 1}')",
+                   "CL002", "patch.unique_key: unknown, must be one of args");
+}
+END_TEST
+
 START_TEST(B9_an_edit_of_the_time_of_a_job_that_waits_lets_it_wait)
 {
     (void)side_run(db, "SELECT claimd.enqueue('a')::text");
@@ -510,6 +577,7 @@ int main(void)
     tcase_add_test(tc, many_are_retried_or_none);
     tcase_add_test(tc, of_two_retries_at_once_one_is_refused);
     tcase_add_test(tc, queues_and_kinds_are_paused_once_and_resumed_once);
+    tcase_add_test(tc, a_queue_gets_a_weight_and_loses_it_and_its_other_settings_stay);
     tcase_add_test(tc, a_kind_is_not_paused_while_programs_may_work_that_would_go_on_with_it);
     tcase_add_test(tc, a_paused_kind_holds_up_no_other_job_of_its_key);
     tcase_add_test(tc, a_worker_is_asked_only_if_it_hears);
@@ -520,8 +588,11 @@ int main(void)
     tcase_add_test(tc, an_edit_names_what_is_wrong_and_changes_nothing);
     tcase_add_test(tc, an_edit_is_refused_where_the_state_or_the_version_forbids_it);
     tcase_add_test(tc, A4_an_edit_of_a_running_job_is_kept_for_its_next_attempt);
+    tcase_add_test(
+        tc, A4_a_job_that_becomes_available_during_a_claim_is_not_claimed_without_its_kept_edit);
     tcase_add_test(tc, A4_a_kept_edit_comes_before_one_of_the_queued_job_and_ends_with_it);
     tcase_add_test(tc, an_edit_gives_and_takes_a_key_and_a_backoff);
+    tcase_add_test(tc, an_edit_gives_a_job_to_another_tenant_and_to_none);
     tcase_add_test(tc, B9_an_edit_of_the_time_of_a_job_that_waits_lets_it_wait);
     suite_add_tcase(suite, tc);
     return world_run(suite);

@@ -66,6 +66,32 @@ static const char *kept(int days)
 
 #define ALL "cancelled+completed+discarded"
 
+START_TEST(of_the_snoozes_of_a_job_the_last_twenty_are_kept_and_no_day_full_of_them)
+{
+#define ATTEMPTS(outcome, first, last)                                                            \
+    "INSERT INTO claimd.job_attempt (job_id, fence, attempt, generation, worker_id, started_at, " \
+    "outcome) SELECT 1, f, 1, f / 1000, gen_random_uuid(), now(), '" outcome                      \
+    "' FROM generate_series(" first ", " last ") AS f"
+    run(ATTEMPTS("failed", "1", "30"));
+    for (int i = 0; i < 10; i++) { /* 500 of the first generation, a few of the next */
+        char sql[512];
+        (void)snprintf(sql, sizeof sql, ATTEMPTS("snoozed", "%d", "%d"), 31 + 50 * i, 80 + 50 * i);
+        run(sql);
+    }
+    run(ATTEMPTS("snoozed", "1000", "1004"));
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_attempt WHERE outcome "
+                                     "= 'failed'"),
+                     30);
+    ck_assert_int_eq(side_number(db,
+                                 "SELECT count(*)::text FROM claimd.job_attempt WHERE outcome "
+                                 "= 'snoozed' AND (fence BETWEEN 511 AND 530 OR fence >= 1000)"),
+                     25);
+    ck_assert_int_le(side_number(db, "SELECT count(*)::text FROM claimd.job_attempt WHERE outcome "
+                                     "= 'snoozed'"),
+                     100);
+}
+END_TEST
+
 START_TEST(feat_B20_without_a_rule_no_job_of_a_kept_day_is_deleted)
 {
     run("SELECT given_day(5)");
@@ -290,6 +316,7 @@ int main(void)
     TCase *tc = tcase_create("retention");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, of_the_snoozes_of_a_job_the_last_twenty_are_kept_and_no_day_full_of_them);
     tcase_add_test(tc, feat_B20_without_a_rule_no_job_of_a_kept_day_is_deleted);
     tcase_add_test(
         tc,

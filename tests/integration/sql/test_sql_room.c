@@ -96,6 +96,43 @@ START_TEST(feat_B29_a_unique_job_that_is_there_needs_no_room)
 }
 END_TEST
 
+START_TEST(feat_B29_a_retry_needs_room_and_is_refused_as_a_whole)
+{
+    run("SELECT claimd.limit_open('q', 2)::text");
+    run("SELECT claimd.enqueue('a', queue => 'q')::text FROM generate_series(1, 2)");
+    run("SELECT claimd.enqueue('a')::text");
+    run("SELECT claimd.cancel(id) FROM claimd.job");
+    run("SELECT claimd.enqueue('a', queue => 'q')::text");
+    ASSERT_REFUSED(db, "SELECT claimd.retry_many('{1,2,3}')", "CL005",
+                   "queue: q has 1 of at most 2 open jobs: no room for 2 more");
+    ck_assert_int_eq(side_number(db, OPEN), 1);
+    run("SELECT claimd.retry_many('{1,3}')::text");
+    ASSERT_REFUSED(db, "SELECT claimd.retry(2)", "CL005", "q has 2 of at most 2 open jobs");
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_history WHERE "
+                                     "retried_at IS NULL"),
+                     1);
+}
+END_TEST
+
+START_TEST(feat_B29_a_job_is_not_moved_into_a_full_queue_but_changed_within_it)
+{
+    run("UPDATE claimd.cluster SET oldest_program = schema_version");
+    run("SELECT claimd.limit_open('q', 1)::text");
+    run("SELECT claimd.enqueue('a', queue => 'q')::text");
+    run("SELECT claimd.enqueue('a')::text FROM generate_series(1, 2)");
+    run("UPDATE claimd.job SET state = 'running', fence = 7, attempt = 1 WHERE id = 3");
+    ASSERT_REFUSED(db, "SELECT claimd.edit(2, '{\"queue\": \"q\"}')", "CL005",
+                   "queue: q has 1 of at most 1 open jobs: no room for 1 more");
+    ASSERT_REFUSED(db, "SELECT claimd.edit(3, '{\"queue\": \"q\"}', apply => 'next')", "CL005",
+                   "no room for 1 more");
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_edit"), 0);
+    run("SELECT claimd.edit(1, '{\"queue\": \"q\", \"priority\": 0}')::text");
+    run("SELECT claimd.cancel(1)");
+    run("SELECT claimd.edit(2, '{\"queue\": \"q\"}')::text");
+    ASSERT_REFUSED(db, "SELECT claimd.enqueue('a', queue => 'q')", "CL005", "no room for 1 more");
+}
+END_TEST
+
 START_TEST(feat_B29_what_is_rolled_back_has_taken_no_room)
 {
     run("SELECT claimd.limit_open('q', 2)::text");
@@ -213,6 +250,8 @@ int main(void)
     tcase_add_test(tc, feat_B29_a_job_that_ends_makes_room_whether_it_waits_or_runs);
     tcase_add_test(tc, feat_B29_an_array_that_does_not_fit_is_refused_as_a_whole);
     tcase_add_test(tc, feat_B29_a_unique_job_that_is_there_needs_no_room);
+    tcase_add_test(tc, feat_B29_a_retry_needs_room_and_is_refused_as_a_whole);
+    tcase_add_test(tc, feat_B29_a_job_is_not_moved_into_a_full_queue_but_changed_within_it);
     tcase_add_test(tc, feat_B29_what_is_rolled_back_has_taken_no_room);
     tcase_add_test(tc, feat_B29_the_limit_is_raised_lowered_and_lifted);
     tcase_add_test(

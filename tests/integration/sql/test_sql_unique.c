@@ -247,6 +247,12 @@ START_TEST(the_job_that_is_there_can_be_changed_while_it_waits)
                      "claimd.job")
             .text,
         "{\"n\": 2} 3 true");
+    ck_assert_int_eq(
+        side_number(db, "SELECT count(*)::text FROM claimd.job_edit WHERE job_id = 1 AND edited_by "
+                        "= session_user AND CASE version WHEN 2 THEN before = '{\"args\": {\"n\": "
+                        "1}}' AND after = '{\"args\": {\"n\": 2}}' WHEN 3 THEN before ->> "
+                        "'scheduled_at' LIKE '2100%' END"),
+        2);
     set_state(1, "running");
     ASSERT_REFUSED(db,
                    "SELECT claimd.enqueue('a', unique_key => 'k', on_conflict => 'replace_args')",
@@ -325,6 +331,23 @@ START_TEST(a_retried_job_takes_its_key_back_or_stays_where_it_is)
     ck_assert_str_eq(strchr(unique("'a', unique_key => 'k'"), ' '), " t");
     ASSERT_REFUSED(db, "SELECT claimd.retry(1)", "CL004", "has its unique key now");
     ck_assert_int_eq(side_number(db, OPEN), 1);
+}
+END_TEST
+
+/* Its end left the key behind, since somebody had it locked then. */
+START_TEST(S21_nobody_gets_the_key_of_a_job_that_is_being_retried)
+{
+    struct pg *producer = side_open(NULL);
+    (void)unique("'a', unique_key => 'k'");
+    end(1, "discarded");
+    (void)side_run(db, "INSERT INTO claimd.job_key (key, job_id, states) VALUES ('k', 1, 'open')");
+    (void)side_run(db, "BEGIN");
+    (void)side_run(db, "SELECT claimd.retry(1)::text");
+    (void)side_run(producer, "SET lock_timeout = '100 ms'");
+    ASSERT_REFUSED(producer, "SELECT claimd.enqueue_unique('a', unique_key => 'k')", "55P03", "");
+    (void)side_run(db, "COMMIT");
+    ck_assert_str_eq(unique("'a', unique_key => 'k'"), "1 f");
+    pg_close(producer);
 }
 END_TEST
 
@@ -431,6 +454,7 @@ int main(void)
     tcase_add_test(tc, H1_what_is_wrong_about_a_key_is_named_and_nothing_is_stored);
     tcase_add_test(tc, enqueue_many_takes_keys_and_keeps_the_order_of_its_ids);
     tcase_add_test(tc, a_retried_job_takes_its_key_back_or_stays_where_it_is);
+    tcase_add_test(tc, S21_nobody_gets_the_key_of_a_job_that_is_being_retried);
     tcase_add_test(tc, keys_that_refuse_nobody_are_forgotten_and_the_others_kept);
     tcase_add_test(tc, a_producer_that_holds_a_key_locked_keeps_no_job_from_ending);
     tcase_add_test(tc, many_producers_with_the_same_keys_make_one_job_of_each);

@@ -183,6 +183,8 @@ struct job_finish finish_of(size_t n, enum finish_kind kind)
                                .worker_id = job->worker_id,
                                .attempt = job->attempt,
                                .flags = job->flags,
+                               .key_row = job->key_row,
+                               .place = job->place,
                                .attempted_at_unix_us = job->attempted_at_unix_us,
                                .kind = kind};
 }

@@ -159,6 +159,25 @@ START_TEST(a_run_that_was_done_after_its_timeout_is_completed_and_that_is_record
 }
 END_TEST
 
+START_TEST(feat_B17_a_done_run_is_recorded_with_its_log_where_its_kind_wants_that)
+{
+    given_running(4);
+    struct job_finish f[4];
+    for (size_t i = 0; i < ARRAY_COUNT(f); i++) {
+        f[i] = finish_of(i, FINISH_COMPLETED);
+        f[i].keeps_log = i > 0;
+        f[i].log_tail = i == 1 ? NULL : "words";
+        f[i].log_tail_len = i == 1 ? 0 : 5;
+        f[i].is_unkept = i == 2;
+        submit(&store_a, &f[i]);
+    }
+    RUN_UNTIL(got.finishes == 4);
+    ASSERT_TEXT("SELECT string_agg(concat_ws('|', job_id = (SELECT max(id) FROM"
+                " claimd.job_history), outcome, error, log_tail), ',') FROM claimd.job_attempt",
+                "t|completed|words");
+}
+END_TEST
+
 START_TEST(what_was_kept_of_a_running_job_goes_with_its_end)
 {
     given_running(4);
@@ -515,6 +534,7 @@ int main(void)
     tcase_add_test(tests, a_run_whose_cancel_its_worker_has_not_heard_of_does_not_run_again);
     tcase_add_test(tests, what_was_kept_of_a_running_job_goes_with_its_end);
     tcase_add_test(tests, a_run_that_was_done_after_its_timeout_is_completed_and_that_is_recorded);
+    tcase_add_test(tests, feat_B17_a_done_run_is_recorded_with_its_log_where_its_kind_wants_that);
     tcase_add_test(tests, rule3_a_snooze_gives_the_attempt_back_and_is_recorded);
     tcase_add_test(tests, a_run_that_was_given_up_ends_cancelled_with_its_reason);
     tcase_add_test(tests, lock_G3_a_stale_finish_is_refused_and_changes_nothing);

@@ -131,16 +131,33 @@ START_TEST(A4_a_kept_edit_is_applied_by_the_next_claim_of_a_job_without_limits)
 }
 END_TEST
 
+/* Nobody frees a key for it, so nobody else would push its hint. */
+START_TEST(A4_a_job_with_a_kept_edit_whose_row_is_locked_is_put_back_not_dropped)
+{
+    struct pg *other = side_open(NULL);
+    int64_t id = add_jobs(1);
+    (void)side_run(side, "UPDATE claimd.job SET flags = 64");
+    (void)side_run(other, "BEGIN");
+    (void)side_run(other, "SELECT id::text FROM claimd.job FOR UPDATE");
+    claim_now(&store_a, id, 1);
+    ck_assert_uint_eq(got.job_count, 0);
+    ck_assert_int_eq(refused(id)->why, CLAIM_PUT_BACK);
+    (void)side_run(other, "ROLLBACK");
+    claim_now(&store_a, id, 1);
+    ck_assert_uint_eq(got.job_count, 1);
+    pg_close(other);
+}
+END_TEST
+
 START_TEST(every_end_of_a_run_frees_its_key_and_names_the_next_job)
 {
     int64_t a = add_keyed(2, "a");
-    int64_t next = _i == FINISH_HAND_BACK ? a : a + 1; /* handed back, it is the first again */
-    claim_now(&store_a, a, 1);
+    claim_now(&store_a, a, 2);
     finish_now(0, (enum finish_kind)_i);
     ck_assert_uint_eq(got.freed_count, 1);
-    ck_assert_int_eq(got.freed[0], next);
+    ck_assert_int_eq(got.freed[0], a + 1);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.exclusive", 0);
-    claim_now(&store_a, next, 1);
+    claim_now(&store_a, a + 1, 1);
     ck_assert_uint_eq(got.job_count, 2);
 }
 END_TEST
@@ -151,7 +168,7 @@ START_TEST(a_stale_finish_frees_nothing_that_a_later_run_holds)
     claim_now(&store_a, a, 1);
     (void)side_run(side, "UPDATE claimd.job SET state = 'available' WHERE state = 'running'");
     (void)side_run(side, "SELECT claimd.free_leaked()");
-    claim_now(&store_a, a, 1);
+    claim_now(&store_a, a, 2);
     ck_assert_uint_eq(got.job_count, 2);
     finish_now(0, FINISH_COMPLETED);
     ck_assert_int_eq(got.verdicts[FINISH_STALE], 1);
@@ -160,6 +177,79 @@ START_TEST(a_stale_finish_frees_nothing_that_a_later_run_holds)
     finish_now(1, FINISH_COMPLETED);
     ck_assert_uint_eq(got.freed_count, 1);
     ck_assert_int_eq(got.freed[0], a + 1);
+}
+END_TEST
+
+START_TEST(only_jobs_that_were_refused_are_named_and_each_once)
+{
+    int64_t a = add_keyed(6, "a");
+    (void)side_run(side, "SELECT claimd.limit_key('a', 2)::text");
+    claim_now(&store_a, a, 5); /* the last one has its hint */
+    ck_assert_uint_eq(got.job_count, 2);
+    char sql[128];
+    (void)snprintf(sql, sizeof sql, "SELECT claimd.cancel(%lld)", (long long)a + 2);
+    (void)side_run(side, sql);
+    finish_now(0, FINISH_COMPLETED);
+    ck_assert_uint_eq(got.freed_count, 1);
+    ck_assert_int_eq(got.freed[0], a + 3);
+    finish_now(1, FINISH_COMPLETED);
+    ck_assert_uint_eq(got.freed_count, 2);
+    ck_assert_int_eq(got.freed[1], a + 4);
+    claim_now(&store_a, a + 3, 2);
+    finish_now(2, FINISH_COMPLETED);
+    ck_assert_uint_eq(got.freed_count, 2);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.key_waiting", 0);
+}
+END_TEST
+
+START_TEST(a_full_pass_forgets_who_was_refused_and_has_ended_meanwhile)
+{
+    int64_t a = add_keyed(3, "a");
+    claim_now(&store_a, a, 3);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.key_waiting", 2);
+    char sql[128];
+    (void)snprintf(sql, sizeof sql, "SELECT claimd.cancel(%lld)", (long long)a + 1);
+    (void)side_run(side, sql);
+    (void)side_run(side, "SELECT count(*)::text FROM claimd.free_leaked()");
+    ASSERT_NUMBER("SELECT job_id::text FROM claimd.key_waiting", a + 2);
+}
+END_TEST
+
+START_TEST(a_run_frees_its_key_and_its_place_although_their_rows_were_moved)
+{
+    (void)side_run(side, "SELECT claimd.limit_queue('default', 3)::text");
+    int64_t a = add_keyed(1, "a");
+    int64_t b = add_keyed(2, "b");
+    claim_now(&store_a, a, 3);
+    ck_assert_uint_eq(got.job_count, 2);
+    ck_assert(claimed(b)->key_row > 0 && claimed(b)->place > 0);
+    finish_now(got.jobs[0].id == a ? 0 : 1, FINISH_COMPLETED);
+    (void)side_run(side, "VACUUM FULL claimd.exclusive");
+    (void)side_run(side, "VACUUM FULL claimd.slot");
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.exclusive WHERE ctid = '(0,1)'", 1);
+    finish_now(got.jobs[0].id == a ? 1 : 0, FINISH_COMPLETED);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.exclusive", 0);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.slot WHERE fence <> 0", 0);
+    ck_assert_uint_eq(got.freed_count, 1);
+    ck_assert_int_eq(got.freed[0], b + 1);
+}
+END_TEST
+
+START_TEST(while_all_jobs_have_a_limit_a_claim_is_one_commit)
+{
+    int64_t a = add_keyed(1, "a");
+    int64_t b = add_keyed(1, "b");
+    int64_t plain = add_jobs(1);
+    claim_now(&store_a, a, 1); /* teaches it */
+    uint64_t before = job_store_counters(store_a.jobs)->commits;
+    claim_now(&store_a, b, 1);
+    ck_assert_uint_eq(job_store_counters(store_a.jobs)->commits - before, 1);
+    claim_now(&store_a, plain, 1); /* still claimed, and teaches it otherwise */
+    ck_assert_uint_eq(got.job_count, 3);
+    int64_t c = add_keyed(1, "c");
+    before = job_store_counters(store_a.jobs)->commits;
+    claim_now(&store_a, c, 1);
+    ck_assert_uint_eq(job_store_counters(store_a.jobs)->commits - before, 2);
 }
 END_TEST
 
@@ -303,11 +393,16 @@ int main(void)
     tcase_add_test(tc, inv_S18_of_one_key_one_job_is_claimed_and_the_others_are_refused_for_it);
     tcase_add_test(tc, the_first_of_a_key_is_claimed_first_whatever_its_place_among_the_ids);
     tcase_add_test(tc, A4_a_kept_edit_is_applied_by_the_next_claim_of_a_job_without_limits);
+    tcase_add_test(tc, A4_a_job_with_a_kept_edit_whose_row_is_locked_is_put_back_not_dropped);
     tcase_add_test(tc, of_a_key_with_a_rate_so_many_start_as_it_has_tokens);
     tcase_add_test(tc, who_is_refused_for_the_place_of_a_key_takes_no_token);
     tcase_add_loop_test(tc, every_end_of_a_run_frees_its_key_and_names_the_next_job,
                         FINISH_COMPLETED, FINISH_HAND_BACK + 1);
     tcase_add_test(tc, a_stale_finish_frees_nothing_that_a_later_run_holds);
+    tcase_add_test(tc, only_jobs_that_were_refused_are_named_and_each_once);
+    tcase_add_test(tc, a_full_pass_forgets_who_was_refused_and_has_ended_meanwhile);
+    tcase_add_test(tc, a_run_frees_its_key_and_its_place_although_their_rows_were_moved);
+    tcase_add_test(tc, while_all_jobs_have_a_limit_a_claim_is_one_commit);
     tcase_add_test(tc, of_two_workers_that_want_a_key_at_once_one_gets_it);
     tcase_add_test(tc, a_claim_waits_for_the_end_of_the_run_that_is_being_committed);
     tcase_add_test(tc, a_limited_job_that_somebody_has_locked_holds_nobody_up);

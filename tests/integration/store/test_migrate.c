@@ -7,7 +7,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
-/* Everything of the schema as one number: columns, constraints, indexes, functions, privileges. */
+/* Everything of the schema as one number: columns, constraints, indexes, functions, triggers,
+ * privileges. */
 #define FINGERPRINT                                                                                \
     "SELECT md5(string_agg(line, E'\\n' ORDER BY line)) FROM ("                                    \
     "SELECT table_name || column_name || data_type || is_nullable || coalesce(column_default, '')" \
@@ -19,6 +20,9 @@
     " UNION ALL SELECT pg_get_functiondef(oid) || coalesce(proacl::text, '') FROM pg_proc"         \
     "  WHERE pronamespace = 'claimd'::regnamespace"                                                \
     " UNION ALL SELECT viewname || definition FROM pg_views WHERE schemaname = 'claimd'"           \
+    " UNION ALL SELECT pg_get_triggerdef(t.oid) FROM pg_trigger t JOIN pg_class c ON c.oid = "     \
+    "tgrelid"                                                                                      \
+    "  WHERE relnamespace = 'claimd'::regnamespace AND NOT tgisinternal"                           \
     " UNION ALL SELECT relname::text || relkind::text || relowner::regrole::text || "              \
     "coalesce(relacl::text, '')"                                                                   \
     "  || coalesce(reloptions::text, '') FROM pg_class"                                            \

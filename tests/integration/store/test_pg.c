@@ -340,6 +340,37 @@ START_TEST(values_make_the_round_trip_in_binary)
 }
 END_TEST
 
+static void on_places(void *ctx, enum status st, const struct pg_result *const *results,
+                      const struct err *err)
+{
+    int64_t *places = ctx;
+    ck_assert_msg(st == STATUS_OK, "%s", err->msg);
+    for (int i = 0; i < 4; i++) {
+        places[i] = pg_tid(results[0], 0, i);
+    }
+    places[4] = pg_bool(results[0], 0, 4);
+}
+
+START_TEST(places_of_rows_make_the_round_trip)
+{
+    static const unsigned types[] = {PG_TID_ARRAY};
+    static const struct pg_statement statement = {
+        "places", "SELECT $1[1], $1[2], $1[3], tid '(4294967294,65535)', $1[2] = '(65536,7)'::tid",
+        types, ARRAY_COUNT(types)};
+    const int64_t sent[] = {PG_TID_NULL, (INT64_C(65536) << 16) + 7, 0};
+    autobuf struct buf array = BUF_INIT(4096);
+    ck_assert_int_eq(pg_array_tid(&array, sent, 3, NULL), STATUS_OK);
+    const struct pg_param param = pg_param_buf(&array);
+    int64_t got[5] = {0, 0, 0, 0, -1};
+    ck_assert_int_eq(pg_send_one(pg, &statement, &param, on_places, got, NULL), STATUS_OK);
+    RUN_UNTIL(got[4] != -1);
+    const int64_t expected[] = {PG_TID_NULL, sent[1], 0, (INT64_C(4294967294) << 16) + 65535, 1};
+    for (size_t i = 0; i < ARRAY_COUNT(expected); i++) {
+        ck_assert_int_eq(got[i], expected[i]);
+    }
+}
+END_TEST
+
 START_TEST(a_text_that_is_no_uuid_is_refused)
 {
     static const char *const bad[] = {"", "0123", "0123abcd-4567-89ef-0123-456789abcdeg",
@@ -394,6 +425,7 @@ int main(void)
     tcase_add_test(requests, a_locked_row_is_refused_after_lock_timeout);
     tcase_add_test(requests, notifications_arrive_while_idle_and_under_load);
     tcase_add_test(requests, values_make_the_round_trip_in_binary);
+    tcase_add_test(requests, places_of_rows_make_the_round_trip);
     tcase_add_test(requests, a_text_that_is_no_uuid_is_refused);
     tcase_add_test(requests, a_megabyte_goes_in_and_comes_out);
     suite_add_tcase(suite, requests);

@@ -20,7 +20,8 @@ static const struct worker_kind kinds[] = {
       .max_crashes = 1,
       .timeout_us = 90 * US_PER_S,
       .at_most_once = true,
-      .backoff = "fixed:7s"}},
+      .backoff = "fixed:7s",
+      .keeps_log = true}},
 };
 
 struct told {
@@ -29,6 +30,7 @@ struct told {
     char msg[256];
     bool is_dead;
     char paused[128];
+    char weights[128];
     char prefix[32];
     size_t id_count;
     int64_t ids[16];
@@ -72,6 +74,10 @@ static void on_beaten(void *ctx, enum status st, const struct worker_beat_reply 
     t->st = st;
     t->is_dead = reply->is_dead;
     join(t->paused, sizeof t->paused, reply->paused_queues, reply->paused_count);
+    for (size_t i = 0, len = 0; i < reply->weight_count && len < sizeof t->weights; i++) {
+        len += (size_t)snprintf(t->weights + len, sizeof t->weights - len, "%s=%d ",
+                                reply->weights[i].queue, reply->weights[i].weight);
+    }
 }
 
 static void on_predecessor(void *ctx, enum status st, const char *prefix, const int64_t *ids,
@@ -141,8 +147,8 @@ START_TEST(registering_makes_the_row_and_announces_the_kinds)
                   "w.backend_pid AND a.backend_start = w.backend_start",
                   1);
     ASSERT_TEXT("SELECT concat_ws(' ', plugin, version, max_attempts, max_crashes, timeout, "
-                "at_most_once, backoff) FROM claimd.kind WHERE name = 'other'",
-                "other.so 2 1 1 00:01:30 t fixed:7s");
+                "at_most_once, backoff, keep_log) FROM claimd.kind WHERE name = 'other'",
+                "other.so 2 1 1 00:01:30 t fixed:7s t");
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.kind WHERE backoff IS NULL", 1);
 }
 END_TEST
@@ -288,6 +294,19 @@ START_TEST(a_beat_learns_which_of_its_queues_are_paused)
 }
 END_TEST
 
+START_TEST(a_beat_learns_the_weights_of_its_queues)
+{
+    enroll(store_a.pg, WORKER_A, 2);
+    beat(WORKER_A, 2, false);
+    ck_assert_str_eq(told.weights, "");
+    (void)side_run(side, "INSERT INTO claimd.queue (name, weight) VALUES ('mail', 9), ('default', "
+                         "NULL), ('elsewhere', 3)");
+    beat(WORKER_A, 2, false);
+    ck_assert_str_eq(told.weights, "mail=9 ");
+    ck_assert_str_eq(told.paused, "");
+}
+END_TEST
+
 START_TEST(a_predecessor_is_ended_and_its_jobs_are_named_and_handed_back)
 {
     struct store old;
@@ -430,6 +449,7 @@ int main(void)
     tcase_add_test(tests, a_beat_says_what_the_worker_does_and_moves_stale_at);
     tcase_add_test(tests, a_beat_on_a_dead_a_stopped_or_a_missing_row_is_not_confirmed);
     tcase_add_test(tests, a_beat_learns_which_of_its_queues_are_paused);
+    tcase_add_test(tests, a_beat_learns_the_weights_of_its_queues);
     tcase_add_test(tests, a_predecessor_is_ended_and_its_jobs_are_named_and_handed_back);
     tcase_add_test(tests, an_unknown_or_stopped_predecessor_is_not_found);
     tcase_add_test(tests, handing_back_leaves_locked_rows_to_the_scheduler);

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/held.h"
+
+#include "base/timer.h"
+#include "worker/worker.h"
+
+#include <stdio.h>
+
+/* By then whoever has just got the lock has claimed the job, as a rule, and whoever has finished
+ * has given it back: no hint goes round in a hot loop. */
+#define DELAY_MS 100
+
+static void on_due(uv_timer_t *timer);
+
+static void ask_later(struct worker *w)
+{
+    if (!uv_is_active((uv_handle_t *)&w->held.timer)) {
+        timer_start(&w->held.timer, on_due, DELAY_MS, 0);
+    }
+}
+
+void held_add(struct worker *w, int64_t id, int64_t score, const char *queue, const char *kind)
+{
+    struct held *h = &w->held;
+    if (w->stage != WORKER_RUNNING) {
+        hint_return_add(w, id, score, queue, kind); /* others may ask */
+        return;
+    }
+    if (h->gathered == HELD_MAX) {
+        return;
+    }
+    struct held_hint *hint = &h->gathering[h->gathered++];
+    hint->id = id;
+    hint->score = score;
+    (void)snprintf(hint->queue, sizeof hint->queue, "%s", queue);
+    (void)snprintf(hint->kind, sizeof hint->kind, "%s", kind == NULL ? "" : kind);
+    ask_later(w);
+}
+
+static void on_waiting(void *worker, const struct freed_job *job)
+{
+    struct worker *w = worker;
+    for (size_t i = 0; i < w->held.asked_count; i++) {
+        const struct held_hint *h = &w->held.asked[i];
+        if (h->id == job->id) {
+            hint_return_add(w, h->id, h->score, h->queue, h->kind);
+            return;
+        }
+    }
+}
+
+static void on_answered(void *ctx, enum status st)
+{
+    struct worker *w = ctx;
+    if (st != STATUS_OK) {
+        w->beat.has_lost_pop = true; /* a full pass finds it */
+    }
+    w->held.asked_count = 0;
+    if (w->held.gathered > 0) {
+        ask_later(w);
+    }
+    drain_check(w);
+}
+
+static void on_due(uv_timer_t *timer)
+{
+    struct worker *w = timer->data;
+    struct held *h = &w->held;
+    int64_t ids[HELD_MAX];
+    if (h->asked_count > 0) {
+        return;
+    }
+    memcpy(h->asked, h->gathering, h->gathered * sizeof h->gathering[0]);
+    h->asked_count = h->gathered;
+    h->gathered = 0;
+    for (size_t i = 0; i < h->asked_count; i++) {
+        ids[i] = h->asked[i].id;
+    }
+    if (job_store_due(w->store, ids, h->asked_count, on_waiting, on_answered, w, NULL) !=
+        STATUS_OK) {
+        on_answered(w, STATUS_UNAVAILABLE);
+    }
+}
+
+bool held_is_idle(const struct worker *w)
+{
+    return w->held.asked_count == 0 && w->held.gathered == 0;
+}
+
+enum status held_open(struct worker *w, struct err *err)
+{
+    w->held.timer.data = w;
+    int failed = uv_timer_init(w->loop, &w->held.timer);
+    if (failed != 0) {
+        return err_fail(err, STATUS_INTERNAL, "timer of held jobs: %s", uv_strerror(failed));
+    }
+    return STATUS_OK;
+}
+
+void held_close(struct worker *w)
+{
+    uv_close((uv_handle_t *)&w->held.timer, NULL);
+}
