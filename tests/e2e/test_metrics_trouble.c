@@ -8,6 +8,7 @@
 #include "support/suite.h"
 
 #include <check.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 
@@ -33,13 +34,12 @@ static void teardown(void)
     fleet_stop(&f);
 }
 
+/* NAN while the daemon answers 503, as it does for a moment after it was stopped. */
 static double sum(const char *address, const char *name, const char *label)
 {
-    struct err err = {0};
     autobuf struct buf text = BUF_INIT(TEXT_MAX);
-    enum status st = scrape_get(address, "/metrics", SOON_US, &text, &err);
-    ck_assert_msg(st == STATUS_OK, "%s: %s", address, err.msg);
-    return scrape_sum(buf_at(&text), name, label);
+    enum status st = scrape_get(address, "/metrics", SOON_US, &text, NULL);
+    return st == STATUS_OK ? scrape_sum(buf_at(&text), name, label) : (double)NAN;
 }
 
 #define ASSERT_SOON(address, name, label, relation)                                             \
