@@ -134,18 +134,35 @@ static void frame_close(struct buf *out, size_t body, const struct writer *w)
 static enum status check_length(const char *what, size_t len, size_t max, struct err *err)
 {
     if (len > max) {
-        return err_fail(err, STATUS_LIMIT, "frame: %s of %zu bytes, at most %zu", what, len, max);
+        return err_fail(err, STATUS_LIMIT, "%s: %zu bytes as text, at most %zu", what, len, max);
+    }
+    return STATUS_OK;
+}
+
+enum status job_frame_check(const struct job_frame *f, struct err *err)
+{
+    const struct {
+        const char *what;
+        size_t len;
+        size_t max;
+    } texts[] = {{"kind", f->kind_len, JOB_NAME_MAX},
+                 {"args", f->args_len, JOB_ARGS_MAX},
+                 {"queue", f->queue_len, JOB_NAME_MAX},
+                 {"tags", f->tags_len, RUNNER_TAGS_MAX},
+                 {"metadata", f->metadata_len, JOB_METADATA_MAX},
+                 {"checkpoint", f->checkpoint_len, JOB_CHECKPOINT_MAX}};
+    for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
+        enum status st = check_length(texts[i].what, texts[i].len, texts[i].max, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
     return STATUS_OK;
 }
 
 enum status job_frame_put(struct buf *out, const struct job_frame *f, struct err *err)
 {
-    enum status st = check_length("a kind", f->kind_len, JOB_NAME_MAX, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = check_length("args", f->args_len, JOB_ARGS_MAX, err);
+    enum status st = job_frame_check(f, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -176,15 +193,15 @@ enum status job_frame_put(struct buf *out, const struct job_frame *f, struct err
 
 enum status result_frame_put(struct buf *out, const struct result_frame *f, struct err *err)
 {
-    enum status st = check_length("a result", f->result_len, JOB_RESULT_MAX, err);
+    enum status st = check_length("result", f->result_len, JOB_RESULT_MAX, err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = check_length("an error", f->error_len, JOB_ERROR_MAX, err);
+    st = check_length("error", f->error_len, JOB_ERROR_MAX, err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = check_length("a log tail", f->log_tail_len, JOB_LOG_TAIL_MAX, err);
+    st = check_length("log tail", f->log_tail_len, JOB_LOG_TAIL_MAX, err);
     if (st != STATUS_OK) {
         return st;
     }

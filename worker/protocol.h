@@ -122,6 +122,9 @@ struct result_frame {
     size_t log_tail_len;
 };
 
+/* LIMIT names the text that is too long for any runner. */
+enum status job_frame_check(const struct job_frame *f, struct err *err) MUST_USE;
+
 /* Append one whole frame, or nothing: LIMIT, NOMEM. */
 enum status job_frame_put(struct buf *out, const struct job_frame *f, struct err *err) MUST_USE;
 enum status result_frame_put(struct buf *out, const struct result_frame *f,

@@ -218,9 +218,9 @@ static size_t text_len(const char *text)
     return text == NULL ? 0 : strlen(text);
 }
 
-static void start(struct worker *w, struct slot *slot, struct job_in_hand *job, int64_t now_us)
+static struct job_frame frame_of(const struct job_in_hand *job)
 {
-    struct job_frame frame = {.id = job->id,
+    return (struct job_frame){.id = job->id,
                               .fence = job->fence,
                               .attempt = job->attempt,
                               .max_attempts = job->settings.max_attempts,
@@ -239,6 +239,11 @@ static void start(struct worker *w, struct slot *slot, struct job_in_hand *job, 
                               .metadata_len = text_len(job->metadata),
                               .checkpoint = job->checkpoint,
                               .checkpoint_len = text_len(job->checkpoint)};
+}
+
+static void start(struct worker *w, struct slot *slot, struct job_in_hand *job, int64_t now_us)
+{
+    struct job_frame frame = frame_of(job);
     job->slot = slot;
     job->started_us = now_us;
     in_hand_set_phase(&w->jobs, job, IN_HAND_RUNNING);
@@ -247,6 +252,26 @@ static void start(struct worker *w, struct slot *slot, struct job_in_hand *job, 
            RECORD_I64("att", job->attempt), RECORD_I64("once", job->settings.at_most_once));
     slot_run(slot, &frame, job);
     probe("W6");
+}
+
+/* What takes few octets in PostgreSQL may be long as text (a large exponent, what compresses well,
+ * many empty tags): no runner will ever take such a job, so it fails for good, with the reason. */
+static bool fails_unstarted(struct worker *w, struct job_in_hand *job)
+{
+    struct err why = {0};
+    struct job_frame frame = frame_of(job);
+    if (job_frame_check(&frame, &why) == STATUS_OK) {
+        return false;
+    }
+    struct run_facts facts = {.end = RUN_END_FAIL,
+                              .is_cancelled = job->cancel_us > 0,
+                              .attempt = job->attempt,
+                              .crashes = job->crashes,
+                              .settings = job->settings,
+                              .retry_after_us = -1};
+    struct job_finish f = {.error = why.msg, .error_len = strlen(why.msg)};
+    finish(w, job, &facts, &f);
+    return true;
 }
 
 /* Withdrawn after it was claimed: no runner that is free now need know it. */
@@ -267,6 +292,19 @@ static bool may_start(const struct worker *w, struct job_in_hand *job, int64_t n
            redlock_batch_deadline_us(job->batch, job->lease_index) > now_us;
 }
 
+static struct job_in_hand *take_startable(struct worker *w, int64_t now_us)
+{
+    struct job_in_hand *job = NULL;
+    while ((job = in_hand_take_ready(&w->jobs)) != NULL) {
+        if (!may_start(w, job, now_us)) {
+            run_hand_back(w, job);
+        } else if (!fails_unstarted(w, job)) {
+            break;
+        }
+    }
+    return job;
+}
+
 void run_dispatch(struct worker *w)
 {
     int64_t now = clock_boot_us();
@@ -277,11 +315,7 @@ void run_dispatch(struct worker *w)
         if (slot_state(w->slots[i]) != SLOT_IDLE) {
             continue;
         }
-        struct job_in_hand *job = in_hand_take_ready(&w->jobs);
-        while (job != NULL && !may_start(w, job, now)) {
-            run_hand_back(w, job);
-            job = in_hand_take_ready(&w->jobs);
-        }
+        struct job_in_hand *job = take_startable(w, now);
         if (job != NULL) {
             start(w, w->slots[i], job, now);
         }

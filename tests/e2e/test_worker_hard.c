@@ -223,6 +223,35 @@ START_TEST(G5_whatever_a_handler_returns_the_others_finish_and_a_drain_ends)
 }
 END_TEST
 
+/* Few octets in the table, many as text. */
+START_TEST(H1_a_job_that_is_too_long_for_a_runner_fails_and_costs_none)
+{
+    int64_t first = fleet_enqueue(&f, "noop", "{}", 1);
+    int died = fleet_log_count(&f, WORKER, 0, "event=runner_died");
+    sql_run(f.sql, "SELECT claimd.enqueue('noop', metadata => '{\"n\": 1e131071}')");
+    sql_run(f.sql, "INSERT INTO claimd.job (kind, args)"
+                   " SELECT 'noop', jsonb_agg(1e131071::numeric) FROM generate_series(1, 20)");
+    sql_run(f.sql, "INSERT INTO claimd.job (kind, tags)"
+                   " SELECT 'noop', array_fill(NULL::text, '{60000}')");
+    int64_t last = fleet_enqueue(&f, "noop", "{}", 1);
+    fleet_start_worker(&f, 0, NULL);
+    ck_assert(WAIT_UNTIL(
+        sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history WHERE id BETWEEN %lld AND %lld",
+                (long long)first, (long long)last) == 5,
+        SOON_US));
+    ck_assert_int_eq(completed(first, last), 2);
+    ck_assert_int_eq(
+        sql_i64(f.sql,
+                "SELECT count(*) FROM claimd.job_history h JOIN claimd.job_attempt a ON a.job_id ="
+                " h.id AND a.error = h.error WHERE h.id BETWEEN %lld AND %lld AND h.attempt = 1 AND"
+                " h.state = 'discarded' AND h.error ~ '^(args|tags|metadata): \\d+ bytes as text'",
+                (long long)first, (long long)last),
+        3);
+    drain(0);
+    ck_assert_int_eq(fleet_log_count(&f, WORKER, 0, "event=runner_died"), died);
+}
+END_TEST
+
 /* An operator's trigger: its end can't be put into the history at all. */
 START_TEST(W7_a_predecessors_job_that_can_not_be_recorded_does_not_keep_a_worker_from_starting)
 {
@@ -277,6 +306,7 @@ static Suite *suite(void)
     tcase_add_test(c, W0_a_lost_pop_told_by_a_beat_that_was_not_confirmed_is_told_again);
     tcase_add_test(c, jobs_claimed_ahead_before_long_ones_are_given_back_once_not_for_ever);
     tcase_add_test(c, G5_whatever_a_handler_returns_the_others_finish_and_a_drain_ends);
+    tcase_add_test(c, H1_a_job_that_is_too_long_for_a_runner_fails_and_costs_none);
     tcase_add_test(
         c, W7_a_predecessors_job_that_can_not_be_recorded_does_not_keep_a_worker_from_starting);
     tcase_add_test(c, A3_a_worker_told_to_end_while_it_frees_its_predecessors_leases_ends_well);
