@@ -73,8 +73,9 @@ struct claimd_host {
     /* How far it is: 0 to 100, and a text of at most 200 characters or NULL. 0, or −1 when refused:
      * nothing is changed then. Shown to people; written at most once a second. */
     int (*set_progress)(const struct claimd_context *job, int percent, const char *text);
-    /* Kept for the job's next attempt, instead of the one before: JSON text, at most 64 KiB. 0, or
-     * −1 when refused. Saved within about a second, and when the attempt ends, also by a crash. */
+    /* Kept for the job's next attempt, instead of the one before: JSON text, at most 64 KiB with a
+     * space behind each comma and colon. 0, or −1 when refused. Saved within about a second, and
+     * when the attempt ends, also by a crash. */
     int (*set_checkpoint)(const struct claimd_context *job, const char *json, size_t len);
 };
 

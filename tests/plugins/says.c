@@ -128,15 +128,26 @@ static enum claimd_outcome refusals(const struct claimd_context *job)
 {
     static char long_text[1000];
     static char long_json[70000];
+    static char compact[50002];  /* 75,000 octets as PostgreSQL writes it */
+    static char exponents[2402]; /* 124,400 octets */
     char json[256] = "[";
     memset(long_text, 'x', 201);
     memset(long_json, '1', sizeof long_json - 1);
+    compact[0] = '[';
+    for (size_t i = 1; i + 1 < sizeof compact; i++) {
+        compact[i] = i % 2 == 1 ? '1' : i + 2 < sizeof compact ? ',' : ']';
+    }
+    for (size_t i = 0; i < 400; i++) {
+        (void)snprintf(exponents + 6 * i, 7, "%c1e308", i == 0 ? '[' : ',');
+    }
+    exponents[2400] = ']';
     const int codes[] = {
         claimd_progress(job, -1, "a"),      claimd_progress(job, 101, "a"),
         claimd_progress(job, 5, long_text), claimd_progress(job, 5, "half \xe2\x82"),
         claimd_checkpoint(job, ""),         claimd_checkpoint(job, "{"),
         claimd_checkpoint(job, "{} {}"),    claimd_checkpoint(job, "\"a\\u0000b\""),
-        claimd_checkpoint(job, "1e400000"), claimd_checkpoint(job, long_json)};
+        claimd_checkpoint(job, "1e400000"), claimd_checkpoint(job, long_json),
+        claimd_checkpoint(job, compact),    claimd_checkpoint(job, exponents)};
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
         (void)snprintf(json + strlen(json), sizeof json - strlen(json), "%d,", codes[i]);
     }

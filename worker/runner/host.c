@@ -50,6 +50,37 @@ static int host_set_progress(const struct claimd_context *job, int percent, cons
     return 0;
 }
 
+/* The exponent behind json[at], an 'e' of a number: so many digits it stands for. */
+static size_t exponent_digits(const char *json, size_t len, size_t at)
+{
+    size_t digits = 0;
+    for (at += json[at + 1] == '+' || json[at + 1] == '-' ? 2 : 1;
+         at < len && json[at] >= '0' && json[at] <= '9' && digits <= JOB_CHECKPOINT_MAX; at++) {
+        digits = 10 * digits + (size_t)(json[at] - '0');
+    }
+    return digits;
+}
+
+/* How long the JSON is when PostgreSQL writes it: with a space behind each comma and colon, and its
+ * exponents written out. */
+static size_t written_len(const char *json, size_t len)
+{
+    size_t written = 0;
+    bool in_text = false;
+    for (size_t i = 0; i < len; i++) {
+        char c = json[i];
+        bool is_escape = in_text && c == '\\';
+        bool is_space = !in_text && strchr(" \t\r\n", c) != NULL;
+        bool is_number = !in_text && i > 0 && json[i - 1] >= '0' && json[i - 1] <= '9';
+        written += is_space ? 0 : is_escape ? 2 : 1;
+        written += !in_text && (c == ',' || c == ':');
+        written += is_number && (c == 'e' || c == 'E') ? exponent_digits(json, len, i) : 0;
+        in_text = c == '"' ? !in_text : in_text;
+        i += is_escape;
+    }
+    return written;
+}
+
 static int host_set_checkpoint(const struct claimd_context *job, const char *json, size_t len)
 {
     if (json == NULL || len > JOB_CHECKPOINT_MAX || !utf8_is_clean(json, len)) {
@@ -60,6 +91,9 @@ static int host_set_checkpoint(const struct claimd_context *job, const char *jso
         return -1;
     }
     json_decref(value);
+    if (written_len(json, len) > JOB_CHECKPOINT_MAX) {
+        return -1;
+    }
     run_said_checkpoint(run_of(job)->page, json, len);
     return 0;
 }

@@ -252,7 +252,7 @@ END_TEST
 
 START_TEST(progress_and_checkpoint_are_refused_outside_their_limits_and_change_nothing_then)
 {
-    static const char codes[] = "[-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,0,0]";
+    static const char codes[] = "[-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,0,0]";
     struct result_frame r;
     char text[RUNNER_PROGRESS_BYTES];
     static char json[JOB_CHECKPOINT_MAX];
