@@ -57,6 +57,17 @@ LANGUAGE sql STABLE AS $$
                 THEN 'queue: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets' END
 $$;
 
+-- What the table doesn't check of what is for people; NULL: nothing.
+CREATE FUNCTION why_no_labels(tags text[], metadata jsonb) RETURNS text
+LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN array_ndims(tags) > 1
+                THEN 'tags: must be a list of texts'
+                WHEN array_position(tags, NULL) IS NOT NULL
+                THEN 'tags: must be a list of texts, without NULL'
+                WHEN jsonb_typeof(metadata) <> 'object'
+                THEN 'metadata: must be a JSON object' END
+$$;
+
 -- What is wrong with a job, naming the argument; NULL: nothing. Its callers get it inline.
 CREATE FUNCTION why_refused(kind text, args jsonb, queue text, priority integer, scheduled_at timestamptz, max_attempts integer,
                             timeout interval, exclusive_key text, share_key text, tags text[], metadata jsonb) RETURNS text
@@ -82,6 +93,8 @@ LANGUAGE sql STABLE AS $$
         THEN 'tags: at most 8192 octets together'
         WHEN pg_column_size(metadata) > 2000 AND octet_length(metadata::text) > 65536
         THEN 'metadata: at most 65536 octets as JSON text'
+        WHEN why_no_labels(tags, metadata) IS NOT NULL
+        THEN why_no_labels(tags, metadata)
         WHEN octet_length(exclusive_key) NOT BETWEEN 1 AND 512
         THEN 'exclusive_key: must have 1 to 512 octets'
         WHEN octet_length(share_key) NOT BETWEEN 1 AND 512
@@ -116,7 +129,9 @@ END $$;
 
 CREATE FUNCTION why_not_after(after bigint[], if_dead text) RETURNS text
 LANGUAGE sql STABLE AS $$
-    SELECT CASE WHEN cardinality(after) NOT BETWEEN 1 AND 10000 OR array_position(after, NULL) IS NOT NULL
+    SELECT CASE WHEN array_ndims(after) > 1
+                THEN 'after: must be a list of ids'
+                WHEN cardinality(after) NOT BETWEEN 1 AND 10000 OR array_position(after, NULL) IS NOT NULL
                 THEN 'after: must be 1 to 10000 ids, without NULL'
                 WHEN if_dead IS NOT NULL AND after IS NULL
                 THEN 'if_dead: needs after'
@@ -483,7 +498,7 @@ BEGIN
     RETURN QUERY
     INSERT INTO job AS j (kind, args, queue, priority, scheduled_at, max_attempts, timeout, share, tags, metadata, backoff,
                           exclusive_key, share_key, flags)
-    SELECT CASE WHEN e.request - known = '{}' THEN r.kind END,
+    SELECT CASE WHEN e.request - known = '{}' AND why_no_labels(r.tags, r.metadata) IS NULL THEN r.kind END,
            COALESCE(r.args, '{}'), COALESCE(r.queue, 'default'), COALESCE(r.priority, 4),
            CASE WHEN r.scheduled_at >= '0001-01-01 00:00:00+00' THEN r.scheduled_at ELSE clock_timestamp() END,
            r.max_attempts, r.timeout,
@@ -498,8 +513,8 @@ EXCEPTION WHEN data_exception OR integrity_constraint_violation THEN
     RAISE;
 END $$;
 
-REVOKE ALL ON FUNCTION request_keys, why_no_queue, why_refused, why_not_unique, why_not_after, request_refusal, request_key, ended_badly,
-    key_holds, take_key, meet_holder, exclusive_flag, enqueue_request, enqueue, enqueue_unique, request_of, refuse_requests,
+REVOKE ALL ON FUNCTION request_keys, why_no_queue, why_no_labels, why_refused, why_not_unique, why_not_after, request_refusal, request_key,
+    ended_badly, key_holds, take_key, meet_holder, exclusive_flag, enqueue_request, enqueue, enqueue_unique, request_of, refuse_requests,
     enqueue_many_unique, enqueue_many, limit_open, take_room FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION enqueue, enqueue_unique, enqueue_many TO claimd_admin, claimd_producer;
 GRANT EXECUTE ON FUNCTION limit_open TO claimd_admin;

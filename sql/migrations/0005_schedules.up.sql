@@ -92,6 +92,8 @@ DECLARE
         THEN 'tags: at most 8192 octets together'
         WHEN pg_column_size(metadata) > 2000 AND octet_length(metadata::text) > 65536
         THEN 'metadata: at most 65536 octets as JSON text'
+        WHEN why_no_labels(tags, metadata) IS NOT NULL
+        THEN why_no_labels(tags, metadata)
         WHEN missed IS NULL OR missed NOT IN ('none', 'latest', 'all')
         THEN 'missed: must be none, latest or all'
         WHEN missed_window IS NULL OR missed_window <= interval '0' OR missed_window > interval '366 days'

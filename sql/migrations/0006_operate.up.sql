@@ -31,7 +31,7 @@ RETURNS TABLE (state text, attempt integer, result jsonb, error text, finalized_
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
-    until_at timestamptz := clock_timestamp() + wait.timeout;
+    until_at timestamptz;
     pause float8 := 0.005;
     mine xid := pg_current_xact_id_if_assigned()::xid;
     found_job record;
@@ -42,6 +42,7 @@ BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = 'only a READ COMMITTED transaction can see how the job goes on';
     END IF;
+    until_at := clock_timestamp() + wait.timeout;
     IF EXISTS (SELECT FROM job j WHERE j.id = wait.id AND j.xmin = mine) THEN
         RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = 'job ' || wait.id || ' is of this transaction: commit first';
     END IF;
@@ -174,7 +175,7 @@ DECLARE
     refused bigint;
     found_state text;
 BEGIN
-    IF ids IS NULL OR array_position(ids, NULL) IS NOT NULL OR even_completed IS NULL THEN
+    IF ids IS NULL OR EXISTS (SELECT FROM unnest(ids) AS u(id) WHERE u.id IS NULL) OR even_completed IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002',
             MESSAGE = CASE WHEN even_completed IS NULL THEN 'even_completed: must be true or false' ELSE 'id: must not be NULL' END;
     END IF;
@@ -476,6 +477,7 @@ DECLARE
     new kind;
     by_hand jsonb;
     own jsonb;
+    field text;
     wrong text;
 BEGIN
     PERFORM require_program(2);
@@ -483,11 +485,16 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'CL002',
             MESSAGE = 'patch: must be a JSON object with some of ' || array_to_string(known, ', ') || ', and nothing else';
     END IF;
-    BEGIN
-        wanted := jsonb_populate_record(NULL::kind, patch);
-    EXCEPTION WHEN data_exception THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'patch: ' || SQLERRM;
-    END;
+    FOR field IN SELECT jsonb_object_keys(patch) LOOP
+        BEGIN
+            wanted := jsonb_populate_record(wanted, jsonb_build_object(field, patch -> field));
+        EXCEPTION WHEN data_exception THEN
+            RAISE EXCEPTION USING ERRCODE = 'CL002',
+                MESSAGE = format('patch.%s: must be of type %s: %s', field,
+                                 (SELECT format_type(atttypid, atttypmod) FROM pg_attribute
+                                   WHERE attrelid = 'kind'::regclass AND attname = field), SQLERRM);
+        END;
+    END LOOP;
     wrong := COALESCE(CASE WHEN wanted.max_attempts < 1 THEN 'max_attempts: must be 1 or more'
                            WHEN wanted.max_crashes < 1 THEN 'max_crashes: must be 1 or more'
                            WHEN wanted.timeout <= interval '0' OR wanted.timeout > interval '366 days'

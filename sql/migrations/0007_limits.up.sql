@@ -86,7 +86,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp 
 DECLARE
     wrong text := CASE WHEN (octet_length(key) BETWEEN 1 AND 512) IS NOT TRUE THEN 'key: must have 1 to 512 octets'
                        ELSE why_no_rate(starts, per) END;
-    per_second double precision := starts / extract(epoch FROM per);
+    per_second double precision := starts / NULLIF(extract(epoch FROM per), 0);
 BEGIN
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
@@ -125,7 +125,7 @@ CREATE FUNCTION limit_rate(queue text, starts integer, per interval DEFAULT '1 s
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
     wrong text := COALESCE(why_no_queue(queue), why_no_rate(starts, per));
-    per_second double precision := starts / extract(epoch FROM per);
+    per_second double precision := starts / NULLIF(extract(epoch FROM per), 0);
 BEGIN
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;

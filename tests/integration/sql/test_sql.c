@@ -216,6 +216,10 @@ START_TEST(H1_enqueue_names_the_wrong_argument_and_stores_nothing)
         {"'a', timeout => '10 years'", "CL002", "timeout: must be"},
         {"'a', tags => array_fill('tag'::text, '{2000}')", "CL002", "tags: at most"},
         {"'a', metadata => to_jsonb(repeat('x', 70000))", "CL002", "metadata: at most"},
+        {"'a', metadata => '[1]'", "CL002", "metadata: must be a JSON object"},
+        {"'a', metadata => 'null'", "CL002", "metadata: must be a JSON object"},
+        {"'a', tags => '{a,NULL}'", "CL002", "tags: must be a list of texts, without NULL"},
+        {"'a', tags => '{{a},{b}}'", "CL002", "tags: must be a list of texts"},
         {"'a', exclusive_key => ''", "CL002", "exclusive_key: must have 1 to 512"},
         {"'a', exclusive_key => repeat('k', 513)", "CL002", "exclusive_key: must have 1 to"},
     };

@@ -135,6 +135,11 @@ START_TEST(H1_enqueue_many_names_the_element_and_the_field_and_stores_nothing)
          "jobs[0].args: at most 1048576 octets"},
         {"jsonb_build_array(jsonb_build_object('kind', 'a', 'metadata', repeat('x', 70000)))",
          "jobs[0].metadata: at most 65536 octets"},
+        {"'[{\"kind\": \"a\", \"metadata\": 5}]'", "jobs[0].metadata: must be a JSON object"},
+        {"'[{\"kind\": \"a\", \"tags\": [null]}]'",
+         "jobs[0].tags: must be a list of texts, without"},
+        {"'[{\"kind\": \"a\", \"tags\": [[\"a\"], [\"b\"]]}]'", "jobs[0].tags: must be a list of"},
+        {"'[{\"kind\": \"a\", \"after\": [[1], [2]]}]'", "jobs[0].after: must be a list of ids"},
         {"'[{\"kind\": \"a\", \"exclusive_key\": \"\"}]'", "jobs[0].exclusive_key: must have 1"},
         {"'[{\"kind\": \"a\", \"share_key\": \"\"}]'", "jobs[0].share_key: must have 1 to 512"},
     };

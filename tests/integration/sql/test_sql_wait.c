@@ -81,6 +81,7 @@ START_TEST(a_wait_that_could_not_end_is_refused_with_the_reason)
     ASSERT_REFUSED(producer, "SELECT claimd.wait(2)", "CL003", "job 2 not found");
     ASSERT_REFUSED(producer, "SELECT claimd.wait(NULL)", "CL003", "job NULL not found");
     ASSERT_REFUSED(producer, "SELECT claimd.wait(1, '61 s')", "CL002", "timeout: must be 0 to 60");
+    ASSERT_REFUSED(producer, "SELECT claimd.wait(1, '300000 years')", "CL002", "timeout: must be");
     ASSERT_REFUSED(producer, "SELECT claimd.wait(1, NULL)", "CL002", "timeout: must be");
     (void)side_run(producer, "BEGIN");
     (void)side_run(producer, "SELECT claimd.enqueue('a')::text");
