@@ -222,42 +222,55 @@ CREATE INDEX job_after_open ON job_after (after_id) WHERE state IS NULL;
 -- Jobs that wait for one less: the leader looks at these alone. Never updated, so that the ends of jobs don't wait for each other.
 CREATE TABLE job_wake (job_id bigint NOT NULL);
 
+-- Does a job wait for another one, or for one that does?
+CREATE FUNCTION waits_for(waiting bigint, job bigint) RETURNS boolean
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+BEGIN
+    RETURN EXISTS (WITH RECURSIVE before(id) AS (
+                       SELECT waiting UNION SELECT a.after_id FROM before b JOIN job_after a ON a.job_id = b.id AND a.state IS NULL)
+                   SELECT FROM before WHERE id = job);
+END $$;
+
 -- Lets a job that has not started wait for others; returns its id. `if_dead`: what happens if one of them is discarded or cancelled:
 -- cancel = it is cancelled too; run = it runs all the same; hold = it waits until somebody retries that one, or cancels this.
 CREATE FUNCTION after(job bigint, predecessors bigint[], if_dead text DEFAULT 'cancel') RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     due timestamptz;
+    has_waiting boolean := (SELECT j.flags & 16 <> 0 FROM job j WHERE j.id = job);
     other bigint;
     other_state text;
 BEGIN
     IF COALESCE(if_dead, '') NOT IN ('cancel', 'run', 'hold') THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'if_dead: must be cancel, run or hold';
-    ELSIF COALESCE(cardinality(predecessors), 0) = 0 OR array_position(predecessors, NULL) IS NOT NULL THEN
+    ELSIF COALESCE(cardinality(predecessors), 0) = 0 OR EXISTS (SELECT FROM unnest(predecessors) AS p WHERE p IS NULL) THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'predecessors: must be an array of ids, without NULL';
     ELSIF cardinality(predecessors) > 10000 THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'predecessors: at most 10000';
     END IF;
-    SELECT j.scheduled_at INTO due FROM job j WHERE j.id = job AND j.state = 'available' FOR NO KEY UPDATE;
+    -- Only a job that others wait for can close a circle, perhaps together with another call: one at a time. Asked before the row is
+    -- locked, so that nobody waits for two things in another order; and again, since it may have changed.
+    PERFORM pg_advisory_xact_lock('job_after'::regclass::oid::bigint) WHERE has_waiting;
+    SELECT j.scheduled_at, j.flags & 16 <> 0 INTO due, has_waiting FROM job j WHERE j.id = job AND j.state = 'available' FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('job %s runs, has ended, or was not found', COALESCE(job::text, 'NULL'));
     END IF;
+    PERFORM pg_advisory_xact_lock('job_after'::regclass::oid::bigint) WHERE has_waiting;
     INSERT INTO job_wait AS w (job_id, scheduled_at, if_dead) VALUES (job, due, after.if_dead)
         ON CONFLICT ON CONSTRAINT job_wait_pkey DO UPDATE SET if_dead = excluded.if_dead;
     -- In the order of ids, so that two calls don't lock each other out.
     FOREACH other IN ARRAY ARRAY(SELECT DISTINCT p FROM unnest(predecessors) AS p ORDER BY p) LOOP
-        IF EXISTS (WITH RECURSIVE before(id) AS (
-                       SELECT other UNION SELECT a.after_id FROM before b JOIN job_after a ON a.job_id = b.id AND a.state IS NULL)
-                   SELECT FROM before WHERE id = job) THEN
-            RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('job %s waits for job %s: that would be a circle', other, job);
-        END IF;
         UPDATE job j SET flags = j.flags | 16 WHERE j.id = other;
         other_state := NULL;
         IF NOT FOUND THEN
             SELECT h.state INTO other_state FROM job_history h WHERE h.id = other AND h.retried_at IS NULL;
             IF NOT FOUND THEN
-                RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('predecessors: job %s not found', other);
+                RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('after: job %s not found', other);
             END IF;
+        END IF;
+        -- Now that its row is locked, nobody lets it wait for others meanwhile.
+        IF other = job OR (has_waiting AND waits_for(other, job)) THEN
+            RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('job %s waits for job %s: that would be a circle', other, job);
         END IF;
         INSERT INTO job_after (job_id, after_id, state) VALUES (job, other, other_state) ON CONFLICT DO NOTHING;
     END LOOP;
@@ -398,7 +411,7 @@ END $$;
 CREATE TRIGGER job_again AFTER INSERT ON job FOR EACH ROW WHEN (NEW.flags & 25 <> 0 AND NEW.generation > 0)
     EXECUTE FUNCTION job_again();
 
-REVOKE ALL ON FUNCTION refuse_batch, batch_open, batch_add, batch_close, batch_cancel, batch_status, end_batches, after,
+REVOKE ALL ON FUNCTION refuse_batch, batch_open, batch_add, batch_close, batch_cancel, batch_status, end_batches, waits_for, after,
     release_jobs, job_ended, job_in_history, job_again, repair_batches, repair_waits FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION batch_open, batch_add, batch_close, batch_cancel, batch_status, after TO claimd_admin, claimd_producer;
 GRANT EXECUTE ON FUNCTION batch_status TO claimd_reader;

@@ -408,7 +408,7 @@ START_TEST(lines_take_all_that_enqueue_takes)
     assert_says("line 1: unique_key: job ");
     ck_assert_int_eq(
         ctl_exit("enqueue", "--file", ctl_write_file("jobs", unknown, sizeof unknown - 1)), 5);
-    assert_says("line 1: predecessors: job 99999 not found");
+    assert_says("line 1: after: job 99999 not found");
     ck_assert_int_eq(ctl_number(JOBS), 2503);
     ck_assert_int_eq(ctl_exit("enqueue", "a", "--after", "1,2", "--if-dead", "hold"), 0);
     ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job_after"), 3);

@@ -157,7 +157,7 @@ START_TEST(B9_enqueue_takes_those_before_as_well_one_by_one_and_many_at_once)
     ASSERT_REFUSED(db,
                    "SELECT claimd.enqueue_many('[{\"kind\": \"c\"}, {\"kind\": \"c\", \"after\": "
                    "[99]}]')",
-                   "CL003", "jobs[1]: predecessors: job 99 not found");
+                   "CL003", "jobs[1]: after: job 99 not found");
 }
 END_TEST
 
@@ -170,7 +170,27 @@ START_TEST(B9_circles_and_unknown_jobs_are_refused)
     ASSERT_REFUSED(db, "SELECT claimd.after(99, '{1}')", "CL003", "job 99 runs, has ended");
     ASSERT_REFUSED(db, "SELECT claimd.after(1, '{}')", "CL002", "predecessors: must be");
     ASSERT_REFUSED(db, "SELECT claimd.after(1, '{2,NULL}')", "CL002", "without NULL");
+    ASSERT_REFUSED(db, "SELECT claimd.after(1, '{{2,NULL}}')", "CL002", "without NULL");
     ASSERT_REFUSED(db, "SELECT claimd.after(1, '{2}', 'x')", "CL002", "if_dead: must be cancel");
+    ASSERT_REFUSED(db, "SELECT claimd.enqueue('a', after => '{{1},{2}}')", "CL002",
+                   "after: must be a list of ids");
+}
+END_TEST
+
+/* Neither of the two calls sees what the other one adds. */
+START_TEST(B9_two_calls_at_once_close_no_circle)
+{
+    struct pg *other = side_open(NULL);
+    run("SELECT claimd.enqueue('a')::text FROM generate_series(3, 4)");
+    run("SELECT claimd.after(2, '{3}')::text");
+    run("SELECT claimd.after(4, '{1}')::text");
+    run("BEGIN");
+    run("SELECT claimd.after(1, '{2}')::text");
+    (void)side_run(other, "SET lock_timeout = '200ms'");
+    ASSERT_REFUSED(other, "SELECT claimd.after(3, '{4}')", "55P03", "lock timeout");
+    run("COMMIT");
+    ASSERT_REFUSED(other, "SELECT claimd.after(3, '{4}')", "CL003", "would be a circle");
+    pg_close(other);
 }
 END_TEST
 
@@ -189,6 +209,7 @@ int main(void)
     tcase_add_test(tc, B9_predecessors_may_have_ended_already);
     tcase_add_test(tc, B9_a_chain_is_cancelled_to_its_end);
     tcase_add_test(tc, B9_circles_and_unknown_jobs_are_refused);
+    tcase_add_test(tc, B9_two_calls_at_once_close_no_circle);
     tcase_add_test(tc, B9_enqueue_takes_those_before_as_well_one_by_one_and_many_at_once);
     suite_add_tcase(suite, tc);
     return world_run(suite);
