@@ -42,7 +42,7 @@ static const struct {
 enum status parse_duration_us(const char *text, int64_t *ret_us, struct err *err)
 {
     size_t digits = strspn(text, "0123456789");
-    for (size_t i = 0; i < ARRAY_COUNT(units); i++) {
+    for (size_t i = 0; digits > 0 && i < ARRAY_COUNT(units); i++) {
         if (strcmp(text + digits, units[i].suffix) != 0) {
             continue;
         }
@@ -55,7 +55,8 @@ enum status parse_duration_us(const char *text, int64_t *ret_us, struct err *err
         return STATUS_OK;
     }
     return err_fail(err, STATUS_INVALID,
-                    "'%.40s' is not a duration: a number with ms, s, m, h or d", text);
+                    "'%.40s' is not a duration: a number of seconds, or one with ms, s, m, h or d",
+                    text);
 }
 
 int utf8_length(const char *bytes, size_t len)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl/cli.h"
 
+#include "base/parse.h"
 #include "ctl/ctl.h"
 #include "ctl/help.h"
 
@@ -203,6 +204,45 @@ static enum status check_words(const struct ctl_command *c, const struct ctl_arg
     return STATUS_OK;
 }
 
+/* Of files and folders: whatever the system calls them. */
+static bool is_path(const char *kind, const char *value)
+{
+    return strcmp(kind, "FILE") == 0 || strcmp(kind, "DIR") == 0 ||
+           (strcmp(kind, "JSON|@FILE") == 0 && value[0] == '@');
+}
+
+static enum status check_text(const char *dashes, const char *name, const char *value,
+                              struct err *err)
+{
+    if (!utf8_is_clean(value, strlen(value))) {
+        return err_fail(err, STATUS_INVALID, "%s%s: not UTF-8, in which all texts must be", dashes,
+                        name);
+    }
+    return STATUS_OK;
+}
+
+/* PostgreSQL would not say which one it is. */
+static enum status check_texts(const struct ctl_command *c, const struct ctl_args *args,
+                               struct err *err)
+{
+    enum status st = STATUS_OK;
+    for (size_t i = 0; st == STATUS_OK && i < args->given_count; i++) {
+        const struct ctl_option *o = c->options;
+        while (strcmp(o->name, args->given[i].name) != 0) {
+            o++;
+        }
+        if (o->value != NULL && !is_path(o->value, args->given[i].value)) {
+            st = check_text("--", o->name, args->given[i].value, err);
+        }
+    }
+    for (size_t i = 0; st == STATUS_OK && i < args->word_count; i++) {
+        if (strstr(c->words, "FILE") == NULL) {
+            st = check_text("", c->words, args->words[i], err);
+        }
+    }
+    return st;
+}
+
 static int run_command(struct command_line *line, const struct ctl_command *command)
 {
     struct err err = {0};
@@ -216,6 +256,9 @@ static int run_command(struct command_line *line, const struct ctl_command *comm
     }
     if (st == STATUS_OK) {
         st = check_words(command, &line->args, &err);
+    }
+    if (st == STATUS_OK) {
+        st = check_texts(command, &line->args, &err);
     }
     if (st != STATUS_OK) {
         (void)fprintf(stderr, "claimctl: %s\nTry: ", err.msg);

@@ -62,7 +62,7 @@ const struct ctl_command ctl_commands[] = {
                  {"backoff", "FORM",
                   "fixed:30s, list:1s,5s, linear:10s:1h, exponential:15s:1h~10%"},
                  {"tag", "TEXT", "may be repeated"},
-                 {"metadata", "JSON", "an object, for people and for jobs list"},
+                 {"metadata", "JSON|@FILE", "an object, for people and for jobs list"},
                  {"exclusive", "KEY", "of all jobs with this key one runs at a time"},
                  {"after", "ID[,ID...]", "wait until these jobs have ended"},
                  {"batch", "ID", "add it to this batch, or all jobs of the file"},

@@ -8,6 +8,7 @@
 #include "ctl/filter.h"
 #include "ctl/job_line.h"
 #include "ctl/job_options.h"
+#include "ctl/job_time.h"
 #include "ctl/progress.h"
 #include "ctl/served.h"
 #include "ctl/table.h"
@@ -87,8 +88,10 @@ static enum status check_served(const struct ctl_args *args, struct admin *a, st
 
 /* The options of one job, in the words of the statements. */
 struct one_job {
-    const char *json; /* NULL = not given */
+    const char *json; /* NULL = not given, here and below */
     struct buf json_room;
+    const char *metadata;
+    struct buf metadata_room;
     char delay[48]; /* intervals; empty = not given */
     char timeout[48];
     char unique_for[48];
@@ -101,6 +104,7 @@ struct one_job {
 static void one_job_release(struct one_job *one)
 {
     buf_release(&one->json_room);
+    buf_release(&one->metadata_room);
     buf_release(&one->tags);
     buf_release(&one->unique_by);
     buf_release(&one->after);
@@ -129,7 +133,6 @@ static enum status read_unique(const struct ctl_args *args, struct one_job *one,
 
 static enum status read_one(const struct ctl_args *args, struct one_job *one, struct err *err)
 {
-    const char *metadata = ctl_value(args, "metadata");
     enum status st =
         args_file_read("args", ctl_value(args, "args"), &one->json_room, &one->json, err);
     if (st != STATUS_OK) {
@@ -158,8 +161,13 @@ static enum status read_one(const struct ctl_args *args, struct one_job *one, st
         return st;
     }
     st = filter_array(args, "tag", false, &one->tags, err);
-    if (st == STATUS_OK && metadata != NULL) {
-        st = job_metadata_check(metadata, strlen(metadata), err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = args_file_read("metadata", ctl_value(args, "metadata"), &one->metadata_room,
+                        &one->metadata, err);
+    if (st == STATUS_OK && one->metadata != NULL) {
+        st = job_metadata_check(one->metadata, strlen(one->metadata), err);
     }
     if (st != STATUS_OK) {
         return st;
@@ -209,7 +217,7 @@ static enum status store_one(struct ctl *ctl, const struct ctl_args *args,
                             one->timeout[0] != '\0' ? one->timeout : NULL,
                             text_of(&one->tags),
                             ctl_value(args, "backoff"),
-                            ctl_value(args, "metadata"),
+                            one->metadata,
                             ctl_value(args, "exclusive"),
                             ctl_value(args, "share"),
                             text_of(&one->after),
@@ -235,9 +243,10 @@ static enum status enqueue_one(struct ctl *ctl, const struct ctl_args *args, str
 {
     auto_admin struct admin *a = NULL;
     auto_one_job struct one_job one = {.json_room = BUF_INIT(0),
-                                       .tags = BUF_INIT(JOB_METADATA_MAX),
-                                       .unique_by = BUF_INIT(JOB_METADATA_MAX),
-                                       .after = BUF_INIT(JOB_METADATA_MAX)};
+                                       .metadata_room = BUF_INIT(0),
+                                       .tags = BUF_INIT(FILTER_LIST_MAX),
+                                       .unique_by = BUF_INIT(FILTER_LIST_MAX),
+                                       .after = BUF_INIT(FILTER_LIST_MAX)};
     enum status st = read_one(args, &one, err);
     if (st != STATUS_OK) {
         return st;
@@ -550,6 +559,7 @@ static enum status enqueue_file(struct ctl *ctl, const char *path, const struct 
     buf_release(&f->rows);
     buf_release(&f->requests);
     if (st != STATUS_OK) {
+        job_line_name_refusal(err);
         err_prefix(err, "%s%s", is_stdin ? "standard input" : path,
                    st == STATUS_UNKNOWN ? "" : ": nothing was enqueued");
         return st;

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "ctl/job_line.h"
+#include "ctl/job_time.h"
 #include "model/job.h"
 
 /* Those of the view `jobs`: stored states, with available split by when it is due. */
@@ -44,6 +45,54 @@ enum status filter_array(const struct ctl_args *args, const char *name, bool is_
         } while (*at != '\0');
     }
     return out->len > 0 ? buf_append_text(out, "}", err) : STATUS_OK;
+}
+
+/* One bad name would match nothing, and the others hide it. */
+static enum status check_names(const struct ctl_args *args, const char *option,
+                               enum status (*check)(const char *, struct err *), struct err *err)
+{
+    for (size_t i = 0; i < args->given_count; i++) {
+        const char *at = args->given[i].value;
+        bool is_it = strcmp(args->given[i].name, option) == 0;
+        while (is_it) {
+            char name[JOB_NAME_MAX + 2]; /* one octet more than is allowed */
+            size_t len = strcspn(at, ",");
+            (void)snprintf(name, sizeof name, "%.*s", (int)(len < sizeof name ? len : sizeof name),
+                           at);
+            enum status st = check(name, err);
+            if (st != STATUS_OK) {
+                err_prefix(err, "--%s", option);
+                return st;
+            }
+            is_it = at[len] == ',' && at[len + 1] != '\0';
+            at += len + 1;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* What an unset variable of a script becomes must not mean "any". */
+static enum status check_not_empty(const struct ctl_args *args, const char *option, struct err *err)
+{
+    const char *value = ctl_value(args, option);
+    if (value != NULL && value[0] == '\0') {
+        return err_fail(err, STATUS_INVALID, "--%s: '' is not allowed; allowed: a text", option);
+    }
+    return STATUS_OK;
+}
+
+static enum status check_texts(const struct ctl_args *args, struct err *err)
+{
+    enum status st = check_names(args, "kind", job_kind_check, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = check_names(args, "queue", job_queue_check, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = check_not_empty(args, "worker", err);
+    return st == STATUS_OK ? check_not_empty(args, "error", err) : st;
 }
 
 static bool is_among(const char *const *states, size_t count, const char *text, size_t len)
@@ -191,6 +240,10 @@ enum status filter_read(struct filter *ret, const struct ctl_args *args, int64_t
                          : parse_i64(ret->batch, strlen(ret->batch), 1, INT64_MAX, &batch, err);
     if (st != STATUS_OK) {
         err_prefix(err, "--batch");
+        return st;
+    }
+    st = check_texts(args, err);
+    if (st != STATUS_OK) {
         return st;
     }
     st = read_states(ret, args, err);

@@ -8,7 +8,7 @@
 #include "ctl/ctl.h"
 #include "ctl/human.h"
 
-#define FILTER_LIST_MAX ((size_t)64 << 10)
+#define FILTER_LIST_MAX ((size_t)4 << 20) /* all that a command line can hold, escaped */
 
 /* Ready for the parameters of admin_jobs_list; NULL = any. */
 struct filter {

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
+#include "ctl/job_time.h"
 #include "model/backoff.h"
 #include "model/job.h"
 
@@ -186,43 +187,6 @@ enum status job_duration_check(const char *name, const char *text, int64_t min_u
     return st;
 }
 
-/* Does `text` look like the pattern ('0' = a digit, 'T' = T or a space)? Returns its end or
- * NULL. */
-static const char *match(const char *text, const char *pattern)
-{
-    for (; *pattern != '\0'; pattern++, text++) {
-        bool is_digit = *text >= '0' && *text <= '9';
-        bool is_gap = *text == 'T' || *text == ' ';
-        if (*pattern == '0' ? !is_digit : *pattern == 'T' ? !is_gap : *text != *pattern) {
-            return NULL;
-        }
-    }
-    return text;
-}
-
-enum status job_time_check(const char *text, struct err *err)
-{
-    const char *p = match(text, "0000-00-00T00:00:00");
-    if (p != NULL && *p == '.') {
-        size_t digits = strspn(p + 1, "0123456789");
-        p = digits == 0 ? NULL : p + 1 + digits;
-    }
-    if (p != NULL && *p == 'Z') {
-        p++;
-    } else if (p != NULL && (*p == '+' || *p == '-')) {
-        p = match(p + 1, "00:00");
-    } else {
-        p = NULL;
-    }
-    if (p == NULL || *p != '\0') {
-        return err_fail(err, STATUS_INVALID,
-                        "at: '%.40s' is not allowed; allowed: a time with its zone, such as "
-                        "2026-01-31T08:00:00Z or 2026-01-31T08:00:00+01:00",
-                        text);
-    }
-    return STATUS_OK;
-}
-
 static enum status wrong_type(enum key key, const char *wanted, struct err *err)
 {
     return err_fail(err, STATUS_INVALID, "%s: allowed: %s", key_names[key], wanted);
@@ -305,7 +269,10 @@ static enum status put_scheduled_at(const json_t *job, const struct span *values
         if (delay->text != NULL || (key == KEY_AT && values[KEY_SCHEDULED_AT].text != NULL)) {
             return err_fail(err, STATUS_INVALID, "at: allowed: one of at, delay and scheduled_at");
         }
-        enum status st = job_time_check(at == NULL ? "" : at, err);
+        if (at == NULL) {
+            return wrong_type(key, "a text such as \"2026-01-31T08:00:00Z\"", err);
+        }
+        enum status st = job_time_check(at, err);
         if (st != STATUS_OK) {
             return st;
         }
@@ -410,6 +377,9 @@ static enum status put_json(enum key key, const struct span *v, size_t max, cons
     if (v->len > max) {
         return err_fail(err, STATUS_INVALID, "%s: %zu bytes of JSON text; allowed: at most %zu",
                         key_names[key], v->len, max);
+    }
+    if (key == KEY_METADATA && v->text[0] != '{') {
+        return wrong_type(key, "a JSON object", err);
     }
     return put_escaped(out, v->text, v->len, err);
 }
@@ -592,4 +562,20 @@ enum status job_line_put(const char *line, size_t len, int64_t now_us, bool *is_
         *is_request = *is_request || values[key].text != NULL;
     }
     return *is_request ? put_request(job, values, now_us, request, err) : STATUS_OK;
+}
+
+void job_line_name_refusal(struct err *err)
+{
+    static const char *const refusals[][2] = {
+        {"\"job_args_size\"", "args: at most 1048576 bytes with a space behind each , and :"},
+        {"\"job_metadata_size\"", "metadata: at most 65536 bytes with a space behind each , and :"},
+        {"\"job_tags_size\"", "tags: at most 8192 bytes together, and 4 to 7 for each"},
+        {"\"job_scheduled_at_range\"", "at: must lie before the year 2286"}};
+    char *said = strstr(err->msg, "new row for relation");
+    for (size_t i = 0; said != NULL && i < ARRAY_COUNT(refusals); i++) {
+        if (strstr(said, refusals[i][0]) != NULL) {
+            size_t room = sizeof err->msg - (size_t)(said - err->msg);
+            (void)snprintf(said, room, "%s", refusals[i][1]);
+        }
+    }
 }

@@ -20,6 +20,10 @@
 enum status job_line_put(const char *line, size_t len, int64_t now_us, bool *is_request,
                          struct buf *row, struct buf *request, struct err *err) MUST_USE;
 
+/* What only the table could see of a row: the key and the allowed form in the place of the server's
+ * words, which name a constraint. */
+void job_line_name_refusal(struct err *err);
+
 /* The same checks for single values: INVALID names the allowed form. */
 enum status job_json_check(const char *name, const char *json, size_t len,
                            struct err *err) MUST_USE; /* `name` begins what it says */
@@ -28,6 +32,5 @@ enum status job_metadata_check(const char *json, size_t len,
                                struct err *err) MUST_USE; /* an object */
 enum status job_duration_check(const char *name, const char *text, int64_t min_us, int64_t max_us,
                                int64_t *ret_us, struct err *err) MUST_USE;
-enum status job_time_check(const char *text, struct err *err) MUST_USE; /* RFC 3339 with a zone */
 
 #endif

@@ -5,6 +5,7 @@
 #include "ctl/filter.h"
 #include "ctl/job_line.h"
 #include "ctl/job_options.h"
+#include "ctl/job_time.h"
 #include "ctl/jobs.h"
 #include "ctl/table.h"
 #include "model/job.h"

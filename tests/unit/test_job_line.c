@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/rand.h"
 #include "ctl/job_line.h"
+#include "ctl/job_time.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -177,6 +178,20 @@ static const struct {
     {"2026-01-31T08:00:00+1:00", STATUS_INVALID},
     {"infinity", STATUS_INVALID},
     {"99999-01-31T08:00:00Z", STATUS_INVALID},
+    {"2285-12-31T23:59:60Z", STATUS_OK},
+    {"2286-01-01T00:00:00Z", STATUS_INVALID},
+    {"0000-01-01T00:00:00Z", STATUS_INVALID},
+    {"2024-02-29T00:00:00-15:59", STATUS_OK},
+    {"2026-02-29T00:00:00Z", STATUS_INVALID},
+    {"2100-02-29T00:00:00Z", STATUS_INVALID},
+    {"2026-13-01T00:00:00Z", STATUS_INVALID},
+    {"2026-00-01T00:00:00Z", STATUS_INVALID},
+    {"2026-04-31T00:00:00Z", STATUS_INVALID},
+    {"2026-01-01T24:00:00Z", STATUS_INVALID},
+    {"2026-01-01T00:60:00Z", STATUS_INVALID},
+    {"2026-01-01T00:00:61Z", STATUS_INVALID},
+    {"2026-01-01T00:00:00+16:00", STATUS_INVALID},
+    {"2026-01-01T00:00:00+01:60", STATUS_INVALID},
 };
 
 START_TEST(a_time_needs_its_zone)

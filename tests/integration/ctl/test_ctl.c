@@ -220,11 +220,18 @@ static const struct {
     {{"enqueue", "a", "--args", "1e999"}, "args: a number is too large"},
     {{"enqueue", "a", "--priority", "10"}, "--priority: 10 is not in 0…9"},
     {{"enqueue", "a", "--delay", "-1s"}, "--delay: '-1s'"},
-    {{"enqueue", "a", "--delay", "soon"}, "is not a duration"},
+    {{"enqueue", "a", "--delay", ""}, "'' is not a duration: a number of seconds, or one"},
+    {{"enqueue", "a", "--tag", "\xff"}, "--tag: not UTF-8"},
+    {{"enqueue", "a\xff"}, "[KIND|-]: not UTF-8"},
+    {{"jobs", "cancel", "--kind", "a,B"}, "--kind: kind 'B': must match"},
+    {{"jobs", "cancel", "--queue", ""}, "--queue: queue '': must match"},
+    {{"jobs", "delete", "--error", ""}, "--error: '' is not allowed"},
+    {{"jobs", "retry", "--worker", ""}, "--worker: '' is not allowed"},
+    {{"jobs", "list", "--since", "2026-02-30T08:00:00Z"}, "--since: '2026-02-30T08:00:00Z' is"},
     {{"enqueue", "a", "--timeout", "0"}, "--timeout: '0' is not allowed"},
     {{"enqueue", "a", "--at", "tomorrow"}, "2026-01-31T08:00:00Z"},
-    {{"enqueue", "a", "--at", "2026-02-30T08:00:00Z"}, "out of range"},
-    {{"enqueue", "a", "--at", "2299-02-01T08:00:00Z"}, "scheduled_at"},
+    {{"enqueue", "a", "--at", "2026-02-30T08:00:00Z"}, "at: '2026-02-30T08:00:00Z' is not"},
+    {{"enqueue", "a", "--at", "2299-02-01T08:00:00Z"}, "a time before the year 2286"},
     {{"enqueue", "a", "--max-attempts", "0"}, "--max-attempts: 0 is not in 1…"},
     {{"enqueue", "a", "--delay", "1s", "--at", "2026-02-01T08:00:00Z"}, "either --at or --delay"},
     {{"enqueue"}, "either a KIND or --file"},
@@ -361,6 +368,10 @@ static const struct {
     {"{\"kind\": \"a\", \"timeout\": \"400d\"}", "line 1: timeout: '400d' is not allowed"},
     {"{\"kind\": \"a\", \"tags\": \"x\"}", "line 1: tags: allowed: an array of texts"},
     {"{\"kind\": \"a\", \"args\": \"\\ud800\"}", "line 1: not JSON"},
+    {"{\"kind\": \"a\", \"metadata\": [1]}", "line 1: metadata: allowed: a JSON object"},
+    {GOOD "{\"kind\": \"a\", \"at\": \"2285-12-31T23:00:00-02:00\"}",
+     "line 2: at: must lie before"},
+    {GOOD "{\"kind\": \"a\", \"at\": 5}", "line 2: at: allowed: a text"},
 };
 
 START_TEST(a_bad_line_is_named_and_nothing_is_stored)
@@ -414,6 +425,26 @@ START_TEST(lines_take_all_that_enqueue_takes)
     ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job_after"), 3);
     ck_assert_int_eq(ctl_exit("enqueue", "a", "--after", "x"), 2);
     ck_assert_int_eq(ctl_exit("enqueue", "a", "--if-dead", "run"), 2);
+}
+END_TEST
+
+START_TEST(what_is_too_long_is_named_by_its_key)
+{
+    static char ids[80000]; /* 40,000 */
+    autobuf struct buf lines = BUF_INIT(1 << 20);
+    struct err err = {0};
+    ck_assert_int_eq(
+        buf_printf(&lines, &err, GOOD "{\"kind\": \"a\", \"tags\": [\"%09000d\"]}\n", 0),
+        STATUS_OK);
+    const char *path = ctl_write_file("jobs", buf_at(&lines), lines.len);
+    ck_assert_int_eq(ctl_exit("enqueue", "--file", path), 2);
+    assert_says("line 2: tags: at most 8192 bytes");
+    for (size_t i = 0; i + 1 < sizeof ids; i++) {
+        ids[i] = i % 2 == 0 ? '1' : ',';
+    }
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--after", ids), 2);
+    assert_says("after: must be 1 to 10000 ids");
+    ck_assert_int_eq(ctl_number(JOBS), 0);
 }
 END_TEST
 
@@ -556,6 +587,7 @@ int main(void)
     tcase_add_test(tests, ten_thousand_lines_are_one_transaction);
     tcase_add_test(tests, a_line_says_all_that_an_option_can);
     tcase_add_test(tests, a_bad_line_is_named_and_nothing_is_stored);
+    tcase_add_test(tests, what_is_too_long_is_named_by_its_key);
     tcase_add_test(tests, the_help_names_each_key_of_a_line);
     tcase_add_test(tests, a_bad_last_line_of_many_undoes_all);
     tcase_add_test(tests, lines_take_all_that_enqueue_takes);

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Times as people write them on the command line and in files. Pure. */
+#ifndef CLAIMD_CTL_JOB_TIME_H
+#define CLAIMD_CTL_JOB_TIME_H
+
+#include "base/err.h"
+
+/* RFC 3339 with a zone, a day of the calendar before the year 2286. INVALID names the allowed
+ * form. */
+enum status job_time_check(const char *text, struct err *err) MUST_USE;
+
+#endif
