@@ -62,6 +62,20 @@ START_TEST(a_long_log_loses_its_head_and_a_long_error_its_tail)
 }
 END_TEST
 
+START_TEST(a_log_that_grows_when_it_is_cleaned_loses_its_head_too)
+{
+    static char log[JOB_LOG_TAIL_MAX];
+    memset(log, '\xff', sizeof log);
+    log[sizeof log - 1] = 'z';
+    struct finish *f = given(
+        (struct job_finish){.kind = FINISH_RETRY, .log_tail = log, .log_tail_len = sizeof log});
+    ck_assert_uint_le(f->f.log_tail_len, JOB_LOG_TAIL_MAX);
+    ck_assert_uint_ge(f->f.log_tail_len, JOB_LOG_TAIL_MAX - 3);
+    ck_assert_int_eq(f->f.log_tail[f->f.log_tail_len - 1], 'z');
+    finish_free(f);
+}
+END_TEST
+
 START_TEST(a_result_that_cannot_be_stored_is_refused_at_once)
 {
     static char large[JOB_RESULT_MAX + 1];
@@ -349,6 +363,7 @@ int main(void)
     Suite *suite = suite_create("job_store");
     TCase *tests = tcase_create("waiting");
     tcase_add_test(tests, a_finish_is_a_copy_with_clean_texts);
+    tcase_add_test(tests, a_log_that_grows_when_it_is_cleaned_loses_its_head_too);
     tcase_add_test(tests, a_long_log_loses_its_head_and_a_long_error_its_tail);
     tcase_add_test(tests, a_result_that_cannot_be_stored_is_refused_at_once);
     tcase_add_test(tests, a_delay_is_brought_into_its_range);
