@@ -59,8 +59,9 @@ struct claimd_host {
      * set: an interrupted system call (SIGTERM without SA_RESTART). */
     int (*should_stop)(const struct claimd_context *job);
     void (*log)(const struct claimd_context *job, const char *format, va_list args);
-    /* JSON text, at most 64 KiB; 0, or −1 when too long. The last call counts. A result that is
-     * refused, for its length here or as no JSON by PostgreSQL, fails the job for good. */
+    /* JSON text, at most 64 KiB with its exponents written out; 0, or −1 when too long. The last
+     * call counts. A result that is refused, for its length here or as no JSON by PostgreSQL, fails
+     * the job for good. */
     int (*set_result)(const struct claimd_context *job, const char *json, size_t len);
     /* Why RETRY, FAIL, SNOOZE or CANCEL; retry_after_ms < 0, or more than
      * CLAIMD_RETRY_AFTER_MS_MAX = the usual backoff. */

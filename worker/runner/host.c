@@ -50,35 +50,43 @@ static int host_set_progress(const struct claimd_context *job, int percent, cons
     return 0;
 }
 
+#define NUMERIC_EXPONENT_MAX 131072 /* beyond it PostgreSQL refuses a number, and says so */
+
 /* The exponent behind json[at], an 'e' of a number: so many digits it stands for. */
 static size_t exponent_digits(const char *json, size_t len, size_t at)
 {
     size_t digits = 0;
-    for (at += json[at + 1] == '+' || json[at + 1] == '-' ? 2 : 1;
-         at < len && json[at] >= '0' && json[at] <= '9' && digits <= JOB_CHECKPOINT_MAX; at++) {
+    at++;
+    at += at < len && (json[at] == '+' || json[at] == '-');
+    for (; at < len && json[at] >= '0' && json[at] <= '9' && digits <= NUMERIC_EXPONENT_MAX; at++) {
         digits = 10 * digits + (size_t)(json[at] - '0');
     }
-    return digits;
+    return digits <= NUMERIC_EXPONENT_MAX ? digits : 0;
 }
 
-/* How long the JSON is when PostgreSQL writes it: with a space behind each comma and colon, and its
- * exponents written out. */
-static size_t written_len(const char *json, size_t len)
+/* How much longer PostgreSQL writes the JSON. */
+struct json_growth {
+    size_t spaces;    /* one behind each comma and colon, without those that are there */
+    size_t exponents; /* written out */
+};
+
+static struct json_growth growth_of(const char *json, size_t len)
 {
-    size_t written = 0;
+    struct json_growth g = {0};
     bool in_text = false;
     for (size_t i = 0; i < len; i++) {
         char c = json[i];
-        bool is_escape = in_text && c == '\\';
-        bool is_space = !in_text && strchr(" \t\r\n", c) != NULL;
-        bool is_number = !in_text && i > 0 && json[i - 1] >= '0' && json[i - 1] <= '9';
-        written += is_space ? 0 : is_escape ? 2 : 1;
-        written += !in_text && (c == ',' || c == ':');
-        written += is_number && (c == 'e' || c == 'E') ? exponent_digits(json, len, i) : 0;
+        if (in_text) {
+            i += c == '\\';
+        } else {
+            bool is_number = i > 0 && json[i - 1] >= '0' && json[i - 1] <= '9';
+            g.exponents += is_number && (c == 'e' || c == 'E') ? exponent_digits(json, len, i) : 0;
+            bool is_spread = i + 1 < len && strchr(" \t\r\n", json[i + 1]) != NULL;
+            g.spaces += (c == ',' || c == ':') && !is_spread;
+        }
         in_text = c == '"' ? !in_text : in_text;
-        i += is_escape;
     }
-    return written;
+    return g;
 }
 
 static int host_set_checkpoint(const struct claimd_context *job, const char *json, size_t len)
@@ -91,7 +99,8 @@ static int host_set_checkpoint(const struct claimd_context *job, const char *jso
         return -1;
     }
     json_decref(value);
-    if (written_len(json, len) > JOB_CHECKPOINT_MAX) {
+    struct json_growth more = growth_of(json, len);
+    if (len + more.spaces + more.exponents > JOB_CHECKPOINT_MAX) {
         return -1;
     }
     run_said_checkpoint(run_of(job)->page, json, len);
@@ -128,7 +137,8 @@ static int host_set_result(const struct claimd_context *job, const char *json, s
 {
     struct run *run = run_of(job);
     run->result_len = 0;
-    run->too_long_len = len > sizeof run->result ? len : 0;
+    size_t written = len <= sizeof run->result ? len + growth_of(json, len).exponents : len;
+    run->too_long_len = written > sizeof run->result ? written : 0;
     if (run->too_long_len > 0) {
         return -1;
     }

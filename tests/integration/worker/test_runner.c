@@ -185,6 +185,11 @@ START_TEST(a_result_beyond_the_limit_fails_the_job_with_a_reason)
     ck_assert_int_eq(r.outcome, RUN_FAIL);
     ck_assert_uint_eq(r.result_len, 0);
     assert_error(&r, "result refused: 200000 bytes, at most 65536");
+    harness_run(&h, "echo", "[1e70000]", &r); /* as PostgreSQL writes it */
+    ck_assert_int_eq(r.outcome, RUN_FAIL);
+    ck_assert_uint_eq(r.result_len, 0);
+    harness_run(&h, "echo", "[1e60000,\"1e70000\"]", &r);
+    ck_assert_int_eq(r.outcome, RUN_DONE);
 }
 END_TEST
 
