@@ -5,7 +5,7 @@ UPDATE job j SET scheduled_at = GREATEST(w.scheduled_at, clock_timestamp()) FROM
 DROP TRIGGER job_ended ON job;
 DROP TRIGGER job_again ON job;
 DROP TRIGGER job_in_history ON job_history;
-DROP FUNCTION job_ended, job_in_history, job_again, after, waits_for, release_jobs, batch_status, batch_open, batch_add, batch_close, batch_cancel,
+DROP FUNCTION job_ended, job_in_history, job_again, after, wait_for, release_jobs, batch_status, batch_open, batch_add, batch_close, batch_cancel,
     refuse_batch, end_batches, repair_batches, repair_waits;
 DROP VIEW batches;
 DROP TABLE job_wake, job_after, job_wait, batch_job, batch;

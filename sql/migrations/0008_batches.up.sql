@@ -222,12 +222,15 @@ CREATE INDEX job_after_open ON job_after (after_id) WHERE state IS NULL;
 -- Jobs that wait for one less: the leader looks at these alone. Never updated, so that the ends of jobs don't wait for each other.
 CREATE TABLE job_wake (job_id bigint NOT NULL);
 
--- Does a job wait for another one, or for one that does?
-CREATE FUNCTION waits_for(waiting bigint, job bigint) RETURNS boolean
-LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+-- Does one of the jobs wait for that one, or for one that does? The state is asked for in a way that no partial index answers: while the
+-- table seems to be empty, that one would be read from end to end for each job.
+CREATE FUNCTION wait_for(waiting bigint[], job bigint) RETURNS boolean
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off
+SET enable_mergejoin = off SET jit = off AS $$
 BEGIN
     RETURN EXISTS (WITH RECURSIVE before(id) AS (
-                       SELECT waiting UNION SELECT a.after_id FROM before b JOIN job_after a ON a.job_id = b.id AND a.state IS NULL)
+                       SELECT unnest(waiting)
+                       UNION SELECT a.after_id FROM before b JOIN job_after a ON a.job_id = b.id AND COALESCE(a.state, '') = '')
                    SELECT FROM before WHERE id = job);
 END $$;
 
@@ -268,12 +271,13 @@ BEGIN
                 RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('after: job %s not found', other);
             END IF;
         END IF;
-        -- Now that its row is locked, nobody lets it wait for others meanwhile.
-        IF other = job OR (has_waiting AND waits_for(other, job)) THEN
-            RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('job %s waits for job %s: that would be a circle', other, job);
-        END IF;
         INSERT INTO job_after (job_id, after_id, state) VALUES (job, other, other_state) ON CONFLICT DO NOTHING;
     END LOOP;
+    -- Now that their rows are locked, nobody lets them wait for others meanwhile.
+    IF job = ANY (predecessors) OR (has_waiting AND wait_for(predecessors, job)) THEN
+        SELECT p INTO other FROM unnest(predecessors) AS p WHERE p = job OR wait_for(ARRAY[p], job) ORDER BY p LIMIT 1;
+        RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('job %s waits for job %s: that would be a circle', other, job);
+    END IF;
     UPDATE job j SET flags = j.flags | 32, scheduled_at = job_waits() WHERE j.id = job;
     INSERT INTO job_wake VALUES (job); -- perhaps all have ended
     RETURN job;
@@ -281,7 +285,8 @@ END $$;
 
 -- By the leading scheduler, each second: jobs whose predecessors have all ended become due, or are cancelled. Returns how many.
 CREATE FUNCTION release_jobs(most integer DEFAULT 1000) RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET lock_timeout = '50ms' AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off
+SET lock_timeout = '50ms' AS $$
 DECLARE
     w record;
     is_dead boolean;
@@ -291,7 +296,7 @@ BEGIN
                  DELETE FROM job_wake WHERE ctid = ANY (ARRAY(SELECT ctid FROM job_wake LIMIT most FOR UPDATE SKIP LOCKED))
                  RETURNING job_id)
              SELECT t.* FROM job_wait t WHERE t.job_id IN (SELECT job_id FROM woken)
-                AND NOT EXISTS (SELECT FROM job_after a WHERE a.job_id = t.job_id AND a.state IS NULL) LOOP
+                AND NOT EXISTS (SELECT FROM job_after a WHERE a.job_id = t.job_id AND COALESCE(a.state, '') = '') LOOP -- as in wait_for()
         is_dead := EXISTS (SELECT FROM job_after a WHERE a.job_id = w.job_id AND a.state <> 'completed');
         CONTINUE WHEN is_dead AND w.if_dead = 'hold';
         BEGIN
@@ -347,7 +352,7 @@ END $$;
 -- Sessions of workers plan each statement anew, which would cost more here than all that it does.
 CREATE FUNCTION job_ended() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off AS $$
+SET enable_seqscan = off SET jit = off AS $$
 BEGIN
     IF OLD.flags & 1 <> 0 THEN
         DELETE FROM job_key
@@ -367,7 +372,7 @@ CREATE TRIGGER job_ended AFTER DELETE ON job FOR EACH ROW WHEN (OLD.flags & 97 <
 -- from the other trigger would take a plan over all days for each job.
 CREATE FUNCTION job_in_history() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off AS $$
+SET enable_seqscan = off SET jit = off AS $$
 BEGIN
     IF NEW.flags & 8 <> 0 THEN
         UPDATE batch_job m SET state = NEW.state WHERE m.job_id = NEW.id;
@@ -411,7 +416,7 @@ END $$;
 CREATE TRIGGER job_again AFTER INSERT ON job FOR EACH ROW WHEN (NEW.flags & 25 <> 0 AND NEW.generation > 0)
     EXECUTE FUNCTION job_again();
 
-REVOKE ALL ON FUNCTION refuse_batch, batch_open, batch_add, batch_close, batch_cancel, batch_status, end_batches, waits_for, after,
+REVOKE ALL ON FUNCTION refuse_batch, batch_open, batch_add, batch_close, batch_cancel, batch_status, end_batches, wait_for, after,
     release_jobs, job_ended, job_in_history, job_again, repair_batches, repair_waits FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION batch_open, batch_add, batch_close, batch_cancel, batch_status, after TO claimd_admin, claimd_producer;
 GRANT EXECUTE ON FUNCTION batch_status TO claimd_reader;

@@ -402,6 +402,19 @@ START_TEST(no_index_names_a_column_that_a_claim_changes)
 }
 END_TEST
 
+/* Where only one index shall remain, what has none gets a price at which PostgreSQL compiles it
+ * each time. */
+START_TEST(what_forbids_scans_is_not_compiled)
+{
+    ck_assert_str_eq(
+        side_run(db, "SELECT COALESCE(string_agg(proname, ' '), '') FROM pg_proc WHERE"
+                     " pronamespace = 'claimd'::regnamespace AND 'enable_seqscan=off' = ANY"
+                     " (proconfig) AND 'jit=off' <> ALL (proconfig)")
+            .text,
+        "");
+}
+END_TEST
+
 START_TEST(fences_are_not_cached)
 {
     ck_assert_int_eq(side_number(db, "SELECT seqcache::text FROM pg_sequence WHERE seqrelid = "
@@ -551,6 +564,7 @@ int main(void)
                    what_a_cancel_has_asked_for_goes_with_the_run_whose_worker_has_not_heard_of_it);
     tcase_add_test(tc, every_claim_is_hot);
     tcase_add_test(tc, no_index_names_a_column_that_a_claim_changes);
+    tcase_add_test(tc, what_forbids_scans_is_not_compiled);
     tcase_add_test(tc, fences_are_not_cached);
     tcase_add_test(tc, a_statement_notifies_once_and_only_while_the_leader_is_hungry);
     tcase_add_test(tc, days_are_made_ahead_and_only_once);

@@ -207,6 +207,7 @@ START_TEST(the_session_has_its_settings)
         const char *name;
         const char *value;
     } settings[] = {{"plan_cache_mode", "force_custom_plan"},
+                    {"jit", "off"},
                     {"lock_timeout", "200ms"},
                     {"statement_timeout", "4s"},
                     {"application_name", "tested"},
