@@ -46,9 +46,8 @@ static bool may_take(const struct worker *w)
     return w->stage == WORKER_RUNNING && w->registration.is_registered && !w->is_quiet;
 }
 
-size_t fetch_want(void *worker)
+size_t fetch_room(struct worker *w)
 {
-    struct worker *w = worker;
     int64_t now = clock_boot_us();
     bool may_fetch = may_take(w) && now >= w->fetch.pause_until_us && pg_is_up(w->pg) &&
                      redlock_async_has_quorum(w->lock);
@@ -61,6 +60,12 @@ size_t fetch_want(void *worker)
         l.claim_ahead_max = w->limits.ahead_max;
     }
     return limits_want(w, &f, capacity_want(&f, &l));
+}
+
+size_t fetch_want(void *worker)
+{
+    struct worker *w = worker;
+    return sift_want(w, fetch_room(w));
 }
 
 void fetch_poke(struct worker *w)
@@ -83,9 +88,18 @@ static void pause_fetching(struct worker *w)
 
 /* ---- claim ---- */
 
-static void put_back_job(struct worker *w, const struct job_in_hand *job)
+static struct hint hint_of(const struct job_in_hand *job)
 {
-    hint_return_add(w, job->id, job->score, job->queue, job->hint_kind);
+    return (struct hint){.id = job->id,
+                         .score = job->score,
+                         .queue = job->queue,
+                         .kind = job->hint_kind[0] == '\0' ? NULL : job->hint_kind};
+}
+
+void fetch_put_back(struct worker *w, const struct job_in_hand *job)
+{
+    const struct hint h = hint_of(job);
+    hint_return_add(w, &h);
 }
 
 /* Its turn was given with the hint (docs/decisions/0016) and stays: the row's own time is another
@@ -130,14 +144,17 @@ static void on_refused(struct worker *w, const struct refused_job *r)
     if ((r->why == CLAIM_PUT_BACK || is_full) && r->queue != NULL && r->kind != NULL) {
         int64_t score = score_to_keep(job, r->queue, r->priority, r->ready_at_unix_us);
         bool is_ours = serves(w, r->kind);
-        hint_return_add(w, r->id, score, r->queue, is_ours ? job->hint_kind : r->kind);
+        hint_return_add(w, &(struct hint){.id = r->id,
+                                          .score = score,
+                                          .queue = r->queue,
+                                          .kind = is_ours ? job->hint_kind : r->kind});
         if (is_full) {
             limits_full(w, r->queue);
         } else if (is_ours) {
             w->fetch.ahead_pause_until_us = clock_boot_us() + AHEAD_PAUSE_US;
         }
     } else if (r->why == CLAIM_PUT_BACK || r->why == CLAIM_NOT_TRIED) {
-        put_back_job(w, job);
+        fetch_put_back(w, job);
     }
     if (r->why == CLAIM_NOT_TRIED) {
         pause_fetching(w);
@@ -293,14 +310,17 @@ static void on_claimed(void *ctx, const struct claimed_job *jobs, size_t count,
     }
     bool is_any_put_back = false;
     size_t limited = 0;
+    size_t gone = 0;
     for (size_t i = 0; i < refused_count; i++) {
         is_any_put_back = is_any_put_back || refused[i].why == CLAIM_PUT_BACK;
         limited += refused[i].why == CLAIM_LIMITED || refused[i].why == CLAIM_QUEUE_FULL;
+        gone += refused[i].why == CLAIM_GONE;
         on_refused(w, &refused[i]);
     }
     if (count > 0 || is_any_put_back) {
         hint_return_pace(w, count > 0);
     }
+    sift_claimed(w, count, gone, refused_count);
     limits_answered(w, count, limited);
     limits_ask(w);
     limits_update(w);
@@ -339,7 +359,7 @@ static void claim(struct worker *w, const int64_t *ids, size_t count)
     metric_add(w->metrics.refused[REFUSED_NOT_TRIED], count);
     for (size_t i = 0; i < count; i++) {
         struct job_in_hand *job = in_hand_find(&w->jobs, ids[i]);
-        put_back_job(w, job);
+        fetch_put_back(w, job);
         run_let_go(w, job);
     }
 }
@@ -372,9 +392,10 @@ static void on_not_won(struct worker *w, struct job_in_hand *job, enum redlock_r
 {
     count_not_won(w, verdict);
     if (verdict == REDLOCK_HELD_BY_OTHER) {
-        held_add(w, job->id, job->score, job->queue, job->hint_kind);
+        const struct hint h = hint_of(job);
+        held_add(w, &h);
     } else {
-        put_back_job(w, job);
+        fetch_put_back(w, job);
     }
     if (verdict == REDLOCK_NO_QUORUM || verdict == REDLOCK_EXPIRED) {
         pause_fetching(w);
@@ -401,7 +422,7 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
         job->batch = batch;
         job->lease_index = i;
         if (!may_take(w)) {
-            put_back_job(w, job);
+            fetch_put_back(w, job);
             run_let_go(w, job);
             continue;
         }
@@ -436,7 +457,7 @@ static void acquire(struct worker *w, struct job_in_hand *const *jobs, size_t co
     pause_fetching(w);
     metric_add(w->metrics.refused[REFUSED_NOT_TRIED], count);
     for (size_t i = 0; i < count; i++) {
-        put_back_job(w, jobs[i]);
+        fetch_put_back(w, jobs[i]);
         in_hand_remove(&w->jobs, jobs[i]);
     }
 }
@@ -446,7 +467,7 @@ static bool is_in_hand(struct worker *w, const struct hint *h)
 {
     const struct job_in_hand *job = in_hand_find(&w->jobs, h->id);
     if (job != NULL && job->phase == IN_HAND_FINISHING) {
-        held_add(w, h->id, h->score, h->queue, h->kind);
+        held_add(w, h);
     }
     return job != NULL;
 }
@@ -454,15 +475,24 @@ static bool is_in_hand(struct worker *w, const struct hint *h)
 void fetch_popped(void *worker, const struct hint *list, size_t count)
 {
     struct worker *w = worker;
-    struct job_in_hand *jobs[HINTS_POP_MAX];
-    size_t n = 0;
     probe("W1");
     for (size_t i = 0; i < count; i++) {
+        record("pop", "ok", RECORD_I64("job", list[i].id));
+    }
+    if (!sift_popped(w, list, count)) {
+        fetch_take(w, list, count);
+    }
+}
+
+void fetch_take(struct worker *w, const struct hint *list, size_t count)
+{
+    struct job_in_hand *jobs[HINTS_POP_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++) {
         const struct hint *h = &list[i];
-        record("pop", "ok", RECORD_I64("job", h->id));
         limits_popped(w, h);
         if (!may_take(w) || n == ARRAY_COUNT(jobs) || !limits_take(w, h->queue)) {
-            hint_return_add(w, h->id, h->score, h->queue, h->kind); /* INTERFACES rule 6 */
+            hint_return_add(w, h); /* INTERFACES rule 6 */
             continue;
         }
         if (is_in_hand(w, h)) {
@@ -470,7 +500,7 @@ void fetch_popped(void *worker, const struct hint *list, size_t count)
         }
         struct job_in_hand *job = in_hand_add(&w->jobs, h->id);
         if (job == NULL) {
-            hint_return_add(w, h->id, h->score, h->queue, h->kind); /* no memory */
+            hint_return_add(w, h); /* no memory */
             continue;
         }
         job->score = h->score;

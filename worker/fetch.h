@@ -7,6 +7,7 @@
 #include "hints/hints.h"
 #include "worker/capacity.h"
 
+struct job_in_hand;
 struct worker;
 
 struct fetch {
@@ -23,6 +24,13 @@ void fetch_configure(struct worker *w);
 /* Of hints_popper: how many more ids, and what came. */
 size_t fetch_want(void *worker);
 void fetch_popped(void *worker, const struct hint *list, size_t count);
+
+/* How many more jobs make sense now; locks and claims those of these hints. */
+size_t fetch_room(struct worker *w);
+void fetch_take(struct worker *w, const struct hint *list, size_t count);
+
+/* The job's hint goes back to where it came from. */
+void fetch_put_back(struct worker *w, const struct job_in_hand *job);
 
 /* Something changed that may let more be asked for. */
 void fetch_poke(struct worker *w);

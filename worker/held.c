@@ -4,8 +4,6 @@
 #include "base/timer.h"
 #include "worker/worker.h"
 
-#include <stdio.h>
-
 /* By then whoever has just got the lock has claimed the job, as a rule, and whoever has finished
  * has given it back: no hint goes round in a hot loop. */
 #define DELAY_MS 100
@@ -19,21 +17,17 @@ static void ask_later(struct worker *w)
     }
 }
 
-void held_add(struct worker *w, int64_t id, int64_t score, const char *queue, const char *kind)
+void held_add(struct worker *w, const struct hint *hint)
 {
     struct held *h = &w->held;
     if (w->stage != WORKER_RUNNING) {
-        hint_return_add(w, id, score, queue, kind); /* others may ask */
+        hint_return_add(w, hint); /* others may ask */
         return;
     }
     if (h->gathered == HELD_MAX) {
         return;
     }
-    struct held_hint *hint = &h->gathering[h->gathered++];
-    hint->id = id;
-    hint->score = score;
-    (void)snprintf(hint->queue, sizeof hint->queue, "%s", queue);
-    (void)snprintf(hint->kind, sizeof hint->kind, "%s", kind == NULL ? "" : kind);
+    kept_hint_set(&h->gathering[h->gathered++], hint);
     ask_later(w);
 }
 
@@ -41,9 +35,9 @@ static void on_waiting(void *worker, const struct freed_job *job)
 {
     struct worker *w = worker;
     for (size_t i = 0; i < w->held.asked_count; i++) {
-        const struct held_hint *h = &w->held.asked[i];
-        if (h->id == job->id) {
-            hint_return_add(w, h->id, h->score, h->queue, h->kind);
+        const struct hint h = kept_hint_as_hint(&w->held.asked[i]);
+        if (h.id == job->id) {
+            hint_return_add(w, &h);
             return;
         }
     }

@@ -8,7 +8,7 @@
 #define CLAIMD_WORKER_HELD_H
 
 #include "base/err.h"
-#include "model/job.h"
+#include "worker/kept_hint.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,17 +19,10 @@
 
 struct worker;
 
-struct held_hint {
-    int64_t id;
-    int64_t score;
-    char queue[JOB_NAME_MAX + 1];
-    char kind[JOB_NAME_MAX + 1]; /* of the set that it came from; "" = the queue's own */
-};
-
 struct held {
-    struct held_hint gathering[HELD_MAX];
+    struct kept_hint gathering[HELD_MAX];
     size_t gathered;
-    struct held_hint asked[HELD_MAX];
+    struct kept_hint asked[HELD_MAX];
     size_t asked_count;
     uv_timer_t timer;
 };
@@ -37,8 +30,8 @@ struct held {
 enum status held_open(struct worker *w, struct err *err) MUST_USE;
 void held_close(struct worker *w);
 
-/* Beyond HELD_MAX it is dropped: a full pass finds what waits. `kind` may be NULL. */
-void held_add(struct worker *w, int64_t id, int64_t score, const char *queue, const char *kind);
+/* Beyond HELD_MAX it is dropped: a full pass finds what waits. */
+void held_add(struct worker *w, const struct hint *hint);
 bool held_is_idle(const struct worker *w);
 
 #endif

@@ -2,9 +2,8 @@
 #include "worker/hint_return.h"
 
 #include "base/timer.h"
+#include "worker/kept_hint.h"
 #include "worker/worker.h"
-
-#include <stdio.h>
 
 #define HINT_RETURN_MAX 5000
 /* A row that somebody has locked comes round at this pace, not in a hot loop; ever more slowly
@@ -12,18 +11,11 @@
 #define DELAY_FIRST_MS 20
 #define DELAY_MAX_MS 640
 
-struct returned_hint {
-    int64_t id;
-    int64_t score;
-    char queue[JOB_NAME_MAX + 1];
-    char kind[JOB_NAME_MAX + 1];
-};
-
 /* Two lists: one gathers while the other is on its way. */
 struct hint_return {
-    struct returned_hint gathering[HINT_RETURN_MAX];
+    struct kept_hint gathering[HINT_RETURN_MAX];
     size_t gathered;
-    struct returned_hint sending[HINT_RETURN_MAX];
+    struct kept_hint sending[HINT_RETURN_MAX];
     struct hint hints[HINT_RETURN_MAX]; /* what is sent, as hints_push() takes it */
     size_t sent;
     bool is_busy;
@@ -60,11 +52,7 @@ static void on_flushed(void *ctx)
         return; /* the lock's last flush: nothing that this needs is open any more */
     }
     for (size_t i = 0; i < p->sent; i++) {
-        const struct returned_hint *h = &p->sending[i];
-        p->hints[i] = (struct hint){.id = h->id,
-                                    .score = h->score,
-                                    .queue = h->queue,
-                                    .kind = h->kind[0] == '\0' ? NULL : h->kind};
+        p->hints[i] = kept_hint_as_hint(&p->sending[i]);
     }
     if (hints_push(w->hints, p->hints, p->sent, on_pushed, w, NULL) != STATUS_OK) {
         on_pushed(w, STATUS_UNAVAILABLE, 0);
@@ -91,19 +79,14 @@ static void on_due(uv_timer_t *timer)
     send_next(timer->data);
 }
 
-void hint_return_add(struct worker *w, int64_t id, int64_t score, const char *queue,
-                     const char *kind)
+void hint_return_add(struct worker *w, const struct hint *h)
 {
     struct hint_return *p = w->hint_return;
     if (p->gathered == HINT_RETURN_MAX) {
         w->beat.has_lost_pop = true;
         return;
     }
-    struct returned_hint *h = &p->gathering[p->gathered++];
-    h->id = id;
-    h->score = score;
-    (void)snprintf(h->queue, sizeof h->queue, "%s", queue);
-    (void)snprintf(h->kind, sizeof h->kind, "%s", kind == NULL ? "" : kind);
+    kept_hint_set(&p->gathering[p->gathered++], h);
     if (!p->is_busy && !uv_is_active((uv_handle_t *)&p->timer)) {
         uint64_t delay_ms = w->stage == WORKER_RUNNING ? p->delay_ms : 0;
         timer_start(&p->timer, on_due, delay_ms, 0);

@@ -5,6 +5,7 @@
 #define CLAIMD_WORKER_HINT_RETURN_H
 
 #include "base/err.h"
+#include "hints/hints.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,10 +16,9 @@ struct worker;
 enum status hint_return_open(struct worker *w, struct err *err) MUST_USE;
 void hint_return_close(struct worker *w);
 
-/* Queues a hint; it is pushed after every lease released so far was acknowledged (else it might
- * find its own job held). `kind` NULL or "": into the queue's own set. */
-void hint_return_add(struct worker *w, int64_t id, int64_t score, const char *queue,
-                     const char *kind);
+/* Queues a copy of the hint; it is pushed after every lease released so far was acknowledged (else
+ * it might find its own job held). */
+void hint_return_add(struct worker *w, const struct hint *h);
 /* What is queued doesn't wait for its delay: there is news among it. */
 void hint_return_now(struct worker *w);
 bool hint_return_is_idle(const struct worker *w);

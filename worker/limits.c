@@ -55,7 +55,9 @@ static int64_t score_of_next(struct limits *l, const struct freed_job *job)
 static void add_hint(void *worker, const struct freed_job *job)
 {
     struct worker *w = worker;
-    hint_return_add(w, job->id, score_of_next(&w->limits, job), job->queue, NULL);
+    hint_return_add(w, &(struct hint){.id = job->id,
+                                      .score = score_of_next(&w->limits, job),
+                                      .queue = job->queue});
 }
 
 void limits_freed(void *worker, const struct freed_job *job)

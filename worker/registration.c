@@ -131,7 +131,9 @@ static void on_back(void *ctx, const struct handed_back *job)
 {
     struct worker *w = ctx;
     if (!SEEDED_BUG(15)) {
-        hint_return_add(w, job->id, hint_score(job->priority, 0), job->queue, NULL);
+        hint_return_add(w, &(struct hint){.id = job->id,
+                                          .score = hint_score(job->priority, 0),
+                                          .queue = job->queue});
     }
 }
 

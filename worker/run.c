@@ -112,7 +112,7 @@ static void on_finished(void *ctx, const struct finish_reply *reply)
     count_finished(w, f, job, reply);
     if (f->is_handed_back && !SEEDED_BUG(15) &&
         (reply->verdict == FINISH_ACCEPTED || reply->verdict == FINISH_ALREADY)) {
-        hint_return_add(w, job->id, job->score, job->queue, job->hint_kind);
+        fetch_put_back(w, job);
     }
     limits_ended(w, job);
     run_let_go(w, job);

@@ -5,6 +5,7 @@
  * parts share this record, and each has its header:
  *  - fetch.h: hints → leases → claims
  *  - held.h: hints of jobs that somebody has
+ *  - sift.h: hints that lead nowhere
  *  - limits.h: jobs whose limit is reached
  *  - run.h: claimed jobs → runners → finishes → released leases
  *  - deadlines.h: danger, timeouts, lost leases
@@ -45,6 +46,7 @@
 #include "worker/ready.h"
 #include "worker/registration.h"
 #include "worker/run.h"
+#include "worker/sift.h"
 #include "worker/slot.h"
 #include "worker/state_dir.h"
 #include "worker/worker_metrics.h"
@@ -86,6 +88,7 @@ struct worker {
     struct kinds kinds;
     struct fetch fetch;
     struct held held;
+    struct sift sift;
     struct limits limits;
     struct hint_return *hint_return;
     struct runs runs;

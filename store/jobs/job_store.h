@@ -204,6 +204,10 @@ enum status job_store_next(struct job_store *s, const int64_t *ids, size_t count
 enum status job_store_due(struct job_store *s, const int64_t *ids, size_t count, freed_cb *each,
                           next_cb *done, void *ctx, struct err *err) MUST_USE;
 
+/* The same for those, at most 500, that there are and that have not ended. */
+enum status job_store_find(struct job_store *s, const int64_t *ids, size_t count, freed_cb *each,
+                           next_cb *done, void *ctx, struct err *err) MUST_USE;
+
 struct job_store_counters {
     uint64_t claimed;
     uint64_t accepted;

@@ -84,3 +84,10 @@ enum status job_store_due(struct job_store *s, const int64_t *ids, size_t count,
     const struct next_request request = {.store = s, .each = each, .done = done, .ctx = ctx};
     return ask(&request, &SQL_JOB_DUE, ids, count, err);
 }
+
+enum status job_store_find(struct job_store *s, const int64_t *ids, size_t count, freed_cb *each,
+                           next_cb *done, void *ctx, struct err *err)
+{
+    const struct next_request request = {.store = s, .each = each, .done = done, .ctx = ctx};
+    return ask(&request, &SQL_JOB_FIND, ids, count, err);
+}

@@ -14,6 +14,8 @@
 
 #define SOON_US (60 * US_PER_S) /* a survey rests 50 times as long as it took */
 #define TEXT_MAX ((size_t)8 << 20)
+#define MADE_UP 20000
+#define BEHIND 300
 
 static struct fleet f;
 static char worker[128];
@@ -61,6 +63,29 @@ START_TEST(an_id_whose_row_is_locked_is_refused_and_put_back)
     sql_run(locker, "ROLLBACK");
     sql_close(locker);
     ASSERT_SOON(worker, "claimd_jobs_finished_total", "outcome=\"completed\"", == 1);
+}
+END_TEST
+
+/* First in line, of ids that no job has. */
+static void push_made_up(int count)
+{
+    static const char script[] = "for i = 1, tonumber(ARGV[1]) do redis.call('ZADD', "
+                                 "'claimd:hints:default', i, 7000000000 + i) end";
+    char number[16];
+    autobuf struct buf out = BUF_INIT(1024);
+    (void)snprintf(number, sizeof number, "%d", count);
+    const char *const words[] = {"EVAL", script, "0", number, NULL};
+    ck_assert_int_eq(redis_server_ask(&f.masters[0], words, &out, NULL), STATUS_OK);
+}
+
+START_TEST(H3_hints_that_are_of_no_job_are_dropped_without_a_claim_each)
+{
+    ASSERT_SOON(worker, "claimd_redis_node_voting", NULL, == 5);
+    push_made_up(MADE_UP);
+    (void)fleet_enqueue(&f, "noop", "{}", BEHIND);
+    ASSERT_SOON(worker, "claimd_jobs_finished_total", "outcome=\"completed\"", == BEHIND);
+    ASSERT_SOON(worker, "claimd_claims_refused_total", "reason=\"gone\"", == MADE_UP);
+    ck_assert_double_le(sum(worker, "claimd_claim_batch_jobs_sum", NULL), MADE_UP / 10.0);
 }
 END_TEST
 
@@ -137,6 +162,7 @@ int main(void)
     tcase_add_unchecked_fixture(tests, fleet_share_pg, fleet_unshare_pg);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, an_id_whose_row_is_locked_is_refused_and_put_back);
+    tcase_add_test(tests, H3_hints_that_are_of_no_job_are_dropped_without_a_claim_each);
     tcase_add_test(tests, lost_masters_and_a_lost_quorum_are_told_by_every_daemon);
     tcase_add_test(tests, a_lost_postgres_is_told_and_its_sessions_are_counted);
     tcase_add_test(tests, a_paused_queue_and_a_draining_worker_are_told);
