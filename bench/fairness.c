@@ -9,11 +9,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define TICK_US (20 * US_PER_MS)
 #define RATE 40 /* jobs of all small tenants together, a second */
 #define SETTLE_US US_PER_S
-#define FLOOD_RATE 800 /* jobs of the large one that can be run in a second, at most */
+#define RUNS_RATE 100 /* of one runner in a second, at most */
 #define FLOOD_MORE 2000
 #define RATIO_MAX 2.0
 #define ROUNDS_MAX 20 /* of --rounds */
@@ -92,6 +93,12 @@ static enum status trickle(struct cluster *c, int64_t seconds, int64_t tenants, 
     }
 }
 
+static int64_t runners(const struct cluster *c)
+{
+    int64_t slots = c->options.slots > 0 ? c->options.slots : sysconf(_SC_NPROCESSORS_ONLN);
+    return (int64_t)c->options.workers * slots;
+}
+
 static enum status measure(struct cluster *c, int64_t seconds, int64_t tenants, bool is_flooded,
                            struct err *err)
 {
@@ -99,7 +106,7 @@ static enum status measure(struct cluster *c, int64_t seconds, int64_t tenants, 
                   is_flooded ? "beside a flood" : "alone");
     enum status st = db_query(&c->db, &begin, NULL, 0, err);
     if (st == STATUS_OK && is_flooded) {
-        st = insert(c, &insert_flood, seconds * FLOOD_RATE, FLOOD_MORE, err);
+        st = insert(c, &insert_flood, (seconds + 1) * RUNS_RATE * runners(c), FLOOD_MORE, err);
         st = st == STATUS_OK ? cluster_wait(c, SETTLE_US, err) : st;
     }
     st = st == STATUS_OK ? trickle(c, seconds, tenants, err) : st;
