@@ -6,6 +6,9 @@
 #define AHEAD_US 40000
 #define MEAN_WEIGHT 64
 
+/* Work that ends until the next pop: whoever is next in line waits for it. */
+#define POP_US 2500
+
 /* Of claims that limits refuse. */
 #define REFUSED_PART 8
 #define AHEAD_LEAST 32
@@ -23,6 +26,14 @@ size_t capacity_ahead(const struct capacity_facts *f, const struct capacity_limi
     return jobs < l->claim_ahead_max ? (size_t)jobs : l->claim_ahead_max;
 }
 
+static size_t worth_a_pop(const struct capacity_facts *f, size_t ahead)
+{
+    size_t quarter = ahead / 4;
+    uint64_t soon =
+        f->mean_run_us > 0 ? (uint64_t)f->runners * POP_US / (uint64_t)f->mean_run_us : 0;
+    return soon < quarter ? (size_t)soon : quarter;
+}
+
 size_t capacity_want(const struct capacity_facts *f, const struct capacity_limits *l)
 {
     size_t ahead = capacity_ahead(f, l);
@@ -34,8 +45,7 @@ size_t capacity_want(const struct capacity_facts *f, const struct capacity_limit
         return 0;
     }
     size_t want = room - taken;
-    size_t worth = ahead / 4;
-    if (want < worth && f->idle <= taken) {
+    if (want < worth_a_pop(f, ahead) && f->idle <= taken) {
         return 0;
     }
     return want < l->batch_max ? want : l->batch_max;

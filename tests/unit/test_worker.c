@@ -280,6 +280,18 @@ START_TEST(small_pops_wait_until_they_are_worth_a_round_trip)
 }
 END_TEST
 
+START_TEST(feat_B28_of_longer_jobs_few_are_popped_at_a_time)
+{
+    struct capacity_facts f = {.runners = 4, .idle = 0, .ready = 15, .mean_run_us = 10000};
+    ck_assert_uint_eq(capacity_ahead(&f, &room), 16);
+    ck_assert_uint_eq(capacity_want(&f, &room), 1);
+    f = (struct capacity_facts){.runners = 4, .idle = 0, .ready = 152, .mean_run_us = 1000};
+    ck_assert_uint_eq(capacity_want(&f, &room), 0);
+    f.ready = 150;
+    ck_assert_uint_eq(capacity_want(&f, &room), 10);
+}
+END_TEST
+
 START_TEST(an_idle_runner_never_waits_for_a_full_batch)
 {
     struct capacity_facts f = {.runners = 4, .idle = 3, .coming = 2, .mean_run_us = 30000};
@@ -416,6 +428,7 @@ static Suite *suite(void)
     tcase_add_test(c, of_full_queues_as_many_are_popped_as_may_be_tried);
     tcase_add_test(c, tiny_jobs_are_claimed_ahead_up_to_the_cap);
     tcase_add_test(c, small_pops_wait_until_they_are_worth_a_round_trip);
+    tcase_add_test(c, feat_B28_of_longer_jobs_few_are_popped_at_a_time);
     tcase_add_test(c, an_idle_runner_never_waits_for_a_full_batch);
     tcase_add_test(c, ends_that_cannot_be_committed_stop_new_claims);
     tcase_add_test(c, rule4_a_few_results_of_locked_rows_stall_no_worker_that_claims_nothing_ahead);
