@@ -252,10 +252,10 @@ END_TEST
 START_TEST(a_list_that_goes_on_ends_with_the_next_command)
 {
     struct terminal t;
-    ctl_sql("INSERT INTO claimd.job (kind) SELECT 'a' FROM generate_series(1, 5)");
-    terminal_run(&t, (const char *const[]){"jobs", "list", "--limit", "2", "--kind", "a'b,a", NULL},
+    ctl_sql("INSERT INTO claimd.job (kind, tags) SELECT 'a', '{a''b}' FROM generate_series(1, 5)");
+    terminal_run(&t, (const char *const[]){"jobs", "list", "--limit", "2", "--tag", "a'b", NULL},
                  "X=");
-    ck_assert_int_eq(terminal_end(&t, "next: claimctl jobs list --limit 2 --kind 'a'\\''b,a' "
+    ck_assert_int_eq(terminal_end(&t, "next: claimctl jobs list --limit 2 --tag 'a'\\''b' "
                                       "--after 4\r\n"),
                      0);
     ck_assert_int_eq(ctl_exit("jobs", "list", "--limit", "2"), 0);
