@@ -191,7 +191,6 @@ static bool look(struct release_part *part)
         }
     }
     int64_t rest_us = r->sent_us + lock->options.node_timeout_us - clock_boot_us();
-    part->is_looking = true;
     return asked > 0 && send_wire(part, asked, rest_us > US_PER_MS ? rest_us : US_PER_MS,
                                   on_look_reply, on_look_done);
 }

@@ -8,7 +8,6 @@
 #include "store/pg/pg.h"
 
 #define HISTORY_NAME_SIZE 64
-#define HISTORY_AGE_DAYS_MAX 3660
 
 /* Makes what is missing of the days from today to `ahead` days on. results[0]: how many it made. */
 enum status history_store_ensure(struct pg *pg, int ahead, pg_done_cb *done, void *ctx,

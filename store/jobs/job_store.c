@@ -73,7 +73,6 @@ void store_settle_finish(struct job_store *s, struct finish *f, enum finish_verd
         .id = f->f.id, .fence = f->f.fence, .verdict = verdict, .kind = f->f.kind};
     s->unsettled--;
     s->unsettled_bytes -= f->bytes;
-    s->counters.accepted += verdict == FINISH_ACCEPTED || verdict == FINISH_ALREADY;
     s->counters.refused += verdict == FINISH_REFUSED;
     s->counters.stale += verdict == FINISH_STALE;
     f->done(f->ctx, &reply);

@@ -210,7 +210,6 @@ enum status job_store_find(struct job_store *s, const int64_t *ids, size_t count
 
 struct job_store_counters {
     uint64_t claimed;
-    uint64_t accepted;
     uint64_t stale; /* fenced_total */
     uint64_t refused;
     uint64_t commits;

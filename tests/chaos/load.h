@@ -7,8 +7,6 @@
 
 #include "chaos/world.h"
 
-#define LOAD_TEXT_MAX 64
-
 /* One job to be. */
 struct task {
     int64_t n; /* its number in the books, also where its id isn't known */

@@ -10,7 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define OPTIONS_NAMES_MAX 64
 #define OPTIONS_TEXT_MAX 1024
 
 struct options {

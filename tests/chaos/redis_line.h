@@ -10,9 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define REDIS_WORDS_MAX 16
-
-/* `words`: NULL-ended, at most REDIS_WORDS_MAX. The first line of the reply is put into ret_reply
+/* `words`: NULL-ended. The first line of the reply is put into ret_reply
  * (NULL: not wanted). UNAVAILABLE, TIMEOUT; INVALID: an error reply. */
 enum status redis_say(const char *socket_path, const char *password, int64_t timeout_us,
                       const char *const *words, char *ret_reply, size_t size,

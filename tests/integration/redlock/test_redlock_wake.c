@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #define JOB "claimd:job:1"
-#define CHANNEL "redlock:" JOB
 #define MARKER "redlock:waiting"
 #define WAITERS 50
 #define ROUNDS 200
