@@ -233,7 +233,7 @@ int redlock_async_acquire(struct redlock_async *lock, const struct redlock_async
     return error_tell(start(lock, request, &err), &err, ret_error);
 }
 
-void acquire_soon(struct redlock_async *lock)
+void acquire_report(struct redlock_async *lock)
 {
     struct redlock_batch *list = TAKE(lock->soon);
     while (list != NULL) {
@@ -275,7 +275,7 @@ static struct redlock_batch *first_under_way(const struct redlock_async *lock)
 
 void acquire_cancel(struct redlock_async *lock)
 {
-    acquire_soon(lock);
+    acquire_report(lock);
     lock->starting = NULL; /* nothing of theirs was sent */
     struct redlock_batch *b = NULL;
     while ((b = first_under_way(lock)) != NULL) { /* callbacks may free others */

@@ -32,15 +32,15 @@ static void on_idle(uv_idle_t *idle)
     struct redlock_async *lock = idle->data;
     (void)uv_idle_stop(idle);
     lock->is_send_next = true; /* what these send needs no turn of its own */
-    acquire_soon(lock);
-    wait_soon(lock);
-    fence_soon(lock);
-    inspect_soon(lock);
-    keeper_soon(lock);
+    acquire_report(lock);
+    wait_report(lock);
+    fence_report(lock);
+    inspect_report(lock);
+    keeper_report(lock);
     lock->is_send_next = false;
-    release_soon(lock);
+    release_send_all(lock);
     acquire_send(lock);
-    release_tell_soon(lock);
+    release_tell(lock);
     release_report_flushed(lock);
 }
 
@@ -231,12 +231,12 @@ static void on_last_flushed(void *ctx)
 {
     struct redlock_async *lock = ctx;
     wait_free(lock);
-    fence_soon(lock);
-    inspect_soon(lock);
+    fence_report(lock);
+    inspect_report(lock);
     wake_close(lock);
     nodes_close(lock); /* ends every request, hence every flush and round */
     wake_free(lock);
-    keeper_soon(lock);
+    keeper_report(lock);
     release_free_all(lock);
     while (lock->batches != NULL) {
         batch_free(lock->batches); /* keys that their owner never gave back */

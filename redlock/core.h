@@ -66,8 +66,8 @@ struct redlock_batch {
     bool is_not_kept;    /* nobody extends it but redlock_batch_extend() */
     struct key *keys;
     uint16_t *order; /* of the keys on the wire */
-    int64_t
-        *free_at_us; /* per key and node, as its PTTL said; INT64_MAX = unknown; NULL = unasked */
+    /* Per key and node, as its PTTL said; INT64_MAX = unknown; NULL = unasked. */
+    int64_t *free_at_us;
     size_t count;
     size_t held_count; /* keys in stage HELD: they keep the owner's reference */
 
@@ -185,8 +185,8 @@ struct redlock_async {
 /* ---- redlock.c ---- */
 void core_soon(struct redlock_async *lock);      /* runs the idle handle once */
 void core_send_soon(struct redlock_async *lock); /* the same, unless it is about to send anyway */
-void core_wake_at(struct redlock_async *lock,
-                  int64_t at_us); /* runs the timer not later than that */
+/* Runs the timer not later than that. */
+void core_wake_at(struct redlock_async *lock, int64_t at_us);
 
 void core_watch(struct redlock_async *lock, const struct core_watcher *watcher);
 
@@ -222,8 +222,8 @@ void node_clock_stepped(struct node_slot *n, int64_t step_us);
 int64_t nodes_tick(struct redlock_async *lock, int64_t now_us);
 
 /* ---- acquire.c ---- */
-void acquire_soon(struct redlock_async *lock);   /* reports those that are decided */
-void acquire_send(struct redlock_async *lock);   /* after release_soon() */
+void acquire_report(struct redlock_async *lock); /* those that are decided */
+void acquire_send(struct redlock_async *lock);   /* after release_send_all() */
 void acquire_cancel(struct redlock_async *lock); /* those under way end CANCELLED */
 /* What the node said OK to, it may have forgotten: an error now, for those under way (lock.N2). */
 void acquire_drop_votes(struct redlock_async *lock, size_t node);
@@ -243,7 +243,7 @@ void clocks_ask(struct redlock_async *lock, int64_t now_us); /* unless they were
 /* ---- keeper.c ---- */
 void keeper_add(struct redlock_batch *b); /* room was reserved by heap_reserve() */
 int64_t keeper_tick(struct redlock_async *lock, int64_t now_us);
-void keeper_soon(struct redlock_async *lock); /* reports what redlock_batch_extend() began */
+void keeper_report(struct redlock_async *lock); /* what redlock_batch_extend() began */
 /* A verdict of a round for one key; `call` is who asked for it, NULL = the keeper. */
 void keeper_settle(struct redlock_batch *b, size_t index, const struct extend_tally *tally,
                    int64_t t0_us, struct extend_call *call);
@@ -254,32 +254,32 @@ void keeper_drop_votes(struct redlock_async *lock, size_t node);
 struct round *round_new(struct redlock_async *lock, int64_t t0_us, struct extend_call *call);
 /* True when it is full and must be sent. */
 bool round_add(struct round *round, struct redlock_batch *b, size_t index);
-void round_send(struct round *round);         /* which settles each key from the loop, then goes */
-void rounds_soon(struct redlock_async *lock); /* settles those that no node could be sent */
+void round_send(struct round *round);           /* it settles each key from the loop, then goes */
+void rounds_settle(struct redlock_async *lock); /* those that no node could be sent */
 void rounds_drop_votes(struct redlock_async *lock, size_t node);
 
 /* ---- release.c ---- */
 /* Leaves at the end of the turn, before its SETs do. */
 void release_key_soon(struct redlock_batch *b, size_t index);
-void release_tell_soon(struct redlock_async *lock); /* those whom no reply will tell */
-void release_soon(struct redlock_async *lock);      /* groups and sends what was given back */
+void release_tell(struct redlock_async *lock);     /* those whom no reply will tell */
+void release_send_all(struct redlock_async *lock); /* what was given back, in groups */
 void release_node_up(struct redlock_async *lock, size_t node);
 int64_t release_tick(struct redlock_async *lock, int64_t now_us);
-uint64_t
-release_oldest_in_flight(const struct redlock_async *lock); /* its number; UINT64_MAX = none */
+/* Its number; UINT64_MAX = none. */
+uint64_t release_oldest_in_flight(const struct redlock_async *lock);
 void release_free_all(struct redlock_async *lock);
 
 /* ---- wait.c ---- */
-void wait_soon(struct redlock_async *lock);
+void wait_report(struct redlock_async *lock);
 int64_t wait_tick(struct redlock_async *lock, int64_t now_us);
 void wait_close(struct redlock_async *lock); /* all that wait end CANCELLED, told by the loop */
 void wait_free(struct redlock_async *lock);  /* tells those that were not told yet */
 
 /* ---- fence.c ---- */
-void fence_soon(struct redlock_async *lock); /* reports those that nobody could be asked about */
+void fence_report(struct redlock_async *lock); /* those that nobody could be asked about */
 
 /* ---- inspect.c ---- */
-void inspect_soon(struct redlock_async *lock); /* the same */
+void inspect_report(struct redlock_async *lock); /* the same */
 
 /* ---- flush.c ---- */
 void release_report_flushed(struct redlock_async *lock);

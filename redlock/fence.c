@@ -233,7 +233,7 @@ static void on_done(void *ctx, enum status st)
     fence_unref(f);
 }
 
-void fence_soon(struct redlock_async *lock)
+void fence_report(struct redlock_async *lock)
 {
     struct fence *list = TAKE(lock->fences_soon);
     while (list != NULL) {

@@ -23,7 +23,7 @@ int redlock_async_flush(struct redlock_async *lock, redlock_async_flushed_cb *do
         err_set(&err, STATUS_NOMEM, 0, "redlock: no memory to wait for releases");
         return error_tell(STATUS_NOMEM, &err, ret_error);
     }
-    release_soon(lock);
+    release_send_all(lock);
     *w = (struct flush_waiter){
         .next = lock->waiters, .seq = lock->release_seq, .done = done, .ctx = ctx};
     lock->waiters = w;

@@ -124,7 +124,7 @@ int redlock_async_inspect(struct redlock_async *lock, const char *key, size_t ke
     return 0;
 }
 
-void inspect_soon(struct redlock_async *lock)
+void inspect_report(struct redlock_async *lock)
 {
     struct inspect *list = TAKE(lock->inspects_over);
     while (list != NULL) {

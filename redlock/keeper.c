@@ -93,9 +93,9 @@ static void call_over(struct redlock_async *lock, struct extend_call *call,
     core_soon(lock); /* told from the loop */
 }
 
-void keeper_soon(struct redlock_async *lock)
+void keeper_report(struct redlock_async *lock)
 {
-    rounds_soon(lock);
+    rounds_settle(lock);
     struct extend_call *list = TAKE(lock->calls_over);
     while (list != NULL) {
         struct extend_call *call = list;

@@ -74,7 +74,7 @@ static void tell_all(struct release *r)
     r->in_flight &= ~RELEASE_TELLING;
 }
 
-void release_tell_soon(struct redlock_async *lock)
+void release_tell(struct redlock_async *lock)
 {
     struct release *r = TAKE(lock->has_untold) ? lock->releases : NULL;
     while (r != NULL) {
@@ -239,7 +239,7 @@ static bool may_join(const struct redlock_batch *first, const struct redlock_bat
     return b->written == first->written && first->leaving < ALONE_FROM && b->leaving < ALONE_FROM;
 }
 
-void release_soon(struct redlock_async *lock)
+void release_send_all(struct redlock_async *lock)
 {
     struct redlock_batch *list = TAKE(lock->releasing);
     while (list != NULL) {
@@ -355,7 +355,7 @@ static void forget_unsent(struct redlock_async *lock)
 
 void release_free_all(struct redlock_async *lock)
 {
-    release_soon(lock); /* what was given back while the connections went */
+    release_send_all(lock); /* what was given back while the connections went */
     forget_unsent(lock);
     while (lock->releases != NULL) {
         struct release *r = lock->releases;

@@ -411,7 +411,7 @@ void round_send(struct round *round)
     }
 }
 
-void rounds_soon(struct redlock_async *lock)
+void rounds_settle(struct redlock_async *lock)
 {
     struct round *round = lock->rounds;
     while (round != NULL) {

@@ -283,7 +283,7 @@ int64_t wait_tick(struct redlock_async *lock, int64_t now_us)
     return wake_us;
 }
 
-void wait_soon(struct redlock_async *lock)
+void wait_report(struct redlock_async *lock)
 {
     if (lock->waits == NULL) {
         return;
