@@ -6,8 +6,7 @@
  * value that is too long is cut), and lines of several processes are not mixed. Arguments of jobs,
  * tokens and passwords are never logged.
  *
- *     log_info("job_finished", LOG_I64("job", id), LOG_TEXT("outcome", "done"));
- */
+ *     log_info("job_finished", LOG_I64("job", id), LOG_TEXT("outcome", "done")); */
 #ifndef CLAIMD_BASE_LOG_H
 #define CLAIMD_BASE_LOG_H
 

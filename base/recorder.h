@@ -9,8 +9,7 @@
  *
  * A history is whole up to the end of its process: a line that can't be written ends the process.
  *
- *     record("claim", "inv", RECORD_I64("job", id));
- */
+ *     record("claim", "inv", RECORD_I64("job", id)); */
 #ifndef CLAIMD_BASE_RECORDER_H
 #define CLAIMD_BASE_RECORDER_H
 

@@ -89,8 +89,8 @@ enum status redis_server_start(const char *dir, const char *extra, struct redis_
 /* The same with variables for the server, such as a preloaded clock. */
 enum status redis_server_start_env(const char *dir, const char *extra, const char *const *env,
                                    struct redis_server *ret, struct err *err) MUST_USE;
-enum status redis_server_restart(struct redis_server *s,
-                                 struct err *err) MUST_USE; /* empty, same socket */
+/* Empty, same socket. */
+enum status redis_server_restart(struct redis_server *s, struct err *err) MUST_USE;
 void redis_server_kill(struct redis_server *s);
 void redis_server_stop(struct redis_server *s);
 

@@ -272,8 +272,9 @@ struct file_job {
     struct buf rows;      /* taken, not yet sent */
     struct buf requests;  /* the same of lines for enqueue_many() */
     int64_t request_line; /* the first of them */
-    bool is_request;      /* since a line needed it: all others, too, to keep their order; or from
-                             the first on, where a queue may be full, or for a batch */
+    /* Since a line needed it: all others, too, to keep their order; or from the first on, where a
+     * queue may be full, or for a batch. */
+    bool is_request;
     bool is_copying;
     const char *batch; /* that they are added to; NULL: none */
     int64_t bytes;     /* of the lines taken */

@@ -25,11 +25,12 @@ enum status job_line_put(const char *line, size_t len, int64_t now_us, bool *is_
 void job_line_name_refusal(struct err *err);
 
 /* The same checks for single values: INVALID names the allowed form. */
+/* `name` begins what it says. */
 enum status job_json_check(const char *name, const char *json, size_t len,
-                           struct err *err) MUST_USE; /* `name` begins what it says */
+                           struct err *err) MUST_USE;
 enum status job_args_check(const char *json, size_t len, struct err *err) MUST_USE;
-enum status job_metadata_check(const char *json, size_t len,
-                               struct err *err) MUST_USE; /* an object */
+/* An object. */
+enum status job_metadata_check(const char *json, size_t len, struct err *err) MUST_USE;
 enum status job_duration_check(const char *name, const char *text, int64_t min_us, int64_t max_us,
                                int64_t *ret_us, struct err *err) MUST_USE;
 

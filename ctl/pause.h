@@ -6,8 +6,7 @@
 
 #include "ctl/ctl.h"
 
-/* `noun` is "queue" or "kind"; statement: $1 = name, $2 = pause it; true = that changed something.
- */
+/* `noun` is "queue" or "kind"; statement: $1 = name, $2 = pause it; true = something changed. */
 enum status pause_set(struct ctl *ctl, const char *noun, const struct pg_statement *statement,
                       const char *name, bool is_paused, struct err *err) MUST_USE;
 

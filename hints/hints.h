@@ -115,8 +115,7 @@ enum status hints_popper_open(const struct hints_popper_options *options,
 void hints_popper_close(struct hints_popper *popper);
 
 /* The sets to listen to, those of one queue side by side, from the next pop on; a pop that is
- * blocked on the former ones goes on. At most HINTS_SETS_MAX (LIMIT), none = stop popping; NOMEM.
- */
+ * blocked on the former ones goes on. At most HINTS_SETS_MAX (LIMIT), 0 = stop popping; NOMEM. */
 enum status hints_popper_listen(struct hints_popper *popper, const struct hints_set *sets,
                                 size_t count, struct err *err) MUST_USE;
 

@@ -158,8 +158,8 @@ void redis_node_refuse(struct redis_node *node, const struct err *why);
 void redis_node_doubt(struct redis_node *node);
 
 bool redis_node_is_up(const struct redis_node *node);
-const struct redis_server_info *
-redis_node_info(const struct redis_node *node); /* of the last handshake */
+/* Of the last handshake. */
+const struct redis_server_info *redis_node_info(const struct redis_node *node);
 const struct redis_endpoint *redis_node_endpoint(const struct redis_node *node);
 
 /* Each reply in order; `index` counts within the request. An error reply is a value like any

@@ -188,8 +188,8 @@ static void *run(void *arg)
     (void)pthread_mutex_unlock(&c->mutex);
     while (uv_loop_alive(&c->loop) != 0) {
         client_turn(c);
-        if (!c->is_closing && c->renewing == 0) { /* who unlocks may wait for that, and a callback
-                                                     for him */
+        /* Who unlocks may wait for that, and a callback for him. */
+        if (!c->is_closing && c->renewing == 0) {
             tell_events(c);
             lock_tell_changed(c);
         }

@@ -191,8 +191,8 @@ struct fence_requests { /* of numbers for one or several locks */
     void (*done)(struct fence_requests *m);
 };
 void fence_requests_start(struct fence_requests *m, void (*done)(struct fence_requests *m));
-void fence_requests_add(struct fence_requests *m,
-                        struct redlock_lock *l); /* fills l->fence; 0 = none */
+/* Fills l->fence; 0 = none. */
+void fence_requests_add(struct fence_requests *m, struct redlock_lock *l);
 void fence_requests_run(
     struct fence_requests *m); /* all were added; `done` may be called from here */
 
@@ -238,8 +238,8 @@ void fork_close_descriptors(struct redlock *c); /* in a child: of sockets, timer
 /* ---- keys.c ---- */
 /* The order in which keys travel and are compared. */
 int keys_compare(const struct redlock_async_key *a, const struct redlock_async_key *b);
-size_t keys_sort(struct redlock_async_key *keys,
-                 size_t count); /* yields how many without doubles */
+/* Yields how many without doubles. */
+size_t keys_sort(struct redlock_async_key *keys, size_t count);
 enum status keys_check(const char *key, size_t given_len, size_t *ret_len,
                        struct err *err) MUST_USE;
 enum status keys_check_count(size_t count, struct err *err) MUST_USE;

@@ -84,8 +84,9 @@ struct redlock_error {
 struct redlock;
 
 struct redlock_node {
-    const char *url;  /* "host", "host:port", "[v6]:port", "unix:/path",
-                         "redis://[user[:password]@]host[:port][/db]", "rediss://…" with TLS */
+    /* "host", "host:port", "[v6]:port", "unix:/path", "redis://[user[:password]@]host[:port][/db]",
+     * "rediss://…" with TLS. */
+    const char *url;
     const char *user; /* these two where the URL has none; may be NULL */
     const char *password;
 };
@@ -101,12 +102,13 @@ struct redlock_tls {
 enum redlock_node_event {
     REDLOCK_NODE_UP, /* connected, and it may vote */
     REDLOCK_NODE_DOWN,
-    REDLOCK_NODE_REFUSED,     /* a replica, part of a cluster, evicting, a duplicate: no vote; or it
-                                 answers with errors: no vote for some seconds */
-    REDLOCK_NODE_QUARANTINED, /* restarted, or its clock went ahead: no vote until then (lock.N1,
-                                 N4) */
-    REDLOCK_NODE_VOTING,      /* the quarantine is over */
-    REDLOCK_NODE_WARNED       /* its clock went back: keys live longer there; it votes (lock.N4) */
+    /* A replica, part of a cluster, evicting, a duplicate: no vote; or it answers with errors: no
+       vote for some seconds. */
+    REDLOCK_NODE_REFUSED,
+    /* Restarted, or its clock went ahead: no vote until then (lock.N1, N4). */
+    REDLOCK_NODE_QUARANTINED,
+    REDLOCK_NODE_VOTING, /* the quarantine is over */
+    REDLOCK_NODE_WARNED  /* its clock went back: keys live longer there; it votes (lock.N4) */
 };
 
 typedef void redlock_node_cb(void *ctx, size_t node, enum redlock_node_event event,
@@ -116,9 +118,10 @@ struct redlock_options {
     const struct redlock_node *nodes; /* copied */
     size_t node_count;             /* 1 to REDLOCK_NODES_MAX, the same list everywhere (lock.N8) */
     const struct redlock_tls *tls; /* copied; may be NULL */
-    int64_t ttl_ms;     /* T: 1000 to REDLOCK_TTL_MAX_MS, and ≥ 10 node timeouts (lock.A16) */
-    int64_t ttl_max_ms; /* the longest T that any client of these nodes uses, as long a
-                           restarted node has no vote; 0 = ttl_ms (lock.N1) */
+    int64_t ttl_ms; /* T: 1000 to REDLOCK_TTL_MAX_MS, and ≥ 10 node timeouts (lock.A16) */
+    /* The longest T that any client of these nodes uses, as long a restarted node has no vote; 0 =
+     * ttl_ms (lock.N1). */
+    int64_t ttl_max_ms;
     int64_t node_timeout_ms; /* τ; 0 = T/100, at least 10 and at most 100 (lock.A5) */
     int64_t min_validity_ms; /* that must be left to count as won; 0 = T/2 (lock.A7) */
     int drift_ppm;           /* how far two clocks may part: 10000 = 1 % */
@@ -126,8 +129,9 @@ struct redlock_options {
     int64_t retry_base_ms;   /* they are a random time below this apart, doubled each time, */
     int64_t retry_cap_ms;    /* up to this */
     int64_t open_timeout_ms; /* how long redlock_open() waits for the nodes' first answers */
-    bool trust_fresh;        /* nodes that were started a moment ago may vote: for tests and for a
-                                cluster's first start only */
+    /* Nodes that were started a moment ago may vote: for tests and for a cluster's first start
+     * only. */
+    bool trust_fresh;
     bool allow_unsafe;       /* replicas, clusters and evicting nodes as well (lock.N3, N5) */
     bool no_wakeups;         /* neither publishes releases nor listens for them */
     const char *wake_prefix; /* of the channels and of one marker key per node; NULL = "redlock:" */
@@ -202,8 +206,8 @@ struct redlock_report {
     int64_t holder_ttl_ms; /* HELD_BY_OTHER: after so long the holder's lease ends; −1 = unknown */
     size_t node_count;
     enum redlock_vote votes[REDLOCK_NODES_MAX]; /* of the last try, in the order of the nodes */
-    char
-        message[REDLOCK_MESSAGE_SIZE]; /* one line: the result, and the nodes that failed and why */
+    /* One line: the result, and the nodes that failed and why. */
+    char message[REDLOCK_MESSAGE_SIZE];
 };
 
 /* Blocks for at most τ per try plus the pauses between tries, or wait_ms. WON stores a handle,
@@ -335,9 +339,9 @@ struct redlock_stats {
     uint64_t wakeups;
     uint64_t held;    /* now */
     uint64_t waiting; /* now */
-    uint64_t
-        latency[REDLOCK_LATENCY_BUCKETS]; /* of won rounds: bucket i counts those ≤ 2^i · 10 µs
-                                             that are in no smaller one; the last one the rest */
+    /* Of won rounds: bucket i counts those ≤ 2^i · 10 µs that are in no smaller one; the last one
+     * the rest. */
+    uint64_t latency[REDLOCK_LATENCY_BUCKETS];
 };
 void redlock_stats(struct redlock *client, struct redlock_stats *ret_stats);
 

@@ -49,8 +49,8 @@ struct redlock_async_options {
     bool trust_fresh;        /* for clusters that made their masters a moment ago */
     bool allow_unsafe;
     int time_scale_permille; /* tests: the bounds of lock.A16 × this / 1000; 0 = 1000 */
-    const char
-        *wake_prefix; /* of channels and of the marker key; NULL = releases are not published */
+    /* Of channels and of the marker key; NULL = releases are not published. */
+    const char *wake_prefix;
     redlock_async_node_cb *on_node;   /* may be NULL */
     redlock_async_state_cb *on_state; /* may be NULL */
     void *ctx;
@@ -66,8 +66,8 @@ typedef void redlock_async_closed_cb(void *ctx);
 void redlock_async_close(struct redlock_async *lock, redlock_async_closed_cb *done, void *ctx);
 
 size_t redlock_async_quorum(const struct redlock_async *lock);
-size_t
-redlock_async_voting(const struct redlock_async *lock); /* nodes that are up and may vote now */
+/* Nodes that are up and may vote now. */
+size_t redlock_async_voting(const struct redlock_async *lock);
 static inline bool redlock_async_has_quorum(const struct redlock_async *lock)
 {
     return redlock_async_voting(lock) >= redlock_async_quorum(lock);
@@ -92,12 +92,13 @@ typedef void redlock_async_acquired_cb(void *ctx, struct redlock_batch *batch);
 
 struct redlock_async_request {
     const struct redlock_async_key *keys;
-    size_t count;          /* 1 to REDLOCK_KEYS_MAX */
-    int64_t ttl_us;        /* 0 = the client's */
-    int64_t max_hold_us;   /* not extended after that (lock.E9); 0 = no bound */
-    bool is_not_kept;      /* nobody extends it but redlock_batch_extend() */
-    bool is_ordered;       /* the keys travel as given; else shuffled, so that two batches that
-                              overlap don't collide on the same ones in the same order */
+    size_t count;        /* 1 to REDLOCK_KEYS_MAX */
+    int64_t ttl_us;      /* 0 = the client's */
+    int64_t max_hold_us; /* not extended after that (lock.E9); 0 = no bound */
+    bool is_not_kept;    /* nobody extends it but redlock_batch_extend() */
+    /* The keys travel as given; else shuffled, so that two batches that overlap don't collide on
+     * the same ones in the same order. */
+    bool is_ordered;
     bool wants_holder_ttl; /* redlock_batch_holder_ttl_us(); costs a PTTL per key and node */
     redlock_async_acquired_cb *done;
     void *ctx;
@@ -166,8 +167,8 @@ struct redlock_wait_options {
     int retries;
     int64_t retry_base_us;
     int64_t retry_cap_us;
-    redlock_async_waited_cb *done; /* batch: of the last try, to read votes from until it returns;
-                                      NULL if there was none */
+    /* batch: of the last try, to read votes from until it returns; NULL if there was none. */
+    redlock_async_waited_cb *done;
     void *ctx;
 };
 int redlock_async_wait(struct redlock_async *lock, const struct redlock_async_request *request,

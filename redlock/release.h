@@ -32,8 +32,8 @@ struct release {
     int64_t sent_us;
     unsigned asked; /* bit per node: all that it is for */
     unsigned to_send;
-    unsigned
-        repeated; /* bit per node that has acknowledged it and is sent it once more (lock.R1) */
+    /* Bit per node that has acknowledged it and is sent it once more (lock.R1). */
+    unsigned repeated;
     int64_t repeat_us;  /* not before */
     unsigned in_flight; /* bit per node, and RELEASE_TELLING */
     bool has_tellers;   /* keys whose owner wants to hear */

@@ -19,9 +19,9 @@ typedef void lead_cb(void *ctx, bool is_leader, const char *why);
 typedef bool lead_fit_cb(void *ctx);
 
 struct lead_options {
-    struct redlock_async_options lock; /* its ttl is the leader's; on_state is set here, and on_node
-                                          gets our ctx */
-    const char *prefix;                /* of the key */
+    /* Its ttl is the leader's; on_state is set here, and on_node gets our ctx. */
+    struct redlock_async_options lock;
+    const char *prefix; /* of the key */
     int64_t try_us;
     lead_cb *on_change;
     lead_fit_cb *is_fit;

@@ -15,10 +15,10 @@ struct roll_call;
 struct roll {
     int64_t pg_us;             /* PostgreSQL's time */
     struct feed_served served; /* may be taken */
-    int64_t rewind_us;         /* of a leader: rows from then on may have come behind the cursors;
-                                  FEED_NEVER_US = none */
-    bool wants_full_pass;      /* … from nobody knows when */
-    const char *const *dead;   /* workers that are marked dead and not swept yet */
+    /* Of a leader: rows from then on may have come behind the cursors; FEED_NEVER_US = none. */
+    int64_t rewind_us;
+    bool wants_full_pass;    /* … from nobody knows when */
+    const char *const *dead; /* workers that are marked dead and not swept yet */
     size_t dead_count;
     const char *const *stale; /* their beats are, and this scheduler could have seen newer ones */
     size_t stale_count;

@@ -12,8 +12,8 @@ struct worker;
 
 struct fetch {
     struct capacity_limits limits;
-    int64_t
-        pause_us; /* grows while no quorum or no PostgreSQL is there; 0 = a claim has succeeded */
+    /* Grows while no quorum or no PostgreSQL is there; 0 = a claim has succeeded. */
+    int64_t pause_us;
     int64_t pause_until_us;
     int64_t ahead_pause_until_us; /* a claim found rows that others hold: none ahead meanwhile */
 };

@@ -65,10 +65,10 @@ struct job_in_hand {
     int64_t asked_us; /* when its lock, then its claim was asked for */
     int64_t claimed_us;
     int64_t started_us;
-    int64_t beat_frozen_us; /* > 0: claimed under an earlier worker_id, whose last confirmed beat
-                               this was */
-    bool was_asked;         /* by us, for its lease or a drain, to come to an end */
-    bool was_killed;        /* by us, for its lease or a drain */
+    /* > 0: claimed under an earlier worker_id, whose last confirmed beat this was. */
+    int64_t beat_frozen_us;
+    bool was_asked;  /* by us, for its lease or a drain, to come to an end */
+    bool was_killed; /* by us, for its lease or a drain */
     bool was_timed_out;
     int64_t cancel_us; /* > 0: when we heard that its cancel was asked for */
     bool has_live;     /* there is a row of it in job_live, which its end must take along */
@@ -88,8 +88,8 @@ struct jobs_in_hand {
 /* NULL when the id is in our hands already or memory is short. */
 struct job_in_hand *in_hand_add(struct jobs_in_hand *h, int64_t id);
 struct job_in_hand *in_hand_find(const struct jobs_in_hand *h, int64_t id);
-void in_hand_remove(struct jobs_in_hand *h,
-                    struct job_in_hand *job); /* frees; never one that waits as READY */
+/* Frees it; never one that waits as READY. */
+void in_hand_remove(struct jobs_in_hand *h, struct job_in_hand *job);
 void in_hand_set_phase(struct jobs_in_hand *h, struct job_in_hand *job, enum in_hand_phase phase);
 
 /* READY jobs wait in the order of their scores, as their hints did: what is urgent, or comes from a

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kinds that this worker serves: those that all of its runners do, once PostgreSQL knows them.
- */
+ * The kinds that this worker serves: those of all its runners, once PostgreSQL knows them. */
 #ifndef CLAIMD_WORKER_KINDS_H
 #define CLAIMD_WORKER_KINDS_H
 
@@ -31,8 +30,7 @@ void kinds_load_died(struct worker *w, const char *file, const char *text, bool 
 /* Kinds that are new here, or came back, or changed, are served once PostgreSQL knows them. */
 void kinds_announce(struct worker *w);
 
-/* The kinds that are paused in the cluster: those among ours are not served until they are no more.
- */
+/* The kinds that are paused in the cluster: those of ours are not served until they are resumed. */
 void kinds_take_paused(struct worker *w, const char *const *names, size_t count);
 
 /* The plugins' files may have changed: every runner is replaced as soon as it is idle. */

@@ -64,8 +64,8 @@ struct runner_page {
     char progress[RUNNER_PROGRESS_BYTES];
     _Atomic uint32_t checkpoint_count;
     uint32_t checkpoint_len;
-    char checkpoint[JOB_CHECKPOINT_MAX]; /* last, and never cleared: untouched memory costs nothing
-                                          */
+    /* Last, and never cleared: untouched memory costs nothing. */
+    char checkpoint[JOB_CHECKPOINT_MAX];
 };
 #define RUNNER_PAGE_SIZE (8192 + (int)RUNNER_LOG_BYTES + (int)JOB_CHECKPOINT_MAX)
 

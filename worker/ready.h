@@ -12,9 +12,9 @@ struct worker;
 
 struct ready {
     int64_t awaited_since_us; /* registered, but not said so yet; 0 = said, or not registered */
-    int64_t
-        setbacks_since_us; /* nothing could be claimed since then …; 0 = a claim has succeeded */
-    int64_t setback_us;    /* … the last time that it was tried */
+    /* Nothing could be claimed since then …; 0 = a claim has succeeded. */
+    int64_t setbacks_since_us;
+    int64_t setback_us; /* … the last time that it was tried */
 };
 
 /* There is a row: from now on the worker is ready once enough nodes have been heard of. */

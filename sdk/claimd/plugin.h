@@ -43,9 +43,10 @@ enum claimd_outcome {
     CLAIMD_RETRY,    /* failed now: again after its backoff, or after claimd_retry()'s delay */
     CLAIMD_FAIL,     /* failed for good: discarded */
     /* Since claimd 0.2; an older one fails the job for good. */
-    CLAIMD_SNOOZE, /* not now: again after claimd_snooze()'s delay, the attempt is given back. Of an
-                      at_most_once kind: as RETRY */
-    CLAIMD_CANCEL  /* not wanted any more: ends as `cancelled`, with claimd_cancel()'s reason */
+    /* Not now: again after claimd_snooze()'s delay, the attempt is given back. Of an at_most_once
+       kind: as RETRY. */
+    CLAIMD_SNOOZE,
+    CLAIMD_CANCEL /* not wanted any more: ends as `cancelled`, with claimd_cancel()'s reason */
 };
 
 struct claimd_context;
@@ -118,15 +119,15 @@ struct claimd_kind {
     int64_t timeout_ms;   /* 0 = 30 minutes; then lock.guard_ms (2 s) to stop by itself */
     int32_t max_attempts; /* 0 = 25 */
     int32_t max_crashes;  /* 0 = 3 */
-    int32_t at_most_once; /* 1: started at most once; ends `discarded` (lost) when its outcome is
-                             unknown */
+    /* 1: started at most once; ends `discarded` (lost) when its outcome is unknown. */
+    int32_t at_most_once;
     int32_t reserved;
     /* Since claimd 0.2. How long a failed attempt waits, up to 100 octets: "exponential:15s:1h",
      * "linear:10s:1h", "fixed:30s" or "list:1s,5s,1m", each with a jitter behind it or none
      * ("~10%"). NULL = "exponential:15s:1h~10%". */
     const char *backoff;
-    int32_t keep_log; /* 1: the end of the log is kept of runs that completed, too, not only of the
-                         others */
+    /* 1: the end of the log is kept of runs that completed, too, not only of the others. */
+    int32_t keep_log;
     int32_t reserved2;
 };
 
@@ -220,8 +221,8 @@ static inline enum claimd_outcome claimd_retry(const struct claimd_context *job,
 }
 
 /* Yields SNOOZE with a reason: the job is available again after delay_ms, at least
- * CLAIMD_SNOOZE_MS_MIN; < 0 and too long as in claimd_retry(). It may snooze any number of times.
- */
+ * CLAIMD_SNOOZE_MS_MIN; < 0 and too long as in claimd_retry(). A job may snooze as often as it
+ * likes. */
 CLAIMD_PRINTF(3, 4)
 static inline enum claimd_outcome claimd_snooze(const struct claimd_context *job, long delay_ms,
                                                 const char *format, ...)

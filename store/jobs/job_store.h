@@ -75,14 +75,15 @@ struct claimed_job {
 
 /* Why an id that was asked for was not claimed, looked up in the same commit or right after it. */
 enum claim_refusal {
-    CLAIM_GONE,       /* finished, cancelled, unknown, running, or without an attempt left (it is
-                         discarded then, lock.G5): drop the hint */
-    CLAIM_LATER,      /* not due yet: drop, it is fed when it is */
-    CLAIM_LIMITED,    /* its limit is reached: drop; ask job_store_next() when its lease is gone */
-    CLAIM_QUEUE_FULL, /* so many jobs of its queue run as may: put back, and leave the queue alone
-                         for a while */
-    CLAIM_PUT_BACK, /* available and due, but locked, of a kind not asked for, or not to be claimed
-                       ahead */
+    /* Finished, cancelled, unknown, running, or without an attempt left (it is discarded then,
+       lock.G5): drop the hint. */
+    CLAIM_GONE,
+    CLAIM_LATER,   /* not due yet: drop, it is fed when it is */
+    CLAIM_LIMITED, /* its limit is reached: drop; ask job_store_next() when its lease is gone */
+    /* So many jobs of its queue run as may: put back, and leave the queue alone for a while. */
+    CLAIM_QUEUE_FULL,
+    /* Available and due, but locked, of a kind not asked for, or not to be claimed ahead. */
+    CLAIM_PUT_BACK,
     CLAIM_NOT_TRIED /* PostgreSQL refused or is away; nothing was claimed: put back later */
 };
 
@@ -104,9 +105,9 @@ struct claim_request {
     size_t count;             /* ≤ 500 */
     const char *const *kinds; /* served; copied */
     size_t kind_count;
-    size_t
-        ahead_from; /* ids[ahead_from…] are claimed ahead of a free runner: not at_most_once kinds,
-                       nor jobs at their last attempt (INTERFACES rule 3); = count when none are */
+    /* ids[ahead_from…] are claimed ahead of a free runner: not at_most_once kinds, nor jobs at
+     * their last attempt (INTERFACES rule 3); = count when none are. */
+    size_t ahead_from;
     claim_cb *done;
     void *ctx;
 };
@@ -132,8 +133,8 @@ struct job_finish {
     int64_t fence;
     const char *worker_id; /* as claimed: a server that lost fences may give them out again */
     int attempt;
-    int64_t attempted_at_unix_us; /* as claimed: bounds how far back history is read; 0 = all of
-                                   * it */
+    /* As claimed: bounds how far back history is read; 0 = all of it. */
+    int64_t attempted_at_unix_us;
     enum finish_kind kind;
     int flags; /* as claimed, and the next two */
     int64_t key_row;
@@ -155,10 +156,11 @@ struct job_finish {
 
 enum finish_verdict {
     FINISH_ACCEPTED,
-    FINISH_ALREADY, /* found done by ourselves: an earlier commit whose reply was lost, or in the
-                       handler's own transaction */
-    FINISH_STALE,   /* another fence, or moved by somebody: dropped (lock.G3) */
-    FINISH_REFUSED  /* accepted as a failure, "result refused": PostgreSQL takes no such text */
+    /* Found done by ourselves: an earlier commit whose reply was lost, or in the handler's own
+       transaction. */
+    FINISH_ALREADY,
+    FINISH_STALE,  /* another fence, or moved by somebody: dropped (lock.G3) */
+    FINISH_REFUSED /* accepted as a failure, "result refused": PostgreSQL takes no such text */
 };
 
 struct finish_reply {

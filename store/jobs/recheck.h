@@ -10,8 +10,8 @@
 
 struct recheck;
 
-struct recheck *recheck_new(struct job_store *s,
-                            const struct kind_cache *kinds); /* NULL: no memory */
+/* NULL: no memory. */
+struct recheck *recheck_new(struct job_store *s, const struct kind_cache *kinds);
 
 /* Both take it. Of a claim only the ids that are not settled are asked for. */
 void recheck_add_finish(struct recheck *r, struct finish *f);

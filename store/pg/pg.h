@@ -83,8 +83,8 @@ enum status pg_open(const struct pg_options *options, struct pg **ret_pg, struct
 void pg_close(struct pg *pg);
 
 bool pg_is_up(const struct pg *pg);
-int64_t
-pg_up_since_us(const struct pg *pg); /* BOOTTIME of the present session's start; 0 when down */
+/* BOOTTIME of the present session's start; 0 when down. */
+int64_t pg_up_since_us(const struct pg *pg);
 int pg_backend_pid(const struct pg *pg);
 int pg_server_version(const struct pg *pg); /* 150020; 0 before the first session */
 
@@ -106,8 +106,8 @@ int64_t pg_time_us(const struct pg_result *r, int row, int column); /* timestamp
 /* Where a row stands: block · 2^16 + number, 0 for (0,0), where none does; NULL is PG_TID_NULL. */
 #define PG_TID_NULL (-1)
 int64_t pg_tid(const struct pg_result *r, int row, int column);
-const char *pg_text(const struct pg_result *r, int row, int column,
-                    size_t *ret_len); /* NUL-terminated */
+/* NUL-terminated. */
+const char *pg_text(const struct pg_result *r, int row, int column, size_t *ret_len);
 
 /* Builders of binary parameters into a buf: arrays of one dimension. */
 struct pg_param pg_param_i64(int64_t value, char storage[8]);
@@ -121,8 +121,8 @@ enum status pg_array_i64(struct buf *out, const int64_t *values, size_t count,
                          struct err *err) MUST_USE;
 enum status pg_array_tid(struct buf *out, const int64_t *values, size_t count,
                          struct err *err) MUST_USE;
+/* A NULL value = SQL NULL; lens may be NULL. */
 enum status pg_array_text(struct buf *out, const char *const *values, const size_t *lens,
-                          size_t count,
-                          struct err *err) MUST_USE; /* a NULL value = SQL NULL; lens may be NULL */
+                          size_t count, struct err *err) MUST_USE;
 
 #endif

@@ -30,8 +30,9 @@ struct world_plugin {
 
 /* What a program wants its world to be like. */
 struct world_plan {
-    bool is_bare; /* as fast as it goes: servers are reached directly, have the host's clock, and
-                     nobody keeps books of rows and of what the daemons do */
+    /* As fast as it goes: servers are reached directly, have the host's clock, and nobody keeps
+     * books of rows and of what the daemons do. */
+    bool is_bare;
     const char *log_level;
     const char *queues[WORLD_QUEUES_MAX]; /* NULL-ended, unless full */
     struct world_plugin plugins[WORLD_PLUGINS_MAX];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What waits for other jobs goes on by itself: jobs after jobs, the follow-up of a batch (feat.B9).
- */
+ * What waits for other jobs goes on by itself: jobs after jobs, a batch's follow-up (feat.B9). */
 #include "support/fleet.h"
 #include "support/suite.h"
 

@@ -354,8 +354,7 @@ static int64_t plan_pg_us(const struct world *w)
     return us;
 }
 
-/* A lane that is read gets a row at least, and a tenant whose turn it is may be read without room.
- */
+/* A lane that is read gets a row at least, and a tenant whose turn it is may be read if full. */
 static void room_check(struct world *w)
 {
     const struct feed_group *g = &w->feed.groups[0];

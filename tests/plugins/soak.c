@@ -156,7 +156,7 @@ static enum claimd_outcome handle(const struct claimd_context *job)
     return claimd_done(job, text);
 }
 
-/* `KIND("s_long")`: crashes may be as many as there are kills of runners, and are tried again soon.
+/* `KIND("s_long")`: crashes may be as many as there are kills of runners, and it tries again soon.
  */
 #define KIND(kind_name)                                                                   \
     {                                                                                     \

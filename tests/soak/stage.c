@@ -17,8 +17,7 @@ static const struct world_plan plan = {
                 {.folder = "more", .path = SOAK_PLUGIN_DIR "/soak_rare.so"},
                 {.folder = "more", .path = SOAK_EXAMPLE_DIR "/inventory.so"}}};
 
-/* Handlers have both variables from us: where the ledger is written, and how the example connects.
- */
+/* Handlers have both variables from us: where the ledger is written, how the example connects. */
 static enum status set_variables(const struct world *w, struct err *err)
 {
     char folder[SERVER_PATH_MAX + 64];

@@ -39,11 +39,10 @@ void fleet_share_pg(void);
 void fleet_unshare_pg(void);
 
 void fleet_start(struct fleet *f, const struct fleet_options *options);
-void fleet_stop(struct fleet *f); /* everything is killed and removed; on a failed test the parent's
-                                     death does it */
+/* Everything is killed and removed; on a failed test the parent's death does it. */
+void fleet_stop(struct fleet *f);
 
-/* One more plugin for workers that start from now on; `folder`: the variable that names its folder.
- */
+/* One more plugin for workers that start from now on; `folder`: the variable with its folder. */
 void fleet_add_plugin(const struct fleet *f, const char *folder, const char *file);
 
 /* By the claimctl that $CLAIMD_BIN_DIR has now. fleet_start() has done it. */

@@ -166,8 +166,8 @@ struct constants {
 
 struct run {
     char path[4096];
-    const char
-        *file;     /* of a folder, the one that is being read: its name without what it ends in */
+    /* Of a folder, the one that is being read: its name without what it ends in. */
+    const char *file;
     json_t *about; /* run.json */
     struct constants c;
     struct event *events; /* by job, then time; those of no job first */

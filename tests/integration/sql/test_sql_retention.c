@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How long finished jobs are kept (feat.B20): which rule wins, and what goes of a day that is over.
- */
+ * How long finished jobs are kept (feat.B20): which rule wins, what goes of a day that is over. */
 #include "support/pg_fixture.h"
 
 #include <stdio.h>
