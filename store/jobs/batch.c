@@ -198,8 +198,8 @@ static enum batch_step step_of(size_t kind)
 static const struct pg_statement *statement_of(enum batch_step step, bool is_careful)
 {
     switch (step) {
-    case STEP_GUARD:
-        return &SQL_FENCE_GUARD;
+    case STEP_FENCE:
+        return &SQL_FENCE_CHECK;
     case STEP_COMPLETE:
         return seeded_statement(is_careful ? &SQL_JOB_COMPLETE_SKIP : &SQL_JOB_COMPLETE);
     case STEP_RETRY:
@@ -438,9 +438,9 @@ enum status batch_build(struct batch *b, struct kind_cache *kinds, const char *w
     }
     b->step_count = 0;
     enum status st = STATUS_OK;
-    if (b->guards_fence) {
+    if (b->checks_fence) {
         (void)next_params(b);
-        st = add_step(b, STEP_GUARD, request, err);
+        st = add_step(b, STEP_FENCE, request, err);
     }
     if (st != STATUS_OK) {
         return st;
@@ -542,7 +542,7 @@ static void settle_step(struct batch *b, int n, size_t place_count, struct kind_
                         const struct pg_result *rows, int64_t now_us, int64_t *ret_fence)
 {
     switch (b->steps[n]) {
-    case STEP_GUARD:
+    case STEP_FENCE:
     case STEP_RECORD:
     case STEP_ASKED:
     case STEP_FORGET:

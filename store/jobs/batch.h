@@ -18,7 +18,7 @@
 
 /* Steps in the order in which they are sent; empty ones are left out. */
 enum batch_step {
-    STEP_GUARD,
+    STEP_FENCE,
     STEP_RECORD, /* those of the next that leave a record */
     STEP_COMPLETE,
     STEP_RETRY,
@@ -50,7 +50,7 @@ struct batch {
     struct claim_place places[BATCH_CLAIMS_MAX];
     bool has_suspect;  /* one finish alone, and no claims */
     bool is_careful;   /* leaves out locked rows */
-    bool guards_fence; /* sees to it that the fences to come are new: in a batch of its own */
+    bool checks_fence; /* sees to it that the fences to come are new: in a batch of its own */
     bool reads_kinds;  /* reads the defaults of all kinds wanted */
     enum batch_step steps[STEP_COUNT];
     int step_count;

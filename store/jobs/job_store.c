@@ -46,11 +46,11 @@ struct job_store {
     /* At most one batch is in flight: the next one gathers meanwhile. */
     struct batch batch;
     bool is_in_flight;
-    int64_t guarded_us;      /* the session whose fences are surely new: its pg_up_since_us() */
-    int64_t guarding_us;     /* the one of the batch in flight that sees to it */
-    int64_t fence_known;     /* the highest that a claim of ours has drawn */
-    struct claim_queue lost; /* claims whose answer was lost: read back before anything else */
-    int64_t lost_fence;      /* fence_known when they were sent */
+    int64_t fence_checked_us;  /* the session whose fences are surely new: its pg_up_since_us() */
+    int64_t fence_checking_us; /* the one of the batch in flight that sees to it */
+    int64_t fence_known;       /* the highest that a claim of ours has drawn */
+    struct claim_queue lost;   /* claims whose answer was lost: read back before anything else */
+    int64_t lost_fence;        /* fence_known when they were sent */
     char lost_worker_id[JOB_WORKER_ID_SIZE];
 
     bool is_claims_turn;
@@ -306,8 +306,8 @@ static void on_batch(void *ctx, enum status st, const struct pg_result *const *r
     if (s->batch.finish_count > 0) {
         suspects_committed(&s->suspects);
     }
-    if (s->batch.guards_fence) {
-        s->guarded_us = s->guarding_us;
+    if (s->batch.checks_fence) {
+        s->fence_checked_us = s->fence_checking_us;
     }
     batch_settle(&s->batch, &s->kinds, results, clock_boot_us(), &s->fence_known);
     batch_committed(s);
@@ -330,11 +330,11 @@ static void fill_batch(struct job_store *s, int64_t now_us)
     bool is_claims_only = is_searching && s->is_claims_turn && has_claims;
     s->was_limited = is_limited;
     b->has_suspect = false;
-    b->guards_fence = has_claims && s->guarded_us != pg_up_since_us(s->pg);
+    b->checks_fence = has_claims && s->fence_checked_us != pg_up_since_us(s->pg);
     b->is_careful = now_us < s->careful_until_us;
     b->reads_kinds = has_claims && (!knows_kinds || now_us - s->kinds.loaded_us > KINDS_FRESH_US);
-    if (b->guards_fence) {
-        s->guarding_us = pg_up_since_us(s->pg);
+    if (b->checks_fence) {
+        s->fence_checking_us = pg_up_since_us(s->pg);
         return;
     }
     if (!is_claims_only && !is_limited) {
@@ -351,7 +351,7 @@ static void send_batch(struct job_store *s, int64_t now_us)
 {
     struct batch *b = &s->batch;
     fill_batch(s, now_us);
-    if (b->finish_count == 0 && b->claims.first == NULL && !b->reads_kinds && !b->guards_fence) {
+    if (b->finish_count == 0 && b->claims.first == NULL && !b->reads_kinds && !b->checks_fence) {
         return;
     }
     struct pg_request request = {.step_count = 0};

@@ -195,7 +195,7 @@ START_TEST(lock_G1_S11_a_job_cancelled_while_queued_never_runs)
 }
 END_TEST
 
-/* The fleet's own guard: all end-to-end tests run beside it. */
+/* The fleet's own check: all end-to-end tests run beside it. */
 START_TEST(S5_a_change_of_state_that_is_no_edge_is_refused_by_the_tests_database)
 {
     char code[6];

@@ -259,15 +259,15 @@ START_TEST(W7_a_predecessors_job_that_can_not_be_recorded_does_not_keep_a_worker
     sql_run(f.sql, "UPDATE claimd.job SET max_attempts = 1 WHERE id = %lld", (long long)id);
     fleet_start_worker(&f, 0, NULL);
     ck_assert(WAIT_UNTIL(is_running(id), SOON_US));
-    sql_run(f.sql, "CREATE FUNCTION claimd.guard() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+    sql_run(f.sql, "CREATE FUNCTION claimd.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
                    " RAISE 'never'; END $$");
-    sql_run(f.sql, "CREATE TRIGGER guard BEFORE INSERT ON claimd.job_history FOR EACH ROW"
-                   " EXECUTE FUNCTION claimd.guard()");
+    sql_run(f.sql, "CREATE TRIGGER refuse BEFORE INSERT ON claimd.job_history FOR EACH ROW"
+                   " EXECUTE FUNCTION claimd.refuse()");
     fleet_signal(f.workers[0], SIGKILL);
     (void)fleet_wait_end(&f, &f.workers[0]);
     fleet_start_worker(&f, 0, NULL); /* registered */
     ck_assert_int_eq(fleet_log_count(&f, WORKER, 0, "event=predecessor_left"), 1);
-    sql_run(f.sql, "DROP FUNCTION claimd.guard() CASCADE");
+    sql_run(f.sql, "DROP FUNCTION claimd.refuse() CASCADE");
     ck_assert(WAIT_UNTIL(!is_running(id), SOON_US)); /* rescued */
     drain(0);
 }

@@ -136,27 +136,27 @@ static void edge_list(char *ret, size_t size)
 
 /* Refuses every change of a state that is no edge of the model (inv.S5). In the history's trigger
  * the job's row is as the statement found it: the function is stable. */
-static void guard_edges(struct fleet *f)
+static void check_edges(struct fleet *f)
 {
     char edges[1024];
     edge_list(edges, sizeof edges);
-    sql_run(f->sql, "CREATE SCHEMA guard");
+    sql_run(f->sql, "CREATE SCHEMA edges");
     sql_run(
         f->sql,
-        "CREATE FUNCTION guard.edge(old text, new text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN"
+        "CREATE FUNCTION edges.check(old text, new text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN"
         " IF old <> new AND (old, new) NOT IN (%s) THEN RAISE EXCEPTION"
         " 'inv.S5: there is no way from %% to %%', old, new; END IF; END $$",
         edges);
     sql_run(f->sql,
-            "CREATE FUNCTION guard.updated() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER"
-            " AS $$ BEGIN PERFORM guard.edge(OLD.state, NEW.state); RETURN NEW; END $$");
-    sql_run(f->sql, "CREATE FUNCTION guard.ended() RETURNS trigger LANGUAGE plpgsql STABLE"
-                    " SECURITY DEFINER AS $$ BEGIN PERFORM guard.edge(state, NEW.state) FROM"
+            "CREATE FUNCTION edges.updated() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER"
+            " AS $$ BEGIN PERFORM edges.check(OLD.state, NEW.state); RETURN NEW; END $$");
+    sql_run(f->sql, "CREATE FUNCTION edges.ended() RETURNS trigger LANGUAGE plpgsql STABLE"
+                    " SECURITY DEFINER AS $$ BEGIN PERFORM edges.check(state, NEW.state) FROM"
                     " claimd.job WHERE id = NEW.id; RETURN NEW; END $$");
-    sql_run(f->sql, "CREATE TRIGGER guard_updated BEFORE UPDATE OF state ON claimd.job FOR EACH ROW"
-                    " EXECUTE FUNCTION guard.updated()");
-    sql_run(f->sql, "CREATE TRIGGER guard_ended BEFORE INSERT ON claimd.job_history FOR EACH ROW"
-                    " EXECUTE FUNCTION guard.ended()");
+    sql_run(f->sql, "CREATE TRIGGER edge_updated BEFORE UPDATE OF state ON claimd.job FOR EACH ROW"
+                    " EXECUTE FUNCTION edges.updated()");
+    sql_run(f->sql, "CREATE TRIGGER edge_ended BEFORE INSERT ON claimd.job_history FOR EACH ROW"
+                    " EXECUTE FUNCTION edges.ended()");
 }
 
 static void make_schema(struct fleet *f)
@@ -167,7 +167,7 @@ static void make_schema(struct fleet *f)
     sql_run(f->sql, "DO $$ BEGIN ALTER TABLE claimd.worker ALTER built_for SET DEFAULT 9999; "
                     "ALTER TABLE claimd.scheduler ALTER built_for SET DEFAULT 9999; "
                     "EXCEPTION WHEN undefined_column THEN NULL; END $$");
-    guard_edges(f);
+    check_edges(f);
     sql_run(f->sql, "CREATE ROLE " WORKER_LOGIN " LOGIN IN ROLE claimd_worker");
     sql_run(f->sql, "CREATE ROLE " SCHEDULER_LOGIN " LOGIN IN ROLE claimd_scheduler");
 }

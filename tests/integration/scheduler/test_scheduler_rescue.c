@@ -180,11 +180,12 @@ START_TEST(a_job_that_can_not_be_recorded_holds_up_no_other_rescue)
             " 'running', 25, '%s', nextval('claimd.fence'), jsonb_build_object('n', n)"
             " FROM generate_series(1, 300) n",
             worker_uuid(1));
-    sql_run(fleet.sql, "CREATE FUNCTION claimd.guard() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-                       " IF NEW.args->>'n' = '123' THEN RAISE 'never'; END IF;"
-                       " RETURN NEW; END $$");
-    sql_run(fleet.sql, "CREATE TRIGGER guard BEFORE INSERT ON claimd.job_history FOR EACH ROW"
-                       " EXECUTE FUNCTION claimd.guard()");
+    sql_run(fleet.sql,
+            "CREATE FUNCTION claimd.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+            " IF NEW.args->>'n' = '123' THEN RAISE 'never'; END IF;"
+            " RETURN NEW; END $$");
+    sql_run(fleet.sql, "CREATE TRIGGER refuse BEFORE INSERT ON claimd.job_history FOR EACH ROW"
+                       " EXECUTE FUNCTION claimd.refuse()");
     start_leader(0);
     beat_is_stale(1);
     ck_assert(

@@ -203,7 +203,7 @@ START_TEST(a_tick_makes_one_job_with_what_the_schedule_says)
 }
 END_TEST
 
-/* The second guard, behind next_at: say of a leader whose clock was put back. */
+/* The second safeguard, behind next_at: say of a leader whose clock was put back. */
 START_TEST(a_tick_that_fired_never_fires_again)
 {
     (void)side_run(db, "SELECT claimd.schedule_set('a', 'x', '* * * * *')");

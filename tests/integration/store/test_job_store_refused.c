@@ -92,22 +92,23 @@ START_TEST(a_result_that_an_operators_constraint_refuses_fails_its_own_job_for_g
 }
 END_TEST
 
-/* `guard` is the body of a trigger before inserts into the history. */
-static void given_guard(const char *guard)
+/* `body` is the body of a trigger before inserts into the history. */
+static void given_refusal(const char *body)
 {
     char sql[1024];
-    (void)snprintf(sql, sizeof sql,
-                   "CREATE FUNCTION claimd.guard() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN %s "
-                   "RETURN NEW; END $$",
-                   guard);
+    (void)snprintf(
+        sql, sizeof sql,
+        "CREATE FUNCTION claimd.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN %s "
+        "RETURN NEW; END $$",
+        body);
     (void)side_run(side, sql);
-    (void)side_run(side, "CREATE TRIGGER guard BEFORE INSERT ON claimd.job_history FOR EACH ROW "
-                         "EXECUTE FUNCTION claimd.guard()");
+    (void)side_run(side, "CREATE TRIGGER refuse BEFORE INSERT ON claimd.job_history FOR EACH ROW "
+                         "EXECUTE FUNCTION claimd.refuse()");
 }
 
-static void drop_guard(void)
+static void drop_refusal(void)
 {
-    (void)side_run(side, "DROP FUNCTION claimd.guard() CASCADE");
+    (void)side_run(side, "DROP FUNCTION claimd.refuse() CASCADE");
 }
 
 static void finish_one_more(void)
@@ -124,7 +125,7 @@ static void finish_one_more(void)
 /* P0001 may mean anything; that the others pass shows whose it is. */
 START_TEST(an_error_that_only_one_finish_meets_again_and_again_is_held_against_it)
 {
-    given_guard("IF NEW.result->>'n' = '17' THEN RAISE 'no seventeen'; END IF;");
+    given_refusal("IF NEW.result->>'n' = '17' THEN RAISE 'no seventeen'; END IF;");
     given_running(JOBS);
     submit_all_completed();
     RUN_UNTIL(is_settled_except(1));
@@ -140,7 +141,7 @@ END_TEST
 
 START_TEST(a_job_that_can_never_be_recorded_is_set_aside_and_tried_on)
 {
-    given_guard("IF NEW.args->>'n' = '18' THEN RAISE 'never'; END IF;"); /* args count from 1 */
+    given_refusal("IF NEW.args->>'n' = '18' THEN RAISE 'never'; END IF;"); /* args count from 1 */
     given_running(JOBS);
     submit_all_completed();
     RUN_UNTIL(is_settled_except(1));
@@ -148,7 +149,7 @@ START_TEST(a_job_that_can_never_be_recorded_is_set_aside_and_tried_on)
     ck_assert_uint_eq(job_store_waiting(store_a.jobs), 1);
     RUN_UNTIL(job_store_trouble(store_a.jobs) != NULL);
     ck_assert_str_eq(job_store_trouble(store_a.jobs)->code, "P0001");
-    drop_guard();
+    drop_refusal();
     RUN_UNTIL(is_settled_except(0));
     ck_assert_ptr_null(job_store_trouble(store_a.jobs));
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job", 0);
@@ -176,10 +177,10 @@ static const char *const server_codes[] = {"53100", "25006", "40P01", "42501", "
 
 START_TEST(F_what_is_wrong_with_the_server_drops_no_result_and_burns_no_time)
 {
-    char guard[128];
+    char body[128];
     const char *code = server_codes[_i];
-    (void)snprintf(guard, sizeof guard, "RAISE 'out of order' USING ERRCODE = '%s';", code);
-    given_guard(guard);
+    (void)snprintf(body, sizeof body, "RAISE 'out of order' USING ERRCODE = '%s';", code);
+    given_refusal(body);
     given_running(JOBS);
     submit_all_completed();
     RUN_UNTIL(job_store_trouble(store_a.jobs) != NULL);
@@ -191,7 +192,7 @@ START_TEST(F_what_is_wrong_with_the_server_drops_no_result_and_burns_no_time)
     ck_assert_uint_le(job_store_counters(store_a.jobs)->refused_batches - before, 60);
     ck_assert_int_eq(got.finishes, 0);
     ck_assert_uint_eq(job_store_waiting(store_a.jobs), JOBS);
-    drop_guard();
+    drop_refusal();
     RUN_UNTIL(is_settled_except(0));
     ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], JOBS);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_history WHERE state = 'completed'", JOBS);
