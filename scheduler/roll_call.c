@@ -52,7 +52,8 @@ static void complain(struct roll_call *r, const struct err *err)
 {
     r->is_failing = true;
     if (complaint_due(&r->complaint, clock_boot_us())) {
-        log_error("watch_failed", LOG_TEXT("err", err->msg), LOG_TEXT("action", "looking again"));
+        log_error("roll_call_failed", LOG_TEXT("err", err->msg),
+                  LOG_TEXT("action", "looking again"));
     }
 }
 
@@ -194,7 +195,7 @@ static void on_tick(void *ctx, enum status st, const struct pg_result *const *re
     r->options.on_roll(r->options.ctx, &t.roll);
     feed_served_release(&t.roll.served);
     if (!r->is_failing) {
-        log_recovered("watch_recovered", &r->complaint);
+        log_recovered("roll_call_recovered", &r->complaint);
     }
 }
 
