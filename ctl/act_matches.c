@@ -15,7 +15,7 @@
 
 #define JOBS_MAX 10000000 /* of one command */
 #define BATCH_MAX 1000
-#define CHUNK 10000        /* rows of one look, and of what --dry-run shows as JSON */
+#define CHUNK 10000        /* rows read at a time, and what --dry-run shows as JSON */
 #define SHOWN_AS_TEXT 20   /* of --dry-run */
 #define FAILURES_SHOWN 100 /* the others are counted */
 

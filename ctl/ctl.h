@@ -94,7 +94,7 @@ enum status ctl_connect(const struct config *config, bool any_schema, struct adm
 /* Both. */
 enum status ctl_session(const struct ctl *ctl, struct admin **ret, struct err *err) MUST_USE;
 
-/* A time between two looks; `standard_us` when the option has no value. INVALID: not 100ms to
+/* How often to look again; `standard_us` when the option has no value. INVALID: not 100ms to
  * 1h. */
 enum status ctl_interval(const struct ctl_args *args, const char *name, int64_t standard_us,
                          int64_t *ret_us, struct err *err) MUST_USE;

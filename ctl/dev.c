@@ -15,7 +15,7 @@
 #define WORKERS_DEFAULT 2
 #define MASTERS_DEFAULT 5
 #define SIGNAL_COUNT 3
-#define LOOK_MS 100 /* for workers that are ready */
+#define READY_CHECK_MS 100 /* for workers that are ready */
 #define READY_US (10 * US_PER_S)
 #define DRAIN_MARGIN_US (5 * US_PER_S) /* what a child gets beyond its own drain deadline */
 
@@ -25,7 +25,7 @@ struct dev_run {
     struct config config;
     int64_t workers; /* wanted */
     int64_t ready_end_us;
-    uv_timer_t look;
+    uv_timer_t ready;
     uv_loop_t loop;
     uv_signal_t signals[SIGNAL_COUNT];
     uv_timer_t limit;
@@ -35,7 +35,7 @@ struct dev_run {
     bool has_own_plugins; /* --plugins */
 };
 
-/* ---- watching ---- */
+/* ---- supervising ---- */
 
 static void send_all(struct dev_cluster *d, int signal)
 {
@@ -113,7 +113,7 @@ static void on_signal(uv_signal_t *handle, int signal)
         return;
     }
     run->stops++;
-    (void)uv_timer_stop(&run->look);
+    (void)uv_timer_stop(&run->ready);
     if (run->stops == 1) {
         (void)fprintf(stderr, "claimctl dev: stopping; press Ctrl-C again to stop at once\n");
         timer_start(&run->limit, on_limit, (uint64_t)(run->drain_us / US_PER_MS), 0);
@@ -121,7 +121,7 @@ static void on_signal(uv_signal_t *handle, int signal)
     send_all(&run->cluster, SIGTERM); /* a second one means now to them, too */
 }
 
-static enum status watch(struct dev_run *run, struct err *err)
+static enum status open_loop(struct dev_run *run, struct err *err)
 {
     static const int numbers[SIGNAL_COUNT] = {SIGINT, SIGTERM, SIGCHLD};
     int rc = uv_loop_init(&run->loop);
@@ -130,8 +130,8 @@ static enum status watch(struct dev_run *run, struct err *err)
     }
     (void)uv_timer_init(&run->loop, &run->limit);
     run->limit.data = run;
-    (void)uv_timer_init(&run->loop, &run->look);
-    run->look.data = run;
+    (void)uv_timer_init(&run->loop, &run->ready);
+    run->ready.data = run;
     for (size_t i = 0; i < SIGNAL_COUNT; i++) {
         (void)uv_signal_init(&run->loop, &run->signals[i]);
         run->signals[i].data = run;
@@ -143,13 +143,13 @@ static enum status watch(struct dev_run *run, struct err *err)
     return STATUS_OK;
 }
 
-static void unwatch(struct dev_run *run)
+static void close_loop(struct dev_run *run)
 {
     for (size_t i = 0; i < SIGNAL_COUNT; i++) {
         uv_close((uv_handle_t *)&run->signals[i], NULL);
     }
     uv_close((uv_handle_t *)&run->limit, NULL);
-    uv_close((uv_handle_t *)&run->look, NULL);
+    uv_close((uv_handle_t *)&run->ready, NULL);
     (void)uv_run(&run->loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&run->loop);
 }
@@ -314,7 +314,7 @@ static int64_t live_workers(const struct dev_run *run)
 
 /* Says how to use the cluster when it is usable, so that what the daemons say at their start does
  * not scroll it away. */
-static void on_look(uv_timer_t *timer)
+static void on_ready_timer(uv_timer_t *timer)
 {
     const struct dev_run *run = timer->data;
     if (live_workers(run) >= run->workers || clock_boot_us() >= run->ready_end_us) {
@@ -329,7 +329,7 @@ static void on_look(uv_timer_t *timer)
 
 static enum status run_until_stopped(struct dev_run *run, int64_t masters, struct err *err)
 {
-    enum status st = watch(run, err);
+    enum status st = open_loop(run, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -339,12 +339,12 @@ static enum status run_until_stopped(struct dev_run *run, int64_t masters, struc
     }
     if (st == STATUS_OK) {
         run->ready_end_us = clock_boot_us() + READY_US;
-        timer_start(&run->look, on_look, LOOK_MS, LOOK_MS);
+        timer_start(&run->ready, on_ready_timer, READY_CHECK_MS, READY_CHECK_MS);
         run->drain_us = run->config.worker.drain_us + DRAIN_MARGIN_US;
         reap(run); /* who ended before the loop runs */
         (void)uv_run(&run->loop, UV_RUN_DEFAULT);
     }
-    unwatch(run);
+    close_loop(run);
     if (st != STATUS_OK) {
         return st;
     }

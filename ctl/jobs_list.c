@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `claimctl jobs list`: what is rare is looked for as long as LOOK_US allows, and then the way on
+ * `claimctl jobs list`: what is rare is looked for as long as SEARCH_US allows, and then the way on
  * is told. */
 #include "base/clock.h"
 #include "base/parse.h"
@@ -10,7 +10,7 @@
 
 #define LIMIT_MAX 10000
 #define LIMIT_STANDARD 50
-#define LOOK_US (10 * US_PER_S)
+#define SEARCH_US (10 * US_PER_S)
 
 struct listing {
     struct ctl *ctl;
@@ -144,7 +144,7 @@ static enum status list_jobs(struct listing *l, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    st = walk_on(w, LOOK_US, err);
+    st = walk_on(w, SEARCH_US, err);
     if (st != STATUS_OK) {
         return st;
     }

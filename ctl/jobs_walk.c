@@ -118,7 +118,7 @@ static const char *list_of(const struct buf *b)
     return b->len > 0 ? buf_at(b) : NULL;
 }
 
-static enum status look(struct walk *w, int64_t low, struct err *err)
+static enum status read_range(struct walk *w, int64_t low, struct err *err)
 {
     const struct filter *f = &w->filter;
     char lowest[24];
@@ -151,18 +151,18 @@ static enum status look(struct walk *w, int64_t low, struct err *err)
     return take_rows(w, rows, err);
 }
 
-enum status walk_on(struct walk *w, int64_t look_us, struct err *err)
+enum status walk_on(struct walk *w, int64_t limit_us, struct err *err)
 {
     int64_t range = RANGE_FIRST;
-    int64_t end_us = clock_boot_us() + look_us;
+    int64_t end_us = clock_boot_us() + limit_us;
     while (w->next > 0 && (int64_t)w->table.row_count < w->limit) {
         int64_t start_us = clock_boot_us();
-        if (look_us > 0 && start_us > end_us) {
+        if (limit_us > 0 && start_us > end_us) {
             w->is_cut = true;
             break;
         }
         int64_t low = w->next > range ? w->next - range + 1 : 1;
-        enum status st = look(w, low, err);
+        enum status st = read_range(w, low, err);
         if (st != STATUS_OK) {
             return st;
         }

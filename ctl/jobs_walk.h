@@ -35,9 +35,9 @@ enum status walk_columns(struct walk *w, const char *list, struct err *err) MUST
 /* From below this id on; INT64_MAX = from the newest on. */
 enum status walk_start(struct walk *w, int64_t after, struct err *err) MUST_USE;
 
-/* Adds to the table until it is full, all was looked at or `look_us` are over (0 = no bound).
+/* Adds to the table until it is full, all was looked at or `limit_us` are over (0 = no bound).
  * Blocks for that long. */
-enum status walk_on(struct walk *w, int64_t look_us, struct err *err) MUST_USE;
+enum status walk_on(struct walk *w, int64_t limit_us, struct err *err) MUST_USE;
 
 /* What was found becomes the caller's, who releases it; its columns are those of `w`. */
 struct table walk_take(struct walk *w);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `claimctl jobs watch`: looks again and again at jobs that have not ended, and says each
+ * `claimctl jobs watch`: asks again and again for jobs that have not ended, and says each
  * change. */
 #include "base/buf.h"
 #include "base/clock.h"
@@ -13,14 +13,14 @@
 #include <jansson.h>
 
 #define FOLLOWED_MAX 1000
-#define LOOK_US (10 * US_PER_S) /* for what matches */
+#define SEARCH_US (10 * US_PER_S) /* for what matches */
 #define EVERY_STANDARD_US (500 * US_PER_MS)
 #define LIST_BYTES_MAX ((size_t)64 << 10)
 #define STATE_MAX 16
 
 struct followed {
     int64_t id;
-    char state[STATE_MAX]; /* "" = not looked at yet */
+    char state[STATE_MAX]; /* "" = not read yet */
     int64_t attempt;
     bool has_ended;
 };
@@ -32,7 +32,7 @@ struct watch {
     size_t count;
     size_t open; /* have not ended */
     size_t discarded;
-    bool is_first; /* look: then a job that isn't there was never there */
+    bool is_first; /* refresh: then a job that isn't there was never there */
 };
 
 enum { ID, KIND, STATE, ATTEMPT, HOST, ERROR, AT };
@@ -77,7 +77,7 @@ static enum status find(struct walk *walk, const struct ctl_args *args, struct e
     if (st != STATUS_OK) {
         return st;
     }
-    return walk_on(walk, LOOK_US, err);
+    return walk_on(walk, SEARCH_US, err);
 }
 
 static enum status choose(struct watch *w, const struct ctl_args *args, struct err *err)
@@ -175,7 +175,7 @@ static enum status take(struct watch *w, struct followed *job, const struct admi
     return st;
 }
 
-/* ---- one look ---- */
+/* ---- once ---- */
 
 static enum status ask(struct watch *w, struct admin_rows **ret, struct err *err)
 {
@@ -209,7 +209,7 @@ static int row_of(const struct admin_rows *rows, int64_t id)
     return -1;
 }
 
-static enum status look(struct watch *w, struct err *err)
+static enum status refresh(struct watch *w, struct err *err)
 {
     auto_admin_rows struct admin_rows *rows = NULL;
     enum status st = ask(w, &rows, err);
@@ -219,7 +219,7 @@ static enum status look(struct watch *w, struct err *err)
         if (row >= 0) {
             st = take(w, job, rows, row, err);
         } else if (!job->has_ended) {
-            /* Between its end and our look its day of the history was dropped; or it never was. */
+            /* Between its end and our read its day of the history was dropped; or it never was. */
             st = w->is_first
                      ? err_fail(err, STATUS_NOT_FOUND, "job %lld not found", (long long)job->id)
                      : STATUS_OK;
@@ -284,7 +284,7 @@ enum status jobs_watch(struct ctl *ctl, const struct ctl_args *args, struct err 
         if (!w->is_first) {
             ctl_rest(every_us);
         }
-        st = look(w, err);
+        st = refresh(w, err);
     }
     if (st != STATUS_OK) {
         return st;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `stats` and `top`: one look, or one look after the other. */
+ * `stats` and `top`: once, or again and again. */
 #include "base/clock.h"
 #include "ctl/overview.h"
 #include "ctl/screen.h"
@@ -17,10 +17,10 @@ struct watch {
 };
 
 /* Draws anew with a session of its own, made again after it was lost. */
-typedef enum status look(struct admin *a, const struct ctl *ctl, const struct screen_size *size,
-                         FILE *out, struct err *err);
+typedef enum status show_fn(struct admin *a, const struct ctl *ctl, const struct screen_size *size,
+                            FILE *out, struct err *err);
 
-static enum status with_session(struct watch *w, look *look_once, const struct screen_size *size,
+static enum status with_session(struct watch *w, show_fn *show, const struct screen_size *size,
                                 FILE *out, struct err *err)
 {
     if (w->admin == NULL) {
@@ -29,7 +29,7 @@ static enum status with_session(struct watch *w, look *look_once, const struct s
             return st;
         }
     }
-    enum status st = look_once(w->admin, w->ctl, size, out, err);
+    enum status st = show(w->admin, w->ctl, size, out, err);
     if (st != STATUS_OK) {
         admin_close(w->admin);
         w->admin = NULL;
@@ -110,8 +110,8 @@ static enum status put_part(struct table *t, size_t lines, const struct screen_s
 
 /* ---- stats ---- */
 
-static enum status look_stats(struct admin *a, const struct ctl *ctl,
-                              const struct screen_size *size, FILE *out, struct err *err)
+static enum status show_stats_once(struct admin *a, const struct ctl *ctl,
+                                   const struct screen_size *size, FILE *out, struct err *err)
 {
     auto_table struct table queues_table = {0};
     auto_table struct table finished = {0};
@@ -144,10 +144,10 @@ static enum status look_stats(struct admin *a, const struct ctl *ctl,
 
 static enum status draw_stats(void *ctx, const struct screen_size *size, FILE *out, struct err *err)
 {
-    return with_session(ctx, look_stats, size, out, err);
+    return with_session(ctx, show_stats_once, size, out, err);
 }
 
-/* To a pipe: one look below the other, until somebody ends us. */
+/* To a pipe: one below the other, until somebody ends us. */
 static enum status stream_stats(struct watch *w, int64_t every_us, struct err *err)
 {
     const struct screen_size size = {.style = table_style_of(w->ctl->out)};
@@ -325,8 +325,8 @@ static enum status put_overview(struct overview *o, bool is_json, const struct s
     return put_lists(o, size, used, out, err);
 }
 
-static enum status look_top(struct admin *a, const struct ctl *ctl, const struct screen_size *size,
-                            FILE *out, struct err *err)
+static enum status show_top_once(struct admin *a, const struct ctl *ctl,
+                                 const struct screen_size *size, FILE *out, struct err *err)
 {
     CLEANUP(overview_release) struct overview o = {0};
     enum status st = overview_read(a, &o, err);
@@ -338,7 +338,7 @@ static enum status look_top(struct admin *a, const struct ctl *ctl, const struct
 
 static enum status draw_top(void *ctx, const struct screen_size *size, FILE *out, struct err *err)
 {
-    return with_session(ctx, look_top, size, out, err);
+    return with_session(ctx, show_top_once, size, out, err);
 }
 
 enum status top(struct ctl *ctl, const struct ctl_args *args, struct err *err)

@@ -43,7 +43,7 @@ static enum status suspects(struct admin *a, const struct checks *checks, struct
 }
 
 /* Those that are still to be fed. */
-static enum status look_at_rows(struct admin *a, struct unfed *u, struct err *err)
+static enum status ask_database(struct admin *a, struct unfed *u, struct err *err)
 {
     enum { ID, QUEUE, KIND, PRIORITY };
     autobuf struct buf ids = BUF_INIT(IDS_BYTES_MAX);
@@ -90,7 +90,7 @@ static void drop_hinted(struct unfed *u)
 static enum status drop_fed(const struct config *config, struct admin *a, struct unfed *u,
                             struct err *err)
 {
-    enum status st = look_at_rows(a, u, err);
+    enum status st = ask_database(a, u, err);
     if (st != STATUS_OK || u->count == 0) {
         return st;
     }

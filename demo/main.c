@@ -14,8 +14,8 @@
 #define OUTPUT_MAX ((size_t)1 << 20)
 #define RUN_US (75 * US_PER_S)
 #define RUN_ALL_US (900 * US_PER_S)
-#define LOOK_US (100 * US_PER_MS)
-#define LOOK_FOR_KILL_US (20 * US_PER_MS) /* a short list is soon done */
+#define POLL_US (100 * US_PER_MS)
+#define KILL_POLL_US (20 * US_PER_MS) /* a short list is soon done */
 #define LOCKS_US (15 * US_PER_S)
 
 /* The last tenth has the jobs that waited for the rescue: they say nothing about speed. */
@@ -78,7 +78,7 @@ static void show_progress(struct demo *d, int64_t start_us)
     if (now_us < d->next_line_us) {
         return;
     }
-    d->next_line_us = now_us + (d->is_terminal ? LOOK_US : 2 * US_PER_S);
+    d->next_line_us = now_us + (d->is_terminal ? POLL_US : 2 * US_PER_S);
     (void)printf("%s%5.1f s  %ld of %zu jobs completed%s", d->is_terminal ? "\r" : "",
                  (double)(now_us - start_us) / (double)US_PER_S, d->completed, d->list.count,
                  d->is_terminal ? "   " : "\n");
@@ -119,7 +119,7 @@ static bool is_interrupted(void)
            (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1);
 }
 
-static enum status watch(struct demo *d, struct err *err)
+static enum status follow(struct demo *d, struct err *err)
 {
     int64_t start_us = wait_now_us();
     for (;;) {
@@ -149,7 +149,7 @@ static enum status watch(struct demo *d, struct err *err)
             return err_fail(err, STATUS_TIMEOUT, "%ld of %zu jobs completed in time", d->completed,
                             d->list.count);
         }
-        (void)WAIT_UNTIL(false, d->killed.pid == 0 ? LOOK_FOR_KILL_US : LOOK_US);
+        (void)WAIT_UNTIL(false, d->killed.pid == 0 ? KILL_POLL_US : POLL_US);
     }
 }
 
@@ -247,7 +247,7 @@ static enum status run(struct demo *d, size_t jobs_max, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    st = watch(d, err);
+    st = follow(d, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -103,7 +103,7 @@ static void behind_to(struct feed_lane *l, int64_t us)
     }
 }
 
-/* Between rounds the look-behind keeps up with the clock while the cursor reads old rows: a backlog
+/* Between walks the look-behind keeps up with the clock while the cursor reads old rows: a backlog
  * has no late neighbours. */
 static bool lane_wants_behind(const struct feed *f, struct feed_lane *l, int64_t pg_us)
 {

@@ -45,7 +45,7 @@ struct feed_lane {
     size_t group;
     struct feed_pos cursor;  /* all up to here was read since the last rewind */
     struct feed_pos behind;  /* where the look-behind goes on */
-    int64_t behind_since_us; /* row time when this round of it began; 0 = a new round */
+    int64_t behind_since_us; /* row time when this walk of it began; 0 = a new walk */
     int64_t rewind_us;       /* asked for while a page was under way; FEED_NEVER_US = no */
     int64_t next_due_us;     /* row time of the first row that is not due yet */
     int64_t ahead_us;        /* BOOTTIME of the last read ahead */

@@ -70,9 +70,9 @@ void core_wake_at(struct redlock_async *lock, int64_t at_us)
     (void)timerfd_settime(lock->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-void core_watch(struct redlock_async *lock, const struct core_watcher *watcher)
+void core_hook(struct redlock_async *lock, const struct core_hooks *hooks)
 {
-    lock->watcher = *watcher;
+    lock->hooks = *hooks;
 }
 
 static void on_timer(uv_poll_t *poll, int uv_status, int events)
@@ -85,8 +85,8 @@ static void on_timer(uv_poll_t *poll, int uv_status, int events)
         return;
     }
     lock->timer_at_us = 0;
-    if (lock->watcher.before_renewal != NULL) {
-        lock->watcher.before_renewal(lock->watcher.ctx);
+    if (lock->hooks.before_renewal != NULL) {
+        lock->hooks.before_renewal(lock->hooks.ctx);
     }
     int64_t now_us = clock_boot_us();
     int64_t next_us = keeper_tick(lock, now_us);

@@ -150,9 +150,9 @@ static int start_core(struct redlock *c, const struct redlock_options *o,
                                                   .ctx = c};
     int code = redlock_async_open(&options, &c->core, ret_error);
     if (code == 0) {
-        core_watch(c->core, &(struct core_watcher){.before_renewal = before_renewal,
-                                                   .on_deadline = on_deadline,
-                                                   .ctx = c});
+        core_hook(c->core, &(struct core_hooks){.before_renewal = before_renewal,
+                                                .on_deadline = on_deadline,
+                                                .ctx = c});
     }
     return code;
 }

@@ -108,10 +108,10 @@ struct node_slot {
     int64_t pause_end_us;
     bool is_quarantined; /* no vote before quarantine_until_us */
     bool is_refused;
-    struct redis_server_info info; /* of the last handshake or look, refused ones too */
-    int64_t look_us;               /* while it is up: when it is asked again */
-    int64_t look_sent_us;
-    int64_t look_took_us; /* the last one that was answered; 0 = none yet */
+    struct redis_server_info info; /* of the last handshake or check, refused ones too */
+    int64_t check_us;              /* while it is up: when it is asked again */
+    int64_t check_sent_us;
+    int64_t check_took_us; /* the last one that was answered; 0 = none yet */
     char down_why[REDLOCK_MESSAGE_SIZE];
     char quarantine_why[REDLOCK_MESSAGE_SIZE];
     struct clockwatch clock;
@@ -130,7 +130,7 @@ struct round;
 struct extend_call;
 
 /* What the blocking client wants to know besides; all zero = nobody listens. */
-struct core_watcher {
+struct core_hooks {
     void (*before_renewal)(void *ctx); /* before leases are extended: who was given back? (W6) */
     void (*on_deadline)(void *user);   /* a kept key has a new deadline (lock.E7) */
     void *ctx;
@@ -138,7 +138,7 @@ struct core_watcher {
 
 struct redlock_async {
     struct redlock_async_options options;
-    struct core_watcher watcher;
+    struct core_hooks hooks;
     size_t quorum;
     char prefix[REDLOCK_PREFIX_LEN + 1];
     struct redis_tls *tls; /* of the options; NULL = none were given, or no node needs it */
@@ -188,7 +188,7 @@ void core_send_soon(struct redlock_async *lock); /* the same, unless it is about
 /* Runs the timer not later than that. */
 void core_wake_at(struct redlock_async *lock, int64_t at_us);
 
-void core_watch(struct redlock_async *lock, const struct core_watcher *watcher);
+void core_hook(struct redlock_async *lock, const struct core_hooks *hooks);
 
 /* ---- batch.c ---- */
 /* INVALID names the bound; else yields how many bytes they have together. */

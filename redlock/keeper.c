@@ -135,8 +135,8 @@ void keeper_settle(struct redlock_batch *b, size_t index, const struct extend_ta
         lock->counters.lost += is_changed && k->lease.state == REDLOCK_STATE_LOST;
         result = call_result(k, tally);
         if (verdict == EXTEND_DONE && k->lease.state == REDLOCK_STATE_HELD &&
-            lock->watcher.on_deadline != NULL) {
-            lock->watcher.on_deadline(k->user);
+            lock->hooks.on_deadline != NULL) {
+            lock->hooks.on_deadline(k->user);
         }
         b->was_unsure = b->was_unsure || (call == NULL && verdict == EXTEND_UNSURE);
         if (is_changed) {

@@ -17,7 +17,7 @@
 #define VERSION_MIN 70000 /* frozen time in scripts (lock.N6), several sections in one INFO */
 
 #define CONNECT_TIMEOUTS 5 /* × τ */
-#define LOOK_EVERY_MAX_US (10 * US_PER_S)
+#define CHECK_EVERY_MAX_US (10 * US_PER_S)
 
 #define PAUSE_OF_CONFIG_US (5 * US_PER_S) /* somebody must act first */
 #define PAUSE_OF_NODE_US US_PER_S /* twice as long each time, up to that of the configuration */
@@ -166,14 +166,14 @@ static void take_server(struct node_slot *n, const struct redis_server_info *inf
 
 /* ---- a node that is up may become one that would be refused: N3, N5 ---- */
 
-static void look_later(struct node_slot *n, int64_t now_us)
+static void check_later(struct node_slot *n, int64_t now_us)
 {
     int64_t every_us = n->lock->options.ttl_max_us;
-    n->look_us = now_us + (every_us < LOOK_EVERY_MAX_US ? every_us : LOOK_EVERY_MAX_US);
-    core_wake_at(n->lock, n->look_us);
+    n->check_us = now_us + (every_us < CHECK_EVERY_MAX_US ? every_us : CHECK_EVERY_MAX_US);
+    core_wake_at(n->lock, n->check_us);
 }
 
-static void on_look(void *ctx, size_t index, const struct redis_value *v)
+static void on_checked(void *ctx, size_t index, const struct redis_value *v)
 {
     struct node_slot *n = ctx;
     struct redis_server_info now;
@@ -182,7 +182,7 @@ static void on_look(void *ctx, size_t index, const struct redis_value *v)
     if (v->type != REDIS_STRING || redis_info_parse(v->text, v->len, &now, NULL) != STATUS_OK) {
         return; /* in trouble, or not told any more: who asks for locks will see */
     }
-    n->look_took_us = clock_boot_us() - n->look_sent_us;
+    n->check_took_us = clock_boot_us() - n->check_sent_us;
     n->info.memory_bytes = now.memory_bytes;
     n->info.is_master = now.is_master;
     n->info.replica_count = now.replica_count;
@@ -193,12 +193,12 @@ static void on_look(void *ctx, size_t index, const struct redis_value *v)
     }
 }
 
-static void look(struct node_slot *n, int64_t now_us)
+static void check(struct node_slot *n, int64_t now_us)
 {
     static const struct redis_arg words[] = {
         {"INFO", 4}, {"server", 6}, {"memory", 6}, {"replication", 11}, {"cluster", 7}};
     autobuf struct buf out = BUF_INIT(256);
-    look_later(n, now_us);
+    check_later(n, now_us);
     enum status st = redis_command(&out, words, ARRAY_COUNT(words), NULL);
     if (st == STATUS_OK) {
         const struct redis_request request = {.bytes = buf_at(&out),
@@ -206,12 +206,12 @@ static void look(struct node_slot *n, int64_t now_us)
                                               .reply_count = 1,
                                               .timeout_us = n->lock->options.node_timeout_us *
                                                             CONNECT_TIMEOUTS,
-                                              .on_reply = on_look,
+                                              .on_reply = on_checked,
                                               .ctx = n};
-        n->look_sent_us = now_us;
+        n->check_sent_us = now_us;
         st = redis_node_send(n->redis, &request, NULL);
     }
-    (void)st; /* no memory for it: at the next look */
+    (void)st; /* no memory for it: at the next check */
 }
 
 static enum status on_up(void *ctx, struct redis_node *redis, const struct redis_server_info *info,
@@ -226,7 +226,7 @@ static enum status on_up(void *ctx, struct redis_node *redis, const struct redis
         return st;
     }
     n->up_us = clock_boot_us();
-    look_later(n, n->up_us);
+    check_later(n, n->up_us);
     if (strcmp(n->run_id, info->run_id) != 0) {
         take_server(n, info);
     }
@@ -426,7 +426,7 @@ void redlock_async_load(const struct redlock_async *lock, size_t node,
     const struct node_slot *n = &lock->nodes[node];
     *ret_load = (struct redlock_async_load){0};
     if (redis_node_is_up(n->redis)) {
-        ret_load->reply_us = n->look_took_us;
+        ret_load->reply_us = n->check_took_us;
         ret_load->memory_bytes = n->info.memory_bytes;
     }
 }
@@ -437,10 +437,10 @@ int64_t nodes_tick(struct redlock_async *lock, int64_t now_us)
     for (size_t i = 0; i < lock->options.node_count; i++) {
         struct node_slot *n = &lock->nodes[i];
         if (redis_node_is_up(n->redis)) {
-            if (now_us >= n->look_us) {
-                look(n, now_us);
+            if (now_us >= n->check_us) {
+                check(n, now_us);
             }
-            wake_us = n->look_us < wake_us ? n->look_us : wake_us;
+            wake_us = n->check_us < wake_us ? n->check_us : wake_us;
         }
         if (!n->is_quarantined) {
             continue;

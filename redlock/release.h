@@ -20,7 +20,7 @@ struct release_part { /* the context of one node's request */
     struct release *release;
     size_t node;
     bool has_failed;
-    size_t look_at; /* the item that the next answer is about */
+    size_t asked_at; /* the item that the next answer is about */
 };
 
 struct release {

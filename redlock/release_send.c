@@ -149,19 +149,19 @@ static bool send_wire(struct release_part *part, size_t reply_count, int64_t tim
     return redis_node_send(lock->nodes[part->node].redis, &request, NULL) == STATUS_OK;
 }
 
-static void on_look_reply(void *ctx, size_t index, const struct redis_value *v)
+static void on_owner(void *ctx, size_t index, const struct redis_value *v)
 {
     struct release_part *part = ctx;
     struct release *r = part->release;
     (void)index;
-    while (((unsigned)r->items[part->look_at].unclear >> part->node & 1U) == 0) {
-        part->look_at++;
+    while (((unsigned)r->items[part->asked_at].unclear >> part->node & 1U) == 0) {
+        part->asked_at++;
     }
-    struct release_item *item = &r->items[part->look_at++];
+    struct release_item *item = &r->items[part->asked_at++];
     note(r, part->node, item, v->type == REDIS_STRING ? FOUND_OTHERS : FOUND_MISSING);
 }
 
-static void on_look_done(void *ctx, enum status st)
+static void on_owners_done(void *ctx, enum status st)
 {
     struct release_part *part = ctx;
     struct release *r = part->release;
@@ -174,7 +174,7 @@ static void on_look_done(void *ctx, enum status st)
 
 /* Whose are those that we relied on and that were not ours any more? One more round trip that is
  * hardly ever made. */
-static bool look(struct release_part *part)
+static bool ask_owners(struct release_part *part)
 {
     struct release *r = part->release;
     struct redlock_async *lock = r->lock;
@@ -191,8 +191,8 @@ static bool look(struct release_part *part)
         }
     }
     int64_t rest_us = r->sent_us + lock->options.node_timeout_us - clock_boot_us();
-    return asked > 0 && send_wire(part, asked, rest_us > US_PER_MS ? rest_us : US_PER_MS,
-                                  on_look_reply, on_look_done);
+    return asked > 0 && send_wire(part, asked, rest_us > US_PER_MS ? rest_us : US_PER_MS, on_owner,
+                                  on_owners_done);
 }
 
 static void on_native_reply(void *ctx, size_t index, const struct redis_value *v)
@@ -219,8 +219,8 @@ static void on_native_done(void *ctx, enum status st)
     struct release_part *part = ctx;
     if (st != STATUS_OK || part->has_failed) {
         release_part_over(part, false);
-    } else if (!look(part)) {
-        on_look_done(part, STATUS_OK);
+    } else if (!ask_owners(part)) {
+        on_owners_done(part, STATUS_OK);
     }
 }
 

@@ -194,9 +194,9 @@ static void heal_node(struct round *round, size_t node)
 
 static void heal_nodes(struct round *round)
 {
-    const struct core_watcher *watcher = &round->lock->watcher;
-    if (round->missing != 0 && watcher->before_renewal != NULL) {
-        watcher->before_renewal(watcher->ctx);
+    const struct core_hooks *hooks = &round->lock->hooks;
+    if (round->missing != 0 && hooks->before_renewal != NULL) {
+        hooks->before_renewal(hooks->ctx);
     }
     for (size_t i = 0; i < round->lock->options.node_count; i++) {
         if ((round->missing & bit(i)) != 0) {

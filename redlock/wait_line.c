@@ -7,7 +7,7 @@
 
 #define POLL_MIN_US (250 * US_PER_MS)
 #define POLL_MAX_US US_PER_S
-#define LOOK_US (5 * US_PER_S) /* so often where releases are heard of, and nobody knows a ttl */
+#define SLEEP_US (5 * US_PER_S) /* so often where releases are heard of, and nobody knows a ttl */
 /* After the first node told of a release; the others follow, or never had the key. */
 #define LAST_TO_TELL_US (2 * US_PER_MS + US_PER_MS / 2)
 #define DOUBLINGS_MAX 9 /* of that */
@@ -169,7 +169,7 @@ static void wake_up(struct wait_line *line)
     wait_be_due(line->first);
 }
 
-static void look_asleep(struct wait_line *line, size_t least_free)
+static void wake_asleep(struct wait_line *line, size_t least_free)
 {
     struct redlock_wait *w = line->first;
     bool is_covered = line_is_covered(line);
@@ -189,7 +189,7 @@ static void look_asleep(struct wait_line *line, size_t least_free)
 
 /* Something was heard, or the coverage changed. A split is cut short once, as it may be of a
  * release that was under way; contenders that split again must keep their pauses. */
-static void look(void *ctx)
+static void reconsider(void *ctx)
 {
     struct wait_line *line = ctx;
     const struct redlock_wait *w = line->first;
@@ -204,7 +204,7 @@ static void look(void *ctx)
         }
     }
     if (line->is_asleep) {
-        look_asleep(line, least);
+        wake_asleep(line, least);
     } else if (w->failures == 1 && least >= w->lock->quorum) {
         wake_up(line);
     }
@@ -224,7 +224,7 @@ static void listen_for_refused(struct redlock_wait *w)
         const struct key *k = &w->batch->keys[i];
         line->was_covered = false; /* the try was too early for this one */
         if (line->subscriptions != NULL) {
-            line->subscriptions[i] = wake_listen(w->lock, k->bytes, k->len, look, line);
+            line->subscriptions[i] = wake_listen(w->lock, k->bytes, k->len, reconsider, line);
         }
     }
 }
@@ -250,7 +250,7 @@ void line_fall_asleep(struct redlock_wait *w, int64_t now_us)
     const struct retry_terms terms = wait_retry_terms(w);
     listen_for_refused(w);
     w->failures = 0;
-    int64_t pause_us = LOOK_US;
+    int64_t pause_us = SLEEP_US;
     if (!line->was_covered) {
         pause_us = POLL_MIN_US + rand_below(rand, POLL_MAX_US - POLL_MIN_US);
     }
@@ -260,14 +260,14 @@ void line_fall_asleep(struct redlock_wait *w, int64_t now_us)
     }
     wait_plan(w, now_us + pause_us);
     line->is_asleep = true;
-    look(line);
+    reconsider(line);
 }
 
 void line_pauses(struct redlock_wait *w)
 {
     if (w->line != NULL && w->batch != NULL) {
         w->line->is_pausing = true;
-        look(w->line);
+        reconsider(w->line);
     }
 }
 

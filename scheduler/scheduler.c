@@ -15,7 +15,7 @@
 #define HINTS_TIMEOUT_US US_PER_S
 #define BEHIND_ROWS 500
 #define READ_EVERY_US (10 * US_PER_MS)
-#define READY_LOOK_MS 5
+#define READY_CHECK_MS 5
 #define CLOSE_US (2 * US_PER_S)
 #define UNFIT_US (10 * US_PER_S) /* a leader that can't feed for so long lets others try */
 
@@ -336,7 +336,7 @@ static void on_joined(void *ctx, enum status st, int64_t t_max_us, const struct 
     }
     s->stage = STAGE_READY;
     s->ready_since_us = clock_boot_us();
-    timer_start(&s->deadline, on_ready_due, READY_LOOK_MS, READY_LOOK_MS);
+    timer_start(&s->deadline, on_ready_due, READY_CHECK_MS, READY_CHECK_MS);
     on_session_up(s);
     telemetry_publish(s->telemetry);
 }

@@ -173,7 +173,7 @@ static void ask(struct survey *s)
     struct err err = {0};
     (void)uv_timer_stop(&s->timer);
     s->begun_us = clock_boot_us();
-    if (survey_store_look(s->pg, s->options.limit_us + s->options.timeout_us, on_surveyed, s,
+    if (survey_store_read(s->pg, s->options.limit_us + s->options.timeout_us, on_surveyed, s,
                           &err) != STATUS_OK) {
         fail(s, &err);
         wait_for_next(s, 0);

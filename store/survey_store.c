@@ -14,7 +14,7 @@ enum {
     COLUMN_WAITING
 };
 
-enum status survey_store_look(struct pg *pg, int64_t timeout_us, pg_done_cb *done, void *ctx,
+enum status survey_store_read(struct pg *pg, int64_t timeout_us, pg_done_cb *done, void *ctx,
                               struct err *err)
 {
     char storage[2][8];

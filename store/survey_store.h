@@ -34,7 +34,7 @@ struct survey_row {
 #define SURVEY_RESULT 1
 #define SURVEY_QUEUES_MAX 39
 #define SURVEY_UNSERVED_MAX 200
-enum status survey_store_look(struct pg *pg, int64_t timeout_us, pg_done_cb *done, void *ctx,
+enum status survey_store_read(struct pg *pg, int64_t timeout_us, pg_done_cb *done, void *ctx,
                               struct err *err) MUST_USE;
 void survey_store_row(const struct pg_result *r, int row, struct survey_row *ret);
 

@@ -12,7 +12,7 @@
 #include "worker/worker.h"
 
 #define RETRY_MS 500 /* after a step that failed */
-#define NODES_LOOK_MS 5
+#define NODES_CHECK_MS 5
 
 enum status registration_open(struct worker *w, struct err *err)
 {
@@ -302,7 +302,7 @@ void registration_begin(struct worker *w)
     /* A predecessor's leases can be freed only where a node listens: else its jobs wait for
      * them. */
     if (w->lock != NULL && !ready_is_time(w->config, w->lock, r->lock_since_us)) {
-        timer_start(&r->timer, on_retry, NODES_LOOK_MS, 0);
+        timer_start(&r->timer, on_retry, NODES_CHECK_MS, 0);
         return;
     }
     r->is_in_flight = true;

@@ -17,9 +17,9 @@
 #include <sys/timerfd.h>
 
 #define HOLD_MAX_MS (INT64_C(366) * 24 * 3600 * 1000)
-#define KILL_SHARE 6    /* SIGTERM by default a sixth of the ttl before the end */
-#define LOOKS_PER_TTL 6 /* how often the lease is looked at */
-#define MARGIN_SHARE 50 /* SIGKILL so much of the ttl before the lease can pass on, */
+#define KILL_SHARE 6     /* SIGTERM by default a sixth of the ttl before the end */
+#define CHECKS_PER_TTL 6 /* how often the lease is looked at */
+#define MARGIN_SHARE 50  /* SIGKILL so much of the ttl before the lease can pass on, */
 #define MARGIN_MIN_MS 50
 #define MARGIN_MAX_MS 500 /* within these bounds */
 
@@ -158,7 +158,7 @@ static int read_options(struct exec *x, int argc, char **argv)
     return failure == CLI_OK ? CLI_GO_ON : failure;
 }
 
-/* ---- looking after the command ---- */
+/* ---- tending the command ---- */
 
 static int64_t margin_ms(int64_t ttl_ms)
 {
@@ -196,7 +196,7 @@ static int64_t enforce(struct exec *x)
     int64_t validity_ms = redlock_validity_ms(x->lock);
     int64_t kill_us = now_us + (validity_ms - margin_ms(x->cli.ttl_ms)) * US_PER_MS;
     int64_t term_us = kill_us - x->kill_after_ms * US_PER_MS;
-    int64_t look_us = now_us + x->cli.ttl_ms * US_PER_MS / LOOKS_PER_TTL;
+    int64_t check_us = now_us + x->cli.ttl_ms * US_PER_MS / CHECKS_PER_TTL;
     if (x->warns_only) {
         kill_us = term_us = INT64_MAX;
     } else if (now_us >= kill_us) {
@@ -210,8 +210,8 @@ static int64_t enforce(struct exec *x)
     }
     tell_state(x, validity_ms);
     guard_tell(&x->guard, x->group.is_over ? 0 : x->group.id, kill_us);
-    int64_t next_us = now_us < term_us ? term_us : now_us < kill_us ? kill_us : look_us;
-    return next_us < look_us ? next_us : look_us;
+    int64_t next_us = now_us < term_us ? term_us : now_us < kill_us ? kill_us : check_us;
+    return next_us < check_us ? next_us : check_us;
 }
 
 /* Job control has stopped the command: so does our whole group, as if the terminal's driver had
@@ -275,7 +275,7 @@ static bool is_done(const struct exec *x)
            (x->is_lost_told || x->was_termed || clock_boot_us() >= x->hold_until_us);
 }
 
-static int look_after(struct exec *x)
+static int tend(struct exec *x)
 {
     x->hold_until_us = clock_boot_us() + x->min_hold_ms * US_PER_MS;
     int r = group_start(&x->group, x->argv, &x->old_mask);
@@ -390,7 +390,7 @@ static int under_lock(struct exec *x)
     }
     int code = h.signal_number != 0 ? CLI_SIGNAL + h.signal_number : export_fence(x);
     if (code == CLI_OK) {
-        code = look_after(x);
+        code = tend(x);
     }
     group_release(&x->group);
     struct redlock_released released = {0};
@@ -408,7 +408,7 @@ static int run(struct exec *x)
     if (code != CLI_OK) {
         return code;
     }
-    int r = guard_start(&x->guard, x->cli.ttl_ms * US_PER_MS / LOOKS_PER_TTL);
+    int r = guard_start(&x->guard, x->cli.ttl_ms * US_PER_MS / CHECKS_PER_TTL);
     if (r == 0) {
         r = prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 ? 0 : -errno;
     }

@@ -28,7 +28,7 @@ static void arm(int timer_fd, int64_t at_us)
 }
 
 /* Until the parent is gone. A suspended machine wakes up with the timer due (CLOCK_BOOTTIME). */
-static void watch(const struct guard_orders *orders, int timer_fd, int64_t look_us)
+static void obey(const struct guard_orders *orders, int timer_fd, int64_t period_us)
 {
     for (;;) {
         int64_t now_us = clock_boot_us();
@@ -37,7 +37,7 @@ static void watch(const struct guard_orders *orders, int timer_fd, int64_t look_
         if (group > 0 && now_us >= at_us) {
             (void)kill(-group, SIGKILL);
         }
-        arm(timer_fd, at_us > now_us && at_us - now_us < look_us ? at_us : now_us + look_us);
+        arm(timer_fd, at_us > now_us && at_us - now_us < period_us ? at_us : now_us + period_us);
         struct pollfd fds[] = {{.fd = GUARD_PIPE_FD, .events = POLLIN},
                                {.fd = timer_fd, .events = POLLIN}};
         if (poll(fds, ARRAY_COUNT(fds), -1) > 0 && fds[0].revents != 0) {
@@ -52,7 +52,7 @@ static void watch(const struct guard_orders *orders, int timer_fd, int64_t look_
 
 /* Of nobody's terminal, group or files, so that nothing that hits the others hits it, and nobody
  * waits for what it keeps open. */
-static _Noreturn void run(const struct guard_orders *orders, int pipe_fd, int64_t look_us)
+static _Noreturn void run(const struct guard_orders *orders, int pipe_fd, int64_t period_us)
 {
     (void)setsid();
     (void)prctl(PR_SET_NAME, "redlock-guard");
@@ -66,12 +66,12 @@ static _Noreturn void run(const struct guard_orders *orders, int pipe_fd, int64_
     (void)close_range(GUARD_PIPE_FD + 1, ~0U, 0);
     int timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
     if (chdir("/") == 0 && timer_fd >= 0) {
-        watch(orders, timer_fd, look_us);
+        obey(orders, timer_fd, period_us);
     }
     _exit(0);
 }
 
-int guard_start(struct guard *g, int64_t look_us)
+int guard_start(struct guard *g, int64_t period_us)
 {
     int ends[2] = {-1, -1};
     *g = (struct guard){.pipe_fd = -1};
@@ -91,7 +91,7 @@ int guard_start(struct guard *g, int64_t look_us)
     g->pid = fork();
     if (g->pid == 0) {
         (void)close(ends[1]);
-        run(g->orders, ends[0], look_us);
+        run(g->orders, ends[0], period_us);
     }
     int r = g->pid < 0 ? -errno : 0;
     (void)close(ends[0]);

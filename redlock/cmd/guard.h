@@ -16,9 +16,9 @@ struct guard {
     pid_t pid;
 };
 
-/* Before there are threads and connections. `look_us`: it looks so often at what it was told. 0 or
+/* Before there are threads and connections. It reads its orders once per `period_us`. 0 or
  * a negative errno. */
-int guard_start(struct guard *g, int64_t look_us);
+int guard_start(struct guard *g, int64_t period_us);
 
 /* To kill `group` at `at_us` (CLOCK_BOOTTIME; INT64_MAX = never) or when we die; group 0 = none. */
 void guard_tell(struct guard *g, pid_t group, int64_t at_us);

@@ -161,7 +161,7 @@ static void print_json(const struct status *s, const struct verdict *v)
     (void)printf("]}\n");
 }
 
-static int look(struct status *s)
+static int ask(struct status *s)
 {
     int r = redlock_async_inspect(s->session.lock, s->key, strlen(s->key), on_inspected, s);
     if (r != 0) {
@@ -193,7 +193,7 @@ int cmd_status(int argc, char **argv)
             code = session_open(&s.session, &s.cli);
         }
         if (code == CLI_OK) {
-            code = look(&s);
+            code = ask(&s);
         }
     }
     session_close(&s.session);

@@ -54,9 +54,9 @@ enum pg_stage {
     PG_CLOSED
 };
 
-/* A socket under watch. On the heap, since a handle outlives its uv_close() by a turn of the loop,
- * and libpq may change the socket while it connects. */
-struct pg_watch {
+/* The socket that the loop polls. On the heap, since a handle outlives its uv_close() by a turn of
+ * the loop, and libpq may change the socket while it connects. */
+struct pg_poll {
     uv_poll_t poll;
     struct pg *pg;
     int fd;
@@ -77,7 +77,7 @@ struct pg {
     uv_timer_t timer;
     enum pg_stage stage;
     PGconn *conn;
-    struct pg_watch *watch;
+    struct pg_poll *polled;
     struct pg_resolve *resolve;
     struct pg_pooling *pooling;
     struct rand rand;
@@ -116,7 +116,7 @@ void pg_session_tick(struct pg *pg, int64_t now_us);
  * on_down. */
 void pg_session_lost(struct pg *pg, const struct err *why);
 void pg_session_drop(struct pg *pg); /* closes, says nothing */
-void pg_session_watch(struct pg *pg);
+void pg_session_poll(struct pg *pg);
 
 /* resolve.c: hosts that are names get their addresses without blocking (INTERFACES rule 10);
  * libpq would look them up itself, and wait. */

@@ -262,7 +262,7 @@ enum status pg_send(struct pg *pg, const struct pg_request *request, struct err 
     op->ctx = request->ctx;
     pg_ops_push(&pg->sent, op);
     send_segment(pg, request);
-    pg_session_watch(pg);
+    pg_session_poll(pg);
     pg_timer_set(pg);
     return STATUS_OK;
 }

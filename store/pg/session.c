@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A session: connect, end the predecessor, set up, watch, lose. */
+ * A session: connect, end the predecessor, set up, poll, lose. */
 #include "base/bug.h"
 #include "base/clock.h"
 #include "store/pg/internal.h"
@@ -28,52 +28,52 @@ static void on_poll(uv_poll_t *poll, int status, int events);
 
 /* ---- the socket ---- */
 
-static void on_watch_closed(uv_handle_t *handle)
+static void on_poll_closed(uv_handle_t *handle)
 {
     free(handle->data);
 }
 
-static void watch_end(struct pg *pg)
+static void poll_end(struct pg *pg)
 {
-    if (pg->watch != NULL) {
-        uv_close((uv_handle_t *)&pg->watch->poll, on_watch_closed);
-        pg->watch = NULL;
+    if (pg->polled != NULL) {
+        uv_close((uv_handle_t *)&pg->polled->poll, on_poll_closed);
+        pg->polled = NULL;
     }
 }
 
 /* libpq replaces the socket between the addresses that it tries, perhaps by one of the same number:
- * the caller ends the watch before it lets libpq go on. */
-static bool watch_start(struct pg *pg, int events)
+ * the caller ends the polling before it lets libpq go on. */
+static bool poll_start(struct pg *pg, int events)
 {
     int fd = PQsocket(pg->conn);
-    if (fd < 0 || (pg->watch != NULL && pg->watch->fd != fd)) {
+    if (fd < 0 || (pg->polled != NULL && pg->polled->fd != fd)) {
         return false; /* libpq has closed it: it found the server gone */
     }
-    if (pg->watch == NULL) {
-        struct pg_watch *watch = calloc(1, sizeof *watch);
-        if (watch == NULL || uv_poll_init(pg->options.loop, &watch->poll, fd) != 0) {
-            free(watch);
+    if (pg->polled == NULL) {
+        struct pg_poll *polled = calloc(1, sizeof *polled);
+        if (polled == NULL || uv_poll_init(pg->options.loop, &polled->poll, fd) != 0) {
+            free(polled);
             return false;
         }
-        watch->pg = pg;
-        watch->fd = fd;
-        watch->poll.data = watch;
-        pg->watch = watch;
+        polled->pg = pg;
+        polled->fd = fd;
+        polled->poll.data = polled;
+        pg->polled = polled;
     }
-    if (pg->watch->events != events) {
-        pg->watch->events = events;
-        return uv_poll_start(&pg->watch->poll, events, on_poll) == 0;
+    if (pg->polled->events != events) {
+        pg->polled->events = events;
+        return uv_poll_start(&pg->polled->poll, events, on_poll) == 0;
     }
     return true;
 }
 
-void pg_session_watch(struct pg *pg)
+void pg_session_poll(struct pg *pg)
 {
     int left = pg->is_broken ? -1 : PQflush(pg->conn);
     int events = UV_READABLE | (left > 0 ? UV_WRITABLE : 0);
-    if (left < 0 || !watch_start(pg, events)) {
+    if (left < 0 || !poll_start(pg, events)) {
         pg->is_broken = true;
-        watch_end(pg); /* at once: the number of a closed socket is somebody else's next */
+        poll_end(pg); /* at once: the number of a closed socket is somebody else's next */
         pg_timer_set(pg);
     }
 }
@@ -82,7 +82,7 @@ void pg_session_drop(struct pg *pg)
 {
     pg_resolve_cancel(pg);
     pg_pooling_stop(pg);
-    watch_end(pg);
+    poll_end(pg);
     PQfinish(pg->conn);
     pg->conn = NULL;
     pg->is_broken = false;
@@ -198,7 +198,7 @@ static void stage_query(struct pg *pg, enum pg_stage stage, int64_t timeout_us, 
         lost_by_libpq(pg, "start a PostgreSQL session");
         return;
     }
-    pg_session_watch(pg);
+    pg_session_poll(pg);
 }
 
 static void start_setup(struct pg *pg)
@@ -365,10 +365,10 @@ static void stage_read(struct pg *pg)
 
 static void connect_go_on(struct pg *pg)
 {
-    watch_end(pg);
+    poll_end(pg);
     PostgresPollingStatusType next = PQconnectPoll(pg->conn);
     if (next == PGRES_POLLING_READING || next == PGRES_POLLING_WRITING) {
-        if (!watch_start(pg, next == PGRES_POLLING_READING ? UV_READABLE : UV_WRITABLE)) {
+        if (!poll_start(pg, next == PGRES_POLLING_READING ? UV_READABLE : UV_WRITABLE)) {
             lost_by_libpq(pg, "watch the connection to PostgreSQL");
         }
         return;
@@ -390,7 +390,7 @@ static void connect_to(struct pg *pg, const struct pg_hosts *hosts)
 {
     pg->conn = connect_start(pg, hosts);
     pg->stage = PG_CONNECTING;
-    if (pg->conn == NULL || PQstatus(pg->conn) == CONNECTION_BAD || !watch_start(pg, UV_WRITABLE)) {
+    if (pg->conn == NULL || PQstatus(pg->conn) == CONNECTION_BAD || !poll_start(pg, UV_WRITABLE)) {
         lost_by_libpq(pg, "connect to PostgreSQL");
     }
 }
@@ -451,15 +451,15 @@ static void session_read(struct pg *pg)
         lost_by_libpq(pg, "connection to PostgreSQL lost");
         return;
     }
-    pg_session_watch(pg);
+    pg_session_poll(pg);
     pg_timer_set(pg);
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
     (void)events;
-    struct pg_watch *watch = poll->data;
-    struct pg *pg = watch->pg;
+    struct pg_poll *polled = poll->data;
+    struct pg *pg = polled->pg;
     if (status < 0 && pg->stage != PG_CONNECTING) {
         lost_by_libpq(pg, "connection to PostgreSQL lost");
     } else if (pg->stage == PG_CONNECTING) {

@@ -6,15 +6,15 @@
 
 #include <errno.h>
 
-struct look {
+struct stats_question {
     struct call call; /* first */
     struct redlock_stats *stats;
 };
 
 static void deliver_stats(struct redlock *c, struct mail *mail)
 {
-    struct look *look = (struct look *)(void *)mail; /* its first member */
-    struct redlock_stats *s = look->stats;
+    struct stats_question *q = (struct stats_question *)(void *)mail; /* its first member */
+    struct redlock_stats *s = q->stats;
     if (c->core != NULL) {
         const struct redlock_counters *n = redlock_async_counters(c->core);
         *s = (struct redlock_stats){.node_errors = n->node_errors,
@@ -31,19 +31,19 @@ static void deliver_stats(struct redlock *c, struct mail *mail)
         memcpy(s->results, n->results, sizeof s->results);
         memcpy(s->latency, n->latency, sizeof s->latency);
     }
-    call_answer(c, &look->call);
+    call_answer(c, &q->call);
 }
 
 void redlock_stats(struct redlock *client, struct redlock_stats *ret_stats)
 {
-    struct look look = {.stats = ret_stats};
+    struct stats_question q = {.stats = ret_stats};
     *ret_stats = (struct redlock_stats){0};
     if (!client_is_forked(client)) {
-        (void)call_make(client, &look.call, deliver_stats);
+        (void)call_make(client, &q.call, deliver_stats);
     }
 }
 
-struct look_nodes {
+struct nodes_question {
     struct call call; /* first */
     struct redlock_node_info *nodes;
     size_t count;
@@ -51,22 +51,22 @@ struct look_nodes {
 
 static void deliver_nodes(struct redlock *c, struct mail *mail)
 {
-    struct look_nodes *look = (struct look_nodes *)(void *)mail; /* its first member */
-    for (size_t i = 0; i < look->count && c->core != NULL; i++) {
-        redlock_async_node(c->core, i, &look->nodes[i]);
+    struct nodes_question *q = (struct nodes_question *)(void *)mail; /* its first member */
+    for (size_t i = 0; i < q->count && c->core != NULL; i++) {
+        redlock_async_node(c->core, i, &q->nodes[i]);
     }
-    call_answer(c, &look->call);
+    call_answer(c, &q->call);
 }
 
 size_t redlock_nodes(struct redlock *client, struct redlock_node_info *ret_nodes, size_t max)
 {
     size_t count = client->settings.node_count;
-    struct look_nodes look = {.nodes = ret_nodes, .count = count < max ? count : max};
-    memset(ret_nodes, 0, look.count * sizeof ret_nodes[0]);
-    if (client_is_forked(client) || !call_make(client, &look.call, deliver_nodes)) {
+    struct nodes_question q = {.nodes = ret_nodes, .count = count < max ? count : max};
+    memset(ret_nodes, 0, q.count * sizeof ret_nodes[0]);
+    if (client_is_forked(client) || !call_make(client, &q.call, deliver_nodes)) {
         return 0;
     }
-    return look.count;
+    return q.count;
 }
 
 struct inspection {
