@@ -4,7 +4,7 @@
 #include "base/parse.h"
 #include "ctl/args_file.h"
 #include "ctl/ctl.h"
-#include "ctl/job_line.h"
+#include "ctl/job_check.h"
 #include "ctl/table.h"
 #include "sql/queries.h"
 

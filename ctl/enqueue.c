@@ -6,6 +6,7 @@
 #include "ctl/args_file.h"
 #include "ctl/ctl.h"
 #include "ctl/filter.h"
+#include "ctl/job_check.h"
 #include "ctl/job_line.h"
 #include "ctl/job_options.h"
 #include "ctl/job_time.h"

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
-#include "ctl/job_line.h"
+#include "ctl/job_check.h"
 #include "ctl/job_time.h"
 #include "model/job.h"
 

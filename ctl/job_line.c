@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
+#include "ctl/job_check.h"
 #include "ctl/job_time.h"
 #include "model/backoff.h"
 #include "model/job.h"
@@ -120,79 +121,12 @@ static enum status find_values(const char *line, struct span *ret_values, struct
     return STATUS_OK;
 }
 
-/* ---- checks ---- */
-
-/* The parser's reason; what is JSON and yet refused is not called "not JSON". */
-static enum status refuse_json(const char *name, const json_error_t *where, struct err *err)
-{
-    enum json_error_code code = json_error_code(where);
-    if (code == json_error_null_character || code == json_error_null_byte_in_key) {
-        return err_fail(err, STATUS_INVALID, "%s\\u0000 is not allowed in a text (column %d)", name,
-                        where->column);
-    }
-    if (code == json_error_numeric_overflow) {
-        return err_fail(err, STATUS_INVALID, "%sa number is too large (column %d)", name,
-                        where->column);
-    }
-    return err_fail(err, STATUS_INVALID, "%s%s%s (column %d)", name,
-                    code == json_error_duplicate_key ? "" : "not JSON: ", where->text,
-                    where->column);
-}
-
-enum status job_json_check(const char *name, const char *json, size_t len, struct err *err)
-{
-    if (len > JOB_ARGS_MAX) {
-        return err_fail(err, STATUS_INVALID, "%s%zu bytes of JSON text; allowed: at most %zu", name,
-                        len, JOB_ARGS_MAX);
-    }
-    json_error_t where;
-    json_auto_t *value = json_loadb(json, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &where);
-    return value == NULL ? refuse_json(name, &where, err) : STATUS_OK;
-}
-
-enum status job_args_check(const char *json, size_t len, struct err *err)
-{
-    return job_json_check("args: ", json, len, err);
-}
-
-enum status job_metadata_check(const char *json, size_t len, struct err *err)
-{
-    if (len > JOB_METADATA_MAX) {
-        return err_fail(err, STATUS_INVALID,
-                        "metadata: %zu bytes of JSON text; allowed: at most %zu", len,
-                        JOB_METADATA_MAX);
-    }
-    json_error_t where;
-    json_auto_t *value = json_loadb(json, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &where);
-    if (value == NULL) {
-        return refuse_json("metadata: ", &where, err);
-    }
-    if (!json_is_object(value)) {
-        return err_fail(err, STATUS_INVALID, "metadata: allowed: a JSON object");
-    }
-    return STATUS_OK;
-}
-
-enum status job_duration_check(const char *name, const char *text, int64_t min_us, int64_t max_us,
-                               int64_t *ret_us, struct err *err)
-{
-    enum status st = parse_duration_us(text, ret_us, err);
-    if (st == STATUS_OK && (*ret_us < min_us || *ret_us > max_us)) {
-        st = err_fail(err, STATUS_INVALID, "'%.40s' is not allowed; allowed: %s to %lld days", text,
-                      min_us == 0 ? "0" : "1ms", (long long)(max_us / (86400 * US_PER_S)));
-    }
-    if (st != STATUS_OK) {
-        err_prefix(err, "%s", name);
-    }
-    return st;
-}
+/* ---- columns ---- */
 
 static enum status wrong_type(enum key key, const char *wanted, struct err *err)
 {
     return err_fail(err, STATUS_INVALID, "%s: allowed: %s", key_names[key], wanted);
 }
-
-/* ---- columns ---- */
 
 static enum status put_escaped(struct buf *out, const char *text, size_t len, struct err *err)
 {
@@ -544,7 +478,7 @@ enum status job_line_put(const char *line, size_t len, int64_t now_us, bool *is_
     }
     json_auto_t *job = json_loadb(line, len, JSON_REJECT_DUPLICATES, &where);
     if (job == NULL) {
-        return refuse_json("", &where, err);
+        return job_refuse_json("", &where, err);
     }
     if (!json_is_object(job)) {
         return err_fail(err, STATUS_INVALID, "allowed: one JSON object per line");

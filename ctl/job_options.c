@@ -2,7 +2,7 @@
 #include "ctl/job_options.h"
 
 #include "base/parse.h"
-#include "ctl/job_line.h"
+#include "ctl/job_check.h"
 
 enum status ctl_option_number(const struct ctl_args *args, const char *name, int64_t min,
                               int64_t max, struct err *err)

@@ -3,7 +3,7 @@
  * claimctl jobs edit. */
 #include "ctl/args_file.h"
 #include "ctl/filter.h"
-#include "ctl/job_line.h"
+#include "ctl/job_check.h"
 #include "ctl/job_options.h"
 #include "ctl/job_time.h"
 #include "ctl/jobs.h"

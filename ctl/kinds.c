@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * claimctl kinds. */
-#include "ctl/job_line.h"
+#include "ctl/job_check.h"
 #include "ctl/job_options.h"
 #include "ctl/pause.h"
 #include "ctl/retention.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ctl/job_line.h"
+#include "ctl/job_check.h"
 #include "ctl/schedules.h"
 
 #include <assert.h>

@@ -6,7 +6,7 @@
 #include "base/parse.h"
 #include "ctl/args_file.h"
 #include "ctl/filter.h"
-#include "ctl/job_line.h"
+#include "ctl/job_check.h"
 #include "ctl/table.h"
 #include "model/job.h"
 #include "sql/queries.h"

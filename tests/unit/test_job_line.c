@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/rand.h"
+#include "ctl/job_check.h"
 #include "ctl/job_line.h"
 #include "ctl/job_time.h"
 #include "support/suite.h"

@@ -4,6 +4,7 @@
 #include "model/job.h"
 #include "sql/queries.h"
 #include "support/pg_fixture.h"
+#include "whole_job.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,25 +57,6 @@ START_TEST(a_finish_takes_all_columns_of_a_job_along)
 }
 END_TEST
 
-/* Its function has the columns once more: migrations stay as they are. */
-static void put_whole_job(void)
-{
-    (void)side_run(
-        db, "INSERT INTO claimd.job (kind, queue, args, priority, share, scheduled_at, attempt, "
-            "crashes, generation, fence, attempted_at, worker_id, max_attempts, timeout, tags, "
-            "metadata, flags, version, unique_key, backoff, exclusive_key, share_key) VALUES "
-            "('all', 'q', "
-            "'{\"a\": 1}', 7, "
-            "5, now() + interval '1 h', 3, 2, 1, 77, now(), gen_random_uuid(), 9, '1 min', "
-            "'{x,y}', '{\"m\": 1}', 3, 6, 'u', 'fixed:5s', 'e', 's')");
-    (void)side_run(db,
-                   "CREATE TABLE before AS SELECT to_jsonb(j) - 'state' AS row FROM claimd.job j "
-                   "WHERE kind = 'all'");
-    ck_assert_msg(side_number(db, "SELECT count(*)::text FROM before WHERE row = "
-                                  "jsonb_strip_nulls(row)") == 1,
-                  "give each column of the job above a value");
-}
-
 static void assert_whole_in_history(void)
 {
     ck_assert_str_eq(side_run(db,
@@ -84,9 +66,10 @@ static void assert_whole_in_history(void)
                      "true");
 }
 
+/* Its function has the columns once more: migrations stay as they are. */
 START_TEST(a_cancel_takes_all_columns_of_a_job_along)
 {
-    put_whole_job();
+    put_whole_job(db);
     (void)side_run(db, "SELECT claimd.cancel(id) FROM claimd.job WHERE kind = 'all'");
     assert_whole_in_history();
 }
@@ -94,7 +77,7 @@ END_TEST
 
 START_TEST(G4_a_completion_in_ones_own_transaction_takes_all_columns_along)
 {
-    put_whole_job();
+    put_whole_job(db);
     (void)side_run(db, "UPDATE claimd.job SET state = 'running'");
     (void)side_run(db, "SELECT claimd.complete_in_tx(id, 77, '[1]')::text FROM claimd.job");
     assert_whole_in_history();

@@ -2,6 +2,7 @@
  *
  * What operators do to jobs, in SQL. */
 #include "support/pg_fixture.h"
+#include "whole_job.h"
 
 #include <stdio.h>
 
@@ -40,18 +41,7 @@ static int64_t finished(const char *state)
 
 START_TEST(a_retry_brings_all_columns_of_a_job_back)
 {
-    (void)side_run(
-        db, "INSERT INTO claimd.job (kind, queue, args, priority, share, scheduled_at, attempt, "
-            "crashes, generation, fence, attempted_at, worker_id, max_attempts, timeout, tags, "
-            "metadata, flags, version, unique_key, backoff, exclusive_key, share_key) VALUES "
-            "('all', 'q', "
-            "'{\"a\": 1}', 7, 5, "
-            "now() + interval '1 h', 3, 2, 1, 77, now(), gen_random_uuid(), 9, '1 min', '{x,y}', "
-            "'{\"m\": 1}', 2, 5, 'u', 'fixed:5s', 'e', 's')");
-    (void)side_run(db, "CREATE TABLE before AS SELECT to_jsonb(j) AS row FROM claimd.job j");
-    ck_assert_msg(number("SELECT count(*)::text FROM before WHERE row = jsonb_strip_nulls(row)") ==
-                      1,
-                  "give each column of the job above a value");
+    put_whole_job(db);
     (void)side_run(db, "SELECT claimd.cancel(id) FROM claimd.job");
     ck_assert_int_eq(number("SELECT claimd.retry(id)::text FROM claimd.jobs"), 1);
     /* All but what begins anew. */

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Checks of single values of a job, as the schema makes them, so that the reason names the allowed
+ * form: each returns INVALID with it. Duplicate keys in JSON only this end can see (jsonb keeps the
+ * last). Pure. */
+#ifndef CLAIMD_CTL_JOB_CHECK_H
+#define CLAIMD_CTL_JOB_CHECK_H
+
+#include "base/err.h"
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define JOB_DELAY_MAX_US (INT64_C(36500) * 86400 * 1000000)
+#define JOB_TIMEOUT_MAX_US (INT64_C(366) * 86400 * 1000000)
+
+/* `name` begins what it says. */
+enum status job_json_check(const char *name, const char *json, size_t len,
+                           struct err *err) MUST_USE;
+enum status job_args_check(const char *json, size_t len, struct err *err) MUST_USE;
+/* An object. */
+enum status job_metadata_check(const char *json, size_t len, struct err *err) MUST_USE;
+enum status job_duration_check(const char *name, const char *text, int64_t min_us, int64_t max_us,
+                               int64_t *ret_us, struct err *err) MUST_USE;
+
+/* The parser's reason; what is JSON and yet refused is not called "not JSON". */
+enum status job_refuse_json(const char *name, const json_error_t *where, struct err *err) MUST_USE;
+
+#endif

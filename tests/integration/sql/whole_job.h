@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A job with a value in each column, for tests of what must take all columns along. */
+#ifndef CLAIMD_TESTS_WHOLE_JOB_H
+#define CLAIMD_TESTS_WHOLE_JOB_H
+
+#include "support/pg_fixture.h"
+
+#include <check.h>
+
+/* Its kind is "all"; the table `before` has its row as JSON, without the state. */
+static inline void put_whole_job(struct pg *db)
+{
+    (void)side_run(
+        db, "INSERT INTO claimd.job (kind, queue, args, priority, share, scheduled_at, attempt, "
+            "crashes, generation, fence, attempted_at, worker_id, max_attempts, timeout, tags, "
+            "metadata, flags, version, unique_key, backoff, exclusive_key, share_key) VALUES "
+            "('all', 'q', '{\"a\": 1}', 7, 5, now() + interval '1 h', 3, 2, 1, 77, now(), "
+            "gen_random_uuid(), 9, '1 min', '{x,y}', '{\"m\": 1}', 3, 6, 'u', 'fixed:5s', 'e', "
+            "'s')");
+    (void)side_run(db, "CREATE TABLE before AS SELECT to_jsonb(j) - 'state' AS row "
+                       "FROM claimd.job j WHERE kind = 'all'");
+    ck_assert_msg(side_number(db, "SELECT count(*)::text FROM before WHERE row = "
+                                  "jsonb_strip_nulls(row)") == 1,
+                  "give each column of the job above a value");
+}
+
+#endif
