@@ -65,8 +65,8 @@ static void put_names_of(struct script *s, const struct ctl_option *options, siz
 static void put_pattern(struct script *s, enum value_kind kind)
 {
     size_t named = 0;
-    for (size_t i = 0; i < ctl_command_count; i++) {
-        put_names_of(s, ctl_commands[i].options, CTL_OPTIONS_MAX, kind, &named);
+    for (size_t i = 0; i < ctl_command_count(); i++) {
+        put_names_of(s, ctl_command_at(i)->options, CTL_OPTIONS_MAX, kind, &named);
     }
     put_names_of(s, ctl_common_options, ctl_common_option_count, kind, &named);
     if (named == 0) {
@@ -102,8 +102,8 @@ static void put_options(struct script *s, bool is_zsh, const struct ctl_option *
 static void put_nouns(struct script *s, bool is_zsh)
 {
     const char *last = "";
-    for (size_t i = 0; i < ctl_command_count; i++) {
-        const struct ctl_command *c = &ctl_commands[i];
+    for (size_t i = 0; i < ctl_command_count(); i++) {
+        const struct ctl_command *c = ctl_command_at(i);
         if (strcmp(c->noun, last) != 0) {
             put_item(s, is_zsh, c->noun, strlen(c->noun), c->verb == NULL ? c->help : "…");
         }
@@ -113,8 +113,8 @@ static void put_nouns(struct script *s, bool is_zsh)
 
 static void put_verbs(struct script *s, bool is_zsh, const char *noun)
 {
-    for (size_t i = 0; i < ctl_command_count; i++) {
-        const struct ctl_command *c = &ctl_commands[i];
+    for (size_t i = 0; i < ctl_command_count(); i++) {
+        const struct ctl_command *c = ctl_command_at(i);
         if (strcmp(c->noun, noun) == 0 && c->verb != NULL) {
             put_item(s, is_zsh, c->verb, strlen(c->verb), c->help);
         }
@@ -140,8 +140,8 @@ static void put_branches(struct script *s, bool is_zsh)
     const char *start = is_zsh ? "list=(" : "list=\"";
     const char *end = is_zsh ? ") ;;\n" : "\" ;;\n";
     const char *last = "";
-    for (size_t i = 0; i < ctl_command_count; i++) {
-        const struct ctl_command *c = &ctl_commands[i];
+    for (size_t i = 0; i < ctl_command_count(); i++) {
+        const struct ctl_command *c = ctl_command_at(i);
         if (c->verb != NULL && strcmp(c->noun, last) != 0) {
             put(s, "        (\"%s \") %s", c->noun, start);
             put_verbs(s, is_zsh, c->noun);

@@ -72,8 +72,16 @@ struct ctl_command {
     ctl_run *run;
 };
 
-extern const struct ctl_command ctl_commands[];
-extern const size_t ctl_command_count;
+struct ctl_command_list {
+    const struct ctl_command *rows;
+    size_t count;
+};
+extern const struct ctl_command_list ctl_db_commands, ctl_job_commands, ctl_queue_commands,
+    ctl_cluster_commands;
+
+/* All of them, in the order of the help. */
+size_t ctl_command_count(void);
+const struct ctl_command *ctl_command_at(size_t i);
 extern const struct ctl_option ctl_common_options[];
 extern const size_t ctl_common_option_count;
 

@@ -19,8 +19,8 @@ void help_print_name(FILE *out, const struct ctl_command *c)
 const struct ctl_command *help_find(const char *noun, const char *verb)
 {
     const struct ctl_command *alone = NULL;
-    for (size_t i = 0; i < ctl_command_count; i++) {
-        const struct ctl_command *c = &ctl_commands[i];
+    for (size_t i = 0; i < ctl_command_count(); i++) {
+        const struct ctl_command *c = ctl_command_at(i);
         if (strcmp(c->noun, noun) != 0) {
             continue;
         }
@@ -36,8 +36,8 @@ const struct ctl_command *help_find(const char *noun, const char *verb)
 bool help_is_noun(const char *word)
 {
     bool is_noun = false;
-    for (size_t i = 0; i < ctl_command_count; i++) {
-        is_noun = is_noun || strcmp(ctl_commands[i].noun, word) == 0;
+    for (size_t i = 0; i < ctl_command_count(); i++) {
+        is_noun = is_noun || strcmp(ctl_command_at(i)->noun, word) == 0;
     }
     return is_noun;
 }
@@ -104,8 +104,8 @@ static void print_configuration(FILE *out, const struct ctl *ctl)
 void help_overview(FILE *out, const struct ctl *ctl)
 {
     (void)fprintf(out, "usage: claimctl COMMAND [OPTION…]\n\n");
-    for (size_t i = 0; i < ctl_command_count; i++) {
-        print_line(out, &ctl_commands[i]);
+    for (size_t i = 0; i < ctl_command_count(); i++) {
+        print_line(out, ctl_command_at(i));
     }
     (void)fprintf(out, "\nEach command takes:\n");
     print_options(out, ctl_common_options, ctl_common_option_count);
@@ -122,15 +122,15 @@ void help_overview(FILE *out, const struct ctl *ctl)
 void help_noun(FILE *out, const char *noun)
 {
     (void)fprintf(out, "usage: claimctl %s COMMAND [OPTION…]\n\n", noun);
-    for (size_t i = 0; i < ctl_command_count; i++) {
-        if (strcmp(ctl_commands[i].noun, noun) == 0) {
-            print_line(out, &ctl_commands[i]);
+    for (size_t i = 0; i < ctl_command_count(); i++) {
+        if (strcmp(ctl_command_at(i)->noun, noun) == 0) {
+            print_line(out, ctl_command_at(i));
         }
     }
     (void)fprintf(out, "\nExamples:\n");
-    for (size_t i = 0; i < ctl_command_count; i++) {
-        if (strcmp(ctl_commands[i].noun, noun) == 0) {
-            print_examples(out, &ctl_commands[i]);
+    for (size_t i = 0; i < ctl_command_count(); i++) {
+        if (strcmp(ctl_command_at(i)->noun, noun) == 0) {
+            print_examples(out, ctl_command_at(i));
         }
     }
 }
@@ -153,8 +153,8 @@ void help_command(FILE *out, const struct ctl_command *c)
 static void print_known(const char *noun, bool is_noun)
 {
     const char *last = "";
-    for (size_t i = 0; i < ctl_command_count; i++) {
-        const struct ctl_command *c = &ctl_commands[i];
+    for (size_t i = 0; i < ctl_command_count(); i++) {
+        const struct ctl_command *c = ctl_command_at(i);
         if (is_noun ? strcmp(c->noun, noun) == 0 : strcmp(c->noun, last) != 0) {
             (void)fprintf(stderr, " %s", is_noun ? c->verb : c->noun);
         }
@@ -172,8 +172,8 @@ void help_unknown_command(const char *noun, const char *verb)
         return;
     }
     struct nearest nearest = {.wanted = is_noun ? verb : noun};
-    for (size_t i = 0; i < ctl_command_count; i++) {
-        const struct ctl_command *c = &ctl_commands[i];
+    for (size_t i = 0; i < ctl_command_count(); i++) {
+        const struct ctl_command *c = ctl_command_at(i);
         if (!is_noun) {
             nearest_try(&nearest, c->noun);
         } else if (strcmp(c->noun, noun) == 0) {

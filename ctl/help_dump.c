@@ -42,8 +42,8 @@ static json_t *command_json(const struct ctl_command *c)
 static enum status print_json(FILE *out, struct err *err)
 {
     json_t *commands = json_array();
-    for (size_t i = 0; i < ctl_command_count; i++) {
-        (void)json_array_append_new(commands, command_json(&ctl_commands[i]));
+    for (size_t i = 0; i < ctl_command_count(); i++) {
+        (void)json_array_append_new(commands, command_json(ctl_command_at(i)));
     }
     json_auto_t *root =
         json_pack("{s:s, s:o, s:o}", "version", CLAIMD_VERSION, "commands", commands,
@@ -189,8 +189,8 @@ static enum status print_man(FILE *out, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    for (size_t i = 0; i < ctl_command_count; i++) {
-        st = put_command(&text, &ctl_commands[i], err);
+    for (size_t i = 0; i < ctl_command_count(); i++) {
+        st = put_command(&text, ctl_command_at(i), err);
         if (st != STATUS_OK) {
             return st;
         }

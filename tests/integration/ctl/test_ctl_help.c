@@ -71,7 +71,7 @@ static void assert_example(const struct ctl_command *c, const char *example, siz
 
 START_TEST(every_command_has_examples_that_parse)
 {
-    const struct ctl_command *c = &ctl_commands[_i];
+    const struct ctl_command *c = ctl_command_at((size_t)_i);
     ck_assert_msg(c->examples != NULL && c->examples[0] != '\0', "%s %s", c->noun, c->verb);
     for (const char *at = c->examples; *at != '\0';) {
         size_t len = strcspn(at, "\n");
@@ -89,7 +89,7 @@ END_TEST
 
 START_TEST(every_command_is_of_a_form_that_help_can_show)
 {
-    const struct ctl_command *c = &ctl_commands[_i];
+    const struct ctl_command *c = ctl_command_at((size_t)_i);
     ck_assert(c->run != NULL);
     ck_assert_ptr_nonnull(c->words);
     ck_assert_uint_le(c->words_min, c->words_max);
@@ -104,7 +104,7 @@ END_TEST
 /* 80 columns where there is no terminal; words stay whole, since a line ends at a space. */
 START_TEST(no_line_of_help_is_wider_than_80_columns)
 {
-    const struct ctl_command *c = &ctl_commands[_i];
+    const struct ctl_command *c = ctl_command_at((size_t)_i);
     char line[256];
     (void)snprintf(line, sizeof line,
                    "export LC_ALL=C.UTF-8; claimctl help %s %s | wc -L; claimctl help | wc -L",
@@ -181,10 +181,10 @@ START_TEST(the_dump_has_all_commands_with_their_options)
     ck_assert_int_eq(shell("claimctl help --json"), 0);
     json_t *root = json_loads(text(), 0, NULL);
     json_t *commands = json_object_get(root, "commands");
-    ck_assert_uint_eq(json_array_size(commands), ctl_command_count);
-    for (size_t i = 0; i < ctl_command_count; i++) {
+    ck_assert_uint_eq(json_array_size(commands), ctl_command_count());
+    for (size_t i = 0; i < ctl_command_count(); i++) {
         json_t *options = json_object_get(json_array_get(commands, i), "options");
-        const char *name = ctl_commands[i].options[0].name;
+        const char *name = ctl_command_at(i)->options[0].name;
         const char *dumped = json_string_value(json_object_get(json_array_get(options, 0), "name"));
         ck_assert_pstr_eq(dumped, name);
     }
@@ -289,9 +289,9 @@ START_TEST(bash_offers_every_noun)
     ck_assert_int_eq(shell("eval \"$(claimctl completion bash)\"; COMP_WORDS=(claimctl ''); "
                            "COMP_CWORD=1; _claimctl; printf ' %s ' \"${COMPREPLY[@]}\""),
                      0);
-    for (size_t i = 0; i < ctl_command_count; i++) {
+    for (size_t i = 0; i < ctl_command_count(); i++) {
         char noun[48];
-        (void)snprintf(noun, sizeof noun, " %s ", ctl_commands[i].noun);
+        (void)snprintf(noun, sizeof noun, " %s ", ctl_command_at(i)->noun);
         assert_prints(noun);
     }
 }
@@ -301,7 +301,7 @@ int main(void)
 {
     Suite *suite = suite_create("ctl help");
     TCase *tests = tcase_create("help");
-    int commands = (int)ctl_command_count;
+    int commands = (int)ctl_command_count();
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, every_command_has_examples_that_parse, 0, commands);
     tcase_add_test(tests, an_example_with_an_unknown_option_would_not_parse);
