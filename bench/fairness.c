@@ -66,8 +66,14 @@ static enum status wait_until_empty(struct cluster *c, struct err *err)
     enum status st = STATUS_OK;
     do {
         st = cluster_wait(c, 5 * TICK_US, err);
-        st = st == STATUS_OK ? cluster_check_daemons(c, err) : st;
-        st = st == STATUS_OK ? db_query(&c->db, &open_jobs, NULL, 1, err) : st;
+        if (st != STATUS_OK) {
+            return st;
+        }
+        st = cluster_check_daemons(c, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+        st = db_query(&c->db, &open_jobs, NULL, 1, err);
     } while (st == STATUS_OK && c->db.row[0] > 0);
     return st;
 }
@@ -85,8 +91,14 @@ static enum status trickle(struct cluster *c, int64_t seconds, int64_t tenants, 
         int64_t due = us * RATE / US_PER_S - sent;
         sent += due;
         enum status st = due > 0 ? insert(c, &insert_small, due, tenants, err) : STATUS_OK;
-        st = st == STATUS_OK ? cluster_wait(c, TICK_US, err) : st;
-        st = st == STATUS_OK ? cluster_check_daemons(c, err) : st;
+        if (st != STATUS_OK) {
+            return st;
+        }
+        st = cluster_wait(c, TICK_US, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+        st = cluster_check_daemons(c, err);
         if (st != STATUS_OK) {
             return st;
         }
@@ -107,12 +119,27 @@ static enum status measure(struct cluster *c, int64_t seconds, int64_t tenants, 
     enum status st = db_query(&c->db, &begin, NULL, 0, err);
     if (st == STATUS_OK && is_flooded) {
         st = insert(c, &insert_flood, (seconds + 1) * RUNS_RATE * runners(c), FLOOD_MORE, err);
-        st = st == STATUS_OK ? cluster_wait(c, SETTLE_US, err) : st;
+        if (st != STATUS_OK) {
+            return st;
+        }
+        st = cluster_wait(c, SETTLE_US, err);
     }
-    st = st == STATUS_OK ? trickle(c, seconds, tenants, err) : st;
-    st = st == STATUS_OK ? db_query(&c->db, &forget_flood, NULL, 0, err) : st;
-    st = st == STATUS_OK ? wait_until_empty(c, err) : st;
-    return st == STATUS_OK ? db_query(&c->db, &waits, NULL, WAITS_COLUMNS, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = trickle(c, seconds, tenants, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = db_query(&c->db, &forget_flood, NULL, 0, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = wait_until_empty(c, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return db_query(&c->db, &waits, NULL, WAITS_COLUMNS, err);
 }
 
 static json_t *waits_json(const int64_t *row)

@@ -143,7 +143,9 @@ static enum status gather(struct bulk *b, struct err *err)
         w->limit = left < CHUNK ? left : CHUNK;
         st = walk_on(w, US_PER_S, err); /* then looks whether somebody has had enough */
         struct table found = walk_take(w);
-        st = st == STATUS_OK ? keep_ids(b, &found, err) : st;
+        if (st == STATUS_OK) {
+            st = keep_ids(b, &found, err);
+        }
         if (is_first) {
             b->shown = found;
         } else {
@@ -385,9 +387,10 @@ static enum status run(struct bulk *b, struct err *err)
         return say_matches(b, err);
     }
     st = count_of(b) > 0 ? agree(b, err) : STATUS_OK;
-    if (st == STATUS_OK) {
-        st = do_first(b, err);
+    if (st != STATUS_OK) {
+        return st;
     }
+    st = do_first(b, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -136,7 +136,10 @@ static enum status read_ids(const struct ctl_args *args, struct buf *out, struct
             return st;
         }
         st = buf_append_byte(out, i == 1 ? '{' : ',', err);
-        st = st == STATUS_OK ? buf_append_text(out, word, err) : st;
+        if (st != STATUS_OK) {
+            return st;
+        }
+        st = buf_append_text(out, word, err);
         if (st != STATUS_OK) {
             return st;
         }
@@ -166,7 +169,10 @@ static enum status print_id(struct ctl *ctl, const struct admin_rows *rows, stru
         return STATUS_OK;
     }
     enum status st = table_add_rows(&table, rows, err);
-    return st == STATUS_OK ? tables_print(tables, 1, true, ctl->out, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return tables_print(tables, 1, true, ctl->out, err);
 }
 
 /* What is wrong with the job itself, the server says. */
@@ -187,9 +193,16 @@ enum status batches_open(struct ctl *ctl, const struct ctl_args *args, struct er
     auto_admin struct admin *a = NULL;
     auto_admin_rows struct admin_rows *rows = NULL;
     enum status st = read_follow_up(args, &room, &params[1], err);
-    st = st == STATUS_OK ? ctl_session(ctl, &a, err) : st;
-    if (st == STATUS_OK) {
-        st = ctl_written(admin_query(a, &SQL_ADMIN_BATCH_OPEN, params, &rows, err), err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st == STATUS_OK ? print_id(ctl, rows, err) : st;
+    st = ctl_session(ctl, &a, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = ctl_written(admin_query(a, &SQL_ADMIN_BATCH_OPEN, params, &rows, err), err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return print_id(ctl, rows, err);
 }

@@ -9,7 +9,7 @@
 
 /* Appends; the first failure of a script is its end, so callers look once. */
 struct script {
-    struct buf text;
+    struct buf *text; /* borrowed */
     enum status st;
     struct err *err;
 };
@@ -263,21 +263,26 @@ enum status completion(struct ctl *ctl, const struct ctl_args *args, struct err 
         return err_fail(err, STATUS_INVALID, "'%.40s' is not a shell that is known: bash, zsh",
                         shell);
     }
-    struct script s = {.text = BUF_INIT(SCRIPT_MAX), .st = STATUS_OK, .err = err};
+    autobuf struct buf text = BUF_INIT(SCRIPT_MAX);
+    struct script s = {.text = &text, .st = STATUS_OK, .err = err};
     if (is_zsh) {
         put_zsh(&s);
     } else {
         put_bash(&s);
     }
+    if (s.st != STATUS_OK) {
+        return s.st;
+    }
+    if (!ctl->is_json) {
+        (void)fwrite(buf_at(&text), 1, text.len, ctl->out);
+        return STATUS_OK;
+    }
     auto_table struct table table = TABLE("completion", columns);
     table.is_record = true;
     const struct table *const tables[] = {&table};
-    if (s.st == STATUS_OK && !ctl->is_json) {
-        (void)fwrite(buf_at(&s.text), 1, s.text.len, ctl->out);
-    } else if (s.st == STATUS_OK) {
-        s.st = table_add(&table, (const char *const[]){shell, buf_at(&s.text)}, err);
-        s.st = s.st == STATUS_OK ? tables_print(tables, 1, true, ctl->out, err) : s.st;
+    enum status st = table_add(&table, (const char *const[]){shell, buf_at(&text)}, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    buf_release(&s.text);
-    return s.st;
+    return tables_print(tables, 1, true, ctl->out, err);
 }

@@ -114,22 +114,28 @@ static enum status print_origins(const struct ctl *ctl, const char *path,
     return tables_print(tables, 2, ctl->is_json, ctl->out, err);
 }
 
+static enum status print_dump(const struct ctl *ctl, const struct config *config, bool *masked,
+                              struct err *err)
+{
+    autobuf struct buf out = BUF_INIT(MANUAL_MAX);
+    enum status st = config_dump(config, &out, masked, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return print_buf(ctl, &out, err);
+}
+
 enum status config_show(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     struct config config;
     bool is_masked = false;
-    autobuf struct buf out = BUF_INIT(MANUAL_MAX);
     const char *path = args->word_count > 0 ? args->words[0] : ctl->config_path;
     enum status st = config_read(path, &config, err);
     if (st != STATUS_OK) {
         return st == STATUS_NOT_FOUND ? STATUS_INVALID : st;
     }
-    if (ctl_value(args, "origin") != NULL) {
-        st = print_origins(ctl, path, &config, &is_masked, err);
-    } else {
-        st = config_dump(&config, &out, &is_masked, err);
-        st = st == STATUS_OK ? print_buf(ctl, &out, err) : st;
-    }
+    st = ctl_value(args, "origin") != NULL ? print_origins(ctl, path, &config, &is_masked, err)
+                                           : print_dump(ctl, &config, &is_masked, err);
     explicit_bzero(&config, sizeof config);
     if (st != STATUS_OK) {
         return st;

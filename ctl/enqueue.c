@@ -478,7 +478,10 @@ static enum status copy_file(struct file_job *f, struct err *err)
     if (st != STATUS_OK && f->is_copying) {
         admin_copy_abort(f->admin);
     }
-    return st == STATUS_OK ? ctl_written(admin_exec(f->admin, "COMMIT", err), err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return ctl_written(admin_exec(f->admin, "COMMIT", err), err);
 }
 
 /* The caller closes *ret_fd, whatever the status. */

@@ -330,7 +330,10 @@ static enum status put_backoff(const json_t *job, const struct span *v, struct b
         return wrong_type(KEY_BACKOFF, "a text such as \"fixed:30s\"", err);
     }
     enum status st = backoff_parse(form, &backoff, err);
-    return st == STATUS_OK ? buf_append_text(out, form, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return buf_append_text(out, form, err);
 }
 
 static enum status put_column(const json_t *job, enum key key, const struct span *values,
@@ -428,34 +431,47 @@ static enum status put_value(const json_t *job, enum key key, const struct span 
         return buf_append(out, values[key].text, values[key].len, err);
     }
     enum status st = buf_append_byte(out, '"', err);
-    if (st == STATUS_OK) {
-        st = is_time ? put_scheduled_at(job, values, now_us, out, err)
-                     : put_interval(job, key, &values[key], out, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st == STATUS_OK ? buf_append_byte(out, '"', err) : st;
+    st = is_time ? put_scheduled_at(job, values, now_us, out, err)
+                 : put_interval(job, key, &values[key], out, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return buf_append_byte(out, '"', err);
+}
+
+static enum status put_member(const json_t *job, enum key key, const struct span *values,
+                              int64_t now_us, struct buf *out, struct err *err)
+{
+    bool is_first = buf_at(out)[out->len - 1] == '{';
+    bool is_time = key == KEY_AT || key == KEY_DELAY;
+    enum status st = check_type(job, key, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = buf_printf(out, err, "%s\"%s\":", is_first ? "" : ",",
+                    key_names[is_time ? KEY_SCHEDULED_AT : key]);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return put_value(job, key, values, now_us, out, err);
 }
 
 static enum status put_request(const json_t *job, const struct span *values, int64_t now_us,
                                struct buf *out, struct err *err)
 {
     enum status st = buf_append_text(out, out->len == 0 ? "[{" : ",{", err);
-    bool is_first = true;
     for (enum key key = KEY_KIND; st == STATUS_OK && key < KEY_COUNT; key++) {
-        if (values[key].text == NULL) {
-            continue;
+        if (values[key].text != NULL) {
+            st = put_member(job, key, values, now_us, out, err);
         }
-        bool is_time = key == KEY_AT || key == KEY_DELAY;
-        st = check_type(job, key, err);
-        if (st == STATUS_OK) {
-            st = buf_printf(out, err, "%s\"%s\":", is_first ? "" : ",",
-                            key_names[is_time ? KEY_SCHEDULED_AT : key]);
-        }
-        if (st == STATUS_OK) {
-            st = put_value(job, key, values, now_us, out, err);
-        }
-        is_first = false;
     }
-    return st == STATUS_OK ? buf_append_byte(out, '}', err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return buf_append_byte(out, '}', err);
 }
 
 /* ---- a line ---- */

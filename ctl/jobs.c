@@ -208,7 +208,10 @@ enum status jobs_show(struct ctl *ctl, const struct ctl_args *args, struct err *
     }
     if (!ctl->is_json && ctl_value(args, "full") == NULL) {
         st = shorten_values(&job, err);
-        st = st == STATUS_OK ? shorten_values(&edits, err) : st;
+        if (st != STATUS_OK) {
+            return st;
+        }
+        st = shorten_values(&edits, err);
     }
     if (st != STATUS_OK) {
         return st;

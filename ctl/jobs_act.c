@@ -37,7 +37,10 @@ enum status queues_clear(struct ctl *ctl, const struct ctl_args *args, struct er
                             .many = &SQL_ADMIN_CANCEL_MANY,
                             .states = "waiting,scheduled,retryable,available"};
     enum status st = job_queue_check(args->words[0], err);
-    return st == STATUS_OK ? cancel_of(ctl, args, "queue", &act, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return cancel_of(ctl, args, "queue", &act, err);
 }
 
 enum status batches_cancel(struct ctl *ctl, const struct ctl_args *args, struct err *err)

@@ -58,15 +58,29 @@ enum status kinds_show(struct ctl *ctl, const struct ctl_args *args, struct err 
     const struct table *const tables[] = {&kind, &rules};
     kind.is_record = true;
     enum status st = job_kind_check(name, err);
-    st = st == STATUS_OK ? ctl_session(ctl, &a, err) : st;
-    st = st == STATUS_OK ? ctl_now(a, &kind.now_us, err) : st;
-    st = st == STATUS_OK ? table_query(&kind, a, &SQL_ADMIN_KIND_SHOW, &name, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = ctl_session(ctl, &a, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = ctl_now(a, &kind.now_us, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = table_query(&kind, a, &SQL_ADMIN_KIND_SHOW, &name, err);
     if (st == STATUS_OK && kind.row_count == 0) {
         st = err_fail(err, STATUS_NOT_FOUND, "kind %s not found: no worker has announced it", name);
     }
-    st = st == STATUS_OK ? retention_rules(a, "kind", name, &rules, err) : st;
-    return st == STATUS_OK ? tables_print(tables, ARRAY_COUNT(tables), ctl->is_json, ctl->out, err)
-                           : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = retention_rules(a, "kind", name, &rules, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return tables_print(tables, ARRAY_COUNT(tables), ctl->is_json, ctl->out, err);
 }
 
 enum status kinds_pause(struct ctl *ctl, const struct ctl_args *args, struct err *err)
@@ -129,10 +143,22 @@ enum status kinds_set(struct ctl *ctl, const struct ctl_args *args, struct err *
         return retention_keep_completed(ctl, args->words[0], keep, err);
     }
     enum status st = check_count(args, "max-attempts", err);
-    st = st == STATUS_OK ? check_count(args, "max-crashes", err) : st;
-    st = st == STATUS_OK ? check_keep_log(ctl_value(args, "keep-log"), err) : st;
-    st = st == STATUS_OK ? read_timeout(args, timeout, sizeof timeout, err) : st;
-    st = st == STATUS_OK ? ctl_session(ctl, &a, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = check_count(args, "max-crashes", err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = check_keep_log(ctl_value(args, "keep-log"), err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = read_timeout(args, timeout, sizeof timeout, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = ctl_session(ctl, &a, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -143,6 +169,12 @@ enum status kinds_set(struct ctl *ctl, const struct ctl_args *args, struct err *
                                   ctl_value(args, "backoff"),
                                   ctl_value(args, "keep-log")};
     st = ctl_written(admin_query(a, &SQL_ADMIN_KIND_SET, params, &rows, err), err);
-    st = st == STATUS_OK ? table_query(&table, a, &SQL_ADMIN_KIND_SETTINGS, params, err) : st;
-    return st == STATUS_OK ? tables_print(tables, 1, ctl->is_json, ctl->out, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = table_query(&table, a, &SQL_ADMIN_KIND_SETTINGS, params, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return tables_print(tables, 1, ctl->is_json, ctl->out, err);
 }

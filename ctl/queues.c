@@ -76,7 +76,10 @@ static enum status fill_limits(struct admin *a, const char *name, struct table *
 {
     ret->is_record = true;
     enum status st = ctl_now(a, &ret->now_us, err);
-    return st == STATUS_OK ? table_query(ret, a, &SQL_ADMIN_QUEUE_LIMITS, &name, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return table_query(ret, a, &SQL_ADMIN_QUEUE_LIMITS, &name, err);
 }
 
 static enum status print_limits(struct ctl *ctl, struct admin *a, const char *queue,
@@ -85,7 +88,10 @@ static enum status print_limits(struct ctl *ctl, struct admin *a, const char *qu
     auto_table struct table table = TABLE("queue", limit_columns);
     const struct table *const tables[] = {&table};
     enum status st = fill_limits(a, queue, &table, err);
-    return st == STATUS_OK ? tables_print(tables, 1, ctl->is_json, ctl->out, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return tables_print(tables, 1, ctl->is_json, ctl->out, err);
 }
 
 enum status queues_show(struct ctl *ctl, const struct ctl_args *args, struct err *err)

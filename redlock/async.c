@@ -153,9 +153,10 @@ static enum status open_all(const struct redlock_async_options *options,
 {
     struct redis_endpoint endpoints[REDLOCK_NODES_MAX];
     enum status st = check_options(options, err);
-    if (st == STATUS_OK) {
-        st = nodes_parse(options->nodes, options->node_count, endpoints, err);
+    if (st != STATUS_OK) {
+        return st;
     }
+    st = nodes_parse(options->nodes, options->node_count, endpoints, err);
     if (st != STATUS_OK) {
         return st;
     }

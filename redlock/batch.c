@@ -127,15 +127,18 @@ enum status batch_new(struct redlock_async *lock, const struct redlock_async_req
     char token[REDLOCK_TOKEN_LEN + 1];
     size_t bytes = 0;
     enum status st = batch_check_keys(request->keys, request->count, &bytes, err);
-    if (st == STATUS_OK) {
-        st = check_terms(lock, request, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = heap_reserve(&lock->heap, lock->batch_count + 1, err);
+    st = check_terms(lock, request, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = token_draw(lock->prefix, token, err);
+    st = heap_reserve(&lock->heap, lock->batch_count + 1, err);
+    if (st != STATUS_OK) {
+        return st;
     }
+    st = token_draw(lock->prefix, token, err);
     if (st != STATUS_OK) {
         return st;
     }

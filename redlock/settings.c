@@ -46,37 +46,48 @@ static enum status check_lease(const struct redlock_options *o, struct settings 
         return st;
     }
     st = check("ttl_max_ms", ttl_max_ms, o->ttl_ms, REDLOCK_TTL_MAX_MS, err);
-    if (st == STATUS_OK) {
-        st = check("drift_ppm", o->drift_ppm, 0, DRIFT_PPM_MAX, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = check("min_validity_ms", o->min_validity_ms, 0, o->ttl_ms, err);
+    st = check("drift_ppm", o->drift_ppm, 0, DRIFT_PPM_MAX, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = check("min_validity_ms", o->min_validity_ms, 0, o->ttl_ms, err);
+    if (st != STATUS_OK) {
+        return st;
     }
     s->ttl_us = o->ttl_ms * US_PER_MS;
     s->ttl_max_us = ttl_max_ms * US_PER_MS;
     s->node_timeout_us = timeout_ms * US_PER_MS;
     s->min_validity_us = o->min_validity_ms * US_PER_MS; /* 0: half of each request's own ttl */
-    return st;
+    return STATUS_OK;
 }
 
 static enum status check_retries(const struct redlock_options *o, struct settings *s,
                                  struct err *err)
 {
     enum status st = check("retries", o->retries, 0, RETRIES_MAX, err);
-    if (st == STATUS_OK) {
-        st = check("retry_base_ms", o->retry_base_ms, 0, PAUSE_MAX_MS, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = check("retry_cap_ms", o->retry_cap_ms, o->retry_base_ms, PAUSE_MAX_MS, err);
+    st = check("retry_base_ms", o->retry_base_ms, 0, PAUSE_MAX_MS, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = check("open_timeout_ms", o->open_timeout_ms, 0, PAUSE_MAX_MS, err);
+    st = check("retry_cap_ms", o->retry_cap_ms, o->retry_base_ms, PAUSE_MAX_MS, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = check("open_timeout_ms", o->open_timeout_ms, 0, PAUSE_MAX_MS, err);
+    if (st != STATUS_OK) {
+        return st;
     }
     s->retries = o->retries;
     s->retry_base_us = o->retry_base_ms * US_PER_MS;
     s->retry_cap_us = o->retry_cap_ms * US_PER_MS;
     s->open_timeout_us = o->open_timeout_ms * US_PER_MS;
-    return st;
+    return STATUS_OK;
 }
 
 enum status settings_read(const struct redlock_options *options, struct settings *ret,
@@ -90,13 +101,15 @@ enum status settings_read(const struct redlock_options *options, struct settings
                         options->nodes == NULL ? 0 : options->node_count, REDLOCK_NODES_MAX);
     }
     enum status st = check_lease(options, &s, err);
-    if (st == STATUS_OK) {
-        st = check_retries(options, &s, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        *ret = s;
+    st = check_retries(options, &s, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st;
+    *ret = s;
+    return STATUS_OK;
 }
 
 enum status settings_check_ttl(const struct settings *s, int64_t ttl_ms, struct err *err)

@@ -136,13 +136,18 @@ static enum status try_transaction(const struct step *s, const char *sql, struct
     if (st == STATUS_OK && has_owner) {
         st = admin_exec(s->a, AS_OWNER_SQL, err);
     }
-    if (st == STATUS_OK) {
-        st = admin_exec(s->a, sql, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = note(s->a, s->after, s->is_fresh, err);
+    st = admin_exec(s->a, sql, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st == STATUS_OK ? commit(s->a, err) : st;
+    st = note(s->a, s->after, s->is_fresh, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return commit(s->a, err);
 }
 
 /* Again while others hold a lock, until the deadline. */
