@@ -14,11 +14,11 @@ struct script {
     struct err *err;
 };
 
-#define put(s, ...)                                                  \
-    do {                                                             \
-        if ((s)->st == STATUS_OK) {                                  \
-            (s)->st = buf_printf(&(s)->text, (s)->err, __VA_ARGS__); \
-        }                                                            \
+#define put(s, ...)                                                 \
+    do {                                                            \
+        if ((s)->st == STATUS_OK) {                                 \
+            (s)->st = buf_printf((s)->text, (s)->err, __VA_ARGS__); \
+        }                                                           \
     } while (0)
 
 static const char *next_word(const char *at, size_t *ret_len)

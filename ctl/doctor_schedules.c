@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What doctor says about schedules: those that fail, and those that nobody fires. */
 #include "ctl/ctl.h"
 #include "ctl/doctor.h"
 #include "sql/queries.h"

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Checks the file of `schedules apply` before PostgreSQL sees it. */
 #include "ctl/job_check.h"
 #include "ctl/schedules.h"
 

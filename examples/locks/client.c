@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the examples share: a client on the nodes of the command line, and its failures. */
 #include "common.h"
 
 struct redlock *open_client(char **urls)

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which jobs the load inserts, in which proportions. */
 #include "base/rand.h"
 #include "chaos/load.h"
 

@@ -118,6 +118,9 @@ case $name in
             text ~ /[^a-z0-9_>.](strcpy|strcat|sprintf|vsprintf|gets|atoi|atol|atof|system|popen|alloca|strtok)[ ]*\(/ {
                 print FILENAME ":" FNR ": a banned call:" text
             }
+            FILENAME !~ /^tests\// && text ~ / (st = st == STATUS_OK [?]|return st == STATUS_OK [?].*: st;)/ {
+                print FILENAME ":" FNR ": an error returns early: if (st != STATUS_OK) { return st; }"
+            }
             FILENAME !~ /^(tests|cluster|bench|demo)\// && FILENAME != "base/timer.h" &&
             text ~ /[^a-z0-9_>.](uv_timer_start|uv_timer_again|uv_update_time)[ ]*\(/ {
                 print FILENAME ":" FNR ": a timer is armed by timer_start(), base/timer.h:" text
@@ -154,6 +157,21 @@ case $name in
             /^\|/ { next } # a table
             { text = $0; gsub(/[\200-\277]/, "", text) } # characters, not bytes
             length(text) > 120 { print FILENAME ":" FNR ": " length(text) " characters, at most 120" }' $(files '*.md')
+        ;;
+    comments) # where a reader looks for them, whatever clang-format makes of a long line
+        over '
+            /^ *\*\/$/ { print FILENAME ":" FNR ": a comment ends on the line of its last word" }
+            /^[^"\/]*[;,{}] *\/\*/ && !/\*\// { print FILENAME ":" FNR ": a comment of two lines stands above its line" }
+        ' $c_files
+        # shellcheck disable=SC2086
+        over '
+            FNR == 2 && !/^ \*/ { print FILENAME ": has no header, and does not open with a sentence that says what it is" }
+        ' $(for file in $c_files; do
+            case $file in
+                */test_*.c | *.h) ;;
+                *) [ -e "${file%.c}.h" ] || echo "$file" ;;
+            esac
+        done)
         ;;
     paths) # a file that a document names is there
         files '*' | awk '

@@ -54,7 +54,9 @@ clean() {
     find "$tree" -name '*.c' -exec rm {} +
     rm -f "$tree/dev"
     cat >"$tree/base/good.c" <<'EOF'
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Good. */
 #include <stddef.h>
 
 /* Unlike strcpy(), it never sleep()s. */
@@ -115,6 +117,7 @@ case $name in
         for call in 'strcpy(a, b)' 'sprintf(a, "%d", 1)' 'atoi(a)' 'system("x")' 'popen("x", "r")'; do
             plant base/bad.c 'void f(void)' '{' "    (void)$call;" '}'
         done
+        plant base/bad.c 'int f(void)' '{' '    st = st == STATUS_OK ? g() : st;' '}'
         plant tests/unit/bad.c 'void f(void)' '{' '    sleep(1);' '}'
         plant base/bad.c 'void f(uv_timer_t *t)' '{' '    (void)uv_timer_start(t, f, 0, 0);' '}'
         ;;
@@ -132,6 +135,15 @@ case $name in
         printf '%0121d\n' 0 >"$tree/docs/bad.md"
         if run; then echo "text did not see a long line of a document" && exit 1; fi
         rm "$tree/docs/bad.md"
+        ;;
+    comments)
+        plant base/bad.c 'int x;'
+        sentence='/* SPDX-License-Identifier: Apache-2.0'
+        for bad in 'int x; /* of two\n        lines */' '/* The end is alone.\n */'; do
+            clean
+            printf '%s\n *\n * Bad. */\n%b\n' "$sentence" "$bad" >"$tree/base/bad.c"
+            if run || ! grep -q 'bad.c:[45]: ' "$tree/output"; then echo "comments did not see: $bad" && exit 1; fi
+        done
         ;;
     paths)
         clean

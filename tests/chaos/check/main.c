@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * claimd-chaos-check: runs all checkers over the folder of a run. */
 #include "check.h"
 
 #include <sys/wait.h>
