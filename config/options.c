@@ -130,8 +130,8 @@ const struct option_def config_options[] = {
      .default_text = "10000", RELOADS, .help = "Hints to keep ready per queue and priority."},
     {"scheduler.priority_aging_ms", MS, AT(scheduler.priority_aging_us), RANGE(0, 7 * 24 * HOUR_MS),
      .default_text = "0", RELOADS,
-     .help = "A due job that has waited so long goes up by one priority, and again, so that the "
-             "lowest runs in bounded time; 0 = never. Raised with each full pass."},
+     .help = "A due job rises by one priority each time it has waited this long, so that even the "
+             "lowest runs in bounded time; 0 = never. Applied by full passes."},
     {"scheduler.look_behind_ms", MS, AT(scheduler.look_behind_us), RANGE(1, 600000),
      .default_text = "2000",
      .help = "How far behind its cursor the feed reads again, since transactions commit out of "

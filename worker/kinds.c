@@ -117,7 +117,7 @@ static bool is_in(const json_t *list, const json_t *item)
 static void say_refused(const char *file, const char *reason)
 {
     log_warn("plugin_refused", LOG_TEXT("file", file), LOG_TEXT("err", reason),
-             LOG_TEXT("action", "its kinds are not served here; mend it, then SIGHUP"));
+             LOG_TEXT("action", "its kinds are not served here; fix it, then SIGHUP"));
 }
 
 /* What is not served now may be good later: one runner tries again, at growing distance. */

@@ -2,8 +2,7 @@
  *
  * The part of the load whose jobs have to do with each other: exclusive keys, a queue with places,
  * unique keys, batches with a follow-up, jobs after jobs; and what is done to them by claimd's own
- * functions: edits, cancels, retries of dead ones. Its random choices have a stream of their own.
- */
+ * functions: edits, cancels, retries of dead ones. Its random choices are a stream of their own. */
 #ifndef CLAIMD_TESTS_CHAOS_TIES_H
 #define CLAIMD_TESTS_CHAOS_TIES_H
 

@@ -156,8 +156,7 @@ static enum claimd_outcome handle(const struct claimd_context *job)
     return claimd_done(job, text);
 }
 
-/* `KIND("s_long")`: crashes may be as many as there are kills of runners, and it tries again soon.
- */
+/* `KIND("s_long")`: crashes may be as many as there are kills of runners; it tries again soon. */
 #define KIND(kind_name)                                                                   \
     {                                                                                     \
         .name = (kind_name), .handle = handle, .max_attempts = MANY, .max_crashes = MANY, \
