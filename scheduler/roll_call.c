@@ -53,7 +53,7 @@ static void complain(struct roll_call *r, const struct err *err)
     r->is_failing = true;
     if (complaint_due(&r->complaint, clock_boot_us())) {
         log_error("roll_call_failed", LOG_TEXT("err", err->msg),
-                  LOG_TEXT("action", "looking again"));
+                  LOG_TEXT("action", "trying again"));
     }
 }
 

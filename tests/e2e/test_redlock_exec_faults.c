@@ -181,10 +181,8 @@ START_TEST(E3_a_command_whose_lock_was_deleted_everywhere_is_killed_at_the_next_
     (void)world_pid("held");
     for (size_t i = 0; i < MASTERS; i++) {
         struct err err = {0};
-        const char *const argv[] = {"redis-cli", "-s", world.servers[i].path, "DEL", "k", NULL};
-        int code = -1;
-        ck_assert_int_eq(program_run(argv, NULL, LIMIT_US, &world.out, &code, &err), STATUS_OK);
-        ck_assert_int_eq(code, 0);
+        const char *const words[] = {"DEL", "k", NULL};
+        ck_assert_int_eq(redis_server_ask(&world.servers[i], words, &world.out, &err), STATUS_OK);
     }
     ck_assert_int_eq(world_wait(pid), 74);
     ck_assert(is_gone("held"));

@@ -19,12 +19,9 @@ static void set_password(const char *text)
 static void put(size_t master, const char *value)
 {
     struct err err = {0};
-    const char *const argv[] = {
-        "redis-cli", "-s", world.servers[master].path, "-a", PASSWORD, "SET", "k", value, "PX",
-        "60000",     NULL};
-    int code = -1;
+    const char *const words[] = {"-a", PASSWORD, "SET", "k", value, "PX", "60000", NULL};
     buf_reset(&world.out);
-    ck_assert_int_eq(program_run(argv, NULL, LIMIT_US, &world.out, &code, &err), STATUS_OK);
+    ck_assert_int_eq(redis_server_ask(&world.servers[master], words, &world.out, &err), STATUS_OK);
     ck_assert(world_said("OK"));
 }
 
@@ -92,11 +89,9 @@ START_TEST(bench_measures_and_leaves_no_key)
     ck_assert(world_said("\"failed\": 0"));
     ck_assert_int_eq(redlock("bench", PATIENT), 69);
     struct err err = {0};
-    const char *const argv[] = {"redis-cli", "-s", world.servers[0].path, "-a", PASSWORD,
-                                "DBSIZE",    NULL};
-    int code = -1;
+    const char *const words[] = {"-a", PASSWORD, "DBSIZE", NULL};
     buf_reset(&world.out);
-    ck_assert_int_eq(program_run(argv, NULL, LIMIT_US, &world.out, &code, &err), STATUS_OK);
+    ck_assert_int_eq(redis_server_ask(&world.servers[0], words, &world.out, &err), STATUS_OK);
     ck_assert(world_said("0"));
 }
 END_TEST

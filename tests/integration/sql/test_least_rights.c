@@ -194,24 +194,22 @@ static int complaints(const char *text)
 static void as_user(size_t master, const char *user, const char *password, const char *command,
                     struct buf *out)
 {
-    const char *argv[WORDS_MAX + 8] = {"redis-cli", "-s", fleet.masters[master].path,
-                                       "--no-auth-warning"};
+    const char *words[WORDS_MAX + 8] = {"--no-auth-warning"};
     char text[1024];
     char *rest = NULL;
-    size_t n = 4;
-    int code = -1;
+    size_t n = 1;
     if (user != NULL) {
-        argv[n++] = "--user";
-        argv[n++] = user;
-        argv[n++] = "--pass";
-        argv[n++] = password;
+        words[n++] = "--user";
+        words[n++] = user;
+        words[n++] = "--pass";
+        words[n++] = password;
     }
     (void)snprintf(text, sizeof text, "%s", command);
     for (char *word = strtok_r(text, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
-        ck_assert_uint_lt(n, ARRAY_COUNT(argv) - 1);
-        argv[n++] = word;
+        ck_assert_uint_lt(n, ARRAY_COUNT(words) - 1);
+        words[n++] = word;
     }
-    OK(program_run(argv, NULL, SOON_US, out, &code, &err));
+    OK(redis_server_ask(&fleet.masters[master], words, out, &err));
     OK(buf_append(out, "", 1, &err));
 }
 
