@@ -191,7 +191,7 @@ void lock_publish(struct redlock_lock *l, const struct redlock_request *request)
     l->on_state = request->on_state;
     l->ctx = request->ctx;
     if (l->state != REDLOCK_STATE_HELD) {
-        tell_later(l); /* while its fence was minted */
+        tell_later(l); /* while its fence was drawn */
     }
 }
 

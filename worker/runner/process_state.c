@@ -61,7 +61,7 @@ static bool environment_changed(const struct process_state *clean)
         return true;
     }
     size_t i = 0;
-    for (; i < DIRT_ENVIRONMENT_MAX - 1 && clean->variables[i] != NULL; i++) {
+    for (; i < PROCESS_VARIABLES_MAX - 1 && clean->variables[i] != NULL; i++) {
         if (environ[i] != clean->variables[i]) {
             return true;
         }
@@ -76,7 +76,8 @@ void process_state_baseline(struct process_state *ret)
                                   .tasks = task_links(),
                                   .environment = environ};
     (void)stat(".", &ret->directory);
-    for (size_t i = 0; environ != NULL && i < DIRT_ENVIRONMENT_MAX - 1 && environ[i] != NULL; i++) {
+    for (size_t i = 0; environ != NULL && i < PROCESS_VARIABLES_MAX - 1 && environ[i] != NULL;
+         i++) {
         ret->variables[i] = environ[i];
     }
     struct sigaction term;

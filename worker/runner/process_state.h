@@ -9,7 +9,7 @@
 
 #include <sys/stat.h>
 
-#define DIRT_ENVIRONMENT_MAX 16
+#define PROCESS_VARIABLES_MAX 16
 
 struct process_state {
     struct stat directory;
@@ -17,7 +17,7 @@ struct process_state {
     int first_free_fd;
     nlink_t tasks;
     char **environment;
-    char *variables[DIRT_ENVIRONMENT_MAX];
+    char *variables[PROCESS_VARIABLES_MAX];
     void (*on_term)(int);
 };
 

@@ -420,22 +420,22 @@ static void on_notify(void *ctx, const char *channel, const char *payload)
 
 START_TEST(a_statement_notifies_once_and_only_while_the_leader_is_hungry)
 {
-    struct pg *ear = NULL;
+    struct pg *listener = NULL;
     const struct pg_options options = {.loop = &world.loop,
                                        .conninfo = world.conninfo,
-                                       .application_name = "ear",
+                                       .application_name = "listener",
                                        .listen = "claimd",
                                        .timeout_us = LIMIT_US,
                                        .on_notify = on_notify};
-    ck_assert_int_eq(pg_open(&options, &ear, NULL), STATUS_OK);
-    RUN_UNTIL(pg_is_up(ear));
+    ck_assert_int_eq(pg_open(&options, &listener, NULL), STATUS_OK);
+    RUN_UNTIL(pg_is_up(listener));
     (void)side_run(db, "SELECT claimd.enqueue('a')::text");
     (void)side_run(db, "UPDATE claimd.cluster SET hungry = true");
     (void)side_run(db, "INSERT INTO claimd.job (kind) SELECT 'a' FROM generate_series(1, 100)");
     RUN_UNTIL(notes > 0);
-    (void)side_run(ear, "SELECT 1"); /* whatever else was sent has arrived before this */
+    (void)side_run(listener, "SELECT 1"); /* whatever else was sent has arrived before this */
     ck_assert_int_eq(notes, 1);
-    pg_close(ear);
+    pg_close(listener);
 }
 END_TEST
 

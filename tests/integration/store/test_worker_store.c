@@ -102,7 +102,7 @@ static void on_predecessor(void *ctx, enum status st, const char *prefix, const 
         RUN_UNTIL(told.calls == 1);                         \
     } while (0)
 
-static void enroll(struct pg *pg, const char *id, size_t kind_count)
+static void register_worker(struct pg *pg, const char *id, size_t kind_count)
 {
     const struct worker_registration r = {.worker_id = id,
                                           .host = "here",
@@ -138,7 +138,7 @@ static void beat(const char *id, size_t kind_count, bool lost_pop)
 
 START_TEST(registering_makes_the_row_and_announces_the_kinds)
 {
-    enroll(side, WORKER_A, 2); /* a session that sees its own start */
+    register_worker(side, WORKER_A, 2); /* a session that sees its own start */
     ASSERT_TEXT("SELECT concat_ws(' ', host, pid, slots, token_prefix, version, queues, kinds, "
                 "dead, stopped) FROM claimd.worker WHERE stale_at BETWEEN clock_timestamp() + '5 "
                 "s' AND clock_timestamp() + '8 s'",
@@ -201,7 +201,7 @@ END_TEST
 
 START_TEST(a_beat_tells_what_doctor_wants_to_know)
 {
-    enroll(store_a.pg, WORKER_A, 2);
+    register_worker(store_a.pg, WORKER_A, 2);
     const struct worker_beat b = {.worker_id = WORKER_A,
                                   .stale_us = 8 * US_PER_S,
                                   .kinds = kinds,
@@ -221,31 +221,31 @@ END_TEST
 
 START_TEST(registering_again_changes_only_kinds_that_differ)
 {
-    enroll(store_a.pg, WORKER_A, 2);
+    register_worker(store_a.pg, WORKER_A, 2);
     (void)side_run(side, "UPDATE claimd.kind SET max_attempts = 9, updated_at = 'epoch' WHERE name "
                          "= 'noop'");
     (void)side_run(side, "UPDATE claimd.kind SET updated_at = 'epoch' WHERE name = 'other'");
-    enroll(store_a.pg, WORKER_B, 2);
+    register_worker(store_a.pg, WORKER_B, 2);
     ASSERT_TEXT("SELECT name || ' ' || max_attempts FROM claimd.kind WHERE updated_at > 'epoch'",
                 "noop 25");
-    enroll(store_a.pg, WORKER_B, 2); /* its answer had been lost */
+    register_worker(store_a.pg, WORKER_B, 2); /* its answer had been lost */
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.worker", 2);
 }
 END_TEST
 
 START_TEST(registering_leaves_what_an_operator_has_set_of_a_kind)
 {
-    enroll(store_a.pg, WORKER_A, 2);
+    register_worker(store_a.pg, WORKER_A, 2);
     (void)side_run(side, "SELECT claimd.set_kind('noop', '{\"timeout\": \"5 s\", \"max_attempts\": "
                          "2}')::text");
     (void)side_run(side, "UPDATE claimd.kind SET version = 'old', of_plugin = of_plugin || "
                          "'{\"timeout\": \"1 s\"}', updated_at = 'epoch'");
-    enroll(store_a.pg, WORKER_B, 2);
+    register_worker(store_a.pg, WORKER_B, 2);
     ASSERT_TEXT("SELECT concat_ws(' ', version, timeout, max_attempts) FROM claimd.kind WHERE name "
                 "= 'noop'",
                 "1 00:00:05 2");
     (void)side_run(side, "UPDATE claimd.kind SET updated_at = 'epoch'");
-    enroll(store_a.pg, WORKER_B, 2);
+    register_worker(store_a.pg, WORKER_B, 2);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.kind WHERE updated_at > 'epoch'", 0);
     (void)side_run(side, "SELECT claimd.set_kind('noop', '{\"timeout\": null, \"max_attempts\": "
                          "null}')::text");
@@ -256,7 +256,7 @@ END_TEST
 
 START_TEST(a_beat_says_what_the_worker_does_and_moves_stale_at)
 {
-    enroll(store_a.pg, WORKER_A, 2);
+    register_worker(store_a.pg, WORKER_A, 2);
     (void)side_run(side, "UPDATE claimd.worker SET stale_at = now()");
     beat(WORKER_A, 1, true);
     ck_assert(!told.is_dead);
@@ -270,14 +270,14 @@ END_TEST
 
 START_TEST(a_beat_on_a_dead_a_stopped_or_a_missing_row_is_not_confirmed)
 {
-    enroll(store_a.pg, WORKER_A, 2);
+    register_worker(store_a.pg, WORKER_A, 2);
     (void)side_run(side, "UPDATE claimd.worker SET dead = true, stale_at = 'epoch'");
     beat(WORKER_A, 2, false);
     ck_assert(told.is_dead);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.worker WHERE stale_at = 'epoch'", 1);
     beat(WORKER_B, 2, false);
     ck_assert(told.is_dead);
-    enroll(store_a.pg, WORKER_C, 2);
+    register_worker(store_a.pg, WORKER_C, 2);
     TELL(worker_store_stopped(store_a.pg, WORKER_C, on_done, &told, err));
     beat(WORKER_C, 2, false);
     ck_assert(told.is_dead);
@@ -286,7 +286,7 @@ END_TEST
 
 START_TEST(a_beat_learns_which_of_its_queues_are_paused)
 {
-    enroll(store_a.pg, WORKER_A, 2);
+    register_worker(store_a.pg, WORKER_A, 2);
     (void)side_run(side, "INSERT INTO claimd.queue VALUES ('mail', true), ('default', false), "
                          "('elsewhere', true)");
     beat(WORKER_A, 2, false);
@@ -296,7 +296,7 @@ END_TEST
 
 START_TEST(a_beat_learns_the_weights_of_its_queues)
 {
-    enroll(store_a.pg, WORKER_A, 2);
+    register_worker(store_a.pg, WORKER_A, 2);
     beat(WORKER_A, 2, false);
     ck_assert_str_eq(told.weights, "");
     (void)side_run(side, "INSERT INTO claimd.queue (name, weight) VALUES ('mail', 9), ('default', "
@@ -311,7 +311,7 @@ START_TEST(a_predecessor_is_ended_and_its_jobs_are_named_and_handed_back)
 {
     struct store old;
     store_start(&old, WORKER_B);
-    enroll(old.pg, WORKER_B, 2);
+    register_worker(old.pg, WORKER_B, 2);
     (void)side_run(side, "UPDATE claimd.worker w SET backend_start = a.backend_start FROM "
                          "pg_stat_activity a WHERE a.pid = w.backend_pid");
     int64_t id = add_jobs(4);
@@ -349,7 +349,7 @@ START_TEST(an_unknown_or_stopped_predecessor_is_not_found)
 {
     TELL(worker_store_end_predecessor(store_a.pg, WORKER_C, on_predecessor, &told, err));
     ck_assert_int_eq(told.st, STATUS_NOT_FOUND);
-    enroll(store_a.pg, WORKER_C, 1);
+    register_worker(store_a.pg, WORKER_C, 1);
     TELL(worker_store_stopped(store_a.pg, WORKER_C, on_done, &told, err));
     TELL(worker_store_end_predecessor(store_a.pg, WORKER_C, on_predecessor, &told, err));
     ck_assert_int_eq(told.st, STATUS_NOT_FOUND);
