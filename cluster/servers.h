@@ -39,8 +39,8 @@ enum status pg_server_launch(struct pg_server *s, struct err *err) MUST_USE;
 bool pg_server_is_ready(const struct pg_server *s);
 /* Somebody else has started it again, and it still runs: a second one would not start. */
 bool pg_server_is_others(const struct pg_server *s);
-void pg_server_kill(
-    struct pg_server *s); /* kill -9 of the postmaster, waits for all its children */
+/* Kill -9 of the postmaster; waits for all its children. */
+void pg_server_kill(struct pg_server *s);
 void pg_server_stop(struct pg_server *s); /* fast shutdown, waits; accepts a zeroed one */
 
 /* CREATE DATABASE name TEMPLATE template (NULL = template1); ret_conninfo names it. */

@@ -9,8 +9,8 @@
  *   (FEED_BEHIND), leaving out what was fed already.
  * - Who knows a time moves the cursor back to it (feed_rewind).
  * - The full pass (model/feed_full.h) reads every lane from its beginning up to its cursor. It is
- * the net below everything else, so it trusts nothing that is remembered: no position is kept from
- *   one full pass to the next, and none is stored (docs/decisions/0011).
+ *   the safety net, so it trusts nothing that is remembered: no position is kept from one full
+ *   pass to the next, and none is stored (docs/decisions/0011).
  *
  * Positions and `pg_us` are row times (PostgreSQL's clock, µs since 1970); `now_us` is BOOTTIME. */
 #ifndef CLAIMD_MODEL_FEED_H

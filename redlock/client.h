@@ -104,8 +104,8 @@ struct redlock {
 };
 
 /* ---- client.c ---- */
-bool client_is_forked(
-    const struct redlock *c); /* made by another process: nothing works (lock.F1) */
+/* Made by another process: nothing works (lock.F1). */
+bool client_is_forked(const struct redlock *c);
 bool client_is_thread(const struct redlock *c); /* is this its thread? */
 void client_ref(struct redlock *c);
 void client_unref(struct redlock *c);
@@ -193,8 +193,8 @@ struct fence_requests { /* of numbers for one or several locks */
 void fence_requests_start(struct fence_requests *m, void (*done)(struct fence_requests *m));
 /* Fills l->fence; 0 = none. */
 void fence_requests_add(struct fence_requests *m, struct redlock_lock *l);
-void fence_requests_run(
-    struct fence_requests *m); /* all were added; `done` may be called from here */
+/* All were added; `done` may be called from here. */
+void fence_requests_run(struct fence_requests *m);
 
 /* ---- unlock.c ---- */
 /* Its keys are extended no more, and are released; `done` hears how for each of them, unless NULL.

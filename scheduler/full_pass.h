@@ -29,8 +29,8 @@ struct full_pass_options {
 
 enum status full_pass_open(const struct full_pass_options *options, struct full_pass **ret,
                            struct err *err) MUST_USE;
-void full_pass_close(
-    struct full_pass *p); /* accepts NULL; replies under way must not come any more */
+/* Accepts NULL; replies under way must not come any more. */
+void full_pass_close(struct full_pass *p);
 
 /* Connects; the first full pass comes when one is wanted, or after every_us. */
 enum status full_pass_start(struct full_pass *p, struct err *err) MUST_USE;

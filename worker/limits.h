@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Jobs with a limit that is reached. PostgreSQL decides that, at the claim; here the hints are seen
- * to.
- * - Exclusive keys: the hint of a refused job is dropped, and whoever frees the key pushes the
- * next.
- * - Queues: the hints stay in Redis, in their order, and a worker that was refused shuts the queue
- * for a while. The end of a run of its own opens it for one job, without anybody's help; what
- * others free is found by trying one job now and then.
- * - Of both: what is claimed ahead holds its places for longer than it runs. Where claims are
- * refused although there is work in hand, less is claimed ahead. */
+ * Jobs whose limit is reached. PostgreSQL decides that when they are claimed; this part takes care
+ * of their hints.
+ *  - Exclusive keys: the hint of a refused job is dropped; whoever frees the key pushes the next.
+ *  - Queues: hints stay in Redis, in their order. A worker that was refused leaves the queue alone
+ *    for a while; when one of its own runs ends, it tries one job at once. Places that others free
+ *    are found by trying one job now and then.
+ *  - Both: a job that is claimed ahead holds its places while it waits. If claims are refused
+ *    although there is work in hand, less is claimed ahead. */
 #ifndef CLAIMD_WORKER_LIMITS_H
 #define CLAIMD_WORKER_LIMITS_H
 

@@ -4,15 +4,16 @@
  * flight, finishes and claims gather; the next segment carries all of them and has one commit.
  * Every write after the claim is fenced (lock.G3), and checks the worker's id as well.
  *
- * It owns the unpleasant cases, so that a caller sees only verdicts:
- * - a row locked by somebody's session (55P03): the segment is repeated with SKIP LOCKED by id, and
- * so for the next 10 s (INTERFACES rule 4); what was skipped is looked at, kept and tried again;
- * - a connection lost after sending: read back by fence, then repeated or settled (ARCHITECTURE
- * §4.11);
- * - a row that refuses its data: bisected, the one offender fails with "result refused" (§4.9);
- * - a failover: before a session's first claim the fence moves past what the lost primary gave out;
- * - any other refusal, or PostgreSQL away: everything is kept and tried again with backoff.
- * One thread, one loop; blocks never. */
+ * It handles the hard cases, so that callers only see verdicts:
+ *  - A row is locked by some session (55P03): the segment is repeated with SKIP LOCKED, by id, and
+ *    so are those of the next 10 s (INTERFACES rule 4). Skipped rows are kept and tried again.
+ *  - The connection is lost after sending: read back by fence, then repeated or settled
+ *    (ARCHITECTURE §4.11).
+ *  - A row refuses its data: bisected, the one offender fails with "result refused" (§4.9).
+ *  - A failover: before a session's first claim, the fence moves past what the lost primary gave
+ *    out.
+ *  - Any other refusal, or PostgreSQL is away: everything is kept and tried again, with backoff.
+ * One thread, one loop; never blocks. */
 #ifndef CLAIMD_STORE_JOBS_JOB_STORE_H
 #define CLAIMD_STORE_JOBS_JOB_STORE_H
 
@@ -42,11 +43,11 @@ struct job_store_options {
 
 enum status job_store_open(const struct job_store_options *options, struct job_store **ret,
                            struct err *err) MUST_USE;
-void job_store_close(
-    struct job_store *s); /* accepts NULL; drops what waits, without calling back */
+/* Accepts NULL; drops what waits, without calling back. */
+void job_store_close(struct job_store *s);
 void job_store_set_worker(struct job_store *s, const char *worker_id);
-void job_store_on_up(
-    struct job_store *s); /* call from pg_options.on_up: what was kept is tried again */
+/* Call from pg_options.on_up: what was kept is tried again. */
+void job_store_on_up(struct job_store *s);
 
 /* ---- claim ---- */
 

@@ -162,6 +162,9 @@ case $name in
         over '
             /^ *\*\/$/ { print FILENAME ":" FNR ": a comment ends on the line of its last word" }
             /^[^"\/]*[;,{}] *\/\*/ && !/\*\// { print FILENAME ":" FNR ": a comment of two lines stands above its line" }
+            before ~ /\($/ && /^    [^"]*\); \/\*/ { print FILENAME ":" FNR ": a comment that breaks its line stands above it" }
+            before ~ /^ \*  ?- / && /^ \* [a-z0-9(]/ { print FILENAME ":" FNR ": the list above lost its indentation" }
+            { before = $0 }
         ' $c_files
         # shellcheck disable=SC2086
         over '

@@ -139,10 +139,11 @@ case $name in
     comments)
         plant base/bad.c 'int x;'
         sentence='/* SPDX-License-Identifier: Apache-2.0'
-        for bad in 'int x; /* of two\n        lines */' '/* The end is alone.\n */'; do
+        for bad in 'int x; /* of two\n        lines */' '/* The end is alone.\n */' 'void f(\n    int x); /* long */' \
+            '/*\n * - one\n * two */'; do
             clean
             printf '%s\n *\n * Bad. */\n%b\n' "$sentence" "$bad" >"$tree/base/bad.c"
-            if run || ! grep -q 'bad.c:[45]: ' "$tree/output"; then echo "comments did not see: $bad" && exit 1; fi
+            if run || ! grep -q 'bad.c:[4-6]: ' "$tree/output"; then echo "comments did not see: $bad" && exit 1; fi
         done
         ;;
     paths)

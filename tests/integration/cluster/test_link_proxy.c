@@ -205,8 +205,8 @@ static bool is_refused(void)
 START_TEST(a_dead_server_refuses_connections)
 {
     OK(link_proxy_listen(proxy, 0, false, &err));
-    ck_assert(
-        WAIT_UNTIL(is_refused(), WAIT_MS * US_PER_MS)); /* its thread's poll() keeps it a moment */
+    /* Its thread's poll() keeps it a moment. */
+    ck_assert(WAIT_UNTIL(is_refused(), WAIT_MS * US_PER_MS));
     OK(link_proxy_listen(proxy, 0, true, &err));
     autoclose int again = connect_to(path);
     say(again, "PING\r\n");
