@@ -92,7 +92,10 @@ static enum status check_texts(const struct ctl_args *args, struct err *err)
         return st;
     }
     st = check_not_empty(args, "worker", err);
-    return st == STATUS_OK ? check_not_empty(args, "error", err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return check_not_empty(args, "error", err);
 }
 
 static bool is_among(const char *const *states, size_t count, const char *text, size_t len)
