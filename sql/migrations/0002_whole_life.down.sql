@@ -11,7 +11,7 @@ ALTER TABLE job_history DROP COLUMN flags, DROP COLUMN version, DROP COLUMN uniq
 ALTER TABLE kind DROP COLUMN keep_log, DROP COLUMN set_by_hand, DROP COLUMN of_plugin, DROP COLUMN paused, DROP COLUMN paused_at, DROP COLUMN paused_by, DROP COLUMN backoff;
 ALTER TABLE queue DROP COLUMN max_running, DROP COLUMN limited, DROP COLUMN rate, DROP COLUMN max_open,
                   DROP COLUMN paused_at, DROP COLUMN paused_by;
-DROP INDEX job_live_cancel, job_live_checkpoint;
+DROP INDEX job_live_cancel;
 ALTER TABLE job_live DROP COLUMN percent, DROP COLUMN changed_at, DROP CONSTRAINT job_live_progress_size,
                      DROP CONSTRAINT job_live_checkpoint_size;
 DROP FUNCTION backoff_is_valid, why_no_backoff, share_of;

@@ -150,8 +150,6 @@ ALTER TABLE job_live
 -- For the workers' beats: they ask for nothing else, and it is nearly always empty.
 CREATE INDEX job_live_cancel ON job_live (id) WHERE cancel_requested;
 
-CREATE INDEX job_live_checkpoint ON job_live (id) WHERE checkpoint IS NOT NULL;
-
 -- The scheduled_at of a job that waits for others (0008): no claim takes it, no feed reads it.
 CREATE FUNCTION job_waits() RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN timestamptz '2285-12-31 00:00:00+00';
@@ -188,6 +186,7 @@ GRANT EXECUTE ON FUNCTION job_waits, open_state TO claimd_admin, claimd_reader;
 GRANT EXECUTE ON FUNCTION finish_upgrade TO claimd_admin;
 GRANT EXECUTE ON FUNCTION backoff_is_valid TO claimd_admin, claimd_producer, claimd_worker;
 GRANT INSERT (backoff, share, share_key) ON job TO claimd_admin, claimd_producer;
+GRANT UPDATE (flags) ON job TO claimd_worker; -- 128: job_live has a checkpoint of the job
 GRANT EXECUTE ON FUNCTION share_of TO claimd_admin, claimd_producer;
 GRANT SELECT (oldest_program) ON cluster TO claimd_producer; -- share_of() asks for it
 

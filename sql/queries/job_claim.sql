@@ -2,7 +2,7 @@
 -- Claims those of the ids that are available, due, of a served kind and have an attempt left. By primary key, HOT; waits for
 -- a row lock up to lock_timeout (55P03). $3 and $4 go together: kinds, and how many attempts each allows by default. $5 = 1
 -- leaves out jobs at their last attempt. Jobs with a limit or a kept edit are left to job_claim_limited. Args come along where they
--- are small and need no decompression; else job_args fetches them, with large metadata and a checkpoint (index: job_live_checkpoint).
+-- are small and need no decompression; else job_args fetches them, with large metadata and a checkpoint (flag 128).
 -- (SELECT $1) hides the ids from the planner: it looks at each of 500 otherwise, which takes longer than a claim of ten.
 -- params: int8[], uuid, text[], int8[], int4
 UPDATE claimd.job
@@ -16,8 +16,5 @@ RETURNING id, fence, attempt, crashes, kind, queue, priority, ready_at, attempte
           backoff, generation, created_at, array_to_json(tags)::text AS tags,
           CASE WHEN pg_column_size(metadata) <= 8192 THEN metadata::text END AS metadata,
           CASE WHEN pg_column_size(args) <= 8192 AND pg_column_compression(args) IS NULL
-                AND (metadata IS NULL OR pg_column_size(metadata) <= 8192)
-                AND (NOT EXISTS (SELECT FROM claimd.job_live l WHERE l.checkpoint IS NOT NULL)
-                     OR id <> ALL (ARRAY(SELECT l.id FROM claimd.job_live l
-                                          WHERE l.checkpoint IS NOT NULL AND l.id = ANY ((SELECT $1)::bigint[]))))
+                AND (metadata IS NULL OR pg_column_size(metadata) <= 8192) AND flags & 128 = 0
                THEN args::text END AS args, flags

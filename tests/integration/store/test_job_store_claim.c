@@ -196,6 +196,8 @@ START_TEST(a_checkpoint_and_large_metadata_are_fetched_and_the_rest_comes_along)
                          "generation = 2 WHERE id = (SELECT min(id) FROM claimd.job)");
     (void)side_run(side, "INSERT INTO claimd.job_live (id, fence, checkpoint) SELECT id, 0, "
                          "'{\"at\": 7}' FROM claimd.job ORDER BY id OFFSET 1 LIMIT 1");
+    (void)side_run(side, "UPDATE claimd.job SET flags = 128 WHERE id IN (SELECT id FROM "
+                         "claimd.job_live)");
     (void)side_run(side,
                    "UPDATE claimd.job SET metadata = (SELECT jsonb_object_agg(md5(n::text), n) "
                    "FROM generate_series(1, 600) n) WHERE id = (SELECT max(id) FROM claimd.job)");
