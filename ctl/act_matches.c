@@ -2,19 +2,22 @@
  *
  * An act on all jobs that a filter chooses. First their ids are gathered, then they are asked for
  * in batches, the oldest first, each batch one transaction. A batch that is refused is halved until
- * the job that is to blame stands alone. What is done stays done: after an interruption the same
- * command finds only the rest. */
+ * the job that is to blame stands alone; if that is because its queue is full, the others of this
+ * queue are not tried. What is done stays done: after an interruption the same command finds only
+ * the rest. */
 #include "base/clock.h"
 #include "base/parse.h"
 #include "ctl/act.h"
 #include "ctl/jobs_walk.h"
+#include "ctl/matches.h"
 #include "ctl/progress.h"
 
 #include <signal.h>
 #include <unistd.h>
 
-#define JOBS_MAX 10000000 /* of one command */
 #define BATCH_MAX 1000
+#define QUEUE_COLUMN 2 /* of what is read */
+#define QUEUE_IS_FULL "CL005"
 #define CHUNK 10000        /* rows read at a time, and what --dry-run shows as JSON */
 #define SHOWN_AS_TEXT 20   /* of --dry-run */
 #define FAILURES_SHOWN 100 /* the others are counted */
@@ -26,7 +29,7 @@ struct bulk {
     struct admin *admin;
     struct walk walk;
     int64_t limit;
-    struct buf ids; /* int64_t, the newest first */
+    struct matches found;
     int64_t done;
     int64_t failed;
     enum status worst;
@@ -42,20 +45,12 @@ static const struct table_column failure_columns[] = {{"id", CELL_NUMBER},
 
 static int64_t count_of(const struct bulk *b)
 {
-    return (int64_t)(b->ids.len / sizeof(int64_t));
+    return matches_count(&b->found);
 }
 
 static const char *plural(int64_t count)
 {
     return count == 1 ? "" : "s";
-}
-
-/* The ids as they were found are the newest first; this counts from the oldest. */
-static int64_t id_at(const struct bulk *b, int64_t index)
-{
-    int64_t id = 0;
-    memcpy(&id, buf_at(&b->ids) + (size_t)(count_of(b) - 1 - index) * sizeof id, sizeof id);
-    return id;
 }
 
 /* While it gathers and acts, a signal waits until a batch is over. */
@@ -112,11 +107,11 @@ static enum status read_filter(struct bulk *b, int64_t now_us, struct err *err)
 static enum status read_limit(struct bulk *b, struct err *err)
 {
     const char *text = ctl_value(b->args, "limit");
-    b->limit = JOBS_MAX;
+    b->limit = MATCHES_MAX;
     if (text == NULL) {
         return STATUS_OK;
     }
-    enum status st = parse_i64(text, strlen(text), 1, JOBS_MAX, &b->limit, err);
+    enum status st = parse_i64(text, strlen(text), 1, MATCHES_MAX, &b->limit, err);
     if (st != STATUS_OK) {
         err_prefix(err, "--limit");
     }
@@ -128,7 +123,7 @@ static enum status keep_ids(struct bulk *b, const struct table *found, struct er
     enum status st = STATUS_OK;
     for (size_t row = 0; st == STATUS_OK && row < found->row_count; row++) {
         int64_t id = strtoll(table_cell(found, row, 0), NULL, 10);
-        st = buf_append(&b->ids, &id, sizeof id, err);
+        st = matches_add(&b->found, id, table_cell(found, row, QUEUE_COLUMN), err);
     }
     return st;
 }
@@ -175,17 +170,18 @@ static enum status agree(const struct bulk *b, struct err *err)
 
 /* ---- doing ---- */
 
+/* Those for which there is no room are left out; nothing is put when that is all. */
 static enum status put_ids(const struct bulk *b, int64_t from, int64_t count, struct buf *out,
                            struct err *err)
 {
-    enum status st = buf_append_text(out, "{", err);
-    for (int64_t i = 0; st == STATUS_OK && i < count; i++) {
-        st = buf_printf(out, err, "%s%lld", i > 0 ? "," : "", (long long)id_at(b, from + i));
+    enum status st = STATUS_OK;
+    for (int64_t i = from; st == STATUS_OK && i < from + count; i++) {
+        if (matches_full(&b->found, i) == NULL) {
+            st = buf_printf(out, err, "%s%lld", out->len > 0 ? "," : "{",
+                            (long long)matches_id(&b->found, i));
+        }
     }
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return buf_append_text(out, "}", err);
+    return st == STATUS_OK && out->len > 0 ? buf_append_text(out, "}", err) : st;
 }
 
 static enum status do_batch(struct bulk *b, int64_t from, int64_t count, struct err *err)
@@ -193,7 +189,7 @@ static enum status do_batch(struct bulk *b, int64_t from, int64_t count, struct 
     autobuf struct buf list = BUF_INIT((size_t)BATCH_MAX * 24);
     auto_admin_rows struct admin_rows *rows = NULL;
     enum status st = put_ids(b, from, count, &list, err);
-    if (st != STATUS_OK) {
+    if (st != STATUS_OK || list.len == 0) {
         return st;
     }
     const char *const params[] = {buf_at(&list), b->act->parameter};
@@ -212,6 +208,18 @@ static enum status note_failure(struct bulk *b, int64_t id, const struct err *wh
                                                   : STATUS_OK;
 }
 
+/* A batch was done, but for those that it left out. */
+static enum status note_batch(struct bulk *b, int64_t from, int64_t count, struct err *err)
+{
+    enum status st = STATUS_OK;
+    for (int64_t i = from; st == STATUS_OK && i < from + count; i++) {
+        const struct err *full = matches_full(&b->found, i);
+        b->done += full == NULL ? 1 : 0;
+        st = full == NULL ? STATUS_OK : note_failure(b, matches_id(&b->found, i), full, err);
+    }
+    return st;
+}
+
 /* *size: of the next batch. A failure that is not of one job ends it. */
 static enum status do_next(struct bulk *b, int64_t *size, struct err *err)
 {
@@ -221,9 +229,8 @@ static enum status do_next(struct bulk *b, int64_t *size, struct err *err)
     int64_t count = *size < left ? *size : left;
     enum status st = do_batch(b, from, count, &why);
     if (st == STATUS_OK) {
-        b->done += count;
         *size = 2 * count < BATCH_MAX ? 2 * count : BATCH_MAX;
-        return STATUS_OK;
+        return note_batch(b, from, count, err);
     }
     if (act_is_end(&why)) {
         return err_fail(err, st, "%s", why.msg);
@@ -233,7 +240,10 @@ static enum status do_next(struct bulk *b, int64_t *size, struct err *err)
         return STATUS_OK;
     }
     *size = 1;
-    return note_failure(b, id_at(b, from), &why, err);
+    if (strcmp(why.code, QUEUE_IS_FULL) == 0) {
+        matches_note_full(&b->found, from, &why);
+    }
+    return note_failure(b, matches_id(&b->found, from), &why, err);
 }
 
 static enum status do_first(struct bulk *b, struct err *err)
@@ -339,7 +349,7 @@ static enum status check(struct bulk *b, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    st = walk_columns(&b->walk, "id,kind,queue,state,error", err);
+    st = walk_columns(&b->walk, "id,kind,queue,state,error", err); /* QUEUE_COLUMN */
     if (st != STATUS_OK) {
         return st;
     }
@@ -406,11 +416,11 @@ enum status act_on_matches(struct ctl *ctl, const struct ctl_args *args, const s
                      .args = args,
                      .act = act,
                      .walk = WALK(NULL, CHUNK),
-                     .ids = BUF_INIT(JOBS_MAX * sizeof(int64_t)),
                      .failures = TABLE("failed", failure_columns)};
+    matches_init(&b.found);
     enum status st = run(&b, err);
     walk_release(&b.walk);
-    buf_release(&b.ids);
+    matches_release(&b.found);
     table_release(&b.shown);
     table_release(&b.failures);
     return st;

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The jobs that a filter chose, by id and queue, and which queues were found to be full. */
+#ifndef CLAIMD_CTL_MATCHES_H
+#define CLAIMD_CTL_MATCHES_H
+
+#include "base/buf.h"
+
+#include <stdbool.h>
+
+#define MATCHES_MAX 10000000
+#define MATCH_QUEUES_MAX 1000 /* that are told apart; the jobs of others are all asked for */
+
+struct matches {
+    struct buf ids;    /* int64_t, in the order in which they were added: the newest first */
+    struct buf places; /* of each its queue's place in `queues`, or that bound */
+    struct buf queues; /* struct match_queue */
+    size_t last;       /* the place that was looked up last */
+};
+
+struct match_queue {
+    char name[64 + 1];
+    struct err full; /* why it takes no more; OK: it does */
+};
+
+void matches_init(struct matches *m);
+void matches_release(struct matches *m);
+
+int64_t matches_count(const struct matches *m);
+enum status matches_add(struct matches *m, int64_t id, const char *queue, struct err *err) MUST_USE;
+
+/* The index counts from the oldest. */
+int64_t matches_id(const struct matches *m, int64_t index);
+/* Why there is no room for this job; NULL: nobody has said so. */
+const struct err *matches_full(const struct matches *m, int64_t index);
+void matches_note_full(struct matches *m, int64_t index, const struct err *why);
+
+#endif
