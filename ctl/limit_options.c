@@ -72,22 +72,33 @@ static enum status set_count(struct admin *a, const struct pg_statement *stateme
     if (value == NULL || statement == NULL) {
         return STATUS_OK;
     }
-    return ctl_written(admin_query(a, statement, params, &rows, err), err);
+    return admin_query(a, statement, params, &rows, err);
+}
+
+static enum status set_rate(struct admin *a, const struct pg_statement *statement, const char *name,
+                            const struct limit_options *l, struct err *err)
+{
+    bool is_none = l->starts[0] == '\0';
+    const char *const params[] = {name, is_none ? NULL : l->starts, is_none ? "1 s" : l->per};
+    auto_admin_rows struct admin_rows *rows = NULL;
+    return l->rate == NULL ? STATUS_OK : admin_query(a, statement, params, &rows, err);
 }
 
 enum status limit_options_set(struct admin *a, const char *name, const struct limit_options *l,
                               const struct limit_statements *statements, struct err *err)
 {
-    enum status st = set_count(a, statements->running, name, l->running, err);
+    enum status st = admin_exec(a, "BEGIN", err);
+    if (st == STATUS_OK) {
+        st = set_count(a, statements->running, name, l->running, err);
+    }
+    if (st == STATUS_OK) {
+        st = set_count(a, statements->max_open, name, l->max_open, err);
+    }
+    if (st == STATUS_OK) {
+        st = set_rate(a, statements->rate, name, l, err);
+    }
     if (st != STATUS_OK) {
-        return st;
+        return st; /* the session ends, and the transaction with it */
     }
-    st = set_count(a, statements->max_open, name, l->max_open, err);
-    if (st != STATUS_OK || l->rate == NULL) {
-        return st;
-    }
-    bool is_none = l->starts[0] == '\0';
-    const char *const params[] = {name, is_none ? NULL : l->starts, is_none ? "1 s" : l->per};
-    auto_admin_rows struct admin_rows *rows = NULL;
-    return ctl_written(admin_query(a, statements->rate, params, &rows, err), err);
+    return ctl_written(admin_exec(a, "COMMIT", err), err);
 }
