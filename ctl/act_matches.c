@@ -8,12 +8,12 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "ctl/act.h"
+#include "ctl/agree.h"
 #include "ctl/jobs_walk.h"
 #include "ctl/matches.h"
 #include "ctl/progress.h"
 
 #include <signal.h>
-#include <unistd.h>
 
 #define BATCH_MAX 1000
 #define QUEUE_COLUMN 2 /* of what is read */
@@ -155,17 +155,10 @@ static enum status gather(struct bulk *b, struct err *err)
 
 static enum status agree(const struct bulk *b, struct err *err)
 {
-    char answer[16] = "";
-    if (ctl_value(b->args, "yes") != NULL || isatty(STDIN_FILENO) != 1) {
-        return STATUS_OK;
-    }
-    (void)fprintf(stderr, "%lld job%s will be %s. Go on? [y/N] ", (long long)count_of(b),
-                  plural(count_of(b)), b->act->past);
-    (void)fflush(stderr);
-    if (fgets(answer, sizeof answer, stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y')) {
-        return STATUS_OK;
-    }
-    return err_fail(err, STATUS_INTERNAL, "nothing was done");
+    char question[64];
+    (void)snprintf(question, sizeof question, "%lld job%s will be %s.", (long long)count_of(b),
+                   plural(count_of(b)), b->act->past);
+    return ctl_agree(b->args, question, err);
 }
 
 /* ---- doing ---- */

@@ -60,7 +60,8 @@ static const struct ctl_command rows[] = {
      .help = "Ask a worker, or all on a host, to take no new jobs.\n\n"
              "It hears it with its next heartbeat, within 2 s, and stays so until it ends.",
      .examples = "claimctl workers quiet build-7",
-     .options = {{"dry-run", NULL, "only show which"}},
+     .options = {{"dry-run", NULL, "only show which"},
+                 {"yes", NULL, "don't ask on a terminal, if they are several"}},
      .run = workers_quiet},
     {.noun = "workers",
      .verb = "drain",
@@ -68,7 +69,8 @@ static const struct ctl_command rows[] = {
      .help = "Ask a worker, or all on a host, to end what runs, and then to end.\n\n"
              "The same as SIGTERM: what still runs after worker.drain_ms is handed back.",
      .examples = "claimctl workers drain build-7",
-     .options = {{"dry-run", NULL, "only show which"}},
+     .options = {{"dry-run", NULL, "only show which"},
+                 {"yes", NULL, "don't ask on a terminal, if they are several"}},
      .run = workers_drain},
     {.noun = "stats",
      .words = "",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * claimctl schedules apply: all schedules of a file in one transaction, or none. */
+#include "ctl/agree.h"
 #include "ctl/schedules.h"
 #include "ctl/table.h"
 #include "sql/queries.h"
@@ -199,19 +200,17 @@ static enum status apply_all(struct apply *p, bool is_kept, struct err *err)
 }
 
 /* A file that lost half of its lines would delete half of the schedules. */
-static enum status ask(struct apply *p, struct err *err)
+static enum status ask(struct apply *p, const struct ctl_args *args, struct err *err)
 {
-    char answer[16] = "";
+    char question[80];
     enum status st = apply_all(p, false, err);
     if (st != STATUS_OK || p->deleted == 0) {
         return st;
     }
-    (void)fprintf(stderr, "delete %zu schedules that the file does not have? [y/N] ", p->deleted);
-    (void)fflush(stderr);
-    if (fgets(answer, sizeof answer, stdin) == NULL || (answer[0] != 'y' && answer[0] != 'Y')) {
-        return err_fail(err, STATUS_INVALID, "nothing was changed");
-    }
-    return STATUS_OK;
+    (void)snprintf(question, sizeof question,
+                   "%zu schedule%s that the file does not have will be deleted.", p->deleted,
+                   p->deleted == 1 ? "" : "s");
+    return ctl_agree(args, question, err);
 }
 
 static void apply_release(struct apply *p)
@@ -226,8 +225,7 @@ enum status schedules_apply(struct ctl *ctl, const struct ctl_args *args, struct
     CLEANUP(apply_release) struct apply p = {.is_pruning = ctl_value(args, "prune") != NULL};
     const struct table *const tables[] = {&p.table};
     bool is_dry = ctl_value(args, "dry-run") != NULL;
-    bool is_asking =
-        p.is_pruning && !is_dry && ctl_value(args, "yes") == NULL && isatty(STDIN_FILENO) == 1;
+    bool is_asking = p.is_pruning && !is_dry && ctl_is_asking(args);
     enum status st = read_file(args->words[0], &text, err);
     if (st != STATUS_OK) {
         return st;
@@ -237,7 +235,7 @@ enum status schedules_apply(struct ctl *ctl, const struct ctl_args *args, struct
     if (st != STATUS_OK) {
         return st;
     }
-    st = is_asking ? ask(&p, err) : STATUS_OK;
+    st = is_asking ? ask(&p, args, err) : STATUS_OK;
     if (st != STATUS_OK) {
         return st;
     }

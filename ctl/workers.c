@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * claimctl workers. */
+#include "ctl/agree.h"
 #include "ctl/overview.h"
 #include "sql/queries.h"
 
@@ -20,6 +21,22 @@ enum status workers(struct ctl *ctl, const struct ctl_args *args, struct err *er
     return tables_print(tables, 1, ctl->is_json, ctl->out, err);
 }
 
+/* Several on a host are asked only where a person agrees. */
+static enum status agree(struct admin *a, const struct ctl_args *args, const char *what,
+                         struct err *err)
+{
+    const char *const params[] = {args->words[0], what, "t"};
+    char question[64];
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = admin_query(a, &SQL_ADMIN_WORKER_ASK, params, &rows, err);
+    if (st != STATUS_OK || admin_row_count(rows) < 2) {
+        return st;
+    }
+    (void)snprintf(question, sizeof question, "%d workers will be asked to %s.",
+                   admin_row_count(rows), strcmp(what, "quiet") == 0 ? "be quiet" : what);
+    return ctl_agree(args, question, err);
+}
+
 /* Of one worker, or of all on a host; they hear it with the answer to their next beat. */
 static enum status ask(struct ctl *ctl, const struct ctl_args *args, const char *what,
                        struct err *err)
@@ -27,11 +44,16 @@ static enum status ask(struct ctl *ctl, const struct ctl_args *args, const char 
     static const struct table_column columns[] = {
         {"host", CELL_TEXT}, {"pid", CELL_NUMBER}, {"worker_id", CELL_TEXT}};
     const char *who = args->words[0];
-    const char *const params[] = {who, what, ctl_value(args, "dry-run") != NULL ? "t" : "f"};
+    bool is_dry = ctl_value(args, "dry-run") != NULL;
+    const char *const params[] = {who, what, is_dry ? "t" : "f"};
     auto_admin struct admin *a = NULL;
     auto_admin_rows struct admin_rows *rows = NULL;
     auto_table struct table table = TABLE("asked", columns);
     enum status st = ctl_session(ctl, &a, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = is_dry ? STATUS_OK : agree(a, args, what, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What chooses many jobs, and is refused where it is wrong; jobs of a queue that is full; several
+ * workers of a host. */
+#include "ctl_fixture.h"
+#include "ctl_terminal.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#define COUNT(what) ctl_number("SELECT count(*)::text FROM " what)
+
+#define NAME "must match ^[a-z]"
+
+static const struct {
+    const char *words[8];
+    const char *says;
+} wrong[] = {
+    {{"jobs", "list", "--kind", ""}, "--kind: kind '': " NAME},
+    {{"jobs", "list", "--kind", "a,,b"}, "--kind: kind '': " NAME},
+    {{"jobs", "list", "--kind", "a,"}, "--kind: kind '': " NAME},
+    {{"jobs", "list", "--kind", "a", "--kind", "B"}, "--kind: kind 'B': " NAME},
+    {{"jobs", "cancel", "--kind", "no name"}, "--kind: kind 'no name': " NAME},
+    {{"jobs", "delete", "--queue", ""}, "--queue: queue '': " NAME},
+    {{"jobs", "retry", "--queue", "q,Q"}, "--queue: queue 'Q': " NAME},
+    {{"jobs", "watch", "--queue", "q,"}, "--queue: queue '': " NAME},
+    {{"jobs", "list", "--state", "running,"}, "--state: '' is not allowed"},
+    {{"jobs", "list", "--state", ",running"}, "--state: '' is not allowed"},
+    {{"jobs", "delete", "--error", ""}, "--error: must not be empty"},
+    {{"jobs", "cancel", "--worker", ""}, "--worker: must not be empty"},
+    {{"jobs", "cancel", "--tag", "a", "--tag", ""}, "--tag: must not be empty"},
+    {{"jobs", "cancel", "--tag", "", "--tag", "a"}, "--tag: must not be empty"},
+    {{"jobs", "list", "--since", "2026-13-01T00:00:00Z"}, "--since: '2026-13-01T"},
+    {{"jobs", "delete", "--until", "2026-02-30T00:00:00Z"}, "--until: '2026-02-30T"},
+    {{"jobs", "edit", "1", "--at", "2026-02-30T00:00:00Z"},
+     "--at: '2026-02-30T00:00:00Z': there is"},
+    {{"enqueue", "a", "--at", "2026-01-01T00:00:00+99:00"}, "--at: '2026-01-01T"},
+    {{"jobs", "cancel", "1", "2", "--limit", "1"}, "--limit: goes with options that choose jobs"},
+    {{"jobs", "retry", "--kind", "a", "--even-completed"}, "--even-completed: goes with ids"},
+};
+
+START_TEST(a_choice_that_can_mean_nothing_is_refused_without_a_server)
+{
+    (void)snprintf(ctl.conninfo, sizeof ctl.conninfo, "host=/nowhere");
+    for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
+        ck_assert_msg(ctl_run_words(wrong[i].words) == 2, "%s: %s", wrong[i].says, ctl_text());
+        assert_says(wrong[i].says);
+    }
+}
+END_TEST
+
+/* Each call of retry_many() counts, also those that are rolled back. */
+static void count_calls(void)
+{
+    ctl_sql("CREATE SEQUENCE claimd.calls");
+    ctl_sql("ALTER FUNCTION claimd.retry_many(bigint[], boolean) RENAME TO really_retry_many");
+    ctl_sql(
+        "CREATE FUNCTION claimd.retry_many(ids bigint[], even_completed boolean) RETURNS bigint "
+        "LANGUAGE plpgsql AS $$ BEGIN PERFORM nextval('claimd.calls'); "
+        "RETURN claimd.really_retry_many(ids, even_completed); END $$");
+}
+
+START_TEST(feat_B29_when_a_queue_is_found_full_its_other_jobs_are_not_tried_one_by_one)
+{
+    ctl_sql("INSERT INTO claimd.job (kind, queue) SELECT 'a', 'q' || n % 3 "
+            "FROM generate_series(1, 3000) AS n");
+    ctl_sql("SELECT claimd.cancel(id) FROM claimd.job");
+    ctl_sql("SELECT claimd.limit_open('q1', 10)");
+    ctl_sql("SELECT claimd.limit_open('q2', 300)");
+    count_calls();
+    ck_assert_int_eq(ctl_exit("jobs", "retry", "--state", "cancelled", "--json"), 5);
+    json_t *root = ctl_json();
+    json_t *failed = json_array_get(json_object_get(root, "failed"), 99);
+    json_t *summary = json_object_get(root, "summary");
+    ck_assert_int_eq(json_integer_value(json_object_get(summary, "done")), 1310);
+    ck_assert_int_eq(json_integer_value(json_object_get(summary, "failed")), 1690);
+    ck_assert_ptr_nonnull(strstr(json_string_value(json_object_get(failed, "error")),
+                                 "has 10 of at most 10 open jobs: no room for 1 more"));
+    json_decref(root);
+    ck_assert_int_eq(COUNT("claimd.job WHERE queue = 'q0'"), 1000);
+    ck_assert_int_eq(COUNT("claimd.job WHERE queue = 'q1'"), 10);
+    ck_assert_int_eq(COUNT("claimd.job WHERE queue = 'q2'"), 300);
+    ck_assert_int_lt(ctl_number("SELECT last_value::text FROM claimd.calls"), 60);
+    ctl_sql("SELECT claimd.limit_open(q, NULL) FROM unnest('{q1,q2}'::text[]) AS q");
+    ck_assert_int_eq(ctl_exit("jobs", "retry", "--state", "cancelled", "--json"), 0);
+    ck_assert_int_eq(COUNT("claimd.job"), 3000);
+}
+END_TEST
+
+START_TEST(limits_of_one_command_are_set_together_or_not_at_all)
+{
+    ctl_sql("ALTER TABLE claimd.key_limit ADD CHECK (rate < 5)");
+    ck_assert_int_ne(ctl_exit("keys", "limit", "k", "--running", "3", "--rate", "9/s"), 0);
+    ck_assert_int_eq(COUNT("claimd.key_limit"), 0);
+    ck_assert_int_eq(ctl_exit("keys", "limit", "k", "--running", "3", "--rate", "4/s"), 0);
+    ck_assert_int_eq(COUNT("claimd.key_limit WHERE max_running = 3 AND rate = 4"), 1);
+}
+END_TEST
+
+static void add_worker(const char *host)
+{
+    char sql[300];
+    (void)snprintf(sql, sizeof sql,
+                   "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "
+                   "token_prefix, version, queues, built_for) VALUES (gen_random_uuid(), now() + "
+                   "interval '1 h', 1, 1, '%s', '/s', 'p', '1', '{default}', 10)",
+                   host);
+    ctl_sql(sql);
+}
+
+START_TEST(several_workers_of_a_host_are_asked_when_a_person_agrees)
+{
+    struct terminal t;
+    const char *const words[] = {"workers", "drain", "two", NULL};
+    add_worker("one");
+    add_worker("two");
+    add_worker("two");
+    terminal_run(&t, words, "X=");
+    terminal_await(&t, "2 workers will be asked to drain. Go on? [y/N] ");
+    ck_assert_int_eq(write(t.master, "n\n", 2), 2);
+    ck_assert_int_eq(terminal_end(&t, "nothing was done"), 1);
+    ck_assert_int_eq(COUNT("claimd.worker WHERE asked = 'drain'"), 0);
+    terminal_run(&t, words, "X=");
+    terminal_await(&t, "[y/N] ");
+    ck_assert_int_eq(write(t.master, "y\n", 2), 2);
+    ck_assert_int_eq(terminal_end(&t, "WORKER ID"), 0);
+    ck_assert_int_eq(COUNT("claimd.worker WHERE asked = 'drain' AND host = 'two'"), 2);
+    terminal_run(&t, (const char *const[]){"workers", "quiet", "one", NULL}, "X=");
+    ck_assert_int_eq(terminal_end(&t, "WORKER ID"), 0);
+    ck_assert_int_eq(COUNT("claimd.worker WHERE asked = 'quiet' AND host = 'one'"), 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("ctl bulk");
+    TCase *tests = tcase_create("bulk");
+    tcase_add_checked_fixture(tests, ctl_setup, ctl_teardown);
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, a_choice_that_can_mean_nothing_is_refused_without_a_server);
+    tcase_add_test(tests,
+                   feat_B29_when_a_queue_is_found_full_its_other_jobs_are_not_tried_one_by_one);
+    tcase_add_test(tests, limits_of_one_command_are_set_together_or_not_at_all);
+    tcase_add_test(tests, several_workers_of_a_host_are_asked_when_a_person_agrees);
+    suite_add_tcase(suite, tests);
+    return world_run(suite);
+}
