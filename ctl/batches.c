@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * claimctl batches. */
+#include "ctl/batches.h"
+
 #include "base/parse.h"
 #include "ctl/args_file.h"
 #include "ctl/ctl.h"
@@ -32,6 +34,22 @@ static enum status open_for(struct ctl *ctl, const char *id, struct admin **ret,
         return st;
     }
     return ctl_session(ctl, ret, err);
+}
+
+static enum status not_found(const char *id, struct err *err)
+{
+    return err_fail(err, STATUS_NOT_FOUND, "batch %s not found", id);
+}
+
+enum status batches_find(struct ctl *ctl, const char *id, struct err *err)
+{
+    auto_admin struct admin *a = NULL;
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = open_for(ctl, id, &a, err);
+    if (st == STATUS_OK) {
+        st = admin_query(a, &SQL_ADMIN_BATCHES, &id, &rows, err);
+    }
+    return st == STATUS_OK && admin_row_count(rows) == 0 ? not_found(id, err) : st;
 }
 
 enum status batches_list(struct ctl *ctl, const struct ctl_args *args, struct err *err)
@@ -77,7 +95,7 @@ enum status batches_show(struct ctl *ctl, const struct ctl_args *args, struct er
         return st;
     }
     if (batch.row_count == 0) {
-        return err_fail(err, STATUS_NOT_FOUND, "batch %s not found", id);
+        return not_found(id, err);
     }
     st = ctl_now(a, &batch.now_us, err);
     if (st != STATUS_OK) {
@@ -106,6 +124,9 @@ static enum status act(struct ctl *ctl, const char *const *params,
     st = ctl_written(admin_query(a, statement, params, &rows, err), err);
     if (st != STATUS_OK) {
         return st;
+    }
+    if (admin_value(rows, 0, 0) == NULL) {
+        return not_found(params[0], err);
     }
     if (!ctl->is_json) {
         (void)fprintf(ctl->out, "batch %s: %s %s\n", params[0], admin_value(rows, 0, 0), format);

@@ -2,6 +2,7 @@
  *
  * claimctl jobs cancel, jobs retry, jobs delete, queues clear and batches cancel. */
 #include "ctl/act.h"
+#include "ctl/batches.h"
 #include "ctl/filter.h"
 #include "model/job.h"
 #include "sql/queries.h"
@@ -50,6 +51,10 @@ enum status batches_cancel(struct ctl *ctl, const struct ctl_args *args, struct 
                             .states = "waiting,scheduled,retryable,available,running",
                             .first = &SQL_ADMIN_BATCH_CLOSE,
                             .first_of = args->words[0]};
+    enum status st = batches_find(ctl, args->words[0], err);
+    if (st != STATUS_OK) {
+        return st;
+    }
     return cancel_of(ctl, args, "batch", &act, err);
 }
 

@@ -26,7 +26,7 @@ static const struct {
     [SCHEDULE_MAX_ATTEMPTS] = {"max_attempts", JSON_INTEGER, "a whole number", false},
     [SCHEDULE_TIMEOUT] = {"timeout", JSON_STRING, "a text such as \"90s\"", false},
     [SCHEDULE_TAGS] = {"tags", JSON_ARRAY, "an array of texts", false},
-    [SCHEDULE_METADATA] = {"metadata", JSON_NULL, "any JSON", false},
+    [SCHEDULE_METADATA] = {"metadata", JSON_OBJECT, "an object", false},
     [SCHEDULE_MISSED] = {"missed", JSON_STRING, "a text", false},
     [SCHEDULE_MISSED_WINDOW] = {"missed_window", JSON_STRING, "a text such as \"1d\"", false},
     [SCHEDULE_OVERLAP] = {"overlap", JSON_STRING, "a text", false},

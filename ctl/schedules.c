@@ -197,15 +197,6 @@ static enum status check_number(const struct ctl_args *args, const char *name, i
     return st;
 }
 
-static enum status check_json(const char *option, const char *json, struct err *err)
-{
-    enum status st = json == NULL ? STATUS_OK : job_args_check(json, strlen(json), err);
-    if (st != STATUS_OK) {
-        err_prefix(err, "%s", option);
-    }
-    return st;
-}
-
 struct set_room {
     struct buf args;
     struct buf tags;
@@ -245,11 +236,13 @@ static enum status set_values(const struct ctl_args *args, struct set_room *room
     if (st != STATUS_OK) {
         return st;
     }
-    st = check_json("--args", values[SCHEDULE_ARGS], err);
+    const char *json = values[SCHEDULE_ARGS];
+    st = json == NULL ? STATUS_OK : job_args_check(json, strlen(json), err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = check_json("--metadata", values[SCHEDULE_METADATA], err);
+    json = values[SCHEDULE_METADATA];
+    st = json == NULL ? STATUS_OK : job_metadata_check(json, strlen(json), err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -240,10 +240,11 @@ START_TEST(a_batch_is_closed_and_its_open_jobs_are_cancelled_unless_it_is_only_a
     ck_assert_int_eq(COUNT("claimd.job"), 3);
     ck_assert_int_eq(ctl_exit("jobs", "retry", "--batch", "1", "--state", "cancelled"), 0);
     assert_says("3 jobs retried\n");
-    ck_assert_int_eq(ctl_exit("batches", "cancel", "7"), 5);
+    ck_assert_int_eq(ctl_exit("batches", "cancel", "7"), 4);
     assert_says("batch 7 not found");
+    ck_assert_int_eq(ctl_exit("batches", "cancel", "7", "--dry-run"), 4);
     ck_assert_int_eq(ctl_exit("batches", "cancel", "x"), 2);
-    assert_says("--batch: ");
+    assert_says("batch 'x'");
 }
 END_TEST
 
