@@ -108,9 +108,10 @@ enum status batches_show(struct ctl *ctl, const struct ctl_args *args, struct er
     return tables_print(tables, ARRAY_COUNT(tables), ctl->is_json, ctl->out, err);
 }
 
-/* One statement about one batch, whose answer is a number of jobs. */
+/* One statement about one batch, whose answer is a number of jobs. `is_dry`: only tried. */
 static enum status act(struct ctl *ctl, const char *const *params,
-                       const struct pg_statement *statement, const char *format, struct err *err)
+                       const struct pg_statement *statement, bool is_dry, const char *format,
+                       struct err *err)
 {
     static const struct table_column count_columns[] = {{"jobs", CELL_NUMBER}};
     auto_admin struct admin *a = NULL;
@@ -118,6 +119,10 @@ static enum status act(struct ctl *ctl, const char *const *params,
     auto_table struct table table = TABLE("batch", count_columns);
     const struct table *const tables[] = {&table};
     enum status st = open_for(ctl, params[0], &a, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = is_dry ? admin_exec(a, "BEGIN", err) : STATUS_OK; /* the session ends, and it with it */
     if (st != STATUS_OK) {
         return st;
     }
@@ -142,7 +147,7 @@ static enum status act(struct ctl *ctl, const char *const *params,
 enum status batches_close(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     const char *const params[] = {args->words[0]};
-    return act(ctl, params, &SQL_ADMIN_BATCH_CLOSE, "open jobs; none can be added", err);
+    return act(ctl, params, &SQL_ADMIN_BATCH_CLOSE, false, "open jobs; none can be added", err);
 }
 
 /* The words behind the first as an array literal of PostgreSQL. */
@@ -176,7 +181,9 @@ enum status batches_add(struct ctl *ctl, const struct ctl_args *args, struct err
         return st;
     }
     const char *const params[] = {args->words[0], buf_at(&ids)};
-    return act(ctl, params, &SQL_ADMIN_BATCH_ADD, "jobs are in it", err);
+    bool is_dry = ctl_value(args, "dry-run") != NULL;
+    return act(ctl, params, &SQL_ADMIN_BATCH_ADD, is_dry,
+               is_dry ? "jobs would be in it" : "jobs are in it", err);
 }
 
 static enum status print_id(struct ctl *ctl, const struct admin_rows *rows, struct err *err)

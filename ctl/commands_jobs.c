@@ -37,6 +37,7 @@ static const struct ctl_command rows[] = {
                  {"unique-states", "STATES", "queued, open, completed or all"},
                  {"on-conflict", "ACTION", "error (default), ignore, replace_args, reschedule"},
                  {"file", "FILE", "JSON lines; - is standard input"},
+                 {"dry-run", NULL, "with --file: try it, and store nothing"},
                  {"strict", NULL, "refuse, instead of warn, if no live worker serves the kind"},
                  {"quiet", NULL, "with --file: no progress on standard error"}},
      .run = enqueue},
@@ -178,6 +179,7 @@ static const struct ctl_command rows[] = {
      .help = "Add jobs that have not ended to a batch that is open, all or none.\n\n"
              "A job is in one batch at most; a second time is no error.",
      .examples = "claimctl batches add 7 42 43",
+     .options = {{"dry-run", NULL, "try it, and change nothing"}},
      .run = batches_add},
     {.noun = "batches",
      .verb = "close",

@@ -282,6 +282,7 @@ struct file_job {
     struct progress progress;
     struct served served;
     bool is_strict;
+    bool is_dry; /* only try it */
     struct admin *admin;
     struct admin *side; /* while the first one copies */
 };
@@ -481,7 +482,7 @@ static enum status copy_file(struct file_job *f, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    return ctl_written(admin_exec(f->admin, "COMMIT", err), err);
+    return ctl_written(admin_exec(f->admin, f->is_dry ? "ROLLBACK" : "COMMIT", err), err);
 }
 
 /* The caller closes *ret_fd, whatever the status. */
@@ -501,13 +502,15 @@ static enum status open_file(const char *path, bool is_stdin, int *ret_fd, int64
     return STATUS_OK;
 }
 
-static enum status print_count(const struct ctl *ctl, int64_t jobs, struct err *err)
+static enum status print_count(const struct ctl *ctl, int64_t jobs, bool is_dry, struct err *err)
 {
-    static const struct table_column columns[] = {{"enqueued", CELL_NUMBER}};
+    static const struct table_column columns[] = {
+        {"matched", CELL_NUMBER}, {"enqueued", CELL_NUMBER}, {"is_dry_run", CELL_BOOL}};
     char count[24];
-    const char *const values[] = {count};
+    const char *const values[] = {count, is_dry ? "0" : count, is_dry ? "t" : "f"};
     if (!ctl->is_json) {
-        (void)fprintf(ctl->out, "enqueued %lld\n", (long long)jobs);
+        (void)fprintf(ctl->out, is_dry ? "%lld would be enqueued\n" : "enqueued %lld\n",
+                      (long long)jobs);
         return STATUS_OK;
     }
     (void)snprintf(count, sizeof count, "%lld", (long long)jobs);
@@ -529,7 +532,11 @@ static enum status enqueue_file(struct ctl *ctl, const char *path, const struct 
     auto_admin struct admin *side = NULL;
     bool is_stdin = strcmp(path, "-") == 0;
     autoclose int fd = -1;
-    enum status st = ctl_option_number(args, "batch", 1, INT64_MAX, err);
+    enum status st = ctl_options_of_file(args, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = ctl_option_number(args, "batch", 1, INT64_MAX, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -553,6 +560,7 @@ static enum status enqueue_file(struct ctl *ctl, const char *path, const struct 
     f->admin = a;
     f->side = side;
     f->is_strict = ctl_value(args, "strict") != NULL;
+    f->is_dry = ctl_value(args, "dry-run") != NULL;
     f->batch = ctl_value(args, "batch");
     buf_init(&f->in, JOB_LINE_MAX + 2 * READ_BYTES);
     buf_init(&f->rows, COPY_BYTES_MAX);
@@ -569,7 +577,7 @@ static enum status enqueue_file(struct ctl *ctl, const char *path, const struct 
                    st == STATUS_UNKNOWN ? "" : ": nothing was enqueued");
         return st;
     }
-    return print_count(ctl, f->line, err);
+    return print_count(ctl, f->line, f->is_dry, err);
 }
 
 enum status enqueue(struct ctl *ctl, const struct ctl_args *args, struct err *err)
@@ -582,15 +590,8 @@ enum status enqueue(struct ctl *ctl, const struct ctl_args *args, struct err *er
     if (is_stdin) {
         file = "-";
     }
-    for (size_t i = 0; file != NULL && i < args->given_count; i++) {
-        const char *name = args->given[i].name;
-        if (strcmp(name, "file") != 0 && strcmp(name, "quiet") != 0 &&
-            strcmp(name, "strict") != 0 && strcmp(name, "batch") != 0) {
-            return err_fail(err, STATUS_INVALID,
-                            "a file takes no --%s, only --batch, --quiet and --strict: each line "
-                            "has its own",
-                            name);
-        }
+    if (file == NULL && ctl_value(args, "dry-run") != NULL) {
+        return err_fail(err, STATUS_INVALID, "--dry-run: goes with a file");
     }
     return file != NULL ? enqueue_file(ctl, file, args, err) : enqueue_one(ctl, args, err);
 }

@@ -53,3 +53,21 @@ enum status ctl_option_ids(const struct ctl_args *args, const char *name, struct
     }
     return STATUS_OK;
 }
+
+enum status ctl_options_of_file(const struct ctl_args *args, struct err *err)
+{
+    static const char *const taken[] = {"file", "batch", "dry-run", "quiet", "strict"};
+    for (size_t i = 0; i < args->given_count; i++) {
+        size_t k = 0;
+        while (k < ARRAY_COUNT(taken) && strcmp(args->given[i].name, taken[k]) != 0) {
+            k++;
+        }
+        if (k == ARRAY_COUNT(taken)) {
+            return err_fail(err, STATUS_INVALID,
+                            "a file takes no --%s, only --batch, --dry-run, --quiet and --strict: "
+                            "each line has its own",
+                            args->given[i].name);
+        }
+    }
+    return STATUS_OK;
+}

@@ -18,4 +18,7 @@ enum status ctl_option_interval(const struct ctl_args *args, const char *name, i
 /* INVALID: given, and not ids separated by commas. */
 enum status ctl_option_ids(const struct ctl_args *args, const char *name, struct err *err) MUST_USE;
 
+/* INVALID: given, and not for a file of jobs. */
+enum status ctl_options_of_file(const struct ctl_args *args, struct err *err) MUST_USE;
+
 #endif

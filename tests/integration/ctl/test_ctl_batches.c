@@ -19,6 +19,9 @@ START_TEST(B9_a_batch_is_opened_filled_and_closed_from_the_shell)
     ck_assert_int_eq(ctl_exit("enqueue", "mail", "--batch", "1"), 0);
     ck_assert_int_eq(ctl_exit("enqueue", "mail", "--unique", "u", "--batch", "1"), 0);
     ctl_sql("SELECT claimd.enqueue('mail') FROM generate_series(1, 2)");
+    ck_assert_int_eq(ctl_exit("batches", "add", "1", "4", "3", "4", "--dry-run"), 0);
+    assert_says("batch 1: 2 jobs would be in it");
+    ck_assert_int_eq(COUNT("claimd.batch_job WHERE batch_id = 1"), 2);
     ck_assert_int_eq(ctl_exit("batches", "add", "1", "4", "3", "4"), 0);
     assert_says("batch 1: 2 jobs are in it");
     ck_assert_int_eq(ctl_exit("batches", "add", "1", "3", "--json"), 0); /* again: no error */
@@ -38,6 +41,9 @@ START_TEST(B9_all_jobs_of_a_file_come_into_a_batch_or_none)
     assert_says("nothing was enqueued: batch 1 not found");
     ck_assert_int_eq(COUNT("claimd.job"), 0);
     ck_assert_int_eq(ctl_exit("batches", "open"), 0);
+    ck_assert_int_eq(ctl_exit("enqueue", "--file", path, "--batch", "1", "--dry-run"), 0);
+    assert_says("2 would be enqueued");
+    ck_assert_int_eq(COUNT("claimd.job"), 0);
     ck_assert_int_eq(ctl_exit("enqueue", "--file", path, "--batch", "1"), 0);
     assert_says("enqueued 2");
     ck_assert_int_eq(COUNT("claimd.batch_job WHERE batch_id = 1 AND state IS NULL"), 2);
