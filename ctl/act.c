@@ -37,6 +37,10 @@ enum status act_run(struct ctl *ctl, const struct ctl_args *args, const struct a
     if (args->word_count > 0 && is_filter) {
         return err_fail(err, STATUS_INVALID, "allowed: either ids or options that choose jobs");
     }
+    if (args->word_count > 0 && ctl_value(args, "limit") != NULL) {
+        return err_fail(err, STATUS_INVALID,
+                        "--limit: goes with options that choose jobs, not ids");
+    }
     if (args->word_count == 0 && !is_filter) {
         return err_fail(err, STATUS_INVALID,
                         "which jobs? Name their ids, or choose them with options such as --kind");

@@ -70,12 +70,17 @@ enum status jobs_delete(struct ctl *ctl, const struct ctl_args *args, struct err
 
 enum status jobs_retry(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
-    /* Whoever asks for the state wants them. */
-    bool is_even_completed = ctl_value(args, "even-completed") != NULL || filter_is_given(args);
+    bool is_filter = filter_is_given(args);
+    bool is_even_completed = ctl_value(args, "even-completed") != NULL;
+    if (is_filter && is_even_completed) {
+        return err_fail(err, STATUS_INVALID,
+                        "--even-completed: goes with ids; options choose completed jobs by --state "
+                        "completed");
+    }
     const struct act act = {.past = "retried",
                             .one = &SQL_ADMIN_RETRY,
                             .many = &SQL_ADMIN_RETRY_MANY,
-                            .parameter = is_even_completed ? "t" : "f",
+                            .parameter = is_even_completed || is_filter ? "t" : "f",
                             .states = "discarded",
                             .is_of_finished = true};
     return act_run(ctl, args, &act, err);

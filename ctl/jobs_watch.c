@@ -237,8 +237,9 @@ static enum status refresh(struct watch *w, struct err *err)
     return STATUS_OK;
 }
 
-static enum status check_words(const struct ctl_args *args, struct err *err)
+static enum status check_choice(const struct ctl_args *args, struct err *err)
 {
+    struct filter filter;
     size_t filters = args->given_count - (ctl_value(args, "every") != NULL);
     if (args->word_count > 0 && filters > 0) {
         return err_fail(err, STATUS_INVALID, "allowed: either ids or options that choose jobs");
@@ -249,7 +250,9 @@ static enum status check_words(const struct ctl_args *args, struct err *err)
             return st;
         }
     }
-    return STATUS_OK;
+    enum status st = filter_read(&filter, args, 0, err);
+    filter_release(&filter);
+    return st;
 }
 
 enum status jobs_watch(struct ctl *ctl, const struct ctl_args *args, struct err *err)
@@ -261,7 +264,7 @@ enum status jobs_watch(struct ctl *ctl, const struct ctl_args *args, struct err 
     if (st != STATUS_OK) {
         return st;
     }
-    st = check_words(args, err);
+    st = check_choice(args, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -11,36 +11,16 @@
 #define LINES "{\"kind\": \"a\"}\n{\"kind\": \"a\", \"priority\": 2}\n"
 #define COUNT(what) ctl_number("SELECT count(*)::text FROM " what)
 
-#define NAME "must match ^[a-z]"
-
 static const struct {
     const char *words[8];
     const char *says;
 } wrong[] = {
-    {{"jobs", "list", "--kind", ""}, "--kind: kind '': " NAME},
-    {{"jobs", "list", "--kind", "a,,b"}, "--kind: kind '': " NAME},
-    {{"jobs", "list", "--kind", "a,"}, "--kind: kind '': " NAME},
-    {{"jobs", "list", "--kind", "a", "--kind", "B"}, "--kind: kind 'B': " NAME},
-    {{"jobs", "cancel", "--kind", "no name"}, "--kind: kind 'no name': " NAME},
-    {{"jobs", "delete", "--queue", ""}, "--queue: queue '': " NAME},
-    {{"jobs", "retry", "--queue", "q,Q"}, "--queue: queue 'Q': " NAME},
-    {{"jobs", "watch", "--queue", "q,"}, "--queue: queue '': " NAME},
-    {{"jobs", "list", "--state", "running,"}, "--state: '' is not allowed"},
-    {{"jobs", "list", "--state", ",running"}, "--state: '' is not allowed"},
-    {{"jobs", "delete", "--error", ""}, "--error: must not be empty"},
-    {{"jobs", "cancel", "--worker", ""}, "--worker: must not be empty"},
-    {{"jobs", "cancel", "--tag", "a", "--tag", ""}, "--tag: must not be empty"},
-    {{"jobs", "cancel", "--tag", "", "--tag", "a"}, "--tag: must not be empty"},
-    {{"jobs", "list", "--since", "2026-13-01T00:00:00Z"}, "--since: '2026-13-01T"},
-    {{"jobs", "delete", "--until", "2026-02-30T00:00:00Z"}, "--until: '2026-02-30T"},
-    {{"jobs", "edit", "1", "--at", "2026-02-30T00:00:00Z"},
-     "--at: '2026-02-30T00:00:00Z': there is"},
-    {{"enqueue", "a", "--at", "2026-01-01T00:00:00+99:00"}, "--at: '2026-01-01T"},
+    {{"jobs", "watch", "--queue", "Q"}, "--queue: queue 'Q': must match ^[a-z]"},
     {{"jobs", "cancel", "1", "2", "--limit", "1"}, "--limit: goes with options that choose jobs"},
     {{"jobs", "retry", "--kind", "a", "--even-completed"}, "--even-completed: goes with ids"},
 };
 
-START_TEST(a_choice_that_can_mean_nothing_is_refused_without_a_server)
+START_TEST(an_option_that_can_mean_nothing_is_refused_without_a_server)
 {
     (void)snprintf(ctl.conninfo, sizeof ctl.conninfo, "host=/nowhere");
     for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
@@ -148,7 +128,7 @@ int main(void)
     TCase *tests = tcase_create("bulk");
     tcase_add_checked_fixture(tests, ctl_setup, ctl_teardown);
     tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, a_choice_that_can_mean_nothing_is_refused_without_a_server);
+    tcase_add_test(tests, an_option_that_can_mean_nothing_is_refused_without_a_server);
     tcase_add_test(tests,
                    feat_B29_when_a_queue_is_found_full_its_other_jobs_are_not_tried_one_by_one);
     tcase_add_test(tests, a_file_is_tried_and_nothing_of_it_is_stored);
