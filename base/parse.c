@@ -95,23 +95,26 @@ bool utf8_is_clean(const char *text, size_t len)
     return true;
 }
 
+static const char replacement[] = "\xEF\xBF\xBD";
+
+size_t utf8_clean_octets(const char *text, size_t len, size_t *ret_step)
+{
+    int n = utf8_length(text, len);
+    *ret_step = n > 0 ? (size_t)n : n == 0 ? 1 : len;
+    return n > 0 ? (size_t)n : n == 0 ? sizeof replacement - 1 : 0;
+}
+
 size_t utf8_clean(const char *text, size_t len, char *ret_out, size_t size)
 {
-    static const char replacement[] = "\xEF\xBF\xBD";
     size_t out = 0;
-    for (size_t i = 0; i < len;) {
-        int n = utf8_length(text + i, len - i);
-        if (n < 0) {
+    size_t step = 0;
+    for (size_t i = 0; i < len; i += step) {
+        size_t octets = utf8_clean_octets(text + i, len - i, &step);
+        if (out + octets >= size) {
             break;
         }
-        const char *from = n == 0 ? replacement : text + i;
-        size_t bytes = n == 0 ? sizeof replacement - 1 : (size_t)n;
-        if (out + bytes >= size) {
-            break;
-        }
-        memcpy(ret_out + out, from, bytes);
-        out += bytes;
-        i += n == 0 ? 1 : (size_t)n;
+        memcpy(ret_out + out, octets == step ? text + i : replacement, octets);
+        out += octets;
     }
     if (size > 0) {
         ret_out[out] = '\0';

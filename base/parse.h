@@ -25,6 +25,9 @@ int utf8_length(const char *bytes, size_t len);
  * character at the end is dropped. Returns the length written, < size; out is always terminated. */
 size_t utf8_clean(const char *text, size_t len, char *ret_out, size_t size);
 
+/* How many bytes utf8_clean() makes of the character at text[0..len), len > 0, and of how many. */
+size_t utf8_clean_octets(const char *text, size_t len, size_t *ret_step);
+
 /* Is text[0..len) valid UTF-8 without NUL? */
 bool utf8_is_clean(const char *text, size_t len);
 

@@ -45,24 +45,16 @@ static size_t clean_max(size_t len, size_t max)
     return least(len * 3, max);
 }
 
-/* What utf8_clean() makes of the character at `text`: so many octets, of so many. */
-static size_t clean_octets(const char *text, size_t len, size_t *ret_step)
-{
-    int n = utf8_length(text, len);
-    *ret_step = n > 0 ? (size_t)n : n == 0 ? 1 : len;
-    return n > 0 ? (size_t)n : n == 0 ? 3 : 0;
-}
-
 /* A log's end says more than its beginning: what is too long when it is clean loses its head. */
 static void cut_head(const char **text, size_t *len, size_t max)
 {
     size_t clean = 0;
     size_t step = 0;
     for (size_t i = 0; i < *len; i += step) {
-        clean += clean_octets(*text + i, *len - i, &step);
+        clean += utf8_clean_octets(*text + i, *len - i, &step);
     }
     while (clean > max) {
-        clean -= clean_octets(*text, *len, &step);
+        clean -= utf8_clean_octets(*text, *len, &step);
         *text += step;
         *len -= step;
     }
