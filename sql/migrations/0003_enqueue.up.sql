@@ -403,6 +403,19 @@ BEGIN
     RETURN r;
 END $$;
 
+-- The record with this value of a field; `place` tells where it came from, if it is of another type.
+CREATE FUNCTION with_value(r anyelement, field text, value jsonb, place text) RETURNS anyelement
+LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN jsonb_populate_record(r, jsonb_build_object(field, value));
+EXCEPTION WHEN data_exception THEN
+    RAISE EXCEPTION USING ERRCODE = 'CL002',
+        MESSAGE = format('%s.%s: must be of type %s: %s', place, field,
+                         (SELECT format_type(a.atttypid, a.atttypmod)
+                            FROM pg_attribute a JOIN pg_type t ON t.typrelid = a.attrelid
+                           WHERE t.oid = pg_typeof(r) AND a.attname = field), SQLERRM);
+END $$;
+
 -- Raises CL002 for the first element that enqueue() would refuse; else returns.
 CREATE FUNCTION refuse_requests(jobs jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
@@ -422,14 +435,7 @@ BEGIN
                 RAISE EXCEPTION USING ERRCODE = 'CL002',
                     MESSAGE = format('jobs[%s].%s: unknown, must be one of %s', n, left(field, 64), array_to_string(known, ', '));
             END IF;
-            BEGIN
-                PERFORM jsonb_populate_record(NULL::job_request, jsonb_build_object(field, request -> field));
-            EXCEPTION WHEN data_exception THEN
-                RAISE EXCEPTION USING ERRCODE = 'CL002',
-                    MESSAGE = format('jobs[%s].%s: must be of type %s: %s', n, field,
-                                     (SELECT format_type(atttypid, atttypmod) FROM pg_attribute
-                                       WHERE attrelid = 'job_request'::regclass AND attname = field), SQLERRM);
-            END;
+            PERFORM with_value(NULL::job_request, field, request -> field, format('jobs[%s]', n));
         END LOOP;
         wrong := request_refusal(request_of(request));
         IF wrong IS NOT NULL THEN
@@ -514,7 +520,7 @@ EXCEPTION WHEN data_exception OR integrity_constraint_violation THEN
 END $$;
 
 REVOKE ALL ON FUNCTION request_keys, why_no_queue, why_no_labels, why_refused, why_not_unique, why_not_after, request_refusal, request_key,
-    ended_badly, key_holds, take_key, meet_holder, exclusive_flag, enqueue_request, enqueue, enqueue_unique, request_of, refuse_requests,
+    ended_badly, key_holds, take_key, meet_holder, exclusive_flag, enqueue_request, enqueue, enqueue_unique, request_of, with_value, refuse_requests,
     enqueue_many_unique, enqueue_many, limit_open, take_room FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION enqueue, enqueue_unique, enqueue_many TO claimd_admin, claimd_producer;
 GRANT EXECUTE ON FUNCTION limit_open TO claimd_admin;

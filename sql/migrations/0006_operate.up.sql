@@ -259,16 +259,8 @@ BEGIN
             RAISE EXCEPTION USING ERRCODE = 'CL002',
                 MESSAGE = format('patch.%s: unknown, must be one of %s', left(field, 64), array_to_string(known, ', '));
         END IF;
-        BEGIN
-            PERFORM jsonb_populate_record(NULL::job_request, jsonb_build_object(field, patch -> field));
-        EXCEPTION WHEN data_exception THEN
-            RAISE EXCEPTION USING ERRCODE = 'CL002',
-                MESSAGE = format('patch.%s: must be of type %s: %s', field,
-                                 (SELECT format_type(atttypid, atttypmod) FROM pg_attribute
-                                   WHERE attrelid = 'job_request'::regclass AND attname = field), SQLERRM);
-        END;
+        r := with_value(r, field, patch -> field, 'patch');
     END LOOP;
-    r := jsonb_populate_record(NULL::job_request, patch);
     wrong := COALESCE(why_refused('a', CASE WHEN patch ? 'args' THEN patch -> 'args' ELSE '{}' END,
                          CASE WHEN patch ? 'queue' THEN r.queue ELSE 'a' END,
                          CASE WHEN patch ? 'priority' THEN r.priority ELSE 4 END,
@@ -486,14 +478,7 @@ BEGIN
             MESSAGE = 'patch: must be a JSON object with some of ' || array_to_string(known, ', ') || ', and nothing else';
     END IF;
     FOR field IN SELECT jsonb_object_keys(patch) LOOP
-        BEGIN
-            wanted := jsonb_populate_record(wanted, jsonb_build_object(field, patch -> field));
-        EXCEPTION WHEN data_exception THEN
-            RAISE EXCEPTION USING ERRCODE = 'CL002',
-                MESSAGE = format('patch.%s: must be of type %s: %s', field,
-                                 (SELECT format_type(atttypid, atttypmod) FROM pg_attribute
-                                   WHERE attrelid = 'kind'::regclass AND attname = field), SQLERRM);
-        END;
+        wanted := with_value(wanted, field, patch -> field, 'patch');
     END LOOP;
     wrong := COALESCE(CASE WHEN wanted.max_attempts < 1 THEN 'max_attempts: must be 1 or more'
                            WHEN wanted.max_crashes < 1 THEN 'max_crashes: must be 1 or more'
