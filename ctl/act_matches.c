@@ -9,6 +9,7 @@
 #include "base/parse.h"
 #include "ctl/act.h"
 #include "ctl/agree.h"
+#include "ctl/id_list.h"
 #include "ctl/jobs_walk.h"
 #include "ctl/matches.h"
 #include "ctl/progress.h"
@@ -170,11 +171,10 @@ static enum status put_ids(const struct bulk *b, int64_t from, int64_t count, st
     enum status st = STATUS_OK;
     for (int64_t i = from; st == STATUS_OK && i < from + count; i++) {
         if (matches_full(&b->found, i) == NULL) {
-            st = buf_printf(out, err, "%s%lld", out->len > 0 ? "," : "{",
-                            (long long)matches_id(&b->found, i));
+            st = id_list_add(out, matches_id(&b->found, i), err);
         }
     }
-    return st == STATUS_OK && out->len > 0 ? buf_append_text(out, "}", err) : st;
+    return st == STATUS_OK && out->len > 0 ? id_list_end(out, err) : st;
 }
 
 static enum status do_batch(struct bulk *b, int64_t from, int64_t count, struct err *err)

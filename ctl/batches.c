@@ -6,6 +6,7 @@
 #include "base/parse.h"
 #include "ctl/args_file.h"
 #include "ctl/ctl.h"
+#include "ctl/id_list.h"
 #include "ctl/job_check.h"
 #include "ctl/table.h"
 #include "sql/queries.h"
@@ -150,7 +151,7 @@ enum status batches_close(struct ctl *ctl, const struct ctl_args *args, struct e
     return act(ctl, params, &SQL_ADMIN_BATCH_CLOSE, false, "open jobs; none can be added", err);
 }
 
-/* The words behind the first as an array literal of PostgreSQL. */
+/* The words behind the first. */
 static enum status read_ids(const struct ctl_args *args, struct buf *out, struct err *err)
 {
     for (size_t i = 1; i < args->word_count; i++) {
@@ -161,16 +162,12 @@ static enum status read_ids(const struct ctl_args *args, struct buf *out, struct
             err_prefix(err, "job '%.32s'", word);
             return st;
         }
-        st = buf_append_byte(out, i == 1 ? '{' : ',', err);
-        if (st != STATUS_OK) {
-            return st;
-        }
-        st = buf_append_text(out, word, err);
+        st = id_list_add(out, id, err);
         if (st != STATUS_OK) {
             return st;
         }
     }
-    return buf_append_byte(out, '}', err);
+    return id_list_end(out, err);
 }
 
 enum status batches_add(struct ctl *ctl, const struct ctl_args *args, struct err *err)

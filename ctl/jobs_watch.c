@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "ctl/id_list.h"
 #include "ctl/jobs.h"
 #include "ctl/jobs_walk.h"
 #include "ctl/table.h"
@@ -180,18 +181,16 @@ static enum status take(struct watch *w, struct followed *job, const struct admi
 static enum status ask(struct watch *w, struct admin_rows **ret, struct err *err)
 {
     autobuf struct buf list = BUF_INIT(LIST_BYTES_MAX);
-    enum status st = buf_append_text(&list, "{", err);
-    const char *gap = "";
+    enum status st = STATUS_OK;
     for (size_t i = 0; st == STATUS_OK && i < w->count; i++) {
         if (!w->jobs[i].has_ended) {
-            st = buf_printf(&list, err, "%s%lld", gap, (long long)w->jobs[i].id);
-            gap = ",";
+            st = id_list_add(&list, w->jobs[i].id, err);
         }
     }
     if (st != STATUS_OK) {
         return st;
     }
-    st = buf_append_text(&list, "}", err);
+    st = id_list_end(&list, err);
     if (st != STATUS_OK) {
         return st;
     }
