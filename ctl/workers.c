@@ -28,6 +28,9 @@ static enum status agree(struct admin *a, const struct ctl_args *args, const cha
     const char *const params[] = {args->words[0], what, "t"};
     char question[64];
     auto_admin_rows struct admin_rows *rows = NULL;
+    if (!ctl_is_asking(args)) {
+        return STATUS_OK;
+    }
     enum status st = admin_query(a, &SQL_ADMIN_WORKER_ASK, params, &rows, err);
     if (st != STATUS_OK || admin_row_count(rows) < 2) {
         return st;
