@@ -2,6 +2,7 @@
 #include "support/fleet.h"
 
 #include "base/buf.h"
+#include "cluster/child.h"
 #include "model/job.h"
 
 #include <check.h>
@@ -332,7 +333,7 @@ void fleet_launch_worker(struct fleet *f, size_t i, const char *const *env)
 static bool has_given_up(pid_t *pid)
 {
     int status = 0;
-    if (waitpid(*pid, &status, WNOHANG) != *pid) {
+    if (!child_is_gone(*pid, &status)) {
         return false;
     }
     ck_assert(WIFEXITED(status));
