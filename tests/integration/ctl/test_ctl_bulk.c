@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What chooses many jobs, and is refused where it is wrong; jobs of a queue that is full; several
- * workers of a host. */
+ * Jobs of a queue that is full; several workers of a host. */
 #include "ctl_fixture.h"
 #include "ctl_terminal.h"
 
@@ -10,25 +9,6 @@
 
 #define LINES "{\"kind\": \"a\"}\n{\"kind\": \"a\", \"priority\": 2}\n"
 #define COUNT(what) ctl_number("SELECT count(*)::text FROM " what)
-
-static const struct {
-    const char *words[8];
-    const char *says;
-} wrong[] = {
-    {{"jobs", "watch", "--queue", "Q"}, "--queue: queue 'Q': must match ^[a-z]"},
-    {{"jobs", "cancel", "1", "2", "--limit", "1"}, "--limit: goes with options that choose jobs"},
-    {{"jobs", "retry", "--kind", "a", "--even-completed"}, "--even-completed: goes with ids"},
-};
-
-START_TEST(an_option_that_can_mean_nothing_is_refused_without_a_server)
-{
-    (void)snprintf(ctl.conninfo, sizeof ctl.conninfo, "host=/nowhere");
-    for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
-        ck_assert_msg(ctl_run_words(wrong[i].words) == 2, "%s: %s", wrong[i].says, ctl_text());
-        assert_says(wrong[i].says);
-    }
-}
-END_TEST
 
 /* Each call of retry_many() counts, also those that are rolled back. */
 static void count_calls(void)
@@ -128,7 +108,6 @@ int main(void)
     TCase *tests = tcase_create("bulk");
     tcase_add_checked_fixture(tests, ctl_setup, ctl_teardown);
     tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, an_option_that_can_mean_nothing_is_refused_without_a_server);
     tcase_add_test(tests,
                    feat_B29_when_a_queue_is_found_full_its_other_jobs_are_not_tried_one_by_one);
     tcase_add_test(tests, a_file_is_tried_and_nothing_of_it_is_stored);
