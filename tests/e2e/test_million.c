@@ -43,15 +43,17 @@ static int64_t peak_rss_kb(pid_t pid)
 START_TEST(redteam1_a_million_rows_behind_the_cursor_hold_up_nobody_and_are_fed)
 {
     struct sql *bulk = sql_open(f.conninfo);
+    sql_run(f.sql, "SELECT pg_advisory_lock(7)");
     sql_send(bulk,
              "BEGIN; INSERT INTO claimd.job (kind) SELECT 'noop' FROM generate_series(1, %d);"
-             " SELECT pg_sleep(3); COMMIT",
+             " SELECT pg_sleep(3); SELECT pg_advisory_xact_lock(7); COMMIT",
              MILLION);
     ck_assert(WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM pg_stat_activity"
-                                        " WHERE wait_event = 'PgSleep'") == 1,
+                                        " WHERE wait_event = 'advisory'") == 1,
                          WRITTEN_WITHIN_US));
     (void)fleet_enqueue(&f, "noop", "{}", 10);
     ck_assert(WAIT_UNTIL(completed() == 10, SOON_US));
+    sql_run(f.sql, "SELECT pg_advisory_unlock(7)");
     sql_wait(bulk);
     ck_assert(WAIT_UNTIL(completed() > 2 * LOOK_AHEAD, SOON_US));
     ck_assert_int_le(fleet_redis_i64(&f, 0, "ZCARD claimd:hints:default"),
