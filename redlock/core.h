@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of this library share; nobody else includes it.
+ * What the files of this library share; no other file includes it.
  *
- * A batch lives as long as somebody needs it: its owner (while it is being acquired, then while a
- * won key was not given back) and every request that names it. All callbacks of a user come from
- * the loop, never from inside one of his calls; what must happen "soon" is done by one idle handle,
- * which also groups what is released in one turn. */
+ * A batch lives as long as it is referenced: by its owner (while it is being acquired, and then
+ * until every won key is released) and by every request that names it. All user callbacks come from
+ * the loop, never from inside a user's call. What must happen "soon" is done by one idle handle,
+ * which also groups the releases of one turn. */
 #ifndef CLAIMD_REDLOCK_CORE_H
 #define CLAIMD_REDLOCK_CORE_H
 
@@ -30,18 +30,18 @@ struct key {
     struct lease lease;
     struct tally tally;
     uint16_t len;
-    uint16_t ok_nodes; /* bit per node that said so when it was last asked (lock.N2) */
+    uint16_t ok_nodes; /* bit per node whose last answer was OK (lock.N2) */
     uint16_t refused_nodes;
     uint16_t bad_nodes; /* error reply, silence, or not asked */
     uint8_t result;     /* enum redlock_result */
     uint8_t stage;      /* enum key_stage */
-    bool is_contended;  /* refused, but not by one owner everywhere */
-    uint32_t owner;     /* hash of what stood in the way */
-    bool is_in_round;   /* of extending */
-    uint8_t deleted;    /* nodes, by what its release found there (lock.R6) */
+    bool is_contended;  /* refused because of several owners */
+    uint32_t owner;     /* hash of the token in the way */
+    bool is_in_round;   /* of extensions */
+    uint8_t deleted;    /* nodes, by what the release found there (lock.R6) */
     uint8_t not_owner;
     uint8_t missing;
-    redlock_async_released_cb *told; /* hears of it; may be NULL */
+    redlock_async_released_cb *told; /* gets the outcome; may be NULL */
     void *told_ctx;
 };
 
@@ -49,7 +49,7 @@ struct key {
 struct ballot {
     struct redlock_batch *batch;
     size_t node;
-    size_t keys_seen; /* whose vote is in */
+    size_t keys_seen; /* whose vote has arrived */
     bool has_failed;
 };
 
@@ -76,9 +76,9 @@ struct redlock_batch {
     void *ctx;
     int64_t t0_us;
     unsigned written; /* bit per node that was sent the SETs */
-    unsigned down;    /* bit per node that was not, as it was known to be */
+    unsigned down;    /* bit per node that was not, being known as down */
     unsigned quarantined;
-    bool is_soon; /* decided; the idle handle reports it */
+    bool is_soon; /* decided; the idle handle is to report it */
     struct redlock_batch *next_soon;
 
     size_t heap_at;
@@ -91,8 +91,8 @@ struct redlock_batch {
     bool was_unsure;   /* the round under way */
     struct redlock_batch *next_due;
 
-    bool is_releasing; /* has keys that wait for the end of the turn */
-    size_t leaving;    /* so many */
+    bool is_releasing; /* has keys to release at the end of the turn */
+    size_t leaving;    /* how many */
     struct redlock_batch *next_releasing;
 };
 
@@ -101,17 +101,17 @@ struct node_slot {
     struct redis_node *redis;
     size_t index;
     char run_id[41]; /* of the last server that was accepted; "" = none so far */
-    int64_t up_us;   /* since when it is connected */
-    int64_t down_us; /* when that ended last */
+    int64_t up_us;   /* connected since then */
+    int64_t down_us; /* when the last connection ended */
     int64_t quarantine_until_us;
-    int64_t pause_us; /* the last one for an error reply */
+    int64_t pause_us; /* length of the last pause after an error reply */
     int64_t pause_end_us;
     bool is_quarantined; /* no vote before quarantine_until_us */
     bool is_refused;
-    struct redis_server_info info; /* of the last handshake or check, refused ones too */
-    int64_t check_us;              /* while it is up: when it is asked again */
+    struct redis_server_info info; /* of the last handshake or check, even if refused */
+    int64_t check_us;              /* while it is up: time of the next check */
     int64_t check_sent_us;
-    int64_t check_took_us; /* the last one that was answered; 0 = none yet */
+    int64_t check_took_us; /* duration of the last one answered; 0 = none yet */
     char down_why[REDLOCK_MESSAGE_SIZE];
     char quarantine_why[REDLOCK_MESSAGE_SIZE];
     struct clockwatch clock;
@@ -129,9 +129,9 @@ struct wakes;
 struct round;
 struct extend_call;
 
-/* What the blocking client wants to know besides; all zero = nobody listens. */
+/* Hooks for the blocking client; all zero = none. */
 struct core_hooks {
-    void (*before_renewal)(void *ctx); /* before leases are extended: who was given back? (W6) */
+    void (*before_renewal)(void *ctx); /* before leases are extended: takes unlocks (W6) */
     void (*on_deadline)(void *user);   /* a kept key has a new deadline (lock.E7) */
     void *ctx;
 };
@@ -145,27 +145,27 @@ struct redlock_async {
     struct node_slot nodes[REDLOCK_NODES_MAX];
     struct redlock_counters counters;
     struct rand rand;
-    struct buf wire; /* commands, from their formatting to their sending */
+    struct buf wire; /* commands that are formatted but not yet sent */
     struct pool pool;
     char wake_marker[WAKE_PREFIX_MAX + WAKE_MARKER_LEN + 1]; /* begins with the prefix */
-    size_t wake_prefix_len;                                  /* 0 = nobody is woken */
+    size_t wake_prefix_len;                                  /* 0 = wake-ups are off */
 
     struct redlock_batch *batches;
     size_t batch_count;
     struct heap heap;
     struct round *rounds; /* under way */
-    int64_t clocks_us;    /* when the nodes were asked for theirs last */
+    int64_t clocks_us;    /* when the nodes were last asked for theirs */
     struct extend_call *calls_over;
     struct redlock_batch *soon;
     struct redlock_batch *releasing;
-    struct redlock_batch *starting; /* to be sent at the end of the turn, the last one first */
+    struct redlock_batch *starting; /* to be sent at the end of the turn, newest first */
     bool is_send_next;              /* the idle handle is about to send both */
     struct release *releases;       /* the oldest first */
     struct release *last_release;
     uint64_t release_seq;
     size_t release_keys;     /* in `releases` */
     int64_t release_wake_us; /* 0 = nothing waits to be sent again */
-    bool has_untold;         /* releases that could not be sent have somebody to tell */
+    bool has_untold;         /* releases that could not be sent have a callback */
     struct flush_waiter *waiters;
     struct fence *fences_soon;
     struct inspect *inspects_over;
@@ -185,26 +185,27 @@ struct redlock_async {
 /* ---- redlock.c ---- */
 void core_soon(struct redlock_async *lock);      /* runs the idle handle once */
 void core_send_soon(struct redlock_async *lock); /* the same, unless it is about to send anyway */
-/* Runs the timer not later than that. */
+/* The timer is to fire at that time at the latest. */
 void core_wake_at(struct redlock_async *lock, int64_t at_us);
 
 void core_hook(struct redlock_async *lock, const struct core_hooks *hooks);
 
 /* ---- batch.c ---- */
-/* INVALID names the bound; else yields how many bytes they have together. */
+/* INVALID names the bound; else yields their total size in bytes. */
 enum status batch_check_keys(const struct redlock_async_key *keys, size_t count, size_t *ret_bytes,
                              struct err *err) MUST_USE;
-/* With keys, terms and a token, in the lock's list. INVALID names what is out of bounds. */
+/* A new batch with keys, terms and a token, in the lock's list. INVALID names what is out of
+ * bounds. */
 enum status batch_new(struct redlock_async *lock, const struct redlock_async_request *request,
                       struct redlock_batch **ret_batch, struct err *err) MUST_USE;
 void batch_ref(struct redlock_batch *b);
 void batch_unref(struct redlock_batch *b);
-void batch_free(struct redlock_batch *b); /* whatever refers to it */
-/* A held key leaves: the last one takes the owner's reference along. */
+void batch_free(struct redlock_batch *b); /* even if referenced */
+/* A held key leaves its stage; the last one drops the owner's reference. */
 void batch_key_leaves(struct redlock_batch *b, size_t index, enum key_stage to);
 
 /* ---- nodes.c ---- */
-/* Reads URLs; INVALID names what is wrong: their number, an address, one that is there twice. */
+/* Parses URLs; INVALID names what is wrong: their number, an address, a duplicate. */
 enum status nodes_parse(const struct redlock_node *nodes, size_t count,
                         struct redis_endpoint ret_endpoints[REDLOCK_NODES_MAX],
                         struct err *err) MUST_USE;
@@ -212,11 +213,11 @@ enum status nodes_open(struct redlock_async *lock, const struct redis_endpoint *
                        struct err *err) MUST_USE;
 void nodes_close(struct redlock_async *lock);
 bool node_may_vote(const struct node_slot *n);
-/* A command that only fails for want of rights, memory or the like: nobody is to wait for this
- * node's votes for a while, and somebody is to hear why (lock.C8). */
+/* To be called with each error reply. If the node is in trouble or refuses us (memory, rights and
+ * the like), it has no vote for a while, and the user is told why (lock.C8). */
 void node_note_error(struct node_slot *n, const struct redis_value *v);
-/* Forward: keys may have ended early there, so it has no vote for a while. Backward: they live
- * longer, which harms nobody but who waits (lock.N4). */
+/* Forward: keys may have ended early there, so it has no vote for a while. Backward: keys live
+ * longer, which only delays waiters (lock.N4). */
 void node_clock_stepped(struct node_slot *n, int64_t step_us);
 /* Ends quarantines that are over; yields when to look again, INT64_MAX = never. */
 int64_t nodes_tick(struct redlock_async *lock, int64_t now_us);
@@ -224,59 +225,61 @@ int64_t nodes_tick(struct redlock_async *lock, int64_t now_us);
 /* ---- acquire.c ---- */
 void acquire_report(struct redlock_async *lock); /* those that are decided */
 void acquire_send(struct redlock_async *lock);   /* after release_send_all() */
-void acquire_cancel(struct redlock_async *lock); /* those under way end CANCELLED */
-/* What the node said OK to, it may have forgotten: an error now, for those under way (lock.N2). */
+void acquire_cancel(struct redlock_async *lock); /* those under way end as CANCELLED */
+/* The node may have forgotten what it said OK to: for acquisitions under way this is an error now
+ * (lock.N2). */
 void acquire_drop_votes(struct redlock_async *lock, size_t node);
 
 /* ---- votes.c ---- */
-/* The answer to SET … NX GET: what was there before (lock.A11). False = an error. */
+/* The reply to SET … NX GET: the former value (lock.A11). False = an error. */
 bool votes_take(struct redlock_batch *b, size_t index, size_t node, const struct redis_value *v);
 bool votes_is_other_type(const struct redis_value *v); /* WRONGTYPE */
 void votes_take_ttl(struct redlock_batch *b, size_t index, size_t node,
                     const struct redis_value *v);
-/* The node says nothing about the keys from this one on, in the order of the wire. */
+/* The node does not vote on the keys from this one on, in the order of the wire. */
 void votes_silence(struct redlock_batch *b, size_t node, size_t keys_seen);
 
 /* ---- clocks.c ---- */
-void clocks_ask(struct redlock_async *lock, int64_t now_us); /* unless they were a moment ago */
+void clocks_ask(struct redlock_async *lock, int64_t now_us); /* unless it did a moment ago */
 
 /* ---- keeper.c ---- */
 void keeper_add(struct redlock_batch *b); /* room was reserved by heap_reserve() */
 int64_t keeper_tick(struct redlock_async *lock, int64_t now_us);
-void keeper_report(struct redlock_async *lock); /* what redlock_batch_extend() began */
-/* A verdict of a round for one key; `call` is who asked for it, NULL = the keeper. */
+void keeper_report(struct redlock_async *lock); /* results of redlock_batch_extend() */
+/* Applies the verdict of a round for one key; `call` is the request for it, NULL = the keeper's
+ * own. */
 void keeper_settle(struct redlock_batch *b, size_t index, const struct extend_tally *tally,
                    int64_t t0_us, struct extend_call *call);
-/* What the node confirmed so far it may have forgotten (lock.N2). */
+/* The node may have forgotten what it confirmed so far (lock.N2). */
 void keeper_drop_votes(struct redlock_async *lock, size_t node);
 
 /* ---- round.c ---- */
 struct round *round_new(struct redlock_async *lock, int64_t t0_us, struct extend_call *call);
 /* True when it is full and must be sent. */
 bool round_add(struct round *round, struct redlock_batch *b, size_t index);
-void round_send(struct round *round);           /* it settles each key from the loop, then goes */
-void rounds_settle(struct redlock_async *lock); /* those that no node could be sent */
+void round_send(struct round *round); /* it settles each key from the loop, then frees itself */
+void rounds_settle(struct redlock_async *lock); /* those that could be sent to no node */
 void rounds_drop_votes(struct redlock_async *lock, size_t node);
 
 /* ---- release.c ---- */
-/* Leaves at the end of the turn, before its SETs do. */
+/* Sent at the end of the turn, before the SETs of this turn. */
 void release_key_soon(struct redlock_batch *b, size_t index);
-void release_tell(struct redlock_async *lock);     /* those whom no reply will tell */
-void release_send_all(struct redlock_async *lock); /* what was given back, in groups */
+void release_tell(struct redlock_async *lock);     /* calls back where no reply will */
+void release_send_all(struct redlock_async *lock); /* what was released, in groups */
 void release_node_up(struct redlock_async *lock, size_t node);
 int64_t release_tick(struct redlock_async *lock, int64_t now_us);
-/* Its number; UINT64_MAX = none. */
+/* Its sequence number; UINT64_MAX = none. */
 uint64_t release_oldest_in_flight(const struct redlock_async *lock);
 void release_free_all(struct redlock_async *lock);
 
 /* ---- wait.c ---- */
 void wait_report(struct redlock_async *lock);
 int64_t wait_tick(struct redlock_async *lock, int64_t now_us);
-void wait_close(struct redlock_async *lock); /* all that wait end CANCELLED, told by the loop */
+void wait_close(struct redlock_async *lock); /* all waiters end as CANCELLED, told by the loop */
 void wait_free(struct redlock_async *lock);  /* tells those that were not told yet */
 
 /* ---- fence.c ---- */
-void fence_report(struct redlock_async *lock); /* those that nobody could be asked about */
+void fence_report(struct redlock_async *lock); /* those that could be sent to no node */
 
 /* ---- inspect.c ---- */
 void inspect_report(struct redlock_async *lock); /* the same */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From the library's own errors to those of its callers. */
+ * Turns the library's own errors into those of its callers. */
 #ifndef REDLOCK_ERROR_H
 #define REDLOCK_ERROR_H
 

@@ -19,7 +19,7 @@ struct lease_terms {
 /* D = ⌈ρT⌉ + 2 ms */
 int64_t lease_drift_us(int64_t ttl_us, int drift_ppm);
 
-/* A16: STATUS_INVALID names the bound. `scale_permille` scales the bounds of tests. */
+/* A16: STATUS_INVALID names the bound. `scale_permille` scales the bounds, for tests. */
 enum status lease_check_terms(int64_t ttl_us, int64_t node_timeout_us, int scale_permille,
                               struct err *err) MUST_USE;
 
@@ -35,7 +35,7 @@ struct lease lease_start(const struct lease_terms *terms, int64_t t0_us);
  * it. */
 bool lease_check(struct lease *l, int64_t now_us);
 
-/* Its quorum is in doubt, by other news than a round's (lock.N2). True if the state changed. */
+/* Its quorum is in doubt for another reason than a round (lock.N2). True if the state changed. */
 bool lease_doubt(struct lease *l);
 
 /* Applies the verdict of a round that began at t0 (lock.E2–E5, E8). True if the state changed. */

@@ -10,7 +10,7 @@
 void record_acquire(const struct redlock_batch *b);
 void record_acquired(const struct redlock_batch *b, size_t index);
 void record_extend(const struct redlock_batch *b, size_t index);
-/* The masks: a bit per node that said so in this round. */
+/* The masks have a bit per node that answered so in this round. */
 void record_extended(const struct redlock_batch *b, size_t index, enum extend_verdict verdict,
                      unsigned confirmed, unsigned denied, unsigned failed);
 void record_release(const struct redlock_batch *b, size_t index);

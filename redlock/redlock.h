@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * redlock: locks over N independent Redis or Valkey masters, for C programs. One client holds one
- * connection per node and one thread, which keeps won locks alive and wakes who waits; any number
- * of threads may call it at once. The same locks on an own event loop: redlock_async.h.
+ * connection per node and one thread, which extends won locks and wakes waiters; any number of
+ * threads may call it at once. For the same locks on your own event loop see redlock_async.h.
  *
  *     struct redlock_options options = REDLOCK_OPTIONS_INIT;
  *     const struct redlock_node nodes[] = {{.url = "a"}, {.url = "b"}, {.url = "c:6380"}};
@@ -17,12 +17,13 @@
  *     redlock_close(client);
  *
  * A lock is a lease: it ends by itself when its holder dies, and a holder that was stopped for
- * longer than the lease holds it no more, without noticing while it is stopped. What must never be
- * done twice needs a fence besides: redlock/README.md. Rules cited as lock.A7 are in docs/lock.md.
+ * longer than the lease no longer holds it, which it can't notice while it is stopped. Work that
+ * must never be done twice also needs a fence: see redlock/README.md. Rules cited as lock.A7 are in
+ * docs/lock.md.
  *
- * Times are int64_t milliseconds and named so. Functions return 0 or a negative errno (−EINVAL,
- * −ENOMEM, −EIO, −EOWNERDEAD after a fork), or an enum redlock_result. Nothing of this library
- * writes to standard error, and no signal is raised. No global state. */
+ * Times are int64_t milliseconds, and their names end in _ms. Functions return 0 or a negative
+ * errno (−EINVAL, −ENOMEM, −EIO, −EOWNERDEAD after a fork), or an enum redlock_result. The library
+ * writes nothing to standard error, raises no signal, and has no global state. */
 #ifndef REDLOCK_H
 #define REDLOCK_H
 
@@ -59,12 +60,12 @@ enum redlock_result { /* lock.A15 */
 
 const char *redlock_result_text(enum redlock_result result);
 
-/* HELD → SUSPECT (a round of extending failed, the deadline stands) → LOST, which is final
- * (lock.W8, E5, E8). */
+/* HELD → SUSPECT (an extension round failed, the deadline stands) → LOST, which is final (lock.W8,
+ * E5, E8). */
 enum redlock_state { REDLOCK_STATE_HELD, REDLOCK_STATE_SUSPECT, REDLOCK_STATE_LOST };
 
 enum redlock_vote {
-    REDLOCK_VOTE_NONE,       /* it was not asked, or has not answered yet */
+    REDLOCK_VOTE_NONE,       /* not asked, or not answered yet */
     REDLOCK_VOTE_OK,         /* it gave us the key */
     REDLOCK_VOTE_REFUSED,    /* another owner has it there */
     REDLOCK_VOTE_ERROR,      /* an error reply, no reply in time, a lost connection */
@@ -87,7 +88,7 @@ struct redlock_node {
     /* "host", "host:port", "[v6]:port", "unix:/path", "redis://[user[:password]@]host[:port][/db]",
      * "rediss://…" with TLS. */
     const char *url;
-    const char *user; /* these two where the URL has none; may be NULL */
+    const char *user; /* user and password are used where the URL has none; may be NULL */
     const char *password;
 };
 
@@ -96,19 +97,20 @@ struct redlock_tls {
     const char *ca_file;   /* PEM; NULL = the system's */
     const char *cert_file; /* of the client; NULL = none */
     const char *key_file;
-    const char *server_name; /* to expect in the certificate; NULL = the node's host */
+    const char *server_name; /* expected in the certificate; NULL = the node's host */
 };
 
 enum redlock_node_event {
     REDLOCK_NODE_UP, /* connected, and it may vote */
     REDLOCK_NODE_DOWN,
-    /* A replica, part of a cluster, evicting, a duplicate: no vote; or it answers with errors: no
-       vote for some seconds. */
+    /* It has no vote: a replica, a cluster node, an evicting node, a duplicate. Or it answers with
+     * errors, and has no vote for some seconds. */
     REDLOCK_NODE_REFUSED,
-    /* Restarted, or its clock went ahead: no vote until then (lock.N1, N4). */
+    /* Restarted, or its clock stepped forward: no vote until the quarantine is over (lock.N1,
+     * N4). */
     REDLOCK_NODE_QUARANTINED,
     REDLOCK_NODE_VOTING, /* the quarantine is over */
-    REDLOCK_NODE_WARNED  /* its clock went back: keys live longer there; it votes (lock.N4) */
+    REDLOCK_NODE_WARNED  /* its clock went back: keys live longer there; it may vote (lock.N4) */
 };
 
 typedef void redlock_node_cb(void *ctx, size_t node, enum redlock_node_event event,
@@ -119,20 +121,20 @@ struct redlock_options {
     size_t node_count;             /* 1 to REDLOCK_NODES_MAX, the same list everywhere (lock.N8) */
     const struct redlock_tls *tls; /* copied; may be NULL */
     int64_t ttl_ms; /* T: 1000 to REDLOCK_TTL_MAX_MS, and ≥ 10 node timeouts (lock.A16) */
-    /* The longest T that any client of these nodes uses, as long a restarted node has no vote; 0 =
-     * ttl_ms (lock.N1). */
+    /* The longest T that any client of these nodes uses: a restarted node has no vote for that
+     * long. 0 = ttl_ms (lock.N1). */
     int64_t ttl_max_ms;
     int64_t node_timeout_ms; /* τ; 0 = T/100, at least 10 and at most 100 (lock.A5) */
-    int64_t min_validity_ms; /* that must be left to count as won; 0 = T/2 (lock.A7) */
-    int drift_ppm;           /* how far two clocks may part: 10000 = 1 % */
+    int64_t min_validity_ms; /* must be left for a lock to count as won; 0 = T/2 (lock.A7) */
+    int drift_ppm;           /* how much the rates of two clocks may differ: 10000 = 1 % */
     int retries;             /* further tries of a call that does not wait; 0 = none (lock.A14) */
-    int64_t retry_base_ms;   /* they are a random time below this apart, doubled each time, */
+    int64_t retry_base_ms;   /* a pause between tries is random, below this bound, which doubles */
     int64_t retry_cap_ms;    /* up to this */
     int64_t open_timeout_ms; /* how long redlock_open() waits for the nodes' first answers */
     /* Nodes that were started a moment ago may vote: for tests and for a cluster's first start
      * only. */
     bool trust_fresh;
-    bool allow_unsafe;       /* replicas, clusters and evicting nodes as well (lock.N3, N5) */
+    bool allow_unsafe;       /* accepts replicas, cluster nodes, evicting nodes (lock.N3, N5) */
     bool no_wakeups;         /* neither publishes releases nor listens for them */
     const char *wake_prefix; /* of the channels and of one marker key per node; NULL = "redlock:" */
     redlock_node_cb *on_node; /* from the client's thread; may be NULL */
@@ -160,28 +162,28 @@ static inline struct redlock_options redlock_options_init()
 #define REDLOCK_OPTIONS_INIT redlock_options_init()
 #endif
 
-/* Connects, and waits (≤ open_timeout_ms) until each node has answered or failed once. −EINVAL,
- * with the option or the node named: a value out of bounds, a URL that can't be read, a node twice,
- * a wrong password, a port that is not Redis, a replica, a cluster's node, a node that evicts.
- * −EIO: no thread or loop. −ENOMEM. Nodes that are merely down are no error: they are tried again
- * for ever. */
+/* Connects, and waits (≤ open_timeout_ms) until each node has answered or failed once. −EINVAL
+ * names the option or the node: a value out of bounds, a URL that can't be read, a duplicate node,
+ * a wrong password, a port that is not Redis, a replica, a cluster node, a node that evicts. −EIO:
+ * no thread or loop. −ENOMEM. Nodes that are merely down are no error: they are retried for
+ * ever. */
 int redlock_open(const struct redlock_options *options, struct redlock **ret_client,
                  struct redlock_error *ret_error);
 
-/* Cancels who waits, releases what is still held (≤ τ), ends the thread. Handles that were not
- * given back may still be read and unlocked, and are LOST. Accepts NULL. In a forked child it
- * closes the descriptors and sends nothing (lock.F1). */
+/* Cancels the calls that wait, releases what is still held (≤ τ), and ends the thread. Handles that
+ * were not unlocked are LOST; they may still be read and unlocked. Accepts NULL. In a forked child
+ * it closes the descriptors and sends nothing (lock.F1). */
 void redlock_close(struct redlock *client);
 
 /* ---- locking ---- */
 
-struct redlock_lock;   /* one won lock; one thread at a time may use it, but for the getters */
+struct redlock_lock;   /* one won lock; for one thread at a time, except for the getters */
 struct redlock_owner;  /* for reentrancy */
 struct redlock_cancel; /* to cancel from another thread */
 
-/* A won lock changed its state; once per transition, from the client's thread, outside of any lock:
- * it may call anything of this library but redlock_close(). A call that blocks there keeps the
- * watchdog going; whatever else takes long keeps it from extending, and from calling back. */
+/* A won lock changed its state. Called once per transition, from the client's thread, with no mutex
+ * held: it may call any function of this library but redlock_close(). The watchdog keeps running
+ * while such a call blocks; anything else that takes long delays extensions and callbacks. */
 typedef void redlock_state_cb(void *ctx, struct redlock_lock *lock, enum redlock_state state);
 
 struct redlock_request {
@@ -191,19 +193,19 @@ struct redlock_request {
     int64_t wait_ms;     /* 0 = one try and the client's retries; −1 = as long as it takes */
     int64_t max_hold_ms; /* not extended after that (lock.E9); 0 = no bound */
     bool no_watchdog;    /* nobody extends it but redlock_extend() */
-    bool wants_fence;    /* redlock_fence(): two more round trips; no fence, no lock */
-    struct redlock_owner *owner;   /* reentrant: NULL = not */
+    bool wants_fence;    /* redlock_fence(): two more round trips; without a fence, no lock */
+    struct redlock_owner *owner;   /* NULL = not reentrant */
     struct redlock_cancel *cancel; /* may be NULL */
     redlock_state_cb *on_state;    /* may be NULL */
     void *ctx;
 };
 
-/* What happened, for whoever wants to know; filled whatever the result is. */
+/* What happened; filled whatever the result is. */
 struct redlock_report {
     enum redlock_result result;
     int tries;
     int64_t validity_ms;   /* WON: what is left of the lease */
-    int64_t holder_ttl_ms; /* HELD_BY_OTHER: after so long the holder's lease ends; −1 = unknown */
+    int64_t holder_ttl_ms; /* HELD_BY_OTHER: time until the holder's lease ends; −1 = unknown */
     size_t node_count;
     enum redlock_vote votes[REDLOCK_NODES_MAX]; /* of the last try, in the order of the nodes */
     /* One line: the result, and the nodes that failed and why. */
@@ -220,44 +222,47 @@ enum redlock_result redlock_acquire(struct redlock *client, const struct redlock
 enum redlock_result redlock_try(struct redlock *client, const char *key, int64_t ttl_ms,
                                 struct redlock_lock **ret_lock);
 
-/* Several keys in one round to all nodes, a result for each; `request` says everything but the key.
- * One try, no waiting. ret_locks[i] is NULL where ret_results[i] is not WON. Returns WON if all
- * are, else the first result that is not. INVALID: 0 or more than REDLOCK_KEYS_MAX keys. */
+/* Acquires several keys in one round to all nodes, with a result for each; `request` says
+ * everything but the keys. One try, no waiting. ret_locks[i] is NULL where ret_results[i] is not
+ * WON. Returns WON if all keys were won, else the first result that is not WON. INVALID: 0 or more
+ * than REDLOCK_KEYS_MAX keys. */
 enum redlock_result redlock_acquire_many(struct redlock *client,
                                          const struct redlock_request *request,
                                          const char *const *keys, size_t count,
                                          struct redlock_lock **ret_locks,
                                          enum redlock_result *ret_results);
 
-/* All keys or none, under one handle; waits as `request` says. The keys travel in one order
- * (sorted, doubles dropped), so that two such calls can't each hold a part for long. */
+/* Acquires all keys or none, under one handle; waits as `request` says. The keys are always sent in
+ * the same order (sorted, without duplicates), so that two such calls can't each hold a part for
+ * long. */
 enum redlock_result redlock_acquire_all(struct redlock *client,
                                         const struct redlock_request *request,
                                         const char *const *keys, size_t count,
                                         struct redlock_lock **ret_lock,
                                         struct redlock_report *ret_report);
 
-/* Extends now, to a full ttl from now on. EXPIRED: the lease is over, or was taken: stop what it
- * protected. NO_QUORUM or SPLIT: not confirmed, the old deadline stands. Blocks ≤ τ. */
+/* Extends the lock to a full ttl from now. EXPIRED: the lease is over, or another owner has the
+ * lock; stop what it protected. NO_QUORUM or SPLIT: not confirmed; the old deadline stands. Blocks
+ * ≤ τ. */
 enum redlock_result redlock_extend(struct redlock_lock *lock);
 
 /* How a release went, in nodes × keys (lock.R6). */
 struct redlock_released {
     unsigned deleted;
-    unsigned not_owner; /* held by another though our lease had not ended: a safety event */
+    unsigned not_owner; /* held by another although our lease had not ended: a safety event */
     unsigned missing;
-    unsigned unknown; /* not acknowledged: that node's key ends by its ttl */
+    unsigned unknown; /* not acknowledged: the key on that node ends by its ttl */
 };
 
-/* Gives the lock back and frees the handle; nothing extends it any more when this returns
- * (lock.W6). With `ret_released` it waits for the nodes' answers (≤ τ), else it returns at once
- * (lock.R5). Of a reentrant lock only the last one does. Returns 0; −EINVAL for an owner's lock
- * that was unlocked more often than locked (while it is one of the last 16 that he unlocked);
- * −EOWNERDEAD in a forked child, where it frees the handle only (lock.F1). Accepts NULL. Not bound
- * by any cancel. */
+/* Releases the lock and frees the handle; nothing extends the lock after this returns (lock.W6).
+ * With `ret_released` it waits for the nodes' answers (≤ τ), else it returns at once (lock.R5). A
+ * reentrant lock is released by its last unlock only. Returns 0; −EINVAL for an owner's lock that
+ * was unlocked more often than locked (known for the last 16 locks that the owner unlocked);
+ * −EOWNERDEAD in a forked child, where it only frees the handle (lock.F1). Accepts NULL. Can't be
+ * cancelled. */
 int redlock_unlock(struct redlock_lock *lock, struct redlock_released *ret_released);
 
-/* ---- what a lock is like: no I/O, from any thread (lock.E7) ---- */
+/* ---- the state of a lock: no I/O, from any thread (lock.E7) ---- */
 
 enum redlock_state redlock_state(const struct redlock_lock *lock);
 int64_t redlock_validity_ms(const struct redlock_lock *lock); /* 0 = lost */
@@ -266,27 +271,28 @@ static inline bool redlock_is_held(const struct redlock_lock *lock)
     return redlock_validity_ms(lock) > 0;
 }
 /* An eventfd that becomes readable at SUSPECT and at LOST (for poll(); read 8 bytes, then ask
- * redlock_state()); made by the first call, closed by redlock_unlock(). −1: none left. */
+ * redlock_state()); opened by the first call, closed by redlock_unlock(). −1: no descriptor is
+ * left. */
 int redlock_fd(struct redlock_lock *lock);
-/* Rises with every grant of the key; 0 = not asked for. Only as good as the masters' memory: they
+/* Rises with every grant of the key; 0 = not requested. Only as good as the masters' memory: they
  * must not forget it (appendonly yes, appendfsync always). */
 uint64_t redlock_fence(const struct redlock_lock *lock);
-/* The key's bytes, with a NUL behind them; of several keys those of the first in their order. */
+/* The key's bytes, followed by a NUL; of several keys, those of the first in sorted order. */
 const char *redlock_key(const struct redlock_lock *lock, size_t *ret_len);
 
 /* ---- reentrancy ---- */
 
-/* Whoever passes the same owner again gets the same lock again, without a round trip: as many
- * unlocks as locks give it back. Of several keys under one lock each may be asked for alone; some
- * of them together with others are INVALID, and a lock that is lost meanwhile is EXPIRED until it
- * was unlocked. An owner may be shared by threads; the nodes know nothing of it. */
+/* A call that passes the same owner again gets the same lock, without a round trip; as many unlocks
+ * as locks release it. Any of several keys under one lock may be requested alone. A request for
+ * some of them together with other keys is INVALID; a request for a lock that was lost is EXPIRED
+ * until that lock is unlocked. Threads may share an owner; the nodes know nothing of it. */
 int redlock_owner_new(struct redlock *client, struct redlock_owner **ret_owner);
-void redlock_owner_free(struct redlock_owner *owner); /* after its locks were given back; or NULL */
+void redlock_owner_free(struct redlock_owner *owner); /* after its locks were unlocked; or NULL */
 
 /* ---- cancelling ---- */
 
 int redlock_cancel_new(struct redlock *client, struct redlock_cancel **ret_cancel);
-/* Ends each call that waits with it, now and later, as CANCELLED; from any thread. */
+/* Ends every call that uses this handle, now and later, as CANCELLED; from any thread. */
 void redlock_cancel_fire(struct redlock_cancel *cancel);
 void redlock_cancel_free(struct redlock_cancel *cancel); /* when no call uses it; or NULL */
 
@@ -307,7 +313,7 @@ static inline struct redlock_lock *redlock_guard_enter(struct redlock_guard *gua
     guard->is_entered = true;
     return is_first ? guard->lock : NULL;
 }
-/* NOLINTBEGIN(bugprone-macro-parentheses): a name that is declared takes none */
+/* NOLINTBEGIN(bugprone-macro-parentheses): a declared name takes no parentheses */
 #define REDLOCK_CONCAT_(a, b) a##b
 #define REDLOCK_UNIQUE_(a, b) REDLOCK_CONCAT_(a, b)
 #define REDLOCK_SCOPE_AS(name, client, key, ttl_ms)                               \
@@ -322,7 +328,7 @@ static inline struct redlock_lock *redlock_guard_enter(struct redlock_guard *gua
     REDLOCK_SCOPE_AS(REDLOCK_UNIQUE_(redlock_scope_, __LINE__), client, key, ttl_ms)
 /* NOLINTEND(bugprone-macro-parentheses) */
 
-/* ---- looking ---- */
+/* ---- inspection ---- */
 
 #define REDLOCK_LATENCY_BUCKETS 20
 
@@ -339,8 +345,8 @@ struct redlock_stats {
     uint64_t wakeups;
     uint64_t held;    /* now */
     uint64_t waiting; /* now */
-    /* Of won rounds: bucket i counts those ≤ 2^i · 10 µs that are in no smaller one; the last one
-     * the rest. */
+    /* Durations of won rounds: bucket i counts those ≤ 2^i · 10 µs that are in no smaller bucket;
+     * the last one counts the rest. */
     uint64_t latency[REDLOCK_LATENCY_BUCKETS];
 };
 void redlock_stats(struct redlock *client, struct redlock_stats *ret_stats);
@@ -372,8 +378,8 @@ int redlock_inspect(struct redlock *client, const char *key,
                     struct redlock_holding ret_holdings[REDLOCK_NODES_MAX],
                     struct redlock_error *ret_error);
 
-/* 16 hexadecimal digits that are equal where the lists of nodes are, whatever their order: two
- * programs with different ones may hold the same lock at once (lock.N8). */
+/* 16 hexadecimal digits, equal for equal lists of nodes, whatever their order. Two programs with
+ * different lists may hold the same lock at once (lock.N8). */
 #define REDLOCK_FINGERPRINT_SIZE 17
 int redlock_fingerprint(const struct redlock_node *nodes, size_t count,
                         char ret_text[REDLOCK_FINGERPRINT_SIZE], struct redlock_error *ret_error);

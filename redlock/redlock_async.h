@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Redlock over N independent masters on an event loop of the caller: the asynchronous core, which
- * redlock.h's client drives as well. K keys are locked together under one token, in one round to
+ * Redlock over N independent masters on the caller's event loop: the asynchronous core, on which
+ * the client of redlock.h runs as well. K keys are locked together under one token, in one round to
  * all nodes at once, with a result per key; won keys are kept (extended at T/3) until they are
- * released. The rules are docs/lock.md's numbered lines; comments and tests cite them.
+ * released. The rules are the numbered lines of docs/lock.md; comments and tests cite them.
  *
- * A lease is not a proof: whoever acts on a resource under a lock also needs a fence (lock.G1–G6).
- * Decisions are pure (tally.h, lease.h, clockwatch.h); this module does the I/O. One thread, one
- * libuv loop, no global state. Every callback comes from the loop, never from inside a call. Times
- * are int64_t microseconds; deadlines are CLOCK_BOOTTIME (lock.A2). Functions that can fail return
- * 0 or a negative errno, as in redlock.h. */
+ * A lease is not a proof: code that acts on a resource under a lock also needs a fence
+ * (lock.G1–G6). Decisions are pure (tally.h, lease.h, clockwatch.h); this module does the I/O. One
+ * thread, one libuv loop, no global state. Every callback comes from the loop, never from inside a
+ * call. Times are int64_t microseconds; deadlines are CLOCK_BOOTTIME (lock.A2). Functions that can
+ * fail return 0 or a negative errno, as in redlock.h. */
 #ifndef REDLOCK_ASYNC_H
 #define REDLOCK_ASYNC_H
 
@@ -46,10 +46,10 @@ struct redlock_async_options {
     int64_t node_timeout_us; /* τ */
     int64_t min_validity_us; /* to count as won; 0 = T/2 */
     int drift_ppm;           /* 10000 = 1 % */
-    bool trust_fresh;        /* for clusters that made their masters a moment ago */
+    bool trust_fresh;        /* for clusters that started their masters a moment ago */
     bool allow_unsafe;
     int time_scale_permille; /* tests: the bounds of lock.A16 × this / 1000; 0 = 1000 */
-    /* Of channels and of the marker key; NULL = releases are not published. */
+    /* The prefix of the channels and of the marker key; NULL = releases are not published. */
     const char *wake_prefix;
     redlock_async_node_cb *on_node;   /* may be NULL */
     redlock_async_state_cb *on_state; /* may be NULL */
@@ -60,8 +60,8 @@ struct redlock_async_options {
 int redlock_async_open(const struct redlock_async_options *options, struct redlock_async **ret_lock,
                        struct redlock_error *ret_error);
 
-/* Sends what waits to be released, for at most τ, then closes every connection and frees; `done`
- * (may be NULL) is called when no handle is left. Acquisitions under way end CANCELLED. */
+/* Sends pending releases, for at most τ, then closes every connection and frees everything; `done`
+ * (may be NULL) is called when no libuv handle is left. Acquisitions under way end as CANCELLED. */
 typedef void redlock_async_closed_cb(void *ctx);
 void redlock_async_close(struct redlock_async *lock, redlock_async_closed_cb *done, void *ctx);
 
@@ -84,10 +84,10 @@ struct redlock_async_key {
     void *user;
 };
 
-/* The results are there. The batch is the caller's now: every key that was WON must be given to
- * redlock_batch_release() or redlock_batch_drop() once; the others are gone already (they are being
- * released everywhere, lock.A10). The batch may be read until the last of its won keys went; if
- * none was won, until this returns. */
+/* The results are known, and the caller owns the batch: every key that was WON must be given to
+ * redlock_batch_release() or redlock_batch_drop() once. The others are already being released
+ * everywhere (lock.A10). The batch may be read until its last won key has been released or dropped;
+ * if none was won, until this callback returns. */
 typedef void redlock_async_acquired_cb(void *ctx, struct redlock_batch *batch);
 
 struct redlock_async_request {
@@ -95,18 +95,18 @@ struct redlock_async_request {
     size_t count;        /* 1 to REDLOCK_KEYS_MAX */
     int64_t ttl_us;      /* 0 = the client's */
     int64_t max_hold_us; /* not extended after that (lock.E9); 0 = no bound */
-    bool is_not_kept;    /* nobody extends it but redlock_batch_extend() */
-    /* The keys travel as given; else shuffled, so that two batches that overlap don't collide on
-     * the same ones in the same order. */
+    bool is_not_kept;    /* only redlock_batch_extend() extends it */
+    /* The keys are sent in the given order; else shuffled, so that two overlapping batches don't
+     * collide on the same keys in the same order. */
     bool is_ordered;
     bool wants_holder_ttl; /* redlock_batch_holder_ttl_us(); costs a PTTL per key and node */
     redlock_async_acquired_cb *done;
     void *ctx;
 };
 
-/* One round, ≤ τ; its commands leave at the end of this turn of the loop, behind everything that is
- * released in it. −EINVAL (bounds, an empty key), −ENOMEM, −EIO (no randomness), −ESHUTDOWN
- * (closing). */
+/* One round, ≤ τ; its commands are sent at the end of this turn of the loop, after everything that
+ * is released in this turn. −EINVAL (bounds, an empty key), −ENOMEM, −EIO (no randomness),
+ * −ESHUTDOWN (closing). */
 int redlock_async_acquire(struct redlock_async *lock, const struct redlock_async_request *request,
                           struct redlock_error *ret_error);
 
@@ -114,35 +114,35 @@ size_t redlock_batch_count(const struct redlock_batch *batch);
 void *redlock_batch_user(const struct redlock_batch *batch, size_t index);
 enum redlock_result redlock_batch_result(const struct redlock_batch *batch, size_t index);
 enum redlock_vote redlock_batch_vote(const struct redlock_batch *batch, size_t index, size_t node);
-/* Of a refused key: when the lease that stands in the way ends, as the nodes say; −1 = unknown. */
+/* Of a refused key: time until the holder's lease ends, as the nodes say; −1 = unknown. */
 int64_t redlock_batch_holder_ttl_us(const struct redlock_batch *batch, size_t index);
 enum redlock_state redlock_batch_state(const struct redlock_batch *batch, size_t index);
 /* Local deadline of the key's lease: t0 + T − D of the last confirmed round (lock.A4, E4, E7). */
 int64_t redlock_batch_deadline_us(const struct redlock_batch *batch, size_t index);
 
-/* ---- keeping and giving back ---- */
+/* ---- extending and releasing ---- */
 
-/* One round of extending for this key now; `done` hears WON (confirmed), EXPIRED (lost), or SPLIT
- * or NO_QUORUM (not confirmed, the old deadline stands). −EINVAL when it is not held any more,
- * −ENOMEM. A release under way meanwhile ends it as CANCELLED. */
+/* Runs an extension round for this key now. `done` gets WON (confirmed), EXPIRED (lost), or SPLIT
+ * or NO_QUORUM (not confirmed, the old deadline stands). −EINVAL: the key is no longer held;
+ * −ENOMEM. A release of the key meanwhile ends the round as CANCELLED. */
 typedef void redlock_async_extended_cb(void *ctx, enum redlock_result result);
 int redlock_batch_extend(struct redlock_batch *batch, size_t index, redlock_async_extended_cb *done,
                          void *ctx);
 
-/* Compare-and-delete everywhere (lock.R2), off the caller's path (R5); what is released in one turn
- * of the loop leaves in as few commands per node as can be. */
+/* Compare-and-delete on all nodes (lock.R2), off the caller's path (R5). All keys released in one
+ * turn of the loop are sent in as few commands per node as possible. */
 void redlock_batch_release(struct redlock_batch *batch, size_t index);
 
-/* The same; `done` (may be NULL) hears how it went, at the latest after τ. */
+/* The same; `done` (may be NULL) gets the outcome, at the latest after τ. */
 typedef void redlock_async_released_cb(void *ctx, const struct redlock_released *released);
 void redlock_batch_release_tell(struct redlock_batch *batch, size_t index,
                                 redlock_async_released_cb *done, void *ctx);
 
-/* Neither extended nor released any more: the key ends by its ttl (lock.R7). */
+/* The key is neither extended nor released any more: it ends by its ttl (lock.R7). */
 void redlock_batch_drop(struct redlock_batch *batch, size_t index);
 
-/* Calls back when every key released so far was acknowledged by all nodes that are up, at the
- * latest after τ. −ENOMEM. */
+/* Calls back when all nodes that are up have acknowledged every release so far, at the latest after
+ * τ. −ENOMEM. */
 typedef void redlock_async_flushed_cb(void *ctx);
 int redlock_async_flush(struct redlock_async *lock, redlock_async_flushed_cb *done, void *ctx,
                         struct redlock_error *ret_error);
@@ -155,38 +155,40 @@ int redlock_async_free_prefix(struct redlock_async *lock, const char *prefix,
 
 /* ---- waiting (wait.c) ---- */
 
-/* All keys of the request, or none: tries again until `deadline_us`, woken by releases and by the
- * holder's remaining ttl; with a deadline in the past it tries `retries` times more, with full
- * jitter (lock.A14). Waiters of one client for the same keys take turns. `done` hears one result;
- * with WON the batch, whose keys are the caller's. */
+/* Acquires all keys of the request, or none. It tries again until `deadline_us`, woken by releases
+ * and by the end of the holder's ttl. If the deadline is in the past, it tries `retries` times
+ * more, with full jitter (lock.A14). Waiters of one client for the same keys take turns. `done`
+ * gets one result; with WON also the batch, whose keys are then the caller's. */
 struct redlock_wait;
 typedef void redlock_async_waited_cb(void *ctx, enum redlock_result result, int tries,
                                      struct redlock_batch *batch);
 struct redlock_wait_options {
-    int64_t deadline_us; /* 0 = no waiting; INT64_MAX = none */
+    int64_t deadline_us; /* 0 = no waiting; INT64_MAX = no deadline */
     int retries;
     int64_t retry_base_us;
     int64_t retry_cap_us;
-    /* batch: of the last try, to read votes from until it returns; NULL if there was none. */
+    /* Gets the batch of the last try, to read votes from until the callback returns; NULL if there
+     * was no try. */
     redlock_async_waited_cb *done;
     void *ctx;
 };
 int redlock_async_wait(struct redlock_async *lock, const struct redlock_async_request *request,
                        const struct redlock_wait_options *options, struct redlock_wait **ret_wait,
                        struct redlock_error *ret_error);
-/* `done` hears CANCELLED, from the loop; a batch won meanwhile is released. Not after `done`. */
+/* `done` gets CANCELLED, from the loop; a batch won meanwhile is released. Not to be called after
+ * `done`. */
 void redlock_wait_cancel(struct redlock_wait *wait);
 
 /* ---- fencing tokens (fence.c) ---- */
 
-/* A number for a won key, higher than any that a quorum knows: reads the nodes' counters
+/* Gets a number for a won key, higher than any that a quorum knows: reads the nodes' counters
  * ("key:fence") and writes the highest + 1 back to those that hold our lock; valid once a quorum
  * has it. 0 = no quorum confirmed it. */
 typedef void redlock_async_fenced_cb(void *ctx, uint64_t fence);
 int redlock_batch_fence(struct redlock_batch *batch, size_t index, redlock_async_fenced_cb *done,
                         void *ctx);
 
-/* ---- looking ---- */
+/* ---- inspection ---- */
 
 struct redlock_counters {
     uint64_t results[REDLOCK_INVALID + 1];
@@ -206,15 +208,15 @@ const struct redlock_counters *redlock_async_counters(const struct redlock_async
 void redlock_async_node(const struct redlock_async *lock, size_t node,
                         struct redlock_node_info *ret_info);
 
-/* What the last look at a node (INFO, every few seconds) told; 0 = unknown, or it is away. */
+/* From the last INFO of a node, which is asked every few seconds; 0 = unknown, or it is down. */
 struct redlock_async_load {
-    int64_t reply_us; /* from asked to answered */
+    int64_t reply_us; /* from request to reply */
     int64_t memory_bytes;
 };
 void redlock_async_load(const struct redlock_async *lock, size_t node,
                         struct redlock_async_load *ret_load);
 
-/* Who holds a key: `done` after ≤ τ, with one entry per node. −EINVAL, −ENOMEM. */
+/* Asks who holds a key; calls `done` after ≤ τ, with one entry per node. −EINVAL, −ENOMEM. */
 typedef void redlock_async_inspected_cb(void *ctx, const struct redlock_holding *holdings);
 int redlock_async_inspect(struct redlock_async *lock, const char *key, size_t key_len,
                           redlock_async_inspected_cb *done, void *ctx);

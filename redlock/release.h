@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keys on their way out. A release is a group of keys of one or several batches, given back in one
- * turn of the loop; it is sent to every node that was ever sent their SETs, and kept until each of
- * these has acknowledged it, or until the keys are gone by their ttl anyway (lock.R4). release.c
- * has its life, release_send.c what a node is told and answers. */
+ * Keys that are being released. A release is a group of keys of one or several batches, released in
+ * one turn of the loop. It is sent to every node that was ever sent their SETs, and kept until each
+ * of these nodes has acknowledged it, or until the keys have ended by their ttl anyway (lock.R4).
+ * release.c has its life, release_send.c the requests and replies. */
 #ifndef REDLOCK_RELEASE_H
 #define REDLOCK_RELEASE_H
 
@@ -13,7 +13,7 @@ struct release_item {
     struct redlock_batch *batch; /* referenced */
     uint16_t index;
     uint16_t counted; /* bit per node whose answer is in the counters */
-    uint16_t unclear; /* bit per node that has it not, and is to say whether another owner has */
+    uint16_t unclear; /* bit per node without our copy, to be asked for another owner's */
 };
 
 struct release_part { /* the context of one node's request */
@@ -30,13 +30,13 @@ struct release {
     uint64_t seq;
     int64_t expires_us;
     int64_t sent_us;
-    unsigned asked; /* bit per node: all that it is for */
+    unsigned asked; /* bit per node that it is for */
     unsigned to_send;
-    /* Bit per node that has acknowledged it and is sent it once more (lock.R1). */
+    /* Bit per node that has acknowledged it and is to be sent it once more (lock.R1). */
     unsigned repeated;
     int64_t repeat_us;  /* not before */
     unsigned in_flight; /* bit per node, and RELEASE_TELLING */
-    bool has_tellers;   /* keys whose owner wants to hear */
+    bool has_tellers;   /* some keys have a callback */
     struct release_part parts[REDLOCK_NODES_MAX];
     size_t count;
     struct release_item items[];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Votes of N nodes to a verdict, for one key. Pure. */
+ * Turns the votes of N nodes into a verdict, for one key. Pure. */
 #ifndef CLAIMD_REDLOCK_TALLY_H
 #define CLAIMD_REDLOCK_TALLY_H
 
@@ -13,7 +13,7 @@ static inline size_t tally_quorum(size_t nodes)
     return nodes / 2 + (SEEDED_BUG(9) ? 0 : 1);
 }
 
-/* What the nodes have said so far to SET NX; nodes − all three are still to answer. */
+/* The answers to SET NX so far; the nodes beyond ok + refused + error have not answered yet. */
 struct tally {
     uint8_t nodes;
     uint8_t ok;
@@ -25,13 +25,13 @@ enum vote { VOTE_OK, VOTE_REFUSED, VOTE_ERROR };
 void tally_add(struct tally *t, enum vote vote);
 void tally_take_back(struct tally *t); /* an OK that is an error now (lock.N2) */
 
-/* True when no answer still to come can turn the verdict into WON or away from it (lock.A9).
- * `validity_us` is what is left of the lease now: a quorum that has less than `min_validity_us`
- * came too late (lock.A7). */
+/* True when no further answer can turn the verdict into WON or away from it (lock.A9).
+ * `validity_us` is what is left of the lease now: a quorum with less than `min_validity_us` came
+ * too late (lock.A7). */
 bool tally_verdict(const struct tally *t, int64_t validity_us, int64_t min_validity_us,
                    enum redlock_result *ret_verdict);
 
-/* What the nodes have said to one round of extending. */
+/* The answers to one extension round. */
 struct extend_tally {
     uint8_t nodes;
     uint8_t confirmed;

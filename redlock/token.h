@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tokens: what a lock key's value is (lock.K1, K2). 12 characters of base64url are drawn once per
- * process, so that a successor can tell its predecessor's keys; 15 more are drawn for each batch,
- * hence for each attempt. */
+ * Tokens, the values of lock keys (lock.K1, K2). 12 characters of base64url are drawn once per
+ * process, so that a successor can recognise its predecessor's keys; 15 more are drawn for each
+ * batch, hence for each attempt. */
 #ifndef CLAIMD_REDLOCK_TOKEN_H
 #define CLAIMD_REDLOCK_TOKEN_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What wait.c (the life of a waiter, its tries) and wait_line.c (who waits for the same keys, and
+ * What wait.c (the life of a waiter, its tries) and wait_line.c (waiters for the same keys, and
  * what wakes them) share. */
 #ifndef CLAIMD_REDLOCK_WAIT_H
 #define CLAIMD_REDLOCK_WAIT_H
@@ -11,7 +11,7 @@
 
 #define LINE_BUCKETS 64
 
-/* Who waits for the same keys, the first at the head. */
+/* Waiters for the same keys, the first one at the head. */
 struct wait_line {
     struct wait_line *next; /* in its bucket */
     size_t bucket;
@@ -19,34 +19,34 @@ struct wait_line {
     struct redlock_wait *last;
     enum redlock_result result; /* of the last try; HELD_BY_OTHER before any */
 
-    struct wake_subscription *
-        *subscriptions; /* one per key, those that were refused; NULL = none yet */
+    /* One per key, for the refused ones; NULL = none yet. */
+    struct wake_subscription **subscriptions;
     size_t subscription_count;
     bool is_asleep;      /* the last try was refused by one other owner */
     bool is_pausing;     /* the last try was split or the like */
-    bool was_covered;    /* when that try began, on each of the keys refused to it */
-    bool is_woken;       /* the next try is because of a release */
-    unsigned few_in_row; /* tries for releases that less than a quorum told of, for nothing */
+    bool was_covered;    /* when that try began, for each key refused to it */
+    bool is_woken;       /* a release causes the next try */
+    unsigned few_in_row; /* vain tries in a row after a release reported by less than a quorum */
 };
 
 struct redlock_wait {
     struct redlock_async *lock;
     struct redlock_wait *prev; /* all that are not over */
     struct redlock_wait *next; /* … or those to be reported */
-    struct wait_line *line;    /* NULL = it stands in none: it doesn't wait, or is over */
+    struct wait_line *line;    /* NULL = it is in no line: it doesn't wait, or is over */
     struct redlock_wait *prev_in_line;
     struct redlock_wait *next_in_line;
     struct redlock_async_request request; /* its keys and their bytes lie behind this */
     struct redlock_wait_options options;
     enum redlock_result result;
-    struct redlock_batch *batch; /* of the last try, referred to; NULL = none */
+    struct redlock_batch *batch; /* of the last try, referenced; NULL = none */
     int tries;
     unsigned failures; /* for the pauses */
     int64_t at_us;     /* of the next try; INT64_MAX = none planned */
     bool is_trying;
     bool is_over;
-    bool wants_holder_ttl; /* its owner does */
-    bool is_reported;      /* a try is still under way; freed when that ends */
+    bool wants_holder_ttl; /* the caller does */
+    bool is_reported;      /* but a try is still under way; freed when that ends */
 };
 
 struct waits {
@@ -64,15 +64,15 @@ struct retry_terms wait_retry_terms(const struct redlock_wait *w);
 
 /* ---- wait_line.c ---- */
 bool line_join(struct redlock_wait *w); /* false = no memory */
-/* The next one tries if it was the first. Nothing happens if it stands in none. */
+/* If it was the first, the next one tries. Does nothing if it is in no line. */
 void line_leave(struct redlock_wait *w);
-/* What is heard from now on counts for this try. */
+/* Releases heard of from now on count for this try. */
 void line_starts_try(struct redlock_wait *w);
-/* Was it refused by somebody who has it, not by several of whom none may get it? */
+/* Was it refused because of one owner per key, not because of several, none of whom may get it? */
 bool line_may_sleep(const struct redlock_wait *w);
-/* Another holds it: plans the next try for when he lets go, or his time is over. */
+/* Another owner has it: plans the next try for its release, or for the end of its lease. */
 void line_fall_asleep(struct redlock_wait *w, int64_t now_us);
-/* The next try is planned; may come sooner. */
+/* The next try is planned; a release may bring it forward. */
 void line_pauses(struct redlock_wait *w);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include <getopt.h>
 
-/* sysexits(3)'s, which commands seldom use; 126, 127 and 128 + signal as a shell has them. */
+/* Those of sysexits(3), which commands seldom use; 126, 127 and 128 + signal as in a shell. */
 enum cli_exit {
     CLI_GO_ON = -1, /* no exit */
     CLI_OK = 0,
@@ -21,7 +21,7 @@ enum cli_exit {
     CLI_SYSTEM = 71,    /* EX_OSERR: no process, no memory, no descriptor */
     CLI_LOST = 74,      /* EX_IOERR */
     CLI_HELD = 75,      /* EX_TEMPFAIL */
-    CLI_NODES = 78,     /* EX_CONFIG: the nodes don't suit */
+    CLI_NODES = 78,     /* EX_CONFIG: the nodes are unsuitable */
     CLI_CANNOT_RUN = 126,
     CLI_NOT_FOUND = 127,
     CLI_SIGNAL = 128
@@ -76,27 +76,27 @@ enum cli_option {
         "help", no_argument, NULL, 'h'                                     \
     }
 
-/* Values before any option was read. */
+/* The values before any option is read. */
 #define CLI_INIT             \
     {                        \
         .ttl_ms = 30 * 1000, \
     }
 
-/* The rest of the options, for a verb's own: `ctx` is its business. Returns 0 or an exit code. */
+/* Takes the other options, which are a verb's own; so is `ctx`. Returns 0 or an exit code. */
 typedef int cli_option_fn(void *ctx, int code, const char *value);
 
-/* Options and arguments in any order, which are argv[optind…] then. CLI_GO_ON, or the exit code:
- * help was asked for, or something is wrong. `take` may be NULL. */
+/* Reads options and arguments in any order; the arguments are in argv[optind…] then. Returns
+ * CLI_GO_ON, or an exit code if help was requested or something is wrong. `take` may be NULL. */
 int cli_read_options(struct cli *cli, const char *verb, int argc, char **argv,
                      const struct option *options, cli_option_fn *take, void *ctx);
 
-/* Each returns 0 or an exit code, having told why on stderr. */
+/* Each returns 0, or an exit code after writing the reason to stderr. */
 int cli_take_option(struct cli *cli, const char *verb, int code, const char *value);
 int cli_take_duration(const char *option, const char *value, int64_t min_ms, int64_t max_ms,
                       int64_t *ret_ms);
 int cli_take_number(const char *option, const char *value, int64_t min, int64_t max,
                     int64_t *ret_number);
-/* After the options: the list of nodes and the password. */
+/* After the options: reads the list of nodes and the password. */
 int cli_ready(struct cli *cli);
 int cli_open(const struct cli *cli, struct redlock **ret_client);
 void cli_release(struct cli *cli);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A second pair of eyes on a command: a small process that kills the command's group when the lease
- * ends and when `redlock exec` is gone, for it may itself be stopped or killed at that moment. */
+ * Guards a command: a small process that kills the command's group when the lease ends or when
+ * `redlock exec` is gone, because `redlock exec` may itself be stopped or killed at that moment. */
 #ifndef CLAIMD_REDLOCK_CMD_GUARD_H
 #define CLAIMD_REDLOCK_CMD_GUARD_H
 
@@ -16,14 +16,15 @@ struct guard {
     pid_t pid;
 };
 
-/* Before there are threads and connections. It reads its orders once per `period_us`. 0 or
- * a negative errno. */
+/* To be called before there are threads and connections. The guard reads its orders once per
+ * `period_us`. 0 or a negative errno. */
 int guard_start(struct guard *g, int64_t period_us);
 
-/* To kill `group` at `at_us` (CLOCK_BOOTTIME; INT64_MAX = never) or when we die; group 0 = none. */
+/* Orders it to kill `group` at `at_us` (CLOCK_BOOTTIME; INT64_MAX = never) or when we die; group 0
+ * = none. */
 void guard_tell(struct guard *g, pid_t group, int64_t at_us);
 
-/* It goes without doing anything. Accepts one that was not started. */
+/* Ends the guard without any action. Accepts one that was not started. */
 void guard_dismiss(struct guard *g);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A load for `redlock bench` and claimd's benchmarks: takes locks and gives them back, so many
- * batches at a time, and tells what that cost. A batch follows when every node that is up has
+ * A load for `redlock bench` and claimd's benchmarks: acquires and releases locks, several batches
+ * at a time, and measures what that costs. The next batch starts when every node that is up has
  * acknowledged the release of the one before. */
 #ifndef CLAIMD_REDLOCK_CMD_LOAD_H
 #define CLAIMD_REDLOCK_CMD_LOAD_H
@@ -21,7 +21,7 @@ struct load_options {
 struct load_result {
     double seconds;
     double cpu_seconds;          /* of this process */
-    uint64_t pairs;              /* keys won and given back */
+    uint64_t pairs;              /* keys won and released */
     uint64_t failed;             /* keys that were not won */
     enum redlock_result failure; /* of the last of them */
     int64_t acquire_p50_us;
@@ -30,7 +30,8 @@ struct load_result {
     int64_t release_p99_us;
 };
 
-/* Runs to its end: duration_ms and a few node timeouts. 0 or an exit code, having told why. */
+/* Blocks to its end: duration_ms and a few node timeouts. Returns 0, or an exit code after writing
+ * the reason. */
 int load_run(struct session *session, const struct load_options *options,
              struct load_result *ret_result);
 

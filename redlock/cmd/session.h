@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The nodes on a loop of our own, for verbs that look and measure: unlike redlock_open() it also
+ * The nodes on a loop of our own, for verbs that inspect and measure. Unlike redlock_open() it also
  * opens where nodes are refused, to say why. */
 #ifndef CLAIMD_REDLOCK_CMD_SESSION_H
 #define CLAIMD_REDLOCK_CMD_SESSION_H
@@ -20,8 +20,8 @@ struct session {
     bool is_closed;
 };
 
-/* Until each node has answered or failed once, for at most two seconds. 0 or an exit code, having
- * told why. Ignores SIGPIPE. */
+/* Waits until each node has answered or failed once, for at most two seconds. Returns 0, or an exit
+ * code after writing the reason. Ignores SIGPIPE. */
 int session_open(struct session *s, const struct cli *cli);
 void session_close(struct session *s); /* accepts a zeroed one */
 

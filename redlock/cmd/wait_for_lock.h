@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Waiting for a lock while signals are listened to: the library's call blocks, so it has a thread
- * of its own for as long as it takes. */
+ * Waits for a lock and handles signals meanwhile: the library's call blocks, so it gets a thread of
+ * its own. */
 #ifndef CLAIMD_REDLOCK_CMD_WAIT_FOR_LOCK_H
 #define CLAIMD_REDLOCK_CMD_WAIT_FOR_LOCK_H
 
@@ -17,8 +17,8 @@ struct lock_wait {
     struct redlock_report report;
 };
 
-/* Until there is a result; a signal cancels it, the stop of job control stops us. 0, with
- * `lock` = NULL if it was not won, or a negative errno. */
+/* Blocks until there is a result. A signal cancels the wait; a stop by job control stops us.
+ * Returns 0, with `lock` = NULL if it was not won, or a negative errno. */
 int wait_for_lock(struct lock_wait *h);
 
 #endif
