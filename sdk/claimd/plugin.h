@@ -14,13 +14,13 @@
  *
  *     cc -shared -fPIC -o greet.so greet.c
  *
- * A handler runs in the directory `/`, as the worker's user, with an empty standard input, and
- * with PATH, HOME, LANG, TZ and TMPDIR alone of the worker's environment, where it has them. At its
+ * A handler runs in the directory `/`, as the worker's user, with an empty standard input. Of the
+ * worker's environment it has only PATH, HOME, LANG, TZ and TMPDIR, where they are set. At its
  * timeout it is told to stop; lock.guard_ms (2 s) later it is killed.
  *
  * A job runs at least once: make effects safe to repeat (use `idempotency_key`, or check `fence` at
  * the target), or declare the kind `at_most_once`. Structs only grow at their end; `size` fields
- * tell how much of one is there. */
+ * tell how much of a struct is there. */
 #ifndef CLAIMD_PLUGIN_H
 #define CLAIMD_PLUGIN_H
 
@@ -36,48 +36,48 @@ extern "C" {
 #define CLAIMD_ABI 1
 #define CLAIMD_KINDS_MAX 64
 #define CLAIMD_RETRY_AFTER_MS_MAX 31622400000 /* 366 days */
-#define CLAIMD_SNOOZE_MS_MIN 1000             /* a shorter snooze lasts for as long */
+#define CLAIMD_SNOOZE_MS_MIN 1000             /* a shorter snooze lasts this long */
 
 enum claimd_outcome {
     CLAIMD_DONE = 1, /* completed; the result, if one was set, is kept */
-    CLAIMD_RETRY,    /* failed now: again after its backoff, or after claimd_retry()'s delay */
+    CLAIMD_RETRY,    /* failed: runs again after its backoff, or after claimd_retry()'s delay */
     CLAIMD_FAIL,     /* failed for good: discarded */
     /* Since claimd 0.2; an older one fails the job for good. */
-    /* Not now: again after claimd_snooze()'s delay, the attempt is given back. Of an at_most_once
-       kind: as RETRY. */
+    /* Not now: runs again after claimd_snooze()'s delay, and the attempt is not counted. For an
+     * at_most_once kind this is RETRY. */
     CLAIMD_SNOOZE,
-    CLAIMD_CANCEL /* not wanted any more: ends as `cancelled`, with claimd_cancel()'s reason */
+    CLAIMD_CANCEL /* no longer wanted: ends as `cancelled`, with claimd_cancel()'s reason */
 };
 
 struct claimd_context;
 
 /* What the host offers; append-only. Strings that go in are copied. For the handler's own thread;
- * only should_stop may be called from others. */
+ * only should_stop and is_cancelled may be called from other threads. */
 struct claimd_host {
     size_t size;
-    /* 1 when the handler should come to an end: shutdown, timeout, cancel, or the lease is in
-     * danger. The process is killed soon after, after a timeout lock.guard_ms (2 s) later. Also
-     * set: an interrupted system call (SIGTERM without SA_RESTART). */
+    /* 1 when the handler should end: shutdown, timeout, cancel, or the lease is in danger. The
+     * process is killed soon after; after a timeout, lock.guard_ms (2 s) later. At the same time a
+     * SIGTERM (without SA_RESTART) interrupts a blocking system call. */
     int (*should_stop)(const struct claimd_context *job);
     void (*log)(const struct claimd_context *job, const char *format, va_list args);
     /* JSON text, at most 64 KiB with its exponents written out; 0, or −1 when too long. The last
-     * call counts. A result that is refused, for its length here or as no JSON by PostgreSQL, fails
-     * the job for good. */
+     * call counts. A result that is refused, here for its length or by PostgreSQL because it is not
+     * JSON, fails the job for good. */
     int (*set_result)(const struct claimd_context *job, const char *json, size_t len);
-    /* Why RETRY, FAIL, SNOOZE or CANCEL; retry_after_ms < 0, or more than
+    /* The reason for RETRY, FAIL, SNOOZE or CANCEL; retry_after_ms < 0, or more than
      * CLAIMD_RETRY_AFTER_MS_MAX = the usual backoff. */
     void (*set_error)(const struct claimd_context *job, long retry_after_ms, const char *format,
                       va_list args);
-    /* Since claimd 0.2. 1 when this job's cancel was asked for; should_stop says 1 then, too. The
-     * process is killed lock.guard_ms (2 s) later. What it returns doesn't count any more, but
-     * DONE. May be called from any thread. */
+    /* Since claimd 0.2. 1 when a cancel of this job was requested; should_stop returns 1 then, too.
+     * The process is killed lock.guard_ms (2 s) later. Of the outcomes that the handler may return
+     * then, only DONE counts. May be called from any thread. */
     int (*is_cancelled)(const struct claimd_context *job);
-    /* How far it is: 0 to 100, and a text of at most 200 characters or NULL. 0, or −1 when refused:
-     * nothing is changed then. Shown to people; written at most once a second. */
+    /* The progress of the job: 0 to 100, and a text of at most 200 characters or NULL. 0, or −1
+     * when refused, which changes nothing. Shown to people; written at most once a second. */
     int (*set_progress)(const struct claimd_context *job, int percent, const char *text);
-    /* Kept for the job's next attempt, instead of the one before: JSON text, at most 64 KiB with a
-     * space behind each comma and colon. 0, or −1 when refused. Saved within about a second, and
-     * when the attempt ends, also by a crash. */
+    /* Kept for the job's next attempt, in place of the last checkpoint: JSON text, at most 64 KiB
+     * with a space after each comma and colon. 0, or −1 when refused. Saved within about a second,
+     * and when the attempt ends, even by a crash. */
     int (*set_checkpoint)(const struct claimd_context *job, const char *json, size_t len);
 };
 
@@ -97,20 +97,20 @@ struct claimd_context {
     size_t args_len;
     int32_t attempt; /* 1 = first */
     int32_t max_attempts;
-    int64_t deadline_us; /* CLOCK_BOOTTIME when the timeout strikes and should_stop says so */
+    int64_t deadline_us;         /* CLOCK_BOOTTIME of the timeout, when should_stop returns 1 */
     const char *idempotency_key; /* "job:<id>", the same for all attempts */
-    /* Since claimd 0.2; look at `size` if your plugin may meet an older one. NULL = none. */
+    /* Since claimd 0.2; check `size` if your plugin may run with an older one. NULL = none. */
     const char *checkpoint; /* what an earlier attempt has kept: JSON text */
     size_t checkpoint_len;
     const char *queue;
-    const char *tags;      /* JSON: an array of texts */
+    const char *tags;      /* JSON: an array of strings */
     const char *metadata;  /* JSON text */
     int32_t crashes;       /* before this attempt */
     int32_t generation;    /* how often an operator has run the finished job again */
     int64_t created_at_us; /* PostgreSQL's clock, since 1970 */
 };
 
-/* It must return: a jump out of it or the end of its thread fails the attempt, as a crash does. */
+/* It must return: to jump out of it or to end its thread fails the attempt, as a crash does. */
 typedef enum claimd_outcome claimd_handle_fn(const struct claimd_context *job);
 
 struct claimd_kind {
@@ -123,10 +123,10 @@ struct claimd_kind {
     int32_t at_most_once;
     int32_t reserved;
     /* Since claimd 0.2. How long a failed attempt waits, up to 100 octets: "exponential:15s:1h",
-     * "linear:10s:1h", "fixed:30s" or "list:1s,5s,1m", each with a jitter behind it or none
+     * "linear:10s:1h", "fixed:30s" or "list:1s,5s,1m", each with or without a jitter at its end
      * ("~10%"). NULL = "exponential:15s:1h~10%". */
     const char *backoff;
-    /* 1: the end of the log is kept of runs that completed, too, not only of the others. */
+    /* 1: the end of the log is also kept for runs that completed, not only for the others. */
     int32_t keep_log;
     int32_t reserved2;
 };
@@ -138,9 +138,9 @@ struct claimd_plugin {
     uint32_t reserved;
     const char *name;
     const char *version;
-    /* Once per process, before its first job; not 0 = the plugin is refused. May be NULL. Each
-     * plugin is first tried in a process that only loads it, so expect init and fini without jobs
-     * in between. */
+    /* Called once per process, before its first job; not 0 = the plugin is refused. May be NULL.
+     * Each plugin is first tried in a process that only loads it, so expect init and fini without
+     * jobs in between. */
     int (*init)(const struct claimd_host *host);
     void (*fini)(void); /* before a regular end. May be NULL */
     struct claimd_kind kinds[CLAIMD_KINDS_MAX];
@@ -155,7 +155,7 @@ struct claimd_plugin {
 #define CLAIMD_PRINTF(format_index, first_arg)
 #endif
 
-/* Defines the symbol; what isn't named is 0, which everywhere means the default. */
+/* Defines the symbol; fields that aren't named are 0, which means the default everywhere. */
 #define CLAIMD_PLUGIN(...)                                                               \
     extern CLAIMD_EXPORT const struct claimd_plugin claimd_plugin;                       \
     const struct claimd_plugin claimd_plugin = {.abi = CLAIMD_ABI,                       \
@@ -207,8 +207,8 @@ static inline enum claimd_outcome claimd_fail(const struct claimd_context *job, 
     return CLAIMD_FAIL;
 }
 
-/* Yields RETRY with a reason. retry_after_ms < 0 = the usual backoff. So is anything beyond
- * CLAIMD_RETRY_AFTER_MS_MAX, which is said in the reason: it is a delay in the wrong unit. */
+/* Yields RETRY with a reason. retry_after_ms < 0 = the usual backoff. So is anything above
+ * CLAIMD_RETRY_AFTER_MS_MAX, which must be a delay in the wrong unit; the reason says so. */
 CLAIMD_PRINTF(3, 4)
 static inline enum claimd_outcome claimd_retry(const struct claimd_context *job,
                                                long retry_after_ms, const char *format, ...)
@@ -221,8 +221,8 @@ static inline enum claimd_outcome claimd_retry(const struct claimd_context *job,
 }
 
 /* Yields SNOOZE with a reason: the job is available again after delay_ms, at least
- * CLAIMD_SNOOZE_MS_MIN; < 0 and too long as in claimd_retry(). A job may snooze as often as it
- * likes. */
+ * CLAIMD_SNOOZE_MS_MIN; a negative or too long delay is treated as in claimd_retry(). A job may
+ * snooze as often as it likes. */
 CLAIMD_PRINTF(3, 4)
 static inline enum claimd_outcome claimd_snooze(const struct claimd_context *job, long delay_ms,
                                                 const char *format, ...)

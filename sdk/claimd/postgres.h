@@ -2,12 +2,12 @@
  *
  * For handlers whose effect is in the same PostgreSQL database as claimd's jobs: the job completes
  * in the handler's own transaction, so that the effect happens exactly once
- * (docs/guide/effects.md). Needs libpq; nothing else of claimd does.
+ * (docs/guide/effects.md). Needs libpq; plugin.h does not.
  *
  *     BEGIN; what the job is for; claimd_complete_in_tx(job, db, result); COMMIT
  *
- * After the COMMIT the handler returns claimd_done(job, NULL); whatever goes wrong before it, it
- * rolls back and returns claimd_retry() or claimd_fail(). */
+ * After the COMMIT the handler returns claimd_done(job, NULL). If anything goes wrong before that,
+ * it rolls back and returns claimd_retry() or claimd_fail(). */
 #ifndef CLAIMD_POSTGRES_H
 #define CLAIMD_POSTGRES_H
 
@@ -23,7 +23,7 @@ extern "C" {
 /* In an open transaction of `db`, whose user may execute claimd.complete_in_tx. `result` is JSON
  * text of at most 64 KiB; NULL = none. 1: the job is completed if the transaction commits. 0: roll
  * back, PQerrorMessage(db) says why; SQLSTATE CL001: another claim of the job is newer. Blocks as
- * long as `db` does: give it timeouts. */
+ * long as `db` does: set timeouts on it. */
 static inline int claimd_complete_in_tx(const struct claimd_context *job, PGconn *db,
                                         const char *result)
 {
