@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The queue of ids in Redis: sorted sets, pushed by ZADD LT, popped by workers. Hints may be lost
- * or wrong at any time; PostgreSQL is the truth. Shapes: model/hint.h. One thread, one libuv loop.
+ * or wrong at any time; PostgreSQL is the truth. Formats: model/hint.h. One thread, one libuv loop.
  *
- * A node counts as up while it is connected and takes our commands: one that answers with an error
- * (LOADING, OOM, READONLY, …) is left alone for a second and reported as down for that time. */
+ * A node counts as up while it is connected and accepts our commands. A node that answers with an
+ * error (LOADING, OOM, READONLY, …) is left alone for a second and reported as down for that
+ * time. */
 #ifndef CLAIMD_HINTS_HINTS_H
 #define CLAIMD_HINTS_HINTS_H
 
@@ -22,8 +23,8 @@ struct hint {
     const char *kind;  /* NULL: the queue's own set */
 };
 
-/* is_empty_memory: another run_id than before, so its hints are gone. why: NULL when it is up;
- * INVALID when the server answers and refuses. */
+/* is_empty_memory: it has another run_id than before, so its hints are gone. why: NULL when it is
+ * up; INVALID when the server answers but refuses. */
 typedef void hints_node_cb(void *ctx, size_t node, bool is_up, bool is_empty_memory,
                            const struct err *why);
 
@@ -43,20 +44,20 @@ struct hints;
 
 enum status hints_open(const struct hints_options *options, struct hints **ret_hints,
                        struct err *err) MUST_USE;
-/* Accepts NULL. Calls back what is under way with UNAVAILABLE. Not from inside a callback. */
+/* Accepts NULL. Ends requests under way with UNAVAILABLE. Not from inside a callback. */
 void hints_close(struct hints *hints);
 
 bool hints_is_up(const struct hints *hints);
-/* The node that pushes go to now: the first healthy one; −1 when none is. A change of it is a
- * reason to rewind. */
+/* The node that pushes go to now: the first healthy one; −1 if there is none. A change of this node
+ * is a reason to rewind. */
 int hints_active_node(const struct hints *hints);
 
 /* `added` counts ids that were not there before. UNAVAILABLE or TIMEOUT: some may have arrived;
  * repeating is free. */
 typedef void hints_pushed_cb(void *ctx, enum status st, int64_t added);
 
-/* To the active node, ZADD LT per set, one round; 1 to HINTS_PUSH_MAX hints, which are not kept.
- * UNAVAILABLE when no node is up. Never calls back from inside. */
+/* Pushes to the active node, ZADD LT per set, in one round; 1 to HINTS_PUSH_MAX hints, which are
+ * not kept. UNAVAILABLE when no node is up. Never calls back from inside the call. */
 enum status hints_push(struct hints *hints, const struct hint *list, size_t count,
                        hints_pushed_cb *done, void *ctx, struct err *err) MUST_USE;
 
@@ -83,14 +84,15 @@ struct hints_set {
     int weight;    /* of the queue, the same in all of its sets; 0 = none */
 };
 
-/* Ids that one node gave: those with the lowest scores of all sets together (a blocking pop: of one
- * set); where any queue has a weight, those of each queue's share. They come in runs of one set and
- * one priority, each ordered, the runs by their first; all of a run have the score of its first,
- * which is good enough to put back. `list` and its texts are borrowed until the call returns. There
- * may be more than are wanted by now: the caller puts the surplus back (INTERFACES rule 6). */
+/* The ids that one node gave: those with the lowest scores of all sets together (a blocking pop: of
+ * one set) or, if any queue has a weight, each queue's share. They come in runs of one set and one
+ * priority; each run is ordered, and the runs are ordered by their first ids. All ids of a run
+ * carry the score of its first, which is good enough to put them back with. `list` and its texts
+ * are borrowed until the call returns. There may be more ids than are wanted by now: the caller
+ * puts the surplus back (INTERFACES rule 6). */
 typedef void hints_popped_cb(void *ctx, const struct hint *list, size_t count);
-/* How many ids would be welcome now; 0 = none. Asked before each pop; what script pops under way
- * may bring is taken off here. */
+/* How many ids are wanted now; 0 = none. Asked before each pop; the popper subtracts what script
+ * pops under way may bring. */
 typedef size_t hints_want_cb(void *ctx);
 /* A reply was lost with its connection: ids may have vanished (crash.W0); tell the scheduler to
  * rewind. */
@@ -105,26 +107,26 @@ struct hints_popper_options {
     void *ctx;
 };
 
-/* A connection of its own to every node; each node is popped by itself: blocking while it is idle
- * (BZMPOP, keys rotated), by script while it has hints (heads of all sets merged by score, or of
- * each queue its share by weight; members only). */
+/* Opens a connection of its own to every node. Each node is popped by itself: blocking while it is
+ * idle (BZMPOP, keys rotated), by script while it has hints (the heads of all sets merged by score,
+ * or each queue's share by weight; members only). */
 enum status hints_popper_open(const struct hints_popper_options *options,
                               struct hints_popper **ret_popper, struct err *err) MUST_USE;
-/* Accepts NULL. Cuts blocked pops off by closing their connections: what a server popped in that
- * instant is lost, so on_lost is called when a pop was under way. Not from inside a callback. */
+/* Accepts NULL. Cuts off blocked pops by closing their connections. What a server popped in that
+ * instant is lost, so on_lost is called if a pop was under way. Not from inside a callback. */
 void hints_popper_close(struct hints_popper *popper);
 
-/* The sets to listen to, those of one queue side by side, from the next pop on; a pop that is
+/* Sets the sets to listen to from the next pop on, those of one queue side by side; a pop that is
  * blocked on the former ones goes on. At most HINTS_SETS_MAX (LIMIT), 0 = stop popping; NOMEM. */
 enum status hints_popper_listen(struct hints_popper *popper, const struct hints_set *sets,
                                 size_t count, struct err *err) MUST_USE;
 
-/* Room appeared: pop again where a node's loop had stopped for want of it. */
+/* There is room again: resumes popping from nodes where it had stopped for lack of room. */
 void hints_popper_poke(struct hints_popper *popper);
 
 struct hints_popper_counters {
     uint64_t popped;
-    uint64_t junk; /* members that were no ids (fault.H3) */
+    uint64_t junk; /* members that are no ids (fault.H3) */
     uint64_t lost_replies;
 };
 const struct hints_popper_counters *hints_popper_counters(const struct hints_popper *popper);

@@ -9,7 +9,7 @@
 
 struct hints_nodes;
 
-/* A node may be used from now on; its user has been told already. */
+/* A node may be used from now on; the user has been told already. */
 typedef void hints_nodes_up_cb(void *ctx, size_t node);
 
 struct hints_nodes_options {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The sets that a popper listens to, counted by reference: a blocked pop still needs those it was
- * sent for when others are listened to by now. Private to hints/. */
+ * The sets that a popper listens to, with a reference count: a blocked pop still needs the sets
+ * that it was sent for when the popper already listens to others. Private to hints/. */
 #ifndef CLAIMD_HINTS_SETS_H
 #define CLAIMD_HINTS_SETS_H
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How long a failed attempt waits, as a kind or a job says it:
+ * How long a failed attempt waits, as set for a kind or a job:
  *
  *     exponential:15s:1h    15 s, 30 s, 60 s, … up to 1 h
  *     linear:10s:1h         10 s, 20 s, 30 s, … up to 1 h
  *     fixed:30s
  *     list:1s,5s,1m         the last one from then on
  *
- * each with a jitter behind it or none: ~10% = up to a tenth more or less. Durations are 0 to 366
- * days, in ms, s, m, h or d. Pure. claimd.backoff_is_valid() says the same of a text. */
+ * each with or without a jitter at its end: ~10% = up to a tenth more or less. Durations are 0 to
+ * 366 days, in ms, s, m, h or d. Pure. claimd.backoff_is_valid() accepts the same texts. */
 #ifndef CLAIMD_MODEL_BACKOFF_H
 #define CLAIMD_MODEL_BACKOFF_H
 

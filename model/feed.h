@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What to read of the queue, decided without reading: lanes, their cursors, how much room the hints
- * have, what to read again. Pure: time and rows come in, ranges to read go out.
+ * Decides what to read of the queue, without reading it: lanes, their cursors, how much room the
+ * hints have, what to read again. Pure: time and rows come in, ranges to read go out.
  *
- * A lane is (queue, priority, share). Its cursor reads forward. What comes to lie behind it is
+ * A lane is (queue, priority, share). Its cursor moves forward. Rows that come to lie behind it are
  * found in three ways:
- * - Rows commit out of order, so what is behind the cursor and young is read once more
- *   (FEED_BEHIND), leaving out what was fed already.
- * - Who knows a time moves the cursor back to it (feed_rewind).
+ * - Rows commit out of order, so young rows behind the cursor are read once more (FEED_BEHIND),
+ *   except those that were already fed.
+ * - Where the time of such rows is known, the cursor is moved back to it (feed_rewind).
  * - The full pass (model/feed_full.h) reads every lane from its beginning up to its cursor. It is
- *   the safety net, so it trusts nothing that is remembered: no position is kept from one full
- *   pass to the next, and none is stored (docs/decisions/0011).
+ *   the safety net, so it relies on no memory: no position is kept from one full pass to the next,
+ *   and none is stored (docs/decisions/0011).
  *
  * Positions and `pg_us` are row times (PostgreSQL's clock, µs since 1970); `now_us` is BOOTTIME. */
 #ifndef CLAIMD_MODEL_FEED_H
@@ -22,9 +22,9 @@
 #define FEED_LANES_MAX 32768
 #define FEED_RANGES_MAX 512 /* read in one pass */
 #define FEED_NEVER_US INT64_MAX
-#define FEED_SHARES 16384 /* of a tenant: 1 and above (claimd.share_of()); 0: of nobody */
+#define FEED_SHARES 16384 /* a tenant has 1 or more (claimd.share_of()); 0 = no tenant */
 
-/* Before every row: the schema takes no time before the year 1. */
+/* Before every row: the schema allows no time before the year 1. */
 #define FEED_BEGIN_US INT64_C(-62135596800000000)
 #define FEED_BEGIN ((struct feed_pos){.us = FEED_BEGIN_US, .id = INT64_MIN})
 
@@ -43,27 +43,27 @@ struct feed_lane {
     int priority;
     int share;
     size_t group;
-    struct feed_pos cursor;  /* all up to here was read since the last rewind */
-    struct feed_pos behind;  /* where the look-behind goes on */
-    int64_t behind_since_us; /* row time when this walk of it began; 0 = a new walk */
-    int64_t rewind_us;       /* asked for while a page was under way; FEED_NEVER_US = no */
+    struct feed_pos cursor;  /* all rows up to here were read since the last rewind */
+    struct feed_pos behind;  /* where the look-behind continues */
+    int64_t behind_since_us; /* row time when its present walk began; 0 = a new walk */
+    int64_t rewind_us;       /* requested while a page was under way; FEED_NEVER_US = no */
     int64_t next_due_us;     /* row time of the first row that is not due yet */
     int64_t ahead_us;        /* BOOTTIME of the last read ahead */
-    int64_t seen_us;         /* BOOTTIME when a row of it was last met */
+    int64_t seen_us;         /* BOOTTIME when a row of it was last seen */
     int64_t turn;            /* of its next row, in the order of the tenants (feed_turns.c) … */
     int64_t full_turn;       /* … and in that of the full pass under way */
-    struct feed_pos high;    /* the cursor has been here: rows up to it had their turns given */
+    struct feed_pos high;    /* the furthest cursor: rows up to here have got their turns */
     struct feed_pos full;    /* how far the full pass under way has read */
     bool is_full_read;       /* … which has nothing left to read here */
-    bool is_full_open;       /* a read was under way when it began, and still is */
+    bool is_full_open;       /* a read was under way when that pass began, and still is */
     bool has_more;           /* the last page was full, or the cursor moved back */
-    bool is_young;           /* the cursor has read rows that may still get late neighbours */
-    bool is_served;          /* somebody works on its queue: others are not read */
+    bool is_young;           /* rows may still commit late beside those that were read */
+    bool is_served;          /* a worker serves its queue; else it is not read */
     bool is_used;            /* false: a free place in the table */
     int reading;             /* ranges of the pass under way */
 };
 
-/* The hints of one (queue, priority): what `look_ahead` bounds. */
+/* The hints of one (queue, priority); `look_ahead` bounds them. */
 struct feed_group {
     char queue[JOB_NAME_MAX + 1];
     int priority;
@@ -71,24 +71,24 @@ struct feed_group {
     bool is_counted;    /* false: count before feeding */
     int64_t fed_low_us; /* first row time fed since the last repair; FEED_NEVER_US = none */
     int64_t dry_us;     /* BOOTTIME of that repair */
-    int busy;           /* lanes that share the room in the pass being planned: with more … */
+    int busy;           /* lanes that share the room of the pass being planned: with more … */
     int idle;           /* … and those that seem empty */
     size_t lanes;       /* 0 = a free place in the table */
     size_t tenants;     /* lanes with a share: if there are any, all of its lanes take turns */
-    int64_t now_turn;   /* the turn that is being served: that of its first hint lately … */
-    int64_t next_turn;  /* … and that which becomes it … */
-    int64_t next_us;    /* … having been the first hint's at this row time */
-    int64_t last_turn;  /* behind all that were given */
-    uint64_t listed;    /* feed_counts_wanted() has named it in this call */
+    int64_t now_turn;   /* the turn being served: the first hint's a moment ago … */
+    int64_t next_turn;  /* … and the one that will follow it … */
+    int64_t next_us;    /* … which was the first hint's at this row time */
+    int64_t last_turn;  /* after all turns given so far */
+    uint64_t listed;    /* feed_counts_wanted() has listed it in this call */
 };
 
 struct feed_limits {
     int64_t look_ahead;
     int64_t look_behind_us;
-    int page_rows;         /* a pass, all lanes together */
-    int behind_rows;       /* of the look-behind, a pass */
-    int64_t read_every_us; /* lanes without more are read again after this long */
-    int64_t aging_us;      /* a row that has waited so long goes up by one priority; 0 = never */
+    int page_rows;         /* per pass, all lanes together */
+    int behind_rows;       /* of the look-behind, per pass */
+    int64_t read_every_us; /* lanes with no more rows are read again after this long */
+    int64_t aging_us;      /* a row goes up by one priority each time it waited this; 0 = never */
 };
 
 enum feed_part { FEED_AHEAD, FEED_BEHIND, FEED_FULL };
@@ -99,7 +99,7 @@ struct feed_range {
     struct feed_pos after;
     struct feed_pos to; /* us = FEED_NEVER_US: up to now */
     int rows_max;
-    int64_t turn; /* of the lane, for when the read fails */
+    int64_t turn; /* of the lane, in case the read fails */
 };
 
 /* Where an unknown lane may lie; known lanes are not walked to find others. */
@@ -123,14 +123,14 @@ struct feed_gap {
 struct feed {
     struct feed_limits limits;
     struct feed_lane *lanes;
-    size_t lane_count; /* places in use, free ones among them */
+    size_t lane_count; /* places used so far, including free ones */
     size_t lane_cap;
     size_t *order; /* of the lanes, by (queue, priority, share) */
     size_t order_count;
     size_t gap_turn;
     size_t tenants; /* lanes with a share */
     struct feed_group *groups;
-    size_t group_count; /* places in use, as above */
+    size_t group_count; /* places used so far, as above */
     size_t group_cap;
     size_t groups_used;
     size_t turn;       /* the lane that goes first in the next pass */
@@ -146,37 +146,38 @@ void feed_init(struct feed *f, const struct feed_limits *limits);
 void feed_set_limits(struct feed *f, const struct feed_limits *limits);
 void feed_release(struct feed *f);
 
-/* A lane that was found; it is read from its beginning. CONFLICT when it is known (it is marked as
- * seen), LIMIT at FEED_LANES_MAX, and for a queue that nobody serves at half of that: those who are
- * served are never crowded out. NOMEM. */
+/* Adds a lane that was found; it is read from its beginning. CONFLICT when it is known already (it
+ * is then marked as seen). LIMIT at FEED_LANES_MAX lanes, or at half of that for a queue that
+ * nobody serves, so that served queues are never crowded out. NOMEM. */
 enum status feed_lane_add(struct feed *f, const char *queue, int priority, int share,
                           bool is_served, int64_t now_us, struct err *err) MUST_USE;
 struct feed_lane *feed_lane_find(struct feed *f, const char *queue, int priority, int share);
 
-/* Forgets lanes of which no row was met since `before_us`. Between two passes only, with no full
- * pass under way: nobody may hold an index of a lane or a group. */
+/* Forgets lanes of which no row was seen since `before_us`. Only between two passes, with no full
+ * pass under way: no caller may hold an index of a lane or a group. */
 void feed_lanes_forget(struct feed *f, int64_t before_us);
 
-/* What is served changed: a queue that is served again is read on. */
+/* To be called when workers begin or stop to serve the lane's queue; a lane that is served again is
+ * read on. */
 void feed_lane_serve(struct feed_lane *lane, bool is_served);
 
-/* When to look for unknown lanes again, after `last_us`: every `every_us`, and where there are
- * tenants as often as costs little, so that a new one is found beside a flood of others. */
+/* When to look for unknown lanes again, after `last_us`: every `every_us`; if there are tenants, as
+ * often as is cheap, so that a new tenant is found beside a flood of others. */
 int64_t feed_gaps_due_us(const struct feed *f, int64_t last_us, int64_t every_us);
 
 /* The gaps to probe now; more than `max` take turns. */
 size_t feed_gaps(struct feed *f, struct feed_gap *ret, size_t max);
 
-/* Moves all cursors back to `us`, never forward; to FEED_BEGIN_US: and forgets what turns were
- * given. */
+/* Moves all cursors back to `us`, never forward. With FEED_BEGIN_US it also forgets which turns
+ * were given. */
 void feed_rewind(struct feed *f, int64_t us);
 void feed_lane_rewind(struct feed_lane *lane, int64_t us);
 
-/* What to read in this pass, at most `max` ranges; lanes in turn. Lanes of groups that are full or
- * not counted get none ahead (but a tenant whose turn it is gets a row of a full one), those that
- * nobody serves none at all. `woken`: read every lane.
- * The lanes of the ranges are reading until feed_range_done() or feed_range_failed(). A cursor that
- * lies ahead of PostgreSQL's clock, because that was set back, is moved back behind it. */
+/* Plans what to read in this pass, at most `max` ranges; lanes take turns. Lanes of groups that are
+ * full or not counted get no range ahead, except that a tenant whose turn it is gets one row in a
+ * full group. Lanes that nobody serves get no range at all. `woken`: every lane is read. The lanes
+ * of the ranges are reading until feed_range_done() or feed_range_failed(). If PostgreSQL's clock
+ * was set back, cursors ahead of it are moved back behind it. */
 size_t feed_plan(struct feed *f, int64_t now_us, int64_t pg_us, bool woken,
                  struct feed_range *ret_ranges, size_t max);
 
@@ -189,16 +190,16 @@ bool feed_range_row(const struct feed *f, const struct feed_range *range, struct
 void feed_range_done(struct feed *f, const struct feed_range *range, int rows, struct feed_pos last,
                      int64_t pg_us);
 void feed_range_failed(struct feed *f, const struct feed_range *range);
-/* The walk was cut off: millions of entries that nobody may see yet. They are left to the rewind at
- * their transaction's end and to the full pass, so that the young rows of others are not held
- * up. */
+/* The walk was cut off by millions of entries that are not visible yet. They are left to the rewind
+ * at their transaction's end and to the full pass, so that the young rows of others are not
+ * delayed. */
 void feed_range_too_long(struct feed *f, const struct feed_range *range, int64_t pg_us);
 
 /* A pass took this long: pages shrink above 20 ms. */
 void feed_pass_took(struct feed *f, int64_t us);
 
 /* Hints of the group: counted, or added by a push. A group that ran dry although it was fed may
- * have lost its hints (nobody tells of a FLUSHALL): its lanes are rewound to the first row fed
+ * have lost its hints (a FLUSHALL is not reported): its lanes are rewound to the first row fed
  * since the last such repair, at most once in `every_us`. */
 void feed_group_counted(struct feed *f, size_t group, int64_t count, int64_t now_us,
                         int64_t every_us);
@@ -211,18 +212,18 @@ size_t feed_counts_wanted(struct feed *f, size_t *ret_groups, size_t max);
 /* ---- tenants take turns (docs/decisions/0016) ---- */
 
 bool feed_group_has_tenants(const struct feed_group *g);
-void feed_group_joined(struct feed *f, size_t group, int share); /* by a lane, for feed_lanes.c */
+void feed_group_joined(struct feed *f, size_t group, int share); /* by a lane; for feed_lanes.c */
 void feed_group_left(struct feed *f, size_t group, int share);
 /* A group with tenants was counted: `first_ms` is the lowest time in a score among its hints, −1 =
  * it has none. */
 void feed_group_served(struct feed *f, size_t group, int64_t first_ms);
-/* Nothing of the lane is ahead of its turn: it may have a row more than there is room for. */
+/* Has the lane's turn come? Then it may push one row more than there is room for. */
 bool feed_lane_is_next(const struct feed *f, const struct feed_lane *l);
-/* A row that is to be pushed: the time that its hint's score is made of, the row's own, or its turn
- * where the lanes of its group take turns. */
+/* For a row that is to be pushed: the time in its hint's score, which is the row's own, or its turn
+ * if the lanes of its group take turns. */
 int64_t feed_row_order_us(struct feed *f, const struct feed_range *range, struct feed_pos row);
-/* The whole score, with the priority that it has by now: an aged one comes by its own time, or if
- * there are tenants, no later than the turn that is served there. */
+/* The whole score, with the row's present priority. An aged row is ordered by its own time or, if
+ * there are tenants at that priority, no later than the turn being served there. */
 int64_t feed_row_score(struct feed *f, const struct feed_range *range, struct feed_pos row);
 
 bool feed_has_more(const struct feed *f);       /* and room for it */

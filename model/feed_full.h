@@ -2,12 +2,12 @@
  *
  * The full pass of the feed: every lane, found anew, is read from its beginning up to its cursor,
  * and each available row on the way is pushed again (adding nothing where its hint is still there).
- * So a due row waits for no longer than the distance of two full passes and the length of one,
+ * So a due row waits no longer than the interval between two full passes and the duration of one,
  * whatever put it behind the cursor (INTERFACES rule 13). Pure; BOOTTIME µs.
  *
- * A full pass reads at its own pace, beside the passes of the feed: entries of dead rows that a
- * long transaction keeps from being cleaned cost time at each walk, and the young rows must not
- * wait. */
+ * A full pass reads at its own pace, beside the passes of the feed: index entries of dead rows that
+ * a long transaction keeps from being cleaned up cost time at each walk, and young rows must not
+ * wait for that. */
 #ifndef CLAIMD_MODEL_FEED_FULL_H
 #define CLAIMD_MODEL_FEED_FULL_H
 
@@ -19,14 +19,14 @@ void feed_full_begin(struct feed *f);
 /* The next ranges, at most `max`, together about `rows` rows; 0 = the full pass is over. */
 size_t feed_full_plan(struct feed *f, int rows, struct feed_range *ret_ranges, size_t max);
 
-/* When: on a beat, and soon after somebody asked for it, but bounded by what it costs. */
+/* When to run: at an interval, and soon after a request, but limited by what it costs. */
 struct feed_full_pace {
     int64_t every_us;  /* INTERFACES "full pass" */
     int64_t begun_us;  /* the full pass under way, or the last one */
     int64_t ended_us;  /* 0 = none has ended yet */
     int64_t took_us;   /* the last one */
-    int64_t wanted_us; /* asked for since the last one began; 0 = no */
-    int64_t again_us;  /* after a failed one: not before; 0 = it was complete */
+    int64_t wanted_us; /* requested since the last one began; 0 = no */
+    int64_t again_us;  /* after a failed one: not before this; 0 = it was complete */
     int failures;      /* in a row */
 };
 
@@ -34,11 +34,11 @@ void feed_full_want(struct feed_full_pace *p, int64_t now_us);
 void feed_full_begun(struct feed_full_pace *p, int64_t now_us);
 void feed_full_ended(struct feed_full_pace *p, int64_t now_us, bool is_complete);
 
-/* From the end of one that took so long to the next. */
+/* From the end of a full pass that took `took_us` to the beginning of the next. */
 int64_t feed_full_distance_us(int64_t every_us, int64_t took_us);
 
-/* The next one may begin then: one that is asked for after a rest of twice its length, others so
- * that they take at most 5 % of the time. */
+/* When the next one may begin: a requested one after a rest of twice the last one's duration,
+ * others so that they take at most 5 % of the time. */
 int64_t feed_full_next_us(const struct feed_full_pace *p);
 
 #endif

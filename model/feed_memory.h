@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What was fed in the last moments: a set of (id, ready time) in two generations. Forgetting costs
- * a repeated push, which adds nothing; so it is bounded and never fails. */
+ * What was fed in the last moments: a set of (id, ready time) in two generations. Forgetting an
+ * entry costs only a repeated push, which adds nothing; so the set is bounded, and adding to it
+ * never fails. */
 #ifndef CLAIMD_MODEL_FEED_MEMORY_H
 #define CLAIMD_MODEL_FEED_MEMORY_H
 

@@ -46,7 +46,7 @@ enum status feed_served_pause(struct feed_served *s, const char *queue, struct e
 enum feed_route feed_served_route(const struct feed_served *s, const char *queue, const char *kind);
 /* Does anybody work on the queue? */
 bool feed_served_has_queue(const struct feed_served *s, const char *queue);
-/* Kinds of the queue that have a set of their own: calls back for each. */
+/* Calls back for each kind of the queue that has a set of its own. */
 typedef void feed_served_cb(void *ctx, const char *kind);
 void feed_served_partial(const struct feed_served *s, const char *queue, feed_served_cb *each,
                          void *ctx);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Transactions that write for long: their rows may commit far behind the cursors. Fed with the
- * numbers of those in progress each second; says how far to go back when one that was seen has
- * ended. (A snapshot would not do: its xmax is the last one completed + 1, so a writer that nobody
- * overtook is not in it.) Pure. Times are PostgreSQL's. */
+ * Long writing transactions, whose rows may commit far behind the cursors. It gets the ids of those
+ * in progress each second, and says how far to go back when one that was seen has ended. (A
+ * snapshot would not do: its xmax is the last completed id + 1, so it lacks a writer if no later
+ * transaction has completed.) Pure. Times are PostgreSQL's. */
 #ifndef CLAIMD_MODEL_FEED_WRITERS_H
 #define CLAIMD_MODEL_FEED_WRITERS_H
 
@@ -28,8 +28,8 @@ void feed_writers_release(struct feed_writers *w); /* zero is a valid empty one 
 void feed_writers_reset(struct feed_writers *w);   /* a new leader knows nothing */
 
 /* `text`: "xid,xid,…", taken at `pg_us`. *ret_rewind_us: where cursors must go back to, INT64_MAX =
- * nowhere. After a gap longer than `gap_us` between two lists whatever was written in it may be
- * behind, and after a step back of PostgreSQL's clock whatever is written from then on. INVALID:
+ * nowhere. If two lists are more than `gap_us` apart, everything written in between may be behind
+ * the cursors. If PostgreSQL's clock stepped back, so may everything written from then on. INVALID:
  * not a list. */
 enum status feed_writers_list(struct feed_writers *w, const char *text, int64_t pg_us,
                               int64_t gap_us, int64_t *ret_rewind_us, struct err *err) MUST_USE;

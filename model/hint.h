@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A hint is the id of a due job in a Redis sorted set: it may be wrong and is never authoritative.
- * Here is its shape (INTERFACES, "Redis"); pure. Changing it needs a new key prefix: hosts of both
+ * This is its format (INTERFACES, "Redis"); pure. Changing it needs a new key prefix: hosts of both
  * versions share the sets. */
 #ifndef CLAIMD_MODEL_HINT_H
 #define CLAIMD_MODEL_HINT_H
@@ -19,7 +19,7 @@
  * double. */
 int64_t hint_score(int priority, int64_t due_unix_us);
 
-/* Of a score as Redis writes it; what is none of ours is clamped to one. */
+/* Parses a score as Redis writes it; one that can't be ours is clamped to one that can. */
 int64_t hint_score_parse(const char *text);
 int64_t hint_score_ms(int64_t score); /* its time */
 int hint_score_priority(int64_t score);

@@ -28,8 +28,8 @@ enum job_state {
 
 const char *job_state_text(enum job_state s);
 
-/* Every way from one state to another. What else changes a row's state is a bug: end-to-end tests
- * refuse it, and docs/guarantees.md has the same table. */
+/* All legal transitions. Any other change of a row's state is a bug, which end-to-end tests report.
+ * docs/guarantees.md has the same table. */
 struct job_edge {
     enum job_state from;
     const char *event;
@@ -50,7 +50,7 @@ static inline bool job_state_is_final(enum job_state s)
 #define JOB_CHECKPOINT_MAX ((size_t)64 << 10)
 #define JOB_PROGRESS_MAX 200 /* characters */
 #define JOB_METADATA_MAX ((size_t)64 << 10)
-/* Of job.flags (INTERFACES, "PostgreSQL"); the others see to themselves. */
+/* Of job.flags (INTERFACES, "PostgreSQL"); the other flags are handled by SQL alone. */
 #define JOB_FLAG_KEY 2
 #define JOB_FLAG_PLACE 4
 #define JOB_FLAGS_LIMITED (JOB_FLAG_KEY | JOB_FLAG_PLACE)
@@ -58,21 +58,21 @@ static inline bool job_state_is_final(enum job_state s)
 #define JOB_WORKER_ID_SIZE 37 /* uuid text */
 #define JOB_PRIORITY_MAX 9
 #define JOB_ERROR_MAX 1024
-#define JOB_DELAY_US_MAX (INT64_C(366) * 86400 * 1000000) /* of a retry: as long as a timeout */
+#define JOB_DELAY_US_MAX (INT64_C(366) * 86400 * 1000000) /* of a retry */
 #define JOB_SNOOZE_US_MIN INT64_C(1000000) /* uncharged, so nothing else would slow it down */
 
 /* ^[a-z][a-z0-9_]*$, at most 64 octets; queues also '.' and '-'. INVALID names the rule. */
 enum status job_kind_check(const char *name, struct err *err) MUST_USE;
 enum status job_queue_check(const char *name, struct err *err) MUST_USE;
 
-/* What a kind says of its jobs. */
+/* A kind's settings for its jobs. */
 struct kind_settings {
     int max_attempts;
     int max_crashes;
     int64_t timeout_us;
     bool at_most_once;
-    bool keeps_none;            /* operators say so: its completed jobs are only counted */
-    bool keeps_log;             /* … of runs that completed, too */
+    bool keeps_none;            /* set by operators: its completed jobs are only counted */
+    bool keeps_log;             /* the log is kept for completed runs, too */
     char backoff[BACKOFF_SIZE]; /* "" = the usual one */
 };
 
