@@ -45,7 +45,7 @@ enum status buf_append_escaped(struct buf *b, const char *bytes, size_t len, con
 enum status buf_printf(struct buf *b, struct err *err, const char *format, ...) MUST_USE
     PRINTF_LIKE(3, 4);
 
-/* Leaves the first `len` bytes, of which there are at least so many. */
+/* Keeps the first `len` bytes; there must be at least as many. */
 void buf_cut(struct buf *b, size_t len);
 
 /* Counts bytes that were written behind the content after buf_reserve(). */

@@ -14,7 +14,7 @@
 
 int64_t clock_boot_us(void);
 
-/* Wall clock, for output only: what another machine's clock is compared to. */
+/* Wall clock, for output only: another machine's clock is compared with it. */
 int64_t clock_wall_us(void);
 
 /* Wall clock as "2026-01-02T03:04:05.678901Z" (for log lines and output only, never for a

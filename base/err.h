@@ -3,8 +3,8 @@
  * Failures are values. A function that can fail returns `enum status` and fills a `struct err` that
  * its caller keeps on the stack: no allocation, no global. A status is what callers branch on; the
  * text says what happened. The first error wins: a filled `struct err` is not overwritten, only
- * prefixed while it climbs. Libraries return errors; the one who decides what follows logs them,
- * once. */
+ * prefixed while it climbs. Libraries return errors; the caller that decides what follows logs
+ * them, once. */
 #ifndef CLAIMD_BASE_ERR_H
 #define CLAIMD_BASE_ERR_H
 

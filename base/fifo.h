@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A queue of structs that carry its link themselves, first in, first out. Unlike those of
- * <sys/queue.h> a zeroed one is empty, and a copy takes over everything. It owns nothing. */
+ * A first in, first out queue of structs that contain its link. Unlike with <sys/queue.h>, a zeroed
+ * queue is empty, and a copy takes over everything. It owns nothing. */
 #ifndef CLAIMD_BASE_FIFO_H
 #define CLAIMD_BASE_FIFO_H
 

@@ -24,7 +24,7 @@ struct log_field {
     int64_t number;
 };
 
-/* How many lines of this level there were so far, and how many of all did not get out. */
+/* How many lines of this level there were so far, and how many of all lines were dropped. */
 uint64_t log_count(enum log_level level);
 uint64_t log_dropped(void);
 
@@ -34,15 +34,15 @@ uint64_t log_dropped(void);
 
 /* Process-wide, set once in main(). `program` is put on every line and must outlive it. */
 void log_init(const char *program, enum log_level max_level);
-/* What a configuration says, at the start (before that: logfmt) and again when it is reloaded. */
+/* Applies a configuration, at the start (before that: logfmt) and again when it is reloaded. */
 void log_set(enum log_level max_level, enum log_format format);
 enum log_format log_format(void);
 
-/* Between the two nobody who logs waits for the reader (fault.F5): what he doesn't take waits for
- * him in a ring of 256 KiB, the last quarter of which is for warnings and errors, and what has no
- * room is dropped, counted, and told by `event=log_dropped` once he goes on. For daemons: without
- * it a line is written before log_write() returns, however long that takes. log_stop() waits for
- * the ring for at most a second. */
+/* Between these two calls, logging never waits for the reader (fault.F5): lines that the reader
+ * does not take yet are kept in a ring of 256 KiB, the last quarter of which is for warnings and
+ * errors. A line that has no room is dropped, counted, and reported by `event=log_dropped` once the
+ * reader goes on. For daemons; without it, a line is written before log_write() returns, however
+ * long that takes. log_stop() waits at most a second for the ring to be written. */
 void log_start(void);
 void log_stop(void);
 
@@ -63,20 +63,21 @@ void log_write(enum log_level level, const char *event, const struct log_field *
 #define log_debug(event, ...) log_at(LOG_DEBUG, event, __VA_ARGS__)
 
 /* A complaint that may repeat (a server is down): the first is logged at once, later ones at
- * growing distance, and complaint_end() logs one "recovered" line if anything was said. Zero value
- * = nothing said yet. */
+ * growing intervals, and log_recovered() logs one line at the end if there was any. Zero value =
+ * none yet. */
 struct complaint {
     int64_t next_us;
     int64_t distance_us;
     int64_t count;
-    int64_t last_us; /* of the last one, said or not */
+    int64_t last_us; /* of the last one, logged or not */
 };
 
-bool complaint_due(struct complaint *c, int64_t now_us); /* true: say it now */
-int64_t complaint_end(struct complaint *c);              /* how many there were; 0 = say nothing */
-/* Was the last one so long ago? For what has no success to end it: a runner that doesn't die. */
+bool complaint_due(struct complaint *c, int64_t now_us); /* true: log it now */
+int64_t complaint_end(struct complaint *c);              /* how many there were; 0 = log nothing */
+/* Was the last one at least `quiet_us` ago? For complaints that no success ends: a runner that
+ * doesn't die. */
 bool complaint_is_quiet(const struct complaint *c, int64_t now_us, int64_t quiet_us);
-/* Ends it; where there was one, one line: event=… after=N. */
+/* Ends it; if there was any, logs one line: event=… after=N. */
 void log_recovered(const char *event, struct complaint *c);
 
 #endif

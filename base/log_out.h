@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Where log.c's lines go: descriptor 2. Until log_out_start() each is one write(2), which waits for
- * its reader. From then on nobody who logs waits (fault.F5): a line is written at once where that
- * can't block (docs/decisions/0010), else it is put into a ring, which a thread writes out in
- * pieces of whole lines; what has no room there is dropped and counted. Any thread may log. */
+ * its reader. From then on logging never waits (fault.F5): a line is written at once if that can't
+ * block (docs/decisions/0010). Otherwise it is put into a ring, which a thread writes out in pieces
+ * of whole lines; what has no room there is dropped and counted. Any thread may log. */
 #ifndef CLAIMD_BASE_LOG_OUT_H
 #define CLAIMD_BASE_LOG_OUT_H
 
@@ -18,7 +18,7 @@
  * any thread that logs, and from the writing one. */
 typedef size_t log_out_dropped_cb(uint64_t lines, uint64_t total, char ret_line[LOG_LINE_MAX]);
 
-/* Without a thread (no memory for one) everything stays as it was. */
+/* If there is no memory for a thread, everything stays as it was. */
 void log_out_start(log_out_dropped_cb *say_dropped);
 /* Waits for the ring to be written, no longer than this; then as before log_out_start(). */
 void log_out_stop(int64_t within_us);

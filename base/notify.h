@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sd_notify(3) without its library: tells systemd, or a test that owns a NOTIFY_SOCKET, when a
- * daemon is ready and when it ends. Does nothing where that variable isn't set; never blocks;
- * failures don't matter. */
+ * daemon is ready and when it ends. Does nothing if that variable isn't set; never blocks; failures
+ * don't matter. */
 #ifndef CLAIMD_BASE_NOTIFY_H
 #define CLAIMD_BASE_NOTIFY_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Recycles blocks of memory by size, so that a program in its stride allocates nothing. What is
- * kept is bounded; blocks beyond that, and large ones, are allocated and freed as ever. One owner,
+ * Recycles blocks of memory by size, so that a program in steady state allocates nothing. What is
+ * kept is bounded; blocks beyond that, and large ones, are allocated and freed as usual. One owner,
  * no locking. Under AddressSanitizer nothing is kept, so that it sees every use after free. */
 #ifndef CLAIMD_BASE_POOL_H
 #define CLAIMD_BASE_POOL_H

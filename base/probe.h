@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 
-/* Reads CLAIMD_PROBE once, in main(). INVALID when it is set to something else than the above. */
+/* Reads CLAIMD_PROBE once, in main(). INVALID when it is set to anything but the above. */
 enum status probe_init(struct err *err) MUST_USE;
 
 /* Kills (SIGKILL) or stops (SIGSTOP) this process, or blocks this thread for good, if a test asked

@@ -12,7 +12,7 @@
 /* getrandom(2), whole or failed: UNAVAILABLE. */
 enum status rand_bytes(void *ret_bytes, size_t len, struct err *err) MUST_USE;
 
-/* A random one (RFC 9562, version 4) as text. UNAVAILABLE. */
+/* A random UUID (RFC 9562, version 4) as text. UNAVAILABLE. */
 #define RAND_UUID_SIZE 37
 enum status rand_uuid(char ret[RAND_UUID_SIZE], struct err *err) MUST_USE;
 

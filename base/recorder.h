@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The recorder (docs/reliability.md): what this process asked of PostgreSQL, Redis and its runners,
- * and what it was told, for a checker to judge afterwards. Off unless CLAIMD_HISTORY names a
- * folder; then one file per process there, one JSON object per line, each written by one write(2)
- * on an O_APPEND descriptor, so that a kill -9 loses none. `inv` is recorded before a request
- * leaves; its end is `ok`, `fail`, or `info` where the outcome is unknown. Times are CLOCK_BOOTTIME
- * in nanoseconds by the raw system call, which no clock shim touches.
+ * and their replies, for a checker to judge afterwards. Off unless CLAIMD_HISTORY names a folder;
+ * then one file per process there, one JSON object per line, each written by one write(2) on an
+ * O_APPEND descriptor, so that a kill -9 loses none. `inv` is recorded before a request leaves; its
+ * end is `ok`, `fail`, or `info` where the outcome is unknown. Times are CLOCK_BOOTTIME in
+ * nanoseconds by the raw system call, which no clock shim touches.
  *
- * A history is whole up to the end of its process: a line that can't be written ends the process.
+ * A history is complete up to the end of its process: a line that can't be written ends the
+ * process.
  *
  *     record("claim", "inv", RECORD_I64("job", id)); */
 #ifndef CLAIMD_BASE_RECORDER_H
@@ -35,8 +36,8 @@ struct recorder_field {
     ((struct recorder_field){          \
         .name = (field_name), .text = (value), .len = strlen(value), .is_json = true})
 
-/* Reads CLAIMD_HISTORY once, in main(), and records the start. INVALID when it is set to something
- * that no file can be made in. `program` must outlive the process. */
+/* Reads CLAIMD_HISTORY once, in main(), and records the start. INVALID when no file can be made in
+ * that folder. `program` must outlive the process. */
 enum status recorder_open(const char *program, struct err *err) MUST_USE;
 bool recorder_is_on(void);
 void recorder_write(const char *op, const char *phase, const struct recorder_field *fields,

@@ -35,8 +35,8 @@ enum status child_user_owns(const char *path, struct err *err) MUST_USE;
 /* Is that us, or the servers' user? */
 bool child_user_is(uid_t uid);
 
-/* True where the build that we are from can't be reached by the servers' user: its programs run as
- * root then, and expect their files to be root's. */
+/* True if the servers' user can't reach the build that we are from: its programs run as root then,
+ * and expect root to own their files. */
 bool child_programs_stay_root(void);
 
 /* The path of a program of PostgreSQL or Redis: $PATH, then the newest /usr/lib/postgresql/N/bin.

@@ -23,14 +23,14 @@ struct scrape_sample {
     double value;
 };
 
-/* The next sample from *at on, which is moved behind it; false at the end. Comments are skipped. */
+/* The next sample from *at on; *at is moved behind it; false at the end. Comments are skipped. */
 bool scrape_next(const char **at, struct scrape_sample *ret);
 
 /* The sum over all samples of exactly this name (a histogram's with its suffix) whose labels
  * contain `label`, such as `outcome="retry"` (NULL: any); −1 when there is none. */
 double scrape_sum(const char *text, const char *name, const char *label);
 
-/* Has this series its type's line "# TYPE name type"? */
+/* Does the text have the line "# TYPE name type"? */
 bool scrape_has(const char *text, const char *name, const char *type);
 
 #endif

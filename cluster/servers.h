@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Private PostgreSQL and Redis servers in a directory, for tests, `claimctl dev`, the demo and the
- * benchmarks. Children of the caller (PDEATHSIG), unix sockets only, gone with it. As root they run
- * as an unprivileged user that owns the directory (`postgres`, else `nobody`); a program stays root
- * where its path, an argument or a variable given to it names a file that this user can't reach,
- * such as a checkout in root's home. Blocks: starting takes up to a minute.
+ * benchmarks. They are children of the caller, end with it (PDEATHSIG), and use unix sockets only.
+ * As root they run as an unprivileged user that owns the directory (`postgres`, else `nobody`); a
+ * program stays root where its path, an argument or a variable given to it names a file that this
+ * user can't reach, such as a checkout in root's home. Blocks: starting takes up to a minute.
  *
  * A test that runs in a fork of the program that started a server may kill and restart it; the new
  * one then dies with that fork. */
@@ -34,10 +34,10 @@ enum status pg_server_start(const char *dir, bool is_durable, struct pg_server *
 enum status pg_server_start_env(const char *dir, bool is_durable, const char *const *env,
                                 struct pg_server *ret, struct err *err) MUST_USE;
 enum status pg_server_restart(struct pg_server *s, struct err *err) MUST_USE; /* after a kill */
-/* The two halves of a restart, for those who can't wait: recovery may take a while. */
+/* The two halves of a restart, for callers that can't wait: recovery may take a while. */
 enum status pg_server_launch(struct pg_server *s, struct err *err) MUST_USE;
 bool pg_server_is_ready(const struct pg_server *s);
-/* Somebody else has started it again, and it still runs: a second one would not start. */
+/* Another process has restarted it, and it still runs: a second one would not start. */
 bool pg_server_is_others(const struct pg_server *s);
 /* Kill -9 of the postmaster; waits for all its children. */
 void pg_server_kill(struct pg_server *s);
@@ -55,19 +55,20 @@ enum status pg_server_ask(const struct pg_server *s, const char *sql, char *ret_
 
 /* ---- a streaming standby: a pg_server too, restarted, killed and stopped like any ---- */
 
-/* A base backup of a running server, in a directory that has no data yet; streams from it and
- * answers reads. Old primary and new: after a promotion the other one is to be made anew. */
+/* Makes a base backup of a running server, in a directory that has no data yet; the standby streams
+ * from the server and answers reads. After a promotion, the old primary must be created anew. */
 enum status pg_standby_start(const char *dir, const struct pg_server *primary,
                              struct pg_server *ret, struct err *err) MUST_USE;
-/* Commits of `primary` wait for its standby, or no longer. */
+/* Sets whether commits of `primary` wait for its standby. */
 enum status pg_standby_set_sync(const struct pg_server *primary, bool is_sync,
                                 struct err *err) MUST_USE;
-/* It receives nothing any more: what the primary commits from now on is lost with the primary. */
+/* The standby receives nothing any more: what the primary commits from now on is lost with the
+ * primary. */
 enum status pg_standby_cut(const struct pg_server *standby, struct err *err) MUST_USE;
-/* Waits until it has what the primary has now. */
+/* Waits until the standby has what the primary has now. */
 enum status pg_standby_catch_up(const struct pg_server *standby, const struct pg_server *primary,
                                 struct err *err) MUST_USE;
-/* It takes writes when this returns; the old primary should be dead by then. */
+/* The standby accepts writes when this returns; the old primary should be dead by then. */
 enum status pg_standby_promote(const struct pg_server *standby, struct err *err) MUST_USE;
 /* Both hosts in one conninfo with target_session_attrs=read-write. */
 enum status pg_standby_conninfo(const struct pg_server *first, const struct pg_server *second,
@@ -102,13 +103,13 @@ enum status redis_server_ask(const struct redis_server *s, const char *const *wo
 /* A fresh directory under $TMPDIR or /tmp, of the user that programs of this build are run as;
  * removed by dir_remove(). Servers take their own directories, below it or this one itself. */
 enum status dir_make(char *ret_dir, size_t size, struct err *err) MUST_USE;
-/* That very directory, unless it is there; a user's whom our programs run as. */
+/* Creates that very directory, unless it exists, for the user that our programs run as. */
 enum status dir_ensure(const char *dir, mode_t mode, struct err *err) MUST_USE;
 void dir_remove(const char *dir);
 /* Is it a directory (and no link to one) of this user or of the servers' user? */
 bool dir_is_ours(const char *dir);
 
-/* May the servers' user read that? True where it is this user, or where nothing is there. */
+/* May the servers' user read that? True if we are this user, or if nothing is there. */
 bool program_user_reaches(const char *path);
 
 /* Starts a program as the servers' user in its own process group, PDEATHSIG set; stderr goes to
@@ -116,7 +117,7 @@ bool program_user_reaches(const char *path);
 enum status program_start(const char *const *argv, const char *const *env, const char *log_path,
                           pid_t *ret_pid, struct err *err) MUST_USE;
 /* Runs a program to its end as program_start() does; its output and errors are appended to `out`.
- * Too slow or too much: killed, TIMEOUT or LIMIT. */
+ * If it takes too long or prints too much, it is killed: TIMEOUT or LIMIT. */
 enum status program_run(const char *const *argv, const char *const *env, int64_t timeout_us,
                         struct buf *out, int *ret_code, struct err *err) MUST_USE;
 /* Waits; TIMEOUT leaves it running. *ret_code = exit code, or 128 + signal. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What claimd-worker and claimd-scheduler do alike around their work: the command line, exit codes,
- * which Redis nodes the configuration means and what the log says of them. */
+ * What claimd-worker and claimd-scheduler have in common around their work: the command line, exit
+ * codes, the Redis nodes of the configuration and what is logged of them. */
 #ifndef CLAIMD_DAEMON_DAEMON_H
 #define CLAIMD_DAEMON_DAEMON_H
 
@@ -34,26 +34,26 @@ struct daemon_program {
 
 int daemon_main(const struct daemon_program *program, int argc, char **argv);
 
-/* SIGHUP: reads the configuration again from where daemon_main() had it, sets the log, says what
- * came of it in the log and to systemd. Returns the one to use from now on; NULL: it is no longer
- * good, the present one stays. `is_ready`: notify_ready() was called. */
+/* SIGHUP: reads the configuration again from where daemon_main() had it, sets the log, and reports
+ * the result in the log and to systemd. Returns the configuration to use from now on; NULL: the new
+ * one is invalid, the present one stays. `is_ready`: notify_ready() was called. */
 const struct config *daemon_reload(const struct config *present, bool is_ready);
 
-/* What this daemon calls its host. */
+/* The name that this daemon uses for its host. */
 void daemon_host(const struct config *c, char *ret_host, size_t size);
 
-/* The hint nodes, with redis.user and redis.password where a node's text has none. */
+/* The hint nodes, with redis.user and redis.password where a node's URL has none. */
 enum status daemon_hint_endpoints(const struct config *c,
                                   struct redis_endpoint ret_nodes[CONFIG_NODES_MAX],
                                   struct err *err) MUST_USE;
 
-/* The first part of redlock_async_open()'s options: all that the configuration says; no callbacks.
- * The nodes are put into `ret_nodes`, which the options borrow. */
+/* The options of redlock_async_open() that the configuration sets, without callbacks. The nodes are
+ * put into `ret_nodes`, which the options borrow. */
 struct redlock_async_options daemon_lock_options(const struct config *c,
                                                  struct redlock_node ret_nodes[CONFIG_NODES_MAX],
                                                  uv_loop_t *loop, int64_t ttl_max_us);
 
-/* redlock_async_open(), its failure as one of ours. */
+/* redlock_async_open(), with its error turned into a status. */
 enum status daemon_lock_open(const struct redlock_async_options *options,
                              struct redlock_async **ret_lock, struct err *err) MUST_USE;
 
@@ -65,26 +65,27 @@ void daemon_node_text(const struct config *c, size_t node, char *ret_text, size_
 void daemon_log_lock_node(const struct config *c, size_t node, enum redlock_node_event event,
                           int64_t until_us, const char *why);
 
-/* What was said of the nodes of the hints. */
+/* What was logged of the hint nodes. */
 struct daemon_hints {
     struct complaint complaints[CONFIG_NODES_MAX];
     int64_t up_us[CONFIG_NODES_MAX]; /* since when; 0 = it never was */
 };
-/* hints_up for each that was told as down and has been up for 10 s; to be called every second. */
+/* Logs hints_up for each node that was logged as down and has been up for 10 s; to be called every
+ * second. */
 void daemon_log_hints(struct daemon_hints *h, const struct config *c);
-/* hints_down, at growing distance while it lasts, but for a node that `lock` (may be NULL) knows to
- * be away: node_down says that. `why` NULL: it is up. */
+/* Logs hints_down, at growing intervals while it lasts, except for a node that `lock` (may be NULL)
+ * knows to be down: node_down says that. `why` NULL: the node is up. */
 void daemon_log_hint_node(struct daemon_hints *h, const struct config *c,
                           const struct redlock_async *lock, size_t node, const struct err *why);
 
-/* Whether there was a quorum of lock nodes, as far as the log has it. */
+/* Whether there was a quorum of lock nodes, as last logged. */
 struct daemon_quorum {
     bool is_known;
     bool is_there;
     int64_t lost_us;
 };
-/* quorum_lost and quorum_back, once per change; to be called at each, from the line `ready` on.
- * `action`: what its loss means here. */
+/* Logs quorum_lost and quorum_back, once per change; to be called at each change, from the line
+ * `ready` on. `action`: what the loss means here. */
 void daemon_log_quorum(struct daemon_quorum *q, const struct config *c,
                        const struct redlock_async *lock, const char *action);
 

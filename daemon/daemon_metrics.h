@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What both daemons count of their servers and their log (docs/metrics.md, "all"). A part of a
- * daemon's own metrics: initialised once, taken over before each text. Without a registry nothing
- * is counted. */
+ * What both daemons count of their servers and their log (docs/metrics.md, "all"). It is part of a
+ * daemon's own metrics: initialised once, collected before each text. Without a registry nothing is
+ * counted. */
 #ifndef CLAIMD_DAEMON_DAEMON_METRICS_H
 #define CLAIMD_DAEMON_DAEMON_METRICS_H
 
@@ -36,7 +36,8 @@ void daemon_metrics_reloaded(struct daemon_metrics *m, bool is_taken);
 void daemon_metrics_pg_up(struct daemon_metrics *m); /* a session began */
 void daemon_metrics_lock_node(struct daemon_metrics *m, size_t node, enum redlock_node_event event);
 
-/* What must be asked for: `lock` may be NULL, before it is open. `splits` of all locks together. */
+/* Values that are read at each collection. `lock` is NULL before it is open; `splits` of all locks
+ * together. */
 struct daemon_facts {
     bool is_pg_up;
     const struct redlock_async *lock;

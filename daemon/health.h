@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a daemon says of its state when it is asked: named checks, each fine or with a reason, as
- * one JSON object for /healthz and /readyz. */
+ * What a daemon reports of its state: named checks, each ok or with a reason, as one JSON object
+ * for /healthz and /readyz. */
 #ifndef CLAIMD_DAEMON_HEALTH_H
 #define CLAIMD_DAEMON_HEALTH_H
 
@@ -19,7 +19,7 @@ struct health {
     size_t count;
 };
 
-/* `format` says what is wrong when it is not fine. */
+/* `format` says what is wrong if it is not ok. */
 void health_add(struct health *h, const char *name, bool is_ok, const char *format, ...)
     PRINTF_LIKE(4, 5);
 bool health_is_ok(const struct health *h);

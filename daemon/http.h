@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pages over HTTP, for GET and HEAD, answered by one thread of its own: nothing that a client does
- * reaches the loop. The only user of libmicrohttpd. */
+ * Pages over HTTP, for GET and HEAD, served by a thread of its own: nothing that a client does
+ * affects the loop. The only user of libmicrohttpd. */
 #ifndef CLAIMD_DAEMON_HTTP_H
 #define CLAIMD_DAEMON_HTTP_H
 
@@ -12,10 +12,10 @@ struct http;
 struct http_answer {
     bool is_fine;     /* 200, else 503 */
     const char *type; /* a constant */
-    struct buf text;  /* zero at first: to be given a bound */
+    struct buf text;  /* zeroed at first; to be given a bound */
 };
 
-/* In the HTTP thread. When it fails, which is for want of memory, the connection is closed. */
+/* Called in the HTTP thread. If it fails, for lack of memory, the connection is closed. */
 typedef enum status http_page_cb(void *ctx, struct http_answer *ret, struct err *err);
 
 struct http_page {
@@ -31,8 +31,8 @@ struct http_options {
     void *ctx; /* of the pages */
 };
 
-/* Begins to answer on `listen` (config_listen()). "" = off: *ret is NULL. UNAVAILABLE: the address
- * can't be had. */
+/* Begins to serve on `listen` (config_listen()). "" = off: *ret is NULL. UNAVAILABLE: it can't
+ * listen there. */
 enum status http_open(const struct http_options *options, struct http **ret,
                       struct err *err) MUST_USE;
 

@@ -7,8 +7,8 @@
 
 #include "metrics/metrics.h"
 
-/* First of all: no other process of our user may look into this one's memory, where the passwords
- * are, or write into it. Root still may; core dumps are off. See SECURITY.md. */
+/* To be called first: from then on no other process of our user may read this one's memory, where
+ * the passwords are, or write to it. Root still may; core dumps are off. See SECURITY.md. */
 void process_protect(void);
 
 /* At the start: this version, this start time. */

@@ -13,8 +13,8 @@ struct ready_servers {
     char redis_versions[128]; /* "redis 7.0.15, valkey 8.1.1": of those that answered */
 };
 
-/* Has every lock node answered or failed once, so that the line tells what is? No longer than two
- * node timeouts after `since_us`: a node that is away must not keep a daemon from being ready. */
+/* Has every lock node answered or failed once, so that the line is right? True at the latest two
+ * node timeouts after `since_us`: a node that is down must not keep a daemon from being ready. */
 bool ready_is_time(const struct config *c, const struct redlock_async *lock, int64_t since_us);
 
 /* `pg_version`: 150008. */

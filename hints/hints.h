@@ -116,7 +116,7 @@ enum status hints_popper_open(const struct hints_popper_options *options,
  * instant is lost, so on_lost is called if a pop was under way. Not from inside a callback. */
 void hints_popper_close(struct hints_popper *popper);
 
-/* Sets the sets to listen to from the next pop on, those of one queue side by side; a pop that is
+/* From the next pop on, listens to these sets, those of one queue side by side; a pop that is
  * blocked on the former ones goes on. At most HINTS_SETS_MAX (LIMIT), 0 = stop popping; NOMEM. */
 enum status hints_popper_listen(struct hints_popper *popper, const struct hints_set *sets,
                                 size_t count, struct err *err) MUST_USE;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a process counts, and its text for Prometheus (exposition format 0.0.4:
- * https://prometheus.io/docs/instrumenting/exposition_formats/). A family is a constant of whoever
- * counts; a series of it (one value per label) is looked up once and then counted through its
+ * https://prometheus.io/docs/instrumenting/exposition_formats/). A family is a constant of the code
+ * that counts. A series of it (one value per label) is looked up once and then counted through its
  * pointer: an add, no lock, no allocation. Everything here belongs to the loop's thread; other
  * threads see only a text that was rendered for them (INTERFACES rule 10).
  *
@@ -12,8 +12,8 @@
  *
  * Names follow https://prometheus.io/docs/practices/naming/; all are listed in docs/metrics.md, and
  * a test compares. Label values come from outside (kinds, queues, nodes): they are escaped, and a
- * family holds METRICS_SERIES_MAX series; further ones are counted under "other", gauges left
- * out. */
+ * family holds METRICS_SERIES_MAX series; further ones are counted under "other", except gauges,
+ * which are left out. */
 #ifndef CLAIMD_METRICS_METRICS_H
 #define CLAIMD_METRICS_METRICS_H
 
@@ -52,15 +52,15 @@ struct metric *metrics_series_of(struct metrics *m, const struct metric_family *
                                  const char *const given[METRIC_LABELS_MAX]);
 
 void metric_add(struct metric *counter, uint64_t n);
-/* A counter that somebody else keeps: takes over its present value. */
+/* Takes over the present value of a counter that is kept elsewhere. */
 void metric_take(struct metric *counter, uint64_t total);
 void metric_take_us(struct metric *counter, int64_t total_us); /* a duration; shown in seconds */
 void metric_set(struct metric *gauge, double value);
 void metric_observe_us(struct metric *histogram, int64_t us); /* a duration; shown in seconds */
 void metric_observe(struct metric *histogram, double value);
 
-/* Forgets all series of a family: gauges per queue whose queues may be gone by now. Their pointers
- * are dead afterwards. */
+/* Forgets all series of a family, such as gauges per queue whose queues may be gone by now. Their
+ * pointers are invalid afterwards. */
 void metrics_forget(struct metrics *m, const struct metric_family *family);
 
 /* Appends the text of all families, in the order of their first use. LIMIT when `out` is full. */

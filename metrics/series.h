@@ -11,7 +11,7 @@
 
 struct metric {
     const struct metric_family *family;
-    struct metric *next;             /* in the order of their making */
+    struct metric *next;             /* in the order of creation */
     struct metric *same_hash;        /* in the same bucket */
     char *values[METRIC_LABELS_MAX]; /* owned; as they were given */
     uint64_t total;                  /* of a counter; of a histogram, how many were observed */

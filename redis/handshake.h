@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is said first on every connection, in one round: AUTH, SELECT, INFO, what else is good to
- * know, SCRIPT LOAD; in a second one, on new servers, whether we may what they can. Builds the
- * commands and judges the replies; pure. */
+ * The first commands on every connection, in one round: AUTH, SELECT, INFO, other useful questions,
+ * SCRIPT LOAD. On new servers, a second round asks whether we may use their new commands. Builds
+ * the commands and judges the replies; pure. */
 #ifndef CLAIMD_REDIS_HANDSHAKE_H
 #define CLAIMD_REDIS_HANDSHAKE_H
 
@@ -18,7 +18,7 @@ enum handshake_step {
     STEP_CLIENT_ID,
     STEP_CLIENT_KILL,
     STEP_COMMANDS,
-    STEP_DELIFEQ, /* these two only where they are there */
+    STEP_DELIFEQ, /* these two only where they exist */
     STEP_DELEX,
     STEP_SCRIPT,
 };
@@ -32,9 +32,9 @@ struct handshake {
     size_t step_count;
     size_t done;
     bool is_second; /* round */
-    bool may_kill;  /* CLIENT KILL is there and permitted */
+    bool may_kill;  /* CLIENT KILL exists and is permitted */
     struct err err; /* the first thing that went wrong */
-    bool is_config; /* somebody must act: hurrying does not help */
+    bool is_config; /* somebody must act: to retry soon does not help */
 };
 
 /* Zeroes *h and appends the commands. NOMEM. */
@@ -43,7 +43,8 @@ enum status handshake_start(struct handshake *h, const struct redis_options *opt
 
 /* One call per reply, in order. */
 void handshake_reply(struct handshake *h, const struct redis_value *v);
-/* Are all replies there? Then h->err says whether it failed, or there is a second round. */
+/* Have all replies arrived? Then h->err says whether the handshake failed, or there is a second
+ * round. */
 bool handshake_is_over(const struct handshake *h);
 /* Appends the second round, if there is one. NOMEM. */
 enum status handshake_go_on(struct handshake *h, struct buf *out, bool *ret_goes_on,

@@ -6,7 +6,7 @@
 
 #include "redis/redis.h"
 
-/* INVALID when a field that decides about safety is missing or unreadable. */
+/* INVALID when a field on which safety depends is missing or unreadable. */
 enum status redis_info_parse(const char *text, size_t len, struct redis_server_info *ret,
                              struct err *err) MUST_USE;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The bytes of one connection: connect, TLS, read, gathered writes, close. A link lives for
- * one connection; who wants another opens another. Knows nothing of the protocol. libuv makes every
- * socket non-blocking and CLOEXEC, and reads it. It is written to by send(), since libuv's own
+ * The bytes of one connection: connect, TLS, read, gathered writes, close. A link is for one
+ * connection; for another connection, open another link. It knows nothing of the protocol. libuv
+ * makes every socket non-blocking and CLOEXEC, and reads it. Writes use send(), since libuv's own
  * writes raise SIGPIPE when the peer is gone (lock.F2). */
 #ifndef CLAIMD_REDIS_LINK_H
 #define CLAIMD_REDIS_LINK_H
@@ -31,13 +31,13 @@ enum status link_open(uv_loop_t *loop, const struct link_target *target,
                       const struct link_events *events, struct link **ret_link,
                       struct err *err) MUST_USE;
 
-/* Of one that is not connected yet: "no connection in time", … */
+/* What a link that is not connected yet lacks, for an error: "no connection in time", … */
 const char *link_lacks(const struct link *l);
 
-/* No event comes after this; memory goes when libuv has let go of it. Accepts NULL. */
+/* No event comes after this; memory is freed when libuv no longer uses it. Accepts NULL. */
 void link_close(struct link *l);
 
-/* What is to be written is appended here, then link_flush() sends what has gathered. */
+/* What is to be written is appended here; then link_flush() sends it. */
 struct buf *link_out(struct link *l);
 void link_flush(struct link *l);
 

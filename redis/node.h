@@ -30,11 +30,11 @@ struct redis_node {
     int64_t timer_at_us;
     uv_prepare_t flush; /* before the loop polls: everything sent in this turn, in one write */
     uv_idle_t no_wait;  /* keeps the loop from blocking while `flush` has work */
-    uv_check_t overdue; /* after the loop polled: replies that lay in the socket count */
+    uv_check_t overdue; /* after the loop polled: replies that were in the socket count */
     size_t handles_open;
     struct sockaddr_storage address; /* of the link, where there is a resolver */
-    int64_t give_up_us;              /* of name, connect and handshake */
-    int64_t kept_us;                 /* without an answer by then, the last one serves */
+    int64_t give_up_us;              /* deadline of name, connect and handshake */
+    int64_t kept_us;                 /* without an answer by then, the last one is used */
     int64_t retry_us;
     size_t tries; /* in a row that failed */
     bool is_down_told;
@@ -45,7 +45,8 @@ struct redis_node {
 /* node.c: what was appended to the link's output leaves before the loop polls. */
 void node_flush_this_turn(struct redis_node *n);
 
-/* send.c: sends the first request once more, whole, as the last one; false = there is no room. */
+/* send.c: sends the first request again, with its whole script, behind all others; false = no
+ * room. */
 bool node_resend_whole(struct redis_node *n);
 
 #endif

@@ -14,7 +14,7 @@ struct reader;
 enum status reader_new(struct reader **ret_reader, struct err *err) MUST_USE;
 void reader_free(struct reader *r); /* accepts NULL */
 
-/* NOMEM, LIMIT: the connection is of no use any more. */
+/* NOMEM, LIMIT: the connection is unusable then. */
 enum status reader_feed(struct reader *r, const char *bytes, size_t len, struct err *err) MUST_USE;
 
 /* The next whole reply, borrowed until the next call; NULL = more bytes are needed. INVALID: not

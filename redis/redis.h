@@ -2,14 +2,15 @@
  *
  * One connection to one Redis on a libuv loop, kept up for ever: connect, handshake, requests in
  * order, reconnect with full jitter (50 ms … 5 s, lock.C2). libuv carries the bytes (non-blocking,
- * CLOEXEC, TCP_NODELAY), hiredis' reader parses them; the only includer of it. Names are resolved
- * in a thread of their own (lock.C7), all else is one thread's. Never used after fork.
+ * CLOEXEC, TCP_NODELAY), hiredis' reader parses them; only this library includes it. Names are
+ * resolved in a thread of their own (lock.C7); everything else runs in one thread. Never used after
+ * fork.
  *
  * Requests are written in the order of redis_node_send(); all that is sent during one turn of the
  * loop leaves in one write, which never raises SIGPIPE (lock.F2). Every request has a deadline of
  * its own (lock.C4). One that passes it closes the connection, so a late reply can never be taken
- * for another's (lock.C3). What such a connection has left in the server's buffers is dropped: the
- * first command of the next one kills it (lock.R1). */
+ * for another's (lock.C3). Commands that such a connection has left in the server's buffers are
+ * dropped: the first command of the next connection kills the old one (lock.R1). */
 #ifndef CLAIMD_REDIS_REDIS_H
 #define CLAIMD_REDIS_REDIS_H
 
@@ -36,13 +37,13 @@ struct redis_endpoint {
 enum status redis_endpoint_parse(const char *text, struct redis_endpoint *ret,
                                  struct err *err) MUST_USE;
 
-/* All of a list, of `count` texts in arrays of `size` bytes. INVALID names the list and the
+/* Checks a whole list, of `count` texts in arrays of `size` bytes. INVALID names the list and the
  * item. */
 enum status redis_endpoint_check_list(const char *name, const char *texts, size_t size,
                                       size_t count, struct err *err) MUST_USE;
 
-/* The addresses of such a list, sorted, parted by commas, without users and passwords: two lists of
- * the same nodes are the same text. INVALID, or LIMIT: longer than ret_size. */
+/* The addresses of such a list, sorted, separated by commas, without users and passwords: lists of
+ * the same nodes give the same text. INVALID, or LIMIT: longer than ret_size. */
 enum status redis_endpoint_sorted_list(const char *texts, size_t size, size_t count, char *ret,
                                        size_t ret_size, struct err *err) MUST_USE;
 
@@ -54,12 +55,12 @@ enum status redis_endpoint_login(struct redis_endpoint *e, const char *user, con
 #define REDIS_ENDPOINT_TEXT_SIZE 272
 void redis_endpoint_text(const struct redis_endpoint *e, char *ret_text, size_t size);
 
-/* What the handshake learnt. The part from `client_id` on is optional: a server that does not tell,
- * or not this user, has zeros there and is used without. */
+/* What the handshake learnt. The part from `client_id` on is optional: if the server does not tell,
+ * or not this user, these fields are zero and their features are not used. */
 struct redis_server_info {
     char run_id[41];
     char server[8];     /* "redis" or "valkey" */
-    char version[24];   /* its own one, not that of the Redis it resembles */
+    char version[24];   /* its own, not that of the Redis that it imitates */
     int version_number; /* major · 10000 + minor · 100 + patch */
     int64_t uptime_us;  /* whole seconds of the server, rounded down; by its wall clock */
     bool is_master;
@@ -71,7 +72,7 @@ struct redis_server_info {
     int64_t client_id; /* of this connection */
     bool can_kill;     /* commands of our earlier connections can't run any more (lock.R1) */
     bool has_set_ifeq; /* SET key value IFEQ value (lock.C9) */
-    bool has_delifeq;  /* DELIFEQ key value, and this user may */
+    bool has_delifeq;  /* DELIFEQ key value, permitted to this user */
     bool has_delex;    /* DELEX key IFEQ value, likewise */
 };
 
@@ -114,15 +115,16 @@ struct redis_script {
 struct redis_node;
 
 /* After the handshake, before anything else is sent. To refuse the server, return a status and fill
- * err: the connection is closed, `on_down` hears the reason, and it is tried again at the slowest
- * pace; with CONFLICT, for what may pass by itself, as after any other failure. */
+ * err: the connection is closed, `on_down` gets the reason, and the node is tried again at the
+ * slowest pace. With CONFLICT, for what may pass by itself, it is tried again as after any other
+ * failure. */
 typedef enum status redis_up_cb(void *ctx, struct redis_node *node,
                                 const struct redis_server_info *info, struct err *err);
 /* Once per change from up (or from the first try) to down, with the reason: INVALID if it is
  * refused for what it is or how it is configured, so that somebody must act. */
 typedef void redis_down_cb(void *ctx, struct redis_node *node, const struct err *why);
 
-/* Something that no request asked for? A subscriber's connection hears messages between its
+/* Is this something that no request asked for? A subscriber's connection gets messages between its
  * replies; false = no, it is the next reply. */
 typedef bool redis_push_cb(void *ctx, const struct redis_value *v);
 
@@ -150,11 +152,12 @@ enum status redis_node_open(const struct redis_options *options, struct redis_no
  * Accepts NULL. */
 void redis_node_close(struct redis_node *node);
 
-/* As if `on_up` had refused the server, which has changed since. Also from inside a reply. */
+/* Refuses a server that has changed since `on_up` accepted it. May be called from inside a
+ * reply. */
 void redis_node_refuse(struct redis_node *node, const struct err *why);
 
-/* Its name is looked up once more: a connection to an address that the name no longer has is given
- * up for one that it has. */
+/* Looks its name up again: a connection to an address that the name no longer has is replaced by
+ * one to an address that it has. */
 void redis_node_doubt(struct redis_node *node);
 
 bool redis_node_is_up(const struct redis_node *node);

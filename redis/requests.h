@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Requests under way on one connection, in the order of their replies. Deadlines count from the
- * write on: what we dawdle before it is not the server's fault. No I/O. */
+ * write on: our own delay before it is not the server's fault. No I/O. */
 #ifndef CLAIMD_REDIS_REQUESTS_H
 #define CLAIMD_REDIS_REQUESTS_H
 
@@ -19,7 +19,7 @@ struct request {
     redis_reply_cb *on_reply;
     redis_done_cb *on_done;
     void *ctx;
-    const struct redis_script *script; /* to be sent whole after NOSCRIPT; NULL = not, or done */
+    const struct redis_script *script; /* to be sent whole after NOSCRIPT; NULL = none, or done */
     size_t word_count;
     size_t tail_len;
     char tail[]; /* of a script's call: RESP from the number of keys on */
@@ -35,14 +35,15 @@ struct requests {
 };
 
 void requests_reset(struct requests *q);   /* keeps its memory */
-void requests_release(struct requests *q); /* gives it back; not with requests in it */
-/* With room for a tail, not filled in; NULL = no memory. */
+void requests_release(struct requests *q); /* frees its memory; it must be empty */
+/* A request with room for a tail, not filled in; NULL = no memory. */
 struct request *request_new(struct requests *q, size_t tail_len);
 void request_drop(struct requests *q, struct request *r); /* one that was never pushed */
 void requests_push(struct requests *q, struct request *r);
-struct request *requests_pop(struct requests *q); /* not of an empty queue */
+struct request *requests_pop(struct requests *q); /* the queue must not be empty */
 
-/* What waited leaves now: its deadlines begin. Yields the earliest of them, INT64_MAX = none. */
+/* What waited is written now: its deadlines begin. Yields the earliest of them, INT64_MAX =
+ * none. */
 int64_t requests_written(struct requests *q, int64_t now_us);
 int64_t requests_earliest_us(const struct requests *q);
 

@@ -2,8 +2,8 @@
  *
  * One connection to one Redis that only listens: wanted channels are subscribed as soon as it is
  * up, and again after every reconnect. A connection that was silent for a while is checked by PING.
- * Messages published while it was down are lost, so `on_subscribed` is the moment to look for
- * oneself. Loop, thread and reconnecting: as in redis.h. */
+ * Messages published while it was down are lost, so after `on_subscribed` the user must look for
+ * itself. Loop, thread and reconnecting: as in redis.h. */
 #ifndef CLAIMD_REDIS_SUBSCRIBER_H
 #define CLAIMD_REDIS_SUBSCRIBER_H
 
@@ -25,7 +25,8 @@ struct redis_subscriber_options {
                        size_t payload_len);
     /* From now on each message comes; again after every reconnect. */
     void (*on_subscribed)(void *ctx, const char *channel, size_t len);
-    /* The server, its ACL most likely, does not let us: once per connection, which stays. */
+    /* The server, most likely its ACL, does not permit it: once per connection, which stays
+     * open. */
     void (*on_refused)(void *ctx, const struct err *why);
     void (*on_up)(void *ctx);
     void (*on_down)(void *ctx, const struct err *why); /* as redis_down_cb */
@@ -36,11 +37,11 @@ enum status redis_subscriber_open(const struct redis_subscriber_options *options
                                   struct redis_subscriber **ret_sub, struct err *err) MUST_USE;
 void redis_subscriber_close(struct redis_subscriber *sub); /* no callback after it; accepts NULL */
 
-/* Wants a channel, by its exact bytes, whether the connection is up or not. Nothing happens if it
- * is wanted already. INVALID (too long), LIMIT, NOMEM. */
+/* Wants a channel, by its exact bytes, whether the connection is up or not. Does nothing if it is
+ * wanted already. INVALID (too long), LIMIT, NOMEM. */
 enum status redis_subscribe(struct redis_subscriber *sub, const char *channel, size_t len,
                             struct err *err) MUST_USE;
-/* No message of it comes any more. Nothing happens if it is not wanted. */
+/* No message of the channel comes any more. Does nothing if it is not wanted. */
 void redis_unsubscribe(struct redis_subscriber *sub, const char *channel, size_t len);
 
 /* Has the server confirmed it on the connection that is up now? */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * TLS between a link and its reader (OpenSSL, over memory: no I/O here). TLS 1.2 or later, and the
- * server's certificate is always verified, the name in it too (lock.C5). The only includer of
+ * server's certificate is always verified, the name in it too (lock.C5). Only this module includes
  * OpenSSL's TLS. */
 #ifndef CLAIMD_REDIS_TLS_H
 #define CLAIMD_REDIS_TLS_H
@@ -14,10 +14,10 @@ struct redis_tls_options {
     const char *ca_file;     /* PEM; NULL = the system's */
     const char *cert_file;   /* of the client, PEM, its chain with it; NULL = none */
     const char *key_file;    /* NULL = it is in cert_file */
-    const char *server_name; /* to expect in the certificate; NULL = the host of the endpoint */
+    const char *server_name; /* expected in the certificate; NULL = the host of the endpoint */
 };
 
-/* INVALID: a file that can't be used, which is named. NOMEM. */
+/* INVALID names a file that can't be used. NOMEM. */
 enum status redis_tls_new(const struct redis_tls_options *options, struct redis_tls **ret_tls,
                           struct err *err) MUST_USE;
 void redis_tls_free(struct redis_tls *tls); /* accepts NULL */
@@ -35,11 +35,11 @@ enum status tls_feed(struct tls *t, const char *bytes, size_t len, struct err *e
 /* Begins the handshake, or goes on with it; the first call comes before anything was fed.
  * UNAVAILABLE says why the peer is not trusted, or does not trust us. */
 enum status tls_handshake(struct tls *t, bool *ret_is_over, struct err *err) MUST_USE;
-/* After the handshake. *ret_len = 0: more has to be fed first. */
+/* After the handshake. *ret_len = 0: more must be fed first. */
 enum status tls_read(struct tls *t, char *into, size_t size, size_t *ret_len,
                      struct err *err) MUST_USE;
 enum status tls_write(struct tls *t, const char *bytes, size_t len, struct err *err) MUST_USE;
-/* Appends what is to be sent to the peer; to be asked for after each of the above. */
+/* Appends what is to be sent to the peer; to be called after each of the above. */
 enum status tls_take(struct tls *t, struct buf *wire, struct err *err) MUST_USE;
 
 #endif
