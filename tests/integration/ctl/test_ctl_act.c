@@ -100,7 +100,7 @@ START_TEST(a_locked_job_keeps_none_of_the_others)
 END_TEST
 
 static const struct {
-    const char *words[7];
+    const char *words[8]; /* and a NULL */
     const char *reason;
 } wrong[] = {
     {{"jobs", "cancel"}, "which jobs?"},
