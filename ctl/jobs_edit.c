@@ -15,8 +15,8 @@ struct edit {
     struct buf args_room;
     struct buf metadata_room;
     struct buf tags;
-    const char *args; /* JSON; NULL = stays */
-    const char *metadata;
+    const char *args;     /* JSON; NULL = stays */
+    const char *metadata; /* "null" = none any more */
     char delay[48];
     char timeout[48];
 };
@@ -32,10 +32,31 @@ static enum status read_json(struct edit *e, const struct ctl_args *args, struct
     }
     st = args_file_read("metadata", ctl_value(args, "metadata"), &e->metadata_room, &e->metadata,
                         err);
-    if (st == STATUS_OK && e->metadata != NULL) {
+    if (st == STATUS_OK && e->metadata != NULL && strcmp(e->metadata, "null") != 0) {
         st = job_metadata_check(e->metadata, strlen(e->metadata), err);
     }
     return st;
+}
+
+/* An empty text alone: none. */
+static enum status read_tags(struct edit *e, const struct ctl_args *args, struct err *err)
+{
+    size_t count = 0;
+    size_t empty_count = 0;
+    for (size_t i = 0; i < args->given_count; i++) {
+        bool is_tag = strcmp(args->given[i].name, "tag") == 0;
+        count += is_tag;
+        empty_count += is_tag && args->given[i].value[0] == '\0';
+    }
+    if (empty_count == 0) {
+        return filter_array(args, "tag", false, &e->tags, err);
+    }
+    if (count > 1) {
+        return err_fail(err, STATUS_INVALID,
+                        "--tag: '' is not allowed beside another; allowed: texts, or '' alone for "
+                        "no tags");
+    }
+    return buf_append_text(&e->tags, "{}", err);
 }
 
 static enum status read_times(struct edit *e, const struct ctl_args *args, struct err *err)
@@ -100,7 +121,7 @@ static enum status read_edit(struct edit *e, const struct ctl_args *args, struct
     if (st != STATUS_OK) {
         return st;
     }
-    st = filter_array(args, "tag", false, &e->tags, err);
+    st = read_tags(e, args, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -119,6 +119,8 @@ static const struct {
     {{"jobs", "edit", "1", "--priority", "10"}, "--priority"},
     {{"jobs", "edit", "1", "--args", "{"}, "args"},
     {{"jobs", "edit", "1", "--metadata", "{"}, "metadata"},
+    {{"jobs", "edit", "1", "--metadata", "[]"}, "metadata: allowed: a JSON object"},
+    {{"jobs", "edit", "1", "--tag", "x", "--tag", ""}, "--tag: '' is not allowed beside another"},
     {{"jobs", "edit", "1", "--queue", "Q"}, "queue"},
     {{"jobs", "edit", "1", "--timeout", "0"}, "--timeout"},
     {{"jobs", "edit", "1", "--at", "soon"}, "at"},
@@ -496,6 +498,16 @@ START_TEST(a_queued_job_is_edited_and_show_tells_of_it)
 }
 END_TEST
 
+START_TEST(an_edit_takes_tags_and_metadata_away)
+{
+    ctl_sql("SELECT claimd.enqueue('a', tags => '{x,y}', metadata => '{\"m\": 1}')");
+    ck_assert_int_eq(ctl_exit("jobs", "edit", "1", "--tag", ""), 0);
+    ck_assert_int_eq(COUNT("claimd.job WHERE tags IS NULL AND metadata IS NOT NULL"), 1);
+    ck_assert_int_eq(ctl_exit("jobs", "edit", "1", "--metadata", "null"), 0);
+    ck_assert_int_eq(COUNT("claimd.job WHERE metadata IS NULL AND version = 3"), 1);
+}
+END_TEST
+
 /* ---- on a terminal ---- */
 
 START_TEST(on_a_terminal_it_asks_first)
@@ -569,6 +581,7 @@ int main(void)
     tcase_add_test(tests, feat_B29_of_many_jobs_those_are_retried_that_fit_into_their_queue);
     tcase_add_test(tests, feat_B20_rules_of_queues_and_kinds_are_set_shown_and_removed);
     tcase_add_test(tests, a_queued_job_is_edited_and_show_tells_of_it);
+    tcase_add_test(tests, an_edit_takes_tags_and_metadata_away);
     tcase_add_test(tests, on_a_terminal_it_asks_first);
     tcase_add_test(tests, an_interrupted_command_is_repeated);
     suite_add_tcase(suite, tests);
