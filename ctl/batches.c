@@ -26,12 +26,20 @@ static const struct table_column columns[] = {{"id", CELL_NUMBER},
                                               {"follow_up_job", CELL_NUMBER | CELL_WIDE},
                                               {"error", CELL_TEXT | CELL_LONG}};
 
+enum status batches_check_id(const char *text, struct err *err)
+{
+    int64_t id = 0;
+    enum status st = parse_i64(text, strlen(text), 1, INT64_MAX, &id, err);
+    if (st != STATUS_OK) {
+        err_prefix(err, "batch '%.32s'", text);
+    }
+    return st;
+}
+
 static enum status open_for(struct ctl *ctl, const char *id, struct admin **ret, struct err *err)
 {
-    int64_t number = 0;
-    enum status st = parse_i64(id, strlen(id), 1, INT64_MAX, &number, err);
+    enum status st = batches_check_id(id, err);
     if (st != STATUS_OK) {
-        err_prefix(err, "batch '%.32s'", id);
         return st;
     }
     return ctl_session(ctl, ret, err);
@@ -42,15 +50,14 @@ static enum status not_found(const char *id, struct err *err)
     return err_fail(err, STATUS_NOT_FOUND, "batch %s not found", id);
 }
 
-enum status batches_find(struct ctl *ctl, const char *id, struct err *err)
+enum status batches_find(struct admin *a, const char *id, struct err *err)
 {
-    auto_admin struct admin *a = NULL;
     auto_admin_rows struct admin_rows *rows = NULL;
-    enum status st = open_for(ctl, id, &a, err);
-    if (st == STATUS_OK) {
-        st = admin_query(a, &SQL_ADMIN_BATCHES, &id, &rows, err);
+    enum status st = admin_query(a, &SQL_ADMIN_BATCH_FIND, &id, &rows, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return st == STATUS_OK && admin_row_count(rows) == 0 ? not_found(id, err) : st;
+    return admin_row_count(rows) == 0 ? not_found(id, err) : STATUS_OK;
 }
 
 enum status batches_list(struct ctl *ctl, const struct ctl_args *args, struct err *err)

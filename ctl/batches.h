@@ -4,7 +4,10 @@
 
 #include "ctl/ctl.h"
 
-/* NOT_FOUND: there is no batch of this id. INVALID: it is none. */
-enum status batches_find(struct ctl *ctl, const char *id, struct err *err) MUST_USE;
+/* INVALID: no id of a batch. */
+enum status batches_check_id(const char *text, struct err *err) MUST_USE;
+
+/* NOT_FOUND: there is no batch of this id. */
+enum status batches_find(struct admin *a, const char *id, struct err *err) MUST_USE;
 
 #endif

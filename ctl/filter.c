@@ -14,6 +14,12 @@ static const char *const final_states[] = {"completed", "cancelled", "discarded"
 
 /* ---- lists ---- */
 
+/* The next one of a list, which may be empty; NULL: that was the last. */
+static const char *behind_comma(const char *at, size_t len)
+{
+    return at[len] == ',' ? at + len + 1 : NULL;
+}
+
 static enum status put_element(struct buf *out, const char *text, size_t len, struct err *err)
 {
     enum status st = buf_append_text(out, out->len > 0 ? ",\"" : "{\"", err);
@@ -34,15 +40,20 @@ enum status filter_array(const struct ctl_args *args, const char *name, bool is_
         if (strcmp(args->given[i].name, name) != 0) {
             continue;
         }
-        const char *at = args->given[i].value;
-        do {
+        for (const char *at = args->given[i].value; at != NULL;) {
             size_t len = is_split ? strcspn(at, ",") : strlen(at);
+            if (is_split && len == 0) {
+                return err_fail(err, STATUS_INVALID,
+                                "--%s: '%.40s' is not allowed; allowed: one or several, with a "
+                                "comma between them",
+                                name, args->given[i].value);
+            }
             enum status st = put_element(out, at, len, err);
             if (st != STATUS_OK) {
                 return st;
             }
-            at += len + (at[len] == ',');
-        } while (*at != '\0');
+            at = behind_comma(at, len);
+        }
     }
     return out->len > 0 ? buf_append_text(out, "}", err) : STATUS_OK;
 }
@@ -52,9 +63,8 @@ static enum status check_names(const struct ctl_args *args, const char *option,
                                enum status (*check)(const char *, struct err *), struct err *err)
 {
     for (size_t i = 0; i < args->given_count; i++) {
-        const char *at = args->given[i].value;
         bool is_it = strcmp(args->given[i].name, option) == 0;
-        while (is_it) {
+        for (const char *at = is_it ? args->given[i].value : NULL; at != NULL;) {
             char name[JOB_NAME_MAX + 2]; /* one octet more than is allowed */
             size_t len = strcspn(at, ",");
             (void)snprintf(name, sizeof name, "%.*s", (int)(len < sizeof name ? len : sizeof name),
@@ -64,8 +74,7 @@ static enum status check_names(const struct ctl_args *args, const char *option,
                 err_prefix(err, "--%s", option);
                 return st;
             }
-            is_it = at[len] == ',' && at[len + 1] != '\0';
-            at += len + 1;
+            at = behind_comma(at, len);
         }
     }
     return STATUS_OK;
@@ -74,9 +83,11 @@ static enum status check_names(const struct ctl_args *args, const char *option,
 /* What an unset variable of a script becomes must not mean "any". */
 static enum status check_not_empty(const struct ctl_args *args, const char *option, struct err *err)
 {
-    const char *value = ctl_value(args, option);
-    if (value != NULL && value[0] == '\0') {
-        return err_fail(err, STATUS_INVALID, "--%s: '' is not allowed; allowed: a text", option);
+    for (size_t i = 0; i < args->given_count; i++) {
+        if (strcmp(args->given[i].name, option) == 0 && args->given[i].value[0] == '\0') {
+            return err_fail(err, STATUS_INVALID, "--%s: '' is not allowed; allowed: a text",
+                            option);
+        }
     }
     return STATUS_OK;
 }
@@ -88,6 +99,10 @@ static enum status check_texts(const struct ctl_args *args, struct err *err)
         return st;
     }
     st = check_names(args, "queue", job_queue_check, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = check_not_empty(args, "tag", err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -110,8 +125,7 @@ static bool is_among(const char *const *states, size_t count, const char *text, 
 
 static enum status check_states(struct filter *f, const char *list, struct err *err)
 {
-    const char *at = list;
-    do {
+    for (const char *at = list; at != NULL;) {
         size_t len = strcspn(at, ",");
         bool is_open = is_among(open_states, ARRAY_COUNT(open_states), at, len);
         bool is_final = is_among(final_states, ARRAY_COUNT(final_states), at, len);
@@ -123,8 +137,8 @@ static enum status check_states(struct filter *f, const char *list, struct err *
         }
         f->is_open = f->is_open || is_open;
         f->is_finished = f->is_finished || is_final;
-        at += len + (at[len] == ',');
-    } while (*at != '\0');
+        at = behind_comma(at, len);
+    }
     return STATUS_OK;
 }
 
@@ -146,26 +160,27 @@ static enum status read_states(struct filter *f, const struct ctl_args *args, st
 
 /* ---- times ---- */
 
-/* "2h" ago or a time with its zone; "" when the option wasn't given. */
-static enum status read_time(const struct ctl_args *args, const char *name, int64_t now_us,
-                             bool is_age_only, char ret_text[HUMAN_TIME_MAX], struct err *err)
+/* "2h" ago or a time with its zone. */
+struct moment {
+    const char *text; /* NULL when the option wasn't given */
+    bool is_age;
+    int64_t us; /* how long ago, or since 1970 */
+};
+
+static enum status read_moment(const struct ctl_args *args, const char *name, bool is_age_only,
+                               struct moment *ret, struct err *err)
 {
     const char *text = ctl_value(args, name);
     char option[24];
-    int64_t age_us = 0;
     struct err why = {0};
     if (text == NULL) {
         return STATUS_OK;
     }
+    ret->text = text;
     (void)snprintf(option, sizeof option, "--%s", name);
-    bool is_age = parse_duration_us(text, &age_us, NULL) == STATUS_OK;
-    if (is_age || is_age_only) {
-        enum status st = job_duration_check(option, text, 0, JOB_DELAY_MAX_US, &age_us, err);
-        if (st != STATUS_OK) {
-            return st;
-        }
-        human_iso(now_us > age_us ? now_us - age_us : 0, ret_text);
-        return STATUS_OK;
+    ret->is_age = is_age_only || parse_duration_us(text, &ret->us, NULL) == STATUS_OK;
+    if (ret->is_age) {
+        return job_duration_check(option, text, 0, JOB_DELAY_MAX_US, &ret->us, err);
     }
     if (job_time_check(text, &why) != STATUS_OK || strlen(text) >= HUMAN_TIME_MAX) {
         return err_fail(err, STATUS_INVALID,
@@ -173,25 +188,65 @@ static enum status read_time(const struct ctl_args *args, const char *name, int6
                         "2026-01-31T08:00:00Z",
                         option, text);
     }
-    (void)snprintf(ret_text, HUMAN_TIME_MAX, "%s", text);
+    ret->us = job_time_us(text);
+    return STATUS_OK;
+}
+
+static int64_t moment_us(const struct moment *m, int64_t now_us)
+{
+    return m->is_age ? now_us - m->us : m->us;
+}
+
+/* Empty when it wasn't given. */
+static void put_moment(const struct moment *m, int64_t now_us, char ret_text[HUMAN_TIME_MAX])
+{
+    if (m->is_age) {
+        int64_t us = moment_us(m, now_us);
+        human_iso(us > 0 ? us : 0, ret_text);
+    } else if (m->text != NULL) {
+        (void)snprintf(ret_text, HUMAN_TIME_MAX, "%s", m->text);
+    }
+}
+
+/* An age and a time can't be compared before the server has said what time it is. */
+static enum status check_order(const struct moment *since, const struct moment *until,
+                               const char *until_name, int64_t now_us, struct err *err)
+{
+    bool is_known = since->text != NULL && until->text != NULL &&
+                    (since->is_age == until->is_age || now_us != 0);
+    if (is_known && moment_us(since, now_us) > moment_us(until, now_us)) {
+        return err_fail(err, STATUS_INVALID,
+                        "--since: '%.40s' is later than --%s '%.40s'; allowed: an earlier time",
+                        since->text, until_name, until->text);
+    }
     return STATUS_OK;
 }
 
 static enum status read_times(struct filter *f, const struct ctl_args *args, int64_t now_us,
                               struct err *err)
 {
-    if (ctl_value(args, "until") != NULL && ctl_value(args, "older-than") != NULL) {
+    struct moment since = {.text = NULL};
+    struct moment until = {.text = NULL};
+    bool is_age_only = ctl_value(args, "older-than") != NULL;
+    const char *until_name = is_age_only ? "older-than" : "until";
+    if (is_age_only && ctl_value(args, "until") != NULL) {
         return err_fail(err, STATUS_INVALID, "allowed: either --until or --older-than");
     }
-    enum status st = read_time(args, "since", now_us, false, f->since, err);
+    enum status st = read_moment(args, "since", false, &since, err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = read_time(args, "until", now_us, false, f->until, err);
+    st = read_moment(args, until_name, is_age_only, &until, err);
     if (st != STATUS_OK) {
         return st;
     }
-    return read_time(args, "older-than", now_us, true, f->until, err);
+    st = check_order(&since, &until, until_name, now_us, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    put_moment(&since, now_us, f->since);
+    put_moment(&until, now_us, f->until);
+    return STATUS_OK;
 }
 
 /* ---- all ---- */

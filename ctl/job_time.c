@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl/job_time.h"
 
+#include "base/clock.h"
+
 #include <stdbool.h>
+#include <time.h>
 
 #define YEAR_MAX 2285 /* as in job_scheduled_at_range */
 
@@ -73,4 +76,26 @@ enum status job_time_check(const char *text, struct err *err)
                         text);
     }
     return STATUS_OK;
+}
+
+int64_t job_time_us(const char *text)
+{
+    struct tm tm = {.tm_year = number(text, 4) - 1900,
+                    .tm_mon = number(text + 5, 2) - 1,
+                    .tm_mday = number(text + 8, 2),
+                    .tm_hour = number(text + 11, 2),
+                    .tm_min = number(text + 14, 2),
+                    .tm_sec = number(text + 17, 2)};
+    int64_t us = (int64_t)timegm(&tm) * US_PER_S;
+    const char *zone = text + strcspn(text + 11, "Z+-") + 11;
+    int64_t unit = US_PER_S / 10;
+    for (const char *p = text + 20; p < zone; p++) { /* behind the point */
+        us += (*p - '0') * unit;
+        unit /= 10;
+    }
+    if (*zone == 'Z') {
+        return us;
+    }
+    int64_t offset_us = (number(zone + 1, 2) * 60 + number(zone + 4, 2)) * 60 * US_PER_S;
+    return *zone == '-' ? us + offset_us : us - offset_us;
 }

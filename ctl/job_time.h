@@ -6,8 +6,13 @@
 
 #include "base/err.h"
 
+#include <stdint.h>
+
 /* RFC 3339 with a zone, a day of the calendar before the year 2286. INVALID names the allowed
  * form. */
 enum status job_time_check(const char *text, struct err *err) MUST_USE;
+
+/* Of a text that passed the check: microseconds since 1970. */
+int64_t job_time_us(const char *text);
 
 #endif

@@ -51,7 +51,7 @@ enum status batches_cancel(struct ctl *ctl, const struct ctl_args *args, struct 
                             .states = "waiting,scheduled,retryable,available,running",
                             .first = &SQL_ADMIN_BATCH_CLOSE,
                             .first_of = args->words[0]};
-    enum status st = batches_find(ctl, args->words[0], err);
+    enum status st = batches_check_id(args->words[0], err);
     if (st != STATUS_OK) {
         return st;
     }

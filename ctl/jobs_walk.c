@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
+#include "ctl/batches.h"
 #include "sql/queries.h"
 
 #define RANGE_FIRST 20000
@@ -182,7 +183,12 @@ enum status walk_start(struct walk *w, int64_t after, struct err *err)
 {
     int64_t last = 0;
     auto_admin_rows struct admin_rows *rows = NULL;
-    enum status st = admin_query(w->admin, &SQL_ADMIN_JOBS_LAST, NULL, &rows, err);
+    const char *batch = w->filter.batch;
+    enum status st = batch != NULL ? batches_find(w->admin, batch, err) : STATUS_OK;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = admin_query(w->admin, &SQL_ADMIN_JOBS_LAST, NULL, &rows, err);
     if (st != STATUS_OK) {
         return st;
     }

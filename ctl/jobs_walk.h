@@ -32,7 +32,8 @@ void walk_release(struct walk *w);
 /* "id,kind"; NULL = the standard ones. INVALID: unknown, or twice. */
 enum status walk_columns(struct walk *w, const char *list, struct err *err) MUST_USE;
 
-/* From below this id on; INT64_MAX = from the newest on. */
+/* From below this id on; INT64_MAX = from the newest on. NOT_FOUND: the filter names a batch that
+ * is not there. */
 enum status walk_start(struct walk *w, int64_t after, struct err *err) MUST_USE;
 
 /* Adds to the table until it is full, all was looked at or `limit_us` are over (0 = no bound).

@@ -201,6 +201,16 @@ START_TEST(a_time_needs_its_zone)
 }
 END_TEST
 
+START_TEST(a_time_is_the_same_in_every_zone)
+{
+    ck_assert_int_eq(job_time_us("1970-01-01T00:00:00Z"), 0);
+    ck_assert_int_eq(job_time_us("2026-01-31T08:00:00.25Z"), INT64_C(1769846400250000));
+    ck_assert_int_eq(job_time_us("2026-01-31T09:30:00.2500000+01:30"), INT64_C(1769846400250000));
+    ck_assert_int_eq(job_time_us("2026-01-30 23:59:60-08:00"), INT64_C(1769846400000000));
+    ck_assert_int_eq(job_time_us("1969-12-31T23:59:59.999999Z"), -1);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("job line");
@@ -211,6 +221,7 @@ int main(void)
     tcase_add_test(tests, a_key_written_with_escapes_is_no_way_around_the_check);
     tcase_add_test(tests, broken_lines_are_refused_or_one_row);
     tcase_add_loop_test(tests, a_time_needs_its_zone, 0, ARRAY_COUNT(times));
+    tcase_add_test(tests, a_time_is_the_same_in_every_zone);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

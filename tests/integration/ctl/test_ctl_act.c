@@ -112,6 +112,7 @@ static const struct {
     {{"jobs", "cancel", "--kind", "a", "--limit", "0"}, "--limit"},
     {{"jobs", "retry", "--state", "available"}, "only finished jobs can be retried"},
     {{"jobs", "cancel", "--since", "yesterday"}, "--since"},
+    {{"enqueue", "a", "--unique-by", "kind,"}, "--unique-by: 'kind,' is not allowed; allowed: one"},
     {{"jobs", "edit", "1"}, "nothing to change"},
     {{"jobs", "edit", "1", "--expect", "2"}, "nothing to change"},
     {{"jobs", "edit", "1", "--apply", "next"}, "nothing to change"},

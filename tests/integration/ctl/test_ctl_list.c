@@ -86,12 +86,13 @@ static const struct {
     {{"--worker", "host-2"}, ""},
     {{"--batch", "1"}, "7,4,2"},
     {{"--batch", "1", "--state", "discarded"}, "7"},
-    {{"--batch", "2"}, ""},
     {{"--error", "disk"}, "7,3"},
     {{"--error", "old"}, ""}, /* an error before the last */
     {{"--error", "disk", "--state", "retryable"}, "3"},
     {{"--since", "1h"}, "8,7,6,5,4,3,2,1"},
     {{"--since", "2126-01-31T08:00:00Z"}, ""},
+    {{"--since", "2h", "--until", "2126-01-31T08:00:00Z"}, "8,7,6,5,4,3,2,1"},
+    {{"--since", "1h", "--older-than", "1h"}, ""},
     {{"--until", "2001-01-31T08:00:00Z"}, ""},
     {{"--older-than", "1h"}, ""},
     {{"--older-than", "0"}, "8,7,6,5,4,3,2,1"},
@@ -170,6 +171,15 @@ static const struct {
     {{"--columns", "id,id"}, "--columns: 'id' is given twice"},
     {{"--state", "running,done"}, "--state: 'done' is not allowed"},
     {{"--state", ""}, "--state: '' is not allowed"},
+    {{"--state", "running,"}, "--state: '' is not allowed; allowed: waiting, scheduled"},
+    {{"--kind", "a,"}, "--kind: kind '': must match ^[a-z]"},
+    {{"--queue", "a,,b"}, "--queue: queue '': must match ^[a-z]"},
+    {{"--columns", "id,"}, "--columns: unknown column ''"},
+    {{"--tag", "", "--tag", "x"}, "--tag: '' is not allowed; allowed: a text"},
+    {{"--since", "1h", "--until", "2h"}, "--since: '1h' is later than --until '2h'"},
+    {{"--since", "2m", "--older-than", "1d"}, "--since: '2m' is later than --older-than '1d'"},
+    {{"--since", "2026-01-31T08:00:00Z", "--until", "2026-01-31T08:59:59+01:00"},
+     "--since: '2026-01-31T08:00:00Z' is later than"},
     {{"--since", "yesterday"}, "--since: 'yesterday' is not allowed; allowed: an age such as 2h"},
     {{"--older-than", "2026-01-31T08:00:00Z"}, "--older-than"},
     {{"--until", "1h", "--older-than", "1h"}, "either --until or --older-than"},
@@ -186,6 +196,25 @@ START_TEST(a_wrong_filter_is_exit_2_even_without_a_server)
         }
         ck_assert_int_eq(ctl_run_words(words), 2);
         assert_says(wrong[i].reason);
+    }
+}
+END_TEST
+
+START_TEST(an_age_and_a_time_are_compared_by_the_servers_clock)
+{
+    ck_assert_int_eq(ctl_exit("jobs", "list", "--since", "2126-01-31T08:00:00Z", "--until", "1h"),
+                     2);
+    assert_says("--since: '2126-01-31T08:00:00Z' is later than --until '1h'; allowed: an earlier");
+}
+END_TEST
+
+START_TEST(a_batch_that_is_not_there_is_exit_4_for_every_command_that_chooses_by_it)
+{
+    static const char *const verbs[] = {"list", "watch", "cancel", "retry", "delete"};
+    add_jobs();
+    for (size_t i = 0; i < ARRAY_COUNT(verbs); i++) {
+        ck_assert_int_eq(ctl_exit("jobs", verbs[i], "--batch", "2"), 4);
+        assert_says("batch 2 not found");
     }
 }
 END_TEST
@@ -247,6 +276,8 @@ int main(void)
     tcase_add_test(tests, columns_are_those_asked_for_in_their_order);
     tcase_add_test(tests, help_names_every_column);
     tcase_add_test(tests, a_wrong_filter_is_exit_2_even_without_a_server);
+    tcase_add_test(tests, an_age_and_a_time_are_compared_by_the_servers_clock);
+    tcase_add_test(tests, a_batch_that_is_not_there_is_exit_4_for_every_command_that_chooses_by_it);
     tcase_add_test(tests, a_range_of_ids_is_read_by_index_whatever_the_filter);
     suite_add_tcase(suite, tests);
     return world_run(suite);
