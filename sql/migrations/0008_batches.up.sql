@@ -222,6 +222,10 @@ CREATE INDEX job_after_open ON job_after (after_id) WHERE state IS NULL;
 -- Jobs that wait for one less: the leader looks at these alone. Never updated, so that the ends of jobs don't wait for each other.
 CREATE TABLE job_wake (job_id bigint NOT NULL);
 
+-- Whose turn it is to look for circles, in after(): a lock that none but the owner's functions can take, while any login can hold an
+-- advisory one. Always empty: job_after itself is vacuumed, with this very lock, which after() would wait for, or keep from it.
+CREATE TABLE job_after_turn ();
+
 -- Does one of the jobs wait for that one, or for one that does? The state is asked for in a way that no partial index answers: while the
 -- table seems to be empty, that one would be read from end to end for each job.
 CREATE FUNCTION wait_for(waiting bigint[], job bigint) RETURNS boolean
@@ -253,12 +257,16 @@ BEGIN
     END IF;
     -- Only a job that others wait for can close a circle, perhaps together with another call: one at a time. Asked before the row is
     -- locked, so that nobody waits for two things in another order; and again, since it may have changed.
-    PERFORM pg_advisory_xact_lock('job_after'::regclass::oid::bigint) WHERE has_waiting;
+    IF has_waiting THEN
+        LOCK TABLE job_after_turn IN SHARE UPDATE EXCLUSIVE MODE;
+    END IF;
     SELECT j.scheduled_at, j.flags & 16 <> 0 INTO due, has_waiting FROM job j WHERE j.id = job AND j.state = 'available' FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('job %s runs, has ended, or was not found', COALESCE(job::text, 'NULL'));
     END IF;
-    PERFORM pg_advisory_xact_lock('job_after'::regclass::oid::bigint) WHERE has_waiting;
+    IF has_waiting THEN
+        LOCK TABLE job_after_turn IN SHARE UPDATE EXCLUSIVE MODE;
+    END IF;
     INSERT INTO job_wait AS w (job_id, scheduled_at, if_dead) VALUES (job, due, after.if_dead)
         ON CONFLICT ON CONSTRAINT job_wait_pkey DO UPDATE SET if_dead = excluded.if_dead;
     -- In the order of ids, so that two calls don't lock each other out.

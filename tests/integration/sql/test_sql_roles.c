@@ -223,6 +223,25 @@ START_TEST(the_scheduler_owns_makes_and_drops_days_and_vacuums)
 }
 END_TEST
 
+/* Somebody without any rights, who holds the advisory lock that is named after that table. */
+static struct pg *stranger_with_lock(const char *table)
+{
+    char sql[160];
+    struct pg *stranger = side_open("claimd_reader");
+    (void)snprintf(sql, sizeof sql, "SELECT pg_advisory_lock('%s'::regclass::oid::bigint)::text",
+                   table);
+    (void)side_run(stranger, sql);
+    return stranger;
+}
+
+static void nobody_may_lock(const char *const *statements, size_t count)
+{
+    must_not_do("claimd_worker", statements, count);
+    must_not_do("claimd_producer", statements, count);
+    must_not_do("claimd_reader", statements, count);
+    must_not_do("claimd_admin", statements, count);
+}
+
 /* Without a day for its end no job can finish: 14 days after the last one was made. */
 START_TEST(J2_no_login_but_the_schedulers_can_hold_up_the_making_of_days)
 {
@@ -230,24 +249,32 @@ START_TEST(J2_no_login_but_the_schedulers_can_hold_up_the_making_of_days)
         "DO $$ BEGIN LOCK TABLE claimd.job_history IN SHARE UPDATE EXCLUSIVE MODE; END $$",
         "DO $$ BEGIN LOCK TABLE claimd.job_history IN ACCESS EXCLUSIVE MODE; END $$",
     };
-    char advisory[128];
-    int64_t oid = side_number(owner, "SELECT 'claimd.job_history'::regclass::bigint::text");
-    (void)snprintf(advisory, sizeof advisory, "SELECT pg_advisory_lock(%lld)::text",
-                   (long long)oid);
-    struct pg *stranger = side_open("claimd_reader");
+    struct pg *stranger = stranger_with_lock("claimd.job_history");
     struct pg *worker = side_open("claimd_worker");
-    (void)side_run(stranger, advisory);
     (void)side_run(worker, "BEGIN");
     (void)side_run(worker, "SELECT 1::text FROM claimd.cluster FOR UPDATE");
     (void)side_run(worker, "SELECT count(*)::text FROM claimd.job_history");
     (void)side_run(owner, "SET lock_timeout = '1s'");
     ck_assert_int_eq(side_number(owner, "SELECT claimd.ensure_days(16)::text"), 2);
     (void)side_run(worker, "ROLLBACK");
-    must_not_do("claimd_worker", refused, ARRAY_COUNT(refused));
-    must_not_do("claimd_producer", refused, ARRAY_COUNT(refused));
-    must_not_do("claimd_reader", refused, ARRAY_COUNT(refused));
-    must_not_do("claimd_admin", refused, ARRAY_COUNT(refused));
+    nobody_may_lock(refused, ARRAY_COUNT(refused));
     pg_close(worker);
+    pg_close(stranger);
+}
+END_TEST
+
+/* Job 1, for which another waits, is to wait as well: those who ask for such a thing take turns. */
+START_TEST(J2_no_login_can_hold_up_those_who_let_jobs_wait_for_others)
+{
+    static const char *const refused[] = {
+        "DO $$ BEGIN LOCK TABLE claimd.job_after_turn IN SHARE UPDATE EXCLUSIVE MODE; END $$",
+        "DO $$ BEGIN LOCK TABLE claimd.job_after_turn IN ACCESS SHARE MODE; END $$",
+    };
+    struct pg *stranger = stranger_with_lock("claimd.job_after");
+    (void)side_run(owner, "SELECT claimd.after(claimd.enqueue('a'), '{1}')::text");
+    (void)side_run(owner, "SET lock_timeout = '1s'");
+    (void)side_run(owner, "SELECT claimd.after(1, ARRAY[claimd.enqueue('a')])::text");
+    nobody_may_lock(refused, ARRAY_COUNT(refused));
     pg_close(stranger);
 }
 END_TEST
@@ -282,6 +309,7 @@ int main(void)
     tcase_add_test(tc, the_admin_can_enqueue_cancel_and_pause);
     tcase_add_test(tc, the_scheduler_owns_makes_and_drops_days_and_vacuums);
     tcase_add_test(tc, J2_no_login_but_the_schedulers_can_hold_up_the_making_of_days);
+    tcase_add_test(tc, J2_no_login_can_hold_up_those_who_let_jobs_wait_for_others);
     tcase_add_test(tc, J1_functions_of_the_owner_do_not_follow_the_callers_search_path);
     suite_add_tcase(suite, tc);
     return world_run(suite);
