@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sleep {"ms": N, "deaf": false}: ends after N ms, or with RETRY when it should stop; a deaf one
- * never listens. */
+ * sleep {"ms": N, "deaf": false, "crash": false}: ends after N ms, or with RETRY when it should
+ * stop; a deaf one never listens. One that crashes takes its runner with it. */
 #include "claimd/plugin.h"
 
 #include <jansson.h>
+#include <stdlib.h>
 #include <time.h>
 
 #define LISTEN_EVERY_US 50000
@@ -29,9 +30,11 @@ static enum claimd_outcome sleep_ms(const struct claimd_context *job)
     json_error_t why;
     json_int_t ms = 0;
     int deaf = 0;
+    int crash = 0;
     json_t *args = json_loadb(job->args, job->args_len, 0, &why);
-    int rc =
-        args == NULL ? -1 : json_unpack_ex(args, &why, 0, "{s:I, s?b !}", "ms", &ms, "deaf", &deaf);
+    int rc = args == NULL ? -1
+                          : json_unpack_ex(args, &why, 0, "{s:I, s?b, s?b !}", "ms", &ms, "deaf",
+                                           &deaf, "crash", &crash);
     json_decref(args);
     if (rc != 0) {
         return claimd_fail(job, "args: %s", why.text);
@@ -47,6 +50,9 @@ static enum claimd_outcome sleep_ms(const struct claimd_context *job)
         }
         int64_t next_us = now_us + LISTEN_EVERY_US;
         sleep_until(next_us < end_us ? next_us : end_us);
+    }
+    if (crash) {
+        abort();
     }
     return claimd_done(job, NULL);
 }
