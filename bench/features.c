@@ -52,6 +52,15 @@ static const struct feature {
          STATEMENT("SELECT claimd.limit_key('k' || n, 8)::text FROM generate_series(0, 99) AS n"),
      .insert = INSERT("SELECT count(claimd.enqueue('noop', exclusive_key => 'k' || n % 100))"
                       " FROM generate_series(1, $1) AS n")},
+    {.name = "key with places, never full",
+     .before =
+         STATEMENT("SELECT claimd.limit_key('l' || n, 8)::text FROM generate_series(0, 9999) AS n"),
+     .insert = INSERT("SELECT count(claimd.enqueue('noop', exclusive_key => 'l' || n % 10000))"
+                      " FROM generate_series(1, $1) AS n")},
+    {.name = "limit of the queue, never reached",
+     .before = STATEMENT("SELECT claimd.limit_queue('default', 10000)::text"),
+     .insert = INSERT("INSERT INTO claimd.job (kind) SELECT 'noop' FROM generate_series(1, $1)"),
+     .after = STATEMENT("SELECT claimd.limit_queue('default', NULL)::text")},
     {.name = "limit of the queue",
      .before = STATEMENT("SELECT claimd.limit_queue('default', 1000)::text"),
      .insert = INSERT("INSERT INTO claimd.job (kind) SELECT 'noop' FROM generate_series(1, $1)"),
