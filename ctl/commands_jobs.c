@@ -115,9 +115,9 @@ static const struct ctl_command rows[] = {
      ONE_WORD("ID"),
      .help = "Change a queued job and print its new version.\n\n"
              "What is not named stays. What runs is what the job is when it is claimed; a running "
-             "job is not changed (exit code 5), unless by --apply next: then its next attempt has "
-             "the change, if need be that of jobs retry. --expect refuses if somebody else was "
-             "faster. jobs show lists all edits.",
+             "job is not changed (exit code 5), unless by --apply next: then its next attempt, if "
+             "there is one, has the change. --expect refuses if somebody else was faster. jobs "
+             "show lists all edits.",
      .examples = "claimctl jobs edit 42 --args '{\"width\": 90}' --priority 0\n"
                  "claimctl jobs edit 42 --delay 2h --expect 3\n"
                  "claimctl jobs edit 42 --timeout 10m --apply next",

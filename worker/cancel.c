@@ -28,7 +28,7 @@ void cancel_take(struct worker *w, const struct worker_beat_reply *reply)
         job->cancel_us = clock_boot_us();
         job->has_live = true;
         if (job->phase == IN_HAND_RUNNING) {
-            slot_cancel(job->slot);
+            slot_cancel(job->slot, job->nonce);
         }
     }
 }

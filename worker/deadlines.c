@@ -121,28 +121,32 @@ struct danger_facts deadlines_facts(const struct worker *w, const struct job_in_
 
 static void act(struct worker *w, struct job_in_hand *job, int64_t now)
 {
-    struct danger_facts facts = deadlines_facts(w, job);
-    struct danger_verdict v = danger_verdict(&facts, &w->deadlines.limits, now);
-    if (now - job->started_us > START_LATE_US && !slot_has_started(job->slot)) {
+    bool has_started = slot_has_started(job->slot, job->nonce);
+    if (!has_started && slot_present(job->slot) != job) {
+        return; /* it waits behind another, and comes back where that takes long */
+    }
+    if (!has_started && now - job->started_us > START_LATE_US) {
         slot_give_up_start(job->slot, START_LATE_US);
         return;
     }
+    struct danger_facts facts = deadlines_facts(w, job);
+    struct danger_verdict v = danger_verdict(&facts, &w->deadlines.limits, now);
     bool is_drain_stop = w->stage == WORKER_DRAINING && now >= w->drain.stop_at_us;
     bool is_drain_kill = w->stage == WORKER_DRAINING && now >= w->drain.kill_at_us;
     if (v.action == DANGER_KILL || is_drain_kill || cancel_is_kill_due(w, job, now)) {
         bool is_timeout = v.action == DANGER_KILL && v.reason == DANGER_TIMEOUT;
         job->was_timed_out = job->was_timed_out || is_timeout;
         job->was_killed = job->was_killed || !is_timeout;
-        slot_kill(job->slot);
+        slot_kill_run(job->slot, job->nonce);
         return;
     }
     if (v.action == DANGER_STOP || is_drain_stop) {
         bool is_timeout = v.action == DANGER_STOP && v.reason == DANGER_TIMEOUT;
         job->was_timed_out = job->was_timed_out || is_timeout;
         job->was_asked = job->was_asked || !is_timeout;
-        slot_ask_to_stop(job->slot);
+        slot_ask_to_stop(job->slot, job->nonce);
     }
-    slot_limit(job->slot, v.kill_at_us, facts.timeout_at_us);
+    slot_limit(job->slot, job->nonce, v.kill_at_us);
 }
 
 static void on_tick(uv_timer_t *timer)

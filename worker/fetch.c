@@ -34,6 +34,7 @@ static struct capacity_facts facts(const struct worker *w, int64_t now_us)
         enum slot_state s = slot_state(w->slots[i]);
         f.runners += s == SLOT_IDLE || s == SLOT_BUSY ? 1U : 0U;
         f.idle += s == SLOT_IDLE ? 1U : 0U;
+        f.ready += slot_waiting(w->slots[i]);
     }
     f.mean_run_us = now_us < w->fetch.ahead_pause_until_us ? 0 : w->runs.mean_us;
     return f;
@@ -227,7 +228,7 @@ static void on_args(void *ctx, enum status st, const struct job_args *args)
     }
     job->has_live = job->has_live || args->checkpoint != NULL;
     in_hand_push_ready(&w->jobs, job);
-    run_dispatch(w);
+    dispatch_jobs(w);
 }
 
 /* An edit has moved it since its hint was pushed: from now on it is of that queue. */
@@ -324,7 +325,7 @@ static void on_claimed(void *ctx, const struct claimed_job *jobs, size_t count,
     limits_answered(w, count, limited);
     limits_ask(w);
     limits_update(w);
-    run_dispatch(w);
+    dispatch_jobs(w);
     fetch_poke(w);
     drain_check(w);
 }

@@ -62,6 +62,8 @@ struct job_in_hand {
 
     struct kind_metrics *metrics; /* of its kind, once it is claimed */
     struct slot *slot;
+    int64_t nonce;    /* of its run in that slot */
+    bool is_begun;    /* it waits behind no other in it */
     int64_t asked_us; /* when its lock, then its claim was asked for */
     int64_t claimed_us;
     int64_t started_us;

@@ -37,8 +37,9 @@ static void sent_free(struct sent *s)
 static bool has_news(const struct job_in_hand *job)
 {
     const struct runner_page *page = slot_page(job->slot);
-    return atomic_load(&page->progress_count) != job->progress_count ||
-           atomic_load(&page->checkpoint_count) != job->checkpoint_count;
+    return atomic_load(&page->started_nonce) == job->nonce &&
+           (atomic_load(&page->progress_count) != job->progress_count ||
+            atomic_load(&page->checkpoint_count) != job->checkpoint_count);
 }
 
 /* NULL: nothing new that could be kept. */
@@ -47,7 +48,8 @@ static char *take_checkpoint(struct job_in_hand *job, size_t *ret_len)
     char *json = malloc(JOB_CHECKPOINT_MAX);
     *ret_len = 0;
     if (json != NULL &&
-        run_said_read_checkpoint(slot_page(job->slot), &job->checkpoint_count, json, ret_len) &&
+        run_said_read_checkpoint(slot_page(job->slot), job->nonce, &job->checkpoint_count, json,
+                                 ret_len) &&
         !job->is_checkpoint_bad && utf8_is_clean(json, *ret_len)) {
         return json;
     }
@@ -64,7 +66,7 @@ static void take(struct sent *s, struct job_in_hand *job, int64_t now_us)
     size_t n = s->count;
     uint32_t none = 0;
     s->texts[n][0] = '\0';
-    if (run_said_read_progress(slot_page(job->slot), &none, &percent, text, &len)) {
+    if (run_said_read_progress(slot_page(job->slot), job->nonce, &none, &percent, text, &len)) {
         job->progress_count = none;
         (void)utf8_clean(text, len, s->texts[n], sizeof s->texts[n]);
     }

@@ -10,7 +10,7 @@ static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
               "a lock inside an atomic would not work between processes");
 
 #define LENGTH_BYTES 4 /* of the frame's own length field */
-#define JOB_FIXED_BYTES (8 + 8 + 8 + 4 + 4 + 4 + 4 + 4 + 4 + 8 + 4 + 4 + 4 + 4)
+#define JOB_FIXED_BYTES (8 + 8 + 8 + 4 + 4 + 8 + 4 + 4 + 4 + 4 + 8 + 4 + 4 + 4 + 4)
 #define RESULT_FIXED_BYTES (8 + 8 + 8 + 1 + 1 + 8 + 8 + 4 + 4 + 4)
 
 static_assert(JOB_FIXED_BYTES + 2 * JOB_NAME_MAX + JOB_ARGS_MAX + RUNNER_TAGS_MAX +
@@ -18,8 +18,8 @@ static_assert(JOB_FIXED_BYTES + 2 * JOB_NAME_MAX + JOB_ARGS_MAX + RUNNER_TAGS_MA
                   FRAME_MAX,
               "the largest job fits a frame");
 static_assert(RESULT_FIXED_BYTES + JOB_RESULT_MAX + JOB_ERROR_MAX + JOB_LOG_TAIL_MAX + FRAME_HEAD <=
-                  FRAME_MAX,
-              "the largest result fits a frame");
+                  RUNNER_RING_BYTES,
+              "the largest result fits the ring");
 
 /* Writes into room that was reserved for the whole frame, so none of these can fail. */
 struct writer {
@@ -178,6 +178,7 @@ enum status job_frame_put(struct buf *out, const struct job_frame *f, struct err
     put_i64(&w, f->nonce);
     put_uint(&w, (uint32_t)f->attempt, 4);
     put_uint(&w, (uint32_t)f->max_attempts, 4);
+    put_i64(&w, f->timeout_us);
     put_bytes(&w, f->kind, f->kind_len);
     put_bytes(&w, f->args, f->args_len);
     put_uint(&w, (uint32_t)f->crashes, 4);
@@ -238,6 +239,18 @@ enum status hello_frame_put(struct buf *out, const char *json, size_t len, struc
     return STATUS_OK;
 }
 
+enum status nudge_frame_put(struct buf *out, bool leaving, struct err *err)
+{
+    struct writer w = {0};
+    enum status st = frame_open(out, FRAME_NUDGE, 1, &w, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    put_uint(&w, leaving ? 1 : 0, 1);
+    frame_close(out, 1, &w);
+    return STATUS_OK;
+}
+
 enum status frame_take(const struct buf *in, enum frame_type *ret_type, const char **ret_body,
                        size_t *ret_len, size_t *ret_size, struct err *err)
 {
@@ -252,7 +265,7 @@ enum status frame_take(const struct buf *in, enum frame_type *ret_type, const ch
         return err_fail(err, STATUS_INVALID, "frame: length %zu is not in %d…%zu", length,
                         FRAME_HEAD - LENGTH_BYTES, FRAME_MAX - LENGTH_BYTES);
     }
-    if (type < FRAME_HELLO || type > FRAME_RESULT) {
+    if (type < FRAME_HELLO || type > FRAME_NUDGE) {
         return err_fail(err, STATUS_INVALID, "frame: unknown type %d", (int)type);
     }
     if (version != RUNNER_PROTOCOL_VERSION) {
@@ -278,6 +291,7 @@ enum status job_frame_get(const char *body, size_t len, struct job_frame *ret, s
     f.nonce = get_i64(&r);
     f.attempt = get_i32(&r);
     f.max_attempts = get_i32(&r);
+    f.timeout_us = get_i64(&r);
     f.kind = get_bytes(&r, JOB_NAME_MAX, &f.kind_len);
     f.args = get_bytes(&r, JOB_ARGS_MAX, &f.args_len);
     f.crashes = get_i32(&r);
@@ -291,7 +305,7 @@ enum status job_frame_get(const char *body, size_t len, struct job_frame *ret, s
         return err_fail(err, STATUS_INVALID, "job frame: a body of %zu bytes does not add up", len);
     }
     if (f.id < 1 || f.fence < 1 || f.nonce < 1 || f.attempt < 1 || f.max_attempts < 1 ||
-        f.kind_len == 0) {
+        f.timeout_us < 0 || f.kind_len == 0) {
         return err_fail(err, STATUS_INVALID, "job frame: a field is out of range");
     }
     *ret = f;
@@ -324,5 +338,16 @@ enum status result_frame_get(const char *body, size_t len, struct result_frame *
         return err_fail(err, STATUS_INVALID, "result frame: a field is out of range");
     }
     *ret = f;
+    return STATUS_OK;
+}
+
+enum status nudge_frame_get(const char *body, size_t len, bool *ret_leaving, struct err *err)
+{
+    struct reader r = reader_of(body, len);
+    uint64_t leaving = get_uint(&r, 1);
+    if (!read_whole(&r) || leaving > 1) {
+        return err_fail(err, STATUS_INVALID, "nudge frame: a body of %zu bytes is wrong", len);
+    }
+    *ret_leaving = leaving == 1;
     return STATUS_OK;
 }

@@ -6,7 +6,10 @@
  *
  * Descriptors of a runner: 0 = /dev/null, 1 and 2 = the worker's stderr, 3 = frames (socketpair), 4
  * = the shared page. A frame: u32 length of what follows, u8 type, u8 version, body. Little endian,
- * no padding. */
+ * no padding.
+ *
+ * Jobs go through the socket, many at a time; results come back through a ring in the page, which
+ * the worker reads when it is nudged or when it looks (docs/decisions/0019). */
 #ifndef CLAIMD_WORKER_PROTOCOL_H
 #define CLAIMD_WORKER_PROTOCOL_H
 
@@ -17,10 +20,12 @@
 
 #define RUNNER_FD_FRAMES 3
 #define RUNNER_FD_PAGE 4
-#define RUNNER_PROTOCOL_VERSION 4
+#define RUNNER_PROTOCOL_VERSION 5
 #define FRAME_MAX (((size_t)1 << 20) + ((size_t)256 << 10)) /* args, and what else it is told */
 #define FRAME_HEAD 6
-#define RUNNER_FILE_SIZE 256 /* of a file's name */
+#define RUNNER_DEPTH 64 /* jobs that a runner has been sent and has not answered, at most */
+#define RUNNER_RING_BYTES ((size_t)128 << 10) /* a power of two */
+#define RUNNER_FILE_SIZE 256                  /* of a file's name */
 #define RUNNER_LOG_BYTES (2 * JOB_LOG_TAIL_MAX)
 #define RUNNER_PROGRESS_BYTES ((size_t)4 * JOB_PROGRESS_MAX)
 #define RUNNER_TAGS_MAX ((size_t)96 << 10) /* 8 KiB of tags as JSON, every octet escaped */
@@ -30,24 +35,28 @@ enum frame_type {
      * "max_attempts", "max_crashes", "timeout_ms", "at_most_once", "backoff", "keep_log"}],
      * "refused": [{"file", "reason"}]}; numbers are the effective ones, defaults filled in */
     FRAME_HELLO = 1,
-    FRAME_JOB,   /* worker → runner */
-    FRAME_RESULT /* runner → worker, one per JOB, in their order */
+    FRAME_JOB,    /* worker → runner */
+    FRAME_RESULT, /* runner → worker, in the ring: one per JOB that was not taken back, in order */
+    FRAME_NUDGE /* runner → worker: there are results in the ring; one octet, 1 = see `leaving` */
 };
 
-/* Shared memory, made by the worker for each runner. The worker sets the first three
- * before it sends a JOB to an idle runner and may change them at any time; 0 = no limit. */
+/* Shared memory, made by the worker for each runner. */
 struct runner_page {
-    /* BOOTTIME; while a job runs past it, the runner kills its process group, whatever the handler
-     * does (fault.A4), at most 250 ms late. A job that arrives when it has passed isn't started. */
+    /* BOOTTIME, 0 = no limit; the worker may change it at any time. While a job runs past it, the
+     * runner kills its process group, whatever the handler does (fault.A4), at most 250 ms late. A
+     * job whose turn comes when it has passed isn't started. */
     _Atomic int64_t kill_at_us;
-    _Atomic int64_t deadline_us; /* of the present job's timeout; told to the handler */
     /* Also set by the runner's SIGTERM handler; only the worker clears it. */
     _Atomic int32_t should_stop;
     _Atomic int32_t is_cancelled; /* of the present job; should_stop is set as well */
     _Atomic int32_t
         was_left; /* the runner ends itself: its handler neither returned nor ended it */
-    /* The job's nonce, written by the runner before it calls a handler; 0 = it never started
-     * one. */
+    /* The n-th JOB of a runner's life has place n % RUNNER_DEPTH: its nonce once it was sent, which
+     * the runner turns into −nonce before it calls the handler, and the worker into 0 to take the
+     * job back. Whoever swaps it first has it. 0 as well when it was answered. */
+    _Atomic int64_t places[RUNNER_DEPTH];
+    /* Of the run that what follows is of, by the runner; 0 = it never started one, or is about
+     * to. */
     _Atomic int64_t started_nonce;
     /* Plugins: how many steps of loading are done, and the file whose code runs in the runner
      * itself now; "" = none, NUL-ended unless a handler wrote over it. */
@@ -64,10 +73,16 @@ struct runner_page {
     char progress[RUNNER_PROGRESS_BYTES];
     _Atomic uint32_t checkpoint_count;
     uint32_t checkpoint_len;
+    /* Octets of RESULT frames that the runner has ever put into the ring, and the worker has ever
+     * taken out of it (worker/result_ring.h). */
+    _Atomic uint64_t ring_put;
+    _Atomic uint64_t ring_taken;
     /* Last, and never cleared: untouched memory costs nothing. */
+    char ring[RUNNER_RING_BYTES];
     char checkpoint[JOB_CHECKPOINT_MAX];
 };
-#define RUNNER_PAGE_SIZE (8192 + (int)RUNNER_LOG_BYTES + (int)JOB_CHECKPOINT_MAX)
+#define RUNNER_PAGE_SIZE \
+    (8192 + (int)RUNNER_LOG_BYTES + (int)RUNNER_RING_BYTES + (int)JOB_CHECKPOINT_MAX)
 
 /* Texts are borrowed from the frame. */
 struct job_frame {
@@ -79,6 +94,7 @@ struct job_frame {
     int64_t nonce;
     int32_t attempt;
     int32_t max_attempts;
+    int64_t timeout_us; /* from its start */
     const char *kind;
     size_t kind_len;
     const char *args;
@@ -132,6 +148,8 @@ enum status result_frame_put(struct buf *out, const struct result_frame *f,
 enum status hello_frame_put(struct buf *out, const char *json, size_t len,
                             struct err *err) MUST_USE;
 
+enum status nudge_frame_put(struct buf *out, bool leaving, struct err *err) MUST_USE;
+
 /* Takes the first whole frame of `in`: NOT_FOUND when it isn't complete yet, INVALID when it never
  * can be right (length, type, version). `body` is borrowed from `in`; consume `*ret_size` bytes
  * when done with it. */
@@ -141,5 +159,8 @@ enum status job_frame_get(const char *body, size_t len, struct job_frame *ret,
                           struct err *err) MUST_USE;
 enum status result_frame_get(const char *body, size_t len, struct result_frame *ret,
                              struct err *err) MUST_USE;
+/* `leaving`: this runner was left dirty by jobs that are answered, and ends now. */
+enum status nudge_frame_get(const char *body, size_t len, bool *ret_leaving,
+                            struct err *err) MUST_USE;
 
 #endif

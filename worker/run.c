@@ -204,122 +204,27 @@ void run_hand_back(struct worker *w, struct job_in_hand *job)
     finish(w, job, &facts, &none);
 }
 
-/* ---- dispatch ---- */
-
-void run_limit(struct worker *w, struct job_in_hand *job, int64_t now_us)
+void run_fail(struct worker *w, struct job_in_hand *job, const struct err *why)
 {
-    struct danger_facts facts = deadlines_facts(w, job);
-    struct danger_verdict v = danger_verdict(&facts, &w->deadlines.limits, now_us);
-    slot_limit(job->slot, v.kill_at_us, facts.timeout_at_us);
-}
-
-static size_t text_len(const char *text)
-{
-    return text == NULL ? 0 : strlen(text);
-}
-
-static struct job_frame frame_of(const struct job_in_hand *job)
-{
-    return (struct job_frame){.id = job->id,
-                              .fence = job->fence,
-                              .attempt = job->attempt,
-                              .max_attempts = job->settings.max_attempts,
-                              .kind = job->kind,
-                              .kind_len = strlen(job->kind),
-                              .args = job->args,
-                              .args_len = job->args_len,
-                              .crashes = job->crashes,
-                              .generation = job->generation,
-                              .created_at_us = job->created_at_unix_us,
-                              .queue = job->queue,
-                              .queue_len = strlen(job->queue),
-                              .tags = job->tags,
-                              .tags_len = text_len(job->tags),
-                              .metadata = job->metadata,
-                              .metadata_len = text_len(job->metadata),
-                              .checkpoint = job->checkpoint,
-                              .checkpoint_len = text_len(job->checkpoint)};
-}
-
-static void start(struct worker *w, struct slot *slot, struct job_in_hand *job, int64_t now_us)
-{
-    struct job_frame frame = frame_of(job);
-    job->slot = slot;
-    job->started_us = now_us;
-    in_hand_set_phase(&w->jobs, job, IN_HAND_RUNNING);
-    run_limit(w, job, now_us);
-    record("run", "inv", RECORD_I64("job", job->id), RECORD_I64("f", job->fence),
-           RECORD_I64("att", job->attempt), RECORD_I64("once", job->settings.at_most_once));
-    slot_run(slot, &frame, job);
-    probe("W6");
-}
-
-/* What takes few octets in PostgreSQL may be long as text (a large exponent, what compresses well,
- * many empty tags): no runner will ever take such a job, so it fails for good, with the reason. */
-static bool fails_unstarted(struct worker *w, struct job_in_hand *job)
-{
-    struct err why = {0};
-    struct job_frame frame = frame_of(job);
-    if (job_frame_check(&frame, &why) == STATUS_OK) {
-        return false;
-    }
     struct run_facts facts = {.end = RUN_END_FAIL,
                               .is_cancelled = job->cancel_us > 0,
                               .attempt = job->attempt,
                               .crashes = job->crashes,
                               .settings = job->settings,
                               .retry_after_us = -1};
-    struct job_finish f = {.error = why.msg, .error_len = strlen(why.msg)};
+    struct job_finish f = {.error = why->msg, .error_len = strlen(why->msg)};
     finish(w, job, &facts, &f);
-    return true;
 }
 
-/* Withdrawn after it was claimed: no runner that is free now need know it. */
-static bool is_served(const struct worker *w, struct job_in_hand *job)
+int64_t run_kill_at_us(const struct worker *w, const struct job_in_hand *job, int64_t now_us)
 {
-    if (job->kinds_generation != w->kinds.generation) {
-        job->kinds_generation =
-            kind_set_find(&w->kinds.served, job->kind) != NULL ? w->kinds.generation : 0;
-    }
-    return job->kinds_generation != 0;
+    struct danger_facts facts = deadlines_facts(w, job);
+    return danger_verdict(&facts, &w->deadlines.limits, now_us).kill_at_us;
 }
 
-/* A lease that ended while the job waited for a runner: somebody else may have it soon. */
-static bool may_start(const struct worker *w, struct job_in_hand *job, int64_t now_us)
+void run_limit(struct worker *w, struct job_in_hand *job, int64_t now_us)
 {
-    return is_served(w, job) && job->cancel_us == 0 && job->batch != NULL &&
-           redlock_batch_state(job->batch, job->lease_index) != REDLOCK_STATE_LOST &&
-           redlock_batch_deadline_us(job->batch, job->lease_index) > now_us;
-}
-
-static struct job_in_hand *take_startable(struct worker *w, int64_t now_us)
-{
-    struct job_in_hand *job = NULL;
-    while ((job = in_hand_take_ready(&w->jobs)) != NULL) {
-        if (!may_start(w, job, now_us)) {
-            run_hand_back(w, job);
-        } else if (!fails_unstarted(w, job)) {
-            break;
-        }
-    }
-    return job;
-}
-
-void run_dispatch(struct worker *w)
-{
-    int64_t now = clock_boot_us();
-    if (w->stage != WORKER_RUNNING) {
-        return; /* what waits is handed back (lock.F4) */
-    }
-    for (size_t i = 0; i < w->slot_count && w->jobs.ready != NULL; i++) {
-        if (slot_state(w->slots[i]) != SLOT_IDLE) {
-            continue;
-        }
-        struct job_in_hand *job = take_startable(w, now);
-        if (job != NULL) {
-            start(w, w->slots[i], job, now);
-        }
-    }
+    slot_limit(job->slot, job->nonce, run_kill_at_us(w, job, now_us));
 }
 
 /* ---- ends ---- */
@@ -372,6 +277,25 @@ static enum run_end end_of(const struct worker *w, const struct job_in_hand *job
     return job->was_timed_out ? RUN_END_TIMEOUT : RUN_END_CRASHED;
 }
 
+void run_begun(struct job_in_hand *job, int64_t now_us)
+{
+    if (job->is_begun) {
+        return;
+    }
+    job->is_begun = true;
+    job->started_us = now_us;
+    record("run", "inv", RECORD_I64("job", job->id), RECORD_I64("f", job->fence),
+           RECORD_I64("att", job->attempt), RECORD_I64("once", job->settings.at_most_once));
+}
+
+/* It may have waited behind others in its runner, who knows for how long it ran. */
+static void set_started(struct job_in_hand *job, const struct slot_run *run)
+{
+    run_begun(job, job->started_us);
+    int64_t began_us = run->result == NULL ? 0 : clock_boot_us() - run->result->ran_us;
+    job->started_us = began_us > job->started_us ? began_us : job->started_us;
+}
+
 static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot_run *run)
 {
     struct worker *w = ctx;
@@ -379,6 +303,7 @@ static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot
     assert(job->slot == slot && job->phase == IN_HAND_RUNNING);
     enum run_end end = end_of(w, job, run);
     live_take_end(w, job, end == RUN_END_DONE);
+    set_started(job, run);
     job->slot = NULL;
     record("run", end == RUN_END_DONE ? "ok" : "fail", RECORD_I64("job", job->id),
            RECORD_I64("f", job->fence), RECORD_TEXT("end", ends_recorded_as[end]));
@@ -418,12 +343,27 @@ static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot
     finish(w, job, &facts, &f);
 }
 
-static void on_idle(void *ctx, struct slot *slot)
+static void on_room(void *ctx, struct slot *slot)
 {
     struct worker *w = ctx;
-    (void)slot;
-    run_dispatch(w);
+    struct job_in_hand *next = slot_present(slot);
+    if (next != NULL) {
+        run_begun(next, clock_boot_us());
+    }
+    dispatch_jobs(w);
     fetch_poke(w);
+}
+
+static void on_returned(void *ctx, struct slot *slot, void *user)
+{
+    struct worker *w = ctx;
+    struct job_in_hand *job = user;
+    (void)slot;
+    assert(job->slot == slot && job->phase == IN_HAND_RUNNING && !job->is_begun);
+    job->slot = NULL;
+    job->nonce = 0;
+    job->started_us = 0;
+    in_hand_push_ready(&w->jobs, job);
 }
 
 static void on_hello(void *ctx, struct slot *slot, const char *json, size_t len)
@@ -450,8 +390,9 @@ static void on_load_died(void *ctx, struct slot *slot, const char *file, const c
 
 const struct slot_events run_slot_events = {.load_died = on_load_died,
                                             .hello = on_hello,
-                                            .idle = on_idle,
+                                            .room = on_room,
                                             .ended = on_ended,
+                                            .returned = on_returned,
                                             .died = on_died};
 
 /* ---- what only time tells ---- */
@@ -501,7 +442,9 @@ static void tell_quiet(struct worker *w, int64_t now)
 
 void run_tick(struct worker *w, int64_t now_us)
 {
+    dispatch_tick(w, now_us);
     hand_back_waiting(w, now_us);
+    dispatch_jobs(w);
     tell_trouble(w, now_us);
     tell_quiet(w, now_us);
 }

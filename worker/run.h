@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From a claimed job to its released lease: it is given to an idle runner, its end becomes a
- * finish, and when that is committed the lease goes. */
+ * From the end of a run to its released lease: the end becomes a finish, and when that is committed
+ * the lease goes. */
 #ifndef CLAIMD_WORKER_RUN_H
 #define CLAIMD_WORKER_RUN_H
 
@@ -19,10 +19,14 @@ struct runs {
 
 extern const struct slot_events run_slot_events;
 
-void run_dispatch(struct worker *w);
-
 /* Ends a claimed job that never reached a handler: uncharged, its hint goes back. */
 void run_hand_back(struct worker *w, struct job_in_hand *job);
+/* Ends a claimed job for good, before it reached a handler. */
+void run_fail(struct worker *w, struct job_in_hand *job, const struct err *why);
+/* It is its runner's turn to run it: it has none before it. */
+void run_begun(struct job_in_hand *job, int64_t now_us);
+/* When its runner is to end itself (fault.A4); and tells it so. */
+int64_t run_kill_at_us(const struct worker *w, const struct job_in_hand *job, int64_t now_us);
 void run_limit(struct worker *w, struct job_in_hand *job, int64_t now_us);
 
 void run_tick(struct worker *w, int64_t now_us);

@@ -37,14 +37,16 @@ void run_said_checkpoint(struct runner_page *page, const char *json, size_t len)
 }
 
 /* The lengths are read once: the other side may change them at any time. */
-static bool is_whole(const _Atomic uint32_t *count, uint32_t before)
+static bool is_whole(const struct runner_page *page, int64_t nonce, const _Atomic uint32_t *count,
+                     uint32_t before)
 {
     atomic_thread_fence(memory_order_seq_cst);
-    return before % 2 == 0 && atomic_load(count) == before;
+    return before % 2 == 0 && atomic_load(count) == before &&
+           atomic_load(&page->started_nonce) == nonce;
 }
 
-bool run_said_read_progress(const struct runner_page *page, uint32_t *count, int *ret_percent,
-                            char *ret_text, size_t *ret_len)
+bool run_said_read_progress(const struct runner_page *page, int64_t nonce, uint32_t *count,
+                            int *ret_percent, char *ret_text, size_t *ret_len)
 {
     uint32_t now = atomic_load(&page->progress_count);
     if (now == *count) {
@@ -54,7 +56,7 @@ bool run_said_read_progress(const struct runner_page *page, uint32_t *count, int
     size_t len = *(const volatile uint32_t *)&page->progress_len;
     len = len < RUNNER_PROGRESS_BYTES ? len : RUNNER_PROGRESS_BYTES;
     memcpy(ret_text, page->progress, len);
-    if (!is_whole(&page->progress_count, now)) {
+    if (!is_whole(page, nonce, &page->progress_count, now)) {
         return false;
     }
     *count = now;
@@ -63,8 +65,8 @@ bool run_said_read_progress(const struct runner_page *page, uint32_t *count, int
     return true;
 }
 
-bool run_said_read_checkpoint(const struct runner_page *page, uint32_t *count, char *ret_json,
-                              size_t *ret_len)
+bool run_said_read_checkpoint(const struct runner_page *page, int64_t nonce, uint32_t *count,
+                              char *ret_json, size_t *ret_len)
 {
     uint32_t now = atomic_load(&page->checkpoint_count);
     if (now == *count) {
@@ -73,7 +75,7 @@ bool run_said_read_checkpoint(const struct runner_page *page, uint32_t *count, c
     size_t len = *(const volatile uint32_t *)&page->checkpoint_len;
     len = len < JOB_CHECKPOINT_MAX ? len : JOB_CHECKPOINT_MAX;
     memcpy(ret_json, page->checkpoint, len);
-    if (!is_whole(&page->checkpoint_count, now)) {
+    if (!is_whole(page, nonce, &page->checkpoint_count, now)) {
         return false;
     }
     *count = now;

@@ -58,6 +58,7 @@ static const struct {
                               [ON_EXIT] = CHILD_EXITED}},
     [CHILD_LEAVING] = {.seen_as = SLOT_ENDING,
                        .limit_ms = LEAVE_DEADLINE_MS,
+                       .enter = slot_take_back,
                        .after = {[ON_LATE] = CHILD_KILLED,
                                  [ON_KILL] = CHILD_KILLED,
                                  [ON_PIPE_END] = CHILD_MUTE,
@@ -106,6 +107,7 @@ bool slot_is_up(const struct slot *s)
 
 static void send_kill(struct slot *s)
 {
+    slot_take_back(s);
     if (kill(-s->child.pid, SIGKILL) != 0) {
         (void)kill(s->child.pid, SIGKILL); /* not in its own group yet */
     }
@@ -169,12 +171,6 @@ void slot_kill(struct slot *s)
 
 /* ---- the end of a run and of a child ---- */
 
-void slot_report(struct slot *s, const struct slot_run *run)
-{
-    void *user = TAKE(s->job.user);
-    s->options.events->ended(s->options.ctx, s, user, run);
-}
-
 static void death_text(const struct slot *s, char *ret_text, size_t size)
 {
     const struct slot_child *c = &s->child;
@@ -200,6 +196,7 @@ static void on_handle_closed(uv_handle_t *handle)
         (void)munmap(s->page, RUNNER_PAGE_SIZE);
         close_slot(&s->page_fd);
         buf_release(&s->in);
+        buf_release(&s->results);
         buf_release(&s->out);
         free(s);
         return;
@@ -257,13 +254,18 @@ static void plan_restart(struct slot *s, bool has_worked)
 static void child_gone(struct slot *s)
 {
     char text[ERR_TEXT_MAX];
+    slot_take_results(s); /* what it said before it died */
+    slot_take_back(s);
     death_text(s, text, sizeof text);
     close_child_handles(s);
-    bool was_started = s->job.user != NULL && slot_has_started(s);
-    if (was_started) {
-        report_started_death(s, text);
-    } else if (s->job.user != NULL) {
-        slot_report(s, &(struct slot_run){.end = SLOT_NOT_STARTED, .text = text});
+    bool was_started = false;
+    for (const struct slot_job *job = slot_first(s); job != NULL; job = slot_first(s)) {
+        if (slot_is_started(s, job)) {
+            was_started = true;
+            report_started_death(s, text);
+        } else {
+            slot_report(s, &(struct slot_run){.end = SLOT_NOT_STARTED, .text = text});
+        }
     }
     if (s->child.cause != CAUSE_REPLACED && !s->is_closing) {
         s->options.events->died(s->options.ctx, s, s->child.pid, text);
@@ -362,13 +364,16 @@ static enum status spawn(struct slot *s, struct err *err)
 
 static void start_child(struct slot *s)
 {
-    assert(s->open_handles == 1 && s->job.user == NULL);
+    assert(s->open_handles == 1 && s->jobs.count == 0);
     struct err err = {0};
     s->child = (struct slot_child){.started_us = clock_boot_us()};
-    s->job = (struct slot_job){0};
+    s->jobs = (struct slot_jobs){.count = 0};
+    s->ring_taken = 0;
+    s->is_writing = false;
     buf_reset(&s->in);
+    buf_reset(&s->results);
     buf_reset(&s->out);
-    memset(s->page, 0, offsetof(struct runner_page, checkpoint));
+    memset(s->page, 0, offsetof(struct runner_page, ring));
     if (spawn(s, &err) != STATUS_OK) {
         slot_break_off(s, &err);
         enter(s, CHILD_GONE);
@@ -402,6 +407,7 @@ enum status slot_open(const struct slot_options *options, struct slot **ret_slot
     s->page_fd = -1;
     s->restart_ms = RESTART_FIRST_MS;
     buf_init(&s->in, FRAME_MAX + ((size_t)64 << 10));
+    buf_init(&s->results, RUNNER_RING_BYTES + FRAME_MAX);
     buf_init(&s->out, FRAME_MAX + ((size_t)64 << 10));
     rand_seed_from_system(&s->rand);
     enum status st = make_page(s, err);
@@ -421,7 +427,7 @@ enum status slot_open(const struct slot_options *options, struct slot **ret_slot
 void slot_close(struct slot *s)
 {
     s->is_closing = true;
-    s->job.user = NULL;
+    s->jobs.count = 0;
     slot_step(s, ON_KILL);
     if (s->child.state != CHILD_GONE) {
         close_child_handles(s);
@@ -455,72 +461,6 @@ bool slot_died_by_itself(const struct slot *s)
     return s->child.cause != CAUSE_ORDERED;
 }
 
-static void on_written(uv_write_t *request, int status)
-{
-    struct slot *s = request->data;
-    buf_reset(&s->out);
-    if (status < 0) {
-        slot_step(s, ON_KILL); /* its run ends as not started */
-    }
-}
-
-static void flush(struct slot *s)
-{
-    uv_stream_t *stream = (uv_stream_t *)&s->pipe;
-    uv_buf_t all = uv_buf_init(buf_at(&s->out), (unsigned)s->out.len);
-    int n = uv_try_write(stream, &all, 1);
-    if (n > 0) {
-        buf_consume(&s->out, (size_t)n);
-    }
-    if (s->out.len == 0) {
-        return;
-    }
-    if (n < 0 && n != UV_EAGAIN) {
-        slot_step(s, ON_KILL);
-        return;
-    }
-    all = uv_buf_init(buf_at(&s->out), (unsigned)s->out.len);
-    s->write.data = s;
-    if (uv_write(&s->write, stream, &all, 1, on_written) != 0) {
-        slot_step(s, ON_KILL);
-    }
-}
-
-void slot_run(struct slot *s, const struct job_frame *frame, void *job)
-{
-    assert(s->child.state == CHILD_IDLE && s->job.user == NULL);
-    struct err err = {0};
-    struct job_frame sent = *frame;
-    sent.nonce = slot_draw_nonce(s);
-    s->job = (struct slot_job){.user = job,
-                               .id = frame->id,
-                               .fence = frame->fence,
-                               .nonce = sent.nonce,
-                               .last_nonce = s->job.nonce};
-    slot_step(s, ON_JOB);
-    atomic_store(&s->page->should_stop, 0);
-    atomic_store(&s->page->is_cancelled, 0);
-    atomic_store(&s->page->started_nonce, 0);
-    run_log_reset(s->page);
-    run_said_reset(s->page);
-    if (sent.nonce < 1 || s->out.len > 0 || job_frame_put(&s->out, &sent, &err) != STATUS_OK) {
-        slot_step(s, ON_KILL);
-        return;
-    }
-    flush(s);
-}
-
-void slot_limit(struct slot *s, int64_t kill_at_us, int64_t deadline_us)
-{
-    atomic_store(&s->page->kill_at_us, kill_at_us);
-    atomic_store(&s->page->deadline_us, deadline_us);
-}
-
-bool slot_has_started(const struct slot *s)
-{
-    return atomic_load(&s->page->started_nonce) == s->job.nonce;
-}
-
 void slot_give_up_start(struct slot *s, int64_t after_us)
 {
     struct err why = {0};
@@ -528,23 +468,6 @@ void slot_give_up_start(struct slot *s, int64_t after_us)
             (long long)(after_us / US_PER_MS));
     s->child.is_spoilt = true;
     slot_break_off(s, &why);
-}
-
-void slot_ask_to_stop(struct slot *s)
-{
-    if (s->child.state == CHILD_BUSY && !s->job.was_asked_to_stop) {
-        s->job.was_asked_to_stop = true;
-        atomic_store(&s->page->should_stop, 1);
-        (void)kill(s->child.pid, SIGTERM);
-    }
-}
-
-void slot_cancel(struct slot *s)
-{
-    if (s->child.state == CHILD_BUSY) {
-        atomic_store(&s->page->is_cancelled, 1);
-    }
-    slot_ask_to_stop(s);
 }
 
 const struct runner_page *slot_page(const struct slot *s)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A slot: one claimd-runner child, that runs one job at a time (INTERFACES rule 11). The worker
- * decides what runs and for how long; this module starts, feeds, stops and replaces the child, and
- * says how each run ended, exactly once. A child that dies is started again: at once if it had
+ * A slot: one claimd-runner child, that runs one job at a time (INTERFACES rule 11), of which it
+ * may be given several at once (docs/decisions/0019). The worker decides what runs and for how
+ * long; this module starts, feeds, stops and replaces the child, and says of each job exactly once
+ * how it ended, or that it comes back. A child that dies is started again: at once if it had
  * started a handler, else with growing delay. */
 #ifndef CLAIMD_WORKER_SLOT_H
 #define CLAIMD_WORKER_SLOT_H
@@ -41,8 +42,11 @@ struct slot_without {
 
 struct slot_events {
     void (*hello)(void *ctx, struct slot *slot, const char *json, size_t len);
-    void (*idle)(void *ctx, struct slot *slot); /* may take a job now */
+    /* May take a job now, or more of them. */
+    void (*room)(void *ctx, struct slot *slot);
     void (*ended)(void *ctx, struct slot *slot, void *job, const struct slot_run *run);
+    /* It was not begun, and may be given to any slot; give it to none before this returns. */
+    void (*returned)(void *ctx, struct slot *slot, void *job);
     void (*died)(void *ctx, struct slot *slot, int pid, const char *text);
     /* After `died`: it was just loading this file. `is_hung`: it was killed since it did not get
      * on. */
@@ -83,25 +87,39 @@ int slot_pid(const struct slot *slot);
 /* In `died`: nobody killed the child for its time, its lease or a drain. */
 bool slot_died_by_itself(const struct slot *slot);
 
-/* Only when idle; the frame's nonce is drawn here. The page's times must be set by slot_limit()
- * first. UNAVAILABLE: the child can't take it; the run ends SLOT_NOT_STARTED through `ended` as
- * well, so callers need not handle it twice. */
-void slot_run(struct slot *slot, const struct job_frame *frame, void *job);
+/* Would it take another job of this kind, whose frame has so many bytes? An idle one takes any. */
+bool slot_takes(struct slot *slot, const char *kind, size_t bytes);
+/* If slot_takes(), which wants `kind` to end with a NUL. Returns the run's nonce, by which it is
+ * meant from now on. A child that can't take it is killed, and the run ends SLOT_NOT_STARTED, so
+ * callers need not handle that. `kill_at_us`: see slot_limit(). */
+int64_t slot_run(struct slot *slot, const struct job_frame *frame, int64_t kill_at_us, void *user);
+/* After any number of slot_run(): the child gets them. */
+void slot_flush(struct slot *slot);
 
-/* The moments of the present or next run: BOOTTIME of self-destruction and of the timeout. */
-void slot_limit(struct slot *slot, int64_t kill_at_us, int64_t deadline_us);
+/* What it has answered, if its nudge has not come yet. */
+void slot_take_results(struct slot *slot);
+/* All that it has not begun, but the first, comes back through `returned`. */
+void slot_take_back(struct slot *slot);
+size_t slot_waiting(const struct slot *slot); /* behind the first */
+void *slot_present(struct slot *slot);        /* the first; NULL = none */
 
-/* Has the present run's handler been called? */
-bool slot_has_started(const struct slot *slot);
+/* BOOTTIME of self-destruction, for a run that it has. The earliest of its runs counts. */
+void slot_limit(struct slot *slot, int64_t nonce, int64_t kill_at_us);
+
+/* Has this run's handler been called? */
+bool slot_has_started(const struct slot *slot, int64_t nonce);
 /* A runner that does not start what it was sent is busy with something of an earlier run, or
  * stopped: it is killed, and the run ends SLOT_NOT_STARTED unless it starts meanwhile. */
 void slot_give_up_start(struct slot *slot, int64_t after_us);
 
-/* Asks the handler to stop: flag and SIGTERM, once per run. */
-void slot_ask_to_stop(struct slot *slot);
+/* Asks the handler to stop: flag and SIGTERM, once per run. What the slot has beside it comes back;
+ * a run that has ended meanwhile, or comes back itself, is left alone. As the next two. */
+void slot_ask_to_stop(struct slot *slot, int64_t nonce);
 /* The same, and tells it that its job's cancel was asked for. */
-void slot_cancel(struct slot *slot);
-void slot_kill(struct slot *slot); /* SIGKILL to its process group */
+void slot_cancel(struct slot *slot, int64_t nonce);
+/* SIGKILL to its process group. */
+void slot_kill_run(struct slot *slot, int64_t nonce);
+void slot_kill(struct slot *slot); /* whatever it does */
 
 /* What the present run, or in `ended` the one that ends, has said of itself. */
 const struct runner_page *slot_page(const struct slot *slot);

@@ -1,28 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a runner says: its frames, checked as if an enemy had written them. */
-#include "base/clock.h"
+#include "worker/result_ring.h"
 #include "worker/slot_internal.h"
 
 #include <stdio.h>
-
-int64_t slot_draw_nonce(struct slot *s)
-{
-    if (s->nonce_count == 0 && rand_bytes(s->nonces, sizeof s->nonces, NULL) == STATUS_OK) {
-        s->nonce_count = SLOT_NONCES;
-    }
-    if (s->nonce_count == 0) {
-        return -1;
-    }
-    s->nonce_count--;
-    return s->nonces[s->nonce_count] & INT64_MAX;
-}
-
-static bool is_due_for_recycling(const struct slot *s)
-{
-    return s->child.jobs_done >= s->options.jobs_max ||
-           clock_boot_us() - s->child.started_us >= s->options.age_us;
-}
 
 void slot_set_recycling(struct slot *s, int jobs_max, int64_t age_us)
 {
@@ -30,17 +12,22 @@ void slot_set_recycling(struct slot *s, int jobs_max, int64_t age_us)
     s->options.age_us = age_us;
 }
 
-static void become_free(struct slot *s)
+void slot_go_on(struct slot *s)
 {
     if (!slot_is_up(s)) {
         return;
     }
-    if (s->child.is_outdated || is_due_for_recycling(s)) {
+    if (slot_is_spent(s)) {
+        slot_take_back(s);
+    }
+    if (s->jobs.count > 0 || s->is_writing) {
+        return;
+    }
+    if (slot_is_spent(s)) {
         slot_retire(s, false);
         return;
     }
     slot_step(s, ON_FREE);
-    s->options.events->idle(s->options.ctx, s);
 }
 
 static enum status take_hello(struct slot *s, const char *body, size_t len, struct err *err)
@@ -50,7 +37,25 @@ static enum status take_hello(struct slot *s, const char *body, size_t len, stru
     }
     s->child.has_hello = true;
     s->options.events->hello(s->options.ctx, s, body, len);
-    become_free(s);
+    slot_go_on(s);
+    if (s->child.state == CHILD_IDLE) {
+        s->options.events->room(s->options.ctx, s);
+    }
+    return STATUS_OK;
+}
+
+/* Leaving: jobs left it dirty that are answered by now. */
+static enum status take_nudge(struct slot *s, const char *body, size_t len, struct err *err)
+{
+    bool leaving = false;
+    enum status st = nudge_frame_get(body, len, &leaving, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    slot_take_results(s);
+    if (leaving && slot_is_up(s)) {
+        slot_retire(s, true);
+    }
     return STATUS_OK;
 }
 
@@ -62,22 +67,27 @@ static enum status take_result(struct slot *s, const char *body, size_t len, boo
     if (st != STATUS_OK) {
         return st;
     }
-    const struct slot_job *job = &s->job;
-    if (job->user != NULL && job->last_nonce != 0 && result.nonce == job->last_nonce) {
+    const struct slot_job *job = slot_first(s);
+    int64_t last_nonce = s->jobs.last_nonce;
+    if (job != NULL && last_nonce != 0 && result.nonce == last_nonce) {
         s->child.is_spoilt =
             true; /* a second result of the run before: one of the two was forged */
         return STATUS_OK;
     }
-    if (job->user == NULL || result.id != job->id || result.fence != job->fence ||
+    if (job == NULL || result.id != job->id || result.fence != job->fence ||
         result.nonce != job->nonce) {
         return err_fail(err, STATUS_INVALID, "a result for job %lld that is not running here",
                         (long long)result.id);
     }
-    if (result.outcome == RUN_UNSERVED && slot_has_started(s)) {
-        return err_fail(err, STATUS_INVALID, "job %lld was started and then called unserved",
+    bool is_started = slot_is_started(s, job);
+    if (is_started == (result.outcome == RUN_UNSERVED)) {
+        return err_fail(err, STATUS_INVALID,
+                        is_started ? "job %lld was started and then called unserved"
+                                   : "a result for job %lld that was not started",
                         (long long)result.id);
     }
-    if (has_more) { /* a runner says nothing between its result and the next job */
+    /* A runner says nothing between its last result and the next job. */
+    if (has_more && s->jobs.count == 1) {
         return err_fail(err, STATUS_INVALID, "more than the result of job %lld",
                         (long long)result.id);
     }
@@ -87,12 +97,12 @@ static enum status take_result(struct slot *s, const char *body, size_t len, boo
         struct err why = {0};
         err_set(&why, STATUS_INVALID, 0, "a run before this one had forged its result");
         slot_break_off(s, &why);
-    } else if (result.leaving ||
-               job->was_asked_to_stop) { /* a late SIGTERM would hit the next job */
+    } else if (result.leaving || (s->jobs.was_asked_to_stop &&
+                                  s->jobs.count == 1)) { /* a late SIGTERM would hit the next job */
         slot_retire(s, result.leaving);
     }
     slot_report(s, &run);
-    become_free(s);
+    slot_go_on(s);
     return STATUS_OK;
 }
 
@@ -101,30 +111,24 @@ static enum status take_result(struct slot *s, const char *body, size_t len, boo
  * junk after it, its true one follows, with the nonce that only it knew. */
 static void search_rest(struct slot *s)
 {
-    unsigned char nonce[sizeof s->job.last_nonce];
+    unsigned char nonce[sizeof s->jobs.last_nonce];
     for (size_t i = 0; i < sizeof nonce; i++) {
-        nonce[i] = (unsigned char)((uint64_t)s->job.last_nonce >> (8 * i)); /* as in a frame */
+        nonce[i] = (unsigned char)((uint64_t)s->jobs.last_nonce >> (8 * i)); /* as in a frame */
     }
-    if (s->job.last_nonce != 0 && memmem(buf_at(&s->in), s->in.len, nonce, sizeof nonce) != NULL) {
+    struct buf *rest = &s->results;
+    if (s->jobs.last_nonce != 0 && memmem(buf_at(rest), rest->len, nonce, sizeof nonce) != NULL) {
         s->child.is_spoilt = true;
     }
-    if (s->in.len >= sizeof nonce) {
-        buf_consume(&s->in, s->in.len - (sizeof nonce - 1));
+    if (rest->len >= sizeof nonce) {
+        buf_consume(rest, rest->len - (sizeof nonce - 1));
     }
+    buf_reset(&s->in);
 }
 
-static enum status take_body(struct slot *s, enum frame_type type, const char *body, size_t len,
-                             bool has_more, struct err *err)
+static void break_off(struct slot *s, struct err *why)
 {
-    switch (type) {
-    case FRAME_HELLO:
-        return take_hello(s, body, len, err);
-    case FRAME_RESULT:
-        return take_result(s, body, len, has_more, err);
-    case FRAME_JOB:
-        break;
-    }
-    return err_fail(err, STATUS_INVALID, "frame type %d from a runner", (int)type);
+    err_prefix(why, "broken frame");
+    slot_break_off(s, why);
 }
 
 /* NOT_FOUND: there is no whole one. */
@@ -138,20 +142,73 @@ static enum status take_frame(struct slot *s, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    st = take_body(s, type, body, len, s->in.len > size, err);
+    if (type == FRAME_HELLO) {
+        st = take_hello(s, body, len, err);
+    } else if (type == FRAME_NUDGE) {
+        st = take_nudge(s, body, len, err);
+    } else {
+        st = err_fail(err, STATUS_INVALID, "frame type %d from a runner", (int)type);
+    }
+    if (st == STATUS_OK && s->in.len >= size) {
+        buf_consume(&s->in, size);
+    }
+    return st;
+}
+
+static enum status take_one_result(struct slot *s, struct err *err)
+{
+    enum frame_type type;
+    const char *body = NULL;
+    size_t len = 0;
+    size_t size = 0;
+    enum status st = frame_take(&s->results, &type, &body, &len, &size, err);
     if (st != STATUS_OK) {
         return st;
     }
-    buf_consume(&s->in, size);
+    if (type != FRAME_RESULT) {
+        return err_fail(err, STATUS_INVALID, "frame type %d among results", (int)type);
+    }
+    st = take_result(s, body, len, s->results.len > size, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    buf_consume(&s->results, size);
     return STATUS_OK;
+}
+
+static bool is_broken(const struct slot *s)
+{
+    return s->child.broken.status != STATUS_OK;
+}
+
+void slot_take_results(struct slot *s)
+{
+    struct err err = {0};
+    size_t had = s->jobs.count;
+    enum status st = result_ring_take(s->page, &s->ring_taken, &s->results, &err);
+    while (st == STATUS_OK && !s->is_closing && !is_broken(s)) {
+        st = take_one_result(s, &err);
+    }
+    if (s->is_closing) {
+        return;
+    }
+    if (is_broken(s)) {
+        search_rest(s);
+    } else if (st != STATUS_NOT_FOUND) {
+        break_off(s, &err);
+        search_rest(s);
+    }
+    if (s->jobs.count < had && slot_is_up(s)) {
+        s->options.events->room(s->options.ctx, s);
+    }
 }
 
 void slot_take_frames(struct slot *s)
 {
     while (!s->is_closing) {
         struct err err = {0};
-        if (s->child.broken.status != STATUS_OK) {
-            search_rest(s);
+        if (is_broken(s)) {
+            slot_take_results(s);
             return;
         }
         enum status st = take_frame(s, &err);
@@ -159,8 +216,7 @@ void slot_take_frames(struct slot *s)
             return;
         }
         if (st != STATUS_OK) {
-            err_prefix(&err, "broken frame");
-            slot_break_off(s, &err);
+            break_off(s, &err);
         }
     }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by slot.c, the life of a child, and slot_frames.c, what it says. */
+ * Shared by slot.c, the life of a child, slot_jobs.c, what it is given, and slot_frames.c, what it
+ * says. */
 #ifndef CLAIMD_WORKER_SLOT_INTERNAL_H
 #define CLAIMD_WORKER_SLOT_INTERNAL_H
 
@@ -22,7 +23,7 @@ enum child_state {
 };
 
 enum child_event {
-    ON_FREE, /* it said hello, or a run has ended, and it may be given a job */
+    ON_FREE, /* it said hello, or its last job has ended, and it may be given others */
     ON_JOB,
     ON_LEAVE,
     ON_KILL,
@@ -57,20 +58,32 @@ struct slot_child {
     int jobs_done;
 };
 
-/* The run that it has or, without a user, had last. */
 struct slot_job {
-    void *user; /* until its end is told */
+    void *user;
     int64_t id;
     int64_t fence;
     int64_t nonce;
-    int64_t last_nonce; /* of the run before, in the same child; 0 = there was none */
-    bool was_asked_to_stop;
+    uint64_t number; /* among all that this child was sent */
+    int64_t kill_at_us;
+};
+
+/* What the child was sent and has not answered: it runs them in their order, so of the first one
+ * or more it may have begun, of the others none. */
+struct slot_jobs {
+    struct slot_job items[RUNNER_DEPTH];
+    size_t first;
+    size_t count;
+    uint64_t sent;
+    char kind[JOB_NAME_MAX + 1]; /* all of them are of the same */
+    int64_t last_nonce;          /* of the run that was answered last; 0 = there was none */
+    bool was_asked_to_stop;      /* the one that is left */
+    bool is_slow;                /* those behind the first were taken back: it gets no others now */
 };
 
 struct slot {
     struct slot_options options;
     struct slot_child child;
-    struct slot_job job;
+    struct slot_jobs jobs;
     uv_process_t process; /* this and the pipe: open from a child's start until it is GONE */
     uv_pipe_t pipe;
     uv_timer_t timer; /* ON_LATE of the child's state; GONE: the restart */
@@ -79,7 +92,10 @@ struct slot {
     struct runner_page *page;
     int page_fd;
     struct buf in;
-    struct buf out; /* empty unless a write is under way */
+    struct buf results; /* out of the ring */
+    uint64_t ring_taken;
+    struct buf out; /* to be sent */
+    bool is_writing;
     uv_write_t write;
     int restart_ms;
     struct rand rand;
@@ -90,15 +106,24 @@ struct slot {
 /* ---- slot.c ---- */
 void slot_step(struct slot *slot, enum child_event event);
 bool slot_is_up(const struct slot *slot); /* LOADING, IDLE or BUSY */
-void slot_report(struct slot *slot, const struct slot_run *run);
 /* Kills a child for what it did. */
 void slot_break_off(struct slot *slot, const struct err *why);
 /* The child is not used again: by itself where it said so, which only finds what a handler left
  * behind in sessions of their own (fault.G4). Otherwise nothing is left. */
 void slot_retire(struct slot *slot, bool leaves);
 
+/* ---- slot_jobs.c ---- */
+/* NULL where there is none, as the first one where `nonce` is of no job that it has. */
+struct slot_job *slot_first(struct slot *slot);
+bool slot_is_started(const struct slot *slot, const struct slot_job *job);
+/* Tells how the first one ended; it has it no more. */
+void slot_report(struct slot *slot, const struct slot_run *run);
+/* Recycling is due, or other plugins. */
+bool slot_is_spent(const struct slot *slot);
+
 /* ---- slot_frames.c ---- */
-int64_t slot_draw_nonce(struct slot *slot); /* −1 where the system gives no random bytes */
-void slot_take_frames(struct slot *slot);   /* all that is whole in what was read */
+/* After a result, the hello, or the end of a write: is it free, or due to be replaced? */
+void slot_go_on(struct slot *slot);
+void slot_take_frames(struct slot *slot); /* all that is whole in what was read */
 
 #endif

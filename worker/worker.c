@@ -76,6 +76,7 @@ static void on_close_due(uv_timer_t *timer)
     hints_close(TAKE(w->hints));
     hint_return_close(w);
     limits_close(w);
+    dispatch_close(w);
     held_close(w);
     deadlines_stop(w);
     beat_close(w);
@@ -388,10 +389,10 @@ typedef enum status open_step(struct worker *w, struct err *err);
 static enum status open_all(struct worker *w, struct err *err)
 {
     static open_step *const steps[] = {
-        find_runner,    find_plugin_owners, open_state_dir,   kinds_open,
-        open_telemetry, start_signals,      open_hints,       limits_open,
-        held_open,      hint_return_open,   open_close_timer, registration_open,
-        beat_open,      deadlines_start,    open_store,       open_slots};
+        find_runner,      find_plugin_owners, open_state_dir,    kinds_open,    open_telemetry,
+        start_signals,    open_hints,         limits_open,       dispatch_open, held_open,
+        hint_return_open, open_close_timer,   registration_open, beat_open,     deadlines_start,
+        open_store,       open_slots};
     for (size_t i = 0; i < ARRAY_COUNT(steps); i++) {
         enum status st = steps[i](w, err);
         if (st != STATUS_OK) {

@@ -7,7 +7,8 @@
  *  - held.h: hints of jobs that somebody has
  *  - sift.h: hints that lead nowhere
  *  - limits.h: jobs whose limit is reached
- *  - run.h: claimed jobs → runners → finishes → released leases
+ *  - dispatch.h: claimed jobs → runners
+ *  - run.h: ended runs → finishes → released leases
  *  - deadlines.h: danger, timeouts, lost leases
  *  - registration.h, beat.h: the worker's row
  *  - cancel.h: cancels of jobs that run here
@@ -34,6 +35,7 @@
 #include "worker/beat.h"
 #include "worker/cancel.h"
 #include "worker/deadlines.h"
+#include "worker/dispatch.h"
 #include "worker/drain.h"
 #include "worker/fetch.h"
 #include "worker/held.h"
@@ -91,6 +93,7 @@ struct worker {
     struct sift sift;
     struct limits limits;
     struct hint_return *hint_return;
+    struct dispatch dispatch;
     struct runs runs;
     struct deadlines deadlines;
     struct live live;

@@ -172,8 +172,6 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp 
 DECLARE
     wanted bigint[] := ARRAY(SELECT DISTINCT u.id FROM unnest(ids) AS u(id) ORDER BY u.id);
     retried bigint[];
-    asked bigint[]; -- for a change, or their end, while they ran
-    one job;
     refused bigint;
     found_state text;
 BEGIN
@@ -200,16 +198,12 @@ BEGIN
                          flags, version, unique_key, backoff, exclusive_key, share_key)
         OVERRIDING SYSTEM VALUE
         SELECT f.id, f.fence, f.created_at, f.generation + 1, f.priority, f.share, f.queue, f.kind, f.args, f.max_attempts, f.timeout,
-               f.tags, f.metadata, f.flags & ~164, f.version, f.unique_key, f.backoff, f.exclusive_key, f.share_key
+               f.tags, f.metadata, f.flags & ~228, f.version, f.unique_key, f.backoff, f.exclusive_key, f.share_key
           FROM former f
          ORDER BY f.id
-        RETURNING job.id, job.flags
+        RETURNING job.id
     )
-    SELECT COALESCE(array_agg(a.id), '{}'), array_agg(a.id) FILTER (WHERE a.flags & 64 <> 0) INTO retried, asked FROM again a;
-    -- What was kept for an attempt that did not come is for this one.
-    FOR one IN SELECT j.* FROM job j WHERE j.id = ANY (asked) ORDER BY j.id LOOP
-        PERFORM apply_patch(one, take_kept_edits(one), one.version);
-    END LOOP;
+    SELECT COALESCE(array_agg(a.id), '{}') INTO retried FROM again a;
     SELECT u.id INTO refused FROM unnest(wanted) AS u(id) WHERE u.id <> ALL (retried) ORDER BY u.id LIMIT 1;
     IF NOT FOUND THEN
         RETURN cardinality(retried);
@@ -241,7 +235,7 @@ CREATE TABLE job_edit (
     generation integer NOT NULL,
     edited_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     edited_by text NOT NULL DEFAULT session_user,
-    applied_at timestamptz DEFAULT clock_timestamp(), -- NULL: it waits for the next attempt of a job that ran, or for its retry
+    applied_at timestamptz DEFAULT clock_timestamp(), -- NULL: it waits for the next attempt of a job that ran, or there was none
     before jsonb NOT NULL, -- what the edit was about
     after jsonb NOT NULL,
     CONSTRAINT job_edit_pkey PRIMARY KEY (job_id, version)
@@ -326,10 +320,11 @@ DECLARE
 BEGIN
     IF j.flags & 64 <> 0 THEN
         FOR patch IN SELECT e.after FROM job_edit e
-                      WHERE e.job_id = j.id AND e.applied_at IS NULL ORDER BY e.version LOOP
+                      WHERE e.job_id = j.id AND e.generation = j.generation AND e.applied_at IS NULL ORDER BY e.version LOOP
             kept := kept || patch;
         END LOOP;
-        UPDATE job_edit e SET applied_at = clock_timestamp() WHERE e.job_id = j.id AND e.applied_at IS NULL;
+        UPDATE job_edit e SET applied_at = clock_timestamp()
+         WHERE e.job_id = j.id AND e.generation = j.generation AND e.applied_at IS NULL;
     END IF;
     RETURN kept;
 END $$;
@@ -349,7 +344,7 @@ END $$;
 -- kind's limits, now. CL003 when it isn't queued (any more), or its version is not the expected one; CL005 where the new queue is full
 -- of open jobs. Returns its new version.
 -- apply => 'next': a job that runs gets the change when it is claimed for its next attempt, before anything else is decided; if there
--- is none, when somebody retries it. Until then its row of job_edit has no applied_at. Its new queue must have room already.
+-- is none, it is dropped, and its row of job_edit says so (applied_at). Its new queue must have room already.
 CREATE FUNCTION edit(id bigint, patch jsonb, expected_version integer DEFAULT NULL, apply text DEFAULT 'now') RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE

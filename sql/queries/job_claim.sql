@@ -3,8 +3,6 @@
 -- a row lock up to lock_timeout (55P03). $3 and $4 go together: kinds, and how many attempts each allows by default. $5 = 1
 -- leaves out jobs at their last attempt. Jobs with a limit or a kept edit are left to job_claim_limited. Args come along where they
 -- are small and need no decompression; else job_args fetches them, with large metadata and a checkpoint (flag 128).
--- What is small in the table may be megabytes as text (1e131071), and 500 of them are one answer: so it is cut, tags behind what any
--- runner takes, args and metadata behind 16 KiB, which are then fetched. jsonb_send() is their text behind one octet, its version.
 -- (SELECT $1) hides the ids from the planner: it looks at each of 500 otherwise, which takes longer than a claim of ten.
 -- params: int8[], uuid, text[], int8[], int4
 UPDATE claimd.job
@@ -15,8 +13,8 @@ UPDATE claimd.job
    AND kind = ANY ($3) AND attempt + $5 < COALESCE(max_attempts, $4[array_position($3, kind)])
 RETURNING id, fence, attempt, crashes, kind, queue, priority, ready_at, attempted_at, max_attempts,
           (EXTRACT(EPOCH FROM timeout) * 1000000)::bigint AS timeout_us,
-          backoff, generation, created_at, substring(json_send(array_to_json(tags)) FOR 98305) AS tags,
-          CASE WHEN pg_column_size(metadata) <= 8192 THEN substring(jsonb_send(metadata) FROM 2 FOR 16385) END AS metadata,
+          backoff, generation, created_at, array_to_json(tags)::text AS tags,
+          CASE WHEN pg_column_size(metadata) <= 8192 THEN metadata::text END AS metadata,
           CASE WHEN pg_column_size(args) <= 8192 AND pg_column_compression(args) IS NULL
                 AND (metadata IS NULL OR pg_column_size(metadata) <= 8192) AND flags & 128 = 0
-               THEN substring(jsonb_send(args) FROM 2 FOR 16385) END AS args, flags
+               THEN args::text END AS args, flags

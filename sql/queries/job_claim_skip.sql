@@ -12,8 +12,8 @@ UPDATE claimd.job
    AND kind = ANY ($3) AND attempt + $5 < COALESCE(max_attempts, $4[array_position($3, kind)])
 RETURNING id, fence, attempt, crashes, kind, queue, priority, ready_at, attempted_at, max_attempts,
           (EXTRACT(EPOCH FROM timeout) * 1000000)::bigint AS timeout_us,
-          backoff, generation, created_at, substring(json_send(array_to_json(tags)) FOR 98305) AS tags,
-          CASE WHEN pg_column_size(metadata) <= 8192 THEN substring(jsonb_send(metadata) FROM 2 FOR 16385) END AS metadata,
+          backoff, generation, created_at, array_to_json(tags)::text AS tags,
+          CASE WHEN pg_column_size(metadata) <= 8192 THEN metadata::text END AS metadata,
           CASE WHEN pg_column_size(args) <= 8192 AND pg_column_compression(args) IS NULL
                 AND (metadata IS NULL OR pg_column_size(metadata) <= 8192) AND flags & 128 = 0
-               THEN substring(jsonb_send(args) FROM 2 FOR 16385) END AS args, flags
+               THEN args::text END AS args, flags

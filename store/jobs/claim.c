@@ -5,8 +5,6 @@
 #include <stdio.h>
 
 #define TEXT_BLOCK_BYTES ((size_t)16 << 10)
-/* Of args and metadata; job_claim cuts them one octet behind it. */
-#define CLAIM_TEXT_MAX ((size_t)16 << 10)
 
 struct claim_text {
     struct claim_text *next;
@@ -187,15 +185,6 @@ enum {
     COLUMN_PLACE
 };
 
-static bool is_cut(const struct pg_result *rows, int row, int column)
-{
-    size_t len = 0;
-    if (!pg_is_null(rows, row, column)) {
-        (void)pg_text(rows, row, column, &len);
-    }
-    return len > CLAIM_TEXT_MAX;
-}
-
 enum status claim_put_job(struct claim *c, size_t n, const struct pg_result *rows, int row,
                           const struct kind_cache *kinds, struct err *err)
 {
@@ -218,8 +207,7 @@ enum status claim_put_job(struct claim *c, size_t n, const struct pg_result *row
         job.key_row = pg_tid(rows, row, COLUMN_KEY_ROW);
         job.place = pg_tid(rows, row, COLUMN_PLACE);
     }
-    bool is_large = is_cut(rows, row, COLUMN_ARGS) || is_cut(rows, row, COLUMN_METADATA);
-    bool has_args = !is_large && !pg_is_null(rows, row, COLUMN_ARGS);
+    bool has_args = !pg_is_null(rows, row, COLUMN_ARGS);
     if (has_args) {
         size_t len = 0;
         const char *args = pg_text(rows, row, COLUMN_ARGS, &len);
@@ -227,7 +215,7 @@ enum status claim_put_job(struct claim *c, size_t n, const struct pg_result *row
         job.args_len = len;
     }
     bool has_tags = !pg_is_null(rows, row, COLUMN_TAGS);
-    bool has_metadata = !is_large && !pg_is_null(rows, row, COLUMN_METADATA);
+    bool has_metadata = !pg_is_null(rows, row, COLUMN_METADATA);
     job.tags = has_tags ? keep_column(c, rows, row, COLUMN_TAGS) : NULL;
     job.metadata = has_metadata ? keep_column(c, rows, row, COLUMN_METADATA) : NULL;
     if (job.kind == NULL || job.queue == NULL || (has_args && job.args == NULL) ||

@@ -3,6 +3,7 @@
  * Handlers that speak to the worker in their runner's name, or leave by another way than they
  * came. */
 #include "claimd/plugin.h"
+#include "worker/result_ring.h"
 #include "worker/run_said.h"
 
 #include <jansson.h>
@@ -27,7 +28,20 @@ static struct runner_page *map_page(void)
     return at == MAP_FAILED ? NULL : at;
 }
 
-static void send_frame(int64_t id, int64_t fence, int64_t nonce, size_t more)
+/* The place of the job that runs. */
+static _Atomic int64_t *own_place(struct runner_page *page)
+{
+    int64_t nonce = atomic_load(&page->started_nonce);
+    for (size_t i = 0; i < RUNNER_DEPTH; i++) {
+        if (atomic_load(&page->places[i]) == -nonce) {
+            return &page->places[i];
+        }
+    }
+    return &page->places[0];
+}
+
+static void put_frame(struct runner_page *page, int64_t id, int64_t fence, int64_t nonce,
+                      size_t more)
 {
     static const char junk[] = "and more than that";
     const struct result_frame frame = {.id = id,
@@ -40,10 +54,14 @@ static void send_frame(int64_t id, int64_t fence, int64_t nonce, size_t more)
     struct buf out = BUF_INIT(FRAME_MAX);
     if (result_frame_put(&out, &frame, NULL) == STATUS_OK &&
         buf_append(&out, junk, more, NULL) == STATUS_OK) {
-        ssize_t n = write(RUNNER_FD_FRAMES, buf_at(&out), out.len);
-        (void)n;
+        (void)result_ring_put(page, buf_at(&out), out.len);
     }
     buf_release(&out);
+    struct buf nudge = BUF_INIT(FRAME_MAX);
+    if (nudge_frame_put(&nudge, false, NULL) == STATUS_OK) {
+        (void)!write(RUNNER_FD_FRAMES, buf_at(&nudge), nudge.len);
+    }
+    buf_release(&nudge);
 }
 
 /* {"what": N, "ms": M, "hide": 1}: results are forged, M ms before the handler returns; and it
@@ -55,42 +73,43 @@ static enum claimd_outcome forge(const struct claimd_context *job)
         return CLAIMD_FAIL;
     }
     int64_t nonce = atomic_load(&page->started_nonce);
+    _Atomic int64_t *place = own_place(page);
     int ms = (int)number_arg(job, "ms");
     switch (number_arg(job, "what")) {
     case 0: /* its own, early */
-        send_frame(job->id, job->fence, nonce, 0);
+        put_frame(page, job->id, job->fence, nonce, 0);
         break;
     case 1: /* its own, and junk behind it */
-        send_frame(job->id, job->fence, nonce, 10);
+        put_frame(page, job->id, job->fence, nonce, 10);
         break;
     case 2: /* its own, and junk when the worker has taken it */
-        send_frame(job->id, job->fence, nonce, 0);
+        put_frame(page, job->id, job->fence, nonce, 0);
         (void)poll(NULL, 0, ms);
         (void)!write(RUNNER_FD_FRAMES, "junk that is longer than a head", 31);
         break;
     case 3: /* those of jobs to come */
         for (int64_t i = 1; i <= 100; i++) {
-            send_frame(job->id + i, job->fence + i, nonce + i, 0);
+            put_frame(page, job->id + i, job->fence + i, nonce + i, 0);
         }
         break;
     case 4: /* its own, and then those */
-        send_frame(job->id, job->fence, nonce, 0);
+        put_frame(page, job->id, job->fence, nonce, 0);
         (void)poll(NULL, 0, ms);
         for (int64_t i = 1; i <= 100; i++) {
-            send_frame(job->id + i, job->fence + i, nonce, 0);
+            put_frame(page, job->id + i, job->fence + i, nonce, 0);
         }
         break;
     case 5: /* its own, and that of the next job with a nonce that it guesses */
-        send_frame(job->id, job->fence, nonce, 0);
+        put_frame(page, job->id, job->fence, nonce, 0);
         (void)poll(NULL, 0, ms);
-        send_frame(job->id + 1, job->fence + 1, nonce ^ 1, 0);
+        put_frame(page, job->id + 1, job->fence + 1, nonce ^ 1, 0);
         break;
     default:
         return CLAIMD_FAIL;
     }
     (void)poll(NULL, 0, ms);
     if (number_arg(job, "hide") != 0) {
-        atomic_store(&page->started_nonce, nonce);
+        atomic_store(place, -nonce);
     }
     (void)munmap(page, RUNNER_PAGE_SIZE);
     return claimd_done(job, "\"true\"");

@@ -171,13 +171,13 @@ static void rest(const struct claimd_context *job, int ms)
     }
 }
 
-/* {"path": file, "ms": N}: the tests' own record of what ran when. */
 /* Its result is what it was given. */
 static enum claimd_outcome echo(const struct claimd_context *job)
 {
     return claimd_done(job, job->args);
 }
 
+/* {"path": file, "ms": N, "crash": bool}: the tests' own record of what ran when. */
 static enum claimd_outcome ledger(const struct claimd_context *job)
 {
     json_t *args = json_loadb(job->args, job->args_len, 0, NULL);
@@ -188,7 +188,9 @@ static enum claimd_outcome ledger(const struct claimd_context *job)
         outcome = claimd_fail(job, "args need a path that can be written");
     } else {
         rest(job, ms);
-        if (note(path, job, "end") != 0) {
+        if (json_is_true(json_object_get(args, "crash"))) {
+            outcome = crash_segv(job);
+        } else if (note(path, job, "end") != 0) {
             outcome = claimd_retry(job, -1, "write: errno %d", errno);
         }
     }

@@ -3,6 +3,7 @@
 #include "model/job.h"
 #include "support/suite.h"
 #include "worker/protocol.h"
+#include "worker/result_ring.h"
 #include "worker/run_log.h"
 
 #include <check.h>
@@ -13,6 +14,7 @@ static const struct job_frame JOB = {.id = 42,
                                      .nonce = INT64_MAX - 1,
                                      .attempt = 2,
                                      .max_attempts = 25,
+                                     .timeout_us = 1234567,
                                      .kind = "noop",
                                      .kind_len = 4,
                                      .args = "{\"a\":1}",
@@ -69,6 +71,7 @@ START_TEST(a_job_arrives_as_it_was_sent)
     ck_assert_int_eq(got.nonce, JOB.nonce);
     ck_assert_int_eq(got.attempt, JOB.attempt);
     ck_assert_int_eq(got.max_attempts, JOB.max_attempts);
+    ck_assert_int_eq(got.timeout_us, JOB.timeout_us);
     ck_assert_uint_eq(got.kind_len, JOB.kind_len);
     ck_assert_mem_eq(got.kind, JOB.kind, JOB.kind_len);
     ck_assert_uint_eq(got.args_len, JOB.args_len);
@@ -159,7 +162,7 @@ START_TEST(G5_a_length_beyond_the_bound_is_refused_before_its_body_came)
         {1, 0, 0, 0, FRAME_RESULT, RUNNER_PROTOCOL_VERSION},
         {0, 0, 0, 0, FRAME_RESULT, RUNNER_PROTOCOL_VERSION},
         {2, 0, 0, 0, 0, RUNNER_PROTOCOL_VERSION},
-        {2, 0, 0, 0, FRAME_RESULT + 1, RUNNER_PROTOCOL_VERSION},
+        {2, 0, 0, 0, FRAME_NUDGE + 1, RUNNER_PROTOCOL_VERSION},
         {2, 0, 0, 0, FRAME_RESULT, RUNNER_PROTOCOL_VERSION + 1},
         {'j', 'u', 'n', 'k', 'j', 'u'},
     };
@@ -272,6 +275,74 @@ START_TEST(G5_fields_out_of_range_are_refused)
 }
 END_TEST
 
+START_TEST(a_nudge_says_whether_its_runner_leaves)
+{
+    size_t len = 0;
+    bool leaving = _i == 0;
+    ck_assert_int_eq(nudge_frame_put(&out, _i == 1, &err), STATUS_OK);
+    const char *body = body_of(FRAME_NUDGE, &len);
+    ck_assert_int_eq(nudge_frame_get(body, len, &leaving, &err), STATUS_OK);
+    ck_assert_int_eq(leaving, _i == 1);
+    ck_assert_int_eq(nudge_frame_get("\2", 1, &leaving, &err), STATUS_INVALID);
+    ck_assert_int_eq(nudge_frame_get("\1\1", 2, &leaving, &err), STATUS_INVALID);
+    ck_assert_int_eq(nudge_frame_get("", 0, &leaving, &err), STATUS_INVALID);
+}
+END_TEST
+
+/* ---- the ring in the page ---- */
+
+START_TEST(what_is_put_into_the_ring_comes_out_in_order_all_the_way_round)
+{
+    static struct runner_page page;
+    autobuf struct buf in = BUF_INIT(RUNNER_RING_BYTES);
+    char bytes[1000];
+    uint64_t taken = 0;
+    memset(&page, 0, sizeof page);
+    for (int i = 0; i < 1000; i++) {
+        size_t len = (size_t)(i * 7 % 1000);
+        memset(bytes, i % 251, sizeof bytes);
+        ck_assert(result_ring_put(&page, bytes, len));
+        buf_reset(&in);
+        ck_assert_int_eq(result_ring_take(&page, &taken, &in, NULL), STATUS_OK);
+        ck_assert_uint_eq(in.len, len);
+        ck_assert_int_eq(memcmp(buf_at(&in), bytes, len), 0);
+    }
+}
+END_TEST
+
+START_TEST(a_full_ring_takes_nothing_more_and_keeps_what_it_has)
+{
+    static struct runner_page page;
+    static char all[RUNNER_RING_BYTES];
+    autobuf struct buf in = BUF_INIT(RUNNER_RING_BYTES);
+    uint64_t taken = 0;
+    memset(&page, 0, sizeof page);
+    memset(all, 'a', sizeof all);
+    ck_assert(result_ring_put(&page, all, sizeof all));
+    ck_assert(!result_ring_put(&page, "b", 1));
+    ck_assert_int_eq(result_ring_take(&page, &taken, &in, NULL), STATUS_OK);
+    ck_assert_uint_eq(in.len, sizeof all);
+    ck_assert_int_eq(memcmp(buf_at(&in), all, sizeof all), 0);
+    ck_assert(result_ring_put(&page, "b", 1));
+}
+END_TEST
+
+START_TEST(G5_counts_of_the_ring_that_a_handler_wrote_are_refused)
+{
+    static struct runner_page page;
+    autobuf struct buf in = BUF_INIT(RUNNER_RING_BYTES);
+    uint64_t taken = 5000;
+    memset(&page, 0, sizeof page);
+    static const uint64_t forged[] = {4999, 0, 5001 + RUNNER_RING_BYTES, UINT64_MAX};
+    for (size_t i = 0; i < ARRAY_COUNT(forged); i++) {
+        atomic_store(&page.ring_put, forged[i]);
+        ck_assert_int_eq(result_ring_take(&page, &taken, &in, &err), STATUS_INVALID);
+        ck_assert_uint_eq(taken, 5000);
+        ck_assert_uint_eq(in.len, 0);
+    }
+}
+END_TEST
+
 /* ---- the log in the page ---- */
 
 START_TEST(the_tail_of_a_log_is_its_last_bytes_whatever_was_logged)
@@ -345,7 +416,13 @@ int main(void)
     tcase_add_test(tc, G5_a_body_with_bytes_left_over_is_refused);
     tcase_add_test(tc, G5_mutated_frames_are_refused_or_stay_inside_their_bytes);
     tcase_add_test(tc, G5_fields_out_of_range_are_refused);
+    tcase_add_loop_test(tc, a_nudge_says_whether_its_runner_leaves, 0, 2);
     suite_add_tcase(suite, tc);
+    TCase *ring = tcase_create("ring");
+    tcase_add_test(ring, what_is_put_into_the_ring_comes_out_in_order_all_the_way_round);
+    tcase_add_test(ring, a_full_ring_takes_nothing_more_and_keeps_what_it_has);
+    tcase_add_test(ring, G5_counts_of_the_ring_that_a_handler_wrote_are_refused);
+    suite_add_tcase(suite, ring);
     TCase *log = tcase_create("log");
     tcase_add_test(log, the_tail_of_a_log_is_its_last_bytes_whatever_was_logged);
     tcase_add_test(log, a_line_that_is_being_written_is_not_in_the_tail_and_harms_none_that_is);

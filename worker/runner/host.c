@@ -192,7 +192,9 @@ static void run_reset(struct run *run)
     run->result_len = 0;
     run->too_long_len = 0;
     run->error_len = 0;
+    atomic_store(&run->page->started_nonce, 0);
     run_log_reset(run->page);
+    run_said_reset(run->page);
 }
 
 static void set_own_error(struct run *run, const char *format, ...) PRINTF_LIKE(2, 3);
@@ -304,7 +306,7 @@ static enum status keep_told(struct run *run, const struct job_frame *job, struc
 }
 
 enum status run_job(struct run *run, const struct claimd_kind *kind, const struct job_frame *job,
-                    struct result_frame *ret, struct err *err)
+                    _Atomic int64_t *place, struct result_frame *ret, struct err *err)
 {
     run_reset(run);
     buf_reset(&run->args);
@@ -318,6 +320,7 @@ enum status run_job(struct run *run, const struct claimd_kind *kind, const struc
         return st;
     }
     char key[KEY_SIZE];
+    int64_t started_us = clock_boot_us();
     (void)snprintf(key, sizeof key, "job:%" PRId64, job->id);
     memcpy(run->kind, job->kind, job->kind_len);
     run->kind[job->kind_len] = '\0';
@@ -331,7 +334,7 @@ enum status run_job(struct run *run, const struct claimd_kind *kind, const struc
                                            .args_len = job->args_len,
                                            .attempt = job->attempt,
                                            .max_attempts = job->max_attempts,
-                                           .deadline_us = atomic_load(&run->page->deadline_us),
+                                           .deadline_us = started_us + job->timeout_us,
                                            .idempotency_key = key,
                                            .checkpoint = told.checkpoint,
                                            .checkpoint_len = job->checkpoint_len,
@@ -341,8 +344,11 @@ enum status run_job(struct run *run, const struct claimd_kind *kind, const struc
                                            .crashes = job->crashes,
                                            .generation = job->generation,
                                            .created_at_us = job->created_at_us};
+    int64_t sent = job->nonce;
+    if (!atomic_compare_exchange_strong(place, &sent, -job->nonce)) {
+        return err_fail(err, STATUS_NOT_FOUND, "job %" PRId64 " was taken back", job->id);
+    }
     atomic_store(&run->page->started_nonce, job->nonce);
-    int64_t started_us = clock_boot_us();
     enum claimd_outcome outcome = kind->handle(&context);
     int64_t ran_us = clock_boot_us() - started_us;
     enum run_outcome judged = judge_outcome(run, kind, outcome);

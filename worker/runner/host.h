@@ -28,10 +28,11 @@ struct run {
 
 void run_init(struct run *run, struct runner_page *page);
 
-/* Calls the handler in this process. Texts of *ret are borrowed from *run until the next call.
- * NOMEM: it was not called. */
+/* Calls the handler in this process, once it has swapped the job's place in the page. Texts of *ret
+ * are borrowed from *run until the next call. NOMEM, NOT_FOUND (the worker has taken it back): it
+ * was not called. */
 enum status run_job(struct run *run, const struct claimd_kind *kind, const struct job_frame *job,
-                    struct result_frame *ret, struct err *err) MUST_USE;
+                    _Atomic int64_t *place, struct result_frame *ret, struct err *err) MUST_USE;
 
 /* The answer to a job whose kind nobody here serves. */
 void run_refuse(struct run *run, const struct job_frame *job, struct result_frame *ret);

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "worker/result_ring.h"
 #include "worker/runner/host.h"
 #include "worker/runner/process_state.h"
 
@@ -10,9 +11,16 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #define READ_BYTES ((size_t)64 << 10)
 #define IN_MAX (2 * FRAME_MAX)
+
+#define PROVE_RUNS 64 /* in a row: looked at one by one before a runner is trusted … */
+#define TRUST_RUNS 64 /* … with so many at a time */
+#define NUDGE_RESULTS 16
+#define NUDGE_US (1 * US_PER_MS) /* since the first result that the worker doesn't know of */
+#define WAIT_US 200              /* for the worker to look */
 
 struct server {
     struct runner_page *page;
@@ -20,9 +28,15 @@ struct server {
     struct watchdog *watchdog;
     struct buf in;
     struct buf out;
+    struct buf result; /* the frame that goes into the ring */
     struct run *run;
     struct process_state clean;
     pid_t self;
+    uint64_t received; /* JOB frames */
+    int clean_runs;    /* of those that were looked at one by one, in a row */
+    int unchecked;     /* runs since the last look at what they left */
+    int unsaid;        /* results in the ring since the last NUDGE, and since when */
+    int64_t unsaid_us;
 };
 
 /* The one thing that a signal handler needs: where the stop flag is. */
@@ -98,87 +112,229 @@ static void check_between_jobs(const struct server *s)
     }
 }
 
-/* Waits for the next JOB; its texts are borrowed from s->in until *ret_size bytes are consumed. */
-static enum status next_job(struct server *s, struct job_frame *ret_job, size_t *ret_size,
-                            struct err *err)
+/* ---- results ---- */
+
+static enum status nudge(struct server *s, bool leaving, struct err *err)
 {
-    check_between_jobs(s);
-    for (;;) {
-        enum frame_type type = FRAME_HELLO;
-        const char *body = NULL;
-        size_t len = 0;
-        struct err incomplete = {0};
-        enum status st = frame_take(&s->in, &type, &body, &len, ret_size, &incomplete);
-        if (st == STATUS_NOT_FOUND) {
-            st = receive_some(&s->in, err);
-            if (st != STATUS_OK) {
-                return st;
-            }
-            continue;
-        }
-        if (st != STATUS_OK) {
-            return err_fail(err, st, "%s", incomplete.msg);
-        }
-        if (type != FRAME_JOB) {
-            return err_fail(err, STATUS_INVALID, "the worker sent a frame of type %d", type);
-        }
-        return job_frame_get(body, len, ret_job, err);
+    s->unsaid = 0;
+    enum status st = nudge_frame_put(&s->out, leaving, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return send_all(&s->out, err);
+}
+
+static void wait_a_little(void)
+{
+    const struct timespec pause = {.tv_nsec = WAIT_US * 1000};
+    (void)nanosleep(&pause, NULL);
+}
+
+static enum status put_result(struct server *s, const struct result_frame *result, struct err *err)
+{
+    buf_reset(&s->result);
+    enum status st = result_frame_put(&s->result, result, err);
+    while (st == STATUS_OK && !result_ring_put(s->page, buf_at(&s->result), s->result.len)) {
+        st = nudge(s, false, err);
+        wait_a_little();
+    }
+    s->unsaid_us = s->unsaid == 0 ? clock_boot_us() : s->unsaid_us;
+    s->unsaid++;
+    return st;
+}
+
+/* What a run that failed has said of itself is read from the page: no other may write there
+ * before. */
+static void wait_until_answered(const _Atomic int64_t *place, int64_t nonce)
+{
+    while (atomic_load(place) == -nonce) {
+        wait_a_little();
     }
 }
 
-static enum status call_handler(struct server *s, const struct job_frame *job,
+static bool has_said(const struct runner_page *page)
+{
+    return atomic_load(&page->progress_count) != 0 || atomic_load(&page->checkpoint_count) != 0;
+}
+
+/* ---- what a handler leaves behind (docs/decisions/0019) ---- */
+
+static const char *look_for_change(struct server *s)
+{
+    const char *change = process_state_change(&s->clean);
+    s->clean_runs += s->unchecked == 1;
+    s->unchecked = 0;
+    return change;
+}
+
+static bool is_look_due(const struct server *s, const struct job_frame *job, bool is_last)
+{
+    return is_last || s->clean_runs < PROVE_RUNS || s->unchecked >= TRUST_RUNS || job->crashes > 0;
+}
+
+static void tell_change(struct server *s, const struct job_frame *job, const char *change,
+                        struct result_frame *result)
+{
+    char note[128];
+    (void)snprintf(note, sizeof note, "claimd: the handler left %s; its runner is replaced",
+                   change);
+    run_note(s->run, result, note);
+    log_info("runner_dirty", LOG_I64("job", job->id), LOG_TEXT("left", change));
+    result->leaving = true;
+}
+
+/* ---- jobs ---- */
+
+/* The worker took back all that came behind the last run: that was not known when it ended. */
+static enum status look_before_waiting(struct server *s, bool *ret_leaving, struct err *err)
+{
+    const char *change = s->unchecked > 0 ? look_for_change(s) : NULL;
+    *ret_leaving = change != NULL;
+    if (change != NULL) {
+        log_info("runner_dirty", LOG_TEXT("left", change));
+    }
+    return s->unsaid > 0 || *ret_leaving ? nudge(s, *ret_leaving, err) : STATUS_OK;
+}
+
+/* NOT_FOUND: there is no whole one. */
+static enum status take_job(const struct server *s, struct job_frame *ret_job, size_t *ret_size,
+                            struct err *err)
+{
+    enum frame_type type = FRAME_HELLO;
+    const char *body = NULL;
+    size_t len = 0;
+    enum status st = frame_take(&s->in, &type, &body, &len, ret_size, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (type != FRAME_JOB) {
+        return err_fail(err, STATUS_INVALID, "the worker sent a frame of type %d", type);
+    }
+    return job_frame_get(body, len, ret_job, err);
+}
+
+static bool has_another(const struct server *s, size_t size)
+{
+    const struct buf rest = {
+        .data = s->in.data, .head = s->in.head + size, .len = s->in.len - size};
+    enum frame_type type;
+    const char *body = NULL;
+    size_t len = 0;
+    struct err incomplete = {0};
+    return frame_take(&rest, &type, &body, &len, &size, &incomplete) != STATUS_NOT_FOUND;
+}
+
+/* Waits for the next JOB; its texts are borrowed from s->in until *ret_size bytes are consumed. */
+static enum status next_job(struct server *s, struct job_frame *ret_job, size_t *ret_size,
+                            bool *ret_leaving, struct err *err)
+{
+    check_between_jobs(s);
+    for (;;) {
+        struct err incomplete = {0};
+        enum status st = take_job(s, ret_job, ret_size, &incomplete);
+        if (st == STATUS_OK) {
+            return STATUS_OK;
+        }
+        if (st != STATUS_NOT_FOUND) {
+            return err_fail(err, st, "%s", incomplete.msg);
+        }
+        st = look_before_waiting(s, ret_leaving, err);
+        if (st != STATUS_OK || *ret_leaving) {
+            return st;
+        }
+        st = receive_some(&s->in, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
+}
+
+static enum status call_handler(struct server *s, const struct claimd_kind *kind,
+                                const struct job_frame *job, _Atomic int64_t *place,
                                 struct result_frame *ret, struct err *err)
 {
-    const struct claimd_kind *kind = plugin_set_find(s->plugins, job->kind, job->kind_len);
-    if (kind == NULL) {
-        run_refuse(s->run, job, ret);
-        return STATUS_OK;
+    if (atomic_load(place) != job->nonce) {
+        return err_fail(err, STATUS_NOT_FOUND, "job %" PRId64 " was taken back", job->id);
     }
     atomic_store(&s->watchdog->job_runs, true);
     if (watchdog_time_is_up(s->page, clock_boot_us())) {
         return err_fail(err, STATUS_TIMEOUT, "job %" PRId64 " came after its time", job->id);
     }
-    enum status st = run_job(s->run, kind, job, ret, err);
+    enum status st = run_job(s->run, kind, job, place, ret, err);
     if (getpid() != s->self) {
         _exit(1); /* a handler forked and its child returned from it too */
     }
-    if (st == STATUS_OK && atomic_load(&s->page->started_nonce) != job->nonce) {
+    if (st == STATUS_OK && atomic_load(place) != -job->nonce) {
         end_as_left(s->page, job->id); /* the return of an earlier run, or of one that is over */
     }
     atomic_store(&s->watchdog->job_runs, false);
     return st;
 }
 
-/* Runs one job and sends its result; *ret_leaving when this process should not run another. */
+/* NOT_FOUND: the worker has taken it back. */
+static enum status run_or_refuse(struct server *s, const struct job_frame *job,
+                                 _Atomic int64_t *place, struct result_frame *ret, struct err *err)
+{
+    const struct claimd_kind *kind = plugin_set_find(s->plugins, job->kind, job->kind_len);
+    int64_t sent = job->nonce;
+    if (kind != NULL) {
+        return call_handler(s, kind, job, place, ret, err);
+    }
+    if (!atomic_compare_exchange_strong(place, &sent, 0)) {
+        return STATUS_NOT_FOUND;
+    }
+    run_refuse(s->run, job, ret);
+    return STATUS_OK;
+}
+
+static enum status answer(struct server *s, const struct result_frame *result,
+                          const _Atomic int64_t *place, bool is_last, struct err *err)
+{
+    bool is_read_first = result->outcome != RUN_DONE && has_said(s->page);
+    enum status st = put_result(s, result, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (is_last || result->leaving || is_read_first || s->unsaid >= NUDGE_RESULTS ||
+        clock_boot_us() - s->unsaid_us >= NUDGE_US) {
+        st = nudge(s, false, err);
+    }
+    if (is_read_first && !result->leaving) {
+        wait_until_answered(place, result->nonce);
+    }
+    return st;
+}
+
+/* Runs one job and puts its result; *ret_leaving when this process should not run another. */
 static enum status serve_one(struct server *s, bool *ret_leaving, struct err *err)
 {
     struct job_frame job = {0};
     size_t size = 0;
-    enum status st = next_job(s, &job, &size, err);
-    if (st != STATUS_OK) {
+    enum status st = next_job(s, &job, &size, ret_leaving, err);
+    if (st != STATUS_OK || *ret_leaving) {
         return st;
     }
+    _Atomic int64_t *place = &s->page->places[s->received % RUNNER_DEPTH];
     struct result_frame result = {0};
-    st = call_handler(s, &job, &result, err);
+    s->received++;
+    st = run_or_refuse(s, &job, place, &result, err);
+    if (st == STATUS_NOT_FOUND) {
+        buf_consume(&s->in, size);
+        return STATUS_OK;
+    }
     if (st != STATUS_OK) {
         return st;
     }
-    const char *change = process_state_change(&s->clean);
+    s->unchecked++;
+    bool is_last = !has_another(s, size);
+    const char *change = is_look_due(s, &job, is_last) ? look_for_change(s) : NULL;
     if (change != NULL) {
-        char note[128];
-        (void)snprintf(note, sizeof note, "claimd: the handler left %s; its runner is replaced",
-                       change);
-        run_note(s->run, &result, note);
-        log_info("runner_dirty", LOG_I64("job", job.id), LOG_TEXT("left", change));
-        result.leaving = true;
+        tell_change(s, &job, change, &result);
     }
-    buf_consume(&s->in, size);
-    st = result_frame_put(&s->out, &result, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
+    st = answer(s, &result, place, is_last, err);
     *ret_leaving = result.leaving;
-    return send_all(&s->out, err);
+    buf_consume(&s->in, size);
+    return st;
 }
 
 static enum status say_hello(struct server *s, struct err *err)
@@ -219,6 +375,7 @@ enum status serve(struct runner_page *page, const struct plugin_set *plugins, st
                        .watchdog = w,
                        .in = BUF_INIT(IN_MAX),
                        .out = BUF_INIT(FRAME_MAX),
+                       .result = BUF_INIT(FRAME_MAX),
                        .run = run,
                        .self = getpid()};
     enum status st = catch_term(page, err);
@@ -230,6 +387,7 @@ enum status serve(struct runner_page *page, const struct plugin_set *plugins, st
     process_state_end_children();
     buf_release(&s.in);
     buf_release(&s.out);
+    buf_release(&s.result);
     buf_release(&run->args);
     buf_release(&run->more);
     return st;

@@ -466,7 +466,7 @@ START_TEST(A4_a_job_that_becomes_available_during_a_claim_is_not_claimed_without
 }
 END_TEST
 
-START_TEST(A4_a_kept_edit_comes_before_one_of_the_queued_job)
+START_TEST(A4_a_kept_edit_comes_before_one_of_the_queued_job_and_ends_with_it)
 {
     (void)side_run(db, "SELECT claimd.enqueue('a')::text");
     (void)side_run(db, RUN_1);
@@ -478,25 +478,17 @@ START_TEST(A4_a_kept_edit_comes_before_one_of_the_queued_job)
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job WHERE args = '3' AND priority = "
                             "1 AND version = 4 AND flags = 0"),
                      1);
-}
-END_TEST
-
-START_TEST(A4_a_kept_edit_holds_for_the_attempt_that_a_retry_by_hand_makes)
-{
-    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
     (void)side_run(db, RUN_1);
-    (void)side_run(db, "SELECT claimd.edit(1, '{\"queue\": \"q\"}', apply => 'next')::text");
-    (void)side_run(db, "SELECT claimd.edit(1, '{\"args\": 2}', apply => 'next')::text");
-    for (int i = 0; i < 2; i++) { /* once more: a cancel that was asked for is over as well */
-        ck_assert_int_eq(number("SELECT count(applied_at)::text FROM claimd.job_edit"), 2 * i);
-        (void)side_run(db, "SELECT claimd.complete_in_tx(id, fence)::text FROM claimd.job");
-        ck_assert_int_eq(number("SELECT claimd.retry(1, true)::text"), 1);
-        ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job WHERE args = '2' AND queue ="
-                                " 'q' AND version = 3 AND flags = 0 AND state = 'available'"),
-                         1);
-        (void)side_run(db, RUN_1);
-        (void)side_run(db, "SELECT claimd.cancel(1)");
-    }
+    (void)side_run(db, "SELECT claimd.edit(1, '{\"args\": 4}', apply => 'next')::text");
+    (void)side_run(db, "SELECT claimd.complete_in_tx(1, 2)::text");
+    ck_assert_int_eq(number("SELECT version::text FROM claimd.job_edit WHERE applied_at IS NULL"),
+                     5);
+    ck_assert_int_eq(number("SELECT claimd.retry(1, true)::text"), 1);
+    (void)side_run(db, "UPDATE claimd.job SET flags = 64"); /* as if it had been forgotten */
+    (void)side_run(db, CLAIM_1);
+    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job WHERE args = '3' AND flags = 0 "
+                            "AND state = 'running'"),
+                     1);
 }
 END_TEST
 
@@ -589,8 +581,7 @@ int main(void)
     tcase_add_test(tc, A4_an_edit_of_a_running_job_is_kept_for_its_next_attempt);
     tcase_add_test(
         tc, A4_a_job_that_becomes_available_during_a_claim_is_not_claimed_without_its_kept_edit);
-    tcase_add_test(tc, A4_a_kept_edit_comes_before_one_of_the_queued_job);
-    tcase_add_test(tc, A4_a_kept_edit_holds_for_the_attempt_that_a_retry_by_hand_makes);
+    tcase_add_test(tc, A4_a_kept_edit_comes_before_one_of_the_queued_job_and_ends_with_it);
     tcase_add_test(tc, an_edit_gives_and_takes_a_key_and_a_backoff);
     tcase_add_test(tc, an_edit_gives_a_job_to_another_tenant_and_to_none);
     tcase_add_test(tc, B9_an_edit_of_the_time_of_a_job_that_waits_lets_it_wait);

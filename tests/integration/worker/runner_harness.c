@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "cluster/servers.h"
+#include "worker/result_ring.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -78,6 +79,7 @@ void harness_start(struct harness *h, const char *directory)
     (void)close(page);
     *h = (struct harness){.pid = pid, .fd = ends[0], .page = mapped};
     buf_init(&h->in, 2 * FRAME_MAX);
+    buf_init(&h->results, 2 * FRAME_MAX);
 }
 
 void harness_stop(struct harness *h)
@@ -92,6 +94,7 @@ void harness_stop(struct harness *h)
         (void)close(h->fd);
     }
     buf_release(&h->in);
+    buf_release(&h->results);
     *h = (struct harness){.fd = -1};
 }
 
@@ -109,18 +112,54 @@ static bool read_more(struct harness *h)
     return true;
 }
 
+static enum status take(struct harness *h, struct buf *from, enum frame_type *ret_type,
+                        const char **ret_body, size_t *ret_len)
+{
+    h->read_from = from;
+    return frame_take(from, ret_type, ret_body, ret_len, &h->frame_size, NULL);
+}
+
+static void consume(struct harness *h)
+{
+    if (h->read_from != NULL) {
+        buf_consume(h->read_from, h->frame_size);
+    }
+    h->read_from = NULL;
+    h->frame_size = 0;
+}
+
+static enum status take_any(struct harness *h, enum frame_type *ret_type, const char **ret_body,
+                            size_t *ret_len)
+{
+    enum status st = result_ring_take(h->page, &h->ring_taken, &h->results, NULL);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = take(h, &h->results, ret_type, ret_body, ret_len);
+    if (st != STATUS_NOT_FOUND) {
+        return st;
+    }
+    h->frame_size = 0;
+    st = take(h, &h->in, ret_type, ret_body, ret_len);
+    h->frame_size = st == STATUS_OK ? h->frame_size : 0;
+    return st;
+}
+
 enum status harness_read(struct harness *h, enum frame_type *ret_type, const char **ret_body,
                          size_t *ret_len)
 {
-    buf_consume(&h->in, h->frame_size);
-    h->frame_size = 0;
+    bool is_over = false;
+    consume(h);
     for (;;) {
-        enum status st = frame_take(&h->in, ret_type, ret_body, ret_len, &h->frame_size, NULL);
-        if (st != STATUS_NOT_FOUND) {
+        enum status st = take_any(h, ret_type, ret_body, ret_len);
+        if (st == STATUS_OK && *ret_type == FRAME_NUDGE) {
+            consume(h);
+        } else if (st != STATUS_NOT_FOUND) {
             return st;
-        }
-        if (!read_more(h)) {
+        } else if (is_over) {
             return STATUS_UNAVAILABLE;
+        } else {
+            is_over = !read_more(h); /* what it put into the ring before that counts */
         }
     }
 }
@@ -134,14 +173,28 @@ const char *harness_hello(struct harness *h, size_t *ret_len)
     return body;
 }
 
+static _Atomic int64_t *place_of(struct harness *h, uint64_t number)
+{
+    return &h->page->places[number % RUNNER_DEPTH];
+}
+
+bool harness_take_back(struct harness *h)
+{
+    int64_t sent = h->last_id + 100;
+    return atomic_compare_exchange_strong(place_of(h, h->sent - 1), &sent, 0);
+}
+
 void harness_send(struct harness *h, const char *kind, const char *args)
 {
     h->last_id++;
+    ck_assert_uint_lt(h->sent - h->answered, RUNNER_DEPTH);
+    atomic_store(place_of(h, h->sent++), h->last_id + 100);
     const struct job_frame job = {.id = h->last_id,
                                   .fence = h->last_id + 100,
                                   .nonce = h->last_id + 100,
                                   .attempt = 1,
                                   .max_attempts = 25,
+                                  .timeout_us = 30 * US_PER_S,
                                   .kind = kind,
                                   .kind_len = strlen(kind),
                                   .args = args,
@@ -165,6 +218,10 @@ void harness_result(struct harness *h, struct result_frame *ret)
     ck_assert_int_eq(type, FRAME_RESULT);
     struct err err = {0};
     ck_assert_msg(result_frame_get(body, len, ret, &err) == STATUS_OK, "%s", err.msg);
+    while (atomic_load(place_of(h, h->answered)) == 0 && h->answered < h->sent - 1) {
+        h->answered++; /* it was taken back */
+    }
+    atomic_store(place_of(h, h->answered++), 0);
 }
 
 void harness_run(struct harness *h, const char *kind, const char *args, struct result_frame *ret)

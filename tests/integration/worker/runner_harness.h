@@ -16,8 +16,13 @@ struct harness {
     int fd; /* our end of the frames */
     struct runner_page *page;
     struct buf in;
-    size_t frame_size; /* of the frame that was read last, still in `in` */
+    struct buf results; /* out of the page's ring */
+    uint64_t ring_taken;
+    struct buf *read_from; /* of the frame that was read last, which is still in it */
+    size_t frame_size;
     int64_t last_id;
+    uint64_t sent; /* jobs, and how many were answered */
+    uint64_t answered;
 };
 
 /* The directories of the build's plugins, of those that misbehave, and of those to be refused. */
@@ -33,7 +38,8 @@ void harness_stop(struct harness *h);
 /* Reads HELLO; the text is valid until the next read. */
 const char *harness_hello(struct harness *h, size_t *ret_len);
 
-/* Sends a job with the next id; its fence and its nonce are id + 100. */
+/* Sends a job with the next id; its fence and its nonce are id + 100. At most RUNNER_DEPTH that
+ * are not answered. */
 void harness_send(struct harness *h, const char *kind, const char *args);
 
 /* The next RESULT; its texts are valid until the next read. */
@@ -41,7 +47,10 @@ void harness_result(struct harness *h, struct result_frame *ret);
 /* Sends a job and reads its result, which must be its own. */
 void harness_run(struct harness *h, const char *kind, const char *args, struct result_frame *ret);
 
-/* The next frame: OK, INVALID, or UNAVAILABLE at the end of the stream. */
+/* Takes back the job that was sent last: false where it has begun. */
+bool harness_take_back(struct harness *h);
+
+/* The next HELLO or RESULT: OK, INVALID, or UNAVAILABLE at the end of the stream. */
 enum status harness_read(struct harness *h, enum frame_type *ret_type, const char **ret_body,
                          size_t *ret_len);
 

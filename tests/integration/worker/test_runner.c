@@ -97,13 +97,50 @@ END_TEST
 START_TEST(jobs_that_were_sent_ahead_are_answered_in_order)
 {
     struct result_frame r;
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < RUNNER_DEPTH; i++) {
         harness_send(&h, "noop", "{}");
     }
-    for (int i = 1; i <= 100; i++) {
+    for (int i = 1; i <= 1000; i++) {
         harness_result(&h, &r);
         ck_assert_int_eq(r.id, i);
+        harness_send(&h, "noop", "{}");
     }
+}
+END_TEST
+
+START_TEST(G5_a_job_that_was_taken_back_is_never_begun)
+{
+    struct result_frame r;
+    harness_send(&h, "sleep", "{\"ms\": 300}");
+    ck_assert(WAIT_UNTIL(atomic_load(&h.page->started_nonce) == 101, 5 * US_PER_S));
+    ck_assert(!harness_take_back(&h)); /* it has begun */
+    harness_send(&h, "noop", "{}");
+    ck_assert(harness_take_back(&h));
+    harness_send(&h, "noop", "{}");
+    harness_result(&h, &r);
+    ck_assert_int_eq(r.id, 1);
+    harness_result(&h, &r);
+    ck_assert_int_eq(r.id, 3);
+}
+END_TEST
+
+START_TEST(a_runner_waits_for_room_in_the_ring_and_loses_no_result)
+{
+    struct result_frame r;
+    char *args = malloc(40001);
+    ck_assert_ptr_nonnull(args);
+    memset(args, '1', 40000);
+    args[40000] = '\0';
+    for (int i = 0; i < 4; i++) { /* more than the ring holds, less than the socket */
+        harness_send(&h, "echo", args);
+    }
+    ck_assert(WAIT_UNTIL(atomic_load(&h.page->started_nonce) == 104, 5 * US_PER_S));
+    for (int i = 1; i <= 4; i++) {
+        harness_result(&h, &r);
+        ck_assert_int_eq(r.id, i);
+        ck_assert_uint_eq(r.result_len, 40000);
+    }
+    free(args);
 }
 END_TEST
 
@@ -157,10 +194,11 @@ START_TEST(G1_a_handler_that_crashes_or_exits_gives_no_result)
 }
 END_TEST
 
-START_TEST(G4_a_handler_that_closes_our_descriptors_gives_no_result)
+/* The ring may have its result: whether it counts depends on who is faster. */
+START_TEST(G4_a_handler_that_closes_our_descriptors_ends_its_runner)
 {
     harness_send(&h, "close_fds", "{}");
-    assert_crashed();
+    (void)harness_wait(&h);
 }
 END_TEST
 
@@ -170,7 +208,11 @@ START_TEST(G5_garbage_on_the_frames_is_seen_as_such)
     enum frame_type type = FRAME_HELLO;
     const char *body = NULL;
     size_t len = 0;
-    ck_assert_int_eq(harness_read(&h, &type, &body, &len), STATUS_INVALID);
+    enum status st = harness_read(&h, &type, &body, &len);
+    if (st == STATUS_OK) { /* its result, which goes another way */
+        st = harness_read(&h, &type, &body, &len);
+    }
+    ck_assert_int_eq(st, STATUS_INVALID);
 }
 END_TEST
 
@@ -267,13 +309,13 @@ START_TEST(progress_and_checkpoint_are_refused_outside_their_limits_and_change_n
     harness_run(&h, "refusals", "{\"ms\": 1}", &r);
     ck_assert_uint_eq(r.result_len, strlen(codes));
     ck_assert_mem_eq(r.result, codes, r.result_len);
-    ck_assert(run_said_read_progress(h.page, &count, &percent, text, &len));
+    ck_assert(run_said_read_progress(h.page, h.last_id + 100, &count, &percent, text, &len));
     ck_assert_uint_eq(count, 2); /* one change */
     ck_assert_int_eq(percent, 100);
     ck_assert_uint_eq(len, JOB_PROGRESS_MAX);
-    ck_assert(!run_said_read_progress(h.page, &count, &percent, text, &len));
+    ck_assert(!run_said_read_progress(h.page, h.last_id + 100, &count, &percent, text, &len));
     count = 0;
-    ck_assert(run_said_read_checkpoint(h.page, &count, json, &len));
+    ck_assert(run_said_read_checkpoint(h.page, h.last_id + 100, &count, json, &len));
     ck_assert_uint_eq(count, 2);
     ck_assert_uint_eq(len, strlen("[1, \"two\"]"));
     ck_assert_mem_eq(json, "[1, \"two\"]", len);
@@ -324,6 +366,7 @@ int main(void)
     tcase_add_checked_fixture(shipped, start_shipped, stop);
     tcase_add_test(shipped, a_job_is_done_and_its_start_was_announced);
     tcase_add_test(shipped, jobs_that_were_sent_ahead_are_answered_in_order);
+    tcase_add_test(shipped, G5_a_job_that_was_taken_back_is_never_begun);
     tcase_add_test(shipped, the_largest_args_arrive);
     tcase_add_test(shipped, a_kind_that_nobody_serves_is_answered_with_a_reason);
     tcase_add_test(shipped, the_end_of_the_stream_ends_an_idle_runner_with_0);
@@ -335,8 +378,9 @@ int main(void)
     tcase_add_checked_fixture(bad, start_misbehaving, stop);
     tcase_add_test(bad, hello_names_each_kind_with_its_effective_numbers);
     tcase_add_loop_test(bad, G1_a_handler_that_crashes_or_exits_gives_no_result, 0, 3);
-    tcase_add_test(bad, G4_a_handler_that_closes_our_descriptors_gives_no_result);
+    tcase_add_test(bad, G4_a_handler_that_closes_our_descriptors_ends_its_runner);
     tcase_add_test(bad, G5_garbage_on_the_frames_is_seen_as_such);
+    tcase_add_test(bad, a_runner_waits_for_room_in_the_ring_and_loses_no_result);
     tcase_add_test(bad, a_result_beyond_the_limit_fails_the_job_with_a_reason);
     tcase_add_loop_test(bad, a_result_passes_as_the_bytes_that_it_is, 0, 4);
     tcase_add_test(bad, fail_retry_and_no_outcome_are_told_apart);

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Short jobs go to a runner many at a time (docs/decisions/0019): what becomes of those that wait
+ * there when something happens to the one that runs. One worker with two runners serves all. */
+#include "support/fleet.h"
+#include "support/suite.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+
+#define SOON_US (60 * US_PER_S)
+#define WARM_UP 600 /* jobs, after which their mean is short */
+#define SHORT 300
+
+static struct fleet f;
+
+static void setup(void)
+{
+    fleet_start(&f, &(struct fleet_options){.slots = 2});
+    fleet_start_scheduler(&f, 0);
+    fleet_start_worker(&f, 0, NULL);
+}
+
+static void teardown(void)
+{
+    fleet_stop(&f);
+}
+
+/* ms: how long the first one runs; `more`: further args of it. All are of one kind, and wait for
+ * the commit of one transaction, so that the worker gets them together. Returns the first's id. */
+static int64_t insert(int ms, const char *more, int count)
+{
+    char path[SERVER_PATH_MAX];
+    fleet_ledger_path(&f, path, sizeof path);
+    return sql_i64(f.sql,
+                   "WITH added AS (INSERT INTO claimd.job (kind, args) SELECT 'ledger',"
+                   " jsonb_build_object('path', '%s', 'ms', CASE n WHEN 1 THEN %d ELSE 0 END)"
+                   " || CASE n WHEN 1 THEN '{%s}'::jsonb ELSE '{}' END"
+                   " FROM generate_series(1, %d) AS n RETURNING id) SELECT min(id) FROM added",
+                   path, ms, more, count);
+}
+
+static int64_t completed(int64_t first, int64_t last)
+{
+    return sql_i64(f.sql,
+                   "SELECT count(*) FROM claimd.job_history"
+                   " WHERE id BETWEEN %lld AND %lld AND state = 'completed'",
+                   (long long)first, (long long)last);
+}
+
+static void warm_up(void)
+{
+    int64_t first = insert(0, "", WARM_UP);
+    ck_assert(WAIT_UNTIL(completed(first, first + WARM_UP - 1) == WARM_UP, SOON_US));
+}
+
+static bool is_running(int64_t id)
+{
+    return sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE id = %lld AND state = 'running'",
+                   (long long)id) == 1;
+}
+
+START_TEST(no_job_waits_behind_a_slow_one)
+{
+    warm_up();
+    int64_t slow = insert(600000, "", 1 + SHORT);
+    ck_assert(WAIT_UNTIL(completed(slow + 1, slow + SHORT) == SHORT, SOON_US));
+    ck_assert(is_running(slow));
+    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history WHERE attempt <> 1"),
+                     0);
+    sql_run(f.sql, "SELECT claimd.cancel(%lld)", (long long)slow);
+    ck_assert(WAIT_UNTIL(!is_running(slow), SOON_US));
+}
+END_TEST
+
+START_TEST(A2_a_crash_charges_the_job_that_had_begun_and_no_other)
+{
+    warm_up();
+    int64_t bad = insert(0, "\"crash\": true", 1 + SHORT);
+    ck_assert(WAIT_UNTIL(completed(bad + 1, bad + SHORT) == SHORT, SOON_US));
+    ck_assert_int_eq(sql_i64(f.sql,
+                             "SELECT count(*) FROM claimd.job_history WHERE id BETWEEN %lld AND"
+                             " %lld AND (attempt <> 1 OR crashes <> 0)",
+                             (long long)bad + 1, (long long)bad + SHORT),
+                     0);
+    ck_assert(WAIT_UNTIL(sql_i64(f.sql,
+                                 "SELECT count(*) FROM claimd.jobs WHERE id = %lld AND"
+                                 " crashes > 0",
+                                 (long long)bad) == 1,
+                         SOON_US));
+}
+END_TEST
+
+START_TEST(a_cancel_reaches_a_job_that_waits_in_a_runner_and_not_the_one_that_runs)
+{
+    warm_up();
+    int64_t slow = insert(3000, "", 1);
+    ck_assert(WAIT_UNTIL(is_running(slow), SOON_US));
+    int64_t second = insert(3000, "", 1 + SHORT);
+    ck_assert(WAIT_UNTIL(is_running(second), SOON_US)); /* no runner is free */
+    sql_run(f.sql, "SELECT claimd.cancel(id) FROM generate_series(%lld, %lld) AS id",
+            (long long)second + 1, (long long)second + SHORT);
+    ck_assert(WAIT_UNTIL(completed(slow, second) == 2, SOON_US));
+    ck_assert(WAIT_UNTIL(sql_i64(f.sql,
+                                 "SELECT count(*) FROM claimd.job_history WHERE id BETWEEN"
+                                 " %lld AND %lld AND state IN ('cancelled', 'completed')",
+                                 (long long)second + 1, (long long)second + SHORT) == SHORT,
+                         SOON_US));
+    ck_assert_int_eq(sql_i64(f.sql,
+                             "SELECT count(*) FROM claimd.job_history WHERE id IN"
+                             " (%lld, %lld) AND attempt = 1",
+                             (long long)slow, (long long)second),
+                     2);
+}
+END_TEST
+
+START_TEST(rule3_a_drain_gives_back_what_waits_in_runners_uncharged)
+{
+    warm_up();
+    int64_t slow = insert(3000, "", 1);
+    ck_assert(WAIT_UNTIL(is_running(slow), SOON_US));
+    int64_t second = insert(3000, "", 1 + SHORT);
+    ck_assert(WAIT_UNTIL(is_running(second), SOON_US));
+    fleet_signal(f.workers[0], SIGTERM);
+    ck_assert_int_eq(fleet_wait_end(&f, &f.workers[0]), 0);
+    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'"), 0);
+    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE attempt > 0"), 0);
+    fleet_start_worker(&f, 0, NULL);
+    ck_assert(WAIT_UNTIL(completed(slow, second + SHORT) == second + SHORT - slow + 1, SOON_US));
+    ck_assert_int_eq(fleet_ledger_count(&f, " end"), fleet_ledger_count(&f, " start"));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("worker_ahead");
+    TCase *c = tcase_create("ahead");
+    tcase_set_timeout(c, 200);
+    tcase_add_unchecked_fixture(c, fleet_share_pg, fleet_unshare_pg);
+    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_add_test(c, no_job_waits_behind_a_slow_one);
+    tcase_add_test(c, A2_a_crash_charges_the_job_that_had_begun_and_no_other);
+    tcase_add_test(c, a_cancel_reaches_a_job_that_waits_in_a_runner_and_not_the_one_that_runs);
+    tcase_add_test(c, rule3_a_drain_gives_back_what_waits_in_runners_uncharged);
+    suite_add_tcase(suite, c);
+    return suite_run(suite);
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/dispatch.h"
+
+#include "base/clock.h"
+#include "base/probe.h"
+#include "base/timer.h"
+#include "worker/worker.h"
+
+/* Work that a runner is given at once: many times what a system call costs, little for whoever
+ * waits behind it. */
+#define AT_ONCE_US 1000
+/* Results of runners are looked for, and jobs taken back from slow ones, this often. */
+#define LOOK_MS 2
+#define SLOW_US (2 * US_PER_MS)
+#define WAIT_MAX_US (50 * US_PER_MS)
+/* Larger ones go alone. */
+#define BEHIND_ARGS_MAX 4096
+#define FRAME_ROOM 1024 /* the rest of a frame, roughly */
+
+/* ---- one job ---- */
+
+static size_t text_len(const char *text)
+{
+    return text == NULL ? 0 : strlen(text);
+}
+
+static struct job_frame frame_of(const struct job_in_hand *job)
+{
+    return (struct job_frame){.id = job->id,
+                              .fence = job->fence,
+                              .attempt = job->attempt,
+                              .max_attempts = job->settings.max_attempts,
+                              .timeout_us = job->settings.timeout_us,
+                              .kind = job->kind,
+                              .kind_len = strlen(job->kind),
+                              .args = job->args,
+                              .args_len = job->args_len,
+                              .crashes = job->crashes,
+                              .generation = job->generation,
+                              .created_at_us = job->created_at_unix_us,
+                              .queue = job->queue,
+                              .queue_len = strlen(job->queue),
+                              .tags = job->tags,
+                              .tags_len = text_len(job->tags),
+                              .metadata = job->metadata,
+                              .metadata_len = text_len(job->metadata),
+                              .checkpoint = job->checkpoint,
+                              .checkpoint_len = text_len(job->checkpoint)};
+}
+
+static void give(struct worker *w, struct slot *slot, struct job_in_hand *job, int64_t now_us)
+{
+    struct job_frame frame = frame_of(job);
+    job->slot = slot;
+    job->started_us = now_us;
+    job->progress_count = 0;
+    job->checkpoint_count = 0;
+    in_hand_set_phase(&w->jobs, job, IN_HAND_RUNNING);
+    job->nonce = slot_run(slot, &frame, run_kill_at_us(w, job, now_us), job);
+    if (slot_waiting(slot) == 0) {
+        run_begun(job, now_us);
+    }
+    probe("W6");
+}
+
+/* What takes few octets in PostgreSQL may be long as text (a large exponent, what compresses well,
+ * many empty tags): no runner will ever take such a job, so it fails for good, with the reason. */
+static bool fails_unstarted(struct worker *w, struct job_in_hand *job)
+{
+    struct err why = {0};
+    struct job_frame frame = frame_of(job);
+    if (job_frame_check(&frame, &why) == STATUS_OK) {
+        return false;
+    }
+    run_fail(w, job, &why);
+    return true;
+}
+
+/* Withdrawn after it was claimed: no runner that is free now need know it. */
+static bool is_served(const struct worker *w, struct job_in_hand *job)
+{
+    if (job->kinds_generation != w->kinds.generation) {
+        job->kinds_generation =
+            kind_set_find(&w->kinds.served, job->kind) != NULL ? w->kinds.generation : 0;
+    }
+    return job->kinds_generation != 0;
+}
+
+/* A lease that ended while the job waited for a runner: somebody else may have it soon. */
+static bool may_start(const struct worker *w, struct job_in_hand *job, int64_t now_us)
+{
+    return is_served(w, job) && job->cancel_us == 0 && job->batch != NULL &&
+           redlock_batch_state(job->batch, job->lease_index) != REDLOCK_STATE_LOST &&
+           redlock_batch_deadline_us(job->batch, job->lease_index) > now_us;
+}
+
+/* The next one; those before it that can't be started are seen to. */
+static struct job_in_hand *next_startable(struct worker *w, int64_t now_us)
+{
+    struct job_in_hand *job = NULL;
+    while ((job = w->jobs.ready) != NULL && !may_start(w, job, now_us)) {
+        run_hand_back(w, in_hand_take_ready(&w->jobs));
+    }
+    return job;
+}
+
+/* ---- all of them ---- */
+
+static bool is_idle(const struct slot *s)
+{
+    return slot_state(s) == SLOT_IDLE;
+}
+
+static void fill_idle(struct worker *w, int64_t now_us)
+{
+    for (size_t i = 0; i < w->slot_count; i++) {
+        while (is_idle(w->slots[i]) && next_startable(w, now_us) != NULL) {
+            struct job_in_hand *job = in_hand_take_ready(&w->jobs);
+            if (!fails_unstarted(w, job)) {
+                give(w, w->slots[i], job, now_us);
+            }
+        }
+    }
+}
+
+static size_t at_once(const struct worker *w)
+{
+    int64_t mean_us = w->runs.mean_us;
+    if (mean_us <= 0 || mean_us > AT_ONCE_US / 2) {
+        return 1;
+    }
+    size_t jobs = (size_t)(AT_ONCE_US / mean_us);
+    return jobs < RUNNER_DEPTH ? jobs : RUNNER_DEPTH;
+}
+
+static size_t frame_bytes(const struct job_in_hand *job)
+{
+    return job->args_len + text_len(job->tags) + text_len(job->metadata) +
+           text_len(job->checkpoint) + FRAME_ROOM;
+}
+
+static bool may_wait_in(struct slot *s, const struct job_in_hand *job)
+{
+    return !job->settings.at_most_once && frame_bytes(job) <= BEHIND_ARGS_MAX + FRAME_ROOM &&
+           slot_takes(s, job->kind, frame_bytes(job));
+}
+
+static void fill_up(struct worker *w, struct slot *s, size_t wanted, int64_t now_us)
+{
+    size_t has = slot_waiting(s) + 1;
+    if (has > wanted / 2) {
+        return; /* soon, and then more at a time */
+    }
+    while (has < wanted && next_startable(w, now_us) != NULL && may_wait_in(s, w->jobs.ready)) {
+        give(w, s, in_hand_take_ready(&w->jobs), now_us);
+        has++;
+    }
+}
+
+static void on_look(uv_timer_t *timer);
+
+void dispatch_jobs(struct worker *w)
+{
+    int64_t now = clock_boot_us();
+    if (w->stage != WORKER_RUNNING || w->jobs.ready == NULL || w->slot_count == 0) {
+        return; /* what waits is handed back when it drains (lock.F4) */
+    }
+    fill_idle(w, now);
+    size_t most = at_once(w);
+    size_t each = 1 + w->jobs.count[IN_HAND_READY] / w->slot_count;
+    size_t wanted = each < most ? each : most;
+    size_t waiting = 0;
+    for (size_t i = 0; i < w->slot_count; i++) {
+        if (slot_state(w->slots[i]) == SLOT_BUSY && wanted > 1) {
+            fill_up(w, w->slots[i], wanted, now);
+        }
+        slot_flush(w->slots[i]);
+        waiting += slot_waiting(w->slots[i]);
+    }
+    if (waiting > 0 && !uv_is_active((uv_handle_t *)&w->dispatch.timer)) {
+        timer_start(&w->dispatch.timer, on_look, LOOK_MS, LOOK_MS);
+    }
+}
+
+/* ---- taking back ---- */
+
+static int64_t present_since_us(struct slot *s)
+{
+    const struct job_in_hand *job = slot_present(s);
+    return job == NULL ? INT64_MAX : job->started_us;
+}
+
+static bool is_any_idle(const struct worker *w)
+{
+    for (size_t i = 0; i < w->slot_count; i++) {
+        if (is_idle(w->slots[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void take_back_older(struct worker *w, int64_t than_us)
+{
+    for (size_t i = 0; i < w->slot_count; i++) {
+        if (slot_waiting(w->slots[i]) > 0 && present_since_us(w->slots[i]) < than_us) {
+            slot_take_back(w->slots[i]);
+        }
+    }
+}
+
+static void on_look(uv_timer_t *timer)
+{
+    struct worker *w = timer->data;
+    size_t waiting = 0;
+    for (size_t i = 0; i < w->slot_count; i++) {
+        if (slot_waiting(w->slots[i]) > 0) {
+            slot_take_results(w->slots[i]);
+        }
+    }
+    if (w->jobs.ready == NULL && is_any_idle(w)) {
+        take_back_older(w, clock_boot_us() - SLOW_US);
+    }
+    for (size_t i = 0; i < w->slot_count; i++) {
+        waiting += slot_waiting(w->slots[i]);
+    }
+    if (waiting == 0) {
+        (void)uv_timer_stop(timer);
+    }
+    dispatch_jobs(w);
+}
+
+void dispatch_tick(struct worker *w, int64_t now_us)
+{
+    take_back_older(w, w->stage == WORKER_RUNNING ? now_us - WAIT_MAX_US : INT64_MAX);
+}
+
+/* ---- life ---- */
+
+enum status dispatch_open(struct worker *w, struct err *err)
+{
+    w->dispatch.timer.data = w;
+    int failed = uv_timer_init(w->loop, &w->dispatch.timer);
+    if (failed != 0) {
+        return err_fail(err, STATUS_INTERNAL, "timer of the dispatch: %s", uv_strerror(failed));
+    }
+    return STATUS_OK;
+}
+
+void dispatch_close(struct worker *w)
+{
+    uv_close((uv_handle_t *)&w->dispatch.timer, NULL);
+}

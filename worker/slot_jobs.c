@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a slot's child is given: one job, or several of a kind that it runs in a row. Those that it
+ * has not begun can be taken back at any time. */
+#include "base/clock.h"
+#include "worker/slot_internal.h"
+
+#include <assert.h>
+#include <signal.h>
+
+#define BEHIND_BYTES ((size_t)48 << 10) /* a socket takes so much at once */
+
+static struct slot_job *job_at(struct slot *s, size_t n)
+{
+    return &s->jobs.items[(s->jobs.first + n) % RUNNER_DEPTH];
+}
+
+struct slot_job *slot_first(struct slot *s)
+{
+    return s->jobs.count > 0 ? job_at(s, 0) : NULL;
+}
+
+static const struct slot_job *find(const struct slot *s, int64_t nonce)
+{
+    for (size_t n = 0; n < s->jobs.count; n++) {
+        const struct slot_job *job = &s->jobs.items[(s->jobs.first + n) % RUNNER_DEPTH];
+        if (job->nonce == nonce) {
+            return job;
+        }
+    }
+    return NULL;
+}
+
+static _Atomic int64_t *place_of(const struct slot *s, const struct slot_job *job)
+{
+    return &s->page->places[job->number % RUNNER_DEPTH];
+}
+
+bool slot_is_started(const struct slot *s, const struct slot_job *job)
+{
+    return atomic_load(place_of(s, job)) == -job->nonce;
+}
+
+bool slot_has_started(const struct slot *s, int64_t nonce)
+{
+    const struct slot_job *job = find(s, nonce);
+    return job != NULL && slot_is_started(s, job);
+}
+
+void *slot_present(struct slot *s)
+{
+    return s->jobs.count > 0 ? job_at(s, 0)->user : NULL;
+}
+
+size_t slot_waiting(const struct slot *s)
+{
+    return s->jobs.count > 1 ? s->jobs.count - 1 : 0;
+}
+
+/* ---- giving ---- */
+
+/* −1 where the system gives no random bytes. */
+static int64_t draw_nonce(struct slot *s)
+{
+    if (s->nonce_count == 0 && rand_bytes(s->nonces, sizeof s->nonces, NULL) == STATUS_OK) {
+        s->nonce_count = SLOT_NONCES;
+    }
+    if (s->nonce_count == 0) {
+        return -1;
+    }
+    s->nonce_count--;
+    return s->nonces[s->nonce_count] & INT64_MAX;
+}
+
+bool slot_is_spent(const struct slot *s)
+{
+    return s->child.is_outdated || s->child.jobs_done >= s->options.jobs_max ||
+           clock_boot_us() - s->child.started_us >= s->options.age_us;
+}
+
+/* Numbers of jobs that were taken back stay used, so that no two of those it has share a place. */
+bool slot_takes(struct slot *s, const char *kind, size_t bytes)
+{
+    if (s->child.state == CHILD_IDLE) {
+        return true;
+    }
+    return s->child.state == CHILD_BUSY && s->jobs.count > 0 && !s->is_writing &&
+           !s->jobs.is_slow && !s->jobs.was_asked_to_stop && s->out.len + bytes <= BEHIND_BYTES &&
+           s->jobs.sent - job_at(s, 0)->number < RUNNER_DEPTH &&
+           s->child.jobs_done + (int)s->jobs.count < s->options.jobs_max &&
+           strcmp(s->jobs.kind, kind) == 0 && !slot_is_spent(s);
+}
+
+static void set_kill_at(struct slot *s)
+{
+    int64_t first_us = INT64_MAX;
+    for (size_t n = 0; n < s->jobs.count; n++) {
+        int64_t at_us = job_at(s, n)->kill_at_us;
+        first_us = at_us < first_us ? at_us : first_us;
+    }
+    atomic_store(&s->page->kill_at_us, first_us);
+}
+
+void slot_limit(struct slot *s, int64_t nonce, int64_t kill_at_us)
+{
+    for (size_t n = 0; n < s->jobs.count; n++) {
+        struct slot_job *job = job_at(s, n);
+        if (job->nonce == nonce && job->kill_at_us != kill_at_us) {
+            job->kill_at_us = kill_at_us;
+            set_kill_at(s);
+        }
+    }
+}
+
+static void begin_kind(struct slot *s, const char *kind, size_t len)
+{
+    memcpy(s->jobs.kind, kind, len);
+    s->jobs.kind[len] = '\0';
+    atomic_store(&s->page->kill_at_us, 0);
+    slot_step(s, ON_JOB);
+}
+
+int64_t slot_run(struct slot *s, const struct job_frame *frame, int64_t kill_at_us, void *user)
+{
+    assert(slot_takes(s, frame->kind, 0) && frame->kind_len <= JOB_NAME_MAX);
+    struct job_frame sent = *frame;
+    sent.nonce = draw_nonce(s);
+    if (s->jobs.count == 0) {
+        begin_kind(s, frame->kind, frame->kind_len);
+    }
+    s->jobs.count++;
+    struct slot_job *job = job_at(s, s->jobs.count - 1);
+    *job = (struct slot_job){.user = user,
+                             .id = frame->id,
+                             .fence = frame->fence,
+                             .nonce = sent.nonce,
+                             .number = s->jobs.sent++,
+                             .kill_at_us = kill_at_us};
+    int64_t now_us = atomic_load(&s->page->kill_at_us);
+    if (now_us == 0 || kill_at_us < now_us) {
+        atomic_store(&s->page->kill_at_us, kill_at_us);
+    }
+    atomic_store(place_of(s, job), sent.nonce);
+    struct err err = {0};
+    if (sent.nonce < 1 || job_frame_put(&s->out, &sent, &err) != STATUS_OK) {
+        slot_step(s, ON_KILL);
+    }
+    return sent.nonce;
+}
+
+static void on_written(uv_write_t *request, int status)
+{
+    struct slot *s = request->data;
+    s->is_writing = false;
+    buf_reset(&s->out);
+    if (status < 0) {
+        slot_step(s, ON_KILL); /* its run ends as not started */
+        return;
+    }
+    slot_go_on(s);
+    if (s->child.state == CHILD_IDLE) { /* what it wrote was answered, or taken back, meanwhile */
+        s->options.events->room(s->options.ctx, s);
+    }
+}
+
+void slot_flush(struct slot *s)
+{
+    uv_stream_t *stream = (uv_stream_t *)&s->pipe;
+    if (s->out.len == 0 || s->is_writing || !slot_is_up(s)) {
+        return;
+    }
+    uv_buf_t all = uv_buf_init(buf_at(&s->out), (unsigned)s->out.len);
+    int n = uv_try_write(stream, &all, 1);
+    if (n > 0) {
+        buf_consume(&s->out, (size_t)n);
+    }
+    if (s->out.len == 0) {
+        return;
+    }
+    if (n < 0 && n != UV_EAGAIN) {
+        slot_step(s, ON_KILL);
+        return;
+    }
+    all = uv_buf_init(buf_at(&s->out), (unsigned)s->out.len);
+    s->write.data = s;
+    s->is_writing = true;
+    if (uv_write(&s->write, stream, &all, 1, on_written) != 0) {
+        slot_step(s, ON_KILL);
+    }
+}
+
+/* ---- taking back ---- */
+
+void slot_take_back(struct slot *s)
+{
+    while (s->jobs.count > 1) {
+        struct slot_job *job = job_at(s, s->jobs.count - 1);
+        int64_t sent = job->nonce;
+        if (!atomic_compare_exchange_strong(place_of(s, job), &sent, 0)) {
+            return;
+        }
+        s->jobs.count--;
+        s->jobs.is_slow = true;
+        s->options.events->returned(s->options.ctx, s, job->user);
+    }
+}
+
+/* ---- ends ---- */
+
+void slot_report(struct slot *s, const struct slot_run *run)
+{
+    struct slot_job job = *job_at(s, 0);
+    s->options.events->ended(s->options.ctx, s, job.user, run);
+    atomic_store(place_of(s, &job), 0); /* what it has said of itself was read */
+    s->jobs.first = (s->jobs.first + 1) % RUNNER_DEPTH;
+    s->jobs.count--;
+    s->jobs.last_nonce = job.nonce;
+    s->jobs.is_slow = false;
+}
+
+/* ---- stopping ---- */
+
+/* Only of the job that is running: those behind it are taken back, and if it isn't the last one
+ * then, it has ended by now. */
+static bool leave_alone(struct slot *s, int64_t nonce)
+{
+    slot_take_back(s);
+    return s->child.state == CHILD_BUSY && s->jobs.count > 0 &&
+           job_at(s, s->jobs.count - 1)->nonce == nonce;
+}
+
+void slot_ask_to_stop(struct slot *s, int64_t nonce)
+{
+    if (leave_alone(s, nonce) && !s->jobs.was_asked_to_stop) {
+        s->jobs.was_asked_to_stop = true;
+        atomic_store(&s->page->should_stop, 1);
+        (void)kill(s->child.pid, SIGTERM);
+    }
+}
+
+void slot_cancel(struct slot *s, int64_t nonce)
+{
+    if (leave_alone(s, nonce)) {
+        atomic_store(&s->page->is_cancelled, 1);
+        slot_ask_to_stop(s, nonce);
+    }
+}
+
+void slot_kill_run(struct slot *s, int64_t nonce)
+{
+    if (leave_alone(s, nonce)) {
+        slot_kill(s);
+    }
+}
