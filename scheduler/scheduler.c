@@ -14,7 +14,7 @@
 #define STATEMENT_TIMEOUT_US (2 * US_PER_S)
 #define HINTS_TIMEOUT_US US_PER_S
 #define BEHIND_ROWS 500
-#define READ_EVERY_US (5 * US_PER_MS)
+#define READ_EVERY_US (10 * US_PER_MS)
 #define READY_CHECK_MS 5
 #define CLOSE_US (2 * US_PER_S)
 #define UNFIT_US (10 * US_PER_S) /* a leader that can't feed for so long lets others try */
