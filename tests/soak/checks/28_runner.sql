@@ -1,21 +1,24 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- fault.A2: who kills a runner ends the run that it had, as a crash, unless something happens to its worker as well. A job has as many
--- crashes as its runs have crashed, however many were lost with their workers.
+-- crashes as its runs have crashed, however many were lost with their workers; a run of an at_most_once kind is lost either way.
 SELECT s.job, format('the runner with pid %s was killed at %s under fence %s, which ended %s at %s', f.runner, f.at, s.fence,
                      COALESCE(r.outcome, 'unheard'), r.ended) AS seen
   FROM soak.fault f
   JOIN soak.start s ON s.runner = f.runner AND s.done_us IS NULL AND NOT s.is_fallen AND to_timestamp(s.t_us / 1e6) < f.at
   LEFT JOIN soak.run r ON r.fence = s.fence
   LEFT JOIN soak.job j ON j.id = s.job
- WHERE f.what = 'kill a runner' AND (r.outcome IS DISTINCT FROM 'crashed' OR r.ended > f.at + interval '5 s')
+ WHERE f.what = 'kill a runner'
+   AND (r.outcome IS DISTINCT FROM CASE j.kind WHEN 's_once' THEN 'lost' ELSE 'crashed' END OR r.ended > f.at + interval '5 s')
    AND j.part IS DISTINCT FROM 'stopped'
    AND NOT EXISTS (SELECT FROM soak.fault o WHERE (o.pid = s.worker OR o.target = 'postgres')
                       AND f.at BETWEEN o.at - interval '10 s' AND COALESCE(o.until, o.at) + interval '10 s')
 UNION ALL
-SELECT j.id, format('%s crashes, and %s of its runs have crashed', j.crashes, a.crashed)
+SELECT j.id, format('%s crashes, and %s of its runs have crashed', j.crashes, COALESCE(a.crashed, 0))
   FROM soak.job j
-  LEFT JOIN (SELECT job_id, generation, count(*) AS crashed FROM claimd.job_attempt WHERE outcome = 'crashed' GROUP BY job_id, generation) AS a
+  LEFT JOIN (SELECT job_id, generation, count(*) FILTER (WHERE outcome = 'crashed') AS crashed,
+                    count(*) FILTER (WHERE outcome = 'lost') AS lost
+               FROM claimd.job_attempt GROUP BY job_id, generation) AS a
     ON a.job_id = j.id AND a.generation = j.generation
- WHERE j.crashes <> COALESCE(a.crashed, 0)
+ WHERE j.crashes NOT BETWEEN COALESCE(a.crashed, 0) AND COALESCE(a.crashed + CASE j.kind WHEN 's_once' THEN a.lost ELSE 0 END, 0)
  LIMIT 20;
 -- wrong: UPDATE soak.job SET crashes = crashes + 1 WHERE part = 'crashed'
