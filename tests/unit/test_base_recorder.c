@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/recorder.h"
 #include "cluster/child.h"
+#include "cluster/servers.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -12,11 +13,22 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-static char folder[64];
+static char all[SERVER_PATH_MAX]; /* removed by the parent: one of the tests ends by a signal */
+static char folder[SERVER_PATH_MAX + 16];
+
+static void make_all(void)
+{
+    ck_assert_int_eq(dir_make(all, sizeof all, NULL), STATUS_OK);
+}
+
+static void remove_all(void)
+{
+    dir_remove(all);
+}
 
 static void setup(void)
 {
-    (void)snprintf(folder, sizeof folder, "/tmp/claimd-history.XXXXXX");
+    (void)snprintf(folder, sizeof folder, "%s/XXXXXX", all);
     ck_assert_ptr_nonnull(mkdtemp(folder));
     ck_assert_int_eq(setenv("CLAIMD_HISTORY", folder, 1), 0);
 }
@@ -24,7 +36,7 @@ static void setup(void)
 /* The lines of the only file in the folder, which goes away; as JSON. */
 static json_t *recorded(void)
 {
-    char path[512] = "";
+    char path[SERVER_PATH_MAX + 300] = "";
     DIR *dir = opendir(folder);
     ck_assert_ptr_nonnull(dir);
     json_t *lines = json_array();
@@ -47,7 +59,6 @@ static json_t *recorded(void)
         (void)fclose(file);
         (void)unlink(path);
     }
-    (void)rmdir(folder);
     return lines;
 }
 
@@ -146,7 +157,6 @@ START_TEST(what_is_no_folder_is_refused_by_name)
     ck_assert_int_eq(recorder_open("worker", &err), STATUS_INVALID);
     ck_assert_ptr_nonnull(strstr(err.msg, "CLAIMD_HISTORY '/dev/null/x': must be a folder"));
     ck_assert(!recorder_is_on());
-    (void)rmdir(folder);
 }
 END_TEST
 
@@ -167,6 +177,7 @@ int main(void)
 {
     Suite *suite = suite_create("base_recorder");
     TCase *tcase = tcase_create("history");
+    tcase_add_unchecked_fixture(tcase, make_all, remove_all);
     tcase_add_checked_fixture(tcase, setup, NULL);
     tcase_add_test(tcase, without_the_variable_nothing_is_recorded);
     tcase_add_test(tcase, each_event_is_one_line_of_json_with_its_time_and_process);
