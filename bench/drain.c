@@ -9,6 +9,7 @@
 
 #define POLL_US (200 * US_PER_MS)
 #define STALL_US (60 * US_PER_S)
+#define SETTLE_US (2 * US_PER_S)
 
 static const unsigned count_type[] = {PG_INT8};
 
@@ -54,6 +55,12 @@ static const struct pg_statement keep_none = {
            " 'completed', 0)"};
 static const struct pg_statement has_begun = {
     .name = "has_begun", .sql = "SELECT is_called::int::bigint FROM claimd.fence"};
+static const struct pg_statement pause_all = {
+    .name = "pause_all", .sql = "SELECT claimd.pause_queue('default')::int::bigint"};
+static const struct pg_statement resume_all = {
+    .name = "resume_all", .sql = "SELECT claimd.resume_queue('default')::int::bigint"};
+static const struct pg_statement registered = {
+    .name = "registered", .sql = "SELECT count(*) FROM claimd.worker WHERE NOT stopped"};
 enum { BOOK_ROWS, BOOK_IDS, BOOK_ATTEMPTS, BOOK_US, BOOK_COMPLETED, BOOK_OPEN, BOOK_FAILED, BOOKS };
 
 static enum status fill(struct cluster *c, const struct pg_statement *statement, int64_t jobs,
@@ -260,12 +267,52 @@ static void tell_running(const struct drain_plan *plan, bool is_running)
     }
 }
 
+static enum status wait_for_workers(struct cluster *c, struct err *err)
+{
+    int64_t end_us = clock_boot_us() + STALL_US;
+    do {
+        enum status st = cluster_wait(c, POLL_US, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+        st = cluster_check_daemons(c, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+        st = db_query(&c->db, &registered, NULL, 1, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+    } while (c->db.row[0] < (int64_t)c->options.workers && clock_boot_us() < end_us);
+    if (c->db.row[0] < (int64_t)c->options.workers) {
+        return err_fail(err, STATUS_TIMEOUT, "%" PRId64 " of %zu workers are there", c->db.row[0],
+                        c->options.workers);
+    }
+    return cluster_wait(c, SETTLE_US, err);
+}
+
+static enum status start_daemons(struct cluster *c, const struct drain_plan *plan,
+                                 struct cluster_cpu *ret_before, struct err *err)
+{
+    *ret_before = cluster_cpu(c);
+    enum status st = cluster_start_daemons(c, err);
+    if (st != STATUS_OK || !plan->waits_for_workers) {
+        return st;
+    }
+    st = wait_for_workers(c, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    *ret_before = cluster_cpu(c);
+    return db_query(&c->db, &resume_all, NULL, 0, err);
+}
+
 /* From the start of the daemons to their end. */
 static enum status run_daemons(struct cluster *c, const struct drain_plan *plan,
                                struct drain_speed *ret, struct err *err)
 {
-    struct cluster_cpu before = cluster_cpu(c);
-    enum status st = cluster_start_daemons(c, err);
+    struct cluster_cpu before;
+    enum status st = start_daemons(c, plan, &before, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -295,6 +342,10 @@ enum status drain_timed(struct cluster *c, const struct drain_plan *plan, struct
         return st;
     }
     struct pg_param id = pg_param_i64(c->db.row[0], storage);
+    st = plan->waits_for_workers ? db_query(&c->db, &pause_all, NULL, 0, err) : STATUS_OK;
+    if (st != STATUS_OK) {
+        return st;
+    }
     st = fill(c, plan->insert != NULL ? plan->insert : &insert_jobs, plan->jobs, err);
     if (st != STATUS_OK) {
         return st;

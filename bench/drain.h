@@ -16,6 +16,7 @@ enum status drain_wait(struct cluster *c, struct err *err) MUST_USE;
 struct drain_plan {
     int64_t jobs;
     const struct pg_statement *insert; /* $1 = how many, int8; NULL: no-op jobs without anything */
+    bool waits_for_workers;            /* no job is claimed before all of them are there */
     void (*on_running)(void *ctx, bool is_running); /* may be NULL */
     void *ctx;
 };

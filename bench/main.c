@@ -28,6 +28,7 @@ static const struct workload {
     {"metrics", scraped_run, "plugins", 2, 0, "what scraping /metrics costs while draining"},
     {"fairness", fairness_run, "plugins", 2, 4, "how long small tenants wait beside a large one"},
     {"features", features_run, "plugins", 2, 0, "what each feature costs when every job uses it"},
+    {"scale", scale_run, "plugins", WORKERS_MAX, 0, "the same drain with 1, 4, 16 and 64 workers"},
     {"locks", NULL, "", 0, 0, "the lock library alone, and beside redsync"},
 };
 
@@ -64,18 +65,18 @@ static void usage(FILE *out)
     for (size_t i = 0; i < ARRAY_COUNT(workloads); i++) {
         (void)fprintf(out, "  %-8s %s\n", workloads[i].name, workloads[i].help);
     }
-    (void)fprintf(out,
-                  "\nOptions:\n"
-                  "  --jobs N     drain, metrics, features: jobs of each drain (200000)\n"
-                  "  --rounds N   metrics, features, fairness: with and without, in turns (3)\n"
-                  "  --samples N  latency: jobs, one at a time (500)\n"
-                  "  --seconds N  idle, fairness: how long (10); locks: of each load (3)\n"
-                  "  --only TEXT  features: those whose name has this text\n"
-                  "  --unkept     drain: completed jobs are counted, not kept\n"
-                  "  --json       locks: a line of JSON instead of a table\n"
-                  "  --workers N  worker processes (2; latency: 1)\n"
-                  "  --masters N  Redis masters (5)\n"
-                  "  --slots N    of each worker (0 = number of CPUs)\n");
+    (void)fprintf(
+        out, "\nOptions:\n"
+             "  --jobs N     drain, metrics, features, scale: jobs of each drain (200000)\n"
+             "  --rounds N   metrics, features, fairness, scale: how often each, in turns (3)\n"
+             "  --samples N  latency: jobs, one at a time (500)\n"
+             "  --seconds N  idle, fairness: how long (10); locks: of each load (3)\n"
+             "  --only TEXT  features: those whose name has this text\n"
+             "  --unkept     drain: completed jobs are counted, not kept\n"
+             "  --json       locks: a line of JSON instead of a table\n"
+             "  --workers N  worker processes (2; latency: 1)\n"
+             "  --masters N  Redis masters (5)\n"
+             "  --slots N    of each worker (0 = number of CPUs)\n");
 }
 
 static enum status parse_number(const char *text, int64_t min, int64_t max, int64_t *ret,

@@ -30,6 +30,7 @@ workload_fn idle_run;
 workload_fn scraped_run;
 workload_fn fairness_run;
 workload_fn features_run;
+workload_fn scale_run;
 
 /* Needs no cluster, prints its own result; returns the exit code. */
 int locks_run(const struct bench_options *options);
