@@ -112,11 +112,14 @@ void slot_limit(struct slot *s, int64_t nonce, int64_t kill_at_us)
     }
 }
 
+/* An idle child: what the page says was meant for others. */
 static void begin_kind(struct slot *s, const char *kind, size_t len)
 {
     memcpy(s->jobs.kind, kind, len);
     s->jobs.kind[len] = '\0';
     atomic_store(&s->page->kill_at_us, 0);
+    atomic_store(&s->page->should_stop, 0); /* anybody may send a SIGTERM */
+    atomic_store(&s->page->is_cancelled, 0);
     slot_step(s, ON_JOB);
 }
 

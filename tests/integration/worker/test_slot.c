@@ -105,6 +105,18 @@ START_TEST(a_runner_that_was_asked_to_stop_is_not_used_again)
 }
 END_TEST
 
+START_TEST(a_stop_that_nobody_asked_for_is_forgotten_before_the_next_job)
+{
+    open_slot();
+    RUN_UNTIL(is_idle());
+    ck_assert_int_eq(kill(slot_pid(t.slot), SIGTERM), 0);
+    RUN_UNTIL(atomic_load(&slot_page(t.slot)->should_stop) != 0);
+    (void)run("nap", "{\"ms\": 1}", &t);
+    RUN_UNTIL(t.ends == 1);
+    ck_assert_int_eq(atomic_load(&slot_page(t.slot)->should_stop), 0);
+}
+END_TEST
+
 START_TEST(G4_a_daemon_that_a_handler_left_is_gone_when_the_next_runner_is_there)
 {
     open_slot();
@@ -338,6 +350,7 @@ static Suite *suite(void)
     tcase_add_test(c, a_run_that_never_reached_its_handler_is_told_apart);
     tcase_add_test(c, runners_that_die_before_they_started_a_handler_come_back_ever_more_slowly);
     tcase_add_test(c, a_runner_that_was_asked_to_stop_is_not_used_again);
+    tcase_add_test(c, a_stop_that_nobody_asked_for_is_forgotten_before_the_next_job);
     tcase_add_test(c, G4_a_daemon_that_a_handler_left_is_gone_when_the_next_runner_is_there);
     tcase_add_test(c, G5_a_result_that_a_handler_forged_costs_the_next_run_nothing);
     tcase_add_test(c, G5_a_second_result_of_an_earlier_run_costs_the_next_one_nothing);
