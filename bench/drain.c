@@ -85,20 +85,27 @@ enum status drain_fill(struct cluster *c, int64_t jobs, struct err *err)
     return fill(c, &insert_jobs, jobs, err);
 }
 
+/* After a while in which all daemons live, one row of an answer. */
+static enum status wait_and_ask(struct cluster *c, int64_t us, const struct pg_statement *statement,
+                                struct err *err)
+{
+    enum status st = cluster_wait(c, us, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = cluster_check_daemons(c, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return db_query(&c->db, statement, NULL, 1, err);
+}
+
 enum status drain_wait(struct cluster *c, struct err *err)
 {
     int64_t claims = -1;
     int64_t moved_us = clock_boot_us();
     for (int64_t n = 0;; n++) {
-        enum status st = cluster_wait(c, POLL_US, err);
-        if (st != STATUS_OK) {
-            return st;
-        }
-        st = cluster_check_daemons(c, err);
-        if (st != STATUS_OK) {
-            return st;
-        }
-        st = db_query(&c->db, &left, NULL, 1, err);
+        enum status st = wait_and_ask(c, POLL_US, &left, err);
         if (st != STATUS_OK || c->db.row_count == 0) {
             return st;
         }
@@ -172,15 +179,7 @@ static enum status reconcile(struct cluster *c, int64_t jobs, int64_t unkept_us,
 static enum status drain_unkept(struct cluster *c, int64_t *ret_us, struct err *err)
 {
     for (;;) {
-        enum status st = cluster_wait(c, POLL_US / 10, err);
-        if (st != STATUS_OK) {
-            return st;
-        }
-        st = cluster_check_daemons(c, err);
-        if (st != STATUS_OK) {
-            return st;
-        }
-        st = db_query(&c->db, &has_begun, NULL, 1, err);
+        enum status st = wait_and_ask(c, POLL_US / 10, &has_begun, err);
         if (st != STATUS_OK) {
             return st;
         }
@@ -271,15 +270,7 @@ static enum status wait_for_workers(struct cluster *c, struct err *err)
 {
     int64_t end_us = clock_boot_us() + STALL_US;
     do {
-        enum status st = cluster_wait(c, POLL_US, err);
-        if (st != STATUS_OK) {
-            return st;
-        }
-        st = cluster_check_daemons(c, err);
-        if (st != STATUS_OK) {
-            return st;
-        }
-        st = db_query(&c->db, &registered, NULL, 1, err);
+        enum status st = wait_and_ask(c, POLL_US, &registered, err);
         if (st != STATUS_OK) {
             return st;
         }
