@@ -125,12 +125,7 @@ void beat_stop(struct worker *w)
 
 enum status beat_open(struct worker *w, struct err *err)
 {
-    w->beat.timer.data = w;
-    int failed = uv_timer_init(w->loop, &w->beat.timer);
-    if (failed != 0) {
-        return err_fail(err, STATUS_INTERNAL, "beat timer: %s", uv_strerror(failed));
-    }
-    return STATUS_OK;
+    return worker_open_timer(w, &w->beat.timer, "beat", err);
 }
 
 void beat_close(struct worker *w)

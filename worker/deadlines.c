@@ -184,10 +184,9 @@ enum status deadlines_start(struct worker *w, struct err *err)
                                                  .stale_us = w->config->worker.stale_us};
     int64_t tick_ms = (int64_t)(TICK_MS * w->config->time_scale);
     uint64_t period = (uint64_t)(tick_ms < TICK_MIN_MS ? TICK_MIN_MS : tick_ms);
-    w->deadlines.timer.data = w;
-    int failed = uv_timer_init(w->loop, &w->deadlines.timer);
-    if (failed != 0) {
-        return err_fail(err, STATUS_INTERNAL, "timer of the deadlines: %s", uv_strerror(failed));
+    enum status st = worker_open_timer(w, &w->deadlines.timer, "deadlines", err);
+    if (st != STATUS_OK) {
+        return st;
     }
     timer_start(&w->deadlines.timer, on_tick, period, period);
     return STATUS_OK;

@@ -83,12 +83,7 @@ bool held_is_idle(const struct worker *w)
 
 enum status held_open(struct worker *w, struct err *err)
 {
-    w->held.timer.data = w;
-    int failed = uv_timer_init(w->loop, &w->held.timer);
-    if (failed != 0) {
-        return err_fail(err, STATUS_INTERNAL, "timer of held jobs: %s", uv_strerror(failed));
-    }
-    return STATUS_OK;
+    return worker_open_timer(w, &w->held.timer, "held", err);
 }
 
 void held_close(struct worker *w)

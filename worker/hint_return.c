@@ -106,14 +106,12 @@ enum status hint_return_open(struct worker *w, struct err *err)
     if (w->hint_return == NULL) {
         return err_fail(err, STATUS_NOMEM, "hints to put back");
     }
-    w->hint_return->timer.data = w;
     w->hint_return->delay_ms = DELAY_FIRST_MS;
-    int failed = uv_timer_init(w->loop, &w->hint_return->timer);
-    if (failed != 0) {
+    enum status st = worker_open_timer(w, &w->hint_return->timer, "put back", err);
+    if (st != STATUS_OK) {
         free(TAKE(w->hint_return));
-        return err_fail(err, STATUS_INTERNAL, "put back timer: %s", uv_strerror(failed));
     }
-    return STATUS_OK;
+    return st;
 }
 
 static void on_timer_closed(uv_handle_t *handle)

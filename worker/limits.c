@@ -263,13 +263,8 @@ void limits_update(struct worker *w)
 
 enum status limits_open(struct worker *w, struct err *err)
 {
-    w->limits.timer.data = w;
     w->limits.ahead_max = (size_t)w->config->worker.claim_ahead;
-    int failed = uv_timer_init(w->loop, &w->limits.timer);
-    if (failed != 0) {
-        return err_fail(err, STATUS_INTERNAL, "timer of limits: %s", uv_strerror(failed));
-    }
-    return STATUS_OK;
+    return worker_open_timer(w, &w->limits.timer, "limits", err);
 }
 
 void limits_close(struct worker *w)

@@ -16,12 +16,7 @@
 
 enum status registration_open(struct worker *w, struct err *err)
 {
-    w->registration.timer.data = w;
-    int failed = uv_timer_init(w->loop, &w->registration.timer);
-    if (failed != 0) {
-        return err_fail(err, STATUS_INTERNAL, "registration timer: %s", uv_strerror(failed));
-    }
-    return STATUS_OK;
+    return worker_open_timer(w, &w->registration.timer, "registration", err);
 }
 
 void registration_close(struct worker *w)

@@ -357,14 +357,20 @@ static void prune_left(const struct worker *w)
     }
 }
 
-static enum status open_close_timer(struct worker *w, struct err *err)
+enum status worker_open_timer(struct worker *w, uv_timer_t *timer, const char *part,
+                              struct err *err)
 {
-    w->close_timer.data = w;
-    int failed = uv_timer_init(w->loop, &w->close_timer);
+    timer->data = w;
+    int failed = uv_timer_init(w->loop, timer);
     if (failed != 0) {
-        return err_fail(err, STATUS_INTERNAL, "close timer: %s", uv_strerror(failed));
+        return err_fail(err, STATUS_INTERNAL, "%s timer: %s", part, uv_strerror(failed));
     }
     return STATUS_OK;
+}
+
+static enum status open_close_timer(struct worker *w, struct err *err)
+{
+    return worker_open_timer(w, &w->close_timer, "close", err);
 }
 
 static enum status open_state_dir(struct worker *w, struct err *err)

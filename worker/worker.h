@@ -115,6 +115,10 @@ struct worker {
 
 int worker_main(const struct config *config);
 
+/* A timer of one of the parts, with the worker as its data. */
+enum status worker_open_timer(struct worker *w, uv_timer_t *timer, const char *part,
+                              struct err *err) MUST_USE;
+
 /* The cluster is joined: connects to the lock nodes. */
 enum status worker_open_lock(struct worker *w, int64_t ttl_max_us, struct err *err) MUST_USE;
 
