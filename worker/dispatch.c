@@ -14,8 +14,8 @@
 #define SLOW_US (2 * US_PER_MS)
 #define WAIT_MAX_US (50 * US_PER_MS)
 /* Larger ones go alone. */
-#define BEHIND_ARGS_MAX 4096
-#define FRAME_ROOM 1024 /* the rest of a frame, roughly */
+#define FRAME_ROOM 1024 /* beside its texts, roughly */
+#define BEHIND_BYTES_MAX (4096 + FRAME_ROOM)
 
 /* ---- one job ---- */
 
@@ -53,8 +53,6 @@ static void give(struct worker *w, struct slot *slot, struct job_in_hand *job, i
     struct job_frame frame = frame_of(job);
     job->slot = slot;
     job->started_us = now_us;
-    job->progress_count = 0;
-    job->checkpoint_count = 0;
     in_hand_set_phase(&w->jobs, job, IN_HAND_RUNNING);
     job->nonce = slot_run(slot, &frame, run_kill_at_us(w, job, now_us), job);
     if (slot_waiting(slot) == 0) {
@@ -141,8 +139,9 @@ static size_t frame_bytes(const struct job_in_hand *job)
 
 static bool may_wait_in(struct slot *s, const struct job_in_hand *job)
 {
-    return !job->settings.at_most_once && frame_bytes(job) <= BEHIND_ARGS_MAX + FRAME_ROOM &&
-           slot_takes(s, job->kind, frame_bytes(job));
+    size_t bytes = frame_bytes(job);
+    return !job->settings.at_most_once && bytes <= BEHIND_BYTES_MAX &&
+           slot_takes(s, job->kind, bytes);
 }
 
 static void fill_up(struct worker *w, struct slot *s, size_t wanted, int64_t now_us)
@@ -239,12 +238,7 @@ void dispatch_tick(struct worker *w, int64_t now_us)
 
 enum status dispatch_open(struct worker *w, struct err *err)
 {
-    w->dispatch.timer.data = w;
-    int failed = uv_timer_init(w->loop, &w->dispatch.timer);
-    if (failed != 0) {
-        return err_fail(err, STATUS_INTERNAL, "timer of the dispatch: %s", uv_strerror(failed));
-    }
-    return STATUS_OK;
+    return worker_open_timer(w, &w->dispatch.timer, "dispatch", err);
 }
 
 void dispatch_close(struct worker *w)

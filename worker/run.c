@@ -361,7 +361,6 @@ static void on_returned(void *ctx, struct slot *slot, void *user)
     (void)slot;
     assert(job->slot == slot && job->phase == IN_HAND_RUNNING && !job->is_begun);
     job->slot = NULL;
-    job->nonce = 0;
     job->started_us = 0;
     in_hand_push_ready(&w->jobs, job);
 }

@@ -25,8 +25,9 @@ void run_hand_back(struct worker *w, struct job_in_hand *job);
 void run_fail(struct worker *w, struct job_in_hand *job, const struct err *why);
 /* It is its runner's turn to run it: it has none before it. */
 void run_begun(struct job_in_hand *job, int64_t now_us);
-/* When its runner is to end itself (fault.A4); and tells it so. */
+/* When its runner is to end itself (fault.A4). */
 int64_t run_kill_at_us(const struct worker *w, const struct job_in_hand *job, int64_t now_us);
+/* Tells the runner that has it. */
 void run_limit(struct worker *w, struct job_in_hand *job, int64_t now_us);
 
 void run_tick(struct worker *w, int64_t now_us);

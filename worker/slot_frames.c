@@ -59,17 +59,19 @@ static enum status take_nudge(struct slot *s, const char *body, size_t len, stru
     return STATUS_OK;
 }
 
-static enum status take_result(struct slot *s, const char *body, size_t len, bool has_more,
-                               struct err *err)
+static enum status take_result(struct slot *s, enum frame_type type, const char *body, size_t len,
+                               bool has_more, struct err *err)
 {
     struct result_frame result;
+    if (type != FRAME_RESULT) {
+        return err_fail(err, STATUS_INVALID, "frame type %d among results", (int)type);
+    }
     enum status st = result_frame_get(body, len, &result, err);
     if (st != STATUS_OK) {
         return st;
     }
     const struct slot_job *job = slot_first(s);
-    int64_t last_nonce = s->jobs.last_nonce;
-    if (job != NULL && last_nonce != 0 && result.nonce == last_nonce) {
+    if (job != NULL && s->jobs.last_nonce != 0 && result.nonce == s->jobs.last_nonce) {
         s->child.is_spoilt =
             true; /* a second result of the run before: one of the two was forged */
         return STATUS_OK;
@@ -131,49 +133,41 @@ static void break_off(struct slot *s, struct err *why)
     slot_break_off(s, why);
 }
 
-/* NOT_FOUND: there is no whole one. */
-static enum status take_frame(struct slot *s, struct err *err)
+static enum status take_said(struct slot *s, enum frame_type type, const char *body, size_t len,
+                             bool has_more, struct err *err)
 {
-    enum frame_type type;
-    const char *body = NULL;
-    size_t len = 0;
-    size_t size = 0;
-    enum status st = frame_take(&s->in, &type, &body, &len, &size, err);
-    if (st != STATUS_OK) {
-        return st;
+    (void)has_more;
+    switch (type) {
+    case FRAME_HELLO:
+        return take_hello(s, body, len, err);
+    case FRAME_NUDGE:
+        return take_nudge(s, body, len, err);
+    case FRAME_JOB:
+    case FRAME_RESULT:
+        break;
     }
-    if (type == FRAME_HELLO) {
-        st = take_hello(s, body, len, err);
-    } else if (type == FRAME_NUDGE) {
-        st = take_nudge(s, body, len, err);
-    } else {
-        st = err_fail(err, STATUS_INVALID, "frame type %d from a runner", (int)type);
-    }
-    if (st == STATUS_OK && s->in.len >= size) {
-        buf_consume(&s->in, size);
-    }
-    return st;
+    return err_fail(err, STATUS_INVALID, "frame type %d from a runner", (int)type);
 }
 
-static enum status take_one_result(struct slot *s, struct err *err)
+typedef enum status take_fn(struct slot *s, enum frame_type type, const char *body, size_t len,
+                            bool has_more, struct err *err);
+
+/* NOT_FOUND: there is no whole one. */
+static enum status take_frame(struct slot *s, struct buf *in, take_fn *take, struct err *err)
 {
     enum frame_type type;
     const char *body = NULL;
     size_t len = 0;
     size_t size = 0;
-    enum status st = frame_take(&s->results, &type, &body, &len, &size, err);
+    enum status st = frame_take(in, &type, &body, &len, &size, err);
     if (st != STATUS_OK) {
         return st;
     }
-    if (type != FRAME_RESULT) {
-        return err_fail(err, STATUS_INVALID, "frame type %d among results", (int)type);
+    st = take(s, type, body, len, in->len > size, err);
+    if (st == STATUS_OK && in->len >= size) { /* else the child was found broken meanwhile */
+        buf_consume(in, size);
     }
-    st = take_result(s, body, len, s->results.len > size, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    buf_consume(&s->results, size);
-    return STATUS_OK;
+    return st;
 }
 
 static bool is_broken(const struct slot *s)
@@ -187,15 +181,15 @@ void slot_take_results(struct slot *s)
     size_t had = s->jobs.count;
     enum status st = result_ring_take(s->page, &s->ring_taken, &s->results, &err);
     while (st == STATUS_OK && !s->is_closing && !is_broken(s)) {
-        st = take_one_result(s, &err);
+        st = take_frame(s, &s->results, take_result, &err);
     }
     if (s->is_closing) {
         return;
     }
-    if (is_broken(s)) {
-        search_rest(s);
-    } else if (st != STATUS_NOT_FOUND) {
+    if (!is_broken(s) && st != STATUS_NOT_FOUND) {
         break_off(s, &err);
+    }
+    if (is_broken(s)) {
         search_rest(s);
     }
     if (s->jobs.count < had && slot_is_up(s)) {
@@ -211,7 +205,7 @@ void slot_take_frames(struct slot *s)
             slot_take_results(s);
             return;
         }
-        enum status st = take_frame(s, &err);
+        enum status st = take_frame(s, &s->in, take_said, &err);
         if (st == STATUS_NOT_FOUND) {
             return;
         }

@@ -113,7 +113,7 @@ void slot_break_off(struct slot *slot, const struct err *why);
 void slot_retire(struct slot *slot, bool leaves);
 
 /* ---- slot_jobs.c ---- */
-/* NULL where there is none, as the first one where `nonce` is of no job that it has. */
+/* What it runs, or begins next; NULL = none. */
 struct slot_job *slot_first(struct slot *slot);
 bool slot_is_started(const struct slot *slot, const struct slot_job *job);
 /* Tells how the first one ended; it has it no more. */

@@ -10,9 +10,14 @@
 
 #define BEHIND_BYTES ((size_t)48 << 10) /* a socket takes so much at once */
 
+static size_t index_of(const struct slot *s, size_t n)
+{
+    return (s->jobs.first + n) % RUNNER_DEPTH;
+}
+
 static struct slot_job *job_at(struct slot *s, size_t n)
 {
-    return &s->jobs.items[(s->jobs.first + n) % RUNNER_DEPTH];
+    return &s->jobs.items[index_of(s, n)];
 }
 
 struct slot_job *slot_first(struct slot *s)
@@ -23,7 +28,7 @@ struct slot_job *slot_first(struct slot *s)
 static const struct slot_job *find(const struct slot *s, int64_t nonce)
 {
     for (size_t n = 0; n < s->jobs.count; n++) {
-        const struct slot_job *job = &s->jobs.items[(s->jobs.first + n) % RUNNER_DEPTH];
+        const struct slot_job *job = &s->jobs.items[index_of(s, n)];
         if (job->nonce == nonce) {
             return job;
         }
@@ -49,7 +54,8 @@ bool slot_has_started(const struct slot *s, int64_t nonce)
 
 void *slot_present(struct slot *s)
 {
-    return s->jobs.count > 0 ? job_at(s, 0)->user : NULL;
+    const struct slot_job *first = slot_first(s);
+    return first == NULL ? NULL : first->user;
 }
 
 size_t slot_waiting(const struct slot *s)
