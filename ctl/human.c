@@ -2,6 +2,7 @@
 #include "ctl/human.h"
 
 #include "base/clock.h"
+#include "ctl/job_time.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -31,23 +32,15 @@ void human_duration(double seconds, char ret_text[HUMAN_MAX])
     }
 }
 
+/* As our statements write it: 2026-01-31T08:00:00Z. */
 static enum status parse_iso(const char *text, int64_t *ret_us)
 {
-    struct tm tm = {0};
-    const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
-    if (rest == NULL) {
+    if (job_time_check(text, NULL) != STATUS_OK || text[10] != 'T' ||
+        text[strlen(text) - 1] != 'Z') {
         return STATUS_INVALID;
     }
-    int64_t us = (int64_t)timegm(&tm) * US_PER_S;
-    if (*rest == '.') {
-        int64_t unit = US_PER_S / 10;
-        for (rest++; *rest >= '0' && *rest <= '9'; rest++) {
-            us += (*rest - '0') * unit;
-            unit /= 10;
-        }
-    }
-    *ret_us = us;
-    return strcmp(rest, "Z") == 0 ? STATUS_OK : STATUS_INVALID;
+    *ret_us = job_time_us(text);
+    return STATUS_OK;
 }
 
 enum status human_time(const char *text, int64_t now_us, char ret_text[HUMAN_MAX])
