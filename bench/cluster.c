@@ -260,6 +260,9 @@ static enum status check_daemon(const struct cluster *c, const char *name, size_
     char path[SERVER_PATH_MAX + 64];
     char tail[300];
     struct proc_stat stat;
+    if (pid <= 0) {
+        return STATUS_OK; /* not started */
+    }
     if (proc_stat(pid, &stat) && stat.state != 'X' && stat.state != 'Z') {
         return STATUS_OK;
     }

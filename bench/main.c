@@ -29,6 +29,8 @@ static const struct workload {
     {"fairness", fairness_run, "plugins", 2, 4, "how long small tenants wait beside a large one"},
     {"features", features_run, "plugins", 2, 0, "what each feature costs when every job uses it"},
     {"scale", scale_run, "plugins", WORKERS_MAX, 0, "the same drain with 1, 4, 16 and 64 workers"},
+    {"limit", limit_run, "plugins", 0, 0, "a drain by the data path alone, without daemons"},
+    {"limit-latency", limit_latency_run, "plugins", 0, 0, "the same path's latency"},
     {"locks", NULL, "", 0, 0, "the lock library alone, and beside redsync"},
 };
 
@@ -36,6 +38,7 @@ enum option_code {
     OPT_HELP = 'h',
     OPT_JOBS = 256,
     OPT_SAMPLES,
+    OPT_GAP,
     OPT_SECONDS,
     OPT_ROUNDS,
     OPT_WORKERS,
@@ -49,6 +52,7 @@ enum option_code {
 static const struct option long_options[] = {{"help", no_argument, NULL, OPT_HELP},
                                              {"jobs", required_argument, NULL, OPT_JOBS},
                                              {"samples", required_argument, NULL, OPT_SAMPLES},
+                                             {"gap", required_argument, NULL, OPT_GAP},
                                              {"seconds", required_argument, NULL, OPT_SECONDS},
                                              {"rounds", required_argument, NULL, OPT_ROUNDS},
                                              {"workers", required_argument, NULL, OPT_WORKERS},
@@ -63,13 +67,14 @@ static void usage(FILE *out)
 {
     (void)fprintf(out, "Usage: claimd-bench WORKLOAD [OPTION…]\n\nWorkloads:\n");
     for (size_t i = 0; i < ARRAY_COUNT(workloads); i++) {
-        (void)fprintf(out, "  %-8s %s\n", workloads[i].name, workloads[i].help);
+        (void)fprintf(out, "  %-13s %s\n", workloads[i].name, workloads[i].help);
     }
     (void)fprintf(
         out, "\nOptions:\n"
-             "  --jobs N     drain, metrics, features, scale: jobs of each drain (200000)\n"
+             "  --jobs N     drain, limit, metrics, features, scale: jobs of each drain (200000)\n"
              "  --rounds N   metrics, features, fairness, scale: how often each, in turns (3)\n"
-             "  --samples N  latency: jobs, one at a time (500)\n"
+             "  --samples N  latency, limit-latency: jobs, one at a time (500)\n"
+             "  --gap MS     of these: a job every so many ms (0: one after the end of the other)\n"
              "  --seconds N  idle, fairness: how long (10); locks: of each load (3)\n"
              "  --only TEXT  features: those whose name has this text\n"
              "  --unkept     drain: completed jobs are counted, not kept\n"
@@ -102,6 +107,9 @@ static enum status parse_options(int argc, char **argv, struct bench_options *o,
             break;
         case OPT_SAMPLES:
             st = parse_number(optarg, 1, 100000, &o->samples, err);
+            break;
+        case OPT_GAP:
+            st = parse_number(optarg, 0, 10000, &o->gap_ms, err);
             break;
         case OPT_SECONDS:
             st = parse_number(optarg, 1, 3600, &o->seconds, err);

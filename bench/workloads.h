@@ -13,6 +13,7 @@ struct bench_options {
     int64_t samples;
     int64_t seconds;
     int64_t rounds;
+    int64_t gap_ms; /* latency: between inserts; 0: one job after the end of the other */
     bool is_json;
     bool is_unkept;
     const char *only; /* features: of which the name has this; NULL: all */
@@ -31,6 +32,8 @@ workload_fn scraped_run;
 workload_fn fairness_run;
 workload_fn features_run;
 workload_fn scale_run;
+workload_fn limit_run;
+workload_fn limit_latency_run;
 
 /* Needs no cluster, prints its own result; returns the exit code. */
 int locks_run(const struct bench_options *options);
