@@ -129,7 +129,8 @@ static enum status write_config(struct cluster *c, struct err *err)
     }
     (void)snprintf(plugins, sizeof plugins, "%s/../%s", c->bin_dir, c->options.plugins);
     json_auto_t *config =
-        json_pack("{s:s, s:{s:s}, s:{s:O, s:s}, s:{s:i, s:s}}", "log_level", "warn", "postgres",
+        json_pack("{s:s, s:{s:s}, s:{s:O, s:s}, s:{s:i, s:s}}", "log_level",
+                  c->options.log_level != NULL ? c->options.log_level : "warn", "postgres",
                   "conninfo", c->conninfo, "lock", "nodes", nodes, "fresh_nodes", "trust", "worker",
                   "slots", c->options.slots, "plugin_dir", plugins);
     (void)snprintf(c->config_path, sizeof c->config_path, "%s/claimd.json", c->dir);
@@ -152,11 +153,7 @@ enum status cluster_open(struct cluster *c, const struct cluster_options *option
     if (st != STATUS_OK) {
         return st;
     }
-    st = start_servers(c, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return write_config(c, err);
+    return start_servers(c, err);
 }
 
 static void stop_hard(pid_t *pid)
@@ -214,7 +211,11 @@ static enum status start_daemon(struct cluster *c, const char *name, size_t numb
 
 enum status cluster_start_daemons(struct cluster *c, struct err *err)
 {
-    enum status st = start_daemon(c, "claimd-scheduler", 0, c->http[0], &c->scheduler, err);
+    enum status st = write_config(c, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = start_daemon(c, "claimd-scheduler", 0, c->http[0], &c->scheduler, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -15,8 +15,9 @@
 struct cluster_options {
     size_t masters;
     size_t workers;
-    int slots;           /* of each worker; 0 = number of CPUs */
-    const char *plugins; /* folder in the build tree, beside bin/ */
+    int slots;             /* of each worker; 0 = number of CPUs */
+    const char *plugins;   /* folder in the build tree, beside bin/ */
+    const char *log_level; /* NULL = warn */
 };
 
 struct cluster {
@@ -44,6 +45,7 @@ enum status cluster_open(struct cluster *c, const struct cluster_options *option
                          struct err *err) MUST_USE;
 void cluster_close(struct cluster *c);
 
+/* As the options are now. */
 enum status cluster_start_daemons(struct cluster *c, struct err *err) MUST_USE;
 /* TERM to all, waits. CONFLICT: one did not end with 0. */
 enum status cluster_stop_daemons(struct cluster *c, struct err *err) MUST_USE;

@@ -43,7 +43,7 @@ enum status locks_held(const struct locks_world *w, double *ret_round_ms, struct
 enum status locks_wait(const struct locks_world *w, double *ret_p50_ms, double *ret_p99_ms,
                        double *ret_commands, struct err *err) MUST_USE;
 
-/* Builds redsync's program; NOT_FOUND without Go. */
+/* Builds redsync's program; UNAVAILABLE without Go. */
 enum status rival_build(struct locks_world *w, struct err *err) MUST_USE;
 enum status rival_run(const struct locks_world *w, int64_t seconds, size_t in_flight,
                       bool is_auto_pipelined, double *ret_per_s, struct err *err) MUST_USE;

@@ -3,36 +3,18 @@
  * Workload locks: redsync, built here and run on the same masters, for comparison. */
 #include "base/buf.h"
 #include "base/clock.h"
+#include "bench/go_build.h"
 #include "bench/locks.h"
 
 #include <stdio.h>
 
-#define BUILD_US (900 * US_PER_S) /* with all of Go's library, and fetching */
 #define GRACE_US (30 * US_PER_S)
 #define OUTPUT_MAX ((size_t)1 << 20)
 
-/* Everything that it fetches and builds lies in the world's directory, and goes with it. */
 enum status rival_build(struct locks_world *w, struct err *err)
 {
-    char home[SERVER_PATH_MAX + 16];
-    char cache[SERVER_PATH_MAX + 32];
-    char path[SERVER_PATH_MAX + 32];
-    (void)snprintf(home, sizeof home, "HOME=%s/go", w->dir);
-    (void)snprintf(cache, sizeof cache, "GOCACHE=%s/go/cache", w->dir);
-    (void)snprintf(path, sizeof path, "GOPATH=%s/go/path", w->dir);
-    (void)snprintf(w->rival, sizeof w->rival, "%s/redsync", w->dir);
-    const char *const env[] = {home, cache, path, "GOTOOLCHAIN=local", "GOFLAGS=-modcacherw", NULL};
-    const char *const argv[] = {
-        "go",     "build", "-C", BENCH_SOURCE_DIR "/rivals/redsync", "-buildvcs=false", "-o",
-        w->rival, ".",     NULL};
-    autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
-    int code = -1;
-    enum status st = program_run(argv, env, BUILD_US, &out, &code, err);
-    if (st == STATUS_OK && code != 0) {
-        const char *text = out.len > 0 ? buf_at(&out) : "";
-        size_t skip = out.len > 300 ? out.len - 300 : 0;
-        st = err_fail(err, STATUS_UNAVAILABLE, "go build: %s", text + skip);
-    }
+    enum status st = go_build(BENCH_SOURCE_DIR "/rivals/redsync", w->dir, "redsync", w->rival,
+                              sizeof w->rival, err);
     if (st != STATUS_OK) {
         w->rival[0] = '\0';
     }

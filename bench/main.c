@@ -31,6 +31,7 @@ static const struct workload {
     {"scale", scale_run, "plugins", WORKERS_MAX, 0, "the same drain with 1, 4, 16 and 64 workers"},
     {"limit", limit_run, "plugins", 0, 0, "a drain by the data path alone, without daemons"},
     {"limit-latency", limit_latency_run, "plugins", 0, 0, "the same path's latency"},
+    {"peers", peers_run, "plugins", 2, 0, "the same work by other job systems, in turns"},
     {"locks", NULL, "", 0, 0, "the lock library alone, and beside redsync"},
 };
 
@@ -71,12 +72,12 @@ static void usage(FILE *out)
     }
     (void)fprintf(
         out, "\nOptions:\n"
-             "  --jobs N     drain, limit, metrics, features, scale: jobs of each drain (200000)\n"
-             "  --rounds N   metrics, features, fairness, scale: how often each, in turns (3)\n"
-             "  --samples N  latency, limit-latency: jobs, one at a time (500)\n"
+             "  --jobs N     drain, limit, metrics, features, scale, peers: jobs (200000)\n"
+             "  --rounds N   metrics, features, fairness, scale, peers: turns of each (3)\n"
+             "  --samples N  latency, limit-latency, peers: jobs, one at a time (500)\n"
              "  --gap MS     of these: a job every so many ms (0: one after the end of the other)\n"
              "  --seconds N  idle, fairness: how long (10); locks: of each load (3)\n"
-             "  --only TEXT  features: those whose name has this text\n"
+             "  --only TEXT  features, peers: those whose name has this text\n"
              "  --unkept     drain: completed jobs are counted, not kept\n"
              "  --json       locks: a line of JSON instead of a table\n"
              "  --workers N  worker processes (2; latency: 1)\n"

@@ -34,6 +34,7 @@ workload_fn features_run;
 workload_fn scale_run;
 workload_fn limit_run;
 workload_fn limit_latency_run;
+workload_fn peers_run;
 
 /* Needs no cluster, prints its own result; returns the exit code. */
 int locks_run(const struct bench_options *options);

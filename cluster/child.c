@@ -177,7 +177,7 @@ static void run_child(const struct child_spec *spec, const struct user *u, const
     if (getppid() != parent) {
         _exit(127);
     }
-    int in_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int in_fd = spec->in_fd > 0 ? spec->in_fd : open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (in_fd < 0 || dup2(in_fd, STDIN_FILENO) < 0 ||
         (spec->out_fd >= 0 && dup2(spec->out_fd, STDOUT_FILENO) < 0) ||
         (spec->err_fd >= 0 && dup2(spec->err_fd, STDERR_FILENO) < 0)) {

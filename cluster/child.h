@@ -13,6 +13,7 @@ struct child_spec {
     const char *const *argv; /* argv[0] with a slash is a path, else it is looked up in $PATH */
     const char *const *env;  /* additions, NULL-ended, or NULL */
     const char *dir;         /* working directory; NULL = ours */
+    int in_fd;               /* 0 = /dev/null */
     int out_fd;              /* -1 = ours */
     int err_fd;              /* -1 = ours */
     int death_signal;        /* when the parent dies */

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/go_build.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "cluster/servers.h"
+
+#include <stdio.h>
+
+#define BUILD_US (900 * US_PER_S) /* with all of Go's library, and fetching */
+#define OUTPUT_MAX ((size_t)1 << 20)
+#define TOLD_MAX 150 /* of what it prints, the end */
+
+enum status go_build(const char *source, const char *dir, const char *name, char *ret_program,
+                     size_t size, struct err *err)
+{
+    char home[SERVER_PATH_MAX + 16];
+    char cache[SERVER_PATH_MAX + 32];
+    char path[SERVER_PATH_MAX + 32];
+    (void)snprintf(home, sizeof home, "HOME=%s/go", dir);
+    (void)snprintf(cache, sizeof cache, "GOCACHE=%s/go/cache", dir);
+    (void)snprintf(path, sizeof path, "GOPATH=%s/go/path", dir);
+    (void)snprintf(ret_program, size, "%s/%s", dir, name);
+    const char *const env[] = {home, cache, path, "GOTOOLCHAIN=local", "GOFLAGS=-modcacherw", NULL};
+    const char *const argv[] = {"go", "build",     "-C", source, "-buildvcs=false",
+                                "-o", ret_program, ".",  NULL};
+    autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
+    int code = -1;
+    enum status st = program_run(argv, env, BUILD_US, &out, &code, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (code != 0) {
+        size_t told = out.len < TOLD_MAX ? out.len : TOLD_MAX;
+        const char *end = told > 0 ? (const char *)buf_at(&out) + out.len - told : "";
+        return err_fail(err, STATUS_UNAVAILABLE, "go build: %.*s", (int)told, end);
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/peers.h"
+
+#include "base/clock.h"
+#include "bench/go_build.h"
+#include "bench/workloads.h"
+#include "cluster/child.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#define SLACK_US (50 * US_PER_MS) /* between what an adapter measures and what we see of it */
+#define NAME_MAX_BYTES 64
+
+#define BIT(work) (1U << (unsigned)(work))
+#define DRAIN BIT(PEERS_DRAIN)
+#define START BIT(PEERS_START)
+#define INSERT BIT(PEERS_INSERT)
+
+/* A round goes through them from the top: those that are compared most carefully stand beside
+ * claimd. */
+static const struct peers_row rows[] = {
+    {"claimd", "default", true, 1, DRAIN | START | INSERT, false},
+    {"river", "best", true, 1, DRAIN | START | INSERT, false},
+    {"river", "default", true, 20, DRAIN | START, false},
+    {"asynq", "best", false, 4, DRAIN | START, false},
+    {"asynq", "default", false, 4, DRAIN | START, false},
+    {"asynq", "safe", true, 10, DRAIN, false},
+    {"beanstalkd", "best", false, 1, DRAIN, false},
+    {"beanstalkd", "default", false, 4, DRAIN | START, false},
+    {"beanstalkd", "safe", true, 4, DRAIN | START, false},
+    {"gearmand", "best", false, 4, DRAIN, false},
+    {"gearmand", "default", false, 4, DRAIN | START, false},
+    {"sidekiq", "best", false, 10, DRAIN | START, false},
+    {"sidekiq", "default", false, 10, DRAIN, false},
+    {"sidekiq", "safe", true, 10, DRAIN, false},
+    {"celery", "best", false, 40, DRAIN | START, false},
+    {"celery", "default", false, 40, DRAIN, false},
+    {"rq", "best", false, 100, DRAIN | START, false},
+    {"rq", "default", false, 400, DRAIN, false},
+    {"graphile-worker", "best", true, 1, DRAIN, false},
+    {"pg-boss", "best", true, 1, DRAIN, false},
+    {"bullmq", "best", false, 1, DRAIN, false},
+    {"example", "default", false, 1, DRAIN | START, true},
+    {"example", "lossy", false, 1, DRAIN, true},
+};
+static_assert(ARRAY_COUNT(rows) <= PEERS_ROWS_MAX, "all rows have their place");
+
+/* What peers need besides PostgreSQL. */
+struct world {
+    struct cluster *cluster;
+    const struct bench_options *options;
+    struct redis_server redis;      /* as peers use it: in memory */
+    struct redis_server redis_safe; /* every write is flushed */
+    char programs[PEERS_ROWS_MAX][SERVER_PATH_MAX];
+};
+
+const char *peers_work_name(enum peers_work work)
+{
+    static const char *const names[PEERS_WORKS] = {"drain", "start", "insert"};
+    return names[work];
+}
+
+static int64_t count_of(const struct world *w, const struct peers_row *row, enum peers_work work)
+{
+    int64_t jobs = w->options->jobs / (work == PEERS_DRAIN ? row->share : 1);
+    return work == PEERS_START ? w->options->samples : jobs > 0 ? jobs : 1;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double *x = a;
+    const double *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static void set_percentiles(double *ms, size_t count, struct peers_figure *ret)
+{
+    qsort(ms, count, sizeof *ms, by_value);
+    ret->p50_ms = ms[count / 2];
+    ret->p99_ms = ms[99 * count / 100];
+    ret->is_there = true;
+}
+
+/* ---- the others ---- */
+
+/* Of the run's answer, `start`: times of single jobs. */
+static enum status read_times(const json_t *said, struct peers_figure *ret, struct err *err)
+{
+    const json_t *list = json_object_get(said, "ms");
+    size_t count = json_array_size(list);
+    autofree double *ms = calloc(count + 1, sizeof *ms);
+    if (ms == NULL || count == 0) {
+        return err_fail(err, STATUS_INTERNAL, "no times in its answer");
+    }
+    for (size_t i = 0; i < count; i++) {
+        ms[i] = json_number_value(json_array_get(list, i));
+    }
+    set_percentiles(ms, count, ret);
+    return STATUS_OK;
+}
+
+/* In = done, each run once, and in a time that we can believe. */
+static enum status read_speed(const struct peer_result *r, enum peers_work work, int64_t jobs,
+                              struct peers_figure *ret, struct err *err)
+{
+    double seconds = json_number_value(json_object_get(r->said, "seconds"));
+    int64_t done = json_integer_value(json_object_get(r->said, "done"));
+    int64_t runs = json_integer_value(json_object_get(r->said, "runs"));
+    if (done != jobs || (work == PEERS_DRAIN && runs != jobs)) {
+        return err_fail(err, STATUS_CONFLICT,
+                        "the books don't balance: of %" PRId64 " jobs %" PRId64
+                        " are done, there were %" PRId64 " runs",
+                        jobs, done, runs);
+    }
+    if (seconds <= 0 || seconds * 1e6 > (double)(r->took_us + SLACK_US)) {
+        return err_fail(err, STATUS_CONFLICT, "it says that it took %.3f s, not %.3f", seconds,
+                        (double)r->took_us / 1e6);
+    }
+    *ret = (struct peers_figure){.is_there = true,
+                                 .per_s = (double)jobs / seconds,
+                                 .cpu_us = (double)r->cpu_us / (double)jobs};
+    return STATUS_OK;
+}
+
+static enum status measure_peer(struct world *w, size_t at, enum peers_work work, int64_t count,
+                                char *why_not, struct peers_figure *ret, struct err *err)
+{
+    static const char *const interpreters[][2] = {{".py", "python3"}, {".rb", "ruby"}};
+    bool is_safe = strcmp(rows[at].settings, "safe") == 0;
+    struct peer_plan plan = {.work = peers_work_name(work),
+                             .settings = rows[at].settings,
+                             .count = count,
+                             .redis = is_safe ? &w->redis_safe : &w->redis};
+    size_t len = strlen(w->programs[at]);
+    size_t n = 0;
+    for (size_t i = 0; i < ARRAY_COUNT(interpreters); i++) {
+        if (strcmp(w->programs[at] + len - 3, interpreters[i][0]) == 0) {
+            plan.argv[n++] = interpreters[i][1];
+        }
+    }
+    plan.argv[n] = w->programs[at];
+    struct peer_result r;
+    enum status st = peer_run(w->cluster, &plan, &r, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (r.missing[0] != '\0') {
+        (void)snprintf(why_not, PEER_WHY_MAX, "%s", r.missing);
+        return STATUS_OK;
+    }
+    st = work == PEERS_START ? read_times(r.said, ret, err) : read_speed(&r, work, count, ret, err);
+    json_decref(r.said);
+    return st;
+}
+
+/* ---- all of them ---- */
+
+/* --only TEXT: those of which "WORK NAME SETTINGS" has this text. claimd takes part in the works
+ * of others. */
+static bool is_wanted(const struct peers *p, size_t at, enum peers_work work, const char *only)
+{
+    char name[NAME_MAX_BYTES];
+    const struct peers_row *row = &p->rows[at];
+    if ((row->works & BIT(work)) == 0 || p->why_not[at][0] != '\0') {
+        return false;
+    }
+    (void)snprintf(name, sizeof name, "%s %s %s", peers_work_name(work), row->name, row->settings);
+    bool is_named = only != NULL && strstr(only, row->name) != NULL;
+    if ((only == NULL || strstr(name, only) != NULL) && (is_named || !row->is_asked_for)) {
+        return true;
+    }
+    for (size_t i = 1; at == 0 && i < p->row_count; i++) {
+        if (is_wanted(p, i, work, only)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_wanted_at_all(const struct peers *p, size_t at, const char *only)
+{
+    for (enum peers_work work = 0; work < PEERS_WORKS; work++) {
+        if (is_wanted(p, at, work, only)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void skip(struct peers *p, size_t at, const char *why)
+{
+    (void)snprintf(p->why_not[at], PEER_WHY_MAX, "%.*s", PEER_WHY_MAX - 1, why);
+    (void)fprintf(stderr, "bench: %s %s: SKIPPED: %s\n", p->rows[at].name, p->rows[at].settings,
+                  why);
+}
+
+/* Once for all settings. */
+static void build(struct world *w, struct peers *p, size_t at)
+{
+    char source[SERVER_PATH_MAX + NAME_MAX_BYTES];
+    const char *name = p->rows[at].name;
+    struct err err = {0};
+    if (at > 0 && strcmp(p->rows[at - 1].name, name) == 0 && w->programs[at - 1][0] != '\0') {
+        memcpy(w->programs[at], w->programs[at - 1], sizeof w->programs[at]);
+        if (p->why_not[at - 1][0] != '\0') {
+            skip(p, at, p->why_not[at - 1]);
+        }
+        return;
+    }
+    (void)snprintf(source, sizeof source, "%s/peers/%s", BENCH_SOURCE_DIR, name);
+    (void)fprintf(stderr, "bench: building %s's program (a minute or two)\n", name);
+    if (go_build(source, w->cluster->dir, name, w->programs[at], sizeof w->programs[at], &err) !=
+        STATUS_OK) {
+        skip(p, at, err.msg);
+    }
+}
+
+/* Its program, or why there is none. */
+static void find_program(struct world *w, struct peers *p, size_t at)
+{
+    static const struct {
+        const char *file;
+        const char *program;
+    } kinds[] = {{"go.mod", "go"}, {"peer.py", "python3"}, {"peer.rb", "ruby"}};
+    char path[SERVER_PATH_MAX];
+    for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
+        (void)snprintf(w->programs[at], sizeof w->programs[at], "%s/peers/%s/%s", BENCH_SOURCE_DIR,
+                       p->rows[at].name, kinds[i].file);
+        if (access(w->programs[at], R_OK) != 0) {
+            continue;
+        }
+        if (child_find_program(kinds[i].program, path, sizeof path, NULL) != STATUS_OK) {
+            (void)snprintf(path, sizeof path, "there is no %s", kinds[i].program);
+            skip(p, at, path);
+        } else if (i == 0) {
+            build(w, p, at);
+        }
+        return;
+    }
+    skip(p, at, "there is no adapter: not in Debian, only in npm");
+}
+
+static void tell(const struct peers *p, size_t round, enum peers_work work, size_t at)
+{
+    const struct peers_figure *f = &p->figures[round][work][at];
+    const struct peers_row *row = &p->rows[at];
+    (void)fprintf(stderr, "bench: round %zu, %s, %s %s: ", round + 1, peers_work_name(work),
+                  row->name, row->settings);
+    if (!f->is_there) {
+        (void)fprintf(stderr, "SKIPPED: %s\n", p->why_not[at]);
+    } else if (work == PEERS_START) {
+        (void)fprintf(stderr, "p50 %.2f ms, p99 %.2f ms\n", f->p50_ms, f->p99_ms);
+    } else {
+        (void)fprintf(stderr, "%.0f jobs/s, per job %.1f us\n", f->per_s, f->cpu_us);
+    }
+}
+
+/* One that fails does not take part in later rounds; the rest goes on, unless it was interrupted
+ * or is claimd itself. */
+static enum status measure(struct world *w, struct peers *p, size_t round, enum peers_work work,
+                           size_t at, struct err *err)
+{
+    int64_t count = count_of(w, &p->rows[at], work);
+    struct peers_figure *figure = &p->figures[round][work][at];
+    enum status st = STATUS_OK;
+    if (at == 0) {
+        st = peers_measure_claimd(w->cluster, w->options, work, figure, err);
+    } else {
+        st = measure_peer(w, at, work, count, p->why_not[at], figure, err);
+    }
+    if (st != STATUS_OK) {
+        err_prefix(err, "%s, %s %s", peers_work_name(work), p->rows[at].name, p->rows[at].settings);
+        (void)snprintf(p->why_not[at], PEER_WHY_MAX, "FAILED: %.150s", err->msg);
+    }
+    tell(p, round, work, at);
+    return st;
+}
+
+static enum status run_rounds(struct world *w, struct peers *p, struct err *err)
+{
+    enum status worst = STATUS_OK;
+    for (enum peers_work work = 0; work < PEERS_WORKS; work++) {
+        for (size_t n = 0; n < p->rounds * p->row_count; n++) {
+            size_t at = n % p->row_count;
+            struct err one = {0};
+            if (!is_wanted(p, at, work, w->options->only)) {
+                continue;
+            }
+            enum status st = measure(w, p, n / p->row_count, work, at, &one);
+            if (st == STATUS_OK) {
+                continue;
+            }
+            if (worst == STATUS_OK) {
+                *err = one;
+                worst = st;
+            }
+            if (at == 0 || w->cluster->is_interrupted) {
+                return worst;
+            }
+        }
+    }
+    return worst;
+}
+
+static enum status world_open(struct world *w, struct peers *p, struct err *err)
+{
+    char dir[SERVER_PATH_MAX + 16];
+    (void)snprintf(dir, sizeof dir, "%s/queue", w->cluster->dir);
+    enum status st = redis_server_start(dir, NULL, &w->redis, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    (void)snprintf(dir, sizeof dir, "%s/safe", w->cluster->dir);
+    st = redis_server_start(dir, "appendonly yes\nappendfsync always", &w->redis_safe, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    for (size_t i = 1; i < p->row_count; i++) {
+        if (is_wanted_at_all(p, i, w->options->only)) {
+            find_program(w, p, i);
+        }
+    }
+    return STATUS_OK;
+}
+
+enum status peers_run(struct cluster *c, const struct bench_options *options, json_t *result,
+                      struct err *err)
+{
+    static struct peers p;
+    static struct world w;
+    p = (struct peers){
+        .rows = rows, .row_count = ARRAY_COUNT(rows), .rounds = (size_t)options->rounds};
+    w = (struct world){.cluster = c, .options = options};
+    c->options.log_level = "info"; /* its default */
+    (void)json_object_set_new(result, "jobs", json_integer(options->jobs));
+    (void)json_object_set_new(result, "samples", json_integer(options->samples));
+    (void)json_object_set_new(result, "rounds", json_integer(options->rounds));
+    enum status st = world_open(&w, &p, err);
+    if (st == STATUS_OK) {
+        st = run_rounds(&w, &p, err);
+        peers_report(&p, result);
+    }
+    redis_server_stop(&w.redis);
+    redis_server_stop(&w.redis_safe);
+    return st;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Workload peers: what claimd does itself. */
+#include "base/clock.h"
+#include "bench/drain.h"
+#include "bench/peers.h"
+#include "bench/process.h"
+#include "bench/raw.h"
+
+#include <inttypes.h>
+
+#define INSERT_BATCH 1000
+
+static const struct pg_statement count_all = {.name = "peers_count",
+                                              .sql = "SELECT count(*) FROM claimd.job"};
+static const struct pg_statement delete_all = {.name = "", .sql = "DELETE FROM claimd.job"};
+
+static enum status drain(struct cluster *c, int64_t jobs, struct peers_figure *ret, struct err *err)
+{
+    const struct drain_plan plan = {.jobs = jobs};
+    struct drain_speed speed = {0};
+    c->options.plugins = "plugins";
+    enum status st = drain_timed(c, &plan, &speed, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    *ret = (struct peers_figure){
+        .is_there = true, .per_s = speed.jobs_per_s, .cpu_us = speed.cpu_us_per_job};
+    return STATUS_OK;
+}
+
+static enum status start(struct cluster *c, const struct bench_options *options,
+                         struct peers_figure *ret, struct err *err)
+{
+    json_auto_t *times = json_object();
+    c->options.plugins = "bench_plugins";
+    enum status st = latency_run(c, options, times, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    *ret = (struct peers_figure){.is_there = true,
+                                 .p50_ms = json_number_value(json_object_get(times, "p50_ms")),
+                                 .p99_ms = json_number_value(json_object_get(times, "p99_ms"))};
+    return STATUS_OK;
+}
+
+static enum status copy_some(PGconn *pg, int64_t count, struct err *err)
+{
+    static const char row[] = "noop\t{\"customer\": 1, \"text\": \"a row of about fifty bytes\"}\n";
+    PGresult *result = PQexec(pg, "COPY claimd.job (kind, args) FROM STDIN");
+    enum status st = raw_pg_check(pg, result, PGRES_COPY_IN, err);
+    PQclear(result);
+    for (int64_t i = 0; i < count && st == STATUS_OK; i++) {
+        if (PQputCopyData(pg, row, sizeof row - 1) != 1) {
+            st = err_fail(err, STATUS_UNAVAILABLE, "COPY: %s", PQerrorMessage(pg));
+        }
+    }
+    if (st == STATUS_OK && PQputCopyEnd(pg, NULL) != 1) {
+        st = err_fail(err, STATUS_UNAVAILABLE, "COPY: %s", PQerrorMessage(pg));
+    }
+    while (st == STATUS_OK && (result = PQgetResult(pg)) != NULL) {
+        st = raw_pg_check(pg, result, PGRES_COMMAND_OK, err);
+        PQclear(result);
+    }
+    return st;
+}
+
+/* As the others do: rows of that size, so many in each transaction. */
+static enum status copy_all(const char *conninfo, int64_t jobs, struct err *err)
+{
+    PGconn *pg = NULL;
+    enum status st = raw_pg_open(conninfo, &pg, err);
+    for (int64_t left = jobs; left > 0 && st == STATUS_OK; left -= INSERT_BATCH) {
+        st = copy_some(pg, left < INSERT_BATCH ? left : INSERT_BATCH, err);
+    }
+    raw_pg_close(pg);
+    return st;
+}
+
+static int64_t used_us(const struct cluster *c)
+{
+    return process_cpu(getpid()).self_us + cluster_cpu(c).postgres_us;
+}
+
+static enum status insert(struct cluster *c, int64_t jobs, struct peers_figure *ret,
+                          struct err *err)
+{
+    int64_t before_us = used_us(c);
+    int64_t began_us = clock_boot_us();
+    enum status st = copy_all(c->conninfo, jobs, err);
+    int64_t took_us = clock_boot_us() - began_us;
+    int64_t cpu_us = used_us(c) - before_us;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = db_query(&c->db, &count_all, NULL, 1, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (c->db.row[0] != jobs) {
+        return err_fail(err, STATUS_CONFLICT, "%" PRId64 " of %" PRId64 " jobs are there",
+                        c->db.row[0], jobs);
+    }
+    *ret = (struct peers_figure){.is_there = true,
+                                 .per_s = 1e6 * (double)jobs / (double)took_us,
+                                 .cpu_us = (double)cpu_us / (double)jobs};
+    return db_query(&c->db, &delete_all, NULL, 0, err);
+}
+
+enum status peers_measure_claimd(struct cluster *c, const struct bench_options *options,
+                                 enum peers_work work, struct peers_figure *ret, struct err *err)
+{
+    switch (work) {
+    case PEERS_DRAIN:
+        return drain(c, options->jobs, ret, err);
+    case PEERS_START:
+        return start(c, options, ret, err);
+    case PEERS_INSERT:
+    case PEERS_WORKS:
+        break;
+    }
+    return insert(c, options->jobs, ret, err);
+}

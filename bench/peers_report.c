@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Workload peers: medians over its rounds, as JSON and as a table. */
+#include "bench/drain.h"
+#include "bench/peers.h"
+
+#include <stdio.h>
+
+typedef double value_fn(const struct peers_figure *f, const struct peers_figure *claimd);
+
+static double per_s(const struct peers_figure *f, const struct peers_figure *claimd)
+{
+    (void)claimd;
+    return f->per_s;
+}
+
+static double cpu_us(const struct peers_figure *f, const struct peers_figure *claimd)
+{
+    (void)claimd;
+    return f->cpu_us;
+}
+
+static double p50_ms(const struct peers_figure *f, const struct peers_figure *claimd)
+{
+    (void)claimd;
+    return f->p50_ms;
+}
+
+static double p99_ms(const struct peers_figure *f, const struct peers_figure *claimd)
+{
+    (void)claimd;
+    return f->p99_ms;
+}
+
+static double per_s_ratio(const struct peers_figure *f, const struct peers_figure *claimd)
+{
+    return claimd->per_s / f->per_s;
+}
+
+static double cpu_ratio(const struct peers_figure *f, const struct peers_figure *claimd)
+{
+    return claimd->cpu_us / f->cpu_us;
+}
+
+static double p50_ratio(const struct peers_figure *f, const struct peers_figure *claimd)
+{
+    return claimd->p50_ms / f->p50_ms;
+}
+
+static double p99_ratio(const struct peers_figure *f, const struct peers_figure *claimd)
+{
+    return claimd->p99_ms / f->p99_ms;
+}
+
+struct column {
+    const char *name;
+    value_fn *value;
+};
+
+#define COLUMNS 4
+/* Ratios are claimd's figure by the other's. */
+static const struct column speed_columns[COLUMNS] = {{"jobs_per_s", per_s},
+                                                     {"cpu_us_per_job", cpu_us},
+                                                     {"claimd_speed_ratio", per_s_ratio},
+                                                     {"claimd_cpu_ratio", cpu_ratio}};
+static const struct column time_columns[COLUMNS] = {{"p50_ms", p50_ms},
+                                                    {"p99_ms", p99_ms},
+                                                    {"claimd_p50_ratio", p50_ratio},
+                                                    {"claimd_p99_ratio", p99_ratio}};
+
+/* False: it was not measured. */
+static bool median_of(const struct peers *p, enum peers_work work, size_t at, value_fn *value,
+                      double *ret)
+{
+    double values[PEERS_ROUNDS_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < p->rounds; i++) {
+        const struct peers_figure *figures = p->figures[i][work];
+        if (figures[at].is_there && figures[0].is_there) {
+            values[count++] = value(&figures[at], &figures[0]);
+        }
+    }
+    if (count == 0) {
+        return false;
+    }
+    *ret = drain_median(values, count);
+    return true;
+}
+
+static void report_row(const struct peers *p, enum peers_work work, size_t at, json_t *list)
+{
+    const struct column *columns = work == PEERS_START ? time_columns : speed_columns;
+    const struct peers_row *row = &p->rows[at];
+    json_t *one = json_pack("{s:s, s:s, s:s, s:b}", "work", peers_work_name(work), "name",
+                            row->name, "settings", row->settings, "is_durable", row->is_durable);
+    double values[COLUMNS] = {0};
+    for (size_t i = 0; i < COLUMNS; i++) {
+        if (!median_of(p, work, at, columns[i].value, &values[i])) {
+            json_decref(one);
+            return;
+        }
+        (void)json_object_set_new(one, columns[i].name, json_real(values[i]));
+    }
+    (void)json_array_append_new(list, one);
+    (void)fprintf(stderr, "%-7s %-11s %-8s %-7s %10.*f %10.1f %9.2f %9.2f\n", peers_work_name(work),
+                  row->name, row->settings, row->is_durable ? "yes" : "NO",
+                  work == PEERS_START ? 2 : 0, values[0], values[1], values[2], values[3]);
+}
+
+void peers_report(const struct peers *p, json_t *result)
+{
+    json_t *list = json_array();
+    json_t *skipped = json_array();
+    for (enum peers_work work = 0; work < PEERS_WORKS; work++) {
+        if (!p->figures[0][work][0].is_there) {
+            continue;
+        }
+        (void)fprintf(stderr, "\n%-27s %-7s %10s %10s %19s\n", "MEDIANS", "DURABLE",
+                      work == PEERS_START ? "p50 ms" : "jobs/s",
+                      work == PEERS_START ? "p99 ms" : "CPU us/job", "claimd's by its");
+        for (size_t at = 0; at < p->row_count; at++) {
+            report_row(p, work, at, list);
+        }
+    }
+    for (size_t at = 0; at < p->row_count; at++) {
+        if (p->why_not[at][0] != '\0') {
+            (void)json_array_append_new(
+                skipped, json_pack("{s:s, s:s, s:s}", "name", p->rows[at].name, "settings",
+                                   p->rows[at].settings, "why", p->why_not[at]));
+            (void)fprintf(stderr, "%s %s: SKIPPED: %s\n", p->rows[at].name, p->rows[at].settings,
+                          p->why_not[at]);
+        }
+    }
+    (void)json_object_set_new(result, "peers", list);
+    (void)json_object_set_new(result, "skipped", skipped);
+}
