@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -62,13 +63,13 @@ enum status crew_ready(struct crew_member *self, struct err *err)
 enum status crew_done(struct crew_member *self, struct err *err)
 {
     struct report done = {.end_us = clock_boot_us(), .cpu_us = own_cpu_us() - self->cpu_us};
-    char end = 0;
+    struct pollfd end = {.fd = self->start_fd}; /* not read: bytes in it are for others to begin */
     memcpy(done.counts, self->counts, sizeof done.counts);
     enum status st = tell(self, &done, err);
     if (st != STATUS_OK) {
         return st;
     }
-    while (read(self->start_fd, &end, 1) < 0 && errno == EINTR) {
+    while (poll(&end, 1, -1) < 0 && errno == EINTR) {
     }
     return STATUS_OK;
 }

@@ -32,6 +32,7 @@ static const struct workload {
     {"limit", limit_run, "plugins", 0, 0, "a drain by the data path alone, without daemons"},
     {"limit-latency", limit_latency_run, "plugins", 0, 0, "the same path's latency"},
     {"peers", peers_run, "plugins", 2, 0, "the same work by other job systems, in turns"},
+    {"strategies", strategies_run, "plugins", 0, 0, "a table of jobs without claimd"},
     {"locks", NULL, "", 0, 0, "the lock library alone, and beside redsync"},
 };
 
@@ -72,8 +73,8 @@ static void usage(FILE *out)
     }
     (void)fprintf(
         out, "\nOptions:\n"
-             "  --jobs N     drain, limit, metrics, features, scale, peers: jobs (200000)\n"
-             "  --rounds N   metrics, features, fairness, scale, peers: turns of each (3)\n"
+             "  --jobs N     all that drain: jobs of each drain (200000)\n"
+             "  --rounds N   where several things are measured: turns of each (3)\n"
              "  --samples N  latency, limit-latency, peers: jobs, one at a time (500)\n"
              "  --gap MS     of these: a job every so many ms (0: one after the end of the other)\n"
              "  --seconds N  idle, fairness: how long (10); locks: of each load (3)\n"

@@ -35,6 +35,8 @@ workload_fn scale_run;
 workload_fn limit_run;
 workload_fn limit_latency_run;
 workload_fn peers_run;
+workload_fn strategies_run;
+workload_fn skip_locked_run; /* one of these: in batches, by 4 clients */
 
 /* Needs no cluster, prints its own result; returns the exit code. */
 int locks_run(const struct bench_options *options);
