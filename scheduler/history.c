@@ -5,17 +5,14 @@
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/timer.h"
+#include "model/vacuum_pace.h"
+#include "scheduler/feeder.h"
 #include "store/history_store.h"
 
 #define DAYS_AHEAD 14
 #define PARTITIONS_EVERY_US (3600 * US_PER_S)
+/* Between two looks at the dead rows where no jobs are fed that would lead to one sooner. */
 #define VACUUM_EVERY_US (5 * US_PER_S)
-/* Vacuum is worth its walk over the indexes from so many dead rows on, and where they are a fifth
- * of the table: dead entries slow the feed's walks, a claim only needs its page. */
-#define DEAD_ROWS_MIN 20000
-#define DEAD_SHARE 5
-/* Between two vacuums, times the length of the last: the horizon may be pinned. */
-#define REST_FACTOR 4
 /* An index that failed is tried again after this part of the time between two checks of the days:
  * each try reads a day. */
 #define INDEX_AGAIN_PART 60
@@ -30,6 +27,7 @@ struct history {
     int64_t partitions_every_us; /* between two checks of the days */
     int64_t vacuum_every_us;     /* … of the dead rows */
     struct pg *pg;
+    const struct feeder *feeder; /* borrowed */
     uv_timer_t timer;
     enum task task; /* under way */
     int64_t partitions_at_us;
@@ -37,6 +35,7 @@ struct history {
     int64_t index_at_us;
     int64_t sweep_at_us;
     int64_t begun_us;
+    struct vacuum_pace vacuum;
     struct history_day removing;
     struct history_index indexing;
     struct history_sweep sweeping; /* no day: none */
@@ -169,21 +168,42 @@ static void on_ensured(void *ctx, enum status st, const struct pg_result *const 
 
 /* ---- vacuum ---- */
 
-static void on_vacuumed(void *ctx, enum status st, const struct pg_result *const *results,
-                        const struct err *err)
+/* None before there are statistics. */
+static struct vacuum_rows vacuum_rows_of(const struct pg_result *rows)
+{
+    if (pg_row_count(rows) == 0) {
+        return (struct vacuum_rows){.dead = 0};
+    }
+    return (struct vacuum_rows){.dead = pg_i64(rows, 0, 0), .live = pg_i64(rows, 0, 1)};
+}
+
+static void on_left(void *ctx, enum status st, const struct pg_result *const *results,
+                    const struct err *err)
 {
     struct history *h = ctx;
-    (void)results;
-    int64_t now_us = clock_boot_us();
-    int64_t took_us = now_us - h->begun_us;
-    int64_t rest_us = REST_FACTOR * took_us;
-    h->vacuum_at_us = now_us + (rest_us > h->vacuum_every_us ? rest_us : h->vacuum_every_us);
     if (st != STATUS_OK) {
         task_fail(h, err);
         return;
     }
-    log_debug("vacuumed", LOG_I64("ms", took_us / US_PER_MS));
+    const struct vacuum_rows rows = vacuum_rows_of(results[0]);
+    vacuum_pace_left(&h->vacuum, &rows);
+    log_debug("vacuumed", LOG_I64("ms", (h->vacuum.ended_us - h->begun_us) / US_PER_MS),
+              LOG_I64("left", rows.dead));
     task_done(h);
+}
+
+static void on_vacuumed(void *ctx, enum status st, const struct pg_result *const *results,
+                        const struct err *err)
+{
+    struct history *h = ctx;
+    struct err failed = {0};
+    (void)results;
+    vacuum_pace_ended(&h->vacuum, h->begun_us, clock_boot_us());
+    if (st != STATUS_OK) {
+        task_fail(h, err);
+    } else if (history_store_dead_rows(h->pg, on_left, h, &failed) != STATUS_OK) {
+        task_fail(h, &failed);
+    }
 }
 
 static void on_dead_rows(void *ctx, enum status st, const struct pg_result *const *results,
@@ -194,15 +214,13 @@ static void on_dead_rows(void *ctx, enum status st, const struct pg_result *cons
         task_fail(h, err);
         return;
     }
-    bool is_known = pg_row_count(results[0]) > 0;
-    int64_t dead = is_known ? pg_i64(results[0], 0, 0) : 0;
-    int64_t live = is_known ? pg_i64(results[0], 0, 1) : 0;
-    if (dead < DEAD_ROWS_MIN || dead * DEAD_SHARE < live) {
+    const struct vacuum_rows rows = vacuum_rows_of(results[0]);
+    h->begun_us = clock_boot_us();
+    if (!vacuum_pace_is_due(&h->vacuum, &rows, h->begun_us)) {
         task_done(h);
         return;
     }
     struct err failed = {0};
-    h->begun_us = clock_boot_us();
     if (history_store_vacuum(h->pg, on_vacuumed, h, &failed) != STATUS_OK) {
         task_fail(h, &failed);
     }
@@ -354,6 +372,7 @@ static void next(struct history *h)
     }
     if (h->vacuum_at_us <= now_us) {
         h->vacuum_at_us = now_us + h->vacuum_every_us;
+        vacuum_pace_looked(&h->vacuum, feeder_counters(h->feeder)->fed);
         h->task = TASK_VACUUM;
         if (history_store_dead_rows(h->pg, on_dead_rows, h, &err) != STATUS_OK) {
             task_fail(h, &err);
@@ -393,6 +412,7 @@ static enum status on_lead(const struct service_env *env, void **ret_self, struc
     if (h == NULL) {
         return err_fail(err, STATUS_NOMEM, "no memory for the history");
     }
+    h->feeder = env->feeder;
     h->keep_days = env->config->scheduler.history_days;
     h->partitions_every_us = config_scaled(env->config, PARTITIONS_EVERY_US);
     h->vacuum_every_us = config_scaled(env->config, VACUUM_EVERY_US);
@@ -411,6 +431,17 @@ static enum status on_lead(const struct service_env *env, void **ret_self, struc
     h->timer.data = h;
     *ret_self = h;
     return STATUS_OK;
+}
+
+static void on_roll(void *ctx, const struct roll *roll)
+{
+    struct history *h = ctx;
+    (void)roll;
+    uint64_t fed = feeder_counters(h->feeder)->fed;
+    if (vacuum_pace_is_worth_a_look(&h->vacuum, fed, clock_boot_us())) {
+        h->vacuum_at_us = 0;
+        next(h);
+    }
 }
 
 static void on_reload(void *ctx, const struct config *config)
@@ -438,5 +469,8 @@ static void on_stop(void *ctx)
     uv_close((uv_handle_t *)&h->timer, on_closed);
 }
 
-const struct service history_service = {
-    .failed = "history_failed", .start = on_lead, .reload = on_reload, .stop = on_stop};
+const struct service history_service = {.failed = "history_failed",
+                                        .start = on_lead,
+                                        .roll = on_roll,
+                                        .reload = on_reload,
+                                        .stop = on_stop};

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/vacuum_pace.h"
+
+#include "base/clock.h"
+#include "base/minmax.h"
+
+/* A vacuum costs some milliseconds however few rows are dead, and walks over all indexes: so many
+ * new ones, and so large a part of the table, are worth it. */
+#define FRESH_MIN 500
+#define FRESH_PART 5
+/* Rest between two, times the length of the last: a twentieth of the time in all. */
+#define REST_FACTOR 19
+/* Whether what could not be taken can be by now shows only by trying. */
+#define LEFT_AGAIN_US (30 * US_PER_S)
+
+bool vacuum_pace_is_worth_a_look(const struct vacuum_pace *p, uint64_t fed, int64_t now_us)
+{
+    return fed - p->fed >= FRESH_MIN && now_us >= p->rest_until_us;
+}
+
+void vacuum_pace_looked(struct vacuum_pace *p, uint64_t fed)
+{
+    p->fed = fed;
+}
+
+bool vacuum_pace_is_due(struct vacuum_pace *p, const struct vacuum_rows *rows, int64_t now_us)
+{
+    p->left = min_i64(p->left, rows->dead); /* somebody else has vacuumed */
+    if (now_us < p->rest_until_us) {
+        return false;
+    }
+    int64_t fresh = rows->dead - p->left;
+    if (fresh >= FRESH_MIN && fresh >= (rows->live + p->left) / FRESH_PART) {
+        return true;
+    }
+    return rows->dead >= FRESH_MIN && rows->dead >= rows->live / FRESH_PART &&
+           now_us - p->ended_us >= LEFT_AGAIN_US;
+}
+
+void vacuum_pace_ended(struct vacuum_pace *p, int64_t begun_us, int64_t now_us)
+{
+    p->ended_us = now_us;
+    p->rest_until_us = now_us + REST_FACTOR * (now_us - begun_us);
+}
+
+void vacuum_pace_left(struct vacuum_pace *p, const struct vacuum_rows *rows)
+{
+    p->left = rows->dead;
+}
