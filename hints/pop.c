@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Each node has a loop of its own: a script pop while the last pop brought something, else a
- * blocking one. It stops when nothing is wanted or listened to, or the node is down; a poke, other
- * sets or the node's return start it again. One pop at a time per node. */
+ * Each node has a loop of its own: a script pop while the last pop brought as much as it asked for,
+ * else a blocking one: at a trickle, a script that finds nothing would follow each hint. A blocking
+ * pop takes from one set; if there is something in another, the next one brings it at once. It
+ * stops when nothing is wanted or listened to, or the node is down; a poke, other sets or the
+ * node's return start it again. One pop at a time per node. */
 #include "base/clock.h"
 #include "base/rand.h"
 #include "hints/nodes.h"
@@ -23,7 +25,7 @@ enum pop { POP_NONE, POP_BLOCKING, POP_SCRIPT };
 struct loop {
     struct hints_popper *popper;
     size_t node;
-    bool has_content; /* the last pop brought something */
+    bool has_content; /* the last pop brought as much as it asked for: there may be more */
     size_t rotation;  /* of the keys of the next blocking pop */
     enum pop under_way;
     size_t asked;
@@ -99,12 +101,13 @@ static void read_blocking(struct loop *l, const struct redis_value *v)
         }
         take_member(l, pair->items[0], read_score(pair->items[1]), set);
     }
-    l->has_content = pairs->len > 0;
+    l->has_content = pairs->len >= l->asked;
 }
 
 /* Runs, see hints/pop_script.h. */
 static void read_script(struct loop *l, const struct redis_value *v)
 {
+    size_t count = 0;
     if (v->type != REDIS_ARRAY) {
         bad_reply(l);
         return;
@@ -119,11 +122,12 @@ static void read_script(struct loop *l, const struct redis_value *v)
         }
         const struct hints_set *set = &l->sets->names[run->items[0]->integer - 1];
         int64_t score = read_score(run->items[1]);
+        count += run->items[2]->len;
         for (size_t k = 0; k < run->items[2]->len; k++) {
             take_member(l, run->items[2]->items[k], score, set);
         }
     }
-    l->has_content = v->len > 0;
+    l->has_content = count >= l->asked;
 }
 
 static void on_reply(void *ctx, size_t index, const struct redis_value *value)

@@ -52,6 +52,20 @@ START_TEST(a_blocking_pop_goes_on_after_its_timeout)
 }
 END_TEST
 
+START_TEST(a_trickle_is_popped_without_looking_for_more_after_each_hint)
+{
+    world_open_popper_for(SETS("default", "mail"), WAIT_US + US_PER_S);
+    world_want(10);
+    for (int64_t id = 1; id <= 3; id++) {
+        RUN_UNTIL(strstr(CLI(0, "INFO", "clients"), "blocked_clients:1") != NULL);
+        push_one("mail", NULL, id, 4, 1);
+        RUN_UNTIL(world.popped_count == (size_t)id);
+    }
+    RUN_UNTIL(strstr(CLI(0, "INFO", "clients"), "blocked_clients:1") != NULL);
+    ck_assert_ptr_null(strstr(CLI(0, "INFO", "commandstats"), "cmdstat_evalsha"));
+}
+END_TEST
+
 START_TEST(under_load_the_lowest_scores_of_all_sets_come_first)
 {
     push_range("default", NULL, 1, 999, 3, 4);
@@ -363,6 +377,7 @@ static void add_tests(TCase *t)
 {
     tcase_add_test(t, a_blocking_pop_is_woken_by_a_push_and_not_by_its_timeout);
     tcase_add_test(t, a_blocking_pop_goes_on_after_its_timeout);
+    tcase_add_test(t, a_trickle_is_popped_without_looking_for_more_after_each_hint);
     tcase_add_test(t, under_load_the_lowest_scores_of_all_sets_come_first);
     tcase_add_test(t, no_priority_waits_behind_a_lower_one_of_another_set);
     tcase_add_test(t, one_set_is_popped_in_order_whole_and_once);
