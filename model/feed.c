@@ -195,8 +195,8 @@ static void plan_lane(struct feed *f, size_t at, const struct demand *d, bool ah
     }
 }
 
-size_t feed_plan(struct feed *f, int64_t now_us, int64_t pg_us, bool woken,
-                 struct feed_range *ret_ranges, size_t max)
+static size_t plan(struct feed *f, int64_t now_us, int64_t pg_us, bool woken, bool has_behind,
+                   struct feed_range *ret_ranges, size_t max)
 {
     struct demand d = demand_of(f, now_us, pg_us, woken);
     f->pg_us = pg_us;
@@ -208,7 +208,7 @@ size_t feed_plan(struct feed *f, int64_t now_us, int64_t pg_us, bool woken,
         struct feed_lane *l = &f->lanes[at];
         bool is_late = d.busy > 0 && !l->has_more && idle == IDLE_MAX && !woken;
         bool ahead = !is_late && lane_wants_ahead(f, l, now_us, pg_us, woken);
-        bool behind = lane_wants_behind(f, l, pg_us);
+        bool behind = lane_wants_behind(f, l, pg_us) && has_behind;
         plan_lane(f, at, &d, ahead, behind, pg_us, ret_ranges, &count);
         if (ahead) {
             l->ahead_us = now_us;
@@ -218,6 +218,18 @@ size_t feed_plan(struct feed *f, int64_t now_us, int64_t pg_us, bool woken,
     }
     f->turn = f->lane_count == 0 ? 0 : (f->turn + (n < f->lane_count ? n : 1)) % f->lane_count;
     return count;
+}
+
+size_t feed_plan(struct feed *f, int64_t now_us, int64_t pg_us, bool woken,
+                 struct feed_range *ret_ranges, size_t max)
+{
+    return plan(f, now_us, pg_us, woken, true, ret_ranges, max);
+}
+
+size_t feed_plan_ahead(struct feed *f, int64_t now_us, int64_t pg_us, struct feed_range *ret_ranges,
+                       size_t max)
+{
+    return plan(f, now_us, pg_us, true, false, ret_ranges, max);
 }
 
 /* ---- what came ---- */

@@ -180,6 +180,9 @@ void feed_lane_rewind(struct feed_lane *lane, int64_t us);
  * was set back, cursors ahead of it are moved back behind it. */
 size_t feed_plan(struct feed *f, int64_t now_us, int64_t pg_us, bool woken,
                  struct feed_range *ret_ranges, size_t max);
+/* The same, woken, without ranges behind the cursors: for a glance at what somebody told of. */
+size_t feed_plan_ahead(struct feed *f, int64_t now_us, int64_t pg_us, struct feed_range *ret_ranges,
+                       size_t max);
 
 /* A row of a range, in order. True: it is available and was not fed just now, so push it (if
  * somebody serves its kind). */

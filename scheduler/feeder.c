@@ -6,27 +6,20 @@
 #include "base/log.h"
 #include "base/timer.h"
 #include "model/feed_pace.h"
-#include "model/hint.h"
+#include "scheduler/feed_count.h"
+#include "scheduler/feed_reader.h"
 #include "scheduler/full_pass.h"
 #include "store/feed_store.h"
 
 #define RETRY_FIRST_US (100 * US_PER_MS)
 #define RETRY_MAX_US (5 * US_PER_S)
-#define COUNTS_MAX 1024 /* groups counted before one pass */
-#define GAPS_ALWAYS_LANES 16
-#define DRY_EVERY 2                /* ticks */
-#define FORGET_US (600 * US_PER_S) /* a lane without rows */
+#define FEW_LANES 16 /* for looking at all of them, and between them, each time */
+#define COUNT_FAILED "the hints can't be counted"
+#define DRY_EVERY 2                 /* ticks */
+#define GLANCES_US (10 * US_PER_MS) /* no longer without a whole pass between */
+#define FORGET_US (600 * US_PER_S)  /* a lane without rows */
 
 enum stage { STAGE_IDLE, STAGE_COUNTING, STAGE_READING };
-
-struct count {
-    struct feeder *feeder;
-    size_t group;
-    int64_t sum;
-    bool wants_first; /* a full pass may find its first tenant meanwhile */
-    int64_t first_ms;
-    int pending;
-};
 
 struct feeder {
     struct feeder_options options;
@@ -34,6 +27,7 @@ struct feeder {
     struct feed_pace pace;
     struct feed_served served;
     struct feeder_counters counters;
+    struct feed_count *count;
     struct feed_reader *reader;
     struct full_pass *full_pass;
     uv_timer_t timer;
@@ -41,21 +35,19 @@ struct feeder {
     enum stage stage;
     bool is_started;
     bool is_woken;
-    bool is_reset; /* during the pass under way */
-    bool is_count_failed;
-    bool is_forgetting;  /* lanes: when nothing is under way */
-    bool has_left_lanes; /* somebody told of rows, and lanes were not looked for since */
-    bool progress;       /* hints went away since they were counted before */
-    int hungry_told;     /* what table `cluster` says: 0, 1, −1 = not known */
-    int failures;        /* in a row */
-    int64_t hold_us;     /* no pass before this BOOTTIME */
+    bool is_reset;        /* during the pass under way */
+    bool is_glance;       /* the pass under way */
+    int64_t whole_due_us; /* the next pass that isn't; FEED_NEVER_US = whenever one is made */
+    bool is_forgetting;   /* lanes: when nothing is under way */
+    bool has_left_lanes;  /* somebody told of rows, and lanes were not looked for since */
+    bool progress;        /* hints went away since they were counted before */
+    int hungry_told;      /* what table `cluster` says: 0, 1, −1 = not known */
+    int failures;         /* in a row */
+    int64_t hold_us;      /* no pass before this BOOTTIME */
     int64_t gaps_us;
     int64_t begun_us;
     int64_t told_fed;
     struct complaint complaint;
-
-    struct count counts[COUNTS_MAX];
-    int counts_pending;
 };
 
 static void pass_begin(struct feeder *f);
@@ -81,6 +73,7 @@ static int64_t next_us(const struct feeder *f, int64_t now_us)
     int64_t lanes_us =
         f->has_left_lanes ? feed_gaps_due_us(&f->feed, f->gaps_us, f->options.every_us) : at_us;
     at_us = lanes_us < at_us ? lanes_us : at_us;
+    at_us = f->whole_due_us < at_us ? f->whole_due_us : at_us;
     return at_us > f->hold_us ? at_us : f->hold_us;
 }
 
@@ -198,23 +191,56 @@ static void on_read(void *ctx, const struct feed_read_result *result)
     }
     f->counters.fed += result->pushed;
     f->counters.added += (uint64_t)result->added;
+    if (f->is_glance && result->pushed == 0) {
+        f->whole_due_us = clock_boot_us();
+    }
     pass_end(f, result->pushed, true);
+}
+
+/* What a NOTIFY tells of lies ahead of a cursor, nearly always: a read of that alone takes a third
+ * of the time. Lanes that nobody knows and rows that committed late are found by the whole pass,
+ * which follows, at once if there was nothing to see. */
+static bool may_glance(const struct feeder *f, int64_t now_us)
+{
+    return f->is_woken && f->pace.is_hungry && !f->has_left_lanes &&
+           f->feed.order_count <= FEW_LANES && now_us < f->whole_due_us;
+}
+
+static size_t plan_glance(struct feeder *f, int64_t now_us)
+{
+    f->is_glance = true;
+    if (f->whole_due_us == FEED_NEVER_US) {
+        f->whole_due_us = now_us + GLANCES_US;
+    }
+    return feed_plan_ahead(&f->feed, now_us, feed_reader_pg_us(f->reader),
+                           feed_reader_ranges(f->reader), FEED_RANGES_MAX);
+}
+
+static size_t plan_whole(struct feeder *f, int64_t now_us, size_t *ret_gaps)
+{
+    f->is_glance = false;
+    f->whole_due_us = FEED_NEVER_US;
+    size_t ranges =
+        feed_plan(&f->feed, now_us, feed_reader_pg_us(f->reader), f->is_woken || f->pace.is_hungry,
+                  feed_reader_ranges(f->reader), FEED_RANGES_MAX);
+    bool looks = now_us >= feed_gaps_due_us(&f->feed, f->gaps_us, f->options.every_us) ||
+                 (f->pace.is_hungry && f->feed.order_count <= FEW_LANES);
+    f->has_left_lanes = !looks && (f->is_woken || f->has_left_lanes);
+    if (looks) {
+        *ret_gaps = feed_gaps(&f->feed, feed_reader_gaps(f->reader), FEED_GAPS_MAX);
+        f->gaps_us = now_us;
+    }
+    return ranges;
 }
 
 static void pass_read(struct feeder *f)
 {
     int64_t now_us = clock_boot_us();
     struct err err = {0};
-    size_t range_count =
-        feed_plan(&f->feed, now_us, feed_reader_pg_us(f->reader), f->is_woken || f->pace.is_hungry,
-                  feed_reader_ranges(f->reader), FEED_RANGES_MAX);
     size_t gap_count = 0;
-    bool looks = now_us >= feed_gaps_due_us(&f->feed, f->gaps_us, f->options.every_us) ||
-                 (f->pace.is_hungry && f->feed.order_count <= GAPS_ALWAYS_LANES);
-    f->has_left_lanes = !looks && (f->is_woken || f->has_left_lanes);
-    if (looks) {
-        gap_count = feed_gaps(&f->feed, feed_reader_gaps(f->reader), FEED_GAPS_MAX);
-        f->gaps_us = now_us;
+    size_t range_count = may_glance(f, now_us) ? plan_glance(f, now_us) : 0;
+    if (range_count == 0) {
+        range_count = plan_whole(f, now_us, &gap_count);
     }
     f->is_woken = false;
     if (range_count + gap_count == 0) {
@@ -230,83 +256,28 @@ static void pass_read(struct feeder *f)
 
 /* ---- count ---- */
 
-static void group_counted(struct feeder *f, const struct count *c)
+static void on_counted(void *ctx, enum feed_count_end end, bool is_less)
 {
-    const struct feed_group *g = &f->feed.groups[c->group];
-    f->progress = f->progress || c->sum < g->held;
-    if (c->wants_first) {
-        feed_group_served(&f->feed, c->group, c->first_ms);
-    }
-    feed_group_counted(&f->feed, c->group, c->sum, clock_boot_us(),
-                       DRY_EVERY * f->options.every_us);
-}
-
-static void on_counted(void *ctx, enum status st, int64_t value, int64_t first)
-{
-    struct count *c = ctx;
-    struct feeder *f = c->feeder;
-    int64_t first_ms = first >= 0 ? hint_score_ms(first) : -1;
-    bool is_first = first_ms >= 0 && (c->first_ms < 0 || first_ms < c->first_ms);
-    c->first_ms = is_first ? first_ms : c->first_ms;
-    c->sum += value;
-    f->is_count_failed = f->is_count_failed || st != STATUS_OK;
-    if (--c->pending == 0 && !f->is_count_failed) {
-        group_counted(f, c);
-    }
-    if (--f->counts_pending > 0) {
-        return;
-    }
-    if (f->is_started && !f->is_count_failed && pg_is_up(f->options.pg)) {
+    struct feeder *f = ctx;
+    f->progress = is_less;
+    if (f->is_started && end == FEED_COUNT_DONE && pg_is_up(f->options.pg)) {
         pass_read(f);
     } else {
-        pass_fail(f, "the hints can't be counted");
+        pass_fail(f, COUNT_FAILED);
     }
-}
-
-static void count_set(struct count *c, const char *kind)
-{
-    struct feeder *f = c->feeder;
-    const struct feed_group *g = &f->feed.groups[c->group];
-    const struct hints_range range = {.queue = g->queue,
-                                      .kind = kind,
-                                      .from = f->feed.limits.aging_us > 0 ? 0 : g->priority,
-                                      .priority = g->priority,
-                                      .wants_first = c->wants_first};
-    if (hints_count(f->options.hints, &range, on_counted, c, NULL) == STATUS_OK) {
-        c->pending++;
-        f->counts_pending++;
-    } else {
-        f->is_count_failed = true;
-    }
-}
-
-static void count_kind(void *ctx, const char *kind)
-{
-    count_set(ctx, kind);
 }
 
 static void pass_count(struct feeder *f)
 {
-    size_t groups[COUNTS_MAX];
-    size_t count = feed_counts_wanted(&f->feed, groups, COUNTS_MAX);
-    f->counts_pending = 0;
-    f->is_count_failed = false;
-    for (size_t i = 0; i < count; i++) {
-        struct count *c = &f->counts[i];
-        *c = (struct count){.feeder = f,
-                            .group = groups[i],
-                            .wants_first = feed_group_has_tenants(&f->feed.groups[groups[i]]),
-                            .first_ms = -1};
-        count_set(c, NULL);
-        feed_served_partial(&f->served, f->feed.groups[groups[i]].queue, count_kind, c);
-    }
-    if (f->counts_pending > 0) {
-        return;
-    }
-    if (f->is_count_failed) {
-        pass_fail(f, "the hints can't be counted");
-    } else {
+    switch (feed_count_begin(f->count)) {
+    case FEED_COUNT_NONE:
         pass_read(f);
+        break;
+    case FEED_COUNT_FAILED:
+        pass_fail(f, COUNT_FAILED);
+        break;
+    case FEED_COUNT_DONE:
+        break;
     }
 }
 
@@ -366,6 +337,7 @@ void feeder_reset(struct feeder *f)
     feed_memory_release(&f->feed.memory);
     feed_forget_counts(&f->feed);
     f->is_woken = true;
+    f->whole_due_us = 0;
     full_pass_want(f->full_pass);
     schedule(f);
 }
@@ -435,6 +407,12 @@ static void on_full_pass(void *ctx)
 static enum status parts_open(struct feeder *f, struct err *err)
 {
     const struct feeder_options *o = &f->options;
+    struct feed_count_options count = {.hints = o->hints,
+                                       .feed = &f->feed,
+                                       .served = &f->served,
+                                       .dry_every_us = DRY_EVERY * o->every_us,
+                                       .done = on_counted,
+                                       .ctx = f};
     struct feed_reader_options reader = {.hints = o->hints,
                                          .feed = &f->feed,
                                          .served = &f->served,
@@ -451,7 +429,11 @@ static enum status parts_open(struct feeder *f, struct err *err)
                                           .page_rows = o->limits.page_rows,
                                           .on_complete = on_full_pass,
                                           .ctx = f};
-    enum status st = feed_reader_open(&reader, &f->reader, err);
+    enum status st = feed_count_open(&count, &f->count, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = feed_reader_open(&reader, &f->reader, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -469,6 +451,7 @@ enum status feeder_open(const struct feeder_options *options, struct feeder **re
     feed_init(&f->feed, &options->limits);
     enum status st = parts_open(f, err);
     if (st != STATUS_OK) {
+        feed_count_close(f->count);
         feed_reader_close(f->reader);
         free(f);
         return st;
@@ -482,6 +465,7 @@ enum status feeder_open(const struct feeder_options *options, struct feeder **re
 static void on_closed(uv_handle_t *timer)
 {
     struct feeder *f = timer->data;
+    feed_count_close(f->count);
     feed_reader_close(f->reader);
     feed_release(&f->feed);
     feed_served_release(&f->served);
@@ -545,6 +529,7 @@ static bool start(struct feeder *f, int64_t pg_us)
     f->hold_us = 0;
     f->gaps_us = 0;
     f->is_woken = true;
+    f->whole_due_us = 0;
     schedule(f);
     return true;
 }

@@ -98,8 +98,10 @@ enum status feed_store_read(struct pg *pg, const struct feed *feed,
     struct buf columns[RANGE_COLUMNS + GAP_COLUMNS];
     struct pg_param params[ARRAY_COUNT(columns) + 1];
     char lanes_max[8];
+    bool has_gaps = request->gap_count > 0;
+    size_t column_count = has_gaps ? ARRAY_COUNT(columns) : RANGE_COLUMNS;
     enum status st = STATUS_OK;
-    for (int i = 0; i < (int)ARRAY_COUNT(columns); i++) {
+    for (int i = 0; i < (int)column_count; i++) {
         buf_init(&columns[i], ARRAYS_MAX);
         if (st == STATUS_OK) {
             st = i < RANGE_COLUMNS ? range_column(&columns[i], feed, request->ranges,
@@ -111,14 +113,15 @@ enum status feed_store_read(struct pg *pg, const struct feed *feed,
     }
     params[ARRAY_COUNT(columns)] = pg_param_i64(FEED_READ_LANES_MAX, lanes_max);
     if (st == STATUS_OK) {
-        struct pg_request sent = {.steps = {{.statement = &SQL_FEED_READ, .params = params}},
+        const struct pg_statement *statement = has_gaps ? &SQL_FEED_READ : &SQL_FEED_GLANCE;
+        struct pg_request sent = {.steps = {{.statement = statement, .params = params}},
                                   .step_count = 1,
                                   .timeout_us = request->timeout_us,
                                   .done = done,
                                   .ctx = ctx};
         st = pg_send(pg, &sent, err);
     }
-    buf_list_release(columns, ARRAY_COUNT(columns));
+    buf_list_release(columns, column_count);
     return st;
 }
 

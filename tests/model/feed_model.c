@@ -40,6 +40,7 @@
     X(PASS, "a pass reads")                                                \
     X(PASS_WHOLE, "a pass reads and pushes")                               \
     X(PASS_KNOWN, "a pass reads the lanes that it knows")                  \
+    X(PASS_GLANCE, "a pass glances at what is ahead of the cursors")       \
     X(PASS_UNCOUNTED, "a pass can not count the hints")                    \
     X(PASS_PUSHED, "… and has pushed")                                     \
     X(PASS_REPLY_LOST, "… pushes, and does not hear of it")                \
@@ -216,17 +217,20 @@ static void steps_of_pass(struct model *m)
 {
     struct world *w = begin(m);
     if (w->ahead.stage == READ_IDLE) {
-        world_pass(w, true);
+        world_pass(w, PASS_EVERYWHERE);
         visit(m, STEP_PASS, 0);
         w = begin(m);
-        world_pass(w, true);
+        world_pass(w, PASS_EVERYWHERE);
         if (w->ahead.stage != READ_IDLE) {
             world_pass_end(w, PUSH_DONE);
             visit(m, STEP_PASS_WHOLE, 0);
         }
         w = begin(m);
-        world_pass(w, false);
+        world_pass(w, PASS_KNOWN_LANES);
         visit(m, STEP_PASS_KNOWN, 0);
+        w = begin(m);
+        world_pass(w, PASS_GLANCE);
+        visit(m, STEP_PASS_GLANCE, 0);
         w = begin(m);
         world_pass_uncounted(w);
         visit(m, STEP_PASS_UNCOUNTED, 0);

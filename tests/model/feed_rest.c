@@ -16,10 +16,10 @@ struct rest {
     int64_t waits_us[ROWS_MAX]; /* BOOTTIME since which the row is due without a hint; 0 = not */
 };
 
-static void pass(struct rest *r, bool finds_lanes)
+static void pass(struct rest *r, enum pass_kind kind)
 {
     struct world *w = r->w;
-    world_pass(w, finds_lanes);
+    world_pass(w, kind);
     int rows = __builtin_popcount(w->ahead.hints);
     if (w->ahead.stage != READ_IDLE) {
         world_pass_end(w, PUSH_DONE);
@@ -41,7 +41,7 @@ static void passes(struct rest *r)
             w->violation = "the feed goes round without an end";
             return;
         }
-        pass(r, i == 0);
+        pass(r, i == 0 ? PASS_EVERYWHERE : PASS_KNOWN_LANES);
         is_due = false;
     }
 }
@@ -57,9 +57,9 @@ static void full_pass(struct rest *r)
             w->violation = "the full pass has no end";
             return;
         }
-        pass(r, false);
+        pass(r, PASS_KNOWN_LANES);
         world_full_read(w);
-        pass(r, false);
+        pass(r, PASS_KNOWN_LANES);
         world_full_end(w, PUSH_DONE);
     }
     feed_full_ended(&r->full_pace, w->boot_us, true);

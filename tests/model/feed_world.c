@@ -372,16 +372,24 @@ static void room_check(struct world *w)
     }
 }
 
-void world_pass(struct world *w, bool finds_lanes)
+static size_t plan_pass(struct world *w, enum pass_kind kind)
+{
+    struct feed_range *ranges = w->ahead.ranges;
+    int64_t pg_us = plan_pg_us(w);
+    return kind == PASS_GLANCE
+               ? feed_plan_ahead(&w->feed, w->boot_us, pg_us, ranges, READ_RANGES_MAX)
+               : feed_plan(&w->feed, w->boot_us, pg_us, true, ranges, READ_RANGES_MAX);
+}
+
+void world_pass(struct world *w, enum pass_kind kind)
 {
     struct feed_gap gaps[8 * LANES_MAX];
     size_t gap_count = 0;
     struct world_read *l = &w->ahead;
     count_hints(w);
-    l->range_count =
-        feed_plan(&w->feed, w->boot_us, plan_pg_us(w), true, l->ranges, READ_RANGES_MAX);
+    l->range_count = plan_pass(w, kind);
     room_check(w);
-    if (finds_lanes) {
+    if (kind == PASS_EVERYWHERE) {
         gap_count = feed_gaps(&w->feed, gaps, ARRAY_COUNT(gaps));
     }
     if (l->range_count + gap_count == 0) {

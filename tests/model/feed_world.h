@@ -108,7 +108,12 @@ void world_reset(struct world *w); /* a node for hints was lost or found empty, 
 
 /* A pass of the feed: count, plan, read; then push and end. */
 enum push_end { PUSH_DONE, PUSH_REPLY_LOST, PUSH_LOST };
-void world_pass(struct world *w, bool finds_lanes);
+enum pass_kind {
+    PASS_EVERYWHERE,
+    PASS_KNOWN_LANES,
+    PASS_GLANCE /* … ahead of their cursors alone (docs/decisions/0020) */
+};
+void world_pass(struct world *w, enum pass_kind kind);
 void world_pass_uncounted(struct world *w); /* the hints could not be counted */
 void world_pass_end(struct world *w, enum push_end end);
 void world_pass_cut(struct world *w); /* the walk was cut off */

@@ -211,6 +211,20 @@ START_TEST(young_rows_are_read_again_and_old_ones_are_not)
 }
 END_TEST
 
+START_TEST(a_glance_leaves_young_rows_behind_the_cursor_to_the_next_pass)
+{
+    struct feed_lane *lane = given_lane("q", 4, 0);
+    pass_at(T0, lane, 10, T0 - S);
+    size_t count = feed_plan_ahead(&feed, T0, T0, ranges, FEED_RANGES_MAX);
+    ck_assert_uint_eq(count, 1);
+    ck_assert_ptr_nonnull(range_of(count, lane, FEED_AHEAD));
+    feed_range_done(&feed, &ranges[0], 0, (struct feed_pos){0}, T0);
+    const struct feed_range *behind = range_of(plan_at(T0), lane, FEED_BEHIND);
+    ck_assert_ptr_nonnull(behind);
+    ck_assert_int_eq(behind->after.us, T0 - 2 * S);
+}
+END_TEST
+
 /* A row may commit until it is 2 s old: what was read before that is read once more after it. */
 START_TEST(the_look_behind_ends_when_all_it_read_was_old)
 {
@@ -494,6 +508,7 @@ int main(void)
     tcase_add_test(c, a_page_that_was_not_full_ends_the_lane);
     tcase_add_test(c, a_lane_is_read_when_its_next_row_falls_due);
     tcase_add_test(c, young_rows_are_read_again_and_old_ones_are_not);
+    tcase_add_test(c, a_glance_leaves_young_rows_behind_the_cursor_to_the_next_pass);
     tcase_add_test(c, the_look_behind_ends_when_all_it_read_was_old);
     tcase_add_test(c, the_look_behind_leaves_out_what_was_fed);
     tcase_add_test(c, a_rewind_reads_what_was_fed_too);
