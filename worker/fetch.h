@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From hints to claimed jobs: how many to ask for, their locks, then their claims. */
+ * From hints to locked jobs: how many to ask for, their locks, and that they are claimed. */
 #ifndef CLAIMD_WORKER_FETCH_H
 #define CLAIMD_WORKER_FETCH_H
 
@@ -16,6 +16,7 @@ struct fetch {
     int64_t pause_us;
     int64_t pause_until_us;
     int64_t ahead_pause_until_us; /* a claim found rows that others hold: none ahead meanwhile */
+    int64_t alone_until_us;       /* a lock was not won: no claim beside one meanwhile */
 };
 
 /* At the start and after a reload. */
@@ -29,8 +30,11 @@ void fetch_popped(void *worker, const struct hint *list, size_t count);
 size_t fetch_room(struct worker *w);
 void fetch_take(struct worker *w, const struct hint *list, size_t count);
 
-/* The job's hint goes back to where it came from. */
+/* The job's hint goes back to where it came from, later if somebody else holds its lock. */
 void fetch_put_back(struct worker *w, const struct job_in_hand *job);
+
+/* A quorum or PostgreSQL is missing: nothing is fetched for a while, ever longer. */
+void fetch_pause(struct worker *w);
 
 /* Something changed that may let more be asked for. */
 void fetch_poke(struct worker *w);

@@ -6,12 +6,13 @@
 #define CLAIMD_WORKER_JOBS_IN_HAND_H
 
 #include "model/job.h"
+#include "store/jobs/job_store.h"
 
 #include <uthash.h>
 
 enum in_hand_phase {
-    IN_HAND_LOCKING,  /* popped; its lock is being asked for */
-    IN_HAND_CLAIMING, /* lease won; the claim is under way */
+    IN_HAND_LOCKING,  /* popped; its lock is being asked for, and perhaps its claim */
+    IN_HAND_CLAIMING, /* the claim is under way, and the lock has its verdict */
     IN_HAND_FETCHING, /* claimed; its large args are on their way */
     IN_HAND_READY,    /* claimed; waits for a runner */
     IN_HAND_RUNNING,
@@ -34,6 +35,14 @@ struct job_in_hand {
     struct redlock_batch *batch; /* its lease; NULL while a lost one is being taken anew */
     size_t lease_index;
     bool is_relocking;
+
+    bool is_held_elsewhere; /* somebody else has its lock */
+
+    bool is_beside;  /* lock and claim were asked for at once … */
+    bool is_claimed; /* … and this is the claim's answer, if it came before the verdict */
+    bool is_refused;
+    enum claim_refusal refused;
+    bool may_run; /* claimed, and nothing is wrong with it but perhaps its lease */
 
     int64_t fence;
     char worker_id[JOB_WORKER_ID_SIZE]; /* under which it was claimed */

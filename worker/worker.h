@@ -3,7 +3,8 @@
  * The worker: pop → lock → claim → run → finish → release, every step batched by what gathers while
  * the one before is in flight (ARCHITECTURE §4). One thread, one loop; nothing here blocks. The
  * parts share this record, and each has its header:
- *  - fetch.h: hints → leases → claims
+ *  - fetch.h: hints → leases
+ *  - claim.h: leases → claimed jobs
  *  - held.h: hints of jobs that somebody has
  *  - sift.h: hints that lead nowhere
  *  - limits.h: jobs whose limit is reached

@@ -159,9 +159,8 @@ static void retry_locked(struct job_store *s, int64_t now_us)
         arm(s, s->locked_until_us);
         return;
     }
-    for (struct finish *f = finish_queue_pop(&s->locked); f != NULL;
-         f = finish_queue_pop(&s->locked)) {
-        finish_queue_push(&s->waiting, f);
+    while (s->locked.first != NULL) {
+        finish_queue_push(&s->waiting, finish_queue_pop(&s->locked));
     }
 }
 
@@ -425,12 +424,20 @@ static void read_back(struct job_store *s)
 
 /* ---- turns of the loop ---- */
 
+static bool has_work(const struct job_store *s)
+{
+    return s->waiting.first != NULL || s->locked.first != NULL || s->suspects.aside.first != NULL ||
+           s->claims.first != NULL || s->limited.first != NULL || s->lost.first != NULL;
+}
+
+bool job_store_is_idle(const struct job_store *s)
+{
+    return !s->is_in_flight && !has_work(s);
+}
+
 static void flush(struct job_store *s)
 {
-    bool has_work = s->waiting.first != NULL || s->locked.first != NULL ||
-                    s->suspects.aside.first != NULL || s->claims.first != NULL ||
-                    s->limited.first != NULL || s->lost.first != NULL;
-    if (s->is_in_flight || !has_work) {
+    if (s->is_in_flight || !has_work(s)) {
         return;
     }
     int64_t now_us = clock_boot_us();

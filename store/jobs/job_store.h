@@ -118,6 +118,9 @@ struct claim_request {
 enum status job_store_claim(struct job_store *s, const struct claim_request *request,
                             struct err *err) MUST_USE;
 
+/* Nothing waits and nothing is under way: what is asked for now is sent at the end of this turn. */
+bool job_store_is_idle(const struct job_store *s);
+
 /* ---- finish ---- */
 
 enum finish_kind {
