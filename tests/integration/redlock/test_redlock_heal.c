@@ -5,13 +5,18 @@
 
 #define KEY "claimd:job:1"
 
-static void given_a_short_lease(void)
+static void given_a_lease_of(int64_t ttl_us)
 {
     world_start(5, NULL);
-    world.options.ttl_us = 2 * US_PER_S;
+    world.options.ttl_us = ttl_us;
     world.options.ttl_max_us = world.options.ttl_us;
     world.options.node_timeout_us = 200 * US_PER_MS;
     world_open_voting();
+}
+
+static void given_a_short_lease(void)
+{
+    given_a_lease_of(2 * US_PER_S);
 }
 
 static struct redlock_batch *given_a_lock(void)
@@ -33,7 +38,7 @@ static bool was_never_in_doubt(void)
 
 START_TEST(E6_a_copy_that_a_node_lost_is_healed_in_a_round_that_has_its_quorum)
 {
-    given_a_short_lease();
+    given_a_lease_of(12 * US_PER_S);
     struct redlock_batch *b = given_a_lock();
     (void)cli(0, "DEL", KEY);
     (void)cli(1, "DEL", KEY);

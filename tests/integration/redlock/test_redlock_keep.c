@@ -179,7 +179,7 @@ START_TEST(E4_keys_with_ttls_of_their_own_are_extended_by_them)
     for (size_t i = 0; i < 2; i++) {
         const struct redlock_async_request request = {.keys = &keys[i],
                                                       .count = 1,
-                                                      .ttl_us = (i == 0 ? 2 : 6) * US_PER_S,
+                                                      .ttl_us = (i == 0 ? 2 : 12) * US_PER_S,
                                                       .done = keep_batch,
                                                       .ctx = &batches[i]};
         ck_assert_int_eq(redlock_async_acquire(world.lock, &request, NULL), 0);
