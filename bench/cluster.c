@@ -128,11 +128,9 @@ static enum status write_config(struct cluster *c, struct err *err)
         (void)json_array_append_new(nodes, json_string(node));
     }
     (void)snprintf(plugins, sizeof plugins, "%s/../%s", c->bin_dir, c->options.plugins);
-    json_auto_t *config =
-        json_pack("{s:s, s:{s:s}, s:{s:O, s:s}, s:{s:i, s:s}}", "log_level",
-                  c->options.log_level != NULL ? c->options.log_level : "warn", "postgres",
-                  "conninfo", c->conninfo, "lock", "nodes", nodes, "fresh_nodes", "trust", "worker",
-                  "slots", c->options.slots, "plugin_dir", plugins);
+    json_auto_t *config = json_pack("{s:{s:s}, s:{s:O, s:s}, s:{s:i, s:s}}", "postgres", "conninfo",
+                                    c->conninfo, "lock", "nodes", nodes, "fresh_nodes", "trust",
+                                    "worker", "slots", c->options.slots, "plugin_dir", plugins);
     (void)snprintf(c->config_path, sizeof c->config_path, "%s/claimd.json", c->dir);
     if (config == NULL || json_dump_file(config, c->config_path, JSON_INDENT(2)) != 0) {
         return err_fail(err, STATUS_UNAVAILABLE, "can't write %s", c->config_path);
@@ -183,8 +181,7 @@ void cluster_close(struct cluster *c)
     dir_remove(c->dir);
 }
 
-/* `listen`: where it answers HTTP. What it chose itself would only be told at log_level info, of
- * which a drain writes a line per job. */
+/* `listen`: where it answers HTTP. The log begins anew: a drain writes a line per job. */
 static enum status start_daemon(struct cluster *c, const char *name, size_t number, char *listen,
                                 pid_t *ret_pid, struct err *err)
 {
@@ -204,6 +201,7 @@ static enum status start_daemon(struct cluster *c, const char *name, size_t numb
     (void)snprintf(worker_http, sizeof worker_http, "CLAIMD_WORKER_HTTP_LISTEN=%s", listen);
     (void)snprintf(scheduler_http, sizeof scheduler_http, "CLAIMD_SCHEDULER_HTTP_LISTEN=%s",
                    listen);
+    (void)unlink(log_path);
     const char *const argv[] = {program, "--config", c->config_path, NULL};
     const char *const env[] = {state, worker_http, scheduler_http, NULL};
     return program_start(argv, env, log_path, ret_pid, err);

@@ -17,7 +17,6 @@ struct cluster_options {
     size_t workers;
     int slots;             /* of each worker; 0 = number of CPUs */
     const char *plugins;   /* folder in the build tree, beside bin/ */
-    const char *log_level; /* NULL = warn */
 };
 
 struct cluster {

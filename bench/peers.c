@@ -333,7 +333,6 @@ enum status peers_run(struct cluster *c, const struct bench_options *options, js
     p = (struct peers){
         .rows = rows, .row_count = ARRAY_COUNT(rows), .rounds = (size_t)options->rounds};
     w = (struct world){.cluster = c, .options = options};
-    c->options.log_level = "info"; /* its default */
     (void)json_object_set_new(result, "jobs", json_integer(options->jobs));
     (void)json_object_set_new(result, "samples", json_integer(options->samples));
     (void)json_object_set_new(result, "rounds", json_integer(options->rounds));
