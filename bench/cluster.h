@@ -15,8 +15,8 @@
 struct cluster_options {
     size_t masters;
     size_t workers;
-    int slots;             /* of each worker; 0 = number of CPUs */
-    const char *plugins;   /* folder in the build tree, beside bin/ */
+    int slots;           /* of each worker; 0 = number of CPUs */
+    const char *plugins; /* folder in the build tree, beside bin/ */
 };
 
 struct cluster {

@@ -3,6 +3,7 @@
  * claimd-bench WORKLOAD [OPTION…]: one JSON line on stdout, progress on stderr. Exit codes: 0; 1
  * when it failed or the books don't balance; 2 usage. */
 #include "base/parse.h"
+#include "bench/compare.h"
 #include "bench/workloads.h"
 
 #include <getopt.h>
@@ -118,6 +119,7 @@ static enum status parse_options(int argc, char **argv, struct bench_options *o,
             break;
         case OPT_ROUNDS:
             st = parse_number(optarg, 1, 20, &o->rounds, err);
+            o->has_rounds = true;
             break;
         case OPT_WORKERS:
             st = parse_number(optarg, 1, WORKERS_MAX, &n, err);
@@ -168,19 +170,28 @@ void workload_add_rss(const struct cluster *c, json_t *result)
                               json_real((double)cluster_scheduler_rss_kib(c) / 1024));
 }
 
-static int measure(const struct workload *w, const struct bench_options *o)
+static enum status measure_alone(const struct workload *w, const struct bench_options *o,
+                                 json_t *result, struct err *err)
 {
     static struct cluster cluster;
+    (void)fprintf(stderr, "bench: starting PostgreSQL and %zu Redis masters\n", o->cluster.masters);
+    enum status st = cluster_open(&cluster, &o->cluster, err);
+    if (st == STATUS_OK) {
+        st = w->run(&cluster, o, result, err);
+    }
+    cluster_close(&cluster);
+    return st;
+}
+
+static int measure(const struct workload *w, const struct bench_options *o)
+{
     struct err err = {0};
     json_auto_t *result =
         json_pack("{s:s, s:I, s:I}", "workload", w->name, "workers", (json_int_t)o->cluster.workers,
                   "masters", (json_int_t)o->cluster.masters);
-    (void)fprintf(stderr, "bench: starting PostgreSQL and %zu Redis masters\n", o->cluster.masters);
-    enum status st = cluster_open(&cluster, &o->cluster, &err);
-    if (st == STATUS_OK) {
-        st = w->run(&cluster, o, result, &err);
-    }
-    cluster_close(&cluster);
+    const struct comparison *comparison = o->has_rounds ? compare_find(w->name) : NULL;
+    enum status st = comparison != NULL ? compare(comparison, o, result, &err)
+                                        : measure_alone(w, o, result, &err);
     if (st != STATUS_OK) {
         (void)fprintf(stderr, "bench: %s: %s\n", status_text(st), err.msg);
     }

@@ -13,7 +13,8 @@ struct bench_options {
     int64_t samples;
     int64_t seconds;
     int64_t rounds;
-    int64_t gap_ms; /* latency: between inserts; 0: one job after the end of the other */
+    bool has_rounds; /* --rounds was said: drain and latency compare, in turns */
+    int64_t gap_ms;  /* latency: between inserts; 0: one job after the end of the other */
     bool is_json;
     bool is_unkept;
     const char *only; /* features: of which the name has this; NULL: all */

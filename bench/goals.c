@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/goals.h"
+
+#include "base/cleanup.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define RATIO(number_, name_, what_, unit_, bound_is_, bound_)                  \
+    {                                                                           \
+        .number = (number_), .name = (name_), .what = (what_), .unit = (unit_), \
+        .bound_is = (bound_is_), .bound = (bound_), .is_ratio = true            \
+    }
+#define VALUE(number_, name_, what_, unit_, bound_is_, bound_)                  \
+    {                                                                           \
+        .number = (number_), .name = (name_), .what = (what_), .unit = (unit_), \
+        .bound_is = (bound_is_), .bound = (bound_)                              \
+    }
+
+const struct goal goals[GOALS] = {
+    [GOAL_DRAIN_LIMIT] =
+        RATIO("P1", "drain_limit", "drain, to the limit program", "jobs/s", BOUND_LEAST, 0.75),
+    [GOAL_DRAIN_SKIP_LOCKED] =
+        RATIO("P1", "drain_skip_locked", "drain, to batched SKIP LOCKED by 4 clients", "jobs/s",
+              BOUND_LEAST, 0.9),
+    [GOAL_DRAIN_RIVER] =
+        RATIO("P1", "drain_river", "drain, to River at its best", "jobs/s", BOUND_LEAST, 2.5),
+    [GOAL_DRAIN_GRAPHILE] =
+        RATIO("P1", "drain_graphile", "unkept drain, to graphile-worker at its best", "jobs/s",
+              BOUND_LEAST, 1.2),
+    [GOAL_MASTERS_3] =
+        RATIO("P2", "masters_3", "drain with 3 masters, to 5", "jobs/s", BOUND_LEAST, 1.2),
+    [GOAL_MASTERS_1] =
+        RATIO("P2", "masters_1", "drain with 1 master, to 5", "jobs/s", BOUND_LEAST, 1.45),
+    [GOAL_START_P50_2MS] =
+        RATIO("P3", "start_p50_2ms", "start p50, every 2 ms, to the limit", "ms", BOUND_MOST, 1),
+    [GOAL_START_P99_2MS] =
+        RATIO("P3", "start_p99_2ms", "start p99, every 2 ms, to the limit", "ms", BOUND_MOST, 1),
+    [GOAL_START_P50_5MS] =
+        RATIO("P3", "start_p50_5ms", "start p50, every 5 ms, to the limit", "ms", BOUND_MOST, 1),
+    [GOAL_START_P99_5MS] =
+        RATIO("P3", "start_p99_5ms", "start p99, every 5 ms, to the limit", "ms", BOUND_MOST, 1),
+    [GOAL_START_P50_20MS] =
+        RATIO("P3", "start_p50_20ms", "start p50, every 20 ms, to the limit", "ms", BOUND_MOST, 1),
+    [GOAL_START_P99_20MS] =
+        RATIO("P3", "start_p99_20ms", "start p99, every 20 ms, to the limit", "ms", BOUND_MOST, 1),
+    [GOAL_START_P50_RIVER] =
+        RATIO("P3", "start_p50_river", "start p50, to River tuned", "ms", BOUND_MOST, 1.1),
+    [GOAL_START_P99_RIVER] =
+        RATIO("P3", "start_p99_river", "start p99, to River tuned", "ms", BOUND_MOST, 1.1),
+    [GOAL_SCALE_64] =
+        RATIO("P4", "scale_64", "drain by 64 workers, to 4", "jobs/s", BOUND_LEAST, 0.8),
+    [GOAL_SCALE_256] = RATIO("P4", "scale_256", "drain by 256 workers without runners, to 64",
+                             "jobs/s", BOUND_LEAST, 0.95),
+    [GOAL_HORIZON] =
+        RATIO("P5", "horizon", "drain under a pinned horizon, after 1 M jobs to before", "jobs/s",
+              BOUND_LEAST, 0.9),
+    [GOAL_ENQUEUE_ONE] = RATIO("P6", "enqueue_one", "enqueue one by one, to a plain INSERT",
+                               "jobs/s", BOUND_LEAST, 0.95),
+    [GOAL_ENQUEUE_BULK] =
+        RATIO("P6", "enqueue_bulk", "enqueue in bulk, to River's COPY", "jobs/s", BOUND_LEAST, 3),
+    [GOAL_LOCKS_REDSYNC] =
+        RATIO("P7", "locks_redsync", "locks, 50 in flight, to redsync", "locks/s", BOUND_LEAST, 6),
+    [GOAL_LOCKS_AUTO_PIPELINE] =
+        RATIO("P7", "locks_auto_pipeline", "locks, 50 in flight, to redsync over AutoPipeline",
+              "locks/s", BOUND_LEAST, 2),
+    [GOAL_LOCKS_RATE] =
+        VALUE("P7", "locks_rate", "locks in batches of 128", "locks/s", BOUND_LEAST, 50000),
+    [GOAL_CPU_LIMIT] =
+        RATIO("P8", "cpu_limit", "CPU per job, to the limit program", "us", BOUND_MOST, 1.35),
+    [GOAL_CPU_RIVER] =
+        RATIO("P8", "cpu_river", "CPU per job, to River at its best", "us", BOUND_MOST, 0.45),
+    [GOAL_IDLE_STATEMENTS] = VALUE("P9", "idle_statements", "idle, 10 workers of 16 slots",
+                                   "statements/s", BOUND_MOST, 8),
+    [GOAL_IDLE_CPU] =
+        VALUE("P9", "idle_cpu", "idle, 10 workers of 16 slots", "% of a core", BOUND_MOST, 1),
+    [GOAL_BACKLOG_FIRST] =
+        VALUE("P10", "backlog_first", "10 M jobs: the first hint", "s", BOUND_MOST, 1),
+    [GOAL_BACKLOG_RATE] =
+        RATIO("P10", "backlog_rate", "10 M jobs: drain, to 100 k", "jobs/s", BOUND_LEAST, 0.9),
+    [GOAL_BACKLOG_MEMORY] =
+        VALUE("P10", "backlog_memory", "10 M jobs: the scheduler's size", "MB", BOUND_MOST, 100),
+    [GOAL_LOCKS_EXTEND] =
+        VALUE("P11", "locks_extend", "10,000 leases are extended", "ms", BOUND_MOST, 200),
+    [GOAL_WAL] = VALUE("P12", "wal", "WAL per job", "B", BOUND_MOST, 700),
+    [GOAL_DEAD_ROWS] =
+        VALUE("P13", "dead_rows", "dead rows at 800 jobs/s", "s of jobs", BOUND_MOST, 2),
+    [GOAL_STEADY_P99] = RATIO("P14", "steady_p99", "start p99 at 800 jobs/s, to a commit's p50",
+                              "ms", BOUND_MOST, 8),
+    [GOAL_STEADY_CPU] =
+        VALUE("P14", "steady_cpu", "CPU per job at 800 jobs/s", "us", BOUND_MOST, 80),
+    [GOAL_DEFERRED] = VALUE("P15", "deferred", "10 M deferred jobs, 6,000/s due: lateness p95",
+                            "ms", BOUND_MOST, 100),
+};
+
+bool goal_is_met(enum goal_id id, double value)
+{
+    return goals[id].bound_is == BOUND_LEAST ? value >= goals[id].bound : value <= goals[id].bound;
+}
+
+static void add(json_t *result, enum goal_id id, double measured, double value)
+{
+    json_t *all = json_object_get(result, "goals");
+    if (all == NULL) {
+        all = json_array();
+        (void)json_object_set_new(result, "goals", all);
+    }
+    json_t *one = json_pack("{s:s, s:f, s:b}", "name", goals[id].name, "measured", measured,
+                            "is_met", goal_is_met(id, value));
+    if (goals[id].is_ratio) {
+        (void)json_object_set_new(one, "ratio", json_real(value));
+    }
+    (void)json_array_append_new(all, one);
+}
+
+void goal_add(json_t *result, enum goal_id id, double measured)
+{
+    assert(!goals[id].is_ratio);
+    add(result, id, measured, measured);
+}
+
+void goal_add_ratio(json_t *result, enum goal_id id, double measured, double ratio)
+{
+    assert(goals[id].is_ratio);
+    add(result, id, measured, ratio);
+}
+
+/* ---- the table ---- */
+
+/* What the last of the results has of it, or NULL. */
+static const json_t *find(const json_t *results, const char *name)
+{
+    const json_t *found = NULL;
+    size_t i = 0;
+    const json_t *result = NULL;
+    json_array_foreach(results, i, result)
+    {
+        size_t j = 0;
+        const json_t *one = NULL;
+        json_array_foreach(json_object_get(result, "goals"), j, one)
+        {
+            const char *its = json_string_value(json_object_get(one, "name"));
+            found = its != NULL && strcmp(its, name) == 0 ? one : found;
+        }
+    }
+    return found;
+}
+
+static const char *verdict(const json_t *one)
+{
+    if (one == NULL) {
+        return "";
+    }
+    return json_is_true(json_object_get(one, "is_met")) ? "met" : "MISSED";
+}
+
+static void print_row(FILE *out, const struct goal *g, const json_t *one)
+{
+    char measured[48] = "not measured";
+    char ratio[16] = "";
+    char bound[48];
+    const json_t *number = json_object_get(one, "ratio");
+    if (one != NULL) {
+        (void)snprintf(measured, sizeof measured, "%.5g %s",
+                       json_number_value(json_object_get(one, "measured")), g->unit);
+    }
+    if (number != NULL) {
+        (void)snprintf(ratio, sizeof ratio, "%.2f", json_number_value(number));
+    }
+    (void)snprintf(bound, sizeof bound, "%s %g",
+                   g->bound_is == BOUND_LEAST ? ">=" : "<=", g->bound);
+    (void)fprintf(out, "%-4s %-56s %-20s %6s  %-9s %s\n", g->number, g->what, measured, ratio,
+                  bound, verdict(one));
+}
+
+void goals_print(FILE *out, const json_t *results)
+{
+    (void)fprintf(out, "%-4s %-56s %-20s %6s  %-9s %s\n", "", "", "MEASURED", "RATIO", "GOAL", "");
+    for (size_t i = 0; i < GOALS; i++) {
+        print_row(out, &goals[i], find(results, goals[i].name));
+    }
+}

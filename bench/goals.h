@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What claimd is to reach, all of it, in one table. A workload adds what it has measured to its
+ * result's "goals"; `all` lists the rest as not measured. */
+#ifndef CLAIMD_BENCH_GOALS_H
+#define CLAIMD_BENCH_GOALS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+enum goal_id {
+    GOAL_DRAIN_LIMIT,
+    GOAL_DRAIN_SKIP_LOCKED,
+    GOAL_DRAIN_RIVER,
+    GOAL_DRAIN_GRAPHILE,
+    GOAL_MASTERS_3,
+    GOAL_MASTERS_1,
+    GOAL_START_P50_2MS,
+    GOAL_START_P99_2MS,
+    GOAL_START_P50_5MS,
+    GOAL_START_P99_5MS,
+    GOAL_START_P50_20MS,
+    GOAL_START_P99_20MS,
+    GOAL_START_P50_RIVER,
+    GOAL_START_P99_RIVER,
+    GOAL_SCALE_64,
+    GOAL_SCALE_256,
+    GOAL_HORIZON,
+    GOAL_ENQUEUE_ONE,
+    GOAL_ENQUEUE_BULK,
+    GOAL_LOCKS_REDSYNC,
+    GOAL_LOCKS_AUTO_PIPELINE,
+    GOAL_LOCKS_RATE,
+    GOAL_CPU_LIMIT,
+    GOAL_CPU_RIVER,
+    GOAL_IDLE_STATEMENTS,
+    GOAL_IDLE_CPU,
+    GOAL_BACKLOG_FIRST,
+    GOAL_BACKLOG_RATE,
+    GOAL_BACKLOG_MEMORY,
+    GOAL_LOCKS_EXTEND,
+    GOAL_WAL,
+    GOAL_DEAD_ROWS,
+    GOAL_STEADY_P99,
+    GOAL_STEADY_CPU,
+    GOAL_DEFERRED,
+    GOALS
+};
+
+struct goal {
+    const char *number; /* of the design's table: P1 … P15 */
+    const char *name;
+    const char *what;
+    const char *unit; /* of what is measured; the bound has it too, unless `is_ratio` */
+    enum { BOUND_LEAST, BOUND_MOST } bound_is;
+    double bound;
+    bool is_ratio; /* the bound is that of a ratio to something else of the same run */
+};
+extern const struct goal goals[GOALS];
+
+bool goal_is_met(enum goal_id id, double value);
+
+/* For a goal that is no ratio. */
+void goal_add(json_t *result, enum goal_id id, double measured);
+void goal_add_ratio(json_t *result, enum goal_id id, double measured, double ratio);
+
+/* All goals with what an array of results has of them. */
+void goals_print(FILE *out, const json_t *results);
+
+#endif
