@@ -33,6 +33,13 @@ void db_close(struct db *db)
     pg_close(TAKE(db->pg));
 }
 
+static void read_row(struct db *db, const struct pg_result *result, int n, int64_t *ret_row)
+{
+    for (int i = 0; i < db->columns; i++) {
+        ret_row[i] = pg_is_null(result, n, i) ? 0 : pg_i64(result, n, i);
+    }
+}
+
 static void on_done(void *ctx, enum status st, const struct pg_result *const *results,
                     const struct err *err)
 {
@@ -45,8 +52,13 @@ static void on_done(void *ctx, enum status st, const struct pg_result *const *re
         return;
     }
     db->row_count = pg_row_count(results[0]);
-    for (int i = 0; db->row_count > 0 && i < db->columns; i++) {
-        db->row[i] = pg_is_null(results[0], 0, i) ? 0 : pg_i64(results[0], 0, i);
+    if (db->row_count > 0) {
+        read_row(db, results[0], 0, db->row);
+    }
+    for (int n = 0; db->on_row != NULL && n < db->row_count; n++) {
+        int64_t row[DB_COLUMNS_MAX];
+        read_row(db, results[0], n, row);
+        db->on_row(db->ctx, row);
     }
 }
 
@@ -80,4 +92,15 @@ enum status db_query(struct db *db, const struct pg_statement *statement,
         err_set(err, db->st, 0, "%s: %s", statement->name, db->err.msg);
     }
     return db->st;
+}
+
+enum status db_each(struct db *db, const struct pg_statement *statement,
+                    const struct pg_param *params, int columns, db_row_cb *on_row, void *ctx,
+                    struct err *err)
+{
+    db->on_row = on_row;
+    db->ctx = ctx;
+    enum status st = db_query(db, statement, params, columns, err);
+    db->on_row = NULL;
+    return st;
 }

@@ -7,7 +7,10 @@
 
 #include "store/pg/pg.h"
 
-#define DB_COLUMNS_MAX 8
+#define DB_COLUMNS_MAX 12
+
+/* `row` is borrowed until it returns. */
+typedef void db_row_cb(void *ctx, const int64_t *row);
 
 struct db {
     uv_loop_t *loop;
@@ -18,6 +21,8 @@ struct db {
     struct err err;
     int columns;
     int row_count;
+    db_row_cb *on_row;
+    void *ctx;                   /* of it */
     int64_t row[DB_COLUMNS_MAX]; /* the first one */
     int64_t done_us;             /* BOOTTIME when the answer had come */
     int64_t commits;             /* answered requests so far */
@@ -30,5 +35,9 @@ void db_close(struct db *db); /* accepts a zeroed one */
 /* `columns` of the answer are read, all int8; NULL, and all of them without a row, are 0. */
 enum status db_query(struct db *db, const struct pg_statement *statement,
                      const struct pg_param *params, int columns, struct err *err) MUST_USE;
+/* The same, with all rows. */
+enum status db_each(struct db *db, const struct pg_statement *statement,
+                    const struct pg_param *params, int columns, db_row_cb *on_row, void *ctx,
+                    struct err *err) MUST_USE;
 
 #endif

@@ -2,6 +2,7 @@
 #include "bench/drain.h"
 
 #include "base/clock.h"
+#include "bench/report.h"
 #include "bench/workloads.h"
 
 #include <inttypes.h>
@@ -22,7 +23,10 @@ static const struct pg_statement settle = {.name = "settle", .sql = "ANALYZE cla
 static const struct pg_statement checkpoint = {.name = "checkpoint", .sql = "CHECKPOINT"};
 /* From the end: dead rows pile up at the front. */
 static const struct pg_statement left = {
-    .name = "left", .sql = "SELECT id FROM claimd.job ORDER BY id DESC LIMIT 1"};
+    .name = "left",
+    .sql = "SELECT id FROM claimd.job WHERE id > $1 ORDER BY id DESC LIMIT 1",
+    .types = count_type,
+    .type_count = 1};
 static const struct pg_statement progress = {.name = "progress",
                                              .sql = "SELECT last_value FROM claimd.fence"};
 static const struct pg_statement commits = {
@@ -87,7 +91,7 @@ enum status drain_fill(struct cluster *c, int64_t jobs, struct err *err)
 
 /* After a while in which all daemons live, one row of an answer. */
 static enum status wait_and_ask(struct cluster *c, int64_t us, const struct pg_statement *statement,
-                                struct err *err)
+                                const struct pg_param *params, struct err *err)
 {
     enum status st = cluster_wait(c, us, err);
     if (st != STATUS_OK) {
@@ -97,15 +101,22 @@ static enum status wait_and_ask(struct cluster *c, int64_t us, const struct pg_s
     if (st != STATUS_OK) {
         return st;
     }
-    return db_query(&c->db, statement, NULL, 1, err);
+    return db_query(&c->db, statement, params, 1, err);
 }
 
 enum status drain_wait(struct cluster *c, struct err *err)
 {
+    return drain_wait_beyond(c, 0, err);
+}
+
+enum status drain_wait_beyond(struct cluster *c, int64_t id, struct err *err)
+{
+    char storage[8];
+    struct pg_param beyond = pg_param_i64(id, storage);
     int64_t claims = -1;
     int64_t moved_us = clock_boot_us();
     for (int64_t n = 0;; n++) {
-        enum status st = wait_and_ask(c, POLL_US, &left, err);
+        enum status st = wait_and_ask(c, POLL_US, &left, &beyond, err);
         if (st != STATUS_OK || c->db.row_count == 0) {
             return st;
         }
@@ -126,33 +137,12 @@ enum status drain_wait(struct cluster *c, struct err *err)
     }
 }
 
-static void add_cpu(json_t *result, const struct cluster_cpu *from, const struct cluster_cpu *to,
-                    double jobs)
-{
-    const struct {
-        const char *name;
-        int64_t us;
-    } kinds[] = {{"postgres", to->postgres_us - from->postgres_us},
-                 {"redis", to->redis_us - from->redis_us},
-                 {"scheduler", to->scheduler_us - from->scheduler_us},
-                 {"worker", to->worker_us - from->worker_us},
-                 {"runner", to->runner_us - from->runner_us}};
-    json_t *cpu = json_object();
-    int64_t sum = 0;
-    for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
-        (void)json_object_set_new(cpu, kinds[i].name, json_real((double)kinds[i].us / jobs));
-        sum += kinds[i].us;
-    }
-    (void)json_object_set_new(cpu, "all", json_real((double)sum / jobs));
-    (void)json_object_set_new(result, "cpu_us_per_job", cpu);
-}
-
-/* In = completed, none twice, nothing left, no lock key. */
-static enum status reconcile(struct cluster *c, int64_t jobs, int64_t unkept_us, json_t *result,
-                             struct err *err)
+/* `ret_us`: from the first claim to the last end, if jobs are kept. */
+static enum status reconcile(struct cluster *c, int64_t jobs, const struct pg_statement *read_books,
+                             json_t *result, int64_t *ret_us, struct err *err)
 {
     int64_t keys = 0;
-    enum status st = db_query(&c->db, unkept_us > 0 ? &unkept_books : &books, NULL, BOOKS, err);
+    enum status st = db_query(&c->db, read_books, NULL, BOOKS, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -161,8 +151,7 @@ static enum status reconcile(struct cluster *c, int64_t jobs, int64_t unkept_us,
         return st;
     }
     const int64_t *b = c->db.row;
-    (void)json_object_set_new(result, "jobs_per_s",
-                              json_real(1e6 * (double)jobs / (double)(b[BOOK_US] + unkept_us + 1)));
+    *ret_us = b[BOOK_US];
     (void)json_object_set_new(result, "completed", json_integer(b[BOOK_COMPLETED]));
     (void)json_object_set_new(result, "duplicates",
                               json_integer(b[BOOK_ATTEMPTS] + b[BOOK_FAILED] - b[BOOK_IDS]));
@@ -175,11 +164,17 @@ static enum status reconcile(struct cluster *c, int64_t jobs, int64_t unkept_us,
     return STATUS_OK;
 }
 
+enum status drain_reconcile(struct cluster *c, int64_t jobs, json_t *result, struct err *err)
+{
+    int64_t us = 0;
+    return reconcile(c, jobs, &books, result, &us, err);
+}
+
 /* What isn't kept has no times: from the first claim on, as seen from here. */
 static enum status drain_unkept(struct cluster *c, int64_t *ret_us, struct err *err)
 {
     for (;;) {
-        enum status st = wait_and_ask(c, POLL_US / 10, &has_begun, err);
+        enum status st = wait_and_ask(c, POLL_US / 10, &has_begun, NULL, err);
         if (st != STATUS_OK) {
             return st;
         }
@@ -228,7 +223,7 @@ enum status drain_run(struct cluster *c, const struct bench_options *options, js
         return st;
     }
     struct cluster_cpu after = cluster_cpu(c);
-    add_cpu(result, &before, &after, jobs);
+    (void)report_cpu(result, &before, &after, jobs);
     workload_add_rss(c, result);
     st = masters_commands(&c->masters, &commands[1], err);
     if (st != STATUS_OK) {
@@ -247,7 +242,11 @@ enum status drain_run(struct cluster *c, const struct bench_options *options, js
     (void)json_object_set_new(result, "pg_commits_per_job", json_real((double)made / jobs));
     (void)json_object_set_new(result, "redis_commands_per_job",
                               json_real((double)(commands[1] - commands[0]) / jobs));
-    return reconcile(c, options->jobs, unkept_us, result, err);
+    int64_t us = 0;
+    st = reconcile(c, options->jobs, options->is_unkept ? &unkept_books : &books, result, &us, err);
+    (void)json_object_set_new(result, "jobs_per_s",
+                              json_real(1e6 * jobs / (double)(us + unkept_us + 1)));
+    return st;
 }
 
 /* ---- drains that are compared ---- */
@@ -266,11 +265,11 @@ static void tell_running(const struct drain_plan *plan, bool is_running)
     }
 }
 
-static enum status wait_for_workers(struct cluster *c, struct err *err)
+enum status drain_wait_for_workers(struct cluster *c, struct err *err)
 {
     int64_t end_us = clock_boot_us() + STALL_US;
     do {
-        enum status st = wait_and_ask(c, POLL_US, &registered, err);
+        enum status st = wait_and_ask(c, POLL_US, &registered, NULL, err);
         if (st != STATUS_OK) {
             return st;
         }
@@ -290,7 +289,7 @@ static enum status start_daemons(struct cluster *c, const struct drain_plan *pla
     if (st != STATUS_OK || !plan->waits_for_workers) {
         return st;
     }
-    st = wait_for_workers(c, err);
+    st = drain_wait_for_workers(c, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -317,6 +316,7 @@ static enum status run_daemons(struct cluster *c, const struct drain_plan *plan,
     ret->cpu_us_per_job = cpu_us(&before, &after) / (double)plan->jobs;
     ret->postgres_us_per_job =
         (double)(after.postgres_us - before.postgres_us) / (double)plan->jobs;
+    ret->runner_us_per_job = (double)(after.runner_us - before.runner_us) / (double)plan->jobs;
     return cluster_stop_daemons(c, err);
 }
 

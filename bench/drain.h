@@ -6,11 +6,23 @@
 
 #include "bench/cluster.h"
 
+#include <jansson.h>
+
 /* Inserts no-op jobs, and settles: statistics, a checkpoint. */
 enum status drain_fill(struct cluster *c, int64_t jobs, struct err *err) MUST_USE;
 
+/* Until all daemons' workers have registered themselves, and have come to rest. */
+enum status drain_wait_for_workers(struct cluster *c, struct err *err) MUST_USE;
+
 /* Until no job is open. TIMEOUT when no claim was made for a minute. */
 enum status drain_wait(struct cluster *c, struct err *err) MUST_USE;
+/* The same of jobs with greater ids. */
+enum status drain_wait_beyond(struct cluster *c, int64_t id, struct err *err) MUST_USE;
+
+/* So many jobs came in, all were completed at their first attempt, nothing is open, no lock key is
+ * left; else CONFLICT. Daemons must have ended. */
+enum status drain_reconcile(struct cluster *c, int64_t jobs, json_t *result,
+                            struct err *err) MUST_USE;
 
 /* One of several drains that are compared. The daemons are started for each. */
 struct drain_plan {
@@ -25,6 +37,7 @@ struct drain_speed {
     double jobs_per_s;
     double cpu_us_per_job; /* of all processes but this one */
     double postgres_us_per_job;
+    double runner_us_per_job;
 };
 
 /* CONFLICT: not all jobs were done at their first attempt. */

@@ -55,6 +55,8 @@ const struct goal goals[GOALS] = {
     [GOAL_HORIZON] =
         RATIO("P5", "horizon", "drain under a pinned horizon, after 1 M jobs to before", "jobs/s",
               BOUND_LEAST, 0.9),
+    [GOAL_HORIZON_FREE] = RATIO("P5", "horizon_free", "drain under a pinned horizon, to a free one",
+                                "jobs/s", BOUND_LEAST, 0.9),
     [GOAL_ENQUEUE_ONE] = RATIO("P6", "enqueue_one", "enqueue one by one, to a plain INSERT",
                                "jobs/s", BOUND_LEAST, 0.95),
     [GOAL_ENQUEUE_BULK] =
@@ -85,6 +87,8 @@ const struct goal goals[GOALS] = {
     [GOAL_WAL] = VALUE("P12", "wal", "WAL per job", "B", BOUND_MOST, 700),
     [GOAL_DEAD_ROWS] =
         VALUE("P13", "dead_rows", "dead rows at 800 jobs/s", "s of jobs", BOUND_MOST, 2),
+    [GOAL_HOT] =
+        VALUE("P13", "hot", "HOT updates of jobs at 800 jobs/s", "of all", BOUND_LEAST, 0.95),
     [GOAL_STEADY_P99] = RATIO("P14", "steady_p99", "start p99 at 800 jobs/s, to a commit's p50",
                               "ms", BOUND_MOST, 8),
     [GOAL_STEADY_CPU] =

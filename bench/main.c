@@ -8,6 +8,7 @@
 
 #include <getopt.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #define MASTERS_DEFAULT 5
@@ -20,21 +21,33 @@ static const struct workload {
     size_t workers;
     int slots; /* of each worker, unless --slots says it */
     const char *help;
+    /* Unless an option says it; 0: what most of them have. */
+    int64_t jobs;
+    int64_t samples;
+    int64_t seconds;
+    int64_t rate;
 } workloads[] = {
     {"drain", drain_run, "plugins", 2, 0,
-     "no-op jobs per second, from a full queue to an empty one"},
+     .help = "no-op jobs per second, from a full queue to an empty one"},
     {"latency", latency_run, "bench_plugins", 1, 0,
-     "idle system: insert committed to handler started"},
-    {"idle", idle_run, "plugins", 2, 0, "what a system without jobs costs"},
-    {"metrics", scraped_run, "plugins", 2, 0, "what scraping /metrics costs while draining"},
-    {"fairness", fairness_run, "plugins", 2, 4, "how long small tenants wait beside a large one"},
-    {"features", features_run, "plugins", 2, 0, "what each feature costs when every job uses it"},
-    {"scale", scale_run, "plugins", WORKERS_MAX, 0, "the same drain with 1, 4, 16 and 64 workers"},
-    {"limit", limit_run, "plugins", 0, 0, "a drain by the data path alone, without daemons"},
-    {"limit-latency", limit_latency_run, "plugins", 0, 0, "the same path's latency"},
-    {"peers", peers_run, "plugins", 2, 0, "the same work by other job systems, in turns"},
-    {"strategies", strategies_run, "plugins", 0, 0, "a table of jobs without claimd"},
-    {"locks", NULL, "", 0, 0, "the lock library alone, and beside redsync"},
+     .help = "idle system: insert committed to handler started"},
+    {"idle", idle_run, "plugins", 2, 0, .help = "what a system without jobs costs"},
+    {"metrics", scraped_run, "plugins", 2, 0,
+     .help = "what scraping /metrics costs while draining"},
+    {"fairness", fairness_run, "plugins", 2, 4,
+     .help = "how long small tenants wait beside a large one"},
+    {"features", features_run, "plugins", 2, 0,
+     .help = "what each feature costs when every job uses it"},
+    {"scale", scale_run, "plugins", WORKERS_MAX, 0,
+     .help = "the same drain with 1, 4, 16 and 64 workers"},
+    {"limit", limit_run, "plugins", 0, 0,
+     .help = "a drain by the data path alone, without daemons"},
+    {"limit-latency", limit_latency_run, "plugins", 0, 0, .help = "the same path's latency"},
+    {"peers", peers_run, "plugins", 2, 0, .help = "the same work by other job systems, in turns"},
+    {"strategies", strategies_run, "plugins", 0, 0, .help = "a table of jobs without claimd"},
+    {"steady", steady_run, "bench_plugins", 2, 0,
+     .help = "jobs at a constant rate: their way, their cost, what piles up", .seconds = 60},
+    {"locks", NULL, "", 0, 0, .help = "the lock library alone, and beside redsync", .seconds = 3},
 };
 
 enum option_code {
@@ -44,6 +57,7 @@ enum option_code {
     OPT_GAP,
     OPT_SECONDS,
     OPT_ROUNDS,
+    OPT_RATE,
     OPT_WORKERS,
     OPT_MASTERS,
     OPT_SLOTS,
@@ -58,6 +72,7 @@ static const struct option long_options[] = {{"help", no_argument, NULL, OPT_HEL
                                              {"gap", required_argument, NULL, OPT_GAP},
                                              {"seconds", required_argument, NULL, OPT_SECONDS},
                                              {"rounds", required_argument, NULL, OPT_ROUNDS},
+                                             {"rate", required_argument, NULL, OPT_RATE},
                                              {"workers", required_argument, NULL, OPT_WORKERS},
                                              {"masters", required_argument, NULL, OPT_MASTERS},
                                              {"slots", required_argument, NULL, OPT_SLOTS},
@@ -73,24 +88,54 @@ static void usage(FILE *out)
         (void)fprintf(out, "  %-13s %s\n", workloads[i].name, workloads[i].help);
     }
     (void)fprintf(
-        out, "\nOptions:\n"
-             "  --jobs N     all that drain: jobs of each drain (200000)\n"
-             "  --rounds N   where several things are measured: turns of each (3)\n"
-             "  --samples N  latency, limit-latency, peers: jobs, one at a time (500)\n"
-             "  --gap MS     of these: a job every so many ms (0: one after the end of the other)\n"
-             "  --seconds N  idle, fairness: how long (10); locks: of each load (3)\n"
-             "  --only TEXT  features, peers: those whose name has this text\n"
-             "  --unkept     drain: completed jobs are counted, not kept\n"
-             "  --json       locks: a line of JSON instead of a table\n"
-             "  --workers N  worker processes (2; latency: 1)\n"
-             "  --masters N  Redis masters (5)\n"
-             "  --slots N    of each worker (0 = number of CPUs)\n");
+        out,
+        "\nOptions:\n"
+        "  --jobs N     jobs of each drain (200000; horizon, backlog, deferred: 1000000)\n"
+        "  --rounds N   of workloads that compare: how often each, in turns (3)\n"
+        "  --samples N  latency, limit-latency, peers: jobs, one at a time (500);\n"
+        "               enqueue: of each way (2000)\n"
+        "  --gap MS     of the former: a job every so many ms (0: one after the end of the other)\n"
+        "  --seconds N  idle, fairness, handlers (10), deferred (30), steady (60): how long;\n"
+        "               locks: of each load (3)\n"
+        "  --rate N     jobs a second, steady: that come (800), deferred: fall due (6000)\n"
+        "  --only TEXT  features, peers: those whose name has this text\n"
+        "  --unkept     drain: completed jobs are counted, not kept\n"
+        "  --json       locks: a line of JSON instead of a table\n"
+        "  --workers N  worker processes (2; latency: 1; idle: 10)\n"
+        "  --masters N  Redis masters (5)\n"
+        "  --slots N    of each worker (0 = number of CPUs; idle, handlers: 16)\n");
 }
+
+static const struct number_option {
+    int code;
+    int64_t min;
+    int64_t max;
+    size_t offset; /* of an int64_t in struct bench_options */
+} number_options[] = {
+    {OPT_JOBS, 1, 100000000, offsetof(struct bench_options, jobs)},
+    {OPT_SAMPLES, 1, 100000, offsetof(struct bench_options, samples)},
+    {OPT_GAP, 0, 10000, offsetof(struct bench_options, gap_ms)},
+    {OPT_SECONDS, 1, 3600, offsetof(struct bench_options, seconds)},
+    {OPT_RATE, 1, 100000, offsetof(struct bench_options, rate)},
+};
 
 static enum status parse_number(const char *text, int64_t min, int64_t max, int64_t *ret,
                                 struct err *err)
 {
     return parse_i64(text, strlen(text), min, max, ret, err);
+}
+
+static enum status parse_number_option(int code, const char *text, struct bench_options *o,
+                                       struct err *err)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(number_options); i++) {
+        const struct number_option *option = &number_options[i];
+        if (option->code == code) {
+            return parse_number(text, option->min, option->max,
+                                (int64_t *)(void *)((char *)o + option->offset), err);
+        }
+    }
+    return err_fail(err, STATUS_INTERNAL, "an option that nobody reads");
 }
 
 static enum status parse_options(int argc, char **argv, struct bench_options *o, bool *ret_is_help,
@@ -104,18 +149,6 @@ static enum status parse_options(int argc, char **argv, struct bench_options *o,
         switch (code) {
         case OPT_HELP:
             *ret_is_help = true;
-            break;
-        case OPT_JOBS:
-            st = parse_number(optarg, 1, 100000000, &o->jobs, err);
-            break;
-        case OPT_SAMPLES:
-            st = parse_number(optarg, 1, 100000, &o->samples, err);
-            break;
-        case OPT_GAP:
-            st = parse_number(optarg, 0, 10000, &o->gap_ms, err);
-            break;
-        case OPT_SECONDS:
-            st = parse_number(optarg, 1, 3600, &o->seconds, err);
             break;
         case OPT_ROUNDS:
             st = parse_number(optarg, 1, 20, &o->rounds, err);
@@ -142,8 +175,11 @@ static enum status parse_options(int argc, char **argv, struct bench_options *o,
         case OPT_JSON:
             o->is_json = true;
             break;
-        default:
+        case '?':
             return err_fail(err, STATUS_INVALID, "unknown option, or its value is missing");
+        default:
+            st = parse_number_option(code, optarg, o, err);
+            break;
         }
     }
     if (st != STATUS_OK) {
@@ -168,6 +204,11 @@ void workload_add_rss(const struct cluster *c, json_t *result)
                               json_real((double)cluster_worker_rss_kib(c) / 1024));
     (void)json_object_set_new(result, "scheduler_rss_mb",
                               json_real((double)cluster_scheduler_rss_kib(c) / 1024));
+}
+
+static int64_t or_else(int64_t value, int64_t otherwise)
+{
+    return value > 0 ? value : otherwise;
 }
 
 static enum status measure_alone(const struct workload *w, const struct bench_options *o,
@@ -207,10 +248,11 @@ int main(int argc, char **argv)
     bool is_help = false;
     (void)signal(SIGPIPE, SIG_IGN);
     const struct workload *w = argc > 1 ? find_workload(argv[1]) : NULL;
-    struct bench_options o = {.jobs = 200000,
-                              .samples = 500,
+    struct bench_options o = {.jobs = or_else(w != NULL ? w->jobs : 0, 200000),
+                              .samples = or_else(w != NULL ? w->samples : 0, 500),
                               .rounds = 3,
-                              .seconds = w != NULL && w->run == NULL ? 3 : 10,
+                              .rate = or_else(w != NULL ? w->rate : 0, 800),
+                              .seconds = or_else(w != NULL ? w->seconds : 0, 10),
                               .cluster = {.masters = MASTERS_DEFAULT,
                                           .workers = w != NULL ? w->workers : 1,
                                           .slots = w != NULL ? w->slots : 0,

@@ -4,6 +4,7 @@
  * medians of ratios within a round count, so that a disturbance hits both sides alike. */
 #include "base/clock.h"
 #include "bench/drain.h"
+#include "bench/report.h"
 #include "bench/workloads.h"
 #include "cluster/scrape.h"
 
@@ -62,19 +63,6 @@ static void on_running(void *ctx, bool is_running)
 
 /* ---- all of them ---- */
 
-static int by_time(const void *a, const void *b)
-{
-    const int64_t *x = a;
-    const int64_t *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-static double percentile_ms(const struct scraper *s, size_t percent)
-{
-    size_t at = percent * s->count / 100;
-    return s->count == 0 ? -1 : (double)s->took_us[at < s->count ? at : s->count - 1] / US_PER_MS;
-}
-
 static void add_results(json_t *result, struct drain_speed sides[ROUNDS_MAX][2], size_t rounds,
                         struct scraper *s)
 {
@@ -87,19 +75,18 @@ static void add_results(json_t *result, struct drain_speed sides[ROUNDS_MAX][2],
         rate_ratios[i] = rates[1][i] / rates[0][i];
         cpu_ratios[i] = sides[i][1].cpu_us_per_job / sides[i][0].cpu_us_per_job;
     }
-    qsort(s->took_us, s->count, sizeof s->took_us[0], by_time);
     const struct {
         const char *name;
         double value;
     } numbers[] = {{"jobs_per_s", drain_median(rates[0], rounds)},
                    {"jobs_per_s_scraped", drain_median(rates[1], rounds)},
                    {"throughput_ratio", drain_median(rate_ratios, rounds)},
-                   {"cpu_per_job_ratio", drain_median(cpu_ratios, rounds)},
-                   {"scrape_p50_ms", percentile_ms(s, 50)},
-                   {"scrape_p99_ms", percentile_ms(s, 99)},
-                   {"scrape_max_ms", percentile_ms(s, 100)}};
+                   {"cpu_per_job_ratio", drain_median(cpu_ratios, rounds)}};
     for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
         (void)json_object_set_new(result, numbers[i].name, json_real(numbers[i].value));
+    }
+    if (s->count > 0) {
+        report_times(result, "scrape_", s->took_us, s->count);
     }
     (void)json_object_set_new(result, "scrapes", json_integer((json_int_t)s->count));
     (void)json_object_set_new(result, "scrapes_failed", json_integer((json_int_t)s->failed));

@@ -13,6 +13,7 @@ struct bench_options {
     int64_t samples;
     int64_t seconds;
     int64_t rounds;
+    int64_t rate;
     bool has_rounds; /* --rounds was said: drain and latency compare, in turns */
     int64_t gap_ms;  /* latency: between inserts; 0: one job after the end of the other */
     bool is_json;
@@ -38,6 +39,7 @@ workload_fn limit_latency_run;
 workload_fn peers_run;
 workload_fn strategies_run;
 workload_fn skip_locked_run; /* one of these: in batches, by 4 clients */
+workload_fn steady_run;
 
 /* Needs no cluster, prints its own result; returns the exit code. */
 int locks_run(const struct bench_options *options);
