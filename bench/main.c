@@ -47,6 +47,8 @@ static const struct workload {
     {"strategies", strategies_run, "plugins", 0, 0, .help = "a table of jobs without claimd"},
     {"steady", steady_run, "bench_plugins", 2, 0,
      .help = "jobs at a constant rate: their way, their cost, what piles up", .seconds = 60},
+    {"enqueue", enqueue_run, "plugins", 0, 0, .help = "bringing jobs in, one by one and in bulk",
+     .samples = 2000},
     {"locks", NULL, "", 0, 0, .help = "the lock library alone, and beside redsync", .seconds = 3},
 };
 
