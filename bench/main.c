@@ -49,6 +49,8 @@ static const struct workload {
      .help = "jobs at a constant rate: their way, their cost, what piles up", .seconds = 60},
     {"enqueue", enqueue_run, "plugins", 0, 0, .help = "bringing jobs in, one by one and in bulk",
      .samples = 2000},
+    {"horizon", horizon_run, "plugins", 2, 0,
+     .help = "the same drain while a snapshot keeps dead rows", .jobs = 1000000},
     {"locks", NULL, "", 0, 0, .help = "the lock library alone, and beside redsync", .seconds = 3},
 };
 
