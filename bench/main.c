@@ -51,6 +51,8 @@ static const struct workload {
      .samples = 2000},
     {"horizon", horizon_run, "plugins", 2, 0,
      .help = "the same drain while a snapshot keeps dead rows", .jobs = 1000000},
+    {"backlog", backlog_run, "plugins", 2, 0,
+     .help = "starting when many jobs wait, and when few do", .jobs = 1000000},
     {"locks", NULL, "", 0, 0, .help = "the lock library alone, and beside redsync", .seconds = 3},
 };
 

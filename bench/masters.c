@@ -109,9 +109,11 @@ static void on_keys(void *ctx, size_t index, const struct redis_value *v)
     }
 }
 
-static enum status sum_of(struct masters *m, const char *field, int64_t *ret_count, struct err *err)
+static enum status sum_of(struct masters *m, const char *section, const char *field,
+                          int64_t *ret_count, struct err *err)
 {
-    const struct redis_arg args[] = {{.bytes = "INFO", .len = 4}, {.bytes = "stats", .len = 5}};
+    const struct redis_arg args[] = {{.bytes = "INFO", .len = 4},
+                                     {.bytes = section, .len = strlen(section)}};
     m->field = field;
     enum status st = ask(m, args, ARRAY_COUNT(args), on_stats, err);
     *ret_count = m->sum;
@@ -120,12 +122,17 @@ static enum status sum_of(struct masters *m, const char *field, int64_t *ret_cou
 
 enum status masters_commands(struct masters *m, int64_t *ret_count, struct err *err)
 {
-    return sum_of(m, "total_commands_processed:", ret_count, err);
+    return sum_of(m, "stats", "total_commands_processed:", ret_count, err);
 }
 
 enum status masters_reads(struct masters *m, int64_t *ret_count, struct err *err)
 {
-    return sum_of(m, "total_reads_processed:", ret_count, err);
+    return sum_of(m, "stats", "total_reads_processed:", ret_count, err);
+}
+
+enum status masters_used_memory(struct masters *m, int64_t *ret_bytes, struct err *err)
+{
+    return sum_of(m, "memory", "used_memory:", ret_bytes, err);
 }
 
 /* Lines "cmdstat_set:calls=12,…". */
@@ -169,4 +176,19 @@ enum status masters_lock_keys(struct masters *m, int64_t *ret_count, struct err 
     enum status st = ask(m, args, ARRAY_COUNT(args), on_keys, err);
     *ret_count = m->sum;
     return st;
+}
+
+static void on_flushed(void *ctx, size_t index, const struct redis_value *v)
+{
+    struct masters *m = ctx;
+    (void)index;
+    if (v->type == REDIS_ERROR) {
+        m->st = STATUS_INTERNAL;
+    }
+}
+
+enum status masters_flush(struct masters *m, struct err *err)
+{
+    const struct redis_arg args[] = {{.bytes = "FLUSHALL", .len = 8}};
+    return ask(m, args, ARRAY_COUNT(args), on_flushed, err);
 }

@@ -29,6 +29,10 @@ enum status masters_reads(struct masters *m, int64_t *ret_count, struct err *err
 /* Without those that scripts of the locks run by themselves. */
 enum status masters_sent(struct masters *m, int64_t *ret_count, struct err *err) MUST_USE;
 enum status masters_commands(struct masters *m, int64_t *ret_count, struct err *err) MUST_USE;
+enum status masters_used_memory(struct masters *m, int64_t *ret_bytes, struct err *err) MUST_USE;
 enum status masters_lock_keys(struct masters *m, int64_t *ret_count, struct err *err) MUST_USE;
+
+/* Forgets all keys: hints of jobs that are gone. No daemon may run. */
+enum status masters_flush(struct masters *m, struct err *err) MUST_USE;
 
 #endif

@@ -42,6 +42,7 @@ workload_fn skip_locked_run; /* one of these: in batches, by 4 clients */
 workload_fn steady_run;
 workload_fn enqueue_run;
 workload_fn horizon_run;
+workload_fn backlog_run;
 
 /* Needs no cluster, prints its own result; returns the exit code. */
 int locks_run(const struct bench_options *options);
