@@ -55,6 +55,7 @@ static const struct workload {
      .help = "starting when many jobs wait, and when few do", .jobs = 1000000},
     {"deferred", deferred_run, "bench_plugins", 2, 0, .help = "how late jobs for later start",
      .jobs = 1000000, .seconds = 30, .rate = 6000},
+    {"handlers", handlers_run, "plugins", 2, 16, .help = "handlers that take time"},
     {"locks", NULL, "", 0, 0, .help = "the lock library alone, and beside redsync", .seconds = 3},
 };
 

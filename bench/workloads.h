@@ -44,6 +44,7 @@ workload_fn enqueue_run;
 workload_fn horizon_run;
 workload_fn backlog_run;
 workload_fn deferred_run;
+workload_fn handlers_run;
 
 /* Needs no cluster, prints its own result; returns the exit code. */
 int locks_run(const struct bench_options *options);
