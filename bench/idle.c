@@ -2,6 +2,8 @@
  *
  * Workload idle: what an idle system costs, in CPU time and in statements. */
 #include "base/clock.h"
+#include "bench/drain.h"
+#include "bench/goals.h"
 #include "bench/workloads.h"
 
 #include <stdio.h>
@@ -60,6 +62,10 @@ enum status idle_run(struct cluster *c, const struct bench_options *options, jso
     if (st != STATUS_OK) {
         return st;
     }
+    st = drain_wait_for_workers(c, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
     st = cluster_wait(c, SETTLE_US, err);
     if (st != STATUS_OK) {
         return st;
@@ -81,9 +87,14 @@ enum status idle_run(struct cluster *c, const struct bench_options *options, jso
     }
     int64_t daemons_us = after.scheduler_us + after.worker_us + after.runner_us -
                          before.scheduler_us - before.worker_us - before.runner_us;
+    int64_t servers_us = after.postgres_us + after.redis_us - before.postgres_us - before.redis_us;
+    double percent = (double)daemons_us / seconds / 1e4;
     (void)json_object_set_new(result, "statements_per_s", json_real((double)statements / seconds));
-    (void)json_object_set_new(result, "daemons_cpu_percent",
-                              json_real((double)daemons_us / seconds / 1e4));
+    (void)json_object_set_new(result, "daemons_cpu_percent", json_real(percent));
+    (void)json_object_set_new(result, "servers_cpu_percent",
+                              json_real((double)servers_us / seconds / 1e4));
+    goal_add(result, GOAL_IDLE_STATEMENTS, (double)statements / seconds);
+    goal_add(result, GOAL_IDLE_CPU, percent);
     workload_add_rss(c, result);
     return cluster_stop_daemons(c, err);
 }

@@ -31,7 +31,7 @@ static const struct workload {
      .help = "no-op jobs per second, from a full queue to an empty one"},
     {"latency", latency_run, "bench_plugins", 1, 0,
      .help = "idle system: insert committed to handler started"},
-    {"idle", idle_run, "plugins", 2, 0, .help = "what a system without jobs costs"},
+    {"idle", idle_run, "plugins", 10, 16, .help = "what a system without jobs costs"},
     {"metrics", scraped_run, "plugins", 2, 0,
      .help = "what scraping /metrics costs while draining"},
     {"fairness", fairness_run, "plugins", 2, 4,
