@@ -142,6 +142,14 @@ static void call_poison(char text[JOB_ERROR_MAX + 1], const struct run_facts *fa
     finish->error_len = strlen(text);
 }
 
+/* Its end frees nothing that somebody else may wait for (a key, a place, a batch, jobs after it),
+ * and if this worker died now, it would only run again. */
+static bool may_gather(const struct worker *w, const struct job_in_hand *job, enum finish_kind kind)
+{
+    return kind == FINISH_COMPLETED && job->flags == 0 && !job->settings.at_most_once &&
+           w->stage == WORKER_RUNNING;
+}
+
 static void finish(struct worker *w, struct job_in_hand *job, const struct run_facts *facts,
                    struct job_finish *finish)
 {
@@ -184,6 +192,7 @@ static void finish(struct worker *w, struct job_in_hand *job, const struct run_f
     finish->flags = job->flags;
     finish->key_row = job->key_row;
     finish->place = job->place;
+    finish->may_gather = may_gather(w, job, v.kind);
     finish->has_live = job->has_live;
     finish->is_unkept = job->settings.keeps_none;
     finish->keeps_log = job->settings.keeps_log;

@@ -6,6 +6,7 @@
 #include "base/rand.h"
 #include "base/timer.h"
 #include "sql/queries.h"
+#include "store/jobs/gather.h"
 #include "store/jobs/internal.h"
 #include "store/jobs/recheck.h"
 #include "store/jobs/suspects.h"
@@ -33,6 +34,7 @@ struct job_store {
     bool is_closed;
 
     struct finish_queue waiting;
+    struct gather gather;
     struct finish_queue locked; /* until locked_until_us */
     int64_t locked_until_us;
     struct suspects suspects;
@@ -191,17 +193,6 @@ enum status store_send(struct job_store *s, struct pg_request *request, pg_done_
     enum status st = pg_send(s->pg, request, err);
     s->request_count += st == STATUS_OK;
     return st;
-}
-
-enum status store_send_one(struct job_store *s, const struct pg_statement *statement,
-                           const struct params *p, pg_done_cb *done, void *ctx, struct err *err)
-{
-    struct pg_request request = {.step_count = 1};
-    enum status st = params_step(p, statement, &request.steps[0], err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return store_send(s, &request, done, ctx, err);
 }
 
 /* ---- batches ---- */
@@ -437,12 +428,16 @@ bool job_store_is_idle(const struct job_store *s)
 
 static void flush(struct job_store *s)
 {
-    if (s->is_in_flight || !has_work(s)) {
+    if (s->is_in_flight || (!has_work(s) && s->gather.finishes.first == NULL)) {
         return;
     }
     int64_t now_us = clock_boot_us();
     retry_locked(s, now_us);
     suspects_retry(&s->suspects, &s->waiting, now_us);
+    int64_t gathered_us = gather_pass_on(&s->gather, &s->waiting, now_us);
+    if (gathered_us != INT64_MAX) {
+        arm(s, gathered_us);
+    }
     if (s->suspects.aside.first != NULL) {
         arm(s, s->suspects.aside_until_us);
     }
@@ -514,6 +509,7 @@ void job_store_close(struct job_store *s)
     }
     s->is_closed = true;
     finish_queue_release(&s->waiting);
+    finish_queue_release(&s->gather.finishes);
     finish_queue_release(&s->locked);
     suspects_release(&s->suspects);
     claim_queue_release(&s->claims);
@@ -577,7 +573,7 @@ enum status job_store_finish(struct job_store *s, const struct job_finish *finis
     }
     s->unsettled++;
     s->unsettled_bytes += f->bytes;
-    finish_queue_push(&s->waiting, f);
+    finish_queue_push(finish->may_gather ? &s->gather.finishes : &s->waiting, f);
     return STATUS_OK;
 }
 

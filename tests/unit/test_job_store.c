@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What waits in the job store, without a server: finishes, claims, kinds, suspects. */
+#include "base/clock.h"
 #include "store/jobs/claim.h"
 #include "store/jobs/finish.h"
+#include "store/jobs/gather.h"
 #include "store/jobs/kind_cache.h"
 #include "store/jobs/suspects.h"
 #include "support/suite.h"
@@ -358,6 +360,60 @@ START_TEST(a_suspect_is_not_condemned_while_nothing_is_committed)
 }
 END_TEST
 
+/* ---- gathering ---- */
+
+#define GATHER_US (5 * US_PER_MS)
+
+static void gather(struct gather *g, int count)
+{
+    for (int i = 0; i < count; i++) {
+        finish_queue_push(&g->finishes, given((struct job_finish){.id = i + 1}));
+    }
+}
+
+START_TEST(a_finish_that_nobody_waits_for_waits_5_ms_after_those_before_it_and_no_longer)
+{
+    struct gather g = {.sent_us = US_PER_S};
+    struct finish_queue q = {.first = NULL};
+    gather(&g, 1);
+    ck_assert_int_eq(gather_pass_on(&g, &q, US_PER_S + 100), US_PER_S + GATHER_US);
+    ck_assert_uint_eq(q.count, 0);
+    gather(&g, 1);
+    ck_assert_int_eq(gather_pass_on(&g, &q, US_PER_S + GATHER_US), INT64_MAX);
+    ck_assert_uint_eq(q.count, 2);
+    ck_assert_uint_eq(g.finishes.count, 0);
+    ck_assert_int_eq(gather_pass_on(&g, &q, US_PER_S + GATHER_US), INT64_MAX);
+    finish_queue_release(&q);
+}
+END_TEST
+
+START_TEST(the_first_finish_after_a_pause_is_sent_at_once)
+{
+    struct gather g = {.sent_us = US_PER_S};
+    struct finish_queue q = {.first = NULL};
+    gather(&g, 1);
+    ck_assert_int_eq(gather_pass_on(&g, &q, US_PER_S + GATHER_US + 1), INT64_MAX);
+    ck_assert_uint_eq(q.count, 1);
+    finish_queue_release(&q);
+}
+END_TEST
+
+START_TEST(finishes_that_are_many_or_go_with_others_anyway_do_not_wait)
+{
+    struct gather g = {.sent_us = US_PER_S};
+    struct finish_queue q = {.first = NULL};
+    gather(&g, 31);
+    ck_assert_int_eq(gather_pass_on(&g, &q, US_PER_S), US_PER_S + GATHER_US);
+    gather(&g, 1);
+    ck_assert_int_eq(gather_pass_on(&g, &q, US_PER_S), INT64_MAX);
+    ck_assert_uint_eq(q.count, 32);
+    gather(&g, 1);
+    ck_assert_int_eq(gather_pass_on(&g, &q, US_PER_S), INT64_MAX);
+    ck_assert_uint_eq(q.count, 33);
+    finish_queue_release(&q);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("job_store");
@@ -379,6 +435,10 @@ int main(void)
     tcase_add_test(tests,
                    what_may_be_the_servers_trouble_is_set_aside_until_others_pass_three_times);
     tcase_add_test(tests, a_suspect_is_not_condemned_while_nothing_is_committed);
+    tcase_add_test(tests,
+                   a_finish_that_nobody_waits_for_waits_5_ms_after_those_before_it_and_no_longer);
+    tcase_add_test(tests, the_first_finish_after_a_pause_is_sent_at_once);
+    tcase_add_test(tests, finishes_that_are_many_or_go_with_others_anyway_do_not_wait);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

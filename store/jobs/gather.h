@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Finishes for whose commit nobody waits: in a stream of them they gather for some milliseconds, so
+ * that a trickle does not pay a commit, and a release on every master, for each. The first after a
+ * pause is not held up. Pure: no I/O. */
+#ifndef CLAIMD_STORE_JOBS_GATHER_H
+#define CLAIMD_STORE_JOBS_GATHER_H
+
+#include "store/jobs/finish.h"
+
+struct gather {
+    struct finish_queue finishes;
+    int64_t sent_us; /* when finishes were passed on last */
+};
+
+/* Moves them to `to`, of which a batch is about to be made, when they have waited enough, are many,
+ * or others go anyway. Returns when to ask again; INT64_MAX: not before there are more. */
+int64_t gather_pass_on(struct gather *g, struct finish_queue *to, int64_t now_us);
+
+#endif
