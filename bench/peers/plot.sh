@@ -14,11 +14,11 @@ set terminal svg size 760,$((rows * 26 + 90)) font "sans-serif,12" background "w
 set datafile separator "\t"
 set linetype 1 linecolor rgb "#1f5f8b"
 set linetype 2 linecolor rgb "#c9d6df"
-set title "No-op jobs per second, all processes on one machine of two cores\nlight: jobs that were acknowledged are lost with the machine"
+set title "No-op jobs per second, all processes on the same two cores\nlight: jobs that were acknowledged are lost with the machine"
 set style fill solid
 set xrange [0:*]
 set yrange [-0.6:$rows - 0.4]
-set xtics format "%'.0f"
+set xtics format "%.0f"
 set grid xtics
 set border 1
 set tics nomirror scale 0.5

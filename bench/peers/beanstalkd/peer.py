@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Peer beanstalkd: its own server in the run's directory, and workers that speak its protocol.
 
-default: jobs in memory; one connection that reserves a job, deletes it, reserves the next. best: two worker processes
+default: jobs in memory; one connection that reserves a job, deletes it, reserves the next. best: four worker processes
 that send 50 commands at a time. safe: the same, with a log that is flushed at each write (-b, -f 0)."""
 import os
 import socket
@@ -60,7 +60,7 @@ def work(in_flight):
 
 
 def start_workers():
-    for _ in range(2 if run.is_best else 1):
+    for _ in range(4 if run.is_best else 1):
         if os.fork() == 0:
             work(50 if run.is_best and run.work == "drain" else 1)
 
