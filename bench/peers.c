@@ -24,8 +24,9 @@
 /* A round goes through them from the top: those that are compared most carefully stand beside
  * claimd. */
 static const struct peers_row rows[] = {
-    {"claimd", "default", true, 1, DRAIN | START | INSERT, false},
-    {"river", "best", true, 1, DRAIN | START | INSERT, false},
+    [PEERS_CLAIMD] = {"claimd", "default", true, 1, DRAIN | START | INSERT, false},
+    [PEERS_CLAIMD_SELECT] = {"claimd", "select", true, 1, INSERT, false},
+    [PEERS_RIVER] = {"river", "best", true, 1, DRAIN | START | INSERT, false},
     {"river", "default", true, 20, DRAIN | START, false},
     {"asynq", "best", false, 4, DRAIN | START, false},
     {"asynq", "default", false, 4, DRAIN | START, false},
@@ -174,7 +175,7 @@ static bool is_wanted(const struct peers *p, size_t at, enum peers_work work, co
     if ((only == NULL || strstr(name, only) != NULL) && (is_named || !row->is_asked_for)) {
         return true;
     }
-    for (size_t i = 1; at == 0 && i < p->row_count; i++) {
+    for (size_t i = PEERS_RIVER; at < PEERS_RIVER && i < p->row_count; i++) {
         if (is_wanted(p, i, work, only)) {
             return true;
         }
@@ -268,8 +269,9 @@ static enum status measure(struct world *w, struct peers *p, size_t round, enum 
     int64_t count = count_of(w, &p->rows[at], work);
     struct peers_figure *figure = &p->figures[round][work][at];
     enum status st = STATUS_OK;
-    if (at == 0) {
-        st = peers_measure_claimd(w->cluster, w->options, work, figure, err);
+    bool is_claimd = at < PEERS_RIVER;
+    if (is_claimd) {
+        st = peers_measure_claimd(w->cluster, w->options, work, at, figure, err);
     } else {
         st = measure_peer(w, at, work, count, p->why_not[at], figure, err);
     }
@@ -299,7 +301,7 @@ static enum status run_rounds(struct world *w, struct peers *p, struct err *err)
                 *err = one;
                 worst = st;
             }
-            if (at == 0 || w->cluster->is_interrupted) {
+            if (at < PEERS_RIVER || w->cluster->is_interrupted) {
                 return worst;
             }
         }
@@ -320,7 +322,7 @@ static enum status world_open(struct world *w, struct peers *p, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    for (size_t i = 1; i < p->row_count; i++) {
+    for (size_t i = PEERS_RIVER; i < p->row_count; i++) {
         if (is_wanted_at_all(p, i, w->options->only)) {
             find_program(w, p, i);
         }

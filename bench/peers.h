@@ -10,6 +10,9 @@
 #define PEERS_ROWS_MAX 32
 #define PEERS_ROUNDS_MAX 20
 
+/* Rows with a part in goals; claimd's first is what others are compared with. */
+enum { PEERS_CLAIMD, PEERS_CLAIMD_SELECT, PEERS_RIVER };
+
 enum peers_work { PEERS_DRAIN, PEERS_START, PEERS_INSERT, PEERS_WORKS };
 
 struct peers_row {
@@ -29,7 +32,6 @@ struct peers_figure {
     double p99_ms;
 };
 
-/* The first row is claimd itself. */
 struct peers {
     const struct peers_row *rows;
     size_t row_count;
@@ -40,12 +42,12 @@ struct peers {
 
 const char *peers_work_name(enum peers_work work);
 
-/* Its own share of a round. */
+/* Its own share of a round; `row` is one of claimd's. */
 enum status peers_measure_claimd(struct cluster *c, const struct bench_options *options,
-                                 enum peers_work work, struct peers_figure *ret,
+                                 enum peers_work work, size_t row, struct peers_figure *ret,
                                  struct err *err) MUST_USE;
 
-/* Adds medians to `result`, and prints them as a table on stderr. */
+/* Adds medians and goals to `result`, and prints them as a table on stderr. */
 void peers_report(const struct peers *p, json_t *result);
 
 #endif

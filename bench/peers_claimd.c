@@ -33,8 +33,10 @@ static enum status start(struct cluster *c, const struct bench_options *options,
                          struct peers_figure *ret, struct err *err)
 {
     json_auto_t *times = json_object();
+    struct bench_options pauses = *options;
+    pauses.gap_ms = 0; /* as the others' adapters have them */
     c->options.plugins = "bench_plugins";
-    enum status st = latency_run(c, options, times, err);
+    enum status st = latency_run(c, &pauses, times, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -44,9 +46,31 @@ static enum status start(struct cluster *c, const struct bench_options *options,
     return STATUS_OK;
 }
 
+#define ARGS "{\"customer\": 1, \"text\": \"a row of about fifty bytes\"}"
+
+static const unsigned count_type[] = {PG_INT8};
+static const struct pg_statement select_some = {
+    .name = "peers_select",
+    .sql = "INSERT INTO claimd.job (kind, args) SELECT 'noop', '" ARGS "' FROM"
+           " generate_series(1, $1)",
+    .types = count_type,
+    .type_count = 1};
+
+/* Rows that the server makes. */
+static enum status select_all(struct cluster *c, int64_t jobs, struct err *err)
+{
+    enum status st = STATUS_OK;
+    for (int64_t left = jobs; left > 0 && st == STATUS_OK; left -= INSERT_BATCH) {
+        char storage[8];
+        struct pg_param count = pg_param_i64(left < INSERT_BATCH ? left : INSERT_BATCH, storage);
+        st = db_query(&c->db, &select_some, &count, 0, err);
+    }
+    return st;
+}
+
 static enum status copy_some(PGconn *pg, int64_t count, struct err *err)
 {
-    static const char row[] = "noop\t{\"customer\": 1, \"text\": \"a row of about fifty bytes\"}\n";
+    static const char row[] = "noop\t" ARGS "\n";
     PGresult *result = PQexec(pg, "COPY claimd.job (kind, args) FROM STDIN");
     enum status st = raw_pg_check(pg, result, PGRES_COPY_IN, err);
     PQclear(result);
@@ -82,12 +106,12 @@ static int64_t used_us(const struct cluster *c)
     return process_cpu(getpid()).self_us + cluster_cpu(c).postgres_us;
 }
 
-static enum status insert(struct cluster *c, int64_t jobs, struct peers_figure *ret,
+static enum status insert(struct cluster *c, int64_t jobs, bool is_select, struct peers_figure *ret,
                           struct err *err)
 {
     int64_t before_us = used_us(c);
     int64_t began_us = clock_boot_us();
-    enum status st = copy_all(c->conninfo, jobs, err);
+    enum status st = is_select ? select_all(c, jobs, err) : copy_all(c->conninfo, jobs, err);
     int64_t took_us = clock_boot_us() - began_us;
     int64_t cpu_us = used_us(c) - before_us;
     if (st != STATUS_OK) {
@@ -108,7 +132,8 @@ static enum status insert(struct cluster *c, int64_t jobs, struct peers_figure *
 }
 
 enum status peers_measure_claimd(struct cluster *c, const struct bench_options *options,
-                                 enum peers_work work, struct peers_figure *ret, struct err *err)
+                                 enum peers_work work, size_t row, struct peers_figure *ret,
+                                 struct err *err)
 {
     switch (work) {
     case PEERS_DRAIN:
@@ -119,5 +144,5 @@ enum status peers_measure_claimd(struct cluster *c, const struct bench_options *
     case PEERS_WORKS:
         break;
     }
-    return insert(c, options->jobs, ret, err);
+    return insert(c, options->jobs, row == PEERS_CLAIMD_SELECT, ret, err);
 }

@@ -2,6 +2,7 @@
  *
  * Workload peers: medians over its rounds, as JSON and as a table. */
 #include "bench/drain.h"
+#include "bench/goals.h"
 #include "bench/peers.h"
 
 #include <stdio.h>
@@ -68,16 +69,16 @@ static const struct column time_columns[COLUMNS] = {{"p50_ms", p50_ms},
                                                     {"claimd_p50_ratio", p50_ratio},
                                                     {"claimd_p99_ratio", p99_ratio}};
 
-/* False: it was not measured. */
-static bool median_of(const struct peers *p, enum peers_work work, size_t at, value_fn *value,
-                      double *ret)
+/* Of a row, beside another. False: it was not measured. */
+static bool median_of(const struct peers *p, enum peers_work work, size_t at, size_t beside,
+                      value_fn *value, double *ret)
 {
     double values[PEERS_ROUNDS_MAX];
     size_t count = 0;
     for (size_t i = 0; i < p->rounds; i++) {
         const struct peers_figure *figures = p->figures[i][work];
-        if (figures[at].is_there && figures[0].is_there) {
-            values[count++] = value(&figures[at], &figures[0]);
+        if (figures[at].is_there && figures[beside].is_there) {
+            values[count++] = value(&figures[at], &figures[beside]);
         }
     }
     if (count == 0) {
@@ -95,7 +96,7 @@ static void report_row(const struct peers *p, enum peers_work work, size_t at, j
                             row->name, "settings", row->settings, "is_durable", row->is_durable);
     double values[COLUMNS] = {0};
     for (size_t i = 0; i < COLUMNS; i++) {
-        if (!median_of(p, work, at, columns[i].value, &values[i])) {
+        if (!median_of(p, work, at, PEERS_CLAIMD, columns[i].value, &values[i])) {
             json_decref(one);
             return;
         }
@@ -105,6 +106,31 @@ static void report_row(const struct peers *p, enum peers_work work, size_t at, j
     (void)fprintf(stderr, "%-7s %-11s %-8s %-7s %10.*f %10.1f %9.2f %9.2f\n", peers_work_name(work),
                   row->name, row->settings, row->is_durable ? "yes" : "NO",
                   work == PEERS_START ? 2 : 0, values[0], values[1], values[2], values[3]);
+}
+
+static void report_goals(const struct peers *p, json_t *result)
+{
+    static const struct {
+        enum goal_id id;
+        enum peers_work work;
+        size_t row;
+        value_fn *value;
+        value_fn *ratio;
+    } all[] = {
+        {GOAL_DRAIN_RIVER, PEERS_DRAIN, PEERS_CLAIMD, per_s, per_s_ratio},
+        {GOAL_CPU_RIVER, PEERS_DRAIN, PEERS_CLAIMD, cpu_us, cpu_ratio},
+        {GOAL_START_P50_RIVER, PEERS_START, PEERS_CLAIMD, p50_ms, p50_ratio},
+        {GOAL_START_P99_RIVER, PEERS_START, PEERS_CLAIMD, p99_ms, p99_ratio},
+        {GOAL_ENQUEUE_BULK, PEERS_INSERT, PEERS_CLAIMD_SELECT, per_s, per_s_ratio},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(all); i++) {
+        double measured = 0;
+        double ratio = 0;
+        if (median_of(p, all[i].work, all[i].row, PEERS_RIVER, all[i].value, &measured) &&
+            median_of(p, all[i].work, PEERS_RIVER, all[i].row, all[i].ratio, &ratio)) {
+            goal_add_ratio(result, all[i].id, measured, ratio);
+        }
+    }
 }
 
 void peers_report(const struct peers *p, json_t *result)
@@ -132,5 +158,6 @@ void peers_report(const struct peers *p, json_t *result)
         }
     }
     (void)json_object_set_new(result, "peers", list);
+    report_goals(p, result);
     (void)json_object_set_new(result, "skipped", skipped);
 }
