@@ -43,7 +43,8 @@ static const struct workload {
     {"limit", limit_run, "plugins", 0, 0,
      .help = "a drain by the data path alone, without daemons"},
     {"limit-latency", limit_latency_run, "plugins", 0, 0, .help = "the same path's latency"},
-    {"peers", peers_run, "plugins", 2, 0, .help = "the same work by other job systems, in turns"},
+    {"peers", peers_run, "plugins", 2, 0, .help = "the same work by other job systems, in turns",
+     .jobs = 100000, .samples = 200},
     {"strategies", strategies_run, "plugins", 0, 0, .help = "a table of jobs without claimd"},
     {"steady", steady_run, "bench_plugins", 2, 0,
      .help = "jobs at a constant rate: their way, their cost, what piles up", .seconds = 60},
@@ -99,9 +100,10 @@ static void usage(FILE *out)
     (void)fprintf(
         out,
         "\nOptions:\n"
-        "  --jobs N     jobs of each drain (200000; horizon, backlog, deferred: 1000000)\n"
+        "  --jobs N     jobs of each drain (200000; peers: 100000;\n"
+        "               horizon, backlog, deferred: 1000000)\n"
         "  --rounds N   of workloads that compare: how often each, in turns (3)\n"
-        "  --samples N  latency, limit-latency, peers: jobs, one at a time (500);\n"
+        "  --samples N  latency, limit-latency (500), peers (200): jobs, one at a time;\n"
         "               enqueue: of each way (2000)\n"
         "  --gap MS     of the former: a job every so many ms (0: one after the end of the other)\n"
         "  --seconds N  idle, fairness, handlers (10), deferred (30), steady (60): how long;\n"
