@@ -4,6 +4,7 @@
  * the other, so that a disturbance hits all parts alike. The median of the rounds counts. */
 #include "bench/locks.h"
 
+#include "bench/goals.h"
 #include "bench/workloads.h"
 #include "redlock/cmd/load.h"
 
@@ -39,12 +40,12 @@ enum metric {
     METRICS
 };
 
-enum goal { NONE, AT_LEAST, AT_MOST };
+enum bound { NONE, AT_LEAST, AT_MOST };
 
 static const struct row {
     const char *name;
     const char *text;
-    enum goal goal;
+    enum bound goal;
     double bound;
     int decimals;
 } rows[METRICS] = {
@@ -166,6 +167,20 @@ static void print_table(double values[ROUNDS][METRICS])
     }
 }
 
+static void add_goals(json_t *result, double values[ROUNDS][METRICS])
+{
+    if (!isnan(median(values, REDSYNC_RATIO))) {
+        goal_add_ratio(result, GOAL_LOCKS_REDSYNC, median(values, ASYNC),
+                       median(values, REDSYNC_RATIO));
+        goal_add_ratio(result, GOAL_LOCKS_AUTO_PIPELINE, median(values, ASYNC),
+                       median(values, AUTO_RATIO));
+    }
+    if (!isnan(median(values, BATCHES)) && !isnan(median(values, HELD))) {
+        goal_add(result, GOAL_LOCKS_RATE, median(values, BATCHES));
+        goal_add(result, GOAL_LOCKS_EXTEND, median(values, HELD));
+    }
+}
+
 static void print_json(double values[ROUNDS][METRICS], bool has_failed)
 {
     json_auto_t *list = json_array();
@@ -182,6 +197,7 @@ static void print_json(double values[ROUNDS][METRICS], bool has_failed)
     }
     json_auto_t *result =
         json_pack("{s:s, s:O, s:b}", "workload", "locks", "rows", list, "ok", has_failed ? 0 : 1);
+    add_goals(result, values);
     (void)json_dumpf(result, stdout, JSON_REAL_PRECISION(6));
     (void)fputc('\n', stdout);
 }

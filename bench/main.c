@@ -57,6 +57,7 @@ static const struct workload {
     {"deferred", deferred_run, "bench_plugins", 2, 0, .help = "how late jobs for later start",
      .jobs = 1000000, .seconds = 30, .rate = 6000},
     {"handlers", handlers_run, "plugins", 2, 16, .help = "handlers that take time"},
+    {"all", NULL, "", 0, 0, .help = "all of these, then a table of the goals, and plots"},
     {"locks", NULL, "", 0, 0, .help = "the lock library alone, and beside redsync", .seconds = 3},
 };
 
@@ -73,7 +74,10 @@ enum option_code {
     OPT_SLOTS,
     OPT_UNKEPT,
     OPT_ONLY,
-    OPT_JSON
+    OPT_JSON,
+    OPT_QUICK,
+    OPT_BUSY,
+    OPT_RESULTS
 };
 
 static const struct option long_options[] = {{"help", no_argument, NULL, OPT_HELP},
@@ -89,6 +93,9 @@ static const struct option long_options[] = {{"help", no_argument, NULL, OPT_HEL
                                              {"unkept", no_argument, NULL, OPT_UNKEPT},
                                              {"only", required_argument, NULL, OPT_ONLY},
                                              {"json", no_argument, NULL, OPT_JSON},
+                                             {"quick", no_argument, NULL, OPT_QUICK},
+                                             {"busy", no_argument, NULL, OPT_BUSY},
+                                             {"results", required_argument, NULL, OPT_RESULTS},
                                              {NULL, 0, NULL, 0}};
 
 static void usage(FILE *out)
@@ -109,9 +116,12 @@ static void usage(FILE *out)
         "  --seconds N  idle, fairness, handlers (10), deferred (30), steady (60): how long;\n"
         "               locks: of each load (3)\n"
         "  --rate N     jobs a second, steady: that come (800), deferred: fall due (6000)\n"
-        "  --only TEXT  features, peers: those whose name has this text\n"
+        "  --only TEXT  features, peers, all: those whose name has this text\n"
         "  --unkept     drain: completed jobs are counted, not kept\n"
         "  --json       locks: a line of JSON instead of a table\n"
+        "  --quick      all: a few minutes, to see that everything runs\n"
+        "  --busy       all: on a machine where something else runs, too\n"
+        "  --results D  all: where to (bench/results)\n"
         "  --workers N  worker processes (2; latency: 1; idle: 10)\n"
         "  --masters N  Redis masters (5)\n"
         "  --slots N    of each worker (0 = number of CPUs; idle, handlers: 16)\n");
@@ -185,6 +195,15 @@ static enum status parse_options(int argc, char **argv, struct bench_options *o,
             break;
         case OPT_JSON:
             o->is_json = true;
+            break;
+        case OPT_QUICK:
+            o->is_quick = true;
+            break;
+        case OPT_BUSY:
+            o->is_busy_fine = true;
+            break;
+        case OPT_RESULTS:
+            o->results = optarg;
             break;
         case '?':
             return err_fail(err, STATUS_INVALID, "unknown option, or its value is missing");
@@ -276,5 +295,8 @@ int main(int argc, char **argv)
         usage(is_help ? stdout : stderr);
         return is_help ? EXIT_SUCCESS : 2;
     }
-    return w->run != NULL ? measure(w, &o) : locks_run(&o);
+    if (w->run != NULL) {
+        return measure(w, &o);
+    }
+    return strcmp(w->name, "all") == 0 ? all_run(&o) : locks_run(&o);
 }

@@ -17,8 +17,11 @@ struct bench_options {
     bool has_rounds; /* --rounds was said: drain and latency compare, in turns */
     int64_t gap_ms;  /* latency: between inserts; 0: one job after the end of the other */
     bool is_json;
+    bool is_quick;
+    bool is_busy_fine;
+    const char *results; /* all: the folder, or NULL */
     bool is_unkept;
-    const char *only; /* features: of which the name has this; NULL: all */
+    const char *only; /* features, peers, all: of which the name has this; NULL: all */
     struct cluster_options cluster;
 };
 
@@ -46,8 +49,9 @@ workload_fn backlog_run;
 workload_fn deferred_run;
 workload_fn handlers_run;
 
-/* Needs no cluster, prints its own result; returns the exit code. */
+/* These need no cluster, and print their own results; they return the exit code. */
 int locks_run(const struct bench_options *options);
+int all_run(const struct bench_options *options);
 
 /* Adds peak sizes of the daemons, which must still run. */
 void workload_add_rss(const struct cluster *c, json_t *result);
