@@ -369,11 +369,31 @@ static void add_cell(json_t *list, struct speed speeds[][CELLS], size_t rounds, 
         cpus[i] = s->cpu_us_per_job;
         again[i] = 100 * s->duplicates / s->jobs;
     }
+    double rate = drain_median(rates, rounds);
+    double percent = drain_median(again, rounds);
     (void)json_array_append_new(
-        list, json_pack("{s:s, s:I, s:f, s:f, s:f}", "strategy", strategies[cell / COUNTS].name,
-                        "clients", (json_int_t)client_counts[cell % COUNTS], "jobs_per_s",
-                        drain_median(rates, rounds), "cpu_us_per_job", drain_median(cpus, rounds),
-                        "duplicates_percent", drain_median(again, rounds)));
+        list,
+        json_pack("{s:s, s:I, s:f, s:f, s:f}", "strategy", strategies[cell / COUNTS].name,
+                  "clients", (json_int_t)client_counts[cell % COUNTS], "jobs_per_s", rate,
+                  "cpu_us_per_job", drain_median(cpus, rounds), "duplicates_percent", percent));
+    if (cell % COUNTS == 0) {
+        (void)fprintf(stderr, "\n%-28s", strategies[cell / COUNTS].name);
+    }
+    (void)fprintf(stderr, "%8.0f (%.2f)", rate, 1 + percent / 100);
+}
+
+static void add_table(json_t *result, struct speed speeds[][CELLS], size_t rounds)
+{
+    json_t *list = json_array();
+    (void)fprintf(stderr, "\n%-28s", "JOBS/S (RUNS PER JOB), BY");
+    for (size_t i = 0; i < COUNTS; i++) {
+        (void)fprintf(stderr, "%7zu CLIENTS", client_counts[i]);
+    }
+    for (size_t i = 0; i < CELLS; i++) {
+        add_cell(list, speeds, rounds, i);
+    }
+    (void)fputc('\n', stderr);
+    (void)json_object_set_new(result, "strategies", list);
 }
 
 enum status strategies_run(struct cluster *c, const struct bench_options *options, json_t *result,
@@ -389,12 +409,8 @@ enum status strategies_run(struct cluster *c, const struct bench_options *option
             return st;
         }
     }
-    json_t *list = json_array();
-    for (size_t i = 0; i < CELLS; i++) {
-        add_cell(list, speeds, rounds, i);
-    }
     (void)json_object_set_new(result, "rounds", json_integer(options->rounds));
-    (void)json_object_set_new(result, "strategies", list);
+    add_table(result, speeds, rounds);
     return STATUS_OK;
 }
 
