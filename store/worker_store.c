@@ -7,6 +7,7 @@
 #include "store/pg/params.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 #define WORKER_KINDS_MAX 500
 
@@ -290,6 +291,19 @@ enum status worker_store_beat(struct pg *pg, const struct worker_beat *b, worker
     }
     params_release(&p);
     return st;
+}
+
+/* ---- listen ---- */
+
+enum status worker_store_listen(struct pg *pg, const char *channel, bool is_on,
+                                worker_done_cb *done, void *ctx, struct err *err)
+{
+    char sql[64];
+    struct pg_statement statement = {.name = "", .sql = sql};
+    struct pg_request request = {.steps = {{.statement = &statement}}, .step_count = 1};
+    (void)snprintf(sql, sizeof sql, "%s %s", is_on ? "LISTEN" : "UNLISTEN", channel);
+    struct waiting *w = waiting_new((struct waiting){.done = done, .ctx = ctx}, err);
+    return w == NULL ? STATUS_NOMEM : send_for(pg, &request, on_done, w, err);
 }
 
 /* ---- ends ---- */

@@ -83,6 +83,10 @@ typedef void worker_beat_cb(void *ctx, enum status st, const struct worker_beat_
 enum status worker_store_beat(struct pg *pg, const struct worker_beat *b, worker_beat_cb *done,
                               void *ctx, struct err *err) MUST_USE;
 
+/* LISTEN, or UNLISTEN, of this session. */
+enum status worker_store_listen(struct pg *pg, const char *channel, bool is_on,
+                                worker_done_cb *done, void *ctx, struct err *err) MUST_USE;
+
 /* Clean end: the row says stopped, so nobody waits for its beat to go stale. */
 enum status worker_store_stopped(struct pg *pg, const char *worker_id, worker_done_cb *done,
                                  void *ctx, struct err *err) MUST_USE;

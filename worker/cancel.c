@@ -5,6 +5,70 @@
 #include "base/parse.h"
 #include "worker/worker.h"
 
+#define LONG_RUN_US (300 * US_PER_MS)
+#define LISTEN_FOR_US (10 * US_PER_S) /* after the last long run: it is rarely the last */
+
+/* One that is under way may have looked before. */
+static void beat_soon(struct worker *w)
+{
+    w->beat.is_wanted = w->beat.is_in_flight;
+    beat_now(w);
+}
+
+/* ---- listening ---- */
+
+/* What was asked for before we listened has told nobody: a beat finds it. */
+static void on_listening(void *ctx, enum status st, const struct err *err)
+{
+    struct worker *w = ctx;
+    (void)err;
+    w->cancel.is_in_flight = false;
+    if (st == STATUS_OK) {
+        w->cancel.is_listening = true;
+        beat_soon(w);
+    }
+}
+
+static void on_silent(void *ctx, enum status st, const struct err *err)
+{
+    struct worker *w = ctx;
+    (void)err;
+    w->cancel.is_in_flight = false;
+    w->cancel.is_listening = w->cancel.is_listening && st != STATUS_OK;
+}
+
+static bool has_long_run(const struct worker *w, int64_t now_us)
+{
+    for (const struct job_in_hand *job = w->jobs.by_id; job != NULL; job = job->hh.next) {
+        if (job->phase == IN_HAND_RUNNING && now_us - job->started_us >= LONG_RUN_US) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void cancel_session_up(struct worker *w)
+{
+    w->cancel.is_listening = false;
+}
+
+void cancel_tick(struct worker *w, int64_t now_us)
+{
+    struct cancel *c = &w->cancel;
+    if (has_long_run(w, now_us)) {
+        c->long_run_us = now_us;
+    }
+    bool is_wanted = c->long_run_us > 0 && now_us - c->long_run_us < LISTEN_FOR_US;
+    if (is_wanted == c->is_listening || c->is_in_flight || !pg_is_up(w->pg)) {
+        return;
+    }
+    c->is_in_flight =
+        worker_store_listen(w->pg, CANCEL_CHANNEL, is_wanted, is_wanted ? on_listening : on_silent,
+                            w, NULL) == STATUS_OK;
+}
+
+/* ---- what is told ---- */
+
 void cancel_take_notify(struct worker *w, const char *payload)
 {
     int64_t id = 0;
@@ -12,8 +76,7 @@ void cancel_take_notify(struct worker *w, const char *payload)
     if (st != STATUS_OK || in_hand_find(&w->jobs, id) == NULL) {
         return; /* of another worker, mostly */
     }
-    w->beat.is_wanted = w->beat.is_in_flight; /* which may have looked before */
-    beat_now(w);
+    beat_soon(w);
 }
 
 void cancel_take(struct worker *w, const struct worker_beat_reply *reply)

@@ -20,6 +20,7 @@ static void on_pg_up(void *ctx)
     daemon_metrics_pg_up(&w->metrics.daemon);
     log_recovered("postgres_up", &w->pg_complaint);
     job_store_on_up(w->store);
+    cancel_session_up(w);
     registration_begin(w);
     fetch_poke(w);
 }
@@ -268,7 +269,6 @@ static enum status open_store(struct worker *w, struct err *err)
                             .application_name = "claimd-worker",
                             .timeout_us = c->postgres.timeout_us,
                             .lock_timeout_ms = c->postgres.lock_timeout_ms,
-                            .listen = CANCEL_CHANNEL,
                             .on_up = on_pg_up,
                             .on_down = on_pg_down,
                             .on_notify = on_pg_notify,

@@ -98,6 +98,7 @@ struct worker {
     struct runs runs;
     struct deadlines deadlines;
     struct live live;
+    struct cancel cancel;
     struct ready ready;
     struct drain drain;
 
