@@ -90,14 +90,12 @@ static enum status copy_some(PGconn *pg, int64_t count, struct err *err)
 }
 
 /* As the others do: rows of that size, so many in each transaction. */
-static enum status copy_all(const char *conninfo, int64_t jobs, struct err *err)
+static enum status copy_all(PGconn *pg, int64_t jobs, struct err *err)
 {
-    PGconn *pg = NULL;
-    enum status st = raw_pg_open(conninfo, &pg, err);
+    enum status st = STATUS_OK;
     for (int64_t left = jobs; left > 0 && st == STATUS_OK; left -= INSERT_BATCH) {
         st = copy_some(pg, left < INSERT_BATCH ? left : INSERT_BATCH, err);
     }
-    raw_pg_close(pg);
     return st;
 }
 
@@ -106,14 +104,34 @@ static int64_t used_us(const struct cluster *c)
     return process_cpu(getpid()).self_us + cluster_cpu(c).postgres_us;
 }
 
-static enum status insert(struct cluster *c, int64_t jobs, bool is_select, struct peers_figure *ret,
-                          struct err *err)
+/* `pg` lasts until the CPU has been read: it is the server's only when its process still lives or
+ * has been waited for. */
+static enum status insert_by(struct cluster *c, PGconn *pg, int64_t jobs, bool is_select,
+                             struct peers_figure *ret, struct err *err)
 {
     int64_t before_us = used_us(c);
     int64_t began_us = clock_boot_us();
-    enum status st = is_select ? select_all(c, jobs, err) : copy_all(c->conninfo, jobs, err);
+    enum status st = is_select ? select_all(c, jobs, err) : copy_all(pg, jobs, err);
     int64_t took_us = clock_boot_us() - began_us;
     int64_t cpu_us = used_us(c) - before_us;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    *ret = (struct peers_figure){.is_there = true,
+                                 .per_s = 1e6 * (double)jobs / (double)took_us,
+                                 .cpu_us = (double)cpu_us / (double)jobs};
+    return STATUS_OK;
+}
+
+static enum status insert(struct cluster *c, int64_t jobs, bool is_select, struct peers_figure *ret,
+                          struct err *err)
+{
+    PGconn *pg = NULL;
+    enum status st = raw_pg_open(c->conninfo, &pg, err);
+    if (st == STATUS_OK) {
+        st = insert_by(c, pg, jobs, is_select, ret, err);
+    }
+    raw_pg_close(pg);
     if (st != STATUS_OK) {
         return st;
     }
@@ -125,9 +143,6 @@ static enum status insert(struct cluster *c, int64_t jobs, bool is_select, struc
         return err_fail(err, STATUS_CONFLICT, "%" PRId64 " of %" PRId64 " jobs are there",
                         c->db.row[0], jobs);
     }
-    *ret = (struct peers_figure){.is_there = true,
-                                 .per_s = 1e6 * (double)jobs / (double)took_us,
-                                 .cpu_us = (double)cpu_us / (double)jobs};
     return db_query(&c->db, &delete_all, NULL, 0, err);
 }
 
