@@ -18,7 +18,8 @@ set title "No-op jobs per second, all processes on the same two cores\nlight: jo
 set style fill solid
 set xrange [0:*]
 set yrange [-0.6:$rows - 0.4]
-set xtics format "%.0f"
+set xtics format "%.0s%c"
+set rmargin 9
 set grid xtics
 set border 1
 set tics nomirror scale 0.5
