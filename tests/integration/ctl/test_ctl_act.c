@@ -448,67 +448,6 @@ START_TEST(feat_B20_rules_of_queues_and_kinds_are_set_shown_and_removed)
 }
 END_TEST
 
-/* ---- edit ---- */
-
-START_TEST(a_queued_job_is_edited_and_show_tells_of_it)
-{
-    add_jobs(2);
-    ck_assert_int_eq(ctl_exit("jobs", "edit", "1", "--args", "{\"n\": 1.10}", "--priority", "0",
-                              "--queue", "q9", "--max-attempts", "3", "--timeout", "5s", "--tag",
-                              "x,y", "--metadata", "{\"m\": 1}", "--delay", "1h", "--json"),
-                     0);
-    assert_says("{\"id\": 1, \"version\": 2}");
-    ck_assert_int_eq(
-        COUNT("claimd.job WHERE args::text = '{\"n\": 1.10}' AND priority = 0 AND queue "
-              "= 'q9' AND max_attempts = 3 AND timeout = '5 s' AND tags = '{\"x,y\"}' "
-              "AND metadata = '{\"m\": 1}' AND scheduled_at > now() + interval '59 min'"),
-        1);
-    ck_assert_int_eq(ctl_exit("jobs", "edit", "1", "--delay", "0", "--expect", "2"), 0);
-    ck_assert_int_eq(ctl_exit("jobs", "edit", "1", "--priority", "5", "--expect", "2"), 5);
-    assert_says("job 1 has version 3, not 2");
-    ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
-    assert_says("version       3");
-    assert_says("EDITED BY");
-    assert_says("edited");
-    ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--json"), 0);
-    json_t *root = ctl_json();
-    json_t *edit = json_array_get(json_object_get(root, "edits"), 0);
-    json_t *after = json_object_get(edit, "after");
-    ck_assert_str_eq(json_string_value(json_object_get(after, "queue")), "q9");
-    json_decref(root);
-    ck_assert_int_eq(ctl_exit("jobs", "edit", "77", "--priority", "5"), 4);
-    ck_assert_int_eq(ctl_exit("jobs", "edit", "2", "--exclusive", "m", "--backoff", "fixed:1s",
-                              "--share", "anna"),
-                     0);
-    ck_assert_int_eq(COUNT("claimd.job WHERE exclusive_key = 'm' AND backoff = 'fixed:1s' AND "
-                           "share_key = 'anna'"),
-                     1);
-    ck_assert_int_eq(ctl_exit("jobs", "edit", "2", "--share", ""), 0);
-    ck_assert_int_eq(COUNT("claimd.job WHERE share_key = 'anna'"), 0);
-    ctl_sql("UPDATE claimd.job SET state = 'running', attempt = 1 WHERE id = 2");
-    ctl_sql("SELECT claimd.cancel(2)");
-    ck_assert_int_eq(ctl_exit("jobs", "show", "2"), 0);
-    assert_says("; its cancel was asked for");
-    ck_assert_ptr_null(strstr(ctl_text(), "an edit waits"));
-    ck_assert_int_eq(ctl_exit("jobs", "edit", "2", "--exclusive", "", "--backoff", ""), 5);
-    ck_assert_int_eq(
-        ctl_exit("jobs", "edit", "2", "--exclusive", "", "--backoff", "", "--apply", "next"), 0);
-    ck_assert_int_eq(ctl_exit("jobs", "show", "2"), 0);
-    assert_says("; an edit waits for its next attempt");
-    assert_says("(for the next attempt)");
-}
-END_TEST
-
-START_TEST(an_edit_takes_tags_and_metadata_away)
-{
-    ctl_sql("SELECT claimd.enqueue('a', tags => '{x,y}', metadata => '{\"m\": 1}')");
-    ck_assert_int_eq(ctl_exit("jobs", "edit", "1", "--tag", ""), 0);
-    ck_assert_int_eq(COUNT("claimd.job WHERE tags IS NULL AND metadata IS NOT NULL"), 1);
-    ck_assert_int_eq(ctl_exit("jobs", "edit", "1", "--metadata", "null"), 0);
-    ck_assert_int_eq(COUNT("claimd.job WHERE metadata IS NULL AND version = 3"), 1);
-}
-END_TEST
-
 /* ---- on a terminal ---- */
 
 START_TEST(on_a_terminal_it_asks_first)
@@ -581,8 +520,6 @@ int main(void)
     tcase_add_test(tests, feat_B5_the_weight_of_a_queue_is_set_shown_and_removed);
     tcase_add_test(tests, feat_B29_of_many_jobs_those_are_retried_that_fit_into_their_queue);
     tcase_add_test(tests, feat_B20_rules_of_queues_and_kinds_are_set_shown_and_removed);
-    tcase_add_test(tests, a_queued_job_is_edited_and_show_tells_of_it);
-    tcase_add_test(tests, an_edit_takes_tags_and_metadata_away);
     tcase_add_test(tests, on_a_terminal_it_asks_first);
     tcase_add_test(tests, an_interrupted_command_is_repeated);
     suite_add_tcase(suite, tests);
