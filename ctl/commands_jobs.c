@@ -120,18 +120,19 @@ static const struct ctl_command rows[] = {
              "show lists all edits.",
      .examples = "claimctl jobs edit 42 --args '{\"width\": 90}' --priority 0\n"
                  "claimctl jobs edit 42 --delay 2h --expect 3\n"
-                 "claimctl jobs edit 42 --timeout 10m --apply next",
+                 "claimctl jobs edit 42 --timeout 10m --apply next\n"
+                 "claimctl jobs edit 42 --timeout default --max-attempts default",
      .options = {{"args", "JSON|@FILE", "for the handler; @- reads standard input"},
                  {"priority", "0-9", "0 is the highest"},
                  {"queue", "NAME", "move it to this queue"},
                  {"delay", "TIME", "start no earlier than in 250ms, 10s, 5m, 2h, 1d; 0 is now"},
                  {"at", "TIME", "start no earlier than 2026-01-31T08:00:00Z"},
-                 {"max-attempts", "N", "more than it has had"},
-                 {"timeout", "TIME", "of one attempt"},
+                 {"max-attempts", "N", "more than it has had, or default: the kind's"},
+                 {"timeout", "TIME", "of one attempt, or default: the kind's"},
                  {"tag", "TEXT",
                   "instead of those that it has; may be repeated; an empty text: none"},
                  {"metadata", "JSON|@FILE", "instead of what it has; null: none"},
-                 {"backoff", "FORM", "as of enqueue; an empty text: the kind's"},
+                 {"backoff", "FORM", "as of enqueue, or default (or an empty text): the kind's"},
                  {"exclusive", "KEY", "another exclusive key; an empty text: none"},
                  {"share", "KEY", "whose it is from now on; an empty text: nobody's"},
                  {"apply", "WHEN", "now (default), or next: a running job at its next attempt"},

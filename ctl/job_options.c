@@ -3,6 +3,7 @@
 
 #include "base/parse.h"
 #include "ctl/job_check.h"
+#include "model/backoff.h"
 
 enum status ctl_option_number(const struct ctl_args *args, const char *name, int64_t min,
                               int64_t max, struct err *err)
@@ -36,6 +37,52 @@ enum status ctl_option_interval(const struct ctl_args *args, const char *name, i
     }
     (void)snprintf(ret_text, size, "%lld microseconds", (long long)us);
     return STATUS_OK;
+}
+
+static bool is_absent_or_default(const char *text)
+{
+    return text == NULL || strcmp(text, "default") == 0;
+}
+
+enum status ctl_option_attempts(const struct ctl_args *args, const char *name, struct err *err)
+{
+    const char *text = ctl_value(args, name);
+    int64_t value = 0;
+    if (is_absent_or_default(text) ||
+        parse_i64(text, strlen(text), 1, INT32_MAX, &value, NULL) == STATUS_OK) {
+        return STATUS_OK;
+    }
+    return err_fail(err, STATUS_INVALID,
+                    "--%s: '%.40s' is not allowed; allowed: 1 to %d, or default", name, text,
+                    INT32_MAX);
+}
+
+enum status ctl_option_timeout(const struct ctl_args *args, char *ret_text, size_t size,
+                               struct err *err)
+{
+    const char *text = ctl_value(args, "timeout");
+    if (is_absent_or_default(text)) {
+        (void)snprintf(ret_text, size, "%s", text == NULL ? "" : text);
+        return STATUS_OK;
+    }
+    if (ctl_option_interval(args, "timeout", 1000, JOB_TIMEOUT_MAX_US, ret_text, size, NULL) ==
+        STATUS_OK) {
+        return STATUS_OK;
+    }
+    return err_fail(err, STATUS_INVALID,
+                    "--timeout: '%.40s' is not allowed; allowed: 1ms to 366d, or default", text);
+}
+
+enum status ctl_option_backoff(const struct ctl_args *args, struct err *err)
+{
+    const char *text = ctl_value(args, "backoff");
+    struct backoff backoff;
+    if (is_absent_or_default(text) || backoff_parse(text, &backoff, NULL) == STATUS_OK) {
+        return STATUS_OK;
+    }
+    return err_fail(err, STATUS_INVALID,
+                    "--backoff: '%.40s' is not allowed; allowed: default, or %s", text,
+                    BACKOFF_FORMS);
 }
 
 enum status ctl_option_ids(const struct ctl_args *args, const char *name, struct err *err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Options that say what a job is like, of enqueue and of jobs edit. Pure. */
+ * Options that say what a job is like, of enqueue, jobs edit and kinds set. Pure. */
 #ifndef CLAIMD_CTL_JOB_OPTIONS_H
 #define CLAIMD_CTL_JOB_OPTIONS_H
 
@@ -14,6 +14,14 @@ enum status ctl_option_number(const struct ctl_args *args, const char *name, int
 enum status ctl_option_interval(const struct ctl_args *args, const char *name, int64_t min_us,
                                 int64_t max_us, char *ret_text, size_t size,
                                 struct err *err) MUST_USE;
+
+/* What a job or a kind gets of its own, or `default`: what it has without. INVALID: given, and
+ * neither. The timeout as an interval, or `default`; empty when it wasn't given. */
+enum status ctl_option_attempts(const struct ctl_args *args, const char *name,
+                                struct err *err) MUST_USE;
+enum status ctl_option_timeout(const struct ctl_args *args, char *ret_text, size_t size,
+                               struct err *err) MUST_USE;
+enum status ctl_option_backoff(const struct ctl_args *args, struct err *err) MUST_USE;
 
 /* INVALID: given, and not ids separated by commas. */
 enum status ctl_option_ids(const struct ctl_args *args, const char *name, struct err *err) MUST_USE;

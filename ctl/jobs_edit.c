@@ -18,7 +18,8 @@ struct edit {
     const char *args;     /* JSON; NULL = stays */
     const char *metadata; /* "null" = none any more */
     char delay[48];
-    char timeout[48];
+    char timeout[48];    /* "default" = the kind's, as of backoff */
+    const char *backoff; /* NULL = stays */
 };
 
 static enum status read_json(struct edit *e, const struct ctl_args *args, struct err *err)
@@ -73,8 +74,18 @@ static enum status read_times(struct edit *e, const struct ctl_args *args, struc
     if (st != STATUS_OK) {
         return st;
     }
-    return ctl_option_interval(args, "timeout", 1000, JOB_TIMEOUT_MAX_US, e->timeout,
-                               sizeof e->timeout, err);
+    return ctl_option_timeout(args, e->timeout, sizeof e->timeout, err);
+}
+
+/* An empty text, as of keys: none of its own. */
+static enum status read_backoff(struct edit *e, const struct ctl_args *args, struct err *err)
+{
+    e->backoff = ctl_value(args, "backoff");
+    if (e->backoff != NULL && e->backoff[0] == '\0') {
+        e->backoff = "default";
+        return STATUS_OK;
+    }
+    return ctl_option_backoff(args, err);
 }
 
 static enum status read_numbers(const struct ctl_args *args, struct err *err)
@@ -83,7 +94,7 @@ static enum status read_numbers(const struct ctl_args *args, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    st = ctl_option_number(args, "max-attempts", 1, INT32_MAX, err);
+    st = ctl_option_attempts(args, "max-attempts", err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -121,6 +132,10 @@ static enum status read_edit(struct edit *e, const struct ctl_args *args, struct
     if (st != STATUS_OK) {
         return st;
     }
+    st = read_backoff(e, args, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
     st = read_tags(e, args, err);
     if (st != STATUS_OK) {
         return st;
@@ -143,7 +158,7 @@ static enum status do_edit(struct ctl *ctl, const struct ctl_args *args, const s
                                   e->tags.len > 0 ? buf_at(&e->tags) : NULL,
                                   e->metadata,
                                   ctl_value(args, "expect"),
-                                  ctl_value(args, "backoff"),
+                                  e->backoff,
                                   ctl_value(args, "exclusive"),
                                   ctl_value(args, "apply"),
                                   ctl_value(args, "share")};

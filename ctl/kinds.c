@@ -93,25 +93,6 @@ enum status kinds_resume(struct ctl *ctl, const struct ctl_args *args, struct er
     return pause_set(ctl, "kind", &SQL_ADMIN_KIND_PAUSE, args->words[0], false, err);
 }
 
-/* "default" is the plugin's. */
-static enum status check_count(const struct ctl_args *args, const char *name, struct err *err)
-{
-    const char *text = ctl_value(args, name);
-    bool is_default = text != NULL && strcmp(text, "default") == 0;
-    return is_default ? STATUS_OK : ctl_option_number(args, name, 1, INT32_MAX, err);
-}
-
-static enum status read_timeout(const struct ctl_args *args, char *ret_text, size_t size,
-                                struct err *err)
-{
-    const char *text = ctl_value(args, "timeout");
-    if (text != NULL && strcmp(text, "default") == 0) {
-        (void)snprintf(ret_text, size, "default");
-        return STATUS_OK;
-    }
-    return ctl_option_interval(args, "timeout", 1000, JOB_TIMEOUT_MAX_US, ret_text, size, err);
-}
-
 /* Of which attempts. */
 static enum status check_keep_log(const char *which, struct err *err)
 {
@@ -120,6 +101,28 @@ static enum status check_keep_log(const char *which, struct err *err)
     return is_known ? STATUS_OK
                     : err_fail(err, STATUS_INVALID,
                                "--keep-log: must be all, failed or default, is %.32s", which);
+}
+
+static enum status read_settings(const struct ctl_args *args, char *ret_timeout, size_t size,
+                                 struct err *err)
+{
+    enum status st = ctl_option_attempts(args, "max-attempts", err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = ctl_option_attempts(args, "max-crashes", err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = check_keep_log(ctl_value(args, "keep-log"), err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = ctl_option_backoff(args, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return ctl_option_timeout(args, ret_timeout, size, err);
 }
 
 enum status kinds_set(struct ctl *ctl, const struct ctl_args *args, struct err *err)
@@ -142,19 +145,7 @@ enum status kinds_set(struct ctl *ctl, const struct ctl_args *args, struct err *
     if (keep != NULL) {
         return retention_keep_completed(ctl, args->words[0], keep, err);
     }
-    enum status st = check_count(args, "max-attempts", err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = check_count(args, "max-crashes", err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = check_keep_log(ctl_value(args, "keep-log"), err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = read_timeout(args, timeout, sizeof timeout, err);
+    enum status st = read_settings(args, timeout, sizeof timeout, err);
     if (st != STATUS_OK) {
         return st;
     }
