@@ -17,6 +17,7 @@
 #define BLOCK 100      /* one by one, before it is another way's turn */
 #define BULK_ROWS 1000 /* of each statement */
 #define COPY_US (600 * US_PER_S)
+#define REAP_US (200 * US_PER_MS)
 #define COPY_TEXT_MAX 4096
 #define LIST_MAX ((size_t)1 << 20)
 
@@ -277,6 +278,11 @@ static enum status in_bulk(struct cluster *c, const struct bulk *way, int64_t ro
                                  : copy_rows(c, way->table, &ret->us, err);
     if (st != STATUS_OK) {
         err_prefix(err, "%s", way->name);
+        return st;
+    }
+    /* Until the session of psql is gone: what it used counts then. */
+    st = cluster_wait(c, REAP_US, err);
+    if (st != STATUS_OK) {
         return st;
     }
     ret->rows = rows;
