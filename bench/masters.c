@@ -169,13 +169,24 @@ enum status masters_sent(struct masters *m, int64_t *ret_count, struct err *err)
     return st;
 }
 
-enum status masters_lock_keys(struct masters *m, int64_t *ret_count, struct err *err)
+static enum status count_keys(struct masters *m, const char *pattern, int64_t *ret_count,
+                              struct err *err)
 {
     const struct redis_arg args[] = {{.bytes = "KEYS", .len = 4},
-                                     {.bytes = "claimd:job:*", .len = 12}};
+                                     {.bytes = pattern, .len = strlen(pattern)}};
     enum status st = ask(m, args, ARRAY_COUNT(args), on_keys, err);
     *ret_count = m->sum;
     return st;
+}
+
+enum status masters_lock_keys(struct masters *m, int64_t *ret_count, struct err *err)
+{
+    return count_keys(m, "claimd:job:*", ret_count, err);
+}
+
+enum status masters_hint_keys(struct masters *m, int64_t *ret_count, struct err *err)
+{
+    return count_keys(m, "claimd:hints:*", ret_count, err);
 }
 
 static void on_flushed(void *ctx, size_t index, const struct redis_value *v)

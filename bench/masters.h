@@ -30,6 +30,7 @@ enum status masters_reads(struct masters *m, int64_t *ret_count, struct err *err
 enum status masters_sent(struct masters *m, int64_t *ret_count, struct err *err) MUST_USE;
 enum status masters_commands(struct masters *m, int64_t *ret_count, struct err *err) MUST_USE;
 enum status masters_used_memory(struct masters *m, int64_t *ret_bytes, struct err *err) MUST_USE;
+enum status masters_hint_keys(struct masters *m, int64_t *ret_count, struct err *err) MUST_USE;
 enum status masters_lock_keys(struct masters *m, int64_t *ret_count, struct err *err) MUST_USE;
 
 /* Forgets all keys: hints of jobs that are gone. No daemon may run. */
