@@ -315,6 +315,40 @@ START_TEST(feat_B15_a_cancel_is_seen_within_a_second_on_any_of_three_workers)
 }
 END_TEST
 
+#define NOTIFIES 1000
+
+static void end(pid_t *daemon)
+{
+    fleet_signal(*daemon, SIGTERM);
+    ck_assert_int_eq(fleet_wait_end(&fleet, daemon), 0);
+}
+
+static int64_t commits(void)
+{
+    sql_run(fleet.sql, "SELECT pg_stat_force_next_flush()");
+    return sql_i64(fleet.sql, "SELECT xact_commit FROM pg_stat_database"
+                              " WHERE datname = current_database()");
+}
+
+/* Whoever listens makes a transaction of a NOTIFY, or of some that come together. */
+START_TEST(workers_with_short_runs_are_not_woken_by_a_NOTIFY)
+{
+    (void)fleet_enqueue(&fleet, "tell", "{}", WORKERS * SLOTS);
+    fleet_wait_finished(&fleet, WORKERS * SLOTS, "completed", SOON_US);
+    end(&fleet.schedulers[0]); /* it listens, to others */
+    int64_t before = commits();
+    for (int i = 0; i < NOTIFIES; i++) {
+        sql_run(fleet.sql, "SELECT pg_notify('claimd_cancel', '1')");
+    }
+    for (size_t i = 0; i < WORKERS; i++) { /* a session's figures are complete when it has ended */
+        end(&fleet.workers[i]);
+    }
+    int64_t others = commits() - before - NOTIFIES;
+    (void)printf("commits of others during %d NOTIFYs: %lld\n", NOTIFIES, (long long)others);
+    ck_assert_int_lt(others, NOTIFIES / 2);
+}
+END_TEST
+
 START_TEST(a_rescued_job_whose_cancel_was_asked_for_does_not_run_again)
 {
     long long id = run_wait_cancel("cancel");
@@ -389,6 +423,11 @@ static Suite *suite(void)
     tcase_add_unchecked_fixture(rare, setup_rare_beats, teardown);
     tcase_add_test(rare, feat_B15_a_cancel_is_seen_within_a_second_on_any_of_three_workers);
     suite_add_tcase(s, rare);
+    TCase *short_runs = tcase_create("no NOTIFY");
+    tcase_set_timeout(short_runs, 120);
+    tcase_add_unchecked_fixture(short_runs, setup_rare_beats, teardown);
+    tcase_add_test(short_runs, workers_with_short_runs_are_not_woken_by_a_NOTIFY);
+    suite_add_tcase(s, short_runs);
     TCase *mortal = tcase_create("a worker that dies");
     tcase_set_timeout(mortal, 120);
     tcase_add_unchecked_fixture(mortal, setup_mortal, teardown);
