@@ -207,15 +207,29 @@ static enum status print_id(struct ctl *ctl, const struct admin_rows *rows, stru
     return tables_print(tables, 1, true, ctl->out, err);
 }
 
-/* What is wrong with the job itself, the server says. */
+/* What else is wrong with the job, the server says: it takes empty tags. */
+static enum status check_tags(const char *json, struct err *err)
+{
+    json_auto_t *job = json_loads(json, JSON_DECODE_ANY, NULL);
+    const json_t *tags = json_object_get(job, "tags");
+    if (tags == NULL || json_is_null(tags) || job_tags_are_allowed(tags)) {
+        return STATUS_OK;
+    }
+    return err_fail(err, STATUS_INVALID, "--follow-up: tags: allowed: " JOB_TAGS_ALLOWED);
+}
+
 static enum status read_follow_up(const struct ctl_args *args, struct buf *room,
                                   const char **ret_json, struct err *err)
 {
     enum status st = args_file_read("follow-up", ctl_value(args, "follow-up"), room, ret_json, err);
-    if (st == STATUS_OK && *ret_json != NULL) {
-        st = job_json_check("--follow-up: ", *ret_json, strlen(*ret_json), err);
+    if (st != STATUS_OK || *ret_json == NULL) {
+        return st;
     }
-    return st;
+    st = job_json_check("--follow-up: ", *ret_json, strlen(*ret_json), err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return check_tags(*ret_json, err);
 }
 
 enum status batches_open(struct ctl *ctl, const struct ctl_args *args, struct err *err)

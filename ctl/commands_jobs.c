@@ -24,7 +24,7 @@ static const struct ctl_command rows[] = {
                  {"timeout", "TIME", "of one attempt; default: the kind's"},
                  {"backoff", "FORM",
                   "fixed:30s, list:1s,5s, linear:10s:1h, exponential:15s:1h~10%"},
-                 {"tag", "TEXT", "may be repeated"},
+                 {"tag", "TEXT", "not empty; may be repeated"},
                  {"metadata", "JSON|@FILE", "an object, for people and for jobs list"},
                  {"exclusive", "KEY", "of all jobs with this key one runs at a time"},
                  {"after", "ID[,ID...]", "wait until these jobs have ended"},

@@ -183,7 +183,7 @@ static const struct ctl_command rows[] = {
                  {"priority", "0-9", "0 is the highest; default 4"},
                  {"max-attempts", "N", "default: the kind's"},
                  {"timeout", "TIME", "of one attempt; default: the kind's"},
-                 {"tag", "TEXT", "may be repeated"},
+                 {"tag", "TEXT", "not empty; may be repeated"},
                  {"metadata", "JSON", "default: none"},
                  {"missed", "POLICY",
                   "ticks that are over a minute late: none, latest, all; "

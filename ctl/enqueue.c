@@ -161,7 +161,7 @@ static enum status read_one(const struct ctl_args *args, struct one_job *one, st
     if (st != STATUS_OK) {
         return st;
     }
-    st = filter_array(args, "tag", false, &one->tags, err);
+    st = filter_tags(args, &one->tags, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -85,11 +85,20 @@ static enum status check_not_empty(const struct ctl_args *args, const char *opti
 {
     for (size_t i = 0; i < args->given_count; i++) {
         if (strcmp(args->given[i].name, option) == 0 && args->given[i].value[0] == '\0') {
-            return err_fail(err, STATUS_INVALID, "--%s: '' is not allowed; allowed: a text",
-                            option);
+            return err_fail(err, STATUS_INVALID,
+                            "--%s: '' is not allowed; allowed: a text that is not empty", option);
         }
     }
     return STATUS_OK;
+}
+
+enum status filter_tags(const struct ctl_args *args, struct buf *out, struct err *err)
+{
+    enum status st = check_not_empty(args, "tag", err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return filter_array(args, "tag", false, out, err);
 }
 
 static enum status check_texts(const struct ctl_args *args, struct err *err)
@@ -99,10 +108,6 @@ static enum status check_texts(const struct ctl_args *args, struct err *err)
         return st;
     }
     st = check_names(args, "queue", job_queue_check, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = check_not_empty(args, "tag", err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -320,7 +325,7 @@ enum status filter_read(struct filter *ret, const struct ctl_args *args, int64_t
     if (st != STATUS_OK) {
         return st;
     }
-    st = filter_array(args, "tag", false, &ret->tags, err);
+    st = filter_tags(args, &ret->tags, err);
     if (st != STATUS_OK || ret->metadata == NULL) {
         return st;
     }

@@ -44,4 +44,8 @@ enum status filter_states(struct filter *f, const char *list, struct err *err) M
 enum status filter_array(const struct ctl_args *args, const char *name, bool is_split,
                          struct buf *out, struct err *err) MUST_USE;
 
+/* The tags of a job or of a filter, not split. INVALID: one is empty. A filter refuses it because
+ * it may be an unset variable; so a job that had it would never be found. */
+enum status filter_tags(const struct ctl_args *args, struct buf *out, struct err *err) MUST_USE;
+
 #endif

@@ -55,6 +55,16 @@ enum status job_metadata_check(const char *json, size_t len, struct err *err)
     return STATUS_OK;
 }
 
+bool job_tags_are_allowed(const json_t *tags)
+{
+    for (size_t i = 0; i < json_array_size(tags); i++) {
+        if (json_string_length(json_array_get(tags, i)) == 0) { /* or it is no text */
+            return false;
+        }
+    }
+    return json_is_array(tags);
+}
+
 enum status job_duration_check(const char *name, const char *text, int64_t min_us, int64_t max_us,
                                int64_t *ret_us, struct err *err)
 {

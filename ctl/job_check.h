@@ -9,6 +9,7 @@
 #include "base/err.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,10 @@ enum status job_args_check(const char *json, size_t len, struct err *err) MUST_U
 enum status job_metadata_check(const char *json, size_t len, struct err *err) MUST_USE;
 enum status job_duration_check(const char *name, const char *text, int64_t min_us, int64_t max_us,
                                int64_t *ret_us, struct err *err) MUST_USE;
+
+/* An empty tag is refused: no filter finds it. */
+#define JOB_TAGS_ALLOWED "an array of texts that are not empty"
+bool job_tags_are_allowed(const json_t *tags);
 
 /* The parser's reason; what is JSON and yet refused is not called "not JSON". */
 enum status job_refuse_json(const char *name, const json_error_t *where, struct err *err) MUST_USE;

@@ -275,8 +275,8 @@ static enum status put_tags(const json_t *job, const struct span *v, struct buf 
     if (v->text == NULL) {
         return buf_append_text(out, "\\N", err);
     }
-    if (!json_is_array(tags)) {
-        return wrong_type(KEY_TAGS, "an array of texts", err);
+    if (!job_tags_are_allowed(tags)) {
+        return wrong_type(KEY_TAGS, JOB_TAGS_ALLOWED, err);
     }
     autobuf struct buf array = BUF_INIT(JOB_LINE_MAX);
     enum status st = buf_append_text(&array, "{", err);
@@ -287,9 +287,6 @@ static enum status put_tags(const json_t *job, const struct span *v, struct buf 
     const json_t *tag = NULL;
     json_array_foreach(tags, i, tag)
     {
-        if (!json_is_string(tag)) {
-            return wrong_type(KEY_TAGS, "an array of texts", err);
-        }
         st = put_tag(&array, i == 0, json_string_value(tag), err);
         if (st != STATUS_OK) {
             return st;

@@ -25,7 +25,7 @@ static const struct {
     [SCHEDULE_ZONE] = {"zone", JSON_STRING, "a text", false},
     [SCHEDULE_MAX_ATTEMPTS] = {"max_attempts", JSON_INTEGER, "a whole number", false},
     [SCHEDULE_TIMEOUT] = {"timeout", JSON_STRING, "a text such as \"90s\"", false},
-    [SCHEDULE_TAGS] = {"tags", JSON_ARRAY, "an array of texts", false},
+    [SCHEDULE_TAGS] = {"tags", JSON_ARRAY, JOB_TAGS_ALLOWED, false},
     [SCHEDULE_METADATA] = {"metadata", JSON_OBJECT, "an object", false},
     [SCHEDULE_MISSED] = {"missed", JSON_STRING, "a text", false},
     [SCHEDULE_MISSED_WINDOW] = {"missed_window", JSON_STRING, "a text such as \"1d\"", false},
@@ -64,16 +64,6 @@ static enum status check_key(const char *key, struct err *err)
     return err_fail(err, STATUS_INVALID, "unknown key '%.64s'; known: %s", key, known);
 }
 
-static bool has_texts_only(const json_t *array)
-{
-    for (size_t i = 0; i < json_array_size(array); i++) {
-        if (!json_is_string(json_array_get(array, i))) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static enum status check_value(enum schedule_field field, const json_t *value, struct err *err)
 {
     char interval[SCHEDULE_INTERVAL_MAX];
@@ -85,7 +75,9 @@ static enum status check_value(enum schedule_field field, const json_t *value, s
     if (!is_given || is_any) {
         return STATUS_OK;
     }
-    if (json_typeof(value) != fields[field].type || !has_texts_only(value)) {
+    bool is_good = field == SCHEDULE_TAGS ? job_tags_are_allowed(value)
+                                          : json_typeof(value) == fields[field].type;
+    if (!is_good) {
         return err_fail(err, STATUS_INVALID, "%s: must be %s", fields[field].key,
                         fields[field].allowed);
     }

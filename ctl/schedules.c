@@ -262,7 +262,7 @@ static enum status set_values(const struct ctl_args *args, struct set_room *room
     if (st != STATUS_OK) {
         return st;
     }
-    st = filter_array(args, "tag", false, &room->tags, err);
+    st = filter_tags(args, &room->tags, err);
     values[SCHEDULE_TAGS] = room->tags.len > 0 ? buf_at(&room->tags) : NULL;
     return st;
 }

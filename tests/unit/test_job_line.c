@@ -46,8 +46,8 @@ static const struct {
      "a\t{}\tdefault\t4\t1999-12-31T23:59:59.5-05:30\t\\N\t\\N\t\\N\t\\N" END},
     {"{\"kind\":\"a\",\"timeout\":\"1m\",\"max_attempts\":1,\"tags\":[],\"metadata\":{}}",
      "a\t{}\tdefault\t4\t" NOW_TEXT "\t1\t60000000 microseconds\t{}\t{}" END},
-    {"{\"kind\":\"a\",\"tags\":[\"x,y\",\"q\\\"\\\\\",\"\"]}",
-     "a\t{}\tdefault\t4\t" NOW_TEXT "\t\\N\t\\N\t{\"x,y\",\"q\\\\\"\\\\\\\\\",\"\"}\t\\N" END},
+    {"{\"kind\":\"a\",\"tags\":[\"x,y\",\"q\\\"\\\\\",\" \"]}",
+     "a\t{}\tdefault\t4\t" NOW_TEXT "\t\\N\t\\N\t{\"x,y\",\"q\\\\\"\\\\\\\\\",\" \"}\t\\N" END},
     {"{\"kind\":\"a\",\"queue\":null,\"args\":null,\"delay\":null,\"at\":null,\"tags\":null}",
      "a\t{}\tdefault\t4\t" NOW_TEXT "\t\\N\t\\N\t\\N\t\\N" END},
 };

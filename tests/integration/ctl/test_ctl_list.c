@@ -200,6 +200,39 @@ START_TEST(a_wrong_filter_is_exit_2_even_without_a_server)
 }
 END_TEST
 
+#define TAGS_OF_KIND_A "\"kind\": \"a\", \"tags\": [\"x\", \"\"]"
+#define NO_EMPTY_TAG "tags: allowed: an array of texts that are not empty"
+
+static const char *file_of(const char *text)
+{
+    return ctl_write_file("tags", text, strlen(text));
+}
+
+START_TEST(a_tag_that_no_filter_can_find_is_given_to_no_job)
+{
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--tag", "x", "--tag", ""), 2);
+    assert_says("--tag: '' is not allowed; allowed: a text that is not empty");
+    ck_assert_int_eq(ctl_exit("enqueue", "--file", file_of("{" TAGS_OF_KIND_A "}\n")), 2);
+    assert_says("line 1: " NO_EMPTY_TAG);
+    ck_assert_int_eq(
+        ctl_exit("enqueue", "--file", file_of("{" TAGS_OF_KIND_A ", \"unique_key\": \"u\"}\n")), 2);
+    assert_says("line 1: " NO_EMPTY_TAG);
+    ck_assert_int_eq(ctl_exit("schedules", "set", "s", "a", "@daily", "--tag", ""), 2);
+    assert_says("--tag: '' is not allowed; allowed: a text that is not empty");
+    ck_assert_int_eq(
+        ctl_exit("schedules", "apply",
+                 file_of("{\"schedules\": [{\"name\": \"s\", \"cron\": \"@daily\", " TAGS_OF_KIND_A
+                         "}]}")),
+        2);
+    assert_says("schedules[0] 's': tags: must be an array of texts that are not empty");
+    ck_assert_int_eq(ctl_exit("batches", "open", "--follow-up", "{" TAGS_OF_KIND_A "}"), 2);
+    assert_says("--follow-up: " NO_EMPTY_TAG);
+    ck_assert_int_eq(ctl_number("SELECT ((SELECT count(*) FROM claimd.job) + (SELECT count(*) FROM "
+                                "claimd.schedule) + (SELECT count(*) FROM claimd.batch))::text"),
+                     0);
+}
+END_TEST
+
 START_TEST(an_age_and_a_time_are_compared_by_the_servers_clock)
 {
     ck_assert_int_eq(ctl_exit("jobs", "list", "--since", "2126-01-31T08:00:00Z", "--until", "1h"),
@@ -276,6 +309,7 @@ int main(void)
     tcase_add_test(tests, columns_are_those_asked_for_in_their_order);
     tcase_add_test(tests, help_names_every_column);
     tcase_add_test(tests, a_wrong_filter_is_exit_2_even_without_a_server);
+    tcase_add_test(tests, a_tag_that_no_filter_can_find_is_given_to_no_job);
     tcase_add_test(tests, an_age_and_a_time_are_compared_by_the_servers_clock);
     tcase_add_test(tests, a_batch_that_is_not_there_is_exit_4_for_every_command_that_chooses_by_it);
     tcase_add_test(tests, a_range_of_ids_is_read_by_index_whatever_the_filter);
