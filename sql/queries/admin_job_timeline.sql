@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What happened to one job, in order: made, due, edited, each attempt's start and end, its end, and an operator's retry, after
 -- which it is of the next generation. An attempt that succeeded, or that runs, is in the job's row; one that failed or was lost in
--- job_attempt.
+-- job_attempt. When it was due is known of the last attempt of each generation: a retry after a failure overwrites it.
 -- Seconds count from the creation. Indexes: job_pkey, job_history_id, job_attempt_pkey, job_edit_pkey.
 -- params: int8
 WITH j AS MATERIALIZED (
@@ -21,7 +21,7 @@ WITH j AS MATERIALIZED (
     UNION ALL
     SELECT generation, ready_at, 2, 'due', NULL, NULL, NULL
       FROM j
-     WHERE ready_at > created_at AND state <> 'waiting' AND (finalized_at IS NULL OR ready_at <= finalized_at)
+     WHERE state <> 'waiting' AND (finalized_at IS NULL OR ready_at <= finalized_at)
     UNION ALL
     SELECT generation, edited_at, 2, 'edited', NULL, NULL,
            format('version %s by %s: %s', version, edited_by, (SELECT string_agg(k, ', ') FROM jsonb_object_keys(after) AS k))
