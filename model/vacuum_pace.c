@@ -6,7 +6,7 @@
 
 /* A vacuum costs some milliseconds however few rows are dead, and walks over all indexes: so many
  * new ones, and so large a part of the table, are worth it. */
-#define FRESH_MIN 500
+#define FRESH_MIN 250
 #define FRESH_PART 5
 /* Rest between two, times the length of the last: a twentieth of the time in all. */
 #define REST_FACTOR 19

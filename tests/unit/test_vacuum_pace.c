@@ -24,12 +24,12 @@ static void vacuumed(struct vacuum_pace *p, int64_t at_us, int64_t took_us, int6
     vacuum_pace_left(p, &rows);
 }
 
-START_TEST(a_trickle_is_vacuumed_from_500_dead_rows_on)
+START_TEST(a_trickle_is_vacuumed_from_250_dead_rows_on)
 {
     struct vacuum_pace p = {.fed = 0};
     vacuumed(&p, 100 * S, 5 * MS, 0);
-    ck_assert(!is_due(&p, 499, 10, 101 * S));
-    ck_assert(is_due(&p, 500, 10, 101 * S));
+    ck_assert(!is_due(&p, 249, 10, 101 * S));
+    ck_assert(is_due(&p, 250, 10, 101 * S));
 }
 END_TEST
 
@@ -68,7 +68,7 @@ START_TEST(what_was_left_is_tried_again_after_30_s)
     vacuumed(&p, 100 * S, 0, 10000);
     ck_assert(!is_due(&p, 10000, 10, 130 * S - 1));
     ck_assert(is_due(&p, 10000, 10, 130 * S));
-    ck_assert(!is_due(&p, 499, 10, 130 * S));
+    ck_assert(!is_due(&p, 249, 10, 130 * S));
 }
 END_TEST
 
@@ -84,11 +84,11 @@ END_TEST
 START_TEST(an_idle_system_is_not_looked_at)
 {
     struct vacuum_pace p = {.fed = 0};
-    ck_assert(!vacuum_pace_is_worth_a_look(&p, 499, S));
-    ck_assert(vacuum_pace_is_worth_a_look(&p, 500, S));
-    vacuum_pace_looked(&p, 500);
-    ck_assert(!vacuum_pace_is_worth_a_look(&p, 999, 2 * S));
-    ck_assert(vacuum_pace_is_worth_a_look(&p, 1000, 2 * S));
+    ck_assert(!vacuum_pace_is_worth_a_look(&p, 249, S));
+    ck_assert(vacuum_pace_is_worth_a_look(&p, 250, S));
+    vacuum_pace_looked(&p, 250);
+    ck_assert(!vacuum_pace_is_worth_a_look(&p, 499, 2 * S));
+    ck_assert(vacuum_pace_is_worth_a_look(&p, 500, 2 * S));
 }
 END_TEST
 
@@ -96,7 +96,7 @@ int main(void)
 {
     Suite *suite = suite_create("vacuum_pace");
     TCase *tests = tcase_create("pace");
-    tcase_add_test(tests, a_trickle_is_vacuumed_from_500_dead_rows_on);
+    tcase_add_test(tests, a_trickle_is_vacuumed_from_250_dead_rows_on);
     tcase_add_test(tests, a_large_table_is_vacuumed_when_a_fifth_of_it_is_dead);
     tcase_add_test(tests, it_takes_at_most_a_twentieth_of_the_time);
     tcase_add_test(tests, what_a_transaction_keeps_from_vacuum_counts_as_part_of_the_table);
