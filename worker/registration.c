@@ -132,6 +132,12 @@ static void on_back(void *ctx, const struct handed_back *job)
     }
 }
 
+static void forget_predecessor(struct worker *w)
+{
+    w->registration.predecessor_id[0] = '\0';
+    do_register(w);
+}
+
 static void on_handed_back(void *ctx, enum status st, const struct err *err)
 {
     struct worker *w = ctx;
@@ -146,8 +152,7 @@ static void on_handed_back(void *ctx, enum status st, const struct err *err)
         try_later(w, "hand back a predecessor's jobs", err);
         return;
     }
-    r->predecessor_id[0] = '\0';
-    do_register(w);
+    forget_predecessor(w);
 }
 
 static void on_freed(void *ctx)
@@ -192,7 +197,12 @@ static void on_predecessor(void *ctx, enum status st, const char *token_prefix, 
         try_later(w, "end a predecessor", NULL);
         return;
     }
-    if (st == STATUS_NOT_FOUND || count == 0) {
+    if (st == STATUS_NOT_FOUND) { /* it ended cleanly: nothing is left of it */
+        w->registration.is_in_flight = false;
+        forget_predecessor(w);
+        return;
+    }
+    if (count == 0) {
         on_freed(w);
         return;
     }
