@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "store/batch_store.h"
+#include "store/feed_store.h"
 
 struct batches {
     struct pg *pg; /* the scheduler's own */
@@ -67,8 +68,9 @@ static void on_wake(void *self)
 /* Nothing is lost with a NOTIFY that was not sent or did not come. */
 static void on_roll(void *self, const struct roll *roll)
 {
-    (void)roll;
-    ask(self);
+    if ((roll->work & (FEED_TICK_WAKES | FEED_TICK_BATCHES)) != 0) {
+        ask(self);
+    }
 }
 
 static enum status on_lead(const struct service_env *env, void **ret_self, struct err *err)

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/probe.h"
 #include "base/timer.h"
+#include "store/feed_store.h"
 #include "store/schedule_store.h"
 
 #define EVERY_US US_PER_S
@@ -135,7 +136,9 @@ static void on_fired(void *ctx, enum status st, const struct pg_result *const *r
             tell(c, &event);
         }
     }
-    wait_us(c, event.is_never ? c->every_us : cron_wait_us(event.late_us, last > 0, c->every_us));
+    if (!event.is_never) { /* else a roll says when there is a schedule */
+        wait_us(c, cron_wait_us(event.late_us, last > 0, c->every_us));
+    }
 }
 
 static void ask(struct cron *c)
@@ -192,6 +195,14 @@ static enum status on_lead(const struct service_env *env, void **ret_self, struc
     return STATUS_OK;
 }
 
+static void on_roll(void *ctx, const struct roll *roll)
+{
+    struct cron *c = ctx;
+    if ((roll->work & FEED_TICK_SCHEDULES) != 0 && !uv_is_active((uv_handle_t *)&c->timer)) {
+        ask(c);
+    }
+}
+
 static void on_closed(uv_handle_t *timer)
 {
     free(timer->data);
@@ -206,4 +217,4 @@ static void on_stop(void *ctx)
 }
 
 const struct service cron_service = {
-    .failed = "schedules_failed", .start = on_lead, .stop = on_stop};
+    .failed = "schedules_failed", .start = on_lead, .roll = on_roll, .stop = on_stop};

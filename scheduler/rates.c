@@ -64,8 +64,8 @@ static void on_rows(void *ctx, enum status st, const struct pg_result *const *re
 static void on_roll(void *self, const struct roll *roll)
 {
     struct rates *r = self;
-    (void)roll;
-    if (!r->is_asking && pg_is_up(r->env->pg)) {
+    bool is_wanted = (roll->work & FEED_TICK_RATES) != 0;
+    if (is_wanted && !r->is_asking && pg_is_up(r->env->pg)) {
         r->is_asking =
             feed_store_next_rated(r->env->pg, JOBS_PER_ROLL, on_rows, r, NULL) == STATUS_OK;
     }

@@ -122,6 +122,7 @@ static void take_rows(struct roll_call *r, struct tick *t, const struct pg_resul
             t->writers = row.name;
             t->t_max_us = row.number;
             t->roll.pg_us = row.us;
+            t->roll.work = row.work;
             break;
         case FEED_TICK_WORKER:
             take_worker(r, t, &row);

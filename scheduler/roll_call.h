@@ -23,6 +23,7 @@ struct roll {
     const char *const *stale; /* their beats are, and this scheduler could have seen newer ones */
     size_t stale_count;
     bool is_clock_behind; /* … of some beat: PostgreSQL's clock has gone back */
+    unsigned work;        /* what there is: of enum feed_tick_work */
 };
 
 typedef void roll_call_cb(void *ctx, struct roll *roll);

@@ -157,6 +157,9 @@ void feed_tick_row(const struct pg_result *r, int row, struct feed_tick_row *ret
                                   .number = pg_i64(r, row, 6),
                                   .age_us = pg_i64(r, row, 7),
                                   .us = pg_time_us(r, row, 8)};
+    if (ret->part == FEED_TICK_NOW) {
+        ret->work = (unsigned)ret->age_us;
+    }
     if (ret->part == FEED_TICK_WORKER) {
         ret->queues = pg_text(r, row, 2, NULL);
         ret->kinds = pg_text(r, row, 3, NULL);

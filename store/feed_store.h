@@ -52,6 +52,14 @@ void feed_read_row(const struct pg_result *r, int row, struct feed_read_row *ret
 
 enum feed_tick_part { FEED_TICK_NOW, FEED_TICK_WORKER, FEED_TICK_PAUSED };
 
+/* What there is, so that nobody asks for it where there is none. */
+enum feed_tick_work {
+    FEED_TICK_RATES = 1,    /* keys with a rate */
+    FEED_TICK_WAKES = 2,    /* jobs that may wait no longer for others */
+    FEED_TICK_BATCHES = 4,  /* closed, and not over */
+    FEED_TICK_SCHEDULES = 8 /* not paused */
+};
+
 struct feed_tick_row {
     enum feed_tick_part part;
     const char *name;   /* NOW: transactions that write, by commas; worker_id; queue */
@@ -61,6 +69,7 @@ struct feed_tick_row {
     bool is_stale;
     int64_t number; /* NOW: T_max in µs; WORKER: lost pops */
     int64_t age_us; /* WORKER: of its last beat */
+    unsigned work;  /* NOW: of enum feed_tick_work */
     int64_t us;     /* NOW: PostgreSQL's time; WORKER: last beat */
 };
 
