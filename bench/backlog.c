@@ -130,11 +130,7 @@ static enum status wait_for_claims(struct cluster *c, int64_t from, int64_t coun
 static enum status reconcile(struct cluster *c, int64_t jobs, struct err *err)
 {
     int64_t keys = 0;
-    enum status st = db_query(&c->db, &books, NULL, BOOKS, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = masters_lock_keys(&c->masters, &keys, err);
+    enum status st = drain_read_books(c, &books, BOOKS, &keys, err);
     if (st != STATUS_OK) {
         return st;
     }

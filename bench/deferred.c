@@ -33,8 +33,6 @@ static const struct pg_statement insert_near = {
     .type_count = 3};
 static const struct pg_statement last_id = {
     .name = "last_deferred", .sql = "SELECT last_value FROM claimd.job_id_seq WHERE is_called"};
-static const struct pg_statement settle = {.name = "settle_deferred", .sql = "ANALYZE claimd.job"};
-static const struct pg_statement checkpoint = {.name = "checkpoint_deferred", .sql = "CHECKPOINT"};
 /* $1: what the wall clock is ahead of CLOCK_BOOTTIME. */
 static const struct pg_statement lateness = {
     .name = "lateness",
@@ -71,11 +69,7 @@ static enum status fill(struct cluster *c, int64_t jobs, int64_t rate, int64_t *
     if (st != STATUS_OK) {
         return st;
     }
-    st = db_query(&c->db, &settle, NULL, 0, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = db_query(&c->db, &checkpoint, NULL, 0, err);
+    st = drain_settle(c, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -87,11 +81,7 @@ static enum status fill(struct cluster *c, int64_t jobs, int64_t rate, int64_t *
 static enum status reconcile(struct cluster *c, int64_t due, int64_t far, struct err *err)
 {
     int64_t keys = 0;
-    enum status st = db_query(&c->db, &books, NULL, BOOKS, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = masters_lock_keys(&c->masters, &keys, err);
+    enum status st = drain_read_books(c, &books, BOOKS, &keys, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -67,6 +67,15 @@ static const struct pg_statement registered = {
     .name = "registered", .sql = "SELECT count(*) FROM claimd.worker WHERE NOT stopped"};
 enum { BOOK_ROWS, BOOK_IDS, BOOK_ATTEMPTS, BOOK_US, BOOK_COMPLETED, BOOK_OPEN, BOOK_FAILED, BOOKS };
 
+enum status drain_settle(struct cluster *c, struct err *err)
+{
+    enum status st = db_query(&c->db, &settle, NULL, 0, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return db_query(&c->db, &checkpoint, NULL, 0, err);
+}
+
 static enum status fill(struct cluster *c, const struct pg_statement *statement, int64_t jobs,
                         struct err *err)
 {
@@ -77,11 +86,7 @@ static enum status fill(struct cluster *c, const struct pg_statement *statement,
     if (st != STATUS_OK) {
         return st;
     }
-    st = db_query(&c->db, &settle, NULL, 0, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return db_query(&c->db, &checkpoint, NULL, 0, err);
+    return drain_settle(c, err);
 }
 
 enum status drain_fill(struct cluster *c, int64_t jobs, struct err *err)
@@ -137,16 +142,22 @@ enum status drain_wait_beyond(struct cluster *c, int64_t id, struct err *err)
     }
 }
 
+enum status drain_read_books(struct cluster *c, const struct pg_statement *statement, int columns,
+                             int64_t *ret_lock_keys, struct err *err)
+{
+    enum status st = db_query(&c->db, statement, NULL, columns, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return masters_lock_keys(&c->masters, ret_lock_keys, err);
+}
+
 /* `ret_us`: from the first claim to the last end, if jobs are kept. */
 static enum status reconcile(struct cluster *c, int64_t jobs, const struct pg_statement *read_books,
                              json_t *result, int64_t *ret_us, struct err *err)
 {
     int64_t keys = 0;
-    enum status st = db_query(&c->db, read_books, NULL, BOOKS, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = masters_lock_keys(&c->masters, &keys, err);
+    enum status st = drain_read_books(c, read_books, BOOKS, &keys, err);
     if (st != STATUS_OK) {
         return st;
     }

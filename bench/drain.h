@@ -8,7 +8,10 @@
 
 #include <jansson.h>
 
-/* Inserts no-op jobs, and settles: statistics, a checkpoint. */
+/* Statistics of the open jobs, and a checkpoint. */
+enum status drain_settle(struct cluster *c, struct err *err) MUST_USE;
+
+/* Inserts no-op jobs, and settles. */
 enum status drain_fill(struct cluster *c, int64_t jobs, struct err *err) MUST_USE;
 
 /* Until all daemons' workers have registered themselves, and have come to rest. */
@@ -18,6 +21,10 @@ enum status drain_wait_for_workers(struct cluster *c, struct err *err) MUST_USE;
 enum status drain_wait(struct cluster *c, struct err *err) MUST_USE;
 /* The same of jobs with greater ids. */
 enum status drain_wait_beyond(struct cluster *c, int64_t id, struct err *err) MUST_USE;
+
+/* A row of numbers, then in c->db.row, and how many lock keys are left on all masters. */
+enum status drain_read_books(struct cluster *c, const struct pg_statement *statement, int columns,
+                             int64_t *ret_lock_keys, struct err *err) MUST_USE;
 
 /* So many jobs came in, all were completed at their first attempt, nothing is open, no lock key is
  * left; else CONFLICT. Daemons must have ended. */

@@ -4,6 +4,7 @@
 #include "bench/limit.h"
 
 #include "bench/crew.h"
+#include "bench/drain.h"
 #include "bench/raw.h"
 #include "bench/workloads.h"
 
@@ -75,11 +76,7 @@ enum status limit_reconcile(struct cluster *c, int64_t jobs, json_t *result, int
                             struct err *err)
 {
     int64_t keys = 0;
-    enum status st = db_query(&c->db, &books, NULL, BOOKS, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = masters_lock_keys(&c->masters, &keys, err);
+    enum status st = drain_read_books(c, &books, BOOKS, &keys, err);
     if (st != STATUS_OK) {
         return st;
     }
