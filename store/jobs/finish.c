@@ -144,6 +144,13 @@ enum status finish_refuse(struct finish *f, const char *why, struct err *err)
     return STATUS_OK;
 }
 
+void finish_queue_move(struct finish_queue *to, struct finish_queue *from)
+{
+    while (from->first != NULL) {
+        finish_queue_push(to, finish_queue_pop(from));
+    }
+}
+
 void finish_queue_release(struct finish_queue *q)
 {
     for (struct finish *f = finish_queue_pop(q); f != NULL; f = finish_queue_pop(q)) {

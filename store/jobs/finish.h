@@ -44,5 +44,7 @@ enum status finish_refuse(struct finish *f, const char *why, struct err *err) MU
 
 DEFINE_FIFO(finish_queue, finish);
 void finish_queue_release(struct finish_queue *q); /* frees all */
+/* All of them, behind those that are there. */
+void finish_queue_move(struct finish_queue *to, struct finish_queue *from);
 
 #endif

@@ -14,10 +14,7 @@ int64_t gather_pass_on(struct gather *g, struct finish_queue *to, int64_t now_us
     if (g->finishes.first != NULL && is_early) {
         return due_us;
     }
-    for (struct finish *f = finish_queue_pop(&g->finishes); f != NULL;
-         f = finish_queue_pop(&g->finishes)) {
-        finish_queue_push(to, f);
-    }
+    finish_queue_move(to, &g->finishes);
     if (to->first != NULL) {
         g->sent_us = now_us;
     }

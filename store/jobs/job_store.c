@@ -161,9 +161,7 @@ static void retry_locked(struct job_store *s, int64_t now_us)
         arm(s, s->locked_until_us);
         return;
     }
-    while (s->locked.first != NULL) {
-        finish_queue_push(&s->waiting, finish_queue_pop(&s->locked));
-    }
+    finish_queue_move(&s->waiting, &s->locked);
 }
 
 /* ---- requests ---- */
