@@ -251,36 +251,6 @@ START_TEST(args_are_jsonb_or_untyped)
 }
 END_TEST
 
-START_TEST(H1_a_plain_insert_is_checked_row_by_row)
-{
-    static const struct {
-        const char *values;
-        const char *check;
-    } wrong[] = {
-        {"(kind) VALUES ('Mail')", "job_kind_name"},
-        {"(kind) VALUES (repeat('a', 65))", "job_kind_name"},
-        {"(kind, queue) VALUES ('a', '')", "job_queue_name"},
-        {"(kind, priority) VALUES ('a', 10)", "job_priority_range"},
-        {"(kind, share) VALUES ('a', 16384)", "job_share_range"},
-        {"(kind, state) VALUES ('a', 'completed')", "job_state"},
-        {"(kind, scheduled_at) VALUES ('a', 'infinity')", "job_scheduled_at_range"},
-        {"(kind, scheduled_at) VALUES ('a', '-infinity')", "job_scheduled_at_range"},
-        {"(kind, max_attempts) VALUES ('a', 0)", "job_max_attempts_range"},
-        {"(kind, timeout) VALUES ('a', '0')", "job_timeout_range"},
-        {"(kind, args) VALUES ('a', to_jsonb(repeat('x', 1048575)))", "job_args_size"},
-        {"(kind, metadata) VALUES ('a', to_jsonb(repeat('x', 70000)))", "job_metadata_size"},
-        {"(kind, tags) VALUES ('a', array_fill('tag'::text, '{2000}'))", "job_tags_size"},
-    };
-    for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
-        char sql[256];
-        (void)snprintf(sql, sizeof sql, "INSERT INTO claimd.job %s", wrong[i].values);
-        ASSERT_REFUSED(db, sql, "23514", wrong[i].check);
-    }
-    ASSERT_REFUSED(db, "INSERT INTO claimd.job (queue) VALUES ('a')", "23502", "kind");
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 0);
-}
-END_TEST
-
 /* ---- cancel ---- */
 
 START_TEST(cancel_moves_a_waiting_job_to_the_history_and_is_repeatable)
@@ -536,7 +506,6 @@ int main(void)
     tcase_add_test(tc, args_of_a_megabyte_of_text_are_the_limit);
     tcase_add_test(tc, a_time_in_the_past_means_now_however_long_ago);
     tcase_add_test(tc, args_are_jsonb_or_untyped);
-    tcase_add_test(tc, H1_a_plain_insert_is_checked_row_by_row);
     tcase_add_test(tc, cancel_moves_a_waiting_job_to_the_history_and_is_repeatable);
     tcase_add_test(tc, cancel_says_why_it_can_not);
     tcase_add_test(tc, a_request_to_cancel_that_an_older_program_ignored_is_not_left_behind);

@@ -1,0 +1,87 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The rules of a row of `job` move from CHECKs into triggers: PostgreSQL parses all CHECKs of a table from their stored text in every
+-- statement that writes to it, which took two thirds of an INSERT's time and of a claim's, and tests them for every row that is
+-- claimed. docs/decisions/0022-rules-in-triggers.md has the figures. `job_state` stays, because each claim writes the state.
+
+-- The first rule that a row breaks, by the name that the CHECK had; NULL: none. Its operators are bound here and not by the caller's
+-- search_path, and the planner puts the body where it is called: neither SET nor SECURITY DEFINER is needed, which would cost more
+-- than the rules.
+CREATE FUNCTION broken_rule(kind text, queue text, priority smallint, share smallint, scheduled_at timestamptz, args jsonb,
+                            max_attempts integer, timeout interval, tags text[], metadata jsonb, unique_key text, backoff text,
+                            exclusive_key text, share_key text, flags smallint) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN CASE
+    -- A bounded regex ({0,63}) or the text form of every args would halve the rate of inserts. What is stored compressed is at most 255
+    -- times as long, so what is short enough need not be written out.
+    WHEN NOT (kind ~ '^[a-z][a-z0-9_]*$' AND octet_length(kind) <= 64) THEN 'job_kind_name'
+    WHEN NOT (queue = 'default' OR (queue ~ '^[a-z][a-z0-9_.-]*$' AND octet_length(queue) <= 64)) THEN 'job_queue_name'
+    WHEN priority NOT BETWEEN 0 AND 9 THEN 'job_priority_range'
+    WHEN share NOT BETWEEN 0 AND 16383 THEN 'job_share_range'
+    -- Up to here a hint's score is exact; and no infinities.
+    WHEN scheduled_at NOT BETWEEN '0001-01-01 00:00:00+00' AND '2286-01-01 00:00:00+00' THEN 'job_scheduled_at_range'
+    WHEN pg_column_size(args) > 2000 AND octet_length(args::text) > 1048576 THEN 'job_args_size'
+    WHEN num_nonnulls(max_attempts, timeout, tags, metadata, unique_key, backoff, exclusive_key, share_key) = 0 THEN NULL
+    WHEN max_attempts < 1 THEN 'job_max_attempts_range'
+    WHEN NOT (timeout > interval '0' AND timeout <= interval '366 days') THEN 'job_timeout_range'
+    WHEN pg_column_size(tags[:]) > 8192 -- a copy, which is not compressed
+        THEN 'job_tags_size'
+    WHEN pg_column_size(metadata) > 250 AND octet_length(metadata::text) > 65536 THEN 'job_metadata_size'
+    WHEN octet_length(unique_key) NOT BETWEEN 1 AND 512 THEN 'job_unique_key_size'
+    WHEN NOT claimd.backoff_is_valid(backoff) THEN 'job_backoff_valid'
+    -- 2 among the flags says that the key is there: claims and ends of runs look at nothing else.
+    WHEN octet_length(exclusive_key) NOT BETWEEN 1 AND 512 OR (exclusive_key IS NOT NULL AND flags & 2 = 0)
+        THEN 'job_exclusive_key_form'
+    WHEN octet_length(share_key) NOT BETWEEN 1 AND 512 OR (share_key IS NOT NULL AND share = 0) THEN 'job_share_key_form'
+END;
+
+-- What each rule allows, for people.
+CREATE FUNCTION rule_text(rule text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE rule
+    WHEN 'job_kind_name' THEN 'kind: a lower-case letter, then lower-case letters, digits and _, at most 64 octets'
+    WHEN 'job_queue_name' THEN 'queue: a lower-case letter, then lower-case letters, digits, _, . and -, at most 64 octets'
+    WHEN 'job_priority_range' THEN 'priority: 0 (first) to 9'
+    WHEN 'job_share_range' THEN 'share: 0 to 16383, see share_of()'
+    WHEN 'job_scheduled_at_range' THEN 'scheduled_at: from the year 1 to before 2286'
+    WHEN 'job_args_size' THEN 'args: at most 1048576 octets as text'
+    WHEN 'job_max_attempts_range' THEN 'max_attempts: 1 or more'
+    WHEN 'job_timeout_range' THEN 'timeout: more than 0, at most 366 days'
+    WHEN 'job_tags_size' THEN 'tags: at most 8192 octets together, and 4 to 7 for each'
+    WHEN 'job_metadata_size' THEN 'metadata: at most 65536 octets as text'
+    WHEN 'job_unique_key_size' THEN 'unique_key: 1 to 512 octets'
+    WHEN 'job_backoff_valid' THEN 'backoff: see backoff_is_valid()'
+    WHEN 'job_exclusive_key_form' THEN 'exclusive_key: 1 to 512 octets, and 2 among the flags'
+    WHEN 'job_share_key_form' THEN 'share_key: 1 to 512 octets, and share_of() it as share'
+END;
+
+CREATE FUNCTION job_checked() RETURNS trigger
+LANGUAGE plpgsql AS $$
+DECLARE
+    rule text := claimd.broken_rule(NEW.kind, NEW.queue, NEW.priority, NEW.share, NEW.scheduled_at, NEW.args, NEW.max_attempts,
+                                    NEW.timeout, NEW.tags, NEW.metadata, NEW.unique_key, NEW.backoff, NEW.exclusive_key,
+                                    NEW.share_key, NEW.flags);
+BEGIN
+    IF rule IS NULL THEN
+        RETURN NEW;
+    END IF;
+    -- As a CHECK would say it, whose DETAIL shows the row and not what is allowed.
+    RAISE EXCEPTION USING ERRCODE = 'check_violation', SCHEMA = 'claimd', TABLE = 'job', CONSTRAINT = rule,
+        MESSAGE = pg_catalog.format('new row for relation "job" violates check constraint "%s"', rule),
+        DETAIL = claimd.rule_text(rule);
+END $$;
+
+REVOKE ALL ON FUNCTION broken_rule, rule_text, job_checked FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION broken_rule, rule_text TO claimd_admin, claimd_producer, claimd_worker;
+
+CREATE TRIGGER job_checked BEFORE INSERT ON job FOR EACH ROW EXECUTE FUNCTION job_checked();
+-- After, because a trigger before updates would lock and log each row of each claim, even where it does not fire.
+CREATE TRIGGER job_checked_again
+    AFTER UPDATE OF kind, queue, priority, share, scheduled_at, args, max_attempts, timeout, tags, metadata, unique_key, backoff,
+                    exclusive_key, share_key, flags
+    ON job FOR EACH ROW EXECUTE FUNCTION job_checked();
+ALTER TABLE job
+    DROP CONSTRAINT job_kind_name, DROP CONSTRAINT job_queue_name, DROP CONSTRAINT job_priority_range,
+    DROP CONSTRAINT job_share_range, DROP CONSTRAINT job_scheduled_at_range, DROP CONSTRAINT job_args_size,
+    DROP CONSTRAINT job_metadata_size, DROP CONSTRAINT job_tags_size, DROP CONSTRAINT job_max_attempts_range,
+    DROP CONSTRAINT job_timeout_range, DROP CONSTRAINT job_unique_key_size, DROP CONSTRAINT job_backoff_valid,
+    DROP CONSTRAINT job_exclusive_key_form, DROP CONSTRAINT job_share_key_form;

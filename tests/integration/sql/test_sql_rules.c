@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The rules of a row of `job`, which are tested by triggers (decision 22), however a row comes in
+ * or changes. */
+#include "support/pg_fixture.h"
+
+#include <stdio.h>
+
+static struct pg *db;
+
+static void setup(void)
+{
+    world_setup();
+    db = side_open(NULL);
+}
+
+static void teardown(void)
+{
+    pg_close(db);
+    world_teardown();
+}
+
+/* What breaks each rule: columns, values. */
+static const struct {
+    const char *columns;
+    const char *values;
+    const char *rule;
+} wrong[] = {
+    {"kind", "'Mail'", "job_kind_name"},
+    {"kind", "repeat('a', 65)", "job_kind_name"},
+    {"kind, queue", "'a', ''", "job_queue_name"},
+    {"kind, queue", "'a', repeat('q', 65)", "job_queue_name"},
+    {"kind, priority", "'a', 10", "job_priority_range"},
+    {"kind, share", "'a', 16384", "job_share_range"},
+    {"kind, state", "'a', 'completed'", "job_state"},
+    {"kind, scheduled_at", "'a', 'infinity'", "job_scheduled_at_range"},
+    {"kind, scheduled_at", "'a', '-infinity'", "job_scheduled_at_range"},
+    {"kind, max_attempts", "'a', 0", "job_max_attempts_range"},
+    {"kind, timeout", "'a', '0'", "job_timeout_range"},
+    {"kind, timeout", "'a', '367 days'", "job_timeout_range"},
+    {"kind, args", "'a', to_jsonb(repeat('x', 1048575))", "job_args_size"},
+    {"kind, metadata", "'a', to_jsonb(repeat('x', 70000))", "job_metadata_size"},
+    {"kind, tags", "'a', array_fill('tag'::text, '{2000}')", "job_tags_size"},
+    {"kind, unique_key", "'a', ''", "job_unique_key_size"},
+    {"kind, unique_key", "'a', repeat('u', 513)", "job_unique_key_size"},
+    {"kind, backoff", "'a', 'soon'", "job_backoff_valid"},
+    {"kind, exclusive_key, flags", "'a', '', 2", "job_exclusive_key_form"},
+    {"kind, exclusive_key", "'a', 'e'", "job_exclusive_key_form"},
+    {"kind, share_key, share", "'a', '', 1", "job_share_key_form"},
+    {"kind, share_key", "'a', 's'", "job_share_key_form"},
+};
+
+START_TEST(H1_a_plain_insert_is_checked_row_by_row)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
+        char sql[256];
+        (void)snprintf(sql, sizeof sql, "INSERT INTO claimd.job (%s) VALUES (%s)", wrong[i].columns,
+                       wrong[i].values);
+        ASSERT_REFUSED(db, sql, "23514", wrong[i].rule);
+    }
+    ASSERT_REFUSED(db, "INSERT INTO claimd.job (queue) VALUES ('a')", "23502", "kind");
+    ASSERT_REFUSED(db,
+                   "INSERT INTO claimd.job (kind) SELECT CASE n WHEN 900 THEN 'B' ELSE 'a' END"
+                   " FROM generate_series(1, 1000) n",
+                   "23514", "job_kind_name");
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 0);
+}
+END_TEST
+
+START_TEST(H1_an_update_of_a_job_is_checked_by_the_same_rules)
+{
+    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
+    for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
+        char sql[256];
+        (void)snprintf(sql, sizeof sql, "UPDATE claimd.job SET (%s) = ROW(%s)", wrong[i].columns,
+                       wrong[i].values);
+        ASSERT_REFUSED(db, sql, "23514", wrong[i].rule);
+    }
+    /* What they need is in other columns. */
+    (void)side_run(db, "UPDATE claimd.job SET exclusive_key = 'e', share_key = 's', flags = 2,"
+                       " share = 1");
+    ASSERT_REFUSED(db, "UPDATE claimd.job SET flags = 0", "23514", "job_exclusive_key_form");
+    ASSERT_REFUSED(db, "UPDATE claimd.job SET share = 0", "23514", "job_share_key_form");
+}
+END_TEST
+
+START_TEST(the_edges_of_what_the_rules_allow_are_taken)
+{
+    (void)side_run(db, "SET ROLE claimd_producer");
+    (void)side_run(
+        db, "INSERT INTO claimd.job (kind, queue, priority, scheduled_at, max_attempts, timeout,"
+            " args, metadata, tags, backoff, share, share_key) VALUES"
+            " (repeat('a', 64), 'q' || repeat('.', 63), 9, '2285-12-31', 1, '366 days',"
+            " to_jsonb(repeat('x', 1048574)), to_jsonb(repeat('x', 65534)),"
+            " array_fill('tag'::text, '{1000}'), 'fixed:30s', 16383, repeat('s', 512)),"
+            " ('a', 'default', 0, '0001-01-01 00:00+00', 2147483647, '1 us', 'null', '{}', '{}',"
+            " NULL, 0, NULL)");
+    (void)side_run(db, "RESET ROLE");
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 2);
+}
+END_TEST
+
+START_TEST(H1_each_rule_has_a_text_that_says_what_is_allowed)
+{
+    ck_assert_str_eq(side_run(db, "SELECT (count(*) > 10 AND bool_and(claimd.rule_text(m[1]) IS NOT"
+                                  " NULL))::text FROM regexp_matches(pg_get_functiondef("
+                                  "'claimd.broken_rule'::regproc), '''(job_[a-z_]+)''', 'g') m")
+                         .text,
+                     "true");
+    /* The error carries it as its DETAIL. */
+    (void)side_run(db, "DO $$ DECLARE said text; BEGIN"
+                       " INSERT INTO claimd.job (kind, priority) VALUES ('a', 10);"
+                       " EXCEPTION WHEN check_violation THEN"
+                       " GET STACKED DIAGNOSTICS said = PG_EXCEPTION_DETAIL;"
+                       " ASSERT said = 'priority: 0 (first) to 9', said; END $$");
+}
+END_TEST
+
+/* A producer chooses his search_path, and may have operators of his own in it. */
+START_TEST(J2_a_producer_s_own_operators_do_not_get_a_row_past_the_rules)
+{
+    (void)side_run(db, "CREATE SCHEMA evil");
+    (void)side_run(db, "CREATE FUNCTION evil.yes(text, text) RETURNS boolean LANGUAGE sql IMMUTABLE"
+                       " RETURN true");
+    (void)side_run(db, "CREATE OPERATOR evil.~ (LEFTARG = text, RIGHTARG = text,"
+                       " FUNCTION = evil.yes)");
+    (void)side_run(db, "CREATE FUNCTION evil.octet_length(text) RETURNS integer LANGUAGE sql"
+                       " IMMUTABLE RETURN 1");
+    (void)side_run(db, "CREATE FUNCTION evil.broken_rule(text) RETURNS text LANGUAGE sql IMMUTABLE"
+                       " RETURN NULL");
+    (void)side_run(db, "GRANT USAGE ON SCHEMA evil TO PUBLIC");
+    (void)side_run(db, "SET search_path = evil, pg_catalog");
+    (void)side_run(db, "SET ROLE claimd_producer");
+    ck_assert_str_eq(side_run(db, "SELECT ('a' ~ 'b')::text").text, "true");
+    ASSERT_REFUSED(db, "INSERT INTO claimd.job (kind) VALUES ('Mail')", "23514", "job_kind_name");
+    (void)side_run(db, "RESET ROLE");
+    (void)side_run(db, "RESET search_path");
+    (void)side_run(db, "DROP SCHEMA evil CASCADE");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("sql_rules");
+    TCase *tc = tcase_create("sql_rules");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, H1_a_plain_insert_is_checked_row_by_row);
+    tcase_add_test(tc, H1_an_update_of_a_job_is_checked_by_the_same_rules);
+    tcase_add_test(tc, the_edges_of_what_the_rules_allow_are_taken);
+    tcase_add_test(tc, H1_each_rule_has_a_text_that_says_what_is_allowed);
+    tcase_add_test(tc, J2_a_producer_s_own_operators_do_not_get_a_row_past_the_rules);
+    suite_add_tcase(suite, tc);
+    return world_run(suite);
+}
