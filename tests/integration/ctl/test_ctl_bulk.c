@@ -74,7 +74,8 @@ static void add_worker(const char *host)
     (void)snprintf(sql, sizeof sql,
                    "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "
                    "token_prefix, version, queues, built_for) VALUES (gen_random_uuid(), now() + "
-                   "interval '1 h', 1, 1, '%s', '/s', 'p', '1', '{default}', 10)",
+                   "interval '1 h', 1, 1, '%s', '/s', 'p', '1', '{default}', "
+                   "(SELECT schema_version FROM claimd.cluster))",
                    host);
     ctl_sql(sql);
 }
