@@ -19,3 +19,17 @@ ALTER TABLE job
 DROP TRIGGER job_checked ON job;
 DROP TRIGGER job_checked_again ON job;
 DROP FUNCTION job_checked, rule_text, broken_rule;
+
+DROP TRIGGER job_again ON job_history;
+CREATE TRIGGER job_again AFTER INSERT ON job FOR EACH ROW WHEN (NEW.flags & 25 <> 0 AND NEW.generation > 0)
+    EXECUTE FUNCTION job_again();
+
+REVOKE SELECT (hungry) ON cluster FROM claimd_producer;
+CREATE OR REPLACE FUNCTION job_inserted() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    IF (SELECT hungry FROM cluster) THEN
+        PERFORM pg_notify('claimd', '');
+    END IF;
+    RETURN NULL;
+END $$;

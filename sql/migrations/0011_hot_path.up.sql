@@ -1,7 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The rules of a row of `job` move from CHECKs into triggers: PostgreSQL parses all CHECKs of a table from their stored text in every
--- statement that writes to it, which took two thirds of an INSERT's time and of a claim's, and tests them for every row that is
--- claimed. docs/decisions/0022-rules-in-triggers.md has the figures. `job_state` stays, because each claim writes the state.
+-- What each INSERT and each claim paid for, and need not. PostgreSQL parses the CHECKs of a table, and the conditions of its triggers,
+-- from their stored text in every statement that writes to it. docs/decisions/0022-rules-in-triggers.md has the figures.
+
+-- ---- the rules of a row of `job` ----
+-- They were CHECKs, tested for every row that was claimed, too. `job_state` stays one, because each claim writes the state.
 
 -- The first rule that a row breaks, by the name that the CHECK had; NULL: none. Its operators are bound here and not by the caller's
 -- search_path, and the planner puts the body where it is called: neither SET nor SECURITY DEFINER is needed, which would cost more
@@ -85,3 +87,21 @@ ALTER TABLE job
     DROP CONSTRAINT job_metadata_size, DROP CONSTRAINT job_tags_size, DROP CONSTRAINT job_max_attempts_range,
     DROP CONSTRAINT job_timeout_range, DROP CONSTRAINT job_unique_key_size, DROP CONSTRAINT job_backoff_valid,
     DROP CONSTRAINT job_exclusive_key_form, DROP CONSTRAINT job_share_key_form;
+
+-- ---- a job that is retried ----
+-- Asked from its row in the history, which is marked when the job goes back to work, so that other INSERTs into `job` don't ask.
+DROP TRIGGER job_again ON job;
+CREATE TRIGGER job_again AFTER UPDATE OF retried_at ON job_history FOR EACH ROW WHEN (NEW.flags & 25 <> 0)
+    EXECUTE FUNCTION job_again();
+
+-- ---- NOTIFY ----
+-- With no more rights than whoever inserts, and no search_path of its own: each costs as much as its work.
+GRANT SELECT (hungry) ON cluster TO claimd_producer;
+CREATE OR REPLACE FUNCTION job_inserted() RETURNS trigger
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF (SELECT c.hungry FROM claimd.cluster c) THEN
+        PERFORM pg_catalog.pg_notify('claimd', '');
+    END IF;
+    RETURN NULL;
+END $$;
