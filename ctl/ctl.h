@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#define CTL_OPTIONS_MAX 24
+#define CTL_OPTIONS_MAX 32
 #define CTL_GIVEN_MAX 64
 
 enum ctl_exit {
