@@ -271,15 +271,70 @@ static size_t put_title(const struct overview *o, const struct screen_size *size
     return (is_two ? 3 : 2) + lines;
 }
 
-/* A screen has no room for what takes several lines a row: such a column is rather left out, with
- * a word about it. */
-static void make_brief(struct table *t, struct table_column columns[TABLE_COLUMNS_MAX])
+static bool is_long_list(const struct table *t, size_t column, size_t width)
+{
+    bool is_list = (t->columns[column].type & CELL_LIST) != 0;
+    for (size_t row = 0; is_list && row < t->row_count; row++) {
+        const char *text = table_cell(t, row, column);
+        if (text != NULL && wrap_text_width(text) > width) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* On a screen a list gives way to the other columns, with a word about it; returns the lines. */
+static enum status make_brief(struct table *t, struct table_column columns[TABLE_COLUMNS_MAX],
+                              const struct screen_size *size, size_t *ret_lines, struct err *err)
 {
     for (size_t i = 0; i < t->column_count; i++) {
         columns[i] = t->columns[i];
         columns[i].type |= (columns[i].type & CELL_LIST) != 0 ? CELL_WIDE : 0;
     }
     t->columns = columns;
+    return part_lines(t, size, ret_lines, err);
+}
+
+/* Where some rows take several lines, their long lists give way to more rows. */
+static enum status make_briefer(struct table *t, struct table_column columns[TABLE_COLUMNS_MAX],
+                                const struct screen_size *size, size_t *lines, struct err *err)
+{
+    enum { HEADING_AND_NOTE = 2, PART = 3 };
+    if (*lines <= t->row_count + HEADING_AND_NOTE) {
+        return STATUS_OK;
+    }
+    for (size_t i = 0; i < t->column_count; i++) {
+        columns[i].type |= is_long_list(t, i, size->style.width / PART) ? CELL_OUT : 0;
+    }
+    return part_lines(t, size, lines, err);
+}
+
+struct list_lines {
+    size_t queues;
+    size_t workers;
+};
+
+static bool have_room(const struct list_lines *l, size_t room)
+{
+    return l->queues < room && l->workers <= room - l->queues;
+}
+
+static enum status make_lists(struct overview *o, const struct screen_size *size, size_t room,
+                              struct list_lines *ret, struct err *err)
+{
+    enum status st = make_brief(&o->queues, o->queue_columns, size, &ret->queues, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = make_brief(&o->workers, o->worker_columns, size, &ret->workers, err);
+    if (st != STATUS_OK || have_room(ret, room)) {
+        return st;
+    }
+    st = make_briefer(&o->queues, o->queue_columns, size, &ret->queues, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return make_briefer(&o->workers, o->worker_columns, size, &ret->workers, err);
 }
 
 /* Two lists in the lines that are left: what one doesn't need is the other's. */
@@ -287,25 +342,18 @@ static enum status put_lists(struct overview *o, const struct screen_size *size,
                              FILE *out, struct err *err)
 {
     enum { LEAST = 8 };
-    size_t queues = 0;
-    size_t workers = 0;
-    make_brief(&o->queues, o->queue_columns);
-    make_brief(&o->workers, o->worker_columns);
-    enum status st = part_lines(&o->queues, size, &queues, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = part_lines(&o->workers, size, &workers, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
+    struct list_lines l = {0};
     size_t room = size->rows == 0             ? SIZE_MAX
                   : size->rows > used + LEAST ? size->rows - used - 1 /* the gap */
                                               : LEAST;
-    size_t for_queues = queues < room && workers <= room - queues ? queues
-                        : workers < room / 2                      ? room - workers
-                        : queues < room / 2                       ? queues
-                                                                  : room / 2;
+    enum status st = make_lists(o, size, room, &l, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    size_t for_queues = have_room(&l, room)    ? l.queues
+                        : l.workers < room / 2 ? room - l.workers
+                        : l.queues < room / 2  ? l.queues
+                                               : room / 2;
     st = put_part(&o->queues, for_queues, size, out, err);
     (void)fputc('\n', out);
     if (st != STATUS_OK) {

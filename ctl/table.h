@@ -28,6 +28,7 @@ enum cell_type {
 #define CELL_LIST 0x1000  /* broken after its commas */
 #define CELL_PROSE 0x400  /* the last column: broken between words, and at its newlines */
 #define CELL_HIDDEN 0x800 /* in JSON alone */
+#define CELL_OUT 0x2000   /* left out in any case, and named like what has no room */
 #define CELL_TYPE_MASK 0xff
 
 struct table_column {

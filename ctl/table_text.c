@@ -227,7 +227,8 @@ static void widen_prose(struct layout *l)
 static void lay_out(struct layout *l)
 {
     for (size_t i = 0; i < l->t->column_count; i++) {
-        if (!has_flag(l->t, i, CELL_HIDDEN)) {
+        l->is_out[i] = has_flag(l->t, i, CELL_OUT);
+        if (!l->is_out[i] && !has_flag(l->t, i, CELL_HIDDEN)) {
             l->shown[l->count++] = i;
         }
     }

@@ -359,6 +359,28 @@ START_TEST(a_screen_ends_with_what_has_no_room_on_it)
 }
 END_TEST
 
+START_TEST(top_leaves_out_long_lists_rather_than_workers)
+{
+    struct terminal t;
+    ctl_sql("INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, running, host, state_dir, "
+            "token_prefix, version, queues, kinds) SELECT gen_random_uuid(), now() + interval "
+            "'1 h', g, 4, 0, 'host-' || g, '/s', 'p', '1', '{default}', "
+            "array_agg('kind_of_the_month_' || n) FROM generate_series(1, 3) g, "
+            "generate_series(10, 50) n GROUP BY g");
+    terminal_run(&t, (const char *const[]){"top", "--every", "1h", NULL}, "NO_COLOR=1");
+    terminal_await(&t, "\x1b[J");
+    ck_assert_uint_le(terminal_lines(&t), 24);
+    for (const char *const *wanted =
+             (const char *const[]){"host-1", "host-2", "host-3", "no room for KINDS", NULL};
+         *wanted != NULL; wanted++) {
+        ck_assert_msg(strstr(buf_at(&t.seen), *wanted) != NULL, "no '%s' in: %.3000s", *wanted,
+                      buf_at(&t.seen));
+    }
+    ck_assert_int_eq(write(t.master, "q", 1), 1);
+    terminal_assert_width(&t, 80);
+}
+END_TEST
+
 START_TEST(postgresql_away_is_shown_and_tried_again)
 {
     struct terminal t;
@@ -390,6 +412,7 @@ int main(void)
     tcase_add_test(tests, at_80_columns_queues_and_workers_show_all_or_say_what_is_missing);
     tcase_add_test(tests, what_is_cut_is_told_below);
     tcase_add_test(tests, a_screen_ends_with_what_has_no_room_on_it);
+    tcase_add_test(tests, top_leaves_out_long_lists_rather_than_workers);
     tcase_add_test(tests, postgresql_away_is_shown_and_tried_again);
     suite_add_tcase(suite, tests);
     return world_run(suite);
