@@ -68,6 +68,14 @@ echo "exec format" >"$dir/log"
 up 3
 says "    exec format"
 
+# Between two crashes of a loop it runs; what only waits for it is left out.
+printf '/p_postgres_1 2 running 0 starting\n/p_lock1_1 0 running 0 starting\n' >"$dir/state"
+echo "docker-entrypoint.sh: POSTGRES_PASSWORD is not set" >"$dir/log"
+up 3
+says "dev: p_postgres_1: running 0 starting, after 2 restarts, its log:"
+says "    docker-entrypoint.sh: POSTGRES_PASSWORD is not set"
+! grep -q p_lock1_1 "$dir/said" || fail "what only starts is blamed: $(cat "$dir/said")"
+
 # A loop of crashes is told at once, not after the 90 s in which all may become healthy.
 echo 0 >"$dir/up_code"
 echo "/p_worker_1 3 restarting 2 " >"$dir/state"
