@@ -3,7 +3,7 @@
 -- Each filter may be NULL. $1, $2: look among the open, the finished ones. $3, $4: ids, both included. $5, $6: times, the second
 -- excluded: of the end, of open jobs of the creation. Then states, kinds, queues, tags (all of them), a worker's id or host, a text
 -- in the error. $14: columns that are only read when they are asked for. $15: metadata that contain
--- this. $16: of this batch. Indexes: job_pkey, job_history_id.
+-- this. $16: of this batch. What ended before it was due never was due. Indexes: job_pkey, job_history_id.
 -- params: bool, bool, int8, int8, timestamptz, timestamptz, text[], text[], text[], text[], text, text, int4, text[], text, int8
 WITH named AS MATERIALIZED (
     SELECT worker_id FROM claimd.worker WHERE host = $11 OR worker_id::text = $11
@@ -19,8 +19,9 @@ WITH named AS MATERIALIZED (
        AND ($16 IS NULL OR EXISTS (SELECT FROM claimd.batch_job m WHERE m.job_id = id AND m.batch_id = $16))
        AND ($5 IS NULL OR created_at >= $5) AND ($6 IS NULL OR created_at < $6)
     UNION ALL
-    SELECT id, kind, queue, state, priority, attempt, created_at, ready_at, NULLIF(attempted_at, 'epoch'),
-           finalized_at, worker_id, tags, error,
+    SELECT id, kind, queue, state, priority, attempt, created_at,
+           CASE WHEN ready_at <= finalized_at THEN ready_at END, NULLIF(attempted_at, 'epoch'), finalized_at,
+           worker_id, tags, error,
            CASE WHEN 'args' = ANY ($14) THEN args END, CASE WHEN 'metadata' = ANY ($14) THEN metadata END,
            CASE WHEN 'result' = ANY ($14) THEN result END
       FROM claimd.job_history

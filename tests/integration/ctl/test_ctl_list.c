@@ -145,6 +145,21 @@ START_TEST(columns_are_those_asked_for_in_their_order)
 }
 END_TEST
 
+START_TEST(what_was_cancelled_before_it_was_due_is_not_ready_in_an_hour)
+{
+    add_jobs();
+    ctl_sql("UPDATE claimd.job_history SET ready_at = now() + interval '1 h' WHERE id = 8");
+    ck_assert_int_eq(ctl_exit("jobs", "list", "--columns", "id,ready_at", "--after", "9", "--limit",
+                              "2", "--json"),
+                     0);
+    json_t *root = ctl_json();
+    const json_t *listed = json_object_get(root, "jobs");
+    ck_assert(json_is_null(json_object_get(json_array_get(listed, 0), "ready_at")));
+    ck_assert(json_is_string(json_object_get(json_array_get(listed, 1), "ready_at")));
+    json_decref(root);
+}
+END_TEST
+
 START_TEST(help_names_every_column)
 {
     static const char all[] = "id,kind,queue,state,priority,attempt,created_at,ready_at,"
@@ -307,6 +322,7 @@ int main(void)
     tcase_add_test(tests, each_filter_finds_what_it_says);
     tcase_add_test(tests, pages_join_without_a_gap_or_a_double);
     tcase_add_test(tests, columns_are_those_asked_for_in_their_order);
+    tcase_add_test(tests, what_was_cancelled_before_it_was_due_is_not_ready_in_an_hour);
     tcase_add_test(tests, help_names_every_column);
     tcase_add_test(tests, a_wrong_filter_is_exit_2_even_without_a_server);
     tcase_add_test(tests, a_tag_that_no_filter_can_find_is_given_to_no_job);
