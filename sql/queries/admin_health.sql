@@ -11,6 +11,7 @@ WITH s AS (
 SELECT s.schedulers, s.leaders, w.cut_off AS workers_without_quorum,
        NULLIF(concat_ws(E'\n',
            CASE WHEN s.schedulers = 0 THEN 'no leader: no scheduler runs, due jobs are not fed'
+                WHEN s.leaders = 0 AND s.schedulers = 1 THEN 'no leader: the only scheduler does not lead, due jobs are not fed'
                 WHEN s.leaders = 0 THEN format('no leader: none of %s schedulers leads, due jobs are not fed', s.schedulers) END,
            CASE WHEN w.cut_off > 0
                 THEN format('no quorum: %s of %s workers claim nothing, %s lock nodes vote for them', w.cut_off, w.workers, w.votes) END),

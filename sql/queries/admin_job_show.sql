@@ -17,6 +17,7 @@ WITH j AS (
 ), feed AS (
     SELECT CASE WHEN count(leader_since) > 0 THEN ''
                 WHEN count(*) = 0 THEN '; no leader: no scheduler runs'
+                WHEN count(*) = 1 THEN '; no leader: the only scheduler does not lead'
                 ELSE format('; no leader: none of %s schedulers leads', count(*)) END AS trouble
       FROM claimd.scheduler WHERE stale_at > clock_timestamp()
 ), before AS (
@@ -94,13 +95,19 @@ SELECT j.id, j.state,
                               || COALESCE(format(' (by %s at %s UTC)', k.paused_by,
                                                  to_char(k.paused_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI')), '')
                          WHEN live.of_queue = 0 THEN format('; no live worker serves queue %s', j.queue)
+                         WHEN live.of_kind = 0 AND live.of_queue = 1
+                         THEN format('; the only live worker of queue %s does not serve kind %s', j.queue, j.kind)
                          WHEN live.of_kind = 0 THEN format('; none of the %s live workers of queue %s serves kind %s',
                                                            live.of_queue, j.queue, j.kind)
+                         WHEN live.quiet = 1 AND live.of_kind = 1 THEN '; the only live worker that serves it is quiet'
                          WHEN live.quiet = live.of_kind THEN format('; all %s live workers that serve it are quiet', live.of_kind)
-                         ELSE format('; served by %s live workers', live.of_kind)
-                              || CASE WHEN live.busy >= live.slots THEN format(', whose %s slots are busy', live.slots) ELSE '' END END
+                         ELSE format('; served by %s live worker%s', live.of_kind, CASE WHEN live.of_kind = 1 THEN '' ELSE 's' END)
+                              || CASE WHEN live.busy >= live.slots AND live.slots = 1 THEN ', whose slot is busy'
+                                      WHEN live.busy >= live.slots THEN format(', whose %s slots are busy', live.slots)
+                                      ELSE '' END END
                  || CASE WHEN j.ready_at > clock_timestamp() OR live.cut_off = 0 THEN ''
-                         WHEN live.cut_off = live.of_kind THEN '; no quorum: too few lock nodes vote for them'
+                         WHEN live.cut_off = live.of_kind
+                         THEN '; no quorum: too few lock nodes vote for ' || CASE WHEN live.of_kind = 1 THEN 'it' ELSE 'them' END
                          ELSE format('; no quorum: too few lock nodes vote for %s of them', live.cut_off) END
                  || CASE WHEN j.ready_at > clock_timestamp() THEN ''
                          ELSE COALESCE((SELECT l.of_queue FROM limits l), '') || COALESCE((SELECT h.held FROM key h), '')

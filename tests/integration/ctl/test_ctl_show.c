@@ -20,9 +20,9 @@ START_TEST(show_says_what_an_available_job_waits_for)
     enqueue_one("a");
     assert_situation("no live worker serves queue default");
     ctl_sql(INSERT_WORKER("1 s"));
-    assert_situation("served by 1 live workers");
+    assert_situation("served by 1 live worker; ");
     ctl_sql("UPDATE claimd.worker SET kinds = '{b}'");
-    assert_situation("none of the 1 live workers of queue default serves kind a");
+    assert_situation("the only live worker of queue default does not serve kind a");
     ctl_sql("INSERT INTO claimd.queue VALUES ('default', true)");
     assert_situation("queue default is paused");
     ctl_sql("UPDATE claimd.job SET scheduled_at = clock_timestamp() + interval '1 h'");
@@ -39,17 +39,17 @@ START_TEST(show_says_when_nobody_leads_or_has_a_quorum)
 {
     enqueue_one("a");
     ctl_sql(INSERT_WORKER("1 s"));
-    assert_situation("served by 1 live workers; no leader: no scheduler runs");
+    assert_situation("served by 1 live worker; no leader: no scheduler runs");
     ctl_sql(INSERT_SCHEDULER);
     ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
     ck_assert_ptr_null(strstr(ctl_text(), "; no "));
     ctl_sql("UPDATE claimd.scheduler SET leader_since = NULL");
-    assert_situation("; no leader: none of 1 schedulers leads");
+    assert_situation("; no leader: the only scheduler does not lead");
     ctl_sql("UPDATE claimd.worker SET lock_nodes = 5, lock_nodes_voting = 3");
     ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
     ck_assert_ptr_null(strstr(ctl_text(), "quorum"));
     ctl_sql("UPDATE claimd.worker SET lock_nodes = 4, lock_nodes_voting = 2");
-    assert_situation("; no quorum: too few lock nodes vote for them; no leader");
+    assert_situation("; no quorum: too few lock nodes vote for it; no leader");
     ctl_sql("UPDATE claimd.job SET scheduled_at = clock_timestamp() + interval '1 h'");
     ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
     ck_assert_ptr_null(strstr(ctl_text(), "; no ")); /* it waits for its time alone */
@@ -85,11 +85,11 @@ START_TEST(show_says_who_is_before_a_due_job_and_who_has_no_time_for_it)
     ctl_sql(INSERT_WORKER("1 s"));
     ctl_sql(INSERT_SCHEDULER);
     ctl_sql("INSERT INTO claimd.job (kind, priority) SELECT 'b', 1 FROM generate_series(1, 3)");
-    assert_situation("served by 1 live workers; 3 jobs before it in its queue");
+    assert_situation("served by 1 live worker; 3 jobs before it in its queue");
     ctl_sql("UPDATE claimd.worker SET running = slots");
-    assert_situation("served by 1 live workers, whose 4 slots are busy");
+    assert_situation("served by 1 live worker, whose 4 slots are busy");
     ctl_sql("UPDATE claimd.worker SET quiet = true");
-    assert_situation("all 1 live workers that serve it are quiet");
+    assert_situation("the only live worker that serves it is quiet");
     ctl_sql("SELECT claimd.pause_queue('default')");
     assert_situation("queue default is paused (by ");
     ctl_sql("INSERT INTO claimd.kind (name) VALUES ('a')");
