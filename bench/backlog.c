@@ -4,6 +4,7 @@
  * turns: the time to the first claim, the speed of the first ones, what memory it takes. */
 #include "base/clock.h"
 #include "bench/drain.h"
+#include "bench/figures.h"
 #include "bench/goals.h"
 #include "bench/workloads.h"
 
@@ -215,7 +216,7 @@ static double median_of(struct start starts[][SIZES], size_t rounds, size_t size
     for (size_t i = 0; i < rounds; i++) {
         memcpy(&values[i], (const char *)&starts[i][size] + offset, sizeof values[i]);
     }
-    return drain_median(values, rounds);
+    return figures_median(values, rounds);
 }
 
 static void report(json_t *result, struct start starts[][SIZES], size_t rounds)
@@ -242,7 +243,7 @@ static void report(json_t *result, struct start starts[][SIZES], size_t rounds)
     for (size_t i = 0; i < rounds; i++) {
         ratios[i] = starts[i][LARGE].rate / starts[i][SMALL].rate;
     }
-    double ratio = drain_median(ratios, rounds);
+    double ratio = figures_median(ratios, rounds);
     (void)json_object_set_new(result, "large_to_small", json_real(ratio));
     goal_add(result, GOAL_BACKLOG_FIRST,
              median_of(starts, rounds, LARGE, offsetof(struct start, first_hint_s)));

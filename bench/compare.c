@@ -2,6 +2,7 @@
 #include "bench/compare.h"
 
 #include "bench/drain.h"
+#include "bench/figures.h"
 #include "bench/goals.h"
 
 #include <math.h>
@@ -106,7 +107,7 @@ static double median_of(const struct turns *turns, size_t of, const char *value)
     for (size_t i = 0; i < turns->rounds; i++) {
         values[i] = value_at(json_array_get(turns->results[of], i), value);
     }
-    return drain_median(values, turns->rounds);
+    return figures_median(values, turns->rounds);
 }
 
 static double median_ratio(const struct turns *turns, const struct compared_goal *g)
@@ -116,7 +117,7 @@ static double median_ratio(const struct turns *turns, const struct compared_goal
         ratios[i] = value_at(json_array_get(turns->results[g->of], i), g->value) /
                     value_at(json_array_get(turns->results[g->to], i), g->value);
     }
-    return drain_median(ratios, turns->rounds);
+    return figures_median(ratios, turns->rounds);
 }
 
 static enum status take_turn(const struct contender *who, const struct bench_options *options,

@@ -367,16 +367,3 @@ enum status drain_timed(struct cluster *c, const struct drain_plan *plan, struct
     ret->jobs_per_s = 1e6 * (double)plan->jobs / (double)(c->db.row[1] + 1);
     return STATUS_OK;
 }
-
-static int by_value(const void *a, const void *b)
-{
-    const double *x = a;
-    const double *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-double drain_median(double *values, size_t count)
-{
-    qsort(values, count, sizeof values[0], by_value);
-    return count % 2 == 1 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
-}

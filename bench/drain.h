@@ -51,6 +51,4 @@ struct drain_speed {
 enum status drain_timed(struct cluster *c, const struct drain_plan *plan, struct drain_speed *ret,
                         struct err *err) MUST_USE;
 
-double drain_median(double *values, size_t count); /* which it sorts */
-
 #endif

@@ -4,7 +4,7 @@
  * the same columns and indexes that checks nothing. No daemon runs. Medians of ratios within a
  * round count, as in scraped.c. */
 #include "base/clock.h"
-#include "bench/drain.h"
+#include "bench/figures.h"
 #include "bench/goals.h"
 #include "bench/workloads.h"
 #include "cluster/child.h"
@@ -315,7 +315,7 @@ static double median_rate(const struct figure *rounds, size_t count)
     for (size_t i = 0; i < count; i++) {
         rates[i] = rate(&rounds[i]);
     }
-    return drain_median(rates, count);
+    return figures_median(rates, count);
 }
 
 /* Returns the median of the ratios. */
@@ -328,11 +328,11 @@ static double report_way(json_t *list, const char *name, const struct figure *ro
         ratios[i] = rate(&rounds[i]) / rate(&plain[i]);
         cpus[i] = (double)rounds[i].postgres_us / (double)rounds[i].rows;
     }
-    double ratio = drain_median(ratios, count);
+    double ratio = figures_median(ratios, count);
     (void)json_array_append_new(list,
                                 json_pack("{s:s, s:f, s:f, s:f}", "way", name, "jobs_per_s",
                                           median_rate(rounds, count), "postgres_us_per_job",
-                                          drain_median(cpus, count), "ratio_to_plain", ratio));
+                                          figures_median(cpus, count), "ratio_to_plain", ratio));
     return ratio;
 }
 

@@ -4,11 +4,11 @@
  * thousands of jobs waiting. By PostgreSQL's clock: from a job's insertion to its end, less what
  * the handler sleeps. */
 #include "base/clock.h"
+#include "bench/figures.h"
 #include "bench/workloads.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #define TICK_US (20 * US_PER_MS)
@@ -150,13 +150,6 @@ static json_t *waits_json(const int64_t *row)
         (double)row[WAITS_MAX] / US_PER_MS, "flood_jobs", (json_int_t)row[WAITS_FLOOD]);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double *x = a;
-    const double *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 /* In turns, so that a disturbance hits both alike. The median of the ratios counts. */
 static enum status compare(struct cluster *c, const struct bench_options *options, int64_t tenants,
                            json_t *list, double *worst, struct err *err)
@@ -178,8 +171,7 @@ static enum status compare(struct cluster *c, const struct bench_options *option
         }
         ratios[round] = p99[1] / (p99[0] > 0 ? p99[0] : 1);
     }
-    qsort(ratios, (size_t)options->rounds, sizeof ratios[0], by_value);
-    double ratio = ratios[options->rounds / 2];
+    double ratio = figures_median(ratios, (size_t)options->rounds);
     *worst = ratio > *worst ? ratio : *worst;
     (void)json_object_set_new(of, "p99_ratio", json_real(ratio));
     return STATUS_OK;

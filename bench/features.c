@@ -4,6 +4,7 @@
  * is not part of it. Medians of ratios within a round count, as in scraped.c. */
 #include "base/clock.h"
 #include "bench/drain.h"
+#include "bench/figures.h"
 #include "bench/workloads.h"
 #include "cluster/scrape.h"
 
@@ -155,9 +156,9 @@ static void add_result(json_t *result, const struct feature *f, struct cost cost
     }
     (void)json_object_set_new(result, f->name,
                               json_pack("{s:f, s:f, s:f}", "jobs_per_s",
-                                        drain_median(rates, rounds), "throughput_ratio",
-                                        drain_median(rate_ratios, rounds), "cpu_per_job_ratio",
-                                        drain_median(cpu_ratios, rounds)));
+                                        figures_median(rates, rounds), "throughput_ratio",
+                                        figures_median(rate_ratios, rounds), "cpu_per_job_ratio",
+                                        figures_median(cpu_ratios, rounds)));
 }
 
 static void tell(const struct feature *f, size_t round, const struct cost *cost, double jobs)

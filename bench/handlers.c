@@ -3,6 +3,7 @@
  * Workload handlers: the same drain with handlers that take time, by sleeping or by using a CPU:
  * how much of what the slots could do is done. */
 #include "bench/drain.h"
+#include "bench/figures.h"
 #include "bench/workloads.h"
 
 #include <stdio.h>
@@ -115,14 +116,14 @@ static json_t *load_json(const struct cluster *c, size_t at, const struct bench_
     }
     json_t *one =
         json_pack("{s:s, s:I, s:f, s:f, s:f}", "handler", load->name, "jobs",
-                  (json_int_t)jobs_of(c, load, options), "jobs_per_s", drain_median(rates, rounds),
-                  "cpu_us_per_job", drain_median(all_us, rounds), "runner_us_per_job",
-                  drain_median(runner_us, rounds));
+                  (json_int_t)jobs_of(c, load, options), "jobs_per_s",
+                  figures_median(rates, rounds), "cpu_us_per_job", figures_median(all_us, rounds),
+                  "runner_us_per_job", figures_median(runner_us, rounds));
     if (load->ms >= 0) {
         (void)json_object_set_new(one, "ms", json_integer(load->ms));
     }
     if (load->ms != 0) {
-        (void)json_object_set_new(one, "utilisation", json_real(drain_median(used, rounds)));
+        (void)json_object_set_new(one, "utilisation", json_real(figures_median(used, rounds)));
     }
     return one;
 }

@@ -3,6 +3,7 @@
  * Workload horizon: the same drain while somebody's open snapshot keeps every dead row, and without
  * one, in turns. Tenths of each drain show what piles up. */
 #include "bench/drain.h"
+#include "bench/figures.h"
 #include "bench/goals.h"
 #include "bench/workloads.h"
 
@@ -98,7 +99,7 @@ static double median_of(struct run runs[][SIDES], size_t rounds,
     for (size_t i = 0; i < rounds; i++) {
         values[i] = value(runs[i]);
     }
-    return drain_median(values, rounds);
+    return figures_median(values, rounds);
 }
 
 static double pinned(const struct run *sides)
@@ -144,13 +145,13 @@ static void report_side(json_t *result, struct run runs[][SIDES], size_t rounds,
         for (size_t i = 0; i < rounds; i++) {
             values[i] = runs[i][side].rates[n];
         }
-        (void)json_array_append_new(tenths, json_real(drain_median(values, rounds)));
+        (void)json_array_append_new(tenths, json_real(figures_median(values, rounds)));
     }
     for (size_t i = 0; i < rounds; i++) {
         values[i] = runs[i][side].speed.jobs_per_s;
     }
     (void)json_object_set_new(result, side_names[side],
-                              json_pack("{s:f, s:o}", "jobs_per_s", drain_median(values, rounds),
+                              json_pack("{s:f, s:o}", "jobs_per_s", figures_median(values, rounds),
                                         "jobs_per_s_of_tenths", tenths));
 }
 

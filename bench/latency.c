@@ -5,6 +5,8 @@
 
 #include "base/clock.h"
 #include "base/rand.h"
+#include "bench/figures.h"
+#include "bench/report.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -145,25 +147,8 @@ static enum status take_at_gaps(struct cluster *c, const struct samples *samples
 
 /* ---- what came out ---- */
 
-static int by_value(const void *a, const void *b)
-{
-    const int64_t *x = a;
-    const int64_t *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-static double percentile_ms(const int64_t *sorted, size_t count, size_t percent)
-{
-    size_t at = percent * count / 100;
-    return (double)sorted[at < count ? at : count - 1] / (double)US_PER_MS;
-}
-
 static enum status add_percentiles(json_t *result, const struct samples *samples, struct err *err)
 {
-    static const struct {
-        const char *name;
-        size_t percent;
-    } points[] = {{"p50_ms", 50}, {"p90_ms", 90}, {"p99_ms", 99}, {"max_ms", 100}};
     size_t count = samples->count;
     autofree int64_t *values = calloc(2 * count, sizeof *values);
     if (values == NULL) {
@@ -174,14 +159,10 @@ static enum status add_percentiles(json_t *result, const struct samples *samples
         values[i] = samples->all[i].start_us;
         commits[i] = samples->all[i].commit_us;
     }
-    qsort(values, count, sizeof *values, by_value);
-    qsort(commits, count, sizeof *commits, by_value);
-    for (size_t i = 0; i < ARRAY_COUNT(points); i++) {
-        (void)json_object_set_new(result, points[i].name,
-                                  json_real(percentile_ms(values, count, points[i].percent)));
-    }
+    int64_t commit_us = figures_percentile_us(commits, count, 50);
+    report_times(result, "", values, count);
     (void)json_object_set_new(result, "insert_p50_ms",
-                              json_real(percentile_ms(commits, count, 50)));
+                              json_real((double)commit_us / (double)US_PER_MS));
     return STATUS_OK;
 }
 

@@ -4,6 +4,7 @@
  * the other, so that a disturbance hits all parts alike. The median of the rounds counts. */
 #include "bench/locks.h"
 
+#include "bench/figures.h"
 #include "bench/goals.h"
 #include "bench/workloads.h"
 #include "redlock/cmd/load.h"
@@ -113,13 +114,6 @@ static void measure_round(const struct locks_world *w, int64_t seconds, bool is_
     complain(locks_threads(w, seconds, IN_FLIGHT, &v[THREADS], &err), &err, ret_failed);
 }
 
-static int compare(const void *a, const void *b)
-{
-    const double *x = a;
-    const double *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 /* NOT_MEASURED if it was never measured. */
 static double median(double values[ROUNDS][METRICS], enum metric m)
 {
@@ -130,8 +124,7 @@ static double median(double values[ROUNDS][METRICS], enum metric m)
             sorted[count++] = values[i][m];
         }
     }
-    qsort(sorted, count, sizeof sorted[0], compare);
-    return count > 0 ? sorted[count / 2] : NOT_MEASURED;
+    return count > 0 ? figures_median(sorted, count) : NOT_MEASURED;
 }
 
 static const char *verdict(const struct row *row, double value)

@@ -2,11 +2,11 @@
  *
  * Two clients of the same nodes on one loop: one holds, the other waits. */
 #include "base/clock.h"
+#include "bench/figures.h"
 #include "bench/locks.h"
 #include "bench/masters.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #define SAMPLES 200
 #define SETTLE_US (10 * US_PER_MS) /* until the waiter has been refused and waits */
@@ -89,13 +89,6 @@ static bool start_waiting(struct pair *p, const char *name)
     return redlock_async_wait(p->waiter, &request, &options, &p->waits[p->waiting++], NULL) == 0;
 }
 
-static int compare(const void *a, const void *b)
-{
-    const int64_t *x = a;
-    const int64_t *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 static enum status wake_ups(struct pair *p, double *ret_p50_ms, double *ret_p99_ms, struct err *err)
 {
     static int64_t us[SAMPLES];
@@ -113,10 +106,8 @@ static enum status wake_ups(struct pair *p, double *ret_p50_ms, double *ret_p99_
         redlock_batch_release(p->waited, 0);
         run_for(p, SETTLE_US);
     }
-    qsort(us, SAMPLES, sizeof us[0], compare);
-    const size_t at[] = {SAMPLES / 2, SAMPLES * 99 / 100};
-    *ret_p50_ms = 1e-3 * (double)us[at[0]];
-    *ret_p99_ms = 1e-3 * (double)us[at[1]];
+    *ret_p50_ms = 1e-3 * (double)figures_percentile_us(us, SAMPLES, 50);
+    *ret_p99_ms = 1e-3 * (double)figures_percentile_us(us, SAMPLES, 99);
     return STATUS_OK;
 }
 

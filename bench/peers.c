@@ -2,6 +2,7 @@
 #include "bench/peers.h"
 
 #include "base/clock.h"
+#include "bench/figures.h"
 #include "bench/go_build.h"
 #include "bench/workloads.h"
 
@@ -72,18 +73,10 @@ static int64_t count_of(const struct world *w, const struct peers_row *row, enum
     return work == PEERS_START ? w->options->samples : jobs > 0 ? jobs : 1;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double *x = a;
-    const double *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 static void set_percentiles(double *ms, size_t count, struct peers_figure *ret)
 {
-    qsort(ms, count, sizeof *ms, by_value);
-    ret->p50_ms = ms[count / 2];
-    ret->p99_ms = ms[99 * count / 100];
+    ret->p50_ms = figures_percentile(ms, count, 50);
+    ret->p99_ms = figures_percentile(ms, count, 99);
     ret->is_there = true;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Workload peers: medians over its rounds, as JSON and as a table. */
-#include "bench/drain.h"
+#include "bench/figures.h"
 #include "bench/goals.h"
 #include "bench/peers.h"
 
@@ -84,7 +84,7 @@ static bool median_of(const struct peers *p, enum peers_work work, size_t at, si
     if (count == 0) {
         return false;
     }
-    *ret = drain_median(values, count);
+    *ret = figures_median(values, count);
     return true;
 }
 

@@ -2,21 +2,9 @@
 #include "bench/report.h"
 
 #include "base/clock.h"
+#include "bench/figures.h"
 
 #include <stdio.h>
-
-static int by_value(const void *a, const void *b)
-{
-    const int64_t *x = a;
-    const int64_t *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-int64_t report_percentile(const int64_t *us, size_t count, size_t percent)
-{
-    size_t at = percent * count / 100;
-    return us[at < count ? at : count - 1];
-}
 
 void report_times(json_t *result, const char *prefix, int64_t *us, size_t count)
 {
@@ -25,9 +13,8 @@ void report_times(json_t *result, const char *prefix, int64_t *us, size_t count)
         size_t percent;
     } points[] = {{"p50_ms", 50}, {"p90_ms", 90}, {"p99_ms", 99}, {"max_ms", 100}};
     char name[64];
-    qsort(us, count, sizeof us[0], by_value);
     for (size_t i = 0; i < ARRAY_COUNT(points); i++) {
-        int64_t at_us = report_percentile(us, count, points[i].percent);
+        int64_t at_us = figures_percentile_us(us, count, points[i].percent);
         (void)snprintf(name, sizeof name, "%s%s", prefix, points[i].name);
         (void)json_object_set_new(result, name, json_real((double)at_us / (double)US_PER_MS));
     }

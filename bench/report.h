@@ -10,8 +10,6 @@
 
 /* Sorts the times; adds `<prefix>p50_ms`, p90, p99 and max. Not for none. */
 void report_times(json_t *result, const char *prefix, int64_t *us, size_t count);
-/* Of sorted times. */
-int64_t report_percentile(const int64_t *us, size_t count, size_t percent);
 
 /* CPU per job by kind of process; returns the sum. */
 double report_cpu(json_t *result, const struct cluster_cpu *from, const struct cluster_cpu *to,

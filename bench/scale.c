@@ -3,6 +3,7 @@
  * The same drain with 1, 4, 16 and 64 workers, in turns. All of them are there before the first job
  * may be claimed. */
 #include "bench/drain.h"
+#include "bench/figures.h"
 #include "bench/goals.h"
 #include "bench/workloads.h"
 
@@ -31,7 +32,7 @@ static double median_of(struct drain_speed speeds[][COUNTS], size_t rounds, size
     for (size_t i = 0; i < rounds; i++) {
         values[i] = value(speeds[i], at);
     }
-    return drain_median(values, rounds);
+    return figures_median(values, rounds);
 }
 
 static double rate(const struct drain_speed *round, size_t at)

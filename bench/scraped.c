@@ -4,6 +4,7 @@
  * medians of ratios within a round count, so that a disturbance hits both sides alike. */
 #include "base/clock.h"
 #include "bench/drain.h"
+#include "bench/figures.h"
 #include "bench/report.h"
 #include "bench/workloads.h"
 #include "cluster/scrape.h"
@@ -78,10 +79,10 @@ static void add_results(json_t *result, struct drain_speed sides[ROUNDS_MAX][2],
     const struct {
         const char *name;
         double value;
-    } numbers[] = {{"jobs_per_s", drain_median(rates[0], rounds)},
-                   {"jobs_per_s_scraped", drain_median(rates[1], rounds)},
-                   {"throughput_ratio", drain_median(rate_ratios, rounds)},
-                   {"cpu_per_job_ratio", drain_median(cpu_ratios, rounds)}};
+    } numbers[] = {{"jobs_per_s", figures_median(rates[0], rounds)},
+                   {"jobs_per_s_scraped", figures_median(rates[1], rounds)},
+                   {"throughput_ratio", figures_median(rate_ratios, rounds)},
+                   {"cpu_per_job_ratio", figures_median(cpu_ratios, rounds)}};
     for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
         (void)json_object_set_new(result, numbers[i].name, json_real(numbers[i].value));
     }

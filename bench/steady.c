@@ -4,6 +4,7 @@
  * then, how long it waits, and what piles up. */
 #include "base/clock.h"
 #include "bench/drain.h"
+#include "bench/figures.h"
 #include "bench/goals.h"
 #include "bench/report.h"
 #include "bench/stream.h"
@@ -173,9 +174,9 @@ static void report_waits(struct run *r, json_t *result)
     report_times(result, "insert_", commits_us, jobs);
     (void)json_object_set_new(result, "client_behind_ms",
                               json_real((double)r->stream.behind_us / (double)US_PER_MS));
-    double p99_us = (double)report_percentile(r->waits_us, jobs, 99);
+    double p99_us = (double)figures_percentile_us(r->waits_us, jobs, 99);
     goal_add_ratio(result, GOAL_STEADY_P99, p99_us / (double)US_PER_MS,
-                   p99_us / (double)report_percentile(commits_us, jobs, 50));
+                   p99_us / (double)figures_percentile_us(commits_us, jobs, 50));
 }
 
 static void report_dead(const struct run *r, json_t *result)

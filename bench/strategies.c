@@ -4,7 +4,7 @@
  * locks, no history: a row is marked when its job is done. */
 #include "base/rand.h"
 #include "bench/crew.h"
-#include "bench/drain.h"
+#include "bench/figures.h"
 #include "bench/raw.h"
 #include "bench/workloads.h"
 
@@ -369,13 +369,13 @@ static void add_cell(json_t *list, struct speed speeds[][CELLS], size_t rounds, 
         cpus[i] = s->cpu_us_per_job;
         again[i] = 100 * s->duplicates / s->jobs;
     }
-    double rate = drain_median(rates, rounds);
-    double percent = drain_median(again, rounds);
+    double rate = figures_median(rates, rounds);
+    double percent = figures_median(again, rounds);
     (void)json_array_append_new(
         list,
         json_pack("{s:s, s:I, s:f, s:f, s:f}", "strategy", strategies[cell / COUNTS].name,
                   "clients", (json_int_t)client_counts[cell % COUNTS], "jobs_per_s", rate,
-                  "cpu_us_per_job", drain_median(cpus, rounds), "duplicates_percent", percent));
+                  "cpu_us_per_job", figures_median(cpus, rounds), "duplicates_percent", percent));
     if (cell % COUNTS == 0) {
         (void)fprintf(stderr, "\n%-28s", strategies[cell / COUNTS].name);
     }
