@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the job store does at the end of each turn of the loop: one batch at a time, and what
+ * becomes of its answer. */
+#include "base/bug.h"
+#include "base/clock.h"
+#include "base/timer.h"
+#include "sql/queries.h"
+#include "store/jobs/internal.h"
+#include "store/jobs/recheck.h"
+
+#define LOCKED_AGAIN_US (200 * US_PER_MS)
+#define BACKOFF_FIRST_US (50 * US_PER_MS)
+#define BACKOFF_MAX_US (2 * US_PER_S)
+#define CAREFUL_US (10 * US_PER_S) /* INTERFACES rule 4 */
+#define KINDS_FRESH_US (10 * US_PER_S)
+
+/* ---- waiting ---- */
+
+static void on_timer(uv_timer_t *timer)
+{
+    (void)timer; /* it only turns the loop: flush() follows in this very turn */
+}
+
+/* Turns the loop at that time. */
+static void arm(struct job_store *s, int64_t at_us)
+{
+    int64_t ms = (at_us - clock_boot_us()) / US_PER_MS + 1;
+    uint64_t delay_ms = ms > 0 ? (uint64_t)ms : 0;
+    if (!uv_is_active((uv_handle_t *)&s->timer) || uv_timer_get_due_in(&s->timer) > delay_ms) {
+        timer_start(&s->timer, on_timer, delay_ms, 0);
+    }
+}
+
+/* No batch for a while, longer each time. */
+static void back_off(struct job_store *s, const struct err *why)
+{
+    s->trouble = *why;
+    int64_t next_us = s->backoff_us == 0 ? BACKOFF_FIRST_US : s->backoff_us * 2;
+    s->backoff_us = next_us < BACKOFF_MAX_US ? next_us : BACKOFF_MAX_US;
+    s->blocked_until_us = clock_boot_us() + rand_jitter(&s->rand, s->backoff_us, 20);
+    arm(s, s->blocked_until_us);
+}
+
+void store_keep_locked(struct job_store *s, struct finish *f)
+{
+    if (s->locked.first == NULL) {
+        s->locked_until_us = clock_boot_us() + LOCKED_AGAIN_US;
+        arm(s, s->locked_until_us);
+    }
+    finish_queue_push(&s->locked, f);
+}
+
+static void retry_locked(struct job_store *s, int64_t now_us)
+{
+    if (s->locked.first == NULL) {
+        return;
+    }
+    if (now_us < s->locked_until_us) {
+        arm(s, s->locked_until_us);
+        return;
+    }
+    finish_queue_move(&s->waiting, &s->locked);
+}
+
+static void claim_within_limits(struct job_store *s, struct claim *c)
+{
+    c->is_limited = true;
+    claim_queue_push(&s->limited, c);
+}
+
+void store_claim_limited(struct job_store *s, struct claim *c)
+{
+    s->outlook.limits_until_us = clock_boot_us() + CLAIM_OUTLOOK_US;
+    claim_within_limits(s, c);
+}
+
+/* ---- batches ---- */
+
+static void pass_on_finishes(struct job_store *s, struct recheck *r)
+{
+    struct finish_queue settled = {.first = NULL};
+    for (size_t k = 0; k < FINISH_LIST_COUNT; k++) {
+        struct finish_list *list = &s->batch.finishes[k];
+        for (size_t i = 0; i < list->count; i++) {
+            struct finish *f = list->items[i];
+            if (f->is_settled) {
+                finish_queue_push(&settled, f);
+            } else if (r != NULL) {
+                recheck_add_finish(r, f);
+            } else {
+                store_keep_locked(s, f);
+            }
+        }
+        list->count = 0;
+    }
+    s->batch.finish_count = 0;
+    for (struct finish *f = finish_queue_pop(&settled); f != NULL; f = finish_queue_pop(&settled)) {
+        store_settle_finish(s, f, f->is_refused ? FINISH_REFUSED : FINISH_ACCEPTED);
+    }
+}
+
+/* Claims whose ids are all settled are answered, the others checked again first: at once, or when
+ * a claim within limits has left them out as well. */
+static void pass_on_claims(struct job_store *s, struct claim_queue *from, struct recheck *r)
+{
+    struct claim_queue taken = *from;
+    *from = (struct claim_queue){.first = NULL};
+    for (struct claim *c = claim_queue_pop(&taken); c != NULL; c = claim_queue_pop(&taken)) {
+        claim_learn(&s->outlook, c, clock_boot_us());
+        if (claim_is_settled(c)) {
+            store_answer_claim(s, c);
+        } else if (!c->is_limited && clock_boot_us() < s->outlook.limits_until_us) {
+            claim_within_limits(s, c);
+        } else if (r != NULL) {
+            recheck_add_claim(r, c);
+        } else {
+            claim_refuse_rest(c, CLAIM_NOT_TRIED);
+            store_answer_claim(s, c);
+        }
+    }
+}
+
+static void batch_committed(struct job_store *s)
+{
+    struct recheck *r = recheck_new(s, &s->kinds);
+    pass_on_finishes(s, r);
+    pass_on_claims(s, &s->batch.claims, r);
+    recheck_send(r);
+}
+
+static void batch_failed(struct job_store *s, enum status st, const struct err *err)
+{
+    struct batch *b = &s->batch;
+    if (st == STATUS_UNKNOWN) {
+        s->counters.unknown_outcomes++;
+        batch_return_finishes(b, &s->waiting, true);
+        batch_return_claims(b, &s->lost);
+        return;
+    }
+    bool is_locked = strcmp(err->code, "55P03") == 0;
+    s->counters.refused_batches++;
+    bool is_retried = false;
+    if (is_locked && !b->is_careful) {
+        s->counters.locked_repeats++;
+        s->careful_until_us = clock_boot_us() + CAREFUL_US;
+        is_retried = true;
+    } else if (!is_locked && !(SEEDED_BUG(17) && strncmp(err->code, "23", 2) == 0)) {
+        is_retried = suspects_blame(&s->suspects, b, err, &s->waiting, clock_boot_us());
+    }
+    batch_return_finishes(b, &s->waiting, false);
+    if (is_retried) {
+        batch_return_claims(b, b->claims.first != NULL && b->claims.first->is_limited ? &s->limited
+                                                                                      : &s->claims);
+        return;
+    }
+    back_off(s, err);
+    store_answer_claims(s, &b->claims, CLAIM_NOT_TRIED);
+}
+
+static void on_batch(void *ctx, enum status st, const struct pg_result *const *results,
+                     const struct err *err)
+{
+    struct job_store *s = ctx;
+    if (!store_request_ended(s)) {
+        return;
+    }
+    s->is_in_flight = false;
+    if (st != STATUS_OK) {
+        batch_failed(s, st, err);
+        return;
+    }
+    s->backoff_us = 0;
+    s->trouble.status = STATUS_OK;
+    s->counters.commits += s->batch.finish_count > 0 || s->batch.claims.first != NULL;
+    if (s->batch.finish_count > 0) {
+        suspects_committed(&s->suspects);
+    }
+    if (s->batch.checks_fence) {
+        s->fence_checked_us = s->fence_checking_us;
+    }
+    batch_settle(&s->batch, &s->kinds, results, clock_boot_us(), &s->fence_known);
+    batch_committed(s);
+    if (s->on_freed != NULL) {
+        batch_tell_freed(&s->batch, results, s->on_freed, s->ctx); /* after their releases */
+    }
+}
+
+/* While data are being searched for, claims go in batches of their own. */
+static void fill_batch(struct job_store *s, int64_t now_us)
+{
+    struct batch *b = &s->batch;
+    bool is_limited = s->limited.first != NULL &&
+                      !(s->was_limited && (s->claims.first != NULL || s->waiting.first != NULL));
+    struct claim_queue *claims = is_limited ? &s->limited : &s->claims;
+    bool has_claims = claims->first != NULL;
+    bool knows_kinds =
+        has_claims && kind_cache_knows(&s->kinds, claims->first->kinds, claims->first->kind_count);
+    bool is_searching = suspects_is_searching(&s->suspects);
+    bool is_claims_only = is_searching && s->is_claims_turn && has_claims;
+    s->was_limited = is_limited;
+    b->has_suspect = false;
+    b->checks_fence = has_claims && s->fence_checked_us != pg_up_since_us(s->pg);
+    b->is_careful = now_us < s->careful_until_us;
+    b->reads_kinds = has_claims && (!knows_kinds || now_us - s->kinds.loaded_us > KINDS_FRESH_US);
+    if (b->checks_fence) {
+        s->fence_checking_us = pg_up_since_us(s->pg);
+        return;
+    }
+    if (!is_claims_only && !is_limited) {
+        batch_take_finishes(b, &s->waiting, s->suspects.finish_max);
+    }
+    if (knows_kinds && !b->has_suspect && (!is_searching || b->finish_count == 0)) {
+        batch_take_claims(b, claims);
+    }
+    s->is_claims_turn = !is_claims_only;
+}
+
+/* Sends what waits, and answers what can't be sent. */
+static void send_batch(struct job_store *s, int64_t now_us)
+{
+    struct batch *b = &s->batch;
+    fill_batch(s, now_us);
+    if (b->finish_count == 0 && b->claims.first == NULL && !b->reads_kinds && !b->checks_fence) {
+        return;
+    }
+    struct pg_request request = {.step_count = 0};
+    struct err err = {.status = STATUS_OK};
+    enum status st = batch_build(b, &s->kinds, s->worker_id, &request, &err);
+    if (st == STATUS_OK && request.step_count == 0) {
+        batch_committed(s); /* only jobs ahead, only at_most_once kinds: nothing to ask for */
+        return;
+    }
+    if (st == STATUS_OK) {
+        st = store_send(s, &request, on_batch, s, &err);
+    }
+    s->is_in_flight = st == STATUS_OK;
+    if (st != STATUS_OK) {
+        batch_return_finishes(b, &s->waiting, false);
+        back_off(s, &err);
+        store_answer_claims(s, &b->claims, CLAIM_NOT_TRIED);
+        return;
+    }
+    for (struct claim *c = b->claims.first; c != NULL; c = c->next) {
+        memcpy(c->worker_id, s->worker_id, sizeof c->worker_id);
+    }
+    if (b->claims.first != NULL) {
+        s->lost_fence = s->fence_known;
+        memcpy(s->lost_worker_id, s->worker_id, sizeof s->worker_id);
+    }
+}
+
+/* ---- claims whose answer was lost ---- */
+
+static void on_adopted(void *ctx, enum status st, const struct pg_result *const *results,
+                       const struct err *err)
+{
+    struct job_store *s = ctx;
+    if (!store_request_ended(s)) {
+        return;
+    }
+    s->is_in_flight = false;
+    if (st != STATUS_OK) {
+        back_off(s, err);
+        return;
+    }
+    size_t count = batch_places(s->lost.first, s->batch.places, BATCH_CLAIMS_MAX);
+    batch_settle_claims(s->batch.places, count, &s->kinds, results[0], &s->fence_known);
+    struct recheck *r = recheck_new(s, &s->kinds);
+    pass_on_claims(s, &s->lost, r);
+    recheck_send(r);
+}
+
+/* Reads back the claims in `lost`. The old backend is gone by now (pg.h), so what these rows say
+ * stays true (ARCHITECTURE §4.11). */
+static void read_back(struct job_store *s)
+{
+    size_t count = batch_places(s->lost.first, s->batch.places, BATCH_CLAIMS_MAX);
+    int64_t ids[BATCH_CLAIMS_MAX];
+    for (size_t i = 0; i < count; i++) {
+        ids[i] = s->batch.places[i].id;
+    }
+    struct params p = {.count = 0};
+    params_i64_array(&p, ids, count);
+    params_uuid(&p, s->lost_worker_id);
+    params_i64(&p, s->lost_fence);
+    struct err err = {.status = STATUS_OK};
+    enum status st = store_send_one(s, &SQL_JOB_ADOPT, &p, on_adopted, s, &err);
+    params_release(&p);
+    s->is_in_flight = st == STATUS_OK;
+    if (st != STATUS_OK) {
+        back_off(s, &err);
+    }
+}
+
+static void refuse_waiting_claims(struct job_store *s)
+{
+    store_answer_claims(s, &s->claims, CLAIM_NOT_TRIED);
+    store_answer_claims(s, &s->limited, CLAIM_NOT_TRIED);
+}
+
+/* ---- turns of the loop ---- */
+
+static bool has_work(const struct job_store *s)
+{
+    return s->waiting.first != NULL || s->locked.first != NULL || s->suspects.aside.first != NULL ||
+           s->claims.first != NULL || s->limited.first != NULL || s->lost.first != NULL;
+}
+
+bool job_store_is_idle(const struct job_store *s)
+{
+    return !s->is_in_flight && !has_work(s);
+}
+
+void store_flush(struct job_store *s)
+{
+    if (s->is_in_flight || (!has_work(s) && s->gather.finishes.first == NULL)) {
+        return;
+    }
+    int64_t now_us = clock_boot_us();
+    retry_locked(s, now_us);
+    suspects_retry(&s->suspects, &s->waiting, now_us);
+    int64_t gathered_us = gather_pass_on(&s->gather, &s->waiting, now_us);
+    if (gathered_us != INT64_MAX) {
+        arm(s, gathered_us);
+    }
+    if (s->suspects.aside.first != NULL) {
+        arm(s, s->suspects.aside_until_us);
+    }
+    if (!pg_is_up(s->pg)) {
+        refuse_waiting_claims(s);
+    } else if (now_us < s->blocked_until_us) {
+        arm(s, s->blocked_until_us);
+        refuse_waiting_claims(s);
+    } else if (s->lost.first != NULL) {
+        read_back(s);
+    } else {
+        send_batch(s, now_us);
+    }
+}
