@@ -15,16 +15,22 @@ START_TEST(inv_S5_no_way_leads_out_of_a_final_state)
 }
 END_TEST
 
-/* Its lines "| from | event | to |". */
-START_TEST(inv_S5_the_document_has_the_same_ways_between_states)
+static FILE *open_guarantees(void)
 {
     char path[1024];
-    char line[512];
-    size_t i = 0;
-    bool is_inside = false;
     (void)snprintf(path, sizeof path, "%s/docs/guarantees.md", getenv("CLAIMD_SOURCE_DIR"));
     FILE *doc = fopen(path, "re");
     ck_assert_msg(doc != NULL, "%s", path);
+    return doc;
+}
+
+/* Its lines "| from | event | to |". */
+START_TEST(inv_S5_the_document_has_the_same_ways_between_states)
+{
+    char line[512];
+    size_t i = 0;
+    bool is_inside = false;
+    FILE *doc = open_guarantees();
     while (fgets(line, sizeof line, doc) != NULL) {
         char expected[512] = "";
         if (is_inside && line[0] == '|' && i < job_edge_count) {
@@ -43,6 +49,29 @@ START_TEST(inv_S5_the_document_has_the_same_ways_between_states)
     (void)fclose(doc);
     ck_assert_uint_eq(i, job_edge_count);
     ck_assert_str_eq(job_state_text(JOB_STATE_COUNT), "no state");
+}
+END_TEST
+
+/* Its lines "    from --> to: event". */
+START_TEST(inv_S5_the_diagram_has_the_same_ways_between_states)
+{
+    char line[512];
+    char expected[128];
+    size_t i = 0;
+    FILE *doc = open_guarantees();
+    while (fgets(line, sizeof line, doc) != NULL) {
+        if (strstr(line, "[*]") != NULL || strstr(line, " --> ") == NULL) {
+            continue;
+        }
+        ck_assert_msg(i < job_edge_count, "there is no such way: %s", line);
+        (void)snprintf(expected, sizeof expected, "    %s --> %s: %s\n",
+                       job_state_text(job_edges[i].from), job_state_text(job_edges[i].to),
+                       job_edges[i].event);
+        ck_assert_str_eq(line, expected);
+        i++;
+    }
+    (void)fclose(doc);
+    ck_assert_uint_eq(i, job_edge_count);
 }
 END_TEST
 
@@ -159,6 +188,7 @@ int main(void)
     TCase *t = tcase_create("model");
     tcase_add_test(t, inv_S5_no_way_leads_out_of_a_final_state);
     tcase_add_test(t, inv_S5_the_document_has_the_same_ways_between_states);
+    tcase_add_test(t, inv_S5_the_diagram_has_the_same_ways_between_states);
     tcase_add_loop_test(t, names_follow_the_rule_of_interfaces, 0, (int)ARRAY_COUNT(names));
     tcase_add_loop_test(t, backoff_doubles_up_to_an_hour_within_ten_percent, 0,
                         (int)ARRAY_COUNT(backoffs));
