@@ -133,6 +133,17 @@ START_TEST(the_view_has_all_columns_of_a_job)
 }
 END_TEST
 
+/* `row` of whole_job.h has no state, which the view derives. */
+START_TEST(the_view_has_the_values_of_a_job_before_and_after_its_end)
+{
+    static const char has_all[] = "SELECT (to_jsonb(v) @> row)::text FROM claimd.jobs v, before";
+    put_whole_job(db);
+    ck_assert_str_eq(side_run(db, has_all).text, "true");
+    (void)side_run(db, "SELECT claimd.cancel(id) FROM claimd.job");
+    ck_assert_str_eq(side_run(db, has_all).text, "true");
+}
+END_TEST
+
 START_TEST(a_past_time_means_now_and_created_at_is_the_clock)
 {
     (void)side_run(db, "SELECT claimd.enqueue('a', scheduled_at => '2001-01-01')::text");
@@ -499,6 +510,7 @@ int main(void)
     tcase_add_test(tc, a_cancel_takes_all_columns_of_a_job_along);
     tcase_add_test(tc, the_view_derives_the_states_that_people_know);
     tcase_add_test(tc, the_view_has_all_columns_of_a_job);
+    tcase_add_test(tc, the_view_has_the_values_of_a_job_before_and_after_its_end);
     tcase_add_test(tc, a_past_time_means_now_and_created_at_is_the_clock);
     tcase_add_test(tc, enqueue_stores_what_it_is_given);
     tcase_add_test(tc, enqueue_has_the_defaults_of_the_interface);

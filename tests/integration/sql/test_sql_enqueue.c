@@ -3,6 +3,7 @@
  * Many jobs by one call. */
 #include "support/backoff_cases.h"
 #include "support/pg_fixture.h"
+#include "whole_job.h"
 
 #include <stdio.h>
 
@@ -49,6 +50,45 @@ START_TEST(enqueue_many_stores_each_element_as_enqueue_would)
                      "FILTER (WHERE kind = 'mail') FROM claimd.job j")
             .text,
         "4 2 1");
+}
+END_TEST
+
+/* try_way(): what a way to enqueue does not store of what it is given; %s is that, with its names,
+ * from the row `r`. */
+#define TRY_WAY                                                                                   \
+    "CREATE FUNCTION try_way(way text, keys text[]) RETURNS text LANGUAGE plpgsql AS $$ DECLARE"  \
+    " lost text; BEGIN EXECUTE format('WITH done AS MATERIALIZED (' || way || ') SELECT count(*)" \
+    " FROM done', (SELECT string_agg(format('%1$I => r.%1$I', k), ', ') FROM unnest(keys) k));"   \
+    " SELECT string_agg(k, ' ') INTO lost FROM claimd.job j, given r, unnest(keys) k"             \
+    " WHERE to_jsonb(j) -> k IS DISTINCT FROM to_jsonb(r) -> k;"                                  \
+    " DELETE FROM claimd.job; RETURN COALESCE(lost, ''); END $$"
+
+static const struct {
+    const char *way;
+    const char *without; /* of the parameters: a key would make it another way */
+} ways[] = {
+    {"SELECT claimd.enqueue(%s) FROM given r", "unique_key"},
+    {"SELECT claimd.enqueue(%s) FROM given r", ""},
+    {"SELECT claimd.enqueue_unique(%s) FROM given r", ""},
+    {"SELECT claimd.enqueue_many(jsonb_build_array(to_jsonb(r) - ''unique_key'')) FROM given r",
+     "unique_key"},
+    {"SELECT claimd.enqueue_many(jsonb_build_array(to_jsonb(r))) FROM given r", ""},
+};
+
+START_TEST(each_way_to_enqueue_stores_all_that_a_job_may_be_given)
+{
+    char sql[512];
+    put_whole_job(db);
+    (void)side_run(db, "CREATE TABLE given AS SELECT r.* FROM before,"
+                       " jsonb_populate_record(NULL::claimd.job_request, row) r");
+    (void)side_run(db, "DELETE FROM claimd.job");
+    (void)side_run(db, TRY_WAY);
+    (void)snprintf(
+        sql, sizeof sql,
+        "SELECT try_way('%s', ARRAY(SELECT k FROM unnest(claimd.request_keys()) k, before"
+        " WHERE row ? k AND k <> '%s'))",
+        ways[_i].way, ways[_i].without);
+    ck_assert_str_eq(side_run(db, sql).text, "");
 }
 END_TEST
 
@@ -206,6 +246,8 @@ int main(void)
     tcase_add_test(tc, enqueue_many_takes_what_enqueue_takes);
     tcase_add_test(tc, a_backoff_is_taken_and_refused_as_the_worker_reads_it);
     tcase_add_test(tc, enqueue_many_stores_each_element_as_enqueue_would);
+    tcase_add_loop_test(tc, each_way_to_enqueue_stores_all_that_a_job_may_be_given, 0,
+                        ARRAY_COUNT(ways));
     tcase_add_test(tc, the_ids_come_in_the_order_of_the_array);
     tcase_add_test(tc, feat_B28_a_share_key_is_kept_and_gives_the_same_share_on_each_way_in);
     tcase_add_test(tc, B40_shares_stay_below_64_until_the_upgrade_is_finished);

@@ -84,6 +84,20 @@ START_TEST(H1_an_update_of_a_job_is_checked_by_the_same_rules)
 }
 END_TEST
 
+/* The updates above set `kind` as well, which alone would have the row checked. */
+START_TEST(an_update_of_any_column_that_a_rule_is_about_is_checked)
+{
+    ck_assert_str_eq(
+        side_run(db, "SELECT string_agg(attname, ' ' ORDER BY attname) FROM pg_trigger,"
+                     " unnest(tgattr) AS n JOIN pg_attribute ON attrelid = 'claimd.job'::regclass"
+                     " AND attnum = n WHERE tgname = 'job_checked_again'")
+            .text,
+        side_run(db, "SELECT string_agg(name, ' ' ORDER BY name) FROM pg_proc, unnest(proargnames)"
+                     " AS name WHERE oid = 'claimd.broken_rule'::regproc")
+            .text);
+}
+END_TEST
+
 START_TEST(the_edges_of_what_the_rules_allow_are_taken)
 {
     (void)side_run(db, "SET ROLE claimd_producer");
@@ -147,6 +161,7 @@ int main(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, H1_a_plain_insert_is_checked_row_by_row);
     tcase_add_test(tc, H1_an_update_of_a_job_is_checked_by_the_same_rules);
+    tcase_add_test(tc, an_update_of_any_column_that_a_rule_is_about_is_checked);
     tcase_add_test(tc, the_edges_of_what_the_rules_allow_are_taken);
     tcase_add_test(tc, H1_each_rule_has_a_text_that_says_what_is_allowed);
     tcase_add_test(tc, J2_a_producer_s_own_operators_do_not_get_a_row_past_the_rules);
