@@ -9,7 +9,7 @@
 #define LISTEN_FOR_US (10 * US_PER_S) /* after the last long run: it is rarely the last */
 
 /* One that is under way may have looked before. */
-static void beat_soon(struct worker *w)
+static void request_beat(struct worker *w)
 {
     w->beat.is_wanted = w->beat.is_in_flight;
     beat_now(w);
@@ -25,7 +25,7 @@ static void on_listening(void *ctx, enum status st, const struct err *err)
     w->cancel.is_in_flight = false;
     if (st == STATUS_OK) {
         w->cancel.is_listening = true;
-        beat_soon(w);
+        request_beat(w);
     }
 }
 
@@ -76,7 +76,7 @@ void cancel_take_notify(struct worker *w, const char *payload)
     if (st != STATUS_OK || in_hand_find(&w->jobs, id) == NULL) {
         return; /* of another worker, mostly */
     }
-    beat_soon(w);
+    request_beat(w);
 }
 
 void cancel_take(struct worker *w, const struct worker_beat_reply *reply)
