@@ -207,17 +207,7 @@ static enum status print_id(struct ctl *ctl, const struct admin_rows *rows, stru
     return tables_print(tables, 1, true, ctl->out, err);
 }
 
-/* What else is wrong with the job, the server says: it takes empty tags. */
-static enum status check_tags(const char *json, struct err *err)
-{
-    json_auto_t *job = json_loads(json, JSON_DECODE_ANY, NULL);
-    const json_t *tags = json_object_get(job, "tags");
-    if (tags == NULL || json_is_null(tags) || job_tags_are_allowed(tags)) {
-        return STATUS_OK;
-    }
-    return err_fail(err, STATUS_INVALID, "--follow-up: tags: allowed: " JOB_TAGS_ALLOWED);
-}
-
+/* What else is wrong with the job, the server says. */
 static enum status read_follow_up(const struct ctl_args *args, struct buf *room,
                                   const char **ret_json, struct err *err)
 {
@@ -225,11 +215,7 @@ static enum status read_follow_up(const struct ctl_args *args, struct buf *room,
     if (st != STATUS_OK || *ret_json == NULL) {
         return st;
     }
-    st = job_json_check("--follow-up: ", *ret_json, strlen(*ret_json), err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return check_tags(*ret_json, err);
+    return job_json_check("--follow-up: ", *ret_json, strlen(*ret_json), err);
 }
 
 enum status batches_open(struct ctl *ctl, const struct ctl_args *args, struct err *err)

@@ -241,7 +241,7 @@ START_TEST(a_tag_that_no_filter_can_find_is_given_to_no_job)
         2);
     assert_says("schedules[0] 's': tags: must be an array of texts that are not empty");
     ck_assert_int_eq(ctl_exit("batches", "open", "--follow-up", "{" TAGS_OF_KIND_A "}"), 2);
-    assert_says("--follow-up: " NO_EMPTY_TAG);
+    assert_says("follow_up.tags: must be a list of texts, none of them empty");
     ck_assert_int_eq(ctl_number("SELECT ((SELECT count(*) FROM claimd.job) + (SELECT count(*) FROM "
                                 "claimd.schedule) + (SELECT count(*) FROM claimd.batch))::text"),
                      0);

@@ -124,6 +124,7 @@ START_TEST(a_wrong_argument_is_named_and_nothing_is_stored)
         {"'a', 'x', '@daily', metadata => to_jsonb(repeat('x', 70000))", "metadata: at most"},
         {"'a', 'x', '@daily', metadata => '5'", "metadata: must be a JSON object"},
         {"'a', 'x', '@daily', tags => '{NULL}'", "tags: must be a list of texts, without"},
+        {"'a', 'x', '@daily', tags => '{\"\"}'", "tags: must be a list of texts, none of them"},
         {"'a', 'x', '@daily', missed => 'some'", "missed: must be none, latest or all"},
         {"'a', 'x', '@daily', missed => NULL", "missed: must be none, latest or all"},
         {"'a', 'x', '@daily', missed_window => '0'", "missed_window: must be more than 0"},

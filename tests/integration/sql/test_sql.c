@@ -214,6 +214,7 @@ START_TEST(H1_enqueue_names_the_wrong_argument_and_stores_nothing)
         {"'a', metadata => 'null'", "CL002", "metadata: must be a JSON object"},
         {"'a', tags => '{a,NULL}'", "CL002", "tags: must be a list of texts, without NULL"},
         {"'a', tags => '{{a},{b}}'", "CL002", "tags: must be a list of texts"},
+        {"'a', tags => '{a,\"\"}'", "CL002", "tags: must be a list of texts, none of them empty"},
         {"'a', exclusive_key => ''", "CL002", "exclusive_key: must have 1 to 512"},
         {"'a', exclusive_key => repeat('k', 513)", "CL002", "exclusive_key: must have 1 to"},
     };

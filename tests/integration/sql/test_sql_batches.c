@@ -150,6 +150,8 @@ START_TEST(B9_what_can_not_be_is_refused_with_the_reason)
     ASSERT_REFUSED(db, "SELECT claimd.batch_open(repeat('x', 201))", "CL002", "name: at most");
     ASSERT_REFUSED(db, "SELECT claimd.batch_open('b', '{\"kind\": \"A\"}')", "CL002",
                    "follow_up.kind: must match");
+    ASSERT_REFUSED(db, "SELECT claimd.batch_open('b', '{\"kind\": \"a\", \"tags\": [\"\"]}')",
+                   "CL002", "follow_up.tags: must be a list of texts, none of them empty");
     ASSERT_REFUSED(db, "SELECT claimd.batch_open('b', '[]')", "CL002", "follow_up: must be an obj");
     ASSERT_REFUSED(db, "SELECT claimd.batch_add(7, 1)", "CL003", "batch 7 not found");
     ASSERT_REFUSED(db, "SELECT claimd.batch_close(7)", "CL003", "batch 7 not found");

@@ -367,6 +367,7 @@ static const struct {
     {"'{\"timeout\": \"-1 s\"}'", "patch.timeout: must be more than 0"},
     {"'{\"timeout\": \"later\"}'", "patch.timeout: must be of type interval"},
     {"'{\"tags\": \"x\"}'", "patch.tags: must be of type text[]"},
+    {"'{\"tags\": [\"\"]}'", "patch.tags: must be a list of texts, none of them empty"},
     {"jsonb_build_object('args', repeat(md5('x'), 40000))", "patch.args: at most 1048576"},
     {"jsonb_build_object('metadata', repeat(md5('x'), 4000))", "patch.metadata: at most 65536"},
 };
