@@ -4,7 +4,8 @@
 SELECT k.name AS kind, k.plugin, k.version,
        (SELECT count(*) FROM claimd.worker w
          WHERE NOT w.dead AND NOT w.stopped AND w.stale_at > clock_timestamp() AND k.name = ANY (w.kinds)) AS workers,
-       k.max_attempts, k.max_crashes, extract(epoch FROM k.timeout)::float8 AS timeout_s, k.backoff,
+       CASE WHEN k.at_most_once THEN 1 ELSE k.max_attempts END AS max_attempts, k.max_crashes,
+       extract(epoch FROM k.timeout)::float8 AS timeout_s, k.backoff,
        CASE WHEN k.keep_log THEN 'all' ELSE 'failed' END AS keep_log, k.at_most_once,
        (SELECT string_agg(h, ',' ORDER BY h) FROM jsonb_object_keys(k.set_by_hand) AS h) AS set_by_hand,
        NULLIF(k.of_plugin, '{}') AS of_plugin, k.paused,

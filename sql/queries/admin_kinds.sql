@@ -3,7 +3,8 @@
 SELECT k.name, k.plugin, k.version, k.paused,
        (SELECT count(*) FROM claimd.worker w
          WHERE NOT w.dead AND NOT w.stopped AND w.stale_at > clock_timestamp() AND k.name = ANY (w.kinds)) AS workers,
-       k.max_attempts, k.max_crashes, extract(epoch FROM k.timeout)::float8 AS timeout_s, k.at_most_once,
+       CASE WHEN k.at_most_once THEN 1 ELSE k.max_attempts END AS max_attempts, k.max_crashes,
+       extract(epoch FROM k.timeout)::float8 AS timeout_s, k.at_most_once,
        (SELECT string_agg(h, ',' ORDER BY h) FROM jsonb_object_keys(k.set_by_hand) AS h) AS set_by_hand,
        (SELECT string_agg(CASE r.state WHEN '' THEN 'all others' ELSE r.state END
                           || CASE r.days WHEN 0 THEN ' none' ELSE format(' %sd', r.days) END, ',' ORDER BY r.state)

@@ -275,6 +275,19 @@ START_TEST(what_a_kind_gives_its_jobs_is_set_and_taken_back)
 }
 END_TEST
 
+/* Whatever its plugin or an operator says. */
+START_TEST(a_kind_whose_jobs_must_not_start_twice_is_shown_with_one_attempt)
+{
+    ctl_sql("INSERT INTO claimd.kind (name, at_most_once) VALUES ('a', true)");
+    ck_assert_int_eq(ctl_exit("kinds", "list", "--json"), 0);
+    assert_says("\"max_attempts\": 1,");
+    ck_assert_int_eq(ctl_exit("kinds", "show", "a", "--json"), 0);
+    assert_says("\"max_attempts\": 1,");
+    ck_assert_int_eq(ctl_exit("kinds", "set", "a", "--max-attempts", "7", "--json"), 0);
+    assert_says("\"max_attempts\": 1,");
+}
+END_TEST
+
 START_TEST(queues_and_kinds_are_shown_paused_and_resumed)
 {
     add_jobs(4);
@@ -510,6 +523,7 @@ int main(void)
     tcase_add_test(tests,
                    a_batch_is_closed_and_its_open_jobs_are_cancelled_unless_it_is_only_a_try);
     tcase_add_test(tests, what_a_kind_gives_its_jobs_is_set_and_taken_back);
+    tcase_add_test(tests, a_kind_whose_jobs_must_not_start_twice_is_shown_with_one_attempt);
     tcase_add_test(tests, queues_and_kinds_are_shown_paused_and_resumed);
     tcase_add_test(tests, feat_B29_a_file_that_does_not_fit_into_its_queue_is_refused_as_a_whole);
     tcase_add_test(tests, feat_B5_the_weight_of_a_queue_is_set_shown_and_removed);
