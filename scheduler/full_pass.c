@@ -219,6 +219,7 @@ void full_pass_stop(struct full_pass *p)
 {
     struct pg *pg = TAKE(p->pg);
     p->counters.began_us = 0;
+    (void)complaint_end(&p->complaint); /* leader_lost ends it */
     (void)uv_timer_stop(&p->timer);
     pg_close(pg); /* ends a read that is under way; a push ends by itself */
 }

@@ -487,6 +487,7 @@ static enum status on_lead(const struct service_env *env, void **ret_self, struc
 {
     struct rescuer *r = env->rescuer;
     (void)err;
+    (void)complaint_end(&r->complaint); /* leader_lost has ended it */
     r->is_stopped = false;
     r->walked_us = clock_boot_us();
     on_reload(r, env->config);

@@ -102,6 +102,21 @@ void unlock_job(int64_t id)
     }
 }
 
+void masters_kill(void)
+{
+    for (size_t i = 0; i < fleet.options.masters; i++) {
+        redis_server_kill(&fleet.masters[i]);
+    }
+}
+
+void masters_restart(void)
+{
+    struct err err = {0};
+    for (size_t i = 0; i < fleet.options.masters; i++) {
+        ck_assert_msg(redis_server_restart(&fleet.masters[i], &err) == STATUS_OK, "%s", err.msg);
+    }
+}
+
 /* ---- rows of workers and jobs ---- */
 
 const char *worker_uuid(int n)

@@ -38,6 +38,10 @@ int64_t given_running(int n, const char *kind, int attempt);
 void lock_job(int64_t id, int ms);
 void unlock_job(int64_t id);
 
+/* All masters: without a vote nobody leads for long. */
+void masters_kill(void);
+void masters_restart(void);
+
 /* redis-cli on one master; the last number that it prints. */
 int64_t cli(size_t master, const char *const *words);
 #define CLI(master, ...) cli((master), (const char *const[]){__VA_ARGS__, NULL})

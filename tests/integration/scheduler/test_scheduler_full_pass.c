@@ -173,17 +173,33 @@ END_TEST
 
 static void masters_away(int64_t us)
 {
-    struct err err = {0};
-    for (size_t i = 0; i < fleet.options.masters; i++) {
-        redis_server_kill(&fleet.masters[i]);
-    }
+    masters_kill();
     int64_t id = fleet_enqueue(&fleet, "noop", "{}", 1);
     must_not_spin_for(us);
-    for (size_t i = 0; i < fleet.options.masters; i++) {
-        ck_assert_msg(redis_server_restart(&fleet.masters[i], &err) == STATUS_OK, "%s", err.msg);
-    }
+    masters_restart();
     ck_assert(WAIT_UNTIL(is_fed(id), SOON_US));
 }
+
+static bool said(const char *event)
+{
+    return fleet_log_count(&fleet, "claimd-scheduler", 0, event) > 0;
+}
+
+/* leader_lost has ended it. */
+START_TEST(a_scheduler_that_leads_again_does_not_count_the_full_passes_that_failed_before)
+{
+    given_fed_leader();
+    masters_kill();
+    ck_assert(WAIT_UNTIL(said("event=full_pass_failed"), SOON_US));
+    ck_assert(WAIT_UNTIL(said("event=leader_lost"), SOON_US));
+    masters_restart();
+    (void)fleet_enqueue(&fleet, "noop", "{}", 100);
+    ck_assert(WAIT_UNTIL(is_fed_to("default", 100), SOON_US));
+    pop_hints("default", 50); /* which only a full pass can know */
+    ck_assert(WAIT_UNTIL(is_fed_to("default", 100), SOON_US));
+    ck_assert(!said("event=full_pass_recovered"));
+}
+END_TEST
 
 START_TEST(a_leader_without_any_redis_for_3_s_does_not_spin_and_feeds_again)
 {
@@ -261,6 +277,8 @@ int main(void)
                    a_leader_without_postgresql_while_a_row_falls_due_does_not_spin_and_feeds_again);
     tcase_add_test(c, H3_a_key_of_another_type_in_place_of_the_hints_stops_nobody);
     tcase_add_test(c, a_leader_whose_hints_are_refused_does_not_spin_and_feeds_when_they_are_taken);
+    tcase_add_test(c,
+                   a_scheduler_that_leads_again_does_not_count_the_full_passes_that_failed_before);
     suite_add_tcase(suite, c);
     return suite_run(suite);
 }

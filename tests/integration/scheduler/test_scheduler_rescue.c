@@ -195,6 +195,31 @@ START_TEST(a_job_that_can_not_be_recorded_holds_up_no_other_rescue)
 }
 END_TEST
 
+static bool said(const char *event)
+{
+    return fleet_log_count(&fleet, "claimd-scheduler", 0, event) > 0;
+}
+
+/* leader_lost has ended it. */
+START_TEST(a_scheduler_that_leads_again_does_not_count_the_rescues_that_failed_before)
+{
+    (void)given_running(1, "noop", 25);
+    sql_run(fleet.sql, "CREATE FUNCTION claimd.refuse() RETURNS trigger LANGUAGE plpgsql AS $$"
+                       " BEGIN RAISE 'never'; END $$");
+    sql_run(fleet.sql, "CREATE TRIGGER refuse BEFORE INSERT ON claimd.job_history FOR EACH ROW"
+                       " EXECUTE FUNCTION claimd.refuse()");
+    start_leader(0);
+    beat_is_stale(1);
+    ck_assert(WAIT_UNTIL(said("event=rescue_failed"), SOON_US));
+    masters_kill();
+    ck_assert(WAIT_UNTIL(said("event=leader_lost"), SOON_US));
+    sql_run(fleet.sql, "DROP TRIGGER refuse ON claimd.job_history");
+    masters_restart();
+    ck_assert(WAIT_UNTIL(said("event=rescued"), SOON_US));
+    ck_assert(!said("event=rescue_recovered"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("scheduler rescues");
@@ -213,6 +238,7 @@ int main(void)
     tcase_add_test(c, rule4_a_locked_row_holds_up_no_other_and_is_moved_later);
     tcase_add_test(c, many_jobs_of_a_dead_worker_are_all_moved);
     tcase_add_test(c, a_job_that_can_not_be_recorded_holds_up_no_other_rescue);
+    tcase_add_test(c, a_scheduler_that_leads_again_does_not_count_the_rescues_that_failed_before);
     suite_add_tcase(suite, c);
     return suite_run(suite);
 }
