@@ -59,22 +59,26 @@ static enum status check_pooling(struct report *r, const struct config *config, 
         return STATUS_OK;
     }
     st = ctl_connect(config, true, &other, err);
-    if (st == STATUS_OK) {
-        st = admin_exec(other, "BEGIN; SELECT 1", err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = backend_pid(a, &second, err);
+    st = admin_exec(other, "BEGIN; SELECT 1", err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK && first == second) {
+    st = backend_pid(a, &second, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (first == second) {
         report_say(r, HEALTH_OK, "pooling", NULL, "a pooler in session mode");
-    } else if (st == STATUS_OK) {
-        report_say(
-            r, HEALTH_FAIL, "pooling",
-            "let postgres.conninfo name PostgreSQL itself, or set the pooler to session mode",
-            "a pooler in transaction mode: prepared statements and LISTEN need a direct "
-            "connection or session mode");
+        return STATUS_OK;
     }
-    return st;
+    report_say(r, HEALTH_FAIL, "pooling",
+               "let postgres.conninfo name PostgreSQL itself, or set the pooler to session mode",
+               "a pooler in transaction mode: prepared statements and LISTEN need a direct "
+               "connection or session mode");
+    return STATUS_OK;
 }
 
 int64_t doctor_number(const struct admin_rows *rows, int row, int column)

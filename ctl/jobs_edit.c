@@ -25,18 +25,19 @@ struct edit {
 static enum status read_json(struct edit *e, const struct ctl_args *args, struct err *err)
 {
     enum status st = args_file_read("args", ctl_value(args, "args"), &e->args_room, &e->args, err);
-    if (st == STATUS_OK && e->args != NULL) {
-        st = job_args_check(e->args, strlen(e->args), err);
+    if (st != STATUS_OK) {
+        return st;
     }
+    st = e->args != NULL ? job_args_check(e->args, strlen(e->args), err) : STATUS_OK;
     if (st != STATUS_OK) {
         return st;
     }
     st = args_file_read("metadata", ctl_value(args, "metadata"), &e->metadata_room, &e->metadata,
                         err);
-    if (st == STATUS_OK && e->metadata != NULL && strcmp(e->metadata, "null") != 0) {
-        st = job_metadata_check(e->metadata, strlen(e->metadata), err);
+    if (st != STATUS_OK || e->metadata == NULL || strcmp(e->metadata, "null") == 0) {
+        return st;
     }
-    return st;
+    return job_metadata_check(e->metadata, strlen(e->metadata), err);
 }
 
 /* An empty text alone: none. */

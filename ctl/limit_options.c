@@ -84,21 +84,25 @@ static enum status set_rate(struct admin *a, const struct pg_statement *statemen
     return l->rate == NULL ? STATUS_OK : admin_query(a, statement, params, &rows, err);
 }
 
+/* On a failure the session ends, and the transaction with it. */
 enum status limit_options_set(struct admin *a, const char *name, const struct limit_options *l,
                               const struct limit_statements *statements, struct err *err)
 {
     enum status st = admin_exec(a, "BEGIN", err);
-    if (st == STATUS_OK) {
-        st = set_count(a, statements->running, name, l->running, err);
-    }
-    if (st == STATUS_OK) {
-        st = set_count(a, statements->max_open, name, l->max_open, err);
-    }
-    if (st == STATUS_OK) {
-        st = set_rate(a, statements->rate, name, l, err);
-    }
     if (st != STATUS_OK) {
-        return st; /* the session ends, and the transaction with it */
+        return st;
+    }
+    st = set_count(a, statements->running, name, l->running, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = set_count(a, statements->max_open, name, l->max_open, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = set_rate(a, statements->rate, name, l, err);
+    if (st != STATUS_OK) {
+        return st;
     }
     return ctl_written(admin_exec(a, "COMMIT", err), err);
 }
