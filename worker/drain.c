@@ -37,7 +37,7 @@ void drain_check(struct worker *w)
     if (w->stage != WORKER_DRAINING) {
         return;
     }
-    bool is_empty = in_hand_total(&w->jobs) == 0 && held_is_idle(w) && sift_is_idle(w) &&
+    bool is_empty = in_hand_total(&w->jobs) == 0 && taken_hints_is_idle(w) && sift_is_idle(w) &&
                     hint_return_is_idle(w);
     bool is_late = clock_boot_us() >= w->drain.give_up_at_us;
     if (is_empty && w->drain.is_saying_goodbye && is_late) {

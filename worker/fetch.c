@@ -102,7 +102,7 @@ void fetch_put_back(struct worker *w, const struct job_in_hand *job)
 {
     const struct hint h = hint_of(job);
     if (job->is_held_elsewhere) {
-        held_add(w, &h);
+        taken_hints_add(w, &h);
     } else {
         hint_return_add(w, &h);
     }
@@ -273,7 +273,7 @@ static bool is_in_hand(struct worker *w, const struct hint *h)
 {
     const struct job_in_hand *job = in_hand_find(&w->jobs, h->id);
     if (job != NULL && job->phase == IN_HAND_FINISHING) {
-        held_add(w, h);
+        taken_hints_add(w, h);
     }
     return job != NULL;
 }

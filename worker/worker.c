@@ -78,7 +78,7 @@ static void on_close_due(uv_timer_t *timer)
     hint_return_close(w);
     limits_close(w);
     dispatch_close(w);
-    held_close(w);
+    taken_hints_close(w);
     deadlines_stop(w);
     beat_close(w);
     registration_close(w);
@@ -396,7 +396,7 @@ static enum status open_all(struct worker *w, struct err *err)
 {
     static open_step *const steps[] = {
         find_runner,      find_plugin_owners, open_state_dir,    kinds_open,    open_telemetry,
-        start_signals,    open_hints,         limits_open,       dispatch_open, held_open,
+        start_signals,    open_hints,         limits_open,       dispatch_open, taken_hints_open,
         hint_return_open, open_close_timer,   registration_open, beat_open,     deadlines_start,
         open_store,       open_slots};
     for (size_t i = 0; i < ARRAY_COUNT(steps); i++) {

@@ -5,7 +5,7 @@
  * parts share this record, and each has its header:
  *  - fetch.h: hints → leases
  *  - claim.h: leases → claimed jobs
- *  - held.h: hints of jobs that somebody has
+ *  - taken_hints.h: hints of jobs that somebody has
  *  - sift.h: hints that lead nowhere
  *  - limits.h: jobs whose limit is reached
  *  - dispatch.h: claimed jobs → runners
@@ -39,7 +39,6 @@
 #include "worker/dispatch.h"
 #include "worker/drain.h"
 #include "worker/fetch.h"
-#include "worker/held.h"
 #include "worker/hint_return.h"
 #include "worker/jobs_in_hand.h"
 #include "worker/kinds.h"
@@ -52,6 +51,7 @@
 #include "worker/sift.h"
 #include "worker/slot.h"
 #include "worker/state_dir.h"
+#include "worker/taken_hints.h"
 #include "worker/worker_metrics.h"
 
 #define WORKER_SLOTS_MAX 1024
@@ -90,7 +90,7 @@ struct worker {
     struct listen listen;
     struct kinds kinds;
     struct fetch fetch;
-    struct held held;
+    struct taken_hints taken_hints;
     struct sift sift;
     struct limits limits;
     struct hint_return *hint_return;

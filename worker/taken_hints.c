@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/held.h"
+#include "worker/taken_hints.h"
 
 #include "base/timer.h"
 #include "worker/worker.h"
@@ -12,19 +12,19 @@ static void on_due(uv_timer_t *timer);
 
 static void ask_later(struct worker *w)
 {
-    if (!uv_is_active((uv_handle_t *)&w->held.timer)) {
-        timer_start(&w->held.timer, on_due, DELAY_MS, 0);
+    if (!uv_is_active((uv_handle_t *)&w->taken_hints.timer)) {
+        timer_start(&w->taken_hints.timer, on_due, DELAY_MS, 0);
     }
 }
 
-void held_add(struct worker *w, const struct hint *hint)
+void taken_hints_add(struct worker *w, const struct hint *hint)
 {
-    struct held *h = &w->held;
+    struct taken_hints *h = &w->taken_hints;
     if (w->stage != WORKER_RUNNING) {
         hint_return_add(w, hint); /* others may ask */
         return;
     }
-    if (h->gathered == HELD_MAX) {
+    if (h->gathered == TAKEN_HINTS_MAX) {
         return;
     }
     kept_hint_set(&h->gathering[h->gathered++], hint);
@@ -34,8 +34,8 @@ void held_add(struct worker *w, const struct hint *hint)
 static void on_waiting(void *worker, const struct freed_job *job)
 {
     struct worker *w = worker;
-    for (size_t i = 0; i < w->held.asked_count; i++) {
-        const struct hint h = kept_hint_as_hint(&w->held.asked[i]);
+    for (size_t i = 0; i < w->taken_hints.asked_count; i++) {
+        const struct hint h = kept_hint_as_hint(&w->taken_hints.asked[i]);
         if (h.id == job->id) {
             hint_return_add(w, &h);
             return;
@@ -49,8 +49,8 @@ static void on_answered(void *ctx, enum status st)
     if (st != STATUS_OK) {
         w->beat.has_lost_pop = true; /* a full pass finds it */
     }
-    w->held.asked_count = 0;
-    if (w->held.gathered > 0) {
+    w->taken_hints.asked_count = 0;
+    if (w->taken_hints.gathered > 0) {
         ask_later(w);
     }
     drain_check(w);
@@ -59,8 +59,8 @@ static void on_answered(void *ctx, enum status st)
 static void on_due(uv_timer_t *timer)
 {
     struct worker *w = timer->data;
-    struct held *h = &w->held;
-    int64_t ids[HELD_MAX];
+    struct taken_hints *h = &w->taken_hints;
+    int64_t ids[TAKEN_HINTS_MAX];
     if (h->asked_count > 0) {
         return;
     }
@@ -76,17 +76,17 @@ static void on_due(uv_timer_t *timer)
     }
 }
 
-bool held_is_idle(const struct worker *w)
+bool taken_hints_is_idle(const struct worker *w)
 {
-    return w->held.asked_count == 0 && w->held.gathered == 0;
+    return w->taken_hints.asked_count == 0 && w->taken_hints.gathered == 0;
 }
 
-enum status held_open(struct worker *w, struct err *err)
+enum status taken_hints_open(struct worker *w, struct err *err)
 {
-    return worker_open_timer(w, &w->held.timer, "held", err);
+    return worker_open_timer(w, &w->taken_hints.timer, "taken hints", err);
 }
 
-void held_close(struct worker *w)
+void taken_hints_close(struct worker *w)
 {
-    uv_close((uv_handle_t *)&w->held.timer, NULL);
+    uv_close((uv_handle_t *)&w->taken_hints.timer, NULL);
 }
