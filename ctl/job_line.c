@@ -511,18 +511,17 @@ enum status job_line_put(const char *line, size_t len, int64_t now_us, bool *is_
     return *is_request ? put_request(job, values, now_us, request, err) : STATUS_OK;
 }
 
+/* "… new row for relation "job" violates check constraint "RULE" (FIELD: WHAT IS ALLOWED)" */
 void job_line_name_refusal(struct err *err)
 {
-    static const char *const refusals[][2] = {
-        {"\"job_args_size\"", "args: at most 1048576 bytes with a space behind each , and :"},
-        {"\"job_metadata_size\"", "metadata: at most 65536 bytes with a space behind each , and :"},
-        {"\"job_tags_size\"", "tags: at most 8192 bytes together, and 4 to 7 for each"},
-        {"\"job_scheduled_at_range\"", "at: must lie before the year 2286"}};
-    char *said = strstr(err->msg, "new row for relation");
-    for (size_t i = 0; said != NULL && i < ARRAY_COUNT(refusals); i++) {
-        if (strstr(said, refusals[i][0]) != NULL) {
-            size_t room = sizeof err->msg - (size_t)(said - err->msg);
-            (void)snprintf(said, room, "%s", refusals[i][1]);
-        }
+    char *said = strstr(err->msg, "new row for relation \"job\"");
+    char *text = said != NULL ? strstr(said, "\" (") : NULL;
+    if (text == NULL) {
+        return;
     }
+    text += strlen("\" (");
+    const char *end = strrchr(text, ')');
+    size_t len = end != NULL ? (size_t)(end - text) : strlen(text);
+    memmove(said, text, len);
+    said[len] = '\0';
 }

@@ -45,11 +45,11 @@ RETURN CASE rule
     WHEN 'job_priority_range' THEN 'priority: 0 (first) to 9'
     WHEN 'job_share_range' THEN 'share: 0 to 16383, see share_of()'
     WHEN 'job_scheduled_at_range' THEN 'scheduled_at: from the year 1 to before 2286'
-    WHEN 'job_args_size' THEN 'args: at most 1048576 octets as text'
+    WHEN 'job_args_size' THEN 'args: at most 1048576 octets with a space behind each , and :'
     WHEN 'job_max_attempts_range' THEN 'max_attempts: 1 or more'
     WHEN 'job_timeout_range' THEN 'timeout: more than 0, at most 366 days'
     WHEN 'job_tags_size' THEN 'tags: at most 8192 octets together, and 4 to 7 for each'
-    WHEN 'job_metadata_size' THEN 'metadata: at most 65536 octets as text'
+    WHEN 'job_metadata_size' THEN 'metadata: at most 65536 octets with a space behind each , and :'
     WHEN 'job_unique_key_size' THEN 'unique_key: 1 to 512 octets'
     WHEN 'job_backoff_valid' THEN 'backoff: see backoff_is_valid()'
     WHEN 'job_exclusive_key_form' THEN 'exclusive_key: 1 to 512 octets, and 2 among the flags'
@@ -66,10 +66,9 @@ BEGIN
     IF rule IS NULL THEN
         RETURN NEW;
     END IF;
-    -- As a CHECK would say it, whose DETAIL shows the row and not what is allowed.
+    -- As a CHECK says it, and what is allowed.
     RAISE EXCEPTION USING ERRCODE = 'check_violation', SCHEMA = 'claimd', TABLE = 'job', CONSTRAINT = rule,
-        MESSAGE = pg_catalog.format('new row for relation "job" violates check constraint "%s"', rule),
-        DETAIL = claimd.rule_text(rule);
+        MESSAGE = pg_catalog.format('new row for relation "job" violates check constraint "%s" (%s)', rule, claimd.rule_text(rule));
 END $$;
 
 REVOKE ALL ON FUNCTION broken_rule, rule_text, job_checked FROM PUBLIC;

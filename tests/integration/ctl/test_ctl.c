@@ -370,7 +370,7 @@ static const struct {
     {"{\"kind\": \"a\", \"args\": \"\\ud800\"}", "line 1: not JSON"},
     {"{\"kind\": \"a\", \"metadata\": [1]}", "line 1: metadata: allowed: a JSON object"},
     {GOOD "{\"kind\": \"a\", \"at\": \"2285-12-31T23:00:00-02:00\"}",
-     "line 2: at: must lie before"},
+     "line 2: scheduled_at: from the year 1 to before 2286"},
     {GOOD "{\"kind\": \"a\", \"at\": 5}", "line 2: at: allowed: a text"},
 };
 
@@ -438,7 +438,7 @@ START_TEST(what_is_too_long_is_named_by_its_key)
         STATUS_OK);
     const char *path = ctl_write_file("jobs", buf_at(&lines), lines.len);
     ck_assert_int_eq(ctl_exit("enqueue", "--file", path), 2);
-    assert_says("line 2: tags: at most 8192 bytes");
+    assert_says("line 2: tags: at most 8192 octets");
     for (size_t i = 0; i + 1 < sizeof ids; i++) {
         ids[i] = i % 2 == 0 ? '1' : ',';
     }

@@ -374,6 +374,23 @@ START_TEST(feat_B29_a_file_that_does_not_fit_into_its_queue_is_refused_as_a_whol
 }
 END_TEST
 
+/* PostgreSQL writes a space behind each comma: what fits here is too long there. */
+START_TEST(H1_what_only_the_table_can_refuse_names_the_field_and_what_is_allowed)
+{
+    autobuf struct buf line = BUF_INIT(2 << 20);
+    ck_assert_int_eq(buf_append_text(&line, "{\"kind\": \"a\", \"args\": [0", NULL), STATUS_OK);
+    for (int i = 0; i < 400000; i++) {
+        ck_assert_int_eq(buf_append_text(&line, ",0", NULL), STATUS_OK);
+    }
+    ck_assert_int_eq(buf_append_text(&line, "]}\n", NULL), STATUS_OK);
+    const char *path = ctl_write_file("jobs", buf_at(&line), line.len);
+    ck_assert_int_eq(ctl_exit("enqueue", "--file", path), 2);
+    assert_says("nothing was enqueued: line 1: args: at most 1048576 octets with a space behind "
+                "each , and :\n");
+    ck_assert_int_eq(COUNT("claimd.job"), 0);
+}
+END_TEST
+
 START_TEST(feat_B5_the_weight_of_a_queue_is_set_shown_and_removed)
 {
     static const char *const bad[] = {"0", "101", "x", "", "9.5", "9/1", "NULL"};
@@ -526,6 +543,7 @@ int main(void)
     tcase_add_test(tests, a_kind_whose_jobs_must_not_start_twice_is_shown_with_one_attempt);
     tcase_add_test(tests, queues_and_kinds_are_shown_paused_and_resumed);
     tcase_add_test(tests, feat_B29_a_file_that_does_not_fit_into_its_queue_is_refused_as_a_whole);
+    tcase_add_test(tests, H1_what_only_the_table_can_refuse_names_the_field_and_what_is_allowed);
     tcase_add_test(tests, feat_B5_the_weight_of_a_queue_is_set_shown_and_removed);
     tcase_add_test(tests, feat_B29_of_many_jobs_those_are_retried_that_fit_into_their_queue);
     tcase_add_test(tests, feat_B20_rules_of_queues_and_kinds_are_set_shown_and_removed);
