@@ -3,7 +3,8 @@
 -- Each filter may be NULL. $1, $2: look among the open, the finished ones. $3, $4: ids, both included. $5, $6: times, the second
 -- excluded: of the end, of open jobs of the creation. Then states, kinds, queues, tags (all of them), a worker's id or host, a text
 -- in the error. $14: columns that are only read when they are asked for. $15: metadata that contain
--- this. $16: of this batch. What ended before it was due never was due. Indexes: job_pkey, job_history_id.
+-- this. $16: of this batch. What ended before it was due never was due, and of what waits for others nobody
+-- knows when it will be. Indexes: job_pkey, job_history_id.
 -- params: bool, bool, int8, int8, timestamptz, timestamptz, text[], text[], text[], text[], text, text, int4, text[], text, int8
 WITH named AS MATERIALIZED (
     SELECT worker_id FROM claimd.worker WHERE host = $11 OR worker_id::text = $11
@@ -41,7 +42,7 @@ WITH named AS MATERIALIZED (
 )
 SELECT l.id, l.kind, l.queue, l.state, l.priority, l.attempt,
        to_char(l.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at,
-       to_char(l.ready_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS ready_at,
+       CASE WHEN l.state <> 'waiting' THEN to_char(l.ready_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') END AS ready_at,
        to_char(l.attempted_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS attempted_at,
        to_char(l.finalized_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS finalized_at,
        w.host AS worker, NULLIF(l.worker_id, '00000000-0000-0000-0000-000000000000') AS worker_id,

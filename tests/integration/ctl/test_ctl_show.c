@@ -109,6 +109,7 @@ START_TEST(B9_a_job_that_waits_for_others_is_called_so_and_show_names_them)
     json_t *root = ctl_json();
     ck_assert_uint_eq(json_array_size(json_object_get(root, "jobs")), 1);
     assert_text(first(root, "jobs"), "state", "waiting");
+    ck_assert(json_is_null(json_object_get(first(root, "jobs"), "ready_at"))); /* nobody knows */
     json_decref(root);
     assert_situation("waits for 2 of 2 jobs to end: 2, 3");
     ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--json"), 0);
