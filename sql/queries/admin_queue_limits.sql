@@ -5,7 +5,7 @@
 SELECT n.name, q.max_running,
        CASE WHEN q.max_running IS NOT NULL THEN (SELECT count(*) FROM claimd.slot s WHERE s.queue = n.name AND s.fence <> 0) END
            AS places_taken,
-       q.rate AS starts_per_s,
+       trim_scale(round(q.rate::numeric, 6)) AS starts_per_s,
        floor(LEAST(1 + q.rate, b.tokens + q.rate * GREATEST(0, extract(epoch FROM clock_timestamp() - b.filled_at)))) AS may_start_now,
        q.max_open,
        CASE WHEN q.max_open IS NOT NULL

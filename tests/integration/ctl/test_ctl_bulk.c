@@ -42,6 +42,17 @@ START_TEST(feat_B29_when_a_queue_is_found_full_its_other_jobs_are_not_tried_one_
 }
 END_TEST
 
+START_TEST(a_rate_that_is_no_whole_number_a_second_is_rounded)
+{
+    ck_assert_int_eq(ctl_exit("keys", "limit", "k", "--rate", "50/m", "--json"), 0);
+    assert_says("\"starts_per_s\": 0.833333,");
+    ck_assert_int_eq(ctl_exit("queues", "limit", "q", "--rate", "1/d", "--json"), 0);
+    assert_says("\"starts_per_s\": 0.000012,");
+    ck_assert_int_eq(ctl_exit("queues", "limit", "q", "--rate", "5/s", "--json"), 0);
+    assert_says("\"starts_per_s\": 5,");
+}
+END_TEST
+
 START_TEST(limits_of_one_command_are_set_together_or_not_at_all)
 {
     ctl_sql("ALTER TABLE claimd.key_limit ADD CHECK (rate < 5)");
@@ -112,6 +123,7 @@ int main(void)
     tcase_add_test(tests,
                    feat_B29_when_a_queue_is_found_full_its_other_jobs_are_not_tried_one_by_one);
     tcase_add_test(tests, a_file_is_tried_and_nothing_of_it_is_stored);
+    tcase_add_test(tests, a_rate_that_is_no_whole_number_a_second_is_rounded);
     tcase_add_test(tests, limits_of_one_command_are_set_together_or_not_at_all);
     tcase_add_test(tests, several_workers_of_a_host_are_asked_when_a_person_agrees);
     suite_add_tcase(suite, tests);
