@@ -7,6 +7,7 @@
 #define FED_US (10 * US_PER_MS)
 #define FULL_US_MIN (5 * US_PER_MS)
 #define FULL_US_MAX (250 * US_PER_MS)
+#define STILL_US (100 * US_PER_MS)
 
 /* Producers whose trigger read the flag before it was set commit without a NOTIFY: these passes
  * find them. */
@@ -22,6 +23,18 @@ static int64_t hungry_pass_us(struct feed_pace *p, int64_t every_us)
     return every_us;
 }
 
+/* Workers take hints in batches, so a pass or two without fewer of them says nothing; and the job
+ * of a tenant who has no hint yet waits for the next one (feat.B28). */
+static void pace_full(struct feed_pace *p, const struct feed_pass *pass)
+{
+    if (!pass->is_full || pass->progress) {
+        p->moved_us = pass->now_us;
+    }
+    bool is_still = pass->now_us - p->moved_us >= STILL_US;
+    int64_t next_us = is_still && p->full_us > 0 ? 2 * p->full_us : FULL_US_MIN;
+    p->full_us = next_us < FULL_US_MAX ? next_us : FULL_US_MAX;
+}
+
 void feed_pace_passed(struct feed_pace *p, const struct feed_pass *pass, int64_t every_us)
 {
     p->passed_us = pass->begun_us;
@@ -31,12 +44,7 @@ void feed_pace_passed(struct feed_pace *p, const struct feed_pass *pass, int64_t
         p->is_hungry = true;
         p->passes = 0;
     }
-    p->full_us = !pass->is_full || pass->progress ? 0 : 2 * p->full_us;
-    if (p->full_us < FULL_US_MIN) {
-        p->full_us = FULL_US_MIN;
-    } else if (p->full_us > FULL_US_MAX) {
-        p->full_us = FULL_US_MAX;
-    }
+    pace_full(p, pass);
     if (pass->has_more) {
         p->next_us = pass->now_us;
     } else if (pass->is_full) {

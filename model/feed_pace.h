@@ -14,6 +14,7 @@ struct feed_pace {
     bool is_hungry;
     int passes;        /* since hunger began */
     int64_t full_us;   /* interval of passes while the hints are full */
+    int64_t moved_us;  /* when they were last found to be fewer, or not full */
     int64_t next_us;   /* the next pass begins then */
     int64_t passed_us; /* the last pass began then */
 };

@@ -211,6 +211,19 @@ START_TEST(full_hints_are_no_hunger_and_are_looked_at_less_and_less)
 }
 END_TEST
 
+/* A worker takes hints in batches: here every fourth pass finds fewer. */
+START_TEST(feat_B28_while_full_hints_are_taken_now_and_then_the_next_pass_is_soon)
+{
+    struct feed_pace p = {0};
+    for (int i = 0; i < 100; i++) {
+        struct feed_pass pass = {
+            .now_us = S + (int64_t)i * 5 * US_PER_MS, .is_full = true, .progress = i % 4 == 0};
+        feed_pace_passed(&p, &pass, S);
+        ck_assert_int_eq(p.next_us - pass.now_us, 5 * US_PER_MS);
+    }
+}
+END_TEST
+
 START_TEST(under_a_stream_of_notifications_rows_gather)
 {
     struct feed_pace p = {0};
@@ -327,6 +340,7 @@ int main(void)
     tcase_add_test(c, rule_5_hunger_looks_again_after_2_10_50_250_ms_and_each_second);
     tcase_add_test(c, rule_5_hunger_ends_with_a_pass_of_500_rows);
     tcase_add_test(c, full_hints_are_no_hunger_and_are_looked_at_less_and_less);
+    tcase_add_test(c, feat_B28_while_full_hints_are_taken_now_and_then_the_next_pass_is_soon);
     tcase_add_test(c, under_a_stream_of_notifications_rows_gather);
     tcase_add_test(c, the_memory_keeps_two_generations);
     tcase_add_test(c, the_memory_is_bounded);
