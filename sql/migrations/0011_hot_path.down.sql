@@ -18,6 +18,7 @@ ALTER TABLE job
     ADD CONSTRAINT job_share_range CHECK (share BETWEEN 0 AND 16383);
 DROP TRIGGER job_checked ON job;
 DROP TRIGGER job_checked_again ON job;
+DROP TRIGGER job_sizes_checked ON job;
 DROP FUNCTION job_checked, rule_text, broken_rule;
 
 DROP TRIGGER job_again ON job_history;

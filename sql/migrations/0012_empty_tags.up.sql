@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- No job, edit, schedule or batch gets an empty tag: no filter would find it.
+-- Enqueueing, edits, schedules and batches refuse an empty tag: no filter would find it. A plain INSERT does not.
 CREATE OR REPLACE FUNCTION why_no_labels(tags text[], metadata jsonb) RETURNS text
 LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN array_ndims(tags) > 1

@@ -90,11 +90,25 @@ START_TEST(an_update_of_any_column_that_a_rule_is_about_is_checked)
     ck_assert_str_eq(
         side_run(db, "SELECT string_agg(attname, ' ' ORDER BY attname) FROM pg_trigger,"
                      " unnest(tgattr) AS n JOIN pg_attribute ON attrelid = 'claimd.job'::regclass"
-                     " AND attnum = n WHERE tgname = 'job_checked_again'")
+                     " AND attnum = n WHERE tgname IN ('job_checked_again', 'job_sizes_checked')")
             .text,
         side_run(db, "SELECT string_agg(name, ' ' ORDER BY name) FROM pg_proc, unnest(proargnames)"
                      " AS name WHERE oid = 'claimd.broken_rule'::regproc")
             .text);
+}
+END_TEST
+
+/* Rows that nobody has tested: a retry must not be refused for them (decision 22). */
+START_TEST(a_job_that_came_with_what_is_too_long_is_retried)
+{
+    (void)side_run(db, "ALTER TABLE claimd.job DISABLE TRIGGER job_checked");
+    (void)side_run(db, "INSERT INTO claimd.job (kind, tags, metadata) VALUES ('a', "
+                       "array_fill('tag'::text, '{2000}'), to_jsonb(repeat('x', 70000)))");
+    (void)side_run(db, "ALTER TABLE claimd.job ENABLE TRIGGER job_checked");
+    (void)side_run(db, "UPDATE claimd.job SET scheduled_at = now() + interval '1 s'");
+    ASSERT_REFUSED(db, "UPDATE claimd.job SET scheduled_at = 'infinity'", "23514",
+                   "job_scheduled_at_range");
+    ASSERT_REFUSED(db, "UPDATE claimd.job SET metadata = metadata", "23514", "job_tags_size");
 }
 END_TEST
 
@@ -158,6 +172,7 @@ int main(void)
     tcase_add_test(tc, H1_a_plain_insert_is_checked_row_by_row);
     tcase_add_test(tc, H1_an_update_of_a_job_is_checked_by_the_same_rules);
     tcase_add_test(tc, an_update_of_any_column_that_a_rule_is_about_is_checked);
+    tcase_add_test(tc, a_job_that_came_with_what_is_too_long_is_retried);
     tcase_add_test(tc, the_edges_of_what_the_rules_allow_are_taken);
     tcase_add_test(tc, H1_each_rule_has_a_text_that_says_what_is_allowed);
     tcase_add_test(tc, J2_a_producer_s_own_operators_do_not_get_a_row_past_the_rules);
