@@ -101,15 +101,32 @@ START_TEST(a_kill_with_finishes_in_flight_settles_each_once)
 }
 END_TEST
 
+static void set_and_reload(const char *set, const char *show, const char *value)
+{
+    (void)side_run(side, set);
+    (void)side_run(side, "SELECT pg_reload_conf()::text");
+    RUN_UNTIL(strcmp(side_run(store_a.pg, show).text, value) == 0);
+}
+
+/* Whether commits wait is said by the checkpointer, which the postmaster tells of a reload last: it
+ * has been told when the next reload is seen, and has heard it between two checkpoints. */
+static void given_commits_that_wait(void)
+{
+    set_and_reload("ALTER SYSTEM SET synchronous_standby_names = 'nobody'",
+                   "SHOW synchronous_standby_names", "nobody");
+    set_and_reload("ALTER SYSTEM SET deadlock_timeout = '1001ms'", "SHOW deadlock_timeout",
+                   "1001ms");
+    (void)side_run(side, "CHECKPOINT");
+    (void)side_run(side, "CHECKPOINT");
+}
+
 /* A commit that waits for a standby that never comes is done on this server; its backend's end then
  * swallows the answer. */
 START_TEST(W8_a_commit_whose_answer_was_lost_is_settled_once)
 {
     given_running(300);
     int64_t more = add_jobs(200);
-    (void)side_run(side, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
-    (void)side_run(side, "SELECT pg_reload_conf()::text");
-    RUN_UNTIL(strcmp(side_run(store_a.pg, "SHOW synchronous_standby_names").text, "nobody") == 0);
+    given_commits_that_wait();
     submit_all(0, 300);
     ask(&store_a, more, 200, 200);
     RUN_UNTIL(side_number(side, "SELECT count(*)::text FROM pg_stat_activity WHERE "
@@ -123,7 +140,7 @@ START_TEST(W8_a_commit_whose_answer_was_lost_is_settled_once)
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job WHERE attempt = 1 AND state = 'running'",
                   200);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_history", 300);
-    (void)side_run(side, "ALTER SYSTEM RESET synchronous_standby_names");
+    (void)side_run(side, "ALTER SYSTEM RESET ALL");
 }
 END_TEST
 
