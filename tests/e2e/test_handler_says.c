@@ -211,7 +211,12 @@ static int64_t run_wait_cancel(const char *as)
     char args[64];
     (void)snprintf(args, sizeof args, "{\"as\": \"%s\"}", as);
     int64_t id = fleet_enqueue(&fleet, "wait_cancel", args, 1);
-    wait_state(id, "running");
+    /* Claimed is not started: what is cancelled in between never starts. */
+    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql,
+                                 "SELECT count(*) FROM claimd.job_live WHERE id = %lld AND "
+                                 "progress = 'waiting'",
+                                 (long long)id) == 1,
+                         SOON_US));
     return id;
 }
 
@@ -247,7 +252,8 @@ START_TEST(a_cancel_whose_NOTIFY_was_lost_is_found_by_a_beat)
     long long id = run_wait_cancel("cancel");
     sql_run(fleet.sql,
             "INSERT INTO claimd.job_live (id, fence, cancel_requested) SELECT id, fence, true FROM"
-            " claimd.job WHERE id = %lld",
+            " claimd.job WHERE id = %lld"
+            " ON CONFLICT (id) DO UPDATE SET fence = excluded.fence, cancel_requested = true",
             id);
     wait_state(id, "cancelled");
 }
@@ -258,7 +264,8 @@ START_TEST(a_cancel_of_an_earlier_run_and_a_forged_NOTIFY_end_nothing)
     long long id = run_wait_cancel("done");
     sql_run(fleet.sql,
             "INSERT INTO claimd.job_live (id, fence, cancel_requested) SELECT id, fence - 1, true"
-            " FROM claimd.job WHERE id = %lld",
+            " FROM claimd.job WHERE id = %lld"
+            " ON CONFLICT (id) DO UPDATE SET fence = excluded.fence, cancel_requested = true",
             id);
     sql_run(fleet.sql,
             "SELECT pg_notify('claimd_cancel', p) FROM (VALUES ('%lld'), (''), ('x'))"

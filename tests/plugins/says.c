@@ -67,12 +67,13 @@ static void until_cancelled(const struct claimd_context *job)
     }
 }
 
-/* {"as": text}: waits for its cancel, and then says that; `deaf` waits for its end. */
+/* {"as": text}: says that it waits for its cancel, and then that; `deaf` waits for its end. */
 static enum claimd_outcome wait_cancel(const struct claimd_context *job)
 {
     json_t *args = json_loadb(job->args, job->args_len, 0, NULL);
     const char *as = json_string_value(json_object_get(args, "as"));
     enum claimd_outcome outcome = CLAIMD_DONE;
+    claimd_progress(job, 0, "waiting");
     until_cancelled(job);
     if (as == NULL || strcmp(as, "cancel") == 0) {
         outcome = claimd_cancel(job, "as you like");
