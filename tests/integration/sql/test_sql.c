@@ -3,26 +3,12 @@
  * The schema by its contract: enqueue, cancel, states, checks, the trigger, days. */
 #include "model/job.h"
 #include "sql/queries.h"
-#include "support/pg_fixture.h"
+#include "sql_db.h"
 #include "whole_job.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static struct pg *db;
-
-static void setup(void)
-{
-    world_setup();
-    db = side_open(NULL);
-}
-
-static void teardown(void)
-{
-    pg_close(db);
-    world_teardown();
-}
 
 /* ---- states ---- */
 

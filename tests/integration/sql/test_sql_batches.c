@@ -1,23 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Batches by their contract in SQL (feat.B9): counts, the end, one follow-up. */
-#include "support/pg_fixture.h"
+
+#include "sql_db.h"
 
 #include <stdio.h>
-
-static struct pg *db;
-
-static void setup(void)
-{
-    world_setup();
-    db = side_open(NULL);
-}
-
-static void teardown(void)
-{
-    pg_close(db);
-    world_teardown();
-}
 
 #define COUNTS                                                                              \
     "SELECT concat_ws(' ', state, jobs, open, succeeded, failed, cancelled, follow_up_job)" \

@@ -1,25 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Many jobs by one call. */
+#include "sql_db.h"
 #include "support/backoff_cases.h"
-#include "support/pg_fixture.h"
 #include "whole_job.h"
 
 #include <stdio.h>
-
-static struct pg *db;
-
-static void setup(void)
-{
-    world_setup();
-    db = side_open(NULL);
-}
-
-static void teardown(void)
-{
-    pg_close(db);
-    world_teardown();
-}
 
 #define JOBS "SELECT count(*)::text FROM claimd.job"
 

@@ -1,24 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What operators do to jobs, in SQL. */
-#include "support/pg_fixture.h"
+#include "sql_db.h"
 #include "whole_job.h"
 
 #include <stdio.h>
-
-static struct pg *db;
-
-static void setup(void)
-{
-    world_setup();
-    db = side_open(NULL);
-}
-
-static void teardown(void)
-{
-    pg_close(db);
-    world_teardown();
-}
 
 static int64_t number(const char *sql)
 {

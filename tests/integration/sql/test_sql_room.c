@@ -2,27 +2,13 @@
  *
  * Queues with max_open (feat.B29): what doesn't fit is refused, exactly, and nothing of it is
  * stored. */
-#include "support/pg_fixture.h"
+#include "sql_db.h"
 #include "support/sql.h"
 
 #include <stdio.h>
 
 #define PRODUCERS 8
 #define OPEN "SELECT count(*)::text FROM claimd.job"
-
-static struct pg *db;
-
-static void setup(void)
-{
-    world_setup();
-    db = side_open(NULL);
-}
-
-static void teardown(void)
-{
-    pg_close(db);
-    world_teardown();
-}
 
 static void run(const char *sql)
 {

@@ -2,23 +2,10 @@
  *
  * The rules of a row of `job`, which are tested by triggers (decision 22), however a row comes in
  * or changes. */
-#include "support/pg_fixture.h"
+
+#include "sql_db.h"
 
 #include <stdio.h>
-
-static struct pg *db;
-
-static void setup(void)
-{
-    world_setup();
-    db = side_open(NULL);
-}
-
-static void teardown(void)
-{
-    pg_close(db);
-    world_teardown();
-}
 
 /* What breaks each rule: columns, values. */
 static const struct {

@@ -2,7 +2,7 @@
  *
  * Unique jobs: what a key is made of, how long it stands in the way, and many producers at once. */
 #include "sql/queries.h"
-#include "support/pg_fixture.h"
+#include "sql_db.h"
 #include "support/sql.h"
 
 #include <stdio.h>
@@ -10,20 +10,6 @@
 #define PRODUCERS 8
 #define OPEN "SELECT count(*)::text FROM claimd.job"
 #define KEYS "SELECT count(*)::text FROM claimd.job_key"
-
-static struct pg *db;
-
-static void setup(void)
-{
-    world_setup();
-    db = side_open(NULL);
-}
-
-static void teardown(void)
-{
-    pg_close(db);
-    world_teardown();
-}
 
 /* What enqueue_unique says: "1 t" = job 1, inserted. */
 static const char *unique(const char *arguments)

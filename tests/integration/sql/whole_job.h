@@ -9,18 +9,18 @@
 #include <check.h>
 
 /* Its kind is "all"; the table `before` has its row as JSON, without the state. */
-static inline void put_whole_job(struct pg *db)
+static inline void put_whole_job(struct pg *pg)
 {
     (void)side_run(
-        db, "INSERT INTO claimd.job (kind, queue, args, priority, share, scheduled_at, attempt, "
+        pg, "INSERT INTO claimd.job (kind, queue, args, priority, share, scheduled_at, attempt, "
             "crashes, generation, fence, attempted_at, worker_id, max_attempts, timeout, tags, "
             "metadata, flags, version, unique_key, backoff, exclusive_key, share_key) VALUES "
             "('all', 'q', '{\"a\": 1}', 7, 5, now() + interval '1 h', 3, 2, 1, 77, now(), "
             "gen_random_uuid(), 9, '1 min', '{x,y}', '{\"m\": 1}', 3, 6, 'u', 'fixed:5s', 'e', "
             "'s')");
-    (void)side_run(db, "CREATE TABLE before AS SELECT to_jsonb(j) - 'state' AS row "
+    (void)side_run(pg, "CREATE TABLE before AS SELECT to_jsonb(j) - 'state' AS row "
                        "FROM claimd.job j WHERE kind = 'all'");
-    ck_assert_msg(side_number(db, "SELECT count(*)::text FROM before WHERE row = "
+    ck_assert_msg(side_number(pg, "SELECT count(*)::text FROM before WHERE row = "
                                   "jsonb_strip_nulls(row)") == 1,
                   "give each column of the job above a value");
 }

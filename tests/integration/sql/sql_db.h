@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Checked fixtures of suites that ask one database by one session of its owner. */
+#ifndef CLAIMD_TESTS_SQL_DB_H
+#define CLAIMD_TESTS_SQL_DB_H
+
+#include "support/pg_fixture.h"
+
+static struct pg *db;
+
+static inline void setup(void)
+{
+    world_setup();
+    db = side_open(NULL);
+}
+
+static inline void teardown(void)
+{
+    pg_close(db);
+    world_teardown();
+}
+
+#endif
