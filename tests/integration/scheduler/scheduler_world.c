@@ -102,6 +102,11 @@ void unlock_job(int64_t id)
     }
 }
 
+bool scheduler_said(const char *event)
+{
+    return fleet_log_count(&fleet, "claimd-scheduler", 0, event) > 0;
+}
+
 void masters_kill(void)
 {
     for (size_t i = 0; i < fleet.options.masters; i++) {

@@ -38,6 +38,9 @@ int64_t given_running(int n, const char *kind, int attempt);
 void lock_job(int64_t id, int ms);
 void unlock_job(int64_t id);
 
+/* Is it in the log of the first scheduler? */
+bool scheduler_said(const char *event);
+
 /* All masters: without a vote nobody leads for long. */
 void masters_kill(void);
 void masters_restart(void);

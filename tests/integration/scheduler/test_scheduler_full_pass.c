@@ -143,15 +143,13 @@ START_TEST(rows_of_a_transaction_that_ends_while_the_ticks_fail_are_fed)
     int64_t later = fleet_enqueue(&fleet, "noop", "{}", 1);
     ck_assert(WAIT_UNTIL(is_fed(later), SOON_US));
     sql_run(locker, "BEGIN; LOCK TABLE claimd.worker IN ACCESS EXCLUSIVE MODE");
-    ck_assert(WAIT_UNTIL(
-        fleet_log_count(&fleet, "claimd-scheduler", 0, "event=roll_call_failed") > 0, SOON_US));
+    ck_assert(WAIT_UNTIL(scheduler_said("event=roll_call_failed"), SOON_US));
     (void)WAIT_UNTIL(false, 10 * TICK_US);
     sql_run(other, "COMMIT");
     (void)WAIT_UNTIL(false, 2 * TICK_US);
     sql_run(locker, "COMMIT");
     ck_assert(WAIT_UNTIL(is_fed(id), SOON_US));
-    ck_assert(WAIT_UNTIL(
-        fleet_log_count(&fleet, "claimd-scheduler", 0, "event=roll_call_recovered") > 0, SOON_US));
+    ck_assert(WAIT_UNTIL(scheduler_said("event=roll_call_recovered"), SOON_US));
     sql_close(locker);
 }
 END_TEST
@@ -166,8 +164,7 @@ START_TEST(a_queue_that_sorts_after_thousands_of_unserved_ones_is_fed)
     sql_run(fleet.sql, "INSERT INTO claimd.job (kind, queue) VALUES ('noop', 'zz')");
     ck_assert(WAIT_UNTIL(is_fed_to("zz", 1), SOON_US));
     ck_assert_int_lt(clock_boot_us() - start_us, 30 * US_PER_S);
-    ck_assert(WAIT_UNTIL(fleet_log_count(&fleet, "claimd-scheduler", 0, "event=lanes_crowded") > 0,
-                         SOON_US));
+    ck_assert(WAIT_UNTIL(scheduler_said("event=lanes_crowded"), SOON_US));
 }
 END_TEST
 
@@ -180,24 +177,19 @@ static void masters_away(int64_t us)
     ck_assert(WAIT_UNTIL(is_fed(id), SOON_US));
 }
 
-static bool said(const char *event)
-{
-    return fleet_log_count(&fleet, "claimd-scheduler", 0, event) > 0;
-}
-
 /* leader_lost has ended it. */
 START_TEST(a_scheduler_that_leads_again_does_not_count_the_full_passes_that_failed_before)
 {
     given_fed_leader();
     masters_kill();
-    ck_assert(WAIT_UNTIL(said("event=full_pass_failed"), SOON_US));
-    ck_assert(WAIT_UNTIL(said("event=leader_lost"), SOON_US));
+    ck_assert(WAIT_UNTIL(scheduler_said("event=full_pass_failed"), SOON_US));
+    ck_assert(WAIT_UNTIL(scheduler_said("event=leader_lost"), SOON_US));
     masters_restart();
     (void)fleet_enqueue(&fleet, "noop", "{}", 100);
     ck_assert(WAIT_UNTIL(is_fed_to("default", 100), SOON_US));
     pop_hints("default", 50); /* which only a full pass can know */
     ck_assert(WAIT_UNTIL(is_fed_to("default", 100), SOON_US));
-    ck_assert(!said("event=full_pass_recovered"));
+    ck_assert(!scheduler_said("event=full_pass_recovered"));
 }
 END_TEST
 

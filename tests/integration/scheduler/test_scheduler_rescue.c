@@ -195,11 +195,6 @@ START_TEST(a_job_that_can_not_be_recorded_holds_up_no_other_rescue)
 }
 END_TEST
 
-static bool said(const char *event)
-{
-    return fleet_log_count(&fleet, "claimd-scheduler", 0, event) > 0;
-}
-
 /* leader_lost has ended it. */
 START_TEST(a_scheduler_that_leads_again_does_not_count_the_rescues_that_failed_before)
 {
@@ -210,13 +205,13 @@ START_TEST(a_scheduler_that_leads_again_does_not_count_the_rescues_that_failed_b
                        " EXECUTE FUNCTION claimd.refuse()");
     start_leader(0);
     beat_is_stale(1);
-    ck_assert(WAIT_UNTIL(said("event=rescue_failed"), SOON_US));
+    ck_assert(WAIT_UNTIL(scheduler_said("event=rescue_failed"), SOON_US));
     masters_kill();
-    ck_assert(WAIT_UNTIL(said("event=leader_lost"), SOON_US));
+    ck_assert(WAIT_UNTIL(scheduler_said("event=leader_lost"), SOON_US));
     sql_run(fleet.sql, "DROP TRIGGER refuse ON claimd.job_history");
     masters_restart();
-    ck_assert(WAIT_UNTIL(said("event=rescued"), SOON_US));
-    ck_assert(!said("event=rescue_recovered"));
+    ck_assert(WAIT_UNTIL(scheduler_said("event=rescued"), SOON_US));
+    ck_assert(!scheduler_said("event=rescue_recovered"));
 }
 END_TEST
 
