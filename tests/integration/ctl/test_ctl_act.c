@@ -254,6 +254,7 @@ START_TEST(what_a_kind_gives_its_jobs_is_set_and_taken_back)
 {
     ctl_sql("INSERT INTO claimd.kind (name) VALUES ('a')");
     ck_assert_int_eq(ctl_exit("kinds", "set", "a", "--timeout", "5m", "--max-attempts", "3"), 0);
+    assert_says("max_attempts,timeout");
     ck_assert_int_eq(COUNT("claimd.kind WHERE timeout = '5 min' AND max_attempts = 3"), 1);
     ck_assert_int_eq(ctl_exit("kinds", "show", "a", "--json"), 0);
     assert_says("\"set_by_hand\": \"max_attempts,timeout\"");
