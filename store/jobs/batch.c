@@ -114,7 +114,7 @@ static const char *result_of(const struct job_finish *f, size_t *ret_len)
 
 static const char *outcome_of(const struct job_finish *f, size_t *ret_len)
 {
-    const char *outcome = f->outcome != NULL ? f->outcome : "failed";
+    const char *outcome = finish_outcome(f);
     *ret_len = strlen(outcome);
     return outcome;
 }

@@ -118,6 +118,14 @@ bool finish_is_dropped(const struct finish *f)
     return f->f.kind == FINISH_COMPLETED && f->f.is_unkept && !f->f.overran;
 }
 
+const char *finish_outcome(const struct job_finish *f)
+{
+    if (f->kind == FINISH_SNOOZE) {
+        return "snoozed";
+    }
+    return f->outcome != NULL ? f->outcome : "failed";
+}
+
 enum status finish_refuse(struct finish *f, const char *why, struct err *err)
 {
     bool has_texts = f->f.result != NULL || f->f.log_tail != NULL || !f->is_refused;

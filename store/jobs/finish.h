@@ -37,6 +37,9 @@ void finish_free(struct finish *f); /* accepts NULL */
 /* It leaves no row in the history: completed in time, and not kept. */
 bool finish_is_dropped(const struct finish *f);
 
+/* What job_attempt says of a run that failed or snoozed. A literal, or as long as `f`. */
+const char *finish_outcome(const struct job_finish *f);
+
 /* PostgreSQL refused its data: what is left of it is a failure with the reason, "result refused":
  * of a completed run for good, since it would return the same again; of a retry after the usual
  * backoff. Asked again, it gives up its log too. NOT_FOUND: nothing is left to give up. */

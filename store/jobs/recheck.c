@@ -27,6 +27,9 @@ enum {
     COLUMN_IS_EDITED
 };
 
+/* Columns of job_recheck_finished. */
+enum { ENDED_FENCE, ENDED_STATE, ENDED_OUTCOME };
+
 struct recheck {
     struct job_store *store;
     const struct kind_cache *kinds; /* the store's */
@@ -160,18 +163,19 @@ static int row_of(const struct index_entry *entries, const struct pg_result *row
     return found != NULL ? found->row : -1;
 }
 
-/* In the history with our fence, ended as we say: by ourselves, or in the handler's transaction.
- * Ended otherwise: somebody rescued or cancelled it. */
-static bool ended_so(const struct finish *f, const struct pg_result *finished, int row)
+static bool is_text(const struct pg_result *rows, int row, int column, const char *text)
 {
     size_t len = 0;
-    const char *state = pg_text(finished, row, 1, &len);
-    return (f->f.kind == FINISH_COMPLETED && strcmp(state, "completed") == 0) ||
-           (f->f.kind == FINISH_DISCARDED && strcmp(state, "discarded") == 0) ||
-           (f->f.kind == FINISH_CANCELLED && strcmp(state, "cancelled") == 0);
+    return !pg_is_null(rows, row, column) && strcmp(pg_text(rows, row, column, &len), text) == 0;
 }
 
-static enum recheck_verdict judge_finish(struct finish *f, const struct pg_result *jobs, int row)
+static bool leaves_open(const struct finish *f)
+{
+    return f->f.kind == FINISH_RETRY || f->f.kind == FINISH_SNOOZE || f->f.kind == FINISH_HAND_BACK;
+}
+
+/* Still our fence, but available: our own commit, if its answer was lost; else a rescue. */
+static enum recheck_verdict judge_open(struct finish *f, const struct pg_result *jobs, int row)
 {
     /* Nothing of it was to be left. If not we but somebody after us has completed it, then nothing
      * of ours was accepted, and nobody can tell (decision 17). */
@@ -186,10 +190,29 @@ static enum recheck_verdict judge_finish(struct finish *f, const struct pg_resul
         f->is_unknown = false; /* what was sent before was not committed */
         return RECHECK_LOCKED;
     }
-    /* Still our fence, but available: our own commit, if its answer was lost; else a rescue. */
-    bool was_ours = f->is_unknown && (f->f.kind == FINISH_RETRY || f->f.kind == FINISH_SNOOZE ||
-                                      f->f.kind == FINISH_HAND_BACK);
-    return was_ours ? RECHECK_ALREADY : RECHECK_STALE;
+    return f->is_unknown && leaves_open(f) ? RECHECK_ALREADY : RECHECK_STALE;
+}
+
+/* In the history with our fence, ended as we say: by ourselves, or in the handler's transaction. A
+ * retry or a snooze is known by its attempt, wherever the job is by now. Ended otherwise: somebody
+ * rescued or cancelled it. */
+static enum recheck_verdict judge_finish(struct finish *f, const struct pg_result *jobs, int row,
+                                         const struct pg_result *ended, int end)
+{
+    static const char *const states[] = {[FINISH_COMPLETED] = "completed",
+                                         [FINISH_DISCARDED] = "discarded",
+                                         [FINISH_CANCELLED] = "cancelled"};
+    bool is_recorded = f->f.kind == FINISH_RETRY || f->f.kind == FINISH_SNOOZE;
+    int column = is_recorded ? ENDED_OUTCOME : ENDED_STATE;
+    if (end < 0 || pg_is_null(ended, end, column)) {
+        return judge_open(f, jobs, row);
+    }
+    if (leaves_open(f)) {
+        bool is_ours =
+            is_recorded && f->is_unknown && is_text(ended, end, column, finish_outcome(&f->f));
+        return is_ours ? RECHECK_ALREADY : RECHECK_STALE;
+    }
+    return is_text(ended, end, column, states[f->f.kind]) ? RECHECK_ALREADY : RECHECK_STALE;
 }
 
 static bool is_asked_for(const struct claim *c, const struct pg_result *jobs, int row)
@@ -274,7 +297,7 @@ static enum status settle(struct recheck *r, const struct pg_result *const *resu
     const struct pg_result *jobs = results[STEP_JOBS];
     autofree struct index_entry *by_id = index_rows(jobs, COLUMN_ID);
     autofree struct index_entry *by_fence =
-        has_finishes ? index_rows(results[STEP_FINISHED], 0) : NULL;
+        has_finishes ? index_rows(results[STEP_FINISHED], ENDED_FENCE) : NULL;
     if (by_id == NULL || (has_finishes && by_fence == NULL)) {
         return err_fail(err, STATUS_NOMEM, "index of rechecked jobs");
     }
@@ -288,12 +311,8 @@ static enum status settle(struct recheck *r, const struct pg_result *const *resu
     for (struct finish *f = finish_queue_pop(&r->finishes); f != NULL;
          f = finish_queue_pop(&r->finishes)) {
         int end = row_of(by_fence, results[STEP_FINISHED], f->f.fence);
-        if (end < 0) {
-            settle_finish(r->store, f, judge_finish(f, jobs, row_of(by_id, jobs, f->f.id)));
-        } else {
-            bool is_ours = ended_so(f, results[STEP_FINISHED], end);
-            settle_finish(r->store, f, is_ours ? RECHECK_ALREADY : RECHECK_STALE);
-        }
+        int row = row_of(by_id, jobs, f->f.id);
+        settle_finish(r->store, f, judge_finish(f, jobs, row, results[STEP_FINISHED], end));
     }
     return STATUS_OK;
 }

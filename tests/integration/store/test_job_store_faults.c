@@ -314,6 +314,46 @@ START_TEST(a_lost_retry_is_not_repeated)
 }
 END_TEST
 
+/* What became of the first job meanwhile: a retry in its name, and what came after it. */
+static int lost_retry_verdict(const char *outcome, enum finish_verdict verdict)
+{
+    int64_t id = given_running(2);
+    struct pg *locker = locker_of(id + 1);
+    for (size_t i = 0; i < 2; i++) {
+        struct job_finish f = finish_of(i, i == 0 ? FINISH_RETRY : FINISH_COMPLETED);
+        f.outcome = i == 0 ? "failed" : NULL;
+        submit(&store_a, &f);
+    }
+    wait_for_blocked_backend();
+    cut();
+    char sql[512];
+    (void)snprintf(sql, sizeof sql,
+                   "WITH told AS (INSERT INTO claimd.job_attempt (job_id, fence, attempt, "
+                   "worker_id, started_at, outcome) SELECT id, fence, attempt, worker_id, "
+                   "attempted_at, '%s' FROM claimd.job WHERE id = %lld) UPDATE claimd.job SET "
+                   "fence = nextval('claimd.fence'), worker_id = gen_random_uuid() WHERE id = %lld",
+                   outcome, (long long)got.jobs[0].id, (long long)got.jobs[0].id);
+    (void)side_run(side, sql);
+    (void)side_run(locker, "COMMIT");
+    RUN_UNTIL(got.finishes == 2);
+    pg_close(locker);
+    return got.verdicts[verdict];
+}
+
+START_TEST(W8_a_lost_retry_is_found_done_though_its_job_was_claimed_again)
+{
+    ck_assert_int_eq(lost_retry_verdict("failed", FINISH_ALREADY), 1);
+    ck_assert_int_eq(got.verdicts[FINISH_STALE], 0);
+}
+END_TEST
+
+START_TEST(W8_a_lost_retry_is_stale_when_its_job_was_rescued_and_claimed_again)
+{
+    ck_assert_int_eq(lost_retry_verdict("lost", FINISH_STALE), 1);
+    ck_assert_int_eq(got.verdicts[FINISH_ALREADY], 0);
+}
+END_TEST
+
 START_TEST(closing_calls_nobody_back)
 {
     given_running(10);
@@ -352,6 +392,8 @@ int main(void)
         W8_a_finish_whose_answer_was_lost_is_stale_when_its_job_was_rescued_or_ended_otherwise);
     tcase_add_test(tests, a_locked_job_that_is_not_kept_waits_and_holds_up_no_other);
     tcase_add_test(tests, a_lost_retry_is_not_repeated);
+    tcase_add_test(tests, W8_a_lost_retry_is_found_done_though_its_job_was_claimed_again);
+    tcase_add_test(tests, W8_a_lost_retry_is_stale_when_its_job_was_rescued_and_claimed_again);
     tcase_add_test(tests, closing_calls_nobody_back);
     suite_add_tcase(suite, tests);
     return world_run(suite);
