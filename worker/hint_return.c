@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/hint_return.h"
 
+#include "base/clock.h"
 #include "base/timer.h"
 #include "worker/kept_hint.h"
 #include "worker/worker.h"
 
 #define HINT_RETURN_MAX 5000
 /* A row that somebody has locked comes round at this pace, not in a hot loop; ever more slowly
- * while nothing but such rows is met, so that what lies behind them gets its turn. */
+ * while nothing but such rows is met, and then not before all of them were met (but for this long,
+ * and this many), so that what lies behind them gets its turn. */
 #define DELAY_FIRST_MS 20
 #define DELAY_MAX_MS 640
+#define WALL_MAX_US (10 * US_PER_S)
+#define WALL_MAX (HINT_RETURN_MAX / 2)
 
 /* Two lists: one gathers while the other is on its way. */
 struct hint_return {
@@ -20,6 +24,7 @@ struct hint_return {
     size_t sent;
     bool is_busy;
     uint64_t delay_ms;
+    int64_t since_us; /* since when they gather */
     uv_timer_t timer;
 };
 
@@ -79,6 +84,13 @@ static void on_due(uv_timer_t *timer)
     send_next(timer->data);
 }
 
+/* Nothing but locked rows so far, and there may be more of them. */
+static bool is_wall(const struct hint_return *p)
+{
+    return p->delay_ms > DELAY_FIRST_MS && p->gathered < WALL_MAX &&
+           clock_boot_us() - p->since_us < WALL_MAX_US;
+}
+
 void hint_return_add(struct worker *w, const struct hint *h)
 {
     struct hint_return *p = w->hint_return;
@@ -86,8 +98,15 @@ void hint_return_add(struct worker *w, const struct hint *h)
         w->beat.has_lost_pop = true;
         return;
     }
+    if (p->gathered == 0) {
+        p->since_us = clock_boot_us();
+    }
     kept_hint_set(&p->gathering[p->gathered++], h);
-    if (!p->is_busy && !uv_is_active((uv_handle_t *)&p->timer)) {
+    if (p->is_busy) {
+        return;
+    }
+    bool is_timed = uv_is_active((uv_handle_t *)&p->timer) != 0;
+    if (!is_timed || (w->stage == WORKER_RUNNING && is_wall(p))) {
         uint64_t delay_ms = w->stage == WORKER_RUNNING ? p->delay_ms : 0;
         timer_start(&p->timer, on_due, delay_ms, 0);
     }

@@ -123,7 +123,7 @@ END_TEST
 
 START_TEST(rule4_a_wall_of_locked_rows_does_not_hold_up_what_lies_behind_it)
 {
-    enum { WALL = 400, BEHIND = 10 };
+    enum { WALL = 1000, BEHIND = 10 };
     fleet_start_worker(&f, 2, NULL);
     struct sql *psql = sql_open(f.conninfo);
     sql_run(psql, "BEGIN");
