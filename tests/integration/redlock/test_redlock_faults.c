@@ -118,6 +118,8 @@ END_TEST
 
 /* ---- A9: what every node says is up to the test ---- */
 
+#define PATIENT_US (900 * US_PER_MS) /* each node answers, however late */
+
 enum said { SAID_OK, SAID_REFUSED, SAID_NONSENSE, SAID_COUNT };
 
 static void nodes_will_say(size_t n, const enum said *says)
@@ -163,6 +165,7 @@ START_TEST(A9_every_combination_of_answers_of_up_to_five_nodes_ends_in_its_verdi
     size_t n = (size_t)_i;
     int combinations = 1;
     proxies_start(n);
+    world.options.node_timeout_us = PATIENT_US;
     world_open_voting();
     for (size_t i = 0; i < n; i++) {
         combinations *= SAID_COUNT;
@@ -190,6 +193,7 @@ START_TEST(A9_every_count_of_answers_of_six_to_nine_nodes_ends_in_its_verdict)
     size_t n = (size_t)_i;
     int key = 0;
     proxies_start(n);
+    world.options.node_timeout_us = PATIENT_US;
     world_open_voting();
     for (size_t ok = 0; ok <= n; ok++) {
         for (size_t refused = 0; refused <= n - ok; refused++) {
