@@ -163,12 +163,6 @@ static int row_of(const struct index_entry *entries, const struct pg_result *row
     return found != NULL ? found->row : -1;
 }
 
-static bool is_text(const struct pg_result *rows, int row, int column, const char *text)
-{
-    size_t len = 0;
-    return !pg_is_null(rows, row, column) && strcmp(pg_text(rows, row, column, &len), text) == 0;
-}
-
 static bool leaves_open(const struct finish *f)
 {
     return f->f.kind == FINISH_RETRY || f->f.kind == FINISH_SNOOZE || f->f.kind == FINISH_HAND_BACK;
@@ -201,18 +195,18 @@ static enum recheck_verdict judge_finish(struct finish *f, const struct pg_resul
 {
     static const char *const states[] = {[FINISH_COMPLETED] = "completed",
                                          [FINISH_DISCARDED] = "discarded",
-                                         [FINISH_CANCELLED] = "cancelled"};
+                                         [FINISH_CANCELLED] = "cancelled",
+                                         [FINISH_HAND_BACK] = NULL};
     bool is_recorded = f->f.kind == FINISH_RETRY || f->f.kind == FINISH_SNOOZE;
     int column = is_recorded ? ENDED_OUTCOME : ENDED_STATE;
     if (end < 0 || pg_is_null(ended, end, column)) {
         return judge_open(f, jobs, row);
     }
-    if (leaves_open(f)) {
-        bool is_ours =
-            is_recorded && f->is_unknown && is_text(ended, end, column, finish_outcome(&f->f));
-        return is_ours ? RECHECK_ALREADY : RECHECK_STALE;
-    }
-    return is_text(ended, end, column, states[f->f.kind]) ? RECHECK_ALREADY : RECHECK_STALE;
+    /* None for a hand back, which is recorded nowhere. */
+    const char *wanted = is_recorded ? finish_outcome(&f->f) : states[f->f.kind];
+    size_t len = 0;
+    bool is_so = wanted != NULL && strcmp(pg_text(ended, end, column, &len), wanted) == 0;
+    return is_so && (f->is_unknown || !is_recorded) ? RECHECK_ALREADY : RECHECK_STALE;
 }
 
 static bool is_asked_for(const struct claim *c, const struct pg_result *jobs, int row)

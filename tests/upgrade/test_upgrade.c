@@ -141,8 +141,8 @@ START_TEST(B40_old_and_new_programs_drain_one_queue_while_the_schema_moves)
     fleet_start_scheduler(&f, TODAY_A);
     end(&f.workers[BEFORE_A], SIGTERM);
     end(&f.schedulers[BEFORE_A], SIGTERM);
-    ck_assert(WAIT_UNTIL(older_schedulers() == 0,
-                         SOON_US)); /* on busy cores its row may stay for a while */
+    /* On busy cores its row may outlive it. */
+    ck_assert(WAIT_UNTIL(older_schedulers() == 0, SOON_US));
     sql_run(f.sql, "SELECT claimd.finish_upgrade()");
     use_before();
     fleet_launch_worker(&f, BEFORE_A, NULL);

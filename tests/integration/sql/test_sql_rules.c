@@ -2,7 +2,6 @@
  *
  * The rules of a row of `job`, which are tested by triggers (decision 22), however a row comes in
  * or changes. */
-
 #include "sql_db.h"
 
 #include <stdio.h>

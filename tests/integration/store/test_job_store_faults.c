@@ -289,7 +289,9 @@ START_TEST(a_locked_job_that_is_not_kept_waits_and_holds_up_no_other)
 }
 END_TEST
 
-START_TEST(a_lost_retry_is_not_repeated)
+/* The first of two runs is to be retried, the second completed; both wait for a row that the
+ * returned session has locked, and are cut off. */
+static struct pg *given_lost_retry(void)
 {
     int64_t id = given_running(2);
     struct pg *locker = locker_of(id + 1);
@@ -300,56 +302,58 @@ START_TEST(a_lost_retry_is_not_repeated)
     }
     wait_for_blocked_backend();
     cut();
+    return locker;
+}
+
+static void settle_lost_retry(struct pg *locker, const char *meanwhile)
+{
+    (void)side_run(side, meanwhile);
+    (void)side_run(locker, "COMMIT");
+    RUN_UNTIL(got.finishes == 2);
+    pg_close(locker);
+}
+
+START_TEST(a_lost_retry_is_not_repeated)
+{
+    struct pg *locker = given_lost_retry();
     char sql[256];
     (void)snprintf(sql, sizeof sql,
                    "UPDATE claimd.job SET state = 'available', scheduled_at = now() + '1 h' WHERE "
                    "id = %lld",
                    (long long)got.jobs[0].id);
-    (void)side_run(side, sql);
-    (void)side_run(locker, "COMMIT");
-    RUN_UNTIL(got.finishes == 2);
+    settle_lost_retry(locker, sql);
     ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED] + got.verdicts[FINISH_ALREADY], 2);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_attempt", 0);
-    pg_close(locker);
 }
 END_TEST
 
-/* What became of the first job meanwhile: a retry in its name, and what came after it. */
-static int lost_retry_verdict(const char *outcome, enum finish_verdict verdict)
+/* Its run was recorded as ended so, and somebody claimed it again. */
+static void given_lost_retry_and_another_claim(const char *outcome)
 {
-    int64_t id = given_running(2);
-    struct pg *locker = locker_of(id + 1);
-    for (size_t i = 0; i < 2; i++) {
-        struct job_finish f = finish_of(i, i == 0 ? FINISH_RETRY : FINISH_COMPLETED);
-        f.outcome = i == 0 ? "failed" : NULL;
-        submit(&store_a, &f);
-    }
-    wait_for_blocked_backend();
-    cut();
+    struct pg *locker = given_lost_retry();
+    long long id = got.jobs[0].id;
     char sql[512];
     (void)snprintf(sql, sizeof sql,
                    "WITH told AS (INSERT INTO claimd.job_attempt (job_id, fence, attempt, "
                    "worker_id, started_at, outcome) SELECT id, fence, attempt, worker_id, "
                    "attempted_at, '%s' FROM claimd.job WHERE id = %lld) UPDATE claimd.job SET "
                    "fence = nextval('claimd.fence'), worker_id = gen_random_uuid() WHERE id = %lld",
-                   outcome, (long long)got.jobs[0].id, (long long)got.jobs[0].id);
-    (void)side_run(side, sql);
-    (void)side_run(locker, "COMMIT");
-    RUN_UNTIL(got.finishes == 2);
-    pg_close(locker);
-    return got.verdicts[verdict];
+                   outcome, id, id);
+    settle_lost_retry(locker, sql);
 }
 
 START_TEST(W8_a_lost_retry_is_found_done_though_its_job_was_claimed_again)
 {
-    ck_assert_int_eq(lost_retry_verdict("failed", FINISH_ALREADY), 1);
+    given_lost_retry_and_another_claim("failed");
+    ck_assert_int_eq(got.verdicts[FINISH_ALREADY], 1);
     ck_assert_int_eq(got.verdicts[FINISH_STALE], 0);
 }
 END_TEST
 
 START_TEST(W8_a_lost_retry_is_stale_when_its_job_was_rescued_and_claimed_again)
 {
-    ck_assert_int_eq(lost_retry_verdict("lost", FINISH_STALE), 1);
+    given_lost_retry_and_another_claim("lost");
+    ck_assert_int_eq(got.verdicts[FINISH_STALE], 1);
     ck_assert_int_eq(got.verdicts[FINISH_ALREADY], 0);
 }
 END_TEST
