@@ -11,10 +11,13 @@
 
 #define HEAL_US (120 * US_PER_S)
 #define LEAST 8 /* faults, without those of runners */
+#define LOOK_US (100 * US_PER_MS)
+#define MOVED_US (30 * US_PER_S) /* a stopped worker that had no job goes on after this */
 
-void faults_begin(struct faults *f, struct world *w, uint64_t seed)
+void faults_begin(struct faults *f, struct world *w, uint64_t seed, bool stops_until_moved)
 {
-    *f = (struct faults){.world = w, .begin_us = clock_boot_us()};
+    *f = (struct faults){
+        .world = w, .begin_us = clock_boot_us(), .stops_until_moved = stops_until_moved};
     fault_plan_init(&f->plan, seed, (size_t)w->options->workers, (size_t)w->options->schedulers);
     f->next = fault_plan_next(&f->plan);
 }
@@ -112,21 +115,48 @@ static void end_stop(struct faults *f, struct fault_done *d)
     }
 }
 
+/* A job that the daemon lost while it was stopped runs under a newer fence. */
+static bool has_moved(struct faults *f, struct fault_done *d)
+{
+    int64_t jobs = 0;
+    if (clock_boot_us() < d->look_us) {
+        return false;
+    }
+    d->look_us = clock_boot_us() + LOOK_US;
+    return session_i64(&f->world->sql, &jobs, NULL,
+                       "SELECT count(*) FROM claimd.worker w"
+                       " JOIN claimd.job_attempt a ON a.worker_id = w.worker_id"
+                       " JOIN claimd.job j ON j.id = a.job_id"
+                       " WHERE w.pid = %d AND a.ended_at > to_timestamp(%lld / 1e6)"
+                       " AND j.state = 'running' AND j.fence > a.fence",
+                       (int)d->pid, (long long)d->at_us) == STATUS_OK &&
+           jobs > 0;
+}
+
+static bool is_due(struct faults *f, struct fault_done *d)
+{
+    int64_t since_us = clock_wall_us() - d->at_us;
+    if (d->fault.kind == FAULT_STOP && f->stops_until_moved) {
+        return since_us >= MOVED_US || has_moved(f, d);
+    }
+    return since_us >= d->fault.away_us;
+}
+
 static void tick_done(struct faults *f, struct fault_done *d, bool is_all)
 {
     if (d->until_us != 0) {
         return;
     }
     int64_t now_us = clock_wall_us();
-    bool is_due = is_all || now_us >= d->at_us + d->fault.away_us;
+    bool is_over = is_all || is_due(f, d);
     if (d->fault.kind == FAULT_STOP) {
-        if (is_due) {
+        if (is_over) {
             end_stop(f, d);
         }
         return;
     }
-    bool is_over = d->fault.kind != FAULT_PG || (is_due && !f->world->is_pg_gone);
-    d->until_us = is_over ? now_us : 0;
+    bool is_back = d->fault.kind != FAULT_PG || (is_over && !f->world->is_pg_gone);
+    d->until_us = is_back ? now_us : 0;
 }
 
 void faults_tick(struct faults *f)

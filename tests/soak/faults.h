@@ -12,7 +12,8 @@ struct fault_done {
     int64_t at_us;
     int64_t until_us; /* when it was over; 0 = not yet */
     pid_t pid;
-    pid_t runner; /* 0 = the daemon itself */
+    pid_t runner;    /* 0 = the daemon itself */
+    int64_t look_us; /* when the next look for its moved jobs is due */
 };
 
 struct faults {
@@ -23,11 +24,12 @@ struct faults {
     struct fault_done *done;
     size_t count;
     size_t capacity;
-    int64_t stale_refused; /* what the workers have told of it before their deaths */
+    int64_t stale_refused; /* what the workers have reported of it before their deaths */
+    bool stops_until_moved;
 };
 
-/* The schedulers come first among the world's hosts. */
-void faults_begin(struct faults *f, struct world *w, uint64_t seed);
+/* The schedulers come first among the world's hosts. `stops_until_moved`: struct soak_bug. */
+void faults_begin(struct faults *f, struct world *w, uint64_t seed, bool stops_until_moved);
 void faults_free(struct faults *f);
 void faults_tick(struct faults *f);          /* what is due */
 bool faults_had_all(const struct faults *f); /* each kind at least once */

@@ -22,7 +22,7 @@
     " name = 'rare'"
 
 static const struct soak_bug bugs[] = {
-    {.name = "nofence", .number = 2, .sql = MUCH_LONG},
+    {.name = "nofence", .number = 2, .sql = MUCH_LONG, .stops_until_moved = true},
     {.name = "nowitness", .number = 3, .sql = MUCH_LONG},
     {.name = "noslot",
      .sql = "CREATE OR REPLACE FUNCTION claimd.free_slots(queue text, max_running integer, most"

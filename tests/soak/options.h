@@ -10,11 +10,14 @@
 #include <stdint.h>
 
 /* A mistake that the run must report. `number`: of base/bug.h; 0 = it is one of the database, which
- * every build can have. `sql`: makes it, or the mix that brings it out. */
+ * every build can have. `sql`: makes it, or the mix that brings it out. `stops_until_moved`:
+ * stopped workers go on as soon as a job of theirs runs elsewhere, and not after a time that was
+ * drawn. */
 struct soak_bug {
     const char *name;
     int number;
     const char *sql;
+    bool stops_until_moved;
 };
 
 struct soak_options {

@@ -114,7 +114,8 @@ static bool is_stuck(const struct soak *s)
 
 static void storm(struct soak *s)
 {
-    faults_begin(&s->faults, &s->world, s->options->seed);
+    faults_begin(&s->faults, &s->world, s->options->seed,
+                 s->options->bug != NULL && s->options->bug->stops_until_moved);
     while (!is_stuck(s) &&
            (s->put < s->options->jobs || s->open > FEW || !faults_had_all(&s->faults))) {
         world_turn(&s->world);
