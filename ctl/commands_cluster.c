@@ -32,6 +32,15 @@ static const struct ctl_command db_rows[] = {
      .examples = "claimctl db finish",
      .run = db_finish},
     {.noun = "db",
+     .verb = "trust-clock",
+     .words = "",
+     .help = "Say that PostgreSQL's clock is right, although it has jumped.\n\n"
+             "After a jump the leader deletes nothing of the history for 24 hours, and doctor "
+             "fails. This ends that at once: what is old by the clock is deleted.",
+     .examples = "claimctl db trust-clock --yes",
+     .options = {{"yes", NULL, "do it"}},
+     .run = db_trust_clock},
+    {.noun = "db",
      .verb = "verify",
      .words = "",
      .help = "Check that the database keeps claimd's guarantees.\n\n"

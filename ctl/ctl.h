@@ -125,7 +125,7 @@ static inline void admin_slot(struct admin **slot)
 enum status ctl_program_path(const char *sibling, char *ret_path, size_t size,
                              struct err *err) MUST_USE;
 
-ctl_run db_migrate, db_status, db_rollback, db_finish, db_verify;
+ctl_run db_migrate, db_status, db_rollback, db_finish, db_trust_clock, db_verify;
 ctl_run enqueue;
 ctl_run lock_nodes_set, lock_nodes_show;
 ctl_run jobs_list, jobs_show, jobs_watch, jobs_cancel, jobs_retry, jobs_delete, jobs_edit;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimctl db: migrate, status, finish, rollback. */
+ * claimctl db: migrate, status, finish, trust-clock, rollback. */
 #include "ctl/ctl.h"
+#include "ctl/human.h"
 #include "ctl/table.h"
 #include "sql/queries.h"
 #include "store/migrate.h"
@@ -135,6 +136,50 @@ enum status db_finish(struct ctl *ctl, const struct ctl_args *args, struct err *
         return st;
     }
     return print_finished(ctl, admin_value(rows, 0, 0), err);
+}
+
+static enum status print_clock(const struct ctl *ctl, const char *clock, struct err *err)
+{
+    static const struct table_column columns[] = {{"postgresql", CELL_TEXT}};
+    auto_table struct table table = TABLE("clock", columns);
+    const struct table *const tables[] = {&table};
+    if (!ctl->is_json) {
+        (void)fprintf(ctl->out, "history is deleted by PostgreSQL's clock, which says %s\n", clock);
+        return STATUS_OK;
+    }
+    enum status st = table_add(&table, &clock, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return tables_print(tables, 1, true, ctl->out, err);
+}
+
+enum status db_trust_clock(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    auto_admin struct admin *a = NULL;
+    auto_admin_rows struct admin_rows *rows = NULL;
+    char clock[HUMAN_TIME_MAX];
+    int64_t now_us = 0;
+    enum status st = ctl_session(ctl, &a, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = ctl_now(a, &now_us, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    human_iso(now_us, clock);
+    if (ctl_value(args, "yes") == NULL) {
+        return err_fail(err, STATUS_INVALID,
+                        "PostgreSQL's clock says %s, and what is old by it is deleted; add --yes "
+                        "to confirm",
+                        clock);
+    }
+    st = ctl_written(admin_query(a, &SQL_ADMIN_TRUST_CLOCK, NULL, &rows, err), err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return print_clock(ctl, clock, err);
 }
 
 enum status db_rollback(struct ctl *ctl, const struct ctl_args *args, struct err *err)

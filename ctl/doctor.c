@@ -91,9 +91,20 @@ int64_t doctor_number(const struct admin_rows *rows, int row, int column)
     return st == STATUS_OK ? value : 0;
 }
 
+static void check_hold(struct report *r, int64_t hold_us)
+{
+    if (hold_us > 0) {
+        report_say(
+            r, HEALTH_FAIL, "history",
+            "correct PostgreSQL's clock; if it is right now: claimctl db trust-clock",
+            "PostgreSQL's clock has jumped ahead: the leader deletes nothing for %.1f h more",
+            (double)hold_us / (3600.0 * US_PER_S));
+    }
+}
+
 static enum status check_cluster(struct report *r, struct admin *a, struct err *err)
 {
-    enum { DAYS_AHEAD, LIVE, STALE, LOCK_NODES, T_MAX };
+    enum { DAYS_AHEAD, LIVE, STALE, LOCK_NODES, T_MAX, SWEEP_HOLD };
     auto_admin_rows struct admin_rows *rows = NULL;
     enum status st = admin_query(a, &SQL_ADMIN_DOCTOR, NULL, &rows, err);
     if (st != STATUS_OK || admin_row_count(rows) != 1) {
@@ -107,6 +118,7 @@ static enum status check_cluster(struct report *r, struct admin *a, struct err *
                "history", "start claimd-scheduler: the leader creates the partitions",
                "%lld days ahead%s", (long long)(days < 0 ? 0 : days),
                days >= DAYS_AHEAD_MIN ? "" : ": does a scheduler run?");
+    check_hold(r, doctor_number(rows, 0, SWEEP_HOLD));
     int64_t live = doctor_number(rows, 0, LIVE);
     report_say(r, live > 0 ? HEALTH_OK : HEALTH_FAIL, "workers",
                "start claimd-worker; if it exits, its log says why", "%lld live", (long long)live);

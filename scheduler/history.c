@@ -7,6 +7,7 @@
 #include "base/timer.h"
 #include "model/vacuum_pace.h"
 #include "scheduler/feeder.h"
+#include "store/feed_store.h"
 #include "store/history_store.h"
 
 #define DAYS_AHEAD 14
@@ -36,7 +37,9 @@ struct history {
     int64_t sweep_at_us;
     int64_t begun_us;
     struct vacuum_pace vacuum;
-    struct history_day removing;
+    int64_t looked_us;           /* at PostgreSQL's clock: BOOTTIME; 0 = this leader has not yet */
+    bool is_held;                /* nothing is deleted: that clock has jumped */
+    struct history_day removing; /* no name: none */
     struct history_index indexing;
     struct history_sweep sweeping; /* no day: none */
     struct complaint complaints[TASKS];
@@ -124,6 +127,55 @@ static void on_forgotten(void *ctx, enum status st, const struct pg_result *cons
     }
 }
 
+static int64_t look(const struct history *h, const struct history_clock *clock,
+                    struct sweep_clock *ret)
+{
+    int64_t passed_us = h->looked_us == 0 ? SWEEP_NEVER_US : clock_boot_us() - h->looked_us;
+    *ret = clock->last;
+    return sweep_clock_look(ret, clock->now_us, passed_us);
+}
+
+static void note_look(struct history *h, const struct sweep_clock *now, int64_t jump_us)
+{
+    h->looked_us = clock_boot_us();
+    if (jump_us > 0 || (now->hold_us > 0 && !h->is_held)) {
+        log_error("history_held", LOG_I64("jump_s", jump_us / US_PER_S),
+                  LOG_I64("hold_s", now->hold_us / US_PER_S),
+                  LOG_TEXT("action", "nothing is deleted until then; if PostgreSQL's clock is "
+                                     "right: claimctl db trust-clock"));
+    } else if (now->hold_us == 0 && h->is_held) {
+        log_info("history_released", LOG_TEXT("action", "deleting what is old"));
+    }
+    h->is_held = now->hold_us > 0;
+}
+
+/* The look is stored: now what it allowed. */
+static void on_looked(void *ctx, enum status st, const struct pg_result *const *results,
+                      const struct err *err)
+{
+    struct history *h = ctx;
+    struct err failed = {0};
+    if (st != STATUS_OK) {
+        task_fail(h, err);
+        return;
+    }
+    if (pg_row_count(results[0]) == 0) { /* another came between */
+        h->partitions_at_us = clock_boot_us() + h->vacuum_every_us;
+        task_done(h);
+        return;
+    }
+    if (h->is_held) {
+        task_done(h);
+        return;
+    }
+    st = h->removing.name[0] != '\0'
+             ? history_store_remove(h->pg, &h->removing, on_removed, h, &failed)
+             : history_store_forget(h->pg, h->keep_days, on_forgotten, h, &failed);
+    if (st != STATUS_OK) {
+        task_fail(h, &failed);
+    }
+}
+
 static void on_old(void *ctx, enum status st, const struct pg_result *const *results,
                    const struct err *err)
 {
@@ -132,17 +184,20 @@ static void on_old(void *ctx, enum status st, const struct pg_result *const *res
         task_fail(h, err);
         return;
     }
+    struct history_clock clock;
+    struct sweep_clock now;
     struct err failed = {0};
-    if (pg_row_count(results[0]) == 0) {
-        if (history_store_forget(h->pg, h->keep_days, on_forgotten, h, &failed) != STATUS_OK) {
-            task_fail(h, &failed);
-        }
+    history_clock_row(results[0], &clock);
+    int64_t jump_us = look(h, &clock, &now);
+    h->removing.name[0] = '\0';
+    if (pg_row_count(results[1]) > 0) {
+        history_day_row(results[1], 0, &h->removing);
+    }
+    if (history_store_looked(h->pg, &clock, &now, on_looked, h, &failed) != STATUS_OK) {
+        task_fail(h, &failed);
         return;
     }
-    history_day_row(results[0], 0, &h->removing);
-    if (history_store_remove(h->pg, &h->removing, on_removed, h, &failed) != STATUS_OK) {
-        task_fail(h, &failed);
-    }
+    note_look(h, &now, jump_us);
 }
 
 /* One step of one day at a time, until none is left. */
@@ -328,12 +383,18 @@ static void on_to_sweep(void *ctx, enum status st, const struct pg_result *const
         task_fail(h, err);
         return;
     }
-    if (pg_row_count(results[0]) == 0) {
+    struct history_clock clock;
+    struct sweep_clock now;
+    history_clock_row(results[0], &clock);
+    if (look(h, &clock, &now) > 0) {
+        h->partitions_at_us = 0; /* whose look is stored */
+    }
+    if (pg_row_count(results[1]) == 0 || now.hold_us > 0) {
         h->sweep_at_us = clock_boot_us() + h->partitions_every_us;
         task_done(h);
         return;
     }
-    history_sweep_row(results[0], 0, &h->sweeping);
+    history_sweep_row(results[1], 0, &h->sweeping);
     sweep_again(h);
 }
 
@@ -436,7 +497,14 @@ static enum status on_lead(const struct service_env *env, void **ret_self, struc
 static void on_roll(void *ctx, const struct roll *roll)
 {
     struct history *h = ctx;
-    (void)roll;
+    bool is_released = h->is_held && (roll->work & FEED_TICK_HOLD) == 0;
+    if (is_released) { /* somebody trusts the clock */
+        h->sweep_at_us = 0;
+    }
+    if (is_released || (roll->work & FEED_TICK_NO_DAY) != 0) {
+        h->partitions_at_us = 0;
+        next(h);
+    }
     uint64_t fed = feeder_counters(h->feeder)->fed;
     if (vacuum_pace_is_worth_a_look(&h->vacuum, fed, clock_boot_us())) {
         h->vacuum_at_us = 0;

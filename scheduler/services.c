@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "scheduler/batches.h"
 #include "scheduler/cron.h"
+#include "scheduler/days.h"
 #include "scheduler/feeder.h"
 #include "scheduler/history.h"
 #include "scheduler/rates.h"
@@ -20,6 +21,7 @@ static const struct service *const table[] = {
     &cron_service,    /* ticks of schedules become jobs */
     &batches_service, /* what waits for jobs to end goes on */
     &rates_service,   /* what keys with a rate allow becomes hints */
+    &days_service,    /* today and tomorrow have a partition */
     &history_service, /* partitions are made and dropped, `job` is vacuumed */
     &survey_service,  /* the gauges of all queues */
 };

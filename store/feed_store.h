@@ -54,10 +54,12 @@ enum feed_tick_part { FEED_TICK_NOW, FEED_TICK_WORKER, FEED_TICK_PAUSED };
 
 /* What there is, so that nobody asks for it where there is none. */
 enum feed_tick_work {
-    FEED_TICK_RATES = 1,    /* keys with a rate */
-    FEED_TICK_WAKES = 2,    /* jobs that may wait no longer for others */
-    FEED_TICK_BATCHES = 4,  /* closed, and not over */
-    FEED_TICK_SCHEDULES = 8 /* not paused */
+    FEED_TICK_RATES = 1,     /* keys with a rate */
+    FEED_TICK_WAKES = 2,     /* jobs that may wait no longer for others */
+    FEED_TICK_BATCHES = 4,   /* closed, and not over */
+    FEED_TICK_SCHEDULES = 8, /* not paused */
+    FEED_TICK_NO_DAY = 16,   /* of the history, for today or tomorrow */
+    FEED_TICK_HOLD = 32      /* nothing of the history is deleted */
 };
 
 struct feed_tick_row {

@@ -31,11 +31,38 @@ enum status history_store_ensure(struct pg *pg, int ahead, pg_done_cb *done, voi
     return send_one(pg, &SQL_DAY_ENSURE, &param, done, ctx, err);
 }
 
-enum status history_store_old(struct pg *pg, int keep, pg_done_cb *done, void *ctx, struct err *err)
+enum status history_store_ensure_now(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err)
+{
+    char storage[4];
+    struct pg_param param = pg_param_i32(1, storage);
+    return pg_send_one(pg, &SQL_DAY_ENSURE, &param, done, ctx, err);
+}
+
+/* What is old, and by which clock. */
+static enum status send_list(struct pg *pg, const struct pg_statement *list, int keep,
+                             pg_done_cb *done, void *ctx, struct err *err)
 {
     char storage[4];
     struct pg_param param = pg_param_i32(keep, storage);
-    return send_one(pg, &SQL_DAY_OLD, &param, done, ctx, err);
+    struct pg_request request = {
+        .steps = {{.statement = &SQL_DAY_CLOCK}, {.statement = list, .params = &param}},
+        .step_count = 2,
+        .timeout_us = TIMEOUT_US,
+        .done = done,
+        .ctx = ctx};
+    return pg_send(pg, &request, err);
+}
+
+void history_clock_row(const struct pg_result *r, struct history_clock *ret)
+{
+    *ret =
+        (struct history_clock){.now_us = pg_time_us(r, 0, 0),
+                               .last = {.at_us = pg_time_us(r, 0, 1), .hold_us = pg_i64(r, 0, 2)}};
+}
+
+enum status history_store_old(struct pg *pg, int keep, pg_done_cb *done, void *ctx, struct err *err)
+{
+    return send_list(pg, &SQL_DAY_OLD, keep, done, ctx, err);
 }
 
 enum status history_store_forget(struct pg *pg, int keep, pg_done_cb *done, void *ctx,
@@ -104,12 +131,21 @@ static enum status send_params(struct pg *pg, const struct pg_statement *stateme
     return st;
 }
 
+enum status history_store_looked(struct pg *pg, const struct history_clock *clock,
+                                 const struct sweep_clock *now, pg_done_cb *done, void *ctx,
+                                 struct err *err)
+{
+    struct params p = {.count = 0};
+    params_i64(&p, clock->last.at_us);
+    params_i64(&p, now->at_us);
+    params_i64(&p, now->hold_us);
+    return send_params(pg, &SQL_DAY_LOOKED, &p, done, ctx, err);
+}
+
 enum status history_store_to_sweep(struct pg *pg, int keep, pg_done_cb *done, void *ctx,
                                    struct err *err)
 {
-    char storage[4];
-    struct pg_param param = pg_param_i32(keep, storage);
-    return send_one(pg, &SQL_DAY_TO_SWEEP, &param, done, ctx, err);
+    return send_list(pg, &SQL_DAY_TO_SWEEP, keep, done, ctx, err);
 }
 
 void history_sweep_row(const struct pg_result *r, int row, struct history_sweep *ret)

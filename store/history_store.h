@@ -5,12 +5,29 @@
 #ifndef CLAIMD_STORE_HISTORY_STORE_H
 #define CLAIMD_STORE_HISTORY_STORE_H
 
+#include "model/sweep_clock.h"
 #include "store/pg/pg.h"
 
 #define HISTORY_NAME_SIZE 64
 
 /* Makes what is missing of the days from today to `ahead` days on. results[0]: how many it made. */
 enum status history_store_ensure(struct pg *pg, int ahead, pg_done_cb *done, void *ctx,
+                                 struct err *err) MUST_USE;
+
+/* The days of today and tomorrow, on a connection with timeouts. */
+enum status history_store_ensure_now(struct pg *pg, pg_done_cb *done, void *ctx,
+                                     struct err *err) MUST_USE;
+
+/* What is said of PostgreSQL's clock beside a list of what is old: the clock as of that list, and
+ * what was stored at the last look. */
+struct history_clock {
+    int64_t now_us;
+    struct sweep_clock last;
+};
+void history_clock_row(const struct pg_result *r, struct history_clock *ret);
+/* Stores what came of a look, unless another came between. */
+enum status history_store_looked(struct pg *pg, const struct history_clock *clock,
+                                 const struct sweep_clock *now, pg_done_cb *done, void *ctx,
                                  struct err *err) MUST_USE;
 
 /* How a day goes: detached without waiting for readers, an interrupted detach finished, dropped. */
@@ -21,8 +38,8 @@ struct history_day {
     enum history_step step;
 };
 
-/* Days older than `keep` days and all rules, empty ones, and interrupted ones; results[0]: rows of
- * history_day_row(). */
+/* Days older than `keep` days and all rules, empty ones, and interrupted ones; results[0]: a
+ * history_clock_row(); results[1]: rows of history_day_row(). */
 enum status history_store_old(struct pg *pg, int keep, pg_done_cb *done, void *ctx,
                               struct err *err) MUST_USE;
 void history_day_row(const struct pg_result *r, int row, struct history_day *ret);
@@ -49,7 +66,8 @@ struct history_sweep {
     int64_t left_over;
 };
 
-/* The next one; results[0]: at most one row of history_sweep_row(). */
+/* The next one; results[0]: a history_clock_row(); results[1]: at most one row of
+ * history_sweep_row(). */
 enum status history_store_to_sweep(struct pg *pg, int keep, pg_done_cb *done, void *ctx,
                                    struct err *err) MUST_USE;
 void history_sweep_row(const struct pg_result *r, int row, struct history_sweep *ret);

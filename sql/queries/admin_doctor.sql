@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What doctor asks of the database in one go: days of the history that exist ahead of today (in one run), workers, the cluster's row.
+-- What doctor asks of the database in one go: days of the history that exist ahead of today (in one run), workers, the cluster's row
+-- (sweep_hold_us: for so long nothing of the history is deleted).
 SELECT (SELECT count(*)
           FROM generate_series(0, 60) AS n
          WHERE NOT EXISTS (SELECT FROM generate_series(0, n) AS m
@@ -8,5 +9,5 @@ SELECT (SELECT count(*)
            AS days_ahead,
        (SELECT count(*) FROM claimd.worker WHERE NOT dead AND NOT stopped AND stale_at > clock_timestamp()) AS live_workers,
        (SELECT count(*) FROM claimd.worker WHERE NOT dead AND NOT stopped AND stale_at <= clock_timestamp()) AS stale_workers,
-       c.lock_nodes, c.t_max_us
+       c.lock_nodes, c.t_max_us, c.sweep_hold_us
   FROM claimd.cluster c

@@ -179,7 +179,7 @@ static void start_pg(struct fleet *f, const char *database)
 {
     char sub[SERVER_PATH_MAX + 32];
     (void)snprintf(sub, sizeof sub, "%s/pg", f->dir);
-    OK(pg_server_start(sub, false, &f->pg, &err));
+    OK(pg_server_start_env(sub, false, f->options.pg_env, &f->pg, &err));
     OK(pg_server_create_db(&f->pg, database, NULL, f->conninfo, sizeof f->conninfo, &err));
 }
 

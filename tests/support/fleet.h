@@ -20,6 +20,8 @@ struct fleet_options {
     int slots;              /* per worker; 0 = 2 */
     const char *more;       /* further members of the configuration's top object, or NULL */
     const char *redis_conf; /* further lines for each master, or NULL */
+    /* Variables for a PostgreSQL of its own, NULL-ended, or NULL; they outlive the fleet. */
+    const char *const *pg_env;
 };
 
 struct fleet {

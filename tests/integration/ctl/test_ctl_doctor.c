@@ -193,6 +193,19 @@ START_TEST(missing_days_of_history_fail)
 }
 END_TEST
 
+START_TEST(X2_doctor_fails_while_nothing_is_deleted_until_somebody_trusts_the_clock)
+{
+    ctl_sql("UPDATE claimd.cluster SET sweep_hold_us = 3600000000 * 5 / 2");
+    doctor_exits(1);
+    assert_line("FAIL", "history", "the leader deletes nothing for 2.5 h more");
+    ck_assert_int_eq(ctl_exit("db", "trust-clock"), 2);
+    assert_says("add --yes to confirm");
+    doctor_exits(1);
+    ck_assert_int_eq(ctl_exit("db", "trust-clock", "--yes"), 0);
+    doctor_exits(0);
+}
+END_TEST
+
 START_TEST(a_node_that_is_down_fails_with_its_address)
 {
     redis_server_stop(&nodes.servers[1]);
@@ -548,6 +561,7 @@ int main(void)
     tcase_add_test(tests, postgresql_away_is_one_line_and_the_rest_goes_on);
     tcase_add_test(tests, a_wrong_schema_names_the_migration);
     tcase_add_test(tests, missing_days_of_history_fail);
+    tcase_add_test(tests, X2_doctor_fails_while_nothing_is_deleted_until_somebody_trusts_the_clock);
     tcase_add_test(tests, a_node_that_is_down_fails_with_its_address);
     tcase_add_test(tests, N7_the_same_server_twice_fails);
     tcase_add_test(tests, N5_a_node_that_may_evict_fails);

@@ -253,6 +253,7 @@ static const struct {
     {{"db", "status"}, "migrations"},
     {{"db", "verify"}, "checks"},
     {{"db", "finish"}, "upgrade"},
+    {{"db", "trust-clock", "--yes"}, "clock"},
     {{"lock-nodes", "show"}, "lock_nodes"},
     {{"lock-nodes", "set", "--yes"}, "lock_nodes"},
     {{"enqueue", "a"}, "job"},

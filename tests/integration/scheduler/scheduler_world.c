@@ -146,6 +146,18 @@ void beat_is_stale(int n)
             worker_uuid(n));
 }
 
+void given_past_day(int days_ago)
+{
+    sql_run(fleet.sql,
+            "DO $$ DECLARE day date := (clock_timestamp() AT TIME ZONE 'UTC')::date - %d; name text"
+            " := 'job_history_' || to_char(day, 'YYYYMMDD'); BEGIN EXECUTE format('CREATE TABLE"
+            " claimd.%%I (LIKE claimd.job_history INCLUDING ALL)', name); EXECUTE format('ALTER"
+            " TABLE claimd.%%I OWNER TO claimd_scheduler', name); EXECUTE format('ALTER TABLE"
+            " claimd.job_history ATTACH PARTITION claimd.%%I FOR VALUES FROM (%%L) TO (%%L)', name,"
+            " day::timestamp AT TIME ZONE 'UTC', (day + 1)::timestamp AT TIME ZONE 'UTC'); END $$",
+            days_ago);
+}
+
 int64_t given_running(int n, const char *kind, int attempt)
 {
     return sql_i64(fleet.sql,

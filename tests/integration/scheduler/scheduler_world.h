@@ -31,6 +31,9 @@ void given_worker(int n, const char *queues, const char *kinds);
 void beat_is_stale(int n);
 const char *worker_uuid(int n);
 
+/* A day of the history that is over: an empty partition. */
+void given_past_day(int days_ago);
+
 /* A job that runs under worker n; returns its id. */
 int64_t given_running(int n, const char *kind, int attempt);
 

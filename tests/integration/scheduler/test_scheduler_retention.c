@@ -14,14 +14,6 @@ static void setup(void)
     world_start(CONFIG);
     given_worker(1, "default", "noop");
     sql_run(fleet.sql, "INSERT INTO claimd.kind (name) VALUES ('short'), ('long')");
-    sql_run(fleet.sql, "CREATE FUNCTION given_day(n integer) RETURNS void LANGUAGE plpgsql AS $$ "
-                       "DECLARE day date := (clock_timestamp() AT TIME ZONE 'UTC')::date - n; name "
-                       "text := 'job_history_' || to_char(day, 'YYYYMMDD'); BEGIN EXECUTE "
-                       "format('CREATE TABLE claimd.%%I (LIKE claimd.job_history INCLUDING ALL)', "
-                       "name); EXECUTE format('ALTER TABLE claimd.%%I OWNER TO claimd_scheduler', "
-                       "name); EXECUTE format('ALTER TABLE claimd.job_history ATTACH PARTITION "
-                       "claimd.%%I FOR VALUES FROM (%%L) TO (%%L)', name, day::timestamp AT TIME "
-                       "ZONE 'UTC', (day + 1)::timestamp AT TIME ZONE 'UTC'); END $$");
 }
 
 static void teardown(void)
@@ -60,7 +52,9 @@ static bool said(size_t i, const char *text)
 
 START_TEST(feat_B20_the_leader_deletes_what_is_older_than_its_rule_and_drops_what_is_empty)
 {
-    sql_run(fleet.sql, "SELECT given_day(n) FROM unnest('{3,5,20}'::int[]) n");
+    given_past_day(3);
+    given_past_day(5);
+    given_past_day(20);
     given_jobs("short", 3, 3000);
     given_jobs("long", 3, 10);
     given_jobs("short", 5, 100);
@@ -82,7 +76,7 @@ END_TEST
 
 START_TEST(feat_B20_a_new_leader_goes_on_where_one_was_killed_in_the_middle)
 {
-    sql_run(fleet.sql, "SELECT given_day(3)");
+    given_past_day(3);
     given_jobs("short", 3, 60000);
     given_jobs("long", 3, 1);
     sql_run(fleet.sql, "SELECT claimd.retain_kind('short', '2 days')");
@@ -102,7 +96,7 @@ END_TEST
 START_TEST(feat_B20_a_job_that_somebody_has_locked_goes_later)
 {
     struct sql *reader = sql_open(fleet.conninfo);
-    sql_run(fleet.sql, "SELECT given_day(3)");
+    given_past_day(3);
     given_jobs("short", 3, 10);
     given_jobs("long", 3, 1);
     sql_run(fleet.sql, "SELECT claimd.retain_kind('short', '2 days')");

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/sweep_clock.h"
+
+#include "base/clock.h"
+#include "base/minmax.h"
+
+#define DAY_US (86400 * US_PER_S)
+#define HOLD_US DAY_US
+#define JUMP_US DAY_US          /* beyond the leader's own clock */
+#define ABSENCE_US (7 * DAY_US) /* without one: so long there may have been no leader */
+
+int64_t sweep_clock_look(struct sweep_clock *c, int64_t pg_us, int64_t passed_us)
+{
+    int64_t advanced_us = pg_us - c->at_us;
+    int64_t jump_us = passed_us == SWEEP_NEVER_US ? advanced_us : advanced_us - passed_us;
+    int64_t most_us = passed_us == SWEEP_NEVER_US ? ABSENCE_US : JUMP_US;
+    c->at_us = pg_us;
+    if (jump_us > most_us) {
+        c->hold_us = HOLD_US;
+        return jump_us;
+    }
+    c->hold_us = max_i64(c->hold_us - max_i64(passed_us, 0), 0);
+    return 0;
+}
