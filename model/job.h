@@ -54,12 +54,19 @@ static inline bool job_state_is_final(enum job_state s)
 #define JOB_FLAG_KEY 2
 #define JOB_FLAG_PLACE 4
 #define JOB_FLAGS_LIMITED (JOB_FLAG_KEY | JOB_FLAG_PLACE)
+#define JOB_FLAG_STRIKE 256 /* × its strikes, at most JOB_STRIKES_MAX */
+#define JOB_STRIKES_MAX 2   /* uncharged ends of which nobody knows whose doing they were */
 #define JOB_NAME_MAX 64
 #define JOB_WORKER_ID_SIZE 37 /* uuid text */
 #define JOB_PRIORITY_MAX 9
 #define JOB_ERROR_MAX 1024
 #define JOB_DELAY_US_MAX (INT64_C(366) * 86400 * 1000000) /* of a retry */
 #define JOB_SNOOZE_US_MIN INT64_C(1000000) /* uncharged, so nothing else would slow it down */
+
+static inline int job_strikes(int flags)
+{
+    return flags / JOB_FLAG_STRIKE;
+}
 
 /* ^[a-z][a-z0-9_]*$, at most 64 octets; queues also '.' and '-'. INVALID names the rule. */
 enum status job_kind_check(const char *name, struct err *err) MUST_USE;

@@ -155,6 +155,7 @@ static void on_tick(uv_timer_t *timer)
     int64_t now = clock_boot_us();
     bool has_bare = false;
     struct job_in_hand *next = NULL;
+    dispatch_take_results(w); /* what was written over is found here, too */
     for (struct job_in_hand *job = w->jobs.by_id; job != NULL;
          job = next) { /* lock.W4: before any I/O */
         next = job->hh.next;

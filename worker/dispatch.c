@@ -137,11 +137,16 @@ static size_t frame_bytes(const struct job_in_hand *job)
            text_len(job->checkpoint) + FRAME_ROOM;
 }
 
+/* What runs before it may write over the page, and nobody knows then whether it has begun: it must
+ * not be one that is charged in doubt, nor wait behind one that was doubted. */
 static bool may_wait_in(struct slot *s, const struct job_in_hand *job)
 {
+    const struct job_in_hand *present = slot_present(s);
     size_t bytes = frame_bytes(job);
-    return !job->settings.at_most_once && bytes <= BEHIND_BYTES_MAX &&
-           slot_takes(s, job->kind, bytes);
+    bool is_charged_in_doubt = job->settings.at_most_once || job_strikes(job->flags) > 0 ||
+                               job->attempt >= job->settings.max_attempts;
+    return !is_charged_in_doubt && (present == NULL || job_strikes(present->flags) == 0) &&
+           bytes <= BEHIND_BYTES_MAX && slot_takes(s, job->kind, bytes);
 }
 
 static void fill_up(struct worker *w, struct slot *s, size_t wanted, int64_t now_us)
@@ -227,6 +232,15 @@ static void on_look(uv_timer_t *timer)
         (void)uv_timer_stop(timer);
     }
     dispatch_jobs(w);
+}
+
+void dispatch_take_results(struct worker *w)
+{
+    for (size_t i = 0; i < w->slot_count; i++) {
+        if (slot_state(w->slots[i]) == SLOT_BUSY) {
+            slot_take_results(w->slots[i]);
+        }
+    }
 }
 
 void dispatch_tick(struct worker *w, int64_t now_us)

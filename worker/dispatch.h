@@ -22,6 +22,8 @@ void dispatch_close(struct worker *w);
 
 void dispatch_jobs(struct worker *w);
 
+/* Of all busy runners. */
+void dispatch_take_results(struct worker *w);
 /* Each tick: what has waited in a runner for that long comes back. */
 void dispatch_tick(struct worker *w, int64_t now_us);
 

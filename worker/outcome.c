@@ -18,7 +18,8 @@ static int64_t delay_us(const struct run_facts *f)
 
 static struct run_verdict failed(const struct run_facts *f, const char *outcome)
 {
-    bool is_crash = f->end == RUN_END_CRASHED;
+    bool is_crash =
+        f->end == RUN_END_CRASHED || f->end == RUN_END_SPOILT || f->end == RUN_END_DOUBTED;
     bool is_poison = is_crash && f->crashes + 1 >= f->settings.max_crashes;
     bool is_last = is_poison || f->attempt >= f->settings.max_attempts;
     struct run_verdict v = {.outcome = outcome, .crashed = is_crash, .is_poison = is_poison};
@@ -43,6 +44,20 @@ static struct run_verdict snoozed(const struct run_facts *f)
 static struct run_verdict lost(bool is_crash)
 {
     return (struct run_verdict){.kind = FINISH_DISCARDED, .outcome = "lost", .crashed = is_crash};
+}
+
+/* It may be the doing of another run, so it is uncharged, but not without end. A last attempt that
+ * may have begun is not given back: the job would start more often than it may. */
+static struct run_verdict doubted(const struct run_facts *f, bool is_once)
+{
+    bool is_last = f->end == RUN_END_DOUBTED && f->attempt >= f->settings.max_attempts;
+    if (is_once) {
+        return lost(f->end == RUN_END_DOUBTED);
+    }
+    if (is_last || f->strikes >= JOB_STRIKES_MAX) {
+        return failed(f, "crashed");
+    }
+    return (struct run_verdict){.kind = FINISH_HAND_BACK, .outcome = "doubted", .crashed = true};
 }
 
 struct run_verdict run_verdict(const struct run_facts *f)
@@ -71,6 +86,9 @@ struct run_verdict run_verdict(const struct run_facts *f)
         return is_once ? lost(false) : failed(f, "timeout");
     case RUN_END_KILLED:
         return is_once ? lost(false) : (struct run_verdict){.kind = FINISH_HAND_BACK};
+    case RUN_END_SPOILT:
+    case RUN_END_DOUBTED:
+        return doubted(f, is_once);
     case RUN_END_NOT_STARTED:
         break;
     }

@@ -18,7 +18,9 @@ enum run_end {
     RUN_END_CANCEL,      /* … not any more */
     RUN_END_CRASHED,     /* the runner died by itself, or broke the protocol */
     RUN_END_TIMEOUT,     /* killed for its timeout */
-    RUN_END_KILLED,      /* killed by us for its lease, a drain, or what was not its doing */
+    RUN_END_KILLED,      /* killed by us for its lease or a drain */
+    RUN_END_SPOILT,      /* … for what an earlier run of its runner may have written */
+    RUN_END_DOUBTED,     /* nobody knows whether it has begun: its runner's page was written over */
     RUN_END_NOT_STARTED, /* never reached a handler */
 };
 
@@ -27,6 +29,7 @@ struct run_facts {
     bool is_cancelled; /* its cancel was asked for */
     int attempt;
     int crashes; /* before this one */
+    int strikes; /* the same */
     struct kind_settings settings;
     int64_t retry_after_us; /* asked for by the handler; < 0 = backoff */
     int jitter_unit;        /* 0…1000 */
@@ -36,7 +39,7 @@ struct run_verdict {
     enum finish_kind kind;
     const char *outcome; /* job_attempt.outcome; NULL when nothing is recorded */
     int64_t delay_us;
-    bool crashed;
+    bool crashed;   /* HAND_BACK: a strike */
     bool is_poison; /* discarded because its crashes are used up */
 };
 

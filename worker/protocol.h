@@ -51,9 +51,12 @@ struct runner_page {
     _Atomic int32_t is_cancelled; /* of the present job; should_stop is set as well */
     _Atomic int32_t
         was_left; /* the runner ends itself: its handler neither returned nor ended it */
-    /* The n-th JOB of a runner's life has place n % RUNNER_DEPTH: its nonce once it was sent, which
-     * the runner turns into −nonce before it calls the handler, and the worker into 0 to take the
-     * job back. Whoever swaps it first has it. 0 as well when it was answered. */
+    /* The n-th JOB of a runner's life has place n % RUNNER_DEPTH. The worker puts the job's ticket
+     * there before it sends the job: a random number > 0 that is nowhere else. The runner swaps it
+     * for −nonce before it calls the handler, or for −ticket if no plugin serves the kind; the
+     * worker swaps it for 0 to take the job back, and clears it when the job was answered. Who
+     * swaps first has the job. A running handler can no longer know its ticket, so any other value
+     * in the place of a job that the worker waits for shows that the page was written over. */
     _Atomic int64_t places[RUNNER_DEPTH];
     /* Of the run that what follows is of, by the runner; 0 = it never started one, or is about
      * to. */

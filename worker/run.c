@@ -43,6 +43,8 @@ static const char *const ends_recorded_as[] = {[RUN_END_DONE] = "done",
                                                [RUN_END_CRASHED] = "crashed",
                                                [RUN_END_TIMEOUT] = "timeout",
                                                [RUN_END_KILLED] = "killed",
+                                               [RUN_END_SPOILT] = "spoilt",
+                                               [RUN_END_DOUBTED] = "doubted",
                                                [RUN_END_NOT_STARTED] = "not_started"};
 
 /* Who waits for a finish: the job, and what its log line says. */
@@ -276,7 +278,9 @@ static enum run_end end_of(const struct worker *w, const struct job_in_hand *job
     case SLOT_NOT_STARTED:
         return RUN_END_NOT_STARTED;
     case SLOT_SPOILT:
-        return RUN_END_KILLED;
+        return RUN_END_SPOILT;
+    case SLOT_DOUBTED:
+        return RUN_END_DOUBTED;
     case SLOT_DIED:
         break;
     }
@@ -297,12 +301,20 @@ void run_begun(struct job_in_hand *job, int64_t now_us)
            RECORD_I64("att", job->attempt), RECORD_I64("once", job->settings.at_most_once));
 }
 
-/* It may have waited behind others in its runner, who knows for how long it ran. */
+/* As its runner says, who may be wrong: not longer than since it was sent. */
+static int64_t ran_us(const struct job_in_hand *job, const struct result_frame *result)
+{
+    int64_t most_us = clock_boot_us() - job->started_us;
+    return result->ran_us < most_us ? result->ran_us : most_us;
+}
+
+/* It may have waited behind others in its runner. */
 static void set_started(struct job_in_hand *job, const struct slot_run *run)
 {
     run_begun(job, job->started_us);
-    int64_t began_us = run->result == NULL ? 0 : clock_boot_us() - run->result->ran_us;
-    job->started_us = began_us > job->started_us ? began_us : job->started_us;
+    if (run->result != NULL) {
+        job->started_us = clock_boot_us() - ran_us(job, run->result);
+    }
 }
 
 static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot_run *run)
@@ -324,6 +336,7 @@ static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot
                               .is_cancelled = job->cancel_us > 0,
                               .attempt = job->attempt,
                               .crashes = job->crashes,
+                              .strikes = job_strikes(job->flags),
                               .settings = job->settings,
                               .retry_after_us = -1,
                               .jitter_unit = (int)rand_below(&w->rand, 1001)};
@@ -338,7 +351,7 @@ static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot
         f.log_tail = r->log_tail_len > 0 ? r->log_tail : NULL;
         f.log_tail_len = r->log_tail_len;
         if (end != RUN_END_NOT_STARTED) {
-            w->runs.mean_us = capacity_mean(w->runs.mean_us, r->ran_us);
+            w->runs.mean_us = capacity_mean(w->runs.mean_us, ran_us(job, r));
         }
     } else if (run->text != NULL) {
         f.error = end == RUN_END_TIMEOUT ? "timeout: the handler did not stop" : run->text;

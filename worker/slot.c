@@ -8,6 +8,7 @@
 #include "worker/slot_internal.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -20,6 +21,37 @@
 #define EOF_GRACE_MS 200
 /* For a runner that said it leaves: it ends its children first. */
 #define LEAVE_DEADLINE_MS 2000
+
+/* ---- the page ---- */
+
+static void release_page(struct slot *s)
+{
+    if (s->page != NULL) {
+        (void)munmap(s->page, RUNNER_PAGE_SIZE);
+        close_slot(&s->page_fd);
+        s->page = NULL;
+    }
+}
+
+/* One for each child: what an earlier one left behind may still write to its own. Sealed, since a
+ * handler that made it shorter would end us by SIGBUS. */
+static enum status make_page(struct slot *s, struct err *err)
+{
+    autoclose int fd = memfd_create("claimd-runner", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0 || ftruncate(fd, RUNNER_PAGE_SIZE) != 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "shared page of a runner");
+    }
+    void *at = mmap(NULL, RUNNER_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED) {
+        return err_fail_sys(err, STATUS_NOMEM, errno, "shared page of a runner");
+    }
+    release_page(s);
+    s->page = at;
+    s->page_fd = fd;
+    fd = -1;
+    return STATUS_OK;
+}
 
 static void start_child(struct slot *s);
 
@@ -193,8 +225,7 @@ static void on_handle_closed(uv_handle_t *handle)
     struct slot *s = handle->data;
     s->open_handles--;
     if (s->is_closing && s->open_handles == 0) {
-        (void)munmap(s->page, RUNNER_PAGE_SIZE);
-        close_slot(&s->page_fd);
+        release_page(s);
         buf_release(&s->in);
         buf_release(&s->results);
         buf_release(&s->out);
@@ -218,11 +249,12 @@ static void on_restart(uv_timer_t *timer)
     start_child(timer->data);
 }
 
-static void report_started_death(struct slot *s, const char *text)
+static void report_started_death(struct slot *s, const char *text, bool is_sure)
 {
     char log_tail[JOB_LOG_TAIL_MAX];
     bool is_blameless = s->child.is_spoilt && s->child.broken.status != STATUS_OK;
-    struct slot_run run = {.end = is_blameless ? SLOT_SPOILT : SLOT_DIED,
+    enum slot_end certain = is_blameless ? SLOT_SPOILT : SLOT_DIED;
+    struct slot_run run = {.end = is_sure ? certain : SLOT_DOUBTED,
                            .text = text,
                            .log_tail = log_tail,
                            .log_tail_len = run_log_tail(s->page, log_tail)};
@@ -251,6 +283,25 @@ static void plan_restart(struct slot *s, bool has_worked)
     s->restart_ms = s->restart_ms * 2 < RESTART_MAX_MS ? s->restart_ms * 2 : RESTART_MAX_MS;
 }
 
+/* They begin in their order, each when the one before it is answered: of several that are left only
+ * the first one can have begun. Returns whether it may have. */
+static bool report_left(struct slot *s, const char *text)
+{
+    bool was_started = false;
+    bool is_first = true;
+    for (const struct slot_job *job = slot_first(s); job != NULL; job = slot_first(s)) {
+        enum slot_place place = slot_place(s, job);
+        if (place == PLACE_WAITS || place == PLACE_UNSERVED) {
+            slot_report(s, &(struct slot_run){.end = SLOT_NOT_STARTED, .text = text});
+        } else {
+            was_started = true;
+            report_started_death(s, text, is_first && place == PLACE_BEGUN);
+        }
+        is_first = false;
+    }
+    return was_started;
+}
+
 static void child_gone(struct slot *s)
 {
     char text[ERR_TEXT_MAX];
@@ -258,15 +309,7 @@ static void child_gone(struct slot *s)
     slot_take_back(s);
     death_text(s, text, sizeof text);
     close_child_handles(s);
-    bool was_started = false;
-    for (const struct slot_job *job = slot_first(s); job != NULL; job = slot_first(s)) {
-        if (slot_is_started(s, job)) {
-            was_started = true;
-            report_started_death(s, text);
-        } else {
-            slot_report(s, &(struct slot_run){.end = SLOT_NOT_STARTED, .text = text});
-        }
-    }
+    bool was_started = report_left(s, text);
     if (s->child.cause != CAUSE_REPLACED && !s->is_closing) {
         s->options.events->died(s->options.ctx, s, s->child.pid, text);
     }
@@ -373,7 +416,9 @@ static void start_child(struct slot *s)
     buf_reset(&s->in);
     buf_reset(&s->results);
     buf_reset(&s->out);
-    memset(s->page, 0, offsetof(struct runner_page, ring));
+    if (make_page(s, NULL) != STATUS_OK) { /* then it gets that of the one before */
+        memset(s->page, 0, offsetof(struct runner_page, ring));
+    }
     if (spawn(s, &err) != STATUS_OK) {
         slot_break_off(s, &err);
         enter(s, CHILD_GONE);
@@ -381,20 +426,6 @@ static void start_child(struct slot *s)
     }
     enter(s, CHILD_LOADING);
     (void)uv_read_start((uv_stream_t *)&s->pipe, on_alloc, on_read);
-}
-
-static enum status make_page(struct slot *s, struct err *err)
-{
-    s->page_fd = memfd_create("claimd-runner", MFD_CLOEXEC);
-    if (s->page_fd < 0 || ftruncate(s->page_fd, RUNNER_PAGE_SIZE) != 0) {
-        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "shared page of a runner");
-    }
-    void *at = mmap(NULL, RUNNER_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, s->page_fd, 0);
-    if (at == MAP_FAILED) {
-        return err_fail_sys(err, STATUS_NOMEM, errno, "shared page of a runner");
-    }
-    s->page = at;
-    return STATUS_OK;
 }
 
 enum status slot_open(const struct slot_options *options, struct slot **ret_slot, struct err *err)
@@ -412,7 +443,6 @@ enum status slot_open(const struct slot_options *options, struct slot **ret_slot
     rand_seed_from_system(&s->rand);
     enum status st = make_page(s, err);
     if (st != STATUS_OK) {
-        close_slot(&s->page_fd);
         free(s);
         return st;
     }

@@ -19,8 +19,9 @@ enum slot_end {
     SLOT_RESULT,
     SLOT_NOT_STARTED,
     SLOT_DIED,
-    SLOT_SPOILT /* we killed it, for what an earlier run of its runner had written: not this one's
-                   doing */
+    SLOT_DOUBTED, /* it died, and its page was written over: nobody knows whether it has begun */
+    SLOT_SPOILT   /* we killed it, for what an earlier run of its runner had written: not this one's
+                     doing */
 };
 
 /* SLOT_RESULT: `result` is borrowed. Others: `text` says how ("signal 11 (Segmentation fault)",
@@ -96,7 +97,8 @@ int64_t slot_run(struct slot *slot, const struct job_frame *frame, int64_t kill_
 /* After any number of slot_run(): the child gets them. */
 void slot_flush(struct slot *slot);
 
-/* What it has answered, if its nudge has not come yet. */
+/* What it has answered, if its nudge has not come yet. A child whose page was written over is
+ * killed. */
 void slot_take_results(struct slot *slot);
 /* All that it has not begun, but the first, comes back through `returned`. */
 void slot_take_back(struct slot *slot);
@@ -106,7 +108,7 @@ void *slot_present(struct slot *slot);        /* the first; NULL = none */
 /* BOOTTIME of self-destruction, for a run that it has. The earliest of its runs counts. */
 void slot_limit(struct slot *slot, int64_t nonce, int64_t kill_at_us);
 
-/* Has this run's handler been called? */
+/* Has this run's handler been called, for all that can be known? */
 bool slot_has_started(const struct slot *slot, int64_t nonce);
 /* A runner that does not start what it was sent is busy with something of an earlier run, or
  * stopped: it is killed, and the run ends SLOT_NOT_STARTED unless it starts meanwhile. */

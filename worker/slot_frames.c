@@ -81,11 +81,11 @@ static enum status take_result(struct slot *s, enum frame_type type, const char 
         return err_fail(err, STATUS_INVALID, "a result for job %lld that is not running here",
                         (long long)result.id);
     }
-    bool is_started = slot_is_started(s, job);
-    if (is_started == (result.outcome == RUN_UNSERVED)) {
+    bool is_unserved = result.outcome == RUN_UNSERVED;
+    if (slot_place(s, job) != (is_unserved ? PLACE_UNSERVED : PLACE_BEGUN)) {
         return err_fail(err, STATUS_INVALID,
-                        is_started ? "job %lld was started and then called unserved"
-                                   : "a result for job %lld that was not started",
+                        is_unserved ? "job %lld is called unserved, but was started"
+                                    : "a result for job %lld that was not started",
                         (long long)result.id);
     }
     /* A runner says nothing between its last result and the next job. */
@@ -179,6 +179,7 @@ void slot_take_results(struct slot *s)
 {
     struct err err = {0};
     size_t had = s->jobs.count;
+    int64_t overdue_nonce = slot_look_before(s);
     enum status st = result_ring_take(s->page, &s->ring_taken, &s->results, &err);
     while (st == STATUS_OK && !s->is_closing && !is_broken(s)) {
         st = take_frame(s, &s->results, take_result, &err);
@@ -191,6 +192,8 @@ void slot_take_results(struct slot *s)
     }
     if (is_broken(s)) {
         search_rest(s);
+    } else {
+        slot_look_after(s, overdue_nonce);
     }
     if (s->jobs.count < had && slot_is_up(s)) {
         s->options.events->room(s->options.ctx, s);

@@ -7,7 +7,7 @@
 
 #include "worker/slot.h"
 
-#define SLOT_NONCES 32 /* drawn at once */
+#define SLOT_NONCES 64 /* drawn at once; two for each job */
 
 /* The life of a child; slot.c has the table of which event leads where. */
 enum child_state {
@@ -63,6 +63,7 @@ struct slot_job {
     int64_t id;
     int64_t fence;
     int64_t nonce;
+    int64_t ticket;  /* in its place until it begins (worker/protocol.h) */
     uint64_t number; /* among all that this child was sent */
     int64_t kill_at_us;
 };
@@ -75,9 +76,10 @@ struct slot_jobs {
     size_t count;
     uint64_t sent;
     char kind[JOB_NAME_MAX + 1]; /* all of them are of the same */
-    int64_t last_nonce;          /* of the run that was answered last; 0 = there was none */
-    bool was_asked_to_stop;      /* the one that is left */
-    bool is_slow;                /* those behind the first were taken back: it gets no others now */
+    int64_t kill_at_us;     /* as in the page, which a handler can write to; 0 = no limit yet */
+    int64_t last_nonce;     /* of the run that was answered last; 0 = there was none */
+    bool was_asked_to_stop; /* the one that is left */
+    bool is_slow;           /* those behind the first were taken back: it gets no others now */
 };
 
 struct slot {
@@ -115,7 +117,14 @@ void slot_retire(struct slot *slot, bool leaves);
 /* ---- slot_jobs.c ---- */
 /* What it runs, or begins next; NULL = none. */
 struct slot_job *slot_first(struct slot *slot);
-bool slot_is_started(const struct slot *slot, const struct slot_job *job);
+/* What the place of a job in the page says of it. */
+enum slot_place { PLACE_WAITS, PLACE_BEGUN, PLACE_UNSERVED, PLACE_WRITTEN_OVER };
+enum slot_place slot_place(const struct slot *slot, const struct slot_job *job);
+/* Before and after the results are taken from the ring: a child whose first job is found written
+ * over, or not answered although the next one had begun before, is killed. Returns what
+ * slot_look_after() wants. */
+int64_t slot_look_before(struct slot *slot);
+void slot_look_after(struct slot *slot, int64_t overdue_nonce);
 /* Tells how the first one ended; it has it no more. */
 void slot_report(struct slot *slot, const struct slot_run *run);
 /* Recycling is due, or other plugins. */

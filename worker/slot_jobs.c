@@ -41,15 +41,22 @@ static _Atomic int64_t *place_of(const struct slot *s, const struct slot_job *jo
     return &s->page->places[job->number % RUNNER_DEPTH];
 }
 
-bool slot_is_started(const struct slot *s, const struct slot_job *job)
+enum slot_place slot_place(const struct slot *s, const struct slot_job *job)
 {
-    return atomic_load(place_of(s, job)) == -job->nonce;
+    int64_t value = atomic_load(place_of(s, job));
+    if (value == job->ticket) {
+        return PLACE_WAITS;
+    }
+    if (value == -job->nonce) {
+        return PLACE_BEGUN;
+    }
+    return value == -job->ticket ? PLACE_UNSERVED : PLACE_WRITTEN_OVER;
 }
 
 bool slot_has_started(const struct slot *s, int64_t nonce)
 {
     const struct slot_job *job = find(s, nonce);
-    return job != NULL && slot_is_started(s, job);
+    return job != NULL && slot_place(s, job) != PLACE_WAITS;
 }
 
 void *slot_present(struct slot *s)
@@ -97,6 +104,13 @@ bool slot_takes(struct slot *s, const char *kind, size_t bytes)
            strcmp(s->jobs.kind, kind) == 0 && !slot_is_spent(s);
 }
 
+/* The earliest of all runs. */
+static void limit_child(struct slot *s, int64_t at_us)
+{
+    s->jobs.kill_at_us = at_us;
+    atomic_store(&s->page->kill_at_us, at_us);
+}
+
 static void set_kill_at(struct slot *s)
 {
     int64_t first_us = INT64_MAX;
@@ -104,7 +118,7 @@ static void set_kill_at(struct slot *s)
         int64_t at_us = job_at(s, n)->kill_at_us;
         first_us = at_us < first_us ? at_us : first_us;
     }
-    atomic_store(&s->page->kill_at_us, first_us);
+    limit_child(s, first_us);
 }
 
 void slot_limit(struct slot *s, int64_t nonce, int64_t kill_at_us)
@@ -123,7 +137,7 @@ static void begin_kind(struct slot *s, const char *kind, size_t len)
 {
     memcpy(s->jobs.kind, kind, len);
     s->jobs.kind[len] = '\0';
-    atomic_store(&s->page->kill_at_us, 0);
+    limit_child(s, 0);
     atomic_store(&s->page->should_stop, 0); /* anybody may send a SIGTERM */
     atomic_store(&s->page->is_cancelled, 0);
     slot_step(s, ON_JOB);
@@ -143,15 +157,15 @@ int64_t slot_run(struct slot *s, const struct job_frame *frame, int64_t kill_at_
                              .id = frame->id,
                              .fence = frame->fence,
                              .nonce = sent.nonce,
+                             .ticket = draw_nonce(s),
                              .number = s->jobs.sent++,
                              .kill_at_us = kill_at_us};
-    int64_t now_us = atomic_load(&s->page->kill_at_us);
-    if (now_us == 0 || kill_at_us < now_us) {
-        atomic_store(&s->page->kill_at_us, kill_at_us);
+    if (s->jobs.kill_at_us == 0 || kill_at_us < s->jobs.kill_at_us) {
+        limit_child(s, kill_at_us);
     }
-    atomic_store(place_of(s, job), sent.nonce);
+    atomic_store(place_of(s, job), job->ticket);
     struct err err = {0};
-    if (sent.nonce < 1 || job_frame_put(&s->out, &sent, &err) != STATUS_OK) {
+    if (sent.nonce < 1 || job->ticket < 1 || job_frame_put(&s->out, &sent, &err) != STATUS_OK) {
         slot_step(s, ON_KILL);
     }
     return sent.nonce;
@@ -198,14 +212,57 @@ void slot_flush(struct slot *s)
     }
 }
 
+/* ---- a page that was written over ---- */
+
+static void written_over(struct slot *s)
+{
+    struct err why = {0};
+    err_set(&why, STATUS_INVALID, 0,
+            "a handler wrote over the page that its runner shares with us");
+    slot_break_off(s, &why);
+}
+
+/* They begin in their order: what is read after a later one was seen to have begun has begun, too.
+ */
+static bool is_written_over(const struct slot *s)
+{
+    bool has_later_begun = false;
+    for (size_t n = s->jobs.count; n > 0; n--) {
+        enum slot_place place = slot_place(s, &s->jobs.items[index_of(s, n - 1)]);
+        if (place == PLACE_WRITTEN_OVER || (place == PLACE_WAITS && has_later_begun)) {
+            return true;
+        }
+        has_later_begun = has_later_begun || place != PLACE_WAITS;
+    }
+    return false;
+}
+
+int64_t slot_look_before(struct slot *s)
+{
+    bool has_next_begun = s->jobs.count > 1 && slot_place(s, job_at(s, 1)) != PLACE_WAITS;
+    return has_next_begun ? job_at(s, 0)->nonce : 0;
+}
+
+void slot_look_after(struct slot *s, int64_t overdue_nonce)
+{
+    const struct slot_job *first = slot_first(s);
+    if (first != NULL && slot_is_up(s) &&
+        (first->nonce == overdue_nonce || slot_place(s, first) == PLACE_WRITTEN_OVER)) {
+        written_over(s);
+    }
+}
+
 /* ---- taking back ---- */
 
 void slot_take_back(struct slot *s)
 {
     while (s->jobs.count > 1) {
         struct slot_job *job = job_at(s, s->jobs.count - 1);
-        int64_t sent = job->nonce;
-        if (!atomic_compare_exchange_strong(place_of(s, job), &sent, 0)) {
+        int64_t ticket = job->ticket;
+        if (!atomic_compare_exchange_strong(place_of(s, job), &ticket, 0)) {
+            if (slot_is_up(s) && is_written_over(s)) {
+                written_over(s);
+            }
             return;
         }
         s->jobs.count--;

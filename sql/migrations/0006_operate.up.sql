@@ -198,7 +198,7 @@ BEGIN
                          flags, version, unique_key, backoff, exclusive_key, share_key)
         OVERRIDING SYSTEM VALUE
         SELECT f.id, f.fence, f.created_at, f.generation + 1, f.priority, f.share, f.queue, f.kind, f.args, f.max_attempts, f.timeout,
-               f.tags, f.metadata, f.flags & ~228, f.version, f.unique_key, f.backoff, f.exclusive_key, f.share_key
+               f.tags, f.metadata, f.flags & ~996, f.version, f.unique_key, f.backoff, f.exclusive_key, f.share_key
           FROM former f
          ORDER BY f.id
         RETURNING job.id

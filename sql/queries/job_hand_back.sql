@@ -1,15 +1,16 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Gives claimed jobs back, uncharged (INTERFACES rule 3). Fenced, and of one worker ($3); locked rows are left out.
+-- Gives claimed jobs back, uncharged (INTERFACES rule 3). Fenced, and of one worker ($4); locked rows are left out.
+-- $2 rises; $3 follows it: 1 = a strike, which job.flags count.
 -- They lie behind the feed's cursor: the caller pushes their hints. Returns the fences that were accepted.
--- params: int8[], int8[], uuid
+-- params: int8[], int8[], int8[], uuid
 WITH back AS (
     UPDATE claimd.job
-       SET state = 'available', attempt = attempt - 1
+       SET state = 'available', attempt = attempt - 1, flags = flags + ($3[width_bucket(fence, $2)] * 256)::smallint
      WHERE id = ANY (ARRAY(SELECT id FROM claimd.job
                             WHERE id = ANY ((SELECT $1)::bigint[]) AND state = 'running'
                               AND fence = $2[width_bucket(fence, $2)]
                               FOR UPDATE SKIP LOCKED))
-       AND state = 'running' AND fence = $2[width_bucket(fence, $2)] AND worker_id = $3
+       AND state = 'running' AND fence = $2[width_bucket(fence, $2)] AND worker_id = $4
     RETURNING fence
 )
 SELECT fence FROM back

@@ -139,12 +139,17 @@ static void put_delays(struct params *p, const struct finish_list *list, struct 
     params_i64_array(p, columns->numbers, list->count);
 }
 
-static void put_failures(struct params *p, const struct finish_list *list, struct columns *columns)
+static void put_crashed(struct params *p, const struct finish_list *list, struct columns *columns)
 {
     for (size_t i = 0; i < list->count; i++) {
         columns->numbers[i] = list->items[i]->f.crashed ? 1 : 0;
     }
     params_i64_array(p, columns->numbers, list->count);
+}
+
+static void put_failures(struct params *p, const struct finish_list *list, struct columns *columns)
+{
+    put_crashed(p, list, columns);
     put_texts(p, list, columns, outcome_of);
     put_texts(p, list, columns, error_of);
     put_texts(p, list, columns, log_tail_of);
@@ -178,6 +183,8 @@ static void put_finishes(struct params *p, const struct finish_list *list, size_
         put_texts(p, list, columns, error_of);
         break;
     case FINISH_HAND_BACK:
+        put_crashed(p, list, columns);
+        break;
     case FINISH_LIST_DROP:
         break;
     }

@@ -143,7 +143,7 @@ struct job_finish {
     int flags; /* as claimed, and the next two */
     int64_t key_row;
     int64_t place;
-    bool crashed;        /* death of the runner: crashes + 1 */
+    bool crashed;        /* death of the runner: crashes + 1; HAND_BACK: a strike */
     bool overran;        /* COMPLETED: after its timeout; that is recorded */
     bool keeps_log;      /* COMPLETED: if it has logged, that is recorded, unless it is unkept */
     bool is_unkept;      /* COMPLETED: only counted, where nobody else asks for it */

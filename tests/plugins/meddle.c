@@ -6,12 +6,15 @@
 #include "worker/result_ring.h"
 #include "worker/run_said.h"
 
+#include <fcntl.h>
 #include <jansson.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 static json_int_t number_arg(const struct claimd_context *job, const char *name)
 {
@@ -198,9 +201,82 @@ static enum claimd_outcome scribble(const struct claimd_context *job)
     return claimd_retry(job, 0, "never mind");
 }
 
+/* ---- writing over the page ---- */
+
+/* One line for each start; {"path": …} may be missing. */
+static void count_start(const struct claimd_context *job)
+{
+    json_t *args = json_loadb(job->args, job->args_len, 0, NULL);
+    const char *path = json_string_value(json_object_get(args, "path"));
+    int fd = path == NULL ? -1 : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (fd >= 0) {
+        (void)!write(fd, " start\n", 7);
+        (void)close(fd);
+    }
+    json_decref(args);
+}
+
+/* All but its own, whose value is `mine`. */
+static void wipe_others(struct runner_page *page, int64_t mine)
+{
+    for (size_t i = 0; i < RUNNER_DEPTH; i++) {
+        if (atomic_load(&page->places[i]) != mine) {
+            atomic_store(&page->places[i], 0);
+        }
+    }
+}
+
+static void wait_for_ever(void)
+{
+    for (;;) {
+        (void)poll(NULL, 0, -1);
+    }
+}
+
+/* {"what": N}: writes where only claimd does, and then crashes, stays or returns. */
+static enum claimd_outcome wipe(const struct claimd_context *job)
+{
+    struct runner_page *page = map_page();
+    count_start(job);
+    if (page == NULL) {
+        return CLAIMD_FAIL;
+    }
+    int64_t mine = -atomic_load(&page->started_nonce);
+    switch (number_arg(job, "what")) {
+    case 0:
+        memset(page, 0, offsetof(struct runner_page, ring));
+        (void)raise(SIGSEGV);
+        break;
+    case 1:
+        memset(page, 0xff, offsetof(struct runner_page, ring));
+        (void)raise(SIGSEGV);
+        break;
+    case 2: /* as if it had not begun */
+        atomic_store(own_place(page), -mine);
+        (void)raise(SIGSEGV);
+        break;
+    case 3:
+        atomic_store(own_place(page), 0);
+        break;
+    case 4:
+        atomic_store(own_place(page), 0);
+        wait_for_ever();
+        break;
+    case 5:
+        wipe_others(page, mine);
+        wait_for_ever();
+        break;
+    default: /* what the worker has mapped would be gone */
+        return ftruncate(RUNNER_FD_PAGE, 0) == 0 ? CLAIMD_FAIL : claimd_done(job, "\"sealed\"");
+    }
+    return CLAIMD_DONE;
+}
+
 CLAIMD_PLUGIN(.name = "meddle", .version = "1.0", .init = init,
               .kinds = {{.name = "forge", .handle = forge, .max_crashes = 2},
                         {.name = "leave", .handle = leave, .max_crashes = 2},
                         {.name = "stay", .handle = stay},
                         {.name = "nap", .handle = nap},
-                        {.name = "scribble", .handle = scribble}})
+                        {.name = "scribble", .handle = scribble},
+                        {.name = "wipe", .handle = wipe, .max_crashes = 2},
+                        {.name = "wipe_once", .handle = wipe, .at_most_once = 1}})

@@ -344,8 +344,8 @@ enum status run_job(struct run *run, const struct claimd_kind *kind, const struc
                                            .crashes = job->crashes,
                                            .generation = job->generation,
                                            .created_at_us = job->created_at_us};
-    int64_t sent = job->nonce;
-    if (!atomic_compare_exchange_strong(place, &sent, -job->nonce)) {
+    int64_t ticket = atomic_load(place);
+    if (ticket <= 0 || !atomic_compare_exchange_strong(place, &ticket, -job->nonce)) {
         return err_fail(err, STATUS_NOT_FOUND, "job %" PRId64 " was taken back", job->id);
     }
     atomic_store(&run->page->started_nonce, job->nonce);

@@ -253,7 +253,7 @@ static enum status call_handler(struct server *s, const struct claimd_kind *kind
                                 const struct job_frame *job, _Atomic int64_t *place,
                                 struct result_frame *ret, struct err *err)
 {
-    if (atomic_load(place) != job->nonce) {
+    if (atomic_load(place) <= 0) {
         return err_fail(err, STATUS_NOT_FOUND, "job %" PRId64 " was taken back", job->id);
     }
     atomic_store(&s->watchdog->job_runs, true);
@@ -276,11 +276,11 @@ static enum status run_or_refuse(struct server *s, const struct job_frame *job,
                                  _Atomic int64_t *place, struct result_frame *ret, struct err *err)
 {
     const struct claimd_kind *kind = plugin_set_find(s->plugins, job->kind, job->kind_len);
-    int64_t sent = job->nonce;
     if (kind != NULL) {
         return call_handler(s, kind, job, place, ret, err);
     }
-    if (!atomic_compare_exchange_strong(place, &sent, 0)) {
+    int64_t ticket = atomic_load(place);
+    if (ticket <= 0 || !atomic_compare_exchange_strong(place, &ticket, -ticket)) {
         return STATUS_NOT_FOUND;
     }
     run_refuse(s->run, job, ret);
