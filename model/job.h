@@ -85,6 +85,11 @@ struct kind_settings {
 
 bool kind_settings_equal(const struct kind_settings *a, const struct kind_settings *b);
 
+/* What a plugin may say of its kinds. */
+#define JOB_KIND_ATTEMPTS_MAX 1000 /* crashes, too */
+#define JOB_KIND_TIMEOUT_MS_MAX (INT64_C(365) * 24 * 3600 * 1000)
+#define JOB_KIND_VERSION_MAX 64
+
 /* Of a kind that no worker has announced. */
 #define JOB_MAX_ATTEMPTS_DEFAULT 25
 #define JOB_MAX_CRASHES_DEFAULT 3

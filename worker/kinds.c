@@ -3,9 +3,9 @@
 
 #include "base/clock.h"
 #include "daemon/daemon.h"
+#include "worker/hello.h"
 #include "worker/worker.h"
 
-#include <jansson.h>
 #include <stdio.h>
 
 #define LOAD_DEATHS_MAX 2 /* in a row, of one file: it is left out then */
@@ -66,47 +66,20 @@ const struct slot_without *kinds_without(const struct worker *w)
 
 /* ---- what a runner says ---- */
 
-static bool read_kind(const json_t *item, struct worker_kind *ret)
-{
-    json_int_t timeout_ms = 0;
-    int at_most_once = 0;
-    int keep_log = 0;
-    const char *backoff = "";
-    struct worker_kind k = {0};
-    int failed = json_unpack(
-        (json_t *)(uintptr_t)item, "{s:s, s:s, s:s, s:i, s:i, s:I, s:b, s:s, s:b}", "name", &k.name,
-        "plugin", &k.plugin, "version", &k.version, "max_attempts", &k.settings.max_attempts,
-        "max_crashes", &k.settings.max_crashes, "timeout_ms", &timeout_ms, "at_most_once",
-        &at_most_once, "backoff", &backoff, "keep_log", &keep_log);
-    if (failed != 0 || job_kind_check(k.name, NULL) != STATUS_OK) {
-        return false;
-    }
-    k.settings.timeout_us = timeout_ms * US_PER_MS;
-    k.settings.at_most_once = at_most_once != 0;
-    k.settings.keeps_log = keep_log != 0;
-    (void)snprintf(k.settings.backoff, sizeof k.settings.backoff, "%s", backoff);
-    *ret = k;
-    return true;
-}
-
 static enum status read_kinds(const json_t *hello, struct kind_set *ret, struct err *err)
 {
-    const json_t *list = json_object_get(hello, "kinds");
     struct worker_kind kinds[KIND_SET_MAX];
-    const struct worker_kind *good[KIND_SET_MAX];
-    size_t n = 0;
-    for (size_t i = 0; i < json_array_size(list) && n < KIND_SET_MAX; i++) {
-        if (read_kind(json_array_get(list, i), &kinds[n])) {
-            good[n] = &kinds[n];
-            n++;
-        }
+    const struct worker_kind *list[KIND_SET_MAX];
+    size_t n = hello_kinds(hello, kinds);
+    for (size_t i = 0; i < n; i++) {
+        list[i] = &kinds[i];
     }
-    return kind_set_fill(ret, good, n, err);
+    return kind_set_fill(ret, list, n, err);
 }
 
 static bool is_in(const json_t *list, const json_t *item)
 {
-    for (size_t i = 0; i < json_array_size(list); i++) {
+    for (size_t i = 0; i < hello_refused_count(list); i++) {
         if (json_equal(json_array_get(list, i), item) != 0) {
             return true;
         }
@@ -136,7 +109,7 @@ static void tell_refused(struct worker *w, const json_t *hello)
 {
     struct kinds_book *b = w->kinds.book;
     json_t *refused = json_object_get(hello, "refused");
-    for (size_t i = 0; i < json_array_size(refused); i++) {
+    for (size_t i = 0; i < hello_refused_count(refused); i++) {
         const json_t *item = json_array_get(refused, i);
         const char *file = json_string_value(json_object_get(item, "file"));
         const char *reason = json_string_value(json_object_get(item, "reason"));

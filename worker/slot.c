@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -264,9 +265,12 @@ static void report_started_death(struct slot *s, const char *text, bool is_sure)
 static void report_load_death(struct slot *s, const char *text)
 {
     char file[RUNNER_FILE_SIZE];
+    char path[PATH_MAX];
     memcpy(file, s->page->loading, sizeof file);
     file[sizeof file - 1] = '\0';
-    if (file[0] != '\0' && strchr(file, '/') == NULL) {
+    int len = snprintf(path, sizeof path, "%s/%s", s->options.plugin_dir, file);
+    bool is_name = file[0] != '\0' && strchr(file, '/') == NULL && len < (int)sizeof path;
+    if (is_name && access(path, F_OK) == 0) { /* else it was written over */
         s->options.events->load_died(s->options.ctx, s, file, text, s->child.cause == CAUSE_HUNG);
     }
 }

@@ -35,6 +35,9 @@ static enum status take_hello(struct slot *s, const char *body, size_t len, stru
     if (s->child.has_hello) {
         return err_fail(err, STATUS_INVALID, "a second hello");
     }
+    if (*(volatile char *)s->page->loading != '\0') {
+        return err_fail(err, STATUS_INVALID, "a hello while a plugin was loaded");
+    }
     s->child.has_hello = true;
     s->options.events->hello(s->options.ctx, s, body, len);
     slot_go_on(s);

@@ -11,9 +11,6 @@
 #include <sys/stat.h>
 
 #define PLUGIN_SYMBOL "claimd_plugin"
-#define VERSION_LEN_MAX 64
-#define ATTEMPTS_MAX 1000
-#define TIMEOUT_MS_MAX (INT64_C(365) * 24 * 3600 * 1000)
 
 /* Of ABI 1 as it was first: these never change. Of a longer struct what this host knows is read, of
  * a shorter one the rest is 0. */
@@ -156,10 +153,10 @@ static enum status check_names(const struct claimd_plugin *p, struct err *err)
         err_prefix(err, "plugin's name");
         return st;
     }
-    size_t len = strnlen(p->version, VERSION_LEN_MAX + 1);
-    if (len == 0 || len > VERSION_LEN_MAX) {
+    size_t len = strnlen(p->version, JOB_KIND_VERSION_MAX + 1);
+    if (len == 0 || len > JOB_KIND_VERSION_MAX) {
         return err_fail(err, STATUS_INVALID, "version has 0 or more than %d characters",
-                        VERSION_LEN_MAX);
+                        JOB_KIND_VERSION_MAX);
     }
     for (size_t i = 0; i < len; i++) {
         if (p->version[i] <= ' ' || p->version[i] > '~') {
@@ -194,9 +191,9 @@ static enum status accept_kind(struct claimd_kind *k, struct err *err)
         int64_t value;
         int64_t max;
     } numbers[] = {
-        {"timeout_ms", k->timeout_ms, TIMEOUT_MS_MAX},
-        {"max_attempts", k->max_attempts, ATTEMPTS_MAX},
-        {"max_crashes", k->max_crashes, ATTEMPTS_MAX},
+        {"timeout_ms", k->timeout_ms, JOB_KIND_TIMEOUT_MS_MAX},
+        {"max_attempts", k->max_attempts, JOB_KIND_ATTEMPTS_MAX},
+        {"max_crashes", k->max_crashes, JOB_KIND_ATTEMPTS_MAX},
         {"at_most_once", k->at_most_once, 1},
         {"reserved", k->reserved, 0},
         {"keep_log", k->keep_log, 1},

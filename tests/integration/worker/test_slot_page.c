@@ -4,6 +4,8 @@
 #include "slot_world.h"
 #include "support/suite.h"
 
+#include <stdio.h>
+
 static const char *const before_an_end[] = {"{\"what\": 0}", "{\"what\": 1}", "{\"what\": 2}",
                                             "{\"what\": 3}"};
 
@@ -63,6 +65,22 @@ START_TEST(A2_jobs_whose_places_are_whole_come_back_when_the_page_is_written_ove
 }
 END_TEST
 
+START_TEST(G6_a_file_that_says_hello_in_its_runners_name_is_told_and_can_be_left_out)
+{
+    static struct slot_without without;
+    char forged[1024 + 8];
+    (void)snprintf(forged, sizeof forged, "%s_forged", t.plugins);
+    t.options.plugin_dir = forged;
+    t.options.without = &without;
+    open_slot();
+    RUN_UNTIL(t.load_deaths == 1);
+    ck_assert_str_eq(t.load_file, "ctor_hello.so");
+    ck_assert_int_eq(t.hellos, 0);
+    (void)snprintf(without.files[without.count++], RUNNER_FILE_SIZE, "%s", t.load_file);
+    RUN_UNTIL(is_idle());
+}
+END_TEST
+
 START_TEST(a_page_can_not_be_made_shorter)
 {
     open_slot();
@@ -86,6 +104,7 @@ int main(void)
     tcase_add_test(c, L4_a_run_that_wipes_the_places_behind_it_does_not_escape_its_kill);
     tcase_add_test(
         c, A2_jobs_whose_places_are_whole_come_back_when_the_page_is_written_over_before_them);
+    tcase_add_test(c, G6_a_file_that_says_hello_in_its_runners_name_is_told_and_can_be_left_out);
     tcase_add_test(c, a_page_can_not_be_made_shorter);
     suite_add_tcase(s, c);
     return suite_run(s);
