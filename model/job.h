@@ -65,7 +65,7 @@ static inline bool job_state_is_final(enum job_state s)
 
 static inline int job_strikes(int flags)
 {
-    return flags / JOB_FLAG_STRIKE;
+    return (flags / JOB_FLAG_STRIKE) & 3;
 }
 
 /* ^[a-z][a-z0-9_]*$, at most 64 octets; queues also '.' and '-'. INVALID names the rule. */

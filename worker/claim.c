@@ -162,6 +162,13 @@ static void on_args(void *ctx, enum status st, const struct job_args *args)
     if (job == NULL || job->fence != wait->fence || job->phase != IN_HAND_FETCHING) {
         return;
     }
+    if (st == STATUS_LIMIT) {
+        struct err why = {0};
+        (void)err_fail(&why, STATUS_LIMIT, "%s: longer as text than a handler can be given",
+                       args->too_long);
+        run_fail(w, job, &why);
+        return;
+    }
     if (st != STATUS_OK || !copy_args(job, args->args, args->args_len) ||
         !copy_text(&job->metadata, args->metadata) ||
         !copy_text(&job->checkpoint, args->checkpoint)) {

@@ -82,15 +82,15 @@ DECLARE
         THEN 'priority: must be 0 (first) to 9'
         WHEN args IS NULL
         THEN 'args: must be a JSON value, not NULL'
-        WHEN pg_column_size(args) > 2000 AND octet_length(args::text) > 1048576
-        THEN 'args: at most 1048576 octets as JSON text'
+        WHEN is_too_long(args, 1048576)
+        THEN 'args: at most 1048576 octets as JSON text, or 65536 if long numbers such as 1e9999 are written out in it'
         WHEN max_attempts < 1
         THEN 'max_attempts: must be 1 or more'
         WHEN timeout <= interval '0' OR timeout > interval '366 days'
         THEN 'timeout: must be more than 0 and at most 366 days'
         WHEN pg_column_size(tags) > 8192
         THEN 'tags: at most 8192 octets together'
-        WHEN pg_column_size(metadata) > 2000 AND octet_length(metadata::text) > 65536
+        WHEN is_too_long(metadata, 65536)
         THEN 'metadata: at most 65536 octets as JSON text'
         WHEN why_no_labels(tags, metadata) IS NOT NULL
         THEN why_no_labels(tags, metadata)

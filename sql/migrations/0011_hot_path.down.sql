@@ -19,7 +19,8 @@ ALTER TABLE job
 DROP TRIGGER job_checked ON job;
 DROP TRIGGER job_checked_again ON job;
 DROP TRIGGER job_sizes_checked ON job;
-DROP FUNCTION job_checked, rule_text, broken_rule;
+DROP FUNCTION job_checked, rule_text, broken_rule, text_within, mark_too_long;
+UPDATE job SET flags = flags & ~1024 WHERE flags & 1024 <> 0;
 
 DROP TRIGGER job_again ON job_history;
 CREATE TRIGGER job_again AFTER INSERT ON job FOR EACH ROW WHEN (NEW.flags & 25 <> 0 AND NEW.generation > 0)

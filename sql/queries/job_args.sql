@@ -1,8 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What did not come with the claim of one run: large arguments or metadata, or those of a job with a checkpoint. No row: the run is
--- stale.
+-- stale. NULL for what is too long for any handler, in rows that came in before such were refused (flag 1024).
 -- params: int8, int8
-SELECT j.args::text, j.metadata::text, l.checkpoint::text
+SELECT CASE WHEN j.flags & 1024 = 0 THEN j.args::text ELSE claimd.text_within(j.args, 1048576) END,
+       CASE WHEN j.flags & 1024 = 0 THEN j.metadata::text ELSE claimd.text_within(j.metadata, 65536) END,
+       l.checkpoint::text, j.metadata IS NOT NULL
   FROM claimd.job j
   LEFT JOIN claimd.job_live l ON l.id = j.id
  WHERE j.id = $1 AND j.fence = $2 AND j.state = 'running'

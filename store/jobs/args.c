@@ -4,33 +4,92 @@
 #include "sql/queries.h"
 #include "store/jobs/internal.h"
 
+/* A claim may bring hundreds of such jobs, each with a megabyte: what other jobs ask PostgreSQL for
+ * waits behind so many at most. */
+#define IN_FLIGHT_MAX 4
+
 struct args_request {
+    struct args_request *next;
     struct job_store *store;
+    int64_t id;
+    int64_t fence;
     args_cb *done;
     void *ctx;
 };
+
+void args_queue_release(struct args_queue *q)
+{
+    while (q->first != NULL) {
+        struct args_request *next = q->first->next;
+        free(q->first);
+        q->first = next;
+    }
+}
+
+/* Columns of job_args. */
+enum { COLUMN_ARGS, COLUMN_METADATA, COLUMN_CHECKPOINT, COLUMN_HAS_METADATA };
+
+static enum status read_row(const struct pg_result *row, struct job_args *ret)
+{
+    if (pg_row_count(row) == 0) {
+        return STATUS_NOT_FOUND;
+    }
+    if (pg_is_null(row, 0, COLUMN_ARGS)) {
+        ret->too_long = "args";
+        return STATUS_LIMIT;
+    }
+    bool has_metadata = pg_bool(row, 0, COLUMN_HAS_METADATA);
+    if (has_metadata && pg_is_null(row, 0, COLUMN_METADATA)) {
+        ret->too_long = "metadata";
+        return STATUS_LIMIT;
+    }
+    bool has_checkpoint = !pg_is_null(row, 0, COLUMN_CHECKPOINT);
+    size_t len = 0;
+    ret->args = pg_text(row, 0, COLUMN_ARGS, &ret->args_len);
+    ret->metadata = has_metadata ? pg_text(row, 0, COLUMN_METADATA, &len) : NULL;
+    ret->checkpoint = has_checkpoint ? pg_text(row, 0, COLUMN_CHECKPOINT, &len) : NULL;
+    return STATUS_OK;
+}
+
+static void send_queued(struct job_store *s);
 
 static void on_args(void *ctx, enum status st, const struct pg_result *const *results,
                     const struct err *err)
 {
     (void)err;
     struct args_request *a = ctx;
-    if (store_request_ended(a->store)) {
-        size_t len = 0;
+    struct job_store *s = a->store;
+    if (store_request_ended(s)) {
         struct job_args args = {.args = NULL};
-        if (st != STATUS_OK) {
-            st = STATUS_UNAVAILABLE; /* a read: whatever it was, it may be asked again */
-        } else if (pg_row_count(results[0]) == 0) {
-            st = STATUS_NOT_FOUND;
-        } else {
-            const struct pg_result *row = results[0];
-            args.args = pg_text(row, 0, 0, &args.args_len);
-            args.metadata = pg_is_null(row, 0, 1) ? NULL : pg_text(row, 0, 1, &len);
-            args.checkpoint = pg_is_null(row, 0, 2) ? NULL : pg_text(row, 0, 2, &len);
-        }
-        a->done(a->ctx, st, st == STATUS_OK ? &args : NULL);
+        s->args.in_flight--;
+        /* A read: whatever it was, it may be asked again. */
+        a->done(a->ctx, st == STATUS_OK ? read_row(results[0], &args) : STATUS_UNAVAILABLE, &args);
+        send_queued(s);
     }
     free(a);
+}
+
+static enum status send_one(struct args_request *a, struct err *err)
+{
+    struct params p = {.count = 0};
+    params_i64(&p, a->id);
+    params_i64(&p, a->fence);
+    enum status st = store_send_one(a->store, &SQL_JOB_ARGS, &p, on_args, a, err);
+    a->store->args.in_flight += st == STATUS_OK;
+    return st;
+}
+
+static void send_queued(struct job_store *s)
+{
+    while (s->args.first != NULL && s->args.in_flight < IN_FLIGHT_MAX) {
+        struct args_request *a = s->args.first;
+        s->args.first = a->next;
+        if (send_one(a, NULL) != STATUS_OK) {
+            const struct job_args none = {.args = NULL};
+            a->done(a->ctx, STATUS_UNAVAILABLE, &none);
+            free(a);
+        }
+    }
 }
 
 enum status job_store_args(struct job_store *s, int64_t id, int64_t fence, args_cb *done, void *ctx,
@@ -40,11 +99,13 @@ enum status job_store_args(struct job_store *s, int64_t id, int64_t fence, args_
     if (a == NULL) {
         return err_fail(err, STATUS_NOMEM, "args of job %lld", (long long)id);
     }
-    *a = (struct args_request){.store = s, .done = done, .ctx = ctx};
-    struct params p = {.count = 0};
-    params_i64(&p, id);
-    params_i64(&p, fence);
-    enum status st = store_send_one(s, &SQL_JOB_ARGS, &p, on_args, a, err);
+    *a = (struct args_request){.store = s, .id = id, .fence = fence, .done = done, .ctx = ctx};
+    if (s->args.in_flight >= IN_FLIGHT_MAX) {
+        *(s->args.first == NULL ? &s->args.first : &s->args.last->next) = a;
+        s->args.last = a;
+        return STATUS_OK;
+    }
+    enum status st = send_one(a, err);
     if (st != STATUS_OK) {
         free(a);
     }

@@ -12,6 +12,14 @@
 #include "store/jobs/suspects.h"
 #include "store/pg/params.h"
 
+/* Fetches of args that have yet to be sent. */
+struct args_queue {
+    struct args_request *first;
+    struct args_request *last;
+    int in_flight;
+};
+void args_queue_release(struct args_queue *q);
+
 struct job_store {
     struct pg *pg;
     uv_loop_t *loop;
@@ -36,6 +44,7 @@ struct job_store {
     struct claim_queue limited; /* what a claim has left out for a limit: claimed on its own */
     struct claim_outlook outlook;
     struct kind_cache kinds;
+    struct args_queue args;
 
     /* At most one batch is in flight: the next one gathers meanwhile. */
     struct batch batch;

@@ -191,9 +191,10 @@ struct job_args {
     size_t args_len;
     const char *metadata;
     const char *checkpoint;
+    const char *too_long; /* LIMIT: the name of what is too long for any handler */
 };
 
-/* NOT_FOUND: stale. UNAVAILABLE: try again. `args` is NULL then. */
+/* NOT_FOUND: stale. UNAVAILABLE: try again. LIMIT: the job can't run. The texts are NULL then. */
 typedef void args_cb(void *ctx, enum status st, const struct job_args *args);
 enum status job_store_args(struct job_store *s, int64_t id, int64_t fence, args_cb *done, void *ctx,
                            struct err *err) MUST_USE;

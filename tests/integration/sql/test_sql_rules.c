@@ -26,6 +26,14 @@ static const struct {
     {"kind, timeout", "'a', '367 days'", "job_timeout_range"},
     {"kind, args", "'a', to_jsonb(repeat('x', 1048575))", "job_args_size"},
     {"kind, metadata", "'a', to_jsonb(repeat('x', 70000))", "job_metadata_size"},
+    /* Numbers that take few octets, and many when they are written out. */
+    {"kind, args", "'a', (SELECT jsonb_agg(1e131071::numeric) FROM generate_series(1, 120))",
+     "job_args_size"},
+    {"kind, args", "'a', (SELECT jsonb_agg(round(1.0, 16383)) FROM generate_series(1, 120))",
+     "job_args_size"},
+    {"kind, args", "'a', '{\"n\": [1e65536]}'", "job_args_size"},
+    {"kind, args", "'a', '{\"n\": -1e131071}'", "job_args_size"},
+    {"kind, metadata", "'a', '{\"n\": 1e131071}'", "job_metadata_size"},
     {"kind, tags", "'a', array_fill('tag'::text, '{2000}')", "job_tags_size"},
     {"kind, unique_key", "'a', ''", "job_unique_key_size"},
     {"kind, unique_key", "'a', repeat('u', 513)", "job_unique_key_size"},
@@ -114,6 +122,46 @@ START_TEST(the_edges_of_what_the_rules_allow_are_taken)
 }
 END_TEST
 
+START_TEST(numbers_as_programs_write_them_are_taken_however_many)
+{
+    (void)side_run(db, "SET ROLE claimd_producer");
+    (void)side_run(
+        db, "INSERT INTO claimd.job (kind, args, metadata) VALUES"
+            " ('a', (SELECT jsonb_agg(4.9406564584124654e-324) FROM generate_series(1, 2900)),"
+            "  '{\"n\": 1.7976931348623157e308}'),"
+            " ('a', (SELECT jsonb_agg(-1.7976931348623157e308) FROM generate_series(1, 3000)),"
+            "  NULL),"
+            " ('a', jsonb_build_array(repeat('7', 60000)::numeric, 1e65000), NULL)");
+    (void)side_run(db, "RESET ROLE");
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 3);
+}
+END_TEST
+
+#define LONG "(SELECT jsonb_agg(1e131071::numeric) FROM generate_series(1, 120))"
+
+START_TEST(H1_what_expands_is_refused_wherever_it_comes_in_and_named)
+{
+    static const char *const doors[] = {
+        "SELECT claimd.enqueue('a', " LONG ")",
+        "SELECT claimd.enqueue('a', '{\"n\": 1e131071}', unique_key => 'k')",
+        "SELECT claimd.enqueue('a', metadata => '{\"n\": 1e131071}')",
+        "SELECT claimd.enqueue_many('[{\"kind\": \"a\", \"args\": 1e131071}]')",
+        "SELECT claimd.edit(1, '{\"args\": 1e131071}')",
+        "SELECT claimd.edit(1, '{\"metadata\": {\"n\": 1e131071}}')",
+        "SELECT claimd.schedule_set('s', 'a', '@hourly', " LONG ")",
+        "SELECT claimd.schedule_set('s', 'a', '@hourly', metadata => '{\"n\": 1e131071}')",
+        "SELECT claimd.batch_open('b', '{\"kind\": \"a\", \"args\": [1e131071]}')",
+        "SELECT claimd.batch_open('b', '{\"kind\": \"a\", \"metadata\": {\"n\": 1e131071}}')",
+    };
+    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
+    for (size_t i = 0; i < ARRAY_COUNT(doors); i++) {
+        bool is_metadata = strstr(doors[i], "metadata") != NULL;
+        ASSERT_REFUSED(db, doors[i], "CL002", is_metadata ? "metadata: at most" : "args: at most");
+    }
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 1);
+}
+END_TEST
+
 START_TEST(H1_each_rule_has_a_text_that_says_what_is_allowed)
 {
     ck_assert_str_eq(side_run(db, "SELECT (count(*) > 10 AND bool_and(claimd.rule_text(m[1]) IS NOT"
@@ -160,6 +208,8 @@ int main(void)
     tcase_add_test(tc, an_update_of_any_column_that_a_rule_is_about_is_checked);
     tcase_add_test(tc, a_job_that_came_with_what_is_too_long_is_retried);
     tcase_add_test(tc, the_edges_of_what_the_rules_allow_are_taken);
+    tcase_add_test(tc, numbers_as_programs_write_them_are_taken_however_many);
+    tcase_add_test(tc, H1_what_expands_is_refused_wherever_it_comes_in_and_named);
     tcase_add_test(tc, H1_each_rule_has_a_text_that_says_what_is_allowed);
     tcase_add_test(tc, J2_a_producer_s_own_operators_do_not_get_a_row_past_the_rules);
     suite_add_tcase(suite, tc);

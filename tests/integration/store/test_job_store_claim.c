@@ -175,6 +175,7 @@ struct fetched {
     bool is_whole;
     bool has_metadata;
     char checkpoint[64];
+    char too_long[16];
 };
 
 static void on_args(void *ctx, enum status st, const struct job_args *args)
@@ -182,11 +183,13 @@ static void on_args(void *ctx, enum status st, const struct job_args *args)
     struct fetched *f = ctx;
     f->calls++;
     f->st = st;
-    f->len = args != NULL ? args->args_len : 0;
-    f->is_whole = args != NULL && strlen(args->args) == args->args_len;
+    f->len = args->args_len;
+    f->is_whole = args->args != NULL && strlen(args->args) == args->args_len;
     (void)snprintf(f->checkpoint, sizeof f->checkpoint, "%s",
-                   args != NULL && args->checkpoint != NULL ? args->checkpoint : "");
-    f->has_metadata = args != NULL && args->metadata != NULL;
+                   args->checkpoint != NULL ? args->checkpoint : "");
+    f->has_metadata = args->metadata != NULL;
+    (void)snprintf(f->too_long, sizeof f->too_long, "%s",
+                   args->too_long != NULL ? args->too_long : "");
 }
 
 START_TEST(a_checkpoint_and_large_metadata_are_fetched_and_the_rest_comes_along)
@@ -238,6 +241,76 @@ START_TEST(fetched_args_are_fenced)
 }
 END_TEST
 
+/* As an earlier release let them in: args of 147 kB, too much metadata, and args of 16 MB. */
+START_TEST(jobs_whose_args_expand_are_fetched_one_by_one_and_keep_no_other_claim_waiting)
+{
+    (void)side_run(side, "ALTER TABLE claimd.job DISABLE TRIGGER job_checked");
+    (void)side_run(side, "ALTER TABLE claimd.job DISABLE TRIGGER job_sizes_checked");
+    int64_t other = add_jobs(1);
+    int64_t id = add_jobs(100);
+    (void)side_run(side, "UPDATE claimd.job SET args = a.args FROM (SELECT jsonb_agg(1e131071"
+                         "::numeric) AS args FROM generate_series(1, 120)) AS a"
+                         " WHERE id > (SELECT min(id) FROM claimd.job) + 3");
+    (void)side_run(side, "UPDATE claimd.job SET args = to_jsonb(round(1e131071, 16383)) WHERE id ="
+                         " (SELECT min(id) FROM claimd.job) + 2");
+    (void)side_run(side, "UPDATE claimd.job SET metadata = '{\"n\": 1e131071}' WHERE id ="
+                         " (SELECT min(id) FROM claimd.job) + 3");
+    ASSERT_NUMBER("SELECT claimd.mark_too_long()::text", 99);
+    ASSERT_NUMBER("SELECT claimd.mark_too_long()::text", 0);
+    claim_now(&store_a, id, 100);
+    ck_assert_uint_eq(got.job_count, 100);
+    ck_assert_ptr_nonnull(claimed(id)->args);
+    static struct fetched f[100];
+    int calls = 0;
+    for (int i = 1; i < 100; i++) {
+        ck_assert_ptr_null(claimed(id + i)->args);
+        ck_assert_int_eq(
+            job_store_args(store_a.jobs, id + i, claimed(id + i)->fence, on_args, &f[i], NULL),
+            STATUS_OK);
+    }
+    claim_now(&store_a, other, 1); /* asked for last, answered before most of them */
+    ck_assert_ptr_nonnull(claimed(other));
+    ck_assert_int_eq(f[50].calls, 0);
+    RUN_UNTIL(f[99].calls == 1);
+    for (int i = 1; i < 100; i++) {
+        calls += f[i].calls;
+        ck_assert_int_eq(f[i].st, i == 1 ? STATUS_OK : STATUS_LIMIT);
+        ck_assert_str_eq(f[i].too_long, i == 1 ? "" : i == 2 ? "metadata" : "args");
+    }
+    ck_assert_int_eq(calls, 99);
+    ck_assert_uint_eq(f[1].len, 131072 + 1 + 16383);
+    ck_assert(f[1].is_whole);
+}
+END_TEST
+
+START_TEST(fetches_of_args_that_wait_for_others_are_answered_when_the_session_ends)
+{
+    int64_t id = add_jobs(20);
+    claim_now(&store_a, id, 20);
+    static struct fetched f[20];
+    (void)side_run(side, "BEGIN");
+    (void)side_run(side, "LOCK TABLE claimd.job_live");
+    for (int i = 0; i < 20; i++) {
+        ck_assert_int_eq(
+            job_store_args(store_a.jobs, id + i, claimed(id + i)->fence, on_args, &f[i], NULL),
+            STATUS_OK);
+    }
+    (void)side_run(side, "SELECT count(pg_terminate_backend(pid))::text FROM pg_stat_activity"
+                         " WHERE application_name = 'store'");
+    (void)side_run(side, "COMMIT");
+    for (int i = 0; i < 20; i++) {
+        RUN_UNTIL(f[i].calls == 1);
+        ck_assert(f[i].st == STATUS_UNAVAILABLE || (f[i].st == STATUS_OK && i > 0));
+    }
+    RUN_UNTIL(store_a.ups == 2);
+    struct fetched again = {0};
+    ck_assert_int_eq(job_store_args(store_a.jobs, id, claimed(id)->fence, on_args, &again, NULL),
+                     STATUS_OK);
+    RUN_UNTIL(again.calls == 1);
+    ck_assert_int_eq(again.st, STATUS_OK);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("job_store_claim");
@@ -254,6 +327,9 @@ int main(void)
     tcase_add_test(tests, lock_G5_a_job_without_an_attempt_left_is_discarded_not_claimed);
     tcase_add_test(tests, large_args_stay_behind_and_are_fetched);
     tcase_add_test(tests, fetched_args_are_fenced);
+    tcase_add_test(tests,
+                   jobs_whose_args_expand_are_fetched_one_by_one_and_keep_no_other_claim_waiting);
+    tcase_add_test(tests, fetches_of_args_that_wait_for_others_are_answered_when_the_session_ends);
     tcase_add_test(tests, a_checkpoint_and_large_metadata_are_fetched_and_the_rest_comes_along);
     suite_add_tcase(suite, tests);
     return world_run(suite);

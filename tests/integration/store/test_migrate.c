@@ -249,6 +249,24 @@ static void down_to(int version)
     "SELECT count(*)::text FROM pg_constraint WHERE conrelid = 'claimd.job'::regclass AND" \
     " NOT convalidated"
 
+START_TEST(jobs_whose_args_expand_and_were_let_in_before_are_marked_by_the_upgrade)
+{
+    struct pg *side = side_open(NULL);
+    MUST(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, &why));
+    down_to(1);
+    (void)side_run(side, "INSERT INTO claimd.job (kind, args, metadata) SELECT 'a', args, metadata"
+                         " FROM (VALUES ('{}'::jsonb, NULL::jsonb), ('{\"n\": 1e131071}', NULL),"
+                         " ('{}', '{\"n\": 1e131071}'), (to_jsonb(repeat('x', 1000000)), '{}'),"
+                         " ((SELECT jsonb_agg(1e131071::numeric) FROM generate_series(1, 120)),"
+                         " NULL)) AS v(args, metadata)");
+    MUST(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, &why));
+    ck_assert_str_eq(
+        side_run(side, "SELECT string_agg(flags::text, ' ' ORDER BY id) FROM claimd.job").text,
+        "0 1024 1024 0 1024");
+    pg_close(side);
+}
+END_TEST
+
 START_TEST(B40_a_migration_that_was_interrupted_goes_on_with_the_part_that_was)
 {
     struct pg *side = side_open(NULL);
@@ -371,6 +389,7 @@ int main(void)
     tcase_add_test(tc, nobody_there_is_unavailable);
     tcase_add_test(tc, a_daemon_refuses_another_schema_version_and_says_which_migration);
     tcase_add_test(tc, B40_a_program_works_with_a_newer_schema_that_allows_it);
+    tcase_add_test(tc, jobs_whose_args_expand_and_were_let_in_before_are_marked_by_the_upgrade);
     tcase_add_test(tc, B40_a_migration_that_was_interrupted_goes_on_with_the_part_that_was);
     tcase_add_test(tc, B40_a_migration_waits_for_a_long_reader_and_holds_nobody_up_meanwhile);
     tcase_add_test(tc, B40_an_empty_database_needs_no_older_program_and_a_migrated_one_may);
