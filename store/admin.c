@@ -148,8 +148,8 @@ static void ignore_notice(void *ctx, const PGresult *result)
  * nothing was done. And our statements are short: compiling them costs more than they do. */
 static enum status prepare_session(struct admin *a, struct err *err)
 {
-    char sql[80];
-    (void)snprintf(sql, sizeof sql, "SET lock_timeout = %lld; SET jit = off",
+    char sql[120];
+    (void)snprintf(sql, sizeof sql, PG_FIXED_PATH "SET lock_timeout = %lld; SET jit = off",
                    (long long)(a->timeout_us / US_PER_MS / 2));
     return admin_exec(a, sql, err);
 }

@@ -27,7 +27,7 @@
  * yet to make that role. */
 #define AS_OWNER_SQL                   \
     "SET LOCAL ROLE claimd_scheduler;" \
-    "SET LOCAL search_path = claimd, pg_catalog"
+    "SET LOCAL search_path = claimd, pg_catalog, pg_temp"
 
 /* Begins a part that is one statement, outside of a transaction, beside everybody's work: it must
  * bear to be repeated. What stands before the first such line is done in one transaction. */
@@ -176,7 +176,7 @@ static enum status apply_alone(const struct step *s, const char *sql, struct err
 {
     enum status st = admin_exec(s->a,
                                 "SET ROLE claimd_scheduler; SET lock_timeout = 0;"
-                                "SET search_path = claimd, pg_catalog",
+                                "SET search_path = claimd, pg_catalog, pg_temp",
                                 err);
     if (st != STATUS_OK) {
         return st;

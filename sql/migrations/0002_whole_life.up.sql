@@ -78,19 +78,19 @@ RETURN octet_length(backoff) <= 100
                                                     WHEN 'h' THEN 3600000 ELSE 86400000 END > 31622400000);
 
 CREATE FUNCTION why_no_backoff(backoff text) RETURNS text
-LANGUAGE sql STABLE AS $$
-    SELECT CASE WHEN NOT backoff_is_valid(backoff)
-                THEN 'backoff: must be exponential:15s:1h, linear:10s:1h, fixed:30s or list:1s,5s,1m (at most 20), each with ~10% '
-                     'behind it or not, at most 100 octets and 366 days' END
-$$;
+LANGUAGE sql STABLE
+RETURN CASE WHEN NOT backoff_is_valid(backoff)
+            THEN 'backoff: must be exponential:15s:1h, linear:10s:1h, fixed:30s or list:1s,5s,1m (at most 20), each with ~10% '
+                 'behind it or not, at most 100 octets and 366 days' END;
 
--- The lane of a tenant. Programs that were built for version 1 know those up to 63. Not SECURITY DEFINER, whose cost is several times
--- its own: bulk inserts call it for each row.
+-- The lane of a tenant. Programs that were built for version 1 know those up to 63. Neither SECURITY DEFINER nor with a search_path, each
+-- of which would cost as much as its work: bulk inserts call it for each row. So no name in it is looked up by the caller's path.
 CREATE FUNCTION share_of(key text) RETURNS smallint
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE AS $$
 BEGIN
-    RETURN 1 + (hashtextextended(key, 0) & 9223372036854775807)
-               % CASE WHEN (SELECT oldest_program FROM claimd.cluster) < 2 THEN 63 ELSE 16383 END;
+    RETURN 1 OPERATOR(pg_catalog.+)
+           ((pg_catalog.hashtextextended(key, 0) OPERATOR(pg_catalog.&) 9223372036854775807) OPERATOR(pg_catalog.%)
+            CASE WHEN (SELECT c.oldest_program OPERATOR(pg_catalog.<) 2 FROM claimd.cluster c) THEN 63 ELSE 16383 END);
 END $$;
 
 ALTER TABLE job

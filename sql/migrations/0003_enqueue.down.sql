@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 DROP FUNCTION enqueue_many, enqueue_many_unique, refuse_requests, with_value, request_of, enqueue_unique, enqueue, enqueue_request, meet_holder,
-    take_key, key_holds, ended_badly, request_key, request_refusal, why_not_after, why_not_unique, why_refused, why_no_labels, why_no_queue, request_keys,
-    take_room, limit_open, exclusive_flag, is_too_long;
+    take_key, key_holds, ended_badly, request_key, key_of_parts, request_refusal, why_not_after, why_not_unique, parts_are_known, why_refused,
+    why_no_labels, why_no_queue, request_keys, take_room, limit_open, exclusive_flag, is_too_long;
 DROP TYPE job_request;
 DROP TABLE room, job_key;
 

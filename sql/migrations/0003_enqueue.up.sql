@@ -52,21 +52,19 @@ RETURN ARRAY(SELECT attname::text FROM pg_attribute
 
 -- What is wrong with the name of a queue; NULL: nothing. Its callers get it inline, as the next one.
 CREATE FUNCTION why_no_queue(queue text) RETURNS text
-LANGUAGE sql STABLE AS $$
-    SELECT CASE WHEN queue IS NULL OR queue !~ '^[a-z][a-z0-9_.-]*$' OR octet_length(queue) > 64
-                THEN 'queue: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets' END
-$$;
+LANGUAGE sql STABLE
+RETURN CASE WHEN queue IS NULL OR queue !~ '^[a-z][a-z0-9_.-]*$' OR octet_length(queue) > 64
+            THEN 'queue: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets' END;
 
 -- What the table doesn't check of what is for people; NULL: nothing.
 CREATE FUNCTION why_no_labels(tags text[], metadata jsonb) RETURNS text
-LANGUAGE sql STABLE AS $$
-    SELECT CASE WHEN array_ndims(tags) > 1
-                THEN 'tags: must be a list of texts'
-                WHEN array_position(tags, NULL) IS NOT NULL
-                THEN 'tags: must be a list of texts, without NULL'
-                WHEN jsonb_typeof(metadata) <> 'object'
-                THEN 'metadata: must be a JSON object' END
-$$;
+LANGUAGE sql STABLE
+RETURN CASE WHEN array_ndims(tags) > 1
+            THEN 'tags: must be a list of texts'
+            WHEN array_position(tags, NULL) IS NOT NULL
+            THEN 'tags: must be a list of texts, without NULL'
+            WHEN jsonb_typeof(metadata) <> 'object'
+            THEN 'metadata: must be a JSON object' END;
 
 -- Is a value too long as text? A number takes few octets and may be long when it is written out: 1e131071 takes 16. So the text is made
 -- of every value, because nothing cheaper tells: numbers can't be compared by their scale, and a look at each takes longer than the text
@@ -81,97 +79,98 @@ RETURN octet_length(j::text) > CASE WHEN pg_column_compression(j) IS NULL
 -- What is wrong with a job, naming the argument; NULL: nothing. Its callers get it inline.
 CREATE FUNCTION why_refused(kind text, args jsonb, queue text, priority integer, scheduled_at timestamptz, max_attempts integer,
                             timeout interval, exclusive_key text, share_key text, tags text[], metadata jsonb) RETURNS text
-LANGUAGE sql STABLE AS $$
-    SELECT CASE
-        WHEN kind IS NULL OR kind !~ '^[a-z][a-z0-9_]*$' OR octet_length(kind) > 64
-        THEN 'kind: must match ^[a-z][a-z0-9_]*$ and have at most 64 octets'
-        WHEN why_no_queue(queue) IS NOT NULL
-        THEN why_no_queue(queue)
-        WHEN priority IS NULL OR priority NOT BETWEEN 0 AND 9
-        THEN 'priority: must be 0 (first) to 9'
-        WHEN args IS NULL
-        THEN 'args: must be a JSON value, not NULL'
-        WHEN is_too_long(args, 1048576)
-        THEN 'args: at most 1048576 octets as JSON text, or 65536 if long numbers such as 1e9999 are written out in it'
-        WHEN scheduled_at > '2286-01-01 00:00:00+00'
-        THEN 'scheduled_at: must lie before the year 2286, so not infinity; the past means now'
-        WHEN max_attempts < 1
-        THEN 'max_attempts: must be 1 or more'
-        WHEN timeout <= interval '0' OR timeout > interval '366 days'
-        THEN 'timeout: must be more than 0 and at most 366 days'
-        WHEN pg_column_size(tags) > 8192
-        THEN 'tags: at most 8192 octets together'
-        WHEN is_too_long(metadata, 65536)
-        THEN 'metadata: at most 65536 octets as JSON text'
-        WHEN why_no_labels(tags, metadata) IS NOT NULL
-        THEN why_no_labels(tags, metadata)
-        WHEN octet_length(exclusive_key) NOT BETWEEN 1 AND 512
-        THEN 'exclusive_key: must have 1 to 512 octets'
-        WHEN octet_length(share_key) NOT BETWEEN 1 AND 512
-        THEN 'share_key: must have 1 to 512 octets'
-    END
-$$;
+LANGUAGE sql STABLE
+RETURN CASE
+    WHEN kind IS NULL OR kind !~ '^[a-z][a-z0-9_]*$' OR octet_length(kind) > 64
+    THEN 'kind: must match ^[a-z][a-z0-9_]*$ and have at most 64 octets'
+    WHEN why_no_queue(queue) IS NOT NULL
+    THEN why_no_queue(queue)
+    WHEN priority IS NULL OR priority NOT BETWEEN 0 AND 9
+    THEN 'priority: must be 0 (first) to 9'
+    WHEN args IS NULL
+    THEN 'args: must be a JSON value, not NULL'
+    WHEN is_too_long(args, 1048576)
+    THEN 'args: at most 1048576 octets as JSON text, or 65536 if long numbers such as 1e9999 are written out in it'
+    WHEN scheduled_at > '2286-01-01 00:00:00+00'
+    THEN 'scheduled_at: must lie before the year 2286, so not infinity; the past means now'
+    WHEN max_attempts < 1
+    THEN 'max_attempts: must be 1 or more'
+    WHEN timeout <= interval '0' OR timeout > interval '366 days'
+    THEN 'timeout: must be more than 0 and at most 366 days'
+    WHEN pg_column_size(tags) > 8192
+    THEN 'tags: at most 8192 octets together'
+    WHEN is_too_long(metadata, 65536)
+    THEN 'metadata: at most 65536 octets as JSON text'
+    WHEN why_no_labels(tags, metadata) IS NOT NULL
+    THEN why_no_labels(tags, metadata)
+    WHEN octet_length(exclusive_key) NOT BETWEEN 1 AND 512
+    THEN 'exclusive_key: must have 1 to 512 octets'
+    WHEN octet_length(share_key) NOT BETWEEN 1 AND 512
+    THEN 'share_key: must have 1 to 512 octets'
+END;
+
+CREATE FUNCTION parts_are_known(unique_by text[]) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN cardinality(unique_by) BETWEEN 1 AND 32
+       AND NOT EXISTS (SELECT FROM unnest(unique_by) AS part WHERE (part ~ '^(kind|queue|args|args\..+)$') IS NOT TRUE);
+END $$;
 
 CREATE FUNCTION why_not_unique(r job_request) RETURNS text
-LANGUAGE plpgsql AS $$
-BEGIN
-    RETURN CASE
-        WHEN (r.on_conflict IN ('error', 'ignore', 'replace_args', 'reschedule')) IS NOT TRUE
-        THEN 'on_conflict: must be error, ignore, replace_args or reschedule'
-        WHEN octet_length(r.unique_key) NOT BETWEEN 1 AND 512
-        THEN 'unique_key: must have 1 to 512 octets'
-        WHEN r.unique_key IS NOT NULL AND r.unique_by IS NOT NULL
-        THEN 'unique_by: not together with unique_key'
-        WHEN r.unique_key IS NULL AND r.unique_by IS NULL
-        THEN CASE WHEN r.unique_for IS NOT NULL THEN 'unique_for: needs unique_key or unique_by'
-                  WHEN r.unique_states IS NOT NULL THEN 'unique_states: needs unique_key or unique_by' END
-        WHEN cardinality(r.unique_by) NOT BETWEEN 1 AND 32 OR
-             EXISTS (SELECT FROM unnest(r.unique_by) AS part WHERE (part ~ '^(kind|queue|args|args\..+)$') IS NOT TRUE)
-        THEN 'unique_by: must be a list of kind, queue, args and args.NAME, at most 32'
-        WHEN r.unique_for <= interval '0' OR r.unique_for > interval '366 days'
-        THEN 'unique_for: must be more than 0 and at most 366 days'
-        WHEN r.unique_states NOT IN ('queued', 'open', 'completed', 'all')
-        THEN 'unique_states: must be queued, open, completed or all'
-        WHEN r.unique_states IN ('completed', 'all') AND r.unique_for IS NULL
-        THEN 'unique_states: ' || r.unique_states || ' needs unique_for'
-    END;
-END $$;
+LANGUAGE sql STABLE
+RETURN CASE
+    WHEN (r.on_conflict IN ('error', 'ignore', 'replace_args', 'reschedule')) IS NOT TRUE
+    THEN 'on_conflict: must be error, ignore, replace_args or reschedule'
+    WHEN octet_length(r.unique_key) NOT BETWEEN 1 AND 512
+    THEN 'unique_key: must have 1 to 512 octets'
+    WHEN r.unique_key IS NOT NULL AND r.unique_by IS NOT NULL
+    THEN 'unique_by: not together with unique_key'
+    WHEN r.unique_key IS NULL AND r.unique_by IS NULL
+    THEN CASE WHEN r.unique_for IS NOT NULL THEN 'unique_for: needs unique_key or unique_by'
+              WHEN r.unique_states IS NOT NULL THEN 'unique_states: needs unique_key or unique_by' END
+    WHEN r.unique_by IS NOT NULL AND NOT parts_are_known(r.unique_by)
+    THEN 'unique_by: must be a list of kind, queue, args and args.NAME, at most 32'
+    WHEN r.unique_for <= interval '0' OR r.unique_for > interval '366 days'
+    THEN 'unique_for: must be more than 0 and at most 366 days'
+    WHEN r.unique_states NOT IN ('queued', 'open', 'completed', 'all')
+    THEN 'unique_states: must be queued, open, completed or all'
+    WHEN r.unique_states IN ('completed', 'all') AND r.unique_for IS NULL
+    THEN 'unique_states: ' || r.unique_states || ' needs unique_for'
+END;
 
 CREATE FUNCTION why_not_after(after bigint[], if_dead text) RETURNS text
-LANGUAGE sql STABLE AS $$
-    SELECT CASE WHEN array_ndims(after) > 1
-                THEN 'after: must be a list of ids'
-                WHEN cardinality(after) NOT BETWEEN 1 AND 10000 OR array_position(after, NULL) IS NOT NULL
-                THEN 'after: must be 1 to 10000 ids, without NULL'
-                WHEN if_dead IS NOT NULL AND after IS NULL
-                THEN 'if_dead: needs after'
-                WHEN if_dead NOT IN ('cancel', 'run', 'hold')
-                THEN 'if_dead: must be cancel, run or hold' END
-$$;
+LANGUAGE sql STABLE
+RETURN CASE WHEN array_ndims(after) > 1
+            THEN 'after: must be a list of ids'
+            WHEN cardinality(after) NOT BETWEEN 1 AND 10000 OR array_position(after, NULL) IS NOT NULL
+            THEN 'after: must be 1 to 10000 ids, without NULL'
+            WHEN if_dead IS NOT NULL AND after IS NULL
+            THEN 'if_dead: needs after'
+            WHEN if_dead NOT IN ('cancel', 'run', 'hold')
+            THEN 'if_dead: must be cancel, run or hold' END;
 
 CREATE FUNCTION request_refusal(r job_request) RETURNS text
-LANGUAGE plpgsql AS $$
-BEGIN
-    RETURN COALESCE(why_refused(r.kind, r.args, r.queue, r.priority, r.scheduled_at, r.max_attempts, r.timeout, r.exclusive_key,
-                                r.share_key, r.tags, r.metadata), why_no_backoff(r.backoff), why_not_unique(r), why_not_after(r.after, r.if_dead));
-END $$;
+LANGUAGE sql STABLE
+RETURN COALESCE(why_refused(r.kind, r.args, r.queue, r.priority, r.scheduled_at, r.max_attempts, r.timeout, r.exclusive_key, r.share_key,
+                            r.tags, r.metadata), why_no_backoff(r.backoff), why_not_unique(r), why_not_after(r.after, r.if_dead));
 
--- The key that it wants, if any. Those of unique_by are JSON texts, and hashed when they are long.
-CREATE FUNCTION request_key(r job_request) RETURNS text
-LANGUAGE plpgsql AS $$
+-- A JSON text, hashed when it is long.
+CREATE FUNCTION key_of_parts(r job_request) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
-    key text;
+    key text := (SELECT jsonb_object_agg(part, CASE part WHEN 'kind' THEN to_jsonb(r.kind)
+                                                         WHEN 'queue' THEN to_jsonb(r.queue)
+                                                         WHEN 'args' THEN r.args
+                                                         ELSE r.args -> substr(part, 6) END)::text
+                   FROM unnest(r.unique_by) AS part);
 BEGIN
-    IF r.unique_by IS NULL THEN
-        RETURN r.unique_key;
-    END IF;
-    key := (SELECT jsonb_object_agg(part, CASE part WHEN 'kind' THEN to_jsonb(r.kind)
-                                                    WHEN 'queue' THEN to_jsonb(r.queue)
-                                                    WHEN 'args' THEN r.args
-                                                    ELSE r.args -> substr(part, 6) END)::text
-              FROM unnest(r.unique_by) AS part);
     RETURN CASE WHEN octet_length(key) <= 512 THEN key ELSE 'sha256:' || encode(sha256(convert_to(key, 'UTF8')), 'hex') END;
 END $$;
+
+-- The key that it wants, if any.
+CREATE FUNCTION request_key(r job_request) RETURNS text
+LANGUAGE sql STABLE
+RETURN CASE WHEN r.unique_by IS NULL THEN r.unique_key ELSE key_of_parts(r) END;
 
 -- ---- how many may be open ----
 -- So many jobs of the queue that have not ended, waiting or running; who would enqueue one more is refused. NULL: no limit any more.
@@ -224,7 +223,7 @@ END $$;
 
 -- Does its job stand in the way?
 CREATE FUNCTION key_holds(k job_key) RETURNS boolean
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
     found_state text;
 BEGIN
@@ -241,7 +240,7 @@ END $$;
 -- Gives the key to the job, unless another one stands in the way; returns whose it is then. Of two calls at once one waits for the
 -- other's transaction. Nothing is locked where the answer is another job.
 CREATE FUNCTION take_key(wanted text, states text, expires_at timestamptz, new_id bigint) RETURNS bigint
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
     holder job_key;
 BEGIN
@@ -267,7 +266,7 @@ END $$;
 
 -- What on_conflict says about a key that `holder` has.
 CREATE FUNCTION meet_holder(r job_request, holder bigint) RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
     found_state text;
 BEGIN
@@ -300,7 +299,7 @@ END $$;
 
 -- Stores it, or finds the job that stands in its way.
 CREATE FUNCTION enqueue_request(r job_request, OUT id bigint, OUT inserted boolean)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
     wrong text := request_refusal(r);
     key text;
@@ -402,7 +401,7 @@ END $$;
 -- ---- enqueue_many ----
 -- The element with the defaults of enqueue() for what is left out or null.
 CREATE FUNCTION request_of(element jsonb) RETURNS job_request
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
     r job_request := jsonb_populate_record(NULL::job_request, element);
 BEGIN
@@ -529,9 +528,9 @@ EXCEPTION WHEN data_exception OR integrity_constraint_violation THEN
     RAISE;
 END $$;
 
-REVOKE ALL ON FUNCTION request_keys, is_too_long, why_no_queue, why_no_labels, why_refused, why_not_unique, why_not_after, request_refusal, request_key,
-    ended_badly, key_holds, take_key, meet_holder, exclusive_flag, enqueue_request, enqueue, enqueue_unique, request_of, with_value, refuse_requests,
-    enqueue_many_unique, enqueue_many, limit_open, take_room FROM PUBLIC;
+REVOKE ALL ON FUNCTION request_keys, is_too_long, why_no_queue, why_no_labels, why_refused, parts_are_known, why_not_unique, why_not_after,
+    request_refusal, key_of_parts, request_key, ended_badly, key_holds, take_key, meet_holder, exclusive_flag, enqueue_request, enqueue, enqueue_unique,
+    request_of, with_value, refuse_requests, enqueue_many_unique, enqueue_many, limit_open, take_room FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION enqueue, enqueue_unique, enqueue_many TO claimd_admin, claimd_producer;
 GRANT EXECUTE ON FUNCTION is_too_long TO claimd_admin, claimd_producer, claimd_worker; -- broken_rule() asks it
 GRANT EXECUTE ON FUNCTION limit_open TO claimd_admin;

@@ -184,7 +184,7 @@ END $$;
 
 -- How far a zone's clock is ahead of UTC.
 CREATE FUNCTION cron_offset(at timestamptz, zone text) RETURNS interval
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT (at AT TIME ZONE zone) - (at AT TIME ZONE 'UTC') $$;
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN (at AT TIME ZONE zone) - (at AT TIME ZONE 'UTC');
 
 -- When a zone's clock was changed in (low, high]; the caller knows that it was.
 CREATE FUNCTION cron_change(low timestamptz, high timestamptz, zone text) RETURNS timestamptz

@@ -54,12 +54,11 @@ CREATE TABLE key_waiting (
 ) WITH (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
 
 CREATE FUNCTION why_no_rate(starts integer, per interval) RETURNS text
-LANGUAGE sql STABLE AS $$
-    SELECT CASE WHEN starts NOT BETWEEN 1 AND 100000
-                THEN 'starts: must be 1 to 100000, or NULL for no limit'
-                WHEN (per >= interval '1 s' AND per <= interval '31 days') IS NOT TRUE
-                THEN 'per: must be 1 second to 31 days' END
-$$;
+LANGUAGE sql STABLE
+RETURN CASE WHEN starts NOT BETWEEN 1 AND 100000
+            THEN 'starts: must be 1 to 100000, or NULL for no limit'
+            WHEN (per >= interval '1 s' AND per <= interval '31 days') IS NOT TRUE
+            THEN 'per: must be 1 second to 31 days' END;
 
 -- NULL or 1: one at a time, as for every key that nobody has set a limit for.
 CREATE FUNCTION limit_key(key text, max_running integer) RETURNS void

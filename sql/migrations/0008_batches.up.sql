@@ -33,7 +33,7 @@ CREATE INDEX batch_job_open ON batch_job (batch_id, job_id) WHERE state IS NULL;
 CREATE INDEX batch_job_batch ON batch_job (batch_id);
 
 CREATE FUNCTION refuse_batch(batch bigint) RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
     RAISE EXCEPTION USING ERRCODE = 'CL003',
         MESSAGE = format('batch %s %s', COALESCE(batch::text, 'NULL'),

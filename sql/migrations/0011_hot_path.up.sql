@@ -55,13 +55,15 @@ RETURN CASE rule
     WHEN 'job_share_key_form' THEN 'share_key: 1 to 512 octets, and share_of() it as share'
 END;
 
+-- Runs with the path of whoever inserts, and once compiled in a session within functions of the owner as well: each name in it has a
+-- schema, types and operators too.
 CREATE FUNCTION job_checked() RETURNS trigger
 LANGUAGE plpgsql AS $$
 DECLARE
     -- With an argument: but for the sizes of what an update leaves alone. Nobody may have tested it (a disabled trigger, a copy that
     -- came compressed), and a job must not be refused its retry for what it came with.
-    all_of_it boolean := TG_NARGS OPERATOR(pg_catalog.=) 0;
-    rule text := claimd.broken_rule(NEW.kind, NEW.queue, NEW.priority, NEW.share, NEW.scheduled_at,
+    all_of_it pg_catalog.bool := TG_NARGS OPERATOR(pg_catalog.=) 0;
+    rule pg_catalog.text := claimd.broken_rule(NEW.kind, NEW.queue, NEW.priority, NEW.share, NEW.scheduled_at,
                                     CASE WHEN all_of_it THEN NEW.args END, NEW.max_attempts, NEW.timeout,
                                     CASE WHEN all_of_it THEN NEW.tags END, CASE WHEN all_of_it THEN NEW.metadata END,
                                     NEW.unique_key, NEW.backoff, NEW.exclusive_key, NEW.share_key, NEW.flags);
@@ -133,7 +135,7 @@ CREATE TRIGGER job_again AFTER UPDATE OF retried_at ON job_history FOR EACH ROW 
     EXECUTE FUNCTION job_again();
 
 -- ---- NOTIFY ----
--- With no more rights than whoever inserts, and no search_path of its own: each costs as much as its work.
+-- With no more rights than whoever inserts, and no search_path of its own: each costs as much as its work. So each name has a schema.
 GRANT SELECT (hungry) ON cluster TO claimd_producer;
 CREATE OR REPLACE FUNCTION job_inserted() RETURNS trigger
 LANGUAGE plpgsql AS $$

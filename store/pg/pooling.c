@@ -18,7 +18,9 @@ struct pg_pooling {
 };
 
 static const struct pg_statement open_transaction = {.name = "", .sql = "BEGIN"};
-static const struct pg_statement whose_server = {.name = "", .sql = "SELECT pg_backend_pid()"};
+/* Perhaps on a server that has not heard which path we set. */
+static const struct pg_statement whose_server = {.name = "",
+                                                 .sql = "SELECT pg_catalog.pg_backend_pid()"};
 
 bool pg_pooling_is_possible(const struct pg *pg)
 {

@@ -19,6 +19,7 @@
  * not compiled, which would take longer than all that they do. And if our host vanishes in the
  * middle of a segment, the rows that it has locked are free soon. */
 #define SESSION_SETTINGS                                             \
+    PG_FIXED_PATH                                                    \
     "SET plan_cache_mode = force_custom_plan; SET TimeZone = 'UTC';" \
     "SET jit = off;"                                                 \
     "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2;"  \
@@ -225,6 +226,7 @@ static void start_ending(struct pg *pg)
 {
     char sql[SETUP_TEXT_MAX];
     (void)snprintf(sql, sizeof sql,
+                   PG_FIXED_PATH
                    "SET LOCAL statement_timeout = 0;"
                    "SELECT pg_terminate_backend(pid, %d) FROM pg_stat_activity WHERE pid = %d "
                    "AND (extract(epoch FROM backend_start) * 1000000)::bigint = %" PRId64,
@@ -272,7 +274,7 @@ static void on_pooling(struct pg *pg, enum pg_pooling_kind kind)
         break;
     case PG_POOLING_LOOK_AGAIN:
         pg->is_asking_again = true;
-        stage_query(pg, PG_PROBING, pg->options.timeout_us, "SELECT pg_backend_pid()");
+        stage_query(pg, PG_PROBING, pg->options.timeout_us, "SELECT pg_catalog.pg_backend_pid()");
         break;
     case PG_POOLING_BY_TRANSACTION:
         pooled_by_transaction(pg);

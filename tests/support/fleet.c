@@ -23,6 +23,7 @@
 #define WORKER_LOGIN "fleet_worker" /* daemons have the least that they need (inv.P1) */
 #define SCHEDULER_LOGIN "fleet_scheduler"
 #define TEMPLATE "claimd_template"
+#define PATH " SET search_path = pg_catalog, pg_temp"
 
 #define OK(call)                                                      \
     do {                                                              \
@@ -146,15 +147,16 @@ static void check_edges(struct fleet *f)
     sql_run(f->sql, "CREATE SCHEMA edges");
     sql_run(
         f->sql,
-        "CREATE FUNCTION edges.check(old text, new text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN"
+        "CREATE FUNCTION edges.check(old text, new text) RETURNS void LANGUAGE plpgsql" PATH
+        " AS $$ BEGIN"
         " IF old <> new AND (old, new) NOT IN (%s) THEN RAISE EXCEPTION"
         " 'inv.S5: there is no way from %% to %%', old, new; END IF; END $$",
         edges);
     sql_run(f->sql,
-            "CREATE FUNCTION edges.updated() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER"
+            "CREATE FUNCTION edges.updated() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER" PATH
             " AS $$ BEGIN PERFORM edges.check(OLD.state, NEW.state); RETURN NEW; END $$");
     sql_run(f->sql, "CREATE FUNCTION edges.ended() RETURNS trigger LANGUAGE plpgsql STABLE"
-                    " SECURITY DEFINER AS $$ BEGIN PERFORM edges.check(state, NEW.state) FROM"
+                    " SECURITY DEFINER" PATH " AS $$ BEGIN PERFORM edges.check(state, NEW.state) FROM"
                     " claimd.job WHERE id = NEW.id; RETURN NEW; END $$");
     sql_run(f->sql, "CREATE TRIGGER edge_updated BEFORE UPDATE OF state ON claimd.job FOR EACH ROW"
                     " EXECUTE FUNCTION edges.updated()");

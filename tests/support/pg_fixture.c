@@ -164,6 +164,7 @@ struct pg *side_open(const char *role)
     char sql[128];
     ck_assert_int_eq(pg_open(&options, &pg, NULL), STATUS_OK);
     RUN_UNTIL(pg_is_up(pg));
+    (void)side_run(pg, "SET search_path = public"); /* as a person's session */
     if (role != NULL) {
         (void)snprintf(sql, sizeof sql, "SET ROLE %s", role);
         (void)side_run(pg, sql);

@@ -295,6 +295,19 @@ START_TEST(J1_functions_of_the_owner_do_not_follow_the_callers_search_path)
 }
 END_TEST
 
+/* Those that have none look nothing up: test_hostile_path runs them with a path of an enemy. */
+START_TEST(J1_each_function_has_a_path_of_its_own_or_is_bound_when_it_is_created)
+{
+    ck_assert_str_eq(
+        side_run(owner, "SELECT string_agg(p.proname, ' ' ORDER BY p.proname) FROM pg_proc p WHERE "
+                        "p.pronamespace = 'claimd'::regnamespace AND p.prosqlbody IS NULL AND (p."
+                        "proconfig && '{\"search_path=claimd, pg_catalog, pg_temp\",\"search_path="
+                        "pg_catalog, pg_temp\"}') IS NOT TRUE")
+            .text,
+        "job_checked job_inserted share_of");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("roles");
@@ -312,6 +325,7 @@ int main(void)
     tcase_add_test(tc, J2_no_login_but_the_schedulers_can_hold_up_the_making_of_days);
     tcase_add_test(tc, J2_no_login_can_hold_up_those_who_let_jobs_wait_for_others);
     tcase_add_test(tc, J1_functions_of_the_owner_do_not_follow_the_callers_search_path);
+    tcase_add_test(tc, J1_each_function_has_a_path_of_its_own_or_is_bound_when_it_is_created);
     suite_add_tcase(suite, tc);
     return world_run(suite);
 }

@@ -197,6 +197,27 @@ START_TEST(J2_a_producer_s_own_operators_do_not_get_a_row_past_the_rules)
 }
 END_TEST
 
+/* A type of his comes before PostgreSQL's, since it is a temporary one. And PostgreSQL compiles the
+ * trigger once per session: what it finds there would then run within enqueue() as the owner. */
+START_TEST(J2_a_producer_s_own_types_run_neither_in_the_rules_nor_as_the_owner)
+{
+    (void)side_run(db, "CREATE TABLE public.ran (as_user name)");
+    (void)side_run(db, "GRANT INSERT ON public.ran TO PUBLIC");
+    (void)side_run(db, "SET ROLE claimd_producer");
+    (void)side_run(db, "CREATE FUNCTION pg_temp.took(value pg_catalog.text) RETURNS boolean LANGUAGE"
+                       " plpgsql AS $$ BEGIN INSERT INTO public.ran VALUES (current_user);"
+                       " RETURN true; END $$");
+    (void)side_run(db, "CREATE DOMAIN pg_temp.text AS pg_catalog.text CHECK (pg_temp.took(VALUE))");
+    (void)side_run(db, "INSERT INTO claimd.job (kind) VALUES ('a')");
+    (void)side_run(db, "SELECT claimd.enqueue('a')::pg_catalog.text");
+    (void)side_run(db, "RESET ROLE");
+    ck_assert_str_eq(side_run(db, "SELECT coalesce(string_agg(DISTINCT as_user::pg_catalog.text,"
+                                  " ' '), 'none') FROM public.ran")
+                         .text,
+                     "none");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sql_rules");
@@ -212,6 +233,7 @@ int main(void)
     tcase_add_test(tc, H1_what_expands_is_refused_wherever_it_comes_in_and_named);
     tcase_add_test(tc, H1_each_rule_has_a_text_that_says_what_is_allowed);
     tcase_add_test(tc, J2_a_producer_s_own_operators_do_not_get_a_row_past_the_rules);
+    tcase_add_test(tc, J2_a_producer_s_own_types_run_neither_in_the_rules_nor_as_the_owner);
     suite_add_tcase(suite, tc);
     return world_run(suite);
 }

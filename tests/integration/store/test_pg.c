@@ -118,7 +118,7 @@ static const struct pg_statement count_queues = {"count_queues",
                                                  "SELECT count(*) FROM claimd.queue", NULL, 0};
 static const struct pg_statement refused = {
     "refused", "INSERT INTO claimd.queue (name) VALUES ('NO')", NULL, 0};
-static const struct pg_statement broken = {"broken", "SELECT nothing FROM nowhere", NULL, 0};
+static const struct pg_statement broken = {"broken", "SELECT nothing FROM public.nowhere", NULL, 0};
 
 START_TEST(a_request_is_one_transaction_and_answers_step_by_step)
 {
@@ -149,7 +149,7 @@ END_TEST
 /* The error comes after all results, in place of the sync's commit. */
 START_TEST(a_commit_that_is_refused_is_no_success)
 {
-    static const struct pg_statement twice = {"twice", "INSERT INTO deferred VALUES (1), (1)", NULL,
+    static const struct pg_statement twice = {"twice", "INSERT INTO public.deferred VALUES (1), (1)", NULL,
                                               0};
     struct pg *side = side_open(NULL);
     (void)side_run(side, "CREATE TABLE deferred (n int UNIQUE DEFERRABLE INITIALLY DEFERRED)");

@@ -155,7 +155,7 @@ START_TEST(unknown_is_not_said_while_the_old_backend_is_there)
     ck_assert_int_eq(kill(old_pid, SIGSTOP), 0);
     must_send(&r, CLAIM, 200 * US_PER_MS);
     RUN_UNTIL(side_number(side, "SELECT count(*)::text FROM pg_stat_activity WHERE query LIKE "
-                                "'SET LOCAL%pg_terminate_backend%' AND state = 'active'") == 1);
+                                "'%SELECT pg_terminate_backend%' AND state = 'active'") == 1);
     for (int i = 0; i < 5; i++) {
         world_turn();
     }
