@@ -37,6 +37,15 @@ CREATE TABLE job_key (
     CONSTRAINT job_key_states CHECK (states IN ('queued', 'open', 'completed', 'all'))
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
 
+-- Of a transaction to which a job with states = 'queued' was "there already": it must start after the commit, or it would not see what the
+-- transaction has written. Empty at every commit: keep_promises() has emptied it by then.
+CREATE UNLOGGED TABLE job_promise (
+    xact xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    job_id bigint NOT NULL,
+    request jsonb NOT NULL -- if it has started: to be made after all
+);
+CREATE INDEX job_promise_xact ON job_promise (xact);
+
 -- Of queues with max_open: so many more jobs may come before the open ones are counted anew.
 CREATE TABLE room (
     queue text COLLATE "C" NOT NULL,
@@ -237,28 +246,31 @@ BEGIN
     RETURN k.states = 'all' OR (k.states = 'completed' AND NOT ended_badly(k.job_id));
 END $$;
 
--- Gives the key to the job, unless another one stands in the way; returns whose it is then. Of two calls at once one waits for the
+-- Gives the key to the job, unless another one stands in the way; returns who has it then. Of two calls at once one waits for the
 -- other's transaction. Nothing is locked where the answer is another job.
-CREATE FUNCTION take_key(wanted text, states text, expires_at timestamptz, new_id bigint) RETURNS bigint
+CREATE FUNCTION take_key(wanted text, states text, expires_at timestamptz, new_id bigint) RETURNS job_key
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
     holder job_key;
+    taken job_key;
 BEGIN
     FOR try IN 1..100 LOOP
         INSERT INTO job_key AS k (key, job_id, states, expires_at) VALUES (wanted, new_id, take_key.states, take_key.expires_at)
-            ON CONFLICT ON CONSTRAINT job_key_pkey DO NOTHING;
+            ON CONFLICT ON CONSTRAINT job_key_pkey DO NOTHING
+            RETURNING k.* INTO taken;
         IF FOUND THEN
-            RETURN new_id;
+            RETURN taken;
         END IF;
         SELECT * INTO holder FROM job_key k WHERE k.key = wanted;
         CONTINUE WHEN NOT FOUND;
         IF key_holds(holder) THEN
-            RETURN holder.job_id;
+            RETURN holder;
         END IF;
         UPDATE job_key k SET job_id = new_id, states = take_key.states, expires_at = take_key.expires_at
-         WHERE k.key = wanted AND k.job_id = holder.job_id;
+         WHERE k.key = wanted AND k.job_id = holder.job_id
+        RETURNING k.* INTO taken;
         IF FOUND THEN
-            RETURN new_id;
+            RETURN taken;
         END IF;
     END LOOP;
     RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = 'unique_key: it changes hands all the time: try again';
@@ -304,7 +316,7 @@ DECLARE
     wrong text := request_refusal(r);
     key text;
     states text;
-    holder bigint;
+    holder job_key;
 BEGIN
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
@@ -314,9 +326,12 @@ BEGIN
         key := request_key(r);
         states := COALESCE(r.unique_states, CASE WHEN r.unique_for IS NULL THEN 'open' ELSE 'all' END);
         holder := take_key(key, states, clock_timestamp() + r.unique_for, id);
-        IF holder <> id THEN
-            PERFORM meet_holder(r, holder);
-            id := holder;
+        IF holder.job_id <> id THEN
+            PERFORM meet_holder(r, holder.job_id);
+            IF holder.states = 'queued' AND r.on_conflict = 'ignore' THEN -- an edit keeps it locked
+                INSERT INTO job_promise (job_id, request) VALUES (holder.job_id, to_jsonb(r));
+            END IF;
+            id := holder.job_id;
             inserted := false;
             RETURN;
         END IF;
@@ -339,6 +354,26 @@ BEGIN
         PERFORM after(id, r.after, COALESCE(r.if_dead, 'cancel'));
     END IF;
 END $$;
+
+-- At the commit, so that a job is locked for as long as that takes, not for as long as a producer's transaction: of many producers at once
+-- there is always one with a transaction open, and the job would never start. All jobs in the order of their ids. A lock that lets only
+-- one have the row makes those who want it queue up, and whoever claims the job has his turn.
+CREATE FUNCTION keep_promises() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    p record;
+BEGIN
+    FOR p IN WITH mine AS (DELETE FROM job_promise WHERE xact = pg_current_xact_id() RETURNING job_id, request)
+             SELECT job_id, request FROM mine ORDER BY job_id LOOP
+        PERFORM FROM job j WHERE j.id = p.job_id AND j.state = 'available' FOR NO KEY UPDATE;
+        IF NOT FOUND THEN
+            PERFORM enqueue_request(jsonb_populate_record(NULL::job_request, p.request));
+        END IF;
+    END LOOP;
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER keep_promises AFTER INSERT ON job_promise DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION keep_promises();
 
 DROP FUNCTION enqueue;
 -- Not overloaded for json: with both, the untyped '{…}' of everybody else would be ambiguous.
@@ -529,8 +564,8 @@ EXCEPTION WHEN data_exception OR integrity_constraint_violation THEN
 END $$;
 
 REVOKE ALL ON FUNCTION request_keys, is_too_long, why_no_queue, why_no_labels, why_refused, parts_are_known, why_not_unique, why_not_after,
-    request_refusal, key_of_parts, request_key, ended_badly, key_holds, take_key, meet_holder, exclusive_flag, enqueue_request, enqueue, enqueue_unique,
-    request_of, with_value, refuse_requests, enqueue_many_unique, enqueue_many, limit_open, take_room FROM PUBLIC;
+    request_refusal, key_of_parts, request_key, ended_badly, key_holds, take_key, meet_holder, exclusive_flag, enqueue_request, keep_promises,
+    enqueue, enqueue_unique, request_of, with_value, refuse_requests, enqueue_many_unique, enqueue_many, limit_open, take_room FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION enqueue, enqueue_unique, enqueue_many TO claimd_admin, claimd_producer;
 GRANT EXECUTE ON FUNCTION is_too_long TO claimd_admin, claimd_producer, claimd_worker; -- broken_rule() asks it
 GRANT EXECUTE ON FUNCTION limit_open TO claimd_admin;

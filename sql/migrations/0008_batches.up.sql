@@ -407,7 +407,7 @@ BEGIN
     IF NEW.flags & 1 <> 0 THEN
         -- Its end may have left the key behind; who enqueues meanwhile must not find a job that is over there.
         DELETE FROM job_key k WHERE k.key = NEW.unique_key AND k.job_id = NEW.id;
-        holder := take_key(NEW.unique_key, 'open', NULL, NEW.id);
+        holder := (take_key(NEW.unique_key, 'open', NULL, NEW.id)).job_id;
         IF holder <> NEW.id THEN
             RAISE EXCEPTION USING ERRCODE = 'CL004', DETAIL = holder::text,
                 MESSAGE = format('job %s can''t be retried: job %s has its unique key now', NEW.id, holder);

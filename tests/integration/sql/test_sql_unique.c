@@ -197,6 +197,60 @@ START_TEST(a_period_ends_by_itself_and_outlives_the_job_until_then)
 }
 END_TEST
 
+#define QUEUED "unique_key => 'k', unique_states => 'queued'"
+#define PROMISES "SELECT count(*)::text FROM claimd.job_promise"
+
+START_TEST(a_queued_job_that_starts_before_the_commit_of_who_was_told_of_it_is_followed_by_another)
+{
+    struct pg *producer = side_open("claimd_producer");
+    (void)unique("'a', " QUEUED);
+    (void)side_run(producer, "BEGIN");
+    ck_assert_str_eq(
+        side_run(producer, "SELECT id || ' ' || inserted FROM claimd.enqueue_unique('a', '{\"n\": "
+                           "2}', tags => '{t}', scheduled_at => '2100-01-01', " QUEUED ")")
+            .text,
+        "1 false");
+    set_state(1, "running"); /* at once: it does not wait for the producer */
+    ck_assert_int_eq(side_number(db, OPEN), 1);
+    (void)side_run(producer, "COMMIT");
+    ck_assert_str_eq(
+        side_run(db, "SELECT concat_ws(' ', args, tags, scheduled_at::date, unique_key, key.states)"
+                     " FROM claimd.job JOIN claimd.job_key key ON job_id = id WHERE id > 1")
+            .text,
+        "{\"n\": 2} {t} 2100-01-01 k queued");
+    ck_assert_int_eq(side_number(db, PROMISES), 0);
+    pg_close(producer);
+}
+END_TEST
+
+START_TEST(a_queued_job_that_has_not_started_at_the_commit_can_not_start_before_it)
+{
+    struct pg *producer = side_open("claimd_producer");
+    (void)unique("'a', " QUEUED);
+    (void)side_run(producer, "BEGIN");
+    (void)side_run(producer, "SELECT id::text FROM claimd.enqueue_unique('a', " QUEUED ")");
+    (void)side_run(producer, "SET CONSTRAINTS ALL IMMEDIATE"); /* as its COMMIT begins */
+    (void)side_run(db, "SET lock_timeout = '50 ms'");
+    ASSERT_REFUSED(db, "UPDATE claimd.job SET state = 'running'", "55P03", "lock timeout");
+    (void)side_run(producer, "COMMIT");
+    set_state(1, "running");
+    ck_assert_int_eq(side_number(db, OPEN), 1);
+    ck_assert_int_eq(side_number(db, PROMISES), 0);
+    pg_close(producer);
+}
+END_TEST
+
+/* Only a job that is queued when it is told of must start after the commit. */
+START_TEST(a_job_whose_key_is_not_for_its_queueing_alone_is_locked_by_nobody)
+{
+    (void)unique("'a', unique_key => 'k'");
+    (void)side_run(db, "BEGIN");
+    ck_assert_str_eq(unique("'a', " QUEUED), "1 f");
+    ck_assert_int_eq(side_number(db, PROMISES), 0);
+    (void)side_run(db, "COMMIT");
+}
+END_TEST
+
 START_TEST(a_key_is_made_of_what_unique_by_names)
 {
     ck_assert_str_eq(unique("'a', '{\"x\": 1, \"y\": 1}', unique_by => '{kind,args.x}'"), "1 t");
@@ -411,6 +465,22 @@ START_TEST(arrays_with_the_same_keys_in_any_order_lock_nobody_out)
 }
 END_TEST
 
+/* The jobs are locked at the commit, in the order of their ids, which is none of the keys'. */
+START_TEST(arrays_with_the_keys_of_queued_jobs_lock_nobody_out)
+{
+    (void)side_run(db, "SELECT claimd.enqueue('a', unique_key => md5(n::text), unique_states => "
+                       "'queued') FROM generate_series(1, 40) n");
+    run_all("DO $$ BEGIN FOR n IN 1..20 LOOP PERFORM claimd.enqueue_many((SELECT "
+            "jsonb_agg(jsonb_build_object('kind', 'a', 'unique_key', md5(g::text), 'unique_states',"
+            " 'queued', 'on_conflict', 'ignore') ORDER BY random()) FROM generate_series(1, 40) "
+            "g)); COMMIT; FOR g IN 1..5 LOOP PERFORM claimd.enqueue('a', unique_key => "
+            "md5((random() * 40)::integer::text), unique_states => 'queued', on_conflict => "
+            "'ignore'); END LOOP; COMMIT; END LOOP; END $$");
+    ck_assert_int_le(side_number(db, OPEN), 41);
+    ck_assert_int_eq(side_number(db, PROMISES), 0);
+}
+END_TEST
+
 START_TEST(one_job_of_a_key_is_open_while_others_end)
 {
     run_all("DO $$ DECLARE made bigint; BEGIN FOR n IN 1..300 LOOP SELECT id INTO made FROM "
@@ -435,6 +505,11 @@ int main(void)
     tcase_add_test(tc, a_job_without_a_key_has_no_flags_and_one_with_a_key_shows_it);
     tcase_add_test(tc, the_states_say_how_long_a_job_stands_in_the_way);
     tcase_add_test(tc, a_period_ends_by_itself_and_outlives_the_job_until_then);
+    tcase_add_test(
+        tc,
+        a_queued_job_that_starts_before_the_commit_of_who_was_told_of_it_is_followed_by_another);
+    tcase_add_test(tc, a_queued_job_that_has_not_started_at_the_commit_can_not_start_before_it);
+    tcase_add_test(tc, a_job_whose_key_is_not_for_its_queueing_alone_is_locked_by_nobody);
     tcase_add_test(tc, a_key_is_made_of_what_unique_by_names);
     tcase_add_test(tc, the_job_that_is_there_can_be_changed_while_it_waits);
     tcase_add_test(tc, H1_what_is_wrong_about_a_key_is_named_and_nothing_is_stored);
@@ -445,6 +520,7 @@ int main(void)
     tcase_add_test(tc, a_producer_that_holds_a_key_locked_keeps_no_job_from_ending);
     tcase_add_test(tc, many_producers_with_the_same_keys_make_one_job_of_each);
     tcase_add_test(tc, arrays_with_the_same_keys_in_any_order_lock_nobody_out);
+    tcase_add_test(tc, arrays_with_the_keys_of_queued_jobs_lock_nobody_out);
     tcase_add_test(tc, one_job_of_a_key_is_open_while_others_end);
     suite_add_tcase(suite, tc);
     return world_run(suite);
