@@ -251,6 +251,9 @@ static void doctor_postgres(struct report *r, const struct config *config)
                version >= PG_VERSION_MIN ? "" : ": 14 or later is needed");
     enum status st = check_roles(r, a, &err);
     if (st == STATUS_OK) {
+        st = doctor_commit(r, a, &err);
+    }
+    if (st == STATUS_OK) {
         st = check_schema(r, config, a, &err);
     }
     if (st != STATUS_OK) {

@@ -28,6 +28,8 @@ int64_t doctor_number(const struct admin_rows *rows, int row, int column);
 /* What daemons said of themselves, PostgreSQL's clock and disk, jobs without hints. */
 enum status doctor_daemons(struct report *r, const struct config *config, struct admin *a,
                            struct err *err) MUST_USE;
+/* Settings by which PostgreSQL acknowledges what it may lose. */
+enum status doctor_commit(struct report *r, struct admin *a, struct err *err) MUST_USE;
 /* Schedules that fail, or that nobody fires. */
 enum status doctor_schedules(struct report *r, struct admin *a, struct err *err) MUST_USE;
 void doctor_redis(struct report *r, const struct config *config);

@@ -25,6 +25,13 @@
     "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2;"  \
     "SET tcp_keepalives_count = 3; SET tcp_user_timeout = 10000;"
 
+/* A column more, for what it does: claims and results that were acknowledged must outlive a crash
+ * of PostgreSQL (G1), whatever the database or the role says; what waits for more than that stays.
+ */
+#define COMMIT_SETTING                             \
+    ", CASE current_setting('synchronous_commit')" \
+    " WHEN 'off' THEN set_config('synchronous_commit', 'on', false) END"
+
 static void on_poll(uv_poll_t *poll, int status, int events);
 
 /* ---- the socket ---- */
@@ -211,13 +218,14 @@ static void start_setup(struct pg *pg)
         PQfreemem(name);
     }
     char sql[SETUP_TEXT_MAX];
-    (void)snprintf(sql, sizeof sql,
-                   SESSION_SETTINGS
-                   "SET lock_timeout = %d; SET statement_timeout = %d; %s%s"
-                   "SELECT pid, (extract(epoch FROM backend_start) * 1000000)::bigint "
-                   "FROM pg_stat_activity WHERE pid = pg_backend_pid()",
-                   pg->options.lock_timeout_ms, pg->options.statement_timeout_ms, listen,
-                   SEEDED_BUG(7) ? "SET synchronous_commit = off;" : "");
+    (void)snprintf(
+        sql, sizeof sql,
+        SESSION_SETTINGS
+        "SET lock_timeout = %d; SET statement_timeout = %d; %s"
+        "SELECT pid, (extract(epoch FROM backend_start) * 1000000)::bigint " COMMIT_SETTING
+        " FROM pg_stat_activity WHERE pid = pg_backend_pid()%s",
+        pg->options.lock_timeout_ms, pg->options.statement_timeout_ms, listen,
+        SEEDED_BUG(7) ? "; SET synchronous_commit = off" : "");
     stage_query(pg, PG_SETTING_UP, pg->options.timeout_us, sql);
 }
 

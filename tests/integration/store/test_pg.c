@@ -225,6 +225,28 @@ START_TEST(the_session_has_its_settings)
 }
 END_TEST
 
+/* What others lose by it is theirs; a session of ours must not lose what it was told is done. */
+static const char *const commits[][2] = {
+    {"off", "on"}, {"local", "local"}, {"remote_apply", "remote_apply"}};
+
+START_TEST(G1_a_session_whose_commits_would_not_wait_for_the_disk_waits_all_the_same)
+{
+    char sql[128];
+    struct pg_options o = options();
+    struct pg *other = NULL;
+    (void)snprintf(sql, sizeof sql,
+                   "DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I SET synchronous_commit = %s', "
+                   "current_database()); END $$",
+                   commits[_i][0]);
+    (void)side_run(pg, sql);
+    ck_assert_int_eq(pg_open(&o, &other, NULL), STATUS_OK);
+    RUN_UNTIL(seen.ups == 2);
+    ck_assert_str_eq(side_run(other, "SELECT current_setting('synchronous_commit')").text,
+                     commits[_i][1]);
+    pg_close(other);
+}
+END_TEST
+
 START_TEST(a_locked_row_is_refused_after_lock_timeout)
 {
     struct pg *side = side_open(NULL);
@@ -423,6 +445,9 @@ int main(void)
     tcase_add_test(requests, a_statement_that_can_not_be_prepared_says_why_and_is_tried_again);
     tcase_add_test(requests, many_requests_of_one_turn_are_answered_in_order);
     tcase_add_test(requests, the_session_has_its_settings);
+    tcase_add_loop_test(requests,
+                        G1_a_session_whose_commits_would_not_wait_for_the_disk_waits_all_the_same,
+                        0, (int)ARRAY_COUNT(commits));
     tcase_add_test(requests, a_locked_row_is_refused_after_lock_timeout);
     tcase_add_test(requests, notifications_arrive_while_idle_and_under_load);
     tcase_add_test(requests, values_make_the_round_trip_in_binary);
