@@ -222,8 +222,7 @@ static void written_over(struct slot *s)
     slot_break_off(s, &why);
 }
 
-/* They begin in their order: what is read after a later one was seen to have begun has begun, too.
- */
+/* They begin in their order: what is read after a later one was seen to have begun has begun. */
 static bool is_written_over(const struct slot *s)
 {
     bool has_later_begun = false;

@@ -36,9 +36,9 @@ struct pg_op {
 
 DEFINE_FIFO(pg_ops, pg_op);
 
-/* Before all else in a session: users may put functions into the schemas of its own path that fit the
- * arguments of our statements better than PostgreSQL's. By SET, since poolers refuse it as a startup
- * option; a startup option or a setting of the role or database can't undo it. */
+/* Before all else in a session: users may put functions into the schemas of its own path that fit
+ * the arguments of our statements better than PostgreSQL's. By SET, since poolers refuse it as a
+ * startup option; a startup option or a setting of the role or database can't undo it. */
 #define PG_FIXED_PATH "SET search_path = pg_catalog, pg_temp;"
 
 /* What libpq says of a connection, in one line, with what to do about it where that is known. */
