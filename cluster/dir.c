@@ -1,31 +1,262 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The directories in which private servers live. */
+ * The directories in which private servers live. Each holds a file that its run keeps locked: the
+ * kernel gives the lock up with the run's last process, so a directory whose lock is free belongs
+ * to a run that was killed, and the next run removes it. */
 #include "cluster/child.h"
 #include "cluster/servers.h"
 
-#include <ftw.h>
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
 
 /* A socket's path has 107 bytes; what the servers add to the directory needs about 40 of them. */
 #define PARENT_MAX 60
-#define OPEN_DIRS_MAX 16
+#define DEPTH_MAX 32
+#define PATH_SIZE (SERVER_PATH_MAX + 64)
+#define REMOVE_US 2000000
+#define PREFIX "claimd-" /* six letters and digits follow */
+#define RANDOM "XXXXXX"
+#define LOCK "run.lock"
+#define KEPT "run.kept" /* what the lock's name becomes: no run removes it */
 
-enum status dir_make(char *ret_dir, size_t size, struct err *err)
+/* In memory: what one directory is taken to need, and all of them together. */
+#define MEMORY_EACH ((uint64_t)256 << 20)
+#define MEMORY_ALL ((uint64_t)2 << 30)
+
+/* ---- removing ---- */
+
+/* By descriptors, and never through a link: the owner of the directory may be another user, who
+ * could exchange a folder for a link while root empties it. `but` stays, if it is not NULL. */
+static void empty(int fd, const char *but, int depth)
 {
-    const char *parent = getenv("TMPDIR");
-    if (parent == NULL || parent[0] != '/' || strlen(parent) > PARENT_MAX) {
-        parent = "/tmp";
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
+    if (dir == NULL) {
+        if (copy >= 0) {
+            (void)close(copy);
+        }
+        return;
     }
-    int n = snprintf(ret_dir, size, "%s/claimd-XXXXXX", parent);
+    rewinddir(dir);
+    for (const struct dirent *e = NULL; (e = readdir(dir)) != NULL;) {
+        const char *name = e->d_name;
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+            (but != NULL && strcmp(name, but) == 0) || unlinkat(fd, name, 0) == 0) {
+            continue;
+        }
+        autoclose int sub = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (sub >= 0 && depth > 0) {
+            empty(sub, NULL, depth - 1);
+        }
+        (void)unlinkat(fd, name, AT_REMOVEDIR);
+    }
+    (void)closedir(dir);
+}
+
+/* The lock goes last: if we are killed, the next run goes on. */
+static bool is_removed(const char *dir)
+{
+    autoclose int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0) {
+        empty(fd, LOCK, DEPTH_MAX);
+        empty(fd, NULL, DEPTH_MAX);
+    }
+    (void)rmdir(dir);
+    return access(dir, F_OK) != 0;
+}
+
+void dir_remove(const char *dir)
+{
+    if (dir[0] == '\0') {
+        return;
+    }
+    (void)WAIT_UNTIL(is_removed(dir), REMOVE_US); /* a dying server may still write to it */
+}
+
+bool dir_is_ours(const char *dir)
+{
+    struct stat info;
+    return lstat(dir, &info) == 0 && S_ISDIR(info.st_mode) && child_user_is(info.st_uid);
+}
+
+/* ---- what killed runs left ---- */
+
+/* A server that was stopped when its run was killed has the signal that ends it, but not the
+ * processor to take it. */
+static void wake_stopped(const char *dir)
+{
+    size_t len = strlen(dir);
+    DIR *all = opendir("/proc");
+    for (const struct dirent *e = NULL; all != NULL && (e = readdir(all)) != NULL;) {
+        char link[64];
+        char cwd[PATH_SIZE];
+        if (!isdigit((unsigned char)e->d_name[0])) {
+            continue;
+        }
+        (void)snprintf(link, sizeof link, "/proc/%.20s/cwd", e->d_name);
+        ssize_t n = readlink(link, cwd, sizeof cwd - 1);
+        cwd[n > 0 ? n : 0] = '\0';
+        if (strncmp(cwd, dir, len) == 0 && (cwd[len] == '/' || cwd[len] == '\0')) {
+            (void)kill((pid_t)strtol(e->d_name, NULL, 10), SIGCONT);
+        }
+    }
+    if (all != NULL) {
+        (void)closedir(all);
+    }
+}
+
+static bool is_run_name(const char *name)
+{
+    size_t prefix = sizeof PREFIX - 1;
+    if (strncmp(name, PREFIX, prefix) != 0 || strlen(name) != prefix + sizeof RANDOM - 1) {
+        return false;
+    }
+    for (const char *at = name + prefix; *at != '\0'; at++) {
+        if (!isalnum((unsigned char)*at)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* One without a lock is left alone: it is kept, or not from a run of ours. Yields whether the run
+ * lives. */
+static bool sweep_one(const char *dir)
+{
+    char path[PATH_SIZE];
+    (void)snprintf(path, sizeof path, "%s/" LOCK, dir);
+    autoclose int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) {
+        return false;
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        return errno == EWOULDBLOCK;
+    }
+    wake_stopped(dir);
+    dir_remove(dir);
+    return false;
+}
+
+/* Yields how many runs live there. */
+static size_t sweep(const char *parent)
+{
+    size_t living = 0;
+    DIR *all = opendir(parent);
+    for (const struct dirent *e = NULL; all != NULL && (e = readdir(all)) != NULL;) {
+        char dir[SERVER_PATH_MAX];
+        int n = snprintf(dir, sizeof dir, "%s/%s", parent, e->d_name);
+        if (is_run_name(e->d_name) && n > 0 && (size_t)n < sizeof dir && dir_is_ours(dir)) {
+            living += sweep_one(dir) ? 1 : 0;
+        }
+    }
+    if (all != NULL) {
+        (void)closedir(all);
+    }
+    return living;
+}
+
+/* Where TMPDIR is set, only there: it was set to be apart from others. */
+void dir_sweep(void)
+{
+    static const char *const usual[] = {"/dev/shm", "/tmp", "/var/tmp"};
+    const char *own = getenv("TMPDIR");
+    if (own != NULL && own[0] == '/') {
+        (void)sweep(own);
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(usual); i++) {
+        (void)sweep(usual[i]);
+    }
+}
+
+/* ---- making ---- */
+
+static bool is_in_memory(const char *path)
+{
+    struct statfs fs;
+    return statfs(path, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
+}
+
+static bool is_usable(const char *parent)
+{
+    return parent != NULL && parent[0] == '/' && strlen(parent) <= PARENT_MAX;
+}
+
+/* ./dev test names a folder in memory, for as long as there is room: what fills it, fills the
+ * machine. */
+static bool has_room(const char *memory)
+{
+    struct statvfs fs;
+    if (!is_usable(memory) || statvfs(memory, &fs) != 0) {
+        return false;
+    }
+    uint64_t used = (uint64_t)(fs.f_blocks - fs.f_bfree) * fs.f_frsize;
+    return used + MEMORY_EACH <= MEMORY_ALL && (sweep(memory) + 1) * MEMORY_EACH <= MEMORY_ALL;
+}
+
+static const char *usual_parent(void)
+{
+    const char *own = getenv("TMPDIR");
+    return is_usable(own) ? own : "/tmp";
+}
+
+/* The lock is never there unlocked: another run would take the directory for a dead one's. The
+ * descriptor stays open until the process ends, and those of its forks. */
+static enum status hold(const char *dir, struct err *err)
+{
+    char making[PATH_SIZE];
+    char path[PATH_SIZE];
+    (void)snprintf(making, sizeof making, "%s/" LOCK ".new", dir);
+    (void)snprintf(path, sizeof path, "%s/" LOCK, dir);
+    int fd = open(making, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0 || rename(making, path) != 0) {
+        int sys = errno;
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+        return err_fail_sys(err, STATUS_UNAVAILABLE, sys, "lock %s", path);
+    }
+    return STATUS_OK;
+}
+
+static enum status make_in(const char *parent, char *ret_dir, size_t size, struct err *err)
+{
+    int n = snprintf(ret_dir, size, "%s/" PREFIX RANDOM, parent);
     if (n < 0 || (size_t)n >= size) {
         return err_fail(err, STATUS_LIMIT, "make a directory: its path is too long");
     }
     if (mkdtemp(ret_dir) == NULL || chmod(ret_dir, 0755) != 0) {
         return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "make %s", ret_dir);
     }
+    enum status st = hold(ret_dir, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
     return child_programs_stay_root() ? STATUS_OK : child_user_owns(ret_dir, err);
+}
+
+enum status dir_make(char *ret_dir, size_t size, struct err *err)
+{
+    const char *memory = getenv(DIR_MEMORY_ENV);
+    dir_sweep();
+    return make_in(has_room(memory) ? memory : usual_parent(), ret_dir, size, err);
+}
+
+enum status dir_make_on_disk(char *ret_dir, size_t size, struct err *err)
+{
+    const char *kept = getenv(DIR_KEPT_ENV);
+    const char *parent = kept != NULL && kept[0] == '/' ? kept : usual_parent();
+    dir_sweep();
+    (void)sweep(parent);
+    return make_in(is_in_memory(parent) ? "/var/tmp" : parent, ret_dir, size, err);
 }
 
 enum status dir_ensure(const char *dir, mode_t mode, struct err *err)
@@ -36,31 +267,11 @@ enum status dir_ensure(const char *dir, mode_t mode, struct err *err)
     return child_user_owns(dir, err);
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *where)
+void dir_keep(const char *dir)
 {
-    (void)st;
-    (void)type;
-    (void)where;
-    (void)remove(path); /* a dying server may still be at it: the caller's loop comes again */
-    return 0;
-}
-
-static bool is_removed(const char *dir)
-{
-    (void)nftw(dir, remove_one, OPEN_DIRS_MAX, FTW_DEPTH | FTW_PHYS);
-    return access(dir, F_OK) != 0;
-}
-
-void dir_remove(const char *dir)
-{
-    if (dir[0] == '\0') {
-        return;
-    }
-    (void)WAIT_UNTIL(is_removed(dir), 2000000);
-}
-
-bool dir_is_ours(const char *dir)
-{
-    struct stat info;
-    return lstat(dir, &info) == 0 && S_ISDIR(info.st_mode) && child_user_is(info.st_uid);
+    char path[PATH_SIZE];
+    char kept[PATH_SIZE];
+    (void)snprintf(path, sizeof path, "%s/" LOCK, dir);
+    (void)snprintf(kept, sizeof kept, "%s/" KEPT, dir);
+    (void)rename(path, kept); /* none, if the user named the folder */
 }

@@ -100,9 +100,20 @@ void redis_server_stop(struct redis_server *s);
 enum status redis_server_ask(const struct redis_server *s, const char *const *words,
                              struct buf *out, struct err *err) MUST_USE;
 
-/* A fresh directory under $TMPDIR or /tmp, of the user that programs of this build are run as;
- * removed by dir_remove(). Servers take their own directories, below it or this one itself. */
+/* A fresh directory for one run, of the user that programs of this build are run as; dir_remove()
+ * removes it. It is locked until this process and its forks are gone; before it is made, those of
+ * runs that were killed are removed. It lies in $CLAIMD_TEST_MEMORY while there is room, else in
+ * $TMPDIR or /tmp. Servers take their own directories, below it or this one itself. */
+#define DIR_MEMORY_ENV "CLAIMD_TEST_MEMORY"
+#define DIR_KEPT_ENV "CLAIMD_TEST_KEPT"
 enum status dir_make(char *ret_dir, size_t size, struct err *err) MUST_USE;
+/* The same for what may be kept, on a disk: in $CLAIMD_TEST_KEPT, else in $TMPDIR or /tmp; in
+ * /var/tmp, if that is in memory. */
+enum status dir_make_on_disk(char *ret_dir, size_t size, struct err *err) MUST_USE;
+/* No later run removes it. */
+void dir_keep(const char *dir);
+/* Removes what killed runs left in $TMPDIR; if that is not set, in /dev/shm, /tmp and /var/tmp. */
+void dir_sweep(void);
 /* Creates that very directory, unless it exists, for the user that our programs run as. */
 enum status dir_ensure(const char *dir, mode_t mode, struct err *err) MUST_USE;
 void dir_remove(const char *dir);

@@ -151,6 +151,7 @@ static enum status write_config(struct dev_cluster *d, const char *conninfo, str
 enum status dev_start_servers(struct dev_cluster *d, size_t masters, struct err *err)
 {
     char conninfo[SERVER_PATH_MAX];
+    dir_sweep();
     enum status st = lock_folder(d, err);
     if (st != STATUS_OK) {
         return st;

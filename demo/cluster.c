@@ -123,7 +123,7 @@ enum status cluster_start(struct cluster *c, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    st = dir_make(c->dir, sizeof c->dir, err);
+    st = dir_make_on_disk(c->dir, sizeof c->dir, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -283,6 +283,7 @@ int main(int argc, char **argv)
         dir_remove(d.cluster.dir);
         (void)printf("demo: %s\n", st == STATUS_OK ? "OK" : "FAILED interrupted");
     } else {
+        dir_keep(d.cluster.dir);
         (void)printf("logs and data: %s\ndemo: FAILED %s\n", d.cluster.dir, err.msg);
     }
     list_release(&d.list);

@@ -29,7 +29,7 @@ static enum status make_absolute(const char *wanted, char *ret, size_t size, str
 static enum status make_top(const char *wanted, struct folder *f, struct err *err)
 {
     if (wanted[0] == '\0') {
-        return dir_make(f->path, sizeof f->path, err);
+        return dir_make_on_disk(f->path, sizeof f->path, err);
     }
     enum status st = make_absolute(wanted, f->path, sizeof f->path, err);
     if (st != STATUS_OK) {

@@ -68,6 +68,7 @@ int judge_last_line(const struct judgement *j, const struct options *options,
     bool is_kept =
         !is_good || options->is_kept || options->folder[0] != '\0' || options->replay[0] != '\0';
     if (is_kept) {
+        dir_keep(f->path);
         (void)printf(" %s\n", f->path);
     } else {
         (void)printf("\n");

@@ -229,7 +229,9 @@ int soak_run(const struct soak_options *options)
         (void)printf("claimd-soak: %s\n", err.msg);
     }
     int code = last_line(&s, st == STATUS_OK);
-    if (!is_kept(&s, code == 0)) {
+    if (is_kept(&s, code == 0)) {
+        dir_keep(s.world.folder.path);
+    } else {
         dir_remove(s.world.folder.path);
     }
     faults_free(&s.faults);
