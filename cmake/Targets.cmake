@@ -63,6 +63,18 @@ function(claimd_plugin name)
     target_link_libraries(plugin_${name} PRIVATE sdk ${ARG_LINKS} claimd_flags)
 endfunction()
 
+# claimd_add_test(NAME name COMMAND program … [CONFIGURATIONS c]): add_test() in tests/support/guard.c, so that nothing is
+# left of a test that is killed
+function(claimd_add_test)
+    cmake_parse_arguments(ARG "" "NAME" "COMMAND;CONFIGURATIONS" ${ARGN})
+    list(POP_FRONT ARG_COMMAND program)
+    if(TARGET ${program})
+        set(program $<TARGET_FILE:${program}>)
+    endif()
+    add_test(NAME ${ARG_NAME} CONFIGURATIONS ${ARG_CONFIGURATIONS}
+        COMMAND test_guard ${PROJECT_BINARY_DIR}/kept ${program} ${ARG_COMMAND})
+endfunction()
+
 # claimd_test(name LABEL unit|integration|e2e SOURCES … LINKS … [TIMEOUT s]): one libcheck program, one ctest entry
 function(claimd_test name)
     cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;LINKS" ${ARGN})
@@ -71,7 +83,7 @@ function(claimd_test name)
     endif()
     add_executable(${name} ${ARG_SOURCES})
     target_link_libraries(${name} PRIVATE ${ARG_LINKS} support claimd_flags PkgConfig::CHECK)
-    add_test(NAME ${name} COMMAND ${name})
+    claimd_add_test(NAME ${name} COMMAND ${name})
     if(name MATCHES "redlock") # the lock library's own, of whatever kind: ./dev test -L redlock
         list(APPEND ARG_LABEL redlock)
     endif()

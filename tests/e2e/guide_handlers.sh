@@ -5,7 +5,7 @@
 set -eu
 source_dir=$1
 bin_dir=$2
-tmp=$(mktemp -d /tmp/claimd-XXXXXX)
+tmp=$(mktemp -d)
 cluster=
 stop() {
     [ -z "$cluster" ] || kill "$cluster" 2>/dev/null || true

@@ -8,7 +8,7 @@ set -eu
 source_dir=$1
 build_dir=$2
 readme=$source_dir/redlock/README.md
-tmp=$(mktemp -d /tmp/claimd-XXXXXX)
+tmp=$(mktemp -d)
 pids=
 stop() {
     # shellcheck disable=SC2086  # words

@@ -31,7 +31,7 @@ struct stub {
 static uv_loop_t loop;
 static uv_timer_t clock_tick;
 static uv_pipe_t servers[NODES];
-static char paths[NODES][64];
+static char paths[NODES][96];
 static struct stub *stubs;
 static size_t closing_count;
 static struct {
@@ -240,12 +240,14 @@ static void start_once(void)
         return;
     }
     is_started = true;
+    const char *own = getenv("TMPDIR");
     (void)signal(SIGPIPE, SIG_IGN);
     (void)uv_loop_init(&loop);
     (void)uv_timer_init(&loop, &clock_tick);
     (void)uv_timer_start(&clock_tick, on_tick, 1, 1);
     for (size_t i = 0; i < NODES; i++) {
-        (void)snprintf(paths[i], sizeof paths[i], "/tmp/fuzz-redlock-%d-%zu", (int)getpid(), i);
+        (void)snprintf(paths[i], sizeof paths[i], "%.60s/fuzz-redlock-%d-%zu",
+                       own != NULL ? own : "/tmp", (int)getpid(), i);
         (void)uv_pipe_init(&loop, &servers[i], 0);
         if (uv_pipe_bind(&servers[i], paths[i]) != 0 ||
             uv_listen((uv_stream_t *)&servers[i], 16, on_client) != 0) {
@@ -375,7 +377,7 @@ static void use(struct redlock_async *lock)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char urls[NODES][80];
+    char urls[NODES][112];
     struct redlock_node nodes[NODES] = {{0}};
     struct redlock_async *lock = NULL;
     start_once();
@@ -386,7 +388,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     input.at = data + 1;
     input.left = size - 1;
     for (size_t i = 0; i < NODES; i++) {
-        (void)snprintf(urls[i], sizeof urls[i], "unix:%.64s", paths[i]);
+        (void)snprintf(urls[i], sizeof urls[i], "unix:%.95s", paths[i]);
         nodes[i].url = urls[i];
     }
     const struct redlock_async_options options = {

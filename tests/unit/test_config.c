@@ -13,9 +13,9 @@
 #define FIVE_NODES "\"lock\": {\"nodes\": [\"a:1\", \"b:1\", \"c:1\", \"d:1\", \"e:1\"]}"
 
 struct files {
-    char dir[64];
-    char config[96];
-    char secret[96];
+    char dir[96];
+    char config[128];
+    char secret[128];
 };
 
 static void write_file(const char *path, const char *text)
@@ -28,7 +28,7 @@ static void write_file(const char *path, const char *text)
 
 static void files_make(struct files *f)
 {
-    (void)snprintf(f->dir, sizeof f->dir, "/tmp/claimd-config-XXXXXX");
+    (void)snprintf(f->dir, sizeof f->dir, "%s/config-XXXXXX", suite_tmp());
     ck_assert_ptr_nonnull(mkdtemp(f->dir));
     (void)snprintf(f->config, sizeof f->config, "%s/claimd.json", f->dir);
     (void)snprintf(f->secret, sizeof f->secret, "%s/secret", f->dir);
@@ -297,7 +297,7 @@ START_TEST(a_secret_without_a_path_is_systemds_credential)
     struct config c;
     struct err err = {0};
     struct files f;
-    char credential[96];
+    char credential[128];
     files_make(&f);
     (void)snprintf(credential, sizeof credential, "%s/claimd_redis_password", f.dir);
     write_file(credential, "from systemd\n");

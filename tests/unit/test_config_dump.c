@@ -187,7 +187,8 @@ END_TEST
 
 static void read_text(const char *text, struct config *ret)
 {
-    char path[] = "/tmp/claimd-dump-XXXXXX";
+    char path[96];
+    (void)snprintf(path, sizeof path, "%s/dump-XXXXXX", suite_tmp());
     struct err err = {0};
     autoclose int fd = mkstemp(path);
     ck_assert_int_ge(fd, 0);
@@ -215,7 +216,9 @@ START_TEST(a_dump_has_the_effect_of_what_it_was_made_from)
     ck_assert(json_equal(dump, again));
     ck_assert_int_eq(second.lock.ttl_us, 20001000);
     ck_assert(second.lock.trust_fresh);
-    ck_assert_str_eq(second.worker.plugin_dir, "/tmp/plugins");
+    char plugins[96];
+    (void)snprintf(plugins, sizeof plugins, "%s/plugins", suite_tmp());
+    ck_assert_str_eq(second.worker.plugin_dir, plugins);
     ck_assert_int_eq(second.worker.state_dir[0], '/');
 }
 END_TEST
@@ -233,7 +236,8 @@ END_TEST
 
 START_TEST(a_dump_has_no_secret)
 {
-    char path[] = "/tmp/claimd-secret-XXXXXX";
+    char path[96];
+    (void)snprintf(path, sizeof path, "%s/secret-XXXXXX", suite_tmp());
     char text[512];
     struct config c;
     bool is_masked = false;

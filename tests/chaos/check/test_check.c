@@ -380,15 +380,15 @@ static const struct {
      "{'t':41000000000,'p':'w.2','op':'claim','ph':'ok','job':5,'f':52,'att':1}\n"},
 };
 
-static char folder[64];
+static char folder[96];
 
 static void setup(void)
 {
-    (void)snprintf(folder, sizeof folder, "/tmp/claimd-check.XXXXXX");
+    (void)snprintf(folder, sizeof folder, "%s/check-XXXXXX", suite_tmp());
     ck_assert_ptr_nonnull(mkdtemp(folder));
     static const char *const parts[] = {"history", "ledger", "logs"};
     for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
-        char path[128];
+        char path[160];
         (void)snprintf(path, sizeof path, "%s/%s", folder, parts[i]);
         ck_assert_int_eq(mkdir(path, 0700), 0);
     }
@@ -396,7 +396,7 @@ static void setup(void)
 
 static void put(enum file file, const char *text)
 {
-    char path[128];
+    char path[160];
     (void)snprintf(path, sizeof path, "%s/%s", folder, file_names[file]);
     FILE *out = fopen(path, "ae");
     ck_assert_ptr_nonnull(out);
@@ -480,7 +480,7 @@ static int judge(char *ret_output)
 static void sweep(void)
 {
     static const char *const parts[] = {"violations.jsonl", "history", "ledger", "logs", ""};
-    char path[128];
+    char path[160];
     for (enum file f = 0; f < FILE_COUNT; f++) {
         (void)snprintf(path, sizeof path, "%s/%s", folder, file_names[f]);
         (void)unlink(path);

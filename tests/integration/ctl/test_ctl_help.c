@@ -153,14 +153,17 @@ START_TEST(help_and_the_origins_say_which_file_was_read)
 {
     ck_assert_int_eq(shell("claimctl help"), 0);
     assert_prints("Configuration: no file: defaults and environment\n");
-    ck_assert_int_eq(shell("f=$(mktemp -p /tmp) && echo '{}' >$f && claimctl --config $f help && "
+    ck_assert_int_eq(shell("f=$(mktemp) && echo '{}' >$f && claimctl --config $f help && "
                            "CLAIMD_CONFIG=$f claimctl help && claimctl --config $f config show "
                            "--origin && claimctl --config $f config show --origin --json; rm $f"),
                      0);
     assert_prints(" (--config)\n");
     assert_prints(" ($CLAIMD_CONFIG)\n");
-    assert_prints("\nfile /tmp/");
-    assert_prints("\"file\": \"/tmp/");
+    char line[128];
+    (void)snprintf(line, sizeof line, "\nfile %s/", suite_tmp());
+    assert_prints(line);
+    (void)snprintf(line, sizeof line, "\"file\": \"%s/", suite_tmp());
+    assert_prints(line);
     ck_assert_int_eq(shell("claimctl config show --origin"), 0);
     assert_prints("file -\n");
 }

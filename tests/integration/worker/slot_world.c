@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "slot_world.h"
 
+#include "support/suite.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -158,8 +160,8 @@ bool has_content(const char *path)
 
 int64_t send_long_run(void)
 {
-    char args[128];
-    (void)snprintf(t.ledger, sizeof t.ledger, "/tmp/claimd-slot-XXXXXX");
+    char args[160];
+    (void)snprintf(t.ledger, sizeof t.ledger, "%s/slot-XXXXXX", suite_tmp());
     autoclose int fd = mkstemp(t.ledger);
     ck_assert_int_ge(fd, 0);
     (void)snprintf(args, sizeof args, "{\"path\": \"%s\", \"ms\": 60000}", t.ledger);

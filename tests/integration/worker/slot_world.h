@@ -20,7 +20,7 @@ struct slot_world {
     struct slot *slot;
     char runner[1024];
     char plugins[1024];
-    char ledger[64]; /* what a long run writes */
+    char ledger[96]; /* what a long run writes */
     int hellos;
     int idles;
     int ends;

@@ -276,8 +276,9 @@ END_TEST
 START_TEST(a_snooze_and_a_cancel_come_with_their_reasons)
 {
     struct result_frame r;
-    char path[] = "/tmp/claimd-nap-XXXXXX";
-    char args[128];
+    char path[96];
+    char args[160];
+    (void)snprintf(path, sizeof path, "%s/nap-XXXXXX", suite_tmp());
     int fd = mkstemp(path);
     ck_assert_int_ge(fd, 0);
     (void)snprintf(args, sizeof args, "{\"path\": \"%s\", \"times\": 2, \"ms\": 5}", path);
