@@ -6,6 +6,7 @@
 ARG BASE=debian:bookworm-slim
 
 FROM $BASE AS build
+LABEL org.opencontainers.image.title="claimd-build"
 RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev cmake ninja-build pkg-config \
     libhiredis-dev libjansson-dev libmicrohttpd-dev libpq-dev libsmartcols-dev libssl-dev libuv1-dev uthash-dev
 WORKDIR /source

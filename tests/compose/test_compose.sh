@@ -131,7 +131,7 @@ until_true 30 shouted
 
 step "a folder of handlers: of a stranger, then of somebody trusted"
 mkdir "$tmp/handlers"
-container=$(docker create claimdc-handlers)
+container=$(docker create --name "${project}_handlers" claimdc-handlers)
 docker cp -q "$container:/usr/local/lib/claimd/plugins/shout.so" "$tmp/handlers/loud.so"
 docker rm "$container" >/dev/null
 chmod 0755 "$tmp/handlers" "$tmp/handlers/loud.so"

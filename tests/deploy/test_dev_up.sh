@@ -14,6 +14,9 @@ case "\$*" in
     "volume ls"*) cat "$dir/volume" ;;
     "inspect --format"*) cat "$dir/state" ;;
     logs*) cat "$dir/log" ;;
+    images*title=claimd-build) printf 'newest\nolder\noldest\n' ;;
+    images*title=claimd) echo replaced ;;
+    rmi*) echo "\$2" >>"$dir/removed" ;;
 esac
 END
 cat >"$dir/bin/docker-compose" <<END
@@ -86,6 +89,13 @@ says "dev: p_worker_1: restarting 2, after 3 restarts, its log:"
 says 'err="config: lock.nodes: wrong"'
 says "dev: a container ends again and again"
 [ $(($(date +%s) - began)) -lt 45 ] || fail "it waited for a crash loop to become healthy"
+echo 1 >"$dir/up_code"
+
+# What the build before left is removed, but for the first stage of the last one, with which the next begins.
+echo 0 >"$dir/up_code"
+echo "/p_worker_1 0 running 0 healthy" >"$dir/state"
+up 0
+[ "$(sort "$dir/removed" | tr '\n' ' ')" = 'older oldest replaced ' ] || fail "removed: $(cat "$dir/removed")"
 echo 1 >"$dir/up_code"
 
 # The database outlived its password.

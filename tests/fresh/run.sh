@@ -13,8 +13,17 @@ done
 docker version >/dev/null 2>&1 || { echo "fresh: no Docker engine answers" >&2 && exit 3; }
 "$root/deploy/images/base" bookworm
 
-work=$(mktemp -d -p "$root/build")
-trap 'rm -rf "$work"' EXIT
+# Fixed names: what a killed run left is removed by the next.
+work=$root/build/fresh
+container=claimd-fresh-$command
+clear() {
+    docker rm -f -v "$container" >/dev/null 2>&1 || true
+    rm -rf "$work"
+}
+clear
+trap clear EXIT
+trap 'exit 1' HUP INT TERM
+mkdir "$work"
 git clone -q "$root" "$work/claimd"
 
 # inside WAY: what the container's shell is told
@@ -38,7 +47,7 @@ for way in "$@"; do
     began=$(date +%s)
     code=0
     # On volumes: a layered file system may take half a minute to copy a database.
-    docker run --rm --shm-size=1g -v /claimd -v /tmp -v "$work/claimd:/clone:ro" debian:bookworm-slim sh -c "$(inside "$way")" >"$log" 2>&1 || code=$?
+    docker run --rm --name "$container" --shm-size=1g -v /claimd -v /tmp -v "$work/claimd:/clone:ro" debian:bookworm-slim sh -c "$(inside "$way")" >"$log" 2>&1 || code=$?
     echo "fresh: $command as $way: exit $code after $(($(date +%s) - began)) s: $log"
     [ "$code" -eq 0 ] || { failed=1 && tail -n 30 "$log"; }
 done

@@ -5,7 +5,7 @@
 set -eu
 source=$1
 here=$source/tests/packaging
-container=claimdp-$$
+container=claimdp-installed
 skip() {
     echo "SKIPPED: $*: the packages were NOT installed anywhere"
     exit 77
@@ -13,6 +13,7 @@ skip() {
 docker version >/dev/null 2>&1 || skip "no Docker engine answers"
 "$source/deploy/images/base" bookworm || skip "debian:bookworm-slim can't be had here"
 docker build -q -t claimdp-systemd -f "$here/systemd.Dockerfile" "$here" >/dev/null
+docker rm -f -v "$container" >/dev/null 2>&1 || true # of a run that was killed
 trap 'docker rm -f -v "$container" >/dev/null 2>&1 || true' EXIT HUP INT TERM
 
 # systemd needs a cgroup to write to and the right to mount; credentials reach services by a shared mount.

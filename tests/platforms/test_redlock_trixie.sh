@@ -13,7 +13,10 @@ docker version >/dev/null 2>&1 || skip "no Docker engine answers: hiredis 1.2, R
 "$source/deploy/images/base" bookworm trixie || skip "debian:trixie-slim can't be had here: hiredis 1.2, Redis 8 and Valkey 8 were NOT tested"
 
 docker build -q -t claimd-test-trixie -f "$source/tests/platforms/trixie.Dockerfile" "$source/tests/platforms" >/dev/null
-docker run --rm --init -v "$source:/source:ro" claimd-test-trixie sh -euc '
+name=claimdp-redlock-trixie
+docker rm -f -v "$name" >/dev/null 2>&1 || true # of a run that was killed
+trap 'docker rm -f -v "$name" >/dev/null 2>&1 || true' EXIT HUP INT TERM
+docker run --rm --init --name "$name" -v "$source:/source:ro" claimd-test-trixie sh -euc '
     mkdir /tmp/source
     tar -C /source --exclude=./build --exclude=./.git -c . | tar -C /tmp/source -x
     cmake -G Ninja -S /tmp/source/redlock -B /tmp/build -DCMAKE_COMPILE_WARNING_AS_ERROR=ON \

@@ -13,7 +13,8 @@ docker version >/dev/null 2>&1 || skip "no Docker engine answers"
 "$source/deploy/images/base" bookworm trixie || skip "debian:trixie-slim can't be had here"
 docker build -q -t claimd-test-trixie -f "$source/tests/platforms/trixie.Dockerfile" "$source/tests/platforms" >/dev/null
 
-name=claimdp-trixie-$$
+name=claimdp-trixie
+docker rm -f -v "$name" >/dev/null 2>&1 || true # of a run that was killed
 trap 'docker rm -f -v "$name" >/dev/null 2>&1 || true' EXIT HUP INT TERM
 # One test looks at the descriptors of a process that may not be looked at.
 docker run --rm --init --name "$name" --cpu-shares 512 --cap-add SYS_PTRACE -v "$source:/source:ro" claimd-test-trixie sh -euc '

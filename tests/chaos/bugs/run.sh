@@ -24,8 +24,10 @@ for fault in $(echo "$row" | cut -d'|' -f3 | tr ',' ' '); do
     fi
 done
 
-work=$(mktemp -d)
+work=${bin%/*}/bug-$bug # a fixed name: what a killed run left is removed by the next
+rm -rf "$work"
 trap 'rm -rf "$work"' EXIT
+mkdir "$work"
 began=$(date +%s)
 seed=0
 echo "chaos: bug $bug:$what; expected from:$expected"
