@@ -53,6 +53,9 @@ struct worker_beat {
     int uncommitted;        /* ends of runs that wait for their commit … */
     int64_t uncommitted_us; /* … the oldest for so long */
     const char *trouble;    /* why; NULL = "" */
+    /* For the survey (inv.L9). */
+    int spare_least;         /* idle slots for which it had no job, the least since the last beat */
+    int64_t ready_oldest_us; /* the oldest claimed job waits for a runner for so long; 0 = none */
 };
 
 /* The cancel of this run was asked for. */

@@ -94,8 +94,10 @@ void beat_now(struct worker *w)
                             .kinds = w->kinds.served.list,
                             .kind_count = w->kinds.served.count,
                             .lock_nodes = (int)w->config->lock.node_count,
-                            .lock_nodes_voting = (int)redlock_async_voting(w->lock)};
+                            .lock_nodes_voting = (int)redlock_async_voting(w->lock),
+                            .ready_oldest_us = spare_ready_oldest_us(w, now)};
     count_uncommitted(w, now, &b);
+    b.spare_least = spare_take_least(w);
     record("beat", "inv", RECORD_TEXT("worker", w->registration.worker_id));
     if (worker_store_beat(w->pg, &b, on_beaten, w, NULL) != STATUS_OK) {
         return; /* the next one's turn */

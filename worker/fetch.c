@@ -48,12 +48,27 @@ static bool may_take(const struct worker *w)
     return w->stage == WORKER_RUNNING && w->registration.is_registered && !w->is_quiet;
 }
 
+static bool may_fetch(const struct worker *w, int64_t now_us)
+{
+    return may_take(w) && now_us >= w->fetch.pause_until_us && pg_is_up(w->pg) &&
+           redlock_async_has_quorum(w->lock);
+}
+
+size_t fetch_spare(const struct worker *w)
+{
+    int64_t now = clock_boot_us();
+    if (!may_fetch(w, now) || !w->listen.is_told) {
+        return 0;
+    }
+    struct capacity_facts f = facts(w, now);
+    size_t taken = f.coming + f.ready;
+    return f.idle > taken ? f.idle - taken : 0;
+}
+
 size_t fetch_room(struct worker *w)
 {
     int64_t now = clock_boot_us();
-    bool may_fetch = may_take(w) && now >= w->fetch.pause_until_us && pg_is_up(w->pg) &&
-                     redlock_async_has_quorum(w->lock);
-    if (!may_fetch) {
+    if (!may_fetch(w, now)) {
         return 0;
     }
     struct capacity_facts f = facts(w, now);

@@ -26,6 +26,10 @@ void fetch_configure(struct worker *w);
 size_t fetch_want(void *worker);
 void fetch_popped(void *worker, const struct hint *list, size_t count);
 
+/* Idle slots that no job in this worker's hands is meant for; 0 while it may not fetch at all. What
+ * limits, weights or claiming ahead say does not count (inv.L9). */
+size_t fetch_spare(const struct worker *w);
+
 /* How many more jobs make sense now; locks and claims those of these hints. */
 size_t fetch_room(struct worker *w);
 void fetch_take(struct worker *w, const struct hint *list, size_t count);

@@ -81,6 +81,7 @@ static void on_close_due(uv_timer_t *timer)
     taken_hints_close(w);
     deadlines_stop(w);
     beat_close(w);
+    spare_close(w);
     registration_close(w);
     for (size_t i = 0; i < w->slot_count; i++) {
         slot_close(w->slots[i]);
@@ -397,8 +398,8 @@ static enum status open_all(struct worker *w, struct err *err)
     static open_step *const steps[] = {
         find_runner,      find_plugin_owners, open_state_dir,    kinds_open,    open_telemetry,
         start_signals,    open_hints,         limits_open,       dispatch_open, taken_hints_open,
-        hint_return_open, open_close_timer,   registration_open, beat_open,     deadlines_start,
-        open_store,       open_slots};
+        hint_return_open, open_close_timer,   registration_open, beat_open,     spare_open,
+        deadlines_start,  open_store,         open_slots};
     for (size_t i = 0; i < ARRAY_COUNT(steps); i++) {
         enum status st = steps[i](w, err);
         if (st != STATUS_OK) {

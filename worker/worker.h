@@ -18,6 +18,7 @@
  *  - kinds.h: what is served
  *  - hint_return.h: hints that go back
  *  - ready.h: what /readyz says
+ *  - spare.h: whether it has an idle slot for a job
  *  - drain.h: the end
  *
  * worker.c opens all of it, hands signals and connections' events round, and closes it. */
@@ -50,6 +51,7 @@
 #include "worker/run.h"
 #include "worker/sift.h"
 #include "worker/slot.h"
+#include "worker/spare.h"
 #include "worker/state_dir.h"
 #include "worker/taken_hints.h"
 #include "worker/worker_metrics.h"
@@ -100,6 +102,7 @@ struct worker {
     struct live live;
     struct cancel cancel;
     struct ready ready;
+    struct spare spare;
     struct drain drain;
 
     /* worker.c's own. */

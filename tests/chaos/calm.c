@@ -23,15 +23,19 @@ void calm_hurry(struct world *w)
 {
     struct err why = {0};
     int64_t end_us = clock_boot_us() + WHOLE_US;
+    int64_t moved = 0;
     enum status st = STATUS_UNAVAILABLE;
     while (st != STATUS_OK && clock_boot_us() < end_us) {
         world_turn(w);
-        st = session_do(&w->sql, &why,
-                        "UPDATE claimd.job SET scheduled_at = clock_timestamp()"
-                        " WHERE state = 'available' AND ready_at > clock_timestamp()"
-                        " + interval '1 s' AND scheduled_at <> claimd.job_waits()");
+        st = session_i64(&w->sql, &moved, &why,
+                         "WITH moved AS (UPDATE claimd.job SET scheduled_at = clock_timestamp()"
+                         " WHERE state = 'available' AND ready_at > clock_timestamp()"
+                         " + interval '1 s' AND scheduled_at <> claimd.job_waits() RETURNING 1)"
+                         " SELECT count(*) FROM moved");
     }
-    journal_write(&w->nemesis, json_pack("{s:s, s:s}", "ph", "info", "x", "hurry"));
+    if (st != STATUS_OK || moved > 0) {
+        journal_write(&w->nemesis, json_pack("{s:s, s:s}", "ph", "info", "x", "hurry"));
+    }
 }
 
 /* Jobs that should be done by now: due for longer than `late_us`. −1: no answer. A batch that is

@@ -37,6 +37,22 @@ static int64_t descriptors(pid_t pid)
     return count;
 }
 
+/* How long its first thread has waited for a CPU. */
+static int64_t cpu_wait_ns(pid_t pid)
+{
+    char path[64];
+    long long ran = 0;
+    long long waited = 0;
+    (void)snprintf(path, sizeof path, "/proc/%ld/schedstat", (long)pid);
+    FILE *f = fopen(path, "re");
+    if (f == NULL) {
+        return 0;
+    }
+    int n = fscanf(f, "%lld %lld", &ran, &waited);
+    (void)fclose(f);
+    return n == 2 ? waited : 0;
+}
+
 static void sample(struct samples *s, const struct host *h)
 {
     char process[WORLD_NAME_MAX + 16];
@@ -45,9 +61,10 @@ static void sample(struct samples *s, const struct host *h)
     if (h->pid > 0 && proc_stat(h->pid, &stat) && stat.rss_bytes > 0) {
         (void)snprintf(process, sizeof process, "%s.%ld", h->name, (long)h->pid);
         journal_write(&s->journal,
-                      json_pack("{s:s, s:I, s:I, s:I}", "p", process, "rss",
+                      json_pack("{s:s, s:I, s:I, s:I, s:I}", "p", process, "rss",
                                 (json_int_t)stat.rss_bytes, "fds", (json_int_t)descriptors(h->pid),
-                                "children", (json_int_t)host_runners(h, children)));
+                                "children", (json_int_t)host_runners(h, children), "cpu_wait",
+                                (json_int_t)cpu_wait_ns(h->pid)));
     }
 }
 

@@ -177,6 +177,18 @@ void world_set_clock(struct world *w, size_t server, int64_t offset_us)
     (void)n;
 }
 
+/* For the history of rows; a standby copies it. */
+static enum status date_commits(struct pg_server *pg, struct err *err)
+{
+    enum status st =
+        pg_server_ask(pg, "ALTER SYSTEM SET track_commit_timestamp = on", NULL, 0, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    pg_server_stop(pg);
+    return pg_server_restart(pg, err);
+}
+
 static enum status start_servers(struct world *w, struct err *err)
 {
     char path[PATH_SIZE];
@@ -200,6 +212,10 @@ static enum status start_servers(struct world *w, struct err *err)
     (void)snprintf(path, sizeof path, "%s/pg0", w->dir);
     w->pg_state.restart_us = WORLD_NEVER;
     st = pg_server_start_env(path, false, env_of(w, WORLD_REDIS), &w->pg[0], err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = w->plan->is_bare ? STATUS_OK : date_commits(&w->pg[0], err);
     if (st != STATUS_OK) {
         return st;
     }

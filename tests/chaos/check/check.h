@@ -38,14 +38,18 @@ enum op {
     OP_REAP,
     OP_DEAD,
     OP_BEAT,
+    OP_SPARE,
+    OP_SERVES,
     OP_STARTED, /* the ledger's, and the two after it */
     OP_EFFECT,
     OP_ENDED,
-    OP_SUBMIT, /* of those who ask, and the four after it */
+    OP_SUBMIT, /* of those who ask, and the six after it */
     OP_CANCEL,
     OP_RETRY,
     OP_EDIT,
-    OP_DELETE
+    OP_DELETE,
+    OP_PAUSE,
+    OP_RESUME
 };
 
 enum phase { PH_NONE, PH_INV, PH_OK, PH_FAIL, PH_STALE, PH_INFO, PH_VIOLATION, PH_ASKED };
@@ -72,9 +76,11 @@ struct event {
     bool is_own_wish;    /* the end of a run that its handler wants again, or that had not begun */
     bool is_tied;        /* it may have to wait for others than those before it in its lane */
     const char *process; /* interned, as all texts; "" = not said */
-    const char *name;    /* key, worker, the ledger's `as`, the fault, `expect` */
-    const char *value;   /* token, prefix, state directory, target, sha, text */
-    const char *line;    /* as it was written, `line_len` bytes */
+    const char *queue;
+    const char *kind;
+    const char *name;  /* key, worker, the ledger's `as`, the fault, `expect` */
+    const char *value; /* token, prefix, state directory, target, sha, text */
+    const char *line;  /* as it was written, `line_len` bytes */
     size_t line_len;
     size_t order; /* of reading */
 };
@@ -84,7 +90,9 @@ struct row {
     int64_t seq;
     int64_t t; /* about: by the claims that the recorder saw at that time */
     int64_t at_us;
-    int64_t boot_ms; /* 0 = not said */
+    int64_t boot_ms;   /* 0 = not said, as the next */
+    int64_t commit_ms; /* of its transaction */
+    int64_t committed; /* by our clock: t, if that is not said */
     int64_t ready_at_us;
     int64_t job;
     int64_t n; /* its number in the books of those who asked */
@@ -240,5 +248,6 @@ void check_places(struct run *r);    /* K7, of keys and queues */
 void check_growth(struct run *r);    /* K8 */
 void check_canaries(struct run *r);  /* K9 */
 void check_sql(struct run *r);       /* K10 */
+void check_idle(struct run *r);      /* K11 */
 
 #endif

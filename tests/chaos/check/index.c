@@ -102,6 +102,7 @@ static void date_rows(struct run *r)
                 is_claim ? bsearch(&wanted, claims, count, sizeof *claims, compare_claims) : NULL;
             ahead_ns = found != NULL ? found->t - row->at_us * 1000 : ahead_ns;
             row->t = row->boot_ms != 0 ? row->boot_ms * NS_PER_MS : row->at_us * 1000 + ahead_ns;
+            row->committed = row->commit_ms != 0 ? row->commit_ms * NS_PER_MS : row->t;
             if (pass == 0 && found != NULL) {
                 break;
             }

@@ -120,6 +120,8 @@ static enum op op_of(const char *name, enum source source)
                {"reap", OP_REAP, FROM_HISTORY},
                {"dead", OP_DEAD, FROM_HISTORY},
                {"beat", OP_BEAT, FROM_HISTORY},
+               {"spare", OP_SPARE, FROM_HISTORY},
+               {"serves", OP_SERVES, FROM_HISTORY},
                {"start", OP_STARTED, FROM_LEDGER},
                {"effect", OP_EFFECT, FROM_LEDGER},
                {"end", OP_ENDED, FROM_LEDGER},
@@ -128,7 +130,9 @@ static enum op op_of(const char *name, enum source source)
                {"cancel", OP_CANCEL, FROM_ACKED},
                {"retry", OP_RETRY, FROM_ACKED},
                {"edit", OP_EDIT, FROM_ACKED},
-               {"delete", OP_DELETE, FROM_ACKED}};
+               {"delete", OP_DELETE, FROM_ACKED},
+               {"pause", OP_PAUSE, FROM_ACKED},
+               {"resume", OP_RESUME, FROM_ACKED}};
     for (size_t i = 0; i < ARRAY_COUNT(ops); i++) {
         if (ops[i].source == source && strcmp(ops[i].name, name) == 0) {
             return ops[i].op;
@@ -195,6 +199,8 @@ static void take_event(struct run *r, enum source source, const json_t *o, const
                       .attempt = (int)either(o, "att", "attempt"),
                       .max = (int)number_of(o, "max"),
                       .process = text_of(o, "p"),
+                      .queue = text_of(o, "queue"),
+                      .kind = text_of(o, "kind"),
                       .line = line,
                       .line_len = len,
                       .order = r->event_count};
@@ -230,6 +236,7 @@ static void take_row(struct run *r, const json_t *o, const char *line, size_t le
     const struct row row = {.seq = number_of(o, "seq"),
                             .at_us = time_of(o, "at"),
                             .boot_ms = number_of(o, "boot_ms"),
+                            .commit_ms = number_of(o, "commit_ms"),
                             .ready_at_us = time_of(o, "ready_at"),
                             .job = number_of(o, "job"),
                             .n = number_of(o, "n"),

@@ -6,9 +6,9 @@
 #include <sys/wait.h>
 
 static void (*const checkers[])(struct run *) = {
-    check_order,  check_rows,     check_intervals, check_sets,     check_edits,
-    check_ties,   check_recovery, check_waits,     check_deaths,   check_model,
-    check_limits, check_places,   check_growth,    check_canaries, check_sql};
+    check_order,    check_rows,     check_intervals, check_sets,  check_edits,  check_ties,
+    check_recovery, check_waits,    check_deaths,    check_model, check_limits, check_places,
+    check_growth,   check_canaries, check_sql,       check_idle};
 
 /* What the kit itself saw: a daemon that crashed, one that did not end. */
 static void check_processes(struct run *r)

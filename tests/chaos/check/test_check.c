@@ -3,6 +3,7 @@
  * Every checker can fail: a small run that is as promised passes, and each change of it that breaks
  * a promise is reported by the checker that is named for it. In the lines ' stands for ". */
 #include "base/cleanup.h"
+#include "clean_run.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -12,132 +13,6 @@
 #include <sys/wait.h>
 
 #define OUTPUT_MAX 65536
-
-enum file {
-    HISTORY,
-    LATER,
-    LEDGER,
-    ACKED,
-    NEMESIS,
-    EVENTS,
-    FINAL,
-    CHECKS,
-    SAMPLES,
-    LOG,
-    RUN,
-    FILE_COUNT
-};
-
-static const char *const file_names[FILE_COUNT] = {
-    "history/w.1.jsonl", "history/w.1.99.jsonl", "ledger/l.jsonl", "acked.jsonl",
-    "nemesis.jsonl",     "events.jsonl",         "final.jsonl",    "check.jsonl",
-    "samples.jsonl",     "logs/w1.log",          "run.json"};
-
-/* Job 1 is claimed by w.1, which is killed; it is rescued, and runs again on w.2. Job 2 just runs.
- * Job 3 is cancelled. */
-static const char *const clean[FILE_COUNT] = {
-    [RUN] = ("{'time_scale':1,'constants':{'T':10000000000},'ledger_kinds':['k'],"
-             "'limits':{'queues':{'q2':1}},'canaries':['hush-hush']}\n"),
-    [HISTORY] =
-        "{'t':1000000000,'p':'w.1','op':'start','ph':'inv','pid':1}\n"
-        "{'t':1000000001,'p':'w.1','op':'start','ph':'ok','worker':'u1','state_dir':'/x/"
-        "state-w1-1'}\n"
-        "{'t':1000000002,'p':'w.2','op':'start','ph':'ok','worker':'u2','state_dir':'/x/"
-        "state-w2-1'}\n"
-        "{'t':2000000000,'p':'w.1','op':'lock','ph':'inv','key':'claimd:job:1','val':'aa1','ttl':"
-        "10000000000}\n"
-        "{'t':2001000000,'p':'w.1','op':'lock','ph':'ok','key':'claimd:job:1','val':'aa1','votes':["
-        "1,1,1,2,0],'until':11898000000}\n"
-        "{'t':2002000000,'p':'w.1','op':'claim','ph':'inv','job':1}\n"
-        "{'t':2003000000,'p':'w.1','op':'claim','ph':'ok','job':1,'f':10,'att':1,'max':25}\n"
-        "{'t':2004000000,'p':'w.1','op':'run','ph':'inv','job':1,'f':10,'att':1,'once':0}\n"
-        "{'t':13000000000,'p':'s.3','op':'lock','ph':'inv','key':'claimd:job:1','val':'bb1','ttl':"
-        "10000000000}\n"
-        "{'t':13001000000,'p':'s.3','op':'lock','ph':'ok','key':'claimd:job:1','val':'bb1','votes':"
-        "[1,1,1,1,1],'until':22898000000}\n"
-        "{'t':13002000000,'p':'s.3','op':'reap','ph':'inv','job':1,'f':10}\n"
-        "{'t':13003000000,'p':'s.3','op':'reap','ph':'ok','job':1,'out':0}\n"
-        "{'t':13004000000,'p':'s.3','op':'unlock','ph':'inv','key':'claimd:job:1','val':'bb1'}\n"
-        "{'t':14000000000,'p':'w.2','op':'lock','ph':'inv','key':'claimd:job:1','val':'cc1','ttl':"
-        "10000000000}\n"
-        "{'t':14001000000,'p':'w.2','op':'lock','ph':'ok','key':'claimd:job:1','val':'cc1','votes':"
-        "[1,1,1,1,1],'until':23898000000}\n"
-        "{'t':14002000000,'p':'w.2','op':'claim','ph':'inv','job':1}\n"
-        "{'t':14003000000,'p':'w.2','op':'claim','ph':'ok','job':1,'f':11,'att':2,'max':25}\n"
-        "{'t':14004000000,'p':'w.2','op':'run','ph':'inv','job':1,'f':11,'att':2,'once':0}\n"
-        "{'t':17000000000,'p':'w.2','op':'extend','ph':'inv','key':'claimd:job:1','val':'cc1','ttl'"
-        ":10000000000}\n"
-        "{'t':17001000000,'p':'w.2','op':'extend','ph':'ok','key':'claimd:job:1','val':'cc1','"
-        "votes':[1,1,1,2,2],'held':1,'until':26898000000}\n"
-        "{'t':18000000000,'p':'w.2','op':'complete','ph':'inv','job':1,'f':11}\n"
-        "{'t':18001000000,'p':'w.2','op':'complete','ph':'ok','job':1,'f':11,'final':0}\n"
-        "{'t':18002000000,'p':'w.2','op':'unlock','ph':'inv','key':'claimd:job:1','val':'cc1'}\n"
-        "{'t':14002000000,'p':'w.2','op':'claim','ph':'inv','job':2}\n"
-        "{'t':14003000000,'p':'w.2','op':'claim','ph':'ok','job':2,'f':12,'att':1,'max':25}\n"
-        "{'t':14004000000,'p':'w.2','op':'run','ph':'inv','job':2,'f':12,'att':1,'once':1}\n"
-        "{'t':14005000000,'p':'w.2','op':'complete','ph':'inv','job':2,'f':12}\n"
-        "{'t':14006000000,'p':'w.2','op':'complete','ph':'ok','job':2,'f':12,'final':0}\n"
-        "{'t':19000000000,'p':'w.2','op':'beat','ph':'ok','worker':'u2','dead':0}\n"
-        "{'t':20000000000,'p':'w.2','op':'stop','ph':'ok','code':0}\n",
-    [LEDGER] = "{'t':2005000000,'job':1,'fence':10,'attempt':1,'op':'start','as':'done','sha':'s1',"
-               "'pid':91}\n"
-               "{'t':14005000000,'job':1,'fence':11,'attempt':2,'op':'start','as':'done','sha':'s1'"
-               ",'pid':92}\n"
-               "{'t':17900000000,'job':1,'fence':11,'attempt':2,'op':'effect','as':'done','sha':'"
-               "s1','pid':92}\n"
-               "{'t':14004100000,'job':2,'fence':12,'attempt':1,'op':'start','as':'done','sha':'s2'"
-               ",'pid':92}\n"
-               "{'t':14004200000,'job':2,'fence':12,'attempt':1,'op':'effect','as':'done','sha':'"
-               "s2','pid':92}\n",
-    [ACKED] = "{'t':1500000000,'op':'enqueue','ph':'ok','job':1,'n':1,'expect':'completed'}\n"
-              "{'t':1500000001,'op':'enqueue','ph':'ok','job':2,'n':2,'expect':'completed'}\n"
-              "{'t':1500000002,'op':'enqueue','ph':'ok','job':3,'n':3,'expect':'any'}\n"
-              "{'t':1600000000,'op':'cancel','ph':'ok','job':3}\n",
-    [NEMESIS] = "{'t':3000000000,'ph':'inv','x':'kill9','target':'w1'}\n"
-                "{'t':3000000001,'ph':'ok','x':'kill9','target':'w1'}\n"
-                "{'t':3000000002,'ph':'info','x':'ended','target':'w1','pid':1,'code':137}\n",
-    [EVENTS] =
-        "{'seq':1,'at':'2026-01-01T00:00:01.0+00:00','ready_at':'2026-01-01T00:00:01.0+00:00','job'"
-        ":1,'old_state':null,'new_state':'available','fence':0,'generation':0,'sha':'s1'}\n"
-        "{'seq':2,'at':'2026-01-01T00:00:01.0+00:00','ready_at':'2026-01-01T00:00:01.0+00:00','job'"
-        ":2,'old_state':null,'new_state':'available','fence':0,'generation':0,'sha':'s2'}\n"
-        "{'seq':3,'at':'2026-01-01T00:00:01.0+00:00','ready_at':'2026-01-01T00:00:01.0+00:00','job'"
-        ":3,'old_state':null,'new_state':'available','fence':0,'generation':0,'sha':'s3'}\n"
-        "{'seq':4,'at':'2026-01-01T00:00:01.1+00:00','ready_at':'2026-01-01T00:00:01.0+00:00','job'"
-        ":3,'old_state':'available','new_state':null,'old_fence':0,'fence':0,'generation':0}\n"
-        "{'seq':5,'at':'2026-01-01T00:00:01.1+00:00','ready_at':'2026-01-01T00:00:01.0+00:00','job'"
-        ":3,'old_state':null,'new_state':'cancelled','fence':0,'generation':0}\n"
-        "{'seq':6,'at':'2026-01-01T00:00:02.0+00:00','ready_at':'2026-01-01T00:00:01.0+00:00','job'"
-        ":1,'old_state':'available','new_state':'running','old_fence':0,'fence':10,'worker':'u1','"
-        "attempt':1,'generation':0}\n"
-        "{'seq':7,'at':'2026-01-01T00:00:13.0+00:00','ready_at':'2026-01-01T00:00:01.0+00:00','job'"
-        ":1,'old_state':'running','new_state':'available','old_fence':10,'fence':10,'worker':'u1','"
-        "attempt':1,'generation':0}\n"
-        "{'seq':8,'at':'2026-01-01T00:00:14.0+00:00','ready_at':'2026-01-01T00:00:01.0+00:00','job'"
-        ":1,'old_state':'available','new_state':'running','old_fence':10,'fence':11,'worker':'u2','"
-        "attempt':2,'generation':0}\n"
-        "{'seq':9,'at':'2026-01-01T00:00:14.0+00:00','ready_at':'2026-01-01T00:00:01.0+00:00','job'"
-        ":2,'old_state':'available','new_state':'running','old_fence':0,'fence':12,'worker':'u2','"
-        "attempt':1,'generation':0}\n"
-        "{'seq':10,'at':'2026-01-01T00:00:14.1+00:00','ready_at':'2026-01-01T00:00:01.0+00:00','"
-        "job':2,'old_state':'running','new_state':null,'old_fence':12,'fence':12,'worker':'u2','"
-        "attempt':1,'generation':0}\n"
-        "{'seq':11,'at':'2026-01-01T00:00:14.1+00:00','ready_at':'2026-01-01T00:00:01.0+00:00','"
-        "job':2,'old_state':null,'new_state':'completed','fence':12,'worker':'u2','attempt':1,'"
-        "generation':0}\n"
-        "{'seq':12,'at':'2026-01-01T00:00:18.0+00:00','ready_at':'2026-01-01T00:00:01.0+00:00','"
-        "job':1,'old_state':'running','new_state':null,'old_fence':11,'fence':11,'worker':'u2','"
-        "attempt':2,'generation':0}\n"
-        "{'seq':13,'at':'2026-01-01T00:00:18.0+00:00','ready_at':'2026-01-01T00:00:01.0+00:00','"
-        "job':1,'old_state':null,'new_state':'completed','fence':11,'worker':'u2','attempt':2,'"
-        "generation':0}\n",
-    [FINAL] = "{'job':1,'kind':'k','state':'completed','fence':11,'attempt':2}\n"
-              "{'job':2,'kind':'k','state':'completed','fence':12,'attempt':1}\n"
-              "{'job':3,'kind':'k','state':'cancelled','fence':0,'attempt':0}\n",
-    [CHECKS] = "{'name':'running_under_a_dead_worker','rows':0}\n",
-    [LATER] = "", /* the number of w.1, used again */
-    [SAMPLES] = "",
-    [LOG] = "ts=… event=ready\n"};
 
 /* One change of the clean run: `old` becomes `new` (NULL: `new` is appended). */
 struct planted {
@@ -175,6 +50,29 @@ struct planted {
     MADE("20", "20", tie) \
     MADE("21", "21", tie) \
     RUNS("22", "20", tie) RUNS("23", "21", tie) ENDS("24", "20", tie) ENDS("25", "21", tie)
+
+/* Job 5 waits, and starts at 117 s; from 105 s until then w.5 has an idle slot for queues q, q2 and
+ * slow and for kind x. Times are milliseconds of our clock; 110000 is 00:01:50 for PostgreSQL. */
+#define IDLE_ROW(seq, ms, at, ready, job, old, new, fence, queue)                                \
+    "{'seq':" seq ",'boot_ms':" ms ",'at':'2026-01-01T00:01:" at                                 \
+    "+00:00','ready_at':'2026-01-01T00:01:" ready "+00:00','job':" job ",'n':" job "000,'kind':" \
+    "'x','old_state':" old ",'new_state':" new ",'old_fence':0,'fence':" fence                   \
+                                               ",'generation':0,'queue':" queue "}\n"
+#define IDLE_ENDS(seq, ms, job, fence, queue)                                 \
+    IDLE_ROW(seq "0", ms, "58", "00", job, "'running'", "null", fence, queue) \
+    IDLE_ROW(seq "1", ms, "58", "00", job, "null", "'completed'", fence, queue)
+#define WAITS_FROM(ms, ready, queue, claimed)                                           \
+    IDLE_ROW("500", ms, "50", ready, "5", "null", "'available'", "0", queue)            \
+    IDLE_ROW("530", claimed, "57", ready, "5", "'available'", "'running'", "51", queue) \
+    IDLE_ENDS("54", "118000", "5", "51", queue)
+#define WAITS(ms, queue) WAITS_FROM(ms, "00", queue, "116900")
+#define HANDED_BACK                                                                     \
+    IDLE_ROW("510", "115100", "55", "00", "5", "'available'", "'running'", "50", "'q'") \
+    IDLE_ROW("520", "116100", "56", "00", "5", "'running'", "'available'", "50", "'q'")
+#define RUNS_FROM(ms, queue, until)                                               \
+    IDLE_ROW("400", ms, "49", "00", "6", "null", "'available'", "0", queue)       \
+    IDLE_ROW("410", ms, "49", "00", "6", "'available'", "'running'", "48", queue) \
+    IDLE_ENDS("52", until, "6", "48", queue)
 
 static const struct planted planted[] = {
     {"nothing", NULL, LOG, NULL, ""},
@@ -330,6 +228,45 @@ static const struct planted planted[] = {
      "{'t':19000001000,'p':'s.3','op':'x','ph':'ok','y':'hush-hush'}\n"},
     {"what the database says of itself", "K10/check.sql", CHECKS, NULL,
      "{'name':'unreachable','rows':2,'job':2}\n"},
+    /* K11 */
+    {"idle beside due", "K11/L9", EVENTS, NULL, WAITS("110000", "'q'")},
+    {"idle beside due for a second", NULL, EVENTS, NULL, WAITS("116000", "'q'")},
+    {"idle beside what is not due yet", NULL, EVENTS, NULL,
+     WAITS_FROM("110000", "56", "'q'", "116900")},
+    {"idle beside what has become due", "K11/L9", EVENTS, NULL,
+     WAITS_FROM("110000", "53", "'q'", "116900")},
+    {"idle beside a transaction that is open", NULL, EVENTS, NULL,
+     WAITS("110000,'commit_ms':116500", "'q'")},
+    {"busy beside due", NULL, EVENTS, NULL, WAITS("110000", "'q'")},
+    {"idle beside due, twice for a second", NULL, EVENTS, NULL, WAITS("115000", "'q'")},
+    {"idle beside a queue that it does not serve", NULL, EVENTS, NULL, WAITS("110000", "'q3'")},
+    {"idle beside a kind that it does not serve any more", NULL, EVENTS, NULL,
+     WAITS("110000", "'q'")},
+    {"idle beside a job that another worker has claimed", "K11/L9", EVENTS, NULL,
+     WAITS_FROM("110000", "00", "'q'", "110100")},
+    {"idle beside a job that was handed back unstarted", "K11/L9", EVENTS, NULL,
+     WAITS("115000", "'q'") HANDED_BACK},
+    {"idle beside a job that was rescued", NULL, EVENTS, NULL, WAITS("115000", "'q'") HANDED_BACK},
+    {"idle beside due, soon after a fault", NULL, EVENTS, NULL, WAITS("110000", "'q'")},
+    {"idle beside due, long after a fault", "K11/L9", EVENTS, NULL, WAITS("110000", "'q'")},
+    {"idle beside due, while others commit slowly", "K11/L9", EVENTS, NULL, WAITS("110000", "'q'")},
+    {"idle beside a queue that is paused", NULL, EVENTS, NULL, WAITS("110000", "'q'")},
+    {"idle beside a kind that is paused", NULL, EVENTS, NULL, WAITS("110000", "'q'")},
+    {"idle beside a queue that was resumed", "K11/L9", EVENTS, NULL, WAITS("110000", "'q'")},
+    {"idle beside a queue without a place", NULL, EVENTS, NULL,
+     WAITS("110000", "'q2'") RUNS_FROM("109000", "'q2'", "116800")},
+    {"idle beside a queue that has a place again", "K11/L9", EVENTS, NULL,
+     WAITS("110000", "'q2'") RUNS_FROM("109000", "'q2'", "112000")},
+    {"idle beside a key that is held", NULL, EVENTS, NULL,
+     WAITS("110000", "'q'" KEY) RUNS_FROM("109000", "'q'" KEY, "116800")},
+    {"idle beside an empty bucket", NULL, EVENTS, NULL,
+     WAITS("115500", "'slow'") RUNS_FROM("115400", "'slow'", "115600")},
+    {"idle beside a bucket that was filled again", "K11/L9", EVENTS, NULL,
+     WAITS("110000", "'slow'") RUNS_FROM("109000", "'slow'", "109100")},
+    {"idle beside a job that has no attempt left", NULL, EVENTS, NULL,
+     WAITS("110000", "'q','attempt':2")},
+    {"idle beside a job that somebody edited by hand", NULL, EVENTS, NULL, WAITS("110000", "'q'")},
+    {"idle on a host that has no time", NULL, EVENTS, NULL, WAITS("110000", "'q'")},
     /* the kit's own eyes */
     {"a daemon crashed", "world/process", NEMESIS, NULL,
      "{'t':5000000000,'ph':'violation','x':'process','target':'w2','text':'died of signal 11'}\n"},
@@ -337,6 +274,24 @@ static const struct planted planted[] = {
 
 #define BATCH "{'t':1,'op':'batch','ph':'ok','batch':1,'jobs':[20],'follow_n':121}\n"
 #define AFTER "{'t':1,'op':'after','ph':'ok','job':21,'after':[20]}\n"
+
+#define LANE_FINAL_OF(job, fence) \
+    "{'job':" job ",'kind':'x','queue':'q','priority':4,'state':'completed','fence':" fence "}\n"
+#define LANE_FINAL           \
+    LANE_FINAL_OF("5", "52") \
+    LANE_FINAL_OF("6", "51") LANE_FINAL_OF("7", "50") LANE_FINAL_OF("8", "49")
+#define LANE_ACKED_OF(t, job) \
+    "{'t':" t ",'op':'enqueue','ph':'ok','job':" job ",'n':" job ",'expect':'any'}\n"
+#define LANE_ACKED                    \
+    LANE_ACKED_OF("30000000000", "5") \
+    LANE_ACKED_OF("31000000000", "6") \
+    LANE_ACKED_OF("31000000001", "7") LANE_ACKED_OF("31000000002", "8")
+#define LANE_CLAIMS                                                               \
+    "{'t':32000000000,'p':'w.2','op':'claim','ph':'ok','job':6,'f':51,'att':1}\n" \
+    "{'t':32000000000,'p':'w.2','op':'claim','ph':'ok','job':7,'f':50,'att':1}\n" \
+    "{'t':32000000000,'p':'w.2','op':'claim','ph':'ok','job':8,'f':49,'att':1}\n" \
+    "{'t':41000000000,'p':'w.2','op':'claim','ph':'ok','job':5,'f':52,'att':2}\n"
+#define PAUSED(what, name) "{'t':109000000000,'op':'pause','ph':'ok','" what "':'" name "'}\n"
 
 /* What the change of this name adds elsewhere. */
 static const struct {
@@ -363,22 +318,50 @@ static const struct {
     {"a follow-up after the end of its batch", ACKED, BATCH},
     {"a job before the end of the one before it", ACKED, AFTER},
     {"a job after the end of the one before it", ACKED, AFTER},
-    {"overtaken in its lane", ACKED,
-     "{'t':30000000000,'op':'enqueue','ph':'ok','job':5,'n':5,'delay_ms':0,'expect':'any'}\n"
-     "{'t':31000000000,'op':'enqueue','ph':'ok','job':6,'n':6,'delay_ms':0,'expect':'any'}\n"
-     "{'t':31000000001,'op':'enqueue','ph':'ok','job':7,'n':7,'delay_ms':0,'expect':'any'}\n"
-     "{'t':31000000002,'op':'enqueue','ph':'ok','job':8,'n':8,'delay_ms':0,'expect':'any'}\n"},
-    {"overtaken in its lane", FINAL,
-     "{'job':5,'kind':'x','queue':'q','priority':4,'share':0,'state':'completed','fence':52}\n"
-     "{'job':6,'kind':'x','queue':'q','priority':4,'share':0,'state':'completed','fence':51}\n"
-     "{'job':7,'kind':'x','queue':'q','priority':4,'share':0,'state':'completed','fence':50}\n"
-     "{'job':8,'kind':'x','queue':'q','priority':4,'share':0,'state':'completed','fence':49}\n"},
-    {"overtaken in its lane", HISTORY,
-     "{'t':32000000000,'p':'w.2','op':'claim','ph':'ok','job':6,'f':51,'att':1}\n"
-     "{'t':32000000000,'p':'w.2','op':'claim','ph':'ok','job':7,'f':50,'att':1}\n"
-     "{'t':32000000000,'p':'w.2','op':'claim','ph':'ok','job':8,'f':49,'att':1}\n"
-     "{'t':41000000000,'p':'w.2','op':'claim','ph':'ok','job':5,'f':52,'att':1}\n"},
+    {"overtaken in its lane", ACKED, LANE_ACKED},
+    {"overtaken in its lane", FINAL, LANE_FINAL},
+    {"overtaken in its lane", HISTORY, LANE_CLAIMS},
+    {"busy beside due", HISTORY, "{'t':110500000000,'p':'w.5','op':'spare','ph':'ok','n':0}\n"},
+    {"idle beside due, twice for a second", HISTORY,
+     "{'t':116000000000,'p':'w.5','op':'spare','ph':'ok','n':0}\n"
+     "{'t':116050000000,'p':'w.5','op':'spare','ph':'ok','n':1}\n"},
+    {"idle beside a kind that it does not serve any more", HISTORY,
+     "{'t':110500000000,'p':'w.5','op':'serves','ph':'inv','generation':2}\n"
+     "{'t':110500000001,'p':'w.5','op':'serves','ph':'ok','queue':'q'}\n"},
+    {"idle beside a job that was handed back unstarted", HISTORY,
+     "{'t':116100000000,'p':'w.6','op':'hand-back','ph':'inv','job':5,'f':50}\n"
+     "{'t':116110000000,'p':'w.6','op':'hand-back','ph':'ok','job':5,'f':50}\n"},
+    {"idle beside due, soon after a fault", NEMESIS,
+     "{'t':90000000000,'ph':'inv','x':'pg_cut','target':'pg'}\n"
+     "{'t':95000000000,'ph':'ok','x':'pg_cut','target':'pg'}\n"},
+    {"idle beside due, long after a fault", NEMESIS,
+     "{'t':60000000000,'ph':'inv','x':'pg_cut','target':'pg'}\n"
+     "{'t':62000000000,'ph':'ok','x':'pg_cut','target':'pg'}\n"},
+    {"idle beside due, while others commit slowly", NEMESIS,
+     "{'t':90000000000,'ph':'inv','x':'slow_commit','target':'load'}\n"},
+    {"idle beside a queue that is paused", ACKED, PAUSED("queue", "q")},
+    {"idle beside a kind that is paused", ACKED, PAUSED("kind", "x")},
+    {"idle beside a queue that was resumed", ACKED,
+     PAUSED("queue", "q") "{'t':112000000000,'op':'resume','ph':'ok','queue':'q'}\n"},
+    {"idle beside a job that somebody edited by hand", ACKED,
+     "{'t':111000000000,'op':'edit','ph':'ok','job':5,'what':'queue'}\n"},
+    {"idle on a host that has no time", SAMPLES,
+     "{'t':109000000000,'p':'w5','rss':1000000,'fds':9,'children':2,'cpu_wait':0}\n"
+     "{'t':118000000000,'p':'w5','rss':1000000,'fds':9,'children':2,'cpu_wait':4000000000}\n"},
 };
+
+static const char idle_history[] =
+    "{'t':100000000000,'p':'w.5','op':'serves','ph':'inv','generation':1}\n"
+    "{'t':100000000001,'p':'w.5','op':'serves','ph':'ok','queue':'q'}\n"
+    "{'t':100000000002,'p':'w.5','op':'serves','ph':'ok','queue':'q2'}\n"
+    "{'t':100000000003,'p':'w.5','op':'serves','ph':'ok','queue':'slow'}\n"
+    "{'t':100000000004,'p':'w.5','op':'serves','ph':'ok','kind':'x'}\n"
+    "{'t':105000000000,'p':'w.5','op':'spare','ph':'ok','n':1}\n"
+    "{'t':117000000000,'p':'w.6','op':'run','ph':'inv','job':5,'f':51,'att':1,'once':0}\n"
+    "{'t':117000000001,'p':'w.5','op':'spare','ph':'ok','n':0}\n"
+    "{'t':118000000000,'p':'w.5','op':'stop','ph':'ok','code':0}\n";
+static const char idle_final[] = "{'job':5,'kind':'x','state':'completed','fence':51,'attempt':1,"
+                                 "'max_attempts':2}\n";
 
 static char folder[96];
 
@@ -433,6 +416,14 @@ static void put_run(const struct planted *p)
     }
     if (strstr(p->new, "'job':21,'old_state'") != NULL) {
         put(FINAL, TIED_FINAL("20") TIED_FINAL("21"));
+    }
+    if (strstr(p->new, "'job':5,'n'") != NULL) {
+        put(HISTORY, idle_history);
+        put(FINAL, idle_final);
+    }
+    if (strstr(p->new, "'job':6,'n'") != NULL) {
+        put(HISTORY, "{'t':109000000000,'p':'w.6','op':'run','ph':'inv','job':6,'f':48,'att':1}\n");
+        put(FINAL, "{'job':6,'kind':'x','state':'completed','fence':48,'attempt':1}\n");
     }
     bool is_leak = strcmp(p->what, "descriptors that leak") == 0;
     bool is_flat = strcmp(p->what, "descriptors that don't") == 0;

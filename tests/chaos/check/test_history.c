@@ -74,7 +74,8 @@ START_TEST(a_real_history_with_a_death_in_it_is_as_promised)
         {"claim", "inv"},    {"claim", "ok"},    {"run", "inv"},    {"run", "ok"},
         {"complete", "inv"}, {"complete", "ok"}, {"extend", "inv"}, {"extend", "ok"},
         {"dead", "ok"},      {"reap", "inv"},    {"reap", "ok"},    {"beat", "inv"},
-        {"beat", "ok"},      {"stop", "ok"}};
+        {"beat", "ok"},      {"stop", "ok"},     {"serves", "inv"}, {"serves", "ok"},
+        {"serves", "info"},  {"spare", "ok"}};
     char args[SERVER_PATH_MAX + 64];
     char path[SERVER_PATH_MAX];
     autobuf struct buf out = BUF_INIT((size_t)8 << 20);
