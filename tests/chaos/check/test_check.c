@@ -206,6 +206,7 @@ static const struct planted planted[] = {
      "{'t':12000000000,'p':'s.3','op':'dead','ph':'ok','worker':'u1'}\n"},
     {"a worker is taken for dead since PostgreSQL was away", "K5/S19", HISTORY, NULL, ""},
     {"overtaken in its lane", "K5/L3", FINAL, NULL, ""},
+    {"a retry whose insert was answered after its first attempt", NULL, FINAL, NULL, ""},
     /* K6, K7 */
     {"a handler outlives its worker", "K6/A1", LEDGER, NULL,
      "{'t':5000000000,'job':1,'fence':10,'attempt':1,'op':'effect','as':'done','sha':'s1'}\n"},
@@ -321,6 +322,12 @@ static const struct {
     {"overtaken in its lane", ACKED, LANE_ACKED},
     {"overtaken in its lane", FINAL, LANE_FINAL},
     {"overtaken in its lane", HISTORY, LANE_CLAIMS},
+    {"a retry whose insert was answered after its first attempt", FINAL, LANE_FINAL},
+    {"a retry whose insert was answered after its first attempt", ACKED, LANE_ACKED},
+    {"a retry whose insert was answered after its first attempt", HISTORY,
+     LANE_CLAIMS "{'t':29000000000,'p':'w.2','op':'claim','ph':'ok','job':5,'f':48,'att':1}\n"
+                 "{'t':29100000000,'p':'w.2','op':'fail','ph':'inv','job':5,'f':48}\n"
+                 "{'t':29200000000,'p':'w.2','op':'fail','ph':'ok','job':5,'f':48}\n"},
     {"busy beside due", HISTORY, "{'t':110500000000,'p':'w.5','op':'spare','ph':'ok','n':0}\n"},
     {"idle beside due, twice for a second", HISTORY,
      "{'t':116000000000,'p':'w.5','op':'spare','ph':'ok','n':0}\n"

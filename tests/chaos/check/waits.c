@@ -83,12 +83,15 @@ static void add_waits(struct waits *w, const struct job *j)
 {
     struct wait one = {.job = j->id, .ready_us = j->row_count > 0 ? j->rows[0].ready_at_us : 0};
     one.group = j->final_count == 0 || j->is_edited || is_tied(j) ? NULL : group_of(&j->finals[0]);
+    bool was_claimed = false; /* perhaps before its producer wrote down the answer to its insert */
     for (size_t i = 0; one.group != NULL && i < j->event_count; i++) {
         const struct event *e = &j->events[i];
         if (e->phase != PH_OK) {
             continue;
         }
-        if (e->op == OP_HAND_BACK || e->op == OP_REAP || (e->op == OP_SUBMIT && !is_delayed(e))) {
+        bool is_new = e->op == OP_SUBMIT && !was_claimed && !is_delayed(e);
+        was_claimed = was_claimed || e->op == OP_CLAIM;
+        if (e->op == OP_HAND_BACK || e->op == OP_REAP || is_new) {
             one.since = e->t;
         } else if (e->op == OP_FAIL) {
             one.since = 0;
