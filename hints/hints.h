@@ -15,6 +15,7 @@
 #define HINTS_POP_MAX 500
 #define HINTS_PUSH_MAX 5000
 #define HINTS_SETS_MAX 1024
+#define HINTS_SLEEPER_SIZE 65
 
 struct hint {
     int64_t id;
@@ -76,6 +77,11 @@ enum status hints_count(struct hints *hints, const struct hints_range *range,
 
 /* ---- popping: workers ---- */
 
+/* A popper's blocked pop is woken by a member in a set of its own, whose key has the popper's name
+ * in it (model/hint.h). What is left in that set once the popper is gone is removed from all nodes
+ * that are up; it may be that there is nothing. */
+void hints_forget_sleeper(struct hints *hints, const char *name);
+
 struct hints_popper;
 
 struct hints_set {
@@ -100,6 +106,7 @@ typedef void hints_lost_cb(void *ctx);
 
 struct hints_popper_options {
     struct hints_options nodes;
+    struct hints *waker; /* of the same nodes; borrowed: wakes what blocks on our own connections */
     int64_t block_us; /* timeout of a blocking pop: 4 s, below `stale` */
     hints_popped_cb *on_popped;
     hints_want_cb *want;
@@ -116,10 +123,21 @@ enum status hints_popper_open(const struct hints_popper_options *options,
  * instant is lost, so on_lost is called if a pop was under way. Not from inside a callback. */
 void hints_popper_close(struct hints_popper *popper);
 
-/* From the next pop on, listens to these sets, those of one queue side by side; a pop that is
- * blocked on the former ones goes on. At most HINTS_SETS_MAX (LIMIT), 0 = stop popping; NOMEM. */
+/* A name that no other popper of these nodes has; before anything is listened to, and again when it
+ * changes. */
+void hints_popper_name(struct hints_popper *popper, const char *name);
+
+/* What becomes of a pop that is blocked on sets which are not listened to any more. One that lacks
+ * a set is woken in any case. */
+enum hints_left {
+    HINTS_LEFT_BLOCKED, /* it goes on: what it brings is put back */
+    HINTS_LEFT_WOKEN
+};
+
+/* From the next pop on, listens to these sets, those of one queue side by side and the queues
+ * always in the same order. At most HINTS_SETS_MAX (LIMIT), 0 = stop popping; NOMEM. */
 enum status hints_popper_listen(struct hints_popper *popper, const struct hints_set *sets,
-                                size_t count, struct err *err) MUST_USE;
+                                size_t count, enum hints_left left, struct err *err) MUST_USE;
 
 /* There is room again: resumes popping from nodes where it had stopped for lack of room. */
 void hints_popper_poke(struct hints_popper *popper);

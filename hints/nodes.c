@@ -136,6 +136,11 @@ void hints_nodes_rest(struct hints_nodes *nodes, size_t node, const struct err *
     plan(nodes);
 }
 
+size_t hints_nodes_count(const struct hints_nodes *nodes)
+{
+    return nodes->count;
+}
+
 /* What was not told yet is not up yet; what is known to be down is down at once. */
 bool hints_nodes_is_up(const struct hints_nodes *nodes, size_t node)
 {

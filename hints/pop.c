@@ -4,12 +4,17 @@
  * else a blocking one: at a trickle, a script that finds nothing would follow each hint. A blocking
  * pop takes from one set; if there is something in another, the next one brings it at once. It
  * stops when nothing is wanted or listened to, or the node is down; a poke, other sets or the
- * node's return start it again. One pop at a time per node. */
+ * node's return start it again. One pop at a time per node.
+ *
+ * A pop that blocks without a set that is listened to by now is woken, over the connection that
+ * pushes: its first key is a set of our own (hints/wake.h). A wake that comes too late for its pop
+ * ends the next one at once, and costs nothing else. */
 #include "base/clock.h"
 #include "base/rand.h"
 #include "hints/nodes.h"
 #include "hints/pop_script.h"
 #include "hints/sets.h"
+#include "hints/wake.h"
 #include "model/hint.h"
 
 #include <assert.h>
@@ -18,9 +23,15 @@
 
 #define PREFIX_MAX 64
 #define REQUEST_BYTES_MAX ((size_t)1 << 20)
+#define WAKES_MAX 3 /* of one pop: the first, and as often again where one fails */
 #define GOLDEN_STEP UINT32_C(0x9E3779B9) /* 2^32 by the golden ratio: its multiples lie evenly */
 
 enum pop { POP_NONE, POP_BLOCKING, POP_SCRIPT };
+
+/* A wake under way. It may outlive the popper, since its answer comes over another connection. */
+struct waking {
+    struct loop *loop; /* NULL: closed */
+};
 
 struct loop {
     struct hints_popper *popper;
@@ -30,6 +41,9 @@ struct loop {
     enum pop under_way;
     size_t asked;
     struct hints_sets *sets; /* those of the pop under way */
+    struct waking *waking; /* NULL: none is under way */
+    bool is_wake_due;      /* of the pop under way, once the one before is answered */
+    int wakes;             /* asked for, of the pop under way */
     struct err refusal;
     bool is_cut; /* the reply held more than fits: the rest is lost */
     size_t count;
@@ -39,6 +53,7 @@ struct loop {
 struct hints_popper {
     struct hints_popper_options options;
     char prefix[PREFIX_MAX];
+    char name[HINTS_SLEEPER_SIZE];
     struct hints_nodes *nodes;
     struct hints_sets *sets;
     struct loop *loops;
@@ -81,6 +96,24 @@ static void bad_reply(struct loop *l)
     err_set(&l->refusal, STATUS_INTERNAL, 0, "a pop of hints was answered in an unknown form");
 }
 
+/* What else stands in our own set is a stranger's. */
+static void read_wake(struct loop *l, const struct redis_value *pairs)
+{
+    const struct redis_value *pair = pairs->len == 1 ? pairs->items[0] : NULL;
+    bool is_ours = pair != NULL && pair->type == REDIS_ARRAY && pair->len == 2 &&
+                   pair->items[0]->type == REDIS_STRING &&
+                   strcmp(pair->items[0]->text, HINTS_WAKE_MEMBER) == 0;
+    if (!is_ours) {
+        hints_forget_sleeper(l->popper->options.waker, l->sets->sleeper);
+    }
+}
+
+static bool is_wake(const struct loop *l, const struct redis_value *key)
+{
+    return key->type == REDIS_STRING && key->len == l->sets->wake_key_len &&
+           memcmp(key->text, l->sets->wake_key, key->len) == 0;
+}
+
 /* NIL (timeout), or {key, {{member, score}, …}}. */
 static void read_blocking(struct loop *l, const struct redis_value *v)
 {
@@ -89,6 +122,10 @@ static void read_blocking(struct loop *l, const struct redis_value *v)
     }
     if (v->type != REDIS_ARRAY || v->len != 2 || v->items[1]->type != REDIS_ARRAY) {
         bad_reply(l);
+        return;
+    }
+    if (is_wake(l, v->items[0])) {
+        read_wake(l, v->items[1]);
         return;
     }
     const struct hints_set *set = hints_sets_find(l->sets, v->items[0]->text, v->items[0]->len);
@@ -137,6 +174,9 @@ static void on_reply(void *ctx, size_t index, const struct redis_value *value)
     l->has_content = false;
     if (value->type == REDIS_ERROR) {
         err_set(&l->refusal, STATUS_UNAVAILABLE, 0, "refused: %s", value->text);
+        if (strncmp(value->text, "WRONGTYPE", 9) == 0) { /* perhaps what stands in our own key */
+            hints_forget_sleeper(l->popper->options.waker, l->sets->sleeper);
+        }
     } else if (l->under_way == POP_BLOCKING) {
         read_blocking(l, value);
     } else {
@@ -178,13 +218,14 @@ static enum status send_blocking(struct loop *l, struct err *err)
     int seconds_len =
         snprintf(seconds, sizeof seconds, "%" PRId64 ".%03" PRId64, p->options.block_us / US_PER_S,
                  p->options.block_us % US_PER_S / US_PER_MS);
-    int keys_len = snprintf(numbers[0], sizeof numbers[0], "%zu", sets->count);
+    int keys_len = snprintf(numbers[0], sizeof numbers[0], "%zu", 1 + sets->count);
     int asked_len = snprintf(numbers[1], sizeof numbers[1], "%zu", l->asked);
-    struct redis_arg args[HINTS_SETS_MAX + 6];
+    struct redis_arg args[HINTS_SETS_MAX + 7];
     size_t n = 0;
     args[n++] = (struct redis_arg){.bytes = "BZMPOP", .len = 6};
     args[n++] = (struct redis_arg){.bytes = seconds, .len = (size_t)seconds_len};
     args[n++] = (struct redis_arg){.bytes = numbers[0], .len = (size_t)keys_len};
+    args[n++] = redis_bytes(sets->wake_key, sets->wake_key_len);
     /* It serves the first set with content: in a fixed order the others would starve. */
     l->rotation = (l->rotation + 1) % sets->count;
     memcpy(&args[n], &sets->keys[l->rotation], sets->count * sizeof args[0]);
@@ -262,6 +303,8 @@ static void pop_next(struct loop *l)
     l->count = 0;
     l->is_cut = false;
     l->refusal = (struct err){0};
+    l->is_wake_due = false;
+    l->wakes = 0;
     l->sets = hints_sets_share(p->sets);
     l->under_way = l->has_content ? POP_SCRIPT : POP_BLOCKING;
     struct err err = {0};
@@ -279,18 +322,77 @@ static void on_node_up(void *ctx, size_t node)
     pop_next(&p->loops[node]);
 }
 
+/* ---- waking ---- */
+
+static void wake(struct loop *l);
+
+static void on_woken(void *ctx, enum status st)
+{
+    autofree struct waking *waking = ctx;
+    struct loop *l = waking->loop;
+    if (l == NULL) {
+        return;
+    }
+    l->waking = NULL;
+    bool is_lost = st != STATUS_OK && l->wakes > 0 && l->wakes < WAKES_MAX;
+    if (l->under_way == POP_BLOCKING && (l->is_wake_due || is_lost)) {
+        wake(l);
+    }
+}
+
+/* One that can't be sent is not repeated: then hints don't reach that node either, or not for
+ * long, and the pop ends by itself. */
+static void wake(struct loop *l)
+{
+    l->is_wake_due = l->waking != NULL;
+    if (l->is_wake_due) {
+        return;
+    }
+    struct waking *waking = malloc(sizeof *waking);
+    if (waking == NULL) {
+        return;
+    }
+    waking->loop = l;
+    if (hints_wake(l->popper->options.waker, l->node, l->sets->wake_key, on_woken, waking, NULL) !=
+        STATUS_OK) {
+        free(waking);
+        return;
+    }
+    l->waking = waking;
+    l->wakes++;
+}
+
+static void wake_outdated(struct hints_popper *p, enum hints_left left)
+{
+    for (size_t i = 0; i < p->loop_count; i++) {
+        struct loop *l = &p->loops[i];
+        if (l->under_way == POP_BLOCKING && l->wakes == 0 &&
+            (!hints_sets_are_within(p->sets, l->sets) ||
+             (left == HINTS_LEFT_WOKEN && !hints_sets_are_within(l->sets, p->sets)))) {
+            wake(l);
+        }
+    }
+}
+
 /* ---- life ---- */
 
+void hints_popper_name(struct hints_popper *popper, const char *name)
+{
+    (void)snprintf(popper->name, sizeof popper->name, "%s", name);
+}
+
 enum status hints_popper_listen(struct hints_popper *popper, const struct hints_set *sets,
-                                size_t count, struct err *err)
+                                size_t count, enum hints_left left, struct err *err)
 {
     struct hints_sets *fresh = NULL;
-    enum status st = hints_sets_new(popper->prefix, sets, count, &fresh, err);
+    assert(count == 0 || popper->name[0] != '\0');
+    enum status st = hints_sets_new(popper->prefix, popper->name, sets, count, &fresh, err);
     if (st != STATUS_OK) {
         return st;
     }
     hints_sets_drop(popper->sets);
     popper->sets = fresh;
+    wake_outdated(popper, left);
     hints_popper_poke(popper);
     return STATUS_OK;
 }
@@ -313,6 +415,11 @@ void hints_popper_close(struct hints_popper *popper)
         return;
     }
     popper->is_closing = true;
+    for (size_t i = 0; i < popper->loop_count; i++) {
+        if (popper->loops[i].waking != NULL) {
+            popper->loops[i].waking->loop = NULL;
+        }
+    }
     hints_nodes_close(popper->nodes); /* ends the pops, so each loop drops its sets */
     hints_sets_drop(popper->sets);
     buf_release(&popper->scratch);
@@ -332,7 +439,7 @@ static enum status popper_start(struct hints_popper *p, struct err *err)
         p->loops[i].popper = p;
         p->loops[i].node = i;
     }
-    enum status st = hints_sets_new(p->prefix, NULL, 0, &p->sets, err);
+    enum status st = hints_sets_new(p->prefix, "", NULL, 0, &p->sets, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -345,6 +452,7 @@ enum status hints_popper_open(const struct hints_popper_options *options,
                               struct hints_popper **ret_popper, struct err *err)
 {
     assert(options->block_us > 0 && strlen(options->nodes.prefix) < PREFIX_MAX);
+    assert(options->waker != NULL);
     assert(options->on_popped != NULL && options->want != NULL && options->on_lost != NULL);
     struct hints_popper *p = calloc(1, sizeof *p);
     if (p == NULL) {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pushing and counting of hints: requests to the active node, of a command for each set. */
+ * Pushing and counting of hints: requests to the active node, of a command for each set. Waking:
+ * requests to the node where a pop blocks. */
 #include "base/recorder.h"
 #include "hints/nodes.h"
+#include "hints/wake.h"
 #include "model/hint.h"
 
 #include <assert.h>
@@ -36,8 +38,9 @@ struct hints {
 struct request {
     struct hints *hints;
     size_t node;
-    hints_pushed_cb *on_pushed; /* or on_counted */
+    hints_pushed_cb *on_pushed; /* or one of the next two */
     hints_counted_cb *on_counted;
+    hints_woken_cb *on_woken;
     void *ctx;
     int64_t sum; /* of the integers in its replies */
     int64_t first;
@@ -159,17 +162,18 @@ static void on_done(void *ctx, enum status st)
     if (r->on_pushed != NULL) {
         record("push", st == STATUS_OK ? "ok" : "info", RECORD_I64("added", r->sum));
         r->on_pushed(r->ctx, st, r->sum);
-    } else {
+    } else if (r->on_counted != NULL) {
         r->on_counted(r->ctx, st, r->sum, r->first);
+    } else {
+        r->on_woken(r->ctx, st);
     }
     free(r);
 }
 
-/* Sends what is in `scratch` to the active node. */
-static enum status send_scratch(struct hints *h, size_t reply_count, const struct request *request,
-                                struct err *err)
+/* Sends what is in `scratch`; node: −1 = none is up. */
+static enum status send_scratch(struct hints *h, int node, size_t reply_count,
+                                const struct request *request, struct err *err)
 {
-    int node = hints_active_node(h);
     if (node < 0) {
         return err_fail(err, STATUS_UNAVAILABLE, "no node for hints is up");
     }
@@ -294,7 +298,8 @@ enum status hints_push(struct hints *hints, const struct hint *list, size_t coun
             }
         }
     }
-    return send_scratch(hints, commands, &(struct request){.on_pushed = done, .ctx = ctx}, err);
+    const struct request request = {.on_pushed = done, .ctx = ctx};
+    return send_scratch(hints, hints_active_node(hints), commands, &request, err);
 }
 
 enum status hints_count(struct hints *hints, const struct hints_range *range,
@@ -326,5 +331,50 @@ enum status hints_count(struct hints *hints, const struct hints_range *range,
         return st;
     }
     const struct request request = {.on_counted = done, .ctx = ctx, .first = -1};
-    return send_scratch(hints, range->wants_first ? 2 : 1, &request, err);
+    return send_scratch(hints, hints_active_node(hints), range->wants_first ? 2 : 1, &request, err);
+}
+
+/* ---- waking ---- */
+
+enum status hints_wake(struct hints *hints, size_t node, const char *key, hints_woken_cb *done,
+                       void *ctx, struct err *err)
+{
+    const struct redis_arg args[] = {redis_word("ZADD"), redis_word(key), redis_word("0"),
+                                     redis_word(HINTS_WAKE_MEMBER)};
+    if (!hints_nodes_is_up(hints->nodes, node)) {
+        return err_fail(err, STATUS_UNAVAILABLE, "the node is not up");
+    }
+    buf_reset(&hints->scratch);
+    enum status st = redis_command(&hints->scratch, args, ARRAY_COUNT(args), err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    hints->keys[0] = (struct request_key){.first = 0};
+    (void)snprintf(hints->keys[0].text, sizeof hints->keys[0].text, "%s", key);
+    hints->key_count = 1;
+    const struct request request = {.on_woken = done, .ctx = ctx};
+    return send_scratch(hints, (int)node, 1, &request, err);
+}
+
+void hints_forget_sleeper(struct hints *hints, const char *name)
+{
+    char key[HINT_KEY_MAX];
+    (void)hint_wake_key(key, hints->prefix, name);
+    const struct redis_arg args[] = {redis_word("UNLINK"), redis_word(key)};
+    buf_reset(&hints->scratch);
+    if (redis_command(&hints->scratch, args, ARRAY_COUNT(args), NULL) != STATUS_OK) {
+        return;
+    }
+    const struct redis_request redis = {.bytes = buf_at(&hints->scratch),
+                                        .len = hints->scratch.len,
+                                        .reply_count = 1,
+                                        .timeout_us = hints->timeout_us};
+    for (size_t node = 0; node < hints_nodes_count(hints->nodes); node++) {
+        struct err err = {0};
+        if (hints_nodes_is_up(hints->nodes, node) &&
+            redis_node_send(hints_nodes_connection(hints->nodes, node), &redis, &err) !=
+                STATUS_OK) {
+            hints_nodes_rest(hints->nodes, node, &err);
+        }
+    }
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hints/sets.h"
 
-#include "model/hint.h"
-
 #include <assert.h>
+#include <stdio.h>
 
 #define SHARE_BYTES_MAX 24 /* two numbers */
 
@@ -70,8 +69,8 @@ static enum status write_shares(struct hints_sets *sets, struct err *err)
     return st;
 }
 
-enum status hints_sets_new(const char *prefix, const struct hints_set *list, size_t count,
-                           struct hints_sets **ret_sets, struct err *err)
+enum status hints_sets_new(const char *prefix, const char *sleeper, const struct hints_set *list,
+                           size_t count, struct hints_sets **ret_sets, struct err *err)
 {
     if (count > HINTS_SETS_MAX) {
         return err_fail(err, STATUS_LIMIT, "%zu sets of hints: at most %d can be listened to",
@@ -82,6 +81,8 @@ enum status hints_sets_new(const char *prefix, const struct hints_set *list, siz
         return err_fail(err, STATUS_NOMEM, "sets of hints");
     }
     sets->references = 1;
+    (void)snprintf(sets->sleeper, sizeof sets->sleeper, "%s", sleeper);
+    sets->wake_key_len = hint_wake_key(sets->wake_key, prefix, sleeper);
     enum status st = count == 0 ? STATUS_OK : copy_sets(sets, prefix, list, count, err);
     if (st == STATUS_OK && has_weights(sets)) {
         st = write_shares(sets, err);
@@ -111,12 +112,31 @@ void hints_sets_drop(struct hints_sets *sets)
     }
 }
 
+static bool is_key(const struct hints_sets *sets, size_t i, const char *key, size_t len)
+{
+    return sets->keys[i].len == len && memcmp(sets->keys[i].bytes, key, len) == 0;
+}
+
 const struct hints_set *hints_sets_find(const struct hints_sets *sets, const char *key, size_t len)
 {
     for (size_t i = 0; i < sets->count; i++) {
-        if (sets->keys[i].len == len && memcmp(sets->keys[i].bytes, key, len) == 0) {
+        if (is_key(sets, i, key, len)) {
             return &sets->names[i];
         }
     }
     return NULL;
+}
+
+bool hints_sets_are_within(const struct hints_sets *part, const struct hints_sets *whole)
+{
+    size_t at = 0;
+    for (size_t i = 0; part != whole && i < part->count; i++, at++) {
+        while (at < whole->count && !is_key(whole, at, part->keys[i].bytes, part->keys[i].len)) {
+            at++;
+        }
+        if (at == whole->count) {
+            return false;
+        }
+    }
+    return true;
 }

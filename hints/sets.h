@@ -7,9 +7,13 @@
 
 #include "base/buf.h"
 #include "hints/hints.h"
+#include "model/hint.h"
 
 struct hints_sets {
     int references;
+    char sleeper[HINTS_SLEEPER_SIZE]; /* the popper's name when they were made … */
+    char wake_key[HINT_KEY_MAX];      /* … and its key, which the pop that blocks on them has */
+    size_t wake_key_len;
     size_t count;
     struct hints_set *names;
     char *key_bytes;
@@ -18,12 +22,15 @@ struct hints_sets {
 };
 
 /* With one reference. LIMIT above HINTS_SETS_MAX, NOMEM. */
-enum status hints_sets_new(const char *prefix, const struct hints_set *list, size_t count,
-                           struct hints_sets **ret_sets, struct err *err) MUST_USE;
+enum status hints_sets_new(const char *prefix, const char *sleeper, const struct hints_set *list,
+                           size_t count, struct hints_sets **ret_sets, struct err *err) MUST_USE;
 struct hints_sets *hints_sets_share(struct hints_sets *sets);
 void hints_sets_drop(struct hints_sets *sets); /* accepts NULL */
 
 /* The set with this key, or NULL. */
 const struct hints_set *hints_sets_find(const struct hints_sets *sets, const char *key, size_t len);
+
+/* Each set of `part` is in `whole`. Sets that come in another order there may count as missing. */
+bool hints_sets_are_within(const struct hints_sets *part, const struct hints_sets *whole);
 
 #endif

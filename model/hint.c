@@ -38,11 +38,21 @@ enum status hint_id_parse(const char *text, size_t len, int64_t *ret_id, struct 
     return parse_i64(text, len, 1, INT64_MAX, ret_id, err);
 }
 
+static size_t key_len(int printed)
+{
+    return printed < 0 ? 0 : printed < HINT_KEY_MAX ? (size_t)printed : HINT_KEY_MAX - 1;
+}
+
 size_t hint_key(char *ret_key, const char *prefix, const char *queue, const char *kind)
 {
     int n = kind == NULL ? snprintf(ret_key, HINT_KEY_MAX, "%s:hints:%s", prefix, queue)
                          : snprintf(ret_key, HINT_KEY_MAX, "%s:hints:%s:%s", prefix, queue, kind);
-    return n < 0 ? 0 : n < HINT_KEY_MAX ? (size_t)n : HINT_KEY_MAX - 1;
+    return key_len(n);
+}
+
+size_t hint_wake_key(char *ret_key, const char *prefix, const char *worker_id)
+{
+    return key_len(snprintf(ret_key, HINT_KEY_MAX, "%s:hints:!%s", prefix, worker_id));
 }
 
 size_t job_lock_key(char *ret_key, const char *prefix, int64_t id)

@@ -31,6 +31,10 @@ enum status hint_id_parse(const char *text, size_t len, int64_t *ret_id, struct 
  * (kind may be NULL). Returns the length; ret_key has HINT_KEY_MAX bytes. */
 size_t hint_key(char *ret_key, const char *prefix, const char *queue, const char *kind);
 
+/* "<prefix>:hints:!<worker id>": a set that holds no hints. A member in it ends the blocked pop of
+ * that worker. No queue's name begins with "!". Returns the length; ret_key as above. */
+size_t hint_wake_key(char *ret_key, const char *prefix, const char *worker_id);
+
 /* "<prefix>:job:<id>", the key of the job's lock; ret_key has LOCK_KEY_MAX bytes. */
 #define LOCK_KEY_MAX 96
 size_t job_lock_key(char *ret_key, const char *prefix, int64_t id);

@@ -25,6 +25,7 @@ static void say_stopped(struct worker *w)
     w->drain.give_up_at_us = clock_boot_us() + NOW_US; /* PostgreSQL may be gone for good */
     notify_stopping();
     hints_popper_close(TAKE(w->popper)); /* nothing may arrive any more; the scheduler rewinds */
+    hints_forget_sleeper(w->hints, w->registration.worker_id);
     if (!w->registration.is_registered ||
         worker_store_stopped(w->pg, w->registration.worker_id, on_row_stopped, w, NULL) !=
             STATUS_OK) {

@@ -258,7 +258,7 @@ void limits_update(struct worker *w)
         timer_start(&l->timer, on_timer, wait_us > 0 ? (uint64_t)(wait_us / US_PER_MS) + 1 : 0, 0);
     }
     hint_return_now(w); /* others may have a place for what goes back */
-    listen_update(w);
+    listen_update_limits(w);
 }
 
 enum status limits_open(struct worker *w, struct err *err)

@@ -36,7 +36,7 @@ static void add_set(struct hints_set *set, const char *queue, int weight, const 
 /* A queue's own set, and one for each kind of ours: the scheduler uses the latter where not every
  * worker of the queue serves the kind (INTERFACES rule 2); which it is may change at any time, so
  * both are listened to. */
-static enum status listen_to_sets(struct worker *w, struct err *err)
+static enum status listen_to_sets(struct worker *w, enum hints_left left, struct err *err)
 {
     size_t count = 0;
     size_t max = w->config->worker.queue_count * (w->kinds.served.count + 1);
@@ -57,21 +57,33 @@ static enum status listen_to_sets(struct worker *w, struct err *err)
             add_set(&sets[count++], queue, weight, w->kinds.served.names[k]);
         }
     }
-    return hints_popper_listen(w->popper, sets, count, err);
+    hints_popper_name(w->popper, w->registration.worker_id);
+    return hints_popper_listen(w->popper, sets, count, left, err);
 }
 
-void listen_update(struct worker *w)
+static void update(struct worker *w, enum hints_left left)
 {
     struct err err = {0};
     if (w->popper == NULL) {
         return; /* closed: this worker is about to end */
     }
-    if (listen_to_sets(w, &err) == STATUS_OK) {
+    if (listen_to_sets(w, left, &err) == STATUS_OK) {
         log_recovered("listen_recovered", &w->listen.complaint);
     } else if (complaint_due(&w->listen.complaint, clock_boot_us())) {
         log_error("listen_failed", LOG_TEXT("err", err.msg),
                   LOG_TEXT("action", "again with the next beat"));
     }
+}
+
+void listen_update(struct worker *w)
+{
+    update(w, HINTS_LEFT_WOKEN);
+}
+
+/* What a blocked pop still brings of a queue that was shut is put back (limits_take()). */
+void listen_update_limits(struct worker *w)
+{
+    update(w, HINTS_LEFT_BLOCKED);
 }
 
 static bool are_other_paused(const struct worker *w, const struct worker_beat_reply *reply)

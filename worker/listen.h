@@ -22,6 +22,8 @@ struct listen {
 
 /* The stage, the kinds, what is paused or a weight has changed. */
 void listen_update(struct worker *w);
+/* A queue was shut or opened because of its limit. */
+void listen_update_limits(struct worker *w);
 
 /* One of this worker's queues, and not paused. */
 bool listen_serves(const struct worker *w, const char *queue);

@@ -242,6 +242,7 @@ static enum status open_hints(struct worker *w, struct err *err)
         return st;
     }
     struct hints_popper_options popper = {.nodes = hints,
+                                          .waker = w->hints,
                                           .block_us = c->worker.block_us,
                                           .on_popped = fetch_popped,
                                           .want = fetch_want,

@@ -245,9 +245,9 @@ START_TEST(without_want_nothing_is_popped_until_poked)
 }
 END_TEST
 
-START_TEST(other_sets_count_from_the_next_pop_on)
+START_TEST(sets_that_are_left_count_until_the_next_pop)
 {
-    world_open_popper(SETS("a"));
+    world_open_popper(SETS("a", "b:kind"));
     world_want(5);
     RUN_UNTIL(strstr(CLI(0, "INFO", "clients"), "blocked_clients:1") != NULL);
     world_listen(SETS("b:kind"));
@@ -368,7 +368,8 @@ START_TEST(more_sets_than_a_pop_takes_are_refused)
 {
     static struct hints_set sets[HINTS_SETS_MAX + 1];
     world_open_popper(SETS("default"));
-    ck_assert_int_eq(hints_popper_listen(world.popper, sets, HINTS_SETS_MAX + 1, NULL),
+    ck_assert_int_eq(hints_popper_listen(world.popper, sets, HINTS_SETS_MAX + 1,
+                                         HINTS_LEFT_BLOCKED, NULL),
                      STATUS_LIMIT);
 }
 END_TEST
@@ -388,7 +389,7 @@ static void add_tests(TCase *t)
     tcase_add_test(t, blocking_pops_begin_with_another_set_each_time);
     tcase_add_test(t, surplus_can_be_put_back_with_its_score_and_comes_again);
     tcase_add_test(t, without_want_nothing_is_popped_until_poked);
-    tcase_add_test(t, other_sets_count_from_the_next_pop_on);
+    tcase_add_test(t, sets_that_are_left_count_until_the_next_pop);
     tcase_add_test(t, a_popper_hears_of_pushes_to_any_node);
     tcase_add_test(t, a_flush_leaves_a_popper_that_goes_on);
     tcase_add_test(t, W0_a_reply_lost_with_its_connection_is_told);

@@ -99,12 +99,14 @@ static void on_lost(void *ctx)
 void world_open_popper_for(const char *const *sets, int64_t block_us)
 {
     struct hints_popper_options options = {.nodes = given_options(),
+                                           .waker = world.hints,
                                            .block_us = block_us,
                                            .on_popped = on_popped,
                                            .want = want,
                                            .on_lost = on_lost};
     const int before = world.node_ups[0] + world.node_ups[1];
     assert_ok(hints_popper_open(&options, &world.popper, err));
+    hints_popper_name(world.popper, "me");
     world_listen(sets);
     RUN_UNTIL(world.node_ups[0] + world.node_ups[1] == before + NODES);
 }
@@ -114,7 +116,7 @@ void world_open_popper(const char *const *sets)
     world_open_popper_for(sets, BLOCK_US);
 }
 
-void world_listen(const char *const *sets)
+static void listen_to(const char *const *sets, enum hints_left left)
 {
     struct hints_set list[16] = {0};
     size_t count = 0;
@@ -127,7 +129,17 @@ void world_listen(const char *const *sets)
         }
         list[count].weight = *star == '*' ? (int)strtol(star + 1, NULL, 10) : 0;
     }
-    assert_ok(hints_popper_listen(world.popper, list, count, err));
+    assert_ok(hints_popper_listen(world.popper, list, count, left, err));
+}
+
+void world_listen(const char *const *sets)
+{
+    listen_to(sets, HINTS_LEFT_BLOCKED);
+}
+
+void world_listen_only(const char *const *sets)
+{
+    listen_to(sets, HINTS_LEFT_WOKEN);
 }
 
 void world_want(size_t wanted)

@@ -74,6 +74,7 @@ void world_stop(void);
 void world_open_popper(const char *const *sets);
 void world_open_popper_for(const char *const *sets, int64_t block_us);
 void world_listen(const char *const *sets);
+void world_listen_only(const char *const *sets); /* not even a blocked pop listens to others */
 void world_want(size_t want);
 
 struct hint given_hint(int64_t id, int priority, int64_t due_ms);

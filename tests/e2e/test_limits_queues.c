@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Limited queues on a worker that serves many queues: it does no worse with them than one that
+ * serves nothing else. Both run side by side and are compared with each other, since a busy machine
+ * slows both. */
+#include "support/fleet.h"
+#include "support/suite.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SOON_US (200 * US_PER_S)
+#define SLOTS 8
+
+static struct fleet fleet;
+
+static void enqueue_to_both(int ms, int count)
+{
+    sql_run(fleet.sql,
+            "INSERT INTO claimd.job (kind, queue, args) SELECT 'sleep', q, '{\"ms\": %d}' FROM"
+            " unnest('{one,many}'::text[]) AS q, generate_series(1, %d)",
+            ms, count);
+}
+
+/* From the queue's first start to its last end. */
+static double seconds_of(const char *queue)
+{
+    char text[64];
+    sql_text(fleet.sql, text, sizeof text,
+             "SELECT extract(epoch FROM max(finalized_at) - min(attempted_at)) FROM"
+             " claimd.job_history WHERE queue = '%s'",
+             queue);
+    return strtod(text, NULL);
+}
+
+/* With CLAIMD_SOAK, on a machine of its own, as exact as is promised. */
+static void assert_no_slower(const char *what, int jobs)
+{
+    double most = getenv("CLAIMD_SOAK") != NULL ? 1.1 : 2;
+    fleet_wait_finished(&fleet, 2 * (int64_t)jobs, "completed", SOON_US);
+    double one = seconds_of("one");
+    double many = seconds_of("many");
+    (void)printf("%s: alone %.2f s, among 14 queues %.2f s: %.2f times as long\n", what, one, many,
+                 many / one);
+    ck_assert_double_le(many, most * one);
+}
+
+START_TEST(five_at_a_time_run_as_fast_on_a_worker_of_many_queues_as_on_one_of_its_own)
+{
+    sql_run(fleet.sql, "SELECT claimd.limit_queue('one', 5), claimd.limit_queue('many', 5)");
+    enqueue_to_both(100, 100);
+    assert_no_slower("100 jobs of 100 ms, 5 at a time", 100);
+}
+END_TEST
+
+START_TEST(one_at_a_time_runs_as_fast_on_a_worker_of_many_queues_as_on_one_of_its_own)
+{
+    sql_run(fleet.sql, "SELECT claimd.limit_queue('one', 1), claimd.limit_queue('many', 1)");
+    enqueue_to_both(50, 40);
+    assert_no_slower("40 jobs of 50 ms, 1 at a time", 40);
+}
+END_TEST
+
+START_TEST(a_rate_is_used_as_fully_on_a_worker_of_many_queues_as_on_one_of_its_own)
+{
+    sql_run(fleet.sql, "SELECT claimd.limit_rate('one', 50), claimd.limit_rate('many', 50)");
+    enqueue_to_both(1, 400);
+    assert_no_slower("400 jobs, 50 a second", 400);
+}
+END_TEST
+
+static void setup(void)
+{
+    static const char *const one[] = {"CLAIMD_WORKER_QUEUES=one", NULL};
+    static const char *const many[] = {
+        "CLAIMD_WORKER_QUEUES=many,q1,q2,q3,q4,q5,q6,q7,q8,q9,q10,q11,q12,q13", NULL};
+    fleet_start(&fleet,
+                &(struct fleet_options){.slots = SLOTS,
+                                        .time_scale = 1,
+                                        .more = "\"scheduler\": {\"full_pass_ms\": 3600000}"});
+    fleet_start_scheduler(&fleet, 0);
+    fleet_launch_worker(&fleet, 0, one);
+    fleet_launch_worker(&fleet, 1, many);
+    for (size_t i = 0; i < 2; i++) {
+        ck_assert(WAIT_UNTIL(fleet_is_registered(&fleet, i), SOON_US));
+    }
+}
+
+static void teardown(void)
+{
+    fleet_stop(&fleet);
+}
+
+int main(void)
+{
+    Suite *s = suite_create("limits_queues");
+    TCase *c = tcase_create("many queues");
+    tcase_set_timeout(c, 400);
+    tcase_add_unchecked_fixture(c, fleet_share_pg, fleet_unshare_pg);
+    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_add_test(c, five_at_a_time_run_as_fast_on_a_worker_of_many_queues_as_on_one_of_its_own);
+    tcase_add_test(c, one_at_a_time_runs_as_fast_on_a_worker_of_many_queues_as_on_one_of_its_own);
+    tcase_add_test(c, a_rate_is_used_as_fully_on_a_worker_of_many_queues_as_on_one_of_its_own);
+    suite_add_tcase(s, c);
+    return suite_run_in_one(s);
+}
