@@ -82,6 +82,11 @@ enum status hints_count(struct hints *hints, const struct hints_range *range,
  * that are up; it may be that there is nothing. */
 void hints_forget_sleeper(struct hints *hints, const char *name);
 
+/* Their poppers call on_news, with the next pop at the latest: over the active node, in one round,
+ * whose outcome nobody hears of. 1 to HINTS_PUSH_MAX names. */
+enum status hints_tell_sleepers(struct hints *hints, const char *const *names, size_t count,
+                                struct err *err) MUST_USE;
+
 struct hints_popper;
 
 struct hints_set {
@@ -103,6 +108,8 @@ typedef size_t hints_want_cb(void *ctx);
 /* A reply was lost with its connection: ids may have vanished (crash.W0); tell the scheduler to
  * rewind. */
 typedef void hints_lost_cb(void *ctx);
+/* By hints_tell_sleepers(), or by a stranger. */
+typedef void hints_news_cb(void *ctx);
 
 struct hints_popper_options {
     struct hints_options nodes;
@@ -111,6 +118,7 @@ struct hints_popper_options {
     hints_popped_cb *on_popped;
     hints_want_cb *want;
     hints_lost_cb *on_lost;
+    hints_news_cb *on_news;
     void *ctx;
 };
 

@@ -24,6 +24,7 @@
 #define PREFIX_MAX 64
 #define REQUEST_BYTES_MAX ((size_t)1 << 20)
 #define WAKES_MAX 3 /* of one pop: the first, and as often again where one fails */
+#define OWN_PLACE 1 /* of our own set in the keys of the script */
 #define GOLDEN_STEP UINT32_C(0x9E3779B9) /* 2^32 by the golden ratio: its multiples lie evenly */
 
 enum pop { POP_NONE, POP_BLOCKING, POP_SCRIPT };
@@ -45,6 +46,7 @@ struct loop {
     bool is_wake_due;      /* of the pop under way, once the one before is answered */
     int wakes;             /* asked for, of the pop under way */
     struct err refusal;
+    bool is_news;
     bool is_cut; /* the reply held more than fits: the rest is lost */
     size_t count;
     struct hint list[HINTS_POP_MAX];
@@ -96,14 +98,12 @@ static void bad_reply(struct loop *l)
     err_set(&l->refusal, STATUS_INTERNAL, 0, "a pop of hints was answered in an unknown form");
 }
 
-/* What else stands in our own set is a stranger's. */
-static void read_wake(struct loop *l, const struct redis_value *pairs)
+static void read_wake_member(struct loop *l, const struct redis_value *member)
 {
-    const struct redis_value *pair = pairs->len == 1 ? pairs->items[0] : NULL;
-    bool is_ours = pair != NULL && pair->type == REDIS_ARRAY && pair->len == 2 &&
-                   pair->items[0]->type == REDIS_STRING &&
-                   strcmp(pair->items[0]->text, HINTS_WAKE_MEMBER) == 0;
-    if (!is_ours) {
+    const char *text = member->type == REDIS_STRING ? member->text : "";
+    if (strcmp(text, HINTS_NEWS_MEMBER) == 0) {
+        l->is_news = true;
+    } else if (strcmp(text, HINTS_WAKE_MEMBER) != 0) { /* a stranger's, and there may be more */
         hints_forget_sleeper(l->popper->options.waker, l->sets->sleeper);
     }
 }
@@ -124,21 +124,22 @@ static void read_blocking(struct loop *l, const struct redis_value *v)
         bad_reply(l);
         return;
     }
-    if (is_wake(l, v->items[0])) {
-        read_wake(l, v->items[1]);
-        return;
-    }
+    bool is_for_us = is_wake(l, v->items[0]);
     const struct hints_set *set = hints_sets_find(l->sets, v->items[0]->text, v->items[0]->len);
     const struct redis_value *pairs = v->items[1];
     for (size_t i = 0; i < pairs->len; i++) {
         const struct redis_value *pair = pairs->items[i];
-        if (set == NULL || pair->type != REDIS_ARRAY || pair->len != 2) {
+        if ((set == NULL && !is_for_us) || pair->type != REDIS_ARRAY || pair->len != 2) {
             bad_reply(l);
             return;
         }
-        take_member(l, pair->items[0], read_score(pair->items[1]), set);
+        if (is_for_us) {
+            read_wake_member(l, pair->items[0]);
+        } else {
+            take_member(l, pair->items[0], read_score(pair->items[1]), set);
+        }
     }
-    l->has_content = pairs->len >= l->asked;
+    l->has_content = !is_for_us && pairs->len >= l->asked;
 }
 
 /* Runs, see hints/pop_script.h. */
@@ -152,16 +153,21 @@ static void read_script(struct loop *l, const struct redis_value *v)
     for (size_t i = 0; i < v->len; i++) {
         const struct redis_value *run = v->items[i];
         if (run->type != REDIS_ARRAY || run->len != 3 || run->items[0]->type != REDIS_INTEGER ||
-            run->items[0]->integer < 1 || (size_t)run->items[0]->integer > l->sets->count ||
+            run->items[0]->integer < 1 || (size_t)run->items[0]->integer > 1 + l->sets->count ||
             run->items[2]->type != REDIS_ARRAY) {
             bad_reply(l);
             return;
         }
-        const struct hints_set *set = &l->sets->names[run->items[0]->integer - 1];
+        size_t place = (size_t)run->items[0]->integer;
         int64_t score = read_score(run->items[1]);
-        count += run->items[2]->len;
+        count += place == OWN_PLACE ? 0 : run->items[2]->len;
         for (size_t k = 0; k < run->items[2]->len; k++) {
-            take_member(l, run->items[2]->items[k], score, set);
+            const struct redis_value *member = run->items[2]->items[k];
+            if (place == OWN_PLACE) {
+                read_wake_member(l, member);
+            } else {
+                take_member(l, member, score, &l->sets->names[place - OWN_PLACE - 1]);
+            }
         }
     }
     l->has_content = count >= l->asked;
@@ -199,6 +205,9 @@ static void on_done(void *ctx, enum status st)
         p->counters.lost_replies++;
         p->options.on_lost(p->options.ctx);
     }
+    if (l->is_news) {
+        p->options.on_news(p->options.ctx);
+    }
     if (l->count > 0) {
         p->counters.popped += l->count;
         p->options.on_popped(p->options.ctx, l->list, l->count);
@@ -225,7 +234,7 @@ static enum status send_blocking(struct loop *l, struct err *err)
     args[n++] = (struct redis_arg){.bytes = "BZMPOP", .len = 6};
     args[n++] = (struct redis_arg){.bytes = seconds, .len = (size_t)seconds_len};
     args[n++] = (struct redis_arg){.bytes = numbers[0], .len = (size_t)keys_len};
-    args[n++] = redis_bytes(sets->wake_key, sets->wake_key_len);
+    args[n++] = sets->all_keys[0];
     /* It serves the first set with content: in a fixed order the others would starve. */
     l->rotation = (l->rotation + 1) % sets->count;
     memcpy(&args[n], &sets->keys[l->rotation], sets->count * sizeof args[0]);
@@ -264,8 +273,8 @@ static enum status send_script(struct loop *l, struct err *err)
         args[arg_count++] = redis_bytes(buf_at(shares), shares->len);
     }
     struct redis_script_call call = {.script = &hints_pop_script,
-                                     .keys = l->sets->keys,
-                                     .key_count = l->sets->count,
+                                     .keys = l->sets->all_keys,
+                                     .key_count = 1 + l->sets->count,
                                      .args = args,
                                      .arg_count = arg_count,
                                      .timeout_us = p->options.nodes.timeout_us,
@@ -303,6 +312,7 @@ static void pop_next(struct loop *l)
     l->count = 0;
     l->is_cut = false;
     l->refusal = (struct err){0};
+    l->is_news = false;
     l->is_wake_due = false;
     l->wakes = 0;
     l->sets = hints_sets_share(p->sets);
@@ -452,7 +462,7 @@ enum status hints_popper_open(const struct hints_popper_options *options,
                               struct hints_popper **ret_popper, struct err *err)
 {
     assert(options->block_us > 0 && strlen(options->nodes.prefix) < PREFIX_MAX);
-    assert(options->waker != NULL);
+    assert(options->waker != NULL && options->on_news != NULL);
     assert(options->on_popped != NULL && options->want != NULL && options->on_lost != NULL);
     struct hints_popper *p = calloc(1, sizeof *p);
     if (p == NULL) {

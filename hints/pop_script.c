@@ -17,6 +17,11 @@
  * what the first has decided must not decide once more. */
 static const char body[] =
     "local want, out = tonumber(ARGV[1]), {}\n"
+    "local own = redis.call('ZRANGE', KEYS[1], 0, 9)\n"
+    "if own[1] then\n"
+    "  redis.call('ZREMRANGEBYRANK', KEYS[1], 0, #own - 1)\n"
+    "  out[1] = {1, '0', own}\n"
+    "end\n"
     "local step = 10000000000000\n"
     "local function take(set, n)\n"
     "  local head = set.head\n"
@@ -75,9 +80,9 @@ static const char body[] =
     "  return live\n"
     "end\n"
     "if not ARGV[3] then\n"
-    "  take_lowest(live_sets(1, #KEYS), want)\n"
+    "  take_lowest(live_sets(2, #KEYS), want)\n"
     "else\n"
-    "  local queues, at = {}, 0\n"
+    "  local queues, at = {}, 1\n"
     "  for weight, keys in string.gmatch(ARGV[3], '(%d+):(%d+)') do\n"
     "    local queue = {weight = tonumber(weight), live = live_sets(at + 1, at + keys), has = 0}\n"
     "    at, queue.n = at + keys, 0\n"

@@ -356,6 +356,32 @@ enum status hints_wake(struct hints *hints, size_t node, const char *key, hints_
     return send_scratch(hints, (int)node, 1, &request, err);
 }
 
+enum status hints_tell_sleepers(struct hints *hints, const char *const *names, size_t count,
+                                struct err *err)
+{
+    int node = hints_active_node(hints);
+    assert(count >= 1 && count <= HINTS_PUSH_MAX);
+    if (node < 0) {
+        return err_fail(err, STATUS_UNAVAILABLE, "no node for hints is up");
+    }
+    buf_reset(&hints->scratch);
+    for (size_t i = 0; i < count; i++) {
+        char key[HINT_KEY_MAX];
+        (void)hint_wake_key(key, hints->prefix, names[i]);
+        const struct redis_arg args[] = {redis_word("ZADD"), redis_word(key), redis_word("0"),
+                                         redis_word(HINTS_NEWS_MEMBER)};
+        enum status st = redis_command(&hints->scratch, args, ARRAY_COUNT(args), err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
+    const struct redis_request redis = {.bytes = buf_at(&hints->scratch),
+                                        .len = hints->scratch.len,
+                                        .reply_count = count,
+                                        .timeout_us = hints->timeout_us};
+    return redis_node_send(hints_nodes_connection(hints->nodes, (size_t)node), &redis, err);
+}
+
 void hints_forget_sleeper(struct hints *hints, const char *name)
 {
     char key[HINT_KEY_MAX];

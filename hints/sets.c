@@ -11,7 +11,7 @@ static void sets_free(struct hints_sets *sets)
     buf_release(&sets->shares);
     free(sets->names);
     free(sets->key_bytes);
-    free(sets->keys);
+    free(sets->all_keys);
     free(sets);
 }
 
@@ -20,10 +20,12 @@ static enum status copy_sets(struct hints_sets *sets, const char *prefix,
 {
     sets->names = calloc(count, sizeof *sets->names);
     sets->key_bytes = calloc(count, HINT_KEY_MAX);
-    sets->keys = calloc(2 * count, sizeof *sets->keys);
-    if (sets->names == NULL || sets->key_bytes == NULL || sets->keys == NULL) {
+    sets->all_keys = calloc(1 + 2 * count, sizeof *sets->all_keys);
+    if (sets->names == NULL || sets->key_bytes == NULL || sets->all_keys == NULL) {
         return err_fail(err, STATUS_NOMEM, "%zu sets of hints", count);
     }
+    sets->all_keys[0] = redis_bytes(sets->wake_key, sets->wake_key_len);
+    sets->keys = sets->all_keys + 1;
     for (size_t i = 0; i < count; i++) {
         char *key = sets->key_bytes + i * HINT_KEY_MAX;
         const char *kind = list[i].kind[0] == '\0' ? NULL : list[i].kind;

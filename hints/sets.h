@@ -17,7 +17,8 @@ struct hints_sets {
     size_t count;
     struct hints_set *names;
     char *key_bytes;
-    struct redis_arg *keys; /* twice in a row: any rotation is one slice */
+    struct redis_arg *all_keys; /* our own one, then: */
+    struct redis_arg *keys;     /* twice in a row: any rotation is one slice */
     struct buf shares;      /* ARGV[3] of hints/pop_script.h; empty: no queue has a weight */
 };
 

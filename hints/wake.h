@@ -6,8 +6,9 @@
 
 #include "hints/hints.h"
 
-/* The one member of the set that wakes. */
-#define HINTS_WAKE_MEMBER "w"
+/* The members of the set that wakes. */
+#define HINTS_WAKE_MEMBER "w" /* its pop lacks a set */
+#define HINTS_NEWS_MEMBER "n" /* there is news for its owner: hints_tell_sleepers() */
 
 typedef void hints_woken_cb(void *ctx, enum status st);
 

@@ -429,6 +429,7 @@ static void on_marked(void *ctx, enum status st, const struct pg_result *const *
         r->counters.workers_dead++;
         log_warn("worker_dead", LOG_TEXT("worker", m.worker_id), LOG_TEXT("host", m.host),
                  LOG_I64("silent_ms", m.silent_ms));
+        hints_forget_sleeper(r->options.hints, m.worker_id);
         rescue_worker(r, m.worker_id);
     }
 }

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WORKERS_MAX 4096
 #define AHEAD_US US_PER_S /* a beat that lies so far ahead was made by another clock */
 #define STALE_MAX 64      /* marked dead at once; more take turns */
 #define DRIFT_FIXED_US (2 * US_PER_MS)
@@ -32,11 +31,13 @@ struct roll_call {
     struct feed_writers writers;
     int64_t replied_us;
     int64_t steady_us;             /* since then no reply was late: silence is the workers' own */
-    const char *dead[WORKERS_MAX]; /* of the roll under way, as the next */
+    const char *dead[ROLL_WORKERS_MAX]; /* of the roll under way, as the next */
     const char *stale[STALE_MAX];
     struct complaint complaint;
     bool is_failing; /* the tick being taken */
     bool is_asking;
+    bool is_asked_for; /* the roll under way, by roll_call_now() … */
+    bool is_wanted;    /* … or the next one, which is called when this one is answered */
     bool is_leader;
 };
 
@@ -64,7 +65,7 @@ static struct seen_worker *worker_get(struct roll_call *r, const char *id)
             return &r->workers[i];
         }
     }
-    if (r->worker_count == WORKERS_MAX) {
+    if (r->worker_count == ROLL_WORKERS_MAX) {
         return NULL;
     }
     struct seen_worker *s = &r->workers[r->worker_count++];
@@ -166,18 +167,14 @@ static void take_writers(struct roll_call *r, struct tick *t)
     }
 }
 
-static void on_tick(void *ctx, enum status st, const struct pg_result *const *results,
-                    const struct err *err)
+static void take_tick(struct roll_call *r, const struct pg_result *rows)
 {
-    struct roll_call *r = ctx;
     struct tick t = {.now_us = clock_boot_us(),
-                     .roll = {.rewind_us = FEED_NEVER_US, .dead = r->dead, .stale = r->stale}};
-    r->is_asking = false;
-    if (st != STATUS_OK) {
-        complain(r, err);
-        return;
-    }
-    if (pg_row_count(results[0]) == 0) {
+                     .roll = {.rewind_us = FEED_NEVER_US,
+                              .dead = r->dead,
+                              .stale = r->stale,
+                              .is_asked_for = r->is_asked_for}};
+    if (pg_row_count(rows) == 0) {
         return; /* no row in `cluster`: nothing was ever migrated here */
     }
     if (t.now_us - r->replied_us > r->options.stale_us / 2) {
@@ -185,7 +182,7 @@ static void on_tick(void *ctx, enum status st, const struct pg_result *const *re
     }
     r->replied_us = t.now_us;
     r->is_failing = false;
-    take_rows(r, &t, results[0]);
+    take_rows(r, &t, rows);
     forget_gone(r, &t);
     if (r->is_leader) {
         take_writers(r, &t);
@@ -200,6 +197,25 @@ static void on_tick(void *ctx, enum status st, const struct pg_result *const *re
     }
 }
 
+static void ask(struct roll_call *r);
+
+static void on_tick(void *ctx, enum status st, const struct pg_result *const *results,
+                    const struct err *err)
+{
+    struct roll_call *r = ctx;
+    r->is_asking = false;
+    if (st == STATUS_OK) {
+        take_tick(r, results[0]);
+    } else {
+        complain(r, err);
+    }
+    r->is_asked_for = r->is_wanted;
+    r->is_wanted = false;
+    if (r->is_asked_for) {
+        ask(r);
+    }
+}
+
 static void ask(struct roll_call *r)
 {
     if (!r->is_asking && pg_is_up(r->options.pg)) {
@@ -210,6 +226,25 @@ static void ask(struct roll_call *r)
 static void on_timer(uv_timer_t *timer)
 {
     ask(timer->data);
+}
+
+/* One that is under way may have looked before. */
+void roll_call_now(struct roll_call *r)
+{
+    r->is_wanted = r->is_asking;
+    r->is_asked_for = r->is_asked_for || !r->is_asking;
+    ask(r);
+}
+
+size_t roll_call_live(const struct roll_call *r, const char **ret_ids)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < r->worker_count; i++) {
+        if (r->workers[i].is_live) {
+            ret_ids[count++] = r->workers[i].id;
+        }
+    }
+    return count;
 }
 
 void roll_call_lead(struct roll_call *r, bool is_leader)
@@ -231,7 +266,7 @@ enum status roll_call_open(const struct roll_call_options *options, struct roll_
                            struct err *err)
 {
     struct roll_call *r = calloc(1, sizeof *r);
-    struct seen_worker *workers = calloc(WORKERS_MAX, sizeof workers[0]);
+    struct seen_worker *workers = calloc(ROLL_WORKERS_MAX, sizeof workers[0]);
     if (r == NULL || workers == NULL) {
         free(r);
         free(workers);

@@ -9,6 +9,8 @@
 #include "model/feed_served.h"
 #include "store/pg/pg.h"
 
+#define ROLL_WORKERS_MAX 4096
+
 struct roll_call;
 
 /* What came of one; the texts are borrowed until the callback returns. */
@@ -24,6 +26,7 @@ struct roll {
     size_t stale_count;
     bool is_clock_behind; /* … of some beat: PostgreSQL's clock has gone back */
     unsigned work;        /* what there is: of enum feed_tick_work */
+    bool is_asked_for;    /* called after a roll_call_now() */
 };
 
 typedef void roll_call_cb(void *ctx, struct roll *roll);
@@ -46,6 +49,13 @@ void roll_call_close(struct roll_call *r);
 
 /* A new leader calls the roll at once. */
 void roll_call_lead(struct roll_call *r, bool is_leader);
+
+/* Something has changed: calls the roll once more, if PostgreSQL is there. */
+void roll_call_now(struct roll_call *r);
+
+/* The workers that live, for on_roll; ret_ids has ROLL_WORKERS_MAX places. The texts are borrowed
+ * until it returns. */
+size_t roll_call_live(const struct roll_call *r, const char **ret_ids);
 
 /* PostgreSQL is there again. */
 void roll_call_up(struct roll_call *r);

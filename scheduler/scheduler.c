@@ -64,6 +64,9 @@ static void stop(struct scheduler *s, int exit_code)
     lead_close(TAKE(s->lead));
     pg_close(s->pg);
     hints_close(s->hints);
+    if (s->roll_call != NULL) {
+        news_close(&s->news);
+    }
     roll_call_close(s->roll_call);
     if (s->lock != NULL) {
         redlock_async_close(s->lock, on_lock_closed, s);
@@ -134,6 +137,9 @@ static void on_roll(void *ctx, struct roll *roll)
     struct scheduler *s = ctx;
     feeder_serve(s->feeder, &roll->served);
     services_roll(&s->services, roll);
+    if (s->is_leader) {
+        news_roll(&s->news, roll);
+    }
 }
 
 static void on_session_up(struct scheduler *s)
@@ -296,7 +302,11 @@ static enum status parts_open(struct scheduler *s, int64_t t_max_us, struct err 
                                           .drift_ppm = c->lock.drift_ppm,
                                           .on_roll = on_roll,
                                           .ctx = s};
-    return roll_call_open(&roll_call, &s->roll_call, err);
+    st = roll_call_open(&roll_call, &s->roll_call, err);
+    if (st == STATUS_OK) {
+        news_open(&s->news, &s->loop, s->roll_call, s->hints);
+    }
+    return st;
 }
 
 static void on_ready_due(uv_timer_t *timer)
@@ -409,6 +419,8 @@ static void on_notify(void *ctx, const char *channel, const char *payload)
     }
     if (strcmp(payload, "ended") == 0) { /* by the trigger job_in_history */
         services_wake(&s->services);
+    } else if (strcmp(payload, NEWS_PAYLOAD) == 0) {
+        news_take(&s->news);
     } else {
         feeder_wake(s->feeder);
     }

@@ -6,6 +6,7 @@
 
 #include "daemon/daemon.h"
 #include "daemon/telemetry.h"
+#include "scheduler/news.h"
 #include "scheduler/report.h"
 #include "scheduler/roll_call.h"
 #include "scheduler/scheduler.h"
@@ -43,6 +44,7 @@ struct scheduler {
     struct feeder *feeder;
     struct rescuer *rescuer;
     struct roll_call *roll_call;
+    struct news news;
     struct services services;
     struct report *report;
     struct scheduler_metrics metrics;

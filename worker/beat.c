@@ -7,6 +7,7 @@
 #include "worker/worker.h"
 
 #define HELD_FENCES_MAX 4096
+#define SOON_US (50 * US_PER_MS) /* after the last one: anybody may send news */
 
 static void take_answer(struct worker *w, const struct worker_beat_reply *reply)
 {
@@ -110,14 +111,33 @@ void beat_now(struct worker *w)
 
 static void on_beat_due(uv_timer_t *timer)
 {
-    beat_now(timer->data);
-    kinds_announce(timer->data);
+    struct worker *w = timer->data;
+    if (w->beat.is_news && w->beat.is_in_flight) {
+        w->beat.is_wanted = true; /* the one under way may have looked before */
+    }
+    w->beat.is_news = false;
+    beat_now(w);
+    kinds_announce(w);
+}
+
+static void start_in(struct worker *w, int64_t wait_us)
+{
+    uint64_t period = (uint64_t)(w->config->worker.beat_us / US_PER_MS);
+    uint64_t wait_ms = wait_us > 0 ? (uint64_t)(wait_us / US_PER_MS) + 1 : 0;
+    timer_start(&w->beat.timer, on_beat_due, wait_ms, period < 1 ? 1 : period);
 }
 
 void beat_start(struct worker *w)
 {
-    uint64_t period = (uint64_t)(w->config->worker.beat_us / US_PER_MS);
-    timer_start(&w->beat.timer, on_beat_due, 0, period < 1 ? 1 : period);
+    start_in(w, 0);
+}
+
+void beat_soon(struct worker *w)
+{
+    if (uv_is_active((uv_handle_t *)&w->beat.timer)) {
+        w->beat.is_news = true;
+        start_in(w, w->beat.sent_us + SOON_US - clock_boot_us());
+    }
 }
 
 void beat_stop(struct worker *w)

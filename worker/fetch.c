@@ -312,7 +312,8 @@ void fetch_take(struct worker *w, const struct hint *list, size_t count)
     for (size_t i = 0; i < count; i++) {
         const struct hint *h = &list[i];
         limits_popped(w, h);
-        if (!may_take(w) || n == ARRAY_COUNT(jobs) || !limits_take(w, h->queue)) {
+        if (!may_take(w) || n == ARRAY_COUNT(jobs) || listen_is_paused(w, h->queue) ||
+            !limits_take(w, h->queue)) {
             hint_return_add(w, h); /* INTERFACES rule 6 */
             continue;
         }

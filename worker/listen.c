@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-static bool is_paused(const struct worker *w, const char *queue)
+bool listen_is_paused(const struct worker *w, const char *queue)
 {
     for (size_t i = 0; i < w->listen.paused_count; i++) {
         if (strcmp(w->listen.paused[i], queue) == 0) {
@@ -20,7 +20,7 @@ bool listen_serves(const struct worker *w, const char *queue)
 {
     for (size_t q = 0; q < w->config->worker.queue_count; q++) {
         if (strcmp(w->config->worker.queues[q], queue) == 0) {
-            return !is_paused(w, queue);
+            return !listen_is_paused(w, queue);
         }
     }
     return false;
@@ -49,7 +49,7 @@ static enum status listen_to_sets(struct worker *w, enum hints_left left, struct
     for (size_t q = 0; listens && q < w->config->worker.queue_count; q++) {
         const char *queue = w->config->worker.queues[q];
         int weight = w->listen.weights[q];
-        if (is_paused(w, queue) || limits_is_shut(w, queue)) {
+        if (listen_is_paused(w, queue) || limits_is_shut(w, queue)) {
             continue;
         }
         add_set(&sets[count++], queue, weight, "");
@@ -89,7 +89,7 @@ void listen_update_limits(struct worker *w)
 static bool are_other_paused(const struct worker *w, const struct worker_beat_reply *reply)
 {
     for (size_t i = 0; i < reply->paused_count; i++) {
-        if (!is_paused(w, reply->paused_queues[i])) {
+        if (!listen_is_paused(w, reply->paused_queues[i])) {
             return true;
         }
     }

@@ -28,6 +28,8 @@ void listen_update_limits(struct worker *w);
 /* One of this worker's queues, and not paused. */
 bool listen_serves(const struct worker *w, const char *queue);
 
+bool listen_is_paused(const struct worker *w, const char *queue);
+
 /* What a beat says of the queues. */
 void listen_take(struct worker *w, const struct worker_beat_reply *reply);
 

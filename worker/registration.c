@@ -134,6 +134,7 @@ static void on_back(void *ctx, const struct handed_back *job)
 
 static void forget_predecessor(struct worker *w)
 {
+    hints_forget_sleeper(w->hints, w->registration.predecessor_id);
     w->registration.predecessor_id[0] = '\0';
     do_register(w);
 }

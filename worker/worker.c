@@ -65,6 +65,11 @@ static void on_lost_pop(void *ctx)
     w->beat.has_lost_pop = true;
 }
 
+static void on_news(void *ctx)
+{
+    beat_soon(ctx);
+}
+
 /* ---- the end ---- */
 
 /* In a turn of its own: what led here may be a callback of what is closed. */
@@ -247,6 +252,7 @@ static enum status open_hints(struct worker *w, struct err *err)
                                           .on_popped = fetch_popped,
                                           .want = fetch_want,
                                           .on_lost = on_lost_pop,
+                                          .on_news = on_news,
                                           .ctx = w};
     popper.nodes.on_node = on_hint_node;
     return hints_popper_open(&popper, &w->popper, err);

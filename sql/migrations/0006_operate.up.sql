@@ -412,7 +412,11 @@ BEGIN
     VALUES (pause_queue.queue, true, clock_timestamp(), session_user)
         ON CONFLICT (name) DO UPDATE SET paused = true, paused_at = excluded.paused_at, paused_by = excluded.paused_by
          WHERE NOT q.paused;
-    RETURN FOUND;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    PERFORM pg_catalog.pg_notify('claimd', 'changed'); -- the leading scheduler makes workers look
+    RETURN true;
 END $$;
 
 -- True: it was paused.
@@ -425,7 +429,11 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
     END IF;
     UPDATE queue q SET paused = false, paused_at = NULL, paused_by = NULL WHERE q.name = resume_queue.queue AND q.paused;
-    RETURN FOUND;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    PERFORM pg_catalog.pg_notify('claimd', 'changed');
+    RETURN true;
 END $$;
 
 -- Workers withdraw a paused kind with their next beat: it is not claimed, and as nobody serves it, not fed either.
@@ -437,6 +445,7 @@ BEGIN
     UPDATE kind k SET paused = true, paused_at = clock_timestamp(), paused_by = session_user
      WHERE k.name = pause_kind.kind AND NOT k.paused;
     IF FOUND THEN
+        PERFORM pg_catalog.pg_notify('claimd', 'changed');
         RETURN true;
     END IF;
     IF NOT EXISTS (SELECT FROM kind k WHERE k.name = pause_kind.kind) THEN
@@ -450,6 +459,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp 
 BEGIN
     UPDATE kind k SET paused = false, paused_at = NULL, paused_by = NULL WHERE k.name = resume_kind.kind AND k.paused;
     IF FOUND THEN
+        PERFORM pg_catalog.pg_notify('claimd', 'changed');
         RETURN true;
     END IF;
     IF NOT EXISTS (SELECT FROM kind k WHERE k.name = resume_kind.kind) THEN

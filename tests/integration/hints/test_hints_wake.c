@@ -215,6 +215,43 @@ START_TEST(what_a_sleeper_leaves_is_removed_from_every_node)
 }
 END_TEST
 
+START_TEST(news_reach_a_popper_that_blocks)
+{
+    static const char *const names[] = {"another", "me"};
+    open_blocked(SETS("a"));
+    assert_ok(hints_tell_sleepers(world.hints, names, 2, err));
+    RUN_UNTIL(world.news == 1);
+    assert_popped("a", 1);
+    ck_assert_int_eq(world.news, 1);
+    ck_assert_str_eq(CLI(0, "ZCARD", "claimd:hints:!another"), "1\n");
+}
+END_TEST
+
+START_TEST(news_reach_a_popper_that_never_blocks)
+{
+    static const char *const names[] = {"me"};
+    static struct hint list[HINTS_PUSH_MAX];
+    for (int64_t i = 0; i < HINTS_PUSH_MAX; i++) {
+        list[i] = given_hint(1 + i, 4, 1);
+        list[i].queue = i % 2 == 0 ? "a" : "b";
+    }
+    push_all(list, HINTS_PUSH_MAX);
+    world_open_popper_for(SETS("a", "b*3"), 2 * WAIT_US);
+    world.is_want_used_up = true;
+    world_want(10); /* blocks, and finds as much as it asks for */
+    RUN_UNTIL(world.want == 0);
+    assert_ok(hints_tell_sleepers(world.hints, names, 1, err));
+    RUN_UNTIL(calls_of(0, "zadd") > 0 && strcmp(CLI(0, "EXISTS", WAKE_KEY), "1\n") == 0);
+    world_want(10);
+    RUN_UNTIL(world.want == 0);
+    ck_assert_int_eq(world.news, 1);
+    ck_assert_uint_eq(world.popped_count, 20);
+    ck_assert_int_eq(calls_of(0, "bzmpop"), 1);
+    ck_assert_uint_eq(hints_popper_counters(world.popper)->lost_replies, 0);
+    ck_assert_uint_eq(hints_popper_counters(world.popper)->junk, 0);
+}
+END_TEST
+
 START_TEST(a_popper_may_close_while_a_wake_is_under_way)
 {
     open_blocked(SETS("a"));
@@ -240,6 +277,8 @@ static void add_tests(TCase *t)
     tcase_add_test(t, H3_another_type_in_the_place_of_the_set_that_wakes_is_taken_away);
     tcase_add_test(t, C5_the_worker_of_the_example_acl_may_wake);
     tcase_add_test(t, what_a_sleeper_leaves_is_removed_from_every_node);
+    tcase_add_test(t, news_reach_a_popper_that_blocks);
+    tcase_add_test(t, news_reach_a_popper_that_never_blocks);
     tcase_add_test(t, a_popper_may_close_while_a_wake_is_under_way);
 }
 

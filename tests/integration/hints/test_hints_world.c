@@ -96,6 +96,12 @@ static void on_lost(void *ctx)
     world.lost++;
 }
 
+static void on_news(void *ctx)
+{
+    (void)ctx;
+    world.news++;
+}
+
 void world_open_popper_for(const char *const *sets, int64_t block_us)
 {
     struct hints_popper_options options = {.nodes = given_options(),
@@ -103,7 +109,8 @@ void world_open_popper_for(const char *const *sets, int64_t block_us)
                                            .block_us = block_us,
                                            .on_popped = on_popped,
                                            .want = want,
-                                           .on_lost = on_lost};
+                                           .on_lost = on_lost,
+                                           .on_news = on_news};
     const int before = world.node_ups[0] + world.node_ups[1];
     assert_ok(hints_popper_open(&options, &world.popper, err));
     hints_popper_name(world.popper, "me");

@@ -41,6 +41,7 @@ struct world {
     size_t biggest_pop;
     struct popped popped[POPPED_MAX];
     int lost;
+    int news;
     int node_ups[NODES];
     int node_downs[NODES];
     int node_empties[NODES];

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A pause and its end reach the workers at once. Heartbeats are 100 s apart here, further than any
+ * test waits: what arrives did not wait for one. */
+#include "support/fleet.h"
+#include "support/suite.h"
+
+#include <check.h>
+#include <stdio.h>
+
+#define SOON_US (60 * US_PER_S)
+#define WORKERS 2
+
+static struct fleet fleet;
+
+static int64_t finished(const char *queue)
+{
+    return sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE queue = '%s'", queue);
+}
+
+static void enqueue(const char *queue, int ms, int count)
+{
+    sql_run(fleet.sql,
+            "INSERT INTO claimd.job (kind, queue, args) SELECT 'sleep', '%s', '{\"ms\": %d}' FROM"
+            " generate_series(1, %d)",
+            queue, ms, count);
+}
+
+static void mark(void)
+{
+    sql_run(fleet.sql, "CREATE TABLE public.mark AS SELECT clock_timestamp() AS at");
+}
+
+/* Each worker has looked since the mark: it knows. */
+static bool do_all_know(void)
+{
+    return sql_i64(fleet.sql, "SELECT count(*) FROM claimd.worker, public.mark WHERE beat_at > at")
+           == WORKERS;
+}
+
+/* By hand, as a scheduler might that has not heard of the pause. */
+static void push_by_hand(const char *queue)
+{
+    char command[128];
+    int64_t id = sql_i64(fleet.sql, "SELECT max(id) FROM claimd.job WHERE queue = '%s'", queue);
+    (void)snprintf(command, sizeof command, "ZADD claimd:hints:%s 1 %lld", queue, (long long)id);
+    fleet_redis(&fleet, 0, command);
+}
+
+static int64_t hints_of(const char *queue)
+{
+    char command[64];
+    (void)snprintf(command, sizeof command, "ZCARD claimd:hints:%s", queue);
+    return fleet_redis_i64(&fleet, 0, command);
+}
+
+START_TEST(an_idle_worker_leaves_a_paused_queue_and_takes_it_up_again_at_once)
+{
+    mark();
+    sql_run(fleet.sql, "SELECT claimd.pause_queue('a')");
+    ck_assert(WAIT_UNTIL(do_all_know(), SOON_US));
+    enqueue("a", 1, 1);
+    for (int i = 1; i <= 10; i++) { /* pops that may bring it */
+        push_by_hand("a");
+        enqueue("b", 1, 1);
+        ck_assert(WAIT_UNTIL(finished("b") == i, SOON_US));
+    }
+    ck_assert_int_eq(finished("a"), 0);
+    ck_assert(WAIT_UNTIL(hints_of("a") == 1, SOON_US));
+    sql_run(fleet.sql, "SELECT claimd.resume_queue('a')");
+    ck_assert(WAIT_UNTIL(finished("a") == 1, SOON_US));
+}
+END_TEST
+
+START_TEST(a_busy_worker_hears_of_a_pause_while_it_has_more_to_do_than_it_can)
+{
+    enqueue("b", 1, 3000);
+    ck_assert(WAIT_UNTIL(finished("b") > 100, SOON_US));
+    mark();
+    sql_run(fleet.sql, "SELECT claimd.pause_queue('a')");
+    while (!do_all_know()) {
+        ck_assert_int_lt(finished("b"), 400000);
+        if (sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job") < 3000) {
+            enqueue("b", 1, 3000);
+        }
+    }
+    ck_assert_int_gt(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job"), 0);
+    sql_run(fleet.sql, "DELETE FROM claimd.job WHERE state = 'available'");
+}
+END_TEST
+
+START_TEST(a_worker_without_a_free_slot_hears_of_a_pause_before_it_takes_the_next_job)
+{
+    enqueue("b", 300, 200);
+    ck_assert(WAIT_UNTIL(finished("b") > 0, SOON_US));
+    mark();
+    sql_run(fleet.sql, "SELECT claimd.pause_queue('a')");
+    ck_assert(WAIT_UNTIL(do_all_know(), SOON_US));
+    ck_assert_int_lt(finished("b"), 200);
+    sql_run(fleet.sql, "DELETE FROM claimd.job WHERE state = 'available'");
+}
+END_TEST
+
+START_TEST(a_paused_kind_is_withdrawn_and_served_again_at_once)
+{
+    enqueue("a", 1, 1);
+    ck_assert(WAIT_UNTIL(finished("a") == 1, SOON_US));
+    sql_run(fleet.sql, "SELECT claimd.pause_kind('sleep')");
+    for (size_t i = 0; i < WORKERS; i++) {
+        ck_assert(WAIT_UNTIL(fleet_log_count(&fleet, "claimd-worker", i, "event=kind_paused") == 1,
+                             SOON_US));
+    }
+    enqueue("a", 1, 1);
+    sql_run(fleet.sql, "SELECT claimd.resume_kind('sleep')");
+    ck_assert(WAIT_UNTIL(finished("a") == 2, SOON_US));
+}
+END_TEST
+
+static void setup(void)
+{
+    static const char *const env[] = {"CLAIMD_WORKER_QUEUES=a,b,c",
+                                      "CLAIMD_WORKER_BEAT_MS=100000",
+                                      "CLAIMD_WORKER_STALE_MS=400000", NULL};
+    fleet_start(&fleet,
+                &(struct fleet_options){.slots = 4,
+                                        .masters = 3,
+                                        .time_scale = 1,
+                                        .more = "\"scheduler\": {\"full_pass_ms\": 3600000}"});
+    fleet_start_scheduler(&fleet, 0);
+    for (size_t i = 0; i < WORKERS; i++) {
+        fleet_launch_worker(&fleet, i, env);
+        ck_assert(WAIT_UNTIL(fleet_is_registered(&fleet, i), SOON_US));
+    }
+}
+
+static void teardown(void)
+{
+    fleet_stop(&fleet);
+}
+
+int main(void)
+{
+    Suite *s = suite_create("pauses");
+    TCase *c = tcase_create("pauses");
+    tcase_set_timeout(c, 240);
+    tcase_add_unchecked_fixture(c, fleet_share_pg, fleet_unshare_pg);
+    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_add_test(c, an_idle_worker_leaves_a_paused_queue_and_takes_it_up_again_at_once);
+    tcase_add_test(c, a_busy_worker_hears_of_a_pause_while_it_has_more_to_do_than_it_can);
+    tcase_add_test(c, a_worker_without_a_free_slot_hears_of_a_pause_before_it_takes_the_next_job);
+    tcase_add_test(c, a_paused_kind_is_withdrawn_and_served_again_at_once);
+    suite_add_tcase(s, c);
+    return suite_run(s);
+}
