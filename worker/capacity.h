@@ -16,7 +16,7 @@ struct capacity_limits {
 };
 
 struct capacity_facts {
-    size_t runners;      /* alive: idle or running */
+    size_t runners;      /* idle, or running something short */
     size_t idle;         /* of them idle */
     size_t coming;       /* popped, being locked or claimed */
     size_t ready;        /* claimed, waiting for a runner */

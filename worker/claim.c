@@ -130,6 +130,27 @@ static bool copy_text(char **ret, const char *text)
     return text == NULL || *ret != NULL;
 }
 
+/* Claimed ahead, since its hint did not say of which kind it is: another worker may have a runner
+ * for it now. Only once per job: the next hint of it that comes here says its kind, and is taken
+ * only if there is a runner for it (docs/decisions/0024). */
+static void pass_on_long(struct worker *w)
+{
+    int64_t now = clock_boot_us();
+    struct job_in_hand *next = NULL;
+    for (struct job_in_hand *job = w->jobs.ready; job != NULL; job = next) {
+        next = job->next;
+        if (job->is_placed || lengths_is_short(job->length, now)) {
+            continue;
+        }
+        if (job->length != NULL) {
+            lengths_handed_back(&w->lengths, job->length, now);
+        }
+        in_hand_take(&w->jobs, job);
+        job->is_passed_on = true;
+        run_hand_back(w, job);
+    }
+}
+
 static void on_args(void *ctx, enum status st, const struct job_args *args);
 
 struct args_wait {
@@ -178,6 +199,7 @@ static void on_args(void *ctx, enum status st, const struct job_args *args)
     job->has_live = job->has_live || args->checkpoint != NULL;
     in_hand_push_ready(&w->jobs, job);
     dispatch_jobs(w);
+    pass_on_long(w);
 }
 
 /* An edit has moved it since its hint was pushed: from now on it is of that queue. */
@@ -191,6 +213,15 @@ static bool is_moved_away(const struct worker *w, struct job_in_hand *job,
     (void)snprintf(job->queue, sizeof job->queue, "%s", c->queue);
     job->hint_kind[0] = '\0';
     return !listen_serves(w, c->queue);
+}
+
+static void keep_length(struct worker *w, struct job_in_hand *job, const char *kind)
+{
+    size_t place = listen_place(w, job->queue);
+    job->length = place == SIZE_MAX
+                      ? NULL
+                      : lengths_claimed(&w->lengths, place, job->queue, kind,
+                                        job->claimed_us - job->popped_us, job->claimed_us);
 }
 
 static bool keep_claimed(struct worker *w, struct job_in_hand *job, const struct claimed_job *c)
@@ -207,6 +238,7 @@ static bool keep_claimed(struct worker *w, struct job_in_hand *job, const struct
     job->claimed_us = clock_boot_us();
     (void)snprintf(job->kind, sizeof job->kind, "%s", c->kind);
     job->metrics = worker_metrics_kind(&w->metrics, job->queue, c->kind);
+    keep_length(w, job, c->kind);
     job->generation = c->generation;
     job->created_at_unix_us = c->created_at_unix_us;
     return copy_text(&job->tags, c->tags) && copy_text(&job->metadata, c->metadata);
@@ -288,6 +320,7 @@ static void on_claimed(void *ctx, const struct claimed_job *jobs, size_t count,
     limits_ask(w);
     limits_update(w);
     dispatch_jobs(w);
+    pass_on_long(w);
     fetch_poke(w);
     drain_check(w);
 }

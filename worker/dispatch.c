@@ -139,14 +139,15 @@ static size_t frame_bytes(const struct job_in_hand *job)
 
 /* What runs before it may write over the page, and nobody knows then whether it has begun: it must
  * not be one that is charged in doubt, nor wait behind one that was doubted. */
-static bool may_wait_in(struct slot *s, const struct job_in_hand *job)
+static bool may_wait_in(struct slot *s, const struct job_in_hand *job, int64_t now_us)
 {
     const struct job_in_hand *present = slot_present(s);
     size_t bytes = frame_bytes(job);
     bool is_charged_in_doubt = job->settings.at_most_once || job_strikes(job->flags) > 0 ||
                                job->attempt >= job->settings.max_attempts;
     return !is_charged_in_doubt && (present == NULL || job_strikes(present->flags) == 0) &&
-           bytes <= BEHIND_BYTES_MAX && slot_takes(s, job->kind, bytes);
+           bytes <= BEHIND_BYTES_MAX && lengths_is_short(job->length, now_us) &&
+           slot_takes(s, job->kind, bytes);
 }
 
 static void fill_up(struct worker *w, struct slot *s, size_t wanted, int64_t now_us)
@@ -155,7 +156,8 @@ static void fill_up(struct worker *w, struct slot *s, size_t wanted, int64_t now
     if (has > wanted / 2) {
         return; /* soon, and then more at a time */
     }
-    while (has < wanted && next_startable(w, now_us) != NULL && may_wait_in(s, w->jobs.ready)) {
+    while (has < wanted && next_startable(w, now_us) != NULL &&
+           may_wait_in(s, w->jobs.ready, now_us)) {
         give(w, s, in_hand_take_ready(&w->jobs), now_us);
         has++;
     }

@@ -24,6 +24,14 @@ void fetch_configure(struct worker *w)
                                  .batch_max = (size_t)w->config->worker.batch_max};
 }
 
+/* What it runs is short, and has not been running for long. */
+static bool is_soon_idle(const struct worker *w, struct slot *slot, int64_t now_us)
+{
+    const struct job_in_hand *job = slot_present(slot);
+    return job == NULL || (lengths_is_short(job->length, now_us) &&
+                           now_us - job->started_us <= lengths_max_us(&w->lengths));
+}
+
 static struct capacity_facts facts(const struct worker *w, int64_t now_us)
 {
     const size_t *n = w->jobs.count;
@@ -33,12 +41,24 @@ static struct capacity_facts facts(const struct worker *w, int64_t now_us)
                                .finishing = n[IN_HAND_FINISHING]};
     for (size_t i = 0; i < w->slot_count; i++) {
         enum slot_state s = slot_state(w->slots[i]);
-        f.runners += s == SLOT_IDLE || s == SLOT_BUSY ? 1U : 0U;
+        f.runners += s == SLOT_IDLE || (s == SLOT_BUSY && is_soon_idle(w, w->slots[i], now_us));
         f.idle += s == SLOT_IDLE ? 1U : 0U;
         f.ready += slot_waiting(w->slots[i]);
     }
     f.mean_run_us = now_us < w->fetch.ahead_pause_until_us ? 0 : w->runs.mean_us;
     return f;
+}
+
+static enum lengths_ahead ahead_of_queues(struct worker *w, int64_t now_us)
+{
+    return lengths_ahead(&w->lengths, w->config->worker.queue_count, now_us);
+}
+
+/* Runners that are idle or soon will be, and that no job that can't be claimed ahead is on its way
+ * to. */
+static size_t places_left(const struct worker *w, const struct capacity_facts *f)
+{
+    return f->runners > w->jobs.placed ? f->runners - w->jobs.placed : 0;
 }
 
 /* Also asked of what a pop that was under way still brings. Without a living row a claim would be
@@ -76,7 +96,14 @@ size_t fetch_room(struct worker *w)
     if (w->limits.ahead_max < l.claim_ahead_max) {
         l.claim_ahead_max = w->limits.ahead_max;
     }
-    return limits_want(w, &f, capacity_want(&f, &l));
+    enum lengths_ahead ahead = ahead_of_queues(w, now);
+    f.mean_run_us = ahead == LENGTHS_NONE ? 0 : f.mean_run_us;
+    size_t want = capacity_want(&f, &l);
+    size_t places = places_left(w, &f);
+    if (ahead == LENGTHS_SOME && places < want) {
+        want = places; /* what comes may be of any queue */
+    }
+    return limits_want(w, &f, want);
 }
 
 size_t fetch_want(void *worker)
@@ -126,7 +153,7 @@ void fetch_put_back(struct worker *w, const struct job_in_hand *job)
 /* Jobs beyond the idle runners are claimed ahead. */
 static size_t ahead_from(const struct worker *w, size_t count)
 {
-    struct capacity_facts f = facts(w, 0);
+    struct capacity_facts f = facts(w, clock_boot_us());
     size_t before = w->jobs.count[IN_HAND_CLAIMING] - count + w->jobs.count[IN_HAND_FETCHING] +
                     w->jobs.count[IN_HAND_READY];
     size_t idle = f.idle > before ? f.idle - before : 0;
@@ -196,11 +223,12 @@ static void take_verdict(struct worker *w, struct job_in_hand *job, struct redlo
 static bool may_ask_both(const struct worker *w)
 {
     const size_t *n = w->jobs.count;
-    struct capacity_facts f = facts(w, 0);
+    int64_t now = clock_boot_us();
+    struct capacity_facts f = facts(w, now);
     size_t wanted =
         n[IN_HAND_LOCKING] + n[IN_HAND_CLAIMING] + n[IN_HAND_FETCHING] + n[IN_HAND_READY];
     return wanted <= f.idle && job_store_is_idle(w->store) &&
-           clock_boot_us() >= w->fetch.alone_until_us;
+           now >= w->fetch.alone_until_us;
 }
 
 static void claim_beside(struct worker *w, struct job_in_hand *const *jobs, size_t count)
@@ -305,15 +333,28 @@ void fetch_popped(void *worker, const struct hint *list, size_t count)
     }
 }
 
+static bool may_ahead(struct worker *w, const struct hint *h, int64_t now_us)
+{
+    if (h->kind != NULL) {
+        return lengths_is_short(lengths_find(&w->lengths, h->queue, h->kind), now_us);
+    }
+    size_t place = listen_place(w, h->queue);
+    return place != SIZE_MAX && lengths_may_ahead(&w->lengths, place, now_us);
+}
+
 void fetch_take(struct worker *w, const struct hint *list, size_t count)
 {
     struct job_in_hand *jobs[HINTS_POP_MAX];
     size_t n = 0;
+    int64_t now = clock_boot_us();
+    const struct capacity_facts f = facts(w, now);
+    size_t places = places_left(w, &f);
     for (size_t i = 0; i < count; i++) {
         const struct hint *h = &list[i];
         limits_popped(w, h);
+        bool is_placed = !may_ahead(w, h, now);
         if (!may_take(w) || n == ARRAY_COUNT(jobs) || listen_is_paused(w, h->queue) ||
-            !limits_take(w, h->queue)) {
+            (is_placed && places == 0) || !limits_take(w, h->queue)) {
             hint_return_add(w, h); /* INTERFACES rule 6 */
             continue;
         }
@@ -326,6 +367,10 @@ void fetch_take(struct worker *w, const struct hint *list, size_t count)
             continue;
         }
         job->score = h->score;
+        if (is_placed) {
+            in_hand_place(&w->jobs, job);
+            places--;
+        }
         (void)snprintf(job->queue, sizeof job->queue, "%s", h->queue);
         (void)snprintf(job->hint_kind, sizeof job->hint_kind, "%s", h->kind == NULL ? "" : h->kind);
         jobs[n++] = job;

@@ -26,15 +26,29 @@ struct job_in_hand *in_hand_add(struct jobs_in_hand *h, int64_t id)
     job->id = id;
     job->phase = IN_HAND_LOCKING;
     job->since_us = clock_boot_us();
+    job->popped_us = job->since_us;
     HASH_ADD(hh, h->by_id, id, sizeof job->id, job);
     h->count[IN_HAND_LOCKING]++;
     return job;
+}
+
+static bool counts_as_placed(const struct job_in_hand *job, enum in_hand_phase phase)
+{
+    return job->is_placed && phase <= IN_HAND_READY;
+}
+
+void in_hand_place(struct jobs_in_hand *h, struct job_in_hand *job)
+{
+    assert(job->phase == IN_HAND_LOCKING && !job->is_placed);
+    job->is_placed = true;
+    h->placed++;
 }
 
 void in_hand_remove(struct jobs_in_hand *h, struct job_in_hand *job)
 {
     assert(job->phase != IN_HAND_READY);
     HASH_DELETE(hh, h->by_id, job);
+    h->placed -= counts_as_placed(job, job->phase);
     h->count[job->phase]--;
     free(job->args);
     free(job->tags);
@@ -45,6 +59,8 @@ void in_hand_remove(struct jobs_in_hand *h, struct job_in_hand *job)
 
 void in_hand_set_phase(struct jobs_in_hand *h, struct job_in_hand *job, enum in_hand_phase phase)
 {
+    h->placed -= counts_as_placed(job, job->phase);
+    h->placed += counts_as_placed(job, phase);
     h->count[job->phase]--;
     h->count[phase]++;
     job->phase = phase;
@@ -110,6 +126,12 @@ static struct job_in_hand *take(struct jobs_in_hand *h, struct job_in_hand *job)
 struct job_in_hand *in_hand_take_ready(struct jobs_in_hand *h)
 {
     return take(h, h->ready);
+}
+
+void in_hand_take(struct jobs_in_hand *h, struct job_in_hand *job)
+{
+    assert(job->phase == IN_HAND_READY);
+    (void)take(h, job);
 }
 
 struct job_in_hand *in_hand_take_waiting(struct jobs_in_hand *h, int64_t claimed_before_us)

@@ -22,6 +22,7 @@ enum in_hand_phase {
 
 struct slot;
 struct kind_metrics;
+struct run_length;
 struct redlock_batch;
 
 struct job_in_hand {
@@ -70,9 +71,13 @@ struct job_in_hand {
     bool is_checkpoint_bad; /* PostgreSQL takes none of it */
 
     struct kind_metrics *metrics; /* of its kind, once it is claimed */
+    struct run_length *length;    /* the same; NULL: it can't be known */
+    bool is_placed; /* not claimed ahead: when it was popped there was a runner for it */
+    bool is_passed_on; /* handed back at once: its hint goes to the set of its kind, without delay */
     struct slot *slot;
     int64_t nonce;    /* of its run in that slot */
     bool is_begun;    /* it waits behind no other in it */
+    int64_t popped_us;
     int64_t asked_us; /* when its lock, then its claim was asked for */
     int64_t claimed_us;
     int64_t started_us;
@@ -94,6 +99,7 @@ struct jobs_in_hand {
     struct job_in_hand *ready; /* by score */
     bool has_weights;          /* queues have: then by score are only the ready jobs of each */
     size_t count[IN_HAND_PHASE_COUNT];
+    size_t placed; /* of those that don't run yet */
 };
 
 /* NULL when the id is in our hands already or memory is short. */
@@ -103,12 +109,17 @@ struct job_in_hand *in_hand_find(const struct jobs_in_hand *h, int64_t id);
 void in_hand_remove(struct jobs_in_hand *h, struct job_in_hand *job);
 void in_hand_set_phase(struct jobs_in_hand *h, struct job_in_hand *job, enum in_hand_phase phase);
 
+/* Says that it is placed, of one that was just added. */
+void in_hand_place(struct jobs_in_hand *h, struct job_in_hand *job);
+
 /* READY jobs wait in the order of their scores, as their hints did: what is urgent, or comes from a
  * tenant whose turn it is, passes what was claimed ahead; of its own queue only, where queues have
  * weights: of another one those with lower scores may come without end. Taking one leaves its phase
  * to the caller; NULL when there is none. */
 void in_hand_push_ready(struct jobs_in_hand *h, struct job_in_hand *job);
 struct job_in_hand *in_hand_take_ready(struct jobs_in_hand *h);
+/* This one. */
+void in_hand_take(struct jobs_in_hand *h, struct job_in_hand *job);
 /* One that was claimed before that time. */
 struct job_in_hand *in_hand_take_waiting(struct jobs_in_hand *h, int64_t claimed_before_us);
 

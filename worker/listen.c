@@ -16,14 +16,19 @@ bool listen_is_paused(const struct worker *w, const char *queue)
     return false;
 }
 
-bool listen_serves(const struct worker *w, const char *queue)
+size_t listen_place(const struct worker *w, const char *queue)
 {
     for (size_t q = 0; q < w->config->worker.queue_count; q++) {
         if (strcmp(w->config->worker.queues[q], queue) == 0) {
-            return !listen_is_paused(w, queue);
+            return q;
         }
     }
-    return false;
+    return SIZE_MAX;
+}
+
+bool listen_serves(const struct worker *w, const char *queue)
+{
+    return listen_place(w, queue) != SIZE_MAX && !listen_is_paused(w, queue);
 }
 
 static void add_set(struct hints_set *set, const char *queue, int weight, const char *kind)
@@ -80,7 +85,7 @@ void listen_update(struct worker *w)
     update(w, HINTS_LEFT_WOKEN);
 }
 
-/* What a blocked pop still brings of a queue that was shut is put back (limits_take()). */
+/* What a blocked pop still brings of a queue that was shut is put back (fetch_take()). */
 void listen_update_limits(struct worker *w)
 {
     update(w, HINTS_LEFT_BLOCKED);

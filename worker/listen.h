@@ -25,6 +25,9 @@ void listen_update(struct worker *w);
 /* A queue was shut or opened because of its limit. */
 void listen_update_limits(struct worker *w);
 
+/* Where it stands in worker.queues; SIZE_MAX: it isn't one of this worker's. */
+size_t listen_place(const struct worker *w, const char *queue);
+
 /* One of this worker's queues, and not paused. */
 bool listen_serves(const struct worker *w, const char *queue);
 

@@ -9,6 +9,7 @@
 #include "worker/worker.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 #define READY_WAIT_MAX_US (1 * US_PER_S)
 #define RUNNERS_QUIET_US (60 * US_PER_S)
@@ -99,6 +100,15 @@ static void count_finished(struct worker *w, const struct finish_wait *f,
     }
 }
 
+/* What is passed on says its kind to whoever pops it next. */
+static void put_back(struct worker *w, struct job_in_hand *job)
+{
+    if (job->is_passed_on) {
+        (void)snprintf(job->hint_kind, sizeof job->hint_kind, "%s", job->kind);
+    }
+    fetch_put_back(w, job);
+}
+
 static void on_finished(void *ctx, const struct finish_reply *reply)
 {
     autofree struct finish_wait *f = ctx;
@@ -114,10 +124,14 @@ static void on_finished(void *ctx, const struct finish_reply *reply)
     count_finished(w, f, job, reply);
     if (f->is_handed_back && !SEEDED_BUG(15) &&
         (reply->verdict == FINISH_ACCEPTED || reply->verdict == FINISH_ALREADY)) {
-        fetch_put_back(w, job);
+        put_back(w, job);
     }
+    bool is_passed_on = job->is_passed_on;
     limits_ended(w, job);
     run_let_go(w, job);
+    if (is_passed_on) {
+        hint_return_now(w); /* once its release is acknowledged */
+    }
     limits_update(w);
     fetch_poke(w);
     drain_check(w);
@@ -317,6 +331,18 @@ static void set_started(struct job_in_hand *job, const struct slot_run *run)
     }
 }
 
+/* Of a run whose start is known. The mean is that of what is claimed ahead. */
+static void take_length(struct worker *w, const struct job_in_hand *job)
+{
+    int64_t now_us = clock_boot_us();
+    if (job->length != NULL) {
+        lengths_ran(&w->lengths, job->length, now_us - job->started_us);
+    }
+    if (lengths_is_short(job->length, now_us)) {
+        w->runs.mean_us = capacity_mean(w->runs.mean_us, now_us - job->started_us);
+    }
+}
+
 static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot_run *run)
 {
     struct worker *w = ctx;
@@ -325,6 +351,9 @@ static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot
     enum run_end end = end_of(w, job, run);
     live_take_end(w, job, end == RUN_END_DONE);
     set_started(job, run);
+    if (end != RUN_END_NOT_STARTED) {
+        take_length(w, job);
+    }
     job->slot = NULL;
     record("run", end == RUN_END_DONE ? "ok" : "fail", RECORD_I64("job", job->id),
            RECORD_I64("f", job->fence), RECORD_TEXT("end", ends_recorded_as[end]));
@@ -350,9 +379,6 @@ static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot
         f.error_len = r->error_len;
         f.log_tail = r->log_tail_len > 0 ? r->log_tail : NULL;
         f.log_tail_len = r->log_tail_len;
-        if (end != RUN_END_NOT_STARTED) {
-            w->runs.mean_us = capacity_mean(w->runs.mean_us, ran_us(job, r));
-        }
     } else if (run->text != NULL) {
         f.error = end == RUN_END_TIMEOUT ? "timeout: the handler did not stop" : run->text;
         if (cancel_is_kill_due(w, job, clock_boot_us())) {

@@ -12,7 +12,7 @@ struct job_in_hand;
 struct worker;
 
 struct runs {
-    int64_t mean_us;                 /* of late; how far ahead to claim goes by it */
+    int64_t mean_us; /* of late, of short kinds; how far ahead to claim goes by it */
     struct complaint died_complaint; /* runners that died */
     struct complaint kept_complaint; /* results that PostgreSQL doesn't take now */
 };

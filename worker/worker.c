@@ -468,6 +468,7 @@ int worker_main(const struct config *config)
     telemetry_free(w->telemetry);
     close_slot(&w->state_lock_fd);
     kinds_close(w);
+    lengths_release(&w->lengths);
     free(w);
     return exit_code;
 }

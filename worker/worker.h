@@ -8,6 +8,7 @@
  *  - taken_hints.h: hints of jobs that somebody has
  *  - sift.h: hints that lead nowhere
  *  - limits.h: jobs whose limit is reached
+ *  - lengths.h: what may be claimed ahead
  *  - dispatch.h: claimed jobs → runners
  *  - run.h: ended runs → finishes → released leases
  *  - deadlines.h: danger, timeouts, lost leases
@@ -43,6 +44,7 @@
 #include "worker/hint_return.h"
 #include "worker/jobs_in_hand.h"
 #include "worker/kinds.h"
+#include "worker/lengths.h"
 #include "worker/limits.h"
 #include "worker/listen.h"
 #include "worker/live.h"
@@ -95,6 +97,7 @@ struct worker {
     struct taken_hints taken_hints;
     struct sift sift;
     struct limits limits;
+    struct lengths lengths;
     struct hint_return *hint_return;
     struct dispatch dispatch;
     struct runs runs;

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Workers whose jobs were short until now claim ahead, and must not sit on long ones for which
+ * others have idle runners (docs/decisions/0024). What is counted is how often a job was handed
+ * back, not how long it took. */
+#include "support/fleet.h"
+#include "support/suite.h"
+
+#include <check.h>
+#include <stdio.h>
+
+#define SOON_US (120 * US_PER_S)
+#define WORKERS 4
+#define SLOTS 4
+#define LONG (WORKERS * SLOTS)
+
+static struct fleet fleet;
+
+static void enqueue(const char *kind, const char *args, const char *queue, int count)
+{
+    sql_run(fleet.sql,
+            "INSERT INTO claimd.job (kind, args, queue) SELECT '%s', '%s', '%s' FROM"
+            " generate_series(1, %d)",
+            kind, args, queue, count);
+}
+
+static bool are_finished(const char *kind, int64_t count)
+{
+    return sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE kind = '%s'", kind) ==
+           count;
+}
+
+/* So that each worker has claimed ahead lately. */
+static void drain_short(void)
+{
+    int rounds = 0;
+    int64_t workers = 0;
+    for (int64_t count = 2000; workers < WORKERS; count += 2000) {
+        enqueue("noop", "{}", "default", 2000);
+        ck_assert(WAIT_UNTIL(are_finished("noop", count), SOON_US));
+        workers = sql_i64(fleet.sql, "SELECT count(*) FROM (SELECT worker_id FROM"
+                                     " claimd.job_history GROUP BY 1 HAVING count(*) > 100) AS w");
+        ck_assert_int_lt(++rounds, 50);
+    }
+}
+
+/* In the workers' logs: how often jobs were handed back … */
+static int handed_back(void)
+{
+    int count = 0;
+    for (size_t i = 0; i < WORKERS; i++) {
+        count += fleet_log_count(&fleet, "claimd-worker", i, "state=handed_back");
+    }
+    return count;
+}
+
+/* … and how often one was by one worker, at the most. */
+static int most_of_one(int64_t first, int64_t last)
+{
+    int most = 0;
+    for (size_t i = 0; i < WORKERS; i++) {
+        for (int64_t id = first; id <= last; id++) {
+            char text[64];
+            (void)snprintf(text, sizeof text, "job=%lld kind=sleep attempt=1 ", (long long)id);
+            int count = fleet_log_count(&fleet, "claimd-worker", i, text);
+            most = count > most ? count : most;
+        }
+    }
+    return most;
+}
+
+static int64_t id_of(const char *which)
+{
+    return sql_i64(fleet.sql, "SELECT %s(id) FROM claimd.jobs WHERE kind = 'sleep'", which);
+}
+
+static int64_t running(void)
+{
+    return sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'");
+}
+
+START_TEST(long_jobs_after_short_ones_go_to_the_idle_runners_of_others_at_once)
+{
+    drain_short();
+    int before = handed_back();
+    enqueue("sleep", "{\"ms\": 600000}", "default", LONG);
+    ck_assert(WAIT_UNTIL(running() == LONG && handed_back() - before > 0, SOON_US));
+    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT min(n) FROM (SELECT count(*) AS n FROM claimd.job"
+                                            " GROUP BY worker_id) AS w") == SLOTS,
+                         SOON_US));
+    int first_wave = handed_back() - before;
+    (void)printf("%d long jobs on %d runners: handed back %d times\n", LONG, LONG, first_wave);
+    ck_assert_int_le(most_of_one(id_of("min"), id_of("max")), 1);
+    ck_assert_int_le(first_wave, LONG - SLOTS);
+    sql_run(fleet.sql, "SELECT claimd.cancel(id) FROM claimd.job");
+    ck_assert(WAIT_UNTIL(running() == 0, SOON_US));
+}
+END_TEST
+
+START_TEST(a_backlog_of_long_jobs_is_handed_back_once_at_the_most)
+{
+    drain_short();
+    int before = handed_back();
+    enqueue("sleep", "{\"ms\": 300}", "default", 8 * LONG);
+    ck_assert(WAIT_UNTIL(are_finished("sleep", 8 * LONG), SOON_US));
+    int count = handed_back() - before;
+    (void)printf("%d long jobs on %d runners: handed back %d times\n", 8 * LONG, LONG, count);
+    ck_assert_int_le(count, 8 * LONG * WORKERS);
+    ck_assert_int_le(most_of_one(id_of("min"), id_of("max")), 2); /* … and it was completed */
+}
+END_TEST
+
+static void start_workers(const char *queues)
+{
+    char text[64];
+    (void)snprintf(text, sizeof text, "CLAIMD_WORKER_QUEUES=%s", queues);
+    const char *const env[] = {text, NULL};
+    fleet_start(&fleet,
+                &(struct fleet_options){.slots = SLOTS,
+                                        .masters = 3,
+                                        .time_scale = 1,
+                                        .more = "\"scheduler\": {\"full_pass_ms\": 3600000}"});
+    fleet_start_scheduler(&fleet, 0);
+    for (size_t i = 0; i < WORKERS; i++) {
+        fleet_launch_worker(&fleet, i, env);
+        ck_assert(WAIT_UNTIL(fleet_is_registered(&fleet, i), SOON_US));
+    }
+}
+
+static void setup(void)
+{
+    start_workers("default");
+}
+
+static void setup_two_queues(void)
+{
+    start_workers("default,other");
+}
+
+START_TEST(long_jobs_of_one_queue_leave_the_others_queue_claimed_ahead)
+{
+    drain_short();
+    int64_t drained = sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history");
+    enqueue("sleep", "{\"ms\": 100}", "other", 100 * LONG);
+    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE queue ="
+                                            " 'other'") >= LONG,
+                         SOON_US));
+    enqueue("noop", "{}", "default", 20000);
+    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE kind = 'noop'"
+                                            " AND state = 'running'") > 2 * LONG,
+                         SOON_US));
+    ck_assert(WAIT_UNTIL(are_finished("noop", drained + 20000), SOON_US));
+}
+END_TEST
+
+static void teardown(void)
+{
+    fleet_stop(&fleet);
+}
+
+int main(void)
+{
+    Suite *s = suite_create("hoarding");
+    TCase *c = tcase_create("one queue");
+    tcase_set_timeout(c, 300);
+    tcase_add_unchecked_fixture(c, fleet_share_pg, fleet_unshare_pg);
+    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_add_test(c, long_jobs_after_short_ones_go_to_the_idle_runners_of_others_at_once);
+    tcase_add_test(c, a_backlog_of_long_jobs_is_handed_back_once_at_the_most);
+    suite_add_tcase(s, c);
+    TCase *two = tcase_create("two queues");
+    tcase_set_timeout(two, 300);
+    tcase_add_unchecked_fixture(two, fleet_share_pg, fleet_unshare_pg);
+    tcase_add_checked_fixture(two, setup_two_queues, teardown);
+    tcase_add_test(two, long_jobs_of_one_queue_leave_the_others_queue_claimed_ahead);
+    suite_add_tcase(s, two);
+    return suite_run(s);
+}
