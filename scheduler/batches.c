@@ -9,6 +9,7 @@
 struct batches {
     struct pg *pg; /* the scheduler's own */
     struct complaint complaint;
+    struct complaint kept_complaint; /* of jobs that wait though those before them have ended */
     bool is_asking;
     bool is_woken; /* while asking */
     bool is_stopped;
@@ -23,6 +24,18 @@ static void tell(const struct batch_end *end)
                  LOG_TEXT("action", "the batch is over without it"));
     } else {
         log_info("batch_over", LOG_I64("batch", end->batch), LOG_I64("job", end->follow_up));
+    }
+}
+
+static void tell_kept(struct batches *b, const struct pg_result *const *results)
+{
+    const char *why = NULL;
+    int64_t kept = batch_store_kept(results, &why);
+    if (kept == 0) {
+        log_recovered("release_recovered", &b->kept_complaint);
+    } else if (complaint_due(&b->kept_complaint, clock_boot_us())) {
+        log_warn("release_failed", LOG_I64("jobs", kept), LOG_TEXT("err", why),
+                 LOG_TEXT("action", "trying again each second"));
     }
 }
 
@@ -43,6 +56,7 @@ static void on_ended(void *ctx, enum status st, const struct pg_result *const *r
         return;
     }
     log_recovered("batches_recovered", &b->complaint);
+    tell_kept(b, results);
     for (int i = 0; i < batch_store_count(results); i++) {
         struct batch_end end = batch_store_end(results, i);
         tell(&end);

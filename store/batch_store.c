@@ -5,6 +5,9 @@
 
 enum { COLUMN_BATCH, COLUMN_JOB, COLUMN_WHY };
 
+/* Columns of job_release. */
+enum { RELEASE_FAILED, RELEASE_WHY };
+
 enum status batch_store_end_some(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err)
 {
     char batches[4];
@@ -22,6 +25,13 @@ enum status batch_store_end_some(struct pg *pg, pg_done_cb *done, void *ctx, str
 int batch_store_count(const struct pg_result *const *results)
 {
     return pg_row_count(results[1]);
+}
+
+int64_t batch_store_kept(const struct pg_result *const *results, const char **ret_why)
+{
+    int64_t kept = pg_i64(results[0], 0, RELEASE_FAILED);
+    *ret_why = kept > 0 ? pg_text(results[0], 0, RELEASE_WHY, NULL) : NULL;
+    return kept;
 }
 
 struct batch_end batch_store_end(const struct pg_result *const *results, int row)

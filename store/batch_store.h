@@ -16,9 +16,11 @@ struct batch_end {
     const char *why;   /* none could be made; NULL = all is well. Borrowed */
 };
 
-/* The results are for the next two. */
+/* The results are for the next three. */
 enum status batch_store_end_some(struct pg *pg, pg_done_cb *done, void *ctx,
                                  struct err *err) MUST_USE;
+/* Jobs that could not be made due, and why the last one could not. Borrowed. */
+int64_t batch_store_kept(const struct pg_result *const *results, const char **ret_why);
 int batch_store_count(const struct pg_result *const *results);
 struct batch_end batch_store_end(const struct pg_result *const *results, int row);
 

@@ -144,10 +144,13 @@ DECLARE
     b record;
     full_queues text[] := '{}';
 BEGIN
+    SET CONSTRAINTS ALL IMMEDIATE; -- at the commit an error would be everybody's
     FOR b IN SELECT * FROM batch c
               WHERE c.over_at IS NULL AND c.closed_at IS NOT NULL
                 AND NOT EXISTS (SELECT FROM batch_job m WHERE m.batch_id = c.id AND m.state IS NULL)
               ORDER BY c.error IS NOT NULL, c.id LIMIT most FOR UPDATE SKIP LOCKED LOOP
+        -- Looked for before the lock was there: a retry may have been committed since.
+        CONTINUE WHEN EXISTS (SELECT FROM batch_job m WHERE m.batch_id = b.id AND m.state IS NULL);
         batch_id := b.id;
         job_id := NULL;
         why := NULL;
@@ -291,15 +294,18 @@ BEGIN
     RETURN job;
 END $$;
 
--- By the leading scheduler, each second: jobs whose predecessors have all ended become due, or are cancelled. Returns how many.
-CREATE FUNCTION release_jobs(most integer DEFAULT 1000) RETURNS bigint
+-- By the leading scheduler, each second: jobs whose predecessors have all ended become due, or are cancelled. Returns how many, how many
+-- could not be changed, and why the last one: those are tried again each time.
+CREATE FUNCTION release_jobs(most integer DEFAULT 1000, OUT released bigint, OUT failed bigint, OUT why text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off
 SET lock_timeout = '50ms' AS $$
 DECLARE
     w record;
     is_dead boolean;
-    done bigint := 0;
 BEGIN
+    released := 0;
+    failed := 0;
+    SET CONSTRAINTS ALL IMMEDIATE; -- as in end_batches()
     FOR w IN WITH woken AS (
                  DELETE FROM job_wake WHERE ctid = ANY (ARRAY(SELECT ctid FROM job_wake LIMIT most FOR UPDATE SKIP LOCKED))
                  RETURNING job_id)
@@ -315,18 +321,21 @@ BEGIN
                 UPDATE job j SET scheduled_at = GREATEST(w.scheduled_at, clock_timestamp())
                  WHERE j.id = w.job_id AND j.state = 'available' AND j.scheduled_at = job_waits();
             END IF;
-            done := done + 1;
+            released := released + 1;
         EXCEPTION
             WHEN lock_not_available OR query_canceled THEN
                 INSERT INTO job_wake VALUES (w.job_id); -- the next time
             WHEN SQLSTATE 'CL003' THEN
                 NULL; -- it has ended meanwhile
+            WHEN OTHERS THEN
+                INSERT INTO job_wake VALUES (w.job_id);
+                failed := failed + 1;
+                why := format('job %s: %s', w.job_id, SQLERRM);
         END;
     END LOOP;
-    IF done > 0 AND (SELECT hungry FROM cluster) THEN
+    IF released > 0 AND (SELECT hungry FROM cluster) THEN
         PERFORM pg_notify('claimd', '');
     END IF;
-    RETURN done;
 END $$;
 
 -- As repair_batches(), for jobs that wait for one that is gone: its end counts as in its batch. A look at the first ten thousand of
@@ -414,7 +423,11 @@ BEGIN
         END IF;
     END IF;
     IF NEW.flags & 8 <> 0 THEN
-        UPDATE batch_job m SET state = NULL FROM batch b WHERE m.job_id = NEW.id AND b.id = m.batch_id AND b.over_at IS NULL;
+        -- Its batch first: who ends it sees this job open, or we see that it is over.
+        PERFORM FROM batch b JOIN batch_job m ON m.batch_id = b.id WHERE m.job_id = NEW.id AND b.over_at IS NULL FOR KEY SHARE OF b;
+        IF FOUND THEN
+            UPDATE batch_job m SET state = NULL WHERE m.job_id = NEW.id;
+        END IF;
     END IF;
     IF NEW.flags & 16 <> 0 THEN
         UPDATE job_after a SET state = NULL WHERE a.after_id = NEW.id;

@@ -44,7 +44,7 @@ static void complete_2(void)
 
 static int64_t released(void)
 {
-    return side_number(db, "SELECT claimd.release_jobs()::text");
+    return side_number(db, "SELECT released::text FROM claimd.release_jobs()");
 }
 
 #define IS_DUE "SELECT count(*)::text FROM claimd.jobs WHERE id = 3 AND state = 'available'"
@@ -161,6 +161,36 @@ START_TEST(B9_enqueue_takes_those_before_as_well_one_by_one_and_many_at_once)
 }
 END_TEST
 
+/* An operator's trigger, at once and at the commit. */
+static const char *const refusals[] = {
+    "CREATE TRIGGER refuse BEFORE UPDATE OF scheduled_at ON claimd.job FOR EACH ROW EXECUTE"
+    " FUNCTION refuse()",
+    "CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE OF scheduled_at ON claimd.job DEFERRABLE"
+    " INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()",
+};
+
+START_TEST(B9_a_job_that_can_not_be_made_due_holds_up_no_other)
+{
+    run("SELECT claimd.after(claimd.enqueue('b', jsonb_build_object('n', n)), '{1}')::text FROM"
+        " generate_series(3, 9) n");
+    run("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.args ->> 'n'"
+        " = '5' THEN RAISE 'not five'; END IF; RETURN NEW; END $$");
+    run(refusals[_i]);
+    complete_1();
+    for (int i = 0; i < 2; i++) { /* it is tried each time */
+        ck_assert_str_eq(
+            side_run(db, "SELECT concat_ws(' ', released, failed, why) FROM claimd.release_jobs()")
+                .text,
+            i == 0 ? "6 1 job 5: not five" : "0 1 job 5: not five");
+    }
+    ck_assert_str_eq(side_run(db, "SELECT state FROM claimd.jobs WHERE id = 5").text, "waiting");
+    run("DROP TRIGGER refuse ON claimd.job");
+    ck_assert_int_eq(released(), 1);
+    ck_assert_int_eq(released(), 0);
+    ck_assert_str_eq(side_run(db, "SELECT state FROM claimd.jobs WHERE id = 5").text, "available");
+}
+END_TEST
+
 START_TEST(B9_circles_and_unknown_jobs_are_refused)
 {
     run("SELECT claimd.after(2, '{1}')::text");
@@ -208,6 +238,8 @@ int main(void)
     tcase_add_test(tc, B9_a_held_job_goes_on_when_its_predecessor_is_retried_and_completes);
     tcase_add_test(tc, B9_predecessors_may_have_ended_already);
     tcase_add_test(tc, B9_a_chain_is_cancelled_to_its_end);
+    tcase_add_loop_test(tc, B9_a_job_that_can_not_be_made_due_holds_up_no_other, 0,
+                        (int)ARRAY_COUNT(refusals));
     tcase_add_test(tc, B9_circles_and_unknown_jobs_are_refused);
     tcase_add_test(tc, B9_two_calls_at_once_close_no_circle);
     tcase_add_test(tc, B9_enqueue_takes_those_before_as_well_one_by_one_and_many_at_once);

@@ -3,6 +3,7 @@
  * Batches by their contract in SQL (feat.B9): counts, the end, one follow-up. */
 
 #include "sql_db.h"
+#include "support/sql.h"
 
 #include <stdio.h>
 
@@ -105,6 +106,54 @@ START_TEST(B9_a_job_that_is_retried_opens_its_batch_again_unless_that_is_over)
 }
 END_TEST
 
+START_TEST(B9_a_batch_is_not_over_while_a_retry_of_its_job_has_yet_to_commit)
+{
+    struct pg *operator= side_open(NULL);
+    given_batch(2);
+    run("SELECT claimd.batch_cancel(1)::text");
+    (void)side_run(operator, "BEGIN");
+    (void)side_run(operator, "SELECT claimd.retry(1)::text");
+    ck_assert_int_eq(side_number(db, END), 0);
+    (void)side_run(operator, "COMMIT");
+    ck_assert_int_eq(side_number(db, END), 0);
+    ck_assert_str_eq(side_run(db, COUNTS).text, "closed 2 1 0 0 1");
+    run("SELECT claimd.cancel(1)");
+    ck_assert_int_eq(side_number(db, END), 1);
+    ck_assert_str_eq(side_run(db, COUNTS).text, "over 2 0 0 0 2 3");
+    pg_close(operator);
+}
+END_TEST
+
+/* The end of the first batch takes until `go` has a row; the others are looked for before. */
+START_TEST(B9_a_batch_is_not_over_when_a_job_was_retried_since_its_end_was_looked_for)
+{
+    struct sql *leader = sql_open(world.conninfo);
+    run("CREATE TABLE go (n integer)");
+    run("GRANT SELECT ON go TO PUBLIC");
+    run("CREATE FUNCTION wait_for_go() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN LOOP EXIT WHEN"
+        " EXISTS (SELECT FROM public.go); PERFORM pg_sleep(0.01); END LOOP; RETURN NEW; END $$");
+    given_batch(0);
+    run("SELECT count(claimd.batch_add(claimd.batch_open(), claimd.enqueue('a')))::text"
+        " FROM generate_series(1, 60)");
+    run("SELECT count(claimd.batch_cancel(id))::text FROM claimd.batch");
+    run("CREATE TRIGGER wait_for_go BEFORE INSERT ON claimd.job FOR EACH ROW WHEN (NEW.kind ="
+        " 'after') EXECUTE FUNCTION wait_for_go()");
+    sql_send(leader, "SELECT claimd.end_batches()");
+    RUN_UNTIL(side_number(db, "SELECT count(*)::text FROM pg_stat_activity WHERE query LIKE '%"
+                              "end_batches%' AND wait_event = 'PgSleep'") == 1);
+    run("SELECT claimd.retry(max(id))::text FROM claimd.job_history");
+    run("INSERT INTO go VALUES (1)");
+    sql_wait(leader);
+    sql_close(leader);
+    ck_assert_int_eq(
+        side_number(db, "SELECT count(*)::text FROM claimd.batches WHERE state = 'over'"), 60);
+    ck_assert_str_eq(side_run(db, "SELECT string_agg(DISTINCT state || open, ' ') FROM"
+                                  " claimd.batches")
+                         .text,
+                     "closed1 over0");
+}
+END_TEST
+
 START_TEST(B9_a_job_of_the_same_transaction_may_be_added_and_a_rollback_takes_it_out)
 {
     run("SELECT claimd.batch_open()::text");
@@ -178,6 +227,8 @@ int main(void)
     tcase_add_test(tc, B9_jobs_that_somebody_has_deleted_count_as_cancelled_in_a_closed_batch);
     tcase_add_test(tc, B9_an_empty_batch_is_over_when_it_is_closed);
     tcase_add_test(tc, B9_a_job_that_is_retried_opens_its_batch_again_unless_that_is_over);
+    tcase_add_test(tc, B9_a_batch_is_not_over_while_a_retry_of_its_job_has_yet_to_commit);
+    tcase_add_test(tc, B9_a_batch_is_not_over_when_a_job_was_retried_since_its_end_was_looked_for);
     tcase_add_test(tc, B9_a_job_of_the_same_transaction_may_be_added_and_a_rollback_takes_it_out);
     tcase_add_test(tc, B6_a_key_that_outlives_its_job_does_so_in_a_batch_too);
     tcase_add_test(tc, B9_what_can_not_be_is_refused_with_the_reason);
