@@ -17,7 +17,7 @@ ALTER TABLE job_live DROP COLUMN percent, DROP COLUMN changed_at, DROP CONSTRAIN
 DROP FUNCTION backoff_is_valid, why_no_backoff, share_of;
 DROP TRIGGER program_joins ON worker;
 DROP TRIGGER program_joins ON scheduler;
-DROP FUNCTION program_joins, require_program, finish_upgrade;
+DROP FUNCTION program_joins, require_program, finish_upgrade, may_notify;
 ALTER TABLE worker DROP COLUMN built_for, DROP COLUMN asked;
 ALTER TABLE scheduler DROP COLUMN built_for;
 ALTER TABLE cluster DROP COLUMN oldest_program, DROP COLUMN schema_part;

@@ -62,6 +62,20 @@ END $$;
 CREATE TRIGGER program_joins BEFORE INSERT ON worker FOR EACH ROW EXECUTE FUNCTION program_joins();
 CREATE TRIGGER program_joins BEFORE INSERT ON scheduler FOR EACH ROW EXECUTE FUNCTION program_joins();
 
+-- ---- NOTIFY ----
+-- After a NOTIFY a transaction can't be prepared (PREPARE TRANSACTION), so a session may do without: SET claimd.notify = off. What it
+-- brings is then found by the pass of each second, a cancel is heard of with the worker's next beat.
+CREATE FUNCTION may_notify() RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    setting text := COALESCE(NULLIF(current_setting('claimd.notify', true), ''), 'on');
+BEGIN
+    IF setting NOT IN ('on', 'off') THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'claimd.notify: must be on or off';
+    END IF;
+    RETURN setting = 'on';
+END $$;
+
 -- ---- jobs ----
 -- What model/backoff.h says; NULL is NULL.
 -- A function with a setting is not inlined: the planner would read its body for each INSERT into `job`, which took a third of it.
@@ -180,10 +194,11 @@ SELECT id, kind, queue, args, priority, share, state, created_at, scheduled_at, 
   FROM job_history
  WHERE retried_at IS NULL;
 
-REVOKE ALL ON FUNCTION finish_upgrade, require_program, program_joins, backoff_is_valid, why_no_backoff, share_of, job_waits, open_state
+REVOKE ALL ON FUNCTION may_notify, finish_upgrade, require_program, program_joins, backoff_is_valid, why_no_backoff, share_of, job_waits, open_state
     FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION job_waits, open_state TO claimd_admin, claimd_reader;
 GRANT EXECUTE ON FUNCTION finish_upgrade TO claimd_admin;
+GRANT EXECUTE ON FUNCTION may_notify TO claimd_admin, claimd_producer; -- job_inserted() asks it
 GRANT EXECUTE ON FUNCTION backoff_is_valid TO claimd_admin, claimd_producer, claimd_worker;
 GRANT INSERT (backoff, share, share_key) ON job TO claimd_admin, claimd_producer;
 GRANT UPDATE (flags) ON job TO claimd_worker; -- 128: job_live has a checkpoint of the job

@@ -92,7 +92,7 @@ BEGIN
             UPDATE job j SET flags = j.flags | 64 WHERE j.id = cancel.id AND j.flags & 64 = 0;
             INSERT INTO job_live AS l (id, fence, cancel_requested) VALUES (cancel.id, run_fence, true)
                 ON CONFLICT ON CONSTRAINT job_live_pkey DO UPDATE SET fence = excluded.fence, cancel_requested = true;
-            PERFORM pg_notify('claimd_cancel', cancel.id::text);
+            PERFORM pg_notify('claimd_cancel', cancel.id::text) WHERE may_notify();
             RETURN 'cancelling';
         END IF;
         EXIT WHEN NOT EXISTS (SELECT FROM job j WHERE j.id = cancel.id);
@@ -392,7 +392,7 @@ BEGIN
     new := apply_patch(old, take_kept_edits(old) || patch, old.version + 1);
     INSERT INTO job_edit (job_id, version, generation, before, after)
     VALUES (new.id, new.version, new.generation, before, patched_values(new, patch));
-    IF new.ready_at <> old.ready_at AND (SELECT hungry FROM cluster) THEN
+    IF new.ready_at <> old.ready_at AND (SELECT hungry FROM cluster) AND may_notify() THEN
         PERFORM pg_notify('claimd', '');
     END IF;
     RETURN new.version;

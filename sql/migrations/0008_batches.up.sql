@@ -399,7 +399,7 @@ BEGIN
             UPDATE job_after a SET state = NEW.state WHERE a.after_id = NEW.id AND a.state IS NULL RETURNING a.job_id
         )
         INSERT INTO job_wake SELECT job_id FROM told;
-        IF FOUND AND (SELECT hungry FROM cluster) THEN -- as in job_inserted()
+        IF FOUND AND (SELECT hungry FROM cluster) AND may_notify() THEN -- as in job_inserted()
             PERFORM pg_notify('claimd', 'ended');
         END IF;
     END IF;

@@ -140,7 +140,7 @@ GRANT SELECT (hungry) ON cluster TO claimd_producer;
 CREATE OR REPLACE FUNCTION job_inserted() RETURNS trigger
 LANGUAGE plpgsql AS $$
 BEGIN
-    IF (SELECT c.hungry FROM claimd.cluster c) THEN
+    IF (SELECT c.hungry FROM claimd.cluster c) AND claimd.may_notify() THEN
         PERFORM pg_catalog.pg_notify('claimd', '');
     END IF;
     RETURN NULL;
