@@ -104,7 +104,7 @@ static void check_hold(struct report *r, int64_t hold_us)
 
 static enum status check_cluster(struct report *r, struct admin *a, struct err *err)
 {
-    enum { DAYS_AHEAD, LIVE, STALE, LOCK_NODES, T_MAX, SWEEP_HOLD };
+    enum { DAYS_AHEAD, LIVE, STALE, LOCK_NODES, T_MAX, SWEEP_HOLD, TIMELINE };
     auto_admin_rows struct admin_rows *rows = NULL;
     enum status st = admin_query(a, &SQL_ADMIN_DOCTOR, NULL, &rows, err);
     if (st != STATUS_OK || admin_row_count(rows) != 1) {
@@ -129,6 +129,11 @@ static enum status check_cluster(struct report *r, struct admin *a, struct err *
                    "%lld without a recent heartbeat, not rescued yet",
                    (long long)doctor_number(rows, 0, STALE));
     }
+    const char *timeline = admin_value(rows, 0, TIMELINE);
+    bool is_start = strncmp(timeline, "start ", strlen("start ")) == 0;
+    report_say(r, HEALTH_OK, "failover", NULL, "noticed by the %s%s",
+               is_start ? "server's start: it does not tell its WAL timeline" : "WAL timeline ",
+               is_start ? "" : timeline);
     r->t_max_us = doctor_number(rows, 0, T_MAX);
     (void)snprintf(r->lock_nodes, sizeof r->lock_nodes, "%s", admin_value(rows, 0, LOCK_NODES));
     return STATUS_OK;

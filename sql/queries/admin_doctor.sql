@@ -9,5 +9,5 @@ SELECT (SELECT count(*)
            AS days_ahead,
        (SELECT count(*) FROM claimd.worker WHERE NOT dead AND NOT stopped AND stale_at > clock_timestamp()) AS live_workers,
        (SELECT count(*) FROM claimd.worker WHERE NOT dead AND NOT stopped AND stale_at <= clock_timestamp()) AS stale_workers,
-       c.lock_nodes, c.t_max_us, c.sweep_hold_us
+       c.lock_nodes, c.t_max_us, c.sweep_hold_us, c.timeline
   FROM claimd.cluster c

@@ -305,56 +305,6 @@ START_TEST(P1_a_login_is_told_its_role)
 }
 END_TEST
 
-#define FOR_DATABASE(what) \
-    "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I " what "', current_database()); END $$"
-
-START_TEST(G1_commits_that_do_not_wait_for_the_disk_fail_and_their_place_is_named)
-{
-    ctl_sql("CREATE ROLE doctor_producer LOGIN IN ROLE claimd_producer");
-    ctl_sql("CREATE ROLE doctor_analyst LOGIN");
-    ctl_sql("ALTER ROLE doctor_producer SET synchronous_commit = 'off'");
-    ctl_sql("ALTER ROLE doctor_analyst SET synchronous_commit = 'off'");
-    ctl_sql(FOR_DATABASE("SET synchronous_commit = off"));
-    (void)run_doctor();
-    assert_line("FAIL", "commits", "off for role doctor_producer: a crash");
-    assert_line("FAIL", "commits", "off for database t");
-    ck_assert_ptr_null(strstr(ctl_text(), "role doctor_analyst"));
-    ctl_sql(FOR_DATABASE("RESET synchronous_commit"));
-    ctl_sql("ALTER ROLE doctor_producer RESET ALL");
-    (void)run_doctor();
-    assert_line("ok", "commits", "wait for the disk");
-}
-END_TEST
-
-START_TEST(G1_a_server_whose_commits_do_not_wait_for_the_disk_fails)
-{
-    ctl_sql("ALTER SYSTEM SET synchronous_commit = off");
-    ctl_sql("SELECT pg_reload_conf()");
-    ck_assert(WAIT_UNTIL(((void)run_doctor(), strstr(ctl_text(), "off for the server") != NULL),
-                         10 * US_PER_S));
-    assert_line("FAIL", "commits", "off for the server: a crash");
-    ctl_sql(FOR_DATABASE("SET synchronous_commit = on"));
-    (void)run_doctor();
-    assert_line("ok", "commits", "wait for the disk");
-    ctl_sql("ALTER SYSTEM RESET synchronous_commit");
-    ctl_sql("SELECT pg_reload_conf()");
-}
-END_TEST
-
-START_TEST(G1_commits_that_do_not_wait_for_a_synchronous_standby_fail)
-{
-    ctl_sql(FOR_DATABASE("SET synchronous_commit = local"));
-    doctor_exits(0);
-    ctl_sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
-    ctl_sql("SELECT pg_reload_conf()");
-    ck_assert(
-        WAIT_UNTIL(((void)run_doctor(), strstr(ctl_text(), "local for") != NULL), 10 * US_PER_S));
-    assert_line("FAIL", "commits", "a failover to a synchronous standby loses");
-    ctl_sql("ALTER SYSTEM RESET synchronous_standby_names");
-    ctl_sql("SELECT pg_reload_conf()");
-}
-END_TEST
-
 START_TEST(no_nodes_at_all_fail)
 {
     ctl.env[0] = "CLAIMD_LOCK_NODES=";
@@ -621,9 +571,6 @@ int main(void)
     tcase_add_test(tests, N1_a_node_that_just_started_has_no_vote_yet);
     tcase_add_test(tests, P1_a_login_without_a_role_of_claimd_fails);
     tcase_add_test(tests, P1_a_login_is_told_its_role);
-    tcase_add_test(tests, G1_commits_that_do_not_wait_for_the_disk_fail_and_their_place_is_named);
-    tcase_add_test(tests, G1_a_server_whose_commits_do_not_wait_for_the_disk_fails);
-    tcase_add_test(tests, G1_commits_that_do_not_wait_for_a_synchronous_standby_fail);
     tcase_add_test(tests, no_nodes_at_all_fail);
     tcase_add_test(tests, a_broken_plugin_is_named_with_its_reason);
     tcase_add_test(tests, what_is_wrong_has_its_remedy_below);

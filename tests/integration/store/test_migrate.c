@@ -120,6 +120,39 @@ START_TEST(two_at_once_apply_each_migration_once)
 }
 END_TEST
 
+/* insufficient_privilege, feature_not_supported, object_not_in_prerequisite_state: managed servers
+ * refuse in each of these ways. */
+static const char *const refusals[] = {"42501", "0A000", "55000"};
+
+START_TEST(D5_a_server_that_does_not_tell_its_timeline_is_known_by_its_start)
+{
+    char sql[512];
+    struct pg *side = side_open(NULL);
+    (void)side_run(side, "SET allow_system_table_mods = on");
+    (void)side_run(side, "ALTER FUNCTION pg_catalog.pg_walfile_name(pg_lsn) RENAME TO was_there");
+    (void)snprintf(sql, sizeof sql,
+                   "CREATE FUNCTION pg_catalog.pg_walfile_name(pg_lsn) RETURNS text LANGUAGE "
+                   "plpgsql AS $$ BEGIN RAISE 'not here' USING ERRCODE = '%s'; END $$",
+                   refusals[_i]);
+    (void)side_run(side, sql);
+    MUST(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, &why));
+    ck_assert_str_eq(side_run(side, "SELECT (timeline = 'start ' || (extract(epoch FROM "
+                                    "pg_postmaster_start_time()) * 1000000)::bigint)::text FROM "
+                                    "claimd.cluster")
+                         .text,
+                     "true");
+    int64_t fence = side_number(side, "SELECT nextval('claimd.fence')::text");
+    ck_assert_str_eq(side_run(side, "SELECT claimd.guard_fence()::text").text, "false");
+    ck_assert_int_eq(side_number(side, "SELECT nextval('claimd.fence')::text"), fence + 1);
+    (void)side_run(side, "UPDATE claimd.cluster SET timeline = 'start 1'"); /* of another server */
+    ck_assert_str_eq(side_run(side, "SELECT claimd.guard_fence()::text").text, "true");
+    ck_assert_str_eq(side_run(side, "SELECT claimd.guard_fence()::text").text, "false");
+    ck_assert_int_gt(side_number(side, "SELECT nextval('claimd.fence')::text"),
+                     fence + (INT64_C(1) << 32));
+    pg_close(side);
+}
+END_TEST
+
 START_TEST(a_plain_role_that_may_create_roles_and_schemas_is_enough)
 {
     char conninfo[SERVER_PATH_MAX + 64];
@@ -384,6 +417,8 @@ int main(void)
     tcase_add_test(tc, each_step_down_gives_the_schema_before_it_and_up_the_same_again);
     tcase_add_test(tc, up_again_does_nothing_and_down_of_nothing_is_not_found);
     tcase_add_test(tc, two_at_once_apply_each_migration_once);
+    tcase_add_loop_test(tc, D5_a_server_that_does_not_tell_its_timeline_is_known_by_its_start, 0,
+                        (int)ARRAY_COUNT(refusals));
     tcase_add_test(tc, a_plain_role_that_may_create_roles_and_schemas_is_enough);
     tcase_add_test(tc, every_wait_has_a_deadline);
     tcase_add_test(tc, nobody_there_is_unavailable);

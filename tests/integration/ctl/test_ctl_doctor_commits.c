@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What claimctl doctor says of how durable commits are, and of how a failover is noticed. */
+#include "ctl_fixture.h"
+
+/* Other checks fail: there is no Redis. The last line is of stderr, which the fixture appends. */
+static void run_doctor(void)
+{
+    ck_assert_int_eq(ctl_exit("doctor", "--json"), 1);
+    char *tail = strstr(buf_at(&ctl.out), "}\nclaimctl: ");
+    ck_assert_ptr_nonnull(tail);
+    tail[1] = '\0';
+}
+
+static bool is_line(const json_t *line, const char *key, const char *value)
+{
+    return strcmp(json_string_value(json_object_get(line, key)), value) == 0;
+}
+
+static void assert_line(const char *result, const char *check, const char *part)
+{
+    json_t *root = ctl_json();
+    size_t i = 0;
+    json_t *line = NULL;
+    bool is_found = false;
+    json_array_foreach(json_object_get(root, "checks"), i, line)
+    {
+        const char *detail = json_string_value(json_object_get(line, "detail"));
+        is_found = is_found || (is_line(line, "result", result) && is_line(line, "check", check) &&
+                                strstr(detail, part) != NULL);
+    }
+    json_decref(root);
+    ck_assert_msg(is_found, "no line %s %s …%s… in: %s", result, check, part, ctl_text());
+}
+
+#define FOR_DATABASE(what) \
+    "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I " what "', current_database()); END $$"
+
+START_TEST(G1_commits_that_do_not_wait_for_the_disk_fail_and_their_place_is_named)
+{
+    ctl_sql("CREATE ROLE doctor_producer LOGIN IN ROLE claimd_producer");
+    ctl_sql("CREATE ROLE doctor_analyst LOGIN");
+    ctl_sql("ALTER ROLE doctor_producer SET synchronous_commit = 'off'");
+    ctl_sql("ALTER ROLE doctor_analyst SET synchronous_commit = 'off'");
+    ctl_sql(FOR_DATABASE("SET synchronous_commit = off"));
+    run_doctor();
+    assert_line("FAIL", "commits", "off for role doctor_producer: a crash");
+    assert_line("FAIL", "commits", "off for database t");
+    ck_assert_ptr_null(strstr(ctl_text(), "role doctor_analyst"));
+    ctl_sql(FOR_DATABASE("RESET synchronous_commit"));
+    ctl_sql("ALTER ROLE doctor_producer RESET ALL");
+    run_doctor();
+    assert_line("ok", "commits", "wait for the disk");
+}
+END_TEST
+
+START_TEST(G1_a_server_whose_commits_do_not_wait_for_the_disk_fails)
+{
+    ctl_sql("ALTER SYSTEM SET synchronous_commit = off");
+    ctl_sql("SELECT pg_reload_conf()");
+    ck_assert(WAIT_UNTIL((run_doctor(), strstr(ctl_text(), "off for the server") != NULL),
+                         10 * US_PER_S));
+    assert_line("FAIL", "commits", "off for the server: a crash");
+    ctl_sql(FOR_DATABASE("SET synchronous_commit = on"));
+    run_doctor();
+    assert_line("ok", "commits", "wait for the disk");
+    ctl_sql("ALTER SYSTEM RESET synchronous_commit");
+    ctl_sql("SELECT pg_reload_conf()");
+}
+END_TEST
+
+START_TEST(G1_commits_that_do_not_wait_for_a_synchronous_standby_fail)
+{
+    ctl_sql(FOR_DATABASE("SET synchronous_commit = local"));
+    run_doctor();
+    assert_line("ok", "commits", "wait for the disk");
+    ctl_sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+    ctl_sql("SELECT pg_reload_conf()");
+    ck_assert(WAIT_UNTIL((run_doctor(), strstr(ctl_text(), "local for") != NULL), 10 * US_PER_S));
+    assert_line("FAIL", "commits", "a failover to a synchronous standby loses");
+    ctl_sql("ALTER SYSTEM RESET synchronous_standby_names");
+    ctl_sql("SELECT pg_reload_conf()");
+}
+END_TEST
+
+START_TEST(D5_doctor_says_how_a_failover_is_noticed)
+{
+    run_doctor();
+    assert_line("ok", "failover", "by the WAL timeline 00000001");
+    ctl_sql("UPDATE claimd.cluster SET timeline = 'start 1'");
+    run_doctor();
+    assert_line("ok", "failover", "by the server's start");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("doctor_commits");
+    TCase *tests = tcase_create("commits");
+    tcase_set_timeout(tests, 60);
+    tcase_add_checked_fixture(tests, ctl_setup, ctl_teardown);
+    tcase_add_test(tests, G1_commits_that_do_not_wait_for_the_disk_fail_and_their_place_is_named);
+    tcase_add_test(tests, G1_a_server_whose_commits_do_not_wait_for_the_disk_fails);
+    tcase_add_test(tests, G1_commits_that_do_not_wait_for_a_synchronous_standby_fail);
+    tcase_add_test(tests, D5_doctor_says_how_a_failover_is_noticed);
+    suite_add_tcase(suite, tests);
+    return world_run(suite);
+}
