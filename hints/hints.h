@@ -114,7 +114,7 @@ typedef void hints_news_cb(void *ctx);
 struct hints_popper_options {
     struct hints_options nodes;
     struct hints *waker; /* of the same nodes; borrowed: wakes what blocks on our own connections */
-    int64_t block_us; /* timeout of a blocking pop: 4 s, below `stale` */
+    int64_t block_us;    /* timeout of a blocking pop: 4 s, below `stale` */
     hints_popped_cb *on_popped;
     hints_want_cb *want;
     hints_lost_cb *on_lost;

@@ -42,9 +42,9 @@ struct loop {
     enum pop under_way;
     size_t asked;
     struct hints_sets *sets; /* those of the pop under way */
-    struct waking *waking; /* NULL: none is under way */
-    bool is_wake_due;      /* of the pop under way, once the one before is answered */
-    int wakes;             /* asked for, of the pop under way */
+    struct waking *waking;   /* NULL: none is under way */
+    bool is_wake_due;        /* of the pop under way, once the one before is answered */
+    int wakes;               /* asked for, of the pop under way */
     struct err refusal;
     bool is_news;
     bool is_cut; /* the reply held more than fits: the rest is lost */

@@ -6,10 +6,10 @@
  * Takes the ids with the lowest scores of all sets of hints together, and what is in its own.
  *
  * If any queue has a weight, ARGV[3] says "weight:sets" for each queue, in the order of KEYS: in
- * "9:2,1:2" the first two sets of hints are of the first queue. What is wanted is divided by weight among
- * the queues that have content, and the lowest scores of each queue are taken. ARGV[2] is a number
- * in [0, 2^32) that decides which queue gets what does not divide evenly; over many calls these
- * numbers must be evenly spread.
+ * "9:2,1:2" the first two sets of hints are of the first queue. What is wanted is divided by weight
+ * among the queues that have content, and the lowest scores of each queue are taken. ARGV[2] is a
+ * number in [0, 2^32) that decides which queue gets what does not divide evenly; over many calls
+ * these numbers must be evenly spread.
  *
  * Returns a list of runs {place of the set in KEYS, score of the run's first, {members}}, ordered
  * by that score; a run is of one set and one priority. Members come without their scores:

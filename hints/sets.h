@@ -19,7 +19,7 @@ struct hints_sets {
     char *key_bytes;
     struct redis_arg *all_keys; /* our own one, then: */
     struct redis_arg *keys;     /* twice in a row: any rotation is one slice */
-    struct buf shares;      /* ARGV[3] of hints/pop_script.h; empty: no queue has a weight */
+    struct buf shares;          /* ARGV[3] of hints/pop_script.h; empty: no queue has a weight */
 };
 
 /* With one reference. LIMIT above HINTS_SETS_MAX, NOMEM. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an operator changes in PostgreSQL (a pause, a resume) reaches schedulers by a NOTIFY. Workers
- * would hear of it with their next beat; the leader makes them beat at once, through Redis: if each
- * worker listened to PostgreSQL, each NOTIFY of an insert would wake all of their sessions there. A
- * beat in time finds what is lost here. */
+ * What an operator changes in PostgreSQL (a pause, a resume) reaches schedulers by a NOTIFY.
+ * Workers would hear of it with their next beat; the leader makes them beat at once, through Redis:
+ * if each worker listened to PostgreSQL, each NOTIFY of an insert would wake all of their sessions
+ * there. A beat in time finds what is lost here. */
 #ifndef CLAIMD_SCHEDULER_NEWS_H
 #define CLAIMD_SCHEDULER_NEWS_H
 

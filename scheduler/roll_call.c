@@ -30,7 +30,7 @@ struct roll_call {
     size_t worker_count;
     struct feed_writers writers;
     int64_t replied_us;
-    int64_t steady_us;             /* since then no reply was late: silence is the workers' own */
+    int64_t steady_us; /* since then no reply was late: silence is the workers' own */
     const char *dead[ROLL_WORKERS_MAX]; /* of the roll under way, as the next */
     const char *stale[STALE_MAX];
     struct complaint complaint;

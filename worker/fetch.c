@@ -227,8 +227,7 @@ static bool may_ask_both(const struct worker *w)
     struct capacity_facts f = facts(w, now);
     size_t wanted =
         n[IN_HAND_LOCKING] + n[IN_HAND_CLAIMING] + n[IN_HAND_FETCHING] + n[IN_HAND_READY];
-    return wanted <= f.idle && job_store_is_idle(w->store) &&
-           now >= w->fetch.alone_until_us;
+    return wanted <= f.idle && job_store_is_idle(w->store) && now >= w->fetch.alone_until_us;
 }
 
 static void claim_beside(struct worker *w, struct job_in_hand *const *jobs, size_t count)

@@ -73,10 +73,11 @@ struct job_in_hand {
     struct kind_metrics *metrics; /* of its kind, once it is claimed */
     struct run_length *length;    /* the same; NULL: it can't be known */
     bool is_placed; /* not claimed ahead: when it was popped there was a runner for it */
-    bool is_passed_on; /* handed back at once: its hint goes to the set of its kind, without delay */
+    bool
+        is_passed_on; /* handed back at once: its hint goes to the set of its kind, without delay */
     struct slot *slot;
-    int64_t nonce;    /* of its run in that slot */
-    bool is_begun;    /* it waits behind no other in it */
+    int64_t nonce; /* of its run in that slot */
+    bool is_begun; /* it waits behind no other in it */
     int64_t popped_us;
     int64_t asked_us; /* when its lock, then its claim was asked for */
     int64_t claimed_us;

@@ -90,8 +90,8 @@ void lengths_ran(struct lengths *l, struct run_length *length, int64_t ran_us)
 {
     int64_t is_long_ppm = ran_us > lengths_max_us(l) ? ALL_PPM : 0;
     length->runs++;
-    length->long_ppm +=
-        (is_long_ppm - length->long_ppm) / (length->runs < LONG_WEIGHT ? (int64_t)length->runs : LONG_WEIGHT);
+    length->long_ppm += (is_long_ppm - length->long_ppm) /
+                        (length->runs < LONG_WEIGHT ? (int64_t)length->runs : LONG_WEIGHT);
 }
 
 void lengths_handed_back(struct lengths *l, struct run_length *length, int64_t now_us)

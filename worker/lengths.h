@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How long runs take, by queue and kind, and what may be claimed ahead of a free runner because of
- * that (docs/decisions/0024). A hint does not say which kind its job is of, as a rule: so of a queue
- * nothing is claimed ahead if a kind that was claimed from it in the last minute is long or not
- * known yet. Pure. */
+ * that (docs/decisions/0024). A hint does not say which kind its job is of, as a rule: so of a
+ * queue nothing is claimed ahead if a kind that was claimed from it in the last minute is long or
+ * not known yet. Pure. */
 #ifndef CLAIMD_WORKER_LENGTHS_H
 #define CLAIMD_WORKER_LENGTHS_H
 

@@ -7,6 +7,7 @@
 #include "support/suite.h"
 
 #include <check.h>
+#include <signal.h>
 #include <stdio.h>
 
 #define SOON_US (120 * US_PER_S)
@@ -85,13 +86,38 @@ START_TEST(long_jobs_after_short_ones_go_to_the_idle_runners_of_others_at_once)
     int before = handed_back();
     enqueue("sleep", "{\"ms\": 600000}", "default", LONG);
     ck_assert(WAIT_UNTIL(running() == LONG && handed_back() - before > 0, SOON_US));
-    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT min(n) FROM (SELECT count(*) AS n FROM claimd.job"
-                                            " GROUP BY worker_id) AS w") == SLOTS,
-                         SOON_US));
+    ck_assert(
+        WAIT_UNTIL(sql_i64(fleet.sql, "SELECT min(n) FROM (SELECT count(*) AS n FROM claimd.job"
+                                      " GROUP BY worker_id) AS w") == SLOTS,
+                   SOON_US));
     int first_wave = handed_back() - before;
     (void)printf("%d long jobs on %d runners: handed back %d times\n", LONG, LONG, first_wave);
     ck_assert_int_le(most_of_one(id_of("min"), id_of("max")), 1);
     ck_assert_int_le(first_wave, LONG - SLOTS);
+    sql_run(fleet.sql, "SELECT claimd.cancel(id) FROM claimd.job");
+    ck_assert(WAIT_UNTIL(running() == 0, SOON_US));
+}
+END_TEST
+
+/* Those behind them take nothing, so what is passed on stays where all others could see it. */
+START_TEST(what_is_passed_on_goes_to_the_set_of_its_kind_and_no_further)
+{
+    drain_short();
+    int before = handed_back();
+    for (size_t i = 1; i < WORKERS; i++) {
+        fleet_signal(fleet.workers[i], SIGUSR1);
+        ck_assert(
+            WAIT_UNTIL(fleet_log_count(&fleet, "claimd-worker", i, "event=quiet") == 1, SOON_US));
+    }
+    enqueue("sleep", "{\"ms\": 600000}", "default", LONG);
+    ck_assert(WAIT_UNTIL(
+        fleet_redis_i64(&fleet, 0, "ZCARD claimd:hints:default:sleep") == LONG - SLOTS, SOON_US));
+    ck_assert_int_eq(running(), SLOTS);
+    ck_assert_int_eq(handed_back() - before, LONG - SLOTS);
+    ck_assert_int_eq(most_of_one(id_of("min"), id_of("max")), 1);
+    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state = 'available'"
+                                        " AND attempt > 0"),
+                     0);
     sql_run(fleet.sql, "SELECT claimd.cancel(id) FROM claimd.job");
     ck_assert(WAIT_UNTIL(running() == 0, SOON_US));
 }
@@ -166,6 +192,7 @@ int main(void)
     tcase_add_unchecked_fixture(c, fleet_share_pg, fleet_unshare_pg);
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, long_jobs_after_short_ones_go_to_the_idle_runners_of_others_at_once);
+    tcase_add_test(c, what_is_passed_on_goes_to_the_set_of_its_kind_and_no_further);
     tcase_add_test(c, a_backlog_of_long_jobs_is_handed_back_once_at_the_most);
     suite_add_tcase(s, c);
     TCase *two = tcase_create("two queues");

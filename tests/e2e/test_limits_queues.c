@@ -70,6 +70,90 @@ START_TEST(a_rate_is_used_as_fully_on_a_worker_of_many_queues_as_on_one_of_its_o
 }
 END_TEST
 
+/* ---- order ---- */
+
+#define ORDERED 150
+#define WORKERS 3
+#define FILLER "{\"ms\": 3000}"
+
+/* What waits while the queue is full, from the least urgent to the most, in one transaction. */
+static void enqueue_reversed(const char *queue, int ms)
+{
+    sql_run(
+        fleet.sql,
+        "INSERT INTO claimd.job (kind, queue, priority, args) SELECT 'sleep', '%s', 9 - n %% 10,"
+        " '{\"ms\": %d}' FROM generate_series(0, %d) AS n",
+        queue, ms, ORDERED - 1);
+}
+
+/* How many jobs that are behind it in the queue's order started before a job, at the most. The jobs
+ * that filled the queue were there before all others. */
+static int64_t most_overtakes(void)
+{
+    return sql_i64(fleet.sql,
+                   "WITH j AS (SELECT * FROM claimd.job_history WHERE args <> '" FILLER "')"
+                   " SELECT max(n) FROM (SELECT count(*) AS n FROM j AS a JOIN j AS b ON"
+                   " (b.priority, b.ready_at, b.id) > (a.priority, a.ready_at, a.id) AND"
+                   " b.attempted_at < a.attempted_at GROUP BY a.id) AS o");
+}
+
+/* The bound of docs/guide/limits.md. By chance it would be most of them. */
+static void assert_order(int limit)
+{
+    sql_run(fleet.sql, "SELECT claimd.limit_queue('many', %d)", limit);
+    sql_run(fleet.sql,
+            "INSERT INTO claimd.job (kind, queue, args) SELECT 'sleep', 'many', '" FILLER "' FROM"
+            " generate_series(1, %d)",
+            limit);
+    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state ="
+                                            " 'running'") == limit,
+                         SOON_US));
+    enqueue_reversed("many", 20);
+    fleet_wait_finished(&fleet, ORDERED + limit, "completed", SOON_US);
+    int64_t most = most_overtakes();
+    (void)printf("%d at a time: of %d jobs one was overtaken by %lld, others by fewer\n", limit,
+                 ORDERED, (long long)most);
+    ck_assert_int_le(most, WORKERS * (SLOTS + limit));
+}
+
+START_TEST(one_at_a_time_no_job_is_overtaken_by_more_than_fit_into_the_workers)
+{
+    assert_order(1);
+}
+END_TEST
+
+START_TEST(five_at_a_time_no_job_is_overtaken_by_more_than_fit_into_the_workers)
+{
+    assert_order(5);
+}
+END_TEST
+
+static void start_workers(const char *queues)
+{
+    char text[128];
+    (void)snprintf(text, sizeof text, "CLAIMD_WORKER_QUEUES=%s", queues);
+    const char *const env[] = {text, NULL};
+    fleet_start(&fleet,
+                &(struct fleet_options){.slots = SLOTS,
+                                        .time_scale = 1,
+                                        .more = "\"scheduler\": {\"full_pass_ms\": 3600000}"});
+    fleet_start_scheduler(&fleet, 0);
+    for (size_t i = 0; i < WORKERS; i++) {
+        fleet_launch_worker(&fleet, i, env);
+        ck_assert(WAIT_UNTIL(fleet_is_registered(&fleet, i), SOON_US));
+    }
+}
+
+static void setup_one_queue_each(void)
+{
+    start_workers("many");
+}
+
+static void setup_many_queues_each(void)
+{
+    start_workers("many,q1,q2,q3,q4,q5,q6,q7,q8,q9,q10,q11,q12,q13");
+}
+
 static void setup(void)
 {
     static const char *const one[] = {"CLAIMD_WORKER_QUEUES=one", NULL};
@@ -103,5 +187,15 @@ int main(void)
     tcase_add_test(c, one_at_a_time_runs_as_fast_on_a_worker_of_many_queues_as_on_one_of_its_own);
     tcase_add_test(c, a_rate_is_used_as_fully_on_a_worker_of_many_queues_as_on_one_of_its_own);
     suite_add_tcase(s, c);
+    void (*const setups[])(void) = {setup_one_queue_each, setup_many_queues_each};
+    for (size_t i = 0; i < ARRAY_COUNT(setups); i++) {
+        TCase *order = tcase_create(i == 0 ? "order, one queue" : "order, many queues");
+        tcase_set_timeout(order, 400);
+        tcase_add_unchecked_fixture(order, fleet_share_pg, fleet_unshare_pg);
+        tcase_add_checked_fixture(order, setups[i], teardown);
+        tcase_add_test(order, one_at_a_time_no_job_is_overtaken_by_more_than_fit_into_the_workers);
+        tcase_add_test(order, five_at_a_time_no_job_is_overtaken_by_more_than_fit_into_the_workers);
+        suite_add_tcase(s, order);
+    }
     return suite_run_in_one(s);
 }

@@ -34,8 +34,8 @@ static void mark(void)
 /* Each worker has looked since the mark: it knows. */
 static bool do_all_know(void)
 {
-    return sql_i64(fleet.sql, "SELECT count(*) FROM claimd.worker, public.mark WHERE beat_at > at")
-           == WORKERS;
+    return sql_i64(fleet.sql,
+                   "SELECT count(*) FROM claimd.worker, public.mark WHERE beat_at > at") == WORKERS;
 }
 
 /* By hand, as a scheduler might that has not heard of the pause. */
@@ -118,8 +118,7 @@ END_TEST
 
 static void setup(void)
 {
-    static const char *const env[] = {"CLAIMD_WORKER_QUEUES=a,b,c",
-                                      "CLAIMD_WORKER_BEAT_MS=100000",
+    static const char *const env[] = {"CLAIMD_WORKER_QUEUES=a,b,c", "CLAIMD_WORKER_BEAT_MS=100000",
                                       "CLAIMD_WORKER_STALE_MS=400000", NULL};
     fleet_start(&fleet,
                 &(struct fleet_options){.slots = 4,

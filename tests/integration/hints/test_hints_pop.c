@@ -368,9 +368,9 @@ START_TEST(more_sets_than_a_pop_takes_are_refused)
 {
     static struct hints_set sets[HINTS_SETS_MAX + 1];
     world_open_popper(SETS("default"));
-    ck_assert_int_eq(hints_popper_listen(world.popper, sets, HINTS_SETS_MAX + 1,
-                                         HINTS_LEFT_BLOCKED, NULL),
-                     STATUS_LIMIT);
+    ck_assert_int_eq(
+        hints_popper_listen(world.popper, sets, HINTS_SETS_MAX + 1, HINTS_LEFT_BLOCKED, NULL),
+        STATUS_LIMIT);
 }
 END_TEST
 

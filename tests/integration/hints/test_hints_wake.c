@@ -2,9 +2,8 @@
  *
  * A blocked pop is woken when other sets are listened to. Its timeout is longer than any test, so
  * nothing that arrives here waited for it. */
-#include "test_hints_world.h"
-
 #include "base/parse.h"
+#include "test_hints_world.h"
 
 #include <signal.h>
 #include <stdio.h>
