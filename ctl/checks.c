@@ -6,6 +6,7 @@
 
 #define HEAD "-- check: "
 #define SUSPECT "-- suspect: "
+#define WARNING "-- warning: "
 
 static bool begins_with(const char *text, const char *part)
 {
@@ -49,6 +50,7 @@ static bool read_inside(char *line, size_t len, struct check *c)
 {
     if (c->sql == NULL && begins_with(line, "--")) {
         c->is_suspect = c->is_suspect || begins_with(line, SUSPECT);
+        c->is_warning = c->is_warning || begins_with(line, WARNING);
         return true;
     }
     if (c->sql == NULL) {

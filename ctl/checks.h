@@ -15,6 +15,7 @@ struct check {
     char rule[16];   /* docs/guarantees.md */
     char says[128];  /* what a row of it means */
     bool is_suspect; /* its rows are no violations yet */
+    bool is_warning; /* … or none at all */
     const char *sql;
 };
 

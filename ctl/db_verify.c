@@ -19,6 +19,7 @@ struct verify {
     struct checks checks;
     struct table results;    /* one row per check */
     struct table violations; /* one per broken promise */
+    struct table warnings;   /* what should not be, and breaks none */
     struct err unsettled;    /* why suspects could not be looked at */
 };
 
@@ -108,14 +109,15 @@ static enum status run_check(struct verify *v, const struct check *c, struct err
     auto_admin_rows struct admin_rows *rows = NULL;
     enum status st = admin_query(v->admin, &statement, NULL, &rows, err);
     if (st == STATUS_OK) {
-        st = table_add_rows(&v->violations, rows, err);
+        st = table_add_rows(c->is_warning ? &v->warnings : &v->violations, rows, err);
     }
     if (st != STATUS_OK) {
         err_prefix(err, "%s", c->name);
         return st;
     }
     size_t count = (size_t)admin_row_count(rows);
-    return note_result(v, c, count == 0 ? "ok" : "FAIL", count, err);
+    const char *bad = c->is_warning ? "warn" : "FAIL";
+    return note_result(v, c, count == 0 ? "ok" : bad, count, err);
 }
 
 static enum status note_unfed(struct verify *v, const struct check *c,
@@ -177,8 +179,14 @@ static enum status run_all(struct verify *v, struct err *err)
 
 static enum status print(const struct ctl *ctl, const struct verify *v, struct err *err)
 {
-    const struct table *const tables[] = {&v->results, &v->violations};
-    size_t count = ctl->is_json || v->violations.row_count > 0 ? 2 : 1;
+    const struct table *tables[3] = {&v->results};
+    size_t count = 1;
+    if (ctl->is_json || v->violations.row_count > 0) {
+        tables[count++] = &v->violations;
+    }
+    if (ctl->is_json || v->warnings.row_count > 0) {
+        tables[count++] = &v->warnings;
+    }
     enum status st = tables_print(tables, count, ctl->is_json, ctl->out, err);
     if (st != STATUS_OK) {
         return st;
@@ -220,10 +228,12 @@ enum status db_verify(struct ctl *ctl, const struct ctl_args *args, struct err *
     }
     v->results = (struct table)TABLE("checks", result_columns);
     v->violations = (struct table)TABLE("violations", violation_columns);
+    v->warnings = (struct table)TABLE("warnings", violation_columns);
     enum status st = verify(ctl, args, v, err);
     admin_close(v->admin);
     checks_release(&v->checks);
     table_release(&v->results);
     table_release(&v->violations);
+    table_release(&v->warnings);
     return st;
 }

@@ -244,6 +244,13 @@ void metric_set(struct metric *gauge, double value)
     }
 }
 
+void metric_raise(struct metric *gauge, double value)
+{
+    if (gauge != NULL && value > gauge->number) {
+        metric_set(gauge, value);
+    }
+}
+
 void metric_observe(struct metric *histogram, double value)
 {
     if (histogram == NULL) {

@@ -13,11 +13,25 @@
 /* Between two surveys, times the length of the last: at most 2 % of the time. */
 #define REST_FACTOR 50
 
+/* A job that was due beside an idle slot, as a survey saw it. */
+struct waiting {
+    int64_t job;
+    int64_t version;
+    int64_t fence;
+    int64_t since_us; /* BOOTTIME: the first survey that saw it so */
+};
+
+struct waitings {
+    struct waiting list[SURVEY_UNSERVED_MAX];
+    size_t count;
+};
+
 struct survey {
     struct survey_options options;
     struct pg *pg;
     uv_timer_t timer;
     int64_t begun_us;
+    struct waitings waiting; /* as of the last survey */
     struct complaint complaint;
     bool is_stopping;
 };
@@ -61,6 +75,11 @@ static const struct metric_family workers = {.name = "claimd_workers",
 static const struct metric_family days_ahead = {.name = "claimd_history_partitions_ahead",
                                                 .help = "Days of the history that are ready.",
                                                 .type = METRIC_GAUGE};
+static const struct metric_family idle_beside_due = {
+    .name = "claimd_idle_beside_due_seconds",
+    .help = "How long a job without a limit has waited beside a worker with an idle slot for it.",
+    .type = METRIC_GAUGE,
+    .labels = {"queue"}};
 static const struct metric_family failed = {
     .name = "claimd_surveys_failed_total",
     .help = "Surveys of the queues that failed or were cut off: the gauges are as old.",
@@ -68,8 +87,8 @@ static const struct metric_family failed = {
 
 /* `inserted` among them: who leads no longer would stand still, and jump when it leads again. */
 static const struct metric_family *const gauges[] = {
-    &jobs,    &oldest_due, &oldest_running, &paused,    &unserved,
-    &workers, &days_ahead, &table_bytes,    &dead_rows, &inserted};
+    &jobs,       &oldest_due,  &oldest_running, &paused,   &unserved,       &workers,
+    &days_ahead, &table_bytes, &dead_rows,      &inserted, &idle_beside_due};
 
 static void forget(struct metrics *registry)
 {
@@ -97,9 +116,36 @@ static void take_queue(const struct survey *s, const struct survey_row *row)
     set(s, &oldest_due, row->queue, NULL, (double)row->oldest_due_us / US_PER_S);
     set(s, &oldest_running, row->queue, NULL, (double)row->oldest_running_us / US_PER_S);
     set(s, &paused, row->queue, NULL, row->is_paused ? 1 : 0);
+    metrics_series(s->options.registry, &idle_beside_due, row->queue, NULL);
 }
 
-static void take_row(const struct survey *s, const struct survey_row *row)
+static void raise_idle(const struct survey *s, const struct survey_row *row, int64_t us)
+{
+    metric_raise(metrics_series(s->options.registry, &idle_beside_due, row->queue, NULL),
+                 (double)us / US_PER_S);
+}
+
+/* The same job, untouched since an earlier survey: both have lasted at least since then, or for as
+ * long as the worker has had an idle slot. */
+static void take_beside(struct survey *s, const struct waitings *before,
+                        const struct survey_row *row)
+{
+    struct waiting now = {
+        .job = row->job, .version = row->version, .fence = row->fence, .since_us = s->begun_us};
+    for (size_t i = 0; i < before->count; i++) {
+        const struct waiting *w = &before->list[i];
+        if (w->job == now.job && w->version == now.version && w->fence == now.fence) {
+            now.since_us = w->since_us;
+        }
+    }
+    int64_t seen_us = s->begun_us - now.since_us;
+    raise_idle(s, row, seen_us < row->idle_us ? seen_us : row->idle_us);
+    if (s->waiting.count < ARRAY_COUNT(s->waiting.list)) {
+        s->waiting.list[s->waiting.count++] = now;
+    }
+}
+
+static void take_row(struct survey *s, const struct waitings *before, const struct survey_row *row)
 {
     switch (row->part) {
     case SURVEY_CLUSTER:
@@ -118,6 +164,12 @@ static void take_row(const struct survey *s, const struct survey_row *row)
         break;
     case SURVEY_UNSERVED:
         set(s, &unserved, row->queue, row->kind, (double)row->available);
+        break;
+    case SURVEY_BESIDE:
+        take_beside(s, before, row);
+        break;
+    case SURVEY_CLAIMED:
+        raise_idle(s, row, row->idle_us);
         break;
     }
 }
@@ -161,10 +213,12 @@ static void on_surveyed(void *ctx, enum status st, const struct pg_result *const
     }
     log_recovered("survey_recovered", &s->complaint);
     forget(s->options.registry);
+    const struct waitings before = s->waiting;
+    s->waiting.count = 0;
     for (int i = 0; i < pg_row_count(results[SURVEY_RESULT]); i++) {
         struct survey_row row;
         survey_store_row(results[SURVEY_RESULT], i, &row);
-        take_row(s, &row);
+        take_row(s, &before, &row);
     }
 }
 

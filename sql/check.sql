@@ -7,7 +7,7 @@
 -- Form, kept as it is for programs that read it: each query begins with a line `-- check: NAME RULE TEXT`, ends with the only line
 -- that ends in a semicolon, takes no parameters, reads only, and returns at most 100 rows of four columns (check, rule, job, detail):
 -- its NAME, the RULE that is broken (docs/guarantees.md), the job's id or NULL, and what is wrong. A line `-- suspect: …` below the
--- first says that its rows are no violations yet, and what settles it.
+-- first says that its rows are no violations yet, and what settles it; a line `-- warning: …`, that they are none, but worth a look.
 --
 -- Settings:  claimd.check_after   how long something may last that recovery ends (default 60 s)
 --            claimd.check_since   finished jobs and attempts that ended before are left out (default: none)
@@ -264,4 +264,20 @@ SELECT 'unfed' AS "check", 'inv.L1' AS rule, j.id AS job,
       ORDER BY h.ready_at, h.id
       LIMIT 100) j
  ORDER BY j.rank, j.ready_at
+ LIMIT 100;
+
+-- check: idle_beside_due inv.L9 a due job waits beside a worker with an idle slot for it
+-- warning: by what the workers' last heartbeats say. Only jobs that were never claimed, and have no limit: of others their rows
+-- do not say since when they wait
+SELECT 'idle_beside_due' AS "check", 'inv.L9' AS rule, j.id AS job,
+       format('kind %s in queue %s, due since %s, and worker %s on %s has had an idle slot since %s', j.kind, j.queue, j.ready_at,
+              v.worker_id, v.host, v.spare_since) AS detail
+  FROM claimd.worker v
+  JOIN claimd.job j ON j.queue = ANY (v.queues) AND j.kind = ANY (v.kinds)
+ WHERE v.spare_since < clock_timestamp() - COALESCE(NULLIF(current_setting('claimd.check_after', true), ''), '60 s')::interval
+   AND NOT v.dead AND NOT v.stopped AND v.stale_at > clock_timestamp()
+   AND j.state = 'available' AND j.fence = 0 AND j.exclusive_key IS NULL
+   AND j.ready_at < clock_timestamp() - COALESCE(NULLIF(current_setting('claimd.check_after', true), ''), '60 s')::interval
+   AND NOT EXISTS (SELECT FROM claimd.queue q WHERE q.name = j.queue AND (q.paused OR q.limited))
+   AND NOT EXISTS (SELECT FROM claimd.kind k WHERE k.name = j.kind AND k.paused)
  LIMIT 100;

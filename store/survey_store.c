@@ -49,6 +49,14 @@ void survey_store_row(const struct pg_result *r, int row, struct survey_row *ret
         ret->inserted = n[2];
         return;
     }
+    if (ret->part == SURVEY_BESIDE || ret->part == SURVEY_CLAIMED) {
+        ret->queue = pg_text(r, row, COLUMN_QUEUE, NULL);
+        ret->job = n[0];
+        ret->version = n[1];
+        ret->fence = n[2];
+        ret->idle_us = pg_i64(r, row, COLUMN_US);
+        return;
+    }
     ret->queue = pg_text(r, row, COLUMN_QUEUE, NULL);
     ret->kind = ret->part == SURVEY_UNSERVED ? pg_text(r, row, COLUMN_KIND, NULL) : NULL;
     ret->available = n[0];

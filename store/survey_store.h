@@ -7,11 +7,18 @@
 
 #include "store/pg/pg.h"
 
-enum survey_part { SURVEY_CLUSTER, SURVEY_QUEUE, SURVEY_UNSERVED, SURVEY_TABLE };
+enum survey_part {
+    SURVEY_CLUSTER,
+    SURVEY_QUEUE,
+    SURVEY_UNSERVED,
+    SURVEY_TABLE,
+    SURVEY_BESIDE, /* a job that is due beside a worker with an idle slot for it */
+    SURVEY_CLAIMED /* jobs that one has claimed and another one could run */
+};
 
 struct survey_row {
     enum survey_part part;
-    const char *queue;    /* QUEUE, UNSERVED; borrowed */
+    const char *queue;    /* all but CLUSTER and TABLE; borrowed */
     const char *kind;     /* UNSERVED */
     int64_t live_workers; /* CLUSTER */
     int64_t stale_workers;
@@ -27,6 +34,10 @@ struct survey_row {
     int64_t table_bytes;       /* TABLE: of open jobs */
     int64_t dead_rows;
     int64_t inserted;
+    int64_t job; /* BESIDE: which, as it is now */
+    int64_t version;
+    int64_t fence;
+    int64_t idle_us; /* BESIDE: the worker has had an idle slot for so long; CLAIMED: both lasted */
 };
 
 /* The rows are in results[SURVEY_RESULT]: so many queues at most, those with fewer open jobs are

@@ -6,11 +6,15 @@
 --      The $1 with the most open jobs by name, all others together as 'other'.
 --      n5 = for how long the oldest running one has been running (microseconds); n6 = waiting (for other jobs).
 --   2: n1 due jobs of `kind` in a queue that no live worker serves; the $2 largest.
+--   4: a job that waits beside a worker that serves it and has an idle slot (inv.L9): id n1, version n2, fence n3; us = for how long
+--      that worker has had one. Of each queue and kind the oldest due job without a limit, if it has been due for a second; $2 at most.
+--   5: jobs that a worker has claimed and that wait for a runner, beside another worker that could run any of them: us = for how long,
+--      the longest; the queue of the first one, or 'other'.
 --   3: what the statistics say of the table of open jobs: n1 = bytes with indexes and TOAST, n2 = dead rows, n3 = rows inserted.
 -- Reads all open jobs once, as they lie in the table; the caller bounds how long. No locks.
 -- params: int8, int8
 WITH live AS MATERIALIZED (
-    SELECT queues, kinds FROM claimd.worker WHERE NOT dead AND NOT stopped AND stale_at > now()
+    SELECT worker_id, queues, kinds, spare_since, ready_oldest FROM claimd.worker WHERE NOT dead AND NOT stopped AND stale_at > now()
 ), open AS MATERIALIZED (
     SELECT queue, kind,
            count(*) FILTER (WHERE state = 'available' AND ready_at <= now()) AS available,
@@ -19,6 +23,7 @@ WITH live AS MATERIALIZED (
            count(*) FILTER (WHERE state = 'available' AND ready_at = w.at) AS waiting,
            count(*) FILTER (WHERE state = 'running') AS running,
            min(ready_at) FILTER (WHERE state = 'available' AND ready_at <= now()) AS oldest,
+           min(ready_at) FILTER (WHERE state = 'available' AND ready_at <= now() - interval '1 s' AND exclusive_key IS NULL) AS oldest_free,
            min(attempted_at) FILTER (WHERE state = 'running') AS started
       FROM claimd.job
      CROSS JOIN (SELECT claimd.job_waits() AS at) AS w
@@ -38,6 +43,14 @@ WITH live AS MATERIALIZED (
      GROUP BY n.queue
 ), ranked AS (
     SELECT q.*, row_number() OVER (ORDER BY available + scheduled + retryable + waiting + running DESC, queue) AS rank FROM queues q
+), beside AS ( -- the oldest due job of each queue and kind that somebody has had an idle slot for
+    SELECT o.queue, o.kind, o.oldest_free, v.spare_since
+      FROM open o
+     CROSS JOIN LATERAL (SELECT min(spare_since) AS spare_since FROM live
+                          WHERE o.queue = ANY (queues) AND o.kind = ANY (kinds)) AS v
+     WHERE o.oldest_free IS NOT NULL AND v.spare_since IS NOT NULL
+       AND NOT EXISTS (SELECT FROM claimd.kind k WHERE k.name = o.kind AND k.paused)
+       AND NOT EXISTS (SELECT FROM claimd.queue q WHERE q.name = o.queue AND (q.paused OR q.limited))
 )
 SELECT 0 AS part, NULL::text AS queue, NULL::text AS kind,
        (SELECT count(*) FROM live) AS n1,
@@ -65,3 +78,22 @@ UNION ALL
     AND NOT EXISTS (SELECT FROM live w WHERE o.queue = ANY (w.queues) AND o.kind = ANY (w.kinds))
   ORDER BY o.available DESC, o.queue, o.kind
   LIMIT $2)
+UNION ALL
+(SELECT 4, CASE WHEN r.rank <= $1 THEN b.queue ELSE 'other' END, NULL, j.id, j.version, j.fence, 0,
+        (EXTRACT(EPOCH FROM now() - b.spare_since) * 1000000)::int8, false, 0, 0
+   FROM beside b
+   JOIN ranked r ON r.queue = b.queue
+  CROSS JOIN LATERAL (SELECT id, version, fence FROM claimd.job
+                       WHERE queue = b.queue AND kind = b.kind AND ready_at = b.oldest_free AND state = 'available'
+                         AND exclusive_key IS NULL
+                       ORDER BY id LIMIT 1) AS j
+  ORDER BY b.oldest_free, b.queue, b.kind
+  LIMIT $2)
+UNION ALL
+SELECT 5, CASE WHEN r.rank <= $1 THEN r.queue ELSE 'other' END, NULL, 0, 0, 0, 0,
+       max(EXTRACT(EPOCH FROM LEAST(w.ready_oldest, now() - v.spare_since)) * 1000000)::int8, false, 0, 0
+  FROM live w
+  JOIN live v ON v.worker_id <> w.worker_id AND v.spare_since < now() AND v.queues @> w.queues AND v.kinds @> w.kinds
+  JOIN ranked r ON r.queue = w.queues[1]
+ WHERE w.ready_oldest > interval '1 s'
+ GROUP BY 2

@@ -27,6 +27,7 @@ START_TEST(the_shipped_file_has_its_form)
         ck_assert_msg(strchr(c->sql, ';') == NULL, "%s has a semicolon inside", c->name);
         ck_assert_ptr_eq(checks_find(&checks, c->name), c);
         ck_assert_int_eq(c->is_suspect, strcmp(c->name, "unfed") == 0);
+        ck_assert_int_eq(c->is_warning, strcmp(c->name, "idle_beside_due") == 0);
     }
     ck_assert_ptr_null(checks_find(&checks, "nothing"));
 }

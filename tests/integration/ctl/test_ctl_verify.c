@@ -283,6 +283,27 @@ START_TEST(a_due_job_with_a_hint_is_no_violation)
 }
 END_TEST
 
+START_TEST(L9_a_due_job_beside_an_idle_worker_is_a_warning_and_exit_0)
+{
+    given_good_jobs();
+    ctl_sql(DUE_LONG_AGO);
+    push_hint("3");
+    ctl_sql("UPDATE claimd.worker SET spare_least = 2, spare_since = now() - interval '61 s'");
+    ck_assert_msg(verify_json() == 0, "%s", ctl_text());
+    json_t *root = ctl_json();
+    json_t *row = json_array_get(json_object_get(root, "warnings"), 0);
+    ck_assert_str_eq(json_string_value(json_object_get(row, "check")), "idle_beside_due");
+    ck_assert_str_eq(json_string_value(json_object_get(row, "rule")), "inv.L9");
+    ck_assert_int_eq(json_integer_value(json_object_get(row, "job")), 3);
+    json_decref(root);
+    ctl_sql("UPDATE claimd.worker SET spare_since = now() - interval '50 s'");
+    ck_assert_int_eq(verify_json(), 0);
+    root = ctl_json();
+    ck_assert_uint_eq(json_array_size(json_object_get(root, "warnings")), 0);
+    json_decref(root);
+}
+END_TEST
+
 START_TEST(a_due_job_that_nobody_serves_or_whose_queue_is_paused_is_none)
 {
     given_good_jobs();
@@ -364,6 +385,7 @@ int main(void)
     tcase_add_loop_test(tests, a_planted_violation_is_named_with_its_job_and_rule, 0,
                         ARRAY_COUNT(planted));
     tcase_add_test(tests, a_due_job_with_a_hint_is_no_violation);
+    tcase_add_test(tests, L9_a_due_job_beside_an_idle_worker_is_a_warning_and_exit_0);
     tcase_add_test(tests, a_due_job_that_nobody_serves_or_whose_queue_is_paused_is_none);
     tcase_add_test(tests, without_redis_a_suspect_is_neither_well_nor_broken_and_exit_3);
     tcase_add_test(tests, since_and_after_leave_things_out);

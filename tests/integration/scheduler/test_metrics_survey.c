@@ -154,6 +154,53 @@ START_TEST(due_jobs_that_no_live_worker_serves_are_told_by_kind)
 }
 END_TEST
 
+#define IDLE(queue) "\nclaimd_idle_beside_due_seconds{queue=\"" queue "\"} "
+
+/* Of what is told of `b` alone nothing may be said of `a`, in the same survey. */
+START_TEST(L9_a_due_job_beside_an_idle_slot_is_told_once_two_surveys_have_seen_it)
+{
+    (void)side_run(side, "INSERT INTO claimd.job (kind, queue, created_at, scheduled_at) SELECT "
+                         "'noop', q, now() - interval '1 h', now() - interval '1 h' FROM "
+                         "unnest('{full,paused,busy,b}'::text[]) AS q");
+    (void)side_run(side, "SELECT claimd.limit_queue('full', 1)");
+    (void)side_run(side, "INSERT INTO claimd.queue (name, paused) VALUES ('paused', true)");
+    given_worker(1, "{full,paused,b}", "{noop}", "1 h");
+    given_worker(2, "{busy}", "{noop}", "1 h");
+    (void)side_run(side, "UPDATE claimd.worker SET spare_least = 1, spare_since = now() - interval "
+                         "'1 h' WHERE 'b' = ANY (queues)");
+    start(LIMIT_US);
+    RUN_UNTIL(says(IDLE("b")));
+    ASSERT_SAYS(IDLE("b") "0\n"); /* seen once: it may have become available just now */
+    RUN_ON_UNTIL(number_of(IDLE("b")) > 0);
+    ck_assert_double_lt(number_of(IDLE("b")), 3000);
+    ASSERT_SAYS(IDLE("full") "0\n");
+    ASSERT_SAYS(IDLE("paused") "0\n");
+    ASSERT_SAYS(IDLE("busy") "0\n");
+    (void)side_run(side, "UPDATE claimd.job SET version = version + 1");
+    double before = number_of(IDLE("b"));
+    RUN_ON_UNTIL(number_of(IDLE("b")) < before); /* another state of it: its wait begins anew */
+    (void)side_run(side, "UPDATE claimd.worker SET spare_since = NULL");
+    RUN_ON_UNTIL(number_of(IDLE("b")) == 0);
+}
+END_TEST
+
+START_TEST(L9_a_claimed_job_that_waits_beside_another_workers_idle_slot_is_told)
+{
+    given_worker(1, "{a,b}", "{mail,noop}", "1 h");
+    given_worker(2, "{b}", "{noop}", "1 h");
+    given_worker(3, "{c}", "{noop}", "1 h");
+    (void)side_run(side, "UPDATE claimd.worker SET ready_oldest = '7 s'");
+    start(LIMIT_US);
+    RUN_UNTIL(says(IDLE("b")));
+    ASSERT_SAYS(IDLE("b") "0\n");
+    (void)side_run(side, "UPDATE claimd.worker SET spare_least = 1, spare_since = now() - interval "
+                         "'1 h' WHERE 'a' = ANY (queues)");
+    RUN_ON_UNTIL(number_of(IDLE("b")) == 7);
+    ASSERT_SAYS(IDLE("a") "0\n");
+    ASSERT_SAYS(IDLE("c") "0\n");
+}
+END_TEST
+
 START_TEST(of_more_queues_than_have_names_the_shortest_are_one)
 {
     (void)side_run(side, "INSERT INTO claimd.job (kind, queue) SELECT 'noop', 'q' || q FROM "
@@ -209,6 +256,8 @@ int main(void)
     tcase_add_test(tests, queues_are_counted_by_state_and_workers_by_theirs);
     tcase_add_test(tests, size_dead_rows_and_inserts_of_the_open_jobs_are_told);
     tcase_add_test(tests, due_jobs_that_no_live_worker_serves_are_told_by_kind);
+    tcase_add_test(tests, L9_a_due_job_beside_an_idle_slot_is_told_once_two_surveys_have_seen_it);
+    tcase_add_test(tests, L9_a_claimed_job_that_waits_beside_another_workers_idle_slot_is_told);
     tcase_add_test(tests, of_more_queues_than_have_names_the_shortest_are_one);
     tcase_add_test(tests, a_survey_that_is_cut_off_is_counted_and_the_values_stay);
     tcase_add_test(tests, who_no_longer_leads_forgets_the_gauges);
