@@ -222,7 +222,7 @@ CREATE TABLE cluster (
 DO $$ BEGIN
     INSERT INTO cluster (timeline) VALUES (left(pg_walfile_name(pg_current_wal_lsn()), 8));
 EXCEPTION WHEN insufficient_privilege OR feature_not_supported OR object_not_in_prerequisite_state THEN
-    INSERT INTO cluster DEFAULT VALUES; -- a managed server that does not tell it: 0013 finds another way
+    INSERT INTO cluster DEFAULT VALUES; -- a managed server that does not tell it: 0015 finds another way
 END $$;
 
 -- A promoted standby may lack the last fences and ids that its primary gave out. So each session calls this before its first claim:
