@@ -56,7 +56,7 @@ void metric_add(struct metric *counter, uint64_t n);
 void metric_take(struct metric *counter, uint64_t total);
 void metric_take_us(struct metric *counter, int64_t total_us); /* a duration; shown in seconds */
 void metric_set(struct metric *gauge, double value);
-void metric_raise(struct metric *gauge, double value); /* unless it has more */
+void metric_raise(struct metric *gauge, double value);        /* unless it has more */
 void metric_observe_us(struct metric *histogram, int64_t us); /* a duration; shown in seconds */
 void metric_observe(struct metric *histogram, double value);
 

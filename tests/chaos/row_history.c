@@ -42,8 +42,7 @@ static const char begin_sql[] =
     "CREATE TRIGGER chaos_note AFTER INSERT OR UPDATE OR DELETE ON claimd.job_history"
     " FOR EACH ROW EXECUTE FUNCTION chaos.note();";
 
-/* Both clocks were read at the change: what the commit is behind it by the one, it is by the other.
- */
+/* The time from a change to its commit is the same by either clock. */
 static const char events_sql[] =
     "SELECT row_to_json(e)::text FROM (SELECT e.*, e.boot_ms + (1000 * extract(epoch FROM"
     " pg_xact_commit_timestamp((e.xid & 4294967295)::text::xid) - e.at))::bigint AS commit_ms"
