@@ -222,7 +222,7 @@ static void written_over(struct slot *s)
     slot_break_off(s, &why);
 }
 
-/* They begin in their order: what is read after a later one was seen to have begun has begun. */
+/* They begin in their order: if a later one has begun, those that are looked at after it have. */
 static bool is_written_over(const struct slot *s)
 {
     bool has_later_begun = false;

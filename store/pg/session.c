@@ -25,8 +25,8 @@
     "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2;"  \
     "SET tcp_keepalives_count = 3; SET tcp_user_timeout = 10000;"
 
-/* A column more, for what it does: claims and results that were acknowledged must outlive a crash
- * of PostgreSQL (G1), whatever the database or the role says. What waits for more stays. */
+/* A column more, for what it does: what was acknowledged to us must outlive a crash of PostgreSQL
+ * (G1), whatever the database or the role says. What waits for more than that stays. */
 #define COMMIT_SETTING                             \
     ", CASE current_setting('synchronous_commit')" \
     " WHEN 'off' THEN set_config('synchronous_commit', 'on', false) END"
