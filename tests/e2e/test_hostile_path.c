@@ -54,10 +54,11 @@ static struct sql *safe_session(const char *conninfo)
 static void assert_nothing_ran(struct sql *s)
 {
     char ran[RAN_SIZE];
-    sql_text(s, ran, sizeof ran,
-             "SELECT string_agg(t, '\n') FROM (SELECT format('%%s as %%s, %%s times', what, as_user,"
-             " count(*)) AS t FROM loot.ran GROUP BY what, as_user ORDER BY count(*) DESC LIMIT 20)"
-             " AS r");
+    sql_text(
+        s, ran, sizeof ran,
+        "SELECT string_agg(t, '\n') FROM (SELECT format('%%s as %%s, %%s times', what, as_user,"
+        " count(*)) AS t FROM loot.ran GROUP BY what, as_user ORDER BY count(*) DESC LIMIT 20)"
+        " AS r");
     ck_assert_str_eq(ran, "");
     ck_assert_int_eq(sql_i64(s, "SELECT CASE WHEN is_called THEN 1 ELSE 0 END FROM loot.runs"), 0);
 }
@@ -95,10 +96,12 @@ START_TEST(the_planted_functions_would_run)
 {
     struct sql *s = session(f.conninfo, "postgres");
     struct sql *scheduler = session(f.conninfo, "fleet_scheduler");
-    sql_run(s, "SELECT array_to_string('{a}'::text[], ','), array_position('{a}'::text[], 'a'::text)");
+    sql_run(s,
+            "SELECT array_to_string('{a}'::text[], ','), array_position('{a}'::text[], 'a'::text)");
     sql_run(s, "SELECT width_bucket(1::bigint, '{1}'::bigint[]), 1::smallint & 1");
     sql_run(scheduler, "SELECT array_to_string('{a}'::text[], ',')");
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM loot.ran WHERE what LIKE 'public.%%'"), 4);
+    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM loot.ran WHERE what LIKE 'public.%%'"),
+                     4);
     ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM loot.ran WHERE what LIKE 'fleet_sch%%'"),
                      1);
     forget(f.sql);
@@ -142,10 +145,12 @@ static const char *const producers_say[] = {
     "INSERT INTO claimd.job (kind) VALUES ('noop')",
     "INSERT INTO claimd.job (kind, share, share_key) VALUES ('noop', claimd.share_of('t'), 't')",
     "INSERT INTO claimd.job (kind, args, queue, priority, tags, backoff) VALUES"
-    " ('sleep', '{\"ms\": 1}', 'narrow', 9, '{a,b}', 'fixed:1s'), ('sleep', '{}', 'rated', 0, NULL, NULL)",
+    " ('sleep', '{\"ms\": 1}', 'narrow', 9, '{a,b}', 'fixed:1s'), ('sleep', '{}', 'rated', 0, "
+    "NULL, NULL)",
     "SELECT claimd.enqueue('noop')",
     "SELECT claimd.enqueue('fail', max_attempts => 2, backoff => 'fixed:1s')",
-    "SELECT claimd.enqueue('noop', '{\"a\": 1}', share_key => 't', tags => '{x}', metadata => '{}')",
+    "SELECT claimd.enqueue('noop', '{\"a\": 1}', share_key => 't', tags => '{x}', metadata => "
+    "'{}')",
     "SELECT claimd.enqueue('sleep', '{\"ms\": 30}', exclusive_key => 'k'),"
     " claimd.enqueue('sleep', '{\"ms\": 30}', exclusive_key => 'k'),"
     " claimd.enqueue('sleep', '{\"ms\": 30}', exclusive_key => 'k2'),"
@@ -166,7 +171,8 @@ static const char *const producers_say[] = {
     "SELECT * FROM claimd.enqueue_many('[{\"kind\": \"noop\", \"unique_key\": \"m\"},"
     " {\"kind\": \"noop\", \"unique_by\": [\"args\"]}]')",
     "SELECT claimd.enqueue('noop', after => ARRAY[claimd.enqueue('noop')], if_dead => 'run')",
-    "SELECT claimd.batch_close(b.id) FROM (SELECT b.id, claimd.batch_add(b.id, claimd.enqueue('noop'))"
+    "SELECT claimd.batch_close(b.id) FROM (SELECT b.id, claimd.batch_add(b.id, "
+    "claimd.enqueue('noop'))"
     " FROM claimd.batch_open('b', '{\"kind\": \"noop\"}') AS b(id)) AS b",
     "SELECT claimd.cancel(claimd.enqueue('noop', scheduled_at => '2200-01-01'))",
     "SELECT * FROM claimd.wait(1, '0 s')",
@@ -189,8 +195,9 @@ static void wait_for_all(void)
 {
     char open[RAN_SIZE];
     bool is_over = WAIT_UNTIL(all_is_over(), SOON_US);
-    sql_text(f.sql, open, sizeof open, "SELECT string_agg(format('%%s %%s %%s %%s', id, kind, queue,"
-                                       " state), ', ') FROM claimd.jobs WHERE finalized_at IS NULL");
+    sql_text(f.sql, open, sizeof open,
+             "SELECT string_agg(format('%%s %%s %%s %%s', id, kind, queue,"
+             " state), ', ') FROM claimd.jobs WHERE finalized_at IS NULL");
     ck_assert_msg(is_over, "open: %s", open);
 }
 
@@ -208,13 +215,15 @@ static void given_a_session_that_ends_at_work(void)
                    "'fleet_worker' AND wait_event_type = 'Lock'");
     sql_run(locker, "ROLLBACK");
     sql_close(locker);
-    ck_assert(WAIT_UNTIL(fleet_log_count(&f, "claimd-worker", 0, "event=postgres_up") > 0, SOON_US));
+    ck_assert(
+        WAIT_UNTIL(fleet_log_count(&f, "claimd-worker", 0, "event=postgres_up") > 0, SOON_US));
 }
 
 /* The leader drops a day that is too old, and prunes one that is over. */
 static void given_old_days(void)
 {
-    sql_run(f.sql, "CREATE TABLE claimd.job_history_20200101 (LIKE claimd.job_history INCLUDING ALL)");
+    sql_run(f.sql,
+            "CREATE TABLE claimd.job_history_20200101 (LIKE claimd.job_history INCLUDING ALL)");
     sql_run(f.sql, "ALTER TABLE claimd.job_history ATTACH PARTITION claimd.job_history_20200101"
                    " FOR VALUES FROM ('2020-01-01 00:00+00') TO ('2020-01-02 00:00+00')");
     sql_run(f.sql, "ALTER TABLE claimd.job_history_20200101 OWNER TO claimd_scheduler");
@@ -222,7 +231,8 @@ static void given_old_days(void)
 
 static bool old_day_is_gone(void)
 {
-    return sql_i64(f.sql, "SELECT count(*) FROM pg_class WHERE relname = 'job_history_20200101'") == 0;
+    return sql_i64(f.sql, "SELECT count(*) FROM pg_class WHERE relname = 'job_history_20200101'") ==
+           0;
 }
 
 START_TEST(J1_daemons_and_functions_run_nothing_that_a_producer_has_planted)
@@ -243,8 +253,9 @@ START_TEST(J1_daemons_and_functions_run_nothing_that_a_producer_has_planted)
     sql_run(psql, "SELECT claimd.schedule_delete('every')");
     wait_for_all();
     ck_assert(WAIT_UNTIL(old_day_is_gone(), SOON_US));
-    ck_assert(WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM claimd.scheduler WHERE full_pass_us > 0")
-                             > 0, SOON_US));
+    ck_assert(WAIT_UNTIL(
+        sql_i64(f.sql, "SELECT count(*) FROM claimd.scheduler WHERE full_pass_us > 0") > 0,
+        SOON_US));
     fleet_signal(f.workers[1], SIGTERM);
     ck_assert_int_eq(fleet_wait_end(&f, &f.workers[1]), 0);
     sql_close(producer);

@@ -2,7 +2,7 @@
  *
  * Daemons behind PgBouncer: in session mode they work, in transaction mode, where prepared
  * statements, settings and LISTEN belong to whoever comes next, they refuse to start (INTERFACES
- * rule 8). Skipped where pgbouncer is not installed. */
+ * rule 8), in a search_path of an enemy (fault.J1). Skipped where pgbouncer is not installed. */
 #include "base/buf.h"
 #include "support/fleet.h"
 #include "support/suite.h"
@@ -71,9 +71,29 @@ static void start_pooler(size_t i)
     ck_assert_msg(WAIT_UNTIL(access(socket, F_OK) == 0, SOON_US), "see %s", log);
 }
 
+/* With a path that DBAs may have set for the users, in which PostgreSQL's own names come last, the
+ * look for a pooler would ask this. */
+static void plant(void)
+{
+    sql_run(f.sql, "CREATE SEQUENCE public.runs");
+    sql_run(f.sql, "GRANT USAGE ON SEQUENCE public.runs TO PUBLIC");
+    sql_run(f.sql, "CREATE FUNCTION public.pg_backend_pid() RETURNS integer LANGUAGE sql AS "
+                   "$$SELECT nextval('public.runs')::integer$$");
+    sql_run(f.sql, "ALTER ROLE fleet_worker SET search_path = public, pg_catalog");
+    sql_run(f.sql, "ALTER ROLE fleet_scheduler SET search_path = public, pg_catalog");
+}
+
+static void assert_none_was_run(void)
+{
+    ck_assert_int_eq(
+        sql_i64(f.sql, "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM public.runs"),
+        0);
+}
+
 static void setup(void)
 {
     fleet_start(&f, &(struct fleet_options){.masters = 3});
+    plant();
     for (size_t i = 0; i < ARRAY_COUNT(modes); i++) {
         start_pooler(i);
     }
@@ -106,6 +126,7 @@ START_TEST(rule8_daemons_work_behind_a_pooler_in_session_mode)
     fleet_signal(f.schedulers[0], SIGTERM);
     ck_assert_int_eq(fleet_wait_end(&f, &f.workers[0]), 0);
     ck_assert_int_eq(fleet_wait_end(&f, &f.schedulers[0]), 0);
+    assert_none_was_run();
 }
 END_TEST
 
@@ -122,6 +143,7 @@ START_TEST(rule8_daemons_refuse_a_pooler_in_transaction_mode)
     const char *why = "a pooler in transaction mode";
     ck_assert_int_gt(fleet_log_count(&f, "claimd-worker", 1, why), 0);
     ck_assert_int_gt(fleet_log_count(&f, "claimd-scheduler", 1, why), 0);
+    assert_none_was_run();
 }
 END_TEST
 

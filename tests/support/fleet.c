@@ -145,19 +145,19 @@ static void check_edges(struct fleet *f)
     char edges[1024];
     edge_list(edges, sizeof edges);
     sql_run(f->sql, "CREATE SCHEMA edges");
-    sql_run(
-        f->sql,
-        "CREATE FUNCTION edges.check(old text, new text) RETURNS void LANGUAGE plpgsql" PATH
-        " AS $$ BEGIN"
-        " IF old <> new AND (old, new) NOT IN (%s) THEN RAISE EXCEPTION"
-        " 'inv.S5: there is no way from %% to %%', old, new; END IF; END $$",
-        edges);
+    sql_run(f->sql,
+            "CREATE FUNCTION edges.check(old text, new text) RETURNS void LANGUAGE plpgsql" PATH
+            " AS $$ BEGIN"
+            " IF old <> new AND (old, new) NOT IN (%s) THEN RAISE EXCEPTION"
+            " 'inv.S5: there is no way from %% to %%', old, new; END IF; END $$",
+            edges);
     sql_run(f->sql,
             "CREATE FUNCTION edges.updated() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER" PATH
             " AS $$ BEGIN PERFORM edges.check(OLD.state, NEW.state); RETURN NEW; END $$");
-    sql_run(f->sql, "CREATE FUNCTION edges.ended() RETURNS trigger LANGUAGE plpgsql STABLE"
-                    " SECURITY DEFINER" PATH " AS $$ BEGIN PERFORM edges.check(state, NEW.state) FROM"
-                    " claimd.job WHERE id = NEW.id; RETURN NEW; END $$");
+    sql_run(f->sql,
+            "CREATE FUNCTION edges.ended() RETURNS trigger LANGUAGE plpgsql STABLE"
+            " SECURITY DEFINER" PATH " AS $$ BEGIN PERFORM edges.check(state, NEW.state) FROM"
+            " claimd.job WHERE id = NEW.id; RETURN NEW; END $$");
     sql_run(f->sql, "CREATE TRIGGER edge_updated BEFORE UPDATE OF state ON claimd.job FOR EACH ROW"
                     " EXECUTE FUNCTION edges.updated()");
     sql_run(f->sql, "CREATE TRIGGER edge_ended BEFORE INSERT ON claimd.job_history FOR EACH ROW"

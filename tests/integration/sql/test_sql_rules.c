@@ -204,9 +204,10 @@ START_TEST(J2_a_producer_s_own_types_run_neither_in_the_rules_nor_as_the_owner)
     (void)side_run(db, "CREATE TABLE public.ran (as_user name)");
     (void)side_run(db, "GRANT INSERT ON public.ran TO PUBLIC");
     (void)side_run(db, "SET ROLE claimd_producer");
-    (void)side_run(db, "CREATE FUNCTION pg_temp.took(value pg_catalog.text) RETURNS boolean LANGUAGE"
-                       " plpgsql AS $$ BEGIN INSERT INTO public.ran VALUES (current_user);"
-                       " RETURN true; END $$");
+    (void)side_run(db,
+                   "CREATE FUNCTION pg_temp.took(value pg_catalog.text) RETURNS boolean LANGUAGE"
+                   " plpgsql AS $$ BEGIN INSERT INTO public.ran VALUES (current_user);"
+                   " RETURN true; END $$");
     (void)side_run(db, "CREATE DOMAIN pg_temp.text AS pg_catalog.text CHECK (pg_temp.took(VALUE))");
     (void)side_run(db, "INSERT INTO claimd.job (kind) VALUES ('a')");
     (void)side_run(db, "SELECT claimd.enqueue('a')::pg_catalog.text");

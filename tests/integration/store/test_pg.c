@@ -149,8 +149,8 @@ END_TEST
 /* The error comes after all results, in place of the sync's commit. */
 START_TEST(a_commit_that_is_refused_is_no_success)
 {
-    static const struct pg_statement twice = {"twice", "INSERT INTO public.deferred VALUES (1), (1)", NULL,
-                                              0};
+    static const struct pg_statement twice = {
+        "twice", "INSERT INTO public.deferred VALUES (1), (1)", NULL, 0};
     struct pg *side = side_open(NULL);
     (void)side_run(side, "CREATE TABLE deferred (n int UNIQUE DEFERRABLE INITIALLY DEFERRED)");
     struct reply bad = {0};

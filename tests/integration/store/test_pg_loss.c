@@ -147,6 +147,29 @@ START_TEST(an_abandoned_claim_does_not_survive_its_deadline)
 }
 END_TEST
 
+/* Else the old backend would live on, and commit later. */
+START_TEST(J1_the_old_backend_is_ended_by_postgresqls_own_function)
+{
+    struct pg *side = side_open(NULL);
+    struct reply r = {0};
+    int old_pid = pg_backend_pid(pg);
+    (void)side_run(side, "CREATE SEQUENCE public.runs");
+    (void)side_run(side, "CREATE FUNCTION public.pg_terminate_backend(integer, integer) RETURNS "
+                         "boolean LANGUAGE sql RETURN nextval('public.runs') > 0");
+    (void)side_run(side, "SELECT claimd.enqueue('noop')::text");
+    (void)side_run(side, "BEGIN");
+    (void)side_run(side, "SELECT 1 FROM claimd.job FOR UPDATE");
+    must_send(&r, CLAIM, 300 * US_PER_MS);
+    RUN_UNTIL(r.calls == 1);
+    ck_assert_int_eq(r.st, STATUS_UNKNOWN);
+    ck_assert_int_eq(count_backends(side, old_pid), 0);
+    (void)side_run(side, "COMMIT");
+    ck_assert_str_eq(side_run(side, "SELECT is_called::text FROM public.runs").text, "false");
+    ck_assert_str_eq(side_run(side, "SELECT state FROM claimd.job").text, "available");
+    pg_close(side);
+}
+END_TEST
+
 START_TEST(unknown_is_not_said_while_the_old_backend_is_there)
 {
     struct pg *side = side_open(NULL);
@@ -464,6 +487,7 @@ int main(void)
     tcase_set_timeout(loss, 30);
     tcase_add_test(loss, an_abandoned_claim_does_not_survive_its_deadline);
     tcase_add_test(loss, unknown_is_not_said_while_the_old_backend_is_there);
+    tcase_add_test(loss, J1_the_old_backend_is_ended_by_postgresqls_own_function);
     tcase_add_test(loss, D1_a_terminated_backend_is_replaced_and_listens_again);
     tcase_add_test(loss, a_session_that_ends_within_a_request_undoes_it);
     tcase_add_test(loss, a_reply_that_came_while_we_did_not_look_counts);
