@@ -18,6 +18,7 @@
 \set ON_ERROR_STOP on
 \set QUIET on
 BEGIN;
+SET LOCAL search_path = pg_catalog, pg_temp; -- what others may have put into `public` must not run as a superuser
 SET LOCAL password_encryption = 'scram-sha-256';
 SET LOCAL client_min_messages = warning;
 
