@@ -32,6 +32,8 @@ enum status doctor_daemons(struct report *r, const struct config *config, struct
 enum status doctor_commit(struct report *r, struct admin *a, struct err *err) MUST_USE;
 /* Schedules that fail, or that nobody fires. */
 enum status doctor_schedules(struct report *r, struct admin *a, struct err *err) MUST_USE;
+/* Triggers of others on claimd's tables that would find their tables by the session's path. */
+enum status doctor_triggers(struct report *r, struct admin *a, struct err *err) MUST_USE;
 void doctor_redis(struct report *r, const struct config *config);
 void doctor_plugins(struct report *r, const struct config *config);
 void doctor_worker(struct report *r, const struct config *config, const char *who);

@@ -406,16 +406,28 @@ START_TEST(some_workers_without_votes_are_a_warning)
 }
 END_TEST
 
-/* A minute late, as far as this session sees. */
+/* A server of this test's, a minute late, which takes the place of the one that all share. */
+static struct pg_server late;
+
 static void given_late_postgresql(void)
 {
-    char *end = ctl.conninfo + strlen(ctl.conninfo);
-    ctl_sql("CREATE SCHEMA late");
-    ctl_sql("CREATE FUNCTION late.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS "
-            "$$SELECT pg_catalog.clock_timestamp() - interval '1 min'$$");
-    (void)snprintf(end, sizeof ctl.conninfo - (size_t)(end - ctl.conninfo),
-                   " options='-c search_path=late,pg_catalog'");
-    ctl_sql("UPDATE claimd.worker SET beat_at = now() - interval '1 min'");
+    static char preload[SERVER_PATH_MAX];
+    static char clock[SERVER_PATH_MAX];
+    static const char *const env[] = {preload, clock, NULL};
+    static const int64_t late_us = -60 * US_PER_S;
+    char dir[SERVER_PATH_MAX + 32];
+    const char *file = ctl_write_file("clock", (const char *)&late_us, sizeof late_us);
+    (void)snprintf(preload, sizeof preload, "LD_PRELOAD=%s", CLOCK_SHIM);
+    (void)snprintf(clock, sizeof clock, "CLOCK_SHIM_FILE=%s", file);
+    (void)snprintf(dir, sizeof dir, "%s/late-%d", world.dir, (int)getpid());
+    ck_assert_int_eq(pg_server_start_env(dir, false, env, &late, NULL), STATUS_OK);
+    (void)snprintf(world.conninfo, sizeof world.conninfo, "%s", late.conninfo);
+    (void)snprintf(ctl.conninfo, sizeof ctl.conninfo, "%s", late.conninfo);
+    ck_assert_int_eq(ctl_exit("db", "migrate"), 0);
+    ctl_sql("ALTER TABLE claimd.worker ALTER built_for SET DEFAULT 9999");
+    ctl_sql("ALTER TABLE claimd.scheduler ALTER built_for SET DEFAULT 9999");
+    ctl_sql(INSERT_WORKER);
+    ctl_sql(INSERT_SCHEDULER);
 }
 
 START_TEST(a_clock_of_postgresql_that_is_off_fails_unless_no_daemon_sees_it)
@@ -426,6 +438,25 @@ START_TEST(a_clock_of_postgresql_that_is_off_fails_unless_no_daemon_sees_it)
     ctl_sql("UPDATE claimd.worker SET clock_ahead_us = -60000000");
     doctor_exits(1);
     assert_line("FAIL", "clock", "-60.0 s against this host; 1 of 2 daemons see it off by 5 s");
+    pg_server_stop(&late);
+}
+END_TEST
+
+START_TEST(J1_a_trigger_of_others_without_a_path_of_its_own_is_a_warning)
+{
+    doctor_exits(0);
+    ck_assert_ptr_null(strstr(ctl_text(), "triggers"));
+    ctl_sql("CREATE FUNCTION public.audit() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RETURN NEW; END $$");
+    ctl_sql("CREATE TRIGGER audited AFTER INSERT ON claimd.job_history FOR EACH ROW EXECUTE "
+            "FUNCTION public.audit()");
+    doctor_exits(0);
+    assert_line("warn", "triggers",
+                "trigger audited of table claimd.job_history calls "
+                "public.audit(), which has no search_path of its own");
+    ctl_sql("ALTER FUNCTION public.audit() SET search_path = pg_catalog, public");
+    doctor_exits(0);
+    ck_assert_ptr_null(strstr(ctl_text(), "triggers"));
 }
 END_TEST
 
@@ -555,6 +586,7 @@ int main(void)
     tcase_add_test(tests, some_workers_without_votes_are_a_warning);
     tcase_add_test(tests, a_clock_of_postgresql_that_is_off_fails_unless_no_daemon_sees_it);
     tcase_add_test(tests, one_daemon_whose_clock_is_another_is_a_warning);
+    tcase_add_test(tests, J1_a_trigger_of_others_without_a_path_of_its_own_is_a_warning);
     tcase_add_test(tests, G8_full_passes_that_take_long_or_do_not_end_are_a_warning);
     tcase_add_test(tests, a_lane_that_gets_no_turn_is_named_as_starved);
     tcase_add_test(tests, a_full_disk_fails);
