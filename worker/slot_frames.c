@@ -6,6 +6,10 @@
 
 #include <stdio.h>
 
+/* A runner that waits for room in the ring nudges again and again, but its socket soon takes no
+ * more. */
+#define VAIN_NUDGES_MAX 10000
+
 void slot_set_recycling(struct slot *s, int jobs_max, int64_t age_us)
 {
     s->options.jobs_max = jobs_max;
@@ -56,6 +60,12 @@ static enum status take_nudge(struct slot *s, const char *body, size_t len, stru
         return st;
     }
     slot_take_results(s);
+    bool is_vain = s->child.jobs_done == s->child.nudged_done;
+    s->child.vain_nudges = is_vain ? s->child.vain_nudges + 1 : 0;
+    s->child.nudged_done = s->child.jobs_done;
+    if (s->child.vain_nudges > VAIN_NUDGES_MAX) {
+        return err_fail(err, STATUS_INVALID, "%d nudges without a result", VAIN_NUDGES_MAX);
+    }
     if (leaving && slot_is_up(s)) {
         slot_retire(s, true);
     }

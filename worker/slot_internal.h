@@ -56,6 +56,8 @@ struct slot_child {
     int hello_renewals;
     int64_t started_us;
     int jobs_done;
+    int vain_nudges; /* in a row, without a result in between … */
+    int nudged_done; /* … of jobs_done at the last nudge */
 };
 
 struct slot_job {

@@ -233,6 +233,20 @@ static void wait_for_ever(void)
     }
 }
 
+static enum claimd_outcome nudge_for_ever(void)
+{
+    struct buf nudges = BUF_INIT(FRAME_MAX);
+    for (int i = 0; i < 1000; i++) {
+        if (nudge_frame_put(&nudges, false, NULL) != STATUS_OK) {
+            break;
+        }
+    }
+    while (write(RUNNER_FD_FRAMES, buf_at(&nudges), nudges.len) > 0) {
+    }
+    buf_release(&nudges);
+    return CLAIMD_FAIL;
+}
+
 /* {"what": N}: writes where only claimd does, and then crashes, stays or returns. */
 static enum claimd_outcome wipe(const struct claimd_context *job)
 {
@@ -266,6 +280,8 @@ static enum claimd_outcome wipe(const struct claimd_context *job)
         wipe_others(page, mine);
         wait_for_ever();
         break;
+    case 6: /* keeps the worker busy with nothing */
+        return nudge_for_ever();
     default: /* what the worker has mapped would be gone */
         return ftruncate(RUNNER_FD_PAGE, 0) == 0 ? CLAIMD_FAIL : claimd_done(job, "\"sealed\"");
     }

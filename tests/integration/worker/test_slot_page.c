@@ -81,11 +81,22 @@ START_TEST(G6_a_file_that_says_hello_in_its_runners_name_is_told_and_can_be_left
 }
 END_TEST
 
-START_TEST(a_page_can_not_be_made_shorter)
+START_TEST(G5_a_run_that_nudges_without_end_is_killed)
 {
     open_slot();
     RUN_UNTIL(is_idle());
     (void)run("wipe", "{\"what\": 6}", &t);
+    RUN_UNTIL(t.ends == 1);
+    ck_assert_int_eq(t.end, SLOT_DIED);
+    ck_assert_ptr_nonnull(strstr(t.death, "nudges without a result"));
+}
+END_TEST
+
+START_TEST(a_page_can_not_be_made_shorter)
+{
+    open_slot();
+    RUN_UNTIL(is_idle());
+    (void)run("wipe", "{\"what\": 7}", &t);
     RUN_UNTIL(t.ends == 1);
     ck_assert_int_eq(t.end, SLOT_RESULT);
     ck_assert_str_eq(t.result, "\"sealed\"");
@@ -105,6 +116,7 @@ int main(void)
     tcase_add_test(
         c, A2_jobs_whose_places_are_whole_come_back_when_the_page_is_written_over_before_them);
     tcase_add_test(c, G6_a_file_that_says_hello_in_its_runners_name_is_told_and_can_be_left_out);
+    tcase_add_test(c, G5_a_run_that_nudges_without_end_is_killed);
     tcase_add_test(c, a_page_can_not_be_made_shorter);
     suite_add_tcase(s, c);
     return suite_run(s);
