@@ -38,19 +38,19 @@ static void release_page(struct slot *s)
  * handler that made it shorter would end us by SIGBUS. */
 static enum status make_page(struct slot *s, struct err *err)
 {
-    autoclose int fd = memfd_create("claimd-runner", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0 || ftruncate(fd, RUNNER_PAGE_SIZE) != 0 ||
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "shared page of a runner");
+    int fd = memfd_create("claimd-runner", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    void *at = MAP_FAILED;
+    if (fd >= 0 && ftruncate(fd, RUNNER_PAGE_SIZE) == 0 &&
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
+        at = mmap(NULL, RUNNER_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     }
-    void *at = mmap(NULL, RUNNER_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED) {
-        return err_fail_sys(err, STATUS_NOMEM, errno, "shared page of a runner");
+        close_slot(&fd);
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "shared page of a runner");
     }
     release_page(s);
     s->page = at;
     s->page_fd = fd;
-    fd = -1;
     return STATUS_OK;
 }
 
