@@ -73,6 +73,9 @@ struct planted {
     IDLE_ROW("400", ms, "49", "00", "6", "null", "'available'", "0", queue)       \
     IDLE_ROW("410", ms, "49", "00", "6", "'available'", "'running'", "48", queue) \
     IDLE_ENDS("52", until, "6", "48", queue)
+#define SCALE_1 "'time_scale':1,'constants':{'T':10000000000"
+#define SCALE_QUARTER \
+    "'time_scale':0.25,'constants':{'T':10000000000,'X':15000000000,'stale':8000000000"
 
 static const struct planted planted[] = {
     {"nothing", NULL, LOG, NULL, ""},
@@ -207,6 +210,11 @@ static const struct planted planted[] = {
     {"a worker is taken for dead since PostgreSQL was away", "K5/S19", HISTORY, NULL, ""},
     {"overtaken in its lane", "K5/L3", FINAL, NULL, ""},
     {"a retry whose insert was answered after its first attempt", NULL, FINAL, NULL, ""},
+    {"overtaken at first, then its queue stands still", NULL, FINAL, NULL, ""},
+    {"overtaken, the table worker being locked", NULL, FINAL, NULL, ""},
+    {"overtaken while a claim is in doubt", NULL, RUN, SCALE_1, SCALE_QUARTER},
+    {"overtaken after a claim was in doubt", "K5/L3", RUN, SCALE_1, SCALE_QUARTER},
+    {"overtaken by a quarter of all times", "K5/L3", RUN, SCALE_1, SCALE_QUARTER},
     /* K6, K7 */
     {"a handler outlives its worker", "K6/A1", LEDGER, NULL,
      "{'t':5000000000,'job':1,'fence':10,'attempt':1,'op':'effect','as':'done','sha':'s1'}\n"},
@@ -276,6 +284,7 @@ static const struct planted planted[] = {
 #define BATCH "{'t':1,'op':'batch','ph':'ok','batch':1,'jobs':[20],'follow_n':121}\n"
 #define AFTER "{'t':1,'op':'after','ph':'ok','job':21,'after':[20]}\n"
 
+/* Job 5 was to be had at 30 s, before the three others. */
 #define LANE_FINAL_OF(job, fence) \
     "{'job':" job ",'kind':'x','queue':'q','priority':4,'state':'completed','fence':" fence "}\n"
 #define LANE_FINAL           \
@@ -287,11 +296,14 @@ static const struct planted planted[] = {
     LANE_ACKED_OF("30000000000", "5") \
     LANE_ACKED_OF("31000000000", "6") \
     LANE_ACKED_OF("31000000001", "7") LANE_ACKED_OF("31000000002", "8")
-#define LANE_CLAIMS                                                               \
-    "{'t':32000000000,'p':'w.2','op':'claim','ph':'ok','job':6,'f':51,'att':1}\n" \
-    "{'t':32000000000,'p':'w.2','op':'claim','ph':'ok','job':7,'f':50,'att':1}\n" \
-    "{'t':32000000000,'p':'w.2','op':'claim','ph':'ok','job':8,'f':49,'att':1}\n" \
-    "{'t':41000000000,'p':'w.2','op':'claim','ph':'ok','job':5,'f':52,'att':2}\n"
+#define LANE_CLAIMS(others, late)                                                         \
+    "{'t':" others "000000000,'p':'w.2','op':'claim','ph':'ok','job':6,'f':51,'att':1}\n" \
+    "{'t':" others "000000000,'p':'w.2','op':'claim','ph':'ok','job':7,'f':50,'att':1}\n" \
+    "{'t':" others "000000000,'p':'w.2','op':'claim','ph':'ok','job':8,'f':49,'att':1}\n" \
+    "{'t':" late "000000000,'p':'w.2','op':'claim','ph':'ok','job':5,'f':52,'att':2}\n"
+#define LANE_CUT_OFF                                                  \
+    "{'t':31000000000,'ph':'inv','x':'net_hole','target':'w1-pg0'}\n" \
+    "{'t':37000000000,'ph':'ok','x':'net_hole','target':'w1-pg0'}\n"
 #define PAUSED(what, name) "{'t':109000000000,'op':'pause','ph':'ok','" what "':'" name "'}\n"
 
 /* What the change of this name adds elsewhere. */
@@ -321,13 +333,34 @@ static const struct {
     {"a job after the end of the one before it", ACKED, AFTER},
     {"overtaken in its lane", ACKED, LANE_ACKED},
     {"overtaken in its lane", FINAL, LANE_FINAL},
-    {"overtaken in its lane", HISTORY, LANE_CLAIMS},
+    {"overtaken in its lane", HISTORY, LANE_CLAIMS("35", "41")},
+    {"overtaken at first, then its queue stands still", ACKED, LANE_ACKED},
+    {"overtaken at first, then its queue stands still", FINAL, LANE_FINAL},
+    {"overtaken at first, then its queue stands still", HISTORY, LANE_CLAIMS("32", "41")},
+    {"overtaken, the table worker being locked", ACKED, LANE_ACKED},
+    {"overtaken, the table worker being locked", FINAL, LANE_FINAL},
+    {"overtaken, the table worker being locked", HISTORY, LANE_CLAIMS("41", "60")},
+    {"overtaken, the table worker being locked", NEMESIS,
+     "{'t':33000000000,'ph':'inv','x':'pg_lock_table','target':'worker'}\n"
+     "{'t':40000000000,'ph':'ok','x':'pg_lock_table','target':'worker'}\n"},
+    {"overtaken while a claim is in doubt", ACKED, LANE_ACKED},
+    {"overtaken while a claim is in doubt", FINAL, LANE_FINAL},
+    {"overtaken while a claim is in doubt", HISTORY, LANE_CLAIMS("33", "37")},
+    {"overtaken while a claim is in doubt", NEMESIS, LANE_CUT_OFF},
+    {"overtaken after a claim was in doubt", ACKED, LANE_ACKED},
+    {"overtaken after a claim was in doubt", FINAL, LANE_FINAL},
+    {"overtaken after a claim was in doubt", HISTORY, LANE_CLAIMS("35", "41")},
+    {"overtaken after a claim was in doubt", NEMESIS, LANE_CUT_OFF},
+    {"overtaken by a quarter of all times", ACKED, LANE_ACKED},
+    {"overtaken by a quarter of all times", FINAL, LANE_FINAL},
+    {"overtaken by a quarter of all times", HISTORY, LANE_CLAIMS("34", "38")},
     {"a retry whose insert was answered after its first attempt", FINAL, LANE_FINAL},
     {"a retry whose insert was answered after its first attempt", ACKED, LANE_ACKED},
     {"a retry whose insert was answered after its first attempt", HISTORY,
-     LANE_CLAIMS "{'t':29000000000,'p':'w.2','op':'claim','ph':'ok','job':5,'f':48,'att':1}\n"
-                 "{'t':29100000000,'p':'w.2','op':'fail','ph':'inv','job':5,'f':48}\n"
-                 "{'t':29200000000,'p':'w.2','op':'fail','ph':'ok','job':5,'f':48}\n"},
+     LANE_CLAIMS("35",
+                 "41") "{'t':29000000000,'p':'w.2','op':'claim','ph':'ok','job':5,'f':48,'att':1}\n"
+                       "{'t':29100000000,'p':'w.2','op':'fail','ph':'inv','job':5,'f':48}\n"
+                       "{'t':29200000000,'p':'w.2','op':'fail','ph':'ok','job':5,'f':48}\n"},
     {"busy beside due", HISTORY, "{'t':110500000000,'p':'w.5','op':'spare','ph':'ok','n':0}\n"},
     {"idle beside due, twice for a second", HISTORY,
      "{'t':116000000000,'p':'w.5','op':'spare','ph':'ok','n':0}\n"
