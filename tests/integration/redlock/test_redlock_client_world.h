@@ -16,7 +16,7 @@ struct client_world {
     struct redis_server servers[REDLOCK_NODES_MAX];
     size_t count;
     struct redlock_node nodes[REDLOCK_NODES_MAX];
-    char urls[REDLOCK_NODES_MAX][64];
+    char urls[REDLOCK_NODES_MAX][sizeof "unix:" + 108];
     struct redlock_options options;
     struct redlock *client;
 };
