@@ -133,15 +133,15 @@ END_TEST
 START_TEST(one_row_of_a_transaction_that_works_on_is_fed_after_its_commit)
 {
     given_leader();
-    sql_run(other, "BEGIN; INSERT INTO claimd.job (kind) VALUES ('noop')");
+    sql_run(other, "BEGIN");
+    int64_t id = sql_i64(other, "INSERT INTO claimd.job (kind) VALUES ('noop') RETURNING id");
     sql_send(other, "SELECT pg_sleep(1.5)");
     fed_one();
-    ck_assert(drain_hints("default", 1));
+    ck_assert(drain_hints("default", 1)); /* a look behind the cursor may push it once more */
     sql_wait(other);
+    ck_assert(!is_fed(id));
     sql_run(other, "COMMIT");
-    int64_t start_us = clock_boot_us();
-    ck_assert(WAIT_UNTIL(hints_in("default") == 1, SOON_US));
-    ck_assert_int_lt(clock_boot_us() - start_us, 5 * US_PER_S);
+    ck_assert(WAIT_UNTIL(is_fed(id), SOON_US));
 }
 END_TEST
 

@@ -7,6 +7,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #define TICK_US ((int64_t)(SCALE * US_PER_S))
@@ -177,6 +178,31 @@ static void masters_away(int64_t us)
     ck_assert(WAIT_UNTIL(is_fed(id), SOON_US));
 }
 
+/* A recovery that follows no failure since the lead was lost; others are as it should be: the first
+ * full pass of the new lead may fail as well. */
+static bool counts_failures_before_the_lead(void)
+{
+    char path[SERVER_PATH_MAX + 64];
+    char line[8192];
+    bool has_failed = false;
+    bool is_counted = false;
+    (void)snprintf(path, sizeof path, "%s/claimd-scheduler-0.log", fleet.dir);
+    FILE *f = fopen(path, "re");
+    ck_assert_ptr_nonnull(f);
+    while (fgets(line, sizeof line, f) != NULL) {
+        if (strstr(line, "event=leader_lost") != NULL) {
+            has_failed = false;
+        } else if (strstr(line, "event=full_pass_failed") != NULL) {
+            has_failed = true;
+        } else if (strstr(line, "event=full_pass_recovered") != NULL) {
+            is_counted = is_counted || !has_failed;
+            has_failed = false;
+        }
+    }
+    (void)fclose(f);
+    return is_counted;
+}
+
 /* leader_lost has ended it. */
 START_TEST(a_scheduler_that_leads_again_does_not_count_the_full_passes_that_failed_before)
 {
@@ -189,7 +215,7 @@ START_TEST(a_scheduler_that_leads_again_does_not_count_the_full_passes_that_fail
     ck_assert(WAIT_UNTIL(is_fed_to("default", 100), SOON_US));
     pop_hints("default", 50); /* which only a full pass can know */
     ck_assert(WAIT_UNTIL(is_fed_to("default", 100), SOON_US));
-    ck_assert(!scheduler_said("event=full_pass_recovered"));
+    ck_assert(!counts_failures_before_the_lead());
 }
 END_TEST
 
