@@ -43,14 +43,17 @@ void operator_write(const struct fleet *f, const char *name, const char *text, m
     ck_assert_int_eq(chmod(path, mode), 0);
 }
 
+/* Programs that are to find no PostgreSQL give up soon; commands of a busy machine find theirs. */
+#define REFUSED "CLAIMD_POSTGRES_TIMEOUT_MS=800"
+#define PATIENT "CLAIMD_POSTGRES_TIMEOUT_MS=30000"
+
 /* The variables of the case, then those that every program needs: the first of a name counts. */
-static void make_env(const struct fleet *f, const char *env, struct call *call)
+static void make_env(const struct fleet *f, const char *env, const char *timeout, struct call *call)
 {
-    static const char common[] = "CLAIMD_POSTGRES_TIMEOUT_MS=800\n"
-                                 "CLAIMD_WORKER_STATE_DIR=@/state-operator\n"
+    static const char common[] = "CLAIMD_WORKER_STATE_DIR=@/state-operator\n"
                                  "CLAIMD_WORKER_HTTP_LISTEN=\n"
                                  "CLAIMD_SCHEDULER_HTTP_LISTEN=";
-    const char *const lists[] = {env, common};
+    const char *const lists[] = {env, timeout, common};
     size_t n = 0;
     for (size_t i = 0; i < ARRAY_COUNT(lists); i++) {
         for (const char *at = lists[i]; *at != '\0'; at += *at == '\n' ? 1 : 0) {
@@ -67,7 +70,7 @@ static void make_env(const struct fleet *f, const char *env, struct call *call)
 }
 
 static void make_call(const struct fleet *f, enum program p, const char *config, const char *env,
-                      const char *words, struct call *call)
+                      const char *timeout, const char *words, struct call *call)
 {
     size_t n = 3;
     char *rest = NULL;
@@ -84,7 +87,7 @@ static void make_call(const struct fleet *f, enum program p, const char *config,
         call->argv[n++] = word;
     }
     call->argv[n] = NULL;
-    make_env(f, env, call);
+    make_env(f, env, timeout, call);
 }
 
 static int run(const struct call *call, struct buf *out)
@@ -101,7 +104,7 @@ int operator_run(const struct fleet *f, enum program p, const char *config, cons
                  struct buf *out)
 {
     struct call call;
-    make_call(f, p, config, env, p == CTL ? "stats" : "", &call);
+    make_call(f, p, config, env, REFUSED, p == CTL ? "stats" : "", &call);
     return run(&call, out);
 }
 
@@ -109,7 +112,7 @@ int operator_ctl(const struct fleet *f, const char *config, const char *env, con
                  struct buf *out)
 {
     struct call call;
-    make_call(f, CTL, config, env, words, &call);
+    make_call(f, CTL, config, env, PATIENT, words, &call);
     return run(&call, out);
 }
 
@@ -119,7 +122,7 @@ pid_t operator_start(const struct fleet *f, enum program p, const char *config, 
     struct call call;
     struct err err = {0};
     pid_t pid = 0;
-    make_call(f, p, config, env, "", &call);
+    make_call(f, p, config, env, REFUSED, "", &call);
     ck_assert_msg(program_start(call.argv, call.env, log, &pid, &err) == STATUS_OK, "%s", err.msg);
     return pid;
 }

@@ -59,8 +59,9 @@ static void teardown(void)
     fleet_stop(&fleet);
 }
 
-/* 200 a second are run, and somebody new is found within a second. */
-#define SOON_RUNS 400
+/* Half of a flood: who waits for its end has all of it before him. At 200 runs a second, which no
+ * machine exceeds, it is 5 s; a tenant that is new is found within a second. */
+#define SOON_RUNS (FLOOD / 2)
 
 static void few_after_flood(const char *flood)
 {
@@ -151,15 +152,16 @@ END_TEST
 /* ---- urgent ones ---- */
 
 #define URGENT_ONES 20
-#define FEW_RUNS 5 /* of two runners at 10 ms each; 8 more are claimed ahead */
+#define PASSED_MIN 3 /* of the eight or so that are claimed ahead; one may be in the other slot */
 
-/* Runs that ended between its claim and its end. */
-static int64_t runs_of_others(int64_t id)
+/* Jobs that were claimed before it, and did not end before it. */
+static int64_t passed_by(int64_t id)
 {
     return sql_i64(fleet.sql,
-                   "SELECT count(*) FROM claimd.job_history u JOIN claimd.job_history o ON"
-                   " o.finalized_at > u.attempted_at AND o.finalized_at < u.finalized_at WHERE"
-                   " u.id = %lld",
+                   "SELECT count(*) FROM claimd.job_history u, (SELECT attempted_at, finalized_at"
+                   " FROM claimd.job_history UNION ALL SELECT attempted_at, 'infinity' FROM"
+                   " claimd.job WHERE state = 'running') o WHERE u.id = %lld AND"
+                   " o.attempted_at < u.attempted_at AND o.finalized_at > u.finalized_at",
                    (long long)id);
 }
 
@@ -167,20 +169,20 @@ START_TEST(feat_B4_an_urgent_job_passes_those_that_were_claimed_ahead)
 {
     enqueue("NULL", "", FLOOD);
     ck_assert(WAIT_UNTIL(ended("true") > 200, SOON_US));
-    int quick = 0;
+    int passes = 0;
     for (int i = 0; i < URGENT_ONES; i++) {
         int64_t id = sql_i64(fleet.sql, "SELECT claimd.enqueue('noop', priority => 0)");
         ck_assert(
             WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE id = %lld",
                                (long long)id) == 1,
                        SOON_US));
-        int64_t runs = runs_of_others(id);
-        (void)printf("%lld ", (long long)runs);
-        quick += runs <= FEW_RUNS;
+        int64_t passed = passed_by(id);
+        (void)printf("%lld ", (long long)passed);
+        passes += passed >= PASSED_MIN;
     }
-    (void)printf("runs of others between claim and end\n");
+    (void)printf("jobs that were claimed before it and ended after it\n");
     ck_assert_int_gt(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job"), 0);
-    ck_assert_int_ge(quick, URGENT_ONES / 2);
+    ck_assert_int_ge(passes, URGENT_ONES / 4); /* now and then there are fewer ahead */
 }
 END_TEST
 

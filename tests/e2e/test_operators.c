@@ -25,14 +25,15 @@ static void teardown(void)
     fleet_stop(&f);
 }
 
-/* The exit code; `part` (or NULL) was printed. */
-static int says(const char *words, const char *part)
+/* The exit code. */
+static int says(const char *words)
 {
     autobuf struct buf out = BUF_INIT(OPERATOR_OUTPUT_MAX);
     int code = operator_ctl(&f, "config.json", "", words, &out);
     ck_assert_int_eq(buf_append(&out, "", 1, NULL), STATUS_OK);
-    ck_assert_msg(part == NULL || strstr(buf_at(&out), part) != NULL, "%s: %.3000s", words,
-                  buf_at(&out));
+    if (code != 0) {
+        (void)printf("%s: exit %d: %.3000s\n", words, code, buf_at(&out));
+    }
     return code;
 }
 
@@ -69,14 +70,14 @@ START_TEST(verify_finds_nothing_after_a_day_with_deaths)
                                         "'crash_segv'") == 0,
                          SOON_US));
     sql_run(f.sql, "SELECT claimd.cancel(id) FROM claimd.job");
-    ck_assert_int_eq(says("db verify --after 20s", NULL), 0);
+    ck_assert_int_eq(says("db verify --after 20s"), 0);
     ck_assert_int_eq(open_jobs(), 0);
 }
 END_TEST
 
 START_TEST(results_that_can_not_be_committed_are_named_with_postgresqls_reason)
 {
-    ck_assert(WAIT_UNTIL(says("doctor", NULL) == 0, SOON_US));
+    ck_assert(WAIT_UNTIL(says("doctor") == 0, SOON_US));
     sql_run(f.sql, "CREATE FUNCTION claimd.no_more() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
                    "RAISE EXCEPTION USING ERRCODE = '53100', MESSAGE = 'no space is left'; END $$");
     sql_run(f.sql, "CREATE TRIGGER no_more BEFORE INSERT ON claimd.job_history FOR EACH ROW "
@@ -91,13 +92,13 @@ START_TEST(results_that_can_not_be_committed_are_named_with_postgresqls_reason)
     ck_assert(doctor_names("no space is left"));
     sql_run(f.sql, "DROP TRIGGER no_more ON claimd.job_history");
     fleet_wait_finished(&f, 3, "completed", SOON_US);
-    ck_assert(WAIT_UNTIL(says("doctor", NULL) == 0, SOON_US));
+    ck_assert(WAIT_UNTIL(says("doctor") == 0, SOON_US));
 }
 END_TEST
 
 START_TEST(lock_nodes_that_are_gone_are_named_by_the_workers_that_need_them)
 {
-    ck_assert(WAIT_UNTIL(says("doctor", NULL) == 0, SOON_US));
+    ck_assert(WAIT_UNTIL(says("doctor") == 0, SOON_US));
     redis_server_kill(&f.masters[0]);
     redis_server_kill(&f.masters[1]);
     ck_assert(WAIT_UNTIL(doctor_names("all live workers claim nothing"), SOON_US));
@@ -106,11 +107,11 @@ END_TEST
 
 START_TEST(a_stopped_leader_is_named_and_so_is_its_loss)
 {
-    ck_assert(WAIT_UNTIL(says("doctor", NULL) == 0, SOON_US));
+    ck_assert(WAIT_UNTIL(says("doctor") == 0, SOON_US));
     fleet_signal(f.schedulers[0], SIGSTOP);
     ck_assert(WAIT_UNTIL(doctor_names("none is alive"), SOON_US));
     fleet_signal(f.schedulers[0], SIGCONT);
-    ck_assert(WAIT_UNTIL(says("doctor", NULL) == 0, SOON_US));
+    ck_assert(WAIT_UNTIL(says("doctor") == 0, SOON_US));
 }
 END_TEST
 
