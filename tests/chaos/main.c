@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * claimd-chaos: real processes, random faults from a seed, a verdict. docs/reliability.md. */
+#include "chaos/drawn.h"
 #include "chaos/nemesis.h"
 #include "chaos/run.h"
 
@@ -18,6 +19,12 @@ int main(int argc, char **argv)
     }
     if (options.is_help) {
         (void)fputs(options_usage(), stdout);
+        return 0;
+    }
+    if (options.is_list && options.world > 0) {
+        static struct drawn drawn;
+        drawn_draw(&drawn, options.world);
+        drawn_print(&drawn);
         return 0;
     }
     if (options.is_list) {

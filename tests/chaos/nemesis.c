@@ -77,6 +77,19 @@ enum status nemeses_init(struct nemeses *ns, const struct options *options, stru
     return STATUS_OK;
 }
 
+void nemeses_thin(struct nemeses *ns, uint64_t seed, int percent)
+{
+    struct rand r;
+    size_t count = 0;
+    rand_seed(&r, seed);
+    for (size_t i = 0; i < ns->count; i++) {
+        if (rand_below(&r, 100) < percent) {
+            ns->all[count++] = ns->all[i];
+        }
+    }
+    ns->count = count;
+}
+
 static void list_one(const struct nemesis_def *d)
 {
     char last[32] = "";

@@ -82,6 +82,8 @@ struct nemeses {
 enum status nemeses_init(struct nemeses *ns, const struct options *options,
                          struct err *err) MUST_USE;
 void nemeses_list(void); /* to stdout */
+/* Leaves about so many of them, by that seed. */
+void nemeses_thin(struct nemeses *ns, uint64_t seed, int percent);
 void nemeses_begin(struct nemeses *ns, struct world *w, int64_t now_us);
 void nemeses_tick(struct nemeses *ns, struct world *w, int64_t now_us);
 void nemeses_end(struct nemeses *ns, struct world *w); /* heals all */

@@ -23,6 +23,10 @@ const char *options_usage(void)
            "  --only NAME,…         these faults alone; --list names them\n"
            "  --without NAME,…      not these\n"
            "  --workers N --schedulers N --slots N --rate JOBS_PER_SECOND\n"
+           "  --world N             a world that is drawn from its number: workers, queues, "
+           "limits, "
+           "kinds,\n"
+           "                        load; with the real constants, and faults late in the run\n"
            "  --bug N               first of all: a build with this bug, which must be reported\n"
            "  --folder DIR          history, logs and all that a verdict needs; kept\n"
            "  --keep                the folder stays after a good run, too\n"
@@ -31,7 +35,8 @@ const char *options_usage(void)
            "with "
            "the real\n"
            "                        constants; --only pg,r0,r1+pg,… chooses\n"
-           "  --list                the faults: name, distance in the mean, length, what they are\n"
+           "  --list                the faults: name, distance in the mean, length, what they are; "
+           "or that world\n"
            "The last line is `chaos: OK …` (exit 0) or `chaos: FAILED … seed=S FOLDER` (exit 1).\n";
 }
 
@@ -107,6 +112,9 @@ static enum status read_one(const char *name, const char *value, struct options 
         st = read_i64(name, value, 1, 64, &o->slots, err);
     } else if (strcmp(name, "--rate") == 0) {
         st = read_double(name, value, 0.1, 1000, &o->rate, err);
+    } else if (strcmp(name, "--world") == 0) {
+        st = read_i64(name, value, 1, INT64_MAX, &number, err);
+        o->world = (uint64_t)number;
     } else if (strcmp(name, "--bug") == 0) {
         st = read_i64(name, value, 1, 99, &o->bug, err);
     } else {
@@ -153,7 +161,7 @@ enum status options_read(int argc, char *const *argv, struct options *ret, struc
         }
         i++;
     }
-    if ((seen.has_minutes || o.is_outages) && !seen.has_scale) {
+    if ((seen.has_minutes || o.is_outages || o.world > 0) && !seen.has_scale) {
         o.time_scale = 1;
     }
     *ret = o;

@@ -25,6 +25,7 @@ struct options {
     char folder[SERVER_PATH_MAX];   /* of the run; "" = a new one below $TMPDIR */
     char replay[SERVER_PATH_MAX];   /* check this folder instead */
     int64_t bug;                    /* 0 = none */
+    uint64_t world;                 /* the number of a drawn world; 0 = the usual one */
     bool is_list;
     bool is_help;
     bool is_outages;

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "chaos/calm.h"
+#include "chaos/drawn_load.h"
 #include "chaos/judge.h"
 #include "chaos/load.h"
 #include "chaos/nemesis.h"
@@ -17,8 +18,15 @@
 #define WARM_US (90 * US_PER_S)
 #define PROGRESS_US (15 * US_PER_S)
 
+/* Of a drawn world's storm, so much is without faults: there L9 is judged. */
+#define QUIET_PERCENT 60
+
 struct run {
     const struct options *options;
+    struct drawn drawn; /* if options->world says so */
+    struct options drawn_options;
+    struct world_plan plan; /* of that */
+    char env[DRAWN_WORKERS_MAX][2][DRAWN_ENV_MAX];
     struct world world;
     struct nemeses nemeses; /* none in a run of outages */
     pid_t load;
@@ -31,12 +39,27 @@ static const struct world_plan plan = {
     .queues = {"default", "chaos_a", "chaos_b", TIES_QUEUE},
     .plugins = {{.folder = "plugins", .path = CHAOS_PLUGIN_DIR "/chaos.so"}}};
 
+static const struct world_plugin kinds_plugin = {.folder = "plugins",
+                                                 .path = CHAOS_PLUGIN_DIR "/chaos_kinds.so"};
+
 static volatile sig_atomic_t is_interrupted;
 
 static void on_int(int number)
 {
     (void)number;
     is_interrupted = 1;
+}
+
+/* The usual world's, or the drawn one's. */
+static void get_limits(const struct run *r, json_t **ret_limits, json_t **ret_rates)
+{
+    if (r->options->world > 0) {
+        drawn_limits(&r->drawn, ret_limits, ret_rates);
+        return;
+    }
+    *ret_limits = json_pack("{s:{s:i}, s:{s:i}}", "queues", TIES_QUEUE, TIES_PLACES, "keys",
+                            TIES_KEY, TIES_KEY_PLACES);
+    *ret_rates = json_object();
 }
 
 /* run.json: what a checker must know of the world. */
@@ -49,16 +72,18 @@ static enum status write_settings(struct run *r, struct err *err)
     for (size_t i = 0; i < r->nemeses.count; i++) {
         (void)json_array_append_new(names, json_string(r->nemeses.all[i].def->name));
     }
+    json_t *limits = NULL;
+    json_t *rates = NULL;
+    get_limits(r, &limits, &rates);
     json_t *all = json_pack(
         "{s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:s, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:o,"
-        " s:{s:{s:i}, s:{s:i}}}",
+        " s:o, s:o}",
         "seed", (json_int_t)o->seed, "seconds", (json_int_t)o->seconds, "time_scale", o->time_scale,
         "workers", (json_int_t)o->workers, "schedulers", (json_int_t)o->schedulers, "slots",
         (json_int_t)o->slots, "bug", (json_int_t)o->bug, "conninfo", r->world.conninfo, "constants",
         "ttl_us", (json_int_t)(10 * s), "drift_us", (json_int_t)(0.1 * s + 2000), "stale_us",
         (json_int_t)(8 * s), "beat_us", (json_int_t)(2 * s), "rescue_us", (json_int_t)(15 * s),
-        "full_pass_us", (json_int_t)(30 * s), "nemeses", names, "limits", "queues", TIES_QUEUE,
-        TIES_PLACES, "keys", TIES_KEY, TIES_KEY_PLACES);
+        "full_pass_us", (json_int_t)(30 * s), "nemeses", names, "limits", limits, "rates", rates);
     folder_at(&r->world.folder, "run.json", path, sizeof path);
     int rc = all != NULL ? json_dump_file(all, path, JSON_INDENT(2)) : -1;
     json_decref(all);
@@ -113,7 +138,9 @@ static void storm(struct run *r)
     int64_t begin_us = clock_boot_us();
     int64_t end_us = begin_us + r->options->seconds * US_PER_S;
     int64_t next_us = begin_us + PROGRESS_US;
-    nemeses_begin(&r->nemeses, &r->world, begin_us);
+    int64_t quiet_us =
+        r->options->world > 0 ? r->options->seconds * US_PER_S * QUIET_PERCENT / 100 : 0;
+    nemeses_begin(&r->nemeses, &r->world, begin_us + quiet_us);
     while (clock_boot_us() < end_us && !is_interrupted) {
         world_turn(&r->world);
         nemeses_tick(&r->nemeses, &r->world, clock_boot_us());
@@ -136,12 +163,67 @@ static int64_t strike(struct run *r)
     return last_us > 0 ? last_us : clock_boot_us();
 }
 
-static enum status begin(struct run *r, struct err *err)
+/* Its queues, workers and kinds in place of the usual world's. */
+static void draw_world(struct run *r)
 {
-    enum status st = world_open(&r->world, r->options, &plan, err);
+    struct drawn *d = &r->drawn;
+    if (r->options->world == 0) {
+        return;
+    }
+    drawn_draw(d, r->options->world);
+    drawn_print(d);
+    if (r->options->only[0] == '\0') {
+        nemeses_thin(&r->nemeses, d->number, d->fault_percent);
+    }
+    (void)printf("  faults:");
+    for (size_t i = 0; i < r->nemeses.count; i++) {
+        (void)printf(" %s", r->nemeses.all[i].def->name);
+    }
+    (void)printf("%s\n", r->nemeses.count == 0 ? " none" : "");
+    memset(r->plan.queues, 0, sizeof r->plan.queues);
+    for (size_t i = 0; i < d->queue_count; i++) {
+        r->plan.queues[i] = d->queues[i].name;
+    }
+    r->plan.plugins[1] = kinds_plugin;
+    r->drawn_options = *r->options;
+    r->drawn_options.workers = (int64_t)d->worker_count;
+    r->drawn_options.slots = DRAWN_SLOTS_MAX;
+    r->options = &r->drawn_options;
+}
+
+static void set_workers(struct run *r)
+{
+    size_t worker = 0;
+    for (size_t i = 0; i < r->world.host_count && r->options->world > 0; i++) {
+        struct host *h = &r->world.hosts[i];
+        if (h->role == HOST_WORKER) {
+            drawn_env(&r->drawn, worker, r->env[worker][0], r->env[worker][1]);
+            h->env[0] = r->env[worker][0];
+            h->env[1] = r->env[worker][1];
+            worker++;
+        }
+    }
+}
+
+static enum status begin_load(struct run *r, struct err *err)
+{
+    bool is_drawn = r->options->world > 0;
+    enum status st =
+        is_drawn ? drawn_prepare(&r->drawn, &r->world.sql, err) : ties_prepare(&r->world.sql, err);
     if (st != STATUS_OK) {
         return st;
     }
+    return is_drawn ? drawn_load_start(&r->world, &r->drawn, &r->load, err)
+                    : load_start(&r->world, nemeses_has(&r->nemeses, "slow_commit"), &r->load, err);
+}
+
+static enum status begin(struct run *r, struct err *err)
+{
+    enum status st = world_open(&r->world, r->options, &r->plan, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    set_workers(r);
     st = write_settings(r, err);
     if (st != STATUS_OK) {
         return st;
@@ -153,11 +235,7 @@ static enum status begin(struct run *r, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    st = ties_prepare(&r->world.sql, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return load_start(&r->world, nemeses_has(&r->nemeses, "slow_commit"), &r->load, err);
+    return begin_load(r, err);
 }
 
 static enum status run_it(struct run *r, struct err *err)
@@ -170,6 +248,10 @@ static enum status run_it(struct run *r, struct err *err)
     if (!load_stop(r->load)) {
         world_violation(&r->world, "load", "had to be killed");
     }
+    st = drawn_clear(&r->drawn, &r->world.sql, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
     calm_hurry(&r->world);
     calm_down(&r->calm, &r->world, last_us);
     return row_history_export(&r->world.sql, &r->world.folder, err);
@@ -180,7 +262,7 @@ int run_storm(const struct options *options)
     static struct run r;
     struct err err = {0};
     struct judgement j = {0};
-    r = (struct run){.options = options};
+    r = (struct run){.options = options, .plan = plan};
     (void)signal(SIGINT, on_int);
     (void)signal(SIGTERM, on_int);
     enum status st = options->is_outages ? outages_check(options, &err)
@@ -189,6 +271,7 @@ int run_storm(const struct options *options)
         (void)fprintf(stderr, "claimd-chaos: %s\n", err.msg);
         return 2;
     }
+    draw_world(&r);
     st = run_it(&r, &err);
     if (st == STATUS_OK) {
         st = judge_folder(&r.world.folder, &j, &err);

@@ -17,7 +17,7 @@
 /* Numbers of servers, for links: the Redis, then the seats of PostgreSQL. */
 #define WORLD_SERVERS (WORLD_REDIS + WORLD_PG)
 #define WORLD_HOSTS_MAX 16
-#define WORLD_QUEUES_MAX 12
+#define WORLD_QUEUES_MAX 16
 #define WORLD_PLUGINS_MAX 4
 #define WORLD_NAME_MAX 16
 #define WORLD_NEVER INT64_MAX

@@ -177,6 +177,19 @@ static enum claimd_outcome handle(const struct claimd_context *job)
 /* Crashes of runners that the kit itself kills must not use up what an ordinary job has. */
 #define MANY 1000
 
+#ifdef CHAOS_KINDS
+/* Of drawn worlds: they differ by name alone, and by how long the load has them work. */
+#define ONE(number)                                                                     \
+    {                                                                                   \
+        .name = "k" number, .handle = handle, .max_attempts = MANY, .max_crashes = MANY \
+    }
+#define TEN(tens)                                                                             \
+    ONE(tens "0"), ONE(tens "1"), ONE(tens "2"), ONE(tens "3"), ONE(tens "4"), ONE(tens "5"), \
+        ONE(tens "6"), ONE(tens "7"), ONE(tens "8"), ONE(tens "9")
+
+CLAIMD_PLUGIN(.name = "kinds", .version = "1.0",
+              .kinds = {TEN("0"), TEN("1"), TEN("2"), TEN("3"), TEN("4")})
+#else
 CLAIMD_PLUGIN(.name = "chaos", .version = "1.0",
               .kinds = {
                   {.name = "c_short", .handle = handle, .max_attempts = MANY, .max_crashes = MANY},
@@ -193,3 +206,4 @@ CLAIMD_PLUGIN(.name = "chaos", .version = "1.0",
                    .timeout_ms = 1500,
                    .max_attempts = MANY,
                    .max_crashes = MANY}})
+#endif

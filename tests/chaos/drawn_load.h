@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The load of a drawn world: for each queue a trickle of jobs, and bursts of one kind. In place of
+ * load.h's, and ended by load_stop(), too. */
+#ifndef CLAIMD_TESTS_CHAOS_DRAWN_LOAD_H
+#define CLAIMD_TESTS_CHAOS_DRAWN_LOAD_H
+
+#include "chaos/drawn.h"
+#include "chaos/world.h"
+
+#include <sys/types.h>
+
+enum status drawn_load_start(struct world *w, const struct drawn *d, pid_t *ret_pid,
+                             struct err *err) MUST_USE;
+
+#endif
