@@ -2,6 +2,7 @@
 #include "chaos/drawn.h"
 
 #include "base/rand.h"
+#include "chaos/drawn_dba.h"
 
 #include <assert.h>
 #include <math.h>
@@ -11,7 +12,7 @@
 #define LONGEST_MS 10000
 #define QUICKEST_MS 5.0 /* what a job takes beside its handler, about */
 #define PACE_MAX 60.0   /* jobs per second of one queue: nobody measures speed here */
-#define TRICKLE_PERCENT 25
+#define TRICKLE_MOST 0.25 /* of its pace */
 #define LANES_MIN 33000 /* more than the feed's table has room for */
 #define LANES_MAX 45000
 #define BURST_S 3 /* a burst is worked off in so long, if nothing else comes */
@@ -102,7 +103,8 @@ static void draw_queue(struct drawn *d, struct rand *r, size_t number)
         q->kinds[i] = (size_t)rand_below(r, DRAWN_KINDS);
         ms += (double)d->kinds[q->kinds[i]].ms / (double)q->kind_count;
     }
-    q->trickle = pace_of(d, q, ms) * (double)between(r, 1, TRICKLE_PERCENT) / 100;
+    /* As often a thousandth of what the queue could do as a quarter: workers sleep in most. */
+    q->trickle = pace_of(d, q, ms) * TRICKLE_MOST / pow(10, (double)rand_below(r, 3001) / 1000);
     q->burst = in_percent(r, 70) ? between(r, 2, 100) : 0;
     q->burst_ms = between(r, 4 * BURST_S, 10 * BURST_S) * 1000;
 }
@@ -119,6 +121,7 @@ void drawn_draw(struct drawn *d, uint64_t number)
         draw_queue(d, &r, q);
     }
     d->lanes = in_percent(&r, 5) ? between(&r, LANES_MIN, LANES_MAX) : 0;
+    d->dba = drawn_dba_draw(&r);
 }
 
 /* ---- telling ---- */
@@ -157,6 +160,7 @@ void drawn_print(const struct drawn *d)
 {
     (void)printf("world %llu: %zu workers, %zu queues\n", (unsigned long long)d->number,
                  d->worker_count, d->queue_count);
+    drawn_dba_print(d->dba);
     if (d->lanes > 0) {
         (void)printf("  %d lanes of jobs of `default` that are due in a day\n", d->lanes);
     }

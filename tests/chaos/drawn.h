@@ -51,6 +51,7 @@ struct drawn_worker {
 struct drawn {
     uint64_t number;
     int fault_percent; /* of all faults, so many strike in it */
+    unsigned dba;      /* drawn_dba.h */
     int lanes;         /* of jobs that are due in a day, each in a lane of its own; 0 = none */
     struct drawn_kind kinds[DRAWN_KINDS];
     struct drawn_queue queues[DRAWN_QUEUES_MAX]; /* the first one is `default` */

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "chaos/calm.h"
+#include "chaos/drawn_dba.h"
 #include "chaos/drawn_load.h"
 #include "chaos/judge.h"
 #include "chaos/load.h"
@@ -224,6 +225,10 @@ static enum status begin(struct run *r, struct err *err)
         return st;
     }
     set_workers(r);
+    st = drawn_dba_set(r->drawn.dba, &r->world.sql, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
     st = write_settings(r, err);
     if (st != STATUS_OK) {
         return st;
@@ -236,6 +241,17 @@ static enum status begin(struct run *r, struct err *err)
         return st;
     }
     return begin_load(r, err);
+}
+
+static enum status look_at_traps(struct run *r, struct err *err)
+{
+    int64_t count = 0;
+    enum status st = drawn_dba_trapped(r->drawn.dba, &r->world.sql, &count, err);
+    if (count > 0) {
+        world_violation(&r->world, "database", "functions of others in `public` ran %lld times",
+                        (long long)count);
+    }
+    return st;
 }
 
 static enum status run_it(struct run *r, struct err *err)
@@ -254,6 +270,10 @@ static enum status run_it(struct run *r, struct err *err)
     }
     calm_hurry(&r->world);
     calm_down(&r->calm, &r->world, last_us);
+    st = look_at_traps(r, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
     return row_history_export(&r->world.sql, &r->world.folder, err);
 }
 
