@@ -10,10 +10,10 @@
 #include <string.h>
 
 #define LONGEST_MS 10000
-#define QUICKEST_MS 5.0 /* what a job takes beside its handler, about */
-#define PACE_MAX 60.0   /* jobs per second of one queue: nobody measures speed here */
+#define QUICKEST_MS 5.0   /* what a job takes beside its handler, about */
+#define PACE_MAX 60.0     /* jobs per second of one queue: nobody measures speed here */
 #define TRICKLE_MOST 0.25 /* of its pace */
-#define LANES_MIN 33000 /* more than the feed's table has room for */
+#define LANES_MIN 33000   /* more than the feed's table has room for */
 #define LANES_MAX 45000
 #define BURST_S 3 /* a burst is worked off in so long, if nothing else comes */
 
