@@ -313,14 +313,28 @@ static void setup(void)
     start("\"scheduler\": {\"full_pass_ms\": 3600000}");
 }
 
-static void setup_many_runners(void)
+#define THIRTEEN_MORE "q1,q2,q3,q4,q5,q6,q7,q8,q9,q10,q11,q12,q13"
+
+static void start_many_runners(const char *queues)
 {
+    const char *const env[] = {queues, NULL};
     fleet_start(&fleet, &(struct fleet_options){
                             .slots = 32, .more = "\"scheduler\": {\"full_pass_ms\": 3600000}"});
     fleet_start_scheduler(&fleet, 0);
     for (size_t i = 0; i < 3; i++) {
-        fleet_start_worker(&fleet, i, NULL);
+        fleet_launch_worker(&fleet, i, env);
+        ck_assert(WAIT_UNTIL(fleet_is_registered(&fleet, i), SOON_US));
     }
+}
+
+static void setup_many_runners(void)
+{
+    start_many_runners("CLAIMD_WORKER_QUEUES=default");
+}
+
+static void setup_many_queues(void)
+{
+    start_many_runners("CLAIMD_WORKER_QUEUES=default," THIRTEEN_MORE);
 }
 
 static void setup_two_queues(void)
@@ -366,6 +380,14 @@ static Suite *suite(void)
     tcase_add_test(many, the_sweep_sees_claims_that_ignore_the_places);
     tcase_add_test(many, a_limit_is_raised_lowered_and_lifted_while_jobs_run);
     suite_add_tcase(s, many);
+    TCase *among = tcase_create("queues, among many");
+    tcase_set_timeout(among, 240);
+    tcase_add_checked_fixture(among, setup_many_queues, teardown);
+    tcase_add_test(among, inv_S18_of_a_queue_limited_to_five_never_more_than_five_run);
+    tcase_add_test(among, a_key_with_three_places_has_three_jobs_that_run);
+    tcase_add_test(among, of_a_queue_with_a_rate_no_more_start_than_that);
+    tcase_add_test(among, a_limit_is_raised_lowered_and_lifted_while_jobs_run);
+    suite_add_tcase(s, among);
     TCase *two = tcase_create("two queues");
     tcase_set_timeout(two, 240);
     tcase_add_checked_fixture(two, setup_two_queues, teardown);

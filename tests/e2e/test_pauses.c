@@ -38,6 +38,14 @@ static bool do_all_know(void)
                    "SELECT count(*) FROM claimd.worker, public.mark WHERE beat_at > at") == WORKERS;
 }
 
+static void print_delay(const char *what)
+{
+    (void)printf("%s: known to all workers after %lld ms\n", what,
+                 (long long)sql_i64(fleet.sql,
+                                    "SELECT (1000 * extract(epoch FROM max(beat_at - at)))"
+                                    "::bigint FROM claimd.worker, public.mark"));
+}
+
 /* By hand, as a scheduler might that has not heard of the pause. */
 static void push_by_hand(const char *queue)
 {
@@ -59,6 +67,7 @@ START_TEST(an_idle_worker_leaves_a_paused_queue_and_takes_it_up_again_at_once)
     mark();
     sql_run(fleet.sql, "SELECT claimd.pause_queue('a')");
     ck_assert(WAIT_UNTIL(do_all_know(), SOON_US));
+    print_delay("idle");
     enqueue("a", 1, 1);
     for (int i = 1; i <= 10; i++) { /* pops that may bring it */
         push_by_hand("a");
@@ -84,6 +93,7 @@ START_TEST(a_busy_worker_hears_of_a_pause_while_it_has_more_to_do_than_it_can)
             enqueue("b", 1, 3000);
         }
     }
+    print_delay("busy");
     ck_assert_int_gt(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job"), 0);
     sql_run(fleet.sql, "DELETE FROM claimd.job WHERE state = 'available'");
 }
