@@ -7,6 +7,7 @@
 #include "support/suite.h"
 
 #include <check.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -67,6 +68,41 @@ START_TEST(a_rate_is_used_as_fully_on_a_worker_of_many_queues_as_on_one_of_its_o
     sql_run(fleet.sql, "SELECT claimd.limit_rate('one', 50), claimd.limit_rate('many', 50)");
     enqueue_to_both(1, 400);
     assert_no_slower("400 jobs, 50 a second", 400);
+}
+END_TEST
+
+/* A wake that came too late for its worker, on two nodes. */
+static void leave_a_wake(const char *queue, char ret_key[128])
+{
+    char id[64];
+    char command[192];
+    sql_text(fleet.sql, id, sizeof id, "SELECT worker_id FROM claimd.worker WHERE queues[1] = '%s'",
+             queue);
+    (void)snprintf(ret_key, 128, "claimd:hints:!%s", id);
+    (void)snprintf(command, sizeof command, "ZADD %s 0 w", ret_key);
+    fleet_redis(&fleet, 0, command);
+    fleet_redis(&fleet, 4, command);
+}
+
+static bool is_gone(const char *key)
+{
+    char command[192];
+    (void)snprintf(command, sizeof command, "EXISTS %s", key);
+    return fleet_redis_i64(&fleet, 0, command) == 0 && fleet_redis_i64(&fleet, 4, command) == 0;
+}
+
+START_TEST(what_wakes_a_killed_worker_is_deleted_by_its_successor_or_by_the_scheduler)
+{
+    static const char *const one[] = {"CLAIMD_WORKER_QUEUES=one", NULL};
+    char keys[2][128];
+    for (size_t i = 0; i < 2; i++) {
+        fleet_signal(fleet.workers[i], SIGKILL);
+        (void)fleet_wait_end(&fleet, &fleet.workers[i]);
+        leave_a_wake(i == 0 ? "one" : "many", keys[i]);
+        ck_assert(!is_gone(keys[i]));
+    }
+    fleet_launch_worker(&fleet, 0, one);
+    ck_assert(WAIT_UNTIL(is_gone(keys[0]) && is_gone(keys[1]), SOON_US));
 }
 END_TEST
 
@@ -186,6 +222,7 @@ int main(void)
     tcase_add_test(c, five_at_a_time_run_as_fast_on_a_worker_of_many_queues_as_on_one_of_its_own);
     tcase_add_test(c, one_at_a_time_runs_as_fast_on_a_worker_of_many_queues_as_on_one_of_its_own);
     tcase_add_test(c, a_rate_is_used_as_fully_on_a_worker_of_many_queues_as_on_one_of_its_own);
+    tcase_add_test(c, what_wakes_a_killed_worker_is_deleted_by_its_successor_or_by_the_scheduler);
     suite_add_tcase(s, c);
     void (*const setups[])(void) = {setup_one_queue_each, setup_many_queues_each};
     for (size_t i = 0; i < ARRAY_COUNT(setups); i++) {
