@@ -14,6 +14,7 @@ struct report {
     struct table table;
     int64_t t_max_us;      /* of the cluster's row; 0 = unknown */
     char lock_nodes[4096]; /* its fingerprint; "" = none */
+    int64_t lanes;         /* that the leader knows */
     int failures;
     bool is_full; /* a line could not be added: out of memory */
 };

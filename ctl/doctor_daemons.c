@@ -18,6 +18,8 @@
 #define STEP_TOLD_US (600 * US_PER_S) /* so long after a jump */
 #define NAMES_MAX 400
 #define UNFED_NAMED 3
+#define UNFED_LANES_MAX 20000 /* looked at by the check 'unfed' of sql/check.sql */
+#define LAP_WARN_US (10 * US_PER_S)
 
 static int64_t scaled(const struct config *config, int64_t us)
 {
@@ -168,7 +170,10 @@ enum {
     STEPPED_US,
     LAST_ERROR,
     FULL_AGE_US,
-    FULL_TOOK_US
+    FULL_TOOK_US,
+    LANES,
+    LAP_QUEUE,
+    LAP_US
 };
 
 static bool is_true(const struct admin_rows *rows, int row, int column)
@@ -210,6 +215,22 @@ static void check_full_pass(struct report *r, const struct config *config,
         (double)took_us / (double)US_PER_S, seconds(every_us + took_us));
 }
 
+/* More lanes than there is room for: how long may a due job of that queue wait for its hint? */
+static void check_laps(struct report *r, const struct admin_rows *rows, int row)
+{
+    const char *queue = admin_value(rows, row, LAP_QUEUE);
+    int64_t lap_us = doctor_number(rows, row, LAP_US);
+    if (queue[0] != '\0') {
+        report_say(r, lap_us < LAP_WARN_US ? HEALTH_OK : HEALTH_WARN, "laps",
+                   lap_us < LAP_WARN_US
+                       ? NULL
+                       : "add workers for that queue, or give its jobs fewer share_keys",
+                   "queue %s has more tenants than there is room for: they are walked in laps of "
+                   "%.1f s, and a due job may wait that long for its hint",
+                   queue, (double)lap_us / (double)US_PER_S);
+    }
+}
+
 static void check_steps(struct report *r, const struct admin_rows *rows)
 {
     for (int i = 0; i < admin_row_count(rows); i++) {
@@ -244,6 +265,8 @@ static enum status check_schedulers(struct report *r, const struct config *confi
             leaders++;
             check_leader(r, config, rows, i);
             check_full_pass(r, config, rows, i);
+            check_laps(r, rows, i);
+            r->lanes = doctor_number(rows, i, LANES);
         }
     }
     check_steps(r, rows);
@@ -375,7 +398,11 @@ static enum status check_unfed(struct report *r, const struct config *config, st
     }
     say_unfed(r, config, unfed, false);
     say_unfed(r, config, unfed, true);
-    if (unfed->count == 0) {
+    if (r->lanes > UNFED_LANES_MAX) {
+        report_say(r, HEALTH_WARN, "hints", "see the queues' oldest jobs: claimctl queues",
+                   "only %d of %lld lanes (queue, priority, tenant) were looked at",
+                   UNFED_LANES_MAX, (long long)r->lanes);
+    } else if (unfed->count == 0) {
         report_say(r, HEALTH_OK, "hints", NULL, "every due job of a served kind has one");
     }
     return STATUS_OK;

@@ -44,6 +44,9 @@ void feed_lane_rewind(struct feed_lane *lane, int64_t us)
         lane->rewind_us = min_i64(lane->rewind_us, us);
         return;
     }
+    if (lane->is_lap) { /* reads every tenant from its beginning as it is */
+        return;
+    }
     struct feed_pos to = {.us = us, .id = INT64_MIN}; /* with all rows of that time */
     if (feed_pos_before(to, lane->cursor) && !SEEDED_BUG(5)) {
         lane->cursor = to;
@@ -87,6 +90,9 @@ static bool lane_wants_ahead(const struct feed *f, const struct feed_lane *l, in
                              int64_t pg_us, bool woken)
 {
     const struct feed_group *g = &f->groups[l->group];
+    if (l->is_lap) {
+        return l->is_served && l->reading == 0 && group_room(f, g) > 0 && feed_lap_is_due(l, pg_us);
+    }
     bool may_read = group_room(f, g) > 0 || (g->is_counted && feed_lane_is_next(f, l));
     if (!l->is_served || l->reading > 0 || !may_read) {
         return false;
@@ -185,7 +191,9 @@ static void plan_lane(struct feed *f, size_t at, const struct demand *d, bool ah
                                 .rows_max = rows > READ_ROWS_MIN ? rows : READ_ROWS_MIN,
                                 .turn = l->turn};
     }
-    if (ahead) {
+    if (ahead && l->is_lap) {
+        ret[(*count)++] = feed_lap_range(f, at, group_room(f, &f->groups[l->group]), pg_us);
+    } else if (ahead) {
         ret[(*count)++] = (struct feed_range){.lane = at,
                                               .part = FEED_AHEAD,
                                               .after = l->cursor,
@@ -318,6 +326,8 @@ void feed_range_done(struct feed *f, const struct feed_range *range, int rows, s
     }
     if (range->part == FEED_BEHIND) {
         behind_done(f, l, is_full, last);
+    } else if (range->part == FEED_LAP) {
+        feed_lap_done(f, l, rows, is_full, last.us, pg_us);
     } else {
         ahead_done(f, l, rows, is_full, last, pg_us);
     }
@@ -340,6 +350,8 @@ void feed_range_too_long(struct feed *f, const struct feed_range *range, int64_t
     if (range->part == FEED_AHEAD) {
         cursor_keep_up(f, l, pg_us);
         l->has_more = false;
+    } else if (range->part == FEED_LAP) {
+        feed_lap_too_long(l);
     } else {
         behind_done(f, l, false, (struct feed_pos){0});
     }
@@ -383,6 +395,7 @@ void feed_group_added(struct feed *f, size_t group, int64_t row_us, bool is_new)
     struct feed_group *g = &f->groups[group];
     g->fed_low_us = min_i64(g->fed_low_us, row_us);
     g->held += is_new ? 1 : 0;
+    g->fed += is_new ? 1 : 0;
 }
 
 static bool wants_count(const struct feed *f, const struct feed_lane *l)

@@ -3,8 +3,9 @@
  * Decides what to read of the queue, without reading it: lanes, their cursors, how much room the
  * hints have, what to read again. Pure: time and rows come in, ranges to read go out.
  *
- * A lane is (queue, priority, share). Its cursor moves forward. Rows that come to lie behind it are
- * found in three ways:
+ * A lane is (queue, priority, share). A queue with more lanes than there is room for is walked in
+ * laps instead (model/feed_laps.c). A lane's cursor moves forward. Rows that come to lie behind it
+ * are found in three ways:
  * - Rows commit out of order, so young rows behind the cursor are read once more (FEED_BEHIND),
  *   except those that were already fed.
  * - Where the time of such rows is known, the cursor is moved back to it (feed_rewind).
@@ -17,6 +18,7 @@
 #define CLAIMD_MODEL_FEED_H
 
 #include "model/feed_memory.h"
+#include "model/feed_served.h"
 #include "model/job.h"
 
 #define FEED_LANES_MAX 32768
@@ -37,6 +39,23 @@ static inline bool feed_pos_before(struct feed_pos a, struct feed_pos b)
 {
     return a.us < b.us || (a.us == b.us && a.id < b.id);
 }
+
+/* A lap over the tenants of one (queue, priority): some rows of each, once per lap. */
+struct feed_lap {
+    int share;        /* the last one that was read; −1 = none in this lap */
+    int shares;       /* read in this lap … */
+    int busy;         /* … and those of them that had rows to feed */
+    int last_shares;  /* in the last complete one; −1 = there was none */
+    int last_busy;    /* … */
+    int page;         /* shares in one read */
+    bool is_skipping; /* the next share takes too long to walk: past it */
+    bool is_deep;     /* this lap reads jobs that wait for their key, too … */
+    bool wants_deep;  /* … as the next one will */
+    uint64_t fed;     /* by its group, when it began */
+    int64_t begun_us; /* row time */
+    int64_t next_us;  /* row time: the next one does not begin before */
+    int64_t took_us;  /* the last one */
+};
 
 struct feed_lane {
     char queue[JOB_NAME_MAX + 1];
@@ -59,6 +78,8 @@ struct feed_lane {
     bool has_more;           /* the last page was full, or the cursor moved back */
     bool is_young;           /* rows may still commit late beside those that were read */
     bool is_served;          /* a worker serves its queue; else it is not read */
+    bool is_lap;             /* stands for all lanes of its group: share is FEED_SHARES */
+    struct feed_lap lap;     /* … and this is where their lap is */
     bool is_used;            /* false: a free place in the table */
     int reading;             /* ranges of the pass under way */
 };
@@ -79,6 +100,7 @@ struct feed_group {
     int64_t next_turn;  /* … and the one that will follow it … */
     int64_t next_us;    /* … which was the first hint's at this row time */
     int64_t last_turn;  /* after all turns given so far */
+    uint64_t fed;       /* hints that were new */
     uint64_t listed;    /* feed_counts_wanted() has listed it in this call */
 };
 
@@ -91,30 +113,30 @@ struct feed_limits {
     int64_t aging_us;      /* a row goes up by one priority each time it waited this; 0 = never */
 };
 
-enum feed_part { FEED_AHEAD, FEED_BEHIND, FEED_FULL };
+enum feed_part { FEED_AHEAD, FEED_BEHIND, FEED_FULL, FEED_LAP };
 
 struct feed_range {
     size_t lane;
     enum feed_part part;
-    struct feed_pos after;
-    struct feed_pos to; /* us = FEED_NEVER_US: up to now */
-    int rows_max;
-    int64_t turn; /* of the lane, in case the read fails */
+    struct feed_pos after; /* FEED_LAP: `us` is a share */
+    struct feed_pos to;    /* us = FEED_NEVER_US: up to now */
+    int rows_max;          /* FEED_LAP: shares … */
+    int each_max;          /* … and rows of each */
+    int64_t turn;          /* of the lane, in case the read fails */
 };
 
-/* Where an unknown lane may lie; known lanes are not walked to find others. */
+/* Where an unknown lane of a served queue may lie; known lanes are not walked to find others. */
 #define FEED_GAPS_MAX 512
 
 enum feed_gap_form {
     FEED_GAP_SHARES,     /* of (queue, priority): lo < share < hi */
     FEED_GAP_PRIORITIES, /* of queue: lo < priority < hi */
-    FEED_GAP_QUEUES,     /* queue is "lo,hi" */
-    FEED_GAP_REST        /* all after (queue, priority, share lo) */
+    FEED_GAP_REST        /* of queue: all after (priority, share lo) */
 };
 
 struct feed_gap {
     enum feed_gap_form form;
-    char queue[2 * JOB_NAME_MAX + 2];
+    char queue[JOB_NAME_MAX + 1];
     int priority;
     int lo;
     int hi;
@@ -127,8 +149,11 @@ struct feed {
     size_t lane_cap;
     size_t *order; /* of the lanes, by (queue, priority, share) */
     size_t order_count;
-    size_t gap_turn;
-    size_t tenants; /* lanes with a share */
+    size_t gap_turn; /* the gap that goes first, of queues with many lanes … */
+    size_t few_turn; /* … and of those with few */
+    size_t laps;     /* lanes that are walked in laps */
+    bool is_crowded; /* a lane was found for which there was no place */
+    size_t tenants;  /* lanes with a share */
     struct feed_group *groups;
     size_t group_count; /* places used so far, as above */
     size_t group_cap;
@@ -146,12 +171,20 @@ void feed_init(struct feed *f, const struct feed_limits *limits);
 void feed_set_limits(struct feed *f, const struct feed_limits *limits);
 void feed_release(struct feed *f);
 
-/* Adds a lane that was found; it is read from its beginning. CONFLICT when it is known already (it
- * is then marked as seen). LIMIT at FEED_LANES_MAX lanes, or at half of that for a queue that
- * nobody serves, so that served queues are never crowded out. NOMEM. */
+/* Adds a lane of a served queue that was found; it is read from its beginning. CONFLICT when it is
+ * known already (it is then marked as seen), or walked in laps. LIMIT at FEED_LANES_MAX lanes; then
+ * feed_laps_begin() makes room. NOMEM. */
 enum status feed_lane_add(struct feed *f, const char *queue, int priority, int share,
-                          bool is_served, int64_t now_us, struct err *err) MUST_USE;
+                          int64_t now_us, struct err *err) MUST_USE;
 struct feed_lane *feed_lane_find(struct feed *f, const char *queue, int priority, int share);
+
+/* For the other files of the feed: the place in `order` of that lane, or of the first one after it;
+ * adds a lane whatever their number; forgets lanes. */
+size_t feed_lane_place(const struct feed *f, const char *queue, int priority, int share);
+enum status feed_lane_put(struct feed *f, const char *queue, int priority, int share,
+                          int64_t now_us, struct feed_lane **ret, struct err *err) MUST_USE;
+typedef bool feed_lane_test(const struct feed_lane *lane, const void *ctx);
+void feed_lanes_drop(struct feed *f, feed_lane_test *is_gone, const void *ctx);
 
 /* Forgets lanes of which no row was seen since `before_us`. Only between two passes, with no full
  * pass under way: no caller may hold an index of a lane or a group. */
@@ -160,13 +193,18 @@ void feed_lanes_forget(struct feed *f, int64_t before_us);
 /* To be called when workers begin or stop to serve the lane's queue; a lane that is served again is
  * read on. */
 void feed_lane_serve(struct feed_lane *lane, bool is_served);
+/* The same for all lanes, where workers serve other queues and kinds than they did. True: some job
+ * is routed differently now. */
+bool feed_serve(struct feed *f, const struct feed_served *old, const struct feed_served *served);
 
 /* When to look for unknown lanes again, after `last_us`: every `every_us`; if there are tenants, as
  * often as is cheap, so that a new tenant is found beside a flood of others. */
 int64_t feed_gaps_due_us(const struct feed *f, int64_t last_us, int64_t every_us);
 
-/* The gaps to probe now; more than `max` take turns. */
-size_t feed_gaps(struct feed *f, struct feed_gap *ret, size_t max);
+/* The gaps to probe now, in queues that are served and not walked in laps; more than `max` take
+ * turns. Those of queues with few lanes do not wait for those of queues with many. */
+size_t feed_gaps(struct feed *f, const struct feed_served *served, struct feed_gap *ret,
+                 size_t max);
 
 /* Moves all cursors back to `us`, never forward. With FEED_BEGIN_US it also forgets which turns
  * were given. */
@@ -228,6 +266,33 @@ int64_t feed_row_order_us(struct feed *f, const struct feed_range *range, struct
 /* The whole score, with the row's present priority. An aged row is ordered by its own time or, if
  * there are tenants at that priority, no later than the turn being served there. */
 int64_t feed_row_score(struct feed *f, const struct feed_range *range, struct feed_pos row);
+
+/* ---- laps (docs/decisions/0023) ---- */
+
+/* Where a lane was found for which there is no place, the queue with the most lanes is walked in
+ * laps from now on: its lanes are forgotten. NOT_FOUND: no queue has so many; NOMEM. As for
+ * feed_lanes_forget(), no caller may hold an index. */
+enum status feed_laps_begin(struct feed *f, char ret_queue[JOB_NAME_MAX + 1],
+                            struct err *err) MUST_USE;
+/* The other way round, where the lanes of a queue would fit again, with room to spare; false: of
+ * none. They are then found as any lanes are. */
+bool feed_laps_end(struct feed *f, char ret_queue[JOB_NAME_MAX + 1]);
+bool feed_queue_has_laps(const struct feed *f, const char *queue);
+/* All lanes, those that laps found included. */
+int64_t feed_lanes_known(const struct feed *f);
+/* How long the longest lap takes, and of which queue: borrowed; it stays as it is if none is walked
+ * in laps. */
+int64_t feed_laps_longest(const struct feed *f, const char **ret_queue);
+
+/* For feed.c. */
+bool feed_lap_is_due(const struct feed_lane *l, int64_t pg_us);
+struct feed_range feed_lap_range(struct feed *f, size_t lane, int64_t room, int64_t pg_us);
+void feed_lap_done(struct feed *f, struct feed_lane *l, int shares, bool is_full, int64_t share,
+                   int64_t pg_us);
+void feed_lap_too_long(struct feed_lane *l);
+
+/* Rows of the next share of the lap follow, if it has any. */
+void feed_lap_share(struct feed *f, const struct feed_range *range, bool has_rows);
 
 bool feed_has_more(const struct feed *f);       /* and room for it */
 bool feed_is_full(const struct feed *f);        /* a lane has more and no room */

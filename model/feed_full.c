@@ -23,6 +23,7 @@ void feed_full_begin(struct feed *f)
         f->lanes[i].is_full_read = false;
         f->lanes[i].full_turn = 0; /* it trusts nothing that is remembered */
         f->lanes[i].is_full_open = f->lanes[i].reading > 0;
+        f->lanes[i].lap.wants_deep = true;
     }
     f->full_turn = 0;
 }
@@ -39,7 +40,7 @@ static struct feed_pos full_pass_to(const struct feed_lane *l)
 static bool wants_full_pass(const struct feed_lane *l)
 {
     int64_t to_us = full_pass_to(l).us;
-    return l->is_used && l->is_served && !l->is_full_read && l->full.us <= to_us &&
+    return l->is_used && l->is_served && !l->is_lap && !l->is_full_read && l->full.us <= to_us &&
            to_us > FEED_BEGIN_US;
 }
 

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Between the known lanes, in the order of the feed index, an unknown one may lie: these gaps are
- * probed instead of walking the known lanes' rows to find others. */
+ * Between the known lanes of a served queue, in the order of the feed index, an unknown one may
+ * lie: these gaps are probed instead of walking the known lanes' rows to find others. Queues that
+ * nobody serves are not looked into, however much lies there. */
+#include "base/minmax.h"
 #include "model/feed.h"
 
 #include <stdio.h>
 
 #define GAP_US 15   /* to look into one */
 #define GAP_REST 20 /* 5 % of the time */
+#define FEW_LANES 16
 
 struct gap_list {
     struct feed_gap *list;
@@ -30,65 +33,79 @@ static void gap_add(struct gap_list *g, enum feed_gap_form form, const char *que
     }
 }
 
-/* "~" sorts after every name. */
-static void gap_add_queues(struct gap_list *g, const struct feed_lane *lo,
-                           const struct feed_lane *hi)
+/* `prev` and `next`: lanes of one queue, NULL at its ends. */
+static void gap_add_between(struct gap_list *g, const char *queue, const struct feed_lane *prev,
+                            const struct feed_lane *next)
 {
-    char queues[2 * JOB_NAME_MAX + 2];
-    (void)snprintf(queues, sizeof queues, "%s,%s", lo == NULL ? "" : lo->queue,
-                   hi == NULL ? "~" : hi->queue);
-    gap_add(g, FEED_GAP_QUEUES, queues, 0, 0, 2);
-}
-
-static bool is_same_queue(const struct feed_lane *a, const struct feed_lane *b)
-{
-    return a != NULL && b != NULL && strcmp(a->queue, b->queue) == 0;
-}
-
-static void gap_add_before(struct gap_list *g, const struct feed_lane *prev,
-                           const struct feed_lane *l)
-{
-    if (!is_same_queue(prev, l)) {
-        gap_add_queues(g, prev, l);
-        gap_add(g, FEED_GAP_PRIORITIES, l->queue, 0, -1, l->priority);
-        gap_add(g, FEED_GAP_SHARES, l->queue, l->priority, -1, l->share);
-    } else if (prev->priority != l->priority) {
-        gap_add(g, FEED_GAP_PRIORITIES, l->queue, 0, prev->priority, l->priority);
-        gap_add(g, FEED_GAP_SHARES, l->queue, l->priority, -1, l->share);
-    } else {
-        gap_add(g, FEED_GAP_SHARES, l->queue, l->priority, prev->share, l->share);
+    int lo = prev != NULL ? prev->priority : -1;
+    int hi = next != NULL ? next->priority : JOB_PRIORITY_MAX + 1;
+    if (lo == hi) {
+        gap_add(g, FEED_GAP_SHARES, queue, lo, prev->share, next->share);
+        return;
+    }
+    if (prev != NULL) {
+        gap_add(g, FEED_GAP_SHARES, queue, lo, prev->share, FEED_SHARES);
+    }
+    gap_add(g, FEED_GAP_PRIORITIES, queue, 0, lo, hi);
+    if (next != NULL) {
+        gap_add(g, FEED_GAP_SHARES, queue, hi, -1, next->share);
     }
 }
 
-static void gap_add_after(struct gap_list *g, const struct feed_lane *l,
-                          const struct feed_lane *next)
+/* Its lanes are neighbours in `order`. */
+static size_t lanes_of(const struct feed *f, const char *queue, size_t first)
 {
-    bool is_queue_end = !is_same_queue(l, next);
-    if (is_queue_end || next->priority != l->priority) {
-        gap_add(g, FEED_GAP_SHARES, l->queue, l->priority, l->share, FEED_SHARES);
+    size_t n = 0;
+    while (first + n < f->order_count && strcmp(f->lanes[f->order[first + n]].queue, queue) == 0) {
+        n++;
     }
-    if (is_queue_end) {
-        gap_add(g, FEED_GAP_PRIORITIES, l->queue, 0, l->priority, JOB_PRIORITY_MAX + 1);
-    }
+    return n;
 }
 
-size_t feed_gaps(struct feed *f, struct feed_gap *ret, size_t max)
+static void gaps_of_queue(const struct feed *f, const char *queue, size_t first, size_t count,
+                          struct gap_list *g)
 {
-    struct gap_list g = {.list = ret, .max = max, .from = f->gap_turn};
     const struct feed_lane *prev = NULL;
-    for (size_t i = 0; i < f->order_count; i++) {
-        const struct feed_lane *l = &f->lanes[f->order[i]];
-        gap_add_before(&g, prev, l);
-        gap_add_after(&g, l, i + 1 < f->order_count ? &f->lanes[f->order[i + 1]] : NULL);
+    for (size_t i = 0; i < count; i++) {
+        const struct feed_lane *l = &f->lanes[f->order[first + i]];
+        gap_add_between(g, queue, prev, l);
         prev = l;
     }
-    gap_add_queues(&g, prev, NULL);
-    f->gap_turn = g.from + g.count < g.seen ? g.from + g.count : 0;
-    return g.count;
+    gap_add_between(g, queue, prev, NULL);
+}
+
+static void gaps_of(const struct feed *f, const struct feed_served *served, bool wants_few,
+                    struct gap_list *g)
+{
+    for (size_t i = 0; i < served->queue_count; i++) {
+        const struct feed_served_queue *q = &served->queues[i];
+        size_t first = feed_lane_place(f, q->name, 0, 0);
+        size_t count = lanes_of(f, q->name, first);
+        bool is_lapped = count > 0 && f->lanes[f->order[first]].is_lap;
+        if (q->workers > 0 && !q->is_paused && !is_lapped && (count <= FEW_LANES) == wants_few) {
+            gaps_of_queue(f, q->name, first, count, g);
+        }
+    }
+}
+
+static size_t next_turn(const struct gap_list *g)
+{
+    return g->from + g->count < g->seen ? g->from + g->count : 0;
+}
+
+size_t feed_gaps(struct feed *f, const struct feed_served *served, struct feed_gap *ret, size_t max)
+{
+    struct gap_list few = {.list = ret, .max = max - max / 2, .from = f->few_turn};
+    gaps_of(f, served, true, &few);
+    struct gap_list many = {.list = ret + few.count, .max = max - few.count, .from = f->gap_turn};
+    gaps_of(f, served, false, &many);
+    f->few_turn = next_turn(&few);
+    f->gap_turn = next_turn(&many);
+    return few.count + many.count;
 }
 
 int64_t feed_gaps_due_us(const struct feed *f, int64_t last_us, int64_t every_us)
 {
-    int64_t us = (int64_t)f->order_count * GAP_US * GAP_REST;
+    int64_t us = min_i64((int64_t)f->order_count, FEED_GAPS_MAX) * GAP_US * GAP_REST;
     return last_us + (f->tenants > 0 && us < every_us ? us : every_us);
 }

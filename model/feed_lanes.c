@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PLACES_SPARE 64
+
 static int lane_compare(const struct feed_lane *a, const struct feed_lane *b)
 {
     int by_queue = strcmp(a->queue, b->queue);
@@ -112,13 +114,8 @@ static enum status group_of(struct feed *f, const struct feed_lane *lane, size_t
 }
 
 /* A place in the table of lanes, and one more in `order`. */
-static enum status lane_room(struct feed *f, bool is_served, size_t *ret, struct err *err)
+static enum status lane_room(struct feed *f, size_t *ret, struct err *err)
 {
-    size_t max = is_served ? FEED_LANES_MAX : FEED_LANES_MAX / 2;
-    if (f->order_count >= max) {
-        return err_fail(err, STATUS_LIMIT, "more than %zu lanes%s", max,
-                        is_served ? "" : ", and nobody serves this queue");
-    }
     size_t at = f->lane_count;
     if (f->order_count < f->lane_count) {
         for (at = 0; f->lanes[at].is_used; at++) {
@@ -141,20 +138,17 @@ static enum status lane_room(struct feed *f, bool is_served, size_t *ret, struct
     return STATUS_OK;
 }
 
-enum status feed_lane_add(struct feed *f, const char *queue, int priority, int share,
-                          bool is_served, int64_t now_us, struct err *err)
+size_t feed_lane_place(const struct feed *f, const char *queue, int priority, int share)
 {
-    struct feed_lane *known = feed_lane_find(f, queue, priority, share);
-    if (known != NULL) {
-        known->seen_us = now_us;
-        return err_fail(err, STATUS_CONFLICT, "lane %s/%d/%d is known", queue, priority, share);
-    }
-    enum status st = job_queue_check(queue, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
+    struct feed_lane wanted;
+    return lane_name(&wanted, queue, priority, share) ? order_find(f, &wanted) : f->order_count;
+}
+
+enum status feed_lane_put(struct feed *f, const char *queue, int priority, int share,
+                          int64_t now_us, struct feed_lane **ret, struct err *err)
+{
     size_t place = 0;
-    st = lane_room(f, is_served, &place, err);
+    enum status st = lane_room(f, &place, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -176,22 +170,70 @@ enum status feed_lane_add(struct feed *f, const char *queue, int priority, int s
     lane.seen_us = now_us;
     lane.is_full_read = true; /* a full pass under way has nothing to read behind its cursor */
     lane.has_more = true;
-    lane.is_served = is_served;
+    lane.is_served = true;
     lane.is_used = true;
     memmove(&f->order[at + 1], &f->order[at], (f->order_count - at) * sizeof f->order[0]);
     f->order[at] = place;
     f->order_count++;
     f->lane_count += place == f->lane_count;
     f->lanes[place] = lane;
+    *ret = &f->lanes[place];
     return STATUS_OK;
 }
 
-void feed_lanes_forget(struct feed *f, int64_t before_us)
+enum status feed_lane_add(struct feed *f, const char *queue, int priority, int share,
+                          int64_t now_us, struct err *err)
+{
+    struct feed_lane *lane = feed_lane_find(f, queue, priority, share);
+    if (lane != NULL) {
+        lane->seen_us = now_us;
+    }
+    if (lane != NULL || feed_queue_has_laps(f, queue)) {
+        return err_fail(err, STATUS_CONFLICT, "lane %s/%d/%d is known", queue, priority, share);
+    }
+    enum status st = job_queue_check(queue, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (f->order_count >= FEED_LANES_MAX) {
+        f->is_crowded = true;
+        return err_fail(err, STATUS_LIMIT, "more than %d lanes", FEED_LANES_MAX);
+    }
+    return feed_lane_put(f, queue, priority, share, now_us, &lane, err);
+}
+
+/* Every pass looks at all places: where most are free, the others move together. Without memory for
+ * that they stay. */
+static void lanes_compact(struct feed *f)
+{
+    size_t *moved = NULL;
+    if (f->lane_count > 2 * f->order_count + PLACES_SPARE) {
+        moved = malloc(f->lane_count * sizeof moved[0]);
+    }
+    if (moved == NULL) {
+        return;
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < f->lane_count; i++) {
+        if (f->lanes[i].is_used) {
+            moved[i] = kept;
+            f->lanes[kept++] = f->lanes[i];
+        }
+    }
+    for (size_t i = 0; i < f->order_count; i++) {
+        f->order[i] = moved[f->order[i]];
+    }
+    free(moved);
+    f->lane_count = kept;
+    f->turn = f->count_turn = f->full_turn = 0;
+}
+
+void feed_lanes_drop(struct feed *f, feed_lane_test *is_gone, const void *ctx)
 {
     size_t kept = 0;
     for (size_t i = 0; i < f->order_count; i++) {
         struct feed_lane *l = &f->lanes[f->order[i]];
-        if (l->seen_us >= before_us || l->reading > 0) {
+        if (!is_gone(l, ctx)) {
             f->order[kept++] = f->order[i];
             continue;
         }
@@ -200,6 +242,37 @@ void feed_lanes_forget(struct feed *f, int64_t before_us)
         *l = (struct feed_lane){.is_used = false};
     }
     f->order_count = kept;
+    lanes_compact(f);
+}
+
+static bool is_unseen(const struct feed_lane *lane, const void *before_us)
+{
+    return lane->seen_us < *(const int64_t *)before_us && lane->reading == 0 && !lane->is_lap;
+}
+
+void feed_lanes_forget(struct feed *f, int64_t before_us)
+{
+    feed_lanes_drop(f, is_unseen, &before_us);
+}
+
+bool feed_serve(struct feed *f, const struct feed_served *old, const struct feed_served *served)
+{
+    bool is_changed = feed_served_routes(old) != feed_served_routes(served);
+    const char *queue = "";
+    bool differs = false;
+    bool is_served = false;
+    for (size_t i = 0; i < f->order_count; i++) {
+        struct feed_lane *lane = &f->lanes[f->order[i]];
+        if (strcmp(queue, lane->queue) != 0) {
+            queue = lane->queue;
+            differs = is_changed && feed_served_differs(old, served, queue);
+            is_served = feed_served_has_queue(served, queue);
+        }
+        if (differs || lane->is_served != is_served) {
+            feed_lane_serve(lane, is_served);
+        }
+    }
+    return is_changed;
 }
 
 void feed_lane_serve(struct feed_lane *lane, bool is_served)

@@ -158,6 +158,35 @@ bool feed_served_has_queue(const struct feed_served *s, const char *queue)
     return q != NULL && q->workers > 0 && !q->is_paused;
 }
 
+const char *feed_served_next(const struct feed_served *s, const char *after)
+{
+    const char *next = NULL;
+    for (size_t i = 0; i < s->queue_count; i++) {
+        const struct feed_served_queue *q = &s->queues[i];
+        if (q->workers > 0 && !q->is_paused && strcmp(q->name, after) > 0 &&
+            (next == NULL || strcmp(q->name, next) < 0)) {
+            next = q->name;
+        }
+    }
+    return next;
+}
+
+enum status feed_served_kinds(const struct feed_served *s, const char *queue, struct buf *out,
+                              struct err *err)
+{
+    const struct feed_served_queue *q = queue_find(s, queue);
+    for (size_t i = 0; q != NULL && i < s->kind_count; i++) {
+        if (&s->queues[s->kinds[i].queue] != q) {
+            continue;
+        }
+        enum status st = buf_printf(out, err, "%s,", s->kinds[i].name);
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
+    return STATUS_OK;
+}
+
 enum feed_route feed_served_route(const struct feed_served *s, const char *queue, const char *kind)
 {
     const struct feed_served_queue *q = queue_find(s, queue);
@@ -181,6 +210,28 @@ void feed_served_partial(const struct feed_served *s, const char *queue, feed_se
             each(ctx, k->name);
         }
     }
+}
+
+/* FNV-1a, with the end of each name. */
+static uint64_t hash_name(uint64_t hash, const char *name)
+{
+    do {
+        hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001B3);
+    } while (*name++ != '\0');
+    return hash;
+}
+
+uint64_t feed_served_routes(const struct feed_served *s)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < s->kind_count; i++) {
+        const struct feed_served_kind *k = &s->kinds[i];
+        const struct feed_served_queue *q = &s->queues[k->queue];
+        uint64_t hash = hash_name(hash_name(UINT64_C(0xCBF29CE484222325), q->name), k->name);
+        uint64_t route = k->workers == q->workers ? FEED_ROUTE_QUEUE : FEED_ROUTE_KIND;
+        sum += q->is_paused ? 0 : hash * (2 * route + 1);
+    }
+    return sum;
 }
 
 /* Every kind that `a` routes, as `b` does? */

@@ -5,6 +5,7 @@
 #ifndef CLAIMD_MODEL_FEED_SERVED_H
 #define CLAIMD_MODEL_FEED_SERVED_H
 
+#include "base/buf.h"
 #include "base/err.h"
 
 #include <stdint.h>
@@ -46,11 +47,20 @@ enum status feed_served_pause(struct feed_served *s, const char *queue, struct e
 enum feed_route feed_served_route(const struct feed_served *s, const char *queue, const char *kind);
 /* Does anybody work on the queue? */
 bool feed_served_has_queue(const struct feed_served *s, const char *queue);
+/* The queues that somebody works on, in the order of their names: the first one after `after` (""
+ * is before all); NULL at the end. */
+const char *feed_served_next(const struct feed_served *s, const char *after);
+/* Appends the kinds of the queue that anybody serves, separated by commas. */
+enum status feed_served_kinds(const struct feed_served *s, const char *queue, struct buf *out,
+                              struct err *err) MUST_USE;
 /* Calls back for each kind of the queue that has a set of its own. */
 typedef void feed_served_cb(void *ctx, const char *kind);
 void feed_served_partial(const struct feed_served *s, const char *queue, feed_served_cb *each,
                          void *ctx);
 
+/* A hash of all routes, whatever the order in which workers were added: it differs where two tables
+ * route any job differently. */
+uint64_t feed_served_routes(const struct feed_served *s);
 /* Do the two route any job of this queue differently? */
 bool feed_served_differs(const struct feed_served *a, const struct feed_served *b,
                          const char *queue);

@@ -73,7 +73,7 @@ void feed_group_served(struct feed *f, size_t group, int64_t first_ms)
 bool feed_lane_is_next(const struct feed *f, const struct feed_lane *l)
 {
     const struct feed_group *g = &f->groups[l->group];
-    return feed_group_has_tenants(g) && l->turn <= g->next_turn &&
+    return feed_group_has_tenants(g) && !l->is_lap && l->turn <= g->next_turn &&
            !feed_pos_before(l->cursor, l->high);
 }
 

@@ -103,6 +103,19 @@ static void on_pushed(void *ctx, enum status st, int64_t added)
 
 /* ---- read ---- */
 
+static void take_hint(struct feed_reader *r, const struct feed_range *range, struct feed_pos at,
+                      const char *kind)
+{
+    const struct feed_lane *lane = &r->options.feed->lanes[range->lane];
+    struct hint hint = {.id = at.id};
+    if (feed_reader_route(r->options.served, lane->queue, kind, &hint)) {
+        hint.score = feed_row_score(r->options.feed, range, at);
+        r->hint_groups[r->hint_count] = lane->group;
+        r->hint_ready_us[r->hint_count] = at.us;
+        r->hints[r->hint_count++] = hint;
+    }
+}
+
 static void take_row(struct feed_reader *r, const struct feed_read_row *row)
 {
     struct range_end *end = &r->ends[row->range];
@@ -114,14 +127,36 @@ static void take_row(struct feed_reader *r, const struct feed_read_row *row)
     struct feed_pos at = {.us = row->us, .id = row->id};
     end->rows++;
     end->last = at;
-    const struct feed_lane *lane = &r->options.feed->lanes[range->lane];
-    struct hint hint = {.id = row->id};
-    if (feed_range_row(r->options.feed, range, at, row->is_available) &&
-        feed_reader_route(r->options.served, lane->queue, row->name, &hint)) {
-        hint.score = feed_row_score(r->options.feed, range, at);
-        r->hint_groups[r->hint_count] = lane->group;
-        r->hint_ready_us[r->hint_count] = row->us;
-        r->hints[r->hint_count++] = hint;
+    if (feed_range_row(r->options.feed, range, at, row->is_available)) {
+        take_hint(r, range, at, row->name);
+    }
+}
+
+/* A tenant's rows follow each other; what counts as a row of the range is the tenant. */
+static void take_lap_row(struct feed_reader *r, const struct feed_lap_row *row)
+{
+    struct range_end *end = &r->ends[row->range];
+    const struct feed_range *range = &r->ranges[row->range];
+    end->is_cut = end->is_cut || r->hint_count == HINTS_PUSH_MAX;
+    if (end->is_cut) {
+        return;
+    }
+    if (row->share != end->last.us) {
+        end->rows++;
+        end->last.us = row->share;
+        feed_lap_share(r->options.feed, range, row->id != 0);
+    }
+    if (row->id != 0) {
+        take_hint(r, range, (struct feed_pos){.us = row->us, .id = row->id}, row->kind);
+    }
+}
+
+static void take_laps(struct feed_reader *r, const struct pg_result *rows)
+{
+    struct feed_lap_row row;
+    for (int i = 0; i < pg_row_count(rows); i++) {
+        feed_lap_row(rows, i, &row);
+        take_lap_row(r, &row);
     }
 }
 
@@ -129,9 +164,8 @@ static void take_lane(struct feed_reader *r, const struct feed_read_row *row)
 {
     struct err err = {0};
     int64_t now_us = clock_boot_us();
-    bool is_served = feed_served_has_queue(r->options.served, row->name);
-    enum status st = feed_lane_add(r->options.feed, row->name, row->priority, row->share, is_served,
-                                   now_us, &err);
+    enum status st =
+        feed_lane_add(r->options.feed, row->name, row->priority, row->share, now_us, &err);
     r->result.lanes++;
     r->result.rest =
         (struct feed_gap){.form = FEED_GAP_REST, .priority = row->priority, .lo = row->share};
@@ -139,7 +173,7 @@ static void take_lane(struct feed_reader *r, const struct feed_read_row *row)
     if (st != STATUS_OK && st != STATUS_CONFLICT && complaint_due(&r->crowded, now_us)) {
         log_warn("lanes_crowded", LOG_TEXT("queue", row->name), LOG_TEXT("err", err.msg),
                  LOG_I64("lanes", r->options.feed->order_count),
-                 LOG_TEXT("action", "its jobs wait until others are done"));
+                 LOG_TEXT("action", "the queue with the most lanes is walked in laps"));
     }
 }
 
@@ -170,6 +204,16 @@ static void take_rows(struct feed_reader *r, const struct pg_result *rows)
     }
 }
 
+static bool has_laps(const struct feed_reader *r)
+{
+    for (size_t i = 0; i < r->range_count; i++) {
+        if (r->ranges[i].part == FEED_LAP) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void on_read(void *ctx, enum status st, const struct pg_result *const *results,
                     const struct err *err)
 {
@@ -180,6 +224,9 @@ static void on_read(void *ctx, enum status st, const struct pg_result *const *re
         return;
     }
     take_rows(r, results[0]);
+    if (has_laps(r)) {
+        take_laps(r, results[1]);
+    }
     probe("S3");
     bool is_pushing = r->hint_count > 0;
     struct err failed = {0};
@@ -204,6 +251,7 @@ enum status feed_reader_begin(struct feed_reader *r, struct pg *pg, size_t range
                                               .range_count = range_count,
                                               .gaps = r->gaps,
                                               .gap_count = gap_count,
+                                              .served = r->options.served,
                                               .timeout_us = timeout_us};
     r->range_count = range_count;
     r->hint_count = 0;

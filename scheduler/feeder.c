@@ -227,7 +227,7 @@ static size_t plan_whole(struct feeder *f, int64_t now_us, size_t *ret_gaps)
                  (f->pace.is_hungry && f->feed.order_count <= FEW_LANES);
     f->has_left_lanes = !looks && (f->is_woken || f->has_left_lanes);
     if (looks) {
-        *ret_gaps = feed_gaps(&f->feed, feed_reader_gaps(f->reader), FEED_GAPS_MAX);
+        *ret_gaps = feed_gaps(&f->feed, &f->served, feed_reader_gaps(f->reader), FEED_GAPS_MAX);
         f->gaps_us = now_us;
     }
     return ranges;
@@ -281,6 +281,26 @@ static void pass_count(struct feeder *f)
     }
 }
 
+/* Nothing that names lanes is under way. */
+static void lanes_turn(struct feeder *f)
+{
+    char queue[JOB_NAME_MAX + 1];
+    struct err err = {0};
+    if (f->is_forgetting) {
+        f->is_forgetting = false;
+        feed_lanes_forget(&f->feed, f->begun_us - FORGET_US);
+    }
+    if (f->feed.is_crowded && feed_laps_begin(&f->feed, queue, &err) == STATUS_OK) {
+        log_warn("laps_begun", LOG_TEXT("queue", queue),
+                 LOG_TEXT("action", "too many lanes: its tenants are walked in laps"));
+        f->gaps_us = 0;
+    } else if (feed_laps_end(&f->feed, queue)) {
+        log_info("laps_ended", LOG_TEXT("queue", queue));
+        f->gaps_us = 0;
+        full_pass_want(f->full_pass);
+    }
+}
+
 static void pass_begin(struct feeder *f)
 {
     if (!f->is_started || f->stage != STAGE_IDLE) {
@@ -298,9 +318,8 @@ static void pass_begin(struct feeder *f)
                                              : "not connected to PostgreSQL");
         return;
     }
-    if (f->is_forgetting && !full_pass_is_busy(f->full_pass)) {
-        f->is_forgetting = false;
-        feed_lanes_forget(&f->feed, f->begun_us - FORGET_US);
+    if (!full_pass_is_busy(f->full_pass)) {
+        lanes_turn(f);
     }
     f->stage = STAGE_COUNTING;
     pass_count(f);
@@ -352,24 +371,12 @@ void feeder_up(struct feeder *f)
 void feeder_serve(struct feeder *f, struct feed_served *served)
 {
     struct feed_served old = f->served;
-    bool is_changed = false;
     f->served = *served;
     *served = (struct feed_served){0};
-    const char *queue = "";
-    bool differs = false;
-    for (size_t i = 0; i < f->feed.order_count; i++) {
-        struct feed_lane *lane = &f->feed.lanes[f->feed.order[i]];
-        if (strcmp(queue, lane->queue) != 0) {
-            queue = lane->queue;
-            differs = feed_served_differs(&old, &f->served, queue);
-            is_changed = is_changed || differs;
-        }
-        if (differs || lane->is_served != feed_served_has_queue(&f->served, queue)) {
-            feed_lane_serve(lane, feed_served_has_queue(&f->served, queue));
-        }
-    }
+    bool is_changed = feed_serve(&f->feed, &old, &f->served);
     feed_served_release(&old);
     if (is_changed) {
+        f->gaps_us = 0;
         full_pass_want(f->full_pass);
         feeder_wake(f);
     }
@@ -394,6 +401,13 @@ const struct full_pass_counters *feeder_full_passes(const struct feeder *f)
 size_t feeder_lane_count(const struct feeder *f)
 {
     return f->is_started ? f->feed.order_count : 0;
+}
+
+struct feeder_lanes feeder_lanes(const struct feeder *f)
+{
+    struct feeder_lanes lanes = {.lanes = feed_lanes_known(&f->feed), .lap_queue = ""};
+    lanes.lap_us = feed_laps_longest(&f->feed, &lanes.lap_queue);
+    return lanes;
 }
 
 /* ---- life ---- */

@@ -63,4 +63,12 @@ const struct feeder_counters *feeder_counters(const struct feeder *f);
 const struct full_pass_counters *feeder_full_passes(const struct feeder *f);
 size_t feeder_lane_count(const struct feeder *f);
 
+/* All lanes that are known, those that laps find included. */
+struct feeder_lanes {
+    int64_t lanes;
+    const char *lap_queue; /* the queue with the longest laps; "" = none is walked in laps */
+    int64_t lap_us;        /* … and how long one takes, the one under way if that is longer */
+};
+struct feeder_lanes feeder_lanes(const struct feeder *f);
+
 #endif

@@ -23,6 +23,7 @@ struct full_pass {
     struct feed_reader *reader;
     uv_timer_t timer;
     enum stage stage;
+    char queue[JOB_NAME_MAX + 1]; /* whose lanes are read */
     struct complaint complaint;
 };
 
@@ -90,6 +91,26 @@ static void next_page(struct full_pass *p)
     }
 }
 
+/* All lanes of one served queue after the other, those that are known as well: nothing of what is
+ * known is trusted. Queues that are walked in laps need none. */
+static void next_lanes(struct full_pass *p)
+{
+    struct feed_gap *gap = &feed_reader_gaps(p->reader)[0];
+    const char *queue = p->queue;
+    do {
+        queue = feed_served_next(p->options.served, queue);
+    } while (queue != NULL && feed_queue_has_laps(p->options.feed, queue));
+    if (queue == NULL) {
+        feed_full_begin(p->options.feed);
+        next_page(p);
+        return;
+    }
+    (void)snprintf(p->queue, sizeof p->queue, "%s", queue);
+    *gap = (struct feed_gap){.form = FEED_GAP_PRIORITIES, .lo = -1, .hi = JOB_PRIORITY_MAX + 1};
+    (void)snprintf(gap->queue, sizeof gap->queue, "%s", queue);
+    page_read(p, 0, 1);
+}
+
 static void on_read(void *ctx, const struct feed_read_result *result)
 {
     struct full_pass *p = ctx;
@@ -101,22 +122,18 @@ static void on_read(void *ctx, const struct feed_read_result *result)
     if (p->stage == STAGE_LANES && result->lanes == FEED_READ_LANES_MAX) {
         feed_reader_gaps(p->reader)[0] = result->rest;
         page_read(p, 0, 1);
-        return;
+    } else if (p->stage == STAGE_LANES) {
+        next_lanes(p);
+    } else {
+        next_page(p);
     }
-    if (p->stage == STAGE_LANES) {
-        feed_full_begin(p->options.feed);
-    }
-    next_page(p);
 }
 
-/* All lanes, those that are known as well: nothing of what is known is trusted. */
 static void read_lanes(struct full_pass *p)
 {
     p->stage = STAGE_LANES;
-    struct feed_gap *all = &feed_reader_gaps(p->reader)[0];
-    *all = (struct feed_gap){.form = FEED_GAP_QUEUES};
-    (void)snprintf(all->queue, sizeof all->queue, ",~");
-    page_read(p, 0, 1);
+    p->queue[0] = '\0';
+    next_lanes(p);
 }
 
 /* The hints of what has become claimable come with this very pass. */

@@ -106,6 +106,7 @@ static void say(struct report *r)
     r->is_late = false;
     int64_t passed_us = is_leader ? feeder_counters(o->feeder)->ended_us : 0;
     const struct full_pass_counters *full = feeder_full_passes(o->feeder);
+    const struct feeder_lanes lanes = feeder_lanes(o->feeder);
     const struct scheduler_report report = {
         .scheduler_id = r->id,
         .stale_us = STALE_REPORTS * r->every_us,
@@ -117,6 +118,9 @@ static void say(struct report *r)
         .passed_us = age_us(passed_us, now_us),
         .full_age_us = age_us(is_leader ? full->began_us : 0, now_us),
         .full_took_us = is_leader ? full->took_us : 0,
+        .lanes = is_leader ? lanes.lanes : 0,
+        .lap_queue = is_leader ? lanes.lap_queue : "",
+        .lap_us = is_leader ? lanes.lap_us : 0,
         .lock_nodes = (int)o->config->lock.node_count,
         .lock_nodes_voting = (int)redlock_async_voting(lead_lock(o->lead)),
         .clock_step_us = r->step_us,

@@ -236,24 +236,23 @@ SELECT 'crashes' AS "check", 'inv.L5' AS rule, j.id AS job, format('%s crashes, 
 
 -- check: unfed inv.L1 a due job of a served kind has no hint: the feed does not reach it
 -- suspect: the oldest of each lane; in a backlog they wait for their turn. It is one if it has no hint in Redis, look after look
-WITH RECURSIVE lane AS (
-    (SELECT queue, priority, share, 1 AS n FROM claimd.job ORDER BY queue, priority, share LIMIT 1)
-    UNION ALL
-    SELECT j.queue, j.priority, j.share, l.n + 1
-      FROM lane l
-     CROSS JOIN LATERAL (SELECT queue, priority, share FROM claimd.job
-                          WHERE (queue, priority, share) > (l.queue, l.priority, l.share)
-                          ORDER BY queue, priority, share LIMIT 1) j
-     WHERE l.n < 20000
-), served AS MATERIALIZED (
-    SELECT DISTINCT q.queue, s.kind
+WITH RECURSIVE served AS MATERIALIZED (
+    SELECT DISTINCT q.queue COLLATE "C" AS queue, s.kind
       FROM claimd.worker w, unnest(w.queues) AS q(queue), unnest(w.kinds) AS s(kind)
      WHERE NOT w.dead AND NOT w.stopped AND w.stale_at > clock_timestamp()
        AND NOT EXISTS (SELECT FROM claimd.queue p WHERE p.name = q.queue AND p.paused)
+), lane AS (
+    SELECT DISTINCT queue, -1::int2 AS priority, 0::int2 AS share FROM served
+    UNION ALL
+    SELECT l.queue, j.priority, j.share
+      FROM lane l
+     CROSS JOIN LATERAL (SELECT priority, share FROM claimd.job
+                          WHERE queue = l.queue AND (priority, share) > (l.priority, l.share)
+                          ORDER BY priority, share LIMIT 1) j
 )
 SELECT 'unfed' AS "check", 'inv.L1' AS rule, j.id AS job,
        format('kind %s in queue %s, priority %s, due since %s', j.kind, l.queue, l.priority, j.ready_at) AS detail
-  FROM lane l
+  FROM (SELECT * FROM lane LIMIT 20000) l -- a lane of each queue in turn; doctor says when there are more
  CROSS JOIN LATERAL (
      SELECT h.id, h.kind, h.ready_at, row_number() OVER (ORDER BY h.ready_at, h.id) AS rank
        FROM (SELECT id, kind, ready_at, state FROM claimd.job

@@ -8,6 +8,8 @@
 #define ARRAYS_MAX ((size_t)1 << 20)
 #define RANGE_COLUMNS 7
 #define GAP_COLUMNS 5
+#define LAP_COLUMNS 8
+#define KINDS_MAX ((size_t)1 << 20)
 
 enum status feed_store_session(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err)
 {
@@ -28,9 +30,9 @@ static int64_t range_number(const struct feed_lane *l, const struct feed_range *
     case 4:
         return r->after.id;
     case 5:
-        return r->to.us == FEED_NEVER_US ? 0 : r->to.us;
+        return r->part == FEED_LAP ? FEED_BEGIN_US : r->to.us == FEED_NEVER_US ? 0 : r->to.us;
     default:
-        return r->rows_max;
+        return r->part == FEED_LAP ? 0 : r->rows_max; /* it is read by feed_laps */
     }
 }
 
@@ -90,39 +92,164 @@ static void buf_list_release(struct buf *list, size_t count)
     }
 }
 
+static int64_t lap_number(const struct feed_read_request *request, const struct feed *feed,
+                          size_t range, int column)
+{
+    const struct feed_range *r = &request->ranges[range];
+    switch (column) {
+    case 0:
+        return (int64_t)range;
+    case 2:
+        return feed->lanes[r->lane].priority;
+    case 3:
+        return r->after.us;
+    case 4:
+        return r->rows_max;
+    case 5:
+        return r->each_max;
+    default:
+        return feed->lanes[r->lane].lap.is_deep;
+    }
+}
+
+static size_t laps_in(const struct feed_read_request *request, size_t ret_ranges[FEED_RANGES_MAX])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < request->range_count; i++) {
+        if (request->ranges[i].part == FEED_LAP) {
+            ret_ranges[count++] = i;
+        }
+    }
+    return count;
+}
+
+/* The kinds of each lap's queue, one text after the other in `text`. */
+static enum status lap_kinds(struct buf *out, const struct feed_read_request *request,
+                             const struct feed *feed, const size_t *laps, size_t count,
+                             struct err *err)
+{
+    autobuf struct buf text = BUF_INIT(KINDS_MAX);
+    const char *texts[FEED_RANGES_MAX];
+    size_t lens[FEED_RANGES_MAX];
+    size_t starts[FEED_RANGES_MAX];
+    for (size_t i = 0; i < count; i++) {
+        starts[i] = text.len;
+        enum status st = feed_served_kinds(
+            request->served, feed->lanes[request->ranges[laps[i]].lane].queue, &text, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+        lens[i] = text.len - starts[i];
+    }
+    for (size_t i = 0; i < count; i++) {
+        texts[i] = text.len > 0 ? buf_at(&text) + starts[i] : "";
+    }
+    return pg_array_text(out, texts, lens, count, err);
+}
+
+static enum status lap_column(struct buf *out, const struct feed_read_request *request,
+                              const struct feed *feed, const size_t *laps, size_t count, int column,
+                              struct err *err)
+{
+    const char *texts[FEED_RANGES_MAX];
+    int64_t numbers[FEED_RANGES_MAX];
+    if (column == LAP_COLUMNS - 1) {
+        return lap_kinds(out, request, feed, laps, count, err);
+    }
+    for (size_t i = 0; i < count; i++) {
+        texts[i] = feed->lanes[request->ranges[laps[i]].lane].queue;
+        numbers[i] = column == 1 ? 0 : lap_number(request, feed, laps[i], column);
+    }
+    return column == 1 ? pg_array_text(out, texts, NULL, count, err)
+                       : pg_array_i64(out, numbers, count, err);
+}
+
+/* Of a read: what both statements are given. */
+struct read_params {
+    struct buf columns[RANGE_COLUMNS + GAP_COLUMNS + LAP_COLUMNS];
+    size_t column_count;
+    struct pg_param params[RANGE_COLUMNS + GAP_COLUMNS + 1];
+    struct pg_param laps[LAP_COLUMNS];
+    char lanes_max[8];
+};
+
+static struct buf *next_column(struct read_params *p)
+{
+    struct buf *column = &p->columns[p->column_count++];
+    buf_init(column, ARRAYS_MAX);
+    return column;
+}
+
+static enum status read_columns(struct read_params *p, const struct feed *feed,
+                                const struct feed_read_request *request, struct err *err)
+{
+    int columns = RANGE_COLUMNS + (request->gap_count > 0 ? GAP_COLUMNS : 0);
+    for (int i = 0; i < columns; i++) {
+        struct buf *column = next_column(p);
+        enum status st =
+            i < RANGE_COLUMNS
+                ? range_column(column, feed, request->ranges, request->range_count, i, err)
+                : gap_column(column, request->gaps, request->gap_count, i - RANGE_COLUMNS, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+        p->params[i] = pg_param_buf(column);
+    }
+    p->params[RANGE_COLUMNS + GAP_COLUMNS] = pg_param_i64(FEED_READ_LANES_MAX, p->lanes_max);
+    return STATUS_OK;
+}
+
+static enum status lap_columns(struct read_params *p, const struct feed *feed,
+                               const struct feed_read_request *request, const size_t *laps,
+                               size_t count, struct err *err)
+{
+    for (int i = 0; i < LAP_COLUMNS && count > 0; i++) {
+        struct buf *column = next_column(p);
+        enum status st = lap_column(column, request, feed, laps, count, i, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+        p->laps[i] = pg_param_buf(column);
+    }
+    return STATUS_OK;
+}
+
 enum status feed_store_read(struct pg *pg, const struct feed *feed,
                             const struct feed_read_request *request, pg_done_cb *done, void *ctx,
                             struct err *err)
 {
     assert(request->range_count <= FEED_RANGES_MAX && request->gap_count <= FEED_GAPS_MAX);
-    struct buf columns[RANGE_COLUMNS + GAP_COLUMNS];
-    struct pg_param params[ARRAY_COUNT(columns) + 1];
-    char lanes_max[8];
-    bool has_gaps = request->gap_count > 0;
-    size_t column_count = has_gaps ? ARRAY_COUNT(columns) : RANGE_COLUMNS;
-    enum status st = STATUS_OK;
-    for (int i = 0; i < (int)column_count; i++) {
-        buf_init(&columns[i], ARRAYS_MAX);
-        if (st == STATUS_OK) {
-            st = i < RANGE_COLUMNS ? range_column(&columns[i], feed, request->ranges,
-                                                  request->range_count, i, err)
-                                   : gap_column(&columns[i], request->gaps, request->gap_count,
-                                                i - RANGE_COLUMNS, err);
-        }
-        params[i] = pg_param_buf(&columns[i]);
-    }
-    params[ARRAY_COUNT(columns)] = pg_param_i64(FEED_READ_LANES_MAX, lanes_max);
+    struct read_params p = {.column_count = 0};
+    size_t laps[FEED_RANGES_MAX];
+    size_t lap_count = laps_in(request, laps);
+    enum status st = read_columns(&p, feed, request, err);
     if (st == STATUS_OK) {
-        const struct pg_statement *statement = has_gaps ? &SQL_FEED_READ : &SQL_FEED_GLANCE;
-        struct pg_request sent = {.steps = {{.statement = statement, .params = params}},
-                                  .step_count = 1,
+        st = lap_columns(&p, feed, request, laps, lap_count, err);
+    }
+    if (st == STATUS_OK) {
+        const struct pg_statement *read =
+            request->gap_count > 0 ? &SQL_FEED_READ : &SQL_FEED_GLANCE;
+        struct pg_request sent = {.steps = {{.statement = read, .params = p.params},
+                                            {.statement = &SQL_FEED_LAPS, .params = p.laps}},
+                                  .step_count = lap_count > 0 ? 2 : 1,
                                   .timeout_us = request->timeout_us,
                                   .done = done,
                                   .ctx = ctx};
         st = pg_send(pg, &sent, err);
     }
-    buf_list_release(columns, column_count);
+    buf_list_release(p.columns, p.column_count);
     return st;
+}
+
+void feed_lap_row(const struct pg_result *r, int row, struct feed_lap_row *ret)
+{
+    *ret = (struct feed_lap_row){.range = (size_t)pg_i64(r, row, 0),
+                                 .share = pg_i64(r, row, 1),
+                                 .id = pg_i64(r, row, 2),
+                                 .us = pg_time_us(r, row, 3)};
+    if (ret->id != 0) {
+        ret->kind = pg_text(r, row, 4, NULL);
+    }
 }
 
 void feed_read_row(const struct pg_result *r, int row, struct feed_read_row *ret)

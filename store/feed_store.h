@@ -13,7 +13,7 @@
 enum status feed_store_session(struct pg *pg, pg_done_cb *done, void *ctx,
                                struct err *err) MUST_USE;
 
-/* ---- a read: results[0] has feed_read_row()s ---- */
+/* ---- a read: results[0] has feed_read_row()s, results[1] feed_lap_row()s ---- */
 
 enum feed_read_part {
     FEED_READ_NOW,  /* us = PostgreSQL's time, after which nothing was seen */
@@ -40,13 +40,24 @@ struct feed_read_request {
     size_t range_count;
     const struct feed_gap *gaps;
     size_t gap_count;
-    int64_t timeout_us; /* 0 = the connection's default */
+    const struct feed_served *served; /* whose kinds laps look for */
+    int64_t timeout_us;               /* 0 = the connection's default */
 };
 
 enum status feed_store_read(struct pg *pg, const struct feed *feed,
                             const struct feed_read_request *request, pg_done_cb *done, void *ctx,
                             struct err *err) MUST_USE;
 void feed_read_row(const struct pg_result *r, int row, struct feed_read_row *ret);
+
+/* Where there are ranges of laps, results[1] has their rows. */
+struct feed_lap_row {
+    size_t range;
+    int64_t share;
+    int64_t id; /* 0 = the share has none to feed */
+    int64_t us;
+    const char *kind; /* borrowed */
+};
+void feed_lap_row(const struct pg_result *r, int row, struct feed_lap_row *ret);
 
 /* ---- each second ---- */
 

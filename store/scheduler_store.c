@@ -43,6 +43,9 @@ static void put_report(struct params *p, const struct scheduler_report *r)
     params_i64(p, r->full_age_us);
     params_i64(p, r->full_took_us);
     params_i32(p, migrate_known_version());
+    params_i64(p, r->lanes);
+    params_text(p, r->lap_queue);
+    params_i64(p, r->lap_us);
 }
 
 enum status scheduler_store_report(struct pg *pg, const struct scheduler_report *report,

@@ -20,6 +20,9 @@ struct scheduler_report {
     int64_t passed_us;       /* the last good pass was so long ago */
     int64_t full_age_us;     /* since the last complete full pass began, else since it leads */
     int64_t full_took_us;    /* 0 = there was none */
+    int64_t lanes;           /* that the leader knows */
+    const char *lap_queue;   /* the queue with the longest laps, "" = none has any … */
+    int64_t lap_us;          /* … and how long one takes */
     int lock_nodes;
     int lock_nodes_voting;
     int64_t clock_step_us;  /* the last jump of PostgreSQL's clock, … */

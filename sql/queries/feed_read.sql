@@ -5,10 +5,10 @@
 --   2: at = when the first row of range `n` that is not due yet falls due
 --   3: a lane that was found in a gap: name = its queue, id = 16384 · priority + share
 -- Ranges ($1-$7): queue, priority, share, after (time in µs, id), to (time in µs, 0 = now), rows. Nothing that is not due is read.
--- Gaps between the lanes that are known ($8-$12), by form: 0 = shares of queue and priority, 1 = priorities of a queue,
--- 2 = queues ('lo,hi'), 3 = all after queue, priority, share. All lanes in a gap are found, up to $13 in one read, by jumping from
--- the end of one to the next (a loose index scan). Known lanes are not walked to find others: their dead entries would cost time each
--- time. The conditions are by column, because a scan does not stop at the upper end of a row comparison.
+-- Gaps between the lanes that are known of a queue ($8-$12), by form: 0 = shares of a priority, 1 = priorities, 2 = all after priority
+-- and share. All lanes in a gap are found, up to $13 in one read, by jumping from the end of one to the next (a loose index scan).
+-- Known lanes are not walked to find others: their dead entries would cost time each time. The conditions are by column, because a scan
+-- does not stop at the upper end of a row comparison.
 -- Index: job_feed only; no locks. A walk is bounded by rows, not by rows that are available.
 -- params: text[], int8[], int8[], int8[], int8[], int8[], int8[], int8[], text[], int8[], int8[], int8[], int8
 WITH RECURSIVE range AS (
@@ -17,31 +17,24 @@ WITH RECURSIVE range AS (
                 ELSE LEAST(now(), timestamptz 'epoch' + to_us * interval '1 microsecond') END AS to_at, to_us, rows_max
       FROM unnest($1, $2, $3, $4, $5, $6, $7) WITH ORDINALITY
            AS r(queue, priority, share, after_us, after_id, to_us, rows_max, n)
-), lane (depth, queue, priority, share, queue_hi, priority_hi, share_hi) AS (
-    SELECT 0, CASE form WHEN 2 THEN split_part(queue, ',', 1) ELSE queue END COLLATE "C",
-           (CASE form WHEN 0 THEN priority WHEN 1 THEN lo WHEN 3 THEN priority ELSE 10 END)::int2,
-           (CASE form WHEN 0 THEN lo WHEN 3 THEN lo ELSE 16384 END)::int2,
-           CASE form WHEN 2 THEN split_part(queue, ',', 2) WHEN 3 THEN '~' ELSE '' END COLLATE "C",
-           (CASE form WHEN 1 THEN hi WHEN 3 THEN 10 ELSE 0 END)::int2,
-           (CASE form WHEN 0 THEN hi WHEN 3 THEN 16384 ELSE 0 END)::int2
+), lane (depth, queue, priority, share, priority_hi, share_hi) AS (
+    SELECT 0, queue COLLATE "C", (CASE form WHEN 1 THEN lo ELSE priority END)::int2,
+           (CASE form WHEN 1 THEN 16384 ELSE lo END)::int2,
+           (CASE form WHEN 0 THEN 0 WHEN 1 THEN hi ELSE 10 END)::int2,
+           (CASE form WHEN 0 THEN hi WHEN 1 THEN 0 ELSE 16384 END)::int2
       FROM unnest($8, $9, $10, $11, $12) AS g(form, queue, priority, lo, hi)
     UNION ALL
-    SELECT l.depth + 1, j.queue, j.priority, j.share, l.queue_hi,
-           CASE WHEN j.queue = l.queue THEN l.priority_hi ELSE 10::int2 END,
-           CASE WHEN j.queue = l.queue AND j.priority = l.priority THEN l.share_hi ELSE 16384::int2 END
+    SELECT l.depth + 1, l.queue, j.priority, j.share, l.priority_hi,
+           CASE WHEN j.priority = l.priority THEN l.share_hi ELSE 16384::int2 END
       FROM lane l
      CROSS JOIN LATERAL (
-           (SELECT queue, priority, share FROM claimd.job
+           (SELECT priority, share FROM claimd.job
              WHERE queue = l.queue AND priority = l.priority AND share > l.share AND share < l.share_hi
              ORDER BY share LIMIT 1)
             UNION ALL
-           (SELECT queue, priority, share FROM claimd.job
+           (SELECT priority, share FROM claimd.job
              WHERE queue = l.queue AND priority > l.priority AND priority < l.priority_hi
              ORDER BY priority, share LIMIT 1)
-            UNION ALL
-           (SELECT queue, priority, share FROM claimd.job
-             WHERE queue > l.queue AND queue < l.queue_hi
-             ORDER BY queue, priority, share LIMIT 1)
             LIMIT 1) j
 )
 SELECT 0 AS part, 0::int8 AS n, 0::int8 AS id, now() AS at, NULL::text AS name, false AS ok

@@ -350,7 +350,7 @@ void state_unpack(const struct feed_state *s, struct world *w)
                                        .tenants = f->tenants};
     f->turn = s->turn;
     f->full_turn = s->full_turn;
-    f->count_turn = f->gap_turn = 0;
+    f->count_turn = f->gap_turn = f->few_turn = 0;
     f->count_call = 0;
     for (size_t i = 0; i < LANES_MAX; i++) {
         w->mark_us[i] = unpack_us(s->mark[i]);

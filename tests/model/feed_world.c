@@ -81,8 +81,9 @@ bool world_init(struct world *w, const struct world_rules *rules)
                                        .read_every_us = 1};
     *w = (struct world){.rules = rules, .boot_us = WORLD_NOW_US, .pg_us = WORLD_NOW_US};
     feed_init(&w->feed, &limits);
-    bool is_made = feed_lane_add(&w->feed, QUEUE, PRIORITY, 0, true, 0, NULL) == STATUS_OK;
+    bool is_made = feed_lane_add(&w->feed, QUEUE, PRIORITY, 0, 0, NULL) == STATUS_OK;
     int64_t rewind_us = 0;
+    is_made = is_made && feed_served_add(&w->served, QUEUE, "k", NULL) == STATUS_OK;
     is_made =
         is_made && feed_writers_list(&w->writers, "1,2,3", 1, 1, &rewind_us, NULL) == STATUS_OK;
     feed_writers_reset(&w->writers);
@@ -94,6 +95,7 @@ bool world_init(struct world *w, const struct world_rules *rules)
 void world_release(struct world *w)
 {
     feed_release(&w->feed);
+    feed_served_release(&w->served);
     feed_writers_release(&w->writers);
 }
 
@@ -102,7 +104,7 @@ void world_forget(struct world *w)
 {
     struct feed *f = &w->feed;
     f->lane_count = f->order_count = f->group_count = f->groups_used = f->tenants = 0;
-    f->turn = f->count_turn = f->gap_turn = f->full_turn = 0;
+    f->turn = f->count_turn = f->gap_turn = f->few_turn = f->full_turn = 0;
     world_clear_memory(w);
     w->ahead = (struct world_read){0};
     w->full = (struct world_read){0};
@@ -241,13 +243,6 @@ static void read_answer(struct world *w, struct world_read *l)
 
 static bool is_in_gap(const struct feed_gap *g, int share)
 {
-    if (g->form == FEED_GAP_QUEUES) { /* "lo,hi" */
-        char range[sizeof g->queue];
-        memcpy(range, g->queue, sizeof range);
-        char *hi = strchr(range, ',');
-        *hi++ = '\0';
-        return strcmp(QUEUE, range) > 0 && strcmp(QUEUE, hi) < 0;
-    }
     if (strcmp(g->queue, QUEUE) != 0) {
         return false;
     }
@@ -265,7 +260,7 @@ static void find_lanes(struct world *w, const struct feed_gap *gaps, size_t coun
             is_found = is_found || is_in_gap(&gaps[k], share);
         }
         if (is_found &&
-            feed_lane_add(&w->feed, QUEUE, PRIORITY, share, true, w->boot_us, NULL) == STATUS_OK) {
+            feed_lane_add(&w->feed, QUEUE, PRIORITY, share, w->boot_us, NULL) == STATUS_OK) {
             marks_begin_lane(w, world_lane(w, i));
         }
     }
@@ -390,7 +385,7 @@ void world_pass(struct world *w, enum pass_kind kind)
     l->range_count = plan_pass(w, kind);
     room_check(w);
     if (kind == PASS_EVERYWHERE) {
-        gap_count = feed_gaps(&w->feed, gaps, ARRAY_COUNT(gaps));
+        gap_count = feed_gaps(&w->feed, &w->served, gaps, ARRAY_COUNT(gaps));
     }
     if (l->range_count + gap_count == 0) {
         return;
@@ -477,7 +472,8 @@ static void full_plan(struct world *w)
 
 void world_full_begin(struct world *w)
 {
-    const struct feed_gap all = {.form = FEED_GAP_QUEUES, .queue = ",~"};
+    const struct feed_gap all = {
+        .form = FEED_GAP_PRIORITIES, .queue = QUEUE, .lo = -1, .hi = JOB_PRIORITY_MAX + 1};
     find_lanes(w, &all, 1);
     feed_full_begin(&w->feed);
     for (size_t i = 0; w->rules->is_full_to_the_cursor && i < w->feed.lane_count; i++) {

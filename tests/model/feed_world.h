@@ -84,6 +84,7 @@ struct world {
     int64_t believed_us; /* what the leader takes for PostgreSQL's time */
     struct world_row rows[ROWS_MAX];
     struct feed feed;
+    struct feed_served served;
     struct feed_writers writers;
     struct world_read ahead;
     struct world_read full;

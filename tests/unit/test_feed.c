@@ -15,6 +15,7 @@
 #define T0 (1000 * S) /* "now" of the tests, by both clocks */
 
 static struct feed feed;
+static struct feed_served served;
 static struct feed_range ranges[FEED_RANGES_MAX];
 
 static void setup(void)
@@ -30,11 +31,12 @@ static void setup(void)
 static void teardown(void)
 {
     feed_release(&feed);
+    feed_served_release(&served);
 }
 
 static struct feed_lane *given_lane(const char *queue, int priority, int share)
 {
-    ck_assert_int_eq(feed_lane_add(&feed, queue, priority, share, true, T0, NULL), STATUS_OK);
+    ck_assert_int_eq(feed_lane_add(&feed, queue, priority, share, T0, NULL), STATUS_OK);
     struct feed_lane *lane = feed_lane_find(&feed, queue, priority, share);
     feed_group_counted(&feed, lane->group, 0, T0, S);
     return lane;
@@ -88,8 +90,8 @@ END_TEST
 START_TEST(a_lane_is_known_once)
 {
     given_lane("q", 4, 0);
-    ck_assert_int_eq(feed_lane_add(&feed, "q", 4, 0, true, T0, NULL), STATUS_CONFLICT);
-    ck_assert_int_eq(feed_lane_add(&feed, "Q", 4, 0, true, T0, NULL), STATUS_INVALID);
+    ck_assert_int_eq(feed_lane_add(&feed, "q", 4, 0, T0, NULL), STATUS_CONFLICT);
+    ck_assert_int_eq(feed_lane_add(&feed, "Q", 4, 0, T0, NULL), STATUS_INVALID);
 }
 END_TEST
 
@@ -372,7 +374,7 @@ START_TEST(lanes_without_rows_are_forgotten_and_their_places_used_again)
 {
     given_lane("a", 4, 0);
     given_lane("b", 4, 1);
-    ck_assert_int_eq(feed_lane_add(&feed, "b", 4, 1, true, T0 + S, NULL), STATUS_CONFLICT);
+    ck_assert_int_eq(feed_lane_add(&feed, "b", 4, 1, T0 + S, NULL), STATUS_CONFLICT);
     feed_lanes_forget(&feed, T0 + 1);
     ck_assert_ptr_null(feed_lane_find(&feed, "a", 4, 0));
     ck_assert_ptr_nonnull(feed_lane_find(&feed, "b", 4, 1));
@@ -384,19 +386,17 @@ START_TEST(lanes_without_rows_are_forgotten_and_their_places_used_again)
 }
 END_TEST
 
-START_TEST(lanes_that_nobody_serves_leave_room_for_the_others)
+START_TEST(more_lanes_than_there_is_room_for_are_refused_and_said)
 {
-    char queue[16];
-    size_t taken = 0;
     for (int i = 0; i < FEED_LANES_MAX; i++) {
-        (void)snprintf(queue, sizeof queue, "junk%d", i);
-        taken += feed_lane_add(&feed, queue, 4, 0, false, T0, NULL) == STATUS_OK;
+        ck_assert_int_eq(feed_lane_add(&feed, "q", i / FEED_SHARES, i % FEED_SHARES, T0, NULL),
+                         STATUS_OK);
     }
-    ck_assert_uint_eq(taken, FEED_LANES_MAX / 2);
     struct err err = {0};
-    ck_assert_int_eq(feed_lane_add(&feed, "junk", 4, 0, false, T0, &err), STATUS_LIMIT);
-    ck_assert_str_eq(err.msg, "more than 16384 lanes, and nobody serves this queue");
-    ck_assert_int_eq(feed_lane_add(&feed, "work", 4, 0, true, T0, NULL), STATUS_OK);
+    ck_assert(!feed.is_crowded);
+    ck_assert_int_eq(feed_lane_add(&feed, "work", 4, 0, T0, &err), STATUS_LIMIT);
+    ck_assert_str_eq(err.msg, "more than 32768 lanes");
+    ck_assert(feed.is_crowded);
 }
 END_TEST
 
@@ -445,21 +445,31 @@ static bool has_gap(size_t count, enum feed_gap_form form, const char *queue, in
     return false;
 }
 
-START_TEST(without_lanes_the_gap_is_everything)
+static void given_served(const char *queues)
 {
-    ck_assert_uint_eq(feed_gaps(&feed, gaps, FEED_GAPS_MAX), 1);
-    ck_assert_int_eq(gaps[0].form, FEED_GAP_QUEUES);
-    ck_assert_str_eq(gaps[0].queue, ",~");
+    feed_served_release(&served);
+    ck_assert_int_eq(feed_served_add(&served, queues, "k", NULL), STATUS_OK);
+}
+
+static size_t gaps_now(size_t max)
+{
+    return feed_gaps(&feed, &served, gaps, max);
+}
+
+START_TEST(a_served_queue_without_lanes_is_one_gap)
+{
+    given_served("q");
+    ck_assert_uint_eq(gaps_now(FEED_GAPS_MAX), 1);
+    ck_assert(has_gap(1, FEED_GAP_PRIORITIES, "q", -1, 10));
 }
 END_TEST
 
 START_TEST(gaps_lie_around_every_lane)
 {
+    given_served("q");
     given_lane("q", 4, 0);
-    size_t count = feed_gaps(&feed, gaps, FEED_GAPS_MAX);
-    ck_assert_uint_eq(count, 5);
-    ck_assert(has_gap(count, FEED_GAP_QUEUES, ",q", 0, 2));
-    ck_assert(has_gap(count, FEED_GAP_QUEUES, "q,~", 0, 2));
+    size_t count = gaps_now(FEED_GAPS_MAX);
+    ck_assert_uint_eq(count, 3);
     ck_assert(has_gap(count, FEED_GAP_PRIORITIES, "q", -1, 4));
     ck_assert(has_gap(count, FEED_GAP_PRIORITIES, "q", 4, 10));
     ck_assert(has_gap(count, FEED_GAP_SHARES, "q", 0, FEED_SHARES));
@@ -468,26 +478,52 @@ END_TEST
 
 START_TEST(gaps_between_lanes_name_their_neighbours)
 {
+    given_served("a,q");
     given_lane("q", 7, 5);
     given_lane("q", 4, 9);
     given_lane("q", 4, 3);
     given_lane("a", 0, 63);
-    size_t count = feed_gaps(&feed, gaps, FEED_GAPS_MAX);
+    size_t count = gaps_now(FEED_GAPS_MAX);
     ck_assert(has_gap(count, FEED_GAP_SHARES, "q", 3, 9));
     ck_assert(has_gap(count, FEED_GAP_PRIORITIES, "q", 4, 7));
     ck_assert(has_gap(count, FEED_GAP_SHARES, "q", -1, 5));
     ck_assert(has_gap(count, FEED_GAP_SHARES, "q", 9, FEED_SHARES));
-    ck_assert(has_gap(count, FEED_GAP_QUEUES, "a,q", 0, 2));
+    ck_assert(has_gap(count, FEED_GAP_SHARES, "a", 63, FEED_SHARES));
     ck_assert(!has_gap(count, FEED_GAP_SHARES, "a", 63, 64));
+}
+END_TEST
+
+START_TEST(no_gap_lies_in_a_queue_that_nobody_serves)
+{
+    given_served("q");
+    given_lane("junk", 4, 0);
+    ck_assert_uint_eq(gaps_now(FEED_GAPS_MAX), 1);
+    ck_assert_int_eq(feed_served_pause(&served, "q", NULL), STATUS_OK);
+    ck_assert_uint_eq(gaps_now(FEED_GAPS_MAX), 0);
 }
 END_TEST
 
 START_TEST(gaps_that_do_not_fit_take_turns)
 {
-    given_lane("q", 4, 0);
-    ck_assert_uint_eq(feed_gaps(&feed, gaps, 3), 3);
-    ck_assert_uint_eq(feed_gaps(&feed, gaps, 3), 2);
-    ck_assert_uint_eq(feed_gaps(&feed, gaps, 3), 3);
+    given_served("q");
+    given_lane("q", 4, 0); /* three gaps, two places for queues with few lanes */
+    ck_assert_uint_eq(gaps_now(4), 2);
+    ck_assert_uint_eq(gaps_now(4), 1);
+    ck_assert_uint_eq(gaps_now(4), 2);
+}
+END_TEST
+
+START_TEST(gaps_of_a_queue_with_few_lanes_do_not_wait_for_those_of_many)
+{
+    given_served("many,few");
+    for (int i = 0; i < 5000; i++) {
+        given_lane("many", 4, 3 * i);
+    }
+    for (int i = 0; i < 20; i++) {
+        size_t count = gaps_now(FEED_GAPS_MAX);
+        ck_assert_uint_ge(count, FEED_GAPS_MAX / 2);
+        ck_assert(has_gap(count, FEED_GAP_PRIORITIES, "few", -1, 10));
+    }
 }
 END_TEST
 
@@ -521,10 +557,12 @@ int main(void)
     tcase_add_test(c, a_row_that_is_due_and_has_no_room_is_nothing_to_wake_up_for);
     tcase_add_test(c, groups_that_can_not_all_be_counted_take_turns);
     tcase_add_test(c, lanes_without_rows_are_forgotten_and_their_places_used_again);
-    tcase_add_test(c, lanes_that_nobody_serves_leave_room_for_the_others);
+    tcase_add_test(c, more_lanes_than_there_is_room_for_are_refused_and_said);
     tcase_add_test(c, X1_hints_that_ran_dry_although_fed_rewind_their_lanes);
     tcase_add_test(c, pages_shrink_when_a_pass_takes_long);
-    tcase_add_test(c, without_lanes_the_gap_is_everything);
+    tcase_add_test(c, a_served_queue_without_lanes_is_one_gap);
+    tcase_add_test(c, no_gap_lies_in_a_queue_that_nobody_serves);
+    tcase_add_test(c, gaps_of_a_queue_with_few_lanes_do_not_wait_for_those_of_many);
     tcase_add_test(c, gaps_lie_around_every_lane);
     tcase_add_test(c, gaps_between_lanes_name_their_neighbours);
     tcase_add_test(c, gaps_that_do_not_fit_take_turns);

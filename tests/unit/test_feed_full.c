@@ -32,7 +32,7 @@ static void teardown(void)
 
 static struct feed_lane *given_lane(const char *queue)
 {
-    ck_assert_int_eq(feed_lane_add(&feed, queue, 4, 0, true, T0, NULL), STATUS_OK);
+    ck_assert_int_eq(feed_lane_add(&feed, queue, 4, 0, T0, NULL), STATUS_OK);
     struct feed_lane *lane = feed_lane_find(&feed, queue, 4, 0);
     feed_group_counted(&feed, lane->group, 0, T0, S);
     return lane;

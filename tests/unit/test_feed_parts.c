@@ -131,10 +131,31 @@ START_TEST(tables_differ_where_a_job_would_go_elsewhere)
     given_worker(&two, "default,mail", "a");
     given_worker(&two, "default", "a");
     ck_assert(!feed_served_differs(&one, &two, "default"));
+    ck_assert(feed_served_routes(&one) == feed_served_routes(&two));
     given_worker(&two, "default", "b");
+    ck_assert(feed_served_routes(&one) != feed_served_routes(&two));
     ck_assert(feed_served_differs(&one, &two, "default"));
     ck_assert(feed_served_differs(&two, &one, "default"));
     ck_assert(!feed_served_differs(&one, &two, "mail"));
+    feed_served_release(&one);
+    feed_served_release(&two);
+}
+END_TEST
+
+START_TEST(the_hash_of_all_routes_knows_no_order_and_no_paused_queues)
+{
+    struct feed_served one = {0};
+    struct feed_served two = {0};
+    given_worker(&one, "a", "k");
+    given_worker(&one, "b,c", "l,m");
+    given_worker(&two, "c,b", "m,l");
+    given_worker(&two, "a", "k");
+    ck_assert(feed_served_routes(&one) == feed_served_routes(&two));
+    ck_assert_int_eq(feed_served_pause(&two, "a", NULL), STATUS_OK);
+    ck_assert(feed_served_routes(&one) != feed_served_routes(&two));
+    ck_assert_str_eq(feed_served_next(&two, ""), "b");
+    ck_assert_str_eq(feed_served_next(&two, "b"), "c");
+    ck_assert_ptr_null(feed_served_next(&two, "c"));
     feed_served_release(&one);
     feed_served_release(&two);
 }
@@ -336,6 +357,7 @@ int main(void)
     tcase_add_test(c, rule_2_a_kind_goes_where_those_who_serve_it_listen);
     tcase_add_test(c, a_paused_queue_is_not_fed);
     tcase_add_test(c, tables_differ_where_a_job_would_go_elsewhere);
+    tcase_add_test(c, the_hash_of_all_routes_knows_no_order_and_no_paused_queues);
     tcase_add_test(c, kinds_with_a_set_of_their_own_are_listed);
     tcase_add_test(c, rule_5_hunger_looks_again_after_2_10_50_250_ms_and_each_second);
     tcase_add_test(c, rule_5_hunger_ends_with_a_pass_of_500_rows);

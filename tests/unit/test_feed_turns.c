@@ -88,7 +88,7 @@ static void count_hints(void)
 
 static void given_lane(int share)
 {
-    ck_assert_int_eq(feed_lane_add(&feed, "q", 4, share, true, T0, NULL), STATUS_OK);
+    ck_assert_int_eq(feed_lane_add(&feed, "q", 4, share, T0, NULL), STATUS_OK);
     count_hints();
 }
 
@@ -273,7 +273,7 @@ START_TEST(the_first_tenant_goes_ahead_of_jobs_of_nobody_that_are_ordered_by_tim
     given_lane(0);
     feed_rows(0, FEED_AHEAD, 0, 899);
     ck_assert_int_eq(first()->turn, (T0 - 100 * S) / MS);
-    ck_assert_int_eq(feed_lane_add(&feed, "q", 4, B, true, T0, NULL), STATUS_OK);
+    ck_assert_int_eq(feed_lane_add(&feed, "q", 4, B, T0, NULL), STATUS_OK);
     size_t groups[4];
     ck_assert_uint_eq(feed_counts_wanted(&feed, groups, 4), 1); /* from what turn on? */
     count_hints();
@@ -321,7 +321,7 @@ END_TEST
 START_TEST(a_thousand_idle_lanes_leave_the_room_and_the_pass_to_the_one_with_more)
 {
     for (int share = 1; share <= 1001; share++) {
-        ck_assert_int_eq(feed_lane_add(&feed, "q", 4, share, true, T0, NULL), STATUS_OK);
+        ck_assert_int_eq(feed_lane_add(&feed, "q", 4, share, T0, NULL), STATUS_OK);
         lane_of(share)->has_more = share == A;
         lane_of(share)->cursor.us = T0;
     }
@@ -360,7 +360,7 @@ END_TEST
 START_TEST(feat_B4_an_aged_row_comes_no_later_than_the_turn_served_where_tenants_take_turns)
 {
     given_lane(0);
-    ck_assert_int_eq(feed_lane_add(&feed, "q", 3, A, true, T0, NULL), STATUS_OK);
+    ck_assert_int_eq(feed_lane_add(&feed, "q", 3, A, T0, NULL), STATUS_OK);
     size_t group = feed_lane_find(&feed, "q", 3, A)->group;
     feed_group_served(&feed, group, (T0 - 500 * S) / MS);
     feed.pg_us += S;

@@ -206,6 +206,18 @@ START_TEST(X2_doctor_fails_while_nothing_is_deleted_until_somebody_trusts_the_cl
 }
 END_TEST
 
+START_TEST(L1_laps_and_a_look_that_was_cut_off_are_told)
+{
+    ctl_sql("UPDATE claimd.scheduler SET lanes = 36000, lap_queue = 'flood', lap_us = 12340000");
+    doctor_exits(0);
+    assert_line("warn", "laps", "queue flood has more tenants than there is room for");
+    doctor_exits(0);
+    assert_line("warn", "laps", "laps of 12.3 s");
+    doctor_exits(0);
+    assert_line("warn", "hints", "only 20000 of 36000 lanes");
+}
+END_TEST
+
 START_TEST(a_node_that_is_down_fails_with_its_address)
 {
     redis_server_stop(&nodes.servers[1]);
@@ -593,6 +605,7 @@ int main(void)
     tcase_add_test(tests, postgresql_away_is_one_line_and_the_rest_goes_on);
     tcase_add_test(tests, a_wrong_schema_names_the_migration);
     tcase_add_test(tests, missing_days_of_history_fail);
+    tcase_add_test(tests, L1_laps_and_a_look_that_was_cut_off_are_told);
     tcase_add_test(tests, X2_doctor_fails_while_nothing_is_deleted_until_somebody_trusts_the_clock);
     tcase_add_test(tests, a_node_that_is_down_fails_with_its_address);
     tcase_add_test(tests, N7_the_same_server_twice_fails);
