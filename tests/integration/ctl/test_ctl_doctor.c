@@ -183,29 +183,6 @@ START_TEST(a_wrong_schema_names_the_migration)
 }
 END_TEST
 
-START_TEST(missing_days_of_history_fail)
-{
-    ctl_sql("DO $$ DECLARE t text; BEGIN FOR t IN SELECT inhrelid::regclass::text FROM pg_inherits "
-            "WHERE inhparent = 'claimd.job_history'::regclass LOOP EXECUTE 'DROP TABLE ' || t; "
-            "END LOOP; END $$");
-    doctor_exits(1);
-    assert_line("FAIL", "history", "0 days ahead");
-}
-END_TEST
-
-START_TEST(X2_doctor_fails_while_nothing_is_deleted_until_somebody_trusts_the_clock)
-{
-    ctl_sql("UPDATE claimd.cluster SET sweep_hold_us = 3600000000 * 5 / 2");
-    doctor_exits(1);
-    assert_line("FAIL", "history", "the leader deletes nothing for 2.5 h more");
-    ck_assert_int_eq(ctl_exit("db", "trust-clock"), 2);
-    assert_says("add --yes to confirm");
-    doctor_exits(1);
-    ck_assert_int_eq(ctl_exit("db", "trust-clock", "--yes"), 0);
-    doctor_exits(0);
-}
-END_TEST
-
 START_TEST(L1_laps_and_a_look_that_was_cut_off_are_told)
 {
     ctl_sql("UPDATE claimd.scheduler SET lanes = 36000, lap_queue = 'flood', lap_us = 12340000");
@@ -454,24 +431,6 @@ START_TEST(a_clock_of_postgresql_that_is_off_fails_unless_no_daemon_sees_it)
 }
 END_TEST
 
-START_TEST(J1_a_trigger_of_others_without_a_path_of_its_own_is_a_warning)
-{
-    doctor_exits(0);
-    ck_assert_ptr_null(strstr(ctl_text(), "triggers"));
-    ctl_sql("CREATE FUNCTION public.audit() RETURNS trigger LANGUAGE plpgsql AS "
-            "$$ BEGIN RETURN NEW; END $$");
-    ctl_sql("CREATE TRIGGER audited AFTER INSERT ON claimd.job_history FOR EACH ROW EXECUTE "
-            "FUNCTION public.audit()");
-    doctor_exits(0);
-    assert_line("warn", "triggers",
-                "trigger audited of table claimd.job_history calls "
-                "public.audit(), which has no search_path of its own");
-    ctl_sql("ALTER FUNCTION public.audit() SET search_path = pg_catalog, public");
-    doctor_exits(0);
-    ck_assert_ptr_null(strstr(ctl_text(), "triggers"));
-}
-END_TEST
-
 START_TEST(one_daemon_whose_clock_is_another_is_a_warning)
 {
     ctl_sql("UPDATE claimd.worker SET clock_ahead_us = -60000000");
@@ -598,15 +557,12 @@ int main(void)
     tcase_add_test(tests, some_workers_without_votes_are_a_warning);
     tcase_add_test(tests, a_clock_of_postgresql_that_is_off_fails_unless_no_daemon_sees_it);
     tcase_add_test(tests, one_daemon_whose_clock_is_another_is_a_warning);
-    tcase_add_test(tests, J1_a_trigger_of_others_without_a_path_of_its_own_is_a_warning);
     tcase_add_test(tests, G8_full_passes_that_take_long_or_do_not_end_are_a_warning);
     tcase_add_test(tests, a_lane_that_gets_no_turn_is_named_as_starved);
     tcase_add_test(tests, a_full_disk_fails);
     tcase_add_test(tests, postgresql_away_is_one_line_and_the_rest_goes_on);
     tcase_add_test(tests, a_wrong_schema_names_the_migration);
-    tcase_add_test(tests, missing_days_of_history_fail);
     tcase_add_test(tests, L1_laps_and_a_look_that_was_cut_off_are_told);
-    tcase_add_test(tests, X2_doctor_fails_while_nothing_is_deleted_until_somebody_trusts_the_clock);
     tcase_add_test(tests, a_node_that_is_down_fails_with_its_address);
     tcase_add_test(tests, N7_the_same_server_twice_fails);
     tcase_add_test(tests, N5_a_node_that_may_evict_fails);

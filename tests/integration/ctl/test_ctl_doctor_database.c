@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What claimctl doctor says of how durable commits are, and of how a failover is noticed. */
+ * What claimctl doctor says of the database: commits, failovers, days of the history, triggers. */
 #include "ctl_fixture.h"
 
 /* Other checks fail: there is no Redis. The last line is of stderr, which the fixture appends. */
@@ -93,16 +93,60 @@ START_TEST(D5_doctor_says_how_a_failover_is_noticed)
 }
 END_TEST
 
+START_TEST(missing_days_of_history_fail)
+{
+    ctl_sql("DO $$ DECLARE t text; BEGIN FOR t IN SELECT inhrelid::regclass::text FROM pg_inherits "
+            "WHERE inhparent = 'claimd.job_history'::regclass LOOP EXECUTE 'DROP TABLE ' || t; "
+            "END LOOP; END $$");
+    run_doctor();
+    assert_line("FAIL", "history", "0 days ahead");
+}
+END_TEST
+
+START_TEST(X2_doctor_fails_while_nothing_is_deleted_until_somebody_trusts_the_clock)
+{
+    ctl_sql("UPDATE claimd.cluster SET sweep_hold_us = 3600000000 * 5 / 2");
+    run_doctor();
+    assert_line("FAIL", "history", "the leader deletes nothing for 2.5 h more");
+    ck_assert_int_eq(ctl_exit("db", "trust-clock"), 2);
+    assert_says("add --yes to confirm");
+    ck_assert_int_eq(ctl_exit("db", "trust-clock", "--yes"), 0);
+    run_doctor();
+    ck_assert_ptr_null(strstr(ctl_text(), "deletes nothing"));
+}
+END_TEST
+
+START_TEST(J1_a_trigger_of_others_without_a_path_of_its_own_is_a_warning)
+{
+    run_doctor();
+    ck_assert_ptr_null(strstr(ctl_text(), "triggers"));
+    ctl_sql("CREATE FUNCTION public.audit() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RETURN NEW; END $$");
+    ctl_sql("CREATE TRIGGER audited AFTER INSERT ON claimd.job_history FOR EACH ROW EXECUTE "
+            "FUNCTION public.audit()");
+    run_doctor();
+    assert_line("warn", "triggers",
+                "trigger audited of table claimd.job_history calls "
+                "public.audit(), which has no search_path of its own");
+    ctl_sql("ALTER FUNCTION public.audit() SET search_path = pg_catalog, public");
+    run_doctor();
+    ck_assert_ptr_null(strstr(ctl_text(), "triggers"));
+}
+END_TEST
+
 int main(void)
 {
-    Suite *suite = suite_create("doctor_commits");
-    TCase *tests = tcase_create("commits");
+    Suite *suite = suite_create("doctor_database");
+    TCase *tests = tcase_create("database");
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, ctl_setup, ctl_teardown);
     tcase_add_test(tests, G1_commits_that_do_not_wait_for_the_disk_fail_and_their_place_is_named);
     tcase_add_test(tests, G1_a_server_whose_commits_do_not_wait_for_the_disk_fails);
     tcase_add_test(tests, G1_commits_that_do_not_wait_for_a_synchronous_standby_fail);
     tcase_add_test(tests, D5_doctor_says_how_a_failover_is_noticed);
+    tcase_add_test(tests, missing_days_of_history_fail);
+    tcase_add_test(tests, X2_doctor_fails_while_nothing_is_deleted_until_somebody_trusts_the_clock);
+    tcase_add_test(tests, J1_a_trigger_of_others_without_a_path_of_its_own_is_a_warning);
     suite_add_tcase(suite, tests);
     return world_run(suite);
 }
