@@ -39,7 +39,7 @@ static void gap_add_between(struct gap_list *g, const char *queue, const struct 
 {
     int lo = prev != NULL ? prev->priority : -1;
     int hi = next != NULL ? next->priority : JOB_PRIORITY_MAX + 1;
-    if (lo == hi) {
+    if (prev != NULL && next != NULL && lo == hi) {
         gap_add(g, FEED_GAP_SHARES, queue, lo, prev->share, next->share);
         return;
     }

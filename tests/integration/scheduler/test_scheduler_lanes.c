@@ -66,6 +66,34 @@ START_TEST(L1_a_queue_with_more_lanes_than_there_is_room_for_does_not_starve_oth
 }
 END_TEST
 
+/* More of them than a lap reads of a tenant, and one behind them that waits for nothing. */
+static int64_t given_job_behind_those_that_wait_for_their_key(void)
+{
+    sql_run(
+        fleet.sql,
+        "INSERT INTO claimd.job (kind, queue, priority, share, flags, exclusive_key, scheduled_at) "
+        "SELECT 'noop', 'flood', 7, 9, 2, 'key', now() - interval '1 hour' FROM "
+        "generate_series(1, 100);"
+        "INSERT INTO claimd.key_waiting (key, priority, ready_at, job_id) SELECT exclusive_key,"
+        " priority, ready_at, id FROM claimd.job WHERE exclusive_key = 'key'");
+    return sql_i64(fleet.sql, "INSERT INTO claimd.job (kind, queue, priority, share) VALUES "
+                              "('noop', 'flood', 7, 9) RETURNING id");
+}
+
+START_TEST(L1_jobs_that_wait_for_their_key_do_not_stand_before_others_in_a_lap)
+{
+    given_worker(1, "flood", "noop");
+    given_flood(1, SHARES);
+    start_leader(0);
+    ck_assert(WAIT_UNTIL(said("event=laps_begun"), SOON_US));
+    int64_t id = given_job_behind_those_that_wait_for_their_key();
+    ck_assert(WAIT_UNTIL(has_hint("flood", id), FED_US));
+    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.scheduler WHERE lap_queue "
+                                            "= 'flood' AND lanes > 1000 AND lap_us > 0") == 1,
+                         FED_US));
+}
+END_TEST
+
 START_TEST(L1_every_tenant_of_a_queue_that_is_walked_in_laps_is_fed)
 {
     given_worker(1, "flood", "noop");
@@ -104,6 +132,7 @@ int main(void)
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, L1_a_queue_with_more_lanes_than_there_is_room_for_does_not_starve_others);
     tcase_add_test(c, L1_every_tenant_of_a_queue_that_is_walked_in_laps_is_fed);
+    tcase_add_test(c, L1_jobs_that_wait_for_their_key_do_not_stand_before_others_in_a_lap);
     tcase_add_test(c, L1_thousands_of_queues_that_nobody_serves_hold_up_no_new_lane);
     suite_add_tcase(suite, c);
     return suite_run(suite);
