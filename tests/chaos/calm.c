@@ -39,7 +39,8 @@ void calm_hurry(struct world *w)
 }
 
 /* Jobs that should be done by now: due for longer than `late_us`. −1: no answer. A batch that is
- * not over counts as a job: its follow-up is to come. */
+ * not over counts as a job: its follow-up is to come; so does an insert under way, whose answer
+ * nobody waited for. */
 static int64_t overdue(struct world *w, int64_t late_us, int64_t *ret_open)
 {
     struct err why = {0};
@@ -50,7 +51,9 @@ static int64_t overdue(struct world *w, int64_t late_us, int64_t *ret_open)
                     (long long)late_us) != STATUS_OK ||
         session_i64(&w->sql, ret_open, &why,
                     "SELECT (SELECT count(*) FROM claimd.job) + (SELECT count(*) FROM claimd.batch"
-                    " WHERE over_at IS NULL)") != STATUS_OK) {
+                    " WHERE over_at IS NULL) + (SELECT count(*) FROM pg_stat_activity WHERE"
+                    " usename = current_user AND datname = current_database()"
+                    " AND state <> 'idle' AND pid <> pg_backend_pid())") != STATUS_OK) {
         return -1;
     }
     return late;

@@ -158,8 +158,8 @@ static void print_queue(const struct drawn *d, const struct drawn_queue *q)
 
 void drawn_print(const struct drawn *d)
 {
-    (void)printf("world %llu: %zu workers, %zu queues\n", (unsigned long long)d->number,
-                 d->worker_count, d->queue_count);
+    (void)printf("world %llu: %zu workers, %zu queues, %d %% of the faults\n",
+                 (unsigned long long)d->number, d->worker_count, d->queue_count, d->fault_percent);
     drawn_dba_print(d->dba);
     if (d->lanes > 0) {
         (void)printf("  %d lanes of jobs of `default` that are due in a day\n", d->lanes);
