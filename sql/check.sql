@@ -252,7 +252,7 @@ WITH RECURSIVE served AS MATERIALIZED (
 )
 SELECT 'unfed' AS "check", 'inv.L1' AS rule, j.id AS job,
        format('kind %s in queue %s, priority %s, due since %s', j.kind, l.queue, l.priority, j.ready_at) AS detail
-  FROM (SELECT * FROM lane LIMIT 20000) l -- a lane of each queue in turn; doctor says when there are more
+  FROM (SELECT * FROM lane LIMIT 20000) l -- a lane of each queue in turn, and doctor says when there are more
  CROSS JOIN LATERAL (
      SELECT h.id, h.kind, h.ready_at, row_number() OVER (ORDER BY h.ready_at, h.id) AS rank
        FROM (SELECT id, kind, ready_at, state FROM claimd.job
