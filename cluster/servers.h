@@ -112,7 +112,8 @@ enum status dir_make(char *ret_dir, size_t size, struct err *err) MUST_USE;
 enum status dir_make_on_disk(char *ret_dir, size_t size, struct err *err) MUST_USE;
 /* No later run removes it. */
 void dir_keep(const char *dir);
-/* Removes what killed runs left in $TMPDIR; if that is not set, in /dev/shm, /tmp and /var/tmp. */
+/* Removes what killed runs left in $CLAIMD_TEST_KEPT and in $TMPDIR; where this is not set, in
+ * /dev/shm, /tmp and /var/tmp. */
 void dir_sweep(void);
 /* Creates that very directory, unless it exists, for the user that our programs run as. */
 enum status dir_ensure(const char *dir, mode_t mode, struct err *err) MUST_USE;

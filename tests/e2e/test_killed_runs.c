@@ -204,7 +204,7 @@ static pid_t start(const struct kind *kind)
     if (pid == 0) {
         int fd = open(log, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
         if (setpgid(0, 0) == 0 && dup2(fd, STDOUT_FILENO) >= 0 && dup2(fd, STDERR_FILENO) >= 0 &&
-            setenv("TMPDIR", home, 1) == 0 && unsetenv(DIR_KEPT_ENV) == 0) {
+            setenv("TMPDIR", home, 1) == 0 && setenv(DIR_KEPT_ENV, home, 1) == 0) {
             (void)execv(argv[0], argv);
         }
         _exit(127);

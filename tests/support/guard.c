@@ -98,13 +98,15 @@ static enum status make_places(const char *kept, char *ret_dir, size_t size, str
     if (st != STATUS_OK) {
         return st;
     }
+    if (setenv(DIR_KEPT_ENV, kept, 1) != 0) {
+        return err_fail_sys(err, STATUS_NOMEM, errno, "set " DIR_KEPT_ENV);
+    }
     st = dir_make(ret_dir, size, err);
     if (st != STATUS_OK) {
         return st;
     }
-    if (setenv("TMPDIR", ret_dir, 1) != 0 || setenv(DIR_KEPT_ENV, kept, 1) != 0 ||
-        unsetenv(DIR_MEMORY_ENV) != 0) {
-        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "prepare %s", ret_dir);
+    if (setenv("TMPDIR", ret_dir, 1) != 0 || unsetenv(DIR_MEMORY_ENV) != 0) {
+        return err_fail_sys(err, STATUS_NOMEM, errno, "set TMPDIR");
     }
     return STATUS_OK;
 }
