@@ -34,9 +34,10 @@ echo "chaos: bug $bug:$what; expected from:$expected"
 while [ $(($(date +%s) - began)) -lt $limit_s ]; do
     seed=$((seed + 1))
     rm -rf "$work/run"
+    words=$(echo "$options" | sed "s/SEED/$seed/")
     # shellcheck disable=SC2086  # options are words
     CLAIMD_BUG=$bug "$bin/claimd-chaos" --bug "$bug" --seconds 40 --seed "$seed" ${only:+--only "$only"} \
-        --folder "$work/run" $options "$@" >"$work/out" 2>&1 || true
+        --folder "$work/run" $words "$@" >"$work/out" 2>&1 || true
     found=$(grep '^check: FAILED' "$work/out" || echo 'check: OK')
     echo "chaos: bug $bug, seed $seed, $(($(date +%s) - began)) s: $found"
     for checker in $expected; do
