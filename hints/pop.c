@@ -9,6 +9,7 @@
  * A pop that blocks without a set that is listened to by now is woken, over the connection that
  * pushes: its first key is a set of our own (hints/wake.h). A wake that comes too late for its pop
  * ends the next one at once, and costs nothing else. */
+#include "base/bug.h"
 #include "base/clock.h"
 #include "base/rand.h"
 #include "hints/nodes.h"
@@ -374,7 +375,7 @@ static void wake(struct loop *l)
 
 static void wake_outdated(struct hints_popper *p, enum hints_left left)
 {
-    for (size_t i = 0; i < p->loop_count; i++) {
+    for (size_t i = 0; i < p->loop_count && !SEEDED_BUG(20); i++) {
         struct loop *l = &p->loops[i];
         if (l->under_way == POP_BLOCKING && l->wakes == 0 &&
             (!hints_sets_are_within(p->sets, l->sets) ||

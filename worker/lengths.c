@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/lengths.h"
 
+#include "base/bug.h"
 #include "base/clock.h"
 
 #include <assert.h>
@@ -104,8 +105,9 @@ void lengths_handed_back(struct lengths *l, struct run_length *length, int64_t n
 
 bool lengths_is_short(const struct run_length *length, int64_t now_us)
 {
-    return length != NULL && length->runs >= KNOWN_RUNS && length->long_ppm <= LONG_PPM_MAX &&
-           now_us >= length->barred_until_us;
+    return SEEDED_BUG(21) ||
+           (length != NULL && length->runs >= KNOWN_RUNS && length->long_ppm <= LONG_PPM_MAX &&
+            now_us >= length->barred_until_us);
 }
 
 static void look(struct lengths *l, int64_t now_us)
