@@ -377,6 +377,7 @@ END_TEST
 START_TEST(a_leader_that_hangs_says_no_longer_that_it_leads_when_another_one_does)
 {
     char standby[128];
+    start_worker(NULL); /* the feed reads what is served */
     fleet_launch_scheduler(&f, 0, (const char *const[]){"CLAIMD_PROBE=S3=hang:40", NULL});
     fleet_http(&f, SCHEDULER, 0, scheduler, sizeof scheduler);
     await(scheduler, "/metrics", 200, "\nclaimd_scheduler_leader 1\n");
