@@ -30,7 +30,7 @@
 
 enum pop { POP_NONE, POP_BLOCKING, POP_SCRIPT };
 
-/* A wake under way. It may outlive the popper, since its answer comes over another connection. */
+/* A wake in flight. It may outlive the popper, since its answer comes over another connection. */
 struct waking {
     struct loop *loop; /* NULL: closed */
 };
@@ -43,9 +43,9 @@ struct loop {
     enum pop under_way;
     size_t asked;
     struct hints_sets *sets; /* those of the pop under way */
-    struct waking *waking;   /* NULL: none is under way */
-    bool is_wake_due;        /* of the pop under way, once the one before is answered */
-    int wakes;               /* asked for, of the pop under way */
+    struct waking *waking;   /* NULL: none is in flight */
+    bool is_wake_due;        /* of the present pop, once the wake before is answered */
+    int wakes;               /* asked for, of the present pop */
     struct err refusal;
     bool is_news;
     bool is_cut; /* the reply held more than fits: the rest is lost */

@@ -47,7 +47,7 @@ enum status feed_served_pause(struct feed_served *s, const char *queue, struct e
 enum feed_route feed_served_route(const struct feed_served *s, const char *queue, const char *kind);
 /* Does anybody work on the queue? */
 bool feed_served_has_queue(const struct feed_served *s, const char *queue);
-/* The queues that somebody works on, in the order of their names: the first one after `after` (""
+/* The queues that some worker serves, in the order of their names: the first one after `after` (""
  * is before all); NULL at the end. */
 const char *feed_served_next(const struct feed_served *s, const char *after);
 /* Appends the kinds of the queue that anybody serves, separated by commas. */

@@ -48,7 +48,7 @@ static enum status on_lead(const struct service_env *env, void **ret_self, struc
     return STATUS_OK;
 }
 
-/* The answer under way still comes, if only to say that the connection is gone. */
+/* The answer in flight still comes, if only to say that the connection is gone. */
 static void on_stop(void *self)
 {
     struct days *d = self;

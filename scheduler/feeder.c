@@ -281,7 +281,7 @@ static void pass_count(struct feeder *f)
     }
 }
 
-/* Nothing that names lanes is under way. */
+/* Only while no request that names lanes is in flight. */
 static void lanes_turn(struct feeder *f)
 {
     char queue[JOB_NAME_MAX + 1];

@@ -67,7 +67,7 @@ size_t feeder_lane_count(const struct feeder *f);
 struct feeder_lanes {
     int64_t lanes;
     const char *lap_queue; /* the queue with the longest laps; "" = none is walked in laps */
-    int64_t lap_us;        /* … and how long one takes, the one under way if that is longer */
+    int64_t lap_us;        /* … and how long one takes, the present one if that is longer */
 };
 struct feeder_lanes feeder_lanes(const struct feeder *f);
 

@@ -498,7 +498,7 @@ static void on_roll(void *ctx, const struct roll *roll)
 {
     struct history *h = ctx;
     bool is_released = h->is_held && (roll->work & FEED_TICK_HOLD) == 0;
-    if (is_released) { /* somebody trusts the clock */
+    if (is_released) { /* an operator trusts the clock */
         h->sweep_at_us = 0;
     }
     if (is_released || (roll->work & FEED_TICK_NO_DAY) != 0) {

@@ -15,7 +15,7 @@
 struct news {
     struct roll_call *roll_call;
     struct hints *hints;
-    uv_timer_t timer; /* runs after news: what comes meanwhile is told when it ends */
+    uv_timer_t timer; /* runs after news; news that come before it ends wait for its end */
     bool is_more;
 };
 

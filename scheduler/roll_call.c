@@ -31,12 +31,12 @@ struct roll_call {
     struct feed_writers writers;
     int64_t replied_us;
     int64_t steady_us; /* since then no reply was late: silence is the workers' own */
-    const char *dead[ROLL_WORKERS_MAX]; /* of the roll under way, as the next */
+    const char *dead[ROLL_WORKERS_MAX]; /* of the present roll, as the next */
     const char *stale[STALE_MAX];
     struct complaint complaint;
     bool is_failing; /* the tick being taken */
     bool is_asking;
-    bool is_asked_for; /* the roll under way, by roll_call_now() … */
+    bool is_asked_for; /* the present roll, by roll_call_now() … */
     bool is_wanted;    /* … or the next one, which is called when this one is answered */
     bool is_leader;
 };
@@ -228,7 +228,7 @@ static void on_timer(uv_timer_t *timer)
     ask(timer->data);
 }
 
-/* One that is under way may have looked before. */
+/* One that is in flight may have looked before. */
 void roll_call_now(struct roll_call *r)
 {
     r->is_wanted = r->is_asking;

@@ -113,7 +113,7 @@ static void on_beat_due(uv_timer_t *timer)
 {
     struct worker *w = timer->data;
     if (w->beat.is_news && w->beat.is_in_flight) {
-        w->beat.is_wanted = true; /* the one under way may have looked before */
+        w->beat.is_wanted = true; /* the one in flight may have looked before */
     }
     w->beat.is_news = false;
     beat_now(w);

@@ -100,7 +100,7 @@ static void count_finished(struct worker *w, const struct finish_wait *f,
     }
 }
 
-/* What is passed on says its kind to whoever pops it next. */
+/* What is passed on says its kind to the worker that pops it next. */
 static void put_back(struct worker *w, struct job_in_hand *job)
 {
     if (job->is_passed_on) {

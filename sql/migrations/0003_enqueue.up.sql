@@ -357,7 +357,7 @@ END $$;
 
 -- At the commit, so that a job is locked for as long as that takes, not for as long as a producer's transaction: of many producers at once
 -- there is always one with a transaction open, and the job would never start. All jobs in the order of their ids. A lock that lets only
--- one have the row makes those who want it queue up, and whoever claims the job has his turn.
+-- one have the row makes those who want it queue up, and the worker that claims the job has its turn.
 CREATE FUNCTION keep_promises() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE

@@ -55,7 +55,7 @@ RETURN CASE rule
     WHEN 'job_share_key_form' THEN 'share_key: 1 to 512 octets, and share_of() it as share'
 END;
 
--- Runs with the path of whoever inserts, and once compiled in a session within functions of the owner as well: each name in it has a
+-- Runs with the path of the session that inserts, and once compiled in a session within functions of the owner as well: each name in it has a
 -- schema, types and operators too.
 CREATE FUNCTION job_checked() RETURNS trigger
 LANGUAGE plpgsql AS $$
@@ -135,7 +135,7 @@ CREATE TRIGGER job_again AFTER UPDATE OF retried_at ON job_history FOR EACH ROW 
     EXECUTE FUNCTION job_again();
 
 -- ---- NOTIFY ----
--- With no more rights than whoever inserts, and no search_path of its own: each costs as much as its work. So each name has a schema.
+-- With no more rights than the session that inserts, and no search_path of its own: each costs as much as its work. So each name has a schema.
 GRANT SELECT (hungry) ON cluster TO claimd_producer;
 CREATE OR REPLACE FUNCTION job_inserted() RETURNS trigger
 LANGUAGE plpgsql AS $$

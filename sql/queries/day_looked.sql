@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A look at the clock ($2, µs since 1970) and the hold that is left ($3), unless another came between, or somebody who trusts the clock:
+-- A look at the clock ($2, µs since 1970) and the hold that is left ($3), unless another look or trust_clock() came between:
 -- then sweep_at is no longer $1.
 -- params: int8, int8, int8
 UPDATE claimd.cluster SET sweep_at = timestamptz 'epoch' + $2 * interval '1 microsecond', sweep_hold_us = $3

@@ -43,7 +43,7 @@ WITH live AS MATERIALIZED (
      GROUP BY n.queue
 ), ranked AS (
     SELECT q.*, row_number() OVER (ORDER BY available + scheduled + retryable + waiting + running DESC, queue) AS rank FROM queues q
-), beside AS ( -- the oldest due job of each queue and kind that somebody has had an idle slot for
+), beside AS ( -- the oldest due job of each queue and kind that some worker has had an idle slot for
     SELECT o.queue, o.kind, o.oldest_free, v.spare_since
       FROM open o
      CROSS JOIN LATERAL (SELECT min(spare_since) AS spare_since FROM live

@@ -39,7 +39,7 @@ void calm_hurry(struct world *w)
 }
 
 /* Jobs that should be done by now: due for longer than `late_us`. −1: no answer. A batch that is
- * not over counts as a job: its follow-up is to come; so does an insert under way, whose answer
+ * not over counts as a job: its follow-up is to come; so does an insert in flight, whose answer
  * nobody waited for. */
 static int64_t overdue(struct world *w, int64_t late_us, int64_t *ret_open)
 {

@@ -7,7 +7,7 @@
 #define WORLDS_PERCENT 30
 #define EACH_PERCENT 35
 
-/* Whoever calls one of them is counted, by a sequence: a rollback takes nothing back. They do what
+/* Each call of one of them is counted, by a sequence: a rollback takes nothing back. They do what
  * PostgreSQL's own do, so that nothing else tells. */
 static const char hostile_sql[] =
     "CREATE SEQUENCE public.trapped; GRANT ALL ON SEQUENCE public.trapped TO public;"

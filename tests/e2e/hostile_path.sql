@@ -141,7 +141,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- By somebody who may do no more than any login.
+-- By a role that may do no more than any login.
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'mallory') THEN

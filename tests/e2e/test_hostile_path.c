@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whoever may create functions and operators in a schema that others have in their search_path
+ * A role that may create functions and operators in a schema that others have in their search_path
  * plants better matches than PostgreSQL's own (hostile_path.sql). No daemon, no claimctl and no
  * function or trigger of claimd runs one (fault.J1). One fleet serves all tests of this program. */
 #include "operator.h"
@@ -339,7 +339,7 @@ START_TEST(J1_a_migration_runs_nothing_that_was_planted_before)
     char env[SERVER_PATH_MAX + 64];
     static const char *const steps[] = {"db migrate", "db rollback --yes", "db rollback --yes",
                                         "db migrate", "db status"};
-    /* Whoever is no superuser is made a member of the owner's role first. */
+    /* A role that is no superuser is made a member of the owner's role first. */
     sql_run(f.sql, "CREATE ROLE migrator LOGIN CREATEROLE");
     OK(pg_server_create_db(&f.pg, "fresh", NULL, conninfo, sizeof conninfo, &err));
     plant(conninfo);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two-phase commit: a producer's transaction is prepared, and committed by somebody else, later. On
- * an idle system, where the leader wants a NOTIFY, which no prepared transaction may send. */
+ * Two-phase commit: a producer's transaction is prepared, and committed by another session, later.
+ * On an idle system, where the leader wants a NOTIFY, which no prepared transaction may send. */
 #include "support/fleet.h"
 #include "support/suite.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * K11: when no job of a queue, kind or key may start, whoever is idle: it is paused, its places are
- * taken, or its bucket has no token. By the rows' own history, as K7 counts; `limits` of run.json
- * has the places, `rates` the jobs per second. */
+ * K11: when no job of a queue, kind or key may start, whichever worker is idle: it is paused, its
+ * places are taken, or its bucket has no token. By the rows' own history, as K7 counts; `limits` of
+ * run.json has the places, `rates` the jobs per second. */
 #include "idle.h"
 
 #include <stdlib.h>

@@ -274,7 +274,7 @@ static const struct planted planted[] = {
      WAITS("110000", "'slow'") RUNS_FROM("109000", "'slow'", "109100")},
     {"idle beside a job that has no attempt left", NULL, EVENTS, NULL,
      WAITS("110000", "'q','attempt':2")},
-    {"idle beside a job that somebody edited by hand", NULL, EVENTS, NULL, WAITS("110000", "'q'")},
+    {"idle beside a job that was edited by hand", NULL, EVENTS, NULL, WAITS("110000", "'q'")},
     {"idle on a host that has no time", NULL, EVENTS, NULL, WAITS("110000", "'q'")},
     /* the kit's own eyes */
     {"a daemon crashed", "world/process", NEMESIS, NULL,
@@ -383,7 +383,7 @@ static const struct {
     {"idle beside a kind that is paused", ACKED, PAUSED("kind", "x")},
     {"idle beside a queue that was resumed", ACKED,
      PAUSED("queue", "q") "{'t':112000000000,'op':'resume','ph':'ok','queue':'q'}\n"},
-    {"idle beside a job that somebody edited by hand", ACKED,
+    {"idle beside a job that was edited by hand", ACKED,
      "{'t':111000000000,'op':'edit','ph':'ok','job':5,'what':'queue'}\n"},
     {"idle on a host that has no time", SAMPLES,
      "{'t':109000000000,'p':'w5','rss':1000000,'fds':9,'children':2,'cpu_wait':0}\n"

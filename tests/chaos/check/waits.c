@@ -161,7 +161,7 @@ static int64_t bound_of(const struct run *r, const struct wait *w)
     return bound;
 }
 
-/* Those that overtook it in the middle of its wait. Whoever does so at its beginning proves
+/* Those that overtook it in the middle of its wait. One that does so at its beginning proves
  * nothing: lanes take turns, and then more urgent jobs may need all workers for long. At its end,
  * all that have waited for these come at once. */
 static size_t count_overtaking(const struct waits *w, size_t at, int64_t bound)

@@ -156,7 +156,7 @@ END_TEST
 
 #define IDLE(queue) "\nclaimd_idle_beside_due_seconds{queue=\"" queue "\"} "
 
-/* Of what is told of `b` alone nothing may be said of `a`, in the same survey. */
+/* What is reported of `b` alone must not be reported of `a`, in the same survey. */
 START_TEST(L9_a_due_job_beside_an_idle_slot_is_told_once_two_surveys_have_seen_it)
 {
     (void)side_run(side, "INSERT INTO claimd.job (kind, queue, created_at, scheduled_at) SELECT "
@@ -178,7 +178,7 @@ START_TEST(L9_a_due_job_beside_an_idle_slot_is_told_once_two_surveys_have_seen_i
     ASSERT_SAYS(IDLE("busy") "0\n");
     (void)side_run(side, "UPDATE claimd.job SET version = version + 1");
     double before = number_of(IDLE("b"));
-    RUN_ON_UNTIL(number_of(IDLE("b")) < before); /* another state of it: its wait begins anew */
+    RUN_ON_UNTIL(number_of(IDLE("b")) < before); /* another state of it: its wait begins again */
     (void)side_run(side, "UPDATE claimd.worker SET spare_since = NULL");
     RUN_ON_UNTIL(number_of(IDLE("b")) == 0);
 }

@@ -240,7 +240,7 @@ START_TEST(a_queued_job_that_has_not_started_at_the_commit_can_not_start_before_
 }
 END_TEST
 
-/* Only a job that is queued when it is told of must start after the commit. */
+/* Only a job that is queued when it is the answer must start after the commit. */
 START_TEST(a_job_whose_key_is_not_for_its_queueing_alone_is_locked_by_nobody)
 {
     (void)unique("'a', unique_key => 'k'");

@@ -27,7 +27,7 @@ static void start_producers(struct sql **ret_producers)
 }
 
 /* Claims the queued job of the key as a worker does, which asks again when it was refused. Returns
- * how many rounds the producers made meanwhile. */
+ * how many rounds the producers made until then. */
 static int64_t start_queued(int64_t id)
 {
     int64_t before = side_number(side, WRITTEN);
