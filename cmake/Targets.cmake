@@ -83,6 +83,7 @@ function(claimd_test name)
     endif()
     add_executable(${name} ${ARG_SOURCES})
     target_link_libraries(${name} PRIVATE ${ARG_LINKS} support claimd_flags PkgConfig::CHECK)
+    add_dependencies(${name} test_guard)
     claimd_add_test(NAME ${name} COMMAND ${name})
     if(name MATCHES "redlock") # the lock library's own, of whatever kind: ./dev test -L redlock
         list(APPEND ARG_LABEL redlock)
