@@ -132,8 +132,8 @@ static const char *const operators_say[] = {
     "SELECT claimd.pause_kind('fail')",
     "SELECT claimd.resume_kind('fail')",
     "SELECT claimd.set_kind('fail', '{\"max_attempts\": 2, \"backoff\": \"fixed:1s\"}')",
-    "SELECT claimd.edit(claimd.enqueue('noop', scheduled_at => '2200-01-01'),"
-    " '{\"priority\": 1, \"tags\": [\"a\"], \"share_key\": \"t\", \"scheduled_at\": null}')",
+    ("SELECT claimd.edit(claimd.enqueue('noop', scheduled_at => '2200-01-01'),"
+     " '{\"priority\": 1, \"tags\": [\"a\"], \"share_key\": \"t\", \"scheduled_at\": null}')"),
     "SELECT claimd.cancel(claimd.enqueue('noop', scheduled_at => '2200-01-01'))",
     "SELECT claimd.finish_upgrade()",
     "UPDATE claimd.job SET tags = NULL",
@@ -363,8 +363,8 @@ START_TEST(J2_what_runs_in_everybodys_session_looks_nothing_up_by_its_path)
     static const char *const statements[] = {
         "SET search_path = copies, pg_catalog",
         "INSERT INTO claimd.job (kind, scheduled_at) VALUES ('noop', '2200-01-01')",
-        "INSERT INTO claimd.job (kind, share, share_key, tags, scheduled_at) VALUES"
-        " ('noop', claimd.share_of('t'), 't', '{a}', '2200-01-01')",
+        ("INSERT INTO claimd.job (kind, share, share_key, tags, scheduled_at) VALUES"
+         " ('noop', claimd.share_of('t'), 't', '{a}', '2200-01-01')"),
         "SELECT claimd.share_of('t')",
         "UPDATE claimd.job SET priority = 3, tags = NULL",
         "SELECT claimd.enqueue('noop', scheduled_at => '2200-01-01', unique_key => 'copies')",
