@@ -113,7 +113,7 @@ static int count_processes(char *ret_name, size_t size)
         }
         if (is_of_run) {
             count++;
-            (void)snprintf(ret_name, size, "%s", e->d_name);
+            (void)snprintf(ret_name, size, "%.20s", e->d_name);
         }
     }
     if (all != NULL) {
