@@ -94,3 +94,33 @@ void ctl_sql(const char *sql)
     (void)side_run(pg, sql);
     pg_close(pg);
 }
+
+/* The line "claimctl: N checks failed" goes to stderr, which the fixture appends: cut it off. */
+int ctl_doctor(void)
+{
+    int code = ctl_exit("doctor", "--json");
+    char *tail = strstr(buf_at(&ctl.out), "}\nclaimctl: ");
+    if (tail != NULL) {
+        tail[1] = '\0';
+    }
+    return code;
+}
+
+void ctl_assert_check(const char *result, const char *check, const char *part)
+{
+    json_t *root = ctl_json();
+    size_t i = 0;
+    json_t *line = NULL;
+    bool is_found = false;
+    json_array_foreach(json_object_get(root, "checks"), i, line)
+    {
+        bool is_ok = strcmp(json_string_value(json_object_get(line, "result")), "ok") == 0;
+        ck_assert_int_eq(is_ok, json_is_null(json_object_get(line, "action")));
+        is_found =
+            is_found || (strcmp(json_string_value(json_object_get(line, "result")), result) == 0 &&
+                         strcmp(json_string_value(json_object_get(line, "check")), check) == 0 &&
+                         strstr(json_string_value(json_object_get(line, "detail")), part) != NULL);
+    }
+    json_decref(root);
+    ck_assert_msg(is_found, "no line %s %s …%s… in: %s", result, check, part, ctl_text());
+}

@@ -33,6 +33,11 @@ const char *ctl_text(void);
 /* The output as JSON; the caller owns it. */
 json_t *ctl_json(void);
 
+/* Runs doctor --json, of which ctl_json() reads the report; its exit code. */
+int ctl_doctor(void);
+/* A line of that report has this result, and this part in its detail. */
+void ctl_assert_check(const char *result, const char *check, const char *part);
+
 /* A file in the test's folder, readable for all; its path stays valid until the next call. */
 const char *ctl_write_file(const char *name, const char *text, size_t len);
 

@@ -85,40 +85,9 @@ static void teardown(void)
     ctl_teardown();
 }
 
-/* Runs doctor; asserts that a line has this result and this part in its detail. */
-static void assert_line(const char *result, const char *check, const char *part)
-{
-    json_t *root = ctl_json();
-    size_t i = 0;
-    json_t *line = NULL;
-    bool is_found = false;
-    json_array_foreach(json_object_get(root, "checks"), i, line)
-    {
-        bool is_ok = strcmp(json_string_value(json_object_get(line, "result")), "ok") == 0;
-        ck_assert_int_eq(is_ok, json_is_null(json_object_get(line, "action")));
-        is_found =
-            is_found || (strcmp(json_string_value(json_object_get(line, "result")), result) == 0 &&
-                         strcmp(json_string_value(json_object_get(line, "check")), check) == 0 &&
-                         strstr(json_string_value(json_object_get(line, "detail")), part) != NULL);
-    }
-    json_decref(root);
-    ck_assert_msg(is_found, "no line %s %s …%s… in: %s", result, check, part, ctl_text());
-}
-
-/* The line "claimctl: N checks failed" goes to stderr, which the fixture appends: cut it off. */
-static int run_doctor(void)
-{
-    int code = ctl_exit("doctor", "--json");
-    char *tail = strstr(buf_at(&ctl.out), "}\nclaimctl: ");
-    if (tail != NULL) {
-        tail[1] = '\0';
-    }
-    return code;
-}
-
 static void doctor_exits(int wanted)
 {
-    int code = run_doctor();
+    int code = ctl_doctor();
     ck_assert_msg(code == wanted, "exit code %d, not %d: %.3000s", code, wanted,
                   buf_at(&ctl.out)); /* check takes no message above some kilobytes */
 }
@@ -126,23 +95,23 @@ static void doctor_exits(int wanted)
 START_TEST(a_healthy_cluster_is_exit_0)
 {
     doctor_exits(0);
-    assert_line("ok", "postgresql", "version ");
-    assert_line("ok", "schema", "version ");
-    assert_line("ok", "pooling", "direct connection");
-    assert_line("ok", "roles", "is a superuser");
-    assert_line("ok", "history", "14 days ahead");
-    assert_line("ok", "redis", "master, no append-only file, clock ");
-    assert_line("ok", "lock nodes", "3 of 3, quorum 2");
-    assert_line("ok", "workers", "1 live");
-    assert_line("ok", "scheduler", "one leads");
-    assert_line("ok", "schedulers", "1 runs, 1 leads");
-    assert_line("ok", "feed", "host-2 (pid 4712) leads, and has fed 0 s ago");
-    assert_line("ok", "votes", "has a quorum");
-    assert_line("ok", "results", "none is waiting");
-    assert_line("ok", "clock", "0 of 2 daemons see it off");
-    assert_line("ok", "write", "wrote 8 MB");
-    assert_line("ok", "hints", "every due job");
-    assert_line("warn", "plugins", "serves nothing");
+    ctl_assert_check("ok", "postgresql", "version ");
+    ctl_assert_check("ok", "schema", "version ");
+    ctl_assert_check("ok", "pooling", "direct connection");
+    ctl_assert_check("ok", "roles", "is a superuser");
+    ctl_assert_check("ok", "history", "14 days ahead");
+    ctl_assert_check("ok", "redis", "master, no append-only file, clock ");
+    ctl_assert_check("ok", "lock nodes", "3 of 3, quorum 2");
+    ctl_assert_check("ok", "workers", "1 live");
+    ctl_assert_check("ok", "scheduler", "one leads");
+    ctl_assert_check("ok", "schedulers", "1 runs, 1 leads");
+    ctl_assert_check("ok", "feed", "host-2 (pid 4712) leads, and has fed 0 s ago");
+    ctl_assert_check("ok", "votes", "has a quorum");
+    ctl_assert_check("ok", "results", "none is waiting");
+    ctl_assert_check("ok", "clock", "0 of 2 daemons see it off");
+    ctl_assert_check("ok", "write", "wrote 8 MB");
+    ctl_assert_check("ok", "hints", "every due job");
+    ctl_assert_check("warn", "plugins", "serves nothing");
     ck_assert_int_eq(ctl_exit("doctor"), 0);
     assert_says("RESULT CHECK");
 }
@@ -153,7 +122,7 @@ START_TEST(jobs_that_nobody_serves_are_named)
     ctl_sql("UPDATE claimd.worker SET queues = '{q1}'");
     ck_assert_int_eq(ctl_exit("enqueue", "lonely", "--queue", "q1"), 0);
     doctor_exits(0);
-    assert_line("warn", "kinds", "no live worker of queue q1 serves lonely; waiting jobs: 1");
+    ctl_assert_check("warn", "kinds", "no live worker of queue q1 serves lonely; waiting jobs: 1");
 }
 END_TEST
 
@@ -161,7 +130,8 @@ START_TEST(a_queue_that_no_worker_names_is_told_with_its_key)
 {
     ck_assert_int_eq(ctl_exit("enqueue", "noop", "--queue", "q1"), 0);
     doctor_exits(0);
-    assert_line("warn", "queues", "no live worker serves queue q1; waiting jobs of kind noop: 1");
+    ctl_assert_check("warn", "queues",
+                     "no live worker serves queue q1; waiting jobs of kind noop: 1");
     assert_says("add \\\"q1\\\" to worker.queues of a worker that has the plugin: host-1");
 }
 END_TEST
@@ -170,8 +140,8 @@ START_TEST(postgresql_away_is_one_line_and_the_rest_goes_on)
 {
     (void)snprintf(ctl.conninfo, sizeof ctl.conninfo, "host=/nowhere");
     doctor_exits(1);
-    assert_line("FAIL", "postgresql", "/nowhere");
-    assert_line("ok", "lock nodes", "3 of 3");
+    ctl_assert_check("FAIL", "postgresql", "/nowhere");
+    ctl_assert_check("ok", "lock nodes", "3 of 3");
 }
 END_TEST
 
@@ -179,7 +149,7 @@ START_TEST(a_wrong_schema_names_the_migration)
 {
     ctl_sql("UPDATE claimd.cluster SET schema_version = 0");
     doctor_exits(1);
-    assert_line("FAIL", "schema", "claimctl db migrate");
+    ctl_assert_check("FAIL", "schema", "claimctl db migrate");
 }
 END_TEST
 
@@ -187,11 +157,11 @@ START_TEST(L1_laps_and_a_look_that_was_cut_off_are_told)
 {
     ctl_sql("UPDATE claimd.scheduler SET lanes = 36000, lap_queue = 'flood', lap_us = 12340000");
     doctor_exits(0);
-    assert_line("warn", "laps", "queue flood has more tenants than there is room for");
+    ctl_assert_check("warn", "laps", "queue flood has more tenants than there is room for");
     doctor_exits(0);
-    assert_line("warn", "laps", "laps of 12.3 s");
+    ctl_assert_check("warn", "laps", "laps of 12.3 s");
     doctor_exits(0);
-    assert_line("warn", "hints", "only 20000 of 36000 lanes");
+    ctl_assert_check("warn", "hints", "only 20000 of 36000 lanes");
 }
 END_TEST
 
@@ -199,11 +169,11 @@ START_TEST(a_node_that_is_down_fails_with_its_address)
 {
     redis_server_stop(&nodes.servers[1]);
     doctor_exits(1);
-    assert_line("FAIL", "redis", nodes.servers[1].path);
-    assert_line("ok", "lock nodes", "2 of 3, quorum 2");
+    ctl_assert_check("FAIL", "redis", nodes.servers[1].path);
+    ctl_assert_check("ok", "lock nodes", "2 of 3, quorum 2");
     redis_server_stop(&nodes.servers[2]);
     doctor_exits(1);
-    assert_line("FAIL", "lock nodes", "1 of 3, quorum 2");
+    ctl_assert_check("FAIL", "lock nodes", "1 of 3, quorum 2");
 }
 END_TEST
 
@@ -213,7 +183,7 @@ START_TEST(N7_the_same_server_twice_fails)
     (void)snprintf(detour, sizeof detour, "%.80s/./redis.sock", nodes.dirs[0]);
     use_nodes(nodes.servers[0].path, detour, nodes.servers[1].path);
     doctor_exits(1);
-    assert_line("FAIL", "redis", "are the same server");
+    ctl_assert_check("FAIL", "redis", "are the same server");
 }
 END_TEST
 
@@ -222,7 +192,7 @@ START_TEST(N5_a_node_that_may_evict_fails)
     redis_server_stop(&nodes.servers[0]);
     start_node(0, "maxmemory 100mb\nmaxmemory-policy allkeys-lru");
     doctor_exits(1);
-    assert_line("FAIL", "redis", "may evict locks");
+    ctl_assert_check("FAIL", "redis", "may evict locks");
 }
 END_TEST
 
@@ -232,7 +202,7 @@ START_TEST(N3_a_replica_fails)
     redis_server_stop(&nodes.servers[0]);
     start_node(0, extra);
     doctor_exits(1);
-    assert_line("FAIL", "redis", "is a replica");
+    ctl_assert_check("FAIL", "redis", "is a replica");
 }
 END_TEST
 
@@ -247,8 +217,8 @@ START_TEST(N3_a_node_with_replicas_fails)
     char byte = 0;
     ck_assert_int_eq(read(replica, &byte, 1), 1);
     doctor_exits(1);
-    assert_line("FAIL", "redis", "has replicas");
-    assert_line("ok", "lock nodes", "2 of 3, quorum 2");
+    ctl_assert_check("FAIL", "redis", "has replicas");
+    ctl_assert_check("ok", "lock nodes", "2 of 3, quorum 2");
 }
 END_TEST
 
@@ -256,7 +226,7 @@ START_TEST(an_even_number_of_nodes_is_a_warning)
 {
     use_nodes(nodes.servers[0].path, nodes.servers[1].path, NULL);
     doctor_exits(0);
-    assert_line("warn", "lock nodes", "2: an even number");
+    ctl_assert_check("warn", "lock nodes", "2: an even number");
 }
 END_TEST
 
@@ -264,7 +234,7 @@ START_TEST(N1_a_node_that_just_started_has_no_vote_yet)
 {
     ctl.env[2] = "CLAIMD_LOCK_FRESH_NODES=quarantine";
     doctor_exits(0);
-    assert_line("warn", "redis", "just started, no vote for ");
+    ctl_assert_check("warn", "redis", "just started, no vote for ");
 }
 END_TEST
 
@@ -282,15 +252,15 @@ START_TEST(P1_a_login_without_a_role_of_claimd_fails)
 {
     given_login("doctor_stranger", NULL);
     doctor_exits(1);
-    assert_line("FAIL", "roles", "doctor_stranger is in none of claimd's roles");
+    ctl_assert_check("FAIL", "roles", "doctor_stranger is in none of claimd's roles");
 }
 END_TEST
 
 START_TEST(P1_a_login_is_told_its_role)
 {
     given_login("doctor_reader", "claimd_reader");
-    (void)run_doctor(); /* what a reader may not see is another matter */
-    assert_line("ok", "roles", "doctor_reader is in claimd_reader");
+    (void)ctl_doctor(); /* what a reader may not see is another matter */
+    ctl_assert_check("ok", "roles", "doctor_reader is in claimd_reader");
 }
 END_TEST
 
@@ -298,7 +268,7 @@ START_TEST(no_nodes_at_all_fail)
 {
     ctl.env[0] = "CLAIMD_LOCK_NODES=";
     doctor_exits(1);
-    assert_line("FAIL", "lock nodes", "lock.nodes is empty");
+    ctl_assert_check("FAIL", "lock nodes", "lock.nodes is empty");
 }
 END_TEST
 
@@ -312,7 +282,7 @@ START_TEST(a_broken_plugin_is_named_with_its_reason)
     ck_assert_int_eq(fclose(f), 0);
     ck_assert_int_eq(chmod(path, 0644), 0);
     doctor_exits(1);
-    assert_line("FAIL", "plugins", "broken.so");
+    ctl_assert_check("FAIL", "plugins", "broken.so");
 }
 END_TEST
 
@@ -365,7 +335,7 @@ START_TEST(what_daemons_say_and_what_is_missing_fails_and_is_named)
     ctl.env[3] = "CLAIMD_SCHEDULER_FULL_PASS_MS=1000";
     ctl.env[4] = "CLAIMD_TIME_SCALE=0.2";
     doctor_exits(1);
-    assert_line(unwell[_i].result, unwell[_i].check, unwell[_i].part);
+    ctl_assert_check(unwell[_i].result, unwell[_i].check, unwell[_i].part);
 }
 END_TEST
 
@@ -373,13 +343,13 @@ START_TEST(schedules_that_fail_or_that_nobody_fires_are_named)
 {
     ctl_sql("SELECT claimd.schedule_set('s', 'noop', '@daily')");
     doctor_exits(0);
-    assert_line("ok", "schedules", "1, none fails");
+    ctl_assert_check("ok", "schedules", "1, none fails");
     ctl_sql("UPDATE claimd.schedule SET error = 'the queue is full'");
     doctor_exits(0);
-    assert_line("warn", "schedules", "1 can't make their jobs, such as s: the queue is full");
+    ctl_assert_check("warn", "schedules", "1 can't make their jobs, such as s: the queue is full");
     ctl_sql("UPDATE claimd.schedule SET wake_at = now() - interval '61 s'");
     doctor_exits(1);
-    assert_line("FAIL", "schedules", "1 have been due for more than 60 s");
+    ctl_assert_check("FAIL", "schedules", "1 have been due for more than 60 s");
 }
 END_TEST
 
@@ -391,7 +361,7 @@ START_TEST(some_workers_without_votes_are_a_warning)
             "(gen_random_uuid(), now() + interval '1 h', 1, 1, 'h', '/s', 'p', '1', '{default}', "
             "3, 3)");
     doctor_exits(0);
-    assert_line("warn", "votes", "some workers claim nothing");
+    ctl_assert_check("warn", "votes", "some workers claim nothing");
 }
 END_TEST
 
@@ -423,10 +393,11 @@ START_TEST(a_clock_of_postgresql_that_is_off_fails_unless_no_daemon_sees_it)
 {
     given_late_postgresql();
     doctor_exits(0);
-    assert_line("warn", "clock", "-60.0 s against this host, which seems to be the wrong one");
+    ctl_assert_check("warn", "clock", "-60.0 s against this host, which seems to be the wrong one");
     ctl_sql("UPDATE claimd.worker SET clock_ahead_us = -60000000");
     doctor_exits(1);
-    assert_line("FAIL", "clock", "-60.0 s against this host; 1 of 2 daemons see it off by 5 s");
+    ctl_assert_check("FAIL", "clock",
+                     "-60.0 s against this host; 1 of 2 daemons see it off by 5 s");
     pg_server_stop(&late);
 }
 END_TEST
@@ -435,20 +406,21 @@ START_TEST(one_daemon_whose_clock_is_another_is_a_warning)
 {
     ctl_sql("UPDATE claimd.worker SET clock_ahead_us = -60000000");
     doctor_exits(0);
-    assert_line("warn", "clock", "1 of 2 daemons see it off by 5 s or more");
+    ctl_assert_check("warn", "clock", "1 of 2 daemons see it off by 5 s or more");
 }
 END_TEST
 
 START_TEST(G8_full_passes_that_take_long_or_do_not_end_are_a_warning)
 {
     doctor_exits(0);
-    assert_line("ok", "full pass", "one runs every 30 s");
+    ctl_assert_check("ok", "full pass", "one runs every 30 s");
     ctl_sql("UPDATE claimd.scheduler SET full_pass_us = 12300000");
     doctor_exits(0);
-    assert_line("warn", "full pass", "the last complete one took 12.3 s; one runs every 258 s");
+    ctl_assert_check("warn", "full pass",
+                     "the last complete one took 12.3 s; one runs every 258 s");
     ctl_sql("UPDATE claimd.scheduler SET full_pass_us = 0, full_pass_at = now() - interval '1 h'");
     doctor_exits(0);
-    assert_line("warn", "full pass", "began 3600 s ago, none is complete");
+    ctl_assert_check("warn", "full pass", "began 3600 s ago, none is complete");
 }
 END_TEST
 
@@ -465,8 +437,8 @@ START_TEST(a_lane_that_gets_no_turn_is_named_as_starved)
     ctl.env[2] = "CLAIMD_SCHEDULER_LOOK_AHEAD=100";
     ctl.env[3] = "CLAIMD_SCHEDULER_FULL_PASS_MS=1000";
     ctl.env[4] = "CLAIMD_TIME_SCALE=0.2";
-    (void)run_doctor();
-    assert_line("FAIL", "lanes", "1 due jobs have had no turn");
+    (void)ctl_doctor();
+    ctl_assert_check("FAIL", "lanes", "1 due jobs have had no turn");
 }
 END_TEST
 
@@ -493,13 +465,13 @@ START_TEST(a_full_disk_fails)
                    "tiny%d",
                    (int)getpid());
     struct side_reply set = side_try(pg, sql);
-    int code = run_doctor();
+    int code = ctl_doctor();
     pg_close(pg);
     ck_assert_int_eq(umount2(dir, MNT_DETACH), 0);
     ck_assert_msg(made.st == STATUS_OK && granted.st == STATUS_OK && set.st == STATUS_OK,
                   "%s %s %s", made.text, granted.text, set.text);
     ck_assert_int_eq(code, 1);
-    assert_line("FAIL", "write", "No space left on device");
+    ctl_assert_check("FAIL", "write", "No space left on device");
 }
 END_TEST
 
@@ -520,7 +492,7 @@ START_TEST(a_worker_that_beats_is_one_line_and_exit_0)
     ck_assert_ptr_eq(strchr(ctl_text(), '\n') + 1, ctl_text() + strlen(ctl_text()));
     ck_assert_int_eq(
         ctl_exit("doctor", "--json", "--worker", "00000000-0000-0000-0000-0000000000aa"), 0);
-    assert_line("ok", "worker", "is live");
+    ctl_assert_check("ok", "worker", "is live");
 }
 END_TEST
 
@@ -535,7 +507,7 @@ START_TEST(a_worker_that_does_not_beat_is_one_line_and_exit_1)
     assert_says("is stale, last beat");
     ck_assert_ptr_eq(strchr(ctl_text(), '\n') + 1, ctl_text() + strlen(ctl_text()));
     ck_assert_int_eq(ctl_exit("doctor", "--worker", "host-1", "--json"), 1);
-    assert_line("FAIL", "worker", "is stale");
+    ctl_assert_check("FAIL", "worker", "is stale");
     (void)snprintf(ctl.conninfo, sizeof ctl.conninfo, "host=/nowhere");
     ck_assert_int_eq(ctl_exit("doctor", "--worker", "host-1"), 1);
     assert_says("FAIL worker: not known");
