@@ -41,8 +41,8 @@ CREATE TABLE job_key (
 -- transaction has written. Empty at every commit: keep_promises() has emptied it by then.
 CREATE UNLOGGED TABLE job_promise (
     xact xid8 NOT NULL DEFAULT pg_current_xact_id(),
-    job_id bigint NOT NULL,
-    request jsonb NOT NULL -- if it has started: to be made after all
+    key text COLLATE "C" NOT NULL,
+    request jsonb NOT NULL -- if the key's job has started: to be made after all
 );
 CREATE INDEX job_promise_xact ON job_promise (xact);
 
@@ -247,7 +247,7 @@ BEGIN
 END $$;
 
 -- Gives the key to the job, unless another one stands in the way; returns who has it then. Of two calls at once one waits for the
--- other's transaction. Nothing is locked where the answer is another job.
+-- other's transaction. Where the answer is another job nothing is locked, except the key if this call has waited for it.
 CREATE FUNCTION take_key(wanted text, states text, expires_at timestamptz, new_id bigint) RETURNS job_key
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -329,7 +329,7 @@ BEGIN
         IF holder.job_id <> id THEN
             PERFORM meet_holder(r, holder.job_id);
             IF holder.states = 'queued' AND r.on_conflict = 'ignore' THEN -- an edit keeps it locked
-                INSERT INTO job_promise (job_id, request) VALUES (holder.job_id, to_jsonb(r));
+                INSERT INTO job_promise (key, request) VALUES (key, to_jsonb(r));
             END IF;
             id := holder.job_id;
             inserted := false;
@@ -356,16 +356,19 @@ BEGIN
 END $$;
 
 -- At the commit, so that a job is locked for as long as that takes, not for as long as a producer's transaction: of many producers at once
--- there is always one with a transaction open, and the job would never start. All jobs in the order of their ids. A lock that lets only
--- one have the row makes those who want it queue up, and the worker that claims the job has its turn.
+-- there is always one with a transaction open, and the job would never start. The key is locked before its job, and keys in their order:
+-- a lock stays when the row that was waited for is no longer the one that was wanted, so producers of one key that locked its jobs first
+-- would wait for each other in a circle. They queue up for the key, and the worker that claims the job waits for one of them at most.
 CREATE FUNCTION keep_promises() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     p record;
+    holder bigint;
 BEGIN
-    FOR p IN WITH mine AS (DELETE FROM job_promise WHERE xact = pg_current_xact_id() RETURNING job_id, request)
-             SELECT job_id, request FROM mine ORDER BY job_id LOOP
-        PERFORM FROM job j WHERE j.id = p.job_id AND j.state = 'available' FOR NO KEY UPDATE;
+    FOR p IN WITH mine AS (DELETE FROM job_promise WHERE xact = pg_current_xact_id() RETURNING key, request)
+             SELECT key, request FROM mine ORDER BY key LOOP
+        SELECT k.job_id INTO holder FROM job_key k WHERE k.key = p.key FOR NO KEY UPDATE;
+        PERFORM FROM job j WHERE j.id = holder AND j.state = 'available' FOR NO KEY UPDATE;
         IF NOT FOUND THEN
             PERFORM enqueue_request(jsonb_populate_record(NULL::job_request, p.request));
         END IF;

@@ -31,12 +31,12 @@ static void start_producers(struct sql **ret_producers)
 static int64_t start_queued(int64_t id)
 {
     int64_t before = side_number(side, WRITTEN);
-    size_t had = got.job_count;
     int64_t end_us = clock_boot_us() + LIMIT_US;
-    while (got.job_count == had && clock_boot_us() < end_us) {
+    got.job_count = got.refused_count = 0;
+    while (got.job_count == 0 && clock_boot_us() < end_us) {
         claim_now(&store_a, id, 1);
     }
-    ck_assert_uint_eq(got.job_count, had + 1);
+    ck_assert_uint_eq(got.job_count, 1);
     return side_number(side, WRITTEN) - before;
 }
 
@@ -47,7 +47,7 @@ START_TEST(a_job_that_is_unique_while_queued_starts_among_many_producers_and_see
     int runs = 0;
     start_producers(producers);
     int64_t end_us = clock_boot_us() + LIMIT_US;
-    while (seen != PRODUCERS * ROUNDS && runs < IDS_MAX / 4 && clock_boot_us() < end_us) {
+    while (seen != PRODUCERS * ROUNDS && clock_boot_us() < end_us) {
         int64_t id = side_number(side, "SELECT COALESCE(max(id), 0)::text FROM claimd.job WHERE"
                                        " state = 'available'");
         if (id == 0) { /* what nobody will see any more, once all have ended */
@@ -63,17 +63,17 @@ START_TEST(a_job_that_is_unique_while_queued_starts_among_many_producers_and_see
                       (int)rounds);
         seen = side_number(side, WRITTEN);
         runs++;
-        struct job_finish f = finish_of(got.job_count - 1, FINISH_COMPLETED);
+        struct job_finish f = finish_of(0, FINISH_COMPLETED);
         int before = got.finishes;
         submit(&store_a, &f);
         RUN_UNTIL(got.finishes == before + 1);
     }
-    ck_assert_int_eq(seen, PRODUCERS * ROUNDS);
-    ck_assert_int_gt(runs, 2);
     for (int i = 0; i < PRODUCERS; i++) {
-        sql_wait(producers[i]);
+        sql_wait(producers[i]); /* fails the test with the error of a producer that stopped */
         sql_close(producers[i]);
     }
+    ck_assert_int_eq(seen, PRODUCERS * ROUNDS);
+    ck_assert_int_gt(runs, 2);
 }
 END_TEST
 
