@@ -9,7 +9,10 @@
 #include <dirent.h>
 #include <stdio.h>
 
+#define NS_PER_US 1000
 #define EVERY_US US_PER_S
+#define STEP_US (5 * US_PER_MS)     /* more than a clock that is slewed moves between two looks */
+#define AT_ONCE_US (US_PER_MS / 10) /* two clocks that were read within it were not interrupted */
 
 enum status samples_open(struct samples *s, const struct folder *f, struct err *err)
 {
@@ -68,8 +71,28 @@ static void sample(struct samples *s, const struct host *h)
     }
 }
 
-void samples_tick(struct samples *s, const struct world *w, int64_t now_us)
+/* Keys in Redis end by the host's wall clock. If that is stepped, which is not this kit's doing,
+ * they end early or late: the checker has to know. The step lies behind the last look. */
+static void watch_host_clock(struct samples *s, struct world *w)
 {
+    int64_t before_us = clock_boot_us();
+    int64_t offset_us = clock_wall_us() - before_us;
+    int64_t step_us = s->looked_us != 0 ? offset_us - s->offset_us : 0;
+    if (clock_boot_us() - before_us > AT_ONCE_US) {
+        return;
+    }
+    if (step_us > STEP_US || step_us < -STEP_US) {
+        journal_write(&w->nemesis,
+                      json_pack("{s:s, s:s, s:I, s:I}", "ph", "info", "x", "host_clock", "step_us",
+                                (json_int_t)step_us, "t", (json_int_t)(s->looked_us * NS_PER_US)));
+    }
+    s->offset_us = offset_us;
+    s->looked_us = before_us;
+}
+
+void samples_tick(struct samples *s, struct world *w, int64_t now_us)
+{
+    watch_host_clock(s, w);
     if (now_us < s->next_us) {
         return;
     }

@@ -142,6 +142,8 @@ static const struct planted planted[] = {
      "{'t':13004000000,'p':'s.3','op':'unlock','ph':'inv','key':'claimd:job:1','val':'bb1'}\n", ""},
     {"two hold a lock after a FLUSHALL: counted", NULL, HISTORY,
      "{'t':13004000000,'p':'s.3','op':'unlock','ph':'inv','key':'claimd:job:1','val':'bb1'}\n", ""},
+    {"two hold a lock after the host's clock was stepped: counted", NULL, HISTORY,
+     "{'t':13004000000,'p':'s.3','op':'unlock','ph':'inv','key':'claimd:job:1','val':'bb1'}\n", ""},
     {"moved without its lock", "K2/S12", HISTORY,
      "'op':'lock','ph':'ok','key':'claimd:job:1','val':'bb1'",
      "'op':'lock','ph':'fail','key':'claimd:job:1','val':'bb1'"},
@@ -315,6 +317,8 @@ static const struct {
     {"two hold a lock after a FLUSHALL: counted", NEMESIS,
      "{'t':13003500000,'ph':'inv','x':'flushall','target':'r0'}\n"
      "{'t':13003600000,'ph':'ok','x':'flushall','target':'r0'}\n"},
+    {"two hold a lock after the host's clock was stepped: counted", NEMESIS,
+     "{'t':13003500000,'ph':'info','x':'host_clock','step_us':94000}\n"},
     {"a rescue takes long, Redis being away", NEMESIS,
      "{'t':4000000000,'ph':'inv','x':'redis_away','target':'r0'}\n"
      "{'t':9000000000,'ph':'ok','x':'redis_away','target':'r0'}\n"},
