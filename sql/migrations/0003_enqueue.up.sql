@@ -276,27 +276,30 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = 'unique_key: it changes hands all the time: try again';
 END $$;
 
--- What on_conflict says about a key that `holder` has.
-CREATE FUNCTION meet_holder(r job_request, holder bigint) RETURNS void
+-- What on_conflict says about a key that a job has. False: that job no longer stands in the way, since it has just started or ended.
+CREATE FUNCTION meet_holder(r job_request, holder job_key) RETURNS boolean
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
     found_state text;
 BEGIN
     IF r.on_conflict = 'ignore' THEN
-        RETURN;
+        RETURN true;
     END IF;
     IF r.on_conflict <> 'error' THEN
         BEGIN
-            PERFORM edit(holder, CASE r.on_conflict WHEN 'replace_args' THEN jsonb_build_object('args', r.args)
-                                                    ELSE jsonb_build_object('scheduled_at', r.scheduled_at) END);
-            RETURN;
+            PERFORM edit(holder.job_id, CASE r.on_conflict WHEN 'replace_args' THEN jsonb_build_object('args', r.args)
+                                                           ELSE jsonb_build_object('scheduled_at', r.scheduled_at) END);
+            RETURN true;
         EXCEPTION WHEN SQLSTATE 'CL003' THEN
             NULL; -- it doesn't wait (any more)
         END;
     END IF;
-    SELECT CASE WHEN j.state = 'running' THEN ' and runs' ELSE ' and waits' END INTO found_state FROM job j WHERE j.id = holder;
-    RAISE EXCEPTION USING ERRCODE = 'CL004', DETAIL = holder::text,
-        MESSAGE = format('unique_key: job %s has this key%s%s', holder, COALESCE(found_state, ' and is over'),
+    IF NOT key_holds(holder) THEN
+        RETURN false;
+    END IF;
+    SELECT CASE WHEN j.state = 'running' THEN ' and runs' ELSE ' and waits' END INTO found_state FROM job j WHERE j.id = holder.job_id;
+    RAISE EXCEPTION USING ERRCODE = 'CL004', DETAIL = holder.job_id::text,
+        MESSAGE = format('unique_key: job %s has this key%s%s', holder.job_id, COALESCE(found_state, ' and is over'),
                          CASE WHEN r.on_conflict <> 'error' THEN ': only one that waits can be changed' END);
 END $$;
 
@@ -325,9 +328,11 @@ BEGIN
     IF r.unique_key IS NOT NULL OR r.unique_by IS NOT NULL THEN
         key := request_key(r);
         states := COALESCE(r.unique_states, CASE WHEN r.unique_for IS NULL THEN 'open' ELSE 'all' END);
-        holder := take_key(key, states, clock_timestamp() + r.unique_for, id);
+        LOOP -- again only after another transaction has moved the job that was in the way
+            holder := take_key(key, states, clock_timestamp() + r.unique_for, id);
+            EXIT WHEN holder.job_id = id OR meet_holder(r, holder);
+        END LOOP;
         IF holder.job_id <> id THEN
-            PERFORM meet_holder(r, holder.job_id);
             IF holder.states = 'queued' AND r.on_conflict = 'ignore' THEN -- an edit keeps it locked
                 INSERT INTO job_promise (key, request) VALUES (key, to_jsonb(r));
             END IF;

@@ -240,6 +240,27 @@ START_TEST(a_queued_job_that_has_not_started_at_the_commit_can_not_start_before_
 }
 END_TEST
 
+START_TEST(a_queued_job_that_starts_while_it_is_to_be_changed_is_followed_by_another)
+{
+    struct pg *worker = side_open("claimd_worker");
+    struct sql *producer = sql_open(world.conninfo);
+    (void)unique("'a', " QUEUED);
+    (void)side_run(worker, "BEGIN");
+    (void)side_run(worker, "UPDATE claimd.job SET state = 'running' WHERE id = 1");
+    sql_send(producer,
+             "SELECT claimd.enqueue('a', '{\"n\": 2}', on_conflict => 'replace_args', " QUEUED ")");
+    RUN_UNTIL(side_number(db, "SELECT count(*)::text FROM pg_stat_activity WHERE wait_event_type = "
+                              "'Lock' AND query LIKE '%replace_args%'") == 1);
+    (void)side_run(worker, "COMMIT");
+    sql_wait(producer);
+    ck_assert_str_eq(
+        side_run(db, "SELECT string_agg(state || args, ' ' ORDER BY id) FROM claimd.job").text,
+        "running{} available{\"n\": 2}");
+    sql_close(producer);
+    pg_close(worker);
+}
+END_TEST
+
 /* Only a job that is queued when it is the answer must start after the commit. */
 START_TEST(a_job_whose_key_is_not_for_its_queueing_alone_is_locked_by_nobody)
 {
@@ -465,7 +486,7 @@ START_TEST(arrays_with_the_same_keys_in_any_order_lock_nobody_out)
 }
 END_TEST
 
-/* The jobs are locked at the commit, in the order of their ids, which is none of the keys'. */
+/* The keys are locked at the commit, in their order. */
 START_TEST(arrays_with_the_keys_of_queued_jobs_lock_nobody_out)
 {
     (void)side_run(db, "SELECT claimd.enqueue('a', unique_key => md5(n::text), unique_states => "
@@ -509,6 +530,7 @@ int main(void)
         tc,
         a_queued_job_that_starts_before_the_commit_of_who_was_told_of_it_is_followed_by_another);
     tcase_add_test(tc, a_queued_job_that_has_not_started_at_the_commit_can_not_start_before_it);
+    tcase_add_test(tc, a_queued_job_that_starts_while_it_is_to_be_changed_is_followed_by_another);
     tcase_add_test(tc, a_job_whose_key_is_not_for_its_queueing_alone_is_locked_by_nobody);
     tcase_add_test(tc, a_key_is_made_of_what_unique_by_names);
     tcase_add_test(tc, the_job_that_is_there_can_be_changed_while_it_waits);
