@@ -40,8 +40,12 @@ static void given_leader(void)
 static bool is_fed(int64_t id)
 {
     char number[24];
+    bool is_there = false;
     (void)snprintf(number, sizeof number, "%lld", (long long)id);
-    return CLI(0, "ZSCORE", PREFIX ":hints:default", number) > 0;
+    for (size_t i = 0; i < fleet.options.masters; i++) {
+        is_there = is_there || CLI(i, "ZSCORE", PREFIX ":hints:default", number) > 0;
+    }
+    return is_there;
 }
 
 static void fed_one(void)
