@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <dirent.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -32,6 +33,12 @@ void process_protect(void)
 {
     int failed = prctl(PR_SET_DUMPABLE, 0);
     assert(failed == 0); /* there is no way for it to fail */
+}
+
+void process_ignore_requests(void)
+{
+    (void)signal(SIGHUP, SIG_IGN);
+    (void)signal(SIGUSR1, SIG_IGN);
 }
 
 void process_begin(struct metrics *m)

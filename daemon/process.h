@@ -11,6 +11,10 @@
  * the passwords are, or write to it. Root still may; core dumps are off. See SECURITY.md. */
 void process_protect(void);
 
+/* To be called last, when the loop no longer takes signals: a SIGHUP or SIGUSR1 that comes now asks
+ * for nothing any more, and must not kill a process that ends. */
+void process_ignore_requests(void);
+
 /* At the start: this version, this start time. */
 void process_begin(struct metrics *m);
 

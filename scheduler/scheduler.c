@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/notify.h"
 #include "base/timer.h"
+#include "daemon/process.h"
 #include "daemon/ready.h"
 #include "scheduler/scheduler_internal.h"
 #include "store/feed_store.h"
@@ -495,6 +496,7 @@ static void handles_close(struct scheduler *s)
     for (size_t i = 0; i < ARRAY_COUNT(s->signals); i++) {
         uv_close((uv_handle_t *)&s->signals[i], NULL);
     }
+    process_ignore_requests();
     uv_close((uv_handle_t *)&s->deadline, NULL);
     (void)uv_run(&s->loop, UV_RUN_NOWAIT);
     (void)uv_loop_close(&s->loop); /* busy when the end was hurried */

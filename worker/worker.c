@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/timer.h"
 #include "daemon/daemon.h"
+#include "daemon/process.h"
 #include "worker/cpus.h"
 
 #include <signal.h>
@@ -101,6 +102,7 @@ static void on_close_due(uv_timer_t *timer)
     for (size_t i = 0; i < ARRAY_COUNT(w->signals); i++) {
         uv_close((uv_handle_t *)&w->signals[i], NULL);
     }
+    process_ignore_requests();
 }
 
 void worker_close(struct worker *w)
