@@ -41,22 +41,61 @@ void pop_hints(const char *set, int count)
     char number[16];
     (void)snprintf(key, sizeof key, PREFIX ":hints:%s", set);
     (void)snprintf(number, sizeof number, "%d", count);
-    (void)CLI(0, "ZPOPMIN", key, number);
+    for (size_t i = 0; i < fleet.options.masters; i++) {
+        (void)CLI(i, "ZPOPMIN", key, number);
+    }
 }
 
-/* Members and scores in turn, a line each: the members make a list for SQL. */
-static int64_t delete_popped(const struct buf *out)
+bool has_hint(const char *set, int64_t id)
 {
-    autobuf struct buf ids = BUF_INIT(OUTPUT_MAX);
-    ck_assert_int_eq(buf_append_text(&ids, "0", NULL), STATUS_OK);
+    char key[160];
+    char number[24];
+    bool is_there = false;
+    (void)snprintf(key, sizeof key, PREFIX ":hints:%s", set);
+    (void)snprintf(number, sizeof number, "%lld", (long long)id);
+    for (size_t i = 0; i < fleet.options.masters; i++) {
+        is_there = is_there || CLI(i, "ZSCORE", key, number) > 0;
+    }
+    return is_there;
+}
+
+/* Members and scores in turn, a line each: the members are added to a list for SQL. */
+static void add_members(struct buf *ids, const struct buf *out)
+{
     const char *at = buf_at(out);
     for (bool is_member = true; *at != '\0'; is_member = !is_member) {
         int len = (int)strcspn(at, "\n");
         if (is_member && len > 0) {
-            ck_assert_int_eq(buf_printf(&ids, NULL, ",%.*s", len, at), STATUS_OK);
+            ck_assert_int_eq(buf_printf(ids, NULL, ",%.*s", len, at), STATUS_OK);
         }
         at += len + (at[len] == '\n' ? 1 : 0);
     }
+}
+
+int64_t rows_with_hints(const char *queue)
+{
+    char key[160];
+    (void)snprintf(key, sizeof key, PREFIX ":hints:%s", queue);
+    const char *const words[] = {"ZRANGE", key, "0", "-1", "WITHSCORES", NULL};
+    autobuf struct buf ids = BUF_INIT(OUTPUT_MAX);
+    ck_assert_int_eq(buf_append_text(&ids, "0", NULL), STATUS_OK);
+    for (size_t i = 0; i < fleet.options.masters; i++) {
+        autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
+        cli_text(i, words, &out);
+        if (out.len > 1) {
+            add_members(&ids, &out);
+        }
+    }
+    return sql_i64(fleet.sql,
+                   "SELECT count(*) FROM claimd.job WHERE queue = '%s' AND id = ANY ('{%s}')",
+                   queue, buf_at(&ids));
+}
+
+static int64_t delete_popped(const struct buf *out)
+{
+    autobuf struct buf ids = BUF_INIT(OUTPUT_MAX);
+    ck_assert_int_eq(buf_append_text(&ids, "0", NULL), STATUS_OK);
+    add_members(&ids, out);
     return sql_i64(fleet.sql,
                    "WITH gone AS (DELETE FROM claimd.job WHERE id = ANY ('{%s}') RETURNING 1)"
                    " SELECT count(*) FROM gone",
@@ -72,8 +111,7 @@ bool drain_hints(const char *set, int64_t count)
     int64_t seen = 0;
     while (seen < count && clock_boot_us() < end_us) {
         int64_t before = seen;
-        for (size_t i = 0; i < fleet.options.masters;
-             i++) { /* one that answers late has a deputy */
+        for (size_t i = 0; i < fleet.options.masters; i++) {
             autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
             cli_text(i, words, &out);
             seen += out.len > 1 ? delete_popped(&out) : 0;

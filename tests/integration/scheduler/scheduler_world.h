@@ -52,9 +52,13 @@ void masters_restart(void);
 int64_t cli(size_t master, const char *const *words);
 #define CLI(master, ...) cli((master), (const char *const[]){__VA_ARGS__, NULL})
 
-/* Hints of a set ("default" or "default:kind"); pops so many of them. */
+/* Hints of a set ("default" or "default:kind") on the first master. */
 int64_t hints_in(const char *set);
-void pop_hints(const char *set, int count);
+
+/* The others look at every master: the scheduler pushes to the next one when the first is late. */
+void pop_hints(const char *set, int count); /* up to so many of each */
+bool has_hint(const char *set, int64_t id);
+int64_t rows_with_hints(const char *queue);
 
 /* As workers would: pops, and deletes the rows, until `count` rows are gone. */
 bool drain_hints(const char *set, int64_t count);

@@ -39,13 +39,7 @@ static void given_leader(void)
 
 static bool is_fed(int64_t id)
 {
-    char number[24];
-    bool is_there = false;
-    (void)snprintf(number, sizeof number, "%lld", (long long)id);
-    for (size_t i = 0; i < fleet.options.masters; i++) {
-        is_there = is_there || CLI(i, "ZSCORE", PREFIX ":hints:default", number) > 0;
-    }
-    return is_there;
+    return has_hint("default", id);
 }
 
 static void fed_one(void)

@@ -34,15 +34,6 @@ static bool said(const char *text)
     return fleet_log_count(&fleet, "claimd-scheduler", 0, text) > 0;
 }
 
-static bool has_hint(const char *queue, int64_t id)
-{
-    char key[64];
-    char number[24];
-    (void)snprintf(key, sizeof key, PREFIX ":hints:%s", queue);
-    (void)snprintf(number, sizeof number, "%lld", (long long)id);
-    return CLI(0, "ZSCORE", key, number) > 0;
-}
-
 /* A job in a lane that nobody knows gets its hint. */
 static bool is_fed(const char *queue)
 {
