@@ -7,7 +7,6 @@
 #include <stdio.h>
 
 #define PATH_SIZE (SERVER_PATH_MAX + 64)
-#define NS_PER_US 1000
 
 void folder_at(const struct folder *f, const char *name, char *ret_path, size_t size)
 {

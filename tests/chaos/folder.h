@@ -10,6 +10,8 @@
 
 #include <jansson.h>
 
+#define NS_PER_US 1000 /* "t" of a line is in ns */
+
 struct folder {
     char path[SERVER_PATH_MAX];
 };

@@ -9,7 +9,6 @@
 #include <dirent.h>
 #include <stdio.h>
 
-#define NS_PER_US 1000
 #define EVERY_US US_PER_S
 #define STEP_US (5 * US_PER_MS)     /* more than a clock that is slewed moves between two looks */
 #define AT_ONCE_US (US_PER_MS / 10) /* two clocks that were read within it were not interrupted */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * samples.jsonl: what each daemon has in memory, descriptors and children, every second (K8). */
+ * samples.jsonl: what each daemon has in memory, descriptors and children, every second (K8); and
+ * in nemesis.jsonl, steps of the host's wall clock (K2). */
 #ifndef CLAIMD_TESTS_CHAOS_SAMPLES_H
 #define CLAIMD_TESTS_CHAOS_SAMPLES_H
 
