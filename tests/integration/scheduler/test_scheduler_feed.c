@@ -111,17 +111,19 @@ START_TEST(rows_of_a_long_transaction_behind_the_cursor_are_fed)
 {
     enum { BEHIND = 20000 };
     given_leader();
+    sql_run(fleet.sql, "SELECT pg_advisory_lock(1)"); /* the transaction lasts until we let it go */
     sql_send(other,
              "BEGIN; INSERT INTO claimd.job (kind) SELECT 'noop' FROM"
-             " generate_series(1, %d); SELECT pg_sleep(2); COMMIT",
+             " generate_series(1, %d); SELECT pg_advisory_lock(1); COMMIT",
              BEHIND);
     ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM pg_stat_activity"
-                                            " WHERE wait_event = 'PgSleep'") == 1,
+                                            " WHERE wait_event = 'advisory'") == 1,
                          SOON_US));
     for (int i = 0; i < 5; i++) {
         fed_one();
     }
     ck_assert(drain_hints("default", 5));
+    sql_run(fleet.sql, "SELECT pg_advisory_unlock(1)");
     sql_wait(other);
     ck_assert_msg(drain_hints("default", BEHIND), "%lld rows were never fed",
                   (long long)sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job"));
