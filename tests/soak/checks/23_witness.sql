@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
--- inv.S12: a job is not moved while its lease is held, however long its worker has been silent. A lease lasts 10 s, and begins shortly before
--- the claim, unless PostgreSQL was away then; nobody gives back those of a worker while it is stopped, or if it has no successor.
+-- inv.S12: a job is not moved while its lease is held, however long its worker has been silent. A lease lasts 10 s, and begins before the
+-- claim: by up to 3 s on a machine that is as busy as this run makes it, by more if PostgreSQL was away then. Nobody gives back the leases of a
+-- worker while it is stopped, or if it has no successor. (The storms compare the intervals themselves: K2.)
 SELECT r.job, format('moved %s s after its claim, its worker was struck (%s %s) at %s', round(extract(epoch FROM r.ended - r.began), 1), f.what,
                      f.target, f.at) AS seen
   FROM soak.run r
   JOIN claimd.worker w ON w.worker_id = r.worker_id
  CROSS JOIN LATERAL (SELECT g.* FROM soak.fault g WHERE g.pid = w.pid AND g.at < r.ended ORDER BY g.at DESC LIMIT 1) AS f
- WHERE r.outcome = 'lost' AND r.ended < r.began + interval '8.5 s'
+ WHERE r.outcome = 'lost' AND r.ended < r.began + interval '7 s'
    AND (f.what = 'kill for good' OR (f.what = 'stop' AND r.ended < f.until))
    AND NOT EXISTS (SELECT FROM soak.fault p WHERE p.target = 'postgres' AND r.began BETWEEN p.at AND p.until + interval '10 s')
  LIMIT 20;
