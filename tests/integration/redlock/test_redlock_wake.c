@@ -99,9 +99,9 @@ START_TEST(waiting_is_tried_once_more_as_soon_as_releases_are_heard_of)
     start_asleep(&waiters[0]); /* the connections are there */
     uint64_t before = times_held(world.lock);
     ck_assert_int_eq(waiter_start(world.lock, &waiters[1], 2, 1, FOR_EVER, 0), 0);
-    run_until(times_held(world.lock) == before + 2);
-    world_run_for(1500 * US_PER_MS);
-    ck_assert_uint_eq(times_held(world.lock), before + 2); /* then it sleeps */
+    run_until(times_held(world.lock) >= before + 2);
+    world_run_for(1500 * US_PER_MS); /* it sleeps; a node that answers late costs a try */
+    ck_assert_uint_le(times_held(world.lock), before + 2 + world.count);
     world_release_all(held);
     run_until(waiters_told(waiters, 2) == 2);
     world_release_all(waiters[0].batch);
