@@ -35,7 +35,8 @@ json_t *ctl_json(void);
 
 /* Runs doctor --json, of which ctl_json() reads the report; its exit code. */
 int ctl_doctor(void);
-/* A line of that report has this result, and this part in its detail. */
+/* A line of that report has this result, and in its detail a part that fits this pattern, as of
+ * fnmatch(3): "*" stands for the seconds that a slow machine adds. */
 void ctl_assert_check(const char *result, const char *check, const char *part);
 
 /* A file in the test's folder, readable for all; its path stays valid until the next call. */

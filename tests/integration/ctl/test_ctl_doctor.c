@@ -105,7 +105,7 @@ START_TEST(a_healthy_cluster_is_exit_0)
     ctl_assert_check("ok", "workers", "1 live");
     ctl_assert_check("ok", "scheduler", "one leads");
     ctl_assert_check("ok", "schedulers", "1 runs, 1 leads");
-    ctl_assert_check("ok", "feed", "host-2 (pid 4712) leads, and has fed 0 s ago");
+    ctl_assert_check("ok", "feed", "host-2 (pid 4712) leads, and has fed * s ago");
     ctl_assert_check("ok", "votes", "has a quorum");
     ctl_assert_check("ok", "results", "none is waiting");
     ctl_assert_check("ok", "clock", "0 of 2 daemons see it off");
@@ -295,7 +295,7 @@ static const struct {
     const char *part;
 } unwell[] = {
     {"UPDATE claimd.scheduler SET last_pass_at = now() - interval '61 s'", "FAIL", "feed",
-     "host-2 (pid 4712) leads, and does not feed: its last good pass was 61 s ago"},
+     "host-2 (pid 4712) leads, and does not feed: its last good pass was * s ago"},
     {"UPDATE claimd.scheduler SET last_pass_at = NULL", "FAIL", "feed", "does not feed"},
     {"UPDATE claimd.scheduler SET leader_since = NULL, last_pass_at = NULL", "FAIL", "schedulers",
      "none of 1 leads"},
@@ -309,9 +309,9 @@ static const struct {
      "host-1 (pid 4711) can't commit the results of 3 jobs, the oldest for 95 s: disk full"},
     {"UPDATE claimd.scheduler SET clock_step_us = -60000000, clock_stepped_at = now() - interval "
      "'10 s'",
-     "FAIL", "clock", "PostgreSQL's clock jumped by -60 s, 10 s ago, as host-2 saw it"},
+     "FAIL", "clock", "PostgreSQL's clock jumped by -60 s, * s ago, as host-2 saw it"},
     {"UPDATE claimd.worker SET beat_at = now() + interval '1 min'", "FAIL", "clock",
-     "PostgreSQL's clock went back: a heartbeat is 59 s in the future"},
+     "PostgreSQL's clock went back: a heartbeat is * s in the future"},
     {"WITH s AS (UPDATE claimd.scheduler SET clock_ahead_us = -60000000) UPDATE claimd.worker SET "
      "clock_ahead_us = -60000000",
      "FAIL", "clock", "2 of 2 daemons see it off by 5 s or more"},
@@ -393,11 +393,11 @@ START_TEST(a_clock_of_postgresql_that_is_off_fails_unless_no_daemon_sees_it)
 {
     given_late_postgresql();
     doctor_exits(0);
-    ctl_assert_check("warn", "clock", "-60.0 s against this host, which seems to be the wrong one");
+    ctl_assert_check("warn", "clock", "-?*.? s against this host, which seems to be the wrong one");
     ctl_sql("UPDATE claimd.worker SET clock_ahead_us = -60000000");
     doctor_exits(1);
     ctl_assert_check("FAIL", "clock",
-                     "-60.0 s against this host; 1 of 2 daemons see it off by 5 s");
+                     "-?*.? s against this host; 1 of 2 daemons see it off by 5 s");
     pg_server_stop(&late);
 }
 END_TEST
@@ -420,7 +420,7 @@ START_TEST(G8_full_passes_that_take_long_or_do_not_end_are_a_warning)
                      "the last complete one took 12.3 s; one runs every 258 s");
     ctl_sql("UPDATE claimd.scheduler SET full_pass_us = 0, full_pass_at = now() - interval '1 h'");
     doctor_exits(0);
-    ctl_assert_check("warn", "full pass", "began 3600 s ago, none is complete");
+    ctl_assert_check("warn", "full pass", "began 3*s ago, none is complete");
 }
 END_TEST
 

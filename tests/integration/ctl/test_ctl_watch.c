@@ -128,23 +128,31 @@ END_TEST
 
 #define LINE "{\"kind\": \"noop\", \"args\": \"0123456789012345678901234567890123456789\"}\n"
 #define LONG_ENOUGH_US (400 * US_PER_MS) /* for a bar to be due, twice over */
+#define CHUNK_LINES 4096
 
-/* Feeds enqueue --file through a FIFO for as long as it takes a bar to appear. */
-static void feed_slowly(const char *path)
+static void feed_chunk(int fd)
 {
-    static char chunk[4096 * (sizeof LINE - 1)];
-    int64_t end_us = clock_boot_us() + LONG_ENOUGH_US;
+    static char chunk[CHUNK_LINES * (sizeof LINE - 1)];
     for (size_t at = 0; at < sizeof chunk; at += sizeof LINE - 1) {
         memcpy(chunk + at, LINE, sizeof LINE - 1);
     }
+    for (size_t at = 0; at < sizeof chunk;) {
+        ssize_t n = write(fd, chunk + at, sizeof chunk - at);
+        ck_assert_int_gt(n, 0);
+        at += (size_t)n;
+    }
+}
+
+/* Feeds enqueue --file through a FIFO for as long as it takes a bar to appear, from when it has
+ * taken the first lines: it may have been slow to start. */
+static void feed_slowly(const char *path)
+{
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     ck_assert_int_ge(fd, 0);
+    feed_chunk(fd);
+    int64_t end_us = clock_boot_us() + LONG_ENOUGH_US;
     do {
-        for (size_t at = 0; at < sizeof chunk;) {
-            ssize_t n = write(fd, chunk + at, sizeof chunk - at);
-            ck_assert_int_gt(n, 0);
-            at += (size_t)n;
-        }
+        feed_chunk(fd);
     } while (clock_boot_us() < end_us);
     (void)close(fd);
 }
