@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 #define MASTERS 5
-#define LIMIT_US (60 * US_PER_S)
+#define LIMIT_US (120 * US_PER_S)
 
 struct cmd_world {
     char dir[SERVER_PATH_MAX];

@@ -8,7 +8,6 @@
 #include <check.h>
 #include <stdio.h>
 
-#define SOON_US (60 * US_PER_S)
 #define LOOK_US (5 * US_PER_S)
 #define SHARE_MAX 10 /* percent of one CPU */
 #define LINES_MAX 50 /* of trouble, in LOOK_US */

@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#define SOON_US (60 * US_PER_S)
-
 static struct fleet f;
 
 /* How many lines say what is wrong: all but the life cycle's. */

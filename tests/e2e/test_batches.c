@@ -6,7 +6,6 @@
 
 #include <check.h>
 
-#define SOON_US (60 * US_PER_S)
 #define CHAIN 60
 #define CHAIN_WITHIN_US \
     (20 * US_PER_S) /* by the leader's rolls, once a second, it would take 30 to 60 s */

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define LIMIT_US (60 * US_PER_S)
+#define LIMIT_US (120 * US_PER_S)
 #define JOBS 50
 
 struct cluster {

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#define SOON_US (120 * US_PER_S)
 #define WORKERS 3
 #define ORDERS 5000
 #define STOCK 3000

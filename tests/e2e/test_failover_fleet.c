@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define SOON_US (60 * US_PER_S)
 #define QUICK_PASSES \
     "\"scheduler\": {\"full_pass_ms\": 2000}" /* what nobody holds is found by two */
 #define BACK_US (60 * US_PER_S)

@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define SOON_US (120 * US_PER_S)
 #define NO_FULL_PASS "\"scheduler\": {\"full_pass_ms\": 3600000}"
 #define FLOOD 2000
 #define FEW 10

@@ -9,7 +9,6 @@
 #include <stdio.h>
 
 #define SCALE 0.25
-#define SOON_US (60 * US_PER_S)
 
 static struct fleet f;
 

@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SOON_US (60 * US_PER_S)
-
 static struct fleet fleet;
 
 static void wait_state(int64_t id, const char *state)

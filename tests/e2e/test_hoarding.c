@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define SOON_US (120 * US_PER_S)
 #define WORKERS 4
 #define SLOTS 4
 #define LONG (WORKERS * SLOTS)

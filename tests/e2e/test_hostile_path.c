@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define SOON_US (120 * US_PER_S)
 #define RAN_SIZE 2048
 #define PRODUCER "hostile_producer"
 

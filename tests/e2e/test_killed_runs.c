@@ -13,7 +13,6 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define SOON_US (60 * US_PER_S)
 #define PATH_SIZE (SERVER_PATH_MAX + 96)
 #define ARGS_MAX 8
 #define STATUS_LINE 8 /* of postmaster.pid */

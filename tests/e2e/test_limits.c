@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SOON_US (90 * US_PER_S)
-
 static struct fleet fleet;
 
 /* Every run of a job, by PostgreSQL's clock, which also decided about them. */

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SOON_US (200 * US_PER_S)
 #define SLOTS 8
 
 static struct fleet fleet;

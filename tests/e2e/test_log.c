@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#define SOON_US (60 * US_PER_S)
 #define JOBS 3000 /* several times what a pipe and the ring hold */
 #define ANSWER_MAX ((size_t)4 << 20)
 #define LINE_TAKEN_MAX 65536

@@ -14,7 +14,6 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define SOON_US (60 * US_PER_S) /* a survey rests 50 times as long as it took */
 #define TEXT_MAX ((size_t)8 << 20)
 #define NOOPS 500
 #define DOCS_MAX 100

@@ -16,7 +16,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#define SOON_US (60 * US_PER_S)
 #define ANSWER_MAX ((size_t)4 << 20)
 #define ANSWER_S 10
 #define SLOW_CLIENTS 80 /* more than the daemon keeps */

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SOON_US (60 * US_PER_S)
 #define RARE_FULL_PASS "\"scheduler\": {\"full_pass_ms\": 3600000}"
 
 static struct fleet f;

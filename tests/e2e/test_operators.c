@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SOON_US (60 * US_PER_S)
-
 static struct fleet f;
 
 static void setup(void)

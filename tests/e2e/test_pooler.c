@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#define SOON_US (60 * US_PER_S)
 #define ENDS_WITH_USAGE 2
 #define TEXT_MAX 65536
 

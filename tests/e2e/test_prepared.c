@@ -8,8 +8,6 @@
 #include <check.h>
 #include <stdio.h>
 
-#define SOON_US (60 * US_PER_S)
-
 static struct fleet f;
 
 static void setup(void)

@@ -16,7 +16,6 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#define SOON_US (60 * US_PER_S)
 #define WORKER "claimd-worker"
 #define SCHEDULER "claimd-scheduler"
 

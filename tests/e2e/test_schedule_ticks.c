@@ -15,7 +15,6 @@
 #define SOAK_TICKS 60
 #define EVERY_S 3 /* about as long as a change of leaders takes here */
 #define SCHEDULERS 3
-#define SOON_US (120 * US_PER_S)
 
 static struct fleet f;
 

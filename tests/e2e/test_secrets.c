@@ -13,7 +13,6 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define SOON_US (60 * US_PER_S)
 #define MASTERS 3
 #define CANARY "c4n4ry" /* part of every password here */
 

@@ -8,7 +8,6 @@
 #include <check.h>
 #include <signal.h>
 
-#define SOON_US (120 * US_PER_S)
 #define WORKERS 3
 
 static struct fleet fleet;

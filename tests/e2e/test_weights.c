@@ -7,7 +7,6 @@
 #include <check.h>
 #include <stdio.h>
 
-#define SOON_US (120 * US_PER_S)
 #define BACKLOG 4000
 
 static struct fleet fleet;

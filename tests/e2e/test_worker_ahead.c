@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define SOON_US (60 * US_PER_S)
 #define WARM_UP 600 /* jobs, after which their mean is short */
 #define SHORT 300
 

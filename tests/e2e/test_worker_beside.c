@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define SOON_US (60 * US_PER_S)
 #define MASTERS 3
 
 static struct fleet f;

@@ -8,7 +8,6 @@
 #include <check.h>
 #include <stdio.h>
 
-#define SOON_US (60 * US_PER_S)
 #define WORKER "claimd-worker"
 
 static struct fleet f;

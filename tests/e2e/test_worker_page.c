@@ -9,8 +9,6 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define SOON_US (60 * US_PER_S)
-
 static struct fleet f;
 
 static void setup(void)

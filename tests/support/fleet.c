@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 
 #define OUTPUT_MAX ((size_t)4 << 20)
-#define STEP_US (60 * US_PER_S)
+#define STEP_US (120 * US_PER_S)
 #define STARTS_MAX 5
 #define TIME_SCALE 0.25
 #define SLOTS 2

@@ -11,7 +11,7 @@
 
 #include <check.h>
 
-#define LIMIT_US (60 * US_PER_S)
+#define LIMIT_US (120 * US_PER_S)
 
 struct world {
     struct pg_server server;

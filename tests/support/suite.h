@@ -5,12 +5,18 @@
 #ifndef CLAIMD_TESTS_SUPPORT_SUITE_H
 #define CLAIMD_TESTS_SUPPORT_SUITE_H
 
+#include "base/clock.h"
+
 #include <check.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
+
+/* For what an event ends: no machine is as slow as that. It is less than a test's own limit, which
+ * is five times what its program says (cmake/Targets.cmake). */
+#define SOON_US (240 * US_PER_S)
 
 /* The folder for what a test writes itself; ctest gives each test one of its own. */
 static inline const char *suite_tmp(void)

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SOON_US (60 * US_PER_S)
 #define JOBS 400 /* at each stage */
 #define JOB_MS 20
 

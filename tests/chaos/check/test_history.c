@@ -13,7 +13,6 @@
 #include <sys/stat.h>
 
 #define JOBS 120
-#define SOON_US (40 * US_PER_S)
 
 #define OK(call)                                           \
     do {                                                   \

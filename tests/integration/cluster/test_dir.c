@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#define SOON_US (60 * US_PER_S)
 #define IN_MEMORY_MAX 8
 
 static char home[SERVER_PATH_MAX]; /* TMPDIR of the tests */

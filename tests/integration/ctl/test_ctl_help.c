@@ -12,7 +12,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#define LIMIT_US (60 * US_PER_S)
+#define LIMIT_US (120 * US_PER_S)
 #define OUTPUT_MAX ((size_t)4 << 20)
 
 static struct buf out;

@@ -16,7 +16,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define SOON_US (60 * US_PER_S)
 #define WATCHDOG_MS 200
 #define ANSWER_MAX ((size_t)1 << 20)
 

@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define LIMIT_US (60 * US_PER_S)
+#define LIMIT_US (120 * US_PER_S)
 #define TEXTS_MAX 64
 
 static char base_dir[SERVER_PATH_MAX];
@@ -508,7 +508,7 @@ int main(void)
         (void)fprintf(stderr, "%s\n", err.msg);
         return EXIT_FAILURE;
     }
-    tcase_set_timeout(t, 20);
+    tcase_set_timeout(t, 30);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, the_handshake_reads_what_the_server_is);
     tcase_add_loop_test(t, C9_a_native_command_is_used_where_it_is_there_and_permitted, 0,

@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define LIMIT_US (60 * US_PER_S)
+#define LIMIT_US (120 * US_PER_S)
 
 static char base_dir[SERVER_PATH_MAX];
 static struct redis_server server;
@@ -335,7 +335,7 @@ int main(void)
         (void)fprintf(stderr, "%s\n", err.msg);
         return EXIT_FAILURE;
     }
-    tcase_set_timeout(t, 20);
+    tcase_set_timeout(t, 30);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, messages_of_wanted_channels_come);
     tcase_add_test(t, a_channel_is_its_exact_bytes);

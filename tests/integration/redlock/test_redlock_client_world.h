@@ -10,7 +10,7 @@
 
 #include <check.h>
 
-#define LIMIT_US (60 * US_PER_S)
+#define LIMIT_US (120 * US_PER_S)
 
 struct client_world {
     struct redis_server servers[REDLOCK_NODES_MAX];

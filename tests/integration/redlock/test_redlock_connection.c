@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define LIMIT_US (60 * US_PER_S)
+#define LIMIT_US (120 * US_PER_S)
 #define PAIRS_MAX 16
 #define CHUNK 65536
 
@@ -476,7 +476,7 @@ int main(void)
         (void)fprintf(stderr, "%s\n", err.msg);
         return EXIT_FAILURE;
     }
-    tcase_set_timeout(t, 20);
+    tcase_set_timeout(t, 30);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, R1_a_set_of_a_lost_connection_cannot_land_behind_what_the_next_one_sends);
     tcase_add_test(t, R1_where_the_server_refuses_to_kill_it_is_known_that_a_set_may_still_land);

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <uv.h>
 
-#define LIMIT_US (60 * US_PER_S)
+#define LIMIT_US (120 * US_PER_S)
 
 static char base_dir[SERVER_PATH_MAX];
 static struct redis_server server;
@@ -425,7 +425,7 @@ int main(void)
         (void)fprintf(stderr, "%s\n", err.msg);
         return EXIT_FAILURE;
     }
-    tcase_set_timeout(t, 20);
+    tcase_set_timeout(t, 30);
     tcase_add_unchecked_fixture(t, make_certs, NULL);
     tcase_add_checked_fixture(t, setup, teardown);
     add_tests(t);

@@ -12,7 +12,7 @@
 #include <check.h>
 #include <uv.h>
 
-#define WORLD_LIMIT_US (30 * US_PER_S)
+#define WORLD_LIMIT_US (120 * US_PER_S)
 #define WORLD_EVENTS_MAX 64
 
 struct world_event {

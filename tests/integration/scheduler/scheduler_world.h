@@ -6,11 +6,11 @@
 #define CLAIMD_TESTS_SCHEDULER_WORLD_H
 
 #include "support/fleet.h"
+#include "support/suite.h"
 
 #include <check.h>
 
 #define SCALE 0.25
-#define SOON_US (180 * US_PER_S) /* a full pass rests 20 times as long as it took */
 #define PREFIX "claimd"
 
 extern struct fleet fleet;

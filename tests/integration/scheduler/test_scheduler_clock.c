@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define DAY_US (86400 * US_PER_S)
-#define STEP_LIMIT_US (60 * US_PER_S)
+#define STEP_LIMIT_US (120 * US_PER_S)
 
 static char dir[SERVER_PATH_MAX];
 static char preload[SERVER_PATH_MAX + 32];

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#define SOON_US (60 * US_PER_S)
 #define OUTPUT_MAX ((size_t)1 << 20)
 #define PATH_SIZE (SERVER_PATH_MAX + 64)
 #define WORDS_MAX 12

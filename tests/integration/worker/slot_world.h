@@ -6,11 +6,11 @@
 
 #include "base/clock.h"
 #include "cluster/servers.h"
+#include "support/suite.h"
 #include "worker/slot.h"
 
 #include <check.h>
 
-#define SOON_US (60 * US_PER_S)
 #define DEATHS_MAX 16
 
 struct slot_world {
