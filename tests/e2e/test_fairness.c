@@ -15,13 +15,18 @@
 
 static struct fleet fleet;
 
-static void enqueue(const char *tenant, const char *more, int count)
+static void enqueue_of(int ms, const char *tenant, const char *more, int count)
 {
     sql_run(fleet.sql,
             "SELECT count(*) FROM claimd.enqueue_many((SELECT jsonb_agg(jsonb_build_object('kind',"
-            " 'sleep', 'args', '{\"ms\": 10}'::jsonb, 'share_key', %s %s)) FROM"
+            " 'sleep', 'args', '{\"ms\": %d}'::jsonb, 'share_key', %s %s)) FROM"
             " generate_series(1, %d) n))",
-            tenant, more, count);
+            ms, tenant, more, count);
+}
+
+static void enqueue(const char *tenant, const char *more, int count)
+{
+    enqueue_of(10, tenant, more, count);
 }
 
 static int64_t ended(const char *where)
@@ -151,7 +156,16 @@ END_TEST
 /* ---- urgent ones ---- */
 
 #define URGENT_ONES 20
-#define PASSED_MIN 3 /* of the eight or so that are claimed ahead; one may be in the other slot */
+#define PASSED_MIN 3 /* of those that are claimed ahead; one may be in the other slot */
+
+/* Jobs so short that many are claimed ahead, even if a busy machine makes them ten times as long.
+ */
+static void keep_flooded(void)
+{
+    if (sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job") < FLOOD) {
+        enqueue_of(1, "NULL", "", FLOOD);
+    }
+}
 
 /* Jobs that were claimed before it, and did not end before it. */
 static int64_t passed_by(int64_t id)
@@ -166,10 +180,11 @@ static int64_t passed_by(int64_t id)
 
 START_TEST(feat_B4_an_urgent_job_passes_those_that_were_claimed_ahead)
 {
-    enqueue("NULL", "", FLOOD);
+    keep_flooded();
     ck_assert(WAIT_UNTIL(ended("true") > 200, SOON_US));
     int passes = 0;
     for (int i = 0; i < URGENT_ONES; i++) {
+        keep_flooded();
         int64_t id = sql_i64(fleet.sql, "SELECT claimd.enqueue('noop', priority => 0)");
         ck_assert(
             WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE id = %lld",
