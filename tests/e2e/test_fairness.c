@@ -158,8 +158,7 @@ END_TEST
 #define URGENT_ONES 20
 #define PASSED_MIN 3 /* of those that are claimed ahead; one may be in the other slot */
 
-/* Jobs so short that many are claimed ahead, even if a busy machine makes them ten times as long.
- */
+/* Jobs so short that many are claimed ahead, even where a busy machine makes each longer. */
 static void keep_flooded(void)
 {
     if (sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job") < FLOOD) {
