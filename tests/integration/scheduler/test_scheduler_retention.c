@@ -77,11 +77,11 @@ END_TEST
 START_TEST(feat_B20_a_new_leader_goes_on_where_one_was_killed_in_the_middle)
 {
     given_past_day(3);
-    given_jobs("short", 3, 60000);
+    given_jobs("short", 3, 30000);
     given_jobs("long", 3, 1);
     sql_run(fleet.sql, "SELECT claimd.retain_kind('short', '2 days')");
     start_leader(0);
-    ck_assert(WAIT_UNTIL(jobs_of("short") < 60000, SOON_US));
+    ck_assert(WAIT_UNTIL(jobs_of("short") < 30000, SOON_US));
     fleet_signal(fleet.schedulers[0], SIGKILL);
     ck_assert_int_eq(fleet_wait_end(&fleet, &fleet.schedulers[0]), 128 + SIGKILL);
     ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.history_day"), 0);
