@@ -306,7 +306,7 @@ static const struct {
      "3"},
     {"UPDATE claimd.worker SET uncommitted = 3, uncommitted_us = 95000000, trouble = 'disk full'",
      "FAIL", "results",
-     "host-1 (pid 4711) can't commit the results of 3 jobs, the oldest for 95 s: disk full"},
+     "host-1 (pid 4711) can't commit the results of 3 jobs, the oldest for * s: disk full"},
     {"UPDATE claimd.scheduler SET clock_step_us = -60000000, clock_stepped_at = now() - interval "
      "'10 s'",
      "FAIL", "clock", "PostgreSQL's clock jumped by -60 s, * s ago, as host-2 saw it"},
