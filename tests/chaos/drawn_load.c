@@ -15,11 +15,14 @@
 #define DELAY_MAX_MS 5000
 #define BURST_S 3
 
-/* A group of jobs, each with its delay. */
+/* A group of jobs, each with its delay; and a number that is long when it is written out, where one
+ * is wanted. */
 static const char put_sql[] =
-    "SELECT claimd.enqueue_many((SELECT jsonb_agg(CASE WHEN j ? 'delay_ms' THEN j - 'delay_ms' ||"
-    " jsonb_build_object('scheduled_at', clock_timestamp() + (j ->> 'delay_ms')::int *"
-    " interval '1 ms') ELSE j END ORDER BY at)"
+    "SELECT claimd.enqueue_many((SELECT jsonb_agg(j - '{delay_ms,wide}'::text[]"
+    " || CASE WHEN j ? 'delay_ms' THEN jsonb_build_object('scheduled_at', clock_timestamp() +"
+    " (j ->> 'delay_ms')::int * interval '1 ms') ELSE '{}'::jsonb END"
+    " || CASE WHEN j ? 'wide' THEN '{\"metadata\": {\"wide\": -1e60000}}'::jsonb ELSE '{}' END"
+    " ORDER BY at)"
     " FROM jsonb_array_elements($1::jsonb) WITH ORDINALITY AS jobs(j, at)))";
 
 struct source {
@@ -36,6 +39,7 @@ struct drawn_load {
     struct rand rand;
     char ledger[SERVER_PATH_MAX + 64];
     int64_t next_n;
+    bool is_refused; /* what it puts in, or a part of it */
     struct source sources[DRAWN_QUEUES_MAX];
 };
 
@@ -59,11 +63,9 @@ static const struct {
     const char *does;
     int until;
     const char *expect;
-} fates[] = {{90, "done", 0, "completed"},
-             {4, "retry", 2, "completed"},
-             {3, "snooze", 0, "completed"},
-             {2, "fail", 0, "discarded"},
-             {1, "segv", 2, "completed"}};
+} fates[] = {{89, "done", 0, "completed"}, {1, "scribble", 2, "completed"},
+             {4, "retry", 2, "completed"}, {3, "snooze", 0, "completed"},
+             {2, "fail", 0, "discarded"},  {1, "segv", 2, "completed"}};
 
 static size_t draw_fate(struct rand *r)
 {
@@ -86,6 +88,8 @@ static const char *add_ties(struct drawn_load *l, const struct drawn_queue *q, j
     const char *tie = q->running > 0 || q->rate > 0 ? "limit" : NULL;
     if (q->tenants > 0) {
         set_text(job, "share_key", "t", rand_below(&l->rand, q->tenants));
+    }
+    if (json_object_get(job, "share_key") != NULL) {
         tie = "tenant";
     }
     if (q->key_places > 0 && rand_below(&l->rand, 3) == 0) {
@@ -93,6 +97,70 @@ static const char *add_ties(struct drawn_load *l, const struct drawn_queue *q, j
         tie = "key";
     }
     return tie;
+}
+
+/* ---- rows at the bounds (interfaces.md) ---- */
+
+#define BOUND_EVERY 50 /* one job of so many */
+#define DEPTH 1000     /* of arrays in arrays */
+#define LONG_TEXT 60000
+#define LONGEST_TEXT ((1 << 20) - 1024) /* of 1 MiB: the rest of the args and what escapes them */
+#define KEY_MAX 512
+
+/* Of letters by chance: it is stored as long as it is. */
+static json_t *long_text(struct drawn_load *l, size_t len)
+{
+    static char text[LONGEST_TEXT];
+    for (size_t i = 0; i < len; i++) {
+        text[i] = (char)('A' + rand_below(&l->rand, 58) % 58);
+        text[i] = text[i] == '\\' ? '/' : text[i];
+    }
+    return json_stringn(text, len);
+}
+
+static json_t *deep_arrays(void)
+{
+    json_t *deep = json_array();
+    for (int i = 0; i < DEPTH; i++) {
+        deep = json_pack("[o]", deep);
+    }
+    return deep;
+}
+
+static json_t *odd_values(void)
+{
+    return json_pack("[I, I, f, s, s]", (json_int_t)INT64_MAX, (json_int_t)INT64_MIN, 1e-300,
+                     "\x01\"\\\n", "\xf4\x8f\xbf\xbf \xc3\xa4");
+}
+
+static void add_bound(struct drawn_load *l, json_t *job)
+{
+    json_t *args = json_object_get(job, "args");
+    switch (rand_below(&l->rand, 12)) {
+    case 0:
+        (void)json_object_set_new(args, "text", long_text(l, LONGEST_TEXT));
+        break;
+    case 1:
+    case 2:
+    case 3:
+        (void)json_object_set_new(args, "text", long_text(l, LONG_TEXT));
+        break;
+    case 4:
+    case 5:
+        (void)json_object_set_new(args, "deep", deep_arrays());
+        break;
+    case 6:
+    case 7:
+        (void)json_object_set_new(job, "wide", json_true());
+        break;
+    case 8:
+    case 9:
+        (void)json_object_set_new(job, "share_key", long_text(l, KEY_MAX));
+        break;
+    default:
+        (void)json_object_set_new(args, "odd", odd_values());
+        break;
+    }
 }
 
 static void add_job(struct drawn_load *l, const struct drawn_queue *q, size_t kind, struct group *g)
@@ -113,6 +181,9 @@ static void add_job(struct drawn_load *l, const struct drawn_queue *q, size_t ki
     }
     json_t *book = json_pack("{s:s, s:I, s:s, s:s, s:I}", "op", "enqueue", "n", n, "kind", name,
                              "expect", fates[fate].expect, "delay_ms", (json_int_t)delay_ms);
+    if (rand_below(&l->rand, BOUND_EVERY) == 0) {
+        add_bound(l, job);
+    }
     const char *tie = add_ties(l, q, job);
     if (tie != NULL) {
         (void)json_object_set_new(book, "tie", json_string(tie));
@@ -140,6 +211,13 @@ static void write_down(struct drawn_load *l, const struct group *g, enum status 
     }
 }
 
+/* The data, whatever state the servers are in. */
+static bool is_of_data(const char *code)
+{
+    return strncmp(code, "22", 2) == 0 || strncmp(code, "23", 2) == 0 ||
+           strncmp(code, "CL", 2) == 0;
+}
+
 static void put(struct drawn_load *l, const struct group *g)
 {
     struct err why = {0};
@@ -151,6 +229,7 @@ static void put(struct drawn_load *l, const struct group *g)
         write_down(l, g, st, ids);
     } else if (st != STATUS_UNAVAILABLE) {
         (void)printf("load: %s\n", why.msg);
+        l->is_refused = l->is_refused || is_of_data(why.code);
     }
     PQclear(ids);
     free(text);
@@ -236,7 +315,7 @@ static int load_main(struct world *w, const struct drawn *d)
             (struct source){.queue = &d->queues[i], .burst_us = clock_boot_us() + wait_us};
     }
     run(&l);
-    return 0;
+    return l.is_refused ? 1 : 0;
 }
 
 enum status drawn_load_start(struct world *w, const struct drawn *d, pid_t *ret_pid,

@@ -29,7 +29,7 @@ void load_draw(struct rand *r, double time_scale, int64_t n, struct task *ret);
 
 /* Forks it. `has_slow`: it holds transactions open before it commits them. */
 enum status load_start(struct world *w, bool has_slow, pid_t *ret_pid, struct err *err) MUST_USE;
-/* Tells it to end and waits; false = it had to be killed. */
+/* Tells it to end and waits; false = it had to be killed, or what it put in was refused. */
 bool load_stop(pid_t pid);
 
 #endif

@@ -67,14 +67,22 @@ static bool stop(struct world *w, struct nemesis *n)
     return true;
 }
 
+/* One of so many goes back by days. None goes ahead by days: what is put off meanwhile would be due
+ * in days. */
+#define DAYS_EVERY 4
+#define DAYS_MAX 40
+#define DAY_MS (INT64_C(86400) * 1000)
+
 static bool step_clock(struct world *w, struct nemesis *n)
 {
     static const int64_t steps_ms[] = {-60000, 60000, -10000, 10000, -2000, 2000};
-    int64_t ms = steps_ms[rand_below(&n->rand, ARRAY_COUNT(steps_ms))];
+    bool is_by_days = rand_below(&n->rand, DAYS_EVERY) == 0;
+    int64_t ms = is_by_days ? -DAY_MS * (1 + rand_below(&n->rand, DAYS_MAX))
+                            : steps_ms[rand_below(&n->rand, ARRAY_COUNT(steps_ms))];
     char detail[64];
     (void)snprintf(detail, sizeof detail, "%+lld ms", (long long)ms);
     nemesis_target(n, detail, "pg");
-    world_set_clock(w, WORLD_REDIS, world_scaled(w, ms * US_PER_MS));
+    world_set_clock(w, WORLD_REDIS, is_by_days ? ms * US_PER_MS : world_scaled(w, ms * US_PER_MS));
     return true;
 }
 
@@ -197,8 +205,8 @@ const struct nemesis_def nemesis_pg_defs[] = {
      NULL},
     {"pg_stop", "SIGSTOP of all processes of PostgreSQL", COUNT_OTHER, 120000, 1000, 20000, stop,
      go_on},
-    {"pg_clock", "PostgreSQL's clock is stepped by up to 60 s, and back", COUNT_CLOCK, 150000, 5000,
-     60000, step_clock, reset_clock},
+    {"pg_clock", "PostgreSQL's clock is stepped by up to 60 s or back by days, and back",
+     COUNT_CLOCK, 150000, 5000, 60000, step_clock, reset_clock},
     {"pg_lock_table", "a session of somebody else locks a table", COUNT_OTHER, 40000, 500, 12000,
      lock_table, let_go},
     {"pg_lock_rows", "a session of somebody else locks rows of jobs", COUNT_OTHER, 30000, 500,

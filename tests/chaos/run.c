@@ -262,7 +262,7 @@ static enum status run_it(struct run *r, struct err *err)
     }
     int64_t last_us = strike(r);
     if (!load_stop(r->load)) {
-        world_violation(&r->world, "load", "had to be killed");
+        world_violation(&r->world, "load", "was refused, or had to be killed");
     }
     st = drawn_clear(&r->drawn, &r->world.sql, err);
     if (st != STATUS_OK) {

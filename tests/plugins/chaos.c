@@ -4,6 +4,7 @@
  * "until", "deaf"}, and keeps a ledger of it at `path` that shares nothing with claimd: one line
  * per event, CLOCK_BOOTTIME. The kinds differ in what is declared of them. */
 #include "claimd/plugin.h"
+#include "worker/protocol.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +15,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -104,6 +106,17 @@ static void hang(void)
     }
 }
 
+/* Zeroes what its worker reads of it, and crashes: no place says any more which job began. */
+static void scribble(void)
+{
+    struct runner_page *page =
+        mmap(NULL, RUNNER_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, RUNNER_FD_PAGE, 0);
+    if (page != MAP_FAILED) {
+        memset(page, 0, offsetof(struct runner_page, ring));
+    }
+    (void)raise(SIGSEGV);
+}
+
 /* What an attempt before the last one does. */
 static enum claimd_outcome fall(const struct task *t, const struct claimd_context *job)
 {
@@ -122,6 +135,8 @@ static enum claimd_outcome fall(const struct task *t, const struct claimd_contex
     }
     if (strcmp(t->does, "segv") == 0) {
         (void)raise(SIGSEGV);
+    } else if (strcmp(t->does, "scribble") == 0) {
+        scribble();
     } else if (strcmp(t->does, "abort") == 0) {
         abort();
     } else if (strcmp(t->does, "exit") == 0) {
