@@ -12,7 +12,6 @@
 #include <stdlib.h>
 
 #define MASTERS 5
-#define LIMIT_US (120 * US_PER_S)
 
 static char home[SERVER_PATH_MAX];
 static struct redis_server masters[MASTERS];
@@ -53,7 +52,7 @@ static const char *run_example(const char *name)
         argv[i + 1] = urls[i];
     }
     buf_init(&out, 65536);
-    enum status st = program_run(argv, NULL, LIMIT_US, &out, &code, &err);
+    enum status st = program_run(argv, NULL, SOON_US, &out, &code, &err);
     ck_assert_msg(st == STATUS_OK, "%s", err.msg);
     ck_assert_int_eq(buf_append(&out, "", 1, &err), STATUS_OK);
     ck_assert_msg(code == 0, "%s ended with %d:\n%s", name, code, buf_at(&out));
