@@ -13,6 +13,7 @@
 #define PAGE_ROWS 2000 /* a full pass beside the feed's own counts the room by itself */
 #define BATCH_MAX 500  /* a worker gives back what it popped and couldn't claim */
 #define SCHEDULER_RSS_KB_MAX (100 * 1000)
+#define WRITTEN_WITHIN_US (4 * SOON_US) /* a million rows */
 
 static struct fleet f;
 
@@ -48,7 +49,7 @@ START_TEST(redteam1_a_million_rows_behind_the_cursor_hold_up_nobody_and_are_fed)
              MILLION);
     ck_assert(WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM pg_stat_activity"
                                         " WHERE wait_event = 'advisory'") == 1,
-                         SOON_US));
+                         WRITTEN_WITHIN_US));
     (void)fleet_enqueue(&f, "noop", "{}", 10);
     ck_assert(WAIT_UNTIL(completed() == 10, SOON_US));
     sql_run(f.sql, "SELECT pg_advisory_unlock(7)");

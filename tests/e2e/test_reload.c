@@ -129,7 +129,9 @@ static void expect_reload_told_to_systemd(void)
     char text[256];
     long long us = 0;
     struct timespec now = {0};
-    notified(text, sizeof text);
+    do { /* one that was taken for dead is ready again, too */
+        notified(text, sizeof text);
+    } while (strcmp(text, "READY=1") == 0);
     ck_assert_msg(sscanf(text, "RELOADING=1\nMONOTONIC_USEC=%lld", &us) == 1, "%s", text);
     ck_assert_int_eq(clock_gettime(CLOCK_MONOTONIC, &now), 0);
     ck_assert_int_le(us, now.tv_sec * US_PER_S + now.tv_nsec / 1000);

@@ -488,7 +488,7 @@ END_TEST
 START_TEST(a_worker_that_beats_is_one_line_and_exit_0)
 {
     ck_assert_int_eq(ctl_exit("doctor", "--worker", "host-1"), 0);
-    assert_says("ok worker: host-1 (pid 4711) is live, last beat 0.");
+    assert_says("ok worker: host-1 (pid 4711) is live, last beat ");
     ck_assert_ptr_eq(strchr(ctl_text(), '\n') + 1, ctl_text() + strlen(ctl_text()));
     ck_assert_int_eq(
         ctl_exit("doctor", "--json", "--worker", "00000000-0000-0000-0000-0000000000aa"), 0);
