@@ -29,7 +29,7 @@ static const char *const file_names[FILE_COUNT] = {
 static const char *const clean[FILE_COUNT] = {
     [RUN] = ("{'time_scale':1,'constants':{'T':10000000000},'ledger_kinds':['k'],"
              "'limits':{'queues':{'q2':1}},'rates':{'queues':{'slow':0.5}},'canaries':['hush-hush']"
-             "}\n"),
+             ",'lapped':'wide'}\n"),
     [HISTORY] =
         "{'t':1000000000,'p':'w.1','op':'start','ph':'inv','pid':1}\n"
         "{'t':1000000001,'p':'w.1','op':'start','ph':'ok','worker':'u1','state_dir':'/x/"

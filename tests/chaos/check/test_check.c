@@ -274,6 +274,8 @@ static const struct planted planted[] = {
      WAITS("115500", "'slow'") RUNS_FROM("115400", "'slow'", "115600")},
     {"idle beside a bucket that was filled again", "K11/L9", EVENTS, NULL,
      WAITS("110000", "'slow'") RUNS_FROM("109000", "'slow'", "109100")},
+    {"idle beside a queue that is walked in laps", NULL, EVENTS, NULL, WAITS("111500", "'wide'")},
+    {"idle for longer than a lap takes", "K11/L9", EVENTS, NULL, WAITS("110000", "'wide'")},
     {"idle beside a job that has no attempt left", NULL, EVENTS, NULL,
      WAITS("110000", "'q','attempt':2")},
     {"idle beside a job that was edited by hand", NULL, EVENTS, NULL, WAITS("110000", "'q'")},
@@ -399,6 +401,7 @@ static const char idle_history[] =
     "{'t':100000000001,'p':'w.5','op':'serves','ph':'ok','queue':'q'}\n"
     "{'t':100000000002,'p':'w.5','op':'serves','ph':'ok','queue':'q2'}\n"
     "{'t':100000000003,'p':'w.5','op':'serves','ph':'ok','queue':'slow'}\n"
+    "{'t':100000000003,'p':'w.5','op':'serves','ph':'ok','queue':'wide'}\n"
     "{'t':100000000004,'p':'w.5','op':'serves','ph':'ok','kind':'x'}\n"
     "{'t':105000000000,'p':'w.5','op':'spare','ph':'ok','n':1}\n"
     "{'t':117000000000,'p':'w.6','op':'run','ph':'inv','job':5,'f':51,'att':1,'once':0}\n"
