@@ -15,8 +15,8 @@
 #define DELAY_MAX_MS 5000
 #define BURST_S 3
 
-/* A group of jobs, each with its delay; and a number that is long when it is written out, where one
- * is wanted. */
+/* A group of jobs. A job with "delay_ms" is put off by it; one with "wide" gets a number that is
+ * long when it is written out. */
 static const char put_sql[] =
     "SELECT claimd.enqueue_many((SELECT jsonb_agg(j - '{delay_ms,wide}'::text[]"
     " || CASE WHEN j ? 'delay_ms' THEN jsonb_build_object('scheduled_at', clock_timestamp() +"
@@ -107,12 +107,12 @@ static const char *add_ties(struct drawn_load *l, const struct drawn_queue *q, j
 #define LONGEST_TEXT ((1 << 20) - 1024) /* of 1 MiB: the rest of the args and what escapes them */
 #define KEY_MAX 512
 
-/* Of letters by chance: it is stored as long as it is. */
+/* Random characters, which PostgreSQL cannot compress. */
 static json_t *long_text(struct drawn_load *l, size_t len)
 {
     static char text[LONGEST_TEXT];
     for (size_t i = 0; i < len; i++) {
-        text[i] = (char)('A' + rand_below(&l->rand, 58) % 58);
+        text[i] = (char)('A' + rand_below(&l->rand, 'z' - 'A' + 1));
         text[i] = text[i] == '\\' ? '/' : text[i];
     }
     return json_stringn(text, len);

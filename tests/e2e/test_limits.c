@@ -143,7 +143,7 @@ END_TEST
 
 #define LIMIT 5
 
-/* On a machine that has nothing else to do. */
+/* The machine has nothing else to do. */
 static bool is_soak(void)
 {
     return getenv("CLAIMD_SOAK") != NULL;
