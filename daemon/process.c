@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <uv.h>
 
 static const struct metric_family build_info = {.name = "claimd_build_info",
                                                 .help = "Constant 1; the label is the version.",
@@ -35,10 +36,24 @@ void process_protect(void)
     assert(failed == 0); /* there is no way for it to fail */
 }
 
+static void ignore(uv_signal_t *handle, int number)
+{
+    (void)handle;
+    (void)number;
+}
+
+/* libuv restores a signal's default action with the last watcher of it in any loop. These stay
+ * until the process has ended. */
 void process_ignore_requests(void)
 {
-    (void)signal(SIGHUP, SIG_IGN);
-    (void)signal(SIGUSR1, SIG_IGN);
+    static const int numbers[] = {SIGHUP, SIGUSR1};
+    static uv_signal_t watchers[ARRAY_COUNT(numbers)];
+    static uv_loop_t never_run;
+    bool is_open = uv_loop_init(&never_run) == 0; /* else out of descriptors: as without this */
+    for (size_t i = 0; is_open && i < ARRAY_COUNT(numbers); i++) {
+        (void)uv_signal_init(&never_run, &watchers[i]);
+        (void)uv_signal_start(&watchers[i], ignore, numbers[i]);
+    }
 }
 
 void process_begin(struct metrics *m)

@@ -11,8 +11,8 @@
  * the passwords are, or write to it. Root still may; core dumps are off. See SECURITY.md. */
 void process_protect(void);
 
-/* To be called last, when the loop no longer takes signals: a SIGHUP or SIGUSR1 that comes now asks
- * for nothing any more, and must not kill a process that ends. */
+/* To be called once, before the loop's own watchers of signals are closed: from then on a SIGHUP or
+ * SIGUSR1 asks for nothing any more, and must not kill a process that ends. */
 void process_ignore_requests(void);
 
 /* At the start: this version, this start time. */

@@ -493,10 +493,10 @@ static void handles_init(struct scheduler *s)
 
 static void handles_close(struct scheduler *s)
 {
+    process_ignore_requests();
     for (size_t i = 0; i < ARRAY_COUNT(s->signals); i++) {
         uv_close((uv_handle_t *)&s->signals[i], NULL);
     }
-    process_ignore_requests();
     uv_close((uv_handle_t *)&s->deadline, NULL);
     (void)uv_run(&s->loop, UV_RUN_NOWAIT);
     (void)uv_loop_close(&s->loop); /* busy when the end was hurried */

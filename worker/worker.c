@@ -99,10 +99,10 @@ static void on_close_due(uv_timer_t *timer)
     telemetry_stop(w->telemetry);
     job_store_close(TAKE(w->store));
     pg_close(TAKE(w->pg));
+    process_ignore_requests();
     for (size_t i = 0; i < ARRAY_COUNT(w->signals); i++) {
         uv_close((uv_handle_t *)&w->signals[i], NULL);
     }
-    process_ignore_requests();
 }
 
 void worker_close(struct worker *w)
