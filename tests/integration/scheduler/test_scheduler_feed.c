@@ -7,6 +7,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define NO_FULL_PASS "\"scheduler\": {\"full_pass_ms\": 3600000, \"look_ahead\": 1000}"
 #define TICK_US ((int64_t)(SCALE * US_PER_S))
@@ -48,29 +49,45 @@ static void fed_one(void)
     ck_assert(WAIT_UNTIL(is_fed(id), SOON_US));
 }
 
-/* The fastest of a few; each row comes just after a pass, so that the next tick is a whole one
- * away, which a busy machine makes longer, never shorter. */
+static int by_number(const void *a, const void *b)
+{
+    const int64_t *x = a;
+    const int64_t *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* The median; each row comes just after a pass, so that the next tick is a whole one away. */
 static int64_t feeding_us(void)
 {
-    int64_t fastest_us = INT64_MAX;
-    for (int i = 0; i < 11; i++) {
+    int64_t took_us[11];
+    for (size_t i = 0; i < ARRAY_COUNT(took_us); i++) {
         int64_t id = fleet_enqueue(&fleet, "noop", "{}", 1);
         int64_t start_us = clock_boot_us();
         ck_assert(WAIT_UNTIL(is_fed(id), SOON_US));
-        int64_t took_us = clock_boot_us() - start_us;
-        fastest_us = took_us < fastest_us ? took_us : fastest_us;
+        took_us[i] = clock_boot_us() - start_us;
     }
-    return fastest_us;
+    qsort(took_us, ARRAY_COUNT(took_us), sizeof took_us[0], by_number);
+    return took_us[ARRAY_COUNT(took_us) / 2];
 }
 
+#define ROUNDS 5
+
+/* In one round of a few, since other work of the machine delays both; by half at least, which
+ * chance does not bring about. */
 START_TEST(a_hungry_leader_feeds_at_once_on_notify)
 {
+    int round = 0;
+    int64_t told_us = 0;
+    int64_t untold_us = 0;
     given_leader();
-    int64_t told_us = feeding_us();
-    sql_run(fleet.sql, "ALTER TABLE claimd.job DISABLE TRIGGER job_inserted");
-    int64_t untold_us = feeding_us();
-    ck_assert_msg(told_us < untold_us, "%lld us with NOTIFY, %lld us without", (long long)told_us,
-                  (long long)untold_us);
+    do {
+        ck_assert_msg(round++ < ROUNDS, "%lld us with NOTIFY, %lld us without", (long long)told_us,
+                      (long long)untold_us);
+        sql_run(fleet.sql, "ALTER TABLE claimd.job ENABLE TRIGGER job_inserted");
+        told_us = feeding_us();
+        sql_run(fleet.sql, "ALTER TABLE claimd.job DISABLE TRIGGER job_inserted");
+        untold_us = feeding_us();
+    } while (2 * told_us > untold_us);
 }
 END_TEST
 
