@@ -67,8 +67,8 @@ static bool stop(struct world *w, struct nemesis *n)
     return true;
 }
 
-/* One of so many goes back by days. None goes ahead by days: what is put off meanwhile would be due
- * in days. */
+/* One step in four goes back by days. None goes forward by days: a job that is delayed while the
+ * clock is ahead would not become due for days after the clock has returned. */
 #define DAYS_EVERY 4
 #define DAYS_MAX 40
 #define DAY_MS (INT64_C(86400) * 1000)

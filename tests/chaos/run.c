@@ -85,7 +85,7 @@ static enum status write_settings(struct run *r, struct err *err)
         "ttl_us", (json_int_t)(10 * s), "drift_us", (json_int_t)(0.1 * s + 2000), "stale_us",
         (json_int_t)(8 * s), "beat_us", (json_int_t)(2 * s), "rescue_us", (json_int_t)(15 * s),
         "full_pass_us", (json_int_t)(30 * s), "nemeses", names, "limits", limits, "rates", rates);
-    if (o->world > 0 && r->drawn.lanes > 0) {
+    if (r->drawn.lanes > 0) {
         (void)json_object_set_new(all, "lapped", json_string(r->drawn.queues[0].name));
     }
     folder_at(&r->world.folder, "run.json", path, sizeof path);

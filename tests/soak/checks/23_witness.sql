@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- inv.S12: a job is not moved while its lease is held, however long its worker has been silent. A lease lasts 10 s, and begins before the
--- claim: by up to 3 s on a machine that is as busy as this run makes it, by more if PostgreSQL was away then. Nobody gives back the leases of a
--- worker while it is stopped, or if it has no successor. (The storms compare the intervals themselves: K2.)
+-- inv.S12: a job is not moved while its lease is held, however long its worker has been silent. A lease lasts 10 s and begins before the
+-- claim: up to 3 s before it on a busy machine, earlier still if PostgreSQL was away. The leases of a worker that is stopped, or that has no
+-- successor, are not released early. (Chaos runs compare the intervals themselves: K2.)
 SELECT r.job, format('moved %s s after its claim, its worker was struck (%s %s) at %s', round(extract(epoch FROM r.ended - r.began), 1), f.what,
                      f.target, f.at) AS seen
   FROM soak.run r
