@@ -22,8 +22,10 @@ static enum status format_sets(struct redlock_batch *b, struct err *err)
                               redis_word("NX"),
                               redis_word("GET"),
                               redis_word("PX"),
-                              redis_word(b->ttl_ms)};
+                              {0}};
     struct redis_arg pttl[] = {redis_word("PTTL"), {0}};
+    batch_set_ttl(b, b->t0_us);
+    set[ARRAY_COUNT(set) - 1] = redis_word(b->ttl_ms);
     buf_reset(&lock->wire);
     for (size_t i = 0; i < b->count; i++) {
         const struct key *k = &b->keys[b->order[i]];
@@ -215,7 +217,7 @@ static enum status start(struct redlock_async *lock, const struct redlock_async_
     }
     b->done = request->done;
     b->ctx = request->ctx;
-    b->t0_us = clock_boot_us();
+    batch_begin(b, clock_boot_us());
     record_acquire(b);
     b->next_soon = lock->starting;
     lock->starting = b;

@@ -40,6 +40,12 @@ static enum status check_terms(const struct redlock_async *lock,
         return err_fail(err, STATUS_INVALID, "redlock: a longest hold of %" PRId64 " us",
                         request->max_hold_us);
     }
+    if (request->max_hold_us > 0 && o->min_validity_us > request->max_hold_us) {
+        return err_fail(err, STATUS_INVALID,
+                        "redlock: with a longest hold of %" PRId64 " ms a validity of %" PRId64
+                        " ms can't be won",
+                        request->max_hold_us / US_PER_MS, o->min_validity_us / US_PER_MS);
+    }
     if (request->ttl_us == 0) {
         return STATUS_OK;
     }
@@ -68,10 +74,23 @@ static void set_terms(struct redlock_batch *b, const struct redlock_async_reques
     int64_t ttl_us = request->ttl_us > 0 ? request->ttl_us : o->ttl_us;
     b->terms =
         (struct lease_terms){.ttl_us = ttl_us, .drift_us = lease_drift_us(ttl_us, o->drift_ppm)};
-    b->min_validity_us = o->min_validity_us > 0 ? o->min_validity_us : ttl_us / 2;
     b->max_hold_us = request->max_hold_us;
+    int64_t longest_us = b->max_hold_us > 0 && b->max_hold_us < ttl_us ? b->max_hold_us : ttl_us;
+    b->min_validity_us = o->min_validity_us > 0 ? o->min_validity_us : longest_us / 2;
     b->is_not_kept = request->is_not_kept;
-    (void)snprintf(b->ttl_ms, sizeof b->ttl_ms, "%" PRId64, ttl_us / US_PER_MS);
+}
+
+void batch_begin(struct redlock_batch *b, int64_t t0_us)
+{
+    bool is_bound = b->max_hold_us > 0 && b->max_hold_us < INT64_MAX - t0_us;
+    b->t0_us = t0_us;
+    b->terms.end_us = is_bound ? t0_us + b->max_hold_us : 0;
+}
+
+void batch_set_ttl(struct redlock_batch *b, int64_t t0_us)
+{
+    (void)snprintf(b->ttl_ms, sizeof b->ttl_ms, "%" PRId64,
+                   lease_ttl_us(&b->terms, t0_us) / US_PER_MS);
 }
 
 /* Two workers whose batches overlap must not collide on the same keys in the same order. */

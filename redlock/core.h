@@ -32,13 +32,14 @@ struct key {
     uint16_t len;
     uint16_t ok_nodes; /* bit per node whose last answer was OK (lock.N2) */
     uint16_t refused_nodes;
-    uint16_t bad_nodes; /* error reply, silence, or not asked */
-    uint8_t result;     /* enum redlock_result */
-    uint8_t stage;      /* enum key_stage */
-    bool is_contended;  /* refused because of several owners */
-    uint32_t owner;     /* hash of the token in the way */
-    bool is_in_round;   /* of extensions */
-    uint8_t deleted;    /* nodes, by what the release found there (lock.R6) */
+    uint16_t bad_nodes;    /* error reply, silence, or not asked */
+    uint16_t stolen_nodes; /* where a round found another owner before our lease ended */
+    uint8_t result;        /* enum redlock_result */
+    uint8_t stage;         /* enum key_stage */
+    bool is_contended;     /* refused because of several owners */
+    uint32_t owner;        /* hash of the token in the way */
+    bool is_in_round;      /* of extensions */
+    uint8_t deleted;       /* nodes, by what the release found there (lock.R6) */
     uint8_t not_owner;
     uint8_t missing;
     redlock_async_released_cb *told; /* gets the outcome; may be NULL */
@@ -59,8 +60,8 @@ struct redlock_batch {
     struct redlock_batch *next;
     size_t refs;
     char token[REDLOCK_TOKEN_LEN + 1];
-    char ttl_ms[TTL_TEXT_SIZE];
-    struct lease_terms terms;
+    char ttl_ms[TTL_TEXT_SIZE]; /* for the round that is being formatted: batch_set_ttl() */
+    struct lease_terms terms;   /* their end is set when it begins */
     int64_t min_validity_us;
     int64_t max_hold_us; /* lock.E9; 0 = no bound */
     bool is_not_kept;    /* nobody extends it but redlock_batch_extend() */
@@ -82,9 +83,8 @@ struct redlock_batch {
     struct redlock_batch *next_soon;
 
     size_t heap_at;
-    int64_t wake_us;       /* min(extend_us, the earliest deadline) */
-    int64_t extend_us;     /* INT64_MAX while a round is under way, or for good */
-    int64_t hold_until_us; /* not extended later (lock.E9) */
+    int64_t wake_us;   /* min(extend_us, the earliest deadline) */
+    int64_t extend_us; /* INT64_MAX while a round is under way, or for good */
     int64_t round_t0_us;
     size_t in_round;   /* keys */
     unsigned failures; /* rounds in a row */
@@ -198,6 +198,10 @@ enum status batch_check_keys(const struct redlock_async_key *keys, size_t count,
  * bounds. */
 enum status batch_new(struct redlock_async *lock, const struct redlock_async_request *request,
                       struct redlock_batch **ret_batch, struct err *err) MUST_USE;
+/* It begins now: t0, and with it the end of its longest hold (lock.A4, E9). */
+void batch_begin(struct redlock_batch *b, int64_t t0_us);
+/* Sets `ttl_ms` for a round that begins at t0. */
+void batch_set_ttl(struct redlock_batch *b, int64_t t0_us);
 void batch_ref(struct redlock_batch *b);
 void batch_unref(struct redlock_batch *b);
 void batch_free(struct redlock_batch *b); /* even if referenced */

@@ -47,16 +47,16 @@ static void plan(struct redlock_batch *b)
     core_wake_at(lock, b->wake_us);
 }
 
-/* When the keeper extends the batch next, if it ever does again (lock.E9). */
+/* When the keeper extends the batch next, if it ever does again. Rounds go on until the end of the
+ * longest hold: they move the deadline no further, but see a theft (lock.E3, E9). */
 static void schedule(struct redlock_batch *b, int64_t at_us)
 {
-    b->extend_us = !b->is_not_kept && at_us <= b->hold_until_us ? at_us : INT64_MAX;
+    bool is_over = b->terms.end_us > 0 && at_us >= b->terms.end_us;
+    b->extend_us = !b->is_not_kept && !is_over ? at_us : INT64_MAX;
 }
 
 void keeper_add(struct redlock_batch *b)
 {
-    bool is_bound = b->max_hold_us > 0 && b->max_hold_us < INT64_MAX - b->t0_us;
-    b->hold_until_us = is_bound ? b->t0_us + b->max_hold_us : INT64_MAX;
     schedule(b, lease_renewal_us(&b->terms, b->t0_us, true, &b->lock->rand));
     plan(b);
 }
@@ -191,9 +191,6 @@ static void extend(struct redlock_batch *due, int64_t now_us)
     for (struct redlock_batch *b = due; b != NULL; b = b->next_due) {
         if (b->held_count > 0 && b->extend_us <= now_us + b->terms.ttl_us / TOGETHER_PER_TTL) {
             b->extend_us = INT64_MAX;
-            if (now_us > b->hold_until_us) {
-                continue; /* lock.E9, however late the timer was */
-            }
             b->round_t0_us = now_us;
             round = add_batch(round, b, now_us);
             if (b->in_round == 0 && b->was_unsure) {
@@ -210,11 +207,7 @@ static enum redlock_result try_extend(struct redlock_batch *b, size_t index,
                                       struct extend_call *call)
 {
     int64_t now_us = clock_boot_us();
-    struct round *round = NULL;
-    if (now_us > b->hold_until_us) {
-        return REDLOCK_EXPIRED; /* lock.E9 */
-    }
-    round = round_new(b->lock, now_us, call);
+    struct round *round = round_new(b->lock, now_us, call);
     if (round == NULL) {
         return REDLOCK_NO_QUORUM;
     }

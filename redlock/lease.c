@@ -46,8 +46,20 @@ enum status lease_check_terms(int64_t ttl_us, int64_t node_timeout_us, int scale
 struct lease lease_start(const struct lease_terms *terms, int64_t t0_us)
 {
     int64_t drift_us = SEEDED_BUG(9) ? 0 : terms->drift_us;
-    return (struct lease){.deadline_us = t0_us + terms->ttl_us - drift_us,
+    int64_t deadline_us = t0_us + terms->ttl_us - drift_us;
+    bool is_cut = terms->end_us > 0 && terms->end_us < deadline_us;
+    return (struct lease){.deadline_us = is_cut ? terms->end_us : deadline_us,
                           .state = REDLOCK_STATE_HELD};
+}
+
+int64_t lease_ttl_us(const struct lease_terms *terms, int64_t t0_us)
+{
+    int64_t rest_us = lease_start(terms, t0_us).deadline_us - t0_us + terms->drift_us;
+    int64_t whole_us = (rest_us + US_PER_MS - 1) / US_PER_MS * US_PER_MS;
+    if (whole_us > terms->ttl_us) {
+        whole_us = terms->ttl_us;
+    }
+    return whole_us > US_PER_MS ? whole_us : US_PER_MS;
 }
 
 bool lease_check(struct lease *l, int64_t now_us)

@@ -14,6 +14,7 @@
 struct lease_terms {
     int64_t ttl_us;   /* T */
     int64_t drift_us; /* D */
+    int64_t end_us;   /* no deadline is later (lock.E9); 0 = no such bound */
 };
 
 /* D = ⌈ρT⌉ + 2 ms */
@@ -30,6 +31,10 @@ struct lease {
 
 /* t0: before the first byte of the round was written (lock.A4). */
 struct lease lease_start(const struct lease_terms *terms, int64_t t0_us);
+
+/* What the nodes are given in a round that begins at t0: T, or less where the deadline would be
+ * later than the bound (lock.E9); at least 1 ms, in whole milliseconds. */
+int64_t lease_ttl_us(const struct lease_terms *terms, int64_t t0_us);
 
 /* Past its deadline a lease is lost, whatever the nodes say (lock.E7, W4). True if this changed
  * it. */

@@ -191,7 +191,7 @@ struct redlock_request {
     size_t key_len;      /* 0 = strlen(key) */
     int64_t ttl_ms;      /* 0 = the client's */
     int64_t wait_ms;     /* 0 = one try and the client's retries; −1 = as long as it takes */
-    int64_t max_hold_ms; /* not extended after that (lock.E9); 0 = no bound */
+    int64_t max_hold_ms; /* the lease ends then at the latest (lock.E9); 0 = no bound */
     bool no_watchdog;    /* nobody extends it but redlock_extend() */
     bool wants_fence;    /* redlock_fence(): two more round trips; without a fence, no lock */
     struct redlock_owner *owner;   /* NULL = not reentrant */
@@ -337,9 +337,9 @@ struct redlock_stats {
     uint64_t node_errors;
     uint64_t extended;
     uint64_t lost;
-    uint64_t healed; /* copies that a node had lost and got again (lock.E6) */
+    uint64_t not_owner; /* nodes where another had a key before our lease of it ended: must be 0 */
+    uint64_t healed;    /* copies that a node had lost and got again (lock.E6) */
     uint64_t release_deleted;
-    uint64_t release_not_owner;
     uint64_t release_missing;
     uint64_t release_unknown;
     uint64_t wakeups;

@@ -94,7 +94,7 @@ struct redlock_async_request {
     const struct redlock_async_key *keys;
     size_t count;        /* 1 to REDLOCK_KEYS_MAX */
     int64_t ttl_us;      /* 0 = the client's */
-    int64_t max_hold_us; /* not extended after that (lock.E9); 0 = no bound */
+    int64_t max_hold_us; /* the lease ends then at the latest (lock.E9); 0 = no bound */
     bool is_not_kept;    /* only redlock_batch_extend() extends it */
     /* The keys are sent in the given order; else shuffled, so that two overlapping batches don't
      * collide on the same keys in the same order. */
@@ -195,10 +195,10 @@ struct redlock_counters {
     uint64_t node_errors;
     uint64_t extended;
     uint64_t lost;
+    uint64_t not_owner; /* a safety event (lock.E3, R6) */
     uint64_t healed;
     uint64_t wakeups;
     uint64_t release_deleted;
-    uint64_t release_not_owner; /* a safety event (lock.R6) */
     uint64_t release_missing;
     uint64_t release_unknown;
     uint64_t latency[REDLOCK_LATENCY_BUCKETS]; /* of won rounds, as in struct redlock_stats */

@@ -26,6 +26,10 @@ static void note(struct release *r, size_t node, struct release_item *item, enum
         return; /* in an earlier try, whose last replies were lost */
     }
     item->counted |= (uint16_t)(1U << node);
+    bool was_stolen = (k->stolen_nodes >> node & 1U) != 0; /* whoever has it by now */
+    if (was_stolen && found == FOUND_MISSING) {
+        found = FOUND_OTHERS;
+    }
     if (found != FOUND_OURS) {
         record_not_found(item->batch, item->index, node, found == FOUND_OTHERS);
     }
@@ -39,7 +43,7 @@ static void note(struct release *r, size_t node, struct release_item *item, enum
         k->missing++;
         break;
     case FOUND_OTHERS:
-        c->release_not_owner++;
+        c->not_owner += !was_stolen; /* else a round has counted it */
         k->not_owner++;
         break;
     }

@@ -125,8 +125,9 @@ static bool is_healable(const struct member *m, size_t node)
            k->lease.state != REDLOCK_STATE_LOST;
 }
 
-static enum status put_set(struct buf *wire, const struct redlock_batch *b, const struct key *k)
+static enum status put_set(struct buf *wire, struct redlock_batch *b, const struct key *k)
 {
+    batch_set_ttl(b, clock_boot_us());
     const struct redis_arg words[] = {redis_word("SET"),
                                       redis_bytes(k->bytes, k->len),
                                       redis_bytes(b->token, REDLOCK_TOKEN_LEN),
@@ -207,6 +208,17 @@ static void heal_nodes(struct round *round)
 
 /* ---- votes and verdicts ---- */
 
+/* A node that had given us the key has another owner, and our lease has not ended (lock.R6). */
+static void note_theft(struct member *m, size_t node)
+{
+    struct key *k = &m->batch->keys[m->index];
+    if (k->stage == KEY_HELD && (k->ok_nodes & bit(node)) != 0 &&
+        k->lease.state != REDLOCK_STATE_LOST && clock_boot_us() < k->lease.deadline_us) {
+        k->stolen_nodes |= bit(node);
+        m->batch->lock->counters.not_owner++;
+    }
+}
+
 static void member_vote(struct member *m, size_t node, bool is_ours, bool is_missing)
 {
     struct key *k = &m->batch->keys[m->index];
@@ -214,6 +226,9 @@ static void member_vote(struct member *m, size_t node, bool is_ours, bool is_mis
         m->confirmed |= bit(node);
         k->ok_nodes |= bit(node);
     } else {
+        if (!is_missing) {
+            note_theft(m, node);
+        }
         m->denied |= bit(node);
         k->ok_nodes &= (uint16_t)~bit(node);
         m->missing |= is_missing ? bit(node) : 0;
@@ -390,6 +405,7 @@ void round_send(struct round *round)
         const struct member *m = &round->members[i];
         const struct key *k = &m->batch->keys[m->index];
         record_extend(m->batch, m->index);
+        batch_set_ttl(m->batch, round->t0_us);
         keys[i] = (struct redis_arg){.bytes = k->bytes, .len = k->len};
         args[2 * i] = (struct redis_arg){.bytes = m->batch->token, .len = REDLOCK_TOKEN_LEN};
         args[2 * i + 1] =

@@ -100,6 +100,13 @@ static int take_option(struct exec *x, int code, const char *value)
     }
 }
 
+/* What the lease is now, or less: the command ends with it. */
+static int64_t span_ms(const struct exec *x)
+{
+    bool is_cut = x->max_hold_ms > 0 && x->max_hold_ms < x->cli.ttl_ms;
+    return is_cut ? x->max_hold_ms : x->cli.ttl_ms;
+}
+
 static int check(struct exec *x)
 {
     if (x->key == NULL || *x->key == '\0') {
@@ -111,14 +118,19 @@ static int check(struct exec *x)
     if (*x->argv == NULL) {
         return cli_usage_error("exec", "no command after the key");
     }
+    if (x->max_hold_ms > 0 && x->min_hold_ms > x->max_hold_ms) {
+        return cli_usage_error("exec", "--min-hold: at most --max-hold, here %" PRId64 "ms",
+                               x->max_hold_ms);
+    }
     if (x->kill_after_ms < 0) {
-        x->kill_after_ms = x->cli.ttl_ms / KILL_SHARE;
+        x->kill_after_ms = span_ms(x) / KILL_SHARE;
     }
     /* A lease is extended at a third of the ttl, and may be confirmed a little later. */
-    if (x->kill_after_ms > x->cli.ttl_ms / 3) {
+    if (x->kill_after_ms > span_ms(x) / 3) {
         return cli_usage_error("exec",
-                               "--kill-after: at most a third of the ttl, here %" PRId64 "ms",
-                               x->cli.ttl_ms / 3);
+                               "--kill-after: at most a third of the ttl and of --max-hold, here "
+                               "%" PRId64 "ms",
+                               span_ms(x) / 3);
     }
     return cli_ready(&x->cli);
 }
@@ -194,7 +206,7 @@ static int64_t enforce(struct exec *x)
 {
     int64_t now_us = clock_boot_us();
     int64_t validity_ms = redlock_validity_ms(x->lock);
-    int64_t kill_us = now_us + (validity_ms - margin_ms(x->cli.ttl_ms)) * US_PER_MS;
+    int64_t kill_us = now_us + (validity_ms - margin_ms(span_ms(x))) * US_PER_MS;
     int64_t term_us = kill_us - x->kill_after_ms * US_PER_MS;
     int64_t check_us = now_us + x->cli.ttl_ms * US_PER_MS / CHECKS_PER_TTL;
     if (x->warns_only) {
@@ -204,7 +216,10 @@ static int64_t enforce(struct exec *x)
         group_signal(&x->group, SIGKILL);
     } else if (now_us >= term_us && !x->was_termed && !x->group.is_over) {
         x->was_termed = true;
-        cli_tell("%s: the lock can't be kept: ending the command", x->key);
+        /* A lease that is confirmed comes so near to its end for one reason only. */
+        bool is_over = x->max_hold_ms > 0 && redlock_state(x->lock) == REDLOCK_STATE_HELD;
+        cli_tell("%s: %s: ending the command", x->key,
+                 is_over ? "--max-hold is over" : "the lock can't be kept");
         group_signal(&x->group, SIGTERM);
         group_signal(&x->group, SIGCONT); /* a stopped one is to hear it, too */
     }

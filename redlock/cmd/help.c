@@ -40,7 +40,7 @@ static const char help_exec[] =
     "Runs COMMAND in a process group of its own while holding the lock KEY.\n"
     "\n"
     "  --wait T|forever        wait for the lock (0: a few tries)\n"
-    "  --max-hold T            the lock is not extended after that, and so ends\n"
+    "  --max-hold T            the lock ends then, and COMMAND with it\n"
     "  --min-hold T            keep the lock so long even if COMMAND ends sooner\n"
     "  --on-lost kill|warn     what happens to COMMAND when the lease can't be kept (kill)\n"
     "  --kill-after T          how long before its end COMMAND gets SIGTERM (ttl / 6)\n"

@@ -114,14 +114,27 @@ START_TEST(a_lock_is_kept_as_long_as_was_asked_for_and_a_signal_cuts_that_short)
 }
 END_TEST
 
-START_TEST(E9_a_command_is_ended_when_its_longest_hold_is_over)
+/* With a lease of half an hour: it is the longest hold that ends the command, not the lease. */
+START_TEST(E9_a_command_is_ended_before_its_longest_hold_is_over)
 {
     int64_t began_us = wait_now_us();
-    int code = redlock(EXEC, "--ttl", "1s", "--node-timeout", "100ms", "--max-hold", "1s", "--",
-                       "tail", "-f", "/dev/null");
+    int code = redlock(EXEC, "--ttl", "30m", "--max-hold", "2s", "--", "tail", "-f", "/dev/null");
     ck_assert_int_eq(code, 74);
     ck_assert_int_lt(wait_now_us() - began_us, 10 * US_PER_S);
-    ck_assert(world_said("ending the command"));
+    ck_assert(world_said("--max-hold is over: ending the command"));
+    ck_assert_int_eq(redlock(EXEC, "--", "true"), 0);
+}
+END_TEST
+
+/* It ignores SIGTERM: the lock is released when it is gone, not before. */
+START_TEST(E9_the_lock_is_released_only_after_the_command_has_ended)
+{
+    int code =
+        redlock(EXEC, "--ttl", "30m", "--max-hold", "2s", "--kill-after", "500ms", "--", "sh", "-c",
+                "trap '' TERM; until /proc/$PPID/exe status k >/dev/null; [ $? = 1 ]; do "
+                ":; done; echo >$DIR/ran-unlocked");
+    ck_assert_int_eq(code, 74);
+    ck_assert(!world_has("ran-unlocked", ""));
 }
 END_TEST
 
@@ -154,6 +167,8 @@ static const struct refusal {
     {{"exec", "k", "--ttl", "25h", "--", "true"}, 64, "--ttl: 25h is not within"},
     {{"exec", "k", "--ttl", "-5", "--", "true"}, 64, "--ttl"},
     {{"exec", "k", "--ttl", "9s", "--kill-after", "4s", "--", "true"}, 64, "at most a third"},
+    {{"exec", "k", "--max-hold", "2s", "--kill-after", "1s", "--", "true"}, 64, "here 666ms"},
+    {{"exec", "k", "--max-hold", "2s", "--min-hold", "3s", "--", "true"}, 64, "at most --max-hold"},
     {{"exec", "k", "--on-lost", "cry", "--", "true"}, 64, "neither kill nor warn"},
     {{"exec", "k", "-E", "256", "--", "true"}, 64, "0…255"},
     {{"exec", "k", "--nodes", "a,,b", "--", "true"}, 64, "number 2 of the list is empty"},
@@ -208,7 +223,8 @@ static void add_tests(TCase *t)
     tcase_add_test(t, signals_are_passed_on_to_the_command);
     tcase_add_test(t, what_the_command_leaves_in_its_group_keeps_the_lock);
     tcase_add_test(t, a_lock_is_kept_as_long_as_was_asked_for_and_a_signal_cuts_that_short);
-    tcase_add_test(t, E9_a_command_is_ended_when_its_longest_hold_is_over);
+    tcase_add_test(t, E9_a_command_is_ended_before_its_longest_hold_is_over);
+    tcase_add_test(t, E9_the_lock_is_released_only_after_the_command_has_ended);
     tcase_add_test(t, a_command_gets_a_fence_that_rises_when_it_was_asked_for);
     tcase_add_loop_test(t, wrong_input_is_refused_with_what_to_change, 0, ARRAY_COUNT(refusals));
     tcase_add_test(t, a_key_longer_than_a_kibibyte_is_refused);

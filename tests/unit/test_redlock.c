@@ -162,6 +162,26 @@ START_TEST(A4_the_deadline_counts_from_before_the_first_byte)
 }
 END_TEST
 
+START_TEST(E9_a_deadline_and_what_nodes_are_given_are_cut_to_the_longest_hold)
+{
+    struct lease_terms bound = terms;
+    bound.end_us = 10 * US_PER_S + 300;
+    int64_t far_us = bound.end_us - TTL_US;
+    int64_t near_us = bound.end_us - TTL_US / 2;
+    ck_assert_int_eq(lease_start(&bound, far_us).deadline_us, bound.end_us - DRIFT_US);
+    ck_assert_int_eq(lease_ttl_us(&bound, far_us), TTL_US);
+    ck_assert_int_eq(lease_start(&bound, near_us).deadline_us, bound.end_us);
+    ck_assert_int_ge(lease_ttl_us(&bound, near_us), TTL_US / 2 + DRIFT_US);
+    ck_assert_int_lt(lease_ttl_us(&bound, near_us), TTL_US / 2 + DRIFT_US + US_PER_MS);
+    ck_assert_int_eq(lease_ttl_us(&bound, near_us) % US_PER_MS, 0);
+    ck_assert_int_eq(lease_ttl_us(&bound, bound.end_us + TTL_US), US_PER_MS); /* none too short */
+    ck_assert_int_eq(lease_ttl_us(&terms, near_us), TTL_US);
+    struct lease l = lease_start(&bound, near_us);
+    ck_assert(!lease_extend(&l, &bound, EXTEND_DONE, near_us + US_PER_S, near_us + US_PER_S));
+    ck_assert_int_eq(l.deadline_us, bound.end_us);
+}
+END_TEST
+
 START_TEST(E4_a_confirmed_round_installs_a_new_deadline)
 {
     struct lease l = lease_start(&terms, 0);
@@ -396,6 +416,7 @@ int main(void)
     tcase_add_test(t, E3_a_denied_round_is_lost_before_the_deadline);
     tcase_add_test(t, E8_lost_is_latched);
     tcase_add_test(t, E7_W4_validity_is_the_local_deadline);
+    tcase_add_test(t, E9_a_deadline_and_what_nodes_are_given_are_cut_to_the_longest_hold);
     tcase_add_test(t, W1_renewals_come_at_a_third_of_the_ttl_with_jitter);
     tcase_add_test(t, W1_two_retries_fit_before_the_deadline);
     tcase_add_loop_test(t, A16_the_bounds_of_the_ttl_are_enforced, 0, (int)ARRAY_COUNT(bounds));

@@ -61,7 +61,7 @@ START_TEST(R6_a_release_counts_what_it_found)
     world_flush(world.lock);
     run_until(c->release_deleted == 13);
     ck_assert_uint_eq(c->release_missing, 1);
-    ck_assert_uint_eq(c->release_not_owner, 1);
+    ck_assert_uint_eq(c->not_owner, 1);
     ck_assert_uint_eq(c->release_unknown, 0);
 }
 END_TEST
@@ -75,7 +75,7 @@ START_TEST(R6_a_contenders_failed_attempt_is_no_safety_event)
     redlock_batch_release(b, 0);
     world_flush(world.lock);
     run_until(c->release_deleted == 4);
-    ck_assert_uint_eq(c->release_not_owner, 0);
+    ck_assert_uint_eq(c->not_owner, 0);
 }
 END_TEST
 
@@ -108,7 +108,7 @@ START_TEST(R3_a_script_that_ran_already_may_run_again)
     redlock_batch_release(b, 0);
     world_flush(world.lock);
     ck_assert_uint_eq(world_nodes_with("claimd:job:1"), 0);
-    ck_assert_uint_eq(redlock_async_counters(world.lock)->release_not_owner, 0);
+    ck_assert_uint_eq(redlock_async_counters(world.lock)->not_owner, 0);
 }
 END_TEST
 

@@ -156,7 +156,7 @@ START_TEST(R2_each_key_of_a_group_is_compared_with_its_own_token)
     run_until(c->release_deleted == 7);
     run_until(world_nodes_with("claimd:job:2") == 1);
     ck_assert_uint_eq(c->release_missing, 1);
-    ck_assert_uint_eq(c->release_not_owner, 1);
+    ck_assert_uint_eq(c->not_owner, 1);
 }
 END_TEST
 
