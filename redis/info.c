@@ -156,6 +156,13 @@ static bool error_is(const struct redis_value *v, const char *word)
            (v->len == len || v->text[len] == ' ');
 }
 
+/* In the words of Redis 7.0, and of Redis 7.2 and Valkey. */
+static bool is_about_a_key(const struct redis_value *v)
+{
+    return error_is(v, "NOPERM") && (strstr(v->text, "one of the keys used") != NULL ||
+                                     strstr(v->text, "to access a key") != NULL);
+}
+
 enum redis_error_class redis_error_class(const struct redis_value *v)
 {
     static const char *const of_the_node[] = {
@@ -176,5 +183,5 @@ enum redis_error_class redis_error_class(const struct redis_value *v)
     if (v->len >= 7 && strstr(v->text, "max number of clients") != NULL) {
         return REDIS_ERROR_NODE;
     }
-    return REDIS_ERROR_CONFIG;
+    return is_about_a_key(v) ? REDIS_ERROR_KEY : REDIS_ERROR_CONFIG;
 }

@@ -100,7 +100,8 @@ enum redis_error_class {
     REDIS_ERROR_NONE,
     REDIS_ERROR_NODE, /* LOADING, BUSY, MISCONF, OOM, READONLY, MASTERDOWN, …: this node, for now */
     REDIS_ERROR_NOSCRIPT, /* load it again */
-    REDIS_ERROR_CONFIG,   /* NOAUTH, NOPERM, WRONGTYPE, unknown command: somebody must act */
+    REDIS_ERROR_KEY,      /* NOPERM: our user may not touch one of these keys; others it may */
+    REDIS_ERROR_CONFIG, /* NOAUTH, NOPERM for a command, WRONGTYPE, unknown command: needs a fix */
 };
 
 enum redis_error_class redis_error_class(const struct redis_value *v);

@@ -94,7 +94,7 @@ static void conclude(struct redlock_batch *b)
             b->held_count++;
         } else {
             k->stage = KEY_GONE;
-            if (b->written != 0) {
+            if ((b->written & ~(unsigned)k->forbidden_nodes) != 0) {
                 release_key_soon(b, i);
             }
         }

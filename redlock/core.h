@@ -32,14 +32,15 @@ struct key {
     uint16_t len;
     uint16_t ok_nodes; /* bit per node whose last answer was OK (lock.N2) */
     uint16_t refused_nodes;
-    uint16_t bad_nodes;    /* error reply, silence, or not asked */
-    uint16_t stolen_nodes; /* where a round found another owner before our lease ended */
-    uint8_t result;        /* enum redlock_result */
-    uint8_t stage;         /* enum key_stage */
-    bool is_contended;     /* refused because of several owners */
-    uint32_t owner;        /* hash of the token in the way */
-    bool is_in_round;      /* of extensions */
-    uint8_t deleted;       /* nodes, by what the release found there (lock.R6) */
+    uint16_t bad_nodes;       /* error reply, silence, or not asked */
+    uint16_t forbidden_nodes; /* of the bad ones: our user may not touch this key there */
+    uint16_t stolen_nodes;    /* where a round found another owner before our lease ended */
+    uint8_t result;           /* enum redlock_result */
+    uint8_t stage;            /* enum key_stage */
+    bool is_contended;        /* refused because of several owners */
+    uint32_t owner;           /* hash of the token in the way */
+    bool is_in_round;         /* of extensions */
+    uint8_t deleted;          /* nodes, by what the release found there (lock.R6) */
     uint8_t not_owner;
     uint8_t missing;
     redlock_async_released_cb *told; /* gets the outcome; may be NULL */
@@ -238,6 +239,8 @@ void acquire_drop_votes(struct redlock_async *lock, size_t node);
 /* The reply to SET … NX GET: the former value (lock.A11). False = an error. */
 bool votes_take(struct redlock_batch *b, size_t index, size_t node, const struct redis_value *v);
 bool votes_is_other_type(const struct redis_value *v); /* WRONGTYPE */
+/* So many nodes forbid the key that none of its tries can be won. */
+bool votes_are_forbidden(const struct redlock_batch *b, size_t index);
 void votes_take_ttl(struct redlock_batch *b, size_t index, size_t node,
                     const struct redis_value *v);
 /* The node does not vote on the keys from this one on, in the order of the wire. */

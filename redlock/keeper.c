@@ -172,13 +172,16 @@ static struct round *add_batch(struct round *round, struct redlock_batch *b, int
         if (!is_to_keep(k) || k->is_in_round) {
             continue;
         }
+        if (round != NULL && k->forbidden_nodes != 0) { /* a node refuses the script it is in */
+            round_send(TAKE(round));
+        }
         if (round == NULL && (round = round_new(b->lock, now_us, NULL)) == NULL) {
             b->was_unsure = true; /* no memory now: as if nobody had answered */
             break;
         }
         k->is_in_round = true;
         b->in_round++;
-        if (round_add(round, b, i)) {
+        if (round_add(round, b, i) || k->forbidden_nodes != 0) {
             round_send(TAKE(round));
         }
     }

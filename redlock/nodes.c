@@ -359,7 +359,7 @@ static int64_t next_pause_us(const struct node_slot *n, enum redis_error_class c
 void node_note_error(struct node_slot *n, const struct redis_value *v)
 {
     enum redis_error_class class = redis_error_class(v);
-    if (class == REDIS_ERROR_NONE || n->is_quarantined) {
+    if (class == REDIS_ERROR_NONE || class == REDIS_ERROR_KEY || n->is_quarantined) {
         return;
     }
     int64_t now_us = clock_boot_us();

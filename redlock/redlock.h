@@ -65,12 +65,13 @@ const char *redlock_result_text(enum redlock_result result);
 enum redlock_state { REDLOCK_STATE_HELD, REDLOCK_STATE_SUSPECT, REDLOCK_STATE_LOST };
 
 enum redlock_vote {
-    REDLOCK_VOTE_NONE,       /* not asked, or not answered yet */
-    REDLOCK_VOTE_OK,         /* it gave us the key */
-    REDLOCK_VOTE_REFUSED,    /* another owner has it there */
-    REDLOCK_VOTE_ERROR,      /* an error reply, no reply in time, a lost connection */
-    REDLOCK_VOTE_DOWN,       /* known to be disconnected: not waited for (lock.A13) */
-    REDLOCK_VOTE_QUARANTINED /* up, but its memory or its clock is not trusted yet (lock.N1, N4) */
+    REDLOCK_VOTE_NONE,        /* not asked, or not answered yet */
+    REDLOCK_VOTE_OK,          /* it gave us the key */
+    REDLOCK_VOTE_REFUSED,     /* another owner has it there */
+    REDLOCK_VOTE_ERROR,       /* an error reply, no reply in time, a lost connection */
+    REDLOCK_VOTE_DOWN,        /* known to be disconnected: not waited for (lock.A13) */
+    REDLOCK_VOTE_QUARANTINED, /* up, but its memory or its clock is not trusted yet (lock.N1, N4) */
+    REDLOCK_VOTE_FORBIDDEN    /* its access list refuses this key to our user (lock.C8) */
 };
 
 const char *redlock_vote_text(enum redlock_vote vote);

@@ -9,25 +9,30 @@
 
 const char *redlock_vote_text(enum redlock_vote vote)
 {
-    static const char *const texts[] = {
-        [REDLOCK_VOTE_NONE] = "no answer",     [REDLOCK_VOTE_OK] = "ok",
-        [REDLOCK_VOTE_REFUSED] = "refused",    [REDLOCK_VOTE_ERROR] = "no vote in time",
-        [REDLOCK_VOTE_DOWN] = "not connected", [REDLOCK_VOTE_QUARANTINED] = "in quarantine"};
+    static const char *const texts[] = {[REDLOCK_VOTE_NONE] = "no answer",
+                                        [REDLOCK_VOTE_OK] = "ok",
+                                        [REDLOCK_VOTE_REFUSED] = "refused",
+                                        [REDLOCK_VOTE_ERROR] = "no vote in time",
+                                        [REDLOCK_VOTE_DOWN] = "not connected",
+                                        [REDLOCK_VOTE_QUARANTINED] = "in quarantine",
+                                        [REDLOCK_VOTE_FORBIDDEN] =
+                                            "the user may not use this key: see ACL SETUSER"};
     return (size_t)vote < ARRAY_COUNT(texts) ? texts[vote] : "?";
 }
 
 static bool is_failure(enum redlock_vote vote)
 {
     return vote == REDLOCK_VOTE_ERROR || vote == REDLOCK_VOTE_DOWN ||
-           vote == REDLOCK_VOTE_QUARANTINED;
+           vote == REDLOCK_VOTE_QUARANTINED || vote == REDLOCK_VOTE_FORBIDDEN;
 }
 
 /* Of several keys a node's least favourable vote. */
 static enum redlock_vote vote_of(const struct redlock_batch *batch, size_t node)
 {
     static const uint8_t ranks[] = {
-        [REDLOCK_VOTE_OK] = 0,    [REDLOCK_VOTE_NONE] = 1, [REDLOCK_VOTE_REFUSED] = 2,
-        [REDLOCK_VOTE_ERROR] = 3, [REDLOCK_VOTE_DOWN] = 4, [REDLOCK_VOTE_QUARANTINED] = 5};
+        [REDLOCK_VOTE_OK] = 0,       [REDLOCK_VOTE_NONE] = 1, [REDLOCK_VOTE_REFUSED] = 2,
+        [REDLOCK_VOTE_ERROR] = 3,    [REDLOCK_VOTE_DOWN] = 4, [REDLOCK_VOTE_QUARANTINED] = 5,
+        [REDLOCK_VOTE_FORBIDDEN] = 6};
     enum redlock_vote worst = REDLOCK_VOTE_OK;
     for (size_t i = 0; i < redlock_batch_count(batch); i++) {
         enum redlock_vote vote = redlock_batch_vote(batch, i, node);
@@ -52,8 +57,9 @@ static void tell_failures(const struct redlock *c, struct redlock_report *report
     const char *between = ": ";
     for (size_t i = 0; i < report->node_count; i++) {
         const struct node_news *news = &c->news[i];
-        bool is_told = news->is_any && news->event != REDLOCK_NODE_UP &&
-                       news->event != REDLOCK_NODE_VOTING && news->why[0] != '\0';
+        bool is_told = report->votes[i] != REDLOCK_VOTE_FORBIDDEN && news->is_any &&
+                       news->event != REDLOCK_NODE_UP && news->event != REDLOCK_NODE_VOTING &&
+                       news->why[0] != '\0';
         if (!is_failure(report->votes[i])) {
             continue;
         }

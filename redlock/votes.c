@@ -45,9 +45,18 @@ bool votes_take(struct redlock_batch *b, size_t index, size_t node, const struct
         vote(b, index, node, VOTE_REFUSED);
     } else {
         vote(b, index, node, VOTE_ERROR);
-        return false;
+        bool is_forbidden = redis_error_class(v) == REDIS_ERROR_KEY;
+        b->keys[index].forbidden_nodes |= (uint16_t)((unsigned)is_forbidden << node);
+        return is_forbidden; /* says nothing about the node (lock.C8) */
     }
     return true;
+}
+
+bool votes_are_forbidden(const struct redlock_batch *b, size_t index)
+{
+    size_t nodes = b->lock->options.node_count;
+    size_t forbidden = (size_t)__builtin_popcount(b->keys[index].forbidden_nodes);
+    return forbidden > nodes - b->lock->quorum;
 }
 
 void votes_silence(struct redlock_batch *b, size_t node, size_t keys_seen)
@@ -76,6 +85,9 @@ enum redlock_vote redlock_batch_vote(const struct redlock_batch *batch, size_t i
     }
     if ((k->refused_nodes & bit) != 0) {
         return REDLOCK_VOTE_REFUSED;
+    }
+    if ((k->forbidden_nodes & bit) != 0) {
+        return REDLOCK_VOTE_FORBIDDEN;
     }
     if ((batch->down & bit) != 0) {
         return REDLOCK_VOTE_DOWN;

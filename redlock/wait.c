@@ -219,7 +219,8 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
         w->line->result = w->result;
     }
     int64_t now_us = clock_boot_us();
-    if (is_last_try(w, now_us)) {
+    bool is_hopeless = votes_are_forbidden(batch, (size_t)(k - batch->keys));
+    if (is_hopeless || is_last_try(w, now_us)) {
         unlink_wait(w);
         report(w);
         return;

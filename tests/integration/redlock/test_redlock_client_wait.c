@@ -202,8 +202,30 @@ START_TEST(all_or_none_waits_for_all)
 }
 END_TEST
 
+/* No time makes it better. */
+START_TEST(C8_nobody_waits_for_a_key_that_the_nodes_forbid)
+{
+    struct redlock_lock *lock = NULL;
+    struct redlock_report report;
+    const struct redlock_request request = {.key = "other", .wait_ms = -1};
+    given_client(3);
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert_str_eq(cli(i, "ACL", "SETUSER", "default", "resetkeys", "~job:*"), "OK");
+    }
+    ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, &report), REDLOCK_NO_QUORUM);
+    size_t forbidden = 0;
+    for (size_t i = 0; i < 3; i++) {
+        forbidden += report.votes[i] == REDLOCK_VOTE_FORBIDDEN;
+    }
+    ck_assert_uint_ge(forbidden, 2);
+    ck_assert_ptr_nonnull(strstr(report.message, "the user may not use this key"));
+    ck_assert_int_eq(redlock_unlock(given_lock("job:1"), NULL), 0);
+}
+END_TEST
+
 static void add_tests(TCase *t)
 {
+    tcase_add_test(t, C8_nobody_waits_for_a_key_that_the_nodes_forbid);
     tcase_add_test(t, a_waiter_gets_the_lock_when_it_is_released);
     tcase_add_test(t, A6_a_waiter_gives_up_at_its_deadline);
     tcase_add_test(t, A14_a_call_that_does_not_wait_tries_again_as_often_as_the_client_says);

@@ -259,8 +259,72 @@ START_TEST(who_is_closing_takes_no_requests)
 }
 END_TEST
 
+static struct redlock_batch *acquired(const char *const *keys, size_t count)
+{
+    struct redlock_async_key list[2];
+    struct redlock_batch *b = NULL;
+    for (size_t i = 0; i < count; i++) {
+        list[i] = (struct redlock_async_key){.bytes = keys[i], .len = strlen(keys[i])};
+    }
+    const struct redlock_async_request request = {
+        .keys = list, .count = count, .done = keep_batch, .ctx = &b};
+    ck_assert_int_eq(redlock_async_acquire(world.lock, &request, NULL), 0);
+    run_until(b != NULL);
+    return b;
+}
+
+START_TEST(C8_a_key_that_the_nodes_forbid_costs_no_other_key)
+{
+    static const char *const keys[] = {KEY, "other:1"};
+    given_a_world_of(3);
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert_str_eq(cli(i, "ACL", "SETUSER", "default", "resetkeys", "~claimd:*"), "OK");
+    }
+    struct redlock_batch *b = acquired(keys, 2);
+    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
+    ck_assert_int_eq(redlock_batch_result(b, 1), REDLOCK_NO_QUORUM);
+    for (size_t i = 0; i < 3; i++) { /* the last one answers after the verdict */
+        run_until(redlock_batch_vote(b, 1, i) == REDLOCK_VOTE_FORBIDDEN);
+    }
+    redlock_batch_release(b, 0);
+    run_until(world_nodes_with(KEY) == 0);
+    ck_assert_uint_eq(redlock_async_voting(world.lock), 3);
+    ck_assert_uint_eq(world_events_of(REDLOCK_NODE_REFUSED), 0);
+}
+END_TEST
+
+/* Each node has an access list of its own. */
+START_TEST(C8_one_node_that_forbids_a_key_still_votes_on_the_others)
+{
+    static const char *const free_key[] = {KEY};
+    static const char *const forbidden_key[] = {"claimd:job:2"};
+    world_start(3, NULL);
+    world.options.ttl_us = US_PER_S;
+    world.options.ttl_max_us = world.options.ttl_us;
+    world.options.node_timeout_us = 100 * US_PER_MS;
+    world_open_voting();
+    ck_assert_str_eq(cli(0, "ACL", "SETUSER", "default", "resetkeys", "~" KEY), "OK");
+    struct redlock_batch *a = acquired(free_key, 1);
+    struct redlock_batch *b = acquired(forbidden_key, 1);
+    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
+    run_until(redlock_batch_vote(b, 0, 0) == REDLOCK_VOTE_FORBIDDEN);
+    world_signal(2, 1, SIGSTOP); /* so that a needs node 0 */
+    run_until(redlock_async_voting(world.lock) == 2);
+    uint64_t extended = redlock_async_counters(world.lock)->extended;
+    run_until(redlock_async_counters(world.lock)->extended >= extended + 3);
+    ck_assert_int_eq(redlock_batch_state(a, 0), REDLOCK_STATE_HELD);
+    world_signal(2, 1, SIGCONT);
+    redlock_batch_release(a, 0);
+    redlock_batch_release(b, 0);
+    run_until(world_nodes_with(KEY) == 0);
+    ck_assert_uint_eq(world_events_of(REDLOCK_NODE_REFUSED), 0);
+}
+END_TEST
+
 static void add_tests(TCase *t)
 {
+    tcase_add_test(t, C8_a_key_that_the_nodes_forbid_costs_no_other_key);
+    tcase_add_test(t, C8_one_node_that_forbids_a_key_still_votes_on_the_others);
     tcase_add_test(t, A11_a_node_that_reports_our_own_token_gives_its_vote);
     tcase_add_test(t, A15_each_nodes_vote_can_be_read);
     tcase_add_test(t, N1_a_node_in_quarantine_is_told_from_one_that_is_down);
