@@ -134,6 +134,17 @@ static struct entry *entry_of_job(struct books *b, int64_t job)
     return e;
 }
 
+/* What is said of this id from now on is about this entry: an earlier one was lost with its primary
+ * (G1), and its id was given out again. */
+static void name_job(struct books *b, struct entry *e)
+{
+    struct entry *lost = entry_of_job(b, e->job);
+    if (lost != NULL) {
+        HASH_DELETE(by_job, b->jobs, lost);
+    }
+    HASH_ADD(by_job, b->jobs, job, sizeof e->job, e);
+}
+
 static void read_enqueue(struct books *b, const json_t *line)
 {
     struct entry *e = entry_of(b, number(line, "n"));
@@ -148,7 +159,7 @@ static void read_enqueue(struct books *b, const json_t *line)
     e->may_be_lost = may_be_lost(b, line);
     if (e->is_acked) {
         e->job = number(line, "job");
-        HASH_ADD(by_job, b->jobs, job, sizeof e->job, e);
+        name_job(b, e);
     }
 }
 
@@ -184,7 +195,7 @@ static void read_final(void *ctx, const json_t *line)
     }
     if (e->job == 0) {
         e->job = number(line, "job");
-        HASH_ADD(by_job, b->jobs, job, sizeof e->job, e);
+        name_job(b, e);
     }
     b->verdict.found_unknown += e->is_acked ? 0 : 1;
     e->rows++;

@@ -195,7 +195,7 @@ static void check_completion(struct run *r, const struct job *j, const struct re
     for (size_t i = 0; i < q->count; i++) {
         const struct request *c = &q->list[i];
         bool is_newer = is_claim(c) && c->fence > done->fence && !may_be_lost(r, done->to) &&
-                        !was_retried(j, done->from, c->to);
+                        !may_be_lost(r, c->to) && !was_retried(j, done->from, c->to);
         if (is_newer) {
             violation(r, K1, c->to < done->from ? "S3" : "S2", j->id,
                       "the completion under fence %" PRId64 " was accepted, and there is a claim "
