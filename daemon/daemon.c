@@ -183,21 +183,23 @@ enum status daemon_hint_endpoints(const struct config *c,
 }
 
 struct redlock_async_options daemon_lock_options(const struct config *c,
-                                                 struct redlock_node ret_nodes[CONFIG_NODES_MAX],
+                                                 struct daemon_lock_names *ret_names,
                                                  uv_loop_t *loop, int64_t ttl_max_us)
 {
+    job_lock_prefix(ret_names->prefix, c->redis.prefix);
     for (size_t i = 0; i < c->lock.node_count; i++) {
-        ret_nodes[i] = (struct redlock_node){
+        ret_names->nodes[i] = (struct redlock_node){
             .url = c->lock.nodes[i], .user = c->redis.user, .password = c->redis.password};
     }
     return (struct redlock_async_options){.loop = loop,
-                                          .nodes = ret_nodes,
+                                          .nodes = ret_names->nodes,
                                           .node_count = c->lock.node_count,
                                           .ttl_us = c->lock.ttl_us,
                                           .ttl_max_us = ttl_max_us,
                                           .node_timeout_us = c->lock.node_timeout_us,
                                           .drift_ppm = c->lock.drift_ppm,
                                           .trust_fresh = c->lock.trust_fresh,
+                                          .prefix = ret_names->prefix,
                                           .time_scale_permille = (int)(c->time_scale * 1000)};
 }
 

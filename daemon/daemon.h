@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "config/config.h"
 #include "daemon/health.h"
+#include "model/hint.h"
 #include "redis/redis.h"
 #include "redlock/redlock_async.h"
 
@@ -47,10 +48,15 @@ enum status daemon_hint_endpoints(const struct config *c,
                                   struct redis_endpoint ret_nodes[CONFIG_NODES_MAX],
                                   struct err *err) MUST_USE;
 
-/* The options of redlock_async_open() that the configuration sets, without callbacks. The nodes are
- * put into `ret_nodes`, which the options borrow. */
+struct daemon_lock_names {
+    struct redlock_node nodes[CONFIG_NODES_MAX];
+    char prefix[LOCK_KEY_MAX];
+};
+
+/* The options of redlock_async_open() that the configuration sets, without callbacks. They borrow
+ * `ret_names`. */
 struct redlock_async_options daemon_lock_options(const struct config *c,
-                                                 struct redlock_node ret_nodes[CONFIG_NODES_MAX],
+                                                 struct daemon_lock_names *ret_names,
                                                  uv_loop_t *loop, int64_t ttl_max_us);
 
 /* redlock_async_open(), with its error turned into a status. */

@@ -55,6 +55,11 @@ size_t hint_wake_key(char *ret_key, const char *prefix, const char *worker_id)
     return key_len(snprintf(ret_key, HINT_KEY_MAX, "%s:hints:!%s", prefix, worker_id));
 }
 
+void job_lock_prefix(char *ret_prefix, const char *prefix)
+{
+    (void)snprintf(ret_prefix, LOCK_KEY_MAX, "%s:job:", prefix);
+}
+
 size_t job_lock_key(char *ret_key, const char *prefix, int64_t id)
 {
     int n = snprintf(ret_key, LOCK_KEY_MAX, "%s:job:%lld", prefix, (long long)id);

@@ -35,8 +35,10 @@ size_t hint_key(char *ret_key, const char *prefix, const char *queue, const char
  * that worker. No queue's name begins with "!". Returns the length; ret_key as above. */
 size_t hint_wake_key(char *ret_key, const char *prefix, const char *worker_id);
 
-/* "<prefix>:job:<id>", the key of the job's lock; ret_key has LOCK_KEY_MAX bytes. */
+/* "<prefix>:job:<id>", the key of the job's lock; ret_key has LOCK_KEY_MAX bytes. The prefix is
+ * "<prefix>:job:", with as much room. */
 #define LOCK_KEY_MAX 96
+void job_lock_prefix(char *ret_prefix, const char *prefix);
 size_t job_lock_key(char *ret_key, const char *prefix, int64_t id);
 
 #endif

@@ -38,7 +38,7 @@ static enum status format_sets(struct redlock_batch *b, struct err *err)
             return st;
         }
     }
-    return STATUS_OK;
+    return canary_put(lock, err);
 }
 
 static void on_reply(void *ctx, size_t index, const struct redis_value *v)
@@ -46,6 +46,10 @@ static void on_reply(void *ctx, size_t index, const struct redis_value *v)
     struct ballot *ballot = ctx;
     struct redlock_batch *b = ballot->batch;
     size_t per_key = b->free_at_us != NULL ? 2 : 1;
+    if (index == b->count * per_key) {
+        ballot->is_witnessed = canary_take(&b->lock->nodes[ballot->node], v);
+        return;
+    }
     size_t key = b->order[index / per_key];
     if (index % per_key != 0) {
         votes_take_ttl(b, key, ballot->node, v);
@@ -129,9 +133,11 @@ static void on_done(void *ctx, enum status st)
 {
     struct ballot *ballot = ctx;
     struct redlock_batch *b = ballot->batch;
+    b->open &= ~(1U << ballot->node);
     if (st != STATUS_OK) {
         votes_silence(b, ballot->node, ballot->keys_seen);
     }
+    votes_count(b, ballot->node, ballot->is_witnessed);
     b->lock->counters.node_errors += st != STATUS_OK || ballot->has_failed;
     if (b->done != NULL && !b->is_soon && is_decided(b, clock_boot_us())) {
         report_soon(b);
@@ -146,7 +152,8 @@ static void send_to(struct redlock_batch *b, size_t node)
     *ballot = (struct ballot){.batch = b, .node = node};
     const struct redis_request request = {.bytes = buf_at(&lock->wire),
                                           .len = lock->wire.len,
-                                          .reply_count = b->count * (b->free_at_us != NULL ? 2 : 1),
+                                          .reply_count =
+                                              b->count * (b->free_at_us != NULL ? 2 : 1) + 1,
                                           .timeout_us = lock->options.node_timeout_us,
                                           .on_reply = on_reply,
                                           .on_done = on_done,
@@ -156,6 +163,7 @@ static void send_to(struct redlock_batch *b, size_t node)
         return;
     }
     b->written |= 1U << node;
+    b->open |= 1U << node;
     batch_ref(b);
 }
 
@@ -257,7 +265,11 @@ void acquire_drop_votes(struct redlock_async *lock, size_t node)
             if ((k->ok_nodes & bit) != 0) {
                 k->ok_nodes &= (uint16_t)~bit;
                 k->bad_nodes |= bit;
-                tally_take_back(&k->tally);
+                if ((b->open & bit) != 0) {
+                    tally_add(&k->tally, VOTE_ERROR); /* it was not counted yet */
+                } else {
+                    tally_take_back(&k->tally);
+                }
             }
         }
         if (b->done != NULL && !b->is_soon && is_decided(b, clock_boot_us())) {

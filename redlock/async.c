@@ -120,6 +120,12 @@ static enum status check_options(const struct redlock_async_options *o, struct e
         return err_fail(err, STATUS_INVALID, "redlock: a validity of %" PRId64 " us can't be won",
                         o->min_validity_us);
     }
+    size_t prefix_len = o->prefix != NULL ? strlen(o->prefix) : 1;
+    if (prefix_len < 1 || prefix_len > WAKE_PREFIX_MAX) {
+        return err_fail(err, STATUS_INVALID,
+                        "redlock: a prefix of %zu characters, allowed are 1 to %d", prefix_len,
+                        WAKE_PREFIX_MAX);
+    }
     size_t wake_len = o->wake_prefix != NULL ? strlen(o->wake_prefix) : 1;
     if (wake_len < 1 || wake_len > WAKE_PREFIX_MAX) {
         return err_fail(err, STATUS_INVALID,
@@ -171,6 +177,8 @@ static enum status open_all(const struct redlock_async_options *options,
         (void)snprintf(lock->wake_marker, sizeof lock->wake_marker, "%s" WAKE_MARKER,
                        options->wake_prefix);
     }
+    (void)snprintf(lock->canary_key, sizeof lock->canary_key, "%s" CANARY_WORD,
+                   options->prefix != NULL ? options->prefix : "redlock:");
     buf_init(&lock->wire, WIRE_BYTES_MAX);
     rand_seed_from_system(&lock->rand);
     st = token_draw_prefix(lock->prefix, err);
@@ -183,6 +191,7 @@ static enum status open_all(const struct redlock_async_options *options,
     }
     lock->options.nodes = NULL; /* the connections have what they need */
     lock->options.wake_prefix = NULL;
+    lock->options.prefix = NULL;
     st = nodes_open(lock, endpoints, err);
     if (st != STATUS_OK) {
         redlock_async_close(lock, NULL, NULL);

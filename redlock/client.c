@@ -145,6 +145,7 @@ static int start_core(struct redlock *c, const struct redlock_options *o,
                                                   .trust_fresh = o->trust_fresh,
                                                   .allow_unsafe = o->allow_unsafe,
                                                   .wake_prefix = o->no_wakeups ? NULL : prefix,
+                                                  .prefix = prefix,
                                                   .on_node = on_node,
                                                   .on_state = on_state,
                                                   .ctx = c};

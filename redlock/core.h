@@ -21,6 +21,8 @@
 #define EXTEND_KEYS_MAX 128
 #define CORE_HANDLES 2
 #define TTL_TEXT_SIZE 24
+#define CANARY_SIZE 96 /* of its value */
+#define CANARY_WORD "canary"
 
 enum key_stage { KEY_ACQUIRING, KEY_HELD, KEY_RELEASING, KEY_GONE };
 
@@ -51,7 +53,8 @@ struct key {
 struct ballot {
     struct redlock_batch *batch;
     size_t node;
-    size_t keys_seen; /* whose vote has arrived */
+    size_t keys_seen;  /* whose vote has arrived */
+    bool is_witnessed; /* the canary was there behind them (lock.N9) */
     bool has_failed;
 };
 
@@ -78,6 +81,7 @@ struct redlock_batch {
     void *ctx;
     int64_t t0_us;
     unsigned written; /* bit per node that was sent the SETs */
+    unsigned open;    /* bit per node whose answer is not complete: its votes don't count yet */
     unsigned down;    /* bit per node that was not, being known as down */
     unsigned quarantined;
     bool is_soon; /* decided; the idle handle is to report it */
@@ -113,6 +117,13 @@ struct node_slot {
     int64_t check_us;              /* while it is up: time of the next check */
     int64_t check_sent_us;
     int64_t check_took_us; /* duration of the last one answered; 0 = none yet */
+    /* As it was when it was last asked; "" = no server has been there yet (lock.N9). */
+    char canary[CANARY_SIZE];
+    bool is_asked_for_canary;
+    bool has_forgotten; /* in this quarantine: what it says of leases does not count */
+    bool is_known;      /* the canary is of this connection: without one it has no vote */
+    bool is_up_untold;  /* connected, but not known yet */
+    bool is_first;      /* this server is the first one that was seen there */
     char down_why[REDLOCK_MESSAGE_SIZE];
     char quarantine_why[REDLOCK_MESSAGE_SIZE];
     struct clockwatch clock;
@@ -148,6 +159,7 @@ struct redlock_async {
     struct rand rand;
     struct buf wire; /* commands that are formatted but not yet sent */
     struct pool pool;
+    char canary_key[WAKE_PREFIX_MAX + sizeof CANARY_WORD];
     char wake_marker[WAKE_PREFIX_MAX + WAKE_MARKER_LEN + 1]; /* begins with the prefix */
     size_t wake_prefix_len;                                  /* 0 = wake-ups are off */
 
@@ -221,11 +233,26 @@ bool node_may_vote(const struct node_slot *n);
 /* To be called with each error reply. If the node is in trouble or refuses us (memory, rights and
  * the like), it has no vote for a while, and the user is told why (lock.C8). */
 void node_note_error(struct node_slot *n, const struct redis_value *v);
+/* Its canary is another one, or gone: it has forgotten locks, so it has no vote for a while, and
+ * what it said so far does not count (lock.N9, N2). */
+void node_forgot(struct node_slot *n);
+/* Its canary was read: it may vote, unless it forgot while nobody looked. */
+void node_known(struct node_slot *n, bool is_another, int64_t age_us);
 /* Forward: keys may have ended early there, so it has no vote for a while. Backward: keys live
  * longer, which only delays waiters (lock.N4). */
 void node_clock_stepped(struct node_slot *n, int64_t step_us);
 /* Ends quarantines that are over; yields when to look again, INT64_MAX = never. */
 int64_t nodes_tick(struct redlock_async *lock, int64_t now_us);
+
+/* ---- canary.c (lock.N9) ---- */
+struct redis_arg canary_arg(const struct redlock_async *lock); /* the key */
+/* The command that reads it, appended to `wire`; its reply is for canary_take(). */
+enum status canary_put(struct redlock_async *lock, struct err *err) MUST_USE;
+bool canary_take(struct node_slot *n, const struct redis_value *v);
+/* Its value: true if the node still knows what it was told before, and what it says counts. */
+bool canary_is_alive(struct node_slot *n, const struct redis_value *v);
+/* Which one is there? node_known() is called with it, or the node is refused. */
+void canary_ask(struct node_slot *n);
 
 /* ---- acquire.c ---- */
 void acquire_report(struct redlock_async *lock); /* those that are decided */
@@ -236,13 +263,15 @@ void acquire_cancel(struct redlock_async *lock); /* those under way end as CANCE
 void acquire_drop_votes(struct redlock_async *lock, size_t node);
 
 /* ---- votes.c ---- */
-/* The reply to SET … NX GET: the former value (lock.A11). False = an error. */
+/* The reply to SET … NX GET: the former value (lock.A11). False = an error. A node's consent counts
+ * once votes_count() has been told that its canary was there behind it (lock.N9). */
 bool votes_take(struct redlock_batch *b, size_t index, size_t node, const struct redis_value *v);
 bool votes_is_other_type(const struct redis_value *v); /* WRONGTYPE */
 /* So many nodes forbid the key that none of its tries can be won. */
 bool votes_are_forbidden(const struct redlock_batch *b, size_t index);
 void votes_take_ttl(struct redlock_batch *b, size_t index, size_t node,
                     const struct redis_value *v);
+void votes_count(struct redlock_batch *b, size_t node, bool is_witnessed);
 /* The node does not vote on the keys from this one on, in the order of the wire. */
 void votes_silence(struct redlock_batch *b, size_t node, size_t keys_seen);
 

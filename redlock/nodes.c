@@ -141,6 +141,49 @@ static void drop_votes(const struct node_slot *n)
     keeper_drop_votes(n->lock, n->index);
 }
 
+static const char forgot_why[] =
+    "has forgotten its locks: flushed, reloaded, or a replica meanwhile";
+
+void node_forgot(struct node_slot *n)
+{
+    n->is_known = false;
+    n->has_forgotten = true;
+    quarantine(n, clock_boot_us() + memory_us(n->lock), forgot_why);
+    tell(n, REDLOCK_NODE_QUARANTINED, n->quarantine_why);
+    drop_votes(n);
+    canary_ask(n);
+}
+
+/* A server that is older than its canary has lost an earlier one, or is used for the first time. */
+static bool may_have_lost_one(const struct node_slot *n, int64_t age_us)
+{
+    int64_t memory = memory_us(n->lock);
+    bool is_trusted = n->is_first && n->lock->options.trust_fresh;
+    return !is_trusted && age_us < memory && n->info.uptime_us > memory;
+}
+
+void node_known(struct node_slot *n, bool is_another, int64_t age_us)
+{
+    int64_t now_us = clock_boot_us();
+    n->is_known = true;
+    if (is_another) {
+        n->has_forgotten = true;
+        quarantine(n, now_us + memory_us(n->lock), forgot_why);
+        drop_votes(n);
+    } else if (may_have_lost_one(n, age_us)) {
+        quarantine(n, now_us - age_us + memory_us(n->lock),
+                   "is used for locks since a moment ago, or was flushed");
+    }
+    if (!TAKE(n->is_up_untold)) {
+        return;
+    }
+    if (n->is_quarantined) {
+        tell(n, REDLOCK_NODE_QUARANTINED, n->quarantine_why);
+    } else {
+        tell(n, REDLOCK_NODE_UP, "");
+    }
+}
+
 /* What evicts keys, or copied those of another, may have forgotten locks as by a restart. */
 static enum status admit(struct node_slot *n, const struct redis_server_info *info, struct err *err)
 {
@@ -158,6 +201,9 @@ static void take_server(struct node_slot *n, const struct redis_server_info *inf
     bool is_another = n->run_id[0] != '\0';
     quarantine_fresh(n, info, n->up_us);
     memcpy(n->run_id, info->run_id, sizeof n->run_id);
+    n->canary[0] = '\0';
+    n->has_forgotten = false;
+    n->is_first = !is_another;
     n->clock = (struct clockwatch){0};
     if (is_another) {
         drop_votes(n);
@@ -231,11 +277,8 @@ static enum status on_up(void *ctx, struct redis_node *redis, const struct redis
         take_server(n, info);
     }
     release_node_up(n->lock, n->index);
-    if (n->is_quarantined) {
-        tell(n, REDLOCK_NODE_QUARANTINED, n->quarantine_why);
-    } else {
-        tell(n, REDLOCK_NODE_UP, "");
-    }
+    n->is_up_untold = true;
+    canary_ask(n);
     return STATUS_OK;
 }
 
@@ -244,6 +287,7 @@ static void on_down(void *ctx, struct redis_node *redis, const struct err *why)
     struct node_slot *n = ctx;
     (void)redis;
     n->is_refused = why->status == STATUS_INVALID;
+    n->is_known = false;
     n->down_us = clock_boot_us();
     (void)snprintf(n->down_why, sizeof n->down_why, "%.*s", REDLOCK_MESSAGE_SIZE - 1, why->msg);
     tell(n, n->is_refused ? REDLOCK_NODE_REFUSED : REDLOCK_NODE_DOWN, n->down_why);
@@ -343,7 +387,7 @@ void nodes_close(struct redlock_async *lock)
 
 bool node_may_vote(const struct node_slot *n)
 {
-    return n->redis != NULL && redis_node_is_up(n->redis) && !n->is_quarantined;
+    return n->redis != NULL && redis_node_is_up(n->redis) && n->is_known && !n->is_quarantined;
 }
 
 /* One that refuses again as soon as it may vote is in the same trouble still. */
@@ -450,8 +494,14 @@ int64_t nodes_tick(struct redlock_async *lock, int64_t now_us)
             continue;
         }
         n->is_quarantined = false;
-        if (redis_node_is_up(n->redis)) {
+        n->has_forgotten = false;
+        if (!redis_node_is_up(n->redis)) {
+            continue;
+        }
+        if (n->is_known) {
             tell(n, REDLOCK_NODE_VOTING, "");
+        } else {
+            canary_ask(n); /* it was in trouble */
         }
     }
     return wake_us;

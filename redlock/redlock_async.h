@@ -51,6 +51,9 @@ struct redlock_async_options {
     int time_scale_permille; /* tests: the bounds of lock.A16 × this / 1000; 0 = 1000 */
     /* The prefix of the channels and of the marker key; NULL = releases are not published. */
     const char *wake_prefix;
+    /* The prefix of the key "…canary" on each node, the same for all clients (lock.N9); NULL =
+     * "redlock:". */
+    const char *prefix;
     redlock_async_node_cb *on_node;   /* may be NULL */
     redlock_async_state_cb *on_state; /* may be NULL */
     void *ctx;

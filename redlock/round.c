@@ -23,6 +23,7 @@ struct member {
 struct round_part { /* the context of one node's request */
     struct round *round;
     size_t node;
+    bool is_witnessed; /* the canary was there (lock.N9) */
 };
 
 struct round {
@@ -264,9 +265,13 @@ static void on_reply(void *ctx, size_t index, const struct redis_value *v)
     struct round_part *part = ctx;
     struct round *round = part->round;
     (void)index;
-    if (v->type != REDIS_ARRAY || v->len != round->count) {
-        node_note_error(&round->lock->nodes[part->node], v);
+    struct node_slot *n = &round->lock->nodes[part->node];
+    if (v->type != REDIS_ARRAY || v->len != round->count + 1) {
+        node_note_error(n, v);
         return; /* of whatever kind: this node's part failed, the keeper goes on (lock.W5) */
+    }
+    if (!canary_is_alive(n, v->items[round->count])) {
+        return;
     }
     for (size_t i = 0; i < round->count; i++) {
         const struct redis_value *item = v->items[i];
@@ -282,8 +287,15 @@ static void on_native_reply(void *ctx, size_t index, const struct redis_value *v
 {
     struct round_part *part = ctx;
     struct round *round = part->round;
-    struct member *m = &round->members[index];
+    if (index == 0) { /* nothing of ours can come between it and the keys */
+        part->is_witnessed = canary_take(&round->lock->nodes[part->node], v);
+        return;
+    }
+    struct member *m = &round->members[index - 1];
     bool is_missing = v->type == REDIS_NIL;
+    if (!part->is_witnessed) {
+        return;
+    }
     if (SEEDED_BUG(10)) {
         member_vote(m, part->node, v->type == REDIS_STATUS, false);
         return;
@@ -356,6 +368,9 @@ static bool send_native(struct round *round, size_t node, const struct redis_scr
 {
     struct redlock_async *lock = round->lock;
     buf_reset(&lock->wire);
+    if (canary_put(lock, NULL) != STATUS_OK) {
+        return false;
+    }
     for (size_t i = 0; i < round->count; i++) {
         const struct redis_arg token = base->args[2 * i];
         const struct redis_arg ttl_ms = base->args[2 * i + 1];
@@ -374,7 +389,7 @@ static bool send_native(struct round *round, size_t node, const struct redis_scr
     }
     const struct redis_request request = {.bytes = buf_at(&lock->wire),
                                           .len = lock->wire.len,
-                                          .reply_count = round->count,
+                                          .reply_count = round->count + 1,
                                           .timeout_us = base->timeout_us,
                                           .on_reply = on_native_reply,
                                           .on_done = base->on_done,
@@ -399,7 +414,7 @@ void round_send(struct round *round)
 {
     struct redlock_async *lock = round->lock;
     clocks_ask(lock, round->t0_us);
-    struct redis_arg keys[EXTEND_KEYS_MAX];
+    struct redis_arg keys[EXTEND_KEYS_MAX + 1];
     struct redis_arg args[2 * EXTEND_KEYS_MAX];
     for (size_t i = 0; i < round->count; i++) {
         const struct member *m = &round->members[i];
@@ -411,9 +426,10 @@ void round_send(struct round *round)
         args[2 * i + 1] =
             (struct redis_arg){.bytes = m->batch->ttl_ms, .len = strlen(m->batch->ttl_ms)};
     }
+    keys[round->count] = canary_arg(lock);
     const struct redis_script_call call = {.script = &script_extend,
                                            .keys = keys,
-                                           .key_count = round->count,
+                                           .key_count = round->count + 1,
                                            .args = args,
                                            .arg_count = 2 * round->count,
                                            .timeout_us = lock->options.node_timeout_us,

@@ -5,7 +5,7 @@ const struct redis_script script_extend = {
     .name = "extend",
     .body = "local owners = redis.call('MGET', unpack(KEYS))\n"
             "local reply = {}\n"
-            "for i = 1, #KEYS do\n"
+            "for i = 1, #KEYS - 1 do\n"
             "  if owners[i] == ARGV[2 * i - 1] then\n"
             "    reply[i] = redis.call('PEXPIRE', KEYS[i], ARGV[2 * i])\n"
             "  elseif owners[i] then\n"
@@ -14,6 +14,7 @@ const struct redis_script script_extend = {
             "    reply[i] = -1\n"
             "  end\n"
             "end\n"
+            "reply[#KEYS] = owners[#KEYS]\n"
             "return reply\n",
 };
 
@@ -68,5 +69,16 @@ const struct redis_script script_fence = {
             "return last\n",
 };
 
-const struct redis_script *const scripts_all[SCRIPTS_COUNT] = {&script_extend, &script_release,
-                                                               &script_free_prefix, &script_fence};
+const struct redis_script script_canary = {
+    .name = "canary",
+    .body = "local now = redis.call('TIME')[1]\n"
+            "local value = redis.call('MGET', KEYS[1])[1]\n"
+            "if not value or string.sub(value, 1, #ARGV[1] + 1) ~= ARGV[1] .. ':' then\n"
+            "  value = ARGV[1] .. ':' .. now .. ':' .. ARGV[2]\n"
+            "  redis.call('SET', KEYS[1], value)\n"
+            "end\n"
+            "return {value, now}\n",
+};
+
+const struct redis_script *const scripts_all[SCRIPTS_COUNT] = {
+    &script_extend, &script_release, &script_free_prefix, &script_fence, &script_canary};

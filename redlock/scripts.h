@@ -6,10 +6,10 @@
 
 #include "redis/redis.h"
 
-#define SCRIPTS_COUNT 4
+#define SCRIPTS_COUNT 5
 
-/* KEYS; ARGV: each key's token and its ttl in ms. Replies per key: 1 extended, 0 another owner's,
- * −1 missing (lock.E1, E2). */
+/* KEYS: the keys, then the canary; ARGV: each key's token and its ttl in ms. Replies per key: 1
+ * extended, 0 another owner's, −1 missing (lock.E1, E2); then the canary's value (lock.N9). */
 extern const struct redis_script script_extend;
 
 /* Waking the waiters for a key (wait.c): the channel is the prefix and the key's bytes. Nothing is
@@ -34,6 +34,10 @@ extern const struct redis_script script_free_prefix;
  * key is not ours. It is the only script whose second run replies something else: as if that number
  * had not been stored by it. */
 extern const struct redis_script script_fence;
+
+/* KEYS: the canary; ARGV: the server's run_id and random characters. Sets it where there is none of
+ * this server. Replies its value, "RUN_ID:SECONDS:RANDOM", and the seconds of now. */
+extern const struct redis_script script_canary;
 
 extern const struct redis_script *const scripts_all[SCRIPTS_COUNT];
 

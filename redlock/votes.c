@@ -39,7 +39,7 @@ static void note_owner(struct key *k, const struct redis_value *v)
 bool votes_take(struct redlock_batch *b, size_t index, size_t node, const struct redis_value *v)
 {
     if (v->type == REDIS_NIL || (v->type == REDIS_STRING && is_own_token(b, v))) {
-        vote(b, index, node, VOTE_OK); /* a late one as well (lock.A11, A12) */
+        b->keys[index].ok_nodes |= (uint16_t)(1U << node); /* counted by votes_count() (lock.A11) */
     } else if (v->type == REDIS_STRING || votes_is_other_type(v)) {
         note_owner(&b->keys[index], v);
         vote(b, index, node, VOTE_REFUSED);
@@ -57,6 +57,21 @@ bool votes_are_forbidden(const struct redlock_batch *b, size_t index)
     size_t nodes = b->lock->options.node_count;
     size_t forbidden = (size_t)__builtin_popcount(b->keys[index].forbidden_nodes);
     return forbidden > nodes - b->lock->quorum;
+}
+
+void votes_count(struct redlock_batch *b, size_t node, bool is_witnessed)
+{
+    uint16_t bit = (uint16_t)(1U << node);
+    for (size_t i = 0; i < b->count; i++) {
+        struct key *k = &b->keys[i];
+        if ((k->ok_nodes & bit) == 0) {
+            continue;
+        }
+        if (!is_witnessed) {
+            k->ok_nodes &= (uint16_t)~bit;
+        }
+        vote(b, i, node, is_witnessed ? VOTE_OK : VOTE_ERROR);
+    }
 }
 
 void votes_silence(struct redlock_batch *b, size_t node, size_t keys_seen)
@@ -81,7 +96,7 @@ enum redlock_vote redlock_batch_vote(const struct redlock_batch *batch, size_t i
     const struct key *k = &batch->keys[index];
     unsigned bit = 1U << node;
     if ((k->ok_nodes & bit) != 0) {
-        return REDLOCK_VOTE_OK;
+        return (batch->open & bit) == 0 ? REDLOCK_VOTE_OK : REDLOCK_VOTE_NONE;
     }
     if ((k->refused_nodes & bit) != 0) {
         return REDLOCK_VOTE_REFUSED;

@@ -214,8 +214,8 @@ static void on_hint_node(void *ctx, size_t node, bool is_up, bool is_empty_memor
 static enum status locks_open(struct scheduler *s, int64_t t_max_us, struct err *err)
 {
     const struct config *c = s->config;
-    struct redlock_node nodes[CONFIG_NODES_MAX];
-    struct redlock_async_options lock = daemon_lock_options(c, nodes, &s->loop, t_max_us);
+    struct daemon_lock_names names;
+    struct redlock_async_options lock = daemon_lock_options(c, &names, &s->loop, t_max_us);
     enum status st = daemon_lock_open(&lock, &s->lock, err);
     if (st != STATUS_OK) {
         return st;

@@ -214,8 +214,8 @@ void worker_on_registered(struct worker *w)
 enum status worker_open_lock(struct worker *w, int64_t ttl_max_us, struct err *err)
 {
     const struct config *c = w->config;
-    struct redlock_node nodes[CONFIG_NODES_MAX];
-    struct redlock_async_options options = daemon_lock_options(c, nodes, w->loop, ttl_max_us);
+    struct daemon_lock_names names;
+    struct redlock_async_options options = daemon_lock_options(c, &names, w->loop, ttl_max_us);
     options.on_node = on_lock_node;
     options.on_state = deadlines_on_lease;
     options.ctx = w;

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "cluster/servers.h"
+#include "support/lock_node.h"
 
 #include <check.h>
 #include <signal.h>

@@ -49,6 +49,14 @@ static pid_t find_child(pid_t parent, const char *name)
     return found;
 }
 
+/* It takes its name a moment after its parent has gone on. */
+static pid_t guard_of(pid_t parent)
+{
+    pid_t guard = 0;
+    ck_assert(WAIT_UNTIL((guard = find_child(parent, "redlock-guard")) > 0, LIMIT_US));
+    return guard;
+}
+
 static bool is_gone(const char *name)
 {
     char child[64];
@@ -75,7 +83,7 @@ START_TEST(the_command_of_a_killed_redlock_dies_without_its_guard_as_well)
 {
     pid_t pid = start("exec.log", EXEC, "--", HOLD("held"));
     pid_t command = world_pid("held");
-    ck_assert_int_eq(kill(find_child(pid, "redlock-guard"), SIGKILL), 0);
+    ck_assert_int_eq(kill(guard_of(pid), SIGKILL), 0);
     ck_assert_int_eq(kill(pid, SIGKILL), 0);
     ck_assert(WAIT_UNTIL(!world_runs(command), LIMIT_US));
     ck_assert_int_eq(kill(world_pid("held-child"), SIGKILL), 0); /* nobody else does */
@@ -101,7 +109,7 @@ START_TEST(F3_a_redlock_without_its_guard_kills_the_group_first_when_it_goes_on)
 {
     pid_t pid = start("exec.log", EXEC, "--", HOLD("held"));
     (void)world_pid("held");
-    ck_assert_int_eq(kill(find_child(pid, "redlock-guard"), SIGKILL), 0);
+    ck_assert_int_eq(kill(guard_of(pid), SIGKILL), 0);
     ck_assert_int_eq(kill(pid, SIGSTOP), 0);
     ck_assert_int_eq(redlock(EXEC, "--wait", "10s", "--", "true"), 0);
     ck_assert(!is_gone("held")); /* this is what the guard is for */

@@ -89,7 +89,7 @@ START_TEST(bench_measures_and_leaves_no_key)
     ck_assert(world_said("\"failed\": 0"));
     ck_assert_int_eq(redlock("bench", PATIENT), 69);
     struct err err = {0};
-    const char *const words[] = {"-a", PASSWORD, "DBSIZE", NULL};
+    const char *const words[] = {"-a", PASSWORD, COUNT_LOCKS, NULL};
     buf_reset(&world.out);
     ck_assert_int_eq(redis_server_ask(&world.servers[0], words, &world.out, &err), STATUS_OK);
     ck_assert(world_said("0"));

@@ -110,7 +110,7 @@ static size_t descriptors(void)
 static bool is_empty(void)
 {
     for (size_t i = 0; i < NODES; i++) {
-        if (strcmp(cli(i, "DBSIZE"), "0") != 0) {
+        if (strcmp(cli(i, COUNT_LOCKS), "0") != 0) {
             return false;
         }
     }

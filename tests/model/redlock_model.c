@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define MIN_VALIDITY 1
-#define STATES_MAX ((size_t)9 << 20)
+#define STATES_MAX ((size_t)24 << 20)
 
 #define STEP_MAP(X)                                    \
     X(BEGIN, "")                                       \
@@ -26,7 +26,8 @@
     X(EXTEND_LOST, "is given up in extending")         \
     X(HEAL_RUNS, "the copy is healed")                 \
     X(EXPIRE, "the key expires")                       \
-    X(RESTART, "the node restarts, empty")
+    X(RESTART, "the node restarts, empty")             \
+    X(FLUSH, "the node forgets, and goes on")
 
 enum step_kind {
 #define X(name, text) STEP_##name,
@@ -121,7 +122,8 @@ static void start(struct model *m, struct state *s, size_t attempt)
 {
     s->attempts[attempt].stage = ASKING;
     for (size_t i = 0; i < NODES; i++) {
-        bool is_trusted = m->options.has_no_quarantine || s->nodes[i].quarantine == 0;
+        bool is_trusted = m->options.has_no_quarantine || s->nodes[i].quarantine == 0 ||
+                          s->nodes[i].is_flushed; /* of that it knows nothing */
         if (is_trusted) {
             s->nodes[i].talks[attempt].set = ASKED;
         } else {
@@ -209,7 +211,8 @@ static void own(struct state *s, size_t node, size_t attempt)
     s->nodes[node].expires_in = TTL;
 }
 
-static void run_set(struct state *s, size_t attempt, size_t node)
+/* The canary behind it is not the one that the client knows: no vote (lock.N9). */
+static void run_set(const struct model *m, struct state *s, size_t attempt, size_t node)
 {
     struct node *n = &s->nodes[node];
     struct talk *t = &n->talks[attempt];
@@ -217,10 +220,11 @@ static void run_set(struct state *s, size_t attempt, size_t node)
     if (is_free) {
         own(s, node, attempt);
     }
-    t->set = t->set == ASKED_IN_VAIN ? DONE : is_free ? SAID_YES : SAID_NO;
+    bool has_changed = n->is_flushed && !m->options.has_no_canary;
+    t->set = t->set == ASKED_IN_VAIN ? DONE : !is_free ? SAID_NO : has_changed ? DEAD : SAID_YES;
 }
 
-static void run_extend(struct state *s, size_t attempt, size_t node)
+static void run_extend(const struct model *m, struct state *s, size_t attempt, size_t node)
 {
     struct node *n = &s->nodes[node];
     struct talk *t = &n->talks[attempt];
@@ -228,7 +232,9 @@ static void run_extend(struct state *s, size_t attempt, size_t node)
     if (is_mine) {
         own(s, node, attempt);
     }
+    bool has_changed = n->is_flushed && !m->options.has_no_canary_of_rounds;
     t->extend = t->extend == ASKED_IN_VAIN ? NOT_SENT
+                : is_mine && has_changed   ? DEAD
                 : is_mine                  ? SAID_YES
                 : n->owner == 0            ? SAID_MISSING
                                            : SAID_NO;
@@ -240,6 +246,16 @@ static void forget(struct node *n)
     n->expires_in = 0;
 }
 
+/* Its quarantine begins when a client notices: not before now. */
+static void flush(struct state *s, size_t node)
+{
+    struct node *n = &s->nodes[node];
+    s->losses_left--;
+    forget(n);
+    n->quarantine = TTL + DRIFT;
+    n->is_flushed = 1;
+}
+
 static uint8_t connection_lost(uint8_t way)
 {
     return way == ASKED ? DEAD : way == ASKED_IN_VAIN ? DONE : way;
@@ -248,7 +264,7 @@ static uint8_t connection_lost(uint8_t way)
 static void restart(struct state *s, size_t node)
 {
     struct node *n = &s->nodes[node];
-    s->restarts_left--;
+    s->losses_left--;
     forget(n);
     n->quarantine = TTL + DRIFT;
     for (size_t i = 0; i < ATTEMPTS; i++) {
@@ -269,6 +285,7 @@ static void tick(struct model *m, struct state *s)
     for (size_t i = 0; i < NODES; i++) {
         struct node *n = &s->nodes[i];
         n->quarantine = n->quarantine > 0 ? n->quarantine - 1 : 0;
+        n->is_flushed = n->is_flushed && n->quarantine > 0;
         if (n->owner != 0 && --n->expires_in == 0) {
             forget(n);
         }
@@ -317,7 +334,7 @@ static void steps_of_set(struct model *m, const struct state *s, size_t i, size_
     const struct talk *t = &s->nodes[node].talks[i];
     struct state next = *s;
     if (t->set == ASKED || t->set == ASKED_IN_VAIN) {
-        run_set(&next, i, node);
+        run_set(m, &next, i, node);
         visit(m, &next, STEP_SET_RUNS, i, node);
     }
     if (t->set == SAID_YES || t->set == SAID_NO) {
@@ -339,7 +356,7 @@ static void steps_of_extend(struct model *m, const struct state *s, size_t i, si
     const struct talk *t = &s->nodes[node].talks[i];
     struct state next = *s;
     if (t->extend == ASKED || t->extend == ASKED_IN_VAIN) {
-        run_extend(&next, i, node);
+        run_extend(m, &next, i, node);
         visit(m, &next, STEP_EXTEND_RUNS, i, node);
     }
     bool is_reply = t->extend == SAID_YES || t->extend == SAID_NO || t->extend == SAID_MISSING;
@@ -384,10 +401,15 @@ static void steps_of_node(struct model *m, const struct state *s, size_t node)
         forget(&next.nodes[node]);
         visit(m, &next, STEP_EXPIRE, n->owner - 1U, node);
     }
-    if (s->restarts_left > 0) {
+    if (s->losses_left > 0) {
         next = *s;
         restart(&next, node);
         visit(m, &next, STEP_RESTART, 0, node);
+    }
+    if (s->losses_left > 0 && !m->options.never_flushes) {
+        next = *s;
+        flush(&next, node);
+        visit(m, &next, STEP_FLUSH, 0, node);
     }
 }
 
@@ -438,7 +460,7 @@ void model_run(const struct model_options *options, struct model_result *ret)
     m.terms.ttl_us = TTL;
     m.terms.drift_us = options->has_no_margin ? 0 : DRIFT;
     if (search_init(&m.search, sizeof(struct state), STATES_MAX)) {
-        const struct state first = {.restarts_left = 1};
+        const struct state first = {.losses_left = 1};
         visit(&m, &first, STEP_BEGIN, 0, 0);
     }
     for (size_t at = 0; at < m.search.count && !ret->is_violated && !m.search.is_too_big; at++) {

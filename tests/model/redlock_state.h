@@ -36,6 +36,7 @@ struct node {
     uint8_t owner;      /* attempt + 1; 0 = nobody */
     uint8_t expires_in; /* at the latest; a fast clock may do it DRIFT ticks earlier */
     uint8_t quarantine;
+    uint8_t is_flushed; /* and has gone on, a quarantine ago at most */
     struct talk talks[ATTEMPTS];
 };
 
@@ -58,7 +59,7 @@ struct attempt {
 /* All times are ticks from now, so the same situation later is the same state, and the search has
  * no end of time. */
 struct state {
-    uint8_t restarts_left;
+    uint8_t losses_left; /* of a node's memory: it restarts, or is flushed */
     struct attempt attempts[ATTEMPTS];
     struct node nodes[NODES];
 };

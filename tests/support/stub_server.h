@@ -2,7 +2,7 @@
  *
  * A small server that speaks enough of the Redis protocol to be a lock node, for commands that the
  * servers at hand don't have: SET … IFEQ, DELIFEQ, DELEX. Single-threaded, a child of the caller,
- * gone with it; redis_server_kill() ends it. It knows no scripts: EVALSHA and EVAL fail.
+ * gone with it; redis_server_kill() ends it. It knows no script but that of the canary (lock.N9).
  *
  * Besides: "STUB CALLS name" replies how often a command came, "STUB FAIL name text count" makes
  * the next `count` of them fail with the error `text`. */

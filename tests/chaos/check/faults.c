@@ -48,8 +48,7 @@ bool fault_is_about(const struct fault *f, const struct process *p)
 
 bool fault_is_beyond_locks(const struct run *r, int64_t t)
 {
-    static const char *const words[] = {"flush",      "evict", "redis_clock",
-                                        "host_clock", "wrong", "plant"};
+    static const char *const words[] = {"evict", "redis_clock", "host_clock", "wrong", "plant"};
     for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
         if (fault_in(r, words[i], t - 2 * r->c.ttl, t) != NULL) {
             return true;

@@ -144,7 +144,7 @@ static const struct planted planted[] = {
     /* K2 */
     {"two hold a lock", "K2/S12", HISTORY,
      "{'t':13004000000,'p':'s.3','op':'unlock','ph':'inv','key':'claimd:job:1','val':'bb1'}\n", ""},
-    {"two hold a lock after a FLUSHALL: counted", NULL, HISTORY,
+    {"two hold a lock after a FLUSHALL", "K2/S12", HISTORY,
      "{'t':13004000000,'p':'s.3','op':'unlock','ph':'inv','key':'claimd:job:1','val':'bb1'}\n", ""},
     {"two hold a lock after the host's clock was stepped: counted", NULL, HISTORY,
      "{'t':13004000000,'p':'s.3','op':'unlock','ph':'inv','key':'claimd:job:1','val':'bb1'}\n", ""},
@@ -320,7 +320,7 @@ static const struct {
     enum file file;
     const char *text;
 } more[] = {
-    {"two hold a lock after a FLUSHALL: counted", NEMESIS,
+    {"two hold a lock after a FLUSHALL", NEMESIS,
      "{'t':13003500000,'ph':'inv','x':'flushall','target':'r0'}\n"
      "{'t':13003600000,'ph':'ok','x':'flushall','target':'r0'}\n"},
     {"two hold a lock after the host's clock was stepped: counted", NEMESIS,

@@ -229,7 +229,7 @@ START_TEST(many_keys_take_one_command_per_node_and_key)
         ck_assert_int_eq(redlock_unlock(locks[i], NULL), 0);
     }
     for (size_t i = 0; i < 3; i++) {
-        until(strcmp(cli(i, "DBSIZE"), "0") == 0);
+        until(strcmp(cli(i, COUNT_LOCKS), "0") == 0);
         ck_assert_int_eq(calls_of(i, "set"), REDLOCK_KEYS_MAX);
     }
     ck_assert_int_eq(redlock_acquire_many(world.client, &request, keys, 0, locks, results),
@@ -296,7 +296,7 @@ START_TEST(K4_keys_are_exact_bytes)
     ck_assert_uint_eq(len, sizeof bytes - 1);
     ck_assert_int_eq(redlock_acquire(world.client, &request, &none, NULL), REDLOCK_HELD_BY_OTHER);
     ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
-    until(strcmp(cli(0, "DBSIZE"), "0") == 0);
+    until(strcmp(cli(0, COUNT_LOCKS), "0") == 0);
 }
 END_TEST
 

@@ -67,7 +67,7 @@ START_TEST(sixteen_threads_lock_and_unlock_their_keys_thousands_of_times)
     ck_assert_uint_eq(stats.results[REDLOCK_WON], (uint64_t)pairs * THREADS);
     ck_assert_uint_eq(stats.held, 0);
     for (size_t i = 0; i < 3; i++) {
-        until(strcmp(cli(i, "DBSIZE"), "0") == 0);
+        until(strcmp(cli(i, COUNT_LOCKS), "0") == 0);
     }
 }
 END_TEST

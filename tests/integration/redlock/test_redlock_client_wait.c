@@ -210,7 +210,8 @@ START_TEST(C8_nobody_waits_for_a_key_that_the_nodes_forbid)
     const struct redlock_request request = {.key = "other", .wait_ms = -1};
     given_client(3);
     for (size_t i = 0; i < 3; i++) {
-        ck_assert_str_eq(cli(i, "ACL", "SETUSER", "default", "resetkeys", "~job:*"), "OK");
+        ck_assert_str_eq(cli(i, "ACL", "SETUSER", "default", "resetkeys", "~job:*", "~redlock:*"),
+                         "OK");
     }
     ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, &report), REDLOCK_NO_QUORUM);
     size_t forbidden = 0;

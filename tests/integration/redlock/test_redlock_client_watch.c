@@ -337,7 +337,7 @@ START_TEST(W6_what_was_unlocked_while_it_was_being_renewed_is_renewed_no_more)
         ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
     }
     for (size_t i = 0; i < 3; i++) {
-        until(strcmp(cli(i, "DBSIZE"), "0") == 0);
+        until(strcmp(cli(i, COUNT_LOCKS), "0") == 0);
     }
     uint64_t before = extended();
     int64_t end_us = clock_boot_us() + 700 * US_PER_MS; /* two intervals of renewal */

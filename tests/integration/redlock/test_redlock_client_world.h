@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "cluster/servers.h"
 #include "redlock/redlock.h"
+#include "support/lock_node.h"
 
 #include <check.h>
 

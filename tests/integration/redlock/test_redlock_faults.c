@@ -185,7 +185,7 @@ START_TEST(A9_every_combination_of_answers_of_up_to_five_nodes_ends_in_its_verdi
     proxies_fault(0, n, NULL);
     world_flush(world.lock);
     for (size_t i = 0; i < n; i++) {
-        ck_assert_str_eq(cli(i, "DBSIZE"), "0");
+        ck_assert_str_eq(cli(i, COUNT_LOCKS), "0");
     }
     proxies_stop();
 }

@@ -199,7 +199,7 @@ START_TEST(C2_connections_that_are_reset_in_the_middle_come_back)
         }
         proxies_all_vote();
         for (size_t n = 0; n < 5; n++) { /* a node that had no release yet would say HELD */
-            run_until(strcmp(cli(n, "DBSIZE"), "0") == 0);
+            run_until(strcmp(cli(n, COUNT_LOCKS), "0") == 0);
         }
     }
     proxies_stop();

@@ -74,6 +74,7 @@ void world_start(size_t count, const char *extra_config)
                                                    .node_timeout_us = US_PER_S,
                                                    .drift_ppm = 10000,
                                                    .trust_fresh = true,
+                                                   .prefix = "claimd:job:",
                                                    .on_node = on_node,
                                                    .on_state = on_state};
 }
@@ -88,6 +89,9 @@ void world_open_voting(void)
 {
     world_open();
     run_until(redlock_async_voting(world.lock) == world.count);
+    for (size_t i = 0; i < world.count; i++) {
+        (void)cli(i, "CONFIG", "RESETSTAT"); /* world_calls() begins here */
+    }
 }
 
 struct redlock_async *world_other_client(void)

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "cluster/servers.h"
 #include "redlock/redlock_async.h"
+#include "support/lock_node.h"
 
 #include <check.h>
 #include <uv.h>

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLAIMD_TESTS_SUPPORT_LOCK_NODE_H
+#define CLAIMD_TESTS_SUPPORT_LOCK_NODE_H
+
+/* The words of a command that counts the keys of a lock node but for the canary (lock.N9). */
+#define COUNT_LOCKS                                                    \
+    "EVAL",                                                            \
+        "return #redis.call('KEYS', '*') - "                           \
+        "redis.call('EXISTS', 'redlock:canary', 'claimd:job:canary')", \
+        "0"
+
+#endif
