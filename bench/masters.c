@@ -181,7 +181,7 @@ static enum status count_keys(struct masters *m, const char *pattern, int64_t *r
 
 enum status masters_lock_keys(struct masters *m, int64_t *ret_count, struct err *err)
 {
-    return count_keys(m, "claimd:job:*", ret_count, err);
+    return count_keys(m, "claimd:job:[0-9]*", ret_count, err);
 }
 
 enum status masters_hint_keys(struct masters *m, int64_t *ret_count, struct err *err)

@@ -316,7 +316,7 @@ enum status cluster_count_locks(struct cluster *c, long *ret_count, struct err *
     long count = 0;
     for (size_t i = 0; i < CLUSTER_NODES; i++) {
         autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
-        static const char *const scan[] = {"--scan", "--pattern", "claimd:job:*", NULL};
+        static const char *const scan[] = {"--scan", "--pattern", "claimd:job:[0-9]*", NULL};
         enum status st = redis_server_ask(&c->redis[i], scan, &out, err);
         if (st != STATUS_OK) {
             return st;

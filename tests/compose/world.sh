@@ -65,5 +65,5 @@ export TEMPLATE="$tmp/acl"
 
 # locks_left CONTAINER: the lock keys of that node
 locks_left() {
-    docker exec "$1" redis-cli --user test --pass '' --no-auth-warning --scan --pattern 'claimd:job:*'
+    docker exec "$1" redis-cli --user test --pass '' --no-auth-warning --scan --pattern 'claimd:job:[0-9]*'
 }

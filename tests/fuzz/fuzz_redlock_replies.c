@@ -25,6 +25,7 @@ struct stub {
     uv_pipe_t pipe;
     struct stub *next; /* of those that are open */
     size_t node;
+    bool has_told_canary;
     struct buf unread;
 };
 
@@ -84,6 +85,17 @@ static void say_info(struct stub *s)
                        "connected_slaves:0\r\ncluster_enabled:0\r\n",
                        (input.flags & NATIVE) != 0 ? "8.6.0" : "7.0.0", s->node);
     int all = snprintf(reply, sizeof reply, "$%d\r\n%s\r\n", len, text);
+    say(s, reply, (size_t)all);
+}
+
+/* The value of lock.N9's key: in the answer to the first script, and behind each acquisition. */
+static void say_canary(struct stub *s, bool has_time)
+{
+    char value[64];
+    char reply[128];
+    int len = snprintf(value, sizeof value, "%040zu:1:x", s->node);
+    int all = snprintf(reply, sizeof reply, "*%d\r\n$%d\r\n%s\r\n%s", has_time ? 2 : 1, len, value,
+                       has_time ? "$7\r\n1000000\r\n" : "");
     say(s, reply, (size_t)all);
 }
 
@@ -179,6 +191,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *bytes)
 {
     struct stub *s = stream->data;
     bool is_asked = false;
+    bool wants_canary = false;
     char word[16] = "";
     if (count < 0 || buf_append(&s->unread, bytes->base, (size_t)count, NULL) != STATUS_OK) {
         stub_close(s);
@@ -187,12 +200,20 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *bytes)
     while (take_command(&s->unread, word, sizeof word)) {
         if ((input.flags & BAD_GREETING) == 0 && is_greeting(word)) {
             say_to_greeting(s, word);
+        } else if ((input.flags & BAD_GREETING) == 0 && !s->has_told_canary &&
+                   strcmp(word, "EVALSHA") == 0) {
+            s->has_told_canary = true;
+            say_canary(s, true);
+        } else if (strcmp(word, "MGET") == 0) {
+            wants_canary = true;
         } else {
             is_asked = true;
         }
     }
     if (is_asked && !say_next(s)) {
         stub_close(s);
+    } else if (wants_canary) {
+        say_canary(s, false);
     }
 }
 

@@ -419,7 +419,7 @@ void fleet_wait_finished(struct fleet *f, int64_t count, const char *state, int6
 
 int64_t fleet_lock_keys(struct fleet *f)
 {
-    static const char *const scan[] = {"--scan", "--pattern", "claimd:job:*", NULL};
+    static const char *const scan[] = {"--scan", "--pattern", "claimd:job:[0-9]*", NULL};
     int64_t keys = 0;
     for (size_t i = 0; i < f->options.masters; i++) {
         autobuf struct buf out = BUF_INIT(OUTPUT_MAX);

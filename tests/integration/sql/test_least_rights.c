@@ -259,8 +259,9 @@ static int64_t refused_pops(size_t master)
 
 static bool no_lock_is_left(void)
 {
-    return redis_is_empty(0, "KEYS claimd:job:*") && redis_is_empty(1, "KEYS claimd:job:*") &&
-           redis_is_empty(2, "KEYS claimd:job:*");
+    return redis_is_empty(0, "KEYS claimd:job:[0-9]*") &&
+           redis_is_empty(1, "KEYS claimd:job:[0-9]*") &&
+           redis_is_empty(2, "KEYS claimd:job:[0-9]*");
 }
 
 /* ---- what must work ---- */
