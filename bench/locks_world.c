@@ -142,7 +142,7 @@ enum status locks_threads(const struct locks_world *w, int64_t seconds, size_t t
 {
     struct crowd crowd = {0};
     static struct member members[THREADS_MAX];
-    if (cli_open(&w->cli, &crowd.client) != CLI_OK) {
+    if (cli_open(&w->cli, NULL, &crowd.client) != CLI_OK) {
         return err_fail(err, STATUS_UNAVAILABLE, "no client");
     }
     int64_t began_us = clock_boot_us();

@@ -7,15 +7,37 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #define NS_PER_S INT64_C(1000000000)
 
 /* ---- who calls ---- */
 
+/* A child in a PID namespace of its own may have its parent's pid. */
 bool client_is_forked(const struct redlock *c)
 {
-    return c->pid != getpid();
+    return c->fork_mark != NULL ? *c->fork_mark == 0 : c->pid != getpid();
+}
+
+static void mark_process(struct redlock *c)
+{
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    c->pid = getpid();
+    if (page != MAP_FAILED && madvise(page, size, MADV_WIPEONFORK) == 0) {
+        c->fork_mark = page;
+        *c->fork_mark = 1;
+    } else if (page != MAP_FAILED) {
+        (void)munmap(page, size);
+    }
+}
+
+static void unmark_process(struct redlock *c)
+{
+    if (c->fork_mark != NULL) {
+        (void)munmap(c->fork_mark, (size_t)sysconf(_SC_PAGESIZE));
+    }
 }
 
 bool client_is_thread(const struct redlock *c)
@@ -38,6 +60,7 @@ void client_unref(struct redlock *c)
         (void)pthread_cond_destroy(&c->quiet);
         (void)pthread_mutex_destroy(&c->mutex);
     }
+    unmark_process(c);
     free(c);
 }
 
@@ -276,7 +299,7 @@ static enum status client_new(const struct redlock_options *o, struct redlock **
         return err_fail(err, STATUS_NOMEM, "redlock: no memory for a client");
     }
     c->refs = 1;
-    c->pid = getpid();
+    mark_process(c);
     c->settings = settings;
     c->mailbox.end = &c->mailbox.first;
     c->changed_end = &c->changed;
@@ -303,7 +326,7 @@ static struct timespec monotonic_after(int64_t us)
     return t;
 }
 
-/* Until each node was heard of once, or one says that it will never do (lock.C8). */
+/* Until each node was heard of once, or one too many says that it will never do (lock.C8). */
 static int wait_for_nodes(struct redlock *c, struct redlock_error *ret_error)
 {
     const struct timespec until = monotonic_after(c->settings.open_timeout_us);
@@ -312,11 +335,13 @@ static int wait_for_nodes(struct redlock *c, struct redlock_error *ret_error)
     size_t heard = 0;
     (void)pthread_mutex_lock(&c->mutex);
     while (r == 0 && code == 0 && heard < c->settings.node_count) {
+        size_t refused = 0;
         heard = 0;
         for (size_t i = 0; i < c->settings.node_count && code == 0; i++) {
             const struct node_news *news = &c->news[i];
             heard += news->is_any;
-            if (news->is_any && news->event == REDLOCK_NODE_REFUSED) {
+            refused += news->is_any && news->event == REDLOCK_NODE_REFUSED;
+            if (refused > c->settings.refused_max) {
                 code = -EINVAL;
                 (void)snprintf(ret_error->message, sizeof ret_error->message, "redlock: %.*s",
                                REDLOCK_MESSAGE_SIZE - 16, news->why);

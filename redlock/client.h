@@ -66,12 +66,14 @@ struct settings { /* checked options, in microseconds */
     int64_t open_timeout_us;
     int retries;
     size_t node_count;
+    size_t refused_max; /* so many unsuitable nodes are no reason not to open */
     redlock_node_cb *on_node;
     void *ctx;
 };
 
 struct redlock {
     atomic_int refs; /* the opener's, each handle's, owner's and cancel's */
+    char *fork_mark; /* a page that a forked child sees as zeros; NULL = the pid tells */
     pid_t pid;
     pthread_t thread;
     pthread_t thread_self; /* its own pthread_self(), set before anybody may ask */

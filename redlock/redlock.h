@@ -128,13 +128,14 @@ struct redlock_options {
     int64_t node_timeout_ms; /* τ; 0 = T/100, at least 10 and at most 100 (lock.A5) */
     int64_t min_validity_ms; /* must be left for a lock to count as won; 0 = T/2 (lock.A7) */
     int drift_ppm;           /* how much the rates of two clocks may differ: 10000 = 1 % */
-    int retries;             /* further tries of a call that does not wait; 0 = none (lock.A14) */
+    int retries; /* of a call that does not wait, after SPLIT, NO_QUORUM, EXPIRED (lock.A14) */
     int64_t retry_base_ms;   /* a pause between tries is random, below this bound, which doubles */
     int64_t retry_cap_ms;    /* up to this */
     int64_t open_timeout_ms; /* how long redlock_open() waits for the nodes' first answers */
     /* Nodes that were started a moment ago may vote: for tests and for a cluster's first start
      * only. */
     bool trust_fresh;
+    bool majority_opens;     /* enough nodes are suitable: the others are told by on_node alone */
     bool allow_unsafe;       /* accepts replicas, cluster nodes, evicting nodes (lock.N3, N5) */
     bool no_wakeups;         /* neither publishes releases nor listens for them */
     const char *wake_prefix; /* of the channels and of one marker key per node; NULL = "redlock:" */
@@ -165,9 +166,9 @@ static inline struct redlock_options redlock_options_init()
 
 /* Connects, and waits (≤ open_timeout_ms) until each node has answered or failed once. −EINVAL
  * names the option or the node: a value out of bounds, a URL that can't be read, a duplicate node,
- * a wrong password, a port that is not Redis, a replica, a cluster node, a node that evicts. −EIO:
- * no thread or loop. −ENOMEM. Nodes that are merely down are no error: they are retried for
- * ever. */
+ * a wrong password, a port that is not Redis, a replica, a cluster node, a node that evicts; with
+ * majority_opens, of one node too many. −EIO: no thread or loop. −ENOMEM. Nodes that are merely
+ * down are no error: they are retried for ever. */
 int redlock_open(const struct redlock_options *options, struct redlock **ret_client,
                  struct redlock_error *ret_error);
 
@@ -188,10 +189,10 @@ struct redlock_cancel; /* to cancel from another thread */
 typedef void redlock_state_cb(void *ctx, struct redlock_lock *lock, enum redlock_state state);
 
 struct redlock_request {
-    const char *key;     /* exact bytes; the Redis key's name */
-    size_t key_len;      /* 0 = strlen(key) */
-    int64_t ttl_ms;      /* 0 = the client's */
-    int64_t wait_ms;     /* 0 = one try and the client's retries; −1 = as long as it takes */
+    const char *key; /* exact bytes; the Redis key's name */
+    size_t key_len;  /* 0 = strlen(key) */
+    int64_t ttl_ms;  /* 0 = the client's */
+    int64_t wait_ms; /* 0 = give up at once where another holds it; −1 = as long as it takes */
     int64_t max_hold_ms; /* the lease ends then at the latest (lock.E9); 0 = no bound */
     bool no_watchdog;    /* nobody extends it but redlock_extend() */
     bool wants_fence;    /* redlock_fence(): two more round trips; without a fence, no lock */

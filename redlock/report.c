@@ -43,13 +43,23 @@ static enum redlock_vote vote_of(const struct redlock_batch *batch, size_t node)
 
 static void append(struct redlock_report *report, const char *format, ...) PRINTF_LIKE(2, 3);
 
+/* What has no room ends with the last whole word and "...". */
 static void append(struct redlock_report *report, const char *format, ...)
 {
+    static const char end[] = " ...";
     size_t len = strlen(report->message);
+    size_t room = sizeof report->message - len;
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(report->message + len, sizeof report->message - len, format, args);
+    int n = vsnprintf(report->message + len, room, format, args);
     va_end(args);
+    if (n >= 0 && (size_t)n >= room) {
+        report->message[sizeof report->message - sizeof end] = '\0';
+        char *cut = strrchr(report->message, ' ');
+        if (cut != NULL) {
+            memcpy(cut, end, sizeof end);
+        }
+    }
 }
 
 static void tell_failures(const struct redlock *c, struct redlock_report *report)

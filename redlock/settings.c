@@ -95,6 +95,9 @@ enum status settings_read(const struct redlock_options *options, struct settings
 {
     struct settings s = {
         .node_count = options->node_count, .on_node = options->on_node, .ctx = options->ctx};
+    if (options->majority_opens && options->node_count > 0) {
+        s.refused_max = (options->node_count - 1) / 2;
+    }
     if (options->nodes == NULL || options->node_count < 1 ||
         options->node_count > REDLOCK_NODES_MAX) {
         return err_fail(err, STATUS_INVALID, "redlock: %zu nodes, allowed are 1 to %d",

@@ -167,9 +167,14 @@ static void pause_before_retry(struct redlock_wait *w, const struct key *k, int6
     line_pauses(w);
 }
 
-static bool is_last_try(const struct redlock_wait *w, int64_t now_us)
+/* `k`: as above. Who does not wait tries again where another try may end otherwise, not where one
+ * other holds the key. */
+static bool is_last_try(const struct redlock_wait *w, const struct key *k, int64_t now_us)
 {
     if (w->result == REDLOCK_INVALID || w->result == REDLOCK_CANCELLED) {
+        return true;
+    }
+    if (!is_waiting(w) && w->result == REDLOCK_HELD_BY_OTHER && k != NULL && !k->is_contended) {
         return true;
     }
     return is_waiting(w) ? now_us >= w->options.deadline_us : w->tries > w->options.retries;
@@ -220,7 +225,7 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
     }
     int64_t now_us = clock_boot_us();
     bool is_hopeless = votes_are_forbidden(batch, (size_t)(k - batch->keys));
-    if (is_hopeless || is_last_try(w, now_us)) {
+    if (is_hopeless || is_last_try(w, k, now_us)) {
         unlink_wait(w);
         report(w);
         return;
@@ -246,7 +251,7 @@ static void try_again(struct redlock_wait *w)
     w->tries++; /* no memory, no randomness: it counts, so that it ends */
     w->result = REDLOCK_NO_QUORUM;
     int64_t now_us = clock_boot_us();
-    if (is_last_try(w, now_us)) {
+    if (is_last_try(w, NULL, now_us)) {
         end_soon(w, w->result);
         return;
     }

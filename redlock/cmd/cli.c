@@ -257,7 +257,7 @@ void cli_release(struct cli *cli)
     free(TAKE(cli->list));
 }
 
-int cli_open(const struct cli *cli, struct redlock **ret_client)
+int cli_open(const struct cli *cli, redlock_node_cb *on_node, struct redlock **ret_client)
 {
     struct redlock_options options = REDLOCK_OPTIONS_INIT;
     struct redlock_error error;
@@ -268,6 +268,8 @@ int cli_open(const struct cli *cli, struct redlock **ret_client)
     options.ttl_max_ms = cli->ttl_max_ms;
     options.node_timeout_ms = cli->node_timeout_ms;
     options.trust_fresh = cli->trust_fresh;
+    options.majority_opens = true;
+    options.on_node = on_node;
     int r = redlock_open(&options, ret_client, &error);
     if (r == 0) {
         return CLI_OK;

@@ -98,7 +98,8 @@ int cli_take_number(const char *option, const char *value, int64_t min, int64_t 
                     int64_t *ret_number);
 /* After the options: reads the list of nodes and the password. */
 int cli_ready(struct cli *cli);
-int cli_open(const struct cli *cli, struct redlock **ret_client);
+/* `on_node` may be NULL. A majority of suitable nodes is enough. */
+int cli_open(const struct cli *cli, redlock_node_cb *on_node, struct redlock **ret_client);
 void cli_release(struct cli *cli);
 
 /* "redlock: …" on stderr, by one write(2). */

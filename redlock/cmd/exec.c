@@ -33,6 +33,7 @@ struct exec {
     int64_t kill_after_ms; /* −1 = by the ttl */
     int64_t conflict_code;
     bool warns_only;
+    bool is_quiet;
     bool wants_fence;
 
     sigset_t old_mask;
@@ -61,6 +62,7 @@ static const struct option long_options[] = {
     {"on-lost", required_argument, NULL, OPT_ON_LOST},
     {"kill-after", required_argument, NULL, OPT_KILL_AFTER},
     {"fence", no_argument, NULL, OPT_FENCE},
+    {"quiet", no_argument, NULL, 'q'},
     {"conflict-exit-code", required_argument, NULL, 'E'},
     {NULL, 0, NULL, 0}};
 
@@ -92,6 +94,9 @@ static int take_option(struct exec *x, int code, const char *value)
         return cli_take_duration("kill-after", value, 0, REDLOCK_TTL_MAX_MS, &x->kill_after_ms);
     case OPT_FENCE:
         x->wants_fence = true;
+        return CLI_OK;
+    case 'q':
+        x->is_quiet = true;
         return CLI_OK;
     case 'E':
         return cli_take_number("conflict-exit-code", value, 0, 255, &x->conflict_code);
@@ -141,7 +146,7 @@ static int read_options(struct exec *x, int argc, char **argv)
     int code = 0;
     opterr = 0;
     x->argv = argv + argc;
-    while ((code = getopt_long(argc, argv, "-hvE:", long_options, NULL)) != -1) {
+    while ((code = getopt_long(argc, argv, "-hqvE:", long_options, NULL)) != -1) {
         if (code == 'h') {
             cli_help("exec");
             return cli_flush();
@@ -178,6 +183,14 @@ static int64_t margin_ms(int64_t ttl_ms)
     return ms < MARGIN_MIN_MS ? MARGIN_MIN_MS : ms > MARGIN_MAX_MS ? MARGIN_MAX_MS : ms;
 }
 
+/* What the exit code says as well. */
+static void say(const struct exec *x, const char *text)
+{
+    if (!x->is_quiet) {
+        cli_tell("%s: %s", x->key, text);
+    }
+}
+
 static void verbosely(const struct exec *x, const char *text)
 {
     if (x->cli.is_verbose) {
@@ -191,8 +204,8 @@ static void tell_state(struct exec *x, int64_t validity_ms)
     if (validity_ms == 0 && !x->is_lost_told) {
         x->is_lost_told = true;
         if (!x->group.is_over) {
-            cli_tell("%s: the lock is lost%s", x->key,
-                     x->warns_only ? ", the command goes on without it" : "");
+            say(x, x->warns_only ? "the lock is lost, the command goes on without it"
+                                 : "the lock is lost");
         }
     } else if (validity_ms > 0 && is_suspect != x->is_suspect_told) {
         x->is_suspect_told = is_suspect;
@@ -218,8 +231,8 @@ static int64_t enforce(struct exec *x)
         x->was_termed = true;
         /* A lease that is confirmed comes so near to its end for one reason only. */
         bool is_over = x->max_hold_ms > 0 && redlock_state(x->lock) == REDLOCK_STATE_HELD;
-        cli_tell("%s: %s: ending the command", x->key,
-                 is_over ? "--max-hold is over" : "the lock can't be kept");
+        say(x, is_over ? "--max-hold is over: ending the command"
+                       : "the lock can't be kept: ending the command");
         group_signal(&x->group, SIGTERM);
         group_signal(&x->group, SIGCONT); /* a stopped one is to hear it, too */
     }
@@ -356,11 +369,15 @@ static int not_won(const struct exec *x, const struct lock_wait *h)
     if (h->signal_number != 0) {
         return CLI_SIGNAL + h->signal_number;
     }
-    cli_tell("%s: %s", x->key, h->report.message);
-    if (result == REDLOCK_NO_QUORUM || result == REDLOCK_EXPIRED) {
-        return CLI_NO_QUORUM;
+    bool is_failure =
+        result == REDLOCK_NO_QUORUM || result == REDLOCK_EXPIRED || result == REDLOCK_INVALID;
+    if (is_failure || x->conflict_code != 0) { /* -E 0: that another runs it is no news */
+        say(x, h->report.message);
     }
-    return result == REDLOCK_INVALID ? CLI_USAGE : (int)x->conflict_code;
+    if (result == REDLOCK_INVALID) {
+        return CLI_USAGE;
+    }
+    return is_failure ? CLI_NO_QUORUM : (int)x->conflict_code;
 }
 
 /* For the command to pass to whatever compares it. */
@@ -417,6 +434,16 @@ static int under_lock(struct exec *x)
     return code;
 }
 
+/* An unsuitable node, although the others are enough. From the client's thread. */
+static void on_node(void *ctx, size_t node, enum redlock_node_event event, const char *why)
+{
+    (void)ctx;
+    (void)node;
+    if (event == REDLOCK_NODE_REFUSED) {
+        cli_tell("%s", why);
+    }
+}
+
 static int run(struct exec *x)
 {
     int code = signals_open(x);
@@ -431,7 +458,7 @@ static int run(struct exec *x)
         cli_tell("can't start the guard: %s", strerrordesc_np(-r));
         return CLI_SYSTEM;
     }
-    code = cli_open(&x->cli, &x->client);
+    code = cli_open(&x->cli, x->is_quiet ? NULL : on_node, &x->client);
     if (code == CLI_OK) {
         code = under_lock(x);
     }

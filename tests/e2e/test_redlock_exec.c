@@ -41,6 +41,10 @@ START_TEST(a_lock_that_another_holds_is_refused_at_once_and_won_after_its_releas
     ck_assert_int_eq(redlock(EXEC, "--", "true"), 75);
     ck_assert(world_said("held by another"));
     ck_assert_int_eq(redlock(EXEC, "-E", "3", "--", "true"), 3);
+    ck_assert_int_eq(redlock(EXEC, "-E", "0", "--", "true"), 0); /* cron mails what is said */
+    ck_assert_uint_eq(world.out.len, 0);
+    ck_assert_int_eq(redlock(EXEC, "--quiet", "--", "true"), 75);
+    ck_assert_uint_eq(world.out.len, 0);
     ck_assert_int_eq(redlock(EXEC, "--wait", "100ms", "--", "true"), 75);
     pid_t waiter = start("waiter.log", EXEC, "--wait", "10s", "--", "sh", "-c", "echo >$DIR/won");
     ck_assert_int_eq(kill(command, SIGKILL), 0);

@@ -196,6 +196,34 @@ START_TEST(C8_a_node_that_can_never_vote_is_refused_by_its_name)
 }
 END_TEST
 
+static size_t refusals;
+
+static void count_refusals(void *ctx, size_t node, enum redlock_node_event event, const char *why)
+{
+    (void)ctx;
+    (void)node;
+    refusals += event == REDLOCK_NODE_REFUSED && strstr(why, "evicts locks") != NULL;
+}
+
+START_TEST(C8_a_majority_of_suitable_nodes_may_be_enough)
+{
+    struct redlock *client = NULL;
+    struct redlock_error error;
+    given_nodes(3, NULL);
+    world.options.majority_opens = true;
+    world.options.on_node = count_refusals;
+    (void)cli(0, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru");
+    (void)cli(0, "CONFIG", "SET", "maxmemory", "100mb");
+    world.client = client_of_world();
+    until(refusals >= 1); /* it is told all the same */
+    ck_assert_int_eq(redlock_unlock(given_lock("job:1"), NULL), 0);
+    (void)cli(1, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru");
+    (void)cli(1, "CONFIG", "SET", "maxmemory", "100mb");
+    ck_assert_int_eq(redlock_open(&world.options, &client, &error), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(error.message, "allkeys-lru evicts locks"));
+}
+END_TEST
+
 START_TEST(N3_a_replica_may_be_allowed)
 {
     given_nodes(1, "replicaof 127.0.0.1 1\nreplica-read-only no");
@@ -384,6 +412,7 @@ static void add_tests(TCase *t)
     tcase_add_test(t, A16_a_request_out_of_bounds_is_invalid);
     tcase_add_loop_test(t, C8_a_node_that_can_never_vote_is_refused_by_its_name, 0,
                         ARRAY_COUNT(bad_nodes));
+    tcase_add_test(t, C8_a_majority_of_suitable_nodes_may_be_enough);
     tcase_add_test(t, N3_a_replica_may_be_allowed);
     tcase_add_test(t, C8_a_port_that_is_not_redis_is_refused);
     tcase_add_test(t, A5_a_node_that_says_nothing_holds_nobody_up);

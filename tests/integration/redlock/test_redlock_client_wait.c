@@ -84,6 +84,7 @@ START_TEST(A6_a_waiter_gives_up_at_its_deadline)
 }
 END_TEST
 
+/* Two others at once, as in a split: none of them may have it. */
 START_TEST(A14_a_call_that_does_not_wait_tries_again_as_often_as_the_client_says)
 {
     given_nodes(3, NULL);
@@ -91,13 +92,30 @@ START_TEST(A14_a_call_that_does_not_wait_tries_again_as_often_as_the_client_says
     world.options.retry_base_ms = 1;
     world.options.retry_cap_ms = 4;
     world.client = client_of_world();
+    struct redlock_lock *none = NULL;
+    struct redlock_report report;
+    const struct redlock_request request = {.key = "job:1"};
+    for (size_t i = 0; i < 3; i++) {
+        (void)cli(i, "SET", "job:1", i == 0 ? "one" : i == 1 ? "two" : "three");
+    }
+    ck_assert_int_ne(redlock_acquire(world.client, &request, &none, &report), REDLOCK_WON);
+    ck_assert_int_eq(report.tries, 3);
+}
+END_TEST
+
+START_TEST(A14_a_key_that_one_other_holds_is_given_up_after_one_round)
+{
+    given_nodes(3, NULL);
+    world.options.retries = 5;
+    world.client = client_of_world();
     struct redlock_lock *lock = given_lock("job:1");
     struct redlock_lock *none = NULL;
     struct redlock_report report;
     const struct redlock_request request = {.key = "job:1"};
+    until(nodes_with("job:1") == 3);
     ck_assert_int_eq(redlock_acquire(world.client, &request, &none, &report),
                      REDLOCK_HELD_BY_OTHER);
-    ck_assert_int_eq(report.tries, 3);
+    ck_assert_int_eq(report.tries, 1);
     ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
 }
 END_TEST
@@ -230,6 +248,7 @@ static void add_tests(TCase *t)
     tcase_add_test(t, a_waiter_gets_the_lock_when_it_is_released);
     tcase_add_test(t, A6_a_waiter_gives_up_at_its_deadline);
     tcase_add_test(t, A14_a_call_that_does_not_wait_tries_again_as_often_as_the_client_says);
+    tcase_add_test(t, A14_a_key_that_one_other_holds_is_given_up_after_one_round);
     tcase_add_test(t, A15_firing_a_cancel_ends_each_call_that_waits_with_it);
     tcase_add_test(t, A15_a_cancel_that_was_fired_before_cancels_at_once_and_sends_nothing);
     tcase_add_test(t, R5_a_cancel_does_not_touch_a_lock_that_was_won_with_it);
