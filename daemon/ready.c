@@ -11,7 +11,7 @@ bool ready_is_time(const struct config *c, const struct redlock_async *lock, int
     for (size_t i = 0; i < c->lock.node_count; i++) {
         struct redlock_node_info node;
         redlock_async_node(lock, i, &node);
-        is_known = is_known && (node.is_up || node.why[0] != '\0');
+        is_known = is_known && (node.may_vote || node.why[0] != '\0');
     }
     return is_known || clock_boot_us() - since_us >= 2 * c->lock.node_timeout_us;
 }

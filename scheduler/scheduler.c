@@ -314,7 +314,8 @@ static void on_ready_due(uv_timer_t *timer)
 {
     struct scheduler *s = timer->data;
     struct ready_servers servers;
-    if (!ready_is_time(s->config, s->lock, s->ready_since_us)) {
+    if (!ready_is_time(s->config, s->lock, s->ready_since_us) ||
+        !ready_is_time(s->config, lead_lock(s->lead), s->ready_since_us)) {
         return;
     }
     (void)uv_timer_stop(timer);

@@ -12,7 +12,8 @@ static void ask_as_another(struct redlock *other, const char *when)
     struct redlock_lock *lock = NULL;
     enum redlock_result result = redlock_try(other, key, 0, &lock);
     printf("another host, %s: %s\n", when, redlock_result_text(result));
-    (void)redlock_unlock(lock, NULL);
+    struct redlock_released released; /* so that the nodes have it before the next try */
+    (void)redlock_unlock(lock, &released);
 }
 
 static void check_balance(struct redlock *client, struct redlock_owner *owner)

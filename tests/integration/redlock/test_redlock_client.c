@@ -170,13 +170,10 @@ START_TEST(A6_a_try_without_its_nodes_ends_after_one_node_timeout)
     ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, &report), REDLOCK_NO_QUORUM);
     ck_assert_int_lt(clock_boot_us() - start_us, 5 * US_PER_S);
     ck_assert_ptr_null(lock);
-    for (size_t i = 0; i < 3; i++) {
-        char folder[SERVER_PATH_MAX]; /* the message may be too short for three whole paths */
-        (void)snprintf(folder, sizeof folder, "%.*s",
-                       (int)(strrchr(world.servers[i].path, '/') - world.servers[i].path),
-                       world.servers[i].path);
-        ck_assert_msg(strstr(report.message, folder) != NULL, "%s", report.message);
-    }
+    ck_assert_msg(strstr(report.message, world.servers[0].path) != NULL, "%s", report.message);
+    bool is_whole = strstr(report.message, world.servers[2].path) != NULL;
+    size_t len = strlen(report.message); /* three long paths have no room: whole words, then this */
+    ck_assert_msg(is_whole || strcmp(report.message + len - 4, " ...") == 0, "%s", report.message);
     signal_nodes(0, 3, SIGCONT);
 }
 END_TEST
