@@ -161,9 +161,8 @@ static int64_t overtakes_of_a_round(int limit)
     return most;
 }
 
-/* The bound of docs/guide/limits.md, in one of three rounds: a worker that gets no CPU for a while
- * is overtaken by all that the others do meanwhile. By chance it would be most of them each time.
- */
+/* The bound of docs/guide/limits.md, in one of three rounds: a worker without CPU is overtaken by
+ * all that the others do meanwhile. By chance it would be most of the jobs each time. */
 static void assert_order(int limit)
 {
     int64_t most = INT64_MAX;
