@@ -23,6 +23,7 @@
 #define TTL_TEXT_SIZE 24
 #define CANARY_SIZE 96 /* of its value */
 #define CANARY_WORD "canary"
+#define CANARY_WORD_LEN (sizeof CANARY_WORD - 1)
 
 enum key_stage { KEY_ACQUIRING, KEY_HELD, KEY_RELEASING, KEY_GONE };
 

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Numbers that rise with every grant of a key, for resources that can refuse a lower one. Each node
- * keeps a counter "key:fence", without expiry. A holder reads them from a quorum, takes the highest
- * + 1, and stores it by a script that does so only where its own token is in the key and a lower
- * number in the counter. The number is valid when a quorum has stored it; a node that knew a number
- * as high or higher did not, and makes the holder take a higher one.
+ * keeps a counter per key, "<prefix>fence:KEY", for 90 days after its last grant. A holder reads
+ * those of its keys from a quorum, takes the highest of all + 1, and stores it by a script that
+ * does so only where its own token is in the key and a lower number in the counter. The number is
+ * valid when a quorum has stored it, for each of the keys; a node that knew a number as high or
+ * higher did not, and makes the holder take a higher one. Several keys under one lock get one
+ * number, which is higher than any that one of them had.
  *
- * Why it rises: of two holders A, then B, each stored its number on a quorum, so on some node in
- * common. There A's token was in the key before B's, and tokens don't come back (but for lock.E6,
- * while A has its quorum, hence before B). So when B stored, A's number was there, and the script
- * took B's only because it was higher. A that stores so late that B came first has no lease any
- * more, and gets no number. What was read in the first round only makes a good start.
+ * Why it rises: of two holders of a key, A, then B, each stored its number on a quorum, so on some
+ * node in common. There A's token was in the key before B's, and tokens don't come back (but for
+ * lock.E6, while A has its quorum, hence before B). So when B stored, A's number was there, and the
+ * script took B's only because it was higher. A that stores so late that B came first has no lease
+ * any more, and gets no number. What was read in the first round only makes a good start.
  *
  * What breaks it: nodes that forget. Let A have stored on s nodes, and B have an answer (of reading
  * or storing) from r: when s + r − N of them forget in between, B's number may be as low as A's.
  * So with all nodes up any minority may forget; with as many down as may be, none may. After a
- * majority forgot nothing is known. Use masters that don't: appendonly yes, appendfsync always.
- *
- * A counter is a key like any other: "job:fence" can't be locked once "job" has been fenced. */
+ * majority forgot nothing is known. Use masters that don't: appendonly yes, appendfsync always. */
 #include "base/clock.h"
 #include "base/parse.h"
 #include "redlock/core.h"
@@ -30,36 +30,40 @@
 
 #define ROUNDS_MAX 5 /* of storing; each but the first because another holder's number came up */
 #define NUMBER_MAX (INT64_C(1) << 53) /* Lua counts in doubles */
-#define SUFFIX ":fence"
-#define SUFFIX_LEN (sizeof SUFFIX - 1)
+#define WORD "fence:"
+#define WORD_LEN (sizeof WORD - 1)
+#define LIFE_MS "7776000000" /* 90 days */
 #define NUMBER_SIZE 24
-#define COMMAND_BYTES_MAX (REDLOCK_KEY_LEN_MAX + 64)
-
-enum { ANSWER_NOT_OURS = -1, ANSWER_NONE = -2 };
+#define NOT_OURS (-1) /* instead of the counter's former number */
 
 struct fence_part { /* the context of one node's request */
     struct fence *fence;
     size_t node;
     size_t round;
-    int64_t answer; /* the node's number before, or one of the above */
+};
+
+struct fence_key {
+    const char *counter; /* its name */
+    size_t counter_len;
+    size_t stored; /* nodes in this round */
+    size_t beaten;
 };
 
 struct fence {
     struct fence *next_soon;
     struct redlock_batch *batch; /* referred to */
-    size_t index;
+    size_t first;                /* of its keys */
+    size_t count;
     redlock_async_fenced_cb *done; /* NULL once called */
     void *ctx;
     size_t refs;  /* requests under way, and the list of those to be told soon */
     size_t round; /* 0 = reading */
     int64_t number;
     int64_t highest;
-    size_t good; /* nodes in this round: read, or stored */
-    size_t beaten;
+    size_t read; /* nodes with a vote that were read */
     size_t open;
-    char counter[REDLOCK_KEY_LEN_MAX + SUFFIX_LEN];
-    size_t counter_len;
     struct fence_part parts[1 + ROUNDS_MAX][REDLOCK_NODES_MAX];
+    struct fence_key keys[]; /* and the counters' names behind them */
 };
 
 static void fence_unref(struct fence *f)
@@ -71,11 +75,19 @@ static void fence_unref(struct fence *f)
     }
 }
 
+static const struct key *key_at(const struct fence *f, size_t index)
+{
+    return &f->batch->keys[f->first + index];
+}
+
 static void end(struct fence *f, int64_t number)
 {
-    const struct key *k = &f->batch->keys[f->index];
-    bool is_held = k->stage == KEY_HELD && k->lease.state != REDLOCK_STATE_LOST &&
-                   clock_boot_us() < k->lease.deadline_us;
+    bool is_held = true;
+    for (size_t i = 0; i < f->count; i++) {
+        const struct key *k = key_at(f, i);
+        is_held = is_held && k->stage == KEY_HELD && k->lease.state != REDLOCK_STATE_LOST &&
+                  clock_boot_us() < k->lease.deadline_us;
+    }
     redlock_async_fenced_cb *done = TAKE(f->done);
     done(f->ctx, is_held ? (uint64_t)number : 0);
 }
@@ -84,31 +96,64 @@ static void end(struct fence *f, int64_t number)
 
 static void on_done(void *ctx, enum status st);
 
-static void on_stored(void *ctx, size_t index, const struct redis_value *v)
+static bool is_present(const struct fence_part *part)
 {
-    struct fence_part *part = ctx;
-    (void)index;
-    if (v->type == REDIS_INTEGER && v->integer >= ANSWER_NOT_OURS) {
-        part->answer = v->integer;
+    return part->fence->done != NULL && part->round == part->fence->round;
+}
+
+static void take_stored(struct fence *f, size_t index, int64_t before)
+{
+    struct fence_key *k = &f->keys[index];
+    if (before < 0) {
+        return;
+    }
+    if (before < f->number) {
+        k->stored++;
+    } else {
+        k->beaten++;
+        f->highest = before > f->highest ? before : f->highest;
     }
 }
 
+static void on_stored(void *ctx, size_t index, const struct redis_value *v)
+{
+    struct fence_part *part = ctx;
+    struct fence *f = part->fence;
+    (void)index;
+    for (size_t i = 0;
+         is_present(part) && v->type == REDIS_ARRAY && v->len == f->count && i < f->count; i++) {
+        const struct redis_value *before = v->items[i];
+        take_stored(f, i, before->type == REDIS_INTEGER ? before->integer : NOT_OURS);
+    }
+}
+
+/* What a node says that has no vote counts towards the highest, not towards the quorum: it may have
+ * forgotten. */
 static void on_read(void *ctx, size_t index, const struct redis_value *v)
 {
     struct fence_part *part = ctx;
-    int64_t number = 0; /* nothing there */
+    struct fence *f = part->fence;
     (void)index;
-    if (v->type == REDIS_NIL ||
-        (v->type == REDIS_STRING &&
-         parse_i64(v->text, v->len, 0, NUMBER_MAX, &number, NULL) == STATUS_OK)) {
-        part->answer = number;
+    if (!is_present(part) || v->type != REDIS_ARRAY || v->len != f->count) {
+        return;
     }
+    bool is_readable = true;
+    for (size_t i = 0; i < f->count; i++) {
+        const struct redis_value *item = v->items[i];
+        int64_t number = 0; /* nothing there */
+        is_readable = is_readable &&
+                      (item->type == REDIS_NIL || (item->type == REDIS_STRING &&
+                                                   parse_i64(item->text, item->len, 0, NUMBER_MAX,
+                                                             &number, NULL) == STATUS_OK));
+        f->highest = number > f->highest ? number : f->highest;
+    }
+    f->read += is_readable && node_may_vote(&f->batch->lock->nodes[part->node]);
 }
 
 static struct fence_part *part_new(struct fence *f, size_t node)
 {
     struct fence_part *part = &f->parts[f->round][node];
-    *part = (struct fence_part){.fence = f, .node = node, .round = f->round, .answer = ANSWER_NONE};
+    *part = (struct fence_part){.fence = f, .node = node, .round = f->round};
     return part;
 }
 
@@ -120,19 +165,23 @@ static void count_sent(struct fence *f, enum status st)
     }
 }
 
-static enum status read_all(struct fence *f, struct err *err)
+static struct redis_arg counter_arg(const struct fence *f, size_t index)
+{
+    return redis_bytes(f->keys[index].counter, f->keys[index].counter_len);
+}
+
+static enum status read_all(struct fence *f)
 {
     struct redlock_async *lock = f->batch->lock;
-    autobuf struct buf out = BUF_INIT(COMMAND_BYTES_MAX);
-    const struct redis_arg words[] = {{.bytes = "GET", .len = 3},
-                                      {.bytes = f->counter, .len = f->counter_len}};
-    enum status st = redis_command(&out, words, ARRAY_COUNT(words), err);
-    if (st != STATUS_OK) {
-        return st;
+    struct redis_arg words[1 + REDLOCK_KEYS_MAX] = {redis_word("MGET")};
+    for (size_t i = 0; i < f->count; i++) {
+        words[1 + i] = counter_arg(f, i);
     }
-    for (size_t i = 0; i < lock->options.node_count; i++) {
-        const struct redis_request request = {.bytes = buf_at(&out),
-                                              .len = out.len,
+    buf_reset(&lock->wire);
+    enum status st = redis_command(&lock->wire, words, 1 + f->count, NULL);
+    for (size_t i = 0; st == STATUS_OK && i < lock->options.node_count; i++) {
+        const struct redis_request request = {.bytes = buf_at(&lock->wire),
+                                              .len = lock->wire.len,
                                               .reply_count = 1,
                                               .timeout_us = lock->options.node_timeout_us,
                                               .on_reply = on_read,
@@ -140,23 +189,25 @@ static enum status read_all(struct fence *f, struct err *err)
                                               .ctx = part_new(f, i)};
         count_sent(f, redis_node_send(lock->nodes[i].redis, &request, NULL));
     }
-    return STATUS_OK;
+    return st;
 }
 
 static void store_all(struct fence *f)
 {
     struct redlock_async *lock = f->batch->lock;
-    const struct key *k = &f->batch->keys[f->index];
     char number[NUMBER_SIZE];
     int len = snprintf(number, sizeof number, "%" PRId64, f->number);
-    const struct redis_arg keys[] = {{.bytes = k->bytes, .len = k->len},
-                                     {.bytes = f->counter, .len = f->counter_len}};
-    const struct redis_arg args[] = {{.bytes = f->batch->token, .len = REDLOCK_TOKEN_LEN},
-                                     {.bytes = number, .len = (size_t)len}};
+    struct redis_arg keys[2 * REDLOCK_KEYS_MAX];
+    const struct redis_arg args[] = {redis_bytes(f->batch->token, REDLOCK_TOKEN_LEN),
+                                     redis_bytes(number, (size_t)len), redis_word(LIFE_MS)};
+    for (size_t i = 0; i < f->count; i++) {
+        keys[i] = redis_bytes(key_at(f, i)->bytes, key_at(f, i)->len);
+        keys[f->count + i] = counter_arg(f, i);
+    }
     for (size_t i = 0; i < lock->options.node_count; i++) {
         const struct redis_script_call call = {.script = &script_fence,
                                                .keys = keys,
-                                               .key_count = ARRAY_COUNT(keys),
+                                               .key_count = 2 * f->count,
                                                .args = args,
                                                .arg_count = ARRAY_COUNT(args),
                                                .timeout_us = lock->options.node_timeout_us,
@@ -177,44 +228,45 @@ static void next_round(struct fence *f)
     }
     f->round++;
     f->number = ++f->highest;
-    f->good = f->beaten = f->open = 0;
+    f->open = 0;
+    for (size_t i = 0; i < f->count; i++) {
+        f->keys[i].stored = f->keys[i].beaten = 0;
+    }
     store_all(f);
     if (f->open < f->batch->lock->quorum) {
         end(f, 0);
     }
 }
 
-/* What a node says that has no vote counts towards the highest, not towards the quorum: it may have
- * forgotten. */
-static void take_answer(struct fence *f, const struct fence_part *part)
+static void decide_read(struct fence *f)
 {
-    if (part->answer < 0) {
-        return;
-    }
-    if (part->answer > f->highest) {
-        f->highest = part->answer;
-    }
-    if (f->round == 0) {
-        f->good += node_may_vote(&f->batch->lock->nodes[part->node]);
-    } else if (part->answer < f->number) {
-        f->good++;
-    } else {
-        f->beaten++;
+    size_t quorum = f->batch->lock->quorum;
+    if (f->read >= quorum) {
+        next_round(f);
+    } else if (f->read + f->open < quorum) {
+        end(f, 0);
     }
 }
 
-static void decide(struct fence *f)
+static void decide_stored(struct fence *f)
 {
     size_t quorum = f->batch->lock->quorum;
-    if (f->good >= quorum) {
-        if (f->round == 0) {
-            next_round(f);
-        } else {
-            end(f, f->number);
-        }
-    } else if (f->good + f->beaten + f->open < quorum) {
+    bool is_stored = true;
+    bool is_lost = false;   /* for some key no number can be stored in this round or a later one */
+    bool is_beaten = false; /* some key needs a higher one */
+    bool is_known = true;   /* and enough nodes have said so for each */
+    for (size_t i = 0; i < f->count; i++) {
+        const struct fence_key *k = &f->keys[i];
+        is_stored = is_stored && k->stored >= quorum;
+        is_lost = is_lost || k->stored + k->beaten + f->open < quorum;
+        is_beaten = is_beaten || k->stored + f->open < quorum;
+        is_known = is_known && k->stored + k->beaten >= quorum;
+    }
+    if (is_stored) {
+        end(f, f->number);
+    } else if (is_lost) {
         end(f, 0);
-    } else if (f->good + f->open < quorum && f->good + f->beaten >= quorum) {
+    } else if (is_beaten && is_known) {
         next_round(f);
     }
 }
@@ -223,12 +275,14 @@ static void on_done(void *ctx, enum status st)
 {
     struct fence_part *part = ctx;
     struct fence *f = part->fence;
-    if (f->done != NULL && part->round == f->round) {
+    (void)st; /* what failed has said nothing */
+    if (is_present(part)) {
         f->open--;
-        if (st == STATUS_OK) {
-            take_answer(f, part);
+        if (f->round == 0) {
+            decide_read(f);
+        } else {
+            decide_stored(f);
         }
-        decide(f);
     }
     fence_unref(f);
 }
@@ -246,27 +300,52 @@ void fence_report(struct redlock_async *lock)
     }
 }
 
-int redlock_batch_fence(struct redlock_batch *batch, size_t index, redlock_async_fenced_cb *done,
-                        void *ctx)
+/* With the counters' names, in one allocation; NULL = no memory. */
+static struct fence *fence_new(struct redlock_batch *batch, size_t first, size_t count)
 {
-    assert(index < batch->count);
     struct redlock_async *lock = batch->lock;
-    const struct key *k = &batch->keys[index];
-    if (k->stage != KEY_HELD || lock->is_closing) {
-        return -EINVAL;
+    size_t prefix_len = strlen(lock->canary_key) - CANARY_WORD_LEN;
+    size_t bytes = 0;
+    for (size_t i = first; i < first + count; i++) {
+        bytes += prefix_len + WORD_LEN + batch->keys[i].len;
     }
-    struct fence *f = pool_take(&lock->pool, sizeof *f);
+    struct fence *f = pool_take(&lock->pool, sizeof *f + count * sizeof f->keys[0] + bytes);
+    if (f == NULL) {
+        return NULL;
+    }
+    char *text = (char *)(f->keys + count);
+    for (size_t i = 0; i < count; i++) {
+        const struct key *k = &batch->keys[first + i];
+        f->keys[i] =
+            (struct fence_key){.counter = text, .counter_len = prefix_len + WORD_LEN + k->len};
+        memcpy(text, lock->canary_key, prefix_len);
+        memcpy(text + prefix_len, WORD, WORD_LEN);
+        memcpy(text + prefix_len + WORD_LEN, k->bytes, k->len);
+        text += f->keys[i].counter_len;
+    }
+    f->batch = batch;
+    f->first = first;
+    f->count = count;
+    return f;
+}
+
+int redlock_batch_fence(struct redlock_batch *batch, size_t first, size_t count,
+                        redlock_async_fenced_cb *done, void *ctx)
+{
+    assert(count > 0 && first + count <= batch->count);
+    struct redlock_async *lock = batch->lock;
+    for (size_t i = first; i < first + count; i++) {
+        if (batch->keys[i].stage != KEY_HELD || lock->is_closing) {
+            return -EINVAL;
+        }
+    }
+    struct fence *f = fence_new(batch, first, count);
     if (f == NULL) {
         return -ENOMEM;
     }
-    f->batch = batch;
-    f->index = index;
     f->done = done;
     f->ctx = ctx;
-    f->counter_len = k->len + SUFFIX_LEN;
-    memcpy(f->counter, k->bytes, k->len);
-    memcpy(f->counter + k->len, SUFFIX, SUFFIX_LEN);
-    if (read_all(f, NULL) != STATUS_OK) {
+    if (read_all(f) != STATUS_OK) {
         pool_give(&lock->pool, f);
         return -ENOMEM;
     }

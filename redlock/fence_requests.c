@@ -24,7 +24,7 @@ static void on_fenced(void *ctx, uint64_t fence)
 
 void fence_requests_add(struct fence_requests *m, struct redlock_lock *l)
 {
-    if (redlock_batch_fence(l->batch, l->first, on_fenced, l) == 0) {
+    if (redlock_batch_fence(l->batch, l->first, l->count, on_fenced, l) == 0) {
         l->fence_requests = m;
         m->open++;
     }

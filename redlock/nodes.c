@@ -500,8 +500,9 @@ int64_t nodes_tick(struct redlock_async *lock, int64_t now_us)
         }
         if (n->is_known) {
             tell(n, REDLOCK_NODE_VOTING, "");
-        } else {
-            canary_ask(n); /* it was in trouble */
+        } else { /* it could not be asked so far */
+            n->is_up_untold = true;
+            canary_ask(n);
         }
     }
     return wake_us;

@@ -276,8 +276,9 @@ static inline bool redlock_is_held(const struct redlock_lock *lock)
  * redlock_state()); opened by the first call, closed by redlock_unlock(). −1: no descriptor is
  * left. */
 int redlock_fd(struct redlock_lock *lock);
-/* Rises with every grant of the key; 0 = not requested. Only as good as the masters' memory: they
- * must not forget it (appendonly yes, appendfsync always). */
+/* Rises with every grant of the key, of several keys with every grant of each; 0 = not requested.
+ * Only as good as the masters' memory: they must not forget it (appendonly yes, appendfsync
+ * always). It may begin anew when a key was not granted with a fence for 90 days. */
 uint64_t redlock_fence(const struct redlock_lock *lock);
 /* The key's bytes, followed by a NUL; of several keys, those of the first in sorted order. */
 const char *redlock_key(const struct redlock_lock *lock, size_t *ret_len);

@@ -184,12 +184,13 @@ void redlock_wait_cancel(struct redlock_wait *wait);
 
 /* ---- fencing tokens (fence.c) ---- */
 
-/* Gets a number for a won key, higher than any that a quorum knows: reads the nodes' counters
- * ("key:fence") and writes the highest + 1 back to those that hold our lock; valid once a quorum
- * has it. 0 = no quorum confirmed it. */
+/* Gets one number for `count` won keys from `first` on, higher than any that a quorum knows of one
+ * of them: reads the nodes' counters ("<prefix>fence:KEY") and writes the highest + 1 back to those
+ * that hold our locks; valid once a quorum has it for each key. 0 = no quorum confirmed it.
+ * −EINVAL: one is not held any more; −ENOMEM. */
 typedef void redlock_async_fenced_cb(void *ctx, uint64_t fence);
-int redlock_batch_fence(struct redlock_batch *batch, size_t index, redlock_async_fenced_cb *done,
-                        void *ctx);
+int redlock_batch_fence(struct redlock_batch *batch, size_t first, size_t count,
+                        redlock_async_fenced_cb *done, void *ctx);
 
 /* ---- inspection ---- */
 

@@ -63,10 +63,17 @@ const struct redis_script script_free_prefix = {
 
 const struct redis_script script_fence = {
     .name = "fence",
-    .body = "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return -1 end\n"
-            "local last = tonumber(redis.call('GET', KEYS[2]) or '0')\n"
-            "if last < tonumber(ARGV[2]) then redis.call('SET', KEYS[2], ARGV[2]) end\n"
-            "return last\n",
+    .body = "local reply, count, number = {}, #KEYS / 2, tonumber(ARGV[2])\n"
+            "for i = 1, count do\n"
+            "  reply[i] = -1\n"
+            "  if redis.call('GET', KEYS[i]) == ARGV[1] then\n"
+            "    reply[i] = tonumber(redis.call('GET', KEYS[count + i]) or '0')\n"
+            "    if reply[i] < number then\n"
+            "      redis.call('SET', KEYS[count + i], ARGV[2], 'PX', ARGV[3])\n"
+            "    end\n"
+            "  end\n"
+            "end\n"
+            "return reply\n",
 };
 
 const struct redis_script script_canary = {

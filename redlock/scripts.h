@@ -29,10 +29,11 @@ extern const struct redis_script script_release;
  * many. */
 extern const struct redis_script script_free_prefix;
 
-/* KEYS: a key and its counter; ARGV: the key's token and a number, which is stored in the counter
- * unless the counter is as high already. Replies the counter's former value (0 = none); −1 = the
- * key is not ours. It is the only script whose second run replies something else: as if that number
- * had not been stored by it. */
+/* KEYS: keys, then a counter for each; ARGV: the keys' token, a number, and the counters' ttl in
+ * ms. The number is stored in each counter whose key is ours, unless the counter is as high
+ * already. Replies per key the counter's former value (0 = none); −1 = the key is not ours. It is
+ * the only script whose second run replies something else: as if that number had not been stored by
+ * it. */
 extern const struct redis_script script_fence;
 
 /* KEYS: the canary; ARGV: the server's run_id and random characters. Sets it where there is none of

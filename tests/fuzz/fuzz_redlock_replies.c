@@ -352,7 +352,7 @@ static void use_won(struct redlock_batch *batch)
                 run_while_fewer(done + 1, STEP_US_MAX);
             }
             done = seen.done;
-            if (redlock_batch_fence(batch, i, on_fenced, NULL) == 0) {
+            if (redlock_batch_fence(batch, i, 1, on_fenced, NULL) == 0) {
                 run_while_fewer(done + 1, STEP_US_MAX);
             }
         }

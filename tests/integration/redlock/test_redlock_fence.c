@@ -6,7 +6,8 @@
 #include <stdio.h>
 
 #define JOB "claimd:job:1"
-#define COUNTER "claimd:job:1:fence"
+#define COUNTER_OF(key) "claimd:job:fence:" key
+#define COUNTER COUNTER_OF(JOB)
 #define CLIENTS 3
 #define UNTOLD UINT64_MAX
 
@@ -20,7 +21,7 @@ static void on_fenced(void *ctx, uint64_t fence)
 static uint64_t fence_of(struct redlock_batch *b)
 {
     uint64_t fence = UNTOLD;
-    ck_assert_int_eq(redlock_batch_fence(b, 0, on_fenced, &fence), 0);
+    ck_assert_int_eq(redlock_batch_fence(b, 0, 1, on_fenced, &fence), 0);
     ck_assert_uint_eq(fence, UNTOLD); /* never from inside */
     run_until(fence != UNTOLD);
     return fence;
@@ -74,7 +75,7 @@ static void on_waited(void *ctx, enum redlock_result result, int tries, struct r
         return;
     }
     c->batch = batch;
-    ck_assert_int_eq(redlock_batch_fence(batch, 0, on_number, c), 0);
+    ck_assert_int_eq(redlock_batch_fence(batch, 0, 1, on_number, c), 0);
 }
 
 static void contend(struct contender *c)
@@ -149,7 +150,7 @@ START_TEST(fence_numbers_rise_after_a_minority_of_the_nodes_forgot_them)
 }
 END_TEST
 
-START_TEST(fence_counters_do_not_expire)
+START_TEST(fence_counters_expire_90_days_after_the_last_grant)
 {
     world_start(3, NULL);
     world_open_voting();
@@ -157,8 +158,69 @@ START_TEST(fence_counters_do_not_expire)
     ck_assert_uint_eq(grant(world.lock), 2);
     for (size_t i = 0; i < 3; i++) {
         run_until(strcmp(cli(i, "GET", COUNTER), "2") == 0);
-        ck_assert_str_eq(cli(i, "PTTL", COUNTER), "-1");
+        int64_t rest_s = strtol(cli(i, "TTL", COUNTER), NULL, 10);
+        ck_assert_int_gt(rest_s, INT64_C(89) * 24 * 3600);
+        ck_assert_int_le(rest_s, INT64_C(90) * 24 * 3600);
     }
+}
+END_TEST
+
+/* Under one lock, and then each alone. */
+START_TEST(fence_numbers_rise_for_each_of_several_keys)
+{
+    world_start(3, NULL);
+    world_open_voting();
+    uint64_t last = 0;
+    for (int i = 0; i < 3; i++) {
+        struct redlock_batch *b = world_acquire(world.lock, 1, 2);
+        uint64_t fence = UNTOLD;
+        ck_assert_int_eq(redlock_batch_fence(b, 0, 2, on_fenced, &fence), 0);
+        run_until(fence != UNTOLD);
+        ck_assert_uint_gt(fence, last);
+        last = fence;
+        world_release_all(b);
+        world_flush(world.lock);
+    }
+    for (int key = 1; key <= 2; key++) {
+        struct redlock_batch *b = world_acquire(world.lock, key, 1);
+        ck_assert_uint_gt(fence_of(b), last);
+        world_release_all(b);
+        world_flush(world.lock);
+    }
+}
+END_TEST
+
+/* Each of two keys has its own quorum: of nodes 0 and 1, and of nodes 1 and 2. */
+START_TEST(fence_a_number_needs_a_quorum_for_each_key_not_the_same_nodes_for_all)
+{
+    world_start(3, NULL);
+    world_open_voting();
+    struct redlock_batch *b = world_acquire(world.lock, 1, 2);
+    run_until(world_nodes_with("claimd:job:2") == 3 && world_nodes_with(JOB) == 3);
+    (void)cli(0, "DEL", JOB);
+    (void)cli(2, "DEL", "claimd:job:2");
+    uint64_t fence = UNTOLD;
+    ck_assert_int_eq(redlock_batch_fence(b, 0, 2, on_fenced, &fence), 0);
+    run_until(fence != UNTOLD);
+    ck_assert_uint_eq(fence, 1);
+    ck_assert_str_eq(cli(0, "EXISTS", COUNTER), "0");
+    (void)cli(0, "DEL", "claimd:job:2");
+    fence = UNTOLD;
+    ck_assert_int_eq(redlock_batch_fence(b, 0, 2, on_fenced, &fence), 0);
+    run_until(fence != UNTOLD);
+    ck_assert_uint_eq(fence, 0); /* one node alone has the second */
+    world_release_all(b);
+}
+END_TEST
+
+START_TEST(fence_a_lock_may_be_named_like_a_counter)
+{
+    world_start(1, NULL);
+    world_open_voting();
+    ck_assert_uint_eq(grant(world.lock), 1);
+    ck_assert_str_eq(cli(0, "SET", JOB ":fence", "another client's lock"), "OK");
+    ck_assert_uint_eq(grant(world.lock), 2);
+    ck_assert_str_eq(cli(0, "GET", JOB ":fence"), "another client's lock");
 }
 END_TEST
 
@@ -170,7 +232,7 @@ START_TEST(fence_a_higher_number_that_came_up_meanwhile_is_passed)
     run_until(world_nodes_with(JOB) == 3);
     world_signal(0, 3, SIGSTOP);
     uint64_t fence = UNTOLD;
-    ck_assert_int_eq(redlock_batch_fence(b, 0, on_fenced, &fence), 0);
+    ck_assert_int_eq(redlock_batch_fence(b, 0, 1, on_fenced, &fence), 0);
     world_run_for(50 * US_PER_MS); /* the reading is on its way */
     world_signal(0, 3, SIGCONT);
     for (size_t i = 0; i < 3; i++) { /* read as nothing: we did not turn the loop */
@@ -221,9 +283,9 @@ START_TEST(fence_what_was_released_or_lost_meanwhile_gets_no_number)
     world_open_voting();
     struct redlock_batch *b = world_acquire(world.lock, 1, 2);
     uint64_t fence = UNTOLD;
-    ck_assert_int_eq(redlock_batch_fence(b, 0, on_fenced, &fence), 0);
+    ck_assert_int_eq(redlock_batch_fence(b, 0, 1, on_fenced, &fence), 0);
     redlock_batch_release(b, 0);
-    ck_assert_int_eq(redlock_batch_fence(b, 0, on_fenced, &fence), -EINVAL);
+    ck_assert_int_eq(redlock_batch_fence(b, 0, 1, on_fenced, &fence), -EINVAL);
     run_until(fence != UNTOLD);
     ck_assert_uint_eq(fence, 0);
     redlock_batch_release(b, 1);
@@ -237,7 +299,7 @@ START_TEST(fence_a_counter_that_is_none_spoils_its_node_alone)
     ck_assert_str_eq(cli(0, "SET", COUNTER, "seven"), "OK");
     ck_assert_uint_eq(grant(world.lock), 1);
     ck_assert_uint_eq(redlock_async_voting(world.lock), 3);
-    ck_assert_int_ge(strtol(cli(1, "RPUSH", "claimd:job:2:fence", "x"), NULL, 10), 1);
+    ck_assert_int_ge(strtol(cli(1, "RPUSH", COUNTER_OF("claimd:job:2"), "x"), NULL, 10), 1);
     ck_assert_uint_eq(grant(world.lock), 2);
     ck_assert_str_eq(cli(1, "SET", COUNTER, "99999999999999999999"), "OK");
     ck_assert_uint_eq(grant(world.lock), 0);
@@ -253,7 +315,7 @@ START_TEST(fence_closing_tells_those_under_way_that_there_is_none)
     run_until(world_nodes_with(JOB) == 3);
     world_signal(0, 3, SIGSTOP);
     uint64_t fence = UNTOLD;
-    ck_assert_int_eq(redlock_batch_fence(b, 0, on_fenced, &fence), 0);
+    ck_assert_int_eq(redlock_batch_fence(b, 0, 1, on_fenced, &fence), 0);
     struct redlock_async *closing = world.lock;
     world.lock = NULL;
     redlock_batch_release(b, 0);
@@ -269,7 +331,10 @@ static void add_tests(TCase *t)
 {
     tcase_add_loop_test(t, fence_numbers_rise_with_every_grant_while_three_clients_contend, 0, 2);
     tcase_add_test(t, fence_numbers_rise_after_a_minority_of_the_nodes_forgot_them);
-    tcase_add_test(t, fence_counters_do_not_expire);
+    tcase_add_test(t, fence_numbers_rise_for_each_of_several_keys);
+    tcase_add_test(t, fence_a_number_needs_a_quorum_for_each_key_not_the_same_nodes_for_all);
+    tcase_add_test(t, fence_a_lock_may_be_named_like_a_counter);
+    tcase_add_test(t, fence_counters_expire_90_days_after_the_last_grant);
     tcase_add_test(t, fence_a_higher_number_that_came_up_meanwhile_is_passed);
     tcase_add_loop_test(t, fence_without_a_quorum_there_is_no_number, 0, 2);
     tcase_add_test(t, fence_who_was_replaced_on_a_quorum_gets_no_number);
