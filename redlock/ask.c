@@ -20,6 +20,7 @@ struct ask {
     struct redlock_wait *wait; /* NULL before and after */
     struct fence_requests fence_requests;
     struct redlock_lock *lock; /* what it is to fill, or the one that was entered */
+    bool has_entered;          /* the latter */
     struct redlock_report *report;
     enum redlock_result result;
 };
@@ -172,6 +173,36 @@ static void on_minted(struct fence_requests *m)
     }
 }
 
+/* A fence that the lock did not have so far, for a call that wants one. */
+static void on_entered_fence(void *ctx, uint64_t fence)
+{
+    struct ask *a = ctx;
+    if (fence == 0) {
+        fail(a, REDLOCK_NO_QUORUM, "no quorum stored its fence");
+        return;
+    }
+    if (fence > atomic_load(&a->lock->fence)) { /* another call may have got one as well */
+        atomic_store(&a->lock->fence, fence);
+    }
+    finish(a, REDLOCK_WON);
+}
+
+static void mint_for_entered(struct ask *a)
+{
+    struct redlock_lock *l = a->lock;
+    int code = l->batch == NULL
+                   ? -EINVAL
+                   : redlock_batch_fence(l->batch, l->first, l->count, on_entered_fence, a);
+    if (code != 0) {
+        fail(a, code == -EINVAL ? REDLOCK_EXPIRED : REDLOCK_NO_QUORUM, "while its fence was made");
+    }
+}
+
+static bool lacks_fence(const struct redlock_request *request, const struct redlock_lock *lock)
+{
+    return request->wants_fence && atomic_load(&lock->fence) == 0;
+}
+
 /* What the owner got meanwhile by another call is this one's as well. */
 static bool is_entered(struct ask *a)
 {
@@ -186,8 +217,13 @@ static bool is_entered(struct ask *a)
     if (result == REDLOCK_WON) {
         lock_recycle(a->lock);
         a->lock = lock;
+        a->has_entered = true;
     }
-    finish(a, result);
+    if (result == REDLOCK_WON && lacks_fence(a->request, lock)) {
+        mint_for_entered(a);
+    } else {
+        finish(a, result);
+    }
     return true;
 }
 
@@ -243,6 +279,8 @@ static void deliver_ask(struct redlock *c, struct mail *mail)
         fail(a, REDLOCK_CANCELLED, "the client is closing");
     } else if (cancel_is_fired(a->request->cancel)) {
         fail(a, REDLOCK_CANCELLED, "");
+    } else if (a->has_entered) {
+        mint_for_entered(a);
     } else if (!is_entered(a)) {
         start_wait(a);
     }
@@ -281,7 +319,9 @@ static enum redlock_result ask_thread(struct ask *a)
         report_fail(c, a->report, REDLOCK_CANCELLED, "the client is closed");
         a->result = REDLOCK_CANCELLED;
     }
-    if (a->result != REDLOCK_WON) {
+    if (a->result != REDLOCK_WON && a->has_entered) {
+        (void)redlock_unlock(a->lock, NULL);
+    } else if (a->result != REDLOCK_WON) {
         lock_recycle(a->lock);
     }
     return a->result;
@@ -293,16 +333,21 @@ static enum redlock_result ask(struct redlock *c, const struct redlock_request *
 {
     enum redlock_result result = REDLOCK_WON;
     const char *why = "";
-    if (ask_owner(request, keys, count, ret_lock, &result, &why)) {
-        report_owner(c, report, result, *ret_lock, why);
-        return result;
+    struct redlock_lock *entered = NULL;
+    if (ask_owner(request, keys, count, &entered, &result, &why)) {
+        report_owner(c, report, result, entered, why);
+        if (result != REDLOCK_WON || !lacks_fence(request, entered)) {
+            *ret_lock = entered;
+            return result;
+        }
     }
     struct ask a = {.client = c,
                     .request = request,
                     .keys = keys,
                     .count = count,
                     .deadline_us = deadline_of(request),
-                    .lock = lock_new(c, request, keys, count),
+                    .lock = entered != NULL ? entered : lock_new(c, request, keys, count),
+                    .has_entered = entered != NULL,
                     .report = report};
     if (a.lock == NULL) {
         report_fail(c, report, REDLOCK_NO_QUORUM, "no memory for a lock");

@@ -145,7 +145,7 @@ struct redlock_lock {
     _Atomic int64_t deadline_us; /* 0 = lost, for good (lock.E8) */
     atomic_bool is_suspect;
     atomic_int fd; /* −1 = never asked for */
-    uint64_t fence;
+    _Atomic uint64_t fence;
     char *key; /* the first one; in `short_key` if it fits */
     size_t key_len;
     size_t key_size; /* of the allocation */

@@ -297,8 +297,34 @@ START_TEST(K4_keys_are_exact_bytes)
 }
 END_TEST
 
+START_TEST(fence_numbers_of_keys_under_one_lock_go_on_when_one_is_locked_alone)
+{
+    static const char *const keys[] = {"b", "a"};
+    const struct redlock_request together = {.wants_fence = true};
+    uint64_t last = 0;
+    given_client(3);
+    for (int i = 0; i < 3; i++) {
+        struct redlock_lock *lock = NULL;
+        struct redlock_released released;
+        ck_assert_int_eq(redlock_acquire_all(world.client, &together, keys, 2, &lock, NULL),
+                         REDLOCK_WON);
+        ck_assert_uint_gt(redlock_fence(lock), last);
+        last = redlock_fence(lock);
+        ck_assert_int_eq(redlock_unlock(lock, &released), 0);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        struct redlock_lock *lock = NULL;
+        const struct redlock_request alone = {.key = keys[i], .wants_fence = true};
+        ck_assert_int_eq(redlock_acquire(world.client, &alone, &lock, NULL), REDLOCK_WON);
+        ck_assert_uint_gt(redlock_fence(lock), last);
+        ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+    }
+}
+END_TEST
+
 static void add_tests(TCase *t)
 {
+    tcase_add_test(t, fence_numbers_of_keys_under_one_lock_go_on_when_one_is_locked_alone);
     tcase_add_test(t, A1_a_won_lock_is_on_every_node_until_it_is_unlocked);
     tcase_add_test(t, A15_a_key_that_another_client_holds_is_refused_with_a_report);
     tcase_add_test(t, A7_by_default_half_of_the_requests_own_ttl_must_be_left);

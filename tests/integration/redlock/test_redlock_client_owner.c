@@ -42,6 +42,45 @@ START_TEST(reentrancy_n_locks_need_n_unlocks_and_cost_no_round_trip)
 }
 END_TEST
 
+START_TEST(fence_a_call_that_enters_a_lock_without_one_gets_one)
+{
+    struct redlock_lock *lock = NULL;
+    struct redlock_report report;
+    given_client(3);
+    struct redlock_owner *owner = given_owner();
+    struct redlock_lock *outer = given_owned(owner, "job:1");
+    const struct redlock_request request = {.key = "job:1", .owner = owner, .wants_fence = true};
+    ck_assert_uint_eq(redlock_fence(outer), 0);
+    ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, &report), REDLOCK_WON);
+    ck_assert_ptr_eq(lock, outer);
+    ck_assert_uint_eq(redlock_fence(lock), 1);
+    struct redlock_lock *third = NULL;
+    ck_assert_int_eq(redlock_acquire(world.client, &request, &third, NULL), REDLOCK_WON);
+    ck_assert_uint_eq(redlock_fence(third), 1); /* the lock has one */
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(redlock_unlock(outer, NULL), 0);
+    }
+    redlock_owner_free(owner);
+}
+END_TEST
+
+START_TEST(fence_a_call_that_gets_none_has_not_entered)
+{
+    struct redlock_lock *lock = NULL;
+    given_client(3);
+    struct redlock_owner *owner = given_owner();
+    struct redlock_lock *outer = given_owned(owner, "job:1");
+    const struct redlock_request request = {.key = "job:1", .owner = owner, .wants_fence = true};
+    signal_nodes(0, 2, SIGSTOP);
+    ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, NULL), REDLOCK_NO_QUORUM);
+    ck_assert_ptr_null(lock);
+    signal_nodes(0, 2, SIGCONT);
+    ck_assert_int_eq(redlock_unlock(outer, NULL), 0); /* the only one */
+    until(nodes_with("job:1") == 0);
+    redlock_owner_free(owner);
+}
+END_TEST
+
 START_TEST(reentrancy_one_unlock_too_many_is_refused_and_harms_nobody)
 {
     given_client(3);
@@ -229,6 +268,8 @@ END_TEST
 static void add_tests(TCase *t)
 {
     tcase_add_test(t, reentrancy_n_locks_need_n_unlocks_and_cost_no_round_trip);
+    tcase_add_test(t, fence_a_call_that_enters_a_lock_without_one_gets_one);
+    tcase_add_test(t, fence_a_call_that_gets_none_has_not_entered);
     tcase_add_test(t, reentrancy_one_unlock_too_many_is_refused_and_harms_nobody);
     tcase_add_test(t, W6_a_failed_unlock_retires_the_token_so_that_nothing_renews_it);
     tcase_add_test(t, reentrancy_another_owner_of_the_same_client_is_refused);
