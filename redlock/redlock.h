@@ -11,7 +11,7 @@
  *     struct redlock *client = NULL;
  *     struct redlock_error error;
  *     if (redlock_open(&options, &client, &error) != 0) { ... error.message ... }
- *     REDLOCK_SCOPE(client, "nightly-backup", 30000) {
+ *     REDLOCK_WITH(lock, redlock_try(client, "nightly-backup", 0, &lock)) {
  *         ...                                   // runs only under the lock
  *     }
  *     redlock_close(client);
@@ -299,36 +299,18 @@ int redlock_cancel_new(struct redlock *client, struct redlock_cancel **ret_cance
 void redlock_cancel_fire(struct redlock_cancel *cancel);
 void redlock_cancel_free(struct redlock_cancel *cancel); /* when no call uses it; or NULL */
 
-/* ---- the scoped guard ---- */
+/* ---- a lock for one block ---- */
 
-/* REDLOCK_SCOPE(client, key, ttl_ms) { body }: tries the lock (with the client's retries) and runs
- * the body once if it was won; leaving it by its end, break, return, goto or continue unlocks.
- * REDLOCK_SCOPE_AS also names the handle: `struct redlock_lock *lock` inside the body. */
-struct redlock_guard {
-    struct redlock_lock *lock;
-    bool is_entered;
-};
-struct redlock_guard redlock_guard_begin(struct redlock *client, const char *key, int64_t ttl_ms);
-void redlock_guard_end(struct redlock_guard *guard);
-static inline struct redlock_lock *redlock_guard_enter(struct redlock_guard *guard)
-{
-    bool is_first = !guard->is_entered;
-    guard->is_entered = true;
-    return is_first ? guard->lock : NULL;
-}
+/* REDLOCK_WITH(lock, result = redlock_try(client, key, 0, &lock)) { body }: declares `lock`, makes
+ * the call, and runs the body once if the call returned WON; leaving the body by its end, break,
+ * return, goto or continue unlocks. The call may be any that returns a result and stores one lock;
+ * its result tells a lock that another holds from one that could not be asked for. */
+void redlock_unlock_at(struct redlock_lock **lock);
 /* NOLINTBEGIN(bugprone-macro-parentheses): a declared name takes no parentheses */
-#define REDLOCK_CONCAT_(a, b) a##b
-#define REDLOCK_UNIQUE_(a, b) REDLOCK_CONCAT_(a, b)
-#define REDLOCK_SCOPE_AS(name, client, key, ttl_ms)                               \
-    for (struct redlock_guard REDLOCK_UNIQUE_(redlock_guard_, __LINE__)           \
-             __attribute__((cleanup(redlock_guard_end))) =                        \
-                 redlock_guard_begin((client), (key), (ttl_ms));                  \
-         !REDLOCK_UNIQUE_(redlock_guard_, __LINE__).is_entered;)                  \
-        for (struct redlock_lock *name =                                          \
-                 redlock_guard_enter(&REDLOCK_UNIQUE_(redlock_guard_, __LINE__)); \
-             name != NULL; name = NULL)
-#define REDLOCK_SCOPE(client, key, ttl_ms) \
-    REDLOCK_SCOPE_AS(REDLOCK_UNIQUE_(redlock_scope_, __LINE__), client, key, ttl_ms)
+#define REDLOCK_WITH(name, call)                                                        \
+    for (struct redlock_lock * name __attribute__((cleanup(redlock_unlock_at))) = NULL, \
+                                    *name##_done = NULL;                                \
+         name##_done == NULL && (call) == REDLOCK_WON; name##_done = name)
 /* NOLINTEND(bugprone-macro-parentheses) */
 
 /* ---- inspection ---- */

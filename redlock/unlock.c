@@ -114,3 +114,8 @@ int redlock_unlock(struct redlock_lock *lock, struct redlock_released *ret_relea
     }
     return code;
 }
+
+void redlock_unlock_at(struct redlock_lock **lock)
+{
+    (void)redlock_unlock(*lock, NULL);
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ten threads add to one counter, each by reading it and writing back one more. REDLOCK_SCOPE runs
- * its body under the lock, or not at all; leaving the block gives the lock back. */
+ * Ten threads add to one counter, each by reading it and writing back one more. Under one lock they
+ * count right. */
 #include "common.h"
 
 #include <pthread.h>

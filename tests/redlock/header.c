@@ -15,11 +15,13 @@ static int use(const struct redlock_node *nodes, size_t count)
     if (redlock_open(&options, &client, &error) != 0) {
         return error.code;
     }
-    REDLOCK_SCOPE(client, "nightly-backup", 30000)
+    enum redlock_result result = REDLOCK_INVALID;
+    REDLOCK_WITH(lock, result = redlock_try(client, "nightly-backup", 0, &lock))
     {
         runs++;
     }
-    REDLOCK_SCOPE_AS(lock, client, "nightly-report", 30000)
+    runs += result == REDLOCK_HELD_BY_OTHER;
+    REDLOCK_WITH(lock, redlock_try(client, "nightly-report", 30000, &lock))
     {
         runs += redlock_is_held(lock) && redlock_state(lock) == REDLOCK_STATE_HELD;
     }

@@ -31,7 +31,7 @@ for verb in exec status nodes bench; do
 done
 
 names=$(grep -o -e '\*\{0,1\}redlock_[a-z_]*(' "$1/redlock/redlock.h" | tr -d '*(' | sort -u |
-    grep -v -e '_cb$' -e '^redlock_guard_' -e '^redlock_options_init$')
+    grep -v -e '_cb$' -e '^redlock_unlock_at$' -e '^redlock_options_init$')
 for name in $names $(grep -o 'X([A-Z_]*, *"' "$1/redlock/redlock.h" | sed 's/X(\([A-Z_]*\),.*/REDLOCK_\1/'); do
     grep -q "\(Fn\|Dv\) $name\( \|$\)" "$man/redlock.3" || say "redlock.3 lacks $name"
 done

@@ -56,7 +56,7 @@ int main(int argc, char **argv)
     if (redlock_open(&options, &client, &error) != 0)
         return fprintf(stderr, "%s\n", error.message), 1;
     int runs = 0;
-    REDLOCK_SCOPE(client, "hello", 10000)
+    REDLOCK_WITH(lock, redlock_try(client, "hello", 10000, &lock))
         printf("under the lock, run %d\n", ++runs);
     redlock_close(client);
     return runs == 1 ? 0 : 1;

@@ -70,7 +70,7 @@ static void use_and_close(void *ctx)
     expect(redlock_extend(lock) == REDLOCK_INVALID);
     expect(redlock_owner_new(world.client, &owner) == -EOWNERDEAD);
     redlock_stats(world.client, &stats);
-    REDLOCK_SCOPE(world.client, "job:3", 0)
+    REDLOCK_WITH(third, redlock_try(world.client, "job:3", 0, &third))
     {
         expect(false);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * REDLOCK_SCOPE: however its body is left, the lock is given back, and without the lock it does not
+ * REDLOCK_WITH: however its body is left, the lock is given back, and without the lock it does not
  * run. */
 #include "test_redlock_client_world.h"
 
@@ -14,7 +14,7 @@ static bool is_free(const char *key)
 START_TEST(a_scope_runs_its_body_once_under_the_lock)
 {
     given_client(3);
-    REDLOCK_SCOPE(world.client, "job:1", 0)
+    REDLOCK_WITH(lock, redlock_try(world.client, "job:1", 0, &lock))
     {
         runs++;
         ck_assert_uint_ge(nodes_with("job:1"), 2);
@@ -24,26 +24,34 @@ START_TEST(a_scope_runs_its_body_once_under_the_lock)
 }
 END_TEST
 
-START_TEST(a_scopes_body_does_not_run_when_another_has_the_lock)
+START_TEST(a_scopes_body_does_not_run_without_the_lock_and_the_result_says_why)
 {
     given_nodes(3, NULL);
     world.options.retries = 1;
     world.options.retry_base_ms = 1;
     world.client = client_of_world();
-    struct redlock_lock *lock = given_lock("job:1");
-    REDLOCK_SCOPE(world.client, "job:1", 0)
+    struct redlock_lock *held = given_lock("job:1");
+    enum redlock_result result = REDLOCK_WON;
+    REDLOCK_WITH(lock, result = redlock_try(world.client, "job:1", 0, &lock))
     {
         runs++;
     }
     ck_assert_int_eq(runs, 0);
-    ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_HELD);
-    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+    ck_assert_int_eq(result, REDLOCK_HELD_BY_OTHER);
+    ck_assert_int_eq(redlock_state(held), REDLOCK_STATE_HELD);
+    ck_assert_int_eq(redlock_unlock(held, NULL), 0);
+    REDLOCK_WITH(lock, result = redlock_try(world.client, "", 0, &lock))
+    {
+        runs++;
+    }
+    ck_assert_int_eq(runs, 0);
+    ck_assert_int_eq(result, REDLOCK_INVALID);
 }
 END_TEST
 
 static int leave_by_return(void)
 {
-    REDLOCK_SCOPE(world.client, "job:1", 0)
+    REDLOCK_WITH(lock, redlock_try(world.client, "job:1", 0, &lock))
     {
         return 7;
     }
@@ -62,7 +70,7 @@ START_TEST(a_scope_is_left_by_break_and_a_loop_around_it_goes_on)
 {
     given_client(3);
     for (int i = 0; i < 3; i++) {
-        REDLOCK_SCOPE(world.client, "job:1", 0)
+        REDLOCK_WITH(lock, redlock_try(world.client, "job:1", 0, &lock))
         {
             runs++;
             break;
@@ -78,7 +86,7 @@ START_TEST(a_scope_is_left_by_continue)
     int after = 0;
     given_client(3);
     for (int i = 0; i < 3; i++) {
-        REDLOCK_SCOPE(world.client, "job:1", 0)
+        REDLOCK_WITH(lock, redlock_try(world.client, "job:1", 0, &lock))
         {
             runs++;
             if (i < 2) {
@@ -97,7 +105,7 @@ END_TEST
 START_TEST(a_scope_is_left_by_goto)
 {
     given_client(3);
-    REDLOCK_SCOPE(world.client, "job:1", 0)
+    REDLOCK_WITH(lock, redlock_try(world.client, "job:1", 0, &lock))
     {
         runs++;
         goto out;
@@ -112,9 +120,9 @@ END_TEST
 START_TEST(scopes_nest_and_name_their_handles)
 {
     given_client(3);
-    REDLOCK_SCOPE_AS(outer, world.client, "job:1", 0)
+    REDLOCK_WITH(outer, redlock_try(world.client, "job:1", 0, &outer))
     {
-        REDLOCK_SCOPE_AS(inner, world.client, "job:2", 0)
+        REDLOCK_WITH(inner, redlock_try(world.client, "job:2", 0, &inner))
         {
             runs++;
             ck_assert_str_eq(redlock_key(outer, NULL), "job:1");
@@ -132,7 +140,7 @@ END_TEST
 static void add_tests(TCase *t)
 {
     tcase_add_test(t, a_scope_runs_its_body_once_under_the_lock);
-    tcase_add_test(t, a_scopes_body_does_not_run_when_another_has_the_lock);
+    tcase_add_test(t, a_scopes_body_does_not_run_without_the_lock_and_the_result_says_why);
     tcase_add_test(t, a_scope_is_left_by_return);
     tcase_add_test(t, a_scope_is_left_by_break_and_a_loop_around_it_goes_on);
     tcase_add_test(t, a_scope_is_left_by_continue);
