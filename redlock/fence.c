@@ -30,11 +30,11 @@
 
 #define ROUNDS_MAX 5 /* of storing; each but the first because another holder's number came up */
 #define NUMBER_MAX (INT64_C(1) << 53) /* Lua counts in doubles */
-#define WORD "fence:"
-#define WORD_LEN (sizeof WORD - 1)
-#define LIFE_MS "7776000000" /* 90 days */
+#define LIFE_MS "7776000000"          /* 90 days */
 #define NUMBER_SIZE 24
 #define NOT_OURS (-1) /* instead of the counter's former number */
+
+static const char word[] = {'f', 'e', 'n', 'c', 'e', ':'}; /* behind the prefix */
 
 struct fence_part { /* the context of one node's request */
     struct fence *fence;
@@ -307,7 +307,7 @@ static struct fence *fence_new(struct redlock_batch *batch, size_t first, size_t
     size_t prefix_len = strlen(lock->canary_key) - CANARY_WORD_LEN;
     size_t bytes = 0;
     for (size_t i = first; i < first + count; i++) {
-        bytes += prefix_len + WORD_LEN + batch->keys[i].len;
+        bytes += prefix_len + sizeof word + batch->keys[i].len;
     }
     struct fence *f = pool_take(&lock->pool, sizeof *f + count * sizeof f->keys[0] + bytes);
     if (f == NULL) {
@@ -317,10 +317,10 @@ static struct fence *fence_new(struct redlock_batch *batch, size_t first, size_t
     for (size_t i = 0; i < count; i++) {
         const struct key *k = &batch->keys[first + i];
         f->keys[i] =
-            (struct fence_key){.counter = text, .counter_len = prefix_len + WORD_LEN + k->len};
+            (struct fence_key){.counter = text, .counter_len = prefix_len + sizeof word + k->len};
         memcpy(text, lock->canary_key, prefix_len);
-        memcpy(text + prefix_len, WORD, WORD_LEN);
-        memcpy(text + prefix_len + WORD_LEN, k->bytes, k->len);
+        memcpy(text + prefix_len, word, sizeof word);
+        memcpy(text + prefix_len + sizeof word, k->bytes, k->len);
         text += f->keys[i].counter_len;
     }
     f->batch = batch;
