@@ -7,13 +7,19 @@
 
 static const char key[] = "example:account:7";
 
+/* The nodes have it before the next try, which gives up at once where the lock is held. */
+static void unlock_and_wait(struct redlock_lock *lock)
+{
+    struct redlock_released released;
+    (void)redlock_unlock(lock, &released);
+}
+
 static void ask_as_another(struct redlock *other, const char *when)
 {
     struct redlock_lock *lock = NULL;
     enum redlock_result result = redlock_try(other, key, 0, &lock);
     printf("another host, %s: %s\n", when, redlock_result_text(result));
-    struct redlock_released released; /* so that the nodes have it before the next try */
-    (void)redlock_unlock(lock, &released);
+    unlock_and_wait(lock);
 }
 
 static void check_balance(struct redlock *client, struct redlock_owner *owner)
@@ -37,7 +43,7 @@ static void withdraw(struct redlock *client, struct redlock_owner *owner, struct
     printf("grants by the nodes for the inner lock: %d\n",
            (int)(after.results[REDLOCK_WON] - before.results[REDLOCK_WON]));
     ask_as_another(other, "after the inner unlock");
-    (void)redlock_unlock(lock, NULL);
+    unlock_and_wait(lock);
 }
 
 int main(int argc, char **argv)
