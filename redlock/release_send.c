@@ -26,7 +26,7 @@ static void note(struct release *r, size_t node, struct release_item *item, enum
         return; /* in an earlier try, whose last replies were lost */
     }
     item->counted |= (uint16_t)(1U << node);
-    bool was_stolen = (k->stolen_nodes >> node & 1U) != 0; /* whoever has it by now */
+    bool was_stolen = ((unsigned)k->stolen_nodes >> node & 1U) != 0; /* whoever has it by now */
     if (was_stolen && found == FOUND_MISSING) {
         found = FOUND_OTHERS;
     }
