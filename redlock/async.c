@@ -99,6 +99,16 @@ static void on_timer(uv_poll_t *poll, int uv_status, int events)
 
 /* ---- open ---- */
 
+static enum status check_prefix(const char *what, const char *prefix, struct err *err)
+{
+    size_t len = prefix != NULL ? strlen(prefix) : 1;
+    if (len < 1 || len > WAKE_PREFIX_MAX) {
+        return err_fail(err, STATUS_INVALID, "redlock: a %s of %zu characters, allowed are 1 to %d",
+                        what, len, WAKE_PREFIX_MAX);
+    }
+    return STATUS_OK;
+}
+
 static enum status check_options(const struct redlock_async_options *o, struct err *err)
 {
     int scale = o->time_scale_permille > 0 ? o->time_scale_permille : PERMILLE;
@@ -120,19 +130,8 @@ static enum status check_options(const struct redlock_async_options *o, struct e
         return err_fail(err, STATUS_INVALID, "redlock: a validity of %" PRId64 " us can't be won",
                         o->min_validity_us);
     }
-    size_t prefix_len = o->prefix != NULL ? strlen(o->prefix) : 1;
-    if (prefix_len < 1 || prefix_len > WAKE_PREFIX_MAX) {
-        return err_fail(err, STATUS_INVALID,
-                        "redlock: a prefix of %zu characters, allowed are 1 to %d", prefix_len,
-                        WAKE_PREFIX_MAX);
-    }
-    size_t wake_len = o->wake_prefix != NULL ? strlen(o->wake_prefix) : 1;
-    if (wake_len < 1 || wake_len > WAKE_PREFIX_MAX) {
-        return err_fail(err, STATUS_INVALID,
-                        "redlock: a wake-up prefix of %zu characters, allowed are 1 to %d",
-                        wake_len, WAKE_PREFIX_MAX);
-    }
-    return STATUS_OK;
+    st = check_prefix("prefix", o->prefix, err);
+    return st != STATUS_OK ? st : check_prefix("wake-up prefix", o->wake_prefix, err);
 }
 
 static enum status open_timer(struct redlock_async *lock, struct err *err)
@@ -177,8 +176,9 @@ static enum status open_all(const struct redlock_async_options *options,
         (void)snprintf(lock->wake_marker, sizeof lock->wake_marker, "%s" WAKE_MARKER,
                        options->wake_prefix);
     }
-    (void)snprintf(lock->canary_key, sizeof lock->canary_key, "%s" CANARY_WORD,
-                   options->prefix != NULL ? options->prefix : "redlock:");
+    const char *prefix = options->prefix != NULL ? options->prefix : "redlock:";
+    lock->prefix_len = strlen(prefix);
+    (void)snprintf(lock->canary_key, sizeof lock->canary_key, "%s" CANARY_WORD, prefix);
     buf_init(&lock->wire, WIRE_BYTES_MAX);
     rand_seed_from_system(&lock->rand);
     st = token_draw_prefix(lock->prefix, err);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A key per node that shows whether the node still knows what it was told (lock.N9). Whoever finds
- * none sets one: the server's run_id, the time there, and random characters. It is read behind
- * the SETs of each acquisition and with each round of extending, so a server that forgot them has
- * another one, or none: it was flushed, was a replica for a moment, or has loaded a file. Only what
- * it forgets while the same canary is there goes unseen: it has loaded an older copy of its own
- * memory. */
+ * A key per node that shows whether the node has lost its keys (lock.N9). A client that finds none
+ * sets one: the server's run_id, the time there, and random characters. It is read behind the SETs
+ * of each acquisition and with each round of extending. A server that has lost its keys since (it
+ * was flushed, was a replica for a moment, or has loaded a file) has another canary, or none. The
+ * one loss that goes unseen is that of a server that loads an older copy of its own memory, canary
+ * included. */
 #include "base/bug.h"
 #include "base/clock.h"
 #include "base/parse.h"
@@ -16,7 +16,7 @@
 
 struct redis_arg canary_arg(const struct redlock_async *lock)
 {
-    return redis_bytes(lock->canary_key, strlen(lock->canary_key));
+    return redis_bytes(lock->canary_key, lock->prefix_len + sizeof CANARY_WORD - 1);
 }
 
 enum status canary_put(struct redlock_async *lock, struct err *err)

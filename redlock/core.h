@@ -23,7 +23,6 @@
 #define TTL_TEXT_SIZE 24
 #define CANARY_SIZE 96 /* of its value */
 #define CANARY_WORD "canary"
-#define CANARY_WORD_LEN (sizeof CANARY_WORD - 1)
 
 enum key_stage { KEY_ACQUIRING, KEY_HELD, KEY_RELEASING, KEY_GONE };
 
@@ -85,7 +84,8 @@ struct redlock_batch {
     unsigned open;    /* bit per node whose answer is not complete: its votes don't count yet */
     unsigned down;    /* bit per node that was not, being known as down */
     unsigned quarantined;
-    bool is_soon; /* decided; the idle handle is to report it */
+    bool is_forbidden; /* some node refuses any script that names one of its keys (lock.C8) */
+    bool is_soon;      /* decided; the idle handle is to report it */
     struct redlock_batch *next_soon;
 
     size_t heap_at;
@@ -160,7 +160,8 @@ struct redlock_async {
     struct rand rand;
     struct buf wire; /* commands that are formatted but not yet sent */
     struct pool pool;
-    char canary_key[WAKE_PREFIX_MAX + sizeof CANARY_WORD];
+    char canary_key[WAKE_PREFIX_MAX + sizeof CANARY_WORD]; /* begins with the prefix */
+    size_t prefix_len;
     char wake_marker[WAKE_PREFIX_MAX + WAKE_MARKER_LEN + 1]; /* begins with the prefix */
     size_t wake_prefix_len;                                  /* 0 = wake-ups are off */
 
@@ -237,7 +238,7 @@ void node_note_error(struct node_slot *n, const struct redis_value *v);
 /* Its canary is another one, or gone: it has forgotten locks, so it has no vote for a while, and
  * what it said so far does not count (lock.N9, N2). */
 void node_forgot(struct node_slot *n);
-/* Its canary was read: it may vote, unless it forgot while nobody looked. */
+/* Its canary was read: it may vote, unless it has lost its keys since the last look. */
 void node_known(struct node_slot *n, bool is_another, int64_t age_us);
 /* Forward: keys may have ended early there, so it has no vote for a while. Backward: keys live
  * longer, which only delays waiters (lock.N4). */

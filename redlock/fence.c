@@ -304,7 +304,7 @@ void fence_report(struct redlock_async *lock)
 static struct fence *fence_new(struct redlock_batch *batch, size_t first, size_t count)
 {
     struct redlock_async *lock = batch->lock;
-    size_t prefix_len = strlen(lock->canary_key) - CANARY_WORD_LEN;
+    size_t prefix_len = lock->prefix_len;
     size_t bytes = 0;
     for (size_t i = first; i < first + count; i++) {
         bytes += prefix_len + sizeof word + batch->keys[i].len;

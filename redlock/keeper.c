@@ -172,7 +172,8 @@ static struct round *add_batch(struct round *round, struct redlock_batch *b, int
         if (!is_to_keep(k) || k->is_in_round) {
             continue;
         }
-        if (round != NULL && k->forbidden_nodes != 0) { /* a node refuses the script it is in */
+        bool is_alone = k->forbidden_nodes != 0; /* a node refuses the script it is in */
+        if (round != NULL && is_alone) {
             round_send(TAKE(round));
         }
         if (round == NULL && (round = round_new(b->lock, now_us, NULL)) == NULL) {
@@ -181,7 +182,7 @@ static struct round *add_batch(struct round *round, struct redlock_batch *b, int
         }
         k->is_in_round = true;
         b->in_round++;
-        if (round_add(round, b, i) || k->forbidden_nodes != 0) {
+        if (round_add(round, b, i) || is_alone) {
             round_send(TAKE(round));
         }
     }

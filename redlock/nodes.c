@@ -141,14 +141,17 @@ static void drop_votes(const struct node_slot *n)
     keeper_drop_votes(n->lock, n->index);
 }
 
-static const char forgot_why[] =
-    "has forgotten its locks: flushed, reloaded, or a replica meanwhile";
+static void distrust(struct node_slot *n)
+{
+    n->has_forgotten = true;
+    quarantine(n, clock_boot_us() + memory_us(n->lock),
+               "has forgotten its locks: flushed, reloaded, or a replica meanwhile");
+}
 
 void node_forgot(struct node_slot *n)
 {
     n->is_known = false;
-    n->has_forgotten = true;
-    quarantine(n, clock_boot_us() + memory_us(n->lock), forgot_why);
+    distrust(n);
     tell(n, REDLOCK_NODE_QUARANTINED, n->quarantine_why);
     drop_votes(n);
     canary_ask(n);
@@ -164,14 +167,12 @@ static bool may_have_lost_one(const struct node_slot *n, int64_t age_us)
 
 void node_known(struct node_slot *n, bool is_another, int64_t age_us)
 {
-    int64_t now_us = clock_boot_us();
     n->is_known = true;
     if (is_another) {
-        n->has_forgotten = true;
-        quarantine(n, now_us + memory_us(n->lock), forgot_why);
+        distrust(n);
         drop_votes(n);
     } else if (may_have_lost_one(n, age_us)) {
-        quarantine(n, now_us - age_us + memory_us(n->lock),
+        quarantine(n, clock_boot_us() - age_us + memory_us(n->lock),
                    "is used for locks since a moment ago, or was flushed");
     }
     if (!TAKE(n->is_up_untold)) {

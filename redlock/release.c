@@ -234,20 +234,11 @@ static void put_off(struct redlock_async *lock, struct redlock_batch *list)
     retry_later(lock);
 }
 
-/* A node that forbids one key refuses a script that names it. What a batch has on such a node ends
- * by its ttl; the keys of others are not to share that. */
-static bool may_be_refused(const struct redlock_batch *b)
-{
-    bool is_any_forbidden = false;
-    for (size_t i = 0; i < b->count; i++) {
-        is_any_forbidden = is_any_forbidden || b->keys[i].forbidden_nodes != 0;
-    }
-    return is_any_forbidden;
-}
-
+/* What a batch has on a node that refuses its script ends by its ttl; the keys of others are not to
+ * share that. */
 static bool may_join(const struct redlock_batch *first, const struct redlock_batch *b)
 {
-    return b->written == first->written && !may_be_refused(first) && !may_be_refused(b) &&
+    return b->written == first->written && !first->is_forbidden && !b->is_forbidden &&
            first->leaving < ALONE_FROM && b->leaving < ALONE_FROM;
 }
 

@@ -47,6 +47,7 @@ bool votes_take(struct redlock_batch *b, size_t index, size_t node, const struct
         vote(b, index, node, VOTE_ERROR);
         bool is_forbidden = redis_error_class(v) == REDIS_ERROR_KEY;
         b->keys[index].forbidden_nodes |= (uint16_t)((unsigned)is_forbidden << node);
+        b->is_forbidden = b->is_forbidden || is_forbidden;
         return is_forbidden; /* says nothing about the node (lock.C8) */
     }
     return true;

@@ -369,15 +369,14 @@ static int not_won(const struct exec *x, const struct lock_wait *h)
     if (h->signal_number != 0) {
         return CLI_SIGNAL + h->signal_number;
     }
-    bool is_failure =
-        result == REDLOCK_NO_QUORUM || result == REDLOCK_EXPIRED || result == REDLOCK_INVALID;
-    if (is_failure || x->conflict_code != 0) { /* -E 0: that another runs it is no news */
+    bool is_failure = result == REDLOCK_NO_QUORUM || result == REDLOCK_EXPIRED;
+    int code = result == REDLOCK_INVALID ? CLI_USAGE
+               : is_failure              ? CLI_NO_QUORUM
+                                         : (int)x->conflict_code;
+    if (code != CLI_OK) { /* -E 0: that another runs it is no news */
         say(x, h->report.message);
     }
-    if (result == REDLOCK_INVALID) {
-        return CLI_USAGE;
-    }
-    return is_failure ? CLI_NO_QUORUM : (int)x->conflict_code;
+    return code;
 }
 
 /* For the command to pass to whatever compares it. */
