@@ -96,10 +96,9 @@ static void on_signal(uv_signal_t *handle, int number)
     stop(s, 0);
 }
 
-static void on_reload_signal(uv_signal_t *handle, int number)
+static void on_reload_due(uv_timer_t *timer)
 {
-    struct scheduler *s = handle->data;
-    (void)number;
+    struct scheduler *s = timer->data;
     if (s->stage == STAGE_STOPPING) {
         return;
     }
@@ -110,6 +109,16 @@ static void on_reload_signal(uv_signal_t *handle, int number)
     }
     s->config = next;
     services_reload(&s->services, next);
+}
+
+/* In a turn of its own, however many have come: as in worker/worker.c. */
+static void on_reload_signal(uv_signal_t *handle, int number)
+{
+    struct scheduler *s = handle->data;
+    (void)number;
+    if (s->stage != STAGE_STOPPING && !uv_is_active((uv_handle_t *)&s->reload)) {
+        timer_start(&s->reload, on_reload_due, 0, 0);
+    }
 }
 
 /* ---- leading ---- */
@@ -486,6 +495,8 @@ static void handles_init(struct scheduler *s)
         s->signals[i].data = s;
         (void)uv_signal_start(&s->signals[i], table[i].on_signal, table[i].number);
     }
+    (void)uv_timer_init(&s->loop, &s->reload);
+    s->reload.data = s;
     (void)uv_timer_init(&s->loop, &s->deadline);
     s->deadline.data = s;
     timer_start(&s->deadline, on_no_start,
@@ -498,6 +509,7 @@ static void handles_close(struct scheduler *s)
     for (size_t i = 0; i < ARRAY_COUNT(s->signals); i++) {
         uv_close((uv_handle_t *)&s->signals[i], NULL);
     }
+    uv_close((uv_handle_t *)&s->reload, NULL);
     uv_close((uv_handle_t *)&s->deadline, NULL);
     (void)uv_run(&s->loop, UV_RUN_NOWAIT);
     (void)uv_loop_close(&s->loop); /* busy when the end was hurried */

@@ -22,6 +22,7 @@ struct scheduler {
     const struct config *config;
     uv_loop_t loop;
     uv_signal_t signals[3];
+    uv_timer_t reload;
     uv_timer_t deadline; /* of the start, of what `ready` tells, then of the end */
     enum stage stage;
     int exit_code;

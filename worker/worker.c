@@ -79,6 +79,7 @@ static void on_close_due(uv_timer_t *timer)
     struct worker *w = timer->data;
     log_info("stopped", LOG_I64("exit_code", w->exit_code));
     uv_close((uv_handle_t *)timer, NULL);
+    uv_close((uv_handle_t *)&w->reload_timer, NULL);
     hints_popper_close(TAKE(w->popper));
     hints_close(TAKE(w->hints));
     hint_return_close(w);
@@ -148,10 +149,9 @@ void worker_take_asked(struct worker *w, const char *asked)
     }
 }
 
-static void on_reload_signal(uv_signal_t *handle, int signum)
+static void on_reload_due(uv_timer_t *timer)
 {
-    struct worker *w = handle->data;
-    (void)signum;
+    struct worker *w = timer->data;
     if (w->stage == WORKER_RUNNING) {
         kinds_refresh(w); /* whatever comes of the configuration */
     }
@@ -167,6 +167,17 @@ static void on_reload_signal(uv_signal_t *handle, int signum)
         slot_set_recycling(w->slots[i], next->worker.runner_jobs_max, next->worker.runner_age_us);
     }
     fetch_poke(w);
+}
+
+/* In a turn of its own, however many have come: libuv calls for signals until none is left, and
+ * where they come faster than a configuration is read, nothing else would ever run. */
+static void on_reload_signal(uv_signal_t *handle, int signum)
+{
+    struct worker *w = handle->data;
+    (void)signum;
+    if (!uv_is_active((uv_handle_t *)&w->reload_timer)) {
+        timer_start(&w->reload_timer, on_reload_due, 0, 0);
+    }
 }
 
 static int start_signal(struct worker *w, uv_signal_t *signal, uv_signal_cb on_signal, int number)
@@ -378,9 +389,10 @@ enum status worker_open_timer(struct worker *w, uv_timer_t *timer, const char *p
     return STATUS_OK;
 }
 
-static enum status open_close_timer(struct worker *w, struct err *err)
+static enum status open_timers(struct worker *w, struct err *err)
 {
-    return worker_open_timer(w, &w->close_timer, "close", err);
+    enum status st = worker_open_timer(w, &w->reload_timer, "reload", err);
+    return st == STATUS_OK ? worker_open_timer(w, &w->close_timer, "close", err) : st;
 }
 
 static enum status open_state_dir(struct worker *w, struct err *err)
@@ -407,7 +419,7 @@ static enum status open_all(struct worker *w, struct err *err)
     static open_step *const steps[] = {
         find_runner,      find_plugin_owners, open_state_dir,    kinds_open,    open_telemetry,
         start_signals,    open_hints,         limits_open,       dispatch_open, taken_hints_open,
-        hint_return_open, open_close_timer,   registration_open, beat_open,     spare_open,
+        hint_return_open, open_timers,        registration_open, beat_open,     spare_open,
         deadlines_start,  open_store,         open_slots};
     for (size_t i = 0; i < ARRAY_COUNT(steps); i++) {
         enum status st = steps[i](w, err);

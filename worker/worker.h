@@ -118,6 +118,7 @@ struct worker {
     struct daemon_hints hints_said;
     struct daemon_quorum quorum_said;
     uv_signal_t signals[4];
+    uv_timer_t reload_timer;
     uv_timer_t close_timer;
 };
 

@@ -210,15 +210,23 @@ START_TEST(a_scheduler_feeds_further_ahead_at_once)
 }
 END_TEST
 
-/* SIGHUP after SIGHUP, until it has ended. */
-static int end_amid_reloads(pid_t *pid)
+static bool has_ended(pid_t pid)
 {
     siginfo_t info = {.si_pid = 0};
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0;
+}
+
+/* SIGHUP after SIGHUP until it has ended, faster than a configuration can be read. */
+static int end_amid_reloads(pid_t *pid)
+{
+    const struct timespec pause = {.tv_nsec = 100000};
+    int64_t end_us = clock_boot_us() + SOON_US;
     fleet_signal(*pid, SIGTERM);
-    while (waitid(P_PID, (id_t)*pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0) {
+    while (!has_ended(*pid) && clock_boot_us() < end_us) {
         fleet_signal(*pid, SIGHUP);
-        (void)poll(NULL, 0, 1);
+        (void)nanosleep(&pause, NULL);
     }
+    ck_assert_msg(has_ended(*pid), "reloads keep it from its end");
     return fleet_wait_end(&f, pid);
 }
 
