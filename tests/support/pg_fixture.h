@@ -30,13 +30,13 @@ void world_setup_empty(void);
 void world_teardown(void);
 
 /* Runs the loop until `expr` or LIMIT_US. */
-#define RUN_UNTIL(expr)                                        \
-    do {                                                       \
-        int64_t end_ = clock_boot_us() + LIMIT_US;             \
-        while (!(expr) && clock_boot_us() < end_) {            \
-            world_turn();                                      \
-        }                                                      \
-        ck_assert_msg((expr), "never became true: %s", #expr); \
+#define RUN_UNTIL(expr)                                                            \
+    do {                                                                           \
+        int64_t end_ = clock_boot_us() + LIMIT_US;                                 \
+        while (!(expr)) {                                                          \
+            ck_assert_msg(clock_boot_us() < end_, "never became true: %s", #expr); \
+            world_turn();                                                          \
+        }                                                                          \
     } while (0)
 void world_turn(void);
 
