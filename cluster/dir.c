@@ -89,22 +89,44 @@ bool dir_is_ours(const char *dir)
 
 /* ---- what killed runs left ---- */
 
+static bool is_below(const char *path, const char *dir)
+{
+    size_t len = strlen(dir);
+    return strncmp(path, dir, len) == 0 && (path[len] == '/' || path[len] == '\0');
+}
+
+/* Another user's folder is closed even to root where it may not trace others, as in a container;
+ * what it was started with is open to everybody, and a PostgreSQL is told there where its data are.
+ */
+static bool works_below(const char *pid, const char *dir)
+{
+    char name[64];
+    char text[PATH_SIZE * 4];
+    (void)snprintf(name, sizeof name, "/proc/%.20s/cwd", pid);
+    ssize_t n = readlink(name, text, sizeof text - 1);
+    text[n > 0 ? n : 0] = '\0';
+    if (is_below(text, dir)) {
+        return true;
+    }
+    (void)snprintf(name, sizeof name, "/proc/%.20s/cmdline", pid);
+    autoclose int fd = open(name, O_RDONLY | O_CLOEXEC);
+    n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+    text[n > 0 ? n : 0] = '\0';
+    for (const char *word = text; word < text + n; word += strlen(word) + 1) {
+        if (is_below(word, dir)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* A server that was stopped when its run was killed has the signal that ends it, but not the
  * processor to take it. */
 static void wake_stopped(const char *dir)
 {
-    size_t len = strlen(dir);
     DIR *all = opendir("/proc");
     for (const struct dirent *e = NULL; all != NULL && (e = readdir(all)) != NULL;) {
-        char link[64];
-        char cwd[PATH_SIZE];
-        if (!isdigit((unsigned char)e->d_name[0])) {
-            continue;
-        }
-        (void)snprintf(link, sizeof link, "/proc/%.20s/cwd", e->d_name);
-        ssize_t n = readlink(link, cwd, sizeof cwd - 1);
-        cwd[n > 0 ? n : 0] = '\0';
-        if (strncmp(cwd, dir, len) == 0 && (cwd[len] == '/' || cwd[len] == '\0')) {
+        if (isdigit((unsigned char)e->d_name[0]) && works_below(e->d_name, dir)) {
             (void)kill((pid_t)strtol(e->d_name, NULL, 10), SIGCONT);
         }
     }
