@@ -322,8 +322,8 @@ START_TEST(C5_the_rights_of_the_least_privileged_user_are_enough)
         world.nodes[i].user = "w";
         world.nodes[i].password = "pw";
     }
-    world.options.ttl_us = US_PER_S;
-    world.options.node_timeout_us = 100 * US_PER_MS;
+    world.options.ttl_us = 6 * US_PER_S; /* extended every 2 s */
+    world.options.node_timeout_us = world.options.ttl_us / 10;
     world_open_voting();
     struct redlock_batch *b = world_acquire(world.lock, 1, 2);
     ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);

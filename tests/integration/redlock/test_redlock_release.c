@@ -10,6 +10,16 @@ static void given_voting_nodes(void)
     world_open_voting();
 }
 
+/* Long enough for a few redis-cli, which stop the loop. */
+static void given_a_lease_that_ends(void)
+{
+    world_start(3, NULL);
+    world.options.ttl_us = 6 * US_PER_S;
+    world.options.ttl_max_us = world.options.ttl_us;
+    world.options.node_timeout_us = world.options.ttl_us / 10;
+    world_open_voting();
+}
+
 START_TEST(R2_release_deletes_only_what_is_ours)
 {
     given_voting_nodes();
@@ -114,11 +124,7 @@ END_TEST
 
 START_TEST(R4_what_no_node_acknowledges_is_given_up_after_the_ttl)
 {
-    world_start(3, NULL);
-    world.options.ttl_us = US_PER_S;
-    world.options.ttl_max_us = US_PER_S;
-    world.options.node_timeout_us = 50 * US_PER_MS;
-    world_open_voting();
+    given_a_lease_that_ends();
     struct redlock_batch *b = world_acquire(world.lock, 1, 2);
     run_until(world_nodes_with("claimd:job:2") == 3);
     redis_server_kill(&world.servers[2]);
@@ -156,11 +162,7 @@ END_TEST
 
 START_TEST(R7_a_dropped_key_ends_by_its_ttl)
 {
-    world_start(3, NULL);
-    world.options.ttl_us = 3 * US_PER_S;
-    world.options.ttl_max_us = world.options.ttl_us;
-    world.options.node_timeout_us = world.options.ttl_us / 10;
-    world_open_voting();
+    given_a_lease_that_ends();
     struct redlock_batch *b = world_acquire(world.lock, 1, 1);
     redlock_batch_drop(b, 0);
     world_flush(world.lock);
