@@ -96,8 +96,7 @@ static bool is_below(const char *path, const char *dir)
 }
 
 /* Another user's folder is closed even to root where it may not trace others, as in a container;
- * what it was started with is open to everybody, and a PostgreSQL is told there where its data are.
- */
+ * what it was started with is open to everybody, and tells a PostgreSQL where its data are. */
 static bool works_below(const char *pid, const char *dir)
 {
     char name[64];

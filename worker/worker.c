@@ -392,7 +392,10 @@ enum status worker_open_timer(struct worker *w, uv_timer_t *timer, const char *p
 static enum status open_timers(struct worker *w, struct err *err)
 {
     enum status st = worker_open_timer(w, &w->reload_timer, "reload", err);
-    return st == STATUS_OK ? worker_open_timer(w, &w->close_timer, "close", err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return worker_open_timer(w, &w->close_timer, "close", err);
 }
 
 static enum status open_state_dir(struct worker *w, struct err *err)

@@ -224,7 +224,7 @@ static int end_amid_reloads(pid_t *pid)
     fleet_signal(*pid, SIGTERM);
     while (!has_ended(*pid) && clock_boot_us() < end_us) {
         fleet_signal(*pid, SIGHUP);
-        (void)nanosleep(&pause, NULL);
+        (void)ppoll(NULL, 0, &pause, NULL);
     }
     ck_assert_msg(has_ended(*pid), "reloads keep it from its end");
     return fleet_wait_end(&f, pid);
