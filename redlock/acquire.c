@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "redlock/core.h"
 #include "redlock/error.h"
+#include "redlock/line_scripts.h"
 #include "redlock/record.h"
 
 #include <assert.h>
@@ -62,8 +63,25 @@ static void on_reply(void *ctx, size_t index, const struct redis_value *v)
     }
 }
 
+static void on_entry_reply(void *ctx, size_t index, const struct redis_value *v)
+{
+    struct ballot *ballot = ctx;
+    (void)index;
+    ballot->keys_seen = 1;
+    ballot->has_failed = !line_take_answer(ballot->batch, ballot->node, v, &ballot->is_witnessed);
+}
+
+/* In line all answers matter: whom are our votes to go to? */
+static bool is_to_hear_more(const struct redlock_batch *b)
+{
+    return b->is_entry && b->open != 0 && b->keys[0].tally.ok < b->lock->quorum;
+}
+
 static bool is_decided(struct redlock_batch *b, int64_t now_us)
 {
+    if (is_to_hear_more(b)) {
+        return false;
+    }
     int64_t validity_us = lease_start(&b->terms, b->t0_us).deadline_us - now_us;
     for (size_t i = 0; i < b->count; i++) {
         enum redlock_result verdict = REDLOCK_NO_QUORUM;
@@ -98,7 +116,7 @@ static void conclude(struct redlock_batch *b)
             b->held_count++;
         } else {
             k->stage = KEY_GONE;
-            if ((b->written & ~(unsigned)k->forbidden_nodes) != 0) {
+            if (!b->is_entry && (b->written & ~(unsigned)k->forbidden_nodes) != 0) {
                 release_key_soon(b, i);
             }
         }
@@ -109,6 +127,7 @@ static void conclude(struct redlock_batch *b)
         keeper_add(b);
     }
     redlock_async_acquired_cb *done = TAKE(b->done);
+    b->entrant = NULL;
     batch_ref(b); /* the owner may give everything back at once */
     bool is_empty = b->held_count == 0;
     done(b->ctx, b);
@@ -145,11 +164,37 @@ static void on_done(void *ctx, enum status st)
     batch_unref(b);
 }
 
-static void send_to(struct redlock_batch *b, size_t node)
+static enum status send_entry(struct redlock_batch *b, size_t node)
 {
     struct redlock_async *lock = b->lock;
-    struct ballot *ballot = &b->ballots[node];
-    *ballot = (struct ballot){.batch = b, .node = node};
+    char score[TTL_TEXT_SIZE];
+    char offer[TTL_TEXT_SIZE];
+    core_print_i64(score, b->score);
+    core_print_i64(offer, line_offer_us(lock) / US_PER_MS);
+    batch_set_ttl(b, b->t0_us);
+    const struct redis_arg keys[] = {redis_bytes(b->keys[0].bytes, b->keys[0].len),
+                                     canary_arg(lock)};
+    const struct redis_arg args[] = {redis_bytes(lock->wake_marker, lock->wake_prefix_len),
+                                     redis_bytes(b->token, REDLOCK_TOKEN_LEN),
+                                     redis_word(score),
+                                     redis_word(b->ttl_ms),
+                                     redis_word(offer),
+                                     redis_word(LINE_SESSION_MS)};
+    const struct redis_script_call call = {.script = &script_enter,
+                                           .keys = keys,
+                                           .key_count = ARRAY_COUNT(keys),
+                                           .args = args,
+                                           .arg_count = ARRAY_COUNT(args),
+                                           .timeout_us = lock->options.node_timeout_us,
+                                           .on_reply = on_entry_reply,
+                                           .on_done = on_done,
+                                           .ctx = &b->ballots[node]};
+    return redis_node_call(lock->nodes[node].redis, &call, NULL);
+}
+
+static enum status send_sets(struct redlock_batch *b, size_t node)
+{
+    struct redlock_async *lock = b->lock;
     const struct redis_request request = {.bytes = buf_at(&lock->wire),
                                           .len = lock->wire.len,
                                           .reply_count =
@@ -157,8 +202,14 @@ static void send_to(struct redlock_batch *b, size_t node)
                                           .timeout_us = lock->options.node_timeout_us,
                                           .on_reply = on_reply,
                                           .on_done = on_done,
-                                          .ctx = ballot};
-    if (redis_node_send(lock->nodes[node].redis, &request, NULL) != STATUS_OK) {
+                                          .ctx = &b->ballots[node]};
+    return redis_node_send(lock->nodes[node].redis, &request, NULL);
+}
+
+static void send_to(struct redlock_batch *b, size_t node)
+{
+    b->ballots[node] = (struct ballot){.batch = b, .node = node};
+    if ((b->is_entry ? send_entry(b, node) : send_sets(b, node)) != STATUS_OK) {
         votes_silence(b, node, 0);
         return;
     }
@@ -184,7 +235,7 @@ static void send_to_all(struct redlock_batch *b)
 {
     struct redlock_async *lock = b->lock;
     bool is_possible = redlock_async_has_quorum(lock); /* else nothing is worth sending */
-    is_possible = is_possible && format_sets(b, NULL) == STATUS_OK;
+    is_possible = is_possible && (b->is_entry || format_sets(b, NULL) == STATUS_OK);
     for (size_t i = 0; i < lock->options.node_count; i++) {
         if (is_possible && node_may_vote(&lock->nodes[i])) {
             send_to(b, i);
@@ -216,7 +267,7 @@ void acquire_send(struct redlock_async *lock)
 /* The SETs leave at the end of the turn, behind all releases of this turn: it may be the same keys,
  * and releases that nothing comes between travel together. */
 static enum status start(struct redlock_async *lock, const struct redlock_async_request *request,
-                         struct err *err)
+                         const struct entry *entry, struct err *err)
 {
     struct redlock_batch *b = NULL;
     enum status st = batch_new(lock, request, &b, err);
@@ -226,6 +277,9 @@ static enum status start(struct redlock_async *lock, const struct redlock_async_
     b->done = request->done;
     b->ctx = request->ctx;
     batch_begin(b, clock_boot_us());
+    if (entry != NULL) {
+        batch_enters(b, entry);
+    }
     record_acquire(b);
     b->next_soon = lock->starting;
     lock->starting = b;
@@ -240,7 +294,14 @@ int redlock_async_acquire(struct redlock_async *lock, const struct redlock_async
     if (lock->is_closing) {
         return error_tell_closing(ret_error);
     }
-    return error_tell(start(lock, request, &err), &err, ret_error);
+    return error_tell(start(lock, request, NULL, &err), &err, ret_error);
+}
+
+int acquire_enter(struct redlock_async *lock, const struct redlock_async_request *request,
+                  const struct entry *entry, struct redlock_error *ret_error)
+{
+    struct err err = {0};
+    return error_tell(start(lock, request, entry, &err), &err, ret_error);
 }
 
 void acquire_report(struct redlock_async *lock)

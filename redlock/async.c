@@ -5,7 +5,7 @@
 #include "redlock/core.h"
 #include "redlock/error.h"
 #include "redlock/token.h"
-#include "redlock/wake.h"
+#include "redlock/wait.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -70,6 +70,11 @@ void core_wake_at(struct redlock_async *lock, int64_t at_us)
     (void)timerfd_settime(lock->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
+void core_print_i64(char ret_text[TTL_TEXT_SIZE], int64_t value)
+{
+    (void)snprintf(ret_text, TTL_TEXT_SIZE, "%" PRId64, value);
+}
+
 void core_hook(struct redlock_async *lock, const struct core_hooks *hooks)
 {
     lock->hooks = *hooks;
@@ -94,7 +99,7 @@ static void on_timer(uv_poll_t *poll, int uv_status, int events)
     core_wake_at(lock, nodes_tick(lock, now_us));
     core_wake_at(lock, release_tick(lock, now_us));
     core_wake_at(lock, wait_tick(lock, now_us));
-    core_wake_at(lock, wake_tick(lock, now_us));
+    core_wake_at(lock, inbox_tick(lock, now_us));
 }
 
 /* ---- open ---- */
@@ -240,12 +245,13 @@ static void on_timer_closed(uv_handle_t *handle)
 static void on_last_flushed(void *ctx)
 {
     struct redlock_async *lock = ctx;
-    wait_free(lock);
+    wait_report(lock); /* those that were not told yet */
     fence_report(lock);
     inspect_report(lock);
-    wake_close(lock);
+    inbox_close(lock);
     nodes_close(lock); /* ends every request, hence every flush and round */
-    wake_free(lock);
+    inbox_free(lock);
+    wait_free(lock);
     keeper_report(lock);
     release_free_all(lock);
     while (lock->batches != NULL) {

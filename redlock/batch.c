@@ -3,6 +3,7 @@
  * The record of one request: its keys, their stages and tokens, and who still refers to it. */
 #include "base/clock.h"
 #include "redlock/core.h"
+#include "redlock/line_rules.h"
 #include "redlock/token.h"
 
 #include <assert.h>
@@ -83,8 +84,25 @@ static void set_terms(struct redlock_batch *b, const struct redlock_async_reques
 void batch_begin(struct redlock_batch *b, int64_t t0_us)
 {
     bool is_bound = b->max_hold_us > 0 && b->max_hold_us < INT64_MAX - t0_us;
-    b->t0_us = t0_us;
+    b->t0_us = b->first_t0_us = t0_us;
     b->terms.end_us = is_bound ? t0_us + b->max_hold_us : 0;
+}
+
+void batch_enters(struct redlock_batch *b, const struct entry *entry)
+{
+    const struct redlock_batch *former = entry->former;
+    memcpy(b->token, entry->token, sizeof b->token);
+    b->is_entry = true;
+    b->entrant = entry->wait;
+    b->score = entry->score;
+    if (entry->is_part) {
+        b->keys[0].user = NULL;
+    }
+    if (former != NULL) {
+        b->first_t0_us = former->first_t0_us;
+        b->written = former->written; /* its release goes there as well (lock.A10) */
+        b->is_forbidden = former->is_forbidden;
+    }
 }
 
 void batch_set_ttl(struct redlock_batch *b, int64_t t0_us)
@@ -167,6 +185,9 @@ enum status batch_new(struct redlock_async *lock, const struct redlock_async_req
         return err_fail(err, STATUS_NOMEM, "redlock: no memory for a batch");
     }
     memcpy(b->token, token, sizeof token);
+    if (line_is_usable(lock)) {
+        line_write_score(b->token, line_draw_score(lock));
+    }
     set_terms(b, request);
     set_order(b, request->is_ordered);
     b->refs = 1;

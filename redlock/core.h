@@ -23,6 +23,19 @@
 #define TTL_TEXT_SIZE 24
 #define CANARY_SIZE 96 /* of its value */
 #define CANARY_WORD "canary"
+/* Of the keys that this library keeps beside the locks; its marker says that somebody waits. */
+#define WAKE_PREFIX_MAX 128
+#define WAKE_MARKER "any"
+#define WAKE_MARKER_LEN (sizeof WAKE_MARKER - 1)
+#define HOT_KEYS 256
+#define LINE_SESSION_MS "3500" /* of a client that waits (lock.L6) */
+#define LINE_REFUSED_US (60 * US_PER_S)
+#define GAP_MAX_MS 1000
+
+/* An offer lasts as long as so many of the slowest rounds, within bounds (lock.L2). */
+#define OFFER_ROUNDS 20
+#define OFFER_MIN_US (100 * US_PER_MS)
+#define OFFER_MAX_US US_PER_S
 
 enum key_stage { KEY_ACQUIRING, KEY_HELD, KEY_RELEASING, KEY_GONE };
 
@@ -80,9 +93,16 @@ struct redlock_batch {
     redlock_async_acquired_cb *done; /* NULL once called */
     void *ctx;
     int64_t t0_us;
-    unsigned written; /* bit per node that was sent the SETs */
-    unsigned open;    /* bit per node whose answer is not complete: its votes don't count yet */
-    unsigned down;    /* bit per node that was not, being known as down */
+    int64_t first_t0_us;          /* of the first round with this token */
+    struct redlock_wait *entrant; /* it is a round in line (line.c), not SETs; NULL once decided */
+    bool is_entry;
+    int64_t score;
+    int gap_nodes;        /* so many say that its release is to leave the line away (lock.L8) … */
+    int gap_ms;           /* … for so long */
+    bool is_foreign_near; /* a client that knows no line was seen, or may be there */
+    unsigned written;     /* bit per node that was sent the SETs */
+    unsigned open;        /* bit per node whose answer is not complete: its votes don't count yet */
+    unsigned down;        /* bit per node that was not, being known as down */
     unsigned quarantined;
     bool is_forbidden; /* some node refuses any script that names one of its keys (lock.C8) */
     bool is_soon;      /* decided; the idle handle is to report it */
@@ -131,6 +151,22 @@ struct node_slot {
     int64_t clock_offset_us; /* from our wall clock; INT64_MIN = unknown */
     int64_t asked_us;        /* for its clock */
     bool is_asked;
+    int64_t line_refused_until_us; /* our user may not stand in line there */
+};
+
+/* A key that others wanted a moment ago: who wants it next asks in line at once. */
+struct hot_key {
+    uint32_t hash;
+    int64_t until_us;
+};
+
+/* A round in line, under a token that is kept (lock.L3). */
+struct entry {
+    struct redlock_wait *wait;
+    const char *token;
+    int64_t score;
+    bool is_part;                 /* of a request for several keys: nobody is told of its state */
+    struct redlock_batch *former; /* the round before; NULL = none */
 };
 
 struct fence;
@@ -138,7 +174,6 @@ struct inspect;
 struct flush_waiter;
 struct release;
 struct waits;
-struct wakes;
 struct round;
 struct extend_call;
 
@@ -185,7 +220,8 @@ struct redlock_async {
     struct fence *fences_soon;
     struct inspect *inspects_over;
     struct waits *waits; /* NULL until somebody waits */
-    struct wakes *wakes; /* NULL until somebody listens */
+    struct hot_key hot_keys[HOT_KEYS];
+    int64_t last_score;
 
     uv_idle_t idle;
     uv_poll_t timer; /* on timer_fd, CLOCK_BOOTTIME */
@@ -203,6 +239,8 @@ void core_send_soon(struct redlock_async *lock); /* the same, unless it is about
 /* The timer is to fire at that time at the latest. */
 void core_wake_at(struct redlock_async *lock, int64_t at_us);
 
+void core_print_i64(char ret_text[TTL_TEXT_SIZE], int64_t value);
+
 void core_hook(struct redlock_async *lock, const struct core_hooks *hooks);
 
 /* ---- batch.c ---- */
@@ -215,6 +253,8 @@ enum status batch_new(struct redlock_async *lock, const struct redlock_async_req
                       struct redlock_batch **ret_batch, struct err *err) MUST_USE;
 /* It begins now: t0, and with it the end of its longest hold (lock.A4, E9). */
 void batch_begin(struct redlock_batch *b, int64_t t0_us);
+/* It is a round in line: under the entry's token, after its former round. */
+void batch_enters(struct redlock_batch *b, const struct entry *entry);
 /* Sets `ttl_ms` for a round that begins at t0. */
 void batch_set_ttl(struct redlock_batch *b, int64_t t0_us);
 void batch_ref(struct redlock_batch *b);
@@ -235,6 +275,8 @@ bool node_may_vote(const struct node_slot *n);
 /* To be called with each error reply. If the node is in trouble or refuses us (memory, rights and
  * the like), it has no vote for a while, and the user is told why (lock.C8). */
 void node_note_error(struct node_slot *n, const struct redis_value *v);
+/* Tells the user of what costs no vote. */
+void node_warn(struct node_slot *n, const char *text);
 /* Its canary is another one, or gone: it has forgotten locks, so it has no vote for a while, and
  * what it said so far does not count (lock.N9, N2). */
 void node_forgot(struct node_slot *n);
@@ -264,10 +306,35 @@ void acquire_cancel(struct redlock_async *lock); /* those under way end as CANCE
  * (lock.N2). */
 void acquire_drop_votes(struct redlock_async *lock, size_t node);
 
+/* Asks for one key in line (lock.L3). The batch is not released by itself if the key is not won, as
+ * its waiter goes on. 0 or a negative errno, as redlock_async_acquire(). */
+int acquire_enter(struct redlock_async *lock, const struct redlock_async_request *request,
+                  const struct entry *entry, struct redlock_error *ret_error);
+
+/* ---- line_answer.c ---- */
+/* The answer of a node to a round in line; false = an error, which has been noted. */
+bool line_take_answer(struct redlock_batch *b, size_t node, const struct redis_value *v,
+                      bool *ret_is_witnessed);
+
+/* ---- line_terms.c ---- */
+/* May this client stand in line? Where a quorum does not let it, it polls, and its tokens look like
+ * those of a client that knows no line (lock.L9). */
+bool line_is_usable(const struct redlock_async *lock);
+/* For one that begins to wait now: higher than all that this client has drawn. */
+int64_t line_draw_score(struct redlock_async *lock);
+/* 20 of the slowest rounds, 100 ms to 1 s. */
+int64_t line_offer_us(const struct redlock_async *lock);
+/* Others want the key, or don't: who wants it next in this client asks in line at once. */
+void line_note_contended(struct redlock_async *lock, const char *key, size_t len,
+                         bool is_contended);
+
 /* ---- votes.c ---- */
 /* The reply to SET … NX GET: the former value (lock.A11). False = an error. A node's consent counts
  * once votes_count() has been told that its canary was there behind it (lock.N9). */
 bool votes_take(struct redlock_batch *b, size_t index, size_t node, const struct redis_value *v);
+/* Another has the key there: `owner` is the value, or what tells of one of another type. */
+void votes_refuse(struct redlock_batch *b, size_t index, size_t node,
+                  const struct redis_value *owner);
 bool votes_is_other_type(const struct redis_value *v); /* WRONGTYPE */
 /* So many nodes forbid the key that none of its tries can be won. */
 bool votes_are_forbidden(const struct redlock_batch *b, size_t index);
@@ -314,7 +381,7 @@ void release_free_all(struct redlock_async *lock);
 void wait_report(struct redlock_async *lock);
 int64_t wait_tick(struct redlock_async *lock, int64_t now_us);
 void wait_close(struct redlock_async *lock); /* all waiters end as CANCELLED, told by the loop */
-void wait_free(struct redlock_async *lock);  /* tells those that were not told yet */
+void wait_free(struct redlock_async *lock);
 
 /* ---- fence.c ---- */
 void fence_report(struct redlock_async *lock); /* those that could be sent to no node */

@@ -368,7 +368,7 @@ enum status nodes_open(struct redlock_async *lock, const struct redis_endpoint *
             /* Not in anybody's way, so it may take longer than a vote may. */
             .connect_timeout_us = lock->options.node_timeout_us * CONNECT_TIMEOUTS,
             .scripts = scripts_all,
-            .script_count = SCRIPTS_COUNT,
+            .script_count = lock->wake_prefix_len > 0 ? SCRIPTS_COUNT : SCRIPTS_WITHOUT_LINES,
             .on_up = on_up,
             .on_down = on_down,
             .ctx = n,
@@ -412,6 +412,13 @@ void node_note_error(struct node_slot *n, const struct redis_value *v)
     n->pause_end_us = now_us + n->pause_us;
     quarantine(n, n->pause_end_us, v->text);
     tell(n, REDLOCK_NODE_REFUSED, n->quarantine_why);
+}
+
+void node_warn(struct node_slot *n, const char *text)
+{
+    char why[REDLOCK_MESSAGE_SIZE];
+    put_why(n, why, text);
+    tell(n, REDLOCK_NODE_WARNED, why);
 }
 
 void node_clock_stepped(struct node_slot *n, int64_t step_us)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * redlock: locks over N independent Redis or Valkey masters, for C programs. One client holds one
- * connection per node and one thread, which extends won locks and wakes waiters; any number of
+ * connection per node and one thread, which extends won locks; any number of
  * threads may call it at once. For the same locks on your own event loop see redlock_async.h.
  *
  *     struct redlock_options options = REDLOCK_OPTIONS_INIT;
@@ -135,10 +135,10 @@ struct redlock_options {
     /* Nodes that were started a moment ago may vote: for tests and for a cluster's first start
      * only. */
     bool trust_fresh;
-    bool majority_opens;     /* enough nodes are suitable: the others are told by on_node alone */
-    bool allow_unsafe;       /* accepts replicas, cluster nodes, evicting nodes (lock.N3, N5) */
-    bool no_wakeups;         /* neither publishes releases nor listens for them */
-    const char *wake_prefix; /* of the channels and of one marker key per node; NULL = "redlock:" */
+    bool majority_opens;      /* enough nodes are suitable: the others are told by on_node alone */
+    bool allow_unsafe;        /* accepts replicas, cluster nodes, evicting nodes (lock.N3, N5) */
+    bool no_wakeups;          /* does not stand in line: waiters poll (lock.L9) */
+    const char *wake_prefix;  /* of the lines' keys and channels; NULL = "redlock:" */
     redlock_node_cb *on_node; /* from the client's thread; may be NULL */
     void *ctx;
 };
@@ -192,7 +192,9 @@ struct redlock_request {
     const char *key; /* exact bytes; the Redis key's name */
     size_t key_len;  /* 0 = strlen(key) */
     int64_t ttl_ms;  /* 0 = the client's */
-    int64_t wait_ms; /* 0 = give up at once where another holds it; −1 = as long as it takes */
+    /* 0 = give up at once where another holds it; −1 = as long as it takes. Waiters of all clients
+     * stand in line, first come, first served (lock.L1). */
+    int64_t wait_ms;
     int64_t max_hold_ms; /* the lease ends then at the latest (lock.E9); 0 = no bound */
     bool no_watchdog;    /* nobody extends it but redlock_extend() */
     bool wants_fence;    /* redlock_fence(): two more round trips; without a fence, no lock */

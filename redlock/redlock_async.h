@@ -49,7 +49,8 @@ struct redlock_async_options {
     bool trust_fresh;        /* for clusters that started their masters a moment ago */
     bool allow_unsafe;
     int time_scale_permille; /* tests: the bounds of lock.A16 × this / 1000; 0 = 1000 */
-    /* The prefix of the channels and of the marker key; NULL = releases are not published. */
+    /* The prefix of the lines' keys and channels; NULL = releases hand nothing over, and waiters
+     * poll (lock.L9). */
     const char *wake_prefix;
     /* The prefix of the key "…canary" on each node, the same for all clients (lock.N9); NULL =
      * "redlock:". */
@@ -158,10 +159,11 @@ int redlock_async_free_prefix(struct redlock_async *lock, const char *prefix,
 
 /* ---- waiting (wait.c) ---- */
 
-/* Acquires all keys of the request, or none. It tries again until `deadline_us`, woken by releases
- * and by the end of the holder's ttl. If the deadline is in the past, it tries `retries` times
- * more, with full jitter (lock.A14). Waiters of one client for the same keys take turns. `done`
- * gets one result; with WON also the batch, whose keys are then the caller's. */
+/* Acquires all keys of the request, or none. It stands in line until `deadline_us` (lock.L1–L9); of
+ * several keys, it waits for one after the other and holds those before. If the deadline is in the
+ * past, it tries `retries` times more, with full jitter (lock.A14). Waiters of one client for the
+ * same keys take turns. `done` gets one result; with WON also the batch, whose keys are then the
+ * caller's. */
 struct redlock_wait;
 typedef void redlock_async_waited_cb(void *ctx, enum redlock_result result, int tries,
                                      struct redlock_batch *batch);

@@ -104,7 +104,7 @@ static bool may_set_follow(const struct release *r, size_t node)
     const struct node_slot *n = &r->lock->nodes[node];
     bool is_earlier = false;
     for (size_t i = 0; i < r->count; i++) {
-        is_earlier = is_earlier || r->items[i].batch->t0_us < n->up_us;
+        is_earlier = is_earlier || r->items[i].batch->first_t0_us < n->up_us;
     }
     return is_earlier && !n->info.can_kill;
 }
@@ -206,6 +206,7 @@ static bool release_group(struct redlock_async *lock, struct redlock_batch *list
     r->sent_us = clock_boot_us();
     r->asked = list->written;
     r->to_send = r->asked;
+    r->teller = (size_t)rand_below(&lock->rand, (int64_t)lock->options.node_count);
     for (struct redlock_batch *b = list; b != end;) {
         struct redlock_batch *next = b->next_releasing;
         b->is_releasing = false;

@@ -36,6 +36,7 @@ struct release {
     unsigned repeated;
     int64_t repeat_us;  /* not before */
     unsigned in_flight; /* bit per node, and RELEASE_TELLING */
+    size_t teller;      /* this node tells the one after the head of the line (lock.L7) */
     bool has_tellers;   /* some keys have a callback */
     struct release_part parts[REDLOCK_NODES_MAX];
     size_t count;

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A release to one node: by its own compare-and-delete commands where it has them (lock.C9), else
- * by a script; who is to wake waiters needs the script. */
+ * by a script. A client that may wait needs the script that hands over to the first in line. */
 #include "base/bug.h"
 #include "base/clock.h"
+#include "redlock/line_scripts.h"
 #include "redlock/record.h"
 #include "redlock/release.h"
 #include "redlock/scripts.h"
+
+#define LEAVE_ARGS 4 /* before the tokens */
 
 static struct redis_arg key_arg(const struct release_item *item)
 {
@@ -70,16 +73,32 @@ static uint64_t item_at(const struct redis_value *number)
     return number->integer > 0 ? (uint64_t)number->integer - 1 : ~(uint64_t)number->integer;
 }
 
-/* How many were deleted, and the others: together all of them. */
+/* Where the numbers of the others begin. */
+static size_t others_at(const struct release *r)
+{
+    return r->lock->wake_prefix_len > 0 ? 2 : 1;
+}
+
+/* How many were ours and, of these, handed over; and the others: together all of them. */
 static bool is_answer(const struct release *r, const struct redis_value *v)
 {
-    bool is_one = v->type == REDIS_ARRAY && v->len >= 1 && v->len - 1 <= r->count &&
-                  v->items[0]->type == REDIS_INTEGER &&
-                  v->items[0]->integer == (int64_t)(r->count - (v->len - 1));
-    for (size_t i = 1; is_one && i < v->len; i++) {
+    size_t at = others_at(r);
+    bool is_one = v->type == REDIS_ARRAY && v->len >= at && v->len - at <= r->count &&
+                  v->items[0]->type == REDIS_INTEGER && v->items[at - 1]->type == REDIS_INTEGER &&
+                  v->items[0]->integer == (int64_t)(r->count - (v->len - at));
+    for (size_t i = at; is_one && i < v->len; i++) {
         is_one = item_at(v->items[i]) < r->count;
     }
     return is_one;
+}
+
+static void note_handed_over(const struct release *r, const struct redis_value *v)
+{
+    for (size_t i = 0; r->lock->wake_prefix_len > 0 && i < r->count; i++) {
+        const struct key *k = release_key(&r->items[i]);
+        bool is_contended = v->items[1]->integer > 0 || r->items[i].batch->is_foreign_near;
+        line_note_contended(r->lock, k->bytes, k->len, is_contended);
+    }
 }
 
 static void on_script_reply(void *ctx, size_t index, const struct redis_value *v)
@@ -92,7 +111,8 @@ static void on_script_reply(void *ctx, size_t index, const struct redis_value *v
         node_note_error(&r->lock->nodes[part->node], v);
         return;
     }
-    for (size_t i = 1; i < v->len; i++) { /* the keys that were not ours */
+    note_handed_over(r, v);
+    for (size_t i = others_at(r); i < v->len; i++) { /* the keys that were not ours */
         struct release_item *item = &r->items[item_at(v->items[i])];
         bool is_others = v->items[i]->integer > 0 && would_be_safety_event(r, part->node, item);
         note(r, part->node, item, is_others ? FOUND_OTHERS : FOUND_MISSING);
@@ -108,28 +128,44 @@ static void on_script_done(void *ctx, enum status st)
     release_part_over(part, st == STATUS_OK && !part->has_failed);
 }
 
+/* So many nodes said that the line has had its turns. */
+static int gap_ms(const struct release *r)
+{
+    const struct redlock_batch *b = r->items[0].batch;
+    return r->count == 1 && b->gap_nodes >= (int)r->lock->quorum ? b->gap_ms : 0;
+}
+
 static bool send_script(struct release *r, size_t node)
 {
     struct redlock_async *lock = r->lock;
     struct redis_arg keys[REDLOCK_KEYS_MAX + 1];
-    struct redis_arg args[REDLOCK_KEYS_MAX + 1];
+    struct redis_arg args[REDLOCK_KEYS_MAX + LEAVE_ARGS];
+    char offer[TTL_TEXT_SIZE];
+    char gap[TTL_TEXT_SIZE];
+    bool has_line = lock->wake_prefix_len > 0;
     size_t key_count = r->count;
+    size_t arg_count = 0;
+    if (has_line) {
+        core_print_i64(offer, line_offer_us(lock) / US_PER_MS);
+        core_print_i64(gap, gap_ms(r));
+        args[arg_count++] = redis_bytes(lock->wake_marker, lock->wake_prefix_len);
+        args[arg_count++] = redis_word(offer);
+        args[arg_count++] = redis_word(gap);
+        args[arg_count++] = redis_word(node == r->teller ? "1" : "0");
+        keys[key_count++] = redis_bytes(lock->wake_marker, lock->wake_prefix_len + WAKE_MARKER_LEN);
+    }
     size_t token_count = 1; /* if it is the same for all */
     for (size_t i = 0; i < r->count; i++) {
         const struct redlock_batch *b = r->items[i].batch;
         keys[i] = key_arg(&r->items[i]);
-        args[i + 1] = redis_bytes(b->token, REDLOCK_TOKEN_LEN);
+        args[arg_count + i] = redis_bytes(b->token, REDLOCK_TOKEN_LEN);
         token_count = b == r->items[0].batch ? token_count : r->count;
     }
-    args[0] = redis_bytes(lock->wake_marker, lock->wake_prefix_len);
-    if (lock->wake_prefix_len > 0) {
-        keys[key_count++] = redis_bytes(lock->wake_marker, lock->wake_prefix_len + WAKE_MARKER_LEN);
-    }
-    const struct redis_script_call call = {.script = &script_release,
+    const struct redis_script_call call = {.script = has_line ? &script_leave : &script_release,
                                            .keys = keys,
                                            .key_count = key_count,
                                            .args = args,
-                                           .arg_count = 1 + token_count,
+                                           .arg_count = arg_count + token_count,
                                            .timeout_us = lock->options.node_timeout_us,
                                            .on_reply = on_script_reply,
                                            .on_done = on_script_done,

@@ -8,8 +8,7 @@
 #define ROUNDS_MIN 100 /* fewer have no 99th percentile */
 #define ROUND_TRIPS 4
 
-/* The upper bound of the bucket with the 99th percentile; 0 = not known. */
-static int64_t p99_us(const uint64_t latency[REDLOCK_LATENCY_BUCKETS])
+int64_t retry_p99_us(const uint64_t latency[REDLOCK_LATENCY_BUCKETS])
 {
     uint64_t count = 0;
     for (size_t i = 0; i < REDLOCK_LATENCY_BUCKETS; i++) {
@@ -30,7 +29,7 @@ static int64_t p99_us(const uint64_t latency[REDLOCK_LATENCY_BUCKETS])
 struct retry_terms retry_terms_of(int64_t base_us, int64_t cap_us,
                                   const uint64_t latency[REDLOCK_LATENCY_BUCKETS])
 {
-    int64_t least_us = ROUND_TRIPS * p99_us(latency);
+    int64_t least_us = ROUND_TRIPS * retry_p99_us(latency);
     if (least_us < BASE_MIN_US) {
         least_us = BASE_MIN_US;
     }

@@ -13,6 +13,9 @@ struct retry_terms {
     int64_t cap_us;
 };
 
+/* The upper bound of the bucket with the 99th percentile; 0 = not known yet. */
+int64_t retry_p99_us(const uint64_t latency[REDLOCK_LATENCY_BUCKETS]);
+
 /* The base is at least 4 · p99 of the rounds won so far, once there are enough of them; the cap is
  * never below the base. `latency`: as in struct redlock_counters. */
 struct retry_terms retry_terms_of(int64_t base_us, int64_t cap_us,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "redlock/scripts.h"
 
+#include "redlock/line_scripts.h"
+
 const struct redis_script script_extend = {
     .name = "extend",
     .body = "local owners = redis.call('MGET', unpack(KEYS))\n"
@@ -21,17 +23,16 @@ const struct redis_script script_extend = {
 /* Almost always every key is still ours: then they are deleted as they came. */
 const struct redis_script script_release = {
     .name = "release",
-    .body = "local prefix, count, token = ARGV[1], #KEYS, #ARGV == 2 and ARGV[2]\n"
-            "if prefix ~= '' then count = count - 1 end\n"
+    .body = "local count, token = #KEYS, #ARGV == 1 and ARGV[1]\n"
             "local owners = redis.call('MGET', unpack(KEYS))\n"
             "local mine, n, reply = KEYS, 0, {0}\n"
             "for i = 1, count do\n"
-            "  if owners[i] == (token or ARGV[i + 1]) then n = n + 1 end\n"
+            "  if owners[i] == (token or ARGV[i]) then n = n + 1 end\n"
             "end\n"
             "if n < count then\n"
             "  mine, n = {}, 0\n"
             "  for i = 1, count do\n"
-            "    if owners[i] == (token or ARGV[i + 1]) then\n"
+            "    if owners[i] == (token or ARGV[i]) then\n"
             "      n = n + 1\n"
             "      mine[n] = KEYS[i]\n"
             "    else\n"
@@ -41,9 +42,6 @@ const struct redis_script script_release = {
             "end\n"
             "if n > 0 then redis.call('DEL', unpack(mine, 1, n)) end\n"
             "reply[1] = n\n"
-            "if prefix ~= '' and owners[count + 1] then\n"
-            "  for i = 1, n do redis.pcall('PUBLISH', prefix .. mine[i], '1') end\n"
-            "end\n"
             "return reply\n",
 };
 
@@ -88,4 +86,5 @@ const struct redis_script script_canary = {
 };
 
 const struct redis_script *const scripts_all[SCRIPTS_COUNT] = {
-    &script_extend, &script_release, &script_free_prefix, &script_fence, &script_canary};
+    &script_extend, &script_release, &script_free_prefix, &script_fence,  &script_canary,
+    &script_enter,  &script_leave,   &script_yield,       &script_refresh};

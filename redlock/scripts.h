@@ -6,23 +6,17 @@
 
 #include "redis/redis.h"
 
-#define SCRIPTS_COUNT 5
+#define SCRIPTS_COUNT 9
+#define SCRIPTS_WITHOUT_LINES 5 /* the first ones */
 
 /* KEYS: the keys, then the canary; ARGV: each key's token and its ttl in ms. Replies per key: 1
  * extended, 0 another owner's, −1 missing (lock.E1, E2); then the canary's value (lock.N9). */
 extern const struct redis_script script_extend;
 
-/* Waking the waiters for a key (wait.c): the channel is the prefix and the key's bytes. Nothing is
- * published unless the marker exists, a string key whose name is the prefix and this word. Waiters
- * set it, with a ttl. */
-#define WAKE_PREFIX_MAX 128
-#define WAKE_MARKER "waiting"
-#define WAKE_MARKER_LEN (sizeof WAKE_MARKER - 1)
-
-/* KEYS: the keys, then the marker if the prefix is not empty; ARGV: the prefix, then one token for
- * all keys or each key's. Deletes the keys that hold it and wakes their waiters. Replies how many
- * it deleted, and the numbers of the others, counted from 1: i if another owner has the key, −i if
- * it is missing (lock.R2, R6). */
+/* KEYS: the keys; ARGV: one token for all keys or each key's. Deletes the keys that hold it.
+ * Replies how many it deleted, and the numbers of the others, counted from 1: i if another owner
+ * has the key, −i if it is missing (lock.R2, R6). Who stands in line for keys uses script_leave
+ * instead (line_scripts.h). */
 extern const struct redis_script script_release;
 
 /* KEYS; ARGV: the start of a token. Deletes the keys whose token starts with it; replies how

@@ -36,13 +36,19 @@ static void note_owner(struct key *k, const struct redis_value *v)
     k->owner = hash;
 }
 
+void votes_refuse(struct redlock_batch *b, size_t index, size_t node,
+                  const struct redis_value *owner)
+{
+    note_owner(&b->keys[index], owner);
+    vote(b, index, node, VOTE_REFUSED);
+}
+
 bool votes_take(struct redlock_batch *b, size_t index, size_t node, const struct redis_value *v)
 {
     if (v->type == REDIS_NIL || (v->type == REDIS_STRING && is_own_token(b, v))) {
         b->keys[index].ok_nodes |= (uint16_t)(1U << node); /* counted by votes_count() (lock.A11) */
     } else if (v->type == REDIS_STRING || votes_is_other_type(v)) {
-        note_owner(&b->keys[index], v);
-        vote(b, index, node, VOTE_REFUSED);
+        votes_refuse(b, index, node, v);
     } else {
         vote(b, index, node, VOTE_ERROR);
         bool is_forbidden = redis_error_class(v) == REDIS_ERROR_KEY;
@@ -84,7 +90,8 @@ void votes_silence(struct redlock_batch *b, size_t node, size_t keys_seen)
 
 void votes_take_ttl(struct redlock_batch *b, size_t index, size_t node, const struct redis_value *v)
 {
-    if (v->type == REDIS_INTEGER && v->integer != -1 && v->integer < INT64_MAX / US_PER_MS / 2) {
+    if (b->free_at_us != NULL && v->type == REDIS_INTEGER && v->integer != -1 &&
+        v->integer < INT64_MAX / US_PER_MS / 2) {
         int64_t rest_ms = v->integer > 0 ? v->integer : 0; /* −2: it is gone by now */
         b->free_at_us[index * b->lock->options.node_count + node] =
             clock_boot_us() + rest_ms * US_PER_MS;

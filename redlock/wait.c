@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tries again: some times, or until a deadline (lock.A14). Those who wait for the same keys stand
- * in one line, and only the first of them sends anything. It sleeps while another holds the keys,
- * and is woken by their release (wake.h). No release is missed: a refusal counts only if releases
- * were heard of before the try began; else it is tried once more as soon as they are. */
+ * Tries again: some times, or until a deadline (lock.A14). Waiters of one client for the same keys
+ * take turns, and only the first of them sends anything (wait_queue.c). One that was refused stands
+ * in line with those of all other clients (line.c); a client that may not, polls. */
 #include "redlock/wait.h"
 
 #include "base/clock.h"
 #include "redlock/error.h"
 
 #include <errno.h>
+
+#define POLL_MIN_US (250 * US_PER_MS)
+#define POLL_MAX_US US_PER_S
 
 static void on_acquired(void *ctx, struct redlock_batch *batch);
 
@@ -20,18 +22,20 @@ static bool is_waiting(const struct redlock_wait *w)
 
 /* ---- one waiter ---- */
 
-/* Keys and bytes lie behind it, in one allocation. */
+/* Keys, what is held of them, and their bytes lie behind it, in one allocation. */
 static struct redlock_wait *wait_new(struct redlock_async *lock,
                                      const struct redlock_async_request *request,
                                      const struct redlock_wait_options *options, size_t bytes)
 {
     size_t keys_size = request->count * sizeof request->keys[0];
-    struct redlock_wait *w = pool_take(&lock->pool, sizeof *w + keys_size + bytes);
+    size_t held_size = request->count * sizeof(struct redlock_batch *);
+    struct redlock_wait *w = pool_take(&lock->pool, sizeof *w + keys_size + held_size + bytes);
     if (w == NULL) {
         return NULL;
     }
     struct redlock_async_key *keys = (struct redlock_async_key *)(w + 1);
-    char *text = (char *)(keys + request->count);
+    struct redlock_batch **held = (struct redlock_batch **)(keys + request->count);
+    char *text = (char *)(held + request->count);
     for (size_t i = 0; i < request->count; i++) {
         keys[i] = request->keys[i];
         keys[i].bytes = text;
@@ -39,6 +43,7 @@ static struct redlock_wait *wait_new(struct redlock_async *lock,
         text += keys[i].len;
     }
     w->lock = lock;
+    w->place.held = held;
     w->request = *request;
     w->request.keys = keys;
     w->request.done = on_acquired;
@@ -65,6 +70,7 @@ static void unlink_wait(struct redlock_wait *w)
     w->next = NULL;
     w->is_over = true;
     line_leave(w);
+    queue_leave(w);
 }
 
 static void keep_last(struct redlock_wait *w, struct redlock_batch *batch)
@@ -117,12 +123,12 @@ static void report_over(struct waits *waits)
 static int try_now(struct redlock_wait *w, struct redlock_error *ret_error)
 {
     w->at_us = INT64_MAX;
-    if (w->line != NULL) {
-        line_starts_try(w);
-        w->request.wants_holder_ttl =
-            w->wants_holder_ttl || w->tries > 0 || w->line->subscriptions != NULL;
+    if (w->queue != NULL && !w->is_in_line && line_is_usable(w->lock) && line_is_hot(w)) {
+        (void)line_join(w); /* without memory it tries as if it were not */
     }
-    int r = redlock_async_acquire(w->lock, &w->request, ret_error);
+    w->request.wants_holder_ttl = w->wants_holder_ttl || (w->queue != NULL && w->tries > 0);
+    int r = w->is_in_line ? line_ask(w, ret_error)
+                          : redlock_async_acquire(w->lock, &w->request, ret_error);
     if (r == 0) {
         w->is_trying = true;
         w->tries++;
@@ -136,6 +142,13 @@ void wait_plan(struct redlock_wait *w, int64_t at_us)
     core_wake_at(w->lock, at_us);
     if (is_waiting(w)) { /* the timer may have gone off for it while a try was under way */
         core_wake_at(w->lock, w->options.deadline_us);
+    }
+}
+
+void wait_plan_not_later(struct redlock_wait *w, int64_t at_us)
+{
+    if (at_us < w->at_us) {
+        wait_plan(w, at_us);
     }
 }
 
@@ -159,12 +172,68 @@ static void pause_before_retry(struct redlock_wait *w, const struct key *k, int6
     struct redlock_async *lock = w->lock;
     const struct retry_terms terms = wait_retry_terms(w);
     bool is_split =
-        w->result == REDLOCK_SPLIT || (w->result == REDLOCK_HELD_BY_OTHER && w->line != NULL);
+        w->result == REDLOCK_SPLIT || (w->result == REDLOCK_HELD_BY_OTHER && w->queue != NULL);
     size_t votes = k != NULL ? (size_t)__builtin_popcount(k->ok_nodes) : 0;
     int64_t pause_us = retry_delay_us(&terms, is_split ? REDLOCK_SPLIT : w->result, w->failures++,
                                       lock->quorum, votes, &lock->rand);
     wait_plan(w, now_us + pause_us);
-    line_pauses(w);
+}
+
+/* Until all that was refused is free by itself; −1 = unknown. */
+static int64_t longest_ttl_us(const struct redlock_wait *w)
+{
+    int64_t longest_us = 0;
+    for (size_t i = 0; i < w->batch->count; i++) {
+        bool is_refused = w->batch->keys[i].result == REDLOCK_HELD_BY_OTHER;
+        int64_t ttl_us = is_refused ? redlock_batch_holder_ttl_us(w->batch, i) : 0;
+        if (ttl_us < 0) {
+            return -1;
+        }
+        longest_us = ttl_us > longest_us ? ttl_us : longest_us;
+    }
+    return longest_us;
+}
+
+/* Another has it, and nobody tells of its release. */
+static void poll_later(struct redlock_wait *w, int64_t now_us)
+{
+    struct rand *rand = &w->lock->rand;
+    const struct retry_terms terms = wait_retry_terms(w);
+    int64_t pause_us = POLL_MIN_US + rand_below(rand, POLL_MAX_US - POLL_MIN_US);
+    int64_t ttl_us = longest_ttl_us(w);
+    w->failures = 0;
+    if (ttl_us >= 0 && ttl_us < pause_us) {
+        pause_us = ttl_us + US_PER_MS + rand_below(rand, terms.base_us);
+    }
+    wait_plan(w, now_us + pause_us);
+}
+
+/* Refused by one owner for each key, not by several, none of whom may get it? */
+static bool is_held_by_one(const struct redlock_wait *w)
+{
+    for (size_t i = 0; i < w->batch->count; i++) {
+        if (w->batch->keys[i].is_contended) {
+            return false;
+        }
+    }
+    return w->result == REDLOCK_HELD_BY_OTHER;
+}
+
+static bool is_refused(const struct redlock_wait *w)
+{
+    return w->result == REDLOCK_HELD_BY_OTHER || w->result == REDLOCK_SPLIT;
+}
+
+/* After a try by SETs, which has been released. */
+static void go_on(struct redlock_wait *w, const struct key *k, int64_t now_us)
+{
+    if (w->queue != NULL && is_refused(w) && line_is_usable(w->lock) && line_join(w)) {
+        wait_be_due(w);
+    } else if (w->queue != NULL && is_held_by_one(w)) {
+        poll_later(w, now_us);
+    } else {
+        pause_before_retry(w, k, now_us);
+    }
 }
 
 /* `k`: as above. Who does not wait tries again where another try may end otherwise, not where one
@@ -220,8 +289,8 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
         return;
     }
     give_back(batch);
-    if (w->line != NULL) {
-        w->line->result = w->result;
+    if (w->queue != NULL) {
+        w->queue->result = w->result;
     }
     int64_t now_us = clock_boot_us();
     bool is_hopeless = votes_are_forbidden(batch, (size_t)(k - batch->keys));
@@ -230,10 +299,72 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
         report(w);
         return;
     }
-    if (line_may_sleep(w)) {
-        line_fall_asleep(w, now_us);
-    } else {
-        pause_before_retry(w, k, now_us);
+    go_on(w, k, now_us);
+}
+
+static void win(struct redlock_wait *w, struct redlock_batch *batch)
+{
+    keep_last(w, batch);
+    w->result = REDLOCK_WON;
+    unlink_wait(w);
+    report(w);
+}
+
+/* Each key has been granted; a lease that is over meanwhile costs the others, but not the place. */
+static void win_all(struct redlock_wait *w)
+{
+    struct redlock_batch *batch = line_join_leases(w);
+    if (batch != NULL) {
+        win(w, batch);
+        return;
+    }
+    line_leave(w);
+    wait_be_due(w);
+}
+
+/* Of one that is over: what it was given goes to the next in line. */
+static void drop_round(struct redlock_wait *w, struct redlock_batch *batch)
+{
+    if (batch->keys[0].stage == KEY_HELD) {
+        redlock_batch_release(batch, 0);
+    } else if (batch->written != 0) {
+        release_key_soon(batch, 0);
+    }
+    if (w->is_reported) {
+        pool_give(&w->lock->pool, w);
+    }
+}
+
+void wait_entered(void *ctx, struct redlock_batch *batch)
+{
+    struct redlock_wait *w = ctx;
+    enum redlock_result result = (enum redlock_result)batch->keys[0].result;
+    int64_t now_us = clock_boot_us();
+    w->is_trying = false;
+    if (w->is_over) { /* cancelled meanwhile */
+        drop_round(w, batch);
+        return;
+    }
+    if (result == REDLOCK_WON) {
+        if (!line_granted(w, batch)) {
+            wait_be_due(w); /* the next key */
+        } else if (w->request.count == 1) {
+            win(w, batch);
+        } else {
+            win_all(w);
+        }
+        return;
+    }
+    keep_last(w, batch);
+    w->result = result;
+    w->queue->result = result;
+    line_go_on(w, batch);
+    if (votes_are_forbidden(batch, 0) || is_last_try(w, &batch->keys[0], now_us)) {
+        unlink_wait(w);
+        report(w);
+    } else if (result == REDLOCK_NO_QUORUM) { /* it waits for nodes, not for the key */
+        line_leave(w);
+        pause_before_retry(w, &batch->keys[0], now_us);
     }
 }
 
@@ -274,7 +405,7 @@ int64_t wait_tick(struct redlock_async *lock, int64_t now_us)
             continue;
         }
         if (is_waiting(w) && now_us >= w->options.deadline_us) {
-            end_soon(w, w->tries > 0 || w->line == NULL ? w->result : w->line->result);
+            end_soon(w, w->tries > 0 || w->queue == NULL ? w->result : w->queue->result);
             continue;
         }
         if (w->at_us <= now_us) {
@@ -310,7 +441,6 @@ void wait_close(struct redlock_async *lock)
 void wait_free(struct redlock_async *lock)
 {
     if (lock->waits != NULL) {
-        report_over(lock->waits);
         free(TAKE(lock->waits));
     }
 }
@@ -340,7 +470,8 @@ static enum status start(struct redlock_async *lock, const struct redlock_async_
     if (is_waiting(w) && options->deadline_us <= clock_boot_us()) {
         w->options.deadline_us = 0;
     }
-    if (is_waiting(w) && !line_join(w)) {
+    w->score = is_waiting(w) ? line_draw_score(lock) : 0;
+    if (is_waiting(w) && !queue_join(w)) {
         unlink_wait(w);
         pool_give(&w->lock->pool, w);
         return err_fail(err, STATUS_NOMEM, "redlock: no memory to wait");
@@ -362,7 +493,7 @@ int redlock_async_wait(struct redlock_async *lock, const struct redlock_async_re
     if (st != STATUS_OK) {
         return error_tell(st, &err, ret_error);
     }
-    if (w->line == NULL || w->line->first == w) {
+    if (w->queue == NULL || w->queue->first == w) {
         int r = try_now(w, ret_error);
         if (r != 0) {
             unlink_wait(w);

@@ -1,78 +1,139 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What wait.c (the life of a waiter, its tries) and wait_line.c (waiters for the same keys, and
- * what wakes them) share. */
+ * What wait.c (the life of a waiter, its tries), wait_queue.c (waiters of this client for the same
+ * keys), line.c (their place among all clients) and inbox.c (what the nodes tell) share. */
 #ifndef CLAIMD_REDLOCK_WAIT_H
 #define CLAIMD_REDLOCK_WAIT_H
 
 #include "redlock/core.h"
+#include "redlock/line_rules.h"
 #include "redlock/retry.h"
-#include "redlock/wake.h"
 
-#define LINE_BUCKETS 64
+#define QUEUE_BUCKETS 64
+#define PLACE_BUCKETS 4096
+#define LOOK_MAX_US (200 * US_PER_MS)
 
-/* Waiters for the same keys, the first one at the head. */
-struct wait_line {
-    struct wait_line *next; /* in its bucket */
+/* Waiters of this client for the same keys, the first one at the head; only that one sends
+ * anything. */
+struct wait_queue {
+    struct wait_queue *next; /* in its bucket */
     size_t bucket;
     struct redlock_wait *first;
     struct redlock_wait *last;
     enum redlock_result result; /* of the last try; HELD_BY_OTHER before any */
+};
 
-    /* One per key, for the refused ones; NULL = none yet. */
-    struct wake_subscription **subscriptions;
-    size_t subscription_count;
-    bool is_asleep;      /* the last try was refused by one other owner */
-    bool is_pausing;     /* the last try was split or the like */
-    bool was_covered;    /* when that try began, for each key refused to it */
-    bool is_woken;       /* a release causes the next try */
-    unsigned few_in_row; /* vain tries in a row after a release reported by less than a quorum */
+/* Where a waiter stands: in the line of one key, while it holds those before. */
+struct place {
+    char token[REDLOCK_TOKEN_LEN + 1];
+    struct redlock_wait *next_in_bucket;
+    struct redlock_wait *prev; /* all in line, the one that was refreshed last at the end */
+    struct redlock_wait *next;
+    size_t key;                  /* waited for; the ones before it are held */
+    struct redlock_batch **held; /* one for each of these */
+    struct redlock_batch *asked; /* the last round for this key, referenced; NULL = none yet */
+    struct line_view views[REDLOCK_NODES_MAX]; /* of that round */
+    unsigned kept;                             /* bit per node whose vote was kept */
+    int64_t kept_since_us;                     /* 0 = none is */
+    unsigned offered;                          /* bit per node, since the last round began */
+    int64_t offered_us;                        /* the first of them */
+    bool is_hasty;      /* offers that came during a round brought the next one at once */
+    int64_t look_us;    /* the round's answers say: look again then; INT64_MAX = no need */
+    int64_t pause_us;   /* between two rounds that keep votes */
+    uint32_t foreign;   /* hash of the foreign owner seen last */
+    int64_t foreign_us; /* since then */
 };
 
 struct redlock_wait {
     struct redlock_async *lock;
     struct redlock_wait *prev; /* all that are not over */
     struct redlock_wait *next; /* … or those to be reported */
-    struct wait_line *line;    /* NULL = it is in no line: it doesn't wait, or is over */
-    struct redlock_wait *prev_in_line;
-    struct redlock_wait *next_in_line;
+    struct wait_queue *queue;  /* NULL = it is in no queue: it doesn't wait, or is over */
+    struct redlock_wait *prev_in_queue;
+    struct redlock_wait *next_in_queue;
     struct redlock_async_request request; /* its keys and their bytes lie behind this */
     struct redlock_wait_options options;
     enum redlock_result result;
     struct redlock_batch *batch; /* of the last try, referenced; NULL = none */
+    int64_t score;               /* its arrival, for all clients (lock.L1) */
+    struct place place;
     int tries;
     unsigned failures; /* for the pauses */
     int64_t at_us;     /* of the next try; INT64_MAX = none planned */
+    bool is_in_line;
     bool is_trying;
     bool is_over;
     bool wants_holder_ttl; /* the caller does */
     bool is_reported;      /* but a try is still under way; freed when that ends */
 };
 
+struct inbox;
+
 struct waits {
     struct redlock_wait *all; /* the latest first */
     struct redlock_wait *over;
     struct redlock_wait **over_end;
-    struct wait_line *lines[LINE_BUCKETS];
+    struct wait_queue *queues[QUEUE_BUCKETS];
     bool is_any_due; /* at_us is now */
+
+    struct redlock_wait *places[PLACE_BUCKETS]; /* by token */
+    struct redlock_wait *first_in_line;         /* refreshed longest ago */
+    struct redlock_wait *last_in_line;
+    size_t in_line;
+    struct inbox *inbox; /* NULL until somebody stands in line */
 };
 
 /* ---- wait.c ---- */
 void wait_plan(struct redlock_wait *w, int64_t at_us);
+void wait_plan_not_later(struct redlock_wait *w, int64_t at_us);
 void wait_be_due(struct redlock_wait *w); /* tries in this turn of the loop */
 struct retry_terms wait_retry_terms(const struct redlock_wait *w);
+/* A round in line is over; `batch` as redlock_async_acquired_cb has it. */
+void wait_entered(void *ctx, struct redlock_batch *batch);
 
-/* ---- wait_line.c ---- */
-bool line_join(struct redlock_wait *w); /* false = no memory */
-/* If it was the first, the next one tries. Does nothing if it is in no line. */
+/* ---- wait_queue.c ---- */
+bool queue_join(struct redlock_wait *w); /* false = no memory */
+/* If it was the first, the next one tries. Does nothing if it is in no queue. */
+void queue_leave(struct redlock_wait *w);
+
+/* ---- line_terms.c ---- */
+int64_t line_between(int64_t us, int64_t min_us, int64_t max_us);
+/* Two of the slowest rounds, 2 to 200 ms: what is on its way now has come by then. */
+int64_t line_moment_us(const struct redlock_async *lock);
+/* Has another client waited for its key a moment ago? */
+bool line_is_hot(const struct redlock_wait *w);
+
+/* ---- line_answer.c ---- */
+void line_look_not_later(struct place *p, int64_t at_us);
+
+/* ---- line.c ---- */
+/* Stands in the line of its first key from the next try on. False = it can't (memory,
+ * randomness). */
+bool line_join(struct redlock_wait *w);
+/* One round of asking for the key that it stands in line for. 0 or a negative errno. */
+int line_ask(struct redlock_wait *w, struct redlock_error *ret_error);
+/* After a round without a quorum: votes are kept or given up, and the next look is planned. */
+void line_go_on(struct redlock_wait *w, struct redlock_batch *batch);
+/* The key was granted; false = there is another one to wait for. */
+bool line_granted(struct redlock_wait *w, struct redlock_batch *batch);
+/* One batch of all the keys, which are held one by one; NULL = a lease of them is over, or there is
+ * no memory. */
+struct redlock_batch *line_join_leases(struct redlock_wait *w);
+/* Out of the line: what it holds or has votes for goes to the next ones. Does nothing if it is in
+ * no line. */
 void line_leave(struct redlock_wait *w);
-/* Releases heard of from now on count for this try. */
-void line_starts_try(struct redlock_wait *w);
-/* Was it refused because of one owner per key, not because of several, none of whom may get it? */
-bool line_may_sleep(const struct redlock_wait *w);
-/* Another owner has it: plans the next try for its release, or for the end of its lease. */
-void line_fall_asleep(struct redlock_wait *w, int64_t now_us);
-/* The next try is planned; a release may bring it forward. */
-void line_pauses(struct redlock_wait *w);
+/* A node has offered the key to that token (0), or it is to be asked for in so many ms. */
+void line_append(struct redlock_wait *w); /* to the list of those in line */
+void line_unlink(struct redlock_wait *w);
+void line_told(struct redlock_async *lock, size_t node, const char *token, int64_t ms);
+
+/* ---- inbox.c ---- */
+/* What the nodes tell the waiters of this client, and that they live (lock.L6): one session and one
+ * channel per node. False = no memory. */
+bool inbox_open(struct redlock_async *lock);
+void inbox_nobody_waits(struct redlock_async *lock); /* it is closed in a while */
+int64_t inbox_tick(struct redlock_async *lock, int64_t now_us);
+void inbox_close(struct redlock_async *lock);
+void inbox_free(struct redlock_async *lock);
 
 #endif

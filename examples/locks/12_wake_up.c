@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who waits for a lock does not poll: the release wakes it, and if no word of a release comes, the
- * end of the holder's lease does. So waiting costs next to nothing, and ends at once. */
+ * Who waits for a lock does not poll: it stands in line, and the release hands the lock over to the
+ * first one. So waiting costs next to nothing, and ends at once. */
 #include "common.h"
 
 #include <pthread.h>

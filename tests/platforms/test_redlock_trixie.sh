@@ -33,7 +33,7 @@ docker run --rm --init --name "$name" -v "$source:/source:ro" claimd-test-trixie
         shift
         CLAIMD_TEST_REDIS=$servers ctest --parallel 2 --output-on-failure -L "unit|integration" "$@"
     }
-    decided="test_redis|redlock_(acquire|votes|release|extend|heal|keep|nodes|wake|fence|tls|inspect|client)$" # by the server
+    decided="test_redis|redlock_(acquire|votes|release|extend|heal|keep|nodes|line|fence|tls|inspect|client)$" # by the server
     run redis-server -R "$decided"
     run valkey-server -R "$decided"
     run redis7-server,redis-server,valkey-server -E "install|model"'

@@ -277,7 +277,7 @@ START_TEST(C3_a_late_vote_is_never_taken_for_that_of_the_next_attempt)
     for (int i = 0; i < 5; i++) {
         size_t before = fault_proxy_counts(proxy(0)).accepted;
         proxies_all_vote();
-        proxies_delay(0, 5, 0, 2 * PROXIES_TIMEOUT_US);
+        proxies_delay(0, 5, 0, 10 * PROXIES_TIMEOUT_US);
         ck_assert_int_eq(proxies_try(1), REDLOCK_NO_QUORUM); /* five votes are on their way */
         proxies_delay(0, 5, 0, 0);
         nodes_will_say(5, refused);

@@ -303,64 +303,6 @@ START_TEST(a_release_publishes_nothing_while_nobody_waits)
 }
 END_TEST
 
-static bool file_has(const char *path, const char *text)
-{
-    char bytes[1024];
-    FILE *f = fopen(path, "re");
-    size_t len = f != NULL ? fread(bytes, 1, sizeof bytes - 1, f) : 0;
-    bytes[len] = '\0';
-    if (f != NULL) {
-        (void)fclose(f);
-    }
-    return strstr(bytes, text) != NULL;
-}
-
-START_TEST(a_release_wakes_those_who_wait_where_the_marker_is)
-{
-    char path[SERVER_PATH_MAX + 16];
-    char command[3 * SERVER_PATH_MAX];
-    pid_t listener = 0;
-    given_wakeups();
-    struct redlock_batch *b = given_a_lock(1);
-    struct redlock_batch *other = given_a_lock(2);
-    for (size_t i = 0; i < 2; i++) {
-        (void)cli(i, "SET", "wake:waiting", "1", "PX", "60000");
-    }
-    (void)cli(0, "DEL", "claimd:job:2");
-    (void)snprintf(path, sizeof path, "%s/heard", world.servers[0].dir);
-    (void)snprintf(command, sizeof command,
-                   "exec redis-cli -s %s SUBSCRIBE wake:claimd:job:1 wake:claimd:job:2 >%s",
-                   world.servers[0].path, path);
-    const char *const argv[] = {"sh", "-c", command, NULL};
-    ck_assert_int_eq(program_start(argv, NULL, NULL, &listener, NULL), STATUS_OK);
-    run_until(strstr(cli(0, "PUBSUB", "NUMSUB", "wake:claimd:job:2"), "\n1") != NULL);
-    redlock_batch_release(b, 0);
-    redlock_batch_release(other, 0);
-    world_flush(world.lock);
-    run_until(file_has(path, "message\nwake:claimd:job:1\n1\n"));
-    ck_assert(!file_has(path, "message\nwake:claimd:job:2")); /* it did not free this one there */
-    ck_assert_int_eq(published(), 3);
-    ck_assert_str_eq(cli(0, "EXISTS", "wake:waiting"), "1");
-    ck_assert_uint_eq(world_nodes_with("claimd:job:1"), 0);
-    program_kill(listener);
-}
-END_TEST
-
-START_TEST(who_may_not_publish_can_release_all_the_same)
-{
-    given_wakeups();
-    struct redlock_batch *b = given_a_lock(1);
-    for (size_t i = 0; i < 3; i++) {
-        (void)cli(i, "SET", "wake:waiting", "1");
-        ck_assert_str_eq(cli(i, "ACL", "SETUSER", "default", "-publish"), "OK");
-    }
-    redlock_batch_release(b, 0);
-    world_flush(world.lock);
-    ck_assert_uint_eq(world_nodes_with("claimd:job:1"), 0);
-    ck_assert_uint_eq(redlock_async_voting(world.lock), 3);
-}
-END_TEST
-
 START_TEST(a_prefix_out_of_bounds_is_refused)
 {
     char prefix[200] = "";
@@ -386,8 +328,6 @@ static void add_tests(TCase *t)
     tcase_add_test(t, R6_the_owner_hears_when_the_client_is_closed);
     tcase_add_test(t, K2_a_lock_given_back_in_a_callback_can_be_taken_again_at_once);
     tcase_add_test(t, a_release_publishes_nothing_while_nobody_waits);
-    tcase_add_test(t, a_release_wakes_those_who_wait_where_the_marker_is);
-    tcase_add_test(t, who_may_not_publish_can_release_all_the_same);
     tcase_add_test(t, a_prefix_out_of_bounds_is_refused);
 }
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test_redlock_waiters.h"
 
+#include <limits.h>
 #include <stdio.h>
 
 #define KEYS_MAX 8
+#define OTHERS_MAX 5
 
 static int told;
 
@@ -52,4 +54,61 @@ size_t waiters_told(const struct waiter *list, size_t count)
         n += list[i].order != 0;
     }
     return n;
+}
+
+/* ---- in line ---- */
+
+void start_world(size_t count)
+{
+    world_start(count, NULL);
+    world.options.wake_prefix = "redlock:";
+    world_open_voting();
+}
+
+static struct redlock_async *others[OTHERS_MAX];
+static size_t other_count;
+
+struct redlock_async *another_client(void)
+{
+    ck_assert_uint_lt(other_count, OTHERS_MAX);
+    return others[other_count++] = world_other_client();
+}
+
+void close_others(void)
+{
+    while (other_count > 0) {
+        redlock_async_close(others[--other_count], NULL, NULL);
+    }
+}
+
+long number(size_t node, const char *command, const char *key)
+{
+    return strtol(cli(node, command, key), NULL, 10);
+}
+
+/* Waiters that stand in line for the key, on the node where there are fewest. */
+long in_line(const char *line)
+{
+    long least = LONG_MAX;
+    for (size_t i = 0; i < world.count; i++) {
+        long count = number(i, "ZCARD", line);
+        least = count < least ? count : least;
+    }
+    return least;
+}
+
+void start_waiting(struct redlock_async *lock, struct waiter *w)
+{
+    long before = in_line(LINE);
+    ck_assert_int_eq(waiter_start(lock, w, 1, 1, FOR_EVER, 0), 0);
+    run_until(in_line(LINE) == before + 1);
+}
+
+int64_t release_and_win(struct redlock_batch *held, struct waiter *w)
+{
+    int64_t t0_us = clock_boot_us();
+    world_release_all(held);
+    run_until(w->order != 0);
+    ck_assert_int_eq(w->result, REDLOCK_WON);
+    return w->at_us - t0_us;
 }

@@ -23,4 +23,23 @@ int waiter_start(struct redlock_async *lock, struct waiter *w, int first, size_t
                  int64_t wait_us, int retries);
 size_t waiters_told(const struct waiter *list, size_t count);
 
+/* ---- in line ---- */
+
+#define JOB "claimd:job:1"
+#define LINE "redlock:line:" JOB
+
+/* A world whose clients may stand in line, and more of them, up to 5; close_others() at the end. */
+void start_world(size_t count);
+struct redlock_async *another_client(void);
+void close_others(void);
+
+/* What redis-cli says to COMMAND KEY. */
+long number(size_t node, const char *command, const char *key);
+/* How many stand in that line, on the node where they are fewest. */
+long in_line(const char *line);
+/* For job 1; returns when it stands in line on all nodes. */
+void start_waiting(struct redlock_async *lock, struct waiter *w);
+/* How long it took. */
+int64_t release_and_win(struct redlock_batch *held, struct waiter *w);
+
 #endif
