@@ -19,7 +19,7 @@
 #define KEYS 2
 #define STEP_US_MAX (10 * US_PER_MS)
 
-enum flags { BAD_GREETING = 1, NATIVE = 2, WAKEUPS = 4, HOLDER_TTL = 8 };
+enum flags { BAD_GREETING = 1, NATIVE = 2, WAKEUPS = 4, HOLDER_TTL = 8, WAITS = 16 };
 
 struct stub {
     uv_pipe_t pipe;
@@ -117,7 +117,8 @@ static void say_to_greeting(struct stub *s, const char *word)
     }
 }
 
-/* False = the input is at its end. */
+/* The nodes say the same but for '@', which is the node's digit, as in its canary. False = the
+ * input is at its end. */
 static bool say_next(struct stub *s)
 {
     if (input.left == 0) {
@@ -126,7 +127,11 @@ static bool say_next(struct stub *s)
     size_t len = *input.at++;
     input.left--;
     len = len < input.left ? len : input.left;
-    say(s, input.at, len);
+    char text[UINT8_MAX];
+    for (size_t i = 0; i < len; i++) {
+        text[i] = (char)(input.at[i] == '@' ? '0' + s->node : input.at[i]);
+    }
+    say(s, text, len);
     input.at += len;
     input.left -= len;
     return true;
@@ -305,6 +310,23 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
     }
 }
 
+static void on_waited(void *ctx, enum redlock_result result, int tries, struct redlock_batch *batch)
+{
+    (void)ctx;
+    (void)tries;
+    seen.done++;
+    if (result == REDLOCK_WON) {
+        size_t votes = 0;
+        for (size_t node = 0; node < NODES; node++) {
+            votes += redlock_batch_vote(batch, 0, node) == REDLOCK_VOTE_OK;
+        }
+        if (votes <= NODES / 2) {
+            abort(); /* granted without a quorum */
+        }
+        seen.batch = batch;
+    }
+}
+
 static void on_extended(void *ctx, enum redlock_result result)
 {
     (void)ctx;
@@ -345,7 +367,7 @@ static void count_done(void *ctx)
 
 static void use_won(struct redlock_batch *batch)
 {
-    for (size_t i = 0; i < KEYS; i++) {
+    for (size_t i = 0; i < redlock_batch_count(batch); i++) {
         if (redlock_batch_result(batch, i) == REDLOCK_WON) {
             size_t done = seen.done;
             if (redlock_batch_extend(batch, i, on_extended, NULL) == 0) {
@@ -357,13 +379,26 @@ static void use_won(struct redlock_batch *batch)
             }
         }
     }
-    for (size_t i = 0; i < KEYS; i++) {
+    for (size_t i = 0, count = redlock_batch_count(batch); i < count; i++) {
         if (redlock_batch_result(batch, i) == REDLOCK_WON) {
             size_t done = seen.done;
             redlock_batch_release_tell(batch, i, on_released, NULL);
             run_while_fewer(done + 1, STEP_US_MAX);
         }
     }
+}
+
+static int start(struct redlock_async *lock, const struct redlock_async_request *request)
+{
+    struct redlock_async_request one = *request;
+    struct redlock_wait *wait = NULL;
+    const struct redlock_wait_options options = {.deadline_us = clock_boot_us() + 3 * STEP_US_MAX,
+                                                 .done = on_waited};
+    if ((input.flags & WAITS) == 0) {
+        return redlock_async_acquire(lock, request, NULL);
+    }
+    one.count = 1;
+    return redlock_async_wait(lock, &one, &options, &wait, NULL);
 }
 
 static void use(struct redlock_async *lock)
@@ -381,7 +416,7 @@ static void use(struct redlock_async *lock)
     }
     seen.batch = NULL;
     seen.done = 0;
-    if (redlock_async_acquire(lock, &request, NULL) == 0) {
+    if (start(lock, &request) == 0) {
         run_while_fewer(1, INT64_C(500) * STEP_US_MAX);
         if (seen.done == 0) {
             abort(); /* no verdict */
