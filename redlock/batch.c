@@ -95,9 +95,7 @@ void batch_enters(struct redlock_batch *b, const struct entry *entry)
     b->is_entry = true;
     b->entrant = entry->wait;
     b->score = entry->score;
-    if (entry->is_part) {
-        b->keys[0].user = NULL;
-    }
+    b->is_part = entry->is_part;
     if (former != NULL) {
         b->first_t0_us = former->first_t0_us;
         b->written = former->written; /* its release goes there as well (lock.A10) */

@@ -96,6 +96,7 @@ struct redlock_batch {
     int64_t first_t0_us;          /* of the first round with this token */
     struct redlock_wait *entrant; /* it is a round in line (line.c), not SETs; NULL once decided */
     bool is_entry;
+    bool is_part; /* one of several keys that are waited for: nobody has been told of it yet */
     int64_t score;
     int gap_nodes;        /* so many say that its release is to leave the line away (lock.L8) … */
     int gap_ms;           /* … for so long */

@@ -20,7 +20,7 @@ static void tell(struct redlock_batch *b, size_t index)
 {
     const struct redlock_async *lock = b->lock;
     struct key *k = &b->keys[index];
-    if (lock->options.on_state != NULL && !lock->is_closing) {
+    if (lock->options.on_state != NULL && !lock->is_closing && !b->is_part) {
         lock->options.on_state(lock->options.ctx, b, index, k->user, k->lease.state);
     }
 }
@@ -135,7 +135,7 @@ void keeper_settle(struct redlock_batch *b, size_t index, const struct extend_ta
         lock->counters.lost += is_changed && k->lease.state == REDLOCK_STATE_LOST;
         result = call_result(k, tally);
         if (verdict == EXTEND_DONE && k->lease.state == REDLOCK_STATE_HELD &&
-            lock->hooks.on_deadline != NULL) {
+            lock->hooks.on_deadline != NULL && !b->is_part) {
             lock->hooks.on_deadline(k->user);
         }
         b->was_unsure = b->was_unsure || (call == NULL && verdict == EXTEND_UNSURE);

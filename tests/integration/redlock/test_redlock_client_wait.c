@@ -220,6 +220,45 @@ START_TEST(all_or_none_waits_for_all)
 }
 END_TEST
 
+static void *wait_for_both(void *arg)
+{
+    static const char *const keys[] = {"a", "b"};
+    struct redlock_lock **all = arg;
+    const struct redlock_request request = {.wait_ms = -1};
+    (void)redlock_acquire_all(world.client, &request, keys, 2, all, NULL);
+    return NULL;
+}
+
+static uint64_t extended(void)
+{
+    struct redlock_stats stats;
+    redlock_stats(world.client, &stats);
+    return stats.extended;
+}
+
+START_TEST(L4_what_is_held_while_the_next_key_is_waited_for_is_extended)
+{
+    pthread_t thread;
+    struct redlock_lock *all = NULL;
+    given_client(3);
+    struct redlock *other = client_of_world();
+    struct redlock_lock *lock = NULL;
+    ck_assert_int_eq(redlock_try(other, "b", 0, &lock), REDLOCK_WON);
+    ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_both, &all), 0);
+    until(extended() >= 4); /* more than a lease */
+    ck_assert_uint_eq(nodes_with("a"), 3);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_int_eq(redlock_state(all), REDLOCK_STATE_HELD);
+    ck_assert_int_gt(redlock_validity_ms(all), 0);
+    uint64_t before = extended();
+    until(extended() >= before + 4); /* and so are both */
+    ck_assert_int_eq(redlock_unlock(all, &(struct redlock_released){0}), 0);
+    ck_assert_uint_eq(nodes_with("a") + nodes_with("b"), 0);
+    redlock_close(other);
+}
+END_TEST
+
 /* No time makes it better. */
 START_TEST(C8_nobody_waits_for_a_key_that_the_nodes_forbid)
 {
@@ -244,6 +283,7 @@ END_TEST
 
 static void add_tests(TCase *t)
 {
+    tcase_add_test(t, L4_what_is_held_while_the_next_key_is_waited_for_is_extended);
     tcase_add_test(t, C8_nobody_waits_for_a_key_that_the_nodes_forbid);
     tcase_add_test(t, a_waiter_gets_the_lock_when_it_is_released);
     tcase_add_test(t, A6_a_waiter_gives_up_at_its_deadline);
