@@ -6,6 +6,7 @@
 #include "cluster/servers.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #define BUILD_US (900 * US_PER_S) /* with all of Go's library, and fetching */
 #define OUTPUT_MAX ((size_t)1 << 20)
@@ -17,9 +18,10 @@ enum status go_build(const char *source, const char *dir, const char *name, char
     char home[SERVER_PATH_MAX + 16];
     char cache[SERVER_PATH_MAX + 32];
     char path[SERVER_PATH_MAX + 32];
-    (void)snprintf(home, sizeof home, "HOME=%s/go", dir);
-    (void)snprintf(cache, sizeof cache, "GOCACHE=%s/go/cache", dir);
-    (void)snprintf(path, sizeof path, "GOPATH=%s/go/path", dir);
+    const char *kept = getenv(GO_KEPT_ENV);
+    (void)snprintf(home, sizeof home, "HOME=%s/go", kept != NULL ? kept : dir);
+    (void)snprintf(cache, sizeof cache, "GOCACHE=%s/go/cache", kept != NULL ? kept : dir);
+    (void)snprintf(path, sizeof path, "GOPATH=%s/go/path", kept != NULL ? kept : dir);
     (void)snprintf(ret_program, size, "%s/%s", dir, name);
     const char *const env[] = {home, cache, path, "GOTOOLCHAIN=local", "GOFLAGS=-modcacherw", NULL};
     const char *const argv[] = {"go", "build",     "-C", source, "-buildvcs=false",

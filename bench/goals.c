@@ -68,6 +68,35 @@ const struct goal goals[GOALS] = {
               "locks/s", BOUND_LEAST, 2),
     [GOAL_LOCKS_RATE] =
         VALUE("P7", "locks_rate", "locks in batches of 128", "locks/s", BOUND_LEAST, 50000),
+    [GOAL_CONTENDED_LEAST] =
+        VALUE("P7", "contended_least", "contended lock: wins of the last client", "of a fair share",
+              BOUND_LEAST, 0.9),
+    [GOAL_CONTENDED_MOST] =
+        VALUE("P7", "contended_most", "contended lock: wins of the first client", "of a fair share",
+              BOUND_MOST, 1.1),
+    [GOAL_CONTENDED_REDSYNC] = RATIO("P7", "contended_redsync", "contended lock: wins, to redsync",
+                                     "wins/s", BOUND_LEAST, 0.9),
+    [GOAL_CONTENDED_CHANGES] =
+        VALUE("P7", "contended_changes", "contended lock: changes of the owner", "per win",
+              BOUND_LEAST, 0.9),
+    [GOAL_CONTENDED_COMMANDS] =
+        VALUE("P7", "contended_commands", "contended lock: commands per node", "per win",
+              BOUND_MOST, 3.5),
+    [GOAL_CONTENDED_OVERLAPS] =
+        VALUE("P7", "contended_overlaps", "contended lock: two holders at once", "", BOUND_MOST, 0),
+    [GOAL_MIXED_OURS] = VALUE("P7", "mixed_ours", "contended with redsync: our wins",
+                              "of a fair share", BOUND_LEAST, 0.3),
+    [GOAL_MIXED_REDSYNC] = VALUE("P7", "mixed_redsync", "contended with redsync: its wins",
+                                 "of a fair share", BOUND_LEAST, 0.3),
+    [GOAL_MIXED_EARLY] =
+        VALUE("P7", "mixed_early", "contended with redsync: longest wait before its first win",
+              "ms", BOUND_MOST, 12000),
+    [GOAL_MIXED_LATE] = VALUE("P7", "mixed_late", "contended with redsync: longest wait after that",
+                              "ms", BOUND_MOST, 2000),
+    [GOAL_PAIRS_LEAST] = VALUE("P7", "pairs_least", "overlapping pairs of keys: the last client",
+                               "of a fair share", BOUND_LEAST, 0.5),
+    [GOAL_KILLS_STALL] = VALUE("P7", "kills_stall", "contended lock, clients killed: longest stall",
+                               "ms", BOUND_MOST, 1000),
     [GOAL_CPU_LIMIT] =
         RATIO("P8", "cpu_limit", "CPU per job, to the limit program", "us", BOUND_MOST, 1.35),
     [GOAL_CPU_RIVER] =

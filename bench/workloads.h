@@ -21,7 +21,7 @@ struct bench_options {
     bool is_busy_fine;
     const char *results; /* all: the folder, or NULL */
     bool is_unkept;
-    const char *only; /* features, peers, all: of which the name has this; NULL: all */
+    const char *only; /* features, peers, locks, all: of which the name has this; NULL: all */
     struct cluster_options cluster;
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What `./dev bench locks` compares with: redsync, as its users have it, and over go-redis'
-// AutoPipeline. One line of JSON: locks taken and given back per second.
+// AutoPipeline. One line of JSON: locks taken and given back per second. With -contest it is one
+// client of a contest, see contest.go.
 package main
 
 import (
@@ -59,8 +60,16 @@ func main() {
 	isPiped := flag.Bool("auto", false, "over AutoPipeline")
 	inFlight := flag.Int("in-flight", 50, "goroutines")
 	seconds := flag.Float64("seconds", 3, "how long")
+	path := flag.String("contest", "", "be a client of a contest: what its clients share")
+	key := flag.String("key", "", "of the contest")
+	index := flag.Int("index", 0, "of this client")
+	holdMs := flag.Int64("hold", 1, "how long it is inside, in ms")
 	flag.Parse()
 	rs := redsync.New(connect(flag.Args(), *isPiped)...)
+	if *path != "" {
+		contest(rs, *path, *key, *index, *holdMs)
+		return
+	}
 	var pairs, failed atomic.Int64
 	var group sync.WaitGroup
 	began := time.Now()

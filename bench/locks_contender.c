@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A client of a contest: it waits for its lock, is inside for a while, and gives it back. */
+#include "base/clock.h"
+#include "bench/locks_contest.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#define LOOK_MS 1
+#define WAIT_MS 60000 /* longer than any contest's end */
+#define KEY_SIZE 64
+
+/* The keys of the clients of a contest with pairs, by index. */
+static const unsigned wishes[] = {1, 2, 4, 1 | 2, 2 | 4, 4 | 1};
+
+static void pause_ms(int64_t ms)
+{
+    struct timespec t = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
+    while (nanosleep(&t, &t) != 0) {
+    }
+}
+
+static void note_wait(struct contest_share *s, struct contest_client *me, int64_t waited_us)
+{
+    bool is_late = s->seen_us != 0 && me->since_us >= s->seen_us;
+    _Atomic int64_t *longest = is_late ? &me->late_us : &me->early_us;
+    me->since_us = 0;
+    if (waited_us > *longest) {
+        *longest = waited_us;
+    }
+}
+
+/* What only one may do at a time for each key. */
+static void be_inside(const struct contest_entrant *self, unsigned keys)
+{
+    struct contest_share *s = self->share;
+    struct contest_client *me = &s->clients[self->index];
+    int64_t id = (int64_t)self->index + 1;
+    for (size_t k = 0; k < CONTEST_KEYS; k++) {
+        int64_t none = 0;
+        if ((keys & 1U << k) != 0 && !atomic_compare_exchange_strong(&s->inside[k], &none, id)) {
+            s->overlaps++;
+        }
+    }
+    s->entries++;
+    note_wait(s, me, clock_boot_us() - me->since_us);
+    if (s->last != id) {
+        s->last = id;
+        s->changes++;
+    }
+    me->wins++;
+    pause_ms(self->contest->hold_ms);
+    for (size_t k = 0; k < CONTEST_KEYS; k++) {
+        int64_t mine = id;
+        if ((keys & 1U << k) != 0) {
+            (void)atomic_compare_exchange_strong(&s->inside[k], &mine, 0);
+        }
+    }
+}
+
+static enum redlock_result acquire(const struct contest_entrant *self, struct redlock *client,
+                                   unsigned keys, struct redlock_lock **ret_lock)
+{
+    static char names[CONTEST_KEYS][KEY_SIZE];
+    const char *list[CONTEST_KEYS];
+    size_t count = 0;
+    struct redlock_request request = {.key = self->key, .wait_ms = WAIT_MS};
+    if (!self->contest->has_pairs) {
+        return redlock_acquire(client, &request, ret_lock, NULL);
+    }
+    for (size_t k = 0; k < CONTEST_KEYS; k++) {
+        if ((keys & 1U << k) != 0) {
+            (void)snprintf(names[k], KEY_SIZE, "%s:%c", self->key, (char)('a' + k));
+            list[count++] = names[k];
+        }
+    }
+    request.key = NULL;
+    return redlock_acquire_all(client, &request, list, count, ret_lock, NULL);
+}
+
+static void contend(const struct contest_entrant *self, struct redlock *client)
+{
+    struct contest_share *s = self->share;
+    struct contest_client *me = &s->clients[self->index];
+    unsigned keys =
+        self->contest->has_pairs ? wishes[self->index % (sizeof wishes / sizeof *wishes)] : 1;
+    while (s->phase != CONTEST_STOP) {
+        struct redlock_lock *lock = NULL;
+        if (me->since_us == 0) {
+            me->since_us = clock_boot_us();
+        }
+        if (acquire(self, client, keys, &lock) != REDLOCK_WON) {
+            s->failures++;
+            continue;
+        }
+        be_inside(self, keys);
+        (void)redlock_unlock(lock, NULL);
+    }
+}
+
+_Noreturn void contest_enter(const struct contest_entrant *self)
+{
+    struct redlock_options options = REDLOCK_OPTIONS_INIT;
+    struct redlock_error error = {0};
+    struct redlock *client = NULL;
+    const struct cli *cli = &self->world->cli;
+    options.nodes = cli->nodes;
+    options.node_count = cli->node_count;
+    options.ttl_ms = self->contest->has_kills ? CONTEST_KILLS_TTL_MS : cli->ttl_ms;
+    options.ttl_max_ms = cli->ttl_ms;
+    options.node_timeout_ms =
+        self->contest->has_kills ? CONTEST_KILLS_TTL_MS / 10 : cli->node_timeout_ms;
+    options.trust_fresh = true;
+    if (redlock_open(&options, &client, &error) != 0) {
+        (void)fprintf(stderr, "bench: a client can't start: %s\n", error.message);
+        _exit(EXIT_FAILURE);
+    }
+    self->share->ready++;
+    while (self->share->phase == CONTEST_READY) {
+        pause_ms(LOOK_MS);
+    }
+    contend(self, client);
+    redlock_close(client);
+    _exit(EXIT_SUCCESS);
+}
