@@ -89,10 +89,11 @@ const struct goal goals[GOALS] = {
     [GOAL_MIXED_REDSYNC] = VALUE("P7", "mixed_redsync", "contended with redsync: its wins",
                                  "of a fair share", BOUND_LEAST, 0.3),
     [GOAL_MIXED_EARLY] =
-        VALUE("P7", "mixed_early", "contended with redsync: longest wait before its first win",
+        VALUE("P7", "mixed_early", "contended with redsync: a side waits, before its first win",
               "ms", BOUND_MOST, 12000),
-    [GOAL_MIXED_LATE] = VALUE("P7", "mixed_late", "contended with redsync: longest wait after that",
-                              "ms", BOUND_MOST, 2000),
+    [GOAL_MIXED_LATE] =
+        VALUE("P7", "mixed_late", "contended with redsync: a side waits, after that", "ms",
+              BOUND_MOST, 2000),
     [GOAL_PAIRS_LEAST] = VALUE("P7", "pairs_least", "overlapping pairs of keys: the last client",
                                "of a fair share", BOUND_LEAST, 0.5),
     [GOAL_KILLS_STALL] = VALUE("P7", "kills_stall", "contended lock, clients killed: longest stall",

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #define ROUNDS_MAX 20 /* of --rounds */
-#define VERDICT_SIZE 96
+#define VERDICT_SIZE 128
 #define NOT_MEASURED ((double)NAN)
 
 enum kind { ALONE, MIXED, PAIRS, KILLS, KINDS };
@@ -51,7 +51,8 @@ static const struct demand {
     [MIXED] = {{FIGURE_OURS, GOAL_MIXED_OURS},
                {FIGURE_RIVALS, GOAL_MIXED_REDSYNC},
                {FIGURE_EARLY_MS, GOAL_MIXED_EARLY},
-               {FIGURE_LATE_MS, GOAL_MIXED_LATE},
+               {FIGURE_OURS_LATE_MS, GOAL_MIXED_LATE},
+               {FIGURE_RIVALS_LATE_MS, GOAL_MIXED_LATE},
                {FIGURE_OVERLAPS, GOAL_CONTENDED_OVERLAPS},
                {FIGURES, GOALS}},
     [PAIRS] = {{FIGURE_LEAST, GOAL_PAIRS_LEAST},
@@ -73,8 +74,10 @@ static const struct {
     [FIGURE_OURS] = {"our_share", "our share"},
     [FIGURE_RIVALS] = {"redsync_share", "redsync's share"},
     [FIGURE_COMMANDS] = {"commands_per_win", "commands"},
+    [FIGURE_WAIT_MS] = {"longest_wait_ms", "longest wait"},
     [FIGURE_EARLY_MS] = {"longest_early_wait_ms", "early wait"},
-    [FIGURE_LATE_MS] = {"longest_late_wait_ms", "late wait"},
+    [FIGURE_OURS_LATE_MS] = {"our_longest_late_wait_ms", "our late wait"},
+    [FIGURE_RIVALS_LATE_MS] = {"redsync_longest_late_wait_ms", "redsync's late wait"},
     [FIGURE_STALL_MS] = {"longest_stall_ms", "stall"},
     [FIGURE_OVERLAPS] = {"overlaps", "OVERLAPS"},
     [FIGURE_FAILURES] = {"failures", "failures"},
@@ -222,14 +225,15 @@ static void print_heads(size_t rounds)
                  "GAVE UP");
 }
 
-/* Shares are those of the clients, or in a mixed contest of both sides. */
+/* Shares and waits are those of the clients. In a mixed contest they are those of the two sides,
+ * ours : redsync's, with the wait before redsync's first win in front. */
 static void print_line(const char *name, const struct cell *cell, const double *f, double ratio,
                        const char *end)
 {
     bool is_mixed = cell->kind == MIXED;
     char ratio_text[16] = "";
     char shares[32];
-    char waits[32];
+    char waits[48];
     if (!isnan(ratio)) {
         (void)snprintf(ratio_text, sizeof ratio_text, "%.2f", ratio);
     }
@@ -237,9 +241,10 @@ static void print_line(const char *name, const struct cell *cell, const double *
                    f[is_mixed ? FIGURE_OURS : FIGURE_LEAST],
                    f[is_mixed ? FIGURE_RIVALS : FIGURE_MOST]);
     if (is_mixed) {
-        (void)snprintf(waits, sizeof waits, "%.0f, %.0f", f[FIGURE_EARLY_MS], f[FIGURE_LATE_MS]);
+        (void)snprintf(waits, sizeof waits, "%.0f, %.0f : %.0f", f[FIGURE_EARLY_MS],
+                       f[FIGURE_OURS_LATE_MS], f[FIGURE_RIVALS_LATE_MS]);
     } else {
-        (void)snprintf(waits, sizeof waits, "%.0f", fmax(f[FIGURE_EARLY_MS], f[FIGURE_LATE_MS]));
+        (void)snprintf(waits, sizeof waits, "%.0f", f[FIGURE_WAIT_MS]);
     }
     (void)printf("%-34s %8.1f %6s %12s %8.2f %9.2f %15s %9.0f %8.0f %8.0f  %s\n", name,
                  f[FIGURE_WINS], ratio_text, shares, f[FIGURE_CHANGES], f[FIGURE_COMMANDS], waits,

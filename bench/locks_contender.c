@@ -21,13 +21,12 @@ static void pause_ms(int64_t ms)
     }
 }
 
-static void note_wait(struct contest_share *s, struct contest_client *me, int64_t waited_us)
+static void note_wait(struct contest_client *me)
 {
-    bool is_late = s->seen_us != 0 && me->since_us >= s->seen_us;
-    _Atomic int64_t *longest = is_late ? &me->late_us : &me->early_us;
+    int64_t waited_us = clock_boot_us() - me->since_us;
     me->since_us = 0;
-    if (waited_us > *longest) {
-        *longest = waited_us;
+    if (waited_us > me->longest_us) {
+        me->longest_us = waited_us;
     }
 }
 
@@ -44,7 +43,7 @@ static void be_inside(const struct contest_entrant *self, unsigned keys)
         }
     }
     s->entries++;
-    note_wait(s, me, clock_boot_us() - me->since_us);
+    note_wait(me);
     if (s->last != id) {
         s->last = id;
         s->changes++;

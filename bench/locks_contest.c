@@ -27,6 +27,13 @@
 static_assert(sizeof(struct contest_client) == 64, "rivals/redsync/contest.go has this layout");
 static_assert(offsetof(struct contest_share, clients) == 128, "and this");
 
+struct side { /* ours, or redsync's */
+    int64_t wins;
+    int64_t won_us; /* the last of them */
+    int64_t early_us;
+    int64_t late_us;
+};
+
 struct arena {
     const struct locks_world *world;
     const struct contest *contest;
@@ -38,6 +45,7 @@ struct arena {
     int64_t entries;
     int64_t entered_us; /* the last win */
     int64_t stall_us;
+    struct side sides[2];
     int64_t kill_us; /* the next one */
     int64_t forgiven_us;
     int64_t killed;
@@ -183,6 +191,30 @@ static enum status kill_one(struct arena *a, struct err *err)
 
 /* ---- watching ---- */
 
+static int64_t max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void look_at_sides(struct arena *a, int64_t now_us)
+{
+    int64_t wins[2] = {0};
+    int64_t seen_us = a->share->seen_us;
+    for (size_t i = 0; i < a->contest->clients; i++) {
+        wins[is_rival(a->contest, i)] += a->share->clients[i].wins;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        struct side *side = &a->sides[i];
+        if (seen_us == 0) {
+            side->early_us = max(side->early_us, now_us - side->won_us);
+        } else {
+            side->late_us = max(side->late_us, now_us - max(side->won_us, seen_us));
+        }
+        side->won_us = wins[i] != side->wins ? now_us : side->won_us;
+        side->wins = wins[i];
+    }
+}
+
 static void look(struct arena *a)
 {
     int64_t now_us = clock_boot_us();
@@ -194,6 +226,7 @@ static void look(struct arena *a)
         a->entries = a->share->entries;
         a->entered_us = now_us;
     }
+    look_at_sides(a, now_us);
 }
 
 static enum status watch_until(struct arena *a, int64_t end_us, struct contest_monitor *m,
@@ -248,7 +281,9 @@ static enum status warm_up(struct arena *a, struct err *err)
     bool has_both = a->contest->rivals > 0 && a->contest->rivals < a->contest->clients;
     int64_t end_us = clock_boot_us() + (has_both ? SEEN_US : WARM_UP_US);
     a->entered_us = clock_boot_us();
-    a->kill_us = clock_boot_us() + KILLS_US;
+    a->sides[0].won_us = a->entered_us;
+    a->sides[1].won_us = a->entered_us;
+    a->kill_us = a->entered_us + KILLS_US;
     a->share->phase = CONTEST_GO;
     while (has_both && a->share->seen_us == 0 && clock_boot_us() < end_us) {
         look(a);
@@ -262,19 +297,18 @@ static enum status warm_up(struct arena *a, struct err *err)
 static void note_waits(const struct arena *a, double *figures)
 {
     int64_t now_us = clock_boot_us();
-    int64_t seen_us = a->share->seen_us;
+    int64_t longest_us = 0;
     for (size_t i = 0; i < a->contest->clients; i++) {
         const struct contest_client *c = &a->share->clients[i];
         int64_t since_us = c->since_us;
-        int64_t waits_us = since_us != 0 ? now_us - since_us : 0;
-        bool is_late = seen_us != 0 && since_us >= seen_us;
-        double early_ms = 1e-3 * (double)c->early_us;
-        double late_ms = 1e-3 * (double)c->late_us;
-        figures[FIGURE_EARLY_MS] = fmax(figures[FIGURE_EARLY_MS], early_ms);
-        figures[FIGURE_LATE_MS] = fmax(figures[FIGURE_LATE_MS], late_ms);
-        enum contest_figure of = is_late ? FIGURE_LATE_MS : FIGURE_EARLY_MS;
-        figures[of] = fmax(figures[of], 1e-3 * (double)waits_us);
+        longest_us = max(longest_us, c->longest_us);
+        longest_us = max(longest_us, since_us != 0 ? now_us - since_us : 0);
     }
+    figures[FIGURE_WAIT_MS] = 1e-3 * (double)longest_us;
+    figures[FIGURE_EARLY_MS] = 1e-3 * (double)max(a->sides[0].early_us, a->sides[1].early_us);
+    figures[FIGURE_OURS_LATE_MS] = 1e-3 * (double)a->sides[0].late_us;
+    figures[FIGURE_RIVALS_LATE_MS] = 1e-3 * (double)a->sides[1].late_us;
+    figures[FIGURE_STALL_MS] = 1e-3 * (double)a->stall_us;
 }
 
 static void note_wins(const struct arena *a, const struct standing *from, const struct standing *to,
@@ -326,7 +360,6 @@ static enum status measure(struct arena *a, int64_t seconds, double *figures, st
     struct standing to = stand(a);
     note_wins(a, &from, &to, figures);
     note_waits(a, figures);
-    figures[FIGURE_STALL_MS] = 1e-3 * (double)a->stall_us;
     figures[FIGURE_FAILURES] = (double)a->share->failures;
     figures[FIGURE_KILLED] = (double)a->killed;
     return st;

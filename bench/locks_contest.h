@@ -28,10 +28,11 @@ enum contest_figure {
     FIGURE_OURS, /* wins of all of ours, to their fair share */
     FIGURE_RIVALS,
     FIGURE_COMMANDS, /* that a node is sent, per win */
-    /* The longest wait, also of one that had not ended yet: of one that began before redsync's
-     * first win of this contest, and of one that began later. */
+    FIGURE_WAIT_MS,  /* the longest of any client, also of one that still waits at the end */
+    /* The longest time that a side had no win: any before redsync's first win, and then. */
     FIGURE_EARLY_MS,
-    FIGURE_LATE_MS,
+    FIGURE_OURS_LATE_MS,
+    FIGURE_RIVALS_LATE_MS,
     FIGURE_STALL_MS, /* the longest time without a win */
     FIGURE_OVERLAPS, /* sections that began while another one had not ended */
     FIGURE_FAILURES, /* calls that ended without the lock, such as redsync's after its 32 tries */
@@ -49,10 +50,9 @@ enum contest_phase { CONTEST_READY, CONTEST_GO, CONTEST_STOP };
 
 struct contest_client {
     _Atomic int64_t wins;
-    _Atomic int64_t since_us; /* it has waited since then; 0 = it does not wait */
-    _Atomic int64_t early_us; /* the longest wait; see FIGURE_EARLY_MS */
-    _Atomic int64_t late_us;
-    int64_t spare[4];
+    _Atomic int64_t since_us;   /* it has waited since then; 0 = it does not wait */
+    _Atomic int64_t longest_us; /* wait */
+    int64_t spare[5];
 };
 
 struct contest_share {

@@ -31,8 +31,7 @@ const (
 const (
 	clientWins = iota
 	clientSince
-	clientEarly
-	clientLate
+	clientLongest
 	clientWords = 8
 )
 
@@ -106,12 +105,8 @@ func inside(words *[wordClients + clientsMax*clientWords]int64, me []int64, id i
 	}
 	atomic.AddInt64(&words[wordEntries], 1)
 	now, since := bootUs(), atomic.SwapInt64(&me[clientSince], 0)
-	longest := &me[clientEarly]
-	if seen := atomic.LoadInt64(&words[wordSeen]); seen != 0 && since >= seen {
-		longest = &me[clientLate]
-	}
-	if now-since > atomic.LoadInt64(longest) {
-		atomic.StoreInt64(longest, now-since)
+	if now-since > atomic.LoadInt64(&me[clientLongest]) {
+		atomic.StoreInt64(&me[clientLongest], now-since)
 	}
 	atomic.CompareAndSwapInt64(&words[wordSeen], 0, now)
 	if atomic.SwapInt64(&words[wordLast], id) != id {
