@@ -170,6 +170,7 @@ static void end_all(struct arena *a)
 static enum status kill_one(struct arena *a, struct err *err)
 {
     struct contest_share *s = a->share;
+    assert(a->contest->clients > 0);
     size_t victim = (size_t)random() % a->contest->clients;
     int64_t entries = s->entries;
     int64_t holder = s->inside[0];
@@ -370,7 +371,7 @@ enum status contest_run(const struct locks_world *w, const struct contest *c, in
 {
     static int number; /* each contest has a key of its own */
     struct arena a = {.world = w, .contest = c};
-    assert(c->clients <= CONTEST_CLIENTS_MAX);
+    assert(c->clients > 0 && c->clients <= CONTEST_CLIENTS_MAX);
     (void)snprintf(a.key, sizeof a.key, "bench:contest:%d", ++number);
     for (size_t i = 0; i < FIGURES; i++) {
         ret_figures[i] = 0;
