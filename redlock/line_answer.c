@@ -52,14 +52,15 @@ static void plan_look(struct redlock_wait *w, const struct redis_value *owner, e
 {
     struct place *p = &w->place;
     int64_t now_us = clock_boot_us();
-    bool is_offer = rest_ms * US_PER_MS <= line_offer_us(w->lock);
+    /* An offer that is seen again may be that of a dead client, and so may be those before us. */
+    bool is_old_offer = p->asked != NULL && rest_ms * US_PER_MS <= line_offer_us(w->lock);
     if (rank == 0 && kind == LINE_FOREIGN) {
         plan_poll(w, owner, now_us);
     } else if (rank == 0 && kind == LINE_FREE) {
         line_look_not_later(p, now_us + GAP_LOOK_US);
     }
     if (rest_ms >= 0 && rest_ms < REST_MAX_MS &&
-        (rank == 0 || (is_offer && rank < LOOK_RANK_MAX))) {
+        (rank == 0 || (is_old_offer && rank < LOOK_RANK_MAX))) {
         line_look_not_later(p, now_us + rest_ms * US_PER_MS + (1 + rank) * LOOK_LATE_US);
     }
 }

@@ -122,6 +122,28 @@ START_TEST(L3_an_offer_that_is_not_confirmed_ends_and_the_next_one_has_its_turn)
 }
 END_TEST
 
+START_TEST(L7_twenty_dead_clients_cost_less_than_their_sessions)
+{
+    start_world(3);
+    struct redlock_async *other = another_client();
+    struct redlock_batch *held = world_acquire(other, 1, 1);
+    start_waiting(world.lock, &waiters[0]);
+    for (size_t i = 0; i < 20; i++) { /* each is offered the key in its turn, and never asks */
+        char token[] = EARLY;
+        char score[8];
+        token[0] = (char)('A' + i);
+        (void)snprintf(score, sizeof score, "%zu", 1 + i);
+        plant_waiter(token, score, true);
+    }
+    int64_t took_us = release_and_win(held, &waiters[0]);
+    (void)printf("past 20 dead clients in %lld ms, %d tries\n", (long long)took_us / US_PER_MS,
+                 waiters[0].tries);
+    ck_assert_int_lt(took_us, 30 * US_PER_S); /* half of the sessions that they have here */
+    world_release_all(waiters[0].batch);
+    close_others();
+}
+END_TEST
+
 START_TEST(L5_votes_go_to_the_lowest_score)
 {
     start_world(4);
@@ -382,6 +404,7 @@ static void add_tests(TCase *t)
     tcase_add_test(t, L2_waiters_of_several_clients_are_served_as_they_came);
     tcase_add_test(t, L1_a_clients_second_waiter_is_served_by_its_own_time_of_arrival);
     tcase_add_test(t, L3_an_offer_that_is_not_confirmed_ends_and_the_next_one_has_its_turn);
+    tcase_add_test(t, L7_twenty_dead_clients_cost_less_than_their_sessions);
     tcase_add_test(t, L5_votes_go_to_the_lowest_score);
     tcase_add_test(t, L5_a_higher_score_is_waited_for_with_votes_kept);
     tcase_add_test(t, L6_waiters_whose_client_is_dead_are_passed_over);
