@@ -318,7 +318,7 @@ static void note_wins(const struct arena *a, const struct standing *from, const 
     const struct contest *c = a->contest;
     double seconds = 1e-6 * (double)(to->at_us - from->at_us);
     double sums[2] = {0};
-    double least = INFINITY;
+    double least = HUGE_VAL;
     double most = 0;
     for (size_t i = 0; i < c->clients; i++) {
         double wins = (double)(to->wins[i] - from->wins[i]);

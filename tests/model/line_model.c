@@ -263,7 +263,7 @@ static void steps_of_client(struct model *m, const struct line_state *s, size_t 
     } else if (phase == PHASE_DEAD) {
         steps_of_the_dead(m, s, c);
     }
-    if (may(s, MAY_DIE) && (line_is_in_line(phase) || phase == PHASE_HOLDING)) {
+    if (may(s, MAY_DIE) && (line_is_in_line(s->phase[c]) || phase == PHASE_HOLDING)) {
         next = spend(s, MAY_DIE);
         for (size_t i = 0; i < m->world->nodes; i++) {
             link_forget(&next.places[i].link, c);

@@ -122,12 +122,19 @@ static void drop_before(struct line_state *s, size_t clients)
     }
 }
 
+/* All of it was zero at first, what is between the members as well, so equal bytes are an equal
+ * place. */
+static bool is_in_order(const void *place, const void *next)
+{
+    return memcmp(place, next, sizeof(struct line_place)) <= 0;
+}
+
 static void sort_places(struct line_state *s, size_t nodes)
 {
     for (size_t i = 1; i < nodes; i++) {
         for (size_t k = i; k > 0; k--) {
             struct line_place *a = &s->places[k - 1];
-            if (memcmp(a, a + 1, sizeof *a) <= 0) {
+            if (is_in_order(a, a + 1)) {
                 break;
             }
             struct line_place other = a[0];

@@ -303,7 +303,7 @@ void world_decide(const struct line_world *w, struct line_state *s, size_t clien
 static unsigned kept_of(const struct line_world *w, const struct line_state *s, size_t client)
 {
     unsigned kept = 0;
-    for (size_t i = 0; i < w->nodes; i++) {
+    for (size_t i = 0; i < w->nodes && i < LINE_NODES_MAX; i++) {
         kept |= (unsigned)s->places[i].link.heard[client].is_kept << i;
     }
     return kept;
