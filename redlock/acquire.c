@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "redlock/core.h"
 #include "redlock/error.h"
+#include "redlock/line_rules.h"
 #include "redlock/line_scripts.h"
 #include "redlock/record.h"
 
@@ -169,17 +170,14 @@ static enum status send_entry(struct redlock_batch *b, size_t node)
     struct redlock_async *lock = b->lock;
     char score[TTL_TEXT_SIZE];
     char offer[TTL_TEXT_SIZE];
-    core_print_i64(score, b->score);
-    core_print_i64(offer, line_offer_us(lock) / US_PER_MS);
-    batch_set_ttl(b, b->t0_us);
+    core_print_i64(score, line_read_score(b->token, REDLOCK_TOKEN_LEN));
+    line_print_offer(lock, offer);
     const struct redis_arg keys[] = {redis_bytes(b->keys[0].bytes, b->keys[0].len),
                                      canary_arg(lock)};
-    const struct redis_arg args[] = {redis_bytes(lock->wake_marker, lock->wake_prefix_len),
-                                     redis_bytes(b->token, REDLOCK_TOKEN_LEN),
-                                     redis_word(score),
-                                     redis_word(b->ttl_ms),
-                                     redis_word(offer),
-                                     redis_word(LINE_SESSION_MS)};
+    const struct redis_arg args[] = {
+        line_prefix_arg(lock), redis_bytes(b->token, REDLOCK_TOKEN_LEN),
+        redis_word(score),     redis_word(b->ttl_ms),
+        redis_word(offer),     redis_word(LINE_SESSION_MS)};
     const struct redis_script_call call = {.script = &script_enter,
                                            .keys = keys,
                                            .key_count = ARRAY_COUNT(keys),

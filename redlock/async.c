@@ -75,6 +75,14 @@ void core_print_i64(char ret_text[TTL_TEXT_SIZE], int64_t value)
     (void)snprintf(ret_text, TTL_TEXT_SIZE, "%" PRId64, value);
 }
 
+void core_sort_in(int64_t *sorted, size_t count, int64_t value)
+{
+    for (; count > 0 && sorted[count - 1] > value; count--) {
+        sorted[count] = sorted[count - 1];
+    }
+    sorted[count] = value;
+}
+
 void core_hook(struct redlock_async *lock, const struct core_hooks *hooks)
 {
     lock->hooks = *hooks;

@@ -94,8 +94,8 @@ void batch_enters(struct redlock_batch *b, const struct entry *entry)
     memcpy(b->token, entry->token, sizeof b->token);
     b->is_entry = true;
     b->entrant = entry->wait;
-    b->score = entry->score;
     b->is_part = entry->is_part;
+    batch_set_ttl(b, b->t0_us);
     if (former != NULL) {
         b->first_t0_us = former->first_t0_us;
         b->written = former->written; /* its release goes there as well (lock.A10) */
@@ -105,8 +105,7 @@ void batch_enters(struct redlock_batch *b, const struct entry *entry)
 
 void batch_set_ttl(struct redlock_batch *b, int64_t t0_us)
 {
-    (void)snprintf(b->ttl_ms, sizeof b->ttl_ms, "%" PRId64,
-                   lease_ttl_us(&b->terms, t0_us) / US_PER_MS);
+    core_print_i64(b->ttl_ms, lease_ttl_us(&b->terms, t0_us) / US_PER_MS);
 }
 
 /* Two workers whose batches overlap must not collide on the same keys in the same order. */

@@ -29,13 +29,6 @@
 #define WAKE_MARKER_LEN (sizeof WAKE_MARKER - 1)
 #define HOT_KEYS 256
 #define LINE_SESSION_MS "3500" /* of a client that waits (lock.L6) */
-#define LINE_REFUSED_US (60 * US_PER_S)
-#define GAP_MAX_MS 1000
-
-/* An offer lasts as long as so many of the slowest rounds, within bounds (lock.L2). */
-#define OFFER_ROUNDS 20
-#define OFFER_MIN_US (100 * US_PER_MS)
-#define OFFER_MAX_US US_PER_S
 
 enum key_stage { KEY_ACQUIRING, KEY_HELD, KEY_RELEASING, KEY_GONE };
 
@@ -96,10 +89,9 @@ struct redlock_batch {
     int64_t first_t0_us;          /* of the first round with this token */
     struct redlock_wait *entrant; /* it is a round in line (line.c), not SETs; NULL once decided */
     bool is_entry;
-    bool is_part; /* one of several keys that are waited for: nobody has been told of it yet */
-    int64_t score;
-    int gap_nodes;        /* so many say that its release is to leave the line away (lock.L8) … */
-    int gap_ms;           /* … for so long */
+    bool is_part;  /* one of several keys that are waited for: nobody has been told of it yet */
+    int gap_nodes; /* so many say that its release is to leave the line away (lock.L8) … */
+    int gap_ms;    /* … for so long */
     bool is_foreign_near; /* a client that knows no line was seen, or may be there */
     unsigned written;     /* bit per node that was sent the SETs */
     unsigned open;        /* bit per node whose answer is not complete: its votes don't count yet */
@@ -165,7 +157,6 @@ struct hot_key {
 struct entry {
     struct redlock_wait *wait;
     const char *token;
-    int64_t score;
     bool is_part;                 /* of a request for several keys: nobody is told of its state */
     struct redlock_batch *former; /* the round before; NULL = none */
 };
@@ -241,6 +232,8 @@ void core_send_soon(struct redlock_async *lock); /* the same, unless it is about
 void core_wake_at(struct redlock_async *lock, int64_t at_us);
 
 void core_print_i64(char ret_text[TTL_TEXT_SIZE], int64_t value);
+/* Into its place among `count` numbers, the least of them first; there is room for one more. */
+void core_sort_in(int64_t *sorted, size_t count, int64_t value);
 
 void core_hook(struct redlock_async *lock, const struct core_hooks *hooks);
 
@@ -325,6 +318,9 @@ bool line_is_usable(const struct redlock_async *lock);
 int64_t line_draw_score(struct redlock_async *lock);
 /* 20 of the slowest rounds, 100 ms to 1 s. */
 int64_t line_offer_us(const struct redlock_async *lock);
+/* The same in ms, and the prefix of the line's keys, as the scripts are given them. */
+void line_print_offer(const struct redlock_async *lock, char ret_text[TTL_TEXT_SIZE]);
+struct redis_arg line_prefix_arg(const struct redlock_async *lock);
 /* Others want the key, or don't: who wants it next in this client asks in line at once. */
 void line_note_contended(struct redlock_async *lock, const char *key, size_t len,
                          bool is_contended);

@@ -112,8 +112,8 @@ static void send_refresh(struct redlock_async *lock, size_t node, struct redlock
     r->lock = lock;
     r->node = node;
     r->count = count;
-    core_print_i64(offer, line_offer_us(lock) / US_PER_MS);
-    args[0] = redis_bytes(lock->wake_marker, lock->wake_prefix_len);
+    line_print_offer(lock, offer);
+    args[0] = line_prefix_arg(lock);
     args[1] = redis_bytes(lock->prefix, REDLOCK_PREFIX_LEN);
     args[2] = redis_word(LINE_SESSION_MS);
     args[3] = redis_word(offer);
@@ -145,9 +145,8 @@ static void refresh(struct inbox *inbox)
     struct redlock_async *lock = inbox->lock;
     struct waits *waits = lock->waits;
     struct redlock_wait *some[REFRESH_KEYS];
-    int64_t turn_us = (int64_t)waits->in_line * REFRESH_US_PER_WAIT;
-    turn_us = turn_us < REFRESH_US ? REFRESH_US : turn_us;
-    turn_us = turn_us > REFRESH_MAX_US ? REFRESH_MAX_US : turn_us;
+    int64_t turn_us =
+        line_between((int64_t)waits->in_line * REFRESH_US_PER_WAIT, REFRESH_US, REFRESH_MAX_US);
     size_t left = (waits->in_line * REFRESH_US + (size_t)turn_us - 1) / (size_t)turn_us;
     while (left > 0) {
         size_t count = 0;

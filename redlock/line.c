@@ -121,11 +121,8 @@ int line_ask(struct redlock_wait *w, struct redlock_error *ret_error)
         .wants_holder_ttl = w->wants_holder_ttl,
         .done = wait_entered,
         .ctx = w};
-    const struct entry entry = {.wait = w,
-                                .token = p->token,
-                                .score = w->score,
-                                .is_part = w->request.count > 1,
-                                .former = p->asked};
+    const struct entry entry = {
+        .wait = w, .token = p->token, .is_part = w->request.count > 1, .former = p->asked};
     memset(p->views, 0, sizeof p->views);
     p->offered = 0;
     p->look_us = INT64_MAX;
@@ -201,9 +198,9 @@ static void send_yield(struct redlock_wait *w, size_t node, const char *to)
     *y = (struct yield){.lock = lock, .node = node};
     memcpy(y->token, w->place.token, sizeof y->token);
     core_print_i64(score, w->score);
-    core_print_i64(offer, line_offer_us(lock) / US_PER_MS);
+    line_print_offer(lock, offer);
     const struct redis_arg keys[] = {redis_bytes(key->bytes, key->len)};
-    const struct redis_arg args[] = {redis_bytes(lock->wake_marker, lock->wake_prefix_len),
+    const struct redis_arg args[] = {line_prefix_arg(lock),
                                      redis_bytes(y->token, REDLOCK_TOKEN_LEN),
                                      redis_word(score),
                                      redis_word(offer),

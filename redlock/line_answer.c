@@ -8,6 +8,8 @@
 #define LOOK_LATE_US (5 * US_PER_MS) /* after the end of what it waits for */
 #define LOOK_RANK_MAX 32             /* those behind do not look for a head that may be dead */
 #define REST_MAX_MS INT64_C(86400000)
+#define LINE_REFUSED_US (60 * US_PER_S)
+#define GAP_MAX_MS 1000
 #define GAP_LOOK_US (25 * US_PER_MS) /* in a gap the first in line looks whether anybody came */
 
 /* How often a foreign owner is asked for, as nobody tells of its release: the less often, the

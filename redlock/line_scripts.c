@@ -5,7 +5,7 @@
 
 const struct redis_script script_enter = {
     .name = "enter",
-    .body = LINE_LUA_HEAD LINE_LUA_OFFER
+    .body = LINE_LUA
     "local P, me, K = ARGV[1], ARGV[2], KEYS[1]\n"
     "local L, turns, foreign = P .. 'line:' .. K, P .. 'turns:' .. K, P .. 'foreign:' .. K\n"
     "local owner = redis.call('GET', K)\n"
@@ -21,10 +21,8 @@ const struct redis_script script_enter = {
     "  redis.call('PEXPIRE', K, ARGV[4])\n"
     "  return mine()\n"
     "end\n"
-    "redis.call('SET', P .. 'alive:' .. string.sub(me, 1, 12), '1', 'PX', ARGV[6])\n"
-    "redis.call('SET', P .. 'any', '1', 'PX', ARGV[6])\n"
-    "redis.call('ZADD', L, 'NX', ARGV[3], me)\n"
-    "redis.call('PEXPIRE', L, 60000)\n"
+    "keep_session(P, client(me), ARGV[6])\n"
+    "join(L, ARGV[3], me)\n"
     "local rest = -1\n"
     "if owner then\n"
     "  redis.call('SET', turns, now_ms() + " LINE_LUA_TURNS_MS ", 'NX', 'PX', 60000)\n"
@@ -62,14 +60,11 @@ const struct redis_script script_enter = {
 
 const struct redis_script script_leave = {
     .name = "leave",
-    .body = LINE_LUA_HEAD LINE_LUA_OFFER
+    .body = LINE_LUA
     "local P, offer_ms, gap_ms, tells = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]\n"
     "local count, token = #KEYS - 1, #ARGV == 5 and ARGV[5]\n"
     "local owners = redis.call('MGET', unpack(KEYS))\n"
     "local is_any, free, n, reply = owners[count + 1], {}, 0, {0, 0}\n"
-    "local function tell(first, ms)\n"
-    "  redis.pcall('PUBLISH', P .. 'to:' .. string.sub(first, 1, 12), ms + 5 .. ':' .. first)\n"
-    "end\n"
     "for i = 1, is_any and count or 0 do\n"
     "  redis.call('ZREM', P .. 'line:' .. KEYS[i], token or ARGV[i + 4])\n"
     "end\n"
@@ -84,14 +79,14 @@ const struct redis_script script_leave = {
     "      free[#free + 1] = K\n"
     "      redis.call('SET', P .. 'away:' .. K, '1', 'PX', gap_ms)\n"
     "      redis.call('SET', P .. 'foreign:' .. K, '-1', 'XX', 'PX', 60000)\n"
-    "      if first then tell(first, 20) end\n"
+    "      if first then tell(P, first, 25) end\n"
     "    elseif not first then\n"
     "      free[#free + 1] = K\n"
     "    else\n"
     "      reply[2] = reply[2] + 1\n"
     "      offer(P, L, K, first, offer_ms)\n"
     "      local second = tells == '1' and head(P, L)\n"
-    "      if second then tell(second, offer_ms) end\n"
+    "      if second then tell(P, second, offer_ms + 5) end\n"
     "    end\n"
     "  else\n"
     "    reply[#reply + 1] = owners[i] and i or -i\n"
@@ -104,52 +99,45 @@ const struct redis_script script_leave = {
 
 const struct redis_script script_yield = {
     .name = "yield",
-    .body = LINE_LUA_OFFER
-    "local P, me, K, to = ARGV[1], ARGV[2], KEYS[1], ARGV[5]\n"
-    "local L = P .. 'line:' .. K\n"
-    "if redis.call('GET', K) ~= me then return 0 end\n"
-    "redis.call('SET', P .. 'alive:' .. string.sub(me, 1, 12), '1', 'PX', ARGV[6])\n"
-    "redis.call('SET', P .. 'any', '1', 'PX', ARGV[6])\n"
-    "redis.call('ZADD', L, 'NX', ARGV[3], me)\n"
-    "redis.call('PEXPIRE', L, 60000)\n"
-    "if to ~= '' and redis.call('ZSCORE', L, to) and\n"
-    "    redis.call('EXISTS', P .. 'alive:' .. string.sub(to, 1, 12)) == 1 then\n"
-    "  offer(P, L, K, to, ARGV[4])\n"
-    "  return 1\n"
-    "end\n"
-    "redis.call('DEL', K)\n"
-    "return -1\n",
+    .body = LINE_LUA "local P, me, K, to = ARGV[1], ARGV[2], KEYS[1], ARGV[5]\n"
+                     "local L = P .. 'line:' .. K\n"
+                     "if redis.call('GET', K) ~= me then return 0 end\n"
+                     "keep_session(P, client(me), ARGV[6])\n"
+                     "join(L, ARGV[3], me)\n"
+                     "if to ~= '' and redis.call('ZSCORE', L, to) and is_alive(P, to) then\n"
+                     "  offer(P, L, K, to, ARGV[4])\n"
+                     "  return 1\n"
+                     "end\n"
+                     "redis.call('DEL', K)\n"
+                     "return -1\n",
 };
 
 const struct redis_script script_refresh = {
     .name = "refresh",
-    .body = LINE_LUA_HEAD LINE_LUA_OFFER
-    "local P, reply = ARGV[1], {}\n"
-    "redis.call('SET', P .. 'alive:' .. ARGV[2], '1', 'PX', ARGV[3])\n"
-    "redis.call('SET', P .. 'any', '1', 'PX', ARGV[3])\n"
-    "for i, K in ipairs(KEYS) do\n"
-    "  local me, L = ARGV[2 * i + 3], P .. 'line:' .. K\n"
-    "  local owner = redis.pcall('GET', K)\n"
-    "  reply[i] = -1\n"
-    "  if owner == me then\n"
-    "    reply[i] = 0\n"
-    "  else\n"
-    "    redis.call('ZADD', L, 'NX', ARGV[2 * i + 4], me)\n"
-    "    redis.call('PEXPIRE', L, 60000)\n"
-    "    local rest = owner and redis.call('PTTL', K) or 0\n"
-    "    if not owner and redis.call('EXISTS', P .. 'away:' .. K) == 0 then\n"
-    "      local first = head(P, L)\n"
-    "      if first then\n"
-    "        offer(P, L, K, first, ARGV[4])\n"
-    "        rest = tonumber(ARGV[4])\n"
-    "      end\n"
-    "      if first == me then reply[i] = 0 end\n"
-    "    end\n"
-    "    if reply[i] ~= 0 and rest > 0 and rest <= tonumber(ARGV[4]) then\n"
-    "      local rank = redis.call('ZRANK', L, me) or 32\n"
-    "      if rank < 32 then reply[i] = rest + 5 + 5 * rank end\n"
-    "    end\n"
-    "  end\n"
-    "end\n"
-    "return reply\n",
+    .body = LINE_LUA "local P, reply = ARGV[1], {}\n"
+                     "keep_session(P, ARGV[2], ARGV[3])\n"
+                     "for i, K in ipairs(KEYS) do\n"
+                     "  local me, L = ARGV[2 * i + 3], P .. 'line:' .. K\n"
+                     "  local owner = redis.pcall('GET', K)\n"
+                     "  reply[i] = -1\n"
+                     "  if owner == me then\n"
+                     "    reply[i] = 0\n"
+                     "  else\n"
+                     "    join(L, ARGV[2 * i + 4], me)\n"
+                     "    local rest = owner and redis.call('PTTL', K) or 0\n"
+                     "    if not owner and redis.call('EXISTS', P .. 'away:' .. K) == 0 then\n"
+                     "      local first = head(P, L)\n"
+                     "      if first then\n"
+                     "        offer(P, L, K, first, ARGV[4])\n"
+                     "        rest = tonumber(ARGV[4])\n"
+                     "      end\n"
+                     "      if first == me then reply[i] = 0 end\n"
+                     "    end\n"
+                     "    if reply[i] ~= 0 and rest > 0 and rest <= tonumber(ARGV[4]) then\n"
+                     "      local rank = redis.call('ZRANK', L, me) or 32\n"
+                     "      if rank < 32 then reply[i] = rest + 5 + 5 * rank end\n"
+                     "    end\n"
+                     "  end\n"
+                     "end\n"
+                     "return reply\n",
 };

@@ -7,16 +7,25 @@
 #include "redlock/wait.h"
 
 #define LOOK_MIN_US (2 * US_PER_MS)
+
+/* An offer lasts as long as so many of the slowest rounds, within bounds (lock.L2). */
+#define OFFER_ROUNDS 20
+#define OFFER_MIN_US (100 * US_PER_MS)
+#define OFFER_MAX_US US_PER_S
+
 #define HOT_US (10 * US_PER_S)
 
 bool line_is_usable(const struct redlock_async *lock)
 {
+    if (lock->wake_prefix_len == 0) {
+        return false;
+    }
     size_t count = 0;
     int64_t now_us = clock_boot_us();
     for (size_t i = 0; i < lock->options.node_count; i++) {
         count += now_us >= lock->nodes[i].line_refused_until_us;
     }
-    return lock->wake_prefix_len > 0 && count >= lock->quorum;
+    return count >= lock->quorum;
 }
 
 /* ---- scores and tokens ---- */
@@ -28,15 +37,9 @@ static int64_t shared_clock_us(const struct redlock_async *lock)
     size_t count = 0;
     for (size_t i = 0; i < lock->options.node_count; i++) {
         int64_t offset_us = lock->nodes[i].clock_offset_us;
-        size_t at = count;
-        if (offset_us == INT64_MIN) {
-            continue;
+        if (offset_us != INT64_MIN) {
+            core_sort_in(sorted_us, count++, offset_us);
         }
-        for (; at > 0 && sorted_us[at - 1] > offset_us; at--) {
-            sorted_us[at] = sorted_us[at - 1];
-        }
-        sorted_us[at] = offset_us;
-        count++;
     }
     return clock_wall_us() + (count > 0 ? sorted_us[count / 2] : 0);
 }
@@ -68,6 +71,16 @@ int64_t line_offer_us(const struct redlock_async *lock)
 {
     return line_between(OFFER_ROUNDS * retry_p99_us(lock->counters.latency), OFFER_MIN_US,
                         OFFER_MAX_US);
+}
+
+struct redis_arg line_prefix_arg(const struct redlock_async *lock)
+{
+    return redis_bytes(lock->wake_marker, lock->wake_prefix_len);
+}
+
+void line_print_offer(const struct redlock_async *lock, char ret_text[TTL_TEXT_SIZE])
+{
+    core_print_i64(ret_text, line_offer_us(lock) / US_PER_MS);
 }
 
 /* ---- keys that others wanted a moment ago ---- */

@@ -146,9 +146,9 @@ static bool send_script(struct release *r, size_t node)
     size_t key_count = r->count;
     size_t arg_count = 0;
     if (has_line) {
-        core_print_i64(offer, line_offer_us(lock) / US_PER_MS);
+        line_print_offer(lock, offer);
         core_print_i64(gap, gap_ms(r));
-        args[arg_count++] = redis_bytes(lock->wake_marker, lock->wake_prefix_len);
+        args[arg_count++] = line_prefix_arg(lock);
         args[arg_count++] = redis_word(offer);
         args[arg_count++] = redis_word(gap);
         args[arg_count++] = redis_word(node == r->teller ? "1" : "0");

@@ -140,12 +140,7 @@ int64_t redlock_batch_holder_ttl_us(const struct redlock_batch *batch, size_t in
         return -1;
     }
     for (size_t i = 0; i < batch->lock->options.node_count; i++) {
-        int64_t at_us = node_free_at_us(batch, index, i);
-        size_t place = i;
-        for (; place > 0 && sorted_us[place - 1] > at_us; place--) {
-            sorted_us[place] = sorted_us[place - 1];
-        }
-        sorted_us[place] = at_us;
+        core_sort_in(sorted_us, i, node_free_at_us(batch, index, i));
     }
     int64_t quorum_at_us = sorted_us[batch->lock->quorum - 1];
     if (quorum_at_us == INT64_MAX) {

@@ -159,7 +159,7 @@ void wait_be_due(struct redlock_wait *w)
     core_soon(w->lock);
 }
 
-struct retry_terms wait_retry_terms(const struct redlock_wait *w)
+static struct retry_terms retry_terms_for(const struct redlock_wait *w)
 {
     return retry_terms_of(w->options.retry_base_us, w->options.retry_cap_us,
                           w->lock->counters.latency);
@@ -170,7 +170,7 @@ struct retry_terms wait_retry_terms(const struct redlock_wait *w)
 static void pause_before_retry(struct redlock_wait *w, const struct key *k, int64_t now_us)
 {
     struct redlock_async *lock = w->lock;
-    const struct retry_terms terms = wait_retry_terms(w);
+    const struct retry_terms terms = retry_terms_for(w);
     bool is_split =
         w->result == REDLOCK_SPLIT || (w->result == REDLOCK_HELD_BY_OTHER && w->queue != NULL);
     size_t votes = k != NULL ? (size_t)__builtin_popcount(k->ok_nodes) : 0;
@@ -198,7 +198,7 @@ static int64_t longest_ttl_us(const struct redlock_wait *w)
 static void poll_later(struct redlock_wait *w, int64_t now_us)
 {
     struct rand *rand = &w->lock->rand;
-    const struct retry_terms terms = wait_retry_terms(w);
+    const struct retry_terms terms = retry_terms_for(w);
     int64_t pause_us = POLL_MIN_US + rand_below(rand, POLL_MAX_US - POLL_MIN_US);
     int64_t ttl_us = longest_ttl_us(w);
     w->failures = 0;
@@ -269,25 +269,42 @@ static const struct key *first_not_won(const struct redlock_batch *batch)
     return NULL;
 }
 
+/* Of one that was cancelled meanwhile. What was not won goes back by itself, but for a round in
+ * line, whose votes go to the next one. */
+static void drop_try(struct redlock_wait *w, struct redlock_batch *batch)
+{
+    give_back(batch);
+    if (batch->is_entry && batch->keys[0].stage == KEY_GONE && batch->written != 0) {
+        release_key_soon(batch, 0);
+    }
+    if (w->is_reported) {
+        pool_give(&w->lock->pool, w);
+    }
+}
+
+static void win(struct redlock_wait *w, struct redlock_batch *batch)
+{
+    keep_last(w, batch);
+    w->result = REDLOCK_WON;
+    unlink_wait(w);
+    report(w);
+}
+
 static void on_acquired(void *ctx, struct redlock_batch *batch)
 {
     struct redlock_wait *w = ctx;
     w->is_trying = false;
-    if (w->is_over) { /* cancelled meanwhile */
-        give_back(batch);
-        if (w->is_reported) {
-            pool_give(&w->lock->pool, w);
-        }
+    if (w->is_over) {
+        drop_try(w, batch);
+        return;
+    }
+    const struct key *k = first_not_won(batch);
+    if (k == NULL) {
+        win(w, batch);
         return;
     }
     keep_last(w, batch);
-    const struct key *k = first_not_won(batch);
-    w->result = k == NULL ? REDLOCK_WON : (enum redlock_result)k->result;
-    if (k == NULL) {
-        unlink_wait(w);
-        report(w);
-        return;
-    }
+    w->result = (enum redlock_result)k->result;
     give_back(batch);
     if (w->queue != NULL) {
         w->queue->result = w->result;
@@ -302,14 +319,6 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
     go_on(w, k, now_us);
 }
 
-static void win(struct redlock_wait *w, struct redlock_batch *batch)
-{
-    keep_last(w, batch);
-    w->result = REDLOCK_WON;
-    unlink_wait(w);
-    report(w);
-}
-
 /* Each key has been granted; a lease that is over meanwhile costs the others, but not the place. */
 static void win_all(struct redlock_wait *w)
 {
@@ -322,27 +331,14 @@ static void win_all(struct redlock_wait *w)
     wait_be_due(w);
 }
 
-/* Of one that is over: what it was given goes to the next in line. */
-static void drop_round(struct redlock_wait *w, struct redlock_batch *batch)
-{
-    if (batch->keys[0].stage == KEY_HELD) {
-        redlock_batch_release(batch, 0);
-    } else if (batch->written != 0) {
-        release_key_soon(batch, 0);
-    }
-    if (w->is_reported) {
-        pool_give(&w->lock->pool, w);
-    }
-}
-
 void wait_entered(void *ctx, struct redlock_batch *batch)
 {
     struct redlock_wait *w = ctx;
     enum redlock_result result = (enum redlock_result)batch->keys[0].result;
     int64_t now_us = clock_boot_us();
     w->is_trying = false;
-    if (w->is_over) { /* cancelled meanwhile */
-        drop_round(w, batch);
+    if (w->is_over) {
+        drop_try(w, batch);
         return;
     }
     if (result == REDLOCK_WON) {

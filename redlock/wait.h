@@ -87,7 +87,6 @@ struct waits {
 void wait_plan(struct redlock_wait *w, int64_t at_us);
 void wait_plan_not_later(struct redlock_wait *w, int64_t at_us);
 void wait_be_due(struct redlock_wait *w); /* tries in this turn of the loop */
-struct retry_terms wait_retry_terms(const struct redlock_wait *w);
 /* A round in line is over; `batch` as redlock_async_acquired_cb has it. */
 void wait_entered(void *ctx, struct redlock_batch *batch);
 
@@ -122,9 +121,9 @@ struct redlock_batch *line_join_leases(struct redlock_wait *w);
 /* Out of the line: what it holds or has votes for goes to the next ones. Does nothing if it is in
  * no line. */
 void line_leave(struct redlock_wait *w);
-/* A node has offered the key to that token (0), or it is to be asked for in so many ms. */
 void line_append(struct redlock_wait *w); /* to the list of those in line */
 void line_unlink(struct redlock_wait *w);
+/* A node has offered the key to that token (0), or it is to be asked for in so many ms. */
 void line_told(struct redlock_async *lock, size_t node, const char *token, int64_t ms);
 
 /* ---- inbox.c ---- */

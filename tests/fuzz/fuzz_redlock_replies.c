@@ -291,22 +291,26 @@ static void run_while_fewer(size_t done, int64_t us_max)
     }
 }
 
+static void keep_won(struct redlock_batch *batch, size_t index)
+{
+    size_t votes = 0;
+    for (size_t node = 0; node < NODES; node++) {
+        votes += redlock_batch_vote(batch, index, node) == REDLOCK_VOTE_OK;
+    }
+    if (votes <= NODES / 2) {
+        abort(); /* won without a quorum */
+    }
+    seen.batch = batch;
+}
+
 static void on_acquired(void *ctx, struct redlock_batch *batch)
 {
     (void)ctx;
     seen.done++;
     for (size_t i = 0; i < KEYS; i++) {
-        size_t votes = 0;
-        for (size_t node = 0; node < NODES; node++) {
-            votes += redlock_batch_vote(batch, i, node) == REDLOCK_VOTE_OK;
+        if (redlock_batch_result(batch, i) == REDLOCK_WON) {
+            keep_won(batch, i);
         }
-        if (redlock_batch_result(batch, i) != REDLOCK_WON) {
-            continue;
-        }
-        if (votes <= NODES / 2) {
-            abort(); /* won without a quorum */
-        }
-        seen.batch = batch;
     }
 }
 
@@ -316,14 +320,7 @@ static void on_waited(void *ctx, enum redlock_result result, int tries, struct r
     (void)tries;
     seen.done++;
     if (result == REDLOCK_WON) {
-        size_t votes = 0;
-        for (size_t node = 0; node < NODES; node++) {
-            votes += redlock_batch_vote(batch, 0, node) == REDLOCK_VOTE_OK;
-        }
-        if (votes <= NODES / 2) {
-            abort(); /* granted without a quorum */
-        }
-        seen.batch = batch;
+        keep_won(batch, 0);
     }
 }
 
