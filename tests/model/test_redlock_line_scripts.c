@@ -9,7 +9,7 @@
 #include "redis/subscriber.h"
 #include "redlock/line_rules.h"
 #include "redlock/line_scripts.h"
-#include "support/suite.h"
+#include "support/suite_dir.h"
 
 #include <check.h>
 #include <inttypes.h>
@@ -580,20 +580,19 @@ static int line_count(void)
     return getenv("CLAIMD_SOAK") != NULL ? 40 * HISTORIES : HISTORIES;
 }
 
+static void add_tests(TCase *tcase)
+{
+    tcase_add_loop_test(tcase, L1_L9_the_scripts_do_what_the_model_does, 0, line_count());
+}
+
 int main(void)
 {
-    Suite *s = suite_create("redlock_line_scripts");
-    TCase *c = tcase_create("redlock_line_scripts");
-    struct err err = {0};
-    if (dir_make(base_dir, sizeof base_dir, &err) != STATUS_OK) {
-        (void)fprintf(stderr, "%s\n", err.msg);
-        return EXIT_FAILURE;
-    }
-    tcase_set_timeout(c, 120);
-    tcase_add_checked_fixture(c, setup, teardown);
-    tcase_add_loop_test(c, L1_L9_the_scripts_do_what_the_model_does, 0, line_count());
-    suite_add_tcase(s, c);
-    int code = suite_run(s);
-    dir_remove(base_dir);
-    return code;
+    const struct suite_in_dir in = {.name = "redlock_line_scripts",
+                                    .ret_dir = base_dir,
+                                    .dir_size = sizeof base_dir,
+                                    .timeout_s = 120,
+                                    .setup = setup,
+                                    .teardown = teardown,
+                                    .add_tests = add_tests};
+    return suite_run_in_dir(&in);
 }

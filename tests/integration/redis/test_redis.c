@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "cluster/servers.h"
 #include "redis/redis.h"
-#include "support/suite.h"
+#include "support/suite_dir.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -499,17 +499,8 @@ START_TEST(too_much_in_flight_is_refused)
 }
 END_TEST
 
-int main(void)
+static void add_tests(TCase *t)
 {
-    Suite *s = suite_create("redis");
-    TCase *t = tcase_create("node");
-    struct err err = {0};
-    if (dir_make(base_dir, sizeof base_dir, &err) != STATUS_OK) {
-        (void)fprintf(stderr, "%s\n", err.msg);
-        return EXIT_FAILURE;
-    }
-    tcase_set_timeout(t, 30);
-    tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, the_handshake_reads_what_the_server_is);
     tcase_add_loop_test(t, C9_a_native_command_is_used_where_it_is_there_and_permitted, 0,
                         (int)ARRAY_COUNT(natives));
@@ -531,8 +522,16 @@ int main(void)
     tcase_add_test(t, closing_ends_what_is_in_flight);
     tcase_add_test(t, a_node_may_be_closed_from_a_reply);
     tcase_add_test(t, too_much_in_flight_is_refused);
-    suite_add_tcase(s, t);
-    int code = suite_run(s);
-    dir_remove(base_dir);
-    return code;
+}
+
+int main(void)
+{
+    const struct suite_in_dir in = {.name = "redis",
+                                    .ret_dir = base_dir,
+                                    .dir_size = sizeof base_dir,
+                                    .timeout_s = 30,
+                                    .setup = setup,
+                                    .teardown = teardown,
+                                    .add_tests = add_tests};
+    return suite_run_in_dir(&in);
 }

@@ -3,7 +3,7 @@
 #include "cluster/servers.h"
 #include "redis/subscriber.h"
 #include "support/fault_proxy.h"
-#include "support/suite.h"
+#include "support/suite_dir.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -350,17 +350,8 @@ START_TEST(a_subscriber_may_be_closed_from_a_message)
 }
 END_TEST
 
-int main(void)
+static void add_tests(TCase *t)
 {
-    Suite *s = suite_create("subscriber");
-    TCase *t = tcase_create("subscriber");
-    struct err err = {0};
-    if (dir_make(base_dir, sizeof base_dir, &err) != STATUS_OK) {
-        (void)fprintf(stderr, "%s\n", err.msg);
-        return EXIT_FAILURE;
-    }
-    tcase_set_timeout(t, 30);
-    tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, messages_of_the_channel_come);
     tcase_add_test(t, a_channel_is_its_exact_bytes);
     tcase_add_test(t, it_is_subscribed_again_after_a_reconnect);
@@ -374,8 +365,16 @@ int main(void)
                         (int)ARRAY_COUNT(no_messages));
     tcase_add_test(t, a_channel_is_bounded);
     tcase_add_test(t, a_subscriber_may_be_closed_from_a_message);
-    suite_add_tcase(s, t);
-    int code = suite_run(s);
-    dir_remove(base_dir);
-    return code;
+}
+
+int main(void)
+{
+    const struct suite_in_dir in = {.name = "subscriber",
+                                    .ret_dir = base_dir,
+                                    .dir_size = sizeof base_dir,
+                                    .timeout_s = 30,
+                                    .setup = setup,
+                                    .teardown = teardown,
+                                    .add_tests = add_tests};
+    return suite_run_in_dir(&in);
 }

@@ -3,7 +3,7 @@
 #include "cluster/servers.h"
 #include "redis/link.h"
 #include "redis/redis.h"
-#include "support/suite.h"
+#include "support/suite_dir.h"
 
 #include <check.h>
 #include <signal.h>
@@ -467,17 +467,8 @@ START_TEST(what_waits_for_a_slow_peer_arrives_in_order)
 }
 END_TEST
 
-int main(void)
+static void add_tests(TCase *t)
 {
-    Suite *s = suite_create("connection");
-    TCase *t = tcase_create("connection");
-    struct err err = {0};
-    if (dir_make(base_dir, sizeof base_dir, &err) != STATUS_OK) {
-        (void)fprintf(stderr, "%s\n", err.msg);
-        return EXIT_FAILURE;
-    }
-    tcase_set_timeout(t, 30);
-    tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, R1_a_set_of_a_lost_connection_cannot_land_behind_what_the_next_one_sends);
     tcase_add_test(t, R1_where_the_server_refuses_to_kill_it_is_known_that_a_set_may_still_land);
     tcase_add_test(t, R1_a_connection_whose_id_is_not_told_cannot_be_killed);
@@ -487,8 +478,16 @@ int main(void)
     tcase_add_test(t, F2_nor_is_it_one_for_what_waits_for_a_slow_peer);
     tcase_add_test(t, the_last_words_of_a_peer_are_heard_though_it_takes_none_any_more);
     tcase_add_test(t, what_waits_for_a_slow_peer_arrives_in_order);
-    suite_add_tcase(s, t);
-    int code = suite_run(s);
-    dir_remove(base_dir);
-    return code;
+}
+
+int main(void)
+{
+    const struct suite_in_dir in = {.name = "connection",
+                                    .ret_dir = base_dir,
+                                    .dir_size = sizeof base_dir,
+                                    .timeout_s = 30,
+                                    .setup = setup,
+                                    .teardown = teardown,
+                                    .add_tests = add_tests};
+    return suite_run_in_dir(&in);
 }

@@ -45,10 +45,8 @@ static size_t nodes_owned_by(const char *token)
 
 START_TEST(L2_a_release_hands_the_key_over_so_nobody_comes_between)
 {
-    start_world(3);
-    struct redlock_async *other = another_client();
-    struct redlock_batch *held = world_acquire(other, 1, 1);
-    start_waiting(world.lock, &waiters[0]);
+    struct redlock_async *other = NULL;
+    struct redlock_batch *held = given_waiter(3, &other, &waiters[0]);
     world_release_all(held);
     (void)world_acquire(other, 1, 1); /* on the same connections, right behind the release */
     ck_assert_uint_eq(redlock_async_counters(other)->results[REDLOCK_HELD_BY_OTHER], 1);
@@ -107,10 +105,8 @@ END_TEST
 
 START_TEST(L3_an_offer_that_is_not_confirmed_ends_and_the_next_one_has_its_turn)
 {
-    start_world(3);
-    struct redlock_async *other = another_client();
-    struct redlock_batch *held = world_acquire(other, 1, 1);
-    start_waiting(world.lock, &waiters[0]);
+    struct redlock_async *other = NULL;
+    struct redlock_batch *held = given_waiter(3, &other, &waiters[0]);
     plant_waiter(EARLY, "1", true); /* it is offered the key, and never asks */
     world_release_all(held);
     world_flush(other);
@@ -124,10 +120,7 @@ END_TEST
 
 START_TEST(L7_twenty_dead_clients_cost_less_than_their_sessions)
 {
-    start_world(3);
-    struct redlock_async *other = another_client();
-    struct redlock_batch *held = world_acquire(other, 1, 1);
-    start_waiting(world.lock, &waiters[0]);
+    struct redlock_batch *held = given_waiter(3, NULL, &waiters[0]);
     for (size_t i = 0; i < 20; i++) { /* each is offered the key in its turn, and never asks */
         char token[] = EARLY;
         char score[8];
@@ -179,10 +172,7 @@ END_TEST
 
 START_TEST(L6_waiters_whose_client_is_dead_are_passed_over)
 {
-    start_world(3);
-    struct redlock_async *other = another_client();
-    struct redlock_batch *held = world_acquire(other, 1, 1);
-    start_waiting(world.lock, &waiters[0]);
+    struct redlock_batch *held = given_waiter(3, NULL, &waiters[0]);
     plant_waiter(EARLY, "1", false);
     (void)release_and_win(held, &waiters[0]);
     ck_assert_uint_eq(nodes_owned_by(EARLY), 0);
@@ -228,10 +218,7 @@ END_TEST
 
 START_TEST(L7_what_no_message_told_is_found)
 {
-    start_world(3);
-    struct redlock_async *other = another_client();
-    struct redlock_batch *held = world_acquire(other, 1, 1);
-    start_waiting(world.lock, &waiters[0]);
+    struct redlock_batch *held = given_waiter(3, NULL, &waiters[0]);
     for (size_t i = 0; i < 3; i++) { /* what the release script publishes is refused */
         ck_assert_str_eq(cli(i, "ACL", "SETUSER", "default", "-publish"), "OK");
     }
@@ -244,10 +231,7 @@ END_TEST
 
 START_TEST(L7_a_line_that_a_node_lost_is_there_again)
 {
-    start_world(3);
-    struct redlock_async *other = another_client();
-    struct redlock_batch *held = world_acquire(other, 1, 1);
-    start_waiting(world.lock, &waiters[0]);
+    struct redlock_batch *held = given_waiter(3, NULL, &waiters[0]);
     for (size_t i = 0; i < 3; i++) {
         (void)cli(i, "DEL", LINE, ANY);
     }
@@ -300,10 +284,7 @@ END_TEST
 START_TEST(L7_a_restarted_node_has_its_line_again)
 {
     struct err err = {0};
-    start_world(3);
-    struct redlock_async *other = another_client();
-    struct redlock_batch *held = world_acquire(other, 1, 1);
-    start_waiting(world.lock, &waiters[0]);
+    struct redlock_batch *held = given_waiter(3, NULL, &waiters[0]);
     redis_server_kill(&world.servers[0]);
     run_until(redlock_async_voting(world.lock) == 2);
     ck_assert_int_eq(redis_server_restart(&world.servers[0], &err), STATUS_OK);

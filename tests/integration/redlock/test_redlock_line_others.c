@@ -46,10 +46,8 @@ END_TEST
 
 START_TEST(L8_after_its_turns_the_line_leaves_a_gap)
 {
-    start_world(3);
-    struct redlock_async *other = another_client();
-    struct redlock_batch *held = world_acquire(other, 1, 1);
-    start_waiting(world.lock, &waiters[0]);
+    struct redlock_async *other = NULL;
+    struct redlock_batch *held = given_waiter(3, &other, &waiters[0]);
     start_waiting(other, &waiters[1]);
     (void)release_and_win(held, &waiters[0]);
     start_waiting(world.lock, &waiters[2]);

@@ -104,6 +104,18 @@ void start_waiting(struct redlock_async *lock, struct waiter *w)
     run_until(in_line(LINE) == before + 1);
 }
 
+struct redlock_batch *given_waiter(size_t nodes, struct redlock_async **ret_other, struct waiter *w)
+{
+    start_world(nodes);
+    struct redlock_async *other = another_client();
+    struct redlock_batch *held = world_acquire(other, 1, 1);
+    start_waiting(world.lock, w);
+    if (ret_other != NULL) {
+        *ret_other = other;
+    }
+    return held;
+}
+
 int64_t release_and_win(struct redlock_batch *held, struct waiter *w)
 {
     int64_t t0_us = clock_boot_us();

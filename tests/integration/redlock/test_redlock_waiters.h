@@ -39,6 +39,10 @@ long number(size_t node, const char *command, const char *key);
 long in_line(const char *line);
 /* For job 1; returns when it stands in line on all nodes. */
 void start_waiting(struct redlock_async *lock, struct waiter *w);
+/* A world in which another client holds job 1, and `w` stands in line for it. `ret_other` may be
+ * NULL. */
+struct redlock_batch *given_waiter(size_t nodes, struct redlock_async **ret_other,
+                                   struct waiter *w);
 /* How long it took. */
 int64_t release_and_win(struct redlock_batch *held, struct waiter *w);
 

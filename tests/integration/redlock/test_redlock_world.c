@@ -2,7 +2,7 @@
 #include "test_redlock_world.h"
 
 #include "base/buf.h"
-#include "support/suite.h"
+#include "support/suite_dir.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -268,18 +268,12 @@ static void teardown(void)
 
 int world_main(const char *name, void (*add_tests)(TCase *t))
 {
-    Suite *s = suite_create(name);
-    TCase *t = tcase_create(name);
-    struct err err = {0};
-    if (dir_make(base_dir, sizeof base_dir, &err) != STATUS_OK) {
-        (void)fprintf(stderr, "%s\n", err.msg);
-        return EXIT_FAILURE;
-    }
-    tcase_set_timeout(t, 30);
-    tcase_add_checked_fixture(t, setup, teardown);
-    add_tests(t);
-    suite_add_tcase(s, t);
-    int code = suite_run(s);
-    dir_remove(base_dir);
-    return code;
+    const struct suite_in_dir in = {.name = name,
+                                    .ret_dir = base_dir,
+                                    .dir_size = sizeof base_dir,
+                                    .timeout_s = 30,
+                                    .setup = setup,
+                                    .teardown = teardown,
+                                    .add_tests = add_tests};
+    return suite_run_in_dir(&in);
 }
