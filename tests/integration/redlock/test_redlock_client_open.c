@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -196,13 +197,14 @@ START_TEST(C8_a_node_that_can_never_vote_is_refused_by_its_name)
 }
 END_TEST
 
-static size_t refusals;
+static atomic_size_t refusals; /* the client's thread counts, the test reads */
 
 static void count_refusals(void *ctx, size_t node, enum redlock_node_event event, const char *why)
 {
     (void)ctx;
     (void)node;
-    refusals += event == REDLOCK_NODE_REFUSED && strstr(why, "evicts locks") != NULL;
+    if (event == REDLOCK_NODE_REFUSED && strstr(why, "evicts locks") != NULL)
+        atomic_fetch_add(&refusals, 1);
 }
 
 START_TEST(C8_a_majority_of_suitable_nodes_may_be_enough)
@@ -215,7 +217,7 @@ START_TEST(C8_a_majority_of_suitable_nodes_may_be_enough)
     (void)cli(0, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru");
     (void)cli(0, "CONFIG", "SET", "maxmemory", "100mb");
     world.client = client_of_world();
-    until(refusals >= 1); /* it is told all the same */
+    until(atomic_load(&refusals) >= 1); /* the node is reported all the same */
     ck_assert_int_eq(redlock_unlock(given_lock("job:1"), NULL), 0);
     (void)cli(1, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru");
     (void)cli(1, "CONFIG", "SET", "maxmemory", "100mb");
