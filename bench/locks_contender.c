@@ -62,8 +62,7 @@ static enum redlock_result acquire(const struct contest_entrant *self, struct re
                                    unsigned keys, struct redlock_lock **ret_lock)
 {
     static char names[CONTEST_KEYS][KEY_SIZE];
-    const char *list[CONTEST_KEYS];
-    size_t count = 0;
+    struct redlock_key list[CONTEST_KEYS];
     struct redlock_request request = {.key = self->key, .wait_ms = WAIT_MS};
     if (!self->contest->has_pairs) {
         return redlock_acquire(client, &request, ret_lock, NULL);
@@ -71,11 +70,12 @@ static enum redlock_result acquire(const struct contest_entrant *self, struct re
     for (size_t k = 0; k < CONTEST_KEYS; k++) {
         if ((keys & 1U << k) != 0) {
             (void)snprintf(names[k], KEY_SIZE, "%s:%c", self->key, (char)('a' + k));
-            list[count++] = names[k];
+            list[request.count++] = (struct redlock_key){.bytes = names[k]};
         }
     }
     request.key = NULL;
-    return redlock_acquire_all(client, &request, list, count, ret_lock, NULL);
+    request.keys = list;
+    return redlock_acquire(client, &request, ret_lock, NULL);
 }
 
 static void contend(const struct contest_entrant *self, struct redlock *client)
@@ -89,7 +89,7 @@ static void contend(const struct contest_entrant *self, struct redlock *client)
         if (me->since_us == 0) {
             me->since_us = clock_boot_us();
         }
-        if (acquire(self, client, keys, &lock) != REDLOCK_WON) {
+        if (acquire(self, client, keys, &lock) != REDLOCK_OK) {
             s->failures++;
             continue;
         }
@@ -100,19 +100,18 @@ static void contend(const struct contest_entrant *self, struct redlock *client)
 
 _Noreturn void contest_enter(const struct contest_entrant *self)
 {
-    struct redlock_options options = REDLOCK_OPTIONS_INIT;
-    struct redlock_error error = {0};
+    struct redlock_report report = {0};
     struct redlock *client = NULL;
     const struct cli *cli = &self->world->cli;
-    options.nodes = cli->nodes;
-    options.node_count = cli->node_count;
-    options.ttl_ms = self->contest->has_kills ? CONTEST_KILLS_TTL_MS : cli->ttl_ms;
-    options.ttl_max_ms = cli->ttl_ms;
-    options.node_timeout_ms =
-        self->contest->has_kills ? CONTEST_KILLS_TTL_MS / 10 : cli->node_timeout_ms;
-    options.trust_fresh = true;
-    if (redlock_open(&options, &client, &error) != 0) {
-        (void)fprintf(stderr, "bench: a client can't start: %s\n", error.message);
+    bool has_kills = self->contest->has_kills;
+    const struct redlock_options options = {
+        .nodes = cli->list_text,
+        .ttl_ms = has_kills ? CONTEST_KILLS_TTL_MS : cli->ttl_ms,
+        .ttl_max_ms = cli->ttl_ms,
+        .node_timeout_ms = has_kills ? CONTEST_KILLS_TTL_MS / 10 : cli->node_timeout_ms,
+        .trust_fresh = true};
+    if (redlock_open(&options, &client, &report) != REDLOCK_OK) {
+        (void)fprintf(stderr, "bench: a client can't start: %s\n", report.message);
         _exit(EXIT_FAILURE);
     }
     self->share->ready++;

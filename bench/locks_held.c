@@ -35,7 +35,7 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
     size_t count = redlock_batch_count(batch);
     size_t won = 0;
     for (size_t i = 0; i < count; i++) {
-        won += redlock_batch_result(batch, i) == REDLOCK_WON;
+        won += redlock_batch_result(batch, i) == REDLOCK_OK;
     }
     h->answered += count;
     h->won += won;

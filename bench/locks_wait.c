@@ -51,7 +51,7 @@ static void run_for(struct pair *p, int64_t us)
 static void on_held(void *ctx, struct redlock_batch *batch)
 {
     struct pair *p = ctx;
-    if (redlock_batch_result(batch, 0) == REDLOCK_WON) {
+    if (redlock_batch_result(batch, 0) == REDLOCK_OK) {
         p->held[p->held_count++] = batch;
     } else {
         p->failed++;
@@ -63,7 +63,7 @@ static void on_waited(void *ctx, enum redlock_result result, int tries, struct r
     struct pair *p = ctx;
     (void)tries;
     p->waiting--;
-    if (result == REDLOCK_WON) {
+    if (result == REDLOCK_OK) {
         p->waited = batch;
     } else if (result != REDLOCK_CANCELLED) {
         p->failed++;

@@ -49,7 +49,7 @@ static enum status load(struct session *s, int64_t ms, size_t in_flight, size_t 
     }
     if (ret->failed > 0) {
         return err_fail(err, STATUS_CONFLICT, "%llu locks were not won: %s",
-                        (unsigned long long)ret->failed, redlock_result_text(ret->failure));
+                        (unsigned long long)ret->failed, redlock_text(ret->failure));
     }
     return STATUS_OK;
 }
@@ -126,13 +126,13 @@ static void *lock_and_unlock(void *ctx)
     (void)snprintf(key, sizeof key, "bench:thread:%zu", m->index);
     while (clock_boot_us() < crowd->end_us) {
         struct redlock_lock *lock = NULL;
-        struct redlock_released released;
-        if (redlock_try(crowd->client, key, 0, &lock) == REDLOCK_WON) {
+        struct redlock_report report = {0};
+        if (redlock_try(crowd->client, key, &lock) == REDLOCK_OK) {
             crowd->pairs++;
         } else {
             crowd->failed++;
         }
-        (void)redlock_unlock(lock, &released); /* with its answers, as everybody here */
+        (void)redlock_unlock(lock, &report); /* with its answers, as everybody here */
     }
     return NULL;
 }

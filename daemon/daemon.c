@@ -223,21 +223,21 @@ void daemon_node_text(const struct config *c, size_t node, char *ret_text, size_
     }
 }
 
-void daemon_log_lock_node(const struct config *c, size_t node, enum redlock_node_event event,
+void daemon_log_lock_node(const struct config *c, size_t node, enum redlock_event_kind event,
                           int64_t until_us, const char *why)
 {
     static const char *const events[] = {
-        [REDLOCK_NODE_UP] = "node_up",           [REDLOCK_NODE_DOWN] = "node_down",
-        [REDLOCK_NODE_REFUSED] = "node_refused", [REDLOCK_NODE_QUARANTINED] = "node_quarantined",
-        [REDLOCK_NODE_VOTING] = "node_voting",   [REDLOCK_NODE_WARNED] = "node_warned"};
+        [REDLOCK_EVENT_UP] = "node_up",           [REDLOCK_EVENT_DOWN] = "node_down",
+        [REDLOCK_EVENT_REFUSED] = "node_refused", [REDLOCK_EVENT_QUARANTINED] = "node_quarantined",
+        [REDLOCK_EVENT_VOTING] = "node_voting",   [REDLOCK_EVENT_WARNED] = "node_warned"};
     char text[CONFIG_TEXT_MAX];
     daemon_node_text(c, node, text, sizeof text);
-    if (event == REDLOCK_NODE_UP || event == REDLOCK_NODE_VOTING) {
+    if (event == REDLOCK_EVENT_UP || event == REDLOCK_EVENT_VOTING) {
         log_info(events[event], LOG_TEXT("node", text));
-    } else if (event == REDLOCK_NODE_QUARANTINED) {
+    } else if (event == REDLOCK_EVENT_QUARANTINED) {
         log_warn(events[event], LOG_TEXT("node", text), LOG_TEXT("err", why),
                  LOG_I64("no_vote_for_ms", (until_us - clock_boot_us()) / US_PER_MS));
-    } else if (event == REDLOCK_NODE_WARNED) {
+    } else if (event == REDLOCK_EVENT_WARNED) {
         log_warn(events[event], LOG_TEXT("node", text), LOG_TEXT("err", why));
     } else {
         bool is_login = strstr(why, "wrong user or password") != NULL;

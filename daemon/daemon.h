@@ -68,7 +68,7 @@ void daemon_node_text(const struct config *c, size_t node, char *ret_text, size_
 
 /* One line per change of a lock node: node_up, node_down, node_refused, node_quarantined,
  * node_voting, node_warned. */
-void daemon_log_lock_node(const struct config *c, size_t node, enum redlock_node_event event,
+void daemon_log_lock_node(const struct config *c, size_t node, enum redlock_event_kind event,
                           int64_t until_us, const char *why);
 
 /* What was logged of the hint nodes. */

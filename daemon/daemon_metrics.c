@@ -95,9 +95,9 @@ void daemon_metrics_pg_up(struct daemon_metrics *m)
     metric_add(m->pg_connects, 1);
 }
 
-void daemon_metrics_lock_node(struct daemon_metrics *m, size_t node, enum redlock_node_event event)
+void daemon_metrics_lock_node(struct daemon_metrics *m, size_t node, enum redlock_event_kind event)
 {
-    if (event == REDLOCK_NODE_DOWN || event == REDLOCK_NODE_REFUSED) {
+    if (event == REDLOCK_EVENT_DOWN || event == REDLOCK_EVENT_REFUSED) {
         metric_add(m->node_errors[node], 1);
     }
 }

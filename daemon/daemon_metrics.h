@@ -34,7 +34,7 @@ void daemon_metrics_init(struct daemon_metrics *m, struct metrics *registry,
 
 void daemon_metrics_reloaded(struct daemon_metrics *m, bool is_taken);
 void daemon_metrics_pg_up(struct daemon_metrics *m); /* a session began */
-void daemon_metrics_lock_node(struct daemon_metrics *m, size_t node, enum redlock_node_event event);
+void daemon_metrics_lock_node(struct daemon_metrics *m, size_t node, enum redlock_event_kind event);
 
 /* Values that are read at each collection. `lock` is NULL before it is open; `splits` of all locks
  * together. */

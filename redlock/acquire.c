@@ -111,7 +111,7 @@ static void conclude(struct redlock_batch *b)
     for (size_t i = 0; i < b->count; i++) {
         struct key *k = &b->keys[i];
         lock->counters.results[k->result]++;
-        if (k->result == REDLOCK_WON) {
+        if (k->result == REDLOCK_OK) {
             k->lease = lease_start(&b->terms, b->t0_us);
             k->stage = KEY_HELD;
             b->held_count++;
@@ -378,7 +378,7 @@ enum redlock_result redlock_batch_result(const struct redlock_batch *batch, size
 
 enum redlock_state redlock_batch_state(const struct redlock_batch *batch, size_t index)
 {
-    assert(index < batch->count && batch->keys[index].result == REDLOCK_WON);
+    assert(index < batch->count && batch->keys[index].result == REDLOCK_OK);
     const struct lease *l = &batch->keys[index].lease;
     return clock_boot_us() >= l->deadline_us ? REDLOCK_STATE_LOST : l->state;
 }

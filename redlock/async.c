@@ -15,13 +15,17 @@
 #define DRIFT_PPM_MAX 500000
 #define PERMILLE 1000
 
-const char *redlock_result_text(enum redlock_result result)
+const char *redlock_text(enum redlock_result result)
 {
-    static const char *const texts[] = {
-#define X(name, text) [REDLOCK_##name] = (text),
-        REDLOCK_RESULT_MAP(X)
-#undef X
-    };
+    static const char *const texts[REDLOCK_RESULTS] = {
+        [REDLOCK_OK] = "ok",
+        [REDLOCK_HELD] = "held by another client",
+        [REDLOCK_SPLIT] = "no majority, as several clients tried at once",
+        [REDLOCK_NO_QUORUM] = "too many nodes failed",
+        [REDLOCK_LOST] = "lost",
+        [REDLOCK_CANCELLED] = "cancelled",
+        [REDLOCK_INVALID] = "invalid",
+        [REDLOCK_SYSTEM] = "the system refused it"};
     return (size_t)result < ARRAY_COUNT(texts) ? texts[result] : "?";
 }
 

@@ -3,8 +3,8 @@
 
 #include "base/clock.h"
 #include "redlock/core.h"
-#include "redlock/error.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -40,11 +40,6 @@ static void unmark_process(struct redlock *c)
     }
 }
 
-bool client_is_thread(const struct redlock *c)
-{
-    return pthread_equal(c->thread_self, pthread_self()) != 0;
-}
-
 void client_ref(struct redlock *c)
 {
     (void)atomic_fetch_add(&c->refs, 1);
@@ -61,50 +56,31 @@ void client_unref(struct redlock *c)
         (void)pthread_mutex_destroy(&c->mutex);
     }
     unmark_process(c);
+    free(c->settings.list);
     free(c);
 }
 
 /* ---- what the core tells ---- */
 
-static void note_news(struct redlock *c, size_t node, enum redlock_node_event event,
-                      const char *why)
+static void note_news(struct redlock *c, size_t node, enum redlock_event_kind kind,
+                      const char *text)
 {
     struct node_news *news = &c->news[node];
     (void)pthread_mutex_lock(&c->mutex);
     news->is_any = true;
-    news->event = event;
-    (void)snprintf(news->why, sizeof news->why, "%s", why);
+    news->kind = kind;
+    (void)snprintf(news->text, sizeof news->text, "%s", text);
     (void)pthread_cond_broadcast(&c->quiet); /* redlock_open() waits for them */
     (void)pthread_mutex_unlock(&c->mutex);
 }
 
-static void on_node(void *ctx, size_t node, enum redlock_node_event event, int64_t until_us,
-                    const char *why)
+static void on_node(void *ctx, size_t node, enum redlock_event_kind kind, int64_t until_us,
+                    const char *text)
 {
     struct redlock *c = ctx;
     (void)until_us;
-    note_news(c, node, event, why);
-    if (c->settings.on_node == NULL) {
-        return;
-    }
-    if (c->event_count == EVENTS_MAX) {
-        c->event_first = (c->event_first + 1) % EVENTS_MAX;
-        c->event_count--;
-    }
-    struct node_event *e = &c->events[(c->event_first + c->event_count++) % EVENTS_MAX];
-    e->node = node;
-    e->event = event;
-    (void)snprintf(e->why, sizeof e->why, "%s", why);
-}
-
-static void tell_events(struct redlock *c)
-{
-    while (c->event_count > 0 && !c->is_closing) {
-        const struct node_event e = c->events[c->event_first];
-        c->event_first = (c->event_first + 1) % EVENTS_MAX;
-        c->event_count--;
-        c->settings.on_node(c->settings.ctx, e.node, e.event, e.why);
-    }
+    note_news(c, node, kind, text);
+    callbacks_add_event(c, node, kind, text);
 }
 
 static void on_state(void *ctx, struct redlock_batch *batch, size_t index, void *user,
@@ -134,7 +110,7 @@ static void on_bell(uv_async_t *bell)
     mailbox_deliver(bell->data, false);
 }
 
-void client_turn(struct redlock *c)
+static void turn(struct redlock *c)
 {
     (void)uv_run(&c->loop, UV_RUN_ONCE);
     (void)pthread_mutex_lock(&c->mutex);
@@ -155,20 +131,22 @@ static int start_core(struct redlock *c, const struct redlock_options *o,
                       struct redlock_error *ret_error)
 {
     const struct settings *s = &c->settings;
-    const char *prefix = o->wake_prefix != NULL ? o->wake_prefix : "redlock:";
+    const struct redlock_tls tls = {.ca_file = o->ca_file,
+                                    .cert_file = o->cert_file,
+                                    .key_file = o->key_file,
+                                    .server_name = o->server_name};
     const struct redlock_async_options options = {.loop = &c->loop,
-                                                  .nodes = o->nodes,
-                                                  .node_count = o->node_count,
-                                                  .tls = o->tls,
+                                                  .nodes = s->nodes,
+                                                  .node_count = s->node_count,
+                                                  .tls = &tls,
                                                   .ttl_us = s->ttl_us,
                                                   .ttl_max_us = s->ttl_max_us,
                                                   .node_timeout_us = s->node_timeout_us,
-                                                  .min_validity_us = s->min_validity_us,
-                                                  .drift_ppm = o->drift_ppm,
+                                                  .drift_ppm = s->drift_ppm,
                                                   .trust_fresh = o->trust_fresh,
                                                   .allow_unsafe = o->allow_unsafe,
-                                                  .wake_prefix = o->no_wakeups ? NULL : prefix,
-                                                  .prefix = prefix,
+                                                  .wake_prefix = o->no_line ? NULL : s->prefix,
+                                                  .prefix = s->prefix,
                                                   .on_node = on_node,
                                                   .on_state = on_state,
                                                   .ctx = c};
@@ -201,7 +179,6 @@ static void *run(void *arg)
 {
     struct start *start = arg;
     struct redlock *c = start->client;
-    c->thread_self = pthread_self();
     if (start_core(c, start->options, &start->error) != 0) {
         mailbox_close(c);
         uv_close((uv_handle_t *)&c->mailbox.bell, NULL);
@@ -211,12 +188,7 @@ static void *run(void *arg)
     (void)pthread_cond_broadcast(&c->quiet);
     (void)pthread_mutex_unlock(&c->mutex);
     while (uv_loop_alive(&c->loop) != 0) {
-        client_turn(c);
-        /* Who unlocks may wait for that, and a callback for him. */
-        if (!c->is_closing && c->renewing == 0) {
-            tell_events(c);
-            lock_tell_changed(c);
-        }
+        turn(c);
         if (c->is_closing && !c->has_closed) {
             close_core(c);
         }
@@ -224,15 +196,18 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* With every signal blocked: a write to a closed connection raises none, and neither this thread
+/* With every signal blocked: a write to a closed connection raises none, and neither these threads
  * nor those that resolve names take what the program waits for (lock.F2). */
-static int start_thread(struct redlock *c, struct start *start)
+static int start_threads(struct redlock *c, struct start *start)
 {
     sigset_t all;
     sigset_t before;
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    int r = pthread_create(&c->thread, NULL, run, start);
+    int r = callbacks_start(c);
+    if (r == 0 && (r = pthread_create(&c->thread, NULL, run, start)) != 0) {
+        callbacks_stop(c);
+    }
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return r;
 }
@@ -249,19 +224,14 @@ static void init_sync(struct redlock *c)
     (void)pthread_mutex_init(&c->mutex, NULL);
 }
 
-static enum status name_nodes(struct redlock *c, const struct redlock_options *o, struct err *err)
+static enum status name_nodes(struct redlock *c, struct err *err)
 {
-    struct redis_endpoint e;
-    for (size_t i = 0; i < o->node_count; i++) {
-        const char *url = o->nodes[i].url == NULL ? "" : o->nodes[i].url;
-        enum status st = redis_endpoint_parse(url, &e, err);
-        if (st != STATUS_OK) {
-            err_prefix(err, "redlock: node %zu", i + 1);
-            return st;
-        }
-        redis_endpoint_text(&e, c->node_names[i], sizeof c->node_names[i]);
+    struct redis_endpoint endpoints[REDLOCK_NODES_MAX];
+    enum status st = nodes_parse(c->settings.nodes, c->settings.node_count, endpoints, err);
+    for (size_t i = 0; st == STATUS_OK && i < c->settings.node_count; i++) {
+        redis_endpoint_text(&endpoints[i], c->node_names[i], sizeof c->node_names[i]);
     }
-    return STATUS_OK;
+    return st;
 }
 
 static enum status open_loop(struct redlock *c, struct err *err)
@@ -296,15 +266,15 @@ static enum status client_new(const struct redlock_options *o, struct redlock **
     }
     struct redlock *c = calloc(1, sizeof *c);
     if (c == NULL) {
+        free(settings.list);
         return err_fail(err, STATUS_NOMEM, "redlock: no memory for a client");
     }
     c->refs = 1;
     mark_process(c);
     c->settings = settings;
     c->mailbox.end = &c->mailbox.first;
-    c->changed_end = &c->changed;
     init_sync(c);
-    st = name_nodes(c, o, err);
+    st = name_nodes(c, err);
     if (st == STATUS_OK) {
         st = open_loop(c, err);
     }
@@ -327,89 +297,72 @@ static struct timespec monotonic_after(int64_t us)
 }
 
 /* Until each node was heard of once, or one too many says that it will never do (lock.C8). */
-static int wait_for_nodes(struct redlock *c, struct redlock_error *ret_error)
+static enum status wait_for_nodes(struct redlock *c, struct err *err)
 {
-    const struct timespec until = monotonic_after(c->settings.open_timeout_us);
+    const struct timespec until = monotonic_after(c->settings.open_us);
+    enum status st = STATUS_OK;
     int r = 0;
-    int code = 0;
     size_t heard = 0;
     (void)pthread_mutex_lock(&c->mutex);
-    while (r == 0 && code == 0 && heard < c->settings.node_count) {
+    while (r == 0 && st == STATUS_OK && heard < c->settings.node_count) {
         size_t refused = 0;
         heard = 0;
-        for (size_t i = 0; i < c->settings.node_count && code == 0; i++) {
+        for (size_t i = 0; i < c->settings.node_count && st == STATUS_OK; i++) {
             const struct node_news *news = &c->news[i];
             heard += news->is_any;
-            refused += news->is_any && news->event == REDLOCK_NODE_REFUSED;
+            refused += news->is_any && news->kind == REDLOCK_EVENT_REFUSED;
             if (refused > c->settings.refused_max) {
-                code = -EINVAL;
-                (void)snprintf(ret_error->message, sizeof ret_error->message, "redlock: %.*s",
-                               REDLOCK_MESSAGE_SIZE - 16, news->why);
+                st = err_fail(err, STATUS_INVALID, "redlock: %s", news->text);
             }
         }
-        if (code == 0 && heard < c->settings.node_count) {
+        if (st == STATUS_OK && heard < c->settings.node_count) {
             r = pthread_cond_timedwait(&c->quiet, &c->mutex, &until);
         }
     }
     (void)pthread_mutex_unlock(&c->mutex);
-    ret_error->code = code;
-    return code;
+    return st;
 }
 
-static int start_client(struct redlock *c, const struct redlock_options *options,
-                        struct redlock_error *ret_error)
+static enum status start_client(struct redlock *c, const struct redlock_options *options,
+                                struct err *err)
 {
     struct start start = {.client = c, .options = options};
-    int r = start_thread(c, &start);
+    int r = start_threads(c, &start);
     if (r != 0) {
-        struct err err = {0};
-        err_set(&err, STATUS_UNAVAILABLE, r, "redlock: thread");
+        err_set(err, STATUS_UNAVAILABLE, r, "redlock: thread");
         close_loop(c);
         client_unref(c);
-        return error_tell(STATUS_UNAVAILABLE, &err, ret_error);
+        return STATUS_UNAVAILABLE;
     }
     (void)pthread_mutex_lock(&c->mutex);
     while (!start.is_done) {
         (void)pthread_cond_wait(&c->quiet, &c->mutex);
     }
     (void)pthread_mutex_unlock(&c->mutex);
-    *ret_error = start.error;
-    int code = start.error.code;
-    if (code == 0) {
-        code = wait_for_nodes(c, ret_error);
+    enum status st = STATUS_OK;
+    if (start.error.code != 0) {
+        st = err_fail(err, start.error.code == -EINVAL ? STATUS_INVALID : STATUS_UNAVAILABLE, "%s",
+                      start.error.message);
+    } else {
+        st = wait_for_nodes(c, err);
     }
-    if (code != 0) {
+    if (st != STATUS_OK) {
         redlock_close(c);
     }
-    return code;
+    return st;
 }
 
-static int open_client(const struct redlock_options *options, struct redlock **ret,
-                       struct redlock_error *ret_error)
+enum redlock_result redlock_open(const struct redlock_options *options, struct redlock **ret_client,
+                                 struct redlock_report *ret_report)
 {
     struct err err = {0};
     struct redlock *c = NULL;
     enum status st = client_new(options, &c, &err);
-    if (st != STATUS_OK) {
-        return error_tell(st, &err, ret_error);
+    if (st == STATUS_OK) {
+        st = start_client(c, options, &err);
     }
-    int code = start_client(c, options, ret_error);
-    if (code == 0) {
-        *ret = c;
-    }
-    return code;
-}
-
-int redlock_open(const struct redlock_options *options, struct redlock **ret_client,
-                 struct redlock_error *ret_error)
-{
-    struct redlock_error error = {0};
-    *ret_client = NULL;
-    int code = open_client(options, ret_client, &error);
-    if (ret_error != NULL) {
-        *ret_error = error;
-    }
-    return code;
+    *ret_client = st == STATUS_OK ? c : NULL;
+    return report_status(st, &err, ret_report);
 }
 
 /* ---- close ---- */
@@ -418,7 +371,7 @@ static void deliver_close(struct redlock *c, struct mail *mail)
 {
     (void)mail;
     c->is_closing = true;
-    ask_cancel(c, NULL); /* a callback may be one of those who wait */
+    request_cancel(c, NULL);
 }
 
 void redlock_close(struct redlock *client)
@@ -434,6 +387,7 @@ void redlock_close(struct redlock *client)
     }
     (void)mailbox_post(client, &mail); /* not when it could not be opened */
     (void)pthread_join(client->thread, NULL);
+    callbacks_stop(client);
     (void)uv_loop_close(&client->loop);
     (void)pthread_mutex_lock(&client->mutex);
     while (client->callers > 0) { /* they have their answers, and are about to leave */

@@ -49,7 +49,7 @@ struct key {
     uint32_t owner;           /* hash of the token in the way */
     bool is_in_round;         /* of extensions */
     uint8_t deleted;          /* nodes, by what the release found there (lock.R6) */
-    uint8_t not_owner;
+    uint8_t stolen;
     uint8_t missing;
     redlock_async_released_cb *told; /* gets the outcome; may be NULL */
     void *told_ctx;

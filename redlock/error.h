@@ -5,7 +5,7 @@
 #define REDLOCK_ERROR_H
 
 #include "base/err.h"
-#include "redlock/redlock.h"
+#include "redlock/redlock_async.h"
 
 /* Fills *ret_error, which may be NULL. Returns the code. */
 int error_put(int code, const char *text, struct redlock_error *ret_error);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A short text that is the same for the same list of nodes, in whatever order. */
+#include "redlock/client.h"
 #include "redlock/core.h"
-#include "redlock/error.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -42,13 +42,16 @@ static uint64_t digest(char texts[][NODE_TEXT_SIZE], size_t count)
     return h ^ (h >> 31);
 }
 
-int redlock_fingerprint(const struct redlock_node *nodes, size_t count,
-                        char ret_text[REDLOCK_FINGERPRINT_SIZE], struct redlock_error *ret_error)
+static enum status fingerprint(char *list, char *ret_text, struct err *err)
 {
-    struct err err = {0};
+    struct redlock_node nodes[REDLOCK_NODES_MAX];
     struct redis_endpoint endpoints[REDLOCK_NODES_MAX];
     char texts[REDLOCK_NODES_MAX][NODE_TEXT_SIZE];
-    enum status st = nodes_parse(nodes, count, endpoints, &err);
+    size_t count = 0;
+    enum status st = settings_split_nodes(list, nodes, &count, err);
+    if (st == STATUS_OK) {
+        st = nodes_parse(nodes, count, endpoints, err);
+    }
     if (st == STATUS_OK) {
         for (size_t i = 0; i < count; i++) {
             node_text(&endpoints[i], texts[i]);
@@ -56,5 +59,20 @@ int redlock_fingerprint(const struct redlock_node *nodes, size_t count,
         qsort(texts, count, sizeof texts[0], by_text);
         (void)snprintf(ret_text, REDLOCK_FINGERPRINT_SIZE, "%016" PRIx64, digest(texts, count));
     }
-    return error_tell(st, &err, ret_error);
+    return st;
+}
+
+enum redlock_result redlock_fingerprint(const char *nodes, char ret_text[REDLOCK_FINGERPRINT_SIZE],
+                                        struct redlock_report *ret_report)
+{
+    struct err err = {0};
+    char *list = strdup(nodes);
+    enum status st = STATUS_NOMEM;
+    if (list != NULL) {
+        st = fingerprint(list, ret_text, &err);
+    } else {
+        err_set(&err, STATUS_NOMEM, 0, "redlock: no memory for the nodes");
+    }
+    free(list);
+    return report_status(st, &err, ret_report);
 }

@@ -114,10 +114,10 @@ static enum redlock_result call_result(const struct key *k, const struct extend_
 {
     size_t blocking = tally->nodes - tally_quorum(tally->nodes) + 1;
     if (k->lease.state == REDLOCK_STATE_LOST) {
-        return REDLOCK_EXPIRED;
+        return REDLOCK_LOST;
     }
     if (extend_tally_verdict(tally) == EXTEND_DONE) {
-        return REDLOCK_WON;
+        return REDLOCK_OK;
     }
     return tally->error >= blocking ? REDLOCK_NO_QUORUM : REDLOCK_SPLIT;
 }
@@ -217,7 +217,7 @@ static enum redlock_result try_extend(struct redlock_batch *b, size_t index,
     }
     (void)round_add(round, b, index);
     round_send(round);
-    return REDLOCK_WON; /* is on its way */
+    return REDLOCK_OK; /* is on its way */
 }
 
 int redlock_batch_extend(struct redlock_batch *batch, size_t index, redlock_async_extended_cb *done,
@@ -234,7 +234,7 @@ int redlock_batch_extend(struct redlock_batch *batch, size_t index, redlock_asyn
     }
     *call = (struct extend_call){.done = done, .ctx = ctx};
     enum redlock_result result = try_extend(batch, index, call);
-    if (result != REDLOCK_WON) {
+    if (result != REDLOCK_OK) {
         call_over(lock, call, result);
     }
     return 0;

@@ -38,7 +38,7 @@ enum status keys_check_count(size_t count, struct err *err)
     return STATUS_OK;
 }
 
-enum status keys_check(const char *key, size_t given_len, size_t *ret_len, struct err *err)
+enum status keys_check(const void *key, size_t given_len, size_t *ret_len, struct err *err)
 {
     size_t len = given_len;
     if (key == NULL) {

@@ -72,14 +72,14 @@ static struct redlock_lock *alloc(struct redlock *c)
     return l;
 }
 
-struct redlock_lock *lock_new(struct redlock *c, const struct redlock_request *request,
+struct redlock_lock *lock_new(struct redlock *c, struct redlock_owner *owner,
                               const struct redlock_async_key *keys, size_t count)
 {
     struct redlock_lock *l = alloc(c);
     if (l == NULL) {
         return NULL;
     }
-    bool wants_keys = request->owner != NULL && count > 1;
+    bool wants_keys = owner != NULL && count > 1;
     if (!set_key(l, keys[0].bytes, keys[0].len) ||
         (wants_keys && !key_set_fill(&l->keys, keys, count))) {
         lock_free(l);
@@ -90,10 +90,10 @@ struct redlock_lock *lock_new(struct redlock *c, const struct redlock_request *r
     atomic_store(&l->fd, -1);
     l->fence = 0;
     l->batch = NULL;
-    l->on_state = NULL;
-    l->owner = request->owner;
+    l->on_change = NULL;
+    l->owner = owner;
     l->depth = 0;
-    l->is_over = false;
+    l->is_silent = l->is_over = l->is_abandoned = false;
     client_ref(c);
     return l;
 }
@@ -162,7 +162,6 @@ void lock_bind(struct redlock_lock *l, struct redlock_batch *batch, size_t first
     l->first = first;
     l->count = count;
     l->state = REDLOCK_STATE_HELD;
-    l->is_changed = false;
     atomic_store(&l->deadline_us, deadline_of_batch(l));
     hold(l);
 }
@@ -175,41 +174,36 @@ static void signal_fd(const struct redlock_lock *l)
     }
 }
 
-static void tell_later(struct redlock_lock *l)
-{
-    struct redlock *c = l->client;
-    if (l->on_state != NULL && !l->is_changed) {
-        l->is_changed = true;
-        l->next_changed = NULL;
-        *c->changed_end = l;
-        c->changed_end = &l->next_changed;
-    }
-}
-
 void lock_publish(struct redlock_lock *l, const struct redlock_request *request)
 {
-    l->on_state = request->on_state;
+    struct redlock *c = l->client;
+    (void)pthread_mutex_lock(&c->mutex);
+    l->on_change = request->on_change;
     l->ctx = request->ctx;
-    if (l->state != REDLOCK_STATE_HELD) {
-        tell_later(l); /* while its fence was drawn */
+    if (l->state != REDLOCK_STATE_HELD) { /* since its fence was drawn */
+        callbacks_add_change(c, l);
     }
+    (void)pthread_mutex_unlock(&c->mutex);
 }
 
-/* Each transition is told once (lock.W8), by the callback between two turns of the loop. */
+/* Each transition is told once (lock.W8). */
 static void enter(struct redlock_lock *l, enum redlock_state state)
 {
+    struct redlock *c = l->client;
     if (l->state == state || l->state == REDLOCK_STATE_LOST) {
         return;
     }
-    l->state = state;
     atomic_store(&l->is_suspect, state == REDLOCK_STATE_SUSPECT);
     if (state == REDLOCK_STATE_LOST) {
         atomic_store(&l->deadline_us, 0);
     }
+    (void)pthread_mutex_lock(&c->mutex);
+    l->state = state;
+    callbacks_add_change(c, l);
+    (void)pthread_mutex_unlock(&c->mutex);
     if (state != REDLOCK_STATE_HELD) {
         signal_fd(l);
     }
-    tell_later(l);
 }
 
 void lock_state_changed(struct redlock_lock *l)
@@ -232,53 +226,9 @@ void lock_deadline_changed(struct redlock_lock *l)
     }
 }
 
-static struct redlock_lock *take_changed(struct redlock *c)
-{
-    struct redlock_lock *l = c->changed;
-    if (l != NULL) {
-        c->changed = l->next_changed;
-        if (c->changed == NULL) {
-            c->changed_end = &c->changed;
-        }
-        l->is_changed = false;
-    }
-    return l;
-}
-
-void lock_tell_changed(struct redlock *c)
-{
-    struct redlock_lock *l = NULL;
-    while ((l = take_changed(c)) != NULL) {
-        c->telling = l;
-        l->on_state(l->ctx, l, l->state);
-        c->telling = NULL;
-        if (l->is_over) { /* unlocked meanwhile */
-            lock_retire(l);
-        }
-    }
-}
-
-static void forget_change(struct redlock_lock *l)
-{
-    struct redlock *c = l->client;
-    if (!l->is_changed) {
-        return;
-    }
-    struct redlock_lock **link = &c->changed;
-    while (*link != l) {
-        link = &(*link)->next_changed;
-    }
-    *link = l->next_changed;
-    if (c->changed_end == &l->next_changed) {
-        c->changed_end = link;
-    }
-    l->is_changed = false;
-}
-
 struct redlock_batch *lock_unbind(struct redlock_lock *l)
 {
     struct redlock_batch *batch = l->batch;
-    forget_change(l);
     if (batch != NULL) {
         unhold(l);
     }
@@ -287,9 +237,10 @@ struct redlock_batch *lock_unbind(struct redlock_lock *l)
 
 void lock_retire(struct redlock_lock *l)
 {
-    if (l->client->telling == l) {
-        l->is_over = true;
-    } else if (l->owner != NULL) {
+    if (!callbacks_let_go(l)) {
+        return;
+    }
+    if (l->owner != NULL) {
         owner_retire(l);
     } else {
         lock_recycle(l);
@@ -336,7 +287,7 @@ enum redlock_state redlock_state(const struct redlock_lock *lock)
     return atomic_load(&lock->is_suspect) ? REDLOCK_STATE_SUSPECT : REDLOCK_STATE_HELD;
 }
 
-int64_t redlock_validity_ms(const struct redlock_lock *lock)
+int64_t redlock_left_ms(const struct redlock_lock *lock)
 {
     return left_us(lock) / US_PER_MS;
 }

@@ -56,32 +56,8 @@ bool mailbox_post(struct redlock *c, struct mail *mail)
     bool is_open = mailbox_put(c, mail);
     if (is_open) {
         c->callers++;
-        while (c->renewing > 0 && !client_is_thread(c)) {
+        while (c->renewing > 0) {
             (void)pthread_cond_wait(&c->quiet, &c->mutex);
-        }
-        leave(c);
-    }
-    (void)pthread_mutex_unlock(&c->mutex);
-    return is_open;
-}
-
-/* From a callback: the thread itself turns the loop until the answer is there. */
-static void make_on_thread(struct redlock *c, struct call *call)
-{
-    call->mail.deliver(c, &call->mail);
-    while (!call->is_answered || c->renewing > 0) { /* see run() */
-        client_turn(c);
-    }
-}
-
-static bool make_from_elsewhere(struct redlock *c, struct call *call)
-{
-    (void)pthread_mutex_lock(&c->mutex);
-    bool is_open = mailbox_put(c, &call->mail);
-    if (is_open) {
-        c->callers++;
-        while (!call->is_answered) {
-            (void)pthread_cond_wait(&call->cond, &c->mutex);
         }
         leave(c);
     }
@@ -92,17 +68,21 @@ static bool make_from_elsewhere(struct redlock *c, struct call *call)
 bool call_make(struct redlock *c, struct call *call,
                void (*deliver_call)(struct redlock *c, struct mail *mail))
 {
-    bool is_made = true;
     call->mail = (struct mail){.deliver = deliver_call};
     call->is_answered = false;
     (void)pthread_cond_init(&call->cond, NULL);
-    if (client_is_thread(c)) {
-        make_on_thread(c, call);
-    } else {
-        is_made = make_from_elsewhere(c, call);
+    (void)pthread_mutex_lock(&c->mutex);
+    bool is_open = mailbox_put(c, &call->mail);
+    if (is_open) {
+        c->callers++;
+        while (!call->is_answered) {
+            (void)pthread_cond_wait(&call->cond, &c->mutex);
+        }
+        leave(c);
     }
+    (void)pthread_mutex_unlock(&c->mutex);
     (void)pthread_cond_destroy(&call->cond);
-    return is_made;
+    return is_open;
 }
 
 void call_answer(struct redlock *c, struct call *call)

@@ -23,10 +23,10 @@
 #define PAUSE_OF_NODE_US US_PER_S /* twice as long each time, up to that of the configuration */
 #define PAUSE_FORGOTTEN_US (10 * US_PER_S)
 
-static void tell(struct node_slot *n, enum redlock_node_event event, const char *why)
+static void tell(struct node_slot *n, enum redlock_event_kind event, const char *why)
 {
     if (n->lock->options.on_node != NULL && !n->lock->is_closing) {
-        int64_t until_us = event == REDLOCK_NODE_QUARANTINED ? n->quarantine_until_us : 0;
+        int64_t until_us = event == REDLOCK_EVENT_QUARANTINED ? n->quarantine_until_us : 0;
         n->lock->options.on_node(n->lock->options.ctx, n->index, event, until_us, why);
     }
 }
@@ -152,7 +152,7 @@ void node_forgot(struct node_slot *n)
 {
     n->is_known = false;
     distrust(n);
-    tell(n, REDLOCK_NODE_QUARANTINED, n->quarantine_why);
+    tell(n, REDLOCK_EVENT_QUARANTINED, n->quarantine_why);
     drop_votes(n);
     canary_ask(n);
 }
@@ -179,9 +179,9 @@ void node_known(struct node_slot *n, bool is_another, int64_t age_us)
         return;
     }
     if (n->is_quarantined) {
-        tell(n, REDLOCK_NODE_QUARANTINED, n->quarantine_why);
+        tell(n, REDLOCK_EVENT_QUARANTINED, n->quarantine_why);
     } else {
-        tell(n, REDLOCK_NODE_UP, "");
+        tell(n, REDLOCK_EVENT_UP, "");
     }
 }
 
@@ -291,7 +291,7 @@ static void on_down(void *ctx, struct redis_node *redis, const struct err *why)
     n->is_known = false;
     n->down_us = clock_boot_us();
     (void)snprintf(n->down_why, sizeof n->down_why, "%.*s", REDLOCK_MESSAGE_SIZE - 1, why->msg);
-    tell(n, n->is_refused ? REDLOCK_NODE_REFUSED : REDLOCK_NODE_DOWN, n->down_why);
+    tell(n, n->is_refused ? REDLOCK_EVENT_REFUSED : REDLOCK_EVENT_DOWN, n->down_why);
 }
 
 enum status nodes_parse(const struct redlock_node *nodes, size_t count,
@@ -411,14 +411,14 @@ void node_note_error(struct node_slot *n, const struct redis_value *v)
     n->pause_us = next_pause_us(n, class, now_us);
     n->pause_end_us = now_us + n->pause_us;
     quarantine(n, n->pause_end_us, v->text);
-    tell(n, REDLOCK_NODE_REFUSED, n->quarantine_why);
+    tell(n, REDLOCK_EVENT_REFUSED, n->quarantine_why);
 }
 
 void node_warn(struct node_slot *n, const char *text)
 {
     char why[REDLOCK_MESSAGE_SIZE];
     put_why(n, why, text);
-    tell(n, REDLOCK_NODE_WARNED, why);
+    tell(n, REDLOCK_EVENT_WARNED, why);
 }
 
 void node_clock_stepped(struct node_slot *n, int64_t step_us)
@@ -430,13 +430,13 @@ void node_clock_stepped(struct node_slot *n, int64_t step_us)
         (void)snprintf(text, sizeof text, "its clock went back by %" PRId64 " ms: keys live longer",
                        ms);
         put_why(n, why, text);
-        tell(n, REDLOCK_NODE_WARNED, why);
+        tell(n, REDLOCK_EVENT_WARNED, why);
         return;
     }
     (void)snprintf(text, sizeof text, "its clock went ahead by %" PRId64 " ms: keys ended early",
                    ms);
     quarantine(n, clock_boot_us() + memory_us(n->lock), text);
-    tell(n, REDLOCK_NODE_QUARANTINED, n->quarantine_why);
+    tell(n, REDLOCK_EVENT_QUARANTINED, n->quarantine_why);
     drop_votes(n);
 }
 
@@ -507,7 +507,7 @@ int64_t nodes_tick(struct redlock_async *lock, int64_t now_us)
             continue;
         }
         if (n->is_known) {
-            tell(n, REDLOCK_NODE_VOTING, "");
+            tell(n, REDLOCK_EVENT_VOTING, "");
         } else { /* it could not be asked so far */
             n->is_up_untold = true;
             canary_ask(n);

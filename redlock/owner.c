@@ -5,8 +5,6 @@
  * thread. */
 #include "redlock/client.h"
 
-#include <errno.h>
-
 #define RETIRED_MAX 16
 
 /* ---- what it holds; under the mutex ---- */
@@ -92,11 +90,11 @@ void owner_add(struct redlock_owner *o, struct redlock_lock *l)
 
 /* ---- unlocking ---- */
 
-static int leave(struct redlock_lock *l, bool *ret_is_last)
+static bool leave(struct redlock_lock *l, bool *ret_is_last)
 {
     struct redlock_lock **link = &l->owner->locks;
     if (l->depth == 0) {
-        return -EINVAL;
+        return false;
     }
     *ret_is_last = --l->depth == 0;
     if (*ret_is_last) {
@@ -105,16 +103,16 @@ static int leave(struct redlock_lock *l, bool *ret_is_last)
         }
         *link = l->next_of_owner;
     }
-    return 0;
+    return true;
 }
 
-int owner_leave(struct redlock_lock *l, bool *ret_is_last)
+bool owner_leave(struct redlock_lock *l, bool *ret_is_last)
 {
     struct redlock *c = l->client;
     (void)pthread_mutex_lock(&c->mutex);
-    int code = leave(l, ret_is_last);
+    bool has_left = leave(l, ret_is_last);
     (void)pthread_mutex_unlock(&c->mutex);
-    return code;
+    return has_left;
 }
 
 static struct redlock_lock *drop_oldest(struct redlock_owner *o)
@@ -140,7 +138,7 @@ void owner_retire(struct redlock_lock *l)
     struct redlock_owner *o = l->owner;
     struct redlock_lock *dropped = l;
     (void)pthread_mutex_lock(&c->mutex);
-    bool is_last = --o->leaving == 0 && o->is_freed;
+    bool is_last = --o->leaving == 0 && o->is_freed && !o->is_posted;
     if (!o->is_freed) {
         l->next_of_owner = o->retired;
         o->retired = l;
@@ -155,21 +153,53 @@ void owner_retire(struct redlock_lock *l)
     }
 }
 
+/* ---- cancelling ---- */
+
+bool owner_is_cancelled(const struct redlock_owner *o)
+{
+    return o != NULL && atomic_load(&o->is_cancelled);
+}
+
+static void deliver_cancel(struct redlock *c, struct mail *mail)
+{
+    struct redlock_owner *o = (struct redlock_owner *)(void *)mail; /* its first member */
+    request_cancel(c, o);
+    (void)pthread_mutex_lock(&c->mutex);
+    o->is_posted = false;
+    bool is_last = o->is_freed && o->leaving == 0;
+    (void)pthread_mutex_unlock(&c->mutex);
+    if (is_last) {
+        owner_free(o);
+    }
+}
+
+void redlock_cancel(struct redlock_owner *owner)
+{
+    struct redlock *c = owner->client;
+    if (client_is_forked(c)) {
+        return;
+    }
+    atomic_store(&owner->is_cancelled, true); /* for requests that begin later */
+    (void)pthread_mutex_lock(&c->mutex);
+    if (!owner->is_posted) {
+        owner->is_posted = mailbox_put(c, &owner->mail);
+    }
+    (void)pthread_mutex_unlock(&c->mutex);
+}
+
 /* ---- for the user ---- */
 
-int redlock_owner_new(struct redlock *client, struct redlock_owner **ret_owner)
+enum redlock_result redlock_owner_new(struct redlock *client, struct redlock_owner **ret_owner)
 {
-    if (client_is_forked(client)) {
-        return -EOWNERDEAD;
-    }
-    struct redlock_owner *o = calloc(1, sizeof *o);
+    struct redlock_owner *o = client_is_forked(client) ? NULL : calloc(1, sizeof *o);
+    *ret_owner = o;
     if (o == NULL) {
-        return -ENOMEM;
+        return REDLOCK_SYSTEM;
     }
+    o->mail.deliver = deliver_cancel;
     o->client = client;
     client_ref(client);
-    *ret_owner = o;
-    return 0;
+    return REDLOCK_OK;
 }
 
 void redlock_owner_free(struct redlock_owner *owner)
@@ -183,7 +213,7 @@ void redlock_owner_free(struct redlock_owner *owner)
         (void)pthread_mutex_lock(&c->mutex);
     }
     struct redlock_lock *list = TAKE(owner->retired);
-    bool is_last = owner->leaving == 0;
+    bool is_last = owner->leaving == 0 && !owner->is_posted;
     owner->is_freed = true;
     if (!is_forked) {
         (void)pthread_mutex_unlock(&c->mutex);

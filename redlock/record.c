@@ -37,7 +37,7 @@ void record_acquired(const struct redlock_batch *b, size_t index)
         return;
     }
     votes_text(b->lock->options.node_count, k->ok_nodes, k->refused_nodes, votes);
-    if (k->result == REDLOCK_WON) {
+    if (k->result == REDLOCK_OK) {
         record("lock", "ok", KEY_FIELDS(b, k), RECORD_JSON("votes", votes),
                RECORD_I64("until", k->lease.deadline_us * NS_PER_US));
     } else {
@@ -79,7 +79,7 @@ void record_release(const struct redlock_batch *b, size_t index)
 void record_not_found(const struct redlock_batch *b, size_t index, size_t node, bool is_others)
 {
     const struct key *k = &b->keys[index];
-    if (k->result == REDLOCK_WON && (k->ok_nodes >> node & 1U) != 0) {
+    if (k->result == REDLOCK_OK && (k->ok_nodes >> node & 1U) != 0) {
         record("unlock", "fail", KEY_FIELDS(b, k), RECORD_I64("node", node),
                RECORD_TEXT("found", is_others ? "others" : "nothing"));
     }

@@ -13,7 +13,7 @@
 #ifndef REDLOCK_ASYNC_H
 #define REDLOCK_ASYNC_H
 
-#include "redlock.h"
+#include "redlock_status.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -21,15 +21,38 @@ extern "C" {
 
 typedef struct uv_loop_s uv_loop_t; /* as <uv.h> has it */
 
+#define REDLOCK_MESSAGE_SIZE REDLOCK_TEXT_SIZE
+
+struct redlock_error {
+    int code;                           /* a negative errno; 0 = no error */
+    char message[REDLOCK_MESSAGE_SIZE]; /* names the node or the option, and what to change */
+};
+
 #define REDLOCK_TOKEN_LEN 27  /* 20 random bytes in base64url (lock.K1) */
 #define REDLOCK_PREFIX_LEN 12 /* the part drawn once per client; the rest is drawn per batch */
+
+/* ---- nodes ---- */
+
+struct redlock_node {
+    const char *url;  /* one of those that struct redlock_options lists */
+    const char *user; /* user and password are used where the URL has none; may be NULL */
+    const char *password;
+};
+
+/* For nodes whose URL is rediss://. The server's certificate is always verified. */
+struct redlock_tls {
+    const char *ca_file;   /* PEM; NULL = the system's */
+    const char *cert_file; /* of the client; NULL = none */
+    const char *key_file;
+    const char *server_name; /* expected in the certificate; NULL = the node's host */
+};
 
 /* ---- the client ---- */
 
 struct redlock_async;
 struct redlock_batch;
 
-typedef void redlock_async_node_cb(void *ctx, size_t node, enum redlock_node_event event,
+typedef void redlock_async_node_cb(void *ctx, size_t node, enum redlock_event_kind event,
                                    int64_t until_us, const char *why);
 
 /* A kept key changed its state; at most once per transition (lock.W8). `user` is the key's. */
@@ -126,6 +149,14 @@ int64_t redlock_batch_deadline_us(const struct redlock_batch *batch, size_t inde
 
 /* ---- extending and releasing ---- */
 
+/* How a release went, in nodes × keys (lock.R6). */
+struct redlock_released {
+    unsigned deleted;
+    unsigned stolen; /* held by another although our lease had not ended: a safety event */
+    unsigned missing;
+    unsigned unknown; /* not acknowledged: the key on that node ends by its ttl */
+};
+
 /* Runs an extension round for this key now. `done` gets WON (confirmed), EXPIRED (lost), or SPLIT
  * or NO_QUORUM (not confirmed, the old deadline stands). −EINVAL: the key is no longer held;
  * −ENOMEM. A release of the key meanwhile ends the round as CANCELLED. */
@@ -197,11 +228,11 @@ int redlock_batch_fence(struct redlock_batch *batch, size_t first, size_t count,
 /* ---- inspection ---- */
 
 struct redlock_counters {
-    uint64_t results[REDLOCK_INVALID + 1];
+    uint64_t results[REDLOCK_RESULTS];
     uint64_t node_errors;
     uint64_t extended;
     uint64_t lost;
-    uint64_t not_owner; /* a safety event (lock.E3, R6) */
+    uint64_t stolen; /* a safety event (lock.E3, R6) */
     uint64_t healed;
     uint64_t wakeups;
     uint64_t release_deleted;

@@ -51,10 +51,10 @@ static void tell(struct key *k, unsigned asked)
     redlock_async_released_cb *done = TAKE(k->told);
     unsigned nodes = (unsigned)__builtin_popcount(asked);
     const struct redlock_released released = {.deleted = k->deleted,
-                                              .not_owner = k->not_owner,
+                                              .stolen = k->stolen,
                                               .missing = k->missing,
                                               .unknown =
-                                                  nodes - k->deleted - k->not_owner - k->missing};
+                                                  nodes - k->deleted - k->stolen - k->missing};
     if (done != NULL) {
         done(k->told_ctx, &released);
     }

@@ -46,8 +46,8 @@ static void note(struct release *r, size_t node, struct release_item *item, enum
         k->missing++;
         break;
     case FOUND_OTHERS:
-        c->not_owner += !was_stolen; /* else a round has counted it */
-        k->not_owner++;
+        c->stolen += !was_stolen; /* else a round has counted it */
+        k->stolen++;
         break;
     }
 }
@@ -58,7 +58,7 @@ static bool would_be_safety_event(const struct release *r, size_t node,
                                   const struct release_item *item)
 {
     const struct key *k = release_key(item);
-    return k->result == REDLOCK_WON && (k->ok_nodes >> node & 1U) != 0 &&
+    return k->result == REDLOCK_OK && (k->ok_nodes >> node & 1U) != 0 &&
            k->lease.state != REDLOCK_STATE_LOST && r->sent_us < k->lease.deadline_us;
 }
 

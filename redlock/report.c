@@ -27,14 +27,15 @@ static bool is_failure(enum redlock_vote vote)
 }
 
 /* Of several keys a node's least favourable vote. */
-static enum redlock_vote vote_of(const struct redlock_batch *batch, size_t node)
+static enum redlock_vote vote_of(const struct redlock_batch *batch, size_t first, size_t count,
+                                 size_t node)
 {
     static const uint8_t ranks[] = {
         [REDLOCK_VOTE_OK] = 0,       [REDLOCK_VOTE_NONE] = 1, [REDLOCK_VOTE_REFUSED] = 2,
         [REDLOCK_VOTE_ERROR] = 3,    [REDLOCK_VOTE_DOWN] = 4, [REDLOCK_VOTE_QUARANTINED] = 5,
         [REDLOCK_VOTE_FORBIDDEN] = 6};
     enum redlock_vote worst = REDLOCK_VOTE_OK;
-    for (size_t i = 0; i < redlock_batch_count(batch); i++) {
+    for (size_t i = first; i < first + count; i++) {
         enum redlock_vote vote = redlock_batch_vote(batch, i, node);
         worst = ranks[vote] > ranks[worst] ? vote : worst;
     }
@@ -68,13 +69,13 @@ static void tell_failures(const struct redlock *c, struct redlock_report *report
     for (size_t i = 0; i < report->node_count; i++) {
         const struct node_news *news = &c->news[i];
         bool is_told = report->votes[i] != REDLOCK_VOTE_FORBIDDEN && news->is_any &&
-                       news->event != REDLOCK_NODE_UP && news->event != REDLOCK_NODE_VOTING &&
-                       news->why[0] != '\0';
+                       news->kind != REDLOCK_EVENT_UP && news->kind != REDLOCK_EVENT_VOTING &&
+                       news->text[0] != '\0';
         if (!is_failure(report->votes[i])) {
             continue;
         }
         if (is_told) { /* begins with the node's name */
-            append(report, "%s%s", between, news->why);
+            append(report, "%s%s", between, news->text);
         } else {
             append(report, "%s%s: %s", between, c->node_names[i],
                    redlock_vote_text(report->votes[i]));
@@ -83,18 +84,50 @@ static void tell_failures(const struct redlock *c, struct redlock_report *report
     }
 }
 
+struct redlock_report *report_at(struct redlock_report *reports, size_t index)
+{
+    size_t stride = reports != NULL && reports->size > sizeof *reports ? reports->size
+                                                                       : sizeof *reports;
+    return reports != NULL ? (struct redlock_report *)(void *)((char *)reports + index * stride)
+                           : NULL;
+}
+
+static void begin(struct redlock_report *report, enum redlock_result result, size_t node_count,
+                  const char *why)
+{
+    *report = (struct redlock_report){
+        .size = report->size, .result = result, .holder_ms = -1, .node_count = node_count};
+    append(report, "%s%s%s", redlock_text(result), why[0] != '\0' ? ": " : "", why);
+}
+
 void report_fail(const struct redlock *c, struct redlock_report *report, enum redlock_result result,
                  const char *why)
 {
     if (report != NULL) {
-        *report = (struct redlock_report){
-            .result = result, .holder_ttl_ms = -1, .node_count = c->settings.node_count};
-        append(report, "%s%s%s", redlock_result_text(result), why[0] != '\0' ? ": " : "", why);
+        begin(report, result, c->settings.node_count, why);
     }
 }
 
+enum redlock_result report_status(enum status st, const struct err *err,
+                                  struct redlock_report *report)
+{
+    enum redlock_result result = st == STATUS_OK        ? REDLOCK_OK
+                                 : st == STATUS_INVALID ? REDLOCK_INVALID
+                                                        : REDLOCK_SYSTEM;
+    if (report != NULL) {
+        begin(report, result, 0, st != STATUS_OK ? err->msg : "");
+    }
+    return result;
+}
+
+static int64_t holder_ms(const struct redlock_batch *batch, size_t index)
+{
+    int64_t us = redlock_batch_holder_ttl_us(batch, index);
+    return us < 0 ? -1 : (us + US_PER_MS - 1) / US_PER_MS;
+}
+
 void report_fill(const struct redlock *c, struct redlock_report *report, enum redlock_result result,
-                 int tries, const struct redlock_batch *batch)
+                 int tries, const struct redlock_batch *batch, size_t first, size_t count)
 {
     if (report == NULL) {
         return;
@@ -106,13 +139,12 @@ void report_fill(const struct redlock *c, struct redlock_report *report, enum re
     }
     size_t ok = 0;
     for (size_t i = 0; i < report->node_count; i++) {
-        report->votes[i] = vote_of(batch, i);
+        report->votes[i] = vote_of(batch, first, count, i);
         ok += report->votes[i] == REDLOCK_VOTE_OK;
     }
-    for (size_t i = 0; i < redlock_batch_count(batch) && result == REDLOCK_HELD_BY_OTHER; i++) {
-        int64_t ttl_us = redlock_batch_holder_ttl_us(batch, i);
-        int64_t ttl_ms = ttl_us < 0 ? -1 : (ttl_us + US_PER_MS - 1) / US_PER_MS;
-        report->holder_ttl_ms = ttl_ms > report->holder_ttl_ms ? ttl_ms : report->holder_ttl_ms;
+    for (size_t i = first; i < first + count && result == REDLOCK_HELD; i++) {
+        int64_t ms = holder_ms(batch, i);
+        report->holder_ms = ms > report->holder_ms ? ms : report->holder_ms;
     }
     append(report, ", %zu of %zu nodes", ok, report->node_count);
     tell_failures(c, report);

@@ -216,7 +216,7 @@ static void note_theft(struct member *m, size_t node)
     if (k->stage == KEY_HELD && (k->ok_nodes & bit(node)) != 0 &&
         k->lease.state != REDLOCK_STATE_LOST && clock_boot_us() < k->lease.deadline_us) {
         k->stolen_nodes |= bit(node);
-        m->batch->lock->counters.not_owner++;
+        m->batch->lock->counters.stolen++;
     }
 }
 

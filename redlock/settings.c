@@ -11,9 +11,12 @@
 #define TTL_SHARE_OF_TIMEOUT 100 /* lock.A5 */
 #define TIMEOUT_MIN_MS 10
 #define TIMEOUT_MAX_MS 100
-#define RETRIES_MAX 1000
-#define PAUSE_MAX_MS (INT64_C(3600) * 1000)
+#define OPEN_MAX_MS (INT64_C(3600) * 1000)
 #define DRIFT_PPM_MAX 500000
+#define TTL_DEFAULT_MS 30000
+#define OPEN_DEFAULT_MS 2000
+#define DRIFT_PPM_DEFAULT 10000
+#define SPACE " \t\n"
 
 static enum status check(const char *name, int64_t value, int64_t min, int64_t max, struct err *err)
 {
@@ -25,90 +28,114 @@ static enum status check(const char *name, int64_t value, int64_t min, int64_t m
                     min, max);
 }
 
+static int64_t or_default(int64_t value, int64_t by_default)
+{
+    return value != 0 ? value : by_default;
+}
+
 static int64_t default_timeout_ms(int64_t ttl_ms)
 {
     int64_t ms = ttl_ms / TTL_SHARE_OF_TIMEOUT;
     return ms < TIMEOUT_MIN_MS ? TIMEOUT_MIN_MS : ms > TIMEOUT_MAX_MS ? TIMEOUT_MAX_MS : ms;
 }
 
-static enum status check_lease(const struct redlock_options *o, struct settings *s, struct err *err)
+static enum status read_times(const struct redlock_options *o, struct settings *s, struct err *err)
 {
-    enum status st = check("ttl_ms", o->ttl_ms, TTL_MIN_MS, REDLOCK_TTL_MAX_MS, err);
+    int64_t ttl_ms = or_default(o->ttl_ms, TTL_DEFAULT_MS);
+    int64_t ttl_max_ms = or_default(o->ttl_max_ms, ttl_ms);
+    int64_t timeout_ms = or_default(o->node_timeout_ms, default_timeout_ms(ttl_ms));
+    int64_t open_ms = or_default(o->open_ms, OPEN_DEFAULT_MS);
+    enum status st = check("ttl_ms", ttl_ms, TTL_MIN_MS, REDLOCK_TTL_MAX_MS, err);
     if (st != STATUS_OK) {
         return st;
     }
-    int64_t timeout_ms =
-        o->node_timeout_ms != 0 ? o->node_timeout_ms : default_timeout_ms(o->ttl_ms);
-    int64_t ttl_max_ms = o->ttl_max_ms != 0 ? o->ttl_max_ms : o->ttl_ms;
-    st = check("node_timeout_ms", timeout_ms, 1, o->ttl_ms / TTL_PER_TIMEOUT, err);
+    st = check("node_timeout_ms", timeout_ms, 1, ttl_ms / TTL_PER_TIMEOUT, err);
     if (st != STATUS_OK) {
         err_prefix(err, "a tenth of ttl_ms at most");
         return st;
     }
-    st = check("ttl_max_ms", ttl_max_ms, o->ttl_ms, REDLOCK_TTL_MAX_MS, err);
+    st = check("ttl_max_ms", ttl_max_ms, ttl_ms, REDLOCK_TTL_MAX_MS, err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = check("drift_ppm", o->drift_ppm, 0, DRIFT_PPM_MAX, err);
+    st = check("open_ms", open_ms, 1, OPEN_MAX_MS, err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = check("min_validity_ms", o->min_validity_ms, 0, o->ttl_ms, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    s->ttl_us = o->ttl_ms * US_PER_MS;
+    s->ttl_us = ttl_ms * US_PER_MS;
     s->ttl_max_us = ttl_max_ms * US_PER_MS;
     s->node_timeout_us = timeout_ms * US_PER_MS;
-    s->min_validity_us = o->min_validity_ms * US_PER_MS; /* 0: half of each request's own ttl */
+    s->open_us = open_ms * US_PER_MS;
+    s->drift_ppm = o->drift_ppm != 0 ? o->drift_ppm : DRIFT_PPM_DEFAULT;
+    return check("drift_ppm", s->drift_ppm, 1, DRIFT_PPM_MAX, err);
+}
+
+/* Without the space around it, in place. */
+static char *trim(char *text)
+{
+    text += strspn(text, SPACE);
+    size_t len = strlen(text);
+    while (len > 0 && strchr(SPACE, text[len - 1]) != NULL) {
+        len--;
+    }
+    text[len] = '\0';
+    return text;
+}
+
+enum status settings_split_nodes(char *list, struct redlock_node ret_nodes[REDLOCK_NODES_MAX],
+                                 size_t *ret_count, struct err *err)
+{
+    char *rest = trim(list)[0] != '\0' ? list : NULL;
+    size_t count = 0;
+    for (; rest != NULL; count++) {
+        const char *url = trim(strsep(&rest, ","));
+        if (*url == '\0') {
+            return err_fail(err, STATUS_INVALID, "redlock: node %zu of the list is empty",
+                            count + 1);
+        }
+        if (count < REDLOCK_NODES_MAX) {
+            ret_nodes[count] = (struct redlock_node){.url = url};
+        }
+    }
+    if (count < 1 || count > REDLOCK_NODES_MAX) {
+        return err_fail(err, STATUS_INVALID, "redlock: %zu nodes, allowed are 1 to %d%s", count,
+                        REDLOCK_NODES_MAX, count == 0 ? ": set nodes or $REDLOCK_NODES" : "");
+    }
+    *ret_count = count;
     return STATUS_OK;
 }
 
-static enum status check_retries(const struct redlock_options *o, struct settings *s,
-                                 struct err *err)
+static enum status read_nodes(const struct redlock_options *o, struct settings *s, struct err *err)
 {
-    enum status st = check("retries", o->retries, 0, RETRIES_MAX, err);
-    if (st != STATUS_OK) {
-        return st;
+    const char *list = o->nodes != NULL ? o->nodes : secure_getenv("REDLOCK_NODES");
+    s->list = strdup(list != NULL ? list : "");
+    if (s->list == NULL) {
+        return err_fail(err, STATUS_NOMEM, "redlock: no memory for the nodes");
     }
-    st = check("retry_base_ms", o->retry_base_ms, 0, PAUSE_MAX_MS, err);
-    if (st != STATUS_OK) {
-        return st;
+    enum status st = settings_split_nodes(s->list, s->nodes, &s->node_count, err);
+    for (size_t i = 0; i < s->node_count; i++) {
+        s->nodes[i].user = o->user;
+        s->nodes[i].password = o->password;
     }
-    st = check("retry_cap_ms", o->retry_cap_ms, o->retry_base_ms, PAUSE_MAX_MS, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = check("open_timeout_ms", o->open_timeout_ms, 0, PAUSE_MAX_MS, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    s->retries = o->retries;
-    s->retry_base_us = o->retry_base_ms * US_PER_MS;
-    s->retry_cap_us = o->retry_cap_ms * US_PER_MS;
-    s->open_timeout_us = o->open_timeout_ms * US_PER_MS;
-    return STATUS_OK;
+    s->refused_max = o->majority_opens && s->node_count > 0 ? (s->node_count - 1) / 2 : 0;
+    return st;
 }
 
 enum status settings_read(const struct redlock_options *options, struct settings *ret,
                           struct err *err)
 {
-    struct settings s = {
-        .node_count = options->node_count, .on_node = options->on_node, .ctx = options->ctx};
-    if (options->majority_opens && options->node_count > 0) {
-        s.refused_max = (options->node_count - 1) / 2;
+    struct settings s = {.prefix = options->prefix != NULL ? options->prefix : "redlock:",
+                         .on_event = options->on_event,
+                         .ctx = options->ctx};
+    if (options->size != 0 && options->size < sizeof *options) {
+        return err_fail(err, STATUS_INVALID, "redlock: size of the options: 0 or sizeof");
     }
-    if (options->nodes == NULL || options->node_count < 1 ||
-        options->node_count > REDLOCK_NODES_MAX) {
-        return err_fail(err, STATUS_INVALID, "redlock: %zu nodes, allowed are 1 to %d",
-                        options->nodes == NULL ? 0 : options->node_count, REDLOCK_NODES_MAX);
+    enum status st = read_times(options, &s, err);
+    if (st == STATUS_OK) {
+        st = read_nodes(options, &s, err);
     }
-    enum status st = check_lease(options, &s, err);
     if (st != STATUS_OK) {
-        return st;
-    }
-    st = check_retries(options, &s, err);
-    if (st != STATUS_OK) {
+        free(s.list);
         return st;
     }
     *ret = s;

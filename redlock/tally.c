@@ -33,14 +33,14 @@ bool tally_verdict(const struct tally *t, int64_t validity_us, int64_t min_valid
     size_t blocking = t->nodes - quorum + 1; /* so many can prevent a quorum */
     if (t->ok >= quorum) {
         bool is_in_time = validity_us > 0 && validity_us >= min_validity_us;
-        *ret_verdict = is_in_time ? REDLOCK_WON : REDLOCK_EXPIRED;
+        *ret_verdict = is_in_time ? REDLOCK_OK : REDLOCK_LOST;
         return true;
     }
     if ((size_t)t->refused + t->error < blocking) {
         return false;
     }
     if (t->refused >= blocking) {
-        *ret_verdict = REDLOCK_HELD_BY_OTHER;
+        *ret_verdict = REDLOCK_HELD;
     } else if (t->error >= blocking) {
         *ret_verdict = REDLOCK_NO_QUORUM;
     } else {

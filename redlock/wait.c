@@ -50,7 +50,7 @@ static struct redlock_wait *wait_new(struct redlock_async *lock,
     w->request.ctx = w;
     w->wants_holder_ttl = request->wants_holder_ttl;
     w->options = *options;
-    w->result = REDLOCK_HELD_BY_OTHER;
+    w->result = REDLOCK_HELD;
     w->at_us = INT64_MAX;
     w->next = lock->waits->all;
     if (w->next != NULL) {
@@ -172,7 +172,7 @@ static void pause_before_retry(struct redlock_wait *w, const struct key *k, int6
     struct redlock_async *lock = w->lock;
     const struct retry_terms terms = retry_terms_for(w);
     bool is_split =
-        w->result == REDLOCK_SPLIT || (w->result == REDLOCK_HELD_BY_OTHER && w->queue != NULL);
+        w->result == REDLOCK_SPLIT || (w->result == REDLOCK_HELD && w->queue != NULL);
     size_t votes = k != NULL ? (size_t)__builtin_popcount(k->ok_nodes) : 0;
     int64_t pause_us = retry_delay_us(&terms, is_split ? REDLOCK_SPLIT : w->result, w->failures++,
                                       lock->quorum, votes, &lock->rand);
@@ -184,7 +184,7 @@ static int64_t longest_ttl_us(const struct redlock_wait *w)
 {
     int64_t longest_us = 0;
     for (size_t i = 0; i < w->batch->count; i++) {
-        bool is_refused = w->batch->keys[i].result == REDLOCK_HELD_BY_OTHER;
+        bool is_refused = w->batch->keys[i].result == REDLOCK_HELD;
         int64_t ttl_us = is_refused ? redlock_batch_holder_ttl_us(w->batch, i) : 0;
         if (ttl_us < 0) {
             return -1;
@@ -216,12 +216,12 @@ static bool is_held_by_one(const struct redlock_wait *w)
             return false;
         }
     }
-    return w->result == REDLOCK_HELD_BY_OTHER;
+    return w->result == REDLOCK_HELD;
 }
 
 static bool is_refused(const struct redlock_wait *w)
 {
-    return w->result == REDLOCK_HELD_BY_OTHER || w->result == REDLOCK_SPLIT;
+    return w->result == REDLOCK_HELD || w->result == REDLOCK_SPLIT;
 }
 
 /* After a try by SETs, which has been released. */
@@ -243,7 +243,7 @@ static bool is_last_try(const struct redlock_wait *w, const struct key *k, int64
     if (w->result == REDLOCK_INVALID || w->result == REDLOCK_CANCELLED) {
         return true;
     }
-    if (!is_waiting(w) && w->result == REDLOCK_HELD_BY_OTHER && k != NULL && !k->is_contended) {
+    if (!is_waiting(w) && w->result == REDLOCK_HELD && k != NULL && !k->is_contended) {
         return true;
     }
     return is_waiting(w) ? now_us >= w->options.deadline_us : w->tries > w->options.retries;
@@ -262,7 +262,7 @@ static void give_back(struct redlock_batch *batch)
 static const struct key *first_not_won(const struct redlock_batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++) {
-        if (batch->keys[i].result != REDLOCK_WON) {
+        if (batch->keys[i].result != REDLOCK_OK) {
             return &batch->keys[i];
         }
     }
@@ -285,7 +285,7 @@ static void drop_try(struct redlock_wait *w, struct redlock_batch *batch)
 static void win(struct redlock_wait *w, struct redlock_batch *batch)
 {
     keep_last(w, batch);
-    w->result = REDLOCK_WON;
+    w->result = REDLOCK_OK;
     unlink_wait(w);
     report(w);
 }
@@ -341,7 +341,7 @@ void wait_entered(void *ctx, struct redlock_batch *batch)
         drop_try(w, batch);
         return;
     }
-    if (result == REDLOCK_WON) {
+    if (result == REDLOCK_OK) {
         if (!line_granted(w, batch)) {
             wait_be_due(w); /* the next key */
         } else if (w->request.count == 1) {

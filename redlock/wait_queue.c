@@ -37,7 +37,7 @@ bool queue_join(struct redlock_wait *w)
             return false;
         }
         *queue = (struct wait_queue){
-            .next = waits->queues[bucket], .bucket = bucket, .result = REDLOCK_HELD_BY_OTHER};
+            .next = waits->queues[bucket], .bucket = bucket, .result = REDLOCK_HELD};
         waits->queues[bucket] = queue;
     }
     w->queue = queue;

@@ -33,7 +33,7 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
 {
     struct lead *l = ctx;
     l->is_asking = false;
-    if (redlock_batch_result(batch, 0) != REDLOCK_WON) {
+    if (redlock_batch_result(batch, 0) != REDLOCK_OK) {
         return;
     }
     if (l->is_closing) {
@@ -92,7 +92,7 @@ static void on_state(void *ctx, struct redlock_batch *batch, size_t index, void 
     l->options.on_change(l->options.ctx, false, why);
 }
 
-static void on_node(void *ctx, size_t node, enum redlock_node_event event, int64_t until_us,
+static void on_node(void *ctx, size_t node, enum redlock_event_kind event, int64_t until_us,
                     const char *why)
 {
     struct lead *l = ctx;

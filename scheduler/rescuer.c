@@ -228,7 +228,7 @@ static void keep_won(struct rescuer *r, struct redlock_batch *locks)
     struct batch *b = &r->batch;
     size_t won = 0;
     for (size_t i = 0; i < b->count; i++) {
-        if (redlock_batch_result(locks, i) == REDLOCK_WON) {
+        if (redlock_batch_result(locks, i) == REDLOCK_OK) {
             b->index[won] = i;
             b->items[won++] = b->items[i];
         } else if (SEEDED_BUG(3)) {

@@ -185,7 +185,7 @@ static enum status report_begin(struct scheduler *s, struct err *err)
 
 /* ---- nodes ---- */
 
-static void on_lock_node(void *ctx, size_t node, enum redlock_node_event event, int64_t until_us,
+static void on_lock_node(void *ctx, size_t node, enum redlock_event_kind event, int64_t until_us,
                          const char *why)
 {
     struct scheduler *s = ctx;

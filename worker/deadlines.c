@@ -24,7 +24,7 @@ static void on_relocked(void *ctx, struct redlock_batch *batch)
     struct worker *w = r->worker;
     for (size_t i = 0; i < r->count; i++) {
         struct job_in_hand *job = in_hand_find(&w->jobs, r->ids[i]);
-        bool is_won = redlock_batch_result(batch, i) == REDLOCK_WON;
+        bool is_won = redlock_batch_result(batch, i) == REDLOCK_OK;
         bool is_wanted = job != NULL && job->is_relocking && job->batch == NULL;
         if (job != NULL) {
             job->is_relocking = false;

@@ -179,7 +179,7 @@ static void claim(struct worker *w, const int64_t *ids, size_t count)
 static void count_not_won(struct worker *w, enum redlock_result verdict)
 {
     switch (verdict) {
-    case REDLOCK_HELD_BY_OTHER:
+    case REDLOCK_HELD:
         metric_add(w->metrics.refused[REFUSED_HELD], 1);
         break;
     case REDLOCK_SPLIT:
@@ -188,12 +188,13 @@ static void count_not_won(struct worker *w, enum redlock_result verdict)
     case REDLOCK_NO_QUORUM:
         metric_add(w->metrics.refused[REFUSED_NO_QUORUM], 1);
         break;
-    case REDLOCK_EXPIRED:
+    case REDLOCK_LOST:
         metric_add(w->metrics.refused[REFUSED_EXPIRED], 1);
         break;
-    case REDLOCK_WON:
+    case REDLOCK_OK:
     case REDLOCK_CANCELLED: /* we close */
     case REDLOCK_INVALID:
+    case REDLOCK_SYSTEM:
         break;
     }
 }
@@ -202,15 +203,15 @@ static void take_verdict(struct worker *w, struct job_in_hand *job, struct redlo
                          size_t index)
 {
     enum redlock_result verdict = redlock_batch_result(batch, index);
-    if (verdict == REDLOCK_WON) {
+    if (verdict == REDLOCK_OK) {
         job->batch = batch;
         job->lease_index = index;
         return;
     }
     count_not_won(w, verdict);
-    job->is_held_elsewhere = verdict == REDLOCK_HELD_BY_OTHER;
+    job->is_held_elsewhere = verdict == REDLOCK_HELD;
     w->fetch.alone_until_us = clock_boot_us() + ALONE_US;
-    if (verdict == REDLOCK_NO_QUORUM || verdict == REDLOCK_EXPIRED) {
+    if (verdict == REDLOCK_NO_QUORUM || verdict == REDLOCK_LOST) {
         fetch_pause(w);
     }
 }

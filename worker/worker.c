@@ -47,7 +47,7 @@ static void log_nodes(struct worker *w)
     }
 }
 
-static void on_lock_node(void *ctx, size_t node, enum redlock_node_event event, int64_t until_us,
+static void on_lock_node(void *ctx, size_t node, enum redlock_event_kind event, int64_t until_us,
                          const char *why)
 {
     struct worker *w = ctx;
@@ -55,7 +55,7 @@ static void on_lock_node(void *ctx, size_t node, enum redlock_node_event event, 
     daemon_log_lock_node(w->config, node, event, until_us, why);
     ready_check(w);
     log_nodes(w);
-    if (event == REDLOCK_NODE_UP || event == REDLOCK_NODE_VOTING) {
+    if (event == REDLOCK_EVENT_UP || event == REDLOCK_EVENT_VOTING) {
         fetch_poke(w);
     }
 }

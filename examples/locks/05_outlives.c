@@ -8,27 +8,27 @@
 #define WORK_MS 3000
 
 /* A works; B, another host, waits for the lock meanwhile, and no longer than that. */
-static void run_both(struct redlock *a, struct redlock *b, bool no_watchdog)
+static void run_both(struct redlock *a, struct redlock *b, bool manual)
 {
     struct redlock_request request = {
-        .key = "example:outlives", .ttl_ms = TTL_MS, .no_watchdog = no_watchdog};
+        .key = "example:outlives", .ttl_ms = TTL_MS, .manual = manual};
     struct redlock_lock *lock = acquire(a, &request);
     struct redlock_lock *other = NULL;
     int64_t start_us = now_us();
     printf("%s watchdog: A works for %d ms under a lease of %d ms\n",
-           no_watchdog ? "without" : "with", WORK_MS, TTL_MS);
+           manual ? "without" : "with", WORK_MS, TTL_MS);
 
     request.wait_ms = WORK_MS;
     enum redlock_result result = redlock_acquire(b, &request, &other, NULL);
-    printf("  B waits for the lock: %s after %lld ms\n", redlock_result_text(result),
+    printf("  B waits for the lock: %s after %lld ms\n", redlock_text(result),
            (long long)(now_us() - start_us) / 1000);
-    printf("  A %s the lock%s\n", redlock_is_held(lock) ? "still has" : "has lost",
-           result == REDLOCK_WON ? ", and works all the same: two at once" : "");
+    printf("  A %s the lock%s\n", redlock_left_ms(lock) > 0 ? "still has" : "has lost",
+           result == REDLOCK_OK ? ", and works all the same: two at once" : "");
     (void)redlock_unlock(other, NULL);
 
-    struct redlock_released released;
-    (void)redlock_unlock(lock, &released);
-    printf("  A gives it back: deleted on %u nodes\n", released.deleted);
+    struct redlock_report report = {0};
+    (void)redlock_unlock(lock, &report);
+    printf("  A gives it back: deleted on %u nodes\n", report.deleted);
 }
 
 int main(int argc, char **argv)

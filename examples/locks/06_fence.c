@@ -19,7 +19,7 @@ struct store { /* stands for a database: one line of text, and the highest fence
 };
 
 static const struct redlock_request request = {
-    .key = "example:fence", .ttl_ms = 2000, .wait_ms = 10000, .wants_fence = true};
+    .key = "example:fence", .ttl_ms = 2000, .wait_ms = 10000, .fence = true};
 
 static void store_write(struct store *store, uint64_t fence, const char *who)
 {
@@ -38,10 +38,10 @@ static int holder_a(char **urls, struct store *store)
     struct redlock_lock *lock = acquire(client, &request);
     uint64_t fence = redlock_fence(lock);
     printf("A has the lock with fence %" PRIu64 ", looks: it %s; and is stopped before it writes\n",
-           fence, redlock_is_held(lock) ? "holds it" : "does not hold it");
+           fence, redlock_left_ms(lock) > 0 ? "holds it" : "does not hold it");
     (void)raise(SIGSTOP);
     store_write(store, fence, "A"); /* too late to look again */
-    printf("A looks after its lock again: it is %s\n", redlock_is_held(lock) ? "held" : "lost");
+    printf("A looks after its lock again: it is %s\n", redlock_left_ms(lock) > 0 ? "held" : "lost");
     (void)redlock_unlock(lock, NULL);
     redlock_close(client);
     return 0;

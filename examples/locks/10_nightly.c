@@ -17,9 +17,9 @@ static int run_host(int host, int late_ms, char **urls, const char *done_path)
     struct redlock *client = open_client(urls);
     struct redlock_lock *lock = NULL;
     work_ms(late_ms);
-    enum redlock_result result = redlock_try(client, "example:nightly-backup", 0, &lock);
-    if (result != REDLOCK_WON) {
-        printf("host %d: nothing to do: %s\n", host, redlock_result_text(result));
+    enum redlock_result result = redlock_try(client, "example:nightly-backup", &lock);
+    if (result != REDLOCK_OK) {
+        printf("host %d: nothing to do: %s\n", host, redlock_text(result));
     } else if (access(done_path, F_OK) == 0) {
         printf("host %d: nothing to do: done already\n", host);
     } else {

@@ -10,15 +10,15 @@ static const char key[] = "example:account:7";
 /* The nodes have it before the next try, which gives up at once where the lock is held. */
 static void unlock_and_wait(struct redlock_lock *lock)
 {
-    struct redlock_released released;
-    (void)redlock_unlock(lock, &released);
+    struct redlock_report report = {0};
+    (void)redlock_unlock(lock, &report);
 }
 
 static void ask_as_another(struct redlock *other, const char *when)
 {
     struct redlock_lock *lock = NULL;
-    enum redlock_result result = redlock_try(other, key, 0, &lock);
-    printf("another host, %s: %s\n", when, redlock_result_text(result));
+    enum redlock_result result = redlock_try(other, key, &lock);
+    printf("another host, %s: %s\n", when, redlock_text(result));
     unlock_and_wait(lock);
 }
 
@@ -32,8 +32,8 @@ static void check_balance(struct redlock *client, struct redlock_owner *owner)
 
 static void withdraw(struct redlock *client, struct redlock_owner *owner, struct redlock *other)
 {
-    struct redlock_stats before;
-    struct redlock_stats after;
+    struct redlock_stats before = {0};
+    struct redlock_stats after = {0};
     const struct redlock_request request = {.key = key, .owner = owner};
     struct redlock_lock *lock = acquire(client, &request);
     printf("withdraw() has the lock\n");
@@ -41,7 +41,7 @@ static void withdraw(struct redlock *client, struct redlock_owner *owner, struct
     check_balance(client, owner);
     redlock_stats(client, &after);
     printf("grants by the nodes for the inner lock: %d\n",
-           (int)(after.results[REDLOCK_WON] - before.results[REDLOCK_WON]));
+           (int)(after.results[REDLOCK_OK] - before.results[REDLOCK_OK]));
     ask_as_another(other, "after the inner unlock");
     unlock_and_wait(lock);
 }
@@ -53,7 +53,7 @@ int main(int argc, char **argv)
     struct redlock *other = open_client(urls);
     struct redlock_owner *owner = NULL;
     struct redlock_lock *lock = NULL;
-    if (redlock_owner_new(client, &owner) != 0) {
+    if (redlock_owner_new(client, &owner) != REDLOCK_OK) {
         fail("owner", "no memory");
     }
     withdraw(client, owner, other);

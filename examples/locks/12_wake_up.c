@@ -23,7 +23,7 @@ static void *wait_for_it(void *arg)
     struct waiter *waiter = arg;
     struct redlock_lock *lock = acquire(waiter->client, &request);
     waiter->won_us = now_us();
-    (void)redlock_unlock(lock, &(struct redlock_released){0});
+    (void)redlock_unlock(lock, &(struct redlock_report){0});
     return NULL;
 }
 

@@ -15,41 +15,42 @@ int main(int argc, char **argv)
     struct redlock *client = open_client(urls);
     struct redlock *other = open_client(urls);
     static char names[KEYS][32];
-    const char *keys[KEYS];
+    struct redlock_key keys[KEYS];
     struct redlock_lock *theirs[TAKEN];
     struct redlock_lock *ours[KEYS];
-    enum redlock_result results[KEYS];
-    const struct redlock_request request = {.ttl_ms = 10000};
+    static struct redlock_report reports[KEYS];
+    struct redlock_request request = {.keys = keys, .count = TAKEN, .each = true, .ttl_ms = 10000};
     for (int i = 0; i < KEYS; i++) {
         (void)snprintf(names[i], sizeof names[i], "example:order:%d", i);
-        keys[i] = names[i];
+        keys[i] = (struct redlock_key){.bytes = names[i]};
     }
-    (void)redlock_acquire_many(other, &request, keys, TAKEN, theirs, results);
+    (void)redlock_acquire(other, &request, theirs, NULL);
 
     int64_t start_us = now_us();
-    (void)redlock_acquire_many(client, &request, keys, KEYS, ours, results);
+    request.count = KEYS;
+    (void)redlock_acquire(client, &request, ours, reports);
     int won = 0;
     int refused = 0;
     for (int i = 0; i < KEYS; i++) {
-        won += results[i] == REDLOCK_WON;
-        refused += results[i] == REDLOCK_HELD_BY_OTHER;
+        won += reports[i].result == REDLOCK_OK;
+        refused += reports[i].result == REDLOCK_HELD;
     }
     printf("%d keys in one round of %lld us: %d won, %d held by another\n", KEYS,
            (long long)(now_us() - start_us), won, refused);
     for (int i = 0; i < KEYS; i++) {
-        (void)redlock_unlock(ours[i], &(struct redlock_released){0});
+        (void)redlock_unlock(ours[i], &(struct redlock_report){0});
     }
 
     struct redlock_lock *all = NULL;
-    enum redlock_result result = redlock_acquire_all(client, &request, keys, KEYS, &all, NULL);
-    printf("all or none of them: %s\n", redlock_result_text(result));
+    request.each = false;
+    enum redlock_result result = redlock_acquire(client, &request, &all, NULL);
+    printf("all or none of them: %s\n", redlock_text(result));
     for (int i = 0; i < TAKEN; i++) {
         (void)redlock_unlock(theirs[i], NULL);
     }
-    struct redlock_request patient = request;
-    patient.wait_ms = 5000;
-    result = redlock_acquire_all(client, &patient, keys, KEYS, &all, NULL);
-    printf("when the other one has given its back: %s\n", redlock_result_text(result));
+    request.wait_ms = 5000;
+    result = redlock_acquire(client, &request, &all, NULL);
+    printf("when the other one has given its back: %s\n", redlock_text(result));
     (void)redlock_unlock(all, NULL);
     redlock_close(other);
     redlock_close(client);

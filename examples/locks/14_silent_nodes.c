@@ -10,11 +10,11 @@
 static void ask(struct redlock *client, int64_t wait_ms)
 {
     const struct redlock_request request = {.key = "example:silent", .wait_ms = wait_ms};
-    struct redlock_report report;
+    struct redlock_report report = {0};
     struct redlock_lock *lock = NULL;
     int64_t start_us = now_us();
     enum redlock_result result = redlock_acquire(client, &request, &lock, &report);
-    printf("  %s after %lld ms, the votes:", redlock_result_text(result),
+    printf("  %s after %lld ms, the votes:", redlock_text(result),
            (long long)(now_us() - start_us) / 1000);
     for (size_t i = 0; i < report.node_count; i++) {
         printf(" %s%s", redlock_vote_text(report.votes[i]), i + 1 < report.node_count ? "," : "\n");

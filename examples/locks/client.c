@@ -5,28 +5,28 @@
 
 struct redlock *open_client(char **urls)
 {
-    struct redlock_options options = REDLOCK_OPTIONS_INIT;
-    struct redlock_node nodes[REDLOCK_NODES_MAX] = {{0}};
-    struct redlock_error error;
+    char nodes[4096];
+    size_t len = 0;
+    struct redlock_report report = {0};
     struct redlock *client = NULL;
-    while (urls[options.node_count] != NULL) {
-        nodes[options.node_count].url = urls[options.node_count];
-        options.node_count++;
+    for (size_t i = 0; urls[i] != NULL && len < sizeof nodes; i++) {
+        len += (size_t)snprintf(nodes + len, sizeof nodes - len, "%s%s", i > 0 ? "," : "", urls[i]);
     }
-    options.nodes = nodes;
-    options.node_timeout_ms = 200; /* all masters share one machine, which may be busy */
-    options.trust_fresh = true;    /* they were started a moment ago, and hold no locks yet */
-    if (redlock_open(&options, &client, &error) != 0) {
-        fail("redlock_open", error.message);
+    const struct redlock_options options = {
+        .nodes = nodes,
+        .node_timeout_ms = 200, /* all masters share one machine, which may be busy */
+        .trust_fresh = true};   /* they were started a moment ago, and hold no locks yet */
+    if (redlock_open(&options, &client, &report) != REDLOCK_OK) {
+        fail("redlock_open", report.message);
     }
     return client;
 }
 
 struct redlock_lock *acquire(struct redlock *client, const struct redlock_request *request)
 {
-    struct redlock_report report;
+    struct redlock_report report = {0};
     struct redlock_lock *lock = NULL;
-    if (redlock_acquire(client, request, &lock, &report) != REDLOCK_WON) {
+    if (redlock_acquire(client, request, &lock, &report) != REDLOCK_OK) {
         fail(request->key, report.message);
     }
     return lock;

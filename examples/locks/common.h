@@ -7,7 +7,7 @@
 #define EXAMPLES_LOCKS_COMMON_H
 
 #include <hiredis/hiredis.h>
-#include <redlock.h>
+#include <redlock_status.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -47,7 +47,7 @@ static void print_text(const struct bench *b, const struct load_result *r)
     (void)printf("client   %.1f us of CPU per lock\n", load_cpu_us(r));
     if (r->failed > 0) {
         (void)printf("%" PRIu64 " not won, the last: %s\n", r->failed,
-                     redlock_result_text(r->failure));
+                     redlock_text(r->failure));
     }
 }
 

@@ -174,6 +174,7 @@ int cli_read_options(struct cli *cli, const char *verb, int argc, char **argv,
 static int split_list(struct cli *cli)
 {
     const char *text = cli->list_text != NULL ? cli->list_text : getenv("REDLOCK_NODES");
+    cli->list_text = text;
     if (text == NULL || *text == '\0') {
         cli_tell("no nodes: say --nodes URL,URL,… or set REDLOCK_NODES");
         return CLI_USAGE;
@@ -257,23 +258,26 @@ void cli_release(struct cli *cli)
     free(TAKE(cli->list));
 }
 
-int cli_open(const struct cli *cli, redlock_node_cb *on_node, struct redlock **ret_client)
+int cli_open(const struct cli *cli, cli_event_fn *on_event, struct redlock **ret_client)
 {
-    struct redlock_options options = REDLOCK_OPTIONS_INIT;
-    struct redlock_error error;
-    options.nodes = cli->nodes;
-    options.node_count = cli->node_count;
-    options.tls = &cli->tls;
-    options.ttl_ms = cli->ttl_ms;
-    options.ttl_max_ms = cli->ttl_max_ms;
-    options.node_timeout_ms = cli->node_timeout_ms;
-    options.trust_fresh = cli->trust_fresh;
-    options.majority_opens = true;
-    options.on_node = on_node;
-    int r = redlock_open(&options, ret_client, &error);
-    if (r == 0) {
+    struct redlock_report report = {0};
+    const struct redlock_options options = {
+        .nodes = cli->list_text,
+        .user = cli->user,
+        .password = cli->password[0] != '\0' ? cli->password : NULL,
+        .ca_file = cli->tls.ca_file,
+        .cert_file = cli->tls.cert_file,
+        .key_file = cli->tls.key_file,
+        .ttl_ms = cli->ttl_ms,
+        .ttl_max_ms = cli->ttl_max_ms,
+        .node_timeout_ms = cli->node_timeout_ms,
+        .trust_fresh = cli->trust_fresh,
+        .majority_opens = true,
+        .on_event = on_event};
+    enum redlock_result result = redlock_open(&options, ret_client, &report);
+    if (result == REDLOCK_OK) {
         return CLI_OK;
     }
-    cli_tell("%s", error.message);
-    return r == -EINVAL ? CLI_NODES : CLI_SYSTEM;
+    cli_tell("%s", report.message);
+    return result == REDLOCK_INVALID ? CLI_NODES : CLI_SYSTEM;
 }

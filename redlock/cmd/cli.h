@@ -6,7 +6,7 @@
 #define CLAIMD_REDLOCK_CMD_CLI_H
 
 #include "base/cleanup.h"
-#include "redlock/redlock.h"
+#include "redlock/redlock_async.h"
 
 #include <getopt.h>
 
@@ -98,8 +98,9 @@ int cli_take_number(const char *option, const char *value, int64_t min, int64_t 
                     int64_t *ret_number);
 /* After the options: reads the list of nodes and the password. */
 int cli_ready(struct cli *cli);
-/* `on_node` may be NULL. A majority of suitable nodes is enough. */
-int cli_open(const struct cli *cli, redlock_node_cb *on_node, struct redlock **ret_client);
+typedef void cli_event_fn(void *ctx, const struct redlock_event *event);
+/* `on_event` may be NULL. A majority of suitable nodes is enough. */
+int cli_open(const struct cli *cli, cli_event_fn *on_event, struct redlock **ret_client);
 void cli_release(struct cli *cli);
 
 /* "redlock: …" on stderr, by one write(2). */

@@ -218,7 +218,7 @@ static void tell_state(struct exec *x, int64_t validity_ms)
 static int64_t enforce(struct exec *x)
 {
     int64_t now_us = clock_boot_us();
-    int64_t validity_ms = redlock_validity_ms(x->lock);
+    int64_t validity_ms = redlock_left_ms(x->lock);
     int64_t kill_us = now_us + (validity_ms - margin_ms(span_ms(x))) * US_PER_MS;
     int64_t term_us = kill_us - x->kill_after_ms * US_PER_MS;
     int64_t check_us = now_us + x->cli.ttl_ms * US_PER_MS / CHECKS_PER_TTL;
@@ -363,18 +363,18 @@ static int signals_open(struct exec *x)
     return CLI_OK;
 }
 
-static int not_won(const struct exec *x, const struct lock_wait *h)
+static int not_won(const struct exec *x, const struct lock_wait *h, enum redlock_result result)
 {
-    enum redlock_result result = h->report.result;
     if (h->signal_number != 0) {
         return CLI_SIGNAL + h->signal_number;
     }
-    bool is_failure = result == REDLOCK_NO_QUORUM || result == REDLOCK_EXPIRED;
-    int code = result == REDLOCK_INVALID ? CLI_USAGE
-               : is_failure              ? CLI_NO_QUORUM
-                                         : (int)x->conflict_code;
+    bool is_failure = result == REDLOCK_NO_QUORUM || result == REDLOCK_LOST;
+    int code = result == REDLOCK_INVALID  ? CLI_USAGE
+               : result == REDLOCK_SYSTEM ? CLI_SYSTEM
+               : is_failure               ? CLI_NO_QUORUM
+                                          : (int)x->conflict_code;
     if (code != CLI_OK) { /* -E 0: that another runs it is no news */
-        say(x, h->report.message);
+        say(x, h->report.message[0] != '\0' ? h->report.message : redlock_text(result));
     }
     return code;
 }
@@ -406,14 +406,10 @@ static int under_lock(struct exec *x)
                           .request = {.key = x->key,
                                       .wait_ms = x->wait_ms,
                                       .max_hold_ms = x->max_hold_ms,
-                                      .wants_fence = x->wants_fence}};
-    int r = wait_for_lock(&h);
-    if (r != 0) {
-        cli_tell("can't start a thread: %s", strerrordesc_np(-r));
-        return CLI_SYSTEM;
-    }
-    if (h.lock == NULL) {
-        return not_won(x, &h);
+                                      .fence = x->wants_fence}};
+    enum redlock_result result = wait_for_lock(&h);
+    if (result != REDLOCK_OK) {
+        return not_won(x, &h, result);
     }
     x->lock = h.lock;
     if (x->cli.is_verbose) {
@@ -424,22 +420,20 @@ static int under_lock(struct exec *x)
         code = tend(x);
     }
     group_release(&x->group);
-    struct redlock_released released = {0};
-    (void)redlock_unlock(TAKE(x->lock), &released);
+    struct redlock_report report = {0};
+    (void)redlock_unlock(TAKE(x->lock), &report);
     if (x->cli.is_verbose) {
-        cli_tell("%s: released on %u nodes, unknown on %u", x->key, released.deleted,
-                 released.unknown);
+        cli_tell("%s: released on %u nodes, unknown on %u", x->key, report.deleted, report.unknown);
     }
     return code;
 }
 
-/* An unsuitable node, although the others are enough. From the client's thread. */
-static void on_node(void *ctx, size_t node, enum redlock_node_event event, const char *why)
+/* An unsuitable node, although the others are enough. */
+static void on_event(void *ctx, const struct redlock_event *event)
 {
     (void)ctx;
-    (void)node;
-    if (event == REDLOCK_NODE_REFUSED) {
-        cli_tell("%s", why);
+    if (event->kind == REDLOCK_EVENT_REFUSED) {
+        cli_tell("%s", event->text);
     }
 }
 
@@ -457,7 +451,7 @@ static int run(struct exec *x)
         cli_tell("can't start the guard: %s", strerrordesc_np(-r));
         return CLI_SYSTEM;
     }
-    code = cli_open(&x->cli, x->is_quiet ? NULL : on_node, &x->client);
+    code = cli_open(&x->cli, x->is_quiet ? NULL : on_event, &x->client);
     if (code == CLI_OK) {
         code = under_lock(x);
     }

@@ -93,7 +93,7 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
     size_t count = redlock_batch_count(batch);
     for (size_t i = 0; i < count; i++) {
         enum redlock_result result = redlock_batch_result(batch, i);
-        if (result == REDLOCK_WON) {
+        if (result == REDLOCK_OK) {
             s->unreleased++;
         } else {
             load->result.failed++;
@@ -107,7 +107,7 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
     }
     size_t left = s->unreleased;
     for (size_t i = 0; left > 0; i++) {
-        if (redlock_batch_result(batch, i) == REDLOCK_WON) {
+        if (redlock_batch_result(batch, i) == REDLOCK_OK) {
             left--; /* the batch is gone with the last of them */
             redlock_batch_release_tell(batch, i, on_released, s);
         }

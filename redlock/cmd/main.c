@@ -2,6 +2,7 @@
  *
  * redlock VERB …: locks over independent Redis masters for shells and crontabs; redlock(1). */
 #include "redlock/cmd/cli.h"
+#include "redlock/redlock_status.h"
 
 #include <stdio.h>
 

@@ -100,10 +100,10 @@ static int show(const struct cli *cli, const struct session *s)
 {
     struct redlock_node_info infos[REDLOCK_NODES_MAX];
     char fingerprint[REDLOCK_FINGERPRINT_SIZE];
-    struct redlock_error error;
+    struct redlock_report report = {0};
     size_t voting = redlock_async_voting(s->lock);
-    if (redlock_fingerprint(cli->nodes, cli->node_count, fingerprint, &error) != 0) {
-        cli_tell("%s", error.message);
+    if (redlock_fingerprint(cli->list_text, fingerprint, &report) != REDLOCK_OK) {
+        cli_tell("%s", report.message);
         return CLI_NODES;
     }
     for (size_t i = 0; i < cli->node_count; i++) {

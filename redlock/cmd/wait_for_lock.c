@@ -4,18 +4,18 @@
 #include "base/cleanup.h"
 
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 
-static void *acquire(void *ctx)
+static void on_done(void *ctx, size_t count, struct redlock_lock *const *locks,
+                    const struct redlock_report *reports)
 {
     struct lock_wait *h = ctx;
-    uint64_t one = 1;
-    (void)redlock_acquire(h->client, &h->request, &h->lock, &h->report);
-    (void)!write(h->done_fd, &one, sizeof one);
-    return NULL;
+    (void)count;
+    h->lock = locks[0];
+    h->report = reports[0];
+    (void)eventfd_write(h->done_fd, 1);
 }
 
 static void on_signal(struct lock_wait *h, int number)
@@ -24,7 +24,7 @@ static void on_signal(struct lock_wait *h, int number)
         (void)raise(SIGSTOP);
     } else if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT) {
         h->signal_number = number;
-        redlock_cancel_fire(h->request.cancel);
+        redlock_cancel(h->request.owner);
     }
 }
 
@@ -41,23 +41,19 @@ static void listen_until_done(struct lock_wait *h)
     } while (fds[1].revents == 0);
 }
 
-int wait_for_lock(struct lock_wait *h)
+enum redlock_result wait_for_lock(struct lock_wait *h)
 {
-    pthread_t thread;
     autoclose int done_fd = eventfd(0, EFD_CLOEXEC);
-    if (done_fd < 0) {
-        return -errno;
-    }
     h->done_fd = done_fd;
-    int r = redlock_cancel_new(h->client, &h->request.cancel);
-    if (r != 0) {
-        return r;
+    enum redlock_result result =
+        done_fd < 0 ? REDLOCK_SYSTEM : redlock_owner_new(h->client, &h->request.owner);
+    if (result == REDLOCK_OK) {
+        result = redlock_start(h->client, &h->request, on_done, h, &h->report);
     }
-    r = -pthread_create(&thread, NULL, acquire, h);
-    if (r == 0) {
+    if (result == REDLOCK_OK) {
         listen_until_done(h);
-        (void)pthread_join(thread, NULL);
+        result = h->report.result;
     }
-    redlock_cancel_free(TAKE(h->request.cancel));
-    return r;
+    redlock_owner_free(TAKE(h->request.owner));
+    return result;
 }

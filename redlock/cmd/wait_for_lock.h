@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Waits for a lock and handles signals meanwhile: the library's call blocks, so it gets a thread of
- * its own. */
+ * Waits for a lock and handles signals meanwhile. */
 #ifndef CLAIMD_REDLOCK_CMD_WAIT_FOR_LOCK_H
 #define CLAIMD_REDLOCK_CMD_WAIT_FOR_LOCK_H
 
@@ -17,8 +16,7 @@ struct lock_wait {
     struct redlock_report report;
 };
 
-/* Blocks until there is a result. A signal cancels the wait; a stop by job control stops us.
- * Returns 0, with `lock` = NULL if it was not won, or a negative errno. */
-int wait_for_lock(struct lock_wait *h);
+/* Blocks until there is a result. A signal cancels the wait; a stop by job control stops us. */
+enum redlock_result wait_for_lock(struct lock_wait *h);
 
 #endif

@@ -308,7 +308,7 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
     (void)ctx;
     seen.done++;
     for (size_t i = 0; i < KEYS; i++) {
-        if (redlock_batch_result(batch, i) == REDLOCK_WON) {
+        if (redlock_batch_result(batch, i) == REDLOCK_OK) {
             keep_won(batch, i);
         }
     }
@@ -319,7 +319,7 @@ static void on_waited(void *ctx, enum redlock_result result, int tries, struct r
     (void)ctx;
     (void)tries;
     seen.done++;
-    if (result == REDLOCK_WON) {
+    if (result == REDLOCK_OK) {
         keep_won(batch, 0);
     }
 }
@@ -365,7 +365,7 @@ static void count_done(void *ctx)
 static void use_won(struct redlock_batch *batch)
 {
     for (size_t i = 0; i < redlock_batch_count(batch); i++) {
-        if (redlock_batch_result(batch, i) == REDLOCK_WON) {
+        if (redlock_batch_result(batch, i) == REDLOCK_OK) {
             size_t done = seen.done;
             if (redlock_batch_extend(batch, i, on_extended, NULL) == 0) {
                 run_while_fewer(done + 1, STEP_US_MAX);
@@ -377,7 +377,7 @@ static void use_won(struct redlock_batch *batch)
         }
     }
     for (size_t i = 0, count = redlock_batch_count(batch); i < count; i++) {
-        if (redlock_batch_result(batch, i) == REDLOCK_WON) {
+        if (redlock_batch_result(batch, i) == REDLOCK_OK) {
             size_t done = seen.done;
             redlock_batch_release_tell(batch, i, on_released, NULL);
             run_while_fewer(done + 1, STEP_US_MAX);

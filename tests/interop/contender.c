@@ -60,7 +60,7 @@ static bool write_number(const char *path, int flags, int64_t number)
 /* What only one may do at a time. */
 static void section(const struct redlock_lock *lock)
 {
-    int64_t deadline_us = clock_boot_us() + redlock_validity_ms(lock) * US_PER_MS;
+    int64_t deadline_us = clock_boot_us() + redlock_left_ms(lock) * US_PER_MS;
     int64_t value = read_number(counter_path) + 1;
     note("enter", deadline_us, value);
     if (!write_number(inside_path, O_EXCL, deadline_us)) {
@@ -85,12 +85,12 @@ static int64_t number_of(const char *text)
 
 static void contend(struct redlock *client, int64_t end_us)
 {
-    const struct redlock_request request = {.key = "contest", .wait_ms = 300, .no_watchdog = true};
-    struct redlock_report report;
+    const struct redlock_request request = {.key = "contest", .wait_ms = 300, .manual = true};
+    struct redlock_report report = {0};
     struct redlock_lock *lock = NULL;
-    char last[REDLOCK_MESSAGE_SIZE] = "";
+    char last[REDLOCK_TEXT_SIZE] = "";
     while (clock_boot_us() < end_us) {
-        if (redlock_acquire(client, &request, &lock, &report) == REDLOCK_WON) {
+        if (redlock_acquire(client, &request, &lock, &report) == REDLOCK_OK) {
             section(lock);
             (void)redlock_unlock(TAKE(lock), NULL);
             wait_step(); /* the others don't hear of it, and try at random times */
@@ -105,11 +105,10 @@ static void contend(struct redlock *client, int64_t end_us)
 int main(int argc, char **argv)
 {
     char path[SERVER_PATH_MAX];
-    char urls[REDLOCK_NODES_MAX][SERVER_PATH_MAX];
-    struct redlock_node nodes[REDLOCK_NODES_MAX] = {{0}};
-    struct redlock_options options = REDLOCK_OPTIONS_INIT;
+    char nodes[REDLOCK_NODES_MAX * (SERVER_PATH_MAX + 6)];
+    size_t len = 0;
     struct redlock *client = NULL;
-    struct redlock_error error;
+    struct redlock_report report = {0};
     if (argc < 6 || argc > 5 + REDLOCK_NODES_MAX) {
         die("usage", "contender DIRECTORY NAME SECONDS TTL_MS SOCKET…");
     }
@@ -119,16 +118,15 @@ int main(int argc, char **argv)
     (void)snprintf(path, sizeof path, "%s/%s.log", argv[1], argv[2]);
     log_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     for (int i = 5; i < argc; i++) {
-        (void)snprintf(urls[i - 5], sizeof urls[i - 5], "unix:%s", argv[i]);
-        nodes[i - 5].url = urls[i - 5];
+        len += (size_t)snprintf(nodes + len, sizeof nodes - len, "%sunix:%s", i > 5 ? "," : "",
+                                argv[i]);
     }
-    options.nodes = nodes;
-    options.node_count = (size_t)(argc - 5);
-    options.ttl_ms = number_of(argv[4]);
-    options.node_timeout_ms = options.ttl_ms / 10;
+    int64_t ttl_ms = number_of(argv[4]);
+    const struct redlock_options options = {
+        .nodes = nodes, .ttl_ms = ttl_ms, .node_timeout_ms = ttl_ms / 10};
     int64_t end_us = clock_boot_us() + number_of(argv[3]) * US_PER_S;
-    if (redlock_open(&options, &client, &error) != 0) {
-        die("open", error.message);
+    if (redlock_open(&options, &client, &report) != REDLOCK_OK) {
+        die("open", report.message);
     }
     contend(client, end_us);
     redlock_close(client);

@@ -108,7 +108,7 @@ static void count_vote(struct model *m, struct state *s, size_t attempt, enum vo
         return;
     }
     m->result->verdicts[verdict]++;
-    if (verdict != REDLOCK_WON) {
+    if (verdict != REDLOCK_OK) {
         end_attempt(s, attempt);
         return;
     }

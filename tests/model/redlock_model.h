@@ -28,7 +28,7 @@ struct model_result {
     size_t transitions;
     bool is_violated;                     /* two owners at once; the search ends there */
     bool is_too_big;                      /* or out of memory: no result */
-    size_t verdicts[REDLOCK_INVALID + 1]; /* attempts that ended so, over all transitions */
+    size_t verdicts[REDLOCK_RESULTS]; /* attempts that ended so, over all transitions */
     size_t extended;
     size_t lost;
     char trace[4096]; /* of a violation: one step per line, the first one first */

@@ -30,14 +30,14 @@ START_TEST(N1_N9_no_order_of_events_makes_two_owners_at_once)
     model_run(&worlds[_i].options, &r);
     printf("%s: %zu states, %zu steps; won %zu, held by other %zu, split %zu, no quorum %zu, "
            "expired %zu; extended %zu, lost %zu\n",
-           worlds[_i].what, r.states, r.transitions, r.verdicts[REDLOCK_WON],
-           r.verdicts[REDLOCK_HELD_BY_OTHER], r.verdicts[REDLOCK_SPLIT],
-           r.verdicts[REDLOCK_NO_QUORUM], r.verdicts[REDLOCK_EXPIRED], r.extended, r.lost);
+           worlds[_i].what, r.states, r.transitions, r.verdicts[REDLOCK_OK],
+           r.verdicts[REDLOCK_HELD], r.verdicts[REDLOCK_SPLIT],
+           r.verdicts[REDLOCK_NO_QUORUM], r.verdicts[REDLOCK_LOST], r.extended, r.lost);
     ck_assert(!r.is_too_big);
     ck_assert_msg(!r.is_violated, "two owners at once:\n%s", r.trace);
-    ck_assert_uint_gt(r.verdicts[REDLOCK_WON], 0); /* it was not kept safe by never winning */
-    ck_assert_uint_gt(r.verdicts[REDLOCK_HELD_BY_OTHER], 0);
-    ck_assert_uint_gt(r.verdicts[REDLOCK_EXPIRED], 0);
+    ck_assert_uint_gt(r.verdicts[REDLOCK_OK], 0); /* it was not kept safe by never winning */
+    ck_assert_uint_gt(r.verdicts[REDLOCK_HELD], 0);
+    ck_assert_uint_gt(r.verdicts[REDLOCK_LOST], 0);
     ck_assert_uint_gt(r.lost, 0);
     ck_assert(worlds[_i].options.extensions == 0 || r.extended > 0);
 }

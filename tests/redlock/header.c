@@ -20,7 +20,7 @@ static int use(const struct redlock_node *nodes, size_t count)
     {
         runs++;
     }
-    runs += result == REDLOCK_HELD_BY_OTHER;
+    runs += result == REDLOCK_HELD;
     REDLOCK_WITH(lock, redlock_try(client, "nightly-report", 30000, &lock))
     {
         runs += redlock_is_held(lock) && redlock_state(lock) == REDLOCK_STATE_HELD;

@@ -52,10 +52,10 @@ static void futures(const enum vote *answers, int len, bool *ret_may_win, bool *
 static enum redlock_result expected_verdict(const enum vote *answers, int len, bool is_late)
 {
     if (count_of(answers, len, VOTE_OK) >= 3) {
-        return is_late ? REDLOCK_EXPIRED : REDLOCK_WON;
+        return is_late ? REDLOCK_LOST : REDLOCK_OK;
     }
     if (count_of(answers, len, VOTE_REFUSED) >= 3) {
-        return REDLOCK_HELD_BY_OTHER;
+        return REDLOCK_HELD;
     }
     return count_of(answers, len, VOTE_ERROR) >= 3 ? REDLOCK_NO_QUORUM : REDLOCK_SPLIT;
 }
@@ -98,11 +98,11 @@ END_TEST
 START_TEST(A7_no_validity_is_never_a_success)
 {
     const struct tally tally = {.nodes = NODES, .ok = NODES};
-    enum redlock_result verdict = REDLOCK_WON;
+    enum redlock_result verdict = REDLOCK_OK;
     ck_assert(tally_verdict(&tally, 0, 0, &verdict));
-    ck_assert_int_eq(verdict, REDLOCK_EXPIRED);
+    ck_assert_int_eq(verdict, REDLOCK_LOST);
     ck_assert(tally_verdict(&tally, 1, 0, &verdict));
-    ck_assert_int_eq(verdict, REDLOCK_WON);
+    ck_assert_int_eq(verdict, REDLOCK_OK);
 }
 END_TEST
 
@@ -111,7 +111,7 @@ START_TEST(A8_errors_of_a_minority_do_not_fail_a_won_key)
     const struct tally tally = {.nodes = NODES, .ok = 3, .error = 2};
     enum redlock_result verdict = REDLOCK_INVALID;
     ck_assert(tally_verdict(&tally, TTL_US, TTL_US / 2, &verdict));
-    ck_assert_int_eq(verdict, REDLOCK_WON);
+    ck_assert_int_eq(verdict, REDLOCK_OK);
 }
 END_TEST
 
@@ -124,7 +124,7 @@ START_TEST(A9_every_number_of_nodes_ends_in_a_verdict)
                 .nodes = n, .ok = ok, .refused = refused, .error = (uint8_t)(n - ok - refused)};
             enum redlock_result verdict = REDLOCK_INVALID;
             ck_assert(tally_verdict(&tally, TTL_US, TTL_US / 2, &verdict));
-            ck_assert((verdict == REDLOCK_WON) == (2 * ok > n));
+            ck_assert((verdict == REDLOCK_OK) == (2 * ok > n));
         }
     }
 }

@@ -15,7 +15,7 @@ START_TEST(E8_a_getter_that_saw_the_deadline_pass_ends_the_lease_whatever_is_con
     lock_deadline_changed(&lock); /* a round that was confirmed in time, told a moment later */
     ck_assert_int_eq(atomic_load(&lock.deadline_us), 0);
     ck_assert_int_eq(lock.state, REDLOCK_STATE_LOST);
-    ck_assert_int_eq(redlock_validity_ms(&lock), 0);
+    ck_assert_int_eq(redlock_left_ms(&lock), 0);
 }
 END_TEST
 
@@ -24,8 +24,8 @@ START_TEST(E7_what_is_left_is_rounded_down_and_a_suspect_lock_says_so)
     struct redlock client = {.pid = getpid()};
     struct redlock_lock lock = {.client = &client, .fd = -1};
     atomic_store(&lock.deadline_us, clock_boot_us() + 900 * US_PER_S + 999);
-    ck_assert_int_le(redlock_validity_ms(&lock), 900000);
-    ck_assert_int_gt(redlock_validity_ms(&lock), 890000);
+    ck_assert_int_le(redlock_left_ms(&lock), 900000);
+    ck_assert_int_gt(redlock_left_ms(&lock), 890000);
     ck_assert_int_eq(redlock_state(&lock), REDLOCK_STATE_HELD);
     atomic_store(&lock.is_suspect, true);
     ck_assert_int_eq(redlock_state(&lock), REDLOCK_STATE_SUSPECT);

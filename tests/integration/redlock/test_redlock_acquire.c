@@ -12,7 +12,7 @@ START_TEST(A1_a_won_key_is_the_token_with_a_ttl_on_every_node)
     world_start(5, NULL);
     world_open_voting();
     struct redlock_batch *b = world_acquire(world.lock, 1, 1);
-    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
+    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
     run_until(world_nodes_with("claimd:job:1") == 5);
     (void)snprintf(token, sizeof token, "%s", cli(0, "GET", "claimd:job:1"));
     ck_assert_uint_eq(strlen(token), REDLOCK_TOKEN_LEN);
@@ -74,14 +74,14 @@ START_TEST(A9_any_number_of_nodes_gives_a_verdict)
     struct redlock_async *other = world_other_client();
     struct redlock_batch *b = world_acquire(world.lock, 1, 3);
     for (size_t i = 0; i < 3; i++) {
-        ck_assert_int_eq(redlock_batch_result(b, i), REDLOCK_WON);
+        ck_assert_int_eq(redlock_batch_result(b, i), REDLOCK_OK);
     }
     (void)world_acquire(other, 1, 3);
-    ck_assert_uint_eq(redlock_async_counters(other)->results[REDLOCK_HELD_BY_OTHER], 3);
+    ck_assert_uint_eq(redlock_async_counters(other)->results[REDLOCK_HELD], 3);
     world_release_all(b);
     world_flush(world.lock);
     b = world_acquire(other, 1, 3);
-    ck_assert_uint_eq(redlock_async_counters(other)->results[REDLOCK_WON], 3);
+    ck_assert_uint_eq(redlock_async_counters(other)->results[REDLOCK_OK], 3);
     world_release_all(b);
     redlock_async_close(other, NULL, NULL);
 }
@@ -108,7 +108,7 @@ START_TEST(A3_all_nodes_are_asked_at_once)
         run_until(world_calls(i, "set") == 1);
     }
     run_until(world_acquired() != NULL);
-    ck_assert_int_eq(redlock_batch_result(world_acquired(), 0), REDLOCK_WON);
+    ck_assert_int_eq(redlock_batch_result(world_acquired(), 0), REDLOCK_OK);
     redlock_batch_release(world_acquired(), 0);
 }
 END_TEST
@@ -169,8 +169,8 @@ START_TEST(A8_a_minority_that_does_not_answer_does_not_matter)
     world_open_voting();
     world_signal(0, 2, SIGSTOP);
     struct redlock_batch *b = world_acquire(world.lock, 1, 2); /* does not wait for τ */
-    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
-    ck_assert_int_eq(redlock_batch_result(b, 1), REDLOCK_WON);
+    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
+    ck_assert_int_eq(redlock_batch_result(b, 1), REDLOCK_OK);
     world_signal(0, 2, SIGCONT);
     world_release_all(b);
 }
@@ -206,10 +206,10 @@ START_TEST(A15_each_key_has_a_verdict_of_its_own)
     given_foreign("claimd:job:2", 0, 3); /* held */
     given_foreign("claimd:job:3", 0, 2); /* still a quorum */
     struct redlock_batch *b = world_acquire(world.lock, 1, 4);
-    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
-    ck_assert_int_eq(redlock_batch_result(b, 1), REDLOCK_HELD_BY_OTHER);
-    ck_assert_int_eq(redlock_batch_result(b, 2), REDLOCK_WON);
-    ck_assert_int_eq(redlock_batch_result(b, 3), REDLOCK_WON);
+    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
+    ck_assert_int_eq(redlock_batch_result(b, 1), REDLOCK_HELD);
+    ck_assert_int_eq(redlock_batch_result(b, 2), REDLOCK_OK);
+    ck_assert_int_eq(redlock_batch_result(b, 3), REDLOCK_OK);
     ck_assert_str_eq(redlock_batch_user(b, 3), "claimd:job:4");
     redlock_batch_release(b, 0);
     redlock_batch_release(b, 2);
@@ -235,7 +235,7 @@ START_TEST(A12_late_votes_of_a_won_key_are_kept_and_released)
     world_open_voting();
     world_signal(3, 2, SIGSTOP);
     struct redlock_batch *b = world_acquire(world.lock, 1, 1);
-    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
+    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
     world_signal(3, 2, SIGCONT);
     run_until(world_nodes_with("claimd:job:1") == 5);
     redlock_batch_release(b, 0);
@@ -267,13 +267,13 @@ START_TEST(A13_a_node_known_to_be_down_is_not_waited_for)
     redis_server_kill(&world.servers[1]);
     run_until(redlock_async_voting(world.lock) == 3);
     struct redlock_batch *b = world_acquire(world.lock, 1, 1);
-    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
+    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
     redlock_batch_release(b, 0);
     redis_server_kill(&world.servers[2]);
     run_until(redlock_async_voting(world.lock) == 2);
     (void)world_acquire(world.lock, 2, 1);
     ck_assert_uint_eq(verdicts(NO_QUORUM), 1);
-    ck_assert_uint_eq(world_events_of(REDLOCK_NODE_DOWN), 3);
+    ck_assert_uint_eq(world_events_of(REDLOCK_EVENT_DOWN), 3);
 }
 END_TEST
 
@@ -321,7 +321,7 @@ START_TEST(A16_a_batch_may_have_a_ttl_of_its_own)
     int64_t before_us = clock_boot_us();
     ck_assert_int_eq(acquire_one(&terms, &b), 0);
     run_until(b != NULL);
-    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
+    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
     int64_t drift_us = 602 * US_PER_MS;
     ck_assert_int_ge(redlock_batch_deadline_us(b, 0), before_us + terms.ttl_us - drift_us);
     ck_assert_int_le(redlock_batch_deadline_us(b, 0), clock_boot_us() + terms.ttl_us - drift_us);

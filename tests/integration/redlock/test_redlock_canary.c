@@ -22,7 +22,7 @@ static void given_a_world_with(const char *extra_config)
 static void on_acquired(void *ctx, struct redlock_batch *batch)
 {
     *(enum redlock_result *)ctx = redlock_batch_result(batch, 0);
-    if (redlock_batch_result(batch, 0) == REDLOCK_WON) {
+    if (redlock_batch_result(batch, 0) == REDLOCK_OK) {
         redlock_batch_release(batch, 0);
     }
 }
@@ -94,14 +94,14 @@ START_TEST(N9_nodes_that_forgot_a_lock_make_nobody_else_its_holder)
     given_a_world_with(loss->extra_config);
     struct redlock_async *other = world_other_client();
     struct redlock_batch *b = world_acquire(world.lock, 1, 1);
-    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
+    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
     loss->happens();
     ck_assert_uint_le(world_nodes_with(KEY), 1);
-    ck_assert_int_ne(try_key(other), REDLOCK_WON);
+    ck_assert_int_ne(try_key(other), REDLOCK_OK);
     run_until(redlock_async_voting(other) == 1); /* the last answer comes after the verdict */
     redlock_batch_release(b, 0);
     run_until(redlock_async_voting(other) == 3); /* T_max later */
-    ck_assert_int_eq(try_key(other), REDLOCK_WON);
+    ck_assert_int_eq(try_key(other), REDLOCK_OK);
     redlock_async_close(other, NULL, NULL);
 }
 END_TEST
@@ -112,7 +112,7 @@ START_TEST(N9_a_client_that_was_away_meanwhile_notices_as_well)
     given_a_world_with(NULL);
     ck_assert_str_eq(cli(0, "FLUSHALL"), "OK"); /* the client's loop does not run now */
     ck_assert_str_eq(cli(0, "CLIENT", "KILL", "TYPE", "normal"), "1");
-    run_until(world_events_of(REDLOCK_NODE_QUARANTINED) == 1);
+    run_until(world_events_of(REDLOCK_EVENT_QUARANTINED) == 1);
     ck_assert_ptr_nonnull(strstr(world_last_event(0)->why, "forgotten its locks"));
 }
 END_TEST
@@ -129,12 +129,12 @@ START_TEST(N9_an_old_server_without_a_canary_has_no_vote_at_first)
                          WORLD_LIMIT_US));
     ck_assert_str_eq(cli(0, "LPUSH", CANARY, "no string"), "1"); /* is none, either */
     world_open();
-    run_until(world_events_of(REDLOCK_NODE_QUARANTINED) == 1);
+    run_until(world_events_of(REDLOCK_EVENT_QUARANTINED) == 1);
     ck_assert_ptr_nonnull(strstr(world_last_event(0)->why, "used for locks since a moment ago"));
     ck_assert_uint_eq(redlock_async_voting(world.lock), 0);
     run_until(redlock_async_voting(world.lock) == 1);
     redlock_async_close(world_other_client(), NULL, NULL); /* which is known already */
-    ck_assert_uint_eq(world_events_of(REDLOCK_NODE_QUARANTINED), 1);
+    ck_assert_uint_eq(world_events_of(REDLOCK_EVENT_QUARANTINED), 1);
 }
 END_TEST
 
@@ -142,7 +142,7 @@ START_TEST(N9_a_canary_of_another_server_is_none)
 {
     given_a_world_with(NULL);
     ck_assert_str_eq(cli(0, "SET", CANARY, cli(1, "GET", CANARY)), "OK");
-    ck_assert_int_eq(try_key(world.lock), REDLOCK_WON); /* two of three */
+    ck_assert_int_eq(try_key(world.lock), REDLOCK_OK); /* two of three */
     run_until(redlock_async_voting(world.lock) == 2);
     run_until(redlock_async_voting(world.lock) == 3);
     char first[128];
@@ -157,7 +157,7 @@ START_TEST(N9_a_user_who_may_not_use_the_canary_is_told)
     world.nodes[0].user = "w";
     world.nodes[0].password = "pw";
     world_open();
-    run_until(world_events_of(REDLOCK_NODE_REFUSED) == 1);
+    run_until(world_events_of(REDLOCK_EVENT_REFUSED) == 1);
     ck_assert_ptr_nonnull(strstr(world_last_event(0)->why, "the key " CANARY " can't be used"));
 }
 END_TEST

@@ -26,9 +26,9 @@ START_TEST(A15_a_key_that_another_client_holds_is_refused_with_a_report)
     struct redlock_lock *none = lock;
     struct redlock_report report;
     const struct redlock_request request = {.key = "job:1"};
-    ck_assert_int_eq(redlock_acquire(other, &request, &none, &report), REDLOCK_HELD_BY_OTHER);
+    ck_assert_int_eq(redlock_acquire(other, &request, &none, &report), REDLOCK_HELD);
     ck_assert_ptr_null(none);
-    ck_assert_int_eq(report.result, REDLOCK_HELD_BY_OTHER);
+    ck_assert_int_eq(report.result, REDLOCK_HELD);
     ck_assert_int_eq(report.tries, 1);
     ck_assert_uint_eq(report.node_count, 5);
     size_t refused = 0;
@@ -50,8 +50,8 @@ START_TEST(A7_by_default_half_of_the_requests_own_ttl_must_be_left)
     world.options.ttl_ms = 60000;
     world.client = client_of_world();
     struct redlock_lock *lock = NULL;
-    ck_assert_int_eq(redlock_try(world.client, "job:1", 3000, &lock), REDLOCK_WON);
-    ck_assert_int_le(redlock_validity_ms(lock), 3000 - 32);
+    ck_assert_int_eq(redlock_try(world.client, "job:1", 3000, &lock), REDLOCK_OK);
+    ck_assert_int_le(redlock_left_ms(lock), 3000 - 32);
     ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
 }
 END_TEST
@@ -61,12 +61,12 @@ START_TEST(E7_validity_counts_down_from_t_minus_d_and_asks_nobody)
     given_client(5);
     struct redlock_lock *lock = given_lock("job:1");
     signal_nodes(0, 5, SIGSTOP);
-    int64_t first_ms = redlock_validity_ms(lock);
+    int64_t first_ms = redlock_left_ms(lock);
     ck_assert_int_le(first_ms, 3000 - 32); /* D = 1 % + 2 ms */
     ck_assert_int_gt(first_ms, 0);
     ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_HELD);
     ck_assert(redlock_is_held(lock));
-    until(redlock_validity_ms(lock) < first_ms);
+    until(redlock_left_ms(lock) < first_ms);
     signal_nodes(0, 5, SIGCONT);
     ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
 }
@@ -80,7 +80,7 @@ START_TEST(W1_a_lock_is_kept_beyond_its_ttl)
     until(clock_boot_us() >= end_us);
     ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_HELD);
     ck_assert_uint_eq(nodes_with("job:1"), 3);
-    ck_assert_int_gt(redlock_validity_ms(lock), 0);
+    ck_assert_int_gt(redlock_left_ms(lock), 0);
     ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
 }
 END_TEST
@@ -90,12 +90,12 @@ START_TEST(E1_extend_gives_a_full_ttl_from_now_to_a_lock_without_a_watchdog)
     struct redlock_lock *lock = NULL;
     const struct redlock_request request = {.key = "job:1", .no_watchdog = true};
     given_client(3);
-    ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, NULL), REDLOCK_WON);
-    until(redlock_validity_ms(lock) < 1500); /* half of T: nobody extended it */
-    ck_assert_int_eq(redlock_extend(lock), REDLOCK_WON);
-    ck_assert_int_gt(redlock_validity_ms(lock), 1500);
+    ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, NULL), REDLOCK_OK);
+    until(redlock_left_ms(lock) < 1500); /* half of T: nobody extended it */
+    ck_assert_int_eq(redlock_extend(lock), REDLOCK_OK);
+    ck_assert_int_gt(redlock_left_ms(lock), 1500);
     until(redlock_state(lock) == REDLOCK_STATE_LOST);
-    ck_assert_int_eq(redlock_extend(lock), REDLOCK_EXPIRED);
+    ck_assert_int_eq(redlock_extend(lock), REDLOCK_LOST);
     ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
 }
 END_TEST
@@ -106,11 +106,11 @@ START_TEST(E5_an_extension_that_nobody_confirms_leaves_the_old_deadline)
     struct redlock_lock *lock = given_lock("job:1");
     signal_nodes(0, 3, SIGSTOP);
     int64_t before_us = clock_boot_us();
-    int64_t before_ms = redlock_validity_ms(lock);
+    int64_t before_ms = redlock_left_ms(lock);
     ck_assert_int_eq(redlock_extend(lock), REDLOCK_NO_QUORUM);
     ck_assert_int_lt(clock_boot_us() - before_us, 5 * US_PER_S); /* τ is 300 ms */
-    ck_assert_int_lt(redlock_validity_ms(lock), before_ms);
-    ck_assert_int_gt(redlock_validity_ms(lock), 0);
+    ck_assert_int_lt(redlock_left_ms(lock), before_ms);
+    ck_assert_int_gt(redlock_left_ms(lock), 0);
     signal_nodes(0, 3, SIGCONT);
     ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
 }
@@ -121,8 +121,8 @@ START_TEST(E9_a_longest_hold_ends_the_lock_although_its_holder_lives)
     struct redlock_lock *lock = NULL;
     const struct redlock_request request = {.key = "job:1", .max_hold_ms = 500};
     given_client(3);
-    ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, NULL), REDLOCK_WON);
-    ck_assert_int_le(redlock_validity_ms(lock), 500); /* the ttl is longer */
+    ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, NULL), REDLOCK_OK);
+    ck_assert_int_le(redlock_left_ms(lock), 500); /* the ttl is longer */
     until(redlock_state(lock) == REDLOCK_STATE_LOST);
     until(nodes_with("job:1") == 0);
     ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
@@ -140,7 +140,7 @@ START_TEST(R6_unlocking_can_tell_how_it_went_on_each_node)
     ck_assert_int_eq(redlock_unlock(lock, &released), 0);
     ck_assert_uint_eq(released.deleted, 3);
     ck_assert_uint_eq(released.missing, 1);
-    ck_assert_uint_eq(released.not_owner, 1);
+    ck_assert_uint_eq(released.stolen, 1);
     ck_assert_uint_eq(released.unknown, 0);
     ck_assert_str_eq(cli(1, "GET", "job:1"), "somebody");
 }
@@ -188,16 +188,16 @@ START_TEST(A15_each_of_many_keys_has_a_result_and_a_lock_of_its_own)
     struct redlock *other = client_of_world();
     struct redlock_lock *taken = NULL;
     const struct redlock_request request = {0};
-    ck_assert_int_eq(redlock_try(other, "c", 0, &taken), REDLOCK_WON);
+    ck_assert_int_eq(redlock_try(other, "c", 0, &taken), REDLOCK_OK);
     ck_assert_int_ne(redlock_acquire_many(world.client, &request, keys, 5, locks, results),
-                     REDLOCK_WON);
-    ck_assert_int_eq(results[0], REDLOCK_WON);
+                     REDLOCK_OK);
+    ck_assert_int_eq(results[0], REDLOCK_OK);
     ck_assert_int_eq(results[2], REDLOCK_INVALID);
-    ck_assert_int_eq(results[3], REDLOCK_HELD_BY_OTHER);
+    ck_assert_int_eq(results[3], REDLOCK_HELD);
     invalid = (results[1] == REDLOCK_INVALID) + (results[4] == REDLOCK_INVALID);
     ck_assert_int_eq(invalid, 1); /* the same key twice */
     for (size_t i = 0; i < 5; i++) {
-        ck_assert_int_eq(locks[i] != NULL, results[i] == REDLOCK_WON);
+        ck_assert_int_eq(locks[i] != NULL, results[i] == REDLOCK_OK);
         ck_assert(locks[i] == NULL || strcmp(redlock_key(locks[i], NULL), keys[i]) == 0);
         ck_assert_int_eq(redlock_unlock(locks[i], NULL), 0);
     }
@@ -221,7 +221,7 @@ START_TEST(many_keys_take_one_command_per_node_and_key)
     }
     ck_assert_int_eq(
         redlock_acquire_many(world.client, &request, keys, REDLOCK_KEYS_MAX, locks, results),
-        REDLOCK_WON);
+        REDLOCK_OK);
     for (size_t i = 0; i < REDLOCK_KEYS_MAX; i++) {
         ck_assert_int_eq(redlock_unlock(locks[i], NULL), 0);
     }
@@ -248,12 +248,12 @@ START_TEST(all_keys_or_none_under_one_handle)
     world.client = client_of_world();
     struct redlock_lock *taken = given_lock("b");
     ck_assert_int_eq(redlock_acquire_all(world.client, &request, keys, 3, &lock, NULL),
-                     REDLOCK_HELD_BY_OTHER);
+                     REDLOCK_HELD);
     ck_assert_ptr_null(lock);
     until(nodes_with("a") == 0);
     ck_assert_int_eq(redlock_unlock(taken, &released), 0);
     ck_assert_int_eq(redlock_acquire_all(world.client, &request, keys, 3, &lock, NULL),
-                     REDLOCK_WON);
+                     REDLOCK_OK);
     ck_assert_str_eq(redlock_key(lock, NULL), "a"); /* sorted */
     until(nodes_with("a") + nodes_with("b") == 6);
     ck_assert_int_eq(redlock_unlock(lock, &released), 0);
@@ -268,7 +268,7 @@ START_TEST(a_fence_rises_with_every_grant)
     given_client(3);
     for (int i = 0; i < 5; i++) {
         struct redlock_lock *lock = NULL;
-        ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, NULL), REDLOCK_WON);
+        ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, NULL), REDLOCK_OK);
         ck_assert_uint_gt(redlock_fence(lock), last);
         last = redlock_fence(lock);
         struct redlock_released released;
@@ -288,10 +288,10 @@ START_TEST(K4_keys_are_exact_bytes)
     const struct redlock_request request = {.key = bytes, .key_len = sizeof bytes - 1};
     size_t len = 0;
     given_client(1);
-    ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, NULL), REDLOCK_WON);
+    ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, NULL), REDLOCK_OK);
     ck_assert_mem_eq(redlock_key(lock, &len), bytes, sizeof bytes - 1);
     ck_assert_uint_eq(len, sizeof bytes - 1);
-    ck_assert_int_eq(redlock_acquire(world.client, &request, &none, NULL), REDLOCK_HELD_BY_OTHER);
+    ck_assert_int_eq(redlock_acquire(world.client, &request, &none, NULL), REDLOCK_HELD);
     ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
     until(strcmp(cli(0, COUNT_LOCKS), "0") == 0);
 }
@@ -307,7 +307,7 @@ START_TEST(fence_numbers_of_keys_under_one_lock_go_on_when_one_is_locked_alone)
         struct redlock_lock *lock = NULL;
         struct redlock_released released;
         ck_assert_int_eq(redlock_acquire_all(world.client, &together, keys, 2, &lock, NULL),
-                         REDLOCK_WON);
+                         REDLOCK_OK);
         ck_assert_uint_gt(redlock_fence(lock), last);
         last = redlock_fence(lock);
         ck_assert_int_eq(redlock_unlock(lock, &released), 0);
@@ -315,7 +315,7 @@ START_TEST(fence_numbers_of_keys_under_one_lock_go_on_when_one_is_locked_alone)
     for (size_t i = 0; i < 2; i++) {
         struct redlock_lock *lock = NULL;
         const struct redlock_request alone = {.key = keys[i], .wants_fence = true};
-        ck_assert_int_eq(redlock_acquire(world.client, &alone, &lock, NULL), REDLOCK_WON);
+        ck_assert_int_eq(redlock_acquire(world.client, &alone, &lock, NULL), REDLOCK_OK);
         ck_assert_uint_gt(redlock_fence(lock), last);
         ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
     }

@@ -199,11 +199,11 @@ END_TEST
 
 static atomic_size_t refusals; /* the client's thread counts, the test reads */
 
-static void count_refusals(void *ctx, size_t node, enum redlock_node_event event, const char *why)
+static void count_refusals(void *ctx, size_t node, enum redlock_event_kind event, const char *why)
 {
     (void)ctx;
     (void)node;
-    if (event == REDLOCK_NODE_REFUSED && strstr(why, "evicts locks") != NULL)
+    if (event == REDLOCK_EVENT_REFUSED && strstr(why, "evicts locks") != NULL)
         atomic_fetch_add(&refusals, 1);
 }
 
@@ -308,7 +308,7 @@ START_TEST(A13_nodes_that_are_down_are_no_error_and_are_used_when_they_come_up)
         ck_assert_int_eq(report.votes[i], REDLOCK_VOTE_DOWN);
         ck_assert_int_eq(redis_server_restart(&world.servers[i], NULL), STATUS_OK);
     }
-    until(redlock_try(world.client, "job:1", 0, &lock) == REDLOCK_WON);
+    until(redlock_try(world.client, "job:1", 0, &lock) == REDLOCK_OK);
     ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
 }
 END_TEST
@@ -402,7 +402,7 @@ START_TEST(nothing_can_be_closed_and_unlocked)
     redlock_owner_free(NULL);
     redlock_cancel_free(NULL);
     ck_assert_str_eq(redlock_version(), CLAIMD_VERSION);
-    ck_assert_str_eq(redlock_result_text(REDLOCK_WON), "won");
+    ck_assert_str_eq(redlock_text(REDLOCK_OK), "won");
     ck_assert_str_eq(redlock_vote_text(REDLOCK_VOTE_REFUSED), "refused");
 }
 END_TEST

@@ -16,7 +16,7 @@ static struct redlock_lock *given_owned(struct redlock_owner *owner, const char 
 {
     struct redlock_lock *lock = NULL;
     const struct redlock_request request = {.key = key, .owner = owner};
-    ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, NULL), REDLOCK_WON);
+    ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, NULL), REDLOCK_OK);
     return lock;
 }
 
@@ -51,11 +51,11 @@ START_TEST(fence_a_call_that_enters_a_lock_without_one_gets_one)
     struct redlock_lock *outer = given_owned(owner, "job:1");
     const struct redlock_request request = {.key = "job:1", .owner = owner, .wants_fence = true};
     ck_assert_uint_eq(redlock_fence(outer), 0);
-    ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, &report), REDLOCK_WON);
+    ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, &report), REDLOCK_OK);
     ck_assert_ptr_eq(lock, outer);
     ck_assert_uint_eq(redlock_fence(lock), 1);
     struct redlock_lock *third = NULL;
-    ck_assert_int_eq(redlock_acquire(world.client, &request, &third, NULL), REDLOCK_WON);
+    ck_assert_int_eq(redlock_acquire(world.client, &request, &third, NULL), REDLOCK_OK);
     ck_assert_uint_eq(redlock_fence(third), 1); /* the lock has one */
     for (int i = 0; i < 3; i++) {
         ck_assert_int_eq(redlock_unlock(outer, NULL), 0);
@@ -125,7 +125,7 @@ START_TEST(reentrancy_another_owner_of_the_same_client_is_refused)
     struct redlock_lock *lock = given_owned(owner, "job:1");
     struct redlock_lock *none = NULL;
     const struct redlock_request request = {.key = "job:1", .owner = other};
-    ck_assert_int_eq(redlock_acquire(world.client, &request, &none, NULL), REDLOCK_HELD_BY_OTHER);
+    ck_assert_int_eq(redlock_acquire(world.client, &request, &none, NULL), REDLOCK_HELD);
     ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
     redlock_owner_free(owner);
     redlock_owner_free(other);
@@ -142,10 +142,10 @@ START_TEST(reentrancy_of_several_keys_covers_each_of_them)
     given_client(3);
     struct redlock_owner *owner = given_owner();
     const struct redlock_request request = {.owner = owner};
-    ck_assert_int_eq(redlock_acquire_all(world.client, &request, keys, 4, &all, NULL), REDLOCK_WON);
+    ck_assert_int_eq(redlock_acquire_all(world.client, &request, keys, 4, &all, NULL), REDLOCK_OK);
     ck_assert_ptr_eq(given_owned(owner, "b"), all);
     ck_assert_int_eq(redlock_acquire_all(world.client, &request, keys, 2, &none, NULL),
-                     REDLOCK_WON);
+                     REDLOCK_OK);
     ck_assert_ptr_eq(none, all);
     ck_assert_int_eq(redlock_acquire_all(world.client, &request, more, 2, &none, &report),
                      REDLOCK_INVALID);
@@ -168,9 +168,9 @@ START_TEST(E8_an_owner_whose_lock_is_lost_does_not_get_it_again_before_its_unloc
     signal_nodes(0, 3, SIGSTOP);
     until(redlock_state(lock) == REDLOCK_STATE_LOST);
     signal_nodes(0, 3, SIGCONT);
-    ck_assert_int_eq(redlock_acquire(world.client, &request, &none, NULL), REDLOCK_EXPIRED);
+    ck_assert_int_eq(redlock_acquire(world.client, &request, &none, NULL), REDLOCK_LOST);
     ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
-    until(redlock_acquire(world.client, &request, &lock, NULL) == REDLOCK_WON);
+    until(redlock_acquire(world.client, &request, &lock, NULL) == REDLOCK_OK);
     ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
     redlock_owner_free(owner);
 }
@@ -186,7 +186,7 @@ START_TEST(reentrancy_counts_keys_that_are_asked_for_with_many_others)
     struct redlock_lock *lock = given_owned(owner, "b");
     const struct redlock_request request = {.owner = owner};
     ck_assert_int_eq(redlock_acquire_many(world.client, &request, keys, 3, locks, results),
-                     REDLOCK_WON);
+                     REDLOCK_OK);
     ck_assert_ptr_eq(locks[1], lock);
     ck_assert_ptr_eq(given_owned(owner, "c"), locks[2]);
     for (size_t i = 0; i < 3; i++) {
@@ -252,7 +252,7 @@ START_TEST(reentrancy_an_owner_shared_by_threads_that_wait_is_given_the_lock_in_
     ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
     for (size_t i = 0; i < 4; i++) {
         ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
-        ck_assert_int_eq(waiters[i].result, REDLOCK_WON);
+        ck_assert_int_eq(waiters[i].result, REDLOCK_OK);
         ck_assert_ptr_eq(waiters[i].lock, waiters[0].lock);
     }
     for (size_t i = 0; i < 3; i++) {

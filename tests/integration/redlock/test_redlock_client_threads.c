@@ -40,7 +40,7 @@ static void *lock_own_key(void *arg)
     (void)snprintf(key, sizeof key, "own:%d", p->number);
     for (int i = 0; i < p->pairs; i++) {
         struct redlock_lock *lock = NULL;
-        if (redlock_try(world.client, key, 0, &lock) == REDLOCK_WON) {
+        if (redlock_try(world.client, key, 0, &lock) == REDLOCK_OK) {
             p->own += redlock_is_held(lock);
             (void)redlock_unlock(lock, NULL);
         }
@@ -64,7 +64,7 @@ START_TEST(sixteen_threads_lock_and_unlock_their_keys_thousands_of_times)
     }
     struct redlock_stats stats;
     redlock_stats(world.client, &stats);
-    ck_assert_uint_eq(stats.results[REDLOCK_WON], (uint64_t)pairs * THREADS);
+    ck_assert_uint_eq(stats.results[REDLOCK_OK], (uint64_t)pairs * THREADS);
     ck_assert_uint_eq(stats.held, 0);
     for (size_t i = 0; i < 3; i++) {
         until(strcmp(cli(i, COUNT_LOCKS), "0") == 0);
@@ -78,7 +78,7 @@ static void *enter_shared(void *arg)
     const struct redlock_request request = {.key = "shared", .wait_ms = -1};
     for (int i = 0; i < p->pairs; i++) {
         struct redlock_lock *lock = NULL;
-        if (redlock_acquire(world.client, &request, &lock, NULL) == REDLOCK_WON) {
+        if (redlock_acquire(world.client, &request, &lock, NULL) == REDLOCK_OK) {
             p->own += ++inside == 1;
             entered++;
             inside--;
@@ -105,7 +105,7 @@ static atomic_long told;
 static void on_state(void *ctx, struct redlock_lock *lock, enum redlock_state state)
 {
     (void)ctx;
-    (void)redlock_validity_ms(lock);
+    (void)redlock_left_ms(lock);
     atomic_fetch_add(&told, state == REDLOCK_STATE_LOST);
 }
 
@@ -123,8 +123,8 @@ static void *use_everything(void *arg)
         struct redlock_report report;
         const struct redlock_request request = {
             .wait_ms = 20, .owner = owner, .cancel = cancel, .on_state = on_state};
-        if (redlock_acquire_all(world.client, &request, keys, 2, &lock, &report) == REDLOCK_WON) {
-            if (redlock_acquire_all(world.client, &request, keys, 1, &again, NULL) == REDLOCK_WON) {
+        if (redlock_acquire_all(world.client, &request, keys, 2, &lock, &report) == REDLOCK_OK) {
+            if (redlock_acquire_all(world.client, &request, keys, 1, &again, NULL) == REDLOCK_OK) {
                 (void)redlock_unlock(again, NULL);
             }
             (void)redlock_fd(lock);
@@ -193,9 +193,9 @@ START_TEST(closing_cancels_who_waits_and_leaves_handles_that_can_be_read_and_unl
     }
     ck_assert_uint_eq(nodes_with("shared"), 0);
     ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_LOST);
-    ck_assert_int_eq(redlock_validity_ms(lock), 0);
+    ck_assert_int_eq(redlock_left_ms(lock), 0);
     ck_assert_str_eq(redlock_key(lock, NULL), "shared");
-    ck_assert_int_eq(redlock_extend(lock), REDLOCK_EXPIRED);
+    ck_assert_int_eq(redlock_extend(lock), REDLOCK_LOST);
     ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
 }
 END_TEST
@@ -230,7 +230,7 @@ static void *call_a_node(void *arg)
     (void)atomic_fetch_add(&under_way, 1);
     switch (p->number) {
     case 0:
-        p->own = redlock_extend(given[0]) != REDLOCK_WON;
+        p->own = redlock_extend(given[0]) != REDLOCK_OK;
         break;
     case 1:
         p->own = redlock_unlock(given[1], &released) == 0 && released.unknown >= 2;

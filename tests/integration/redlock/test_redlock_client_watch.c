@@ -23,7 +23,7 @@ static struct redlock_lock *given_watched(redlock_state_cb *on_state, void *ctx)
 {
     struct redlock_lock *lock = NULL;
     const struct redlock_request request = {.key = "job:1", .on_state = on_state, .ctx = ctx};
-    ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, NULL), REDLOCK_WON);
+    ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, NULL), REDLOCK_OK);
     return lock;
 }
 
@@ -46,7 +46,7 @@ START_TEST(W8_suspect_and_lost_are_told_once_each_by_callback_and_descriptor)
     until(redlock_state(lock) == REDLOCK_STATE_SUSPECT);
     until(is_readable(fd));
     ck_assert_int_eq(read(fd, &count, sizeof count), sizeof count);
-    ck_assert_int_gt(redlock_validity_ms(lock), 0); /* the deadline stands (lock.E5) */
+    ck_assert_int_gt(redlock_left_ms(lock), 0); /* the deadline stands (lock.E5) */
     until(is_readable(fd));
     ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_LOST);
     until(atomic_load(&told[REDLOCK_STATE_LOST]) == 1);
@@ -81,7 +81,7 @@ START_TEST(E3_a_lock_that_another_has_taken_is_lost_before_its_deadline)
     }
     until(atomic_load(&told[REDLOCK_STATE_LOST]) == 1);
     ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_LOST);
-    ck_assert_int_eq(redlock_validity_ms(lock), 0);
+    ck_assert_int_eq(redlock_left_ms(lock), 0);
     ck_assert(is_readable(redlock_fd(lock))); /* made after the loss, and told all the same */
     ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
     ck_assert_str_eq(cli(0, "GET", "job:1"), "somebody");
@@ -95,7 +95,7 @@ static void lock_another(void *ctx, struct redlock_lock *lock, enum redlock_stat
     struct redlock_released released;
     struct redlock_stats stats;
     if (state == REDLOCK_STATE_LOST &&
-        redlock_try(world.client, "job:2", 0, &other) == REDLOCK_WON &&
+        redlock_try(world.client, "job:2", 0, &other) == REDLOCK_OK &&
         redlock_unlock(other, &released) == 0 && released.deleted == 3 &&
         redlock_unlock(lock, NULL) == 0) { /* the one that the callback is about */
         redlock_stats(world.client, &stats);
@@ -202,10 +202,10 @@ START_TEST(W4_a_holder_that_was_stopped_for_longer_than_its_lease_first_sees_tha
         wait_step(); /* until we were stopped and run again */
     }
     ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_LOST);
-    ck_assert_int_eq(redlock_validity_ms(lock), 0);
+    ck_assert_int_eq(redlock_left_ms(lock), 0);
     until(atomic_load(&told[REDLOCK_STATE_LOST]) == 1);
     signal_nodes(0, 3, SIGCONT);
-    ck_assert_int_eq(redlock_extend(lock), REDLOCK_EXPIRED); /* for good (lock.E8) */
+    ck_assert_int_eq(redlock_extend(lock), REDLOCK_LOST); /* for good (lock.E8) */
     ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
     (void)waitpid(stopper, NULL, 0);
 }
@@ -218,17 +218,17 @@ struct heard {
     char why[REDLOCK_MESSAGE_SIZE];
 };
 
-static void hear(void *ctx, size_t node, enum redlock_node_event event, const char *why)
+static void hear(void *ctx, size_t node, enum redlock_event_kind event, const char *why)
 {
     struct heard *h = ctx;
     struct redlock_stats stats;
-    if (node == 1 && event == REDLOCK_NODE_DOWN) {
+    if (node == 1 && event == REDLOCK_EVENT_DOWN) {
         (void)snprintf(h->why, sizeof h->why, "%s", why);
         redlock_stats(world.client, &stats);
         atomic_store(&h->waiting, (int)stats.waiting);
         atomic_fetch_add(&h->downs, 1);
     }
-    atomic_fetch_add(&h->ups, event == REDLOCK_NODE_UP || event == REDLOCK_NODE_QUARANTINED);
+    atomic_fetch_add(&h->ups, event == REDLOCK_EVENT_UP || event == REDLOCK_EVENT_QUARANTINED);
 }
 
 START_TEST(nodes_that_come_and_go_are_told_with_the_reason)
@@ -278,7 +278,7 @@ START_TEST(W9_a_handler_that_polls_its_lock_has_stopped_before_another_gets_it)
     signal_nodes(0, 3, SIGSTOP); /* nobody can renew it */
     until(redlock_state(h.lock) == REDLOCK_STATE_LOST);
     signal_nodes(0, 3, SIGCONT);
-    ck_assert_int_eq(redlock_acquire(other, &request, &others, NULL), REDLOCK_WON);
+    ck_assert_int_eq(redlock_acquire(other, &request, &others, NULL), REDLOCK_OK);
     int64_t won_us = clock_boot_us();
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
     ck_assert_int_lt(h.stopped_us, won_us);
@@ -327,7 +327,7 @@ START_TEST(W6_what_was_unlocked_while_it_was_being_renewed_is_renewed_no_more)
     for (size_t i = 0; i < MANY; i += 8) { /* batches of their own: renewed at different times */
         ck_assert_int_eq(
             redlock_acquire_many(world.client, &request, keys + i, 8, many + i, results),
-            REDLOCK_WON);
+            REDLOCK_OK);
     }
     until(extended() >= MANY);
     for (size_t i = 0; i < 4; i++) {
@@ -382,11 +382,11 @@ START_TEST(counters_tell_what_happened)
     world.options.retries = 0;
     world.client = client_of_world();
     struct redlock_lock *lock = given_lock("job:1");
-    ck_assert_int_eq(redlock_try(world.client, "job:1", 0, &none), REDLOCK_HELD_BY_OTHER);
+    ck_assert_int_eq(redlock_try(world.client, "job:1", 0, &none), REDLOCK_HELD);
     until(nodes_with("job:1") == 3);
     redlock_stats(world.client, &stats);
-    ck_assert_uint_eq(stats.results[REDLOCK_WON], 1);
-    ck_assert_uint_eq(stats.results[REDLOCK_HELD_BY_OTHER], 1);
+    ck_assert_uint_eq(stats.results[REDLOCK_OK], 1);
+    ck_assert_uint_eq(stats.results[REDLOCK_HELD], 1);
     ck_assert_uint_eq(stats.held, 1);
     for (size_t i = 0; i < REDLOCK_LATENCY_BUCKETS; i++) {
         rounds += stats.latency[i];

@@ -54,7 +54,7 @@ void given_client(size_t count)
 struct redlock_lock *given_lock(const char *key)
 {
     struct redlock_lock *lock = NULL;
-    until(redlock_try(world.client, key, 0, &lock) == REDLOCK_WON); /* nodes may answer late */
+    until(redlock_try(world.client, key, 0, &lock) == REDLOCK_OK); /* nodes may answer late */
     ck_assert_ptr_nonnull(lock);
     return lock;
 }

@@ -55,7 +55,7 @@ static struct redlock_batch *given_a_lock_of(int64_t ttl_us)
     world.options.node_timeout_us = ttl_us / 10;
     world_open_voting();
     struct redlock_batch *b = world_acquire(world.lock, 1, 1);
-    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
+    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
     return b;
 }
 
@@ -87,7 +87,7 @@ static void contend_until(struct redlock_async *other, bool (*is_over)(void))
     while (!is_over() && clock_boot_us() < end_us) {
         world_acquire_start(other, 1, 1);
         run_until(world_acquired() != NULL);
-        ck_assert_uint_eq(redlock_async_counters(other)->results[REDLOCK_WON], 0);
+        ck_assert_uint_eq(redlock_async_counters(other)->results[REDLOCK_OK], 0);
         world_run_for(5 * US_PER_MS);
     }
     ck_assert(is_over());
@@ -97,8 +97,8 @@ static size_t stepped;
 
 static bool is_over_when_all_are_quarantined_and_trusted_again(void)
 {
-    return world_events_of(REDLOCK_NODE_QUARANTINED) == stepped &&
-           world_events_of(REDLOCK_NODE_VOTING) == stepped;
+    return world_events_of(REDLOCK_EVENT_QUARANTINED) == stepped &&
+           world_events_of(REDLOCK_EVENT_VOTING) == stepped;
 }
 
 START_TEST(N4_T5_a_lock_survives_masters_whose_clocks_go_ahead_and_they_lose_their_votes)
@@ -111,7 +111,7 @@ START_TEST(N4_T5_a_lock_survives_masters_whose_clocks_go_ahead_and_they_lose_the
         write_offset(i, STEP_US);
         ck_assert_str_eq(cli(i, "EXISTS", KEY), "0"); /* it ended early */
     }
-    run_until(world_events_of(REDLOCK_NODE_QUARANTINED) == stepped);
+    run_until(world_events_of(REDLOCK_EVENT_QUARANTINED) == stepped);
     ck_assert_uint_eq(redlock_async_voting(world.lock), 5 - stepped);
     for (size_t i = 0; i < stepped; i++) {
         struct redlock_node_info info;
@@ -123,7 +123,7 @@ START_TEST(N4_T5_a_lock_survives_masters_whose_clocks_go_ahead_and_they_lose_the
         ck_assert(info.is_up && !info.may_vote);
     }
     contend_until(other, is_over_when_all_are_quarantined_and_trusted_again);
-    ck_assert_uint_gt(redlock_async_counters(other)->results[REDLOCK_HELD_BY_OTHER], 0);
+    ck_assert_uint_gt(redlock_async_counters(other)->results[REDLOCK_HELD], 0);
     ck_assert_uint_eq(world.states[REDLOCK_STATE_SUSPECT] + world.states[REDLOCK_STATE_LOST], 0);
     ck_assert_int_eq(redlock_batch_state(b, 0), REDLOCK_STATE_HELD);
     redlock_batch_release(b, 0);
@@ -161,13 +161,13 @@ START_TEST(N4_T5_a_master_whose_clock_goes_back_keeps_its_vote_with_a_warning)
     for (size_t i = 0; i < stepped; i++) {
         write_offset(i, -STEP_US);
     }
-    run_until(world_events_of(REDLOCK_NODE_WARNED) == stepped);
+    run_until(world_events_of(REDLOCK_EVENT_WARNED) == stepped);
     ck_assert_ptr_nonnull(strstr(world_last_event(0)->why, "its clock went back by "));
     ck_assert_uint_eq(redlock_async_voting(world.lock), 5);
-    ck_assert_uint_eq(world_events_of(REDLOCK_NODE_QUARANTINED), 0);
+    ck_assert_uint_eq(world_events_of(REDLOCK_EVENT_QUARANTINED), 0);
     ck_assert_uint_eq(world.states[REDLOCK_STATE_SUSPECT] + world.states[REDLOCK_STATE_LOST], 0);
     (void)cli(0, "CLIENT", "KILL", "TYPE", "normal"); /* its uptime is below zero now */
-    run_until(world_last_event(0)->event == REDLOCK_NODE_UP);
+    run_until(world_last_event(0)->event == REDLOCK_EVENT_UP);
     redlock_batch_release(b, 0);
     world_flush(world.lock);
     ck_assert_uint_eq(world_nodes_with(KEY), 0);
@@ -188,9 +188,9 @@ START_TEST(A2_T5_a_step_of_the_clients_own_wall_clock_changes_nothing)
     ck_assert_int_eq(redlock_batch_state(b, 0), REDLOCK_STATE_HELD);
     run_until(extended() >= 5); /* long past the old deadline */
     ck_assert_uint_eq(world.states[REDLOCK_STATE_SUSPECT] + world.states[REDLOCK_STATE_LOST], 0);
-    ck_assert_uint_eq(world_events_of(REDLOCK_NODE_QUARANTINED), 0);
+    ck_assert_uint_eq(world_events_of(REDLOCK_EVENT_QUARANTINED), 0);
     struct redlock_batch *second = world_acquire(world.lock, 2, 1);
-    ck_assert_int_eq(redlock_batch_result(second, 0), REDLOCK_WON);
+    ck_assert_int_eq(redlock_batch_result(second, 0), REDLOCK_OK);
     int64_t left_us = redlock_batch_deadline_us(second, 0) - clock_boot_us();
     ck_assert_int_gt(left_us, world.options.ttl_us / 2);
     ck_assert_int_le(left_us, world.options.ttl_us);

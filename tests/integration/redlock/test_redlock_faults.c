@@ -33,7 +33,7 @@ static void given_patient_proxies(void)
 static int64_t attempt_us(int key)
 {
     int64_t start_us = clock_boot_us();
-    ck_assert_int_eq(proxies_try(key), REDLOCK_WON);
+    ck_assert_int_eq(proxies_try(key), REDLOCK_OK);
     return clock_boot_us() - start_us;
 }
 
@@ -82,7 +82,7 @@ START_TEST(A5_A6_nodes_that_swallow_every_reply_are_no_quorum_after_one_timeout)
     }
     ck_assert_int_lt(fastest_us, 5 * US_PER_S);
     proxies_all_vote();
-    ck_assert_int_eq(proxies_try(9), REDLOCK_WON);
+    ck_assert_int_eq(proxies_try(9), REDLOCK_OK);
     proxies_stop();
 }
 END_TEST
@@ -98,7 +98,7 @@ START_TEST(A5_a_node_that_accepts_and_never_answers_holds_nobody_up)
     world_open();
     run_until(redlock_async_voting(world.lock) == 3);
     ck_assert_int_lt(attempt_us(1), world.options.node_timeout_us);
-    run_until(world_events_of(REDLOCK_NODE_DOWN) >= 2);
+    run_until(world_events_of(REDLOCK_EVENT_DOWN) >= 2);
     ck_assert_ptr_nonnull(strstr(world_last_event(0)->why, "no connection in time"));
     fault_proxy_half_open(proxy(0), false);
     fault_proxy_half_open(proxy(1), false);
@@ -150,17 +150,17 @@ static void check_attempt(size_t n, const enum said *says, int key)
     enum redlock_result result = proxies_try(key);
     bool is_right = false;
     if (counts[SAID_OK] >= quorum) {
-        is_right = result == REDLOCK_WON;
+        is_right = result == REDLOCK_OK;
     } else if (counts[SAID_NONSENSE] == 0) {
-        is_right = result == REDLOCK_HELD_BY_OTHER;
+        is_right = result == REDLOCK_HELD;
     } else if (counts[SAID_REFUSED] == 0) {
         is_right = result == REDLOCK_NO_QUORUM;
     } else {
         is_right = result == REDLOCK_SPLIT ||
-                   (result == REDLOCK_HELD_BY_OTHER && counts[SAID_REFUSED] >= blocking) ||
+                   (result == REDLOCK_HELD && counts[SAID_REFUSED] >= blocking) ||
                    (result == REDLOCK_NO_QUORUM && counts[SAID_NONSENSE] >= blocking);
     }
-    ck_assert_msg(is_right, "%s of %zu nodes: %s", text, n, redlock_result_text(result));
+    ck_assert_msg(is_right, "%s of %zu nodes: %s", text, n, redlock_text(result));
 }
 
 START_TEST(A9_every_combination_of_answers_of_up_to_five_nodes_ends_in_its_verdict)
@@ -223,7 +223,7 @@ START_TEST(A9_any_number_of_silent_nodes_ends_in_its_verdict)
         proxies_fault(0, silent, &swallow);
         int64_t start_us = clock_boot_us();
         bool is_possible = n - silent >= n / 2 + 1;
-        ck_assert_int_eq(proxies_try((int)silent), is_possible ? REDLOCK_WON : REDLOCK_NO_QUORUM);
+        ck_assert_int_eq(proxies_try((int)silent), is_possible ? REDLOCK_OK : REDLOCK_NO_QUORUM);
         ck_assert_int_lt(clock_boot_us() - start_us, 5 * US_PER_S);
         run_until(is_possible || redlock_async_voting(world.lock) < n);
         proxies_fault(0, n, NULL);
@@ -241,7 +241,7 @@ START_TEST(A12_late_replies_of_a_won_key_are_votes_that_are_given_back)
     world_open_voting();
     proxies_delay(3, 2, 0, 300 * US_PER_MS);
     struct redlock_batch *b = world_acquire(world.lock, 1, 1);
-    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
+    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
     run_until(world_nodes_with("claimd:job:1") == 5);
     redlock_batch_release(b, 0);
     world_flush(world.lock);
@@ -282,11 +282,11 @@ START_TEST(C3_a_late_vote_is_never_taken_for_that_of_the_next_attempt)
         proxies_delay(0, 5, 0, 0);
         nodes_will_say(5, refused);
         run_until(redlock_async_voting(world.lock) == 5);
-        ck_assert_int_eq(proxies_try(2), REDLOCK_HELD_BY_OTHER);
+        ck_assert_int_eq(proxies_try(2), REDLOCK_HELD);
         ck_assert_uint_gt(fault_proxy_counts(proxy(0)).accepted, before);
         proxies_fault(0, 5, NULL);
     }
-    ck_assert_uint_eq(redlock_async_counters(world.lock)->results[REDLOCK_WON], 0);
+    ck_assert_uint_eq(redlock_async_counters(world.lock)->results[REDLOCK_OK], 0);
     proxies_stop();
 }
 END_TEST
@@ -301,9 +301,9 @@ START_TEST(C3_a_reply_that_nobody_asked_for_ends_the_connection_and_is_no_vote)
     for (size_t i = 0; i < 5; i++) {
         fault_proxy_inject(proxy(i), "$-1\r\n");
     }
-    run_until(world_events_of(REDLOCK_NODE_DOWN) == 5);
+    run_until(world_events_of(REDLOCK_EVENT_DOWN) == 5);
     proxies_all_vote();
-    ck_assert_int_eq(proxies_try(1), REDLOCK_HELD_BY_OTHER);
+    ck_assert_int_eq(proxies_try(1), REDLOCK_HELD);
     proxies_stop();
 }
 END_TEST

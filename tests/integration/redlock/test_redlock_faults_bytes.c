@@ -78,12 +78,12 @@ START_TEST(A8_bad_replies_of_two_nodes_of_five_do_not_matter)
     long before_kib = memory_peak_kib();
     proxies_fault(1, 2, &fault);
     for (int i = 0; i < 3; i++) {
-        ck_assert_int_eq(proxies_try(i), REDLOCK_WON);
+        ck_assert_int_eq(proxies_try(i), REDLOCK_OK);
     }
     world_run_for(2 * PROXIES_TIMEOUT_US); /* what is endless has gone on all the time */
     proxies_fault(0, 5, NULL);
     proxies_all_vote();
-    run_until(proxies_try(9) == REDLOCK_WON);
+    run_until(proxies_try(9) == REDLOCK_OK);
     check_memory(before_kib);
     world_flush(world.lock);
     run_until(world_nodes_with("claimd:job:1") == 0);
@@ -101,14 +101,14 @@ START_TEST(A15_bad_replies_of_a_quorum_are_never_won)
     for (int i = 0; i < 4; i++) {
         proxies_fault(0, bad, &fault);
         int64_t start_us = clock_boot_us();
-        ck_assert_int_ne(proxies_try(i), REDLOCK_WON);
+        ck_assert_int_ne(proxies_try(i), REDLOCK_OK);
         ck_assert_int_lt(clock_boot_us() - start_us, 5 * US_PER_S);
         bad = 5; /* then of all */
     }
     world_run_for(2 * PROXIES_TIMEOUT_US);
     proxies_fault(0, 5, NULL);
     proxies_all_vote();
-    run_until(proxies_try(9) == REDLOCK_WON);
+    run_until(proxies_try(9) == REDLOCK_OK);
     check_memory(before_kib);
     proxies_stop();
 }
@@ -121,9 +121,9 @@ START_TEST(C2_bad_replies_to_the_greeting_keep_a_node_out_until_it_is_well)
     proxies_fault(2, 1, &fault);
     world_open();
     run_until(redlock_async_voting(world.lock) == 2);
-    ck_assert_int_eq(proxies_try(1), REDLOCK_WON);
+    ck_assert_int_eq(proxies_try(1), REDLOCK_OK);
     /* Down, or refused where what it says is not Redis; a slow machine sees one, then the other. */
-    run_until(world_events_of(REDLOCK_NODE_DOWN) + world_events_of(REDLOCK_NODE_REFUSED) >= 1);
+    run_until(world_events_of(REDLOCK_EVENT_DOWN) + world_events_of(REDLOCK_EVENT_REFUSED) >= 1);
     ck_assert_uint_eq(redlock_async_voting(world.lock), 2);
     proxies_fault(2, 1, NULL);
     proxies_all_vote();
@@ -140,7 +140,7 @@ START_TEST(E5_bad_replies_to_the_rounds_of_extending_end_no_lease_early)
     world.options.ttl_max_us = 10 * PROXIES_TIMEOUT_US;
     world_open_voting();
     struct redlock_batch *b = world_acquire(world.lock, 1, 3);
-    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
+    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
     int64_t deadline_us = redlock_batch_deadline_us(b, 0);
     proxies_fault(0, 5, &fault);
     run_until(clock_boot_us() > deadline_us - 100 * US_PER_MS);
@@ -160,7 +160,7 @@ START_TEST(R4_bad_replies_to_a_release_are_no_acknowledgement)
     world.options.on_node = NULL; /* they come and go too often to be noted */
     world_open_voting();
     struct redlock_batch *b = world_acquire(world.lock, 1, 1);
-    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
+    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
     run_until(world_nodes_with("claimd:job:1") == 5);
     proxies_fault(0, 5, &fault);
     redlock_batch_release(b, 0);
@@ -191,7 +191,7 @@ START_TEST(C2_connections_that_are_reset_in_the_middle_come_back)
         run_until(world_acquired() != NULL);
         struct redlock_batch *b = world_acquired();
         for (size_t k = 0; k < 100; k++) {
-            ck_assert_int_eq(redlock_batch_result(b, k), REDLOCK_WON);
+            ck_assert_int_eq(redlock_batch_result(b, k), REDLOCK_OK);
         }
         world_release_all(b);
         for (size_t n = 0; n < 2; n++) { /* noticed, or the next round would begin with less */

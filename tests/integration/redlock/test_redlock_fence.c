@@ -30,9 +30,9 @@ static uint64_t fence_of(struct redlock_batch *b)
 /* One grant of the key to this client: its number. */
 static uint64_t grant(struct redlock_async *lock)
 {
-    uint64_t won = redlock_async_counters(lock)->results[REDLOCK_WON];
+    uint64_t won = redlock_async_counters(lock)->results[REDLOCK_OK];
     struct redlock_batch *b = world_acquire(lock, 1, 1);
-    ck_assert_uint_eq(redlock_async_counters(lock)->results[REDLOCK_WON], won + 1);
+    ck_assert_uint_eq(redlock_async_counters(lock)->results[REDLOCK_OK], won + 1);
     uint64_t fence = fence_of(b);
     world_release_all(b);
     world_flush(lock);
@@ -70,7 +70,7 @@ static void on_waited(void *ctx, enum redlock_result result, int tries, struct r
 {
     struct contender *c = ctx;
     (void)tries;
-    if (result != REDLOCK_WON) {
+    if (result != REDLOCK_OK) {
         contend(c);
         return;
     }

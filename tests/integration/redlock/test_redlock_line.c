@@ -49,9 +49,9 @@ START_TEST(L2_a_release_hands_the_key_over_so_nobody_comes_between)
     struct redlock_batch *held = given_waiter(3, &other, &waiters[0]);
     world_release_all(held);
     (void)world_acquire(other, 1, 1); /* on the same connections, right behind the release */
-    ck_assert_uint_eq(redlock_async_counters(other)->results[REDLOCK_HELD_BY_OTHER], 1);
+    ck_assert_uint_eq(redlock_async_counters(other)->results[REDLOCK_HELD], 1);
     run_until(waiters[0].order != 0);
-    ck_assert_int_eq(waiters[0].result, REDLOCK_WON);
+    ck_assert_int_eq(waiters[0].result, REDLOCK_OK);
     ck_assert_uint_ge(wakeups(), 1);
     world_release_all(waiters[0].batch);
     world_flush(world.lock);
@@ -111,7 +111,7 @@ START_TEST(L3_an_offer_that_is_not_confirmed_ends_and_the_next_one_has_its_turn)
     world_release_all(held);
     world_flush(other);
     run_until(waiters[0].order != 0);
-    ck_assert_int_eq(waiters[0].result, REDLOCK_WON);
+    ck_assert_int_eq(waiters[0].result, REDLOCK_OK);
     ck_assert_int_lt(waiters[0].tries, 20);
     world_release_all(waiters[0].batch);
     close_others();
@@ -164,7 +164,7 @@ START_TEST(L5_a_higher_score_is_waited_for_with_votes_kept)
     run_until(in_line(LINE) == 0 && number(2, "EXISTS", JOB) == 1 && number(3, "EXISTS", JOB) == 1);
     ck_assert_int_eq(waiters[0].order, 0);
     run_until(waiters[0].order != 0);
-    ck_assert_int_eq(waiters[0].result, REDLOCK_WON);
+    ck_assert_int_eq(waiters[0].result, REDLOCK_OK);
     world_release_all(waiters[0].batch);
     close_others();
 }
@@ -209,7 +209,7 @@ START_TEST(L6_one_session_is_enough_for_all_waiters_of_a_client)
     world_release_all(held);
     for (size_t i = 0; i < WAITERS; i++) {
         run_until(waiters[i].order != 0);
-        ck_assert_int_eq(waiters[i].result, REDLOCK_WON);
+        ck_assert_int_eq(waiters[i].result, REDLOCK_OK);
         world_release_all(waiters[i].batch);
     }
     close_others();
@@ -359,7 +359,7 @@ START_TEST(L2_clients_that_want_one_key_get_the_same_share)
     for (int sum = 0; sum < 200;) {
         for (size_t i = 0; i < CLIENTS; i++) {
             if (waiters[i].order != 0) {
-                ck_assert_int_eq(waiters[i].result, REDLOCK_WON);
+                ck_assert_int_eq(waiters[i].result, REDLOCK_OK);
                 wins[i]++;
                 sum++;
                 world_release_all(waiters[i].batch);

@@ -22,7 +22,7 @@ START_TEST(L8_a_foreign_clients_release_is_found_by_asking)
         (void)cli(i, "DEL", JOB);
     }
     run_until(waiters[0].order != 0);
-    ck_assert_int_eq(waiters[0].result, REDLOCK_WON);
+    ck_assert_int_eq(waiters[0].result, REDLOCK_OK);
     world_release_all(waiters[0].batch);
     close_others();
 }
@@ -37,7 +37,7 @@ START_TEST(L8_a_foreign_owner_that_never_releases_is_outwaited)
     }
     ck_assert_int_eq(waiter_start(world.lock, &waiters[0], 1, 1, FOR_EVER, 0), 0);
     run_until(waiters[0].order != 0);
-    ck_assert_int_eq(waiters[0].result, REDLOCK_WON);
+    ck_assert_int_eq(waiters[0].result, REDLOCK_OK);
     ck_assert_int_ge(waiters[0].at_us, end_us);
     world_release_all(waiters[0].batch);
     close_others();
@@ -58,10 +58,10 @@ START_TEST(L8_after_its_turns_the_line_leaves_a_gap)
     run_until(waiters[1].order != 0);
     world_release_all(waiters[1].batch); /* its round was told of the end of the turns */
     struct redlock_batch *between = world_acquire(other, 1, 1); /* right behind the release */
-    ck_assert_int_eq(redlock_batch_result(between, 0), REDLOCK_WON);
+    ck_assert_int_eq(redlock_batch_result(between, 0), REDLOCK_OK);
     world_release_all(between);
     run_until(waiters[2].order != 0); /* and comes back */
-    ck_assert_int_eq(waiters[2].result, REDLOCK_WON);
+    ck_assert_int_eq(waiters[2].result, REDLOCK_OK);
     world_release_all(waiters[2].batch);
     close_others();
 }
@@ -76,7 +76,7 @@ START_TEST(L9_who_may_not_stand_in_line_polls)
     struct redlock_async *other = another_client();
     struct redlock_batch *held = world_acquire(other, 1, 1);
     ck_assert_int_eq(waiter_start(world.lock, &waiters[0], 1, 1, FOR_EVER, 0), 0);
-    run_until(world_events_of(REDLOCK_NODE_WARNED) == 3);
+    run_until(world_events_of(REDLOCK_EVENT_WARNED) == 3);
     ck_assert_uint_eq(redlock_async_voting(world.lock), 3);
     (void)release_and_win(held, &waiters[0]);
     ck_assert_int_lt(waiters[0].tries, 20);
@@ -131,7 +131,7 @@ START_TEST(C5_the_rights_that_are_named_are_enough_to_stand_in_line)
     (void)cli(1, "SET", "claimd:job:2", EARLY, "PX", "2000");
     ck_assert_int_eq(waiter_start(world.lock, &waiters[1], 2, 1, FOR_EVER, 0), 0);
     run_until(waiters[1].order != 0); /* with refreshes meanwhile */
-    ck_assert_int_eq(waiters[1].result, REDLOCK_WON);
+    ck_assert_int_eq(waiters[1].result, REDLOCK_OK);
     for (size_t i = 0; i < 4; i++) {
         ck_assert_str_eq(cli(i, "ACL", "LOG"), "");
     }
@@ -158,7 +158,7 @@ START_TEST(L4_several_keys_are_held_one_by_one_and_won_together)
     ck_assert_int_eq(waiters[0].order, 0);
     world_release_all(second);
     run_until(waiters[0].order != 0);
-    ck_assert_int_eq(waiters[0].result, REDLOCK_WON);
+    ck_assert_int_eq(waiters[0].result, REDLOCK_OK);
     ck_assert_uint_eq(redlock_batch_count(waiters[0].batch), 3);
     world_release_all(waiters[0].batch);
     world_flush(world.lock);

@@ -80,7 +80,7 @@ static bool lock_and_unlock_async(void *unused)
     while (b == NULL) {
         (void)uv_run(&world.loop, UV_RUN_ONCE);
     }
-    if (redlock_batch_result(b, 0) != REDLOCK_WON) {
+    if (redlock_batch_result(b, 0) != REDLOCK_OK) {
         return false;
     }
     redlock_batch_release_tell(b, 0, on_released, &deleted);
@@ -124,7 +124,7 @@ static bool lock_and_unlock(void *client)
 {
     struct redlock_lock *lock = NULL;
     struct redlock_released released = {0};
-    return redlock_try(client, "claimd:job:1", 0, &lock) == REDLOCK_WON &&
+    return redlock_try(client, "claimd:job:1", 0, &lock) == REDLOCK_OK &&
            redlock_unlock(lock, &released) == 0; /* else a slow node's would pile up */
 }
 

@@ -125,7 +125,7 @@ START_TEST(C7_nodes_that_swap_their_addresses_all_vote_again)
     cut_off(0);
     cut_off(1);
     expect_all(1, 0);
-    ck_assert_uint_eq(world_events_of(REDLOCK_NODE_REFUSED), 0);
+    ck_assert_uint_eq(world_events_of(REDLOCK_EVENT_REFUSED), 0);
 }
 END_TEST
 
@@ -135,7 +135,7 @@ START_TEST(N7_a_name_that_still_leads_to_anothers_server_is_looked_up_again)
     given_names();
     name_moves_to(1, 0);
     cut_off(1);
-    run_until(world_events_of(REDLOCK_NODE_REFUSED) == 1);
+    run_until(world_events_of(REDLOCK_EVENT_REFUSED) == 1);
     ck_assert_ptr_nonnull(strstr(world_last_event(1)->why, "the same server as node n0.example"));
     ck_assert_uint_eq(redlock_async_voting(world.lock), NODES - 1);
     name_moves_to(0, 1);
@@ -148,10 +148,10 @@ START_TEST(N7_a_server_that_has_two_names_for_good_keeps_its_one_vote)
     given_names();
     name_moves_to(1, 0);
     cut_off(1);
-    run_until(world_events_of(REDLOCK_NODE_REFUSED) == 1);
+    run_until(world_events_of(REDLOCK_EVENT_REFUSED) == 1);
     world_run_for(2 * US_PER_S); /* several tries */
-    ck_assert_uint_eq(world_events_of(REDLOCK_NODE_REFUSED), 1);
-    ck_assert_uint_eq(world_events_of(REDLOCK_NODE_DOWN), 1);
+    ck_assert_uint_eq(world_events_of(REDLOCK_EVENT_REFUSED), 1);
+    ck_assert_uint_eq(world_events_of(REDLOCK_EVENT_DOWN), 1);
     ck_assert_uint_eq(redlock_async_voting(world.lock), NODES - 1);
     ck_assert(is_at(0, 0));
 }

@@ -18,7 +18,7 @@ START_TEST(N1_nodes_that_just_started_have_no_vote_yet)
     world.options.trust_fresh = false;
     int64_t start_us = clock_boot_us();
     world_open();
-    run_until(world_events_of(REDLOCK_NODE_QUARANTINED) == 3);
+    run_until(world_events_of(REDLOCK_EVENT_QUARANTINED) == 3);
     ck_assert_uint_eq(redlock_async_voting(world.lock), 0);
     (void)world_acquire(world.lock, 1, 1);
     ck_assert_uint_eq(redlock_async_counters(world.lock)->results[REDLOCK_NO_QUORUM], 1);
@@ -26,10 +26,10 @@ START_TEST(N1_nodes_that_just_started_have_no_vote_yet)
     for (size_t i = 0; i < 3; i++) {
         ck_assert_int_le(world_last_event(i)->until_us, start_us + most_us);
     }
-    run_until(world_events_of(REDLOCK_NODE_VOTING) == 3);
+    run_until(world_events_of(REDLOCK_EVENT_VOTING) == 3);
     ck_assert_int_ge(clock_boot_us() - start_us, world.options.ttl_max_us - US_PER_S);
     struct redlock_batch *b = world_acquire(world.lock, 1, 1);
-    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
+    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
     redlock_batch_release(b, 0);
 }
 END_TEST
@@ -39,16 +39,16 @@ START_TEST(N1_trusted_nodes_vote_at_once_but_not_after_a_restart)
     world_start(3, NULL);
     given_a_short_memory();
     world_open_voting();
-    ck_assert_uint_eq(world_events_of(REDLOCK_NODE_UP), 3);
+    ck_assert_uint_eq(world_events_of(REDLOCK_EVENT_UP), 3);
     redis_server_kill(&world.servers[0]);
-    run_until(world_events_of(REDLOCK_NODE_DOWN) == 1);
+    run_until(world_events_of(REDLOCK_EVENT_DOWN) == 1);
     ck_assert_int_eq(redis_server_restart(&world.servers[0], NULL), STATUS_OK);
-    run_until(world_events_of(REDLOCK_NODE_QUARANTINED) == 1);
+    run_until(world_events_of(REDLOCK_EVENT_QUARANTINED) == 1);
     ck_assert_uint_eq(redlock_async_voting(world.lock), 2);
     struct redlock_batch *b = world_acquire(world.lock, 1, 1); /* the others are a quorum */
-    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
+    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
     ck_assert_str_eq(cli(0, COUNT_LOCKS), "0");
-    run_until(world_events_of(REDLOCK_NODE_VOTING) == 1);
+    run_until(world_events_of(REDLOCK_EVENT_VOTING) == 1);
     ck_assert_uint_eq(redlock_async_voting(world.lock), 3);
     redlock_batch_release(b, 0);
 }
@@ -60,10 +60,10 @@ START_TEST(N1_a_connection_that_was_lost_is_no_restart)
     given_a_short_memory();
     world_open_voting();
     (void)cli(0, "CLIENT", "KILL", "TYPE", "normal");
-    run_until(world_events_of(REDLOCK_NODE_DOWN) == 1);
+    run_until(world_events_of(REDLOCK_EVENT_DOWN) == 1);
     run_until(redlock_async_voting(world.lock) == 3);
-    ck_assert_uint_eq(world_events_of(REDLOCK_NODE_QUARANTINED), 0);
-    ck_assert_uint_eq(world_events_of(REDLOCK_NODE_UP), 4);
+    ck_assert_uint_eq(world_events_of(REDLOCK_EVENT_QUARANTINED), 0);
+    ck_assert_uint_eq(world_events_of(REDLOCK_EVENT_UP), 4);
 }
 END_TEST
 
@@ -83,7 +83,7 @@ START_TEST(N2_a_lease_whose_votes_a_restarted_node_forgot_is_in_doubt_at_once)
     world_open();
     run_until(redlock_async_voting(world.lock) == 3);
     struct redlock_batch *b = world_acquire(world.lock, 1, 1);
-    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
+    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
     int64_t deadline_us = redlock_batch_deadline_us(b, 0);
     restart(0);
     run_until(world.states[REDLOCK_STATE_SUSPECT] == 1);
@@ -106,7 +106,7 @@ START_TEST(N2_a_lease_that_keeps_its_quorum_without_the_restarted_node_is_not_in
     struct redlock_batch *b = world_acquire(world.lock, 1, 1);
     run_until(world_nodes_with("claimd:job:1") == 3);
     restart(0);
-    run_until(world_events_of(REDLOCK_NODE_QUARANTINED) == 1);
+    run_until(world_events_of(REDLOCK_EVENT_QUARANTINED) == 1);
     world_run_for(100 * US_PER_MS);
     ck_assert_uint_eq(world.states[REDLOCK_STATE_SUSPECT], 0);
     restart(1); /* only one of three is left: the next round finds that out (E3) */
@@ -130,11 +130,11 @@ START_TEST(N2_a_vote_of_a_restarted_node_wins_no_acquisition_that_is_under_way)
     run_until(strcmp(cli(0, "EXISTS", "claimd:job:1"), "1") == 0);
     world_run_for(50 * US_PER_MS); /* its vote is here */
     restart(0);
-    run_until(world_events_of(REDLOCK_NODE_QUARANTINED) == 1);
+    run_until(world_events_of(REDLOCK_EVENT_QUARANTINED) == 1);
     ck_assert_ptr_null(world_acquired());
     world_signal(1, 2, SIGCONT); /* one gives the key, one refuses it */
     run_until(world_acquired() != NULL);
-    ck_assert_uint_eq(redlock_async_counters(world.lock)->results[REDLOCK_WON], 0);
+    ck_assert_uint_eq(redlock_async_counters(world.lock)->results[REDLOCK_OK], 0);
     ck_assert_uint_eq(redlock_async_counters(world.lock)->results[REDLOCK_SPLIT], 1);
 }
 END_TEST
@@ -143,7 +143,7 @@ static void check_refused(const char *extra, const char *reason)
 {
     world_start(1, extra);
     world_open();
-    run_until(world_events_of(REDLOCK_NODE_REFUSED) == 1);
+    run_until(world_events_of(REDLOCK_EVENT_REFUSED) == 1);
     ck_assert_msg(strstr(world.events[0].why, reason) != NULL, "%s", world.events[0].why);
     ck_assert_uint_eq(redlock_async_voting(world.lock), 0);
 }
@@ -188,7 +188,7 @@ END_TEST
 /* Nothing is asked of the nodes meanwhile: they are looked at. */
 static void expect_refusal_until_mended(const char *what, const char *const *mend)
 {
-    run_until(world_events_of(REDLOCK_NODE_REFUSED) == 1);
+    run_until(world_events_of(REDLOCK_EVENT_REFUSED) == 1);
     ck_assert_ptr_nonnull(strstr(world_last_event(0)->why, what));
     ck_assert_uint_eq(redlock_async_voting(world.lock), 2);
     struct redlock_node_info info = {0};
@@ -228,7 +228,7 @@ START_TEST(N2_a_lease_with_votes_of_a_node_that_evicts_is_in_doubt)
     world_open();
     run_until(redlock_async_voting(world.lock) == 2);
     struct redlock_batch *b = world_acquire(world.lock, 1, 1);
-    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
+    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
     (void)cli(0, "CONFIG", "SET", "maxmemory", "100mb", "maxmemory-policy", "allkeys-lru");
     run_until(world.states[REDLOCK_STATE_SUSPECT] == 1);
     run_until(world.states[REDLOCK_STATE_LOST] == 1);
@@ -242,9 +242,9 @@ START_TEST(N7_two_endpoints_of_one_server_are_refused)
     redis_server_kill(&world.servers[1]);
     ck_assert_int_eq(symlink(world.servers[0].path, world.servers[1].path), 0);
     world_open();
-    run_until(world_events_of(REDLOCK_NODE_REFUSED) == 1 && redlock_async_voting(world.lock) == 1);
+    run_until(world_events_of(REDLOCK_EVENT_REFUSED) == 1 && redlock_async_voting(world.lock) == 1);
     for (size_t i = 0; i < world.event_count; i++) {
-        if (world.events[i].event == REDLOCK_NODE_REFUSED) {
+        if (world.events[i].event == REDLOCK_EVENT_REFUSED) {
             ck_assert_ptr_nonnull(strstr(world.events[i].why, "the same server as node"));
         }
     }
@@ -256,9 +256,9 @@ START_TEST(a_node_that_is_not_there_is_reported_once)
     world_start(2, NULL);
     redis_server_kill(&world.servers[1]);
     world_open();
-    run_until(world_events_of(REDLOCK_NODE_UP) == 1 && world_events_of(REDLOCK_NODE_DOWN) == 1);
+    run_until(world_events_of(REDLOCK_EVENT_UP) == 1 && world_events_of(REDLOCK_EVENT_DOWN) == 1);
     world_run_for(400 * US_PER_MS);
-    ck_assert_uint_eq(world_events_of(REDLOCK_NODE_DOWN), 1);
+    ck_assert_uint_eq(world_events_of(REDLOCK_EVENT_DOWN), 1);
     ck_assert_ptr_nonnull(strstr(world_last_event(1)->why, "redis.sock: connect"));
 }
 END_TEST
@@ -273,8 +273,8 @@ START_TEST(C8_a_node_that_goes_on_refusing_is_asked_less_and_less_often)
         redlock_batch_release(b, 0);
         world_run_for(50 * US_PER_MS);
     }
-    ck_assert_uint_ge(world_events_of(REDLOCK_NODE_REFUSED), 2);
-    ck_assert_uint_le(world_events_of(REDLOCK_NODE_REFUSED), 4); /* after 0, 1, 3, 7 s */
+    ck_assert_uint_ge(world_events_of(REDLOCK_EVENT_REFUSED), 2);
+    ck_assert_uint_le(world_events_of(REDLOCK_EVENT_REFUSED), 4); /* after 0, 1, 3, 7 s */
 }
 END_TEST
 
@@ -287,14 +287,14 @@ START_TEST(C8_a_node_that_answers_with_errors_is_reported_and_not_asked_for_a_wh
     (void)cli(1, "ACL", "SETUSER", "default", "-set");
     (void)world_acquire(world.lock, 1, 2);
     ck_assert_uint_eq(redlock_async_counters(world.lock)->results[REDLOCK_NO_QUORUM], 2);
-    ck_assert_uint_eq(world_events_of(REDLOCK_NODE_REFUSED), 2);
+    ck_assert_uint_eq(world_events_of(REDLOCK_EVENT_REFUSED), 2);
     ck_assert_ptr_nonnull(strstr(world_last_event(0)->why, "OOM command not allowed"));
     ck_assert_ptr_nonnull(strstr(world_last_event(1)->why, "NOPERM"));
     ck_assert_uint_eq(redlock_async_voting(world.lock), 1);
     (void)cli(0, "CONFIG", "SET", "maxmemory", "0");
-    run_until(world_last_event(0)->event == REDLOCK_NODE_VOTING);
+    run_until(world_last_event(0)->event == REDLOCK_EVENT_VOTING);
     struct redlock_batch *b = world_acquire(world.lock, 1, 1);
-    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
+    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
     redlock_batch_release(b, 0);
 }
 END_TEST
@@ -326,7 +326,7 @@ START_TEST(C5_the_rights_of_the_least_privileged_user_are_enough)
     world.options.node_timeout_us = world.options.ttl_us / 10;
     world_open_voting();
     struct redlock_batch *b = world_acquire(world.lock, 1, 2);
-    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
+    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
     run_until(redlock_async_counters(world.lock)->extended == 2);
     world_release_all(b);
     world_flush(world.lock);
@@ -346,7 +346,7 @@ START_TEST(R1_where_nothing_is_killed_a_release_after_a_reconnect_is_sent_once_m
     (void)snprintf(token, sizeof token, "%s", cli(1, "GET", "claimd:job:1"));
     (void)cli(0, "--no-auth-warning", "--user", "root", "--pass", "pw", "CLIENT", "KILL", "USER",
               "default");
-    run_until(world_events_of(REDLOCK_NODE_DOWN) == 1);
+    run_until(world_events_of(REDLOCK_EVENT_DOWN) == 1);
     run_until(redlock_async_voting(world.lock) == 3);
     redlock_batch_release(b, 0);
     world_flush(world.lock);
@@ -366,7 +366,7 @@ START_TEST(R1_where_it_was_killed_a_release_after_a_reconnect_is_sent_once)
     world_open_voting();
     struct redlock_batch *b = world_acquire(world.lock, 1, 1);
     (void)cli(0, "CLIENT", "KILL", "TYPE", "normal");
-    run_until(world_events_of(REDLOCK_NODE_DOWN) == 1);
+    run_until(world_events_of(REDLOCK_EVENT_DOWN) == 1);
     run_until(redlock_async_voting(world.lock) == 3);
     redlock_batch_release(b, 0);
     world_flush(world.lock);

@@ -56,7 +56,7 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
     struct outcome *o = ctx;
     o->is_there = true;
     o->result = redlock_batch_result(batch, 0);
-    if (o->result == REDLOCK_WON) {
+    if (o->result == REDLOCK_OK) {
         redlock_batch_release(batch, 0);
     }
 }

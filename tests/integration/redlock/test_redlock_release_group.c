@@ -21,7 +21,7 @@ static struct redlock_batch *given_a_lock(int number)
 {
     char key[32];
     struct redlock_batch *b = world_acquire(world.lock, number, 1);
-    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
+    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
     for (size_t i = 0; i < world.count; i++) {
         run_until(redlock_batch_vote(b, 0, i) != REDLOCK_VOTE_NONE);
     }
@@ -46,7 +46,7 @@ static void on_released(void *ctx, const struct redlock_released *released)
     do {                                               \
         ck_assert_uint_eq((h)->calls, 1);              \
         ck_assert_uint_eq((h)->released.deleted, d);   \
-        ck_assert_uint_eq((h)->released.not_owner, o); \
+        ck_assert_uint_eq((h)->released.stolen, o); \
         ck_assert_uint_eq((h)->released.missing, m);   \
         ck_assert_uint_eq((h)->released.unknown, u);   \
     } while (0)
@@ -73,7 +73,7 @@ END_TEST
 static void on_reacquired(void *ctx, struct redlock_batch *batch)
 {
     size_t *won = ctx;
-    ck_assert_int_eq(redlock_batch_result(batch, 0), REDLOCK_WON);
+    ck_assert_int_eq(redlock_batch_result(batch, 0), REDLOCK_OK);
     (*won)++;
     redlock_batch_release(batch, 0);
 }
@@ -156,7 +156,7 @@ START_TEST(R2_each_key_of_a_group_is_compared_with_its_own_token)
     run_until(c->release_deleted == 7);
     run_until(world_nodes_with("claimd:job:2") == 1);
     ck_assert_uint_eq(c->release_missing, 1);
-    ck_assert_uint_eq(c->not_owner, 1);
+    ck_assert_uint_eq(c->stolen, 1);
 }
 END_TEST
 
@@ -251,7 +251,7 @@ static void relay_next(struct relay *r)
 static void on_relay_released(void *ctx, const struct redlock_released *released)
 {
     struct relay *r = ctx;
-    r->has_failed = r->has_failed || released->not_owner > 0;
+    r->has_failed = r->has_failed || released->stolen > 0;
     if (++r->rounds < RELAY_ROUNDS) {
         relay_next(r);
     }
@@ -259,7 +259,7 @@ static void on_relay_released(void *ctx, const struct redlock_released *released
 
 static void on_relay_won(void *ctx, struct redlock_batch *batch)
 {
-    ck_assert_int_eq(redlock_batch_result(batch, 0), REDLOCK_WON);
+    ck_assert_int_eq(redlock_batch_result(batch, 0), REDLOCK_OK);
     redlock_batch_release_tell(batch, 0, on_relay_released, ctx);
 }
 
@@ -270,7 +270,7 @@ START_TEST(K2_a_lock_given_back_in_a_callback_can_be_taken_again_at_once)
     relay_next(&r);
     run_until(r.rounds == RELAY_ROUNDS);
     ck_assert(!r.has_failed);
-    ck_assert_uint_eq(redlock_async_counters(world.lock)->results[REDLOCK_HELD_BY_OTHER], 0);
+    ck_assert_uint_eq(redlock_async_counters(world.lock)->results[REDLOCK_HELD], 0);
 }
 END_TEST
 

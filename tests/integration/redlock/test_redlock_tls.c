@@ -113,14 +113,14 @@ static int given_a_server(const char *stem, bool wants_client)
     return port;
 }
 
-static void on_node(void *ctx, size_t index, enum redlock_node_event event, int64_t until_us,
+static void on_node(void *ctx, size_t index, enum redlock_event_kind event, int64_t until_us,
                     const char *why)
 {
     struct seen *s = ctx;
     (void)index;
     (void)until_us;
-    s->ups += event == REDLOCK_NODE_UP;
-    s->downs += event == REDLOCK_NODE_DOWN;
+    s->ups += event == REDLOCK_EVENT_UP;
+    s->downs += event == REDLOCK_EVENT_DOWN;
     (void)snprintf(s->why, sizeof s->why, "%s", why);
 }
 
@@ -174,7 +174,7 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
     struct seen *s = ctx;
     s->is_acquired = true;
     s->result = redlock_batch_result(batch, 0);
-    if (s->result == REDLOCK_WON) {
+    if (s->result == REDLOCK_OK) {
         redlock_batch_release(batch, 0);
     }
 }
@@ -187,7 +187,7 @@ static void expect_a_lock_is_won(void)
     run_until(seen.ups == 1);
     ck_assert_int_eq(redlock_async_acquire(lock, &request, NULL), 0);
     run_until(seen.is_acquired);
-    ck_assert_int_eq(seen.result, REDLOCK_WON);
+    ck_assert_int_eq(seen.result, REDLOCK_OK);
 }
 
 static const char *const hosts[] = {"localhost", "127.0.0.1"};

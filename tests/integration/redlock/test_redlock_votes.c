@@ -24,7 +24,7 @@ static void note_outcome(void *ctx, struct redlock_batch *batch)
     struct outcome *o = ctx;
     o->is_there = true;
     o->result = redlock_batch_result(batch, 0);
-    o->batch = o->result == REDLOCK_WON ? batch : NULL;
+    o->batch = o->result == REDLOCK_OK ? batch : NULL;
     o->holder_ttl_us = redlock_batch_holder_ttl_us(batch, 0);
     for (size_t i = 0; i < world.count; i++) {
         o->votes[i] = redlock_batch_vote(batch, 0, i);
@@ -70,7 +70,7 @@ START_TEST(A11_a_node_that_reports_our_own_token_gives_its_vote)
     ck_assert_int_eq(redlock_async_acquire(world.lock, &request, NULL), 0);
     run_until(b != NULL);
     for (size_t i = 0; i < 2; i++) {
-        ck_assert_int_eq(redlock_batch_result(b, i), REDLOCK_WON);
+        ck_assert_int_eq(redlock_batch_result(b, i), REDLOCK_OK);
         redlock_batch_release(b, i);
     }
 }
@@ -102,11 +102,11 @@ START_TEST(N1_a_node_in_quarantine_is_told_from_one_that_is_down)
     world_start(3, NULL);
     world_open_voting();
     redis_server_kill(&world.servers[2]);
-    run_until(world_events_of(REDLOCK_NODE_DOWN) == 1);
+    run_until(world_events_of(REDLOCK_EVENT_DOWN) == 1);
     ck_assert_int_eq(redis_server_restart(&world.servers[2], NULL), STATUS_OK);
-    run_until(world_events_of(REDLOCK_NODE_QUARANTINED) == 1);
+    run_until(world_events_of(REDLOCK_EVENT_QUARANTINED) == 1);
     struct outcome o = try_key(false);
-    ck_assert_int_eq(o.result, REDLOCK_WON);
+    ck_assert_int_eq(o.result, REDLOCK_OK);
     ck_assert_int_eq(o.votes[2], REDLOCK_VOTE_QUARANTINED);
     redlock_batch_release(o.batch, 0);
 }
@@ -133,10 +133,10 @@ START_TEST(A15_a_lock_of_another_kind_is_a_refusal_and_no_fault_of_the_node)
         ck_assert_str_eq(cli(i, "HSET", KEY, "uuid:1", "1"), "1"); /* as Redisson has it */
     }
     struct outcome o = try_key(true);
-    ck_assert_int_eq(o.result, REDLOCK_HELD_BY_OTHER);
+    ck_assert_int_eq(o.result, REDLOCK_HELD);
     ck_assert_int_eq(o.holder_ttl_us, -1); /* it has none */
     ck_assert_uint_eq(redlock_async_voting(world.lock), 3);
-    ck_assert_uint_eq(world_events_of(REDLOCK_NODE_REFUSED), 0);
+    ck_assert_uint_eq(world_events_of(REDLOCK_EVENT_REFUSED), 0);
     ck_assert_uint_eq(redlock_async_counters(world.lock)->node_errors, 0);
     world_flush(world.lock);
     run_until(world_nodes_with(KEY) == 3);
@@ -148,8 +148,8 @@ START_TEST(C8_an_error_of_the_configuration_takes_the_nodes_vote)
     given_a_world_of(3);
     (void)cli(0, "CONFIG", "SET", "maxmemory", "1");
     struct outcome o = try_key(false);
-    ck_assert_int_eq(o.result, REDLOCK_WON);
-    run_until(world_events_of(REDLOCK_NODE_REFUSED) == 1);
+    ck_assert_int_eq(o.result, REDLOCK_OK);
+    run_until(world_events_of(REDLOCK_EVENT_REFUSED) == 1);
     ck_assert_ptr_nonnull(strstr(world_last_event(0)->why, "OOM"));
     ck_assert_int_eq(redlock_batch_vote(o.batch, 0, 0), REDLOCK_VOTE_ERROR);
     ck_assert_uint_eq(redlock_async_voting(world.lock), 2);
@@ -166,7 +166,7 @@ START_TEST(A15_the_holders_ttl_is_the_time_after_which_a_quorum_is_free)
     given_foreign(2, "60000");
     given_foreign(3, "30000"); /* the fifth is free: free by a quorum after the second of these */
     struct outcome o = try_key(true);
-    ck_assert_int_eq(o.result, REDLOCK_HELD_BY_OTHER);
+    ck_assert_int_eq(o.result, REDLOCK_HELD);
     ck_assert_int_gt(o.holder_ttl_us, 15 * US_PER_S);
     ck_assert_int_le(o.holder_ttl_us, 60 * US_PER_S);
     world_flush(world.lock);
@@ -281,7 +281,7 @@ START_TEST(C8_a_key_that_the_nodes_forbid_costs_no_other_key)
         ck_assert_str_eq(cli(i, "ACL", "SETUSER", "default", "resetkeys", "~claimd:*"), "OK");
     }
     struct redlock_batch *b = acquired(keys, 2);
-    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
+    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
     ck_assert_int_eq(redlock_batch_result(b, 1), REDLOCK_NO_QUORUM);
     for (size_t i = 0; i < 3; i++) { /* the last one answers after the verdict */
         run_until(redlock_batch_vote(b, 1, i) == REDLOCK_VOTE_FORBIDDEN);
@@ -289,7 +289,7 @@ START_TEST(C8_a_key_that_the_nodes_forbid_costs_no_other_key)
     redlock_batch_release(b, 0);
     run_until(world_nodes_with(KEY) == 0);
     ck_assert_uint_eq(redlock_async_voting(world.lock), 3);
-    ck_assert_uint_eq(world_events_of(REDLOCK_NODE_REFUSED), 0);
+    ck_assert_uint_eq(world_events_of(REDLOCK_EVENT_REFUSED), 0);
 }
 END_TEST
 
@@ -307,7 +307,7 @@ START_TEST(C8_one_node_that_forbids_a_key_still_votes_on_the_others)
         cli(0, "ACL", "SETUSER", "default", "resetkeys", "~" KEY, "~claimd:job:canary"), "OK");
     struct redlock_batch *a = acquired(free_key, 1);
     struct redlock_batch *b = acquired(forbidden_key, 1);
-    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
+    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
     run_until(redlock_batch_vote(b, 0, 0) == REDLOCK_VOTE_FORBIDDEN);
     world_signal(2, 1, SIGSTOP); /* so that a needs node 0 */
     run_until(redlock_async_voting(world.lock) == 2);
@@ -318,7 +318,7 @@ START_TEST(C8_one_node_that_forbids_a_key_still_votes_on_the_others)
     redlock_batch_release(a, 0);
     redlock_batch_release(b, 0);
     run_until(world_nodes_with(KEY) == 0);
-    ck_assert_uint_eq(world_events_of(REDLOCK_NODE_REFUSED), 0);
+    ck_assert_uint_eq(world_events_of(REDLOCK_EVENT_REFUSED), 0);
 }
 END_TEST
 

@@ -11,7 +11,7 @@
 static struct waiter seen[WAITERS];
 static uint64_t times_held(void)
 {
-    return redlock_async_counters(world.lock)->results[REDLOCK_HELD_BY_OTHER];
+    return redlock_async_counters(world.lock)->results[REDLOCK_HELD];
 }
 
 START_TEST(A14_without_a_deadline_it_tries_as_often_as_was_asked_for)
@@ -34,7 +34,7 @@ START_TEST(A14_a_lock_that_is_free_is_won_at_the_first_try)
     world_open_voting();
     ck_assert_int_eq(waiter_start(world.lock, &seen[0], 1, 2, (int64_t)_i * US_PER_S, 3), 0);
     run_until(seen[0].order != 0);
-    ck_assert_int_eq(seen[0].result, REDLOCK_WON);
+    ck_assert_int_eq(seen[0].result, REDLOCK_OK);
     ck_assert_int_eq(seen[0].tries, 1);
     run_until(world_nodes_with("claimd:job:2") == 3);
     world_release_all(seen[0].batch);
@@ -54,7 +54,7 @@ START_TEST(A14_who_waits_wins_after_the_holder_has_gone)
     ck_assert_int_eq(seen[0].order, 0);
     world_release_all(held);
     run_until(seen[0].order != 0);
-    ck_assert_int_eq(seen[0].result, REDLOCK_WON);
+    ck_assert_int_eq(seen[0].result, REDLOCK_OK);
     ck_assert_int_ge(seen[0].tries, 2);
     world_release_all(seen[0].batch);
     redlock_async_close(other, NULL, NULL);
@@ -73,7 +73,7 @@ START_TEST(A14_past_its_deadline_a_waiter_hears_the_last_result)
     }
     run_until(waiters_told(seen, 3) == 3);
     for (size_t i = 0; i < 3; i++) {
-        ck_assert_int_eq(seen[i].result, REDLOCK_HELD_BY_OTHER);
+        ck_assert_int_eq(seen[i].result, REDLOCK_HELD);
         ck_assert_int_ge(seen[i].at_us, end_us);
         ck_assert_int_lt(seen[i].at_us, end_us + 5 * US_PER_S);
     }
@@ -95,7 +95,7 @@ START_TEST(A14_refused_by_several_owners_it_tries_again_as_after_a_split)
     int64_t wait_us = (are_several ? 3 : 1) * US_PER_S;
     ck_assert_int_eq(waiter_start(world.lock, &seen[0], 1, 1, wait_us, 0), 0);
     run_until(seen[0].order != 0);
-    ck_assert_int_eq(seen[0].result, REDLOCK_HELD_BY_OTHER);
+    ck_assert_int_eq(seen[0].result, REDLOCK_HELD);
     if (are_several) {
         ck_assert_int_gt(seen[0].tries, 14); /* at most 80 ms apart */
     } else {
@@ -119,7 +119,7 @@ START_TEST(A14_a_deadline_that_comes_soon_after_a_slow_try_is_kept)
     run_until(clock_boot_us() > t0_us + 300 * US_PER_MS);
     world_signal(0, 3, SIGCONT);
     run_until(seen[0].order != 0);
-    ck_assert_int_eq(seen[0].result, REDLOCK_HELD_BY_OTHER);
+    ck_assert_int_eq(seen[0].result, REDLOCK_HELD);
     ck_assert_int_lt(seen[0].at_us - t0_us, 5 * US_PER_S);
     world_release_all(held);
     redlock_async_close(other, NULL, NULL);
@@ -134,7 +134,7 @@ START_TEST(A14_several_keys_are_won_together_or_not_at_all)
     struct redlock_batch *held = world_acquire(other, 2, 1);
     ck_assert_int_eq(waiter_start(world.lock, &seen[0], 1, 3, 0, 1), 0);
     run_until(seen[0].order != 0);
-    ck_assert_int_eq(seen[0].result, REDLOCK_HELD_BY_OTHER);
+    ck_assert_int_eq(seen[0].result, REDLOCK_HELD);
     ck_assert_int_eq(seen[0].tries, 1);
     world_flush(world.lock);
     ck_assert_uint_eq(world_nodes_with(JOB), 0);
@@ -144,7 +144,7 @@ START_TEST(A14_several_keys_are_won_together_or_not_at_all)
     world_flush(other);
     ck_assert_int_eq(waiter_start(world.lock, &seen[0], 1, 3, 0, 1), 0);
     run_until(seen[0].order != 0);
-    ck_assert_int_eq(seen[0].result, REDLOCK_WON);
+    ck_assert_int_eq(seen[0].result, REDLOCK_OK);
     ck_assert_uint_eq(redlock_batch_count(seen[0].batch), 3);
     world_release_all(seen[0].batch);
     redlock_async_close(other, NULL, NULL);
@@ -165,7 +165,7 @@ START_TEST(A14_who_waits_for_the_same_key_in_one_client_takes_turns)
     world_release_all(held);
     for (size_t i = 0; i < 3; i++) { /* each tries at once when the one before it is gone */
         run_until(seen[i].order != 0);
-        ck_assert_int_eq(seen[i].result, REDLOCK_WON);
+        ck_assert_int_eq(seen[i].result, REDLOCK_OK);
         ck_assert_int_eq(seen[i].order, (int)i + 1);
         world_release_all(seen[i].batch);
     }
@@ -195,7 +195,7 @@ START_TEST(A14_others_go_on_when_the_first_in_line_gives_up)
     ck_assert_int_eq(seen[0].result, REDLOCK_CANCELLED);
     ck_assert_int_eq(seen[1].result, REDLOCK_CANCELLED);
     ck_assert_int_eq(seen[1].tries, 0);
-    ck_assert_int_eq(seen[2].result, REDLOCK_WON);
+    ck_assert_int_eq(seen[2].result, REDLOCK_OK);
     world_release_all(seen[2].batch);
     redlock_async_close(other, NULL, NULL);
 }
@@ -209,7 +209,7 @@ START_TEST(A15_what_was_won_while_it_was_cancelled_goes_back)
     redlock_wait_cancel(seen[0].wait); /* the SETs are on their way */
     run_until(seen[0].order != 0);
     ck_assert_int_eq(seen[0].result, REDLOCK_CANCELLED);
-    run_until(redlock_async_counters(world.lock)->results[REDLOCK_WON] == 1);
+    run_until(redlock_async_counters(world.lock)->results[REDLOCK_OK] == 1);
     world_flush(world.lock);
     ck_assert_uint_eq(world_nodes_with(JOB), 0);
 }
@@ -272,7 +272,7 @@ START_TEST(A14_a_waiter_outlives_a_time_without_a_quorum)
     ck_assert_int_eq(waiter_start(world.lock, &seen[0], 1, 1, FOR_EVER, 0), 0);
     ck_assert_int_eq(redis_server_restart(&world.servers[0], &err), STATUS_OK);
     run_until(seen[0].order != 0);
-    ck_assert_int_eq(seen[0].result, REDLOCK_WON);
+    ck_assert_int_eq(seen[0].result, REDLOCK_OK);
     world_release_all(seen[0].batch);
 }
 END_TEST

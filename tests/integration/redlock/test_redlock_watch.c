@@ -27,7 +27,7 @@ static void shorten_the_lease(int64_t ttl_us)
 static struct redlock_batch *given_a_lock(void)
 {
     struct redlock_batch *b = world_acquire(world.lock, 1, 1);
-    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
+    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
     return b;
 }
 
@@ -201,7 +201,7 @@ static long pttl(size_t node, const char *key)
 
 static uint64_t won(void)
 {
-    return redlock_async_counters(world.lock)->results[REDLOCK_WON];
+    return redlock_async_counters(world.lock)->results[REDLOCK_OK];
 }
 
 /* With rounds of extending on their way. */
@@ -212,7 +212,7 @@ static void give_back(struct redlock_batch *b)
         (void)redlock_batch_extend(b, i, NULL, NULL);
     }
     for (size_t i = count; i > 0; i--) { /* the last one takes the batch along */
-        if (redlock_batch_result(b, i - 1) == REDLOCK_WON) {
+        if (redlock_batch_result(b, i - 1) == REDLOCK_OK) {
             redlock_batch_release(b, i - 1);
         }
     }
@@ -266,7 +266,7 @@ static void holder_says(char what)
 static void on_holders_lock(void *ctx, struct redlock_batch *batch)
 {
     (void)ctx;
-    holder_says(redlock_batch_result(batch, 0) == REDLOCK_WON ? 'W' : 'x');
+    holder_says(redlock_batch_result(batch, 0) == REDLOCK_OK ? 'W' : 'x');
 }
 
 static void on_holders_state(void *ctx, struct redlock_batch *batch, size_t index, void *user,

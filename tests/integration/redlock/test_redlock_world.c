@@ -18,7 +18,7 @@ static void on_tick(uv_timer_t *timer)
     (void)timer; /* wakes run_until() */
 }
 
-static void on_node(void *ctx, size_t node, enum redlock_node_event event, int64_t until_us,
+static void on_node(void *ctx, size_t node, enum redlock_event_kind event, int64_t until_us,
                     const char *why)
 {
     (void)ctx;
@@ -205,7 +205,7 @@ long world_calls(size_t node, const char *command)
     return found != NULL ? strtol(found + strlen(field), NULL, 10) : 0;
 }
 
-size_t world_events_of(enum redlock_node_event event)
+size_t world_events_of(enum redlock_event_kind event)
 {
     size_t count = 0;
     for (size_t i = 0; i < world.event_count; i++) {

@@ -18,7 +18,7 @@
 
 struct world_event {
     size_t node;
-    enum redlock_node_event event;
+    enum redlock_event_kind event;
     int64_t until_us;
     char why[ERR_TEXT_MAX];
 };
@@ -80,7 +80,7 @@ size_t world_nodes_with(const char *key); /* how many nodes have it */
 /* Extends by SET … IFEQ (lock.C9), as Valkey 8.1 and Redis 8.4 can; else by script. */
 bool world_extends_by_set(size_t node);
 long world_calls(size_t node, const char *command); /* how often the server ran it */
-size_t world_events_of(enum redlock_node_event event);
+size_t world_events_of(enum redlock_event_kind event);
 const struct world_event *world_last_event(size_t node);
 
 void world_signal(size_t first, size_t count, int signal_number);

@@ -2,7 +2,6 @@
  *
  * Questions about the client itself, answered by its thread. */
 #include "redlock/client.h"
-#include "redlock/error.h"
 
 #include <errno.h>
 
@@ -17,17 +16,18 @@ static void deliver_stats(struct redlock *c, struct mail *mail)
     struct redlock_stats *s = q->stats;
     if (c->core != NULL) {
         const struct redlock_counters *n = redlock_async_counters(c->core);
-        *s = (struct redlock_stats){.node_errors = n->node_errors,
+        *s = (struct redlock_stats){.size = s->size,
+                                    .node_errors = n->node_errors,
                                     .extended = n->extended,
                                     .lost = n->lost,
-                                    .not_owner = n->not_owner,
+                                    .stolen = n->stolen,
                                     .healed = n->healed,
                                     .release_deleted = n->release_deleted,
                                     .release_missing = n->release_missing,
                                     .release_unknown = n->release_unknown,
                                     .wakeups = n->wakeups,
                                     .held = c->held_keys,
-                                    .waiting = c->ask_count};
+                                    .waiting = c->request_count};
         memcpy(s->results, n->results, sizeof s->results);
         memcpy(s->latency, n->latency, sizeof s->latency);
     }
@@ -37,7 +37,7 @@ static void deliver_stats(struct redlock *c, struct mail *mail)
 void redlock_stats(struct redlock *client, struct redlock_stats *ret_stats)
 {
     struct stats_question q = {.stats = ret_stats};
-    *ret_stats = (struct redlock_stats){0};
+    *ret_stats = (struct redlock_stats){.size = ret_stats->size};
     if (!client_is_forked(client)) {
         (void)call_make(client, &q.call, deliver_stats);
     }
@@ -89,36 +89,32 @@ static void deliver_inspection(struct redlock *c, struct mail *mail)
 {
     struct inspection *i = (struct inspection *)(void *)mail; /* its first member */
     i->code =
-        c->is_closing ? -EIO : redlock_async_inspect(c->core, i->key, i->key_len, on_inspected, i);
+        c->is_closing ? -ESHUTDOWN : redlock_async_inspect(c->core, i->key, i->key_len, on_inspected, i);
     if (i->code != 0) {
         call_answer(c, &i->call);
     }
 }
 
-static int inspect(struct inspection *i, struct err *err)
+static enum status inspect(struct inspection *i, struct err *err)
 {
     struct redlock *c = i->client;
     if (client_is_forked(c)) {
-        err_set(err, STATUS_INVALID, 0, "redlock: the client belongs to another process");
-        return -EOWNERDEAD;
+        return err_fail(err, STATUS_UNAVAILABLE, "redlock: the client belongs to another process");
     }
-    if (keys_check(i->key, 0, &i->key_len, err) != STATUS_OK) {
-        return -EINVAL;
+    enum status st = keys_check(i->key, 0, &i->key_len, err);
+    if (st == STATUS_OK && (!call_make(c, &i->call, deliver_inspection) || i->code != 0)) {
+        st = err_fail(err, STATUS_UNAVAILABLE, "redlock: the nodes can't be asked now");
     }
-    if (!call_make(c, &i->call, deliver_inspection) || i->code != 0) {
-        err_set(err, STATUS_UNAVAILABLE, 0, "redlock: the nodes can't be asked now");
-        return i->code != 0 ? i->code : -EIO;
-    }
-    return 0;
+    return st;
 }
 
-int redlock_inspect(struct redlock *client, const char *key,
-                    struct redlock_holding ret_holdings[REDLOCK_NODES_MAX],
-                    struct redlock_error *ret_error)
+enum redlock_result redlock_inspect(struct redlock *client, const char *key,
+                                    struct redlock_holding ret_holdings[REDLOCK_NODES_MAX],
+                                    struct redlock_report *ret_report)
 {
     struct err err = {0};
     struct inspection i = {.client = client, .key = key, .holdings = ret_holdings};
-    return error_put(inspect(&i, &err), err.msg, ret_error);
+    return report_status(inspect(&i, &err), &err, ret_report);
 }
 
 const char *redlock_version(void)
