@@ -65,7 +65,7 @@ struct callbacks { /* guarded by the mutex */
     struct redlock_lock *changed;
     struct redlock_lock **changed_end;
     struct redlock_lock *telling; /* its callback is running */
-    struct mail *done; /* requests that are over */
+    struct mail *done;            /* requests that are over */
     struct mail **done_end;
     struct node_event events[EVENTS_MAX];
     size_t event_first;

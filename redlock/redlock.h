@@ -43,15 +43,19 @@ extern "C" {
 #define REDLOCK_TEXT_SIZE 256
 #define REDLOCK_TTL_MAX_MS (INT64_C(24) * 3600 * 1000)
 
-enum redlock_result {  /* lock.A15 */
-    REDLOCK_OK,        /* you have the lock, or it is done */
-    REDLOCK_HELD,      /* another client has it */
-    REDLOCK_SPLIT,     /* several clients tried at once, and none has a majority: try again */
-    REDLOCK_NO_QUORUM, /* too many nodes are down, silent, in quarantine, or refuse the key */
-    REDLOCK_LOST,      /* the lease is over, or the majority came too late: stop what it protected */
-    REDLOCK_CANCELLED, /* by redlock_cancel() or redlock_close() */
-    REDLOCK_INVALID,   /* a mistake in the call: report.message names it */
-    REDLOCK_SYSTEM     /* no memory, thread, descriptor or randomness; or a forked child (lock.F1) */
+enum redlock_result {                /* lock.A15 */
+                      REDLOCK_OK,    /* you have the lock, or it is done */
+                      REDLOCK_HELD,  /* another client has it */
+                      REDLOCK_SPLIT, /* several clients tried at once, and none has a majority: try
+                                        again */
+                      REDLOCK_NO_QUORUM, /* too many nodes are down, silent, in quarantine, or
+                                            refuse the key */
+                      REDLOCK_LOST, /* the lease is over, or the majority came too late: stop what
+                                       it protected */
+                      REDLOCK_CANCELLED, /* by redlock_cancel() or redlock_close() */
+                      REDLOCK_INVALID,   /* a mistake in the call: report.message names it */
+                      REDLOCK_SYSTEM     /* no memory, thread, descriptor or randomness; or a forked
+                                            child (lock.F1) */
 };
 #define REDLOCK_RESULTS (REDLOCK_SYSTEM + 1)
 
@@ -102,7 +106,8 @@ enum redlock_event_kind {
     /* It has no vote: a replica, a cluster node, an evicting node, a duplicate. Or it answers with
      * errors, and has no vote for some seconds. */
     REDLOCK_EVENT_REFUSED,
-    /* It restarted, lost keys, or its clock stepped forward: no vote for a while (lock.N1, N4, N9). */
+    /* It restarted, lost keys, or its clock stepped forward: no vote for a while (lock.N1, N4, N9).
+     */
     REDLOCK_EVENT_QUARANTINED,
     REDLOCK_EVENT_VOTING, /* the quarantine is over */
     REDLOCK_EVENT_WARNED  /* it may vote, but something is wrong: `text` says what */
@@ -123,8 +128,8 @@ struct redlock_options {
     const char *nodes;
     const char *user; /* user and password are used where a node's URL has none */
     const char *password;
-    const char *ca_file;     /* of rediss://, PEM; NULL = the system's. Always verified */
-    const char *cert_file;   /* the client's; NULL = none */
+    const char *ca_file;   /* of rediss://, PEM; NULL = the system's. Always verified */
+    const char *cert_file; /* the client's; NULL = none */
     const char *key_file;
     const char *server_name; /* expected in the certificate; NULL = the node's host */
     int64_t ttl_ms; /* T, the length of a lease: 30 s; 1 s to 24 h, ≥ 10 node timeouts (lock.A16) */
@@ -203,8 +208,7 @@ enum redlock_result redlock_lock_for(struct redlock *client, const char *key, in
 typedef void redlock_done(void *ctx, size_t count, struct redlock_lock *const *locks,
                           const struct redlock_report *reports);
 enum redlock_result redlock_start(struct redlock *client, const struct redlock_request *request,
-                                  redlock_done *done, void *ctx,
-                                  struct redlock_report *ret_report);
+                                  redlock_done *done, void *ctx, struct redlock_report *ret_report);
 
 /* ---- holding: no I/O, but for the calls that return a result ---- */
 

@@ -111,7 +111,7 @@ struct redlock_async_key {
     void *user;
 };
 
-/* The results are known, and the caller owns the batch: every key that was WON must be given to
+/* The results are known, and the caller owns the batch: every key that was OK must be given to
  * redlock_batch_release() or redlock_batch_drop() once. The others are already being released
  * everywhere (lock.A10). The batch may be read until its last won key has been released or dropped;
  * if none was won, until this callback returns. */
@@ -157,7 +157,7 @@ struct redlock_released {
     unsigned unknown; /* not acknowledged: the key on that node ends by its ttl */
 };
 
-/* Runs an extension round for this key now. `done` gets WON (confirmed), EXPIRED (lost), or SPLIT
+/* Runs an extension round for this key now. `done` gets OK (confirmed), LOST (lost), or SPLIT
  * or NO_QUORUM (not confirmed, the old deadline stands). −EINVAL: the key is no longer held;
  * −ENOMEM. A release of the key meanwhile ends the round as CANCELLED. */
 typedef void redlock_async_extended_cb(void *ctx, enum redlock_result result);
@@ -193,7 +193,7 @@ int redlock_async_free_prefix(struct redlock_async *lock, const char *prefix,
 /* Acquires all keys of the request, or none. It stands in line until `deadline_us` (lock.L1–L9); of
  * several keys, it waits for one after the other and holds those before. If the deadline is in the
  * past, it tries `retries` times more, with full jitter (lock.A14). Waiters of one client for the
- * same keys take turns. `done` gets one result; with WON also the batch, whose keys are then the
+ * same keys take turns. `done` gets one result; with OK also the batch, whose keys are then the
  * caller's. */
 struct redlock_wait;
 typedef void redlock_async_waited_cb(void *ctx, enum redlock_result result, int tries,

@@ -64,7 +64,7 @@ enum redlock_result redlock_fingerprint(const char *nodes, char ret_text[REDLOCK
 
 /* ---- keys ---- */
 
-struct redlock_holding { /* of a key on one node */
+struct redlock_holding {    /* of a key on one node */
     enum redlock_vote vote; /* OK = free there, REFUSED = held, else no answer */
     char holder[9];         /* the first 8 characters of its token, never all of it */
     int64_t ttl_ms;         /* -1 = without expiry */

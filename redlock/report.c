@@ -86,8 +86,8 @@ static void tell_failures(const struct redlock *c, struct redlock_report *report
 
 struct redlock_report *report_at(struct redlock_report *reports, size_t index)
 {
-    size_t stride = reports != NULL && reports->size > sizeof *reports ? reports->size
-                                                                       : sizeof *reports;
+    size_t stride =
+        reports != NULL && reports->size > sizeof *reports ? reports->size : sizeof *reports;
     return reports != NULL ? (struct redlock_report *)(void *)((char *)reports + index * stride)
                            : NULL;
 }

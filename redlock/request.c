@@ -279,9 +279,8 @@ static void on_fenced(void *ctx, uint64_t fence)
 static void mint(struct part *p)
 {
     const struct redlock_lock *l = p->lock;
-    int code = l->batch == NULL
-                   ? -EINVAL
-                   : redlock_batch_fence(l->batch, l->first, l->count, on_fenced, p);
+    int code = l->batch == NULL ? -EINVAL
+                                : redlock_batch_fence(l->batch, l->first, l->count, on_fenced, p);
     if (code == 0) {
         p->request->open++;
     } else {
@@ -413,13 +412,26 @@ void request_cancel(struct redlock *c, const struct redlock_owner *owner)
 
 /* ---- the caller's side ---- */
 
+static size_t count_keys(const struct redlock_request *q)
+{
+    return q->key != NULL ? 1 : q->count;
+}
+
+static size_t count_parts(const struct redlock_request *q)
+{
+    return q->each ? count_keys(q) : 1;
+}
+
+/* What lies behind a request. */
+#define ARRAYS_SIZE(parts, keys) \
+    ((parts) * sizeof(struct part) + (keys) * (sizeof(struct redlock_async_key) + sizeof(uint16_t)))
+
 /* The caller's keys, each with its place; those that are no keys are INVALID. */
 static void list_keys(struct request *r)
 {
     const struct redlock_request *q = &r->asked;
     const struct redlock_key one = {.bytes = q->key};
-    size_t count = q->key != NULL ? 1 : q->count;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count_keys(q); i++) {
         const struct redlock_key *key = q->key != NULL ? &one : &q->keys[i];
         struct redlock_async_key *to = &r->keys[r->key_count];
         struct part *p = &r->parts[q->each ? i : 0];
@@ -482,25 +494,20 @@ static void prepare_all(struct request *r)
     }
 }
 
-/* Its arrays lie behind it, in one allocation. NULL: no memory. */
-static struct request *request_new(struct redlock *c, const struct redlock_request *q)
+/* Its arrays lie behind it. */
+static struct request *request_init(void *room, struct redlock *c, const struct redlock_request *q)
 {
-    size_t keys = q->key != NULL ? 1 : q->count;
-    size_t parts = q->each ? keys : 1;
-    struct request *r = calloc(1, sizeof *r + parts * sizeof *r->parts + keys * sizeof *r->keys +
-                                      keys * sizeof *r->places);
-    if (r == NULL) {
-        return NULL;
-    }
-    r->client = c;
-    r->asked = *q;
-    r->begun_us = clock_boot_us();
-    r->part_count = parts;
-    r->parts = (struct part *)(r + 1);
-    r->keys = (struct redlock_async_key *)(r->parts + parts);
-    r->places = (uint16_t *)(r->keys + keys);
+    struct request *r = room;
+    size_t parts = count_parts(q);
+    *r = (struct request){.client = c,
+                          .asked = *q,
+                          .begun_us = clock_boot_us(),
+                          .part_count = parts,
+                          .parts = (struct part *)(r + 1),
+                          .keys = (struct redlock_async_key *)((struct part *)(r + 1) + parts)};
+    r->places = (uint16_t *)(r->keys + count_keys(q));
     for (size_t i = 0; i < parts; i++) {
-        r->parts[i].request = r;
+        r->parts[i] = (struct part){.request = r};
     }
     return r;
 }
@@ -548,7 +555,9 @@ enum redlock_result redlock_acquire(struct redlock *client, const struct redlock
                                     struct redlock_lock **ret_locks,
                                     struct redlock_report *ret_reports)
 {
-    size_t locks = request->each && request->keys != NULL ? request->count : 1;
+    _Alignas(struct request) char
+        room[sizeof(struct request) + ARRAYS_SIZE(REDLOCK_KEYS_MAX, REDLOCK_KEYS_MAX)];
+    size_t locks = count_parts(request);
     for (size_t i = 0; i < locks && locks <= REDLOCK_KEYS_MAX; i++) {
         ret_locks[i] = NULL;
     }
@@ -556,10 +565,7 @@ enum redlock_result redlock_acquire(struct redlock *client, const struct redlock
     if (result != REDLOCK_OK) {
         return result;
     }
-    struct request *r = request_new(client, request);
-    if (r == NULL) {
-        return refuse(client, ret_reports, REDLOCK_SYSTEM, "no memory for a request");
-    }
+    struct request *r = request_init(room, client, request);
     r->reports = ret_reports;
     list_keys(r);
     prepare(r);
@@ -570,9 +576,7 @@ enum redlock_result redlock_acquire(struct redlock *client, const struct redlock
     for (size_t i = 0; i < r->part_count; i++) {
         ret_locks[i] = r->parts[i].lock;
     }
-    result = r->result;
-    free(r);
-    return result;
+    return r->result;
 }
 
 enum redlock_result redlock_lock_for(struct redlock *client, const char *key, int64_t wait_ms,
@@ -648,17 +652,18 @@ static enum redlock_result start(struct request *r)
 }
 
 enum redlock_result redlock_start(struct redlock *client, const struct redlock_request *request,
-                                  redlock_done *done, void *ctx,
-                                  struct redlock_report *ret_report)
+                                  redlock_done *done, void *ctx, struct redlock_report *ret_report)
 {
     enum redlock_result result = check_request(client, request, ret_report);
     if (result != REDLOCK_OK) {
         return result;
     }
-    struct request *r = request_new(client, request);
-    if (r == NULL) {
+    void *room =
+        malloc(sizeof(struct request) + ARRAYS_SIZE(count_parts(request), count_keys(request)));
+    if (room == NULL) {
         return refuse(client, ret_report, REDLOCK_SYSTEM, "no memory for a request");
     }
+    struct request *r = request_init(room, client, request);
     r->done = done;
     r->ctx = ctx;
     result = start(r);

@@ -88,8 +88,8 @@ static void on_inspected(void *ctx, const struct redlock_holding *holdings)
 static void deliver_inspection(struct redlock *c, struct mail *mail)
 {
     struct inspection *i = (struct inspection *)(void *)mail; /* its first member */
-    i->code =
-        c->is_closing ? -ESHUTDOWN : redlock_async_inspect(c->core, i->key, i->key_len, on_inspected, i);
+    i->code = c->is_closing ? -ESHUTDOWN
+                            : redlock_async_inspect(c->core, i->key, i->key_len, on_inspected, i);
     if (i->code != 0) {
         call_answer(c, &i->call);
     }

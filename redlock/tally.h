@@ -25,7 +25,7 @@ enum vote { VOTE_OK, VOTE_REFUSED, VOTE_ERROR };
 void tally_add(struct tally *t, enum vote vote);
 void tally_take_back(struct tally *t); /* an OK that is an error now (lock.N2) */
 
-/* True when no further answer can turn the verdict into WON or away from it (lock.A9).
+/* True when no further answer can turn the verdict into OK or away from it (lock.A9).
  * `validity_us` is what is left of the lease now: a quorum with less than `min_validity_us` came
  * too late (lock.A7). */
 bool tally_verdict(const struct tally *t, int64_t validity_us, int64_t min_validity_us,

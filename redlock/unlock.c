@@ -148,8 +148,10 @@ struct extending {
 /* Of several keys the one that matters most. */
 static void take(struct extending *e, enum redlock_result result)
 {
-    static const uint8_t ranks[REDLOCK_RESULTS] = {[REDLOCK_SPLIT] = 1,     [REDLOCK_NO_QUORUM] = 2,
-                                                   [REDLOCK_SYSTEM] = 3,    [REDLOCK_CANCELLED] = 4,
+    static const uint8_t ranks[REDLOCK_RESULTS] = {[REDLOCK_SPLIT] = 1,
+                                                   [REDLOCK_NO_QUORUM] = 2,
+                                                   [REDLOCK_SYSTEM] = 3,
+                                                   [REDLOCK_CANCELLED] = 4,
                                                    [REDLOCK_LOST] = 5};
     e->result = ranks[result] > ranks[e->result] ? result : e->result;
 }

@@ -171,8 +171,7 @@ static void pause_before_retry(struct redlock_wait *w, const struct key *k, int6
 {
     struct redlock_async *lock = w->lock;
     const struct retry_terms terms = retry_terms_for(w);
-    bool is_split =
-        w->result == REDLOCK_SPLIT || (w->result == REDLOCK_HELD && w->queue != NULL);
+    bool is_split = w->result == REDLOCK_SPLIT || (w->result == REDLOCK_HELD && w->queue != NULL);
     size_t votes = k != NULL ? (size_t)__builtin_popcount(k->ok_nodes) : 0;
     int64_t pause_us = retry_delay_us(&terms, is_split ? REDLOCK_SPLIT : w->result, w->failures++,
                                       lock->quorum, votes, &lock->rand);

@@ -20,7 +20,7 @@ struct wait_queue {
     size_t bucket;
     struct redlock_wait *first;
     struct redlock_wait *last;
-    enum redlock_result result; /* of the last try; HELD_BY_OTHER before any */
+    enum redlock_result result; /* of the last try; HELD before any */
 };
 
 /* Where a waiter stands: in the line of one key, while it holds those before. */

@@ -15,8 +15,8 @@ static void run_both(struct redlock *a, struct redlock *b, bool manual)
     struct redlock_lock *lock = acquire(a, &request);
     struct redlock_lock *other = NULL;
     int64_t start_us = now_us();
-    printf("%s watchdog: A works for %d ms under a lease of %d ms\n",
-           manual ? "without" : "with", WORK_MS, TTL_MS);
+    printf("%s watchdog: A works for %d ms under a lease of %d ms\n", manual ? "without" : "with",
+           WORK_MS, TTL_MS);
 
     request.wait_ms = WORK_MS;
     enum redlock_result result = redlock_acquire(b, &request, &other, NULL);

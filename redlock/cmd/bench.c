@@ -46,8 +46,7 @@ static void print_text(const struct bench *b, const struct load_result *r)
                  1e-3 * (double)r->release_p99_us);
     (void)printf("client   %.1f us of CPU per lock\n", load_cpu_us(r));
     if (r->failed > 0) {
-        (void)printf("%" PRIu64 " not won, the last: %s\n", r->failed,
-                     redlock_text(r->failure));
+        (void)printf("%" PRIu64 " not won, the last: %s\n", r->failed, redlock_text(r->failure));
     }
 }
 

@@ -261,19 +261,19 @@ void cli_release(struct cli *cli)
 int cli_open(const struct cli *cli, cli_event_fn *on_event, struct redlock **ret_client)
 {
     struct redlock_report report = {0};
-    const struct redlock_options options = {
-        .nodes = cli->list_text,
-        .user = cli->user,
-        .password = cli->password[0] != '\0' ? cli->password : NULL,
-        .ca_file = cli->tls.ca_file,
-        .cert_file = cli->tls.cert_file,
-        .key_file = cli->tls.key_file,
-        .ttl_ms = cli->ttl_ms,
-        .ttl_max_ms = cli->ttl_max_ms,
-        .node_timeout_ms = cli->node_timeout_ms,
-        .trust_fresh = cli->trust_fresh,
-        .majority_opens = true,
-        .on_event = on_event};
+    const struct redlock_options options = {.nodes = cli->list_text,
+                                            .user = cli->user,
+                                            .password =
+                                                cli->password[0] != '\0' ? cli->password : NULL,
+                                            .ca_file = cli->tls.ca_file,
+                                            .cert_file = cli->tls.cert_file,
+                                            .key_file = cli->tls.key_file,
+                                            .ttl_ms = cli->ttl_ms,
+                                            .ttl_max_ms = cli->ttl_max_ms,
+                                            .node_timeout_ms = cli->node_timeout_ms,
+                                            .trust_fresh = cli->trust_fresh,
+                                            .majority_opens = true,
+                                            .on_event = on_event};
     enum redlock_result result = redlock_open(&options, ret_client, &report);
     if (result == REDLOCK_OK) {
         return CLI_OK;

@@ -38,7 +38,7 @@ static void lock_a_batch(void)
         (void)snprintf(names[i], sizeof names[i], "soak:%llu", (unsigned long long)next_key++);
         keys[i] = names[i];
     }
-    (void)redlock_acquire_many(world.client, &request, keys, BATCH, locks, results);
+    (void)acquire_each(world.client, &request, keys, BATCH, locks, results);
     for (size_t i = 0; i < BATCH; i++) {
         failed += results[i] != REDLOCK_OK;
         pairs += results[i] == REDLOCK_OK;
@@ -51,7 +51,7 @@ static void lock_one(void)
     char key[32];
     struct redlock_lock *lock = NULL;
     (void)snprintf(key, sizeof key, "soak:%llu", (unsigned long long)next_key++);
-    enum redlock_result result = redlock_try(world.client, key, 0, &lock);
+    enum redlock_result result = redlock_try(world.client, key, &lock);
     failed += result != REDLOCK_OK;
     pairs += result == REDLOCK_OK;
     ck_assert_int_eq(redlock_unlock(lock, NULL), 0);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "redlock/redlock.h"
+#include "redlock/redlock_status.h"
 #include "support/suite.h"
 
 #include <check.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +12,11 @@ static char text[REDLOCK_FINGERPRINT_SIZE];
 /* Of up to three URLs; NULL ends the list. */
 static const char *of(const char *a, const char *b, const char *c)
 {
-    struct redlock_node nodes[] = {{.url = a}, {.url = b}, {.url = c}};
-    size_t count = a == NULL ? 0 : b == NULL ? 1 : c == NULL ? 2 : 3;
-    struct redlock_error error;
-    ck_assert_msg(redlock_fingerprint(nodes, count, text, &error) == 0, "%s", error.message);
+    char nodes[256];
+    struct redlock_report report = {0};
+    (void)snprintf(nodes, sizeof nodes, "%s%s%s%s%s", a, b != NULL ? "," : "", b != NULL ? b : "",
+                   c != NULL ? ", " : "", c != NULL ? c : "");
+    ck_assert_msg(redlock_fingerprint(nodes, text, &report) == REDLOCK_OK, "%s", report.message);
     ck_assert_uint_eq(strlen(text), 16);
     ck_assert_uint_eq(strspn(text, "0123456789abcdef"), 16);
     return text;
@@ -87,13 +87,12 @@ END_TEST
 
 START_TEST(N8_a_list_that_can_not_be_is_refused)
 {
-    static const struct redlock_node twice[] = {{.url = "h1"}, {.url = "H1:6379"}};
-    struct redlock_error error;
-    ck_assert_int_eq(redlock_fingerprint(NULL, 0, text, &error), -EINVAL);
-    ck_assert_ptr_nonnull(strstr(error.message, "0 nodes, allowed are 1 to 9"));
-    ck_assert_int_eq(redlock_fingerprint(NULL, 3, text, &error), -EINVAL);
-    ck_assert_int_eq(redlock_fingerprint(twice, 2, text, &error), -EINVAL);
-    ck_assert_ptr_nonnull(strstr(error.message, "H1:6379 is named twice"));
+    struct redlock_report report = {0};
+    ck_assert_int_eq(redlock_fingerprint("", text, &report), REDLOCK_INVALID);
+    ck_assert_ptr_nonnull(strstr(report.message, "0 nodes, allowed are 1 to 9"));
+    ck_assert_int_eq(redlock_fingerprint("h1,,h2", text, &report), REDLOCK_INVALID);
+    ck_assert_int_eq(redlock_fingerprint("h1,H1:6379", text, &report), REDLOCK_INVALID);
+    ck_assert_ptr_nonnull(strstr(report.message, "H1:6379 is named twice"));
 }
 END_TEST
 

@@ -5,7 +5,7 @@
 #include "test_redlock_client_world.h"
 
 #include <dirent.h>
-#include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/wait.h>
 
@@ -59,22 +59,22 @@ static void use_and_close(void *ctx)
     struct redlock_lock *lock = ctx;
     struct redlock_lock *none = NULL;
     struct redlock_owner *owner = NULL;
-    struct redlock_stats stats;
-    struct redlock_report report;
+    struct redlock_stats stats = {0};
+    struct redlock_report report = {0};
     const struct redlock_request request = {.key = "job:2", .wait_ms = -1};
     expect(redlock_state(lock) == REDLOCK_STATE_LOST);
     expect(redlock_left_ms(lock) == 0);
-    expect(redlock_acquire(world.client, &request, &none, &report) == REDLOCK_INVALID);
+    expect(redlock_acquire(world.client, &request, &none, &report) == REDLOCK_SYSTEM);
     expect(none == NULL && strstr(report.message, "fork") != NULL);
-    expect(redlock_try(world.client, "job:1", 0, &none) == REDLOCK_INVALID);
-    expect(redlock_extend(lock) == REDLOCK_INVALID);
-    expect(redlock_owner_new(world.client, &owner) == -EOWNERDEAD);
+    expect(redlock_try(world.client, "job:1", &none) == REDLOCK_SYSTEM);
+    expect(redlock_extend(lock) == REDLOCK_SYSTEM);
+    expect(redlock_owner_new(world.client, &owner) == REDLOCK_SYSTEM);
     redlock_stats(world.client, &stats);
-    REDLOCK_WITH(third, redlock_try(world.client, "job:3", 0, &third))
+    REDLOCK_WITH(third, redlock_try(world.client, "job:3", &third))
     {
         expect(false);
     }
-    expect(redlock_unlock(lock, NULL) == -EOWNERDEAD);
+    expect(redlock_unlock(lock, NULL) == REDLOCK_SYSTEM);
     expect(count_descriptors() > 0);
     redlock_close(world.client);
     expect(count_descriptors() == 0);
@@ -82,27 +82,25 @@ static void use_and_close(void *ctx)
 
 static uint64_t extended(void)
 {
-    struct redlock_stats stats;
+    struct redlock_stats stats = {0};
     redlock_stats(world.client, &stats);
     ck_assert_uint_eq(stats.node_errors, 0);
     ck_assert_uint_eq(stats.lost, 0);
     return stats.extended;
 }
 
-static size_t downs;
+static atomic_size_t downs;
 
-static void on_node(void *ctx, size_t node, enum redlock_event_kind event, const char *why)
+static void on_event(void *ctx, const struct redlock_event *event)
 {
     (void)ctx;
-    (void)node;
-    (void)why;
-    downs += event != REDLOCK_EVENT_UP;
+    (void)atomic_fetch_add(&downs, event->kind != REDLOCK_EVENT_UP);
 }
 
 START_TEST(F1_a_child_that_closes_and_exits_leaves_the_parents_lock_held_and_renewed)
 {
     given_nodes(3, NULL);
-    world.options.on_node = on_node;
+    world.options.on_event = on_event;
     world.client = client_of_world();
     struct redlock_lock *lock = given_lock("job:1");
     ck_assert_int_ge(redlock_fd(lock), 0);
@@ -112,9 +110,9 @@ START_TEST(F1_a_child_that_closes_and_exits_leaves_the_parents_lock_held_and_ren
     ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_HELD);
     ck_assert_uint_eq(nodes_with("job:1"), 3);
     ck_assert_uint_eq(nodes_with("job:2"), 0);
-    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
     until(nodes_with("job:1") == 0);
-    ck_assert_uint_eq(downs, 0);
+    ck_assert_uint_eq(atomic_load(&downs), 0);
 }
 END_TEST
 
@@ -130,7 +128,7 @@ START_TEST(F1_a_child_that_just_exits_does_no_harm)
     ck_assert_int_eq(code_of_child(exit_at_once, NULL), 0);
     uint64_t before = extended();
     until(extended() >= before + 1);
-    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
 }
 END_TEST
 
@@ -141,11 +139,11 @@ static void open_another(void *ctx)
     struct redlock_lock *lock = NULL;
     struct redlock_lock *parents = NULL;
     (void)ctx;
-    expect(redlock_open(&world.options, &own, NULL) == 0);
+    expect(redlock_open(&world.options, &own, NULL) == REDLOCK_OK);
     redlock_close(world.client);
-    expect(redlock_try(own, "job:2", 0, &lock) == REDLOCK_OK);
-    expect(redlock_try(own, "job:1", 0, &parents) == REDLOCK_HELD);
-    expect(redlock_unlock(lock, NULL) == 0);
+    expect(redlock_try(own, "job:2", &lock) == REDLOCK_OK);
+    expect(redlock_try(own, "job:1", &parents) == REDLOCK_HELD);
+    expect(redlock_unlock(lock, NULL) == REDLOCK_OK);
     redlock_close(own);
 }
 
@@ -155,7 +153,7 @@ START_TEST(F1_a_child_may_open_a_client_of_its_own)
     struct redlock_lock *lock = given_lock("job:1");
     ck_assert_int_eq(code_of_child(open_another, NULL), 0);
     ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_HELD);
-    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
     until(nodes_with("job:1") + nodes_with("job:2") == 0);
 }
 END_TEST
@@ -164,8 +162,8 @@ END_TEST
 
 static void unlock_twice(void *ctx)
 {
-    expect(redlock_unlock(ctx, NULL) == -EOWNERDEAD);
-    expect(redlock_unlock(ctx, NULL) == -EOWNERDEAD);
+    expect(redlock_unlock(ctx, NULL) == REDLOCK_SYSTEM);
+    expect(redlock_unlock(ctx, NULL) == REDLOCK_SYSTEM);
     redlock_close(world.client);
 }
 
@@ -174,14 +172,14 @@ START_TEST(F1_a_reentrant_lock_may_be_unlocked_in_a_child_as_often_as_it_was_loc
     struct redlock_owner *owner = NULL;
     struct redlock_lock *lock = NULL;
     given_client(1);
-    ck_assert_int_eq(redlock_owner_new(world.client, &owner), 0);
+    ck_assert_int_eq(redlock_owner_new(world.client, &owner), REDLOCK_OK);
     const struct redlock_request request = {.key = "job:1", .owner = owner};
     ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, NULL), REDLOCK_OK);
     ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, NULL), REDLOCK_OK);
     ck_assert_int_eq(code_of_child(unlock_twice, lock), 0);
-    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
     ck_assert_uint_eq(nodes_with("job:1"), 1);
-    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
     until(nodes_with("job:1") == 0);
     redlock_owner_free(owner);
 }

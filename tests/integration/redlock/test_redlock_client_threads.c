@@ -40,8 +40,8 @@ static void *lock_own_key(void *arg)
     (void)snprintf(key, sizeof key, "own:%d", p->number);
     for (int i = 0; i < p->pairs; i++) {
         struct redlock_lock *lock = NULL;
-        if (redlock_try(world.client, key, 0, &lock) == REDLOCK_OK) {
-            p->own += redlock_is_held(lock);
+        if (redlock_try(world.client, key, &lock) == REDLOCK_OK) {
+            p->own += is_held(lock);
             (void)redlock_unlock(lock, NULL);
         }
     }
@@ -62,7 +62,7 @@ START_TEST(sixteen_threads_lock_and_unlock_their_keys_thousands_of_times)
     for (int i = 0; i < THREADS; i++) {
         ck_assert_int_eq(parties[i].own, pairs);
     }
-    struct redlock_stats stats;
+    struct redlock_stats stats = {0};
     redlock_stats(world.client, &stats);
     ck_assert_uint_eq(stats.results[REDLOCK_OK], (uint64_t)pairs * THREADS);
     ck_assert_uint_eq(stats.held, 0);
@@ -113,35 +113,34 @@ static void *use_everything(void *arg)
 {
     struct party *p = arg;
     struct redlock_owner *owner = NULL;
-    struct redlock_cancel *cancel = NULL;
-    p->own = redlock_owner_new(world.client, &owner) == 0 &&
-             redlock_cancel_new(world.client, &cancel) == 0;
+    struct redlock_owner *cancel = NULL;
+    p->own = redlock_owner_new(world.client, &owner) == REDLOCK_OK &&
+             redlock_owner_new(world.client, &cancel) == 0;
     for (int i = 0; i < p->pairs && p->own != 0; i++) {
         const char *const keys[] = {i % 2 == 0 ? "a" : "b", i % 3 == 0 ? "b" : "c"};
         struct redlock_lock *lock = NULL;
         struct redlock_lock *again = NULL;
-        struct redlock_report report;
+        struct redlock_report report = {0};
         const struct redlock_request request = {
-            .wait_ms = 20, .owner = owner, .cancel = cancel, .on_state = on_state};
-        if (redlock_acquire_all(world.client, &request, keys, 2, &lock, &report) == REDLOCK_OK) {
-            if (redlock_acquire_all(world.client, &request, keys, 1, &again, NULL) == REDLOCK_OK) {
+            .wait_ms = 20, .owner = owner, .on_change = on_state};
+        if (acquire_all(world.client, &request, keys, 2, &lock, &report) == REDLOCK_OK) {
+            if (acquire_all(world.client, &request, keys, 1, &again, NULL) == REDLOCK_OK) {
                 (void)redlock_unlock(again, NULL);
             }
             (void)redlock_fd(lock);
             (void)redlock_state(lock);
             (void)redlock_extend(lock);
-            struct redlock_released released;
+            struct redlock_report released = {0};
             (void)redlock_unlock(lock, i % 4 == 0 ? &released : NULL);
         }
         if (i % 8 == 7) {
-            redlock_cancel_fire(cancel);
-            redlock_cancel_free(cancel);
-            p->own = redlock_cancel_new(world.client, &cancel) == 0;
+            redlock_cancel(cancel);
+            redlock_owner_free(cancel);
+            p->own = redlock_owner_new(world.client, &cancel) == 0;
         }
-        struct redlock_stats stats;
+        struct redlock_stats stats = {0};
         redlock_stats(world.client, &stats);
     }
-    redlock_cancel_free(cancel);
     redlock_owner_free(owner);
     return NULL;
 }
@@ -153,7 +152,7 @@ START_TEST(threads_use_every_call_at_once)
     for (int i = 0; i < THREADS; i++) {
         ck_assert_int_ne(parties[i].own, 0);
     }
-    struct redlock_stats stats;
+    struct redlock_stats stats = {0};
     redlock_stats(world.client, &stats);
     ck_assert_uint_eq(stats.held, 0);
     ck_assert_uint_eq(stats.waiting, 0);
@@ -172,7 +171,7 @@ static void *wait_for_ever(void *arg)
 
 static uint64_t waiting(void)
 {
-    struct redlock_stats stats;
+    struct redlock_stats stats = {0};
     redlock_stats(world.client, &stats);
     return stats.waiting;
 }
@@ -196,7 +195,7 @@ START_TEST(closing_cancels_who_waits_and_leaves_handles_that_can_be_read_and_unl
     ck_assert_int_eq(redlock_left_ms(lock), 0);
     ck_assert_str_eq(redlock_key(lock, NULL), "shared");
     ck_assert_int_eq(redlock_extend(lock), REDLOCK_LOST);
-    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
 }
 END_TEST
 
@@ -210,7 +209,7 @@ START_TEST(closing_does_not_wait_for_nodes_that_do_not_answer)
     ck_assert_int_lt(clock_boot_us() - start_us, 5 * US_PER_S); /* τ is 300 ms */
     signal_nodes(0, 3, SIGCONT);
     until(nodes_with("shared") == 0); /* it was sent all the same */
-    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
 }
 END_TEST
 
@@ -221,11 +220,11 @@ static atomic_int under_way;
 static void *call_a_node(void *arg)
 {
     struct party *p = arg;
-    const struct redlock_request request = {.key = "d", .wants_fence = true};
+    const struct redlock_request request = {.key = "d", .fence = true};
     static const char *const keys[] = {"e", "f"};
     struct redlock_lock *locks[2] = {0};
     enum redlock_result results[2];
-    struct redlock_released released;
+    struct redlock_report released = {0};
     struct redlock_holding holdings[REDLOCK_NODES_MAX];
     (void)atomic_fetch_add(&under_way, 1);
     switch (p->number) {
@@ -233,17 +232,16 @@ static void *call_a_node(void *arg)
         p->own = redlock_extend(given[0]) != REDLOCK_OK;
         break;
     case 1:
-        p->own = redlock_unlock(given[1], &released) == 0 && released.unknown >= 2;
+        p->own = redlock_unlock(given[1], &released) == REDLOCK_OK && released.unknown >= 2;
         break;
     case 2:
         p->own = redlock_acquire(world.client, &request, &locks[0], NULL) == REDLOCK_CANCELLED;
         break;
     case 3:
-        p->own = redlock_acquire_many(world.client, &request, keys, 2, locks, results) ==
-                 REDLOCK_CANCELLED;
+        p->own = acquire_each(world.client, &request, keys, 2, locks, results) == REDLOCK_CANCELLED;
         break;
     default:
-        p->own = redlock_inspect(world.client, "d", holdings, NULL) <= 0;
+        p->own = redlock_inspect(world.client, "d", holdings, NULL) <= REDLOCK_SYSTEM;
         break;
     }
     return NULL;
@@ -251,7 +249,7 @@ static void *call_a_node(void *arg)
 
 START_TEST(closing_ends_every_call_that_waits_for_a_node)
 {
-    struct redlock_stats stats;
+    struct redlock_stats stats = {0};
     given_nodes(3, NULL);
     if (_i == 1) { /* a node that is down besides: what was sent to it waits longer */
         redis_server_kill(&world.servers[2]);
@@ -274,8 +272,8 @@ START_TEST(closing_ends_every_call_that_waits_for_a_node)
     }
     world.client = NULL;
     signal_nodes(0, 2, SIGCONT);
-    ck_assert_int_eq(redlock_unlock(given[0], NULL), 0);
-    ck_assert_int_eq(redlock_unlock(given[2], NULL), 0);
+    ck_assert_int_eq(redlock_unlock(given[0], NULL), REDLOCK_OK);
+    ck_assert_int_eq(redlock_unlock(given[2], NULL), REDLOCK_OK);
 }
 END_TEST
 

@@ -19,10 +19,12 @@ static void count_state(void *ctx, struct redlock_lock *lock, enum redlock_state
     atomic_fetch_add(&told[state], 1);
 }
 
-static struct redlock_lock *given_watched(redlock_state_cb *on_state, void *ctx)
+typedef void on_change(void *ctx, struct redlock_lock *lock, enum redlock_state state);
+
+static struct redlock_lock *given_watched(on_change *change, void *ctx)
 {
     struct redlock_lock *lock = NULL;
-    const struct redlock_request request = {.key = "job:1", .on_state = on_state, .ctx = ctx};
+    const struct redlock_request request = {.key = "job:1", .on_change = change, .ctx = ctx};
     ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, NULL), REDLOCK_OK);
     return lock;
 }
@@ -52,7 +54,7 @@ START_TEST(W8_suspect_and_lost_are_told_once_each_by_callback_and_descriptor)
     until(atomic_load(&told[REDLOCK_STATE_LOST]) == 1);
     ck_assert_int_eq(atomic_load(&told[REDLOCK_STATE_SUSPECT]), 1);
     signal_nodes(0, 3, SIGCONT);
-    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
     ck_assert_int_eq(atomic_load(&told[REDLOCK_STATE_HELD]), 0);
 }
 END_TEST
@@ -67,7 +69,7 @@ START_TEST(E5_a_suspect_lock_that_is_confirmed_again_is_held_again)
     until(redlock_state(lock) == REDLOCK_STATE_HELD);
     until(atomic_load(&told[REDLOCK_STATE_HELD]) == 1);
     ck_assert_int_eq(atomic_load(&told[REDLOCK_STATE_SUSPECT]), 1);
-    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
 }
 END_TEST
 
@@ -83,21 +85,20 @@ START_TEST(E3_a_lock_that_another_has_taken_is_lost_before_its_deadline)
     ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_LOST);
     ck_assert_int_eq(redlock_left_ms(lock), 0);
     ck_assert(is_readable(redlock_fd(lock))); /* made after the loss, and told all the same */
-    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
     ck_assert_str_eq(cli(0, "GET", "job:1"), "somebody");
 }
 END_TEST
 
-/* A callback that blocks in calls of its own: the thread turns the loop meanwhile. */
+/* A callback that blocks in calls of its own. */
 static void lock_another(void *ctx, struct redlock_lock *lock, enum redlock_state state)
 {
     struct redlock_lock *other = NULL;
-    struct redlock_released released;
-    struct redlock_stats stats;
-    if (state == REDLOCK_STATE_LOST &&
-        redlock_try(world.client, "job:2", 0, &other) == REDLOCK_OK &&
-        redlock_unlock(other, &released) == 0 && released.deleted == 3 &&
-        redlock_unlock(lock, NULL) == 0) { /* the one that the callback is about */
+    struct redlock_report released = {0};
+    struct redlock_stats stats = {0};
+    if (state == REDLOCK_STATE_LOST && redlock_try(world.client, "job:2", &other) == REDLOCK_OK &&
+        redlock_unlock(other, &released) == REDLOCK_OK && released.deleted == 3 &&
+        redlock_unlock(lock, NULL) == REDLOCK_OK) { /* the one that the callback is about */
         redlock_stats(world.client, &stats);
         atomic_store((atomic_int *)ctx, 1 + (int)stats.held);
     }
@@ -146,7 +147,7 @@ START_TEST(W2_a_lock_is_kept_while_its_holder_computes_and_never_calls)
     ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_HELD);
     ck_assert_uint_eq(nodes_with("job:1"), 3);
     (void)pthread_mutex_unlock(&m.mutex);
-    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
 }
 END_TEST
 
@@ -159,8 +160,8 @@ START_TEST(W6_who_unlocks_needs_nothing_that_a_callback_may_be_waiting_for)
     (void)pthread_mutex_lock(&m.mutex);
     signal_nodes(0, 3, SIGSTOP);
     until(atomic_load(&m.is_waiting) == 1); /* the thread waits for us */
-    ck_assert_int_eq(redlock_unlock(second, NULL), 0);
-    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+    ck_assert_int_eq(redlock_unlock(second, NULL), REDLOCK_OK);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
     (void)pthread_mutex_unlock(&m.mutex);
     signal_nodes(0, 3, SIGCONT);
     until(nodes_with("job:1") + nodes_with("job:2") == 0);
@@ -206,7 +207,7 @@ START_TEST(W4_a_holder_that_was_stopped_for_longer_than_its_lease_first_sees_tha
     until(atomic_load(&told[REDLOCK_STATE_LOST]) == 1);
     signal_nodes(0, 3, SIGCONT);
     ck_assert_int_eq(redlock_extend(lock), REDLOCK_LOST); /* for good (lock.E8) */
-    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
     (void)waitpid(stopper, NULL, 0);
 }
 END_TEST
@@ -215,27 +216,28 @@ struct heard {
     atomic_int downs;
     atomic_int ups;
     atomic_int waiting; /* by a call from inside, which must not block for ever */
-    char why[REDLOCK_MESSAGE_SIZE];
+    char why[REDLOCK_TEXT_SIZE];
 };
 
-static void hear(void *ctx, size_t node, enum redlock_event_kind event, const char *why)
+static void hear(void *ctx, const struct redlock_event *event)
 {
     struct heard *h = ctx;
-    struct redlock_stats stats;
-    if (node == 1 && event == REDLOCK_EVENT_DOWN) {
-        (void)snprintf(h->why, sizeof h->why, "%s", why);
+    struct redlock_stats stats = {0};
+    if (event->node == 1 && event->kind == REDLOCK_EVENT_DOWN) {
+        (void)snprintf(h->why, sizeof h->why, "%s", event->text);
         redlock_stats(world.client, &stats);
         atomic_store(&h->waiting, (int)stats.waiting);
         atomic_fetch_add(&h->downs, 1);
     }
-    atomic_fetch_add(&h->ups, event == REDLOCK_EVENT_UP || event == REDLOCK_EVENT_QUARANTINED);
+    atomic_fetch_add(&h->ups,
+                     event->kind == REDLOCK_EVENT_UP || event->kind == REDLOCK_EVENT_QUARANTINED);
 }
 
 START_TEST(nodes_that_come_and_go_are_told_with_the_reason)
 {
     struct heard h = {.waiting = -1};
     given_nodes(3, NULL);
-    world.options.on_node = hear;
+    world.options.on_event = hear;
     world.options.ctx = &h;
     world.client = client_of_world();
     ck_assert_int_eq(redlock_unlock(given_lock("job:1"), NULL),
@@ -259,7 +261,7 @@ struct handler {
 static void *work_while_held(void *arg)
 {
     struct handler *h = arg;
-    while (redlock_is_held(h->lock)) {
+    while (is_held(h->lock)) {
         wait_step();
     }
     h->stopped_us = clock_boot_us();
@@ -282,8 +284,8 @@ START_TEST(W9_a_handler_that_polls_its_lock_has_stopped_before_another_gets_it)
     int64_t won_us = clock_boot_us();
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
     ck_assert_int_lt(h.stopped_us, won_us);
-    ck_assert_int_eq(redlock_unlock(h.lock, NULL), 0);
-    ck_assert_int_eq(redlock_unlock(others, NULL), 0);
+    ck_assert_int_eq(redlock_unlock(h.lock, NULL), REDLOCK_OK);
+    ck_assert_int_eq(redlock_unlock(others, NULL), REDLOCK_OK);
     redlock_close(other);
 }
 END_TEST
@@ -304,7 +306,7 @@ static void *unlock_some(void *arg)
 
 static uint64_t extended(void)
 {
-    struct redlock_stats stats;
+    struct redlock_stats stats = {0};
     redlock_stats(world.client, &stats);
     return stats.extended;
 }
@@ -325,9 +327,8 @@ START_TEST(W6_what_was_unlocked_while_it_was_being_renewed_is_renewed_no_more)
         keys[i] = names[i];
     }
     for (size_t i = 0; i < MANY; i += 8) { /* batches of their own: renewed at different times */
-        ck_assert_int_eq(
-            redlock_acquire_many(world.client, &request, keys + i, 8, many + i, results),
-            REDLOCK_OK);
+        ck_assert_int_eq(acquire_each(world.client, &request, keys + i, 8, many + i, results),
+                         REDLOCK_OK);
     }
     until(extended() >= MANY);
     for (size_t i = 0; i < 4; i++) {
@@ -350,7 +351,7 @@ START_TEST(looking_at_nodes_and_holders)
 {
     struct redlock_node_info nodes[REDLOCK_NODES_MAX];
     struct redlock_holding holdings[REDLOCK_NODES_MAX];
-    struct redlock_error error;
+    struct redlock_report error = {0};
     given_client(3);
     struct redlock_lock *lock = given_lock("job:1");
     until(nodes_with("job:1") == 3);
@@ -361,28 +362,27 @@ START_TEST(looking_at_nodes_and_holders)
         ck_assert(nodes[i].is_up && nodes[i].may_vote && nodes[i].is_master);
     }
     (void)cli(2, "DEL", "job:1");
-    ck_assert_int_eq(redlock_inspect(world.client, "job:1", holdings, &error), 0);
+    ck_assert_int_eq(redlock_inspect(world.client, "job:1", holdings, &error), REDLOCK_OK);
     ck_assert_int_eq(holdings[0].vote, REDLOCK_VOTE_REFUSED);
     ck_assert_int_eq(holdings[2].vote, REDLOCK_VOTE_OK);
     ck_assert_int_gt(holdings[0].ttl_ms, 0);
     ck_assert_uint_eq(strlen(holdings[0].holder), 8);
-    ck_assert_int_eq(redlock_inspect(world.client, "", holdings, &error), -22);
+    ck_assert_int_eq(redlock_inspect(world.client, "", holdings, &error), REDLOCK_INVALID);
     ck_assert_ptr_nonnull(strstr(error.message, "empty key"));
-    ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
 }
 END_TEST
 
 START_TEST(counters_tell_what_happened)
 {
-    struct redlock_stats stats;
-    struct redlock_released released;
+    struct redlock_stats stats = {0};
+    struct redlock_report released = {0};
     struct redlock_lock *none = NULL;
     uint64_t rounds = 0;
     given_nodes(3, NULL);
-    world.options.retries = 0;
     world.client = client_of_world();
     struct redlock_lock *lock = given_lock("job:1");
-    ck_assert_int_eq(redlock_try(world.client, "job:1", 0, &none), REDLOCK_HELD);
+    ck_assert_int_eq(redlock_try(world.client, "job:1", &none), REDLOCK_HELD);
     until(nodes_with("job:1") == 3);
     redlock_stats(world.client, &stats);
     ck_assert_uint_eq(stats.results[REDLOCK_OK], 1);
@@ -392,7 +392,7 @@ START_TEST(counters_tell_what_happened)
         rounds += stats.latency[i];
     }
     ck_assert_uint_eq(rounds, 1);
-    ck_assert_int_eq(redlock_unlock(lock, &released), 0);
+    ck_assert_int_eq(redlock_unlock(lock, &released), REDLOCK_OK);
     redlock_stats(world.client, &stats);
     ck_assert_uint_eq(stats.held, 0);
     ck_assert_uint_eq(stats.release_deleted, 3);

@@ -15,30 +15,29 @@ static struct buf cli_text = BUF_INIT(1 << 20);
 void given_nodes(size_t count, const char *extra_config)
 {
     struct err err = {0};
+    size_t len = 0;
     for (size_t i = 0; i < count; i++) {
         char dir[SERVER_PATH_MAX + 32];
         (void)snprintf(dir, sizeof dir, "%s/%d-%zu", base_dir, (int)getpid(), i);
         ck_assert_msg(redis_server_start(dir, extra_config, &world.servers[i], &err) == STATUS_OK,
                       "%s", err.msg);
         (void)snprintf(world.urls[i], sizeof world.urls[i], "unix:%s", world.servers[i].path);
-        world.nodes[i] = (struct redlock_node){.url = world.urls[i]};
+        len += (size_t)snprintf(world.nodes + len, sizeof world.nodes - len, "%s%s",
+                                i > 0 ? "," : "", world.urls[i]);
     }
-    struct redlock_options options = REDLOCK_OPTIONS_INIT;
-    options.nodes = world.nodes;
-    options.node_count = count;
-    options.ttl_ms = 3000;
-    options.node_timeout_ms = 300;
-    options.open_timeout_ms = 5000;
-    options.trust_fresh = true;
     world.count = count;
-    world.options = options;
+    world.options = (struct redlock_options){.nodes = world.nodes,
+                                             .ttl_ms = 3000,
+                                             .node_timeout_ms = 300,
+                                             .open_ms = 5000,
+                                             .trust_fresh = true};
 }
 
 struct redlock *client_of_world(void)
 {
     struct redlock *client = NULL;
-    struct redlock_error error;
-    ck_assert_msg(redlock_open(&world.options, &client, &error) == 0, "%s", error.message);
+    struct redlock_report error = {0};
+    ck_assert_msg(redlock_open(&world.options, &client, &error) == REDLOCK_OK, "%s", error.message);
     return client;
 }
 
@@ -54,9 +53,51 @@ void given_client(size_t count)
 struct redlock_lock *given_lock(const char *key)
 {
     struct redlock_lock *lock = NULL;
-    until(redlock_try(world.client, key, 0, &lock) == REDLOCK_OK); /* nodes may answer late */
+    until(redlock_try(world.client, key, &lock) == REDLOCK_OK); /* nodes may answer late */
     ck_assert_ptr_nonnull(lock);
     return lock;
+}
+
+static void list_keys(const char *const *keys, size_t count, struct redlock_key *ret_list)
+{
+    for (size_t i = 0; i < count && i < REDLOCK_KEYS_MAX; i++) {
+        ret_list[i] = (struct redlock_key){.bytes = keys[i]};
+    }
+}
+
+enum redlock_result acquire_all(struct redlock *client, const struct redlock_request *request,
+                                const char *const *keys, size_t count,
+                                struct redlock_lock **ret_lock, struct redlock_report *ret_report)
+{
+    struct redlock_key list[REDLOCK_KEYS_MAX];
+    struct redlock_request of_all = *request;
+    list_keys(keys, count, list);
+    of_all.keys = list;
+    of_all.count = count;
+    return redlock_acquire(client, &of_all, ret_lock, ret_report);
+}
+
+enum redlock_result acquire_each(struct redlock *client, const struct redlock_request *request,
+                                 const char *const *keys, size_t count,
+                                 struct redlock_lock **ret_locks, enum redlock_result *ret_results)
+{
+    static _Thread_local struct redlock_report reports[REDLOCK_KEYS_MAX];
+    struct redlock_request of_each = *request;
+    struct redlock_key list[REDLOCK_KEYS_MAX];
+    list_keys(keys, count, list);
+    of_each.keys = list;
+    of_each.count = count;
+    of_each.each = true;
+    enum redlock_result result = redlock_acquire(client, &of_each, ret_locks, reports);
+    for (size_t i = 0; i < count && i < REDLOCK_KEYS_MAX; i++) {
+        ret_results[i] = reports[i].result;
+    }
+    return result;
+}
+
+bool is_held(const struct redlock_lock *lock)
+{
+    return redlock_left_ms(lock) > 0;
 }
 
 const char *client_cli(size_t node, const char *const *words)

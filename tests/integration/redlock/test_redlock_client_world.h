@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "cluster/servers.h"
-#include "redlock/redlock.h"
+#include "redlock/redlock_status.h"
 #include "support/lock_node.h"
 
 #include <check.h>
@@ -16,8 +16,8 @@
 struct client_world {
     struct redis_server servers[REDLOCK_NODES_MAX];
     size_t count;
-    struct redlock_node nodes[REDLOCK_NODES_MAX];
     char urls[REDLOCK_NODES_MAX][sizeof "unix:" + 108];
+    char nodes[REDLOCK_NODES_MAX * (sizeof "unix:," + 108)]; /* all of them */
     struct redlock_options options;
     struct redlock *client;
 };
@@ -32,6 +32,15 @@ void given_nodes(size_t count, const char *extra_config);
 void given_client(size_t count);                  /* and opens world.client */
 struct redlock *client_of_world(void);            /* another one */
 struct redlock_lock *given_lock(const char *key); /* won */
+
+/* redlock_acquire() of keys that are text: all or none, or each for itself. */
+enum redlock_result acquire_all(struct redlock *client, const struct redlock_request *request,
+                                const char *const *keys, size_t count,
+                                struct redlock_lock **ret_lock, struct redlock_report *ret_report);
+enum redlock_result acquire_each(struct redlock *client, const struct redlock_request *request,
+                                 const char *const *keys, size_t count,
+                                 struct redlock_lock **ret_locks, enum redlock_result *ret_results);
+bool is_held(const struct redlock_lock *lock);
 
 /* The reply of one command by redis-cli, without its last newline; valid until the next. */
 const char *client_cli(size_t node, const char *const *words);

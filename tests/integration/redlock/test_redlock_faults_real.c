@@ -20,7 +20,6 @@ static void given_five_nodes(void)
     given_nodes(5, NULL);
     world.options.ttl_ms = TTL_MS;
     world.options.node_timeout_ms = TIMEOUT_US / US_PER_MS;
-    world.options.retries = 0;
 }
 
 static void given_two_clients(void)
@@ -40,7 +39,7 @@ static enum redlock_result other_tries(const char *key, int64_t *ret_us)
 {
     struct redlock_lock *lock = NULL;
     int64_t start_us = clock_boot_us();
-    enum redlock_result result = redlock_try(other, key, 0, &lock);
+    enum redlock_result result = redlock_try(other, key, &lock);
     *ret_us = clock_boot_us() - start_us;
     (void)redlock_unlock(lock, NULL);
     return result;
@@ -129,8 +128,8 @@ START_TEST(T4_N1_masters_that_lost_their_memory_make_no_second_owner)
     }
     int64_t end_us = clock_boot_us() + 4 * TTL_US;
     while (clock_boot_us() < end_us && second == NULL) {
-        bool is_won = redlock_try(other, "held", 0, &second) == REDLOCK_OK;
-        ck_assert_msg(!is_won || !redlock_is_held(lock), "two owners");
+        bool is_won = redlock_try(other, "held", &second) == REDLOCK_OK;
+        ck_assert_msg(!is_won || !is_held(lock), "two owners");
         wait_step();
     }
     bool is_kept = count < 3;
@@ -152,13 +151,13 @@ __attribute__((noreturn)) static void hold_and_look(int tell_fd)
     int64_t last_us = 0;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     struct redlock *client = client_of_world();
-    if (redlock_try(client, "held", 0, &lock) != REDLOCK_OK || write(tell_fd, "h", 1) != 1) {
+    if (redlock_try(client, "held", &lock) != REDLOCK_OK || write(tell_fd, "h", 1) != 1) {
         _exit(1);
     }
     for (;;) { /* a gap in time is the stop */
         int64_t now_us = clock_boot_us();
         if (last_us != 0 && now_us - last_us > TTL_US) {
-            _exit(redlock_is_held(lock) ? 1 : CHILD_FIRST_SAW_LOST);
+            _exit(is_held(lock) ? 1 : CHILD_FIRST_SAW_LOST);
         }
         last_us = now_us;
         wait_step();

@@ -42,13 +42,13 @@ static void on_released(void *ctx, const struct redlock_released *released)
     h->released = *released;
 }
 
-#define ck_assert_released(h, d, o, m, u)              \
-    do {                                               \
-        ck_assert_uint_eq((h)->calls, 1);              \
-        ck_assert_uint_eq((h)->released.deleted, d);   \
-        ck_assert_uint_eq((h)->released.stolen, o); \
-        ck_assert_uint_eq((h)->released.missing, m);   \
-        ck_assert_uint_eq((h)->released.unknown, u);   \
+#define ck_assert_released(h, d, o, m, u)            \
+    do {                                             \
+        ck_assert_uint_eq((h)->calls, 1);            \
+        ck_assert_uint_eq((h)->released.deleted, d); \
+        ck_assert_uint_eq((h)->released.stolen, o);  \
+        ck_assert_uint_eq((h)->released.missing, m); \
+        ck_assert_uint_eq((h)->released.unknown, u); \
     } while (0)
 
 START_TEST(R5_locks_with_tokens_of_their_own_leave_in_one_script_per_node)
