@@ -320,7 +320,8 @@ static void on_waited(void *ctx, enum redlock_result result, int tries, struct r
     struct request *r = ctx;
     struct part *p = &r->parts[0];
     r->wait = NULL;
-    report_fill(r->client, report_of(p), result, tries, batch, 0, r->key_count);
+    size_t asked = batch != NULL ? redlock_batch_count(batch) : 0; /* of several, the last one */
+    report_fill(r->client, report_of(p), result, tries, batch, 0, asked);
     if (result == REDLOCK_OK) {
         lock_bind(p->lock, batch, 0, r->key_count);
         got(p);
@@ -633,8 +634,8 @@ static enum redlock_result start(struct request *r)
     struct redlock *c = r->client;
     bool is_open = true;
     client_ref(c);
-    list_keys(r);
     r->reports = calloc(r->part_count, sizeof *r->reports);
+    list_keys(r);
     if (r->reports == NULL || !copy_keys(r)) {
         request_free(r);
         return REDLOCK_SYSTEM;

@@ -72,6 +72,7 @@ enum redlock_result acquire_all(struct redlock *client, const struct redlock_req
     struct redlock_key list[REDLOCK_KEYS_MAX];
     struct redlock_request of_all = *request;
     list_keys(keys, count, list);
+    of_all.key = NULL;
     of_all.keys = list;
     of_all.count = count;
     return redlock_acquire(client, &of_all, ret_lock, ret_report);
@@ -85,6 +86,7 @@ enum redlock_result acquire_each(struct redlock *client, const struct redlock_re
     struct redlock_request of_each = *request;
     struct redlock_key list[REDLOCK_KEYS_MAX];
     list_keys(keys, count, list);
+    of_each.key = NULL;
     of_each.keys = list;
     of_each.count = count;
     of_each.each = true;

@@ -26,6 +26,7 @@ static void check_refused(const char *what)
                                             .ttl_ms = 10000,
                                             .node_timeout_ms = 1000,
                                             .open_ms = 20000,
+                                            .password = nodes[1].password,
                                             .trust_fresh = true};
     int64_t start_us = clock_boot_us();
     ck_assert_int_eq(redlock_open(&options, &client, &report), REDLOCK_INVALID);
