@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * This library beside clients of other libraries, for the same key (LOCK.md, section 2):
+ * This library beside clients of other libraries, for the same key (lock.L8):
  * test_redlock_interop [REDSYNC'S PROGRAM]. 77 = what it needs isn't there. */
 #include "base/buf.h"
 #include "contest.h"
@@ -24,6 +24,7 @@ START_TEST(T7_clients_of_other_libraries_and_ours_exclude_each_other)
     contest_start(&c, contest_seconds(8, 33));
     contest_add(&c, ours, "ours");
     contest_add(&c, CONTENDER_PY, "python");
+    contest_add(&c, CONTENDER_PY, "page"); /* docs/lock-protocol.md, level 1 */
     contest_add(&c, third, third == ours ? "ours-too" : "redsync");
     contest_pause(&c, 3 * US_PER_S); /* ours does not trust young masters (lock.N1) */
     while (!contest_is_over(&c)) {

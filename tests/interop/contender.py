@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A contender of the lock's contest (tests/e2e/contest.h) that locks as redlock-py does, by
-Debian's python3-redis: contender.py DIRECTORY NAME SECONDS TTL_MS SOCKET…
+"""A contender of the lock's contest (tests/e2e/contest.h): contender.py DIRECTORY NAME SECONDS TTL_MS SOCKET…
+
+NAME "page": it locks by lock_client.py, as docs/lock-protocol.md says. Else as redlock-py does, by Debian's
+python3-redis.
 
 redlock-py's protocol: SET NX PX with 22 letters and digits as the token, one node after the other,
 and a script that deletes the key where it has that token."""
@@ -12,7 +14,8 @@ import string
 import sys
 import time
 
-import redis
+sys.dont_write_bytecode = True  # the source tree stays as it is
+import lock_client
 
 KEY = "contest"
 UNLOCK = """
@@ -28,29 +31,47 @@ def boot_us():
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000
 
 
-def unlock_all(nodes, token):
-    for node in nodes:
-        try:
-            node.eval(UNLOCK, 1, KEY, token)
-        except redis.exceptions.RedisError:
-            pass
+class RedlockPy:
+    def __init__(self, paths, ttl_ms):
+        import redis  # not a part of Python
+
+        self.errors = redis.exceptions.RedisError
+        self.nodes = [redis.Redis(unix_socket_path=path, socket_timeout=0.2) for path in paths]
+        self.ttl_ms = ttl_ms
+
+    def unlock(self, token):
+        for node in self.nodes:
+            try:
+                node.eval(UNLOCK, 1, KEY, token)
+            except self.errors:
+                pass
+
+    def lock(self):
+        """What unlock() takes, and until when it holds; or None."""
+        token = "".join(random.choice(string.ascii_letters + string.digits) for _ in range(22))
+        start_us = boot_us()
+        votes = 0
+        for node in self.nodes:
+            try:
+                votes += bool(node.set(KEY, token, nx=True, px=self.ttl_ms))
+            except self.errors:
+                pass
+        deadline_us = start_us + int((self.ttl_ms - self.ttl_ms * DRIFT_FACTOR - 2) * 1000)
+        if votes >= len(self.nodes) // 2 + 1 and boot_us() < deadline_us:
+            return token, deadline_us
+        self.unlock(token)
+        return None
 
 
-def lock(nodes, ttl_ms):
-    """The token and until when it holds, or None."""
-    token = "".join(random.choice(string.ascii_letters + string.digits) for _ in range(22))
-    start_us = boot_us()
-    votes = 0
-    for node in nodes:
-        try:
-            votes += bool(node.set(KEY, token, nx=True, px=ttl_ms))
-        except redis.exceptions.RedisError:
-            pass
-    deadline_us = start_us + int((ttl_ms - ttl_ms * DRIFT_FACTOR - 2) * 1000)
-    if votes >= len(nodes) // 2 + 1 and boot_us() < deadline_us:
-        return token, deadline_us
-    unlock_all(nodes, token)
-    return None
+class Page:
+    def __init__(self, paths, ttl_ms):
+        self.client = lock_client.Client(paths, ttl_ms, ttl_ms // 10)
+        self.unlock = self.client.release
+
+    def lock(self):
+        self.client.turn(boot_us())
+        lock = self.client.acquire(KEY)[1]
+        return lock and (lock, lock.deadline_us)
 
 
 def read(path):
@@ -86,14 +107,14 @@ def section(directory, log, deadline_us):
 
 def main():
     directory, name, seconds, ttl_ms = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-    nodes = [redis.Redis(unix_socket_path=path, socket_timeout=0.2) for path in sys.argv[5:]]
+    protocol = (Page if name == "page" else RedlockPy)(sys.argv[5:], ttl_ms)
     log_fd = os.open(f"{directory}/{name}.log", os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o666)
     end_us = boot_us() + seconds * 1000000
     while boot_us() < end_us:
-        won = lock(nodes, ttl_ms)
+        won = protocol.lock()
         if won is not None:
             section(directory, lambda line: os.write(log_fd, (line + "\n").encode()), won[1])
-            unlock_all(nodes, won[0])
+            protocol.unlock(won[0])
         time.sleep(random.random() * 0.005)
 
 
