@@ -310,7 +310,12 @@ int acquire_enter(struct redlock_async *lock, const struct redlock_async_request
 bool line_take_answer(struct redlock_batch *b, size_t node, const struct redis_value *v,
                       bool *ret_is_witnessed);
 
+/* If it says that our user may not stand in line there: it is warned of, and the client polls for
+ * a while (lock.L9). */
+bool line_note_refused(struct node_slot *n, const struct redis_value *v);
+
 /* ---- line_terms.c ---- */
+bool line_is_usable_on(const struct node_slot *n);
 /* May this client stand in line? Where a quorum does not let it, it polls, and its tokens look like
  * those of a client that knows no line (lock.L9). */
 bool line_is_usable(const struct redlock_async *lock);

@@ -94,18 +94,21 @@ static void take_refusal(struct redlock_batch *b, size_t node, const struct redi
               is_ranked ? v->items[4]->integer : LOOK_RANK_MAX);
 }
 
-/* Without the right to stand in line it polls, and says so once. */
-static void note_refused(struct node_slot *n, const struct redis_value *v)
+bool line_note_refused(struct node_slot *n, const struct redis_value *v)
 {
+    enum redis_error_class class = redis_error_class(v);
+    if (class != REDIS_ERROR_KEY && class != REDIS_ERROR_CONFIG) {
+        return false;
+    }
     n->line_refused_until_us = clock_boot_us() + LINE_REFUSED_US;
     node_warn(n, v->text);
+    return true;
 }
 
 bool line_take_answer(struct redlock_batch *b, size_t node, const struct redis_value *v,
                       bool *ret_is_witnessed)
 {
     struct node_slot *n = &b->lock->nodes[node];
-    enum redis_error_class class = redis_error_class(v);
     *ret_is_witnessed = false;
     if (votes_is_other_type(v)) {
         votes_refuse(b, 0, node, v);
@@ -117,8 +120,7 @@ bool line_take_answer(struct redlock_batch *b, size_t node, const struct redis_v
     }
     if (!is_answer(v)) {
         votes_silence(b, node, 0);
-        if (class == REDIS_ERROR_KEY || class == REDIS_ERROR_CONFIG) {
-            note_refused(n, v);
+        if (line_note_refused(n, v)) {
             return true;
         }
         node_note_error(n, v);

@@ -15,15 +15,16 @@
 
 #define HOT_US (10 * US_PER_S)
 
+bool line_is_usable_on(const struct node_slot *n)
+{
+    return n->lock->wake_prefix_len > 0 && clock_boot_us() >= n->line_refused_until_us;
+}
+
 bool line_is_usable(const struct redlock_async *lock)
 {
-    if (lock->wake_prefix_len == 0) {
-        return false;
-    }
     size_t count = 0;
-    int64_t now_us = clock_boot_us();
     for (size_t i = 0; i < lock->options.node_count; i++) {
-        count += now_us >= lock->nodes[i].line_refused_until_us;
+        count += line_is_usable_on(&lock->nodes[i]);
     }
     return count >= lock->quorum;
 }

@@ -19,6 +19,7 @@ struct release_item {
 struct release_part { /* the context of one node's request */
     struct release *release;
     size_t node;
+    bool hands_over; /* by the script for a line, not by a plain release */
     bool has_failed;
     size_t asked_at; /* the item that the next answer is about */
 };

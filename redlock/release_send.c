@@ -74,15 +74,16 @@ static uint64_t item_at(const struct redis_value *number)
 }
 
 /* Where the numbers of the others begin. */
-static size_t others_at(const struct release *r)
+static size_t others_at(const struct release_part *part)
 {
-    return r->lock->wake_prefix_len > 0 ? 2 : 1;
+    return part->hands_over ? 2 : 1;
 }
 
 /* How many were ours and, of these, handed over; and the others: together all of them. */
-static bool is_answer(const struct release *r, const struct redis_value *v)
+static bool is_answer(const struct release_part *part, const struct redis_value *v)
 {
-    size_t at = others_at(r);
+    const struct release *r = part->release;
+    size_t at = others_at(part);
     bool is_one = v->type == REDIS_ARRAY && v->len >= at && v->len - at <= r->count &&
                   v->items[0]->type == REDIS_INTEGER && v->items[at - 1]->type == REDIS_INTEGER &&
                   v->items[0]->integer == (int64_t)(r->count - (v->len - at));
@@ -94,7 +95,7 @@ static bool is_answer(const struct release *r, const struct redis_value *v)
 
 static void note_handed_over(const struct release *r, const struct redis_value *v)
 {
-    for (size_t i = 0; r->lock->wake_prefix_len > 0 && i < r->count; i++) {
+    for (size_t i = 0; i < r->count; i++) {
         const struct key *k = release_key(&r->items[i]);
         bool is_contended = v->items[1]->integer > 0 || r->items[i].batch->is_foreign_near;
         line_note_contended(r->lock, k->bytes, k->len, is_contended);
@@ -106,13 +107,18 @@ static void on_script_reply(void *ctx, size_t index, const struct redis_value *v
     struct release_part *part = ctx;
     struct release *r = part->release;
     (void)index;
-    if (!is_answer(r, v)) {
-        part->has_failed = true;
-        node_note_error(&r->lock->nodes[part->node], v);
+    if (!is_answer(part, v)) {
+        struct node_slot *n = &r->lock->nodes[part->node];
+        part->has_failed = true; /* it is sent again */
+        if (!part->hands_over || !line_note_refused(n, v)) {
+            node_note_error(n, v);
+        }
         return;
     }
-    note_handed_over(r, v);
-    for (size_t i = others_at(r); i < v->len; i++) { /* the keys that were not ours */
+    if (part->hands_over) {
+        note_handed_over(r, v);
+    }
+    for (size_t i = others_at(part); i < v->len; i++) { /* the keys that were not ours */
         struct release_item *item = &r->items[item_at(v->items[i])];
         bool is_others = v->items[i]->integer > 0 && would_be_safety_event(r, part->node, item);
         note(r, part->node, item, is_others ? FOUND_OTHERS : FOUND_MISSING);
@@ -142,10 +148,11 @@ static bool send_script(struct release *r, size_t node)
     struct redis_arg args[REDLOCK_KEYS_MAX + LEAVE_ARGS];
     char offer[TTL_TEXT_SIZE];
     char gap[TTL_TEXT_SIZE];
-    bool has_line = lock->wake_prefix_len > 0;
+    bool hands_over = line_is_usable_on(&lock->nodes[node]);
     size_t key_count = r->count;
     size_t arg_count = 0;
-    if (has_line) {
+    r->parts[node].hands_over = hands_over;
+    if (hands_over) {
         line_print_offer(lock, offer);
         core_print_i64(gap, gap_ms(r));
         args[arg_count++] = line_prefix_arg(lock);
@@ -161,7 +168,7 @@ static bool send_script(struct release *r, size_t node)
         args[arg_count + i] = redis_bytes(b->token, REDLOCK_TOKEN_LEN);
         token_count = b == r->items[0].batch ? token_count : r->count;
     }
-    const struct redis_script_call call = {.script = has_line ? &script_leave : &script_release,
+    const struct redis_script_call call = {.script = hands_over ? &script_leave : &script_release,
                                            .keys = keys,
                                            .key_count = key_count,
                                            .args = args,
@@ -296,7 +303,7 @@ bool release_send(struct release *r, size_t node)
     if (SEEDED_BUG(4)) {
         return send_native(r, node, true);
     }
-    if ((info->has_delifeq || info->has_delex) && r->lock->wake_prefix_len == 0) {
+    if ((info->has_delifeq || info->has_delex) && !line_is_usable_on(&r->lock->nodes[node])) {
         return send_native(r, node, info->has_delifeq);
     }
     return send_script(r, node);

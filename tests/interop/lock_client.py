@@ -63,11 +63,11 @@ def verdict(nodes, ok, refused, error, validity_us, min_validity_us):
     quorum = quorum_of(nodes)
     blocking = nodes - quorum + 1
     if ok >= quorum:
-        return "WON" if validity_us > 0 and validity_us >= min_validity_us else "EXPIRED"
+        return "OK" if validity_us > 0 and validity_us >= min_validity_us else "LOST"
     if refused + error < blocking:
         return None
     if refused >= blocking:
-        return "HELD_BY_OTHER"
+        return "HELD"
     return "NO_QUORUM" if error >= blocking else "SPLIT"
 
 
@@ -397,7 +397,7 @@ class Client:
     # -- acquire --
 
     def acquire(self, key):
-        """A verdict, and the lock if it is WON."""
+        """A verdict, and the lock if it is OK."""
         for node in self.nodes:
             if node.is_up:
                 node.send_releases()
@@ -434,7 +434,7 @@ class Client:
             node.send(data, 2, take(node))
         self.run(lambda: judge() is not None, 2 * self.timeout_us)
         result = judge() or "NO_QUORUM"
-        if result != "WON":
+        if result != "OK":
             self.locks.discard(lock)
             self.send_releases(lock, lambda node, reply: None)
             return result, None

@@ -129,7 +129,7 @@ static void given_both(void)
 static void nobody_was_robbed(void)
 {
     ck_assert(says("thefts", "0"));
-    ck_assert_uint_eq(redlock_async_counters(world.lock)->not_owner, 0);
+    ck_assert_uint_eq(redlock_async_counters(world.lock)->stolen, 0);
     stop_client();
 }
 
@@ -139,7 +139,7 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
 {
     (void)ctx;
     result = redlock_batch_result(batch, 0);
-    held = result == REDLOCK_WON ? batch : NULL;
+    held = result == REDLOCK_OK ? batch : NULL;
 }
 
 static enum redlock_result try_ours(void)
@@ -191,11 +191,11 @@ START_TEST(L8_a_client_of_the_page_and_ours_exclude_each_other)
 {
     given_both();
     for (int i = 0; i < 3; i++) {
-        ck_assert(says("acquire " JOB, "WON "));
-        ck_assert_int_eq(try_ours(), REDLOCK_HELD_BY_OTHER);
+        ck_assert(says("acquire " JOB, "OK "));
+        ck_assert_int_eq(try_ours(), REDLOCK_HELD);
         ck_assert(says("release", "3 0 0 0"));
-        ck_assert_int_eq(try_ours(), REDLOCK_WON);
-        ck_assert(says("acquire " JOB, "HELD_BY_OTHER"));
+        ck_assert_int_eq(try_ours(), REDLOCK_OK);
+        ck_assert(says("acquire " JOB, "HELD"));
         release_ours();
     }
     ck_assert_uint_eq(world_nodes_with(JOB), 0);
@@ -206,7 +206,7 @@ END_TEST
 START_TEST(E1_E6_a_client_of_the_page_extends_beside_ours)
 {
     given_both();
-    ck_assert(says("acquire " JOB, "WON "));
+    ck_assert(says("acquire " JOB, "OK "));
     for (size_t i = 0; i < NODES; i++) {
         ck_assert_str_eq(cli(i, "PEXPIRE", JOB, "60000"), "1");
     }
@@ -214,12 +214,12 @@ START_TEST(E1_E6_a_client_of_the_page_extends_beside_ours)
     ck_assert(says("extend", "DONE HELD")); /* puts it back on node 2 */
     run_until(world_nodes_with(JOB) == NODES);
     ck_assert_int_le(number(0, "PTTL", JOB), world.options.ttl_us / US_PER_MS);
-    ck_assert_int_eq(try_ours(), REDLOCK_HELD_BY_OTHER);
+    ck_assert_int_eq(try_ours(), REDLOCK_HELD);
     ck_assert(says("extend", "DONE HELD"));
     ck_assert(says("release", "3 0 0 0"));
-    ck_assert_int_eq(try_ours(), REDLOCK_WON);
-    ck_assert(says("acquire " JOB, "HELD_BY_OTHER"));
-    ck_assert_int_eq(extend_ours(), REDLOCK_WON); /* what it released of its try was not ours */
+    ck_assert_int_eq(try_ours(), REDLOCK_OK);
+    ck_assert(says("acquire " JOB, "HELD"));
+    ck_assert_int_eq(extend_ours(), REDLOCK_OK); /* what it released of its try was not ours */
     release_ours();
     nobody_was_robbed();
 }
@@ -228,7 +228,7 @@ END_TEST
 START_TEST(E3_E8_a_client_of_the_page_sees_that_it_lost_the_lock)
 {
     given_both();
-    ck_assert(says("acquire " JOB, "WON "));
+    ck_assert(says("acquire " JOB, "OK "));
     ck_assert_str_eq(cli(0, "DEL", JOB), "1");
     ck_assert_str_eq(cli(1, "SET", JOB, "another"), "OK");
     ck_assert(says("extend", "DENIED LOST"));
@@ -257,8 +257,8 @@ START_TEST(N9_both_know_the_same_canary)
     (void)snprintf(before, sizeof before, "%s", cli(1, "GET", CANARY));
     world_open_voting();
     ck_assert_str_eq(cli(1, "GET", CANARY), before);
-    ck_assert_int_eq(try_ours(), REDLOCK_WON);
-    ck_assert(says("acquire " JOB, "HELD_BY_OTHER"));
+    ck_assert_int_eq(try_ours(), REDLOCK_OK);
+    ck_assert(says("acquire " JOB, "HELD"));
     release_ours();
     nobody_was_robbed();
 }
@@ -267,11 +267,11 @@ END_TEST
 START_TEST(N9_nodes_that_forgot_give_the_page_s_client_no_lock)
 {
     given_both();
-    ck_assert_int_eq(try_ours(), REDLOCK_WON);
+    ck_assert_int_eq(try_ours(), REDLOCK_OK);
     flush(2);
-    ck_assert(strncmp(ask("acquire " JOB), "WON", 3) != 0); /* the order of replies says why */
+    ck_assert(strncmp(ask("acquire " JOB), "OK", 3) != 0); /* the order of replies says why */
     ck_assert(says("known", "forgot forgot -"));
-    ck_assert_int_ne(try_ours(), REDLOCK_WON);
+    ck_assert_int_ne(try_ours(), REDLOCK_OK);
     ck_assert(says("acquire " JOB, "NO_QUORUM")); /* the canary is back, but they are banned */
     ck_assert(says("thefts", "0"));
     stop_client();
@@ -281,10 +281,10 @@ END_TEST
 START_TEST(N9_N2_nodes_that_forgot_do_not_extend_for_the_page_s_client)
 {
     given_both();
-    ck_assert(says("acquire " JOB, "WON "));
+    ck_assert(says("acquire " JOB, "OK "));
     flush(2);
     ck_assert(says("extend", "UNSURE SUSPECT"));
-    ck_assert_int_ne(try_ours(), REDLOCK_WON);
+    ck_assert_int_ne(try_ours(), REDLOCK_OK);
     ck_assert(says("extend", "UNSURE SUSPECT"));
     ck_assert(says("release", "1 0 2 0"));
     nobody_was_robbed();
@@ -311,11 +311,11 @@ START_TEST(the_fences_of_both_rise_together)
     uint64_t last = 0;
     given_both();
     for (int i = 0; i < 3; i++) {
-        ck_assert(says("acquire " JOB, "WON "));
+        ck_assert(says("acquire " JOB, "OK "));
         uint64_t fence = strtoull(ask("fence"), NULL, 10);
         ck_assert_uint_gt(fence, last);
         ck_assert(says("release", "3 0 0 0"));
-        ck_assert_int_eq(try_ours(), REDLOCK_WON);
+        ck_assert_int_eq(try_ours(), REDLOCK_OK);
         last = fence_ours();
         ck_assert_uint_gt(last, fence);
         release_ours();
@@ -328,22 +328,22 @@ START_TEST(L8_who_stands_in_line_follows_the_page_s_client)
 {
     struct waiter waiters[2];
     given_both();
-    ck_assert(says("acquire " JOB, "WON "));
+    ck_assert(says("acquire " JOB, "OK "));
     start_waiting(world.lock, &waiters[0]);
     start_waiting(another_client(), &waiters[1]);
     ck_assert(says("extend", "DONE HELD"));
     ck_assert_uint_eq(waiters_told(waiters, 2), 0);
     ck_assert(says("release", "3 0 0 0"));
     run_until(waiters[0].order != 0);
-    ck_assert_int_eq(waiters[0].result, REDLOCK_WON);
-    ck_assert(says("acquire " JOB, "HELD_BY_OTHER"));
+    ck_assert_int_eq(waiters[0].result, REDLOCK_OK);
+    ck_assert(says("acquire " JOB, "HELD"));
     world_release_all(waiters[0].batch); /* hands over, or leaves a gap */
     run_until(waiters[1].order != 0);
-    ck_assert_int_eq(waiters[1].result, REDLOCK_WON);
-    ck_assert(says("acquire " JOB, "HELD_BY_OTHER"));
+    ck_assert_int_eq(waiters[1].result, REDLOCK_OK);
+    ck_assert(says("acquire " JOB, "HELD"));
     world_release_all(waiters[1].batch);
     run_until(world_nodes_with(JOB) == 0);
-    ck_assert(says("acquire " JOB, "WON "));
+    ck_assert(says("acquire " JOB, "OK "));
     ck_assert(says("release", "3 0 0 0"));
     close_others();
     nobody_was_robbed();

@@ -86,6 +86,30 @@ START_TEST(L9_who_may_not_stand_in_line_polls)
 }
 END_TEST
 
+/* Its first release is refused where somebody waits, and sent again as a plain one. */
+START_TEST(L9_a_holder_that_may_not_hand_over_releases_while_others_stand_in_line)
+{
+    static const char *const missing[] = {"-exists", "-zadd", "-zrem", "-zrange", "-zrank", NULL};
+    start_world(3);
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert_str_eq(cli(i, "ACL", "SETUSER", "old", "on", ">secret", "+@all", "~*", "&*"),
+                         "OK");
+        for (const char *const *word = missing; *word != NULL; word++) {
+            ck_assert_str_eq(cli(i, "ACL", "SETUSER", "old", *word), "OK");
+        }
+        world.nodes[i].user = "old";
+        world.nodes[i].password = "secret";
+    }
+    struct redlock_async *old = another_client();
+    struct redlock_batch *held = world_acquire(old, 1, 1);
+    start_waiting(world.lock, &waiters[0]);
+    ck_assert_int_lt(release_and_win(held, &waiters[0]), 5 * US_PER_S); /* the ttl is 10 s */
+    ck_assert_uint_eq(redlock_async_voting(old), 3);
+    world_release_all(waiters[0].batch);
+    close_others();
+}
+END_TEST
+
 START_TEST(L9_a_client_without_lines_runs_none_of_their_commands)
 {
     static const char *const commands[] = {"zadd", "zrem", "zrange", "exists", "publish", NULL};
@@ -191,6 +215,7 @@ static void add_tests(TCase *t)
     tcase_add_test(t, L8_a_foreign_owner_that_never_releases_is_outwaited);
     tcase_add_test(t, L8_after_its_turns_the_line_leaves_a_gap);
     tcase_add_test(t, L9_who_may_not_stand_in_line_polls);
+    tcase_add_test(t, L9_a_holder_that_may_not_hand_over_releases_while_others_stand_in_line);
     tcase_add_test(t, L9_a_client_without_lines_runs_none_of_their_commands);
     tcase_add_test(t, C5_the_rights_that_are_named_are_enough_to_stand_in_line);
     tcase_add_test(t, L4_several_keys_are_held_one_by_one_and_won_together);
