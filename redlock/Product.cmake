@@ -40,6 +40,7 @@ install(FILES ${archive} DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES redlock.h redlock_status.h redlock_async.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES man/redlock.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES man/redlock.3 DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)
+install(FILES man/redlock.7 DESTINATION ${CMAKE_INSTALL_MANDIR}/man7)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/redlock.pc DESTINATION ${pc_dir})
 
 # find_package(redlock): the target redlock::redlock

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # man.sh SOURCE_DIR PROGRAM: the man pages can be read, redlock(1) names every option that
-# `redlock help` does, and redlock(3) every function and result of redlock.h. 77 = skipped.
+# `redlock help` does, and redlock(3) every function and result of redlock.h and redlock_status.h. 77 = skipped.
 set -eu
 man=$1/redlock/man
 failed=0
@@ -11,7 +11,7 @@ say() {
     failed=1
 }
 
-for page in "$man/redlock.1" "$man/redlock.3"; do
+for page in "$man/redlock.1" "$man/redlock.3" "$man/redlock.7"; do
     [ -s "$page" ] || say "$page is missing"
     if command -v mandoc >/dev/null; then
         found=$(mandoc -T lint -W warning "$page" 2>&1) || true
@@ -30,9 +30,12 @@ for verb in exec status nodes bench; do
     done
 done
 
-names=$(grep -o -e '\*\{0,1\}redlock_[a-z_]*(' "$1/redlock/redlock.h" | tr -d '*(' | sort -u |
-    grep -v -e '_cb$' -e '^redlock_unlock_at$' -e '^redlock_options_init$')
-for name in $names $(grep -o 'X([A-Z_]*, *"' "$1/redlock/redlock.h" | sed 's/X(\([A-Z_]*\),.*/REDLOCK_\1/'); do
+headers="$1/redlock/redlock.h $1/redlock/redlock_status.h"
+# shellcheck disable=SC2086  # two of them
+names=$(cat $headers | grep -v '^ \*' | grep -o -e '\*\{0,1\}redlock_[a-z_]*(' | tr -d '*(' | sort -u | grep -vx redlock_unlock_at)
+results=$(sed -n '/^enum redlock_result {/,/^};/s/^ *\(REDLOCK_[A-Z_]*\).*/\1/p' "$1/redlock/redlock.h")
+[ "$(echo "$results" | wc -l)" -ge 8 ] || say "too few results found in redlock.h"
+for name in $names $results; do
     grep -q "\(Fn\|Dv\) $name\( \|$\)" "$man/redlock.3" || say "redlock.3 lacks $name"
 done
 exit $failed
