@@ -9,12 +9,22 @@ strict="-Wall -Wextra -Wpedantic -Werror -fsyntax-only -I $root/redlock"
 check() {
     # shellcheck disable=SC2086  # a list of words
     "$1" -x "$2" -std="$3" $strict "$root/tests/redlock/header.c"
-    # shellcheck disable=SC2086
-    echo '#include <redlock_async.h>' | "$1" -x "$2" -std="$3" $strict -
+    for header in redlock.h redlock_status.h redlock_async.h; do
+        # shellcheck disable=SC2086
+        echo "#include <$header>" | "$1" -x "$2" -std="$3" $strict -
+    done
 }
 
 check "$2" c c11
 check "$2" c c17
-command -v "$3" >/dev/null || { echo "no C++ compiler"; exit 77; }
-check "$3" c++ c++17
-check "$3" c++ c++20
+has_cxx=
+for compiler in "$3" g++ clang++; do
+    command -v "$compiler" >/dev/null || continue
+    has_cxx=1
+    for standard in c++17 c++20; do
+        check "$compiler" c++ $standard
+        # shellcheck disable=SC2086
+        "$compiler" -std=$standard $strict -Wconversion "$root/tests/redlock/scopes.cpp"
+    done
+done
+[ -n "$has_cxx" ] || { echo "no C++ compiler"; exit 77; }

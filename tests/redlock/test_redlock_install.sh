@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# test_redlock_install.sh SOURCE_DIR: configures, builds and installs redlock/ as the project of its own that it is, and uses
-# what was installed as its users do: pkg-config with the shared and the static library, and CMake's find_package().
+# test_redlock_install.sh SOURCE_DIR: configures, builds and installs redlock/ as the project of its own that it is, and
+# uses what was installed as its users do: pkg-config with the shared and the static library, CMake's find_package(), and
+# redlock.hpp with every C++ compiler that is there.
 set -eu
 umask 022
 source=$1
@@ -29,8 +30,8 @@ libdir=$(pkg-config --variable=libdir redlock)
 includedir=$(pkg-config --variable=includedir redlock)
 
 # The symbols are those that the headers declare, no more, no less.
-sed -n 's/^\([a-z].*[ *]\)\{0,1\}\(redlock_[a-z_]*\)(.*/\2/p' "$includedir"/redlock*.h |
-    grep -v -e '_cb$' | sort -u >"$work/declared"
+grep -hv '^typedef' "$includedir"/redlock*.h |
+    sed -n 's/^\([a-z].*[ *]\)\{0,1\}\(redlock_[a-z_]*\)(.*/\2/p' | sort -u >"$work/declared"
 grep -o 'static inline [^(]*' "$includedir"/redlock*.h | sed 's/.*[ *]//' | sort -u >"$work/inline"
 comm -23 "$work/declared" "$work/inline" >"$work/wanted"
 nm -D --defined-only "$libdir/libredlock.so" | sed -n 's/.* T \([a-z_]*\)@@.*/\1/p' | sort -u >"$work/exported"
@@ -45,18 +46,13 @@ cat >"$work/hello.c" <<'EOF'
 
 int main(int argc, char **argv)
 {
-    struct redlock_node nodes[REDLOCK_NODES_MAX] = {{0}};
-    struct redlock_options options = REDLOCK_OPTIONS_INIT;
-    struct redlock_error error;
+    struct redlock_options options = {.nodes = argc > 1 ? argv[1] : NULL, .trust_fresh = true};
+    struct redlock_report report = {0};
     struct redlock *client = NULL;
-    for (int i = 1; i < argc; i++)
-        nodes[options.node_count++].url = argv[i];
-    options.nodes = nodes;
-    options.trust_fresh = true; /* they were started a moment ago */
-    if (redlock_open(&options, &client, &error) != 0)
-        return fprintf(stderr, "%s\n", error.message), 1;
+    if (redlock_open(&options, &client, &report) != REDLOCK_OK)
+        return fprintf(stderr, "%s\n", report.message), 1;
     int runs = 0;
-    REDLOCK_WITH(lock, redlock_try(client, "hello", 10000, &lock))
+    REDLOCK_WITH(lock, redlock_lock_for(client, "hello", 10000, &lock))
         printf("under the lock, run %d\n", ++runs);
     redlock_close(client);
     return runs == 1 ? 0 : 1;
@@ -68,25 +64,28 @@ done
 for i in 1 2 3; do
     quietly redis-cli -s "$work/$i.sock" ping
 done
-nodes="unix:$work/1.sock unix:$work/2.sock unix:$work/3.sock"
+nodes=unix:$work/1.sock,unix:$work/2.sock,unix:$work/3.sock
 
 cd "$work"
-# shellcheck disable=SC2046,SC2086 # flags and nodes are words
+# shellcheck disable=SC2046 # flags are words
 {
     cc -std=gnu11 -Wall -Wextra -Werror -o hello hello.c $(pkg-config --cflags --libs redlock)
-    LD_LIBRARY_PATH=$libdir ./hello $nodes
+    LD_LIBRARY_PATH=$libdir ./hello "$nodes"
     cc -std=gnu11 -o hello_static hello.c $(pkg-config --cflags redlock) "$libdir/libredlock.a" \
         $(pkg-config --static --libs-only-l redlock | sed 's/-lredlock//')
-    ./hello_static $nodes
+    ./hello_static "$nodes"
     if ldd hello_static | grep redlock; then exit 1; fi
 
-    for header in redlock redlock_async; do
+    for header in redlock redlock_status redlock_async; do
         echo "#include <$header.h>" >only.c
         cc -std=c11 -Wall -Wextra -Wpedantic -Werror $(pkg-config --cflags redlock) -fsyntax-only only.c
     done
-    if command -v c++ >/dev/null; then
-        c++ -std=c++17 -Wall -Wextra -Werror $(pkg-config --cflags redlock) -fsyntax-only -x c++ only.c
-    fi
+    for compiler in g++ clang++; do
+        command -v $compiler >/dev/null || continue
+        $compiler -std=c++17 -Wall -Wextra -Wpedantic -Werror -o scopes "$source/tests/redlock/scopes.cpp" \
+            $(pkg-config --cflags --libs redlock)
+        LD_LIBRARY_PATH=$libdir ./scopes "$nodes"
+    done
 }
 
 cat >CMakeLists.txt <<'EOF'
@@ -98,10 +97,9 @@ target_link_libraries(hello PRIVATE redlock::redlock)
 EOF
 quietly cmake -G Ninja -S . -B cmake -DCMAKE_PREFIX_PATH="$prefix"
 quietly cmake --build cmake
-# shellcheck disable=SC2086
-./cmake/hello $nodes
+./cmake/hello "$nodes"
 
-for page in man1/redlock.1 man3/redlock.3; do
+for page in man1/redlock.1 man3/redlock.3 man7/redlock.7; do
     [ -s "$prefix/share/man/$page" ] || { echo "no $page"; exit 1; }
 done
 echo "ok"
