@@ -4,6 +4,7 @@
  * function snippet_N() of the page's Nth piece, and knows what they are to print. */
 #include <pthread.h>
 #include <redlock.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,15 +13,21 @@
 #include <unistd.h>
 
 struct redlock *client;
-bool wants_more(void);
 void work(void);
-void start_thread_that_later_calls(void call(struct redlock_cancel *),
-                                   struct redlock_cancel *cancel);
+void start_thread_that_later_calls(void call(struct redlock_owner *), struct redlock_owner *owner);
+enum redlock_result start_mail(struct redlock *of);
+void snippet_2(void);
+void snippet_3(void);
+void snippet_4(void);
+void snippet_5(void);
+void snippet_6(void);
+void snippet_8(void);
 
 static const char *piece;
 static char **urls;
 static int works;
-static void (*fire)(struct redlock_cancel *);
+static sem_t worked;
+static void (*call_later)(struct redlock_owner *);
 
 static void delete_leader(const char *path)
 {
@@ -40,30 +47,30 @@ static void delete_leader(const char *path)
 /* The leader would work for ever, if nobody took its lock away. */
 void work(void)
 {
-    if (++works == 3 && strcmp(piece, "leader") == 0) {
+    works++;
+    (void)sem_post(&worked);
+    if (works == 3 && strcmp(piece, "leader") == 0) {
         for (char **url = urls; *url != NULL; url++) {
             delete_leader(*url + strlen("unix:"));
         }
     }
 }
 
-bool wants_more(void)
+static void *run_thread(void *owner)
 {
-    return works < 3;
-}
-
-static void *run_thread(void *cancel)
-{
-    fire(cancel);
+    call_later(owner);
     return NULL;
 }
 
-void start_thread_that_later_calls(void call(struct redlock_cancel *),
-                                   struct redlock_cancel *cancel)
+/* Later is at once for the piece "cancel", and never for any other. */
+void start_thread_that_later_calls(void call(struct redlock_owner *), struct redlock_owner *owner)
 {
     pthread_t thread;
-    fire = call;
-    if (pthread_create(&thread, NULL, run_thread, cancel) != 0) {
+    call_later = call;
+    if (strcmp(piece, "cancel") != 0) {
+        return;
+    }
+    if (pthread_create(&thread, NULL, run_thread, owner) != 0) {
         exit(2);
     }
     (void)pthread_join(thread, NULL);
@@ -71,34 +78,48 @@ void start_thread_that_later_calls(void call(struct redlock_cancel *),
 
 static struct redlock *open_client(void)
 {
-    struct redlock_options options = REDLOCK_OPTIONS_INIT;
-    struct redlock_node nodes[REDLOCK_NODES_MAX] = {{0}};
-    struct redlock_error error;
+    struct redlock_report report = {0};
     struct redlock *ret = NULL;
-    while (urls[options.node_count] != NULL) {
-        nodes[options.node_count].url = urls[options.node_count];
-        options.node_count++;
-    }
-    options.nodes = nodes;
-    options.ttl_ms = 2000; /* so that the leader soon hears of its loss */
-    options.ttl_max_ms = 30000;
-    options.node_timeout_ms = 200;
-    options.trust_fresh = true;
-    if (redlock_open(&options, &ret, &error) != 0) {
-        (void)fprintf(stderr, "%s\n", error.message);
+    const struct redlock_options options = {.ttl_ms = 2000, /* the leader soon hears of its loss */
+                                            .ttl_max_ms = 30000,
+                                            .node_timeout_ms = 200,
+                                            .trust_fresh = true};
+    if (redlock_open(&options, &ret, &report) != REDLOCK_OK) {
+        (void)fprintf(stderr, "%s\n", report.message);
         exit(1);
     }
     return ret;
 }
 
-#define RUN(number, name)                        \
-    do {                                         \
-        void snippet_##number(void);             \
-        piece = name;                            \
-        works = 0;                               \
-        snippet_##number();                      \
-        printf("%s: worked %d\n", piece, works); \
-    } while (0)
+static void begin(const char *name)
+{
+    piece = name;
+    works = 0;
+    (void)sem_init(&worked, 0, 0);
+}
+
+/* Ends when the lock was released. */
+static enum redlock_result run_start(struct redlock *other)
+{
+    struct redlock_lock *lock = NULL;
+    begin("start");
+    enum redlock_result result = start_mail(client);
+    while (result == REDLOCK_OK && sem_wait(&worked) != 0) {
+    }
+    printf("%s: worked %d\n", piece, works);
+    if (result == REDLOCK_OK) {
+        result = redlock_lock_for(other, "mail", 5000, &lock);
+    }
+    (void)redlock_unlock(lock, NULL);
+    return result;
+}
+
+static void run(const char *name, void snippet(void))
+{
+    begin(name);
+    snippet();
+    printf("%s: worked %d\n", piece, works);
+}
 
 int main(int argc, char **argv)
 {
@@ -107,21 +128,20 @@ int main(int argc, char **argv)
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
     client = open_client();
     struct redlock *other = open_client();
-    RUN(2, "try");
-    RUN(3, "wait");
-    RUN(4, "scope");
-    RUN(5, "leader");
-    RUN(6, "extend");
-    RUN(7, "many");
-    RUN(8, "all");
-    RUN(9, "owner");
-    if (redlock_try(other, "leader", 30000, &lock) != REDLOCK_OK) {
+    run("wait", snippet_2);
+    run("leader", snippet_3);
+    run("all", snippet_4);
+    run("each", snippet_5);
+    run("owner", snippet_6);
+    if (redlock_lock_for(other, "account:7", 5000, &lock) != REDLOCK_OK) {
         return 3; /* it is to be in the way of the one that is cancelled */
     }
-    RUN(10, "cancel");
+    run("cancel", snippet_6);
     (void)redlock_unlock(lock, NULL);
-    RUN(11, "fence");
-    RUN(12, "look");
+    if (run_start(other) != REDLOCK_OK) {
+        return 4;
+    }
+    run("look", snippet_8);
     redlock_close(other);
     redlock_close(client);
     return 0;

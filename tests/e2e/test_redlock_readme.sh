@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # test_redlock_readme.sh SOURCE_DIR BUILD_DIR: what redlock/README.md says can be done, as it is written there: every piece
-# of C compiles without a warning, every symbol of redlock.h is told or shown, every link leads somewhere; the first program,
-# the pieces and the line of the crontab do what they say with an installed redlock and private masters, whose user has no more rights
-# than the page gives it; the examples can be built by hand and run as their README says.
+# of C compiles without a warning, every symbol of redlock.h is named or shown, every link leads somewhere; the first
+# programs, the pieces and the line of the crontab do what they say with an installed redlock and private masters, whose
+# user has no more rights than the page gives it; the examples can be built by hand and run as their README says.
 set -eu
 source_dir=$1
 build_dir=$2
@@ -28,19 +28,19 @@ awk -v dir="$tmp" '
     /^```$/ && inside { if (is_body) print "}" >file; inside = 0; close(file); next }
     inside && first {
         is_body = $0 !~ /^(#include|static )/
-        if ($0 !~ /^#include/) print "#include <poll.h>\n#include <redlock_async.h>\n#include <stdio.h>\n#include <uv.h>" >file
+        if ($0 !~ /^#include/) print "#include <redlock_status.h>\n#include <stdio.h>\nvoid work(void);" >file
         if (is_body) {
-            print "extern struct redlock *client; void work(void); bool wants_more(void); void snippet(void);" >file
-            print "void start_thread_that_later_calls(void (*call)(struct redlock_cancel *), struct redlock_cancel *);" >file
+            print "extern struct redlock *client; void snippet(void);" >file
+            print "void start_thread_that_later_calls(void (*call)(struct redlock_owner *), struct redlock_owner *);" >file
             print "void snippet(void)\n{" >file
         } else if ($0 !~ /^#include/) {
-            print "int lock_two_jobs(uv_loop_t *loop);" >file
-            print "int open_with_log(struct redlock_options *options, struct redlock **ret_client);" >file
+            print "enum redlock_result start_mail(struct redlock *client);" >file
         }
         first = 0
     }
     inside { print >file }' "$readme"
-[ -e "$tmp/block-10.c" ] || fail "$readme: where are its programs?"
+[ -e "$tmp/block-8.c" ] || fail "$readme: where are its programs?"
+awk '/^```cpp$/ { inside = 1; next } /^```$/ { inside = 0 } inside' "$readme" >"$tmp/nightly.cpp"
 for standard in c11 gnu17; do
     for file in "$tmp"/block-*.c; do
         cc "-std=$standard" -D_POSIX_C_SOURCE=200809L -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes -Werror \
@@ -48,7 +48,7 @@ for standard in c11 gnu17; do
     done
 done
 
-# Names of the header without its comments; what is inside of macros and the guard's own are nobody's business.
+# Names of the header without its comments and its guard.
 sed 's,//.*,,' "$source_dir/redlock/redlock.h" | awk '{
         line = $0
         while (line != "") {
@@ -59,20 +59,19 @@ sed 's,//.*,,' "$source_dir/redlock/redlock.h" | awk '{
         }
         print ""
     }' | grep -oE '\b(redlock|REDLOCK)_[A-Za-z0-9_]+' | sort -u |
-    grep -vxE 'REDLOCK_(H|RESULT_MAP|CONCAT_|UNIQUE_)|redlock_(guard.*|options_init|scope_|async)' >"$tmp/names"
+    grep -vxE 'REDLOCK_(H|LABEL_LEN_MAX)' >"$tmp/names"
 [ "$(wc -l <"$tmp/names")" -gt 60 ] || fail "too few names found in redlock.h"
 while read -r name; do
     case $name in
         REDLOCK_VOTE_*) short=_${name#REDLOCK_VOTE_} ;;
-        REDLOCK_INVALID) short=INVALID ;;
-        REDLOCK_NODE_*) short=_${name#REDLOCK_NODE_} ;;
-        *) short=$name ;;
+        REDLOCK_EVENT_*) short=_${name#REDLOCK_EVENT_} ;;
+        *) short=${name#REDLOCK_} ;; # a result
     esac
     grep -qwF -e "$name" "$readme" "$source_dir"/examples/locks/*.[ch] || grep -qF "\`$short\`" "$readme" ||
         fail "$name of redlock.h is neither in README.md nor in an example"
 done <"$tmp/names"
-sed -n 's/^ *X(\([A-Z_]*\), ".*/\1/p' "$source_dir/redlock/redlock.h" >"$tmp/results"
-[ "$(wc -l <"$tmp/results")" -ge 7 ] || fail "too few results found in redlock.h"
+sed -n '/^enum redlock_result {/,/^};/s/^ *REDLOCK_\([A-Z_]*\).*/\1/p' "$source_dir/redlock/redlock.h" >"$tmp/results"
+[ "$(wc -l <"$tmp/results")" -ge 8 ] || fail "too few results found in redlock.h"
 while read -r name; do
     grep -q "^| \`$name\` |" "$readme" || fail "the result $name is not in README.md's table"
 done <"$tmp/results"
@@ -96,7 +95,7 @@ if grep -q '^CMAKE_C_FLAGS:.*-fsanitize' "$build_dir/CMakeCache.txt"; then
     exit 0
 fi
 
-# Three masters, where there is only the user that the page tells of.
+# Three masters; programs come as the user that the page creates.
 acl=$(awk '/ACL SETUSER/ { inside = 1 } /```/ { inside = 0 } inside { printf "%s ", $0 }' "$readme" | sed 's/PASSWORD/secret/')
 nodes=
 for i in 1 2 3; do
@@ -119,24 +118,38 @@ REDLOCK_USER=locks
 REDLOCK_PASSWORD=secret
 export REDLOCK_NODES REDLOCK_USER REDLOCK_PASSWORD
 
-cmake --install "$build_dir" --prefix "$tmp/prefix" >"$tmp/install.log" 2>&1 || fail "$(cat "$tmp/install.log")"
+cmake --install "$build_dir/redlock" --prefix "$tmp/prefix" >"$tmp/install.log" 2>&1 || fail "$(cat "$tmp/install.log")"
 PATH=$tmp/prefix/bin:$PATH
 PKG_CONFIG_PATH=$(dirname "$(find "$tmp/prefix" -name redlock.pc)")
 LD_LIBRARY_PATH=$(pkg-config --variable=libdir "$PKG_CONFIG_PATH/redlock.pc")
 export PKG_CONFIG_PATH LD_LIBRARY_PATH
 
-# The first program, with these nodes in place of the page's, and a key that the user may have.
-sed -e "s,{.url = \"10.0.0.\([1-3]\)\"},{\"unix:$tmp/\1.sock\"\, \"locks\"\, \"secret\"},g" -e 's/nightly-backup/lock:nightly/' \
-    -e 's/^\( *\)options.node_count.*/&\n\1options.trust_fresh = true;/' "$tmp/block-1.c" >"$tmp/nightly.c"
-(cd "$tmp" && eval "$(sed -n 's/^cc -o nightly /&-Wall -Wextra -Werror /p' "$readme")") || fail "$readme: its compile line fails"
-"$tmp/nightly" >"$tmp/nightly.out" 2>&1 || true
-[ "$(cat "$tmp/nightly.out")" = 'nobody else does this now' ] ||
-    fail "$readme: the first program does not do what it says: $(cat "$tmp/nightly.out")"
+# The first programs, with these nodes in place of the page's, and a key that the user may have.
+compile=$(sed -n 's/^cc -o nightly /&-Wall -Wextra -Werror /p' "$readme")
+sed -e "s|= \"10.0.0.1,.*\"|= \"$REDLOCK_NODES\", .user = \"locks\", .password = \"secret\", .trust_fresh = true|" \
+    -e 's/nightly-backup/lock:nightly/' "$tmp/block-1.c" >"$tmp/nightly.c"
+sed -i -e "s|\"10.0.0.1,.*\"|\"$REDLOCK_NODES\", options|" -e 's/nightly-backup/lock:nightly/' \
+    -e 's/^{$/&\n    redlock_options options{};\n    options.user = "locks";\n    options.password = "secret";/' \
+    -e 's/^    redlock::client/    options.trust_fresh = true;\n&/' "$tmp/nightly.cpp"
+run_nightly() {
+    "$tmp/nightly" >"$tmp/nightly.out" 2>&1 || true
+    [ "$(cat "$tmp/nightly.out")" = 'no other client runs this now' ] ||
+        fail "$readme: the first program in $1 does not do what it says: $(cat "$tmp/nightly.out")"
+    rm "$tmp/nightly"
+}
+(cd "$tmp" && eval "$compile") || fail "$readme: its compile line fails"
+run_nightly C
+for compiler in g++ clang++; do
+    command -v $compiler >/dev/null || continue
+    (cd "$tmp" && eval "$(echo "$compile" | sed "s/^cc /$compiler -std=c++17 -Wpedantic /; s/\.c /.cpp /")") ||
+        fail "$readme: its C++ program does not compile with $compiler"
+    run_nightly C++
+done
 
 # The pieces, one after the other.
 set --
 for file in "$tmp"/block-*.c; do
-    grep -q 'void snippet(void)' "$file" || continue
+    grep -q 'main(' "$file" && continue
     number=${file##*-}
     set -- "$@" "$tmp/piece-${number%.c}.o"
     # shellcheck disable=SC2046  # flags are words
@@ -148,9 +161,8 @@ cc -g -fsanitize=address,undefined -D_GNU_SOURCE -Wall -Wextra -Werror -o "$tmp/
     "$source_dir/tests/e2e/redlock_readme_pieces.c" "$@" $(pkg-config --cflags --libs redlock) -pthread
 # shellcheck disable=SC2046  # nodes are words
 "$tmp/pieces" $(echo "$REDLOCK_NODES" | tr , ' ') >"$tmp/pieces.out" 2>&1 || fail "$readme: its pieces: $(cat "$tmp/pieces.out")"
-for said in 'try: worked 1' 'scope: worked 1' 'extend: worked 3' 'many: worked 3' 'all: worked 1' 'shutting down' \
-    'ledger: fence 1' "unix:$tmp/1.sock: redis [0-9.]*, votes" "unix:$tmp/1.sock: free" \
-    'redlock [0-9.]*: [0-9]* won, 0 held now, 1 lost'; do
+for said in 'leader: worked [1-9]' 'all: worked 1' 'each: worked 3' 'owner: worked 1' 'shutting down' 'cancel: worked 0' \
+    'the queue of mail: ok, [23] of 3 nodes' 'start: worked 1' "unix:$tmp/1.sock: votes" '0 held now, 1 lost'; do
     grep -q "^$said" "$tmp/pieces.out" || fail "$readme: its pieces never say '$said': $(cat "$tmp/pieces.out")"
 done
 
