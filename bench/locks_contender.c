@@ -58,8 +58,9 @@ static void be_inside(const struct contest_entrant *self, unsigned keys)
     }
 }
 
-static enum redlock_result acquire(const struct contest_entrant *self, struct redlock *client,
-                                   unsigned keys, struct redlock_lock **ret_lock)
+static enum redlock_result acquire(const struct contest_entrant *self,
+                                   struct redlock_client *client, unsigned keys,
+                                   struct redlock_lock **ret_lock)
 {
     static char names[CONTEST_KEYS][KEY_SIZE];
     struct redlock_key list[CONTEST_KEYS];
@@ -78,7 +79,7 @@ static enum redlock_result acquire(const struct contest_entrant *self, struct re
     return redlock_acquire(client, &request, ret_lock, NULL);
 }
 
-static void contend(const struct contest_entrant *self, struct redlock *client)
+static void contend(const struct contest_entrant *self, struct redlock_client *client)
 {
     struct contest_share *s = self->share;
     struct contest_client *me = &s->clients[self->index];
@@ -101,7 +102,7 @@ static void contend(const struct contest_entrant *self, struct redlock *client)
 _Noreturn void contest_enter(const struct contest_entrant *self)
 {
     struct redlock_report report = {0};
-    struct redlock *client = NULL;
+    struct redlock_client *client = NULL;
     const struct cli *cli = &self->world->cli;
     bool has_kills = self->contest->has_kills;
     const struct redlock_options options = {

@@ -106,7 +106,7 @@ enum status locks_alone(const struct locks_world *w, double *ret_trips, double *
 /* ---- the blocking client ---- */
 
 struct crowd {
-    struct redlock *client;
+    struct redlock_client *client;
     int64_t end_us;
     _Atomic uint64_t pairs;
     _Atomic uint64_t failed;

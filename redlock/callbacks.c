@@ -50,7 +50,7 @@ static bool take_event(struct callbacks *b, struct node_event *ret)
 
 /* ---- telling: the mutex is held before and after, not meanwhile ---- */
 
-static void tell_changed(struct redlock *c, struct redlock_lock *l)
+static void tell_changed(struct redlock_client *c, struct redlock_lock *l)
 {
     struct callbacks *b = &c->callbacks;
     enum redlock_state state = l->state;
@@ -66,7 +66,7 @@ static void tell_changed(struct redlock *c, struct redlock_lock *l)
     }
 }
 
-static void tell_done(struct redlock *c)
+static void tell_done(struct redlock_client *c)
 {
     struct callbacks *b = &c->callbacks;
     struct mail *done = b->done;
@@ -79,7 +79,7 @@ static void tell_done(struct redlock *c)
     (void)pthread_mutex_lock(&c->mutex);
 }
 
-static void tell_event(struct redlock *c, const struct node_event *e)
+static void tell_event(struct redlock_client *c, const struct node_event *e)
 {
     const struct redlock_event event = {
         .size = sizeof event, .node = e->node, .kind = e->kind, .text = e->text};
@@ -90,7 +90,7 @@ static void tell_event(struct redlock *c, const struct node_event *e)
 
 static void *run(void *arg)
 {
-    struct redlock *c = arg;
+    struct redlock_client *c = arg;
     struct callbacks *b = &c->callbacks;
     struct node_event event;
     (void)pthread_mutex_lock(&c->mutex);
@@ -113,7 +113,7 @@ static void *run(void *arg)
 
 /* ---- for the others ---- */
 
-void callbacks_add_event(struct redlock *c, size_t node, enum redlock_event_kind kind,
+void callbacks_add_event(struct redlock_client *c, size_t node, enum redlock_event_kind kind,
                          const char *text)
 {
     struct callbacks *b = &c->callbacks;
@@ -128,12 +128,12 @@ void callbacks_add_event(struct redlock *c, size_t node, enum redlock_event_kind
     struct node_event *e = &b->events[(b->event_first + b->event_count++) % EVENTS_MAX];
     e->node = node;
     e->kind = kind;
-    (void)snprintf(e->text, sizeof e->text, "%s", text);
+    (void)snprintf(e->text, sizeof e->text, "%s", text[0] != '\0' ? text : c->node_names[node]);
     (void)pthread_cond_signal(&b->cond);
     (void)pthread_mutex_unlock(&c->mutex);
 }
 
-void callbacks_add_change(struct redlock *c, struct redlock_lock *l)
+void callbacks_add_change(struct redlock_client *c, struct redlock_lock *l)
 {
     struct callbacks *b = &c->callbacks;
     if (l->on_change == NULL || l->is_changed || l->is_silent) {
@@ -146,7 +146,7 @@ void callbacks_add_change(struct redlock *c, struct redlock_lock *l)
     (void)pthread_cond_signal(&b->cond);
 }
 
-void callbacks_add_done(struct redlock *c, struct mail *done)
+void callbacks_add_done(struct redlock_client *c, struct mail *done)
 {
     struct callbacks *b = &c->callbacks;
     (void)pthread_mutex_lock(&c->mutex);
@@ -159,7 +159,7 @@ void callbacks_add_done(struct redlock *c, struct mail *done)
 
 void callbacks_silence(struct redlock_lock *l)
 {
-    struct redlock *c = l->client;
+    struct redlock_client *c = l->client;
     (void)pthread_mutex_lock(&c->mutex);
     drop_changed(&c->callbacks, l);
     l->is_silent = true;
@@ -168,7 +168,7 @@ void callbacks_silence(struct redlock_lock *l)
 
 bool callbacks_let_go(struct redlock_lock *l)
 {
-    struct redlock *c = l->client;
+    struct redlock_client *c = l->client;
     (void)pthread_mutex_lock(&c->mutex);
     drop_changed(&c->callbacks, l);
     bool is_free = c->callbacks.telling != l;
@@ -177,7 +177,7 @@ bool callbacks_let_go(struct redlock_lock *l)
     return is_free;
 }
 
-int callbacks_start(struct redlock *c)
+int callbacks_start(struct redlock_client *c)
 {
     struct callbacks *b = &c->callbacks;
     b->changed_end = &b->changed;
@@ -186,7 +186,7 @@ int callbacks_start(struct redlock *c)
     return pthread_create(&b->thread, NULL, run, c);
 }
 
-void callbacks_stop(struct redlock *c)
+void callbacks_stop(struct redlock_client *c)
 {
     struct callbacks *b = &c->callbacks;
     (void)pthread_mutex_lock(&c->mutex);

@@ -15,12 +15,12 @@
 /* ---- who calls ---- */
 
 /* A child in a PID namespace of its own may have its parent's pid. */
-bool client_is_forked(const struct redlock *c)
+bool client_is_forked(const struct redlock_client *c)
 {
     return c->fork_mark != NULL ? *c->fork_mark == 0 : c->pid != getpid();
 }
 
-static void mark_process(struct redlock *c)
+static void mark_process(struct redlock_client *c)
 {
     size_t size = (size_t)sysconf(_SC_PAGESIZE);
     void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -33,19 +33,19 @@ static void mark_process(struct redlock *c)
     }
 }
 
-static void unmark_process(struct redlock *c)
+static void unmark_process(struct redlock_client *c)
 {
     if (c->fork_mark != NULL) {
         (void)munmap(c->fork_mark, (size_t)sysconf(_SC_PAGESIZE));
     }
 }
 
-void client_ref(struct redlock *c)
+void client_ref(struct redlock_client *c)
 {
     (void)atomic_fetch_add(&c->refs, 1);
 }
 
-void client_unref(struct redlock *c)
+void client_unref(struct redlock_client *c)
 {
     if (atomic_fetch_sub(&c->refs, 1) > 1) {
         return;
@@ -62,7 +62,7 @@ void client_unref(struct redlock *c)
 
 /* ---- what the core tells ---- */
 
-static void note_news(struct redlock *c, size_t node, enum redlock_event_kind kind,
+static void note_news(struct redlock_client *c, size_t node, enum redlock_event_kind kind,
                       const char *text)
 {
     struct node_news *news = &c->news[node];
@@ -77,7 +77,7 @@ static void note_news(struct redlock *c, size_t node, enum redlock_event_kind ki
 static void on_node(void *ctx, size_t node, enum redlock_event_kind kind, int64_t until_us,
                     const char *text)
 {
-    struct redlock *c = ctx;
+    struct redlock_client *c = ctx;
     (void)until_us;
     note_news(c, node, kind, text);
     callbacks_add_event(c, node, kind, text);
@@ -110,7 +110,7 @@ static void on_bell(uv_async_t *bell)
     mailbox_deliver(bell->data, false);
 }
 
-static void turn(struct redlock *c)
+static void turn(struct redlock_client *c)
 {
     (void)uv_run(&c->loop, UV_RUN_ONCE);
     (void)pthread_mutex_lock(&c->mutex);
@@ -121,13 +121,13 @@ static void turn(struct redlock *c)
 }
 
 struct start {
-    struct redlock *client;
+    struct redlock_client *client;
     const struct redlock_options *options;
     struct redlock_error error;
     bool is_done; /* guarded by the client's mutex */
 };
 
-static int start_core(struct redlock *c, const struct redlock_options *o,
+static int start_core(struct redlock_client *c, const struct redlock_options *o,
                       struct redlock_error *ret_error)
 {
     const struct settings *s = &c->settings;
@@ -161,14 +161,14 @@ static int start_core(struct redlock *c, const struct redlock_options *o,
 
 static void on_core_closed(void *ctx)
 {
-    struct redlock *c = ctx;
+    struct redlock_client *c = ctx;
     c->core = NULL;
     mailbox_close(c);
     uv_close((uv_handle_t *)&c->mailbox.bell, NULL); /* the last handle: the loop ends */
 }
 
 /* Between two turns, when no callback runs. */
-static void close_core(struct redlock *c)
+static void close_core(struct redlock_client *c)
 {
     c->has_closed = true;
     lock_give_up_all(c);
@@ -178,7 +178,7 @@ static void close_core(struct redlock *c)
 static void *run(void *arg)
 {
     struct start *start = arg;
-    struct redlock *c = start->client;
+    struct redlock_client *c = start->client;
     if (start_core(c, start->options, &start->error) != 0) {
         mailbox_close(c);
         uv_close((uv_handle_t *)&c->mailbox.bell, NULL);
@@ -198,7 +198,7 @@ static void *run(void *arg)
 
 /* With every signal blocked: a write to a closed connection raises none, and neither these threads
  * nor those that resolve names take what the program waits for (lock.F2). */
-static int start_threads(struct redlock *c, struct start *start)
+static int start_threads(struct redlock_client *c, struct start *start)
 {
     sigset_t all;
     sigset_t before;
@@ -214,7 +214,7 @@ static int start_threads(struct redlock *c, struct start *start)
 
 /* ---- open ---- */
 
-static void init_sync(struct redlock *c)
+static void init_sync(struct redlock_client *c)
 {
     pthread_condattr_t attr;
     (void)pthread_condattr_init(&attr);
@@ -224,7 +224,7 @@ static void init_sync(struct redlock *c)
     (void)pthread_mutex_init(&c->mutex, NULL);
 }
 
-static enum status name_nodes(struct redlock *c, struct err *err)
+static enum status name_nodes(struct redlock_client *c, struct err *err)
 {
     struct redis_endpoint endpoints[REDLOCK_NODES_MAX];
     enum status st = nodes_parse(c->settings.nodes, c->settings.node_count, endpoints, err);
@@ -234,7 +234,7 @@ static enum status name_nodes(struct redlock *c, struct err *err)
     return st;
 }
 
-static enum status open_loop(struct redlock *c, struct err *err)
+static enum status open_loop(struct redlock_client *c, struct err *err)
 {
     int r = uv_loop_init(&c->loop);
     if (r != 0) {
@@ -249,14 +249,14 @@ static enum status open_loop(struct redlock *c, struct err *err)
     return STATUS_OK;
 }
 
-static void close_loop(struct redlock *c)
+static void close_loop(struct redlock_client *c)
 {
     uv_close((uv_handle_t *)&c->mailbox.bell, NULL);
     (void)uv_run(&c->loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&c->loop);
 }
 
-static enum status client_new(const struct redlock_options *o, struct redlock **ret,
+static enum status client_new(const struct redlock_options *o, struct redlock_client **ret,
                               struct err *err)
 {
     struct settings settings;
@@ -264,7 +264,7 @@ static enum status client_new(const struct redlock_options *o, struct redlock **
     if (st != STATUS_OK) {
         return st;
     }
-    struct redlock *c = calloc(1, sizeof *c);
+    struct redlock_client *c = calloc(1, sizeof *c);
     if (c == NULL) {
         free(settings.list);
         return err_fail(err, STATUS_NOMEM, "redlock: no memory for a client");
@@ -297,7 +297,7 @@ static struct timespec monotonic_after(int64_t us)
 }
 
 /* Until each node was heard of once, or one too many says that it will never do (lock.C8). */
-static enum status wait_for_nodes(struct redlock *c, struct err *err)
+static enum status wait_for_nodes(struct redlock_client *c, struct err *err)
 {
     const struct timespec until = monotonic_after(c->settings.open_us);
     enum status st = STATUS_OK;
@@ -323,7 +323,7 @@ static enum status wait_for_nodes(struct redlock *c, struct err *err)
     return st;
 }
 
-static enum status start_client(struct redlock *c, const struct redlock_options *options,
+static enum status start_client(struct redlock_client *c, const struct redlock_options *options,
                                 struct err *err)
 {
     struct start start = {.client = c, .options = options};
@@ -352,11 +352,12 @@ static enum status start_client(struct redlock *c, const struct redlock_options 
     return st;
 }
 
-enum redlock_result redlock_open(const struct redlock_options *options, struct redlock **ret_client,
+enum redlock_result redlock_open(const struct redlock_options *options,
+                                 struct redlock_client **ret_client,
                                  struct redlock_report *ret_report)
 {
     struct err err = {0};
-    struct redlock *c = NULL;
+    struct redlock_client *c = NULL;
     enum status st = client_new(options, &c, &err);
     if (st == STATUS_OK) {
         st = start_client(c, options, &err);
@@ -367,14 +368,14 @@ enum redlock_result redlock_open(const struct redlock_options *options, struct r
 
 /* ---- close ---- */
 
-static void deliver_close(struct redlock *c, struct mail *mail)
+static void deliver_close(struct redlock_client *c, struct mail *mail)
 {
     (void)mail;
     c->is_closing = true;
     request_cancel(c, NULL);
 }
 
-void redlock_close(struct redlock *client)
+void redlock_close(struct redlock_client *client)
 {
     struct mail mail = {.deliver = deliver_close};
     if (client == NULL) {

@@ -25,7 +25,7 @@ struct request; /* request.c */
 
 struct mail {
     struct mail *next;
-    void (*deliver)(struct redlock *c, struct mail *mail); /* on the thread */
+    void (*deliver)(struct redlock_client *c, struct mail *mail); /* on the thread */
 };
 
 /* Its length is bounded by the number of requests, owners and handles: each has one mail at
@@ -87,7 +87,7 @@ struct settings { /* checked options, in microseconds */
     void *ctx;
 };
 
-struct redlock {
+struct redlock_client {
     atomic_int refs; /* the opener's, each handle's, request's and owner's */
     char *fork_mark; /* a page that a forked child sees as zeros; NULL = the pid tells */
     pid_t pid;
@@ -117,9 +117,9 @@ struct redlock {
 
 /* ---- client.c ---- */
 /* True in a forked child, where nothing works (lock.F1). */
-bool client_is_forked(const struct redlock *c);
-void client_ref(struct redlock *c);
-void client_unref(struct redlock *c);
+bool client_is_forked(const struct redlock_client *c);
+void client_ref(struct redlock_client *c);
+void client_unref(struct redlock_client *c);
 
 /* ---- settings.c ---- */
 /* Bounds and defaults; INVALID names the option and what is allowed. On success, free `list`. */
@@ -132,28 +132,30 @@ enum status settings_split_nodes(char *list, struct redlock_node ret_nodes[REDLO
 
 /* ---- mailbox.c ---- */
 /* False when the mailbox is closed: the mail will not be delivered. */
-bool mailbox_put(struct redlock *c, struct mail *mail);  /* under the mutex */
-bool mailbox_post(struct redlock *c, struct mail *mail); /* and waits for renewals under way */
+bool mailbox_put(struct redlock_client *c, struct mail *mail); /* under the mutex */
+bool mailbox_post(struct redlock_client *c,
+                  struct mail *mail); /* and waits for renewals under way */
 /* Waits until call_answer(). False when the mailbox is closed. */
-bool call_make(struct redlock *c, struct call *call,
-               void (*deliver)(struct redlock *c, struct mail *mail));
-void call_answer(struct redlock *c, struct call *call); /* after this it is its caller's again */
+bool call_make(struct redlock_client *c, struct call *call,
+               void (*deliver)(struct redlock_client *c, struct mail *mail));
+void call_answer(struct redlock_client *c,
+                 struct call *call); /* after this it is its caller's again */
 /* Delivers all mail. is_renewing: leases are about to be extended. An unlock from now on waits
  * until that round is written, so that nothing is extended after redlock_unlock() has returned
  * (lock.W6). */
-void mailbox_deliver(struct redlock *c, bool is_renewing);
-void mailbox_close(struct redlock *c);
+void mailbox_deliver(struct redlock_client *c, bool is_renewing);
+void mailbox_close(struct redlock_client *c);
 
 /* ---- callbacks.c ---- */
-int callbacks_start(struct redlock *c); /* 0 or an errno */
+int callbacks_start(struct redlock_client *c); /* 0 or an errno */
 /* Tells of requests that are over, and ends the thread. */
-void callbacks_stop(struct redlock *c);
-void callbacks_add_event(struct redlock *c, size_t node, enum redlock_event_kind kind,
+void callbacks_stop(struct redlock_client *c);
+void callbacks_add_event(struct redlock_client *c, size_t node, enum redlock_event_kind kind,
                          const char *text);
 /* Its `deliver` is called. */
-void callbacks_add_done(struct redlock *c, struct mail *done);
+void callbacks_add_done(struct redlock_client *c, struct mail *done);
 /* Under the mutex: once, however often the state changes before the callback is called. */
-void callbacks_add_change(struct redlock *c, struct redlock_lock *l);
+void callbacks_add_change(struct redlock_client *c, struct redlock_lock *l);
 void callbacks_silence(struct redlock_lock *l); /* none of its callbacks begins any more */
 /* False: one is running, which will retire the handle. */
 bool callbacks_let_go(struct redlock_lock *l);
@@ -166,7 +168,7 @@ struct key_set { /* sorted; each is preceded by its length in two bytes */
 
 struct redlock_lock {
     struct mail mail;
-    struct redlock *client;
+    struct redlock_client *client;
     _Atomic int64_t deadline_us; /* 0 = lost, for good (lock.E8) */
     atomic_bool is_suspect;
     atomic_int fd; /* −1 = never asked for */
@@ -199,7 +201,7 @@ struct redlock_lock {
 
 /* A new handle for a lock of these sorted keys, which is not won yet; from any thread. NULL: no
  * memory. */
-struct redlock_lock *lock_new(struct redlock *c, struct redlock_owner *owner,
+struct redlock_lock *lock_new(struct redlock_client *c, struct redlock_owner *owner,
                               const struct redlock_async_key *keys, size_t count);
 void lock_recycle(struct redlock_lock *l); /* from any thread; nobody uses it any more */
 void lock_retire(struct redlock_lock *l);  /* the same, once no callback uses it */
@@ -209,8 +211,8 @@ void lock_bind(struct redlock_lock *l, struct redlock_batch *batch, size_t first
 void lock_publish(struct redlock_lock *l, const struct redlock_request *request);
 void lock_state_changed(struct redlock_lock *l);    /* that of one of its keys did */
 void lock_deadline_changed(struct redlock_lock *l); /* … was extended */
-void lock_give_up_all(struct redlock *c);           /* releases all; they are lost */
-void lock_free_spare(struct redlock *c);
+void lock_give_up_all(struct redlock_client *c);    /* releases all; they are lost */
+void lock_free_spare(struct redlock_client *c);
 /* Takes the handle out of the list of held locks; yields its batch, which the caller owns from now
  * on. NULL: the lock was already lost with the client. */
 struct redlock_batch *lock_unbind(struct redlock_lock *l);
@@ -223,7 +225,7 @@ size_t unlock_release(struct redlock_lock *l, redlock_async_released_cb *done, v
 /* ---- owner.c ---- */
 struct redlock_owner {
     struct mail mail; /* first: of its cancellation */
-    struct redlock *client;
+    struct redlock_client *client;
     atomic_bool is_cancelled;
     bool is_posted;               /* guarded */
     struct redlock_lock *locks;   /* guarded: held */
@@ -252,7 +254,8 @@ void owner_retire(struct redlock_lock *l);
 bool owner_is_cancelled(const struct redlock_owner *o); /* accepts NULL */
 
 /* ---- fork.c ---- */
-void fork_close_descriptors(struct redlock *c); /* in a forked child: of sockets, timer and bell */
+/* In a forked child: of sockets, timer and bell. */
+void fork_close_descriptors(struct redlock_client *c);
 
 /* ---- keys.c ---- */
 /* The order in which keys are sent and compared. */
@@ -270,18 +273,19 @@ void key_set_release(struct key_set *set);
 /* The entry of an array whose members may be shorter than ours; NULL has none. */
 struct redlock_report *report_at(struct redlock_report *reports, size_t index);
 /* All accept NULL for `report`. `why`, unless "", follows the result's text. */
-void report_fail(const struct redlock *c, struct redlock_report *report, enum redlock_result result,
-                 const char *why);
+void report_fail(const struct redlock_client *c, struct redlock_report *report,
+                 enum redlock_result result, const char *why);
 /* On the thread: what the nodes said of the keys of one lock. Without a batch there are no
  * votes. */
-void report_fill(const struct redlock *c, struct redlock_report *report, enum redlock_result result,
-                 int tries, const struct redlock_batch *batch, size_t first, size_t count);
+void report_fill(const struct redlock_client *c, struct redlock_report *report,
+                 enum redlock_result result, int tries, const struct redlock_batch *batch,
+                 size_t first, size_t count);
 /* A failure without a client: of redlock_open() and the like. Returns the result. */
 enum redlock_result report_status(enum status st, const struct err *err,
                                   struct redlock_report *report);
 
 /* ---- request.c ---- */
 /* Cancels the requests of this owner, or all (NULL). */
-void request_cancel(struct redlock *c, const struct redlock_owner *owner);
+void request_cancel(struct redlock_client *c, const struct redlock_owner *owner);
 
 #endif

@@ -45,7 +45,7 @@ static void close_sockets(int epoll_fd)
     }
 }
 
-void fork_close_descriptors(struct redlock *c)
+void fork_close_descriptors(struct redlock_client *c)
 {
     int epoll_fd = uv_backend_fd(&c->loop);
     close_sockets(epoll_fd);

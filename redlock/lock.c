@@ -11,7 +11,7 @@
 
 /* ---- making and recycling ---- */
 
-static struct redlock_lock *take_spare(struct redlock *c)
+static struct redlock_lock *take_spare(struct redlock_client *c)
 {
     (void)pthread_mutex_lock(&c->mutex);
     struct redlock_lock *l = c->spare;
@@ -23,7 +23,7 @@ static struct redlock_lock *take_spare(struct redlock *c)
     return l;
 }
 
-static bool keep_spare(struct redlock *c, struct redlock_lock *l)
+static bool keep_spare(struct redlock_client *c, struct redlock_lock *l)
 {
     (void)pthread_mutex_lock(&c->mutex);
     bool has_room = c->spare_count < SPARE_MAX && !c->mailbox.is_closed;
@@ -61,7 +61,7 @@ static bool set_key(struct redlock_lock *l, const char *key, size_t len)
     return true;
 }
 
-static struct redlock_lock *alloc(struct redlock *c)
+static struct redlock_lock *alloc(struct redlock_client *c)
 {
     struct redlock_lock *l = take_spare(c);
     if (l == NULL && (l = calloc(1, sizeof *l)) != NULL) {
@@ -72,7 +72,7 @@ static struct redlock_lock *alloc(struct redlock *c)
     return l;
 }
 
-struct redlock_lock *lock_new(struct redlock *c, struct redlock_owner *owner,
+struct redlock_lock *lock_new(struct redlock_client *c, struct redlock_owner *owner,
                               const struct redlock_async_key *keys, size_t count)
 {
     struct redlock_lock *l = alloc(c);
@@ -100,7 +100,7 @@ struct redlock_lock *lock_new(struct redlock *c, struct redlock_owner *owner,
 
 void lock_recycle(struct redlock_lock *l)
 {
-    struct redlock *c = l->client;
+    struct redlock_client *c = l->client;
     int fd = atomic_exchange(&l->fd, -1);
     if (fd >= 0) {
         (void)close(fd);
@@ -112,7 +112,7 @@ void lock_recycle(struct redlock_lock *l)
     client_unref(c);
 }
 
-void lock_free_spare(struct redlock *c)
+void lock_free_spare(struct redlock_client *c)
 {
     while (c->spare != NULL) {
         struct redlock_lock *l = c->spare;
@@ -135,7 +135,7 @@ static int64_t deadline_of_batch(const struct redlock_lock *l)
 
 static void hold(struct redlock_lock *l)
 {
-    struct redlock *c = l->client;
+    struct redlock_client *c = l->client;
     l->prev = NULL;
     l->next = c->held;
     if (l->next != NULL) {
@@ -147,7 +147,7 @@ static void hold(struct redlock_lock *l)
 
 static void unhold(struct redlock_lock *l)
 {
-    struct redlock *c = l->client;
+    struct redlock_client *c = l->client;
     *(l->prev != NULL ? &l->prev->next : &c->held) = l->next;
     if (l->next != NULL) {
         l->next->prev = l->prev;
@@ -176,7 +176,7 @@ static void signal_fd(const struct redlock_lock *l)
 
 void lock_publish(struct redlock_lock *l, const struct redlock_request *request)
 {
-    struct redlock *c = l->client;
+    struct redlock_client *c = l->client;
     (void)pthread_mutex_lock(&c->mutex);
     l->on_change = request->on_change;
     l->ctx = request->ctx;
@@ -189,7 +189,7 @@ void lock_publish(struct redlock_lock *l, const struct redlock_request *request)
 /* Each transition is told once (lock.W8). */
 static void enter(struct redlock_lock *l, enum redlock_state state)
 {
-    struct redlock *c = l->client;
+    struct redlock_client *c = l->client;
     if (l->state == state || l->state == REDLOCK_STATE_LOST) {
         return;
     }
@@ -247,7 +247,7 @@ void lock_retire(struct redlock_lock *l)
     }
 }
 
-void lock_give_up_all(struct redlock *c)
+void lock_give_up_all(struct redlock_client *c)
 {
     while (c->held != NULL) {
         struct redlock_lock *l = c->held;
@@ -314,7 +314,7 @@ uint64_t redlock_fence(const struct redlock_lock *lock)
     return lock->fence;
 }
 
-const char *redlock_key(const struct redlock_lock *lock, size_t *ret_len)
+const char *redlock_lock_key(const struct redlock_lock *lock, size_t *ret_len)
 {
     if (ret_len != NULL) {
         *ret_len = lock->key_len;

@@ -6,7 +6,7 @@
 /* What is put into a connection's buffer in one turn of the loop is written in the next. */
 #define TURNS_OF_RENEWING 2
 
-static void push(struct redlock *c, struct mail *mail)
+static void push(struct redlock_client *c, struct mail *mail)
 {
     struct mailbox *box = &c->mailbox;
     bool was_empty = box->first == NULL;
@@ -18,14 +18,14 @@ static void push(struct redlock *c, struct mail *mail)
     }
 }
 
-static struct mail *take_all(struct redlock *c)
+static struct mail *take_all(struct redlock_client *c)
 {
     struct mail *list = TAKE(c->mailbox.first);
     c->mailbox.end = &c->mailbox.first;
     return list;
 }
 
-static void deliver(struct redlock *c, struct mail *list)
+static void deliver(struct redlock_client *c, struct mail *list)
 {
     while (list != NULL) {
         struct mail *mail = list;
@@ -34,7 +34,7 @@ static void deliver(struct redlock *c, struct mail *list)
     }
 }
 
-bool mailbox_put(struct redlock *c, struct mail *mail)
+bool mailbox_put(struct redlock_client *c, struct mail *mail)
 {
     if (c->mailbox.is_closed) {
         return false;
@@ -43,14 +43,14 @@ bool mailbox_put(struct redlock *c, struct mail *mail)
     return true;
 }
 
-static void leave(struct redlock *c)
+static void leave(struct redlock_client *c)
 {
     if (--c->callers == 0) {
         (void)pthread_cond_broadcast(&c->quiet);
     }
 }
 
-bool mailbox_post(struct redlock *c, struct mail *mail)
+bool mailbox_post(struct redlock_client *c, struct mail *mail)
 {
     (void)pthread_mutex_lock(&c->mutex);
     bool is_open = mailbox_put(c, mail);
@@ -65,8 +65,8 @@ bool mailbox_post(struct redlock *c, struct mail *mail)
     return is_open;
 }
 
-bool call_make(struct redlock *c, struct call *call,
-               void (*deliver_call)(struct redlock *c, struct mail *mail))
+bool call_make(struct redlock_client *c, struct call *call,
+               void (*deliver_call)(struct redlock_client *c, struct mail *mail))
 {
     call->mail = (struct mail){.deliver = deliver_call};
     call->is_answered = false;
@@ -85,7 +85,7 @@ bool call_make(struct redlock *c, struct call *call,
     return is_open;
 }
 
-void call_answer(struct redlock *c, struct call *call)
+void call_answer(struct redlock_client *c, struct call *call)
 {
     (void)pthread_mutex_lock(&c->mutex);
     call->is_answered = true;
@@ -93,7 +93,7 @@ void call_answer(struct redlock *c, struct call *call)
     (void)pthread_mutex_unlock(&c->mutex);
 }
 
-void mailbox_deliver(struct redlock *c, bool is_renewing)
+void mailbox_deliver(struct redlock_client *c, bool is_renewing)
 {
     (void)pthread_mutex_lock(&c->mutex);
     struct mail *list = take_all(c);
@@ -105,7 +105,7 @@ void mailbox_deliver(struct redlock *c, bool is_renewing)
     deliver(c, list);
 }
 
-void mailbox_close(struct redlock *c)
+void mailbox_close(struct redlock_client *c)
 {
     (void)pthread_mutex_lock(&c->mutex);
     struct mail *list = take_all(c);

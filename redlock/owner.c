@@ -61,7 +61,7 @@ static struct redlock_lock *find(struct redlock_owner *o, const struct redlock_a
 enum owner_has owner_enter(struct redlock_owner *o, const struct redlock_async_key *keys,
                            size_t count, struct redlock_lock **ret_lock)
 {
-    struct redlock *c = o->client;
+    struct redlock_client *c = o->client;
     enum owner_has has = OWNER_HAS_LOST;
     size_t covered = 0;
     (void)pthread_mutex_lock(&c->mutex);
@@ -79,7 +79,7 @@ enum owner_has owner_enter(struct redlock_owner *o, const struct redlock_async_k
 
 void owner_add(struct redlock_owner *o, struct redlock_lock *l)
 {
-    struct redlock *c = o->client;
+    struct redlock_client *c = o->client;
     (void)pthread_mutex_lock(&c->mutex);
     l->depth = 1;
     l->next_of_owner = o->locks;
@@ -108,7 +108,7 @@ static bool leave(struct redlock_lock *l, bool *ret_is_last)
 
 bool owner_leave(struct redlock_lock *l, bool *ret_is_last)
 {
-    struct redlock *c = l->client;
+    struct redlock_client *c = l->client;
     (void)pthread_mutex_lock(&c->mutex);
     bool has_left = leave(l, ret_is_last);
     (void)pthread_mutex_unlock(&c->mutex);
@@ -127,14 +127,14 @@ static struct redlock_lock *drop_oldest(struct redlock_owner *o)
 
 static void owner_free(struct redlock_owner *o)
 {
-    struct redlock *c = o->client;
+    struct redlock_client *c = o->client;
     free(o);
     client_unref(c);
 }
 
 void owner_retire(struct redlock_lock *l)
 {
-    struct redlock *c = l->client;
+    struct redlock_client *c = l->client;
     struct redlock_owner *o = l->owner;
     struct redlock_lock *dropped = l;
     (void)pthread_mutex_lock(&c->mutex);
@@ -160,7 +160,7 @@ bool owner_is_cancelled(const struct redlock_owner *o)
     return o != NULL && atomic_load(&o->is_cancelled);
 }
 
-static void deliver_cancel(struct redlock *c, struct mail *mail)
+static void deliver_cancel(struct redlock_client *c, struct mail *mail)
 {
     struct redlock_owner *o = (struct redlock_owner *)(void *)mail; /* its first member */
     request_cancel(c, o);
@@ -175,7 +175,7 @@ static void deliver_cancel(struct redlock *c, struct mail *mail)
 
 void redlock_cancel(struct redlock_owner *owner)
 {
-    struct redlock *c = owner->client;
+    struct redlock_client *c = owner->client;
     if (client_is_forked(c)) {
         return;
     }
@@ -189,7 +189,8 @@ void redlock_cancel(struct redlock_owner *owner)
 
 /* ---- for the user ---- */
 
-enum redlock_result redlock_owner_new(struct redlock *client, struct redlock_owner **ret_owner)
+enum redlock_result redlock_owner_new(struct redlock_client *client,
+                                      struct redlock_owner **ret_owner)
 {
     struct redlock_owner *o = client_is_forked(client) ? NULL : calloc(1, sizeof *o);
     *ret_owner = o;
@@ -207,7 +208,7 @@ void redlock_owner_free(struct redlock_owner *owner)
     if (owner == NULL) {
         return;
     }
-    struct redlock *c = owner->client;
+    struct redlock_client *c = owner->client;
     bool is_forked = client_is_forked(c);
     if (!is_forked) {
         (void)pthread_mutex_lock(&c->mutex);

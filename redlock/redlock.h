@@ -3,7 +3,7 @@
  * redlock: locks over 1 to 9 independent Redis or Valkey masters. A lock is a lease: it ends when
  * its holder dies, and it is extended while the holder lives.
  *
- *     struct redlock *client = NULL;
+ *     struct redlock_client *client = NULL;
  *     struct redlock_lock *lock = NULL;
  *     if (redlock_open(&(struct redlock_options){.nodes = "a,b,c:6380"}, &client, NULL) ==
  *             REDLOCK_OK &&
@@ -43,23 +43,21 @@ extern "C" {
 #define REDLOCK_TEXT_SIZE 256
 #define REDLOCK_TTL_MAX_MS (INT64_C(24) * 3600 * 1000)
 
-enum redlock_result {                /* lock.A15 */
-                      REDLOCK_OK,    /* you have the lock, or it is done */
-                      REDLOCK_HELD,  /* another client has it */
-                      REDLOCK_SPLIT, /* several clients tried at once, and none has a majority: try
-                                        again */
-                      REDLOCK_NO_QUORUM, /* too many nodes are down, silent, in quarantine, or
-                                            refuse the key */
-                      REDLOCK_LOST, /* the lease is over, or the majority came too late: stop what
-                                       it protected */
-                      REDLOCK_CANCELLED, /* by redlock_cancel() or redlock_close() */
-                      REDLOCK_INVALID,   /* a mistake in the call: report.message names it */
-                      REDLOCK_SYSTEM     /* no memory, thread, descriptor or randomness; or a forked
-                                            child (lock.F1) */
+/* lock.A15 */
+enum redlock_result {
+    REDLOCK_OK,        /* you have the lock, or it is done */
+    REDLOCK_HELD,      /* another client has it */
+    REDLOCK_SPLIT,     /* several clients tried at once, and none has a majority: try again */
+    REDLOCK_NO_QUORUM, /* too many nodes are down, silent, in quarantine, or refuse the key */
+    REDLOCK_LOST,      /* the lease is over, or the majority came too late: stop what it guarded */
+    REDLOCK_CANCELLED, /* by redlock_cancel() or redlock_close() */
+    REDLOCK_INVALID,   /* a mistake in the call: report.message names it */
+    REDLOCK_SYSTEM     /* no memory, thread, descriptor, randomness; or in a forked child (F1) */
 };
 #define REDLOCK_RESULTS (REDLOCK_SYSTEM + 1)
 
-/* HELD → SUSPECT (an extension failed, the deadline stands) → LOST, which is final (lock.W8). */
+/* SUSPECT: an extension failed, and the deadline stands; a later one may make it HELD again. LOST
+ * is final (lock.W8). */
 enum redlock_state { REDLOCK_STATE_HELD, REDLOCK_STATE_SUSPECT, REDLOCK_STATE_LOST };
 
 enum redlock_vote {
@@ -75,9 +73,9 @@ enum redlock_vote {
 const char *redlock_text(enum redlock_result result);
 const char *redlock_vote_text(enum redlock_vote vote);
 
-struct redlock;       /* a client: a connection per node, for any number of threads */
-struct redlock_lock;  /* a lock that was won; for one thread at a time, except for the getters */
-struct redlock_owner; /* for reentrancy, and to cancel */
+struct redlock_client; /* a client: a connection per node, for any number of threads */
+struct redlock_lock;   /* a lock that was won; for one thread at a time, except for the getters */
+struct redlock_owner;  /* for reentrancy, and to cancel */
 
 /* What happened; filled whatever the result is. Initialise it with {0}. */
 struct redlock_report {
@@ -106,8 +104,7 @@ enum redlock_event_kind {
     /* It has no vote: a replica, a cluster node, an evicting node, a duplicate. Or it answers with
      * errors, and has no vote for some seconds. */
     REDLOCK_EVENT_REFUSED,
-    /* It restarted, lost keys, or its clock stepped forward: no vote for a while (lock.N1, N4, N9).
-     */
+    /* It restarted, lost keys, or its clock went ahead: no vote for a while (lock.N1, N4, N9). */
     REDLOCK_EVENT_QUARANTINED,
     REDLOCK_EVENT_VOTING, /* the quarantine is over */
     REDLOCK_EVENT_WARNED  /* it may vote, but something is wrong: `text` says what */
@@ -117,14 +114,14 @@ struct redlock_event {
     size_t size;
     size_t node;
     enum redlock_event_kind kind;
-    const char *text; /* begins with the node's name; until the callback returns */
+    const char *text; /* the node's name, and what happened; until the callback returns */
 };
 
 struct redlock_options {
     size_t size;
     /* "host", "host:port", "[v6]:port", "unix:/path", "redis://[user[:password]@]host[:port][/db]",
      * or "rediss://…" for TLS; separated by commas. All clients must have the same nodes (lock.N8).
-     * NULL = $REDLOCK_NODES. */
+     * NULL = $REDLOCK_NODES, $REDLOCK_USER and $REDLOCK_PASSWORD. */
     const char *nodes;
     const char *user; /* user and password are used where a node's URL has none */
     const char *password;
@@ -153,13 +150,14 @@ struct redlock_options {
  * password, a port that is not Redis, a replica, a cluster node, a node that evicts; with
  * majority_opens, of one node too many. Nodes that are merely down are no error: they are retried
  * for ever. */
-enum redlock_result redlock_open(const struct redlock_options *options, struct redlock **ret_client,
+enum redlock_result redlock_open(const struct redlock_options *options,
+                                 struct redlock_client **ret_client,
                                  struct redlock_report *ret_report);
 
 /* Cancels the calls that wait, releases what is still held (≤ τ), and ends the threads. Handles
  * that were not unlocked are LOST; they may still be read and unlocked. Accepts NULL. In a forked
  * child it closes the descriptors and sends nothing (lock.F1). */
-void redlock_close(struct redlock *client);
+void redlock_close(struct redlock_client *client);
 
 /* ---- taking ---- */
 
@@ -180,8 +178,8 @@ struct redlock_request {
     int64_t ttl_ms;  /* default: the client's */
     int64_t max_hold_ms; /* the lease ends then at the latest (lock.E9) */
     struct redlock_owner *owner;
-    /* The state changed. Called once per change; never after redlock_unlock() by the same thread,
-     * but another thread's unlock may return while it still runs. */
+    /* The state changed, and is `state` now; changes that follow each other closely are told as
+     * one. No such call begins after redlock_unlock() or redlock_close(). */
     void (*on_change)(void *ctx, struct redlock_lock *lock, enum redlock_state state);
     void *ctx;
 };
@@ -189,31 +187,31 @@ struct redlock_request {
 /* Blocks for some node timeouts, or wait_ms. OK stores a lock, which must be given back once, to
  * redlock_unlock() or redlock_abandon(). Both arrays have one member, or `count` with `each`;
  * `ret_reports` may be NULL. Returns the first result that is not OK. A vote that is split, too
- * late or without a quorum is repeated up to three times, after pauses of up to half a second. */
-enum redlock_result redlock_acquire(struct redlock *client, const struct redlock_request *request,
+ * late or without a quorum is repeated up to three times, after short pauses (lock.A14). */
+enum redlock_result redlock_acquire(struct redlock_client *client,
+                                    const struct redlock_request *request,
                                     struct redlock_lock **ret_locks,
                                     struct redlock_report *ret_reports);
 
-/* One key: without waiting, as long as it takes, for at most wait_ms. */
-enum redlock_result redlock_try(struct redlock *client, const char *key,
+/* One key: without waiting, or for at most wait_ms; -1 = as long as it takes. */
+enum redlock_result redlock_try(struct redlock_client *client, const char *key,
                                 struct redlock_lock **ret_lock);
-enum redlock_result redlock_lock(struct redlock *client, const char *key,
-                                 struct redlock_lock **ret_lock);
-enum redlock_result redlock_lock_for(struct redlock *client, const char *key, int64_t wait_ms,
-                                     struct redlock_lock **ret_lock);
+enum redlock_result redlock_lock_for(struct redlock_client *client, const char *key,
+                                     int64_t wait_ms, struct redlock_lock **ret_lock);
 
 /* The same without blocking. OK: `done` will be called once, with as many locks and reports; locks
  * that are not NULL are then the callee's, the arrays end with the call. Else it is never called,
  * and `ret_report` (or NULL) says why. */
 typedef void redlock_done(void *ctx, size_t count, struct redlock_lock *const *locks,
-                          const struct redlock_report *reports);
-enum redlock_result redlock_start(struct redlock *client, const struct redlock_request *request,
-                                  redlock_done *done, void *ctx, struct redlock_report *ret_report);
+                          const struct redlock_report *const *reports);
+enum redlock_result redlock_start(struct redlock_client *client,
+                                  const struct redlock_request *request, redlock_done *done,
+                                  void *ctx, struct redlock_report *ret_report);
 
 /* ---- holding: no I/O, but for the calls that return a result ---- */
 
 enum redlock_state redlock_state(const struct redlock_lock *lock);
-int64_t redlock_left_ms(const struct redlock_lock *lock); /* of the lease; 0 = LOST (lock.E7) */
+int64_t redlock_left_ms(const struct redlock_lock *lock); /* of the lease, rounded down (lock.E7) */
 /* Becomes readable at SUSPECT and at LOST (for poll(); read 8 bytes, then ask redlock_state());
  * opened by the first call, closed by redlock_unlock(). -1: no descriptor is left. */
 int redlock_fd(struct redlock_lock *lock);
@@ -222,7 +220,7 @@ int redlock_fd(struct redlock_lock *lock);
  * always). It may begin anew when a key was not granted with a fence for 90 days. */
 uint64_t redlock_fence(const struct redlock_lock *lock);
 /* The key's bytes, followed by a NUL; of several keys, those of the first in sorted order. */
-const char *redlock_key(const struct redlock_lock *lock, size_t *ret_len);
+const char *redlock_lock_key(const struct redlock_lock *lock, size_t *ret_len);
 
 /* Extends the lease to a full ttl from now. LOST: it is over, or another owner has the key.
  * NO_QUORUM or SPLIT: not confirmed; the old deadline stands. Blocks ≤ τ. */
@@ -242,8 +240,9 @@ void redlock_abandon(struct redlock_lock *lock);
  * round trip; as many unlocks as locks release it. A request for some of them together with other
  * keys is INVALID; a request for a lock that was lost is LOST until that lock is unlocked. Threads
  * may share an owner; the nodes know nothing of it. */
-enum redlock_result redlock_owner_new(struct redlock *client, struct redlock_owner **ret_owner);
-/* Its requests end as CANCELLED, now and later; its locks stay. */
+enum redlock_result redlock_owner_new(struct redlock_client *client,
+                                      struct redlock_owner **ret_owner);
+/* Its requests end as CANCELLED, now and later; the locks that it has stay. */
 void redlock_cancel(struct redlock_owner *owner);
 void redlock_owner_free(struct redlock_owner *owner); /* when no call uses it; or NULL */
 

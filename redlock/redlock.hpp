@@ -22,16 +22,15 @@
 #include <string_view>
 #include <utility>
 
-/* Used like a namespace, which C++ refuses here: redlock.h has a struct of this name. */
-struct redlock {
-    class error;
-    class lock;
-    class client;
-    class owner;
-    using ms = std::chrono::milliseconds;
-    template <auto end> struct ender { template <class T> void operator()(T *t) const { end(t); } };
-    ~redlock() = delete;
-};
+namespace redlock
+{
+class error;
+class lock;
+class client;
+class owner;
+using ms = std::chrono::milliseconds;
+template <auto end> struct ender { template <class T> void operator()(T *t) const { end(t); } };
+} // namespace redlock
 
 class redlock::error : public std::runtime_error
 {
@@ -79,7 +78,7 @@ class redlock::client
   public:
     explicit client(const redlock_options &options = {}) /* without nodes: $REDLOCK_NODES */
     {
-        redlock *opened = nullptr;
+        redlock_client *opened = nullptr;
         redlock_report report{};
         if (redlock_open(&options, &opened, &report) != REDLOCK_OK) {
             throw error(report);
@@ -113,7 +112,7 @@ class redlock::client
         auto result = redlock_acquire(get(), &request, &taken, r);
         return redlock::lock(taken, result);
     }
-    redlock *get() const noexcept { return handle_.get(); }
+    redlock_client *get() const noexcept { return handle_.get(); }
   private:
     struct one { /* key, whose bytes need not end with a NUL */
         one(std::string_view k, ms t) noexcept : key{k.empty() ? "" : k.data(), k.size()}
@@ -125,7 +124,7 @@ class redlock::client
         struct redlock_key key;
         redlock_request request{};
     };
-    std::unique_ptr<redlock, ender<redlock_close>> handle_;
+    std::unique_ptr<redlock_client, ender<redlock_close>> handle_;
 };
 
 /* For requests: request.owner = owner.get(). */

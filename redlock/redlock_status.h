@@ -34,7 +34,7 @@ struct redlock_stats {
      * the last one counts the rest. */
     uint64_t latency[REDLOCK_LATENCY_BUCKETS];
 };
-void redlock_stats(struct redlock *client, struct redlock_stats *ret_stats);
+void redlock_get_stats(struct redlock_client *client, struct redlock_stats *ret_stats);
 
 /* ---- nodes ---- */
 
@@ -54,7 +54,8 @@ struct redlock_node_info {
     char why[REDLOCK_TEXT_SIZE]; /* why it may not vote */
 };
 /* Fills one entry per node, at most `max`; returns how many. */
-size_t redlock_nodes(struct redlock *client, struct redlock_node_info *ret_nodes, size_t max);
+size_t redlock_nodes(struct redlock_client *client, struct redlock_node_info *ret_nodes,
+                     size_t max);
 
 /* 16 hexadecimal digits, equal for equal lists of nodes, whatever their order. Two programs with
  * different lists may hold the same lock at once (lock.N8). */
@@ -70,7 +71,7 @@ struct redlock_holding {    /* of a key on one node */
     int64_t ttl_ms;         /* -1 = without expiry */
 };
 /* Who holds a key on which node. Blocks ≤ τ. */
-enum redlock_result redlock_inspect(struct redlock *client, const char *key,
+enum redlock_result redlock_inspect(struct redlock_client *client, const char *key,
                                     struct redlock_holding ret_holdings[REDLOCK_NODES_MAX],
                                     struct redlock_report *ret_report);
 

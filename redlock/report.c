@@ -63,7 +63,7 @@ static void append(struct redlock_report *report, const char *format, ...)
     }
 }
 
-static void tell_failures(const struct redlock *c, struct redlock_report *report)
+static void tell_failures(const struct redlock_client *c, struct redlock_report *report)
 {
     const char *between = ": ";
     for (size_t i = 0; i < report->node_count; i++) {
@@ -100,8 +100,8 @@ static void begin(struct redlock_report *report, enum redlock_result result, siz
     append(report, "%s%s%s", redlock_text(result), why[0] != '\0' ? ": " : "", why);
 }
 
-void report_fail(const struct redlock *c, struct redlock_report *report, enum redlock_result result,
-                 const char *why)
+void report_fail(const struct redlock_client *c, struct redlock_report *report,
+                 enum redlock_result result, const char *why)
 {
     if (report != NULL) {
         begin(report, result, c->settings.node_count, why);
@@ -126,8 +126,9 @@ static int64_t holder_ms(const struct redlock_batch *batch, size_t index)
     return us < 0 ? -1 : (us + US_PER_MS - 1) / US_PER_MS;
 }
 
-void report_fill(const struct redlock *c, struct redlock_report *report, enum redlock_result result,
-                 int tries, const struct redlock_batch *batch, size_t first, size_t count)
+void report_fill(const struct redlock_client *c, struct redlock_report *report,
+                 enum redlock_result result, int tries, const struct redlock_batch *batch,
+                 size_t first, size_t count)
 {
     if (report == NULL) {
         return;

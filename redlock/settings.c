@@ -105,17 +105,23 @@ enum status settings_split_nodes(char *list, struct redlock_node ret_nodes[REDLO
     return STATUS_OK;
 }
 
+static const char *given_or_env(const char *given, bool is_from_env, const char *name)
+{
+    return given == NULL && is_from_env ? secure_getenv(name) : given;
+}
+
 static enum status read_nodes(const struct redlock_options *o, struct settings *s, struct err *err)
 {
-    const char *list = o->nodes != NULL ? o->nodes : secure_getenv("REDLOCK_NODES");
+    bool is_from_env = o->nodes == NULL;
+    const char *list = is_from_env ? secure_getenv("REDLOCK_NODES") : o->nodes;
     s->list = strdup(list != NULL ? list : "");
     if (s->list == NULL) {
         return err_fail(err, STATUS_NOMEM, "redlock: no memory for the nodes");
     }
     enum status st = settings_split_nodes(s->list, s->nodes, &s->node_count, err);
     for (size_t i = 0; i < s->node_count; i++) {
-        s->nodes[i].user = o->user;
-        s->nodes[i].password = o->password;
+        s->nodes[i].user = given_or_env(o->user, is_from_env, "REDLOCK_USER");
+        s->nodes[i].password = given_or_env(o->password, is_from_env, "REDLOCK_PASSWORD");
     }
     s->refused_max = o->majority_opens && s->node_count > 0 ? (s->node_count - 1) / 2 : 0;
     return st;

@@ -10,7 +10,7 @@ struct stats_question {
     struct redlock_stats *stats;
 };
 
-static void deliver_stats(struct redlock *c, struct mail *mail)
+static void deliver_stats(struct redlock_client *c, struct mail *mail)
 {
     struct stats_question *q = (struct stats_question *)(void *)mail; /* its first member */
     struct redlock_stats *s = q->stats;
@@ -34,7 +34,7 @@ static void deliver_stats(struct redlock *c, struct mail *mail)
     call_answer(c, &q->call);
 }
 
-void redlock_stats(struct redlock *client, struct redlock_stats *ret_stats)
+void redlock_get_stats(struct redlock_client *client, struct redlock_stats *ret_stats)
 {
     struct stats_question q = {.stats = ret_stats};
     *ret_stats = (struct redlock_stats){.size = ret_stats->size};
@@ -49,7 +49,7 @@ struct nodes_question {
     size_t count;
 };
 
-static void deliver_nodes(struct redlock *c, struct mail *mail)
+static void deliver_nodes(struct redlock_client *c, struct mail *mail)
 {
     struct nodes_question *q = (struct nodes_question *)(void *)mail; /* its first member */
     for (size_t i = 0; i < q->count && c->core != NULL; i++) {
@@ -58,7 +58,7 @@ static void deliver_nodes(struct redlock *c, struct mail *mail)
     call_answer(c, &q->call);
 }
 
-size_t redlock_nodes(struct redlock *client, struct redlock_node_info *ret_nodes, size_t max)
+size_t redlock_nodes(struct redlock_client *client, struct redlock_node_info *ret_nodes, size_t max)
 {
     size_t count = client->settings.node_count;
     struct nodes_question q = {.nodes = ret_nodes, .count = count < max ? count : max};
@@ -71,7 +71,7 @@ size_t redlock_nodes(struct redlock *client, struct redlock_node_info *ret_nodes
 
 struct inspection {
     struct call call; /* first */
-    struct redlock *client;
+    struct redlock_client *client;
     const char *key;
     size_t key_len;
     struct redlock_holding *holdings;
@@ -85,7 +85,7 @@ static void on_inspected(void *ctx, const struct redlock_holding *holdings)
     call_answer(i->client, &i->call);
 }
 
-static void deliver_inspection(struct redlock *c, struct mail *mail)
+static void deliver_inspection(struct redlock_client *c, struct mail *mail)
 {
     struct inspection *i = (struct inspection *)(void *)mail; /* its first member */
     i->code = c->is_closing ? -ESHUTDOWN
@@ -97,7 +97,7 @@ static void deliver_inspection(struct redlock *c, struct mail *mail)
 
 static enum status inspect(struct inspection *i, struct err *err)
 {
-    struct redlock *c = i->client;
+    struct redlock_client *c = i->client;
     if (client_is_forked(c)) {
         return err_fail(err, STATUS_UNAVAILABLE, "redlock: the client belongs to another process");
     }
@@ -108,7 +108,7 @@ static enum status inspect(struct inspection *i, struct err *err)
     return st;
 }
 
-enum redlock_result redlock_inspect(struct redlock *client, const char *key,
+enum redlock_result redlock_inspect(struct redlock_client *client, const char *key,
                                     struct redlock_holding ret_holdings[REDLOCK_NODES_MAX],
                                     struct redlock_report *ret_report)
 {

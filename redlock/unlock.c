@@ -28,7 +28,7 @@ size_t unlock_release(struct redlock_lock *l, redlock_async_released_cb *done, v
 
 /* ---- at once (lock.R5) ---- */
 
-static void deliver_unlock(struct redlock *c, struct mail *mail)
+static void deliver_unlock(struct redlock_client *c, struct mail *mail)
 {
     struct redlock_lock *l = (struct redlock_lock *)(void *)mail; /* its first member */
     (void)c;
@@ -48,7 +48,7 @@ static void unlock_at_once(struct redlock_lock *l)
 
 struct unlocking {
     struct call call; /* first */
-    struct redlock *client;
+    struct redlock_client *client;
     struct redlock_lock *lock;
     struct redlock_report *report;
     size_t open; /* keys */
@@ -66,7 +66,7 @@ static void on_released(void *ctx, const struct redlock_released *released)
     }
 }
 
-static void deliver_unlocking(struct redlock *c, struct mail *mail)
+static void deliver_unlocking(struct redlock_client *c, struct mail *mail)
 {
     struct unlocking *u = (struct unlocking *)(void *)mail; /* its first member */
     struct redlock_lock *l = u->lock;
@@ -119,7 +119,7 @@ static enum redlock_result leave(struct redlock_lock *l, struct redlock_report *
 
 enum redlock_result redlock_unlock(struct redlock_lock *lock, struct redlock_report *ret_report)
 {
-    return lock != NULL ? leave(lock, ret_report) : REDLOCK_OK;
+    return lock != NULL ? leave(lock, ret_report) : report_status(STATUS_OK, NULL, ret_report);
 }
 
 void redlock_abandon(struct redlock_lock *lock)
@@ -139,7 +139,7 @@ void redlock_unlock_at(struct redlock_lock **lock)
 
 struct extending {
     struct call call; /* first */
-    struct redlock *client;
+    struct redlock_client *client;
     struct redlock_lock *lock;
     size_t open; /* keys */
     enum redlock_result result;
@@ -170,7 +170,7 @@ static void on_extended(void *ctx, enum redlock_result result)
     end_one(e);
 }
 
-static void deliver_extending(struct redlock *c, struct mail *mail)
+static void deliver_extending(struct redlock_client *c, struct mail *mail)
 {
     struct extending *e = (struct extending *)(void *)mail; /* its first member */
     struct redlock_lock *l = e->lock;

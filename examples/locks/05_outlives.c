@@ -8,7 +8,7 @@
 #define WORK_MS 3000
 
 /* A works; B, another host, waits for the lock meanwhile, and no longer than that. */
-static void run_both(struct redlock *a, struct redlock *b, bool manual)
+static void run_both(struct redlock_client *a, struct redlock_client *b, bool manual)
 {
     struct redlock_request request = {
         .key = "example:outlives", .ttl_ms = TTL_MS, .manual = manual};
@@ -34,8 +34,8 @@ static void run_both(struct redlock *a, struct redlock *b, bool manual)
 int main(int argc, char **argv)
 {
     char **urls = node_urls(argc, argv);
-    struct redlock *a = open_client(urls);
-    struct redlock *b = open_client(urls);
+    struct redlock_client *a = open_client(urls);
+    struct redlock_client *b = open_client(urls);
     run_both(a, b, true);
     run_both(a, b, false);
     redlock_close(b);

@@ -34,7 +34,7 @@ static void store_write(struct store *store, uint64_t fence, const char *who)
 
 static int holder_a(char **urls, struct store *store)
 {
-    struct redlock *client = open_client(urls);
+    struct redlock_client *client = open_client(urls);
     struct redlock_lock *lock = acquire(client, &request);
     uint64_t fence = redlock_fence(lock);
     printf("A has the lock with fence %" PRIu64 ", looks: it %s; and is stopped before it writes\n",
@@ -60,7 +60,7 @@ int main(int argc, char **argv)
     if (pid < 0 || waitpid(pid, &status, WUNTRACED) != pid || !WIFSTOPPED(status)) {
         fail("A", "was not stopped");
     }
-    struct redlock *client = open_client(urls);
+    struct redlock_client *client = open_client(urls);
     struct redlock_lock *lock = acquire(client, &request);
     printf("B has the lock, since A's lease is over\n");
     store_write(store, redlock_fence(lock), "B");

@@ -10,7 +10,7 @@
 #define THREADS 10
 #define ROUNDS 50
 
-static struct redlock *client; /* one for all threads */
+static struct redlock_client *client; /* one for all threads */
 static atomic_int counter;
 
 static void add_one(void)

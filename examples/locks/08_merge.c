@@ -15,7 +15,8 @@
 struct stream {
     pthread_t thread;
     int number;
-    struct redlock *client; /* each collector is a host of its own; NULL = merges without a lock */
+    struct redlock_client
+        *client; /* each collector is a host of its own; NULL = merges without a lock */
     const char *record;
 };
 

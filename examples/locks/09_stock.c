@@ -13,7 +13,7 @@
 
 struct till {
     pthread_t thread;
-    struct redlock *shop; /* half of the tills each */
+    struct redlock_client *shop; /* half of the tills each */
     const char *url;
     int sold;
     int sent_away;
@@ -44,7 +44,7 @@ static void *run_till(void *arg)
 int main(int argc, char **argv)
 {
     char **urls = node_urls(argc, argv);
-    struct redlock *shops[] = {open_client(urls), open_client(urls)};
+    struct redlock_client *shops[] = {open_client(urls), open_client(urls)};
     struct till tills[TILLS];
     int sold = 0;
     int sent_away = 0;

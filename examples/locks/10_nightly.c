@@ -14,7 +14,7 @@
 
 static int run_host(int host, int late_ms, char **urls, const char *done_path)
 {
-    struct redlock *client = open_client(urls);
+    struct redlock_client *client = open_client(urls);
     struct redlock_lock *lock = NULL;
     work_ms(late_ms);
     enum redlock_result result = redlock_try(client, "example:nightly-backup", &lock);

@@ -14,7 +14,7 @@ static void unlock_and_wait(struct redlock_lock *lock)
     (void)redlock_unlock(lock, &report);
 }
 
-static void ask_as_another(struct redlock *other, const char *when)
+static void ask_as_another(struct redlock_client *other, const char *when)
 {
     struct redlock_lock *lock = NULL;
     enum redlock_result result = redlock_try(other, key, &lock);
@@ -22,7 +22,7 @@ static void ask_as_another(struct redlock *other, const char *when)
     unlock_and_wait(lock);
 }
 
-static void check_balance(struct redlock *client, struct redlock_owner *owner)
+static void check_balance(struct redlock_client *client, struct redlock_owner *owner)
 {
     const struct redlock_request request = {.key = key, .owner = owner};
     struct redlock_lock *lock = acquire(client, &request);
@@ -30,16 +30,17 @@ static void check_balance(struct redlock *client, struct redlock_owner *owner)
     (void)redlock_unlock(lock, NULL);
 }
 
-static void withdraw(struct redlock *client, struct redlock_owner *owner, struct redlock *other)
+static void withdraw(struct redlock_client *client, struct redlock_owner *owner,
+                     struct redlock_client *other)
 {
     struct redlock_stats before = {0};
     struct redlock_stats after = {0};
     const struct redlock_request request = {.key = key, .owner = owner};
     struct redlock_lock *lock = acquire(client, &request);
     printf("withdraw() has the lock\n");
-    redlock_stats(client, &before);
+    redlock_get_stats(client, &before);
     check_balance(client, owner);
-    redlock_stats(client, &after);
+    redlock_get_stats(client, &after);
     printf("grants by the nodes for the inner lock: %d\n",
            (int)(after.results[REDLOCK_OK] - before.results[REDLOCK_OK]));
     ask_as_another(other, "after the inner unlock");
@@ -49,8 +50,8 @@ static void withdraw(struct redlock *client, struct redlock_owner *owner, struct
 int main(int argc, char **argv)
 {
     char **urls = node_urls(argc, argv);
-    struct redlock *client = open_client(urls);
-    struct redlock *other = open_client(urls);
+    struct redlock_client *client = open_client(urls);
+    struct redlock_client *other = open_client(urls);
     struct redlock_owner *owner = NULL;
     struct redlock_lock *lock = NULL;
     if (redlock_owner_new(client, &owner) != REDLOCK_OK) {

@@ -14,7 +14,7 @@
 static const struct redlock_request request = {.key = "example:wake-up", .wait_ms = -1};
 
 struct waiter {
-    struct redlock *client;
+    struct redlock_client *client;
     int64_t won_us;
 };
 
@@ -40,7 +40,7 @@ int main(int argc, char **argv)
 {
     char **urls = node_urls(argc, argv);
     redisContext *redis = connect_to(urls[0]);
-    struct redlock *holder = open_client(urls);
+    struct redlock_client *holder = open_client(urls);
     struct waiter waiter = {.client = open_client(urls)};
     int64_t sum_us = 0;
     int64_t worst_us = 0;

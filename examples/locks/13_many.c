@@ -12,8 +12,8 @@
 int main(int argc, char **argv)
 {
     char **urls = node_urls(argc, argv);
-    struct redlock *client = open_client(urls);
-    struct redlock *other = open_client(urls);
+    struct redlock_client *client = open_client(urls);
+    struct redlock_client *other = open_client(urls);
     static char names[KEYS][32];
     struct redlock_key keys[KEYS];
     struct redlock_lock *theirs[TAKEN];

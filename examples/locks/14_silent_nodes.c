@@ -7,7 +7,7 @@
 
 #define PAUSE_MS 3000
 
-static void ask(struct redlock *client, int64_t wait_ms)
+static void ask(struct redlock_client *client, int64_t wait_ms)
 {
     const struct redlock_request request = {.key = "example:silent", .wait_ms = wait_ms};
     struct redlock_report report = {0};
@@ -34,7 +34,7 @@ int main(int argc, char **argv)
     char **urls = node_urls(argc, argv);
     int count = argc - 1;
     int minority = (count - 1) / 2;
-    struct redlock *client = open_client(urls);
+    struct redlock_client *client = open_client(urls);
     printf("all %d masters answer:\n", count);
     ask(client, 0);
 

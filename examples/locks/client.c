@@ -3,12 +3,12 @@
  * What the examples share: a client on the nodes of the command line, and its failures. */
 #include "common.h"
 
-struct redlock *open_client(char **urls)
+struct redlock_client *open_client(char **urls)
 {
     char nodes[4096];
     size_t len = 0;
     struct redlock_report report = {0};
-    struct redlock *client = NULL;
+    struct redlock_client *client = NULL;
     for (size_t i = 0; urls[i] != NULL && len < sizeof nodes; i++) {
         len += (size_t)snprintf(nodes + len, sizeof nodes - len, "%s%s", i > 0 ? "," : "", urls[i]);
     }
@@ -22,7 +22,7 @@ struct redlock *open_client(char **urls)
     return client;
 }
 
-struct redlock_lock *acquire(struct redlock *client, const struct redlock_request *request)
+struct redlock_lock *acquire(struct redlock_client *client, const struct redlock_request *request)
 {
     struct redlock_report report = {0};
     struct redlock_lock *lock = NULL;

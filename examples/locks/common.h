@@ -21,9 +21,9 @@ redisContext *connect_to(const char *url);
 long long run(redisContext *redis, const char *format, ...);
 
 /* A client of the lock library for all these masters: a host of its own, as they see it. */
-struct redlock *open_client(char **urls);
+struct redlock_client *open_client(char **urls);
 /* redlock_acquire() that must win. */
-struct redlock_lock *acquire(struct redlock *client, const struct redlock_request *request);
+struct redlock_lock *acquire(struct redlock_client *client, const struct redlock_request *request);
 
 void work_ms(int64_t ms); /* sleeps */
 int64_t now_us(void);

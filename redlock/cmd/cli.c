@@ -258,7 +258,7 @@ void cli_release(struct cli *cli)
     free(TAKE(cli->list));
 }
 
-int cli_open(const struct cli *cli, cli_event_fn *on_event, struct redlock **ret_client)
+int cli_open(const struct cli *cli, cli_event_fn *on_event, struct redlock_client **ret_client)
 {
     struct redlock_report report = {0};
     const struct redlock_options options = {.nodes = cli->list_text,

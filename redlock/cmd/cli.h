@@ -100,7 +100,7 @@ int cli_take_number(const char *option, const char *value, int64_t min, int64_t 
 int cli_ready(struct cli *cli);
 typedef void cli_event_fn(void *ctx, const struct redlock_event *event);
 /* `on_event` may be NULL. A majority of suitable nodes is enough. */
-int cli_open(const struct cli *cli, cli_event_fn *on_event, struct redlock **ret_client);
+int cli_open(const struct cli *cli, cli_event_fn *on_event, struct redlock_client **ret_client);
 void cli_release(struct cli *cli);
 
 /* "redlock: …" on stderr, by one write(2). */

@@ -41,7 +41,7 @@ struct exec {
     int timer_fd;
     struct guard guard;
     struct group group;
-    struct redlock *client;
+    struct redlock_client *client;
     struct redlock_lock *lock;
     int64_t hold_until_us;
     bool was_termed;

@@ -9,12 +9,12 @@
 #include <sys/signalfd.h>
 
 static void on_done(void *ctx, size_t count, struct redlock_lock *const *locks,
-                    const struct redlock_report *reports)
+                    const struct redlock_report *const *reports)
 {
     struct lock_wait *h = ctx;
     (void)count;
     h->lock = locks[0];
-    h->report = reports[0];
+    h->report = *reports[0];
     (void)eventfd_write(h->done_fd, 1);
 }
 

@@ -7,7 +7,7 @@
 #include "redlock/redlock.h"
 
 struct lock_wait {
-    struct redlock *client;
+    struct redlock_client *client;
     struct redlock_request request;
     int signal_fd;
     int done_fd;

@@ -12,10 +12,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-struct redlock *client;
+struct redlock_client *client;
 void work(void);
 void start_thread_that_later_calls(void call(struct redlock_owner *), struct redlock_owner *owner);
-enum redlock_result start_mail(struct redlock *of);
+enum redlock_result start_mail(struct redlock_client *of);
 void snippet_2(void);
 void snippet_3(void);
 void snippet_4(void);
@@ -76,10 +76,10 @@ void start_thread_that_later_calls(void call(struct redlock_owner *), struct red
     (void)pthread_join(thread, NULL);
 }
 
-static struct redlock *open_client(void)
+static struct redlock_client *open_client(void)
 {
     struct redlock_report report = {0};
-    struct redlock *ret = NULL;
+    struct redlock_client *ret = NULL;
     const struct redlock_options options = {.ttl_ms = 2000, /* the leader soon hears of its loss */
                                             .ttl_max_ms = 30000,
                                             .node_timeout_ms = 200,
@@ -99,7 +99,7 @@ static void begin(const char *name)
 }
 
 /* Ends when the lock was released. */
-static enum redlock_result run_start(struct redlock *other)
+static enum redlock_result run_start(struct redlock_client *other)
 {
     struct redlock_lock *lock = NULL;
     begin("start");
@@ -127,7 +127,7 @@ int main(int argc, char **argv)
     urls = argv + (argc > 0);
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
     client = open_client();
-    struct redlock *other = open_client();
+    struct redlock_client *other = open_client();
     run("wait", snippet_2);
     run("leader", snippet_3);
     run("all", snippet_4);

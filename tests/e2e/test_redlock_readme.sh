@@ -30,11 +30,11 @@ awk -v dir="$tmp" '
         is_body = $0 !~ /^(#include|static )/
         if ($0 !~ /^#include/) print "#include <redlock_status.h>\n#include <stdio.h>\nvoid work(void);" >file
         if (is_body) {
-            print "extern struct redlock *client; void snippet(void);" >file
+            print "extern struct redlock_client *client; void snippet(void);" >file
             print "void start_thread_that_later_calls(void (*call)(struct redlock_owner *), struct redlock_owner *);" >file
             print "void snippet(void)\n{" >file
         } else if ($0 !~ /^#include/) {
-            print "enum redlock_result start_mail(struct redlock *client);" >file
+            print "enum redlock_result start_mail(struct redlock_client *client);" >file
         }
         first = 0
     }

@@ -83,7 +83,7 @@ static int64_t number_of(const char *text)
     return number;
 }
 
-static void contend(struct redlock *client, int64_t end_us)
+static void contend(struct redlock_client *client, int64_t end_us)
 {
     const struct redlock_request request = {.key = "contest", .wait_ms = 300, .manual = true};
     struct redlock_report report = {0};
@@ -107,7 +107,7 @@ int main(int argc, char **argv)
     char path[SERVER_PATH_MAX];
     char nodes[REDLOCK_NODES_MAX * (SERVER_PATH_MAX + 6)];
     size_t len = 0;
-    struct redlock *client = NULL;
+    struct redlock_client *client = NULL;
     struct redlock_report report = {0};
     if (argc < 6 || argc > 5 + REDLOCK_NODES_MAX) {
         die("usage", "contender DIRECTORY NAME SECONDS TTL_MS SOCKET…");

@@ -7,7 +7,7 @@
 
 static int use(const struct redlock_options *options)
 {
-    struct redlock *client = NULL;
+    struct redlock_client *client = NULL;
     enum redlock_result result = redlock_open(options, &client, NULL);
     int runs = 0;
     REDLOCK_WITH(lock, result = redlock_try(client, "nightly-backup", &lock))

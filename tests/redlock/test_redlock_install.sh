@@ -48,7 +48,7 @@ int main(int argc, char **argv)
 {
     struct redlock_options options = {.nodes = argc > 1 ? argv[1] : NULL, .trust_fresh = true};
     struct redlock_report report = {0};
-    struct redlock *client = NULL;
+    struct redlock_client *client = NULL;
     if (redlock_open(&options, &client, &report) != REDLOCK_OK)
         return fprintf(stderr, "%s\n", report.message), 1;
     int runs = 0;

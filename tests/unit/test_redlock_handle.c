@@ -7,7 +7,7 @@
 
 START_TEST(E8_a_getter_that_saw_the_deadline_pass_ends_the_lease_whatever_is_confirmed_then)
 {
-    struct redlock client = {.pid = getpid(), .mutex = PTHREAD_MUTEX_INITIALIZER};
+    struct redlock_client client = {.pid = getpid(), .mutex = PTHREAD_MUTEX_INITIALIZER};
     struct redlock_lock lock = {.client = &client, .fd = -1};
     atomic_store(&lock.deadline_us, clock_boot_us() - 1);
     ck_assert_int_eq(redlock_state(&lock), REDLOCK_STATE_LOST);
@@ -21,7 +21,7 @@ END_TEST
 
 START_TEST(E7_what_is_left_is_rounded_down_and_a_suspect_lock_says_so)
 {
-    struct redlock client = {.pid = getpid()};
+    struct redlock_client client = {.pid = getpid()};
     struct redlock_lock lock = {.client = &client, .fd = -1};
     atomic_store(&lock.deadline_us, clock_boot_us() + 900 * US_PER_S + 999);
     ck_assert_int_le(redlock_left_ms(&lock), 900000);
@@ -34,7 +34,7 @@ END_TEST
 
 START_TEST(F1_getters_of_another_process_client_say_lost)
 {
-    struct redlock client = {.pid = getpid() + 1};
+    struct redlock_client client = {.pid = getpid() + 1};
     struct redlock_lock lock = {.client = &client, .fd = -1};
     atomic_store(&lock.deadline_us, clock_boot_us() + US_PER_S);
     ck_assert_int_eq(redlock_state(&lock), REDLOCK_STATE_LOST);

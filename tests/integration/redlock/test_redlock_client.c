@@ -10,7 +10,7 @@ START_TEST(A1_a_won_lock_is_on_every_node_until_it_is_unlocked)
     struct redlock_lock *lock = given_lock("job:1");
     until(nodes_with("job:1") == 5);
     size_t len = 0;
-    ck_assert_str_eq(redlock_key(lock, &len), "job:1");
+    ck_assert_str_eq(redlock_lock_key(lock, &len), "job:1");
     ck_assert_uint_eq(len, 5);
     ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
     until(nodes_with("job:1") == 0);
@@ -20,7 +20,7 @@ END_TEST
 START_TEST(A15_a_key_that_another_client_holds_is_refused_with_a_report)
 {
     given_client(5);
-    struct redlock *other = client_of_world();
+    struct redlock_client *other = client_of_world();
     struct redlock_lock *lock = given_lock("job:1");
     struct redlock_lock *none = lock;
     struct redlock_report report = {0};
@@ -184,7 +184,7 @@ START_TEST(A15_each_of_many_keys_has_a_result_and_a_lock_of_its_own)
     struct redlock_lock *locks[5];
     int invalid = 0;
     given_client(3);
-    struct redlock *other = client_of_world();
+    struct redlock_client *other = client_of_world();
     struct redlock_lock *taken = NULL;
     const struct redlock_request request = {0};
     ck_assert_int_eq(redlock_try(other, "c", &taken), REDLOCK_OK);
@@ -196,7 +196,7 @@ START_TEST(A15_each_of_many_keys_has_a_result_and_a_lock_of_its_own)
     ck_assert_int_eq(invalid, 1); /* the same key twice */
     for (size_t i = 0; i < 5; i++) {
         ck_assert_int_eq(locks[i] != NULL, results[i] == REDLOCK_OK);
-        ck_assert(locks[i] == NULL || strcmp(redlock_key(locks[i], NULL), keys[i]) == 0);
+        ck_assert(locks[i] == NULL || strcmp(redlock_lock_key(locks[i], NULL), keys[i]) == 0);
         ck_assert_int_eq(redlock_unlock(locks[i], NULL), REDLOCK_OK);
     }
     until(nodes_with("a") + nodes_with("b") == 0);
@@ -248,7 +248,7 @@ START_TEST(all_keys_or_none_under_one_handle)
     until(nodes_with("a") == 0);
     ck_assert_int_eq(redlock_unlock(taken, &released), REDLOCK_OK);
     ck_assert_int_eq(acquire_all(world.client, &request, keys, 3, &lock, NULL), REDLOCK_OK);
-    ck_assert_str_eq(redlock_key(lock, NULL), "a"); /* sorted */
+    ck_assert_str_eq(redlock_lock_key(lock, NULL), "a"); /* sorted */
     until(nodes_with("a") + nodes_with("b") == 6);
     ck_assert_int_eq(redlock_unlock(lock, &released), REDLOCK_OK);
     ck_assert_uint_eq(released.deleted, 6); /* doubles were dropped */
@@ -284,7 +284,7 @@ START_TEST(K4_keys_are_exact_bytes)
     size_t len = 0;
     given_client(1);
     ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, NULL), REDLOCK_OK);
-    ck_assert_mem_eq(redlock_key(lock, &len), bytes, sizeof bytes - 1);
+    ck_assert_mem_eq(redlock_lock_key(lock, &len), bytes, sizeof bytes - 1);
     ck_assert_uint_eq(len, sizeof bytes - 1);
     ck_assert_int_eq(redlock_acquire(world.client, &request, &none, NULL), REDLOCK_HELD);
     ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);

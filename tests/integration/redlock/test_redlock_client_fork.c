@@ -69,7 +69,7 @@ static void use_and_close(void *ctx)
     expect(redlock_try(world.client, "job:1", &none) == REDLOCK_SYSTEM);
     expect(redlock_extend(lock) == REDLOCK_SYSTEM);
     expect(redlock_owner_new(world.client, &owner) == REDLOCK_SYSTEM);
-    redlock_stats(world.client, &stats);
+    redlock_get_stats(world.client, &stats);
     REDLOCK_WITH(third, redlock_try(world.client, "job:3", &third))
     {
         expect(false);
@@ -83,7 +83,7 @@ static void use_and_close(void *ctx)
 static uint64_t extended(void)
 {
     struct redlock_stats stats = {0};
-    redlock_stats(world.client, &stats);
+    redlock_get_stats(world.client, &stats);
     ck_assert_uint_eq(stats.node_errors, 0);
     ck_assert_uint_eq(stats.lost, 0);
     return stats.extended;
@@ -135,7 +135,7 @@ END_TEST
 #ifndef __SANITIZE_THREAD__
 static void open_another(void *ctx)
 {
-    struct redlock *own = NULL;
+    struct redlock_client *own = NULL;
     struct redlock_lock *lock = NULL;
     struct redlock_lock *parents = NULL;
     (void)ctx;

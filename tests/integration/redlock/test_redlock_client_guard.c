@@ -123,8 +123,8 @@ START_TEST(scopes_nest_and_name_their_handles)
         REDLOCK_WITH(inner, redlock_try(world.client, "job:2", &inner))
         {
             runs++;
-            ck_assert_str_eq(redlock_key(outer, NULL), "job:1");
-            ck_assert_str_eq(redlock_key(inner, NULL), "job:2");
+            ck_assert_str_eq(redlock_lock_key(outer, NULL), "job:1");
+            ck_assert_str_eq(redlock_lock_key(inner, NULL), "job:2");
             ck_assert(is_held(outer) && is_held(inner));
         }
         until(is_free("job:2"));

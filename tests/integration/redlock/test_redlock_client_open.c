@@ -37,7 +37,7 @@ static const struct bad_option {
 START_TEST(A16_an_option_out_of_bounds_is_refused_by_its_name)
 {
     const struct bad_option *bad = &bad_options[_i];
-    struct redlock *client = NULL;
+    struct redlock_client *client = NULL;
     struct redlock_report error = {0};
     struct redlock_options o = bad->options;
     o.nodes = o.nodes != NULL ? o.nodes : "10.1.1.1";
@@ -99,7 +99,7 @@ static const struct bad_node bad_nodes[] = {
 
 START_TEST(C8_a_node_that_can_never_vote_is_refused_by_its_name)
 {
-    struct redlock *client = NULL;
+    struct redlock_client *client = NULL;
     struct redlock_report error = {0};
     given_nodes(1, bad_nodes[_i].config);
     world.options.password = _i == 0 ? "wrong-one" : NULL;
@@ -123,7 +123,7 @@ static void count_refusals(void *ctx, const struct redlock_event *event)
 
 START_TEST(C8_a_majority_of_suitable_nodes_may_be_enough)
 {
-    struct redlock *client = NULL;
+    struct redlock_client *client = NULL;
     struct redlock_report error = {0};
     given_nodes(3, NULL);
     world.options.majority_opens = true;
@@ -182,7 +182,7 @@ static void given_stranger(const char *says)
 
 START_TEST(C8_a_port_that_is_not_redis_is_refused)
 {
-    struct redlock *client = NULL;
+    struct redlock_client *client = NULL;
     struct redlock_report error = {0};
     given_stranger("SSH-2.0-OpenSSH_9.2\r\n");
     ck_assert_int_eq(redlock_open(&world.options, &client, &error), REDLOCK_INVALID);
@@ -306,8 +306,27 @@ START_TEST(descriptors_and_threads_are_gone_after_a_close)
 }
 END_TEST
 
+START_TEST(A15_every_report_of_an_invalid_request_says_so)
+{
+    static const struct redlock_key keys[] = {{.bytes = "a"}, {.bytes = "b"}};
+    struct redlock_lock *locks[2];
+    struct redlock_report reports[2] = {0};
+    given_client(1);
+    const struct redlock_request request = {.keys = keys, .count = 2, .each = true, .wait_ms = 1};
+    ck_assert_int_eq(redlock_acquire(world.client, &request, locks, reports), REDLOCK_INVALID);
+    for (size_t i = 0; i < 2; i++) {
+        ck_assert_ptr_null(locks[i]);
+        ck_assert_int_eq(reports[i].result, REDLOCK_INVALID);
+        ck_assert_ptr_nonnull(strstr(reports[i].message, "each does not wait"));
+    }
+}
+END_TEST
+
 START_TEST(nothing_can_be_closed_and_unlocked)
 {
+    struct redlock_report report = {.result = REDLOCK_INVALID};
+    ck_assert_int_eq(redlock_unlock(NULL, &report), REDLOCK_OK);
+    ck_assert_int_eq(report.result, REDLOCK_OK);
     redlock_close(NULL);
     ck_assert_int_eq(redlock_unlock(NULL, NULL), REDLOCK_OK);
     redlock_abandon(NULL);
@@ -333,6 +352,7 @@ static void add_tests(TCase *t)
     tcase_add_test(t, F2_a_node_that_dies_raises_no_signal);
     tcase_add_test(t, F2_the_clients_threads_take_no_signal);
     tcase_add_test(t, descriptors_and_threads_are_gone_after_a_close);
+    tcase_add_test(t, A15_every_report_of_an_invalid_request_says_so);
     tcase_add_test(t, nothing_can_be_closed_and_unlocked);
 }
 

@@ -110,7 +110,7 @@ START_TEST(W6_a_failed_unlock_retires_the_token_so_that_nothing_renews_it)
     signal_nodes(0, 3, SIGCONT);
     until(nodes_with("job:1") == 0);
     struct redlock_stats stats = {0};
-    redlock_stats(world.client, &stats);
+    redlock_get_stats(world.client, &stats);
     ck_assert_uint_eq(stats.extended, 0);
     ck_assert_uint_eq(stats.held, 0);
     redlock_owner_free(owner);
@@ -230,7 +230,7 @@ static void *wait_for_it(void *arg)
 static uint64_t waiting(void)
 {
     struct redlock_stats stats = {0};
-    redlock_stats(world.client, &stats);
+    redlock_get_stats(world.client, &stats);
     return stats.waiting;
 }
 

@@ -19,14 +19,14 @@ struct outcome {
 };
 
 static void on_done(void *ctx, size_t count, struct redlock_lock *const *locks,
-                    const struct redlock_report *reports)
+                    const struct redlock_report *const *reports)
 {
     struct outcome *o = ctx;
     o->count = count;
-    o->first = reports[0];
+    o->first = *reports[0];
     for (size_t i = 0; i < count && i < ARRAY_COUNT(o->locks); i++) {
         o->locks[i] = locks[i];
-        o->results[i] = reports[i].result;
+        o->results[i] = reports[i]->result;
     }
     (void)atomic_fetch_add(&o->calls, 1);
 }
@@ -50,7 +50,7 @@ START_TEST(A1_a_lock_that_was_started_comes_by_its_callback)
     ck_assert_int_eq(o.results[0], REDLOCK_OK);
     ck_assert_int_gt(o.first.left_ms, 0);
     ck_assert_uint_eq(redlock_fence(o.locks[0]), 1);
-    ck_assert_str_eq(redlock_key(o.locks[0], NULL), "job:1");
+    ck_assert_str_eq(redlock_lock_key(o.locks[0], NULL), "job:1");
     ck_assert_int_eq(redlock_unlock(o.locks[0], NULL), REDLOCK_OK);
 }
 END_TEST
@@ -207,11 +207,11 @@ START_TEST(R7_an_abandoned_lock_ends_by_its_ttl)
     until(nodes_with("job:1") == 3);
     redlock_abandon(lock);
     struct redlock_stats stats = {0};
-    until((redlock_stats(world.client, &stats), stats.held == 0));
+    until((redlock_get_stats(world.client, &stats), stats.held == 0));
     ck_assert_uint_eq(nodes_with("job:1"), 3);
     ck_assert_uint_eq(stats.release_deleted, 0);
     until(nodes_with("job:1") == 0);
-    redlock_stats(world.client, &stats);
+    redlock_get_stats(world.client, &stats);
     ck_assert_uint_eq(stats.extended + stats.release_deleted, 0);
 }
 END_TEST

@@ -63,7 +63,7 @@ START_TEST(sixteen_threads_lock_and_unlock_their_keys_thousands_of_times)
         ck_assert_int_eq(parties[i].own, pairs);
     }
     struct redlock_stats stats = {0};
-    redlock_stats(world.client, &stats);
+    redlock_get_stats(world.client, &stats);
     ck_assert_uint_eq(stats.results[REDLOCK_OK], (uint64_t)pairs * THREADS);
     ck_assert_uint_eq(stats.held, 0);
     for (size_t i = 0; i < 3; i++) {
@@ -139,7 +139,7 @@ static void *use_everything(void *arg)
             p->own = redlock_owner_new(world.client, &cancel) == 0;
         }
         struct redlock_stats stats = {0};
-        redlock_stats(world.client, &stats);
+        redlock_get_stats(world.client, &stats);
     }
     redlock_owner_free(owner);
     return NULL;
@@ -153,7 +153,7 @@ START_TEST(threads_use_every_call_at_once)
         ck_assert_int_ne(parties[i].own, 0);
     }
     struct redlock_stats stats = {0};
-    redlock_stats(world.client, &stats);
+    redlock_get_stats(world.client, &stats);
     ck_assert_uint_eq(stats.held, 0);
     ck_assert_uint_eq(stats.waiting, 0);
     ck_assert_int_eq(atomic_load(&told), 0);
@@ -172,7 +172,7 @@ static void *wait_for_ever(void *arg)
 static uint64_t waiting(void)
 {
     struct redlock_stats stats = {0};
-    redlock_stats(world.client, &stats);
+    redlock_get_stats(world.client, &stats);
     return stats.waiting;
 }
 
@@ -193,7 +193,7 @@ START_TEST(closing_cancels_who_waits_and_leaves_handles_that_can_be_read_and_unl
     ck_assert_uint_eq(nodes_with("shared"), 0);
     ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_LOST);
     ck_assert_int_eq(redlock_left_ms(lock), 0);
-    ck_assert_str_eq(redlock_key(lock, NULL), "shared");
+    ck_assert_str_eq(redlock_lock_key(lock, NULL), "shared");
     ck_assert_int_eq(redlock_extend(lock), REDLOCK_LOST);
     ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
 }
@@ -264,7 +264,7 @@ START_TEST(closing_ends_every_call_that_waits_for_a_node)
         ck_assert_int_eq(pthread_create(&parties[i].thread, NULL, call_a_node, &parties[i]), 0);
     }
     until(atomic_load(&under_way) == 5);
-    redlock_stats(world.client, &stats);
+    redlock_get_stats(world.client, &stats);
     redlock_close(world.client);
     for (int i = 0; i < 5; i++) {
         ck_assert_int_eq(pthread_join(parties[i].thread, NULL), 0);

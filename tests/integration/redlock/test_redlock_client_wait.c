@@ -6,7 +6,7 @@
 
 struct waiter {
     pthread_t thread;
-    struct redlock *client;
+    struct redlock_client *client;
     struct redlock_request request;
     struct redlock_lock *lock;
     struct redlock_report report;
@@ -36,7 +36,7 @@ static void join(struct waiter *w)
 static uint64_t waiting(void)
 {
     struct redlock_stats stats = {0};
-    redlock_stats(world.client, &stats);
+    redlock_get_stats(world.client, &stats);
     return stats.waiting;
 }
 
@@ -52,7 +52,7 @@ START_TEST(a_waiter_gets_the_lock_when_it_is_released)
     given_nodes(3, NULL);
     world.options.ttl_max_ms = 60000; /* nobody waits for the end of that */
     world.client = client_of_world();
-    struct redlock *other = client_of_world();
+    struct redlock_client *other = client_of_world();
     struct redlock_lock *lock = NULL;
     const struct redlock_request long_one = {.key = "job:1", .ttl_ms = 60000};
     ck_assert_int_eq(redlock_acquire(other, &long_one, &lock, NULL), REDLOCK_OK);
@@ -161,6 +161,22 @@ START_TEST(A15_a_cancel_that_was_fired_before_cancels_at_once_and_sends_nothing)
 }
 END_TEST
 
+START_TEST(A15_a_cancelled_owner_keeps_its_lock_and_does_not_enter_it_again)
+{
+    struct redlock_lock *lock = NULL;
+    struct redlock_lock *again = NULL;
+    given_client(3);
+    struct redlock_owner *owner = given_owner();
+    const struct redlock_request request = {.key = "job:1", .owner = owner};
+    ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, NULL), REDLOCK_OK);
+    redlock_cancel(owner);
+    ck_assert_int_eq(redlock_acquire(world.client, &request, &again, NULL), REDLOCK_CANCELLED);
+    ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_HELD);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
+    redlock_owner_free(owner);
+}
+END_TEST
+
 START_TEST(R5_a_cancel_does_not_touch_a_lock_that_was_won_with_it)
 {
     struct redlock_lock *lock = NULL;
@@ -201,7 +217,7 @@ START_TEST(all_or_none_waits_for_all)
     struct redlock_lock *all = NULL;
     const struct redlock_request request = {.wait_ms = 5000};
     given_client(3);
-    struct redlock *other = client_of_world();
+    struct redlock_client *other = client_of_world();
     struct redlock_lock *lock = NULL;
     ck_assert_int_eq(redlock_try(other, "b", &lock), REDLOCK_OK);
     struct waiter w = {.client = other, .request = {.key = "a", .wait_ms = 0}};
@@ -227,7 +243,7 @@ static void *wait_for_both(void *arg)
 static uint64_t extended(void)
 {
     struct redlock_stats stats = {0};
-    redlock_stats(world.client, &stats);
+    redlock_get_stats(world.client, &stats);
     return stats.extended;
 }
 
@@ -236,7 +252,7 @@ START_TEST(L4_what_is_held_while_the_next_key_is_waited_for_is_extended)
     pthread_t thread;
     struct redlock_lock *all = NULL;
     given_client(3);
-    struct redlock *other = client_of_world();
+    struct redlock_client *other = client_of_world();
     struct redlock_lock *lock = NULL;
     ck_assert_int_eq(redlock_try(other, "b", &lock), REDLOCK_OK);
     ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_both, &all), 0);
@@ -286,6 +302,7 @@ static void add_tests(TCase *t)
     tcase_add_test(t, A14_a_key_that_one_other_holds_is_given_up_after_one_round);
     tcase_add_test(t, A15_firing_a_cancel_ends_each_call_that_waits_with_it);
     tcase_add_test(t, A15_a_cancel_that_was_fired_before_cancels_at_once_and_sends_nothing);
+    tcase_add_test(t, A15_a_cancelled_owner_keeps_its_lock_and_does_not_enter_it_again);
     tcase_add_test(t, R5_a_cancel_does_not_touch_a_lock_that_was_won_with_it);
     tcase_add_test(t, A10_a_cancel_during_a_try_leaves_no_key);
     tcase_add_test(t, all_or_none_waits_for_all);

@@ -99,7 +99,7 @@ static void lock_another(void *ctx, struct redlock_lock *lock, enum redlock_stat
     if (state == REDLOCK_STATE_LOST && redlock_try(world.client, "job:2", &other) == REDLOCK_OK &&
         redlock_unlock(other, &released) == REDLOCK_OK && released.deleted == 3 &&
         redlock_unlock(lock, NULL) == REDLOCK_OK) { /* the one that the callback is about */
-        redlock_stats(world.client, &stats);
+        redlock_get_stats(world.client, &stats);
         atomic_store((atomic_int *)ctx, 1 + (int)stats.held);
     }
 }
@@ -225,7 +225,7 @@ static void hear(void *ctx, const struct redlock_event *event)
     struct redlock_stats stats = {0};
     if (event->node == 1 && event->kind == REDLOCK_EVENT_DOWN) {
         (void)snprintf(h->why, sizeof h->why, "%s", event->text);
-        redlock_stats(world.client, &stats);
+        redlock_get_stats(world.client, &stats);
         atomic_store(&h->waiting, (int)stats.waiting);
         atomic_fetch_add(&h->downs, 1);
     }
@@ -274,7 +274,7 @@ START_TEST(W9_a_handler_that_polls_its_lock_has_stopped_before_another_gets_it)
     pthread_t thread;
     const struct redlock_request request = {.key = "job:1", .wait_ms = -1};
     given_client(3);
-    struct redlock *other = client_of_world();
+    struct redlock_client *other = client_of_world();
     struct handler h = {.lock = given_lock("job:1")};
     ck_assert_int_eq(pthread_create(&thread, NULL, work_while_held, &h), 0);
     signal_nodes(0, 3, SIGSTOP); /* nobody can renew it */
@@ -307,7 +307,7 @@ static void *unlock_some(void *arg)
 static uint64_t extended(void)
 {
     struct redlock_stats stats = {0};
-    redlock_stats(world.client, &stats);
+    redlock_get_stats(world.client, &stats);
     return stats.extended;
 }
 
@@ -384,7 +384,7 @@ START_TEST(counters_tell_what_happened)
     struct redlock_lock *lock = given_lock("job:1");
     ck_assert_int_eq(redlock_try(world.client, "job:1", &none), REDLOCK_HELD);
     until(nodes_with("job:1") == 3);
-    redlock_stats(world.client, &stats);
+    redlock_get_stats(world.client, &stats);
     ck_assert_uint_eq(stats.results[REDLOCK_OK], 1);
     ck_assert_uint_eq(stats.results[REDLOCK_HELD], 1);
     ck_assert_uint_eq(stats.held, 1);
@@ -393,7 +393,7 @@ START_TEST(counters_tell_what_happened)
     }
     ck_assert_uint_eq(rounds, 1);
     ck_assert_int_eq(redlock_unlock(lock, &released), REDLOCK_OK);
-    redlock_stats(world.client, &stats);
+    redlock_get_stats(world.client, &stats);
     ck_assert_uint_eq(stats.held, 0);
     ck_assert_uint_eq(stats.release_deleted, 3);
 }

@@ -33,9 +33,9 @@ void given_nodes(size_t count, const char *extra_config)
                                              .trust_fresh = true};
 }
 
-struct redlock *client_of_world(void)
+struct redlock_client *client_of_world(void)
 {
-    struct redlock *client = NULL;
+    struct redlock_client *client = NULL;
     struct redlock_report error = {0};
     ck_assert_msg(redlock_open(&world.options, &client, &error) == REDLOCK_OK, "%s", error.message);
     return client;
@@ -65,9 +65,10 @@ static void list_keys(const char *const *keys, size_t count, struct redlock_key 
     }
 }
 
-enum redlock_result acquire_all(struct redlock *client, const struct redlock_request *request,
-                                const char *const *keys, size_t count,
-                                struct redlock_lock **ret_lock, struct redlock_report *ret_report)
+enum redlock_result acquire_all(struct redlock_client *client,
+                                const struct redlock_request *request, const char *const *keys,
+                                size_t count, struct redlock_lock **ret_lock,
+                                struct redlock_report *ret_report)
 {
     struct redlock_key list[REDLOCK_KEYS_MAX];
     struct redlock_request of_all = *request;
@@ -78,9 +79,10 @@ enum redlock_result acquire_all(struct redlock *client, const struct redlock_req
     return redlock_acquire(client, &of_all, ret_lock, ret_report);
 }
 
-enum redlock_result acquire_each(struct redlock *client, const struct redlock_request *request,
-                                 const char *const *keys, size_t count,
-                                 struct redlock_lock **ret_locks, enum redlock_result *ret_results)
+enum redlock_result acquire_each(struct redlock_client *client,
+                                 const struct redlock_request *request, const char *const *keys,
+                                 size_t count, struct redlock_lock **ret_locks,
+                                 enum redlock_result *ret_results)
 {
     static _Thread_local struct redlock_report reports[REDLOCK_KEYS_MAX];
     struct redlock_request of_each = *request;

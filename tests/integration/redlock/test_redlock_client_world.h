@@ -19,7 +19,7 @@ struct client_world {
     char urls[REDLOCK_NODES_MAX][sizeof "unix:" + 108];
     char nodes[REDLOCK_NODES_MAX * (sizeof "unix:," + 108)]; /* all of them */
     struct redlock_options options;
-    struct redlock *client;
+    struct redlock_client *client;
 };
 
 extern struct client_world world;
@@ -30,16 +30,18 @@ extern struct client_world world;
  * trusted. */
 void given_nodes(size_t count, const char *extra_config);
 void given_client(size_t count);                  /* and opens world.client */
-struct redlock *client_of_world(void);            /* another one */
+struct redlock_client *client_of_world(void);     /* another one */
 struct redlock_lock *given_lock(const char *key); /* won */
 
 /* redlock_acquire() of keys that are text: all or none, or each for itself. */
-enum redlock_result acquire_all(struct redlock *client, const struct redlock_request *request,
-                                const char *const *keys, size_t count,
-                                struct redlock_lock **ret_lock, struct redlock_report *ret_report);
-enum redlock_result acquire_each(struct redlock *client, const struct redlock_request *request,
-                                 const char *const *keys, size_t count,
-                                 struct redlock_lock **ret_locks, enum redlock_result *ret_results);
+enum redlock_result acquire_all(struct redlock_client *client,
+                                const struct redlock_request *request, const char *const *keys,
+                                size_t count, struct redlock_lock **ret_lock,
+                                struct redlock_report *ret_report);
+enum redlock_result acquire_each(struct redlock_client *client,
+                                 const struct redlock_request *request, const char *const *keys,
+                                 size_t count, struct redlock_lock **ret_locks,
+                                 enum redlock_result *ret_results);
 bool is_held(const struct redlock_lock *lock);
 
 /* The reply of one command by redis-cli, without its last newline; valid until the next. */

@@ -13,7 +13,7 @@
 #define TTL_US (TTL_MS * US_PER_MS)
 #define TIMEOUT_US (100 * US_PER_MS)
 
-static struct redlock *other;
+static struct redlock_client *other;
 
 static void given_five_nodes(void)
 {
@@ -150,7 +150,7 @@ __attribute__((noreturn)) static void hold_and_look(int tell_fd)
     struct redlock_lock *lock = NULL;
     int64_t last_us = 0;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    struct redlock *client = client_of_world();
+    struct redlock_client *client = client_of_world();
     if (redlock_try(client, "held", &lock) != REDLOCK_OK || write(tell_fd, "h", 1) != 1) {
         _exit(1);
     }

@@ -132,7 +132,7 @@ START_TEST(the_blocking_client_allocates_nothing_either)
 {
     char nodes[5 * SERVER_PATH_MAX];
     size_t len = 0;
-    struct redlock *client = NULL;
+    struct redlock_client *client = NULL;
     struct redlock_report report = {0};
     world_start(5, NULL);
     for (size_t i = 0; i < world.count; i++) {

@@ -20,7 +20,7 @@ static void check_refused(const char *what)
 {
     char list[2 * SERVER_PATH_MAX];
     struct redlock_report report = {0};
-    struct redlock *client = NULL;
+    struct redlock_client *client = NULL;
     (void)snprintf(list, sizeof list, "%s,%s", nodes[0].url, nodes[1].url);
     const struct redlock_options options = {.nodes = list,
                                             .ttl_ms = 10000,
