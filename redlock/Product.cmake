@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What is installed of the lock library: libredlock.so.0, libredlock.a, headers, pkg-config and CMake packages, man pages.
+# What is installed of the lock library: libredlock.so.0, libredlock.a, headers, pkg-config and CMake packages, man pages,
+# the Python package.
 #
 # Both libraries are made of one object file that holds redlock/ and what it needs of base/ and redis/, and in which only
 # redlock_* is visible, so that nothing of ours can collide with a name of its user's.
@@ -42,6 +43,12 @@ install(FILES man/redlock.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES man/redlock.3 DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)
 install(FILES man/redlock.7 DESTINATION ${CMAKE_INSTALL_MANDIR}/man7)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/redlock.pc DESTINATION ${pc_dir})
+
+# The Python package, in the component of python3-redlock. Debian's python3 looks there below /usr.
+set(REDLOCK_PYTHON_DIR lib/python3/dist-packages CACHE STRING "where Python looks for packages, below the prefix")
+set(python ${CMAKE_CURRENT_SOURCE_DIR}/python/redlock)
+install(FILES ${python}/__init__.py ${python}/_c.py ${python}/aio.py ${python}/py.typed
+    DESTINATION ${REDLOCK_PYTHON_DIR}/redlock COMPONENT redlock_python)
 
 # find_package(redlock): the target redlock::redlock
 include(CMakePackageConfigHelpers)
