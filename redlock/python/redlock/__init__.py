@@ -217,7 +217,7 @@ def _on_change(ctx, _handle, state):  # type: ignore[no-untyped-def]
 @_c.Done
 def _on_done(ctx, count, handles, reports):  # type: ignore[no-untyped-def]
     _note_callback()
-    _requests.pop(ctx).end(handles[:count], [_c.Report.from_buffer_copy(reports[i]) for i in range(count)])
+    _requests.pop(ctx).end(handles[:count], [_c.Report.from_buffer_copy(reports[i].contents) for i in range(count)])
 
 
 def _close(pointer: int, once: threading.Lock) -> None:
@@ -537,7 +537,7 @@ class Client:
     def stats(self) -> dict[str, Any]:
         """The counters of redlock_status.h; `results` by name."""
         raw = _c.Stats(size=sizeof(_c.Stats))
-        lib.redlock_stats(self._use(), byref(raw))
+        lib.redlock_get_stats(self._use(), byref(raw))
         counters = {name: getattr(raw, name) for name, _ in _c.Stats._fields_[1:]}
         return {**counters, "results": dict(zip(Result, raw.results)), "latency": list(raw.latency)}
 

@@ -32,7 +32,7 @@ class Event(Structure):
 
 OnEvent = CFUNCTYPE(None, c_void_p, POINTER(Event))
 OnChange = CFUNCTYPE(None, c_void_p, c_void_p, c_int)
-Done = CFUNCTYPE(None, c_void_p, c_size_t, POINTER(c_void_p), POINTER(Report))
+Done = CFUNCTYPE(None, c_void_p, c_size_t, POINTER(c_void_p), POINTER(POINTER(Report)))
 
 
 class Options(Structure):
@@ -92,7 +92,7 @@ FUNCTIONS = {
     "cancel": (None, c_void_p),
     "owner_free": (None, c_void_p),
     "version": (c_char_p,),
-    "stats": (None, c_void_p, POINTER(Stats)),
+    "get_stats": (None, c_void_p, POINTER(Stats)),
     "nodes": (c_size_t, c_void_p, POINTER(NodeInfo), c_size_t),
     "fingerprint": (c_int, c_char_p, c_char_p, POINTER(Report)),
     "inspect": (c_int, c_void_p, c_char_p, POINTER(Holding), POINTER(Report)),

@@ -14,7 +14,7 @@ from redlock import _c
 HEADER = "redlock_status.h"  # and what it includes
 SCALARS = {"bool": ctypes.c_bool, "int": ctypes.c_int, "unsigned": ctypes.c_uint, "int64_t": ctypes.c_int64,
            "uint64_t": ctypes.c_uint64, "size_t": ctypes.c_size_t, "void": None}
-HANDLES = {"struct redlock", "struct redlock_lock", "struct redlock_owner", "void"}
+HANDLES = {"struct redlock_client", "struct redlock_lock", "struct redlock_owner", "void"}
 
 
 def compile_c(*arguments):
