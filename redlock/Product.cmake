@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What is installed of the lock library: libredlock.so.0, libredlock.a, headers, pkg-config and CMake packages, man pages,
-# the Python package.
+# the Python package. The components redlock_library, redlock_dev, redlock_tools and redlock_python are Debian packages
+# (deploy/packages/redlock.cmake).
 #
 # Both libraries are made of one object file that holds redlock/ and what it needs of base/ and redis/, and in which only
 # redlock_* is visible, so that nothing of ours can collide with a name of its user's.
@@ -36,13 +37,30 @@ add_dependencies(redlock_static redlock_shared) # one of them at a time makes th
 set(pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH REDLOCK_PC_TO_PREFIX /${pc_dir} /)
 configure_file(redlock.pc.in redlock.pc @ONLY)
-install(TARGETS redlock_shared EXPORT redlock LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(FILES ${archive} DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(FILES redlock.h redlock_status.h redlock_async.h redlock.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(FILES man/redlock.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-install(FILES man/redlock.3 DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)
-install(FILES man/redlock.7 DESTINATION ${CMAKE_INSTALL_MANDIR}/man7)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/redlock.pc DESTINATION ${pc_dir})
+install(TARGETS redlock_shared EXPORT redlock LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    COMPONENT redlock_library NAMELINK_COMPONENT redlock_dev)
+install(FILES ${archive} DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT redlock_dev)
+install(CODE "if(CMAKE_INSTALL_DO_STRIP) # which is about targets only
+    execute_process(COMMAND ${CMAKE_STRIP} --strip-debug
+        \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/libredlock.a\" COMMAND_ERROR_IS_FATAL ANY)
+endif()" COMPONENT redlock_dev)
+install(FILES redlock.h redlock_status.h redlock_async.h redlock.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+    COMPONENT redlock_dev)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/redlock.pc DESTINATION ${pc_dir} COMPONENT redlock_dev)
+
+# redlock_page(section component)
+function(redlock_page section component)
+    set(in ${CMAKE_CURRENT_SOURCE_DIR}/man/redlock.${section})
+    set(out ${CMAKE_CURRENT_BINARY_DIR}/man/redlock.${section}.gz)
+    add_custom_command(OUTPUT ${out} COMMAND gzip -9nc ${in} > ${out} DEPENDS ${in}
+        COMMENT "Manual page redlock(${section})" VERBATIM)
+    add_custom_target(redlock_man_${section} ALL DEPENDS ${out})
+    install(FILES ${out} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section} COMPONENT ${component})
+endfunction()
+file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/man)
+redlock_page(1 redlock_tools)
+redlock_page(3 redlock_dev)
+redlock_page(7 redlock_dev)
 
 # The Python package, in the component of python3-redlock. Debian's python3 looks there below /usr.
 set(REDLOCK_PYTHON_DIR lib/python3/dist-packages CACHE STRING "where Python looks for packages, below the prefix")
@@ -55,5 +73,5 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/redlock)
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/redlock-config-version.cmake
     VERSION ${PROJECT_VERSION} COMPATIBILITY SameMinorVersion)
-install(EXPORT redlock NAMESPACE redlock:: DESTINATION ${package_dir} FILE redlock-config.cmake)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/redlock-config-version.cmake DESTINATION ${package_dir})
+install(EXPORT redlock NAMESPACE redlock:: DESTINATION ${package_dir} FILE redlock-config.cmake COMPONENT redlock_dev)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/redlock-config-version.cmake DESTINATION ${package_dir} COMPONENT redlock_dev)

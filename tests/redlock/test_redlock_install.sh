@@ -99,7 +99,7 @@ quietly cmake -G Ninja -S . -B cmake -DCMAKE_PREFIX_PATH="$prefix"
 quietly cmake --build cmake
 ./cmake/hello "$nodes"
 
-for page in man1/redlock.1 man3/redlock.3 man7/redlock.7; do
+for page in man1/redlock.1.gz man3/redlock.3.gz man7/redlock.7.gz; do
     [ -s "$prefix/share/man/$page" ] || { echo "no $page"; exit 1; }
 done
 echo "ok"
