@@ -27,17 +27,7 @@ quietly cmake --install "$work/build" --prefix "$prefix"
 PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name redlock.pc)")
 export PKG_CONFIG_PATH
 libdir=$(pkg-config --variable=libdir redlock)
-includedir=$(pkg-config --variable=includedir redlock)
 
-# The symbols are those that the headers declare, no more, no less.
-grep -hv '^typedef' "$includedir"/redlock*.h |
-    sed -n 's/^\([a-z].*[ *]\)\{0,1\}\(redlock_[a-z_]*\)(.*/\2/p' | sort -u >"$work/declared"
-grep -o 'static inline [^(]*' "$includedir"/redlock*.h | sed 's/.*[ *]//' | sort -u >"$work/inline"
-comm -23 "$work/declared" "$work/inline" >"$work/wanted"
-nm -D --defined-only "$libdir/libredlock.so" | sed -n 's/.* T \([a-z_]*\)@@.*/\1/p' | sort -u >"$work/exported"
-diff "$work/wanted" "$work/exported" || { echo "the headers (<) and the library (>) differ"; exit 1; }
-nm --defined-only --extern-only "$libdir/libredlock.a" | sed -n 's/.* [TDBRV] //p' | sort -u >"$work/visible"
-diff "$work/wanted" "$work/visible" || { echo "libredlock.a shows more or less than that"; exit 1; }
 objdump -p "$libdir/libredlock.so" | grep -q 'SONAME  *libredlock.so.0$' || { echo "no soname"; exit 1; }
 
 cat >"$work/hello.c" <<'EOF'
