@@ -58,7 +58,7 @@ run_job() {
 traces >/tmp/before
 
 step "install: a user, nothing is started or enabled"
-apt_get install /packages/*.deb
+apt_get install /packages/claim*.deb
 id -u claimd >/dev/null || die "no user claimd"
 for unit in claimd-scheduler claimd-worker; do
     is $unit ActiveState inactive || die "$unit was started"
@@ -159,7 +159,7 @@ systemctl start claimd-worker@two || die "no second worker"
 
 step "upgrade: what ran is restarted, the changed configuration stays"
 before=$(property claimd-worker MainPID)
-apt_get install --reinstall /packages/*.deb
+apt_get install --reinstall /packages/claim*.deb
 is claimd-worker MainPID "$before" && die "an upgrade left the old worker"
 for unit in claimd-scheduler claimd-worker claimd-worker@two; do
     until_true 20 is $unit ActiveState active || die "$unit did not come back after the upgrade"
