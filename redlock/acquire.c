@@ -18,13 +18,9 @@
 static enum status format_sets(struct redlock_batch *b, struct err *err)
 {
     struct redlock_async *lock = b->lock;
-    struct redis_arg set[] = {redis_word("SET"),
-                              {0},
-                              redis_bytes(b->token, REDLOCK_TOKEN_LEN),
-                              redis_word("NX"),
-                              redis_word("GET"),
-                              redis_word("PX"),
-                              {0}};
+    struct redis_arg set[] = {
+        redis_word("SET"), {0}, batch_value(b), redis_word("NX"), redis_word("GET"),
+        redis_word("PX"),  {0}};
     struct redis_arg pttl[] = {redis_word("PTTL"), {0}};
     batch_set_ttl(b, b->t0_us);
     set[ARRAY_COUNT(set) - 1] = redis_word(b->ttl_ms);
@@ -170,14 +166,13 @@ static enum status send_entry(struct redlock_batch *b, size_t node)
     struct redlock_async *lock = b->lock;
     char score[TTL_TEXT_SIZE];
     char offer[TTL_TEXT_SIZE];
-    core_print_i64(score, line_read_score(b->token, REDLOCK_TOKEN_LEN));
+    core_print_i64(score, line_read_score(b->value, lock->value_len));
     line_print_offer(lock, offer);
     const struct redis_arg keys[] = {redis_bytes(b->keys[0].bytes, b->keys[0].len),
                                      canary_arg(lock)};
-    const struct redis_arg args[] = {
-        line_prefix_arg(lock), redis_bytes(b->token, REDLOCK_TOKEN_LEN),
-        redis_word(score),     redis_word(b->ttl_ms),
-        redis_word(offer),     redis_word(LINE_SESSION_MS)};
+    const struct redis_arg args[] = {line_prefix_arg(lock), batch_value(b),
+                                     redis_word(score),     redis_word(b->ttl_ms),
+                                     redis_word(offer),     redis_word(LINE_SESSION_MS)};
     const struct redis_script_call call = {.script = &script_enter,
                                            .keys = keys,
                                            .key_count = ARRAY_COUNT(keys),

@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "redlock/core.h"
 #include "redlock/error.h"
-#include "redlock/token.h"
 #include "redlock/wait.h"
 
 #include <inttypes.h>
@@ -126,6 +125,23 @@ static enum status check_prefix(const char *what, const char *prefix, struct err
     return STATUS_OK;
 }
 
+static enum status check_label(const char *label, struct err *err)
+{
+    size_t len = label != NULL ? strlen(label) : 0;
+    if (len > REDLOCK_LABEL_LEN_MAX) {
+        return err_fail(err, STATUS_INVALID, "redlock: a label of %zu bytes, allowed are 1 to %d",
+                        len, REDLOCK_LABEL_LEN_MAX);
+    }
+    for (size_t i = 0; i < len; i++) {
+        if (label[i] < ' ' || label[i] > '~') {
+            return err_fail(err, STATUS_INVALID,
+                            "redlock: byte %zu of the label is no printable ASCII character",
+                            i + 1);
+        }
+    }
+    return STATUS_OK;
+}
+
 static enum status check_options(const struct redlock_async_options *o, struct err *err)
 {
     int scale = o->time_scale_permille > 0 ? o->time_scale_permille : PERMILLE;
@@ -147,8 +163,21 @@ static enum status check_options(const struct redlock_async_options *o, struct e
         return err_fail(err, STATUS_INVALID, "redlock: a validity of %" PRId64 " us can't be won",
                         o->min_validity_us);
     }
+    st = check_label(o->label, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
     st = check_prefix("prefix", o->prefix, err);
     return st != STATUS_OK ? st : check_prefix("wake-up prefix", o->wake_prefix, err);
+}
+
+static void set_label(struct redlock_async *lock, const char *label)
+{
+    lock->value_len = REDLOCK_TOKEN_LEN;
+    if (label != NULL && label[0] != '\0') {
+        (void)snprintf(lock->label, sizeof lock->label, "%s", label);
+        lock->value_len += 1 + strlen(label);
+    }
 }
 
 static enum status open_timer(struct redlock_async *lock, struct err *err)
@@ -196,6 +225,7 @@ static enum status open_all(const struct redlock_async_options *options,
     const char *prefix = options->prefix != NULL ? options->prefix : "redlock:";
     lock->prefix_len = strlen(prefix);
     (void)snprintf(lock->canary_key, sizeof lock->canary_key, "%s" CANARY_WORD, prefix);
+    set_label(lock, options->label);
     buf_init(&lock->wire, WIRE_BYTES_MAX);
     rand_seed_from_system(&lock->rand);
     st = token_draw_prefix(lock->prefix, err);
@@ -209,6 +239,7 @@ static enum status open_all(const struct redlock_async_options *options,
     lock->options.nodes = NULL; /* the connections have what they need */
     lock->options.wake_prefix = NULL;
     lock->options.prefix = NULL;
+    lock->options.label = NULL;
     st = nodes_open(lock, endpoints, err);
     if (st != STATUS_OK) {
         redlock_async_close(lock, NULL, NULL);

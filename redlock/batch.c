@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "redlock/core.h"
 #include "redlock/line_rules.h"
-#include "redlock/token.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -91,7 +90,7 @@ void batch_begin(struct redlock_batch *b, int64_t t0_us)
 void batch_enters(struct redlock_batch *b, const struct entry *entry)
 {
     const struct redlock_batch *former = entry->former;
-    memcpy(b->token, entry->token, sizeof b->token);
+    memcpy(b->value, entry->value, sizeof b->value);
     b->is_entry = true;
     b->entrant = entry->wait;
     b->is_part = entry->is_part;
@@ -106,6 +105,17 @@ void batch_enters(struct redlock_batch *b, const struct entry *entry)
 void batch_set_ttl(struct redlock_batch *b, int64_t t0_us)
 {
     core_print_i64(b->ttl_ms, lease_ttl_us(&b->terms, t0_us) / US_PER_MS);
+}
+
+struct redis_arg batch_value(const struct redlock_batch *b)
+{
+    return redis_bytes(b->value, b->lock->value_len);
+}
+
+bool batch_is_own(const struct redlock_batch *b, const struct redis_value *v)
+{
+    return v->type == REDIS_STRING && v->len == b->lock->value_len &&
+           memcmp(v->text, b->value, v->len) == 0;
 }
 
 /* Two workers whose batches overlap must not collide on the same keys in the same order. */
@@ -158,7 +168,7 @@ static struct redlock_batch *batch_alloc(struct redlock_async *lock,
 enum status batch_new(struct redlock_async *lock, const struct redlock_async_request *request,
                       struct redlock_batch **ret_batch, struct err *err)
 {
-    char token[REDLOCK_TOKEN_LEN + 1];
+    char value[VALUE_SIZE] = "";
     size_t bytes = 0;
     enum status st = batch_check_keys(request->keys, request->count, &bytes, err);
     if (st != STATUS_OK) {
@@ -172,7 +182,7 @@ enum status batch_new(struct redlock_async *lock, const struct redlock_async_req
     if (st != STATUS_OK) {
         return st;
     }
-    st = token_draw(lock->prefix, token, err);
+    st = value_draw(lock->prefix, lock->label, value, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -181,9 +191,9 @@ enum status batch_new(struct redlock_async *lock, const struct redlock_async_req
     if (b == NULL) {
         return err_fail(err, STATUS_NOMEM, "redlock: no memory for a batch");
     }
-    memcpy(b->token, token, sizeof token);
+    memcpy(b->value, value, sizeof value);
     if (line_is_usable(lock)) {
-        line_write_score(b->token, line_draw_score(lock));
+        line_write_score(b->value, line_draw_score(lock));
     }
     set_terms(b, request);
     set_order(b, request->is_ordered);

@@ -17,6 +17,7 @@
 #include "redlock/lease.h"
 #include "redlock/redlock_async.h"
 #include "redlock/scripts.h"
+#include "redlock/token.h"
 
 #define EXTEND_KEYS_MAX 128
 #define CORE_HANDLES 2
@@ -46,7 +47,7 @@ struct key {
     uint8_t result;           /* enum redlock_result */
     uint8_t stage;            /* enum key_stage */
     bool is_contended;        /* refused because of several owners */
-    uint32_t owner;           /* hash of the token in the way */
+    uint32_t owner;           /* hash of the value in the way */
     bool is_in_round;         /* of extensions */
     uint8_t deleted;          /* nodes, by what the release found there (lock.R6) */
     uint8_t stolen;
@@ -69,7 +70,7 @@ struct redlock_batch {
     struct redlock_batch *prev; /* all of the lock's batches */
     struct redlock_batch *next;
     size_t refs;
-    char token[REDLOCK_TOKEN_LEN + 1];
+    char value[VALUE_SIZE];     /* of its keys; lock->value_len characters */
     char ttl_ms[TTL_TEXT_SIZE]; /* for the round that is being formatted: batch_set_ttl() */
     struct lease_terms terms;   /* their end is set when it begins */
     int64_t min_validity_us;
@@ -156,7 +157,7 @@ struct hot_key {
 /* A round in line, under a token that is kept (lock.L3). */
 struct entry {
     struct redlock_wait *wait;
-    const char *token;
+    const char *value;            /* the token, and our label */
     bool is_part;                 /* of a request for several keys: nobody is told of its state */
     struct redlock_batch *former; /* the round before; NULL = none */
 };
@@ -181,6 +182,8 @@ struct redlock_async {
     struct core_hooks hooks;
     size_t quorum;
     char prefix[REDLOCK_PREFIX_LEN + 1];
+    char label[REDLOCK_LABEL_LEN_MAX + 1]; /* "" = none */
+    size_t value_len;                      /* of each of our keys */
     struct redis_tls *tls; /* of the options; NULL = none were given, or no node needs it */
     struct node_slot nodes[REDLOCK_NODES_MAX];
     struct redlock_counters counters;
@@ -251,6 +254,9 @@ void batch_begin(struct redlock_batch *b, int64_t t0_us);
 void batch_enters(struct redlock_batch *b, const struct entry *entry);
 /* Sets `ttl_ms` for a round that begins at t0. */
 void batch_set_ttl(struct redlock_batch *b, int64_t t0_us);
+struct redis_arg batch_value(const struct redlock_batch *b);
+/* Is this the value of its keys? */
+bool batch_is_own(const struct redlock_batch *b, const struct redis_value *v);
 void batch_ref(struct redlock_batch *b);
 void batch_unref(struct redlock_batch *b);
 void batch_free(struct redlock_batch *b); /* even if referenced */

@@ -198,8 +198,8 @@ static void store_all(struct fence *f)
     char number[NUMBER_SIZE];
     int len = snprintf(number, sizeof number, "%" PRId64, f->number);
     struct redis_arg keys[2 * REDLOCK_KEYS_MAX];
-    const struct redis_arg args[] = {redis_bytes(f->batch->token, REDLOCK_TOKEN_LEN),
-                                     redis_bytes(number, (size_t)len), redis_word(LIFE_MS)};
+    const struct redis_arg args[] = {batch_value(f->batch), redis_bytes(number, (size_t)len),
+                                     redis_word(LIFE_MS)};
     for (size_t i = 0; i < f->count; i++) {
         keys[i] = redis_bytes(key_at(f, i)->bytes, key_at(f, i)->len);
         keys[f->count + i] = counter_arg(f, i);

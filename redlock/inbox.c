@@ -36,13 +36,13 @@ struct inbox {
 
 /* ---- messages ---- */
 
-/* "MS:TOKEN" */
+/* "MS:VALUE" */
 static void on_message(void *ctx, const char *payload, size_t payload_len)
 {
     const struct inbox_node *n = ctx;
     int64_t ms = 0;
     const char *colon = memchr(payload, ':', payload_len);
-    if (colon == NULL || payload_len - (size_t)(colon + 1 - payload) != REDLOCK_TOKEN_LEN ||
+    if (colon == NULL || payload_len - (size_t)(colon + 1 - payload) != n->inbox->lock->value_len ||
         parse_i64(payload, (size_t)(colon - payload), 0, MS_MAX, &ms, NULL) != STATUS_OK) {
         return;
     }
@@ -119,10 +119,11 @@ static void send_refresh(struct redlock_async *lock, size_t node, struct redlock
     args[3] = redis_word(offer);
     for (size_t i = 0; i < count; i++) {
         const struct redlock_async_key *key = &waits[i]->request.keys[waits[i]->place.key];
-        memcpy(r->tokens[i], waits[i]->place.token, sizeof r->tokens[i]);
+        const char *value = waits[i]->place.value;
+        memcpy(r->tokens[i], value, REDLOCK_TOKEN_LEN);
         core_print_i64(scores[i], waits[i]->score);
         keys[i] = redis_bytes(key->bytes, key->len);
-        args[4 + 2 * i] = redis_bytes(r->tokens[i], REDLOCK_TOKEN_LEN);
+        args[4 + 2 * i] = redis_bytes(value, lock->value_len);
         args[5 + 2 * i] = redis_word(scores[i]);
     }
     const struct redis_script_call call = {.script = &script_refresh,

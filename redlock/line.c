@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "redlock/line_scripts.h"
-#include "redlock/token.h"
 #include "redlock/wait.h"
 
 /* ---- places ---- */
@@ -20,7 +19,7 @@ static struct redlock_wait **bucket_of(struct waits *waits, const char *token)
 static struct redlock_wait *find(const struct redlock_async *lock, const char *token)
 {
     struct redlock_wait *w = lock->waits != NULL ? *bucket_of(lock->waits, token) : NULL;
-    while (w != NULL && memcmp(w->place.token, token, REDLOCK_TOKEN_LEN) != 0) {
+    while (w != NULL && memcmp(w->place.value, token, REDLOCK_TOKEN_LEN) != 0) {
         w = w->place.next_in_bucket;
     }
     return w;
@@ -57,14 +56,14 @@ static void start_key(struct place *p)
 bool line_join(struct redlock_wait *w)
 {
     struct place *p = &w->place;
-    struct redlock_batch **held = p->held;
-    *p = (struct place){.held = held};
-    if (token_draw(w->lock->prefix, p->token, NULL) != STATUS_OK || !inbox_open(w->lock)) {
+    *p = (struct place){.held = p->held, .views = p->views};
+    if (value_draw(w->lock->prefix, w->lock->label, p->value, NULL) != STATUS_OK ||
+        !inbox_open(w->lock)) {
         return false;
     }
-    line_write_score(p->token, w->score);
+    line_write_score(p->value, w->score);
     start_key(p);
-    struct redlock_wait **bucket = bucket_of(w->lock->waits, p->token);
+    struct redlock_wait **bucket = bucket_of(w->lock->waits, p->value);
     p->next_in_bucket = *bucket;
     *bucket = w;
     line_append(w);
@@ -96,7 +95,7 @@ void line_leave(struct redlock_wait *w)
         release_key_soon(p->asked, 0);
     }
     forget_asked(p);
-    struct redlock_wait **link = bucket_of(waits, p->token);
+    struct redlock_wait **link = bucket_of(waits, p->value);
     while (*link != w) {
         link = &(*link)->place.next_in_bucket;
     }
@@ -122,8 +121,8 @@ int line_ask(struct redlock_wait *w, struct redlock_error *ret_error)
         .done = wait_entered,
         .ctx = w};
     const struct entry entry = {
-        .wait = w, .token = p->token, .is_part = w->request.count > 1, .former = p->asked};
-    memset(p->views, 0, sizeof p->views);
+        .wait = w, .value = p->value, .is_part = w->request.count > 1, .former = p->asked};
+    memset(p->views, 0, w->lock->options.node_count * sizeof p->views[0]);
     p->offered = 0;
     p->look_us = INT64_MAX;
     return acquire_enter(w->lock, &request, &entry, ret_error);
@@ -185,7 +184,7 @@ static void on_yield_done(void *ctx, enum status st)
     pool_give(&y->lock->pool, y);
 }
 
-static void send_yield(struct redlock_wait *w, size_t node, const char *to)
+static void send_yield(struct redlock_wait *w, size_t node, const struct line_view *to)
 {
     struct redlock_async *lock = w->lock;
     const struct redlock_async_key *key = &w->request.keys[w->place.key];
@@ -196,15 +195,15 @@ static void send_yield(struct redlock_wait *w, size_t node, const char *to)
         return;
     }
     *y = (struct yield){.lock = lock, .node = node};
-    memcpy(y->token, w->place.token, sizeof y->token);
+    memcpy(y->token, w->place.value, REDLOCK_TOKEN_LEN);
     core_print_i64(score, w->score);
     line_print_offer(lock, offer);
     const struct redis_arg keys[] = {redis_bytes(key->bytes, key->len)};
     const struct redis_arg args[] = {line_prefix_arg(lock),
-                                     redis_bytes(y->token, REDLOCK_TOKEN_LEN),
+                                     redis_bytes(w->place.value, lock->value_len),
                                      redis_word(score),
                                      redis_word(offer),
-                                     redis_word(to != NULL ? to : ""),
+                                     to != NULL ? redis_bytes(to->value, to->len) : redis_word(""),
                                      redis_word(LINE_SESSION_MS)};
     const struct redis_script_call call = {.script = &script_yield,
                                            .keys = keys,
@@ -222,7 +221,7 @@ static void send_yield(struct redlock_wait *w, size_t node, const char *to)
 
 /* ---- after a round ---- */
 
-static void yield_votes(struct redlock_wait *w, const char *to)
+static void yield_votes(struct redlock_wait *w, const struct line_view *to)
 {
     struct place *p = &w->place;
     for (size_t i = 0; i < w->lock->options.node_count; i++) {
@@ -270,7 +269,7 @@ void line_go_on(struct redlock_wait *w, struct redlock_batch *batch)
     int64_t now_us = clock_boot_us();
     bool has_kept_long = p->kept_since_us != 0 && now_us - p->kept_since_us >= line_offer_us(lock);
     struct line_decision decision =
-        line_decide(p->views, lock->options.node_count, p->token, has_kept_long);
+        line_decide(p->views, lock->options.node_count, p->value, has_kept_long);
     keep_asked(p, batch);
     line_note_contended(lock, batch->keys[0].bytes, batch->keys[0].len, true);
     switch (decision.step) {
@@ -360,7 +359,7 @@ struct redlock_batch *line_join_leases(struct redlock_wait *w)
     if (!may_rely_on_all(w) || batch_new(w->lock, &w->request, &b, NULL) != STATUS_OK) {
         return NULL;
     }
-    memcpy(b->token, p->token, sizeof b->token);
+    memcpy(b->value, p->value, sizeof b->value);
     batch_begin(b, clock_boot_us());
     for (size_t i = 0; i < p->key; i++) {
         move_key(b, i, p->held[i]);

@@ -87,7 +87,8 @@ static void take_refusal(struct redlock_batch *b, size_t node, const struct redi
     struct line_view *view = &w->place.views[node];
     view->owner = kind_of(owner);
     if (view->owner == LINE_WAITER) {
-        memcpy(view->token, owner->text, owner->len);
+        memcpy(view->value, owner->text, owner->len);
+        view->len = (uint8_t)owner->len;
     }
     votes_take_ttl(b, 0, node, v->items[3]);
     plan_look(w, owner, view->owner, v->items[3]->integer,

@@ -20,14 +20,14 @@ void line_write_score(char token[REDLOCK_TOKEN_LEN + 1], int64_t score)
     }
 }
 
-int64_t line_read_score(const char *token, size_t len)
+int64_t line_read_score(const char *value, size_t len)
 {
     int64_t score = 0;
-    if (len != REDLOCK_TOKEN_LEN || token[MARK_AT] != LINE_MARK) {
+    if (!value_has_form(value, len) || value[MARK_AT] != LINE_MARK) {
         return -1;
     }
     for (size_t i = 0; i < LINE_SCORE_LEN; i++) {
-        const char *digit = memchr(digits, token[SCORE_AT + i], sizeof digits - 1);
+        const char *digit = memchr(digits, value[SCORE_AT + i], sizeof digits - 1);
         if (digit == NULL) {
             return -1;
         }
@@ -45,8 +45,8 @@ static bool is_before(const char *a, const char *b)
 
 static bool is_same_owner(const struct line_view *a, const struct line_view *b)
 {
-    return a->owner == b->owner &&
-           (a->owner != LINE_WAITER || memcmp(a->token, b->token, REDLOCK_TOKEN_LEN) == 0);
+    return a->owner == b->owner && (a->owner != LINE_WAITER ||
+                                    (a->len == b->len && memcmp(a->value, b->value, a->len) == 0));
 }
 
 static size_t count_same(const struct line_view *views, size_t nodes, const struct line_view *as)
@@ -65,7 +65,7 @@ struct line_decision line_decide(const struct line_view *views, size_t nodes,
     const struct line_view mine = {.owner = LINE_MINE};
     size_t votes = count_same(views, nodes, &mine);
     bool is_any_foreign = false;
-    const char *first = token;
+    const struct line_view *first = NULL;
     if (votes == 0 || votes >= quorum) {
         return (struct line_decision){.step = votes == 0 ? LINE_SLEEP : LINE_CONFIRM};
     }
@@ -79,12 +79,12 @@ struct line_decision line_decide(const struct line_view *views, size_t nodes,
             }
         } else if (v->owner == LINE_WAITER) {
             if (has_quorum) {
-                return (struct line_decision){.step = LINE_YIELD, .to = v->token};
+                return (struct line_decision){.step = LINE_YIELD, .to = v};
             }
-            first = is_before(v->token, first) ? v->token : first;
+            first = is_before(v->value, first != NULL ? first->value : token) ? v : first;
         }
     }
-    if (first != token) {
+    if (first != NULL) {
         return (struct line_decision){.step = LINE_YIELD, .to = first};
     }
     return (struct line_decision){.step =

@@ -8,7 +8,7 @@
 #ifndef CLAIMD_REDLOCK_LINE_RULES_H
 #define CLAIMD_REDLOCK_LINE_RULES_H
 
-#include "redlock/redlock_async.h"
+#include "redlock/token.h"
 
 /* A token with a score is as long as any other: the client's prefix, a mark that base64url does not
  * have, the score in characters that sort as their digits do, and random characters. */
@@ -18,8 +18,8 @@
 
 /* Overwrites what a drawn token has at these places. */
 void line_write_score(char token[REDLOCK_TOKEN_LEN + 1], int64_t score);
-/* −1: it is no token with a score, so it is a foreign client's. */
-int64_t line_read_score(const char *token, size_t len);
+/* Of a value. −1: its token has no score, so it is a foreign client's. */
+int64_t line_read_score(const char *value, size_t len);
 
 /* Who has the key on a node, as that node said in the round that is decided about. */
 enum line_owner {
@@ -31,7 +31,8 @@ enum line_owner {
 };
 struct line_view {
     enum line_owner owner;
-    char token[REDLOCK_TOKEN_LEN + 1]; /* of LINE_WAITER */
+    uint8_t len; /* of the value of LINE_WAITER */
+    char value[VALUE_SIZE];
 };
 
 enum line_step {
@@ -43,7 +44,7 @@ enum line_step {
 };
 struct line_decision {
     enum line_step step;
-    const char *to; /* a token in `views`; of LINE_YIELD only */
+    const struct line_view *to; /* one of `views`; of LINE_YIELD only */
 };
 
 /* What to do after a round that got answers from `nodes` nodes. Votes go to the one that has a

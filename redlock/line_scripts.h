@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The Lua that keeps the line of waiters of a key on a node (lock.L1–L9). Each script has the same
- * effect if it runs twice (lock.R3). P is the client's prefix; on each node there are
+ * effect if it runs twice (lock.R3). What is called a token is a whole value: the token, and the
+ * client's label if it has one (lock.K3). P is the client's prefix; on each node there are
  * - P.."line:"..KEY, a sorted set, 60 s: token → score, one entry per waiting client;
  * - P.."alive:"..C, 3.5 s: the client C (the first characters of its tokens) lives;
  * - P.."any", 3.5 s: somebody waits here, so releases look at the lines;

@@ -16,9 +16,8 @@ static void votes_text(size_t nodes, unsigned yes, unsigned no, char ret_text[VO
     ret_text[len] = '\0';
 }
 
-#define KEY_FIELDS(b, k)                       \
-    RECORD_BYTES("key", (k)->bytes, (k)->len), \
-        RECORD_BYTES("val", (b)->token, (size_t)REDLOCK_TOKEN_LEN)
+#define KEY_FIELDS(b, k) \
+    RECORD_BYTES("key", (k)->bytes, (k)->len), RECORD_BYTES("val", (b)->value, (b)->lock->value_len)
 
 void record_acquire(const struct redlock_batch *b)
 {

@@ -30,6 +30,8 @@ struct redlock_error {
 
 #define REDLOCK_TOKEN_LEN 27  /* 20 random bytes in base64url (lock.K1) */
 #define REDLOCK_PREFIX_LEN 12 /* the part drawn once per client; the rest is drawn per batch */
+/* Of a key's value: TOKEN or TOKEN|LABEL (lock.K3). Longer ones are other programs'. */
+#define REDLOCK_VALUE_LEN_MAX (REDLOCK_TOKEN_LEN + 1 + REDLOCK_LABEL_LEN_MAX)
 
 /* ---- nodes ---- */
 
@@ -78,12 +80,16 @@ struct redlock_async_options {
     /* The prefix of the key "…canary" on each node, the same for all clients (lock.N9); NULL =
      * "redlock:". */
     const char *prefix;
+    /* Who we are, for others that find our keys: 1 to 64 printable ASCII characters, copied; part
+     * of the value of each key. NULL or "" = none. */
+    const char *label;
     redlock_async_node_cb *on_node;   /* may be NULL */
     redlock_async_state_cb *on_state; /* may be NULL */
     void *ctx;
 };
 
-/* Starts connecting to all nodes. −EINVAL (bounds, duplicates), −ENOMEM, −EIO (no randomness). */
+/* Starts connecting to all nodes. −EINVAL (bounds, duplicates, a character of the label), −ENOMEM,
+ * −EIO (no randomness). */
 int redlock_async_open(const struct redlock_async_options *options, struct redlock_async **ret_lock,
                        struct redlock_error *ret_error);
 

@@ -9,7 +9,7 @@
 #include "redlock/release.h"
 #include "redlock/scripts.h"
 
-#define LEAVE_ARGS 4 /* before the tokens */
+#define LEAVE_ARGS 4 /* before the values */
 
 static struct redis_arg key_arg(const struct release_item *item)
 {
@@ -161,18 +161,18 @@ static bool send_script(struct release *r, size_t node)
         args[arg_count++] = redis_word(node == r->teller ? "1" : "0");
         keys[key_count++] = redis_bytes(lock->wake_marker, lock->wake_prefix_len + WAKE_MARKER_LEN);
     }
-    size_t token_count = 1; /* if it is the same for all */
+    size_t value_count = 1; /* if it is the same for all */
     for (size_t i = 0; i < r->count; i++) {
         const struct redlock_batch *b = r->items[i].batch;
         keys[i] = key_arg(&r->items[i]);
-        args[arg_count + i] = redis_bytes(b->token, REDLOCK_TOKEN_LEN);
-        token_count = b == r->items[0].batch ? token_count : r->count;
+        args[arg_count + i] = batch_value(b);
+        value_count = b == r->items[0].batch ? value_count : r->count;
     }
     const struct redis_script_call call = {.script = hands_over ? &script_leave : &script_release,
                                            .keys = keys,
                                            .key_count = key_count,
                                            .args = args,
-                                           .arg_count = arg_count + token_count,
+                                           .arg_count = arg_count + value_count,
                                            .timeout_us = lock->options.node_timeout_us,
                                            .on_reply = on_script_reply,
                                            .on_done = on_script_done,
@@ -283,11 +283,11 @@ static bool send_native(struct release *r, size_t node, bool has_delifeq)
     if (!has_delifeq) {
         words[count++] = redis_word("IFEQ");
     }
-    size_t token_at = count++;
+    size_t value_at = count++;
     buf_reset(&lock->wire);
     for (size_t i = 0; i < r->count; i++) {
         words[key_at] = key_arg(&r->items[i]);
-        words[token_at] = redis_bytes(r->items[i].batch->token, REDLOCK_TOKEN_LEN);
+        words[value_at] = batch_value(r->items[i].batch);
         if (redis_command(&lock->wire, words, SEEDED_BUG(4) ? 2 : count, NULL) != STATUS_OK) {
             return false;
         }

@@ -129,12 +129,9 @@ static bool is_healable(const struct member *m, size_t node)
 static enum status put_set(struct buf *wire, struct redlock_batch *b, const struct key *k)
 {
     batch_set_ttl(b, clock_boot_us());
-    const struct redis_arg words[] = {redis_word("SET"),
-                                      redis_bytes(k->bytes, k->len),
-                                      redis_bytes(b->token, REDLOCK_TOKEN_LEN),
-                                      redis_word("NX"),
-                                      redis_word("PX"),
-                                      redis_word(b->ttl_ms)};
+    const struct redis_arg words[] = {redis_word("SET"), redis_bytes(k->bytes, k->len),
+                                      batch_value(b),    redis_word("NX"),
+                                      redis_word("PX"),  redis_word(b->ttl_ms)};
     return redis_command(wire, words, ARRAY_COUNT(words), NULL);
 }
 
@@ -304,9 +301,7 @@ static void on_native_reply(void *ctx, size_t index, const struct redis_value *v
         node_note_error(&round->lock->nodes[part->node], v);
         return;
     }
-    bool is_ours = v->type == REDIS_STRING && v->len == REDLOCK_TOKEN_LEN &&
-                   memcmp(v->text, m->batch->token, REDLOCK_TOKEN_LEN) == 0;
-    member_vote(m, part->node, is_ours, is_missing);
+    member_vote(m, part->node, batch_is_own(m->batch, v), is_missing);
     round->missing |= is_missing ? bit(part->node) : 0;
 }
 
@@ -372,15 +367,15 @@ static bool send_native(struct round *round, size_t node, const struct redis_scr
         return false;
     }
     for (size_t i = 0; i < round->count; i++) {
-        const struct redis_arg token = base->args[2 * i];
+        const struct redis_arg value = base->args[2 * i];
         const struct redis_arg ttl_ms = base->args[2 * i + 1];
         const struct redis_arg words[] = {redis_word("SET"),
                                           base->keys[i],
-                                          token,
+                                          value,
                                           redis_word("PX"),
                                           ttl_ms,
                                           redis_word("IFEQ"),
-                                          token,
+                                          value,
                                           redis_word("GET")};
         size_t count = SEEDED_BUG(10) ? 5 : ARRAY_COUNT(words);
         if (redis_command(&lock->wire, words, count, NULL) != STATUS_OK) {
@@ -422,7 +417,7 @@ void round_send(struct round *round)
         record_extend(m->batch, m->index);
         batch_set_ttl(m->batch, round->t0_us);
         keys[i] = (struct redis_arg){.bytes = k->bytes, .len = k->len};
-        args[2 * i] = (struct redis_arg){.bytes = m->batch->token, .len = REDLOCK_TOKEN_LEN};
+        args[2 * i] = batch_value(m->batch);
         args[2 * i + 1] =
             (struct redis_arg){.bytes = m->batch->ttl_ms, .len = strlen(m->batch->ttl_ms)};
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The Lua that runs on the nodes. Each script has the same effect if it runs twice (lock.R3). */
+ * The Lua that runs on the nodes. Each script has the same effect if it runs twice (lock.R3). What
+ * is called a token is a whole value: the token, and the client's label if it has one (lock.K3). */
 #ifndef CLAIMD_REDLOCK_SCRIPTS_H
 #define CLAIMD_REDLOCK_SCRIPTS_H
 

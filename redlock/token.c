@@ -3,6 +3,8 @@
 
 #include "base/rand.h"
 
+#include <string.h>
+
 #define PREFIX_BYTES 9
 #define BATCH_BYTES 11
 
@@ -45,4 +47,22 @@ enum status token_draw(const char prefix[REDLOCK_PREFIX_LEN + 1],
         base64url(bytes, sizeof bytes, ret_token + REDLOCK_PREFIX_LEN);
     }
     return st;
+}
+
+enum status value_draw(const char prefix[REDLOCK_PREFIX_LEN + 1], const char *label,
+                       char ret_value[VALUE_SIZE], struct err *err)
+{
+    enum status st = token_draw(prefix, ret_value, err);
+    size_t len = strlen(label);
+    if (st == STATUS_OK && len > 0) {
+        ret_value[REDLOCK_TOKEN_LEN] = VALUE_MARK;
+        memcpy(ret_value + REDLOCK_TOKEN_LEN + 1, label, len + 1);
+    }
+    return st;
+}
+
+bool value_has_form(const char *value, size_t len)
+{
+    return len == REDLOCK_TOKEN_LEN || (len > REDLOCK_TOKEN_LEN && len <= REDLOCK_VALUE_LEN_MAX &&
+                                        value[REDLOCK_TOKEN_LEN] == VALUE_MARK);
 }

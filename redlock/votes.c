@@ -16,11 +16,6 @@ static void vote(struct redlock_batch *b, size_t index, size_t node, enum vote v
     tally_add(&k->tally, vote);
 }
 
-static bool is_own_token(const struct redlock_batch *b, const struct redis_value *v)
-{
-    return v->len == REDLOCK_TOKEN_LEN && memcmp(v->text, b->token, REDLOCK_TOKEN_LEN) == 0;
-}
-
 /* Another client's lock in the shape of a hash or the like is in our way all the same. */
 bool votes_is_other_type(const struct redis_value *v)
 {
@@ -45,7 +40,7 @@ void votes_refuse(struct redlock_batch *b, size_t index, size_t node,
 
 bool votes_take(struct redlock_batch *b, size_t index, size_t node, const struct redis_value *v)
 {
-    if (v->type == REDIS_NIL || (v->type == REDIS_STRING && is_own_token(b, v))) {
+    if (v->type == REDIS_NIL || batch_is_own(b, v)) {
         b->keys[index].ok_nodes |= (uint16_t)(1U << node); /* counted by votes_count() (lock.A11) */
     } else if (v->type == REDIS_STRING || votes_is_other_type(v)) {
         votes_refuse(b, index, node, v);

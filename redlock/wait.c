@@ -22,20 +22,24 @@ static bool is_waiting(const struct redlock_wait *w)
 
 /* ---- one waiter ---- */
 
-/* Keys, what is held of them, and their bytes lie behind it, in one allocation. */
+/* Keys, what is held of them, what the nodes say of one, and their bytes lie behind it, in one
+ * allocation. */
 static struct redlock_wait *wait_new(struct redlock_async *lock,
                                      const struct redlock_async_request *request,
                                      const struct redlock_wait_options *options, size_t bytes)
 {
     size_t keys_size = request->count * sizeof request->keys[0];
     size_t held_size = request->count * sizeof(struct redlock_batch *);
-    struct redlock_wait *w = pool_take(&lock->pool, sizeof *w + keys_size + held_size + bytes);
+    size_t views_size = lock->options.node_count * sizeof(struct line_view);
+    struct redlock_wait *w =
+        pool_take(&lock->pool, sizeof *w + keys_size + held_size + views_size + bytes);
     if (w == NULL) {
         return NULL;
     }
     struct redlock_async_key *keys = (struct redlock_async_key *)(w + 1);
     struct redlock_batch **held = (struct redlock_batch **)(keys + request->count);
-    char *text = (char *)(held + request->count);
+    struct line_view *views = (struct line_view *)(held + request->count);
+    char *text = (char *)views + views_size;
     for (size_t i = 0; i < request->count; i++) {
         keys[i] = request->keys[i];
         keys[i].bytes = text;
@@ -44,6 +48,7 @@ static struct redlock_wait *wait_new(struct redlock_async *lock,
     }
     w->lock = lock;
     w->place.held = held;
+    w->place.views = views;
     w->request = *request;
     w->request.keys = keys;
     w->request.done = on_acquired;

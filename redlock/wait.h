@@ -25,23 +25,23 @@ struct wait_queue {
 
 /* Where a waiter stands: in the line of one key, while it holds those before. */
 struct place {
-    char token[REDLOCK_TOKEN_LEN + 1];
+    char value[VALUE_SIZE]; /* its token, and our label */
     struct redlock_wait *next_in_bucket;
     struct redlock_wait *prev; /* all in line, the one that was refreshed last at the end */
     struct redlock_wait *next;
     size_t key;                  /* waited for; the ones before it are held */
     struct redlock_batch **held; /* one for each of these */
     struct redlock_batch *asked; /* the last round for this key, referenced; NULL = none yet */
-    struct line_view views[REDLOCK_NODES_MAX]; /* of that round */
-    unsigned kept;                             /* bit per node whose vote was kept */
-    int64_t kept_since_us;                     /* 0 = none is */
-    unsigned offered;                          /* bit per node, since the last round began */
-    int64_t offered_us;                        /* the first of them */
-    bool is_hasty;      /* offers that came during a round brought the next one at once */
-    int64_t look_us;    /* the round's answers say: look again then; INT64_MAX = no need */
-    int64_t pause_us;   /* between two rounds that keep votes */
-    uint32_t foreign;   /* hash of the foreign owner seen last */
-    int64_t foreign_us; /* since then */
+    struct line_view *views;     /* of that round, one for each node */
+    unsigned kept;               /* bit per node whose vote was kept */
+    int64_t kept_since_us;       /* 0 = none is */
+    unsigned offered;            /* bit per node, since the last round began */
+    int64_t offered_us;          /* the first of them */
+    bool is_hasty;               /* offers that came during a round brought the next one at once */
+    int64_t look_us;             /* the round's answers say: look again then; INT64_MAX = no need */
+    int64_t pause_us;            /* between two rounds that keep votes */
+    uint32_t foreign;            /* hash of the foreign owner seen last */
+    int64_t foreign_us;          /* since then */
 };
 
 struct redlock_wait {
@@ -123,7 +123,8 @@ struct redlock_batch *line_join_leases(struct redlock_wait *w);
 void line_leave(struct redlock_wait *w);
 void line_append(struct redlock_wait *w); /* to the list of those in line */
 void line_unlink(struct redlock_wait *w);
-/* A node has offered the key to that token (0), or it is to be asked for in so many ms. */
+/* A node has offered the key to the waiter with that token (0), or it is to be asked for in so many
+ * ms. */
 void line_told(struct redlock_async *lock, size_t node, const char *token, int64_t ms);
 
 /* ---- inbox.c ---- */

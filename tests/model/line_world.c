@@ -201,12 +201,12 @@ static void write_token(const struct line_world *w, size_t client, char token[])
     line_write_score(token, 1700000000000000 + (int64_t)score);
 }
 
-static uint8_t owner_with(const struct line_world *w, const char *token)
+static uint8_t owner_with(const struct line_world *w, const struct line_view *view)
 {
     for (size_t c = 0; c < w->clients; c++) {
         char other[REDLOCK_TOKEN_LEN + 1];
         write_token(w, c, other);
-        if (memcmp(other, token, sizeof other) == 0) {
+        if (memcmp(other, view->value, sizeof other) == 0) {
             return owner_of(c);
         }
     }
@@ -224,7 +224,8 @@ static void see(const struct line_world *w, const struct line_state *s, size_t c
                                                : answer == owner_of(client)          ? LINE_MINE
                                                                                      : LINE_WAITER};
         if (views[i].owner == LINE_WAITER) {
-            write_token(w, (size_t)(answer - OWNER_FIRST), views[i].token);
+            write_token(w, (size_t)(answer - OWNER_FIRST), views[i].value);
+            views[i].len = REDLOCK_TOKEN_LEN;
         }
     }
 }
@@ -265,7 +266,7 @@ static void keep_votes(const struct line_world *w, struct line_state *s, size_t 
 }
 
 static void yield_votes(const struct line_world *w, struct line_state *s, size_t client,
-                        const struct line_view views[], const char *to)
+                        const struct line_view views[], const struct line_view *to)
 {
     uint8_t owner = to != NULL ? owner_with(w, to) : OWNER_NOBODY;
     for (size_t i = 0; i < w->nodes; i++) {

@@ -25,7 +25,7 @@
 #define OFFER_MS "60000"
 #define GAP_MS "70000"
 #define LEASE_MS "600000" /* longer ones are told apart from offers and gaps by their length */
-#define TEXT_MAX 1024
+#define TEXT_MAX 2048
 
 /* What is there now, as text. It keeps what ends soon: the model has no time. */
 static const struct redis_script script_look = {
@@ -54,11 +54,13 @@ static const struct redis_script script_look = {
 };
 static const struct redis_script *const scripts[] = {&script_enter, &script_leave, &script_yield,
                                                      &script_refresh, &script_look};
-static const char *const keys[KEYS] = {"k:0", "k:1"};
-static const char *const keys_all[KEYS + 1] = {"k:0", "k:1"};
+static const char *const keys[KEYS + 1] = {"k:0", "k:1"};
 static const char *look_args[CLIENTS + 2];
-static const char *const foreign_values[] = {"x", "another-client-of-27-charac",
-                                             "twelve-chars~too-long-for-one"};
+#define LABEL "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+static const char *const labels[CLIENTS] = {"", "|a label", "|" LABEL, ""};
+static const char *const foreign_values[] = {
+    "x", "another-client-of-27-charac", "another-client-of-27-charac|x",
+    "twelve-chars~too-long-for-one", "twelve-chars~and-fourteen..|" LABEL "+"};
 
 static char base_dir[SERVER_PATH_MAX];
 static struct redis_server server;
@@ -73,7 +75,7 @@ static struct {
     size_t done;
     char reply[2][TEXT_MAX]; /* of the operation, and what there is after it */
     uint64_t random;
-    char tokens[CLIENTS][REDLOCK_TOKEN_LEN + 1];
+    char values[CLIENTS][VALUE_SIZE];
     char clients[CLIENTS][REDLOCK_PREFIX_LEN + 1];
     char scores[CLIENTS][24];
     struct line_node nodes[KEYS]; /* of the model */
@@ -236,7 +238,7 @@ static void expect_messages(uint8_t clients, const char *ms)
             struct heard *h = &t.heard[c];
             h->expected_len +=
                 (size_t)snprintf(h->expected + h->expected_len,
-                                 sizeof h->expected - h->expected_len, "%s:%s\n", ms, t.tokens[c]);
+                                 sizeof h->expected - h->expected_len, "%s:%s\n", ms, t.values[c]);
         }
     }
 }
@@ -246,7 +248,7 @@ static const char *owner_text(size_t key)
     uint8_t owner = t.nodes[key].owner;
     return owner == OWNER_NOBODY    ? ""
            : owner == OWNER_FOREIGN ? foreign_values[t.foreign[key]]
-                                    : t.tokens[owner - OWNER_FIRST];
+                                    : t.values[owner - OWNER_FIRST];
 }
 
 /* As script_look says it. */
@@ -261,7 +263,7 @@ static void write_state(char *out, size_t size)
         for (size_t c = 0; c < CLIENTS; c++) {
             if ((n->line & client_bit(c)) != 0) {
                 used += (size_t)snprintf(out + used, size - used, "%s%s", is_first ? "" : " ",
-                                         t.tokens[c]);
+                                         t.values[c]);
                 is_first = false;
             }
         }
@@ -281,7 +283,7 @@ static void do_enter(size_t k, size_t c)
 {
     struct line_node *n = &t.nodes[k];
     call(&script_enter, t.reply[0], WORDS(keys[k], "canary"),
-         WORDS(P, t.tokens[c], t.scores[c], LEASE_MS, OFFER_MS, LEASE_MS));
+         WORDS(P, t.values[c], t.scores[c], LEASE_MS, OFFER_MS, LEASE_MS));
     t.may_end[k] = t.may_end[k] || n->foreign == FOREIGN_HAS_IT;
     struct node_reply r = node_enter(n, c, false);
     share_sessions(k);
@@ -316,7 +318,7 @@ static void do_leave(size_t k, size_t c)
     const char *told = tells ? "1" : "0";
     if (!is_both) {
         call(&script_leave, t.reply[0], WORDS(keys[k], P "any"),
-             WORDS(P, OFFER_MS, gap, told, t.tokens[c]));
+             WORDS(P, OFFER_MS, gap, told, t.values[c]));
         bool was_owned = t.nodes[k].owner != OWNER_NOBODY;
         size_t mine = leave_one(k, c, has_gap, tells, &offers);
         (void)snprintf(t.expected, sizeof t.expected, "[%zu,%zu%s]", mine, offers,
@@ -326,8 +328,8 @@ static void do_leave(size_t k, size_t c)
         return;
     }
     call(&script_leave, t.reply[0], WORDS(keys[k], keys[1 - k], P "any"),
-         other == c ? WORDS(P, OFFER_MS, gap, told, t.tokens[c])
-                    : WORDS(P, OFFER_MS, gap, told, t.tokens[c], t.tokens[other]));
+         other == c ? WORDS(P, OFFER_MS, gap, told, t.values[c])
+                    : WORDS(P, OFFER_MS, gap, told, t.values[c], t.values[other]));
     bool first_owned = t.nodes[k].owner != OWNER_NOBODY;
     bool second_owned = t.nodes[1 - k].owner != OWNER_NOBODY;
     size_t first = leave_one(k, c, has_gap, tells, &offers);
@@ -346,8 +348,8 @@ static void do_yield(size_t k, size_t c)
     uint8_t to = (uint8_t)draw(CLIENTS + 1);
     to = to == owner_of(c) ? OWNER_NOBODY : to;
     call(&script_yield, t.reply[0], WORDS(keys[k]),
-         WORDS(P, t.tokens[c], t.scores[c], OFFER_MS,
-               to == OWNER_NOBODY ? "" : t.tokens[to - OWNER_FIRST], LEASE_MS));
+         WORDS(P, t.values[c], t.scores[c], OFFER_MS,
+               to == OWNER_NOBODY ? "" : t.values[to - OWNER_FIRST], LEASE_MS));
     struct node_reply r = node_yield(&t.nodes[k], c, to);
     share_sessions(k);
     (void)snprintf(t.expected, sizeof t.expected, "%d", r.code);
@@ -357,7 +359,7 @@ static void do_yield(size_t k, size_t c)
 static void do_refresh(size_t k, size_t c)
 {
     call(&script_refresh, t.reply[0], WORDS(keys[k], keys[1 - k]),
-         WORDS(P, t.clients[c], LEASE_MS, OFFER_MS, t.tokens[c], t.scores[c], t.tokens[c],
+         WORDS(P, t.clients[c], LEASE_MS, OFFER_MS, t.values[c], t.scores[c], t.values[c],
                t.scores[c]));
     size_t used = 0;
     for (size_t i = 0; i < KEYS; i++) {
@@ -379,7 +381,7 @@ static void do_set(size_t k, size_t c)
     bool is_foreign = draw(2) == 0;
     struct line_node *n = &t.nodes[k];
     size_t foreign = draw(ARRAY_COUNT(foreign_values));
-    const char *value = is_foreign ? foreign_values[foreign] : t.tokens[c];
+    const char *value = is_foreign ? foreign_values[foreign] : t.values[c];
     say(WORDS("SET", keys[k], value, "NX", "PX", LEASE_MS));
     bool is_free = n->owner == OWNER_NOBODY;
     if (is_free) {
@@ -481,7 +483,7 @@ static void step(size_t number)
     write_state(before, sizeof before);
     t.done = 0;
     do_something(draw(KEYS), draw(CLIENTS));
-    call(&script_look, t.reply[1], keys_all, look_args);
+    call(&script_look, t.reply[1], keys, look_args);
     run_until(t.done == 2);
     end_short_turns();
     write_state(after, sizeof after);
@@ -498,15 +500,15 @@ static void on_tick(uv_timer_t *timer)
 
 static void make_clients(void)
 {
-    size_t arg = 0;
-    look_args[arg++] = P;
-    for (size_t c = 0; c < CLIENTS; c++) { /* the order of tokens is not that of scores */
+    look_args[0] = P;
+    for (size_t c = 0; c < CLIENTS; c++) { /* the order of values is not that of scores */
         int64_t score = 1700000000000000 + (int64_t)(c / 2); /* two are equal */
-        memset(t.tokens[c], (int)((c / 2 == 0 ? 'x' : 'a') + c), REDLOCK_TOKEN_LEN);
-        line_write_score(t.tokens[c], score);
-        (void)snprintf(t.clients[c], sizeof t.clients[c], "%.*s", REDLOCK_PREFIX_LEN, t.tokens[c]);
+        memset(t.values[c], (int)((c / 2 == 0 ? 'x' : 'a') + c), REDLOCK_TOKEN_LEN);
+        line_write_score(t.values[c], score);
+        memcpy(t.values[c] + REDLOCK_TOKEN_LEN, labels[c], strlen(labels[c]));
+        (void)snprintf(t.clients[c], sizeof t.clients[c], "%.*s", REDLOCK_PREFIX_LEN, t.values[c]);
         (void)snprintf(t.scores[c], sizeof t.scores[c], "%" PRId64, score);
-        look_args[arg++] = t.clients[c];
+        look_args[1 + c] = t.clients[c];
     }
 }
 

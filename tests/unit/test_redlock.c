@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "redlock/lease.h"
+#include "redlock/line_rules.h"
 #include "redlock/token.h"
 #include "support/suite.h"
 
@@ -387,6 +388,75 @@ START_TEST(K2_each_batch_draws_a_token_of_its_own)
 }
 END_TEST
 
+START_TEST(K3_a_value_is_the_token_or_the_token_and_the_label)
+{
+    static const char longest[] =
+        "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    char prefix[REDLOCK_PREFIX_LEN + 1];
+    char value[VALUE_SIZE];
+    ck_assert_int_eq(token_draw_prefix(prefix, NULL), STATUS_OK);
+    ck_assert_int_eq(value_draw(prefix, "", value, NULL), STATUS_OK);
+    ck_assert_uint_eq(strlen(value), REDLOCK_TOKEN_LEN);
+    ck_assert_int_eq(value_draw(prefix, longest, value, NULL), STATUS_OK);
+    ck_assert_uint_eq(strlen(value), REDLOCK_VALUE_LEN_MAX);
+    ck_assert_mem_eq(value, prefix, REDLOCK_PREFIX_LEN);
+    ck_assert_int_eq(value[REDLOCK_TOKEN_LEN], '|');
+    ck_assert_str_eq(value + REDLOCK_TOKEN_LEN + 1, longest);
+}
+END_TEST
+
+static const struct {
+    size_t len; /* of a value with a score */
+    char behind;
+    bool is_waiter;
+} forms[] = {{26, '\0', false}, {27, '\0', true}, {28, '|', true},    {29, '|', true},
+             {92, '|', true},   {93, '|', false}, {5028, '|', false}, {28, ':', false},
+             {92, 'x', false},  {28, '\0', false}};
+
+START_TEST(L1_a_score_is_read_of_a_token_with_or_without_a_label)
+{
+    static char value[5028 + 1];
+    memset(value, 'x', sizeof value);
+    line_write_score(value, 1234567);
+    value[REDLOCK_TOKEN_LEN] = forms[_i].behind;
+    ck_assert_int_eq(line_read_score(value, forms[_i].len), forms[_i].is_waiter ? 1234567 : -1);
+    value[REDLOCK_PREFIX_LEN] = '|'; /* no mark of a score */
+    ck_assert_int_eq(line_read_score(value, forms[_i].len), -1);
+}
+END_TEST
+
+static void see_waiter(struct line_view *view, char client, int64_t score, const char *label)
+{
+    *view = (struct line_view){.owner = LINE_WAITER};
+    memset(view->value, client, REDLOCK_TOKEN_LEN);
+    line_write_score(view->value, score);
+    (void)snprintf(view->value + REDLOCK_TOKEN_LEN, VALUE_SIZE - REDLOCK_TOKEN_LEN, "%s", label);
+    view->len = (uint8_t)strlen(view->value);
+}
+
+START_TEST(L5_votes_are_given_to_a_whole_value_in_the_order_of_tokens)
+{
+    struct line_view views[NODES] = {{.owner = LINE_MINE}, {.owner = LINE_MINE}};
+    struct line_view mine;
+    see_waiter(&mine, 'm', 5, "|a");
+    see_waiter(&views[2], 'k', 4, "|zzz");
+    see_waiter(&views[3], 'l', 4, "");
+    see_waiter(&views[4], 'n', 6, "|a");
+    struct line_decision d = line_decide(views, NODES, mine.value, false);
+    ck_assert_int_eq(d.step, LINE_YIELD);
+    ck_assert_ptr_eq(d.to, &views[2]); /* whatever the labels are */
+    see_waiter(&views[2], 'n', 7, "|b");
+    see_waiter(&views[3], 'n', 7, "|b");
+    see_waiter(&views[4], 'n', 7, "|b");
+    d = line_decide(views, NODES, mine.value, false);
+    ck_assert_int_eq(d.step, LINE_YIELD); /* to a quorum */
+    ck_assert_str_eq(d.to->value, views[2].value);
+    see_waiter(&views[4], 'n', 7, "|bc"); /* another value is another's */
+    d = line_decide(views, NODES, mine.value, false);
+    ck_assert_int_eq(d.step, LINE_LOOK);
+}
+END_TEST
+
 static void add_tally_tests(Suite *s)
 {
     TCase *t = tcase_create("tally");
@@ -422,6 +492,10 @@ int main(void)
     tcase_add_loop_test(t, A16_the_bounds_of_the_ttl_are_enforced, 0, (int)ARRAY_COUNT(bounds));
     tcase_add_test(t, K1_a_token_is_27_characters_of_base64url);
     tcase_add_test(t, K2_each_batch_draws_a_token_of_its_own);
+    tcase_add_test(t, K3_a_value_is_the_token_or_the_token_and_the_label);
+    tcase_add_loop_test(t, L1_a_score_is_read_of_a_token_with_or_without_a_label, 0,
+                        (int)ARRAY_COUNT(forms));
+    tcase_add_test(t, L5_votes_are_given_to_a_whole_value_in_the_order_of_tokens);
     suite_add_tcase(s, t);
     return suite_run(s);
 }

@@ -180,6 +180,28 @@ START_TEST(C9_R3_a_native_release_that_failed_is_tried_again)
 }
 END_TEST
 
+START_TEST(C9_K3_a_label_is_compared_with_the_token)
+{
+    char value[REDLOCK_VALUE_LEN_MAX + 1];
+    given_stubs(_i == 0 ? &valkey_9 : &redis_84, 3);
+    given_a_short_lease();
+    world.options.label = "a label";
+    world_open_voting();
+    struct redlock_batch *b = given_a_lock();
+    (void)snprintf(value, sizeof value, "%s", cli(0, "GET", KEY));
+    ck_assert_str_eq(value + REDLOCK_TOKEN_LEN, "|a label");
+    value[REDLOCK_TOKEN_LEN] = '\0';
+    ck_assert_str_eq(cli(0, "SET", KEY, value), "OK"); /* another's */
+    run_until(redlock_async_counters(world.lock)->extended >= 1);
+    run_until(redlock_async_counters(world.lock)->not_owner == 1);
+    ck_assert_int_eq(redlock_batch_state(b, 0), REDLOCK_STATE_HELD);
+    redlock_batch_release(b, 0);
+    world_flush(world.lock);
+    ck_assert_str_eq(cli(0, "GET", KEY), value);
+    ck_assert_uint_eq(world_nodes_with(KEY), 1);
+}
+END_TEST
+
 START_TEST(C9_nodes_of_all_kinds_lock_together)
 {
     world_start(2, NULL);
@@ -224,6 +246,7 @@ static void add_tests(TCase *t)
     tcase_add_test(t, C9_E6_a_copy_that_is_missing_is_told_from_anothers_and_healed);
     tcase_add_test(t, C9_R6_a_native_release_tells_missing_from_anothers);
     tcase_add_test(t, C9_R3_a_native_release_that_failed_is_tried_again);
+    tcase_add_loop_test(t, C9_K3_a_label_is_compared_with_the_token, 0, 2);
     tcase_add_test(t, C9_nodes_of_all_kinds_lock_together);
     tcase_add_test(t, C9_who_wakes_waiters_needs_the_script);
 }
