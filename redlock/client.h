@@ -83,6 +83,7 @@ struct settings { /* checked options, in microseconds */
     size_t node_count;
     size_t refused_max; /* so many unsuitable nodes are no reason not to open */
     const char *prefix;
+    char own_label[REDLOCK_LABEL_LEN_MAX + 1]; /* for options without one */
     void (*on_event)(void *ctx, const struct redlock_event *event);
     void *ctx;
 };

@@ -92,6 +92,7 @@ struct redlock_report {
     unsigned unknown; /* not acknowledged: the key ends there by its ttl */
     size_t node_count;
     enum redlock_vote votes[REDLOCK_NODES_MAX]; /* of the last try, in the order of the nodes */
+    char holder[REDLOCK_LABEL_LEN_MAX + 1];     /* HELD: the holder's label; "" = it has none */
     /* One line: the result, and the nodes that failed and why. */
     char message[REDLOCK_TEXT_SIZE];
 };
@@ -129,6 +130,9 @@ struct redlock_options {
     const char *cert_file; /* the client's; NULL = none */
     const char *key_file;
     const char *server_name; /* expected in the certificate; NULL = the node's host */
+    /* Who we are, written into each lock: 1 to 64 printable bytes. Default: "user@host
+     * program[pid]"; "" = none. */
+    const char *label;
     int64_t ttl_ms; /* T, the length of a lease: 30 s; 1 s to 24 h, ≥ 10 node timeouts (lock.A16) */
     /* The longest T that any client of these nodes uses: a restarted node has no vote for that
      * long (lock.N1). Default: ttl_ms. */

@@ -18,7 +18,7 @@ const char *redlock_version(void);
 
 struct redlock_stats {
     size_t size;
-    uint64_t results[REDLOCK_RESULTS]; /* of keys, by result */
+    uint64_t results[16]; /* of keys, by result; with room for more of them */
     uint64_t node_errors;
     uint64_t extended;
     uint64_t lost;
@@ -69,6 +69,9 @@ struct redlock_holding {    /* of a key on one node */
     enum redlock_vote vote; /* OK = free there, REFUSED = held, else no answer */
     char holder[9];         /* the first 8 characters of its token, never all of it */
     int64_t ttl_ms;         /* -1 = without expiry */
+    /* Of its client; "" = none. Printable, but anybody may have written it. */
+    char label[REDLOCK_LABEL_LEN_MAX + 1];
+    size_t waiting; /* in line there; 0 also where our user may not ask for it */
 };
 /* Who holds a key on which node. Blocks ≤ τ. */
 enum redlock_result redlock_inspect(struct redlock_client *client, const char *key,

@@ -5,6 +5,8 @@
 #include "redlock/client.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #define TTL_MIN_MS 1000
 #define TTL_PER_TIMEOUT 10       /* lock.A16 */
@@ -110,6 +112,23 @@ static const char *given_or_env(const char *given, bool is_from_env, const char 
     return given == NULL && is_from_env ? secure_getenv(name) : given;
 }
 
+/* "user@host program[pid]", with what is unprintable in it replaced, and cut to fit. */
+static void default_label(char ret_label[REDLOCK_LABEL_LEN_MAX + 1])
+{
+    char host[REDLOCK_LABEL_LEN_MAX + 1] = "?";
+    char user[REDLOCK_LABEL_LEN_MAX + 1] = "?";
+    (void)gethostname(host, sizeof host - 1);
+    host[sizeof host - 1] = '\0';
+    if (getlogin_r(user, sizeof user) != 0) {
+        (void)snprintf(user, sizeof user, "%u", (unsigned)getuid());
+    }
+    (void)snprintf(ret_label, REDLOCK_LABEL_LEN_MAX + 1, "%.16s@%.20s %.15s[%d]", user, host,
+                   program_invocation_short_name, (int)getpid());
+    for (char *p = ret_label; *p != '\0'; p++) {
+        *p = *p >= ' ' && *p <= '~' ? *p : '?';
+    }
+}
+
 static enum status read_nodes(const struct redlock_options *o, struct settings *s, struct err *err)
 {
     bool is_from_env = o->nodes == NULL;
@@ -144,6 +163,7 @@ enum status settings_read(const struct redlock_options *options, struct settings
         free(s.list);
         return st;
     }
+    default_label(s.own_label);
     *ret = s;
     return STATUS_OK;
 }

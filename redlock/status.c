@@ -28,7 +28,7 @@ static void deliver_stats(struct redlock_client *c, struct mail *mail)
                                     .wakeups = n->wakeups,
                                     .held = c->held_keys,
                                     .waiting = c->request_count};
-        memcpy(s->results, n->results, sizeof s->results);
+        memcpy(s->results, n->results, sizeof n->results);
         memcpy(s->latency, n->latency, sizeof s->latency);
     }
     call_answer(c, &q->call);

@@ -34,5 +34,6 @@ This package has the headers, the static library and the manual.")
 package(redlock_tools redlock-tools SECTION utils
     DESCRIPTION "locks over independent Redis masters: command line
 ${about}
-redlock exec runs a command under a lock, like flock, but on one of many hosts.
-redlock status and redlock nodes show who holds what, and which master may vote.")
+redlock exec runs a command under a lock, like flock, but on one of many
+hosts. redlock status and redlock nodes show who holds what, and which master
+may vote.")

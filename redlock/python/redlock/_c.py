@@ -9,6 +9,7 @@ from enum import IntEnum
 NODES_MAX = 9
 KEYS_MAX = 512
 TEXT_SIZE = 256
+LABEL_LEN_MAX = 64
 LATENCY_BUCKETS = 20
 FINGERPRINT_SIZE = 17
 
@@ -23,7 +24,7 @@ class Report(Structure):
     _fields_ = [("size", c_size_t), ("result", c_int), ("tries", c_int), ("waited_ms", c_int64), ("left_ms", c_int64),
                 ("holder_ms", c_int64), ("deleted", c_uint), ("missing", c_uint), ("stolen", c_uint),
                 ("unknown", c_uint), ("node_count", c_size_t), ("votes", c_int * NODES_MAX),
-                ("message", c_char * TEXT_SIZE)]
+                ("holder", c_char * (LABEL_LEN_MAX + 1)), ("message", c_char * TEXT_SIZE)]
 
 
 class Event(Structure):
@@ -38,7 +39,7 @@ Done = CFUNCTYPE(None, c_void_p, c_size_t, POINTER(c_void_p), POINTER(POINTER(Re
 class Options(Structure):
     _fields_ = [("size", c_size_t), ("nodes", c_char_p), ("user", c_char_p), ("password", c_char_p),
                 ("ca_file", c_char_p), ("cert_file", c_char_p), ("key_file", c_char_p), ("server_name", c_char_p),
-                ("ttl_ms", c_int64), ("ttl_max_ms", c_int64), ("node_timeout_ms", c_int64), ("open_ms", c_int64),
+                ("label", c_char_p), ("ttl_ms", c_int64), ("ttl_max_ms", c_int64), ("node_timeout_ms", c_int64), ("open_ms", c_int64),
                 ("drift_ppm", c_int), ("majority_opens", c_bool), ("trust_fresh", c_bool), ("allow_unsafe", c_bool),
                 ("no_line", c_bool), ("prefix", c_char_p), ("on_event", OnEvent), ("ctx", c_void_p)]
 
@@ -54,7 +55,7 @@ class Request(Structure):
 
 
 class Stats(Structure):
-    _fields_ = [("size", c_size_t), ("results", c_uint64 * len(Result)), ("node_errors", c_uint64),
+    _fields_ = [("size", c_size_t), ("results", c_uint64 * 16), ("node_errors", c_uint64),
                 ("extended", c_uint64), ("lost", c_uint64), ("stolen", c_uint64), ("healed", c_uint64),
                 ("release_deleted", c_uint64), ("release_missing", c_uint64), ("release_unknown", c_uint64),
                 ("wakeups", c_uint64), ("held", c_uint64), ("waiting", c_uint64),
@@ -69,7 +70,8 @@ class NodeInfo(Structure):
 
 
 class Holding(Structure):
-    _fields_ = [("vote", c_int), ("holder", c_char * 9), ("ttl_ms", c_int64)]
+    _fields_ = [("vote", c_int), ("holder", c_char * 9), ("ttl_ms", c_int64), ("label", c_char * (LABEL_LEN_MAX + 1)),
+                ("waiting", c_size_t)]
 
 
 STRUCTS = {"report": Report, "event": Event, "options": Options, "key": Key, "request": Request, "stats": Stats,

@@ -46,7 +46,7 @@ static size_t nodes_labelled(const char *label)
 static struct redlock_batch *given_lock_everywhere(void)
 {
     struct redlock_batch *b = world_acquire(world.lock, 1, 1);
-    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_WON);
+    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
     run_until(world_nodes_with(JOB) == world.count);
     return b;
 }
@@ -125,7 +125,7 @@ START_TEST(R2_our_token_without_our_label_is_not_ours)
     (void)snprintf(value, sizeof value, "%s", cli(0, "GET", JOB));
     value[REDLOCK_TOKEN_LEN + (_i == 0 ? 0 : 2)] = '\0';
     ck_assert_str_eq(cli(0, "SET", JOB, value), "OK");
-    run_until(redlock_async_counters(world.lock)->not_owner == 1);
+    run_until(redlock_async_counters(world.lock)->stolen == 1);
     redlock_batch_release(b, 0);
     world_flush(world.lock);
     ck_assert_str_eq(cli(0, "GET", JOB), value);
@@ -186,7 +186,7 @@ START_TEST(L2_clients_hand_over_to_each_other_whatever_their_labels)
     world_release_all(held);
     for (size_t i = 0; i < ARRAY_COUNT(labels); i++) {
         run_until(waiters[i].order != 0);
-        ck_assert_int_eq(waiters[i].result, REDLOCK_WON);
+        ck_assert_int_eq(waiters[i].result, REDLOCK_OK);
         ck_assert_int_eq(waiters[i].order, (int)i + 1);
         if (labels[i] != NULL) {
             ck_assert_uint_ge(nodes_labelled(labels[i]), 2);
@@ -230,7 +230,7 @@ START_TEST(L2_two_labelled_clients_take_turns)
     for (size_t round = 0; round < ROUNDS; round++) {
         run_until(waiters[0].order != 0 || waiters[1].order != 0);
         size_t i = waiters[0].order != 0 ? 0 : 1;
-        ck_assert_int_eq(waiters[i].result, REDLOCK_WON);
+        ck_assert_int_eq(waiters[i].result, REDLOCK_OK);
         world_release_all(waiters[i].batch);
         ck_assert_int_eq(waiter_start(clients[i], &waiters[i], 1, 1, FOR_EVER, 0), 0);
     }
@@ -251,7 +251,7 @@ START_TEST(L4_several_keys_are_won_together_under_a_label)
     run_until(in_line(LINE) == 1);
     world_release_all(held);
     run_until(waiters[0].order != 0);
-    ck_assert_int_eq(waiters[0].result, REDLOCK_WON);
+    ck_assert_int_eq(waiters[0].result, REDLOCK_OK);
     ck_assert_uint_ge(nodes_labelled(LABEL), 2);
     world_release_all(waiters[0].batch);
     world_flush(labelled);
@@ -310,7 +310,7 @@ START_TEST(L8_any_value_is_outwaited)
     }
     ck_assert_int_eq(waiter_start(labelled, &waiters[0], 1, 1, FOR_EVER, 0), 0);
     run_until(waiters[0].order != 0);
-    ck_assert_int_eq(waiters[0].result, REDLOCK_WON);
+    ck_assert_int_eq(waiters[0].result, REDLOCK_OK);
     ck_assert_int_ge(waiters[0].at_us, end_us);
     ck_assert_uint_ge(nodes_labelled(LABEL), 2);
     world_release_all(waiters[0].batch);
@@ -329,7 +329,7 @@ START_TEST(L5_any_value_of_a_minority_is_outvoted_or_outwaited)
     }
     ck_assert_int_eq(waiter_start(labelled, &waiters[0], 1, 1, FOR_EVER, 0), 0);
     run_until(waiters[0].order != 0);
-    ck_assert_int_eq(waiters[0].result, REDLOCK_WON);
+    ck_assert_int_eq(waiters[0].result, REDLOCK_OK);
     world_release_all(waiters[0].batch);
     close_others();
 }

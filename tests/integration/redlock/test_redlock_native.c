@@ -193,7 +193,7 @@ START_TEST(C9_K3_a_label_is_compared_with_the_token)
     value[REDLOCK_TOKEN_LEN] = '\0';
     ck_assert_str_eq(cli(0, "SET", KEY, value), "OK"); /* another's */
     run_until(redlock_async_counters(world.lock)->extended >= 1);
-    run_until(redlock_async_counters(world.lock)->not_owner == 1);
+    run_until(redlock_async_counters(world.lock)->stolen == 1);
     ck_assert_int_eq(redlock_batch_state(b, 0), REDLOCK_STATE_HELD);
     redlock_batch_release(b, 0);
     world_flush(world.lock);
