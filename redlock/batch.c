@@ -128,29 +128,32 @@ static void set_order(struct redlock_batch *b, bool is_ordered)
     }
 }
 
-/* Keys, their times, order and bytes lie behind the batch, in one allocation. */
+/* Keys, their times, holders, order and bytes lie behind the batch, in one allocation. */
 static struct redlock_batch *batch_alloc(struct redlock_async *lock,
                                          const struct redlock_async_key *keys, size_t count,
-                                         size_t bytes, bool wants_ttl)
+                                         size_t bytes, bool wants_holder)
 {
     size_t keys_size = count * sizeof(struct key);
-    size_t free_at_size = wants_ttl ? count * lock->options.node_count * sizeof(int64_t) : 0;
+    size_t free_at_size = wants_holder ? count * lock->options.node_count * sizeof(int64_t) : 0;
+    size_t holders_size = wants_holder ? count * sizeof(struct holder) : 0;
     size_t order_size = count * sizeof(uint16_t);
-    struct redlock_batch *b =
-        pool_take(&lock->pool, sizeof *b + keys_size + free_at_size + order_size + bytes);
+    struct redlock_batch *b = pool_take(&lock->pool, sizeof *b + keys_size + free_at_size +
+                                                         holders_size + order_size + bytes);
     if (b == NULL) {
         return NULL;
     }
     b->keys = (struct key *)(b + 1);
     b->free_at_us = (int64_t *)(b->keys + count);
-    b->order = (uint16_t *)(b->free_at_us + free_at_size / sizeof(int64_t));
+    b->holders = (struct holder *)(b->free_at_us + free_at_size / sizeof(int64_t));
+    b->order = (uint16_t *)(b->holders + holders_size / sizeof(struct holder));
+    char *text = (char *)(b->order + count);
     for (size_t i = 0; i < free_at_size / sizeof(int64_t); i++) {
         b->free_at_us[i] = INT64_MAX;
     }
-    if (!wants_ttl) {
+    if (!wants_holder) {
         b->free_at_us = NULL;
+        b->holders = NULL;
     }
-    char *text = (char *)(b->order + count);
     for (size_t i = 0; i < count; i++) {
         memcpy(text, keys[i].bytes, keys[i].len);
         b->keys[i] = (struct key){.bytes = text,

@@ -56,6 +56,12 @@ struct key {
     void *told_ctx;
 };
 
+/* Who has a key that was refused. */
+struct holder {
+    char label[REDLOCK_LABEL_LEN_MAX + 1];
+    int votes; /* so many more nodes named this one than another */
+};
+
 /* One node's part in an acquisition; the context of its request. */
 struct ballot {
     struct redlock_batch *batch;
@@ -80,6 +86,7 @@ struct redlock_batch {
     uint16_t *order; /* of the keys on the wire */
     /* Per key and node, as its PTTL said; INT64_MAX = unknown; NULL = unasked. */
     int64_t *free_at_us;
+    struct holder *holders; /* per key; NULL = unasked */
     size_t count;
     size_t held_count; /* keys in stage HELD: they keep the owner's reference */
 

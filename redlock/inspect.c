@@ -25,10 +25,7 @@ struct inspect {
 static void show_start(struct redlock_holding *h, const struct redis_value *v)
 {
     size_t len = v->len / 2 < sizeof h->holder - 1 ? v->len / 2 : sizeof h->holder - 1;
-    for (size_t i = 0; i < len; i++) {
-        h->holder[i] = v->text[i] >= ' ' && v->text[i] <= '~' ? v->text[i] : '?';
-    }
-    h->holder[len] = '\0';
+    value_show(v->text, len, h->holder);
 }
 
 static void take_owner(struct redlock_holding *h, const struct redis_value *v)

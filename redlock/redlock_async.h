@@ -132,7 +132,8 @@ struct redlock_async_request {
     /* The keys are sent in the given order; else shuffled, so that two overlapping batches don't
      * collide on the same keys in the same order. */
     bool is_ordered;
-    bool wants_holder_ttl; /* redlock_batch_holder_ttl_us(); costs a PTTL per key and node */
+    /* redlock_batch_holder() and …_holder_ttl_us(); costs a PTTL per key and node. */
+    bool wants_holder_ttl;
     redlock_async_acquired_cb *done;
     void *ctx;
 };
@@ -147,6 +148,10 @@ size_t redlock_batch_count(const struct redlock_batch *batch);
 void *redlock_batch_user(const struct redlock_batch *batch, size_t index);
 enum redlock_result redlock_batch_result(const struct redlock_batch *batch, size_t index);
 enum redlock_vote redlock_batch_vote(const struct redlock_batch *batch, size_t index, size_t node);
+/* Of a refused key: the label of who has it on most of the nodes that refused, if most say the
+ * same; else of one that has it somewhere. "" = it has none, or is unknown. Printable, but anybody
+ * may have written it. Valid as long as the batch. */
+const char *redlock_batch_holder(const struct redlock_batch *batch, size_t index);
 /* Of a refused key: time until the holder's lease ends, as the nodes say; −1 = unknown. */
 int64_t redlock_batch_holder_ttl_us(const struct redlock_batch *batch, size_t index);
 enum redlock_state redlock_batch_state(const struct redlock_batch *batch, size_t index);

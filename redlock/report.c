@@ -145,8 +145,13 @@ void report_fill(const struct redlock_client *c, struct redlock_report *report,
     }
     for (size_t i = first; i < first + count && result == REDLOCK_HELD; i++) {
         int64_t ms = holder_ms(batch, i);
+        if (ms >= report->holder_ms || report->holder[0] == '\0') {
+            (void)snprintf(report->holder, sizeof report->holder, "%s",
+                           redlock_batch_holder(batch, i));
+        }
         report->holder_ms = ms > report->holder_ms ? ms : report->holder_ms;
     }
-    append(report, ", %zu of %zu nodes", ok, report->node_count);
+    append(report, "%s%s, %zu of %zu nodes", report->holder[0] != '\0' ? ": " : "",
+           report->holder, ok, report->node_count);
     tell_failures(c, report);
 }

@@ -66,3 +66,19 @@ bool value_has_form(const char *value, size_t len)
     return len == REDLOCK_TOKEN_LEN || (len > REDLOCK_TOKEN_LEN && len <= REDLOCK_VALUE_LEN_MAX &&
                                         value[REDLOCK_TOKEN_LEN] == VALUE_MARK);
 }
+
+void value_show(const char *bytes, size_t len, char *ret_text)
+{
+    for (size_t i = 0; i < len; i++) {
+        ret_text[i] = bytes[i] >= ' ' && bytes[i] <= '~' ? bytes[i] : '?';
+    }
+    ret_text[len] = '\0';
+}
+
+void value_label(const char *value, size_t len, char ret_label[REDLOCK_LABEL_LEN_MAX + 1])
+{
+    ret_label[0] = '\0';
+    if (len > REDLOCK_TOKEN_LEN && value_has_form(value, len)) {
+        value_show(value + REDLOCK_TOKEN_LEN + 1, len - REDLOCK_TOKEN_LEN - 1, ret_label);
+    }
+}

@@ -24,5 +24,10 @@ enum status value_draw(const char prefix[REDLOCK_PREFIX_LEN + 1], const char *la
 /* Is it as long as a token, or a token with a label behind its mark? Then it has room in
  * VALUE_SIZE. */
 bool value_has_form(const char *value, size_t len);
+/* The label of anybody's value, of any length; "" = it has none. To be shown: whatever is no
+ * printable ASCII character is '?'. */
+void value_label(const char *value, size_t len, char ret_label[REDLOCK_LABEL_LEN_MAX + 1]);
+/* As much of any bytes, with the same replacements; ret_text has room for len + 1 characters. */
+void value_show(const char *bytes, size_t len, char *ret_text);
 
 #endif

@@ -31,9 +31,25 @@ static void note_owner(struct key *k, const struct redis_value *v)
     k->owner = hash;
 }
 
+/* If most of the nodes that refused say the same label, it is the one that is left. */
+static void note_holder(struct redlock_batch *b, size_t index, const struct redis_value *owner)
+{
+    char label[REDLOCK_LABEL_LEN_MAX + 1];
+    if (b->holders == NULL || owner->type != REDIS_STRING || owner->len == 0) {
+        return;
+    }
+    struct holder *h = &b->holders[index];
+    value_label(owner->text, owner->len, label);
+    if (h->votes == 0) {
+        memcpy(h->label, label, sizeof label);
+    }
+    h->votes += strcmp(h->label, label) == 0 ? 1 : -1;
+}
+
 void votes_refuse(struct redlock_batch *b, size_t index, size_t node,
                   const struct redis_value *owner)
 {
+    note_holder(b, index, owner);
     note_owner(&b->keys[index], owner);
     vote(b, index, node, VOTE_REFUSED);
 }
@@ -91,6 +107,12 @@ void votes_take_ttl(struct redlock_batch *b, size_t index, size_t node, const st
         b->free_at_us[index * b->lock->options.node_count + node] =
             clock_boot_us() + rest_ms * US_PER_MS;
     }
+}
+
+const char *redlock_batch_holder(const struct redlock_batch *batch, size_t index)
+{
+    assert(index < batch->count);
+    return batch->holders != NULL ? batch->holders[index].label : "";
 }
 
 enum redlock_vote redlock_batch_vote(const struct redlock_batch *batch, size_t index, size_t node)

@@ -40,12 +40,13 @@ class Report(NamedTuple):
     tries: int
     waited: float
     left: float  # of the lease
-    holder: float | None  # HELD: until the holder's lease ends; None = unknown
+    holder_left: float | None  # HELD: until the holder's lease ends; None = unknown
     deleted: int  # of a release, in nodes × keys, as are the next three
     missing: int
     stolen: int  # held by another although the lease had not ended: must be 0
     unknown: int  # not acknowledged: the key ends there by its ttl
     votes: tuple[Vote, ...]  # of the last try, in the order of the nodes
+    holder: str  # HELD: the holder's label; "" = it has none
     message: str  # one line: the result, and the nodes that failed and why
 
 
@@ -78,6 +79,8 @@ class Holding(NamedTuple):
     vote: Vote
     holder: str  # the start of its token
     ttl: float | None  # None = without expiry
+    label: str  # of its client; anybody may have written it
+    waiting: int  # in line there
 
 
 class LockOptions(TypedDict, total=False):
@@ -172,7 +175,8 @@ def _list(nodes: Nodes) -> bytes | None:
 def _report(raw: _c.Report) -> Report:
     return Report(Result(raw.result), raw.tries, raw.waited_ms / 1000, raw.left_ms / 1000,
                   raw.holder_ms / 1000 if raw.holder_ms >= 0 else None, raw.deleted, raw.missing, raw.stolen,
-                  raw.unknown, tuple(map(Vote, raw.votes[:raw.node_count])), raw.message.decode(errors="replace"))
+                  raw.unknown, tuple(map(Vote, raw.votes[:raw.node_count])), raw.holder.decode(errors="replace"),
+                  raw.message.decode(errors="replace"))
 
 
 def _node(raw: _c.NodeInfo) -> Node:
@@ -445,12 +449,12 @@ class Client:
 
     def __init__(self, nodes: Nodes = None, *, user: str | None = None, password: str | None = None,
                  ca_file: str | None = None, cert_file: str | None = None, key_file: str | None = None,
-                 server_name: str | None = None, ttl: float | None = 30.0, ttl_max: float | None = None,
+                 server_name: str | None = None, label: str | None = None, ttl: float | None = 30.0, ttl_max: float | None = None,
                  node_timeout: float | None = None, open_timeout: float | None = None,
                  majority_opens: bool = False, trust_fresh: bool = False, no_line: bool = False,
                  prefix: str | None = None, on_event: Callable[[Event], object] | None = None) -> None:
         texts = {"user": user, "password": password, "ca_file": ca_file, "cert_file": cert_file,
-                 "key_file": key_file, "server_name": server_name, "prefix": prefix}
+                 "key_file": key_file, "server_name": server_name, "label": label, "prefix": prefix}
         self._on_event = on_event
         self._pid = os.getpid()
         self._id = next(_ids)
@@ -531,7 +535,8 @@ class Client:
         """Who holds a key, on each node."""
         raw, report = (_c.Holding * _c.NODES_MAX)(), _c.Report(size=sizeof(_c.Report))
         _check(lib.redlock_inspect(self._use(), _text("key", key), raw, byref(report)), report)
-        return [Holding(Vote(h.vote), h.holder.decode(errors="replace"), h.ttl_ms / 1000 if h.ttl_ms >= 0 else None)
+        return [Holding(Vote(h.vote), h.holder.decode(errors="replace"), h.ttl_ms / 1000 if h.ttl_ms >= 0 else None,
+                        h.label.decode(errors="replace"), h.waiting)
                 for h in raw[:len(self.nodes())]]
 
     def stats(self) -> dict[str, Any]:

@@ -242,6 +242,42 @@ START_TEST(L2_two_labelled_clients_take_turns)
 }
 END_TEST
 
+struct given_up {
+    enum redlock_result result;
+    char holder[REDLOCK_LABEL_LEN_MAX + 1];
+    bool is_told;
+};
+
+static void on_waited(void *ctx, enum redlock_result result, int tries, struct redlock_batch *batch)
+{
+    struct given_up *g = ctx;
+    (void)tries;
+    ck_assert_ptr_nonnull(batch);
+    g->result = result;
+    (void)snprintf(g->holder, sizeof g->holder, "%s", redlock_batch_holder(batch, 0));
+    g->is_told = true;
+}
+
+START_TEST(A15_who_waited_in_vain_is_told_the_holders_label)
+{
+    static const struct redlock_async_key key = {.bytes = JOB, .len = sizeof JOB - 1};
+    struct given_up g = {0};
+    start_world(3);
+    struct redlock_batch *held = world_acquire(client_with(LABEL), 1, 1);
+    const struct redlock_async_request request = {
+        .keys = &key, .count = 1, .wants_holder_ttl = true};
+    const struct redlock_wait_options options = {
+        .deadline_us = clock_boot_us() + 200 * US_PER_MS * _i, .done = on_waited, .ctx = &g};
+    struct redlock_wait *wait = NULL;
+    ck_assert_int_eq(redlock_async_wait(world.lock, &request, &options, &wait, NULL), 0);
+    run_until(g.is_told);
+    ck_assert_int_eq(g.result, REDLOCK_HELD);
+    ck_assert_str_eq(g.holder, LABEL);
+    world_release_all(held);
+    close_others();
+}
+END_TEST
+
 START_TEST(L4_several_keys_are_won_together_under_a_label)
 {
     start_world(3);
@@ -372,6 +408,7 @@ static void add_tests(TCase *t)
     tcase_add_loop_test(t, L2_clients_hand_over_to_each_other_whatever_their_labels, 0, 2);
     tcase_add_test(t, L7_a_labelled_waiter_is_told_by_its_whole_value);
     tcase_add_test(t, L2_two_labelled_clients_take_turns);
+    tcase_add_loop_test(t, A15_who_waited_in_vain_is_told_the_holders_label, 0, 2);
     tcase_add_test(t, L4_several_keys_are_won_together_under_a_label);
     tcase_add_loop_test(t, L5_votes_are_yielded_to_a_labelled_waiter, 0, 4);
     tcase_add_loop_test(t, L8_any_value_is_outwaited, 0, (int)ARRAY_COUNT(foreign_values));

@@ -17,6 +17,7 @@ struct outcome {
     enum redlock_result result;
     enum redlock_vote votes[REDLOCK_NODES_MAX];
     int64_t holder_ttl_us;
+    char holder[REDLOCK_LABEL_LEN_MAX + 1];
 };
 
 static void note_outcome(void *ctx, struct redlock_batch *batch)
@@ -26,6 +27,7 @@ static void note_outcome(void *ctx, struct redlock_batch *batch)
     o->result = redlock_batch_result(batch, 0);
     o->batch = o->result == REDLOCK_OK ? batch : NULL;
     o->holder_ttl_us = redlock_batch_holder_ttl_us(batch, 0);
+    (void)snprintf(o->holder, sizeof o->holder, "%s", redlock_batch_holder(batch, 0));
     for (size_t i = 0; i < world.count; i++) {
         o->votes[i] = redlock_batch_vote(batch, 0, i);
     }
@@ -135,6 +137,7 @@ START_TEST(A15_a_lock_of_another_kind_is_a_refusal_and_no_fault_of_the_node)
     struct outcome o = try_key(true);
     ck_assert_int_eq(o.result, REDLOCK_HELD);
     ck_assert_int_eq(o.holder_ttl_us, -1); /* it has none */
+    ck_assert_str_eq(o.holder, "");
     ck_assert_uint_eq(redlock_async_voting(world.lock), 3);
     ck_assert_uint_eq(world_events_of(REDLOCK_EVENT_REFUSED), 0);
     ck_assert_uint_eq(redlock_async_counters(world.lock)->node_errors, 0);
@@ -188,6 +191,40 @@ START_TEST(A15_the_holders_ttl_is_unknown_unless_it_was_asked_for_or_when_there_
     ck_assert_str_eq(cli(0, "PERSIST", KEY), "1");
     ck_assert_str_eq(cli(1, "PERSIST", KEY), "1");
     ck_assert_int_eq(try_key(true).holder_ttl_us, -1);
+}
+END_TEST
+
+#define TOKEN "a-token-of-27-characters..."
+#define LABEL_64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+static const struct {
+    const char *values[5];
+    const char *holder;
+} told[] = {
+    {{TOKEN "|a", TOKEN "|a", TOKEN "|a", TOKEN "|a", TOKEN "|a"}, "a"},
+    {{TOKEN "|b", TOKEN "|a", TOKEN "|b", TOKEN "|a", TOKEN "|a"}, "a"},
+    {{TOKEN "|a", TOKEN "|a", TOKEN "|a", TOKEN "|b", TOKEN "|b"}, "a"},
+    {{TOKEN, TOKEN, TOKEN "|a", TOKEN, TOKEN "|a"}, ""},
+    {{TOKEN "|" LABEL_64, TOKEN "|" LABEL_64, TOKEN "|" LABEL_64, NULL, NULL}, LABEL_64},
+    {{TOKEN "|" LABEL_64 "+", TOKEN "|" LABEL_64 "+", TOKEN "|" LABEL_64 "+", NULL, NULL}, ""},
+    {{TOKEN "|\x1b[31m\r\n|\x7f\xc3\xbc", TOKEN "|\x1b[31m\r\n|\x7f\xc3\xbc",
+      TOKEN "|\x1b[31m\r\n|\x7f\xc3\xbc", NULL, NULL},
+     "?[31m??|???"},
+    {{TOKEN "|", TOKEN "|", TOKEN "|", TOKEN "|", TOKEN "|"}, ""},
+    {{"", "|", "|", "a|b", "a|b"}, ""},
+    {{TOKEN ".|a", TOKEN ".|a", TOKEN ".|a", TOKEN ".|a", TOKEN ".|a"}, ""},
+};
+
+START_TEST(A15_the_holders_label_is_what_most_nodes_say)
+{
+    given_a_world_of(5);
+    for (size_t i = 0; i < 5 && told[_i].values[i] != NULL; i++) {
+        ck_assert_str_eq(cli(i, "SET", KEY, told[_i].values[i], "PX", "60000"), "OK");
+    }
+    struct outcome o = try_key(true);
+    ck_assert_int_eq(o.result, REDLOCK_HELD);
+    ck_assert_str_eq(o.holder, told[_i].holder);
+    ck_assert_str_eq(try_key(false).holder, ""); /* kept only where it was asked for */
 }
 END_TEST
 
@@ -334,6 +371,7 @@ static void add_tests(TCase *t)
     tcase_add_test(t, C8_an_error_of_the_configuration_takes_the_nodes_vote);
     tcase_add_test(t, A15_the_holders_ttl_is_the_time_after_which_a_quorum_is_free);
     tcase_add_test(t, A15_the_holders_ttl_is_unknown_unless_it_was_asked_for_or_when_there_is_none);
+    tcase_add_loop_test(t, A15_the_holders_label_is_what_most_nodes_say, 0, (int)ARRAY_COUNT(told));
     tcase_add_test(t, the_time_that_a_won_round_took_is_counted);
     tcase_add_test(t, keys_travel_in_the_given_order_only_if_that_is_asked_for);
     tcase_add_test(t, who_is_closing_takes_no_requests);
