@@ -147,8 +147,8 @@ static int start_core(struct redlock_client *c, const struct redlock_options *o,
                                                   .allow_unsafe = o->allow_unsafe,
                                                   .wake_prefix = o->no_line ? NULL : s->prefix,
                                                   .prefix = s->prefix,
-                                                  .label = o->label != NULL ? o->label
-                                                                            : s->own_label,
+                                                  .label =
+                                                      o->label != NULL ? o->label : s->own_label,
                                                   .on_node = on_node,
                                                   .on_state = on_state,
                                                   .ctx = c};

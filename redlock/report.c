@@ -151,7 +151,7 @@ void report_fill(const struct redlock_client *c, struct redlock_report *report,
         }
         report->holder_ms = ms > report->holder_ms ? ms : report->holder_ms;
     }
-    append(report, "%s%s, %zu of %zu nodes", report->holder[0] != '\0' ? ": " : "",
-           report->holder, ok, report->node_count);
+    append(report, "%s%s, %zu of %zu nodes", report->holder[0] != '\0' ? ": " : "", report->holder,
+           ok, report->node_count);
     tell_failures(c, report);
 }

@@ -178,8 +178,9 @@ START_TEST(L1_L5_tokens_have_one_order)
         for (size_t k = 0; k < count; k++) {
             const char *me = json_string_value(json_array_get(tokens, i));
             const char *other = json_string_value(json_array_get(tokens, k));
-            struct line_view views[3] = {{.owner = LINE_MINE}, {.owner = LINE_WAITER}};
-            memcpy(views[1].token, other, REDLOCK_TOKEN_LEN);
+            struct line_view views[3] = {{.owner = LINE_MINE},
+                                         {.owner = LINE_WAITER, .len = REDLOCK_TOKEN_LEN}};
+            memcpy(views[1].value, other, REDLOCK_TOKEN_LEN);
             struct line_decision d = line_decide(views, ARRAY_COUNT(views), me, false);
             ck_assert_int_eq(d.step, k < i ? LINE_YIELD : LINE_LOOK);
         }
@@ -287,7 +288,8 @@ static struct line_view view_of(const char *text)
             return (struct line_view){.owner = kinds[i].owner};
         }
     }
-    (void)snprintf(view.token, sizeof view.token, "%s", text);
+    (void)snprintf(view.value, sizeof view.value, "%s", text);
+    view.len = (uint8_t)strlen(view.value);
     return view;
 }
 
@@ -311,7 +313,7 @@ START_TEST(L5_yields)
             line_decide(views, json_array_size(nodes), vectors_text(v, "token"),
                         json_is_true(vectors_get(v, "kept_long")));
         ck_assert_str_eq(names[d.step], vectors_text(v, "step"));
-        ck_assert_str_eq(d.to != NULL ? d.to : "", to != NULL ? to : "");
+        ck_assert_str_eq(d.to != NULL ? d.to->value : "", to != NULL ? to : "");
     }
 }
 END_TEST

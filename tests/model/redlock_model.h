@@ -26,8 +26,8 @@ struct model_options {
 struct model_result {
     size_t states;
     size_t transitions;
-    bool is_violated;                     /* two owners at once; the search ends there */
-    bool is_too_big;                      /* or out of memory: no result */
+    bool is_violated;                 /* two owners at once; the search ends there */
+    bool is_too_big;                  /* or out of memory: no result */
     size_t verdicts[REDLOCK_RESULTS]; /* attempts that ended so, over all transitions */
     size_t extended;
     size_t lost;

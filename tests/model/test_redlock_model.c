@@ -31,8 +31,8 @@ START_TEST(N1_N9_no_order_of_events_makes_two_owners_at_once)
     printf("%s: %zu states, %zu steps; won %zu, held by other %zu, split %zu, no quorum %zu, "
            "expired %zu; extended %zu, lost %zu\n",
            worlds[_i].what, r.states, r.transitions, r.verdicts[REDLOCK_OK],
-           r.verdicts[REDLOCK_HELD], r.verdicts[REDLOCK_SPLIT],
-           r.verdicts[REDLOCK_NO_QUORUM], r.verdicts[REDLOCK_LOST], r.extended, r.lost);
+           r.verdicts[REDLOCK_HELD], r.verdicts[REDLOCK_SPLIT], r.verdicts[REDLOCK_NO_QUORUM],
+           r.verdicts[REDLOCK_LOST], r.extended, r.lost);
     ck_assert(!r.is_too_big);
     ck_assert_msg(!r.is_violated, "two owners at once:\n%s", r.trace);
     ck_assert_uint_gt(r.verdicts[REDLOCK_OK], 0); /* it was not kept safe by never winning */

@@ -52,7 +52,7 @@ redlock help >/dev/null || die "the command does not run"
 
 step "three masters at the addresses of the page"
 quietly apt-get -q install --no-install-recommends redis-server iproute2 cron faketime
-block '## Twenty lines' c >nightly.c
+block '### C' c >nightly.c
 nodes=$(sed -n 's/^REDLOCK_NODES=//p' "$readme")
 for address in $(echo "$nodes" | tr ',' ' '); do
     grep -q "{.url = \"$address\"}" nightly.c || die "$readme: $address is in one example only"
@@ -62,7 +62,7 @@ for address in $(echo "$nodes" | tr ',' ' '); do
 done
 
 step "the C example: it has the lock as soon as masters that were just started may vote"
-block '## Twenty lines' sh >compile.sh
+block '### C' sh >compile.sh
 quietly sh -e compile.sh
 has_lock() {
     ./nightly >nightly.out 2>&1 && [ "$(cat nightly.out)" = 'nobody else does this now' ]
@@ -70,7 +70,7 @@ has_lock() {
 until_true 180 has_lock || die "it never had the lock: $(cat nightly.out)"
 
 step "the crontab: at three o'clock cron runs the backup under the lock"
-block '## The command' >table
+block '### Shell and crontab' >table
 line=$(sed -n 's/^0 3 \* \* \*  *//p' table)
 backup=$(echo "$line" | sed -n 's/.* -- //p')
 [ -n "$backup" ] || die "$readme: where is the crontab's line?"

@@ -22,8 +22,8 @@ listed() {
     sed -n 's/^ \([^ ]*\) .*/\1/p' "$1"
 }
 
-sed -n 's/^\([a-z].*[ *]\)\{0,1\}\(redlock_[a-z0-9_]*\)(.*/\2/p' "$source"/redlock/redlock*.h |
-    grep -v -e '_cb$' | sort -u >"$work/declared"
+grep -hv '^typedef' "$source"/redlock/redlock*.h |
+    sed -n 's/^\([a-z].*[ *]\)\{0,1\}\(redlock_[a-z0-9_]*\)(.*/\2/p' | sort -u >"$work/declared"
 grep -h -o 'static inline [^(]*' "$source"/redlock/redlock*.h | sed 's/.*[ *]//' | sort -u >"$work/inline"
 comm -23 "$work/declared" "$work/inline" >"$work/wanted"
 symbols "$lib" >"$work/symbols"

@@ -125,7 +125,7 @@ with redlock.Client() as client:
             with self.assertRaises(redlock.Held) as caught:
                 other.lock(self.key, wait=0.1).acquire()
             self.assertEqual(caught.exception.report.result, Result.HELD)
-            self.assertGreater(caught.exception.report.holder, 0)
+            self.assertGreater(caught.exception.report.holder_left, 0)
             self.assertIn("held", str(caught.exception))
             lock = other.lock(self.key, wait=SOON)
             join = self.in_thread(lock.acquire)
