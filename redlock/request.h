@@ -44,8 +44,7 @@ bool part_lacks_fence(const struct part *p);
 
 void request_fail_undecided(struct request *r, enum redlock_result result, const char *why);
 void request_deliver(struct redlock_client *c, struct mail *mail); /* on the thread */
-/* Fills what is known at the end, publishes the locks, and recycles the handles that nobody gets.
- */
+/* Fills what is known at the end, publishes locks, and recycles the handles that nobody gets. */
 void request_conclude(struct request *r);
 /* What redlock_start() has made: calls `done` soon, and frees it then. */
 void request_tell_soon(struct request *r);
