@@ -160,7 +160,7 @@ done
 cc -g -fsanitize=address,undefined -D_GNU_SOURCE -Wall -Wextra -Werror -o "$tmp/pieces" \
     "$source_dir/tests/e2e/redlock_readme_pieces.c" "$@" $(pkg-config --cflags --libs redlock) -pthread
 # shellcheck disable=SC2046  # nodes are words
-"$tmp/pieces" $(echo "$REDLOCK_NODES" | tr , ' ') >"$tmp/pieces.out" 2>&1 || fail "$readme: its pieces: $(cat "$tmp/pieces.out")"
+env -u REDLOCK_USER -u REDLOCK_PASSWORD "$tmp/pieces" $(echo "$REDLOCK_NODES" | tr , ' ') >"$tmp/pieces.out" 2>&1 || fail "$readme: its pieces: $(cat "$tmp/pieces.out")"
 for said in 'leader: worked [1-9]' 'all: worked 1' 'each: worked 3' 'owner: worked 1' 'shutting down' 'cancel: worked 0' \
     'the queue of mail: ok, [23] of 3 nodes' 'start: worked 1' "unix:$tmp/1.sock: votes" '0 held now, 1 lost'; do
     grep -q "^$said" "$tmp/pieces.out" || fail "$readme: its pieces never say '$said': $(cat "$tmp/pieces.out")"

@@ -63,7 +63,9 @@ def as_declared(text, typedefs):
         return ctypes.c_void_p if depth == 1 else ctypes.POINTER(ctypes.c_void_p)
     if name.startswith("struct "):
         struct = _c.STRUCTS[name.removeprefix("struct redlock_")]
-        return ctypes.POINTER(struct) if depth else struct
+        for _ in range(depth):
+            struct = ctypes.POINTER(struct)
+        return struct
     return ctypes.c_int if name.startswith("enum ") else SCALARS[name]
 
 
