@@ -28,6 +28,7 @@
 #define WAKE_PREFIX_MAX 128
 #define WAKE_MARKER "any"
 #define WAKE_MARKER_LEN (sizeof WAKE_MARKER - 1)
+#define LINE_WORD "line:" /* … and the line of a key */
 #define HOT_KEYS 256
 #define LINE_SESSION_MS "3500" /* of a client that waits (lock.L6) */
 

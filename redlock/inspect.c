@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who holds a key: one GET and one PTTL per node. */
+ * Who holds a key, and how many wait for it: a GET, a PTTL and a ZCARD per node. */
 #include "redlock/core.h"
 
-#define REPLIES 2
+#include <assert.h>
+
+static_assert(sizeof((struct redlock_holding *)NULL)->label == REDLOCK_LABEL_LEN_MAX + 1,
+              "there is room for any label");
+
+enum reply { REPLY_OWNER, REPLY_TTL, REPLY_WAITING };
 
 struct inspect_part { /* the context of one node's request */
     struct inspect *inspect;
@@ -13,6 +18,7 @@ struct inspect_part { /* the context of one node's request */
 struct inspect {
     struct inspect *next_over;
     struct redlock_async *lock;
+    size_t reply_count; /* of each node */
     size_t outstanding;
     redlock_async_inspected_cb *done;
     void *ctx;
@@ -35,6 +41,7 @@ static void take_owner(struct redlock_holding *h, const struct redis_value *v)
     } else if (v->type == REDIS_STRING) {
         h->vote = REDLOCK_VOTE_REFUSED;
         show_start(h, v);
+        value_label(v->text, v->len, h->label);
     } else if (votes_is_other_type(v)) {
         h->vote = REDLOCK_VOTE_REFUSED;
     }
@@ -44,10 +51,12 @@ static void on_reply(void *ctx, size_t index, const struct redis_value *v)
 {
     struct inspect_part *part = ctx;
     struct redlock_holding *h = &part->inspect->holdings[part->node];
-    if (index == 0) {
+    if (index == REPLY_OWNER) {
         take_owner(h, v);
-    } else if (v->type == REDIS_INTEGER) {
+    } else if (index == REPLY_TTL && v->type == REDIS_INTEGER) {
         h->ttl_ms = v->integer == -2 ? 0 : v->integer; /* −2: it has ended between the two */
+    } else if (index == REPLY_WAITING && v->type == REDIS_INTEGER && v->integer > 0) {
+        h->waiting = (size_t)v->integer;
     }
 }
 
@@ -84,12 +93,37 @@ static void ask(struct inspect *i, size_t node)
     i->parts[node] = (struct inspect_part){.inspect = i, .node = node};
     const struct redis_request request = {.bytes = buf_at(&lock->wire),
                                           .len = lock->wire.len,
-                                          .reply_count = REPLIES,
+                                          .reply_count = i->reply_count,
                                           .timeout_us = lock->options.node_timeout_us,
                                           .on_reply = on_reply,
                                           .on_done = on_done,
                                           .ctx = &i->parts[node]};
     i->outstanding += redis_node_send(redis, &request, NULL) == STATUS_OK;
+}
+
+/* The commands, in the order of enum reply; yields how many. */
+static enum status format(struct redlock_async *lock, const char *key, size_t key_len,
+                          size_t *ret_count)
+{
+    char line[WAKE_PREFIX_MAX + sizeof LINE_WORD + REDLOCK_KEY_LEN_MAX];
+    size_t line_len = lock->wake_prefix_len + sizeof LINE_WORD - 1 + key_len;
+    const struct redis_arg get[] = {redis_word("GET"), redis_bytes(key, key_len)};
+    const struct redis_arg pttl[] = {redis_word("PTTL"), redis_bytes(key, key_len)};
+    const struct redis_arg zcard[] = {redis_word("ZCARD"), redis_bytes(line, line_len)};
+    buf_reset(&lock->wire);
+    enum status st = redis_command(&lock->wire, get, ARRAY_COUNT(get), NULL);
+    if (st == STATUS_OK) {
+        st = redis_command(&lock->wire, pttl, ARRAY_COUNT(pttl), NULL);
+    }
+    *ret_count = REPLY_TTL + 1;
+    if (st == STATUS_OK && lock->wake_prefix_len > 0) {
+        memcpy(line, lock->wake_marker, lock->wake_prefix_len);
+        memcpy(line + lock->wake_prefix_len, LINE_WORD, sizeof LINE_WORD - 1);
+        memcpy(line + line_len - key_len, key, key_len);
+        st = redis_command(&lock->wire, zcard, ARRAY_COUNT(zcard), NULL);
+        *ret_count = REPLY_WAITING + 1;
+    }
+    return st;
 }
 
 int redlock_async_inspect(struct redlock_async *lock, const char *key, size_t key_len,
@@ -98,12 +132,8 @@ int redlock_async_inspect(struct redlock_async *lock, const char *key, size_t ke
     if (key_len == 0 || key_len > REDLOCK_KEY_LEN_MAX || lock->is_closing) {
         return -EINVAL;
     }
-    const struct redis_arg get[] = {{.bytes = "GET", .len = 3}, {.bytes = key, .len = key_len}};
-    const struct redis_arg pttl[] = {{.bytes = "PTTL", .len = 4}, {.bytes = key, .len = key_len}};
-    buf_reset(&lock->wire);
     struct inspect *i = pool_take(&lock->pool, sizeof *i);
-    if (i == NULL || redis_command(&lock->wire, get, ARRAY_COUNT(get), NULL) != STATUS_OK ||
-        redis_command(&lock->wire, pttl, ARRAY_COUNT(pttl), NULL) != STATUS_OK) {
+    if (i == NULL || format(lock, key, key_len, &i->reply_count) != STATUS_OK) {
         pool_give(&lock->pool, i);
         return -ENOMEM;
     }

@@ -264,7 +264,8 @@ struct redlock_async_load {
 void redlock_async_load(const struct redlock_async *lock, size_t node,
                         struct redlock_async_load *ret_load);
 
-/* Asks who holds a key; calls `done` after ≤ τ, with one entry per node. −EINVAL, −ENOMEM. */
+/* Asks who holds a key and how many wait for it; calls `done` after ≤ τ, with one entry per node.
+ * −EINVAL, −ENOMEM. */
 typedef void redlock_async_inspected_cb(void *ctx, const struct redlock_holding *holdings);
 int redlock_async_inspect(struct redlock_async *lock, const char *key, size_t key_len,
                           redlock_async_inspected_cb *done, void *ctx);

@@ -68,6 +68,75 @@ START_TEST(each_node_says_what_it_has)
 }
 END_TEST
 
+#define TOKEN "a-token-of-27-characters..."
+#define LABEL_64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+START_TEST(K3_a_holder_is_shown_with_its_label)
+{
+    static const struct {
+        const char *value;
+        const char *label;
+    } values[] = {
+        {TOKEN "|" LABEL_64, LABEL_64},
+        {TOKEN "|" LABEL_64 "+", ""},
+        {TOKEN, ""},
+        {TOKEN "|", ""},
+        {"|" TOKEN "|x", ""},
+        {TOKEN "|a|b", "a|b"},
+        {"", ""},
+        {TOKEN "|\x1b]0;x\a\t\x80\xff", "?]0;x????"},
+    };
+    world_start(1, NULL);
+    world.options.label = "db7 4711";
+    world_open_voting();
+    struct redlock_batch *b = world_acquire(world.lock, 1, 1);
+    struct seen s = inspect(KEY);
+    ck_assert_str_eq(s.holdings[0].label, "db7 4711");
+    ck_assert_mem_eq(s.holdings[0].holder, redlock_async_prefix(world.lock), 8);
+    redlock_batch_release(b, 0);
+    world_flush(world.lock);
+    for (size_t i = 0; i < ARRAY_COUNT(values); i++) {
+        (void)cli(0, "SET", KEY, values[i].value);
+        ck_assert_str_eq(inspect(KEY).holdings[0].label, values[i].label);
+    }
+    (void)cli(0, "DEL", KEY);
+    (void)cli(0, "HSET", KEY, "uuid:1", "1");
+    s = inspect(KEY);
+    ck_assert_int_eq(s.holdings[0].vote, REDLOCK_VOTE_REFUSED);
+    ck_assert_str_eq(s.holdings[0].label, "");
+}
+END_TEST
+
+START_TEST(those_in_line_are_counted)
+{
+    world_start(3, NULL);
+    world.options.wake_prefix = "redlock:";
+    world_open_voting();
+    (void)cli(0, "ZADD", "redlock:line:" KEY, "1", "a", "2", "b", "3", "c");
+    (void)cli(1, "SET", "redlock:line:" KEY, "no line");
+    (void)cli(2, "ZADD", "redlock:line:" KEY, "1", "a");
+    ck_assert_str_eq(cli(2, "ACL", "SETUSER", "default", "-zcard"), "OK");
+    struct seen s = inspect(KEY);
+    ck_assert_uint_eq(s.holdings[0].waiting, 3);
+    for (size_t i = 0; i < 3; i++) { /* the rest of the answers is as good as any */
+        ck_assert_uint_eq(s.holdings[i].waiting, i == 0 ? 3 : 0);
+        ck_assert_int_eq(s.holdings[i].vote, REDLOCK_VOTE_OK);
+    }
+    ck_assert_uint_eq(redlock_async_voting(world.lock), 3);
+    ck_assert_uint_eq(redlock_async_counters(world.lock)->node_errors, 0);
+}
+END_TEST
+
+START_TEST(C5_who_knows_no_line_asks_for_none)
+{
+    world_start(1, NULL);
+    world_open_voting();
+    (void)cli(0, "ZADD", "redlock:line:" KEY, "1", "a");
+    ck_assert_uint_eq(inspect(KEY).holdings[0].waiting, 0);
+    ck_assert_int_eq(world_calls(0, "zcard"), 0);
+}
+END_TEST
+
 START_TEST(nobody_to_ask_is_an_answer)
 {
     world_start(1, NULL);
@@ -106,6 +175,7 @@ START_TEST(a_key_out_of_bounds_is_refused)
     ck_assert_int_eq(
         redlock_async_inspect(world.lock, longest, sizeof longest - 1, on_inspected, &s), 0);
     run_until(s.calls == 1);
+    ck_assert_int_eq(s.holdings[0].vote, REDLOCK_VOTE_OK);
 }
 END_TEST
 
@@ -113,6 +183,9 @@ static void add_tests(TCase *t)
 {
     tcase_add_test(t, K1_a_holder_is_shown_by_the_start_of_its_token_only);
     tcase_add_test(t, each_node_says_what_it_has);
+    tcase_add_test(t, K3_a_holder_is_shown_with_its_label);
+    tcase_add_test(t, those_in_line_are_counted);
+    tcase_add_test(t, C5_who_knows_no_line_asks_for_none);
     tcase_add_test(t, nobody_to_ask_is_an_answer);
     tcase_add_test(t, closing_ends_it);
     tcase_add_test(t, a_key_out_of_bounds_is_refused);
