@@ -39,6 +39,7 @@ static void on_idle(uv_idle_t *idle)
     wait_report(lock);
     fence_report(lock);
     inspect_report(lock);
+    break_report(lock);
     keeper_report(lock);
     lock->is_send_next = false;
     release_send_all(lock);
@@ -291,6 +292,7 @@ static void on_last_flushed(void *ctx)
     wait_report(lock); /* those that were not told yet */
     fence_report(lock);
     inspect_report(lock);
+    break_report(lock);
     inbox_close(lock);
     nodes_close(lock); /* ends every request, hence every flush and round */
     inbox_free(lock);

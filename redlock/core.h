@@ -170,6 +170,7 @@ struct entry {
     struct redlock_batch *former; /* the round before; NULL = none */
 };
 
+struct breaking;
 struct fence;
 struct inspect;
 struct flush_waiter;
@@ -222,6 +223,7 @@ struct redlock_async {
     struct flush_waiter *waiters;
     struct fence *fences_soon;
     struct inspect *inspects_over;
+    struct breaking *breaks_over;
     struct waits *waits; /* NULL until somebody waits */
     struct hot_key hot_keys[HOT_KEYS];
     int64_t last_score;
@@ -404,6 +406,9 @@ void fence_report(struct redlock_async *lock); /* those that could be sent to no
 
 /* ---- inspect.c ---- */
 void inspect_report(struct redlock_async *lock); /* the same */
+
+/* ---- break.c ---- */
+void break_report(struct redlock_async *lock); /* the same */
 
 /* ---- flush.c ---- */
 void release_report_flushed(struct redlock_async *lock);

@@ -199,6 +199,16 @@ int redlock_async_free_prefix(struct redlock_async *lock, const char *prefix,
                               redlock_async_flushed_cb *done, void *ctx,
                               struct redlock_error *ret_error);
 
+/* For operators: takes a key away from whoever holds it, or hands it over to the first in line, on
+ * each node that has the same value as a moment before (lock.R8). `done` gets the outcome after
+ * ≤ τ, counted in nodes: deleted; missing: it was free, or is by now; not_owner: another came
+ * between and keeps it; unknown: no answer, or a key of another type, which stays. The holder sees
+ * LOST at its next extension, as of a theft, which it is; until then it relies on a lock that
+ * another may have. It puts copies back as long as a quorum has them (lock.E6): the lock is broken
+ * once at least N − Q + 1 nodes have deleted it. −EINVAL, −ENOMEM. */
+int redlock_async_break(struct redlock_async *lock, const char *key, size_t key_len,
+                        redlock_async_released_cb *done, void *ctx);
+
 /* ---- waiting (wait.c) ---- */
 
 /* Acquires all keys of the request, or none. It stands in line until `deadline_us` (lock.L1–L9); of
