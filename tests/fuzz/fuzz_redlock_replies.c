@@ -2,8 +2,9 @@
  *
  * What nodes may answer, from arbitrary bytes: three stub servers on the client's own loop greet it
  * properly (or not), and then answer each thing it sends with the next piece of the input, through
- * an acquisition, extending, fencing, inspecting and releasing. A stub whose input is at its end
- * closes its connection. Found are crashes, leaks, hangs, and keys that are won without a quorum.
+ * an acquisition, extending, fencing, inspecting, releasing and breaking. A stub whose input is at
+ * its end closes its connection. Found are crashes, leaks, hangs, keys that are won without a
+ * quorum, and labels of others that are not fit to be shown.
  *
  * Input: one byte of flags, then pieces: a byte with the length, and so many bytes. */
 #include "base/buf.h"
@@ -19,7 +20,7 @@
 #define KEYS 2
 #define STEP_US_MAX (10 * US_PER_MS)
 
-enum flags { BAD_GREETING = 1, NATIVE = 2, WAKEUPS = 4, HOLDER_TTL = 8, WAITS = 16 };
+enum flags { BAD_GREETING = 1, NATIVE = 2, WAKEUPS = 4, HOLDER_TTL = 8, WAITS = 16, LABEL = 32 };
 
 struct stub {
     uv_pipe_t pipe;
@@ -303,11 +304,23 @@ static void keep_won(struct redlock_batch *batch, size_t index)
     seen.batch = batch;
 }
 
+/* Of REDLOCK_LABEL_LEN_MAX characters at most. */
+static void check_shown(const char *label)
+{
+    size_t len = 0;
+    for (; label[len] != '\0'; len++) {
+        if (len == REDLOCK_LABEL_LEN_MAX || label[len] < ' ' || label[len] > '~') {
+            abort();
+        }
+    }
+}
+
 static void on_acquired(void *ctx, struct redlock_batch *batch)
 {
     (void)ctx;
     seen.done++;
     for (size_t i = 0; i < KEYS; i++) {
+        check_shown(redlock_batch_holder(batch, i));
         if (redlock_batch_result(batch, i) == REDLOCK_OK) {
             keep_won(batch, i);
         }
@@ -319,6 +332,9 @@ static void on_waited(void *ctx, enum redlock_result result, int tries, struct r
     (void)ctx;
     (void)tries;
     seen.done++;
+    if (batch != NULL) {
+        check_shown(redlock_batch_holder(batch, 0));
+    }
     if (result == REDLOCK_OK) {
         keep_won(batch, 0);
     }
@@ -345,6 +361,16 @@ static void on_inspected(void *ctx, const struct redlock_holding *holdings)
         if (strnlen(holdings[i].holder, sizeof holdings[i].holder) == sizeof holdings[i].holder) {
             abort();
         }
+        check_shown(holdings[i].label);
+    }
+    seen.done++;
+}
+
+static void on_broken(void *ctx, const struct redlock_released *r)
+{
+    (void)ctx;
+    if (r->deleted + r->not_owner + r->missing + r->unknown != NODES) {
+        abort();
     }
     seen.done++;
 }
@@ -426,6 +452,10 @@ static void use(struct redlock_async *lock)
     if (redlock_async_inspect(lock, "a", 1, on_inspected, NULL) == 0) {
         run_while_fewer(done + 1, STEP_US_MAX);
     }
+    done = seen.done;
+    if (redlock_async_break(lock, "a", 1, on_broken, NULL) == 0) {
+        run_while_fewer(done + 1, STEP_US_MAX);
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -453,6 +483,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .node_timeout_us = US_PER_MS,
         .drift_ppm = 10000,
         .trust_fresh = true,
+        .label = (input.flags & LABEL) != 0 ? "label" : NULL,
         .wake_prefix = (input.flags & WAKEUPS) != 0 ? "redlock:" : NULL};
     if (redlock_async_open(&options, &lock, NULL) != 0) {
         abort();
