@@ -201,7 +201,7 @@ int redlock_async_free_prefix(struct redlock_async *lock, const char *prefix,
 
 /* For operators: takes a key away from whoever holds it, or hands it over to the first in line, on
  * each node that has the same value as a moment before (lock.R8). `done` gets the outcome after
- * ≤ τ, counted in nodes: deleted; missing: it was free, or is by now; not_owner: another came
+ * ≤ τ, counted in nodes: deleted; missing: it was free, or is by now; stolen: another came
  * between and keeps it; unknown: no answer, or a key of another type, which stays. The holder sees
  * LOST at its next extension, as of a theft, which it is; until then it relies on a lock that
  * another may have. It puts copies back as long as a quorum has them (lock.E6): the lock is broken

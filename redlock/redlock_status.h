@@ -78,6 +78,14 @@ enum redlock_result redlock_inspect(struct redlock_client *client, const char *k
                                     struct redlock_holding ret_holdings[REDLOCK_NODES_MAX],
                                     struct redlock_report *ret_report);
 
+/* For operators: takes a key away from its holder, or hands it over to the first in line, on each
+ * node that has the same value as a moment before (lock.R8). The holder sees LOST at its next
+ * extension; until then it relies on a lock that another may have. OK: enough nodes have deleted it
+ * that the lock is broken, or it was free. NO_QUORUM: too few; the report counts nodes. Blocks
+ * ≤ τ. */
+enum redlock_result redlock_break(struct redlock_client *client, const char *key,
+                                  struct redlock_report *ret_report);
+
 #ifdef __cplusplus
 }
 #endif

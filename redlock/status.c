@@ -117,6 +117,69 @@ enum redlock_result redlock_inspect(struct redlock_client *client, const char *k
     return report_status(inspect(&i, &err), &err, ret_report);
 }
 
+struct breaking {
+    struct call call; /* first */
+    struct redlock_client *client;
+    const char *key;
+    size_t key_len;
+    struct redlock_released released;
+    int code;
+};
+
+static void on_broken(void *ctx, const struct redlock_released *released)
+{
+    struct breaking *b = ctx;
+    b->released = *released;
+    call_answer(b->client, &b->call);
+}
+
+static void deliver_breaking(struct redlock_client *c, struct mail *mail)
+{
+    struct breaking *b = (struct breaking *)(void *)mail; /* its first member */
+    b->code =
+        c->is_closing ? -ESHUTDOWN : redlock_async_break(c->core, b->key, b->key_len, on_broken, b);
+    if (b->code != 0) {
+        call_answer(c, &b->call);
+    }
+}
+
+static enum redlock_result report_broken(const struct breaking *b, struct redlock_report *report)
+{
+    const struct redlock_released *r = &b->released;
+    size_t nodes = b->client->settings.node_count;
+    bool is_broken = r->deleted + r->missing > (nodes - 1) / 2;
+    enum redlock_result result = is_broken ? REDLOCK_OK : REDLOCK_NO_QUORUM;
+    report_fail(b->client, report, result, "");
+    if (report != NULL) {
+        report->deleted = r->deleted;
+        report->missing = r->missing;
+        report->stolen = r->stolen;
+        report->unknown = r->unknown;
+    }
+    return result;
+}
+
+enum redlock_result redlock_break(struct redlock_client *client, const char *key,
+                                  struct redlock_report *ret_report)
+{
+    struct err err = {0};
+    struct breaking b = {.client = client, .key = key};
+    enum status st = STATUS_UNAVAILABLE;
+    if (client_is_forked(client)) {
+        err_set(&err, st, 0, "redlock: the client belongs to another process");
+        return report_status(st, &err, ret_report);
+    }
+    st = keys_check(key, 0, &b.key_len, &err);
+    if (st != STATUS_OK) {
+        return report_status(st, &err, ret_report);
+    }
+    if (!call_make(client, &b.call, deliver_breaking) || b.code != 0) {
+        err_set(&err, STATUS_UNAVAILABLE, 0, "redlock: the nodes can't be asked now");
+        return report_status(STATUS_UNAVAILABLE, &err, ret_report);
+    }
+    return report_broken(&b, ret_report);
+}
+
 const char *redlock_version(void)
 {
     return CLAIMD_VERSION;

@@ -44,6 +44,7 @@ struct cli {
     bool trust_fresh;
     bool is_json;
     bool is_verbose;
+    bool sees_lines; /* a session also looks at those that wait */
 };
 
 /* Codes of long options; verbs number their own from CLI_OPT_OWN on. */
@@ -117,5 +118,6 @@ cli_verb_fn cmd_exec;
 cli_verb_fn cmd_status;
 cli_verb_fn cmd_nodes;
 cli_verb_fn cmd_bench;
+cli_verb_fn cmd_break;
 
 #endif

@@ -12,6 +12,7 @@ static const char help_command[] =
     "\n"
     "  exec KEY [OPTION…] -- COMMAND [ARG…]  run a command under the lock\n"
     "  status KEY                            who holds it, and for how long\n"
+    "  break KEY                             take it away from its holder\n"
     "  nodes                                 which nodes may vote, and why not\n"
     "  bench                                 how fast these nodes are\n"
     "  help VERB                             what a verb's options are\n"
@@ -58,6 +59,13 @@ static const char help_status[] =
     "Who holds KEY on which node, for how long still, and whether that is a lock.\n"
     "Exit code: 0 held, 1 free, 2 split: neither, 69 no quorum answered.\n";
 
+static const char help_break[] =
+    "Usage: redlock break KEY [OPTION…]\n"
+    "\n"
+    "Takes KEY away from its holder, who learns of it when it extends the lease next. For locks\n"
+    "whose holder is known to be gone.\n"
+    "Exit code: 0 broken, 1 it was free, 69 too few nodes have deleted it.\n";
+
 static const char help_nodes_verb[] =
     "Usage: redlock nodes [--json] [OPTION…]\n"
     "\n"
@@ -80,6 +88,7 @@ static const struct {
     const char *text;
 } texts[] = {{"exec", help_exec},
              {"status", help_status},
+             {"break", help_break},
              {"nodes", help_nodes_verb},
              {"bench", help_bench}};
 

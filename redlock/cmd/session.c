@@ -69,6 +69,7 @@ int session_open(struct session *s, const struct cli *cli)
         .node_timeout_us = s->node_timeout_ms * US_PER_MS,
         .drift_ppm = 10000,
         .trust_fresh = cli->trust_fresh,
+        .wake_prefix = cli->sees_lines ? "redlock:" : NULL,
         .on_node = on_node,
         .ctx = s};
     int r = redlock_async_open(&options, &s->lock, &error);

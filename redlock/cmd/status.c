@@ -94,7 +94,8 @@ static void print_text(const struct status *s, const struct verdict *v)
         redlock_async_node(s->session.lock, i, &infos[i]);
     }
     int width = cli_name_width(infos, s->cli.node_count);
-    (void)printf("%-*s %-9s %-8s %s\n", width, "NODE", "KEY", "HOLDER", "TTL");
+    (void)printf("%-*s %-9s %-8s %-10s %-7s %s\n", width, "NODE", "KEY", "HOLDER", "TTL", "WAITING",
+                 "LABEL");
     for (size_t i = 0; i < s->cli.node_count; i++) {
         const struct redlock_holding *h = &s->holdings[i];
         bool is_held = h->vote == REDLOCK_VOTE_REFUSED;
@@ -105,8 +106,8 @@ static void print_text(const struct status *s, const struct verdict *v)
             (void)snprintf(ttl, sizeof ttl, "%.1f s", 1e-3 * (double)h->ttl_ms);
         }
         const char *key = is_held ? "held" : h->vote == REDLOCK_VOTE_OK ? "free" : "no answer";
-        (void)printf("%-*s %-9s %-8s %s\n", width, infos[i].name, key, is_held ? h->holder : "-",
-                     ttl);
+        (void)printf("%-*s %-9s %-8s %-10s %-7zu %s\n", width, infos[i].name, key,
+                     is_held ? h->holder : "-", ttl, h->waiting, h->label);
     }
     if (v->holder == NULL) {
         (void)printf("%s on %zu of %zu nodes\n", v->text, v->votes, s->cli.node_count);
@@ -153,7 +154,9 @@ static void print_json(const struct status *s, const struct verdict *v)
         if (h->vote == REDLOCK_VOTE_REFUSED) {
             (void)printf(", \"key\": \"held\", \"holder\": ");
             cli_json_text(h->holder);
-            (void)printf(", \"ttl_ms\": %" PRId64 "}", h->ttl_ms);
+            (void)printf(", \"label\": ");
+            cli_json_text(h->label);
+            (void)printf(", \"waiting\": %zu, \"ttl_ms\": %" PRId64 "}", h->waiting, h->ttl_ms);
         } else {
             (void)printf(", \"key\": \"%s\"}", h->vote == REDLOCK_VOTE_OK ? "free" : "no_answer");
         }
@@ -182,6 +185,7 @@ static int ask(struct status *s)
 int cmd_status(int argc, char **argv)
 {
     struct status s = {.cli = CLI_INIT};
+    s.cli.sees_lines = true;
     int code = cli_read_options(&s.cli, "status", argc, argv, long_options, NULL, NULL);
     if (code == CLI_GO_ON && optind != argc - 1) {
         code = cli_usage_error("status", "one key, not %d", argc - optind);

@@ -59,7 +59,7 @@ sed 's,//.*,,' "$source_dir/redlock/redlock.h" | awk '{
         }
         print ""
     }' | grep -oE '\b(redlock|REDLOCK)_[A-Za-z0-9_]+' | sort -u |
-    grep -vxE 'REDLOCK_(H|LABEL_LEN_MAX)' >"$tmp/names"
+    grep -vx REDLOCK_H >"$tmp/names"
 [ "$(wc -l <"$tmp/names")" -gt 60 ] || fail "too few names found in redlock.h"
 while read -r name; do
     case $name in

@@ -369,7 +369,7 @@ static void on_inspected(void *ctx, const struct redlock_holding *holdings)
 static void on_broken(void *ctx, const struct redlock_released *r)
 {
     (void)ctx;
-    if (r->deleted + r->not_owner + r->missing + r->unknown != NODES) {
+    if (r->deleted + r->stolen + r->missing + r->unknown != NODES) {
         abort();
     }
     seen.done++;

@@ -539,6 +539,12 @@ class Client:
                         h.label.decode(errors="replace"), h.waiting)
                 for h in raw[:len(self.nodes())]]
 
+    def break_(self, key: str | bytes) -> Report:
+        """Takes a key away from its holder, for operators; Error where too few nodes deleted it."""
+        raw = _c.Report(size=sizeof(_c.Report))
+        _check(getattr(lib, "redlock_break")(self._use(), _text("key", key), byref(raw)), raw)
+        return _report(raw)
+
     def stats(self) -> dict[str, Any]:
         """The counters of redlock_status.h; `results` by name."""
         raw = _c.Stats(size=sizeof(_c.Stats))

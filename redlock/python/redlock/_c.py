@@ -97,6 +97,7 @@ FUNCTIONS = {
     "get_stats": (None, c_void_p, POINTER(Stats)),
     "nodes": (c_size_t, c_void_p, POINTER(NodeInfo), c_size_t),
     "fingerprint": (c_int, c_char_p, c_char_p, POINTER(Report)),
+    "break": (c_int, c_void_p, c_char_p, POINTER(Report)),
     "inspect": (c_int, c_void_p, c_char_p, POINTER(Holding), POINTER(Report)),
 }
 

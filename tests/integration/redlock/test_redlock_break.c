@@ -31,12 +31,12 @@ static struct redlock_released break_job(struct redlock_async *lock)
     return b.released;
 }
 
-#define check_released(r, d, n, m, u)        \
-    do {                                     \
-        ck_assert_uint_eq((r).deleted, d);   \
-        ck_assert_uint_eq((r).stolen, n); \
-        ck_assert_uint_eq((r).missing, m);   \
-        ck_assert_uint_eq((r).unknown, u);   \
+#define check_released(r, d, n, m, u)      \
+    do {                                   \
+        ck_assert_uint_eq((r).deleted, d); \
+        ck_assert_uint_eq((r).stolen, n);  \
+        ck_assert_uint_eq((r).missing, m); \
+        ck_assert_uint_eq((r).unknown, u); \
     } while (0)
 
 /* A lease that is extended soon, of which on_state() tells. */

@@ -373,6 +373,35 @@ START_TEST(looking_at_nodes_and_holders)
 }
 END_TEST
 
+START_TEST(R8_an_operator_breaks_a_lock_and_its_holder_sees_it)
+{
+    struct redlock_report report = {0};
+    struct redlock_holding holdings[REDLOCK_NODES_MAX];
+    given_nodes(3, NULL);
+    world.options.label = "the holder";
+    world.client = client_of_world();
+    struct redlock_lock *lock = given_lock("job:1");
+    until(nodes_with("job:1") == 3);
+    world.options.label = NULL;
+    struct redlock_client *other = client_of_world();
+    struct redlock_lock *none = NULL;
+    const struct redlock_request request = {.key = "job:1"};
+    ck_assert_int_eq(redlock_acquire(other, &request, &none, &report), REDLOCK_HELD);
+    ck_assert_str_eq(report.holder, "the holder");
+    ck_assert_ptr_nonnull(strstr(report.message, "the holder"));
+    ck_assert_int_eq(redlock_inspect(other, "job:1", holdings, NULL), REDLOCK_OK);
+    ck_assert_str_eq(holdings[0].label, "the holder");
+    ck_assert_int_eq(redlock_break(other, "job:1", &report), REDLOCK_OK);
+    ck_assert_uint_eq(report.deleted, 3);
+    until(redlock_state(lock) == REDLOCK_STATE_LOST);
+    ck_assert_int_eq(redlock_break(other, "job:2", &report), REDLOCK_OK);
+    ck_assert_uint_eq(report.missing, 3); /* it was free */
+    ck_assert_int_eq(redlock_break(other, "", &report), REDLOCK_INVALID);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
+    redlock_close(other);
+}
+END_TEST
+
 START_TEST(counters_tell_what_happened)
 {
     struct redlock_stats stats = {0};
@@ -413,6 +442,7 @@ static void add_tests(TCase *t)
     tcase_add_test(t, looking_at_nodes_and_holders);
     tcase_add_test(t, W9_a_handler_that_polls_its_lock_has_stopped_before_another_gets_it);
     tcase_add_test(t, nodes_that_come_and_go_are_told_with_the_reason);
+    tcase_add_test(t, R8_an_operator_breaks_a_lock_and_its_holder_sees_it);
     tcase_add_test(t, counters_tell_what_happened);
 }
 
