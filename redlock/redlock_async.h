@@ -148,9 +148,9 @@ size_t redlock_batch_count(const struct redlock_batch *batch);
 void *redlock_batch_user(const struct redlock_batch *batch, size_t index);
 enum redlock_result redlock_batch_result(const struct redlock_batch *batch, size_t index);
 enum redlock_vote redlock_batch_vote(const struct redlock_batch *batch, size_t index, size_t node);
-/* Of a refused key: the label of who has it on most of the nodes that refused, if most say the
- * same; else of one that has it somewhere. "" = it has none, or is unknown. Printable, but anybody
- * may have written it. Valid as long as the batch. */
+/* Of a refused key: the label of who has it on most of the nodes that have refused so far, if most
+ * say the same; else of one that has it somewhere. "" = it has none, or is unknown. Printable, but
+ * anybody may have written it. Valid as long as the batch. */
 const char *redlock_batch_holder(const struct redlock_batch *batch, size_t index);
 /* Of a refused key: time until the holder's lease ends, as the nodes say; −1 = unknown. */
 int64_t redlock_batch_holder_ttl_us(const struct redlock_batch *batch, size_t index);
