@@ -11,7 +11,8 @@
 struct break_part { /* the context of one node's requests */
     struct breaking *breaking;
     size_t node;
-    unsigned open; /* requests: the look, and what follows from it */
+    unsigned open;   /* requests: the look, and what follows from it */
+    bool hands_over; /* by the script for a line, not by a plain release */
     bool is_counted;
 };
 
@@ -55,6 +56,25 @@ static void on_done(void *ctx, enum status st)
     }
 }
 
+static bool look(struct break_part *part);
+
+static int64_t rest_us(const struct breaking *b)
+{
+    int64_t us = b->t0_us + b->lock->options.node_timeout_us - clock_boot_us();
+    return us > US_PER_MS ? us : US_PER_MS;
+}
+
+/* Where we may not hand over, the next try doesn't (lock.L9). */
+static void on_error(struct break_part *part, const struct redis_value *v)
+{
+    struct node_slot *n = &part->breaking->lock->nodes[part->node];
+    if (part->hands_over && line_note_refused(n, v)) {
+        (void)look(part);
+    } else {
+        node_note_error(n, v);
+    }
+}
+
 /* As script_release and script_leave reply: how many were ours comes first, the others last. */
 static void on_taken(void *ctx, size_t index, const struct redis_value *v)
 {
@@ -63,7 +83,7 @@ static void on_taken(void *ctx, size_t index, const struct redis_value *v)
     (void)index;
     if (v->type != REDIS_ARRAY || v->len == 0 || v->items[0]->type != REDIS_INTEGER ||
         v->items[v->len - 1]->type != REDIS_INTEGER) {
-        node_note_error(&part->breaking->lock->nodes[part->node], v);
+        on_error(part, v);
     } else if (v->items[0]->integer == 1) {
         count(part, &r->deleted);
     } else {
@@ -75,9 +95,9 @@ static void take(struct break_part *part, const struct redis_value *owner)
 {
     struct breaking *b = part->breaking;
     struct redlock_async *lock = b->lock;
-    bool has_line = lock->wake_prefix_len > 0;
-    int64_t rest_us = b->t0_us + lock->options.node_timeout_us - clock_boot_us();
+    bool has_line = line_is_usable_on(&lock->nodes[part->node]);
     char offer[TTL_TEXT_SIZE];
+    part->hands_over = has_line;
     line_print_offer(lock, offer);
     const struct redis_arg keys[] = {
         redis_bytes(b->key, b->key_len),
@@ -90,7 +110,7 @@ static void take(struct break_part *part, const struct redis_value *owner)
                                            .key_count = has_line ? ARRAY_COUNT(keys) : 1,
                                            .args = has_line ? args : &value,
                                            .arg_count = has_line ? ARRAY_COUNT(args) : 1,
-                                           .timeout_us = rest_us > US_PER_MS ? rest_us : US_PER_MS,
+                                           .timeout_us = rest_us(b),
                                            .on_reply = on_taken,
                                            .on_done = on_done,
                                            .ctx = part};
@@ -112,24 +132,26 @@ static void on_owner(void *ctx, size_t index, const struct redis_value *v)
     }
 }
 
-static void ask(struct breaking *b, size_t node)
+/* False = it can't be sent. */
+static bool look(struct break_part *part)
 {
+    struct breaking *b = part->breaking;
     struct redlock_async *lock = b->lock;
-    struct break_part *part = &b->parts[node];
-    *part = (struct break_part){.breaking = b, .node = node};
+    const struct redis_arg get[] = {redis_word("GET"), redis_bytes(b->key, b->key_len)};
+    buf_reset(&lock->wire);
+    if (redis_command(&lock->wire, get, ARRAY_COUNT(get), NULL) != STATUS_OK) {
+        return false;
+    }
     const struct redis_request request = {.bytes = buf_at(&lock->wire),
                                           .len = lock->wire.len,
                                           .reply_count = 1,
-                                          .timeout_us = lock->options.node_timeout_us,
+                                          .timeout_us = rest_us(b),
                                           .on_reply = on_owner,
                                           .on_done = on_done,
                                           .ctx = part};
-    if (redis_node_send(lock->nodes[node].redis, &request, NULL) != STATUS_OK) {
-        count(part, &b->released.unknown);
-        return;
-    }
-    part->open = 1;
-    b->open++;
+    bool is_sent = redis_node_send(lock->nodes[part->node].redis, &request, NULL) == STATUS_OK;
+    part->open += is_sent;
+    return is_sent;
 }
 
 int redlock_async_break(struct redlock_async *lock, const char *key, size_t key_len,
@@ -138,11 +160,8 @@ int redlock_async_break(struct redlock_async *lock, const char *key, size_t key_
     if (key_len == 0 || key_len > REDLOCK_KEY_LEN_MAX || lock->is_closing) {
         return -EINVAL;
     }
-    const struct redis_arg get[] = {redis_word("GET"), redis_bytes(key, key_len)};
-    buf_reset(&lock->wire);
     struct breaking *b = pool_take(&lock->pool, sizeof *b + key_len);
-    if (b == NULL || redis_command(&lock->wire, get, ARRAY_COUNT(get), NULL) != STATUS_OK) {
-        pool_give(&lock->pool, b);
+    if (b == NULL) {
         return -ENOMEM;
     }
     b->lock = lock;
@@ -153,7 +172,12 @@ int redlock_async_break(struct redlock_async *lock, const char *key, size_t key_
     b->key_len = key_len;
     memcpy(b->key, key, key_len);
     for (size_t node = 0; node < lock->options.node_count; node++) {
-        ask(b, node);
+        b->parts[node] = (struct break_part){.breaking = b, .node = node};
+        if (look(&b->parts[node])) {
+            b->open++;
+        } else {
+            b->released.unknown++;
+        }
     }
     if (b->open == 0) { /* from the loop, not from here */
         b->next_over = lock->breaks_over;

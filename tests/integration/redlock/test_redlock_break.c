@@ -90,6 +90,24 @@ START_TEST(R8_a_broken_lock_goes_to_the_first_in_line)
 }
 END_TEST
 
+START_TEST(R8_L9_who_may_not_hand_over_breaks_all_the_same)
+{
+    world_start(3, NULL);
+    world.options.wake_prefix = "redlock:";
+    (void)given_holder(NULL);
+    struct redlock_async *breaker = another_client();
+    for (size_t i = 0; i < 3; i++) { /* somebody waits */
+        (void)cli(i, "SET", "redlock:any", "1");
+        ck_assert_str_eq(cli(i, "ACL", "SETUSER", "default", "-zrem"), "OK");
+    }
+    struct redlock_released r = break_job(breaker);
+    check_released(r, 3, 0, 0, 0);
+    ck_assert_uint_eq(world_nodes_with(JOB), 0);
+    ck_assert_uint_eq(redlock_async_voting(breaker), 3);
+    close_others();
+}
+END_TEST
+
 START_TEST(R8_each_nodes_own_value_is_what_is_broken)
 {
     static char long_value[6000];
@@ -187,6 +205,7 @@ static void add_tests(TCase *t)
 {
     tcase_add_loop_test(t, R8_a_broken_lock_is_free_and_its_holder_has_lost_it, 0, 2);
     tcase_add_test(t, R8_a_broken_lock_goes_to_the_first_in_line);
+    tcase_add_test(t, R8_L9_who_may_not_hand_over_breaks_all_the_same);
     tcase_add_test(t, R8_each_nodes_own_value_is_what_is_broken);
     tcase_add_test(t, R8_what_came_after_the_look_stays);
     tcase_add_test(t, nobody_to_ask_is_an_answer);
