@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #define RETRIES 3 /* lock.A14 */
@@ -215,6 +216,7 @@ static void on_fenced(void *ctx, uint64_t fence)
 static void mint(struct part *p)
 {
     const struct redlock_lock *l = p->lock;
+    assert(l != NULL);
     int code = l->batch == NULL ? -EINVAL
                                 : redlock_batch_fence(l->batch, l->first, l->count, on_fenced, p);
     if (code == 0) {
