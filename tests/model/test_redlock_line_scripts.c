@@ -57,10 +57,10 @@ static const struct redis_script *const scripts[] = {&script_enter, &script_leav
 static const char *const keys[KEYS + 1] = {"k:0", "k:1"};
 static const char *look_args[CLIENTS + 2];
 #define LABEL "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-static const char *const labels[CLIENTS] = {"", "|a label", "|" LABEL, ""};
+static const char *const labels[CLIENTS] = {"", "|a label", ("|" LABEL), ""};
 static const char *const foreign_values[] = {
     "x", "another-client-of-27-charac", "another-client-of-27-charac|x",
-    "twelve-chars~too-long-for-one", "twelve-chars~and-fourteen..|" LABEL "+"};
+    "twelve-chars~too-long-for-one", ("twelve-chars~and-fourteen..|" LABEL "+")};
 
 static char base_dir[SERVER_PATH_MAX];
 static struct redis_server server;

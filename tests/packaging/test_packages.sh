@@ -61,7 +61,7 @@ libdir=$(dirname "$(find "$work/libredlock0" -name libredlock.so.0)")
 mkdir -p "$work/program/debian"
 printf 'Source: program\n\nPackage: program\nArchitecture: any\n' >"$work/program/debian/control"
 cd "$work/program"
-printf '#include <redlock.h>\nint main(void) { return redlock_version()[0]; }\n' >program.c
+printf '#include <redlock_status.h>\nint main(void) { return redlock_version()[0]; }\n' >program.c
 cc -I "$source/redlock" -o program program.c "$libdir/libredlock.so.0" -Wl,--allow-shlib-undefined
 since=$(sed -n 's/^ redlock_version@[^ ]* //p' "$work/libredlock0/DEBIAN/symbols")
 dpkg-shlibdeps -O "-S$work/libredlock0" "-l$libdir" program >depends 2>shlibdeps.log || { cat shlibdeps.log; exit 1; }
