@@ -141,6 +141,7 @@ static void *use_everything(void *arg)
         struct redlock_stats stats = {0};
         redlock_get_stats(world.client, &stats);
     }
+    redlock_owner_free(cancel);
     redlock_owner_free(owner);
     return NULL;
 }
