@@ -12,8 +12,7 @@
 struct locks_world {
     char dir[SERVER_PATH_MAX];
     struct redis_server servers[LOCKS_MASTERS];
-    char urls[LOCKS_MASTERS][SERVER_PATH_MAX];
-    char list[LOCKS_MASTERS * SERVER_PATH_MAX]; /* the same, as a client's option has them */
+    char list[LOCKS_MASTERS * SERVER_PATH_MAX]; /* of the servers' addresses */
     struct cli cli;
     char rival[SERVER_PATH_MAX + 16]; /* the program, "" = there is none */
 };

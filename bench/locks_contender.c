@@ -103,14 +103,12 @@ _Noreturn void contest_enter(const struct contest_entrant *self)
 {
     struct redlock_report report = {0};
     struct redlock_client *client = NULL;
-    const struct cli *cli = &self->world->cli;
-    bool has_kills = self->contest->has_kills;
-    const struct redlock_options options = {
-        .nodes = cli->list_text,
-        .ttl_ms = has_kills ? CONTEST_KILLS_TTL_MS : cli->ttl_ms,
-        .ttl_max_ms = cli->ttl_ms,
-        .node_timeout_ms = has_kills ? CONTEST_KILLS_TTL_MS / 10 : cli->node_timeout_ms,
-        .trust_fresh = true};
+    struct redlock_options options = self->world->cli.options;
+    options.ttl_max_ms = options.ttl_ms;
+    if (self->contest->has_kills) {
+        options.ttl_ms = CONTEST_KILLS_TTL_MS;
+        options.node_timeout_ms = CONTEST_KILLS_TTL_MS / 10;
+    }
     if (redlock_open(&options, &client, &report) != REDLOCK_OK) {
         (void)fprintf(stderr, "bench: a client can't start: %s\n", report.message);
         _exit(EXIT_FAILURE);

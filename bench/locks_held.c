@@ -132,8 +132,8 @@ enum status locks_held(const struct locks_world *w, double *ret_round_ms, struct
     static struct holder h;
     struct other other = {.world = w};
     struct cli cli = w->cli;
-    cli.ttl_ms = HELD_TTL_MS;
-    cli.node_timeout_ms = HELD_TTL_MS / 10;
+    cli.settings.ttl_us = HELD_TTL_MS * US_PER_MS;
+    cli.settings.node_timeout_us = cli.settings.ttl_us / 10;
     h = (struct holder){0};
     if (session_open(&h.session, &cli) != CLI_OK) {
         return err_fail(err, STATUS_UNAVAILABLE, "no session");

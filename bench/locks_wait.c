@@ -149,15 +149,15 @@ static void on_closed(void *ctx)
 
 static bool open_client(struct pair *p, const struct locks_world *w, struct redlock_async **ret)
 {
+    const struct settings *s = &w->cli.settings;
     const struct redlock_async_options options = {.loop = &p->loop,
-                                                  .nodes = w->cli.nodes,
-                                                  .node_count = LOCKS_MASTERS,
-                                                  .ttl_us = w->cli.ttl_ms * US_PER_MS,
-                                                  .ttl_max_us = w->cli.ttl_ms * US_PER_MS,
-                                                  .node_timeout_us =
-                                                      w->cli.node_timeout_ms * US_PER_MS,
-                                                  .drift_ppm = 10000,
-                                                  .wake_prefix = "redlock:",
+                                                  .nodes = s->nodes,
+                                                  .node_count = s->node_count,
+                                                  .ttl_us = s->ttl_us,
+                                                  .ttl_max_us = s->ttl_max_us,
+                                                  .node_timeout_us = s->node_timeout_us,
+                                                  .drift_ppm = s->drift_ppm,
+                                                  .wake_prefix = s->prefix,
                                                   .trust_fresh = true};
     if (redlock_async_open(&options, ret, NULL) != 0) {
         return false;

@@ -18,25 +18,27 @@
 enum status locks_world_open(struct locks_world *w, struct err *err)
 {
     enum status st = STATUS_OK;
-    w->cli = (struct cli){.node_count = LOCKS_MASTERS,
-                          .ttl_ms = TTL_MS,
-                          .node_timeout_ms = NODE_TIMEOUT_MS,
-                          .trust_fresh = true,
-                          .list_text = w->list};
+    w->cli.options = (struct redlock_options){.nodes = w->list,
+                                              .ttl_ms = TTL_MS,
+                                              .node_timeout_ms = NODE_TIMEOUT_MS,
+                                              .trust_fresh = true};
     for (size_t i = 0; i < LOCKS_MASTERS && st == STATUS_OK; i++) {
         char dir[SERVER_PATH_MAX + 16];
         (void)snprintf(dir, sizeof dir, "%s/r%zu", w->dir, i);
         st = redis_server_start(dir, NULL, &w->servers[i], err);
-        (void)snprintf(w->urls[i], sizeof w->urls[i], "unix:%s", w->servers[i].path);
-        w->cli.nodes[i].url = w->urls[i];
         size_t len = strlen(w->list);
-        (void)snprintf(w->list + len, sizeof w->list - len, "%s%s", len > 0 ? "," : "", w->urls[i]);
+        (void)snprintf(w->list + len, sizeof w->list - len, "%sunix:%s", i > 0 ? "," : "",
+                       w->servers[i].path);
+    }
+    if (st == STATUS_OK) {
+        st = settings_read(&w->cli.options, &w->cli.settings, err);
     }
     return st;
 }
 
 void locks_world_close(struct locks_world *w)
 {
+    cli_release(&w->cli);
     for (size_t i = 0; i < LOCKS_MASTERS; i++) {
         redis_server_stop(&w->servers[i]);
     }

@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "redis/redis.h"
 #include "redlock/redlock_async.h"
+#include "redlock/settings.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -72,22 +73,6 @@ struct callbacks { /* guarded by the mutex */
     size_t event_count;
 };
 
-struct settings { /* checked options, in microseconds */
-    int64_t ttl_us;
-    int64_t ttl_max_us;
-    int64_t node_timeout_us;
-    int64_t open_us;
-    int drift_ppm;
-    char *list; /* which the nodes' URLs lie in */
-    struct redlock_node nodes[REDLOCK_NODES_MAX];
-    size_t node_count;
-    size_t refused_max; /* so many unsuitable nodes are no reason not to open */
-    const char *prefix;
-    char own_label[REDLOCK_LABEL_LEN_MAX + 1]; /* for options without one */
-    void (*on_event)(void *ctx, const struct redlock_event *event);
-    void *ctx;
-};
-
 struct redlock_client {
     atomic_int refs; /* the opener's, each handle's, request's and owner's */
     char *fork_mark; /* a page that a forked child sees as zeros; NULL = the pid tells */
@@ -121,15 +106,6 @@ struct redlock_client {
 bool client_is_forked(const struct redlock_client *c);
 void client_ref(struct redlock_client *c);
 void client_unref(struct redlock_client *c);
-
-/* ---- settings.c ---- */
-/* Bounds and defaults; INVALID names the option and what is allowed. On success, free `list`. */
-enum status settings_read(const struct redlock_options *options, struct settings *ret,
-                          struct err *err) MUST_USE;
-enum status settings_check_ttl(const struct settings *s, int64_t ttl_ms, struct err *err) MUST_USE;
-/* Splits a list of URLs where it lies. */
-enum status settings_split_nodes(char *list, struct redlock_node ret_nodes[REDLOCK_NODES_MAX],
-                                 size_t *ret_count, struct err *err) MUST_USE;
 
 /* ---- mailbox.c ---- */
 /* False when the mailbox is closed: the mail will not be delivered. */
@@ -281,6 +257,8 @@ void report_fail(const struct redlock_client *c, struct redlock_report *report,
 void report_fill(const struct redlock_client *c, struct redlock_report *report,
                  enum redlock_result result, int tries, const struct redlock_batch *batch,
                  size_t first, size_t count);
+/* Adds how the nodes answered a release. */
+void report_add_released(struct redlock_report *report, const struct redlock_released *released);
 /* A failure without a client: of redlock_open() and the like. Returns the result. */
 enum redlock_result report_status(enum status st, const struct err *err,
                                   struct redlock_report *report);

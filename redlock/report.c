@@ -92,12 +92,19 @@ struct redlock_report *report_at(struct redlock_report *reports, size_t index)
                            : NULL;
 }
 
+/* Errors name the library at their start, which a report of the library needn't. */
+static const char *without_name(const char *why)
+{
+    static const char name[] = "redlock: ";
+    return strncmp(why, name, sizeof name - 1) == 0 ? why + sizeof name - 1 : why;
+}
+
 static void begin(struct redlock_report *report, enum redlock_result result, size_t node_count,
                   const char *why)
 {
     *report = (struct redlock_report){
         .size = report->size, .result = result, .holder_ms = -1, .node_count = node_count};
-    append(report, "%s%s%s", redlock_text(result), why[0] != '\0' ? ": " : "", why);
+    append(report, "%s%s%s", redlock_text(result), why[0] != '\0' ? ": " : "", without_name(why));
 }
 
 void report_fail(const struct redlock_client *c, struct redlock_report *report,
@@ -118,6 +125,16 @@ enum redlock_result report_status(enum status st, const struct err *err,
         begin(report, result, 0, st != STATUS_OK ? err->msg : "");
     }
     return result;
+}
+
+void report_add_released(struct redlock_report *report, const struct redlock_released *released)
+{
+    if (report != NULL) {
+        report->deleted += released->deleted;
+        report->missing += released->missing;
+        report->stolen += released->stolen;
+        report->unknown += released->unknown;
+    }
 }
 
 static int64_t holder_ms(const struct redlock_batch *batch, size_t index)

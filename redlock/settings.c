@@ -1,8 +1,7 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * The options of a client, checked and with their defaults filled in. */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "redlock/settings.h"
+
 #include "base/clock.h"
-#include "redlock/client.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,14 +19,20 @@
 #define DRIFT_PPM_DEFAULT 10000
 #define SPACE " \t\n"
 
-static enum status check(const char *name, int64_t value, int64_t min, int64_t max, struct err *err)
+static enum status check_why(const char *name, int64_t value, int64_t min, int64_t max,
+                             const char *why, struct err *err)
 {
     if (value >= min && value <= max) {
         return STATUS_OK;
     }
     return err_fail(err, STATUS_INVALID,
-                    "redlock: %s is %" PRId64 ", allowed are %" PRId64 " to %" PRId64, name, value,
-                    min, max);
+                    "redlock: %s is %" PRId64 ", allowed are %" PRId64 " to %" PRId64 "%s", name,
+                    value, min, max, why);
+}
+
+static enum status check(const char *name, int64_t value, int64_t min, int64_t max, struct err *err)
+{
+    return check_why(name, value, min, max, "", err);
 }
 
 static int64_t or_default(int64_t value, int64_t by_default)
@@ -51,9 +56,9 @@ static enum status read_times(const struct redlock_options *o, struct settings *
     if (st != STATUS_OK) {
         return st;
     }
-    st = check("node_timeout_ms", timeout_ms, 1, ttl_ms / TTL_PER_TIMEOUT, err);
+    st = check_why("node_timeout_ms", timeout_ms, 1, ttl_ms / TTL_PER_TIMEOUT,
+                   ": a tenth of ttl_ms at most", err);
     if (st != STATUS_OK) {
-        err_prefix(err, "a tenth of ttl_ms at most");
         return st;
     }
     st = check("ttl_max_ms", ttl_max_ms, ttl_ms, REDLOCK_TTL_MAX_MS, err);
@@ -87,8 +92,11 @@ static char *trim(char *text)
 enum status settings_split_nodes(char *list, struct redlock_node ret_nodes[REDLOCK_NODES_MAX],
                                  size_t *ret_count, struct err *err)
 {
-    char *rest = trim(list)[0] != '\0' ? list : NULL;
+    char *rest = trim(list);
     size_t count = 0;
+    if (*rest == '\0') {
+        return err_fail(err, STATUS_INVALID, "redlock: no nodes: set nodes or $REDLOCK_NODES");
+    }
     for (; rest != NULL; count++) {
         const char *url = trim(strsep(&rest, ","));
         if (*url == '\0') {
@@ -99,9 +107,9 @@ enum status settings_split_nodes(char *list, struct redlock_node ret_nodes[REDLO
             ret_nodes[count] = (struct redlock_node){.url = url};
         }
     }
-    if (count < 1 || count > REDLOCK_NODES_MAX) {
-        return err_fail(err, STATUS_INVALID, "redlock: %zu nodes, allowed are 1 to %d%s", count,
-                        REDLOCK_NODES_MAX, count == 0 ? ": set nodes or $REDLOCK_NODES" : "");
+    if (count > REDLOCK_NODES_MAX) {
+        return err_fail(err, STATUS_INVALID, "redlock: %zu nodes, allowed are 1 to %d", count,
+                        REDLOCK_NODES_MAX);
     }
     *ret_count = count;
     return STATUS_OK;
@@ -163,7 +171,9 @@ enum status settings_read(const struct redlock_options *options, struct settings
         free(s.list);
         return st;
     }
-    default_label(s.own_label);
+    if (options->label == NULL) {
+        default_label(s.own_label);
+    }
     *ret = s;
     return STATUS_OK;
 }
@@ -171,10 +181,7 @@ enum status settings_read(const struct redlock_options *options, struct settings
 enum status settings_check_ttl(const struct settings *s, int64_t ttl_ms, struct err *err)
 {
     int64_t min_ms = s->node_timeout_us * TTL_PER_TIMEOUT / US_PER_MS;
-    enum status st = check("ttl_ms", ttl_ms, min_ms > TTL_MIN_MS ? min_ms : TTL_MIN_MS,
-                           s->ttl_max_us / US_PER_MS, err);
-    if (st != STATUS_OK) {
-        err_prefix(err, "between 10 node timeouts and the client's ttl_max_ms");
-    }
-    return st;
+    return check_why("ttl_ms", ttl_ms, min_ms > TTL_MIN_MS ? min_ms : TTL_MIN_MS,
+                     s->ttl_max_us / US_PER_MS,
+                     ": from 10 node timeouts to the client's ttl_max_ms", err);
 }

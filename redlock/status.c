@@ -69,43 +69,53 @@ size_t redlock_nodes(struct redlock_client *client, struct redlock_node_info *re
     return q.count;
 }
 
-struct inspection {
+/* ---- what all nodes are asked about one key ---- */
+
+struct key_question {
     struct call call; /* first */
     struct redlock_client *client;
     const char *key;
     size_t key_len;
-    struct redlock_holding *holdings;
+    int (*ask)(struct key_question *q); /* on the thread: 0 or a negative errno */
     int code;
+    union {
+        struct redlock_holding *holdings; /* the caller's */
+        struct redlock_released released;
+    };
 };
 
-static void on_inspected(void *ctx, const struct redlock_holding *holdings)
+static void deliver_key_question(struct redlock_client *c, struct mail *mail)
 {
-    struct inspection *i = ctx;
-    memcpy(i->holdings, holdings, i->client->settings.node_count * sizeof holdings[0]);
-    call_answer(i->client, &i->call);
-}
-
-static void deliver_inspection(struct redlock_client *c, struct mail *mail)
-{
-    struct inspection *i = (struct inspection *)(void *)mail; /* its first member */
-    i->code = c->is_closing ? -ESHUTDOWN
-                            : redlock_async_inspect(c->core, i->key, i->key_len, on_inspected, i);
-    if (i->code != 0) {
-        call_answer(c, &i->call);
+    struct key_question *q = (struct key_question *)(void *)mail; /* its first member */
+    q->code = c->is_closing ? -ESHUTDOWN : q->ask(q);
+    if (q->code != 0) {
+        call_answer(c, &q->call);
     }
 }
 
-static enum status inspect(struct inspection *i, struct err *err)
+static enum status put(struct key_question *q, struct err *err)
 {
-    struct redlock_client *c = i->client;
+    struct redlock_client *c = q->client;
     if (client_is_forked(c)) {
         return err_fail(err, STATUS_UNAVAILABLE, "redlock: the client belongs to another process");
     }
-    enum status st = keys_check(i->key, 0, &i->key_len, err);
-    if (st == STATUS_OK && (!call_make(c, &i->call, deliver_inspection) || i->code != 0)) {
+    enum status st = keys_check(q->key, 0, &q->key_len, err);
+    if (st == STATUS_OK && (!call_make(c, &q->call, deliver_key_question) || q->code != 0)) {
         st = err_fail(err, STATUS_UNAVAILABLE, "redlock: the nodes can't be asked now");
     }
     return st;
+}
+
+static void on_inspected(void *ctx, const struct redlock_holding *holdings)
+{
+    struct key_question *q = ctx;
+    memcpy(q->holdings, holdings, q->client->settings.node_count * sizeof holdings[0]);
+    call_answer(q->client, &q->call);
+}
+
+static int ask_holders(struct key_question *q)
+{
+    return redlock_async_inspect(q->client->core, q->key, q->key_len, on_inspected, q);
 }
 
 enum redlock_result redlock_inspect(struct redlock_client *client, const char *key,
@@ -113,71 +123,37 @@ enum redlock_result redlock_inspect(struct redlock_client *client, const char *k
                                     struct redlock_report *ret_report)
 {
     struct err err = {0};
-    struct inspection i = {.client = client, .key = key, .holdings = ret_holdings};
-    return report_status(inspect(&i, &err), &err, ret_report);
+    struct key_question q = {
+        .client = client, .key = key, .ask = ask_holders, .holdings = ret_holdings};
+    return report_status(put(&q, &err), &err, ret_report);
 }
-
-struct breaking {
-    struct call call; /* first */
-    struct redlock_client *client;
-    const char *key;
-    size_t key_len;
-    struct redlock_released released;
-    int code;
-};
 
 static void on_broken(void *ctx, const struct redlock_released *released)
 {
-    struct breaking *b = ctx;
-    b->released = *released;
-    call_answer(b->client, &b->call);
+    struct key_question *q = ctx;
+    q->released = *released;
+    call_answer(q->client, &q->call);
 }
 
-static void deliver_breaking(struct redlock_client *c, struct mail *mail)
+static int ask_to_break(struct key_question *q)
 {
-    struct breaking *b = (struct breaking *)(void *)mail; /* its first member */
-    b->code =
-        c->is_closing ? -ESHUTDOWN : redlock_async_break(c->core, b->key, b->key_len, on_broken, b);
-    if (b->code != 0) {
-        call_answer(c, &b->call);
-    }
-}
-
-static enum redlock_result report_broken(const struct breaking *b, struct redlock_report *report)
-{
-    const struct redlock_released *r = &b->released;
-    size_t nodes = b->client->settings.node_count;
-    bool is_broken = r->deleted + r->missing > (nodes - 1) / 2;
-    enum redlock_result result = is_broken ? REDLOCK_OK : REDLOCK_NO_QUORUM;
-    report_fail(b->client, report, result, "");
-    if (report != NULL) {
-        report->deleted = r->deleted;
-        report->missing = r->missing;
-        report->stolen = r->stolen;
-        report->unknown = r->unknown;
-    }
-    return result;
+    return redlock_async_break(q->client->core, q->key, q->key_len, on_broken, q);
 }
 
 enum redlock_result redlock_break(struct redlock_client *client, const char *key,
                                   struct redlock_report *ret_report)
 {
     struct err err = {0};
-    struct breaking b = {.client = client, .key = key};
-    enum status st = STATUS_UNAVAILABLE;
-    if (client_is_forked(client)) {
-        err_set(&err, st, 0, "redlock: the client belongs to another process");
-        return report_status(st, &err, ret_report);
-    }
-    st = keys_check(key, 0, &b.key_len, &err);
+    struct key_question q = {.client = client, .key = key, .ask = ask_to_break};
+    enum status st = put(&q, &err);
     if (st != STATUS_OK) {
         return report_status(st, &err, ret_report);
     }
-    if (!call_make(client, &b.call, deliver_breaking) || b.code != 0) {
-        err_set(&err, STATUS_UNAVAILABLE, 0, "redlock: the nodes can't be asked now");
-        return report_status(STATUS_UNAVAILABLE, &err, ret_report);
-    }
-    return report_broken(&b, ret_report);
+    bool is_free = q.released.deleted + q.released.missing > (client->settings.node_count - 1) / 2;
+    enum redlock_result result = is_free ? REDLOCK_OK : REDLOCK_NO_QUORUM;
+    report_fail(client, ret_report, result, "");
+    report_add_released(ret_report, &q.released);
+    return result;
 }
 
 const char *redlock_version(void)

@@ -57,10 +57,7 @@ struct unlocking {
 static void on_released(void *ctx, const struct redlock_released *released)
 {
     struct unlocking *u = ctx;
-    u->report->deleted += released->deleted;
-    u->report->stolen += released->stolen;
-    u->report->missing += released->missing;
-    u->report->unknown += released->unknown;
+    report_add_released(u->report, released);
     if (--u->open == 0) {
         call_answer(u->client, &u->call);
     }
@@ -100,7 +97,6 @@ static void unlock_forked(struct redlock_lock *l)
 static enum redlock_result leave(struct redlock_lock *l, struct redlock_report *report)
 {
     bool is_last = true;
-    report_fail(l->client, report, REDLOCK_OK, "");
     if (client_is_forked(l->client)) {
         report_fail(l->client, report, REDLOCK_SYSTEM, "it is the parent process's lock");
         unlock_forked(l);
@@ -110,6 +106,7 @@ static enum redlock_result leave(struct redlock_lock *l, struct redlock_report *
         report_fail(l->client, report, REDLOCK_INVALID, "unlocked more often than locked");
         return REDLOCK_INVALID;
     }
+    report_fail(l->client, report, REDLOCK_OK, "");
     if (is_last) {
         callbacks_silence(l);
         unlock(l, report);

@@ -92,7 +92,7 @@ static int measure(struct bench *b)
 
 int cmd_bench(int argc, char **argv)
 {
-    struct bench b = {.cli = CLI_INIT, .seconds = 5, .in_flight = 50, .batch = 1};
+    struct bench b = {.seconds = 5, .in_flight = 50, .batch = 1};
     int code = cli_read_options(&b.cli, "bench", argc, argv, long_options, take, &b);
     if (code == CLI_GO_ON && optind != argc) {
         code = cli_usage_error("bench", "it takes no argument ('%s')", argv[optind]);

@@ -29,7 +29,7 @@ static int tell(const struct redlock_report *report, enum redlock_result result)
 
 int cmd_break(int argc, char **argv)
 {
-    struct cli cli = CLI_INIT;
+    struct cli cli = {0};
     struct redlock_client *client = NULL;
     struct redlock_report report = {0};
     int code = cli_read_options(&cli, "break", argc, argv, long_options, NULL, NULL);

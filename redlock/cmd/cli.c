@@ -14,8 +14,10 @@
 
 void cli_tell(const char *format, ...)
 {
+    static const char name[] = "redlock: ";
     char line[LINE_SIZE] = "redlock: ";
-    size_t at = strlen(line);
+    size_t at = sizeof name - 1;
+    size_t skip = 0;
     va_list args;
     va_start(args, format);
     int n = vsnprintf(line + at, sizeof line - at - 1, format, args);
@@ -23,7 +25,10 @@ void cli_tell(const char *format, ...)
     size_t room = sizeof line - at - 2;
     at += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room;
     line[at++] = '\n';
-    (void)!write(STDERR_FILENO, line, at);
+    if (strncmp(line + sizeof name - 1, name, sizeof name - 1) == 0) {
+        skip = sizeof name - 1; /* the library's errors begin with it, too */
+    }
+    (void)!write(STDERR_FILENO, line + skip, at - skip);
 }
 
 int cli_usage_error(const char *verb, const char *format, ...)
@@ -104,33 +109,34 @@ int cli_take_option(struct cli *cli, const char *verb, int code, const char *val
 {
     switch (code) {
     case CLI_OPT_NODES:
-        cli->list_text = value;
+        cli->options.nodes = value;
         return CLI_OK;
     case CLI_OPT_USER:
-        cli->user = value;
+        cli->options.user = value;
         return CLI_OK;
     case CLI_OPT_PASSWORD_FILE:
         cli->password_file = value;
         return CLI_OK;
     case CLI_OPT_CA_FILE:
-        cli->tls.ca_file = value;
+        cli->options.ca_file = value;
         return CLI_OK;
     case CLI_OPT_CERT_FILE:
-        cli->tls.cert_file = value;
+        cli->options.cert_file = value;
         return CLI_OK;
     case CLI_OPT_KEY_FILE:
-        cli->tls.key_file = value;
+        cli->options.key_file = value;
         return CLI_OK;
     case CLI_OPT_TTL:
-        return cli_take_duration("ttl", value, TTL_MIN_MS, REDLOCK_TTL_MAX_MS, &cli->ttl_ms);
+        return cli_take_duration("ttl", value, TTL_MIN_MS, REDLOCK_TTL_MAX_MS,
+                                 &cli->options.ttl_ms);
     case CLI_OPT_TTL_MAX:
         return cli_take_duration("ttl-max", value, TTL_MIN_MS, REDLOCK_TTL_MAX_MS,
-                                 &cli->ttl_max_ms);
+                                 &cli->options.ttl_max_ms);
     case CLI_OPT_NODE_TIMEOUT:
         return cli_take_duration("node-timeout", value, 1, REDLOCK_TTL_MAX_MS,
-                                 &cli->node_timeout_ms);
+                                 &cli->options.node_timeout_ms);
     case CLI_OPT_TRUST_FRESH:
-        cli->trust_fresh = true;
+        cli->options.trust_fresh = true;
         return CLI_OK;
     case 'v':
         cli->is_verbose = true;
@@ -171,37 +177,6 @@ int cli_read_options(struct cli *cli, const char *verb, int argc, char **argv,
 
 /* ---- the nodes ---- */
 
-static int split_list(struct cli *cli)
-{
-    const char *text = cli->list_text != NULL ? cli->list_text : getenv("REDLOCK_NODES");
-    cli->list_text = text;
-    if (text == NULL || *text == '\0') {
-        cli_tell("no nodes: say --nodes URL,URL,… or set REDLOCK_NODES");
-        return CLI_USAGE;
-    }
-    cli->list = strdup(text);
-    if (cli->list == NULL) {
-        cli_tell("no memory");
-        return CLI_SYSTEM;
-    }
-    char *rest = cli->list;
-    while (rest != NULL) {
-        char *url = strsep(&rest, ",");
-        url += strspn(url, " \n\t");
-        url[strcspn(url, " \n\t")] = '\0';
-        if (*url == '\0') {
-            cli_tell("--nodes: number %zu of the list is empty", cli->node_count + 1);
-            return CLI_USAGE;
-        }
-        if (cli->node_count == REDLOCK_NODES_MAX) {
-            cli_tell("--nodes: more than %d nodes", REDLOCK_NODES_MAX);
-            return CLI_USAGE;
-        }
-        cli->nodes[cli->node_count++].url = url;
-    }
-    return CLI_OK;
-}
-
 /* The first line of the file. */
 static int read_password(struct cli *cli)
 {
@@ -236,44 +211,42 @@ static int find_password(struct cli *cli)
     return CLI_OK;
 }
 
+/* Unlike the library, the command also uses the environment's user and password with --nodes. */
 int cli_ready(struct cli *cli)
 {
-    int code = split_list(cli);
-    if (code == CLI_OK) {
-        code = find_password(cli);
+    struct redlock_options *o = &cli->options;
+    struct err err = {0};
+    int code = find_password(cli);
+    if (code != CLI_OK) {
+        return code;
     }
-    if (cli->user == NULL) {
-        cli->user = getenv("REDLOCK_USER");
+    o->nodes = o->nodes != NULL ? o->nodes : getenv("REDLOCK_NODES");
+    o->user = o->user != NULL ? o->user : getenv("REDLOCK_USER");
+    o->password = cli->password[0] != '\0' ? cli->password : NULL;
+    if (o->nodes == NULL) {
+        cli_tell("no nodes: say --nodes URL,URL,… or set REDLOCK_NODES");
+        return CLI_USAGE;
     }
-    for (size_t i = 0; i < cli->node_count; i++) {
-        cli->nodes[i].user = cli->user;
-        cli->nodes[i].password = cli->password[0] != '\0' ? cli->password : NULL;
+    enum status st = settings_read(o, &cli->settings, &err);
+    if (st != STATUS_OK) {
+        cli_tell("%s", err.msg);
+        return st == STATUS_INVALID ? CLI_USAGE : CLI_SYSTEM;
     }
-    return code;
+    return CLI_OK;
 }
 
 void cli_release(struct cli *cli)
 {
     explicit_bzero(cli->password, sizeof cli->password);
-    free(TAKE(cli->list));
+    free(TAKE(cli->settings.list));
 }
 
 int cli_open(const struct cli *cli, cli_event_fn *on_event, struct redlock_client **ret_client)
 {
     struct redlock_report report = {0};
-    const struct redlock_options options = {.nodes = cli->list_text,
-                                            .user = cli->user,
-                                            .password =
-                                                cli->password[0] != '\0' ? cli->password : NULL,
-                                            .ca_file = cli->tls.ca_file,
-                                            .cert_file = cli->tls.cert_file,
-                                            .key_file = cli->tls.key_file,
-                                            .ttl_ms = cli->ttl_ms,
-                                            .ttl_max_ms = cli->ttl_max_ms,
-                                            .node_timeout_ms = cli->node_timeout_ms,
-                                            .trust_fresh = cli->trust_fresh,
-                                            .majority_opens = true,
-                                            .on_event = on_event};
+    struct redlock_options options = cli->options;
+    options.majority_opens = true;
+    options.on_event = on_event;
     enum redlock_result result = redlock_open(&options, ret_client, &report);
     if (result == REDLOCK_OK) {
         return CLI_OK;

@@ -6,7 +6,7 @@
 #define CLAIMD_REDLOCK_CMD_CLI_H
 
 #include "base/cleanup.h"
-#include "redlock/redlock_async.h"
+#include "redlock/settings.h"
 
 #include <getopt.h>
 
@@ -30,18 +30,10 @@ enum cli_exit {
 #define CLI_PASSWORD_SIZE 256
 
 struct cli {
-    char *list; /* what `nodes` point into */
-    struct redlock_node nodes[REDLOCK_NODES_MAX];
-    size_t node_count;
-    const char *user;
+    struct redlock_options options;
+    struct settings settings; /* read from the options by cli_ready() */
     const char *password_file;
     char password[CLI_PASSWORD_SIZE];
-    struct redlock_tls tls;
-    int64_t ttl_ms;
-    int64_t ttl_max_ms;
-    int64_t node_timeout_ms; /* 0 = the library's */
-    const char *list_text;
-    bool trust_fresh;
     bool is_json;
     bool is_verbose;
     bool sees_lines; /* a session also looks at those that wait */
@@ -77,12 +69,6 @@ enum cli_option {
         "help", no_argument, NULL, 'h'                                     \
     }
 
-/* The values before any option is read. */
-#define CLI_INIT             \
-    {                        \
-        .ttl_ms = 30 * 1000, \
-    }
-
 /* Takes the other options, which are a verb's own; so is `ctx`. Returns 0 or an exit code. */
 typedef int cli_option_fn(void *ctx, int code, const char *value);
 
@@ -97,7 +83,7 @@ int cli_take_duration(const char *option, const char *value, int64_t min_ms, int
                       int64_t *ret_ms);
 int cli_take_number(const char *option, const char *value, int64_t min, int64_t max,
                     int64_t *ret_number);
-/* After the options: reads the list of nodes and the password. */
+/* After the options: reads the environment and the password's file, and checks all. */
 int cli_ready(struct cli *cli);
 typedef void cli_event_fn(void *ctx, const struct redlock_event *event);
 /* `on_event` may be NULL. A majority of suitable nodes is enough. */
@@ -115,6 +101,7 @@ void cli_json_text(const char *text); /* quoted and escaped, on stdout */
 
 typedef int cli_verb_fn(int argc, char **argv);
 cli_verb_fn cmd_exec;
+cli_verb_fn cmd_elect;
 cli_verb_fn cmd_status;
 cli_verb_fn cmd_nodes;
 cli_verb_fn cmd_bench;

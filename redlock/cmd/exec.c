@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * redlock exec: a command under a lock. This thread only looks after the command; the library's
- * keeps the lease, and a guard (guard.h) stands in for both. The order at an end: the group is
- * gone, then the lock is given back. */
+ * redlock exec and redlock elect: a command under a lock. This thread only looks after the command;
+ * the library's keeps the lease, and a guard (guard.h) stands in for both. The order at an end: the
+ * group is gone, then the lock is given back. */
 #include "base/clock.h"
 #include "redlock/cmd/cli.h"
 #include "redlock/cmd/group.h"
@@ -23,8 +23,19 @@
 #define MARGIN_MIN_MS 50
 #define MARGIN_MAX_MS 500 /* within these bounds */
 
+struct turn { /* the time for which we have the lock */
+    struct redlock_lock *lock;
+    struct group group;
+    int64_t hold_until_us;
+    bool was_termed;
+    bool was_killed;
+    bool is_lost_told;
+    bool is_suspect_told;
+};
+
 struct exec {
     struct cli cli;
+    const char *verb;
     const char *key;
     char **argv;
     int64_t wait_ms;
@@ -36,35 +47,37 @@ struct exec {
     bool is_quiet;
     bool wants_fence;
 
+    bool is_election; /* a lost lock is waited for again */
+
     sigset_t old_mask;
     int signal_fd;
     int timer_fd;
     struct guard guard;
-    struct group group;
     struct redlock_client *client;
-    struct redlock_lock *lock;
-    int64_t hold_until_us;
-    bool was_termed;
-    bool was_killed;
-    bool is_lost_told;
-    bool is_suspect_told;
+    bool is_ending; /* a signal has asked for it */
+    struct turn turn;
 };
 
 /* ---- options ---- */
 
+#define OWN_OPTIONS                                              \
+    {"max-hold", required_argument, NULL, OPT_MAX_HOLD},         \
+        {"kill-after", required_argument, NULL, OPT_KILL_AFTER}, \
+        {"fence", no_argument, NULL, OPT_FENCE},                 \
+    {                                                            \
+        "quiet", no_argument, NULL, 'q'                          \
+    }
+
 enum { OPT_WAIT = CLI_OPT_OWN, OPT_MAX_HOLD, OPT_MIN_HOLD, OPT_ON_LOST, OPT_KILL_AFTER, OPT_FENCE };
 
-static const struct option long_options[] = {
-    CLI_LONG_OPTIONS,
-    {"wait", required_argument, NULL, OPT_WAIT},
-    {"max-hold", required_argument, NULL, OPT_MAX_HOLD},
-    {"min-hold", required_argument, NULL, OPT_MIN_HOLD},
-    {"on-lost", required_argument, NULL, OPT_ON_LOST},
-    {"kill-after", required_argument, NULL, OPT_KILL_AFTER},
-    {"fence", no_argument, NULL, OPT_FENCE},
-    {"quiet", no_argument, NULL, 'q'},
-    {"conflict-exit-code", required_argument, NULL, 'E'},
-    {NULL, 0, NULL, 0}};
+static const struct option exec_options[] = {CLI_LONG_OPTIONS,
+                                             OWN_OPTIONS,
+                                             {"wait", required_argument, NULL, OPT_WAIT},
+                                             {"min-hold", required_argument, NULL, OPT_MIN_HOLD},
+                                             {"on-lost", required_argument, NULL, OPT_ON_LOST},
+                                             {"conflict-exit-code", required_argument, NULL, 'E'},
+                                             {NULL, 0, NULL, 0}};
+static const struct option elect_options[] = {CLI_LONG_OPTIONS, OWN_OPTIONS, {NULL, 0, NULL, 0}};
 
 static int take_on_lost(struct exec *x, const char *value)
 {
@@ -101,43 +114,48 @@ static int take_option(struct exec *x, int code, const char *value)
     case 'E':
         return cli_take_number("conflict-exit-code", value, 0, 255, &x->conflict_code);
     default:
-        return cli_take_option(&x->cli, "exec", code, value);
+        return cli_take_option(&x->cli, x->verb, code, value);
     }
 }
 
 /* What the lease is now, or less: the command ends with it. */
 static int64_t span_ms(const struct exec *x)
 {
-    bool is_cut = x->max_hold_ms > 0 && x->max_hold_ms < x->cli.ttl_ms;
-    return is_cut ? x->max_hold_ms : x->cli.ttl_ms;
+    int64_t ttl_ms = x->cli.settings.ttl_us / US_PER_MS;
+    bool is_cut = x->max_hold_ms > 0 && x->max_hold_ms < ttl_ms;
+    return is_cut ? x->max_hold_ms : ttl_ms;
 }
 
 static int check(struct exec *x)
 {
     if (x->key == NULL || *x->key == '\0') {
-        return cli_usage_error("exec", "no key");
+        return cli_usage_error(x->verb, "no key");
     }
     if (strlen(x->key) > REDLOCK_KEY_LEN_MAX) {
-        return cli_usage_error("exec", "a key has at most %d bytes", REDLOCK_KEY_LEN_MAX);
+        return cli_usage_error(x->verb, "a key has at most %d bytes", REDLOCK_KEY_LEN_MAX);
     }
     if (*x->argv == NULL) {
-        return cli_usage_error("exec", "no command after the key");
+        return cli_usage_error(x->verb, "no command after the key");
     }
     if (x->max_hold_ms > 0 && x->min_hold_ms > x->max_hold_ms) {
-        return cli_usage_error("exec", "--min-hold: at most --max-hold, here %" PRId64 "ms",
+        return cli_usage_error(x->verb, "--min-hold: at most --max-hold, here %" PRId64 "ms",
                                x->max_hold_ms);
+    }
+    int code = cli_ready(&x->cli);
+    if (code != CLI_OK) {
+        return code;
     }
     if (x->kill_after_ms < 0) {
         x->kill_after_ms = span_ms(x) / KILL_SHARE;
     }
     /* A lease is extended at a third of the ttl, and may be confirmed a little later. */
     if (x->kill_after_ms > span_ms(x) / 3) {
-        return cli_usage_error("exec",
+        return cli_usage_error(x->verb,
                                "--kill-after: at most a third of the ttl and of --max-hold, here "
                                "%" PRId64 "ms",
                                span_ms(x) / 3);
     }
-    return cli_ready(&x->cli);
+    return CLI_OK;
 }
 
 /* KEY, options in any order, then "--" or the command's first word. */
@@ -146,9 +164,10 @@ static int read_options(struct exec *x, int argc, char **argv)
     int code = 0;
     opterr = 0;
     x->argv = argv + argc;
-    while ((code = getopt_long(argc, argv, "-hqvE:", long_options, NULL)) != -1) {
+    while ((code = getopt_long(argc, argv, x->is_election ? "-hqv" : "-hqvE:",
+                               x->is_election ? elect_options : exec_options, NULL)) != -1) {
         if (code == 'h') {
-            cli_help("exec");
+            cli_help(x->verb);
             return cli_flush();
         }
         if (code == 1 && x->key != NULL) {
@@ -159,7 +178,7 @@ static int read_options(struct exec *x, int argc, char **argv)
             x->key = optarg;
             continue;
         }
-        int failure = code == '?' ? cli_usage_error("exec",
+        int failure = code == '?' ? cli_usage_error(x->verb,
                                                     "%s: no such option, or its value is "
                                                     "missing",
                                                     argv[optind - 1])
@@ -200,15 +219,15 @@ static void verbosely(const struct exec *x, const char *text)
 
 static void tell_state(struct exec *x, int64_t validity_ms)
 {
-    bool is_suspect = redlock_state(x->lock) == REDLOCK_STATE_SUSPECT;
-    if (validity_ms == 0 && !x->is_lost_told) {
-        x->is_lost_told = true;
-        if (!x->group.is_over) {
+    bool is_suspect = redlock_state(x->turn.lock) == REDLOCK_STATE_SUSPECT;
+    if (validity_ms == 0 && !x->turn.is_lost_told) {
+        x->turn.is_lost_told = true;
+        if (!x->turn.group.is_over) {
             say(x, x->warns_only ? "the lock is lost, the command goes on without it"
                                  : "the lock is lost");
         }
-    } else if (validity_ms > 0 && is_suspect != x->is_suspect_told) {
-        x->is_suspect_told = is_suspect;
+    } else if (validity_ms > 0 && is_suspect != x->turn.is_suspect_told) {
+        x->turn.is_suspect_told = is_suspect;
         verbosely(x, is_suspect ? "not extended: too few nodes confirmed it" : "extended again");
     }
 }
@@ -218,26 +237,26 @@ static void tell_state(struct exec *x, int64_t validity_ms)
 static int64_t enforce(struct exec *x)
 {
     int64_t now_us = clock_boot_us();
-    int64_t validity_ms = redlock_left_ms(x->lock);
+    int64_t validity_ms = redlock_left_ms(x->turn.lock);
     int64_t kill_us = now_us + (validity_ms - margin_ms(span_ms(x))) * US_PER_MS;
     int64_t term_us = kill_us - x->kill_after_ms * US_PER_MS;
-    int64_t check_us = now_us + x->cli.ttl_ms * US_PER_MS / CHECKS_PER_TTL;
+    int64_t check_us = now_us + x->cli.settings.ttl_us / CHECKS_PER_TTL;
     if (x->warns_only) {
         kill_us = term_us = INT64_MAX;
     } else if (now_us >= kill_us) {
-        x->was_killed = x->was_killed || !x->group.is_over;
-        group_signal(&x->group, SIGKILL);
-    } else if (now_us >= term_us && !x->was_termed && !x->group.is_over) {
-        x->was_termed = true;
+        x->turn.was_killed = x->turn.was_killed || !x->turn.group.is_over;
+        group_signal(&x->turn.group, SIGKILL);
+    } else if (now_us >= term_us && !x->turn.was_termed && !x->turn.group.is_over) {
+        x->turn.was_termed = true;
         /* A lease that is confirmed comes so near to its end for one reason only. */
-        bool is_over = x->max_hold_ms > 0 && redlock_state(x->lock) == REDLOCK_STATE_HELD;
+        bool is_over = x->max_hold_ms > 0 && redlock_state(x->turn.lock) == REDLOCK_STATE_HELD;
         say(x, is_over ? "--max-hold is over: ending the command"
                        : "the lock can't be kept: ending the command");
-        group_signal(&x->group, SIGTERM);
-        group_signal(&x->group, SIGCONT); /* a stopped one is to hear it, too */
+        group_signal(&x->turn.group, SIGTERM);
+        group_signal(&x->turn.group, SIGCONT); /* a stopped one is to hear it, too */
     }
     tell_state(x, validity_ms);
-    guard_tell(&x->guard, x->group.is_over ? 0 : x->group.id, kill_us);
+    guard_tell(&x->guard, x->turn.group.is_over ? 0 : x->turn.group.id, kill_us);
     int64_t next_us = now_us < term_us ? term_us : now_us < kill_us ? kill_us : check_us;
     return next_us < check_us ? next_us : check_us;
 }
@@ -253,7 +272,7 @@ static void stop_with_it(struct exec *x, int number)
         (void)raise(SIGSTOP);
     }
     (void)enforce(x);
-    group_resume(&x->group);
+    group_resume(&x->turn.group);
 }
 
 static void on_signal(struct exec *x, int number)
@@ -262,17 +281,18 @@ static void on_signal(struct exec *x, int number)
     case SIGCHLD:
         break; /* who ended or stopped is looked for in every round */
     case SIGCONT:
-        group_resume(&x->group);
+        group_resume(&x->turn.group);
         break;
     case SIGINT:
     case SIGTERM:
     case SIGHUP:
     case SIGQUIT:
-        x->hold_until_us = 0;
-        group_signal(&x->group, number);
+        x->is_ending = true;
+        x->turn.hold_until_us = 0;
+        group_signal(&x->turn.group, number);
         break;
     default:
-        group_signal(&x->group, number);
+        group_signal(&x->turn.group, number);
         break;
     }
 }
@@ -288,7 +308,7 @@ static void wait_for_news(struct exec *x, int64_t until_us)
 {
     struct pollfd fds[] = {{.fd = x->signal_fd, .events = POLLIN},
                            {.fd = x->timer_fd, .events = POLLIN},
-                           {.fd = redlock_fd(x->lock), .events = POLLIN}};
+                           {.fd = redlock_fd(x->turn.lock), .events = POLLIN}};
     uint64_t count = 0;
     arm(x->timer_fd, until_us);
     (void)poll(fds, ARRAY_COUNT(fds), -1);
@@ -299,14 +319,14 @@ static void wait_for_news(struct exec *x, int64_t until_us)
 
 static bool is_done(const struct exec *x)
 {
-    return x->group.is_over &&
-           (x->is_lost_told || x->was_termed || clock_boot_us() >= x->hold_until_us);
+    return x->turn.group.is_over &&
+           (x->turn.is_lost_told || x->turn.was_termed || clock_boot_us() >= x->turn.hold_until_us);
 }
 
 static int tend(struct exec *x)
 {
-    x->hold_until_us = clock_boot_us() + x->min_hold_ms * US_PER_MS;
-    int r = group_start(&x->group, x->argv, &x->old_mask);
+    x->turn.hold_until_us = clock_boot_us() + x->min_hold_ms * US_PER_MS;
+    int r = group_start(&x->turn.group, x->argv, &x->old_mask);
     if (r != 0) {
         cli_tell("can't start a process: %s", strerrordesc_np(-r));
         return CLI_SYSTEM;
@@ -316,8 +336,8 @@ static int tend(struct exec *x)
         if (is_done(x)) {
             break;
         }
-        if (x->group.is_over && x->hold_until_us < next_us) {
-            next_us = x->hold_until_us;
+        if (x->turn.group.is_over && x->turn.hold_until_us < next_us) {
+            next_us = x->turn.hold_until_us;
         }
         wait_for_news(x, next_us);
         (void)enforce(x);
@@ -325,13 +345,13 @@ static int tend(struct exec *x)
         while (read(x->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
             on_signal(x, (int)info.ssi_signo);
         }
-        int stopped_by = group_reap(&x->group);
+        int stopped_by = group_reap(&x->turn.group);
         if (stopped_by != 0) {
             stop_with_it(x, stopped_by);
         }
     }
     guard_tell(&x->guard, 0, INT64_MAX);
-    return x->was_termed || x->was_killed ? CLI_LOST : x->group.code;
+    return x->turn.was_termed || x->turn.was_killed ? CLI_LOST : x->turn.group.code;
 }
 
 /* ---- the whole of it ---- */
@@ -383,7 +403,7 @@ static int not_won(const struct exec *x, const struct lock_wait *h, enum redlock
 static int export_fence(const struct exec *x)
 {
     char text[24];
-    uint64_t fence = redlock_fence(x->lock);
+    uint64_t fence = redlock_fence(x->turn.lock);
     if (!x->wants_fence) {
         return CLI_OK;
     }
@@ -401,6 +421,7 @@ static int export_fence(const struct exec *x)
 
 static int under_lock(struct exec *x)
 {
+    x->turn = (struct turn){0};
     struct lock_wait h = {.client = x->client,
                           .signal_fd = x->signal_fd,
                           .request = {.key = x->key,
@@ -411,19 +432,32 @@ static int under_lock(struct exec *x)
     if (result != REDLOCK_OK) {
         return not_won(x, &h, result);
     }
-    x->lock = h.lock;
-    if (x->cli.is_verbose) {
-        cli_tell("%s: %s", x->key, h.report.message);
+    x->turn.lock = h.lock;
+    if (x->is_election) {
+        say(x, "elected");
+    } else {
+        verbosely(x, h.report.message);
     }
     int code = h.signal_number != 0 ? CLI_SIGNAL + h.signal_number : export_fence(x);
     if (code == CLI_OK) {
         code = tend(x);
     }
-    group_release(&x->group);
+    group_release(&x->turn.group);
     struct redlock_report report = {0};
-    (void)redlock_unlock(TAKE(x->lock), &report);
+    (void)redlock_unlock(TAKE(x->turn.lock), &report);
     if (x->cli.is_verbose) {
         cli_tell("%s: released on %u nodes, unknown on %u", x->key, report.deleted, report.unknown);
+    }
+    return code;
+}
+
+/* Until the command ends by itself or by a signal to us. */
+static int stand_for_election(struct exec *x)
+{
+    int code = under_lock(x);
+    while (code == CLI_LOST && !x->is_ending) {
+        say(x, "no longer elected: standing again");
+        code = under_lock(x);
     }
     return code;
 }
@@ -443,7 +477,7 @@ static int run(struct exec *x)
     if (code != CLI_OK) {
         return code;
     }
-    int r = guard_start(&x->guard, x->cli.ttl_ms * US_PER_MS / CHECKS_PER_TTL);
+    int r = guard_start(&x->guard, x->cli.settings.ttl_us / CHECKS_PER_TTL);
     if (r == 0) {
         r = prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 ? 0 : -errno;
     }
@@ -453,24 +487,33 @@ static int run(struct exec *x)
     }
     code = cli_open(&x->cli, x->is_quiet ? NULL : on_event, &x->client);
     if (code == CLI_OK) {
-        code = under_lock(x);
+        code = x->is_election ? stand_for_election(x) : under_lock(x);
     }
     redlock_close(x->client);
     return code;
 }
 
+static int run_verb(struct exec *x, int argc, char **argv)
+{
+    x->kill_after_ms = -1;
+    x->conflict_code = CLI_HELD;
+    x->signal_fd = x->timer_fd = -1;
+    int code = read_options(x, argc, argv);
+    if (code == CLI_GO_ON) {
+        code = run(x);
+    }
+    guard_dismiss(&x->guard);
+    cli_release(&x->cli);
+    return code;
+}
+
 int cmd_exec(int argc, char **argv)
 {
-    struct exec x = {.cli = CLI_INIT,
-                     .kill_after_ms = -1,
-                     .conflict_code = CLI_HELD,
-                     .signal_fd = -1,
-                     .timer_fd = -1};
-    int code = read_options(&x, argc, argv);
-    if (code == CLI_GO_ON) {
-        code = run(&x);
-    }
-    guard_dismiss(&x.guard);
-    cli_release(&x.cli);
-    return code;
+    return run_verb(&(struct exec){.verb = "exec"}, argc, argv);
+}
+
+int cmd_elect(int argc, char **argv)
+{
+    return run_verb(&(struct exec){.verb = "elect", .is_election = true, .wait_ms = -1}, argc,
+                    argv);
 }

@@ -11,6 +11,7 @@ static const char help_command[] =
     "Locks over independent Redis or Valkey masters; what flock(1) is for one host.\n"
     "\n"
     "  exec KEY [OPTION…] -- COMMAND [ARG…]  run a command under the lock\n"
+    "  elect KEY [OPTION…] -- COMMAND [ARG…] the same on one of many hosts, whichever is up\n"
     "  status KEY                            who holds it, and for how long\n"
     "  break KEY                             take it away from its holder\n"
     "  nodes                                 which nodes may vote, and why not\n"
@@ -53,6 +54,21 @@ static const char help_exec[] =
     "Exit code: COMMAND's, 128 + its signal; 75 not won in time, 69 no quorum, 74 lost,\n"
     "64 usage, 78 a node is unsuitable, 71 system, 126 can't be run, 127 not found.\n";
 
+static const char help_elect[] =
+    "Usage: redlock elect KEY [OPTION…] -- COMMAND [ARG…]\n"
+    "\n"
+    "Waits until it holds the lock KEY, and runs COMMAND. When the lock is lost, COMMAND is ended\n"
+    "as with exec, and redlock waits again: of all hosts that say this, one runs COMMAND.\n"
+    "\n"
+    "  --max-hold T    COMMAND is ended then, for another host to have its turn\n"
+    "  --kill-after T  how long before its end COMMAND gets SIGTERM (ttl / 6)\n"
+    "  --fence         a number that rises with each grant, in COMMAND's REDLOCK_FENCE\n"
+    "  -q, --quiet     say nothing about the lock\n"
+    "  -v, --verbose   say on stderr what happens\n"
+    "\n"
+    "Exit code: COMMAND's, once that has ended by itself; 128 + a signal that ended the wait;\n"
+    "69, 64, 78, 71, 126 and 127 as with exec.\n";
+
 static const char help_status[] =
     "Usage: redlock status KEY [--json] [OPTION…]\n"
     "\n"
@@ -86,11 +102,8 @@ static const char help_bench[] =
 static const struct {
     const char *verb;
     const char *text;
-} texts[] = {{"exec", help_exec},
-             {"status", help_status},
-             {"break", help_break},
-             {"nodes", help_nodes_verb},
-             {"bench", help_bench}};
+} texts[] = {{"exec", help_exec},   {"elect", help_elect},      {"status", help_status},
+             {"break", help_break}, {"nodes", help_nodes_verb}, {"bench", help_bench}};
 
 void cli_help(const char *verb)
 {

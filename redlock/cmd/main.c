@@ -9,11 +9,8 @@
 static const struct verb {
     const char *name;
     cli_verb_fn *run;
-} verbs[] = {{"exec", cmd_exec},
-             {"status", cmd_status},
-             {"break", cmd_break},
-             {"nodes", cmd_nodes},
-             {"bench", cmd_bench}};
+} verbs[] = {{"exec", cmd_exec},   {"elect", cmd_elect}, {"status", cmd_status},
+             {"break", cmd_break}, {"nodes", cmd_nodes}, {"bench", cmd_bench}};
 
 static const struct verb *find_verb(const char *name)
 {
@@ -40,7 +37,7 @@ int main(int argc, char **argv)
     bool is_help = strcmp(word, "help") == 0 && argc == 3;
     const struct verb *v = find_verb(is_help ? argv[2] : word);
     if (v == NULL) {
-        cli_tell("'%s' is no verb: exec, status, break, nodes, bench or help",
+        cli_tell("'%s' is no verb: exec, elect, status, break, nodes, bench or help",
                  is_help ? argv[2] : word);
         return CLI_USAGE;
     }

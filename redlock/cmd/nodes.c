@@ -102,17 +102,17 @@ static int show(const struct cli *cli, const struct session *s)
     char fingerprint[REDLOCK_FINGERPRINT_SIZE];
     struct redlock_report report = {0};
     size_t voting = redlock_async_voting(s->lock);
-    if (redlock_fingerprint(cli->list_text, fingerprint, &report) != REDLOCK_OK) {
+    if (redlock_fingerprint(cli->options.nodes, fingerprint, &report) != REDLOCK_OK) {
         cli_tell("%s", report.message);
         return CLI_NODES;
     }
-    for (size_t i = 0; i < cli->node_count; i++) {
+    for (size_t i = 0; i < cli->settings.node_count; i++) {
         redlock_async_node(s->lock, i, &infos[i]);
     }
     if (cli->is_json) {
-        print_json(infos, cli->node_count, voting, fingerprint);
+        print_json(infos, cli->settings.node_count, voting, fingerprint);
     } else {
-        print_text(infos, cli->node_count, voting, fingerprint);
+        print_text(infos, cli->settings.node_count, voting, fingerprint);
     }
     int code = cli_flush();
     return code != CLI_OK ? code : redlock_async_has_quorum(s->lock) ? CLI_OK : CLI_NO_QUORUM;
@@ -120,7 +120,7 @@ static int show(const struct cli *cli, const struct session *s)
 
 int cmd_nodes(int argc, char **argv)
 {
-    struct cli cli = CLI_INIT;
+    struct cli cli = {0};
     struct session session = {0};
     int code = cli_read_options(&cli, "nodes", argc, argv, long_options, NULL, NULL);
     if (code == CLI_GO_ON && optind != argc) {

@@ -8,9 +8,6 @@
 
 #define OPEN_US (2 * US_PER_S)
 #define TICK_MS 5
-#define NODE_TIMEOUT_SHARE 100 /* of the ttl, as redlock_open() has it */
-#define NODE_TIMEOUT_MIN_MS 10
-#define NODE_TIMEOUT_MAX_MS 100
 
 static void on_tick(uv_timer_t *timer)
 {
@@ -37,21 +34,15 @@ static bool are_all_heard(const struct session *s)
     return true;
 }
 
-static int64_t node_timeout_ms(const struct cli *cli)
-{
-    int64_t ms = cli->ttl_ms / NODE_TIMEOUT_SHARE;
-    if (cli->node_timeout_ms > 0) {
-        return cli->node_timeout_ms;
-    }
-    return ms < NODE_TIMEOUT_MIN_MS   ? NODE_TIMEOUT_MIN_MS
-           : ms > NODE_TIMEOUT_MAX_MS ? NODE_TIMEOUT_MAX_MS
-                                      : ms;
-}
-
 int session_open(struct session *s, const struct cli *cli)
 {
     struct redlock_error error;
-    *s = (struct session){.node_count = cli->node_count, .node_timeout_ms = node_timeout_ms(cli)};
+    const struct settings *set = &cli->settings;
+    const struct redlock_options *o = &cli->options;
+    const struct redlock_tls tls = {
+        .ca_file = o->ca_file, .cert_file = o->cert_file, .key_file = o->key_file};
+    *s = (struct session){.node_count = set->node_count,
+                          .node_timeout_ms = set->node_timeout_us / US_PER_MS};
     (void)signal(SIGPIPE, SIG_IGN);
     if (uv_loop_init(&s->loop) != 0) {
         cli_tell("no event loop");
@@ -59,19 +50,19 @@ int session_open(struct session *s, const struct cli *cli)
     }
     (void)uv_timer_init(&s->loop, &s->tick);
     timer_start(&s->tick, on_tick, TICK_MS, TICK_MS);
-    const struct redlock_async_options options = {
-        .loop = &s->loop,
-        .nodes = cli->nodes,
-        .node_count = cli->node_count,
-        .tls = &cli->tls,
-        .ttl_us = cli->ttl_ms * US_PER_MS,
-        .ttl_max_us = (cli->ttl_max_ms > 0 ? cli->ttl_max_ms : cli->ttl_ms) * US_PER_MS,
-        .node_timeout_us = s->node_timeout_ms * US_PER_MS,
-        .drift_ppm = 10000,
-        .trust_fresh = cli->trust_fresh,
-        .wake_prefix = cli->sees_lines ? "redlock:" : NULL,
-        .on_node = on_node,
-        .ctx = s};
+    const struct redlock_async_options options = {.loop = &s->loop,
+                                                  .nodes = set->nodes,
+                                                  .node_count = set->node_count,
+                                                  .tls = &tls,
+                                                  .ttl_us = set->ttl_us,
+                                                  .ttl_max_us = set->ttl_max_us,
+                                                  .node_timeout_us = set->node_timeout_us,
+                                                  .drift_ppm = set->drift_ppm,
+                                                  .trust_fresh = o->trust_fresh,
+                                                  .wake_prefix =
+                                                      cli->sees_lines ? set->prefix : NULL,
+                                                  .on_node = on_node,
+                                                  .ctx = s};
     int r = redlock_async_open(&options, &s->lock, &error);
     if (r != 0) {
         cli_tell("%s", error.message);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct status {
+struct survey {
     struct cli cli;
     const char *key;
     struct session session;
@@ -28,8 +28,8 @@ static const struct option long_options[] = {
 
 static void on_inspected(void *ctx, const struct redlock_holding *holdings)
 {
-    struct status *s = ctx;
-    memcpy(s->holdings, holdings, s->cli.node_count * sizeof holdings[0]);
+    struct survey *s = ctx;
+    memcpy(s->holdings, holdings, s->cli.settings.node_count * sizeof holdings[0]);
     s->is_there = true;
 }
 
@@ -41,12 +41,12 @@ static int longest_first(const void *a, const void *b)
 }
 
 /* How many nodes say that this one holds it; and when fewer than `quorum` will. */
-static size_t count_holder(const struct status *s, const char *holder, size_t quorum,
+static size_t count_holder(const struct survey *s, const char *holder, size_t quorum,
                            int64_t *ret_ttl_ms)
 {
     int64_t ttls[REDLOCK_NODES_MAX];
     size_t count = 0;
-    for (size_t i = 0; i < s->cli.node_count; i++) {
+    for (size_t i = 0; i < s->cli.settings.node_count; i++) {
         const struct redlock_holding *h = &s->holdings[i];
         if (h->vote == REDLOCK_VOTE_REFUSED && strcmp(h->holder, holder) == 0) {
             ttls[count++] = h->ttl_ms < 0 ? INT64_MAX : h->ttl_ms;
@@ -59,12 +59,12 @@ static size_t count_holder(const struct status *s, const char *holder, size_t qu
     return count;
 }
 
-static struct verdict judge(const struct status *s)
+static struct verdict judge(const struct survey *s)
 {
-    size_t quorum = s->cli.node_count / 2 + 1;
+    size_t quorum = s->cli.settings.node_count / 2 + 1;
     size_t free_count = 0;
     size_t answered = 0;
-    for (size_t i = 0; i < s->cli.node_count; i++) {
+    for (size_t i = 0; i < s->cli.settings.node_count; i++) {
         const struct redlock_holding *h = &s->holdings[i];
         struct verdict held = {.code = CLI_OK, .text = "held", .holder = h->holder};
         free_count += h->vote == REDLOCK_VOTE_OK;
@@ -87,16 +87,16 @@ static struct verdict judge(const struct status *s)
         .code = CLI_SPLIT, .text = "split: held by nobody, and free", .votes = free_count};
 }
 
-static void print_text(const struct status *s, const struct verdict *v)
+static void print_text(const struct survey *s, const struct verdict *v)
 {
     struct redlock_node_info infos[REDLOCK_NODES_MAX];
-    for (size_t i = 0; i < s->cli.node_count; i++) {
+    for (size_t i = 0; i < s->cli.settings.node_count; i++) {
         redlock_async_node(s->session.lock, i, &infos[i]);
     }
-    int width = cli_name_width(infos, s->cli.node_count);
+    int width = cli_name_width(infos, s->cli.settings.node_count);
     (void)printf("%-*s %-9s %-8s %-10s %-7s %s\n", width, "NODE", "KEY", "HOLDER", "TTL", "WAITING",
                  "LABEL");
-    for (size_t i = 0; i < s->cli.node_count; i++) {
+    for (size_t i = 0; i < s->cli.settings.node_count; i++) {
         const struct redlock_holding *h = &s->holdings[i];
         bool is_held = h->vote == REDLOCK_VOTE_REFUSED;
         char ttl[32] = "-";
@@ -110,13 +110,13 @@ static void print_text(const struct status *s, const struct verdict *v)
                      is_held ? h->holder : "-", ttl, h->waiting, h->label);
     }
     if (v->holder == NULL) {
-        (void)printf("%s on %zu of %zu nodes\n", v->text, v->votes, s->cli.node_count);
+        (void)printf("%s on %zu of %zu nodes\n", v->text, v->votes, s->cli.settings.node_count);
     } else if (v->ttl_ms < 0) {
         (void)printf("held by %s on %zu of %zu nodes, without an end\n", v->holder, v->votes,
-                     s->cli.node_count);
+                     s->cli.settings.node_count);
     } else {
         (void)printf("held by %s on %zu of %zu nodes for %.1f s, unless extended\n", v->holder,
-                     v->votes, s->cli.node_count, 1e-3 * (double)v->ttl_ms);
+                     v->votes, s->cli.settings.node_count, 1e-3 * (double)v->ttl_ms);
     }
 }
 
@@ -134,7 +134,7 @@ static const char *verdict_word(const struct verdict *v)
     }
 }
 
-static void print_json(const struct status *s, const struct verdict *v)
+static void print_json(const struct survey *s, const struct verdict *v)
 {
     (void)printf("{\"key\": ");
     cli_json_text(s->key);
@@ -145,7 +145,7 @@ static void print_json(const struct status *s, const struct verdict *v)
         (void)printf(", \"ttl_ms\": %" PRId64, v->ttl_ms);
     }
     (void)printf(", \"nodes\": [");
-    for (size_t i = 0; i < s->cli.node_count; i++) {
+    for (size_t i = 0; i < s->cli.settings.node_count; i++) {
         struct redlock_node_info info;
         const struct redlock_holding *h = &s->holdings[i];
         redlock_async_node(s->session.lock, i, &info);
@@ -164,7 +164,7 @@ static void print_json(const struct status *s, const struct verdict *v)
     (void)printf("]}\n");
 }
 
-static int ask(struct status *s)
+static int ask(struct survey *s)
 {
     int r = redlock_async_inspect(s->session.lock, s->key, strlen(s->key), on_inspected, s);
     if (r != 0) {
@@ -184,7 +184,7 @@ static int ask(struct status *s)
 
 int cmd_status(int argc, char **argv)
 {
-    struct status s = {.cli = CLI_INIT};
+    struct survey s = {0};
     s.cli.sees_lines = true;
     int code = cli_read_options(&s.cli, "status", argc, argv, long_options, NULL, NULL);
     if (code == CLI_GO_ON && optind != argc - 1) {

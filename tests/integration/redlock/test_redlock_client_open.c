@@ -17,7 +17,7 @@ static const struct bad_option {
     struct redlock_options options;
     const char *message; /* a part of it */
 } bad_options[] = {
-    {{.nodes = ""}, "0 nodes, allowed are 1 to 9"},
+    {{.nodes = ""}, "no nodes: set nodes or $REDLOCK_NODES"},
     {{.nodes = "a,b,c,d,e,f,g,h,i,j"}, "10 nodes, allowed are 1 to 9"},
     {{.nodes = "10.1.1.1, 10.1.1.1:6379"}, "10.1.1.1:6379 is named twice"},
     {{.nodes = "http://10.1.1.1"}, "node 1"},

@@ -262,7 +262,7 @@ with redlock.Client() as client:
                 (TypeError, "", lambda: client.lock("k", ttl="5")),
                 (redlock.Invalid, "another client", lambda: client.lock("k", owner=other.owner()).acquire()),
                 (redlock.Invalid, "zero byte", lambda: client.status("a\0b")),
-                (redlock.Invalid, "0 nodes", lambda: redlock.Client("")),
+                (redlock.Invalid, "no nodes", lambda: redlock.Client("")),
                 (redlock.Invalid, "10 nodes", lambda: redlock.Client(f"h{i}" for i in range(10))),
                 (TypeError, "iterable", lambda: redlock.fingerprint(5)),
                 (redlock.Invalid, "the schemes are", lambda: redlock.Client("redlis://a")),
