@@ -5,7 +5,8 @@
 #   libredlock0     libredlock.so.0
 #   libredlock-dev  headers, libredlock.a, pkg-config and CMake packages, redlock(3)
 #   redlock-tools   the command redlock, redlock(1); it has the library inside
-list(APPEND CPACK_COMPONENTS_ALL redlock_library redlock_dev redlock_tools)
+#   python3-redlock the same for Python, by ctypes
+list(APPEND CPACK_COMPONENTS_ALL redlock_library redlock_dev redlock_tools redlock_python)
 get_target_property(soversion redlock_shared SOVERSION)
 set(library libredlock${soversion})
 sbom(redlock_library ${library} MODULES redlock_shared)
@@ -37,3 +38,10 @@ ${about}
 redlock exec runs a command under a lock, like flock, but on one of many
 hosts. redlock status and redlock nodes show who holds what, and which master
 may vote.")
+package(redlock_python python3-redlock SECTION python
+    DEPENDS "${library} (>= ${PROJECT_VERSION}), python3 (>= 3.9)"
+    DESCRIPTION "locks over independent Redis masters: for Python programs
+${about}
+This package has a module for threads and one for asyncio.")
+set(CPACK_DEBIAN_REDLOCK_PYTHON_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_REDLOCK_PYTHON_PACKAGE_SHLIBDEPS OFF)

@@ -69,6 +69,14 @@ has_lock() {
 }
 until_true 180 has_lock || die "it never had the lock: $(cat nightly.out)"
 
+step "the Python example"
+block '### Python' python >nightly.py
+python_has_lock() {
+    python3 nightly.py >python.out 2>&1
+}
+until_true 60 python_has_lock || die "nightly.py failed: $(cat python.out)"
+grep -q '^no other client runs this now; fence [0-9]' python.out || die "nightly.py said: $(cat python.out)"
+
 step "the crontab: at three o'clock cron runs the backup under the lock"
 block '### Shell and crontab' >table
 line=$(sed -n 's/^0 3 \* \* \*  *//p' table)
@@ -87,7 +95,7 @@ REDLOCK_NODES=$nodes sh -c "$line" >behind.out 2>&1 || code=$?
 [ "$(wc -l <backups)" -eq 1 ] || die "backups: $(cat backups)"
 
 step "removed: nothing is left, and the loader knows the library no more"
-quietly apt-get -q purge libredlock0 libredlock-dev redlock-tools
+quietly apt-get -q purge libredlock0 libredlock-dev python3-redlock redlock-tools
 left=$(find /usr /etc -xdev -name '*redlock*')
 [ -z "$left" ] || die "left behind: $left"
 if ldconfig -p | grep redlock; then die "ldconfig was not triggered"; fi
