@@ -180,6 +180,8 @@ struct redlock_lock {
  * memory. */
 struct redlock_lock *lock_new(struct redlock_client *c, struct redlock_owner *owner,
                               const struct redlock_async_key *keys, size_t count);
+/* It is of this key instead, which is no longer than the one that it was made for. */
+void lock_rename(struct redlock_lock *l, const struct redlock_async_key *key);
 void lock_recycle(struct redlock_lock *l); /* from any thread; nobody uses it any more */
 void lock_retire(struct redlock_lock *l);  /* the same, once no callback uses it */
 /* The handle now owns `count` won keys of the batch, from `first` on. */

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "redlock/client.h"
 
+#include <assert.h>
 #include <sys/eventfd.h>
 
 #define SPARE_MAX 256 /* handles kept to be used again */
@@ -70,6 +71,13 @@ static struct redlock_lock *alloc(struct redlock_client *c)
         l->key_size = sizeof l->short_key;
     }
     return l;
+}
+
+void lock_rename(struct redlock_lock *l, const struct redlock_async_key *key)
+{
+    bool has_room = set_key(l, key->bytes, key->len);
+    assert(has_room);
+    (void)has_room;
 }
 
 struct redlock_lock *lock_new(struct redlock_client *c, struct redlock_owner *owner,

@@ -39,6 +39,7 @@ extern "C" {
 #define REDLOCK_NODES_MAX 9
 #define REDLOCK_KEYS_MAX 512     /* of one request */
 #define REDLOCK_KEY_LEN_MAX 1024 /* bytes */
+#define REDLOCK_SLOTS_MAX 64     /* of one key */
 #define REDLOCK_LABEL_LEN_MAX 64 /* bytes */
 #define REDLOCK_TEXT_SIZE 256
 #define REDLOCK_TTL_MAX_MS (INT64_C(24) * 3600 * 1000)
@@ -181,6 +182,9 @@ struct redlock_request {
     int64_t wait_ms; /* 0 = give up where another has it. Waiters stand in line (lock.L1) */
     int64_t ttl_ms;  /* default: the client's */
     int64_t max_hold_ms; /* the lease ends then at the latest (lock.E9) */
+    /* A semaphore: one of so many slots of the one key, which are the locks "key#1", "key#2", … All
+     * clients must say the same number (lock.L10). 0 = a plain lock. */
+    int slots;
     struct redlock_owner *owner;
     /* The state changed, and is `state` now; changes that follow each other closely are told as
      * one. No such call begins after redlock_unlock() or redlock_close(). */
@@ -223,7 +227,8 @@ int redlock_fd(struct redlock_lock *lock);
  * Only as good as the masters' memory: they must not forget it (appendonly yes, appendfsync
  * always). It may begin anew when a key was not granted with a fence for 90 days. */
 uint64_t redlock_fence(const struct redlock_lock *lock);
-/* The key's bytes, followed by a NUL; of several keys, those of the first in sorted order. */
+/* The key's bytes, followed by a NUL; of several keys, those of the first in sorted order; of a
+ * semaphore, "key#3". */
 const char *redlock_lock_key(const struct redlock_lock *lock, size_t *ret_len);
 
 /* Extends the lease to a full ttl from now. LOST: it is over, or another owner has the key.

@@ -17,7 +17,7 @@ static struct redlock_report *report_of(const struct part *p)
     return report_at(p->request->reports, (size_t)(p - p->request->parts));
 }
 
-static void decide(struct part *p, enum redlock_result result)
+void part_decide(struct part *p, enum redlock_result result)
 {
     p->is_decided = true;
     p->result = result;
@@ -26,7 +26,7 @@ static void decide(struct part *p, enum redlock_result result)
 void part_fail(struct part *p, enum redlock_result result, const char *why)
 {
     report_fail(p->request->client, report_of(p), result, why);
-    decide(p, result);
+    part_decide(p, result);
 }
 
 void request_fail_undecided(struct request *r, enum redlock_result result, const char *why)
@@ -135,7 +135,7 @@ void request_tell_soon(struct request *r)
     callbacks_add_done(r->client, &r->call.mail);
 }
 
-static void end_one(struct request *r)
+void request_end_one(struct request *r)
 {
     struct redlock_client *c = r->client;
     if (--r->open > 0) {
@@ -168,7 +168,7 @@ static void wake_siblings(const struct part *won)
 static void win(struct part *p)
 {
     struct redlock_owner *owner = p->request->asked.owner;
-    decide(p, REDLOCK_OK);
+    part_decide(p, REDLOCK_OK);
     if (p->has_entered) {
         return;
     }
@@ -210,7 +210,7 @@ static void on_fenced(void *ctx, uint64_t fence)
     } else {
         lose(p, REDLOCK_NO_QUORUM, "no quorum stored its fence");
     }
-    end_one(r);
+    request_end_one(r);
 }
 
 static void mint(struct part *p)
@@ -226,7 +226,7 @@ static void mint(struct part *p)
     }
 }
 
-static void got(struct part *p)
+void part_got(struct part *p)
 {
     if (part_lacks_fence(p)) {
         mint(p);
@@ -235,7 +235,7 @@ static void got(struct part *p)
     }
 }
 
-static bool is_cancelled(const struct request *r)
+bool request_is_cancelled(const struct request *r)
 {
     return r->client->is_closing || owner_is_cancelled(r->asked.owner);
 }
@@ -244,11 +244,12 @@ static bool is_cancelled(const struct request *r)
 static bool enters_late(struct request *r)
 {
     struct part *p = &r->parts[0];
-    if (r->asked.each || is_cancelled(r) || !part_enter(p, r->keys, r->key_count)) {
+    if (r->asked.each || request_is_cancelled(r) ||
+        !(r->slots != NULL ? slots_enter(r) : part_enter(p, r->keys, r->key_count))) {
         return false;
     }
     if (p->has_entered) {
-        got(p);
+        part_got(p);
     }
     return true;
 }
@@ -262,11 +263,11 @@ static void on_waited(void *ctx, enum redlock_result result, int tries, struct r
     report_fill(r->client, report_of(p), result, tries, batch, 0, asked);
     if (result == REDLOCK_OK) {
         lock_bind(p->lock, batch, 0, r->key_count);
-        got(p);
+        part_got(p);
     } else if (!enters_late(r)) {
-        decide(p, result);
+        part_decide(p, result);
     }
-    end_one(r);
+    request_end_one(r);
 }
 
 static void on_acquired(void *ctx, struct redlock_batch *batch)
@@ -278,15 +279,15 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
         report_fill(r->client, report_of(p), result, 1, batch, i, 1);
         if (result == REDLOCK_OK) {
             lock_bind(p->lock, batch, i, 1);
-            got(p);
+            part_got(p);
         } else {
-            decide(p, result);
+            part_decide(p, result);
         }
     }
-    end_one(r);
+    request_end_one(r);
 }
 
-static int64_t deadline_us(const struct request *r)
+int64_t request_deadline_us(const struct request *r)
 {
     if (r->asked.wait_ms < 0) {
         return INT64_MAX;
@@ -294,25 +295,36 @@ static int64_t deadline_us(const struct request *r)
     return r->asked.wait_ms == 0 ? 0 : r->begun_us + r->asked.wait_ms * US_PER_MS;
 }
 
+struct redlock_async_request request_asks(const struct request *r)
+{
+    return (struct redlock_async_request){.keys = r->keys,
+                                          .count = r->key_count,
+                                          .ttl_us = r->asked.ttl_ms * US_PER_MS,
+                                          .max_hold_us = r->asked.max_hold_ms * US_PER_MS,
+                                          .is_not_kept = r->asked.manual,
+                                          .is_ordered = !r->asked.each,
+                                          .wants_holder_ttl = r->reports != NULL};
+}
+
+struct redlock_wait_options request_waits(int64_t deadline_us, redlock_async_waited_cb *done,
+                                          void *ctx)
+{
+    return (struct redlock_wait_options){.deadline_us = deadline_us,
+                                         .retries = RETRIES,
+                                         .retry_base_us = RETRY_BASE_US,
+                                         .retry_cap_us = RETRY_CAP_US,
+                                         .done = done,
+                                         .ctx = ctx};
+}
+
 static void ask_nodes(struct request *r)
 {
     struct redlock_async *core = r->client->core;
     struct redlock_error error = {0};
-    const struct redlock_async_request asked = {.keys = r->keys,
-                                                .count = r->key_count,
-                                                .ttl_us = r->asked.ttl_ms * US_PER_MS,
-                                                .max_hold_us = r->asked.max_hold_ms * US_PER_MS,
-                                                .is_not_kept = r->asked.manual,
-                                                .is_ordered = !r->asked.each,
-                                                .wants_holder_ttl = r->reports != NULL,
-                                                .done = on_acquired,
-                                                .ctx = r};
-    const struct redlock_wait_options options = {.deadline_us = deadline_us(r),
-                                                 .retries = RETRIES,
-                                                 .retry_base_us = RETRY_BASE_US,
-                                                 .retry_cap_us = RETRY_CAP_US,
-                                                 .done = on_waited,
-                                                 .ctx = r};
+    struct redlock_async_request asked = request_asks(r);
+    asked.done = on_acquired;
+    asked.ctx = r;
+    const struct redlock_wait_options options = request_waits(request_deadline_us(r), on_waited, r);
     int code = r->asked.each ? redlock_async_acquire(core, &asked, &error)
                              : redlock_async_wait(core, &asked, &options, &r->wait, &error);
     if (code == 0) {
@@ -330,22 +342,31 @@ void request_deliver(struct redlock_client *c, struct mail *mail)
     r->open = 1;
     for (size_t i = 0; i < r->part_count; i++) {
         if (r->parts[i].has_entered) {
-            got(&r->parts[i]);
+            part_got(&r->parts[i]);
         }
     }
-    if (is_cancelled(r)) {
+    if (request_is_cancelled(r)) {
         request_fail_undecided(r, REDLOCK_CANCELLED, c->is_closing ? "the client is closing" : "");
     } else if (r->key_count > 0 && !enters_late(r)) {
-        ask_nodes(r);
+        if (r->slots == NULL) {
+            ask_nodes(r);
+        } else if (slots_ask(r)) {
+            r->open++;
+        }
     }
-    end_one(r);
+    request_end_one(r);
 }
 
 void request_cancel(struct redlock_client *c, const struct redlock_owner *owner)
 {
     for (struct request *r = c->requests; r != NULL; r = r->next) {
-        if (r->wait != NULL && (owner == NULL || r->asked.owner == owner)) {
+        if (owner != NULL && r->asked.owner != owner) {
+            continue;
+        }
+        if (r->wait != NULL) {
             redlock_wait_cancel(r->wait);
+        } else if (r->slots != NULL) {
+            slots_cancel(r);
         }
     }
 }

@@ -26,6 +26,12 @@ struct request {
     int64_t begun_us;
     size_t open;               /* what the thread waits for */
     struct redlock_wait *wait; /* NULL before and after */
+    struct slot *slots;        /* of a semaphore, one for each key; else NULL (slots.c) */
+    size_t slot_first;
+    size_t slots_tried;
+    size_t slots_open;
+    bool has_slot;
+    int tries;
     enum redlock_result result;
     struct redlock_report *reports; /* one for each part; NULL = unwanted */
     size_t part_count;
@@ -33,8 +39,16 @@ struct request {
     size_t key_count;               /* that the nodes are asked for */
     struct redlock_async_key *keys; /* sorted */
     uint16_t *places;               /* with `each`: whose part each of them is */
-    char *bytes;                    /* of the keys, if they had to be copied */
+    char *bytes;                    /* of the keys, if they are not the caller's */
 };
+
+/* One of the keys of a request for any of several (slots.c). */
+struct slot {
+    struct request *request;
+    struct redlock_wait *wait; /* NULL before and after */
+};
+
+struct redlock_key request_key(const struct redlock_request *q, size_t index);
 
 /* Decides the part; `why` follows the result's text in its report. */
 void part_fail(struct part *p, enum redlock_result result, const char *why);
@@ -49,5 +63,24 @@ void request_conclude(struct request *r);
 /* What redlock_start() has made: calls `done` soon, and frees it then. */
 void request_tell_soon(struct request *r);
 void request_free(struct request *r);
+
+/* ---- request.c, for slots.c ---- */
+/* What the core is asked for, without its callback. */
+struct redlock_async_request request_asks(const struct request *r);
+struct redlock_wait_options request_waits(int64_t deadline_us, redlock_async_waited_cb *done,
+                                          void *ctx);
+int64_t request_deadline_us(const struct request *r); /* 0 = it doesn't wait */
+bool request_is_cancelled(const struct request *r);
+void part_decide(struct part *p, enum redlock_result result);
+void part_got(struct part *p);           /* its lock is bound: it is won, once it has its fence */
+void request_end_one(struct request *r); /* of those that `open` counts */
+
+/* ---- slots.c ---- */
+/* Names the slots, which are the request's keys. False: no memory. */
+bool slots_name(struct request *r);
+bool slots_enter(struct request *r); /* part_enter() for any of them */
+/* On the thread. True: it will end with request_end_one(). Else it is decided. */
+bool slots_ask(struct request *r);
+void slots_cancel(struct request *r);
 
 #endif

@@ -6,6 +6,11 @@
 
 #define WAIT_MAX_MS (INT64_C(366) * 24 * 3600 * 1000)
 
+struct redlock_key request_key(const struct redlock_request *q, size_t index)
+{
+    return q->key != NULL ? (struct redlock_key){.bytes = q->key} : q->keys[index];
+}
+
 /* ---- checks ---- */
 
 static enum status check_bounds(const struct redlock_client *c, const struct redlock_request *q,
@@ -23,7 +28,26 @@ static enum status check_bounds(const struct redlock_client *c, const struct red
     if (q->each && q->wait_ms != 0) {
         return err_fail(err, STATUS_INVALID, "redlock: each does not wait: wait_ms must be 0");
     }
+    if (q->slots < 0 || q->slots > REDLOCK_SLOTS_MAX) {
+        return err_fail(err, STATUS_INVALID, "redlock: %d slots, allowed are 0 to %d", q->slots,
+                        REDLOCK_SLOTS_MAX);
+    }
     return q->ttl_ms == 0 ? STATUS_OK : settings_check_ttl(&c->settings, q->ttl_ms, err);
+}
+
+static enum status check_slots(const struct redlock_request *q, struct err *err)
+{
+    size_t len = 0;
+    struct redlock_key key = request_key(q, 0);
+    if ((q->key == NULL && q->count != 1) || q->each) {
+        return err_fail(err, STATUS_INVALID, "redlock: slots are of one key, and not for each");
+    }
+    enum status st = keys_check(key.bytes, key.len, &len, err);
+    if (st == STATUS_OK && len + sizeof "#64" - 1 > REDLOCK_KEY_LEN_MAX) {
+        st = err_fail(err, STATUS_INVALID, "redlock: a key with slots has at most %zu bytes",
+                      REDLOCK_KEY_LEN_MAX - (sizeof "#64" - 1));
+    }
+    return st;
 }
 
 static enum status check(const struct redlock_client *c, const struct redlock_request *q,
@@ -38,11 +62,12 @@ static enum status check(const struct redlock_client *c, const struct redlock_re
     if (q->owner != NULL && q->owner->client != c) {
         return err_fail(err, STATUS_INVALID, "redlock: the owner was made for another client");
     }
-    if (q->key == NULL) {
-        enum status st = keys_check_count(q->count, err);
-        if (st != STATUS_OK) {
-            return st;
-        }
+    enum status st = q->key == NULL ? keys_check_count(q->count, err) : STATUS_OK;
+    if (st == STATUS_OK && q->slots > 0) {
+        st = check_slots(q, err);
+    }
+    if (st != STATUS_OK) {
+        return st;
     }
     return check_bounds(c, q, err);
 }
@@ -51,30 +76,39 @@ static enum status check(const struct redlock_client *c, const struct redlock_re
 
 static size_t count_keys(const struct redlock_request *q)
 {
+    if (q->slots > 0) {
+        return (size_t)q->slots;
+    }
     return q->key != NULL ? 1 : q->count;
 }
 
 static size_t count_parts(const struct redlock_request *q)
 {
-    return q->each ? count_keys(q) : 1;
+    return q->each && q->slots <= 0 ? count_keys(q) : 1;
 }
 
 /* What lies behind a request. */
-#define ARRAYS_SIZE(parts, keys) \
-    ((parts) * sizeof(struct part) + (keys) * (sizeof(struct redlock_async_key) + sizeof(uint16_t)))
+#define ARRAYS_SIZE(parts, slots, keys)                              \
+    ((parts) * sizeof(struct part) + (slots) * sizeof(struct slot) + \
+     (keys) * (sizeof(struct redlock_async_key) + sizeof(uint16_t)))
 
 /* The caller's keys, each with its place; those that are no keys are INVALID. */
 static void list_keys(struct request *r)
 {
     const struct redlock_request *q = &r->asked;
-    const struct redlock_key one = {.bytes = q->key};
+    if (r->slots != NULL) {
+        if (!slots_name(r)) {
+            part_fail(&r->parts[0], REDLOCK_SYSTEM, "no memory for the slots");
+        }
+        return;
+    }
     for (size_t i = 0; i < count_keys(q); i++) {
-        const struct redlock_key *key = q->key != NULL ? &one : &q->keys[i];
+        const struct redlock_key key = request_key(q, i);
         struct redlock_async_key *to = &r->keys[r->key_count];
         struct part *p = &r->parts[q->each ? i : 0];
         struct err err = {0};
-        *to = (struct redlock_async_key){.bytes = key->bytes, .user = p};
-        if (keys_check(key->bytes, key->len, &to->len, &err) == STATUS_OK) {
+        *to = (struct redlock_async_key){.bytes = key.bytes, .user = p};
+        if (keys_check(key.bytes, key.len, &to->len, &err) == STATUS_OK) {
             r->key_count++;
         } else {
             part_fail(p, REDLOCK_INVALID, err.msg);
@@ -116,12 +150,15 @@ static void prepare_all(struct request *r)
         r->key_count = 0;
         return;
     }
-    r->key_count = keys_sort(r->keys, r->key_count);
-    if (part_enter(p, r->keys, r->key_count)) {
+    bool has_slots = r->slots != NULL;
+    r->key_count = has_slots ? r->key_count : keys_sort(r->keys, r->key_count);
+    if (has_slots ? slots_enter(r) : part_enter(p, r->keys, r->key_count)) {
         r->key_count = 0;
         return;
     }
-    p->lock = lock_new(r->client, r->asked.owner, r->keys, r->key_count);
+    /* A slot's lock is renamed: the last one has the longest name. */
+    p->lock = has_slots ? lock_new(r->client, r->asked.owner, &r->keys[r->key_count - 1], 1)
+                        : lock_new(r->client, r->asked.owner, r->keys, r->key_count);
     if (p->lock == NULL) {
         part_fail(p, REDLOCK_SYSTEM, "no memory for a lock");
         r->key_count = 0;
@@ -141,11 +178,16 @@ static struct request *request_init(void *room, struct redlock_client *c,
                           .asked = *q,
                           .begun_us = clock_boot_us(),
                           .part_count = parts,
-                          .parts = (struct part *)(r + 1),
-                          .keys = (struct redlock_async_key *)((struct part *)(r + 1) + parts)};
+                          .parts = (struct part *)(r + 1)};
+    struct slot *slots = (struct slot *)(r->parts + parts);
+    r->slots = q->slots > 0 ? slots : NULL;
+    r->keys = (struct redlock_async_key *)(slots + q->slots);
     r->places = (uint16_t *)(r->keys + count_keys(q));
     for (size_t i = 0; i < parts; i++) {
         r->parts[i] = (struct part){.request = r};
+    }
+    for (int i = 0; i < q->slots; i++) {
+        r->slots[i] = (struct slot){.request = r};
     }
     return r;
 }
@@ -190,7 +232,8 @@ enum redlock_result redlock_acquire(struct redlock_client *client,
                                     struct redlock_report *ret_reports)
 {
     _Alignas(struct request) char
-        room[sizeof(struct request) + ARRAYS_SIZE(REDLOCK_KEYS_MAX, REDLOCK_KEYS_MAX)];
+        room[sizeof(struct request) +
+             ARRAYS_SIZE(REDLOCK_KEYS_MAX, REDLOCK_SLOTS_MAX, REDLOCK_KEYS_MAX)];
     struct err err = {0};
     size_t parts = count_parts(request) <= REDLOCK_KEYS_MAX ? count_parts(request) : 0;
     enum redlock_result result = check_request(client, request, &err);
@@ -212,6 +255,7 @@ enum redlock_result redlock_acquire(struct redlock_client *client,
     for (size_t i = 0; i < r->part_count; i++) {
         ret_locks[i] = r->parts[i].lock;
     }
+    free(r->bytes);
     return r->result;
 }
 
@@ -234,6 +278,9 @@ enum redlock_result redlock_try(struct redlock_client *client, const char *key,
 static bool copy_keys(struct request *r)
 {
     size_t size = 1;
+    if (r->bytes != NULL) { /* they are already */
+        return true;
+    }
     for (size_t i = 0; i < r->key_count; i++) {
         size += r->keys[i].len;
     }
@@ -263,7 +310,8 @@ static enum redlock_result start(struct redlock_client *c, const struct redlock_
 {
     bool is_open = true;
     void *room =
-        malloc(sizeof(struct request) + ARRAYS_SIZE(count_parts(request), count_keys(request)));
+        malloc(sizeof(struct request) +
+               ARRAYS_SIZE(count_parts(request), (size_t)request->slots, count_keys(request)));
     if (room == NULL) {
         return REDLOCK_SYSTEM;
     }

@@ -43,6 +43,7 @@ struct exec {
     int64_t min_hold_ms;
     int64_t kill_after_ms; /* −1 = by the ttl */
     int64_t conflict_code;
+    int64_t slots; /* 0 = a plain lock */
     bool warns_only;
     bool is_quiet;
     bool wants_fence;
@@ -68,12 +69,21 @@ struct exec {
         "quiet", no_argument, NULL, 'q'                          \
     }
 
-enum { OPT_WAIT = CLI_OPT_OWN, OPT_MAX_HOLD, OPT_MIN_HOLD, OPT_ON_LOST, OPT_KILL_AFTER, OPT_FENCE };
+enum {
+    OPT_WAIT = CLI_OPT_OWN,
+    OPT_MAX_HOLD,
+    OPT_MIN_HOLD,
+    OPT_ON_LOST,
+    OPT_KILL_AFTER,
+    OPT_FENCE,
+    OPT_SLOTS
+};
 
 static const struct option exec_options[] = {CLI_LONG_OPTIONS,
                                              OWN_OPTIONS,
                                              {"wait", required_argument, NULL, OPT_WAIT},
                                              {"min-hold", required_argument, NULL, OPT_MIN_HOLD},
+                                             {"slots", required_argument, NULL, OPT_SLOTS},
                                              {"on-lost", required_argument, NULL, OPT_ON_LOST},
                                              {"conflict-exit-code", required_argument, NULL, 'E'},
                                              {NULL, 0, NULL, 0}};
@@ -105,6 +115,8 @@ static int take_option(struct exec *x, int code, const char *value)
         return take_on_lost(x, value);
     case OPT_KILL_AFTER:
         return cli_take_duration("kill-after", value, 0, REDLOCK_TTL_MAX_MS, &x->kill_after_ms);
+    case OPT_SLOTS:
+        return cli_take_number("slots", value, 1, REDLOCK_SLOTS_MAX, &x->slots);
     case OPT_FENCE:
         x->wants_fence = true;
         return CLI_OK;
@@ -427,6 +439,7 @@ static int under_lock(struct exec *x)
                           .request = {.key = x->key,
                                       .wait_ms = x->wait_ms,
                                       .max_hold_ms = x->max_hold_ms,
+                                      .slots = (int)x->slots,
                                       .fence = x->wants_fence}};
     enum redlock_result result = wait_for_lock(&h);
     if (result != REDLOCK_OK) {

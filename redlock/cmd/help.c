@@ -44,6 +44,7 @@ static const char help_exec[] =
     "  --wait T|forever        wait for the lock (0: give up at once if another holds it)\n"
     "  --max-hold T            the lock ends then, and COMMAND with it\n"
     "  --min-hold T            keep the lock so long even if COMMAND ends sooner\n"
+    "  --slots N               a semaphore: up to N may run at once; the same N everywhere\n"
     "  --on-lost kill|warn     what happens to COMMAND when the lease can't be kept (kill)\n"
     "  --kill-after T          how long before its end COMMAND gets SIGTERM (ttl / 6)\n"
     "  --fence                 a number that rises with each grant, in COMMAND's REDLOCK_FENCE\n"

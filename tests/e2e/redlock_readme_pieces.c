@@ -21,7 +21,8 @@ void snippet_3(void);
 void snippet_4(void);
 void snippet_5(void);
 void snippet_6(void);
-void snippet_8(void);
+void snippet_7(void);
+void snippet_9(void);
 
 static const char *piece;
 static char **urls;
@@ -129,19 +130,20 @@ int main(int argc, char **argv)
     client = open_client();
     struct redlock_client *other = open_client();
     run("wait", snippet_2);
-    run("leader", snippet_3);
-    run("all", snippet_4);
-    run("each", snippet_5);
-    run("owner", snippet_6);
+    run("slots", snippet_3);
+    run("leader", snippet_4);
+    run("all", snippet_5);
+    run("each", snippet_6);
+    run("owner", snippet_7);
     if (redlock_lock_for(other, "account:7", 5000, &lock) != REDLOCK_OK) {
         return 3; /* it is to be in the way of the one that is cancelled */
     }
-    run("cancel", snippet_6);
+    run("cancel", snippet_7);
     (void)redlock_unlock(lock, NULL);
     if (run_start(other) != REDLOCK_OK) {
         return 4;
     }
-    run("look", snippet_8);
+    run("look", snippet_9);
     redlock_close(other);
     redlock_close(client);
     return 0;

@@ -54,6 +54,22 @@ START_TEST(a_lock_that_another_holds_is_refused_at_once_and_won_after_its_releas
 }
 END_TEST
 
+START_TEST(L10_as_many_commands_as_there_are_slots_run_at_once)
+{
+    pid_t first = start("first.log", EXEC, "--slots", "2", "--", HOLD("first"));
+    pid_t second = start("second.log", EXEC, "--slots", "2", "--", HOLD("second"));
+    pid_t command = world_pid("first");
+    pid_t other = world_pid("second");
+    ck_assert_int_eq(redlock(EXEC, "--slots", "2", "--", "true"), 75);
+    ck_assert_int_eq(redlock("status", "k#2", "--trust-fresh", "--node-timeout", "1s"), 0);
+    ck_assert_int_eq(kill(command, SIGKILL), 0);
+    ck_assert_int_eq(redlock(EXEC, "--slots", "2", "--wait", "10s", "--", "true"), 0);
+    ck_assert_int_eq(kill(other, SIGKILL), 0);
+    ck_assert_int_eq(world_wait(first), 128 + SIGKILL);
+    ck_assert_int_eq(world_wait(second), 128 + SIGKILL);
+}
+END_TEST
+
 START_TEST(a_signal_ends_the_wait_and_leaves_the_lock_alone)
 {
     pid_t holder = start("holder.log", EXEC, "--", HOLD("held"));
@@ -173,6 +189,8 @@ static const struct refusal {
     {{"exec", "k", "--ttl", "9s", "--kill-after", "4s", "--", "true"}, 64, "at most a third"},
     {{"exec", "k", "--max-hold", "2s", "--kill-after", "1s", "--", "true"}, 64, "here 666ms"},
     {{"exec", "k", "--max-hold", "2s", "--min-hold", "3s", "--", "true"}, 64, "at most --max-hold"},
+    {{"exec", "k", "--slots", "0", "--", "true"}, 64, "--slots"},
+    {{"exec", "k", "--slots", "65", "--", "true"}, 64, "1…64"},
     {{"exec", "k", "--on-lost", "cry", "--", "true"}, 64, "neither kill nor warn"},
     {{"exec", "k", "-E", "256", "--", "true"}, 64, "0…255"},
     {{"exec", "k", "--nodes", "a,,b", "--", "true"}, 64, "node 2 of the list is empty"},
@@ -227,6 +245,7 @@ static void add_tests(TCase *t)
     tcase_add_test(t, the_exit_code_of_the_command_is_passed);
     tcase_add_test(t, standard_streams_pass_through_and_no_other_descriptor_does);
     tcase_add_test(t, a_lock_that_another_holds_is_refused_at_once_and_won_after_its_release);
+    tcase_add_test(t, L10_as_many_commands_as_there_are_slots_run_at_once);
     tcase_add_test(t, a_signal_ends_the_wait_and_leaves_the_lock_alone);
     tcase_add_test(t, signals_are_passed_on_to_the_command);
     tcase_add_test(t, what_the_command_leaves_in_its_group_keeps_the_lock);

@@ -21,7 +21,7 @@ import sys
 import threading
 import warnings
 import weakref
-from ctypes import byref, c_void_p, create_string_buffer, pythonapi, sizeof
+from ctypes import byref, c_size_t, c_void_p, create_string_buffer, pythonapi, sizeof, string_at
 from typing import TYPE_CHECKING, Any, Callable, Iterable, NamedTuple, Sequence, TypedDict, Union
 
 from . import _c
@@ -89,6 +89,7 @@ class LockOptions(TypedDict, total=False):
     fence: bool
     ttl: float | None
     max_hold: float | None
+    slots: int
     manual: bool
     owner: Owner | None
     on_change: Callable[[Any, State], object] | None
@@ -308,12 +309,18 @@ class Owner:
         lib.redlock_cancel(self._handle)
 
 
+def _slot(handle: int) -> int:
+    size = c_size_t()
+    key = lib.redlock_lock_key(handle, byref(size))
+    return int(string_at(key, size.value).rpartition(b"#")[2])
+
+
 class LockBase:
     """What locks of both kinds have; see Client.lock()."""
 
     def __init__(self, client: Client, keys: Key | Iterable[Key], *, wait: float | None = None,
                  fence: bool = False, ttl: float | None = None, max_hold: float | None = None,
-                 manual: bool = False, owner: Owner | None = None,
+                 slots: int = 0, manual: bool = False, owner: Owner | None = None,
                  on_change: Callable[[Any, State], object] | None = None, lost_ok: bool = False) -> None:
         self._handle: int | None = None
         self._request: Request | None = None
@@ -325,8 +332,9 @@ class LockBase:
         self._keys = [_bytes("key", key) for key in several]
         self._terms = {"wait_ms": -1 if wait is None else 0 if wait == 0 else _ms("wait", wait),
                        "fence": fence, "ttl_ms": _ms("ttl", ttl), "max_hold_ms": _ms("max_hold", max_hold),
-                       "manual": manual}
+                       "slots": slots, "manual": manual}
         self.key = several[0] if several else ""  #: the first, of several
+        self.slot: int | None = None  #: 1 to `slots`, while it has one
         self.fence: int | None = None  #: rises with every grant of the key; None = not asked for
         self.report: Report | None = None  #: of the last acquisition
         self._id = next(_ids)
@@ -389,6 +397,8 @@ class LockBase:
     def _take(self, report: Report) -> None:
         self.report = report
         self.fence = self._ask(lib.redlock_fence, 0) or None
+        if self._terms["slots"]:
+            self.slot = self._ask(_slot, 0) or None
 
     def _won(self, report: Report) -> None:
         self._take(report)
@@ -500,6 +510,7 @@ class Client:
         wait: for so many seconds, 0 = not at all, None = as long as it takes. Waiters stand in line.
         fence: fills Lock.fence, by two more round trips.
         ttl: of the lease; the client's. max_hold: the lease ends then at the latest.
+        slots: a semaphore, one of so many slots of the key; the same number everywhere.
         manual: nothing extends it but extend().
         owner: an Owner, for nested locks. A request with an owner that Ctrl-C ends keeps its place in
         line, and gives back what it gets.

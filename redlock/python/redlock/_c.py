@@ -51,7 +51,7 @@ class Key(Structure):
 class Request(Structure):
     _fields_ = [("size", c_size_t), ("key", c_char_p), ("keys", POINTER(Key)), ("count", c_size_t), ("each", c_bool),
                 ("fence", c_bool), ("manual", c_bool), ("wait_ms", c_int64), ("ttl_ms", c_int64),
-                ("max_hold_ms", c_int64), ("owner", c_void_p), ("on_change", OnChange), ("ctx", c_void_p)]
+                ("max_hold_ms", c_int64), ("slots", c_int), ("owner", c_void_p), ("on_change", OnChange), ("ctx", c_void_p)]
 
 
 class Stats(Structure):
@@ -97,6 +97,7 @@ FUNCTIONS = {
     "get_stats": (None, c_void_p, POINTER(Stats)),
     "nodes": (c_size_t, c_void_p, POINTER(NodeInfo), c_size_t),
     "fingerprint": (c_int, c_char_p, c_char_p, POINTER(Report)),
+    "lock_key": (c_void_p, c_void_p, POINTER(c_size_t)),
     "break": (c_int, c_void_p, c_char_p, POINTER(Report)),
     "inspect": (c_int, c_void_p, c_char_p, POINTER(Holding), POINTER(Report)),
 }

@@ -149,6 +149,22 @@ with redlock.Client() as client:
         self.assertEqual(client.acquire_each([]), [])
         until(lambda: all(map(self.is_free, keys)))
 
+    def test_slots(self):
+        client = self.client()
+        first, second = (client.try_lock(self.key.encode() + b"\0", slots=2) for _ in range(2))
+        self.assertEqual({first.slot, second.slot}, {1, 2})
+        self.assertIsNone(client.try_lock(self.key.encode() + b"\0", slots=2))
+        join = self.in_thread(lambda: client.lock(self.key.encode() + b"\0", slots=2).acquire())
+        self.waits(client)
+        freed = second.slot
+        second.unlock()
+        third = join()
+        self.assertEqual(third.slot, freed)
+        first.unlock()
+        third.unlock()
+        with self.assertRaises(redlock.Invalid):
+            client.lock([self.key, "b"], slots=2).acquire()
+
     def test_fences_rise(self):
         client, fences = self.client(), []
         for _ in range(3):
