@@ -90,12 +90,16 @@ static void on_state(void *ctx, struct redlock_batch *batch, size_t index, void 
     (void)batch;
     (void)index;
     (void)state;
-    lock_state_changed(user);
+    if (user != NULL) { /* a reader's gate is no lock of its caller's */
+        lock_state_changed(user);
+    }
 }
 
 static void on_deadline(void *user)
 {
-    lock_deadline_changed(user);
+    if (user != NULL) {
+        lock_deadline_changed(user);
+    }
 }
 
 static void before_renewal(void *ctx)

@@ -40,6 +40,7 @@ extern "C" {
 #define REDLOCK_KEYS_MAX 512     /* of one request */
 #define REDLOCK_KEY_LEN_MAX 1024 /* bytes */
 #define REDLOCK_SLOTS_MAX 64     /* of one key */
+#define REDLOCK_READERS 16       /* by default */
 #define REDLOCK_LABEL_LEN_MAX 64 /* bytes */
 #define REDLOCK_TEXT_SIZE 256
 #define REDLOCK_TTL_MAX_MS (INT64_C(24) * 3600 * 1000)
@@ -70,6 +71,10 @@ enum redlock_vote {
     REDLOCK_VOTE_QUARANTINED, /* up, but its memory or its clock is not trusted yet (lock.N1, N4) */
     REDLOCK_VOTE_FORBIDDEN    /* its access list refuses this key to our user (lock.C8) */
 };
+
+/* A read-write lock: up to `slots` readers share the key, or one writer has it alone. Readers that
+ * come while a writer waits stand behind it (lock.L11). */
+enum redlock_mode { REDLOCK_MODE_PLAIN, REDLOCK_MODE_SHARED, REDLOCK_MODE_EXCLUSIVE };
 
 const char *redlock_text(enum redlock_result result);
 const char *redlock_vote_text(enum redlock_vote vote);
@@ -183,8 +188,10 @@ struct redlock_request {
     int64_t ttl_ms;  /* default: the client's */
     int64_t max_hold_ms; /* the lease ends then at the latest (lock.E9) */
     /* A semaphore: one of so many slots of the one key, which are the locks "key#1", "key#2", … All
-     * clients must say the same number (lock.L10). 0 = a plain lock. */
+     * clients must say the same number (lock.L10). 0 = a plain lock; readers and a writer:
+     * REDLOCK_READERS. */
     int slots;
+    enum redlock_mode mode; /* all clients must use a key in the same way */
     struct redlock_owner *owner;
     /* The state changed, and is `state` now; changes that follow each other closely are told as
      * one. No such call begins after redlock_unlock() or redlock_close(). */

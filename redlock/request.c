@@ -350,8 +350,9 @@ void request_deliver(struct redlock_client *c, struct mail *mail)
     } else if (r->key_count > 0 && !enters_late(r)) {
         if (r->slots == NULL) {
             ask_nodes(r);
-        } else if (slots_ask(r)) {
-            r->open++;
+        } else {
+            bool is_asked = r->asked.mode == REDLOCK_MODE_SHARED ? readers_ask(r) : slots_ask(r);
+            r->open += is_asked;
         }
     }
     request_end_one(r);
@@ -367,6 +368,7 @@ void request_cancel(struct redlock_client *c, const struct redlock_owner *owner)
             redlock_wait_cancel(r->wait);
         } else if (r->slots != NULL) {
             slots_cancel(r);
+            readers_cancel(r);
         }
     }
 }

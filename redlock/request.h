@@ -26,11 +26,13 @@ struct request {
     int64_t begun_us;
     size_t open;               /* what the thread waits for */
     struct redlock_wait *wait; /* NULL before and after */
-    struct slot *slots;        /* of a semaphore, one for each key; else NULL (slots.c) */
+    struct slot *slots; /* of a semaphore or a reader, one for each key; else NULL (slots.c) */
     size_t slot_first;
     size_t slots_tried;
     size_t slots_open;
     bool has_slot;
+    struct redlock_wait *gate_wait; /* NULL before and after (readers.c) */
+    struct redlock_batch *gate;     /* that it holds; NULL = it doesn't */
     int tries;
     enum redlock_result result;
     struct redlock_report *reports; /* one for each part; NULL = unwanted */
@@ -76,11 +78,17 @@ void part_got(struct part *p);           /* its lock is bound: it is won, once i
 void request_end_one(struct request *r); /* of those that `open` counts */
 
 /* ---- slots.c ---- */
-/* Names the slots, which are the request's keys. False: no memory. */
+/* Names the slots, which are the request's keys; of readers and writers also the gate, which is
+ * the key after the last one, to a writer one of the keys. False: no memory. */
 bool slots_name(struct request *r);
 bool slots_enter(struct request *r); /* part_enter() for any of them */
 /* On the thread. True: it will end with request_end_one(). Else it is decided. */
 bool slots_ask(struct request *r);
 void slots_cancel(struct request *r);
+
+/* ---- readers.c ---- */
+bool readers_ask(struct request *r); /* as slots_ask() */
+void readers_cancel(struct request *r);
+void readers_leave_gate(struct request *r); /* if it has it */
 
 #endif

@@ -80,6 +80,7 @@ static void take(struct slot *s, struct redlock_batch *batch)
 static void end(struct request *r, enum redlock_result result)
 {
     struct part *p = &r->parts[0];
+    readers_leave_gate(r);
     if (r->has_slot) {
         part_got(p);
     } else if (!p->is_decided) {
@@ -158,14 +159,15 @@ bool slots_name(struct request *r)
     const struct redlock_key base = request_key(&r->asked, 0);
     const size_t len = base.len > 0 ? base.len : strlen(base.bytes);
     const size_t size = len + sizeof "#64";
-    const size_t count = (size_t)r->asked.slots;
+    const size_t slots = (size_t)r->asked.slots;
+    const size_t count = slots + (r->asked.mode != REDLOCK_MODE_PLAIN);
     r->bytes = malloc(count * size);
     for (size_t i = 0; i < count && r->bytes != NULL; i++) {
         char *key = r->bytes + i * size;
         memcpy(key, base.bytes, len);
-        int n = snprintf(key + len, size - len, "#%zu", i + 1);
+        int n = snprintf(key + len, size - len, "#%zu", i < slots ? i + 1 : 0);
         r->keys[i] = (struct redlock_async_key){.bytes = key, .len = len + (size_t)n};
     }
-    r->key_count = r->bytes != NULL ? count : 0;
+    r->key_count = r->bytes == NULL ? 0 : r->slots != NULL ? slots : count;
     return r->bytes != NULL;
 }

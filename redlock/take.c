@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "redlock/request.h"
 
+#include <assert.h>
+
 #define WAIT_MAX_MS (INT64_C(366) * 24 * 3600 * 1000)
 
 struct redlock_key request_key(const struct redlock_request *q, size_t index)
@@ -35,12 +37,22 @@ static enum status check_bounds(const struct redlock_client *c, const struct red
     return q->ttl_ms == 0 ? STATUS_OK : settings_check_ttl(&c->settings, q->ttl_ms, err);
 }
 
+static size_t slots_of(const struct redlock_request *q)
+{
+    return q->slots > 0 ? (size_t)q->slots : q->mode != REDLOCK_MODE_PLAIN ? REDLOCK_READERS : 0;
+}
+
 static enum status check_slots(const struct redlock_request *q, struct err *err)
 {
     size_t len = 0;
     struct redlock_key key = request_key(q, 0);
+    if (q->mode > REDLOCK_MODE_EXCLUSIVE) {
+        return err_fail(err, STATUS_INVALID, "redlock: mode is %u, allowed are 0 to %u",
+                        (unsigned)q->mode, (unsigned)REDLOCK_MODE_EXCLUSIVE);
+    }
     if ((q->key == NULL && q->count != 1) || q->each) {
-        return err_fail(err, STATUS_INVALID, "redlock: slots are of one key, and not for each");
+        return err_fail(err, STATUS_INVALID,
+                        "redlock: slots and modes are of one key, and not for each");
     }
     enum status st = keys_check(key.bytes, key.len, &len, err);
     if (st == STATUS_OK && len + sizeof "#64" - 1 > REDLOCK_KEY_LEN_MAX) {
@@ -63,7 +75,7 @@ static enum status check(const struct redlock_client *c, const struct redlock_re
         return err_fail(err, STATUS_INVALID, "redlock: the owner was made for another client");
     }
     enum status st = q->key == NULL ? keys_check_count(q->count, err) : STATUS_OK;
-    if (st == STATUS_OK && q->slots > 0) {
+    if (st == STATUS_OK && slots_of(q) > 0) {
         st = check_slots(q, err);
     }
     if (st != STATUS_OK) {
@@ -76,15 +88,15 @@ static enum status check(const struct redlock_client *c, const struct redlock_re
 
 static size_t count_keys(const struct redlock_request *q)
 {
-    if (q->slots > 0) {
-        return (size_t)q->slots;
+    if (slots_of(q) > 0) {
+        return slots_of(q) + (q->mode != REDLOCK_MODE_PLAIN); /* and the gate */
     }
     return q->key != NULL ? 1 : q->count;
 }
 
 static size_t count_parts(const struct redlock_request *q)
 {
-    return q->each && q->slots <= 0 ? count_keys(q) : 1;
+    return q->each && slots_of(q) == 0 ? count_keys(q) : 1;
 }
 
 /* What lies behind a request. */
@@ -96,7 +108,7 @@ static size_t count_parts(const struct redlock_request *q)
 static void list_keys(struct request *r)
 {
     const struct redlock_request *q = &r->asked;
-    if (r->slots != NULL) {
+    if (r->asked.slots > 0) {
         if (!slots_name(r)) {
             part_fail(&r->parts[0], REDLOCK_SYSTEM, "no memory for the slots");
         }
@@ -179,14 +191,16 @@ static struct request *request_init(void *room, struct redlock_client *c,
                           .begun_us = clock_boot_us(),
                           .part_count = parts,
                           .parts = (struct part *)(r + 1)};
+    size_t slot_count = slots_of(q);
     struct slot *slots = (struct slot *)(r->parts + parts);
-    r->slots = q->slots > 0 ? slots : NULL;
-    r->keys = (struct redlock_async_key *)(slots + q->slots);
+    r->asked.slots = (int)slot_count;
+    r->slots = slot_count > 0 && q->mode != REDLOCK_MODE_EXCLUSIVE ? slots : NULL;
+    r->keys = (struct redlock_async_key *)(slots + slot_count);
     r->places = (uint16_t *)(r->keys + count_keys(q));
     for (size_t i = 0; i < parts; i++) {
         r->parts[i] = (struct part){.request = r};
     }
-    for (int i = 0; i < q->slots; i++) {
+    for (size_t i = 0; i < slot_count && r->slots != NULL; i++) {
         r->slots[i] = (struct slot){.request = r};
     }
     return r;
@@ -309,9 +323,8 @@ static enum redlock_result start(struct redlock_client *c, const struct redlock_
                                  redlock_done *done, void *ctx)
 {
     bool is_open = true;
-    void *room =
-        malloc(sizeof(struct request) +
-               ARRAYS_SIZE(count_parts(request), (size_t)request->slots, count_keys(request)));
+    void *room = malloc(sizeof(struct request) +
+                        ARRAYS_SIZE(count_parts(request), slots_of(request), count_keys(request)));
     if (room == NULL) {
         return REDLOCK_SYSTEM;
     }
@@ -319,6 +332,7 @@ static enum redlock_result start(struct redlock_client *c, const struct redlock_
     r->done = done;
     r->ctx = ctx;
     client_ref(c);
+    assert(r->part_count > 0);
     r->reports = calloc(r->part_count, sizeof *r->reports);
     list_keys(r);
     if (r->reports == NULL || !copy_keys(r)) {

@@ -44,6 +44,7 @@ struct exec {
     int64_t kill_after_ms; /* −1 = by the ttl */
     int64_t conflict_code;
     int64_t slots; /* 0 = a plain lock */
+    enum redlock_mode mode;
     bool warns_only;
     bool is_quiet;
     bool wants_fence;
@@ -84,6 +85,8 @@ static const struct option exec_options[] = {CLI_LONG_OPTIONS,
                                              {"wait", required_argument, NULL, OPT_WAIT},
                                              {"min-hold", required_argument, NULL, OPT_MIN_HOLD},
                                              {"slots", required_argument, NULL, OPT_SLOTS},
+                                             {"shared", no_argument, NULL, 's'},
+                                             {"exclusive", no_argument, NULL, 'x'},
                                              {"on-lost", required_argument, NULL, OPT_ON_LOST},
                                              {"conflict-exit-code", required_argument, NULL, 'E'},
                                              {NULL, 0, NULL, 0}};
@@ -117,6 +120,12 @@ static int take_option(struct exec *x, int code, const char *value)
         return cli_take_duration("kill-after", value, 0, REDLOCK_TTL_MAX_MS, &x->kill_after_ms);
     case OPT_SLOTS:
         return cli_take_number("slots", value, 1, REDLOCK_SLOTS_MAX, &x->slots);
+    case 's':
+        x->mode = REDLOCK_MODE_SHARED;
+        return CLI_OK;
+    case 'x':
+        x->mode = REDLOCK_MODE_EXCLUSIVE;
+        return CLI_OK;
     case OPT_FENCE:
         x->wants_fence = true;
         return CLI_OK;
@@ -176,7 +185,7 @@ static int read_options(struct exec *x, int argc, char **argv)
     int code = 0;
     opterr = 0;
     x->argv = argv + argc;
-    while ((code = getopt_long(argc, argv, x->is_election ? "-hqv" : "-hqvE:",
+    while ((code = getopt_long(argc, argv, x->is_election ? "-hqv" : "-hqvsxE:",
                                x->is_election ? elect_options : exec_options, NULL)) != -1) {
         if (code == 'h') {
             cli_help(x->verb);
@@ -440,6 +449,7 @@ static int under_lock(struct exec *x)
                                       .wait_ms = x->wait_ms,
                                       .max_hold_ms = x->max_hold_ms,
                                       .slots = (int)x->slots,
+                                      .mode = x->mode,
                                       .fence = x->wants_fence}};
     enum redlock_result result = wait_for_lock(&h);
     if (result != REDLOCK_OK) {

@@ -45,6 +45,8 @@ static const char help_exec[] =
     "  --max-hold T            the lock ends then, and COMMAND with it\n"
     "  --min-hold T            keep the lock so long even if COMMAND ends sooner\n"
     "  --slots N               a semaphore: up to N may run at once; the same N everywhere\n"
+    "  -s, --shared            up to 16, or --slots, readers may run at once,\n"
+    "  -x, --exclusive         or one writer alone\n"
     "  --on-lost kill|warn     what happens to COMMAND when the lease can't be kept (kill)\n"
     "  --kill-after T          how long before its end COMMAND gets SIGTERM (ttl / 6)\n"
     "  --fence                 a number that rises with each grant, in COMMAND's REDLOCK_FENCE\n"

@@ -22,7 +22,8 @@ void snippet_4(void);
 void snippet_5(void);
 void snippet_6(void);
 void snippet_7(void);
-void snippet_9(void);
+void snippet_8(void);
+void snippet_10(void);
 
 static const char *piece;
 static char **urls;
@@ -131,19 +132,20 @@ int main(int argc, char **argv)
     struct redlock_client *other = open_client();
     run("wait", snippet_2);
     run("slots", snippet_3);
-    run("leader", snippet_4);
-    run("all", snippet_5);
-    run("each", snippet_6);
-    run("owner", snippet_7);
+    run("readers", snippet_4);
+    run("leader", snippet_5);
+    run("all", snippet_6);
+    run("each", snippet_7);
+    run("owner", snippet_8);
     if (redlock_lock_for(other, "account:7", 5000, &lock) != REDLOCK_OK) {
         return 3; /* it is to be in the way of the one that is cancelled */
     }
-    run("cancel", snippet_7);
+    run("cancel", snippet_8);
     (void)redlock_unlock(lock, NULL);
     if (run_start(other) != REDLOCK_OK) {
         return 4;
     }
-    run("look", snippet_9);
+    run("look", snippet_10);
     redlock_close(other);
     redlock_close(client);
     return 0;

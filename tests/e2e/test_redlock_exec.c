@@ -70,6 +70,26 @@ START_TEST(L10_as_many_commands_as_there_are_slots_run_at_once)
 }
 END_TEST
 
+START_TEST(L11_readers_run_at_once_and_a_writer_alone)
+{
+    pid_t first = start("first.log", EXEC, "--shared", "--", HOLD("first"));
+    pid_t second = start("second.log", EXEC, "-s", "--", HOLD("second"));
+    pid_t command = world_pid("first");
+    pid_t other = world_pid("second");
+    ck_assert_int_eq(redlock(EXEC, "--exclusive", "--", "true"), 75);
+    pid_t writer = start("writer.log", EXEC, "-x", "--wait", "10s", "--", HOLD("writer"));
+    ck_assert_int_eq(kill(command, SIGKILL), 0);
+    ck_assert_int_eq(kill(other, SIGKILL), 0);
+    ck_assert_int_eq(world_wait(first), 128 + SIGKILL);
+    ck_assert_int_eq(world_wait(second), 128 + SIGKILL);
+    pid_t third = world_pid("writer");
+    ck_assert_int_eq(redlock(EXEC, "-s", "--", "true"), 75);
+    ck_assert_int_eq(kill(third, SIGKILL), 0);
+    ck_assert_int_eq(world_wait(writer), 128 + SIGKILL);
+    ck_assert_int_eq(redlock(EXEC, "-s", "--", "true"), 0);
+}
+END_TEST
+
 START_TEST(a_signal_ends_the_wait_and_leaves_the_lock_alone)
 {
     pid_t holder = start("holder.log", EXEC, "--", HOLD("held"));
@@ -246,6 +266,7 @@ static void add_tests(TCase *t)
     tcase_add_test(t, standard_streams_pass_through_and_no_other_descriptor_does);
     tcase_add_test(t, a_lock_that_another_holds_is_refused_at_once_and_won_after_its_release);
     tcase_add_test(t, L10_as_many_commands_as_there_are_slots_run_at_once);
+    tcase_add_test(t, L11_readers_run_at_once_and_a_writer_alone);
     tcase_add_test(t, a_signal_ends_the_wait_and_leaves_the_lock_alone);
     tcase_add_test(t, signals_are_passed_on_to_the_command);
     tcase_add_test(t, what_the_command_leaves_in_its_group_keeps_the_lock);

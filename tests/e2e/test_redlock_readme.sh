@@ -39,7 +39,7 @@ awk -v dir="$tmp" '
         first = 0
     }
     inside { print >file }' "$readme"
-[ -e "$tmp/block-9.c" ] || fail "$readme: where are its programs?"
+[ -e "$tmp/block-10.c" ] || fail "$readme: where are its programs?"
 awk '/^```cpp$/ { inside = 1; next } /^```$/ { inside = 0 } inside' "$readme" >"$tmp/nightly.cpp"
 for standard in c11 gnu17; do
     for file in "$tmp"/block-*.c; do
@@ -161,7 +161,7 @@ cc -g -fsanitize=address,undefined -D_GNU_SOURCE -Wall -Wextra -Werror -o "$tmp/
     "$source_dir/tests/e2e/redlock_readme_pieces.c" "$@" $(pkg-config --cflags --libs redlock) -pthread
 # shellcheck disable=SC2046  # nodes are words
 env -u REDLOCK_USER -u REDLOCK_PASSWORD "$tmp/pieces" $(echo "$REDLOCK_NODES" | tr , ' ') >"$tmp/pieces.out" 2>&1 || fail "$readme: its pieces: $(cat "$tmp/pieces.out")"
-for said in 'one of eight: reports#[1-8]' 'leader: worked [1-9]' 'all: worked 1' 'each: worked 3' 'owner: worked 1' 'shutting down' 'cancel: worked 0' \
+for said in 'one of eight: reports#[1-8]' 'read the map' 'change the map' 'leader: worked [1-9]' 'all: worked 1' 'each: worked 3' 'owner: worked 1' 'shutting down' 'cancel: worked 0' \
     'the queue of mail: ok, [23] of 3 nodes' 'start: worked 1' "unix:$tmp/1.sock: votes" '0 held now, 1 lost'; do
     grep -q "^$said" "$tmp/pieces.out" || fail "$readme: its pieces never say '$said': $(cat "$tmp/pieces.out")"
 done

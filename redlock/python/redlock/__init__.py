@@ -25,7 +25,7 @@ from ctypes import byref, c_size_t, c_void_p, create_string_buffer, pythonapi, s
 from typing import TYPE_CHECKING, Any, Callable, Iterable, NamedTuple, Sequence, TypedDict, Union
 
 from . import _c
-from ._c import EventKind, Result, State, Vote, lib
+from ._c import EventKind, Mode, Result, State, Vote, lib
 
 Key = Union[str, bytes]
 Nodes = Union[str, Iterable[str], None]
@@ -90,6 +90,7 @@ class LockOptions(TypedDict, total=False):
     ttl: float | None
     max_hold: float | None
     slots: int
+    mode: Mode
     manual: bool
     owner: Owner | None
     on_change: Callable[[Any, State], object] | None
@@ -320,7 +321,7 @@ class LockBase:
 
     def __init__(self, client: Client, keys: Key | Iterable[Key], *, wait: float | None = None,
                  fence: bool = False, ttl: float | None = None, max_hold: float | None = None,
-                 slots: int = 0, manual: bool = False, owner: Owner | None = None,
+                 slots: int = 0, mode: Mode = Mode.PLAIN, manual: bool = False, owner: Owner | None = None,
                  on_change: Callable[[Any, State], object] | None = None, lost_ok: bool = False) -> None:
         self._handle: int | None = None
         self._request: Request | None = None
@@ -332,9 +333,9 @@ class LockBase:
         self._keys = [_bytes("key", key) for key in several]
         self._terms = {"wait_ms": -1 if wait is None else 0 if wait == 0 else _ms("wait", wait),
                        "fence": fence, "ttl_ms": _ms("ttl", ttl), "max_hold_ms": _ms("max_hold", max_hold),
-                       "slots": slots, "manual": manual}
+                       "slots": slots, "mode": mode, "manual": manual}
         self.key = several[0] if several else ""  #: the first, of several
-        self.slot: int | None = None  #: 1 to `slots`, while it has one
+        self.slot: int | None = None  #: 1 to `slots`, of a semaphore or a reader
         self.fence: int | None = None  #: rises with every grant of the key; None = not asked for
         self.report: Report | None = None  #: of the last acquisition
         self._id = next(_ids)
@@ -397,7 +398,7 @@ class LockBase:
     def _take(self, report: Report) -> None:
         self.report = report
         self.fence = self._ask(lib.redlock_fence, 0) or None
-        if self._terms["slots"]:
+        if self._terms["slots"] or self._terms["mode"]:
             self.slot = self._ask(_slot, 0) or None
 
     def _won(self, report: Report) -> None:
@@ -511,6 +512,7 @@ class Client:
         fence: fills Lock.fence, by two more round trips.
         ttl: of the lease; the client's. max_hold: the lease ends then at the latest.
         slots: a semaphore, one of so many slots of the key; the same number everywhere.
+        mode: Mode.SHARED, for one of up to 16 readers, or `slots`; Mode.EXCLUSIVE, for one writer alone.
         manual: nothing extends it but extend().
         owner: an Owner, for nested locks. A request with an owner that Ctrl-C ends keeps its place in
         line, and gives back what it gets.

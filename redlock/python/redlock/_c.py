@@ -16,6 +16,7 @@ FINGERPRINT_SIZE = 17
 # What a call ended with; when a lock may still be relied on; what a node said; what happened to a node.
 Result = IntEnum("Result", "OK HELD SPLIT NO_QUORUM LOST CANCELLED INVALID SYSTEM", start=0, module="redlock")
 State = IntEnum("State", "HELD SUSPECT LOST", start=0, module="redlock")
+Mode = IntEnum("Mode", "PLAIN SHARED EXCLUSIVE", start=0, module="redlock")
 Vote = IntEnum("Vote", "NONE OK REFUSED ERROR DOWN QUARANTINED FORBIDDEN", start=0, module="redlock")
 EventKind = IntEnum("EventKind", "UP DOWN REFUSED QUARANTINED VOTING WARNED", start=0, module="redlock")
 
@@ -51,7 +52,7 @@ class Key(Structure):
 class Request(Structure):
     _fields_ = [("size", c_size_t), ("key", c_char_p), ("keys", POINTER(Key)), ("count", c_size_t), ("each", c_bool),
                 ("fence", c_bool), ("manual", c_bool), ("wait_ms", c_int64), ("ttl_ms", c_int64),
-                ("max_hold_ms", c_int64), ("slots", c_int), ("owner", c_void_p), ("on_change", OnChange), ("ctx", c_void_p)]
+                ("max_hold_ms", c_int64), ("slots", c_int), ("mode", c_int), ("owner", c_void_p), ("on_change", OnChange), ("ctx", c_void_p)]
 
 
 class Stats(Structure):
@@ -76,7 +77,7 @@ class Holding(Structure):
 
 STRUCTS = {"report": Report, "event": Event, "options": Options, "key": Key, "request": Request, "stats": Stats,
            "node_info": NodeInfo, "holding": Holding}
-ENUMS = {"result": Result, "state": State, "vote": Vote, "event_kind": EventKind}
+ENUMS = {"result": Result, "state": State, "mode": Mode, "vote": Vote, "event_kind": EventKind}
 # Handles are void *: what is returned, and the arguments.
 FUNCTIONS = {
     "text": (c_char_p, c_int),

@@ -7,7 +7,7 @@ import threading
 import unittest
 
 import redlock
-from redlock import Result, State
+from redlock import Mode, Result, State
 from world import SOON, World, until
 
 COUNT = "n=$(cat counter); echo $((n + 1)) >counter"  # not to be done by two at once
@@ -164,6 +164,19 @@ with redlock.Client() as client:
         third.unlock()
         with self.assertRaises(redlock.Invalid):
             client.lock([self.key, "b"], slots=2).acquire()
+
+    def test_readers_and_writer(self):
+        client = self.client()
+        with client.lock(self.key, mode=Mode.SHARED) as first, client.lock(self.key, mode=Mode.SHARED) as second:
+            self.assertNotEqual(first.slot, second.slot)
+            self.assertIsNone(client.try_lock(self.key, mode=Mode.EXCLUSIVE))
+            with self.assertRaises(redlock.Held):
+                client.lock(self.key, mode=Mode.EXCLUSIVE, wait=0.2).acquire()
+        with client.lock(self.key, mode=Mode.EXCLUSIVE, fence=True) as writer:
+            self.assertIsNone(writer.slot)
+            self.assertIsNone(client.try_lock(self.key, mode=Mode.SHARED))
+        with client.lock(self.key, mode=Mode.SHARED, fence=True) as reader:
+            self.assertGreater(reader.fence, writer.fence)
 
     def test_fences_rise(self):
         client, fences = self.client(), []
