@@ -96,6 +96,8 @@ const struct goal goals[GOALS] = {
               BOUND_MOST, 2000),
     [GOAL_PAIRS_LEAST] = VALUE("P7", "pairs_least", "overlapping pairs of keys: the last client",
                                "of a fair share", BOUND_LEAST, 0.5),
+    [GOAL_READERS_LEAST] = VALUE("P7", "readers_least", "readers and writers: the last client",
+                                 "of a fair share", BOUND_LEAST, 0.5),
     [GOAL_KILLS_STALL] = VALUE("P7", "kills_stall", "contended lock, clients killed: longest stall",
                                "ms", BOUND_MOST, 1000),
     [GOAL_CPU_LIMIT] =

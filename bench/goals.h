@@ -44,6 +44,7 @@ enum goal_id {
     GOAL_MIXED_EARLY,
     GOAL_MIXED_LATE,
     GOAL_PAIRS_LEAST,
+    GOAL_READERS_LEAST,
     GOAL_KILLS_STALL, /* the last of them */
     GOAL_CPU_LIMIT,
     GOAL_CPU_RIVER,

@@ -12,7 +12,7 @@
 #define VERDICT_SIZE 128
 #define NOT_MEASURED ((double)NAN)
 
-enum kind { ALONE, MIXED, PAIRS, KILLS, KINDS };
+enum kind { ALONE, MIXED, PAIRS, READERS, KILLS, KINDS };
 
 static const struct cell {
     const char *name;
@@ -32,6 +32,9 @@ static const struct cell {
     {"contended mixed 10 x 20 ms", MIXED, {.clients = 10, .rivals = 5, .hold_ms = 20}},
     {"contended mixed 50 x 20 ms", MIXED, {.clients = 50, .rivals = 25, .hold_ms = 20}},
     {"contended pairs of keys", PAIRS, {.clients = 6, .hold_ms = 2, .has_pairs = true}},
+    {"contended readers, 1 of 10 writes",
+     READERS,
+     {.clients = 10, .hold_ms = 20, .has_readers = true}},
     {"contended with kills", KILLS, {.clients = 10, .hold_ms = 2, .has_kills = true}},
 };
 #define CELLS (sizeof cells / sizeof *cells)
@@ -58,6 +61,9 @@ static const struct demand {
     [PAIRS] = {{FIGURE_LEAST, GOAL_PAIRS_LEAST},
                {FIGURE_OVERLAPS, GOAL_CONTENDED_OVERLAPS},
                {FIGURES, GOALS}},
+    [READERS] = {{FIGURE_LEAST, GOAL_READERS_LEAST},
+                 {FIGURE_OVERLAPS, GOAL_CONTENDED_OVERLAPS},
+                 {FIGURES, GOALS}},
     [KILLS] = {{FIGURE_STALL_MS, GOAL_KILLS_STALL},
                {FIGURE_OVERLAPS, GOAL_CONTENDED_OVERLAPS},
                {FIGURES, GOALS}},

@@ -30,18 +30,51 @@ static void note_wait(struct contest_client *me)
     }
 }
 
-/* What only one may do at a time for each key. */
-static void be_inside(const struct contest_entrant *self, unsigned keys)
+static bool is_reader(const struct contest_entrant *self)
+{
+    return self->contest->has_readers && self->index > 0;
+}
+
+/* What only one may do at a time for each key, or some readers. */
+static void enter(const struct contest_entrant *self, unsigned keys)
 {
     struct contest_share *s = self->share;
-    struct contest_client *me = &s->clients[self->index];
     int64_t id = (int64_t)self->index + 1;
+    if (is_reader(self)) {
+        s->readers++;
+        s->overlaps += s->inside[0] != 0;
+        return;
+    }
     for (size_t k = 0; k < CONTEST_KEYS; k++) {
         int64_t none = 0;
         if ((keys & 1U << k) != 0 && !atomic_compare_exchange_strong(&s->inside[k], &none, id)) {
             s->overlaps++;
         }
     }
+    s->overlaps += s->readers > 0;
+}
+
+static void leave(const struct contest_entrant *self, unsigned keys)
+{
+    struct contest_share *s = self->share;
+    if (is_reader(self)) {
+        s->readers--;
+        return;
+    }
+    for (size_t k = 0; k < CONTEST_KEYS; k++) {
+        int64_t mine = (int64_t)self->index + 1;
+        if ((keys & 1U << k) != 0) {
+            (void)atomic_compare_exchange_strong(&s->inside[k], &mine, 0);
+        }
+    }
+}
+
+static void be_inside(const struct contest_entrant *self, unsigned keys)
+{
+    struct contest_share *s = self->share;
+    struct contest_client *me = &s->clients[self->index];
+    int64_t id = (int64_t)self->index + 1;
+    enter(self, keys);
     s->entries++;
     note_wait(me);
     if (s->last != id) {
@@ -50,12 +83,7 @@ static void be_inside(const struct contest_entrant *self, unsigned keys)
     }
     me->wins++;
     pause_ms(self->contest->hold_ms);
-    for (size_t k = 0; k < CONTEST_KEYS; k++) {
-        int64_t mine = id;
-        if ((keys & 1U << k) != 0) {
-            (void)atomic_compare_exchange_strong(&s->inside[k], &mine, 0);
-        }
-    }
+    leave(self, keys);
 }
 
 static enum redlock_result acquire(const struct contest_entrant *self,
@@ -65,6 +93,9 @@ static enum redlock_result acquire(const struct contest_entrant *self,
     static char names[CONTEST_KEYS][KEY_SIZE];
     struct redlock_key list[CONTEST_KEYS];
     struct redlock_request request = {.key = self->key, .wait_ms = WAIT_MS};
+    if (self->contest->has_readers) {
+        request.mode = is_reader(self) ? REDLOCK_MODE_SHARED : REDLOCK_MODE_EXCLUSIVE;
+    }
     if (!self->contest->has_pairs) {
         return redlock_acquire(client, &request, ret_lock, NULL);
     }

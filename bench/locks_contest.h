@@ -16,8 +16,9 @@ struct contest {
     size_t clients;
     size_t rivals; /* the last so many of them are redsync's */
     int64_t hold_ms;
-    bool has_pairs; /* ours want a, b, c, {a, b}, {b, c}, {c, a} in turn instead of a alone */
-    bool has_kills; /* twice a second a client that waits is killed, and another replaces it */
+    bool has_pairs;   /* ours want a, b, c, {a, b}, {b, c}, {c, a} in turn instead of a alone */
+    bool has_readers; /* the first client writes, the others read */
+    bool has_kills;   /* twice a second a client that waits is killed, and another replaces it */
 };
 
 enum contest_figure {
@@ -65,7 +66,8 @@ struct contest_share {
     _Atomic int64_t failures;
     _Atomic int64_t seen_us;              /* redsync's first win; 0 = none */
     _Atomic int64_t inside[CONTEST_KEYS]; /* the client in the section of each key; 0 = none */
-    int64_t spare[5];
+    _Atomic int64_t readers;              /* in the section */
+    int64_t spare[4];
     struct contest_client clients[CONTEST_CLIENTS_MAX];
 };
 
