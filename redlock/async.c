@@ -225,6 +225,7 @@ static enum status open_all(const struct redlock_async_options *options,
     }
     const char *prefix = options->prefix != NULL ? options->prefix : "redlock:";
     lock->prefix_len = strlen(prefix);
+    (void)snprintf(lock->ttl_max_key, sizeof lock->ttl_max_key, "%s" TTL_MAX_WORD, prefix);
     (void)snprintf(lock->canary_key, sizeof lock->canary_key, "%s" CANARY_WORD, prefix);
     set_label(lock, options->label);
     buf_init(&lock->wire, WIRE_BYTES_MAX);

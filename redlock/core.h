@@ -24,6 +24,7 @@
 #define TTL_TEXT_SIZE 24
 #define CANARY_SIZE 96 /* of its value */
 #define CANARY_WORD "canary"
+#define TTL_MAX_WORD "ttl_max"
 /* Of the keys that this library keeps beside the locks; its marker says that somebody waits. */
 #define WAKE_PREFIX_MAX 128
 #define WAKE_MARKER "any"
@@ -134,7 +135,10 @@ struct node_slot {
     int64_t quarantine_until_us;
     int64_t pause_us; /* length of the last pause after an error reply */
     int64_t pause_end_us;
-    bool is_quarantined; /* no vote before quarantine_until_us */
+    bool is_quarantined;    /* no vote before quarantine_until_us */
+    int64_t lost_memory_us; /* it may have forgotten locks from before; 0 = none that count */
+    int64_t ttl_max_us;     /* as it said last (lock.N10); 0 = it has not */
+    bool is_ttl_max_ours;   /* as of the look under way: no other client's is longer */
     bool is_refused;
     struct redis_server_info info; /* of the last handshake or check, even if refused */
     int64_t check_us;              /* while it is up: time of the next check */
@@ -199,7 +203,8 @@ struct redlock_async {
     struct rand rand;
     struct buf wire; /* commands that are formatted but not yet sent */
     struct pool pool;
-    char canary_key[WAKE_PREFIX_MAX + sizeof CANARY_WORD]; /* begins with the prefix */
+    char canary_key[WAKE_PREFIX_MAX + sizeof CANARY_WORD];   /* begins with the prefix */
+    char ttl_max_key[WAKE_PREFIX_MAX + sizeof TTL_MAX_WORD]; /* likewise */
     size_t prefix_len;
     char wake_marker[WAKE_PREFIX_MAX + WAKE_MARKER_LEN + 1]; /* begins with the prefix */
     size_t wake_prefix_len;                                  /* 0 = wake-ups are off */
@@ -297,6 +302,17 @@ void node_known(struct node_slot *n, bool is_another, int64_t age_us);
 void node_clock_stepped(struct node_slot *n, int64_t step_us);
 /* Ends quarantines that are over; yields when to look again, INT64_MAX = never. */
 int64_t nodes_tick(struct redlock_async *lock, int64_t now_us);
+
+/* It said how long the locks of any client may be (lock.N10). */
+void node_said_ttl_max(struct node_slot *n, int64_t ttl_max_us);
+
+/* ---- ttl_max.c (lock.N10) ---- */
+void ttl_max_ask(struct node_slot *n); /* tells it ours, too */
+/* The commands of a look, appended to `out`; their replies, from 0 on, are for ttl_max_take(),
+ * which asks if the node must be told. */
+#define TTL_MAX_REPLIES 2
+enum status ttl_max_put(const struct redlock_async *lock, struct buf *out) MUST_USE;
+void ttl_max_take(struct node_slot *n, size_t index, const struct redis_value *v);
 
 /* ---- canary.c (lock.N9) ---- */
 struct redis_arg canary_arg(const struct redlock_async *lock); /* the key */

@@ -96,10 +96,19 @@ static enum status judge(const struct node_slot *n, const struct redis_server_in
     return STATUS_OK;
 }
 
+static int64_t memory_for(const struct redlock_async *lock, int64_t ttl_us)
+{
+    return ttl_us + lease_drift_us(ttl_us, lock->options.drift_ppm);
+}
+
+/* T_max + D, by what all clients have told the nodes (lock.N10). */
 static int64_t memory_us(const struct redlock_async *lock)
 {
-    return lock->options.ttl_max_us +
-           lease_drift_us(lock->options.ttl_max_us, lock->options.drift_ppm);
+    int64_t ttl_us = lock->options.ttl_max_us;
+    for (size_t i = 0; i < lock->options.node_count; i++) {
+        ttl_us = lock->nodes[i].ttl_max_us > ttl_us ? lock->nodes[i].ttl_max_us : ttl_us;
+    }
+    return memory_for(lock, ttl_us);
 }
 
 /* No vote until then; a longer one stands. */
@@ -111,6 +120,16 @@ static void quarantine(struct node_slot *n, int64_t until_us, const char *why)
     n->is_quarantined = true;
     put_why(n, n->quarantine_why, why);
     core_wake_at(n->lock, n->quarantine_until_us);
+}
+
+/* It may have forgotten locks that were there before `since_us`. */
+static void quarantine_since(struct node_slot *n, int64_t since_us, int64_t now_us, const char *why)
+{
+    int64_t until_us = since_us + memory_us(n->lock);
+    n->lost_memory_us = since_us;
+    if (until_us > now_us) {
+        quarantine(n, until_us, why);
+    }
 }
 
 /* N1: a server that lost its memory may have forgotten locks that are still relied on, so it has no
@@ -126,11 +145,10 @@ static void quarantine_fresh(struct node_slot *n, const struct redis_server_info
     if (!is_first && start_us < n->down_us) {
         start_us = n->down_us;
     }
-    int64_t until_us = start_us + memory_us(lock);
-    if (!SEEDED_BUG(11) && until_us > now_us && !(is_first && lock->options.trust_fresh)) {
-        quarantine(n, until_us,
-                   is_first ? "was started a moment ago and may have forgotten locks"
-                            : "was started again and has forgotten its locks");
+    if (!SEEDED_BUG(11) && !(is_first && lock->options.trust_fresh)) {
+        quarantine_since(n, start_us, now_us,
+                         is_first ? "was started a moment ago and may have forgotten locks"
+                                  : "was started again and has forgotten its locks");
     }
 }
 
@@ -144,8 +162,9 @@ static void drop_votes(const struct node_slot *n)
 static void distrust(struct node_slot *n)
 {
     n->has_forgotten = true;
-    quarantine(n, clock_boot_us() + memory_us(n->lock),
-               "has forgotten its locks: flushed, reloaded, or a replica meanwhile");
+    int64_t now_us = clock_boot_us();
+    quarantine_since(n, now_us, now_us,
+                     "has forgotten its locks: flushed, reloaded, or a replica meanwhile");
 }
 
 void node_forgot(struct node_slot *n)
@@ -157,10 +176,12 @@ void node_forgot(struct node_slot *n)
     canary_ask(n);
 }
 
-/* A server that is older than its canary has lost an earlier one, or is used for the first time. */
+/* A server that is older than its canary has lost an earlier one, or is used for the first time:
+ * then a client with longer locks that comes later is no reason to distrust it, so our own T_max
+ * counts. */
 static bool may_have_lost_one(const struct node_slot *n, int64_t age_us)
 {
-    int64_t memory = memory_us(n->lock);
+    int64_t memory = memory_for(n->lock, n->lock->options.ttl_max_us);
     bool is_trusted = n->is_first && n->lock->options.trust_fresh;
     return !is_trusted && age_us < memory && n->info.uptime_us > memory;
 }
@@ -172,7 +193,7 @@ void node_known(struct node_slot *n, bool is_another, int64_t age_us)
         distrust(n);
         drop_votes(n);
     } else if (may_have_lost_one(n, age_us)) {
-        quarantine(n, clock_boot_us() - age_us + memory_us(n->lock),
+        quarantine(n, clock_boot_us() - age_us + memory_for(n->lock, n->lock->options.ttl_max_us),
                    "is used for locks since a moment ago, or was flushed");
     }
     if (!TAKE(n->is_up_untold)) {
@@ -185,13 +206,42 @@ void node_known(struct node_slot *n, bool is_another, int64_t age_us)
     }
 }
 
+/* Locks are longer than we knew: is a node's memory too short for them? What it lost long ago is
+ * looked at when we are new. Later, only what it lost while we may not have been told yet: a client
+ * that comes with a longer ttl than all others before is no reason to stop them. */
+void node_said_ttl_max(struct node_slot *n, int64_t ttl_max_us)
+{
+    struct redlock_async *lock = n->lock;
+    int64_t now_us = clock_boot_us();
+    int64_t before_us = memory_us(lock);
+    bool is_new = n->ttl_max_us == 0;
+    n->ttl_max_us = ttl_max_us;
+    for (size_t i = 0; i < lock->options.node_count && memory_us(lock) > before_us; i++) {
+        struct node_slot *m = &lock->nodes[i];
+        bool counts = m->lost_memory_us > 0 &&
+                      (is_new || m->lost_memory_us > now_us - 2 * CHECK_EVERY_MAX_US);
+        bool had_vote = !m->is_quarantined;
+        if (!counts) {
+            continue;
+        }
+        quarantine_since(m, m->lost_memory_us, now_us,
+                         "may have forgotten locks: some clients have longer ones than ours");
+        if (had_vote && m->is_quarantined) {
+            tell(m, REDLOCK_EVENT_QUARANTINED, m->quarantine_why);
+            drop_votes(m);
+        }
+    }
+}
+
 /* What evicts keys, or copied those of another, may have forgotten locks as by a restart. */
 static enum status admit(struct node_slot *n, const struct redis_server_info *info, struct err *err)
 {
     enum status st = judge(n, info, err);
     if (st != STATUS_OK && (info->may_evict || !info->is_master)) {
-        quarantine(n, clock_boot_us() + memory_us(n->lock),
-                   info->may_evict ? "may have evicted locks" : "was a replica of another server");
+        int64_t now_us = clock_boot_us();
+        quarantine_since(n, now_us, now_us,
+                         info->may_evict ? "may have evicted locks"
+                                         : "was a replica of another server");
         drop_votes(n);
     }
     return st;
@@ -225,7 +275,10 @@ static void on_checked(void *ctx, size_t index, const struct redis_value *v)
     struct node_slot *n = ctx;
     struct redis_server_info now;
     struct err err = {0};
-    (void)index;
+    if (index > 0) {
+        ttl_max_take(n, index - 1, v);
+        return;
+    }
     if (v->type != REDIS_STRING || redis_info_parse(v->text, v->len, &now, NULL) != STATUS_OK) {
         return; /* in trouble, or not told any more: who asks for locks will see */
     }
@@ -248,9 +301,12 @@ static void check(struct node_slot *n, int64_t now_us)
     check_later(n, now_us);
     enum status st = redis_command(&out, words, ARRAY_COUNT(words), NULL);
     if (st == STATUS_OK) {
+        st = ttl_max_put(n->lock, &out);
+    }
+    if (st == STATUS_OK) {
         const struct redis_request request = {.bytes = buf_at(&out),
                                               .len = out.len,
-                                              .reply_count = 1,
+                                              .reply_count = 1 + TTL_MAX_REPLIES,
                                               .timeout_us = n->lock->options.node_timeout_us *
                                                             CONNECT_TIMEOUTS,
                                               .on_reply = on_checked,
@@ -279,6 +335,7 @@ static enum status on_up(void *ctx, struct redis_node *redis, const struct redis
     }
     release_node_up(n->lock, n->index);
     n->is_up_untold = true;
+    ttl_max_ask(n);
     canary_ask(n);
     return STATUS_OK;
 }
@@ -435,7 +492,8 @@ void node_clock_stepped(struct node_slot *n, int64_t step_us)
     }
     (void)snprintf(text, sizeof text, "its clock went ahead by %" PRId64 " ms: keys ended early",
                    ms);
-    quarantine(n, clock_boot_us() + memory_us(n->lock), text);
+    int64_t now_us = clock_boot_us();
+    quarantine_since(n, now_us, now_us, text);
     tell(n, REDLOCK_EVENT_QUARANTINED, n->quarantine_why);
     drop_votes(n);
 }

@@ -140,8 +140,8 @@ struct redlock_options {
      * program[pid]"; "" = none. */
     const char *label;
     int64_t ttl_ms; /* T, the length of a lease: 30 s; 1 s to 24 h, ≥ 10 node timeouts (lock.A16) */
-    /* The longest T that any client of these nodes uses: a restarted node has no vote for that
-     * long (lock.N1). Default: ttl_ms. */
+    /* The longest T that this client uses. A restarted node has no vote for the longest that any
+     * client has told the nodes (lock.N1, N10). Default: ttl_ms. */
     int64_t ttl_max_ms;
     int64_t node_timeout_ms; /* τ: T/100, at least 10 and at most 100 (lock.A5) */
     int64_t open_ms;         /* how long redlock_open() waits for the nodes' first answers: 2 s */

@@ -85,6 +85,17 @@ const struct redis_script script_canary = {
             "return {value, now}\n",
 };
 
+const struct redis_script script_ttl_max = {
+    .name = "ttl_max",
+    .body = "local mine = tonumber(ARGV[1])\n"
+            "local known = tonumber(redis.call('GET', KEYS[1]) or '0') or 0\n"
+            "if known > mine and known <= 86400000 then return known end\n"
+            "if known ~= mine or redis.call('PTTL', KEYS[1]) < mine + 30000 then\n"
+            "  redis.call('SET', KEYS[1], ARGV[1], 'PX', mine + 60000)\n"
+            "end\n"
+            "return mine\n",
+};
+
 const struct redis_script *const scripts_all[SCRIPTS_COUNT] = {
-    &script_extend, &script_release, &script_free_prefix, &script_fence,  &script_canary,
-    &script_enter,  &script_leave,   &script_yield,       &script_refresh};
+    &script_extend,  &script_release, &script_free_prefix, &script_fence, &script_canary,
+    &script_ttl_max, &script_enter,   &script_leave,       &script_yield, &script_refresh};

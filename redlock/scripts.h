@@ -7,8 +7,8 @@
 
 #include "redis/redis.h"
 
-#define SCRIPTS_COUNT 9
-#define SCRIPTS_WITHOUT_LINES 5 /* the first ones */
+#define SCRIPTS_COUNT 10
+#define SCRIPTS_WITHOUT_LINES 6 /* the first ones */
 
 /* KEYS: the keys, then the canary; ARGV: each key's token and its ttl in ms. Replies per key: 1
  * extended, 0 another owner's, −1 missing (lock.E1, E2); then the canary's value (lock.N9). */
@@ -34,6 +34,10 @@ extern const struct redis_script script_fence;
 /* KEYS: the canary; ARGV: the server's run_id and random characters. Sets it where there is none of
  * this server. Replies its value, "RUN_ID:SECONDS:RANDOM", and the seconds of now. */
 extern const struct redis_script script_canary;
+
+/* KEYS: a number of ms; ARGV: our T_max in ms. Replies the greater one. If that is ours, it is kept
+ * for so long and 30 s to a minute more (lock.N10). */
+extern const struct redis_script script_ttl_max;
 
 extern const struct redis_script *const scripts_all[SCRIPTS_COUNT];
 

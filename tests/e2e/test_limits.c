@@ -264,8 +264,13 @@ START_TEST(of_a_key_with_a_rate_no_more_start_than_that_and_others_have_their_ow
     sql_run(fleet.sql, "SELECT claimd.limit_key('k', 20), claimd.limit_key_rate('k', %d)", RATE);
     sql_run(fleet.sql, "SELECT claimd.limit_key_rate('other', 1, '31 days')");
     enqueue("noop", "{}", "'other'", 2);
-    ck_assert(
-        WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history") == 1, SOON_US));
+    /* The first claim takes the only token, also if it is handed back (on a busy machine). */
+    ck_assert(WAIT_UNTIL(
+        sql_i64(fleet.sql, "SELECT count(*) FROM claimd.key_limit l WHERE key = 'other' AND "
+                           "claimd.key_tokens(l, clock_timestamp()) < 1 AND NOT EXISTS (SELECT "
+                           "FROM claimd.job WHERE state = 'running')") == 1,
+        SOON_US));
+    ck_assert_int_le(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history"), 1);
     sql_run(fleet.sql, "DELETE FROM claimd.job_history");
     sql_run(fleet.sql, "DELETE FROM claimd.job");
     assert_rate("'k'", "SELECT claimd.limit_key_rate('k', NULL)");
