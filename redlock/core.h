@@ -135,10 +135,10 @@ struct node_slot {
     int64_t quarantine_until_us;
     int64_t pause_us; /* length of the last pause after an error reply */
     int64_t pause_end_us;
-    bool is_quarantined;    /* no vote before quarantine_until_us */
-    int64_t lost_memory_us; /* it may have forgotten locks from before; 0 = none that count */
-    int64_t ttl_max_us;     /* as it said last (lock.N10); 0 = it has not */
-    bool is_ttl_max_ours;   /* as of the look under way: no other client's is longer */
+    bool is_quarantined;     /* no vote before quarantine_until_us */
+    int64_t lost_memory_us;  /* it may have forgotten locks from before; 0 = none that count */
+    int64_t ttl_max_us;      /* as it said last (lock.N10); 0 = it has not */
+    int64_t ttl_max_told_us; /* when we told it ours */
     bool is_refused;
     struct redis_server_info info; /* of the last handshake or check, even if refused */
     int64_t check_us;              /* while it is up: time of the next check */
@@ -308,11 +308,10 @@ void node_said_ttl_max(struct node_slot *n, int64_t ttl_max_us);
 
 /* ---- ttl_max.c (lock.N10) ---- */
 void ttl_max_ask(struct node_slot *n); /* tells it ours, too */
-/* The commands of a look, appended to `out`; their replies, from 0 on, are for ttl_max_take(),
- * which asks if the node must be told. */
-#define TTL_MAX_REPLIES 2
+/* The command of a look, appended to `out`; its reply is for ttl_max_take(), which asks if the node
+ * must be told. */
 enum status ttl_max_put(const struct redlock_async *lock, struct buf *out) MUST_USE;
-void ttl_max_take(struct node_slot *n, size_t index, const struct redis_value *v);
+void ttl_max_take(struct node_slot *n, const struct redis_value *v);
 
 /* ---- canary.c (lock.N9) ---- */
 struct redis_arg canary_arg(const struct redlock_async *lock); /* the key */

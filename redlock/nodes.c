@@ -276,7 +276,7 @@ static void on_checked(void *ctx, size_t index, const struct redis_value *v)
     struct redis_server_info now;
     struct err err = {0};
     if (index > 0) {
-        ttl_max_take(n, index - 1, v);
+        ttl_max_take(n, v);
         return;
     }
     if (v->type != REDIS_STRING || redis_info_parse(v->text, v->len, &now, NULL) != STATUS_OK) {
@@ -306,7 +306,7 @@ static void check(struct node_slot *n, int64_t now_us)
     if (st == STATUS_OK) {
         const struct redis_request request = {.bytes = buf_at(&out),
                                               .len = out.len,
-                                              .reply_count = 1 + TTL_MAX_REPLIES,
+                                              .reply_count = 2,
                                               .timeout_us = n->lock->options.node_timeout_us *
                                                             CONNECT_TIMEOUTS,
                                               .on_reply = on_checked,

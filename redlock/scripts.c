@@ -88,11 +88,9 @@ const struct redis_script script_canary = {
 const struct redis_script script_ttl_max = {
     .name = "ttl_max",
     .body = "local mine = tonumber(ARGV[1])\n"
-            "local known = tonumber(redis.call('GET', KEYS[1]) or '0') or 0\n"
+            "local known = tonumber(redis.call('MGET', KEYS[1])[1] or '0') or 0\n"
             "if known > mine and known <= 86400000 then return known end\n"
-            "if known ~= mine or redis.call('PTTL', KEYS[1]) < mine + 30000 then\n"
-            "  redis.call('SET', KEYS[1], ARGV[1], 'PX', mine + 60000)\n"
-            "end\n"
+            "redis.call('SET', KEYS[1], ARGV[1], 'PX', mine + 60000)\n"
             "return mine\n",
 };
 

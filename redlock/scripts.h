@@ -36,7 +36,7 @@ extern const struct redis_script script_fence;
 extern const struct redis_script script_canary;
 
 /* KEYS: a number of ms; ARGV: our T_max in ms. Replies the greater one. If that is ours, it is kept
- * for so long and 30 s to a minute more (lock.N10). */
+ * for so long and a minute (lock.N10). */
 extern const struct redis_script script_ttl_max;
 
 extern const struct redis_script *const scripts_all[SCRIPTS_COUNT];

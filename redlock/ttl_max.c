@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define RENEW_MS 30000 /* as the script has it */
+#define RENEW_US (30 * US_PER_S) /* half of what it is kept for after the locks' end */
 
 static struct redis_arg key_arg(const struct redlock_async *lock)
 {
@@ -54,33 +54,32 @@ void ttl_max_ask(struct node_slot *n)
                                            .timeout_us = n->lock->options.node_timeout_us,
                                            .on_reply = on_reply,
                                            .ctx = n};
-    (void)!redis_node_call(n->redis, &call, NULL); /* else with the next check */
+    if (redis_node_call(n->redis, &call, NULL) == STATUS_OK) { /* else with the next check */
+        n->ttl_max_told_us = clock_boot_us();
+    }
 }
 
 enum status ttl_max_put(const struct redlock_async *lock, struct buf *out)
 {
-    const struct redis_arg get[] = {redis_word("GET"), key_arg(lock)};
-    const struct redis_arg pttl[] = {redis_word("PTTL"), key_arg(lock)};
-    enum status st = redis_command(out, get, ARRAY_COUNT(get), NULL);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return redis_command(out, pttl, ARRAY_COUNT(pttl), NULL);
+    const struct redis_arg words[] = {redis_word("MGET"), key_arg(lock)};
+    return redis_command(out, words, ARRAY_COUNT(words), NULL);
 }
 
-void ttl_max_take(struct node_slot *n, size_t index, const struct redis_value *v)
+void ttl_max_take(struct node_slot *n, const struct redis_value *v)
 {
     int64_t ms = 0;
-    if (index == 0) {
-        bool is_number =
-            v->type == REDIS_STRING &&
-            parse_i64(v->text, v->len, 1, LEASE_TTL_MAX_US / US_PER_MS, &ms, NULL) == STATUS_OK;
-        n->is_ttl_max_ours = v->type == REDIS_NIL || (v->type == REDIS_STRING && ms <= own_ms(n));
-        if (is_number) {
-            take(n, ms);
-        }
-    } else if (n->is_ttl_max_ours && v->type == REDIS_INTEGER &&
-               v->integer < own_ms(n) + RENEW_MS) { /* −2: it is missing */
+    if (v->type != REDIS_ARRAY || v->len != 1) {
+        return;
+    }
+    const struct redis_value *kept = v->items[0];
+    bool is_number =
+        kept->type == REDIS_STRING &&
+        parse_i64(kept->text, kept->len, 1, LEASE_TTL_MAX_US / US_PER_MS, &ms, NULL) == STATUS_OK;
+    if (is_number) {
+        take(n, ms);
+    }
+    bool is_told = ms == own_ms(n) && clock_boot_us() - n->ttl_max_told_us < RENEW_US;
+    if (ms <= own_ms(n) && !is_told) {
         ttl_max_ask(n);
     }
 }
