@@ -39,8 +39,7 @@ static void launch(size_t i, bool is_worker)
                    is_worker ? "fleet_worker" : "fleet_scheduler");
     const char *const env[] = {login, patience, NULL};
     if (is_worker) {
-        fleet_launch_worker(&f, i, env);
-        ck_assert(WAIT_UNTIL(fleet_is_registered(&f, i), SOON_US));
+        fleet_start_worker_with(&f, i, env);
     } else {
         fleet_launch_scheduler(&f, i, env);
     }

@@ -286,8 +286,7 @@ static void start_worker_with_rare_beats(size_t i)
 {
     static const char *const env[] = {"CLAIMD_WORKER_BEAT_MS=60000",
                                       "CLAIMD_WORKER_STALE_MS=240000", NULL};
-    fleet_launch_worker(&fleet, i, env);
-    ck_assert(WAIT_UNTIL(fleet_is_registered(&fleet, i), SOON_US));
+    fleet_start_worker_with(&fleet, i, env);
 }
 
 START_TEST(feat_B15_a_cancel_is_seen_within_a_second_on_any_of_three_workers)

@@ -147,8 +147,7 @@ static void start_workers(const char *queues)
                                         .more = "\"scheduler\": {\"full_pass_ms\": 3600000}"});
     fleet_start_scheduler(&fleet, 0);
     for (size_t i = 0; i < WORKERS; i++) {
-        fleet_launch_worker(&fleet, i, env);
-        ck_assert(WAIT_UNTIL(fleet_is_registered(&fleet, i), SOON_US));
+        fleet_start_worker_with(&fleet, i, env);
     }
 }
 

@@ -180,8 +180,7 @@ static const char *const producers_say[] = {
 static void given_worker(size_t i)
 {
     static const char *const env[] = {"CLAIMD_WORKER_QUEUES=default,narrow,rated,short", NULL};
-    fleet_launch_worker(&f, i, env);
-    ck_assert(WAIT_UNTIL(fleet_is_registered(&f, i), SOON_US));
+    fleet_start_worker_with(&f, i, env);
 }
 
 static bool all_is_over(void)

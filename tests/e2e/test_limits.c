@@ -342,8 +342,7 @@ static void start_many_runners(const char *queues)
                             .slots = 32, .more = "\"scheduler\": {\"full_pass_ms\": 3600000}"});
     fleet_start_scheduler(&fleet, 0);
     for (size_t i = 0; i < 3; i++) {
-        fleet_launch_worker(&fleet, i, env);
-        ck_assert(WAIT_UNTIL(fleet_is_registered(&fleet, i), SOON_US));
+        fleet_start_worker_with(&fleet, i, env);
     }
 }
 
@@ -364,8 +363,7 @@ static void setup_two_queues(void)
                             .slots = 8, .more = "\"scheduler\": {\"full_pass_ms\": 3600000}"});
     fleet_start_scheduler(&fleet, 0);
     for (size_t i = 0; i < 2; i++) {
-        fleet_launch_worker(&fleet, i, env);
-        ck_assert(WAIT_UNTIL(fleet_is_registered(&fleet, i), SOON_US));
+        fleet_start_worker_with(&fleet, i, env);
     }
 }
 

@@ -110,7 +110,7 @@ START_TEST(what_wakes_a_killed_worker_is_deleted_by_its_successor_or_by_the_sche
         leave_a_wake(i == 0 ? "one" : "many", keys[i]);
         ck_assert(!is_gone(keys[i]));
     }
-    fleet_launch_worker(&fleet, 0, one);
+    fleet_start_worker_with(&fleet, 0, one);
     ck_assert(WAIT_UNTIL(is_gone(keys[0]) && is_gone(keys[1]), SOON_US));
 }
 END_TEST
@@ -195,8 +195,7 @@ static void start_workers(const char *queues)
                                         .more = "\"scheduler\": {\"full_pass_ms\": 3600000}"});
     fleet_start_scheduler(&fleet, 0);
     for (size_t i = 0; i < WORKERS; i++) {
-        fleet_launch_worker(&fleet, i, env);
-        ck_assert(WAIT_UNTIL(fleet_is_registered(&fleet, i), SOON_US));
+        fleet_start_worker_with(&fleet, i, env);
     }
 }
 
@@ -220,11 +219,8 @@ static void setup(void)
                                         .time_scale = 1,
                                         .more = "\"scheduler\": {\"full_pass_ms\": 3600000}"});
     fleet_start_scheduler(&fleet, 0);
-    fleet_launch_worker(&fleet, 0, one);
-    fleet_launch_worker(&fleet, 1, many);
-    for (size_t i = 0; i < 2; i++) {
-        ck_assert(WAIT_UNTIL(fleet_is_registered(&fleet, i), SOON_US));
-    }
+    fleet_start_worker_with(&fleet, 0, one);
+    fleet_start_worker_with(&fleet, 1, many);
 }
 
 static void teardown(void)

@@ -211,7 +211,7 @@ static int64_t hints_of(const char *queue)
 /* Their hints are where they were: the worker claims them by those, and gives them back. */
 START_TEST(a_job_that_gets_another_queue_runs_there_and_nowhere_else)
 {
-    fleet_enqueue(&f, "sleep", "{\"ms\": 7000}", 2); /* both slots */
+    fleet_enqueue(&f, "sleep", "{\"ms\": 600000}", 2); /* both slots, until they are cancelled */
     ck_assert(WAIT_UNTIL(
         sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 2, SOON_US));
     int64_t id = fleet_enqueue(&f, "noop", "{}", 20);
@@ -219,14 +219,15 @@ START_TEST(a_job_that_gets_another_queue_runs_there_and_nowhere_else)
     for (int64_t n = id - 19; n <= id; n++) {
         sql_run(f.sql, "SELECT claimd.edit(%lld, '{\"queue\": \"other\"}')", (long long)n);
     }
+    sql_run(f.sql, "SELECT claimd.cancel(id) FROM claimd.job WHERE kind = 'sleep'");
     ck_assert(WAIT_UNTIL(done("sleep") == 2, SOON_US));
     fleet_enqueue(&f, "echo", "1", 20); /* behind them */
     ck_assert(WAIT_UNTIL(done("echo") == 20, SOON_US));
     ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE queue = 'other' AND "
                                     "attempt = 0"),
                      20);
-    fleet_launch_worker(&f, 1, (const char *const[]){"CLAIMD_WORKER_QUEUES=other", NULL});
-    fleet_wait_finished(&f, 42, "completed", SOON_US);
+    fleet_start_worker_with(&f, 1, (const char *const[]){"CLAIMD_WORKER_QUEUES=other", NULL});
+    fleet_wait_finished(&f, 40, "completed", SOON_US);
     ck_assert_int_eq(sql_i64(f.sql, "SELECT count(DISTINCT worker_id) FROM claimd.job_history "
                                     "WHERE queue = 'other'"),
                      1);

@@ -118,8 +118,7 @@ static void setup(void)
     fleet_start(&fleet, &(struct fleet_options){.masters = 3});
     sql_run(fleet.sql, "CREATE TABLE public.mark AS SELECT clock_timestamp() AS at");
     fleet_start_scheduler(&fleet, 0);
-    fleet_launch_worker(&fleet, 0, env);
-    ck_assert(WAIT_UNTIL(fleet_is_registered(&fleet, 0), SOON_US));
+    fleet_start_worker_with(&fleet, 0, env);
 }
 
 static void teardown(void)

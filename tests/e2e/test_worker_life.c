@@ -120,8 +120,7 @@ START_TEST(rule2_a_kind_that_nobody_serves_waits_for_a_worker_that_does)
     (void)snprintf(to, sizeof to, "%s/noop.so", dir);
     ck_assert_int_eq(link(from, to), 0);
     (void)snprintf(env, sizeof env, "CLAIMD_WORKER_PLUGIN_DIR=%s", dir);
-    fleet_launch_worker(&f, 0, (const char *const[]){env, NULL});
-    ck_assert(WAIT_UNTIL(fleet_is_registered(&f, 0), SOON_US));
+    fleet_start_worker_with(&f, 0, (const char *const[]){env, NULL});
     int64_t waits = fleet_enqueue(&f, "sleep", "{\"ms\": 1}", 1);
     int64_t runs = fleet_enqueue(&f, "noop", "{}", 1);
     ck_assert(WAIT_UNTIL(is_state(runs, "completed"), SOON_US));
@@ -207,8 +206,7 @@ END_TEST
 START_TEST(rule3_a_job_that_the_drain_ends_is_given_back_uncharged)
 {
     static const char *const args[] = {"{\"ms\": 60000}", "{\"ms\": 60000, \"deaf\": true}"};
-    fleet_launch_worker(&f, 0, (const char *const[]){"CLAIMD_WORKER_DRAIN_MS=2000", NULL});
-    ck_assert(WAIT_UNTIL(fleet_is_registered(&f, 0), SOON_US));
+    fleet_start_worker_with(&f, 0, (const char *const[]){"CLAIMD_WORKER_DRAIN_MS=2000", NULL});
     int64_t id =
         sql_i64(f.sql, "SELECT claimd.enqueue('sleep', '%s', max_attempts => 1)", args[_i]);
     ck_assert(WAIT_UNTIL(is_state(id, "running"), SOON_US));
@@ -332,8 +330,7 @@ START_TEST(every_event_of_a_workers_life_has_its_line)
     static const char *const all[] = {"started",    "ready",         "node_up",     "job_claimed",
                                       "job_failed", "job_finished",  "runner_died", "node_down",
                                       "lease_lost", "lease_suspect", "draining",    "stopped"};
-    fleet_launch_worker(&f, 0, (const char *const[]){"CLAIMD_LOG_LEVEL=debug", NULL});
-    ck_assert(WAIT_UNTIL(fleet_is_registered(&f, 0), SOON_US));
+    fleet_start_worker_with(&f, 0, (const char *const[]){"CLAIMD_LOG_LEVEL=debug", NULL});
     (void)fleet_enqueue(&f, "crash_segv", "{}", 1);
     (void)fleet_enqueue(&f, "noop", "{}", 1);
     int64_t id = fleet_enqueue(&f, "sleep", "{\"ms\": 60000}", 1);

@@ -163,8 +163,7 @@ END_TEST
 START_TEST(daemons_are_known_by_the_host_that_they_are_told)
 {
     static const char *const env[] = {"CLAIMD_HOST=rack-7", NULL};
-    fleet_launch_worker(&f, 2, env);
-    ck_assert(WAIT_UNTIL(fleet_is_registered(&f, 2), SOON_US));
+    fleet_start_worker_with(&f, 2, env);
     ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.worker WHERE host = 'rack-7'"), 1);
     fleet_launch_scheduler(&f, 0, env);
     ck_assert(WAIT_UNTIL(
@@ -290,8 +289,7 @@ START_TEST(G6_a_plugin_that_cannot_be_loaded_is_told_once_and_the_others_run)
     char command[128];
     make_mixed_plugins(dir, sizeof dir);
     (void)snprintf(env, sizeof env, "CLAIMD_WORKER_PLUGIN_DIR=%s", dir);
-    fleet_launch_worker(&f, 0, (const char *const[]){env, NULL});
-    ck_assert(WAIT_UNTIL(fleet_is_registered(&f, 0), SOON_US));
+    fleet_start_worker_with(&f, 0, (const char *const[]){env, NULL});
     ck_assert_int_eq(
         sql_i64(f.sql,
                 "SELECT count(*) FROM claimd.worker WHERE pid = %d AND NOT stopped AND "

@@ -344,17 +344,22 @@ static bool has_given_up(pid_t *pid)
     return true;
 }
 
-void fleet_start_worker(struct fleet *f, size_t i, const char *probe)
+void fleet_start_worker_with(struct fleet *f, size_t i, const char *const *env)
 {
-    char armed[64];
-    (void)snprintf(armed, sizeof armed, "CLAIMD_PROBE=%s", probe == NULL ? "" : probe);
     for (int tries = 0; f->workers[i] == 0 && tries < STARTS_MAX; tries++) {
-        fleet_launch_worker(f, i, (const char *const[]){armed, NULL});
+        fleet_launch_worker(f, i, env);
         ck_assert_msg(
             WAIT_UNTIL(has_given_up(&f->workers[i]) || fleet_is_registered(f, i), STEP_US),
             "worker %zu isn't registered", i);
     }
     ck_assert_int_ne(f->workers[i], 0);
+}
+
+void fleet_start_worker(struct fleet *f, size_t i, const char *probe)
+{
+    char armed[64];
+    (void)snprintf(armed, sizeof armed, "CLAIMD_PROBE=%s", probe == NULL ? "" : probe);
+    fleet_start_worker_with(f, i, (const char *const[]){armed, NULL});
 }
 
 void fleet_launch_scheduler(struct fleet *f, size_t i, const char *const *env)

@@ -53,6 +53,8 @@ void fleet_migrate(const struct fleet *f);
 /* `probe`: CLAIMD_PROBE, or NULL. Worker i has a state directory of its own. Returns when it is
  * registered. */
 void fleet_start_worker(struct fleet *f, size_t i, const char *probe);
+/* The same with `env` ("NAME=value", NULL-ended) before all else. */
+void fleet_start_worker_with(struct fleet *f, size_t i, const char *const *env);
 /* As fleet_start_worker(), with `env` ("NAME=value", NULL-ended) before all else, and without a
  * look at what comes of it. */
 void fleet_launch_worker(struct fleet *f, size_t i, const char *const *env);

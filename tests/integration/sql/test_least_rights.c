@@ -160,8 +160,7 @@ static const char *const *login_env(struct login *l, const char *role)
 static void start_worker(size_t i)
 {
     struct login l = {0};
-    fleet_launch_worker(&fleet, i, login_env(&l, "worker"));
-    ck_assert(WAIT_UNTIL(fleet_is_registered(&fleet, i), SOON_US));
+    fleet_start_worker_with(&fleet, i, login_env(&l, "worker"));
 }
 
 static void setup(void)
