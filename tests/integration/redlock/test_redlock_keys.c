@@ -105,7 +105,7 @@ START_TEST(K3_a_key_is_a_plain_string_under_the_callers_bytes)
     struct redlock_batch *b = world_acquire(world.lock, 1, 1);
     run_until(world_nodes_with("claimd:job:1") == 3);
     for (size_t i = 0; i < 3; i++) {
-        ck_assert_str_eq(cli(i, "KEYS", "claimd:job:[^c]*"), "claimd:job:1");
+        ck_assert_str_eq(cli(i, "KEYS", "claimd:job:[^ct]*"), "claimd:job:1");
         ck_assert_str_eq(cli(i, "TYPE", "claimd:job:1"), "string");
         ck_assert_str_eq(cli(i, "STRLEN", "claimd:job:1"), "27"); /* and nothing but the token */
     }

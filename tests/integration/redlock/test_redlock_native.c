@@ -10,7 +10,7 @@
 
 #define KEY "claimd:job:1"
 
-#define OF_CANARY 1 /* EVALSHA per connection (lock.N9) */
+#define OF_CONNECTION 2 /* EVALSHA: the canary and T_max (lock.N9, N10) */
 
 static const struct stub_options valkey_9 = {
     .server = "valkey", .version = "9.0.0", .has_ifeq = true, .has_delifeq = true};
@@ -73,7 +73,7 @@ static void check_release(const struct stub_options *options, const char *comman
     world_flush(world.lock);
     for (size_t i = 0; i < 3; i++) {
         ck_assert_int_eq(calls(i, command) - ASKED, 100);
-        ck_assert_int_eq(calls(i, "EVALSHA"), OF_CANARY);
+        ck_assert_int_eq(calls(i, "EVALSHA"), OF_CONNECTION);
     }
     ck_assert_uint_eq(world_nodes_with(KEY), 0);
     ck_assert_uint_eq(redlock_async_counters(world.lock)->release_deleted, 300);
@@ -104,7 +104,7 @@ START_TEST(C9_a_server_with_IFEQ_extends_by_it)
     run_until(world_nodes_with(KEY) == 3);
     ck_assert_uint_eq(world.states[REDLOCK_STATE_SUSPECT], 0);
     ck_assert_int_ge(calls(0, "SET"), 3);
-    ck_assert_int_eq(calls(0, "EVALSHA"), OF_CANARY);
+    ck_assert_int_eq(calls(0, "EVALSHA"), OF_CONNECTION);
     redlock_batch_release(b, 0);
     world_flush(world.lock);
     ck_assert_uint_eq(world_nodes_with(KEY), 0);
@@ -221,7 +221,7 @@ START_TEST(C9_nodes_of_all_kinds_lock_together)
     ck_assert_int_eq(calls(2, "DELIFEQ") - ASKED, 1);
     ck_assert_int_eq(calls(3, "DELEX") - ASKED, 1);
     ck_assert_int_ge(calls(4, "EVALSHA"), 1);
-    ck_assert_int_eq(calls(2, "EVALSHA") + calls(3, "EVALSHA"), 2 * OF_CANARY);
+    ck_assert_int_eq(calls(2, "EVALSHA") + calls(3, "EVALSHA"), 2 * OF_CONNECTION);
 }
 END_TEST
 
