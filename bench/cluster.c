@@ -197,7 +197,10 @@ static enum status start_daemon(struct cluster *c, const char *name, size_t numb
     if (port == 0) {
         return err_fail(err, STATUS_UNAVAILABLE, "no free port");
     }
-    (void)snprintf(listen, sizeof c->http[0], "127.0.0.1:%d", port);
+    /* An address of this process: another program may take the port before the daemon does. */
+    unsigned pid = (unsigned)getpid();
+    (void)snprintf(listen, sizeof c->http[0], "127.%u.%u.%u:%d", 1 + (pid >> 16) % 128,
+                   (pid >> 8) % 256, pid % 256, port);
     (void)snprintf(worker_http, sizeof worker_http, "CLAIMD_WORKER_HTTP_LISTEN=%s", listen);
     (void)snprintf(scheduler_http, sizeof scheduler_http, "CLAIMD_SCHEDULER_HTTP_LISTEN=%s",
                    listen);
