@@ -164,7 +164,7 @@ static void distrust(struct node_slot *n)
     n->has_forgotten = true;
     int64_t now_us = clock_boot_us();
     quarantine_since(n, now_us, now_us,
-                     "has forgotten its locks: flushed, reloaded, or a replica meanwhile");
+                     "has forgotten its locks: it was flushed, reloaded or a replica");
 }
 
 void node_forgot(struct node_slot *n)
@@ -216,7 +216,8 @@ void node_said_ttl_max(struct node_slot *n, int64_t ttl_max_us)
     int64_t before_us = memory_us(lock);
     bool is_new = n->ttl_max_us == 0;
     n->ttl_max_us = ttl_max_us;
-    for (size_t i = 0; i < lock->options.node_count && memory_us(lock) > before_us; i++) {
+    bool is_longer = memory_us(lock) > before_us;
+    for (size_t i = 0; i < lock->options.node_count && is_longer; i++) {
         struct node_slot *m = &lock->nodes[i];
         bool counts = m->lost_memory_us > 0 &&
                       (is_new || m->lost_memory_us > now_us - 2 * CHECK_EVERY_MAX_US);

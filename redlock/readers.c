@@ -7,13 +7,6 @@
 #include "base/clock.h"
 #include "redlock/request.h"
 
-#include <errno.h>
-
-static void fail(struct request *r, int code, const char *why)
-{
-    part_fail(&r->parts[0], code == -EINVAL ? REDLOCK_INVALID : REDLOCK_SYSTEM, why);
-}
-
 static void go_on(struct request *r)
 {
     if (!slots_ask(r)) {
@@ -67,7 +60,7 @@ static void on_looked(void *ctx, const struct redlock_holding *holdings)
         if (code == 0) {
             return;
         }
-        fail(r, code, error.message);
+        request_refused(r, code, error.message);
     }
     request_end_one(r);
 }
@@ -77,7 +70,7 @@ bool readers_ask(struct request *r)
     const struct redlock_async_key *gate = &r->keys[r->key_count];
     int code = redlock_async_inspect(r->client->core, gate->bytes, gate->len, on_looked, r);
     if (code != 0) {
-        fail(r, code, "no memory to look at the gate");
+        request_refused(r, code, "no memory to look at the gate");
     }
     return code == 0;
 }

@@ -38,6 +38,11 @@ void request_fail_undecided(struct request *r, enum redlock_result result, const
     }
 }
 
+void request_refused(struct request *r, int code, const char *why)
+{
+    request_fail_undecided(r, code == -EINVAL ? REDLOCK_INVALID : REDLOCK_SYSTEM, why);
+}
+
 /* ---- what the owner has already ---- */
 
 bool part_enter(struct part *p, const struct redlock_async_key *keys, size_t count)
@@ -330,8 +335,7 @@ static void ask_nodes(struct request *r)
     if (code == 0) {
         r->open++;
     } else {
-        request_fail_undecided(r, code == -EINVAL ? REDLOCK_INVALID : REDLOCK_SYSTEM,
-                               error.message);
+        request_refused(r, code, error.message);
     }
 }
 

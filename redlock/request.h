@@ -73,6 +73,8 @@ struct redlock_wait_options request_waits(int64_t deadline_us, redlock_async_wai
                                           void *ctx);
 int64_t request_deadline_us(const struct request *r); /* 0 = it doesn't wait */
 bool request_is_cancelled(const struct request *r);
+/* The core has refused to ask, with a negative errno: decides the parts that are not decided. */
+void request_refused(struct request *r, int code, const char *why);
 void part_decide(struct part *p, enum redlock_result result);
 void part_got(struct part *p);           /* its lock is bound: it is won, once it has its fence */
 void request_end_one(struct request *r); /* of those that `open` counts */

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "redlock/request.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 static void on_tried(void *ctx, enum redlock_result result, int tries, struct redlock_batch *batch);
@@ -24,7 +23,7 @@ static bool ask(struct request *r, size_t slot, int64_t deadline_us, redlock_asy
     const struct redlock_wait_options options = request_waits(deadline_us, done, s);
     int code = redlock_async_wait(r->client->core, &asked, &options, &s->wait, &error);
     if (code != 0) {
-        part_fail(&r->parts[0], code == -EINVAL ? REDLOCK_INVALID : REDLOCK_SYSTEM, error.message);
+        request_refused(r, code, error.message);
         return false;
     }
     r->slots_open++;

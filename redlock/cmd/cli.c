@@ -10,13 +10,14 @@
 #include <stdio.h>
 
 #define LINE_SIZE 1024
+#define NAME "redlock: "
 #define TTL_MIN_MS 1000
 
 void cli_tell(const char *format, ...)
 {
-    static const char name[] = "redlock: ";
-    char line[LINE_SIZE] = "redlock: ";
-    size_t at = sizeof name - 1;
+    static const size_t name_len = sizeof NAME - 1;
+    char line[LINE_SIZE] = NAME;
+    size_t at = name_len;
     size_t skip = 0;
     va_list args;
     va_start(args, format);
@@ -25,8 +26,8 @@ void cli_tell(const char *format, ...)
     size_t room = sizeof line - at - 2;
     at += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room;
     line[at++] = '\n';
-    if (strncmp(line + sizeof name - 1, name, sizeof name - 1) == 0) {
-        skip = sizeof name - 1; /* the library's errors begin with it, too */
+    if (strncmp(line + name_len, NAME, name_len) == 0) {
+        skip = name_len; /* the library's errors begin with it, too */
     }
     (void)!write(STDERR_FILENO, line + skip, at - skip);
 }

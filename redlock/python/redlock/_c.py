@@ -52,7 +52,8 @@ class Key(Structure):
 class Request(Structure):
     _fields_ = [("size", c_size_t), ("key", c_char_p), ("keys", POINTER(Key)), ("count", c_size_t), ("each", c_bool),
                 ("fence", c_bool), ("manual", c_bool), ("wait_ms", c_int64), ("ttl_ms", c_int64),
-                ("max_hold_ms", c_int64), ("slots", c_int), ("mode", c_int), ("owner", c_void_p), ("on_change", OnChange), ("ctx", c_void_p)]
+                ("max_hold_ms", c_int64), ("slots", c_int), ("mode", c_int), ("owner", c_void_p),
+                ("on_change", OnChange), ("ctx", c_void_p)]
 
 
 class Stats(Structure):

@@ -227,13 +227,6 @@ static void *wait_for_it(void *arg)
     return NULL;
 }
 
-static uint64_t waiting(void)
-{
-    struct redlock_stats stats = {0};
-    redlock_get_stats(world.client, &stats);
-    return stats.waiting;
-}
-
 START_TEST(reentrancy_an_owner_shared_by_threads_that_wait_is_given_the_lock_in_all_of_them)
 {
     struct waiter waiters[4];
@@ -245,7 +238,7 @@ START_TEST(reentrancy_an_owner_shared_by_threads_that_wait_is_given_the_lock_in_
         waiters[i] = (struct waiter){.owner = owner};
         ck_assert_int_eq(pthread_create(&threads[i], NULL, wait_for_it, &waiters[i]), 0);
     }
-    until(waiting() == 4);
+    until(waiting_in(world.client) == 4);
     ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
     for (size_t i = 0; i < 4; i++) {
         ck_assert_int_eq(pthread_join(threads[i], NULL), 0);

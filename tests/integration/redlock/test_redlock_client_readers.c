@@ -107,20 +107,13 @@ static void *run_waiter(void *arg)
     return NULL;
 }
 
-static uint64_t waiting(struct redlock_client *client)
-{
-    struct redlock_stats stats = {0};
-    redlock_get_stats(client, &stats);
-    return stats.waiting;
-}
-
 static void start_waiter(struct waiter *w, struct redlock_client *client,
                          const struct redlock_request *request, int64_t wait_ms)
 {
     *w = (struct waiter){.client = client, .request = *request};
     w->request.wait_ms = wait_ms;
     ck_assert_int_eq(pthread_create(&w->thread, NULL, run_waiter, w), 0);
-    until(waiting(client) == 1);
+    until(waiting_in(client) == 1);
 }
 
 static void join(struct waiter *w)

@@ -28,6 +28,20 @@ static void give_back(struct redlock_lock *lock)
     ck_assert_uint_eq(released.stolen, 0);
 }
 
+static void given_all_slots(struct redlock_lock *locks[SLOTS])
+{
+    for (size_t i = 0; i < SLOTS; i++) {
+        locks[i] = given_slot(world.client);
+    }
+}
+
+static void give_all_back(struct redlock_lock *const locks[SLOTS])
+{
+    for (size_t i = 0; i < SLOTS; i++) {
+        give_back(locks[i]);
+    }
+}
+
 static size_t keys_left(void)
 {
     return nodes_with("pool#1") + nodes_with("pool#2") + nodes_with("pool#3");
@@ -65,9 +79,7 @@ START_TEST(L10_so_many_clients_have_a_slot_each_and_the_next_one_none)
     ck_assert_str_ne(report.holder, "");
     give_back(locks[1]);
     locks[1] = given_slot(other);
-    for (size_t i = 0; i < SLOTS; i++) {
-        give_back(locks[i]);
-    }
+    give_all_back(locks);
     ck_assert_uint_eq(keys_left(), 0);
     redlock_close(other);
 }
@@ -86,7 +98,7 @@ struct waiter {
 static atomic_int turn;   /* how many have had a slot */
 static atomic_int inside; /* have one now */
 static atomic_int most;
-static atomic_int turns[WAITERS]; /* whose each was, counted from 1; 0 = nobody's yet */
+static atomic_int turns[WAITERS]; /* the number of the waiter that had it, plus 1; 0 = none yet */
 
 static void *run_waiter(void *arg)
 {
@@ -98,21 +110,14 @@ static void *run_waiter(void *arg)
     return NULL;
 }
 
-static uint64_t waiting(struct redlock_client *client)
-{
-    struct redlock_stats stats = {0};
-    redlock_get_stats(client, &stats);
-    return stats.waiting;
-}
-
 static void start_waiter(struct waiter *w, int number, struct redlock_client *client, int64_t ms)
 {
-    uint64_t before = waiting(client);
+    uint64_t before = waiting_in(client);
     *w = (struct waiter){.client = client, .number = number, .request = one_slot};
     w->request.wait_ms = ms;
     size_t stood = in_line();
     ck_assert_int_eq(pthread_create(&w->thread, NULL, run_waiter, w), 0);
-    until(waiting(client) == before + 1);
+    until(waiting_in(client) == before + 1);
     if (before == 0) { /* only a client's first waiter stands in line */
         until(in_line() == stood + SLOTS * world.count);
     }
@@ -124,9 +129,7 @@ START_TEST(L10_waiters_are_served_as_they_came_whichever_slot_is_freed)
     struct waiter waiters[WAITERS];
     struct redlock_client *clients[WAITERS];
     given_client(3);
-    for (size_t i = 0; i < SLOTS; i++) {
-        locks[i] = given_slot(world.client);
-    }
+    given_all_slots(locks);
     for (int i = 0; i < WAITERS; i++) {
         clients[i] = client_of_world();
         start_waiter(&waiters[i], i, clients[i], -1);
@@ -153,9 +156,7 @@ START_TEST(L10_slots_that_are_freed_at_once_serve_as_many_waiters)
     struct waiter waiters[SLOTS];
     given_client(3);
     struct redlock_client *other = client_of_world();
-    for (size_t i = 0; i < SLOTS; i++) {
-        locks[i] = given_slot(world.client);
-    }
+    given_all_slots(locks);
     for (int i = 0; i < SLOTS; i++) {
         start_waiter(&waiters[i], i, other, -1);
     }
@@ -179,16 +180,12 @@ START_TEST(A6_L10_a_waiter_gives_up_at_its_deadline_and_leaves_all_lines)
     struct waiter w;
     given_client(3);
     struct redlock_client *other = client_of_world();
-    for (size_t i = 0; i < SLOTS; i++) {
-        locks[i] = given_slot(world.client);
-    }
+    given_all_slots(locks);
     start_waiter(&w, 0, other, 500);
     ck_assert_int_eq(pthread_join(w.thread, NULL), 0);
     ck_assert_int_eq(w.result, REDLOCK_HELD);
     until(in_line() == 0);
-    for (size_t i = 0; i < SLOTS; i++) {
-        give_back(locks[i]);
-    }
+    give_all_back(locks);
     redlock_close(other);
 }
 END_TEST
@@ -199,9 +196,7 @@ START_TEST(A15_L10_a_cancelled_waiter_leaves_all_lines)
     struct redlock_owner *owner = NULL;
     struct waiter w = {.request = one_slot};
     given_client(3);
-    for (size_t i = 0; i < SLOTS; i++) {
-        locks[i] = given_slot(world.client);
-    }
+    given_all_slots(locks);
     ck_assert_int_eq(redlock_owner_new(world.client, &owner), REDLOCK_OK);
     w.client = world.client;
     w.request.owner = owner;
@@ -212,9 +207,7 @@ START_TEST(A15_L10_a_cancelled_waiter_leaves_all_lines)
     ck_assert_int_eq(pthread_join(w.thread, NULL), 0);
     ck_assert_int_eq(w.result, REDLOCK_CANCELLED);
     until(in_line() == 0);
-    for (size_t i = 0; i < SLOTS; i++) {
-        give_back(locks[i]);
-    }
+    give_all_back(locks);
     redlock_owner_free(owner);
 }
 END_TEST

@@ -170,13 +170,6 @@ static void *wait_for_ever(void *arg)
     return NULL;
 }
 
-static uint64_t waiting(void)
-{
-    struct redlock_stats stats = {0};
-    redlock_get_stats(world.client, &stats);
-    return stats.waiting;
-}
-
 START_TEST(closing_cancels_who_waits_and_leaves_handles_that_can_be_read_and_unlocked)
 {
     given_client(3);
@@ -185,7 +178,7 @@ START_TEST(closing_cancels_who_waits_and_leaves_handles_that_can_be_read_and_unl
         parties[i] = (struct party){.number = i};
         ck_assert_int_eq(pthread_create(&parties[i].thread, NULL, wait_for_ever, &parties[i]), 0);
     }
-    until(waiting() == THREADS);
+    until(waiting_in(world.client) == THREADS);
     redlock_close(TAKE(world.client));
     for (int i = 0; i < THREADS; i++) {
         ck_assert_int_eq(pthread_join(parties[i].thread, NULL), 0);

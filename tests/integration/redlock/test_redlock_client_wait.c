@@ -33,13 +33,6 @@ static void join(struct waiter *w)
     ck_assert_int_eq(pthread_join(w->thread, NULL), 0);
 }
 
-static uint64_t waiting(void)
-{
-    struct redlock_stats stats = {0};
-    redlock_get_stats(world.client, &stats);
-    return stats.waiting;
-}
-
 static struct redlock_owner *given_owner(void)
 {
     struct redlock_owner *owner = NULL;
@@ -58,7 +51,7 @@ START_TEST(a_waiter_gets_the_lock_when_it_is_released)
     ck_assert_int_eq(redlock_acquire(other, &long_one, &lock, NULL), REDLOCK_OK);
     struct waiter w = {.request = {.key = "job:1", .wait_ms = -1}};
     start(&w);
-    until(waiting() == 1);
+    until(waiting_in(world.client) == 1);
     ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
     join(&w);
     ck_assert_int_eq(w.result, REDLOCK_OK);
@@ -129,14 +122,14 @@ START_TEST(A15_firing_a_cancel_ends_each_call_that_waits_with_it)
     for (size_t i = 0; i < 3; i++) {
         start(&waiters[i]);
     }
-    until(waiting() == 3);
+    until(waiting_in(world.client) == 3);
     redlock_cancel(owner);
     join(&waiters[0]);
     join(&waiters[2]);
     ck_assert_int_eq(waiters[0].result, REDLOCK_CANCELLED);
     ck_assert_int_eq(waiters[2].result, REDLOCK_CANCELLED);
     ck_assert_ptr_null(waiters[0].lock);
-    ck_assert_uint_eq(waiting(), 1); /* the one without it goes on */
+    ck_assert_uint_eq(waiting_in(world.client), 1); /* the one without it goes on */
     ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
     join(&waiters[1]);
     ck_assert_int_eq(waiters[1].result, REDLOCK_OK);
@@ -200,7 +193,7 @@ START_TEST(A10_a_cancel_during_a_try_leaves_no_key)
     struct waiter w = {.request = {.key = "job:1", .wait_ms = -1, .owner = owner}};
     signal_nodes(0, 3, SIGSTOP); /* the SETs lie in their sockets */
     start(&w);
-    until(waiting() == 1);
+    until(waiting_in(world.client) == 1);
     redlock_cancel(owner);
     join(&w);
     ck_assert_int_eq(w.result, REDLOCK_CANCELLED);

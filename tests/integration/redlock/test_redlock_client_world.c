@@ -99,6 +99,13 @@ enum redlock_result acquire_each(struct redlock_client *client,
     return result;
 }
 
+uint64_t waiting_in(struct redlock_client *client)
+{
+    struct redlock_stats stats = {0};
+    redlock_get_stats(client, &stats);
+    return stats.waiting;
+}
+
 bool is_held(const struct redlock_lock *lock)
 {
     return redlock_left_ms(lock) > 0;

@@ -43,6 +43,7 @@ enum redlock_result acquire_each(struct redlock_client *client,
                                  size_t count, struct redlock_lock **ret_locks,
                                  enum redlock_result *ret_results);
 bool is_held(const struct redlock_lock *lock);
+uint64_t waiting_in(struct redlock_client *client); /* how many of its requests are under way */
 
 /* The reply of one command by redis-cli, without its last newline; valid until the next. */
 const char *client_cli(size_t node, const char *const *words);

@@ -107,7 +107,7 @@ START_TEST(feat_B20_a_job_that_somebody_has_locked_goes_later)
     ck_assert_int_eq(jobs_of("short"), 10);
     sql_run(reader, "ROLLBACK");
     ck_assert(WAIT_UNTIL(jobs_of("short") == 0, SOON_US));
-    /* One that has lost the lead meanwhile, on a busy machine, has forgotten its complaint. */
+    /* On a busy machine it may lose the lead; a new leader does not know of the failure. */
     ck_assert(
         WAIT_UNTIL(said(0, "event=history_recovered") || said(0, "event=leader_lost"), SOON_US));
     sql_close(reader);
