@@ -269,7 +269,7 @@ static void on_handle_closed(uv_handle_t *handle)
     redlock_async_closed_cb *closed = lock->closed;
     void *ctx = lock->closed_ctx;
     (void)close(lock->timer_fd);
-    heap_release(&lock->heap);
+    heap_release(&lock->kept);
     buf_release(&lock->wire);
     pool_release(&lock->pool);
     free(lock);

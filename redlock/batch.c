@@ -164,7 +164,7 @@ static struct redlock_batch *batch_alloc(struct redlock_async *lock,
     }
     b->lock = lock;
     b->count = count;
-    b->heap_at = HEAP_NONE;
+    heap_item_init(&b->due, b);
     return b;
 }
 
@@ -181,7 +181,7 @@ enum status batch_new(struct redlock_async *lock, const struct redlock_async_req
     if (st != STATUS_OK) {
         return st;
     }
-    st = heap_reserve(&lock->heap, lock->batch_count + 1, err);
+    st = heap_reserve(&lock->kept, lock->batch_count + 1, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -219,7 +219,7 @@ void batch_ref(struct redlock_batch *b)
 void batch_free(struct redlock_batch *b)
 {
     struct redlock_async *lock = b->lock;
-    heap_remove(&lock->heap, b);
+    heap_remove(&lock->kept, &b->due);
     if (b->prev != NULL) {
         b->prev->next = b->next;
     } else {
@@ -245,7 +245,7 @@ void batch_key_leaves(struct redlock_batch *b, size_t index, enum key_stage to)
     assert(index < b->count && b->keys[index].stage == KEY_HELD);
     b->keys[index].stage = (uint8_t)to;
     if (--b->held_count == 0) {
-        heap_remove(&b->lock->heap, b);
+        heap_remove(&b->lock->kept, &b->due);
         batch_unref(b);
     }
 }

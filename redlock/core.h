@@ -111,9 +111,8 @@ struct redlock_batch {
     bool is_soon;      /* decided; the idle handle is to report it */
     struct redlock_batch *next_soon;
 
-    size_t heap_at;
-    int64_t wake_us;   /* min(extend_us, the earliest deadline) */
-    int64_t extend_us; /* INT64_MAX while a round is under way, or for good */
+    struct heap_item due; /* at the extension, or when the first lease ends */
+    int64_t extend_us;    /* INT64_MAX while a round is under way, or for good */
     int64_t round_t0_us;
     size_t in_round;   /* keys */
     unsigned failures; /* rounds in a row */
@@ -211,7 +210,7 @@ struct redlock_async {
 
     struct redlock_batch *batches;
     size_t batch_count;
-    struct heap heap;
+    struct heap kept;     /* batches */
     struct round *rounds; /* under way */
     int64_t clocks_us;    /* when the nodes were last asked for theirs */
     struct extend_call *calls_over;

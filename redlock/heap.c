@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "redlock/heap.h"
 
-#include "redlock/core.h"
+#include "base/cleanup.h"
 
 #include <assert.h>
 
@@ -13,6 +13,11 @@ void heap_release(struct heap *h)
     *h = (struct heap){0};
 }
 
+void heap_item_init(struct heap_item *item, void *owner)
+{
+    *item = (struct heap_item){.wake_us = INT64_MAX, .at = HEAP_NONE, .owner = owner};
+}
+
 enum status heap_reserve(struct heap *h, size_t count, struct err *err)
 {
     if (count <= h->cap) {
@@ -22,73 +27,74 @@ enum status heap_reserve(struct heap *h, size_t count, struct err *err)
     while (cap < count) {
         cap *= 2;
     }
-    struct redlock_batch **items = realloc(h->items, cap * sizeof(struct redlock_batch *));
+    struct heap_item **items = realloc(h->items, cap * sizeof(struct heap_item *));
     if (items == NULL) {
-        return err_fail(err, STATUS_NOMEM, "redlock: no memory for %zu batches", cap);
+        return err_fail(err, STATUS_NOMEM, "redlock: no memory for %zu deadlines", cap);
     }
     h->items = items;
     h->cap = cap;
     return STATUS_OK;
 }
 
-struct redlock_batch *heap_top(const struct heap *h)
+struct heap_item *heap_top(const struct heap *h)
 {
     return h->count > 0 ? h->items[0] : NULL;
 }
 
-static void place(struct heap *h, size_t at, struct redlock_batch *b)
+static void place(struct heap *h, size_t at, struct heap_item *item)
 {
-    h->items[at] = b;
-    b->heap_at = at;
+    h->items[at] = item;
+    item->at = at;
 }
 
-static void move_up(struct heap *h, struct redlock_batch *b)
+static void move_up(struct heap *h, struct heap_item *item)
 {
-    size_t at = b->heap_at;
-    while (at > 0 && h->items[(at - 1) / 2]->wake_us > b->wake_us) {
+    size_t at = item->at;
+    while (at > 0 && h->items[(at - 1) / 2]->wake_us > item->wake_us) {
         place(h, at, h->items[(at - 1) / 2]);
         at = (at - 1) / 2;
     }
-    place(h, at, b);
+    place(h, at, item);
 }
 
-static void move_down(struct heap *h, struct redlock_batch *b)
+static void move_down(struct heap *h, struct heap_item *item)
 {
-    size_t at = b->heap_at;
+    size_t at = item->at;
     for (;;) {
         size_t child = 2 * at + 1;
         if (child + 1 < h->count && h->items[child + 1]->wake_us < h->items[child]->wake_us) {
             child++;
         }
-        if (child >= h->count || h->items[child]->wake_us >= b->wake_us) {
+        if (child >= h->count || h->items[child]->wake_us >= item->wake_us) {
             break;
         }
         place(h, at, h->items[child]);
         at = child;
     }
-    place(h, at, b);
+    place(h, at, item);
 }
 
-void heap_put(struct heap *h, struct redlock_batch *b)
+void heap_put(struct heap *h, struct heap_item *item, int64_t wake_us)
 {
-    if (b->heap_at == HEAP_NONE) {
+    item->wake_us = wake_us;
+    if (item->at == HEAP_NONE) {
         assert(h->count < h->cap);
-        place(h, h->count++, b);
+        place(h, h->count++, item);
     }
-    move_up(h, b);
-    move_down(h, b);
+    move_up(h, item);
+    move_down(h, item);
 }
 
-void heap_remove(struct heap *h, struct redlock_batch *b)
+void heap_remove(struct heap *h, struct heap_item *item)
 {
-    if (b->heap_at == HEAP_NONE) {
+    if (item->at == HEAP_NONE) {
         return;
     }
-    struct redlock_batch *last = h->items[--h->count];
-    if (last != b) {
-        place(h, b->heap_at, last);
+    struct heap_item *last = h->items[--h->count];
+    if (last != item) {
+        place(h, item->at, last);
         move_up(h, last);
         move_down(h, last);
     }
-    b->heap_at = HEAP_NONE;
+    item->at = HEAP_NONE;
 }

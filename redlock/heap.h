@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Batches by the time at which each must be looked at next, earliest on top. */
+ * What must be looked at next: items by their time, the earliest one on top. An item is a member of
+ * what it stands for, its owner. */
 #ifndef CLAIMD_REDLOCK_HEAP_H
 #define CLAIMD_REDLOCK_HEAP_H
 
 #include "base/err.h"
-#include "redlock/redlock_async.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct heap_item {
+    int64_t wake_us;
+    size_t at; /* HEAP_NONE = it is in no heap */
+    void *owner;
+};
 
 struct heap {
-    struct redlock_batch **items;
+    struct heap_item **items;
     size_t count;
     size_t cap;
 };
@@ -16,11 +25,12 @@ struct heap {
 #define HEAP_NONE SIZE_MAX
 
 void heap_release(struct heap *h);
-/* Room for `count` batches in all: heap_put() can't fail afterwards. */
+void heap_item_init(struct heap_item *item, void *owner);
+/* Room for `count` items in all: heap_put() can't fail afterwards. */
 enum status heap_reserve(struct heap *h, size_t count, struct err *err) MUST_USE;
-struct redlock_batch *heap_top(const struct heap *h); /* NULL when empty */
-/* Inserts, or moves after its time changed. */
-void heap_put(struct heap *h, struct redlock_batch *b);
-void heap_remove(struct heap *h, struct redlock_batch *b); /* accepts one that is not in it */
+struct heap_item *heap_top(const struct heap *h); /* NULL when empty */
+/* Inserts it, or moves it if it is there already. */
+void heap_put(struct heap *h, struct heap_item *item, int64_t wake_us);
+void heap_remove(struct heap *h, struct heap_item *item); /* accepts one that is not in it */
 
 #endif

@@ -39,12 +39,11 @@ static void plan(struct redlock_batch *b)
         }
     }
     if (!is_any_kept) {
-        heap_remove(&lock->heap, b);
+        heap_remove(&lock->kept, &b->due);
         return;
     }
-    b->wake_us = b->extend_us < wake_us ? b->extend_us : wake_us;
-    heap_put(&lock->heap, b);
-    core_wake_at(lock, b->wake_us);
+    heap_put(&lock->kept, &b->due, b->extend_us < wake_us ? b->extend_us : wake_us);
+    core_wake_at(lock, b->due.wake_us);
 }
 
 /* When the keeper extends the batch next, if it ever does again. Rounds go on until the end of the
@@ -296,9 +295,10 @@ void keeper_drop_votes(struct redlock_async *lock, size_t node)
 static struct redlock_batch *take_due(struct redlock_async *lock, int64_t until_us)
 {
     struct redlock_batch *due = NULL;
-    struct redlock_batch *b = NULL;
-    while ((b = heap_top(&lock->heap)) != NULL && b->wake_us <= until_us) {
-        heap_remove(&lock->heap, b);
+    struct heap_item *top = NULL;
+    while ((top = heap_top(&lock->kept)) != NULL && top->wake_us <= until_us) {
+        struct redlock_batch *b = top->owner;
+        heap_remove(&lock->kept, top);
         b->next_due = due;
         due = b;
         batch_ref(b);
@@ -319,7 +319,7 @@ static void mark_lost(struct redlock_batch *b, int64_t now_us)
 
 int64_t keeper_tick(struct redlock_async *lock, int64_t now_us)
 {
-    const struct redlock_batch *first = heap_top(&lock->heap);
+    const struct heap_item *first = heap_top(&lock->kept);
     if (first != NULL && first->wake_us <= now_us) {
         struct redlock_batch *due =
             take_due(lock, now_us + lock->options.ttl_us / TOGETHER_PER_TTL);
@@ -336,6 +336,6 @@ int64_t keeper_tick(struct redlock_async *lock, int64_t now_us)
             batch_unref(b);
         }
     }
-    first = heap_top(&lock->heap);
+    first = heap_top(&lock->kept);
     return first != NULL ? first->wake_us : INT64_MAX;
 }

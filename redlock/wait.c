@@ -28,6 +28,10 @@ static struct redlock_wait *wait_new(struct redlock_async *lock,
                                      const struct redlock_async_request *request,
                                      const struct redlock_wait_options *options, size_t bytes)
 {
+    struct waits *waits = lock->waits;
+    if (heap_reserve(&waits->due, waits->count + 1, NULL) != STATUS_OK) {
+        return NULL;
+    }
     size_t keys_size = request->count * sizeof request->keys[0];
     size_t held_size = request->count * sizeof(struct redlock_batch *);
     size_t views_size = lock->options.node_count * sizeof(struct line_view);
@@ -57,11 +61,13 @@ static struct redlock_wait *wait_new(struct redlock_async *lock,
     w->options = *options;
     w->result = REDLOCK_HELD;
     w->at_us = INT64_MAX;
-    w->next = lock->waits->all;
+    heap_item_init(&w->due, w);
+    w->next = waits->all;
     if (w->next != NULL) {
         w->next->prev = w;
     }
-    lock->waits->all = w;
+    waits->all = w;
+    waits->count++;
     return w;
 }
 
@@ -74,6 +80,8 @@ static void unlink_wait(struct redlock_wait *w)
     w->prev = NULL;
     w->next = NULL;
     w->is_over = true;
+    w->lock->waits->count--;
+    heap_remove(&w->lock->waits->due, &w->due);
     line_leave(w);
     queue_leave(w);
 }
@@ -125,6 +133,28 @@ static void report_over(struct waits *waits)
 
 /* ---- tries ---- */
 
+/* When it must be looked at next. A try that is under way ends within τ, past the deadline or
+ * not. */
+static void plan(struct redlock_wait *w)
+{
+    int64_t wake_us = w->at_us;
+    if (is_waiting(w) && w->options.deadline_us < wake_us) {
+        wake_us = w->options.deadline_us;
+    }
+    if (w->is_trying || w->is_over || wake_us == INT64_MAX) {
+        heap_remove(&w->lock->waits->due, &w->due);
+        return;
+    }
+    heap_put(&w->lock->waits->due, &w->due, wake_us);
+    core_wake_at(w->lock, wake_us);
+}
+
+static void set_trying(struct redlock_wait *w, bool is_trying)
+{
+    w->is_trying = is_trying;
+    plan(w);
+}
+
 static int try_now(struct redlock_wait *w, struct redlock_error *ret_error)
 {
     w->at_us = INT64_MAX;
@@ -135,8 +165,8 @@ static int try_now(struct redlock_wait *w, struct redlock_error *ret_error)
     int r = w->is_in_line ? line_ask(w, ret_error)
                           : redlock_async_acquire(w->lock, &w->request, ret_error);
     if (r == 0) {
-        w->is_trying = true;
         w->tries++;
+        set_trying(w, true);
     }
     return r;
 }
@@ -144,10 +174,7 @@ static int try_now(struct redlock_wait *w, struct redlock_error *ret_error)
 void wait_plan(struct redlock_wait *w, int64_t at_us)
 {
     w->at_us = at_us;
-    core_wake_at(w->lock, at_us);
-    if (is_waiting(w)) { /* the timer may have gone off for it while a try was under way */
-        core_wake_at(w->lock, w->options.deadline_us);
-    }
+    plan(w);
 }
 
 void wait_plan_not_later(struct redlock_wait *w, int64_t at_us)
@@ -159,7 +186,7 @@ void wait_plan_not_later(struct redlock_wait *w, int64_t at_us)
 
 void wait_be_due(struct redlock_wait *w)
 {
-    w->at_us = clock_boot_us();
+    wait_plan(w, clock_boot_us());
     w->lock->waits->is_any_due = true;
     core_soon(w->lock);
 }
@@ -297,7 +324,7 @@ static void win(struct redlock_wait *w, struct redlock_batch *batch)
 static void on_acquired(void *ctx, struct redlock_batch *batch)
 {
     struct redlock_wait *w = ctx;
-    w->is_trying = false;
+    set_trying(w, false);
     if (w->is_over) {
         drop_try(w, batch);
         return;
@@ -340,7 +367,7 @@ void wait_entered(void *ctx, struct redlock_batch *batch)
     struct redlock_wait *w = ctx;
     enum redlock_result result = (enum redlock_result)batch->keys[0].result;
     int64_t now_us = clock_boot_us();
-    w->is_trying = false;
+    set_trying(w, false);
     if (w->is_over) {
         drop_try(w, batch);
         return;
@@ -391,33 +418,29 @@ static void try_again(struct redlock_wait *w)
 
 /* ---- from the loop ---- */
 
+static void look(struct redlock_wait *w, int64_t now_us)
+{
+    if (is_waiting(w) && now_us >= w->options.deadline_us) {
+        end_soon(w, w->tries > 0 || w->queue == NULL ? w->result : w->queue->result);
+    } else {
+        try_again(w);
+    }
+}
+
 int64_t wait_tick(struct redlock_async *lock, int64_t now_us)
 {
-    int64_t wake_us = INT64_MAX;
     struct waits *waits = lock->waits;
+    struct heap_item *top = NULL;
     if (waits == NULL) {
-        return wake_us;
+        return INT64_MAX;
     }
     waits->is_any_due = false;
-    for (struct redlock_wait *w = waits->all, *next = NULL; w != NULL; w = next) {
-        next = w->next;
-        if (w->is_trying) { /* its end comes within τ, past the deadline or not */
-            continue;
-        }
-        if (is_waiting(w) && now_us >= w->options.deadline_us) {
-            end_soon(w, w->tries > 0 || w->queue == NULL ? w->result : w->queue->result);
-            continue;
-        }
-        if (w->at_us <= now_us) {
-            try_again(w);
-        }
-        wake_us = w->at_us < wake_us ? w->at_us : wake_us;
-        if (is_waiting(w) && w->options.deadline_us < wake_us) {
-            wake_us = w->options.deadline_us;
-        }
+    while ((top = heap_top(&waits->due)) != NULL && top->wake_us <= now_us) {
+        look(top->owner, now_us);
     }
     report_over(waits);
-    return wake_us;
+    top = heap_top(&waits->due);
+    return top != NULL ? top->wake_us : INT64_MAX;
 }
 
 void wait_report(struct redlock_async *lock)
@@ -441,6 +464,7 @@ void wait_close(struct redlock_async *lock)
 void wait_free(struct redlock_async *lock)
 {
     if (lock->waits != NULL) {
+        heap_release(&lock->waits->due);
         free(TAKE(lock->waits));
     }
 }
@@ -501,9 +525,7 @@ int redlock_async_wait(struct redlock_async *lock, const struct redlock_async_re
             return r;
         }
     }
-    if (is_waiting(w)) {
-        core_wake_at(lock, w->options.deadline_us);
-    }
+    plan(w);
     *ret_wait = w;
     return 0;
 }

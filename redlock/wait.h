@@ -9,7 +9,7 @@
 #include "redlock/line_rules.h"
 #include "redlock/retry.h"
 
-#define QUEUE_BUCKETS 64
+#define QUEUE_BUCKETS 4096
 #define PLACE_BUCKETS 4096
 #define LOOK_MAX_US (200 * US_PER_MS)
 
@@ -58,8 +58,9 @@ struct redlock_wait {
     int64_t score;               /* its arrival, for all clients (lock.L1) */
     struct place place;
     int tries;
-    unsigned failures; /* for the pauses */
-    int64_t at_us;     /* of the next try; INT64_MAX = none planned */
+    unsigned failures;    /* for the pauses */
+    int64_t at_us;        /* of the next try; INT64_MAX = none planned */
+    struct heap_item due; /* at the next try or the deadline; in no heap while it tries */
     bool is_in_line;
     bool is_trying;
     bool is_over;
@@ -73,6 +74,8 @@ struct waits {
     struct redlock_wait *all; /* the latest first */
     struct redlock_wait *over;
     struct redlock_wait **over_end;
+    size_t count;    /* of those that are not over */
+    struct heap due; /* these */
     struct wait_queue *queues[QUEUE_BUCKETS];
     bool is_any_due; /* at_us is now */
 

@@ -6,11 +6,14 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <time.h>
 
 #define ANY "redlock:any"
 #define WAITERS 50
 #define ROUNDS 200
 #define CLIENTS 4
+#define HANDOVERS 50
+#define IDLE 100000
 #define wakeups() redlock_async_counters(world.lock)->wakeups
 
 /* Others' waiters: an early and a late score, and clients that are not known here. */
@@ -347,6 +350,43 @@ START_TEST(L2_a_release_is_heard_of_within_a_few_round_trips)
 }
 END_TEST
 
+/* CPU time of this process, for handing job 1 over `HANDOVERS` times. */
+static int64_t handovers_us(struct redlock_async *other)
+{
+    struct timespec began;
+    struct timespec ended;
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &began);
+    for (int i = 0; i < HANDOVERS; i++) {
+        struct redlock_batch *held = world_acquire(other, 1, 1);
+        ck_assert_int_eq(waiter_start(world.lock, &waiters[0], 1, 1, FOR_EVER, 0), 0);
+        (void)release_and_win(held, &waiters[0]);
+        world_release_all(waiters[0].batch);
+        world_flush(world.lock);
+    }
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ended);
+    return (ended.tv_sec - began.tv_sec) * US_PER_S + (ended.tv_nsec - began.tv_nsec) / 1000;
+}
+
+START_TEST(A14_waiters_for_other_keys_cost_a_waiter_nothing)
+{
+    static struct waiter idle[IDLE];
+    start_world(3);
+    struct redlock_async *other = another_client();
+    struct redlock_batch *held = world_acquire(other, 2, 1);
+    int64_t alone_us = handovers_us(other);
+    for (size_t i = 0; i < IDLE; i++) {
+        ck_assert_int_eq(waiter_start(world.lock, &idle[i], 2, 1, FOR_EVER, 0), 0);
+    }
+    run_until(in_line("redlock:line:claimd:job:2") == 1);
+    int64_t among_us = handovers_us(other);
+    (void)printf("%d handovers: %lld us of CPU, beside %d waiters %lld\n", HANDOVERS,
+                 (long long)alone_us, IDLE, (long long)among_us);
+    ck_assert_int_lt(among_us, 3 * alone_us);
+    world_release_all(held);
+    close_others();
+}
+END_TEST
+
 START_TEST(L2_clients_that_want_one_key_get_the_same_share)
 {
     struct redlock_async *clients[CLIENTS];
@@ -397,6 +437,7 @@ static void add_tests(TCase *t)
     tcase_add_test(t, L7_a_restarted_node_has_its_line_again);
     tcase_add_test(t, L6_waiting_leaves_no_connection_and_no_place_behind);
     tcase_add_loop_test(t, L2_a_release_is_heard_of_within_a_few_round_trips, 3, 6);
+    tcase_add_test(t, A14_waiters_for_other_keys_cost_a_waiter_nothing);
     tcase_add_test(t, L2_clients_that_want_one_key_get_the_same_share);
 }
 
