@@ -307,7 +307,7 @@ static void do_stub(struct client *c, const struct word *w, size_t count)
     }
     if (count != 5 || w[3].len >= sizeof s->error ||
         parse_i64(w[4].bytes, w[4].len, 0, INT32_MAX, &to_fail, NULL) != STATUS_OK) {
-        reply(c, "-ERR STUB FAIL name text count\r\n");
+        reply(c, "-ERR STUB FAIL word text count\r\n");
         return;
     }
     (void)snprintf(s->error, sizeof s->error, "%.*s", (int)w[3].len, w[3].bytes);
@@ -315,11 +315,24 @@ static void do_stub(struct client *c, const struct word *w, size_t count)
     reply(c, "+OK\r\n");
 }
 
+/* Of a word of the command; NULL = it may succeed. */
+static struct command_stats *failure_of(const struct word *w, size_t count)
+{
+    for (size_t i = 0; i < count && !is_word(&w[0], "STUB"); i++) {
+        for (size_t j = 0; j < NAMES_MAX; j++) {
+            if (stats[j].to_fail > 0 && is_word(&w[i], stats[j].name)) {
+                return &stats[j];
+            }
+        }
+    }
+    return NULL;
+}
+
 static void execute(struct client *c, const struct word *w, size_t count)
 {
-    struct command_stats *s = stats_of(&w[0]);
-    s->calls++;
-    if (s->to_fail > 0) {
+    struct command_stats *s = failure_of(w, count);
+    stats_of(&w[0])->calls++;
+    if (s != NULL) {
         s->to_fail--;
         if (buf_printf(&c->out, NULL, "-%s\r\n", s->error) != STATUS_OK) {
             _exit(1);

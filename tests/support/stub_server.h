@@ -4,8 +4,8 @@
  * servers at hand don't have: SET … IFEQ, DELIFEQ, DELEX. Single-threaded, a child of the caller,
  * gone with it; redis_server_kill() ends it. It knows no script but that of the canary (lock.N9).
  *
- * Besides: "STUB CALLS name" replies how often a command came, "STUB FAIL name text count" makes
- * the next `count` of them fail with the error `text`. */
+ * Besides: "STUB CALLS name" replies how often a command came, "STUB FAIL word text count" makes
+ * the next `count` with that word fail with the error `text`. */
 #ifndef CLAIMD_TESTS_SUPPORT_STUB_SERVER_H
 #define CLAIMD_TESTS_SUPPORT_STUB_SERVER_H
 

@@ -181,7 +181,7 @@ START_TEST(A6_L10_a_waiter_gives_up_at_its_deadline_and_leaves_all_lines)
     given_client(3);
     struct redlock_client *other = client_of_world();
     given_all_slots(locks);
-    start_waiter(&w, 0, other, 500);
+    start_waiter(&w, 0, other, 5000);
     ck_assert_int_eq(pthread_join(w.thread, NULL), 0);
     ck_assert_int_eq(w.result, REDLOCK_HELD);
     until(in_line() == 0);
