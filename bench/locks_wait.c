@@ -157,7 +157,7 @@ static bool open_client(struct pair *p, const struct locks_world *w, struct redl
                                                   .ttl_max_us = s->ttl_max_us,
                                                   .node_timeout_us = s->node_timeout_us,
                                                   .drift_ppm = s->drift_ppm,
-                                                  .wake_prefix = s->prefix,
+                                                  .prefix = s->prefix,
                                                   .trust_fresh = true};
     if (redlock_async_open(&options, ret, NULL) != 0) {
         return false;

@@ -200,7 +200,8 @@ struct redlock_async_options daemon_lock_options(const struct config *c,
                                           .drift_ppm = c->lock.drift_ppm,
                                           .trust_fresh = c->lock.trust_fresh,
                                           .prefix = ret_names->prefix,
-                                          .time_scale_permille = (int)(c->time_scale * 1000)};
+                                          .no_line = true,
+                                          .allow_short_ttl = c->time_scale < 1};
 }
 
 enum status daemon_lock_open(const struct redlock_async_options *lock_options,

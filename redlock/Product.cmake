@@ -9,10 +9,10 @@
 set(REDLOCK_SOVERSION 0)
 set(whole ${CMAKE_CURRENT_BINARY_DIR}/whole.o)
 add_custom_command(OUTPUT ${whole}
-    COMMAND ${CMAKE_LINKER} -r -o ${whole} --whole-archive $<TARGET_FILE:redlock> --no-whole-archive
-            $<TARGET_FILE:redis> $<TARGET_FILE:base>
+    COMMAND ${CMAKE_LINKER} -r -o ${whole} --whole-archive $<TARGET_FILE:redlock> $<TARGET_FILE:redlock_core>
+            $<TARGET_FILE:redlock_rules> --no-whole-archive $<TARGET_FILE:redis> $<TARGET_FILE:base>
     COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbol=redlock_* ${whole}
-    DEPENDS redlock redis base
+    DEPENDS redlock redlock_core redlock_rules redis base
     COMMENT "Linking redlock into one object" VERBATIM)
 
 add_library(redlock_shared SHARED ${whole} ${CMAKE_CURRENT_SOURCE_DIR}/redlock.map)

@@ -66,20 +66,16 @@ struct redlock_async_options {
     const struct redlock_node *nodes; /* copied */
     size_t node_count;                /* 1 to REDLOCK_NODES_MAX */
     const struct redlock_tls *tls;    /* copied; may be NULL */
-    int64_t ttl_us;          /* T ≥ 1 s and ≥ 10 · node timeout, × time_scale (lock.A16) */
-    int64_t ttl_max_us;      /* T_max of all clients: length of a quarantine; ≥ ttl */
-    int64_t node_timeout_us; /* τ */
-    int64_t min_validity_us; /* to count as won; 0 = T/2 */
-    int drift_ppm;           /* 10000 = 1 % */
-    bool trust_fresh;        /* for clusters that started their masters a moment ago */
+    int64_t ttl_us;                   /* T ≥ 1 s and ≥ 10 · node timeout (lock.A16) */
+    int64_t ttl_max_us;               /* T_max of all clients: length of a quarantine; ≥ ttl */
+    int64_t node_timeout_us;          /* τ */
+    int64_t min_validity_us;          /* to count as won; 0 = T/2 */
+    int drift_ppm;                    /* 10000 = 1 % */
+    bool trust_fresh;                 /* for clusters that started their masters a moment ago */
     bool allow_unsafe;
-    int time_scale_permille; /* tests: the bounds of lock.A16 × this / 1000; 0 = 1000 */
-    /* The prefix of the lines' keys and channels; NULL = releases hand nothing over, and waiters
-     * poll (lock.L9). */
-    const char *wake_prefix;
-    /* The prefix of the key "…canary" on each node, the same for all clients (lock.N9); NULL =
-     * "redlock:". */
-    const char *prefix;
+    bool allow_short_ttl; /* tests: any T above the node timeout will do */
+    bool no_line;         /* releases hand nothing over, and waiters poll (lock.L9) */
+    const char *prefix; /* of the library's own keys, the same for all clients; NULL = "redlock:" */
     /* Who we are, for others that find our keys: 1 to 64 printable ASCII characters, copied; part
      * of the value of each key. NULL or "" = none. */
     const char *label;

@@ -6,7 +6,7 @@
 #define CLAIMD_REDLOCK_CMD_CLI_H
 
 #include "base/cleanup.h"
-#include "redlock/settings.h"
+#include "redlock/client/settings.h"
 
 #include <getopt.h>
 

@@ -59,8 +59,8 @@ int session_open(struct session *s, const struct cli *cli)
                                                   .node_timeout_us = set->node_timeout_us,
                                                   .drift_ppm = set->drift_ppm,
                                                   .trust_fresh = o->trust_fresh,
-                                                  .wake_prefix =
-                                                      cli->sees_lines ? set->prefix : NULL,
+                                                  .no_line = !cli->sees_lines,
+                                                  .prefix = set->prefix,
                                                   .on_node = on_node,
                                                   .ctx = s};
     int r = redlock_async_open(&options, &s->lock, &error);

@@ -474,17 +474,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         (void)snprintf(urls[i], sizeof urls[i], "unix:%.95s", paths[i]);
         nodes[i].url = urls[i];
     }
-    const struct redlock_async_options options = {
-        .loop = &loop,
-        .nodes = nodes,
-        .node_count = NODES,
-        .ttl_us = US_PER_S,
-        .ttl_max_us = US_PER_S,
-        .node_timeout_us = US_PER_MS,
-        .drift_ppm = 10000,
-        .trust_fresh = true,
-        .label = (input.flags & LABEL) != 0 ? "label" : NULL,
-        .wake_prefix = (input.flags & WAKEUPS) != 0 ? "redlock:" : NULL};
+    const struct redlock_async_options options = {.loop = &loop,
+                                                  .nodes = nodes,
+                                                  .node_count = NODES,
+                                                  .ttl_us = US_PER_S,
+                                                  .ttl_max_us = US_PER_S,
+                                                  .node_timeout_us = US_PER_MS,
+                                                  .drift_ppm = 10000,
+                                                  .trust_fresh = true,
+                                                  .label =
+                                                      (input.flags & LABEL) != 0 ? "label" : NULL,
+                                                  .no_line = (input.flags & WAKEUPS) == 0};
     if (redlock_async_open(&options, &lock, NULL) != 0) {
         abort();
     }

@@ -88,7 +88,8 @@ static void start_client(const char *trusts_fresh)
     (void)snprintf(words[2], sizeof words[2], "%d",
                    (int)(world.options.node_timeout_us / US_PER_MS));
     (void)snprintf(words[3], sizeof words[3], "%s", trusts_fresh);
-    static char prefix[] = "claimd:job:";
+    static char prefix[32];
+    (void)snprintf(prefix, sizeof prefix, "%s", world.options.prefix);
     char *argv[7 + NODES + 1] = {python, program, words[0], words[1], words[2], prefix, words[3]};
     for (size_t i = 0; i < NODES; i++) {
         argv[7 + i] = world.servers[i].path;
@@ -120,7 +121,8 @@ static void stop_client(void)
 static void given_both(void)
 {
     world_start(NODES, NULL);
-    world.options.wake_prefix = "redlock:";
+    world.options.no_line = false;
+    world.options.prefix = "redlock:";
     world_open_voting();
     start_client("1");
     ck_assert(says("voting", "3"));

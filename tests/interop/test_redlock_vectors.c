@@ -4,10 +4,10 @@
  * said without a server. */
 #include "base/clock.h"
 #include "base/rand.h"
-#include "redlock/lease.h"
-#include "redlock/line_rules.h"
-#include "redlock/scripts.h"
-#include "redlock/token.h"
+#include "redlock/core/scripts.h"
+#include "redlock/rules/lease.h"
+#include "redlock/rules/line_rules.h"
+#include "redlock/rules/token.h"
 #include "support/suite.h"
 #include "vectors.h"
 

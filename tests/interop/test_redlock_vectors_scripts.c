@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "cluster/servers.h"
 #include "redis/subscriber.h"
-#include "redlock/scripts.h"
+#include "redlock/core/scripts.h"
 #include "support/suite_dir.h"
 #include "vectors.h"
 

@@ -81,10 +81,17 @@ case $name in
                 next
             }
             FNR == 1 { folder = FILENAME; sub(/\/.*/, "", folder) }
+            function room(path, parts) { # of redlock/: the order in which they build on one another
+                split(path, parts, "/")
+                if (path !~ /^redlock\/[a-z]+\//) return path ~ /^redlock\// ? 0 : 99
+                return index("rules core client cmd", parts[2])
+            }
             function allows(list, word) { return index(list, " * ") || index(list, " " word " ") }
             FNR == 1 && !(folder in rule) { print FILENAME ": its folder is not in includes.txt" }
             /^#[ ]*include[ ]*"/ {
                 target = $0; sub(/^[^"]*"/, "", target); sub(/".*/, "", target)
+                if (target ~ /^redlock\/(core|client|cmd)\// && room(target) > room(FILENAME))
+                    print FILENAME ":" FNR ": a room of redlock/ may not include from a later one: " target
                 if ((folder == "tests" || folder == "examples") && target !~ /\//) next # a fixture beside it
                 if (FILENAME ~ /^redlock\/redlock_[a-z]*\.h$/ && target ~ /^redlock/) next # installed side by side
                 if (target !~ /\//) { print FILENAME ":" FNR ": write \"folder/" target "\""; next }

@@ -108,6 +108,8 @@ case $name in
         plant worker/bad.c '#include <libpq-fe.h>'
         plant store/bad.c '#include <check.h>'
         plant base/bad.c '#include "err.h"'
+        mkdir -p "$tree/redlock/rules"
+        plant redlock/rules/bad.c '#include "redlock/core/core.h"'
         ;;
     sizes)
         plant base/bad.c 'void f(void)' '{' "$(yes '    ;' | head -n 71)" '}'

@@ -3,7 +3,7 @@
 
 #include "base/cleanup.h"
 #include "line_drain.h"
-#include "redlock/tally.h"
+#include "redlock/rules/tally.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,9 +2,10 @@
  *
  * Every order of events for a line of waiters: commands run and answers and messages are heard in
  * any order that connections allow, clients die or give up, offers end, lines and messages get
- * lost, rounds are cut short, a client that knows no line takes what is free. Nothing is simulated
- * of the decisions: they are redlock/line_rules.c. The model has no time: that what a holder counts
- * on outlasts its section is redlock_model.h's part, so leases of the living don't end here. */
+ * lost, rounds are cut short, a client that knows no line takes what is free. The
+ * decisions are not simulated: they are redlock/rules/line_rules.c. The model has no time: that
+ * what a holder counts on outlasts its section is redlock_model.h's part, so leases of the living
+ * don't end here. */
 #ifndef CLAIMD_TESTS_MODEL_LINE_MODEL_H
 #define CLAIMD_TESTS_MODEL_LINE_MODEL_H
 

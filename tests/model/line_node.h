@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One node and one key: what redlock/line_scripts.c does there, in C. A test compares the two on a
- * real server (test_redlock_line_scripts.c). Clients are numbers, and that is their order too: who
- * has the lower number has the lower score. Times are untimed: what ends may end at any time. */
+ * One node and one key: what redlock/core/line_scripts.c does there, in C. A test compares the two
+ * on a real server (test_redlock_line_scripts.c). Clients are numbers, and that is their order,
+ * too: the lower number has the lower score. There is no time: what ends may end at any moment. */
 #ifndef CLAIMD_TESTS_MODEL_LINE_NODE_H
 #define CLAIMD_TESTS_MODEL_LINE_NODE_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "line_world.h"
 
-#include "redlock/line_rules.h"
-#include "redlock/tally.h"
+#include "redlock/rules/line_rules.h"
+#include "redlock/rules/tally.h"
 
 #include <string.h>
 

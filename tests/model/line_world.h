@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What clients do in line, around the real decisions (redlock/line_rules.c): rounds to all nodes,
- * offers that are collected, votes that are kept or yielded, and the release. */
+ * What clients do in line, around the real decisions (redlock/rules/line_rules.c): rounds to all
+ * nodes, offers that are collected, votes that are kept or yielded, and the release. */
 #ifndef CLAIMD_TESTS_MODEL_LINE_WORLD_H
 #define CLAIMD_TESTS_MODEL_LINE_WORLD_H
 

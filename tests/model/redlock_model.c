@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "redlock_model.h"
 
-#include "redlock/lease.h"
+#include "redlock/rules/lease.h"
 #include "redlock_state.h"
 #include "search.h"
 

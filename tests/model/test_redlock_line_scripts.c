@@ -7,8 +7,8 @@
 #include "line_node.h"
 #include "redis/redis.h"
 #include "redis/subscriber.h"
-#include "redlock/line_rules.h"
-#include "redlock/line_scripts.h"
+#include "redlock/core/line_scripts.h"
+#include "redlock/rules/line_rules.h"
 #include "support/suite_dir.h"
 
 #include <check.h>

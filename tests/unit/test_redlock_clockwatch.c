@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/rand.h"
-#include "redlock/clockwatch.h"
+#include "redlock/rules/clockwatch.h"
 #include "support/suite.h"
 
 #include <check.h>

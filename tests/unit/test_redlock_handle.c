@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
-#include "redlock/client.h"
+#include "redlock/client/client.h"
 #include "support/suite.h"
 
 #include <check.h>

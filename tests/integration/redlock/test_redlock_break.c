@@ -50,9 +50,8 @@ static struct redlock_batch *given_holder(const char *label)
 
 START_TEST(R8_a_broken_lock_is_free_and_its_holder_has_lost_it)
 {
-    static const char *const prefixes[] = {"redlock:", NULL};
     world_start(3, NULL);
-    world.options.wake_prefix = prefixes[_i];
+    world.options.no_line = _i == 1;
     struct redlock_batch *held = given_holder(_i == 0 ? "a label" : NULL);
     struct redlock_async *breaker = another_client();
     struct redlock_released r = break_job(breaker);
@@ -70,7 +69,8 @@ END_TEST
 START_TEST(R8_a_broken_lock_goes_to_the_first_in_line)
 {
     world_start(3, NULL);
-    world.options.wake_prefix = "redlock:";
+    world.options.no_line = false;
+    world.options.prefix = "redlock:";
     struct redlock_batch *held = given_holder("a label");
     world.options.label = "another";
     start_waiting(another_client(), &waiter);
@@ -93,7 +93,8 @@ END_TEST
 START_TEST(R8_L9_who_may_not_hand_over_breaks_all_the_same)
 {
     world_start(3, NULL);
-    world.options.wake_prefix = "redlock:";
+    world.options.no_line = false;
+    world.options.prefix = "redlock:";
     (void)given_holder(NULL);
     struct redlock_async *breaker = another_client();
     for (size_t i = 0; i < 3; i++) { /* somebody waits */
@@ -113,7 +114,8 @@ START_TEST(R8_each_nodes_own_value_is_what_is_broken)
     static char long_value[6000];
     memset(long_value, 'x', sizeof long_value - 1);
     world_start(6, NULL);
-    world.options.wake_prefix = "redlock:";
+    world.options.no_line = false;
+    world.options.prefix = "redlock:";
     world_open_voting();
     (void)cli(0, "SET", JOB, "somebody");
     (void)cli(1, "SET", JOB, "");
@@ -135,7 +137,8 @@ START_TEST(R8_what_came_after_the_look_stays)
 {
     struct broken b = {0};
     world_start(1, NULL);
-    world.options.wake_prefix = "redlock:";
+    world.options.no_line = false;
+    world.options.prefix = "redlock:";
     world.options.ttl_us = 60 * US_PER_S;
     world.options.ttl_max_us = world.options.ttl_us;
     world.options.node_timeout_us = 5 * US_PER_S;

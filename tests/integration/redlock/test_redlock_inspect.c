@@ -110,7 +110,8 @@ END_TEST
 START_TEST(those_in_line_are_counted)
 {
     world_start(3, NULL);
-    world.options.wake_prefix = "redlock:";
+    world.options.no_line = false;
+    world.options.prefix = "redlock:";
     world_open_voting();
     (void)cli(0, "ZADD", "redlock:line:" KEY, "1", "a", "2", "b", "3", "c");
     (void)cli(1, "SET", "redlock:line:" KEY, "no line");

@@ -139,7 +139,8 @@ static const char *const rights[] = {
 START_TEST(C5_the_rights_that_are_named_are_enough_to_stand_in_line)
 {
     world_start(4, NULL);
-    world.options.wake_prefix = "redlock:";
+    world.options.no_line = false;
+    world.options.prefix = "redlock:";
     for (size_t i = 0; i < 4; i++) {
         for (const char *const *word = rights; *word != NULL; word++) {
             ck_assert_str_eq(cli(i, "ACL", "SETUSER", "locks", *word), "OK");

@@ -228,7 +228,8 @@ END_TEST
 START_TEST(C9_who_wakes_waiters_needs_the_script)
 {
     given_stubs(&valkey_9, 1);
-    world.options.wake_prefix = "wake:";
+    world.options.no_line = false;
+    world.options.prefix = "wake:";
     world_open_voting();
     struct redlock_batch *b = given_a_lock();
     redlock_batch_release(b, 0);

@@ -279,7 +279,8 @@ END_TEST
 static void given_wakeups(void)
 {
     world_start(3, NULL);
-    world.options.wake_prefix = "wake:";
+    world.options.no_line = false;
+    world.options.prefix = "wake:";
     world_open_voting();
 }
 
@@ -308,7 +309,7 @@ START_TEST(a_prefix_out_of_bounds_is_refused)
     char prefix[200] = "";
     struct redlock_async *lock = NULL;
     world_start(1, NULL);
-    world.options.wake_prefix = prefix;
+    world.options.prefix = prefix;
     ck_assert_int_eq(redlock_async_open(&world.options, &lock, NULL), -EINVAL);
     memset(prefix, 'x', sizeof prefix - 1);
     ck_assert_int_eq(redlock_async_open(&world.options, &lock, NULL), -EINVAL);

@@ -61,7 +61,8 @@ size_t waiters_told(const struct waiter *list, size_t count)
 void start_world(size_t count)
 {
     world_start(count, NULL);
-    world.options.wake_prefix = "redlock:";
+    world.options.no_line = false;
+    world.options.prefix = "redlock:";
     world_open_voting();
 }
 

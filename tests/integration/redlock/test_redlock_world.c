@@ -74,6 +74,7 @@ void world_start(size_t count, const char *extra_config)
                                                    .node_timeout_us = US_PER_S,
                                                    .drift_ppm = 10000,
                                                    .trust_fresh = true,
+                                                   .no_line = true,
                                                    .prefix = "claimd:job:",
                                                    .on_node = on_node,
                                                    .on_state = on_state};

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The child of a fork has copies of the client's descriptors, and of its memory as it was when some
+ * other thread was at work on it (lock.F1). So nothing here follows a pointer of libuv's: the
+ * kernel says which sockets the loop listens to. The epoll instance is shared with the parent; it
+ * is closed first, and never told anything. */
+#include "redlock/client/client.h"
+#include "redlock/core/core.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#define TEXT_MAX ((size_t)16 << 10)
+
+/* One line per descriptor: "tfd:  7 events:  19 data: … pos:0 ino:1f2e sdev:8". The number is the
+ * parent's of now, so it must name the same socket here. */
+static void close_if_same(const char *line)
+{
+    int fd = -1;
+    unsigned long inode = 0;
+    struct stat st;
+    const char *ino = strstr(line, "ino:");
+    if (sscanf(line, "tfd: %d", &fd) == 1 && ino != NULL && sscanf(ino, "ino:%lx", &inode) == 1 &&
+        fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_ino == inode) {
+        (void)close(fd);
+    }
+}
+
+static void close_sockets(int epoll_fd)
+{
+    char path[64];
+    char text[TEXT_MAX];
+    size_t len = 0;
+    ssize_t r = 0;
+    (void)snprintf(path, sizeof path, "/proc/self/fdinfo/%d", epoll_fd);
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && len < sizeof text - 1 &&
+           (r = read(fd, text + len, sizeof text - 1 - len)) > 0) {
+        len += (size_t)r;
+    }
+    text[len] = '\0';
+    for (const char *line = strstr(text, "tfd:"); line != NULL; line = strstr(line + 1, "tfd:")) {
+        close_if_same(line);
+    }
+}
+
+void fork_close_descriptors(struct redlock_client *c)
+{
+    int epoll_fd = uv_backend_fd(&c->loop);
+    close_sockets(epoll_fd);
+    (void)close(epoll_fd);
+    (void)close(c->loop.async_io_watcher.fd); /* what the bell rings */
+    if (c->core != NULL) {
+        (void)close(c->core->timer_fd);
+    }
+}
