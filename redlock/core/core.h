@@ -343,6 +343,9 @@ bool line_take_answer(struct redlock_batch *b, size_t node, const struct redis_v
  * a while (lock.L9). */
 bool line_note_refused(struct node_slot *n, const struct redis_value *v);
 
+/* ---- line_rights.c ---- */
+void line_ask_rights(struct node_slot *n); /* once per connection */
+
 /* ---- line_terms.c ---- */
 bool line_is_usable_on(const struct node_slot *n);
 /* May this client stand in line? Where a quorum does not let it, it polls, and its tokens look like

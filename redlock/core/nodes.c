@@ -204,6 +204,7 @@ void node_known(struct node_slot *n, bool is_another, int64_t age_us)
     } else {
         tell(n, REDLOCK_EVENT_UP, "");
     }
+    line_ask_rights(n);
 }
 
 /* Locks are longer than we knew: is a node's memory too short for them? What it lost long ago is

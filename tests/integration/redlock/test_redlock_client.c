@@ -56,6 +56,21 @@ START_TEST(A7_by_default_half_of_the_requests_own_ttl_must_be_left)
 }
 END_TEST
 
+START_TEST(A16_a_try_may_have_the_longest_ttl)
+{
+    given_nodes(3, NULL);
+    world.options.ttl_ms = REDLOCK_TTL_MAX_MS;
+    world.client = client_of_world();
+    struct redlock_client *other = client_of_world();
+    struct redlock_lock *none = NULL;
+    struct redlock_lock *lock = given_lock("job:1");
+    ck_assert_int_eq(redlock_try(other, "job:1", &none), REDLOCK_HELD);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
+    until(nodes_with("job:1") == 0);
+    redlock_close(other);
+}
+END_TEST
+
 START_TEST(E7_validity_counts_down_from_t_minus_d_and_asks_nobody)
 {
     given_client(5);
@@ -322,6 +337,7 @@ static void add_tests(TCase *t)
     tcase_add_test(t, A1_a_won_lock_is_on_every_node_until_it_is_unlocked);
     tcase_add_test(t, A15_a_key_that_another_client_holds_is_refused_with_a_report);
     tcase_add_test(t, A7_by_default_half_of_the_requests_own_ttl_must_be_left);
+    tcase_add_test(t, A16_a_try_may_have_the_longest_ttl);
     tcase_add_test(t, E7_validity_counts_down_from_t_minus_d_and_asks_nobody);
     tcase_add_test(t, W1_a_lock_is_kept_beyond_its_ttl);
     tcase_add_test(t, E1_extend_gives_a_full_ttl_from_now_to_a_lock_without_a_watchdog);

@@ -7,7 +7,9 @@
 #include <dirent.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #define expect(condition)       \
     do {                        \
@@ -52,6 +54,14 @@ static size_t count_descriptors(void)
     }
     (void)closedir(dir);
     return count;
+}
+
+/* Processes of nested PID namespaces may have the same number. */
+static bool is_same_everywhere;
+
+pid_t getpid(void)
+{
+    return is_same_everywhere ? 1 : (pid_t)syscall(SYS_getpid);
 }
 
 static void use_and_close(void *ctx)
@@ -113,6 +123,26 @@ START_TEST(F1_a_child_that_closes_and_exits_leaves_the_parents_lock_held_and_ren
     ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
     until(nodes_with("job:1") == 0);
     ck_assert_uint_eq(atomic_load(&downs), 0);
+}
+END_TEST
+
+static void use_and_close_as_same(void *ctx)
+{
+    is_same_everywhere = true;
+    use_and_close(ctx);
+}
+
+START_TEST(F1_a_child_with_its_parents_process_id_knows_that_it_is_one)
+{
+    given_nodes(3, NULL);
+    is_same_everywhere = true;
+    world.client = client_of_world();
+    is_same_everywhere = false; /* what ties processes to their parents goes by the numbers */
+    struct redlock_lock *lock = given_lock("job:1");
+    ck_assert_int_ge(redlock_fd(lock), 0);
+    ck_assert_int_eq(code_of_child(use_and_close_as_same, lock), 0);
+    ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
+    until(nodes_with("job:1") == 0);
 }
 END_TEST
 
@@ -188,6 +218,7 @@ END_TEST
 static void add_tests(TCase *t)
 {
     tcase_add_test(t, F1_a_child_that_closes_and_exits_leaves_the_parents_lock_held_and_renewed);
+    tcase_add_test(t, F1_a_child_with_its_parents_process_id_knows_that_it_is_one);
     tcase_add_test(t, F1_a_child_that_just_exits_does_no_harm);
 #ifndef __SANITIZE_THREAD__ /* which allows no thread in a child of several */
     tcase_add_test(t, F1_a_child_may_open_a_client_of_its_own);

@@ -67,6 +67,22 @@ START_TEST(L8_after_its_turns_the_line_leaves_a_gap)
 }
 END_TEST
 
+START_TEST(L9_rights_that_are_missing_are_told_when_a_client_is_opened)
+{
+    static const char *const missing[] = {"-exists", "-zadd",   "-zrem",   "-zrange",
+                                          "-zrank",  "-zscore", "-publish"};
+    world_start(1, NULL);
+    world.options.no_line = false;
+    ck_assert_str_eq(cli(0, "ACL", "SETUSER", "default", missing[_i]), "OK");
+    world_open_voting();
+    run_until(world_events_of(REDLOCK_EVENT_WARNED) == 1);
+    ck_assert_ptr_nonnull(strstr(world_last_event(0)->why, missing[_i] + 1));
+    world_flush(world.lock);
+    ck_assert_uint_eq(world_events_of(REDLOCK_EVENT_WARNED), 1);
+    ck_assert_str_eq(cli(0, "KEYS", "*line*"), "");
+}
+END_TEST
+
 START_TEST(L9_who_may_not_stand_in_line_polls)
 {
     start_world(3);
@@ -216,6 +232,7 @@ static void add_tests(TCase *t)
     tcase_add_test(t, L8_a_foreign_clients_release_is_found_by_asking);
     tcase_add_test(t, L8_a_foreign_owner_that_never_releases_is_outwaited);
     tcase_add_test(t, L8_after_its_turns_the_line_leaves_a_gap);
+    tcase_add_loop_test(t, L9_rights_that_are_missing_are_told_when_a_client_is_opened, 0, 7);
     tcase_add_test(t, L9_who_may_not_stand_in_line_polls);
     tcase_add_test(t, L9_a_holder_that_may_not_hand_over_releases_while_others_stand_in_line);
     tcase_add_test(t, L9_a_client_without_lines_runs_none_of_their_commands);

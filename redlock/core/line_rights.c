@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * May our user stand in line on a node? Asked when a connection is up, by commands that change
+ * nothing, so that the answer comes with the others' of redlock_open(), not when the first lock is
+ * waited for (lock.L9). */
+#include "base/clock.h"
+#include "redlock/core/core.h"
+
+#include <stdio.h>
+
+#define NOBODY "~" /* no token: those are longer */
+
+/* Of the scripts, in the order of enum reply. The line is that of the empty key. */
+static const char *const commands[][6] = {
+    {"EXISTS", "line:"},        {"ZADD", "line:", "XX", "0", NOBODY},
+    {"ZREM", "line:", NOBODY},  {"ZRANGE", "line:", "0", "0"},
+    {"ZRANK", "line:", NOBODY}, {"ZSCORE", "line:", NOBODY},
+    {"PUBLISH", "to:", ""},
+};
+/* Without it turns come later, but they come (lock.L7). */
+#define LAST (ARRAY_COUNT(commands) - 1)
+
+static void on_reply(void *ctx, size_t index, const struct redis_value *v)
+{
+    struct node_slot *n = ctx;
+    if (v->type == REDIS_ERROR && index == LAST) {
+        node_warn(n, v->text);
+    } else if (v->type == REDIS_ERROR && line_is_usable_on(n)) {
+        (void)line_note_refused(n, v);
+    }
+}
+
+static enum status put(struct redlock_async *lock, const char *const *command)
+{
+    char name[PREFIX_MAX + sizeof LINE_WORD];
+    struct redis_arg words[ARRAY_COUNT(commands[0])];
+    size_t count = 0;
+    (void)snprintf(name, sizeof name, "%.*s%s", (int)lock->prefix_len, lock->any_key, command[1]);
+    for (; count < ARRAY_COUNT(words) && command[count] != NULL; count++) {
+        words[count] = redis_word(count == 1 ? name : command[count]);
+    }
+    return redis_command(&lock->wire, words, count, NULL);
+}
+
+void line_ask_rights(struct node_slot *n)
+{
+    struct redlock_async *lock = n->lock;
+    if (lock->options.no_line) {
+        return;
+    }
+    buf_reset(&lock->wire);
+    for (size_t i = 0; i < ARRAY_COUNT(commands); i++) {
+        if (put(lock, commands[i]) != STATUS_OK) {
+            return;
+        }
+    }
+    const struct redis_request request = {.bytes = buf_at(&lock->wire),
+                                          .len = lock->wire.len,
+                                          .reply_count = ARRAY_COUNT(commands),
+                                          .timeout_us = lock->options.node_timeout_us,
+                                          .on_reply = on_reply,
+                                          .ctx = n};
+    enum status st = redis_node_send(n->redis, &request, NULL);
+    (void)st; /* the first round in line would tell, too */
+}
