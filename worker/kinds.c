@@ -59,6 +59,17 @@ void kinds_close(struct worker *w)
     kind_set_release(&w->kinds.served);
 }
 
+size_t kinds_able(const struct worker *w)
+{
+    return w->kinds.book == NULL ? 0 : w->kinds.book->able.count;
+}
+
+size_t kinds_refused(const struct worker *w)
+{
+    const struct kinds_book *b = w->kinds.book;
+    return b == NULL ? 0 : hello_refused_count(b->told) + b->without.count;
+}
+
 const struct slot_without *kinds_without(const struct worker *w)
 {
     return &w->kinds.book->without;
@@ -153,6 +164,7 @@ static void leave_out_paused(struct worker *w)
     }
     kind_set_release(&w->kinds.served);
     w->kinds.served = served;
+    w->kinds.has_any = w->kinds.has_any || b->able.count > 0;
     w->kinds.generation++;
 }
 

@@ -12,11 +12,17 @@ struct worker;
 struct kinds {
     struct kind_set served;  /* what is asked for: without what is paused */
     int64_t generation;      /* counts its changes; 0 = no runner has said hello */
+    bool has_any;            /* since the start, at some time, paused or not */
     struct kinds_book *book; /* what each runner said; kinds.c */
 };
 
 enum status kinds_open(struct worker *w, struct err *err) MUST_USE;
 void kinds_close(struct worker *w);
+
+/* With those that are paused. */
+size_t kinds_able(const struct worker *w);
+/* Plugins that are not served, as the last hello and dead runners said. */
+size_t kinds_refused(const struct worker *w);
 
 /* Files that runners are started without. */
 const struct slot_without *kinds_without(const struct worker *w);

@@ -107,6 +107,23 @@ static void check_claiming(const struct worker *w, struct health *ret)
     }
 }
 
+/* A bad deployment should stop at the first host, so a worker that has had nothing to serve since
+ * its start is not ready. Later it is: one plugin that fails everywhere must not take out all
+ * hosts. */
+static void check_kinds(const struct worker *w, struct health *ret)
+{
+    const char *dir = w->config->worker.plugin_dir;
+    size_t refused = kinds_refused(w);
+    if (w->kinds.generation == 0) {
+        health_add(ret, "kinds", false, "no runner has loaded the plugins yet");
+    } else if (refused == 0) {
+        health_add(ret, "kinds", w->kinds.has_any, "no plugin in %s: it serves no kind", dir);
+    } else {
+        health_add(ret, "kinds", w->kinds.has_any,
+                   "no plugin of %s can be used (refused: %zu); the log says why", dir, refused);
+    }
+}
+
 void ready_fill(void *worker, struct health *ret)
 {
     const struct worker *w = worker;
@@ -116,5 +133,6 @@ void ready_fill(void *worker, struct health *ret)
     health_add(ret, "draining", !is_ending, "stopping: it takes no more jobs");
     health_add(ret, "postgres", pg_is_up(w->pg), "not connected");
     daemon_check_quorum(w->config, w->lock, ret);
+    check_kinds(w, ret);
     check_claiming(w, ret);
 }

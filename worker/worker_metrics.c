@@ -112,6 +112,14 @@ static const struct single {
       .help = "Memory of its runners; pages that they share count once for each.",
       .type = METRIC_GAUGE},
      offsetof(struct worker_metrics, runners_memory)},
+    {{.name = "claimd_worker_kinds_served",
+      .help = "Kinds whose jobs it can run, with those that are paused.",
+      .type = METRIC_GAUGE},
+     offsetof(struct worker_metrics, kinds_served)},
+    {{.name = "claimd_worker_plugins_refused",
+      .help = "Files of worker.plugin_dir that are not served; the log says why.",
+      .type = METRIC_GAUGE},
+     offsetof(struct worker_metrics, plugins_refused)},
     {{.name = "claimd_worker_draining", .help = "1: it is stopping.", .type = METRIC_GAUGE},
      offsetof(struct worker_metrics, draining)},
 };
@@ -227,6 +235,8 @@ static void set_states(struct worker_metrics *m, const struct worker *w)
     }
     metric_set(m->slots, (double)w->slot_count);
     metric_set(m->slots_busy, (double)busy);
+    metric_set(m->kinds_served, (double)kinds_able(w));
+    metric_set(m->plugins_refused, (double)kinds_refused(w));
     metric_set(m->draining, w->stage >= WORKER_DRAINING ? 1 : 0);
     for (size_t i = 0; i < IN_HAND_PHASE_COUNT; i++) {
         metric_set(m->jobs[i], (double)w->jobs.count[i]);

@@ -62,6 +62,8 @@ struct worker_metrics {
     struct metric *slots_busy;
     struct metric *jobs[IN_HAND_PHASE_COUNT];
     struct metric *draining;
+    struct metric *kinds_served;
+    struct metric *plugins_refused;
     struct metric *runners_cpu;
     struct metric *runners_memory;
     struct usage usage;

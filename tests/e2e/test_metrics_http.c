@@ -302,6 +302,46 @@ START_TEST(a_worker_that_drains_is_healthy_and_not_ready)
 }
 END_TEST
 
+static void reload_worker(void)
+{
+    static int count;
+    fleet_signal(f.workers[0], SIGHUP);
+    count++;
+    ck_assert(WAIT_UNTIL(fleet_log_count(&f, WORKER, 0, "event=reloaded") == count, SOON_US));
+}
+
+START_TEST(a_worker_is_not_ready_before_it_has_had_a_kind_to_serve)
+{
+    char dir[SERVER_PATH_MAX + 16];
+    char env[SERVER_PATH_MAX + 64];
+    char from[SERVER_PATH_MAX + 32];
+    char bad[SERVER_PATH_MAX + 32];
+    char good[SERVER_PATH_MAX + 32];
+    (void)snprintf(dir, sizeof dir, "%s/no-plugins", f.dir);
+    (void)snprintf(env, sizeof env, "CLAIMD_WORKER_PLUGIN_DIR=%s", dir);
+    (void)snprintf(from, sizeof from, "%s/plugins/noop.so", f.dir);
+    (void)snprintf(bad, sizeof bad, "%s/bad.so", dir);
+    (void)snprintf(good, sizeof good, "%s/noop.so", dir);
+    ck_assert_int_eq(mkdir(dir, 0755), 0);
+    start_worker((const char *const[]){env, NULL});
+    await(worker, "/readyz", 503, "\"kinds\":{\"ok\":false,\"why\":\"no plugin in ");
+    expect(worker, "/healthz", 200, "ok");
+    FILE *file = fopen(bad, "w");
+    ck_assert(file != NULL && fputs("no plugin", file) >= 0 && fclose(file) == 0);
+    reload_worker();
+    await(worker, "/readyz", 503, "(refused: 1)");
+    await(worker, "/metrics", 200, "\nclaimd_worker_plugins_refused 1\n");
+    ck_assert_int_eq(link(from, good), 0);
+    reload_worker();
+    await(worker, "/readyz", 200, "\"kinds\":{\"ok\":true}");
+    await(worker, "/metrics", 200, "\nclaimd_worker_kinds_served 1\n");
+    ck_assert_int_eq(unlink(good), 0);
+    reload_worker();
+    await(worker, "/metrics", 200, "\nclaimd_worker_kinds_served 0\n");
+    expect(worker, "/readyz", 200, "ok");
+}
+END_TEST
+
 /* Somebody's session has locked the whole table: claims come back refused, and are tried again. */
 START_TEST(a_worker_whose_claims_get_nowhere_is_not_ready_until_they_do)
 {
@@ -436,6 +476,7 @@ int main(void)
     tcase_add_test(h, without_a_quorum_a_daemon_is_healthy_and_not_ready_until_there_is_one);
     tcase_add_test(h, a_leader_whose_feed_does_not_move_is_not_ready_and_tells_since_when);
     tcase_add_test(h, a_worker_that_drains_is_healthy_and_not_ready);
+    tcase_add_test(h, a_worker_is_not_ready_before_it_has_had_a_kind_to_serve);
     tcase_add_test(h, a_worker_whose_claims_get_nowhere_is_not_ready_until_they_do);
     tcase_add_test(h, a_worker_whose_loop_hangs_is_not_healthy_and_its_watchdog_is_told_no_more);
     tcase_add_test(h, a_leader_that_hangs_says_no_longer_that_it_leads_when_another_one_does);
