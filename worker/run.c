@@ -70,6 +70,15 @@ static const char *outcome_text(const struct finish_wait *f, const struct finish
     return f->is_handed_back ? "uncharged" : "done";
 }
 
+/* Successes are counted (claimd_jobs_finished_total); a line for each would drown the rest. */
+static enum log_level finished_level(const struct finish_reply *reply, bool is_failed)
+{
+    if (reply->verdict != FINISH_ACCEPTED && reply->verdict != FINISH_ALREADY) {
+        return LOG_WARN;
+    }
+    return reply->kind == FINISH_COMPLETED && !is_failed ? LOG_DEBUG : LOG_INFO;
+}
+
 static void log_finished(const struct finish_wait *f, const struct job_in_hand *job,
                          const struct finish_reply *reply)
 {
@@ -79,12 +88,11 @@ static void log_finished(const struct finish_wait *f, const struct job_in_hand *
         [FINISH_SNOOZE] = "snoozed",      [FINISH_HAND_BACK] = "handed_back"};
     bool is_wanted = reply->kind == FINISH_SNOOZE || reply->kind == FINISH_CANCELLED;
     bool is_failed = (f->outcome != NULL && !is_wanted) || reply->verdict == FINISH_REFUSED;
-    enum log_level level =
-        reply->verdict == FINISH_ACCEPTED || reply->verdict == FINISH_ALREADY ? LOG_INFO : LOG_WARN;
     const char *event = is_failed ? "job_failed" : "job_finished";
-    log_at(level, event, LOG_I64("job", f->id), LOG_TEXT("kind", job->kind),
-           LOG_I64("attempt", job->attempt), LOG_I64("fence", f->fence),
-           LOG_TEXT("state", kinds[reply->kind]), LOG_TEXT("outcome", outcome_text(f, reply)),
+    log_at(finished_level(reply, is_failed), event, LOG_I64("job", f->id),
+           LOG_TEXT("kind", job->kind), LOG_I64("attempt", job->attempt),
+           LOG_I64("fence", f->fence), LOG_TEXT("state", kinds[reply->kind]),
+           LOG_TEXT("outcome", outcome_text(f, reply)),
            LOG_TEXT("verdict", verdict_texts[reply->verdict]), LOG_I64("ran_us", f->ran_us));
 }
 
