@@ -59,6 +59,7 @@ const struct option_def config_options[] = {
     {"redis.user", STRING, AT(redis.user), .default_text = "",
      .help = "ACL user; empty = the default user."},
     {"redis.password_file", SECRET(redis.password), AT(redis.password_file), .default_text = "",
+     RELOADS,
      .help = "File that holds the password, the same on all nodes. Empty = systemd's credential "
              "`claimd_redis_password`, if there is one."},
 

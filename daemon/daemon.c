@@ -215,6 +215,25 @@ enum status daemon_lock_open(const struct redlock_async_options *lock_options,
     return err_fail(err, code == -EINVAL ? STATUS_INVALID : STATUS_UNAVAILABLE, "%s", e.message);
 }
 
+enum status daemon_lock_set_password(struct redlock_async *lock, const char *password,
+                                     struct err *err)
+{
+    struct redlock_error e = {0};
+    if (lock == NULL || redlock_async_set_password(lock, password, &e) == 0) {
+        return STATUS_OK;
+    }
+    return err_fail(err, STATUS_INVALID, "%s", e.message);
+}
+
+void daemon_say_password(enum status st, const struct err *err)
+{
+    if (st != STATUS_OK) {
+        log_error("reload_failed", LOG_TEXT("err", err->msg),
+                  LOG_TEXT("action", "redis.password_file: some connections keep the old password; "
+                                     "correct the file, then SIGHUP"));
+    }
+}
+
 void daemon_node_text(const struct config *c, size_t node, char *ret_text, size_t size)
 {
     struct redis_endpoint endpoint;

@@ -48,6 +48,9 @@ enum status hints_open(const struct hints_options *options, struct hints **ret_h
 /* Accepts NULL. Ends requests under way with UNAVAILABLE. Not from inside a callback. */
 void hints_close(struct hints *hints);
 
+/* From the next connection to each node on, where the endpoint had none. INVALID: too long. */
+enum status hints_set_password(struct hints *hints, const char *password, struct err *err) MUST_USE;
+
 bool hints_is_up(const struct hints *hints);
 /* The node that pushes go to now: the first healthy one; −1 if there is none. A change of this node
  * is a reason to rewind. */
@@ -130,6 +133,10 @@ enum status hints_popper_open(const struct hints_popper_options *options,
 /* Accepts NULL. Cuts off blocked pops by closing their connections. What a server popped in that
  * instant is lost, so on_lost is called if a pop was under way. Not from inside a callback. */
 void hints_popper_close(struct hints_popper *popper);
+
+/* As hints_set_password(). */
+enum status hints_popper_set_password(struct hints_popper *popper, const char *password,
+                                      struct err *err) MUST_USE;
 
 /* A name that no other popper of these nodes has; before anything is listened to, and again when it
  * changes. */

@@ -136,6 +136,16 @@ void hints_nodes_rest(struct hints_nodes *nodes, size_t node, const struct err *
     plan(nodes);
 }
 
+enum status hints_nodes_set_password(struct hints_nodes *nodes, const char *password,
+                                     struct err *err)
+{
+    enum status st = STATUS_OK;
+    for (size_t i = 0; i < nodes->count && st == STATUS_OK; i++) {
+        st = redis_node_set_password(nodes->list[i].connection, password, err);
+    }
+    return st;
+}
+
 size_t hints_nodes_count(const struct hints_nodes *nodes)
 {
     return nodes->count;

@@ -23,6 +23,10 @@ enum status hints_nodes_open(const struct hints_nodes_options *options,
                              struct hints_nodes **ret_nodes, struct err *err) MUST_USE;
 void hints_nodes_close(struct hints_nodes *nodes); /* accepts NULL; ends all requests first */
 
+/* As redis_node_set_password(), for all of them. */
+enum status hints_nodes_set_password(struct hints_nodes *nodes, const char *password,
+                                     struct err *err) MUST_USE;
+
 size_t hints_nodes_count(const struct hints_nodes *nodes);
 bool hints_nodes_is_up(const struct hints_nodes *nodes, size_t node);
 int hints_nodes_first_up(const struct hints_nodes *nodes); /* −1: none */

@@ -387,6 +387,12 @@ static void wake_outdated(struct hints_popper *p, enum hints_left left)
 
 /* ---- life ---- */
 
+enum status hints_popper_set_password(struct hints_popper *popper, const char *password,
+                                      struct err *err)
+{
+    return hints_nodes_set_password(popper->nodes, password, err);
+}
+
 void hints_popper_name(struct hints_popper *popper, const char *name)
 {
     (void)snprintf(popper->name, sizeof popper->name, "%s", name);

@@ -81,6 +81,11 @@ void hints_close(struct hints *hints)
     free(hints);
 }
 
+enum status hints_set_password(struct hints *hints, const char *password, struct err *err)
+{
+    return hints_nodes_set_password(hints->nodes, password, err);
+}
+
 bool hints_is_up(const struct hints *hints)
 {
     return hints_active_node(hints) >= 0;

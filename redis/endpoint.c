@@ -237,8 +237,17 @@ enum status redis_endpoint_login(struct redis_endpoint *e, const char *user, con
                                  struct err *err)
 {
     enum status st = fill_in("user", user, e->user, sizeof e->user, err);
-    return st != STATUS_OK ? st
-                           : fill_in("password", password, e->password, sizeof e->password, err);
+    e->is_filled_in = e->is_filled_in || e->password[0] == '\0';
+    if (st != STATUS_OK || !e->is_filled_in) {
+        return st;
+    }
+    struct redis_endpoint filled = *e;
+    filled.password[0] = '\0';
+    st = fill_in("password", password, filled.password, sizeof filled.password, err);
+    if (st == STATUS_OK) {
+        *e = filled;
+    }
+    return st;
 }
 
 void redis_endpoint_text(const struct redis_endpoint *e, char *ret_text, size_t size)

@@ -521,6 +521,11 @@ const struct redis_server_info *redis_node_info(const struct redis_node *node)
     return &node->handshake.info;
 }
 
+enum status redis_node_set_password(struct redis_node *node, const char *password, struct err *err)
+{
+    return redis_endpoint_login(&node->options.endpoint, NULL, password, err);
+}
+
 const struct redis_endpoint *redis_node_endpoint(const struct redis_node *node)
 {
     return &node->options.endpoint;

@@ -29,6 +29,7 @@ struct redis_endpoint {
     char password[256];
     int db;
     bool is_tls;
+    bool is_filled_in; /* the password, by redis_endpoint_login() */
 };
 
 /* "host", "host:port", "[v6]:port", "unix:/path", "redis://[user[:password]@]host[:port][/db]", or
@@ -47,7 +48,8 @@ enum status redis_endpoint_check_list(const char *name, const char *texts, size_
 enum status redis_endpoint_sorted_list(const char *texts, size_t size, size_t count, char *ret,
                                        size_t ret_size, struct err *err) MUST_USE;
 
-/* Fills in what the text left out; NULL or "" = nothing to fill in. INVALID: too long. */
+/* Fills in what the text left out; NULL or "" = nothing to fill in. INVALID: too long. Called
+ * again, it replaces a password that it filled in. */
 enum status redis_endpoint_login(struct redis_endpoint *e, const char *user, const char *password,
                                  struct err *err) MUST_USE;
 
@@ -165,6 +167,10 @@ bool redis_node_is_up(const struct redis_node *node);
 /* Of the last handshake. */
 const struct redis_server_info *redis_node_info(const struct redis_node *node);
 const struct redis_endpoint *redis_node_endpoint(const struct redis_node *node);
+/* From the next connection on; a password of the address stays. The present connection goes on.
+ * INVALID: too long. */
+enum status redis_node_set_password(struct redis_node *node, const char *password,
+                                    struct err *err) MUST_USE;
 
 /* Each reply in order; `index` counts within the request. An error reply is a value like any
  * other. */

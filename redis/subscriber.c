@@ -177,6 +177,12 @@ static void on_ping_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
+enum status redis_subscriber_set_password(struct redis_subscriber *sub, const char *password,
+                                          struct err *err)
+{
+    return redis_node_set_password(sub->node, password, err);
+}
+
 void redis_subscriber_close(struct redis_subscriber *sub)
 {
     if (sub != NULL) {

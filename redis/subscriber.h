@@ -37,6 +37,9 @@ struct redis_subscriber_options {
  * TLS), NOMEM. */
 enum status redis_subscriber_open(const struct redis_subscriber_options *options,
                                   struct redis_subscriber **ret_sub, struct err *err) MUST_USE;
+/* As redis_node_set_password(). */
+enum status redis_subscriber_set_password(struct redis_subscriber *sub, const char *password,
+                                          struct err *err) MUST_USE;
 /* No callback after it; its handles close in later turns of the loop. Accepts NULL. */
 void redis_subscriber_close(struct redis_subscriber *sub);
 

@@ -94,6 +94,11 @@ int redlock_async_open(const struct redlock_async_options *options, struct redlo
 typedef void redlock_async_closed_cb(void *ctx);
 void redlock_async_close(struct redlock_async *lock, redlock_async_closed_cb *done, void *ctx);
 
+/* For nodes whose URL has none, from the next connection to each on: the present ones go on.
+ * −EINVAL: too long. */
+int redlock_async_set_password(struct redlock_async *lock, const char *password,
+                               struct redlock_error *ret_error);
+
 size_t redlock_async_quorum(const struct redlock_async *lock);
 /* Nodes that are up and may vote now. */
 size_t redlock_async_voting(const struct redlock_async *lock);

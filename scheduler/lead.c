@@ -169,6 +169,11 @@ enum status lead_open(const struct lead_options *options, struct lead **ret, str
     return STATUS_OK;
 }
 
+enum status lead_set_password(struct lead *l, const char *password, struct err *err)
+{
+    return daemon_lock_set_password(l->lock, password, err);
+}
+
 bool lead_is_leader(const struct lead *l)
 {
     return l->batch != NULL;

@@ -30,6 +30,8 @@ struct lead_options {
 
 enum status lead_open(const struct lead_options *options, struct lead **ret,
                       struct err *err) MUST_USE;
+/* As redlock_async_set_password(). */
+enum status lead_set_password(struct lead *l, const char *password, struct err *err) MUST_USE;
 bool lead_is_leader(const struct lead *l);
 /* When the lease ends by which it leads (CLOCK_BOOTTIME); 0 = it doesn't. Accepts NULL. */
 int64_t lead_until_us(const struct lead *l);

@@ -96,6 +96,23 @@ static void on_signal(uv_signal_t *handle, int number)
     stop(s, 0);
 }
 
+/* Present connections go on: they were let in. */
+static void take_redis_password(struct scheduler *s, const char *password)
+{
+    struct err err = {0};
+    if (strcmp(password, s->config->redis.password) == 0) {
+        return;
+    }
+    enum status st = daemon_lock_set_password(s->lock, password, &err);
+    if (st == STATUS_OK && s->lead != NULL) {
+        st = lead_set_password(s->lead, password, &err);
+    }
+    if (st == STATUS_OK && s->hints != NULL) {
+        st = hints_set_password(s->hints, password, &err);
+    }
+    daemon_say_password(st, &err);
+}
+
 static void on_reload_due(uv_timer_t *timer)
 {
     struct scheduler *s = timer->data;
@@ -107,6 +124,7 @@ static void on_reload_due(uv_timer_t *timer)
     if (next == NULL) {
         return;
     }
+    take_redis_password(s, next->redis.password);
     s->config = next;
     services_reload(&s->services, next);
 }

@@ -149,6 +149,23 @@ void worker_take_asked(struct worker *w, const char *asked)
     }
 }
 
+/* Present connections go on: they were let in. */
+static void take_redis_password(struct worker *w, const char *password)
+{
+    struct err err = {0};
+    if (strcmp(password, w->config->redis.password) == 0) {
+        return;
+    }
+    enum status st = daemon_lock_set_password(w->lock, password, &err);
+    if (st == STATUS_OK && w->hints != NULL) {
+        st = hints_set_password(w->hints, password, &err);
+    }
+    if (st == STATUS_OK && w->popper != NULL) {
+        st = hints_popper_set_password(w->popper, password, &err);
+    }
+    daemon_say_password(st, &err);
+}
+
 static void on_reload_due(uv_timer_t *timer)
 {
     struct worker *w = timer->data;
@@ -161,6 +178,7 @@ static void on_reload_due(uv_timer_t *timer)
     if (next == NULL) {
         return;
     }
+    take_redis_password(w, next->redis.password);
     w->config = next;
     fetch_configure(w);
     for (size_t i = 0; i < w->slot_count; i++) {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Fills in claimd.acl: make-acl.sh USER=PASSWORD_FILE… prints an ACL file for `aclfile` of redis.conf. It holds hashes, no
-# password. Users of the template that are not named are left out. TEMPLATE=FILE in the environment: another template.
+# password. A user may be named twice: then both passwords are valid, while one is being replaced by the other. Users of the template that are not named are left out. TEMPLATE=FILE in the environment: another template.
 set -eu
 
 die() {
@@ -37,7 +37,13 @@ awk -v hashes="$hashes" '
         if (line != "") { print line }
         line = ""
     }
-    BEGIN { n = split(hashes, h, " "); for (i = 1; i < n; i += 2) hash[h[i]] = h[i + 1] }
+    BEGIN {
+        n = split(hashes, h, " ")
+        for (i = 1; i < n; i += 2) {
+            before = h[i] in hash ? hash[h[i]] " #" : ""
+            hash[h[i]] = before h[i + 1]
+        }
+    }
     /^#/ || /^[[:space:]]*$/ { next }
     /^[[:space:]]/ { sub(/^[[:space:]]+/, " "); line = line $0; next }
     { flush(); line = $0 }

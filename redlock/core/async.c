@@ -312,6 +312,17 @@ void redlock_async_close(struct redlock_async *lock, redlock_async_closed_cb *do
     }
 }
 
+int redlock_async_set_password(struct redlock_async *lock, const char *password,
+                               struct redlock_error *ret_error)
+{
+    struct err err = {0};
+    enum status st = inbox_set_password(lock, password, &err);
+    for (size_t i = 0; i < lock->options.node_count && st == STATUS_OK; i++) {
+        st = redis_node_set_password(lock->nodes[i].redis, password, &err);
+    }
+    return error_tell(st, &err, ret_error);
+}
+
 /* ---- what it is like ---- */
 
 size_t redlock_async_quorum(const struct redlock_async *lock)

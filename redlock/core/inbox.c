@@ -210,6 +210,18 @@ static bool open_all(struct inbox *inbox)
     return true;
 }
 
+enum status inbox_set_password(struct redlock_async *lock, const char *password, struct err *err)
+{
+    struct inbox *inbox = lock->waits != NULL ? lock->waits->inbox : NULL;
+    enum status st = STATUS_OK;
+    for (size_t i = 0; inbox != NULL && i < lock->options.node_count && st == STATUS_OK; i++) {
+        if (inbox->nodes[i].subscriber != NULL) {
+            st = redis_subscriber_set_password(inbox->nodes[i].subscriber, password, err);
+        }
+    }
+    return st;
+}
+
 bool inbox_open(struct redlock_async *lock)
 {
     struct inbox *inbox = lock->waits->inbox;

@@ -134,6 +134,8 @@ void line_told(struct redlock_async *lock, size_t node, const char *token, int64
 /* What the nodes tell the waiters of this client, and that they live (lock.L6): one session and one
  * channel per node. False = no memory. */
 bool inbox_open(struct redlock_async *lock);
+enum status inbox_set_password(struct redlock_async *lock, const char *password,
+                               struct err *err) MUST_USE;
 void inbox_nobody_waits(struct redlock_async *lock); /* it is closed in a while */
 int64_t inbox_tick(struct redlock_async *lock, int64_t now_us);
 void inbox_close(struct redlock_async *lock);

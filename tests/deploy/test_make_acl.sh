@@ -20,6 +20,10 @@ printf '%s\n' "$out" | grep -q "^user claimd_worker on #$hash " || fail "not the
 [ "$(printf '%s\n' "$out" | grep -vc '^user ')" -eq 0 ] || fail "not lines of users alone: $out"
 ! printf '%s\n' "$out" | grep -q '@\(PASSWORD\)@\|one&two\|plain' || fail "a place or a password is left: $out"
 
+out=$("$make_acl" claimd_worker="$dir/worker" claimd_worker="$dir/scheduler")
+hash2=$(printf plain | sha256sum | cut -d ' ' -f 1)
+printf '%s\n' "$out" | grep -q "^user claimd_worker on #$hash #$hash2 resetkeys " || fail "not both hashes: $out"
+
 # refused EXPECTED ARGUMENT…
 refused() {
     expected=$1

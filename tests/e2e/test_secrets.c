@@ -208,6 +208,72 @@ static int64_t spied(int64_t id, const char *what)
                    what, (long long)id);
 }
 
+/* ---- a password that changes under load ---- */
+
+static void redis_as_app(size_t node, const char *password, const char *command)
+{
+    char text[512];
+    (void)snprintf(text, sizeof text, "--user app --pass %s --no-auth-warning %s", password,
+                   command);
+    fleet_redis(&f, node, text);
+}
+
+static void take_new_password(pid_t pid, const char *log)
+{
+    (void)kill(pid, SIGHUP);
+    ck_assert(WAIT_UNTIL(fleet_count_lines(log, "event=reloaded keys=redis.password_file") == 1,
+                         SOON_US));
+}
+
+/* Old and new are valid together for a while. Then servers forget the old one and end every
+ * connection, as ACL LOAD does in Redis 7.0, one server after the other. */
+START_TEST(a_redis_password_changes_under_load_and_nobody_is_refused)
+{
+    static const char env[] = "CLAIMD_REDIS_USER=app\n"
+                              "CLAIMD_POSTGRES_PASSWORD_FILE=@/secret-pg\n"
+                              "CLAIMD_REDIS_PASSWORD_FILE=@/secret-turning\n"
+                              "CLAIMD_POSTGRES_TIMEOUT_MS=5000\nCLAIMD_LOG_LEVEL=debug";
+    enum { JOBS = 400 };
+    char logs[2][SERVER_PATH_MAX + 64];
+    (void)snprintf(logs[0], sizeof logs[0], "%s/scheduler-turning.log", f.dir);
+    (void)snprintf(logs[1], sizeof logs[1], "%s/worker-turning.log", f.dir);
+    operator_write(&f, "secret-turning", CANARY "-redis\n", 0644);
+    sql_run(f.sql, "UPDATE claimd.cluster SET lock_nodes = ''");
+    pid_t scheduler = operator_start(&f, SCHEDULER, "config.json", env, logs[0]);
+    pid_t worker = operator_start(&f, WORKER, "config.json", env, logs[1]);
+    int64_t done = sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history");
+    (void)fleet_enqueue(&f, "sleep", "{\"ms\": 50}", JOBS);
+    ck_assert(
+        WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history") > done + 10, SOON_US));
+    for (size_t i = 0; i < MASTERS; i++) {
+        redis_as_app(i, CANARY "-redis", "ACL SETUSER app >" CANARY "-new");
+    }
+    operator_write(&f, "secret-turning", CANARY "-new\n", 0644);
+    take_new_password(scheduler, logs[0]);
+    take_new_password(worker, logs[1]);
+    for (size_t i = 0; i < MASTERS; i++) {
+        int ups = fleet_count_lines(logs[1], "event=node_up");
+        redis_as_app(i, CANARY "-new", "ACL SETUSER app <" CANARY "-redis");
+        redis_as_app(i, CANARY "-new", "CLIENT KILL TYPE normal SKIPME yes");
+        ck_assert(WAIT_UNTIL(fleet_count_lines(logs[1], "event=node_up") > ups, SOON_US));
+    }
+    fleet_wait_finished(&f, done + JOBS, "completed", 2 * SOON_US);
+    for (size_t i = 0; i < 2; i++) {
+        ck_assert_int_eq(fleet_count_lines(logs[i], "event=node_refused"), 0);
+        ck_assert_int_eq(fleet_count_lines(logs[i], "event=reload_failed"), 0);
+    }
+    ck_assert_int_eq(fleet_count_lines(logs[1], "event=lease_lost"), 0);
+    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history WHERE attempt > 1"),
+                     0);
+    end(worker);
+    end(scheduler);
+    for (size_t i = 0; i < MASTERS; i++) {
+        redis_as_app(i, CANARY "-new", "ACL SETUSER app >" CANARY "-redis <" CANARY "-new");
+    }
+    search_logs();
+}
+END_TEST
+
 /* Both passwords are in the daemons' memory; and whoever could write into a worker would be it. */
 START_TEST(J4_a_process_of_the_same_user_sees_nothing_of_a_daemons_memory)
 {
@@ -303,6 +369,7 @@ static Suite *suite(void)
     tcase_add_unchecked_fixture(c, setup, teardown);
     tcase_add_loop_test(c, no_password_is_printed_logged_or_in_a_process, 0,
                         (int)ARRAY_COUNT(ways));
+    tcase_add_test(c, a_redis_password_changes_under_load_and_nobody_is_refused);
     tcase_add_test(c, J4_a_process_of_the_same_user_sees_nothing_of_a_daemons_memory);
     suite_add_tcase(s, c);
     return s;

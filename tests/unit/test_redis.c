@@ -17,7 +17,7 @@ static const struct {
     {"unix:/run/redis.sock", {.port = 6379, .path = "/run/redis.sock"}},
     {"redis://h", {.host = "h", .port = 6379}},
     {"redis://h/", {.host = "h", .port = 6379}},
-    {"redis://u:p%40ss@h:1/3", {"h", 1, "", "u", "p@ss", 3, false}},
+    {"redis://u:p%40ss@h:1/3", {.host = "h", .port = 1, .user = "u", .password = "p@ss", .db = 3}},
     {"rediss://h:1/3", {.host = "h", .port = 1, .db = 3, .is_tls = true}},
     {"redis://:secret@[::1]:2", {.host = "::1", .port = 2, .password = "secret"}},
 };
