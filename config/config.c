@@ -4,6 +4,7 @@
 #include "config/options.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -24,6 +25,16 @@ static void load_defaults(struct config *c)
 
 /* ---- the file ---- */
 
+/* What is wrong with a text where the range of a number or of a list stands. */
+static const char *quotes_hint(const json_t *value, const char *allowed)
+{
+    bool is_list = strstr(allowed, " texts ") != NULL;
+    if (!json_is_string(value) || isdigit((unsigned char)allowed[0]) == 0) {
+        return "";
+    }
+    return is_list ? ", in an array" : ", a number without quotes";
+}
+
 /* Refuses a value of the wrong type, as it was written; lists and objects by what they are. */
 static enum status refuse_value(const char *name, const json_t *value, const char *allowed,
                                 struct err *err)
@@ -31,13 +42,13 @@ static enum status refuse_value(const char *name, const json_t *value, const cha
     bool is_long = json_is_object(value) || json_is_array(value);
     autofree char *written =
         is_long ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
-    return err_fail(err, STATUS_INVALID, "%s%s%.80s is not allowed; allowed: %s", name,
+    return err_fail(err, STATUS_INVALID, "%s%s%.80s is not allowed; allowed: %s%s", name,
                     name[0] == '\0' ? "" : ": ",
                     written != NULL         ? written
                     : json_is_array(value)  ? "an array"
                     : json_is_object(value) ? "an object"
                                             : "this",
-                    allowed);
+                    allowed, quotes_hint(value, allowed));
 }
 
 static enum status refuse_type(const struct option_def *o, const json_t *value, struct err *err)

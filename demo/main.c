@@ -192,10 +192,10 @@ static enum status print_summary(struct demo *d, struct err *err)
                  d->killed.held);
     (void)printf("stale writes refused   %ld\n",
                  cluster_count_lines(&d->cluster, " verdict=stale"));
-    (void)printf("mismatches             %ld here, %ld by md5sum\n", v->here[VERDICT_MISMATCH],
-                 v->there[VERDICT_MISMATCH]);
-    (void)printf("missing                %ld here, %ld by md5sum\n", v->here[VERDICT_MISSING],
-                 v->there[VERDICT_MISSING]);
+    (void)printf("changed files          %ld found by claimd, %ld by md5sum\n",
+                 v->here[VERDICT_MISMATCH], v->there[VERDICT_MISMATCH]);
+    (void)printf("missing files          %ld found by claimd, %ld by md5sum\n",
+                 v->here[VERDICT_MISSING], v->there[VERDICT_MISSING]);
     (void)printf("verdicts that differ   %ld\n", v->different);
     (void)printf("lock keys left         %ld\n", d->locks);
     enum status st = cluster_sql(&d->cluster, SPEED_SQL, &out, err);
