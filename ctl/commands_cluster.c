@@ -123,9 +123,18 @@ static const struct ctl_command rows[] = {
      .run = doctor},
     {.noun = "dev",
      .words = "",
-     .help = "Run a private cluster in the foreground until Ctrl-C.",
-     .examples = "claimctl dev --workers 4 --plugins build/handlers",
+     .help =
+         "Run a private cluster in the foreground until Ctrl-C.\n\n"
+         "With --env it starts nothing, but prints what another shell needs to use the cluster "
+         "that runs in that folder: PATH, CLAIMD_CONFIG, DATABASE (the connection), and PGHOST, "
+         "PGPORT and PGUSER for psql and other programs. In that shell: "
+         "eval \"$(claimctl dev --env)\"",
+     .examples = "claimctl dev --workers 4 --plugins build/handlers\n"
+                 "claimctl dev --database app\n"
+                 "claimctl dev --env",
      .options = {{"dir", "DIR", "its folder; default /tmp/claimd-dev-UID; keeps the jobs"},
+                 {"database", "NAME", "made if it is not there; default claimd"},
+                 {"env", NULL, "print settings for a shell"},
                  {"workers", "N", "1 to 16; default 2"},
                  {"masters", "N", "Redis masters, 1 to 9; default 5"},
                  {"plugins", "DIR", "handlers; default: those of this build"}},

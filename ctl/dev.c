@@ -14,6 +14,8 @@
 
 #define WORKERS_DEFAULT 2
 #define MASTERS_DEFAULT 5
+#define DATABASE_DEFAULT "claimd"
+#define DATABASE_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789_"
 #define SIGNAL_COUNT 3
 #define READY_CHECK_MS 100 /* for workers that are ready */
 #define READY_US (10 * US_PER_S)
@@ -189,6 +191,21 @@ static enum status find_folder(struct dev_cluster *d, const struct ctl_args *arg
                         "--dir: its absolute path must have 1 to %zu bytes: it holds sockets",
                         sizeof d->dir - 1);
     }
+    (void)snprintf(d->config_path, sizeof d->config_path, "%s/claimd.json", d->dir);
+    return STATUS_OK;
+}
+
+static enum status find_database(struct dev_cluster *d, const struct ctl_args *args,
+                                 struct err *err)
+{
+    const char *given = ctl_value(args, "database");
+    const char *name = given != NULL ? given : DATABASE_DEFAULT;
+    size_t len = strlen(name);
+    if (len == 0 || len >= sizeof d->database || strspn(name, DATABASE_LETTERS) != len) {
+        return err_fail(err, STATUS_INVALID, "--database: a name has 1 to %zu of a-z, 0-9 and '_'",
+                        sizeof d->database - 1);
+    }
+    memcpy(d->database, name, len + 1);
     return STATUS_OK;
 }
 
@@ -284,14 +301,13 @@ static void say_how(const struct dev_run *run)
                   "\n"
                   "PostgreSQL, %zu Redis masters, 1 scheduler and %lld worker%s run in %s\n"
                   "In another terminal:\n\n"
-                  "  export CLAIMD_CONFIG=%s\n"
-                  "  %s enqueue %s\n"
-                  "  %s jobs list\n"
-                  "  psql '%s'\n\n"
+                  "  eval \"$(%s dev --env --dir %s)\"\n"
+                  "  claimctl enqueue %s\n"
+                  "  claimctl jobs list\n"
+                  "  psql \"$DATABASE\"\n\n"
                   "Ctrl-C stops everything; the jobs are kept.\n\n",
                   d->master_count, (long long)run->workers, run->workers == 1 ? "" : "s", d->dir,
-                  d->config_path, program, run->has_own_plugins ? "KIND" : "noop", program,
-                  run->config.postgres.conninfo);
+                  program, d->dir, run->has_own_plugins ? "KIND" : "noop");
     (void)fflush(out);
 }
 
@@ -354,11 +370,82 @@ static enum status run_until_stopped(struct dev_run *run, int64_t masters, struc
     return STATUS_OK;
 }
 
+/* ---- what another shell needs ---- */
+
+/* As one word of a shell. */
+static void say_export(FILE *out, const char *name, const char *value, const char *rest)
+{
+    (void)fprintf(out, "export %s='", name);
+    for (; *value != '\0'; value++) {
+        if (*value == '\'') {
+            (void)fputs("'\\''", out);
+        } else {
+            (void)fputc(*value, out);
+        }
+    }
+    (void)fprintf(out, "'%s\n", rest);
+}
+
+/* Is that folder already one of those where a shell looks for programs? */
+static bool is_in_path(const char *folder)
+{
+    size_t len = strlen(folder);
+    const char *at = getenv("PATH");
+    while (at != NULL) {
+        size_t n = strcspn(at, ":");
+        if (n == len && strncmp(at, folder, n) == 0) {
+            return true;
+        }
+        at = at[n] == ':' ? at + n + 1 : NULL;
+    }
+    return false;
+}
+
+/* A shell may lie in the folder of another user, as root's does: what it runs is made here and not
+ * read from a file there. PostgreSQL's own variables are for programs that connect to
+ * "dbname=app". */
+static enum status say_env(struct dev_run *run, struct err *err)
+{
+    const struct dev_cluster *d = &run->cluster;
+    FILE *out = run->ctl->out;
+    char bin[PATH_MAX];
+    char socket[DEV_DIR_MAX + 16];
+    (void)snprintf(socket, sizeof socket, "%s/.s.PGSQL.5432", d->dir);
+    if (access(d->config_path, R_OK) != 0 || access(socket, F_OK) != 0) {
+        return err_fail(err, STATUS_CONFLICT, "no claimctl dev runs in '%s'", d->dir);
+    }
+    enum status st = config_load(d->config_path, &run->config, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = ctl_program_path("", bin, sizeof bin, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    bin[strlen(bin) - 1] = '\0'; /* its slash */
+    say_export(out, "CLAIMD_CONFIG", d->config_path, "");
+    say_export(out, "DATABASE", run->config.postgres.conninfo, "");
+    say_export(out, "PGHOST", d->dir, "");
+    (void)fprintf(out, "export PGPORT=5432 PGUSER=postgres\n");
+    if (!is_in_path(bin)) {
+        say_export(out, "PATH", bin, ":\"$PATH\"");
+    }
+    return STATUS_OK;
+}
+
+/* ---- the command ---- */
+
 static enum status run_dev(struct dev_run *run, const struct ctl_args *args, struct err *err)
 {
     int64_t masters = 0;
-    enum status st =
-        count_option(args, "workers", DEV_WORKERS_MAX, WORKERS_DEFAULT, &run->workers, err);
+    enum status st = find_folder(&run->cluster, args, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (ctl_value(args, "env") != NULL) {
+        return say_env(run, err);
+    }
+    st = count_option(args, "workers", DEV_WORKERS_MAX, WORKERS_DEFAULT, &run->workers, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -366,7 +453,7 @@ static enum status run_dev(struct dev_run *run, const struct ctl_args *args, str
     if (st != STATUS_OK) {
         return st;
     }
-    st = find_folder(&run->cluster, args, err);
+    st = find_database(&run->cluster, args, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -13,6 +13,7 @@
 #define DEV_WORKERS_MAX 16
 #define DEV_CHILDREN_MAX (DEV_WORKERS_MAX + 1)
 #define DEV_DIR_MAX 64 /* sockets lie below it, and their paths have 107 bytes */
+#define DEV_DATABASE_MAX 64
 
 struct dev_child {
     char name[24];
@@ -21,6 +22,7 @@ struct dev_child {
 
 struct dev_cluster {
     char dir[DEV_DIR_MAX];
+    char database[DEV_DATABASE_MAX]; /* a-z, 0-9 and _ */
     char config_path[DEV_DIR_MAX + 16];
     char plugins[CONFIG_PATH_MAX];
     char bin[DEV_DIR_MAX + 8]; /* of the daemons; "" = beside this program */

@@ -13,7 +13,6 @@
 #include <sys/stat.h>
 
 #define ANY_PORT "127.0.0.1:0" /* the ready line names it */
-#define DATABASE "claimd"
 #define TIMEOUT_US (INT64_C(10) * 1000000)
 
 static bool is_empty(const char *dir)
@@ -69,12 +68,12 @@ static enum status lock_folder(struct dev_cluster *d, struct err *err)
     return STATUS_OK;
 }
 
-static enum status has_database(const struct pg_server *pg, bool *ret_has, struct err *err)
+static enum status has_database(const struct dev_cluster *d, bool *ret_has, struct err *err)
 {
-    static const char *const params[] = {DATABASE};
+    const char *const params[] = {d->database};
     auto_admin struct admin *a = NULL;
     auto_admin_rows struct admin_rows *rows = NULL;
-    enum status st = admin_open(pg->conninfo, TIMEOUT_US, &a, err);
+    enum status st = admin_open(d->pg.conninfo, TIMEOUT_US, &a, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -95,15 +94,15 @@ static enum status start_postgres(struct dev_cluster *d, char *ret_conninfo, siz
     if (st != STATUS_OK) {
         return st;
     }
-    st = has_database(&d->pg, &has, err);
+    st = has_database(d, &has, err);
     if (st != STATUS_OK) {
         return st;
     }
     if (has) {
         (void)snprintf(ret_conninfo, size, "host=%s port=5432 user=postgres dbname=%s", d->dir,
-                       DATABASE);
+                       d->database);
     } else {
-        st = pg_server_create_db(&d->pg, DATABASE, NULL, ret_conninfo, size, err);
+        st = pg_server_create_db(&d->pg, d->database, NULL, ret_conninfo, size, err);
     }
     if (st != STATUS_OK) {
         return st;
@@ -141,7 +140,6 @@ static enum status write_config(struct dev_cluster *d, const char *conninfo, str
     if (root == NULL) {
         return err_fail(err, STATUS_NOMEM, "out of memory");
     }
-    (void)snprintf(d->config_path, sizeof d->config_path, "%s/claimd.json", d->dir);
     if (json_dump_file(root, d->config_path, JSON_INDENT(4)) != 0) {
         return err_fail_sys(err, STATUS_INVALID, errno, "cannot write '%s'", d->config_path);
     }

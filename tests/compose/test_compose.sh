@@ -8,7 +8,7 @@ project=claimdca
 cd "$source"
 # shellcheck source=tests/compose/world.sh
 . "$source/tests/compose/world.sh"
-export CLAIMD_SECRETS="$tmp/secrets" CLAIMD_WORKER_SLOTS=4
+export CLAIMD_SECRETS="$tmp/secrets" CLAIMD_WORKER_SLOTS=4 CLAIMD_POSTGRES_PORT=0 # any: yours may be up, too
 
 ctl() {
     docker-compose run --rm -T claimctl "$@" 2>"$tmp/stderr" || { cat "$tmp/stderr"; return 1; }
@@ -43,6 +43,15 @@ is_done() { [ "$(sql 'SELECT count(*) FROM claimd.job_history')" = 1 ]; }
 until_true 60 is_done
 echo "first job done after $(sql "SELECT round(extract(epoch FROM finalized_at)::numeric - $began, 1) FROM claimd.job_history") s"
 ./dev up --scale worker=3 >"$tmp/up" 2>&1 || { cat "$tmp/up"; fail "./dev up: not healthy"; }
+
+step "an application outside makes jobs with the line that up says, and may do no more"
+sed -n '/^  PGPASSWORD=/,/^$/p' "$tmp/up" >"$tmp/line"
+sh -eu "$tmp/line" >"$tmp/said" 2>&1 || { cat "$tmp/up" "$tmp/said"; fail "enqueue from outside"; }
+is_done_too() { [ "$(sql 'SELECT count(*) FROM claimd.job_history')" = 2 ]; }
+until_true 60 is_done_too
+sed 's/"SELECT .*"$/"TABLE claimd.job"/' "$tmp/line" >"$tmp/more"
+! sh -eu "$tmp/more" >"$tmp/said" 2>&1 || fail "a producer reads jobs: $(cat "$tmp/said")"
+grep -q 'permission denied for table job' "$tmp/said" || fail "$(cat "$tmp/said")"
 
 step "every volume has a name, so that none is left behind"
 docker-compose ps -q | xargs docker inspect --format '{{range .Mounts}}{{.Type}} {{.Name}} {{end}}' | tr ' ' '\n' |
@@ -83,7 +92,7 @@ docker-compose exec -T --index=1 worker sh -c 'cat /var/lib/dpkg/info/*.md5sums'
 awk '{ sum = $1; sub(/^[^ ]+ +/, "")
        printf "{\"kind\": \"checksum\", \"args\": {\"path\": \"/%s\", \"md5\": \"%s\"}}\n", $0, sum }
      NR % 40 == 0 { printf "{\"kind\": \"sleep\", \"args\": {\"ms\": %d}}\n", 1000 + NR % 2000 }' "$tmp/sums" >"$tmp/jobs"
-jobs=$(($(wc -l <"$tmp/jobs") + 2)) # and the two above
+jobs=$(($(wc -l <"$tmp/jobs") + 3)) # and the three above
 ctl enqueue --file - <"$tmp/jobs" >/dev/null
 
 step "a worker's process is killed: Docker starts it again"

@@ -26,7 +26,7 @@ END
 # v2 ARGUMENT…: docker compose 2, in the folder that both sides of the engine know by the same name
 v2() {
     docker run --rm --name "${project}_v2" -w "$tmp" -v "$tmp:$tmp" -v "$socket:$socket" -e COMPOSE_PROJECT_NAME -e CLAIMD_IMAGE \
-        -e CLAIMD_WORKER_IMAGE -e "CLAIMD_SECRETS=$tmp/secrets" claimdc-v2 docker-compose "$@"
+        -e CLAIMD_WORKER_IMAGE -e CLAIMD_POSTGRES_PORT=0 -e "CLAIMD_SECRETS=$tmp/secrets" claimdc-v2 docker-compose "$@"
 }
 
 step "docker compose 2 accepts the files"

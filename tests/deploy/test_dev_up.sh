@@ -25,6 +25,7 @@ case \$1 in
     config) echo "image: claimd" ;;
     up) exit "\$(cat "$dir/up_code")" ;;
     ps) echo 0123456789ab ;;
+    port) echo 127.0.0.1:15432 ;;
 esac
 END
 chmod 0755 "$dir/bin/docker" "$dir/bin/docker-compose"
@@ -95,6 +96,8 @@ echo 1 >"$dir/up_code"
 echo 0 >"$dir/up_code"
 echo "/p_worker_1 0 running 0 healthy" >"$dir/state"
 up 0
+says "PGPASSWORD=\"\$(cat \"$dir/secrets/postgres_producer\")\" psql"
+says "'host=127.0.0.1 port=15432 dbname=claimd user=claimd_producer_login'"
 [ "$(sort "$dir/removed" | tr '\n' ' ')" = 'older oldest replaced ' ] || fail "removed: $(cat "$dir/removed")"
 echo 1 >"$dir/up_code"
 

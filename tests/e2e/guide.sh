@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# guide.sh SOURCE_DIR BIN_DIR PAGE: runs the examples of a page of docs/guide on a private cluster, in their order: blocks of
-# sh, sql, c (a program that takes psql's text of the connection) and python (which connects to dbname=app; Debian's
-# python3-psycopg). A block of text says what the one before it prints: its
-# lines must be among the output, in whatever place. In sh, $DATABASE is that text, too.
+# guide.sh SOURCE_DIR BIN_DIR PAGE: runs the examples of a page of docs/guide, as they stand and in their order, on a private
+# cluster whose database is `app`, with what `claimctl dev --env` sets: blocks of sh, sql, c and python (Debian's
+# python3-psycopg). A block of text says what the one before it prints: its lines must be among the output, in whatever place.
 set -eu
 source_dir=$1
 bin_dir=$2
@@ -31,7 +30,7 @@ if grep -q '^```python$' "$page" && ! /usr/bin/python3 -c 'import psycopg' 2>/de
     exit 1
 fi
 
-"$bin_dir/claimctl" dev --dir "$tmp/dev" --workers 1 >"$tmp/dev.log" 2>&1 &
+"$bin_dir/claimctl" dev --dir "$tmp/dev" --database app --workers 1 >"$tmp/dev.log" 2>&1 &
 cluster=$!
 tries=1200
 until grep -q 'In another terminal' "$tmp/dev.log"; do
@@ -42,11 +41,7 @@ until grep -q 'In another terminal' "$tmp/dev.log"; do
     fi
     sleep 0.1
 done
-CLAIMD_CONFIG=$(sed -n 's/^ *export CLAIMD_CONFIG=//p' "$tmp/dev.log")
-conninfo=$(sed -n "s/^ *psql '\(.*\)'$/\1/p" "$tmp/dev.log")
-DATABASE=$conninfo
-PATH=$bin_dir:$PATH
-export CLAIMD_CONFIG DATABASE PATH
+eval "$(sed -n '/^  eval /p' "$tmp/dev.log")"
 cd "$tmp"
 
 failed() {
@@ -57,11 +52,7 @@ failed() {
 run_c() {
     # shellcheck disable=SC2046 # options
     cc -Wall -Wextra -Wpedantic -Werror -o "$tmp/program" "$1" $(pkg-config --cflags --libs libpq) &&
-        "$tmp/program" "$conninfo"
-}
-run_python() {
-    sed "s|dbname=app|$conninfo|" "$1" >"$tmp/program.py"
-    /usr/bin/python3 "$tmp/program.py" </dev/null
+        "$tmp/program"
 }
 count=0
 for block in "$tmp"/blocks/*; do
@@ -70,8 +61,8 @@ for block in "$tmp"/blocks/*; do
     case $block in
         *.sh) sh -eu "$block" >"$tmp/output" 2>&1 </dev/null || failed "$block" "exit $?" "$3" ;;
         *.c) run_c "$block" >"$tmp/output" 2>&1 || failed "$block" "exit $?" "$3" ;;
-        *.python) run_python "$block" >"$tmp/output" 2>&1 || failed "$block" "exit $?" "$3" ;;
-        *) psql -XqAt -v ON_ERROR_STOP=1 -d "$conninfo" -f "$block" >"$tmp/output" 2>&1 || failed "$block" refused "$3" ;;
+        *.python) /usr/bin/python3 "$block" >"$tmp/output" 2>&1 </dev/null || failed "$block" "exit $?" "$3" ;;
+        *) psql -XqAt -v ON_ERROR_STOP=1 -d "$DATABASE" -f "$block" >"$tmp/output" 2>&1 || failed "$block" refused "$3" ;;
     esac
     wanted=${block%.*}.out
     [ -e "$wanted" ] || continue

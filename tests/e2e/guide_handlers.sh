@@ -36,8 +36,7 @@ until_true() {
     done
 }
 until_true 120 grep -q 'In another terminal' "$tmp/dev.log"
-CLAIMD_CONFIG=$(sed -n 's/^ *export CLAIMD_CONFIG=//p' "$tmp/dev.log")
-export CLAIMD_CONFIG
+eval "$(sed -n '/^  eval /p' "$tmp/dev.log")"
 
 # shows ID TEXT: does `jobs show` have it?
 shows() {

@@ -264,18 +264,66 @@ static bool is_of_root(json_t *worker)
     return info.st_uid == 0;
 }
 
-/* The line that it printed, as somebody would paste it. */
-static int run_psql_line(void)
+/* In a shell that took what --env prints. */
+static int shell(const char *command)
 {
     struct err err = {0};
     int code = -1;
-    const char *const argv[] = {"sh", "-c",
-                                "line=$(grep '^  psql ' \"$0\") && eval \"$line -XAtc "
-                                "'SELECT count(*) FROM claimd.jobs'\"",
-                                cluster.log, NULL};
+    const char *const argv[] = {"sh",
+                                "-euc",
+                                "eval \"$(\"$0\" dev --env --dir \"$1\")\"; eval \"$2\"",
+                                cluster.program,
+                                cluster.dir,
+                                command,
+                                NULL};
+    buf_reset(&cluster.out);
     ck_assert_int_eq(program_run(argv, NULL, LIMIT_US, &cluster.out, &code, &err), STATUS_OK);
     return code;
 }
+
+static int dev_with(const char *option, const char *value)
+{
+    struct err err = {0};
+    int code = -1;
+    const char *const argv[] = {cluster.program, "dev", "--dir", cluster.dir, option, value, NULL};
+    buf_reset(&cluster.out);
+    ck_assert_int_eq(program_run(argv, NULL, LIMIT_US, &cluster.out, &code, &err), STATUS_OK);
+    return code;
+}
+
+START_TEST(another_shell_gets_what_it_needs_by_one_line)
+{
+    struct err err = {0};
+    const char *const argv[] = {"sh",
+                                "-c",
+                                "exec \"$0\" \"$@\" >&2",
+                                cluster.program,
+                                "dev",
+                                "--dir",
+                                cluster.dir,
+                                "--workers",
+                                "1",
+                                "--masters",
+                                "1",
+                                "--database",
+                                "app",
+                                NULL};
+    ck_assert_int_eq(dev_with("--env", NULL), 5);
+    ck_assert_uint_eq(count("no claimctl dev runs in"), 1);
+    ck_assert_int_eq(dev_with("--database", "a b"), 2);
+    enum status st = program_start(argv, NULL, cluster.log, &cluster.pid, &err);
+    ck_assert_msg(st == STATUS_OK, "%s", err.msg);
+    ck_assert(WAIT_UNTIL(log_says("^  eval "), LIMIT_US));
+    ck_assert_msg(shell("claimctl enqueue noop --strict") == 0, "%s", buf_at(&cluster.out));
+    ck_assert_int_eq(shell("psql -XAtc 'SELECT id FROM claimd.jobs' app && echo \"$DATABASE\""), 0);
+    ck_assert_uint_eq(count("1\n"), 1);
+    ck_assert_uint_eq(count("dbname=app"), 1);
+    ck_assert_int_eq(shell("claimctl dev --env --dir \"$PGHOST\""), 0);
+    ck_assert_uint_eq(count("export PATH="), 0); /* it is there already */
+    stop_cluster(SIGINT);
+    ck_assert_int_eq(dev_with("--env", NULL), 5);
+}
+END_TEST
 
 /* A checkout below /root is closed to everybody else. */
 START_TEST(as_root_no_daemon_and_no_handler_is_root)
@@ -312,8 +360,8 @@ START_TEST(as_root_no_daemon_and_no_handler_is_root)
     json_t *workers = json_object_get(root, "workers");
     ck_assert(!is_of_root(json_array_get(workers, 0)) && !is_of_root(json_array_get(workers, 1)));
     json_decref(root);
-    ck_assert(WAIT_UNTIL(log_says("  psql 'host="), LIMIT_US));
-    ck_assert_int_eq(run_psql_line(), 0);
+    code = shell("psql -XAtc 'SELECT count(*) FROM claimd.jobs' \"$DATABASE\"");
+    ck_assert_msg(code == 0, "%s", buf_at(&cluster.out));
     ck_assert_int_eq(claimctl("enqueue", "noop", "--strict"), 0); /* the plugins are there, too */
     stop_cluster(SIGINT);
     const char *const inside[] = {program, "dev", "--dir", closed, NULL};
@@ -335,6 +383,7 @@ int main(void)
     tcase_add_test(tests, a_server_that_ends_is_told_and_the_others_go_on);
     tcase_add_test(tests, a_folder_with_other_files_or_of_somebody_else_is_refused);
     tcase_add_test(tests, a_path_too_long_for_sockets_is_refused);
+    tcase_add_test(tests, another_shell_gets_what_it_needs_by_one_line);
     tcase_add_test(tests, as_root_no_daemon_and_no_handler_is_root);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
