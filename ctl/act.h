@@ -18,7 +18,8 @@ struct act {
     const struct pg_statement *first;
     const char *first_of;
     const char *states;  /* that are meant without --state */
-    bool is_of_finished; /* it is for finished jobs; else for open ones */
+    const char *allowed; /* all that --state may name */
+    const char *which;   /* those in a word: "open" */
 };
 
 /* By the ids in args->words, else by the filter. */

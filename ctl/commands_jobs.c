@@ -101,10 +101,13 @@ static const struct ctl_command rows[] = {
      .verb = "retry",
      .words = "[ID...]",
      .words_max = MANY,
-     .help = "Run finished jobs again, by ID or by options, now and with all their attempts.\n\n"
-             "Each one independently, as with jobs cancel. A completed job needs --even-completed, "
-             "or --state completed." BULK_HELP,
+     .help = "Run jobs now, by ID or by options: again, or before their time.\n\n"
+             "A finished job runs again, with all its attempts; a completed one needs "
+             "--even-completed, or --state completed. A retryable or scheduled job becomes due, "
+             "and keeps its attempts. One that is due stays as it is. Each one independently, as "
+             "with jobs cancel." BULK_HELP,
      .examples = "claimctl jobs retry 42\n"
+                 "claimctl jobs retry --state retryable --kind mail\n"
                  "claimctl jobs retry --kind mail --since 2h --error 'no route' --dry-run",
      .options = {FILTER_OPTIONS("default: discarded"),
                  BULK_OPTIONS,
