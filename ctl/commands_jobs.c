@@ -68,10 +68,11 @@ static const struct ctl_command rows[] = {
      ONE_WORD("ID"),
      .help = "Show one job: its state, what it waits for, what happened to it.\n\n"
              "Shows the first 1000 bytes of args, metadata and result; JSON has all.",
-     .examples =
-         "claimctl jobs show 42\nclaimctl jobs show 42 --full\nclaimctl jobs show 42 --log 2",
+     .examples = "claimctl jobs show 42\nclaimctl jobs show 42 --full\n"
+                 "claimctl jobs show 42 --log 2 --generation 0",
      .options = {{"full", NULL, "show args, metadata and result in full"},
-                 {"log", "N", "show the end of the log of attempt N; default: the last with one"}},
+                 {"log", "N|all", "the end of the log of attempt N; default: the last with one"},
+                 {"generation", "N", "the log of an attempt before a retry; the first one is 0"}},
      .run = jobs_show},
     {.noun = "jobs",
      .verb = "watch",

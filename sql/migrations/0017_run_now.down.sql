@@ -53,3 +53,20 @@ BEGIN
             WHEN found_state IS NOT NULL THEN ' has just changed: try again'
             ELSE ' not found' END;
 END $$;
+
+CREATE OR REPLACE VIEW jobs AS
+SELECT id, kind, queue, args, priority, share,
+       open_state(state, ready_at, attempt, flags) AS state,
+       created_at, scheduled_at, ready_at,
+       attempt, crashes, generation, fence, NULLIF(worker_id, '00000000-0000-0000-0000-000000000000') AS worker_id,
+       NULLIF(attempted_at, 'epoch') AS attempted_at, max_attempts, timeout, tags, metadata,
+       NULL::timestamptz AS finalized_at, NULL::jsonb AS result, NULL::text AS error, flags, version, unique_key, backoff, exclusive_key,
+       share_key
+  FROM job
+UNION ALL
+SELECT id, kind, queue, args, priority, share, state, created_at, scheduled_at, ready_at,
+       attempt, crashes, generation, fence, NULLIF(worker_id, '00000000-0000-0000-0000-000000000000'),
+       NULLIF(attempted_at, 'epoch'), max_attempts, timeout, tags, metadata,
+       finalized_at, result, error, flags, version, unique_key, backoff, exclusive_key, share_key
+  FROM job_history
+ WHERE retried_at IS NULL;

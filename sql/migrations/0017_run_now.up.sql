@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What operators reach for: running jobs now. The guide: docs/guide/operating-jobs.md.
+-- What operators reach for: running jobs now, the last error of what is tried again. The guide: docs/guide/operating-jobs.md.
 
 -- ---- again, or now ----
 -- Finished jobs become available again, and jobs that wait for their time (scheduled, retryable) are due from now on; what is due
@@ -67,3 +67,32 @@ BEGIN
             WHEN found_state IS NOT NULL THEN ' has just changed: try again'
             ELSE ' not found' END;
 END $$;
+
+-- ---- how jobs are ----
+-- `error` of an open job: of its last attempt that failed. Of what waits for other jobs nobody knows when it is due: job_waits() is
+-- shown nowhere, and its own time is in job_wait.
+CREATE OR REPLACE VIEW jobs AS
+SELECT id, kind, queue, args, priority, share,
+       open_state(state, ready_at, attempt, flags) AS state,
+       created_at,
+       CASE WHEN flags & 32 <> 0 AND scheduled_at = job_waits()
+            THEN (SELECT w.scheduled_at FROM job_wait w WHERE w.job_id = job.id) ELSE scheduled_at END AS scheduled_at,
+       CASE WHEN flags & 32 = 0 OR ready_at <> job_waits() THEN ready_at END AS ready_at,
+       attempt, crashes, generation, fence, NULLIF(worker_id, '00000000-0000-0000-0000-000000000000') AS worker_id,
+       NULLIF(attempted_at, 'epoch') AS attempted_at, max_attempts, timeout, tags, metadata,
+       NULL::timestamptz AS finalized_at, NULL::jsonb AS result,
+       CASE WHEN attempt > 0 THEN (SELECT a.error FROM job_attempt a
+                                    WHERE a.job_id = job.id AND a.generation = job.generation AND a.error IS NOT NULL
+                                      AND a.outcome <> 'snoozed'
+                                    ORDER BY a.fence DESC LIMIT 1) END AS error,
+       flags, version, unique_key, backoff, exclusive_key, share_key
+  FROM job
+UNION ALL
+SELECT id, kind, queue, args, priority, share, state, created_at,
+       CASE WHEN flags & 32 = 0 OR scheduled_at <> job_waits() THEN scheduled_at END,
+       CASE WHEN flags & 32 = 0 OR ready_at <> job_waits() THEN ready_at END,
+       attempt, crashes, generation, fence, NULLIF(worker_id, '00000000-0000-0000-0000-000000000000'),
+       NULLIF(attempted_at, 'epoch'), max_attempts, timeout, tags, metadata,
+       finalized_at, result, error, flags, version, unique_key, backoff, exclusive_key, share_key
+  FROM job_history
+ WHERE retried_at IS NULL;
