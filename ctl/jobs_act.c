@@ -86,7 +86,7 @@ enum status jobs_retry(struct ctl *ctl, const struct ctl_args *args, struct err 
     const struct act act = {.past = "retried",
                             .one = &SQL_ADMIN_RETRY,
                             .many = &SQL_ADMIN_RETRY_MANY,
-                            .parameter = is_even_completed || is_filter ? "t" : "f",
+                            .parameters = {is_even_completed || is_filter ? "t" : "f"},
                             .states = "discarded",
                             .allowed = "scheduled, retryable, completed, cancelled, discarded",
                             .which = "finished, retryable or scheduled"};
