@@ -7,18 +7,21 @@
 
 #include "ctl/ctl.h"
 
+#define ACT_PARAMETERS_MAX 15
+
 struct act {
     const char *past; /* "cancelled" */
     /* $1 = id; gives the state, NULL = no such job. */
     const struct pg_statement *one;
     /* $1 = ids; refused as a whole when one of them is. */
     const struct pg_statement *many;
-    const char *parameter; /* $2 of both; NULL = none */
+    const char *parameters[ACT_PARAMETERS_MAX]; /* from $2 on, of both */
     /* Before the matches are worked on, with this value of $1; NULL = nothing. */
     const struct pg_statement *first;
     const char *first_of;
     const char *states;  /* that are meant without --state */
-    bool is_of_finished; /* it is for finished jobs; else for open ones */
+    const char *allowed; /* all that --state may name */
+    const char *which;   /* those in a word: "open" */
 };
 
 /* By the ids in args->words, else by the filter. */

@@ -73,20 +73,22 @@ static bool is_signalled(void)
 
 /* ---- which ---- */
 
+/* The names of states have no commas, and none of them is a part of another. */
 static enum status check_states(const struct bulk *b, struct err *err)
 {
-    const struct filter *f = &b->walk.filter;
-    if (b->act->is_of_finished && f->is_open) {
-        return err_fail(err, STATUS_INVALID,
-                        "--state: only finished jobs can be %s; allowed: completed, cancelled, "
-                        "discarded",
-                        b->act->past);
-    }
-    if (!b->act->is_of_finished && f->is_finished) {
-        return err_fail(err, STATUS_INVALID,
-                        "--state: only open jobs can be %s; allowed: waiting, scheduled, "
-                        "retryable, available, running",
-                        b->act->past);
+    for (size_t i = 0; i < b->args->given_count; i++) {
+        const char *list =
+            strcmp(b->args->given[i].name, "state") == 0 ? b->args->given[i].value : "";
+        for (const char *at = list; at[0] != '\0'; at += strspn(at, ",")) {
+            char state[16];
+            size_t len = strcspn(at, ",");
+            (void)snprintf(state, sizeof state, "%.*s", (int)len, at);
+            if (strstr(b->act->allowed, state) == NULL) {
+                return err_fail(err, STATUS_INVALID, "--state: only %s jobs can be %s; allowed: %s",
+                                b->act->which, b->act->past, b->act->allowed);
+            }
+            at += len;
+        }
     }
     return STATUS_OK;
 }
@@ -185,7 +187,8 @@ static enum status do_batch(struct bulk *b, int64_t from, int64_t count, struct 
     if (st != STATUS_OK || list.len == 0) {
         return st;
     }
-    const char *const params[] = {buf_at(&list), b->act->parameter};
+    const char *params[1 + ACT_PARAMETERS_MAX] = {buf_at(&list)};
+    memcpy(&params[1], b->act->parameters, sizeof b->act->parameters);
     return ctl_written(admin_query(b->admin, b->act->many, params, &rows, err), err);
 }
 

@@ -68,10 +68,11 @@ static const struct ctl_command rows[] = {
      ONE_WORD("ID"),
      .help = "Show one job: its state, what it waits for, what happened to it.\n\n"
              "Shows the first 1000 bytes of args, metadata and result; JSON has all.",
-     .examples =
-         "claimctl jobs show 42\nclaimctl jobs show 42 --full\nclaimctl jobs show 42 --log 2",
+     .examples = "claimctl jobs show 42\nclaimctl jobs show 42 --full\n"
+                 "claimctl jobs show 42 --log 2 --generation 0",
      .options = {{"full", NULL, "show args, metadata and result in full"},
-                 {"log", "N", "show the end of the log of attempt N; default: the last with one"}},
+                 {"log", "N|all", "the end of the log of attempt N; default: the last with one"},
+                 {"generation", "N", "the log of an attempt before a retry; the first one is 0"}},
      .run = jobs_show},
     {.noun = "jobs",
      .verb = "watch",
@@ -101,10 +102,13 @@ static const struct ctl_command rows[] = {
      .verb = "retry",
      .words = "[ID...]",
      .words_max = MANY,
-     .help = "Run finished jobs again, by ID or by options, now and with all their attempts.\n\n"
-             "Each one independently, as with jobs cancel. A completed job needs --even-completed, "
-             "or --state completed." BULK_HELP,
+     .help = "Run jobs now, by ID or by options: again, or before their time.\n\n"
+             "A finished job runs again, with all its attempts; a completed one needs "
+             "--even-completed, or --state completed. A retryable or scheduled job becomes due, "
+             "and keeps its attempts. One that is due stays as it is. Each one independently, as "
+             "with jobs cancel." BULK_HELP,
      .examples = "claimctl jobs retry 42\n"
+                 "claimctl jobs retry --state retryable --kind mail\n"
                  "claimctl jobs retry --kind mail --since 2h --error 'no route' --dry-run",
      .options = {FILTER_OPTIONS("default: discarded"),
                  BULK_OPTIONS,
@@ -112,31 +116,37 @@ static const struct ctl_command rows[] = {
      .run = jobs_retry},
     {.noun = "jobs",
      .verb = "edit",
-     ONE_WORD("ID"),
-     .help = "Change a queued job and print its new version.\n\n"
+     .words = "[ID]",
+     .words_max = 1,
+     .help = "Change a queued job and print its new version, or all that options choose.\n\n"
              "What is not named stays. What runs is what the job is when it is claimed; a running "
              "job is not changed (exit code 5), unless by --apply next: then its next attempt, if "
              "there is one, has the change. --expect refuses if somebody else was faster. jobs "
-             "show lists all edits.",
+             "show lists all edits.\n\n"
+             "With an ID, --queue, --tag and --metadata are the same as --set-queue, --set-tag and "
+             "--set-metadata; without, they choose jobs." BULK_HELP,
      .examples = "claimctl jobs edit 42 --args '{\"width\": 90}' --priority 0\n"
                  "claimctl jobs edit 42 --delay 2h --expect 3\n"
                  "claimctl jobs edit 42 --timeout 10m --apply next\n"
-                 "claimctl jobs edit 42 --timeout default --max-attempts default",
+                 "claimctl jobs edit 42 --timeout default --max-attempts default\n"
+                 "claimctl jobs edit --queue images --kind resize --set-queue bulk --dry-run",
      .options = {{"args", "JSON|@FILE", "for the handler; @- reads standard input"},
                  {"priority", "0-9", "0 is the highest"},
-                 {"queue", "NAME", "move it to this queue"},
+                 {"set-queue", "NAME", "move it to this queue"},
                  {"delay", "TIME", "start no earlier than in 250ms, 10s, 5m, 2h, 1d; 0 is now"},
                  {"at", "TIME", "start no earlier than 2026-01-31T08:00:00Z"},
                  {"max-attempts", "N", "more than it has had, or default: the kind's"},
                  {"timeout", "TIME", "of one attempt, or default: the kind's"},
-                 {"tag", "TEXT",
+                 {"set-tag", "TEXT",
                   "instead of those that it has; may be repeated; an empty text: none"},
-                 {"metadata", "JSON|@FILE", "instead of what it has; null: none"},
+                 {"set-metadata", "JSON|@FILE", "instead of what it has; null: none"},
                  {"backoff", "FORM", "as of enqueue, or default (or an empty text): the kind's"},
                  {"exclusive", "KEY", "another exclusive key; an empty text: none"},
                  {"share", "KEY", "whose it is from now on; an empty text: nobody's"},
                  {"apply", "WHEN", "now (default), or next: a running job at its next attempt"},
-                 {"expect", "VERSION", "only if it has this version"}},
+                 {"expect", "VERSION", "with an ID: only if it has this version"},
+                 FILTER_OPTIONS("default: all that do not run"),
+                 BULK_OPTIONS},
      .run = jobs_edit},
     {.noun = "jobs",
      .verb = "delete",

@@ -2,6 +2,7 @@
 #include "ctl/jobs.h"
 
 #include "base/parse.h"
+#include "ctl/job_log.h"
 #include "ctl/table.h"
 #include "sql/queries.h"
 
@@ -42,11 +43,15 @@ static const struct table_column timeline_columns[] = {{"at", CELL_TEXT},
                                                        {"generation", CELL_NUMBER | CELL_HIDDEN},
                                                        {"detail", CELL_TEXT | CELL_PROSE}};
 
-static const struct table_column attempt_columns[] = {
-    {"attempt", CELL_NUMBER},         {"outcome", CELL_TEXT},
-    {"fence", CELL_NUMBER},           {"host", CELL_TEXT | CELL_WIDE},
-    {"started_at", CELL_TIME},        {"ran_s", CELL_SECONDS},
-    {"error", CELL_TEXT | CELL_LONG}, {"log_tail", CELL_TEXT | CELL_HIDDEN}};
+static const struct table_column attempt_columns[] = {{"attempt", CELL_NUMBER},
+                                                      {"generation", CELL_NUMBER | CELL_WIDE},
+                                                      {"outcome", CELL_TEXT},
+                                                      {"fence", CELL_NUMBER},
+                                                      {"host", CELL_TEXT | CELL_WIDE},
+                                                      {"started_at", CELL_TIME},
+                                                      {"ran_s", CELL_SECONDS},
+                                                      {"error", CELL_TEXT | CELL_LONG},
+                                                      {"log_tail", CELL_TEXT | CELL_HIDDEN}};
 
 static const struct table_column edit_columns[] = {{"version", CELL_NUMBER},
                                                    {"edited_at", CELL_TIME},
@@ -55,38 +60,6 @@ static const struct table_column edit_columns[] = {{"version", CELL_NUMBER},
                                                    {"before", CELL_JSON | CELL_LONG},
                                                    {"after", CELL_JSON | CELL_LONG},
                                                    {"generation", CELL_NUMBER | CELL_HIDDEN}};
-
-/* What attempt `wanted`, or the last one with a log (NULL), said at its end; a table has no room
- * for that. */
-static enum status print_log(const struct table *attempts, const char *wanted, FILE *out,
-                             struct err *err)
-{
-    enum { ATTEMPT = 0, LOG_TAIL = 7 };
-    char name[48];
-    const struct table_column columns[] = {{name, CELL_TEXT | CELL_PROSE}};
-    size_t row = attempts->row_count;
-    while (row > 0 &&
-           (table_cell(attempts, row - 1, LOG_TAIL) == NULL ||
-            (wanted != NULL && strcmp(table_cell(attempts, row - 1, ATTEMPT), wanted) != 0))) {
-        row--;
-    }
-    if (row == 0 && wanted != NULL) {
-        return err_fail(err, STATUS_NOT_FOUND, "--log: there is no log of attempt %s", wanted);
-    }
-    if (row == 0) {
-        return STATUS_OK;
-    }
-    const char *const values[] = {table_cell(attempts, row - 1, LOG_TAIL)};
-    (void)snprintf(name, sizeof name, "log_of_attempt_%s", table_cell(attempts, row - 1, ATTEMPT));
-    auto_table struct table log = TABLE("log", columns);
-    const struct table *const tables[] = {&log};
-    (void)fputc('\n', out);
-    enum status st = table_add(&log, values, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return tables_print(tables, 1, false, out, err);
-}
 
 /* A text of a megabyte would scroll all else away. */
 static enum status shorten(char **cell, struct err *err)
@@ -119,19 +92,6 @@ static enum status shorten_values(struct table *t, struct err *err)
         }
     }
     return STATUS_OK;
-}
-
-static enum status check_log(const char *attempt, struct err *err)
-{
-    int64_t n = 0;
-    if (attempt == NULL) {
-        return STATUS_OK;
-    }
-    enum status st = parse_i64(attempt, strlen(attempt), 1, INT32_MAX, &n, err);
-    if (st != STATUS_OK) {
-        err_prefix(err, "--log");
-    }
-    return st;
 }
 
 /* What happened to it. */
@@ -178,12 +138,13 @@ enum status jobs_show(struct ctl *ctl, const struct ctl_args *args, struct err *
     auto_table struct table attempts = TABLE("attempts", attempt_columns);
     auto_table struct table edits = TABLE("edits", edit_columns);
     const struct table *const tables[] = {&job, &before, &timeline, &attempts, &edits};
+    const struct job_log log = {ctl_value(args, "log"), ctl_value(args, "generation")};
     job.is_record = true;
     enum status st = jobs_check_id(id, err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = check_log(ctl_value(args, "log"), err);
+    st = job_log_check(&log, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -220,5 +181,5 @@ enum status jobs_show(struct ctl *ctl, const struct ctl_args *args, struct err *
     if (st != STATUS_OK || ctl->is_json) {
         return st;
     }
-    return print_log(&attempts, ctl_value(args, "log"), ctl->out, err);
+    return job_log_print(&log, &attempts, ctl->out, err);
 }

@@ -7,12 +7,16 @@
 #include "model/job.h"
 #include "sql/queries.h"
 
+#define OF_OPEN .allowed = "waiting, scheduled, retryable, available, running", .which = "open"
+#define OF_FINISHED .allowed = "completed, cancelled, discarded", .which = "finished"
+
 enum status jobs_cancel(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     const struct act act = {.past = "cancelled",
                             .one = &SQL_ADMIN_CANCEL,
                             .many = &SQL_ADMIN_CANCEL_MANY,
-                            .states = "waiting,scheduled,retryable,available,running"};
+                            .states = "waiting,scheduled,retryable,available,running",
+                            OF_OPEN};
     return act_run(ctl, args, &act, err);
 }
 
@@ -36,7 +40,8 @@ enum status queues_clear(struct ctl *ctl, const struct ctl_args *args, struct er
 {
     const struct act act = {.past = "cancelled",
                             .many = &SQL_ADMIN_CANCEL_MANY,
-                            .states = "waiting,scheduled,retryable,available"};
+                            .states = "waiting,scheduled,retryable,available",
+                            OF_OPEN};
     enum status st = job_queue_check(args->words[0], err);
     if (st != STATUS_OK) {
         return st;
@@ -49,6 +54,7 @@ enum status batches_cancel(struct ctl *ctl, const struct ctl_args *args, struct 
     const struct act act = {.past = "cancelled",
                             .many = &SQL_ADMIN_CANCEL_MANY,
                             .states = "waiting,scheduled,retryable,available,running",
+                            OF_OPEN,
                             .first = &SQL_ADMIN_BATCH_CLOSE,
                             .first_of = args->words[0]};
     enum status st = batches_check_id(args->words[0], err);
@@ -64,7 +70,7 @@ enum status jobs_delete(struct ctl *ctl, const struct ctl_args *args, struct err
                             .one = &SQL_ADMIN_DELETE,
                             .many = &SQL_ADMIN_DELETE_MANY,
                             .states = "completed,cancelled,discarded",
-                            .is_of_finished = true};
+                            OF_FINISHED};
     return act_run(ctl, args, &act, err);
 }
 
@@ -80,8 +86,9 @@ enum status jobs_retry(struct ctl *ctl, const struct ctl_args *args, struct err 
     const struct act act = {.past = "retried",
                             .one = &SQL_ADMIN_RETRY,
                             .many = &SQL_ADMIN_RETRY_MANY,
-                            .parameter = is_even_completed || is_filter ? "t" : "f",
+                            .parameters = {is_even_completed || is_filter ? "t" : "f"},
                             .states = "discarded",
-                            .is_of_finished = true};
+                            .allowed = "scheduled, retryable, completed, cancelled, discarded",
+                            .which = "finished, retryable or scheduled"};
     return act_run(ctl, args, &act, err);
 }

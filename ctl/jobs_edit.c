@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimctl jobs edit. */
+ * claimctl jobs edit: of one job, or of all that options choose. */
+#include "ctl/act.h"
 #include "ctl/args_file.h"
 #include "ctl/filter.h"
 #include "ctl/job_check.h"
@@ -10,6 +11,11 @@
 #include "ctl/table.h"
 #include "model/job.h"
 #include "sql/queries.h"
+
+/* Options of new values whose shorter names choose jobs where no id does. */
+#define NEW_QUEUE "set-queue"
+#define NEW_TAG "set-tag"
+#define NEW_METADATA "set-metadata"
 
 struct edit {
     struct buf args_room;
@@ -32,7 +38,7 @@ static enum status read_json(struct edit *e, const struct ctl_args *args, struct
     if (st != STATUS_OK) {
         return st;
     }
-    st = args_file_read("metadata", ctl_value(args, "metadata"), &e->metadata_room, &e->metadata,
+    st = args_file_read("metadata", ctl_value(args, NEW_METADATA), &e->metadata_room, &e->metadata,
                         err);
     if (st != STATUS_OK || e->metadata == NULL || strcmp(e->metadata, "null") == 0) {
         return st;
@@ -46,12 +52,12 @@ static enum status read_tags(struct edit *e, const struct ctl_args *args, struct
     size_t count = 0;
     size_t empty_count = 0;
     for (size_t i = 0; i < args->given_count; i++) {
-        bool is_tag = strcmp(args->given[i].name, "tag") == 0;
+        bool is_tag = strcmp(args->given[i].name, NEW_TAG) == 0;
         count += is_tag;
         empty_count += is_tag && args->given[i].value[0] == '\0';
     }
     if (empty_count == 0) {
-        return filter_array(args, "tag", false, &e->tags, err);
+        return filter_array(args, NEW_TAG, false, &e->tags, err);
     }
     if (count > 1) {
         return err_fail(err, STATUS_INVALID,
@@ -102,19 +108,30 @@ static enum status read_numbers(const struct ctl_args *args, struct err *err)
     return ctl_option_number(args, "expect", 1, INT32_MAX, err);
 }
 
+static bool is_any_value(const struct ctl_args *args)
+{
+    static const char *const names[] = {"args",         "priority", NEW_QUEUE, "at",
+                                        "delay",        "timeout",  NEW_TAG,   NEW_METADATA,
+                                        "max-attempts", "backoff",  "share",   "exclusive"};
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        if (ctl_value(args, names[i]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* What needs no server. */
 static enum status read_edit(struct edit *e, const struct ctl_args *args, struct err *err)
 {
-    const char *queue = ctl_value(args, "queue");
-    enum status st = jobs_check_id(args->words[0], err);
+    const char *queue = ctl_value(args, NEW_QUEUE);
+    enum status st = args->word_count > 0 ? jobs_check_id(args->words[0], err) : STATUS_OK;
     if (st != STATUS_OK) {
         return st;
     }
-    size_t others = ctl_value(args, "expect") != NULL ? 1 : 0;
-    others += ctl_value(args, "apply") != NULL ? 1 : 0;
-    if (args->given_count == others) {
+    if (!is_any_value(args)) {
         return err_fail(err, STATUS_INVALID,
-                        "nothing to change: name an option such as --priority");
+                        "nothing to change: name an option such as --priority or --set-queue");
     }
     const char *apply = ctl_value(args, "apply");
     if (apply != NULL && strcmp(apply, "now") != 0 && strcmp(apply, "next") != 0) {
@@ -144,42 +161,53 @@ static enum status read_edit(struct edit *e, const struct ctl_args *args, struct
     return read_json(e, args, err);
 }
 
-static enum status do_edit(struct ctl *ctl, const struct ctl_args *args, const struct edit *e,
-                           struct err *err)
+/* ---- doing ---- */
+
+/* Of the statement, from $2 on. */
+static void fill_parameters(const struct ctl_args *args, const struct edit *e, bool is_bulk,
+                            const char **ret)
+{
+    const char *const params[ACT_PARAMETERS_MAX] = {e->args,
+                                                    ctl_value(args, "priority"),
+                                                    ctl_value(args, NEW_QUEUE),
+                                                    ctl_value(args, "at"),
+                                                    e->delay[0] != '\0' ? e->delay : NULL,
+                                                    ctl_value(args, "max-attempts"),
+                                                    e->timeout[0] != '\0' ? e->timeout : NULL,
+                                                    e->tags.len > 0 ? buf_at(&e->tags) : NULL,
+                                                    e->metadata,
+                                                    ctl_value(args, "expect"),
+                                                    e->backoff,
+                                                    ctl_value(args, "exclusive"),
+                                                    ctl_value(args, "apply"),
+                                                    ctl_value(args, "share"),
+                                                    is_bulk ? "t" : "f"};
+    memcpy(ret, params, sizeof params);
+}
+
+static enum status edit_one(struct ctl *ctl, const char *id, const struct act *act, struct err *err)
 {
     static const struct table_column columns[] = {{"id", CELL_NUMBER}, {"version", CELL_NUMBER}};
-    const char *const params[] = {args->words[0],
-                                  e->args,
-                                  ctl_value(args, "priority"),
-                                  ctl_value(args, "queue"),
-                                  ctl_value(args, "at"),
-                                  e->delay[0] != '\0' ? e->delay : NULL,
-                                  ctl_value(args, "max-attempts"),
-                                  e->timeout[0] != '\0' ? e->timeout : NULL,
-                                  e->tags.len > 0 ? buf_at(&e->tags) : NULL,
-                                  e->metadata,
-                                  ctl_value(args, "expect"),
-                                  e->backoff,
-                                  ctl_value(args, "exclusive"),
-                                  ctl_value(args, "apply"),
-                                  ctl_value(args, "share")};
+    char list[32];
+    const char *params[1 + ACT_PARAMETERS_MAX] = {list};
     auto_admin struct admin *a = NULL;
     auto_admin_rows struct admin_rows *rows = NULL;
     auto_table struct table table = TABLE("job", columns);
     table.is_record = true;
+    (void)snprintf(list, sizeof list, "{%s}", id);
+    memcpy(&params[1], act->parameters, sizeof act->parameters);
     enum status st = ctl_session(ctl, &a, err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = ctl_written(admin_query(a, &SQL_ADMIN_EDIT, params, &rows, err), err);
+    st = ctl_written(admin_query(a, act->many, params, &rows, err), err);
     if (st != STATUS_OK) {
         return st;
     }
-    const char *const values[] = {args->words[0], admin_value(rows, 0, 0)};
-    if (values[1] == NULL) {
-        return err_fail(err, STATUS_NOT_FOUND, "job %s not found", values[0]);
+    if (admin_row_count(rows) == 0) {
+        return err_fail(err, STATUS_NOT_FOUND, "job %s not found", id);
     }
-    st = table_add(&table, values, err);
+    st = table_add_rows(&table, rows, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -187,13 +215,82 @@ static enum status do_edit(struct ctl *ctl, const struct ctl_args *args, const s
     return tables_print(tables, 1, ctl->is_json, ctl->out, err);
 }
 
+static enum status do_edit(struct ctl *ctl, const struct ctl_args *args, const struct edit *e,
+                           const struct ctl_args *values, struct err *err)
+{
+    const char *apply = ctl_value(args, "apply");
+    bool is_next = apply != NULL && strcmp(apply, "next") == 0;
+    bool is_bulk = args->word_count == 0;
+    struct act act = {.past = "edited",
+                      .many = &SQL_ADMIN_EDIT,
+                      .states = is_next ? "waiting,scheduled,retryable,available,running"
+                                        : "waiting,scheduled,retryable,available",
+                      .allowed = is_next ? "waiting, scheduled, retryable, available, running"
+                                         : "waiting, scheduled, retryable, available",
+                      .which = is_next ? "open" : "queued"};
+    fill_parameters(values, e, is_bulk, act.parameters);
+    if (is_bulk) {
+        return act_on_matches(ctl, args, &act, err);
+    }
+    return ctl_value(args, "dry-run") != NULL ? act_on_ids(ctl, args, &act, err)
+                                              : edit_one(ctl, args->words[0], &act, err);
+}
+
+/* ---- which, and what ---- */
+
+static enum status check_choice(const struct ctl_args *args, struct err *err)
+{
+    bool is_one = args->word_count > 0;
+    if (!is_one && !filter_is_given(args)) {
+        return err_fail(err, STATUS_INVALID,
+                        "which jobs? Name an id, or choose them with options such as --kind");
+    }
+    if (is_one && filter_is_given(args)) {
+        return err_fail(err, STATUS_INVALID, "allowed: either an id or options that choose jobs");
+    }
+    if (is_one && ctl_value(args, "limit") != NULL) {
+        return err_fail(err, STATUS_INVALID,
+                        "--limit: goes with options that choose jobs, not an id");
+    }
+    if (!is_one && ctl_value(args, "expect") != NULL) {
+        return err_fail(err, STATUS_INVALID, "--expect: goes with an id");
+    }
+    return STATUS_OK;
+}
+
+/* With an id, which leaves nothing to choose, these are the new values as well. */
+static enum status name_values(struct ctl_args *values, struct err *err)
+{
+    static const char *const both[][2] = {
+        {"queue", NEW_QUEUE}, {"tag", NEW_TAG}, {"metadata", NEW_METADATA}};
+    for (size_t i = 0; values->word_count > 0 && i < ARRAY_COUNT(both); i++) {
+        if (ctl_value(values, both[i][0]) != NULL && ctl_value(values, both[i][1]) != NULL) {
+            return err_fail(err, STATUS_INVALID, "allowed: either --%s or --%s", both[i][0],
+                            both[i][1]);
+        }
+        for (size_t k = 0; k < values->given_count; k++) {
+            if (strcmp(values->given[k].name, both[i][0]) == 0) {
+                values->given[k].name = both[i][1];
+            }
+        }
+    }
+    return STATUS_OK;
+}
+
 enum status jobs_edit(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     struct edit e = {
         .args_room = BUF_INIT(0), .metadata_room = BUF_INIT(0), .tags = BUF_INIT(JOB_METADATA_MAX)};
-    enum status st = read_edit(&e, args, err);
+    struct ctl_args values = *args;
+    enum status st = name_values(&values, err);
     if (st == STATUS_OK) {
-        st = do_edit(ctl, args, &e, err);
+        st = check_choice(args->word_count > 0 ? &values : args, err);
+    }
+    if (st == STATUS_OK) {
+        st = read_edit(&e, &values, err);
+    }
+    if (st == STATUS_OK) {
+        st = do_edit(ctl, args, &e, &values, err);
     }
     buf_release(&e.args_room);
     buf_release(&e.metadata_room);

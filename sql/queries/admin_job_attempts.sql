@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The failed and lost attempts of a job, in their order.
+-- The attempts of a job that are on record, of all generations, in their order.
 -- params: int8
-SELECT a.attempt, a.outcome, a.fence, w.host,
+SELECT a.attempt, a.generation, a.outcome, a.fence, w.host,
        to_char(a.started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS started_at,
        round(extract(epoch FROM a.ended_at - a.started_at), 3) AS ran_s,
        a.error, a.log_tail

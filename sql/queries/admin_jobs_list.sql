@@ -3,15 +3,16 @@
 -- Each filter may be NULL. $1, $2: look among the open, the finished ones. $3, $4: ids, both included. $5, $6: times, the second
 -- excluded: of the end, of open jobs of the creation. Then states, kinds, queues, tags (all of them), a worker's id or host, a text
 -- in the error. $14: columns that are only read when they are asked for. $15: metadata that contain
--- this. $16: of this batch. What ended before it was due never was due, and of what waits for others nobody
--- knows when it will be. Indexes: job_pkey, job_history_id.
+-- this. $16: of this batch. The error of an open job is that of its last failed attempt, as in the view jobs. What ended before it
+-- was due never was due, and of what waits for others nobody knows when it will be. Indexes: job_pkey, job_history_id,
+-- job_attempt_pkey.
 -- params: bool, bool, int8, int8, timestamptz, timestamptz, text[], text[], text[], text[], text, text, int4, text[], text, int8
 WITH named AS MATERIALIZED (
     SELECT worker_id FROM claimd.worker WHERE host = $11 OR worker_id::text = $11
 ), found AS (
     SELECT id, kind, queue,
            claimd.open_state(state, ready_at, attempt, flags) AS state,
-           priority, attempt, created_at, ready_at, NULLIF(attempted_at, 'epoch') AS attempted_at,
+           priority, attempt, generation, created_at, ready_at, NULLIF(attempted_at, 'epoch') AS attempted_at,
            NULL::timestamptz AS finalized_at, worker_id, tags, NULL::text AS error,
            CASE WHEN 'args' = ANY ($14) THEN args END AS args,
            CASE WHEN 'metadata' = ANY ($14) THEN metadata END AS metadata, NULL::jsonb AS result
@@ -20,7 +21,7 @@ WITH named AS MATERIALIZED (
        AND ($16 IS NULL OR EXISTS (SELECT FROM claimd.batch_job m WHERE m.job_id = id AND m.batch_id = $16))
        AND ($5 IS NULL OR created_at >= $5) AND ($6 IS NULL OR created_at < $6)
     UNION ALL
-    SELECT id, kind, queue, state, priority, attempt, created_at,
+    SELECT id, kind, queue, state, priority, attempt, generation, created_at,
            CASE WHEN ready_at <= finalized_at THEN ready_at END, NULLIF(attempted_at, 'epoch'), finalized_at,
            worker_id, tags, error,
            CASE WHEN 'args' = ANY ($14) THEN args END, CASE WHEN 'metadata' = ANY ($14) THEN metadata END,
@@ -36,7 +37,9 @@ WITH named AS MATERIALIZED (
        AND ($10 IS NULL OR tags @> $10)
        AND ($11 IS NULL OR worker_id IN (SELECT n.worker_id FROM named n))
        AND ($12 IS NULL OR strpos(lower(COALESCE(error, CASE WHEN finalized_at IS NULL AND attempt > 0 THEN
-                (SELECT a.error FROM claimd.job_attempt a WHERE a.job_id = f.id ORDER BY a.fence DESC LIMIT 1) END)), lower($12)) > 0)
+                (SELECT a.error FROM claimd.job_attempt a
+                  WHERE a.job_id = f.id AND a.generation = f.generation AND a.error IS NOT NULL AND a.outcome <> 'snoozed'
+                  ORDER BY a.fence DESC LIMIT 1) END)), lower($12)) > 0)
      ORDER BY id DESC
      LIMIT $13
 )
@@ -48,7 +51,9 @@ SELECT l.id, l.kind, l.queue, l.state, l.priority, l.attempt,
        w.host AS worker, NULLIF(l.worker_id, '00000000-0000-0000-0000-000000000000') AS worker_id,
        array_to_string(l.tags, ',') AS tags, l.args, l.metadata, l.result,
        COALESCE(l.error, CASE WHEN l.finalized_at IS NULL AND l.attempt > 0 THEN
-           (SELECT a.error FROM claimd.job_attempt a WHERE a.job_id = l.id ORDER BY a.fence DESC LIMIT 1) END) AS error,
+           (SELECT a.error FROM claimd.job_attempt a
+                  WHERE a.job_id = l.id AND a.generation = l.generation AND a.error IS NOT NULL AND a.outcome <> 'snoozed'
+                  ORDER BY a.fence DESC LIMIT 1) END) AS error,
        CASE WHEN 'progress' = ANY ($14) AND l.state = 'running' THEN
            (SELECT NULLIF(concat_ws(' ', o.percent || '%', o.progress), '')
               FROM claimd.job_live o JOIN claimd.job j ON j.id = o.id AND j.fence = o.fence WHERE o.id = l.id) END AS progress

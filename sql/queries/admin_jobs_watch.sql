@@ -3,8 +3,7 @@
 -- see job_status(). Indexes: job_pkey, job_history_id.
 -- params: int8[]
 (SELECT DISTINCT ON (j.id) j.id, j.kind, j.state, j.attempt, w.host,
-       COALESCE(j.error, CASE WHEN j.state IN ('retryable', 'available') AND j.attempt > 0 THEN
-           (SELECT a.error FROM claimd.job_attempt a WHERE a.job_id = j.id ORDER BY a.fence DESC LIMIT 1) END) AS error,
+       CASE WHEN j.state <> 'running' THEN j.error END AS error,
        to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS at
   FROM claimd.jobs j
   LEFT JOIN claimd.worker w ON w.worker_id = j.worker_id

@@ -55,6 +55,16 @@ START_TEST(retried_jobs_are_fed_at_once)
 }
 END_TEST
 
+START_TEST(feat_B29_jobs_that_wait_for_their_time_are_fed_at_once_when_they_are_retried)
+{
+    sql_run(f.sql, "INSERT INTO claimd.job (kind, scheduled_at) SELECT 'noop', now() + "
+                   "interval '1 h' FROM generate_series(1, 3000)");
+    ctl_says("jobs retry --state scheduled", "3000 jobs retried");
+    fleet_wait_finished(&f, 3000, "completed", SOON_US);
+    ctl_says("db verify", "");
+}
+END_TEST
+
 /* While others wait in its queue nothing looks for a hint that was dropped but a full pass, and
  * none comes. */
 #define OTHERS 300
@@ -321,6 +331,8 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, retried_jobs_are_fed_at_once);
+    tcase_add_test(tests,
+                   feat_B29_jobs_that_wait_for_their_time_are_fed_at_once_when_they_are_retried);
     tcase_add_test(tests, a_job_whose_hint_comes_while_its_lock_is_held_runs_once_that_is_gone);
     tcase_add_test(tests, jobs_that_are_retried_in_the_very_moment_of_their_end_are_not_lost);
     tcase_add_test(tests, what_may_start_once_starts_once_more_when_it_is_retried);

@@ -110,7 +110,11 @@ static const struct {
     {{"jobs", "cancel", "x"}, "ID"},
     {{"jobs", "cancel", "--state", "completed"}, "only open jobs can be cancelled"},
     {{"jobs", "cancel", "--kind", "a", "--limit", "0"}, "--limit"},
-    {{"jobs", "retry", "--state", "available"}, "only finished jobs can be retried"},
+    {{"jobs", "retry", "--state", "available"},
+     "--state: only finished, retryable or scheduled jobs can be retried; allowed: scheduled, "
+     "retryable, completed, cancelled, discarded"},
+    {{"jobs", "retry", "--state", "retryable,running"}, "only finished, retryable or scheduled"},
+    {{"jobs", "delete", "--state", "discarded", "--state", "retryable"}, "only finished jobs can"},
     {{"jobs", "cancel", "--since", "yesterday"}, "--since"},
     {{"enqueue", "a", "--unique-by", "kind,"}, "--unique-by: 'kind,' is not allowed; allowed: one"},
     {{"jobs", "edit", "1"}, "nothing to change"},
@@ -154,14 +158,41 @@ START_TEST(finished_jobs_are_retried_by_id_and_by_filter)
     ck_assert_int_eq(COUNT("claimd.job WHERE generation = 1"), 1100);
     ck_assert_int_eq(ctl_exit("jobs", "retry", "--error", "route"), 0); /* once is enough */
     assert_says("0 jobs retried\n");
-    ck_assert_int_eq(ctl_exit("jobs", "retry", "1101", "1"), 5);
-    assert_says("job 1 is available: only a finished job can be retried");
+    ctl_sql("UPDATE claimd.job SET state = 'running' WHERE id = 2");
+    ck_assert_int_eq(ctl_exit("jobs", "retry", "1101", "1", "2"), 5); /* 1 is due already */
+    assert_says("job 2 is running: only a finished, retryable or scheduled job can be retried");
+
     ck_assert_int_eq(ctl_exit("jobs", "retry", "1200"), 5);
     ck_assert_int_eq(ctl_exit("jobs", "retry", "1200", "--even-completed"), 0);
     ck_assert_int_eq(ctl_exit("jobs", "retry", "--state", "completed,cancelled", "--kind", "a"), 0);
     assert_says("98 jobs retried\n");
     ck_assert_int_eq(COUNT("claimd.job"), 1200);
     ck_assert_int_eq(ctl_exit("jobs", "retry", "9999"), 4);
+}
+END_TEST
+
+START_TEST(feat_B29_jobs_that_wait_for_their_time_run_now_by_id_and_by_filter)
+{
+    ctl_sql("INSERT INTO claimd.job (kind, scheduled_at) SELECT 'a', now() + interval '1 h' "
+            "FROM generate_series(1, 1500)");
+    ctl_sql("UPDATE claimd.job SET attempt = 2, fence = 9 WHERE id > 10");
+    ck_assert_int_eq(ctl_exit("jobs", "retry", "1", "11"), 0);
+    ck_assert_int_eq(COUNT("claimd.jobs WHERE state = 'available'"), 2);
+    ck_assert_int_eq(ctl_exit("jobs", "retry", "--kind", "a"), 0); /* discarded ones alone */
+    assert_says("0 jobs retried\n");
+    ck_assert_int_eq(ctl_exit("jobs", "retry", "--state", "retryable", "--dry-run"), 0);
+    assert_says("1489 jobs would be retried");
+    ck_assert_int_eq(ctl_exit("jobs", "retry", "--state", "retryable", "--limit", "1"), 0);
+    assert_says("1 job retried\n");
+    ck_assert_int_eq(ctl_exit("jobs", "retry", "--state", "retryable,scheduled", "--json"), 0);
+    assert_summary(1497, 1497, 0);
+    ck_assert_int_eq(COUNT("claimd.jobs WHERE state = 'available'"), 1500);
+    ck_assert_int_eq(COUNT("claimd.job WHERE attempt = 2 AND fence = 9 AND generation = 0"), 1490);
+    ck_assert_int_eq(COUNT("claimd.job_edit WHERE after ? 'scheduled_at' AND version = 2"), 1500);
+    ck_assert_int_eq(ctl_exit("jobs", "retry", "1"), 0); /* it is due already */
+    ck_assert_int_eq(COUNT("claimd.job_edit"), 1500);
+    ck_assert_int_eq(ctl_exit("jobs", "retry", "--state", "retryable"), 0);
+    assert_says("0 jobs retried\n");
 }
 END_TEST
 
@@ -535,6 +566,7 @@ int main(void)
     tcase_add_test(tests, a_locked_job_keeps_none_of_the_others);
     tcase_add_test(tests, a_wrong_choice_is_exit_2_even_without_a_server);
     tcase_add_test(tests, finished_jobs_are_retried_by_id_and_by_filter);
+    tcase_add_test(tests, feat_B29_jobs_that_wait_for_their_time_run_now_by_id_and_by_filter);
     tcase_add_test(tests, a_job_whose_unique_key_is_taken_is_not_retried_and_says_by_whom);
     tcase_add_test(tests, show_and_list_have_one_job_with_all_its_generations);
     tcase_add_test(tests, a_queue_is_cleared_and_the_history_deleted);

@@ -122,6 +122,91 @@ START_TEST(a_limit_that_an_edit_can_not_give_is_told_with_those_it_can)
 }
 END_TEST
 
+/* Ten jobs: 1 to 5 in queue q0, the others in q1; 1 and 6 run, 2 is scheduled. */
+static void add_ten(void)
+{
+    ctl_sql("INSERT INTO claimd.job (kind, queue, tags) SELECT 'a', 'q' || (n - 1) / 5, "
+            "ARRAY['t' || n % 2] FROM generate_series(1, 10) AS n");
+    ctl_sql("UPDATE claimd.job SET state = 'running', attempt = 1 WHERE id IN (1, 6)");
+    ctl_sql("UPDATE claimd.job SET scheduled_at = now() + interval '1 h' WHERE id = 2");
+}
+
+START_TEST(feat_B29_queued_jobs_are_edited_by_filter)
+{
+    add_ten();
+    ck_assert_int_eq(ctl_exit("jobs", "edit", "--queue", "q0", "--priority", "1", "--dry-run"), 0);
+    assert_says("4 jobs would be edited\n");
+    ck_assert_int_eq(COUNT("claimd.job WHERE version > 1"), 0);
+    ck_assert_int_eq(ctl_exit("jobs", "edit", "--queue", "q0", "--priority", "1", "--set-tag", "x",
+                              "--set-metadata", "{\"m\": 1}"),
+                     0);
+    assert_says("4 jobs edited\n");
+    ck_assert_int_eq(COUNT("claimd.job WHERE id BETWEEN 2 AND 5 AND version = 2 AND priority = 1 "
+                           "AND tags = '{x}' AND metadata = '{\"m\": 1}' AND queue = 'q0'"),
+                     4);
+    ck_assert_int_eq(COUNT("claimd.job_edit WHERE after ? 'priority'"), 4);
+    ck_assert_int_eq(
+        ctl_exit("jobs", "edit", "--tag", "x", "--set-queue", "q2", "--limit", "1", "--json"), 0);
+    assert_says("\"matched\": 1, \"done\": 1, \"failed\": 0,");
+    ck_assert_int_eq(COUNT("claimd.job WHERE id = 5 AND queue = 'q2'"), 1); /* the newest */
+    ck_assert_int_eq(ctl_exit("jobs", "edit", "--state", "scheduled", "--delay", "0"), 0);
+    ck_assert_int_eq(COUNT("claimd.job WHERE ready_at > now() + interval '1 min'"), 0);
+    ck_assert_int_eq(
+        ctl_exit("jobs", "edit", "--state", "running", "--timeout", "1m", "--apply", "next"), 0);
+    assert_says("2 jobs edited\n");
+    ck_assert_int_eq(ctl_exit("jobs", "edit", "--kind", "nobody", "--priority", "1"), 0);
+    assert_says("0 jobs edited\n");
+    ck_assert_int_eq(ctl_exit("jobs", "edit", "3", "--priority", "2", "--dry-run"), 0);
+    assert_says("available");
+    ck_assert_int_eq(COUNT("claimd.job WHERE priority = 2"), 0);
+}
+END_TEST
+
+START_TEST(feat_B29_a_job_that_an_edit_by_filter_refuses_does_not_stop_the_others)
+{
+    add_ten();
+    ctl_sql("UPDATE claimd.job SET attempt = 5 WHERE id IN (3, 9)");
+    ck_assert_int_eq(ctl_exit("jobs", "edit", "--kind", "a", "--max-attempts", "3"), 5);
+    assert_says("job 3 has had 5 attempts: max_attempts must be more");
+    assert_says("job 9 has had 5 attempts");
+    assert_says("6 jobs edited\n");
+    ctl_sql("SELECT claimd.limit_open('full', 2)");
+    ck_assert_int_eq(ctl_exit("jobs", "edit", "--queue", "q1", "--set-queue", "full"), 5);
+    assert_says("full has 2 of at most 2 open jobs");
+    ck_assert_int_eq(COUNT("claimd.job WHERE queue = 'full'"), 2);
+}
+END_TEST
+
+static const struct {
+    const char *words[8]; /* and a NULL */
+    const char *reason;
+} wrong_choices[] = {
+    {{"jobs", "edit", "--priority", "1"}, "which jobs?"},
+    {{"jobs", "edit", "--priority", "1", "--yes"}, "which jobs?"},
+    {{"jobs", "edit", "1", "--kind", "a", "--priority", "1"}, "either an id or options"},
+    {{"jobs", "edit", "1", "--limit", "5", "--priority", "1"}, "--limit: goes with options"},
+    {{"jobs", "edit", "--kind", "a", "--expect", "1"}, "--expect: goes with an id"},
+    {{"jobs", "edit", "--kind", "a", "--queue", "b"}, "nothing to change: name an option such as"},
+    {{"jobs", "edit", "--kind", "a", "--dry-run"}, "nothing to change"},
+    {{"jobs", "edit", "1", "--queue", "a", "--set-queue", "b"}, "either --queue or --set-queue"},
+    {{"jobs", "edit", "--state", "running", "--priority", "1"},
+     "--state: only queued jobs can be edited; allowed: waiting, scheduled, retryable, available"},
+    {{"jobs", "edit", "--state", "completed", "--priority", "1"}, "only queued jobs can be edited"},
+    {{"jobs", "edit", "--kind", "a", "--set-queue", "Q"}, "queue 'Q': must match"},
+    {{"jobs", "edit", "--kind", "a", "--priority", "10"}, "--priority"},
+};
+
+START_TEST(feat_B29_a_wrong_choice_of_what_to_edit_is_exit_2_even_without_a_server)
+{
+    (void)snprintf(ctl.conninfo, sizeof ctl.conninfo, "host=/nowhere");
+    for (size_t i = 0; i < ARRAY_COUNT(wrong_choices); i++) {
+        ck_assert_msg(ctl_run_words(wrong_choices[i].words) == 2, "%s: %s", wrong_choices[i].reason,
+                      ctl_text());
+        assert_says(wrong_choices[i].reason);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("ctl jobs edit");
@@ -133,6 +218,9 @@ int main(void)
     tcase_add_test(tests, an_edit_gives_a_job_the_limits_of_its_kind_again);
     tcase_add_test(tests, a_running_job_has_the_limits_of_its_kind_at_its_next_attempt);
     tcase_add_test(tests, a_limit_that_an_edit_can_not_give_is_told_with_those_it_can);
+    tcase_add_test(tests, feat_B29_queued_jobs_are_edited_by_filter);
+    tcase_add_test(tests, feat_B29_a_job_that_an_edit_by_filter_refuses_does_not_stop_the_others);
+    tcase_add_test(tests, feat_B29_a_wrong_choice_of_what_to_edit_is_exit_2_even_without_a_server);
     suite_add_tcase(suite, tests);
     return world_run(suite);
 }

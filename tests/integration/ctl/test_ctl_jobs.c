@@ -79,8 +79,64 @@ START_TEST(what_a_running_job_says_of_itself_and_the_log_of_each_attempt_are_sho
     assert_says("said in attempt 1");
     ck_assert_ptr_null(strstr(ctl_text(), "said in attempt 2"));
     ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--log", "3"), 4);
-    assert_says("--log: there is no log of attempt 3");
+    assert_says("--log: there is no log of attempt 3; there are those of attempts 1 of generation "
+                "0, 2 of generation 0");
     ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--log", "last"), 2);
+    assert_says("--log: 'last' is not allowed; allowed: 1 to 2147483647, or all");
+}
+END_TEST
+
+START_TEST(feat_B29_the_logs_of_earlier_generations_are_shown)
+{
+    enqueue_one("a");
+    ctl_sql("INSERT INTO claimd.job_attempt (job_id, fence, attempt, generation, worker_id, "
+            "started_at, outcome, log_tail) SELECT 1, 3 * g + n, n, g, gen_random_uuid(), now(), "
+            "'failed', format('said %s of %s', n, g) FROM generate_series(0, 1) g, "
+            "generate_series(1, 2) n");
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--log", "1"), 0);
+    assert_says("said 1 of 1");
+    assert_says("LOG OF ATTEMPT 1 OF GENERATION 1");
+    ck_assert_ptr_null(strstr(ctl_text(), "said 1 of 0"));
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--generation", "0"), 0);
+    assert_says("said 2 of 0");
+    ck_assert_ptr_null(strstr(ctl_text(), "said 2 of 1"));
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--generation", "0", "--log", "1"), 0);
+    assert_says("said 1 of 0");
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--log", "all"), 0);
+    assert_says("said 1 of 0");
+    assert_says("said 2 of 0");
+    assert_says("said 1 of 1");
+    assert_says("said 2 of 1");
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--generation", "0", "--log", "all"), 0);
+    ck_assert_ptr_null(strstr(ctl_text(), "of 1"));
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--generation", "0", "--log", "3"), 4);
+    assert_says("--log: there is no log of attempt 3 of generation 0; there are those of attempts "
+                "1 of generation 0, 2 of generation 0\n");
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--generation", "7"), 4);
+    assert_says("--generation: there is no log of an attempt of generation 7; there are those of "
+                "attempts 1 of generation 0, 2 of generation 0, 1 of generation 1, 2 of");
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--generation", "-1"), 2);
+    assert_says("--generation: '-1' is not allowed; allowed: 0 to 2147483647");
+}
+END_TEST
+
+START_TEST(feat_B29_the_last_error_of_a_job_that_is_tried_again_is_shown)
+{
+    enqueue_one("a");
+    ctl_sql("INSERT INTO claimd.job_attempt (job_id, fence, attempt, worker_id, started_at, "
+            "outcome, error) SELECT 1, 1, 1, gen_random_uuid(), now(), 'failed', 'disk full'");
+    ctl_sql("UPDATE claimd.job SET attempt = 1, scheduled_at = now() + interval '1 h'");
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--json"), 0);
+    json_t *root = ctl_json();
+    assert_text(json_object_get(root, "job"), "error", "disk full");
+    json_decref(root);
+    ck_assert_int_eq(ctl_exit("jobs", "list", "--state", "retryable", "--columns", "id,error"), 0);
+    assert_says("disk full");
+    ck_assert_int_eq(ctl_exit("jobs", "retry", "--state", "retryable", "--error", "DISK"), 0);
+    assert_says("1 job retried");
+    ctl_sql("UPDATE claimd.job SET generation = 1"); /* since an operator's retry it is new */
+    ck_assert_int_eq(ctl_exit("jobs", "list", "--error", "disk"), 0);
+    ck_assert_ptr_null(strstr(ctl_text(), "disk full"));
 }
 END_TEST
 
@@ -381,6 +437,8 @@ int main(void)
     tcase_add_test(tests, cancel_moves_jobs_to_the_history);
     tcase_add_test(tests, a_running_job_is_asked_to_end_and_shown_so);
     tcase_add_test(tests, what_a_running_job_says_of_itself_and_the_log_of_each_attempt_are_shown);
+    tcase_add_test(tests, feat_B29_the_logs_of_earlier_generations_are_shown);
+    tcase_add_test(tests, feat_B29_the_last_error_of_a_job_that_is_tried_again_is_shown);
     tcase_add_test(tests, each_id_is_tried_and_told_and_the_worst_is_the_exit_code);
     tcase_add_test(tests, a_worker_that_was_killed_is_called_rescued_when_nothing_of_its_is_left);
     tcase_add_test(tests, a_locked_job_is_exit_3_and_nothing_was_done);

@@ -118,6 +118,10 @@ START_TEST(B9_a_job_that_waits_for_others_is_called_so_and_show_names_them)
     assert_text(first(root, "waits_for"), "state", "available");
     json_decref(root);
     ck_assert_ptr_null(strstr(ctl_text(), "2285-"));
+    ctl_sql("SELECT claimd.after(claimd.enqueue('d'), '{2}')");
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "4"), 0);
+    ck_assert_int_eq(ctl_exit("jobs", "show", "4", "--json"), 0);
+    ck_assert_ptr_null(strstr(ctl_text(), "2285-")); /* it has ended while it waited */
     ck_assert_int_eq(ctl_exit("jobs", "cancel", "2", "3"), 0);
     assert_situation("held: job 2 was cancelled");
     ctl_sql("UPDATE claimd.job_after SET state = 'completed'");

@@ -50,6 +50,22 @@ static int64_t released(void)
 #define IS_DUE "SELECT count(*)::text FROM claimd.jobs WHERE id = 3 AND state = 'available'"
 #define STATE "SELECT state FROM claimd.jobs WHERE id = 3"
 
+START_TEST(feat_B29_the_time_that_stands_for_waiting_is_shown_nowhere)
+{
+    static const char times[] = "SELECT concat_ws(' ', state, scheduled_at::date, ready_at::date) "
+                                "FROM claimd.jobs WHERE id = 3";
+    run("SELECT claimd.after(claimd.enqueue('b', scheduled_at => '2100-01-01'), '{1,2}')::text");
+    ck_assert_str_eq(side_run(db, times).text, "waiting 2100-01-01");
+    run("SELECT claimd.cancel(3)");
+    ck_assert_str_eq(side_run(db, times).text, "cancelled");
+    run("SELECT claimd.retry(3)::text");
+    ck_assert_int_eq(side_number(db, IS_DUE), 1);
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.jobs j WHERE "
+                                     "to_jsonb(j)::text LIKE '%2285%'"),
+                     0);
+}
+END_TEST
+
 START_TEST(B9_a_job_does_not_wait_for_ever_for_one_that_somebody_has_deleted)
 {
     run(AFTER("run"));
@@ -230,6 +246,7 @@ int main(void)
     TCase *tc = tcase_create("after");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 30);
+    tcase_add_test(tc, feat_B29_the_time_that_stands_for_waiting_is_shown_nowhere);
     tcase_add_test(tc, B9_a_job_does_not_wait_for_ever_for_one_that_somebody_has_deleted);
     tcase_add_test(tc, B9_a_job_is_due_when_all_those_before_it_have_completed);
     tcase_add_test(tc, B9_a_job_after_others_keeps_the_time_that_it_was_given);

@@ -2,7 +2,6 @@
  *
  * What operators do to jobs, in SQL. */
 #include "sql_db.h"
-#include "whole_job.h"
 
 #include <stdio.h>
 
@@ -22,96 +21,6 @@ static int64_t finished(const char *state)
     (void)side_run(db, sql);
     return id;
 }
-
-/* ---- retry ---- */
-
-START_TEST(a_retry_brings_all_columns_of_a_job_back)
-{
-    put_whole_job(db);
-    (void)side_run(db, "SELECT claimd.cancel(id) FROM claimd.job");
-    ck_assert_int_eq(number("SELECT claimd.retry(id)::text FROM claimd.jobs"), 1);
-    /* All but what begins anew. */
-    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job j, before b "
-                            "WHERE to_jsonb(j) @> (b.row - 'attempt' - 'crashes' - 'generation' - "
-                            "'scheduled_at' - 'ready_at' - 'attempted_at' - 'worker_id')"),
-                     1);
-    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.jobs WHERE state = 'available' AND "
-                            "attempt = 0 AND crashes = 0 AND generation = 2 AND worker_id IS NULL "
-                            "AND attempted_at IS NULL AND ready_at > now() - interval '1 min'"),
-                     1);
-}
-END_TEST
-
-START_TEST(the_view_has_one_row_of_a_job_whatever_its_generation)
-{
-    int64_t id = finished("discarded");
-    for (int generation = 1; generation <= 3; generation++) {
-        (void)side_run(db, "SELECT claimd.retry(max(id))::text FROM claimd.jobs");
-        ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.jobs WHERE state = 'available'"),
-                         1);
-        (void)side_run(db, "SELECT claimd.cancel(max(id)) FROM claimd.job");
-        ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.jobs WHERE state = 'cancelled'"),
-                         1);
-        ck_assert_int_eq(number("SELECT max(generation)::text FROM claimd.jobs"), generation);
-    }
-    ck_assert_int_eq(number("SELECT id::text FROM claimd.jobs"), id);
-    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job_history"), 4);
-}
-END_TEST
-
-START_TEST(retry_says_why_it_can_not)
-{
-    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
-    ASSERT_REFUSED(db, "SELECT claimd.retry(1)", "CL003", "job 1 is available: only a finished");
-    (void)side_run(db, "UPDATE claimd.job SET state = 'running'");
-    ASSERT_REFUSED(db, "SELECT claimd.retry(1)", "CL003", "job 1 is running: only a finished");
-    ASSERT_REFUSED(db, "SELECT claimd.retry(77)", "CL003", "job 77 not found");
-    ASSERT_REFUSED(db, "SELECT claimd.retry(NULL)", "CL002", "id: must not be NULL");
-    ASSERT_REFUSED(db, "SELECT claimd.retry(1, NULL)", "CL002", "even_completed: must be");
-    (void)side_run(db, "UPDATE claimd.job SET state = 'available'");
-    (void)side_run(db, "SELECT claimd.cancel(1)");
-    (void)side_run(db, "UPDATE claimd.job_history SET state = 'completed'");
-    ASSERT_REFUSED(db, "SELECT claimd.retry(1)", "CL003",
-                   "job 1 is completed: only even_completed");
-    ck_assert_int_eq(number("SELECT claimd.retry(1, even_completed => true)::text"), 1);
-    ASSERT_REFUSED(db, "SELECT claimd.retry(1, true)", "CL003", "job 1 is available");
-}
-END_TEST
-
-START_TEST(many_are_retried_or_none)
-{
-    (void)finished("discarded");
-    (void)finished("cancelled");
-    (void)finished("completed");
-    ASSERT_REFUSED(db, "SELECT claimd.retry_many('{1,2,3}')", "CL003", "job 3 is completed: only");
-    ASSERT_REFUSED(db, "SELECT claimd.retry_many('{2,77,1}')", "CL003", "job 77 not found");
-    ASSERT_REFUSED(db, "SELECT claimd.retry_many('{1,NULL}')", "CL002", "id: must not be NULL");
-    ASSERT_REFUSED(db, "SELECT claimd.retry_many(NULL)", "CL002", "id: must not be NULL");
-    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job"), 0);
-    ck_assert_int_eq(number("SELECT claimd.retry_many('{}')::text"), 0);
-    ck_assert_int_eq(number("SELECT claimd.retry_many('{2,1,2}')::text"), 2);
-    ck_assert_int_eq(number("SELECT claimd.retry_many('{3}', true)::text"), 1);
-    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job WHERE generation = 1"), 3);
-    ck_assert_int_eq(
-        number("SELECT (a.ready_at < b.ready_at)::int::text FROM claimd.job a, claimd.job "
-               "b WHERE a.id = 1 AND b.id = 2"),
-        1);
-}
-END_TEST
-
-START_TEST(of_two_retries_at_once_one_is_refused)
-{
-    struct pg *other = side_open(NULL);
-    (void)finished("discarded");
-    (void)side_run(db, "BEGIN");
-    (void)side_run(db, "SELECT claimd.retry(1)::text");
-    (void)side_run(other, "SET lock_timeout = '200ms'");
-    ASSERT_REFUSED(other, "SELECT claimd.retry(1)", "55P03", "lock timeout");
-    (void)side_run(db, "COMMIT");
-    ASSERT_REFUSED(other, "SELECT claimd.retry(1)", "CL003", "job 1 is available");
-    pg_close(other);
-}
-END_TEST
 
 /* ---- pause ---- */
 
@@ -549,11 +458,6 @@ int main(void)
     TCase *tc = tcase_create("operate");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, a_retry_brings_all_columns_of_a_job_back);
-    tcase_add_test(tc, the_view_has_one_row_of_a_job_whatever_its_generation);
-    tcase_add_test(tc, retry_says_why_it_can_not);
-    tcase_add_test(tc, many_are_retried_or_none);
-    tcase_add_test(tc, of_two_retries_at_once_one_is_refused);
     tcase_add_test(tc, queues_and_kinds_are_paused_once_and_resumed_once);
     tcase_add_test(tc, a_queue_gets_a_weight_and_loses_it_and_its_other_settings_stay);
     tcase_add_test(tc, a_kind_is_not_paused_while_programs_may_work_that_would_go_on_with_it);

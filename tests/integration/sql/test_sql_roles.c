@@ -151,6 +151,9 @@ START_TEST(the_producer_can_put_jobs_in_and_cancel_them)
         "SELECT nextval('claimd.fence')",
         "SELECT * FROM claimd.worker",
         "SELECT claimd.ensure_days()",
+        "SELECT claimd.retry(1)",
+        "SELECT claimd.retry_many('{1}')",
+        "SELECT claimd.edit(1, '{}')",
         "INSERT INTO claimd.queue (name) VALUES ('a')",
     };
     must_do("claimd_producer", statements, ARRAY_COUNT(statements));

@@ -41,6 +41,29 @@ START_TEST(a_producer_may_ask_for_its_job_by_id_and_read_nothing_else)
 }
 END_TEST
 
+#define ERRORS                                                                                 \
+    "SELECT concat_ws(' ', state, s.error, w.error, (SELECT v.error FROM claimd.jobs v WHERE " \
+    "v.id "                                                                                    \
+    "= 1)) FROM claimd.job_status(1) s JOIN claimd.wait(1, '0 s') w USING (state)"
+
+START_TEST(feat_B29_the_last_error_of_a_job_that_is_tried_again_is_told)
+{
+    ck_assert_str_eq(side_run(db, ERRORS).text, "available");
+    (void)side_run(db, "INSERT INTO claimd.job_attempt (job_id, fence, attempt, generation, "
+                       "worker_id, started_at, outcome, error) SELECT 1, n, n, n / 4, "
+                       "gen_random_uuid(), now(), (ARRAY['failed', 'failed', 'snoozed', 'failed'])"
+                       "[n], 'e' || n FROM generate_series(1, 4) AS n");
+    ck_assert_str_eq(side_run(db, ERRORS).text, "available"); /* never tried in this generation */
+    (void)side_run(db, "UPDATE claimd.job SET attempt = 2, fence = 3, scheduled_at = now() + "
+                       "interval '1 h'");
+    ck_assert_str_eq(side_run(db, ERRORS).text, "retryable e2 e2 e2");
+    (void)side_run(db, "UPDATE claimd.job SET generation = 1, attempt = 1, fence = 4");
+    ck_assert_str_eq(side_run(db, ERRORS).text, "retryable e4 e4 e4");
+    (void)side_run(db, "UPDATE claimd.job SET generation = 2, attempt = 1");
+    ck_assert_str_eq(side_run(db, ERRORS).text, "retryable");
+}
+END_TEST
+
 struct answer {
     bool has_come;
     char text[256];
@@ -100,6 +123,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 30);
     tcase_add_test(tc, a_producer_may_ask_for_its_job_by_id_and_read_nothing_else);
+    tcase_add_test(tc, feat_B29_the_last_error_of_a_job_that_is_tried_again_is_told);
     tcase_add_test(tc, a_wait_ends_with_the_job);
     tcase_add_test(tc, a_wait_whose_time_is_over_tells_where_the_job_is);
     tcase_add_test(tc, a_wait_that_could_not_end_is_refused_with_the_reason);

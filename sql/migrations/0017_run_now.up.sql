@@ -1,0 +1,98 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What operators reach for: running jobs now, the last error of what is tried again. The guide: docs/guide/operating-jobs.md.
+
+-- ---- again, or now ----
+-- Finished jobs become available again, and jobs that wait for their time (scheduled, retryable) are due from now on; what is due
+-- already stays as it is. All or none: refused with the reason of the first that can't be retried, or where a queue is full of open
+-- jobs. Returns how many. The history may have been small when this was planned.
+CREATE OR REPLACE FUNCTION retry_many(ids bigint[], even_completed boolean DEFAULT false) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    wanted bigint[] := ARRAY(SELECT DISTINCT u.id FROM unnest(ids) AS u(id) ORDER BY u.id);
+    parked bigint;
+    refused bigint;
+    found_state text;
+BEGIN
+    IF ids IS NULL OR EXISTS (SELECT FROM unnest(ids) AS u(id) WHERE u.id IS NULL) OR even_completed IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002',
+            MESSAGE = CASE WHEN even_completed IS NULL THEN 'even_completed: must be true or false' ELSE 'id: must not be NULL' END;
+    END IF;
+    IF EXISTS (SELECT FROM queue q WHERE q.max_open IS NOT NULL) THEN
+        -- In the order of the queues, as in enqueue_many().
+        PERFORM take_room(w.queue, w.jobs)
+           FROM (SELECT h.queue, count(*) AS jobs
+                   FROM job_history h
+                   JOIN queue q ON q.name = h.queue AND q.max_open IS NOT NULL
+                  WHERE h.id = ANY (wanted) AND h.retried_at IS NULL AND (even_completed OR h.state <> 'completed')
+                  GROUP BY h.queue
+                  ORDER BY h.queue) AS w;
+    END IF;
+    WITH former AS (
+        UPDATE job_history h SET retried_at = clock_timestamp()
+         WHERE h.id = ANY (wanted) AND h.retried_at IS NULL AND (even_completed OR h.state <> 'completed')
+        RETURNING h.*
+    )
+    INSERT INTO job (id, fence, created_at, generation, priority, share, queue, kind, args, max_attempts, timeout, tags, metadata,
+                     flags, version, unique_key, backoff, exclusive_key, share_key)
+    OVERRIDING SYSTEM VALUE
+    SELECT f.id, f.fence, f.created_at, f.generation + 1, f.priority, f.share, f.queue, f.kind, f.args, f.max_attempts, f.timeout,
+           f.tags, f.metadata, f.flags & ~996, f.version, f.unique_key, f.backoff, f.exclusive_key, f.share_key
+      FROM former f
+     ORDER BY f.id;
+    -- Its attempts, crashes and generation stay. An edit, which is put on record, and which the feed meets ahead of its cursor.
+    FOR parked IN SELECT j.id FROM job j
+                   WHERE j.id = ANY (wanted) AND j.state = 'available' AND j.ready_at > clock_timestamp()
+                     AND NOT (j.flags & 32 <> 0 AND j.scheduled_at = job_waits())
+                   ORDER BY j.id FOR NO KEY UPDATE LOOP
+        PERFORM edit(parked, '{"scheduled_at": null}');
+    END LOOP;
+    SELECT u.id, CASE WHEN j.ready_at = job_waits() AND j.state = 'available' THEN 'waiting' ELSE j.state END INTO refused, found_state
+      FROM unnest(wanted) AS u(id)
+      LEFT JOIN job j ON j.id = u.id
+     WHERE j.id IS NULL OR j.state <> 'available' OR j.ready_at > clock_timestamp()
+     ORDER BY u.id
+     LIMIT 1;
+    IF NOT FOUND THEN
+        RETURN cardinality(wanted);
+    END IF;
+    IF found_state IS NULL THEN
+        SELECT h.state INTO found_state FROM job_history h WHERE h.id = refused AND h.retried_at IS NULL;
+    END IF;
+    RAISE EXCEPTION USING ERRCODE = 'CL003',
+        MESSAGE = 'job ' || refused || CASE
+            WHEN found_state = 'running' THEN ' is running: only a finished, retryable or scheduled job can be retried'
+            WHEN found_state = 'waiting'
+            THEN ' is waiting for other jobs: only a finished, retryable or scheduled job can be retried'
+            WHEN found_state = 'completed' AND NOT even_completed THEN ' is completed: only even_completed => true retries it'
+            WHEN found_state IS NOT NULL THEN ' has just changed: try again'
+            ELSE ' not found' END;
+END $$;
+
+-- ---- how jobs are ----
+-- `error` of an open job: of its last attempt that failed. Of what waits for other jobs nobody knows when it is due: job_waits() is
+-- shown nowhere, and its own time is in job_wait.
+CREATE OR REPLACE VIEW jobs AS
+SELECT id, kind, queue, args, priority, share,
+       open_state(state, ready_at, attempt, flags) AS state,
+       created_at,
+       CASE WHEN flags & 32 <> 0 AND scheduled_at = job_waits()
+            THEN (SELECT w.scheduled_at FROM job_wait w WHERE w.job_id = job.id) ELSE scheduled_at END AS scheduled_at,
+       CASE WHEN flags & 32 = 0 OR ready_at <> job_waits() THEN ready_at END AS ready_at,
+       attempt, crashes, generation, fence, NULLIF(worker_id, '00000000-0000-0000-0000-000000000000') AS worker_id,
+       NULLIF(attempted_at, 'epoch') AS attempted_at, max_attempts, timeout, tags, metadata,
+       NULL::timestamptz AS finalized_at, NULL::jsonb AS result,
+       CASE WHEN attempt > 0 THEN (SELECT a.error FROM job_attempt a
+                                    WHERE a.job_id = job.id AND a.generation = job.generation AND a.error IS NOT NULL
+                                      AND a.outcome <> 'snoozed'
+                                    ORDER BY a.fence DESC LIMIT 1) END AS error,
+       flags, version, unique_key, backoff, exclusive_key, share_key
+  FROM job
+UNION ALL
+SELECT id, kind, queue, args, priority, share, state, created_at,
+       CASE WHEN flags & 32 = 0 OR scheduled_at <> job_waits() THEN scheduled_at END,
+       CASE WHEN flags & 32 = 0 OR ready_at <> job_waits() THEN ready_at END,
+       attempt, crashes, generation, fence, NULLIF(worker_id, '00000000-0000-0000-0000-000000000000'),
+       NULLIF(attempted_at, 'epoch'), max_attempts, timeout, tags, metadata,
+       finalized_at, result, error, flags, version, unique_key, backoff, exclusive_key, share_key
+  FROM job_history
+ WHERE retried_at IS NULL;
