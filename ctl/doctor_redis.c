@@ -335,6 +335,9 @@ static void check_quorum(struct report *r, const struct doctor_nodes *all)
     report_say(r, up >= quorum ? HEALTH_OK : HEALTH_FAIL, "lock nodes",
                "bring nodes back: below the quorum no job is claimed", "%zu of %zu, quorum %zu", up,
                all->count, quorum);
+    if (up < quorum) { /* then none can lead, and starting one would not help */
+        return;
+    }
     report_say(r, leader >= quorum ? HEALTH_OK : HEALTH_FAIL, "scheduler",
                "start claimd-scheduler; its log says why it does not lead", "%s",
                leader >= quorum ? "one leads" : "none leads: due jobs are not fed");

@@ -174,6 +174,7 @@ START_TEST(a_node_that_is_down_fails_with_its_address)
     redis_server_stop(&nodes.servers[2]);
     doctor_exits(1);
     ctl_assert_check("FAIL", "lock nodes", "1 of 3, quorum 2");
+    ck_assert_ptr_null(strstr(ctl_text(), "start claimd-scheduler"));
 }
 END_TEST
 

@@ -5,9 +5,55 @@
 #include "support/backoff_cases.h"
 #include "whole_job.h"
 
+#include <libpq-fe.h>
 #include <stdio.h>
 
 #define JOBS "SELECT count(*)::text FROM claimd.job"
+
+/* ---- a kind that nobody has served ---- */
+
+static int notices;
+static char notice[256];
+
+static void on_notice(void *ctx, const char *text)
+{
+    (void)ctx;
+    notices++;
+    (void)snprintf(notice, sizeof notice, "%s", text);
+}
+
+/* How many notices it brings. */
+static int told(PGconn *conn, const char *sql)
+{
+    notices = 0;
+    PGresult *r = PQexec(conn, sql);
+    ck_assert_msg(PQresultStatus(r) == PGRES_TUPLES_OK, "%s: %s", sql, PQerrorMessage(conn));
+    PQclear(r);
+    return notices;
+}
+
+START_TEST(a_kind_that_no_worker_has_served_is_told_by_a_notice)
+{
+    static const char many[] =
+        "SELECT claimd.enqueue_many('[{\"kind\": \"mail\"}, {\"kind\": \"mial\"}, {\"kind\": "
+        "\"mial\"}, {\"kind\": \"maill\"}]')";
+    PGconn *conn = PQconnectdb(world.conninfo);
+    ck_assert_int_eq(PQstatus(conn), CONNECTION_OK);
+    (void)PQsetNoticeProcessor(conn, on_notice, NULL);
+    ck_assert_int_eq(told(conn, "SELECT claimd.enqueue('mial')"), 0); /* no worker yet */
+    (void)side_run(db, "INSERT INTO claimd.kind (name) VALUES ('mail') RETURNING 'x'");
+    ck_assert_int_eq(told(conn, "SELECT claimd.enqueue('mail')"), 0);
+    ck_assert_int_eq(told(conn, "SELECT claimd.enqueue('mail', unique_key => 'a')"), 0);
+    ck_assert_int_eq(told(conn, "SELECT claimd.enqueue('mial')"), 1);
+    ck_assert_ptr_nonnull(strstr(notice, "kind: no worker has served 'mial' so far"));
+    ck_assert_int_eq(told(conn, "SELECT claimd.enqueue('mial', unique_key => 'b')"), 1);
+    ck_assert_int_eq(told(conn, "SELECT claimd.enqueue_unique('mial', unique_key => 'c')"), 1);
+    ck_assert_int_eq(told(conn, many), 2); /* each name once */
+    ck_assert_str_eq(side_run(db, JOBS).text, "10");
+    (void)side_run(db, "WITH gone AS (DELETE FROM claimd.kind RETURNING 1) SELECT 'x' FROM gone");
+    PQfinish(conn);
+}
+END_TEST
 
 START_TEST(enqueue_many_takes_what_enqueue_takes)
 {
@@ -233,6 +279,7 @@ int main(void)
     TCase *tc = tcase_create("sql_enqueue");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, a_kind_that_no_worker_has_served_is_told_by_a_notice);
     tcase_add_test(tc, enqueue_many_takes_what_enqueue_takes);
     tcase_add_test(tc, a_backoff_is_taken_and_refused_as_the_worker_reads_it);
     tcase_add_test(tc, enqueue_many_stores_each_element_as_enqueue_would);
