@@ -67,11 +67,21 @@ static const struct ctl_command rows[] = {
      .verb = "quiet",
      ONE_WORD("ID|HOST"),
      .help = "Ask a worker, or all on a host, to take no new jobs.\n\n"
-             "It hears it with its next heartbeat, within 2 s, and stays so until it ends.",
+             "It hears it with its next heartbeat, within 2 s, and stays so until it ends, or "
+             "until workers resume.",
      .examples = "claimctl workers quiet build-7",
      .options = {{"dry-run", NULL, "only show which"},
                  {"yes", NULL, "don't ask on a terminal, if they are several"}},
      .run = workers_quiet},
+    {.noun = "workers",
+     .verb = "resume",
+     ONE_WORD("ID|HOST"),
+     .help = "Ask a worker that was asked to be quiet, or all on a host, to take jobs again.\n\n"
+             "It hears it with its next heartbeat, within 2 s. One that drains is refused.",
+     .examples = "claimctl workers resume build-7",
+     .options = {{"dry-run", NULL, "only show which"},
+                 {"yes", NULL, "don't ask on a terminal, if they are several"}},
+     .run = workers_resume},
     {.noun = "workers",
      .verb = "drain",
      ONE_WORD("ID|HOST"),

@@ -10,4 +10,8 @@
 enum status pause_set(struct ctl *ctl, const char *noun, const struct pg_statement *statement,
                       const char *name, bool is_paused, struct err *err) MUST_USE;
 
+/* All of them: by a statement that gives the names of those that it changed. */
+enum status pause_set_all(struct ctl *ctl, const char *noun, const struct pg_statement *statement,
+                          bool is_paused, struct err *err) MUST_USE;
+
 #endif

@@ -2,6 +2,7 @@
  *
  * claimctl queues; queues clear is in jobs_act.c. */
 #include "base/parse.h"
+#include "ctl/agree.h"
 #include "ctl/limit_options.h"
 #include "ctl/overview.h"
 #include "ctl/pause.h"
@@ -134,14 +135,33 @@ enum status queues_show(struct ctl *ctl, const struct ctl_args *args, struct err
     return tables_print(tables, ARRAY_COUNT(tables), ctl->is_json, ctl->out, err);
 }
 
+/* One by its name, or all. */
+static enum status set_paused(struct ctl *ctl, const struct ctl_args *args, bool is_paused,
+                              struct err *err)
+{
+    bool is_all = ctl_value(args, "all") != NULL;
+    if (is_all == (args->word_count > 0)) {
+        return err_fail(err, STATUS_INVALID, "allowed: either the name of a queue or --all");
+    }
+    if (!is_all) {
+        return pause_set(ctl, "queue", &SQL_ADMIN_QUEUE_PAUSE, args->words[0], is_paused, err);
+    }
+    enum status st = ctl_agree(
+        args, is_paused ? "All queues will be paused." : "All queues will be resumed.", err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return pause_set_all(ctl, "queues", &SQL_ADMIN_QUEUES_PAUSE_ALL, is_paused, err);
+}
+
 enum status queues_pause(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
-    return pause_set(ctl, "queue", &SQL_ADMIN_QUEUE_PAUSE, args->words[0], true, err);
+    return set_paused(ctl, args, true, err);
 }
 
 enum status queues_resume(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
-    return pause_set(ctl, "queue", &SQL_ADMIN_QUEUE_PAUSE, args->words[0], false, err);
+    return set_paused(ctl, args, false, err);
 }
 
 enum status queues_limit(struct ctl *ctl, const struct ctl_args *args, struct err *err)

@@ -80,6 +80,11 @@ enum status workers_quiet(struct ctl *ctl, const struct ctl_args *args, struct e
     return ask(ctl, args, "quiet", err);
 }
 
+enum status workers_resume(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    return ask(ctl, args, "resume", err);
+}
+
 enum status workers_drain(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     return ask(ctl, args, "drain", err);

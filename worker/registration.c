@@ -331,6 +331,7 @@ void registration_again(struct worker *w)
         }
     }
     w->registration.is_registered = false;
+    w->is_asked_quiet = false; /* nobody has asked the new row for anything: it stays as it is */
     beat_stop(w);
     do_register(w);
 }

@@ -142,8 +142,15 @@ static void on_quiet_signal(uv_signal_t *handle, int signum)
 
 void worker_take_asked(struct worker *w, const char *asked)
 {
-    if (strcmp(asked, "quiet") == 0 && !w->is_quiet) {
+    bool is_asked_quiet = strcmp(asked, "quiet") == 0;
+    bool was_asked_quiet = w->is_asked_quiet;
+    w->is_asked_quiet = is_asked_quiet;
+    if (is_asked_quiet && !w->is_quiet) {
         be_quiet(w);
+    } else if (was_asked_quiet && asked[0] == '\0') {
+        w->is_quiet = false;
+        log_info("resumed", LOG_I64("running", w->jobs.count[IN_HAND_RUNNING]));
+        listen_update(w);
     } else if (strcmp(asked, "drain") == 0 && w->stage == WORKER_RUNNING) {
         drain_begin(w, w->config->worker.drain_us);
     }

@@ -85,7 +85,8 @@ struct worker {
 
     /* Where it stands. */
     enum worker_stage stage;
-    bool is_quiet; /* SIGUSR1: it takes no new jobs */
+    bool is_quiet;       /* it takes no new jobs: by SIGUSR1, or because … */
+    bool is_asked_quiet; /* … an operator asks for it, under this registration */
     int exit_code;
 
     /* The parts. */
@@ -137,7 +138,7 @@ void worker_on_registered(struct worker *w);
 /* A worker that has waited too long for PostgreSQL, from its start on, fails. */
 void worker_check_started(struct worker *w, int64_t now_us);
 
-/* What an operator wants of it: "quiet", "drain", or "". */
+/* What an operator wants of it: "quiet", "drain", or "", which ends a "quiet". */
 void worker_take_asked(struct worker *w, const char *asked);
 
 /* It can't do its work, and says why. */

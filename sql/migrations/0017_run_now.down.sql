@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+DROP FUNCTION pause_all_queues, resume_all_queues;
+
 -- All or none: refused with the reason of the first that can't be retried, or where a queue is full of open jobs. Returns how many.
 -- The history may have been small when this was planned.
 CREATE OR REPLACE FUNCTION retry_many(ids bigint[], even_completed boolean DEFAULT false) RETURNS bigint
@@ -70,3 +72,28 @@ SELECT id, kind, queue, args, priority, share, state, created_at, scheduled_at, 
        finalized_at, result, error, flags, version, unique_key, backoff, exclusive_key, share_key
   FROM job_history
  WHERE retried_at IS NULL;
+
+-- Asks a worker to take nothing new ('quiet'), or to end what runs and then itself ('drain').
+CREATE OR REPLACE FUNCTION ask_worker(worker_id uuid, what text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    why text;
+BEGIN
+    IF what IS NULL OR what NOT IN ('quiet', 'drain') THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'what: must be quiet or drain';
+    END IF;
+    SELECT CASE WHEN w.dead OR w.stopped THEN format('worker %s has ended', w.worker_id)
+                WHEN w.stale_at < clock_timestamp() THEN format('worker %s is silent: it would not hear', w.worker_id)
+                WHEN w.built_for < 2 THEN format('worker %s is of an older release: send it SIGUSR1 or SIGTERM', w.worker_id)
+           ELSE '' END
+      INTO why
+      FROM worker w
+     WHERE w.worker_id = ask_worker.worker_id
+       FOR UPDATE;
+    IF why IS DISTINCT FROM '' THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL003',
+            MESSAGE = COALESCE(why, format('worker %s not found', COALESCE(ask_worker.worker_id::text, 'NULL')));
+    END IF;
+    -- A drain is the last word.
+    UPDATE worker w SET asked = what WHERE w.worker_id = ask_worker.worker_id AND w.asked <> 'drain';
+END $$;

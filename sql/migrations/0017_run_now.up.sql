@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What operators reach for: running jobs now, the last error of what is tried again. The guide: docs/guide/operating-jobs.md.
+-- What operators reach for: running jobs now, the last error of what is tried again, all queues at
+-- once, the opposite of quiet. The guide: docs/guide/operating-jobs.md.
 
 -- ---- again, or now ----
 -- Finished jobs become available again, and jobs that wait for their time (scheduled, retryable) are due from now on; what is due
@@ -96,3 +97,73 @@ SELECT id, kind, queue, args, priority, share, state, created_at,
        finalized_at, result, error, flags, version, unique_key, backoff, exclusive_key, share_key
   FROM job_history
  WHERE retried_at IS NULL;
+
+-- ---- queues and workers ----
+-- Pauses each queue that has an open job, a live worker or a setting, and is not paused: their names. Not those that come later.
+CREATE FUNCTION pause_all_queues() RETURNS SETOF text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    known text;
+BEGIN
+    FOR known IN WITH RECURSIVE hop(name) AS (
+                     (SELECT j.queue FROM job j ORDER BY j.queue LIMIT 1)
+                     UNION ALL
+                     SELECT (SELECT j.queue FROM job j WHERE j.queue > h.name ORDER BY j.queue LIMIT 1) FROM hop h
+                      WHERE h.name IS NOT NULL)
+                 SELECT h.name FROM hop h WHERE h.name IS NOT NULL
+                 UNION SELECT q.name FROM queue q
+                 UNION SELECT unnest(w.queues) FROM worker w WHERE NOT w.dead AND NOT w.stopped
+                 ORDER BY 1 LOOP
+        IF pause_queue(known) THEN
+            RETURN NEXT known;
+        END IF;
+    END LOOP;
+END $$;
+
+-- Resumes each queue that is paused: their names.
+CREATE FUNCTION resume_all_queues() RETURNS SETOF text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    known text;
+BEGIN
+    FOR known IN SELECT q.name FROM queue q WHERE q.paused ORDER BY q.name LOOP
+        IF resume_queue(known) THEN
+            RETURN NEXT known;
+        END IF;
+    END LOOP;
+END $$;
+
+REVOKE ALL ON FUNCTION pause_all_queues, resume_all_queues FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION pause_all_queues, resume_all_queues TO claimd_admin;
+
+-- Asks a worker to take nothing new ('quiet'), to go on if it was asked to be quiet ('resume'), or to end what runs and then itself
+-- ('drain').
+CREATE OR REPLACE FUNCTION ask_worker(worker_id uuid, what text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    why text;
+BEGIN
+    IF what IS NULL OR what NOT IN ('quiet', 'resume', 'drain') THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'what: must be quiet, resume or drain';
+    END IF;
+    SELECT CASE WHEN w.dead OR w.stopped THEN format('worker %s has ended', w.worker_id)
+                WHEN w.stale_at < clock_timestamp() THEN format('worker %s is silent: it would not hear', w.worker_id)
+                WHEN what = 'resume' AND w.asked = 'drain' THEN format('worker %s was asked to drain: start another', w.worker_id)
+                WHEN what = 'resume' AND w.built_for < 17
+                THEN format('worker %s is of an older release: it would not go on, restart it', w.worker_id)
+                WHEN what = 'resume' AND w.quiet AND w.asked = ''
+                THEN format('worker %s is quiet by a signal, or drains: ask it to be quiet, and then to resume', w.worker_id)
+                WHEN w.built_for < 2 THEN format('worker %s is of an older release: send it SIGUSR1 or SIGTERM', w.worker_id)
+           ELSE '' END
+      INTO why
+      FROM worker w
+     WHERE w.worker_id = ask_worker.worker_id
+       FOR UPDATE;
+    IF why IS DISTINCT FROM '' THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL003',
+            MESSAGE = COALESCE(why, format('worker %s not found', COALESCE(ask_worker.worker_id::text, 'NULL')));
+    END IF;
+    -- A drain is the last word.
+    UPDATE worker w SET asked = CASE what WHEN 'resume' THEN '' ELSE what END
+     WHERE w.worker_id = ask_worker.worker_id AND w.asked <> 'drain';
+END $$;

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Asks a worker, by its id, or all that live on a host, to be quiet or to drain; $3: only says which. No row: there is none.
+-- Asks a worker, by its id, or all that live on a host, to be quiet, to resume or to drain; $3: only says which. No row: there is none.
 -- params: text, text, bool
 SELECT w.host, w.pid, w.worker_id
   FROM (SELECT host, pid, worker_id FROM claimd.worker

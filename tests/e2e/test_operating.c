@@ -323,6 +323,24 @@ START_TEST(a_worker_that_is_asked_to_be_quiet_takes_nothing_new)
 }
 END_TEST
 
+START_TEST(feat_B29_a_quiet_worker_goes_on_when_it_is_asked_to)
+{
+    char words[128];
+    char id[64];
+    sql_text(f.sql, id, sizeof id, "SELECT worker_id::text FROM claimd.worker");
+    (void)snprintf(words, sizeof words, "workers quiet %s", id);
+    ctl_says(words, id);
+    ck_assert(
+        WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM claimd.worker WHERE quiet") == 1, SOON_US));
+    fleet_enqueue(&f, "noop", "{}", 10);
+    (void)snprintf(words, sizeof words, "workers resume %s", id);
+    ctl_says(words, id);
+    fleet_wait_finished(&f, 10, "completed", SOON_US);
+    ck_assert(
+        WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM claimd.worker WHERE quiet") == 0, SOON_US));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("operating");
@@ -346,6 +364,7 @@ int main(void)
     tcase_add_test(tests, a_worker_that_is_asked_to_drain_ends_what_runs_and_then_itself);
     tcase_add_test(tests, a_worker_that_was_killed_is_told_from_one_that_stopped);
     tcase_add_test(tests, a_worker_that_is_asked_to_be_quiet_takes_nothing_new);
+    tcase_add_test(tests, feat_B29_a_quiet_worker_goes_on_when_it_is_asked_to);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

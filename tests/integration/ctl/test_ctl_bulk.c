@@ -42,6 +42,24 @@ START_TEST(feat_B29_when_a_queue_is_found_full_its_other_jobs_are_not_tried_one_
 }
 END_TEST
 
+START_TEST(feat_B29_all_queues_are_paused_and_resumed)
+{
+    ctl_sql("INSERT INTO claimd.job (kind, queue) SELECT 'a', 'q' || n FROM "
+            "generate_series(1, 3) AS n");
+    ck_assert_int_eq(ctl_exit("queues", "pause", "--all", "--json"), 0);
+    assert_says("{\"name\": \"q3\", \"paused\": true, \"changed\": true}");
+    ck_assert_int_eq(COUNT("claimd.queue WHERE paused"), 3);
+    ck_assert_int_eq(ctl_exit("queues", "pause", "--all", "--json"), 0);
+    assert_says("\"queues\": []");
+    ck_assert_int_eq(ctl_exit("queues", "resume", "--all"), 0);
+    assert_says("q2");
+    ck_assert_int_eq(COUNT("claimd.queue WHERE paused"), 0);
+    ck_assert_int_eq(ctl_exit("queues", "resume"), 2);
+    assert_says("allowed: either the name of a queue or --all");
+    ck_assert_int_eq(ctl_exit("queues", "pause", "q1", "--all"), 2);
+}
+END_TEST
+
 START_TEST(a_rate_that_is_no_whole_number_a_second_is_rounded)
 {
     ck_assert_int_eq(ctl_exit("keys", "limit", "k", "--rate", "50/m", "--json"), 0);
@@ -123,6 +141,7 @@ int main(void)
     tcase_add_test(tests,
                    feat_B29_when_a_queue_is_found_full_its_other_jobs_are_not_tried_one_by_one);
     tcase_add_test(tests, a_file_is_tried_and_nothing_of_it_is_stored);
+    tcase_add_test(tests, feat_B29_all_queues_are_paused_and_resumed);
     tcase_add_test(tests, a_rate_that_is_no_whole_number_a_second_is_rounded);
     tcase_add_test(tests, limits_of_one_command_are_set_together_or_not_at_all);
     tcase_add_test(tests, several_workers_of_a_host_are_asked_when_a_person_agrees);

@@ -22,6 +22,8 @@ static int64_t finished(const char *state)
     return id;
 }
 
+#define WORKER "'00000000-0000-0000-0000-0000000000aa'"
+
 /* ---- pause ---- */
 
 START_TEST(queues_and_kinds_are_paused_once_and_resumed_once)
@@ -65,6 +67,24 @@ START_TEST(queues_and_kinds_are_paused_once_and_resumed_once)
 }
 END_TEST
 
+START_TEST(feat_B29_all_queues_are_paused_and_resumed)
+{
+    static const char paused[] = "SELECT string_agg(q, ' ') FROM claimd.pause_all_queues() AS q";
+    (void)side_run(db, "SELECT claimd.enqueue('a', queue => q)::text "
+                       "FROM unnest('{q1,q2,q2,q3}'::text[]) AS q");
+    (void)side_run(db, "SELECT claimd.limit_queue('limited', 5)");
+    (void)side_run(db, "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, "
+                       "state_dir, token_prefix, version, queues) VALUES (" WORKER
+                       ", now() + interval '1 h', 1, 1, 'h', '/s', 'p', '1', '{q1,served}')");
+    (void)side_run(db, "SELECT claimd.pause_queue('q3')::text");
+    ck_assert_str_eq(side_run(db, paused).text, "limited q1 q2 served");
+    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.pause_all_queues()"), 0);
+    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.queue WHERE paused"), 5);
+    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.resume_all_queues()"), 5);
+    ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.queue WHERE paused"), 0);
+}
+END_TEST
+
 START_TEST(a_queue_gets_a_weight_and_loses_it_and_its_other_settings_stay)
 {
     (void)side_run(db, "SELECT claimd.limit_open('q', 7)::text");
@@ -87,8 +107,6 @@ START_TEST(a_kind_is_not_paused_while_programs_may_work_that_would_go_on_with_it
 }
 END_TEST
 
-#define WORKER "'00000000-0000-0000-0000-0000000000aa'"
-
 START_TEST(a_worker_is_asked_only_if_it_hears)
 {
     ASSERT_REFUSED(db, "SELECT claimd.ask_worker(" WORKER ", 'quiet')", "CL003", "not found");
@@ -101,7 +119,19 @@ START_TEST(a_worker_is_asked_only_if_it_hears)
     ASSERT_REFUSED(db, "SELECT claimd.ask_worker(" WORKER ", 'quiet')", "CL003", "older release");
     (void)side_run(
         db, "UPDATE claimd.worker SET built_for = (SELECT schema_version FROM claimd.cluster)");
+    (void)side_run(db, "SELECT claimd.ask_worker(" WORKER ", 'quiet')");
+    ck_assert_str_eq(side_run(db, "SELECT asked FROM claimd.worker").text, "quiet");
+    (void)side_run(db, "SELECT claimd.ask_worker(" WORKER ", 'resume')");
+    (void)side_run(db, "SELECT claimd.ask_worker(" WORKER ", 'resume')");
+    ck_assert_str_eq(side_run(db, "SELECT asked FROM claimd.worker").text, "");
+    (void)side_run(db, "UPDATE claimd.worker SET quiet = true");
+    ASSERT_REFUSED(db, "SELECT claimd.ask_worker(" WORKER ", 'resume')", "CL003", "by a signal");
+    (void)side_run(db, "UPDATE claimd.worker SET quiet = false, built_for = 16");
+    ASSERT_REFUSED(db, "SELECT claimd.ask_worker(" WORKER ", 'resume')", "CL003", "older release");
+    (void)side_run(
+        db, "UPDATE claimd.worker SET built_for = (SELECT schema_version FROM claimd.cluster)");
     (void)side_run(db, "SELECT claimd.ask_worker(" WORKER ", 'drain')");
+    ASSERT_REFUSED(db, "SELECT claimd.ask_worker(" WORKER ", 'resume')", "CL003", "asked to drain");
     (void)side_run(db, "SELECT claimd.ask_worker(" WORKER ", 'quiet')"); /* draining is more */
     ck_assert_str_eq(side_run(db, "SELECT asked FROM claimd.worker").text, "drain");
     (void)side_run(db, "UPDATE claimd.worker SET stale_at = now()");
@@ -459,6 +489,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, queues_and_kinds_are_paused_once_and_resumed_once);
+    tcase_add_test(tc, feat_B29_all_queues_are_paused_and_resumed);
     tcase_add_test(tc, a_queue_gets_a_weight_and_loses_it_and_its_other_settings_stay);
     tcase_add_test(tc, a_kind_is_not_paused_while_programs_may_work_that_would_go_on_with_it);
     tcase_add_test(tc, a_paused_kind_holds_up_no_other_job_of_its_key);

@@ -152,6 +152,8 @@ START_TEST(the_producer_can_put_jobs_in_and_cancel_them)
         "SELECT * FROM claimd.worker",
         "SELECT claimd.ensure_days()",
         "SELECT claimd.retry(1)",
+        "SELECT claimd.pause_all_queues()",
+        "SELECT claimd.resume_all_queues()",
         "SELECT claimd.retry_many('{1}')",
         "SELECT claimd.edit(1, '{}')",
         "INSERT INTO claimd.queue (name) VALUES ('a')",
