@@ -21,7 +21,7 @@ START_TEST(T7_clients_of_other_libraries_and_ours_exclude_each_other)
 {
     struct contest_result result;
     size_t next = 0;
-    contest_start(&c, contest_seconds(8, 33));
+    contest_start(&c, contest_seconds(8, 600));
     contest_add(&c, ours, "ours");
     contest_add(&c, CONTENDER_PY, "python");
     contest_add(&c, CONTENDER_PY, "page"); /* docs/lock-protocol.md, level 1 */
