@@ -23,14 +23,15 @@ cat >"$dir/bin/docker-compose" <<END
 #!/bin/sh
 case \$1 in
     config) echo "image: claimd" ;;
-    up) exit "\$(cat "$dir/up_code")" ;;
-    ps) echo 0123456789ab ;;
+    up) echo "\$*" >"$dir/asked"; exit "\$(cat "$dir/up_code")" ;;
+    ps) cat "$dir/there" ;;
     port) echo 127.0.0.1:15432 ;;
 esac
 END
 chmod 0755 "$dir/bin/docker" "$dir/bin/docker-compose"
 : >"$dir/volume"
 echo 1 >"$dir/up_code"
+echo 0123456789ab >"$dir/there"
 for name in $(env | sed -n 's/^\(\(CLAIMD\|COMPOSE\)_[A-Z0-9_]*\)=.*/\1/p'); do
     unset "$name"
 done
@@ -107,3 +108,19 @@ echo "p_postgres" >"$dir/volume"
 up 5
 says "$dir/secrets/postgres_superuser is lost, and the database in the volume p_postgres has that password"
 [ ! -e "$dir/secrets/postgres_superuser" ] || fail "a new password was made"
+
+# What was scaled stays so; $CLAIMD_WORKERS says how many there shall be.
+expect_asked() {
+    [ "$(cat "$dir/asked")" = "$1" ] || fail "asked for '$(cat "$dir/asked")', wanted '$1'"
+}
+expect_asked "up -d"
+: >"$dir/volume"
+printf 'a\nb\nc\n' >"$dir/there"
+up 3
+expect_asked "up -d --scale worker=3"
+export CLAIMD_WORKERS=5
+up 3
+expect_asked "up -d --scale worker=5"
+CLAIMD_WORKERS=many
+up 2
+says "CLAIMD_WORKERS is 'many'; allowed: a number"
