@@ -64,7 +64,7 @@ int main(int argc, char **argv)
     }
     Suite *s = suite_create("redlock_interop");
     TCase *t = tcase_create("redlock_interop");
-    tcase_set_timeout(t, 120);
+    tcase_set_timeout(t, 900);
     tcase_add_test(t, T7_clients_of_other_libraries_and_ours_exclude_each_other);
     suite_add_tcase(s, t);
     return suite_run(s);
