@@ -85,10 +85,12 @@ END_TEST
 
 START_TEST(L9_who_may_not_stand_in_line_polls)
 {
-    start_world(3);
+    world_start(3, NULL);
+    world.options.no_line = false;
     for (size_t i = 0; i < 3; i++) {
         ck_assert_str_eq(cli(i, "ACL", "SETUSER", "default", "-zadd"), "OK");
     }
+    world_open_voting();
     struct redlock_async *other = another_client();
     struct redlock_batch *held = world_acquire(other, 1, 1);
     ck_assert_int_eq(waiter_start(world.lock, &waiters[0], 1, 1, FOR_EVER, 0), 0);
