@@ -139,8 +139,8 @@ static void run(const struct locks_world *w, const struct contest *c, int64_t se
     }
 }
 
-/* A line that redsync has not been seen at lasts 10 s until its first gap (lock.L8), whatever went
- * before: a contest with redsync's clients is to last longer than that. */
+/* A line may last 10 s before it makes room for clients that do not stand in line (lock.L8). A
+ * contest with redsync must last longer than that. */
 #define MIXED_TIMES 5
 
 /* Every other round redsync is the first. */

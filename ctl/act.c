@@ -30,6 +30,13 @@ enum status act_worse(enum status a, enum status b)
     return weight(a) > weight(b) ? a : b;
 }
 
+void act_parameters(const struct act *act, const char *first,
+                    const char *ret_params[1 + ACT_PARAMETERS_MAX])
+{
+    ret_params[0] = first;
+    memcpy(&ret_params[1], act->parameters, sizeof act->parameters);
+}
+
 enum status act_run(struct ctl *ctl, const struct ctl_args *args, const struct act *act,
                     struct err *err)
 {

@@ -24,6 +24,10 @@ struct act {
     const char *which;   /* those in a word: "open" */
 };
 
+/* The parameters of its statements: `first` as $1, then its own. */
+void act_parameters(const struct act *act, const char *first,
+                    const char *ret_params[1 + ACT_PARAMETERS_MAX]);
+
 /* By the ids in args->words, else by the filter. */
 enum status act_run(struct ctl *ctl, const struct ctl_args *args, const struct act *act,
                     struct err *err) MUST_USE;

@@ -18,8 +18,8 @@ static enum status act_one(struct admin *a, const struct act *act, const char *i
                            size_t size, struct err *err)
 {
     auto_admin_rows struct admin_rows *rows = NULL;
-    const char *params[1 + ACT_PARAMETERS_MAX] = {id};
-    memcpy(&params[1], act->parameters, sizeof act->parameters);
+    const char *params[1 + ACT_PARAMETERS_MAX];
+    act_parameters(act, id, params);
     enum status st = ctl_written(admin_query(a, act->one, params, &rows, err), err);
     if (st != STATUS_OK) {
         return st;

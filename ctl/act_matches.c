@@ -187,8 +187,8 @@ static enum status do_batch(struct bulk *b, int64_t from, int64_t count, struct 
     if (st != STATUS_OK || list.len == 0) {
         return st;
     }
-    const char *params[1 + ACT_PARAMETERS_MAX] = {buf_at(&list)};
-    memcpy(&params[1], b->act->parameters, sizeof b->act->parameters);
+    const char *params[1 + ACT_PARAMETERS_MAX];
+    act_parameters(b->act, buf_at(&list), params);
     return ctl_written(admin_query(b->admin, b->act->many, params, &rows, err), err);
 }
 

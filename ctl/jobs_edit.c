@@ -189,13 +189,13 @@ static enum status edit_one(struct ctl *ctl, const char *id, const struct act *a
 {
     static const struct table_column columns[] = {{"id", CELL_NUMBER}, {"version", CELL_NUMBER}};
     char list[32];
-    const char *params[1 + ACT_PARAMETERS_MAX] = {list};
+    const char *params[1 + ACT_PARAMETERS_MAX];
     auto_admin struct admin *a = NULL;
     auto_admin_rows struct admin_rows *rows = NULL;
     auto_table struct table table = TABLE("job", columns);
     table.is_record = true;
     (void)snprintf(list, sizeof list, "{%s}", id);
-    memcpy(&params[1], act->parameters, sizeof act->parameters);
+    act_parameters(act, list, params);
     enum status st = ctl_session(ctl, &a, err);
     if (st != STATUS_OK) {
         return st;

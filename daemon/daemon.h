@@ -60,12 +60,14 @@ struct redlock_async_options daemon_lock_options(const struct config *c,
                                                  uv_loop_t *loop, int64_t ttl_max_us);
 
 /* redlock_async_open(), with its error turned into a status. */
-/* What a reload changes of the Redis password, for the next connections. Accepts a NULL lock. */
-enum status daemon_lock_set_password(struct redlock_async *lock, const char *password,
-                                     struct err *err) MUST_USE;
-void daemon_say_password(enum status st, const struct err *err); /* if that failed */
 enum status daemon_lock_open(const struct redlock_async_options *options,
                              struct redlock_async **ret_lock, struct err *err) MUST_USE;
+
+/* redlock_async_set_password(), likewise. Accepts a NULL lock. */
+enum status daemon_lock_set_password(struct redlock_async *lock, const char *password,
+                                     struct err *err) MUST_USE;
+/* Logs that a reload could not set the Redis password everywhere; OK: nothing. */
+void daemon_say_password(enum status st, const struct err *err);
 
 /* The address of a lock node, without user or password. */
 void daemon_node_text(const struct config *c, size_t node, char *ret_text, size_t size);

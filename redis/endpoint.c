@@ -226,28 +226,19 @@ enum status redis_endpoint_sorted_list(const char *texts, size_t size, size_t co
     return STATUS_OK;
 }
 
-static enum status fill_in(const char *name, const char *text, char *part, size_t size,
-                           struct err *err)
-{
-    return part[0] != '\0' || text == NULL ? STATUS_OK
-                                           : copy_part(name, text, strlen(text), part, size, err);
-}
-
 enum status redis_endpoint_login(struct redis_endpoint *e, const char *user, const char *password,
                                  struct err *err)
 {
-    enum status st = fill_in("user", user, e->user, sizeof e->user, err);
+    if (user != NULL && e->user[0] == '\0') {
+        enum status st = copy_part("user", user, strlen(user), e->user, sizeof e->user, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
     e->is_filled_in = e->is_filled_in || e->password[0] == '\0';
-    if (st != STATUS_OK || !e->is_filled_in) {
-        return st;
-    }
-    struct redis_endpoint filled = *e;
-    filled.password[0] = '\0';
-    st = fill_in("password", password, filled.password, sizeof filled.password, err);
-    if (st == STATUS_OK) {
-        *e = filled;
-    }
-    return st;
+    return password == NULL || !e->is_filled_in ? STATUS_OK
+                                                : copy_part("password", password, strlen(password),
+                                                            e->password, sizeof e->password, err);
 }
 
 void redis_endpoint_text(const struct redis_endpoint *e, char *ret_text, size_t size)

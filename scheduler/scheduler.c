@@ -96,13 +96,10 @@ static void on_signal(uv_signal_t *handle, int number)
     stop(s, 0);
 }
 
-/* Present connections go on: they were let in. */
+/* For the next connections; the present ones stay open. */
 static void take_redis_password(struct scheduler *s, const char *password)
 {
     struct err err = {0};
-    if (strcmp(password, s->config->redis.password) == 0) {
-        return;
-    }
     enum status st = daemon_lock_set_password(s->lock, password, &err);
     if (st == STATUS_OK && s->lead != NULL) {
         st = lead_set_password(s->lead, password, &err);

@@ -156,13 +156,10 @@ void worker_take_asked(struct worker *w, const char *asked)
     }
 }
 
-/* Present connections go on: they were let in. */
+/* For the next connections; the present ones stay open. */
 static void take_redis_password(struct worker *w, const char *password)
 {
     struct err err = {0};
-    if (strcmp(password, w->config->redis.password) == 0) {
-        return;
-    }
     enum status st = daemon_lock_set_password(w->lock, password, &err);
     if (st == STATUS_OK && w->hints != NULL) {
         st = hints_set_password(w->hints, password, &err);

@@ -112,7 +112,7 @@ struct redlock_batch {
     struct redlock_batch *next_soon;
 
     struct heap_item due; /* at the extension, or when the first lease ends */
-    int64_t extend_us;    /* INT64_MAX while a round is under way, or for good */
+    int64_t extend_us;    /* INT64_MAX: not planned, or never again */
     int64_t round_t0_us;
     size_t in_round;   /* keys */
     unsigned failures; /* rounds in a row */

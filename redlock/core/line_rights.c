@@ -1,29 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * May our user stand in line on a node? Asked when a connection is up, by commands that change
- * nothing, so that the answer comes with the others' of redlock_open(), not when the first lock is
- * waited for (lock.L9). */
-#include "base/clock.h"
+ * May our user stand in line on a node? Asked once per connection, by commands that change nothing:
+ * a missing right is reported when a client is opened, not when it first waits (lock.L9). */
 #include "redlock/core/core.h"
 
 #include <stdio.h>
 
-#define NOBODY "~" /* no token: those are longer */
+#define NOBODY "~" /* in no line: tokens are longer */
 
-/* Of the scripts, in the order of enum reply. The line is that of the empty key. */
+/* Those that the scripts run. The line is that of the empty key, which nobody can lock. */
 static const char *const commands[][6] = {
     {"EXISTS", "line:"},        {"ZADD", "line:", "XX", "0", NOBODY},
     {"ZREM", "line:", NOBODY},  {"ZRANGE", "line:", "0", "0"},
     {"ZRANK", "line:", NOBODY}, {"ZSCORE", "line:", NOBODY},
     {"PUBLISH", "to:", ""},
 };
-/* Without it turns come later, but they come (lock.L7). */
-#define LAST (ARRAY_COUNT(commands) - 1)
+#define PUBLISH (ARRAY_COUNT(commands) - 1) /* without it, turns are only found later (lock.L7) */
 
 static void on_reply(void *ctx, size_t index, const struct redis_value *v)
 {
     struct node_slot *n = ctx;
-    if (v->type == REDIS_ERROR && index == LAST) {
+    if (v->type == REDIS_ERROR && index == PUBLISH) {
         node_warn(n, v->text);
     } else if (v->type == REDIS_ERROR && line_is_usable_on(n)) {
         (void)line_note_refused(n, v);

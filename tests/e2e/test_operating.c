@@ -306,16 +306,22 @@ START_TEST(a_worker_that_was_killed_is_told_from_one_that_stopped)
 }
 END_TEST
 
-START_TEST(a_worker_that_is_asked_to_be_quiet_takes_nothing_new)
+/* The only worker is asked to be quiet, and is; then there are ten jobs. Yields its id. */
+static void given_jobs_for_a_quiet_worker(char ret_id[64])
 {
     char words[128];
-    char id[64];
-    sql_text(f.sql, id, sizeof id, "SELECT worker_id::text FROM claimd.worker");
-    (void)snprintf(words, sizeof words, "workers quiet %s", id);
-    ctl_says(words, id);
+    sql_text(f.sql, ret_id, 64, "SELECT worker_id::text FROM claimd.worker");
+    (void)snprintf(words, sizeof words, "workers quiet %s", ret_id);
+    ctl_says(words, ret_id);
     ck_assert(
         WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM claimd.worker WHERE quiet") == 1, SOON_US));
     fleet_enqueue(&f, "noop", "{}", 10);
+}
+
+START_TEST(a_worker_that_is_asked_to_be_quiet_takes_nothing_new)
+{
+    char id[64];
+    given_jobs_for_a_quiet_worker(id);
     await_beat();
     ck_assert_int_eq(done("noop"), 0);
     fleet_start_worker(&f, 1, NULL);
@@ -327,12 +333,7 @@ START_TEST(feat_B29_a_quiet_worker_goes_on_when_it_is_asked_to)
 {
     char words[128];
     char id[64];
-    sql_text(f.sql, id, sizeof id, "SELECT worker_id::text FROM claimd.worker");
-    (void)snprintf(words, sizeof words, "workers quiet %s", id);
-    ctl_says(words, id);
-    ck_assert(
-        WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM claimd.worker WHERE quiet") == 1, SOON_US));
-    fleet_enqueue(&f, "noop", "{}", 10);
+    given_jobs_for_a_quiet_worker(id);
     (void)snprintf(words, sizeof words, "workers resume %s", id);
     ctl_says(words, id);
     fleet_wait_finished(&f, 10, "completed", SOON_US);
