@@ -23,7 +23,7 @@ clear() {
 clear
 trap clear EXIT
 trap 'exit 1' HUP INT TERM
-mkdir "$work"
+mkdir -p "$work"
 git clone -q "$root" "$work/claimd"
 
 # inside WAY: what the container's shell is told
