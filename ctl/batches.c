@@ -24,6 +24,7 @@ static const struct table_column columns[] = {{"id", CELL_NUMBER},
                                               {"opened_at", CELL_TIME},
                                               {"over_at", CELL_TIME},
                                               {"follow_up_job", CELL_NUMBER | CELL_WIDE},
+                                              {"outcome_job", CELL_NUMBER | CELL_WIDE},
                                               {"error", CELL_TEXT | CELL_LONG}};
 
 enum status batches_check_id(const char *text, struct err *err)
@@ -207,28 +208,36 @@ static enum status print_id(struct ctl *ctl, const struct admin_rows *rows, stru
     return tables_print(tables, 1, true, ctl->out, err);
 }
 
-/* What else is wrong with the job, the server says. */
-static enum status read_follow_up(const struct ctl_args *args, struct buf *room,
-                                  const char **ret_json, struct err *err)
+/* A job that follows the batch. What else is wrong with it, the server says. */
+static enum status read_job(const struct ctl_args *args, const char *option, struct buf *room,
+                            const char **ret_json, struct err *err)
 {
-    enum status st = args_file_read("follow-up", ctl_value(args, "follow-up"), room, ret_json, err);
+    char place[32];
+    enum status st = args_file_read(option, ctl_value(args, option), room, ret_json, err);
     if (st != STATUS_OK || *ret_json == NULL) {
         return st;
     }
-    return job_json_check("--follow-up: ", *ret_json, strlen(*ret_json), err);
+    (void)snprintf(place, sizeof place, "--%s: ", option);
+    return job_json_check(place, *ret_json, strlen(*ret_json), err);
 }
 
 enum status batches_open(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
-    const char *params[] = {args->word_count > 0 ? args->words[0] : NULL, NULL};
-    autobuf struct buf room = BUF_INIT(0);
+    static const char *const options[] = {"follow-up", "on-success", "on-failure"};
+    const char *params[1 + ARRAY_COUNT(options)] = {args->word_count > 0 ? args->words[0] : NULL};
+    autobuf struct buf follow_up = BUF_INIT(0);
+    autobuf struct buf on_success = BUF_INIT(0);
+    autobuf struct buf on_failure = BUF_INIT(0);
+    struct buf *rooms[] = {&follow_up, &on_success, &on_failure};
     auto_admin struct admin *a = NULL;
     auto_admin_rows struct admin_rows *rows = NULL;
-    enum status st = read_follow_up(args, &room, &params[1], err);
-    if (st != STATUS_OK) {
-        return st;
+    for (size_t i = 0; i < ARRAY_COUNT(options); i++) {
+        enum status st = read_job(args, options[i], rooms[i], &params[1 + i], err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    st = ctl_session(ctl, &a, err);
+    enum status st = ctl_session(ctl, &a, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -12,6 +12,7 @@ static const struct ctl_command rows[] = {
      .examples = "claimctl enqueue resize --args '{\"width\": 80}' --queue images\n"
                  "claimctl enqueue report --at 2026-01-31T08:00:00Z --tag monthly\n"
                  "claimctl enqueue import --args @rows.json --delay 5m\n"
+                 "claimctl enqueue push --expires-in 10m\n"
                  "claimctl enqueue sync --unique customer-7 --on-conflict ignore\n"
                  "claimctl enqueue mail --batch 7\n"
                  "zcat jobs.gz | claimctl enqueue -",
@@ -20,6 +21,8 @@ static const struct ctl_command rows[] = {
                  {"priority", "0-9", "0 is the highest; default 4"},
                  {"delay", "TIME", "start no earlier than in 250ms, 10s, 5m, 2h, 1d; 10 is 10s"},
                  {"at", "TIME", "start no earlier than 2026-01-31T08:00:00Z"},
+                 {"expires-in", "TIME", "discard it if it has not begun within 250ms, 10s, 5m"},
+                 {"expires-at", "TIME", "discard it if it has not begun by 2026-01-31T09:00:00Z"},
                  {"max-attempts", "N", "default: the kind's"},
                  {"timeout", "TIME", "of one attempt; default: the kind's"},
                  {"backoff", "FORM",
@@ -179,9 +182,12 @@ static const struct ctl_command rows[] = {
              "Add jobs to it by enqueue --batch and batches add, then close it. NAME: at most 200 "
              "octets.",
      .examples = "claimctl batches open\n"
-                 "claimctl batches open 'newsletter 42' --follow-up '{\"kind\": \"report\"}'",
+                 "claimctl batches open 'newsletter 42' --follow-up '{\"kind\": \"report\"}'\n"
+                 "claimctl batches open import --on-failure '{\"kind\": \"alert\"}'",
      .options = {{"follow-up", "JSON|@FILE",
-                  "a job as enqueue_many() takes it, made once all have ended"}},
+                  "a job as enqueue_many() takes it, made once all have ended"},
+                 {"on-success", "JSON|@FILE", "one that is made if all have completed"},
+                 {"on-failure", "JSON|@FILE", "one that is made if one has not"}},
      .run = batches_open},
     {.noun = "batches",
      .verb = "add",

@@ -36,7 +36,8 @@
     X(EXCLUSIVE_KEY, "exclusive_key") \
     X(SHARE_KEY, "share_key")         \
     X(AFTER, "after")                 \
-    X(IF_DEAD, "if_dead")
+    X(IF_DEAD, "if_dead")             \
+    X(EXPIRES_AT, "expires_at")
 
 enum key {
 #define X(name, text) KEY_##name,
@@ -368,6 +369,7 @@ static enum status put_column(const json_t *job, enum key key, const struct span
     case KEY_SHARE_KEY:
     case KEY_AFTER:
     case KEY_IF_DEAD:
+    case KEY_EXPIRES_AT:
     case KEY_COUNT:
         break;
     }
@@ -413,6 +415,11 @@ static enum status check_type(const json_t *job, enum key key, struct err *err)
     }
     if (key == KEY_UNIQUE_BY) {
         return is_array_of(value, true) ? STATUS_OK : wrong_type(key, "an array of texts", err);
+    }
+    if (key == KEY_EXPIRES_AT && json_is_string(value)) {
+        enum status st = job_time_check(json_string_value(value), err);
+        err_prefix(err, "%s", key_names[key]);
+        return st;
     }
     return key <= KEY_SCHEDULED_AT || key == KEY_UNIQUE_FOR || json_is_string(value)
                ? STATUS_OK

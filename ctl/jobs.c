@@ -133,7 +133,7 @@ enum status jobs_show(struct ctl *ctl, const struct ctl_args *args, struct err *
     const char *id = args->words[0];
     auto_admin struct admin *a = NULL;
     auto_table struct table job = TABLE("job", job_columns);
-    auto_table struct table before = TABLE("waits_for", before_columns);
+    auto_table struct table before = TABLE("after", before_columns);
     auto_table struct table timeline = TABLE("timeline", timeline_columns);
     auto_table struct table attempts = TABLE("attempts", attempt_columns);
     auto_table struct table edits = TABLE("edits", edit_columns);

@@ -50,6 +50,7 @@ static inline bool job_state_is_final(enum job_state s)
 #define JOB_CHECKPOINT_MAX ((size_t)64 << 10)
 #define JOB_PROGRESS_MAX 200 /* characters */
 #define JOB_METADATA_MAX ((size_t)64 << 10)
+#define JOB_PREDECESSORS_MAX ((size_t)256 << 10) /* as JSON, for the handler */
 /* Of job.flags (INTERFACES, "PostgreSQL"); the other flags are handled by SQL alone. */
 #define JOB_FLAG_KEY 2
 #define JOB_FLAG_PLACE 4

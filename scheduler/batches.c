@@ -23,7 +23,15 @@ static void tell(const struct batch_end *end)
         log_warn("batch_follow_up_failed", LOG_I64("batch", end->batch), LOG_TEXT("err", end->why),
                  LOG_TEXT("action", "the batch is over without it"));
     } else {
-        log_info("batch_over", LOG_I64("batch", end->batch), LOG_I64("job", end->follow_up));
+        log_info("batch_over", LOG_I64("batch", end->batch), LOG_I64("job", end->follow_up),
+                 LOG_I64("outcome_job", end->outcome_job));
+    }
+}
+
+static void tell_expired(int64_t jobs)
+{
+    if (jobs > 0) {
+        log_info("jobs_expired", LOG_I64("jobs", jobs));
     }
 }
 
@@ -57,6 +65,7 @@ static void on_ended(void *ctx, enum status st, const struct pg_result *const *r
     }
     log_recovered("batches_recovered", &b->complaint);
     tell_kept(b, results);
+    tell_expired(batch_store_expired(results));
     for (int i = 0; i < batch_store_count(results); i++) {
         struct batch_end end = batch_store_end(results, i);
         tell(&end);
@@ -82,7 +91,7 @@ static void on_wake(void *self)
 /* Nothing is lost with a NOTIFY that was not sent or did not come. */
 static void on_roll(void *self, const struct roll *roll)
 {
-    if ((roll->work & (FEED_TICK_WAKES | FEED_TICK_BATCHES)) != 0) {
+    if ((roll->work & (FEED_TICK_WAKES | FEED_TICK_BATCHES | FEED_TICK_EXPIRED)) != 0) {
         ask(self);
     }
 }

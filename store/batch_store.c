@@ -3,7 +3,7 @@
 
 #include "sql/queries.h"
 
-enum { COLUMN_BATCH, COLUMN_JOB, COLUMN_WHY };
+enum { COLUMN_BATCH, COLUMN_JOB, COLUMN_WHY, COLUMN_OUTCOME };
 
 /* Columns of job_release. */
 enum { RELEASE_FAILED, RELEASE_WHY };
@@ -12,14 +12,22 @@ enum status batch_store_end_some(struct pg *pg, pg_done_cb *done, void *ctx, str
 {
     char batches[4];
     char jobs[4];
+    char expiries[4];
     const struct pg_param batches_max = pg_param_i32(BATCHES_PER_ROUND, batches);
     const struct pg_param jobs_max = pg_param_i32(RELEASES_PER_ROUND, jobs);
+    const struct pg_param expiries_max = pg_param_i32(EXPIRIES_PER_ROUND, expiries);
     struct pg_request request = {.steps = {{.statement = &SQL_JOB_RELEASE, .params = &jobs_max},
-                                           {.statement = &SQL_BATCH_END, .params = &batches_max}},
-                                 .step_count = 2,
+                                           {.statement = &SQL_BATCH_END, .params = &batches_max},
+                                           {.statement = &SQL_JOB_EXPIRE, .params = &expiries_max}},
+                                 .step_count = 3,
                                  .done = done,
                                  .ctx = ctx};
     return pg_send(pg, &request, err);
+}
+
+int64_t batch_store_expired(const struct pg_result *const *results)
+{
+    return pg_i64(results[2], 0, 0);
 }
 
 int batch_store_count(const struct pg_result *const *results)
@@ -40,5 +48,6 @@ struct batch_end batch_store_end(const struct pg_result *const *results, int row
     return (struct batch_end){
         .batch = pg_i64(r, row, COLUMN_BATCH),
         .follow_up = pg_i64(r, row, COLUMN_JOB),
+        .outcome_job = pg_i64(r, row, COLUMN_OUTCOME),
         .why = pg_is_null(r, row, COLUMN_WHY) ? NULL : pg_text(r, row, COLUMN_WHY, NULL)};
 }

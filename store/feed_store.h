@@ -70,7 +70,8 @@ enum feed_tick_work {
     FEED_TICK_BATCHES = 4,   /* closed, and not over */
     FEED_TICK_SCHEDULES = 8, /* not paused */
     FEED_TICK_NO_DAY = 16,   /* of the history, for today or tomorrow */
-    FEED_TICK_HOLD = 32      /* nothing of the history is deleted */
+    FEED_TICK_HOLD = 32,     /* nothing of the history is deleted */
+    FEED_TICK_EXPIRED = 64   /* jobs that have not begun by their deadline */
 };
 
 struct feed_tick_row {

@@ -192,7 +192,8 @@ static void on_args(void *ctx, enum status st, const struct job_args *args)
     }
     if (st != STATUS_OK || !copy_args(job, args->args, args->args_len) ||
         !copy_text(&job->metadata, args->metadata) ||
-        !copy_text(&job->checkpoint, args->checkpoint)) {
+        !copy_text(&job->checkpoint, args->checkpoint) ||
+        !copy_text(&job->predecessors, args->predecessors)) {
         run_hand_back(w, job);
         return;
     }

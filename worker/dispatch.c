@@ -45,7 +45,9 @@ static struct job_frame frame_of(const struct job_in_hand *job)
                               .metadata = job->metadata,
                               .metadata_len = text_len(job->metadata),
                               .checkpoint = job->checkpoint,
-                              .checkpoint_len = text_len(job->checkpoint)};
+                              .checkpoint_len = text_len(job->checkpoint),
+                              .predecessors = job->predecessors,
+                              .predecessors_len = text_len(job->predecessors)};
 }
 
 static void give(struct worker *w, struct slot *slot, struct job_in_hand *job, int64_t now_us)
@@ -134,7 +136,7 @@ static size_t at_once(const struct worker *w)
 static size_t frame_bytes(const struct job_in_hand *job)
 {
     return job->args_len + text_len(job->tags) + text_len(job->metadata) +
-           text_len(job->checkpoint) + FRAME_ROOM;
+           text_len(job->checkpoint) + text_len(job->predecessors) + FRAME_ROOM;
 }
 
 /* What runs before it may write over the page, and nobody knows then whether it has begun: it must

@@ -54,6 +54,7 @@ void in_hand_remove(struct jobs_in_hand *h, struct job_in_hand *job)
     free(job->tags);
     free(job->metadata);
     free(job->checkpoint);
+    free(job->predecessors);
     free(job);
 }
 

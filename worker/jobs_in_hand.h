@@ -60,9 +60,10 @@ struct job_in_hand {
     size_t args_len;
     int generation;
     int64_t created_at_unix_us;
-    char *tags; /* NULL: none; as the next two */
+    char *tags; /* NULL: none; as the next three */
     char *metadata;
-    char *checkpoint; /* of an earlier attempt */
+    char *checkpoint;   /* of an earlier attempt */
+    char *predecessors; /* the jobs that it has waited for */
 
     /* What it has said of itself (worker/live.h). */
     uint32_t progress_count;

@@ -10,7 +10,7 @@ static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
               "a lock inside an atomic would not work between processes");
 
 #define LENGTH_BYTES 4 /* of the frame's own length field */
-#define JOB_FIXED_BYTES (8 + 8 + 8 + 4 + 4 + 8 + 4 + 4 + 4 + 4 + 8 + 4 + 4 + 4 + 4)
+#define JOB_FIXED_BYTES (8 + 8 + 8 + 4 + 4 + 8 + 4 + 4 + 4 + 4 + 8 + 4 + 4 + 4 + 4 + 4)
 #define RESULT_FIXED_BYTES (8 + 8 + 8 + 1 + 1 + 8 + 8 + 4 + 4 + 4)
 
 static_assert(JOB_FIXED_BYTES + 2 * JOB_NAME_MAX + JOB_ARGS_MAX + RUNNER_TAGS_MAX +
@@ -150,7 +150,8 @@ enum status job_frame_check(const struct job_frame *f, struct err *err)
                  {"queue", f->queue_len, JOB_NAME_MAX},
                  {"tags", f->tags_len, RUNNER_TAGS_MAX},
                  {"metadata", f->metadata_len, JOB_METADATA_MAX},
-                 {"checkpoint", f->checkpoint_len, JOB_CHECKPOINT_MAX}};
+                 {"checkpoint", f->checkpoint_len, JOB_CHECKPOINT_MAX},
+                 {"predecessors", f->predecessors_len, JOB_PREDECESSORS_MAX}};
     for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
         enum status st = check_length(texts[i].what, texts[i].len, texts[i].max, err);
         if (st != STATUS_OK) {
@@ -166,7 +167,8 @@ enum status job_frame_put(struct buf *out, const struct job_frame *f, struct err
     if (st != STATUS_OK) {
         return st;
     }
-    size_t more = f->queue_len + f->tags_len + f->metadata_len + f->checkpoint_len;
+    size_t more =
+        f->queue_len + f->tags_len + f->metadata_len + f->checkpoint_len + f->predecessors_len;
     size_t body = JOB_FIXED_BYTES + f->kind_len + f->args_len + more;
     struct writer w = {0};
     st = frame_open(out, FRAME_JOB, body, &w, err);
@@ -188,6 +190,7 @@ enum status job_frame_put(struct buf *out, const struct job_frame *f, struct err
     put_bytes(&w, f->tags, f->tags_len);
     put_bytes(&w, f->metadata, f->metadata_len);
     put_bytes(&w, f->checkpoint, f->checkpoint_len);
+    put_bytes(&w, f->predecessors, f->predecessors_len);
     frame_close(out, body, &w);
     return STATUS_OK;
 }
@@ -301,6 +304,7 @@ enum status job_frame_get(const char *body, size_t len, struct job_frame *ret, s
     f.tags = get_bytes(&r, RUNNER_TAGS_MAX, &f.tags_len);
     f.metadata = get_bytes(&r, JOB_METADATA_MAX, &f.metadata_len);
     f.checkpoint = get_bytes(&r, JOB_CHECKPOINT_MAX, &f.checkpoint_len);
+    f.predecessors = get_bytes(&r, JOB_PREDECESSORS_MAX, &f.predecessors_len);
     if (!read_whole(&r)) {
         return err_fail(err, STATUS_INVALID, "job frame: a body of %zu bytes does not add up", len);
     }

@@ -20,8 +20,8 @@
 
 #define RUNNER_FD_FRAMES 3
 #define RUNNER_FD_PAGE 4
-#define RUNNER_PROTOCOL_VERSION 5
-#define FRAME_MAX (((size_t)1 << 20) + ((size_t)256 << 10)) /* args, and what else it is told */
+#define RUNNER_PROTOCOL_VERSION 6
+#define FRAME_MAX (((size_t)1 << 20) + ((size_t)512 << 10)) /* args, and what else it is told */
 #define FRAME_HEAD 6
 #define RUNNER_DEPTH 64 /* jobs that a runner has been sent and has not answered, at most */
 #define RUNNER_RING_BYTES ((size_t)128 << 10) /* a power of two */
@@ -114,6 +114,8 @@ struct job_frame {
     size_t metadata_len;
     const char *checkpoint;
     size_t checkpoint_len;
+    const char *predecessors;
+    size_t predecessors_len;
 };
 
 enum run_outcome {

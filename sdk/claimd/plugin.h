@@ -104,10 +104,16 @@ struct claimd_context {
     size_t checkpoint_len;
     const char *queue;
     const char *tags;      /* JSON: an array of strings */
-    const char *metadata;  /* JSON text */
+    const char *metadata;  /* JSON text; a job that follows a batch has "batch_id" in it */
     int32_t crashes;       /* before this attempt */
     int32_t generation;    /* how often an operator has run the finished job again */
     int64_t created_at_us; /* PostgreSQL's clock, since 1970 */
+    /* The jobs that this one has waited for, and what they found: a JSON array of objects
+     * {"id", "kind", "state", "result", "error"}, in the order of their ids; kind and state are
+     * null where a job's history has been dropped. The text `null` instead: it would be longer than
+     * 256 KiB, ask claimd.predecessors() in PostgreSQL. NULL: it came after no job. */
+    const char *predecessors;
+    size_t predecessors_len;
 };
 
 /* It must return: to jump out of it or to end its thread fails the attempt, as a crash does. */

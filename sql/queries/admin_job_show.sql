@@ -86,6 +86,8 @@ SELECT j.id, j.state,
             ELSE CASE WHEN j.ready_at > clock_timestamp()
                       THEN format('due in %s s', round(extract(epoch FROM j.ready_at - clock_timestamp()), 1))
                       ELSE format('due since %s s', round(extract(epoch FROM clock_timestamp() - j.ready_at), 1)) END
+                 || COALESCE((SELECT format('; expires in %s s', round(extract(epoch FROM d.expires_at - clock_timestamp()), 1))
+                                FROM claimd.job_deadline d WHERE d.job_id = j.id AND j.attempt = 0), '')
                  || COALESCE((SELECT format('; queue %s is paused', j.queue)
                                      || COALESCE(format(' (by %s at %s UTC)', q.paused_by,
                                                         to_char(q.paused_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI')), '')

@@ -2,7 +2,7 @@
 -- The roll call of each second, by the leader and a standby too, in one statement. Rows by `what`:
 --   0: a = transactions of this database that write, at = now(), n = T_max in µs, m = what there is, as a sum: 1 = keys with a rate,
 --      2 = jobs that may wait no longer for others, 4 = batches to end, 8 = schedules, 16 = no day of the history for today or tomorrow,
---      32 = a hold, during which nothing of the history is deleted
+--      32 = a hold, during which nothing of the history is deleted, 64 = jobs that have expired
 --   1: a worker that has not ended: a = worker_id, b = queues, c = kinds, dead, stale, n = lost pops, m = age of its beat in µs
 --   2: a paused queue: a = its name
 -- All tables are small. No locks.
@@ -21,7 +21,8 @@ SELECT 0 AS what,
         + CASE WHEN to_regclass(to_char(now() AT TIME ZONE 'UTC', '"claimd.job_history_"YYYYMMDD')) IS NULL
                  OR to_regclass(to_char(now() AT TIME ZONE 'UTC' + interval '1 day', '"claimd.job_history_"YYYYMMDD')) IS NULL
                THEN 16 ELSE 0 END
-        + CASE WHEN sweep_hold_us > 0 THEN 32 ELSE 0 END)::int8 AS m, now() AS at
+        + CASE WHEN sweep_hold_us > 0 THEN 32 ELSE 0 END
+        + CASE WHEN EXISTS (SELECT FROM claimd.job_deadline WHERE expires_at <= now()) THEN 64 ELSE 0 END)::int8 AS m, now() AS at
   FROM claimd.cluster
 UNION ALL
 SELECT 1, worker_id::text, array_to_string(queues, ','), array_to_string(kinds, ','), dead, stale_at < now(), lost_pops,

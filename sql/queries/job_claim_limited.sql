@@ -7,6 +7,6 @@ SELECT id, fence, attempt, crashes, kind, queue, priority, ready_at, attempted_a
        backoff, generation, created_at, array_to_json(tags)::text AS tags,
        CASE WHEN pg_column_size(metadata) <= 8192 AND flags & 1024 = 0 THEN metadata::text END AS metadata,
        CASE WHEN pg_column_size(args) <= 8192 AND pg_column_compression(args) IS NULL
-             AND (metadata IS NULL OR pg_column_size(metadata) <= 8192) AND flags & 1152 = 0
+             AND (metadata IS NULL OR pg_column_size(metadata) <= 8192) AND flags & 1184 = 0
             THEN args::text END AS args, flags, key_row, place
   FROM claimd.claim_limited($1, $2, $3, $4)

@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What became of these ids: open jobs as they are now. For ids that a claim did not get and runs that a finish did not find.
 -- $2: the worker whose runs are looked for. `is_queue_full`: if a claim within limits did not get it, that was for its queue.
--- `is_edited`: it has no limit, only edits that its claim is to apply; if that did not get it, somebody has its row.
+-- `is_edited`: it has no limit, only edits that its claim is to apply, or a deadline; if that did not get it, somebody has its row.
 -- params: int8[], uuid
 SELECT id, state = 'running' AS is_running, fence, scheduled_at <= clock_timestamp() AS is_due, queue, kind, priority, ready_at,
        attempt, max_attempts, worker_id = $2 AS is_mine,
-       flags & 70 <> 0 OR queue = ANY (ARRAY(SELECT name FROM claimd.queue WHERE limited)) AS is_limited,
+       flags & 2118 <> 0 OR queue = ANY (ARRAY(SELECT name FROM claimd.queue WHERE limited)) AS is_limited,
        queue = ANY (ARRAY(SELECT name FROM claimd.queue WHERE limited))
        AND (exclusive_key IS NULL OR claimd.key_places(exclusive_key) > 0) AS is_queue_full,
-       flags & 70 = 64 AND queue <> ALL (ARRAY(SELECT name FROM claimd.queue WHERE limited)) AS is_edited
+       flags & 70 IN (0, 64) AND queue <> ALL (ARRAY(SELECT name FROM claimd.queue WHERE limited)) AS is_edited
   FROM claimd.job
  WHERE id = ANY ($1)

@@ -27,7 +27,7 @@ void args_queue_release(struct args_queue *q)
 }
 
 /* Columns of job_args. */
-enum { COLUMN_ARGS, COLUMN_METADATA, COLUMN_CHECKPOINT, COLUMN_HAS_METADATA };
+enum { COLUMN_ARGS, COLUMN_METADATA, COLUMN_CHECKPOINT, COLUMN_HAS_METADATA, COLUMN_PREDECESSORS };
 
 static enum status read_row(const struct pg_result *row, struct job_args *ret)
 {
@@ -44,10 +44,12 @@ static enum status read_row(const struct pg_result *row, struct job_args *ret)
         return STATUS_LIMIT;
     }
     bool has_checkpoint = !pg_is_null(row, 0, COLUMN_CHECKPOINT);
+    bool has_predecessors = !pg_is_null(row, 0, COLUMN_PREDECESSORS);
     size_t len = 0;
     ret->args = pg_text(row, 0, COLUMN_ARGS, &ret->args_len);
     ret->metadata = has_metadata ? pg_text(row, 0, COLUMN_METADATA, &len) : NULL;
     ret->checkpoint = has_checkpoint ? pg_text(row, 0, COLUMN_CHECKPOINT, &len) : NULL;
+    ret->predecessors = has_predecessors ? pg_text(row, 0, COLUMN_PREDECESSORS, &len) : NULL;
     return STATUS_OK;
 }
 

@@ -183,14 +183,15 @@ enum status job_store_finish(struct job_store *s, const struct job_finish *finis
                              void *ctx, struct err *err) MUST_USE;
 size_t job_store_waiting(const struct job_store *s); /* finishes not settled yet */
 
-/* ---- what did not come with the claim: large args and metadata, a checkpoint ---- */
+/* ---- what did not come with the claim: what is large, a checkpoint, predecessors ---- */
 
-/* Texts are JSON, borrowed; metadata and checkpoint may be NULL. */
+/* Texts are JSON, borrowed; all but args may be NULL. */
 struct job_args {
     const char *args;
     size_t args_len;
     const char *metadata;
     const char *checkpoint;
+    const char *predecessors;
     const char *too_long; /* LIMIT: the name of what is too long for any handler */
 };
 

@@ -58,6 +58,32 @@ START_TEST(B9_the_follow_up_of_a_batch_runs_once_after_its_last_job)
 }
 END_TEST
 
+/* The handler of `pass` says what it was told of the jobs before it, and its metadata. */
+START_TEST(feat_B29_a_workflow_passes_on_what_it_found)
+{
+    char text[512];
+    sql_run(f.sql, "SELECT claimd.batch_open('w', on_success => '{\"kind\": \"pass\"}')");
+    sql_run(f.sql, "SELECT claimd.batch_add(1, claimd.enqueue('pass', '{}')) AS id"); /* 2 */
+    sql_run(f.sql, "SELECT claimd.batch_add(1, claimd.enqueue('pass', '{}', after => '{1,2}'))");
+    sql_run(f.sql, "SELECT claimd.batch_close(1)");
+    ck_assert(WAIT_UNTIL(
+        sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history WHERE state = 'completed'") == 4,
+        SOON_US));
+    sql_text(f.sql, text, sizeof text, "SELECT result FROM claimd.jobs WHERE id = 2");
+    ck_assert_str_eq(text, "{\"metadata\": null, \"predecessors\": null}");
+    sql_text(f.sql, text, sizeof text,
+             "SELECT string_agg(concat_ws(' ', p ->> 'id', p ->> 'kind', p ->> 'state', p -> "
+             "'result'), ',') FROM claimd.jobs j, jsonb_array_elements(j.result -> 'predecessors') "
+             "AS p WHERE j.id = 3");
+    ck_assert_str_eq(text, "1 noop completed null,"
+                           "2 pass completed {\"metadata\": null, \"predecessors\": null}");
+    sql_text(f.sql, text, sizeof text,
+             "SELECT j.result FROM claimd.jobs j, claimd.batch_status(1) b WHERE j.id = "
+             "b.outcome_job");
+    ck_assert_str_eq(text, "{\"metadata\": {\"batch_id\": 1}, \"predecessors\": null}");
+}
+END_TEST
+
 START_TEST(B9_a_batch_is_over_although_somebody_has_deleted_one_of_its_jobs)
 {
     sql_run(f.sql, "SELECT claimd.batch_open('import', '{\"kind\": \"noop\"}')");
@@ -80,6 +106,7 @@ static Suite *suite(void)
     tcase_add_test(t, B9_each_job_of_a_chain_starts_when_the_one_before_has_ended);
     tcase_add_test(t, B9_the_follow_up_of_a_batch_runs_once_after_its_last_job);
     tcase_add_test(t, B9_a_batch_is_over_although_somebody_has_deleted_one_of_its_jobs);
+    tcase_add_test(t, feat_B29_a_workflow_passes_on_what_it_found);
     suite_add_tcase(s, t);
     return s;
 }

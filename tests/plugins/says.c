@@ -175,6 +175,16 @@ static enum claimd_outcome tell(const struct claimd_context *job)
     return claimd_done(job, NULL);
 }
 
+/* The result says what it was told of the jobs before it, and its metadata. */
+static enum claimd_outcome pass(const struct claimd_context *job)
+{
+    char json[4096];
+    (void)snprintf(json, sizeof json, "{\"predecessors\": %s, \"metadata\": %s}",
+                   job->predecessors == NULL ? "null" : job->predecessors,
+                   job->metadata == NULL ? "null" : job->metadata);
+    return claimd_done(job, json);
+}
+
 /* {"ms": N}: says something new all the time. */
 static enum claimd_outcome busy(const struct claimd_context *job)
 {
@@ -197,6 +207,7 @@ CLAIMD_PLUGIN(.name = "says", .version = "1.0",
                   {.name = "refusals", .handle = refusals},
                   {.name = "busy", .handle = busy},
                   {.name = "tell", .handle = tell},
+                  {.name = "pass", .handle = pass},
                   {.name = "tell_all", .handle = tell, .keep_log = 1},
                   {.name = "late", .handle = late, .timeout_ms = 500},
                   {.name = "wait_cancel", .handle = wait_cancel}})

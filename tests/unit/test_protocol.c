@@ -18,7 +18,9 @@ static const struct job_frame JOB = {.id = 42,
                                      .kind = "noop",
                                      .kind_len = 4,
                                      .args = "{\"a\":1}",
-                                     .args_len = 7};
+                                     .args_len = 7,
+                                     .predecessors = "[{\"id\": 1}]",
+                                     .predecessors_len = 11};
 static const struct result_frame RESULT = {.id = 42,
                                            .fence = 7,
                                            .nonce = 8,
@@ -76,6 +78,8 @@ START_TEST(a_job_arrives_as_it_was_sent)
     ck_assert_mem_eq(got.kind, JOB.kind, JOB.kind_len);
     ck_assert_uint_eq(got.args_len, JOB.args_len);
     ck_assert_mem_eq(got.args, JOB.args, JOB.args_len);
+    ck_assert_uint_eq(got.predecessors_len, JOB.predecessors_len);
+    ck_assert_mem_eq(got.predecessors, JOB.predecessors, JOB.predecessors_len);
 }
 END_TEST
 
@@ -219,6 +223,8 @@ static void check_inside(const char *body, size_t len)
     if (job_frame_get(body, len, &j, NULL) == STATUS_OK) {
         ck_assert(j.kind_len >= 1 && j.kind_len <= JOB_NAME_MAX);
         ck_assert(j.args >= body && j.args + j.args_len <= body + len);
+        ck_assert(j.predecessors_len <= JOB_PREDECESSORS_MAX &&
+                  j.predecessors + j.predecessors_len <= body + len);
     }
 }
 

@@ -272,6 +272,7 @@ struct told {
     const char *tags;
     const char *metadata;
     const char *checkpoint;
+    const char *predecessors;
 };
 
 /* The buffer has room already: what was kept stays where it is. */
@@ -290,7 +291,8 @@ static const char *keep(struct buf *b, const char *text, size_t len)
 static enum status keep_told(struct run *run, const struct job_frame *job, struct told *ret,
                              struct err *err)
 {
-    size_t len = job->queue_len + job->tags_len + job->metadata_len + job->checkpoint_len + 4;
+    size_t len = job->queue_len + job->tags_len + job->metadata_len + job->checkpoint_len +
+                 job->predecessors_len + 5;
     buf_reset(&run->more);
     enum status st = buf_reserve(&run->more, len, err);
     if (st != STATUS_OK) {
@@ -301,6 +303,7 @@ static enum status keep_told(struct run *run, const struct job_frame *job, struc
         .tags = keep(&run->more, job->tags, job->tags_len),
         .metadata = keep(&run->more, job->metadata, job->metadata_len),
         .checkpoint = keep(&run->more, job->checkpoint, job->checkpoint_len),
+        .predecessors = keep(&run->more, job->predecessors, job->predecessors_len),
     };
     return STATUS_OK;
 }
@@ -343,7 +346,9 @@ enum status run_job(struct run *run, const struct claimd_kind *kind, const struc
                                            .metadata = told.metadata,
                                            .crashes = job->crashes,
                                            .generation = job->generation,
-                                           .created_at_us = job->created_at_us};
+                                           .created_at_us = job->created_at_us,
+                                           .predecessors = told.predecessors,
+                                           .predecessors_len = job->predecessors_len};
     int64_t ticket = atomic_load(place);
     if (ticket <= 0 || !atomic_compare_exchange_strong(place, &ticket, -job->nonce)) {
         return err_fail(err, STATUS_NOT_FOUND, "job %" PRId64 " was taken back", job->id);

@@ -14,7 +14,12 @@ START_TEST(B9_a_batch_is_opened_filled_and_closed_from_the_shell)
     ck_assert_str_eq(ctl_text(), "1\n");
     ck_assert_int_eq(COUNT("claimd.batch WHERE name = 'letter 42' AND follow_up = '" REPORT "'"),
                      1);
-    ck_assert_int_eq(ctl_exit("batches", "open", "--json"), 0);
+    ck_assert_int_eq(ctl_exit("batches", "open", "--json", "--on-success", REPORT, "--on-failure",
+                              "{\"kind\": \"alert\"}"),
+                     0);
+    ck_assert_int_eq(COUNT("claimd.batch WHERE on_success = '" REPORT "' AND "
+                           "on_failure ->> 'kind' = 'alert'"),
+                     1);
     assert_says("{\"batch\": {\"id\": 2}}");
     ck_assert_int_eq(ctl_exit("enqueue", "mail", "--batch", "1"), 0);
     ck_assert_int_eq(ctl_exit("enqueue", "mail", "--unique", "u", "--batch", "1"), 0);
@@ -62,6 +67,10 @@ START_TEST(what_can_not_be_in_a_batch_is_refused_with_nothing_half_stored)
         {{"batches", "open", "--follow-up", "@/nowhere"}, 2, "--follow-up: cannot read '/nowhere'"},
         {{"batches", "open", "--follow-up", "{\"kind\": \"A\"}"}, 2, "follow_up.kind: must match"},
         {{"batches", "open", "--follow-up", "[]"}, 2, "follow_up: must be an object"},
+        {{"batches", "open", "--on-success", "{"}, 2, "--on-success: not JSON"},
+        {{"batches", "open", "--on-failure", "{\"kind\": \"A\"}"},
+         2,
+         "on_failure.kind: must match"},
         {{"batches", "open", "a", "b"}, 2, "unexpected argument 'b'"},
         {{"batches", "add", "1"}, 2, "ID JOB... is missing"},
         {{"batches", "add", "x", "1"}, 2, "batch 'x'"},

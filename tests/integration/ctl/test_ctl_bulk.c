@@ -132,6 +132,46 @@ START_TEST(several_workers_of_a_host_are_asked_when_a_person_agrees)
 }
 END_TEST
 
+static const struct {
+    const char *words[7];
+    const char *reason;
+} wrong_deadlines[] = {
+    {{"enqueue", "a", "--expires-at", "tomorrow"}, "--expires-at: "},
+    {{"enqueue", "a", "--expires-in", "0"}, "--expires-in: "},
+    {{"enqueue", "a", "--expires-in", "1s", "--expires-at", "2026-02-01T08:00:00Z"},
+     "either --expires-at or --expires-in"},
+    {{"enqueue", "a", "--delay", "1h", "--expires-in", "1m"}, "expires_at: must be later than sch"},
+};
+
+START_TEST(feat_B29_a_job_is_enqueued_with_a_deadline)
+{
+    static const char lines[] = "{\"kind\": \"a\", \"expires_at\": \"2200-01-01T00:00:00Z\"}\n";
+    static const char wrong[] = "{\"kind\": \"a\", \"expires_at\": \"soon\"}\n";
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--expires-in", "1h"), 0);
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--expires-at", "2200-01-01T00:00:00Z"), 0);
+    ck_assert_int_eq(
+        ctl_exit("enqueue", "a", "--expires-at", "2200-01-01T00:00:00Z", "--unique", "u"), 0);
+    ck_assert_int_eq(ctl_exit("enqueue", "--file", ctl_write_file("jobs", lines, strlen(lines))),
+                     0);
+    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job_deadline WHERE expires_at = "
+                                "'2200-01-01 00:00:00Z'"),
+                     3);
+    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job_deadline WHERE expires_at - "
+                                "now() BETWEEN '59 min' AND '1 h'"),
+                     1);
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
+    assert_says("; expires in 35");
+    ck_assert_int_eq(ctl_exit("enqueue", "--file", ctl_write_file("jobs", wrong, strlen(wrong))),
+                     2);
+    assert_says("line 1: expires_at: ");
+    for (size_t i = 0; i < ARRAY_COUNT(wrong_deadlines); i++) {
+        ck_assert_int_eq(ctl_run_words(wrong_deadlines[i].words), 2);
+        assert_says(wrong_deadlines[i].reason);
+    }
+    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job"), 4);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("ctl bulk");
@@ -145,6 +185,7 @@ int main(void)
     tcase_add_test(tests, a_rate_that_is_no_whole_number_a_second_is_rounded);
     tcase_add_test(tests, limits_of_one_command_are_set_together_or_not_at_all);
     tcase_add_test(tests, several_workers_of_a_host_are_asked_when_a_person_agrees);
+    tcase_add_test(tests, feat_B29_a_job_is_enqueued_with_a_deadline);
     suite_add_tcase(suite, tests);
     return world_run(suite);
 }

@@ -114,8 +114,8 @@ START_TEST(B9_a_job_that_waits_for_others_is_called_so_and_show_names_them)
     assert_situation("waits for 2 of 2 jobs to end: 2, 3");
     ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--json"), 0);
     root = ctl_json();
-    assert_text(first(root, "waits_for"), "kind", "b");
-    assert_text(first(root, "waits_for"), "state", "available");
+    assert_text(first(root, "after"), "kind", "b");
+    assert_text(first(root, "after"), "state", "available");
     json_decref(root);
     ck_assert_ptr_null(strstr(ctl_text(), "2285-"));
     ctl_sql("SELECT claimd.after(claimd.enqueue('d'), '{2}')");

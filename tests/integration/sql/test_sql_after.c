@@ -3,6 +3,8 @@
  * Jobs after jobs by their contract in SQL (feat.B9). */
 #include "support/pg_fixture.h"
 
+#include <jansson.h>
+
 static struct pg *db;
 
 static void run(const char *sql)
@@ -63,6 +65,70 @@ START_TEST(feat_B29_the_time_that_stands_for_waiting_is_shown_nowhere)
     ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.jobs j WHERE "
                                      "to_jsonb(j)::text LIKE '%2285%'"),
                      0);
+}
+END_TEST
+
+#define PREDECESSORS                                                                     \
+    "SELECT string_agg(concat_ws(' ', id, kind, state, result, error), ',' ORDER BY id)" \
+    " FROM claimd.predecessors(3)"
+#define CANCELLED_AND_DONE "1 a completed {\"n\": 1},2 a cancelled"
+
+static void end_both(void)
+{
+    run(COMPLETE(1));
+    run("SELECT claimd.complete_in_tx(1, 1001, '{\"n\": 1}')::text");
+    run("SELECT claimd.cancel(2)");
+}
+
+START_TEST(feat_B29_a_job_knows_what_those_before_it_found_while_it_waits_runs_and_runs_again)
+{
+    run(AFTER("run"));
+    ck_assert_str_eq(side_run(db, PREDECESSORS).text, "1 a available,2 a available");
+    end_both();
+    ck_assert_str_eq(side_run(db, PREDECESSORS).text, CANCELLED_AND_DONE);
+    ck_assert_int_eq(released(), 1);
+    ck_assert_str_eq(side_run(db, PREDECESSORS).text, CANCELLED_AND_DONE);
+    run("SELECT claimd.after(3, ARRAY[claimd.enqueue('c')])::text"); /* 4: it waits once more */
+    run("SELECT claimd.cancel(4)");
+    ck_assert_int_eq(released(), 1);
+    ck_assert_str_eq(side_run(db, PREDECESSORS).text, CANCELLED_AND_DONE ",4 c cancelled");
+    run("SELECT claimd.retry(3)::text");
+    ck_assert_int_eq(side_number(db, IS_DUE), 1);
+    ck_assert_str_eq(side_run(db, PREDECESSORS).text, CANCELLED_AND_DONE ",4 c cancelled");
+    ck_assert_int_eq(side_number(db, "SELECT (flags & 32)::text FROM claimd.job WHERE id = 3"), 32);
+}
+END_TEST
+
+START_TEST(feat_B29_a_job_that_is_cancelled_while_it_waits_has_its_predecessors_when_it_runs_again)
+{
+    run(AFTER("cancel"));
+    end_both();
+    ck_assert_int_eq(released(), 1);
+    ck_assert_str_eq(side_run(db, STATE).text, "cancelled");
+    run("SELECT claimd.retry(3)::text");
+    ck_assert_str_eq(side_run(db, PREDECESSORS).text, CANCELLED_AND_DONE);
+    run("SELECT claimd.cancel(3)");
+    run("SELECT claimd.delete_job(3)");
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_waited"), 0);
+}
+END_TEST
+
+START_TEST(feat_B29_what_a_handler_is_told_of_those_before_it_has_a_bound)
+{
+#define TEXT(most) "SELECT claimd.predecessors_text(3, " #most ")"
+    run(AFTER("run"));
+    end_both();
+    ck_assert_int_eq(released(), 1);
+    json_t *told = json_loads(side_run(db, TEXT(262144)).text, 0, NULL);
+    ck_assert_uint_eq(json_array_size(told), 2);
+    json_t *first = json_array_get(told, 0);
+    ck_assert_int_eq(json_integer_value(json_object_get(first, "id")), 1);
+    ck_assert_int_eq(json_integer_value(json_object_get(json_object_get(first, "result"), "n")), 1);
+    ck_assert(json_is_null(json_object_get(first, "error")));
+    json_decref(told);
+    ck_assert_str_eq(side_run(db, TEXT(100)).text, "null");
+    run("SELECT claimd.enqueue('a')::text");
+    ck_assert_int_eq(side_number(db, "SELECT count(claimd.predecessors_text(4, 100))::text"), 0);
 }
 END_TEST
 
@@ -260,6 +326,12 @@ int main(void)
     tcase_add_test(tc, B9_circles_and_unknown_jobs_are_refused);
     tcase_add_test(tc, B9_two_calls_at_once_close_no_circle);
     tcase_add_test(tc, B9_enqueue_takes_those_before_as_well_one_by_one_and_many_at_once);
+    tcase_add_test(
+        tc, feat_B29_a_job_knows_what_those_before_it_found_while_it_waits_runs_and_runs_again);
+    tcase_add_test(
+        tc,
+        feat_B29_a_job_that_is_cancelled_while_it_waits_has_its_predecessors_when_it_runs_again);
+    tcase_add_test(tc, feat_B29_what_a_handler_is_told_of_those_before_it_has_a_bound);
     suite_add_tcase(suite, tc);
     return world_run(suite);
 }

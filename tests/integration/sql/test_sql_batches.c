@@ -189,6 +189,11 @@ START_TEST(B9_what_can_not_be_is_refused_with_the_reason)
     ASSERT_REFUSED(db, "SELECT claimd.batch_open('b', '{\"kind\": \"a\", \"tags\": [\"\"]}')",
                    "CL002", "follow_up.tags: must be a list of texts, none of them empty");
     ASSERT_REFUSED(db, "SELECT claimd.batch_open('b', '[]')", "CL002", "follow_up: must be an obj");
+    ASSERT_REFUSED(db, "SELECT claimd.batch_open('b', on_success => '{\"kind\": \"A\"}')", "CL002",
+                   "on_success.kind: must match");
+    ASSERT_REFUSED(
+        db, "SELECT claimd.batch_open('b', on_failure => '{\"kind\": \"a\", \"metadata\": 1}')",
+        "CL002", "on_failure.metadata: must be a JSON object");
     ASSERT_REFUSED(db, "SELECT claimd.batch_add(7, 1)", "CL003", "batch 7 not found");
     ASSERT_REFUSED(db, "SELECT claimd.batch_close(7)", "CL003", "batch 7 not found");
     given_batch(1);
@@ -198,6 +203,78 @@ START_TEST(B9_what_can_not_be_is_refused_with_the_reason)
     run("SELECT claimd.batch_add(1, 1)::text");
     run("SELECT claimd.batch_close(1)::text");
     ASSERT_REFUSED(db, "SELECT claimd.batch_add(1, 1)", "CL003", "batch 1 is closed");
+}
+END_TEST
+
+#define MADE                                                                       \
+    "SELECT string_agg(concat_ws(' ', id, kind, metadata), ',' ORDER BY id) FROM " \
+    "claimd.job WHERE state = 'available' AND id > 2"
+#define WITH_OUTCOMES                                                                    \
+    "SELECT claimd.batch_open('b', '{\"kind\": \"report\", \"metadata\": {\"to\": 1}}'," \
+    " on_success => '{\"kind\": \"publish\"}',"                                          \
+    " on_failure => '{\"kind\": \"alert\", \"metadata\": null}')::text"
+
+static void given_batch_with_outcomes(void)
+{
+    run(WITH_OUTCOMES);
+    run("SELECT count(claimd.batch_add(1, claimd.enqueue('a')))::text FROM generate_series(1, 2)");
+    run("SELECT claimd.batch_close(1)::text");
+    run(RUN_ALL);
+    run(COMPLETE(1));
+}
+
+START_TEST(feat_B29_a_batch_all_of_whose_jobs_completed_is_followed_by_on_success_too)
+{
+    given_batch_with_outcomes();
+    run(COMPLETE(2));
+    ck_assert_int_eq(side_number(db, END), 1);
+    ck_assert_str_eq(side_run(db, MADE).text, "3 report {\"to\": 1, \"batch_id\": 1},"
+                                              "4 publish {\"batch_id\": 1}");
+    ck_assert_str_eq(side_run(db, "SELECT concat_ws(' ', follow_up_job, outcome_job) FROM "
+                                  "claimd.batch_status(1)")
+                         .text,
+                     "3 4");
+    ck_assert_int_eq(side_number(db, END), 0);
+}
+END_TEST
+
+START_TEST(feat_B29_a_batch_with_a_job_that_did_not_complete_is_followed_by_on_failure_too)
+{
+    given_batch_with_outcomes();
+    run("UPDATE claimd.job SET state = 'available'");
+    run("SELECT claimd.cancel(2)");
+    ck_assert_int_eq(side_number(db, END), 1);
+    ck_assert_str_eq(side_run(db, MADE).text, "3 report {\"to\": 1, \"batch_id\": 1},"
+                                              "4 alert {\"batch_id\": 1}");
+    run("SELECT claimd.batch_open('c', on_success => '{\"kind\": \"publish\"}')::text");
+    run("SELECT claimd.batch_add(2, claimd.enqueue('a'))::text");
+    run("SELECT claimd.batch_cancel(2)::text");
+    ck_assert_int_eq(side_number(db, END), 1); /* followed by nothing */
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.batches WHERE id = 2 AND "
+                                     "state = 'over' AND outcome_job IS NULL AND error IS NULL"),
+                     1);
+}
+END_TEST
+
+START_TEST(feat_B29_what_follows_a_batch_is_made_all_or_none)
+{
+    given_batch_with_outcomes();
+    run(COMPLETE(2));
+    run("SELECT claimd.limit_open('default', 1)::text");
+    ck_assert_int_eq(side_number(db, END), 0); /* room for one of both */
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 0);
+    run("SELECT claimd.limit_open('default', 2)::text");
+    ck_assert_int_eq(side_number(db, END), 1);
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 2);
+}
+END_TEST
+
+START_TEST(feat_B29_a_job_knows_its_batch)
+{
+    given_batch(1);
+    run("SELECT claimd.enqueue('a')::text");
+    ck_assert_str_eq(side_run(db, "SELECT claimd.batch_of(1)::text").text, "1");
+    ck_assert_int_eq(side_number(db, "SELECT count(claimd.batch_of(2))::text"), 0);
 }
 END_TEST
 
@@ -233,6 +310,11 @@ int main(void)
     tcase_add_test(tc, B6_a_key_that_outlives_its_job_does_so_in_a_batch_too);
     tcase_add_test(tc, B9_what_can_not_be_is_refused_with_the_reason);
     tcase_add_test(tc, B9_a_follow_up_that_can_not_be_made_keeps_no_other_batch_from_its_end);
+    tcase_add_test(tc, feat_B29_a_batch_all_of_whose_jobs_completed_is_followed_by_on_success_too);
+    tcase_add_test(tc,
+                   feat_B29_a_batch_with_a_job_that_did_not_complete_is_followed_by_on_failure_too);
+    tcase_add_test(tc, feat_B29_what_follows_a_batch_is_made_all_or_none);
+    tcase_add_test(tc, feat_B29_a_job_knows_its_batch);
     suite_add_tcase(suite, tc);
     return world_run(suite);
 }

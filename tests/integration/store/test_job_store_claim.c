@@ -175,6 +175,7 @@ struct fetched {
     bool is_whole;
     bool has_metadata;
     char checkpoint[64];
+    char predecessors[256];
     char too_long[16];
 };
 
@@ -187,6 +188,8 @@ static void on_args(void *ctx, enum status st, const struct job_args *args)
     f->is_whole = args->args != NULL && strlen(args->args) == args->args_len;
     (void)snprintf(f->checkpoint, sizeof f->checkpoint, "%s",
                    args->checkpoint != NULL ? args->checkpoint : "");
+    (void)snprintf(f->predecessors, sizeof f->predecessors, "%s",
+                   args->predecessors != NULL ? args->predecessors : "");
     f->has_metadata = args->metadata != NULL;
     (void)snprintf(f->too_long, sizeof f->too_long, "%s",
                    args->too_long != NULL ? args->too_long : "");
@@ -219,6 +222,31 @@ START_TEST(a_checkpoint_and_large_metadata_are_fetched_and_the_rest_comes_along)
         ck_assert_str_eq(f.checkpoint, i == 1 ? "{\"at\": 7}" : "");
         ck_assert_int_eq(f.has_metadata, i == 2);
     }
+}
+END_TEST
+
+START_TEST(feat_B29_what_those_before_a_job_found_is_fetched_with_its_args)
+{
+    int64_t id = add_jobs(2);
+    char sql[128];
+    (void)snprintf(sql, sizeof sql, "SELECT claimd.after(%lld, '{%lld}')::text", (long long)id,
+                   (long long)id + 1);
+    (void)side_run(side, sql);
+    (void)side_run(side,
+                   "UPDATE claimd.job SET state = 'running', attempt = 1, fence = 7 WHERE id = "
+                   "(SELECT max(id) FROM claimd.job)");
+    (void)side_run(side,
+                   "SELECT claimd.complete_in_tx(id, fence, '{\"n\": 7}')::text FROM claimd.job "
+                   "WHERE state = 'running'");
+    (void)side_run(side, "SELECT claimd.release_jobs()::text");
+    claim_now(&store_a, id, 1);
+    struct fetched f = {0};
+    ck_assert_ptr_null(claimed(id)->args);
+    ck_assert_int_eq(job_store_args(store_a.jobs, id, claimed(id)->fence, on_args, &f, NULL),
+                     STATUS_OK);
+    RUN_UNTIL(f.calls == 1);
+    ck_assert(f.is_whole);
+    ck_assert_ptr_nonnull(strstr(f.predecessors, "{\"n\": 7}"));
 }
 END_TEST
 
@@ -327,6 +355,7 @@ int main(void)
     tcase_add_test(tests, lock_G5_a_job_without_an_attempt_left_is_discarded_not_claimed);
     tcase_add_test(tests, large_args_stay_behind_and_are_fetched);
     tcase_add_test(tests, fetched_args_are_fenced);
+    tcase_add_test(tests, feat_B29_what_those_before_a_job_found_is_fetched_with_its_args);
     tcase_add_test(tests,
                    jobs_whose_args_expand_are_fetched_one_by_one_and_keep_no_other_claim_waiting);
     tcase_add_test(tests, fetches_of_args_that_wait_for_others_are_answered_when_the_session_ends);
