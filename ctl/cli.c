@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <getopt.h>
+#include <jansson.h>
 #include <locale.h>
 
 struct command_line {
@@ -243,6 +244,20 @@ static enum status check_texts(const struct ctl_command *c, const struct ctl_arg
     return st;
 }
 
+/* With --json as JSON, on standard error all the same: standard output has results alone. */
+static void print_error(const struct ctl *ctl, enum ctl_exit code, const struct err *err)
+{
+    if (!ctl->is_json) {
+        (void)fprintf(stderr, "claimctl: %s\n", err->msg);
+        return;
+    }
+    json_t *root = json_pack("{s:{s:s, s:i, s:s*}}", "error", "message", err->msg, "exit",
+                             (int)code, "sqlstate", err->code[0] != '\0' ? err->code : NULL);
+    (void)json_dumpf(root, stderr, 0);
+    (void)fputc('\n', stderr);
+    json_decref(root);
+}
+
 static int run_command(struct command_line *line, const struct ctl_command *command)
 {
     struct err err = {0};
@@ -261,9 +276,12 @@ static int run_command(struct command_line *line, const struct ctl_command *comm
         st = check_texts(command, &line->args, &err);
     }
     if (st != STATUS_OK) {
-        (void)fprintf(stderr, "claimctl: %s\nTry: ", err.msg);
-        help_print_name(stderr, command);
-        (void)fprintf(stderr, " --help\n");
+        print_error(&line->ctl, CTL_USAGE, &err);
+        if (!line->ctl.is_json) {
+            (void)fprintf(stderr, "Try: ");
+            help_print_name(stderr, command);
+            (void)fprintf(stderr, " --help\n");
+        }
         return CTL_USAGE;
     }
     st = command->run(&line->ctl, &line->args, &err);
@@ -271,7 +289,7 @@ static int run_command(struct command_line *line, const struct ctl_command *comm
         st = err_fail_sys(&err, STATUS_INTERNAL, errno, "cannot write");
     }
     if (st != STATUS_OK && err.msg[0] != '\0') {
-        (void)fprintf(stderr, "claimctl: %s\n", err.msg);
+        print_error(&line->ctl, exit_of(st), &err);
     }
     return (int)exit_of(st);
 }

@@ -81,7 +81,7 @@ static enum status status_of_code(const char *code)
         enum status status;
     } map[] = {{"CL002", STATUS_INVALID},  {"CL", STATUS_CONFLICT},    {"22", STATUS_INVALID},
                {"23", STATUS_INVALID},     {"08", STATUS_UNAVAILABLE}, {"57P", STATUS_UNAVAILABLE},
-               {"53", STATUS_UNAVAILABLE}, {"57014", STATUS_TIMEOUT},  {"55P03", STATUS_TIMEOUT}};
+               {"53", STATUS_UNAVAILABLE}, {"57014", STATUS_TIMEOUT},  {"55P03", STATUS_CONFLICT}};
     for (size_t i = 0; i < ARRAY_COUNT(map); i++) {
         if (strncmp(code, map[i].code, strlen(map[i].code)) == 0) {
             return map[i].status;
@@ -113,6 +113,9 @@ static enum status refused(struct admin *a, const PGresult *r, struct err *err)
     err_set(&local, st, 0, "%s", text);
     (void)snprintf(local.code, sizeof local.code, "%s", code);
     prefix_copy_line(r, &local);
+    if (strcmp(code, "55P03") == 0) {
+        err_prefix(&local, "another session has what this needs locked, try again");
+    }
     if (err != NULL && err->status == STATUS_OK) {
         *err = local;
     }

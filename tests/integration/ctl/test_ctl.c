@@ -241,7 +241,7 @@ static const struct {
     {{"jobs", "cancel", "--metadata", "7"}, "metadata: allowed: a JSON object"},
     {{"enqueue", "a", "--unique-for", "1h"}, "need --unique or --unique-by"},
     {{"enqueue", "a", "--unique", "k", "--unique-for", "soon"}, "--unique-for: 'soon'"},
-    {{"enqueue", "a", "--unique", "k", "--unique-by", "kind"}, "unique_by: not together"},
+    {{"enqueue", "a", "--unique", "k", "--unique-by", "args"}, "unique_by: together"},
     {{"enqueue", "a", "--unique-by", "kind,shape"}, "unique_by: must be a list of kind"},
     {{"enqueue", "a", "--unique", "k", "--unique-states", "dead"}, "unique_states: must be"},
     {{"enqueue", "a", "--unique", "k", "--on-conflict", "x"}, "on_conflict: must be error"},

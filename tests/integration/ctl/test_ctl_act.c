@@ -88,7 +88,7 @@ START_TEST(a_locked_job_keeps_none_of_the_others)
     struct pg *pg = side_open(NULL);
     (void)side_run(pg, "BEGIN");
     (void)side_run(pg, "SELECT id::text FROM claimd.job WHERE id = 100 FOR UPDATE");
-    ck_assert_int_eq(ctl_exit("jobs", "cancel", "--kind", "a"), 3);
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "--kind", "a"), 5);
     assert_says("lock timeout");
     assert_says("199 jobs cancelled\n");
     (void)side_run(pg, "ROLLBACK");

@@ -132,6 +132,28 @@ START_TEST(several_workers_of_a_host_are_asked_when_a_person_agrees)
 }
 END_TEST
 
+START_TEST(feat_B29_with_json_an_error_is_json_too)
+{
+    ck_assert_int_eq(ctl_exit("jobs", "show", "7", "--json"), 4);
+    json_t *root = ctl_json();
+    json_t *error = json_object_get(root, "error");
+    ck_assert_str_eq(json_string_value(json_object_get(error, "message")), "job 7 not found");
+    ck_assert_int_eq(json_integer_value(json_object_get(error, "exit")), 4);
+    json_decref(root);
+    ctl_sql("SELECT claimd.batch_close(claimd.batch_open())");
+    ck_assert_int_eq(ctl_exit("batches", "add", "1", "1", "--json"), 5);
+    root = ctl_json();
+    error = json_object_get(root, "error");
+    ck_assert_str_eq(json_string_value(json_object_get(error, "sqlstate")), "CL003");
+    json_decref(root);
+    ck_assert_int_eq(ctl_exit("jobs", "list", "--json", "--limit", "x"), 2);
+    root = ctl_json();
+    ck_assert_int_eq(json_integer_value(json_object_get(json_object_get(root, "error"), "exit")),
+                     2);
+    json_decref(root);
+}
+END_TEST
+
 static const struct {
     const char *words[7];
     const char *reason;
@@ -186,6 +208,7 @@ int main(void)
     tcase_add_test(tests, limits_of_one_command_are_set_together_or_not_at_all);
     tcase_add_test(tests, several_workers_of_a_host_are_asked_when_a_person_agrees);
     tcase_add_test(tests, feat_B29_a_job_is_enqueued_with_a_deadline);
+    tcase_add_test(tests, feat_B29_with_json_an_error_is_json_too);
     suite_add_tcase(suite, tests);
     return world_run(suite);
 }

@@ -193,7 +193,7 @@ START_TEST(a_worker_that_was_killed_is_called_rescued_when_nothing_of_its_is_lef
 END_TEST
 
 /* Another session holds the row: an open transaction of its own. */
-START_TEST(a_locked_job_is_exit_3_and_nothing_was_done)
+START_TEST(feat_B29_a_locked_job_is_exit_5_and_nothing_was_done)
 {
     enqueue_one("a");
     char psql[SERVER_PATH_MAX + 32];
@@ -211,8 +211,8 @@ START_TEST(a_locked_job_is_exit_3_and_nothing_was_done)
                                          "wait_event = 'PgSleep'") == 1,
                          LIMIT_US));
     pg_close(pg);
-    ck_assert_int_eq(ctl_exit("jobs", "cancel", "1"), 3);
-    assert_says("lock timeout");
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "1"), 5);
+    assert_says("another session has what this needs locked, try again");
     ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job"), 1);
     program_kill(pid);
 }
@@ -443,7 +443,7 @@ int main(void)
     tcase_add_test(tests, feat_B29_the_last_error_of_a_job_that_is_tried_again_is_shown);
     tcase_add_test(tests, each_id_is_tried_and_told_and_the_worst_is_the_exit_code);
     tcase_add_test(tests, a_worker_that_was_killed_is_called_rescued_when_nothing_of_its_is_left);
-    tcase_add_test(tests, a_locked_job_is_exit_3_and_nothing_was_done);
+    tcase_add_test(tests, feat_B29_a_locked_job_is_exit_5_and_nothing_was_done);
     tcase_add_test(tests, workers_shows_the_state_by_beat);
     tcase_add_test(tests, stats_counts_by_queue_and_state);
     tcase_add_test(tests, help_version_and_configuration);

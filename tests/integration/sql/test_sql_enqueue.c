@@ -61,7 +61,9 @@ START_TEST(enqueue_many_takes_what_enqueue_takes)
         side_run(db, "SELECT string_agg(name, ' ' ORDER BY n) FROM pg_proc, unnest(proargnames) "
                      "WITH ORDINALITY AS p(name, n) WHERE oid = 'claimd.enqueue'::regproc")
             .text,
-        side_run(db, "SELECT array_to_string(claimd.request_keys(), ' ')").text);
+        side_run(db,
+                 "SELECT array_to_string(array_remove(claimd.request_keys(), 'after_jobs'), ' ')")
+            .text);
 }
 END_TEST
 
@@ -273,6 +275,59 @@ START_TEST(a_backoff_is_taken_and_refused_as_the_worker_reads_it)
 }
 END_TEST
 
+START_TEST(feat_B29_an_array_says_which_of_its_jobs_were_made)
+{
+    (void)side_run(db, "SELECT claimd.enqueue('a', unique_key => 'k')::text");
+    ck_assert_str_eq(
+        side_run(db,
+                 "SELECT string_agg(id || ' ' || inserted, ',') FROM claimd.enqueue_many_unique("
+                 "'[{\"kind\": \"b\"}, {\"kind\": \"a\", \"unique_key\": \"k\", "
+                 "\"on_conflict\": \"ignore\"}, {\"kind\": \"c\"}]')")
+            .text,
+        "2 true,1 false,3 true");
+    ASSERT_REFUSED(db, "SELECT claimd.enqueue_many_unique('{}')", "CL002",
+                   "jobs: must be a JSON array of objects");
+    ASSERT_REFUSED(db, "SELECT claimd.enqueue_many_unique('[{\"kind\": \"A\"}]')", "CL002",
+                   "jobs[0].kind: must match");
+}
+END_TEST
+
+START_TEST(feat_B29_jobs_of_an_array_may_come_after_others_of_it)
+{
+    (void)side_run(db, "SELECT claimd.enqueue('z')::text");
+    (void)side_run(db, "SELECT count(*)::text FROM claimd.enqueue_many('[{\"kind\": \"a\"}, "
+                       "{\"kind\": \"b\"}, {\"kind\": \"c\", \"after_jobs\": [0, 1], "
+                       "\"after\": [1], \"if_dead\": \"run\"}]')");
+    ck_assert_str_eq(side_run(db, "SELECT string_agg(kind || ' ' || state, ',' ORDER BY id) FROM "
+                                  "claimd.jobs")
+                         .text,
+                     "z available,a available,b available,c waiting");
+    ck_assert_str_eq(side_run(db, "SELECT string_agg(a.after_id::text, ' ' ORDER BY after_id) || "
+                                  "min(w.if_dead) FROM claimd.job_after a JOIN claimd.job_wait w "
+                                  "USING (job_id)")
+                         .text,
+                     "1 2 3run");
+}
+END_TEST
+
+START_TEST(feat_B29_a_position_that_is_no_element_before_is_refused)
+{
+#define AFTER(positions)                                                                           \
+    "SELECT claimd.enqueue_many('[{\"kind\": \"a\"}, {\"kind\": \"b\", \"after_jobs\": " positions \
+    "}]')"
+#define WRONG \
+    "jobs[1].after_jobs: must be 1 to 10000 positions, from 0, of elements before this one"
+    ASSERT_REFUSED(db, AFTER("[1]"), "CL002", WRONG);
+    ASSERT_REFUSED(db, AFTER("[-1]"), "CL002", WRONG);
+    ASSERT_REFUSED(db, AFTER("[]"), "CL002", WRONG);
+    ASSERT_REFUSED(db, AFTER("[null]"), "CL002", WRONG);
+    ASSERT_REFUSED(db, AFTER("\"a\""), "CL002", "jobs[1].after_jobs: must be of type integer[]");
+    ASSERT_REFUSED(db, "SELECT claimd.batch_open('b', '{\"kind\": \"a\", \"after_jobs\": [0]}')",
+                   "CL002", "follow_up.after_jobs: must be");
+    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sql_enqueue");
@@ -290,6 +345,9 @@ int main(void)
     tcase_add_test(tc, B40_shares_stay_below_64_until_the_upgrade_is_finished);
     tcase_add_test(tc, H1_enqueue_many_names_the_element_and_the_field_and_stores_nothing);
     tcase_add_test(tc, a_producer_may_call_enqueue_many_and_not_its_parts);
+    tcase_add_test(tc, feat_B29_an_array_says_which_of_its_jobs_were_made);
+    tcase_add_test(tc, feat_B29_jobs_of_an_array_may_come_after_others_of_it);
+    tcase_add_test(tc, feat_B29_a_position_that_is_no_element_before_is_refused);
     suite_add_tcase(suite, tc);
     return world_run(suite);
 }

@@ -11,6 +11,11 @@
 #define OPEN "SELECT count(*)::text FROM claimd.job"
 #define KEYS "SELECT count(*)::text FROM claimd.job_key"
 
+static void run(const char *sql)
+{
+    (void)side_run(db, sql);
+}
+
 /* What enqueue_unique says: "1 t" = job 1, inserted. */
 static const char *unique(const char *arguments)
 {
@@ -323,6 +328,32 @@ START_TEST(the_job_that_is_there_can_be_changed_while_it_waits)
 }
 END_TEST
 
+START_TEST(feat_B29_a_key_may_be_one_for_each_kind_or_queue)
+{
+    ck_assert_str_eq(unique("'a', unique_key => 'k', unique_by => '{kind}'"), "1 t");
+    ck_assert_str_eq(unique("'b', unique_key => 'k', unique_by => '{kind}'"), "2 t");
+    ck_assert_str_eq(unique("'b', unique_key => 'k', unique_by => '{kind}', queue => 'q'"), "2 f");
+    ck_assert_str_eq(unique("'b', unique_key => 'k', unique_by => '{queue,kind}'"), "4 t");
+    ck_assert_str_eq(unique("'b', unique_key => 'k'"), "5 t");
+}
+END_TEST
+
+START_TEST(feat_B29_args_and_time_of_the_job_that_waits_are_replaced_together)
+{
+    run("SELECT claimd.enqueue('a', '1', unique_key => 'k', scheduled_at => '2100-01-01Z')::text");
+    ck_assert_str_eq(unique("'a', '2', unique_key => 'k', on_conflict => 'replace', scheduled_at "
+                            "=> '2101-01-01Z'"),
+                     "1 f");
+    ck_assert_str_eq(
+        side_run(db, "SELECT concat_ws(' ', args, scheduled_at AT TIME ZONE 'UTC') FROM claimd.job")
+            .text,
+        "2 2101-01-01 00:00:00");
+    set_state(1, "running");
+    ASSERT_REFUSED(db, "SELECT claimd.enqueue('a', unique_key => 'k', on_conflict => 'replace')",
+                   "CL004", "only one that waits can be changed");
+}
+END_TEST
+
 START_TEST(H1_what_is_wrong_about_a_key_is_named_and_nothing_is_stored)
 {
     static const struct {
@@ -331,7 +362,8 @@ START_TEST(H1_what_is_wrong_about_a_key_is_named_and_nothing_is_stored)
     } wrong[] = {
         {"unique_key => ''", "unique_key: must have 1 to 512 octets"},
         {"unique_key => repeat('k', 513)", "unique_key: must have 1 to 512 octets"},
-        {"unique_key => 'k', unique_by => '{kind}'", "unique_by: not together with unique_key"},
+        {"unique_key => 'k', unique_by => '{kind,args}'",
+         "unique_by: together with unique_key, mu"},
         {"unique_by => '{}'", "unique_by: must be a list of kind, queue"},
         {"unique_by => '{kind,NULL}'", "unique_by: must be a list of kind, queue"},
         {"unique_by => '{args.}'", "unique_by: must be a list of kind, queue"},
@@ -342,7 +374,7 @@ START_TEST(H1_what_is_wrong_about_a_key_is_named_and_nothing_is_stored)
         {"unique_key => 'k', unique_for => '10 years'", "unique_for: must be more than 0"},
         {"unique_key => 'k', unique_states => 'running'", "unique_states: must be queued, open"},
         {"unique_key => 'k', unique_states => 'all'", "unique_states: all needs unique_for"},
-        {"unique_key => 'k', on_conflict => 'replace'", "on_conflict: must be error, ignore"},
+        {"unique_key => 'k', on_conflict => 'replace_all'", "on_conflict: must be error, ignore"},
         {"unique_key => 'k', on_conflict => NULL", "on_conflict: must be error, ignore"},
         {"on_conflict => 'nothing'", "on_conflict: must be error, ignore"},
         {"unique_key => 'k', priority => 10", "priority: must be 0"},
@@ -534,6 +566,8 @@ int main(void)
     tcase_add_test(tc, a_job_whose_key_is_not_for_its_queueing_alone_is_locked_by_nobody);
     tcase_add_test(tc, a_key_is_made_of_what_unique_by_names);
     tcase_add_test(tc, the_job_that_is_there_can_be_changed_while_it_waits);
+    tcase_add_test(tc, feat_B29_a_key_may_be_one_for_each_kind_or_queue);
+    tcase_add_test(tc, feat_B29_args_and_time_of_the_job_that_waits_are_replaced_together);
     tcase_add_test(tc, H1_what_is_wrong_about_a_key_is_named_and_nothing_is_stored);
     tcase_add_test(tc, enqueue_many_takes_keys_and_keeps_the_order_of_its_ids);
     tcase_add_test(tc, a_retried_job_takes_its_key_back_or_stays_where_it_is);
