@@ -30,6 +30,13 @@ refused() {
 docker-compose -f "$tmp/docker-compose.yml" config -q
 CLAIMD_PLUGINS=/srv docker-compose -f "$tmp/docker-compose.yml" -f "$tmp/deploy/compose/plugins.yml" config -q
 refused CLAIMD_PLUGINS docker-compose -f "$tmp/docker-compose.yml" -f "$tmp/deploy/compose/plugins.yml" config -q
+docker-compose -f "$tmp/docker-compose.yml" -f "$tmp/deploy/compose/monitoring.yml" config >"$tmp/monitored"
+for folder in deploy/prometheus deploy/grafana/provisioning deploy/grafana/claimd.json; do # feat.B29
+    if ! grep -q "$tmp/$folder:/etc/" "$tmp/monitored" || [ ! -e "$tmp/$folder" ]; then
+        echo "monitoring.yml does not mount $folder"
+        exit 1
+    fi
+done
 
 for role in database lock scheduler worker; do
     (cd "$tmp/deploy/compose" && COMPOSE_FILE=$role.yml docker-compose config -q)
@@ -42,7 +49,7 @@ refused 'CLAIMD_\(LOCK_NODES\|POSTGRES\)' docker-compose -f "$tmp/deploy/compose
 
 # What holds for every container that stays.
 for file in docker-compose.yml deploy/compose/database.yml deploy/compose/lock.yml deploy/compose/scheduler.yml \
-    deploy/compose/worker.yml; do
+    deploy/compose/worker.yml deploy/compose/monitoring.yml; do
     CLAIMD_BIND=127.0.0.1 CLAIMD_LOCK_NODES=a:1 CLAIMD_POSTGRES=host=a docker-compose -f "$tmp/$file" config >"$tmp/config"
     for rule in 'restart: unless-stopped' 'read_only: true' 'no-new-privileges:true' 'max-size: 10m' 'mem_limit: '; do
         grep -q "$rule" "$tmp/config" || {

@@ -23,6 +23,7 @@ case $1 in
     config)
         need promtool prometheus
         promtool check config "$root/deploy/prometheus/prometheus.yml"
+        promtool check config "$root/deploy/prometheus/compose.yml"
         ;;
     runbook) # each alert has a severity and a section that its runbook_url names
         for alert in $alerts; do
