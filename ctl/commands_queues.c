@@ -183,7 +183,8 @@ static const struct ctl_command rows[] = {
              "@hourly, @daily, @weekly, @monthly, @yearly, or 'every 90s' (s, m, h, d). An option "
              "that is left out means its default, also for a schedule that is there already.",
      .examples = "claimctl schedules set nightly backup '30 2 * * *' --zone Europe/Berlin\n"
-                 "claimctl schedules set poll fetch 'every 90s' --overlap skip --missed none",
+                 "claimctl schedules set poll fetch 'every 90s' --overlap skip --missed none\n"
+                 "claimctl schedules set sync sync @hourly --jitter 10m --unique sync",
      .options = {{"zone", "NAME", "time zone, such as Europe/Berlin; default UTC"},
                  {"args", "JSON|@FILE", "for the handler; default {}; @- reads standard input"},
                  {"queue", "NAME", "default: default"},
@@ -196,7 +197,18 @@ static const struct ctl_command rows[] = {
                   "ticks that are over a minute late: none, latest, all; "
                   "default latest"},
                  {"missed-window", "TIME", "leave out those that are older; default 1d"},
-                 {"overlap", "POLICY", "while a job of it is open: run, skip; default run"}},
+                 {"overlap", "POLICY", "while a job of it is open: run, skip; default run"},
+                 {"jitter", "TIME", "a job becomes due up to so much after its tick; at most 1d"},
+                 {"backoff", "FORM", "as of enqueue; default: the kind's"},
+                 {"exclusive", "KEY", "of all jobs with this key one runs at a time"},
+                 {"share", "KEY", "whose its jobs are: jobs with different keys take turns"},
+                 {"unique", "KEY", "skip a tick if a job with this key stands in the way"},
+                 {"unique-by", "LIST", "a key made of kind, queue, args, args.NAME"},
+                 {"unique-for", "TIME", "so long, even if that job ends before"},
+                 {"unique-states", "STATES", "queued, open, completed or all"},
+                 {"on-conflict", "ACTION",
+                  "what the skipped tick does with that job, if it waits: ignore (default), "
+                  "replace_args, reschedule"}},
      .run = schedules_set},
     {.noun = "schedules",
      .verb = "pause",
@@ -235,7 +247,9 @@ static const struct ctl_command rows[] = {
      .help = "Make the schedules those of a JSON file, all or none.\n\n"
              "{\"schedules\": [{\"name\": …, \"kind\": …, \"cron\": …}, …]}, and optionally "
              "\"zone\", \"args\", \"queue\", \"priority\", \"max_attempts\", \"timeout\", "
-             "\"tags\", \"metadata\", \"missed\", \"missed_window\", \"overlap\": as the "
+             "\"tags\", \"metadata\", \"missed\", \"missed_window\", \"overlap\", "
+             "\"jitter\", \"backoff\", \"exclusive_key\", \"share_key\", \"unique_key\", "
+             "\"unique_by\" (an array), \"unique_for\", \"unique_states\", \"on_conflict\": as the "
              "options of schedules set. Unknown and duplicate keys are refused. Whether a schedule "
              "is paused stays as it is.",
      .examples = "claimctl schedules apply schedules.json --dry-run\n"

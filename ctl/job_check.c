@@ -70,8 +70,9 @@ enum status job_duration_check(const char *name, const char *text, int64_t min_u
 {
     enum status st = parse_duration_us(text, ret_us, err);
     if (st == STATUS_OK && (*ret_us < min_us || *ret_us > max_us)) {
-        st = err_fail(err, STATUS_INVALID, "'%.40s' is not allowed; allowed: %s to %lld days", text,
-                      min_us == 0 ? "0" : "1ms", (long long)(max_us / (86400 * US_PER_S)));
+        st = err_fail(err, STATUS_INVALID, "'%.40s' is not allowed; allowed: %s to %lld day%s",
+                      text, min_us == 0 ? "0" : "1ms", (long long)(max_us / (86400 * US_PER_S)),
+                      max_us == 86400 * US_PER_S ? "" : "s");
     }
     if (st != STATUS_OK) {
         err_prefix(err, "%s", name);

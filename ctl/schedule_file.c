@@ -9,6 +9,8 @@
 
 #define SCHEDULES_MAX 10000
 #define PLACE_MAX 128
+#define KEYS_MAX 384 /* all of them, in one line */
+#define JITTER_MAX_US (INT64_C(86400) * 1000000)
 
 static const struct {
     const char *key;
@@ -30,6 +32,15 @@ static const struct {
     [SCHEDULE_MISSED] = {"missed", JSON_STRING, "a text", false},
     [SCHEDULE_MISSED_WINDOW] = {"missed_window", JSON_STRING, "a text such as \"1d\"", false},
     [SCHEDULE_OVERLAP] = {"overlap", JSON_STRING, "a text", false},
+    [SCHEDULE_EXCLUSIVE_KEY] = {"exclusive_key", JSON_STRING, "a text", false},
+    [SCHEDULE_SHARE_KEY] = {"share_key", JSON_STRING, "a text", false},
+    [SCHEDULE_BACKOFF] = {"backoff", JSON_STRING, "a text", false},
+    [SCHEDULE_UNIQUE_KEY] = {"unique_key", JSON_STRING, "a text", false},
+    [SCHEDULE_UNIQUE_BY] = {"unique_by", JSON_ARRAY, JOB_TAGS_ALLOWED, false},
+    [SCHEDULE_UNIQUE_FOR] = {"unique_for", JSON_STRING, "a text such as \"1h\"", false},
+    [SCHEDULE_UNIQUE_STATES] = {"unique_states", JSON_STRING, "a text", false},
+    [SCHEDULE_ON_CONFLICT] = {"on_conflict", JSON_STRING, "a text", false},
+    [SCHEDULE_JITTER] = {"jitter", JSON_STRING, "a text such as \"5m\"", false},
 };
 static_assert(ARRAY_COUNT(fields) == SCHEDULE_FIELDS, "a row for each field");
 
@@ -38,11 +49,19 @@ const char *schedule_field_key(enum schedule_field field)
     return fields[field].key;
 }
 
-enum status schedule_interval(const char *name, const char *text,
+bool schedule_is_interval(enum schedule_field field)
+{
+    return field == SCHEDULE_TIMEOUT || field == SCHEDULE_MISSED_WINDOW ||
+           field == SCHEDULE_UNIQUE_FOR || field == SCHEDULE_JITTER;
+}
+
+enum status schedule_interval(enum schedule_field field, const char *name, const char *text,
                               char ret_text[SCHEDULE_INTERVAL_MAX], struct err *err)
 {
     int64_t us = 0;
-    enum status st = job_duration_check(name, text, 1000, JOB_TIMEOUT_MAX_US, &us, err);
+    bool is_jitter = field == SCHEDULE_JITTER;
+    enum status st = job_duration_check(name, text, is_jitter ? 0 : 1000,
+                                        is_jitter ? JITTER_MAX_US : JOB_TIMEOUT_MAX_US, &us, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -52,7 +71,7 @@ enum status schedule_interval(const char *name, const char *text,
 
 static enum status check_key(const char *key, struct err *err)
 {
-    char known[256] = "";
+    char known[KEYS_MAX] = "";
     size_t len = 0;
     for (size_t i = 0; i < ARRAY_COUNT(fields); i++) {
         if (strcmp(key, fields[i].key) == 0) {
@@ -75,14 +94,14 @@ static enum status check_value(enum schedule_field field, const json_t *value, s
     if (!is_given || is_any) {
         return STATUS_OK;
     }
-    bool is_good = field == SCHEDULE_TAGS ? job_tags_are_allowed(value)
-                                          : json_typeof(value) == fields[field].type;
+    bool is_good = fields[field].type == JSON_ARRAY ? job_tags_are_allowed(value)
+                                                    : json_typeof(value) == fields[field].type;
     if (!is_good) {
         return err_fail(err, STATUS_INVALID, "%s: must be %s", fields[field].key,
                         fields[field].allowed);
     }
-    if (field == SCHEDULE_TIMEOUT || field == SCHEDULE_MISSED_WINDOW) {
-        return schedule_interval(fields[field].key, json_string_value(value), interval, err);
+    if (schedule_is_interval(field)) {
+        return schedule_interval(field, fields[field].key, json_string_value(value), interval, err);
     }
     if (field == SCHEDULE_PRIORITY || field == SCHEDULE_MAX_ATTEMPTS) {
         json_int_t number = json_integer_value(value);

@@ -58,18 +58,37 @@ static const struct table_column next_columns[] = {{"due_at", CELL_TEXT},
 
 enum status schedules_show(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
-    static const struct table_column columns[] = {
-        {"name", CELL_TEXT},           {"state", CELL_TEXT},
-        {"cron", CELL_TEXT},           {"zone", CELL_TEXT},
-        {"kind", CELL_TEXT},           {"queue", CELL_TEXT},
-        {"priority", CELL_NUMBER},     {"args", CELL_JSON},
-        {"max_attempts", CELL_NUMBER}, {"timeout_s", CELL_SECONDS},
-        {"tags", CELL_TEXT},           {"metadata", CELL_JSON},
-        {"missed", CELL_TEXT},         {"missed_window_s", CELL_SECONDS},
-        {"overlap", CELL_TEXT},        {"next_at", CELL_TEXT},
-        {"fired_at", CELL_TEXT},       {"created_at", CELL_TEXT},
-        {"updated_at", CELL_TEXT},     {"failures", CELL_NUMBER},
-        {"failed_at", CELL_TEXT},      {"error", CELL_TEXT}};
+    static const struct table_column columns[] = {{"name", CELL_TEXT},
+                                                  {"state", CELL_TEXT},
+                                                  {"cron", CELL_TEXT},
+                                                  {"zone", CELL_TEXT},
+                                                  {"kind", CELL_TEXT},
+                                                  {"queue", CELL_TEXT},
+                                                  {"priority", CELL_NUMBER},
+                                                  {"args", CELL_JSON},
+                                                  {"max_attempts", CELL_NUMBER},
+                                                  {"timeout_s", CELL_SECONDS},
+                                                  {"tags", CELL_TEXT},
+                                                  {"metadata", CELL_JSON},
+                                                  {"missed", CELL_TEXT},
+                                                  {"missed_window_s", CELL_SECONDS},
+                                                  {"overlap", CELL_TEXT},
+                                                  {"exclusive_key", CELL_TEXT},
+                                                  {"share_key", CELL_TEXT},
+                                                  {"backoff", CELL_TEXT},
+                                                  {"unique_key", CELL_TEXT},
+                                                  {"unique_by", CELL_TEXT},
+                                                  {"unique_for_s", CELL_SECONDS},
+                                                  {"unique_states", CELL_TEXT},
+                                                  {"on_conflict", CELL_TEXT},
+                                                  {"jitter_s", CELL_SECONDS},
+                                                  {"next_at", CELL_TEXT},
+                                                  {"fired_at", CELL_TEXT},
+                                                  {"created_at", CELL_TEXT},
+                                                  {"updated_at", CELL_TEXT},
+                                                  {"failures", CELL_NUMBER},
+                                                  {"failed_at", CELL_TEXT},
+                                                  {"error", CELL_TEXT}};
     static const struct table_column fire_columns[] = {{"due_at", CELL_TEXT},
                                                        {"outcome", CELL_TEXT},
                                                        {"job_id", CELL_NUMBER},
@@ -200,39 +219,75 @@ static enum status check_number(const struct ctl_args *args, const char *name, i
 struct set_room {
     struct buf args;
     struct buf tags;
-    char timeout[SCHEDULE_INTERVAL_MAX];
-    char window[SCHEDULE_INTERVAL_MAX];
+    struct buf unique_by;
+    char intervals[SCHEDULE_FIELDS][SCHEDULE_INTERVAL_MAX];
 };
 
-static enum status set_interval(const struct ctl_args *args, const char *name, char *room,
-                                const char **ret_value, struct err *err)
+/* The options that are taken as they are, and those that are times. */
+static const struct {
+    enum schedule_field field;
+    const char *option;
+} plain_options[] = {{SCHEDULE_QUEUE, "queue"},
+                     {SCHEDULE_PRIORITY, "priority"},
+                     {SCHEDULE_ZONE, "zone"},
+                     {SCHEDULE_MAX_ATTEMPTS, "max-attempts"},
+                     {SCHEDULE_TIMEOUT, "timeout"},
+                     {SCHEDULE_METADATA, "metadata"},
+                     {SCHEDULE_MISSED, "missed"},
+                     {SCHEDULE_MISSED_WINDOW, "missed-window"},
+                     {SCHEDULE_OVERLAP, "overlap"},
+                     {SCHEDULE_EXCLUSIVE_KEY, "exclusive"},
+                     {SCHEDULE_SHARE_KEY, "share"},
+                     {SCHEDULE_BACKOFF, "backoff"},
+                     {SCHEDULE_UNIQUE_KEY, "unique"},
+                     {SCHEDULE_UNIQUE_FOR, "unique-for"},
+                     {SCHEDULE_UNIQUE_STATES, "unique-states"},
+                     {SCHEDULE_ON_CONFLICT, "on-conflict"},
+                     {SCHEDULE_JITTER, "jitter"}};
+
+static enum status plain_values(const struct ctl_args *args, struct set_room *room,
+                                const char **values, struct err *err)
 {
-    char option[24];
-    const char *text = ctl_value(args, name);
-    (void)snprintf(option, sizeof option, "--%s", name);
-    if (text == NULL) {
-        return STATUS_OK;
+    for (size_t i = 0; i < ARRAY_COUNT(plain_options); i++) {
+        char option[24];
+        enum schedule_field field = plain_options[i].field;
+        const char *text = ctl_value(args, plain_options[i].option);
+        values[field] = text;
+        if (text == NULL || !schedule_is_interval(field)) {
+            continue;
+        }
+        (void)snprintf(option, sizeof option, "--%s", plain_options[i].option);
+        values[field] = room->intervals[field];
+        enum status st = schedule_interval(field, option, text, room->intervals[field], err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    *ret_value = room;
-    return schedule_interval(option, text, room, err);
+    return STATUS_OK;
 }
 
-/* The texts of the options; what is wrong with cron, zone and policies the schema says. */
+/* Not a matter of the schema, for which the default of on_conflict is a value like others. */
+static enum status check_unique(const struct ctl_args *args, struct err *err)
+{
+    bool is_unique = ctl_value(args, "unique") != NULL || ctl_value(args, "unique-by") != NULL;
+    if (!is_unique && ctl_value(args, "on-conflict") != NULL) {
+        return err_fail(err, STATUS_INVALID, "--on-conflict needs --unique or --unique-by");
+    }
+    return STATUS_OK;
+}
+
+/* The texts of the options; what is wrong with cron, zone, keys and policies the schema says. */
 static enum status set_values(const struct ctl_args *args, struct set_room *room,
                               const char **values, struct err *err)
 {
     values[SCHEDULE_NAME] = args->words[0];
     values[SCHEDULE_KIND] = args->words[1];
     values[SCHEDULE_CRON] = args->words[2];
-    values[SCHEDULE_QUEUE] = ctl_value(args, "queue");
-    values[SCHEDULE_PRIORITY] = ctl_value(args, "priority");
-    values[SCHEDULE_ZONE] = ctl_value(args, "zone");
-    values[SCHEDULE_MAX_ATTEMPTS] = ctl_value(args, "max-attempts");
-    values[SCHEDULE_METADATA] = ctl_value(args, "metadata");
-    values[SCHEDULE_MISSED] = ctl_value(args, "missed");
-    values[SCHEDULE_OVERLAP] = ctl_value(args, "overlap");
-    enum status st =
-        args_file_read("args", ctl_value(args, "args"), &room->args, &values[SCHEDULE_ARGS], err);
+    enum status st = plain_values(args, room, values, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = args_file_read("args", ctl_value(args, "args"), &room->args, &values[SCHEDULE_ARGS], err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -254,14 +309,15 @@ static enum status set_values(const struct ctl_args *args, struct set_room *room
     if (st != STATUS_OK) {
         return st;
     }
-    st = set_interval(args, "timeout", room->timeout, &values[SCHEDULE_TIMEOUT], err);
+    st = check_unique(args, err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = set_interval(args, "missed-window", room->window, &values[SCHEDULE_MISSED_WINDOW], err);
+    st = filter_array(args, "unique-by", true, &room->unique_by, err);
     if (st != STATUS_OK) {
         return st;
     }
+    values[SCHEDULE_UNIQUE_BY] = room->unique_by.len > 0 ? buf_at(&room->unique_by) : NULL;
     st = filter_tags(args, &room->tags, err);
     values[SCHEDULE_TAGS] = room->tags.len > 0 ? buf_at(&room->tags) : NULL;
     return st;
@@ -271,12 +327,15 @@ static void set_room_release(struct set_room *room)
 {
     buf_release(&room->args);
     buf_release(&room->tags);
+    buf_release(&room->unique_by);
 }
 
 enum status schedules_set(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     CLEANUP(set_room_release)
-    struct set_room room = {.args = BUF_INIT(0), .tags = BUF_INIT(JOB_METADATA_MAX)};
+    struct set_room room = {.args = BUF_INIT(0),
+                            .tags = BUF_INIT(JOB_METADATA_MAX),
+                            .unique_by = BUF_INIT(FILTER_LIST_MAX)};
     const char *values[SCHEDULE_FIELDS] = {0};
     auto_admin struct admin *a = NULL;
     auto_table struct table table = TABLE("schedule", due_columns);

@@ -23,14 +23,26 @@ enum schedule_field {
     SCHEDULE_MISSED,
     SCHEDULE_MISSED_WINDOW,
     SCHEDULE_OVERLAP,
+    SCHEDULE_EXCLUSIVE_KEY,
+    SCHEDULE_SHARE_KEY,
+    SCHEDULE_BACKOFF,
+    SCHEDULE_UNIQUE_KEY,
+    SCHEDULE_UNIQUE_BY,
+    SCHEDULE_UNIQUE_FOR,
+    SCHEDULE_UNIQUE_STATES,
+    SCHEDULE_ON_CONFLICT,
+    SCHEDULE_JITTER,
     SCHEDULE_FIELDS
 };
 
 #define SCHEDULE_INTERVAL_MAX 48
 
-/* "90s" to what PostgreSQL's interval takes, for timeout and missed_window. `name`: of the option
- * or key, for the refusal. */
-enum status schedule_interval(const char *name, const char *text,
+/* Is it a time, such as "90s"? */
+bool schedule_is_interval(enum schedule_field field);
+
+/* The text of a time to what PostgreSQL's interval takes. `name`: of the option or key, for the
+ * refusal. */
+enum status schedule_interval(enum schedule_field field, const char *name, const char *text,
                               char ret_text[SCHEDULE_INTERVAL_MAX], struct err *err) MUST_USE;
 
 /* ---- the file of schedules apply: pure ---- */

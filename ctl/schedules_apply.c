@@ -125,20 +125,16 @@ static enum status set_one(struct apply *p, const char *const *values, struct er
 /* The durations of claimctl to those of PostgreSQL; schedule_file_check() has seen them. */
 static enum status set_row(struct apply *p, const struct admin_rows *rows, int row, struct err *err)
 {
-    char timeout[SCHEDULE_INTERVAL_MAX];
-    char window[SCHEDULE_INTERVAL_MAX];
+    char intervals[SCHEDULE_FIELDS][SCHEDULE_INTERVAL_MAX];
     const char *values[SCHEDULE_FIELDS];
     enum status st = STATUS_OK;
-    for (int i = 0; i < SCHEDULE_FIELDS; i++) {
+    for (int i = 0; st == STATUS_OK && i < SCHEDULE_FIELDS; i++) {
+        enum schedule_field field = (enum schedule_field)i;
         values[i] = admin_value(rows, row, i);
-    }
-    if (values[SCHEDULE_TIMEOUT] != NULL) {
-        st = schedule_interval("timeout", values[SCHEDULE_TIMEOUT], timeout, err);
-        values[SCHEDULE_TIMEOUT] = timeout;
-    }
-    if (st == STATUS_OK && values[SCHEDULE_MISSED_WINDOW] != NULL) {
-        st = schedule_interval("missed_window", values[SCHEDULE_MISSED_WINDOW], window, err);
-        values[SCHEDULE_MISSED_WINDOW] = window;
+        if (values[i] != NULL && schedule_is_interval(field)) {
+            st = schedule_interval(field, schedule_field_key(field), values[i], intervals[i], err);
+            values[i] = intervals[i];
+        }
     }
     if (st == STATUS_OK) {
         st = set_one(p, values, err);

@@ -13,6 +13,7 @@
 /* What is due, but locked by somebody else. */
 #define LOCKED_US (100 * US_PER_MS)
 #define BACKOFF_DOUBLINGS_MAX 5
+#define MEND_EVERY_US (60 * US_PER_S)
 
 struct cron {
     struct pg *pg;
@@ -20,7 +21,10 @@ struct cron {
     uv_timer_t timer;
     int64_t every_us;
     int64_t timeout_us; /* of connecting; the statement has LIMIT_US besides */
-    int failures;       /* in a row */
+    int64_t mend_every_us;
+    int64_t mend_at_us; /* by the boot clock */
+    char mended_upto[SCHEDULE_NAME_MAX + 1];
+    int failures; /* in a row */
     struct complaint complaint;
     bool is_asking;
     bool is_stopping;
@@ -96,7 +100,7 @@ static void tell(struct cron *c, const struct schedule_event *e)
         break;
     case SCHEDULE_SKIPPED:
         log_info("schedule_skipped", LOG_TEXT("schedule", e->schedule), LOG_TEXT("due", e->due),
-                 LOG_TEXT("why", "a job of it is still open"));
+                 LOG_TEXT("why", e->error == NULL ? "a job of it is still open" : e->error));
         break;
     case SCHEDULE_MISSED:
         log_warn("schedule_missed", LOG_TEXT("schedule", e->schedule), LOG_TEXT("from", e->due),
@@ -110,6 +114,66 @@ static void tell(struct cron *c, const struct schedule_event *e)
         break;
     }
 }
+
+static void ask(struct cron *c);
+
+/* ---- mending ---- */
+
+static void on_mended(void *ctx, enum status st, const struct pg_result *const *results,
+                      const struct err *err)
+{
+    struct cron *c = ctx;
+    c->is_asking = false;
+    if (c->is_stopping) {
+        return;
+    }
+    if (st != STATUS_OK) {
+        fail(c, err);
+        return;
+    }
+    struct schedule_mended m = {0};
+    int last = pg_row_count(results[0]) - 1;
+    for (int i = 0; i <= last; i++) {
+        schedule_store_mended(results[0], i, &m);
+        if (i < last) {
+            log_warn("schedule_mended", LOG_TEXT("schedule", m.schedule), LOG_TEXT("was", m.was),
+                     LOG_TEXT("due", m.due),
+                     LOG_TEXT("action", "it waited beyond its next tick, and fires at that now"));
+        }
+    }
+    if (m.schedule != NULL) {
+        c->mend_at_us = clock_boot_us() + c->every_us;
+    }
+    (void)snprintf(c->mended_upto, sizeof c->mended_upto, "%s",
+                   m.schedule == NULL ? "" : m.schedule);
+    ask(c);
+}
+
+/* A part of them; what fails is tried again at the next time. */
+static void mend(struct cron *c)
+{
+    struct err err = {0};
+    c->mend_at_us = clock_boot_us() + c->mend_every_us;
+    if (schedule_store_mend(c->pg, c->mended_upto, LIMIT_US + c->timeout_us, on_mended, c, &err) !=
+        STATUS_OK) {
+        fail(c, &err);
+        return;
+    }
+    c->is_asking = true;
+}
+
+static void go_on(struct cron *c, const struct schedule_event *next, bool did_something)
+{
+    int64_t us =
+        next->is_never ? c->every_us : cron_wait_us(next->late_us, did_something, c->every_us);
+    if (us > 0 && clock_boot_us() >= c->mend_at_us) {
+        mend(c);
+    } else if (!next->is_never) { /* else a roll says when there is a schedule */
+        wait_us(c, us);
+    }
+}
+
+/* ---- firing ---- */
 
 static void on_fired(void *ctx, enum status st, const struct pg_result *const *results,
                      const struct err *err)
@@ -136,9 +200,7 @@ static void on_fired(void *ctx, enum status st, const struct pg_result *const *r
             tell(c, &event);
         }
     }
-    if (!event.is_never) { /* else a roll says when there is a schedule */
-        wait_us(c, cron_wait_us(event.late_us, last > 0, c->every_us));
-    }
+    go_on(c, &event, last > 0);
 }
 
 static void ask(struct cron *c)
@@ -177,6 +239,7 @@ static enum status on_lead(const struct service_env *env, void **ret_self, struc
     c->registry = env->registry;
     c->every_us = config_scaled(env->config, EVERY_US);
     c->timeout_us = env->config->postgres.timeout_us;
+    c->mend_every_us = config_scaled(env->config, MEND_EVERY_US);
     struct pg_options pg = {.loop = env->loop,
                             .conninfo = env->conninfo,
                             .application_name = "claimd-scheduler schedules",

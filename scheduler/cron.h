@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fires the ticks of schedules while this scheduler leads: asks PostgreSQL when the next one is due
+ * Fires the ticks of schedules while this scheduler leads, and mends those that wait beyond their
+ * next tick, when it begins and each minute. Asks PostgreSQL when the next one is due
  * and each second besides, which is how it sees what was changed meanwhile. What fires, and that it
  * fires once, is decided there (fire_schedules()): two leaders at once are harmless. On a
  * connection of its own, because it inserts jobs and the feed must not wait for that. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 enum { COLUMN_SCHEDULE, COLUMN_OUTCOME, COLUMN_JOB, COLUMN_ERROR, COLUMN_DUE, COLUMN_LATE };
+enum { MENDED_SCHEDULE, MENDED_WAS, MENDED_DUE };
 
 static const char *const outcomes[] = {[SCHEDULE_FIRED] = "fired",
                                        [SCHEDULE_SKIPPED] = "skipped",
@@ -58,4 +59,25 @@ void schedule_store_event(const struct pg_result *r, int row, struct schedule_ev
                                    .job = pg_i64(r, row, COLUMN_JOB),
                                    .late_us = is_never ? 0 : pg_i64(r, row, COLUMN_LATE),
                                    .is_never = is_never};
+}
+
+enum status schedule_store_mend(struct pg *pg, const char *behind, int64_t timeout_us,
+                                pg_done_cb *done, void *ctx, struct err *err)
+{
+    char storage[4];
+    const struct pg_param params[] = {pg_param_text(behind),
+                                      pg_param_i32(SCHEDULES_PER_MEND, storage)};
+    struct pg_request request = {.steps = {{.statement = &SQL_SCHEDULE_MEND, .params = params}},
+                                 .step_count = 1,
+                                 .timeout_us = timeout_us,
+                                 .done = done,
+                                 .ctx = ctx};
+    return pg_send(pg, &request, err);
+}
+
+void schedule_store_mended(const struct pg_result *r, int row, struct schedule_mended *ret)
+{
+    *ret = (struct schedule_mended){.schedule = text_or_null(r, row, MENDED_SCHEDULE),
+                                    .was = text_or_null(r, row, MENDED_WAS),
+                                    .due = text_or_null(r, row, MENDED_DUE)};
 }

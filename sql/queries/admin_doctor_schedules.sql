@@ -1,6 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- How many schedules there are, how many of them fail, with one of those as an example, and how many have waited for more than a
--- minute for somebody to look at them.
+-- How many schedules there are, how many of them fail, with one of those as an example, how many have waited for more than a minute
+-- for somebody to look at them, and how many wait beyond their next tick, with the first of those.
+WITH beyond AS (
+    SELECT schedule FROM claimd.schedules_beyond()
+)
 SELECT count(*) AS schedules, count(error) AS failing, min(name || ': ' || error) AS example,
-       count(*) FILTER (WHERE NOT paused AND wake_at < clock_timestamp() - interval '1 minute') AS waiting
+       count(*) FILTER (WHERE NOT paused AND wake_at < clock_timestamp() - interval '1 minute') AS waiting,
+       (SELECT count(*) FROM beyond) AS beyond, (SELECT min(schedule) FROM beyond) AS beyond_example
   FROM claimd.schedule

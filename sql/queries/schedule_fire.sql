@@ -5,5 +5,5 @@
 -- params: int4
 SELECT schedule, outcome, COALESCE(job_id, 0) AS job_id, error,
        to_char(due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS due,
-       (EXTRACT(EPOCH FROM clock_timestamp() - due_at) * 1000000)::int8 AS late_us
+       CASE WHEN isfinite(due_at) THEN (EXTRACT(EPOCH FROM clock_timestamp() - due_at) * 1000000)::int8 END AS late_us
   FROM claimd.fire_schedules($1)

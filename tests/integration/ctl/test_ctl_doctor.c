@@ -354,6 +354,21 @@ START_TEST(schedules_that_fail_or_that_nobody_fires_are_named)
 }
 END_TEST
 
+START_TEST(feat_B29_a_schedule_that_waits_beyond_its_next_tick_is_named_until_it_is_mended)
+{
+    ctl_sql("SELECT claimd.schedule_set('s', 'noop', '@hourly'), claimd.schedule_set('e', 'noop', "
+            "'every 30d'), claimd.schedule_set('p', 'noop', '@hourly')");
+    ctl_sql("SELECT claimd.schedule_pause('p')");
+    ctl_sql("UPDATE claimd.schedule SET next_at = next_at + interval '1 year', wake_at = wake_at + "
+            "interval '1 year' WHERE name IN ('s', 'p')");
+    doctor_exits(0);
+    ctl_assert_check("warn", "schedules", "1 wait beyond their next tick, such as s");
+    ctl_sql("SELECT claimd.mend_schedules()");
+    doctor_exits(0);
+    ctl_assert_check("ok", "schedules", "3, none fails");
+}
+END_TEST
+
 START_TEST(some_workers_without_votes_are_a_warning)
 {
     ctl_sql("UPDATE claimd.worker SET lock_nodes_voting = 1");
@@ -527,6 +542,8 @@ int main(void)
     tcase_add_loop_test(tests, what_daemons_say_and_what_is_missing_fails_and_is_named, 0,
                         ARRAY_COUNT(unwell));
     tcase_add_test(tests, schedules_that_fail_or_that_nobody_fires_are_named);
+    tcase_add_test(tests,
+                   feat_B29_a_schedule_that_waits_beyond_its_next_tick_is_named_until_it_is_mended);
     tcase_add_test(tests, some_workers_without_votes_are_a_warning);
     tcase_add_test(tests, a_clock_of_postgresql_that_is_off_fails_unless_no_daemon_sees_it);
     tcase_add_test(tests, one_daemon_whose_clock_is_another_is_a_warning);

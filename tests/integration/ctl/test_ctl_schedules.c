@@ -53,6 +53,43 @@ START_TEST(set_stores_what_the_options_say)
 }
 END_TEST
 
+START_TEST(feat_B29_set_takes_the_options_of_enqueue_and_show_prints_them)
+{
+    ck_assert_int_eq(ctl_exit("schedules", "set", "s", "a", "@hourly", "--exclusive", "e",
+                              "--share", "t", "--backoff", "fixed:30s", "--unique-by",
+                              "kind,args.id", "--unique-for", "2h", "--unique-states", "completed",
+                              "--on-conflict", "replace_args", "--jitter", "5m"),
+                     0);
+    ck_assert_int_eq(
+        ctl_number("SELECT count(*)::text FROM claimd.schedule WHERE (exclusive_key, share_key, "
+                   "backoff, unique_by, unique_for, unique_states, on_conflict, jitter) = ('e', "
+                   "'t', 'fixed:30s', '{kind,args.id}', '2 h', 'completed', 'replace_args', '5 "
+                   "min')"),
+        1);
+    ck_assert_int_eq(ctl_exit("schedules", "show", "s", "--json"), 0);
+    json_t *root = ctl_json();
+    json_t *row = record(root, "schedule");
+    ck_assert_str_eq(text_of(row, "exclusive_key"), "e");
+    ck_assert_str_eq(text_of(row, "share_key"), "t");
+    ck_assert_str_eq(text_of(row, "backoff"), "fixed:30s");
+    ck_assert_str_eq(text_of(row, "unique_by"), "{kind,args.id}");
+    ck_assert_str_eq(text_of(row, "unique_states"), "completed");
+    ck_assert_str_eq(text_of(row, "on_conflict"), "replace_args");
+    ck_assert_int_eq((int)json_number_value(json_object_get(row, "unique_for_s")), 7200);
+    ck_assert_int_eq((int)json_number_value(json_object_get(row, "jitter_s")), 300);
+    json_decref(root);
+    ck_assert_int_eq(ctl_exit("schedules", "set", "s", "a", "@hourly", "--unique", "k"), 0);
+    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.schedule WHERE unique_key = "
+                                "'k' AND on_conflict = 'ignore' AND num_nulls(exclusive_key, "
+                                "share_key, backoff, unique_by, unique_for, unique_states, "
+                                "jitter) = 7"),
+                     1);
+    ck_assert_int_eq(ctl_exit("schedules", "run", "s"), 0);
+    ck_assert_int_eq(ctl_exit("schedules", "run", "s"), 5);
+    assert_says("unique_key: job 1 has this key and waits");
+}
+END_TEST
+
 START_TEST(the_words_do_what_their_functions_do)
 {
     ck_assert_int_eq(
@@ -125,6 +162,16 @@ START_TEST(bad_input_is_exit_code_2_and_names_itself)
         {{"s", "a", "@daily", "--missed", "some"}, "missed: must be none, latest or all"},
         {{"s", "a", "@daily", "--missed-window", "0"}, "--missed-window"},
         {{"s", "a", "@daily", "--overlap", "wait"}, "overlap: must be run or skip"},
+        {{"s", "a", "@daily", "--jitter", "25h"}, "--jitter"},
+        {{"s", "a", "@daily", "--unique-for", "0"}, "--unique-for"},
+        {{"s", "a", "@daily", "--unique-for", "1h"}, "unique_for: needs unique_key or unique_by"},
+        {{"s", "a", "@daily", "--unique-by", "kind,"}, "--unique-by"},
+        {{"s", "a", "@daily", "--unique-by", "tags"}, "unique_by: must be a list of kind, queue"},
+        {{"s", "a", "@daily", "--on-conflict", "ignore"}, "--on-conflict needs --unique"},
+        {{"s", "a", "@daily", "--unique=k", "--on-conflict", "error"},
+         "on_conflict: must be ignore, replace_args, reschedule or replace"},
+        {{"s", "a", "@daily", "--backoff", "soon"}, "backoff: must be exponential"},
+        {{"s", "a", "@daily", "--exclusive", ""}, "exclusive_key: must have 1 to 512 octets"},
         {{"s", "a"}, "NAME KIND CRON"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
@@ -181,6 +228,33 @@ START_TEST(apply_makes_changes_and_with_prune_deletes)
 }
 END_TEST
 
+#define ALL                                                                                \
+    "{\"schedules\": [{\"name\": \"a\", \"kind\": \"x\", \"cron\": \"@daily\", "           \
+    "\"exclusive_key\": \"e\", \"share_key\": \"t\", \"backoff\": \"fixed:30s\", "         \
+    "\"unique_by\": [\"kind\", \"args.a,b\"], \"unique_for\": \"2h\", \"unique_states\": " \
+    "\"all\", "                                                                            \
+    "\"on_conflict\": \"reschedule\", \"jitter\": \"90s\"}]}"
+
+START_TEST(feat_B29_apply_takes_what_enqueue_takes_and_says_what_changes)
+{
+    const char *file = write_file(ALL);
+    ck_assert_int_eq(ctl_exit("schedules", "apply", file), 0);
+    ck_assert_int_eq(
+        ctl_number("SELECT count(*)::text FROM claimd.schedule WHERE (exclusive_key, share_key, "
+                   "backoff, unique_by, unique_for, unique_states, on_conflict, jitter) = ('e', "
+                   "'t', 'fixed:30s', '{kind,\"args.a,b\"}', '2 h', 'all', 'reschedule', '90 s')"),
+        1);
+    ck_assert_int_eq(ctl_exit("schedules", "apply", file, "--json"), 0);
+    json_t *root = ctl_json();
+    assert_change(root, "a", "same");
+    json_decref(root);
+    ctl_sql("UPDATE claimd.schedule SET jitter = NULL, unique_by = '{kind}'");
+    ck_assert_int_eq(ctl_exit("schedules", "apply", file), 0);
+    assert_says("jitter: none -> 00:01:30");
+    assert_says("unique_by: {kind} -> {kind,");
+}
+END_TEST
+
 #define ONE(more) \
     "{\"schedules\": [{\"name\": \"a\", \"kind\": \"x\", \"cron\": \"@daily\"" more "}]}"
 
@@ -203,6 +277,15 @@ START_TEST(apply_refuses_a_bad_file_as_a_whole_and_names_the_place)
         {ONE(", \"timeout\": \"soon\""), "schedules[0] 'a': timeout"},
         {ONE(", \"tags\": [1]"), "tags: must be an array of texts"},
         {ONE(", \"metadata\": [1]"), "metadata: must be an object"},
+        {ONE(", \"jitter\": 5"), "schedules[0] 'a': jitter: must be a text such as \"5m\""},
+        {ONE(", \"jitter\": \"25h\""), "schedules[0] 'a': jitter"},
+        {ONE(", \"unique_by\": \"kind\""), "schedules[0] 'a': unique_by: must be an array of"},
+        {ONE(", \"unique_by\": [1]"), "schedules[0] 'a': unique_by: must be an array of texts"},
+        {ONE(", \"unique_for\": \"soon\""), "schedules[0] 'a': unique_for"},
+        {ONE(", \"unique_key\": 1"), "schedules[0] 'a': unique_key: must be a text"},
+        {ONE(", \"unique_states\": \"open\""), "schedules[0] 'a': unique_states: needs unique_key"},
+        {ONE(", \"unique_key\": \"k\", \"on_conflict\": \"error\""),
+         "schedules[0] 'a': on_conflict: must be ignore, replace_args, reschedule or replace"},
         {ONE(", \"zone\": \"Mars\""), "schedules[0] 'a': zone: 'Mars' is not in"},
         {ONE(", \"missed\": \"some\""), "schedules[0] 'a': missed: must be none"},
         {"{\"schedules\": [{\"name\": \"a\", \"kind\": \"x\"}]}",
@@ -233,11 +316,13 @@ int main(void)
     tcase_add_checked_fixture(tc, ctl_setup, ctl_teardown);
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, set_stores_what_the_options_say);
+    tcase_add_test(tc, feat_B29_set_takes_the_options_of_enqueue_and_show_prints_them);
     tcase_add_test(tc, the_words_do_what_their_functions_do);
     tcase_add_test(tc, the_last_error_is_shown);
     tcase_add_test(tc, who_is_not_there_is_exit_code_4);
     tcase_add_test(tc, bad_input_is_exit_code_2_and_names_itself);
     tcase_add_test(tc, apply_makes_changes_and_with_prune_deletes);
+    tcase_add_test(tc, feat_B29_apply_takes_what_enqueue_takes_and_says_what_changes);
     tcase_add_test(tc, apply_refuses_a_bad_file_as_a_whole_and_names_the_place);
     suite_add_tcase(suite, tc);
     return world_run(suite);

@@ -159,6 +159,64 @@ START_TEST(two_leaders_at_once_make_one_job_per_tick)
 }
 END_TEST
 
+START_TEST(feat_B29_a_tick_whose_unique_job_is_there_is_skipped_and_the_log_says_which)
+{
+    start_leader(0);
+    /* Some kind is known: a job of another one is made with a NOTICE, which is nobody's here. */
+    sql_run(fleet.sql, "INSERT INTO claimd.kind (name) VALUES ('known')");
+    sql_run(fleet.sql, "SELECT claimd.schedule_set('s', 'noop', '* * * * * *', unique_key => 'k')");
+    ck_assert(WAIT_UNTIL(said(0, "event=schedule_skipped schedule=s") >= 2, SOON_US));
+    ck_assert_int_ge(said(0, "why=\"unique_key: job 1 has this key and waits\""), 2);
+    ck_assert_int_eq(jobs_of("noop"), 1);
+    ck_assert_int_eq(said(0, "event=schedule_fired schedule=s"), 1);
+    ck_assert_int_eq(said(0, "no worker has served"), 0);
+    ck_assert_int_eq(said(0, "event=schedule_failed"), 0);
+}
+END_TEST
+
+#define PUT_OFF(name)                                                              \
+    "UPDATE claimd.schedule SET next_at = next_at + interval '1 year', wake_at = " \
+    "wake_at + interval '1 year' WHERE name = '" name "'"
+
+/* The one that is locked meanwhile is mended at the next time, and keeps no other waiting. */
+START_TEST(feat_B29_a_schedule_that_waits_beyond_its_next_tick_is_mended_and_fires)
+{
+    struct sql *other = sql_open(fleet.conninfo);
+    sql_run(fleet.sql, "SELECT claimd.schedule_set(n, n, CASE n WHEN 'paused' THEN '@hourly' ELSE "
+                       "'* * * * * *' END) FROM unnest('{held,paused,s,yearly}'::text[]) n");
+    sql_run(fleet.sql, "SELECT claimd.schedule_set('yearly', 'yearly', '@yearly')");
+    sql_run(fleet.sql, "SELECT claimd.schedule_pause('paused')");
+    sql_run(fleet.sql, PUT_OFF("held"));
+    sql_run(fleet.sql, PUT_OFF("paused"));
+    sql_run(fleet.sql, PUT_OFF("s"));
+    sql_run(other, "BEGIN");
+    sql_run(other, "SELECT FROM claimd.schedule WHERE name = 'held' FOR UPDATE");
+    start_leader(0);
+    ck_assert(WAIT_UNTIL(jobs_of("s") >= 2, SOON_US));
+    ck_assert_int_eq(said(0, "event=schedule_mended schedule=s was=20"), 1);
+    ck_assert_int_eq(jobs_of("held"), 0);
+    sql_run(other, "ROLLBACK");
+    ck_assert(WAIT_UNTIL(jobs_of("held") >= 2, SOON_US));
+    /* While it leads, too. */
+    sql_run(fleet.sql, PUT_OFF("s"));
+    ck_assert(WAIT_UNTIL(said(0, "event=schedule_mended schedule=s was=20") == 2, SOON_US));
+    ck_assert_int_eq(said(0, "event=schedule_mended schedule=held"), 1);
+    ck_assert_int_eq(said(0, "event=schedule_mended"), 3);
+    sql_close(other);
+}
+END_TEST
+
+START_TEST(feat_B29_the_only_schedule_is_mended_even_if_it_waits_for_ever)
+{
+    sql_run(fleet.sql, "SELECT claimd.schedule_set('s', 's', '* * * * * *')");
+    sql_run(fleet.sql, "UPDATE claimd.schedule SET next_at = 'infinity', wake_at = 'infinity'");
+    start_leader(0);
+    ck_assert(WAIT_UNTIL(jobs_of("s") >= 2, SOON_US));
+    ck_assert_int_eq(said(0, "event=schedule_mended schedule=s was=infinity due=20"), 1);
+    ck_assert_int_eq(said(0, "event=schedules_failed"), 0);
+}
+END_TEST
+
 START_TEST(feat_B20_fires_are_kept_no_longer_than_the_history)
 {
     sql_run(fleet.sql, "SELECT claimd.schedule_set('s', 'noop', '@yearly')");
@@ -190,6 +248,9 @@ int main(void)
     tcase_add_test(tc, a_schedule_that_somebody_has_locked_stalls_no_other);
     tcase_add_test(tc, what_PostgreSQL_refuses_is_said_once_and_ends_with_recovered);
     tcase_add_test(tc, two_leaders_at_once_make_one_job_per_tick);
+    tcase_add_test(tc, feat_B29_a_tick_whose_unique_job_is_there_is_skipped_and_the_log_says_which);
+    tcase_add_test(tc, feat_B29_a_schedule_that_waits_beyond_its_next_tick_is_mended_and_fires);
+    tcase_add_test(tc, feat_B29_the_only_schedule_is_mended_even_if_it_waits_for_ever);
     tcase_add_test(tc, feat_B20_fires_are_kept_no_longer_than_the_history);
     suite_add_tcase(suite, tc);
     return suite_run(suite);
