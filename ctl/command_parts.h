@@ -52,6 +52,17 @@
     "In whole days, 1d to 3650d; default: as long as scheduler.history_days says. A rule of the " \
     "kind comes before one of the queue. Without --state: all that have no rule of their own; "   \
     "default without --state removes all rules."
+/* ctl/apply.c. */
+#define APPLY_HELP                                                                                \
+    "Set what a JSON file says of queues, kinds, keys and schedules, all or none.\n\n"            \
+    "{\"queues\": {NAME: {\"paused\", \"weight\", \"max_running\", \"rate\", \"max_open\", "      \
+    "\"retain\"}}, \"kinds\": {NAME: {\"paused\", \"max_attempts\", \"max_crashes\", "            \
+    "\"timeout\", \"grace\", \"backoff\", \"keep_log\", \"retain\"}}, \"keys\": {KEY: "           \
+    "{\"max_running\", \"rate\"}}, \"schedules\": as schedules apply}\n"                          \
+    "All of it is optional; what is left out stays, null takes it back. A kind may be one that "  \
+    "no worker has announced yet. Prints a line for each change, or unchanged. --prune goes for " \
+    "the sections that the file has, and resumes nothing."
+
 /* ctl/kinds.c. */
 #define KIND_SET_HELP                                                                            \
     "Set what jobs of a kind get that say nothing else, or if they are kept.\n\n"                \

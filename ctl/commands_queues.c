@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Commands for queues, keys, kinds and schedules: rows of the table in commands.c. */
+ * Commands for queues, keys, kinds and schedules, and for all of them by a file: rows of the table
+ * in commands.c. */
 #include "ctl/command_parts.h"
 #include "ctl/ctl.h"
 
@@ -112,7 +113,8 @@ static const struct ctl_command rows[] = {
     {.noun = "kinds",
      .verb = "list",
      .words = "",
-     .help = "List the kinds that workers have announced, and how many serve them now.\n\n"
+     .help = "List the kinds that workers have announced or that something is set for.\n\n"
+             "workers: how many serve it now; announced: no, if none has said yet that it has it; "
              "set_by_hand: what kinds set has changed; kept: the rules of kinds retain.",
      .examples = "claimctl kinds list",
      .run = kinds_list},
@@ -157,6 +159,7 @@ static const struct ctl_command rows[] = {
      .options = {{"max-attempts", "N", "1 or more, or default"},
                  {"max-crashes", "N", "1 or more, or default"},
                  {"timeout", "TIME", "of one attempt, or default"},
+                 {"grace", "TIME", "from being told to stop until being killed, or default"},
                  {"backoff", "FORM", "as of enqueue, or default"},
                  {"keep-log", "WHICH", "all, failed, or default"},
                  {"keep-completed", "DAYS", "none, 1d to 3650d, or default"}},
@@ -208,7 +211,7 @@ static const struct ctl_command rows[] = {
                  {"unique-states", "STATES", "queued, open, completed or all"},
                  {"on-conflict", "ACTION",
                   "what the skipped tick does with that job, if it waits: ignore (default), "
-                  "replace_args, reschedule"}},
+                  "replace_args, reschedule, replace"}},
      .run = schedules_set},
     {.noun = "schedules",
      .verb = "pause",
@@ -258,5 +261,14 @@ static const struct ctl_command rows[] = {
                  {"prune", NULL, "delete the schedules that the file does not have"},
                  {"yes", NULL, "with --prune: don't ask on a terminal"}},
      .run = schedules_apply},
+    {.noun = "apply",
+     ONE_WORD("FILE|-"),
+     .help = APPLY_HELP,
+     .examples = "claimctl apply claimd.json --dry-run\n"
+                 "claimctl apply claimd.json --prune --yes",
+     .options = {{"dry-run", NULL, "only show what would change"},
+                 {"prune", NULL, "take back what is set and the file does not say"},
+                 {"yes", NULL, "with --prune: don't ask on a terminal"}},
+     .run = apply},
 };
 const struct ctl_command_list ctl_queue_commands = {rows, ARRAY_COUNT(rows)};

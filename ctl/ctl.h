@@ -137,6 +137,7 @@ ctl_run workers, workers_quiet, workers_resume, workers_drain, stats, top;
 ctl_run batches_list, batches_show, batches_open, batches_add, batches_close, batches_cancel;
 ctl_run schedules_list, schedules_show, schedules_set, schedules_pause, schedules_resume;
 ctl_run schedules_run, schedules_delete, schedules_next, schedules_apply;
+ctl_run apply;
 ctl_run doctor, dev;
 ctl_run config_check, config_show, config_print_schema, config_doc;
 ctl_run help, completion;

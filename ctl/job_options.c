@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl/job_options.h"
 
+#include "base/clock.h"
 #include "base/parse.h"
 #include "ctl/job_check.h"
 #include "model/backoff.h"
+#include "model/job.h"
 
 enum status ctl_option_number(const struct ctl_args *args, const char *name, int64_t min,
                               int64_t max, struct err *err)
@@ -57,20 +59,22 @@ enum status ctl_option_attempts(const struct ctl_args *args, const char *name, s
                     INT32_MAX);
 }
 
-enum status ctl_option_timeout(const struct ctl_args *args, char *ret_text, size_t size,
-                               struct err *err)
+enum status ctl_option_time(const struct ctl_args *args, const char *name, char *ret_text,
+                            size_t size, struct err *err)
 {
-    const char *text = ctl_value(args, "timeout");
+    bool is_grace = strcmp(name, "grace") == 0;
+    int64_t max_us = is_grace ? JOB_KIND_GRACE_MS_MAX * US_PER_MS : JOB_TIMEOUT_MAX_US;
+    const char *text = ctl_value(args, name);
     if (is_absent_or_default(text)) {
         (void)snprintf(ret_text, size, "%s", text == NULL ? "" : text);
         return STATUS_OK;
     }
-    if (ctl_option_interval(args, "timeout", 1000, JOB_TIMEOUT_MAX_US, ret_text, size, NULL) ==
-        STATUS_OK) {
+    if (ctl_option_interval(args, name, US_PER_MS, max_us, ret_text, size, NULL) == STATUS_OK) {
         return STATUS_OK;
     }
     return err_fail(err, STATUS_INVALID,
-                    "--timeout: '%.40s' is not allowed; allowed: 1ms to 366d, or default", text);
+                    "--%s: '%.40s' is not allowed; allowed: 1ms to %s, or default", name, text,
+                    is_grace ? "1h" : "366d");
 }
 
 enum status ctl_option_backoff(const struct ctl_args *args, struct err *err)

@@ -22,6 +22,7 @@ enum status kinds_list(struct ctl *ctl, const struct ctl_args *args, struct err 
                                                   {"at_most_once", CELL_BOOL | CELL_WIDE},
                                                   {"set_by_hand", CELL_TEXT | CELL_LIST},
                                                   {"kept", CELL_TEXT | CELL_LIST},
+                                                  {"announced", CELL_BOOL | CELL_WIDE},
                                                   {"updated_at", CELL_TIME | CELL_WIDE}};
     (void)args;
     auto_admin struct admin *a = NULL;
@@ -45,12 +46,12 @@ enum status kinds_list(struct ctl *ctl, const struct ctl_args *args, struct err 
 enum status kinds_show(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     static const struct table_column columns[] = {
-        {"kind", CELL_TEXT},         {"plugin", CELL_TEXT},         {"version", CELL_TEXT},
-        {"workers", CELL_NUMBER},    {"max_attempts", CELL_NUMBER}, {"max_crashes", CELL_NUMBER},
-        {"timeout_s", CELL_SECONDS}, {"backoff", CELL_TEXT},        {"keep_log", CELL_TEXT},
-        {"at_most_once", CELL_BOOL}, {"set_by_hand", CELL_TEXT},    {"of_plugin", CELL_JSON},
-        {"paused", CELL_BOOL},       {"paused_at", CELL_TIME},      {"paused_by", CELL_TEXT},
-        {"updated_at", CELL_TIME}};
+        {"kind", CELL_TEXT},          {"plugin", CELL_TEXT},       {"version", CELL_TEXT},
+        {"announced", CELL_BOOL},     {"workers", CELL_NUMBER},    {"max_attempts", CELL_NUMBER},
+        {"max_crashes", CELL_NUMBER}, {"timeout_s", CELL_SECONDS}, {"grace_s", CELL_SECONDS},
+        {"backoff", CELL_TEXT},       {"keep_log", CELL_TEXT},     {"at_most_once", CELL_BOOL},
+        {"set_by_hand", CELL_TEXT},   {"of_plugin", CELL_JSON},    {"paused", CELL_BOOL},
+        {"paused_at", CELL_TIME},     {"paused_by", CELL_TEXT},    {"updated_at", CELL_TIME}};
     const char *name = args->words[0];
     auto_admin struct admin *a = NULL;
     auto_table struct table kind = TABLE("kind", columns);
@@ -71,7 +72,9 @@ enum status kinds_show(struct ctl *ctl, const struct ctl_args *args, struct err 
     }
     st = table_query(&kind, a, &SQL_ADMIN_KIND_SHOW, &name, err);
     if (st == STATUS_OK && kind.row_count == 0) {
-        st = err_fail(err, STATUS_NOT_FOUND, "kind %s not found: no worker has announced it", name);
+        st = err_fail(err, STATUS_NOT_FOUND,
+                      "kind %s not found: no worker has announced it, and nothing is set for it",
+                      name);
     }
     if (st != STATUS_OK) {
         return st;
@@ -103,8 +106,12 @@ static enum status check_keep_log(const char *which, struct err *err)
                                "--keep-log: must be all, failed or default, is %.32s", which);
 }
 
-static enum status read_settings(const struct ctl_args *args, char *ret_timeout, size_t size,
-                                 struct err *err)
+struct times { /* intervals, or "default"; "" = not given */
+    char timeout[48];
+    char grace[48];
+};
+
+static enum status read_settings(const struct ctl_args *args, struct times *ret, struct err *err)
 {
     enum status st = ctl_option_attempts(args, "max-attempts", err);
     if (st != STATUS_OK) {
@@ -122,16 +129,20 @@ static enum status read_settings(const struct ctl_args *args, char *ret_timeout,
     if (st != STATUS_OK) {
         return st;
     }
-    return ctl_option_timeout(args, ret_timeout, size, err);
+    st = ctl_option_time(args, "timeout", ret->timeout, sizeof ret->timeout, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return ctl_option_time(args, "grace", ret->grace, sizeof ret->grace, err);
 }
 
 enum status kinds_set(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     static const struct table_column columns[] = {
-        {"kind", CELL_TEXT},         {"max_attempts", CELL_NUMBER}, {"max_crashes", CELL_NUMBER},
-        {"timeout_s", CELL_SECONDS}, {"backoff", CELL_TEXT},        {"keep_log", CELL_TEXT},
-        {"set_by_hand", CELL_TEXT}};
-    char timeout[48];
+        {"kind", CELL_TEXT},          {"announced", CELL_BOOL},    {"max_attempts", CELL_NUMBER},
+        {"max_crashes", CELL_NUMBER}, {"timeout_s", CELL_SECONDS}, {"grace_s", CELL_SECONDS},
+        {"backoff", CELL_TEXT},       {"keep_log", CELL_TEXT},     {"set_by_hand", CELL_TEXT}};
+    struct times times;
     auto_admin struct admin *a = NULL;
     auto_admin_rows struct admin_rows *rows = NULL;
     auto_table struct table table = TABLE("kind", columns);
@@ -145,7 +156,7 @@ enum status kinds_set(struct ctl *ctl, const struct ctl_args *args, struct err *
     if (keep != NULL) {
         return retention_keep_completed(ctl, args->words[0], keep, err);
     }
-    enum status st = read_settings(args, timeout, sizeof timeout, err);
+    enum status st = read_settings(args, &times, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -156,9 +167,10 @@ enum status kinds_set(struct ctl *ctl, const struct ctl_args *args, struct err *
     const char *const params[] = {args->words[0],
                                   ctl_value(args, "max-attempts"),
                                   ctl_value(args, "max-crashes"),
-                                  timeout[0] != '\0' ? timeout : NULL,
+                                  times.timeout[0] != '\0' ? times.timeout : NULL,
                                   ctl_value(args, "backoff"),
-                                  ctl_value(args, "keep-log")};
+                                  ctl_value(args, "keep-log"),
+                                  times.grace[0] != '\0' ? times.grace : NULL};
     st = ctl_written(admin_query(a, &SQL_ADMIN_KIND_SET, params, &rows, err), err);
     if (st != STATUS_OK) {
         return st;

@@ -13,21 +13,26 @@ static const char *or_null(const char *value)
     return value == NULL || strcmp(value, "none") == 0 ? NULL : value;
 }
 
+bool limit_rate_is_valid(const char *rate, int64_t *ret_starts, char *ret_unit)
+{
+    size_t digits = strcspn(rate, "/");
+    bool has_unit = rate[digits] == '/' && strlen(rate) == digits + 2 &&
+                    strchr("smhd", rate[digits + 1]) != NULL;
+    *ret_unit = has_unit ? rate[digits + 1] : '\0';
+    return has_unit && parse_i64(rate, digits, 1, 100000, ret_starts, NULL) == STATUS_OK;
+}
+
 static enum status read_rate(const char *rate, struct limit_options *ret, struct err *err)
 {
-    static const char units[] = "smhd";
-    static const char *const intervals[] = {"1 s", "1 min", "1 h", "1 d"};
     int64_t n = 0;
-    size_t digits = strcspn(rate, "/");
-    const char *unit =
-        rate[digits] == '/' && strlen(rate) == digits + 2 ? strchr(units, rate[digits + 1]) : NULL;
-    if (unit == NULL || parse_i64(rate, digits, 1, 100000, &n, NULL) != STATUS_OK) {
+    char unit = '\0';
+    if (!limit_rate_is_valid(rate, &n, &unit)) {
         return err_fail(err, STATUS_INVALID,
                         "--rate '%.40s': must be 1 to 100000, then /s, /m, /h or /d; or none",
                         rate);
     }
     (void)snprintf(ret->starts, sizeof ret->starts, "%lld", (long long)n);
-    (void)snprintf(ret->per, sizeof ret->per, "%s", intervals[unit - units]);
+    (void)snprintf(ret->per, sizeof ret->per, "1%c", unit); /* as PostgreSQL reads it, too */
     return STATUS_OK;
 }
 

@@ -21,6 +21,9 @@ struct limit_statements {
     const struct pg_statement *max_open; /* NULL: there is no such limit */
 };
 
+/* "50/m", as --rate and files say it. */
+bool limit_rate_is_valid(const char *rate, int64_t *ret_starts, char *ret_unit);
+
 /* One of them must be given. */
 enum status limit_options_read(const struct ctl_args *args, int64_t running_max,
                                struct limit_options *ret, struct err *err) MUST_USE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks the file of `schedules apply` before PostgreSQL sees it. */
+ * Checks the file of `schedules apply`, and the schedules of `apply`, before PostgreSQL sees it. */
 #include "ctl/job_check.h"
 #include "ctl/schedules.h"
 
@@ -142,9 +142,12 @@ static const char *name_of(const json_t *list, size_t i)
     return name == NULL ? "" : name;
 }
 
-static enum status check_list(const json_t *list, struct err *err)
+enum status schedule_list_check(const json_t *list, struct err *err)
 {
     json_auto_t *names = json_object();
+    if (json_array_size(list) > SCHEDULES_MAX) {
+        return err_fail(err, STATUS_INVALID, "schedules: at most %d", SCHEDULES_MAX);
+    }
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *name = name_of(list, i);
         enum status st = check_schedule(json_array_get(list, i), err);
@@ -177,8 +180,5 @@ enum status schedule_file_check(const char *text, size_t len, struct err *err)
         return err_fail(err, STATUS_INVALID,
                         "must be an object with one key: {\"schedules\": [{\"name\": …}, …]}");
     }
-    if (json_array_size(list) > SCHEDULES_MAX) {
-        return err_fail(err, STATUS_INVALID, "schedules: at most %d", SCHEDULES_MAX);
-    }
-    return check_list(list, err);
+    return schedule_list_check(list, err);
 }

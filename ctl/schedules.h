@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the verbs of claimctl schedules share. */
+ * What the verbs of claimctl schedules share, and claimctl apply. */
 #ifndef CLAIMD_CTL_SCHEDULES_H
 #define CLAIMD_CTL_SCHEDULES_H
 
 #include "base/buf.h"
 #include "ctl/ctl.h"
+#include "ctl/file_apply.h"
+
+#include <jansson.h>
 
 /* What can be set of a schedule, in the order of sql/queries/admin_schedule_set.sql. */
 enum schedule_field {
@@ -51,7 +54,29 @@ enum status schedule_interval(enum schedule_field field, const char *name, const
  * INVALID names the place. What the schema can check better (cron, zones, ranges) it does not. */
 enum status schedule_file_check(const char *text, size_t len, struct err *err) MUST_USE;
 
+/* The same of its list alone. */
+enum status schedule_list_check(const json_t *list, struct err *err) MUST_USE;
+
 /* The key of a field in a file: "max_attempts". */
 const char *schedule_field_key(enum schedule_field field);
+
+/* ---- the schedules of a file, in the transaction of file_apply() ---- */
+
+/* As it was and as it is, by admin_schedule_values.sql. */
+struct schedule_change {
+    const char *name;
+    const char *next_at;
+    const struct admin_rows *before; /* NULL: it is new */
+    const struct admin_rows *after;  /* NULL: --prune has deleted it */
+};
+typedef enum status schedule_seen(struct file_apply *p, const struct schedule_change *c,
+                                  struct err *err);
+
+/* Where the file has a list of schedules. */
+enum status schedules_write(struct file_apply *p, schedule_seen *seen, struct err *err) MUST_USE;
+
+/* Of one that was there, and is. What has no value is "none". */
+bool schedule_differs(const struct schedule_change *c, enum schedule_field field,
+                      const char **ret_was, const char **ret_is);
 
 #endif

@@ -65,6 +65,7 @@ int64_t job_backoff_us(int attempt, int unit)
 bool kind_settings_equal(const struct kind_settings *a, const struct kind_settings *b)
 {
     return a->max_attempts == b->max_attempts && a->max_crashes == b->max_crashes &&
-           a->timeout_us == b->timeout_us && a->at_most_once == b->at_most_once &&
-           a->keeps_log == b->keeps_log && strcmp(a->backoff, b->backoff) == 0;
+           a->timeout_us == b->timeout_us && a->grace_us == b->grace_us &&
+           a->at_most_once == b->at_most_once && a->keeps_log == b->keeps_log &&
+           strcmp(a->backoff, b->backoff) == 0;
 }

@@ -78,6 +78,7 @@ struct kind_settings {
     int max_attempts;
     int max_crashes;
     int64_t timeout_us;
+    int64_t grace_us; /* from stop to kill; 0 = lock.guard_ms */
     bool at_most_once;
     bool keeps_none;            /* set by operators: its completed jobs are only counted */
     bool keeps_log;             /* the log is kept for completed runs, too */
@@ -90,6 +91,7 @@ bool kind_settings_equal(const struct kind_settings *a, const struct kind_settin
 #define JOB_KIND_ATTEMPTS_MAX 1000 /* crashes, too */
 #define JOB_KIND_TIMEOUT_MS_MAX (INT64_C(365) * 24 * 3600 * 1000)
 #define JOB_KIND_VERSION_MAX 64
+#define JOB_KIND_GRACE_MS_MAX (INT64_C(3600) * 1000)
 
 /* Of a kind that no worker has announced. */
 #define JOB_MAX_ATTEMPTS_DEFAULT 25

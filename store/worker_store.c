@@ -89,6 +89,7 @@ struct kind_columns {
     int64_t at_most_once[WORKER_KINDS_MAX];
     const char *backoffs[WORKER_KINDS_MAX];
     int64_t keep_log[WORKER_KINDS_MAX];
+    int64_t graces_us[WORKER_KINDS_MAX];
 };
 
 static void put_kinds(struct params *p, const struct worker_registration *r,
@@ -106,6 +107,7 @@ static void put_kinds(struct params *p, const struct worker_registration *r,
         columns->at_most_once[i] = kind->settings.at_most_once;
         columns->backoffs[i] = kind->settings.backoff;
         columns->keep_log[i] = kind->settings.keeps_log;
+        columns->graces_us[i] = kind->settings.grace_us;
     }
     params_text_array(p, columns->names, NULL, count);
     params_text_array(p, columns->plugins, NULL, count);
@@ -116,6 +118,7 @@ static void put_kinds(struct params *p, const struct worker_registration *r,
     params_i64_array(p, columns->at_most_once, count);
     params_text_array(p, columns->backoffs, NULL, count);
     params_i64_array(p, columns->keep_log, count);
+    params_i64_array(p, columns->graces_us, count);
 }
 
 static void put_worker(struct params *p, const struct worker_registration *r,

@@ -98,5 +98,5 @@ void cancel_take(struct worker *w, const struct worker_beat_reply *reply)
 
 bool cancel_is_kill_due(const struct worker *w, const struct job_in_hand *job, int64_t now_us)
 {
-    return job->cancel_us > 0 && now_us - job->cancel_us >= w->config->lock.guard_us;
+    return job->cancel_us > 0 && now_us - job->cancel_us >= run_grace_us(w, job);
 }

@@ -14,7 +14,7 @@ struct danger_verdict danger_verdict(const struct danger_facts *f, const struct 
     struct danger_verdict v = {.kill_at_us = danger - l->kill_margin_us, .reason = DANGER_LEASE};
     if (now_us >= v.kill_at_us) {
         v.action = DANGER_KILL;
-    } else if (now_us >= f->timeout_at_us + l->guard_us) {
+    } else if (now_us >= f->timeout_at_us + f->grace_us) {
         v.action = DANGER_KILL;
         v.reason = DANGER_TIMEOUT;
     } else if (now_us >= danger - l->guard_us) {

@@ -19,6 +19,7 @@ struct danger_facts {
     int64_t lease_deadline_us;
     int64_t beat_sent_us; /* sending time of the last confirmed beat; 0 = none */
     int64_t timeout_at_us;
+    int64_t grace_us; /* then, until it is killed */
 };
 
 enum danger_action { DANGER_NONE, DANGER_STOP, DANGER_KILL };

@@ -110,7 +110,8 @@ void deadlines_on_lease(void *worker, struct redlock_batch *batch, size_t index,
 
 struct danger_facts deadlines_facts(const struct worker *w, const struct job_in_hand *job)
 {
-    struct danger_facts f = {.timeout_at_us = job->started_us + job->settings.timeout_us};
+    struct danger_facts f = {.timeout_at_us = job->started_us + job->settings.timeout_us,
+                             .grace_us = run_grace_us(w, job)};
     f.beat_sent_us = job->beat_frozen_us > 0 ? job->beat_frozen_us : w->beat.confirmed_us;
     if (job->batch != NULL &&
         redlock_batch_state(job->batch, job->lease_index) != REDLOCK_STATE_LOST) {

@@ -32,7 +32,8 @@
 
 enum frame_type {
     /* runner → worker, once: JSON {"protocol", "version", "kinds": [{"name", "plugin", "version",
-     * "max_attempts", "max_crashes", "timeout_ms", "at_most_once", "backoff", "keep_log"}],
+     * "max_attempts", "max_crashes", "timeout_ms", "at_most_once", "backoff", "keep_log",
+     * "grace_ms"}],
      * "refused": [{"file", "reason"}]}; numbers are the effective ones, defaults filled in */
     FRAME_HELLO = 1,
     FRAME_JOB,    /* worker → runner */

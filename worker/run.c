@@ -249,6 +249,11 @@ void run_fail(struct worker *w, struct job_in_hand *job, const struct err *why)
     finish(w, job, &facts, &f);
 }
 
+int64_t run_grace_us(const struct worker *w, const struct job_in_hand *job)
+{
+    return job->settings.grace_us > 0 ? job->settings.grace_us : w->config->lock.guard_us;
+}
+
 int64_t run_kill_at_us(const struct worker *w, const struct job_in_hand *job, int64_t now_us)
 {
     struct danger_facts facts = deadlines_facts(w, job);

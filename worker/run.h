@@ -25,6 +25,8 @@ void run_hand_back(struct worker *w, struct job_in_hand *job);
 void run_fail(struct worker *w, struct job_in_hand *job, const struct err *why);
 /* It is its runner's turn to run it: it has none before it. */
 void run_begun(struct job_in_hand *job, int64_t now_us);
+/* Between being told to stop, by its timeout or a cancel, and being killed. */
+int64_t run_grace_us(const struct worker *w, const struct job_in_hand *job);
 /* When its runner is to end itself (fault.A4). */
 int64_t run_kill_at_us(const struct worker *w, const struct job_in_hand *job, int64_t now_us);
 /* Tells the runner that has it. */

@@ -16,7 +16,7 @@
  *
  * A handler runs in the directory `/`, as the worker's user, with an empty standard input. Of the
  * worker's environment it has only PATH, HOME, LANG, TZ and TMPDIR, where they are set. At its
- * timeout it is told to stop; lock.guard_ms (2 s) later it is killed.
+ * timeout it is told to stop; its kind's grace_ms later (2 s) it is killed.
  *
  * A job runs at least once: make effects safe to repeat (use `idempotency_key`, or check `fence` at
  * the target), or declare the kind `at_most_once`. Structs only grow at their end; `size` fields
@@ -36,6 +36,7 @@ extern "C" {
 #define CLAIMD_ABI 1
 #define CLAIMD_KINDS_MAX 64
 #define CLAIMD_RETRY_AFTER_MS_MAX 31622400000 /* 366 days */
+#define CLAIMD_GRACE_MS_MAX 3600000           /* an hour */
 #define CLAIMD_SNOOZE_MS_MIN 1000             /* a shorter snooze lasts this long */
 
 enum claimd_outcome {
@@ -56,7 +57,7 @@ struct claimd_context;
 struct claimd_host {
     size_t size;
     /* 1 when the handler should end: shutdown, timeout, cancel, or the lease is in danger. The
-     * process is killed soon after; after a timeout, lock.guard_ms (2 s) later. At the same time a
+     * process is killed soon after; after a timeout, its kind's grace_ms later. At the same time a
      * SIGTERM (without SA_RESTART) interrupts a blocking system call. */
     int (*should_stop)(const struct claimd_context *job);
     void (*log)(const struct claimd_context *job, const char *format, va_list args);
@@ -69,7 +70,7 @@ struct claimd_host {
     void (*set_error)(const struct claimd_context *job, long retry_after_ms, const char *format,
                       va_list args);
     /* Since claimd 0.2. 1 when a cancel of this job was requested; should_stop returns 1 then, too.
-     * The process is killed lock.guard_ms (2 s) later. Of the outcomes that the handler may return
+     * The process is killed its kind's grace_ms later. Of the outcomes that the handler may return
      * then, only DONE counts. May be called from any thread. */
     int (*is_cancelled)(const struct claimd_context *job);
     /* The progress of the job: 0 to 100, and a text of at most 200 characters or NULL. 0, or −1
@@ -122,7 +123,7 @@ typedef enum claimd_outcome claimd_handle_fn(const struct claimd_context *job);
 struct claimd_kind {
     const char *name; /* ^[a-z][a-z0-9_]*$, at most 64 characters; NULL ends the list */
     claimd_handle_fn *handle;
-    int64_t timeout_ms;   /* 0 = 30 minutes; then lock.guard_ms (2 s) to stop by itself */
+    int64_t timeout_ms;   /* 0 = 30 minutes; then grace_ms to stop by itself */
     int32_t max_attempts; /* 0 = 25 */
     int32_t max_crashes;  /* 0 = 3 */
     /* 1: started at most once; ends `discarded` (lost) when its outcome is unknown. */
@@ -134,7 +135,10 @@ struct claimd_kind {
     const char *backoff;
     /* 1: the end of the log is also kept for runs that completed, not only for the others. */
     int32_t keep_log;
-    int32_t reserved2;
+    /* How long a handler has from the moment in which it is told to stop, by its timeout or a
+     * cancel, until it is killed; at most CLAIMD_GRACE_MS_MAX. 0 = lock.guard_ms (2 s). When the
+     * worker ends, its worker.drain_ms counts; when the lease is in danger, lock.guard_ms. */
+    int32_t grace_ms;
 };
 
 struct claimd_plugin {

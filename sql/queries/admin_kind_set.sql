@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What jobs of a kind get that say nothing else; NULL: stays, 'default': as the plugin says. $4 is a text that interval takes.
--- params: text, text, text, text, text, text
+-- What jobs of a kind get that say nothing else; NULL: stays, 'default': as the plugin says. $4 and $7 are texts that interval takes.
+-- params: text, text, text, text, text, text, text
 SELECT claimd.set_kind($1,
            CASE WHEN $2 IS NULL THEN '{}' ELSE jsonb_build_object('max_attempts', NULLIF($2, 'default')::integer) END
            || CASE WHEN $3 IS NULL THEN '{}' ELSE jsonb_build_object('max_crashes', NULLIF($3, 'default')::integer) END
            || CASE WHEN $4 IS NULL THEN '{}' ELSE jsonb_build_object('timeout', NULLIF($4, 'default')) END
            || CASE WHEN $5 IS NULL THEN '{}' ELSE jsonb_build_object('backoff', NULLIF($5, 'default')) END
-           || CASE WHEN $6 IS NULL THEN '{}' ELSE jsonb_build_object('keep_log', CASE $6 WHEN 'all' THEN true WHEN 'failed' THEN false END) END)
+           || CASE WHEN $6 IS NULL THEN '{}' ELSE jsonb_build_object('keep_log', CASE $6 WHEN 'all' THEN true WHEN 'failed' THEN false END) END
+           || CASE WHEN $7 IS NULL THEN '{}' ELSE jsonb_build_object('grace', NULLIF($7, 'default')) END)

@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- One kind as a worker announced it, what set_kind() said in place of its plugin, what that says, and who paused it.
 -- params: text
-SELECT k.name AS kind, k.plugin, k.version,
+SELECT k.name AS kind, NULLIF(k.plugin, '') AS plugin, NULLIF(k.version, '') AS version, k.is_announced AS announced,
        (SELECT count(*) FROM claimd.worker w
          WHERE NOT w.dead AND NOT w.stopped AND w.stale_at > clock_timestamp() AND k.name = ANY (w.kinds)) AS workers,
        CASE WHEN k.at_most_once THEN 1 ELSE k.max_attempts END AS max_attempts, k.max_crashes,
-       extract(epoch FROM k.timeout)::float8 AS timeout_s, k.backoff,
+       extract(epoch FROM k.timeout)::float8 AS timeout_s, extract(epoch FROM k.grace)::float8 AS grace_s, k.backoff,
        CASE WHEN k.keep_log THEN 'all' ELSE 'failed' END AS keep_log, k.at_most_once,
        (SELECT string_agg(h, ',' ORDER BY h) FROM jsonb_object_keys(k.set_by_hand) AS h) AS set_by_hand,
-       NULLIF(k.of_plugin, '{}') AS of_plugin, k.paused,
+       CASE WHEN k.is_announced THEN NULLIF(k.of_plugin, '{}') END AS of_plugin, k.paused,
        to_char(k.paused_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS paused_at, k.paused_by,
        to_char(k.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS updated_at
   FROM claimd.kind k

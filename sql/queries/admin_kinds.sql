@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Kinds as workers announced them, what was set otherwise, how long their jobs are kept, and who serves them now.
-SELECT k.name, k.plugin, k.version, k.paused,
+-- Kinds as workers announced them, what was set otherwise, how long their jobs are kept, and who serves them now. Also those for
+-- which something is set, and which no worker has announced.
+SELECT k.name, NULLIF(k.plugin, '') AS plugin, NULLIF(k.version, '') AS version, k.paused,
        (SELECT count(*) FROM claimd.worker w
          WHERE NOT w.dead AND NOT w.stopped AND w.stale_at > clock_timestamp() AND k.name = ANY (w.kinds)) AS workers,
        CASE WHEN k.at_most_once THEN 1 ELSE k.max_attempts END AS max_attempts, k.max_crashes,
@@ -9,6 +10,6 @@ SELECT k.name, k.plugin, k.version, k.paused,
        (SELECT string_agg(CASE r.state WHEN '' THEN 'all others' ELSE r.state END
                           || CASE r.days WHEN 0 THEN ' none' ELSE format(' %sd', r.days) END, ',' ORDER BY r.state)
           FROM claimd.retention r WHERE r.scope = 'kind' AND r.name = k.name) AS kept,
-       to_char(k.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS updated_at
+       k.is_announced AS announced, to_char(k.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS updated_at
   FROM claimd.kind k
  ORDER BY k.name

@@ -1,5 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The schedules that a file does not have.
+-- The schedules that a file with schedules does not have.
 -- params: text
 SELECT s.name FROM claimd.schedule s
- WHERE NOT EXISTS (SELECT FROM jsonb_array_elements($1::jsonb->'schedules') e WHERE e->>'name' = s.name) ORDER BY s.name
+ WHERE $1::jsonb ? 'schedules'
+   AND NOT EXISTS (SELECT FROM jsonb_array_elements($1::jsonb->'schedules') e WHERE e->>'name' = s.name)
+ ORDER BY s.name

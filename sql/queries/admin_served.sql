@@ -4,7 +4,7 @@
 WITH live AS MATERIALIZED (
     SELECT queues, kinds FROM claimd.worker WHERE NOT dead AND NOT stopped AND stale_at > clock_timestamp()
 )
-SELECT CASE WHEN NOT EXISTS (SELECT FROM claimd.kind k WHERE k.name = p.kind)
+SELECT CASE WHEN NOT EXISTS (SELECT FROM claimd.kind k WHERE k.name = p.kind AND k.is_announced)
             THEN format('kind %s is unknown: no worker has ever announced it', p.kind)
             WHEN EXISTS (SELECT FROM claimd.kind k WHERE k.name = p.kind AND k.paused)
             THEN format('kind %s is paused (claimctl kinds resume)', p.kind)

@@ -113,7 +113,8 @@ void kind_cache_load(struct kind_cache *c, const struct pg_result *rows, int64_t
                                                     .timeout_us = pg_i64(rows, row, 3),
                                                     .at_most_once = pg_bool(rows, row, 4),
                                                     .keeps_none = pg_bool(rows, row, 6),
-                                                    .keeps_log = pg_bool(rows, row, 7)};
+                                                    .keeps_log = pg_bool(rows, row, 7),
+                                                    .grace_us = pg_i64(rows, row, 8)};
             (void)snprintf(kind->settings.backoff, sizeof kind->settings.backoff, "%s",
                            pg_text(rows, row, 5, &len));
         }

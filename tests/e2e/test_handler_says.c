@@ -188,6 +188,31 @@ START_TEST(a_handler_that_is_done_after_its_timeout_is_told_so_in_the_history)
 }
 END_TEST
 
+/* Each takes 3 s to clean up; lock.guard_ms is 2 s. */
+START_TEST(feat_B29_a_handler_has_the_grace_of_its_kind_to_clean_up)
+{
+    long long patient = fleet_enqueue(&fleet, "clean_up", "{}", 1);
+    sql_run(fleet.sql, "SELECT claimd.enqueue('clean_fast', max_attempts => 1)");
+    long long hasty = sql_i64(fleet.sql, "SELECT max(id) FROM claimd.jobs");
+    wait_state(patient, "completed");
+    wait_state(hasty, "discarded");
+    ASSERT_SQL("timeout: the handler did not stop",
+               "SELECT error FROM claimd.job_attempt WHERE job_id = %lld", hasty);
+    sql_run(fleet.sql, "SELECT claimd.set_kind('clean_fast', '{\"grace\": \"1 min\"}')");
+    ASSERT_SQL("00:01:00", "SELECT grace FROM claimd.kind WHERE name = 'clean_fast'");
+    bool is_completed = false;
+    for (int i = 0; i < 20 && !is_completed; i++) { /* its worker hears of it within 10 s */
+        sql_run(fleet.sql, "SELECT claimd.enqueue('clean_fast', max_attempts => 1)");
+        ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE kind = "
+                                                "'clean_fast'") == 0,
+                             SOON_US));
+        is_completed = sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE kind = "
+                                          "'clean_fast' AND state = 'completed'") > 0;
+    }
+    ck_assert(is_completed);
+}
+END_TEST
+
 START_TEST(feat_B17_the_log_of_a_completed_attempt_is_kept_where_its_kind_asks_for_it)
 {
     long long ids[] = {fleet_enqueue(&fleet, "tell", "{}", 1),
@@ -418,6 +443,7 @@ static Suite *suite(void)
     tcase_add_test(c, G5_a_checkpoint_that_is_none_costs_the_others_nothing);
     tcase_add_test(c, progress_that_changes_all_the_time_is_written_once_a_second);
     tcase_add_test(c, a_handler_that_is_done_after_its_timeout_is_told_so_in_the_history);
+    tcase_add_test(c, feat_B29_a_handler_has_the_grace_of_its_kind_to_clean_up);
     tcase_add_test(c, feat_B17_the_log_of_a_completed_attempt_is_kept_where_its_kind_asks_for_it);
     tcase_add_test(c, a_cancel_whose_NOTIFY_was_lost_is_found_by_a_beat);
     tcase_add_test(c, a_cancel_of_an_earlier_run_and_a_forged_NOTIFY_end_nothing);

@@ -169,6 +169,18 @@ static enum claimd_outcome late(const struct claimd_context *job)
     return claimd_done(job, NULL);
 }
 
+/* Takes 3 s to clean up when it is told to stop, which is more than lock.guard_ms. */
+static enum claimd_outcome clean_up(const struct claimd_context *job)
+{
+    while (!claimd_should_stop(job)) {
+        (void)poll(NULL, 0, 5);
+    }
+    for (int ms = 0; ms < 3000; ms += 5) {
+        (void)poll(NULL, 0, 5);
+    }
+    return claimd_done(job, "\"cleaned up\"");
+}
+
 static enum claimd_outcome tell(const struct claimd_context *job)
 {
     claimd_log(job, "all is well");
@@ -210,4 +222,6 @@ CLAIMD_PLUGIN(.name = "says", .version = "1.0",
                   {.name = "pass", .handle = pass},
                   {.name = "tell_all", .handle = tell, .keep_log = 1},
                   {.name = "late", .handle = late, .timeout_ms = 500},
+                  {.name = "clean_up", .handle = clean_up, .timeout_ms = 500, .grace_ms = 60000},
+                  {.name = "clean_fast", .handle = clean_up, .timeout_ms = 500},
                   {.name = "wait_cancel", .handle = wait_cancel}})

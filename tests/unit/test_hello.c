@@ -5,9 +5,10 @@
 #include <check.h>
 #include <stdio.h>
 
-#define GOOD                                                                               \
-    "'name': 'a', 'plugin': 'p', 'version': '1', 'max_attempts': 1000, 'max_crashes': 3, " \
-    "'timeout_ms': 31536000000, 'at_most_once': false, 'backoff': 'fixed:1s', 'keep_log': false"
+#define GOOD                                                                                       \
+    "'name': 'a', 'plugin': 'p', 'version': '1', 'max_attempts': 1000, 'max_crashes': 3, "         \
+    "'timeout_ms': 31536000000, 'at_most_once': false, 'backoff': 'fixed:1s', 'keep_log': false, " \
+    "'grace_ms': 3600000"
 
 /* Later members win. */
 static size_t kinds_of(const char *more, struct worker_kind kinds[KIND_SET_MAX], json_t **ret_hello)
@@ -38,7 +39,9 @@ static const char *const bad[] = {
     ", 'timeout_ms': 9223372036854775807",
     ", 'backoff': 'now and then'",
     ", 'timeout_ms': '1'",
-    ", 'at_most_once': 1"};
+    ", 'at_most_once': 1",
+    ", 'grace_ms': -1",
+    ", 'grace_ms': 3600001"};
 
 START_TEST(G5_a_kind_that_postgresql_would_refuse_is_left_out)
 {
@@ -46,6 +49,7 @@ START_TEST(G5_a_kind_that_postgresql_would_refuse_is_left_out)
     json_t *hello = NULL;
     ck_assert_uint_eq(kinds_of("", kinds, &hello), 1);
     ck_assert_int_eq(kinds[0].settings.timeout_us, INT64_C(31536000000) * 1000);
+    ck_assert_int_eq(kinds[0].settings.grace_us, INT64_C(3600000) * 1000);
     json_decref(hello);
     ck_assert_uint_eq(kinds_of(bad[_i], kinds, &hello), 0);
     json_decref(hello);

@@ -229,13 +229,23 @@ START_TEST(lock_W9_near_danger_a_handler_is_asked_to_stop_then_killed)
 }
 END_TEST
 
-START_TEST(a_timeout_asks_first_and_kills_after_the_guard)
+START_TEST(feat_B29_a_timeout_asks_first_and_kills_after_the_grace)
 {
-    struct danger_facts f = {.lease_deadline_us = 90000, .timeout_at_us = 10000};
+    struct danger_facts f = {.lease_deadline_us = 90000, .timeout_at_us = 10000, .grace_us = 30000};
     ck_assert_int_eq(danger_verdict(&f, &limits, 9999).action, DANGER_NONE);
     ck_assert_int_eq(danger_verdict(&f, &limits, 10000).action, DANGER_STOP);
-    ck_assert_int_eq(danger_verdict(&f, &limits, 12000).action, DANGER_KILL);
-    ck_assert_int_eq(danger_verdict(&f, &limits, 12000).reason, DANGER_TIMEOUT);
+    ck_assert_int_eq(danger_verdict(&f, &limits, 39999).action, DANGER_STOP);
+    ck_assert_int_eq(danger_verdict(&f, &limits, 40000).action, DANGER_KILL);
+    ck_assert_int_eq(danger_verdict(&f, &limits, 40000).reason, DANGER_TIMEOUT);
+}
+END_TEST
+
+START_TEST(lock_W9_no_grace_outlasts_the_lease)
+{
+    struct danger_facts f = {.lease_deadline_us = 20000, .timeout_at_us = 10000, .grace_us = 30000};
+    ck_assert_int_eq(danger_verdict(&f, &limits, 18000).reason, DANGER_LEASE);
+    ck_assert_int_eq(danger_verdict(&f, &limits, 19500).action, DANGER_KILL);
+    ck_assert_int_eq(danger_verdict(&f, &limits, 19500).reason, DANGER_LEASE);
 }
 END_TEST
 
@@ -444,7 +454,8 @@ static Suite *suite(void)
     tcase_add_test(c, a_lost_lease_alone_kills_nobody);
     tcase_add_test(c, a_beat_that_failed_alone_kills_nobody);
     tcase_add_test(c, lock_W9_near_danger_a_handler_is_asked_to_stop_then_killed);
-    tcase_add_test(c, a_timeout_asks_first_and_kills_after_the_guard);
+    tcase_add_test(c, feat_B29_a_timeout_asks_first_and_kills_after_the_grace);
+    tcase_add_test(c, lock_W9_no_grace_outlasts_the_lease);
     tcase_add_test(c, long_jobs_are_never_claimed_ahead);
     tcase_add_test(c, nothing_is_claimed_ahead_before_a_run_was_measured);
     tcase_add_test(c, less_is_claimed_ahead_while_limits_refuse_much);

@@ -197,7 +197,7 @@ static enum status accept_kind(struct claimd_kind *k, struct err *err)
         {"at_most_once", k->at_most_once, 1},
         {"reserved", k->reserved, 0},
         {"keep_log", k->keep_log, 1},
-        {"reserved2", k->reserved2, 0},
+        {"grace_ms", k->grace_ms, JOB_KIND_GRACE_MS_MAX},
     };
     for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
         st = check_number(k->name, numbers[i].field, numbers[i].value, numbers[i].max, err);

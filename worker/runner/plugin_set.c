@@ -291,11 +291,12 @@ const struct claimd_kind *plugin_set_find(const struct plugin_set *set, const ch
 
 static json_t *describe_kind(const struct claimd_plugin *plugin, const struct claimd_kind *kind)
 {
-    return json_pack("{s:s, s:s, s:s, s:i, s:i, s:I, s:b, s:s, s:b}", "name", kind->name, "plugin",
-                     plugin->name, "version", plugin->version, "max_attempts", kind->max_attempts,
-                     "max_crashes", kind->max_crashes, "timeout_ms", (json_int_t)kind->timeout_ms,
-                     "at_most_once", kind->at_most_once, "backoff",
-                     kind->backoff != NULL ? kind->backoff : "", "keep_log", kind->keep_log);
+    return json_pack("{s:s, s:s, s:s, s:i, s:i, s:I, s:b, s:s, s:b, s:i}", "name", kind->name,
+                     "plugin", plugin->name, "version", plugin->version, "max_attempts",
+                     kind->max_attempts, "max_crashes", kind->max_crashes, "timeout_ms",
+                     (json_int_t)kind->timeout_ms, "at_most_once", kind->at_most_once, "backoff",
+                     kind->backoff != NULL ? kind->backoff : "", "keep_log", kind->keep_log,
+                     "grace_ms", kind->grace_ms);
 }
 
 enum status plugin_set_describe(const struct plugin_set *set, char **ret_json, struct err *err)

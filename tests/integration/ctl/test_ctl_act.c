@@ -302,7 +302,7 @@ START_TEST(what_a_kind_gives_its_jobs_is_set_and_taken_back)
     assert_says("--max-attempts: '0' is not allowed; allowed: 1 to 2147483647, or default");
     ck_assert_int_eq(ctl_exit("kinds", "set", "a", "--backoff", "soon"), 2);
     assert_says("--backoff: 'soon' is not allowed; allowed: default, or exponential:");
-    ck_assert_int_eq(ctl_exit("kinds", "set", "b", "--timeout", "5m"), 2);
+    ck_assert_int_eq(ctl_exit("kinds", "set", "B", "--timeout", "5m"), 2);
     ck_assert_int_eq(ctl_exit("kinds", "set", "a", "--timeout", "5m", "--keep-completed", "2d"), 2);
 }
 END_TEST
@@ -341,7 +341,7 @@ START_TEST(queues_and_kinds_are_shown_paused_and_resumed)
     assert_says("; kind a is paused (by ");
     ck_assert_int_eq(ctl_exit("kinds", "list"), 0);
     assert_says("a    p      1.0     yes");
-    ck_assert_int_eq(ctl_exit("kinds", "pause", "b"), 2);
+    ck_assert_int_eq(ctl_exit("kinds", "pause", "B"), 2);
     ck_assert_int_eq(ctl_exit("queues", "pause", "B"), 2);
     ck_assert_int_eq(ctl_exit("queues", "limit", "q1", "--running", "5"), 0);
     ck_assert_int_eq(ctl_number("SELECT max_running::text FROM claimd.queue WHERE name = 'q1'"), 5);
@@ -486,7 +486,7 @@ START_TEST(feat_B20_rules_of_queues_and_kinds_are_set_shown_and_removed)
     assert_says("'7h': must be whole days, 1d to 3650d, or default; none is for");
     ck_assert_int_eq(ctl_exit("queues", "retain", "q1", "none", "--state", "completed"), 2);
     ck_assert_int_eq(ctl_exit("kinds", "retain", "a", "1d", "--state", "running"), 2);
-    ck_assert_int_eq(ctl_exit("kinds", "retain", "z", "1d"), 2);
+    ck_assert_int_eq(ctl_exit("kinds", "retain", "Z", "1d"), 2);
     ck_assert_int_eq(ctl_exit("kinds", "set", "a"), 2);
     ck_assert_int_eq(ctl_exit("kinds", "set", "a", "--keep-completed", "0d"), 2);
     ck_assert_int_eq(ctl_exit("kinds", "set", "a", "--keep-completed", "none"), 0);

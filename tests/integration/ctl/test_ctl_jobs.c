@@ -356,6 +356,7 @@ static const struct {
     {{"schedules", "next", "s"}, "next"},
     {{"schedules", "apply", "FILE"}, "changes"},
     {{"schedules", "delete", "s"}, "schedule"},
+    {{"apply", "FILE"}, "changes"},
     {{"workers"}, "workers"},
     {{"stats"}, "finished"},
     {{"top"}, "workers"},
@@ -387,8 +388,10 @@ START_TEST(every_command_has_json)
     for (size_t i = 0; i < ARRAY_COUNT(calls); i++) {
         const char *words[8] = {"--json"};
         memcpy(words + 1, calls[i].words, sizeof calls[i].words);
-        if (strcmp(words[1], "schedules") == 0 && strcmp(words[2], "apply") == 0) {
-            words[3] = ctl_write_file("none.json", "{\"schedules\": []}", 17);
+        for (size_t w = 1; w < ARRAY_COUNT(words) && words[w] != NULL; w++) {
+            if (strcmp(words[w], "FILE") == 0) {
+                words[w] = ctl_write_file("none.json", "{\"schedules\": []}", 17);
+            }
         }
         if (strcmp(words[1], "enqueue") == 0) {
             ctl_sql(INSERT_WORKER("-1 h")); /* so that it has nothing to warn of */

@@ -40,7 +40,7 @@ static void teardown(void)
 static int verify_json(void)
 {
     int code = ctl_exit("db", "verify", "--json");
-    char *tail = ctl.out.len > 0 ? strstr(buf_at(&ctl.out), "}\nclaimctl: ") : NULL;
+    char *tail = ctl.out.len > 0 ? strstr(buf_at(&ctl.out), "}\n{\"error\": ") : NULL;
     if (tail != NULL) {
         tail[1] = '\0';
     }

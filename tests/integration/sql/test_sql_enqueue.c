@@ -40,6 +40,7 @@ START_TEST(a_kind_that_no_worker_has_served_is_told_by_a_notice)
     PGconn *conn = PQconnectdb(world.conninfo);
     ck_assert_int_eq(PQstatus(conn), CONNECTION_OK);
     (void)PQsetNoticeProcessor(conn, on_notice, NULL);
+    (void)side_run(db, "SELECT claimd.set_kind('mial', '{\"max_attempts\": 3}')::text");
     ck_assert_int_eq(told(conn, "SELECT claimd.enqueue('mial')"), 0); /* no worker yet */
     (void)side_run(db, "INSERT INTO claimd.kind (name) VALUES ('mail') RETURNING 'x'");
     ck_assert_int_eq(told(conn, "SELECT claimd.enqueue('mail')"), 0);

@@ -217,7 +217,7 @@ END_TEST
 START_TEST(feat_B20_what_can_not_be_a_rule_is_refused_and_nothing_is_stored)
 {
     ASSERT_REFUSED(db, "SELECT claimd.retain_queue('Q', '1 day')", "CL002", "queue: must match");
-    ASSERT_REFUSED(db, "SELECT claimd.retain_kind('z', '1 day')", "CL002", "kind: must be one");
+    ASSERT_REFUSED(db, "SELECT claimd.retain_kind('Z', '1 day')", "CL002", "kind: must match");
     ASSERT_REFUSED(db, "SELECT claimd.retain_queue('q', '1 hour')", "CL002",
                    "keep: must be 1 to 3650 whole days, or NULL for the default");
     ASSERT_REFUSED(db, "SELECT claimd.retain_queue('q', '3651 days')", "CL002", "keep: must be");

@@ -153,6 +153,7 @@ START_TEST(the_producer_can_put_jobs_in_and_cancel_them)
         "SELECT claimd.ensure_days()",
         "SELECT claimd.retry(1)",
         "SELECT claimd.pause_all_queues()",
+        "SELECT claimd.set_queue('default', '{\"paused\": true}')",
         "SELECT claimd.resume_all_queues()",
         "SELECT claimd.retry_many('{1}')",
         "SELECT claimd.edit(1, '{}')",

@@ -254,6 +254,23 @@ START_TEST(registering_leaves_what_an_operator_has_set_of_a_kind)
 }
 END_TEST
 
+START_TEST(feat_B29_a_kind_that_is_announced_keeps_what_was_set_before)
+{
+    (void)side_run(side, "SELECT claimd.set_kind('other', '{\"timeout\": \"5 s\", \"paused\": "
+                         "true, \"retain\": \"30d\"}')::text");
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.kind WHERE NOT is_announced", 1);
+    register_worker(store_a.pg, WORKER_A, 2);
+    ASSERT_TEXT("SELECT concat_ws(' ', plugin, version, timeout, backoff, at_most_once, paused, "
+                "is_announced) FROM claimd.kind WHERE name = 'other'",
+                "other.so 2 00:00:05 fixed:7s t t t");
+    ASSERT_NUMBER("SELECT days::text FROM claimd.retention WHERE scope = 'kind'", 30);
+    (void)side_run(side, "SELECT claimd.set_kind('other', '{\"timeout\": null, \"paused\": null, "
+                         "\"retain\": null}')::text");
+    ASSERT_TEXT("SELECT concat_ws(' ', timeout, paused) FROM claimd.kind WHERE name = 'other'",
+                "00:01:30 f");
+}
+END_TEST
+
 START_TEST(a_beat_says_what_the_worker_does_and_moves_stale_at)
 {
     register_worker(store_a.pg, WORKER_A, 2);
@@ -446,6 +463,7 @@ int main(void)
     tcase_add_test(tests, a_beat_tells_what_doctor_wants_to_know);
     tcase_add_test(tests, registering_again_changes_only_kinds_that_differ);
     tcase_add_test(tests, registering_leaves_what_an_operator_has_set_of_a_kind);
+    tcase_add_test(tests, feat_B29_a_kind_that_is_announced_keeps_what_was_set_before);
     tcase_add_test(tests, a_beat_says_what_the_worker_does_and_moves_stale_at);
     tcase_add_test(tests, a_beat_on_a_dead_a_stopped_or_a_missing_row_is_not_confirmed);
     tcase_add_test(tests, a_beat_learns_which_of_its_queues_are_paused);

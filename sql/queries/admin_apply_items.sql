@@ -1,0 +1,17 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What a file ($1) says of each queue, kind or key ($2: its section), by name. With $3, an object with null for each setting, what it
+-- does not say is null, also of those that it does not name and for which something is set.
+-- params: text, text, text
+WITH said AS (
+    SELECT key COLLATE "C" AS name, value FROM jsonb_each($1::jsonb -> $2)
+), known AS (
+    SELECT name FROM claimd.queue
+     WHERE $2 = 'queues' AND num_nonnulls(weight, max_running, rate, max_open) > 0
+    UNION SELECT name FROM claimd.kind WHERE $2 = 'kinds' AND set_by_hand <> '{}'
+    UNION SELECT name FROM claimd.retention WHERE scope || 's' = $2
+    UNION SELECT key FROM claimd.key_limit WHERE $2 = 'keys'
+)
+SELECT n.name, (COALESCE($3::jsonb, '{}') || COALESCE(s.value, '{}'))::text AS patch
+  FROM (SELECT name FROM said UNION SELECT name FROM known WHERE $3 IS NOT NULL AND $1::jsonb ? $2) AS n
+  LEFT JOIN said s ON s.name = n.name
+ ORDER BY n.name
