@@ -89,7 +89,7 @@ static const struct ctl_command rows[] = {
     {.noun = "keys",
      .verb = "list",
      .words = "",
-     .help = "List the exclusive keys that are held or have a limit, up to 1000.",
+     .help = "List patterns, and exclusive keys that are held or have a limit, up to 1000.",
      .examples = "claimctl keys list",
      .run = keys_list},
     {.noun = "keys",
@@ -103,11 +103,13 @@ static const struct ctl_command rows[] = {
      ONE_WORD("KEY"),
      .help = "Limit how many jobs with an exclusive key run at a time, or start.\n\n"
              "Over all workers. One at a time and no rate is what each key has that nobody has set "
-             "a limit for.",
+             "a limit for. KEY may be a pattern that ends in :* or /*: each key that begins so has "
+             "that limit, unless it has its own.",
      .examples = "claimctl keys limit machine-17 --running 3\n"
                  "claimctl keys limit customer-7 --running 100 --rate 50/m\n"
+                 "claimctl keys limit 'customer:*' --running 1 --rate 50/m\n"
                  "claimctl keys limit customer-7 --running none --rate none",
-     .options = {{"running", "N", "at most so many, 1 to 1000; none is 1"},
+     .options = {{"running", "N", "at most so many, 1 to 1000; none is 1, or as a pattern says"},
                  {"rate", "N/UNIT", "so many starts per s, m, h or d; or none for no limit"}},
      .run = keys_limit},
     {.noun = "kinds",

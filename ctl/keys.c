@@ -11,7 +11,8 @@ static const struct table_column key_columns[] = {{"key", CELL_TEXT},
                                                   {"max_running", CELL_NUMBER},
                                                   {"running", CELL_NUMBER},
                                                   {"starts_per_s", CELL_NUMBER},
-                                                  {"may_start_now", CELL_NUMBER}};
+                                                  {"may_start_now", CELL_NUMBER},
+                                                  {"pattern", CELL_TEXT}};
 
 enum status keys_list(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {

@@ -9,7 +9,8 @@ WITH said AS (
      WHERE $2 = 'queues' AND num_nonnulls(weight, max_running, rate, max_open) > 0
     UNION SELECT name FROM claimd.kind WHERE $2 = 'kinds' AND set_by_hand <> '{}'
     UNION SELECT name FROM claimd.retention WHERE scope || 's' = $2
-    UNION SELECT key FROM claimd.key_limit WHERE $2 = 'keys'
+    UNION SELECT key FROM claimd.key_limit WHERE $2 = 'keys' AND NOT is_grouped
+    UNION SELECT prefix || '*' FROM claimd.key_group WHERE $2 = 'keys'
 )
 SELECT n.name, (COALESCE($3::jsonb, '{}') || COALESCE(s.value, '{}'))::text AS patch
   FROM (SELECT name FROM said UNION SELECT name FROM known WHERE $3 IS NOT NULL AND $1::jsonb ? $2) AS n

@@ -10,7 +10,9 @@ WITH rate AS (
                       ORDER BY u.seconds LIMIT 1) AS said
       FROM (SELECT rate FROM claimd.queue WHERE $1 = 'queues' AND name = $2
             UNION ALL
-            SELECT rate FROM claimd.key_limit WHERE $1 = 'keys' AND key = $2) AS r(per_s)
+            SELECT rate FROM claimd.key_limit WHERE $1 = 'keys' AND key = $2 AND NOT is_grouped
+            UNION ALL
+            SELECT rate FROM claimd.key_group WHERE $1 = 'keys' AND prefix || '*' = $2) AS r(per_s)
      WHERE r.per_s IS NOT NULL
 ), rules AS (
     SELECT CASE WHEN max(state) = '' THEN min(kept) ELSE jsonb_object_agg(state, kept)::text END AS said
@@ -25,7 +27,8 @@ SELECT v.field, v.value
   FROM (VALUES (1)) AS one
   LEFT JOIN claimd.queue q ON q.name = $2
   LEFT JOIN by_hand k ON true
-  LEFT JOIN claimd.key_limit l ON l.key = $2
+  LEFT JOIN claimd.key_limit l ON l.key = $2 AND NOT l.is_grouped
+  LEFT JOIN claimd.key_group g ON g.prefix || '*' = $2
   LEFT JOIN rate ON true
   LEFT JOIN rules ON true
  CROSS JOIN LATERAL (
@@ -49,7 +52,7 @@ SELECT v.field, v.value
             (6, 'kinds', 'backoff', k.patch ->> 'backoff'),
             (7, 'kinds', 'keep_log', k.patch ->> 'keep_log'),
             (8, 'kinds', 'retain', rules.said),
-            (1, 'keys', 'max_running', NULLIF(l.max_running, 1)::text),
+            (1, 'keys', 'max_running', COALESCE(NULLIF(l.max_running, 1), g.max_running)::text),
             (2, 'keys', 'rate', COALESCE(rate.said, round(rate.per_s::numeric, 6) || '/s'))) AS v(n, section, field, value)
  WHERE v.section = $1
  ORDER BY v.n

@@ -43,7 +43,8 @@ WITH j AS (
     SELECT format('; its key is held by job%s %s', CASE WHEN count(*) = 1 THEN '' ELSE 's' END,
                   string_agg(e.job_id::text, ', ' ORDER BY e.job_id)) AS held
       FROM j JOIN claimd.exclusive e ON e.key = j.exclusive_key
-    HAVING count(*) >= COALESCE((SELECT l.max_running FROM claimd.key_limit l, j WHERE l.key = j.exclusive_key), 1)
+    HAVING count(*) >= COALESCE((SELECT l.max_running FROM claimd.key_limit l, j WHERE l.key = j.exclusive_key),
+                                (SELECT (claimd.group_of(j.exclusive_key)).max_running FROM j), 1)
 ), key_rate AS (
     SELECT format('; its key starts %s jobs a second, the next one in %s s', round(l.rate::numeric, 3),
                   round(((1 - t.tokens) / l.rate)::numeric, 1)) AS spent

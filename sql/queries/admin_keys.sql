@@ -1,14 +1,20 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Keys that have a limit of their own or are held, 1,000 at most; with $1: this one, whatever it has.
+-- Patterns, and keys that have a limit of their own or are held, 1,000 at most; with $1: this one, whatever it has. `pattern`: what the
+-- key goes by, as long as nothing is said of it itself.
 -- params: text
-SELECT k.key, COALESCE(l.max_running, 1) AS max_running, (SELECT count(*) FROM claimd.exclusive e WHERE e.key = k.key) AS running,
-       trim_scale(round(l.rate::numeric, 6)) AS starts_per_s,
-       CASE WHEN l.rate IS NOT NULL THEN floor(claimd.key_tokens(l, clock_timestamp())) END AS may_start_now
+SELECT k.key, COALESCE(l.max_running, g.max_running, 1) AS max_running,
+       CASE WHEN g.prefix || '*' = k.key THEN NULL ELSE (SELECT count(*) FROM claimd.exclusive e WHERE e.key = k.key) END AS running,
+       trim_scale(round((CASE WHEN l.key IS NULL THEN g.rate ELSE l.rate END)::numeric, 6)) AS starts_per_s,
+       CASE WHEN l.rate IS NOT NULL THEN floor(claimd.key_tokens(l, clock_timestamp())) END AS may_start_now,
+       CASE WHEN (l.key IS NULL OR l.is_grouped) AND g.prefix || '*' <> k.key THEN g.prefix || '*' END AS pattern
   FROM (SELECT $1 COLLATE "C" AS key WHERE $1 IS NOT NULL
         UNION
-        SELECT key FROM claimd.key_limit WHERE $1 IS NULL
+        SELECT prefix || '*' FROM claimd.key_group WHERE $1 IS NULL
+        UNION
+        SELECT key FROM claimd.key_limit WHERE $1 IS NULL AND NOT is_grouped
         UNION
         SELECT key FROM claimd.exclusive WHERE $1 IS NULL) AS k
   LEFT JOIN claimd.key_limit l ON l.key = k.key
+  LEFT JOIN LATERAL claimd.group_of(k.key) AS g ON true
  ORDER BY k.key
  LIMIT 1000

@@ -132,6 +132,28 @@ START_TEST(several_workers_of_a_host_are_asked_when_a_person_agrees)
 }
 END_TEST
 
+START_TEST(feat_B29_keys_are_limited_by_a_pattern)
+{
+    ck_assert_int_eq(
+        ctl_exit("keys", "limit", "customer:*", "--running", "2", "--rate", "50/m", "--json"), 0);
+    assert_says("\"max_running\": 2, \"running\": null");
+    ck_assert_int_eq(ctl_exit("keys", "limit", "customer:7", "--running", "1"), 0);
+    ck_assert_int_eq(ctl_exit("keys", "list", "--json"), 0);
+    json_t *root = ctl_json();
+    ck_assert_uint_eq(json_array_size(json_object_get(root, "keys")), 2);
+    json_decref(root);
+    ck_assert_int_eq(ctl_exit("keys", "show", "customer:8", "--json"), 0);
+    assert_says("\"max_running\": 2, \"running\": 0");
+    assert_says("\"pattern\": \"customer:*\"");
+    ck_assert_int_eq(ctl_exit("keys", "show", "customer:7", "--json"), 0);
+    assert_says("\"max_running\": 1, \"running\": 0");
+    assert_says("\"pattern\": null");
+    ck_assert_int_eq(ctl_exit("keys", "limit", "customer:*", "--running", "none", "--rate", "none"),
+                     0);
+    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.key_group"), 0);
+}
+END_TEST
+
 START_TEST(feat_B29_with_json_an_error_is_json_too)
 {
     ck_assert_int_eq(ctl_exit("jobs", "show", "7", "--json"), 4);
@@ -209,6 +231,7 @@ int main(void)
     tcase_add_test(tests, several_workers_of_a_host_are_asked_when_a_person_agrees);
     tcase_add_test(tests, feat_B29_a_job_is_enqueued_with_a_deadline);
     tcase_add_test(tests, feat_B29_with_json_an_error_is_json_too);
+    tcase_add_test(tests, feat_B29_keys_are_limited_by_a_pattern);
     suite_add_tcase(suite, tests);
     return world_run(suite);
 }
