@@ -393,7 +393,7 @@ START_TEST(every_command_has_json)
                 words[w] = ctl_write_file("none.json", "{\"schedules\": []}", 17);
             }
         }
-        if (strcmp(words[1], "enqueue") == 0) {
+        if (strcmp(calls[i].words[0], "enqueue") == 0) {
             ctl_sql(INSERT_WORKER("-1 h")); /* so that it has nothing to warn of */
             ctl_sql("INSERT INTO claimd.kind (name) VALUES ('a')");
         }

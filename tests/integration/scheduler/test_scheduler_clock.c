@@ -6,6 +6,7 @@
 #include "support/suite.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -148,6 +149,22 @@ START_TEST(X2_a_clock_that_steps_ahead_beneath_a_leader_deletes_nothing)
 }
 END_TEST
 
+/* The leader that made the days died before it had looked at the clock. */
+START_TEST(X2_what_ends_by_a_clock_that_has_gone_back_is_kept_when_that_is_right_again)
+{
+    start_leader_that_has_looked();
+    fleet_signal(fleet.schedulers[0], SIGKILL);
+    await_death(0);
+    step_clock_to(-26 * DAY_US);
+    sql_run(fleet.sql, "SELECT claimd.ensure_days()");
+    ck_assert(can_end());
+    step_clock_to(0);
+    start_leader(0);
+    ck_assert(WAIT_UNTIL(said("event=history_held"), STEP_LIMIT_US));
+    ck_assert(!has_dropped(26));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("scheduler clock");
@@ -159,6 +176,7 @@ int main(void)
     tcase_add_test(c, X2_a_day_that_somebody_dropped_is_made_again_within_seconds);
     tcase_add_test(c, X2_a_leader_that_starts_with_a_clock_400_days_ahead_deletes_nothing);
     tcase_add_test(c, X2_a_clock_that_steps_ahead_beneath_a_leader_deletes_nothing);
+    tcase_add_test(c, X2_what_ends_by_a_clock_that_has_gone_back_is_kept_when_that_is_right_again);
     suite_add_tcase(suite, c);
     return suite_run(suite);
 }
