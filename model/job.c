@@ -12,11 +12,11 @@ static const char *const state_texts[] = {
 
 const struct job_edge job_edges[] = {
     {JOB_AVAILABLE, "claim", JOB_RUNNING},     {JOB_AVAILABLE, "cancel", JOB_CANCELLED},
-    {JOB_AVAILABLE, "exhaust", JOB_DISCARDED}, {JOB_RUNNING, "complete", JOB_COMPLETED},
-    {JOB_RUNNING, "retry", JOB_AVAILABLE},     {JOB_RUNNING, "snooze", JOB_AVAILABLE},
-    {JOB_RUNNING, "cancel", JOB_CANCELLED},    {JOB_RUNNING, "hand back", JOB_AVAILABLE},
-    {JOB_RUNNING, "rescue", JOB_AVAILABLE},    {JOB_RUNNING, "discard", JOB_DISCARDED},
-    {JOB_RUNNING, "lose", JOB_DISCARDED},
+    {JOB_AVAILABLE, "exhaust", JOB_DISCARDED}, {JOB_AVAILABLE, "expire", JOB_DISCARDED},
+    {JOB_RUNNING, "complete", JOB_COMPLETED},  {JOB_RUNNING, "retry", JOB_AVAILABLE},
+    {JOB_RUNNING, "snooze", JOB_AVAILABLE},    {JOB_RUNNING, "cancel", JOB_CANCELLED},
+    {JOB_RUNNING, "hand back", JOB_AVAILABLE}, {JOB_RUNNING, "rescue", JOB_AVAILABLE},
+    {JOB_RUNNING, "discard", JOB_DISCARDED},   {JOB_RUNNING, "lose", JOB_DISCARDED},
 };
 const size_t job_edge_count = ARRAY_COUNT(job_edges);
 

@@ -13,6 +13,7 @@
 #define WORKERS 4
 #define SLOTS 4
 #define LONG (WORKERS * SLOTS)
+#define MASTERS 3
 
 static struct fleet fleet;
 
@@ -98,6 +99,16 @@ START_TEST(long_jobs_after_short_ones_go_to_the_idle_runners_of_others_at_once)
 }
 END_TEST
 
+/* On all masters: hints go to the first one that answers in time. */
+static int64_t passed_on(void)
+{
+    int64_t hints = 0;
+    for (size_t i = 0; i < MASTERS; i++) {
+        hints += fleet_redis_i64(&fleet, i, "ZCARD claimd:hints:default:sleep");
+    }
+    return hints;
+}
+
 /* Those behind them take nothing, so what is passed on stays where all others could see it. */
 START_TEST(what_is_passed_on_goes_to_the_set_of_its_kind_and_no_further)
 {
@@ -109,8 +120,7 @@ START_TEST(what_is_passed_on_goes_to_the_set_of_its_kind_and_no_further)
             WAIT_UNTIL(fleet_log_count(&fleet, "claimd-worker", i, "event=quiet") == 1, SOON_US));
     }
     enqueue("sleep", "{\"ms\": 600000}", "default", LONG);
-    ck_assert(WAIT_UNTIL(
-        fleet_redis_i64(&fleet, 0, "ZCARD claimd:hints:default:sleep") == LONG - SLOTS, SOON_US));
+    ck_assert(WAIT_UNTIL(passed_on() >= LONG - SLOTS, SOON_US));
     ck_assert_int_eq(running(), SLOTS);
     ck_assert_int_eq(handed_back() - before, LONG - SLOTS);
     ck_assert_int_eq(most_of_one(id_of("min"), id_of("max")), 1);
@@ -142,7 +152,7 @@ static void start_workers(const char *queues)
     const char *const env[] = {text, NULL};
     fleet_start(&fleet,
                 &(struct fleet_options){.slots = SLOTS,
-                                        .masters = 3,
+                                        .masters = MASTERS,
                                         .time_scale = 1,
                                         .more = "\"scheduler\": {\"full_pass_ms\": 3600000}"});
     fleet_start_scheduler(&fleet, 0);
