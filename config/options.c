@@ -75,7 +75,7 @@ const struct option_def config_options[] = {
      .help = "Reply timeout per node."},
     {"lock.guard_ms", MS, AT(lock.guard_us), RANGE(1, HOUR_MS), .default_text = "2000",
      .help = "A handler is asked to stop this long before its lease could expire. After its "
-             "timeout it has as long to stop before it is killed."},
+             "timeout or a cancel it has as long before it is killed, if its kind has no grace."},
     {"lock.kill_margin_ms", MS, AT(lock.kill_margin_us), RANGE(1, HOUR_MS),
      .default_text = "500",
      .help = "A handler that still runs this long before its lease could expire is killed."},
