@@ -84,9 +84,10 @@ END $$;
 -- ---- fire ----
 -- How much later than its tick a job becomes due: by name and tick, so it is the same whoever fires it.
 CREATE FUNCTION schedule_offset(s schedule, tick timestamptz) RETURNS interval
-LANGUAGE sql IMMUTABLE SET search_path = claimd, pg_catalog, pg_temp
-RETURN (hashtextextended(s.name || ' ' || extract(epoch FROM tick)::bigint, 0) & 9223372036854775807)
-       % (extract(epoch FROM s.jitter) * 1000 + 1)::bigint * interval '1 ms';
+LANGUAGE sql IMMUTABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
+    SELECT (hashtextextended(s.name || ' ' || extract(epoch FROM tick)::bigint, 0) & 9223372036854775807)
+           % (extract(epoch FROM s.jitter) * 1000 + 1)::bigint * interval '1 ms'
+$$;
 
 -- One job of it for the time `due_at`, and the fire noted. NULL: somebody else did. A run by hand is not put off, and refused if its
 -- unique job is there.

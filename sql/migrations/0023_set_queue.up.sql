@@ -38,10 +38,11 @@ BEGIN
 END $$;
 
 CREATE FUNCTION why_no_setting(wanted queue) RETURNS text
-LANGUAGE sql IMMUTABLE
-RETURN CASE WHEN (wanted).weight NOT BETWEEN 1 AND 100 THEN 'weight: must be 1 to 100, or NULL for no weight'
-            WHEN (wanted).max_running NOT BETWEEN 1 AND 10000 THEN 'max_running: must be 1 to 10000, or NULL for no limit'
-            WHEN (wanted).max_open NOT BETWEEN 1 AND 10000000 THEN 'max_open: must be 1 to 10000000, or NULL for no limit' END;
+LANGUAGE sql IMMUTABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN (wanted).weight NOT BETWEEN 1 AND 100 THEN 'weight: must be 1 to 100, or NULL for no weight'
+                WHEN (wanted).max_running NOT BETWEEN 1 AND 10000 THEN 'max_running: must be 1 to 10000, or NULL for no limit'
+                WHEN (wanted).max_open NOT BETWEEN 1 AND 10000000 THEN 'max_open: must be 1 to 10000000, or NULL for no limit' END
+$$;
 
 -- What the patch names; null: as if nothing had been said. True: that changed something.
 CREATE FUNCTION change_queue(queue text, patch jsonb, place text) RETURNS boolean

@@ -235,5 +235,12 @@ BEGIN
 END $$;
 
 DROP FUNCTION group_of, group_keys, follow_groups, tidy_groups, prefix_of, group_is_set;
+DROP FUNCTION key_tokens;
 ALTER TABLE key_limit DROP COLUMN is_grouped;
 DROP TABLE key_group;
+CREATE FUNCTION key_tokens(l key_limit, at timestamptz) RETURNS double precision
+LANGUAGE sql IMMUTABLE
+RETURN CASE WHEN (l).rate IS NULL THEN 'Infinity'
+            ELSE LEAST(1 + 2 * (l).rate, (l).tokens + (l).rate * GREATEST(0, extract(epoch FROM at - (l).filled_at))) END;
+REVOKE ALL ON FUNCTION key_tokens FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION key_tokens TO claimd_admin, claimd_reader;

@@ -12,8 +12,14 @@ CREATE TABLE key_group (
     CONSTRAINT key_group_rate_range CHECK (rate > 0 AND rate <= 100000)
 );
 
--- True: a claim has made the row, of the key's group, as which it is again with the next full pass.
+-- True: a claim has made the row, of the key's group, as which it is again with the next full pass. (PostgreSQL lets no table change
+-- whose rows a function with a parsed body takes, from 15.20 on.)
+DROP FUNCTION key_tokens;
 ALTER TABLE key_limit ADD COLUMN is_grouped boolean NOT NULL DEFAULT false;
+CREATE FUNCTION key_tokens(l key_limit, at timestamptz) RETURNS double precision
+LANGUAGE sql IMMUTABLE
+RETURN CASE WHEN (l).rate IS NULL THEN 'Infinity'
+            ELSE LEAST(1 + 2 * (l).rate, (l).tokens + (l).rate * GREATEST(0, extract(epoch FROM at - (l).filled_at))) END;
 
 -- Of those that a key begins with the longest.
 CREATE FUNCTION group_of(key text) RETURNS key_group
@@ -350,5 +356,6 @@ BEGIN
 END $$;
 
 REVOKE ALL ON FUNCTION group_of, group_keys, follow_groups, tidy_groups, prefix_of, group_is_set FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION group_of TO claimd_admin, claimd_reader;
+REVOKE ALL ON FUNCTION key_tokens FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION group_of, key_tokens TO claimd_admin, claimd_reader;
 GRANT SELECT ON key_group TO claimd_admin, claimd_reader;
