@@ -140,6 +140,7 @@ static bool is_settled(void)
     return worker_sum("claimd_jobs_finished_total", "outcome=\"completed\"") >= NOOPS + 2 &&
            worker_sum("claimd_worker_jobs", NULL) == 0 &&
            leader_sum("claimd_jobs", "state=\"retryable\"") == 3 &&
+           leader_sum("claimd_jobs", "state=\"available\"") == 2 &&
            leader_sum("claimd_jobs", "state=\"running\"") == 0;
 }
 
