@@ -225,8 +225,8 @@ START_TEST(feat_B29_a_schedule_that_waits_beyond_its_next_tick_is_mended)
         /* A failure while PostgreSQL's clock was ahead. */
         "wake_at = now() + interval '1 day', failures = 3, error = 'no room'",
         /* The clock was put back to before it was set. */
-        "start_at = start_at + interval '1 day', next_at = next_at + interval '1 day', wake_at = "
-        "wake_at + interval '1 day'",
+        ("start_at = start_at + interval '1 day', next_at = next_at + interval '1 day', wake_at = "
+         "wake_at + interval '1 day'"),
     };
     (void)side_run(db, "SELECT claimd.schedule_set('c', 'a', '30 * * * *', zone => "
                        "'Europe/Berlin'), claimd.schedule_set('e', 'a', 'every 1h')");
