@@ -1,5 +1,4 @@
 -- SPDX-License-Identifier: Apache-2.0
-DROP VIEW jobs;
 DROP FUNCTION open_state, job_waits;
 ALTER TABLE job DROP COLUMN flags, DROP COLUMN version, DROP COLUMN unique_key, DROP COLUMN backoff, DROP COLUMN exclusive_key,
                 DROP COLUMN share_key, DROP CONSTRAINT job_share_range;
@@ -8,7 +7,7 @@ UPDATE job SET share = 1 + (share - 1) % 63 WHERE share > 63;
 ALTER TABLE job ADD CONSTRAINT job_share_range CHECK (share BETWEEN 0 AND 63);
 ALTER TABLE job_history DROP COLUMN flags, DROP COLUMN version, DROP COLUMN unique_key, DROP COLUMN backoff, DROP COLUMN retried_at,
                         DROP COLUMN exclusive_key, DROP COLUMN share_key;
-ALTER TABLE kind DROP COLUMN keep_log, DROP COLUMN set_by_hand, DROP COLUMN of_plugin, DROP COLUMN paused, DROP COLUMN paused_at, DROP COLUMN paused_by, DROP COLUMN backoff;
+ALTER TABLE kind DROP COLUMN is_announced, DROP COLUMN grace, DROP COLUMN keep_log, DROP COLUMN set_by_hand, DROP COLUMN of_plugin, DROP COLUMN paused, DROP COLUMN paused_at, DROP COLUMN paused_by, DROP COLUMN backoff;
 ALTER TABLE queue DROP COLUMN max_running, DROP COLUMN limited, DROP COLUMN rate, DROP COLUMN max_open,
                   DROP COLUMN paused_at, DROP COLUMN paused_by;
 DROP INDEX job_live_cancel;
@@ -21,24 +20,3 @@ DROP FUNCTION program_joins, require_program, finish_upgrade, may_notify;
 ALTER TABLE worker DROP COLUMN built_for, DROP COLUMN asked;
 ALTER TABLE scheduler DROP COLUMN built_for;
 ALTER TABLE cluster DROP COLUMN oldest_program, DROP COLUMN schema_part;
-
--- Both tables with the states that people know.
-CREATE VIEW jobs AS
-SELECT id, kind, queue, args, priority, share,
-       CASE WHEN state = 'running' THEN 'running'
-            WHEN ready_at <= statement_timestamp() THEN 'available'
-            WHEN attempt > 0 THEN 'retryable'
-            ELSE 'scheduled' END AS state,
-       created_at, scheduled_at, ready_at,
-       attempt, crashes, generation, fence, NULLIF(worker_id, '00000000-0000-0000-0000-000000000000') AS worker_id,
-       NULLIF(attempted_at, 'epoch') AS attempted_at, max_attempts, timeout, tags, metadata,
-       NULL::timestamptz AS finalized_at, NULL::jsonb AS result, NULL::text AS error
-  FROM job
-UNION ALL
-SELECT id, kind, queue, args, priority, share, state, created_at, scheduled_at, ready_at,
-       attempt, crashes, generation, fence, NULLIF(worker_id, '00000000-0000-0000-0000-000000000000'),
-       NULLIF(attempted_at, 'epoch'), max_attempts, timeout, tags, metadata,
-       finalized_at, result, error
-  FROM job_history;
-
-GRANT SELECT ON jobs TO claimd_admin, claimd_reader;

@@ -141,6 +141,9 @@ ALTER TABLE kind
     ADD COLUMN set_by_hand jsonb NOT NULL DEFAULT '{}', -- by set_kind(): its columns that the plugin does not say any more,
     ADD COLUMN of_plugin jsonb NOT NULL DEFAULT '{}', -- and what it said of them
     ADD COLUMN backoff text COLLATE "C", -- NULL: exponential:15s:1h~10%
+    -- False: somebody has set something for it, and no worker has said yet that it has it.
+    ADD COLUMN is_announced boolean NOT NULL DEFAULT true,
+    ADD COLUMN grace interval, -- from being told to stop until being killed; NULL: lock.guard_ms of the worker
     ADD CONSTRAINT kind_backoff_valid CHECK (backoff_is_valid(backoff)) NOT VALID;
 ALTER TABLE queue
     ADD COLUMN max_running integer, -- NULL: as many as there are runners
@@ -176,23 +179,6 @@ RETURN CASE WHEN state = 'running' THEN 'running'
             WHEN flags & 32 <> 0 AND ready_at = job_waits() THEN 'waiting'
             WHEN attempt > 0 THEN 'retryable'
             ELSE 'scheduled' END;
-
-CREATE OR REPLACE VIEW jobs AS
-SELECT id, kind, queue, args, priority, share,
-       open_state(state, ready_at, attempt, flags) AS state,
-       created_at, scheduled_at, ready_at,
-       attempt, crashes, generation, fence, NULLIF(worker_id, '00000000-0000-0000-0000-000000000000') AS worker_id,
-       NULLIF(attempted_at, 'epoch') AS attempted_at, max_attempts, timeout, tags, metadata,
-       NULL::timestamptz AS finalized_at, NULL::jsonb AS result, NULL::text AS error, flags, version, unique_key, backoff, exclusive_key,
-       share_key
-  FROM job
-UNION ALL
-SELECT id, kind, queue, args, priority, share, state, created_at, scheduled_at, ready_at,
-       attempt, crashes, generation, fence, NULLIF(worker_id, '00000000-0000-0000-0000-000000000000'),
-       NULLIF(attempted_at, 'epoch'), max_attempts, timeout, tags, metadata,
-       finalized_at, result, error, flags, version, unique_key, backoff, exclusive_key, share_key
-  FROM job_history
- WHERE retried_at IS NULL;
 
 REVOKE ALL ON FUNCTION may_notify, finish_upgrade, require_program, program_joins, backoff_is_valid, why_no_backoff, share_of, job_waits, open_state
     FROM PUBLIC;

@@ -2,10 +2,11 @@
 DROP TABLE job_promise;
 DROP FUNCTION keep_promises;
 DROP FUNCTION enqueue_many, enqueue_many_unique, refuse_requests, with_value, request_of, enqueue_unique, enqueue, enqueue_request, meet_holder,
-    take_key, key_holds, ended_badly, request_key, key_of_parts, request_refusal, why_not_after, why_not_unique, parts_are_known, why_refused,
-    why_no_labels, why_no_queue, request_keys, take_room, limit_open, exclusive_flag, is_too_long;
+    take_key, key_holds, ended_badly, request_key, key_of_parts, request_refusal, why_not_after_jobs, why_no_expiry, why_not_after,
+    why_not_unique, parts_are_known, why_refused,
+    why_no_labels, why_no_queue, request_keys, exclusive_flag, is_too_long;
 DROP TYPE job_request;
-DROP TABLE room, job_key;
+DROP TABLE job_key;
 
 -- Not overloaded for json: with both, the untyped '{…}' of everybody else would be ambiguous.
 CREATE FUNCTION enqueue(kind text, args jsonb DEFAULT '{}', queue text DEFAULT 'default', priority integer DEFAULT 4,

@@ -23,7 +23,9 @@ CREATE TYPE job_request AS (
     on_conflict text,
     backoff text,
     after bigint[], -- jobs that it waits for
-    if_dead text
+    if_dead text,
+    expires_at timestamptz,
+    after_jobs integer[] -- positions in its array, from 0
 );
 
 -- The holder of each key. Whether it still stands in the way is decided when somebody wants the key, by the job's state at that
@@ -45,13 +47,6 @@ CREATE UNLOGGED TABLE job_promise (
     request jsonb NOT NULL -- if the key's job has started: to be made after all
 );
 CREATE INDEX job_promise_xact ON job_promise (xact);
-
--- Of queues with max_open: so many more jobs may come before the open ones are counted anew.
-CREATE TABLE room (
-    queue text COLLATE "C" NOT NULL,
-    jobs integer NOT NULL DEFAULT 0,
-    CONSTRAINT room_pkey PRIMARY KEY (queue)
-) WITH (fillfactor = 50);
 
 -- ---- what is asked for ----
 CREATE FUNCTION request_keys() RETURNS text[]
@@ -128,12 +123,12 @@ END $$;
 CREATE FUNCTION why_not_unique(r job_request) RETURNS text
 LANGUAGE sql STABLE
 RETURN CASE
-    WHEN (r.on_conflict IN ('error', 'ignore', 'replace_args', 'reschedule')) IS NOT TRUE
-    THEN 'on_conflict: must be error, ignore, replace_args or reschedule'
+    WHEN (r.on_conflict IN ('error', 'ignore', 'replace_args', 'reschedule', 'replace')) IS NOT TRUE
+    THEN 'on_conflict: must be error, ignore, replace_args, reschedule or replace'
     WHEN octet_length(r.unique_key) NOT BETWEEN 1 AND 512
     THEN 'unique_key: must have 1 to 512 octets'
-    WHEN r.unique_key IS NOT NULL AND r.unique_by IS NOT NULL
-    THEN 'unique_by: not together with unique_key'
+    WHEN r.unique_key IS NOT NULL AND NOT r.unique_by <@ '{kind,queue}'
+    THEN 'unique_by: together with unique_key, must be a list of kind and queue'
     WHEN r.unique_key IS NULL AND r.unique_by IS NULL
     THEN CASE WHEN r.unique_for IS NOT NULL THEN 'unique_for: needs unique_key or unique_by'
               WHEN r.unique_states IS NOT NULL THEN 'unique_states: needs unique_key or unique_by' END
@@ -158,19 +153,36 @@ RETURN CASE WHEN array_ndims(after) > 1
             WHEN if_dead NOT IN ('cancel', 'run', 'hold')
             THEN 'if_dead: must be cancel, run or hold' END;
 
+CREATE FUNCTION why_no_expiry(expires_at timestamptz, scheduled_at timestamptz) RETURNS text
+LANGUAGE sql STABLE
+RETURN CASE WHEN NOT isfinite(expires_at) OR expires_at > '2286-01-01 00:00:00+00'
+            THEN 'expires_at: must lie before the year 2286'
+            WHEN expires_at <= scheduled_at
+            THEN 'expires_at: must be later than scheduled_at' END;
+
+-- Of element n of an array: the elements before it that its job comes after.
+CREATE FUNCTION why_not_after_jobs(after_jobs integer[], n bigint) RETURNS text
+LANGUAGE sql STABLE
+RETURN CASE WHEN array_ndims(after_jobs) > 1 OR cardinality(after_jobs) NOT BETWEEN 1 AND 10000
+                 OR array_position(after_jobs, NULL) IS NOT NULL OR 0 > ANY (after_jobs) OR n <= ANY (after_jobs)
+            THEN 'after_jobs: must be 1 to 10000 positions, from 0, of elements before this one' END;
+
 CREATE FUNCTION request_refusal(r job_request) RETURNS text
 LANGUAGE sql STABLE
 RETURN COALESCE(why_refused(r.kind, r.args, r.queue, r.priority, r.scheduled_at, r.max_attempts, r.timeout, r.exclusive_key, r.share_key,
-                            r.tags, r.metadata), why_no_backoff(r.backoff), why_not_unique(r), why_not_after(r.after, r.if_dead));
+                            r.tags, r.metadata), why_no_backoff(r.backoff), why_not_unique(r),
+                why_not_after(COALESCE(r.after, CASE WHEN r.after_jobs IS NOT NULL THEN '{1}'::bigint[] END), r.if_dead),
+                why_no_expiry(r.expires_at, r.scheduled_at));
 
 -- A JSON text, hashed when it is long.
 CREATE FUNCTION key_of_parts(r job_request) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
-    key text := (SELECT jsonb_object_agg(part, CASE part WHEN 'kind' THEN to_jsonb(r.kind)
+    key text := (SELECT (jsonb_object_agg(part, CASE part WHEN 'kind' THEN to_jsonb(r.kind)
                                                          WHEN 'queue' THEN to_jsonb(r.queue)
                                                          WHEN 'args' THEN r.args
-                                                         ELSE r.args -> substr(part, 6) END)::text
+                                                         ELSE r.args -> substr(part, 6) END)
+                         || CASE WHEN r.unique_key IS NULL THEN '{}' ELSE jsonb_build_object('key', r.unique_key) END)::text
                    FROM unnest(r.unique_by) AS part);
 BEGIN
     RETURN CASE WHEN octet_length(key) <= 512 THEN key ELSE 'sha256:' || encode(sha256(convert_to(key, 'UTF8')), 'hex') END;
@@ -180,47 +192,6 @@ END $$;
 CREATE FUNCTION request_key(r job_request) RETURNS text
 LANGUAGE sql STABLE
 RETURN CASE WHEN r.unique_by IS NULL THEN r.unique_key ELSE key_of_parts(r) END;
-
--- ---- how many may be open ----
--- So many jobs of the queue that have not ended, waiting or running; who would enqueue one more is refused. NULL: no limit any more.
-CREATE FUNCTION limit_open(queue text, max_open integer) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
-DECLARE
-    wrong text := COALESCE(why_no_queue(queue),
-                           CASE WHEN max_open NOT BETWEEN 1 AND 10000000 THEN 'max_open: must be 1 to 10000000, or NULL for no limit' END);
-BEGIN
-    IF wrong IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
-    END IF;
-    INSERT INTO queue AS q (name, max_open) VALUES (limit_open.queue, limit_open.max_open)
-        ON CONFLICT (name) DO UPDATE SET max_open = excluded.max_open;
-    DELETE FROM room r WHERE r.queue = limit_open.queue AND limit_open.max_open IS NULL;
-    INSERT INTO room AS r (queue) SELECT limit_open.queue WHERE limit_open.max_open IS NOT NULL
-        ON CONFLICT ON CONSTRAINT room_pkey DO UPDATE SET jobs = 0;
-END $$;
-
--- Room for so many more jobs in a queue with max_open, else CL005. Exact, since one enqueuer waits for the transaction of the other.
--- Jobs that end make room, so what a count has found can be given away before the next one.
-CREATE FUNCTION take_room(queue text, wanted bigint) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
-DECLARE
-    most integer;
-    found_open bigint;
-    found_room bigint := (SELECT r.jobs FROM room r WHERE r.queue = take_room.queue FOR NO KEY UPDATE);
-BEGIN
-    IF found_room < wanted THEN
-        SELECT q.max_open INTO most FROM queue q WHERE q.name = take_room.queue;
-        SELECT count(*) INTO found_open FROM (SELECT FROM job j WHERE j.queue = take_room.queue LIMIT most + 1) AS j;
-        found_room := most - found_open;
-        IF found_room < wanted THEN
-            RAISE EXCEPTION USING ERRCODE = 'CL005', DETAIL = found_open::text,
-                MESSAGE = format('queue: %s has %s%s of at most %s open jobs: no room for %s more', queue,
-                                 CASE WHEN found_open > most THEN 'more than ' ELSE '' END, LEAST(found_open, most), most, wanted);
-        END IF;
-    END IF;
-    UPDATE room r SET jobs = found_room - wanted WHERE r.queue = take_room.queue;
-END $$;
 
 -- ---- keys ----
 -- The history may have been small when this was planned.
@@ -288,6 +259,7 @@ BEGIN
     IF r.on_conflict <> 'error' THEN
         BEGIN
             PERFORM edit(holder.job_id, CASE r.on_conflict WHEN 'replace_args' THEN jsonb_build_object('args', r.args)
+                                                           WHEN 'replace' THEN jsonb_build_object('args', r.args, 'scheduled_at', r.scheduled_at)
                                                            ELSE jsonb_build_object('scheduled_at', r.scheduled_at) END);
             RETURN true;
         EXCEPTION WHEN SQLSTATE 'CL003' THEN
@@ -352,9 +324,16 @@ BEGIN
             r.max_attempts, r.timeout,
             COALESCE(share_of(r.share_key), 0),
             r.tags, r.metadata, key, CASE WHEN states IN ('queued', 'open') THEN 1 ELSE 0 END
-            + CASE WHEN r.exclusive_key IS NULL THEN 0 ELSE exclusive_flag() END,
+            + CASE WHEN r.exclusive_key IS NULL THEN 0 ELSE exclusive_flag() END + CASE WHEN r.expires_at IS NULL THEN 0 ELSE 2048 END,
             r.backoff, r.exclusive_key, r.share_key);
     inserted := true;
+    IF r.expires_at IS NOT NULL THEN
+        PERFORM require_program(19); -- an older one would start it late
+        INSERT INTO job_deadline (job_id, expires_at) VALUES (id, r.expires_at);
+    END IF;
+    IF r.kind IS DISTINCT FROM current_setting('claimd.kind', true) THEN
+        PERFORM look_at_kind(r.kind);
+    END IF;
     IF r.after IS NOT NULL THEN
         PERFORM after(id, r.after, COALESCE(r.if_dead, 'cancel'));
     END IF;
@@ -391,7 +370,7 @@ CREATE FUNCTION enqueue(kind text, args jsonb DEFAULT '{}', queue text DEFAULT '
                         share_key text DEFAULT NULL, tags text[] DEFAULT NULL, metadata jsonb DEFAULT NULL,
                         unique_by text[] DEFAULT NULL, unique_for interval DEFAULT NULL, unique_states text DEFAULT NULL,
                         on_conflict text DEFAULT 'error', backoff text DEFAULT NULL, after bigint[] DEFAULT NULL,
-                        if_dead text DEFAULT NULL) RETURNS bigint
+                        if_dead text DEFAULT NULL, expires_at timestamptz DEFAULT NULL) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
     wrong text := why_refused(kind, args, queue, priority, scheduled_at, max_attempts, timeout, exclusive_key, share_key, tags,
@@ -399,10 +378,10 @@ DECLARE
     new_id bigint;
 BEGIN
     IF unique_key IS NOT NULL OR unique_by IS NOT NULL OR unique_for IS NOT NULL OR unique_states IS NOT NULL
-       OR on_conflict IS DISTINCT FROM 'error' OR after IS NOT NULL OR if_dead IS NOT NULL THEN
+       OR on_conflict IS DISTINCT FROM 'error' OR after IS NOT NULL OR if_dead IS NOT NULL OR expires_at IS NOT NULL THEN
         RETURN (enqueue_request(ROW(kind, args, queue, priority, scheduled_at, max_attempts, timeout, unique_key, exclusive_key,
                                     share_key, tags, metadata, unique_by, unique_for, unique_states, on_conflict, backoff,
-                                    after, if_dead))).id;
+                                    after, if_dead, expires_at, NULL))).id;
     END IF;
     wrong := COALESCE(wrong, why_no_backoff(backoff));
     IF wrong IS NOT NULL THEN
@@ -419,6 +398,9 @@ BEGIN
             COALESCE(share_of(share_key), 0), tags, metadata, backoff, exclusive_key, share_key,
             CASE WHEN exclusive_key IS NULL THEN 0 ELSE exclusive_flag() END)
     RETURNING id INTO new_id;
+    IF kind IS DISTINCT FROM current_setting('claimd.kind', true) THEN
+        PERFORM look_at_kind(kind);
+    END IF;
     RETURN new_id;
 END $$;
 
@@ -429,7 +411,7 @@ CREATE FUNCTION enqueue_unique(kind text, args jsonb DEFAULT '{}', queue text DE
                                share_key text DEFAULT NULL, tags text[] DEFAULT NULL, metadata jsonb DEFAULT NULL,
                                unique_by text[] DEFAULT NULL, unique_for interval DEFAULT NULL, unique_states text DEFAULT NULL,
                                on_conflict text DEFAULT 'ignore', backoff text DEFAULT NULL, after bigint[] DEFAULT NULL,
-                               if_dead text DEFAULT NULL, OUT id bigint, OUT inserted boolean)
+                               if_dead text DEFAULT NULL, expires_at timestamptz DEFAULT NULL, OUT id bigint, OUT inserted boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
     IF unique_key IS NULL AND unique_by IS NULL THEN
@@ -438,7 +420,7 @@ BEGIN
     SELECT e.id, e.inserted INTO id, inserted
       FROM enqueue_request(ROW(kind, args, queue, priority, scheduled_at, max_attempts, timeout, unique_key, exclusive_key,
                                share_key, tags, metadata, unique_by, unique_for, unique_states, on_conflict, backoff, after,
-                               if_dead)) AS e;
+                               if_dead, expires_at, NULL)) AS e;
 END $$;
 
 -- ---- enqueue_many ----
@@ -489,7 +471,7 @@ BEGIN
             END IF;
             PERFORM with_value(NULL::job_request, field, request -> field, format('jobs[%s]', n));
         END LOOP;
-        wrong := request_refusal(request_of(request));
+        wrong := COALESCE(request_refusal(request_of(request)), why_not_after_jobs((request_of(request)).after_jobs, n));
         IF wrong IS NOT NULL THEN
             RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = format('jobs[%s].%s', n, wrong);
         END IF;
@@ -498,14 +480,19 @@ END $$;
 
 -- Those with keys or predecessors one by one, in the order of the keys: two calls that want the same ones in another order would lock
 -- each other out.
-CREATE FUNCTION enqueue_many_unique(jobs jsonb) RETURNS SETOF bigint
-LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
+CREATE FUNCTION enqueue_many_unique(jobs jsonb) RETURNS TABLE (id bigint, inserted boolean)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
     known text[] := request_keys();
-    ids bigint[] := array_fill(NULL::bigint, ARRAY[jsonb_array_length(jobs)]);
+    ids bigint[];
+    made boolean[];
+    one record;
     wanted record;
     holder text;
 BEGIN
+    IF jobs IS NULL OR jsonb_typeof(jobs) <> 'array' THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'jobs: must be a JSON array of objects';
+    END IF;
     IF EXISTS (SELECT FROM jsonb_array_elements(jobs) AS e WHERE jsonb_typeof(e) <> 'object' OR e - known <> '{}') THEN
         PERFORM refuse_requests(jobs);
     END IF;
@@ -514,9 +501,20 @@ BEGIN
                             FROM jsonb_array_elements(jobs) WITH ORDINALITY AS e
                           OFFSET 0) AS t
                    ORDER BY request_key(t.r) COLLATE "C" NULLS FIRST, t.n LOOP
-        ids[wanted.n] := (enqueue_request(wanted.r)).id;
+        one := enqueue_request(wanted.r);
+        ids[wanted.n] := one.id;
+        made[wanted.n] := one.inserted;
     END LOOP;
-    RETURN QUERY SELECT unnest(ids);
+    FOR wanted IN SELECT e.ordinality AS n, e.value AS request FROM jsonb_array_elements(jobs) WITH ORDINALITY AS e
+                   WHERE e.value ? 'after_jobs' LOOP
+        one := request_of(wanted.request);
+        IF why_not_after_jobs(one.after_jobs, wanted.n - 1) IS NOT NULL THEN
+            PERFORM refuse_requests(jobs);
+        ELSIF one.after_jobs IS NOT NULL AND made[wanted.n] THEN
+            PERFORM after(ids[wanted.n], ARRAY(SELECT ids[u.p + 1] FROM unnest(one.after_jobs) AS u(p)), COALESCE(one.if_dead, 'cancel'));
+        END IF;
+    END LOOP;
+    RETURN QUERY SELECT * FROM unnest(ids, made);
 EXCEPTION
     WHEN SQLSTATE 'CL004' THEN
         GET STACKED DIAGNOSTICS holder = PG_EXCEPTION_DETAIL;
@@ -524,7 +522,7 @@ EXCEPTION
     WHEN SQLSTATE 'CL003' THEN
         RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('jobs[%s]: %s', wanted.n - 1, SQLERRM);
     WHEN SQLSTATE 'CL002' OR data_exception OR integrity_constraint_violation THEN
-        PERFORM refuse_requests(jobs);
+        PERFORM refuse_requests(jobs) WHERE jsonb_typeof(jobs) = 'array';
         RAISE;
 END $$;
 
@@ -540,8 +538,8 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'jobs: must be a JSON array of objects';
     END IF;
     IF EXISTS (SELECT FROM jsonb_array_elements(jobs) AS e
-                WHERE e ?| '{unique_key,unique_by,unique_for,unique_states,on_conflict,after,if_dead}') THEN
-        RETURN QUERY SELECT * FROM enqueue_many_unique(jobs);
+                WHERE e ?| '{unique_key,unique_by,unique_for,unique_states,on_conflict,after,if_dead,expires_at,after_jobs}') THEN
+        RETURN QUERY SELECT e.id FROM enqueue_many_unique(jobs) AS e;
         RETURN;
     END IF;
     IF EXISTS (SELECT FROM queue q WHERE q.max_open IS NOT NULL) THEN
@@ -553,6 +551,8 @@ BEGIN
                   GROUP BY q.name
                   ORDER BY q.name) AS w;
     END IF;
+    PERFORM look_at_kind(u.name)
+       FROM (SELECT DISTINCT e ->> 'kind' AS name FROM jsonb_array_elements(jobs) AS e) AS u;
     RETURN QUERY
     INSERT INTO job AS j (kind, args, queue, priority, scheduled_at, max_attempts, timeout, share, tags, metadata, backoff,
                           exclusive_key, share_key, flags)
@@ -571,10 +571,10 @@ EXCEPTION WHEN data_exception OR integrity_constraint_violation THEN
     RAISE;
 END $$;
 
-REVOKE ALL ON FUNCTION request_keys, is_too_long, why_no_queue, why_no_labels, why_refused, parts_are_known, why_not_unique, why_not_after,
-    request_refusal, key_of_parts, request_key, ended_badly, key_holds, take_key, meet_holder, exclusive_flag, enqueue_request, keep_promises,
-    enqueue, enqueue_unique, request_of, with_value, refuse_requests, enqueue_many_unique, enqueue_many, limit_open, take_room FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION enqueue, enqueue_unique, enqueue_many TO claimd_admin, claimd_producer;
+REVOKE ALL ON FUNCTION request_keys, is_too_long, why_no_queue, why_no_labels, why_refused, parts_are_known, why_not_unique,
+    why_not_after, why_no_expiry, why_not_after_jobs, request_refusal, key_of_parts, request_key, ended_badly, key_holds, take_key,
+    meet_holder, exclusive_flag, enqueue_request, keep_promises, enqueue, enqueue_unique, request_of, with_value, refuse_requests,
+    enqueue_many_unique, enqueue_many FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION enqueue, enqueue_unique, enqueue_many_unique, enqueue_many TO claimd_admin, claimd_producer;
 GRANT EXECUTE ON FUNCTION is_too_long TO claimd_admin, claimd_producer, claimd_worker; -- broken_rule() asks it
-GRANT EXECUTE ON FUNCTION limit_open TO claimd_admin;
-GRANT SELECT ON job_key, room TO claimd_admin, claimd_reader;
+GRANT SELECT ON job_key TO claimd_admin, claimd_reader;

@@ -27,11 +27,22 @@ CREATE TABLE schedule (
     tags text[],
     metadata jsonb,
     job_ids bigint[] NOT NULL DEFAULT '{}', -- the last job, and with overlap 'skip' all that may still be open
+    exclusive_key text,
+    share_key text,
+    backoff text,
+    unique_key text,
+    unique_by text[],
+    unique_for interval,
+    unique_states text,
+    on_conflict text NOT NULL DEFAULT 'ignore',
+    jitter interval, -- NULL: its jobs become due at the tick
     CONSTRAINT schedule_pkey PRIMARY KEY (name),
     CONSTRAINT schedule_name CHECK (name ~ '^[a-z][a-z0-9_.-]*$' AND octet_length(name) <= 64),
     CONSTRAINT schedule_missed CHECK (missed IN ('none', 'latest', 'all')),
     CONSTRAINT schedule_missed_window CHECK (missed_window > interval '0' AND missed_window <= interval '366 days'),
-    CONSTRAINT schedule_overlap CHECK (overlap IN ('run', 'skip'))
+    CONSTRAINT schedule_overlap CHECK (overlap IN ('run', 'skip')),
+    CONSTRAINT schedule_on_conflict CHECK (on_conflict IN ('ignore', 'replace_args', 'reschedule', 'replace')),
+    CONSTRAINT schedule_jitter CHECK (jitter > interval '0' AND jitter <= interval '1 day')
 );
 CREATE INDEX schedule_wake ON schedule (wake_at) WHERE NOT paused;
 
@@ -66,40 +77,32 @@ END $$;
 CREATE FUNCTION schedule_set(name text, kind text, cron text, args jsonb DEFAULT '{}', queue text DEFAULT 'default',
                              priority integer DEFAULT 4, zone text DEFAULT 'UTC', max_attempts integer DEFAULT NULL,
                              timeout interval DEFAULT NULL, tags text[] DEFAULT NULL, metadata jsonb DEFAULT NULL,
-                             missed text DEFAULT 'latest', missed_window interval DEFAULT '1 day', overlap text DEFAULT 'run')
+                             missed text DEFAULT 'latest', missed_window interval DEFAULT '1 day', overlap text DEFAULT 'run',
+                             exclusive_key text DEFAULT NULL, share_key text DEFAULT NULL, backoff text DEFAULT NULL,
+                             unique_key text DEFAULT NULL, unique_by text[] DEFAULT NULL, unique_for interval DEFAULT NULL,
+                             unique_states text DEFAULT NULL, on_conflict text DEFAULT 'ignore', jitter interval DEFAULT NULL)
 RETURNS timestamptz
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
+    request job_request := ROW(kind, args, queue, priority, NULL, max_attempts, timeout, unique_key, exclusive_key, share_key, tags,
+                               metadata, unique_by, unique_for, unique_states, on_conflict, backoff, NULL, NULL, NULL,
+                               NULL)::job_request;
     wrong text := CASE
         WHEN name IS NULL OR name !~ '^[a-z][a-z0-9_.-]*$' OR octet_length(name) > 64
         THEN 'name: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets'
-        WHEN kind IS NULL OR kind !~ '^[a-z][a-z0-9_]*$' OR octet_length(kind) > 64
-        THEN 'kind: must match ^[a-z][a-z0-9_]*$ and have at most 64 octets'
-        WHEN why_no_queue(queue) IS NOT NULL
-        THEN why_no_queue(queue)
-        WHEN priority IS NULL OR priority NOT BETWEEN 0 AND 9
-        THEN 'priority: must be 0 (first) to 9'
-        WHEN args IS NULL
-        THEN 'args: must be a JSON value, not NULL'
-        WHEN is_too_long(args, 1048576)
-        THEN 'args: at most 1048576 octets as JSON text, or 65536 if long numbers such as 1e9999 are written out in it'
-        WHEN max_attempts < 1
-        THEN 'max_attempts: must be 1 or more'
-        WHEN timeout <= interval '0' OR timeout > interval '366 days'
-        THEN 'timeout: must be more than 0 and at most 366 days'
-        WHEN pg_column_size(tags) > 8192
-        THEN 'tags: at most 8192 octets together'
-        WHEN is_too_long(metadata, 65536)
-        THEN 'metadata: at most 65536 octets as JSON text'
-        WHEN why_no_labels(tags, metadata) IS NOT NULL
-        THEN why_no_labels(tags, metadata)
+        WHEN on_conflict IS NULL OR on_conflict NOT IN ('ignore', 'replace_args', 'reschedule', 'replace')
+        THEN 'on_conflict: must be ignore, replace_args, reschedule or replace, since a tick has nobody to refuse'
+        WHEN request_refusal(request) IS NOT NULL
+        THEN request_refusal(request)
         WHEN missed IS NULL OR missed NOT IN ('none', 'latest', 'all')
         THEN 'missed: must be none, latest or all'
         WHEN missed_window IS NULL OR missed_window <= interval '0' OR missed_window > interval '366 days'
         THEN 'missed_window: must be more than 0 and at most 366 days'
         WHEN overlap IS NULL OR overlap NOT IN ('run', 'skip')
         THEN 'overlap: must be run or skip'
+        WHEN jitter < interval '0' OR jitter > interval '1 day'
+        THEN 'jitter: must be 0 to 1 day, or NULL for none'
     END;
     at timestamptz := date_trunc('second', clock_timestamp()); -- ticks are whole seconds, those of "every" too
     the_zone text;
@@ -113,14 +116,19 @@ BEGIN
                      ELSE cron_zone(zone) END;
     tick := cron_after(cron, the_zone, at, at);
     INSERT INTO schedule AS s (name, kind, cron, args, queue, priority, zone, max_attempts, timeout, tags, metadata, missed,
-                               missed_window, overlap, start_at, next_at, wake_at)
+                               missed_window, overlap, exclusive_key, share_key, backoff, unique_key, unique_by, unique_for,
+                               unique_states, on_conflict, jitter, start_at, next_at, wake_at)
     VALUES (name, kind, cron, args, queue, priority, the_zone, max_attempts, timeout, tags, metadata, missed, missed_window,
-            overlap, at, tick, tick)
+            overlap, exclusive_key, share_key, backoff, unique_key, unique_by, unique_for, unique_states, on_conflict,
+            NULLIF(jitter, interval '0'), at, tick, tick)
     ON CONFLICT ON CONSTRAINT schedule_pkey DO UPDATE
        SET kind = excluded.kind, cron = excluded.cron, args = excluded.args, queue = excluded.queue,
            priority = excluded.priority, zone = excluded.zone, max_attempts = excluded.max_attempts, timeout = excluded.timeout,
            tags = excluded.tags, metadata = excluded.metadata, missed = excluded.missed, missed_window = excluded.missed_window,
-           overlap = excluded.overlap, updated_at = at, failures = 0, failed_at = NULL, error = NULL,
+           overlap = excluded.overlap, exclusive_key = excluded.exclusive_key, share_key = excluded.share_key,
+           backoff = excluded.backoff, unique_key = excluded.unique_key, unique_by = excluded.unique_by,
+           unique_for = excluded.unique_for, unique_states = excluded.unique_states, on_conflict = excluded.on_conflict,
+           jitter = excluded.jitter, updated_at = at, failures = 0, failed_at = NULL, error = NULL,
            start_at = CASE WHEN (s.cron, s.zone) = (excluded.cron, excluded.zone) THEN s.start_at ELSE at END,
            next_at = CASE WHEN (s.cron, s.zone) = (excluded.cron, excluded.zone) THEN s.next_at ELSE tick END,
            wake_at = CASE WHEN (s.cron, s.zone) = (excluded.cron, excluded.zone) THEN s.next_at ELSE tick END
@@ -160,7 +168,15 @@ BEGIN
     DELETE FROM schedule s WHERE s.name = schedule_delete.name;
 END $$;
 
--- One job of it, due at `due_at`, is enqueued, and the fire noted. NULL: somebody else did.
+-- How much later than its tick a job becomes due: by name and tick, so it is the same whoever fires it.
+CREATE FUNCTION schedule_offset(s schedule, tick timestamptz) RETURNS interval
+LANGUAGE sql IMMUTABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
+    SELECT (hashtextextended(s.name || ' ' || extract(epoch FROM tick)::bigint, 0) & 9223372036854775807)
+           % (extract(epoch FROM s.jitter) * 1000 + 1)::bigint * interval '1 ms'
+$$;
+
+-- One job of it for the time `due_at`, and the fire noted. NULL: somebody else did. A run by hand is not put off, and refused if its
+-- unique job is there.
 CREATE FUNCTION schedule_enqueue(s schedule, due_at timestamptz, outcome text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -172,10 +188,50 @@ BEGIN
         RETURN NULL;
     END IF;
     new_id := enqueue(kind => s.kind, args => s.args, queue => s.queue, priority => s.priority::integer,
-                      scheduled_at => due_at, max_attempts => s.max_attempts, timeout => s.timeout, tags => s.tags,
-                      metadata => s.metadata);
+                      scheduled_at => CASE WHEN s.jitter IS NULL OR outcome = 'run' THEN due_at
+                                           ELSE due_at + schedule_offset(s, due_at) END,
+                      max_attempts => s.max_attempts, timeout => s.timeout, unique_key => s.unique_key,
+                      exclusive_key => s.exclusive_key, share_key => s.share_key, tags => s.tags, metadata => s.metadata,
+                      unique_by => s.unique_by, unique_for => s.unique_for, unique_states => s.unique_states,
+                      backoff => s.backoff);
     UPDATE schedule_fire f SET job_id = new_id WHERE f.schedule = s.name AND f.due_at = schedule_enqueue.due_at;
     RETURN new_id;
+END $$;
+
+-- The same for a tick of a schedule with a unique key. `why`: the tick was skipped, since another job stands in the way. That job may
+-- start before our commit, so no promise is made. A transaction that holds the key must not keep all other schedules waiting: the tick
+-- fails soon, and is tried again.
+CREATE FUNCTION schedule_enqueue_unique(s schedule, due_at timestamptz, OUT id bigint, OUT why text)
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp SET lock_timeout = '200ms' AS $$
+DECLARE
+    ready timestamptz := CASE WHEN s.jitter IS NULL THEN due_at ELSE due_at + schedule_offset(s, due_at) END;
+    inserted boolean;
+BEGIN
+    INSERT INTO schedule_fire AS f (schedule, due_at, outcome) VALUES (s.name, schedule_enqueue_unique.due_at, 'skipped')
+    ON CONFLICT ON CONSTRAINT schedule_fire_pkey DO NOTHING;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    BEGIN
+        SELECT e.id, e.inserted INTO id, inserted
+          FROM enqueue_request(ROW(s.kind, s.args, s.queue, s.priority::integer, ready, s.max_attempts, s.timeout, s.unique_key,
+                                   s.exclusive_key, s.share_key, s.tags, s.metadata, s.unique_by, s.unique_for, s.unique_states,
+                                   COALESCE(NULLIF(s.on_conflict, 'ignore'), 'error'), s.backoff, NULL, NULL, NULL, NULL)) AS e;
+    EXCEPTION
+        WHEN SQLSTATE 'CL004' THEN
+            GET STACKED DIAGNOSTICS why = MESSAGE_TEXT;
+            RETURN;
+        WHEN lock_not_available THEN
+            RAISE EXCEPTION USING ERRCODE = 'lock_not_available',
+                MESSAGE = 'an open transaction holds its unique_key, or the room in its queue';
+    END;
+    IF inserted THEN
+        UPDATE schedule_fire f SET job_id = schedule_enqueue_unique.id, outcome = 'fired'
+         WHERE f.schedule = s.name AND f.due_at = schedule_enqueue_unique.due_at;
+    ELSE
+        why := format('unique_key: job %s has this key and was changed', id);
+        id := NULL;
+    END IF;
 END $$;
 
 -- One job now, also of a paused one, whatever its overlap says; returns its id. The ticks stay as they are.
@@ -270,11 +326,17 @@ BEGIN
                 RETURN NEXT;
             END IF;
         ELSE
-            outcome := 'fired';
-            job_id := schedule_enqueue(s, tick, 'fired');
+            IF s.unique_key IS NULL AND s.unique_by IS NULL THEN
+                job_id := schedule_enqueue(s, tick, 'fired');
+            ELSE
+                SELECT e.id, e.why INTO job_id, error FROM schedule_enqueue_unique(s, tick) AS e;
+            END IF;
+            outcome := CASE WHEN error IS NULL THEN 'fired' ELSE 'skipped' END;
             IF job_id IS NOT NULL THEN
                 open_ids := CASE s.overlap WHEN 'skip' THEN open_ids ELSE '{}' END || job_id;
                 fired := fired || job_id;
+            END IF;
+            IF job_id IS NOT NULL OR error IS NOT NULL THEN
                 RETURN NEXT;
             END IF;
         END IF;
@@ -317,8 +379,64 @@ BEGIN
     RETURN QUERY SELECT NULL::text, min(r.wake_at), 'next'::text, NULL::bigint, NULL::text FROM schedule r WHERE NOT r.paused;
 END $$;
 
+-- ---- mend ----
+-- When it has something to do, if that lies before the time for which it waits; NULL: it waits for the right one. A tick may lie up to a
+-- minute ahead of next_at, since a clock may be put back a little after a firing, and after a failure wake_at is up to 300 s away.
+-- Where cron or zone can't be read any more, that is said when it is due.
+CREATE FUNCTION schedule_should_wait_until(s schedule, at timestamptz) RETURNS timestamptz
+LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN CASE WHEN s.paused THEN NULL
+                WHEN s.next_at > cron_after(s.cron, s.zone, at + interval '1 minute', s.start_at)
+                THEN cron_after(s.cron, s.zone, at, s.start_at)
+                WHEN s.wake_at > GREATEST(s.next_at, at + interval '6 minutes')
+                THEN s.next_at END;
+EXCEPTION WHEN OTHERS THEN
+    RETURN NULL;
+END $$;
+
+-- Schedules that wait beyond their next tick, which is due_at.
+CREATE FUNCTION schedules_beyond() RETURNS TABLE (schedule text, next_at timestamptz, due_at timestamptz)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT s.name, GREATEST(s.next_at, s.wake_at), u.due_at
+      FROM schedule s CROSS JOIN LATERAL (SELECT schedule_should_wait_until(s, clock_timestamp()) OFFSET 0) AS u(due_at)
+     WHERE u.due_at IS NOT NULL
+     ORDER BY s.name;
+END;
+
+-- What the leading scheduler calls: mends them among the next so many schedules behind this name. One row per schedule that was mended,
+-- then one without next_at: the name behind which to go on, NULL if that was the last one. What somebody has locked is left.
+CREATE FUNCTION mend_schedules(behind text DEFAULT '', at_most integer DEFAULT 100)
+RETURNS TABLE (schedule text, was timestamptz, next_at timestamptz)
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    s schedule;
+    seen integer := 0;
+BEGIN
+    FOR s IN SELECT r.* FROM schedule r WHERE r.name > behind ORDER BY r.name LIMIT at_most LOOP
+        seen := seen + 1;
+        schedule := s.name;
+        was := GREATEST(s.next_at, s.wake_at);
+        next_at := schedule_should_wait_until(s, clock_timestamp());
+        CONTINUE WHEN next_at IS NULL;
+        PERFORM FROM schedule r
+          WHERE r.name = s.name AND NOT r.paused AND (r.next_at, r.wake_at) = (s.next_at, s.wake_at) FOR UPDATE SKIP LOCKED;
+        CONTINUE WHEN NOT FOUND;
+        UPDATE schedule r SET next_at = mend_schedules.next_at, wake_at = mend_schedules.next_at WHERE r.name = s.name;
+        RETURN NEXT;
+    END LOOP;
+    schedule := CASE WHEN seen = at_most THEN schedule END;
+    was := NULL;
+    next_at := NULL;
+    RETURN NEXT;
+END $$;
+
 REVOKE ALL ON FUNCTION schedule_lock, schedule_set, schedule_pause, schedule_resume, schedule_delete, schedule_enqueue,
-    schedule_run, schedule_next, fire_schedule, fire_schedules FROM PUBLIC;
+    schedule_run, schedule_next, fire_schedule, fire_schedules, schedule_offset, schedule_enqueue_unique, schedule_should_wait_until,
+    schedules_beyond, mend_schedules FROM PUBLIC;
 GRANT SELECT ON schedule, schedule_fire TO claimd_admin, claimd_reader;
-GRANT EXECUTE ON FUNCTION schedule_set, schedule_pause, schedule_resume, schedule_delete, schedule_run, schedule_next
-    TO claimd_admin;
+GRANT EXECUTE ON FUNCTION schedule_set, schedule_pause, schedule_resume, schedule_delete, schedule_run, schedule_next,
+    schedules_beyond TO claimd_admin;
+GRANT EXECUTE ON FUNCTION schedules_beyond TO claimd_reader;

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 DROP FUNCTION job_status, may_be_gone, wait, complete_in_tx, delete_job, retry_many, retry, edit, patched_values, take_kept_edits, apply_patch, refuse_patch,
-    pause_queue, resume_queue, pause_kind, resume_kind, set_kind, ask_worker;
+    ask_worker;
 DROP TABLE job_edit;
 
 -- Cancels a job that is not running; a second time is no error.

@@ -161,17 +161,19 @@ BEGIN
     DELETE FROM job_history h WHERE h.id = delete_job.id;
     DELETE FROM job_attempt a WHERE a.job_id = delete_job.id;
     DELETE FROM job_edit e WHERE e.job_id = delete_job.id;
+    DELETE FROM job_waited w WHERE w.job_id = delete_job.id;
     RETURN found_state;
 END $$;
 
 -- ---- again ----
--- All or none: refused with the reason of the first that can't be retried, or where a queue is full of open jobs. Returns how many.
--- The history may have been small when this was planned.
+-- Finished jobs become available again, and jobs that wait for their time (scheduled, retryable) are due from now on; what is due
+-- already stays as it is. All or none: refused with the reason of the first that can't be retried, or where a queue is full of open
+-- jobs. Returns how many. The history may have been small when this was planned.
 CREATE FUNCTION retry_many(ids bigint[], even_completed boolean DEFAULT false) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     wanted bigint[] := ARRAY(SELECT DISTINCT u.id FROM unnest(ids) AS u(id) ORDER BY u.id);
-    retried bigint[];
+    parked bigint;
     refused bigint;
     found_state text;
 BEGIN
@@ -193,28 +195,38 @@ BEGIN
         UPDATE job_history h SET retried_at = clock_timestamp()
          WHERE h.id = ANY (wanted) AND h.retried_at IS NULL AND (even_completed OR h.state <> 'completed')
         RETURNING h.*
-    ), again AS (
-        INSERT INTO job (id, fence, created_at, generation, priority, share, queue, kind, args, max_attempts, timeout, tags, metadata,
-                         flags, version, unique_key, backoff, exclusive_key, share_key)
-        OVERRIDING SYSTEM VALUE
-        SELECT f.id, f.fence, f.created_at, f.generation + 1, f.priority, f.share, f.queue, f.kind, f.args, f.max_attempts, f.timeout,
-               f.tags, f.metadata, f.flags & ~996, f.version, f.unique_key, f.backoff, f.exclusive_key, f.share_key
-          FROM former f
-         ORDER BY f.id
-        RETURNING job.id
     )
-    SELECT COALESCE(array_agg(a.id), '{}') INTO retried FROM again a;
-    SELECT u.id INTO refused FROM unnest(wanted) AS u(id) WHERE u.id <> ALL (retried) ORDER BY u.id LIMIT 1;
+    INSERT INTO job (id, fence, created_at, generation, priority, share, queue, kind, args, max_attempts, timeout, tags, metadata,
+                     flags, version, unique_key, backoff, exclusive_key, share_key)
+    OVERRIDING SYSTEM VALUE
+    SELECT f.id, f.fence, f.created_at, f.generation + 1, f.priority, f.share, f.queue, f.kind, f.args, f.max_attempts, f.timeout,
+           f.tags, f.metadata, f.flags & ~3012, f.version, f.unique_key, f.backoff, f.exclusive_key, f.share_key
+      FROM former f
+     ORDER BY f.id;
+    -- Its attempts, crashes and generation stay. An edit, which is put on record, and which the feed meets ahead of its cursor.
+    FOR parked IN SELECT j.id FROM job j
+                   WHERE j.id = ANY (wanted) AND j.state = 'available' AND j.ready_at > clock_timestamp()
+                     AND NOT (j.flags & 32 <> 0 AND j.scheduled_at = job_waits())
+                   ORDER BY j.id FOR NO KEY UPDATE LOOP
+        PERFORM edit(parked, '{"scheduled_at": null}');
+    END LOOP;
+    SELECT u.id, CASE WHEN j.ready_at = job_waits() AND j.state = 'available' THEN 'waiting' ELSE j.state END INTO refused, found_state
+      FROM unnest(wanted) AS u(id)
+      LEFT JOIN job j ON j.id = u.id
+     WHERE j.id IS NULL OR j.state <> 'available' OR j.ready_at > clock_timestamp()
+     ORDER BY u.id
+     LIMIT 1;
     IF NOT FOUND THEN
-        RETURN cardinality(retried);
+        RETURN cardinality(wanted);
     END IF;
-    SELECT j.state INTO found_state FROM job j WHERE j.id = refused;
-    IF NOT FOUND THEN
+    IF found_state IS NULL THEN
         SELECT h.state INTO found_state FROM job_history h WHERE h.id = refused AND h.retried_at IS NULL;
     END IF;
     RAISE EXCEPTION USING ERRCODE = 'CL003',
         MESSAGE = 'job ' || refused || CASE
-            WHEN found_state IN ('available', 'running') THEN ' is ' || found_state || ': only a finished job can be retried'
+            WHEN found_state = 'running' THEN ' is running: only a finished, retryable or scheduled job can be retried'
+            WHEN found_state = 'waiting'
+            THEN ' is waiting for other jobs: only a finished, retryable or scheduled job can be retried'
             WHEN found_state = 'completed' AND NOT even_completed THEN ' is completed: only even_completed => true retries it'
             WHEN found_state IS NOT NULL THEN ' has just changed: try again'
             ELSE ' not found' END;
@@ -399,129 +411,23 @@ BEGIN
 END $$;
 
 -- ---- queues, kinds, workers ----
--- Nothing of a paused queue is fed, and none of its hints is popped; what runs goes on. True: it was not paused before.
-CREATE FUNCTION pause_queue(queue text) RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
-DECLARE
-    wrong text := why_no_queue(queue);
-BEGIN
-    IF wrong IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
-    END IF;
-    INSERT INTO queue AS q (name, paused, paused_at, paused_by)
-    VALUES (pause_queue.queue, true, clock_timestamp(), session_user)
-        ON CONFLICT (name) DO UPDATE SET paused = true, paused_at = excluded.paused_at, paused_by = excluded.paused_by
-         WHERE NOT q.paused;
-    IF NOT FOUND THEN
-        RETURN false;
-    END IF;
-    PERFORM pg_catalog.pg_notify('claimd', 'changed'); -- the leading scheduler makes workers look
-    RETURN true;
-END $$;
-
--- True: it was paused.
-CREATE FUNCTION resume_queue(queue text) RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
-DECLARE
-    wrong text := why_no_queue(queue);
-BEGIN
-    IF wrong IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
-    END IF;
-    UPDATE queue q SET paused = false, paused_at = NULL, paused_by = NULL WHERE q.name = resume_queue.queue AND q.paused;
-    IF NOT FOUND THEN
-        RETURN false;
-    END IF;
-    PERFORM pg_catalog.pg_notify('claimd', 'changed');
-    RETURN true;
-END $$;
-
--- Workers withdraw a paused kind with their next beat: it is not claimed, and as nobody serves it, not fed either.
--- Older workers would go on with it.
-CREATE FUNCTION pause_kind(kind text) RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM require_program(2);
-    UPDATE kind k SET paused = true, paused_at = clock_timestamp(), paused_by = session_user
-     WHERE k.name = pause_kind.kind AND NOT k.paused;
-    IF FOUND THEN
-        PERFORM pg_catalog.pg_notify('claimd', 'changed');
-        RETURN true;
-    END IF;
-    IF NOT EXISTS (SELECT FROM kind k WHERE k.name = pause_kind.kind) THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'kind: must be one that a worker has announced (claimctl kinds list)';
-    END IF;
-    RETURN false;
-END $$;
-
-CREATE FUNCTION resume_kind(kind text) RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
-BEGIN
-    UPDATE kind k SET paused = false, paused_at = NULL, paused_by = NULL WHERE k.name = resume_kind.kind AND k.paused;
-    IF FOUND THEN
-        PERFORM pg_catalog.pg_notify('claimd', 'changed');
-        RETURN true;
-    END IF;
-    IF NOT EXISTS (SELECT FROM kind k WHERE k.name = resume_kind.kind) THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'kind: must be one that a worker has announced (claimctl kinds list)';
-    END IF;
-    RETURN false;
-END $$;
-
--- What operators say of a kind instead of its plugin, until they take it back by null: how often its jobs are tried, for how long, and
--- how long they wait in between. Older workers would say their own with the next start.
-CREATE FUNCTION set_kind(kind text, patch jsonb) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
-DECLARE
-    known text[] := '{max_attempts,max_crashes,timeout,backoff,keep_log}';
-    wanted kind;
-    old kind;
-    new kind;
-    by_hand jsonb;
-    own jsonb;
-    field text;
-    wrong text;
-BEGIN
-    PERFORM require_program(2);
-    IF patch IS NULL OR jsonb_typeof(patch) <> 'object' OR patch = '{}' OR patch - known <> '{}' THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL002',
-            MESSAGE = 'patch: must be a JSON object with some of ' || array_to_string(known, ', ') || ', and nothing else';
-    END IF;
-    FOR field IN SELECT jsonb_object_keys(patch) LOOP
-        wanted := with_value(wanted, field, patch -> field, 'patch');
-    END LOOP;
-    wrong := COALESCE(CASE WHEN wanted.max_attempts < 1 THEN 'max_attempts: must be 1 or more'
-                           WHEN wanted.max_crashes < 1 THEN 'max_crashes: must be 1 or more'
-                           WHEN wanted.timeout <= interval '0' OR wanted.timeout > interval '366 days'
-                           THEN 'timeout: must be more than 0 and at most 366 days' END, why_no_backoff(wanted.backoff));
-    IF wrong IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'patch.' || wrong;
-    END IF;
-    SELECT k.* INTO old FROM kind k WHERE k.name = set_kind.kind FOR UPDATE;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'kind: must be one that a worker has announced (claimctl kinds list)';
-    END IF;
-    by_hand := jsonb_strip_nulls(old.set_by_hand || patch);
-    own := (SELECT jsonb_object_agg(k, to_jsonb(old) -> k) FROM unnest(known) AS k) || old.of_plugin;
-    new := jsonb_populate_record(old, own || by_hand);
-    UPDATE kind k
-       SET max_attempts = new.max_attempts, max_crashes = new.max_crashes, timeout = new.timeout, backoff = new.backoff,
-           keep_log = new.keep_log, set_by_hand = by_hand, updated_at = clock_timestamp(),
-           of_plugin = COALESCE((SELECT jsonb_object_agg(h, own -> h) FROM jsonb_object_keys(by_hand) AS h), '{}')
-     WHERE k.name = set_kind.kind;
-END $$;
-
--- Asks a worker to take nothing new ('quiet'), or to end what runs and then itself ('drain').
+-- Asks a worker to take nothing new ('quiet'), to go on if it was asked to be quiet ('resume'), or to end what runs and then itself
+-- ('drain').
 CREATE FUNCTION ask_worker(worker_id uuid, what text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
     why text;
 BEGIN
-    IF what IS NULL OR what NOT IN ('quiet', 'drain') THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'what: must be quiet or drain';
+    IF what IS NULL OR what NOT IN ('quiet', 'resume', 'drain') THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'what: must be quiet, resume or drain';
     END IF;
     SELECT CASE WHEN w.dead OR w.stopped THEN format('worker %s has ended', w.worker_id)
                 WHEN w.stale_at < clock_timestamp() THEN format('worker %s is silent: it would not hear', w.worker_id)
+                WHEN what = 'resume' AND w.asked = 'drain' THEN format('worker %s was asked to drain: start another', w.worker_id)
+                WHEN what = 'resume' AND w.built_for < 17
+                THEN format('worker %s is of an older release: it would not go on, restart it', w.worker_id)
+                WHEN what = 'resume' AND w.quiet AND w.asked = ''
+                THEN format('worker %s is quiet by a signal, or drains: ask it to be quiet, and then to resume', w.worker_id)
                 WHEN w.built_for < 2 THEN format('worker %s is of an older release: send it SIGUSR1 or SIGTERM', w.worker_id)
            ELSE '' END
       INTO why
@@ -533,14 +439,13 @@ BEGIN
             MESSAGE = COALESCE(why, format('worker %s not found', COALESCE(ask_worker.worker_id::text, 'NULL')));
     END IF;
     -- A drain is the last word.
-    UPDATE worker w SET asked = what WHERE w.worker_id = ask_worker.worker_id AND w.asked <> 'drain';
+    UPDATE worker w SET asked = CASE what WHEN 'resume' THEN '' ELSE what END
+     WHERE w.worker_id = ask_worker.worker_id AND w.asked <> 'drain';
 END $$;
 
 REVOKE ALL ON FUNCTION may_be_gone, job_status, wait, complete_in_tx, delete_job, retry_many, retry, refuse_patch, apply_patch, take_kept_edits,
-    patched_values, edit, pause_queue, resume_queue,
-    pause_kind, resume_kind, set_kind, ask_worker FROM PUBLIC;
+    patched_values, edit, ask_worker FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION may_be_gone TO claimd_admin, claimd_reader;
 GRANT EXECUTE ON FUNCTION job_status, wait TO claimd_admin, claimd_producer, claimd_reader;
-GRANT EXECUTE ON FUNCTION complete_in_tx, delete_job, retry_many, retry, edit, pause_queue, resume_queue, pause_kind, resume_kind,
-    set_kind, ask_worker TO claimd_admin;
+GRANT EXECUTE ON FUNCTION complete_in_tx, delete_job, retry_many, retry, edit, ask_worker TO claimd_admin;
 GRANT SELECT ON job_edit TO claimd_admin, claimd_reader;

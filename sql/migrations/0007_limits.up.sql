@@ -20,6 +20,8 @@ CREATE TABLE key_limit (
     rate double precision, -- starts per second; NULL: any
     tokens double precision NOT NULL DEFAULT 1, -- as in `bucket`
     filled_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- True: a claim has made the row, of the key's group, as which it is again with the next full pass.
+    is_grouped boolean NOT NULL DEFAULT false,
     CONSTRAINT key_limit_pkey PRIMARY KEY (key),
     CONSTRAINT key_limit_range CHECK (max_running BETWEEN 1 AND 1000),
     CONSTRAINT key_limit_rate_range CHECK (rate > 0 AND rate <= 100000)
@@ -60,80 +62,57 @@ RETURN CASE WHEN starts NOT BETWEEN 1 AND 100000
             WHEN (per >= interval '1 s' AND per <= interval '31 days') IS NOT TRUE
             THEN 'per: must be 1 second to 31 days' END;
 
--- NULL or 1: one at a time, as for every key that nobody has set a limit for.
+-- NULL: as if nothing had been said, so one at a time, or what a pattern says. What is said of a key itself stands in place of its
+-- pattern's, whole.
 CREATE FUNCTION limit_key(key text, max_running integer) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    begins text := prefix_of(key);
 BEGIN
     IF (octet_length(key) BETWEEN 1 AND 512) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'key: must have 1 to 512 octets';
     ELSIF max_running NOT BETWEEN 1 AND 1000 THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'max_running: must be 1 to 1000, or NULL for 1';
     END IF;
-    IF max_running > 1 THEN
+    IF begins IS NOT NULL THEN
+        INSERT INTO key_group AS g (prefix, max_running) VALUES (begins, limit_key.max_running)
+            ON CONFLICT ON CONSTRAINT key_group_pkey DO UPDATE SET max_running = excluded.max_running;
+        PERFORM group_is_set(begins);
+    ELSIF max_running > 1 OR (max_running = 1 AND (group_of(key)).prefix IS NOT NULL) THEN
         INSERT INTO key_limit AS k (key, max_running) VALUES (limit_key.key, limit_key.max_running)
-            ON CONFLICT ON CONSTRAINT key_limit_pkey DO UPDATE SET max_running = excluded.max_running;
+            ON CONFLICT ON CONSTRAINT key_limit_pkey
+            DO UPDATE SET max_running = excluded.max_running, rate = CASE WHEN k.is_grouped THEN NULL ELSE k.rate END, is_grouped = false;
     ELSE
-        UPDATE key_limit k SET max_running = 1 WHERE k.key = limit_key.key;
-        DELETE FROM key_limit k WHERE k.key = limit_key.key AND k.rate IS NULL;
+        UPDATE key_limit k SET max_running = 1 WHERE k.key = limit_key.key AND NOT k.is_grouped;
+        DELETE FROM key_limit k WHERE k.key = limit_key.key AND NOT k.is_grouped AND k.rate IS NULL;
     END IF;
 END $$;
 
--- At most `starts` jobs with the key begin in `per`, on average; what was not used in the last two seconds may be made up for. NULL:
--- no limit any more. How many of them may run at a time is limit_key()'s.
+-- At most `starts` jobs with the key, or with each key of the pattern, begin in `per`, on average; what was not used in the last two
+-- seconds may be made up for. NULL: as if nothing had been said. How many of them may run at a time is limit_key()'s.
 CREATE FUNCTION limit_key_rate(key text, starts integer, per interval DEFAULT '1 s') RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
     wrong text := CASE WHEN (octet_length(key) BETWEEN 1 AND 512) IS NOT TRUE THEN 'key: must have 1 to 512 octets'
                        ELSE why_no_rate(starts, per) END;
+    begins text := prefix_of(key);
     per_second double precision := starts / NULLIF(extract(epoch FROM per), 0);
 BEGIN
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
     END IF;
-    IF per_second IS NULL THEN
-        UPDATE key_limit k SET rate = NULL WHERE k.key = limit_key_rate.key;
-        DELETE FROM key_limit k WHERE k.key = limit_key_rate.key AND k.max_running = 1;
+    IF begins IS NOT NULL THEN
+        INSERT INTO key_group AS g (prefix, rate) VALUES (begins, per_second)
+            ON CONFLICT ON CONSTRAINT key_group_pkey DO UPDATE SET rate = excluded.rate;
+        PERFORM group_is_set(begins);
+    ELSIF per_second IS NULL THEN
+        UPDATE key_limit k SET rate = NULL WHERE k.key = limit_key_rate.key AND NOT k.is_grouped;
+        DELETE FROM key_limit k WHERE k.key = limit_key_rate.key AND NOT k.is_grouped AND k.max_running = 1;
     ELSE
         INSERT INTO key_limit AS k (key, rate) VALUES (limit_key_rate.key, per_second)
-            ON CONFLICT ON CONSTRAINT key_limit_pkey DO UPDATE SET rate = excluded.rate;
+            ON CONFLICT ON CONSTRAINT key_limit_pkey
+            DO UPDATE SET rate = excluded.rate, max_running = CASE WHEN k.is_grouped THEN 1 ELSE k.max_running END, is_grouped = false;
     END IF;
-END $$;
-
--- NULL: no limit any more. Places that are held beyond a lower limit count until their runs have ended.
-CREATE FUNCTION limit_queue(queue text, max_running integer) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
-DECLARE
-    wrong text := COALESCE(why_no_queue(queue),
-                           CASE WHEN max_running NOT BETWEEN 1 AND 10000 THEN 'max_running: must be 1 to 10000, or NULL for no limit' END);
-BEGIN
-    IF wrong IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
-    END IF;
-    PERFORM require_program(2); -- an older program would claim on
-    INSERT INTO queue AS q (name, max_running, limited)
-    VALUES (limit_queue.queue, limit_queue.max_running, limit_queue.max_running IS NOT NULL)
-        ON CONFLICT (name) DO UPDATE SET max_running = excluded.max_running, limited = excluded.limited OR q.rate IS NOT NULL;
-    INSERT INTO slot (queue, n) SELECT limit_queue.queue, g FROM generate_series(1, limit_queue.max_running) AS g
-        ON CONFLICT DO NOTHING;
-    DELETE FROM slot s WHERE s.queue = limit_queue.queue AND s.n > COALESCE(limit_queue.max_running, 0) AND s.fence = 0;
-END $$;
-
--- At most `starts` jobs of the queue begin in `per`, on average; what was not used in the last second may be made up for. NULL:
--- no limit any more.
-CREATE FUNCTION limit_rate(queue text, starts integer, per interval DEFAULT '1 s') RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
-DECLARE
-    wrong text := COALESCE(why_no_queue(queue), why_no_rate(starts, per));
-    per_second double precision := starts / NULLIF(extract(epoch FROM per), 0);
-BEGIN
-    IF wrong IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
-    END IF;
-    PERFORM require_program(2); -- an older program would claim on
-    INSERT INTO queue AS q (name, rate, limited) VALUES (limit_rate.queue, per_second, per_second IS NOT NULL)
-        ON CONFLICT (name) DO UPDATE SET rate = excluded.rate, limited = excluded.limited OR q.max_running IS NOT NULL;
-    DELETE FROM bucket b WHERE b.queue = limit_rate.queue AND per_second IS NULL;
-    INSERT INTO bucket (queue) SELECT limit_rate.queue WHERE per_second IS NOT NULL ON CONFLICT DO NOTHING;
 END $$;
 
 -- ---- taking and freeing ----
@@ -267,6 +246,7 @@ BEGIN
      WHERE ctid = ANY (ARRAY(SELECT w.ctid FROM key_waiting w
                               WHERE NOT EXISTS (SELECT FROM job j WHERE j.id = w.job_id AND j.state = 'available')
                                 FOR UPDATE SKIP LOCKED));
+    PERFORM tidy_groups();
 END $$;
 
 -- Frees what these runs have held, where they run no more: called for jobs whose `flags` have 2 or 4, after the statements that end
@@ -366,17 +346,29 @@ BEGIN
 END $$;
 
 -- What may start by now of keys with a rate, `most` jobs at most. For the leading scheduler, each second: whoever was refused for the
--- rate has dropped the hint.
+-- rate has dropped the hint. It looks at ten thousand keys that wait, and at the next ones the next time.
 CREATE FUNCTION next_of_rates(most integer)
 RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 #variable_conflict use_column
+DECLARE
+    behind text := COALESCE(current_setting('claimd.rates_behind', true), '');
+    seen text[];
+    is_all boolean;
 BEGIN
+    WITH RECURSIVE hop(key, n) AS (
+        SELECT (SELECT w.key FROM key_waiting w WHERE w.key > behind ORDER BY w.key LIMIT 1), 1
+        UNION ALL
+        SELECT (SELECT w.key FROM key_waiting w WHERE w.key > h.key ORDER BY w.key LIMIT 1), h.n + 1 FROM hop h
+         WHERE h.key IS NOT NULL AND h.n < 10000)
+    SELECT array_agg(h.key ORDER BY h.n) FILTER (WHERE h.key IS NOT NULL), bool_or(h.key IS NULL) INTO seen, is_all FROM hop h;
+    PERFORM set_config('claimd.rates_behind', CASE WHEN is_all THEN '' ELSE seen[cardinality(seen)] END, false);
     RETURN QUERY
     SELECT n.* FROM next_of_keys(ARRAY(
-        SELECT l.key FROM key_limit l CROSS JOIN LATERAL generate_series(1, key_places(l.key))
-         WHERE l.rate IS NOT NULL AND EXISTS (SELECT FROM job j WHERE j.exclusive_key = l.key))) AS n
+        SELECT l.key FROM unnest(seen) AS u(key) JOIN key_limit l ON l.key = u.key
+         CROSS JOIN LATERAL generate_series(1, key_places(l.key))
+         WHERE l.rate IS NOT NULL)) AS n
      LIMIT most;
 END $$;
 
@@ -452,6 +444,12 @@ DECLARE
     placed bigint[]; -- who has a place of its queue, in rising order
     places tid[];
 BEGIN
+    IF EXISTS (SELECT FROM job_deadline d WHERE d.job_id = ANY (ids) AND d.expires_at <= clock_timestamp()) THEN
+        PERFORM expire(ids);
+    END IF;
+    IF EXISTS (SELECT FROM key_group) THEN
+        PERFORM group_keys(ids);
+    END IF;
     LOOP
         SELECT array_agg(f.id) FILTER (WHERE f.may_start), array_agg(f.key) FILTER (WHERE f.may_start),
                array_agg(f.key_limit) FILTER (WHERE f.may_start), array_agg(f.turn) FILTER (WHERE f.may_start),
@@ -589,10 +587,10 @@ BEGIN
               CASE WHEN placed[width_bucket(j.id, placed)] = j.id THEN places[width_bucket(j.id, placed)] END;
 END $$;
 
-REVOKE ALL ON FUNCTION why_no_rate, limit_key, limit_key_rate, limit_queue, limit_rate, free_slots, await_bucket, key_tokens, key_places,
+REVOKE ALL ON FUNCTION why_no_rate, limit_key, limit_key_rate, free_slots, await_bucket, key_tokens, key_places,
     take_key_places, next_of_keys, keep_waiting, next_waiting, forget_waiting, free_ended, free_leaked, next_free, next_of_rates,
     claim_limited FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION limit_key, limit_key_rate, limit_queue, limit_rate TO claimd_admin;
+GRANT EXECUTE ON FUNCTION limit_key, limit_key_rate TO claimd_admin;
 GRANT EXECUTE ON FUNCTION key_tokens TO claimd_admin, claimd_reader;
 GRANT EXECUTE ON FUNCTION key_places, free_ended, free_leaked, next_free, claim_limited TO claimd_worker;
 GRANT SELECT ON exclusive, key_limit, slot, bucket, key_waiting TO claimd_admin, claimd_reader;

@@ -12,6 +12,9 @@ CREATE TABLE batch (
     name text NOT NULL,
     follow_up jsonb, -- what enqueue_many() takes
     error text, -- of the follow-up, which could not be made, or not yet
+    outcome_job bigint,
+    on_success jsonb, -- as follow_up
+    on_failure jsonb,
     CONSTRAINT batch_pkey PRIMARY KEY (id),
     CONSTRAINT batch_name_size CHECK (octet_length(name) <= 200)
 );
@@ -41,23 +44,36 @@ BEGIN
                                      FROM batch b WHERE b.id = refuse_batch.batch), 'not found'));
 END $$;
 
+-- A job that follows a batch knows it by metadata.batch_id.
+CREATE FUNCTION follow_up_of(batch bigint, request jsonb) RETURNS jsonb
+LANGUAGE sql IMMUTABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN jsonb_typeof(request) <> 'object' THEN request
+                ELSE request || jsonb_build_object('metadata', COALESCE(NULLIF(request -> 'metadata', 'null'), '{}')
+                                                               || jsonb_build_object('batch_id', batch)) END
+$$;
+
 -- `follow_up`: a job, as an element of enqueue_many().
-CREATE FUNCTION batch_open(name text DEFAULT '', follow_up jsonb DEFAULT NULL) RETURNS bigint
+CREATE FUNCTION batch_open(name text DEFAULT '', follow_up jsonb DEFAULT NULL, on_success jsonb DEFAULT NULL,
+                           on_failure jsonb DEFAULT NULL) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
     new_id bigint;
+    given record;
 BEGIN
     IF name IS NULL OR octet_length(name) > 200 THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'name: at most 200 octets';
     END IF;
-    IF follow_up IS NOT NULL THEN
+    FOR given IN SELECT * FROM (VALUES ('follow_up', follow_up), ('on_success', on_success), ('on_failure', on_failure)) AS v(name, job)
+                  WHERE v.job IS NOT NULL LOOP
         BEGIN
-            PERFORM refuse_requests(jsonb_build_array(follow_up));
+            PERFORM refuse_requests(jsonb_build_array(follow_up_of(9223372036854775807, given.job)));
         EXCEPTION WHEN SQLSTATE 'CL002' THEN
-            RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = replace(SQLERRM, 'jobs[0]', 'follow_up');
+            RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = replace(SQLERRM, 'jobs[0]', given.name);
         END;
-    END IF;
-    INSERT INTO batch (name, follow_up) VALUES (batch_open.name, batch_open.follow_up) RETURNING id INTO new_id;
+    END LOOP;
+    INSERT INTO batch (name, follow_up, on_success, on_failure)
+    VALUES (batch_open.name, batch_open.follow_up, batch_open.on_success, batch_open.on_failure)
+    RETURNING id INTO new_id;
     RETURN new_id;
 END $$;
 
@@ -121,7 +137,8 @@ END $$;
 CREATE VIEW batches AS
 SELECT b.id, b.name,
        CASE WHEN b.over_at IS NOT NULL THEN 'over' WHEN b.closed_at IS NOT NULL THEN 'closed' ELSE 'open' END AS state,
-       m.jobs, m.open, m.succeeded, m.failed, m.cancelled, b.opened_at, b.closed_at, b.over_at, b.follow_up_job, b.error
+       m.jobs, m.open, m.succeeded, m.failed, m.cancelled, b.opened_at, b.closed_at, b.over_at, b.follow_up_job, b.error,
+       b.outcome_job
   FROM batch b
  CROSS JOIN LATERAL (SELECT count(*) AS jobs, count(*) FILTER (WHERE state IS NULL) AS open,
                             count(*) FILTER (WHERE state = 'completed') AS succeeded,
@@ -131,17 +148,27 @@ SELECT b.id, b.name,
 
 -- For whoever has the id: producers may read nothing else of it.
 CREATE FUNCTION batch_status(batch bigint)
-RETURNS TABLE (state text, jobs bigint, open bigint, succeeded bigint, failed bigint, cancelled bigint, follow_up_job bigint)
+RETURNS TABLE (state text, jobs bigint, open bigint, succeeded bigint, failed bigint, cancelled bigint, follow_up_job bigint,
+               outcome_job bigint)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
-    SELECT b.state, b.jobs, b.open, b.succeeded, b.failed, b.cancelled, b.follow_up_job FROM batches b WHERE b.id = batch
+    SELECT b.state, b.jobs, b.open, b.succeeded, b.failed, b.cancelled, b.follow_up_job, b.outcome_job FROM batches b WHERE b.id = batch
+$$;
+
+-- The batch that a job is in.
+CREATE FUNCTION batch_of(job bigint) RETURNS bigint
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+    SELECT m.batch_id FROM batch_job m WHERE m.job_id = batch_of.job
 $$;
 
 -- By the leading scheduler, each second: ends batches that are closed and have no open job, and makes their follow-ups, once. One
 -- that can't be made keeps no other from it; its reason is in the row. Returns batch, follow-up job, and the reason.
-CREATE FUNCTION end_batches(most integer DEFAULT 100) RETURNS TABLE (batch_id bigint, job_id bigint, why text)
+CREATE FUNCTION end_batches(most integer DEFAULT 100) RETURNS TABLE (batch_id bigint, job_id bigint, why text, outcome_job_id bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET lock_timeout = '50ms' AS $$
 DECLARE
     b record;
+    outcome jsonb;
+    requests jsonb[];
+    made bigint[];
     full_queues text[] := '{}';
 BEGIN
     SET CONSTRAINTS ALL IMMEDIATE; -- at the commit an error would be everybody's
@@ -151,25 +178,32 @@ BEGIN
               ORDER BY c.error IS NOT NULL, c.id LIMIT most FOR UPDATE SKIP LOCKED LOOP
         -- Looked for before the lock was there: a retry may have been committed since.
         CONTINUE WHEN EXISTS (SELECT FROM batch_job m WHERE m.batch_id = b.id AND m.state IS NULL);
-        batch_id := b.id;
-        job_id := NULL;
+        outcome := CASE WHEN b.on_success IS NULL AND b.on_failure IS NULL THEN NULL
+                        WHEN EXISTS (SELECT FROM batch_job m WHERE m.batch_id = b.id AND m.state <> 'completed') THEN b.on_failure
+                        ELSE b.on_success END;
+        requests := ARRAY(SELECT follow_up_of(b.id, u.job) FROM unnest(ARRAY[b.follow_up, outcome]) WITH ORDINALITY AS u(job, n)
+                           WHERE u.job IS NOT NULL ORDER BY u.n);
+        made := '{}';
         why := NULL;
-        CONTINUE WHEN b.follow_up IS NOT NULL AND COALESCE(b.follow_up ->> 'queue', 'default') = ANY (full_queues);
-        IF b.follow_up IS NOT NULL THEN
+        CONTINUE WHEN EXISTS (SELECT FROM unnest(requests) AS u(job) WHERE COALESCE(u.job ->> 'queue', 'default') = ANY (full_queues));
+        IF requests <> '{}' THEN
             BEGIN
-                job_id := (SELECT enqueue_many(jsonb_build_array(b.follow_up)));
+                made := ARRAY(SELECT enqueue_many(to_jsonb(requests)));
             EXCEPTION
                 WHEN lock_not_available OR query_canceled THEN
                     CONTINUE; -- somebody has its unique key for a moment: the next time
                 WHEN SQLSTATE 'CL005' THEN -- it waits for room
-                    full_queues := full_queues || COALESCE(b.follow_up ->> 'queue', 'default');
+                    full_queues := full_queues || ARRAY(SELECT COALESCE(u.job ->> 'queue', 'default') FROM unnest(requests) AS u(job));
                     UPDATE batch c SET error = SQLERRM WHERE c.id = b.id AND c.error IS DISTINCT FROM SQLERRM;
                     CONTINUE;
                 WHEN OTHERS THEN
                     why := SQLERRM;
             END;
         END IF;
-        UPDATE batch c SET over_at = clock_timestamp(), follow_up_job = end_batches.job_id, error = why WHERE c.id = b.id;
+        batch_id := b.id;
+        job_id := CASE WHEN b.follow_up IS NOT NULL THEN made[1] END;
+        outcome_job_id := CASE WHEN outcome IS NOT NULL THEN made[cardinality(made)] END;
+        UPDATE batch c SET over_at = clock_timestamp(), follow_up_job = job_id, outcome_job = outcome_job_id, error = why WHERE c.id = b.id;
         RETURN NEXT;
     END LOOP;
 END $$;
@@ -317,6 +351,7 @@ BEGIN
             IF is_dead AND w.if_dead = 'cancel' THEN
                 PERFORM cancel(w.job_id);
             ELSE
+                PERFORM keep_predecessors(w.job_id);
                 DELETE FROM job_wait t WHERE t.job_id = w.job_id;
                 UPDATE job j SET scheduled_at = GREATEST(w.scheduled_at, clock_timestamp())
                  WHERE j.id = w.job_id AND j.state = 'available' AND j.scheduled_at = job_waits();
@@ -362,6 +397,35 @@ BEGIN
     RETURN cardinality(gone);
 END $$;
 
+-- ---- how jobs are ----
+-- `error` of an open job: of its last attempt that failed. Of what waits for other jobs nobody knows when it is due: job_waits() is
+-- shown nowhere, and its own time is in job_wait.
+CREATE OR REPLACE VIEW jobs AS
+SELECT id, kind, queue, args, priority, share,
+       open_state(state, ready_at, attempt, flags) AS state,
+       created_at,
+       CASE WHEN flags & 32 <> 0 AND scheduled_at = job_waits()
+            THEN (SELECT w.scheduled_at FROM job_wait w WHERE w.job_id = job.id) ELSE scheduled_at END AS scheduled_at,
+       CASE WHEN flags & 32 = 0 OR ready_at <> job_waits() THEN ready_at END AS ready_at,
+       attempt, crashes, generation, fence, NULLIF(worker_id, '00000000-0000-0000-0000-000000000000') AS worker_id,
+       NULLIF(attempted_at, 'epoch') AS attempted_at, max_attempts, timeout, tags, metadata,
+       NULL::timestamptz AS finalized_at, NULL::jsonb AS result,
+       CASE WHEN attempt > 0 THEN (SELECT a.error FROM job_attempt a
+                                    WHERE a.job_id = job.id AND a.generation = job.generation AND a.error IS NOT NULL
+                                      AND a.outcome <> 'snoozed'
+                                    ORDER BY a.fence DESC LIMIT 1) END AS error,
+       flags, version, unique_key, backoff, exclusive_key, share_key
+  FROM job
+UNION ALL
+SELECT id, kind, queue, args, priority, share, state, created_at,
+       CASE WHEN flags & 32 = 0 OR scheduled_at <> job_waits() THEN scheduled_at END,
+       CASE WHEN flags & 32 = 0 OR ready_at <> job_waits() THEN ready_at END,
+       attempt, crashes, generation, fence, NULLIF(worker_id, '00000000-0000-0000-0000-000000000000'),
+       NULLIF(attempted_at, 'epoch'), max_attempts, timeout, tags, metadata,
+       finalized_at, result, error, flags, version, unique_key, backoff, exclusive_key, share_key
+  FROM job_history
+ WHERE retried_at IS NULL;
+
 -- ---- the end of a job ----
 -- What the end of a job is to do besides, by job.flags: 1 = its unique key is free; 32 = it waited for others; 64 = its cancel was asked
 -- for while it ran. (2 and 4, limits, are freed by free_ended().) One trigger for all, since each costs every job a look. Whatever ends a
@@ -376,14 +440,20 @@ BEGIN
          WHERE ctid = (SELECT k.ctid FROM job_key k WHERE k.key = OLD.unique_key AND k.job_id = OLD.id FOR UPDATE SKIP LOCKED);
     END IF;
     IF OLD.flags & 32 <> 0 THEN
-        DELETE FROM job_wait w WHERE w.job_id = OLD.id;
+        IF EXISTS (SELECT FROM job_wait w WHERE w.job_id = OLD.id) THEN
+            PERFORM keep_predecessors(OLD.id);
+            DELETE FROM job_wait w WHERE w.job_id = OLD.id;
+        END IF;
+    END IF;
+    IF OLD.flags & 2048 <> 0 THEN
+        DELETE FROM job_deadline d WHERE d.job_id = OLD.id;
     END IF;
     IF OLD.flags & 64 <> 0 THEN
         DELETE FROM job_live l WHERE l.id = OLD.id;
     END IF;
     RETURN NULL;
 END $$;
-CREATE TRIGGER job_ended AFTER DELETE ON job FOR EACH ROW WHEN (OLD.flags & 97 <> 0) EXECUTE FUNCTION job_ended();
+CREATE TRIGGER job_ended AFTER DELETE ON job FOR EACH ROW WHEN (OLD.flags & 2145 <> 0) EXECUTE FUNCTION job_ended();
 
 -- What its batch (8) and those who wait for it (16) are told when it comes into the history, which knows how it ended. To look that up
 -- from the other trigger would take a plan over all days for each job.
@@ -438,8 +508,8 @@ CREATE TRIGGER job_again AFTER INSERT ON job FOR EACH ROW WHEN (NEW.flags & 25 <
     EXECUTE FUNCTION job_again();
 
 REVOKE ALL ON FUNCTION refuse_batch, batch_open, batch_add, batch_close, batch_cancel, batch_status, end_batches, wait_for, after,
-    release_jobs, job_ended, job_in_history, job_again, repair_batches, repair_waits FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION batch_open, batch_add, batch_close, batch_cancel, batch_status, after TO claimd_admin, claimd_producer;
-GRANT EXECUTE ON FUNCTION batch_status TO claimd_reader;
+    follow_up_of, batch_of, release_jobs, job_ended, job_in_history, job_again, repair_batches, repair_waits FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION batch_open, batch_add, batch_close, batch_cancel, batch_status, batch_of, after TO claimd_admin, claimd_producer;
+GRANT EXECUTE ON FUNCTION batch_status, batch_of TO claimd_reader;
 GRANT SELECT ON batch, batch_job, batches, job_wait, job_after, job_wake TO claimd_admin, claimd_reader;
 GRANT DELETE ON batch TO claimd_admin;

@@ -58,18 +58,21 @@ LANGUAGE sql SET search_path = claimd, pg_catalog, pg_temp AS $$
 $$;
 
 -- ---- rules ----
+CREATE FUNCTION why_no_keep(scope text, keep interval, state text) RETURNS text
+LANGUAGE sql IMMUTABLE
+RETURN CASE WHEN keep = interval '0' AND (scope = 'kind' AND state = 'completed') IS NOT TRUE
+            THEN 'must be 1 to 3650 days, or NULL for the default; only completed jobs of a kind may be kept for 0 days'
+            WHEN extract(epoch FROM keep) % 86400 <> 0 OR extract(epoch FROM keep) NOT BETWEEN 0 AND 3650 * 86400::bigint
+            THEN 'must be 1 to 3650 whole days, or NULL for the default' END;
+
 CREATE FUNCTION set_retention(scope text, name text, keep interval, state text) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-    seconds numeric := extract(epoch FROM keep);
     wrong text := CASE
         WHEN set_retention.state NOT IN ('completed', 'discarded', 'cancelled')
         THEN 'state: must be completed, discarded or cancelled, or NULL for all'
-        WHEN keep = interval '0' AND (set_retention.scope = 'kind' AND set_retention.state = 'completed') IS NOT TRUE
-        THEN 'keep: must be 1 to 3650 days, or NULL for the default; only completed jobs of a kind may be kept for 0 days'
-        WHEN seconds % 86400 <> 0 OR seconds NOT BETWEEN 0 AND 3650 * 86400::bigint
-        THEN 'keep: must be 1 to 3650 whole days, or NULL for the default'
+        ELSE 'keep: ' || why_no_keep(set_retention.scope, keep, set_retention.state)
     END;
 BEGIN
     IF wrong IS NOT NULL THEN
@@ -82,8 +85,17 @@ BEGIN
         RETURN;
     END IF;
     INSERT INTO retention (scope, name, state, days)
-    VALUES (set_retention.scope, set_retention.name, COALESCE(set_retention.state, ''), seconds / 86400)
+    VALUES (set_retention.scope, set_retention.name, COALESCE(set_retention.state, ''), extract(epoch FROM keep) / 86400)
         ON CONFLICT ON CONSTRAINT retention_pkey DO UPDATE SET days = excluded.days;
+END $$;
+
+-- A time that a rule can't have, where it is none.
+CREATE FUNCTION keep_of(said text) RETURNS interval
+LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN CASE WHEN said = 'none' THEN interval '0' ELSE said::interval END;
+EXCEPTION WHEN data_exception THEN
+    RETURN interval '-1 s';
 END $$;
 
 -- Finished jobs of a queue are kept for so many whole days; `state`: only those that ended so. NULL: as if nothing had been said, of
@@ -102,10 +114,9 @@ END $$;
 CREATE FUNCTION retain_kind(kind text, keep interval, state text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
-    IF NOT EXISTS (SELECT FROM kind k WHERE k.name = retain_kind.kind) THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'kind: must be one that a worker has announced (claimctl kinds list)';
-    END IF;
+    PERFORM need_kind(kind);
     PERFORM set_retention('kind', kind, keep, state);
+    PERFORM forget_kind(kind);
 END $$;
 
 -- The rule that holds for such a job: the kind's before the queue's, and that for its end before that for any. A job that was kept
@@ -208,8 +219,8 @@ END $$;
 CREATE TRIGGER keep_last_snoozes AFTER INSERT ON job_attempt FOR EACH ROW WHEN (NEW.outcome = 'snoozed' AND hashint8(NEW.fence) & 7 = 0)
     EXECUTE FUNCTION keep_last_snoozes();
 
-REVOKE ALL ON FUNCTION counted_since, fold_counts, set_retention, retain_queue, retain_kind, kept_days, longest_days, day_to_sweep,
-    sweep_day, day_swept, keep_last_snoozes FROM PUBLIC;
+REVOKE ALL ON FUNCTION counted_since, fold_counts, set_retention, why_no_keep, keep_of, retain_queue, retain_kind, kept_days,
+    longest_days, day_to_sweep, sweep_day, day_swept, keep_last_snoozes FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION retain_queue, retain_kind TO claimd_admin;
 GRANT EXECUTE ON FUNCTION counted_since TO claimd_admin, claimd_reader;
 GRANT SELECT ON retention TO claimd_worker;

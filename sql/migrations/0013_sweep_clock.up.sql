@@ -11,7 +11,9 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     UPDATE claimd.cluster SET sweep_at = clock_timestamp(), sweep_hold_us = 0
 $$;
 
--- Waits for nothing that is done to a day: after a step of the clock nothing can end before this.
+-- Waits for nothing that is done to a day: after a step of the clock nothing can end before this. A clock that has gone back makes days
+-- of the past, and what ends meanwhile goes into them. When it is right again, they must not pass for old, even if this leader dies now:
+-- so its look at the clock is stored with the days.
 CREATE OR REPLACE FUNCTION ensure_days(ahead integer DEFAULT 14) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -37,6 +39,9 @@ BEGIN
             made := made + 1;
         END IF;
     END LOOP;
+    IF made > 0 THEN
+        UPDATE claimd.cluster SET sweep_at = clock_timestamp() WHERE sweep_at > clock_timestamp();
+    END IF;
     RETURN made;
 END $$;
 

@@ -210,7 +210,7 @@ END_TEST
 START_TEST(feat_B29_a_kind_of_an_upgrade_under_way_is_set_only_once_it_is_announced)
 {
     run("INSERT INTO claimd.kind (name) VALUES ('here')");
-    run("UPDATE claimd.cluster SET oldest_program = 18");
+    run("UPDATE claimd.cluster SET oldest_program = 16");
     ASSERT_REFUSED(db, "SELECT claimd.set_kind('later', '{\"timeout\": 5}')", "CL003",
                    "claimctl db finish");
     ASSERT_REFUSED(db, "SELECT claimd.retain_kind('later', '1 day')", "CL003",

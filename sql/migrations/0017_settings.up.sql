@@ -1,6 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- All settings of a queue by one function, as those of a kind, and settings of kinds that no worker has announced yet. The guide:
--- docs/guide/configuration.md.
+-- What operators set for queues and kinds, by one function each. The guide: docs/guide/configuration.md, docs/guide/operating-jobs.md.
 
 -- ---- queues ----
 CREATE TYPE starts_per AS (starts integer, per interval);
@@ -104,47 +103,6 @@ BEGIN
     RETURN new IS DISTINCT FROM old;
 END $$;
 
--- ---- how long finished jobs are kept ----
-CREATE FUNCTION why_no_keep(scope text, keep interval, state text) RETURNS text
-LANGUAGE sql IMMUTABLE
-RETURN CASE WHEN keep = interval '0' AND (scope = 'kind' AND state = 'completed') IS NOT TRUE
-            THEN 'must be 1 to 3650 days, or NULL for the default; only completed jobs of a kind may be kept for 0 days'
-            WHEN extract(epoch FROM keep) % 86400 <> 0 OR extract(epoch FROM keep) NOT BETWEEN 0 AND 3650 * 86400::bigint
-            THEN 'must be 1 to 3650 whole days, or NULL for the default' END;
-
-CREATE OR REPLACE FUNCTION set_retention(scope text, name text, keep interval, state text) RETURNS void
-LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
-#variable_conflict use_column
-DECLARE
-    wrong text := CASE
-        WHEN set_retention.state NOT IN ('completed', 'discarded', 'cancelled')
-        THEN 'state: must be completed, discarded or cancelled, or NULL for all'
-        ELSE 'keep: ' || why_no_keep(set_retention.scope, keep, set_retention.state)
-    END;
-BEGIN
-    IF wrong IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
-    END IF;
-    PERFORM require_program(2); -- an older scheduler would drop days that are to be kept
-    IF keep IS NULL THEN
-        DELETE FROM retention r WHERE r.scope = set_retention.scope AND r.name = set_retention.name
-           AND r.state = COALESCE(set_retention.state, r.state);
-        RETURN;
-    END IF;
-    INSERT INTO retention (scope, name, state, days)
-    VALUES (set_retention.scope, set_retention.name, COALESCE(set_retention.state, ''), extract(epoch FROM keep) / 86400)
-        ON CONFLICT ON CONSTRAINT retention_pkey DO UPDATE SET days = excluded.days;
-END $$;
-
--- A time that a rule can't have, where it is none.
-CREATE FUNCTION keep_of(said text) RETURNS interval
-LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN CASE WHEN said = 'none' THEN interval '0' ELSE said::interval END;
-EXCEPTION WHEN data_exception THEN
-    RETURN interval '-1 s';
-END $$;
-
 -- All rules of a queue or kind: {"discarded": "90d", "": "7d"}, "" for all others, or "7d" for {"": "7d"}; null: none.
 CREATE FUNCTION set_rules(scope text, name text, rules jsonb, place text) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
@@ -171,7 +129,6 @@ BEGIN
     END LOOP;
 END $$;
 
--- ---- the functions for queues ----
 -- What operators say of a queue; what the patch doesn't name stays, null takes it back.
 CREATE FUNCTION set_queue(queue text, patch jsonb) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
@@ -195,28 +152,62 @@ BEGIN
 END $$;
 
 -- Nothing of a paused queue is fed, and none of its hints is popped; what runs goes on. True: it was not paused before.
-CREATE OR REPLACE FUNCTION pause_queue(queue text) RETURNS boolean
+CREATE FUNCTION pause_queue(queue text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
     RETURN change_queue(queue, '{"paused": true}', NULL);
 END $$;
 
 -- True: it was paused.
-CREATE OR REPLACE FUNCTION resume_queue(queue text) RETURNS boolean
+CREATE FUNCTION resume_queue(queue text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
     RETURN change_queue(queue, '{"paused": false}', NULL);
 END $$;
 
+-- Pauses each queue that has an open job, a live worker or a setting, and is not paused: their names. Not those that come later.
+CREATE FUNCTION pause_all_queues() RETURNS SETOF text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    known text;
+BEGIN
+    FOR known IN WITH RECURSIVE hop(name) AS (
+                     (SELECT j.queue FROM job j ORDER BY j.queue LIMIT 1)
+                     UNION ALL
+                     SELECT (SELECT j.queue FROM job j WHERE j.queue > h.name ORDER BY j.queue LIMIT 1) FROM hop h
+                      WHERE h.name IS NOT NULL)
+                 SELECT h.name FROM hop h WHERE h.name IS NOT NULL
+                 UNION SELECT q.name FROM queue q
+                 UNION SELECT unnest(w.queues) FROM worker w WHERE NOT w.dead AND NOT w.stopped
+                 ORDER BY 1 LOOP
+        IF pause_queue(known) THEN
+            RETURN NEXT known;
+        END IF;
+    END LOOP;
+END $$;
+
+-- Resumes each queue that is paused: their names.
+CREATE FUNCTION resume_all_queues() RETURNS SETOF text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    known text;
+BEGIN
+    FOR known IN SELECT q.name FROM queue q WHERE q.paused ORDER BY q.name LOOP
+        IF resume_queue(known) THEN
+            RETURN NEXT known;
+        END IF;
+    END LOOP;
+END $$;
+
 -- NULL: no weight any more. Workers hear it with their next beat; those of an older release go on by score.
-CREATE OR REPLACE FUNCTION weigh_queue(queue text, weight integer) RETURNS void
+CREATE FUNCTION weigh_queue(queue text, weight integer) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM change_queue(queue, jsonb_build_object('weight', weight), NULL);
 END $$;
 
 -- NULL: no limit any more. Places that are held beyond a lower limit count until their runs have ended.
-CREATE OR REPLACE FUNCTION limit_queue(queue text, max_running integer) RETURNS void
+CREATE FUNCTION limit_queue(queue text, max_running integer) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM change_queue(queue, jsonb_build_object('max_running', max_running), NULL);
@@ -224,25 +215,54 @@ END $$;
 
 -- At most `starts` jobs of the queue begin in `per`, on average; what was not used in the last second may be made up for. NULL:
 -- no limit any more.
-CREATE OR REPLACE FUNCTION limit_rate(queue text, starts integer, per interval DEFAULT '1 s') RETURNS void
+CREATE FUNCTION limit_rate(queue text, starts integer, per interval DEFAULT '1 s') RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM change_queue(queue, jsonb_build_object('rate', jsonb_build_object('starts', starts, 'per', per)), NULL);
 END $$;
 
 -- So many jobs of the queue that have not ended, waiting or running; who would enqueue one more is refused. NULL: no limit any more.
-CREATE OR REPLACE FUNCTION limit_open(queue text, max_open integer) RETURNS void
+CREATE FUNCTION limit_open(queue text, max_open integer) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM change_queue(queue, jsonb_build_object('max_open', max_open), NULL);
 END $$;
 
--- ---- kinds that are to come ----
--- False: somebody has set something for it, and no worker has said yet that it has it.
-ALTER TABLE kind ADD COLUMN is_announced boolean NOT NULL DEFAULT true,
-    ADD COLUMN grace interval; -- from being told to stop until being killed; NULL: lock.guard_ms of the worker
+-- ---- how many jobs of a queue may be open ----
+-- Of queues with max_open: so many more jobs may come before the open ones are counted anew.
+CREATE TABLE room (
+    queue text COLLATE "C" NOT NULL,
+    jobs integer NOT NULL DEFAULT 0,
+    CONSTRAINT room_pkey PRIMARY KEY (queue)
+) WITH (fillfactor = 50);
 
-CREATE OR REPLACE FUNCTION look_at_kind(kind text) RETURNS void
+-- Room for so many more jobs in a queue with max_open, else CL005. Exact, since one enqueuer waits for the transaction of the other.
+-- Jobs that end make room, so what a count has found can be given away before the next one.
+CREATE FUNCTION take_room(queue text, wanted bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
+DECLARE
+    most integer;
+    found_open bigint;
+    found_room bigint := (SELECT r.jobs FROM room r WHERE r.queue = take_room.queue FOR NO KEY UPDATE);
+BEGIN
+    IF found_room < wanted THEN
+        SELECT q.max_open INTO most FROM queue q WHERE q.name = take_room.queue;
+        SELECT count(*) INTO found_open FROM (SELECT FROM job j WHERE j.queue = take_room.queue LIMIT most + 1) AS j;
+        found_room := most - found_open;
+        IF found_room < wanted THEN
+            RAISE EXCEPTION USING ERRCODE = 'CL005', DETAIL = found_open::text,
+                MESSAGE = format('queue: %s has %s%s of at most %s open jobs: no room for %s more', queue,
+                                 CASE WHEN found_open > most THEN 'more than ' ELSE '' END, LEAST(found_open, most), most, wanted);
+        END IF;
+    END IF;
+    UPDATE room r SET jobs = found_room - wanted WHERE r.queue = take_room.queue;
+END $$;
+
+-- ---- kinds ----
+-- While there is no kind at all, there was no worker yet, which is no news. The session remembers the last kind that is known, since
+-- looking takes a sixth of the time of an enqueue(): most sessions make jobs of one kind, one after the other.
+CREATE FUNCTION look_at_kind(kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
     IF EXISTS (SELECT FROM kind k WHERE k.name = look_at_kind.kind AND k.is_announced) THEN
@@ -270,7 +290,7 @@ BEGIN
     IF EXISTS (SELECT FROM kind k WHERE k.name = need_kind.kind) THEN
         RETURN;
     END IF;
-    PERFORM require_program(23); -- an older worker would not say that it has it
+    PERFORM require_program(17); -- an older worker would not say that it has it
     INSERT INTO kind (name, is_announced) VALUES (need_kind.kind, false) ON CONFLICT DO NOTHING;
 END $$;
 
@@ -285,7 +305,7 @@ END $$;
 
 -- Workers withdraw a paused kind with their next beat: it is not claimed, and as nobody serves it, not fed either.
 -- Older workers would go on with it.
-CREATE OR REPLACE FUNCTION pause_kind(kind text) RETURNS boolean
+CREATE FUNCTION pause_kind(kind text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM require_program(2);
@@ -299,7 +319,7 @@ BEGIN
     RETURN true;
 END $$;
 
-CREATE OR REPLACE FUNCTION resume_kind(kind text) RETURNS boolean
+CREATE FUNCTION resume_kind(kind text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
     wrong text := why_no_kind(kind);
@@ -314,14 +334,6 @@ BEGIN
     PERFORM forget_kind(kind);
     PERFORM pg_catalog.pg_notify('claimd', 'changed');
     RETURN true;
-END $$;
-
-CREATE OR REPLACE FUNCTION retain_kind(kind text, keep interval, state text DEFAULT NULL) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM need_kind(kind);
-    PERFORM set_retention('kind', kind, keep, state);
-    PERFORM forget_kind(kind);
 END $$;
 
 -- In place of its plugin: the columns that the patch names; null takes them back.
@@ -348,7 +360,7 @@ END $$;
 -- What operators say of a kind, until they take it back by null: in place of its plugin how often its jobs are tried, for how long, and
 -- how long they wait in between; whether it is paused, and how long its jobs are kept. Older workers would say their own with the
 -- next start.
-CREATE OR REPLACE FUNCTION set_kind(kind text, patch jsonb) RETURNS void
+CREATE FUNCTION set_kind(kind text, patch jsonb) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
     known text[] := '{max_attempts,max_crashes,timeout,backoff,keep_log,grace,paused,retain}';
@@ -389,7 +401,10 @@ BEGIN
     PERFORM forget_kind(kind);
 END $$;
 
-REVOKE ALL ON FUNCTION rate_of, why_no_setting, change_queue, why_no_keep, keep_of, set_rules, set_queue, why_no_kind, need_kind,
-    forget_kind, change_kind FROM PUBLIC;
+REVOKE ALL ON FUNCTION rate_of, why_no_setting, change_queue, set_rules, set_queue, pause_queue, resume_queue, pause_all_queues,
+    resume_all_queues, weigh_queue, limit_queue, limit_rate, limit_open, take_room, look_at_kind, why_no_kind, need_kind, forget_kind, pause_kind,
+    resume_kind, change_kind, set_kind FROM PUBLIC;
 REVOKE ALL ON TYPE starts_per FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION set_queue TO claimd_admin;
+GRANT SELECT ON room TO claimd_admin, claimd_reader;
+GRANT EXECUTE ON FUNCTION set_queue, pause_queue, resume_queue, pause_all_queues, resume_all_queues, weigh_queue, limit_queue, limit_rate,
+    limit_open, pause_kind, resume_kind, set_kind TO claimd_admin;
