@@ -12,8 +12,8 @@ enum apply_section { APPLY_QUEUES, APPLY_KINDS, APPLY_KEYS, APPLY_SECTIONS };
 const char *apply_section_key(enum apply_section section);  /* "queues" */
 const char *apply_section_noun(enum apply_section section); /* "queue" */
 
-/* {"weight": null, …}: what --prune takes back of a thing that the file does not say. Not the
- * pause: who has paused a queue meanwhile had a reason. */
+/* {"weight": null, …}: what --prune takes back where the file does not say it. Not a pause: a queue
+ * that was paused meanwhile was paused for a reason. */
 enum status apply_section_blank(enum apply_section section, struct buf *out,
                                 struct err *err) MUST_USE;
 

@@ -102,8 +102,8 @@ static const struct ctl_command rows[] = {
      .verb = "limit",
      ONE_WORD("KEY"),
      .help = "Limit how many jobs with an exclusive key run at a time, or start.\n\n"
-             "Over all workers. One at a time and no rate is what each key has that nobody has set "
-             "a limit for. KEY may be a pattern that ends in :* or /*: each key that begins so has "
+             "Over all workers. Without a limit of its own, a key has one job at a time and no "
+             "rate. KEY may be a pattern that ends in :* or /*: each key that begins so has "
              "that limit, unless it has its own.",
      .examples = "claimctl keys limit machine-17 --running 3\n"
                  "claimctl keys limit customer-7 --running 100 --rate 50/m\n"

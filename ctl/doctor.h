@@ -31,7 +31,7 @@ enum status doctor_daemons(struct report *r, const struct config *config, struct
                            struct err *err) MUST_USE;
 /* Settings by which PostgreSQL acknowledges what it may lose. */
 enum status doctor_commit(struct report *r, struct admin *a, struct err *err) MUST_USE;
-/* Schedules that fail, that nobody fires, or that wait beyond their next tick. */
+/* Schedules that fail, that no scheduler fires, or that wait beyond their next tick. */
 enum status doctor_schedules(struct report *r, struct admin *a, struct err *err) MUST_USE;
 /* Triggers of others on claimd's tables that would find their tables by the session's path. */
 enum status doctor_triggers(struct report *r, struct admin *a, struct err *err) MUST_USE;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What doctor says about schedules: those that fail, that nobody fires, or that wait too long. */
+ * What doctor says about schedules: those that fail, that no scheduler fires, or that wait too
+ * long. */
 #include "ctl/ctl.h"
 #include "ctl/doctor.h"
 #include "sql/queries.h"

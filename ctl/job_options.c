@@ -59,11 +59,9 @@ enum status ctl_option_attempts(const struct ctl_args *args, const char *name, s
                     INT32_MAX);
 }
 
-enum status ctl_option_time(const struct ctl_args *args, const char *name, char *ret_text,
-                            size_t size, struct err *err)
+static enum status option_time(const struct ctl_args *args, const char *name, int64_t max_us,
+                               const char *max_text, char *ret_text, size_t size, struct err *err)
 {
-    bool is_grace = strcmp(name, "grace") == 0;
-    int64_t max_us = is_grace ? JOB_KIND_GRACE_MS_MAX * US_PER_MS : JOB_TIMEOUT_MAX_US;
     const char *text = ctl_value(args, name);
     if (is_absent_or_default(text)) {
         (void)snprintf(ret_text, size, "%s", text == NULL ? "" : text);
@@ -74,7 +72,19 @@ enum status ctl_option_time(const struct ctl_args *args, const char *name, char 
     }
     return err_fail(err, STATUS_INVALID,
                     "--%s: '%.40s' is not allowed; allowed: 1ms to %s, or default", name, text,
-                    is_grace ? "1h" : "366d");
+                    max_text);
+}
+
+enum status ctl_option_timeout(const struct ctl_args *args, char *ret_text, size_t size,
+                               struct err *err)
+{
+    return option_time(args, "timeout", JOB_TIMEOUT_MAX_US, "366d", ret_text, size, err);
+}
+
+enum status ctl_option_grace(const struct ctl_args *args, char *ret_text, size_t size,
+                             struct err *err)
+{
+    return option_time(args, "grace", JOB_KIND_GRACE_MS_MAX * US_PER_MS, "1h", ret_text, size, err);
 }
 
 enum status ctl_option_backoff(const struct ctl_args *args, struct err *err)

@@ -16,11 +16,13 @@ enum status ctl_option_interval(const struct ctl_args *args, const char *name, i
                                 struct err *err) MUST_USE;
 
 /* What a job or a kind gets of its own, or `default`: what it has without. INVALID: given, and
- * neither. A `timeout` or `grace` as an interval, or `default`; empty when it wasn't given. */
+ * neither. Timeout and grace as an interval, or `default`; empty when it wasn't given. */
 enum status ctl_option_attempts(const struct ctl_args *args, const char *name,
                                 struct err *err) MUST_USE;
-enum status ctl_option_time(const struct ctl_args *args, const char *name, char *ret_text,
-                            size_t size, struct err *err) MUST_USE;
+enum status ctl_option_timeout(const struct ctl_args *args, char *ret_text, size_t size,
+                               struct err *err) MUST_USE;
+enum status ctl_option_grace(const struct ctl_args *args, char *ret_text, size_t size,
+                             struct err *err) MUST_USE;
 enum status ctl_option_backoff(const struct ctl_args *args, struct err *err) MUST_USE;
 
 /* INVALID: given, and not ids separated by commas. */

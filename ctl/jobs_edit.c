@@ -81,7 +81,7 @@ static enum status read_times(struct edit *e, const struct ctl_args *args, struc
     if (st != STATUS_OK) {
         return st;
     }
-    return ctl_option_time(args, "timeout", e->timeout, sizeof e->timeout, err);
+    return ctl_option_timeout(args, e->timeout, sizeof e->timeout, err);
 }
 
 /* An empty text, as of keys: none of its own. */

@@ -129,11 +129,11 @@ static enum status read_settings(const struct ctl_args *args, struct times *ret,
     if (st != STATUS_OK) {
         return st;
     }
-    st = ctl_option_time(args, "timeout", ret->timeout, sizeof ret->timeout, err);
+    st = ctl_option_timeout(args, ret->timeout, sizeof ret->timeout, err);
     if (st != STATUS_OK) {
         return st;
     }
-    return ctl_option_time(args, "grace", ret->grace, sizeof ret->grace, err);
+    return ctl_option_grace(args, ret->grace, sizeof ret->grace, err);
 }
 
 enum status kinds_set(struct ctl *ctl, const struct ctl_args *args, struct err *err)

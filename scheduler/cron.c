@@ -117,18 +117,26 @@ static void tell(struct cron *c, const struct schedule_event *e)
 
 static void ask(struct cron *c);
 
+/* It leads on, and PostgreSQL has done what it was asked for. */
+static bool is_answered(struct cron *c, enum status st, const struct err *err)
+{
+    c->is_asking = false;
+    if (c->is_stopping) {
+        return false;
+    }
+    if (st != STATUS_OK) {
+        fail(c, err);
+    }
+    return st == STATUS_OK;
+}
+
 /* ---- mending ---- */
 
 static void on_mended(void *ctx, enum status st, const struct pg_result *const *results,
                       const struct err *err)
 {
     struct cron *c = ctx;
-    c->is_asking = false;
-    if (c->is_stopping) {
-        return;
-    }
-    if (st != STATUS_OK) {
-        fail(c, err);
+    if (!is_answered(c, st, err)) {
         return;
     }
     struct schedule_mended m = {0};
@@ -179,12 +187,7 @@ static void on_fired(void *ctx, enum status st, const struct pg_result *const *r
                      const struct err *err)
 {
     struct cron *c = ctx;
-    c->is_asking = false;
-    if (c->is_stopping) {
-        return;
-    }
-    if (st != STATUS_OK) {
-        fail(c, err);
+    if (!is_answered(c, st, err)) {
         return;
     }
     c->failures = 0;

@@ -162,7 +162,7 @@ END_TEST
 START_TEST(feat_B29_a_tick_whose_unique_job_is_there_is_skipped_and_the_log_says_which)
 {
     start_leader(0);
-    /* Some kind is known: a job of another one is made with a NOTICE, which is nobody's here. */
+    /* Some kind is known: a job of another one is made with a NOTICE, which must reach no log. */
     sql_run(fleet.sql, "INSERT INTO claimd.kind (name) VALUES ('known')");
     sql_run(fleet.sql, "SELECT claimd.schedule_set('s', 'noop', '* * * * * *', unique_key => 'k')");
     ck_assert(WAIT_UNTIL(said(0, "event=schedule_skipped schedule=s") >= 2, SOON_US));

@@ -14,6 +14,11 @@ static inline void setup(void)
     db = side_open(NULL);
 }
 
+static inline void run(const char *sql)
+{
+    (void)side_run(db, sql);
+}
+
 static inline void teardown(void)
 {
     pg_close(db);

@@ -2,23 +2,14 @@
  *
  * Schedules by their functions: ticks whose jobs have keys or are put off, and schedules that wait
  * beyond their next tick. */
-#include "support/pg_fixture.h"
+#include "sql_db.h"
 
 #include <stdio.h>
 
-static struct pg *db;
-
-static void setup(void)
+static void setup_utc(void)
 {
-    world_setup();
-    db = side_open(NULL);
-    (void)side_run(db, "SELECT set_config('TimeZone', 'UTC', false)");
-}
-
-static void teardown(void)
-{
-    pg_close(db);
-    world_teardown();
+    setup();
+    run("SELECT set_config('TimeZone', 'UTC', false)");
 }
 
 static void assert_text(const char *sql, const char *text)
@@ -51,10 +42,10 @@ static const char *fire(const char *name)
 
 START_TEST(feat_B29_a_schedule_takes_what_enqueue_takes)
 {
-    (void)side_run(db, "SELECT claimd.schedule_set('s', 'a', '* * * * * *', exclusive_key => 'e', "
-                       "share_key => 't', backoff => 'fixed:30s', unique_by => '{kind,queue}', "
-                       "unique_for => '1 h', unique_states => 'completed', on_conflict => "
-                       "'replace_args', jitter => '90 s')");
+    run("SELECT claimd.schedule_set('s', 'a', '* * * * * *', exclusive_key => 'e', "
+        "share_key => 't', backoff => 'fixed:30s', unique_by => '{kind,queue}', "
+        "unique_for => '1 h', unique_states => 'completed', on_conflict => "
+        "'replace_args', jitter => '90 s')");
     assert_text("SELECT concat_ws(' ', exclusive_key, share_key, backoff, unique_by, unique_for, "
                 "unique_states, on_conflict, jitter) FROM claimd.schedule",
                 "e t fixed:30s {kind,queue} 01:00:00 completed replace_args 00:01:30");
@@ -64,7 +55,7 @@ START_TEST(feat_B29_a_schedule_takes_what_enqueue_takes)
                 "BETWEEN '59 min' AND '1 h') FROM claimd.job_key)) FROM claimd.job",
                 "e t t fixed:30s {\"kind\": \"a\", \"queue\": \"default\"} completed t");
     /* What is left out next time is the default again. */
-    (void)side_run(db, "SELECT claimd.schedule_set('s', 'a', '* * * * * *')");
+    run("SELECT claimd.schedule_set('s', 'a', '* * * * * *')");
     assert_text("SELECT num_nulls(exclusive_key, share_key, backoff, unique_key, unique_by, "
                 "unique_for, unique_states, jitter) || on_conflict FROM claimd.schedule",
                 "8ignore");
@@ -105,8 +96,8 @@ END_TEST
 
 START_TEST(feat_B29_a_tick_is_skipped_while_its_unique_job_stands_in_the_way)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('b', unique_key => 'k')");
-    (void)side_run(db, "SELECT claimd.schedule_set('s', 'a', '* * * * * *', unique_key => 'k')");
+    run("SELECT claimd.enqueue('b', unique_key => 'k')");
+    run("SELECT claimd.schedule_set('s', 'a', '* * * * * *', unique_key => 'k')");
     ck_assert_str_eq(fire("s"), "skipped unique_key: job 1 has this key and waits");
     ck_assert_str_eq(fire("s"), "skipped unique_key: job 1 has this key and waits");
     assert_text("SELECT concat_ws(' ', count(*), count(job_id), min(outcome), max(outcome)) FROM "
@@ -115,7 +106,7 @@ START_TEST(feat_B29_a_tick_is_skipped_while_its_unique_job_stands_in_the_way)
     assert_text("SELECT concat_ws(' ', failures, error IS NULL, fired_at IS NULL) FROM "
                 "claimd.schedule",
                 "0 t t");
-    (void)side_run(db, "SELECT claimd.cancel(1)");
+    run("SELECT claimd.cancel(1)");
     ck_assert_str_eq(fire("s"), "fired");
     ck_assert_str_eq(fire("s"), "skipped unique_key: job 4 has this key and waits");
     ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 1);
@@ -125,19 +116,19 @@ END_TEST
 
 START_TEST(feat_B29_a_skipped_tick_may_change_the_job_that_waits)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('a', '{\"n\": 1}', unique_key => 'k', scheduled_at "
-                       "=> now() + interval '1 day')");
-    (void)side_run(db, "SELECT claimd.schedule_set('s', 'a', '* * * * * *', '{\"n\": 2}', "
-                       "unique_key => 'k', on_conflict => 'replace_args')");
+    run("SELECT claimd.enqueue('a', '{\"n\": 1}', unique_key => 'k', scheduled_at "
+        "=> now() + interval '1 day')");
+    run("SELECT claimd.schedule_set('s', 'a', '* * * * * *', '{\"n\": 2}', "
+        "unique_key => 'k', on_conflict => 'replace_args')");
     ck_assert_str_eq(fire("s"), "skipped unique_key: job 1 has this key and was changed");
     assert_text("SELECT args->>'n' FROM claimd.job", "2");
-    (void)side_run(db, "SELECT claimd.schedule_set('s', 'a', '* * * * * *', unique_key => 'k', "
-                       "on_conflict => 'reschedule')");
+    run("SELECT claimd.schedule_set('s', 'a', '* * * * * *', unique_key => 'k', "
+        "on_conflict => 'reschedule')");
     ck_assert_str_eq(fire("s"), "skipped unique_key: job 1 has this key and was changed");
     assert_text("SELECT (scheduled_at <= clock_timestamp())::text FROM claimd.job", "true");
-    (void)side_run(db, "SELECT claimd.edit(1, '{\"scheduled_at\": null}')");
-    (void)side_run(db, "UPDATE claimd.job SET state = 'running', attempt = 1, attempted_at = "
-                       "now(), fence = 1, worker_id = gen_random_uuid()");
+    run("SELECT claimd.edit(1, '{\"scheduled_at\": null}')");
+    run("UPDATE claimd.job SET state = 'running', attempt = 1, attempted_at = "
+        "now(), fence = 1, worker_id = gen_random_uuid()");
     ck_assert_str_eq(fire("s"), "skipped unique_key: job 1 has this key and runs: only one that "
                                 "waits can be changed");
 }
@@ -145,8 +136,8 @@ END_TEST
 
 START_TEST(feat_B29_a_run_by_hand_says_which_job_stands_in_the_way)
 {
-    (void)side_run(db, "SELECT claimd.schedule_set('s', 'a', '@yearly', unique_key => 'k', jitter "
-                       "=> '1 day')");
+    run("SELECT claimd.schedule_set('s', 'a', '@yearly', unique_key => 'k', jitter "
+        "=> '1 day')");
     assert_text("SELECT claimd.schedule_run('s')::text", "1");
     assert_text("SELECT (ready_at <= clock_timestamp())::text FROM claimd.job", "true");
     ASSERT_REFUSED(db, "SELECT claimd.schedule_run('s')", "CL004", "job 1 has this key and waits");
@@ -157,12 +148,12 @@ END_TEST
 START_TEST(feat_B29_a_key_in_an_open_transaction_keeps_no_other_schedule_waiting)
 {
     struct pg *other = side_open(NULL);
-    (void)side_run(db, "SELECT claimd.schedule_set('held', 'a', '* * * * * *', unique_key => 'k')");
-    (void)side_run(db, "SELECT claimd.schedule_set('good', 'b', '* * * * * *')");
+    run("SELECT claimd.schedule_set('held', 'a', '* * * * * *', unique_key => 'k')");
+    run("SELECT claimd.schedule_set('good', 'b', '* * * * * *')");
     (void)side_run(other, "BEGIN");
     (void)side_run(other, "SELECT claimd.enqueue('a', unique_key => 'k')");
-    (void)side_run(db, "UPDATE claimd.schedule SET next_at = date_trunc('second', now()), wake_at "
-                       "= now()");
+    run("UPDATE claimd.schedule SET next_at = date_trunc('second', now()), wake_at "
+        "= now()");
     assert_text("SELECT string_agg(schedule || ' ' || outcome, ', ' ORDER BY schedule) FROM "
                 "(SELECT DISTINCT schedule, outcome FROM claimd.fire_schedules() WHERE outcome <> "
                 "'next') x",
@@ -170,7 +161,7 @@ START_TEST(feat_B29_a_key_in_an_open_transaction_keeps_no_other_schedule_waiting
     assert_text("SELECT error FROM claimd.schedule WHERE name = 'held'",
                 "an open transaction holds its unique_key, or the room in its queue");
     (void)side_run(other, "ROLLBACK");
-    (void)side_run(db, "UPDATE claimd.schedule SET wake_at = now() WHERE name = 'held'");
+    run("UPDATE claimd.schedule SET wake_at = now() WHERE name = 'held'");
     ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.fire_schedules() WHERE "
                                      "(schedule, outcome) = ('held', 'fired')"),
                      1);
@@ -182,13 +173,13 @@ END_TEST
 
 START_TEST(feat_B29_jitter_puts_a_job_off_by_what_name_and_tick_say)
 {
-    (void)side_run(db, "SELECT claimd.schedule_set(n, 'a', '* * * * * *', jitter => '60 s', "
-                       "missed => 'all') FROM "
-                       "unnest('{r,s}'::text[]) n");
-    (void)side_run(db, "UPDATE claimd.schedule SET next_at = date_trunc('second', now()) - "
-                       "interval '50 s', wake_at = now()");
+    run("SELECT claimd.schedule_set(n, 'a', '* * * * * *', jitter => '60 s', "
+        "missed => 'all') FROM "
+        "unnest('{r,s}'::text[]) n");
+    run("UPDATE claimd.schedule SET next_at = date_trunc('second', now()) - "
+        "interval '50 s', wake_at = now()");
     for (int i = 0; i < 6; i++) {
-        (void)side_run(db, "SELECT outcome FROM claimd.fire_schedules()");
+        run("SELECT outcome FROM claimd.fire_schedules()");
     }
     /* Both have the same ticks, and each of them its own times. */
     assert_text("SELECT concat_ws(' ', count(*) >= 100, bool_and(j.scheduled_at - f.due_at BETWEEN "
@@ -196,12 +187,12 @@ START_TEST(feat_B29_jitter_puts_a_job_off_by_what_name_and_tick_say)
                 "> '45 s', count(DISTINCT j.scheduled_at - f.due_at) > 90) FROM "
                 "claimd.schedule_fire f JOIN claimd.job j ON j.id = f.job_id",
                 "t t t t");
-    (void)side_run(db, "CREATE TEMP TABLE before AS SELECT f.schedule, f.due_at, j.scheduled_at "
-                       "FROM claimd.schedule_fire f JOIN claimd.job j ON j.id = f.job_id");
-    (void)side_run(db, "DELETE FROM claimd.schedule_fire");
-    (void)side_run(db, "UPDATE claimd.schedule SET next_at = (SELECT min(due_at) FROM before), "
-                       "wake_at = now()");
-    (void)side_run(db, "SELECT outcome FROM claimd.fire_schedules()");
+    run("CREATE TEMP TABLE before AS SELECT f.schedule, f.due_at, j.scheduled_at "
+        "FROM claimd.schedule_fire f JOIN claimd.job j ON j.id = f.job_id");
+    run("DELETE FROM claimd.schedule_fire");
+    run("UPDATE claimd.schedule SET next_at = (SELECT min(due_at) FROM before), "
+        "wake_at = now()");
+    run("SELECT outcome FROM claimd.fire_schedules()");
     assert_text("SELECT concat_ws(' ', count(*) >= 20, bool_and(j.scheduled_at = b.scheduled_at)) "
                 "FROM claimd.schedule_fire f JOIN claimd.job j ON j.id = f.job_id JOIN before b ON "
                 "(b.schedule, b.due_at) = (f.schedule, f.due_at)",
@@ -228,8 +219,8 @@ START_TEST(feat_B29_a_schedule_that_waits_beyond_its_next_tick_is_mended)
         ("start_at = start_at + interval '1 day', next_at = next_at + interval '1 day', wake_at = "
          "wake_at + interval '1 day'"),
     };
-    (void)side_run(db, "SELECT claimd.schedule_set('c', 'a', '30 * * * *', zone => "
-                       "'Europe/Berlin'), claimd.schedule_set('e', 'a', 'every 1h')");
+    run("SELECT claimd.schedule_set('c', 'a', '30 * * * *', zone => "
+        "'Europe/Berlin'), claimd.schedule_set('e', 'a', 'every 1h')");
     for (size_t i = 0; i < ARRAY_COUNT(ways); i++) {
         char sql[512];
         (void)snprintf(sql, sizeof sql, "UPDATE claimd.schedule SET %s", ways[i]);
@@ -259,19 +250,19 @@ START_TEST(feat_B29_a_schedule_that_waits_for_the_right_time_is_left_alone)
         assert_text(beyond, "");
     }
     /* Right after a firing, and as if the clock had then been put back by 50 s. */
-    (void)side_run(db, "UPDATE claimd.schedule SET wake_at = now(), next_at = date_trunc('minute', "
-                       "now()) WHERE cron LIKE '* *'");
-    (void)side_run(db, "SELECT outcome FROM claimd.fire_schedules()");
+    run("UPDATE claimd.schedule SET wake_at = now(), next_at = date_trunc('minute', "
+        "now()) WHERE cron LIKE '* *'");
+    run("SELECT outcome FROM claimd.fire_schedules()");
     assert_text(mended, "");
-    (void)side_run(db, "UPDATE claimd.schedule SET next_at = next_at + interval '50 s', wake_at = "
-                       "wake_at + interval '50 s' WHERE cron = '* * * * * *'");
+    run("UPDATE claimd.schedule SET next_at = next_at + interval '50 s', wake_at = "
+        "wake_at + interval '50 s' WHERE cron = '* * * * * *'");
     assert_text(mended, "");
     /* What is due and fails, waits for up to 300 s. */
-    (void)side_run(db, "UPDATE claimd.schedule SET next_at = date_trunc('second', now()), wake_at "
-                       "= now() + interval '300 s'");
+    run("UPDATE claimd.schedule SET next_at = date_trunc('second', now()), wake_at "
+        "= now() + interval '300 s'");
     assert_text(mended, "");
-    (void)side_run(db, "UPDATE claimd.schedule SET paused = true, next_at = next_at + interval '1 "
-                       "year'");
+    run("UPDATE claimd.schedule SET paused = true, next_at = next_at + interval '1 "
+        "year'");
     assert_text(mended, "");
     assert_text(beyond, "");
 }
@@ -280,10 +271,10 @@ END_TEST
 START_TEST(feat_B29_a_part_of_them_is_looked_at_and_what_is_locked_or_broken_is_left)
 {
     struct pg *other = side_open(NULL);
-    (void)side_run(db, "SELECT claimd.schedule_set(n, 'a', '@hourly') FROM "
-                       "unnest('{a,b,c,d}'::text[]) n");
-    (void)side_run(db, "UPDATE claimd.schedule SET next_at = now() + interval '1 year', cron = "
-                       "CASE name WHEN 'b' THEN 'broken' ELSE cron END");
+    run("SELECT claimd.schedule_set(n, 'a', '@hourly') FROM "
+        "unnest('{a,b,c,d}'::text[]) n");
+    run("UPDATE claimd.schedule SET next_at = now() + interval '1 year', cron = "
+        "CASE name WHEN 'b' THEN 'broken' ELSE cron END");
     (void)side_run(other, "BEGIN");
     (void)side_run(other, "SELECT name FROM claimd.schedule WHERE name = 'a' FOR UPDATE");
     assert_text("SELECT string_agg(concat_ws(' ', schedule, next_at > now()), ', ') FROM "
@@ -309,7 +300,7 @@ int main(void)
 {
     Suite *suite = suite_create("schedule jobs");
     TCase *tc = tcase_create("schedule jobs");
-    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_checked_fixture(tc, setup_utc, teardown);
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, feat_B29_a_schedule_takes_what_enqueue_takes);
     tcase_add_test(tc, feat_B29_what_is_wrong_is_named_with_what_is_allowed);

@@ -24,11 +24,6 @@ static void given_batch(int count)
     (void)side_run(db, sql);
 }
 
-static void run(const char *sql)
-{
-    (void)side_run(db, sql);
-}
-
 #define RUN_ALL "UPDATE claimd.job SET state = 'running', fence = id + 100, attempt = 1"
 #define COMPLETE(id) "SELECT claimd.complete_in_tx(id, fence)::text FROM claimd.job WHERE id = " #id
 #define END "SELECT count(*)::text FROM claimd.end_batches()"

@@ -4,11 +4,6 @@
 #include "sql_db.h"
 #include "support/sql.h"
 
-static void run(const char *sql)
-{
-    (void)side_run(db, sql);
-}
-
 #define EXPIRE "SELECT claimd.expire_jobs()::text"
 #define ENDS "SELECT string_agg(concat_ws(' ', id, state, error), ',' ORDER BY id) FROM claimd.jobs"
 #define DEADLINES "SELECT count(*)::text FROM claimd.job_deadline"

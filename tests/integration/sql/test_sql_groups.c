@@ -6,11 +6,6 @@
 
 #include <stdio.h>
 
-static void run(const char *sql)
-{
-    (void)side_run(db, sql);
-}
-
 static void enqueue(const char *key, int count)
 {
     char sql[256];

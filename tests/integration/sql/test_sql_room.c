@@ -10,11 +10,6 @@
 #define PRODUCERS 8
 #define OPEN "SELECT count(*)::text FROM claimd.job"
 
-static void run(const char *sql)
-{
-    (void)side_run(db, sql);
-}
-
 START_TEST(feat_B29_a_full_queue_refuses_and_says_how_many_jobs_are_open)
 {
     run("SELECT claimd.limit_open('q', 2)::text");

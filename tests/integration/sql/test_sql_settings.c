@@ -12,11 +12,6 @@
     "SELECT COALESCE(string_agg(concat_ws(' ', scope, name, state, days), ', ' ORDER BY " \
     "scope, name, state DESC), '') FROM claimd.retention"
 
-static void run(const char *sql)
-{
-    (void)side_run(db, sql);
-}
-
 static int64_t number(const char *sql)
 {
     return side_number(db, sql);

@@ -11,11 +11,6 @@
 #define OPEN "SELECT count(*)::text FROM claimd.job"
 #define KEYS "SELECT count(*)::text FROM claimd.job_key"
 
-static void run(const char *sql)
-{
-    (void)side_run(db, sql);
-}
-
 /* What enqueue_unique says: "1 t" = job 1, inserted. */
 static const char *unique(const char *arguments)
 {
