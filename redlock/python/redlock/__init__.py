@@ -15,6 +15,8 @@ close a client, and what they raise goes to sys.unraisablehook. For asyncio see 
 
 from __future__ import annotations
 
+import atexit
+import functools
 import itertools
 import os
 import sys
@@ -147,6 +149,7 @@ _clients: weakref.WeakValueDictionary[int, Client] = weakref.WeakValueDictionary
 _watched: weakref.WeakValueDictionary[int, LockBase] = weakref.WeakValueDictionary()
 _requests: dict[int, Request] = {}
 _here = threading.local()  # .is_callback
+_ending = threading.Event()  # the program ends: its clients are about to be closed
 
 
 def _ms(name: str, value: float | None) -> int:
@@ -224,6 +227,12 @@ def _on_change(ctx, _handle, state):  # type: ignore[no-untyped-def]
 def _on_done(ctx, count, handles, reports):  # type: ignore[no-untyped-def]
     _note_callback()
     _requests.pop(ctx).end(handles[:count], [_c.Report.from_buffer_copy(reports[i].contents) for i in range(count)])
+
+
+@functools.cache
+def _watch_end() -> None:
+    """After the first finalizer, since what is registered last is called first."""
+    atexit.register(_ending.set)
 
 
 def _close(pointer: int, once: threading.Lock) -> None:
@@ -480,6 +489,7 @@ class Client:
         self._pointer = pointer.value
         self._once = threading.Lock()
         weakref.finalize(self, _close, self._pointer, self._once)  # also when the interpreter ends
+        _watch_end()
         # An owner keeps the client's memory: calls that come after close() are refused, not fatal.
         lib.redlock_owner_new(pointer, byref(keeper))
         weakref.finalize(self, lib.redlock_owner_free, keeper.value).atexit = False
@@ -500,6 +510,8 @@ class Client:
         try:
             request.start()
             over.wait()
+            if _ending.is_set() and threading.current_thread().daemon:
+                threading.Event().wait()  # it ends with the program, whose stderr is no longer its own
             return request.reports()
         except BaseException:  # Ctrl-C, say
             request.give_up()

@@ -156,7 +156,7 @@ threading.Thread(target=client.lock(sys.argv[1]).acquire, daemon=True).start()
 while client.stats()["waiting"] == 0:
     time.sleep(0.01)
 """ + end, self.key)
-            self.ended_well(child)
+            self.assertNotIn("Traceback", self.ended_well(child))
             until(lambda: self.is_free(self.key))
 
     def test_fork(self):
