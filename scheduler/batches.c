@@ -7,13 +7,23 @@
 #include "store/feed_store.h"
 
 struct batches {
-    struct pg *pg; /* the scheduler's own */
+    struct pg *pg;            /* the scheduler's own */
+    struct metrics *registry; /* may be NULL */
     struct complaint complaint;
     struct complaint kept_complaint; /* of jobs that wait though those before them have ended */
     bool is_asking;
     bool is_woken; /* while asking */
     bool is_stopped;
 };
+
+static const struct metric_family expired = {.name = "claimd_jobs_expired_total",
+                                             .help = "Jobs that had not begun by their deadline.",
+                                             .type = METRIC_COUNTER};
+
+void batches_metrics_init(struct metrics *registry)
+{
+    (void)metrics_series(registry, &expired, NULL, NULL);
+}
 
 static void ask(struct batches *b);
 
@@ -28,9 +38,10 @@ static void tell(const struct batch_end *end)
     }
 }
 
-static void tell_expired(int64_t jobs)
+static void tell_expired(const struct batches *b, int64_t jobs)
 {
     if (jobs > 0) {
+        metric_add(metrics_series(b->registry, &expired, NULL, NULL), (uint64_t)jobs);
         log_info("jobs_expired", LOG_I64("jobs", jobs));
     }
 }
@@ -65,7 +76,7 @@ static void on_ended(void *ctx, enum status st, const struct pg_result *const *r
     }
     log_recovered("batches_recovered", &b->complaint);
     tell_kept(b, results);
-    tell_expired(batch_store_expired(results));
+    tell_expired(b, batch_store_expired(results));
     for (int i = 0; i < batch_store_count(results); i++) {
         struct batch_end end = batch_store_end(results, i);
         tell(&end);
@@ -103,6 +114,7 @@ static enum status on_lead(const struct service_env *env, void **ret_self, struc
         return err_fail(err, STATUS_NOMEM, "no memory for the batches");
     }
     b->pg = env->pg;
+    b->registry = env->registry;
     *ret_self = b;
     return STATUS_OK;
 }

@@ -10,4 +10,6 @@
 
 extern const struct service batches_service;
 
+void batches_metrics_init(struct metrics *registry);
+
 #endif

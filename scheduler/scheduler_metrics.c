@@ -2,6 +2,7 @@
 #include "scheduler/scheduler_metrics.h"
 
 #include "base/clock.h"
+#include "scheduler/batches.h"
 #include "scheduler/cron.h"
 #include "scheduler/survey.h"
 
@@ -56,6 +57,7 @@ void scheduler_metrics_init(struct scheduler_metrics *m, struct metrics *registr
     m->recovered = metrics_series(registry, &recovered, NULL, NULL);
     survey_metrics_init(registry);
     cron_metrics_init(registry);
+    batches_metrics_init(registry);
 }
 
 static uint64_t splits_of(const struct scheduler_metrics_facts *facts)

@@ -137,6 +137,14 @@ START_TEST(a_paused_queue_and_a_draining_worker_are_told)
 }
 END_TEST
 
+START_TEST(jobs_that_expire_are_told)
+{
+    sql_run(f.sql, "SELECT claimd.enqueue('noop', queue => 'nobodys', expires_at => now() + "
+                   "interval '100 ms') FROM generate_series(1, 3)");
+    ASSERT_SOON(scheduler, "claimd_jobs_expired_total", NULL, == 3);
+}
+END_TEST
+
 START_TEST(who_lost_the_lead_tells_nothing_of_the_queues)
 {
     char second[128];
@@ -168,6 +176,7 @@ int main(void)
     tcase_add_test(tests, lost_masters_and_a_lost_quorum_are_told_by_every_daemon);
     tcase_add_test(tests, a_lost_postgres_is_told_and_its_sessions_are_counted);
     tcase_add_test(tests, a_paused_queue_and_a_draining_worker_are_told);
+    tcase_add_test(tests, jobs_that_expire_are_told);
     tcase_add_test(tests, who_lost_the_lead_tells_nothing_of_the_queues);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
