@@ -2,7 +2,7 @@
 # Two images; docs/many-hosts.md says how they are run, examples/handler-image how a handler of yours gets in.
 #     docker build --target claimd -t claimd:0.1.0 .                  claimd-scheduler and claimctl
 #     docker build --target claimd-worker -t claimd-worker:0.1.0 .    these, claimd-worker and its handlers
-# REVISION is the commit, where somebody knows it: --build-arg REVISION=$(git rev-parse HEAD)
+# There is no git in a build: --build-arg VERSION=$(cmake/build-version) --build-arg REVISION=$(git rev-parse HEAD) say what it is.
 ARG BASE=debian:bookworm-slim
 
 FROM $BASE AS build
@@ -11,7 +11,8 @@ RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev c
     libhiredis-dev libjansson-dev libmicrohttpd-dev libpq-dev libsmartcols-dev libssl-dev libuv1-dev uthash-dev
 WORKDIR /source
 COPY . .
-RUN cmake --preset release -DBUILD_TESTING=OFF && cmake --build build/release && DESTDIR=/out cmake --install build/release --strip
+ARG VERSION=
+RUN cmake --preset release -DBUILD_TESTING=OFF -DCLAIMD_BUILD="$VERSION" && cmake --build build/release && DESTDIR=/out cmake --install build/release --strip
 
 FROM $BASE AS claimd
 # curl is for the health checks, and for whoever looks at /metrics from inside.

@@ -38,6 +38,11 @@ void log_set(enum log_level max_level, enum log_format format)
     atomic_store(&log_shape, format);
 }
 
+void log_to(int fd)
+{
+    log_out_to(fd);
+}
+
 enum log_format log_format(void)
 {
     return (enum log_format)atomic_load(&log_shape);

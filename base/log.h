@@ -37,6 +37,8 @@ void log_init(const char *program, enum log_level max_level);
 /* Applies a configuration, at the start (before that: logfmt) and again when it is reloaded. */
 void log_set(enum log_level max_level, enum log_format format);
 enum log_format log_format(void);
+/* The descriptor instead of stderr, before log_start(). */
+void log_to(int fd);
 
 /* Between these two calls, logging never waits for the reader (fault.F5): lines that the reader
  * does not take yet are kept in a ring of 256 KiB, the last quarter of which is for warnings and

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -34,7 +35,8 @@ static struct {
     pthread_t thread;
     log_out_dropped_cb *say_dropped;
     enum way way;
-    int fd; /* a description of our own where O_NONBLOCK is needed, else 2 */
+    int to;
+    int fd; /* of the same; a description of our own where O_NONBLOCK is needed */
     bool is_ending;
     uint64_t said; /* of `dropped` */
     size_t head;
@@ -43,7 +45,10 @@ static struct {
     atomic_bool is_started;
     atomic_bool is_empty; /* len == 0, for a signal handler */
     atomic_ullong dropped;
-} out = {.mutex = PTHREAD_MUTEX_INITIALIZER, .filled = PTHREAD_COND_INITIALIZER, .fd = -1};
+} out = {.mutex = PTHREAD_MUTEX_INITIALIZER,
+         .filled = PTHREAD_COND_INITIALIZER,
+         .to = STDERR_FILENO,
+         .fd = -1};
 
 /* ---- the ring ---- */
 
@@ -149,9 +154,9 @@ static void put_line(const char *line, size_t len, bool matters)
 static bool write_whole(const char *bytes, size_t len)
 {
     while (len > 0) {
-        ssize_t n = write(STDERR_FILENO, bytes, len);
+        ssize_t n = write(out.to, bytes, len);
         if (n < 0 && (errno == EAGAIN)) {
-            struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+            struct pollfd p = {.fd = out.to, .events = POLLOUT};
             (void)poll(&p, 1, -1); /* somebody else made it non-blocking */
         } else if (n < 0 && errno != EINTR) {
             return false;
@@ -199,15 +204,17 @@ static void choose_way(void)
 {
     struct stat st;
     out.way = WAY_NONE;
-    out.fd = STDERR_FILENO;
-    if (fstat(STDERR_FILENO, &st) != 0) {
+    out.fd = out.to;
+    if (fstat(out.to, &st) != 0) {
         return;
     }
     if (S_ISSOCK(st.st_mode)) {
         out.way = WAY_SOCKET;
-    } else if (S_ISFIFO(st.st_mode) || isatty(STDERR_FILENO) == 1) {
-        int fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-        out.fd = fd < 0 ? STDERR_FILENO : fd; /* another user's: not ours to open */
+    } else if (S_ISFIFO(st.st_mode) || isatty(out.to) == 1) {
+        char path[32];
+        (void)snprintf(path, sizeof path, "/proc/self/fd/%d", out.to);
+        int fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        out.fd = fd < 0 ? out.to : fd; /* another user's: not ours to open */
         out.way = fd < 0 ? WAY_NONE : WAY_WRITE;
     } else {
         out.way = WAY_WRITE;
@@ -236,6 +243,11 @@ static void catch_crashes(void)
             (void)sigaction(numbers[i], &action, NULL); /* not one of a sanitizer */
         }
     }
+}
+
+void log_out_to(int fd)
+{
+    out.to = fd;
 }
 
 void log_out_start(log_out_dropped_cb *say_dropped)
@@ -278,7 +290,7 @@ void log_out_stop(int64_t within_us)
     }
     (void)pthread_join(out.thread, NULL);
     atomic_store(&out.is_started, false);
-    if (out.fd != STDERR_FILENO) {
+    if (out.fd != out.to) {
         (void)close(out.fd);
     }
 }
@@ -286,7 +298,7 @@ void log_out_stop(int64_t within_us)
 void log_out_line(const char *line, size_t len, bool matters)
 {
     if (!atomic_load(&out.is_started)) {
-        ssize_t written = write(STDERR_FILENO, line, len);
+        ssize_t written = write(out.to, line, len);
         (void)written; /* there is nobody to tell */
         return;
     }

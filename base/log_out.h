@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where log.c's lines go: descriptor 2. Until log_out_start() each is one write(2), which waits for
- * its reader. From then on logging never waits (fault.F5): a line is written at once if that can't
- * block (docs/decisions/0010). Otherwise it is put into a ring, which a thread writes out in pieces
- * of whole lines; what has no room there is dropped and counted. Any thread may log. */
+ * Where log.c's lines go: descriptor 2, unless log_out_to() names another one. Until
+ * log_out_start() each is one write(2), which waits for its reader. From then on logging never
+ * waits (fault.F5): a line is written at once if that can't block (docs/decisions/0010). Otherwise
+ * it is put into a ring, which a thread writes out in pieces of whole lines; what has no room there
+ * is dropped and counted. Any thread may log. */
 #ifndef CLAIMD_BASE_LOG_OUT_H
 #define CLAIMD_BASE_LOG_OUT_H
 
@@ -17,6 +18,9 @@
 /* Writes a line that says how many were dropped; returns its length, ≤ LOG_LINE_MAX. Called from
  * any thread that logs, and from the writing one. */
 typedef size_t log_out_dropped_cb(uint64_t lines, uint64_t total, char ret_line[LOG_LINE_MAX]);
+
+/* Before log_out_start(). */
+void log_out_to(int fd);
 
 /* If there is no memory for a thread, everything stays as it was. */
 void log_out_start(log_out_dropped_cb *say_dropped);

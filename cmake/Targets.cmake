@@ -22,7 +22,7 @@ endif()
 
 add_library(claimd_flags INTERFACE)
 target_compile_options(claimd_flags INTERFACE ${CLAIMD_WARNINGS} -fstack-protector-strong)
-target_compile_definitions(claimd_flags INTERFACE _GNU_SOURCE CLAIMD_VERSION="${PROJECT_VERSION}")
+target_compile_definitions(claimd_flags INTERFACE _GNU_SOURCE CLAIMD_RELEASE="${CLAIMD_RELEASE}")
 target_compile_features(claimd_flags INTERFACE c_std_11)
 set(CMAKE_C_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl/cli.h"
 
+#include "base/build.h"
 #include "base/parse.h"
 #include "ctl/ctl.h"
 #include "ctl/help.h"
@@ -314,8 +315,7 @@ int cli_main(int argc, char **argv)
         return CTL_USAGE;
     }
     if (line.wants_version) {
-        (void)printf(line.ctl.is_json ? "{\"version\": \"%s\"}\n" : "claimctl %s\n",
-                     CLAIMD_VERSION);
+        (void)printf(line.ctl.is_json ? "{\"version\": \"%s\"}\n" : "claimctl %s\n", CLAIMD_BUILD);
         return CTL_DONE;
     }
     if (line.args.word_count == 0 || line.wants_help) {

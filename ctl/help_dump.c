@@ -46,7 +46,7 @@ static enum status print_json(FILE *out, struct err *err)
         (void)json_array_append_new(commands, command_json(ctl_command_at(i)));
     }
     json_auto_t *root =
-        json_pack("{s:s, s:o, s:o}", "version", CLAIMD_VERSION, "commands", commands,
+        json_pack("{s:s, s:o, s:o}", "version", CLAIMD_RELEASE, "commands", commands,
                   "common_options", options_json(ctl_common_options, ctl_common_option_count));
     if (root == NULL) {
         return err_fail(err, STATUS_NOMEM, "out of memory");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/daemon.h"
 
+#include "base/build.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/notify.h"
@@ -131,7 +132,7 @@ int daemon_main(const struct daemon_program *p, int argc, char **argv)
             path = optarg;
             break;
         case 'V':
-            (void)printf("%s %s\n", p->name, CLAIMD_VERSION);
+            (void)printf("%s %s\n", p->name, CLAIMD_BUILD);
             return DAEMON_ENDED;
         case 'h':
             print_usage(p);

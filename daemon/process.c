@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/process.h"
 
+#include "base/build.h"
 #include "base/clock.h"
 
 #include <assert.h>
@@ -58,7 +59,7 @@ void process_ignore_requests(void)
 
 void process_begin(struct metrics *m)
 {
-    metric_set(metrics_series(m, &build_info, CLAIMD_VERSION, NULL), 1);
+    metric_set(metrics_series(m, &build_info, CLAIMD_BUILD, NULL), 1);
     metric_set(metrics_series(m, &start_time, NULL, NULL),
                (double)clock_wall_us() / (double)US_PER_S);
 }

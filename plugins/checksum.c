@@ -161,5 +161,5 @@ static enum claimd_outcome checksum(const struct claimd_context *job)
     return outcome;
 }
 
-CLAIMD_PLUGIN(.name = "checksum", .version = CLAIMD_VERSION,
+CLAIMD_PLUGIN(.name = "checksum", .version = CLAIMD_RELEASE,
               .kinds = {{.name = "checksum", .handle = checksum}})

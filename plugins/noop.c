@@ -8,5 +8,5 @@ static enum claimd_outcome noop(const struct claimd_context *job)
     return claimd_done(job, NULL);
 }
 
-CLAIMD_PLUGIN(.name = "noop", .version = CLAIMD_VERSION,
+CLAIMD_PLUGIN(.name = "noop", .version = CLAIMD_RELEASE,
               .kinds = {{.name = "noop", .handle = noop}})

@@ -57,5 +57,5 @@ static enum claimd_outcome sleep_ms(const struct claimd_context *job)
     return claimd_done(job, NULL);
 }
 
-CLAIMD_PLUGIN(.name = "sleep", .version = CLAIMD_VERSION,
+CLAIMD_PLUGIN(.name = "sleep", .version = CLAIMD_RELEASE,
               .kinds = {{.name = "sleep", .handle = sleep_ms}})

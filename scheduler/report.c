@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/report.h"
 
+#include "base/build.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/rand.h"
@@ -111,7 +112,7 @@ static void say(struct report *r)
         .scheduler_id = r->id,
         .stale_us = STALE_REPORTS * r->every_us,
         .host = r->host,
-        .version = CLAIMD_VERSION,
+        .version = CLAIMD_BUILD,
         .pid = (int)getpid(),
         .fingerprint = o->fingerprint,
         .leads_us = age_us(r->leader_us, now_us),

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/build.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/notify.h"
@@ -538,7 +539,7 @@ int scheduler_main(const struct config *config)
         log_error("start_failed", LOG_TEXT("err", "no event loop"));
         return DAEMON_FAILED;
     }
-    log_info("started", LOG_TEXT("version", CLAIMD_VERSION), LOG_I64("pid", getpid()));
+    log_info("started", LOG_TEXT("version", CLAIMD_BUILD), LOG_I64("pid", getpid()));
     handles_init(&s);
     enum status st = start(&s, &err);
     if (st != STATUS_OK) {

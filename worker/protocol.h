@@ -4,9 +4,9 @@
  * started from another one is refused by the version in HELLO; each side checks every frame as if
  * an enemy had written it (fault.G5).
  *
- * Descriptors of a runner: 0 = /dev/null, 1 and 2 = the worker's stderr, 3 = frames (socketpair), 4
- * = the shared page. A frame: u32 length of what follows, u8 type, u8 version, body. Little endian,
- * no padding.
+ * Descriptors of a runner: 0 = /dev/null, 1 and 2 = a pipe (worker/run_output.h), 3 = frames
+ * (socketpair), 4 = the shared page, 5 = the pipe's other end, 6 = the worker's stderr. A frame:
+ * u32 length of what follows, u8 type, u8 version, body. Little endian, no padding.
  *
  * Jobs go through the socket, many at a time; results come back through a ring in the page, which
  * the worker reads when it is nudged or when it looks (docs/decisions/0019). */
@@ -20,7 +20,10 @@
 
 #define RUNNER_FD_FRAMES 3
 #define RUNNER_FD_PAGE 4
-#define RUNNER_PROTOCOL_VERSION 6
+#define RUNNER_FD_OUTPUT 5
+#define RUNNER_FD_LOG 6
+#define RUNNER_FD_LAST RUNNER_FD_LOG
+#define RUNNER_PROTOCOL_VERSION 7
 #define FRAME_MAX (((size_t)1 << 20) + ((size_t)512 << 10)) /* args, and what else it is told */
 #define FRAME_HEAD 6
 #define RUNNER_DEPTH 64 /* jobs that a runner has been sent and has not answered, at most */

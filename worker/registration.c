@@ -2,6 +2,7 @@
 #include "worker/registration.h"
 
 #include "base/bug.h"
+#include "base/build.h"
 #include "base/clock.h"
 #include "base/recorder.h"
 #include "base/timer.h"
@@ -82,7 +83,7 @@ static enum status send_registration(struct worker *w, const struct kind_set *ki
     struct worker_registration r = {.worker_id = w->registration.worker_id,
                                     .host = host,
                                     .pid = (int)getpid(),
-                                    .version = CLAIMD_VERSION,
+                                    .version = CLAIMD_BUILD,
                                     .state_dir = w->config->worker.state_dir,
                                     .token_prefix = redlock_async_prefix(w->lock),
                                     .queues = queues,

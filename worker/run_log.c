@@ -3,8 +3,9 @@
 
 #include <assert.h>
 
-/* Bytes that are being written are none of the tail's yet, nor over those that are. */
-static_assert(JOB_LOG_TAIL_MAX + RUN_LOG_LINE_MAX <= RUNNER_LOG_BYTES, "a line spares the tail");
+/* What is being written is not over the tail: at most one line of the handler's thread, and one of
+ * the thread that reads what it prints. */
+static_assert(JOB_LOG_TAIL_MAX + 2 * RUN_LOG_LINE_MAX <= RUNNER_LOG_BYTES, "lines spare the tail");
 
 void run_log_reset(struct runner_page *page)
 {
@@ -14,12 +15,11 @@ void run_log_reset(struct runner_page *page)
 void run_log_append(struct runner_page *page, const char *bytes, size_t len)
 {
     size_t n = len < RUN_LOG_LINE_MAX ? len : RUN_LOG_LINE_MAX;
-    int64_t total = atomic_load(&page->log_total);
+    int64_t total = atomic_fetch_add(&page->log_total, (int64_t)n);
     size_t at = (size_t)(uint64_t)total % RUNNER_LOG_BYTES;
     size_t first = n < RUNNER_LOG_BYTES - at ? n : RUNNER_LOG_BYTES - at;
     memcpy(page->log + at, bytes, first);
     memcpy(page->log, bytes + first, n - first);
-    atomic_store(&page->log_total, total + (int64_t)n);
 }
 
 size_t run_log_tail(const struct runner_page *page, char ret_tail[JOB_LOG_TAIL_MAX])

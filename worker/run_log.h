@@ -11,8 +11,8 @@
 
 void run_log_reset(struct runner_page *page);
 
-/* At most RUN_LOG_LINE_MAX bytes, the rest is cut off. A process killed in the middle of it leaves
- * the tail as it was. */
+/* At most RUN_LOG_LINE_MAX bytes, the rest is cut off. Two threads may do so at once. Of a process
+ * that is killed in the middle of it, some bytes of the tail may be older ones. */
 void run_log_append(struct runner_page *page, const char *bytes, size_t len);
 
 /* Copies the last bytes, at most JOB_LOG_TAIL_MAX; returns how many. */

@@ -54,6 +54,39 @@ static enum status make_page(struct slot *s, struct err *err)
     return STATUS_OK;
 }
 
+/* ---- what the child prints ---- */
+
+static void close_output(struct slot *s)
+{
+    close_slot(&s->output.fd);
+    s->output.fd = -1;
+}
+
+/* The pipe of what the child prints, of which we keep the end to read from, for what is left in it.
+ * Returns the other one; −1 = the system has none left, which uv_spawn() refuses then. */
+static int make_output(struct slot *s)
+{
+    int ends[2] = {-1, -1};
+    close_output(s);
+    if (pipe2(ends, O_CLOEXEC) == 0) {
+        (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    }
+    s->output = (struct run_output){.fd = ends[0], .page = s->page};
+    return ends[1];
+}
+
+/* What its runner did not get to read. */
+static void take_output(struct slot *s)
+{
+    const struct slot_job *job = slot_first(s);
+    s->output.job = job != NULL && slot_place(s, job) == PLACE_BEGUN ? job->id : 0;
+    if (s->output.fd >= 0) {
+        run_output_take(&s->output, -1);
+        run_output_end_line(&s->output, -1);
+        close_output(s);
+    }
+}
+
 static void start_child(struct slot *s);
 
 /* ---- the life of a child ---- */
@@ -227,6 +260,7 @@ static void on_handle_closed(uv_handle_t *handle)
     s->open_handles--;
     if (s->is_closing && s->open_handles == 0) {
         release_page(s);
+        close_output(s);
         buf_release(&s->in);
         buf_release(&s->results);
         buf_release(&s->out);
@@ -311,6 +345,7 @@ static void child_gone(struct slot *s)
     char text[ERR_TEXT_MAX];
     slot_take_results(s); /* what it said before it died */
     slot_take_back(s);
+    take_output(s);
     death_text(s, text, sizeof text);
     close_child_handles(s);
     bool was_started = report_left(s, text);
@@ -379,17 +414,20 @@ static void put_arguments(const struct slot *s, const char *parent, const char *
 
 static enum status spawn(struct slot *s, struct err *err)
 {
+    autoclose int in = make_output(s);
     char parent[16];
     const char *args[ARGS_MAX];
     (void)snprintf(parent, sizeof parent, "%d", (int)getpid());
     put_arguments(s, parent, args);
-    uv_stdio_container_t stdio[5] = {
+    uv_stdio_container_t stdio[RUNNER_FD_LAST + 1] = {
         {.flags = UV_IGNORE},
-        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
-        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
+        {.flags = UV_INHERIT_FD, .data.fd = in},
+        {.flags = UV_INHERIT_FD, .data.fd = in},
         {.flags = UV_CREATE_PIPE | UV_READABLE_PIPE | UV_WRITABLE_PIPE,
          .data.stream = (uv_stream_t *)&s->pipe},
         {.flags = UV_INHERIT_FD, .data.fd = s->page_fd},
+        {.flags = UV_INHERIT_FD, .data.fd = s->output.fd},
+        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
     };
     char *env[RUNNER_ENV_MAX];
     runner_env_list(env); /* ours would stay on its stack, whatever it clears later */
@@ -398,7 +436,7 @@ static enum status spawn(struct slot *s, struct err *err)
                                     .args = (char **)(uintptr_t)args,
                                     .exit_cb = on_exit_child,
                                     .stdio = stdio,
-                                    .stdio_count = 5};
+                                    .stdio_count = RUNNER_FD_LAST + 1};
     (void)uv_pipe_init(s->options.loop, &s->pipe, 0);
     s->open_handles += 2;
     int failed = uv_spawn(s->options.loop, &s->process, &options);
@@ -440,6 +478,7 @@ enum status slot_open(const struct slot_options *options, struct slot **ret_slot
     }
     s->options = *options;
     s->page_fd = -1;
+    s->output.fd = -1;
     s->restart_ms = RESTART_FIRST_MS;
     buf_init(&s->in, FRAME_MAX + ((size_t)64 << 10));
     buf_init(&s->results, RUNNER_RING_BYTES + FRAME_MAX);

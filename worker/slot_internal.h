@@ -5,6 +5,7 @@
 #ifndef CLAIMD_WORKER_SLOT_INTERNAL_H
 #define CLAIMD_WORKER_SLOT_INTERNAL_H
 
+#include "worker/run_output.h"
 #include "worker/slot.h"
 
 #define SLOT_NONCES 64 /* drawn at once; two for each job */
@@ -95,6 +96,7 @@ struct slot {
     bool is_closing;
     struct runner_page *page;
     int page_fd;
+    struct run_output output; /* what its child prints; fd −1 = there is none */
     struct buf in;
     struct buf results; /* out of the ring */
     uint64_t ring_taken;

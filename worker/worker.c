@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/worker.h"
 
+#include "base/build.h"
 #include "base/clock.h"
 #include "base/timer.h"
 #include "daemon/daemon.h"
@@ -493,7 +494,7 @@ int worker_main(const struct config *config)
         return DAEMON_FAILED;
     }
     worker_init(w, &loop, config);
-    log_info("started", LOG_TEXT("version", CLAIMD_VERSION), LOG_I64("pid", getpid()));
+    log_info("started", LOG_TEXT("version", CLAIMD_BUILD), LOG_I64("pid", getpid()));
     enum status st = open_all(w, &err);
     if (st != STATUS_OK) {
         log_error("start_failed", LOG_TEXT("err", err.msg));

@@ -16,5 +16,5 @@ static enum claimd_outcome stamp(const struct claimd_context *job)
     return claimd_done(job, json);
 }
 
-CLAIMD_PLUGIN(.name = "stamp", .version = CLAIMD_VERSION,
+CLAIMD_PLUGIN(.name = "stamp", .version = CLAIMD_RELEASE,
               .kinds = {{.name = "stamp", .handle = stamp}})

@@ -13,8 +13,11 @@ sbom(redlock_library ${library} MODULES redlock_shared)
 sbom(redlock_tools redlock-tools PROGRAMS redlock-cmd)
 
 set(out ${CMAKE_CURRENT_BINARY_DIR}/${library})
-configure_file(${root}/redlock/${library}.symbols ${out}/symbols COPYONLY)
-file(WRITE ${out}/shlibs "libredlock ${soversion} ${library} (>= ${PROJECT_VERSION})\n")
+file(STRINGS ${root}/redlock/${library}.symbols symbols)
+list(TRANSFORM symbols REPLACE " ([0-9.]+)$" " \\1~") # builds before that release have it, too
+list(JOIN symbols "\n" symbols)
+file(WRITE ${out}/symbols "${symbols}\n")
+file(WRITE ${out}/shlibs "libredlock ${soversion} ${library} (>= ${CLAIMD_BUILT_AS})\n")
 file(WRITE ${out}/triggers "activate-noawait ldconfig\n")
 set(about "A lock is kept on N independent Redis or Valkey masters and belongs to whom
 a majority has given it. It is a lease, which is extended while its holder
@@ -28,7 +31,7 @@ ${about}
 This package has the shared library."
     CONTROL ${out}/symbols ${out}/shlibs ${out}/triggers ${out}/none/postinst ${out}/none/postrm)
 package(redlock_dev libredlock-dev SECTION libdevel
-    DEPENDS "${library} (= ${PROJECT_VERSION}), libhiredis-dev, libssl-dev, libuv1-dev" SUGGESTS "pkg-config"
+    DEPENDS "${library} (= ${CLAIMD_BUILT_AS}), libhiredis-dev, libssl-dev, libuv1-dev" SUGGESTS "pkg-config"
     DESCRIPTION "locks over independent Redis masters: for C programs
 ${about}
 This package has the headers, the static library and the manual.")
@@ -43,7 +46,7 @@ foreach(script postinst prerm)
 endforeach()
 set(python ${CMAKE_CURRENT_BINARY_DIR}/python3-redlock)
 package(redlock_python python3-redlock SECTION python
-    DEPENDS "${library} (>= ${PROJECT_VERSION}), python3 (>= 3.9)"
+    DEPENDS "${library} (>= ${CLAIMD_BUILT_AS}), python3 (>= 3.9)"
     DESCRIPTION "locks over independent Redis masters: for Python programs
 ${about}
 This package has a module for threads and one for asyncio."

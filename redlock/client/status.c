@@ -158,5 +158,5 @@ enum redlock_result redlock_break(struct redlock_client *client, const char *key
 
 const char *redlock_version(void)
 {
-    return CLAIMD_VERSION;
+    return CLAIMD_RELEASE;
 }

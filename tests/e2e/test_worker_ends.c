@@ -62,6 +62,26 @@ START_TEST(G1_what_a_handler_logged_before_it_crashed_or_timed_out_is_kept)
 }
 END_TEST
 
+START_TEST(G1_what_a_handler_printed_before_it_ended_is_kept_with_its_attempt)
+{
+    static const char *const ends[] = {"fail", "abort", "exit"};
+    static const char *const outcomes[] = {"failed", "crashed", "crashed"};
+    static const char *const last[] = {"Traceback of a child", "failed an assertion", "to stdout"};
+    char args[64];
+    (void)snprintf(args, sizeof args, "{\"text\": \"it\", \"end\": \"%s\"}", ends[_i]);
+    int64_t id = fleet_enqueue(&f, "prints", args, 1);
+    ck_assert(WAIT_UNTIL(attempts(id, outcomes[_i]) == 1, SOON_US));
+    ck_assert_int_eq(sql_i64(f.sql,
+                             "SELECT count(*) FROM claimd.job_attempt WHERE job_id = %lld AND "
+                             "log_tail LIKE '%%it to stderr%%%s%%'",
+                             (long long)id, last[_i]),
+                     1);
+    (void)snprintf(args, sizeof args, " job=%lld text=\"it to stderr\"", (long long)id);
+    ck_assert(WAIT_UNTIL(fleet_log_count(&f, WORKER, 0, args) == 1, SOON_US));
+    forget(id);
+}
+END_TEST
+
 /* ---- results that are refused ---- */
 
 START_TEST(a_refused_result_is_told_as_the_failure_that_it_became)
@@ -154,6 +174,8 @@ static Suite *suite(void)
     tcase_add_unchecked_fixture(c, setup, teardown);
     tcase_add_loop_test(c, G1_what_a_handler_logged_before_it_crashed_or_timed_out_is_kept, 0,
                         (int)ARRAY_COUNT(deaths));
+    tcase_add_loop_test(c, G1_what_a_handler_printed_before_it_ended_is_kept_with_its_attempt, 0,
+                        3);
     tcase_add_test(c, a_refused_result_is_told_as_the_failure_that_it_became);
     tcase_add_test(c, G5_forged_results_cost_and_complete_no_other_job);
     tcase_add_test(c, G5_a_runner_that_does_not_start_its_job_is_replaced_and_the_job_is_uncharged);

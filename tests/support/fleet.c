@@ -74,11 +74,10 @@ static void copy_plugins(const struct fleet *f)
     static const struct {
         const char *from;
         const char *file;
-    } plugins[] = {{"CLAIMD_PLUGIN_DIR", "noop.so"},
-                   {"CLAIMD_PLUGIN_DIR", "sleep.so"},
-                   {"CLAIMD_TEST_PLUGIN_DIR", "misbehave.so"},
-                   {"CLAIMD_TEST_PLUGIN_DIR", "meddle.so"},
-                   {"CLAIMD_TEST_PLUGIN_DIR", "says.so"}};
+    } plugins[] = {
+        {"CLAIMD_PLUGIN_DIR", "noop.so"},           {"CLAIMD_PLUGIN_DIR", "sleep.so"},
+        {"CLAIMD_TEST_PLUGIN_DIR", "misbehave.so"}, {"CLAIMD_TEST_PLUGIN_DIR", "meddle.so"},
+        {"CLAIMD_TEST_PLUGIN_DIR", "prints.so"},    {"CLAIMD_TEST_PLUGIN_DIR", "says.so"}};
     char dir[SERVER_PATH_MAX + 16];
     (void)snprintf(dir, sizeof dir, "%s/plugins", f->dir);
     ck_assert_int_eq(mkdir(dir, 0755), 0);

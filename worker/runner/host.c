@@ -6,6 +6,7 @@
 #include "base/parse.h"
 #include "worker/run_log.h"
 #include "worker/run_said.h"
+#include "worker/runner/output.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -354,8 +355,10 @@ enum status run_job(struct run *run, const struct claimd_kind *kind, const struc
         return err_fail(err, STATUS_NOT_FOUND, "job %" PRId64 " was taken back", job->id);
     }
     atomic_store(&run->page->started_nonce, job->nonce);
+    output_begin(job->id);
     enum claimd_outcome outcome = kind->handle(&context);
     int64_t ran_us = clock_boot_us() - started_us;
+    output_end();
     enum run_outcome judged = judge_outcome(run, kind, outcome);
     fill_result(run, job, judged, ret);
     ret->ran_us = ran_us;

@@ -97,10 +97,10 @@ static void blame(struct culprits *c, struct plugin_set_options *options,
     options->without_count++;
 }
 
-/* Descriptors 3 and 4 are taken in this mode too, so that the layout is always the same. */
+/* Descriptors 3 to 6 are taken in this mode too, so that the layout is always the same. */
 static enum status take_descriptors(struct err *err)
 {
-    for (int fd = RUNNER_FD_FRAMES; fd <= RUNNER_FD_PAGE; fd++) {
+    for (int fd = RUNNER_FD_FRAMES; fd <= RUNNER_FD_LAST; fd++) {
         if (open("/dev/null", O_RDWR | O_CLOEXEC) < 0) {
             return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "/dev/null");
         }

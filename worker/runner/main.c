@@ -2,10 +2,12 @@
  *
  * claimd-runner: runs handlers for claimd-worker, one job at a time, in a process that may be
  * killed at any moment (worker/protocol.h). */
+#include "base/build.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "worker/runner/confine.h"
 #include "worker/runner/list.h"
+#include "worker/runner/output.h"
 #include "worker/runner/serve.h"
 
 #include <fcntl.h>
@@ -88,7 +90,7 @@ static struct options parse_options(int argc, char **argv)
             o.log_json = true;
             break;
         case 'v':
-            (void)puts("claimd-runner " CLAIMD_VERSION);
+            (void)printf("claimd-runner %s\n", CLAIMD_BUILD);
             leave(EXIT_DONE);
         case 'h':
             (void)fputs(USAGE, stdout);
@@ -119,7 +121,7 @@ static enum status map_page(struct runner_page **ret_page, struct err *err)
     if (page == MAP_FAILED) {
         return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "map the page");
     }
-    for (int fd = RUNNER_FD_FRAMES; fd <= RUNNER_FD_PAGE; fd++) {
+    for (int fd = RUNNER_FD_FRAMES; fd <= RUNNER_FD_LAST; fd++) {
         (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
     }
     (void)fcntl(RUNNER_FD_FRAMES, F_SETFL, fcntl(RUNNER_FD_FRAMES, F_GETFL) & ~O_NONBLOCK);
@@ -131,6 +133,10 @@ static enum status run(const struct options *o, struct err *err)
 {
     struct runner_page *page = NULL;
     enum status st = map_page(&page, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = output_start(page, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -156,7 +162,7 @@ static enum status run(const struct options *o, struct err *err)
 
 static enum status run_confined(const struct options *o, struct err *err)
 {
-    enum status st = confine_process(o->parent, o->list ? STDERR_FILENO : RUNNER_FD_PAGE, err);
+    enum status st = confine_process(o->parent, o->list ? STDERR_FILENO : RUNNER_FD_LAST, err);
     if (st != STATUS_OK) {
         return st;
     }

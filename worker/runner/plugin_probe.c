@@ -66,8 +66,8 @@ static enum status try_out(int fd, const struct claimd_host *host, int out, stru
 static _Noreturn void run_child(int fd, const struct claimd_host *host, int out)
 {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    (void)close(RUNNER_FD_FRAMES); /* nothing that a constructor does may reach the worker */
-    (void)close(RUNNER_FD_PAGE);
+    /* Nothing that a constructor does may reach the worker. */
+    (void)close_range(RUNNER_FD_FRAMES, RUNNER_FD_LAST, 0);
     struct err err = {0};
     enum status st = try_out(fd, host, out, &err);
     char message[1 + ERR_TEXT_MAX];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/runner/plugin_set.h"
 
+#include "base/build.h"
 #include "base/parse.h"
 #include "worker/protocol.h"
 #include "worker/runner/host.h"
@@ -312,7 +313,7 @@ enum status plugin_set_describe(const struct plugin_set *set, char **ret_json, s
         }
     }
     json_t *all = json_pack("{s:i, s:s, s:o, s:O}", "protocol", RUNNER_PROTOCOL_VERSION, "version",
-                            CLAIMD_VERSION, "kinds", kinds, "refused", set->refused);
+                            CLAIMD_BUILD, "kinds", kinds, "refused", set->refused);
     char *json = all == NULL ? NULL : json_dumps(all, JSON_COMPACT);
     json_decref(all);
     if (json == NULL) {

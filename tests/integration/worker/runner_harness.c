@@ -45,15 +45,27 @@ static void runner_path(char *ret_path)
     (void)snprintf(ret_path, HARNESS_PATH_MAX, "%s/claimd-runner", needed("CLAIMD_BIN_DIR"));
 }
 
-static _Noreturn void become_runner(const char *directory, pid_t parent, int frames, int page)
+/* Ours, in the places where a runner looks for them. */
+static bool take_places(const int *fds)
+{
+    int high[RUNNER_FD_LAST + 1];
+    bool is_taken = true;
+    for (int fd = STDOUT_FILENO; fd <= RUNNER_FD_LAST; fd++) {
+        high[fd] = fcntl(fds[fd], F_DUPFD_CLOEXEC, 10);
+    }
+    for (int fd = STDOUT_FILENO; fd <= RUNNER_FD_LAST; fd++) {
+        is_taken = dup2(high[fd], fd) == fd && is_taken;
+    }
+    return is_taken;
+}
+
+static _Noreturn void become_runner(const char *directory, pid_t parent, const int *fds)
 {
     char path[HARNESS_PATH_MAX];
     char number[16];
     runner_path(path);
     (void)snprintf(number, sizeof number, "%d", (int)parent);
-    int high_frames = fcntl(frames, F_DUPFD_CLOEXEC, 10);
-    int high_page = fcntl(page, F_DUPFD_CLOEXEC, 10);
-    if (dup2(high_frames, RUNNER_FD_FRAMES) < 0 || dup2(high_page, RUNNER_FD_PAGE) < 0) {
+    if (!take_places(fds)) {
         _exit(126);
     }
     (void)execl(path, path, "--parent", number, "--plugins", directory, (char *)NULL);
@@ -69,14 +81,21 @@ void harness_start(struct harness *h, const char *directory)
     ck_assert_int_eq(ftruncate(page, RUNNER_PAGE_SIZE), 0);
     void *mapped = mmap(NULL, RUNNER_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, page, 0);
     ck_assert(mapped != MAP_FAILED);
+    int output[2];
+    ck_assert_int_eq(pipe2(output, O_CLOEXEC), 0);
+    ck_assert_int_eq(fcntl(output[0], F_SETFL, O_NONBLOCK), 0);
+    int log_fd = h->log_fd > 0 ? h->log_fd : STDERR_FILENO;
+    const int fds[] = {-1, output[1], output[1], ends[1], page, output[0], log_fd};
     pid_t parent = getpid();
     pid_t pid = fork();
     ck_assert_int_ge(pid, 0);
     if (pid == 0) {
-        become_runner(directory, parent, ends[1], page);
+        become_runner(directory, parent, fds);
     }
     (void)close(ends[1]);
     (void)close(page);
+    (void)close(output[0]);
+    (void)close(output[1]);
     *h = (struct harness){.pid = pid, .fd = ends[0], .page = mapped};
     buf_init(&h->in, 2 * FRAME_MAX);
     buf_init(&h->results, 2 * FRAME_MAX);

@@ -12,6 +12,7 @@
 #define HARNESS_PATH_MAX 2048
 
 struct harness {
+    int log_fd; /* where the runner logs; 0 = stderr. Set it before harness_start(). */
     pid_t pid;
     int fd; /* our end of the frames */
     struct runner_page *page;

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/runner/output.h"
+
+#include "base/log.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdio_ext.h>
+
+/* One per process: it outlives every frame. */
+static struct {
+    pthread_mutex_t mutex;
+    struct run_output from;
+    uint64_t said; /* of from.dropped */
+} output = {.mutex = PTHREAD_MUTEX_INITIALIZER, .from = {.fd = RUNNER_FD_OUTPUT}};
+
+/* Once the reader goes on; whoever has the mutex. */
+static void say_dropped(void)
+{
+    struct pollfd p = {.fd = RUNNER_FD_LOG, .events = POLLOUT};
+    if (output.said != output.from.dropped && poll(&p, 1, 0) == 1) {
+        log_warn("handler_output_dropped", LOG_I64("lines", output.from.dropped - output.said));
+        output.said = output.from.dropped;
+    }
+}
+
+static void take(void)
+{
+    run_output_take(&output.from, RUNNER_FD_LOG);
+    say_dropped();
+}
+
+static void *run(void *arg)
+{
+    struct pollfd p = {.fd = RUNNER_FD_OUTPUT, .events = POLLIN};
+    (void)arg;
+    while (poll(&p, 1, -1) >= 0 || errno == EINTR) {
+        (void)pthread_mutex_lock(&output.mutex);
+        take();
+        (void)pthread_mutex_unlock(&output.mutex);
+    }
+    return NULL;
+}
+
+enum status output_start(struct runner_page *page, struct err *err)
+{
+    sigset_t all;
+    sigset_t before;
+    pthread_t thread;
+    output.from.page = page;
+    log_to(RUNNER_FD_LOG);
+    (void)setvbuf(stdout, NULL, _IOLBF, 0);
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* inherited: signals go to the handler */
+    int rc = pthread_create(&thread, NULL, run, NULL);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc != 0) {
+        return err_fail_sys(err, STATUS_UNAVAILABLE, rc, "start the reader of what handlers print");
+    }
+    (void)pthread_detach(thread);
+    return STATUS_OK;
+}
+
+void output_begin(int64_t job)
+{
+    (void)pthread_mutex_lock(&output.mutex);
+    output.from.job = job;
+    (void)pthread_mutex_unlock(&output.mutex);
+}
+
+void output_end(void)
+{
+    if (__fpending(stdout) > 0) {
+        (void)fflush(stdout);
+    }
+    (void)pthread_mutex_lock(&output.mutex);
+    take();
+    run_output_end_line(&output.from, RUNNER_FD_LOG);
+    output.from.job = 0;
+    (void)pthread_mutex_unlock(&output.mutex);
+}
