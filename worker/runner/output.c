@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/runner/output.h"
 
+#include "base/cleanup.h"
 #include "base/log.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdio_ext.h>
+#include <sys/stat.h>
 
 /* One per process: it outlives every frame. */
 static struct {
@@ -44,12 +47,29 @@ static void *run(void *arg)
     return NULL;
 }
 
+/* O_NONBLOCK on a description of our own, where that can be had (docs/decisions/0010): the reader
+ * may stop between a look and a write. */
+static void stop_waiting_for_reader(void)
+{
+    struct stat st;
+    char path[32];
+    if (fstat(RUNNER_FD_LOG, &st) != 0 || !S_ISFIFO(st.st_mode)) {
+        return;
+    }
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", RUNNER_FD_LOG);
+    autoclose int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)dup3(fd, RUNNER_FD_LOG, O_CLOEXEC);
+    }
+}
+
 enum status output_start(struct runner_page *page, struct err *err)
 {
     sigset_t all;
     sigset_t before;
     pthread_t thread;
     output.from.page = page;
+    stop_waiting_for_reader();
     log_to(RUNNER_FD_LOG);
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
     (void)sigfillset(&all);
