@@ -25,9 +25,13 @@ static void enqueue(const char *queue, int ms, int count)
             queue, ms, count);
 }
 
-static void mark(void)
+/* Pauses a, and then c: a worker that looks after the mark, by itself or because of c, knows of a.
+ */
+static void pause_and_mark(void)
 {
+    sql_run(fleet.sql, "SELECT claimd.pause_queue('a')");
     sql_run(fleet.sql, "CREATE TABLE public.mark AS SELECT clock_timestamp() AS at");
+    sql_run(fleet.sql, "SELECT claimd.pause_queue('c')");
 }
 
 /* Each worker has looked since the mark: it knows. */
@@ -63,8 +67,7 @@ static int64_t hints_of(const char *queue)
 
 START_TEST(an_idle_worker_leaves_a_paused_queue_and_takes_it_up_again_at_once)
 {
-    mark();
-    sql_run(fleet.sql, "SELECT claimd.pause_queue('a')");
+    pause_and_mark();
     ck_assert(WAIT_UNTIL(do_all_know(), SOON_US));
     print_delay("idle");
     enqueue("a", 1, 1);
@@ -84,8 +87,7 @@ START_TEST(a_busy_worker_hears_of_a_pause_while_it_has_more_to_do_than_it_can)
 {
     enqueue("b", 1, 3000);
     ck_assert(WAIT_UNTIL(finished("b") > 100, SOON_US));
-    mark();
-    sql_run(fleet.sql, "SELECT claimd.pause_queue('a')");
+    pause_and_mark();
     while (!do_all_know()) {
         ck_assert_int_lt(finished("b"), 400000);
         if (sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job") < 3000) {
@@ -102,8 +104,7 @@ START_TEST(a_worker_without_a_free_slot_hears_of_a_pause_before_it_takes_the_nex
 {
     enqueue("b", 300, 200);
     ck_assert(WAIT_UNTIL(finished("b") > 0, SOON_US));
-    mark();
-    sql_run(fleet.sql, "SELECT claimd.pause_queue('a')");
+    pause_and_mark();
     ck_assert(WAIT_UNTIL(do_all_know(), SOON_US));
     ck_assert_int_lt(finished("b"), 200);
     sql_run(fleet.sql, "DELETE FROM claimd.job WHERE state = 'available'");
