@@ -8,6 +8,7 @@
 --     producer_password    claimd_producer_login    your programs: put jobs in, cancel them
 --     admin_password       claimd_admin_login       claimctl: as producer, sees everything, pauses queues
 --     reader_password      claimd_reader_login      sees everything
+--     replication_password claimd_replication_login a standby: copies the whole server (docs/ha.md)
 --
 -- Everybody sees a program's arguments, so let psql read the passwords from files:
 --     psql -X DATABASE <<'END'
@@ -44,6 +45,17 @@ BEGIN
     EXECUTE format('GRANT %I TO %I', group_name, login_name);
 END $$;
 
+CREATE FUNCTION pg_temp.make_replication_login(password text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF coalesce(password, '') = '' THEN
+        RAISE EXCEPTION 'claimd_replication_login: its password is empty';
+    END IF;
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'claimd_replication_login') THEN
+        CREATE ROLE claimd_replication_login;
+    END IF;
+    EXECUTE format('ALTER ROLE claimd_replication_login LOGIN REPLICATION PASSWORD %L', password);
+END $$;
+
 \if :{?scheduler_password}
     SELECT pg_temp.make_login('claimd_scheduler', :'scheduler_password') AS given \gset
     \echo claimd_scheduler_login
@@ -64,8 +76,12 @@ END $$;
     SELECT pg_temp.make_login('claimd_reader', :'reader_password') AS given \gset
     \echo claimd_reader_login
 \endif
+\if :{?replication_password}
+    SELECT pg_temp.make_replication_login(:'replication_password') AS given \gset
+    \echo claimd_replication_login
+\endif
 \if :{?given}
 \else
-    DO $$ BEGIN RAISE EXCEPTION 'no password is given: set scheduler_password, worker_password, producer_password, admin_password or reader_password'; END $$;
+    DO $$ BEGIN RAISE EXCEPTION 'no password is given: set scheduler_password, worker_password, producer_password, admin_password, reader_password or replication_password'; END $$;
 \endif
 COMMIT;

@@ -34,7 +34,7 @@ machine() {
     sed -e "s/^COMPOSE_FILE=.*/COMPOSE_FILE=$role.yml/" -e "s/^CLAIMD_BIND=.*/CLAIMD_BIND=$address/" \
         -e "s/^CLAIMD_HOST=.*/CLAIMD_HOST=$name/" \
         -e "s/^COMPOSE_PROJECT_NAME=.*/COMPOSE_PROJECT_NAME=$project$name/" \
-        -e "s/^CLAIMD_POSTGRES=.*/CLAIMD_POSTGRES=host=$address port=15437/" -e "s/^CLAIMD_LOCK_NODES=.*/CLAIMD_LOCK_NODES=$nodes/" \
+        -e "s/^CLAIMD_POSTGRES=.*/CLAIMD_POSTGRES=host=$address,$address port=15437,15438/" -e "s/^CLAIMD_LOCK_NODES=.*/CLAIMD_LOCK_NODES=$nodes/" \
         "$source/deploy/compose/.env.example" >"$tmp/$name/deploy/compose/.env"
     { # one engine: a port for each
         echo CLAIMD_POSTGRES_PORT=15437
@@ -53,7 +53,7 @@ images=$(docker-compose -p "$project" -f docker-compose.yml config | sed -n 's/^
 # shellcheck disable=SC2086  # words
 deploy/images/server $images
 deploy/compose/make-secrets "$tmp/secrets"
-machine db database postgres_superuser postgres_scheduler postgres_worker postgres_producer postgres_admin
+machine db database postgres_superuser postgres_scheduler postgres_worker postgres_producer postgres_admin postgres_replication
 for n in 1 2 3 4 5; do
     machine "lock$n" lock redis_users
 done
@@ -91,6 +91,25 @@ step "one more worker is a folder more"
 machine worker2 worker postgres_worker redis_worker
 on worker2 up -d >/dev/null 2>&1
 until_true 30 says '2 live' doctor
+
+step "a standby takes over from a database that is lost"
+machine db2 standby postgres_replication
+{
+    echo "CLAIMD_PRIMARY=host=$address port=15437"
+    echo CLAIMD_POSTGRES_PORT=15438
+} >>"$tmp/db2/deploy/compose/.env"
+on db2 up -d >"$tmp/log" 2>&1 || { cat "$tmp/log"; fail "db2: up"; }
+asked() { [ "$(on "$1" exec -T postgres psql -X -U postgres -tAc "$2" claimd 2>&1)" = t ]; }
+until_true 60 asked db "SELECT count(*) = 1 FROM pg_stat_replication"
+ctl enqueue noop >"$tmp/id"
+until_true 30 done_by_now
+until_true 30 asked db "SELECT replay_lsn >= pg_current_wal_lsn() FROM pg_stat_replication"
+on db kill postgres >/dev/null 2>&1
+asked db2 "SELECT pg_promote()" || fail "db2 does not become the primary"
+until_true 60 done_by_now
+until_true 60 ctl enqueue noop >"$tmp/id"
+until_true 60 done_by_now
+until_true 60 ctl doctor >"$tmp/out"
 
 # codes_of CONTAINER: with what it has ended so far
 codes_of() {
