@@ -186,7 +186,7 @@ GRANT EXECUTE ON FUNCTION job_waits, open_state TO claimd_admin, claimd_reader;
 GRANT EXECUTE ON FUNCTION finish_upgrade TO claimd_admin;
 GRANT EXECUTE ON FUNCTION may_notify TO claimd_admin, claimd_producer; -- job_inserted() asks it
 GRANT EXECUTE ON FUNCTION backoff_is_valid TO claimd_admin, claimd_producer, claimd_worker;
-GRANT INSERT (backoff, share, share_key) ON job TO claimd_admin, claimd_producer;
+GRANT INSERT (backoff, share, share_key, exclusive_key) ON job TO claimd_admin, claimd_producer;
 GRANT UPDATE (flags) ON job TO claimd_worker; -- 128: job_live has a checkpoint of the job
 GRANT EXECUTE ON FUNCTION share_of TO claimd_admin, claimd_producer;
 GRANT SELECT (oldest_program) ON cluster TO claimd_producer; -- share_of() asks for it

@@ -278,7 +278,7 @@ END $$;
 -- ---- enqueue ----
 -- The flag of jobs with an exclusive key. A program built for an older schema would claim them as if they had none.
 CREATE FUNCTION exclusive_flag() RETURNS smallint
-LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM require_program(2);
     RETURN 2;
@@ -577,4 +577,5 @@ REVOKE ALL ON FUNCTION request_keys, is_too_long, why_no_queue, why_no_labels, w
     enqueue_many_unique, enqueue_many FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION enqueue, enqueue_unique, enqueue_many_unique, enqueue_many TO claimd_admin, claimd_producer;
 GRANT EXECUTE ON FUNCTION is_too_long TO claimd_admin, claimd_producer, claimd_worker; -- broken_rule() asks it
+GRANT EXECUTE ON FUNCTION exclusive_flag TO claimd_admin, claimd_producer; -- job_checked() asks it
 GRANT SELECT ON job_key TO claimd_admin, claimd_reader;

@@ -71,6 +71,16 @@ BEGIN
     IF rule IS NULL THEN
         RETURN NEW;
     END IF;
+    -- What a plain INSERT or COPY has left to us: they know nothing of flags.
+    IF NEW.exclusive_key IS NOT NULL AND TG_WHEN OPERATOR(pg_catalog.=) 'BEFORE' THEN
+        NEW.flags := NEW.flags OPERATOR(pg_catalog.|) claimd.exclusive_flag();
+        rule := claimd.broken_rule(NEW.kind, NEW.queue, NEW.priority, NEW.share, NEW.scheduled_at, NEW.args, NEW.max_attempts,
+                                   NEW.timeout, NEW.tags, NEW.metadata, NEW.unique_key, NEW.backoff, NEW.exclusive_key,
+                                   NEW.share_key, NEW.flags);
+        IF rule IS NULL THEN
+            RETURN NEW;
+        END IF;
+    END IF;
     -- As a CHECK says it, and what is allowed.
     RAISE EXCEPTION USING ERRCODE = 'check_violation', SCHEMA = 'claimd', TABLE = 'job', CONSTRAINT = rule,
         MESSAGE = pg_catalog.format('new row for relation "job" violates check constraint "%s" (%s)', rule, claimd.rule_text(rule));

@@ -39,7 +39,6 @@ static const struct {
     {"kind, unique_key", "'a', repeat('u', 513)", "job_unique_key_size"},
     {"kind, backoff", "'a', 'soon'", "job_backoff_valid"},
     {"kind, exclusive_key, flags", "'a', '', 2", "job_exclusive_key_form"},
-    {"kind, exclusive_key", "'a', 'e'", "job_exclusive_key_form"},
     {"kind, share_key, share", "'a', '', 1", "job_share_key_form"},
     {"kind, share_key", "'a', 's'", "job_share_key_form"},
 };
@@ -75,6 +74,39 @@ START_TEST(H1_an_update_of_a_job_is_checked_by_the_same_rules)
                        " share = 1");
     ASSERT_REFUSED(db, "UPDATE claimd.job SET flags = 0", "23514", "job_exclusive_key_form");
     ASSERT_REFUSED(db, "UPDATE claimd.job SET share = 0", "23514", "job_share_key_form");
+}
+END_TEST
+
+START_TEST(feat_B20_a_plain_insert_or_copy_may_set_an_exclusive_key)
+{
+    run("INSERT INTO claimd.kind (name) VALUES ('a')");
+    run("SET ROLE claimd_producer");
+    run("INSERT INTO claimd.job (kind, exclusive_key) SELECT 'a', 'e' FROM generate_series(1, 3)");
+    run("INSERT INTO claimd.job (kind, exclusive_key) VALUES ('a', NULL)");
+    ASSERT_REFUSED(db, "INSERT INTO claimd.job (kind, exclusive_key) VALUES ('a', '')", "23514",
+                   "exclusive_key: 1 to 512 octets");
+    ASSERT_REFUSED(db, "INSERT INTO claimd.job (kind, exclusive_key, share_key) VALUES"
+                       " ('a', 'e', 's')",
+                   "23514", "job_share_key_form");
+    run("RESET ROLE");
+    run("COPY claimd.job (kind, exclusive_key) FROM PROGRAM 'printf \"a\\te\\na\\tf\\n\"'");
+    ck_assert_str_eq(side_run(db, "SELECT string_agg(concat_ws(' ', exclusive_key, flags), ',' ORDER"
+                                  " BY id) FROM claimd.job")
+                         .text,
+                     "e 2,e 2,e 2,0,e 2,f 2");
+    ck_assert_int_eq(
+        side_number(db, "SELECT count(*)::text FROM claimd.claim_limited(ARRAY(SELECT id FROM"
+                        " claimd.job WHERE flags = 2), gen_random_uuid(), '{a}', '{}')"),
+        2); /* one of each key */
+}
+END_TEST
+
+START_TEST(B40_a_plain_insert_sets_no_key_while_older_programs_may_work)
+{
+    run("UPDATE claimd.cluster SET oldest_program = 1");
+    ASSERT_REFUSED(db, "INSERT INTO claimd.job (kind, exclusive_key) VALUES ('a', 'e')", "CL003",
+                   "claimctl db finish");
+    run("INSERT INTO claimd.job (kind) VALUES ('a')");
 }
 END_TEST
 
@@ -227,6 +259,8 @@ int main(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, H1_a_plain_insert_is_checked_row_by_row);
     tcase_add_test(tc, H1_an_update_of_a_job_is_checked_by_the_same_rules);
+    tcase_add_test(tc, feat_B20_a_plain_insert_or_copy_may_set_an_exclusive_key);
+    tcase_add_test(tc, B40_a_plain_insert_sets_no_key_while_older_programs_may_work);
     tcase_add_test(tc, an_update_of_any_column_that_a_rule_is_about_is_checked);
     tcase_add_test(tc, a_job_that_came_with_what_is_too_long_is_retried);
     tcase_add_test(tc, the_edges_of_what_the_rules_allow_are_taken);
