@@ -7,7 +7,7 @@
 
 #include "ctl/ctl.h"
 
-#define ACT_PARAMETERS_MAX 15
+#define ACT_PARAMETERS_MAX 16
 
 struct act {
     const char *past; /* "cancelled" */

@@ -41,7 +41,8 @@
     "\"queue\", \"priority\", \"delay\", \"at\" or \"scheduled_at\", \"max_attempts\", " \
     "\"timeout\", \"tags\", \"metadata\", \"backoff\"; slower: \"unique_key\", "         \
     "\"unique_by\", \"unique_for\", \"unique_states\", \"on_conflict\", "                \
-    "\"exclusive_key\", \"share_key\", \"after\" (ids), \"if_dead\", \"expires_at\".\n"  \
+    "\"exclusive_key\", \"second_key\", \"share_key\", \"after\" (ids), \"if_dead\", "   \
+    "\"expires_at\".\n"                                                                  \
     "If one line is bad, nothing is stored.\n"                                           \
     "TIME: 250ms, 10s, 5m, 2h, 1d; a number alone is seconds.\n"                         \
     "Warns on standard error if no live worker of the queue serves the kind."

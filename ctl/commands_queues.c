@@ -206,6 +206,7 @@ static const struct ctl_command rows[] = {
                  {"jitter", "TIME", "a job becomes due up to so much after its tick; at most 1d"},
                  {"backoff", "FORM", "as of enqueue; default: the kind's"},
                  {"exclusive", "KEY", "of all jobs with this key one runs at a time"},
+                 {"second", "KEY", "a second exclusive key: they need a place of both"},
                  {"share", "KEY", "whose its jobs are: jobs with different keys take turns"},
                  {"unique", "KEY", "skip a tick if a job with this key stands in the way"},
                  {"unique-by", "LIST", "a key made of kind, queue, args, args.NAME"},
@@ -253,7 +254,8 @@ static const struct ctl_command rows[] = {
              "{\"schedules\": [{\"name\": …, \"kind\": …, \"cron\": …}, …]}, and optionally "
              "\"zone\", \"args\", \"queue\", \"priority\", \"max_attempts\", \"timeout\", "
              "\"tags\", \"metadata\", \"missed\", \"missed_window\", \"overlap\", "
-             "\"jitter\", \"backoff\", \"exclusive_key\", \"share_key\", \"unique_key\", "
+             "\"jitter\", \"backoff\", \"exclusive_key\", \"second_key\", \"share_key\", "
+             "\"unique_key\", "
              "\"unique_by\" (an array), \"unique_for\", \"unique_states\", \"on_conflict\": as the "
              "options of schedules set. Unknown and duplicate keys are refused. Whether a schedule "
              "is paused stays as it is.",

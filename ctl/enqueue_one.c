@@ -238,6 +238,7 @@ static enum status store_one(struct ctl *ctl, const struct ctl_args *args,
                             ctl_value(args, "batch"),
                             ctl_value(args, "expires-at"),
                             one->expires_in[0] != '\0' ? one->expires_in : NULL,
+                            ctl_value(args, "second"),
                             ctl_value(args, "unique"), /* from here on only of the second */
                             text_of(&one->unique_by),
                             one->unique_for[0] != '\0' ? one->unique_for : NULL,

@@ -34,6 +34,7 @@
     X(UNIQUE_STATES, "unique_states") \
     X(ON_CONFLICT, "on_conflict")     \
     X(EXCLUSIVE_KEY, "exclusive_key") \
+    X(SECOND_KEY, "second_key")       \
     X(SHARE_KEY, "share_key")         \
     X(AFTER, "after")                 \
     X(IF_DEAD, "if_dead")             \
@@ -366,6 +367,7 @@ static enum status put_column(const json_t *job, enum key key, const struct span
     case KEY_UNIQUE_STATES:
     case KEY_ON_CONFLICT:
     case KEY_EXCLUSIVE_KEY:
+    case KEY_SECOND_KEY:
     case KEY_SHARE_KEY:
     case KEY_AFTER:
     case KEY_IF_DEAD:

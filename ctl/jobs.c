@@ -19,18 +19,18 @@ enum status jobs_check_id(const char *text, struct err *err)
 }
 
 static const struct table_column job_columns[] = {
-    {"id", CELL_NUMBER},           {"state", CELL_TEXT},         {"situation", CELL_TEXT},
-    {"kind", CELL_TEXT},           {"queue", CELL_TEXT},         {"priority", CELL_NUMBER},
-    {"args", CELL_JSON},           {"tags", CELL_TEXT},          {"metadata", CELL_JSON},
-    {"unique_key", CELL_TEXT},     {"exclusive_key", CELL_TEXT}, {"share_key", CELL_TEXT},
-    {"backoff", CELL_TEXT},        {"created_at", CELL_TEXT},    {"scheduled_at", CELL_TEXT},
-    {"attempted_at", CELL_TEXT},   {"finalized_at", CELL_TEXT},  {"attempt", CELL_NUMBER},
-    {"max_attempts", CELL_NUMBER}, {"crashes", CELL_NUMBER},     {"max_crashes", CELL_NUMBER},
-    {"timeout_s", CELL_SECONDS},   {"at_most_once", CELL_BOOL},  {"fence", CELL_NUMBER},
-    {"generation", CELL_NUMBER},   {"version", CELL_NUMBER},     {"worker_id", CELL_TEXT},
-    {"host", CELL_TEXT},           {"pid", CELL_NUMBER},         {"result", CELL_JSON},
-    {"error", CELL_TEXT},          {"progress", CELL_NUMBER},    {"doing", CELL_TEXT},
-    {"checkpoint", CELL_JSON}};
+    {"id", CELL_NUMBER},          {"state", CELL_TEXT},          {"situation", CELL_TEXT},
+    {"kind", CELL_TEXT},          {"queue", CELL_TEXT},          {"priority", CELL_NUMBER},
+    {"args", CELL_JSON},          {"tags", CELL_TEXT},           {"metadata", CELL_JSON},
+    {"unique_key", CELL_TEXT},    {"exclusive_key", CELL_TEXT},  {"second_key", CELL_TEXT},
+    {"share_key", CELL_TEXT},     {"backoff", CELL_TEXT},        {"created_at", CELL_TEXT},
+    {"scheduled_at", CELL_TEXT},  {"attempted_at", CELL_TEXT},   {"finalized_at", CELL_TEXT},
+    {"attempt", CELL_NUMBER},     {"max_attempts", CELL_NUMBER}, {"crashes", CELL_NUMBER},
+    {"max_crashes", CELL_NUMBER}, {"timeout_s", CELL_SECONDS},   {"at_most_once", CELL_BOOL},
+    {"fence", CELL_NUMBER},       {"generation", CELL_NUMBER},   {"version", CELL_NUMBER},
+    {"worker_id", CELL_TEXT},     {"host", CELL_TEXT},           {"pid", CELL_NUMBER},
+    {"result", CELL_JSON},        {"error", CELL_TEXT},          {"progress", CELL_NUMBER},
+    {"doing", CELL_TEXT},         {"checkpoint", CELL_JSON}};
 
 static const struct table_column before_columns[] = {
     {"job", CELL_NUMBER}, {"kind", CELL_TEXT}, {"state", CELL_TEXT}};

@@ -110,9 +110,9 @@ static enum status read_numbers(const struct ctl_args *args, struct err *err)
 
 static bool is_any_value(const struct ctl_args *args)
 {
-    static const char *const names[] = {"args",         "priority", NEW_QUEUE, "at",
-                                        "delay",        "timeout",  NEW_TAG,   NEW_METADATA,
-                                        "max-attempts", "backoff",  "share",   "exclusive"};
+    static const char *const names[] = {
+        "args",       "priority",     NEW_QUEUE, "at",    "delay",     "timeout", NEW_TAG,
+        NEW_METADATA, "max-attempts", "backoff", "share", "exclusive", "second"};
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
         if (ctl_value(args, names[i]) != NULL) {
             return true;
@@ -181,6 +181,7 @@ static void fill_parameters(const struct ctl_args *args, const struct edit *e, b
                                                     ctl_value(args, "exclusive"),
                                                     ctl_value(args, "apply"),
                                                     ctl_value(args, "share"),
+                                                    ctl_value(args, "second"),
                                                     is_bulk ? "t" : "f"};
     memcpy(ret, params, sizeof params);
 }

@@ -41,6 +41,7 @@ static const struct {
     [SCHEDULE_UNIQUE_STATES] = {"unique_states", JSON_STRING, "a text", false},
     [SCHEDULE_ON_CONFLICT] = {"on_conflict", JSON_STRING, "a text", false},
     [SCHEDULE_JITTER] = {"jitter", JSON_STRING, "a text such as \"5m\"", false},
+    [SCHEDULE_SECOND_KEY] = {"second_key", JSON_STRING, "a text", false},
 };
 static_assert(ARRAY_COUNT(fields) == SCHEDULE_FIELDS, "a row for each field");
 

@@ -20,7 +20,7 @@ static const struct service *const table[] = {
     &rescuer_service, /* jobs of dead workers become available again */
     &cron_service,    /* ticks of schedules become jobs */
     &batches_service, /* what waits for jobs to end goes on */
-    &rates_service,   /* what keys with a rate allow becomes hints */
+    &rates_service,   /* what a rate or two keys allow by now becomes hints */
     &days_service,    /* today and tomorrow have a partition */
     &history_service, /* partitions are made and dropped, `job` is vacuumed */
     &survey_service,  /* the gauges of all queues */

@@ -122,12 +122,13 @@ HAVING count(DISTINCT s.fence) > 1
 
 -- check: key_not_held inv.S18 a job runs without holding its exclusive key
 SELECT 'key_not_held' AS "check", 'inv.S18' AS rule, j.id AS job,
-       format('runs under fence %s, its key %s is held by %s', j.fence, j.exclusive_key,
+       format('runs under fence %s, its key %s is held by %s', j.fence, k.key,
               COALESCE((SELECT string_agg(format('job %s, fence %s', e.job_id, e.fence), ', ') FROM claimd.exclusive e
-                         WHERE e.key = j.exclusive_key), 'nobody')) AS detail
+                         WHERE e.key = k.key), 'nobody')) AS detail
   FROM claimd.job j
- WHERE j.state = 'running' AND j.exclusive_key IS NOT NULL
-   AND NOT EXISTS (SELECT FROM claimd.exclusive e WHERE e.key = j.exclusive_key AND e.job_id = j.id AND e.fence = j.fence)
+ CROSS JOIN LATERAL (VALUES (j.exclusive_key), (j.second_key)) AS k(key)
+ WHERE j.state = 'running' AND k.key IS NOT NULL
+   AND NOT EXISTS (SELECT FROM claimd.exclusive e WHERE e.key = k.key AND e.job_id = j.id AND e.fence = j.fence)
  LIMIT 100;
 
 -- check: held_by_nobody inv.S18 an exclusive key or a place of a queue is held by no run
@@ -193,6 +194,7 @@ SELECT 'flags' AS "check", 'inv.S24' AS rule, j.id AS job, format('flags %s, but
      SELECT CASE WHEN j.flags & 1 <> 0 AND j.unique_key IS NULL THEN 'no unique key'
                  WHEN j.flags & 2 <> 0 AND j.exclusive_key IS NULL THEN 'no exclusive key'
                  WHEN j.flags & 2 = 0 AND j.exclusive_key IS NOT NULL THEN 'an exclusive key'
+                 WHEN j.second_key IS NOT NULL AND (j.exclusive_key = j.second_key) IS NOT FALSE THEN 'a second key without a first one'
                  WHEN j.flags & 32 = 0 AND EXISTS (SELECT FROM claimd.job_wait t WHERE t.job_id = j.id) THEN 'it waits for jobs'
                  WHEN j.flags & 64 = 0 AND EXISTS (SELECT FROM claimd.job_edit e WHERE e.job_id = j.id AND e.applied_at IS NULL
                                                                                   AND e.generation = j.generation)

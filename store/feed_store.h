@@ -65,7 +65,7 @@ enum feed_tick_part { FEED_TICK_NOW, FEED_TICK_WORKER, FEED_TICK_PAUSED };
 
 /* What there is, so that nobody asks for it where there is none. */
 enum feed_tick_work {
-    FEED_TICK_RATES = 1,     /* keys with a rate */
+    FEED_TICK_RATES = 1,     /* keys with a rate, or jobs that wait for two keys */
     FEED_TICK_WAKES = 2,     /* jobs that may wait no longer for others */
     FEED_TICK_BATCHES = 4,   /* closed, and not over */
     FEED_TICK_SCHEDULES = 8, /* not paused */
@@ -95,7 +95,7 @@ void feed_tick_row(const struct pg_result *r, int row, struct feed_tick_row *ret
 /* Frees limits that no run holds, and tells batches of jobs that are gone. */
 enum status feed_store_repair(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err) MUST_USE;
 
-/* What keys with a rate allow by now, `most` at most: rescue_freed_row(). */
+/* What keys with a rate, and two keys at once, allow by now, `most` at most: rescue_freed_row(). */
 enum status feed_store_next_rated(struct pg *pg, int32_t most, pg_done_cb *done, void *ctx,
                                   struct err *err) MUST_USE;
 

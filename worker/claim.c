@@ -233,6 +233,7 @@ static bool keep_claimed(struct worker *w, struct job_in_hand *job, const struct
     job->crashes = c->crashes;
     job->flags = c->flags;
     job->key_row = c->key_row;
+    job->second_row = c->second_row;
     job->place = c->place;
     job->settings = c->settings;
     job->attempted_at_unix_us = c->attempted_at_unix_us;

@@ -50,7 +50,8 @@ struct job_in_hand {
     int attempt;
     int crashes;
     int flags;       /* job.flags */
-    int64_t key_row; /* as in claimed_job, and the next one */
+    int64_t key_row; /* as in claimed_job, and the next two */
+    int64_t second_row;
     int64_t place;
     struct kind_settings settings; /* its own where it has some */
     int64_t attempted_at_unix_us;

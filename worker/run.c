@@ -215,6 +215,7 @@ static void finish(struct worker *w, struct job_in_hand *job, const struct run_f
     finish->crashed = v.crashed;
     finish->flags = job->flags;
     finish->key_row = job->key_row;
+    finish->second_row = job->second_row;
     finish->place = job->place;
     finish->may_gather = may_gather(w, job, v.kind);
     finish->has_live = job->has_live;

@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 DROP FUNCTION open_state, job_waits;
 ALTER TABLE job DROP COLUMN flags, DROP COLUMN version, DROP COLUMN unique_key, DROP COLUMN backoff, DROP COLUMN exclusive_key,
-                DROP COLUMN share_key, DROP CONSTRAINT job_share_range;
+                DROP COLUMN share_key, DROP COLUMN second_key, DROP CONSTRAINT job_share_range;
 REVOKE INSERT (share) ON job FROM claimd_admin, claimd_producer;
 UPDATE job SET share = 1 + (share - 1) % 63 WHERE share > 63;
 ALTER TABLE job ADD CONSTRAINT job_share_range CHECK (share BETWEEN 0 AND 63);
 ALTER TABLE job_history DROP COLUMN flags, DROP COLUMN version, DROP COLUMN unique_key, DROP COLUMN backoff, DROP COLUMN retried_at,
-                        DROP COLUMN exclusive_key, DROP COLUMN share_key;
+                        DROP COLUMN exclusive_key, DROP COLUMN share_key, DROP COLUMN second_key;
 ALTER TABLE kind DROP COLUMN is_announced, DROP COLUMN grace, DROP COLUMN keep_log, DROP COLUMN set_by_hand, DROP COLUMN of_plugin, DROP COLUMN paused, DROP COLUMN paused_at, DROP COLUMN paused_by, DROP COLUMN backoff;
 ALTER TABLE queue DROP COLUMN max_running, DROP COLUMN limited, DROP COLUMN rate, DROP COLUMN max_open,
                   DROP COLUMN paused_at, DROP COLUMN paused_by;

@@ -114,6 +114,7 @@ ALTER TABLE job
     ADD COLUMN backoff text COLLATE "C", -- NULL: the kind's
     ADD COLUMN exclusive_key text COLLATE "C",
     ADD COLUMN share_key text COLLATE "C", -- whose it is; `share` is made of it, by share_of()
+    ADD COLUMN second_key text COLLATE "C", -- a second exclusive key, of those that have one
     ADD CONSTRAINT job_unique_key_size CHECK (octet_length(unique_key) BETWEEN 1 AND 512) NOT VALID,
     ADD CONSTRAINT job_backoff_valid CHECK (backoff_is_valid(backoff)) NOT VALID,
     -- 2 among the flags says that the key is there: claims and ends of runs look at nothing else.
@@ -132,7 +133,8 @@ ALTER TABLE job_history
     -- costs no octet, so what ends costs what it did.
     ADD COLUMN retried_at timestamptz,
     ADD COLUMN exclusive_key text COLLATE "C",
-    ADD COLUMN share_key text COLLATE "C";
+    ADD COLUMN share_key text COLLATE "C",
+    ADD COLUMN second_key text COLLATE "C";
 ALTER TABLE kind
     ADD COLUMN paused boolean NOT NULL DEFAULT false,
     ADD COLUMN paused_at timestamptz,
@@ -186,7 +188,7 @@ GRANT EXECUTE ON FUNCTION job_waits, open_state TO claimd_admin, claimd_reader;
 GRANT EXECUTE ON FUNCTION finish_upgrade TO claimd_admin;
 GRANT EXECUTE ON FUNCTION may_notify TO claimd_admin, claimd_producer; -- job_inserted() asks it
 GRANT EXECUTE ON FUNCTION backoff_is_valid TO claimd_admin, claimd_producer, claimd_worker;
-GRANT INSERT (backoff, share, share_key, exclusive_key) ON job TO claimd_admin, claimd_producer;
+GRANT INSERT (backoff, share, share_key, exclusive_key, second_key) ON job TO claimd_admin, claimd_producer;
 GRANT UPDATE (flags) ON job TO claimd_worker; -- 128: job_live has a checkpoint of the job
 GRANT EXECUTE ON FUNCTION share_of TO claimd_admin, claimd_producer;
 GRANT SELECT (oldest_program) ON cluster TO claimd_producer; -- share_of() asks for it
@@ -203,4 +205,6 @@ ALTER TABLE worker VALIDATE CONSTRAINT worker_asked;
 -- ---- part: alone ----
 DROP INDEX CONCURRENTLY IF EXISTS job_exclusive;
 -- ---- part: alone ----
-CREATE INDEX CONCURRENTLY job_exclusive ON job (exclusive_key, priority, ready_at, id) WHERE exclusive_key IS NOT NULL;
+-- Not of jobs with two keys: what waits of those is in key_waiting (0007).
+CREATE INDEX CONCURRENTLY job_exclusive ON job (exclusive_key, priority, ready_at, id)
+    WHERE exclusive_key IS NOT NULL AND second_key IS NULL;

@@ -25,7 +25,8 @@ CREATE TYPE job_request AS (
     after bigint[], -- jobs that it waits for
     if_dead text,
     expires_at timestamptz,
-    after_jobs integer[] -- positions in its array, from 0
+    after_jobs integer[], -- positions in its array, from 0
+    second_key text
 );
 
 -- The holder of each key. Whether it still stands in the way is decided when somebody wants the key, by the job's state at that
@@ -82,7 +83,8 @@ RETURN octet_length(j::text) > CASE WHEN pg_column_compression(j) IS NULL
 
 -- What is wrong with a job, naming the argument; NULL: nothing. Its callers get it inline.
 CREATE FUNCTION why_refused(kind text, args jsonb, queue text, priority integer, scheduled_at timestamptz, max_attempts integer,
-                            timeout interval, exclusive_key text, share_key text, tags text[], metadata jsonb) RETURNS text
+                            timeout interval, exclusive_key text, second_key text, share_key text, tags text[], metadata jsonb)
+RETURNS text
 LANGUAGE sql STABLE
 RETURN CASE
     WHEN kind IS NULL OR kind !~ '^[a-z][a-z0-9_]*$' OR octet_length(kind) > 64
@@ -109,6 +111,8 @@ RETURN CASE
     THEN why_no_labels(tags, metadata)
     WHEN octet_length(exclusive_key) NOT BETWEEN 1 AND 512
     THEN 'exclusive_key: must have 1 to 512 octets'
+    WHEN octet_length(second_key) NOT BETWEEN 1 AND 512
+    THEN 'second_key: must have 1 to 512 octets'
     WHEN octet_length(share_key) NOT BETWEEN 1 AND 512
     THEN 'share_key: must have 1 to 512 octets'
 END;
@@ -169,8 +173,8 @@ RETURN CASE WHEN array_ndims(after_jobs) > 1 OR cardinality(after_jobs) NOT BETW
 
 CREATE FUNCTION request_refusal(r job_request) RETURNS text
 LANGUAGE sql STABLE
-RETURN COALESCE(why_refused(r.kind, r.args, r.queue, r.priority, r.scheduled_at, r.max_attempts, r.timeout, r.exclusive_key, r.share_key,
-                            r.tags, r.metadata), why_no_backoff(r.backoff), why_not_unique(r),
+RETURN COALESCE(why_refused(r.kind, r.args, r.queue, r.priority, r.scheduled_at, r.max_attempts, r.timeout, r.exclusive_key, r.second_key,
+                            r.share_key, r.tags, r.metadata), why_no_backoff(r.backoff), why_not_unique(r),
                 why_not_after(COALESCE(r.after, CASE WHEN r.after_jobs IS NOT NULL THEN '{1}'::bigint[] END), r.if_dead),
                 why_no_expiry(r.expires_at, r.scheduled_at));
 
@@ -317,7 +321,7 @@ BEGIN
         PERFORM take_room(r.queue, 1);
     END IF;
     INSERT INTO job (id, kind, args, queue, priority, scheduled_at, max_attempts, timeout, share, tags, metadata, unique_key, flags,
-                     backoff, exclusive_key, share_key)
+                     backoff, exclusive_key, share_key, second_key)
     OVERRIDING SYSTEM VALUE
     VALUES (id, r.kind, r.args, r.queue, r.priority,
             CASE WHEN r.scheduled_at >= '0001-01-01 00:00:00+00' THEN r.scheduled_at ELSE clock_timestamp() END,
@@ -325,7 +329,7 @@ BEGIN
             COALESCE(share_of(r.share_key), 0),
             r.tags, r.metadata, key, CASE WHEN states IN ('queued', 'open') THEN 1 ELSE 0 END
             + CASE WHEN r.exclusive_key IS NULL THEN 0 ELSE exclusive_flag() END + CASE WHEN r.expires_at IS NULL THEN 0 ELSE 2048 END,
-            r.backoff, r.exclusive_key, r.share_key);
+            r.backoff, r.exclusive_key, r.share_key, r.second_key);
     inserted := true;
     IF r.expires_at IS NOT NULL THEN
         PERFORM require_program(19); -- an older one would start it late
@@ -370,18 +374,18 @@ CREATE FUNCTION enqueue(kind text, args jsonb DEFAULT '{}', queue text DEFAULT '
                         share_key text DEFAULT NULL, tags text[] DEFAULT NULL, metadata jsonb DEFAULT NULL,
                         unique_by text[] DEFAULT NULL, unique_for interval DEFAULT NULL, unique_states text DEFAULT NULL,
                         on_conflict text DEFAULT 'error', backoff text DEFAULT NULL, after bigint[] DEFAULT NULL,
-                        if_dead text DEFAULT NULL, expires_at timestamptz DEFAULT NULL) RETURNS bigint
+                        if_dead text DEFAULT NULL, expires_at timestamptz DEFAULT NULL, second_key text DEFAULT NULL) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
-    wrong text := why_refused(kind, args, queue, priority, scheduled_at, max_attempts, timeout, exclusive_key, share_key, tags,
-                               metadata);
+    wrong text := why_refused(kind, args, queue, priority, scheduled_at, max_attempts, timeout, exclusive_key, second_key, share_key,
+                              tags, metadata);
     new_id bigint;
 BEGIN
     IF unique_key IS NOT NULL OR unique_by IS NOT NULL OR unique_for IS NOT NULL OR unique_states IS NOT NULL
        OR on_conflict IS DISTINCT FROM 'error' OR after IS NOT NULL OR if_dead IS NOT NULL OR expires_at IS NOT NULL THEN
         RETURN (enqueue_request(ROW(kind, args, queue, priority, scheduled_at, max_attempts, timeout, unique_key, exclusive_key,
                                     share_key, tags, metadata, unique_by, unique_for, unique_states, on_conflict, backoff,
-                                    after, if_dead, expires_at, NULL))).id;
+                                    after, if_dead, expires_at, NULL, second_key))).id;
     END IF;
     wrong := COALESCE(wrong, why_no_backoff(backoff));
     IF wrong IS NOT NULL THEN
@@ -391,11 +395,11 @@ BEGIN
         PERFORM take_room(queue, 1);
     END IF;
     INSERT INTO job (kind, args, queue, priority, scheduled_at, max_attempts, timeout, share, tags, metadata, backoff,
-                     exclusive_key, share_key, flags)
+                     exclusive_key, share_key, second_key, flags)
     VALUES (kind, args, queue, priority,
             -- Not stored as it is: many a client can't read -infinity, nor years before the first.
             CASE WHEN scheduled_at >= '0001-01-01 00:00:00+00' THEN scheduled_at ELSE clock_timestamp() END, max_attempts, timeout,
-            COALESCE(share_of(share_key), 0), tags, metadata, backoff, exclusive_key, share_key,
+            COALESCE(share_of(share_key), 0), tags, metadata, backoff, exclusive_key, share_key, second_key,
             CASE WHEN exclusive_key IS NULL THEN 0 ELSE exclusive_flag() END)
     RETURNING id INTO new_id;
     IF kind IS DISTINCT FROM current_setting('claimd.kind', true) THEN
@@ -411,7 +415,8 @@ CREATE FUNCTION enqueue_unique(kind text, args jsonb DEFAULT '{}', queue text DE
                                share_key text DEFAULT NULL, tags text[] DEFAULT NULL, metadata jsonb DEFAULT NULL,
                                unique_by text[] DEFAULT NULL, unique_for interval DEFAULT NULL, unique_states text DEFAULT NULL,
                                on_conflict text DEFAULT 'ignore', backoff text DEFAULT NULL, after bigint[] DEFAULT NULL,
-                               if_dead text DEFAULT NULL, expires_at timestamptz DEFAULT NULL, OUT id bigint, OUT inserted boolean)
+                               if_dead text DEFAULT NULL, expires_at timestamptz DEFAULT NULL, second_key text DEFAULT NULL,
+                               OUT id bigint, OUT inserted boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
     IF unique_key IS NULL AND unique_by IS NULL THEN
@@ -420,7 +425,7 @@ BEGIN
     SELECT e.id, e.inserted INTO id, inserted
       FROM enqueue_request(ROW(kind, args, queue, priority, scheduled_at, max_attempts, timeout, unique_key, exclusive_key,
                                share_key, tags, metadata, unique_by, unique_for, unique_states, on_conflict, backoff, after,
-                               if_dead, expires_at, NULL)) AS e;
+                               if_dead, expires_at, NULL, second_key)) AS e;
 END $$;
 
 -- ---- enqueue_many ----
@@ -555,12 +560,12 @@ BEGIN
        FROM (SELECT DISTINCT e ->> 'kind' AS name FROM jsonb_array_elements(jobs) AS e) AS u;
     RETURN QUERY
     INSERT INTO job AS j (kind, args, queue, priority, scheduled_at, max_attempts, timeout, share, tags, metadata, backoff,
-                          exclusive_key, share_key, flags)
+                          exclusive_key, share_key, second_key, flags)
     SELECT CASE WHEN e.request - known = '{}' AND why_no_labels(r.tags, r.metadata) IS NULL THEN r.kind END,
            COALESCE(r.args, '{}'), COALESCE(r.queue, 'default'), COALESCE(r.priority, 4),
            CASE WHEN r.scheduled_at >= '0001-01-01 00:00:00+00' THEN r.scheduled_at ELSE clock_timestamp() END,
            r.max_attempts, r.timeout,
-           COALESCE(share_of(r.share_key), 0), r.tags, r.metadata, r.backoff, r.exclusive_key, r.share_key,
+           COALESCE(share_of(r.share_key), 0), r.tags, r.metadata, r.backoff, r.exclusive_key, r.share_key, r.second_key,
            CASE WHEN r.exclusive_key IS NULL THEN 0 ELSE exclusive_flag() END
       FROM jsonb_array_elements(jobs) WITH ORDINALITY AS e(request, n)
      CROSS JOIN LATERAL jsonb_populate_record(NULL::job_request, e.request) AS r

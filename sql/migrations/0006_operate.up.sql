@@ -77,10 +77,10 @@ BEGIN
         )
         INSERT INTO job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes,
                                  generation, priority, share, state, queue, kind, args, max_attempts, timeout, tags, metadata,
-                                 flags, version, unique_key, backoff, exclusive_key, share_key)
+                                 flags, version, unique_key, backoff, exclusive_key, share_key, second_key)
         SELECT g.id, g.fence, g.created_at, g.scheduled_at, g.ready_at, g.attempted_at, g.worker_id, g.attempt, g.crashes,
                g.generation, g.priority, g.share, 'cancelled', g.queue, g.kind, g.args, g.max_attempts, g.timeout, g.tags,
-               g.metadata, g.flags, g.version, g.unique_key, g.backoff, g.exclusive_key, g.share_key
+               g.metadata, g.flags, g.version, g.unique_key, g.backoff, g.exclusive_key, g.share_key, g.second_key
           FROM gone g;
         IF FOUND THEN
             RETURN 'cancelled';
@@ -132,10 +132,10 @@ BEGIN
     )
     INSERT INTO job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, generation, priority, share,
                              queue, kind, args, max_attempts, timeout, tags, metadata, flags, version, unique_key, backoff, exclusive_key, share_key,
-                             crashes, state, result)
+                             second_key, crashes, state, result)
     SELECT g.id, g.fence, g.created_at, g.scheduled_at, g.ready_at, g.attempted_at, g.worker_id, g.attempt, g.generation, g.priority,
            g.share, g.queue, g.kind, g.args, g.max_attempts, g.timeout, g.tags, g.metadata, g.flags, g.version, g.unique_key, g.backoff, g.exclusive_key, g.share_key,
-           g.crashes, 'completed', complete_in_tx.result
+           g.second_key, g.crashes, 'completed', complete_in_tx.result
       FROM gone g;
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'CL001',
@@ -197,10 +197,10 @@ BEGIN
         RETURNING h.*
     )
     INSERT INTO job (id, fence, created_at, generation, priority, share, queue, kind, args, max_attempts, timeout, tags, metadata,
-                     flags, version, unique_key, backoff, exclusive_key, share_key)
+                     flags, version, unique_key, backoff, exclusive_key, share_key, second_key)
     OVERRIDING SYSTEM VALUE
     SELECT f.id, f.fence, f.created_at, f.generation + 1, f.priority, f.share, f.queue, f.kind, f.args, f.max_attempts, f.timeout,
-           f.tags, f.metadata, f.flags & ~3012, f.version, f.unique_key, f.backoff, f.exclusive_key, f.share_key
+           f.tags, f.metadata, f.flags & ~3012, f.version, f.unique_key, f.backoff, f.exclusive_key, f.share_key, f.second_key
       FROM former f
      ORDER BY f.id;
     -- Its attempts, crashes and generation stay. An edit, which is put on record, and which the feed meets ahead of its cursor.
@@ -257,7 +257,7 @@ CREATE INDEX job_edit_at ON job_edit USING brin (edited_at);
 CREATE FUNCTION refuse_patch(patch jsonb) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
-    known text[] := '{args,priority,scheduled_at,queue,max_attempts,timeout,tags,metadata,backoff,exclusive_key,share_key}';
+    known text[] := '{args,priority,scheduled_at,queue,max_attempts,timeout,tags,metadata,backoff,exclusive_key,second_key,share_key}';
     field text;
     wrong text;
     r job_request;
@@ -276,7 +276,8 @@ BEGIN
     wrong := COALESCE(why_refused('a', CASE WHEN patch ? 'args' THEN patch -> 'args' ELSE '{}' END,
                          CASE WHEN patch ? 'queue' THEN r.queue ELSE 'a' END,
                          CASE WHEN patch ? 'priority' THEN r.priority ELSE 4 END,
-                         r.scheduled_at, r.max_attempts, r.timeout, r.exclusive_key, r.share_key, r.tags, r.metadata), why_no_backoff(r.backoff));
+                         r.scheduled_at, r.max_attempts, r.timeout, r.exclusive_key, r.second_key, r.share_key, r.tags, r.metadata),
+                      why_no_backoff(r.backoff));
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'patch.' || wrong;
     END IF;
@@ -290,9 +291,14 @@ LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
     r job_request := jsonb_populate_record(NULL::job_request, patch);
     is_parked boolean := old.flags & 32 <> 0 AND old.scheduled_at = job_waits(); -- its own time is in job_wait
-    is_moved boolean := COALESCE(r.queue <> old.queue, false) OR COALESCE(r.priority <> old.priority, false) OR patch ?| '{exclusive_key,share_key}';
+    is_moved boolean := COALESCE(r.queue <> old.queue, false) OR COALESCE(r.priority <> old.priority, false) OR patch ?| '{exclusive_key,second_key,share_key}';
+    first_key text := CASE WHEN patch ? 'exclusive_key' THEN r.exclusive_key ELSE old.exclusive_key END;
+    other_key text := CASE WHEN patch ? 'second_key' THEN r.second_key ELSE old.second_key END;
     new job;
 BEGIN
+    IF first_key IS NULL THEN -- as job_checked() does
+        first_key := other_key;
+    END IF;
     IF r.queue <> old.queue THEN
         PERFORM require_program(2);
     END IF;
@@ -301,8 +307,8 @@ BEGIN
     END IF;
     UPDATE job j
        SET version = new_version,
-           flags = CASE WHEN NOT patch ? 'exclusive_key' THEN j.flags
-                        WHEN r.exclusive_key IS NULL THEN j.flags & ~2
+           flags = CASE WHEN NOT patch ?| '{exclusive_key,second_key}' THEN j.flags
+                        WHEN first_key IS NULL THEN j.flags & ~2
                         ELSE j.flags | exclusive_flag() END & ~64,
            args = CASE WHEN patch ? 'args' THEN patch -> 'args' ELSE j.args END,
            priority = COALESCE(r.priority, j.priority), queue = COALESCE(r.queue, j.queue),
@@ -313,7 +319,7 @@ BEGIN
            max_attempts = CASE WHEN patch ? 'max_attempts' THEN r.max_attempts ELSE j.max_attempts END,
            timeout = CASE WHEN patch ? 'timeout' THEN r.timeout ELSE j.timeout END,
            backoff = CASE WHEN patch ? 'backoff' THEN r.backoff ELSE j.backoff END,
-           exclusive_key = CASE WHEN patch ? 'exclusive_key' THEN r.exclusive_key ELSE j.exclusive_key END,
+           exclusive_key = first_key, second_key = NULLIF(other_key, first_key),
            share_key = CASE WHEN patch ? 'share_key' THEN r.share_key ELSE j.share_key END,
            share = CASE WHEN patch ? 'share_key' THEN COALESCE(share_of(r.share_key), 0) ELSE j.share END,
            tags = CASE WHEN patch ? 'tags' THEN r.tags ELSE j.tags END,

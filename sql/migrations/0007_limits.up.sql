@@ -46,13 +46,15 @@ CREATE TABLE bucket (
 ) WITH (fillfactor = 50);
 
 -- Jobs that were refused for their key, and whose hints were dropped: when a place of the key is free, the first of them gets its hint
--- again. What was never refused has its own. A row too many harms nobody: it is looked at when it is its turn.
+-- again. What was never refused has its own. A row too many harms nobody: it is looked at when it is its turn. A job with two keys has a
+-- row under each: a key has a line for each other key that its jobs need, so one look says of a whole line whether it can go on.
 CREATE TABLE key_waiting (
     job_id bigint NOT NULL,
     ready_at timestamptz NOT NULL,
     priority smallint NOT NULL,
     key text COLLATE "C" NOT NULL,
-    CONSTRAINT key_waiting_pkey PRIMARY KEY (key, priority, ready_at, job_id)
+    other_key text COLLATE "C" NOT NULL DEFAULT '', -- '': it needs no other
+    CONSTRAINT key_waiting_pkey PRIMARY KEY (key, other_key, priority, ready_at, job_id)
 ) WITH (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
 
 CREATE FUNCTION why_no_rate(starts integer, per interval) RETURNS text
@@ -147,8 +149,8 @@ LANGUAGE sql IMMUTABLE
 RETURN CASE WHEN (l).rate IS NULL THEN 'Infinity'
             ELSE LEAST(1 + 2 * (l).rate, (l).tokens + (l).rate * GREATEST(0, extract(epoch FROM at - (l).filled_at))) END;
 
--- How many more jobs of this key may start.
-CREATE FUNCTION key_places(wanted text) RETURNS integer
+-- How many more jobs of this key may start; `job`: for this one.
+CREATE FUNCTION key_places(wanted text, job bigint DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
     RETURN COALESCE((SELECT CASE WHEN key_tokens(l, statement_timestamp()) < l.max_running
@@ -156,19 +158,20 @@ BEGIN
                                             l.max_running - (SELECT count(*)::integer FROM exclusive e WHERE e.key = wanted))
                                  ELSE l.max_running - (SELECT count(*)::integer FROM exclusive e WHERE e.key = wanted) END
                        FROM key_limit l WHERE l.key = wanted),
-                    1 - (SELECT count(*)::integer FROM exclusive e WHERE e.key = wanted));
+                    1 - (SELECT count(*)::integer FROM exclusive e WHERE e.key = wanted)) - is_kept(wanted, job);
 END $$;
 
 -- The jobs that come next of each key, as many as it is named times: due, available, of a queue and a kind that aren't paused. Index:
--- job_exclusive, one look per priority. Most keys have no other job: they are left out first. Not in SQL: a function that sets
--- something is planned anew at each call.
+-- job_exclusive, one look per priority; of those with two keys only what waits. Most keys have no other job: they are left out first.
+-- Not in SQL: a function that sets something is planned anew at each call.
 CREATE FUNCTION next_of_keys(keys text[])
 RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
 LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     asked_for text[] := ARRAY(SELECT u.key FROM unnest(keys) AS u(key)
-                               WHERE (SELECT true FROM job j WHERE j.exclusive_key = u.key LIMIT 1));
+                               WHERE (SELECT true FROM job j WHERE j.exclusive_key = u.key AND j.second_key IS NULL LIMIT 1)
+                                  OR (SELECT true FROM key_waiting w WHERE w.key = u.key AND w.other_key > '' LIMIT 1));
 BEGIN
     IF cardinality(asked_for) = 0 THEN
         RETURN;
@@ -178,15 +181,18 @@ BEGIN
                       WHERE NOT EXISTS (SELECT FROM key_limit l WHERE l.key = u.key AND key_tokens(l, statement_timestamp()) < 1)
                       GROUP BY u.key) AS k
      CROSS JOIN LATERAL (
-        SELECT f.* FROM generate_series((SELECT min(j.priority)::integer FROM job j WHERE j.exclusive_key = k.key),
-                                        (SELECT max(j.priority)::integer FROM job j WHERE j.exclusive_key = k.key)) AS p
+        SELECT f.* FROM generate_series((SELECT min(j.priority)::integer FROM job j WHERE j.exclusive_key = k.key AND j.second_key IS NULL),
+                                        (SELECT max(j.priority)::integer FROM job j WHERE j.exclusive_key = k.key AND j.second_key IS NULL)) AS p
          CROSS JOIN LATERAL (
             SELECT j.id, j.queue, j.kind, j.priority, j.ready_at FROM job j
-             WHERE j.exclusive_key = k.key AND j.priority = p AND j.ready_at <= statement_timestamp() AND j.state = 'available'
+             WHERE j.exclusive_key = k.key AND j.second_key IS NULL AND j.priority = p AND j.ready_at <= statement_timestamp() AND j.state = 'available'
                AND NOT EXISTS (SELECT FROM queue q WHERE q.name = j.queue AND q.paused)
                AND NOT EXISTS (SELECT FROM kind t WHERE t.name = j.kind AND t.paused)
              ORDER BY j.ready_at, j.id LIMIT k.places) AS f
-         ORDER BY f.priority, f.ready_at, f.id LIMIT k.places) AS n;
+        UNION ALL
+        SELECT l.id, l.queue, l.kind, l.priority, l.ready_at FROM first_of_lines(k.key, k.places, 1000) AS l
+         WHERE (SELECT true FROM key_waiting w WHERE w.key = k.key AND w.other_key > '' LIMIT 1)
+         ORDER BY 4, 5, 1 LIMIT k.places) AS n;
 END $$;
 
 -- By the claim that refuses them: those of the jobs with a key that have not won. What it has left out because somebody had locked it
@@ -194,10 +200,12 @@ END $$;
 CREATE FUNCTION keep_waiting(ids bigint[], won bigint[]) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
-    INSERT INTO key_waiting (key, priority, ready_at, job_id)
-    SELECT j.exclusive_key, j.priority, j.ready_at, j.id FROM job j
-     WHERE j.id = ANY (ids) AND j.id <> ALL (COALESCE(won, '{}')) AND j.exclusive_key IS NOT NULL AND j.state = 'available'
-     ORDER BY j.exclusive_key, j.priority, j.ready_at, j.id ON CONFLICT DO NOTHING;
+    INSERT INTO key_waiting (key, other_key, priority, ready_at, job_id)
+    SELECT k.key, COALESCE(k.other_key, ''), j.priority, j.ready_at, j.id
+      FROM job j
+     CROSS JOIN LATERAL (VALUES (j.exclusive_key, j.second_key), (j.second_key, j.exclusive_key)) AS k(key, other_key)
+     WHERE j.id = ANY (ids) AND j.id <> ALL (COALESCE(won, '{}')) AND k.key IS NOT NULL AND j.state = 'available'
+     ORDER BY 1, 2, 3, 4, 5 ON CONFLICT DO NOTHING;
 END $$;
 
 -- Those that come next of each key, as many as it is named times, of those that wait; they wait no more.
@@ -207,13 +215,20 @@ LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     asked_for text[] := keys;
+    last_lines text[]; -- of each: NULL: nobody waits
+    have_lines text[]; -- those for which jobs with two keys wait
     taken bigint[];
     taken_keys text[];
 BEGIN
     LOOP
-        asked_for := ARRAY(SELECT u.key FROM unnest(asked_for) AS u(key)
-                            WHERE (SELECT true FROM key_waiting w WHERE w.key = u.key LIMIT 1)); -- no EXISTS: as in claim_limited()
-        EXIT WHEN cardinality(asked_for) = 0;
+        last_lines := ARRAY(SELECT (SELECT w.other_key FROM key_waiting w WHERE w.key = u.key ORDER BY w.other_key DESC LIMIT 1)
+                              FROM unnest(asked_for) AS u(key));
+        EXIT WHEN cardinality(array_remove(last_lines, NULL)) = 0;
+        SELECT array_agg(u.key) FILTER (WHERE u.line = ''), array_agg(u.key) FILTER (WHERE u.line > '') INTO asked_for, have_lines
+          FROM unnest(asked_for, last_lines) AS u(key, line);
+        IF have_lines IS NOT NULL THEN
+            RETURN QUERY SELECT n.* FROM next_of_lines(have_lines) AS n;
+        END IF;
         WITH gone AS (
             DELETE FROM key_waiting
              WHERE ctid = ANY (ARRAY(
@@ -221,7 +236,7 @@ BEGIN
                                    WHERE NOT EXISTS (SELECT FROM key_limit l
                                                       WHERE l.key = u.key AND key_tokens(l, statement_timestamp()) < 1)
                                    GROUP BY u.key) AS k
-                 CROSS JOIN LATERAL (SELECT w.ctid AS at FROM key_waiting w WHERE w.key = k.key
+                 CROSS JOIN LATERAL (SELECT w.ctid AS at FROM key_waiting w WHERE w.key = k.key AND w.other_key = ''
                                       ORDER BY w.priority, w.ready_at, w.job_id LIMIT k.places FOR UPDATE SKIP LOCKED) AS n))
             RETURNING job_id, key
         )
@@ -247,6 +262,7 @@ BEGIN
                               WHERE NOT EXISTS (SELECT FROM job j WHERE j.id = w.job_id AND j.state = 'available')
                                 FOR UPDATE SKIP LOCKED));
     PERFORM tidy_groups();
+    PERFORM give_up_places();
 END $$;
 
 -- Frees what these runs have held, where they run no more: called for jobs whose `flags` have 2 or 4, after the statements that end
@@ -337,94 +353,46 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off S
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
+    SELECT j.id, j.queue, j.kind, j.priority, j.ready_at FROM job j -- it may wait in no line any more
+     WHERE j.id = ANY (ids) AND j.second_key IS NOT NULL AND may_start(j)
+    UNION
     SELECT n.* FROM next_of_keys(ARRAY(
-        SELECT k.key FROM (SELECT DISTINCT j.exclusive_key AS key FROM job j WHERE j.id = ANY (ids) AND j.state = 'available') AS k
+        SELECT k.key FROM (SELECT DISTINCT u.key FROM job j CROSS JOIN LATERAL (VALUES (j.exclusive_key), (j.second_key)) AS u(key)
+                            WHERE j.id = ANY (ids) AND j.state = 'available' AND u.key IS NOT NULL) AS k
           LEFT JOIN key_limit l ON l.key = k.key
          CROSS JOIN LATERAL generate_series(1, CASE WHEN l.key IS NULL THEN 1
                                                     ELSE LEAST(l.max_running, floor(key_tokens(l, statement_timestamp())))::integer END
-                                               - (SELECT count(*)::integer FROM exclusive e WHERE e.key = k.key)))) AS n;
-END $$;
-
--- What may start by now of keys with a rate, `most` jobs at most. For the leading scheduler, each second: whoever was refused for the
--- rate has dropped the hint. It looks at ten thousand keys that wait, and at the next ones the next time.
-CREATE FUNCTION next_of_rates(most integer)
-RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
-#variable_conflict use_column
-DECLARE
-    behind text := COALESCE(current_setting('claimd.rates_behind', true), '');
-    seen text[];
-    is_all boolean;
-BEGIN
-    WITH RECURSIVE hop(key, n) AS (
-        SELECT (SELECT w.key FROM key_waiting w WHERE w.key > behind ORDER BY w.key LIMIT 1), 1
-        UNION ALL
-        SELECT (SELECT w.key FROM key_waiting w WHERE w.key > h.key ORDER BY w.key LIMIT 1), h.n + 1 FROM hop h
-         WHERE h.key IS NOT NULL AND h.n < 10000)
-    SELECT array_agg(h.key ORDER BY h.n) FILTER (WHERE h.key IS NOT NULL), bool_or(h.key IS NULL) INTO seen, is_all FROM hop h;
-    PERFORM set_config('claimd.rates_behind', CASE WHEN is_all THEN '' ELSE seen[cardinality(seen)] END, false);
-    RETURN QUERY
-    SELECT n.* FROM next_of_keys(ARRAY(
-        SELECT l.key FROM unnest(seen) AS u(key) JOIN key_limit l ON l.key = u.key
-         CROSS JOIN LATERAL generate_series(1, key_places(l.key))
-         WHERE l.rate IS NOT NULL)) AS n
-     LIMIT most;
-END $$;
-
--- Takes free places of keys that have several, for those of the jobs (in their order) that have none yet. Where the limit was lowered,
--- places that are held beyond it count. `offered`: so many seemed to be free.
-CREATE FUNCTION take_key_places(jobs bigint[], keys text[], limits integer[], won bigint[],
-                                OUT taken bigint[], OUT fences bigint[], OUT key_rows tid[], OUT offered integer)
-LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
-#variable_conflict use_column
-BEGIN
-    WITH wanted AS (
-        SELECT u.key, max(u.places) AS places, array_agg(u.job ORDER BY u.at) AS jobs
-          FROM unnest(take_key_places.jobs, take_key_places.keys, limits) WITH ORDINALITY AS u(job, key, places, at)
-         WHERE u.places > 1 AND u.job <> ALL (won)
-         GROUP BY u.key
-    ), offer AS MATERIALIZED (
-        SELECT w.key, f.n, w.jobs[f.turn] AS job_id
-          FROM wanted w
-         CROSS JOIN LATERAL (SELECT COALESCE(array_agg(e.n), '{}') AS held, COALESCE(max(e.n), 0) AS highest
-                               FROM exclusive e WHERE e.key = w.key) AS h
-         CROSS JOIN LATERAL (SELECT g AS n, row_number() OVER (ORDER BY g) AS turn
-                               FROM generate_series(1, LEAST(w.places, cardinality(h.held) + cardinality(w.jobs))) AS g
-                              WHERE g <> ALL (h.held)
-                                AND (h.highest <= w.places
-                                     OR g + (SELECT count(*) FROM unnest(h.held) AS u(n) WHERE u.n > g) <= w.places)
-                              ORDER BY g LIMIT cardinality(w.jobs)) AS f
-    ), got AS (
-        INSERT INTO exclusive (key, n, job_id, fence)
-        SELECT o.key, o.n, o.job_id, nextval('fence') FROM offer o ORDER BY o.key COLLATE "C", o.n ON CONFLICT DO NOTHING
-        RETURNING job_id, fence, ctid AS at
-    )
-    SELECT COALESCE(array_agg(g.job_id), '{}'), COALESCE(array_agg(g.fence), '{}'), COALESCE(array_agg(g.at), '{}'),
-           (SELECT count(*) FROM offer)
-      INTO taken, fences, key_rows, offered FROM got g;
+                                               - (SELECT count(*)::integer FROM exclusive e WHERE e.key = k.key)
+                                               - is_kept(k.key, NULL)))) AS n;
 END $$;
 
 -- Claims those of the jobs that job_claim leaves out, within their limits, and after the edits that waited for this attempt (flag
 -- 64); `ahead`, in rising order: those of them that no runner waits for. In this order, so that it neither deadlocks nor leaks: lock
 -- the jobs, lock tokens and free places, take the keys in their order, change only who has won. What somebody has locked is left out,
--- but whoever is ending the run that holds a key is waited for: then it is ours. `key_row`, `place`: for free_ended().
+-- but whoever is ending the run that holds a key is waited for: then it is ours. `key_row`, `place`, `second_row`: for free_ended().
 CREATE FUNCTION claim_limited(ids bigint[], worker uuid, kinds text[], ahead bigint[])
 RETURNS TABLE (id bigint, fence bigint, created_at timestamptz, ready_at timestamptz, attempted_at timestamptz, attempt integer,
                crashes integer, generation integer, max_attempts integer, priority smallint, flags smallint, queue text, kind text,
-               args jsonb, timeout interval, tags text[], metadata jsonb, backoff text, key_row tid, place tid)
+               args jsonb, timeout interval, tags text[], metadata jsonb, backoff text, key_row tid, place tid, second_row tid)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     c record;
     edited job;
+    there_are record; -- jobs among them that begin too late, limits by pattern, places that are kept
     has_edits boolean;
     chosen bigint[]; -- jobs that may be claimed, in the order in which they are due,
     chosen_keys text[]; -- and their columns
     chosen_limits integer[]; -- places of the key; NULL: it has none
     chosen_turns integer[]; -- among the jobs of the key
     chosen_queues text[];
+    has_two boolean; -- some of them have two keys, or a place is kept for one that has
+    second_keys text[];
+    twofold bigint[]; -- who has two
+    chosen_fences bigint[]; -- theirs
+    have_places bigint[] := '{}'; -- of keys with several
+    second_rows tid[];
     has_rates boolean; -- of keys: which, what their buckets hold, and since when
     rated text[] := '{}';
     key_left double precision[] := '{}';
@@ -444,21 +412,25 @@ DECLARE
     placed bigint[]; -- who has a place of its queue, in rising order
     places tid[];
 BEGIN
-    IF EXISTS (SELECT FROM job_deadline d WHERE d.job_id = ANY (ids) AND d.expires_at <= clock_timestamp()) THEN
+    SELECT EXISTS (SELECT FROM job_deadline d WHERE d.job_id = ANY (ids) AND d.expires_at <= clock_timestamp()) AS expired,
+           EXISTS (SELECT FROM key_group) AS groups, EXISTS (SELECT FROM key_reserved) AS kept INTO there_are;
+    IF there_are.expired THEN
         PERFORM expire(ids);
     END IF;
-    IF EXISTS (SELECT FROM key_group) THEN
+    IF there_are.groups THEN
         PERFORM group_keys(ids);
     END IF;
     LOOP
         SELECT array_agg(f.id) FILTER (WHERE f.may_start), array_agg(f.key) FILTER (WHERE f.may_start),
                array_agg(f.key_limit) FILTER (WHERE f.may_start), array_agg(f.turn) FILTER (WHERE f.may_start),
-               array_agg(f.queue) FILTER (WHERE f.may_start), bool_or(f.flags & 64 <> 0), bool_or(f.key_rate IS NOT NULL)
-          INTO chosen, chosen_keys, chosen_limits, chosen_turns, chosen_queues, has_edits, has_rates
-          FROM (SELECT t.*, t.may_try AND (t.key IS NULL OR t.turn <= t.key_limit) AS may_start
-                  FROM (SELECT l.*, row_number() OVER (PARTITION BY l.key, l.may_try
+               array_agg(f.queue) FILTER (WHERE f.may_start), bool_or(f.flags & 64 <> 0), bool_or(f.key_rate IS NOT NULL),
+               bool_or(f.second_key IS NOT NULL) FILTER (WHERE f.may_start)
+          INTO chosen, chosen_keys, chosen_limits, chosen_turns, chosen_queues, has_edits, has_rates, has_two
+          FROM (SELECT t.*, t.may_try AND (t.key IS NULL OR t.turn <= t.key_limit OR t.second_key IS NOT NULL) AS may_start
+                  FROM (SELECT l.*, row_number() OVER (PARTITION BY l.only_key, l.may_try
                                                        ORDER BY l.priority, l.ready_at, l.id)::integer AS turn
-                          FROM (SELECT j.id, j.exclusive_key AS key, j.priority, j.ready_at, j.queue, j.flags, m.rate AS key_rate,
+                          FROM (SELECT j.id, j.exclusive_key AS key, j.second_key, j.priority, j.ready_at, j.queue, j.flags,
+                                       CASE WHEN j.second_key IS NULL THEN j.exclusive_key END AS only_key, m.rate AS key_rate,
                                        CASE WHEN j.exclusive_key IS NOT NULL THEN COALESCE(m.max_running, 1) END AS key_limit,
                                        CASE WHEN ahead[width_bucket(j.id, ahead)] = j.id
                                             THEN NOT COALESCE(k.at_most_once, false)
@@ -478,8 +450,13 @@ BEGIN
         END LOOP;
     END LOOP;
 
+    has_two := (has_two OR there_are.kept) AND chosen IS NOT NULL;
+    IF has_two THEN
+        second_keys := ARRAY(SELECT j.second_key FROM unnest(chosen) WITH ORDINALITY AS u(id, at) JOIN job j ON j.id = u.id ORDER BY u.at);
+        has_rates := has_rates OR EXISTS (SELECT FROM key_limit l WHERE l.key = ANY (second_keys) AND l.rate IS NOT NULL);
+    END IF;
     IF has_rates THEN
-        FOR c IN SELECT l.key FROM (SELECT DISTINCT u.key FROM unnest(chosen_keys) AS u(key)) AS u JOIN key_limit l ON l.key = u.key
+        FOR c IN SELECT l.key FROM (SELECT DISTINCT u.key FROM unnest(chosen_keys || second_keys) AS u(key)) AS u JOIN key_limit l ON l.key = u.key
                   WHERE l.rate IS NOT NULL ORDER BY l.key LOOP
             found_at := clock_timestamp();
             SELECT key_tokens(l, found_at) INTO found_tokens FROM key_limit l WHERE l.key = c.key FOR NO KEY UPDATE SKIP LOCKED;
@@ -487,6 +464,12 @@ BEGIN
             key_left := array_append(key_left, COALESCE(found_tokens, 0)); -- none: somebody else is at it
             key_looked_at := array_append(key_looked_at, found_at);
         END LOOP;
+    END IF;
+    IF has_two THEN
+        SELECT array_agg(u.id), array_agg(u.key), array_agg(u.key_limit), array_agg(u.queue) INTO chosen, chosen_keys, chosen_limits, chosen_queues
+          FROM unnest(chosen, chosen_keys, chosen_limits, chosen_queues, fit_keys(chosen, chosen_keys, second_keys, rated, key_left))
+               AS u(id, key, key_limit, queue, fits) WHERE u.fits;
+    ELSIF has_rates THEN
         SELECT array_agg(u.id), array_agg(u.key), array_agg(u.key_limit), array_agg(u.queue) INTO chosen, chosen_keys, chosen_limits, chosen_queues
           FROM unnest(chosen, chosen_keys, chosen_limits, chosen_turns, chosen_queues) AS u(id, key, key_limit, turn, queue)
          WHERE u.turn <= COALESCE(key_left[array_position(rated, u.key)], u.turn);
@@ -529,11 +512,24 @@ BEGIN
          WHERE u.turn <= COALESCE(allowed[array_position(limited, u.queue)], u.turn);
     END IF;
 
+    -- The second key of a job is taken as if it were of one more job, under the same fence.
+    IF has_two THEN
+        SELECT array_agg(j.id) AS jobs, array_agg(j.second_key) AS keys, array_agg(COALESCE(l.max_running, 1)) AS limits,
+               array_agg(nextval('fence')) AS fences INTO c
+          FROM job j LEFT JOIN key_limit l ON l.key = j.second_key WHERE j.id = ANY (chosen) AND j.second_key IS NOT NULL;
+        twofold := c.jobs;
+        chosen_fences := ARRAY(SELECT c.fences[array_position(twofold, u.id)] FROM unnest(chosen) WITH ORDINALITY AS u(id, at) ORDER BY u.at)
+                         || c.fences;
+        chosen := chosen || twofold;
+        chosen_keys := chosen_keys || c.keys;
+        chosen_limits := chosen_limits || c.limits;
+    END IF;
     -- Keys with one place in their order, then those with several: whoever waits for another can't be waited for by him. (EXISTS would be
     -- a join, and read all of a table that was empty when it was planned.)
     WITH single AS (
         INSERT INTO exclusive (key, job_id, fence)
-        SELECT u.key, u.id, nextval('fence') FROM unnest(chosen, chosen_keys, chosen_limits) AS u(id, key, key_limit)
+        SELECT u.key, u.id, COALESCE(u.fence, nextval('fence'))
+          FROM unnest(chosen, chosen_keys, chosen_limits, chosen_fences) AS u(id, key, key_limit, fence)
          WHERE u.key_limit = 1 AND (SELECT e.n FROM exclusive e WHERE e.key = u.key AND e.n > 1 LIMIT 1) IS NULL
          ORDER BY u.key COLLATE "C" ON CONFLICT DO NOTHING
         RETURNING job_id, fence, ctid AS at
@@ -544,16 +540,21 @@ BEGIN
             UNION ALL
             SELECT u.id, nextval('fence'), NULL FROM unnest(chosen, chosen_limits) AS u(id, key_limit) WHERE u.key_limit IS NULL) AS w;
     FOR try IN 1..CASE WHEN 1 < ANY (chosen_limits) THEN 5 ELSE 0 END LOOP -- somebody may be faster
-        SELECT t.* INTO c FROM take_key_places(chosen, chosen_keys, chosen_limits, won) AS t;
+        SELECT t.* INTO c FROM take_key_places(chosen, chosen_keys, chosen_limits, chosen_fences, have_places) AS t;
+        have_places := have_places || c.taken;
         won := won || c.taken;
         fences := fences || c.fences;
         key_rows := key_rows || c.key_rows;
         EXIT WHEN cardinality(c.taken) = c.offered;
     END LOOP;
+    IF has_two THEN
+        SELECT b.* INTO won, fences, key_rows, second_rows FROM both_or_none(won, fences, key_rows, twofold) AS b;
+        PERFORM leave_lines(won);
+    END IF;
 
     IF has_rates OR cardinality(limited) > 0 THEN
-        SELECT array_agg(w.id), array_agg(w.fence), array_agg(w.at) INTO won, fences, key_rows
-          FROM (SELECT w.* FROM unnest(won, fences, key_rows) AS w(id, fence, at) ORDER BY w.id) AS w;
+        SELECT array_agg(w.id), array_agg(w.fence), array_agg(w.at), array_agg(w.second_at) INTO won, fences, key_rows, second_rows
+          FROM (SELECT w.* FROM unnest(won, fences, key_rows, second_rows) AS w(id, fence, at, second_at) ORDER BY w.id) AS w;
         UPDATE key_limit l SET tokens = key_left[w.at] - w.jobs, filled_at = GREATEST(l.filled_at, key_looked_at[w.at])
           FROM (SELECT array_position(rated, u.key) AS at, count(*) AS jobs FROM unnest(chosen, chosen_keys) AS u(id, key)
                  WHERE has_rates AND won[width_bucket(u.id, won)] = u.id GROUP BY 1) AS w
@@ -575,21 +576,23 @@ BEGIN
         SELECT array_agg(t.job_id), array_agg(t.at) INTO placed, places FROM (SELECT t.* FROM taken t ORDER BY t.job_id) AS t;
     END IF;
     PERFORM keep_waiting(ids, won) WHERE cardinality(ids) > COALESCE(cardinality(won), 0);
+    IF has_two THEN
+        PERFORM keep_places(ids, won);
+    END IF;
     RETURN QUERY
     UPDATE job j
        SET state = 'running', attempt = j.attempt + 1, fence = w.fence, worker_id = worker, attempted_at = clock_timestamp(),
            -- Its end makes its worker try the next one.
            flags = CASE WHEN j.queue = ANY (limited) THEN j.flags | 4 ELSE j.flags & ~4 END
-      FROM unnest(won, fences, key_rows) AS w(id, fence, at)
+      FROM unnest(won, fences, key_rows, second_rows) AS w(id, fence, at, second_at)
      WHERE j.id = w.id
     RETURNING j.id, j.fence, j.created_at, j.ready_at, j.attempted_at, j.attempt, j.crashes, j.generation, j.max_attempts, j.priority,
               j.flags, j.queue, j.kind, j.args, j.timeout, j.tags, j.metadata, j.backoff, w.at,
-              CASE WHEN placed[width_bucket(j.id, placed)] = j.id THEN places[width_bucket(j.id, placed)] END;
+              CASE WHEN placed[width_bucket(j.id, placed)] = j.id THEN places[width_bucket(j.id, placed)] END, w.second_at;
 END $$;
 
-REVOKE ALL ON FUNCTION why_no_rate, limit_key, limit_key_rate, free_slots, await_bucket, key_tokens, key_places,
-    take_key_places, next_of_keys, keep_waiting, next_waiting, forget_waiting, free_ended, free_leaked, next_free, next_of_rates,
-    claim_limited FROM PUBLIC;
+REVOKE ALL ON FUNCTION why_no_rate, limit_key, limit_key_rate, free_slots, await_bucket, key_tokens, key_places, next_of_keys,
+    keep_waiting, next_waiting, forget_waiting, free_ended, free_leaked, next_free, claim_limited FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION limit_key, limit_key_rate TO claimd_admin;
 GRANT EXECUTE ON FUNCTION key_tokens TO claimd_admin, claimd_reader;
 GRANT EXECUTE ON FUNCTION key_places, free_ended, free_leaked, next_free, claim_limited TO claimd_worker;

@@ -414,7 +414,7 @@ SELECT id, kind, queue, args, priority, share,
                                     WHERE a.job_id = job.id AND a.generation = job.generation AND a.error IS NOT NULL
                                       AND a.outcome <> 'snoozed'
                                     ORDER BY a.fence DESC LIMIT 1) END AS error,
-       flags, version, unique_key, backoff, exclusive_key, share_key
+       flags, version, unique_key, backoff, exclusive_key, share_key, second_key
   FROM job
 UNION ALL
 SELECT id, kind, queue, args, priority, share, state, created_at,
@@ -422,7 +422,7 @@ SELECT id, kind, queue, args, priority, share, state, created_at,
        CASE WHEN flags & 32 = 0 OR ready_at <> job_waits() THEN ready_at END,
        attempt, crashes, generation, fence, NULLIF(worker_id, '00000000-0000-0000-0000-000000000000'),
        NULLIF(attempted_at, 'epoch'), max_attempts, timeout, tags, metadata,
-       finalized_at, result, error, flags, version, unique_key, backoff, exclusive_key, share_key
+       finalized_at, result, error, flags, version, unique_key, backoff, exclusive_key, share_key, second_key
   FROM job_history
  WHERE retried_at IS NULL;
 

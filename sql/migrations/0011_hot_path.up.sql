@@ -10,7 +10,7 @@
 -- than the rules.
 CREATE FUNCTION broken_rule(kind text, queue text, priority smallint, share smallint, scheduled_at timestamptz, args jsonb,
                             max_attempts integer, timeout interval, tags text[], metadata jsonb, unique_key text, backoff text,
-                            exclusive_key text, share_key text, flags smallint) RETURNS text
+                            exclusive_key text, share_key text, flags smallint, second_key text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE
     -- A bounded regex ({0,63}) would halve the rate of inserts.
@@ -21,7 +21,8 @@ RETURN CASE
     -- Up to here a hint's score is exact; and no infinities.
     WHEN scheduled_at NOT BETWEEN '0001-01-01 00:00:00+00' AND '2286-01-01 00:00:00+00' THEN 'job_scheduled_at_range'
     WHEN claimd.is_too_long(args, 1048576) THEN 'job_args_size'
-    WHEN num_nonnulls(max_attempts, timeout, tags, metadata, unique_key, backoff, exclusive_key, share_key) = 0 THEN NULL
+    WHEN num_nonnulls(max_attempts, timeout, tags, metadata, unique_key, backoff, exclusive_key, share_key, second_key) = 0
+        THEN NULL
     WHEN max_attempts < 1 THEN 'job_max_attempts_range'
     WHEN NOT (timeout > interval '0' AND timeout <= interval '366 days') THEN 'job_timeout_range'
     WHEN pg_column_size(tags[:]) > 8192 -- a copy, which is not compressed
@@ -32,6 +33,9 @@ RETURN CASE
     -- 2 among the flags says that the key is there: claims and ends of runs look at nothing else.
     WHEN octet_length(exclusive_key) NOT BETWEEN 1 AND 512 OR (exclusive_key IS NOT NULL AND flags & 2 = 0)
         THEN 'job_exclusive_key_form'
+    WHEN octet_length(second_key) NOT BETWEEN 1 AND 512
+         OR (second_key IS NOT NULL AND (exclusive_key IS NULL OR exclusive_key = second_key))
+        THEN 'job_second_key_form'
     WHEN octet_length(share_key) NOT BETWEEN 1 AND 512 OR (share_key IS NOT NULL AND share = 0) THEN 'job_share_key_form'
 END;
 
@@ -52,6 +56,7 @@ RETURN CASE rule
     WHEN 'job_unique_key_size' THEN 'unique_key: 1 to 512 octets'
     WHEN 'job_backoff_valid' THEN 'backoff: see backoff_is_valid()'
     WHEN 'job_exclusive_key_form' THEN 'exclusive_key: 1 to 512 octets, and 2 among the flags'
+    WHEN 'job_second_key_form' THEN 'second_key: 1 to 512 octets, beside an exclusive_key that is another one'
     WHEN 'job_share_key_form' THEN 'share_key: 1 to 512 octets, and share_of() it as share'
 END;
 
@@ -66,17 +71,23 @@ DECLARE
     rule pg_catalog.text := claimd.broken_rule(NEW.kind, NEW.queue, NEW.priority, NEW.share, NEW.scheduled_at,
                                     CASE WHEN all_of_it THEN NEW.args END, NEW.max_attempts, NEW.timeout,
                                     CASE WHEN all_of_it THEN NEW.tags END, CASE WHEN all_of_it THEN NEW.metadata END,
-                                    NEW.unique_key, NEW.backoff, NEW.exclusive_key, NEW.share_key, NEW.flags);
+                                    NEW.unique_key, NEW.backoff, NEW.exclusive_key, NEW.share_key, NEW.flags, NEW.second_key);
 BEGIN
     IF rule IS NULL THEN
         RETURN NEW;
     END IF;
-    -- What a plain INSERT or COPY has left to us: they know nothing of flags.
-    IF NEW.exclusive_key IS NOT NULL AND TG_WHEN OPERATOR(pg_catalog.=) 'BEFORE' THEN
+    -- What a plain INSERT or COPY has left to us: they know nothing of flags. A second key without a first one, or the same twice, is one
+    -- key, whoever gave it.
+    IF pg_catalog.num_nonnulls(NEW.exclusive_key, NEW.second_key) OPERATOR(pg_catalog.>) 0
+       AND TG_WHEN OPERATOR(pg_catalog.=) 'BEFORE' THEN
+        IF NEW.exclusive_key IS NULL OR NEW.exclusive_key OPERATOR(pg_catalog.=) NEW.second_key THEN
+            NEW.exclusive_key := COALESCE(NEW.exclusive_key, NEW.second_key);
+            NEW.second_key := NULL;
+        END IF;
         NEW.flags := NEW.flags OPERATOR(pg_catalog.|) claimd.exclusive_flag();
         rule := claimd.broken_rule(NEW.kind, NEW.queue, NEW.priority, NEW.share, NEW.scheduled_at, NEW.args, NEW.max_attempts,
                                    NEW.timeout, NEW.tags, NEW.metadata, NEW.unique_key, NEW.backoff, NEW.exclusive_key,
-                                   NEW.share_key, NEW.flags);
+                                   NEW.share_key, NEW.flags, NEW.second_key);
         IF rule IS NULL THEN
             RETURN NEW;
         END IF;
@@ -128,7 +139,7 @@ CREATE TRIGGER job_checked BEFORE INSERT ON job FOR EACH ROW EXECUTE FUNCTION jo
 -- After, because a trigger before updates would lock and log each row of each claim, even where it does not fire.
 CREATE TRIGGER job_checked_again
     AFTER UPDATE OF kind, queue, priority, share, scheduled_at, max_attempts, timeout, unique_key, backoff, exclusive_key, share_key,
-                    flags
+                    flags, second_key
     ON job FOR EACH ROW EXECUTE FUNCTION job_checked('but sizes');
 CREATE TRIGGER job_sizes_checked AFTER UPDATE OF args, tags, metadata ON job FOR EACH ROW EXECUTE FUNCTION job_checked();
 ALTER TABLE job

@@ -26,9 +26,9 @@ SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SE
 BEGIN
     INSERT INTO key_limit (key, max_running, rate, tokens, is_grouped)
     SELECT k.key, COALESCE(g.max_running, 1), g.rate, COALESCE(1 + 2 * g.rate, 1), true
-      FROM (SELECT DISTINCT j.exclusive_key AS key FROM job j
-             WHERE j.id = ANY (ids) AND j.exclusive_key IS NOT NULL
-               AND (SELECT l.max_running FROM key_limit l WHERE l.key = j.exclusive_key) IS NULL) AS k
+      FROM (SELECT DISTINCT u.key FROM job j CROSS JOIN LATERAL (VALUES (j.exclusive_key), (j.second_key)) AS u(key)
+             WHERE j.id = ANY (ids) AND u.key IS NOT NULL
+               AND (SELECT l.max_running FROM key_limit l WHERE l.key = u.key) IS NULL) AS k
      CROSS JOIN LATERAL group_of(k.key) AS g
      WHERE g.max_running > 1 OR g.rate IS NOT NULL
      ORDER BY k.key COLLATE "C"
@@ -56,7 +56,8 @@ BEGIN
     DELETE FROM key_limit
      WHERE ctid = ANY (ARRAY(SELECT l.ctid FROM key_limit l
                               WHERE l.is_grouped AND (l.rate IS NULL OR key_tokens(l, clock_timestamp()) >= 1 + 2 * l.rate)
-                                AND NOT EXISTS (SELECT FROM job j WHERE j.exclusive_key = l.key)
+                                AND NOT EXISTS (SELECT FROM job j WHERE j.exclusive_key = l.key AND j.second_key IS NULL)
+                                AND NOT EXISTS (SELECT FROM key_waiting w WHERE w.key = l.key)
                                 AND NOT EXISTS (SELECT FROM exclusive e WHERE e.key = l.key)
                                 FOR UPDATE SKIP LOCKED));
 END $$;

@@ -39,19 +39,27 @@ WITH j AS (
      CROSS JOIN LATERAL (
          SELECT (SELECT count(*) FROM claimd.slot s WHERE s.queue = q.name AND s.fence <> 0) AS taken,
                 b.tokens + q.rate * GREATEST(0, extract(epoch FROM clock_timestamp() - b.filled_at)) AS tokens) l
+), keys AS (
+    SELECT k.key, 'its key' || CASE WHEN j.second_key IS NULL THEN '' ELSE ' ' || k.key END AS name
+      FROM j CROSS JOIN LATERAL (VALUES (j.exclusive_key), (j.second_key)) AS k(key) WHERE k.key IS NOT NULL
 ), key AS (
-    SELECT format('; its key is held by job%s %s', CASE WHEN count(*) = 1 THEN '' ELSE 's' END,
-                  string_agg(e.job_id::text, ', ' ORDER BY e.job_id)) AS held
-      FROM j JOIN claimd.exclusive e ON e.key = j.exclusive_key
-    HAVING count(*) >= COALESCE((SELECT l.max_running FROM claimd.key_limit l, j WHERE l.key = j.exclusive_key),
-                                (SELECT (claimd.group_of(j.exclusive_key)).max_running FROM j), 1)
+    SELECT string_agg(format('; %s is held by job%s %s', h.name, CASE WHEN h.jobs = 1 THEN '' ELSE 's' END, h.ids), '' ORDER BY h.name) AS held
+      FROM (SELECT k.name, count(*) AS jobs, string_agg(e.job_id::text, ', ' ORDER BY e.job_id) AS ids
+              FROM keys k JOIN claimd.exclusive e ON e.key = k.key
+             GROUP BY k.key, k.name
+            HAVING count(*) >= COALESCE((SELECT l.max_running FROM claimd.key_limit l WHERE l.key = k.key),
+                                        (claimd.group_of(k.key)).max_running, 1)) AS h
 ), key_rate AS (
-    SELECT format('; its key starts %s jobs a second, the next one in %s s', round(l.rate::numeric, 3),
-                  round(((1 - t.tokens) / l.rate)::numeric, 1)) AS spent
-      FROM j
-      JOIN claimd.key_limit l ON l.key = j.exclusive_key
+    SELECT string_agg(format('; %s starts %s jobs a second, the next one in %s s', k.name, round(l.rate::numeric, 3),
+                             round(((1 - t.tokens) / l.rate)::numeric, 1)), '' ORDER BY k.name) AS spent
+      FROM keys k
+      JOIN claimd.key_limit l ON l.key = k.key
      CROSS JOIN LATERAL (SELECT claimd.key_tokens(l, clock_timestamp()) AS tokens) AS t
      WHERE t.tokens < 1
+), kept AS (
+    SELECT string_agg(format('; a place of %s is kept for job %s', k.name, r.job_id), '' ORDER BY k.name) AS elsewhere
+      FROM keys k JOIN claimd.key_reserved r ON r.key = k.key JOIN j ON j.id <> r.job_id
+     WHERE r.until > clock_timestamp()
 ), ahead AS (
     SELECT count(*) AS jobs
       FROM j
@@ -115,12 +123,14 @@ SELECT j.id, j.state,
                  || CASE WHEN j.ready_at > clock_timestamp() THEN ''
                          ELSE COALESCE((SELECT l.of_queue FROM limits l), '') || COALESCE((SELECT h.held FROM key h), '')
                               || COALESCE((SELECT r.spent FROM key_rate r), '')
+                              || COALESCE((SELECT r.elsewhere FROM kept r), '')
                               || CASE WHEN ahead.jobs = 0 THEN ''
                                       ELSE format('; %s job%s %sbefore it in its queue', ahead.jobs,
                                                   CASE WHEN ahead.jobs = 1 THEN '' ELSE 's' END, CASE WHEN j.share = 0 THEN '' ELSE 'of its tenant ' END) END
                               || feed.trouble END
        END AS situation,
-       j.kind, j.queue, j.priority, j.args, j.tags::text, j.metadata, j.unique_key, j.exclusive_key, j.share_key, j.backoff,
+       j.kind, j.queue, j.priority, j.args, j.tags::text, j.metadata, j.unique_key, j.exclusive_key, j.second_key, j.share_key,
+       j.backoff,
        to_char(j.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at,
        to_char(COALESCE(t.scheduled_at, j.scheduled_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS scheduled_at,
        to_char(j.attempted_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS attempted_at,

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Open jobs with a key: those that run, then those that come next, 100 at most. Index: job_exclusive, one look per priority.
+-- Open jobs with a key: those that run, then those that come next, 100 at most; of those with two keys what has been refused. Index:
+-- job_exclusive, one look per priority.
 -- params: text
 SELECT id AS job, state, kind, queue, priority, to_char(attempted_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS attempted_at
   FROM (SELECT j.id, 'running' AS state, j.kind, j.queue, j.priority, j.attempted_at, '-infinity'::timestamptz AS ready_at
@@ -10,7 +11,12 @@ SELECT id AS job, state, kind, queue, priority, to_char(attempted_at AT TIME ZON
           FROM generate_series(0, 9) AS p
          CROSS JOIN LATERAL (SELECT id, claimd.open_state(state, ready_at, attempt, flags) AS state, kind, queue, priority, ready_at
                                FROM claimd.job
-                              WHERE exclusive_key = $1 AND priority = p AND state = 'available'
-                              ORDER BY ready_at, id LIMIT 100) AS n) AS j
+                              WHERE exclusive_key = $1 AND second_key IS NULL AND priority = p AND state = 'available'
+                              ORDER BY ready_at, id LIMIT 100) AS n
+        UNION ALL
+        (SELECT o.id, claimd.open_state(o.state, o.ready_at, o.attempt, o.flags), o.kind, o.queue, o.priority, NULL, o.ready_at
+           FROM claimd.key_waiting w JOIN claimd.job o ON o.id = w.job_id
+          WHERE w.key = $1 AND w.other_key <> '' AND o.state = 'available'
+          ORDER BY w.priority, w.ready_at, w.job_id LIMIT 100)) AS j
  ORDER BY state <> 'running', priority, ready_at, id
  LIMIT 100

@@ -4,7 +4,7 @@
 SELECT s.name, CASE WHEN s.paused THEN 'paused' WHEN s.error IS NOT NULL THEN 'failing' ELSE 'active' END AS state, s.cron, s.zone,
        s.kind, s.queue, s.priority, s.args, s.max_attempts, extract(epoch FROM s.timeout)::float8 AS timeout_s, s.tags::text,
        s.metadata, s.missed, extract(epoch FROM s.missed_window)::float8 AS missed_window_s, s.overlap,
-       s.exclusive_key, s.share_key, s.backoff, s.unique_key, s.unique_by::text,
+       s.exclusive_key, s.second_key, s.share_key, s.backoff, s.unique_key, s.unique_by::text,
        extract(epoch FROM s.unique_for)::float8 AS unique_for_s, s.unique_states,
        CASE WHEN s.unique_key IS NOT NULL OR s.unique_by IS NOT NULL THEN s.on_conflict END AS on_conflict,
        extract(epoch FROM s.jitter)::float8 AS jitter_s,

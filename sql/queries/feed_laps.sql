@@ -23,7 +23,8 @@ SELECT s.n, s.share::int8 AS share, COALESCE(j.id, 0) AS id, COALESCE(j.ready_at
                         AND state = 'available' AND kind = ANY (s.kinds)
                         AND (s.is_deep OR exclusive_key IS NULL
                              OR NOT EXISTS (SELECT FROM claimd.key_waiting w
-                                             WHERE w.key = f.exclusive_key COLLATE "C" AND w.priority = f.priority
+                                             WHERE w.key = f.exclusive_key COLLATE "C"
+                                               AND w.other_key = COALESCE(f.second_key, '') COLLATE "C" AND w.priority = f.priority
                                                AND w.ready_at = f.ready_at AND w.job_id = f.id))
                       ORDER BY ready_at, id LIMIT s.each_max) j ON true
  WHERE s.depth > 0

@@ -2,20 +2,10 @@
 #include "store/jobs/batch.h"
 
 #include "sql/queries.h"
+#include "store/jobs/columns.h"
 #include "store/seeded.h"
 
 #include <assert.h>
-
-/* Columns of the statements, gathered from many structs; the largest batch fits. */
-struct columns {
-    int64_t ids[BATCH_CLAIMS_MAX];
-    int64_t fences[BATCH_FINISHES_MAX];
-    int64_t numbers[BATCH_FINISHES_MAX];
-    int64_t key_rows[BATCH_FINISHES_MAX];
-    int64_t places[BATCH_FINISHES_MAX];
-    const char *texts[BATCH_FINISHES_MAX];
-    size_t lens[BATCH_FINISHES_MAX];
-};
 
 void batch_release(struct batch *b)
 {
@@ -94,101 +84,6 @@ static int compare_fences(const void *left, const void *right)
     const struct finish *const *a = left;
     const struct finish *const *b = right;
     return ((*a)->f.fence > (*b)->f.fence) - ((*a)->f.fence < (*b)->f.fence);
-}
-
-static void put_texts(struct params *p, const struct finish_list *list, struct columns *columns,
-                      const char *(*text_of)(const struct job_finish *, size_t *ret_len))
-{
-    for (size_t i = 0; i < list->count; i++) {
-        columns->lens[i] = 0;
-        columns->texts[i] = text_of(&list->items[i]->f, &columns->lens[i]);
-    }
-    params_text_array(p, columns->texts, columns->lens, list->count);
-}
-
-static const char *result_of(const struct job_finish *f, size_t *ret_len)
-{
-    *ret_len = f->result_len;
-    return f->result;
-}
-
-static const char *outcome_of(const struct job_finish *f, size_t *ret_len)
-{
-    const char *outcome = finish_outcome(f);
-    *ret_len = strlen(outcome);
-    return outcome;
-}
-
-static const char *error_of(const struct job_finish *f, size_t *ret_len)
-{
-    *ret_len = f->error_len;
-    return f->error;
-}
-
-static const char *log_tail_of(const struct job_finish *f, size_t *ret_len)
-{
-    *ret_len = f->log_tail_len;
-    return f->log_tail;
-}
-
-static void put_delays(struct params *p, const struct finish_list *list, struct columns *columns)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        columns->numbers[i] = list->items[i]->f.delay_us;
-    }
-    params_i64_array(p, columns->numbers, list->count);
-}
-
-static void put_crashed(struct params *p, const struct finish_list *list, struct columns *columns)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        columns->numbers[i] = list->items[i]->f.crashed ? 1 : 0;
-    }
-    params_i64_array(p, columns->numbers, list->count);
-}
-
-static void put_failures(struct params *p, const struct finish_list *list, struct columns *columns)
-{
-    put_crashed(p, list, columns);
-    put_texts(p, list, columns, outcome_of);
-    put_texts(p, list, columns, error_of);
-    put_texts(p, list, columns, log_tail_of);
-}
-
-/* Statement for finishes of one list; its parameters begin with ids and rising fences, the last is
- * the worker. */
-static void put_finishes(struct params *p, const struct finish_list *list, size_t kind,
-                         struct columns *columns)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        columns->ids[i] = list->items[i]->f.id;
-        columns->fences[i] = list->items[i]->f.fence;
-    }
-    params_i64_array(p, columns->ids, list->count);
-    params_i64_array(p, columns->fences, list->count);
-    switch (kind) {
-    case FINISH_COMPLETED:
-        put_texts(p, list, columns, result_of);
-        break;
-    case FINISH_RETRY:
-        put_delays(p, list, columns);
-        put_failures(p, list, columns);
-        break;
-    case FINISH_DISCARDED:
-    case FINISH_CANCELLED:
-        put_failures(p, list, columns);
-        break;
-    case FINISH_SNOOZE:
-        put_delays(p, list, columns);
-        put_texts(p, list, columns, error_of);
-        break;
-    case FINISH_HAND_BACK:
-        put_crashed(p, list, columns);
-        break;
-    case FINISH_LIST_DROP:
-        break;
-    }
-    params_uuid(p, list->items[0]->worker_id);
 }
 
 static enum batch_step step_of(size_t kind)
@@ -335,6 +230,19 @@ static enum status build_forget(struct batch *b, struct columns *columns,
     return add_step(b, STEP_FORGET, request, err);
 }
 
+static size_t add_held(struct columns *columns, size_t count, const struct job_finish *f,
+                       int64_t key_row, int64_t place)
+{
+    if (key_row == PG_TID_NULL && place == PG_TID_NULL) {
+        return count;
+    }
+    columns->ids[count] = f->id;
+    columns->fences[count] = f->fence;
+    columns->key_rows[count] = key_row;
+    columns->places[count] = place;
+    return count + 1;
+}
+
 /* Whether they ended is seen there: what still runs keeps what it has. */
 static enum status build_free(struct batch *b, struct columns *columns, struct pg_request *request,
                               struct err *err)
@@ -343,15 +251,14 @@ static enum status build_free(struct batch *b, struct columns *columns, struct p
     for (size_t k = 0; k < FINISH_LIST_COUNT; k++) {
         for (size_t i = 0; i < b->finishes[k].count; i++) {
             const struct job_finish *f = &b->finishes[k].items[i]->f;
-            int64_t key_row = (f->flags & JOB_FLAG_KEY) != 0 ? f->key_row : PG_TID_NULL;
-            int64_t place = (f->flags & JOB_FLAG_PLACE) != 0 ? f->place : PG_TID_NULL;
-            if (key_row != PG_TID_NULL || place != PG_TID_NULL) {
-                columns->ids[count] = f->id;
-                columns->fences[count] = f->fence;
-                columns->key_rows[count] = key_row;
-                columns->places[count] = place;
-                count++;
-            }
+            bool has_key = (f->flags & JOB_FLAG_KEY) != 0;
+            bool has_place = (f->flags & JOB_FLAG_PLACE) != 0;
+            count = add_held(columns, count, f, has_key ? f->key_row : PG_TID_NULL,
+                             has_place ? f->place : PG_TID_NULL);
+            /* Where the first isn't known, both are looked for at once. */
+            bool has_second = has_key && f->key_row != 0 && f->second_row != 0;
+            count =
+                add_held(columns, count, f, has_second ? f->second_row : PG_TID_NULL, PG_TID_NULL);
         }
     }
     if (count == 0) {
@@ -462,7 +369,7 @@ enum status batch_build(struct batch *b, struct kind_cache *kinds, const char *w
         if (st != STATUS_OK) {
             return st;
         }
-        put_finishes(next_params(b), list, k, columns);
+        columns_put_finishes(next_params(b), list, k, columns);
         st = add_step(b, step_of(k), request, err);
         if (st != STATUS_OK) {
             return st;

@@ -181,8 +181,9 @@ enum {
     COLUMN_METADATA,
     COLUMN_ARGS,
     COLUMN_FLAGS,
-    COLUMN_KEY_ROW, /* of claims within limits alone, as the next one */
-    COLUMN_PLACE
+    COLUMN_KEY_ROW, /* of claims within limits alone, as the next two */
+    COLUMN_PLACE,
+    COLUMN_SECOND_ROW
 };
 
 enum status claim_put_job(struct claim *c, size_t n, const struct pg_result *rows, int row,
@@ -206,6 +207,7 @@ enum status claim_put_job(struct claim *c, size_t n, const struct pg_result *row
     if (c->is_limited) {
         job.key_row = pg_tid(rows, row, COLUMN_KEY_ROW);
         job.place = pg_tid(rows, row, COLUMN_PLACE);
+        job.second_row = pg_tid(rows, row, COLUMN_SECOND_ROW);
     }
     bool has_args = !pg_is_null(rows, row, COLUMN_ARGS);
     if (has_args) {

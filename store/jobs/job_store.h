@@ -66,7 +66,8 @@ struct claimed_job {
     const char *args; /* JSON text as it is now; NULL: fetch it by job_store_args() */
     size_t args_len;
     int flags; /* job.flags; give them back in job_finish: its end may have to free something, */
-    int64_t key_row; /* which stands there: pg_tid(); 0 = it isn't known where */
+    int64_t key_row;    /* which stands there: pg_tid(); 0 = it isn't known where */
+    int64_t second_row; /* of its second key */
     int64_t place;
     int generation;
     int64_t created_at_unix_us;
@@ -140,8 +141,9 @@ struct job_finish {
     /* As claimed: bounds how far back history is read; 0 = all of it. */
     int64_t attempted_at_unix_us;
     enum finish_kind kind;
-    int flags; /* as claimed, and the next two */
+    int flags; /* as claimed, and the next three */
     int64_t key_row;
+    int64_t second_row;
     int64_t place;
     bool crashed;        /* death of the runner: crashes + 1; HAND_BACK: a strike */
     bool overran;        /* COMPLETED: after its timeout; that is recorded */

@@ -14,10 +14,11 @@
 static struct fleet fleet;
 
 /* Every run of a job, by PostgreSQL's clock, which also decided about them. */
-#define RUNS                                                                                 \
-    "(SELECT j.queue, j.exclusive_key AS key, r.* FROM claimd.jobs j JOIN ("                 \
-    "SELECT id, fence, attempted_at AS began, finalized_at AS ended FROM claimd.job_history" \
-    " WHERE state = 'completed' UNION ALL"                                                   \
+#define RUNS                                                                                   \
+    "(SELECT j.queue, j.exclusive_key AS key, j.second_key AS second, r.* FROM claimd.jobs j " \
+    "JOIN ("                                                                                   \
+    "SELECT id, fence, attempted_at AS began, finalized_at AS ended FROM claimd.job_history"   \
+    " WHERE state = 'completed' UNION ALL"                                                     \
     " SELECT job_id, fence, started_at, ended_at FROM claimd.job_attempt) r USING (id)) AS runs"
 
 /* The most runs at once of any `column`: a sweep over their beginnings and ends. */
@@ -252,6 +253,28 @@ static void assert_rate(const char *key, const char *lift)
     fleet_wait_finished(&fleet, jobs, "completed", SOON_US);
 }
 
+#define TWO_KEYS RUNS " CROSS JOIN LATERAL unnest(ARRAY[key, second]) AS k WHERE k IS NOT NULL"
+
+/* Without a full pass: whichever key becomes free, somebody is told. */
+START_TEST(feat_D3_jobs_with_two_keys_keep_both_limits_and_none_is_left_waiting)
+{
+    sql_run(fleet.sql, "SELECT claimd.limit_key('customer:*', 2)");
+    sql_run(fleet.sql,
+            "SELECT claimd.enqueue('sleep', '{\"ms\": 20}', exclusive_key => 'm' || n %% 5,"
+            " second_key => CASE n %% 4 WHEN 0 THEN NULL WHEN 1 THEN 'm' || n %% 3 ELSE"
+            " 'customer:' || n %% 2 END) FROM generate_series(1, 200) AS n");
+    fleet_wait_finished(&fleet, 200, "completed", 2 * SOON_US);
+    ck_assert_int_eq(
+        sql_i64(fleet.sql,
+                "SELECT max(n) FROM (SELECT k, sum(step) OVER (PARTITION BY k ORDER BY at, step) -"
+                " CASE WHEN k LIKE 'customer:%%' THEN 1 ELSE 0 END AS n FROM (SELECT k, began AS"
+                " at, 1 AS step FROM " TWO_KEYS " UNION ALL SELECT k, ended, -1 FROM " TWO_KEYS
+                ") AS steps) AS sweep"),
+        1);
+    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.exclusive"), 0);
+}
+END_TEST
+
 START_TEST(of_a_queue_with_a_rate_no_more_start_than_that)
 {
     sql_run(fleet.sql, "SELECT claimd.limit_rate('default', %d)", RATE);
@@ -393,6 +416,7 @@ static Suite *suite(void)
     tcase_add_checked_fixture(many, setup_many_runners, teardown);
     tcase_add_test(many, inv_S18_of_a_queue_limited_to_five_never_more_than_five_run);
     tcase_add_test(many, a_key_with_three_places_has_three_jobs_that_run);
+    tcase_add_test(many, feat_D3_jobs_with_two_keys_keep_both_limits_and_none_is_left_waiting);
     tcase_add_test(many, of_a_queue_with_a_rate_no_more_start_than_that);
     tcase_add_test(many, of_a_key_with_a_rate_no_more_start_than_that_and_others_have_their_own);
     tcase_add_test(many, the_sweep_sees_claims_that_ignore_the_places);

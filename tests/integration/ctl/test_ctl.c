@@ -401,7 +401,7 @@ START_TEST(lines_take_all_that_enqueue_takes)
     }
     ck_assert_int_eq(buf_append_text(&lines,
                                      "{\"kind\": \"last\", \"after\": [1], \"if_dead\": \"run\", "
-                                     "\"exclusive_key\": \"e\", \"share_key\": \"s\"}\n",
+                                     "\"exclusive_key\": \"e\", \"second_key\": \"f\"}\n",
                                      &err),
                      STATUS_OK);
     ctl_sql("SELECT claimd.enqueue('before')");
@@ -412,7 +412,7 @@ START_TEST(lines_take_all_that_enqueue_takes)
                                 "j.id = k.job_id AND j.unique_key = k.key"),
                      2500);
     ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.jobs WHERE kind = 'last' AND "
-                                "state = 'waiting' AND exclusive_key = 'e'"),
+                                "state = 'waiting' AND (exclusive_key, second_key) = ('e', 'f')"),
                      1);
     ck_assert_int_eq(ctl_exit("enqueue", "--file", ctl_write_file("jobs", taken, sizeof taken - 1)),
                      5);

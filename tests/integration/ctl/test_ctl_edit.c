@@ -32,10 +32,11 @@ START_TEST(a_queued_job_is_edited_and_show_tells_of_it)
     ck_assert_str_eq(json_string_value(json_object_get(after, "queue")), "q9");
     json_decref(root);
     ck_assert_int_eq(ctl_exit("jobs", "edit", "77", "--priority", "5"), 4);
-    ck_assert_int_eq(ctl_exit("jobs", "edit", "2", "--exclusive", "m", "--backoff", "fixed:1s",
-                              "--share", "anna"),
+    ck_assert_int_eq(ctl_exit("jobs", "edit", "2", "--exclusive", "m", "--second", "c", "--backoff",
+                              "fixed:1s", "--share", "anna"),
                      0);
-    ck_assert_int_eq(COUNT("claimd.job WHERE exclusive_key = 'm' AND backoff = 'fixed:1s' AND "
+    ck_assert_int_eq(COUNT("claimd.job WHERE (exclusive_key, second_key) = ('m', 'c') AND backoff "
+                           "= 'fixed:1s' AND "
                            "share_key = 'anna'"),
                      1);
     ck_assert_int_eq(ctl_exit("jobs", "edit", "2", "--share", ""), 0);

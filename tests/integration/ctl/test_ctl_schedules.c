@@ -58,18 +58,19 @@ START_TEST(feat_B29_set_takes_the_options_of_enqueue_and_show_prints_them)
     ck_assert_int_eq(ctl_exit("schedules", "set", "s", "a", "@hourly", "--exclusive", "e",
                               "--share", "t", "--backoff", "fixed:30s", "--unique-by",
                               "kind,args.id", "--unique-for", "2h", "--unique-states", "completed",
-                              "--on-conflict", "replace_args", "--jitter", "5m"),
+                              "--on-conflict", "replace_args", "--jitter", "5m", "--second", "f"),
                      0);
     ck_assert_int_eq(
-        ctl_number("SELECT count(*)::text FROM claimd.schedule WHERE (exclusive_key, share_key, "
-                   "backoff, unique_by, unique_for, unique_states, on_conflict, jitter) = ('e', "
-                   "'t', 'fixed:30s', '{kind,args.id}', '2 h', 'completed', 'replace_args', '5 "
-                   "min')"),
+        ctl_number("SELECT count(*)::text FROM claimd.schedule WHERE (exclusive_key, second_key, "
+                   "share_key, backoff, unique_by, unique_for, unique_states, on_conflict, jitter) "
+                   "= ('e', 'f', 't', 'fixed:30s', '{kind,args.id}', '2 h', 'completed', "
+                   "'replace_args', '5 min')"),
         1);
     ck_assert_int_eq(ctl_exit("schedules", "show", "s", "--json"), 0);
     json_t *root = ctl_json();
     json_t *row = record(root, "schedule");
     ck_assert_str_eq(text_of(row, "exclusive_key"), "e");
+    ck_assert_str_eq(text_of(row, "second_key"), "f");
     ck_assert_str_eq(text_of(row, "share_key"), "t");
     ck_assert_str_eq(text_of(row, "backoff"), "fixed:30s");
     ck_assert_str_eq(text_of(row, "unique_by"), "{kind,args.id}");
@@ -81,8 +82,8 @@ START_TEST(feat_B29_set_takes_the_options_of_enqueue_and_show_prints_them)
     ck_assert_int_eq(ctl_exit("schedules", "set", "s", "a", "@hourly", "--unique", "k"), 0);
     ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.schedule WHERE unique_key = "
                                 "'k' AND on_conflict = 'ignore' AND num_nulls(exclusive_key, "
-                                "share_key, backoff, unique_by, unique_for, unique_states, "
-                                "jitter) = 7"),
+                                "second_key, share_key, backoff, unique_by, unique_for, "
+                                "unique_states, jitter) = 8"),
                      1);
     ck_assert_int_eq(ctl_exit("schedules", "run", "s"), 0);
     ck_assert_int_eq(ctl_exit("schedules", "run", "s"), 5);
@@ -231,6 +232,7 @@ END_TEST
 #define ALL                                                                                \
     "{\"schedules\": [{\"name\": \"a\", \"kind\": \"x\", \"cron\": \"@daily\", "           \
     "\"exclusive_key\": \"e\", \"share_key\": \"t\", \"backoff\": \"fixed:30s\", "         \
+    "\"second_key\": \"f\", "                                                              \
     "\"unique_by\": [\"kind\", \"args.a,b\"], \"unique_for\": \"2h\", \"unique_states\": " \
     "\"all\", "                                                                            \
     "\"on_conflict\": \"reschedule\", \"jitter\": \"90s\"}]}"
@@ -240,9 +242,10 @@ START_TEST(feat_B29_apply_takes_what_enqueue_takes_and_says_what_changes)
     const char *file = write_file(ALL);
     ck_assert_int_eq(ctl_exit("schedules", "apply", file), 0);
     ck_assert_int_eq(
-        ctl_number("SELECT count(*)::text FROM claimd.schedule WHERE (exclusive_key, share_key, "
-                   "backoff, unique_by, unique_for, unique_states, on_conflict, jitter) = ('e', "
-                   "'t', 'fixed:30s', '{kind,\"args.a,b\"}', '2 h', 'all', 'reschedule', '90 s')"),
+        ctl_number("SELECT count(*)::text FROM claimd.schedule WHERE (exclusive_key, second_key, "
+                   "share_key, backoff, unique_by, unique_for, unique_states, on_conflict, jitter) "
+                   "= ('e', 'f', 't', 'fixed:30s', '{kind,\"args.a,b\"}', '2 h', 'all', "
+                   "'reschedule', '90 s')"),
         1);
     ck_assert_int_eq(ctl_exit("schedules", "apply", file, "--json"), 0);
     json_t *root = ctl_json();

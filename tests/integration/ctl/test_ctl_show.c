@@ -79,6 +79,38 @@ START_TEST(show_says_which_limit_a_due_job_waits_for)
 }
 END_TEST
 
+START_TEST(feat_D3_a_job_may_have_a_second_key_with_and_without_a_unique_one)
+{
+    ctl_sql("UPDATE claimd.cluster SET oldest_program = 2");
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--exclusive", "m", "--second", "c"), 0);
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--exclusive", "m", "--second", "c", "--unique", "u"),
+                     0);
+    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job WHERE (exclusive_key, "
+                                "second_key) = ('m', 'c')"),
+                     2);
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
+    ck_assert_ptr_nonnull(strstr(ctl_text(), "second_key    c"));
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--exclusive", "m", "--second", ""), 2);
+    ck_assert_ptr_nonnull(strstr(ctl_text(), "second_key: must have 1 to 512 octets"));
+}
+END_TEST
+
+START_TEST(feat_D3_show_says_which_of_two_keys_a_due_job_waits_for)
+{
+    ctl_sql("UPDATE claimd.cluster SET oldest_program = 2");
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--exclusive", "x", "--second", "m"), 0);
+    ctl_sql(INSERT_WORKER("1 s"));
+    ctl_sql(INSERT_SCHEDULER);
+    ctl_sql(IN_THE_WAY_OF_2);
+    assert_situation("; its key m is held by job 2");
+    ctl_sql("INSERT INTO claimd.exclusive (key, job_id, fence) VALUES ('x', 3, 8)");
+    assert_situation("; its key m is held by job 2; its key x is held by job 3");
+    ctl_sql("INSERT INTO claimd.key_reserved (key, job_id, until) VALUES ('x', 1, now() + interval "
+            "'1 min'), ('m', 4, now() + interval '1 min')");
+    assert_situation("; a place of its key m is kept for job 4");
+}
+END_TEST
+
 START_TEST(show_says_who_is_before_a_due_job_and_who_has_no_time_for_it)
 {
     enqueue_one("a");
@@ -273,6 +305,8 @@ int main(void)
     tcase_add_test(tests, show_says_what_an_available_job_waits_for);
     tcase_add_test(tests, show_says_when_nobody_leads_or_has_a_quorum);
     tcase_add_test(tests, show_says_which_limit_a_due_job_waits_for);
+    tcase_add_test(tests, feat_D3_a_job_may_have_a_second_key_with_and_without_a_unique_one);
+    tcase_add_test(tests, feat_D3_show_says_which_of_two_keys_a_due_job_waits_for);
     tcase_add_test(tests, show_says_who_is_before_a_due_job_and_who_has_no_time_for_it);
     tcase_add_test(tests, B9_a_job_that_waits_for_others_is_called_so_and_show_names_them);
     tcase_add_test(tests, show_says_where_a_running_job_is);

@@ -152,6 +152,12 @@ static const struct {
      "inv.S18",
      2,
      {"UPDATE claimd.job SET exclusive_key = 'k', flags = 2 WHERE id = 2"}},
+    {"key_not_held",
+     "inv.S18",
+     2,
+     {"UPDATE claimd.job SET exclusive_key = 'k', second_key = 'l', flags = 2 WHERE id = 2",
+      "INSERT INTO claimd.exclusive (key, job_id, fence) SELECT 'k', id, fence FROM claimd.job "
+      "WHERE id = 2"}},
     {"held_by_nobody",
      "inv.S18",
      3,

@@ -45,20 +45,23 @@ START_TEST(feat_B29_a_schedule_takes_what_enqueue_takes)
     run("SELECT claimd.schedule_set('s', 'a', '* * * * * *', exclusive_key => 'e', "
         "share_key => 't', backoff => 'fixed:30s', unique_by => '{kind,queue}', "
         "unique_for => '1 h', unique_states => 'completed', on_conflict => "
-        "'replace_args', jitter => '90 s')");
-    assert_text("SELECT concat_ws(' ', exclusive_key, share_key, backoff, unique_by, unique_for, "
+        "'replace_args', jitter => '90 s', second_key => 'f')");
+    assert_text("SELECT concat_ws(' ', exclusive_key, second_key, share_key, backoff, unique_by, "
+                "unique_for, "
                 "unique_states, on_conflict, jitter) FROM claimd.schedule",
-                "e t fixed:30s {kind,queue} 01:00:00 completed replace_args 00:01:30");
+                "e f t fixed:30s {kind,queue} 01:00:00 completed replace_args 00:01:30");
     ck_assert_str_eq(fire("s"), "fired");
-    assert_text("SELECT concat_ws(' ', exclusive_key, share_key, share = claimd.share_of('t'), "
-                "backoff, unique_key, (SELECT concat(states, ' ', expires_at - clock_timestamp() "
-                "BETWEEN '59 min' AND '1 h') FROM claimd.job_key)) FROM claimd.job",
-                "e t t fixed:30s {\"kind\": \"a\", \"queue\": \"default\"} completed t");
+    assert_text(
+        "SELECT concat_ws(' ', exclusive_key, second_key, share_key, share = claimd.share_of('t'), "
+        "backoff, unique_key, (SELECT concat(states, ' ', expires_at - clock_timestamp() "
+        "BETWEEN '59 min' AND '1 h') FROM claimd.job_key)) FROM claimd.job",
+        "e f t t fixed:30s {\"kind\": \"a\", \"queue\": \"default\"} completed t");
     /* What is left out next time is the default again. */
     run("SELECT claimd.schedule_set('s', 'a', '* * * * * *')");
-    assert_text("SELECT num_nulls(exclusive_key, share_key, backoff, unique_key, unique_by, "
-                "unique_for, unique_states, jitter) || on_conflict FROM claimd.schedule",
-                "8ignore");
+    assert_text(
+        "SELECT num_nulls(exclusive_key, second_key, share_key, backoff, unique_key, unique_by, "
+        "unique_for, unique_states, jitter) || on_conflict FROM claimd.schedule",
+        "9ignore");
 }
 END_TEST
 

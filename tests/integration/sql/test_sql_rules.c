@@ -39,6 +39,7 @@ static const struct {
     {"kind, unique_key", "'a', repeat('u', 513)", "job_unique_key_size"},
     {"kind, backoff", "'a', 'soon'", "job_backoff_valid"},
     {"kind, exclusive_key, flags", "'a', '', 2", "job_exclusive_key_form"},
+    {"kind, exclusive_key, flags, second_key", "'a', 'e', 2, ''", "job_second_key_form"},
     {"kind, share_key, share", "'a', '', 1", "job_share_key_form"},
     {"kind, share_key", "'a', 's'", "job_share_key_form"},
 };
@@ -73,6 +74,7 @@ START_TEST(H1_an_update_of_a_job_is_checked_by_the_same_rules)
     (void)side_run(db, "UPDATE claimd.job SET exclusive_key = 'e', share_key = 's', flags = 2,"
                        " share = 1");
     ASSERT_REFUSED(db, "UPDATE claimd.job SET flags = 0", "23514", "job_exclusive_key_form");
+    ASSERT_REFUSED(db, "UPDATE claimd.job SET second_key = 'e'", "23514", "job_second_key_form");
     ASSERT_REFUSED(db, "UPDATE claimd.job SET share = 0", "23514", "job_share_key_form");
 }
 END_TEST
@@ -85,13 +87,15 @@ START_TEST(feat_B20_a_plain_insert_or_copy_may_set_an_exclusive_key)
     run("INSERT INTO claimd.job (kind, exclusive_key) VALUES ('a', NULL)");
     ASSERT_REFUSED(db, "INSERT INTO claimd.job (kind, exclusive_key) VALUES ('a', '')", "23514",
                    "exclusive_key: 1 to 512 octets");
-    ASSERT_REFUSED(db, "INSERT INTO claimd.job (kind, exclusive_key, share_key) VALUES"
-                       " ('a', 'e', 's')",
+    ASSERT_REFUSED(db,
+                   "INSERT INTO claimd.job (kind, exclusive_key, share_key) VALUES"
+                   " ('a', 'e', 's')",
                    "23514", "job_share_key_form");
     run("RESET ROLE");
     run("COPY claimd.job (kind, exclusive_key) FROM PROGRAM 'printf \"a\\te\\na\\tf\\n\"'");
-    ck_assert_str_eq(side_run(db, "SELECT string_agg(concat_ws(' ', exclusive_key, flags), ',' ORDER"
-                                  " BY id) FROM claimd.job")
+    ck_assert_str_eq(side_run(db,
+                              "SELECT string_agg(concat_ws(' ', exclusive_key, flags), ',' ORDER"
+                              " BY id) FROM claimd.job")
                          .text,
                      "e 2,e 2,e 2,0,e 2,f 2");
     ck_assert_int_eq(

@@ -184,6 +184,7 @@ struct job_finish finish_of(size_t n, enum finish_kind kind)
                                .attempt = job->attempt,
                                .flags = job->flags,
                                .key_row = job->key_row,
+                               .second_row = job->second_row,
                                .place = job->place,
                                .attempted_at_unix_us = job->attempted_at_unix_us,
                                .kind = kind};

@@ -235,6 +235,42 @@ START_TEST(a_run_frees_its_key_and_its_place_although_their_rows_were_moved)
 }
 END_TEST
 
+START_TEST(feat_D3_the_end_of_a_run_frees_both_its_keys_and_names_who_may_start_then)
+{
+    static const char two[] =
+        "SELECT claimd.enqueue('noop', exclusive_key => 'a', second_key => 'b')::text";
+    (void)side_run(side, "SELECT claimd.limit_queue('default', 9)::text");
+    int64_t first = side_number(side, two);
+    (void)side_number(side, two);
+    claim_now(&store_a, first, 2);
+    ck_assert_uint_eq(got.job_count, 1);
+    ck_assert_int_eq(refused(first + 1)->why, CLAIM_LIMITED);
+    ck_assert(claimed(first)->key_row > 0 && claimed(first)->second_row > 0);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.exclusive", 2);
+    finish_now(0, (enum finish_kind)_i);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.exclusive", 0);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.slot WHERE fence <> 0", 0);
+    ck_assert_uint_eq(got.freed_count, 1);
+    ck_assert_int_eq(got.freed[0], first + 1);
+}
+END_TEST
+
+/* Else it would be pushed as one that may start, and refused, again and again. */
+START_TEST(feat_D3_a_job_for_which_places_are_kept_is_refused_for_its_full_queue)
+{
+    (void)side_run(side, "SELECT claimd.limit_queue('default', 1)::text");
+    int64_t plain = add_jobs(1);
+    claim_now(&store_a, plain, 1);
+    int64_t two = side_number(
+        side, "SELECT claimd.enqueue('noop', exclusive_key => 'a', second_key => 'b')::text");
+    (void)side_run(side, "INSERT INTO claimd.key_reserved (key, job_id, until) SELECT 'a', max(id),"
+                         " now() + interval '1 min' FROM claimd.job");
+    claim_now(&store_a, two, 1);
+    ck_assert_int_eq(refused(two)->why, CLAIM_QUEUE_FULL);
+    ASSERT_NUMBER("SELECT count(*)::text FROM claimd.exclusive", 0);
+}
+END_TEST
+
 START_TEST(while_all_jobs_have_a_limit_a_claim_is_one_commit)
 {
     int64_t a = add_keyed(1, "a");
@@ -402,6 +438,10 @@ int main(void)
     tcase_add_test(tc, only_jobs_that_were_refused_are_named_and_each_once);
     tcase_add_test(tc, a_full_pass_forgets_who_was_refused_and_has_ended_meanwhile);
     tcase_add_test(tc, a_run_frees_its_key_and_its_place_although_their_rows_were_moved);
+    tcase_add_loop_test(tc,
+                        feat_D3_the_end_of_a_run_frees_both_its_keys_and_names_who_may_start_then,
+                        FINISH_COMPLETED, FINISH_HAND_BACK + 1);
+    tcase_add_test(tc, feat_D3_a_job_for_which_places_are_kept_is_refused_for_its_full_queue);
     tcase_add_test(tc, while_all_jobs_have_a_limit_a_claim_is_one_commit);
     tcase_add_test(tc, of_two_workers_that_want_a_key_at_once_one_gets_it);
     tcase_add_test(tc, a_claim_waits_for_the_end_of_the_run_that_is_being_committed);
