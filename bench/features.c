@@ -48,6 +48,9 @@ static const struct feature {
     {.name = "exclusive key",
      .insert = INSERT("SELECT count(claimd.enqueue('noop', exclusive_key => 'e' || n))"
                       " FROM generate_series(1, $1) AS n")},
+    {.name = "two keys",
+     .insert = INSERT("SELECT count(claimd.enqueue('noop', exclusive_key => 'e' || n,"
+                      " second_key => 'f' || n)) FROM generate_series(1, $1) AS n")},
     {.name = "key with places",
      .before =
          STATEMENT("SELECT claimd.limit_key('k' || n, 8)::text FROM generate_series(0, 99) AS n"),

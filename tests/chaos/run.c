@@ -58,8 +58,13 @@ static void get_limits(const struct run *r, json_t **ret_limits, json_t **ret_ra
         drawn_limits(&r->drawn, ret_limits, ret_rates);
         return;
     }
-    *ret_limits = json_pack("{s:{s:i}, s:{s:i}}", "queues", TIES_QUEUE, TIES_PLACES, "keys",
-                            TIES_KEY, TIES_KEY_PLACES);
+    json_t *keys = json_pack("{s:i}", TIES_KEY, TIES_KEY_PLACES);
+    for (int n = 0; n < TIES_CUSTOMERS; n++) {
+        char key[32];
+        (void)snprintf(key, sizeof key, "customer:%d", n);
+        (void)json_object_set_new(keys, key, json_integer(TIES_CUSTOMER_PLACES));
+    }
+    *ret_limits = json_pack("{s:{s:i}, s:o}", "queues", TIES_QUEUE, TIES_PLACES, "keys", keys);
     *ret_rates = json_object();
 }
 

@@ -36,10 +36,12 @@ static const char prepare_sql[] =
 
 enum status ties_prepare(struct session *sql, struct err *err)
 {
-    enum status st = session_do(sql, err,
-                                "SELECT claimd.limit_queue('" TIES_QUEUE
-                                "', %d), claimd.limit_key('" TIES_KEY "', %d)",
-                                TIES_PLACES, TIES_KEY_PLACES);
+    enum status st =
+        session_do(sql, err,
+                   "SELECT claimd.limit_queue('" TIES_QUEUE "', %d), claimd.limit_key('" TIES_KEY
+                   "', %d), claimd.limit_key('" TIES_PATTERN
+                   "', %d), claimd.limit_key_rate('" TIES_PATTERN "', 1000)",
+                   TIES_PLACES, TIES_KEY_PLACES, TIES_CUSTOMER_PLACES);
     return st == STATUS_OK ? session_run(sql, prepare_sql, NULL, 0, NULL, err) : st;
 }
 
@@ -137,6 +139,15 @@ static void put_group(struct ties *t, struct group *g)
     json_decref(g->jobs);
 }
 
+/* A customer's, or one that others have as their first key. */
+static void put_second(struct ties *t, json_t *job)
+{
+    int64_t n = rand_below(&t->rand, TIES_CUSTOMERS + 1);
+    (void)json_object_set_new(job, "second_key",
+                              n == TIES_CUSTOMERS ? json_string("another")
+                                                  : json_sprintf("customer:%lld", (long long)n));
+}
+
 static void put_keyed(struct ties *t)
 {
     static const char *const keys[] = {"one", "another", TIES_KEY, TIES_KEY};
@@ -146,6 +157,9 @@ static void put_keyed(struct ties *t)
         json_t *job = draw(t, &g);
         (void)json_object_set_new(job, "exclusive_key",
                                   json_string(keys[rand_below(&t->rand, ARRAY_COUNT(keys))]));
+        if (rand_below(&t->rand, 2) == 0) {
+            put_second(t, job);
+        }
         (void)json_array_append_new(g.jobs, job);
     }
     put_group(t, &g);
@@ -274,8 +288,9 @@ static void note_change(struct ties *t, const char *op, int64_t id, const char *
 static void edit(struct ties *t)
 {
     static const char *const patches[] = {
-        "{\"exclusive_key\": \"one\"}", "{\"exclusive_key\": null}",
-        "{\"queue\": \"" TIES_QUEUE "\"}", "{\"queue\": \"default\"}"};
+        "{\"exclusive_key\": \"one\"}",     "{\"exclusive_key\": null}",
+        "{\"second_key\": \"customer:0\"}", "{\"second_key\": null}",
+        "{\"queue\": \"" TIES_QUEUE "\"}",  "{\"queue\": \"default\"}"};
     struct err why = {0};
     PGresult *r = NULL;
     char id_text[TEXT_MAX];

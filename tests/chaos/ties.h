@@ -13,6 +13,10 @@
 #define TIES_PLACES 3
 #define TIES_KEY "several" /* and of this key; other keys have one place */
 #define TIES_KEY_PLACES 2
+/* So many of each key of this pattern, of which jobs have one as the second key. */
+#define TIES_PATTERN "customer:*"
+#define TIES_CUSTOMERS 2
+#define TIES_CUSTOMER_PLACES 3
 #define TIES_RECENT_MAX 48
 
 struct ties {

@@ -106,7 +106,8 @@ struct row {
     const char *sha;
     const char *kind;
     const char *queue;
-    const char *exclusive_key; /* "" = none, as the next */
+    const char *exclusive_key; /* "" = none, as the next two */
+    const char *second_key;
     const char *unique_key;
     const char *line;
     size_t line_len;

@@ -251,6 +251,7 @@ static void take_row(struct run *r, const json_t *o, const char *line, size_t le
                             .kind = text_of(o, "kind"),
                             .queue = text_of(o, "queue"),
                             .exclusive_key = text_of(o, "exclusive_key"),
+                            .second_key = text_of(o, "second_key"),
                             .unique_key = text_of(o, "unique_key"),
                             .line = line,
                             .line_len = len};

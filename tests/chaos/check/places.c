@@ -51,6 +51,14 @@ static void count(struct run *r, struct place *p, const struct row *row, int ste
     }
 }
 
+static void take_key(struct run *r, struct place **all, const struct row *row, const char *key,
+                     int step)
+{
+    if (step != 0 && key[0] != '\0') {
+        count(r, place_of(all, "key", key, limit_of(r, "keys", key, 1)), row, step);
+    }
+}
+
 static void take(struct run *r, struct place **all, const struct row *row)
 {
     const char *running = intern("running", 7);
@@ -59,10 +67,8 @@ static void take(struct run *r, struct place **all, const struct row *row)
     if (step != 0 && queue_most > 0) {
         count(r, place_of(all, "queue", row->queue, queue_most), row, step);
     }
-    if (step != 0 && row->exclusive_key[0] != '\0') {
-        int most = limit_of(r, "keys", row->exclusive_key, 1);
-        count(r, place_of(all, "key", row->exclusive_key, most), row, step);
-    }
+    take_key(r, all, row, row->exclusive_key, step);
+    take_key(r, all, row, row->second_key, step);
 }
 
 void check_places(struct run *r)

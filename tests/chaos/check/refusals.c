@@ -18,6 +18,7 @@ struct refusal {
     int64_t filled;
     int64_t full_since; /* NEVER = there is a place, as the next */
     int64_t paused_since;
+    bool is_of_two;
     struct spans shut;
     UT_hash_handle hh;
 };
@@ -118,6 +119,20 @@ static void take(const struct run *r, struct refusals *all, const struct row *ro
     }
 }
 
+/* What needs two keys at once may find each of them free, and never both; and places may be kept
+ * for it. So nobody is said to wait without a reason for a key that was ever one of two. */
+static void take_two(const struct run *r, struct refusals *all, const struct row *row)
+{
+    const char *const keys[] = {row->exclusive_key, row->second_key};
+    for (size_t i = 0; row->second_key[0] != '\0' && i < ARRAY_COUNT(keys); i++) {
+        struct refusal *f = find_or_add(all, "key", keys[i]);
+        if (!f->is_of_two) {
+            f->is_of_two = true;
+            spans_add(&f->shut, r->first, NEVER);
+        }
+    }
+}
+
 /* ---- pauses ---- */
 
 static void take_pause(struct refusals *all, const struct event *e, const char *kind,
@@ -145,6 +160,8 @@ void refusals_find(struct refusals *all, const struct run *r)
     for (size_t i = 0; i < r->row_count; i++) {
         take(r, all, rows[i], 0, rows[i]->queue);
         take(r, all, rows[i], 1, rows[i]->exclusive_key);
+        take(r, all, rows[i], 1, rows[i]->second_key);
+        take_two(r, all, rows[i]);
     }
     for (size_t i = 0; i < r->jobs[0].event_count; i++) {
         const struct event *e = &r->jobs[0].events[i];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every checker can fail: a small run that is as promised passes, and each change of it that breaks
- * a promise is reported by the checker that is named for it. In the lines ' stands for ". */
+ * Each change that breaks a promise of a clean run is reported by its checker. ' stands for ". */
 #include "base/cleanup.h"
 #include "clean_run.h"
 #include "support/suite.h"
@@ -231,6 +230,7 @@ static const struct planted planted[] = {
     {"a process has the number of one that was killed", NULL, RUN, "'T':10000000000},",
      "'T':10000000000},'slots':2,"},
     {"two of one exclusive key", "K7/S18", EVENTS, NULL, BOTH_AT_ONCE(KEY)},
+    {"two of one second key", "K7/S18", EVENTS, NULL, BOTH_AT_ONCE(",'second_key':'k'")},
     {"one exclusive key, one after the other", NULL, EVENTS, NULL, ONE_AFTER_THE_OTHER(KEY)},
     {"two of a queue with one place", "K7/S18", EVENTS, NULL, BOTH_AT_ONCE(QUEUE)},
     {"two of a queue without a limit", NULL, EVENTS, NULL, BOTH_AT_ONCE(",'queue':'q3'")},
