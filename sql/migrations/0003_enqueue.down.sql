@@ -2,9 +2,9 @@
 DROP TABLE job_promise;
 DROP FUNCTION keep_promises;
 DROP FUNCTION enqueue_many, enqueue_many_unique, refuse_requests, with_value, request_of, enqueue_unique, enqueue, enqueue_request, meet_holder,
-    take_key, key_holds, ended_badly, request_key, key_of_parts, request_refusal, why_not_after_jobs, why_no_expiry, why_not_after,
+    take_key, key_holds, ended_badly, request_key, key_of_parts, request_refusal, why_no_expiry, why_not_after,
     why_not_unique, parts_are_known, why_refused,
-    why_no_labels, why_no_queue, request_keys, exclusive_flag, is_too_long;
+    why_no_labels, why_no_queue, request_keys, unique_fields, exclusive_flag, is_too_long;
 DROP TYPE job_request;
 DROP TABLE job_key;
 

@@ -55,6 +55,10 @@ LANGUAGE sql STABLE SET search_path = claimd, pg_catalog, pg_temp
 RETURN ARRAY(SELECT attname::text FROM pg_attribute
               WHERE attrelid = 'job_request'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum);
 
+-- Those with which an element may meet a job that is there already.
+CREATE FUNCTION unique_fields() RETURNS text[] LANGUAGE sql IMMUTABLE
+RETURN '{unique_key,unique_by,unique_for,unique_states,on_conflict}'::text[];
+
 -- What is wrong with the name of a queue; NULL: nothing. Its callers get it inline, as the next one.
 CREATE FUNCTION why_no_queue(queue text) RETURNS text
 LANGUAGE sql STABLE
@@ -163,13 +167,6 @@ RETURN CASE WHEN NOT isfinite(expires_at) OR expires_at > '2286-01-01 00:00:00+0
             THEN 'expires_at: must lie before the year 2286'
             WHEN expires_at <= scheduled_at
             THEN 'expires_at: must be later than scheduled_at' END;
-
--- Of element n of an array: the elements before it that its job comes after.
-CREATE FUNCTION why_not_after_jobs(after_jobs integer[], n bigint) RETURNS text
-LANGUAGE sql STABLE
-RETURN CASE WHEN array_ndims(after_jobs) > 1 OR cardinality(after_jobs) NOT BETWEEN 1 AND 10000
-                 OR array_position(after_jobs, NULL) IS NOT NULL OR 0 > ANY (after_jobs) OR n <= ANY (after_jobs)
-            THEN 'after_jobs: must be 1 to 10000 positions, from 0, of elements before this one' END;
 
 CREATE FUNCTION request_refusal(r job_request) RETURNS text
 LANGUAGE sql STABLE
@@ -288,8 +285,8 @@ BEGIN
     RETURN 2;
 END $$;
 
--- Stores it, or finds the job that stands in its way.
-CREATE FUNCTION enqueue_request(r job_request, OUT id bigint, OUT inserted boolean)
+-- Stores it, or finds the job that stands in its way. NOT waits: the caller lets it wait for others, with after_many().
+CREATE FUNCTION enqueue_request(r job_request, waits boolean DEFAULT true, OUT id bigint, OUT inserted boolean)
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
     wrong text := request_refusal(r);
@@ -338,7 +335,7 @@ BEGIN
     IF r.kind IS DISTINCT FROM current_setting('claimd.kind', true) THEN
         PERFORM look_at_kind(r.kind);
     END IF;
-    IF r.after IS NOT NULL THEN
+    IF waits AND r.after IS NOT NULL THEN
         PERFORM after(id, r.after, COALESCE(r.if_dead, 'cancel'));
     END IF;
 END $$;
@@ -483,8 +480,8 @@ BEGIN
     END LOOP;
 END $$;
 
--- Those with keys or predecessors one by one, in the order of the keys: two calls that want the same ones in another order would lock
--- each other out.
+-- Those with keys one by one, in the order of the keys: two calls that want the same ones in another order would lock each other out.
+-- Then their predecessors, for the same reason in the order of ids, as a single call has its key before them.
 CREATE FUNCTION enqueue_many_unique(jobs jsonb) RETURNS TABLE (id bigint, inserted boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -493,10 +490,15 @@ DECLARE
     made boolean[];
     one record;
     wanted record;
+    place text := ''; -- in the array, of what is enqueued
     holder text;
 BEGIN
     IF jobs IS NULL OR jsonb_typeof(jobs) <> 'array' THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'jobs: must be a JSON array of objects';
+    END IF;
+    IF NOT EXISTS (SELECT FROM jsonb_array_elements(jobs) AS e WHERE e ?| unique_fields()) THEN
+        RETURN QUERY SELECT e.id, true FROM enqueue_many(jobs) AS e(id);
+        RETURN;
     END IF;
     IF EXISTS (SELECT FROM jsonb_array_elements(jobs) AS e WHERE jsonb_typeof(e) <> 'object' OR e - known <> '{}') THEN
         PERFORM refuse_requests(jobs);
@@ -506,26 +508,23 @@ BEGIN
                             FROM jsonb_array_elements(jobs) WITH ORDINALITY AS e
                           OFFSET 0) AS t
                    ORDER BY request_key(t.r) COLLATE "C" NULLS FIRST, t.n LOOP
-        one := enqueue_request(wanted.r);
+        place := format('jobs[%s]', wanted.n - 1);
+        IF why_not_after_jobs((wanted.r).after_jobs, wanted.n - 1) IS NOT NULL THEN
+            PERFORM refuse_requests(jobs);
+        END IF;
+        one := enqueue_request(wanted.r, false);
         ids[wanted.n] := one.id;
         made[wanted.n] := one.inserted;
     END LOOP;
-    FOR wanted IN SELECT e.ordinality AS n, e.value AS request FROM jsonb_array_elements(jobs) WITH ORDINALITY AS e
-                   WHERE e.value ? 'after_jobs' LOOP
-        one := request_of(wanted.request);
-        IF why_not_after_jobs(one.after_jobs, wanted.n - 1) IS NOT NULL THEN
-            PERFORM refuse_requests(jobs);
-        ELSIF one.after_jobs IS NOT NULL AND made[wanted.n] THEN
-            PERFORM after(ids[wanted.n], ARRAY(SELECT ids[u.p + 1] FROM unnest(one.after_jobs) AS u(p)), COALESCE(one.if_dead, 'cancel'));
-        END IF;
-    END LOOP;
+    place := '';
+    PERFORM after_many(jobs, ids, made) WHERE jsonb_path_exists(jobs, '$[*] ? (exists(@.after) || exists(@.after_jobs))');
     RETURN QUERY SELECT * FROM unnest(ids, made);
 EXCEPTION
     WHEN SQLSTATE 'CL004' THEN
         GET STACKED DIAGNOSTICS holder = PG_EXCEPTION_DETAIL;
-        RAISE EXCEPTION USING ERRCODE = 'CL004', DETAIL = holder, MESSAGE = format('jobs[%s].%s', wanted.n - 1, SQLERRM);
+        RAISE EXCEPTION USING ERRCODE = 'CL004', DETAIL = holder, MESSAGE = concat_ws('.', NULLIF(place, ''), SQLERRM);
     WHEN SQLSTATE 'CL003' THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('jobs[%s]: %s', wanted.n - 1, SQLERRM);
+        RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = concat_ws(': ', NULLIF(place, ''), SQLERRM);
     WHEN SQLSTATE 'CL002' OR data_exception OR integrity_constraint_violation THEN
         PERFORM refuse_requests(jobs) WHERE jsonb_typeof(jobs) = 'array';
         RAISE;
@@ -538,46 +537,61 @@ CREATE FUNCTION enqueue_many(jobs jsonb) RETURNS SETOF bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
     known text[] := request_keys();
+    may_wait boolean;
+    may_expire boolean;
+    marks smallint[]; -- the flags 32 (waits for others) and 16 (others wait for it) of each
+    ids bigint[];
 BEGIN
     IF jobs IS NULL OR jsonb_typeof(jobs) <> 'array' THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'jobs: must be a JSON array of objects';
     END IF;
-    IF EXISTS (SELECT FROM jsonb_array_elements(jobs) AS e
-                WHERE e ?| '{unique_key,unique_by,unique_for,unique_states,on_conflict,after,if_dead,expires_at,after_jobs}') THEN
+    IF EXISTS (SELECT FROM jsonb_array_elements(jobs) AS e WHERE e ?| unique_fields()) THEN
         RETURN QUERY SELECT e.id FROM enqueue_many_unique(jobs) AS e;
         RETURN;
     END IF;
+    SELECT bool_or(e ?| '{after,after_jobs,if_dead}'), bool_or(e ? 'expires_at') INTO may_wait, may_expire
+      FROM jsonb_array_elements(jobs) AS e;
     IF EXISTS (SELECT FROM queue q WHERE q.max_open IS NOT NULL) THEN
-        -- In the order of the queues: two calls would lock each other out.
-        PERFORM take_room(w.name, w.jobs)
-           FROM (SELECT q.name, count(*) AS jobs
-                   FROM jsonb_array_elements(jobs) AS e
-                   JOIN queue q ON q.name = COALESCE(e ->> 'queue', 'default') AND q.max_open IS NOT NULL
-                  GROUP BY q.name
-                  ORDER BY q.name) AS w;
+        PERFORM take_rooms(jobs);
     END IF;
     PERFORM look_at_kind(u.name)
        FROM (SELECT DISTINCT e ->> 'kind' AS name FROM jsonb_array_elements(jobs) AS e) AS u;
-    RETURN QUERY
-    INSERT INTO job AS j (kind, args, queue, priority, scheduled_at, max_attempts, timeout, share, tags, metadata, backoff,
-                          exclusive_key, share_key, second_key, flags)
-    SELECT CASE WHEN e.request - known = '{}' AND why_no_labels(r.tags, r.metadata) IS NULL THEN r.kind END,
-           COALESCE(r.args, '{}'), COALESCE(r.queue, 'default'), COALESCE(r.priority, 4),
-           CASE WHEN r.scheduled_at >= '0001-01-01 00:00:00+00' THEN r.scheduled_at ELSE clock_timestamp() END,
-           r.max_attempts, r.timeout,
-           COALESCE(share_of(r.share_key), 0), r.tags, r.metadata, r.backoff, r.exclusive_key, r.share_key, r.second_key,
-           CASE WHEN r.exclusive_key IS NULL THEN 0 ELSE exclusive_flag() END
-      FROM jsonb_array_elements(jobs) WITH ORDINALITY AS e(request, n)
-     CROSS JOIN LATERAL jsonb_populate_record(NULL::job_request, e.request) AS r
-     ORDER BY e.n
-    RETURNING j.id;
+    IF may_wait THEN
+        marks := waiting_marks(jobs);
+    END IF;
+    WITH made AS (
+        INSERT INTO job AS j (kind, args, queue, priority, scheduled_at, max_attempts, timeout, share, tags, metadata, backoff,
+                              exclusive_key, share_key, second_key, flags)
+        SELECT CASE WHEN e.request - known = '{}' AND why_no_labels(r.tags, r.metadata) IS NULL
+                     AND (NOT may_wait OR why_not_after_any(r, e.n - 1) IS NULL)
+                     AND (NOT may_expire OR why_no_expiry(r.expires_at, r.scheduled_at) IS NULL) THEN r.kind END,
+               COALESCE(r.args, '{}'), COALESCE(r.queue, 'default'), COALESCE(r.priority, 4),
+               CASE WHEN marks[e.n] & 32 <> 0 THEN job_waits()
+                    WHEN r.scheduled_at >= '0001-01-01 00:00:00+00' THEN r.scheduled_at ELSE clock_timestamp() END,
+               r.max_attempts, r.timeout,
+               COALESCE(share_of(r.share_key), 0), r.tags, r.metadata, r.backoff, r.exclusive_key, r.share_key, r.second_key,
+               CASE WHEN r.exclusive_key IS NULL THEN 0 ELSE exclusive_flag() END + COALESCE(marks[e.n], 0)
+               + CASE WHEN r.expires_at IS NULL THEN 0 ELSE 2048 END
+          FROM jsonb_array_elements(jobs) WITH ORDINALITY AS e(request, n)
+         CROSS JOIN LATERAL jsonb_populate_record(NULL::job_request, e.request) AS r
+         ORDER BY e.n
+        RETURNING j.id
+    )
+    SELECT array_agg(m.id) INTO ids FROM made m;
+    IF may_expire THEN
+        PERFORM set_deadlines(jobs, ids);
+    END IF;
+    IF may_wait THEN
+        PERFORM after_many(jobs, ids);
+    END IF;
+    RETURN QUERY SELECT unnest(ids);
 EXCEPTION WHEN data_exception OR integrity_constraint_violation THEN
     PERFORM refuse_requests(jobs);
     RAISE;
 END $$;
 
-REVOKE ALL ON FUNCTION request_keys, is_too_long, why_no_queue, why_no_labels, why_refused, parts_are_known, why_not_unique,
-    why_not_after, why_no_expiry, why_not_after_jobs, request_refusal, key_of_parts, request_key, ended_badly, key_holds, take_key,
+REVOKE ALL ON FUNCTION request_keys, unique_fields, is_too_long, why_no_queue, why_no_labels, why_refused, parts_are_known, why_not_unique,
+    why_not_after, why_no_expiry, request_refusal, key_of_parts, request_key, ended_badly, key_holds, take_key,
     meet_holder, exclusive_flag, enqueue_request, keep_promises, enqueue, enqueue_unique, request_of, with_value, refuse_requests,
     enqueue_many_unique, enqueue_many FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION enqueue, enqueue_unique, enqueue_many_unique, enqueue_many TO claimd_admin, claimd_producer;

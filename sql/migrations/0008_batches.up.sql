@@ -245,13 +245,12 @@ CREATE TABLE job_wait (
     CONSTRAINT job_wait_if_dead CHECK (if_dead IN ('cancel', 'run', 'hold'))
 );
 
--- For whom it waits.
+-- For whom it waits. Without a foreign key, which would cost more than the row: who deletes from job_wait deletes these, too.
 CREATE TABLE job_after (
     job_id bigint NOT NULL,
     after_id bigint NOT NULL,
     state text COLLATE "C", -- in which that one ended; NULL while it is open
-    CONSTRAINT job_after_pkey PRIMARY KEY (job_id, after_id),
-    CONSTRAINT job_after_wait FOREIGN KEY (job_id) REFERENCES job_wait ON DELETE CASCADE
+    CONSTRAINT job_after_pkey PRIMARY KEY (job_id, after_id)
 );
 
 CREATE INDEX job_after_open ON job_after (after_id) WHERE state IS NULL;
@@ -353,6 +352,7 @@ BEGIN
             ELSE
                 PERFORM keep_predecessors(w.job_id);
                 DELETE FROM job_wait t WHERE t.job_id = w.job_id;
+                DELETE FROM job_after a WHERE a.job_id = w.job_id;
                 UPDATE job j SET scheduled_at = GREATEST(w.scheduled_at, clock_timestamp())
                  WHERE j.id = w.job_id AND j.state = 'available' AND j.scheduled_at = job_waits();
             END IF;
@@ -443,6 +443,7 @@ BEGIN
         IF EXISTS (SELECT FROM job_wait w WHERE w.job_id = OLD.id) THEN
             PERFORM keep_predecessors(OLD.id);
             DELETE FROM job_wait w WHERE w.job_id = OLD.id;
+            DELETE FROM job_after a WHERE a.job_id = OLD.id;
         END IF;
     END IF;
     IF OLD.flags & 2048 <> 0 THEN

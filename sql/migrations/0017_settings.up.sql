@@ -259,6 +259,18 @@ BEGIN
     UPDATE room r SET jobs = found_room - wanted WHERE r.queue = take_room.queue;
 END $$;
 
+-- The same for all jobs of an array, in the order of the queues: two calls would lock each other out.
+CREATE FUNCTION take_rooms(jobs jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM take_room(w.name, w.jobs)
+       FROM (SELECT q.name, count(*) AS jobs
+               FROM jsonb_array_elements(take_rooms.jobs) AS e
+               JOIN queue q ON q.name = COALESCE(e ->> 'queue', 'default') AND q.max_open IS NOT NULL
+              GROUP BY q.name
+              ORDER BY q.name) AS w;
+END $$;
+
 -- ---- kinds ----
 -- While there is no kind at all, there was no worker yet, which is no news. The session remembers the last kind that is known, since
 -- looking takes a sixth of the time of an enqueue(): most sessions make jobs of one kind, one after the other.
@@ -402,8 +414,8 @@ BEGIN
 END $$;
 
 REVOKE ALL ON FUNCTION rate_of, why_no_setting, change_queue, set_rules, set_queue, pause_queue, resume_queue, pause_all_queues,
-    resume_all_queues, weigh_queue, limit_queue, limit_rate, limit_open, take_room, look_at_kind, why_no_kind, need_kind, forget_kind, pause_kind,
-    resume_kind, change_kind, set_kind FROM PUBLIC;
+    resume_all_queues, weigh_queue, limit_queue, limit_rate, limit_open, take_room, take_rooms, look_at_kind, why_no_kind, need_kind,
+    forget_kind, pause_kind, resume_kind, change_kind, set_kind FROM PUBLIC;
 REVOKE ALL ON TYPE starts_per FROM PUBLIC;
 GRANT SELECT ON room TO claimd_admin, claimd_reader;
 GRANT EXECUTE ON FUNCTION set_queue, pause_queue, resume_queue, pause_all_queues, resume_all_queues, weigh_queue, limit_queue, limit_rate,
