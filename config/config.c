@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config/config.h"
 
+#include "base/nearest.h"
 #include "config/options.h"
 
 #include <assert.h>
@@ -118,6 +119,8 @@ static enum status refuse_unknown(const char *name, struct err *err)
     size_t section = strcspn(name, ".");
     section = name[section] == '.' ? section + 1 : 0;
     const char *last = "";
+    struct nearest nearest = {.wanted = name + section};
+    char hint[NEAREST_HINT_MAX];
     for (size_t i = 0; i < config_option_count; i++) {
         if (strncmp(config_options[i].name, name, section) != 0 || at >= sizeof known) {
             continue; /* of another section; perhaps shorter than this one's name */
@@ -131,8 +134,12 @@ static enum status refuse_unknown(const char *name, struct err *err)
             snprintf(known + at, sizeof known - at, "%s%.*s", at > 0 ? ", " : "", (int)len, key);
         at += n > 0 ? (size_t)n : 0;
         last = key;
+        if (key[len] == '\0') {
+            nearest_try(&nearest, key);
+        }
     }
-    return err_fail(err, STATUS_INVALID, "%.80s: unknown key; known here: %s", name, known);
+    return err_fail(err, STATUS_INVALID, "%.80s: unknown key; known here: %s%s", name, known,
+                    nearest_hint(&nearest, hint));
 }
 
 static bool is_section(const char *name)

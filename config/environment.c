@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The values of CLAIMD_… variables, and who may have mistyped one. */
+#include "base/nearest.h"
 #include "config/options.h"
 
 #include <assert.h>
@@ -13,28 +14,6 @@ static void env_name(const struct option_def *o, char ret_name[NAME_SIZE])
 {
     bool fits = option_env_name(o, ret_name, NAME_SIZE);
     assert(fits);
-}
-
-/* Insertions, deletions and replacements that make one of the other (Levenshtein). */
-static size_t distance(const char *a, const char *b)
-{
-    size_t row[NAME_SIZE];
-    size_t len = strlen(b);
-    assert(len < NAME_SIZE);
-    for (size_t i = 0; i <= len; i++) {
-        row[i] = i;
-    }
-    for (size_t k = 1; *a != '\0'; a++, k++) {
-        size_t diagonal = row[0];
-        row[0] = k;
-        for (size_t i = 1; i <= len; i++) {
-            size_t least = diagonal + (*a == b[i - 1] ? 0 : 1);
-            diagonal = row[i];
-            least = row[i] + 1 < least ? row[i] + 1 : least;
-            row[i] = row[i - 1] + 1 < least ? row[i - 1] + 1 : least;
-        }
-    }
-    return row[len];
 }
 
 static bool is_in_section(const char *name, const struct option_def *o, const char *env)
@@ -53,7 +32,7 @@ static enum status check_name(const char *name, struct err *err)
     for (size_t i = 0; i < config_option_count; i++) {
         char env[NAME_SIZE];
         env_name(&config_options[i], env);
-        size_t d = distance(name, env);
+        size_t d = nearest_distance(name, env);
         is_ours = is_ours || is_in_section(name, &config_options[i], env);
         if (d < least) {
             least = d;

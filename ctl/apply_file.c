@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl/apply_file.h"
 
+#include "base/nearest.h"
 #include "ctl/job_check.h"
 #include "ctl/limit_options.h"
 #include "ctl/schedules.h"
@@ -123,14 +124,18 @@ static enum status check_field(enum apply_section section, const char *place, co
 {
     char known[KNOWN_MAX] = "";
     size_t len = 0;
+    struct nearest nearest = {.wanted = key};
+    char hint[NEAREST_HINT_MAX];
     for (size_t i = 0; i < FIELDS_MAX && sections[section].fields[i].key != NULL; i++) {
         if (strcmp(sections[section].fields[i].key, key) == 0) {
             return check_value(place, sections[section].fields[i].form, value, err);
         }
         len += (size_t)snprintf(known + len, sizeof known - len, "%s%s", i == 0 ? "" : ", ",
                                 sections[section].fields[i].key);
+        nearest_try(&nearest, sections[section].fields[i].key);
     }
-    return err_fail(err, STATUS_INVALID, "%s: unknown, must be one of %s", place, known);
+    return err_fail(err, STATUS_INVALID, "%s: unknown, must be one of %s%s", place, known,
+                    nearest_hint(&nearest, hint));
 }
 
 /* ---- sections ---- */
@@ -166,14 +171,19 @@ static enum status check_section(enum apply_section section, json_t *things, str
 
 static enum status check_part(const char *key, json_t *value, struct err *err)
 {
+    struct nearest nearest = {.wanted = key};
+    char hint[NEAREST_HINT_MAX];
+    nearest_try(&nearest, SCHEDULES_KEY);
     for (size_t i = 0; i < APPLY_SECTIONS; i++) {
+        nearest_try(&nearest, sections[i].key);
         if (strcmp(key, sections[i].key) == 0) {
             return check_section((enum apply_section)i, value, err);
         }
     }
     if (strcmp(key, SCHEDULES_KEY) != 0) {
         return err_fail(err, STATUS_INVALID,
-                        "%.64s: unknown, must be one of queues, kinds, keys, schedules", key);
+                        "%.64s: unknown, must be one of queues, kinds, keys, schedules%s", key,
+                        nearest_hint(&nearest, hint));
     }
     if (!json_is_array(value)) {
         return err_fail(err, STATUS_INVALID, "schedules: must be an array");

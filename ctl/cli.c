@@ -116,10 +116,7 @@ static enum status refuse_option(const struct ctl_command *command, const struct
     }
     char text[64];
     (void)snprintf(text, sizeof text, "%.*s", (int)len, name);
-    const char *nearest = help_nearest_option(command, text);
-    return err_fail(err, STATUS_INVALID, "unknown option --%s%s%s%s", text,
-                    nearest != NULL ? ", did you mean --" : "", nearest != NULL ? nearest : "",
-                    nearest != NULL ? "?" : "");
+    return help_unknown_option(command, text, err);
 }
 
 /* "--watch 2s" for a value that may be left out: getopt itself knows "--watch=2s" only. */

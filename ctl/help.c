@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl/help.h"
 
-#include "ctl/nearest.h"
+#include "base/nearest.h"
 #include "ctl/table.h"
 #include "ctl/wrap.h"
 
@@ -190,14 +190,25 @@ void help_unknown_command(const char *noun, const char *verb)
     print_known(noun, is_noun);
 }
 
-const char *help_nearest_option(const struct ctl_command *c, const char *name)
+static void add_option(struct nearest *nearest, char known[ERR_TEXT_MAX], const char *name)
+{
+    size_t len = strlen(known);
+    nearest_try(nearest, name);
+    (void)snprintf(known + len, ERR_TEXT_MAX - len, " --%s", name);
+}
+
+enum status help_unknown_option(const struct ctl_command *c, const char *name, struct err *err)
 {
     struct nearest nearest = {.wanted = name};
+    char known[ERR_TEXT_MAX] = "";
     for (size_t i = 0; c != NULL && i < CTL_OPTIONS_MAX && c->options[i].name != NULL; i++) {
-        nearest_try(&nearest, c->options[i].name);
+        add_option(&nearest, known, c->options[i].name);
     }
     for (size_t i = 0; i < ctl_common_option_count; i++) {
-        nearest_try(&nearest, ctl_common_options[i].name);
+        add_option(&nearest, known, ctl_common_options[i].name);
     }
-    return nearest.found;
+    bool is_near = nearest.found != NULL;
+    return err_fail(err, STATUS_INVALID, "unknown option --%s%s%s%s; known:%s", name,
+                    is_near ? ", did you mean --" : "", is_near ? nearest.found : "",
+                    is_near ? "?" : "", known);
 }

@@ -20,7 +20,7 @@ const struct ctl_command *help_find(const char *noun, const char *verb);
 
 /* One line to stderr: what is unknown, the nearest, all that are known. */
 void help_unknown_command(const char *noun, const char *verb);
-/* The nearest option of this command (NULL: of those that all have); NULL = none. */
-const char *help_nearest_option(const struct ctl_command *c, const char *name);
+/* INVALID: this command (NULL: claimctl itself) has no such option; the nearest, and all it has. */
+enum status help_unknown_option(const struct ctl_command *c, const char *name, struct err *err);
 
 #endif

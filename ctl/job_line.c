@@ -2,6 +2,7 @@
 #include "ctl/job_line.h"
 
 #include "base/clock.h"
+#include "base/nearest.h"
 #include "base/parse.h"
 #include "ctl/job_check.h"
 #include "ctl/job_time.h"
@@ -96,6 +97,19 @@ static const char *skip_value(const char *p)
     return p;
 }
 
+static enum status refuse_key(const char *name, size_t len, struct err *err)
+{
+    char wanted[65];
+    char hint[NEAREST_HINT_MAX];
+    (void)snprintf(wanted, sizeof wanted, "%.*s", (int)(len < 64 ? len : 64), name);
+    struct nearest nearest = {.wanted = wanted};
+    for (size_t i = 0; i < KEY_COUNT; i++) {
+        nearest_try(&nearest, key_names[i]);
+    }
+    return err_fail(err, STATUS_INVALID, "%s: unknown key; known: %s%s", wanted,
+                    known_keys + strlen(", "), nearest_hint(&nearest, hint));
+}
+
 static enum status find_values(const char *line, struct span *ret_values, struct err *err)
 {
     const char *p = skip_space(skip_space(line) + 1);
@@ -111,8 +125,7 @@ static enum status find_values(const char *line, struct span *ret_values, struct
             key++;
         }
         if (key == KEY_COUNT) {
-            return err_fail(err, STATUS_INVALID, "%.*s: unknown key; known: %s",
-                            (int)(len < 64 ? len : 64), name, known_keys + strlen(", "));
+            return refuse_key(name, len, err);
         }
         if (*value != 'n') {
             ret_values[key] = (struct span){.text = value, .len = (size_t)(p - value)};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Checks the file of `schedules apply`, and the schedules of `apply`, before PostgreSQL sees it. */
+#include "base/nearest.h"
 #include "ctl/job_check.h"
 #include "ctl/schedules.h"
 
@@ -74,14 +75,18 @@ static enum status check_key(const char *key, struct err *err)
 {
     char known[KEYS_MAX] = "";
     size_t len = 0;
+    struct nearest nearest = {.wanted = key};
+    char hint[NEAREST_HINT_MAX];
     for (size_t i = 0; i < ARRAY_COUNT(fields); i++) {
         if (strcmp(key, fields[i].key) == 0) {
             return STATUS_OK;
         }
         len += (size_t)snprintf(known + len, sizeof known - len, "%s%s", i == 0 ? "" : ", ",
                                 fields[i].key);
+        nearest_try(&nearest, fields[i].key);
     }
-    return err_fail(err, STATUS_INVALID, "unknown key '%.64s'; known: %s", key, known);
+    return err_fail(err, STATUS_INVALID, "unknown key '%.64s'; known: %s%s", key, known,
+                    nearest_hint(&nearest, hint));
 }
 
 static enum status check_value(enum schedule_field field, const json_t *value, struct err *err)

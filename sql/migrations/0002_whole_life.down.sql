@@ -13,7 +13,7 @@ ALTER TABLE queue DROP COLUMN max_running, DROP COLUMN limited, DROP COLUMN rate
 DROP INDEX job_live_cancel;
 ALTER TABLE job_live DROP COLUMN percent, DROP COLUMN changed_at, DROP CONSTRAINT job_live_progress_size,
                      DROP CONSTRAINT job_live_checkpoint_size;
-DROP FUNCTION backoff_is_valid, why_no_backoff, share_of;
+DROP FUNCTION why_unknown, edits, backoff_is_valid, why_no_backoff, share_of;
 DROP TRIGGER program_joins ON worker;
 DROP TRIGGER program_joins ON scheduler;
 DROP FUNCTION program_joins, require_program, finish_upgrade, may_notify;

@@ -182,7 +182,41 @@ RETURN CASE WHEN state = 'running' THEN 'running'
             WHEN attempt > 0 THEN 'retryable'
             ELSE 'scheduled' END;
 
-REVOKE ALL ON FUNCTION may_notify, finish_upgrade, require_program, program_joins, backoff_is_valid, why_no_backoff, share_of, job_waits, open_state
+-- ---- names that somebody mistyped ----
+-- How many letters are inserted, left out, changed or swapped with the next one.
+CREATE FUNCTION edits(a text, b text) RETURNS integer
+LANGUAGE plpgsql IMMUTABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    second integer[];
+    before integer[];
+    now integer[] := ARRAY(SELECT generate_series(0, length(b)));
+BEGIN
+    FOR i IN 1..length(a) LOOP
+        second := before;
+        before := now;
+        now[1] := i;
+        FOR k IN 1..length(b) LOOP
+            now[k + 1] := LEAST(before[k + 1] + 1, now[k] + 1, before[k] + (substr(a, i, 1) <> substr(b, k, 1))::integer,
+                                CASE WHEN i > 1 AND k > 1 AND substr(a, i - 1, 2) = reverse(substr(b, k - 1, 2)) THEN second[k - 1] + 1 END);
+        END LOOP;
+    END LOOP;
+    RETURN now[length(b) + 1];
+END $$;
+
+-- Of a name that is none of the known ones: which are, and which of them is near: a third of its letters (of short names one or two)
+-- differ, or it begins so. As base/nearest.h.
+CREATE FUNCTION why_unknown(name text, known text[]) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
+    SELECT concat('unknown, must be one of ', array_to_string(known, ', '),
+                  (SELECT format('; did you mean ''%s''?', c.word)
+                     FROM (SELECT u.word, u.n,
+                                  CASE WHEN length(name) >= 2 AND starts_with(u.word, name) THEN 1 ELSE edits(left(name, 80), u.word) END AS edits
+                             FROM unnest(known) WITH ORDINALITY AS u(word, n)) AS c
+                    WHERE c.edits <= CASE WHEN length(c.word) > 5 THEN length(c.word) / 3 WHEN length(c.word) > 3 THEN 2 ELSE 1 END
+                    ORDER BY c.edits, c.n LIMIT 1))
+$$;
+
+REVOKE ALL ON FUNCTION edits, why_unknown, may_notify, finish_upgrade, require_program, program_joins, backoff_is_valid, why_no_backoff, share_of, job_waits, open_state
     FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION job_waits, open_state TO claimd_admin, claimd_reader;
 GRANT EXECUTE ON FUNCTION finish_upgrade TO claimd_admin;

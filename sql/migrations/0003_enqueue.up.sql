@@ -469,7 +469,7 @@ BEGIN
         FOR field IN SELECT jsonb_object_keys(request) LOOP
             IF field <> ALL (known) THEN
                 RAISE EXCEPTION USING ERRCODE = 'CL002',
-                    MESSAGE = format('jobs[%s].%s: unknown, must be one of %s', n, left(field, 64), array_to_string(known, ', '));
+                    MESSAGE = format('jobs[%s].%s: %s', n, left(field, 64), why_unknown(field, known));
             END IF;
             PERFORM with_value(NULL::job_request, field, request -> field, format('jobs[%s]', n));
         END LOOP;

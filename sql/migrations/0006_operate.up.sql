@@ -269,7 +269,7 @@ BEGIN
     FOR field IN SELECT jsonb_object_keys(patch) LOOP
         IF field <> ALL (known) THEN
             RAISE EXCEPTION USING ERRCODE = 'CL002',
-                MESSAGE = format('patch.%s: unknown, must be one of %s', left(field, 64), array_to_string(known, ', '));
+                MESSAGE = format('patch.%s: %s', left(field, 64), why_unknown(field, known));
         END IF;
         r := with_value(r, field, patch -> field, 'patch');
     END LOOP;

@@ -20,7 +20,7 @@ BEGIN
         FOR field IN SELECT jsonb_object_keys(rate) LOOP
             IF field NOT IN ('starts', 'per') THEN
                 RAISE EXCEPTION USING ERRCODE = 'CL002',
-                    MESSAGE = concat_ws('.', place, left(field, 64)) || ': unknown, must be one of starts, per';
+                    MESSAGE = concat_ws('.', place, left(field, 64)) || ': ' || why_unknown(field, '{starts,per}');
             END IF;
             r := with_value(r, field, rate -> field, place);
         END LOOP;
@@ -120,7 +120,7 @@ BEGIN
     FOR ended IN SELECT jsonb_object_keys(jsonb_strip_nulls(each_rule)) LOOP
         keep := keep_of(each_rule ->> ended);
         wrong := CASE WHEN ended NOT IN ('', 'completed', 'discarded', 'cancelled')
-                      THEN 'unknown, must be one of completed, discarded, cancelled, "" for all others'
+                      THEN why_unknown(ended, ARRAY['completed', 'discarded', 'cancelled', '"" for all others'])
                       ELSE why_no_keep(scope, keep, ended) END;
         IF wrong IS NOT NULL THEN
             RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = concat_ws('.', place, NULLIF(left(ended, 64), '')) || ': ' || wrong;
@@ -128,6 +128,12 @@ BEGIN
         PERFORM set_retention(scope, name, keep, NULLIF(ended, ''));
     END LOOP;
 END $$;
+
+-- The first field of a patch that is none of the known ones; NULL: there is none.
+CREATE FUNCTION why_not_known(patch jsonb, known text[]) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
+    SELECT format('patch.%s: %s', left(min(k), 64), why_unknown(min(k), known)) FROM jsonb_object_keys(patch - known) AS k HAVING count(*) > 0
+$$;
 
 -- What operators say of a queue; what the patch doesn't name stays, null takes it back.
 CREATE FUNCTION set_queue(queue text, patch jsonb) RETURNS void
@@ -137,9 +143,7 @@ DECLARE
     wrong text := CASE
         WHEN patch IS NULL OR jsonb_typeof(patch) <> 'object' OR patch = '{}'
         THEN 'patch: must be a JSON object with some of ' || array_to_string(known, ', ')
-        WHEN patch - known <> '{}'
-        THEN format('patch.%s: unknown, must be one of %s', (SELECT left(min(k), 64) FROM jsonb_object_keys(patch - known) AS k),
-                    array_to_string(known, ', '))
+        ELSE why_not_known(patch, known)
     END;
 BEGIN
     IF wrong IS NOT NULL THEN
@@ -382,9 +386,11 @@ DECLARE
     wrong text;
 BEGIN
     PERFORM require_program(2);
-    IF patch IS NULL OR jsonb_typeof(patch) <> 'object' OR patch = '{}' OR patch - known <> '{}' THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL002',
-            MESSAGE = 'patch: must be a JSON object with some of ' || array_to_string(known, ', ') || ', and nothing else';
+    wrong := CASE WHEN patch IS NULL OR jsonb_typeof(patch) <> 'object' OR patch = '{}'
+                  THEN 'patch: must be a JSON object with some of ' || array_to_string(known, ', ')
+                  ELSE why_not_known(patch, known) END;
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
     END IF;
     FOR field IN SELECT jsonb_object_keys(patch - 'retain') LOOP
         wanted := with_value(wanted, field, patch -> field, 'patch');
@@ -413,7 +419,7 @@ BEGIN
     PERFORM forget_kind(kind);
 END $$;
 
-REVOKE ALL ON FUNCTION rate_of, why_no_setting, change_queue, set_rules, set_queue, pause_queue, resume_queue, pause_all_queues,
+REVOKE ALL ON FUNCTION why_not_known, rate_of, why_no_setting, change_queue, set_rules, set_queue, pause_queue, resume_queue, pause_all_queues,
     resume_all_queues, weigh_queue, limit_queue, limit_rate, limit_open, take_room, take_rooms, look_at_kind, why_no_kind, need_kind,
     forget_kind, pause_kind, resume_kind, change_kind, set_kind FROM PUBLIC;
 REVOKE ALL ON TYPE starts_per FROM PUBLIC;

@@ -183,6 +183,7 @@ static const struct {
     {"[]", "an array is not allowed; allowed: an object"},
     {"{\"nodes\": 5}",
      "nodes: unknown key; known here: time_scale, log_level, log_format, host, postgres"},
+    {"{\"worker\": {\"slotz\": 5}}", "; did you mean 'slots'?"},
     {"{\"lock\": {\"ttl\": 5}}", "lock.ttl: unknown key; known here: nodes, ttl_ms, node_timeout"},
     {"{\"lock.ttl_ms\": 10000}", "lock.ttl_ms: unknown key"},
     {"{\"lock\": 5}", "lock: 5 is not allowed; allowed: an object"},

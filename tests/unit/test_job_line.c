@@ -72,6 +72,18 @@ START_TEST(a_key_written_with_escapes_is_no_way_around_the_check)
 }
 END_TEST
 
+START_TEST(feat_B9_an_unknown_key_is_refused_with_the_nearest_and_all_that_are_known)
+{
+    autobuf struct buf out = BUF_INIT(1 << 16);
+    struct err err;
+    ck_assert_int_eq(row("{\"kind\":\"a\",\"prioritty\":1}", &out, &err), STATUS_INVALID);
+    ck_assert_ptr_nonnull(strstr(err.msg, "prioritty: unknown key; known: kind, args"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "; did you mean 'priority'?"));
+    ck_assert_int_eq(row("{\"kind\":\"a\",\"colour\":1}", &out, &err), STATUS_INVALID);
+    ck_assert_ptr_null(strstr(err.msg, "did you mean"));
+}
+END_TEST
+
 static const struct {
     const char *line;
     const char *request; /* or what is said of it */
@@ -218,6 +230,8 @@ int main(void)
     tcase_add_loop_test(tests, a_line_becomes_one_row_of_copy, 0, ARRAY_COUNT(rows));
     tcase_add_loop_test(tests, what_no_row_can_hold_becomes_an_element_of_enqueue_many, 0,
                         ARRAY_COUNT(requests));
+    tcase_add_test(tests,
+                   feat_B9_an_unknown_key_is_refused_with_the_nearest_and_all_that_are_known);
     tcase_add_test(tests, a_key_written_with_escapes_is_no_way_around_the_check);
     tcase_add_test(tests, broken_lines_are_refused_or_one_row);
     tcase_add_loop_test(tests, a_time_needs_its_zone, 0, ARRAY_COUNT(times));

@@ -3,9 +3,9 @@
  * What claimctl says about itself: help, examples, completion, guesses. Needs no server. */
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/nearest.h"
 #include "cluster/servers.h"
 #include "ctl/ctl.h"
-#include "ctl/nearest.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -209,7 +209,9 @@ static const struct {
     {"claimctl jobs lsit", "unknown command 'jobs lsit', did you mean 'jobs list'?"},
     {"claimctl jobs", "'jobs' needs a subcommand: list"},
     {"claimctl jobs list --quue x", "unknown option --quue, did you mean --queue?"},
-    {"claimctl jobs list --quux=x", "unknown option --quux"},
+    {"claimctl jobs list --quux=x", "did you mean --queue?; known: --state --kind"},
+    {"claimctl enqueue a --prioritty 3",
+     "unknown option --prioritty, did you mean --priority?; known: --"},
     {"claimctl --jsn", "unknown option --jsn, did you mean --json?"},
     {"claimctl enqueue a --ta=x --t y", "--t is ambiguous: --timeout or --tag"},
     {"claimctl jobs list -s x", "unknown option -s: options have two dashes"},

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Jobs after jobs, many at once (feat.B9): they become what single calls would have made of them.
- */
+ * Jobs after jobs, many at once (feat.B9): the same as by single calls. */
 #include "support/pg_fixture.h"
 
 #define ROUNDS 12

@@ -197,7 +197,9 @@ START_TEST(what_is_set_of_a_kind_stays_until_it_is_taken_back)
     ASSERT_REFUSED(db, "SELECT claimd.set_kind('a', '{}')", "CL002",
                    "patch: must be a JSON object");
     ASSERT_REFUSED(db, "SELECT claimd.set_kind('a', '{\"plugin\": \"p\"}')", "CL002",
-                   "patch: must");
+                   "patch.plugin: unknown, must be one of max_attempts");
+    ASSERT_REFUSED(db, "SELECT claimd.set_kind('a', '{\"timout\": 5}')", "CL002",
+                   "retain; did you mean 'timeout'?");
     ASSERT_REFUSED(db, "SELECT claimd.set_kind('a', '{\"timeout\": \"soon\"}')", "CL002",
                    "patch.timeout: must be of type interval");
     ASSERT_REFUSED(db, "SELECT claimd.set_kind('a', '{\"timeout\": \"0 s\"}')", "CL002",
@@ -282,6 +284,7 @@ static const struct {
     {"'{}'", "patch: must be a JSON object"},
     {"'[1]'", "patch: must be a JSON object"},
     {"'{\"kind\": \"b\"}'", "patch.kind: unknown, must be one of args"},
+    {"'{\"agrs\": 1}'", "share_key; did you mean 'args'?"},
     {"'{\"priority\": 10}'", "patch.priority: must be 0 (first) to 9"},
     {"'{\"priority\": null}'", "patch.priority: must be 0 (first) to 9"},
     {"'{\"priority\": \"high\"}'", "patch.priority: must be of type integer"},

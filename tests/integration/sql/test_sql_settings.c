@@ -99,6 +99,7 @@ START_TEST(feat_B29_a_patch_of_a_queue_names_what_is_wrong_and_changes_nothing)
         {"'[]'", "patch: must be a JSON object with some of"},
         {"'{\"colour\": 1, \"weight\": 2}'",
          "patch.colour: unknown, must be one of paused, weight"},
+        {"'{\"max_runing\": 1}'", "max_open, retain; did you mean 'max_running'?"},
         {"'{\"paused\": \"maybe\"}'", "patch.paused: must be of type boolean"},
         {"'{\"weight\": 101}'", "patch.weight: must be 1 to 100, or NULL for no weight"},
         {"'{\"max_running\": 0}'", "patch.max_running: must be 1 to 10000, or NULL for no limit"},

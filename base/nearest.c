@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ctl/nearest.h"
+#include "base/nearest.h"
 
 #include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
-#define WORD_MAX 63
+#define WORD_MAX 79
 
 static size_t smallest(size_t a, size_t b, size_t c)
 {
@@ -13,8 +15,13 @@ static size_t smallest(size_t a, size_t b, size_t c)
 }
 
 /* Edits from a to b (optimal string alignment), by rows of which three are kept. */
-static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
+size_t nearest_distance(const char *a, const char *b)
 {
+    size_t a_len = strlen(a);
+    size_t b_len = strlen(b);
+    if (a_len > WORD_MAX || b_len > WORD_MAX) {
+        return SIZE_MAX;
+    }
     size_t rows[3][WORD_MAX + 1];
     for (size_t k = 0; k <= b_len; k++) {
         rows[0][k] = k;
@@ -38,14 +45,19 @@ void nearest_try(struct nearest *n, const char *candidate)
 {
     size_t wanted_len = strlen(n->wanted);
     size_t len = strlen(candidate);
-    if (wanted_len > WORD_MAX || len > WORD_MAX) {
-        return;
-    }
     size_t allowed = len < 6 ? 1 + (len > 3) : len / 3;
     bool is_start = wanted_len >= 2 && strncmp(candidate, n->wanted, wanted_len) == 0;
-    size_t edits = is_start ? 1 : distance(n->wanted, wanted_len, candidate, len);
+    size_t edits = is_start ? 1 : nearest_distance(n->wanted, candidate);
     if (edits <= allowed && (n->found == NULL || edits < n->distance)) {
         n->found = candidate;
         n->distance = edits;
     }
+}
+
+const char *nearest_hint(const struct nearest *n, char storage[NEAREST_HINT_MAX])
+{
+    int len = n->found == NULL
+                  ? 0
+                  : snprintf(storage, NEAREST_HINT_MAX, "; did you mean '%s'?", n->found);
+    return len > 0 && len < NEAREST_HINT_MAX ? storage : "";
 }
