@@ -25,8 +25,7 @@ static void enqueue(const char *queue, int ms, int count)
             queue, ms, count);
 }
 
-/* Pauses a, and then c: a worker that looks after the mark, by itself or because of c, knows of a.
- */
+/* Pauses a, then c: a worker that looks after the mark, whatever for, knows of a. */
 static void pause_and_mark(void)
 {
     sql_run(fleet.sql, "SELECT claimd.pause_queue('a')");
