@@ -99,11 +99,13 @@ machine db2 standby postgres_replication
     echo CLAIMD_POSTGRES_PORT=15438
 } >>"$tmp/db2/deploy/compose/.env"
 on db2 up -d >"$tmp/log" 2>&1 || { cat "$tmp/log"; fail "db2: up"; }
-asked() { [ "$(on "$1" exec -T postgres psql -X -U postgres -tAc "$2" claimd 2>&1)" = t ]; }
-until_true 60 asked db "SELECT count(*) = 1 FROM pg_stat_replication"
+ask() { on "$1" exec -T postgres psql -X -U postgres -tAc "$2" claimd 2>&1; }
+asked() { [ "$(ask "$1" "$2")" = t ]; }
+until_true 60 asked db "SELECT count(*) = 1 FROM pg_stat_replication WHERE application_name = 'walreceiver'"
 ctl enqueue noop >"$tmp/id"
 until_true 30 done_by_now
-until_true 30 asked db "SELECT replay_lsn >= pg_current_wal_lsn() FROM pg_stat_replication"
+lsn=$(ask db 'SELECT pg_current_wal_lsn()')
+until_true 30 asked db "SELECT replay_lsn >= '$lsn' FROM pg_stat_replication"
 on db kill postgres >/dev/null 2>&1
 asked db2 "SELECT pg_promote()" || fail "db2 does not become the primary"
 until_true 60 done_by_now
