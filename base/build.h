@@ -2,7 +2,7 @@
  *
  * What this build calls itself, such as 0.1.0 or 0.1.0~git20261127.1a2b3c4 (cmake/build-version):
  * what --version, the logs, the metrics and the tables of workers and schedulers show. In a library
- * of its own, so that a commit builds little anew. */
+ * of its own, so that a new commit rebuilds little. */
 #ifndef CLAIMD_BASE_BUILD_H
 #define CLAIMD_BASE_BUILD_H
 

@@ -197,6 +197,13 @@ static void *run(void *arg)
 
 /* ---- life ---- */
 
+int log_out_reopen(int fd)
+{
+    char path[32];
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
 /* O_NONBLOCK set on descriptor 2 would be set for every process that has it: the reader's shell,
  * our runners. A pipe or terminal can be opened once more instead, a socket be told per call. A
  * file has no reader, and an offset that a second description would not share. */
@@ -211,10 +218,8 @@ static void choose_way(void)
     if (S_ISSOCK(st.st_mode)) {
         out.way = WAY_SOCKET;
     } else if (S_ISFIFO(st.st_mode) || isatty(out.to) == 1) {
-        char path[32];
-        (void)snprintf(path, sizeof path, "/proc/self/fd/%d", out.to);
-        int fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-        out.fd = fd < 0 ? out.to : fd; /* another user's: not ours to open */
+        int fd = log_out_reopen(out.to);
+        out.fd = fd < 0 ? out.to : fd;
         out.way = fd < 0 ? WAY_NONE : WAY_WRITE;
     } else {
         out.way = WAY_WRITE;

@@ -22,6 +22,10 @@ typedef size_t log_out_dropped_cb(uint64_t lines, uint64_t total, char ret_line[
 /* Before log_out_start(). */
 void log_out_to(int fd);
 
+/* Opens the pipe or terminal `fd` once more, with O_NONBLOCK on that description alone
+ * (docs/decisions/0010). −1: it is another user's, and not ours to open. */
+int log_out_reopen(int fd);
+
 /* If there is no memory for a thread, everything stays as it was. */
 void log_out_start(log_out_dropped_cb *say_dropped);
 /* Waits for the ring to be written, no longer than this; then as before log_out_start(). */

@@ -47,6 +47,14 @@ static void take_chunk(struct run_output *o, int log_fd, const char *bytes, size
     }
 }
 
+static void say_dropped(struct run_output *o, int log_fd)
+{
+    if (o->dropped > 0 && !would_block(log_fd)) {
+        log_warn("handler_output_dropped", LOG_I64("lines", o->dropped));
+        o->dropped = 0;
+    }
+}
+
 void run_output_take(struct run_output *o, int log_fd)
 {
     char chunk[CHUNK_BYTES];
@@ -54,8 +62,9 @@ void run_output_take(struct run_output *o, int log_fd)
     for (size_t taken = 0; taken < TAKE_MAX; taken += (size_t)n) {
         n = read(o->fd, chunk, sizeof chunk);
         if (n <= 0) {
-            return; /* EAGAIN, or the end */
+            break; /* EAGAIN, or the end */
         }
         take_chunk(o, log_fd, chunk, (size_t)n);
     }
+    say_dropped(o, log_fd);
 }

@@ -15,15 +15,15 @@
 struct run_output {
     int fd; /* the pipe's end to read from, O_NONBLOCK */
     struct runner_page *page;
-    int64_t job; /* that runs now; 0 = none: of plugins that are loaded, or left behind */
-    uint64_t dropped;
-    size_t len; /* of a line whose end is still to come */
+    int64_t job;      /* that runs now; 0 = none: of plugins that are loaded, or left behind */
+    uint64_t dropped; /* lines, which the log has not been told of yet */
+    size_t len;       /* of a line whose end is still to come */
     char line[RUN_OUTPUT_LINE_MAX + 1];
 };
 
 /* Takes what is in the pipe, at most about as much as a pipe holds, and waits for nobody: lines
  * that the reader of the log (descriptor `log_fd`; −1 = log_start() was called) does not take now
- * are counted in `dropped`. */
+ * are dropped, and reported once it goes on. */
 void run_output_take(struct run_output *o, int log_fd);
 
 /* A line that has no end yet ends here. */

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/log_out.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -16,24 +17,7 @@
 static struct {
     pthread_mutex_t mutex;
     struct run_output from;
-    uint64_t said; /* of from.dropped */
 } output = {.mutex = PTHREAD_MUTEX_INITIALIZER, .from = {.fd = RUNNER_FD_OUTPUT}};
-
-/* Once the reader goes on; whoever has the mutex. */
-static void say_dropped(void)
-{
-    struct pollfd p = {.fd = RUNNER_FD_LOG, .events = POLLOUT};
-    if (output.said != output.from.dropped && poll(&p, 1, 0) == 1) {
-        log_warn("handler_output_dropped", LOG_I64("lines", output.from.dropped - output.said));
-        output.said = output.from.dropped;
-    }
-}
-
-static void take(void)
-{
-    run_output_take(&output.from, RUNNER_FD_LOG);
-    say_dropped();
-}
 
 static void *run(void *arg)
 {
@@ -41,7 +25,7 @@ static void *run(void *arg)
     (void)arg;
     while (poll(&p, 1, -1) >= 0 || errno == EINTR) {
         (void)pthread_mutex_lock(&output.mutex);
-        take();
+        run_output_take(&output.from, RUNNER_FD_LOG);
         (void)pthread_mutex_unlock(&output.mutex);
     }
     return NULL;
@@ -52,12 +36,10 @@ static void *run(void *arg)
 static void stop_waiting_for_reader(void)
 {
     struct stat st;
-    char path[32];
     if (fstat(RUNNER_FD_LOG, &st) != 0 || !S_ISFIFO(st.st_mode)) {
         return;
     }
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", RUNNER_FD_LOG);
-    autoclose int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    autoclose int fd = log_out_reopen(RUNNER_FD_LOG);
     if (fd >= 0) {
         (void)dup3(fd, RUNNER_FD_LOG, O_CLOEXEC);
     }
@@ -71,6 +53,9 @@ enum status output_start(struct runner_page *page, struct err *err)
     output.from.page = page;
     stop_waiting_for_reader();
     log_to(RUNNER_FD_LOG);
+    /* A writer that stays: without any, which is what a handler that closes 1 and 2 would leave,
+     * poll() would return at once, for ever. */
+    (void)fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, RUNNER_FD_LAST + 1);
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* inherited: signals go to the handler */
@@ -96,7 +81,7 @@ void output_end(void)
         (void)fflush(stdout);
     }
     (void)pthread_mutex_lock(&output.mutex);
-    take();
+    run_output_take(&output.from, RUNNER_FD_LOG);
     run_output_end_line(&output.from, RUNNER_FD_LOG);
     output.from.job = 0;
     (void)pthread_mutex_unlock(&output.mutex);
