@@ -31,7 +31,7 @@ static void teardown(void)
 
 static bool has_text(const char *bytes, size_t len, const char *text)
 {
-    return memmem(bytes, len, text, strlen(text)) != NULL;
+    return len > 0 && memmem(bytes, len, text, strlen(text)) != NULL;
 }
 
 /* Reads the log until `text` is in it, and keeps what it read. */
