@@ -7,7 +7,7 @@
 
 #include "ctl/ctl.h"
 
-#define ACT_PARAMETERS_MAX 16
+#define ACT_PARAMETERS_MAX 19
 
 struct act {
     const char *past; /* "cancelled" */

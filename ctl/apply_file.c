@@ -9,7 +9,7 @@
 #define SCHEDULES_KEY "schedules"
 #define KNOWN_MAX 256
 #define PLACE_MAX 256
-#define FIELDS_MAX 8
+#define FIELDS_MAX 10
 
 enum form { FORM_FLAG, FORM_COUNT, FORM_RATE, FORM_TIME, FORM_TEXT, FORM_RULES };
 
@@ -49,6 +49,8 @@ static const struct {
                       {"grace", FORM_TIME},
                       {"backoff", FORM_TEXT},
                       {"keep_log", FORM_FLAG},
+                      {"max_running", FORM_COUNT},
+                      {"rate", FORM_RATE},
                       {"retain", FORM_RULES}}},
     [APPLY_KEYS] = {"keys", "key", {{"max_running", FORM_COUNT}, {"rate", FORM_RATE}}},
 };

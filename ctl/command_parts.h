@@ -13,7 +13,7 @@
         {"kind", "NAME", "only of these kinds"}, {"queue", "NAME", "only of these queues"}, \
         {"tag", "TEXT", "only with this tag; repeated: with all of them"},                  \
         {"metadata", "JSON", "only whose metadata contain this object"},                    \
-        {"batch", "ID", "only of this batch"},                                              \
+        {"batch", "ID", "only of this batch"}, {"owner", "ROLE", "only of this role"},      \
         {"worker", "ID|HOST", "whose last attempt ran there"},                              \
         {"since", "TIME", "created (or ended) at this time or later"},                      \
         {"until", "TIME", "created (or ended) before this time"},                           \
@@ -42,7 +42,7 @@
     "\"timeout\", \"tags\", \"metadata\", \"backoff\"; slower: \"unique_key\", "         \
     "\"unique_by\", \"unique_for\", \"unique_states\", \"on_conflict\", "                \
     "\"exclusive_key\", \"second_key\", \"share_key\", \"after\" (ids), \"if_dead\", "   \
-    "\"expires_at\".\n"                                                                  \
+    "\"expires_at\", \"grace\".\n"                                                       \
     "If one line is bad, nothing is stored.\n"                                           \
     "TIME: 250ms, 10s, 5m, 2h, 1d; a number alone is seconds.\n"                         \
     "Warns on standard error if no live worker of the queue serves the kind."
@@ -54,14 +54,15 @@
     "kind comes before one of the queue. Without --state: all that have no rule of their own; "   \
     "default without --state removes all rules."
 /* ctl/apply.c. */
-#define APPLY_HELP                                                                                \
-    "Set what a JSON file says of queues, kinds, keys and schedules, all or none.\n\n"            \
-    "{\"queues\": {NAME: {\"paused\", \"weight\", \"max_running\", \"rate\", \"max_open\", "      \
-    "\"retain\"}}, \"kinds\": {NAME: {\"paused\", \"max_attempts\", \"max_crashes\", "            \
-    "\"timeout\", \"grace\", \"backoff\", \"keep_log\", \"retain\"}}, \"keys\": {KEY: "           \
-    "{\"max_running\", \"rate\"}}, \"schedules\": as schedules apply}\n"                          \
-    "All of it is optional; what is left out stays, null takes it back. A kind may be one that "  \
-    "no worker has announced yet. Prints a line for each change, or unchanged. --prune goes for " \
+#define APPLY_HELP                                                                                 \
+    "Set what a JSON file says of queues, kinds, keys and schedules, all or none.\n\n"             \
+    "{\"queues\": {NAME: {\"paused\", \"weight\", \"max_running\", \"rate\", \"max_open\", "       \
+    "\"retain\"}}, \"kinds\": {NAME: {\"paused\", \"max_attempts\", \"max_crashes\", "             \
+    "\"timeout\", \"grace\", \"backoff\", \"keep_log\", \"max_running\", \"rate\", \"retain\"}}, " \
+    "\"keys\": {KEY: "                                                                             \
+    "{\"max_running\", \"rate\"}}, \"schedules\": as schedules apply}\n"                           \
+    "All of it is optional; what is left out stays, null takes it back. A kind may be one that "   \
+    "no worker has announced yet. Prints a line for each change, or unchanged. --prune goes for "  \
     "the sections that the file has, and resumes nothing."
 
 /* ctl/kinds.c. */

@@ -91,6 +91,15 @@ static const struct ctl_command rows[] = {
      .options = {{"dry-run", NULL, "only show which"},
                  {"yes", NULL, "don't ask on a terminal, if they are several"}},
      .run = workers_drain},
+    {.noun = "owners",
+     .words = "[on|off]",
+     .words_max = 1,
+     .help = "Show or set whether jobs belong to the roles that make them.\n\n"
+             "Off: each producer may look at and cancel all jobs. On: those of the roles that it "
+             "is or may SET ROLE to, and no others; jobs from before are left to admins. Waits up "
+             "to 2 s for transactions that have made jobs.",
+     .examples = "claimctl owners\nclaimctl owners on",
+     .run = owners},
     {.noun = "stats",
      .words = "",
      .help = "Count jobs by queue and state, and those that ended lately.\n\n"

@@ -26,6 +26,7 @@ static const struct ctl_command rows[] = {
           {"expires-at", "TIME", "discard it if it has not begun by 2026-01-31T09:00:00Z"},
           {"max-attempts", "N", "default: the kind's"},
           {"timeout", "TIME", "of one attempt; default: the kind's"},
+          {"grace", "TIME", "from being told to stop until being killed; default: the kind's"},
           {"backoff", "FORM", "fixed:30s, list:1s,5s, linear:10s:1h, exponential:15s:1h~10%"},
           {"tag", "TEXT", "not empty; may be repeated"},
           {"metadata", "JSON|@FILE", "an object, for people and for jobs list"},
@@ -57,7 +58,7 @@ static const struct ctl_command rows[] = {
          "several values, separated by commas or repeated. --after continues a long list.\n\n"
          "COLUMNS, separated by commas: id, kind, queue, state, priority, attempt, created_at, "
          "ready_at, attempted_at, finalized_at, worker, worker_id, tags, args, metadata, result, "
-         "error, progress.",
+         "error, progress, owner.",
      .examples = "claimctl jobs list --state discarded --kind resize --since 2h\n"
                  "claimctl jobs list --queue images,mail --columns id,worker,error\n"
                  "claimctl jobs list --tag monthly --metadata '{\"customer\": 7}'\n"
@@ -139,8 +140,11 @@ static const struct ctl_command rows[] = {
                  {"set-queue", "NAME", "move it to this queue"},
                  {"delay", "TIME", "start no earlier than in 250ms, 10s, 5m, 2h, 1d; 0 is now"},
                  {"at", "TIME", "start no earlier than 2026-01-31T08:00:00Z"},
+                 {"expires-in", "TIME", "discard it if it has not begun within 250ms, 10s, 5m"},
+                 {"expires-at", "TIME", "by 2026-01-31T09:00:00Z; an empty text: never"},
                  {"max-attempts", "N", "more than it has had, or default: the kind's"},
                  {"timeout", "TIME", "of one attempt, or default: the kind's"},
+                 {"grace", "TIME", "from stop until being killed, or default: the kind's"},
                  {"set-tag", "TEXT",
                   "instead of those that it has; may be repeated; an empty text: none"},
                  {"set-metadata", "JSON|@FILE", "instead of what it has; null: none"},

@@ -141,6 +141,19 @@ static const struct ctl_command rows[] = {
      .examples = "claimctl kinds resume resize",
      .run = kinds_resume},
     {.noun = "kinds",
+     .verb = "limit",
+     ONE_WORD("NAME"),
+     .help =
+         "Limit how many jobs of a kind run at a time, and start in a time.\n\n"
+         "In all queues, also of jobs that are queued already. Jobs with two keys of their own are "
+         "beyond it. RATE: 50/s, 100/m, 5/h or 1/d.",
+     .examples = "claimctl kinds limit resize --running 4\n"
+                 "claimctl kinds limit mail --rate 100/m\n"
+                 "claimctl kinds limit resize --running none",
+     .options = {{"running", "N", "1 to 1000, or none"},
+                 {"rate", "RATE", "starts in a time, or none"}},
+     .run = kinds_limit},
+    {.noun = "kinds",
      .verb = "retain",
      .words = "NAME [DAYS|default]",
      .words_min = 1,
@@ -205,6 +218,7 @@ static const struct ctl_command rows[] = {
                  {"overlap", "POLICY", "while a job of it is open: run, skip; default run"},
                  {"jitter", "TIME", "a job becomes due up to so much after its tick; at most 1d"},
                  {"backoff", "FORM", "as of enqueue; default: the kind's"},
+                 {"grace", "TIME", "from stop until being killed; default: the kind's"},
                  {"exclusive", "KEY", "of all jobs with this key one runs at a time"},
                  {"second", "KEY", "a second exclusive key: they need a place of both"},
                  {"share", "KEY", "whose its jobs are: jobs with different keys take turns"},
@@ -250,15 +264,16 @@ static const struct ctl_command rows[] = {
     {.noun = "schedules",
      .verb = "apply",
      ONE_WORD("FILE|-"),
-     .help = "Make the schedules those of a JSON file, all or none.\n\n"
-             "{\"schedules\": [{\"name\": …, \"kind\": …, \"cron\": …}, …]}, and optionally "
-             "\"zone\", \"args\", \"queue\", \"priority\", \"max_attempts\", \"timeout\", "
-             "\"tags\", \"metadata\", \"missed\", \"missed_window\", \"overlap\", "
-             "\"jitter\", \"backoff\", \"exclusive_key\", \"second_key\", \"share_key\", "
-             "\"unique_key\", "
-             "\"unique_by\" (an array), \"unique_for\", \"unique_states\", \"on_conflict\": as the "
-             "options of schedules set. Unknown and duplicate keys are refused. Whether a schedule "
-             "is paused stays as it is.",
+     .help =
+         "Make the schedules those of a JSON file, all or none.\n\n"
+         "{\"schedules\": [{\"name\": …, \"kind\": …, \"cron\": …}, …]}, and optionally "
+         "\"zone\", \"args\", \"queue\", \"priority\", \"max_attempts\", \"timeout\", "
+         "\"tags\", \"metadata\", \"missed\", \"missed_window\", \"overlap\", "
+         "\"jitter\", \"backoff\", \"grace\", \"exclusive_key\", \"second_key\", \"share_key\", "
+         "\"unique_key\", "
+         "\"unique_by\" (an array), \"unique_for\", \"unique_states\", \"on_conflict\": as the "
+         "options of schedules set. Unknown and duplicate keys are refused. Whether a schedule "
+         "is paused stays as it is.",
      .examples = "claimctl schedules apply schedules.json --dry-run\n"
                  "claimctl schedules apply schedules.json --prune --yes",
      .options = {{"dry-run", NULL, "only show the difference"},

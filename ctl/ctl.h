@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#define CTL_OPTIONS_MAX 32
+#define CTL_OPTIONS_MAX 36
 #define CTL_GIVEN_MAX 64
 
 enum ctl_exit {
@@ -132,8 +132,8 @@ ctl_run jobs_list, jobs_show, jobs_watch, jobs_cancel, jobs_retry, jobs_delete, 
 ctl_run queues, queues_show, queues_pause, queues_resume, queues_limit, queues_clear, queues_retain,
     queues_weight;
 ctl_run keys_list, keys_show, keys_limit;
-ctl_run kinds_list, kinds_show, kinds_pause, kinds_resume, kinds_retain, kinds_set;
-ctl_run workers, workers_quiet, workers_resume, workers_drain, stats, top;
+ctl_run kinds_list, kinds_show, kinds_pause, kinds_resume, kinds_limit, kinds_retain, kinds_set;
+ctl_run owners, workers, workers_quiet, workers_resume, workers_drain, stats, top;
 ctl_run batches_list, batches_show, batches_open, batches_add, batches_close, batches_cancel;
 ctl_run schedules_list, schedules_show, schedules_set, schedules_pause, schedules_resume;
 ctl_run schedules_run, schedules_delete, schedules_next, schedules_apply;

@@ -4,6 +4,7 @@
 #include "ctl/enqueue_one.h"
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "ctl/args_file.h"
 #include "ctl/ctl.h"
 #include "ctl/filter.h"
@@ -86,6 +87,7 @@ struct one_job {
     char timeout[48];
     char unique_for[48];
     char expires_in[48];
+    char grace[48];
     struct buf tags; /* array literals; empty = not given */
     struct buf unique_by;
     struct buf after;
@@ -122,24 +124,6 @@ static enum status read_unique(const struct ctl_args *args, struct one_job *one,
     return filter_array(args, "unique-by", true, &one->unique_by, err);
 }
 
-static enum status read_expiry(const struct ctl_args *args, struct one_job *one, struct err *err)
-{
-    const char *at = ctl_value(args, "expires-at");
-    enum status st = ctl_option_interval(args, "expires-in", 1000, JOB_DELAY_MAX_US,
-                                         one->expires_in, sizeof one->expires_in, err);
-    if (st != STATUS_OK || at == NULL) {
-        return st;
-    }
-    if (one->expires_in[0] != '\0') {
-        return err_fail(err, STATUS_INVALID, "allowed: either --expires-at or --expires-in");
-    }
-    st = job_time_check(at, err);
-    if (st != STATUS_OK) {
-        err_prefix(err, "--expires-at");
-    }
-    return st;
-}
-
 static enum status read_one(const struct ctl_args *args, struct one_job *one, struct err *err)
 {
     enum status st =
@@ -161,7 +145,12 @@ static enum status read_one(const struct ctl_args *args, struct one_job *one, st
     if (st != STATUS_OK) {
         return st;
     }
-    st = read_expiry(args, one, err);
+    st = ctl_option_interval(args, "grace", US_PER_MS, JOB_KIND_GRACE_MS_MAX * US_PER_MS,
+                             one->grace, sizeof one->grace, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = ctl_option_expiry(args, false, one->expires_in, sizeof one->expires_in, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -239,6 +228,7 @@ static enum status store_one(struct ctl *ctl, const struct ctl_args *args,
                             ctl_value(args, "expires-at"),
                             one->expires_in[0] != '\0' ? one->expires_in : NULL,
                             ctl_value(args, "second"),
+                            one->grace[0] != '\0' ? one->grace : NULL,
                             ctl_value(args, "unique"), /* from here on only of the second */
                             text_of(&one->unique_by),
                             one->unique_for[0] != '\0' ? one->unique_for : NULL,

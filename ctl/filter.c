@@ -115,6 +115,10 @@ static enum status check_texts(const struct ctl_args *args, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
+    st = check_not_empty(args, "owner", err);
+    if (st != STATUS_OK) {
+        return st;
+    }
     return check_not_empty(args, "error", err);
 }
 
@@ -268,7 +272,7 @@ bool filter_is_given(const struct ctl_args *args)
 {
     static const char *const names[] = {"state",  "kind",     "queue", "tag",
                                         "worker", "since",    "until", "older-than",
-                                        "error",  "metadata", "batch"};
+                                        "error",  "metadata", "batch", "owner"};
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
         if (ctl_value(args, names[i]) != NULL) {
             return true;
@@ -296,7 +300,8 @@ enum status filter_read(struct filter *ret, const struct ctl_args *args, int64_t
                            .worker = ctl_value(args, "worker"),
                            .error = ctl_value(args, "error"),
                            .metadata = ctl_value(args, "metadata"),
-                           .batch = ctl_value(args, "batch")};
+                           .batch = ctl_value(args, "batch"),
+                           .owner = ctl_value(args, "owner")};
     int64_t batch = 0;
     enum status st = ret->batch == NULL
                          ? STATUS_OK

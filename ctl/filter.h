@@ -24,6 +24,7 @@ struct filter {
     const char *error;
     const char *metadata; /* a JSON object */
     const char *batch;    /* an id */
+    const char *owner;
 };
 
 #define auto_filter CLEANUP(filter_release)

@@ -39,7 +39,8 @@
     X(SHARE_KEY, "share_key")         \
     X(AFTER, "after")                 \
     X(IF_DEAD, "if_dead")             \
-    X(EXPIRES_AT, "expires_at")
+    X(EXPIRES_AT, "expires_at")       \
+    X(GRACE, "grace")
 
 enum key {
 #define X(name, text) KEY_##name,
@@ -385,6 +386,7 @@ static enum status put_column(const json_t *job, enum key key, const struct span
     case KEY_AFTER:
     case KEY_IF_DEAD:
     case KEY_EXPIRES_AT:
+    case KEY_GRACE:
     case KEY_COUNT:
         break;
     }
@@ -422,6 +424,11 @@ static bool is_array_of(const json_t *array, bool is_of_texts)
     return json_is_array(array);
 }
 
+static bool is_interval(enum key key)
+{
+    return key == KEY_TIMEOUT || key == KEY_UNIQUE_FOR || key == KEY_GRACE;
+}
+
 static enum status check_type(const json_t *job, enum key key, struct err *err)
 {
     const json_t *value = json_object_get(job, key_names[key]);
@@ -436,7 +443,7 @@ static enum status check_type(const json_t *job, enum key key, struct err *err)
         err_prefix(err, "%s", key_names[key]);
         return st;
     }
-    return key <= KEY_SCHEDULED_AT || key == KEY_UNIQUE_FOR || json_is_string(value)
+    return key <= KEY_SCHEDULED_AT || is_interval(key) || json_is_string(value)
                ? STATUS_OK
                : wrong_type(key, "a text", err);
 }
@@ -446,7 +453,7 @@ static enum status put_value(const json_t *job, enum key key, const struct span 
                              int64_t now_us, struct buf *out, struct err *err)
 {
     bool is_time = key == KEY_AT || key == KEY_DELAY || key == KEY_SCHEDULED_AT;
-    if (!is_time && key != KEY_TIMEOUT && key != KEY_UNIQUE_FOR) {
+    if (!is_time && !is_interval(key)) {
         return buf_append(out, values[key].text, values[key].len, err);
     }
     enum status st = buf_append_byte(out, '"', err);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "ctl/job_check.h"
+#include "ctl/job_time.h"
 #include "model/backoff.h"
 #include "model/job.h"
 
@@ -85,6 +86,25 @@ enum status ctl_option_grace(const struct ctl_args *args, char *ret_text, size_t
                              struct err *err)
 {
     return option_time(args, "grace", JOB_KIND_GRACE_MS_MAX * US_PER_MS, "1h", ret_text, size, err);
+}
+
+enum status ctl_option_expiry(const struct ctl_args *args, bool may_be_never, char *ret_in,
+                              size_t size, struct err *err)
+{
+    const char *at = ctl_value(args, "expires-at");
+    enum status st =
+        ctl_option_interval(args, "expires-in", 1000, JOB_DELAY_MAX_US, ret_in, size, err);
+    if (st != STATUS_OK || at == NULL) {
+        return st;
+    }
+    if (ret_in[0] != '\0') {
+        return err_fail(err, STATUS_INVALID, "allowed: either --expires-at or --expires-in");
+    }
+    st = may_be_never && at[0] == '\0' ? STATUS_OK : job_time_check(at, err);
+    if (st != STATUS_OK) {
+        err_prefix(err, "--expires-at");
+    }
+    return st;
 }
 
 enum status ctl_option_backoff(const struct ctl_args *args, struct err *err)

@@ -23,6 +23,10 @@ enum status ctl_option_timeout(const struct ctl_args *args, char *ret_text, size
                                struct err *err) MUST_USE;
 enum status ctl_option_grace(const struct ctl_args *args, char *ret_text, size_t size,
                              struct err *err) MUST_USE;
+/* `expires-in` as an interval, or empty; INVALID: given together with `expires-at`, which may be
+ * empty if so. */
+enum status ctl_option_expiry(const struct ctl_args *args, bool may_be_never, char *ret_in,
+                              size_t size, struct err *err) MUST_USE;
 enum status ctl_option_backoff(const struct ctl_args *args, struct err *err) MUST_USE;
 
 /* INVALID: given, and not ids separated by commas. */

@@ -26,11 +26,12 @@ static const struct table_column job_columns[] = {
     {"share_key", CELL_TEXT},     {"backoff", CELL_TEXT},        {"created_at", CELL_TEXT},
     {"scheduled_at", CELL_TEXT},  {"attempted_at", CELL_TEXT},   {"finalized_at", CELL_TEXT},
     {"attempt", CELL_NUMBER},     {"max_attempts", CELL_NUMBER}, {"crashes", CELL_NUMBER},
-    {"max_crashes", CELL_NUMBER}, {"timeout_s", CELL_SECONDS},   {"at_most_once", CELL_BOOL},
-    {"fence", CELL_NUMBER},       {"generation", CELL_NUMBER},   {"version", CELL_NUMBER},
-    {"worker_id", CELL_TEXT},     {"host", CELL_TEXT},           {"pid", CELL_NUMBER},
-    {"result", CELL_JSON},        {"error", CELL_TEXT},          {"progress", CELL_NUMBER},
-    {"doing", CELL_TEXT},         {"checkpoint", CELL_JSON}};
+    {"max_crashes", CELL_NUMBER}, {"timeout_s", CELL_SECONDS},   {"grace_s", CELL_SECONDS},
+    {"owner", CELL_TEXT},         {"at_most_once", CELL_BOOL},   {"fence", CELL_NUMBER},
+    {"generation", CELL_NUMBER},  {"version", CELL_NUMBER},      {"worker_id", CELL_TEXT},
+    {"host", CELL_TEXT},          {"pid", CELL_NUMBER},          {"result", CELL_JSON},
+    {"error", CELL_TEXT},         {"progress", CELL_NUMBER},     {"doing", CELL_TEXT},
+    {"checkpoint", CELL_JSON}};
 
 static const struct table_column before_columns[] = {
     {"job", CELL_NUMBER}, {"kind", CELL_TEXT}, {"state", CELL_TEXT}};

@@ -24,7 +24,9 @@ struct edit {
     const char *args;     /* JSON; NULL = stays */
     const char *metadata; /* "null" = none any more */
     char delay[48];
-    char timeout[48];    /* "default" = the kind's, as of backoff */
+    char timeout[48]; /* "default" = the kind's, as of grace and backoff */
+    char grace[48];
+    char expires_in[48];
     const char *backoff; /* NULL = stays */
 };
 
@@ -81,7 +83,15 @@ static enum status read_times(struct edit *e, const struct ctl_args *args, struc
     if (st != STATUS_OK) {
         return st;
     }
-    return ctl_option_timeout(args, e->timeout, sizeof e->timeout, err);
+    st = ctl_option_timeout(args, e->timeout, sizeof e->timeout, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = ctl_option_grace(args, e->grace, sizeof e->grace, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return ctl_option_expiry(args, true, e->expires_in, sizeof e->expires_in, err);
 }
 
 /* An empty text, as of keys: none of its own. */
@@ -110,9 +120,10 @@ static enum status read_numbers(const struct ctl_args *args, struct err *err)
 
 static bool is_any_value(const struct ctl_args *args)
 {
-    static const char *const names[] = {
-        "args",       "priority",     NEW_QUEUE, "at",    "delay",     "timeout", NEW_TAG,
-        NEW_METADATA, "max-attempts", "backoff", "share", "exclusive", "second"};
+    static const char *const names[] = {"args",         "priority", NEW_QUEUE,    "at",
+                                        "delay",        "timeout",  NEW_TAG,      NEW_METADATA,
+                                        "max-attempts", "backoff",  "share",      "exclusive",
+                                        "second",       "grace",    "expires-at", "expires-in"};
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
         if (ctl_value(args, names[i]) != NULL) {
             return true;
@@ -182,6 +193,9 @@ static void fill_parameters(const struct ctl_args *args, const struct edit *e, b
                                                     ctl_value(args, "apply"),
                                                     ctl_value(args, "share"),
                                                     ctl_value(args, "second"),
+                                                    e->grace[0] != '\0' ? e->grace : NULL,
+                                                    ctl_value(args, "expires-at"),
+                                                    e->expires_in[0] != '\0' ? e->expires_in : NULL,
                                                     is_bulk ? "t" : "f"};
     memcpy(ret, params, sizeof params);
 }

@@ -34,6 +34,7 @@ static const struct {
     {{"result", CELL_JSON | CELL_LONG}, false},
     {{"error", CELL_TEXT | CELL_LONG}, true},
     {{"progress", CELL_TEXT | CELL_LONG}, false},
+    {{"owner", CELL_TEXT}, false},
 };
 
 /* ---- columns ---- */
@@ -143,7 +144,8 @@ static enum status read_range(struct walk *w, int64_t low, struct err *err)
                                   left,
                                   list_of(&w->wanted),
                                   f->metadata,
-                                  f->batch};
+                                  f->batch,
+                                  f->owner};
     auto_admin_rows struct admin_rows *rows = NULL;
     enum status st = admin_query(w->admin, &SQL_ADMIN_JOBS_LIST, params, &rows, err);
     if (st != STATUS_OK) {

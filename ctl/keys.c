@@ -5,8 +5,6 @@
 #include "ctl/table.h"
 #include "sql/queries.h"
 
-#define KEY_RUNNING_MAX 1000
-
 static const struct table_column key_columns[] = {{"key", CELL_TEXT},
                                                   {"max_running", CELL_NUMBER},
                                                   {"running", CELL_NUMBER},

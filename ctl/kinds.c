@@ -3,6 +3,7 @@
  * claimctl kinds. */
 #include "ctl/job_check.h"
 #include "ctl/job_options.h"
+#include "ctl/limit_options.h"
 #include "ctl/pause.h"
 #include "ctl/retention.h"
 #include "ctl/table.h"
@@ -46,12 +47,13 @@ enum status kinds_list(struct ctl *ctl, const struct ctl_args *args, struct err 
 enum status kinds_show(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     static const struct table_column columns[] = {
-        {"kind", CELL_TEXT},          {"plugin", CELL_TEXT},       {"version", CELL_TEXT},
-        {"announced", CELL_BOOL},     {"workers", CELL_NUMBER},    {"max_attempts", CELL_NUMBER},
-        {"max_crashes", CELL_NUMBER}, {"timeout_s", CELL_SECONDS}, {"grace_s", CELL_SECONDS},
-        {"backoff", CELL_TEXT},       {"keep_log", CELL_TEXT},     {"at_most_once", CELL_BOOL},
-        {"set_by_hand", CELL_TEXT},   {"of_plugin", CELL_JSON},    {"paused", CELL_BOOL},
-        {"paused_at", CELL_TIME},     {"paused_by", CELL_TEXT},    {"updated_at", CELL_TIME}};
+        {"kind", CELL_TEXT},           {"plugin", CELL_TEXT},       {"version", CELL_TEXT},
+        {"announced", CELL_BOOL},      {"workers", CELL_NUMBER},    {"max_attempts", CELL_NUMBER},
+        {"max_crashes", CELL_NUMBER},  {"timeout_s", CELL_SECONDS}, {"grace_s", CELL_SECONDS},
+        {"backoff", CELL_TEXT},        {"keep_log", CELL_TEXT},     {"at_most_once", CELL_BOOL},
+        {"set_by_hand", CELL_TEXT},    {"of_plugin", CELL_JSON},    {"max_running", CELL_NUMBER},
+        {"starts_per_s", CELL_NUMBER}, {"paused", CELL_BOOL},       {"paused_at", CELL_TIME},
+        {"paused_by", CELL_TEXT},      {"updated_at", CELL_TIME}};
     const char *name = args->words[0];
     auto_admin struct admin *a = NULL;
     auto_table struct table kind = TABLE("kind", columns);
@@ -94,6 +96,44 @@ enum status kinds_pause(struct ctl *ctl, const struct ctl_args *args, struct err
 enum status kinds_resume(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     return pause_set(ctl, "kind", &SQL_ADMIN_KIND_PAUSE, args->words[0], false, err);
+}
+
+enum status kinds_limit(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    static const struct table_column columns[] = {{"kind", CELL_TEXT},
+                                                  {"max_running", CELL_NUMBER},
+                                                  {"running", CELL_NUMBER},
+                                                  {"starts_per_s", CELL_NUMBER},
+                                                  {"may_start_now", CELL_NUMBER}};
+    static const struct limit_statements statements = {.running = &SQL_ADMIN_KIND_LIMIT,
+                                                       .rate = &SQL_ADMIN_KIND_RATE};
+    const char *kind = args->words[0];
+    struct limit_options limits;
+    auto_admin struct admin *a = NULL;
+    auto_table struct table table = TABLE("kind", columns);
+    const struct table *const tables[] = {&table};
+    table.is_record = true;
+    enum status st = limit_options_read(args, KEY_RUNNING_MAX, &limits, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = job_kind_check(kind, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = ctl_session(ctl, &a, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = limit_options_set(a, kind, &limits, &statements, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = table_query(&table, a, &SQL_ADMIN_KIND_LIMITS, &kind, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return tables_print(tables, 1, ctl->is_json, ctl->out, err);
 }
 
 /* Of which attempts. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The options --running and --rate of a queue and of a key, and --max-open of a queue. */
+ * The options --running and --rate of a queue, a kind and a key, and --max-open of a queue. */
 #ifndef CLAIMD_CTL_LIMIT_OPTIONS_H
 #define CLAIMD_CTL_LIMIT_OPTIONS_H
 
 #include "ctl/ctl.h"
+
+#define KEY_RUNNING_MAX 1000 /* as of the key of a kind */
 
 struct limit_options {
     const char *running; /* as they were given; NULL: not */

@@ -43,6 +43,7 @@ static const struct {
     [SCHEDULE_ON_CONFLICT] = {"on_conflict", JSON_STRING, "a text", false},
     [SCHEDULE_JITTER] = {"jitter", JSON_STRING, "a text such as \"5m\"", false},
     [SCHEDULE_SECOND_KEY] = {"second_key", JSON_STRING, "a text", false},
+    [SCHEDULE_GRACE] = {"grace", JSON_STRING, "a text such as \"30s\"", false},
 };
 static_assert(ARRAY_COUNT(fields) == SCHEDULE_FIELDS, "a row for each field");
 
@@ -54,7 +55,7 @@ const char *schedule_field_key(enum schedule_field field)
 bool schedule_is_interval(enum schedule_field field)
 {
     return field == SCHEDULE_TIMEOUT || field == SCHEDULE_MISSED_WINDOW ||
-           field == SCHEDULE_UNIQUE_FOR || field == SCHEDULE_JITTER;
+           field == SCHEDULE_UNIQUE_FOR || field == SCHEDULE_JITTER || field == SCHEDULE_GRACE;
 }
 
 enum status schedule_interval(enum schedule_field field, const char *name, const char *text,

@@ -71,10 +71,11 @@ enum status schedules_show(struct ctl *ctl, const struct ctl_args *args, struct 
         {"backoff", CELL_TEXT},        {"unique_key", CELL_TEXT},
         {"unique_by", CELL_TEXT},      {"unique_for_s", CELL_SECONDS},
         {"unique_states", CELL_TEXT},  {"on_conflict", CELL_TEXT},
-        {"jitter_s", CELL_SECONDS},    {"next_at", CELL_TEXT},
-        {"fired_at", CELL_TEXT},       {"created_at", CELL_TEXT},
-        {"updated_at", CELL_TEXT},     {"failures", CELL_NUMBER},
-        {"failed_at", CELL_TEXT},      {"error", CELL_TEXT}};
+        {"jitter_s", CELL_SECONDS},    {"grace_s", CELL_SECONDS},
+        {"next_at", CELL_TEXT},        {"fired_at", CELL_TEXT},
+        {"created_at", CELL_TEXT},     {"updated_at", CELL_TEXT},
+        {"failures", CELL_NUMBER},     {"failed_at", CELL_TEXT},
+        {"error", CELL_TEXT}};
     static const struct table_column fire_columns[] = {{"due_at", CELL_TEXT},
                                                        {"outcome", CELL_TEXT},
                                                        {"job_id", CELL_NUMBER},
@@ -230,7 +231,8 @@ static const struct {
                      {SCHEDULE_UNIQUE_FOR, "unique-for"},
                      {SCHEDULE_UNIQUE_STATES, "unique-states"},
                      {SCHEDULE_ON_CONFLICT, "on-conflict"},
-                     {SCHEDULE_JITTER, "jitter"}};
+                     {SCHEDULE_JITTER, "jitter"},
+                     {SCHEDULE_GRACE, "grace"}};
 
 static enum status plain_values(const struct ctl_args *args, struct set_room *room,
                                 const char **values, struct err *err)

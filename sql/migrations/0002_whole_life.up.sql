@@ -76,6 +76,72 @@ BEGIN
     RETURN setting = 'on';
 END $$;
 
+-- ---- whose jobs are whose ----
+-- Off: every producer may look at and cancel every job. On: a job, or a batch, belongs to the role that made it: the one of SET ROLE, else
+-- the login. What was made before belongs to nobody. What is off costs nothing: the column has a default while it is on.
+ALTER TABLE cluster ADD COLUMN owners boolean NOT NULL DEFAULT false;
+
+-- Also of the session that has called a function of the owner of this schema.
+CREATE FUNCTION acting_role() RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN CASE current_setting('role') WHEN 'none' THEN session_user::text ELSE current_setting('role') END;
+
+-- Those that it may act for: that it is, or could become by SET ROLE. So a login may come and go, and its role keeps the jobs.
+CREATE FUNCTION own_roles() RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT r.rolname FROM pg_roles r
+     WHERE pg_has_role(claimd.acting_role(), r.oid, CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END)
+$$;
+
+-- Raises 42501 unless it may act for the owner of this thing; claimd's own programs, admins and, to read, readers may.
+CREATE FUNCTION check_owner(thing text, owner text, reads boolean) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM unnest('{claimd_admin,claimd_scheduler,claimd_worker,claimd_reader}'::text[]) AS u(role)
+                WHERE (reads OR u.role <> 'claimd_reader') AND pg_has_role(acting_role(), u.role, 'USAGE'))
+       OR owner IN (SELECT own_roles()) THEN
+        RETURN;
+    END IF;
+    RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+        MESSAGE = format('%s belongs to %s: role %s may not act for it', thing, COALESCE('role ' || owner, 'nobody'), acting_role()),
+        HINT = CASE WHEN owner IS NULL THEN 'It was made while the cluster had no owners: ask an admin.'
+                    ELSE format('GRANT %I TO %I', owner, acting_role()) END;
+END $$;
+
+CREATE FUNCTION check_job_owners(ids bigint[], reads boolean DEFAULT false) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+BEGIN
+    IF (SELECT owners FROM cluster) THEN
+        PERFORM check_owner('job ' || j.id, j.owner, reads)
+           FROM (SELECT o.id, o.owner FROM job o WHERE o.id = ANY (ids)
+                  UNION ALL
+                 SELECT h.id, h.owner FROM job_history h WHERE h.id = ANY (ids)) AS j;
+    END IF;
+END $$;
+
+CREATE FUNCTION check_batch_owner(batch bigint, reads boolean DEFAULT false) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    IF (SELECT owners FROM cluster) THEN
+        PERFORM check_owner('batch ' || b.id, b.owner, reads) FROM batch b WHERE b.id = check_batch_owner.batch;
+    END IF;
+END $$;
+
+-- Waits for open transactions that have made jobs, and those who come meanwhile wait for it: not for long.
+CREATE FUNCTION set_owners(are_on boolean) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
+DECLARE
+    change text := CASE WHEN are_on THEN 'SET DEFAULT claimd.acting_role()' ELSE 'DROP DEFAULT' END;
+BEGIN
+    IF are_on IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'are_on: must be true or false';
+    END IF;
+    PERFORM require_program(2); -- an older one would lose them when a job ends
+    EXECUTE 'ALTER TABLE claimd.job ALTER COLUMN owner ' || change;
+    EXECUTE 'ALTER TABLE claimd.batch ALTER COLUMN owner ' || change;
+    UPDATE cluster SET owners = are_on WHERE owners <> are_on;
+END $$;
+
 -- ---- jobs ----
 -- What model/backoff.h says; NULL is NULL.
 -- A function with a setting is not inlined: the planner would read its body for each INSERT into `job`, which took a third of it.
@@ -97,6 +163,10 @@ RETURN CASE WHEN NOT backoff_is_valid(backoff)
             THEN 'backoff: must be exponential:15s:1h, linear:10s:1h, fixed:30s or list:1s,5s,1m (at most 20), each with ~10% '
                  'behind it or not, at most 100 octets and 366 days' END;
 
+CREATE FUNCTION why_no_grace(grace interval) RETURNS text
+LANGUAGE sql STABLE
+RETURN CASE WHEN grace < interval '1 ms' OR grace > interval '1 hour' THEN 'grace: must be 1 ms to 1 hour' END;
+
 -- The lane of a tenant. Programs that were built for version 1 know those up to 63. Neither SECURITY DEFINER nor with a search_path, each
 -- of which would cost as much as its work: bulk inserts call it for each row. So no name in it is looked up by the caller's path.
 CREATE FUNCTION share_of(key text) RETURNS smallint
@@ -115,6 +185,8 @@ ALTER TABLE job
     ADD COLUMN exclusive_key text COLLATE "C",
     ADD COLUMN share_key text COLLATE "C", -- whose it is; `share` is made of it, by share_of()
     ADD COLUMN second_key text COLLATE "C", -- a second exclusive key, of those that have one
+    ADD COLUMN grace interval, -- NULL: the kind's
+    ADD COLUMN owner text COLLATE "C", -- NULL: it was made while the cluster had no owners
     ADD CONSTRAINT job_unique_key_size CHECK (octet_length(unique_key) BETWEEN 1 AND 512) NOT VALID,
     ADD CONSTRAINT job_backoff_valid CHECK (backoff_is_valid(backoff)) NOT VALID,
     -- 2 among the flags says that the key is there: claims and ends of runs look at nothing else.
@@ -134,7 +206,9 @@ ALTER TABLE job_history
     ADD COLUMN retried_at timestamptz,
     ADD COLUMN exclusive_key text COLLATE "C",
     ADD COLUMN share_key text COLLATE "C",
-    ADD COLUMN second_key text COLLATE "C";
+    ADD COLUMN second_key text COLLATE "C",
+    ADD COLUMN grace interval,
+    ADD COLUMN owner text COLLATE "C";
 ALTER TABLE kind
     ADD COLUMN paused boolean NOT NULL DEFAULT false,
     ADD COLUMN paused_at timestamptz,
@@ -146,6 +220,7 @@ ALTER TABLE kind
     -- False: somebody has set something for it, and no worker has said yet that it has it.
     ADD COLUMN is_announced boolean NOT NULL DEFAULT true,
     ADD COLUMN grace interval, -- from being told to stop until being killed; NULL: lock.guard_ms of the worker
+    ADD COLUMN limited boolean NOT NULL DEFAULT false, -- the limits of the key kind:NAME hold for its jobs
     ADD CONSTRAINT kind_backoff_valid CHECK (backoff_is_valid(backoff)) NOT VALID;
 ALTER TABLE queue
     ADD COLUMN max_running integer, -- NULL: as many as there are runners
@@ -216,13 +291,13 @@ LANGUAGE sql IMMUTABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
                     ORDER BY c.edits, c.n LIMIT 1))
 $$;
 
-REVOKE ALL ON FUNCTION edits, why_unknown, may_notify, finish_upgrade, require_program, program_joins, backoff_is_valid, why_no_backoff, share_of, job_waits, open_state
-    FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION job_waits, open_state TO claimd_admin, claimd_reader;
-GRANT EXECUTE ON FUNCTION finish_upgrade TO claimd_admin;
+REVOKE ALL ON FUNCTION acting_role, own_roles, check_owner, check_job_owners, check_batch_owner, set_owners, edits, why_unknown, may_notify, finish_upgrade, require_program, program_joins, backoff_is_valid, why_no_backoff,
+    why_no_grace, share_of, job_waits, open_state FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION acting_role, own_roles, job_waits, open_state TO claimd_admin, claimd_producer, claimd_reader;
+GRANT EXECUTE ON FUNCTION finish_upgrade, set_owners TO claimd_admin;
 GRANT EXECUTE ON FUNCTION may_notify TO claimd_admin, claimd_producer; -- job_inserted() asks it
 GRANT EXECUTE ON FUNCTION backoff_is_valid TO claimd_admin, claimd_producer, claimd_worker;
-GRANT INSERT (backoff, share, share_key, exclusive_key, second_key) ON job TO claimd_admin, claimd_producer;
+GRANT INSERT (backoff, share, share_key, exclusive_key, second_key, grace) ON job TO claimd_admin, claimd_producer;
 GRANT UPDATE (flags) ON job TO claimd_worker; -- 128: job_live has a checkpoint of the job
 GRANT EXECUTE ON FUNCTION share_of TO claimd_admin, claimd_producer;
 GRANT SELECT (oldest_program) ON cluster TO claimd_producer; -- share_of() asks for it

@@ -26,7 +26,8 @@ CREATE TYPE job_request AS (
     if_dead text,
     expires_at timestamptz,
     after_jobs integer[], -- positions in its array, from 0
-    second_key text
+    second_key text,
+    grace interval
 );
 
 -- The holder of each key. Whether it still stands in the way is decided when somebody wants the key, by the job's state at that
@@ -171,7 +172,7 @@ RETURN CASE WHEN NOT isfinite(expires_at) OR expires_at > '2286-01-01 00:00:00+0
 CREATE FUNCTION request_refusal(r job_request) RETURNS text
 LANGUAGE sql STABLE
 RETURN COALESCE(why_refused(r.kind, r.args, r.queue, r.priority, r.scheduled_at, r.max_attempts, r.timeout, r.exclusive_key, r.second_key,
-                            r.share_key, r.tags, r.metadata), why_no_backoff(r.backoff), why_not_unique(r),
+                            r.share_key, r.tags, r.metadata), why_no_backoff(r.backoff), why_no_grace(r.grace), why_not_unique(r),
                 why_not_after(COALESCE(r.after, CASE WHEN r.after_jobs IS NOT NULL THEN '{1}'::bigint[] END), r.if_dead),
                 why_no_expiry(r.expires_at, r.scheduled_at));
 
@@ -258,6 +259,7 @@ BEGIN
         RETURN true;
     END IF;
     IF r.on_conflict <> 'error' THEN
+        PERFORM check_job_owners(ARRAY[holder.job_id]);
         BEGIN
             PERFORM edit(holder.job_id, CASE r.on_conflict WHEN 'replace_args' THEN jsonb_build_object('args', r.args)
                                                            WHEN 'replace' THEN jsonb_build_object('args', r.args, 'scheduled_at', r.scheduled_at)
@@ -318,15 +320,13 @@ BEGIN
         PERFORM take_room(r.queue, 1);
     END IF;
     INSERT INTO job (id, kind, args, queue, priority, scheduled_at, max_attempts, timeout, share, tags, metadata, unique_key, flags,
-                     backoff, exclusive_key, share_key, second_key)
+                     backoff, exclusive_key, share_key, second_key, grace)
     OVERRIDING SYSTEM VALUE
     VALUES (id, r.kind, r.args, r.queue, r.priority,
             CASE WHEN r.scheduled_at >= '0001-01-01 00:00:00+00' THEN r.scheduled_at ELSE clock_timestamp() END,
-            r.max_attempts, r.timeout,
-            COALESCE(share_of(r.share_key), 0),
-            r.tags, r.metadata, key, CASE WHEN states IN ('queued', 'open') THEN 1 ELSE 0 END
+            r.max_attempts, r.timeout, COALESCE(share_of(r.share_key), 0), r.tags, r.metadata, key, CASE WHEN states IN ('queued', 'open') THEN 1 ELSE 0 END
             + CASE WHEN r.exclusive_key IS NULL THEN 0 ELSE exclusive_flag() END + CASE WHEN r.expires_at IS NULL THEN 0 ELSE 2048 END,
-            r.backoff, r.exclusive_key, r.share_key, r.second_key);
+            r.backoff, r.exclusive_key, r.share_key, r.second_key, r.grace);
     inserted := true;
     IF r.expires_at IS NOT NULL THEN
         PERFORM require_program(19); -- an older one would start it late
@@ -371,7 +371,7 @@ CREATE FUNCTION enqueue(kind text, args jsonb DEFAULT '{}', queue text DEFAULT '
                         share_key text DEFAULT NULL, tags text[] DEFAULT NULL, metadata jsonb DEFAULT NULL,
                         unique_by text[] DEFAULT NULL, unique_for interval DEFAULT NULL, unique_states text DEFAULT NULL,
                         on_conflict text DEFAULT 'error', backoff text DEFAULT NULL, after bigint[] DEFAULT NULL,
-                        if_dead text DEFAULT NULL, expires_at timestamptz DEFAULT NULL, second_key text DEFAULT NULL) RETURNS bigint
+                        if_dead text DEFAULT NULL, expires_at timestamptz DEFAULT NULL, second_key text DEFAULT NULL, grace interval DEFAULT NULL) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
     wrong text := why_refused(kind, args, queue, priority, scheduled_at, max_attempts, timeout, exclusive_key, second_key, share_key,
@@ -382,9 +382,9 @@ BEGIN
        OR on_conflict IS DISTINCT FROM 'error' OR after IS NOT NULL OR if_dead IS NOT NULL OR expires_at IS NOT NULL THEN
         RETURN (enqueue_request(ROW(kind, args, queue, priority, scheduled_at, max_attempts, timeout, unique_key, exclusive_key,
                                     share_key, tags, metadata, unique_by, unique_for, unique_states, on_conflict, backoff,
-                                    after, if_dead, expires_at, NULL, second_key))).id;
+                                    after, if_dead, expires_at, NULL, second_key, grace))).id;
     END IF;
-    wrong := COALESCE(wrong, why_no_backoff(backoff));
+    wrong := COALESCE(wrong, why_no_backoff(backoff), why_no_grace(grace));
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
     END IF;
@@ -392,11 +392,11 @@ BEGIN
         PERFORM take_room(queue, 1);
     END IF;
     INSERT INTO job (kind, args, queue, priority, scheduled_at, max_attempts, timeout, share, tags, metadata, backoff,
-                     exclusive_key, share_key, second_key, flags)
+                     exclusive_key, share_key, second_key, grace, flags)
     VALUES (kind, args, queue, priority,
             -- Not stored as it is: many a client can't read -infinity, nor years before the first.
             CASE WHEN scheduled_at >= '0001-01-01 00:00:00+00' THEN scheduled_at ELSE clock_timestamp() END, max_attempts, timeout,
-            COALESCE(share_of(share_key), 0), tags, metadata, backoff, exclusive_key, share_key, second_key,
+            COALESCE(share_of(share_key), 0), tags, metadata, backoff, exclusive_key, share_key, second_key, grace,
             CASE WHEN exclusive_key IS NULL THEN 0 ELSE exclusive_flag() END)
     RETURNING id INTO new_id;
     IF kind IS DISTINCT FROM current_setting('claimd.kind', true) THEN
@@ -413,7 +413,7 @@ CREATE FUNCTION enqueue_unique(kind text, args jsonb DEFAULT '{}', queue text DE
                                unique_by text[] DEFAULT NULL, unique_for interval DEFAULT NULL, unique_states text DEFAULT NULL,
                                on_conflict text DEFAULT 'ignore', backoff text DEFAULT NULL, after bigint[] DEFAULT NULL,
                                if_dead text DEFAULT NULL, expires_at timestamptz DEFAULT NULL, second_key text DEFAULT NULL,
-                               OUT id bigint, OUT inserted boolean)
+                               grace interval DEFAULT NULL, OUT id bigint, OUT inserted boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
     IF unique_key IS NULL AND unique_by IS NULL THEN
@@ -422,7 +422,7 @@ BEGIN
     SELECT e.id, e.inserted INTO id, inserted
       FROM enqueue_request(ROW(kind, args, queue, priority, scheduled_at, max_attempts, timeout, unique_key, exclusive_key,
                                share_key, tags, metadata, unique_by, unique_for, unique_states, on_conflict, backoff, after,
-                               if_dead, expires_at, NULL, second_key)) AS e;
+                               if_dead, expires_at, NULL, second_key, grace)) AS e;
 END $$;
 
 -- ---- enqueue_many ----
@@ -561,15 +561,15 @@ BEGIN
     END IF;
     WITH made AS (
         INSERT INTO job AS j (kind, args, queue, priority, scheduled_at, max_attempts, timeout, share, tags, metadata, backoff,
-                              exclusive_key, share_key, second_key, flags)
+                              exclusive_key, share_key, second_key, grace, flags)
         SELECT CASE WHEN e.request - known = '{}' AND why_no_labels(r.tags, r.metadata) IS NULL
                      AND (NOT may_wait OR why_not_after_any(r, e.n - 1) IS NULL)
                      AND (NOT may_expire OR why_no_expiry(r.expires_at, r.scheduled_at) IS NULL) THEN r.kind END,
                COALESCE(r.args, '{}'), COALESCE(r.queue, 'default'), COALESCE(r.priority, 4),
                CASE WHEN marks[e.n] & 32 <> 0 THEN job_waits()
                     WHEN r.scheduled_at >= '0001-01-01 00:00:00+00' THEN r.scheduled_at ELSE clock_timestamp() END,
-               r.max_attempts, r.timeout,
-               COALESCE(share_of(r.share_key), 0), r.tags, r.metadata, r.backoff, r.exclusive_key, r.share_key, r.second_key,
+               r.max_attempts, r.timeout, COALESCE(share_of(r.share_key), 0), r.tags, r.metadata, r.backoff, r.exclusive_key,
+               r.share_key, r.second_key, r.grace,
                CASE WHEN r.exclusive_key IS NULL THEN 0 ELSE exclusive_flag() END + COALESCE(marks[e.n], 0)
                + CASE WHEN r.expires_at IS NULL THEN 0 ELSE 2048 END
           FROM jsonb_array_elements(jobs) WITH ORDINALITY AS e(request, n)

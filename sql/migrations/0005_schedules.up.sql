@@ -30,6 +30,7 @@ CREATE TABLE schedule (
     exclusive_key text,
     share_key text,
     second_key text,
+    grace interval,
     backoff text,
     unique_key text,
     unique_by text[],
@@ -82,14 +83,14 @@ CREATE FUNCTION schedule_set(name text, kind text, cron text, args jsonb DEFAULT
                              exclusive_key text DEFAULT NULL, share_key text DEFAULT NULL, backoff text DEFAULT NULL,
                              unique_key text DEFAULT NULL, unique_by text[] DEFAULT NULL, unique_for interval DEFAULT NULL,
                              unique_states text DEFAULT NULL, on_conflict text DEFAULT 'ignore', jitter interval DEFAULT NULL,
-                             second_key text DEFAULT NULL)
+                             second_key text DEFAULT NULL, grace interval DEFAULT NULL)
 RETURNS timestamptz
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
     request job_request := ROW(kind, args, queue, priority, NULL, max_attempts, timeout, unique_key, exclusive_key, share_key, tags,
                                metadata, unique_by, unique_for, unique_states, on_conflict, backoff, NULL, NULL, NULL,
-                               NULL, second_key)::job_request;
+                               NULL, second_key, grace)::job_request;
     wrong text := CASE
         WHEN name IS NULL OR name !~ '^[a-z][a-z0-9_.-]*$' OR octet_length(name) > 64
         THEN 'name: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets'
@@ -119,10 +120,10 @@ BEGIN
     tick := cron_after(cron, the_zone, at, at);
     INSERT INTO schedule AS s (name, kind, cron, args, queue, priority, zone, max_attempts, timeout, tags, metadata, missed,
                                missed_window, overlap, exclusive_key, share_key, backoff, unique_key, unique_by, unique_for,
-                               unique_states, on_conflict, jitter, second_key, start_at, next_at, wake_at)
+                               unique_states, on_conflict, jitter, second_key, grace, start_at, next_at, wake_at)
     VALUES (name, kind, cron, args, queue, priority, the_zone, max_attempts, timeout, tags, metadata, missed, missed_window,
             overlap, exclusive_key, share_key, backoff, unique_key, unique_by, unique_for, unique_states, on_conflict,
-            NULLIF(jitter, interval '0'), second_key, at, tick, tick)
+            NULLIF(jitter, interval '0'), second_key, grace, at, tick, tick)
     ON CONFLICT ON CONSTRAINT schedule_pkey DO UPDATE
        SET kind = excluded.kind, cron = excluded.cron, args = excluded.args, queue = excluded.queue,
            priority = excluded.priority, zone = excluded.zone, max_attempts = excluded.max_attempts, timeout = excluded.timeout,
@@ -130,7 +131,8 @@ BEGIN
            overlap = excluded.overlap, exclusive_key = excluded.exclusive_key, share_key = excluded.share_key,
            backoff = excluded.backoff, unique_key = excluded.unique_key, unique_by = excluded.unique_by,
            unique_for = excluded.unique_for, unique_states = excluded.unique_states, on_conflict = excluded.on_conflict,
-           jitter = excluded.jitter, second_key = excluded.second_key, updated_at = at, failures = 0, failed_at = NULL, error = NULL,
+           jitter = excluded.jitter, second_key = excluded.second_key, grace = excluded.grace, updated_at = at, failures = 0,
+           failed_at = NULL, error = NULL,
            start_at = CASE WHEN (s.cron, s.zone) = (excluded.cron, excluded.zone) THEN s.start_at ELSE at END,
            next_at = CASE WHEN (s.cron, s.zone) = (excluded.cron, excluded.zone) THEN s.next_at ELSE tick END,
            wake_at = CASE WHEN (s.cron, s.zone) = (excluded.cron, excluded.zone) THEN s.next_at ELSE tick END
@@ -195,7 +197,7 @@ BEGIN
                       max_attempts => s.max_attempts, timeout => s.timeout, unique_key => s.unique_key,
                       exclusive_key => s.exclusive_key, share_key => s.share_key, tags => s.tags, metadata => s.metadata,
                       unique_by => s.unique_by, unique_for => s.unique_for, unique_states => s.unique_states,
-                      backoff => s.backoff, second_key => s.second_key);
+                      backoff => s.backoff, second_key => s.second_key, grace => s.grace);
     UPDATE schedule_fire f SET job_id = new_id WHERE f.schedule = s.name AND f.due_at = schedule_enqueue.due_at;
     RETURN new_id;
 END $$;
@@ -219,7 +221,7 @@ BEGIN
           FROM enqueue_request(ROW(s.kind, s.args, s.queue, s.priority::integer, ready, s.max_attempts, s.timeout, s.unique_key,
                                    s.exclusive_key, s.share_key, s.tags, s.metadata, s.unique_by, s.unique_for, s.unique_states,
                                    COALESCE(NULLIF(s.on_conflict, 'ignore'), 'error'), s.backoff, NULL, NULL, NULL, NULL,
-                                   s.second_key)) AS e;
+                                   s.second_key, s.grace)) AS e;
     EXCEPTION
         WHEN SQLSTATE 'CL004' THEN
             GET STACKED DIAGNOSTICS why = MESSAGE_TEXT;

@@ -17,6 +17,7 @@ RETURNS TABLE (state text, attempt integer, result jsonb, error text, finalized_
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
 BEGIN
+    PERFORM check_job_owners(ARRAY[job_status.id], reads => true);
     RETURN QUERY SELECT j.state, j.attempt, j.result, j.error, j.finalized_at FROM jobs j WHERE j.id = job_status.id;
     IF NOT FOUND AND may_be_gone(job_status.id) THEN
         state := 'gone';
@@ -69,6 +70,7 @@ BEGIN
     IF id IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'id: must not be NULL';
     END IF;
+    PERFORM check_job_owners(ARRAY[id]);
     FOR try IN 1..10 LOOP -- it may come from one state into the other meanwhile
         WITH gone AS (
             DELETE FROM job j WHERE j.id = cancel.id AND j.state = 'available' RETURNING j.*
@@ -77,10 +79,11 @@ BEGIN
         )
         INSERT INTO job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes,
                                  generation, priority, share, state, queue, kind, args, max_attempts, timeout, tags, metadata,
-                                 flags, version, unique_key, backoff, exclusive_key, share_key, second_key)
+                                 flags, version, unique_key, backoff, exclusive_key, share_key, second_key, grace, owner)
         SELECT g.id, g.fence, g.created_at, g.scheduled_at, g.ready_at, g.attempted_at, g.worker_id, g.attempt, g.crashes,
                g.generation, g.priority, g.share, 'cancelled', g.queue, g.kind, g.args, g.max_attempts, g.timeout, g.tags,
-               g.metadata, g.flags, g.version, g.unique_key, g.backoff, g.exclusive_key, g.share_key, g.second_key
+               g.metadata, g.flags, g.version, g.unique_key, g.backoff, g.exclusive_key, g.share_key, g.second_key,
+               g.grace, g.owner
           FROM gone g;
         IF FOUND THEN
             RETURN 'cancelled';
@@ -132,10 +135,10 @@ BEGIN
     )
     INSERT INTO job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, generation, priority, share,
                              queue, kind, args, max_attempts, timeout, tags, metadata, flags, version, unique_key, backoff, exclusive_key, share_key,
-                             second_key, crashes, state, result)
+                             second_key, grace, owner, crashes, state, result)
     SELECT g.id, g.fence, g.created_at, g.scheduled_at, g.ready_at, g.attempted_at, g.worker_id, g.attempt, g.generation, g.priority,
            g.share, g.queue, g.kind, g.args, g.max_attempts, g.timeout, g.tags, g.metadata, g.flags, g.version, g.unique_key, g.backoff, g.exclusive_key, g.share_key,
-           g.second_key, g.crashes, 'completed', complete_in_tx.result
+           g.second_key, g.grace, g.owner, g.crashes, 'completed', complete_in_tx.result
       FROM gone g;
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'CL001',
@@ -197,10 +200,11 @@ BEGIN
         RETURNING h.*
     )
     INSERT INTO job (id, fence, created_at, generation, priority, share, queue, kind, args, max_attempts, timeout, tags, metadata,
-                     flags, version, unique_key, backoff, exclusive_key, share_key, second_key)
+                     flags, version, unique_key, backoff, exclusive_key, share_key, second_key, grace, owner)
     OVERRIDING SYSTEM VALUE
     SELECT f.id, f.fence, f.created_at, f.generation + 1, f.priority, f.share, f.queue, f.kind, f.args, f.max_attempts, f.timeout,
-           f.tags, f.metadata, f.flags & ~3012, f.version, f.unique_key, f.backoff, f.exclusive_key, f.share_key, f.second_key
+           f.tags, f.metadata, f.flags & ~3012, f.version, f.unique_key, f.backoff, f.exclusive_key, f.share_key, f.second_key,
+           f.grace, f.owner
       FROM former f
      ORDER BY f.id;
     -- Its attempts, crashes and generation stay. An edit, which is put on record, and which the feed meets ahead of its cursor.
@@ -257,7 +261,8 @@ CREATE INDEX job_edit_at ON job_edit USING brin (edited_at);
 CREATE FUNCTION refuse_patch(patch jsonb) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
-    known text[] := '{args,priority,scheduled_at,queue,max_attempts,timeout,tags,metadata,backoff,exclusive_key,second_key,share_key}';
+    known text[] := '{args,priority,scheduled_at,expires_at,queue,max_attempts,timeout,grace,tags,metadata,backoff,exclusive_key,'
+                    'second_key,share_key}';
     field text;
     wrong text;
     r job_request;
@@ -277,7 +282,7 @@ BEGIN
                          CASE WHEN patch ? 'queue' THEN r.queue ELSE 'a' END,
                          CASE WHEN patch ? 'priority' THEN r.priority ELSE 4 END,
                          r.scheduled_at, r.max_attempts, r.timeout, r.exclusive_key, r.second_key, r.share_key, r.tags, r.metadata),
-                      why_no_backoff(r.backoff));
+                      why_no_backoff(r.backoff), why_no_grace(r.grace), why_no_expiry(r.expires_at, r.scheduled_at));
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'patch.' || wrong;
     END IF;
@@ -302,6 +307,13 @@ BEGIN
     IF r.queue <> old.queue THEN
         PERFORM require_program(2);
     END IF;
+    IF r.expires_at IS NOT NULL THEN
+        PERFORM require_program(19); -- an older one would start it late
+        INSERT INTO job_deadline AS d (job_id, expires_at) VALUES (old.id, r.expires_at)
+            ON CONFLICT ON CONSTRAINT job_deadline_pkey DO UPDATE SET expires_at = excluded.expires_at;
+    ELSIF patch ? 'expires_at' THEN
+        DELETE FROM job_deadline d WHERE d.job_id = old.id;
+    END IF;
     IF is_parked AND patch ? 'scheduled_at' THEN
         UPDATE job_wait w SET scheduled_at = GREATEST(r.scheduled_at, clock_timestamp()) WHERE w.job_id = old.id;
     END IF;
@@ -309,7 +321,8 @@ BEGIN
        SET version = new_version,
            flags = CASE WHEN NOT patch ?| '{exclusive_key,second_key}' THEN j.flags
                         WHEN first_key IS NULL THEN j.flags & ~2
-                        ELSE j.flags | exclusive_flag() END & ~64,
+                        ELSE j.flags | exclusive_flag() END & ~CASE WHEN patch ? 'expires_at' THEN 2112 ELSE 64 END
+                   | CASE WHEN r.expires_at IS NULL THEN 0 ELSE 2048 END,
            args = CASE WHEN patch ? 'args' THEN patch -> 'args' ELSE j.args END,
            priority = COALESCE(r.priority, j.priority), queue = COALESCE(r.queue, j.queue),
            scheduled_at = CASE WHEN is_parked THEN j.scheduled_at
@@ -318,6 +331,7 @@ BEGIN
                                ELSE j.scheduled_at END,
            max_attempts = CASE WHEN patch ? 'max_attempts' THEN r.max_attempts ELSE j.max_attempts END,
            timeout = CASE WHEN patch ? 'timeout' THEN r.timeout ELSE j.timeout END,
+           grace = CASE WHEN patch ? 'grace' THEN r.grace ELSE j.grace END,
            backoff = CASE WHEN patch ? 'backoff' THEN r.backoff ELSE j.backoff END,
            exclusive_key = first_key, second_key = NULLIF(other_key, first_key),
            share_key = CASE WHEN patch ? 'share_key' THEN r.share_key ELSE j.share_key END,
@@ -354,13 +368,15 @@ BEGIN
     RETURN (SELECT jsonb_object_agg(k, CASE WHEN k = 'scheduled_at' AND j.scheduled_at = job_waits()
                                             THEN COALESCE((SELECT to_jsonb(w.scheduled_at) FROM job_wait w WHERE w.job_id = j.id),
                                                           to_jsonb(j.scheduled_at))
+                                            WHEN k = 'expires_at'
+                                            THEN (SELECT to_jsonb(d.expires_at) FROM job_deadline d WHERE d.job_id = j.id)
                                             ELSE to_jsonb(j) -> k END)
               FROM jsonb_object_keys(patch) AS k);
 END $$;
 
 -- Changes a queued job: what runs is what the row says when it is claimed. null means the default: no tags, metadata or key, the
--- kind's limits, now. CL003 when it isn't queued (any more), or its version is not the expected one; CL005 where the new queue is full
--- of open jobs. Returns its new version.
+-- kind's limits, now, no expiry. CL003 when it isn't queued (any more), or its version is not the expected one; CL005 where the new
+-- queue is full of open jobs. Returns its new version.
 -- apply => 'next': a job that runs gets the change when it is claimed for its next attempt, before anything else is decided; if there
 -- is none, it is dropped, and its row of job_edit says so (applied_at). Its new queue must have room already.
 CREATE FUNCTION edit(id bigint, patch jsonb, expected_version integer DEFAULT NULL, apply text DEFAULT 'now') RETURNS integer
@@ -398,6 +414,9 @@ BEGIN
     IF (patch ->> 'max_attempts')::integer <= old.attempt THEN
         RAISE EXCEPTION USING ERRCODE = 'CL003',
             MESSAGE = format('job %s has had %s attempts: max_attempts must be more', id, old.attempt);
+    END IF;
+    IF patch ->> 'expires_at' IS NOT NULL AND old.attempt > 0 THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('job %s has begun: it can''t expire any more', id);
     END IF;
     before := patched_values(old, patch);
     IF old.state = 'running' THEN

@@ -57,13 +57,6 @@ CREATE TABLE key_waiting (
     CONSTRAINT key_waiting_pkey PRIMARY KEY (key, other_key, priority, ready_at, job_id)
 ) WITH (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
 
-CREATE FUNCTION why_no_rate(starts integer, per interval) RETURNS text
-LANGUAGE sql STABLE
-RETURN CASE WHEN starts NOT BETWEEN 1 AND 100000
-            THEN 'starts: must be 1 to 100000, or NULL for no limit'
-            WHEN (per >= interval '1 s' AND per <= interval '31 days') IS NOT TRUE
-            THEN 'per: must be 1 second to 31 days' END;
-
 -- NULL: as if nothing had been said, so one at a time, or what a pattern says. What is said of a key itself stands in place of its
 -- pattern's, whole.
 CREATE FUNCTION limit_key(key text, max_running integer) RETURNS void
@@ -373,14 +366,15 @@ END $$;
 CREATE FUNCTION claim_limited(ids bigint[], worker uuid, kinds text[], ahead bigint[])
 RETURNS TABLE (id bigint, fence bigint, created_at timestamptz, ready_at timestamptz, attempted_at timestamptz, attempt integer,
                crashes integer, generation integer, max_attempts integer, priority smallint, flags smallint, queue text, kind text,
-               args jsonb, timeout interval, tags text[], metadata jsonb, backoff text, key_row tid, place tid, second_row tid)
+               args jsonb, timeout interval, tags text[], metadata jsonb, backoff text, grace interval, key_row tid, place tid,
+               second_row tid)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     c record;
     edited job;
-    there_are record; -- jobs among them that begin too late, limits by pattern, places that are kept
+    there_are record; -- jobs among them that begin too late, limits by pattern, places that are kept, limits of kinds
     has_edits boolean;
     chosen bigint[]; -- jobs that may be claimed, in the order in which they are due,
     chosen_keys text[]; -- and their columns
@@ -413,9 +407,14 @@ DECLARE
     places tid[];
 BEGIN
     SELECT EXISTS (SELECT FROM job_deadline d WHERE d.job_id = ANY (ids) AND d.expires_at <= clock_timestamp()) AS expired,
-           EXISTS (SELECT FROM key_group) AS groups, EXISTS (SELECT FROM key_reserved) AS kept INTO there_are;
+           EXISTS (SELECT FROM key_group) AS groups, EXISTS (SELECT FROM key_reserved) AS kept,
+           EXISTS (SELECT FROM kind k WHERE k.limited) OR EXISTS (SELECT FROM job j WHERE j.id = ANY (ids) AND j.flags & 4096 <> 0) AS kinds
+      INTO there_are;
     IF there_are.expired THEN
         PERFORM expire(ids);
+    END IF;
+    IF there_are.kinds THEN
+        PERFORM key_kinds(ids);
     END IF;
     IF there_are.groups THEN
         PERFORM group_keys(ids);
@@ -587,11 +586,11 @@ BEGIN
       FROM unnest(won, fences, key_rows, second_rows) AS w(id, fence, at, second_at)
      WHERE j.id = w.id
     RETURNING j.id, j.fence, j.created_at, j.ready_at, j.attempted_at, j.attempt, j.crashes, j.generation, j.max_attempts, j.priority,
-              j.flags, j.queue, j.kind, j.args, j.timeout, j.tags, j.metadata, j.backoff, w.at,
+              j.flags, j.queue, j.kind, j.args, j.timeout, j.tags, j.metadata, j.backoff, j.grace, w.at,
               CASE WHEN placed[width_bucket(j.id, placed)] = j.id THEN places[width_bucket(j.id, placed)] END, w.second_at;
 END $$;
 
-REVOKE ALL ON FUNCTION why_no_rate, limit_key, limit_key_rate, free_slots, await_bucket, key_tokens, key_places, next_of_keys,
+REVOKE ALL ON FUNCTION limit_key, limit_key_rate, free_slots, await_bucket, key_tokens, key_places, next_of_keys,
     keep_waiting, next_waiting, forget_waiting, free_ended, free_leaked, next_free, claim_limited FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION limit_key, limit_key_rate TO claimd_admin;
 GRANT EXECUTE ON FUNCTION key_tokens TO claimd_admin, claimd_reader;

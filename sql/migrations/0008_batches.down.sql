@@ -8,6 +8,7 @@ DROP TRIGGER job_in_history ON job_history;
 DROP FUNCTION job_ended, job_in_history, job_again, after, wait_for, release_jobs, batch_status, batch_open, batch_add, batch_close, batch_cancel,
     batch_of, follow_up_of, refuse_batch, end_batches, repair_batches, repair_waits;
 DROP VIEW batches;
+DROP VIEW own_jobs;
 DROP VIEW jobs;
 DROP TABLE job_wake, job_after_turn, job_after, job_wait, batch_job, batch;
 

@@ -15,6 +15,7 @@ CREATE TABLE batch (
     outcome_job bigint,
     on_success jsonb, -- as follow_up
     on_failure jsonb,
+    owner text COLLATE "C", -- NULL: it was opened while the cluster had no owners
     CONSTRAINT batch_pkey PRIMARY KEY (id),
     CONSTRAINT batch_name_size CHECK (octet_length(name) <= 200)
 );
@@ -84,6 +85,8 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp 
 DECLARE
     other bigint;
 BEGIN
+    PERFORM check_batch_owner(batch);
+    PERFORM check_job_owners(ARRAY[job]);
     PERFORM FROM batch b WHERE b.id = batch_add.batch AND b.closed_at IS NULL FOR KEY SHARE;
     IF NOT FOUND THEN
         PERFORM refuse_batch(batch);
@@ -106,6 +109,7 @@ END $$;
 CREATE FUNCTION batch_close(batch bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM check_batch_owner(batch);
     -- Waits for those who are adding jobs: their row locks.
     PERFORM FROM batch b WHERE b.id = batch_close.batch FOR UPDATE;
     IF NOT FOUND THEN
@@ -150,9 +154,14 @@ SELECT b.id, b.name,
 CREATE FUNCTION batch_status(batch bigint)
 RETURNS TABLE (state text, jobs bigint, open bigint, succeeded bigint, failed bigint, cancelled bigint, follow_up_job bigint,
                outcome_job bigint)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
-    SELECT b.state, b.jobs, b.open, b.succeeded, b.failed, b.cancelled, b.follow_up_job, b.outcome_job FROM batches b WHERE b.id = batch
-$$;
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM check_batch_owner(batch_status.batch, reads => true);
+    RETURN QUERY
+    SELECT b.state, b.jobs, b.open, b.succeeded, b.failed, b.cancelled, b.follow_up_job, b.outcome_job FROM batches b
+     WHERE b.id = batch_status.batch;
+END $$;
 
 -- The batch that a job is in.
 CREATE FUNCTION batch_of(job bigint) RETURNS bigint
@@ -189,6 +198,7 @@ BEGIN
         IF requests <> '{}' THEN
             BEGIN
                 made := ARRAY(SELECT enqueue_many(to_jsonb(requests)));
+                UPDATE job j SET owner = b.owner WHERE j.id = ANY (made) AND j.owner = acting_role(); -- what it has made itself
             EXCEPTION
                 WHEN lock_not_available OR query_canceled THEN
                     CONTINUE; -- somebody has its unique key for a moment: the next time
@@ -291,6 +301,7 @@ BEGIN
     ELSIF cardinality(predecessors) > 10000 THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'predecessors: at most 10000';
     END IF;
+    PERFORM check_job_owners(job || predecessors); -- a job may read what those before it have found
     -- Only a job that others wait for can close a circle, perhaps together with another call: one at a time. Asked before the row is
     -- locked, so that nobody waits for two things in another order; and again, since it may have changed.
     IF has_waiting THEN
@@ -414,7 +425,7 @@ SELECT id, kind, queue, args, priority, share,
                                     WHERE a.job_id = job.id AND a.generation = job.generation AND a.error IS NOT NULL
                                       AND a.outcome <> 'snoozed'
                                     ORDER BY a.fence DESC LIMIT 1) END AS error,
-       flags, version, unique_key, backoff, exclusive_key, share_key, second_key
+       flags, version, unique_key, backoff, exclusive_key, share_key, second_key, grace, owner
   FROM job
 UNION ALL
 SELECT id, kind, queue, args, priority, share, state, created_at,
@@ -422,9 +433,12 @@ SELECT id, kind, queue, args, priority, share, state, created_at,
        CASE WHEN flags & 32 = 0 OR ready_at <> job_waits() THEN ready_at END,
        attempt, crashes, generation, fence, NULLIF(worker_id, '00000000-0000-0000-0000-000000000000'),
        NULLIF(attempted_at, 'epoch'), max_attempts, timeout, tags, metadata,
-       finalized_at, result, error, flags, version, unique_key, backoff, exclusive_key, share_key, second_key
+       finalized_at, result, error, flags, version, unique_key, backoff, exclusive_key, share_key, second_key, grace, owner
   FROM job_history
  WHERE retried_at IS NULL;
+
+-- Those that the session's role may act for, in a cluster with owners.
+CREATE VIEW own_jobs WITH (security_barrier) AS SELECT j.* FROM jobs j WHERE j.owner IN (SELECT own_roles());
 
 -- ---- the end of a job ----
 -- What the end of a job is to do besides, by job.flags: 1 = its unique key is free; 32 = it waited for others; 64 = its cancel was asked
@@ -512,5 +526,6 @@ REVOKE ALL ON FUNCTION refuse_batch, batch_open, batch_add, batch_close, batch_c
     follow_up_of, batch_of, release_jobs, job_ended, job_in_history, job_again, repair_batches, repair_waits FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION batch_open, batch_add, batch_close, batch_cancel, batch_status, batch_of, after TO claimd_admin, claimd_producer;
 GRANT EXECUTE ON FUNCTION batch_status, batch_of TO claimd_reader;
+GRANT SELECT ON own_jobs TO claimd_admin, claimd_producer, claimd_reader;
 GRANT SELECT ON batch, batch_job, batches, job_wait, job_after, job_wake TO claimd_admin, claimd_reader;
 GRANT DELETE ON batch TO claimd_admin;

@@ -10,7 +10,7 @@
 -- than the rules.
 CREATE FUNCTION broken_rule(kind text, queue text, priority smallint, share smallint, scheduled_at timestamptz, args jsonb,
                             max_attempts integer, timeout interval, tags text[], metadata jsonb, unique_key text, backoff text,
-                            exclusive_key text, share_key text, flags smallint, second_key text) RETURNS text
+                            exclusive_key text, share_key text, flags smallint, second_key text, grace interval) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE
     -- A bounded regex ({0,63}) would halve the rate of inserts.
@@ -21,7 +21,7 @@ RETURN CASE
     -- Up to here a hint's score is exact; and no infinities.
     WHEN scheduled_at NOT BETWEEN '0001-01-01 00:00:00+00' AND '2286-01-01 00:00:00+00' THEN 'job_scheduled_at_range'
     WHEN claimd.is_too_long(args, 1048576) THEN 'job_args_size'
-    WHEN num_nonnulls(max_attempts, timeout, tags, metadata, unique_key, backoff, exclusive_key, share_key, second_key) = 0
+    WHEN num_nonnulls(max_attempts, timeout, tags, metadata, unique_key, backoff, exclusive_key, share_key, second_key, grace) = 0
         THEN NULL
     WHEN max_attempts < 1 THEN 'job_max_attempts_range'
     WHEN NOT (timeout > interval '0' AND timeout <= interval '366 days') THEN 'job_timeout_range'
@@ -37,6 +37,7 @@ RETURN CASE
          OR (second_key IS NOT NULL AND (exclusive_key IS NULL OR exclusive_key = second_key))
         THEN 'job_second_key_form'
     WHEN octet_length(share_key) NOT BETWEEN 1 AND 512 OR (share_key IS NOT NULL AND share = 0) THEN 'job_share_key_form'
+    WHEN grace < interval '1 ms' OR grace > interval '1 hour' THEN 'job_grace_range'
 END;
 
 -- What each rule allows, for people.
@@ -58,6 +59,7 @@ RETURN CASE rule
     WHEN 'job_exclusive_key_form' THEN 'exclusive_key: 1 to 512 octets, and 2 among the flags'
     WHEN 'job_second_key_form' THEN 'second_key: 1 to 512 octets, beside an exclusive_key that is another one'
     WHEN 'job_share_key_form' THEN 'share_key: 1 to 512 octets, and share_of() it as share'
+    WHEN 'job_grace_range' THEN 'grace: 1 ms to 1 hour'
 END;
 
 -- Runs with the path of the session that inserts, and once compiled in a session within functions of the owner as well: each name in it has a
@@ -71,7 +73,8 @@ DECLARE
     rule pg_catalog.text := claimd.broken_rule(NEW.kind, NEW.queue, NEW.priority, NEW.share, NEW.scheduled_at,
                                     CASE WHEN all_of_it THEN NEW.args END, NEW.max_attempts, NEW.timeout,
                                     CASE WHEN all_of_it THEN NEW.tags END, CASE WHEN all_of_it THEN NEW.metadata END,
-                                    NEW.unique_key, NEW.backoff, NEW.exclusive_key, NEW.share_key, NEW.flags, NEW.second_key);
+                                    NEW.unique_key, NEW.backoff, NEW.exclusive_key, NEW.share_key, NEW.flags, NEW.second_key,
+                                    NEW.grace);
 BEGIN
     IF rule IS NULL THEN
         RETURN NEW;
@@ -87,7 +90,7 @@ BEGIN
         NEW.flags := NEW.flags OPERATOR(pg_catalog.|) claimd.exclusive_flag();
         rule := claimd.broken_rule(NEW.kind, NEW.queue, NEW.priority, NEW.share, NEW.scheduled_at, NEW.args, NEW.max_attempts,
                                    NEW.timeout, NEW.tags, NEW.metadata, NEW.unique_key, NEW.backoff, NEW.exclusive_key,
-                                   NEW.share_key, NEW.flags, NEW.second_key);
+                                   NEW.share_key, NEW.flags, NEW.second_key, NEW.grace);
         IF rule IS NULL THEN
             RETURN NEW;
         END IF;
@@ -139,7 +142,7 @@ CREATE TRIGGER job_checked BEFORE INSERT ON job FOR EACH ROW EXECUTE FUNCTION jo
 -- After, because a trigger before updates would lock and log each row of each claim, even where it does not fire.
 CREATE TRIGGER job_checked_again
     AFTER UPDATE OF kind, queue, priority, share, scheduled_at, max_attempts, timeout, unique_key, backoff, exclusive_key, share_key,
-                    flags, second_key
+                    flags, second_key, grace
     ON job FOR EACH ROW EXECUTE FUNCTION job_checked('but sizes');
 CREATE TRIGGER job_sizes_checked AFTER UPDATE OF args, tags, metadata ON job FOR EACH ROW EXECUTE FUNCTION job_checked();
 ALTER TABLE job

@@ -315,7 +315,7 @@ CREATE FUNCTION forget_kind(kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
     DELETE FROM kind k
-     WHERE k.name = forget_kind.kind AND NOT k.is_announced AND NOT k.paused AND k.set_by_hand = '{}'
+     WHERE k.name = forget_kind.kind AND NOT k.is_announced AND NOT k.paused AND NOT k.limited AND k.set_by_hand = '{}'
        AND NOT EXISTS (SELECT FROM retention r WHERE r.scope = 'kind' AND r.name = k.name);
 END $$;
 
@@ -373,15 +373,36 @@ BEGIN
      WHERE k.name = change_kind.kind AND k.set_by_hand <> by_hand;
 END $$;
 
+-- How many of its jobs may run at a time, and start per second: limits of the key kind:NAME, which its jobs get when they are claimed.
+-- 1000 is as many as a key can have, so with a rate alone any number.
+CREATE FUNCTION limit_kind(kind text, patch jsonb, rate double precision) RETURNS void
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    kind_key text := 'kind:' || kind;
+    old key_limit;
+BEGIN
+    PERFORM require_program(20); -- an older one would claim on
+    PERFORM FROM kind k WHERE k.name = limit_kind.kind FOR NO KEY UPDATE;
+    SELECT l.* INTO old FROM key_limit l JOIN kind k ON k.limited AND k.name = limit_kind.kind WHERE l.key = kind_key;
+    INSERT INTO key_limit AS l (key, max_running, rate)
+    VALUES (kind_key, CASE WHEN patch ? 'max_running' THEN COALESCE((patch ->> 'max_running')::integer, 1000) ELSE COALESCE(old.max_running, 1000) END,
+            CASE WHEN patch ? 'rate' THEN limit_kind.rate ELSE old.rate END)
+        ON CONFLICT ON CONSTRAINT key_limit_pkey
+        DO UPDATE SET max_running = excluded.max_running, rate = excluded.rate, is_grouped = false;
+    DELETE FROM key_limit l WHERE l.key = kind_key AND l.max_running = 1000 AND l.rate IS NULL;
+    UPDATE kind k SET limited = EXISTS (SELECT FROM key_limit l WHERE l.key = kind_key) WHERE k.name = limit_kind.kind;
+END $$;
+
 -- What operators say of a kind, until they take it back by null: in place of its plugin how often its jobs are tried, for how long, and
--- how long they wait in between; whether it is paused, and how long its jobs are kept. Older workers would say their own with the
--- next start.
+-- how long they wait in between; whether it is paused, how many run and start, and how long its jobs are kept. Older workers would say
+-- their own with the next start.
 CREATE FUNCTION set_kind(kind text, patch jsonb) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
-    known text[] := '{max_attempts,max_crashes,timeout,backoff,keep_log,grace,paused,retain}';
-    of_plugin jsonb := patch - '{paused,retain}'::text[];
+    known text[] := '{max_attempts,max_crashes,timeout,backoff,keep_log,grace,paused,max_running,rate,retain}';
+    of_plugin jsonb := patch - '{paused,max_running,rate,retain}'::text[];
     wanted kind;
+    limits queue;
     field text;
     wrong text;
 BEGIN
@@ -392,21 +413,26 @@ BEGIN
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
     END IF;
-    FOR field IN SELECT jsonb_object_keys(patch - 'retain') LOOP
+    FOR field IN SELECT jsonb_object_keys(of_plugin || patch - '{max_running,rate,retain}'::text[]) LOOP
         wanted := with_value(wanted, field, patch -> field, 'patch');
     END LOOP;
-    wrong := COALESCE(CASE WHEN wanted.max_attempts < 1 THEN 'max_attempts: must be 1 or more'
+    limits := with_value(limits, 'max_running', patch -> 'max_running', 'patch');
+    limits.rate := CASE WHEN patch ? 'rate' THEN rate_of(patch -> 'rate', 'patch.rate') END;
+    wrong := COALESCE(CASE WHEN limits.max_running NOT BETWEEN 1 AND 1000 THEN 'max_running: must be 1 to 1000, or NULL for no limit'
+                           WHEN wanted.max_attempts < 1 THEN 'max_attempts: must be 1 or more'
                            WHEN wanted.max_crashes < 1 THEN 'max_crashes: must be 1 or more'
                            WHEN wanted.timeout <= interval '0' OR wanted.timeout > interval '366 days'
-                           THEN 'timeout: must be more than 0 and at most 366 days'
-                           WHEN wanted.grace < interval '1 ms' OR wanted.grace > interval '1 hour'
-                           THEN 'grace: must be 1 ms to 1 hour' END, why_no_backoff(wanted.backoff));
+                           THEN 'timeout: must be more than 0 and at most 366 days' END,
+                      why_no_grace(wanted.grace), why_no_backoff(wanted.backoff));
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'patch.' || wrong;
     END IF;
     PERFORM need_kind(kind);
     IF of_plugin <> '{}' THEN
         PERFORM change_kind(kind, of_plugin);
+    END IF;
+    IF patch ?| '{max_running,rate}' THEN
+        PERFORM limit_kind(kind, patch, limits.rate);
     END IF;
     IF patch ? 'retain' THEN
         PERFORM set_rules('kind', kind, patch -> 'retain', 'patch.retain');
@@ -421,7 +447,7 @@ END $$;
 
 REVOKE ALL ON FUNCTION why_not_known, rate_of, why_no_setting, change_queue, set_rules, set_queue, pause_queue, resume_queue, pause_all_queues,
     resume_all_queues, weigh_queue, limit_queue, limit_rate, limit_open, take_room, take_rooms, look_at_kind, why_no_kind, need_kind,
-    forget_kind, pause_kind, resume_kind, change_kind, set_kind FROM PUBLIC;
+    forget_kind, pause_kind, resume_kind, change_kind, limit_kind, set_kind FROM PUBLIC;
 REVOKE ALL ON TYPE starts_per FROM PUBLIC;
 GRANT SELECT ON room TO claimd_admin, claimd_reader;
 GRANT EXECUTE ON FUNCTION set_queue, pause_queue, resume_queue, pause_all_queues, resume_all_queues, weigh_queue, limit_queue, limit_rate,

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Limits for all keys that begin alike: with one for customer:*, each key that begins with customer: has its own. Limited keys without
--- a pattern cost nothing more. What operators say, and what claims do by it, is in 0007. The guide: docs/guide/limits.md.
+-- Limits for all keys that begin alike: with one for customer:*, each key that begins with customer: has its own. And limits of kinds.
+-- Limited keys without a pattern cost nothing more. What operators say, and what claims do by it, is in 0007 and 0017. The guide:
+-- docs/guide/limits.md.
 
 CREATE TABLE key_group (
     prefix text COLLATE "C" NOT NULL,
@@ -67,6 +68,13 @@ CREATE FUNCTION prefix_of(key text) RETURNS text
 LANGUAGE sql IMMUTABLE
 RETURN CASE WHEN key ~ '[:/]\*$' THEN left(key, -1) END;
 
+CREATE FUNCTION why_no_rate(starts integer, per interval) RETURNS text
+LANGUAGE sql STABLE
+RETURN CASE WHEN starts NOT BETWEEN 1 AND 100000
+            THEN 'starts: must be 1 to 100000, or NULL for no limit'
+            WHEN (per >= interval '1 s' AND per <= interval '31 days') IS NOT TRUE
+            THEN 'per: must be 1 second to 31 days' END;
+
 CREATE FUNCTION group_is_set(prefix text) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
@@ -74,6 +82,35 @@ BEGIN
     PERFORM follow_groups(prefix);
 END $$;
 
-REVOKE ALL ON FUNCTION group_of, group_keys, follow_groups, tidy_groups, prefix_of, group_is_set FROM PUBLIC;
+-- ---- limits of kinds ----
+-- By the claim, before it looks at limits: the jobs of a kind with a limit get the key of their kind, kind:NAME, beside one that they have.
+-- It is what the limit holds for, and 4096 among the flags says that the job did not come with it: it goes with the limit. A job with two
+-- keys of its own has no room for it, and starts as these let it.
+CREATE FUNCTION key_kinds(ids bigint[]) RETURNS void
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+BEGIN
+    UPDATE job j
+       SET exclusive_key = n.first_key, second_key = n.second_key,
+           flags = CASE WHEN n.is_limited THEN j.flags | 4098
+                        WHEN n.first_key IS NULL THEN j.flags & ~4098
+                        ELSE j.flags & ~4096 END
+      FROM (SELECT o.id, k.limited AS is_limited,
+                   CASE WHEN k.limited THEN COALESCE(o.exclusive_key, 'kind:' || o.kind)
+                        WHEN o.exclusive_key = 'kind:' || o.kind THEN o.second_key
+                        ELSE o.exclusive_key END AS first_key,
+                   CASE WHEN k.limited AND o.exclusive_key IS NOT NULL THEN 'kind:' || o.kind
+                        WHEN NOT k.limited AND o.exclusive_key <> 'kind:' || o.kind
+                        THEN NULLIF(o.second_key, 'kind:' || o.kind) END AS second_key
+              FROM job o
+             CROSS JOIN LATERAL (SELECT COALESCE((SELECT t.limited FROM kind t WHERE t.name = o.kind), false) AS limited) AS k
+             WHERE o.id = ANY (ids) AND o.state = 'available'
+               AND CASE WHEN k.limited THEN o.second_key IS NULL AND o.exclusive_key IS DISTINCT FROM 'kind:' || o.kind
+                        ELSE o.flags & 4096 <> 0 END
+               FOR NO KEY UPDATE OF o SKIP LOCKED) AS n
+     WHERE j.id = n.id;
+END $$;
+
+REVOKE ALL ON FUNCTION key_kinds, why_no_rate, group_of, group_keys, follow_groups, tidy_groups, prefix_of, group_is_set FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION group_of TO claimd_admin, claimd_reader;
 GRANT SELECT ON key_group TO claimd_admin, claimd_reader;

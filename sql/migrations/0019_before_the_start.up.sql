@@ -26,6 +26,7 @@ CREATE FUNCTION predecessors(job bigint) RETURNS TABLE (id bigint, kind text, st
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
 BEGIN
+    PERFORM check_job_owners(ARRAY[predecessors.job], reads => true);
     RETURN QUERY
     SELECT p.id, j.kind, j.state, j.result, j.error
       FROM (SELECT a.after_id AS id FROM job_after a WHERE a.job_id = predecessors.job
@@ -105,6 +106,7 @@ BEGIN
     END IF;
     -- In the order of ids, so that two calls don't lock each other out.
     wanted := ARRAY(SELECT u.id FROM unnest(others) AS u(id) EXCEPT SELECT unnest(new_ids));
+    PERFORM check_job_owners(wanted);
     WITH locked AS MATERIALIZED (SELECT j.id FROM job j WHERE j.id = ANY (wanted) ORDER BY j.id FOR NO KEY UPDATE),
     told AS (UPDATE job j SET flags = j.flags | 16 FROM locked l WHERE j.id = l.id RETURNING j.id)
     SELECT COALESCE(array_agg(t.id), '{}') INTO open_ids FROM told t;
@@ -170,10 +172,11 @@ BEGIN
     )
     INSERT INTO job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes,
                              generation, priority, share, state, error, queue, kind, args, max_attempts, timeout, tags, metadata,
-                             flags, version, unique_key, backoff, exclusive_key, share_key, second_key)
+                             flags, version, unique_key, backoff, exclusive_key, share_key, second_key, grace, owner)
     SELECT g.id, g.fence, g.created_at, g.scheduled_at, g.ready_at, g.attempted_at, g.worker_id, g.attempt, g.crashes,
            g.generation, g.priority, g.share, 'discarded', 'expired', g.queue, g.kind, g.args, g.max_attempts, g.timeout, g.tags,
-           g.metadata, g.flags, g.version, g.unique_key, g.backoff, g.exclusive_key, g.share_key, g.second_key
+           g.metadata, g.flags, g.version, g.unique_key, g.backoff, g.exclusive_key, g.share_key, g.second_key,
+           g.grace, g.owner
       FROM gone g;
     GET DIAGNOSTICS done = ROW_COUNT;
     RETURN done;

@@ -241,7 +241,8 @@ END $$;
 
 -- What may start by now of keys with a rate, or of those for which jobs with two keys wait, `most` jobs at most. For the leading
 -- scheduler, each second: whoever was refused for the rate has dropped the hint, and of two runs that end at once, and free a key each
--- of a job that needs both, neither sees that it may start. It looks at ten thousand keys that wait, and at the next ones the next time.
+-- of a job that needs both, neither sees that it may start. And of kinds, whose limit may have been raised, or taken away with the key that
+-- they wait for. It looks at ten thousand keys that wait, and at the next ones the next time.
 CREATE FUNCTION next_of_rates(most integer)
 RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
@@ -263,7 +264,16 @@ BEGIN
     SELECT n.* FROM next_of_keys(ARRAY(
         SELECT u.key FROM unnest(seen) AS u(key) LEFT JOIN key_limit l ON l.key = u.key
          CROSS JOIN LATERAL generate_series(1, key_places(u.key))
-         WHERE l.rate IS NOT NULL OR (SELECT true FROM key_waiting w WHERE w.key = u.key AND w.other_key > '' LIMIT 1))) AS n
+         WHERE l.rate IS NOT NULL OR starts_with(u.key, 'kind:')
+            OR (SELECT true FROM key_waiting w WHERE w.key = u.key AND w.other_key > '' LIMIT 1))) AS n
+    UNION
+    SELECT o.* FROM (
+        SELECT j.id, j.queue, j.kind, j.priority, j.ready_at FROM key_waiting w JOIN job j ON j.id = w.job_id
+         WHERE w.key = ANY (ARRAY(SELECT 'kind:' || k.name FROM kind k WHERE NOT k.limited AND 'kind:' || k.name = ANY (seen)))
+           AND j.flags & 4096 <> 0 AND j.state = 'available' AND j.ready_at <= statement_timestamp()
+           AND NOT EXISTS (SELECT FROM queue q WHERE q.name = j.queue AND q.paused)
+           AND NOT EXISTS (SELECT FROM kind t WHERE t.name = j.kind AND t.paused)
+         ORDER BY j.priority, j.ready_at, j.id LIMIT most) AS o
     UNION
     SELECT j.id, j.queue, j.kind, j.priority, j.ready_at FROM job j
      WHERE j.id = ANY (ARRAY(SELECT r.job_id FROM key_reserved r WHERE r.until > statement_timestamp())) AND may_start(j)

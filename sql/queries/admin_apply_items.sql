@@ -7,9 +7,10 @@ WITH said AS (
 ), known AS (
     SELECT name FROM claimd.queue
      WHERE $2 = 'queues' AND num_nonnulls(weight, max_running, rate, max_open) > 0
-    UNION SELECT name FROM claimd.kind WHERE $2 = 'kinds' AND set_by_hand <> '{}'
+    UNION SELECT name FROM claimd.kind WHERE $2 = 'kinds' AND (limited OR set_by_hand <> '{}')
     UNION SELECT name FROM claimd.retention WHERE scope || 's' = $2
-    UNION SELECT key FROM claimd.key_limit WHERE $2 = 'keys' AND NOT is_grouped
+    UNION SELECT key FROM claimd.key_limit l
+     WHERE $2 = 'keys' AND NOT is_grouped AND NOT EXISTS (SELECT FROM claimd.kind k WHERE k.limited AND l.key = 'kind:' || k.name)
     UNION SELECT prefix || '*' FROM claimd.key_group WHERE $2 = 'keys'
 )
 SELECT n.name, (COALESCE($3::jsonb, '{}') || COALESCE(s.value, '{}'))::text AS patch

@@ -12,6 +12,8 @@ WITH rate AS (
             UNION ALL
             SELECT rate FROM claimd.key_limit WHERE $1 = 'keys' AND key = $2 AND NOT is_grouped
             UNION ALL
+            SELECT l.rate FROM claimd.key_limit l JOIN claimd.kind k ON k.limited AND k.name = $2 WHERE $1 = 'kinds' AND l.key = 'kind:' || $2
+            UNION ALL
             SELECT rate FROM claimd.key_group WHERE $1 = 'keys' AND prefix || '*' = $2) AS r(per_s)
      WHERE r.per_s IS NOT NULL
 ), rules AS (
@@ -19,7 +21,7 @@ WITH rate AS (
       FROM (SELECT state, CASE days WHEN 0 THEN 'none' ELSE days || 'd' END AS kept FROM claimd.retention
              WHERE scope || 's' = $1 AND name = $2) AS r
 ), by_hand AS (
-    SELECT k.paused, k.set_by_hand AS patch, extract(epoch FROM k.timeout) AS timeout_s, extract(epoch FROM k.grace) AS grace_s
+    SELECT k.paused, k.limited, k.set_by_hand AS patch, extract(epoch FROM k.timeout) AS timeout_s, extract(epoch FROM k.grace) AS grace_s
       FROM claimd.kind k
      WHERE $1 = 'kinds' AND k.name = $2
 )
@@ -28,6 +30,7 @@ SELECT v.field, v.value
   LEFT JOIN claimd.queue q ON q.name = $2
   LEFT JOIN by_hand k ON true
   LEFT JOIN claimd.key_limit l ON l.key = $2 AND NOT l.is_grouped
+  LEFT JOIN claimd.key_limit kl ON k.limited AND kl.key = 'kind:' || $2
   LEFT JOIN claimd.key_group g ON g.prefix || '*' = $2
   LEFT JOIN rate ON true
   LEFT JOIN rules ON true
@@ -51,7 +54,9 @@ SELECT v.field, v.value
                                        ELSE trim_scale(grace_s) || 's' END),
             (6, 'kinds', 'backoff', k.patch ->> 'backoff'),
             (7, 'kinds', 'keep_log', k.patch ->> 'keep_log'),
-            (8, 'kinds', 'retain', rules.said),
+            (8, 'kinds', 'max_running', NULLIF(kl.max_running, 1000)::text),
+            (9, 'kinds', 'rate', COALESCE(rate.said, round(rate.per_s::numeric, 6) || '/s')),
+            (10, 'kinds', 'retain', rules.said),
             (1, 'keys', 'max_running', COALESCE(NULLIF(l.max_running, 1), g.max_running)::text),
             (2, 'keys', 'rate', COALESCE(rate.said, round(rate.per_s::numeric, 6) || '/s'))) AS v(n, section, field, value)
  WHERE v.section = $1

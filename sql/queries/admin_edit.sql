@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Edits queued jobs, all or none; NULL = stays as it is. The new version of each; no row of a job that is not there, unless $17 wants
+-- Edits queued jobs, all or none; NULL = stays as it is. The new version of each; no row of a job that is not there, unless $20 wants
 -- that refused as well. Raises CL003 where its state or version ($11, the expected one) forbids it. $5 is a time, $6 a delay from now;
--- at most one of both is given. $7, $8, $12: 'default' = what the kind says; $9, $13, $15, $16: empty = none any more; $10: null.
+-- at most one of both is given, as of $18 and $19. $7, $8, $12, $17: 'default' = what the kind says; $9, $13, $15, $16, $18: empty =
+-- none any more; $10: null.
 -- $14: 'next' keeps the change of a running job for its next attempt.
--- params: int8[], text, int4, text, text, text, text, text, text[], text, int4, text, text, text, text, text, bool
+-- params: int8[], text, int4, text, text, text, text, text, text[], text, int4, text, text, text, text, text, text, text, text, bool
 WITH p AS MATERIALIZED (
     SELECT CASE WHEN $2 IS NULL THEN '{}' ELSE jsonb_build_object('args', $2::jsonb) END
            || CASE WHEN $3 IS NULL THEN '{}' ELSE jsonb_build_object('priority', $3) END
@@ -17,9 +18,12 @@ WITH p AS MATERIALIZED (
            || CASE WHEN $12 IS NULL THEN '{}' ELSE jsonb_build_object('backoff', NULLIF($12, 'default')) END
            || CASE WHEN $13 IS NULL THEN '{}' ELSE jsonb_build_object('exclusive_key', NULLIF($13, '')) END
            || CASE WHEN $15 IS NULL THEN '{}' ELSE jsonb_build_object('share_key', NULLIF($15, '')) END
-           || CASE WHEN $16 IS NULL THEN '{}' ELSE jsonb_build_object('second_key', NULLIF($16, '')) END AS patch
+           || CASE WHEN $16 IS NULL THEN '{}' ELSE jsonb_build_object('second_key', NULLIF($16, '')) END
+           || CASE WHEN $17 IS NULL THEN '{}' ELSE jsonb_build_object('grace', NULLIF($17, 'default')) END
+           || CASE WHEN $18 IS NULL THEN '{}' ELSE jsonb_build_object('expires_at', NULLIF($18, '')) END
+           || CASE WHEN $19 IS NULL THEN '{}' ELSE jsonb_build_object('expires_at', clock_timestamp() + $19::interval) END AS patch
 )
 SELECT u.id, claimd.edit(u.id, p.patch, expected_version => $11, apply => COALESCE($14, 'now')) AS version
   FROM unnest($1) AS u(id)
  CROSS JOIN p
- WHERE $17 OR EXISTS (SELECT FROM claimd.jobs j WHERE j.id = u.id)
+ WHERE $20 OR EXISTS (SELECT FROM claimd.jobs j WHERE j.id = u.id)

@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- One job; the delay is a text that interval takes, the time one that timestamptz takes; at most one of both is given.
 -- The end of its time likewise. $16: into this batch; NULL: into none.
--- params: text, text, text, int4, text, text, int4, text, text[], text, text, text, text, int8[], text, int8, text, text, text
+-- params: text, text, text, int4, text, text, int4, text, text[], text, text, text, text, int8[], text, int8, text, text, text, text
 SELECT CASE WHEN $16 IS NULL THEN e.id ELSE claimd.batch_add($16, e.id) END AS id
   FROM claimd.enqueue(kind => $1, args => COALESCE($2::jsonb, '{}'), queue => COALESCE($3, 'default'), priority => COALESCE($4, 4),
                       scheduled_at => COALESCE($5::timestamptz, clock_timestamp() + $6::interval), max_attempts => $7,
                       timeout => $8::interval, tags => $9, backoff => $10, metadata => $11::jsonb,
                       exclusive_key => $12, share_key => $13, after => $14, if_dead => $15,
-                      expires_at => COALESCE($17::timestamptz, clock_timestamp() + $18::interval), second_key => $19) AS e(id)
+                      expires_at => COALESCE($17::timestamptz, clock_timestamp() + $18::interval), second_key => $19,
+                      grace => $20::interval) AS e(id)

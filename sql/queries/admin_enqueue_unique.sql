@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- admin_enqueue for a job with a key: its id, and whether it was made now. Either is in the batch then.
--- params: text, text, text, int4, text, text, int4, text, text[], text, text, text, text, int8[], text, int8, text, text, text, text, text[], text, text, text
+-- params: text, text, text, int4, text, text, int4, text, text[], text, text, text, text, int8[], text, int8, text, text, text, text, text, text[], text, text, text
 SELECT CASE WHEN $16 IS NULL THEN id ELSE claimd.batch_add($16, id) END AS id, inserted
   FROM claimd.enqueue_unique(kind => $1, args => COALESCE($2::jsonb, '{}'), queue => COALESCE($3, 'default'),
                              priority => COALESCE($4, 4), scheduled_at => COALESCE($5::timestamptz, clock_timestamp() + $6::interval),
                              max_attempts => $7, timeout => $8::interval, tags => $9, backoff => $10, metadata => $11::jsonb,
                              exclusive_key => $12, share_key => $13, after => $14, if_dead => $15,
                              expires_at => COALESCE($17::timestamptz, clock_timestamp() + $18::interval), second_key => $19,
-                             unique_key => $20, unique_by => $21, unique_for => $22::interval, unique_states => $23,
-                             on_conflict => COALESCE($24, 'error'))
+                             grace => $20::interval, unique_key => $21, unique_by => $22, unique_for => $23::interval,
+                             unique_states => $24, on_conflict => COALESCE($25, 'error'))

@@ -138,6 +138,7 @@ SELECT j.id, j.state,
        j.attempt, CASE WHEN k.at_most_once THEN 1 ELSE COALESCE(j.max_attempts, k.max_attempts, 25) END AS max_attempts,
        j.crashes, COALESCE(k.max_crashes, 3) AS max_crashes,
        extract(epoch FROM COALESCE(j.timeout, k.timeout, interval '30 minutes'))::float8 AS timeout_s,
+       extract(epoch FROM COALESCE(j.grace, k.grace))::float8 AS grace_s, j.owner,
        COALESCE(k.at_most_once, false) AS at_most_once,
        j.fence, j.generation, j.version, j.worker_id, w.host, w.pid, j.result, j.error,
        o.percent AS progress, o.progress AS doing, o.checkpoint

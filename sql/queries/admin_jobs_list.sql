@@ -3,10 +3,10 @@
 -- Each filter may be NULL. $1, $2: look among the open, the finished ones. $3, $4: ids, both included. $5, $6: times, the second
 -- excluded: of the end, of open jobs of the creation. Then states, kinds, queues, tags (all of them), a worker's id or host, a text
 -- in the error. $14: columns that are only read when they are asked for. $15: metadata that contain
--- this. $16: of this batch. The error of an open job is that of its last failed attempt, as in the view jobs. What ended before it
+-- this. $16: of this batch, $17: of this role. The error of an open job is that of its last failed attempt, as in the view jobs. What ended before it
 -- was due never was due, and of what waits for others nobody knows when it will be. Indexes: job_pkey, job_history_id,
 -- job_attempt_pkey.
--- params: bool, bool, int8, int8, timestamptz, timestamptz, text[], text[], text[], text[], text, text, int4, text[], text, int8
+-- params: bool, bool, int8, int8, timestamptz, timestamptz, text[], text[], text[], text[], text, text, int4, text[], text, int8, text
 WITH named AS MATERIALIZED (
     SELECT worker_id FROM claimd.worker WHERE host = $11 OR worker_id::text = $11
 ), found AS (
@@ -15,7 +15,7 @@ WITH named AS MATERIALIZED (
            priority, attempt, generation, created_at, ready_at, NULLIF(attempted_at, 'epoch') AS attempted_at,
            NULL::timestamptz AS finalized_at, worker_id, tags, NULL::text AS error,
            CASE WHEN 'args' = ANY ($14) THEN args END AS args,
-           CASE WHEN 'metadata' = ANY ($14) THEN metadata END AS metadata, NULL::jsonb AS result
+           CASE WHEN 'metadata' = ANY ($14) THEN metadata END AS metadata, NULL::jsonb AS result, owner
       FROM claimd.job
      WHERE $1 AND id BETWEEN $3 AND $4 AND ($15 IS NULL OR metadata @> $15::jsonb)
        AND ($16 IS NULL OR EXISTS (SELECT FROM claimd.batch_job m WHERE m.job_id = id AND m.batch_id = $16))
@@ -25,7 +25,7 @@ WITH named AS MATERIALIZED (
            CASE WHEN ready_at <= finalized_at THEN ready_at END, NULLIF(attempted_at, 'epoch'), finalized_at,
            worker_id, tags, error,
            CASE WHEN 'args' = ANY ($14) THEN args END, CASE WHEN 'metadata' = ANY ($14) THEN metadata END,
-           CASE WHEN 'result' = ANY ($14) THEN result END
+           CASE WHEN 'result' = ANY ($14) THEN result END, owner
       FROM claimd.job_history
      WHERE $2 AND id BETWEEN $3 AND $4 AND retried_at IS NULL AND ($15 IS NULL OR metadata @> $15::jsonb)
        AND ($16 IS NULL OR EXISTS (SELECT FROM claimd.batch_job m WHERE m.job_id = id AND m.batch_id = $16))
@@ -34,7 +34,7 @@ WITH named AS MATERIALIZED (
     SELECT *
       FROM found f
      WHERE ($7 IS NULL OR state = ANY ($7)) AND ($8 IS NULL OR kind = ANY ($8)) AND ($9 IS NULL OR queue = ANY ($9))
-       AND ($10 IS NULL OR tags @> $10)
+       AND ($10 IS NULL OR tags @> $10) AND ($17 IS NULL OR owner = $17)
        AND ($11 IS NULL OR worker_id IN (SELECT n.worker_id FROM named n))
        AND ($12 IS NULL OR strpos(lower(COALESCE(error, CASE WHEN finalized_at IS NULL AND attempt > 0 THEN
                 (SELECT a.error FROM claimd.job_attempt a
@@ -56,7 +56,7 @@ SELECT l.id, l.kind, l.queue, l.state, l.priority, l.attempt,
                   ORDER BY a.fence DESC LIMIT 1) END) AS error,
        CASE WHEN 'progress' = ANY ($14) AND l.state = 'running' THEN
            (SELECT NULLIF(concat_ws(' ', o.percent || '%', o.progress), '')
-              FROM claimd.job_live o JOIN claimd.job j ON j.id = o.id AND j.fence = o.fence WHERE o.id = l.id) END AS progress
+              FROM claimd.job_live o JOIN claimd.job j ON j.id = o.id AND j.fence = o.fence WHERE o.id = l.id) END AS progress, l.owner
   FROM listed l
   LEFT JOIN claimd.worker w ON w.worker_id = l.worker_id
  ORDER BY l.id DESC

@@ -8,8 +8,10 @@ SELECT k.name AS kind, NULLIF(k.plugin, '') AS plugin, NULLIF(k.version, '') AS 
        extract(epoch FROM k.timeout)::float8 AS timeout_s, extract(epoch FROM k.grace)::float8 AS grace_s, k.backoff,
        CASE WHEN k.keep_log THEN 'all' ELSE 'failed' END AS keep_log, k.at_most_once,
        (SELECT string_agg(h, ',' ORDER BY h) FROM jsonb_object_keys(k.set_by_hand) AS h) AS set_by_hand,
-       CASE WHEN k.is_announced THEN NULLIF(k.of_plugin, '{}') END AS of_plugin, k.paused,
+       CASE WHEN k.is_announced THEN NULLIF(k.of_plugin, '{}') END AS of_plugin,
+       NULLIF(l.max_running, 1000) AS max_running, trim_scale(round(l.rate::numeric, 6)) AS starts_per_s, k.paused,
        to_char(k.paused_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS paused_at, k.paused_by,
        to_char(k.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS updated_at
   FROM claimd.kind k
+  LEFT JOIN claimd.key_limit l ON k.limited AND l.key = 'kind:' || k.name
  WHERE k.name = $1

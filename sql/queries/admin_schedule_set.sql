@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Makes or changes a schedule; NULL: the default. $4 and $11 are JSON, $9, $13, $20 and $23 texts that interval takes.
--- params: text, text, text, text, text, int4, text, int4, text, text[], text, text, text, text, text, text, text, text, text[], text, text, text, text, text
+-- Makes or changes a schedule; NULL: the default. $4 and $11 are JSON, $9, $13, $20, $23 and $25 texts that interval takes.
+-- params: text, text, text, text, text, int4, text, int4, text, text[], text, text, text, text, text, text, text, text, text[], text, text, text, text, text, text
 SELECT $1 AS name, to_char(due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS next_at
   FROM claimd.schedule_set(name => $1, kind => $2, cron => $3, args => COALESCE($4::jsonb, '{}'),
                            queue => COALESCE($5, 'default'), priority => COALESCE($6, 4), zone => COALESCE($7, 'UTC'),
@@ -9,4 +9,4 @@ SELECT $1 AS name, to_char(due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.M
                            overlap => COALESCE($14, 'run'), exclusive_key => $15, share_key => $16, backoff => $17,
                            unique_key => $18, unique_by => $19, unique_for => $20::interval, unique_states => $21,
                            on_conflict => COALESCE($22, 'ignore'), jitter => $23::interval,
-                           second_key => $24) AS due_at
+                           second_key => $24, grace => $25::interval) AS due_at

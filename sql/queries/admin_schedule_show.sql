@@ -7,7 +7,7 @@ SELECT s.name, CASE WHEN s.paused THEN 'paused' WHEN s.error IS NOT NULL THEN 'f
        s.exclusive_key, s.second_key, s.share_key, s.backoff, s.unique_key, s.unique_by::text,
        extract(epoch FROM s.unique_for)::float8 AS unique_for_s, s.unique_states,
        CASE WHEN s.unique_key IS NOT NULL OR s.unique_by IS NOT NULL THEN s.on_conflict END AS on_conflict,
-       extract(epoch FROM s.jitter)::float8 AS jitter_s,
+       extract(epoch FROM s.jitter)::float8 AS jitter_s, extract(epoch FROM s.grace)::float8 AS grace_s,
        CASE WHEN NOT s.paused THEN to_char(s.next_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') END AS next_at,
        to_char(s.fired_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS fired_at,
        to_char(s.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at,

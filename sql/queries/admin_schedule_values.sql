@@ -3,5 +3,5 @@
 -- params: text
 SELECT name, kind, cron, args::text, queue, priority, zone, max_attempts, timeout::text, tags::text, metadata::text, missed,
        missed_window::text, overlap, exclusive_key, share_key, backoff, unique_key, unique_by::text, unique_for::text, unique_states,
-       on_conflict, jitter::text, second_key
+       on_conflict, jitter::text, second_key, grace::text
   FROM claimd.schedule WHERE name = $1

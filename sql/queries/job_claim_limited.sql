@@ -8,5 +8,5 @@ SELECT id, fence, attempt, crashes, kind, queue, priority, ready_at, attempted_a
        CASE WHEN pg_column_size(metadata) <= 8192 AND flags & 1024 = 0 THEN metadata::text END AS metadata,
        CASE WHEN pg_column_size(args) <= 8192 AND pg_column_compression(args) IS NULL
              AND (metadata IS NULL OR pg_column_size(metadata) <= 8192) AND flags & 1184 = 0
-            THEN args::text END AS args, flags, key_row, place, second_row
+            THEN args::text END AS args, flags, (EXTRACT(EPOCH FROM grace) * 1000000)::bigint AS grace_us, key_row, place, second_row
   FROM claimd.claim_limited($1, $2, $3, $4)

@@ -5,10 +5,12 @@
 -- params: int8[], uuid
 SELECT id, state = 'running' AS is_running, fence, scheduled_at <= clock_timestamp() AS is_due, queue, kind, priority, ready_at,
        attempt, max_attempts, worker_id = $2 AS is_mine,
-       flags & 2118 <> 0 OR queue = ANY (ARRAY(SELECT name FROM claimd.queue WHERE limited)) AS is_limited,
+       flags & 2118 <> 0 OR queue = ANY (ARRAY(SELECT name FROM claimd.queue WHERE limited))
+       OR kind = ANY (ARRAY(SELECT name FROM claimd.kind WHERE limited)) AS is_limited,
        queue = ANY (ARRAY(SELECT name FROM claimd.queue WHERE limited))
        AND (exclusive_key IS NULL OR claimd.key_places(exclusive_key, id) > 0)
        AND (second_key IS NULL OR claimd.key_places(second_key, id) > 0) AS is_queue_full,
-       flags & 70 IN (0, 64) AND queue <> ALL (ARRAY(SELECT name FROM claimd.queue WHERE limited)) AS is_edited
+       flags & 70 IN (0, 64) AND queue <> ALL (ARRAY(SELECT name FROM claimd.queue WHERE limited))
+       AND kind <> ALL (ARRAY(SELECT name FROM claimd.kind WHERE limited)) AS is_edited
   FROM claimd.job
  WHERE id = ANY ($1)

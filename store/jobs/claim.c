@@ -181,6 +181,7 @@ enum {
     COLUMN_METADATA,
     COLUMN_ARGS,
     COLUMN_FLAGS,
+    COLUMN_GRACE,
     COLUMN_KEY_ROW, /* of claims within limits alone, as the next two */
     COLUMN_PLACE,
     COLUMN_SECOND_ROW
@@ -232,6 +233,9 @@ enum status claim_put_job(struct claim *c, size_t n, const struct pg_result *row
     }
     if (!pg_is_null(rows, row, COLUMN_TIMEOUT)) {
         job.settings.timeout_us = pg_i64(rows, row, COLUMN_TIMEOUT);
+    }
+    if (!pg_is_null(rows, row, COLUMN_GRACE)) {
+        job.settings.grace_us = pg_i64(rows, row, COLUMN_GRACE);
     }
     if (!pg_is_null(rows, row, COLUMN_BACKOFF)) {
         size_t len = 0;

@@ -189,13 +189,15 @@ START_TEST(a_handler_that_is_done_after_its_timeout_is_told_so_in_the_history)
 END_TEST
 
 /* Each takes 3 s to clean up; lock.guard_ms is 2 s. */
-START_TEST(feat_B29_a_handler_has_the_grace_of_its_kind_to_clean_up)
+START_TEST(feat_B29_a_handler_has_its_own_grace_or_that_of_its_kind_to_clean_up)
 {
     long long patient = fleet_enqueue(&fleet, "clean_up", "{}", 1);
     sql_run(fleet.sql, "SELECT claimd.enqueue('clean_fast', max_attempts => 1)");
     long long hasty = sql_i64(fleet.sql, "SELECT max(id) FROM claimd.jobs");
+    sql_run(fleet.sql, "SELECT claimd.enqueue('clean_fast', max_attempts => 1, grace => '1 min')");
     wait_state(patient, "completed");
     wait_state(hasty, "discarded");
+    wait_state(hasty + 1, "completed");
     ASSERT_SQL("timeout: the handler did not stop",
                "SELECT error FROM claimd.job_attempt WHERE job_id = %lld", hasty);
     sql_run(fleet.sql, "SELECT claimd.set_kind('clean_fast', '{\"grace\": \"1 min\"}')");
@@ -443,7 +445,7 @@ static Suite *suite(void)
     tcase_add_test(c, G5_a_checkpoint_that_is_none_costs_the_others_nothing);
     tcase_add_test(c, progress_that_changes_all_the_time_is_written_once_a_second);
     tcase_add_test(c, a_handler_that_is_done_after_its_timeout_is_told_so_in_the_history);
-    tcase_add_test(c, feat_B29_a_handler_has_the_grace_of_its_kind_to_clean_up);
+    tcase_add_test(c, feat_B29_a_handler_has_its_own_grace_or_that_of_its_kind_to_clean_up);
     tcase_add_test(c, feat_B17_the_log_of_a_completed_attempt_is_kept_where_its_kind_asks_for_it);
     tcase_add_test(c, a_cancel_whose_NOTIFY_was_lost_is_found_by_a_beat);
     tcase_add_test(c, a_cancel_of_an_earlier_run_and_a_forged_NOTIFY_end_nothing);

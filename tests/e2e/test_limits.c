@@ -224,6 +224,28 @@ START_TEST(a_key_with_three_places_has_three_jobs_that_run)
 }
 END_TEST
 
+/* Jobs of two queues, and a limit that comes while they run, is raised and taken away again. */
+START_TEST(feat_D3_of_a_kind_limited_to_five_never_more_run_until_the_limit_is_gone)
+{
+    sql_run(fleet.sql, "SELECT claimd.set_kind('sleep', '{\"max_running\": 2}')");
+    enqueue_in("default", 50, 200);
+    enqueue_in("q1", 50, 200);
+    ck_assert(
+        WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history") >= 20, SOON_US));
+    ck_assert_int_eq(most_at_once("true"), 2);
+    sql_run(fleet.sql, "SELECT claimd.set_kind('sleep', '{\"max_running\": %d}')", LIMIT);
+    ck_assert(
+        WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.exclusive") == LIMIT, SOON_US));
+    ck_assert(
+        WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history") >= 60, SOON_US));
+    ck_assert_int_eq(most_at_once("true"), LIMIT);
+    sql_run(fleet.sql, "SELECT claimd.set_kind('sleep', '{\"max_running\": null}')");
+    fleet_wait_finished(&fleet, 400, "completed", SOON_US);
+    ck_assert_int_eq(most_at_once("true") > LIMIT, 1);
+    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.exclusive"), 0);
+}
+END_TEST
+
 #define RATE 50
 #define FULL_S 2 /* until what a bucket held at the beginning is used up */
 
@@ -427,6 +449,7 @@ static Suite *suite(void)
     tcase_add_checked_fixture(among, setup_many_queues, teardown);
     tcase_add_test(among, inv_S18_of_a_queue_limited_to_five_never_more_than_five_run);
     tcase_add_test(among, a_key_with_three_places_has_three_jobs_that_run);
+    tcase_add_test(among, feat_D3_of_a_kind_limited_to_five_never_more_run_until_the_limit_is_gone);
     tcase_add_test(among, of_a_queue_with_a_rate_no_more_start_than_that);
     tcase_add_test(among, a_limit_is_raised_lowered_and_lifted_while_jobs_run);
     suite_add_tcase(s, among);

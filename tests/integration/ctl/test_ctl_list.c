@@ -296,13 +296,13 @@ START_TEST(a_range_of_ids_is_read_by_index_whatever_the_filter)
     (void)side_run(pg, "ANALYZE claimd.job");
     (void)snprintf(sql, sizeof sql,
                    "PREPARE list(bool, bool, int8, int8, timestamptz, timestamptz, text[], text[], "
-                   "text[], text[], text, text, int4, text[], text, int8) AS %s",
+                   "text[], text[], text, text, int4, text[], text, int8, text) AS %s",
                    SQL_ADMIN_JOBS_LIST.sql);
     (void)side_run(pg, sql);
     assert_no_seq_scan(
         pg,
         "EXECUTE list(true, true, 1000, 20999, NULL, NULL, NULL, ''{nosuch}'', NULL, "
-        "NULL, NULL, NULL, 50, ''{id}'', NULL, NULL)",
+        "NULL, NULL, NULL, 50, ''{id}'', NULL, NULL, NULL)",
         "job");
     pg_close(pg);
     ck_assert_int_eq(ctl_exit("enqueue", "rare"), 0);

@@ -273,7 +273,7 @@ START_TEST(apply_refuses_a_bad_file_as_a_whole_and_names_the_place)
         {ONE(", \"kind\": \"y\""), "duplicate object key"},
         {ONE(", \"args\": {\"p\": 1, \"p\": 2}"), "duplicate object key"},
         {ONE(", \"crom\": 1"), "schedules[0] 'a': unknown key 'crom'; known: name, kind, cron"},
-        {ONE(", \"priorty\": 1"), "second_key; did you mean 'priority'?"},
+        {ONE(", \"priorty\": 1"), "second_key, grace; did you mean 'priority'?"},
         {ONE(", \"priority\": \"4\""), "schedules[0] 'a': priority: must be a whole number"},
         {ONE(", \"priority\": 44"), "schedules[0] 'a': priority: must be 0 (first) to 9"},
         {ONE(", \"priority\": 99999999999"), "schedules[0] 'a': priority: out of range"},

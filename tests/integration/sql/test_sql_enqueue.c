@@ -194,7 +194,7 @@ START_TEST(H1_enqueue_many_names_the_element_and_the_field_and_stores_nothing)
         {"'[{\"kind\": \"a\"}, {}]'", "jobs[1].kind: must match"},
         {"'[{\"kind\": \"a\"}, {\"kind\": \"B\"}]'", "jobs[1].kind: must match"},
         {"'[{\"kind\": \"a\", \"prio\": 1}]'", "jobs[0].prio: unknown, must be one of kind, args"},
-        {"'[{\"kind\": \"a\", \"prioritty\": 1}]'", "second_key; did you mean 'priority'?"},
+        {"'[{\"kind\": \"a\", \"prioritty\": 1}]'", "grace; did you mean 'priority'?"},
         {"'[{\"kind\": \"a\", \"queue\": \"\"}]'", "jobs[0].queue: must match"},
         {"'[{\"kind\": \"a\", \"priority\": 10}]'", "jobs[0].priority: must be 0 (first) to 9"},
         {"'[{\"kind\": \"a\", \"priority\": \"x\"}]'", "jobs[0].priority: must be of type integer"},

@@ -114,6 +114,46 @@ START_TEST(feat_B29_a_deadline_that_can_not_be_is_refused)
 }
 END_TEST
 
+#define FLAGGED "SELECT id::text FROM claimd.job WHERE flags & 2048 <> 0"
+
+START_TEST(feat_D3_an_edit_gives_a_queued_job_a_deadline_moves_it_and_takes_it_away)
+{
+    run("SELECT claimd.enqueue('a')::text");
+    run("SELECT claimd.edit(1, '{\"expires_at\": \"2200-01-01Z\"}')::text");
+    run("SELECT claimd.edit(1, '{\"expires_at\": \"2200-01-02Z\", \"priority\": 1}')::text");
+    ck_assert_int_eq(side_number(db, FLAGGED), 1);
+    ck_assert_str_eq(side_run(db, "SELECT (expires_at AT TIME ZONE 'UTC')::date::text FROM "
+                                  "claimd.job_deadline")
+                         .text,
+                     "2200-01-02");
+    ck_assert_str_eq(side_run(db, "SELECT string_agg(left(before ->> 'expires_at', 10) || ' ' || "
+                                  "left(after ->> 'expires_at', 10), ',') FROM claimd.job_edit "
+                                  "WHERE version = 3")
+                         .text,
+                     "2200-01-01 2200-01-02");
+    run("SELECT claimd.edit(1, '{\"expires_at\": null}')::text");
+    ck_assert_int_eq(side_number(db, DEADLINES), 0);
+    ck_assert_int_eq(side_number(db, COUNT_FLAG), 0);
+    run("SELECT claimd.edit(1, '{\"expires_at\": \"2000-01-01Z\"}')::text");
+    ck_assert_int_eq(side_number(db, EXPIRE), 1);
+}
+END_TEST
+
+START_TEST(feat_D3_an_edit_that_can_not_be_is_refused)
+{
+    run("SELECT claimd.enqueue('a')::text");
+    ASSERT_REFUSED(db,
+                   "SELECT claimd.edit(1, '{\"expires_at\": \"2100-01-01\", \"scheduled_at\": "
+                   "\"2100-01-02\"}')",
+                   "CL002", "patch.expires_at: must be later than scheduled_at");
+    ASSERT_REFUSED(db, "SELECT claimd.edit(1, '{\"grace\": \"2 h\"}')", "CL002",
+                   "patch.grace: must be 1 ms to 1 hour");
+    run("UPDATE claimd.job SET attempt = 1");
+    ASSERT_REFUSED(db, "SELECT claimd.edit(1, '{\"expires_at\": \"2100-01-01\"}')", "CL003",
+                   "job 1 has begun: it can't expire any more");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("expire");
@@ -128,6 +168,8 @@ int main(void)
     tcase_add_test(tc, feat_B29_no_claim_starts_a_job_that_has_expired);
     tcase_add_test(tc, feat_B29_many_jobs_may_have_deadlines_and_unique_ones);
     tcase_add_test(tc, feat_B29_a_deadline_that_can_not_be_is_refused);
+    tcase_add_test(tc, feat_D3_an_edit_gives_a_queued_job_a_deadline_moves_it_and_takes_it_away);
+    tcase_add_test(tc, feat_D3_an_edit_that_can_not_be_is_refused);
     suite_add_tcase(suite, tc);
     return world_run(suite);
 }

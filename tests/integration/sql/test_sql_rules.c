@@ -42,6 +42,8 @@ static const struct {
     {"kind, exclusive_key, flags, second_key", "'a', 'e', 2, ''", "job_second_key_form"},
     {"kind, share_key, share", "'a', '', 1", "job_share_key_form"},
     {"kind, share_key", "'a', 's'", "job_share_key_form"},
+    {"kind, grace", "'a', '0 s'", "job_grace_range"},
+    {"kind, grace", "'a', '61 min'", "job_grace_range"},
 };
 
 START_TEST(H1_a_plain_insert_is_checked_row_by_row)

@@ -1,0 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- From now on jobs belong to the roles that make them, or to nobody any more.
+-- params: bool
+SELECT claimd.set_owners($1)
