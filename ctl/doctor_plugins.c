@@ -114,6 +114,14 @@ static void say_kinds(struct report *r, const struct config *config, const json_
     }
 }
 
+/* As in the images and packages that have claimctl alone. */
+static bool has_worker(void)
+{
+    char path[CONFIG_PATH_MAX];
+    return ctl_program_path("claimd-worker", path, sizeof path, NULL) != STATUS_OK ||
+           access(path, F_OK) == 0;
+}
+
 void doctor_plugins(struct report *r, const struct config *config)
 {
     char path[CONFIG_PATH_MAX];
@@ -121,6 +129,10 @@ void doctor_plugins(struct report *r, const struct config *config)
     autobuf struct buf out = BUF_INIT(LIST_BYTES_MAX);
     enum status st = STATUS_OK;
     if (access(config->worker.plugin_dir, F_OK) != 0) {
+        if (!has_worker()) {
+            report_say(r, HEALTH_OK, "plugins", "", "no worker is installed on this host");
+            return;
+        }
         report_say(r, HEALTH_WARN, "plugins",
                    "set worker.plugin_dir, or run doctor on a worker's host",
                    "%s: not on this host", config->worker.plugin_dir);

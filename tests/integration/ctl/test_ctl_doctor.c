@@ -287,6 +287,32 @@ START_TEST(a_broken_plugin_is_named_with_its_reason)
 }
 END_TEST
 
+/* As in the image for schedulers and operators: a folder with claimctl alone. */
+START_TEST(a_host_without_a_worker_needs_no_plugins)
+{
+    char program[2 * SERVER_PATH_MAX];
+    const char *folder = getenv("CLAIMD_BIN_DIR");
+    (void)snprintf(program, sizeof program, "%s/claimctl", folder == NULL ? "bin" : folder);
+    const char *const copy[] = {"/bin/cp", program, nodes.plugins, NULL};
+    int code = -1;
+    ck_assert_int_eq(
+        program_run(copy, (const char *const[]){NULL}, LIMIT_US, &ctl.out, &code, NULL), STATUS_OK);
+    ck_assert_int_eq(code, 0);
+    ck_assert_int_eq(setenv("CLAIMD_BIN_DIR", nodes.plugins, 1), 0);
+    ctl.env[1] = "CLAIMD_WORKER_PLUGIN_DIR=/nonexistent";
+    doctor_exits(0);
+    ctl_assert_check("ok", "plugins", "no worker is installed on this host");
+}
+END_TEST
+
+START_TEST(a_folder_of_plugins_that_is_not_there_is_a_warning_beside_a_worker)
+{
+    ctl.env[1] = "CLAIMD_WORKER_PLUGIN_DIR=/nonexistent";
+    doctor_exits(0);
+    ctl_assert_check("warn", "plugins", "/nonexistent: not on this host");
+}
+END_TEST
+
 /* ---- what daemons say of themselves ---- */
 
 static const struct {
@@ -564,6 +590,8 @@ int main(void)
     tcase_add_test(tests, P1_a_login_is_told_its_role);
     tcase_add_test(tests, no_nodes_at_all_fail);
     tcase_add_test(tests, a_broken_plugin_is_named_with_its_reason);
+    tcase_add_test(tests, a_host_without_a_worker_needs_no_plugins);
+    tcase_add_test(tests, a_folder_of_plugins_that_is_not_there_is_a_warning_beside_a_worker);
     tcase_add_test(tests, what_is_wrong_has_its_remedy_below);
     tcase_add_test(tests, a_worker_that_beats_is_one_line_and_exit_0);
     tcase_add_test(tests, a_worker_that_does_not_beat_is_one_line_and_exit_1);
