@@ -335,7 +335,7 @@ static void on_handed_back(void *ctx, enum status st, const struct pg_result *co
                            const struct err *err)
 {
     struct waiting *w = ctx;
-    for (int step = 0; st == STATUS_OK && step < 2; step++) {
+    for (int step = 1; st == STATUS_OK && step < 3; step++) { /* behind SQL_PLAN_ANEW */
         tell_handed_back(w, results[step]);
     }
     w->done(w->ctx, st, err);
@@ -347,7 +347,7 @@ enum status worker_store_hand_back_all(struct pg *pg, const char *dead_worker_id
                                        struct err *err)
 {
     struct params p = {.count = 0};
-    struct pg_request request = {.step_count = 0};
+    struct pg_request request = {.steps = {{.statement = &SQL_PLAN_ANEW}}, .step_count = 1};
     enum status st = step_by_id(&p, &SQL_WORKER_HAND_BACK, dead_worker_id, &request, err);
     if (st != STATUS_OK) {
         return st;
@@ -371,7 +371,7 @@ static bool is_backend_gone(const struct pg_result *rows)
 static void report_predecessor(const struct waiting *w, const struct pg_result *const *results)
 {
     const struct pg_result *row = results[1];
-    const struct pg_result *running = results[2];
+    const struct pg_result *running = results[3]; /* behind SQL_PLAN_ANEW */
     size_t count = (size_t)pg_row_count(running);
     autofree int64_t *ids = calloc(count + 1, sizeof *ids);
     if (ids == NULL) {
@@ -415,6 +415,7 @@ enum status worker_store_end_predecessor(struct pg *pg, const char *worker_id, p
     if (st != STATUS_OK) {
         return st;
     }
+    request.steps[request.step_count++].statement = &SQL_PLAN_ANEW;
     st = step_by_id(&params[2], &SQL_WORKER_RUNNING, worker_id, &request, err);
     if (st != STATUS_OK) {
         return st;

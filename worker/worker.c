@@ -313,6 +313,7 @@ static enum status open_store(struct worker *w, struct err *err)
                             .application_name = "claimd-worker",
                             .timeout_us = c->postgres.timeout_us,
                             .lock_timeout_ms = c->postgres.lock_timeout_ms,
+                            .plans_once = true,
                             .on_up = on_pg_up,
                             .on_down = on_pg_down,
                             .on_notify = on_pg_notify,

@@ -5,7 +5,9 @@
 WITH asked AS MATERIALIZED (
     SELECT l.id, l.fence FROM claimd.job_live l WHERE l.cancel_requested AND l.id = ANY ((SELECT $1)::bigint[])
 ), gone AS (
-    DELETE FROM claimd.job j USING asked a WHERE j.id = a.id AND j.fence = a.fence AND j.state = 'available' RETURNING j.*
+    DELETE FROM claimd.job j
+     WHERE j.id = ANY (ARRAY(SELECT a.id FROM asked a)) AND j.fence = ANY (ARRAY(SELECT a.fence FROM asked a)) AND j.state = 'available'
+    RETURNING j.*
 ), unwatched AS (
     DELETE FROM claimd.job_live l USING gone g WHERE l.id = g.id
 )

@@ -2,4 +2,4 @@
 -- Takes away what was kept of running jobs that have just ended: after that, in its transaction.
 -- params: int8[]
 DELETE FROM claimd.job_live l
- WHERE l.id = ANY ((SELECT $1)::bigint[]) AND NOT EXISTS (SELECT FROM claimd.job j WHERE j.id = l.id)
+ WHERE l.id = ANY ((SELECT $1)::bigint[]) AND (SELECT true FROM claimd.job j WHERE j.id = l.id) IS NULL

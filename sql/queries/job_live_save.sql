@@ -5,10 +5,12 @@
 WITH said AS MATERIALIZED (
     SELECT j.id, j.fence, s.percent, s.progress, s.checkpoint
       FROM unnest($1, $2, $3, $4, $5) AS s(id, fence, percent, progress, checkpoint)
-      JOIN claimd.job j ON j.id = s.id AND j.fence = s.fence AND j.state = 'running' AND j.worker_id = $6
-       FOR NO KEY UPDATE OF j SKIP LOCKED
+     CROSS JOIN LATERAL (SELECT o.id, o.fence FROM claimd.job o
+                          WHERE o.id = s.id AND o.fence = s.fence AND o.state = 'running' AND o.worker_id = $6
+                            FOR NO KEY UPDATE SKIP LOCKED) AS j
 ), flagged AS (
-    UPDATE claimd.job j SET flags = j.flags | 128 FROM said s WHERE j.id = s.id AND s.checkpoint IS NOT NULL AND j.flags & 128 = 0
+    UPDATE claimd.job j SET flags = j.flags | 128
+     WHERE j.id = ANY (ARRAY(SELECT s.id FROM said s WHERE s.checkpoint IS NOT NULL)) AND j.flags & 128 = 0
 )
 INSERT INTO claimd.job_live AS l (id, fence, percent, progress, checkpoint, changed_at)
 SELECT id, fence, NULLIF(percent, -1), NULLIF(progress, ''), checkpoint::jsonb, clock_timestamp() FROM said ORDER BY id

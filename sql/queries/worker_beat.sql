@@ -30,7 +30,7 @@ SELECT 'kind', k.name, 0, 0 FROM me, claimd.kind k WHERE k.paused
 UNION ALL
 SELECT 'asked', asked, 0, 0 FROM me WHERE asked <> ''
 UNION ALL
-SELECT 'cancel', '', j.id, j.fence
+SELECT 'cancel', '', l.id, l.fence
   FROM claimd.job_live l
-  JOIN claimd.job j ON j.id = l.id AND j.fence = l.fence AND j.state = 'running' AND j.worker_id = $1
  WHERE l.cancel_requested
+   AND (SELECT true FROM claimd.job j WHERE j.id = l.id AND j.fence = l.fence AND j.state = 'running' AND j.worker_id = $1)

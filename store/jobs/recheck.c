@@ -10,7 +10,7 @@
 #define NOBODY "00000000-0000-0000-0000-000000000000"
 #define RECHECK_IDS_MAX (BATCH_CLAIMS_MAX + BATCH_FINISHES_MAX)
 
-enum { STEP_JOBS, STEP_FINISHED };
+enum { STEP_JOBS, STEP_ANEW, STEP_FINISHED };
 
 /* Columns of job_recheck; the others are read where an id is put back. */
 enum {
@@ -35,7 +35,7 @@ struct recheck {
     const struct kind_cache *kinds; /* the store's */
     struct finish_queue finishes;
     struct claim_queue claims;
-    struct params params[2];
+    struct params params[STEP_FINISHED + 1];
     int64_t exhausted[BATCH_CLAIMS_MAX]; /* found available without an attempt left (lock.G5) */
     size_t exhausted_count;
 };
@@ -97,7 +97,9 @@ static enum status build_finished(struct recheck *r, struct pg_request *request,
     params_i64_array(p, fences, count);
     params_time(p, since_us);
     params_uuid(p, r->finishes.first->worker_id);
-    request->step_count++;
+    /* A plan for all days would lock each of them. */
+    request->steps[STEP_ANEW].statement = &SQL_PLAN_ANEW;
+    request->step_count = STEP_FINISHED + 1;
     return params_step(p, &SQL_JOB_RECHECK_FINISHED, &request->steps[STEP_FINISHED], err);
 }
 

@@ -15,14 +15,19 @@
 #define END_BACKEND_MS 3000
 #define SETUP_TEXT_MAX 1024
 
-/* Plans for the table as it is now: one made on 20 rows scans a million (ARCHITECTURE §3). They are
- * not compiled, which would take longer than all that they do. And if our host vanishes in the
- * middle of a segment, the rows that it has locked are free soon. */
-#define SESSION_SETTINGS                                             \
-    PG_FIXED_PATH                                                    \
-    "SET plan_cache_mode = force_custom_plan; SET TimeZone = 'UTC';" \
-    "SET jit = off;"                                                 \
-    "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2;"  \
+/* Plans for the table as it is now: one made on 20 rows scans a million (ARCHITECTURE §3). Where
+ * each is made once, it may do nothing but look up rows by an index: what it was made on is no
+ * matter then. They are not compiled, which would take longer than all that they do. And if our
+ * host vanishes in the middle of a segment, the rows that it has locked are free soon. */
+#define PLANS_ANEW "SET plan_cache_mode = force_custom_plan;"
+#define PLANS_ONCE                                                        \
+    "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;" \
+    "SET enable_bitmapscan = off; SET enable_hashjoin = off;"             \
+    "SET enable_mergejoin = off; SET enable_material = off; SET enable_memoize = off;"
+#define SESSION_SETTINGS                                            \
+    PG_FIXED_PATH                                                   \
+    "SET TimeZone = 'UTC'; SET jit = off;"                          \
+    "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2;" \
     "SET tcp_keepalives_count = 3; SET tcp_user_timeout = 10000;"
 
 /* A column more, for what it does: what was acknowledged to us must outlive a crash of PostgreSQL
@@ -220,10 +225,11 @@ static void start_setup(struct pg *pg)
     (void)snprintf(
         sql, sizeof sql,
         SESSION_SETTINGS
-        "SET lock_timeout = %d; SET statement_timeout = %d; %s"
+        "%s SET lock_timeout = %d; SET statement_timeout = %d; %s"
         "SELECT pid, (extract(epoch FROM backend_start) * 1000000)::bigint " COMMIT_SETTING
         " FROM pg_stat_activity WHERE pid = pg_backend_pid()%s",
-        pg->options.lock_timeout_ms, pg->options.statement_timeout_ms, listen,
+        pg->options.plans_once ? PLANS_ONCE : PLANS_ANEW, pg->options.lock_timeout_ms,
+        pg->options.statement_timeout_ms, listen,
         SEEDED_BUG(7) ? "; SET synchronous_commit = off" : "");
     stage_query(pg, PG_SETTING_UP, pg->options.timeout_us, sql);
 }

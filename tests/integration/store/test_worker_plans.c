@@ -1,46 +1,153 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A worker's session plans each statement once, for whatever the tables become (ARCHITECTURE §3): so
- * each plan must look up its rows by an index, when it is made on tables that are empty and were
+ * A worker's session plans each statement once, for whatever the tables become (ARCHITECTURE §3):
+ * so each plan must look up its rows by an index, when it is made on tables that are empty and were
  * never analysed as well as on large ones. */
+#include "sql/queries.h"
 #include "support/pg_fixture.h"
 
-#include "sql/queries.h"
-#include "support/suite.h"
-
 #include <stdio.h>
-
-static struct pg *db;
+#include <string.h>
 
 /* All that a worker sends, but what asks for plan_anew first. */
 static const struct pg_statement *const statements[] = {
-    &SQL_JOB_CLAIM,       &SQL_JOB_CLAIM_SKIP,    &SQL_JOB_CLAIM_LIMITED, &SQL_JOB_ADOPT,
-    &SQL_JOB_ARGS,        &SQL_JOB_COMPLETE,      &SQL_JOB_COMPLETE_SKIP, &SQL_JOB_DROP,
-    &SQL_JOB_DROP_SKIP,   &SQL_JOB_DISCARD,       &SQL_JOB_RETRY,         &SQL_JOB_SNOOZE,
-    &SQL_JOB_HAND_BACK,   &SQL_JOB_EXHAUST,       &SQL_JOB_FIND,          &SQL_JOB_DUE,
-    &SQL_JOB_FREE_ENDED,  &SQL_JOB_KINDS,         &SQL_JOB_LIVE_FORGET,   &SQL_JOB_LIVE_SAVE,
-    &SQL_JOB_RECHECK,     &SQL_JOB_RECORD_DONE,   &SQL_JOB_CANCEL_ASKED,  &SQL_LIMIT_NEXT,
-    &SQL_WORKER_BEAT,     &SQL_WORKER_KINDS,      &SQL_WORKER_REGISTER,   &SQL_WORKER_DEAD,
-    &SQL_WORKER_STOPPED,  &SQL_WORKER_END_BACKEND, &SQL_CLUSTER_JOIN,     &SQL_FENCE_CHECK};
+    &SQL_JOB_CLAIM,      &SQL_JOB_CLAIM_SKIP,     &SQL_JOB_CLAIM_LIMITED, &SQL_JOB_ADOPT,
+    &SQL_JOB_ARGS,       &SQL_JOB_COMPLETE,       &SQL_JOB_COMPLETE_SKIP, &SQL_JOB_DROP,
+    &SQL_JOB_DROP_SKIP,  &SQL_JOB_DISCARD,        &SQL_JOB_RETRY,         &SQL_JOB_SNOOZE,
+    &SQL_JOB_HAND_BACK,  &SQL_JOB_EXHAUST,        &SQL_JOB_FIND,          &SQL_JOB_DUE,
+    &SQL_JOB_FREE_ENDED, &SQL_JOB_KINDS,          &SQL_JOB_LIVE_FORGET,   &SQL_JOB_LIVE_SAVE,
+    &SQL_JOB_RECHECK,    &SQL_JOB_RECORD_DONE,    &SQL_JOB_CANCEL_ASKED,  &SQL_LIMIT_NEXT,
+    &SQL_WORKER_BEAT,    &SQL_WORKER_KINDS,       &SQL_WORKER_REGISTER,   &SQL_WORKER_DEAD,
+    &SQL_WORKER_STOPPED, &SQL_WORKER_END_BACKEND, &SQL_CLUSTER_JOIN,      &SQL_FENCE_CHECK};
 
-/* Those that may have millions of rows. */
-static const char *const large[] = {"job", "job_history", "job_attempt", "job_live", "exclusive",
-                                    "key_waiting"};
-
-static void setup_session(void)
+static const char *type_name(unsigned oid)
 {
-    world_setup();
-    struct pg_options options = {.loop = &world.loop,
-                                 .conninfo = world.conninfo,
-                                 .application_name = "plans",
-                                 .timeout_us = SOON_US,
-                                 .plans_once = true};
-    ck_assert_int_eq(pg_open(&options, &db, NULL), STATUS_OK);
-    RUN_UNTIL(pg_is_up(db));
+    switch (oid) {
+    case PG_BOOL:
+        return "bool";
+    case PG_INT8:
+        return "int8";
+    case PG_INT4:
+        return "int4";
+    case PG_TEXT:
+        return "text";
+    case PG_TIMESTAMPTZ:
+        return "timestamptz";
+    case PG_UUID:
+        return "uuid";
+    case PG_INT8_ARRAY:
+        return "int8[]";
+    case PG_TEXT_ARRAY:
+        return "text[]";
+    case PG_TID_ARRAY:
+        return "tid[]";
+    default:
+        ck_abort_msg("add the name of type %u", oid);
+    }
 }
 
-static void teardown_session(void)
+/* Of a plan as JSON: what reads one of the tables that may have millions of rows, and does not look
+ * them up by the first column of an index, nor by where they stand. job_live_cancel has only the
+ * jobs that somebody cancels just now. */
+#define BAD_NODES                                                                                 \
+    "CREATE FUNCTION pg_temp.bad_nodes(run text) RETURNS text LANGUAGE plpgsql AS $$ "            \
+    "DECLARE plan jsonb; BEGIN EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || run INTO plan; "    \
+    "RETURN (SELECT string_agg(concat_ws(' ', n ->> 'Node Type', n ->> 'Relation Name', "         \
+    "n ->> 'Index Name', n ->> 'Index Cond'), '; ') "                                             \
+    "FROM jsonb_path_query(plan, 'strict $.** ? (exists(@.\"Relation Name\"))') AS n "            \
+    "WHERE n ->> 'Relation Name' ~ "                                                              \
+    "'^(job|job_history.*|job_attempt|job_live|exclusive|key_waiting)$' "                         \
+    "AND n ->> 'Node Type' NOT IN ('ModifyTable', 'Tid Scan') "                                   \
+    "AND COALESCE(n ->> 'Index Name', '') <> 'job_live_cancel' "                                  \
+    "AND NOT COALESCE(strpos(n ->> 'Index Cond', (SELECT pg_get_indexdef(i.oid, 1, true) FROM "   \
+    "pg_class i WHERE i.relname = n ->> 'Index Name' AND i.relnamespace = 'claimd'::regnamespace" \
+    ")) > 0, false)); END $$"
+
+static int bad_count;
+
+static void check_plan(struct pg *pg, const struct pg_statement *s)
 {
-    pg_close(db);
-    world_teardown();
+    static char sql[16384];
+    char types[256] = "";
+    char nulls[256] = "";
+    for (int i = 0; i < s->type_count; i++) {
+        (void)snprintf(types + strlen(types), sizeof types - strlen(types), "%s%s",
+                       i > 0 ? ", " : "(", type_name(s->types[i]));
+        (void)snprintf(nulls + strlen(nulls), sizeof nulls - strlen(nulls), "%s",
+                       i > 0 ? ", NULL" : "(NULL");
+    }
+    const char *end = s->type_count > 0 ? ")" : "";
+    (void)snprintf(sql, sizeof sql, "PREPARE a_plan%s%s AS %s", types, end, s->sql);
+    (void)side_run(pg, sql);
+    (void)snprintf(sql, sizeof sql, "SELECT pg_temp.bad_nodes('EXECUTE a_plan%s%s')", nulls, end);
+    struct side_reply bad = side_run(pg, sql);
+    if (bad.text[0] != '\0') {
+        (void)printf("%s: %s\n", s->name, bad.text);
+        bad_count++;
+    }
+    (void)side_run(pg, "DEALLOCATE a_plan");
+}
+
+/* In a session of its own, as that of a worker which has just started. */
+static void check_plans(void)
+{
+    const struct pg_options options = {.loop = &world.loop,
+                                       .conninfo = world.conninfo,
+                                       .application_name = "plans",
+                                       .timeout_us = LIMIT_US,
+                                       .plans_once = true};
+    struct pg *pg = NULL;
+    ck_assert_int_eq(pg_open(&options, &pg, NULL), STATUS_OK);
+    RUN_UNTIL(pg_is_up(pg));
+    (void)side_run(pg, BAD_NODES);
+    for (size_t i = 0; i < ARRAY_COUNT(statements); i++) {
+        check_plan(pg, statements[i]);
+    }
+    ck_assert_int_eq(bad_count, 0);
+    pg_close(pg);
+}
+
+START_TEST(plans_look_rows_up_by_an_index_whatever_the_tables_were_when_they_were_made)
+{
+    struct pg *side = side_open(NULL);
+    check_plans(); /* nothing is there, and nothing was analysed */
+    (void)side_run(side, "INSERT INTO claimd.job (kind, exclusive_key) SELECT 'a', 'k' || n FROM "
+                         "generate_series(1, 100000) AS n");
+    check_plans(); /* many rows, and nothing was analysed */
+    (void)side_run(side, "ANALYZE claimd.job");
+    check_plans();
+    (void)side_run(side, "WITH gone AS (DELETE FROM claimd.job WHERE id > 10 RETURNING *) INSERT "
+                         "INTO claimd.job_attempt (job_id, fence, attempt, worker_id, started_at, "
+                         "outcome) SELECT id, id, 1, worker_id, now(), 'failed' FROM gone");
+    (void)side_run(side, "ANALYZE claimd.job, claimd.job_attempt");
+    check_plans(); /* few rows on many pages */
+    pg_close(side);
+}
+END_TEST
+
+/* The check itself can fail. */
+START_TEST(a_plan_that_reads_a_table_from_end_to_end_is_seen)
+{
+    struct pg *pg = side_open(NULL);
+    (void)side_run(pg, BAD_NODES);
+    struct side_reply bad = side_run(
+        pg, "SELECT pg_temp.bad_nodes('SELECT FROM claimd.job WHERE worker_id IS NOT NULL')");
+    ck_assert_ptr_nonnull(strstr(bad.text, "Scan job"));
+    bad = side_run(pg, "SELECT pg_temp.bad_nodes('SELECT FROM claimd.job WHERE id = 1')");
+    ck_assert_str_eq(bad.text, "");
+    pg_close(pg);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("worker_plans");
+    TCase *tests = tcase_create("plans");
+    tcase_set_timeout(tests, 120);
+    tcase_add_checked_fixture(tests, world_setup, world_teardown);
+    tcase_add_test(tests,
+                   plans_look_rows_up_by_an_index_whatever_the_tables_were_when_they_were_made);
+    tcase_add_test(tests, a_plan_that_reads_a_table_from_end_to_end_is_seen);
+    suite_add_tcase(suite, tests);
+    return world_run(suite);
 }
