@@ -70,10 +70,10 @@ struct pg_options {
     int64_t timeout_us;           /* default deadline of a request; connects have the same */
     int lock_timeout_ms;          /* 0 = none */
     int statement_timeout_ms;     /* 0 = none */
-    /* Its statements find their rows by indexes, however large the tables are: each is planned once.
-     * What has to read more asks for SQL_PLAN_ANEW first, in its segment. */
+    /* Its statements find their rows by indexes, however large the tables are: each is planned
+     * once. What has to read more asks for SQL_PLAN_ANEW first, in its segment. */
     bool plans_once;
-    pg_up_cb *on_up;              /* may be NULL, as the next two */
+    pg_up_cb *on_up; /* may be NULL, as the next two */
     pg_down_cb *on_down;
     pg_notify_cb *on_notify;
     void *ctx;
