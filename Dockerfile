@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Two images; docs/many-hosts.md says how they are run, examples/handler-image how a handler of yours gets in.
-#     docker build --target claimd -t claimd:0.1.0 .                  claimd-scheduler and claimctl
-#     docker build --target claimd-worker -t claimd-worker:0.1.0 .    these, claimd-worker and its handlers
+#     docker build --target claimd -t claimd:0.2.0 .                  claimd-scheduler and claimctl
+#     docker build --target claimd-worker -t claimd-worker:0.2.0 .    these, claimd-worker and its handlers
 # There is no git in a build: --build-arg VERSION=$(cmake/build-version) --build-arg REVISION=$(git rev-parse HEAD) say what it is.
 ARG BASE=debian:bookworm-slim
 
@@ -24,7 +24,7 @@ COPY --from=build /out/usr/local/bin/claimd-scheduler /out/usr/local/bin/claimct
 USER 10001:10001
 EXPOSE 8421
 CMD ["claimd-scheduler"]
-ARG VERSION=0.1.0
+ARG VERSION=0.2.0
 ARG REVISION=
 LABEL org.opencontainers.image.title="claimd" \
     org.opencontainers.image.description="claimd-scheduler and claimctl of claimd, a job system for many machines" \

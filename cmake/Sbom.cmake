@@ -2,7 +2,7 @@
 # What a package is made of, as CycloneDX JSON: each library that its programs load, directly or not, with the Debian package
 # that it was linked from, and the packages of which only headers were compiled in.
 #
-# cmake -DOUT=file -DNAME=claimd-worker -DVERSION=0.1.0 -DPROGRAMS=a,b -DMODULES=c.so -DHEADERS=uthash-dev \
+# cmake -DOUT=file -DNAME=claimd-worker -DVERSION=0.2.0 -DPROGRAMS=a,b -DMODULES=c.so -DHEADERS=uthash-dev \
 #     -P Sbom.cmake
 
 string(REPLACE "," ";" PROGRAMS "${PROGRAMS}")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The one version of everything here.
-set(CLAIMD_RELEASE 0.1.0)
+set(CLAIMD_RELEASE 0.2.0)
 
 # What this build calls itself: -DCLAIMD_BUILD=… where there is no git, as in a Docker build; else cmake/build-version, asked again
 # when another commit is checked out.
