@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What became of these ids: open jobs as they are now. For ids that a claim did not get and runs that a finish did not find.
 -- $2: the worker whose runs are looked for. `is_queue_full`: if a claim within limits did not get it, that was for its queue.
--- `is_edited`: it has no limit, only edits that its claim is to apply, or a deadline; if that did not get it, somebody has its row.
+-- `is_locked`: if it did not, somebody has its row. So it is where nothing else refuses it: it has only edits that its claim is to
+-- apply, a deadline, or the limit of a kind whose key it did not get; of keys that have places the row itself tells.
 -- params: int8[], uuid
 SELECT id, state = 'running' AS is_running, fence, scheduled_at <= clock_timestamp() AS is_due, queue, kind, priority, ready_at,
        attempt, max_attempts, worker_id = $2 AS is_mine,
@@ -10,7 +11,10 @@ SELECT id, state = 'running' AS is_running, fence, scheduled_at <= clock_timesta
        queue = ANY (ARRAY(SELECT name FROM claimd.queue WHERE limited))
        AND (exclusive_key IS NULL OR claimd.key_places(exclusive_key, id) > 0)
        AND (second_key IS NULL OR claimd.key_places(second_key, id) > 0) AS is_queue_full,
-       flags & 70 IN (0, 64) AND queue <> ALL (ARRAY(SELECT name FROM claimd.queue WHERE limited))
-       AND kind <> ALL (ARRAY(SELECT name FROM claimd.kind WHERE limited)) AS is_edited
+       CASE WHEN queue = ANY (ARRAY(SELECT name FROM claimd.queue WHERE limited)) THEN false
+            WHEN flags & 2 = 0 THEN true
+            WHEN claimd.key_places(exclusive_key, id) > 0 AND (second_key IS NULL OR claimd.key_places(second_key, id) > 0)
+            THEN (SELECT o.id FROM claimd.job o WHERE o.id = job.id FOR NO KEY UPDATE SKIP LOCKED) IS NULL
+            ELSE false END AS is_locked
   FROM claimd.job
  WHERE id = ANY ($1)

@@ -24,7 +24,7 @@ enum {
     COLUMN_IS_MINE,
     COLUMN_IS_LIMITED,
     COLUMN_IS_QUEUE_FULL,
-    COLUMN_IS_EDITED
+    COLUMN_IS_LOCKED
 };
 
 /* Columns of job_recheck_finished. */
@@ -242,7 +242,7 @@ static bool is_exhausted(const struct claim *c, const struct kind_cache *kinds,
 /* After a claim within limits. */
 static enum claim_refusal why_limited(const struct pg_result *jobs, int row)
 {
-    if (pg_bool(jobs, row, COLUMN_IS_EDITED)) {
+    if (pg_bool(jobs, row, COLUMN_IS_LOCKED)) {
         return CLAIM_PUT_BACK;
     }
     return pg_bool(jobs, row, COLUMN_IS_QUEUE_FULL) ? CLAIM_QUEUE_FULL : CLAIM_LIMITED;

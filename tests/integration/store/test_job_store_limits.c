@@ -343,6 +343,23 @@ START_TEST(a_limited_job_that_somebody_has_locked_holds_nobody_up)
 }
 END_TEST
 
+/* Its key is free, so who asks what comes next is named this job, again and again. */
+START_TEST(a_locked_job_whose_key_is_free_is_put_back_as_one_without_a_limit)
+{
+    struct pg *other = side_open(NULL);
+    int64_t a = add_keyed(1, "a");
+    (void)side_run(other, "BEGIN");
+    (void)side_run(other, "SELECT id::text FROM claimd.job FOR UPDATE");
+    claim_now(&store_a, a, 1);
+    ck_assert_uint_eq(got.job_count, 0);
+    ck_assert_int_eq(refused(a)->why, CLAIM_PUT_BACK);
+    (void)side_run(other, "ROLLBACK");
+    claim_now(&store_a, a, 1);
+    ck_assert_uint_eq(got.job_count, 1);
+    pg_close(other);
+}
+END_TEST
+
 static void on_next(void *ctx, enum status st)
 {
     ck_assert_int_eq(st, STATUS_OK);
@@ -446,6 +463,7 @@ int main(void)
     tcase_add_test(tc, of_two_workers_that_want_a_key_at_once_one_gets_it);
     tcase_add_test(tc, a_claim_waits_for_the_end_of_the_run_that_is_being_committed);
     tcase_add_test(tc, a_limited_job_that_somebody_has_locked_holds_nobody_up);
+    tcase_add_test(tc, a_locked_job_whose_key_is_free_is_put_back_as_one_without_a_limit);
     tcase_add_test(tc, who_was_refused_learns_what_comes_next_once_the_key_is_free);
     tcase_add_test(tc, a_claim_ahead_leaves_out_limited_jobs_at_their_last_attempt);
     tcase_add_test(tc, a_limited_claim_whose_answer_is_lost_is_read_back);
