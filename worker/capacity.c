@@ -6,6 +6,11 @@
 #define AHEAD_US 40000
 #define MEAN_WEIGHT 64
 
+/* Servers that are far away: what runs until a pop is claimed, and as much again, since the pop and
+ * the commit before take as long. Not so much that it would be handed back for its waiting. */
+#define AHEAD_CLAIMS 2
+#define AHEAD_MAX_US 500000
+
 /* Work that ends until the next pop: whoever is next in line waits for it. */
 #define POP_US 2500
 
@@ -17,12 +22,20 @@
  * claims nothing ahead (INTERFACES rule 4). */
 #define UNSETTLED_SPARE 64
 
+static int64_t hold_us(const struct capacity_facts *f)
+{
+    int64_t far_us = AHEAD_CLAIMS * f->claim_us;
+    int64_t us = far_us < AHEAD_MAX_US ? far_us : AHEAD_MAX_US;
+    return us > AHEAD_US ? us : AHEAD_US;
+}
+
 size_t capacity_ahead(const struct capacity_facts *f, const struct capacity_limits *l)
 {
-    if (f->mean_run_us <= 0 || f->mean_run_us > AHEAD_US) {
+    int64_t us = hold_us(f);
+    if (f->mean_run_us <= 0 || f->mean_run_us > us) {
         return 0;
     }
-    uint64_t jobs = (uint64_t)f->runners * AHEAD_US / (uint64_t)f->mean_run_us;
+    uint64_t jobs = (uint64_t)f->runners * (uint64_t)us / (uint64_t)f->mean_run_us;
     return jobs < l->claim_ahead_max ? (size_t)jobs : l->claim_ahead_max;
 }
 

@@ -22,6 +22,7 @@ struct capacity_facts {
     size_t ready;        /* claimed, waiting for a runner */
     size_t finishing;    /* ended, not committed yet */
     int64_t mean_run_us; /* moving average; 0 = nothing has run yet */
+    int64_t claim_us;    /* from a pop to its claim, as long as that took lately */
 };
 
 /* Jobs claimed ahead of a free runner that make sense now. */

@@ -304,6 +304,19 @@ START_TEST(tiny_jobs_are_claimed_ahead_up_to_the_cap)
 }
 END_TEST
 
+START_TEST(feat_B30_the_longer_a_claim_takes_the_more_is_claimed_ahead_up_to_half_a_second)
+{
+    struct capacity_facts f = {.runners = 4, .mean_run_us = 100000, .claim_us = 10000};
+    ck_assert_uint_eq(capacity_ahead(&f, &room), 0);
+    f.claim_us = 150000;
+    ck_assert_uint_eq(capacity_ahead(&f, &room), 12);
+    f.claim_us = 10 * US_PER_S;
+    ck_assert_uint_eq(capacity_ahead(&f, &room), 20);
+    f.mean_run_us = 500001;
+    ck_assert_uint_eq(capacity_ahead(&f, &room), 0);
+}
+END_TEST
+
 START_TEST(small_pops_wait_until_they_are_worth_a_round_trip)
 {
     struct capacity_facts f = {.runners = 4, .idle = 0, .ready = 900, .mean_run_us = 10};
@@ -461,6 +474,8 @@ static Suite *suite(void)
     tcase_add_test(c, less_is_claimed_ahead_while_limits_refuse_much);
     tcase_add_test(c, of_full_queues_as_many_are_popped_as_may_be_tried);
     tcase_add_test(c, tiny_jobs_are_claimed_ahead_up_to_the_cap);
+    tcase_add_test(c,
+                   feat_B30_the_longer_a_claim_takes_the_more_is_claimed_ahead_up_to_half_a_second);
     tcase_add_test(c, small_pops_wait_until_they_are_worth_a_round_trip);
     tcase_add_test(c, feat_B28_of_longer_jobs_few_are_popped_at_a_time);
     tcase_add_test(c, an_idle_runner_never_waits_for_a_full_batch);

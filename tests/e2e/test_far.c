@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A worker far away from all servers: its slots work while claims and finishes are on their way. */
+#include "support/fleet.h"
+#include "support/link_proxy.h"
+#include "support/suite.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#define SLOTS 4
+#define HOST 0
+#define MASTERS 3
+
+static struct fleet fleet;
+static struct link_proxy *proxy;
+static char far_dir[SERVER_PATH_MAX];
+
+#define OK(call)                                                      \
+    do {                                                              \
+        struct err err = {0};                                         \
+        ck_assert_msg((call) == STATUS_OK, "%s: %s", #call, err.msg); \
+    } while (0)
+
+/* The part of a conninfo behind `key`=. */
+static void value_of(const char *conninfo, const char *key, char *ret, size_t size)
+{
+    const char *at = strstr(conninfo, key);
+    ck_assert_ptr_nonnull(at);
+    at += strlen(key);
+    (void)snprintf(ret, size, "%.*s", (int)strcspn(at, " "), at);
+}
+
+/* Sockets of ours, which lead to a server. */
+static void carry(const char *name, const char *server, char *ret_socket, size_t size)
+{
+    (void)snprintf(ret_socket, size, "%s/%s", far_dir, name);
+    OK(link_proxy_add(proxy, ret_socket, server, &err));
+    ck_assert_int_eq(chmod(ret_socket, 0777), 0);
+}
+
+/* Which nodes the locks are on is the same for all: the scheduler takes this way, too, at once. */
+static void carry_masters(char *ret_nodes, size_t size)
+{
+    size_t len = (size_t)snprintf(ret_nodes, size, "CLAIMD_LOCK_NODES=");
+    for (size_t i = 0; i < MASTERS; i++) {
+        char name[16];
+        char socket[2 * SERVER_PATH_MAX];
+        (void)snprintf(name, sizeof name, "redis%zu", i);
+        carry(name, fleet.masters[i].path, socket, sizeof socket);
+        len += (size_t)snprintf(ret_nodes + len, size - len, "%sunix:%s", i > 0 ? "," : "", socket);
+    }
+}
+
+static void carry_postgres(char *ret_conninfo, size_t size)
+{
+    char host[SERVER_PATH_MAX];
+    char port[16] = "5432";
+    char name[32];
+    char server[2 * SERVER_PATH_MAX];
+    char socket[2 * SERVER_PATH_MAX];
+    value_of(fleet.conninfo, "host=", host, sizeof host);
+    if (strstr(fleet.conninfo, "port=") != NULL) {
+        value_of(fleet.conninfo, "port=", port, sizeof port);
+    }
+    (void)snprintf(name, sizeof name, ".s.PGSQL.%s", port);
+    (void)snprintf(server, sizeof server, "%s/%s", host, name);
+    carry(name, server, socket, sizeof socket);
+    (void)snprintf(ret_conninfo, size, "CLAIMD_POSTGRES_CONNINFO=%s user=fleet_worker host=%s",
+                   fleet.conninfo, far_dir);
+}
+
+static void setup(void)
+{
+    static char nodes[MASTERS * 2 * SERVER_PATH_MAX];
+    static char conninfo[4 * SERVER_PATH_MAX];
+    const char *const near[] = {nodes, NULL};
+    const char *const far[] = {nodes, conninfo, NULL};
+    fleet_start(&fleet,
+                &(struct fleet_options){.slots = SLOTS, .masters = MASTERS, .time_scale = 1});
+    OK(dir_make(far_dir, sizeof far_dir, &err));
+    ck_assert_int_eq(chmod(far_dir, 0755), 0);
+    OK(link_proxy_start(&proxy, &err));
+    carry_masters(nodes, sizeof nodes);
+    carry_postgres(conninfo, sizeof conninfo);
+    fleet_launch_scheduler(&fleet, 0, near);
+    fleet_launch_worker(&fleet, 0, far);
+    link_proxy_is_host(proxy, HOST, fleet.workers[0]);
+    ck_assert(WAIT_UNTIL(fleet_is_registered(&fleet, 0), SOON_US));
+}
+
+static void teardown(void)
+{
+    fleet_stop(&fleet);
+    link_proxy_stop(proxy);
+    dir_remove(far_dir);
+}
+
+static const struct {
+    int round_trip_ms;
+    int run_ms;
+    int jobs;
+} worlds[] = {{50, 100, 800}, {20, 30, 2000}};
+
+/* Of the time between the first start and the last end of the later half. */
+static double slots_used(int run_ms)
+{
+    char text[64];
+    sql_text(fleet.sql, text, sizeof text,
+             "SELECT count(*) * %d / 1000.0 / %d / extract(epoch FROM max(finalized_at) -"
+             " min(attempted_at)) FROM claimd.job_history WHERE id > (SELECT max(id) / 2 FROM"
+             " claimd.job_history)",
+             run_ms, SLOTS);
+    return strtod(text, NULL);
+}
+
+START_TEST(feat_B30_jobs_wait_at_a_far_worker_before_a_slot_is_idle)
+{
+    char args[32];
+    int64_t one_way_us = worlds[_i].round_trip_ms * US_PER_MS / 2;
+    link_proxy_rule(proxy, HOST, LINK_ALL,
+                    &(struct link_rule){.to_server_us = one_way_us, .to_client_us = one_way_us});
+    (void)snprintf(args, sizeof args, "{\"ms\": %d}", worlds[_i].run_ms);
+    (void)fleet_enqueue(&fleet, "sleep", args, worlds[_i].jobs);
+    fleet_wait_finished(&fleet, worlds[_i].jobs, "completed", 2 * SOON_US);
+    double used = slots_used(worlds[_i].run_ms);
+    (void)printf("%d ms to all servers and back, handlers of %d ms: %.2f of the slots' time is "
+                 "used\n",
+                 worlds[_i].round_trip_ms, worlds[_i].run_ms, used);
+    ck_assert_double_gt(used, 0.8);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("far");
+    TCase *c = tcase_create("far");
+    tcase_set_timeout(c, 240);
+    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_add_loop_test(c, feat_B30_jobs_wait_at_a_far_worker_before_a_slot_is_idle, 0,
+                        ARRAY_COUNT(worlds));
+    suite_add_tcase(s, c);
+    return s;
+}
+
+int main(void)
+{
+    return suite_run_in_one(suite());
+}
