@@ -264,7 +264,8 @@ END_TEST
 START_TEST(the_leader_tells_of_queues_rescues_and_the_feed)
 {
     ASSERT_LEADER("claimd_scheduler_leader", NULL, 1);
-    ASSERT_LEADER("claimd_workers_dead_total", NULL, 1);
+    /* A machine that stalls makes one that lives silent. */
+    ck_assert_double_ge(leader_sum("claimd_workers_dead_total", NULL), 1);
     ASSERT_LEADER("claimd_rescues_total", "outcome=\"available\"", 2); /* killed, and not held */
     ASSERT_LEADER("claimd_rescues_total", NULL, 2);
     ck_assert_double_ge(leader_sum("claimd_hints_fed_total", NULL), NOOPS + 10);
