@@ -81,7 +81,7 @@ cd "$work"
 cat >CMakeLists.txt <<'EOF'
 cmake_minimum_required(VERSION 3.25)
 project(hello LANGUAGES C)
-find_package(redlock 0.1 REQUIRED)
+find_package(redlock 0.2 REQUIRED)
 add_executable(hello hello.c)
 target_link_libraries(hello PRIVATE redlock::redlock)
 EOF
