@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdio_ext.h>
@@ -19,16 +20,30 @@ static struct {
     struct run_output from;
 } output = {.mutex = PTHREAD_MUTEX_INITIALIZER, .from = {.fd = RUNNER_FD_OUTPUT}};
 
+/* `arg`: posted once the thread has started and holds nothing any more. */
 static void *run(void *arg)
 {
     struct pollfd p = {.fd = RUNNER_FD_OUTPUT, .events = POLLIN};
-    (void)arg;
+    (void)sem_post(arg);
     while (poll(&p, 1, -1) >= 0 || errno == EINTR) {
         (void)pthread_mutex_lock(&output.mutex);
         run_output_take(&output.from, RUNNER_FD_LOG);
         (void)pthread_mutex_unlock(&output.mutex);
     }
     return NULL;
+}
+
+/* Around each fork, of the trial of a plugin or of a handler: whatever the reader holds while it
+ * works (of the log, of malloc) would be held in the child for ever. Outside of the mutex it only
+ * polls. */
+static void before_fork(void)
+{
+    (void)pthread_mutex_lock(&output.mutex);
+}
+
+static void after_fork(void)
+{
+    (void)pthread_mutex_unlock(&output.mutex);
 }
 
 /* O_NONBLOCK on a description of our own, where that can be had (docs/decisions/0010): the reader
@@ -50,6 +65,7 @@ enum status output_start(struct runner_page *page, struct err *err)
     sigset_t all;
     sigset_t before;
     pthread_t thread;
+    sem_t has_started;
     output.from.page = page;
     stop_waiting_for_reader();
     log_to(RUNNER_FD_LOG);
@@ -59,12 +75,16 @@ enum status output_start(struct runner_page *page, struct err *err)
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* inherited: signals go to the handler */
-    int rc = pthread_create(&thread, NULL, run, NULL);
+    int rc = pthread_atfork(before_fork, after_fork, after_fork);
+    (void)sem_init(&has_started, 0, 0);
+    rc = rc != 0 ? rc : pthread_create(&thread, NULL, run, &has_started);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc != 0) {
         return err_fail_sys(err, STATUS_UNAVAILABLE, rc, "start the reader of what handlers print");
     }
     (void)pthread_detach(thread);
+    while (sem_wait(&has_started) != 0 && errno == EINTR) {
+    }
     return STATUS_OK;
 }
 
