@@ -154,6 +154,18 @@ int64_t side_number(struct pg *pg, const char *sql)
     return strtoll(side_run(pg, sql).text, NULL, 10);
 }
 
+void side_write_prepare(struct pg *pg, const struct pg_statement *s, char *ret_sql, size_t size)
+{
+    size_t len = (size_t)snprintf(ret_sql, size, "PREPARE p");
+    for (int i = 0; i < s->type_count; i++) {
+        char sql[64];
+        (void)snprintf(sql, sizeof sql, "SELECT format_type(%u, NULL)", s->types[i]);
+        len += (size_t)snprintf(ret_sql + len, size - len, "%s%s", i == 0 ? "(" : ", ",
+                                side_run(pg, sql).text);
+    }
+    (void)snprintf(ret_sql + len, size - len, "%s AS %s", s->type_count > 0 ? ")" : "", s->sql);
+}
+
 struct pg *side_open(const char *role)
 {
     const struct pg_options options = {.loop = &world.loop,

@@ -57,6 +57,9 @@ struct side_reply side_try(struct pg *pg, const char *sql);
 struct side_reply side_run(struct pg *pg, const char *sql);
 int64_t side_number(struct pg *pg, const char *sql); /* the first column is a number as text */
 
+/* `PREPARE p(types of its header) AS …`, as text. */
+void side_write_prepare(struct pg *pg, const struct pg_statement *s, char *ret_sql, size_t size);
+
 #define ASSERT_REFUSED(pg, sql, sqlstate, part)                                            \
     do {                                                                                   \
         struct side_reply r_ = side_try((pg), (sql));                                      \

@@ -456,19 +456,6 @@ END_TEST
 
 /* ---- embedded queries ---- */
 
-/* PREPARE with the types that the header names; ret_sql has room for both. */
-static void write_prepare(const struct pg_statement *s, char *ret_sql, size_t size)
-{
-    size_t len = (size_t)snprintf(ret_sql, size, "PREPARE p");
-    for (int i = 0; i < s->type_count; i++) {
-        char sql[64];
-        (void)snprintf(sql, sizeof sql, "SELECT format_type(%u, NULL)", s->types[i]);
-        len += (size_t)snprintf(ret_sql + len, size - len, "%s%s", i == 0 ? "(" : ", ",
-                                side_run(db, sql).text);
-    }
-    (void)snprintf(ret_sql + len, size - len, "%s AS %s", s->type_count > 0 ? ")" : "", s->sql);
-}
-
 START_TEST(every_query_fits_the_schema_and_the_types_of_its_header)
 {
     static char sql[16384];
@@ -478,7 +465,7 @@ START_TEST(every_query_fits_the_schema_and_the_types_of_its_header)
         if (strncmp(text, "VACUUM", 6) == 0 || strncmp(text, "COPY", 4) == 0) {
             continue; /* not for PREPARE */
         }
-        write_prepare(sql_statements[i], sql, sizeof sql);
+        side_write_prepare(db, sql_statements[i], sql, sizeof sql);
         struct side_reply r = side_try(db, sql);
         ck_assert_msg(r.st == STATUS_OK, "%s: [%s] %s", sql_statements[i]->name, r.code, r.text);
         (void)side_run(db, "DEALLOCATE p");

@@ -92,15 +92,8 @@ END_TEST
 static void execute_as(const char *role, const struct pg_statement *s, const char *values)
 {
     static char sql[8192];
-    char types[512] = "";
     struct pg *pg = side_open(role);
-    for (int i = 0; i < s->type_count; i++) {
-        (void)snprintf(sql, sizeof sql, "SELECT format_type(%u, NULL)", s->types[i]);
-        size_t len = strlen(types);
-        (void)snprintf(types + len, sizeof types - len, "%s%.40s", i == 0 ? "" : ", ",
-                       side_run(db, sql).text);
-    }
-    (void)snprintf(sql, sizeof sql, "PREPARE p(%s) AS %s", types, s->sql);
+    side_write_prepare(db, s, sql, sizeof sql);
     (void)side_run(pg, sql);
     (void)snprintf(sql, sizeof sql, "EXECUTE p(%s)", values);
     (void)side_run(pg, sql);

@@ -20,32 +20,6 @@ static const struct pg_statement *const statements[] = {
     &SQL_WORKER_BEAT,    &SQL_WORKER_KINDS,       &SQL_WORKER_REGISTER,   &SQL_WORKER_DEAD,
     &SQL_WORKER_STOPPED, &SQL_WORKER_END_BACKEND, &SQL_CLUSTER_JOIN,      &SQL_FENCE_CHECK};
 
-static const char *type_name(unsigned oid)
-{
-    switch (oid) {
-    case PG_BOOL:
-        return "bool";
-    case PG_INT8:
-        return "int8";
-    case PG_INT4:
-        return "int4";
-    case PG_TEXT:
-        return "text";
-    case PG_TIMESTAMPTZ:
-        return "timestamptz";
-    case PG_UUID:
-        return "uuid";
-    case PG_INT8_ARRAY:
-        return "int8[]";
-    case PG_TEXT_ARRAY:
-        return "text[]";
-    case PG_TID_ARRAY:
-        return "tid[]";
-    default:
-        ck_abort_msg("add the name of type %u", oid);
-    }
-}
-
 /* Of a plan as JSON: what reads one of the tables that may have millions of rows, and does not look
  * them up by the first column of an index, nor by where they stand. job_live_cancel has only the
  * jobs that somebody cancels just now. */
@@ -68,24 +42,21 @@ static int bad_count;
 static void check_plan(struct pg *pg, const struct pg_statement *s)
 {
     static char sql[16384];
-    char types[256] = "";
     char nulls[256] = "";
+    size_t len = 0;
     for (int i = 0; i < s->type_count; i++) {
-        (void)snprintf(types + strlen(types), sizeof types - strlen(types), "%s%s",
-                       i > 0 ? ", " : "(", type_name(s->types[i]));
-        (void)snprintf(nulls + strlen(nulls), sizeof nulls - strlen(nulls), "%s",
-                       i > 0 ? ", NULL" : "(NULL");
+        len += (size_t)snprintf(nulls + len, sizeof nulls - len, i == 0 ? "(NULL" : ", NULL");
     }
-    const char *end = s->type_count > 0 ? ")" : "";
-    (void)snprintf(sql, sizeof sql, "PREPARE a_plan%s%s AS %s", types, end, s->sql);
+    side_write_prepare(pg, s, sql, sizeof sql);
     (void)side_run(pg, sql);
-    (void)snprintf(sql, sizeof sql, "SELECT pg_temp.bad_nodes('EXECUTE a_plan%s%s')", nulls, end);
+    (void)snprintf(sql, sizeof sql, "SELECT pg_temp.bad_nodes('EXECUTE p%s%s')", nulls,
+                   s->type_count > 0 ? ")" : "");
     struct side_reply bad = side_run(pg, sql);
     if (bad.text[0] != '\0') {
         (void)printf("%s: %s\n", s->name, bad.text);
         bad_count++;
     }
-    (void)side_run(pg, "DEALLOCATE a_plan");
+    (void)side_run(pg, "DEALLOCATE p");
 }
 
 /* In a session of its own, as that of a worker which has just started. */
