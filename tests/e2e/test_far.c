@@ -13,6 +13,7 @@
 #define SLOTS 4
 #define HOST 0
 #define MASTERS 3
+#define PG_SOCKET ".s.PGSQL.5432"
 
 static struct fleet fleet;
 static struct link_proxy *proxy;
@@ -23,15 +24,6 @@ static char far_dir[SERVER_PATH_MAX];
         struct err err = {0};                                         \
         ck_assert_msg((call) == STATUS_OK, "%s: %s", #call, err.msg); \
     } while (0)
-
-/* The part of a conninfo behind `key`=. */
-static void value_of(const char *conninfo, const char *key, char *ret, size_t size)
-{
-    const char *at = strstr(conninfo, key);
-    ck_assert_ptr_nonnull(at);
-    at += strlen(key);
-    (void)snprintf(ret, size, "%.*s", (int)strcspn(at, " "), at);
-}
 
 /* Sockets of ours, which lead to a server. */
 static void carry(const char *name, const char *server, char *ret_socket, size_t size)
@@ -56,18 +48,10 @@ static void carry_masters(char *ret_nodes, size_t size)
 
 static void carry_postgres(char *ret_conninfo, size_t size)
 {
-    char host[SERVER_PATH_MAX];
-    char port[16] = "5432";
-    char name[32];
-    char server[2 * SERVER_PATH_MAX];
-    char socket[2 * SERVER_PATH_MAX];
-    value_of(fleet.conninfo, "host=", host, sizeof host);
-    if (strstr(fleet.conninfo, "port=") != NULL) {
-        value_of(fleet.conninfo, "port=", port, sizeof port);
-    }
-    (void)snprintf(name, sizeof name, ".s.PGSQL.%s", port);
-    (void)snprintf(server, sizeof server, "%s/%s", host, name);
-    carry(name, server, socket, sizeof socket);
+    char server[SERVER_PATH_MAX + 32];
+    char socket[SERVER_PATH_MAX + 32];
+    (void)snprintf(server, sizeof server, "%s/" PG_SOCKET, fleet.pg.dir);
+    carry(PG_SOCKET, server, socket, sizeof socket);
     (void)snprintf(ret_conninfo, size, "CLAIMD_POSTGRES_CONNINFO=%s user=fleet_worker host=%s",
                    fleet.conninfo, far_dir);
 }

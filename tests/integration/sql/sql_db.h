@@ -19,6 +19,14 @@ static inline void run(const char *sql)
     (void)side_run(db, sql);
 }
 
+/* Its first value; until the next call. */
+static inline const char *text(const char *sql)
+{
+    static struct side_reply reply;
+    reply = side_run(db, sql);
+    return reply.text;
+}
+
 static inline void teardown(void)
 {
     pg_close(db);

@@ -10,13 +10,6 @@ static void setup_kinds(void)
     run("INSERT INTO claimd.kind (name) VALUES ('a'), ('b')");
 }
 
-static const char *text(const char *sql)
-{
-    static struct side_reply reply;
-    reply = side_run(db, sql);
-    return reply.text;
-}
-
 #define CLAIM                                                                           \
     "SELECT COALESCE(string_agg(id::text, ',' ORDER BY id), '') FROM "                  \
     "claimd.claim_limited(ARRAY(SELECT id FROM claimd.job WHERE state = 'available'), " \

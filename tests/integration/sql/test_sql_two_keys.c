@@ -25,13 +25,6 @@ static int64_t enqueue(const char *first, const char *second)
     return side_number(db, sql);
 }
 
-static const char *text(const char *sql)
-{
-    static struct side_reply reply;
-    reply = side_run(db, sql);
-    return reply.text;
-}
-
 #define CLAIM                                                                             \
     "claimd.claim_limited(ARRAY(SELECT id FROM claimd.job WHERE state = 'available' AND " \
     "flags & 2 <> 0), gen_random_uuid(), '{a}', '{}')"
