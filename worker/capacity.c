@@ -6,9 +6,9 @@
 #define AHEAD_US 40000
 #define MEAN_WEIGHT 64
 
-/* Servers that are far away: what runs until a pop is claimed, and as much again, since the pop and
- * the commit before take as long. Not so much that it would be handed back for its waiting. */
-#define AHEAD_CLAIMS 2
+/* Servers that are far away: as much as the longest of the short runs, which is what runs until a
+ * pop is claimed, and as much again, since the pop and the commit before take as long. Not so much
+ * that it would be handed back for its waiting. */
 #define AHEAD_MAX_US 500000
 
 /* Work that ends until the next pop: whoever is next in line waits for it. */
@@ -24,8 +24,7 @@
 
 static int64_t hold_us(const struct capacity_facts *f)
 {
-    int64_t far_us = AHEAD_CLAIMS * f->claim_us;
-    int64_t us = far_us < AHEAD_MAX_US ? far_us : AHEAD_MAX_US;
+    int64_t us = f->short_us < AHEAD_MAX_US ? f->short_us : AHEAD_MAX_US;
     return us > AHEAD_US ? us : AHEAD_US;
 }
 

@@ -46,7 +46,7 @@ static struct capacity_facts facts(const struct worker *w, int64_t now_us)
         f.ready += slot_waiting(w->slots[i]);
     }
     f.mean_run_us = now_us < w->fetch.ahead_pause_until_us ? 0 : w->runs.mean_us;
-    f.claim_us = w->lengths.claim_us;
+    f.short_us = lengths_max_us(&w->lengths);
     return f;
 }
 

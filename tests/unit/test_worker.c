@@ -306,11 +306,11 @@ END_TEST
 
 START_TEST(feat_B30_the_longer_a_claim_takes_the_more_is_claimed_ahead_up_to_half_a_second)
 {
-    struct capacity_facts f = {.runners = 4, .mean_run_us = 100000, .claim_us = 10000};
+    struct capacity_facts f = {.runners = 4, .mean_run_us = 100000, .short_us = 20000};
     ck_assert_uint_eq(capacity_ahead(&f, &room), 0);
-    f.claim_us = 150000;
+    f.short_us = 300000;
     ck_assert_uint_eq(capacity_ahead(&f, &room), 12);
-    f.claim_us = 10 * US_PER_S;
+    f.short_us = 20 * US_PER_S;
     ck_assert_uint_eq(capacity_ahead(&f, &room), 20);
     f.mean_run_us = 500001;
     ck_assert_uint_eq(capacity_ahead(&f, &room), 0);
