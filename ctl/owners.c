@@ -5,15 +5,17 @@
 #include "ctl/table.h"
 #include "sql/queries.h"
 
+static enum status check(const char *word, struct err *err)
+{
+    return strcmp(word, "on") == 0 || strcmp(word, "off") == 0
+               ? STATUS_OK
+               : err_fail(err, STATUS_INVALID, "'%.40s' is not allowed; allowed: on, off", word);
+}
+
 static enum status set(struct admin *a, const char *word, struct err *err)
 {
     auto_admin_rows struct admin_rows *rows = NULL;
-    bool is_on = strcmp(word, "on") == 0;
-    const char *const params[] = {is_on ? "t" : "f"};
-    if (!is_on && strcmp(word, "off") != 0) {
-        return err_fail(err, STATUS_INVALID, "'%.40s' is not allowed; allowed: on, off", word);
-    }
-    return ctl_written(admin_query(a, &SQL_ADMIN_OWNERS_SET, params, &rows, err), err);
+    return ctl_written(admin_query(a, &SQL_ADMIN_OWNERS_SET, &word, &rows, err), err);
 }
 
 enum status owners(struct ctl *ctl, const struct ctl_args *args, struct err *err)
@@ -23,10 +25,16 @@ enum status owners(struct ctl *ctl, const struct ctl_args *args, struct err *err
     auto_table struct table table = TABLE("cluster", columns);
     const struct table *const tables[] = {&table};
     table.is_record = true;
-    enum status st = ctl_session(ctl, &a, err);
-    if (st == STATUS_OK && args->word_count > 0) {
-        st = set(a, args->words[0], err);
+    const char *word = args->word_count > 0 ? args->words[0] : NULL;
+    enum status st = word == NULL ? STATUS_OK : check(word, err);
+    if (st != STATUS_OK) {
+        return st;
     }
+    st = ctl_session(ctl, &a, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = word == NULL ? STATUS_OK : set(a, word, err);
     if (st != STATUS_OK) {
         return st;
     }
