@@ -3,4 +3,5 @@
 -- transaction is planned anew, for the tables as they are now.
 SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_seqscan', 'on', true),
        set_config('enable_bitmapscan', 'on', true), set_config('enable_hashjoin', 'on', true),
-       set_config('enable_mergejoin', 'on', true), set_config('enable_material', 'on', true)
+       set_config('enable_mergejoin', 'on', true), set_config('enable_material', 'on', true),
+       set_config('enable_memoize', 'on', true)
