@@ -23,13 +23,14 @@
 #define RUNNER_FD_OUTPUT 5
 #define RUNNER_FD_LOG 6
 #define RUNNER_FD_LAST RUNNER_FD_LOG
-#define RUNNER_PROTOCOL_VERSION 7
+#define RUNNER_PROTOCOL_VERSION 8
 #define FRAME_MAX (((size_t)1 << 20) + ((size_t)512 << 10)) /* args, and what else it is told */
 #define FRAME_HEAD 6
 #define RUNNER_DEPTH 64 /* jobs that a runner has been sent and has not answered, at most */
 #define RUNNER_RING_BYTES ((size_t)128 << 10) /* a power of two */
 #define RUNNER_FILE_SIZE 256                  /* of a file's name */
 #define RUNNER_LOG_BYTES (2 * JOB_LOG_TAIL_MAX)
+#define RUNNER_OUTPUT_BYTES 4096
 #define RUNNER_PROGRESS_BYTES ((size_t)4 * JOB_PROGRESS_MAX)
 #define RUNNER_TAGS_MAX ((size_t)96 << 10) /* 8 KiB of tags as JSON, every octet escaped */
 
@@ -72,6 +73,11 @@ struct runner_page {
     /* What the present run has logged, a ring (worker/run_log.h): it outlives the runner. */
     _Atomic int64_t log_total;
     char log[RUNNER_LOG_BYTES];
+    /* What handlers printed and the runner has read; [output_begin, output_end) is not in the log
+     * of the process yet (worker/run_output.h). */
+    _Atomic uint32_t output_begin;
+    _Atomic uint32_t output_end;
+    char output[RUNNER_OUTPUT_BYTES];
     /* What the present run says of itself; it outlives the runner, too. The counts rise by two with
      * each change and are odd meanwhile (worker/run_said.h). */
     _Atomic uint32_t progress_count;
@@ -88,8 +94,9 @@ struct runner_page {
     char ring[RUNNER_RING_BYTES];
     char checkpoint[JOB_CHECKPOINT_MAX];
 };
-#define RUNNER_PAGE_SIZE \
-    (8192 + (int)RUNNER_LOG_BYTES + (int)RUNNER_RING_BYTES + (int)JOB_CHECKPOINT_MAX)
+#define RUNNER_PAGE_SIZE                                                           \
+    (8192 + (int)RUNNER_LOG_BYTES + RUNNER_OUTPUT_BYTES + (int)RUNNER_RING_BYTES + \
+     (int)JOB_CHECKPOINT_MAX)
 
 /* Texts are borrowed from the frame. */
 struct job_frame {
