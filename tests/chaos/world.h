@@ -10,7 +10,7 @@
 #include "chaos/options.h"
 #include "chaos/samples.h"
 #include "chaos/session.h"
-#include "support/link_proxy.h"
+#include "cluster/link_proxy.h"
 
 #define WORLD_REDIS 5
 #define WORLD_PG 2

@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/parse.h"
-#include "support/flow.h"
+#include "cluster/flow.h"
 
 #include <arpa/inet.h>
 #include <assert.h>

@@ -2,8 +2,8 @@
  *
  * The bad network between hosts and servers does what it says, to the link that it is said of. */
 #include "base/clock.h"
+#include "cluster/link_proxy.h"
 #include "cluster/servers.h"
-#include "support/link_proxy.h"
 #include "support/suite.h"
 
 #include <check.h>

@@ -3,9 +3,9 @@
  * A bad network between several hosts and several servers, all of one machine: for each server a
  * unix socket of ours, whose connections are carried to the server's by one thread. Who connects is
  * known by its process, so that each link (host, server) has a rule of its own. It knows no
- * protocol; fault_proxy.h does. */
-#ifndef CLAIMD_TESTS_SUPPORT_LINK_PROXY_H
-#define CLAIMD_TESTS_SUPPORT_LINK_PROXY_H
+ * protocol; tests/support/fault_proxy.h does. */
+#ifndef CLAIMD_CLUSTER_LINK_PROXY_H
+#define CLAIMD_CLUSTER_LINK_PROXY_H
 
 #include "base/err.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "support/flow.h"
+#include "cluster/flow.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "support/link_proxy.h"
+#include "cluster/link_proxy.h"
 
 #include "base/clock.h"
-#include "support/flow.h"
+#include "cluster/flow.h"
 
 #include <assert.h>
 #include <poll.h>
@@ -376,7 +376,10 @@ enum status link_proxy_add(struct link_proxy *p, const char *path, const char *s
 {
     struct server s = {.listen_fd = -1};
     enum status st = set_path(&s.here, path, err);
-    st = st == STATUS_OK ? set_path(&s.at, server_path, err) : st;
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = set_path(&s.at, server_path, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One direction of a connection that a proxy carries: pieces of bytes, each with the moment from
- * which it may go on. Internal to support/. */
-#ifndef CLAIMD_TESTS_SUPPORT_FLOW_H
-#define CLAIMD_TESTS_SUPPORT_FLOW_H
+ * which it may go on. Internal to the proxies. */
+#ifndef CLAIMD_CLUSTER_FLOW_H
+#define CLAIMD_CLUSTER_FLOW_H
 
 #include <stdbool.h>
 #include <stddef.h>
