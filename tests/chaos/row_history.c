@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chaos/row_history.h"
 
+#include "base/clock.h"
+
 #include <stdio.h>
 
 #define PATH_SIZE (SERVER_PATH_MAX + 64)
+#define EXPORT_US (60 * US_PER_S) /* of tens of thousands of rows, beside other load */
 
 /* A state of NULL: there is no row on that side of the change. `at` is the clock that faults step,
  * boot_ms CLOCK_BOOTTIME to 10 ms. */
@@ -94,6 +97,7 @@ static enum status export_file(struct session *sql, const char *query, const str
 
 enum status row_history_export(struct session *sql, const struct folder *folder, struct err *err)
 {
+    sql->timeout_us = EXPORT_US;
     enum status st = export_file(sql, events_sql, folder, "events.jsonl", err);
     if (st != STATUS_OK) {
         return st;

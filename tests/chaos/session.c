@@ -106,7 +106,12 @@ static enum status judge(struct session *s, const char *sql, PGresult *r, struct
     const char *code = r != NULL ? PQresultErrorField(r, PG_DIAG_SQLSTATE) : NULL;
     bool is_lost = r == NULL || code == NULL || PQstatus(s->conn) == CONNECTION_BAD;
     enum status st = is_lost ? STATUS_UNKNOWN : STATUS_INVALID;
-    err_set(err, st, 0, "%.80s: %s", sql, PQerrorMessage(s->conn));
+    if (r == NULL && PQstatus(s->conn) != CONNECTION_BAD) {
+        err_set(err, st, 0, "%.80s: no answer within %lld s", sql,
+                (long long)(s->timeout_us / US_PER_S));
+    } else {
+        err_set(err, st, 0, "%.80s: %s", sql, PQerrorMessage(s->conn));
+    }
     if (err != NULL && code != NULL) {
         (void)snprintf(err->code, sizeof err->code, "%s", code);
     }
