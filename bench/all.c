@@ -29,7 +29,7 @@ static const struct run {
     const char *quick;
 } runs[] = {
     {"drain --rounds 5", "drain --rounds 1 --jobs 10000"},
-    {"latency --rounds 5 --samples 300", "latency --rounds 1 --samples 20"},
+    {"start --rounds 5", "start --rounds 1 --samples 20"},
     {"scale --rounds 3 --jobs 150000", "scale --rounds 1 --jobs 5000"},
     {"horizon --rounds 1", "horizon --rounds 1 --jobs 5000"},
     {"enqueue", "enqueue --rounds 1 --jobs 5000 --samples 50"},
@@ -37,7 +37,10 @@ static const struct run {
     {"idle", "idle --seconds 2"},
     {"backlog --rounds 1 --jobs 10000000", "backlog --rounds 1 --jobs 20000"},
     {"deferred --jobs 10000000", "deferred --jobs 20000 --rate 1000 --seconds 3"},
-    {"handlers --rounds 1", "handlers --rounds 1 --jobs 500 --seconds 1"},
+    {"realistic --rounds 5 --only river", "realistic --rounds 1 --seconds 1 --only claimd"},
+    {"realistic --rounds 1 --only celery", "realistic --rounds 1 --seconds 1 --only celery"},
+    {"hoard --rounds 5", "hoard --rounds 1 --jobs 500 --seconds 2"},
+    {"far --rounds 3", "far --rounds 1 --seconds 1"},
     {"strategies --rounds 1", "strategies --rounds 1 --jobs 5000"},
     {"locks --json", "locks --json --seconds 1 --rounds 1"},
     {"peers --rounds 1 --samples 100", "peers --rounds 1 --jobs 400 --samples 2"},

@@ -118,19 +118,33 @@ static enum status start_servers(struct cluster *c, struct err *err)
     return masters_open(&c->masters, &c->loop, paths, c->options.masters, &c->is_interrupted, err);
 }
 
+static json_t *node_list(const struct cluster *c)
+{
+    json_t *nodes = json_array();
+    for (size_t i = 0; i < c->options.masters; i++) {
+        const char *path = c->node_paths[i][0] != '\0' ? c->node_paths[i] : c->redis[i].path;
+        (void)json_array_append_new(nodes, json_sprintf("unix:%s", path));
+    }
+    return nodes;
+}
+
+static json_t *queue_list(const struct cluster *c)
+{
+    json_t *queues = c->options.queues == 0 ? json_pack("[s]", "default") : json_array();
+    for (size_t i = 0; i < c->options.queues; i++) {
+        (void)json_array_append_new(queues, json_sprintf("q%zu", i));
+    }
+    return queues;
+}
+
 static enum status write_config(struct cluster *c, struct err *err)
 {
     char plugins[SERVER_PATH_MAX + 64];
-    json_auto_t *nodes = json_array();
-    for (size_t i = 0; i < c->options.masters; i++) {
-        char node[128];
-        (void)snprintf(node, sizeof node, "unix:%s", c->redis[i].path);
-        (void)json_array_append_new(nodes, json_string(node));
-    }
     (void)snprintf(plugins, sizeof plugins, "%s/../%s", c->bin_dir, c->options.plugins);
-    json_auto_t *config = json_pack("{s:{s:s}, s:{s:O, s:s}, s:{s:i, s:s}}", "postgres", "conninfo",
-                                    c->conninfo, "lock", "nodes", nodes, "fresh_nodes", "trust",
-                                    "worker", "slots", c->options.slots, "plugin_dir", plugins);
+    json_auto_t *config =
+        json_pack("{s:{s:s}, s:{s:o, s:s}, s:{s:i, s:o, s:s}}", "postgres", "conninfo", c->conninfo,
+                  "lock", "nodes", node_list(c), "fresh_nodes", "trust", "worker", "slots",
+                  c->options.slots, "queues", queue_list(c), "plugin_dir", plugins);
     (void)snprintf(c->config_path, sizeof c->config_path, "%s/claimd.json", c->dir);
     if (config == NULL || json_dump_file(config, c->config_path, JSON_INDENT(2)) != 0) {
         return err_fail(err, STATUS_UNAVAILABLE, "can't write %s", c->config_path);
@@ -206,7 +220,11 @@ static enum status start_daemon(struct cluster *c, const char *name, size_t numb
                    listen);
     (void)unlink(log_path);
     const char *const argv[] = {program, "--config", c->config_path, NULL};
-    const char *const env[] = {state, worker_http, scheduler_http, NULL};
+    char conninfo[sizeof c->worker_conninfo + 64];
+    bool is_elsewhere = ret_pid != &c->scheduler && c->worker_conninfo[0] != '\0';
+    (void)snprintf(conninfo, sizeof conninfo, "CLAIMD_POSTGRES_CONNINFO=%s", c->worker_conninfo);
+    const char *const env[] = {state, worker_http, scheduler_http, is_elsewhere ? conninfo : NULL,
+                               NULL};
     return program_start(argv, env, log_path, ret_pid, err);
 }
 

@@ -16,6 +16,7 @@ struct cluster_options {
     size_t masters;
     size_t workers;
     int slots;           /* of each worker; 0 = number of CPUs */
+    size_t queues;       /* that each worker serves, q0, q1 …; 0 = `default` alone */
     const char *plugins; /* folder in the build tree, beside bin/ */
 };
 
@@ -25,6 +26,10 @@ struct cluster {
     char config_path[SERVER_PATH_MAX + 16];
     char bin_dir[SERVER_PATH_MAX];
     char conninfo[SERVER_PATH_MAX];
+    /* Where daemons find the masters and workers find PostgreSQL, if not at the servers' own
+     * sockets; "" = there. */
+    char node_paths[MASTERS_MAX][SERVER_PATH_MAX];
+    char worker_conninfo[3 * SERVER_PATH_MAX];
     struct pg_server pg;
     struct redis_server redis[MASTERS_MAX];
     pid_t scheduler;

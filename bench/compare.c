@@ -12,76 +12,30 @@
 #define RATE "jobs_per_s"
 #define CPU "cpu_us_per_job.all"
 
-struct contender {
+enum { DRAIN, LIMIT, MASTERS_3, MASTERS_1, SKIP_LOCKED, CONTENDERS };
+static const struct contender {
     const char *name;
     workload_fn *run;
     size_t masters;
-    int64_t gap_ms;
+} contenders[CONTENDERS] = {
+    [DRAIN] = {"drain", drain_run, 5},
+    [LIMIT] = {"limit", limit_run, 5},
+    [MASTERS_3] = {"drain, 3 masters", drain_run, 3},
+    [MASTERS_1] = {"drain, 1 master", drain_run, 1},
+    [SKIP_LOCKED] = {"batched SKIP LOCKED", skip_locked_run, 1},
 };
 
 /* A value of one contender to the same of another. */
-struct compared_goal {
+static const struct compared_goal {
     enum goal_id goal;
     size_t of;
     size_t to;
     const char *value; /* of the result; "cpu_us_per_job.all" is a member's member */
-};
-
-struct comparison {
-    const char *workload;
-    const struct contender *contenders;
-    size_t contender_count;
-    const struct compared_goal *goals;
-    size_t goal_count;
-};
-
-enum { DRAIN, LIMIT, MASTERS_3, MASTERS_1, SKIP_LOCKED, DRAINS };
-static const struct contender drains[DRAINS] = {
-    [DRAIN] = {"drain", drain_run, 5, 0},
-    [LIMIT] = {"limit", limit_run, 5, 0},
-    [MASTERS_3] = {"drain, 3 masters", drain_run, 3, 0},
-    [MASTERS_1] = {"drain, 1 master", drain_run, 1, 0},
-    [SKIP_LOCKED] = {"batched SKIP LOCKED", skip_locked_run, 1, 0},
-};
-static const struct compared_goal drain_goals[] = {
+} compared_goals[] = {
     {GOAL_DRAIN_LIMIT, DRAIN, LIMIT, RATE},   {GOAL_DRAIN_SKIP_LOCKED, DRAIN, SKIP_LOCKED, RATE},
     {GOAL_MASTERS_3, MASTERS_3, DRAIN, RATE}, {GOAL_MASTERS_1, MASTERS_1, DRAIN, RATE},
     {GOAL_CPU_LIMIT, DRAIN, LIMIT, CPU},
 };
-
-enum { GAP_2, LIMIT_2, GAP_5, LIMIT_5, GAP_20, LIMIT_20, LATENCIES };
-static const struct contender latencies[LATENCIES] = {
-    [GAP_2] = {"latency, every 2 ms", latency_run, 5, 2},
-    [LIMIT_2] = {"limit, every 2 ms", limit_latency_run, 5, 2},
-    [GAP_5] = {"latency, every 5 ms", latency_run, 5, 5},
-    [LIMIT_5] = {"limit, every 5 ms", limit_latency_run, 5, 5},
-    [GAP_20] = {"latency, every 20 ms", latency_run, 5, 20},
-    [LIMIT_20] = {"limit, every 20 ms", limit_latency_run, 5, 20},
-};
-static const struct compared_goal latency_goals[] = {
-    {GOAL_START_P50_2MS, GAP_2, LIMIT_2, "p50_ms"},
-    {GOAL_START_P99_2MS, GAP_2, LIMIT_2, "p99_ms"},
-    {GOAL_START_P50_5MS, GAP_5, LIMIT_5, "p50_ms"},
-    {GOAL_START_P99_5MS, GAP_5, LIMIT_5, "p99_ms"},
-    {GOAL_START_P50_20MS, GAP_20, LIMIT_20, "p50_ms"},
-    {GOAL_START_P99_20MS, GAP_20, LIMIT_20, "p99_ms"},
-};
-
-static const struct comparison comparisons[] = {
-    {"drain", drains, DRAINS, drain_goals, ARRAY_COUNT(drain_goals)},
-    {"latency", latencies, LATENCIES, latency_goals, ARRAY_COUNT(latency_goals)},
-};
-#define CONTENDERS_MAX 8
-
-const struct comparison *compare_find(const char *workload)
-{
-    for (size_t i = 0; i < ARRAY_COUNT(comparisons); i++) {
-        if (strcmp(comparisons[i].workload, workload) == 0) {
-            return &comparisons[i];
-        }
-    }
-    return NULL;
-}
 
 /* What a result has at "member" or "member.member"; NAN: nothing. */
 static double value_at(const json_t *result, const char *path)
@@ -98,7 +52,7 @@ static double value_at(const json_t *result, const char *path)
 
 struct turns {
     size_t rounds;
-    json_t *results[CONTENDERS_MAX]; /* a list of each round's */
+    json_t *results[CONTENDERS]; /* a list of each round's */
 };
 
 static double median_of(const struct turns *turns, size_t of, const char *value)
@@ -126,7 +80,6 @@ static enum status take_turn(const struct contender *who, const struct bench_opt
     static struct cluster cluster;
     struct bench_options own = *options;
     own.cluster.masters = who->masters;
-    own.gap_ms = who->gap_ms;
     enum status st = cluster_open(&cluster, &own.cluster, err);
     if (st == STATUS_OK) {
         st = who->run(&cluster, &own, result, err);
@@ -140,7 +93,7 @@ static enum status take_turn(const struct contender *who, const struct bench_opt
 
 static void tell(const struct contender *who, int64_t round, const json_t *result)
 {
-    static const char *const values[] = {RATE, CPU, "p50_ms", "p99_ms"};
+    static const char *const values[] = {RATE, CPU};
     (void)fprintf(stderr, "bench: round %lld, %s:", (long long)round, who->name);
     for (size_t i = 0; i < ARRAY_COUNT(values); i++) {
         double value = value_at(result, values[i]);
@@ -154,7 +107,7 @@ static void tell(const struct contender *who, int64_t round, const json_t *resul
 static void add_contender(json_t *list, const struct contender *who, const struct turns *turns,
                           size_t at)
 {
-    static const char *const values[] = {RATE, CPU, "p50_ms", "p99_ms", "insert_p50_ms"};
+    static const char *const values[] = {RATE, CPU};
     json_t *one = json_pack("{s:s}", "name", who->name);
     for (size_t i = 0; i < ARRAY_COUNT(values); i++) {
         double median = median_of(turns, at, values[i]);
@@ -166,39 +119,38 @@ static void add_contender(json_t *list, const struct contender *who, const struc
     (void)json_array_append_new(list, one);
 }
 
-static void add_all(const struct comparison *what, const struct turns *turns, json_t *result)
+static void add_all(const struct turns *turns, json_t *result)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < what->contender_count; i++) {
-        add_contender(list, &what->contenders[i], turns, i);
+    for (size_t i = 0; i < CONTENDERS; i++) {
+        add_contender(list, &contenders[i], turns, i);
     }
     (void)json_object_set_new(result, "contenders", list);
-    for (size_t i = 0; i < what->goal_count; i++) {
-        const struct compared_goal *g = &what->goals[i];
+    for (size_t i = 0; i < ARRAY_COUNT(compared_goals); i++) {
+        const struct compared_goal *g = &compared_goals[i];
         goal_add_ratio(result, g->goal, median_of(turns, g->of, g->value), median_ratio(turns, g));
     }
 }
 
-enum status compare(const struct comparison *what, const struct bench_options *options,
-                    json_t *result, struct err *err)
+enum status compare_drains(const struct bench_options *options, json_t *result, struct err *err)
 {
     struct turns turns = {.rounds = (size_t)options->rounds};
     enum status st = STATUS_OK;
     (void)json_object_set_new(result, "rounds", json_integer(options->rounds));
-    for (size_t i = 0; i < what->contender_count; i++) {
+    for (size_t i = 0; i < CONTENDERS; i++) {
         turns.results[i] = json_array();
     }
-    for (size_t n = 0; n < turns.rounds * what->contender_count && st == STATUS_OK; n++) {
-        size_t at = n % what->contender_count;
+    for (size_t n = 0; n < turns.rounds * CONTENDERS && st == STATUS_OK; n++) {
+        size_t at = n % CONTENDERS;
         json_t *one = json_object();
-        st = take_turn(&what->contenders[at], options, one, err);
-        tell(&what->contenders[at], (int64_t)(n / what->contender_count) + 1, one);
+        st = take_turn(&contenders[at], options, one, err);
+        tell(&contenders[at], (int64_t)(n / CONTENDERS) + 1, one);
         (void)json_array_append_new(turns.results[at], one);
     }
     if (st == STATUS_OK) {
-        add_all(what, &turns, result);
+        add_all(&turns, result);
     }
-    for (size_t i = 0; i < what->contender_count; i++) {
+    for (size_t i = 0; i < CONTENDERS; i++) {
         json_decref(turns.results[i]);
     }
     return st;

@@ -199,11 +199,37 @@ static enum status drain_unkept(struct cluster *c, int64_t *ret_us, struct err *
     return st;
 }
 
+struct counts {
+    int64_t commits; /* not ours */
+    int64_t redis_commands;
+};
+
+/* Sessions report their commits at the latest when they end: daemons must have. */
+static enum status read_counts(struct cluster *c, struct counts *ret, struct err *err)
+{
+    enum status st = db_query(&c->db, &commits, NULL, 1, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    ret->commits = c->db.row[0] - c->db.commits;
+    return masters_commands(&c->masters, &ret->redis_commands, err);
+}
+
+static void add_counts(json_t *result, const struct counts *from, const struct counts *to,
+                       double jobs)
+{
+    (void)json_object_set_new(result, "pg_commits_per_job",
+                              json_real((double)(to->commits - from->commits) / jobs));
+    (void)json_object_set_new(
+        result, "redis_commands_per_job",
+        json_real((double)(to->redis_commands - from->redis_commands) / jobs));
+}
+
 enum status drain_run(struct cluster *c, const struct bench_options *options, json_t *result,
                       struct err *err)
 {
     double jobs = (double)options->jobs;
-    int64_t commands[2] = {0};
+    struct counts counts[2] = {0};
     int64_t unkept_us = 0;
     (void)json_object_set_new(result, "jobs", json_integer(options->jobs));
     enum status st = drain_fill(c, options->jobs, err);
@@ -214,13 +240,7 @@ enum status drain_run(struct cluster *c, const struct bench_options *options, js
     if (st != STATUS_OK) {
         return st;
     }
-    st = db_query(&c->db, &commits, NULL, 1, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    int64_t commits_before = c->db.row[0];
-    int64_t own_before = c->db.commits;
-    st = masters_commands(&c->masters, &commands[0], err);
+    st = read_counts(c, &counts[0], err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -236,23 +256,15 @@ enum status drain_run(struct cluster *c, const struct bench_options *options, js
     struct cluster_cpu after = cluster_cpu(c);
     (void)report_cpu(result, &before, &after, jobs);
     workload_add_rss(c, result);
-    st = masters_commands(&c->masters, &commands[1], err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    /* Sessions report their commits at the latest when they end. */
     st = cluster_stop_daemons(c, err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = db_query(&c->db, &commits, NULL, 1, err);
+    st = read_counts(c, &counts[1], err);
     if (st != STATUS_OK) {
         return st;
     }
-    int64_t made = c->db.row[0] - commits_before - (c->db.commits - own_before);
-    (void)json_object_set_new(result, "pg_commits_per_job", json_real((double)made / jobs));
-    (void)json_object_set_new(result, "redis_commands_per_job",
-                              json_real((double)(commands[1] - commands[0]) / jobs));
+    add_counts(result, &counts[0], &counts[1], jobs);
     int64_t us = 0;
     st = reconcile(c, options->jobs, options->is_unkept ? &unkept_books : &books, result, &us, err);
     (void)json_object_set_new(result, "jobs_per_s",
@@ -327,7 +339,6 @@ static enum status run_daemons(struct cluster *c, const struct drain_plan *plan,
     ret->cpu_us_per_job = cpu_us(&before, &after) / (double)plan->jobs;
     ret->postgres_us_per_job =
         (double)(after.postgres_us - before.postgres_us) / (double)plan->jobs;
-    ret->runner_us_per_job = (double)(after.runner_us - before.runner_us) / (double)plan->jobs;
     return cluster_stop_daemons(c, err);
 }
 
@@ -352,10 +363,23 @@ enum status drain_timed(struct cluster *c, const struct drain_plan *plan, struct
     if (st != STATUS_OK) {
         return st;
     }
+    struct counts before = {0};
+    struct counts after = {0};
+    st = read_counts(c, &before, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
     st = run_daemons(c, plan, ret, err);
     if (st != STATUS_OK) {
         return st;
     }
+    st = read_counts(c, &after, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    double jobs = (double)plan->jobs;
+    ret->commits_per_job = (double)(after.commits - before.commits) / jobs;
+    ret->redis_commands_per_job = (double)(after.redis_commands - before.redis_commands) / jobs;
     st = db_query(&c->db, &took, &id, 2, err);
     if (st != STATUS_OK) {
         return st;

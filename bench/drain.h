@@ -44,7 +44,8 @@ struct drain_speed {
     double jobs_per_s;
     double cpu_us_per_job; /* of all processes but this one */
     double postgres_us_per_job;
-    double runner_us_per_job;
+    double commits_per_job; /* of the daemons */
+    double redis_commands_per_job;
 };
 
 /* CONFLICT: not all jobs were done at their first attempt. */

@@ -353,6 +353,8 @@ static void report(json_t *result, const struct figures *all, size_t rounds)
     (void)json_object_set_new(result, "bulk", bulk_list);
     goal_add_ratio(result, GOAL_ENQUEUE_ONE, median_rate(all->singles[ENQUEUE], rounds),
                    ratios[ENQUEUE]);
+    goal_add_ratio(result, GOAL_INSERT_ONE, median_rate(all->singles[INSERT], rounds),
+                   ratios[INSERT]);
 }
 
 static void tell(const struct figures *all, size_t round)

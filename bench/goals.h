@@ -13,22 +13,16 @@ enum goal_id {
     GOAL_DRAIN_LIMIT,
     GOAL_DRAIN_SKIP_LOCKED,
     GOAL_DRAIN_RIVER,
-    GOAL_DRAIN_GRAPHILE,
     GOAL_MASTERS_3,
     GOAL_MASTERS_1,
-    GOAL_START_P50_2MS,
-    GOAL_START_P99_2MS,
-    GOAL_START_P50_5MS,
-    GOAL_START_P99_5MS,
-    GOAL_START_P50_20MS,
-    GOAL_START_P99_20MS,
     GOAL_START_P50_RIVER,
     GOAL_START_P99_RIVER,
     GOAL_SCALE_64,
-    GOAL_SCALE_256,
+    GOAL_SCALE_COMMITS,
     GOAL_HORIZON,
     GOAL_HORIZON_FREE,
     GOAL_ENQUEUE_ONE,
+    GOAL_INSERT_ONE,
     GOAL_ENQUEUE_BULK,
     GOAL_LOCKS_REDSYNC,
     GOAL_LOCKS_AUTO_PIPELINE,
@@ -58,13 +52,24 @@ enum goal_id {
     GOAL_DEAD_ROWS,
     GOAL_HOT,
     GOAL_STEADY_P99,
-    GOAL_STEADY_CPU,
     GOAL_DEFERRED,
+    GOAL_START_500_P50_RIVER,
+    GOAL_START_500_P99_RIVER,
+    GOAL_CPU_1_RIVER,
+    GOAL_CPU_10_RIVER,
+    GOAL_CPU_100_RIVER,
+    GOAL_COMMITS_10,
+    GOAL_COMMANDS_10,
+    GOAL_HOARD_ONE,
+    GOAL_HOARD_MANY,
+    GOAL_SHORT_BESIDE_LONG,
+    GOAL_FAR_50,
+    GOAL_FAR_20,
     GOALS
 };
 
 struct goal {
-    const char *number; /* of the design's table: P1 … P15 */
+    const char *number; /* P1 … P17: goals of one sort */
     const char *name;
     const char *what;
     const char *unit; /* of what is measured; the bound has it too, unless `is_ratio` */

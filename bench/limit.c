@@ -41,7 +41,7 @@ static const struct pg_statement create[] = {
               " scheduled_at timestamptz NOT NULL, state text NOT NULL, attempt integer NOT NULL,"
               " max_attempts integer NOT NULL, fence bigint, worker_id bigint,"
               " attempted_at timestamptz, finalized_at timestamptz NOT NULL, created_at timestamptz"
-              " NOT NULL, result jsonb, started_us bigint) PARTITION BY RANGE (finalized_at)"),
+              " NOT NULL, result jsonb) PARTITION BY RANGE (finalized_at)"),
     STATEMENT("CREATE TABLE " LIMIT_SCHEMA ".job_history_all PARTITION OF " LIMIT_SCHEMA
               ".job_history FOR VALUES FROM ('2020-01-01') TO ('2100-01-01')"),
     STATEMENT("CREATE INDEX ON " LIMIT_SCHEMA ".job_history (id)"),
@@ -186,7 +186,7 @@ static enum status drain(struct limit_path *p, struct crew_member *self, struct 
         if (st != STATUS_OK) {
             return st;
         }
-        st = limit_commit(p, running, 0, next, err);
+        st = limit_commit(p, running, next, err);
         if (st != STATUS_OK) {
             return st;
         }

@@ -40,11 +40,9 @@ enum status limit_pop(struct limit_path *p, struct limit_batch *next, struct err
 enum status limit_lock(struct limit_path *p, const struct limit_batch *ended,
                        struct limit_batch *next, struct err *err) MUST_USE;
 /* One transaction: `running` is finished into the history, `next` is claimed. CONFLICT: not all of
- * them were. `started_us` is kept as the jobs' result, unless 0. */
+ * them were. */
 enum status limit_commit(struct limit_path *p, const struct limit_batch *running,
-                         int64_t started_us, struct limit_batch *next, struct err *err) MUST_USE;
-/* Waits until at least one job is told by NOTIFY; up to a batch of those that were. */
-enum status limit_told(struct limit_path *p, struct limit_batch *next, struct err *err) MUST_USE;
+                         struct limit_batch *next, struct err *err) MUST_USE;
 
 /* The tables, empty. */
 enum status limit_create(struct cluster *c, struct err *err) MUST_USE;

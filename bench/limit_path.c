@@ -7,14 +7,12 @@
 #include "redis/redis.h"
 
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 
 #define KEY_SIZE 40
 #define TTL_MS "10000"
 #define COMMANDS_MAX ((size_t)1 << 20) /* of one round, for one master */
 #define ARRAY_MAX ((size_t)64 << 10)
-#define TOLD_US (60 * US_PER_S)
 
 /* Members only: Redis prints a score in 17 digits. */
 static const char pop_script[] = "local ids = redis.call('zrange', KEYS[1], 0, ARGV[1] - 1) "
@@ -36,10 +34,10 @@ static const char finish_sql[] =
     " USING unnest($1::bigint[], $2::bigint[]) AS f (id, fence)"
     " WHERE j.id = f.id AND j.fence = f.fence AND j.state = 'running' RETURNING j.*)"
     " INSERT INTO " LIMIT_SCHEMA ".job_history (id, queue, kind, args, priority, scheduled_at,"
-    " state, attempt, max_attempts, fence, worker_id, attempted_at, finalized_at, created_at,"
-    " started_us) SELECT id, queue, kind, args, priority, scheduled_at, 'completed', attempt,"
-    " max_attempts, fence, worker_id, attempted_at, clock_timestamp(), created_at,"
-    " NULLIF($3::bigint, 0) FROM ended";
+    " state, attempt, max_attempts, fence, worker_id, attempted_at, finalized_at, created_at) "
+    "SELECT id, queue, kind, args, priority, scheduled_at, 'completed', attempt,"
+    " max_attempts, fence, worker_id, attempted_at, clock_timestamp(), created_at"
+    " FROM ended";
 
 struct limit_path {
     PGconn *pg;
@@ -88,13 +86,10 @@ static enum status open_all(struct limit_path *p, const struct cluster *c, struc
     if (st != STATUS_OK) {
         return st;
     }
-    PGresult *result = PQexec(p->pg, "LISTEN " LIMIT_SCHEMA);
-    st = raw_pg_check(p->pg, result, PGRES_COMMAND_OK, err);
-    PQclear(result);
-    if (st == STATUS_OK && PQenterPipelineMode(p->pg) != 1) {
+    if (PQenterPipelineMode(p->pg) != 1) {
         return err_fail(err, STATUS_UNAVAILABLE, "no pipeline mode");
     }
-    return st;
+    return STATUS_OK;
 }
 
 enum status limit_path_open(const struct cluster *c, size_t index, struct limit_path **ret,
@@ -297,9 +292,8 @@ static enum status set_ids(struct limit_path *p, const struct limit_batch *batch
 }
 
 static enum status send_finish(struct limit_path *p, const struct limit_batch *running,
-                               int64_t started_us, struct err *err)
+                               struct err *err)
 {
-    char storage[8];
     enum status st = set_ids(p, running, err);
     if (st != STATUS_OK) {
         return st;
@@ -309,9 +303,8 @@ static enum status send_finish(struct limit_path *p, const struct limit_batch *r
     if (st != STATUS_OK) {
         return st;
     }
-    const struct pg_param params[] = {pg_param_buf(&p->ids), pg_param_buf(&p->fences),
-                                      pg_param_i64(started_us, storage)};
-    return send_statement(p->pg, "finish", 3, params, err);
+    const struct pg_param params[] = {pg_param_buf(&p->ids), pg_param_buf(&p->fences)};
+    return send_statement(p->pg, "finish", 2, params, err);
 }
 
 static enum status send_claim(struct limit_path *p, const struct limit_batch *next, struct err *err)
@@ -363,14 +356,14 @@ static enum status take_claim(PGconn *pg, struct limit_batch *next, struct err *
 }
 
 enum status limit_commit(struct limit_path *p, const struct limit_batch *running,
-                         int64_t started_us, struct limit_batch *next, struct err *err)
+                         struct limit_batch *next, struct err *err)
 {
     enum status st = STATUS_OK;
     if (running->count == 0 && next->count == 0) {
         return STATUS_OK;
     }
     if (running->count > 0) {
-        st = send_finish(p, running, started_us, err);
+        st = send_finish(p, running, err);
     }
     if (st == STATUS_OK && next->count > 0) {
         st = send_claim(p, next, err);
@@ -391,29 +384,4 @@ enum status limit_commit(struct limit_path *p, const struct limit_batch *running
         return st;
     }
     return raw_pg_take_sync(p->pg, err);
-}
-
-/* ---- NOTIFY ---- */
-
-enum status limit_told(struct limit_path *p, struct limit_batch *next, struct err *err)
-{
-    PGnotify *told = NULL;
-    int64_t end_us = clock_boot_us() + TOLD_US;
-    next->count = 0;
-    while ((told = PQnotifies(p->pg)) == NULL) {
-        struct pollfd on = {.fd = PQsocket(p->pg), .events = POLLIN};
-        if (clock_boot_us() >= end_us) {
-            return err_fail(err, STATUS_TIMEOUT, "no job was told for a minute");
-        }
-        if (poll(&on, 1, (int)(TOLD_US / US_PER_MS)) > 0 && PQconsumeInput(p->pg) != 1) {
-            return err_fail(err, STATUS_UNAVAILABLE, "PostgreSQL: %s", PQerrorMessage(p->pg));
-        }
-    }
-    for (;;) {
-        next->ids[next->count++] = strtoll(told->extra, NULL, 10);
-        PQfreemem(told);
-        if (next->count == LIMIT_BATCH || (told = PQnotifies(p->pg)) == NULL) {
-            return STATUS_OK;
-        }
-    }
 }

@@ -42,9 +42,12 @@ static const struct workload {
      .help = "the same drain with 1, 4, 16 and 64 workers"},
     {"limit", limit_run, "plugins", 0, 0,
      .help = "a drain by the data path alone, without daemons"},
-    {"limit-latency", limit_latency_run, "plugins", 0, 0, .help = "the same path's latency"},
     {"peers", peers_run, "plugins", 2, 0, .help = "the same work by other job systems, in turns",
      .jobs = 100000, .samples = 200},
+    {"realistic", realistic_run, "bench_plugins", 2, 16,
+     .help = "handlers of 1 to 500 ms, beside River and Celery"},
+    {"start", start_run, "bench_plugins", 1, 0,
+     .help = "insert returned to handler started, beside River", .samples = 2000},
     {"strategies", strategies_run, "plugins", 0, 0, .help = "a table of jobs without claimd"},
     {"steady", steady_run, "bench_plugins", 2, 0,
      .help = "jobs at a constant rate: their way, their cost, what piles up", .seconds = 60},
@@ -56,7 +59,10 @@ static const struct workload {
      .help = "starting when many jobs wait, and when few do", .jobs = 1000000},
     {"deferred", deferred_run, "bench_plugins", 2, 0, .help = "how late jobs for later start",
      .jobs = 1000000, .seconds = 30, .rate = 6000},
-    {"handlers", handlers_run, "plugins", 2, 16, .help = "handlers that take time"},
+    {"hoard", hoard_run, "bench_plugins", 4, 4,
+     .help = "long jobs on free slots, after many short ones", .jobs = 20000, .seconds = 20},
+    {"far", far_run, "bench_plugins", 1, 16, .help = "workers far away from their servers",
+     .seconds = 5},
     {"all", NULL, "", 0, 0, .help = "all of these, then a table of the goals, and plots"},
     {"locks", NULL, "", 0, 0, .help = "the lock library alone, and beside redsync", .seconds = 3},
 };
@@ -105,27 +111,27 @@ static void usage(FILE *out)
         (void)fprintf(out, "  %-13s %s\n", workloads[i].name, workloads[i].help);
     }
     (void)fprintf(
-        out,
-        "\nOptions:\n"
-        "  --jobs N     jobs of each drain (200000; peers: 100000;\n"
-        "               horizon, backlog, deferred: 1000000)\n"
-        "  --rounds N   of workloads that compare: how often each, in turns (3;\n"
-        "               locks: of contests (5)\n"
-        "  --samples N  latency, limit-latency (500), peers (200): jobs, one at a time;\n"
-        "               enqueue: of each way (2000)\n"
-        "  --gap MS     of the former: a job every so many ms (0: one after the end of the other)\n"
-        "  --seconds N  idle, fairness, handlers (10), deferred (30), steady (60): how long;\n"
-        "               locks: of each load, each contest (3)\n"
-        "  --rate N     jobs a second, steady: that come (800), deferred: fall due (6000)\n"
-        "  --only TEXT  features, peers, locks, all: those whose name has this text\n"
-        "  --unkept     drain: completed jobs are counted, not kept\n"
-        "  --json       locks: a line of JSON instead of a table\n"
-        "  --quick      all: a few minutes, to see that everything runs\n"
-        "  --busy       all: on a machine where something else runs, too\n"
-        "  --results D  all: where to (bench/results)\n"
-        "  --workers N  worker processes (2; latency: 1; idle: 10)\n"
-        "  --masters N  Redis masters (5)\n"
-        "  --slots N    of each worker (0 = number of CPUs; idle, handlers: 16)\n");
+        out, "\nOptions:\n"
+             "  --jobs N     jobs of each drain (200000; peers: 100000; hoard: 20000;\n"
+             "               horizon, backlog, deferred: 1000000)\n"
+             "  --rounds N   of workloads that compare: how often each, in turns (3;\n"
+             "               locks: of contests (5)\n"
+             "  --samples N  latency (500), peers (200), start (2000): jobs, one at a time;\n"
+             "               enqueue: of each way (2000)\n"
+             "  --gap MS     latency: a job every so many ms (0: one after the end of the other)\n"
+             "  --seconds N  far (5), idle, fairness, realistic (10), hoard (20), deferred (30),\n"
+             "               steady (60): how long; locks: of each load, each contest (3)\n"
+             "  --rate N     jobs a second, steady: that come (800), deferred: fall due (6000)\n"
+             "  --only TEXT  features, peers, realistic, start, locks, all: those whose name has\n"
+             "               this text\n"
+             "  --unkept     drain: completed jobs are counted, not kept\n"
+             "  --json       locks: a line of JSON instead of a table\n"
+             "  --quick      all: a few minutes, to see that everything runs\n"
+             "  --busy       all: on a machine where something else runs, too\n"
+             "  --results D  all: where to (bench/results)\n"
+             "  --workers N  worker processes (2; latency, start, far: 1; hoard: 4; idle: 10)\n"
+             "  --masters N  Redis masters (5)\n"
+             "  --slots N    of each worker (0 = number of CPUs; hoard: 4; idle, far: 16)\n");
 }
 
 static const struct number_option {
@@ -261,9 +267,8 @@ static int measure(const struct workload *w, const struct bench_options *o)
     json_auto_t *result =
         json_pack("{s:s, s:I, s:I}", "workload", w->name, "workers", (json_int_t)o->cluster.workers,
                   "masters", (json_int_t)o->cluster.masters);
-    const struct comparison *comparison = o->has_rounds ? compare_find(w->name) : NULL;
-    enum status st = comparison != NULL ? compare(comparison, o, result, &err)
-                                        : measure_alone(w, o, result, &err);
+    enum status st = o->has_rounds && w->run == drain_run ? compare_drains(o, result, &err)
+                                                          : measure_alone(w, o, result, &err);
     if (st != STATUS_OK) {
         (void)fprintf(stderr, "bench: %s: %s\n", status_text(st), err.msg);
     }

@@ -70,8 +70,8 @@ static enum status adapter_start(struct adapter *a, const struct cluster *c,
     for (size_t i = 0; plan->argv[i] != NULL; i++) {
         argv[n++] = plan->argv[i];
     }
-    const char *const words[] = {plan->work, plan->settings, count,
-                                 a->dir,     conninfo,       plan->redis->path};
+    const char *const words[] = {plan->work, plan->settings,    count,     a->dir,
+                                 conninfo,   plan->redis->path, plan->load};
     memcpy(&argv[n], words, sizeof words);
     return adapter_spawn(a, argv, err);
 }

@@ -16,6 +16,7 @@ struct peer_plan {
     const char *work;    /* drain, start or insert */
     const char *settings;
     int64_t count;                    /* of jobs or samples */
+    const char *load;                 /* JSON: what else it is to know of the work */
     const struct redis_server *redis; /* emptied before */
 };
 

@@ -17,17 +17,40 @@
 #define PYTHON "/usr/bin/python3"
 #define RUBY "/usr/bin/ruby"
 
+#define SLOTS 32      /* of workers whose handlers take time */
+#define RATE_MAX 8000 /* jobs a second, which nobody exceeds with handlers that take time */
+#define MIXED_MS 14
+
+const struct peers_work_spec peers_works[PEERS_WORKS] = {
+    [PEERS_DRAIN] = {.name = "drain", .asked = "drain"},
+    [PEERS_START] = {.name = "start", .asked = "start"},
+    [PEERS_INSERT] = {.name = "insert", .asked = "insert"},
+    [PEERS_START_500] = {.name = "start at 500/s", .asked = "start", .gap_ms = 2},
+    [PEERS_SLEEP_1] = {.name = "sleep 1 ms", .asked = "drain", .sleep_ms = 1},
+    [PEERS_SLEEP_10] = {.name = "sleep 10 ms", .asked = "drain", .sleep_ms = 10},
+    [PEERS_SLEEP_100] = {.name = "sleep 100 ms", .asked = "drain", .sleep_ms = 100},
+    [PEERS_CPU_1] = {.name = "cpu 1 ms", .asked = "drain", .cpu_ms = 1},
+    [PEERS_CPU_10] = {.name = "cpu 10 ms", .asked = "drain", .cpu_ms = 10},
+    [PEERS_MIXED] = {.name = "mixed", .asked = "drain", .is_mixed = true},
+};
+
 #define BIT(work) (1U << (unsigned)(work))
 #define DRAIN BIT(PEERS_DRAIN)
 #define START BIT(PEERS_START)
 #define INSERT BIT(PEERS_INSERT)
+#define START_500 BIT(PEERS_START_500)
+#define PEERS_ALL (DRAIN | START | INSERT)
+#define START_ALL (START | START_500)
+#define REALISTIC                                                                         \
+    (BIT(PEERS_SLEEP_1) | BIT(PEERS_SLEEP_10) | BIT(PEERS_SLEEP_100) | BIT(PEERS_CPU_1) | \
+     BIT(PEERS_CPU_10) | BIT(PEERS_MIXED))
 
 /* A round goes through them from the top: those that are compared most carefully stand beside
  * claimd. */
 static const struct peers_row rows[] = {
-    [PEERS_CLAIMD] = {"claimd", "default", true, 1, DRAIN | START | INSERT, false},
+    [PEERS_CLAIMD] = {"claimd", "default", true, 1, PEERS_ALL | START_500 | REALISTIC, false},
     [PEERS_CLAIMD_SELECT] = {"claimd", "select", true, 1, INSERT, false},
-    [PEERS_RIVER] = {"river", "best", true, 1, DRAIN | START | INSERT, false},
+    [PEERS_RIVER] = {"river", "best", true, 1, PEERS_ALL | START_500 | REALISTIC, false},
     {"river", "default", true, 20, DRAIN | START, false},
     {"asynq", "best", false, 4, DRAIN | START, false},
     {"asynq", "default", false, 4, DRAIN | START, false},
@@ -40,13 +63,10 @@ static const struct peers_row rows[] = {
     {"sidekiq", "best", false, 10, DRAIN | START, false},
     {"sidekiq", "default", false, 10, DRAIN, false},
     {"sidekiq", "safe", true, 10, DRAIN, false},
-    {"celery", "best", false, 40, DRAIN | START, false},
+    {"celery", "best", false, 40, DRAIN | START | REALISTIC, false},
     {"celery", "default", false, 40, DRAIN, false},
     {"rq", "best", false, 100, DRAIN | START, false},
     {"rq", "default", false, 400, DRAIN, false},
-    {"graphile-worker", "best", true, 1, DRAIN, false},
-    {"pg-boss", "best", true, 1, DRAIN, false},
-    {"bullmq", "best", false, 1, DRAIN, false},
     {"example", "default", false, 1, DRAIN | START, true},
     {"example", "lossy", false, 1, DRAIN, true},
 };
@@ -56,21 +76,46 @@ static_assert(ARRAY_COUNT(rows) <= PEERS_ROWS_MAX, "all rows have their place");
 struct world {
     struct cluster *cluster;
     const struct bench_options *options;
+    unsigned works;                 /* those of the workload */
+    unsigned row_must;              /* have one of these works */
     struct redis_server redis;      /* as peers use it: in memory */
     struct redis_server redis_safe; /* every write is flushed */
     char programs[PEERS_ROWS_MAX][SERVER_PATH_MAX];
 };
 
-const char *peers_work_name(enum peers_work work)
+bool peers_is_timed(enum peers_work work)
 {
-    static const char *const names[PEERS_WORKS] = {"drain", "start", "insert"};
-    return names[work];
+    return strcmp(peers_works[work].asked, "start") == 0;
+}
+
+bool peers_has_handlers(enum peers_work work)
+{
+    return (REALISTIC & BIT(work)) != 0;
+}
+
+/* What one of these handlers sleeps, on average. */
+static int64_t sleep_ms_of(const struct peers_work_spec *work)
+{
+    return work->is_mixed ? MIXED_MS : work->sleep_ms;
+}
+
+/* As many as take --seconds, if handlers were all that there is. */
+static int64_t handlers_count(const struct peers_work_spec *work,
+                              const struct bench_options *options)
+{
+    int64_t cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    int64_t rate = work->cpu_ms > 0 ? cpus * 800 / work->cpu_ms : SLOTS * 1000 / sleep_ms_of(work);
+    rate = rate < RATE_MAX ? rate : RATE_MAX;
+    return rate * options->seconds < options->jobs ? rate * options->seconds : options->jobs;
 }
 
 static int64_t count_of(const struct world *w, const struct peers_row *row, enum peers_work work)
 {
+    if (peers_has_handlers(work)) {
+        return handlers_count(&peers_works[work], w->options);
+    }
     int64_t jobs = w->options->jobs / (work == PEERS_DRAIN ? row->share : 1);
-    return work == PEERS_START ? w->options->samples : jobs > 0 ? jobs : 1;
+    return peers_is_timed(work) ? w->options->samples : jobs > 0 ? jobs : 1;
 }
 
 static void set_percentiles(double *ms, size_t count, struct peers_figure *ret)
@@ -105,7 +150,7 @@ static enum status read_speed(const struct peer_result *r, enum peers_work work,
     double seconds = json_number_value(json_object_get(r->said, "seconds"));
     int64_t done = json_integer_value(json_object_get(r->said, "done"));
     int64_t runs = json_integer_value(json_object_get(r->said, "runs"));
-    if (done != jobs || (work == PEERS_DRAIN && runs != jobs)) {
+    if (done != jobs || (work != PEERS_INSERT && runs != jobs)) {
         return err_fail(err, STATUS_CONFLICT,
                         "the books don't balance: of %" PRId64 " jobs %" PRId64
                         " are done, there were %" PRId64 " runs",
@@ -126,9 +171,17 @@ static enum status measure_peer(struct world *w, size_t at, enum peers_work work
 {
     static const char *const interpreters[][2] = {{".py", PYTHON}, {".rb", RUBY}};
     bool is_safe = strcmp(rows[at].settings, "safe") == 0;
-    struct peer_plan plan = {.work = peers_work_name(work),
+    const struct peers_work_spec *spec = &peers_works[work];
+    char load[128];
+    (void)snprintf(load, sizeof load,
+                   "{\"gap_ms\": %" PRId64 ", \"sleep_ms\": %" PRId64 ", \"cpu_ms\": %" PRId64
+                   ", \"is_mixed\": %s, \"slots\": %d}",
+                   spec->gap_ms, spec->sleep_ms, spec->cpu_ms, spec->is_mixed ? "true" : "false",
+                   peers_has_handlers(work) ? SLOTS : 0);
+    struct peer_plan plan = {.work = spec->asked,
                              .settings = rows[at].settings,
                              .count = count,
+                             .load = load,
                              .redis = is_safe ? &w->redis_safe : &w->redis};
     size_t len = strlen(w->programs[at]);
     size_t n = 0;
@@ -147,7 +200,8 @@ static enum status measure_peer(struct world *w, size_t at, enum peers_work work
         (void)snprintf(why_not, PEER_WHY_MAX, "%s", r.missing);
         return STATUS_OK;
     }
-    st = work == PEERS_START ? read_times(r.said, ret, err) : read_speed(&r, work, count, ret, err);
+    st =
+        peers_is_timed(work) ? read_times(r.said, ret, err) : read_speed(&r, work, count, ret, err);
     json_decref(r.said);
     return st;
 }
@@ -156,30 +210,32 @@ static enum status measure_peer(struct world *w, size_t at, enum peers_work work
 
 /* --only TEXT: those of which "WORK NAME SETTINGS" has this text. claimd takes part in the works
  * of others. */
-static bool is_wanted(const struct peers *p, size_t at, enum peers_work work, const char *only)
+static bool is_wanted(const struct world *w, const struct peers *p, size_t at, enum peers_work work)
 {
     char name[NAME_MAX_BYTES];
+    const char *only = w->options->only;
     const struct peers_row *row = &p->rows[at];
-    if ((row->works & BIT(work)) == 0 || p->why_not[at][0] != '\0') {
+    if ((row->works & w->works & BIT(work)) == 0 || (row->works & w->row_must) == 0 ||
+        p->why_not[at][0] != '\0') {
         return false;
     }
-    (void)snprintf(name, sizeof name, "%s %s %s", peers_work_name(work), row->name, row->settings);
+    (void)snprintf(name, sizeof name, "%s %s %s", peers_works[work].name, row->name, row->settings);
     bool is_named = only != NULL && strstr(only, row->name) != NULL;
     if ((only == NULL || strstr(name, only) != NULL) && (is_named || !row->is_asked_for)) {
         return true;
     }
     for (size_t i = PEERS_RIVER; at < PEERS_RIVER && i < p->row_count; i++) {
-        if (is_wanted(p, i, work, only)) {
+        if (is_wanted(w, p, i, work)) {
             return true;
         }
     }
     return false;
 }
 
-static bool is_wanted_at_all(const struct peers *p, size_t at, const char *only)
+static bool is_wanted_at_all(const struct world *w, const struct peers *p, size_t at)
 {
     for (enum peers_work work = 0; work < PEERS_WORKS; work++) {
-        if (is_wanted(p, at, work, only)) {
+        if (is_wanted(w, p, at, work)) {
             return true;
         }
     }
@@ -236,19 +292,22 @@ static void find_program(struct world *w, struct peers *p, size_t at)
         }
         return;
     }
-    skip(p, at, "there is no adapter: not in Debian, only in npm");
+    skip(p, at, "there is no adapter");
 }
 
 static void tell(const struct peers *p, size_t round, enum peers_work work, size_t at)
 {
     const struct peers_figure *f = &p->figures[round][work][at];
     const struct peers_row *row = &p->rows[at];
-    (void)fprintf(stderr, "bench: round %zu, %s, %s %s: ", round + 1, peers_work_name(work),
+    (void)fprintf(stderr, "bench: round %zu, %s, %s %s: ", round + 1, peers_works[work].name,
                   row->name, row->settings);
     if (!f->is_there) {
         (void)fprintf(stderr, "SKIPPED: %s\n", p->why_not[at]);
-    } else if (work == PEERS_START) {
+    } else if (peers_is_timed(work)) {
         (void)fprintf(stderr, "p50 %.2f ms, p99 %.2f ms\n", f->p50_ms, f->p99_ms);
+    } else if (f->slots_used > 0) {
+        (void)fprintf(stderr, "%.0f jobs/s, per job %.1f us, %.2f of the slots used\n", f->per_s,
+                      f->cpu_us, f->slots_used);
     } else {
         (void)fprintf(stderr, "%.0f jobs/s, per job %.1f us\n", f->per_s, f->cpu_us);
     }
@@ -264,12 +323,16 @@ static enum status measure(struct world *w, struct peers *p, size_t round, enum 
     enum status st = STATUS_OK;
     bool is_claimd = at < PEERS_RIVER;
     if (is_claimd) {
-        st = peers_measure_claimd(w->cluster, w->options, work, at, figure, err);
+        st = peers_measure_claimd(w->cluster, w->options, work, at, count, figure, err);
     } else {
         st = measure_peer(w, at, work, count, p->why_not[at], figure, err);
     }
+    if (peers_has_handlers(work)) {
+        figure->slots_used = figure->per_s * (double)sleep_ms_of(&peers_works[work]) / 1e3 / SLOTS;
+    }
     if (st != STATUS_OK) {
-        err_prefix(err, "%s, %s %s", peers_work_name(work), p->rows[at].name, p->rows[at].settings);
+        err_prefix(err, "%s, %s %s", peers_works[work].name, p->rows[at].name,
+                   p->rows[at].settings);
         (void)snprintf(p->why_not[at], PEER_WHY_MAX, "FAILED: %.150s", err->msg);
     }
     tell(p, round, work, at);
@@ -283,7 +346,7 @@ static enum status run_rounds(struct world *w, struct peers *p, struct err *err)
         for (size_t n = 0; n < p->rounds * p->row_count; n++) {
             size_t at = n % p->row_count;
             struct err one = {0};
-            if (!is_wanted(p, at, work, w->options->only)) {
+            if (!is_wanted(w, p, at, work)) {
                 continue;
             }
             enum status st = measure(w, p, n / p->row_count, work, at, &one);
@@ -316,23 +379,21 @@ static enum status world_open(struct world *w, struct peers *p, struct err *err)
         return st;
     }
     for (size_t i = PEERS_RIVER; i < p->row_count; i++) {
-        if (is_wanted_at_all(p, i, w->options->only)) {
+        if (is_wanted_at_all(w, p, i)) {
             find_program(w, p, i);
         }
     }
     return STATUS_OK;
 }
 
-enum status peers_run(struct cluster *c, const struct bench_options *options, json_t *result,
-                      struct err *err)
+static enum status run_works(struct cluster *c, const struct bench_options *options, unsigned works,
+                             unsigned row_must, json_t *result, struct err *err)
 {
     static struct peers p;
     static struct world w;
     p = (struct peers){
         .rows = rows, .row_count = ARRAY_COUNT(rows), .rounds = (size_t)options->rounds};
-    w = (struct world){.cluster = c, .options = options};
-    (void)json_object_set_new(result, "jobs", json_integer(options->jobs));
-    (void)json_object_set_new(result, "samples", json_integer(options->samples));
+    w = (struct world){.cluster = c, .options = options, .works = works, .row_must = row_must};
     (void)json_object_set_new(result, "rounds", json_integer(options->rounds));
     enum status st = world_open(&w, &p, err);
     if (st == STATUS_OK) {
@@ -342,4 +403,27 @@ enum status peers_run(struct cluster *c, const struct bench_options *options, js
     redis_server_stop(&w.redis);
     redis_server_stop(&w.redis_safe);
     return st;
+}
+
+enum status peers_run(struct cluster *c, const struct bench_options *options, json_t *result,
+                      struct err *err)
+{
+    (void)json_object_set_new(result, "jobs", json_integer(options->jobs));
+    (void)json_object_set_new(result, "samples", json_integer(options->samples));
+    return run_works(c, options, PEERS_ALL, PEERS_ALL, result, err);
+}
+
+enum status realistic_run(struct cluster *c, const struct bench_options *options, json_t *result,
+                          struct err *err)
+{
+    (void)json_object_set_new(result, "slots", json_integer(SLOTS));
+    c->options.slots = SLOTS / (int)c->options.workers;
+    return run_works(c, options, REALISTIC, REALISTIC, result, err);
+}
+
+enum status start_run(struct cluster *c, const struct bench_options *options, json_t *result,
+                      struct err *err)
+{
+    (void)json_object_set_new(result, "samples", json_integer(options->samples));
+    return run_works(c, options, START_ALL, START_500, result, err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Workload peers: who is compared, and what was measured. */
+ * Workloads peers, realistic and start: who is compared, at what, and what was measured. */
 #ifndef CLAIMD_BENCH_PEERS_H
 #define CLAIMD_BENCH_PEERS_H
 
@@ -13,7 +13,32 @@
 /* Rows with a part in goals; claimd's first is what others are compared with. */
 enum { PEERS_CLAIMD, PEERS_CLAIMD_SELECT, PEERS_RIVER };
 
-enum peers_work { PEERS_DRAIN, PEERS_START, PEERS_INSERT, PEERS_WORKS };
+enum peers_work {
+    PEERS_DRAIN,
+    PEERS_START,
+    PEERS_INSERT,
+    PEERS_START_500, /* a second, by one client */
+    PEERS_SLEEP_1,   /* drains with handlers that take so many ms */
+    PEERS_SLEEP_10,
+    PEERS_SLEEP_100,
+    PEERS_CPU_1,
+    PEERS_CPU_10,
+    PEERS_MIXED, /* handlers that sleep 1 to 500 ms, 14 on average */
+    PEERS_WORKS
+};
+
+struct peers_work_spec {
+    const char *name;
+    const char *asked; /* an adapter's first argument: drain, start or insert */
+    int64_t gap_ms;    /* start: between inserts; 0 = one after the other */
+    int64_t sleep_ms;  /* what handlers do, if not nothing */
+    int64_t cpu_ms;
+    bool is_mixed;
+};
+extern const struct peers_work_spec peers_works[PEERS_WORKS];
+
+bool peers_is_timed(enum peers_work work);     /* start: times, no speed */
+bool peers_has_handlers(enum peers_work work); /* that take time */
 
 struct peers_row {
     const char *name; /* of its folder in bench/peers/ */
@@ -30,6 +55,9 @@ struct peers_figure {
     double cpu_us; /* per job, of all processes */
     double p50_ms;
     double p99_ms;
+    double slots_used; /* by handlers that sleep; 0 = that is not known */
+    double commits;    /* per job, as the next one; claimd's alone */
+    double redis_commands;
 };
 
 struct peers {
@@ -40,12 +68,10 @@ struct peers {
     char why_not[PEERS_ROWS_MAX][PEER_WHY_MAX]; /* it was skipped, or has failed */
 };
 
-const char *peers_work_name(enum peers_work work);
-
 /* Its own share of a round; `row` is one of claimd's. */
 enum status peers_measure_claimd(struct cluster *c, const struct bench_options *options,
-                                 enum peers_work work, size_t row, struct peers_figure *ret,
-                                 struct err *err) MUST_USE;
+                                 enum peers_work work, size_t row, int64_t count,
+                                 struct peers_figure *ret, struct err *err) MUST_USE;
 
 /* Adds medians and goals to `result`, and prints them as a table on stderr. */
 void peers_report(const struct peers *p, json_t *result);

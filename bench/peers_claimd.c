@@ -8,6 +8,7 @@
 #include "bench/raw.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #define INSERT_BATCH 1000
 
@@ -29,12 +30,43 @@ static enum status drain(struct cluster *c, int64_t jobs, struct peers_figure *r
     return STATUS_OK;
 }
 
-static enum status start(struct cluster *c, const struct bench_options *options,
+static const unsigned count_type[] = {PG_INT8};
+
+static enum status drain_handlers(struct cluster *c, const struct peers_work_spec *work,
+                                  int64_t jobs, struct peers_figure *ret, struct err *err)
+{
+    static const char mixed[] =
+        "INSERT INTO claimd.job (kind, args) SELECT 'work_' || ms, jsonb_build_object('sleep_ms',"
+        " ms) FROM generate_series(1, $1) AS i CROSS JOIN LATERAL (SELECT (ARRAY[1, 5, 20, 100,"
+        " 500])[1 + width_bucket(i % 100, ARRAY[50, 80, 95, 99])]) AS m(ms)";
+    char alike[256];
+    (void)snprintf(alike, sizeof alike,
+                   "INSERT INTO claimd.job (kind, args) SELECT 'work', '{\"sleep_ms\": %" PRId64
+                   ", \"cpu_ms\": %" PRId64 "}' FROM generate_series(1, $1)",
+                   work->sleep_ms, work->cpu_ms);
+    const struct pg_statement insert = {
+        .name = "", .sql = work->is_mixed ? mixed : alike, .types = count_type, .type_count = 1};
+    const struct drain_plan plan = {.jobs = jobs, .insert = &insert, .waits_for_workers = true};
+    struct drain_speed speed = {0};
+    c->options.plugins = "bench_plugins";
+    enum status st = drain_timed(c, &plan, &speed, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    *ret = (struct peers_figure){.is_there = true,
+                                 .per_s = speed.jobs_per_s,
+                                 .cpu_us = speed.cpu_us_per_job,
+                                 .commits = speed.commits_per_job,
+                                 .redis_commands = speed.redis_commands_per_job};
+    return STATUS_OK;
+}
+
+static enum status start(struct cluster *c, const struct bench_options *options, int64_t gap_ms,
                          struct peers_figure *ret, struct err *err)
 {
     json_auto_t *times = json_object();
     struct bench_options pauses = *options;
-    pauses.gap_ms = 0; /* as the others' adapters have them */
+    pauses.gap_ms = gap_ms; /* as the others' adapters have them */
     c->options.plugins = "bench_plugins";
     enum status st = latency_run(c, &pauses, times, err);
     if (st != STATUS_OK) {
@@ -48,7 +80,6 @@ static enum status start(struct cluster *c, const struct bench_options *options,
 
 #define ARGS "{\"customer\": 1, \"text\": \"a row of about fifty bytes\"}"
 
-static const unsigned count_type[] = {PG_INT8};
 static const struct pg_statement select_some = {
     .name = "peers_select",
     .sql = "INSERT INTO claimd.job (kind, args) SELECT 'noop', '" ARGS "' FROM"
@@ -147,17 +178,17 @@ static enum status insert(struct cluster *c, int64_t jobs, bool is_select, struc
 }
 
 enum status peers_measure_claimd(struct cluster *c, const struct bench_options *options,
-                                 enum peers_work work, size_t row, struct peers_figure *ret,
-                                 struct err *err)
+                                 enum peers_work work, size_t row, int64_t count,
+                                 struct peers_figure *ret, struct err *err)
 {
-    switch (work) {
-    case PEERS_DRAIN:
-        return drain(c, options->jobs, ret, err);
-    case PEERS_START:
-        return start(c, options, ret, err);
-    case PEERS_INSERT:
-    case PEERS_WORKS:
-        break;
+    if (work == PEERS_DRAIN) {
+        return drain(c, count, ret, err);
     }
-    return insert(c, options->jobs, row == PEERS_CLAIMD_SELECT, ret, err);
+    if (peers_is_timed(work)) {
+        return start(c, options, peers_works[work].gap_ms, ret, err);
+    }
+    if (peers_has_handlers(work)) {
+        return drain_handlers(c, &peers_works[work], count, ret, err);
+    }
+    return insert(c, count, row == PEERS_CLAIMD_SELECT, ret, err);
 }

@@ -21,6 +21,24 @@ static double cpu_us(const struct peers_figure *f, const struct peers_figure *cl
     return f->cpu_us;
 }
 
+static double commits(const struct peers_figure *f, const struct peers_figure *claimd)
+{
+    (void)claimd;
+    return f->commits;
+}
+
+static double redis_commands(const struct peers_figure *f, const struct peers_figure *claimd)
+{
+    (void)claimd;
+    return f->redis_commands;
+}
+
+static double slots_used(const struct peers_figure *f, const struct peers_figure *claimd)
+{
+    (void)claimd;
+    return f->slots_used;
+}
+
 static double p50_ms(const struct peers_figure *f, const struct peers_figure *claimd)
 {
     (void)claimd;
@@ -90,9 +108,9 @@ static bool median_of(const struct peers *p, enum peers_work work, size_t at, si
 
 static void report_row(const struct peers *p, enum peers_work work, size_t at, json_t *list)
 {
-    const struct column *columns = work == PEERS_START ? time_columns : speed_columns;
+    const struct column *columns = peers_is_timed(work) ? time_columns : speed_columns;
     const struct peers_row *row = &p->rows[at];
-    json_t *one = json_pack("{s:s, s:s, s:s, s:b}", "work", peers_work_name(work), "name",
+    json_t *one = json_pack("{s:s, s:s, s:s, s:b}", "work", peers_works[work].name, "name",
                             row->name, "settings", row->settings, "is_durable", row->is_durable);
     double values[COLUMNS] = {0};
     for (size_t i = 0; i < COLUMNS; i++) {
@@ -102,10 +120,14 @@ static void report_row(const struct peers *p, enum peers_work work, size_t at, j
         }
         (void)json_object_set_new(one, columns[i].name, json_real(values[i]));
     }
+    double used = 0;
+    if (median_of(p, work, at, at, slots_used, &used) && used > 0) {
+        (void)json_object_set_new(one, "slots_used", json_real(used));
+    }
     (void)json_array_append_new(list, one);
-    (void)fprintf(stderr, "%-7s %-11s %-8s %-7s %10.*f %10.1f %9.2f %9.2f\n", peers_work_name(work),
-                  row->name, row->settings, row->is_durable ? "yes" : "NO",
-                  work == PEERS_START ? 2 : 0, values[0], values[1], values[2], values[3]);
+    (void)fprintf(stderr, "%-14s %-11s %-8s %-7s %10.*f %10.1f %9.2f %9.2f\n",
+                  peers_works[work].name, row->name, row->settings, row->is_durable ? "yes" : "NO",
+                  peers_is_timed(work) ? 2 : 0, values[0], values[1], values[2], values[3]);
 }
 
 static void report_goals(const struct peers *p, json_t *result)
@@ -121,6 +143,11 @@ static void report_goals(const struct peers *p, json_t *result)
         {GOAL_CPU_RIVER, PEERS_DRAIN, PEERS_CLAIMD, cpu_us, cpu_ratio},
         {GOAL_START_P50_RIVER, PEERS_START, PEERS_CLAIMD, p50_ms, p50_ratio},
         {GOAL_START_P99_RIVER, PEERS_START, PEERS_CLAIMD, p99_ms, p99_ratio},
+        {GOAL_START_500_P50_RIVER, PEERS_START_500, PEERS_CLAIMD, p50_ms, p50_ratio},
+        {GOAL_START_500_P99_RIVER, PEERS_START_500, PEERS_CLAIMD, p99_ms, p99_ratio},
+        {GOAL_CPU_1_RIVER, PEERS_SLEEP_1, PEERS_CLAIMD, cpu_us, cpu_ratio},
+        {GOAL_CPU_10_RIVER, PEERS_SLEEP_10, PEERS_CLAIMD, cpu_us, cpu_ratio},
+        {GOAL_CPU_100_RIVER, PEERS_SLEEP_100, PEERS_CLAIMD, cpu_us, cpu_ratio},
         {GOAL_ENQUEUE_BULK, PEERS_INSERT, PEERS_CLAIMD_SELECT, per_s, per_s_ratio},
     };
     for (size_t i = 0; i < ARRAY_COUNT(all); i++) {
@@ -131,6 +158,13 @@ static void report_goals(const struct peers *p, json_t *result)
             goal_add_ratio(result, all[i].id, measured, ratio);
         }
     }
+    double value = 0;
+    if (median_of(p, PEERS_SLEEP_10, PEERS_CLAIMD, PEERS_CLAIMD, commits, &value)) {
+        goal_add(result, GOAL_COMMITS_10, value);
+    }
+    if (median_of(p, PEERS_SLEEP_10, PEERS_CLAIMD, PEERS_CLAIMD, redis_commands, &value)) {
+        goal_add(result, GOAL_COMMANDS_10, value);
+    }
 }
 
 void peers_report(const struct peers *p, json_t *result)
@@ -138,12 +172,12 @@ void peers_report(const struct peers *p, json_t *result)
     json_t *list = json_array();
     json_t *skipped = json_array();
     for (enum peers_work work = 0; work < PEERS_WORKS; work++) {
-        if (!p->figures[0][work][0].is_there) {
+        if (!p->figures[0][work][PEERS_CLAIMD].is_there) {
             continue;
         }
-        (void)fprintf(stderr, "\n%-27s %-7s %10s %10s %19s\n", "MEDIANS", "DURABLE",
-                      work == PEERS_START ? "p50 ms" : "jobs/s",
-                      work == PEERS_START ? "p99 ms" : "CPU us/job", "claimd's by its");
+        (void)fprintf(stderr, "\n%-34s %-7s %10s %10s %19s\n", "MEDIANS", "DURABLE",
+                      peers_is_timed(work) ? "p50 ms" : "jobs/s",
+                      peers_is_timed(work) ? "p99 ms" : "CPU us/job", "claimd's by its");
         for (size_t at = 0; at < p->row_count; at++) {
             report_row(p, work, at, list);
         }

@@ -70,22 +70,36 @@ static int write_throughput(FILE *out, const json_t *results)
 /* Bars: name, p50, p99. */
 static int write_start(FILE *out, const json_t *results)
 {
+    static const char *const workloads[] = {"start", "peers"};
+    int rows = 0;
+    for (size_t w = 0; w < ARRAY_COUNT(workloads); w++) {
+        size_t i = 0;
+        const json_t *one = NULL;
+        json_array_foreach(json_object_get(result_of(results, workloads[w]), "peers"), i, one)
+        {
+            if (w > 0 && !is_peer(one, "start")) {
+                continue;
+            }
+            (void)fprintf(out, "\"%s, %s, %s\" %.3f %.3f\n", text(one, "name"),
+                          text(one, "settings"), text(one, "work"), number(one, "p50_ms"),
+                          number(one, "p99_ms"));
+            rows++;
+        }
+    }
+    return rows;
+}
+
+/* Bars: name, CPU per job. */
+static int write_realistic(FILE *out, const json_t *results)
+{
     int rows = 0;
     size_t i = 0;
     const json_t *one = NULL;
-    json_array_foreach(json_object_get(result_of(results, "latency"), "contenders"), i, one)
+    json_array_foreach(json_object_get(result_of(results, "realistic"), "peers"), i, one)
     {
-        (void)fprintf(out, "\"%s\" %.3f %.3f\n", text(one, "name"), number(one, "p50_ms"),
-                      number(one, "p99_ms"));
+        (void)fprintf(out, "\"%s, %s\" %.1f\n", text(one, "work"), text(one, "name"),
+                      number(one, "cpu_us_per_job"));
         rows++;
-    }
-    json_array_foreach(json_object_get(result_of(results, "peers"), "peers"), i, one)
-    {
-        if (is_peer(one, "start")) {
-            (void)fprintf(out, "\"%s, %s\" %.3f %.3f\n", text(one, "name"), text(one, "settings"),
-                          number(one, "p50_ms"), number(one, "p99_ms"));
-            rows++;
-        }
     }
     return rows;
 }
@@ -120,7 +134,10 @@ static int write_scale(FILE *out, const json_t *results)
 static const struct plot {
     const char *name;
     plot_write_fn *write;
-} plots[] = {{"throughput", write_throughput}, {"scale", write_scale}, {"start", write_start}};
+} plots[] = {{"throughput", write_throughput},
+             {"scale", write_scale},
+             {"start", write_start},
+             {"realistic", write_realistic}};
 
 /* The exit code of gnuplot, which runs in the folder. */
 static int run_gnuplot(const char *folder, const char *name)

@@ -24,6 +24,9 @@ if (name eq "scale") {
         set logscale y
         set yrange [0.05:*]
         plot name . ".dat" using 2:xtic(1) title "p50", "" using 3 title "p99"
+    } else if (name eq "realistic") {
+        set title "CPU of all processes per job, us"
+        plot name . ".dat" using 2:xtic(1) notitle
     } else {
         set title "No-op jobs per second, from a full queue to an empty one"
         plot name . ".dat" using 2:xtic(1) notitle

@@ -14,14 +14,15 @@ struct bench_options {
     int64_t seconds;
     int64_t rounds;
     int64_t rate;
-    bool has_rounds; /* --rounds was said: drain and latency compare, in turns */
+    bool has_rounds; /* --rounds was said: drain compares, in turns */
     int64_t gap_ms;  /* latency: between inserts; 0: one job after the end of the other */
     bool is_json;
     bool is_quick;
     bool is_busy_fine;
     const char *results; /* all: the folder, or NULL */
     bool is_unkept;
-    const char *only; /* features, peers, locks, all: of which the name has this; NULL: all */
+    const char
+        *only; /* features, peers, realistic, start, locks, all: whose name has it; NULL: all */
     struct cluster_options cluster;
 };
 
@@ -38,8 +39,9 @@ workload_fn fairness_run;
 workload_fn features_run;
 workload_fn scale_run;
 workload_fn limit_run;
-workload_fn limit_latency_run;
 workload_fn peers_run;
+workload_fn realistic_run;
+workload_fn start_run;
 workload_fn strategies_run;
 workload_fn skip_locked_run; /* one of these: in batches, by 4 clients */
 workload_fn steady_run;
@@ -47,7 +49,8 @@ workload_fn enqueue_run;
 workload_fn horizon_run;
 workload_fn backlog_run;
 workload_fn deferred_run;
-workload_fn handlers_run;
+workload_fn hoard_run;
+workload_fn far_run;
 
 /* These need no cluster, and print their own results; they return the exit code. */
 int locks_run(const struct bench_options *options);

@@ -13,7 +13,7 @@ import sys
 import time
 
 WARM_UP = 20
-SAMPLES_SECONDS = 30
+SAMPLES_SECONDS = 180
 TIMES = struct.Struct("q")
 
 
@@ -33,7 +33,8 @@ class Ledger:
 
 class Run:
     def __init__(self):
-        self.work, self.settings, count, self.dir, self.conninfo, self.redis = sys.argv[1:7]
+        self.work, self.settings, count, self.dir, self.conninfo, self.redis, load = sys.argv[1:8]
+        self.load = json.loads(load)
         self.count = int(count)
         self.is_best = self.settings != "default"
         self.ledger_path = os.path.join(self.dir, "ledger")
@@ -70,6 +71,22 @@ class Run:
             number += 1
             time.sleep(random.uniform(0.02, 0.08))
         return {"ms": ms}
+
+
+def sleep_ms_of(load, number):
+    """What the handler of a job does: half of a mixed load sleep 1 ms, one in a hundred 500."""
+    if not load["is_mixed"]:
+        return load["sleep_ms"]
+    at = number % 100
+    return 1 if at < 50 else 5 if at < 80 else 20 if at < 95 else 100 if at < 99 else 500
+
+
+def work(sleep_ms, cpu_ms):
+    if sleep_ms > 0:
+        time.sleep(sleep_ms / 1000)
+    end = time.thread_time() + cpu_ms / 1000
+    while cpu_ms > 0 and time.thread_time() < end:
+        pass
 
 
 def missing(what):

@@ -16,5 +16,6 @@ if os.environ["PEER_IS_BEST"] == "1":
 
 
 @app.task(name="noop")
-def noop(customer, text):
+def noop(customer, text, sleep_ms, cpu_ms):
     ledger.ran()
+    common.work(sleep_ms, cpu_ms)

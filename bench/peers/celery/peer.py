@@ -22,12 +22,15 @@ db = redis.Redis(unix_socket_path=run.redis)
 
 
 def enqueue(count):
-    for _ in range(count):
-        noop.noop.delay(1, "a row of about fifty bytes")
+    for number in range(count):
+        sleep_ms = common.sleep_ms_of(run.load, number)
+        noop.noop.delay(1, "a row of about fifty bytes", sleep_ms, run.load["cpu_ms"])
 
 
 def start_workers():
     argv = [sys.executable, "-m", "celery", "-A", "noop", "worker"]
+    if run.load["slots"] > 0:
+        argv += ["--concurrency", str(run.load["slots"])]
     if run.is_best:
         argv += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
     subprocess.Popen(argv, cwd=os.path.dirname(os.path.abspath(__file__)), stdin=subprocess.DEVNULL,

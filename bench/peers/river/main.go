@@ -10,9 +10,11 @@ import (
 	"fmt"
 	"math/rand"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,26 +27,81 @@ import (
 const (
 	batch       = 1000
 	warmUp      = 20
-	samplesTime = 30 * time.Second
+	samplesTime = 180 * time.Second
 )
+
+// The seventh argument.
+type workLoad struct {
+	GapMs   int  `json:"gap_ms"`
+	SleepMs int  `json:"sleep_ms"`
+	CPUMs   int  `json:"cpu_ms"`
+	IsMixed bool `json:"is_mixed"`
+	Slots   int  `json:"slots"`
+}
+
+// What the handler of a job does: half of a mixed load sleep 1 ms, one in a hundred 500.
+func (l *workLoad) sleepMs(number int) int {
+	if !l.IsMixed {
+		return l.SleepMs
+	}
+	switch at := number % 100; {
+	case at < 50:
+		return 1
+	case at < 80:
+		return 5
+	case at < 95:
+		return 20
+	case at < 99:
+		return 100
+	}
+	return 500
+}
 
 type noopArgs struct {
 	Customer int    `json:"customer"`
 	Text     string `json:"text"`
+	SleepMs  int    `json:"sleep_ms,omitempty"`
+	CPUMs    int    `json:"cpu_ms,omitempty"`
 }
 
 func (noopArgs) Kind() string { return "noop" }
 
 type noopWorker struct {
 	river.WorkerDefaults[noopArgs]
+	load    workLoad
 	runs    atomic.Int64
-	started chan time.Time // of the first run; of each run when single jobs are timed
+	started chan start // the first run; each run when single jobs are timed
 	isTimed bool
 }
 
-func (w *noopWorker) Work(context.Context, *river.Job[noopArgs]) error {
+type start struct {
+	number int // of the job
+	at     time.Time
+}
+
+func threadCPU() time.Duration {
+	const rusageThread = 1
+	var u syscall.Rusage
+	check(syscall.Getrusage(rusageThread, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func useCPU(d time.Duration) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for end := threadCPU() + d; threadCPU() < end; {
+	}
+}
+
+func (w *noopWorker) Work(_ context.Context, job *river.Job[noopArgs]) error {
 	if w.runs.Add(1) == 1 || w.isTimed {
-		w.started <- time.Now()
+		w.started <- start{job.Args.Customer, time.Now()}
+	}
+	if job.Args.SleepMs > 0 {
+		time.Sleep(time.Duration(job.Args.SleepMs) * time.Millisecond)
+	}
+	if job.Args.CPUMs > 0 {
+		useCPU(time.Duration(job.Args.CPUMs) * time.Millisecond)
 	}
 	return nil
 }
@@ -67,7 +124,10 @@ func config(worker *noopWorker, isBest bool) *river.Config {
 	if isBest {
 		c.FetchCooldown = time.Millisecond // NOTIFY tells of single jobs: the poll only matters for a drain
 	}
-	if isBest && !worker.isTimed {
+	if worker.load.Slots > 0 { // a finished job makes it fetch: the poll matters no more
+		c.Queues[river.QueueDefault] = river.QueueConfig{MaxWorkers: worker.load.Slots}
+		debug.SetGCPercent(400)
+	} else if isBest && !worker.isTimed {
 		c.Queues[river.QueueDefault] = river.QueueConfig{MaxWorkers: 2000}
 		c.FetchPollInterval = time.Millisecond
 		debug.SetGCPercent(400)
@@ -75,18 +135,18 @@ func config(worker *noopWorker, isBest bool) *river.Config {
 	return c
 }
 
-func jobs(count int) []river.InsertManyParams {
-	list := make([]river.InsertManyParams, count)
-	for i := range list {
-		list[i] = river.InsertManyParams{Args: noopArgs{i, "a row of about fifty bytes"}}
-	}
-	return list
+func args(load *workLoad, number int) noopArgs {
+	return noopArgs{number, "a row of about fifty bytes", load.sleepMs(number), load.CPUMs}
 }
 
 // By COPY, River's fastest way.
-func insert(ctx context.Context, client *river.Client[pgx.Tx], count int) {
-	for left := count; left > 0; left -= batch {
-		_, err := client.InsertManyFast(ctx, jobs(min(batch, left)))
+func insert(ctx context.Context, client *river.Client[pgx.Tx], load *workLoad, count int) {
+	for first := 0; first < count; first += batch {
+		list := make([]river.InsertManyParams, min(batch, count-first))
+		for i := range list {
+			list[i] = river.InsertManyParams{Args: args(load, first+i)}
+		}
+		_, err := client.InsertManyFast(ctx, list)
 		check(err)
 	}
 }
@@ -100,7 +160,7 @@ func count(ctx context.Context, pool *pgxpool.Pool, where string) int {
 // From the first run until all are completed in the table, which is not asked before the last run.
 func drain(ctx context.Context, client *river.Client[pgx.Tx], pool *pgxpool.Pool, w *noopWorker, n int) map[string]any {
 	check(client.Start(ctx))
-	began := <-w.started
+	began := (<-w.started).at
 	for w.runs.Load() < int64(n) || count(ctx, pool, "state <> 'completed'") > 0 {
 		time.Sleep(2 * time.Millisecond)
 	}
@@ -111,19 +171,57 @@ func drain(ctx context.Context, client *river.Client[pgx.Tx], pool *pgxpool.Pool
 	}
 }
 
-func start(ctx context.Context, client *river.Client[pgx.Tx], w *noopWorker, n int) map[string]any {
-	check(client.Start(ctx))
+// One after the other, each while the system is idle.
+func startIdle(ctx context.Context, client *river.Client[pgx.Tx], w *noopWorker, n int) []float64 {
 	var ms []float64
 	end := time.Now().Add(samplesTime)
 	for i := 0; i < warmUp+n && time.Now().Before(end); i++ {
-		_, err := client.Insert(ctx, noopArgs{i, "a row of about fifty bytes"}, nil)
+		_, err := client.Insert(ctx, args(&w.load, i), nil)
 		check(err)
 		inserted := time.Now()
-		took := (<-w.started).Sub(inserted)
+		took := (<-w.started).at.Sub(inserted)
 		if i >= warmUp {
 			ms = append(ms, took.Seconds()*1000)
 		}
 		time.Sleep(20*time.Millisecond + time.Duration(rand.Int63n(int64(60*time.Millisecond))))
+	}
+	return ms
+}
+
+// At a constant rate, whether the one before has started or not.
+func startAtRate(ctx context.Context, client *river.Client[pgx.Tx], w *noopWorker, n int) []float64 {
+	inserted := make([]time.Time, n)
+	began := make(chan []time.Time)
+	go func() {
+		at := make([]time.Time, n)
+		for range n {
+			s := <-w.started
+			at[s.number] = s.at
+		}
+		began <- at
+	}()
+	first := time.Now()
+	for i := range n {
+		time.Sleep(time.Until(first.Add(time.Duration(i*w.load.GapMs) * time.Millisecond)))
+		_, err := client.Insert(ctx, args(&w.load, i), nil)
+		check(err)
+		inserted[i] = time.Now()
+	}
+	ms := make([]float64, n)
+	for i, at := range <-began {
+		ms[i] = at.Sub(inserted[i]).Seconds() * 1000
+	}
+	return ms
+}
+
+func startJobs(ctx context.Context, client *river.Client[pgx.Tx], w *noopWorker, n int) map[string]any {
+	check(client.Start(ctx))
+	ms := []float64{}
+	if w.load.GapMs == 0 {
+		ms = startIdle(ctx, client, w, n)
+	} else {
+		_ = startIdle(ctx, client, w, 0)
+		ms = startAtRate(ctx, client, w, n)
 	}
 	check(client.Stop(ctx))
 	return map[string]any{"ms": ms}
@@ -142,11 +240,12 @@ func main() {
 	check(err)
 	_, err = migrator.Migrate(ctx, rivermigrate.DirectionUp, nil)
 	check(err)
-	worker := &noopWorker{started: make(chan time.Time, 1), isTimed: work == "start"}
+	worker := &noopWorker{started: make(chan start, 1), isTimed: work == "start"}
+	check(json.Unmarshal([]byte(os.Args[7]), &worker.load))
 	client, err := river.NewClient(riverpgxv5.New(pool), config(worker, isBest))
 	check(err)
 	if work == "drain" {
-		insert(ctx, client, n)
+		insert(ctx, client, &worker.load, n)
 	}
 	for _, sql := range []string{"VACUUM ANALYZE river_job", "CHECKPOINT"} {
 		_, err = pool.Exec(ctx, sql)
@@ -162,10 +261,10 @@ func main() {
 	case "drain":
 		result = drain(ctx, client, pool, worker, n)
 	case "start":
-		result = start(ctx, client, worker, n)
+		result = startJobs(ctx, client, worker, n)
 	default:
 		began := time.Now()
-		insert(ctx, client, n)
+		insert(ctx, client, &worker.load, n)
 		result = map[string]any{"seconds": time.Since(began).Seconds(), "done": count(ctx, pool, "true")}
 	}
 	check(json.NewEncoder(out).Encode(result))
