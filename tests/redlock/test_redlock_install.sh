@@ -52,7 +52,12 @@ for i in 1 2 3; do
     quietly redis-server --port 0 --unixsocket "$work/$i.sock" --save '' --daemonize yes --dir "$work"
 done
 for i in 1 2 3; do
-    quietly redis-cli -s "$work/$i.sock" ping
+    tries=0
+    until redis-cli -s "$work/$i.sock" ping >/dev/null 2>&1; do # it listens once its parent is gone
+        tries=$((tries + 1))
+        [ $tries -lt 600 ] || { echo "redis-server $i does not answer after 30 s"; exit 1; }
+        sleep 0.05
+    done
 done
 nodes=unix:$work/1.sock,unix:$work/2.sock,unix:$work/3.sock
 
