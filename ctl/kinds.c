@@ -23,6 +23,9 @@ enum status kinds_list(struct ctl *ctl, const struct ctl_args *args, struct err 
                                                   {"at_most_once", CELL_BOOL | CELL_WIDE},
                                                   {"set_by_hand", CELL_TEXT | CELL_LIST},
                                                   {"kept", CELL_TEXT | CELL_LIST},
+                                                  {"runs", CELL_NUMBER | CELL_WIDE},
+                                                  {"mean_s", CELL_SECONDS},
+                                                  {"p95_s", CELL_SECONDS},
                                                   {"announced", CELL_BOOL | CELL_WIDE},
                                                   {"updated_at", CELL_TIME | CELL_WIDE}};
     (void)args;
@@ -53,7 +56,8 @@ enum status kinds_show(struct ctl *ctl, const struct ctl_args *args, struct err 
         {"backoff", CELL_TEXT},        {"keep_log", CELL_TEXT},     {"at_most_once", CELL_BOOL},
         {"set_by_hand", CELL_TEXT},    {"of_plugin", CELL_JSON},    {"max_running", CELL_NUMBER},
         {"starts_per_s", CELL_NUMBER}, {"paused", CELL_BOOL},       {"paused_at", CELL_TIME},
-        {"paused_by", CELL_TEXT},      {"updated_at", CELL_TIME}};
+        {"paused_by", CELL_TEXT},      {"runs", CELL_NUMBER},       {"mean_s", CELL_SECONDS},
+        {"p95_s", CELL_SECONDS},       {"since_at", CELL_TIME},     {"updated_at", CELL_TIME}};
     const char *name = args->words[0];
     auto_admin struct admin *a = NULL;
     auto_table struct table kind = TABLE("kind", columns);

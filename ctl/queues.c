@@ -104,6 +104,11 @@ enum status queues_show(struct ctl *ctl, const struct ctl_args *args, struct err
     static const struct table_column worker_columns[] = {
         {"host", CELL_TEXT},    {"pid", CELL_NUMBER}, {"running", CELL_NUMBER},
         {"slots", CELL_NUMBER}, {"quiet", CELL_BOOL}, {"worker_id", CELL_TEXT | CELL_WIDE}};
+    static const struct table_column run_columns[] = {{"kind", CELL_TEXT},
+                                                      {"runs", CELL_NUMBER},
+                                                      {"mean_s", CELL_SECONDS},
+                                                      {"p95_s", CELL_SECONDS},
+                                                      {"since_at", CELL_TIME}};
     const char *name = args->words[0];
     auto_admin struct admin *a = NULL;
     auto_table struct table queue = {.name = "queue", .is_record = true};
@@ -111,7 +116,8 @@ enum status queues_show(struct ctl *ctl, const struct ctl_args *args, struct err
     auto_table struct table workers = TABLE("workers", worker_columns);
     auto_table struct table limits = TABLE("limits", limit_columns);
     auto_table struct table rules = {.name = "retention"};
-    const struct table *const tables[] = {&queue, &limits, &rules, &kinds, &workers};
+    auto_table struct table runs = TABLE("runs", run_columns);
+    const struct table *const tables[] = {&queue, &limits, &rules, &kinds, &runs, &workers};
     enum status st = job_queue_check(name, err);
     if (st != STATUS_OK) {
         return st;
@@ -125,6 +131,11 @@ enum status queues_show(struct ctl *ctl, const struct ctl_args *args, struct err
         return st;
     }
     st = fill_show(a, name, &queue, &kinds, &workers, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    runs.now_us = limits.now_us;
+    st = table_query(&runs, a, &SQL_ADMIN_QUEUE_RUNS, &name, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -170,6 +170,7 @@ static void on_tick(uv_timer_t *timer)
     }
     run_tick(w, now);
     live_tick(w, now);
+    run_stats_save_tick(w, now);
     cancel_tick(w, now);
     if (now >= w->fetch.pause_until_us) {
         fetch_poke(w);

@@ -26,6 +26,7 @@ static void say_stopped(struct worker *w)
     notify_stopping();
     hints_popper_close(TAKE(w->popper)); /* nothing may arrive any more; the scheduler rewinds */
     hints_forget_sleeper(w->hints, w->registration.worker_id);
+    run_stats_save_last(w);
     if (!w->registration.is_registered ||
         worker_store_stopped(w->pg, w->registration.worker_id, on_row_stopped, w, NULL) !=
             STATUS_OK) {

@@ -40,6 +40,16 @@ static void name_of(char ret_name[2 * (JOB_NAME_MAX + 1)], const char *queue, co
     (void)strncpy(ret_name + JOB_NAME_MAX + 1, kind, JOB_NAME_MAX);
 }
 
+const char *lengths_queue(const struct run_length *length)
+{
+    return length->name;
+}
+
+const char *lengths_kind(const struct run_length *length)
+{
+    return length->name + JOB_NAME_MAX + 1;
+}
+
 static struct run_length *find(const struct lengths *l, const char *queue, const char *kind)
 {
     char name[2 * (JOB_NAME_MAX + 1)];
@@ -87,12 +97,13 @@ struct run_length *lengths_claimed(struct lengths *l, size_t queue_place, const 
     return length;
 }
 
-void lengths_ran(struct lengths *l, struct run_length *length, int64_t ran_us)
+void lengths_ran(struct lengths *l, struct run_length *length, int64_t ran_us, int64_t now_us)
 {
     int64_t is_long_ppm = ran_us > lengths_max_us(l) ? ALL_PPM : 0;
     length->runs++;
     length->long_ppm += (is_long_ppm - length->long_ppm) /
                         (length->runs < LONG_WEIGHT ? (int64_t)length->runs : LONG_WEIGHT);
+    run_stats_add(&length->stats, ran_us, now_us);
 }
 
 void lengths_handed_back(struct lengths *l, struct run_length *length, int64_t now_us)

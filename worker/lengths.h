@@ -9,6 +9,7 @@
 
 #include "config/config.h"
 #include "model/job.h"
+#include "worker/run_stats.h"
 
 #include <uthash.h>
 
@@ -19,6 +20,8 @@ struct run_length {
     int64_t long_ppm; /* of the last runs, about 64: those that took longer than lengths_max_us() */
     int64_t claimed_us;      /* the last time */
     int64_t barred_until_us; /* it was handed back */
+    struct run_stats stats;
+    int64_t saved_us; /* run_stats_save.h's own */
     UT_hash_handle hh;
 };
 
@@ -37,12 +40,16 @@ void lengths_release(struct lengths *l);
 /* A run is long from this on: what waits behind it had better wait elsewhere. */
 int64_t lengths_max_us(const struct lengths *l);
 
+/* Borrowed. */
+const char *lengths_queue(const struct run_length *length);
+const char *lengths_kind(const struct run_length *length);
+
 /* NULL: nothing was claimed of it, so it is not known. */
 const struct run_length *lengths_find(const struct lengths *l, const char *queue, const char *kind);
 /* A job of it was claimed, so long after its hint was popped. NULL: no memory, or too many. */
 struct run_length *lengths_claimed(struct lengths *l, size_t queue_place, const char *queue,
                                    const char *kind, int64_t took_us, int64_t now_us);
-void lengths_ran(struct lengths *l, struct run_length *length, int64_t ran_us);
+void lengths_ran(struct lengths *l, struct run_length *length, int64_t ran_us, int64_t now_us);
 /* Jobs of it were claimed ahead and handed back. What is not known yet is not barred: its runs will
  * tell. */
 void lengths_handed_back(struct lengths *l, struct run_length *length, int64_t now_us);

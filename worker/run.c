@@ -350,7 +350,7 @@ static void take_length(struct worker *w, const struct job_in_hand *job)
 {
     int64_t now_us = clock_boot_us();
     if (job->length != NULL) {
-        lengths_ran(&w->lengths, job->length, now_us - job->started_us);
+        lengths_ran(&w->lengths, job->length, now_us - job->started_us, now_us);
     }
     if (lengths_is_short(job->length, now_us)) {
         w->runs.mean_us = capacity_mean(w->runs.mean_us, now_us - job->started_us);

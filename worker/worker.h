@@ -51,6 +51,7 @@
 #include "worker/ready.h"
 #include "worker/registration.h"
 #include "worker/run.h"
+#include "worker/run_stats_save.h"
 #include "worker/sift.h"
 #include "worker/slot.h"
 #include "worker/spare.h"
@@ -99,6 +100,7 @@ struct worker {
     struct sift sift;
     struct limits limits;
     struct lengths lengths;
+    struct run_stats_save run_stats_save;
     struct hint_return *hint_return;
     struct dispatch dispatch;
     struct runs runs;

@@ -237,6 +237,31 @@ static size_t lock_count(int64_t id)
 }
 
 /* Its farewell may get no answer: the session's request is kept for a server that never returns. */
+/* Of the kind, in all queues. */
+static int64_t runs_known(const char *kind)
+{
+    return sql_i64(f.sql,
+                   "SELECT COALESCE(sum(runs), 0) FROM claimd.run_lengths WHERE kind = '%s' AND "
+                   "queue IS NULL",
+                   kind);
+}
+
+START_TEST(feat_B30_how_long_runs_took_is_known_while_a_worker_lives_and_after_it)
+{
+    int64_t before = runs_known("sleep");
+    fleet_start_worker(&f, 0, NULL);
+    (void)fleet_enqueue(&f, "sleep", "{\"ms\": 20}", 30);
+    ck_assert(WAIT_UNTIL(runs_known("sleep") == before + 30, SOON_US));
+    int64_t last = fleet_enqueue(&f, "sleep", "{\"ms\": 20}", 30);
+    ck_assert(WAIT_UNTIL(finished(last - 29, last) == 30, SOON_US));
+    drain(0);
+    ck_assert_int_eq(runs_known("sleep"), before + 60);
+    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.run_lengths WHERE kind = 'sleep' "
+                                    "AND queue = 'default' AND mean_s >= 0.02 AND p95_s >= 0.016"),
+                     1);
+}
+END_TEST
+
 START_TEST(A8_a_worker_ends_though_postgresql_does_not_answer_its_farewell)
 {
     fleet_start_worker(&f, 0, NULL);
@@ -397,6 +422,7 @@ static Suite *suite(void)
     tcase_add_test(c, USR1_quiet_takes_no_new_jobs_not_even_by_a_pop_under_way);
     tcase_add_test(c, W0_a_hint_that_came_while_a_worker_was_told_to_drain_is_not_lost);
     tcase_add_test(c, a_handler_that_gives_up_when_its_time_is_up_is_charged_with_a_timeout);
+    tcase_add_test(c, feat_B30_how_long_runs_took_is_known_while_a_worker_lives_and_after_it);
     tcase_add_test(c, A8_a_worker_ends_though_postgresql_does_not_answer_its_farewell);
     tcase_add_test(c, lock_R7_a_result_without_an_answer_keeps_the_lease_until_the_row_was_read);
     tcase_add_test(c, W1_a_job_longer_than_three_leases_keeps_its_lease_on_every_master);

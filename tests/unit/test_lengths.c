@@ -20,7 +20,7 @@ static struct run_length *claimed(size_t queue, const char *kind, int64_t now_us
 static void ran(struct run_length *length, int64_t ran_us, int times)
 {
     for (int i = 0; i < times; i++) {
-        lengths_ran(&l, length, ran_us);
+        lengths_ran(&l, length, ran_us, T0);
     }
 }
 

@@ -56,6 +56,39 @@ START_TEST(show_says_when_nobody_leads_or_has_a_quorum)
 }
 END_TEST
 
+/* 90 of 1 ms and 10 of 1 s, of two workers. */
+START_TEST(feat_B30_kinds_and_queues_show_how_long_runs_take)
+{
+    ctl_sql(INSERT_WORKER("1 s"));
+    ctl_sql("INSERT INTO claimd.kind (name) VALUES ('a')");
+    ctl_sql("INSERT INTO claimd.run_length (worker_id, queue, kind, since, runs, run_us, buckets) "
+            "SELECT '" WORKER_ID "', q, 'a', now() - interval '1 h', 50, 5045000, "
+            "array_fill(0, ARRAY[39]) || 45 || array_fill(0, ARRAY[39]) || 5 FROM "
+            "unnest('{default,other}'::text[]) AS q");
+    ctl_sql("INSERT INTO claimd.run_length SELECT worker_id, queue, 'old', since, runs, run_us, "
+            "buckets, now() - interval '3 h' FROM claimd.run_length");
+    ck_assert_int_eq(ctl_exit("kinds", "show", "a", "--json"), 0);
+    json_t *root = ctl_json();
+    json_t *kind = json_object_get(root, "kind");
+    ck_assert_int_eq(json_integer_value(json_object_get(kind, "runs")), 100);
+    ck_assert_double_eq_tol(json_number_value(json_object_get(kind, "mean_s")), 0.1009, 1e-6);
+    double p95_s = json_number_value(json_object_get(kind, "p95_s"));
+    ck_assert_double_gt(p95_s, 0.8);
+    ck_assert_double_lt(p95_s, 1.2);
+    ck_assert(json_is_string(json_object_get(kind, "since_at")));
+    json_decref(root);
+    ck_assert_int_eq(ctl_exit("queues", "show", "default", "--json"), 0);
+    root = ctl_json();
+    ck_assert_uint_eq(json_array_size(json_object_get(root, "runs")), 1);
+    ck_assert_int_eq(json_integer_value(json_object_get(first(root, "runs"), "runs")), 50);
+    json_decref(root);
+    ck_assert_int_eq(ctl_exit("kinds", "list", "--json"), 0);
+    root = ctl_json();
+    ck_assert_int_eq(json_integer_value(json_object_get(first(root, "kinds"), "runs")), 100);
+    json_decref(root);
+}
+END_TEST
+
 #define IN_THE_WAY_OF_2 "INSERT INTO claimd.exclusive (key, job_id, fence) VALUES ('m', 2, 7)"
 
 START_TEST(show_says_which_limit_a_due_job_waits_for)
@@ -304,6 +337,7 @@ int main(void)
     tcase_add_checked_fixture(tests, ctl_setup, ctl_teardown);
     tcase_add_test(tests, show_says_what_an_available_job_waits_for);
     tcase_add_test(tests, show_says_when_nobody_leads_or_has_a_quorum);
+    tcase_add_test(tests, feat_B30_kinds_and_queues_show_how_long_runs_take);
     tcase_add_test(tests, show_says_which_limit_a_due_job_waits_for);
     tcase_add_test(tests, feat_D3_a_job_may_have_a_second_key_with_and_without_a_unique_one);
     tcase_add_test(tests, feat_D3_show_says_which_of_two_keys_a_due_job_waits_for);

@@ -11,14 +11,15 @@
 
 /* All that a worker sends, but what asks for plan_anew first. */
 static const struct pg_statement *const statements[] = {
-    &SQL_JOB_CLAIM,      &SQL_JOB_CLAIM_SKIP,     &SQL_JOB_CLAIM_LIMITED, &SQL_JOB_ADOPT,
-    &SQL_JOB_ARGS,       &SQL_JOB_COMPLETE,       &SQL_JOB_COMPLETE_SKIP, &SQL_JOB_DROP,
-    &SQL_JOB_DROP_SKIP,  &SQL_JOB_DISCARD,        &SQL_JOB_RETRY,         &SQL_JOB_SNOOZE,
-    &SQL_JOB_HAND_BACK,  &SQL_JOB_EXHAUST,        &SQL_JOB_FIND,          &SQL_JOB_DUE,
-    &SQL_JOB_FREE_ENDED, &SQL_JOB_KINDS,          &SQL_JOB_LIVE_FORGET,   &SQL_JOB_LIVE_SAVE,
-    &SQL_JOB_RECHECK,    &SQL_JOB_RECORD_DONE,    &SQL_JOB_CANCEL_ASKED,  &SQL_LIMIT_NEXT,
-    &SQL_WORKER_BEAT,    &SQL_WORKER_KINDS,       &SQL_WORKER_REGISTER,   &SQL_WORKER_DEAD,
-    &SQL_WORKER_STOPPED, &SQL_WORKER_END_BACKEND, &SQL_CLUSTER_JOIN,      &SQL_FENCE_CHECK};
+    &SQL_JOB_CLAIM,      &SQL_JOB_CLAIM_SKIP,     &SQL_JOB_CLAIM_LIMITED,  &SQL_JOB_ADOPT,
+    &SQL_JOB_ARGS,       &SQL_JOB_COMPLETE,       &SQL_JOB_COMPLETE_SKIP,  &SQL_JOB_DROP,
+    &SQL_JOB_DROP_SKIP,  &SQL_JOB_DISCARD,        &SQL_JOB_RETRY,          &SQL_JOB_SNOOZE,
+    &SQL_JOB_HAND_BACK,  &SQL_JOB_EXHAUST,        &SQL_JOB_FIND,           &SQL_JOB_DUE,
+    &SQL_JOB_FREE_ENDED, &SQL_JOB_KINDS,          &SQL_JOB_LIVE_FORGET,    &SQL_JOB_LIVE_SAVE,
+    &SQL_JOB_RECHECK,    &SQL_JOB_RECORD_DONE,    &SQL_JOB_CANCEL_ASKED,   &SQL_LIMIT_NEXT,
+    &SQL_WORKER_BEAT,    &SQL_WORKER_KINDS,       &SQL_WORKER_REGISTER,    &SQL_WORKER_DEAD,
+    &SQL_WORKER_STOPPED, &SQL_WORKER_RUN_LENGTHS, &SQL_WORKER_END_BACKEND, &SQL_CLUSTER_JOIN,
+    &SQL_FENCE_CHECK};
 
 /* Of a plan as JSON: what reads one of the tables that may have millions of rows, and does not look
  * them up by the first column of an index, nor by where they stand. job_live_cancel has only the

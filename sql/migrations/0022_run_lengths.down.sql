@@ -1,0 +1,3 @@
+-- SPDX-License-Identifier: Apache-2.0
+DROP VIEW run_lengths;
+DROP TABLE run_length;
