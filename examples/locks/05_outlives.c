@@ -24,9 +24,8 @@ static void run_both(struct redlock_client *a, struct redlock_client *b, bool ma
            (long long)(now_us() - start_us) / 1000);
     printf("  A %s the lock%s\n", redlock_left_ms(lock) > 0 ? "still has" : "has lost",
            result == REDLOCK_OK ? ", and works all the same: two at once" : "");
-    (void)redlock_unlock(other, NULL);
-
     struct redlock_report report = {0};
+    (void)redlock_unlock(other, &report); /* with a report it waits for the nodes' answers */
     (void)redlock_unlock(lock, &report);
     printf("  A gives it back: deleted on %u nodes\n", report.deleted);
 }
