@@ -12,7 +12,7 @@
 #define AHEAD_MAX_US 500000
 
 /* Work that ends until the next pop: whoever is next in line waits for it. */
-#define POP_US 2500
+#define POP_US 10000
 
 /* Of claims that limits refuse. */
 #define REFUSED_PART 8

@@ -14,7 +14,9 @@ struct gather {
 };
 
 /* Moves them to `to`, of which a batch is about to be made, when they have waited enough, are many,
- * or others go anyway. Returns when to ask again; INT64_MAX: not before there are more. */
-int64_t gather_pass_on(struct gather *g, struct finish_queue *to, int64_t now_us);
+ * or others go anyway: finishes, or, if `may_go_along`, claims that no runner waits for. Returns
+ * when to ask again; INT64_MAX: not before there are more. */
+int64_t gather_pass_on(struct gather *g, struct finish_queue *to, bool may_go_along,
+                       int64_t now_us);
 
 #endif

@@ -312,6 +312,17 @@ bool job_store_is_idle(const struct job_store *s)
     return !s->is_in_flight && !has_work(s);
 }
 
+/* There are claims, all of them ahead of free runners: what is sent with them costs nobody time. */
+static bool nobody_waits_for_claims(const struct job_store *s)
+{
+    for (const struct claim *c = s->claims.first; c != NULL; c = c->next) {
+        if (c->ahead_from > 0) {
+            return false;
+        }
+    }
+    return s->claims.first != NULL;
+}
+
 void store_flush(struct job_store *s)
 {
     if (s->is_in_flight || (!has_work(s) && s->gather.finishes.first == NULL)) {
@@ -320,7 +331,7 @@ void store_flush(struct job_store *s)
     int64_t now_us = clock_boot_us();
     retry_locked(s, now_us);
     suspects_retry(&s->suspects, &s->waiting, now_us);
-    int64_t gathered_us = gather_pass_on(&s->gather, &s->waiting, now_us);
+    int64_t gathered_us = gather_pass_on(&s->gather, &s->waiting, nobody_waits_for_claims(s), now_us);
     if (gathered_us != INT64_MAX) {
         arm(s, gathered_us);
     }

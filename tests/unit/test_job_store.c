@@ -376,13 +376,13 @@ START_TEST(a_finish_that_nobody_waits_for_waits_5_ms_after_those_before_it_and_n
     struct gather g = {.sent_us = US_PER_S};
     struct finish_queue q = {.first = NULL};
     gather(&g, 1);
-    ck_assert_int_eq(gather_pass_on(&g, &q, US_PER_S + 100), US_PER_S + GATHER_US);
+    ck_assert_int_eq(gather_pass_on(&g, &q, false, US_PER_S + 100), US_PER_S + GATHER_US);
     ck_assert_uint_eq(q.count, 0);
     gather(&g, 1);
-    ck_assert_int_eq(gather_pass_on(&g, &q, US_PER_S + GATHER_US), INT64_MAX);
+    ck_assert_int_eq(gather_pass_on(&g, &q, false, US_PER_S + GATHER_US), INT64_MAX);
     ck_assert_uint_eq(q.count, 2);
     ck_assert_uint_eq(g.finishes.count, 0);
-    ck_assert_int_eq(gather_pass_on(&g, &q, US_PER_S + GATHER_US), INT64_MAX);
+    ck_assert_int_eq(gather_pass_on(&g, &q, false, US_PER_S + GATHER_US), INT64_MAX);
     finish_queue_release(&q);
 }
 END_TEST
@@ -392,7 +392,7 @@ START_TEST(the_first_finish_after_a_pause_is_sent_at_once)
     struct gather g = {.sent_us = US_PER_S};
     struct finish_queue q = {.first = NULL};
     gather(&g, 1);
-    ck_assert_int_eq(gather_pass_on(&g, &q, US_PER_S + GATHER_US + 1), INT64_MAX);
+    ck_assert_int_eq(gather_pass_on(&g, &q, false, US_PER_S + GATHER_US + 1), INT64_MAX);
     ck_assert_uint_eq(q.count, 1);
     finish_queue_release(&q);
 }
@@ -403,13 +403,24 @@ START_TEST(finishes_that_are_many_or_go_with_others_anyway_do_not_wait)
     struct gather g = {.sent_us = US_PER_S};
     struct finish_queue q = {.first = NULL};
     gather(&g, 31);
-    ck_assert_int_eq(gather_pass_on(&g, &q, US_PER_S), US_PER_S + GATHER_US);
+    ck_assert_int_eq(gather_pass_on(&g, &q, false, US_PER_S), US_PER_S + GATHER_US);
     gather(&g, 1);
-    ck_assert_int_eq(gather_pass_on(&g, &q, US_PER_S), INT64_MAX);
+    ck_assert_int_eq(gather_pass_on(&g, &q, false, US_PER_S), INT64_MAX);
     ck_assert_uint_eq(q.count, 32);
     gather(&g, 1);
-    ck_assert_int_eq(gather_pass_on(&g, &q, US_PER_S), INT64_MAX);
+    ck_assert_int_eq(gather_pass_on(&g, &q, false, US_PER_S), INT64_MAX);
     ck_assert_uint_eq(q.count, 33);
+    finish_queue_release(&q);
+}
+END_TEST
+
+START_TEST(feat_B30_finishes_go_along_with_a_claim_that_no_runner_waits_for)
+{
+    struct gather g = {.sent_us = US_PER_S};
+    struct finish_queue q = {.first = NULL};
+    gather(&g, 2);
+    ck_assert_int_eq(gather_pass_on(&g, &q, true, US_PER_S + 1), INT64_MAX);
+    ck_assert_uint_eq(q.count, 2);
     finish_queue_release(&q);
 }
 END_TEST
@@ -438,6 +449,7 @@ int main(void)
     tcase_add_test(tests,
                    a_finish_that_nobody_waits_for_waits_5_ms_after_those_before_it_and_no_longer);
     tcase_add_test(tests, the_first_finish_after_a_pause_is_sent_at_once);
+    tcase_add_test(tests, feat_B30_finishes_go_along_with_a_claim_that_no_runner_waits_for);
     tcase_add_test(tests, finishes_that_are_many_or_go_with_others_anyway_do_not_wait);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

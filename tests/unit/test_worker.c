@@ -328,13 +328,15 @@ END_TEST
 
 START_TEST(feat_B28_of_longer_jobs_few_are_popped_at_a_time)
 {
-    struct capacity_facts f = {.runners = 4, .idle = 0, .ready = 15, .mean_run_us = 10000};
-    ck_assert_uint_eq(capacity_ahead(&f, &room), 16);
-    ck_assert_uint_eq(capacity_want(&f, &room), 1);
-    f = (struct capacity_facts){.runners = 4, .idle = 0, .ready = 152, .mean_run_us = 1000};
+    struct capacity_facts f = {.runners = 4, .idle = 0, .ready = 7, .mean_run_us = 20000};
+    ck_assert_uint_eq(capacity_ahead(&f, &room), 8);
     ck_assert_uint_eq(capacity_want(&f, &room), 0);
-    f.ready = 150;
-    ck_assert_uint_eq(capacity_want(&f, &room), 10);
+    f.ready = 6;
+    ck_assert_uint_eq(capacity_want(&f, &room), 2);
+    f = (struct capacity_facts){.runners = 4, .idle = 0, .ready = 121, .mean_run_us = 1000};
+    ck_assert_uint_eq(capacity_want(&f, &room), 0);
+    f.ready = 120;
+    ck_assert_uint_eq(capacity_want(&f, &room), 40);
 }
 END_TEST
 
