@@ -10,7 +10,8 @@
 
 struct gather {
     struct finish_queue finishes;
-    int64_t sent_us; /* when finishes were passed on last */
+    int64_t sent_us;  /* when finishes were passed on last */
+    int64_t along_us; /* when some went along with a claim */
 };
 
 /* Moves them to `to`, of which a batch is about to be made, when they have waited enough, are many,

@@ -422,6 +422,12 @@ START_TEST(feat_B30_finishes_go_along_with_a_claim_that_no_runner_waits_for)
     ck_assert_int_eq(gather_pass_on(&g, &q, true, US_PER_S + 1), INT64_MAX);
     ck_assert_uint_eq(q.count, 2);
     finish_queue_release(&q);
+    gather(&g, 1); /* and wait a while for the next claim, but no longer */
+    int64_t due_us = gather_pass_on(&g, &q, false, US_PER_S + 2);
+    ck_assert_int_eq(due_us, US_PER_S + 1 + 12 * US_PER_MS);
+    ck_assert_int_eq(gather_pass_on(&g, &q, false, due_us), INT64_MAX);
+    ck_assert_uint_eq(q.count, 1);
+    finish_queue_release(&q);
 }
 END_TEST
 
