@@ -124,8 +124,9 @@ func config(worker *noopWorker, isBest bool) *river.Config {
 	if isBest {
 		c.FetchCooldown = time.Millisecond // NOTIFY tells of single jobs: the poll only matters for a drain
 	}
-	if worker.load.Slots > 0 { // a finished job makes it fetch: the poll matters no more
+	if worker.load.Slots > 0 { // without the poll it uses half as much of the slots
 		c.Queues[river.QueueDefault] = river.QueueConfig{MaxWorkers: worker.load.Slots}
+		c.FetchPollInterval = time.Millisecond
 		debug.SetGCPercent(400)
 	} else if isBest && !worker.isTimed {
 		c.Queues[river.QueueDefault] = river.QueueConfig{MaxWorkers: 2000}
