@@ -331,7 +331,8 @@ void store_flush(struct job_store *s)
     int64_t now_us = clock_boot_us();
     retry_locked(s, now_us);
     suspects_retry(&s->suspects, &s->waiting, now_us);
-    int64_t gathered_us = gather_pass_on(&s->gather, &s->waiting, nobody_waits_for_claims(s), now_us);
+    int64_t gathered_us =
+        gather_pass_on(&s->gather, &s->waiting, nobody_waits_for_claims(s), now_us);
     if (gathered_us != INT64_MAX) {
         arm(s, gathered_us);
     }
