@@ -71,6 +71,7 @@ struct event {
     int votes_yes;
     int votes_no;
     int votes;           /* nodes */
+    uint32_t yes_nodes;  /* a bit for each node whose vote was yes */
     bool flag;           /* once, dead, held, final */
     bool is_again;       /* an end that was found done */
     bool is_own_wish;    /* the end of a run that its handler wants again, or that had not begun */

@@ -21,7 +21,8 @@ struct interval {
     int64_t asked; /* for its newest deadline */
     int64_t from;  /* 0 = not won */
     int64_t until;
-    int64_t end; /* given back, lost, or taken from a dead one; NEVER = not */
+    int64_t end;    /* given back, lost, or taken from a dead one; NEVER = not */
+    uint32_t nodes; /* which have a copy until then: a bit for each */
 };
 
 struct intervals {
@@ -149,7 +150,8 @@ static void take_end(struct run *r, struct intervals *v, const struct event *e)
                e->t < i->end + FIRST_TRY_NS) {
         struct interval before = *i; /* as if it had not just been given back */
         before.end = NEVER;
-        if (!may_be_sent_twice(r, e->t)) {
+        bool had_copy = (i->nodes >> (e->number & 31) & 1) != 0; /* an extension may miss a node */
+        if (had_copy && !may_be_sent_twice(r, e->t)) {
             check_copies(r, e, &before);
         }
     } else if (e->op == OP_EXTEND && e->phase == PH_FAIL) {
@@ -172,6 +174,7 @@ static void take(struct run *r, struct intervals *v, const struct event *e, int6
         struct interval *i = find_or_add(v, e);
         check_deadline(r, e, i, *ttl);
         i->from = i->from == 0 ? e->t : i->from;
+        i->nodes = e->until > i->until ? e->yes_nodes : i->nodes;
         i->until = e->until > i->until ? e->until : i->until;
     } else {
         take_end(r, v, e);

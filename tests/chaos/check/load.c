@@ -179,6 +179,7 @@ static void count_votes(struct event *e, const json_t *votes)
     {
         e->votes_yes += json_integer_value(vote) == 1;
         e->votes_no += json_integer_value(vote) == 0;
+        e->yes_nodes |= json_integer_value(vote) == 1 && i < 32 ? 1U << i : 0U;
         e->votes++;
     }
 }

@@ -160,9 +160,11 @@ static const struct planted planted[] = {
      "'ph':'ok','key':'claimd:job:1','val':'cc1','votes':[1,1,1,2,2],'held':1",
      "'ph':'fail','key':'claimd:job:1','val':'cc1','votes':[0,0,0,2,2],'held':0"},
     {"a copy that its release did not find", "K2/S14", HISTORY, NULL,
-     "{'t':18003000000,'p':'w.2','op':'unlock','ph':'fail','key':'claimd:job:1','val':'cc1','node':"
-     "2,"
-     "'found':'nothing'}\n"},
+     "{'t':18003000000,'p':'w.2','op':'unlock','ph':'fail','key':'claimd:job:1','val':'cc1',"
+     "'node':2,'found':'nothing'}\n"},
+    {"a copy that was not extended, and has ended by itself", NULL, HISTORY, NULL,
+     "{'t':18003000000,'p':'w.2','op':'unlock','ph':'fail','key':'claimd:job:1','val':'cc1',"
+     "'node':4,'found':'nothing'}\n"},
     /* K3 */
     {"an acknowledged job is not there", "K3/S15", ACKED, NULL,
      "{'t':1500000003,'op':'enqueue','ph':'ok','job':9,'n':9,'expect':'any'}\n"},
@@ -560,12 +562,8 @@ START_TEST(a_violation_comes_with_the_timeline_of_its_job_from_all_sources)
                               .file = LEDGER,
                               .new = "{'t':14004300000,'job':2,'fence':12,'op':'effect'}\n"});
     ck_assert_int_eq(judge(output), 1);
-    const char *const parts[] = {"VIOLATION K3 S4 job 2: two effects under fence 12",
-                                 " acked ",
-                                 " history ",
-                                 " ledger ",
-                                 " row ",
-                                 " final "};
+    static const char what[] = "VIOLATION K3 S4 job 2: two effects under fence 12";
+    const char *const parts[] = {what, " acked ", " history ", " ledger ", " row ", " final "};
     for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
         ck_assert_msg(strstr(output, parts[i]) != NULL, "no '%s' in\n%s", parts[i], output);
     }
