@@ -9,7 +9,6 @@
 #include "cluster/link_proxy.h"
 
 #include <stdio.h>
-#include <sys/stat.h>
 
 #define ROUNDS_MAX 20
 #define HOST 0
@@ -48,11 +47,7 @@ static enum status carry(const struct far *f, const char *dir, const char *name,
                          char *ret_socket, struct err *err)
 {
     (void)snprintf(ret_socket, SERVER_PATH_MAX, "%.900s/%s", dir, name);
-    enum status st = link_proxy_add(f->proxy, ret_socket, server, err);
-    if (st == STATUS_OK && chmod(ret_socket, 0777) != 0) {
-        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "chmod %s", ret_socket);
-    }
-    return st;
+    return link_proxy_add(f->proxy, ret_socket, server, err);
 }
 
 /* Masters are known by their addresses, so the scheduler takes this way, too; it is of no host, and

@@ -17,6 +17,7 @@
 #define ROUNDS_MAX 20
 #define QUEUES_MANY 14
 #define LONG_MS 2000
+#define LONG_ARGS "{\"sleep_ms\": 2000}"
 #define SHORT_RATE 100
 
 static const unsigned two_numbers[] = {PG_INT8, PG_INT8};
@@ -33,14 +34,14 @@ static const struct pg_statement insert_short = {
 static const struct pg_statement insert_long = {
     .name = "hoard_long",
     .sql = "INSERT INTO claimd.job (kind, queue, args) SELECT 'stamp_long', " QUEUE_OF_I ","
-           " '{\"sleep_ms\": 2000}' FROM generate_series(1, $1) AS i",
+           " '" LONG_ARGS "' FROM generate_series(1, $1) AS i",
     .types = two_numbers,
     .type_count = 2};
 /* $1 = how many, $2 = ms between them */
 static const struct pg_statement insert_later = {
     .name = "hoard_later",
     .sql = "INSERT INTO claimd.job (kind, args, scheduled_at) SELECT 'stamp_long',"
-           " '{\"sleep_ms\": 2000}', clock_timestamp() + i * $2 * interval '1 ms'"
+           " '" LONG_ARGS "', clock_timestamp() + i * $2 * interval '1 ms'"
            " FROM generate_series(1, $1) AS i",
     .types = two_numbers,
     .type_count = 2};
@@ -49,10 +50,9 @@ static const struct pg_statement last_id = {.name = "hoard_last_id",
 static const struct pg_statement starts = {
     .name = "hoard_starts",
     .sql = "SELECT id, (result->>'boot_us')::bigint FROM claimd.job_history"
-           " WHERE id > $1 AND kind = CASE $2 WHEN 0 THEN 'stamp' ELSE 'stamp_long' END"
-           " ORDER BY id",
+           " WHERE id > $1 AND kind = 'stamp_long'",
     .types = two_numbers,
-    .type_count = 2};
+    .type_count = 1};
 
 static enum status act(struct cluster *c, const struct pg_statement *statement, int64_t one,
                        int64_t two, struct err *err)
@@ -85,10 +85,9 @@ static void on_long(void *ctx, const int64_t *row)
 
 static enum status read_latest(struct cluster *c, int64_t beyond, struct latest *l, struct err *err)
 {
-    char storage[2][8];
-    const struct pg_param params[] = {pg_param_i64(beyond, storage[0]),
-                                      pg_param_i64(1, storage[1])};
-    enum status st = db_each(&c->db, &starts, params, 2, on_long, l, err);
+    char storage[8];
+    struct pg_param id = pg_param_i64(beyond, storage);
+    enum status st = db_each(&c->db, &starts, &id, 2, on_long, l, err);
     if (st == STATUS_OK && l->jobs != slots(c)) {
         return err_fail(err, STATUS_CONFLICT, "%" PRId64 " of %" PRId64 " jobs are in the history",
                         l->jobs, slots(c));
@@ -154,21 +153,6 @@ static enum status measure_long(struct cluster *c, const struct bench_options *o
 
 /* ---- short jobs beside long ones ---- */
 
-struct waits {
-    const struct stream *stream;
-    int64_t *us;
-    int64_t count;
-};
-
-static void on_short(void *ctx, const int64_t *row)
-{
-    struct waits *w = ctx;
-    int64_t n = row[0] - w->stream->first_id;
-    if (n >= 0 && n < w->stream->jobs && w->count < w->stream->jobs) {
-        w->us[w->count++] = row[1] - w->stream->committed_us[n];
-    }
-}
-
 static enum status stream_short(struct cluster *c, struct stream *s, int64_t jobs, struct err *err)
 {
     stream_start(s, SHORT_RATE, jobs);
@@ -188,9 +172,7 @@ static enum status wait_of_short(struct cluster *c, struct stream *s, int64_t jo
                                  const char *prefix, json_t *result, double *ret_p99_ms,
                                  struct err *err)
 {
-    char storage[2][8];
     autofree int64_t *us = calloc((size_t)jobs, sizeof *us);
-    struct waits waits = {.stream = s, .us = us};
     if (us == NULL) {
         return err_fail(err, STATUS_NOMEM, "times of jobs");
     }
@@ -198,15 +180,9 @@ static enum status wait_of_short(struct cluster *c, struct stream *s, int64_t jo
     if (st != STATUS_OK) {
         return st;
     }
-    const struct pg_param params[] = {pg_param_i64(s->first_id - 1, storage[0]),
-                                      pg_param_i64(0, storage[1])};
-    st = db_each(&c->db, &starts, params, 2, on_short, &waits, err);
+    st = stream_read_waits(s, c, us, err);
     if (st != STATUS_OK) {
         return st;
-    }
-    if (waits.count != jobs) {
-        return err_fail(err, STATUS_CONFLICT, "%" PRId64 " of %" PRId64 " jobs are in the history",
-                        waits.count, jobs);
     }
     report_times(result, prefix, us, (size_t)jobs);
     *ret_p99_ms = (double)figures_percentile_us(us, (size_t)jobs, 99) / (double)US_PER_MS;
@@ -263,8 +239,8 @@ enum status hoard_run(struct cluster *c, const struct bench_options *options, js
 {
     double one_ms = 0;
     double many_ms = 0;
-    if (c->options.slots < 1 || slots(c) < 2) {
-        return err_fail(err, STATUS_INVALID, "hoard needs two slots");
+    if (slots(c) < 2 || slots(c) > LONG_MS) {
+        return err_fail(err, STATUS_INVALID, "hoard has 2 to %d slots", LONG_MS);
     }
     (void)json_object_set_new(result, "slots", json_integer(slots(c)));
     (void)json_object_set_new(result, "short_jobs", json_integer(options->jobs));

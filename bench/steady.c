@@ -10,13 +10,7 @@
 #include "bench/stream.h"
 #include "bench/workloads.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #define WARM_UP_S 3 /* first connections, first plans, first pages of the history */
-#define PAGE 20000  /* jobs per answer */
-
-static const unsigned range_type[] = {PG_INT8, PG_INT8};
 
 static const struct pg_statement counters = {
     .name = "counters",
@@ -31,12 +25,6 @@ static const struct pg_statement dead = {
     .sql = "SELECT n_dead_tup, pg_table_size(relid), pg_indexes_size(relid)"
            " FROM pg_stat_user_tables WHERE relid = 'claimd.job'::regclass"};
 enum { DEAD_ROWS, TABLE_BYTES, INDEX_BYTES, DEAD_COLUMNS };
-static const struct pg_statement starts = {
-    .name = "starts",
-    .sql = "SELECT id, (result->>'boot_us')::bigint FROM claimd.job_history"
-           " WHERE id >= $1 AND id < $2",
-    .types = range_type,
-    .type_count = 2};
 
 /* At the end of each second. */
 struct samples {
@@ -52,7 +40,6 @@ struct run {
     struct stream stream;
     struct samples samples;
     int64_t *waits_us; /* from the commit to the handler */
-    int64_t starts;    /* of which that is known */
 };
 
 static enum status sample(struct run *r, struct err *err)
@@ -95,36 +82,6 @@ static enum status stream_jobs(struct run *r, int64_t rate, int64_t jobs, struct
     return drain_wait(r->cluster, err);
 }
 
-static void on_start(void *ctx, const int64_t *row)
-{
-    struct run *r = ctx;
-    int64_t n = row[0] - r->stream.first_id;
-    if (n >= 0 && n < r->stream.jobs && r->starts < r->stream.jobs) {
-        r->waits_us[r->starts++] = row[1] - r->stream.committed_us[n];
-    }
-}
-
-static enum status read_starts(struct run *r, struct err *err)
-{
-    int64_t first = r->stream.first_id;
-    int64_t end = first + r->stream.jobs;
-    for (int64_t id = first; id < end; id += PAGE) {
-        char storage[2][8];
-        const struct pg_param params[] = {
-            pg_param_i64(id, storage[0]),
-            pg_param_i64(id + PAGE < end ? id + PAGE : end, storage[1])};
-        enum status st = db_each(&r->cluster->db, &starts, params, 2, on_start, r, err);
-        if (st != STATUS_OK) {
-            return st;
-        }
-    }
-    return r->starts == r->stream.jobs
-               ? STATUS_OK
-               : err_fail(err, STATUS_CONFLICT,
-                          "%" PRId64 " of %" PRId64 " jobs are in the history", r->starts,
-                          r->stream.jobs);
-}
-
 static int64_t warm_up_jobs(int64_t rate, int64_t jobs)
 {
     return rate * WARM_UP_S < jobs ? rate * WARM_UP_S : jobs;
@@ -159,7 +116,7 @@ static enum status measure(struct run *r, int64_t rate, int64_t jobs, json_t *re
     double wal_bytes = (double)(c->db.row[0] - wal_before) / (double)jobs;
     (void)json_object_set_new(result, "wal_bytes_per_job", json_real(wal_bytes));
     goal_add(result, GOAL_WAL, wal_bytes);
-    return read_starts(r, err);
+    return stream_read_waits(&r->stream, c, r->waits_us, err);
 }
 
 static void report_waits(struct run *r, json_t *result)

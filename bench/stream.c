@@ -3,6 +3,10 @@
 
 #include "base/clock.h"
 
+#include <inttypes.h>
+
+#define PAGE 20000 /* jobs per answer */
+
 static const struct pg_statement insert_job = {
     .name = "stream_job", .sql = "INSERT INTO claimd.job (kind) VALUES ('stamp') RETURNING id"};
 
@@ -119,4 +123,50 @@ int64_t stream_commit_us(const struct stream *s, int64_t n)
 {
     int64_t before_us = n > 0 ? s->committed_us[n - 1] : 0;
     return s->committed_us[n] - (before_us > s->sent_us[n] ? before_us : s->sent_us[n]);
+}
+
+/* ---- waits ---- */
+
+static const unsigned range_type[] = {PG_INT8, PG_INT8};
+static const struct pg_statement starts = {
+    .name = "starts",
+    .sql = "SELECT id, (result->>'boot_us')::bigint FROM claimd.job_history"
+           " WHERE id >= $1 AND id < $2",
+    .types = range_type,
+    .type_count = 2};
+
+struct waits {
+    const struct stream *stream;
+    int64_t *us;
+    int64_t count;
+};
+
+static void on_start(void *ctx, const int64_t *row)
+{
+    struct waits *w = ctx;
+    int64_t n = row[0] - w->stream->first_id;
+    if (n >= 0 && n < w->stream->jobs && w->count < w->stream->jobs) {
+        w->us[w->count++] = row[1] - w->stream->committed_us[n];
+    }
+}
+
+enum status stream_read_waits(const struct stream *s, struct cluster *c, int64_t *ret_us,
+                              struct err *err)
+{
+    struct waits waits = {.stream = s, .us = ret_us};
+    int64_t end = s->first_id + s->jobs;
+    for (int64_t id = s->first_id; id < end; id += PAGE) {
+        char storage[2][8];
+        const struct pg_param params[] = {
+            pg_param_i64(id, storage[0]),
+            pg_param_i64(id + PAGE < end ? id + PAGE : end, storage[1])};
+        enum status st = db_each(&c->db, &starts, params, 2, on_start, &waits, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
+    return waits.count == s->jobs ? STATUS_OK
+                                  : err_fail(err, STATUS_CONFLICT,
+                                             "%" PRId64 " of %" PRId64 " jobs are in the history",
+                                             waits.count, s->jobs);
 }

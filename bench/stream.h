@@ -32,6 +32,11 @@ void stream_close(struct stream *s, struct cluster *c);
 void stream_start(struct stream *s, int64_t rate, int64_t jobs);
 bool stream_is_over(const struct stream *s); /* all are committed, or one failed */
 
+/* From each job's commit to the start of its handler, in no order; room for `jobs`. All must have
+ * ended. CONFLICT: the history has not all of them. */
+enum status stream_read_waits(const struct stream *s, struct cluster *c, int64_t *ret_us,
+                              struct err *err) MUST_USE;
+
 /* What the commit itself took: the client does not wait for one before it sends the next. */
 int64_t stream_commit_us(const struct stream *s, int64_t n);
 
