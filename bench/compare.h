@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Drains that are run in turns, A B C A B C …, each on servers of its own, so that what the machine
- * does meanwhile hits all of them alike, and nothing of one is left for the next. */
+ * Drains that take turns, A B C A B C …, each on servers of its own: other load on the machine
+ * affects all of them alike, and no drain leaves anything behind for the next one. */
 #ifndef CLAIMD_BENCH_COMPARE_H
 #define CLAIMD_BENCH_COMPARE_H
 

@@ -18,7 +18,7 @@
 #define RUBY "/usr/bin/ruby"
 
 #define SLOTS 32      /* of workers whose handlers take time */
-#define RATE_MAX 8000 /* jobs a second, which nobody exceeds with handlers that take time */
+#define RATE_MAX 8000 /* jobs per second; no system here runs more handlers that take time */
 #define MIXED_MS 14
 
 const struct peers_work_spec peers_works[PEERS_WORKS] = {

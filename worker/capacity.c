@@ -11,7 +11,7 @@
  * that it would be handed back for its waiting. */
 #define AHEAD_MAX_US 500000
 
-/* Work that ends until the next pop: whoever is next in line waits for it. */
+/* How much work ends between two pops. A job that becomes due meanwhile waits for the second. */
 #define POP_US 10000
 
 /* Of claims that limits refuse. */

@@ -29,7 +29,7 @@ struct capacity_facts {
 size_t capacity_ahead(const struct capacity_facts *f, const struct capacity_limits *l);
 
 /* Ids to pop now, 0 = wait: pops are worth a round trip when a runner would idle, a quarter of the
- * room is free, or as much as runs in 10 ms: whoever is next in line waits for it. */
+ * room is free, or as much as runs in 10 ms. A job that is due now waits until the next pop. */
 size_t capacity_want(const struct capacity_facts *f, const struct capacity_limits *l);
 
 /* What became of a claim, as far as limits go. */

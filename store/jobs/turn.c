@@ -312,7 +312,8 @@ bool job_store_is_idle(const struct job_store *s)
     return !s->is_in_flight && !has_work(s);
 }
 
-/* There are claims, all of them ahead of free runners: what is sent with them costs nobody time. */
+/* All claims that wait to be sent are ahead of free runners, so finishes in the same batch delay no
+ * job. */
 static bool nobody_waits_for_claims(const struct job_store *s)
 {
     for (const struct claim *c = s->claims.first; c != NULL; c = c->next) {
