@@ -16,17 +16,20 @@ static const struct pg_statement count_all = {.name = "peers_count",
                                               .sql = "SELECT count(*) FROM claimd.job"};
 static const struct pg_statement delete_all = {.name = "", .sql = "DELETE FROM claimd.job"};
 
-static enum status drain(struct cluster *c, int64_t jobs, struct peers_figure *ret, struct err *err)
+static enum status drain(struct cluster *c, const char *plugins, const struct drain_plan *plan,
+                         struct peers_figure *ret, struct err *err)
 {
-    const struct drain_plan plan = {.jobs = jobs};
     struct drain_speed speed = {0};
-    c->options.plugins = "plugins";
-    enum status st = drain_timed(c, &plan, &speed, err);
+    c->options.plugins = plugins;
+    enum status st = drain_timed(c, plan, &speed, err);
     if (st != STATUS_OK) {
         return st;
     }
-    *ret = (struct peers_figure){
-        .is_there = true, .per_s = speed.jobs_per_s, .cpu_us = speed.cpu_us_per_job};
+    *ret = (struct peers_figure){.is_there = true,
+                                 .per_s = speed.jobs_per_s,
+                                 .cpu_us = speed.cpu_us_per_job,
+                                 .commits = speed.commits_per_job,
+                                 .redis_commands = speed.redis_commands_per_job};
     return STATUS_OK;
 }
 
@@ -47,18 +50,7 @@ static enum status drain_handlers(struct cluster *c, const struct peers_work_spe
     const struct pg_statement insert = {
         .name = "", .sql = work->is_mixed ? mixed : alike, .types = count_type, .type_count = 1};
     const struct drain_plan plan = {.jobs = jobs, .insert = &insert, .waits_for_workers = true};
-    struct drain_speed speed = {0};
-    c->options.plugins = "bench_plugins";
-    enum status st = drain_timed(c, &plan, &speed, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    *ret = (struct peers_figure){.is_there = true,
-                                 .per_s = speed.jobs_per_s,
-                                 .cpu_us = speed.cpu_us_per_job,
-                                 .commits = speed.commits_per_job,
-                                 .redis_commands = speed.redis_commands_per_job};
-    return STATUS_OK;
+    return drain(c, "bench_plugins", &plan, ret, err);
 }
 
 static enum status start(struct cluster *c, const struct bench_options *options, int64_t gap_ms,
@@ -182,7 +174,7 @@ enum status peers_measure_claimd(struct cluster *c, const struct bench_options *
                                  struct peers_figure *ret, struct err *err)
 {
     if (work == PEERS_DRAIN) {
-        return drain(c, count, ret, err);
+        return drain(c, "plugins", &(struct drain_plan){.jobs = count}, ret, err);
     }
     if (peers_is_timed(work)) {
         return start(c, options, peers_works[work].gap_ms, ret, err);
