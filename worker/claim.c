@@ -130,10 +130,21 @@ static bool copy_text(char **ret, const char *text)
     return text == NULL || *ret != NULL;
 }
 
-/* Claimed ahead, since its hint did not say of which kind it is: another worker may have a runner
- * for it now. Only once per job: the next hint of it that comes here says its kind, and is taken
- * only if there is a runner for it (docs/decisions/0024). */
-static void pass_on_long(struct worker *w)
+/* Another worker may have a runner for it now. Only once per job: the next hint of it that comes
+ * here says its kind, and is taken only if there is a runner for it (docs/decisions/0024). */
+static void pass_on(struct worker *w, struct job_in_hand *job, int64_t now_us)
+{
+    if (job->length != NULL) {
+        lengths_handed_back(&w->lengths, job->length, now_us);
+    }
+    in_hand_take(&w->jobs, job);
+    job->is_passed_on = true;
+    run_hand_back(w, job);
+}
+
+/* Hints do not say of which kind their jobs are, as a rule: so of the jobs that were claimed ahead,
+ * some are long. These take runners only that no other long job was placed on. */
+void claim_place_long(struct worker *w)
 {
     int64_t now = clock_boot_us();
     struct job_in_hand *next = NULL;
@@ -142,12 +153,11 @@ static void pass_on_long(struct worker *w)
         if (job->is_placed || lengths_is_short(job->length, now)) {
             continue;
         }
-        if (job->length != NULL) {
-            lengths_handed_back(&w->lengths, job->length, now);
+        if (fetch_places(w) > 0) {
+            in_hand_place(&w->jobs, job);
+        } else {
+            pass_on(w, job, now);
         }
-        in_hand_take(&w->jobs, job);
-        job->is_passed_on = true;
-        run_hand_back(w, job);
     }
 }
 
@@ -199,8 +209,8 @@ static void on_args(void *ctx, enum status st, const struct job_args *args)
     }
     job->has_live = job->has_live || args->checkpoint != NULL;
     in_hand_push_ready(&w->jobs, job);
+    claim_place_long(w);
     dispatch_jobs(w);
-    pass_on_long(w);
 }
 
 /* An edit has moved it since its hint was pushed: from now on it is of that queue. */
@@ -321,8 +331,8 @@ static void on_claimed(void *ctx, const struct claimed_job *jobs, size_t count,
     limits_answered(w, count, limited);
     limits_ask(w);
     limits_update(w);
+    claim_place_long(w);
     dispatch_jobs(w);
-    pass_on_long(w);
     fetch_poke(w);
     drain_check(w);
 }

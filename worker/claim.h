@@ -22,4 +22,8 @@ bool claim_ask(struct worker *w, const int64_t *ids, size_t count, size_t ahead_
 void claim_go_on(struct worker *w, struct job_in_hand *job);
 void claim_let_refused_go(struct worker *w, struct job_in_hand *job);
 
+/* Before ready jobs are given to runners: those that were claimed ahead and turn out to be long get
+ * a place, or are handed back. */
+void claim_place_long(struct worker *w);
+
 #endif

@@ -55,8 +55,6 @@ static enum lengths_ahead ahead_of_queues(struct worker *w, int64_t now_us)
     return lengths_ahead(&w->lengths, w->config->worker.queue_count, now_us);
 }
 
-/* Runners that are idle or soon will be, and that no job that can't be claimed ahead is on its way
- * to. */
 static size_t places_left(const struct worker *w, const struct capacity_facts *f)
 {
     return f->runners > w->jobs.placed ? f->runners - w->jobs.placed : 0;
@@ -73,6 +71,12 @@ static bool may_fetch(const struct worker *w, int64_t now_us)
 {
     return may_take(w) && now_us >= w->fetch.pause_until_us && pg_is_up(w->pg) &&
            redlock_async_has_quorum(w->lock);
+}
+
+size_t fetch_places(const struct worker *w)
+{
+    const struct capacity_facts f = facts(w, clock_boot_us());
+    return places_left(w, &f);
 }
 
 size_t fetch_spare(const struct worker *w)
@@ -280,6 +284,7 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
     if (won > 0) {
         claim(w, ids, won);
     }
+    claim_place_long(w);
     dispatch_jobs(w);
     drain_check(w);
 }

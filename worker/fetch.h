@@ -30,6 +30,9 @@ void fetch_popped(void *worker, const struct hint *list, size_t count);
  * limits, weights or claiming ahead say does not count (inv.L9). */
 size_t fetch_spare(const struct worker *w);
 
+/* Runners that are idle or soon will be, and that no job was placed on. */
+size_t fetch_places(const struct worker *w);
+
 /* How many more jobs make sense now; locks and claims those of these hints. */
 size_t fetch_room(struct worker *w);
 void fetch_take(struct worker *w, const struct hint *list, size_t count);

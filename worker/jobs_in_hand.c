@@ -39,7 +39,7 @@ static bool counts_as_placed(const struct job_in_hand *job, enum in_hand_phase p
 
 void in_hand_place(struct jobs_in_hand *h, struct job_in_hand *job)
 {
-    assert(job->phase == IN_HAND_LOCKING && !job->is_placed);
+    assert(job->phase <= IN_HAND_READY && !job->is_placed);
     job->is_placed = true;
     h->placed++;
 }

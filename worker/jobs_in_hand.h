@@ -74,7 +74,7 @@ struct job_in_hand {
 
     struct kind_metrics *metrics; /* of its kind, once it is claimed */
     struct run_length *length;    /* the same; NULL: it can't be known */
-    bool is_placed; /* not claimed ahead: when it was popped there was a runner for it */
+    bool is_placed;               /* not claimed ahead: there is a runner for it alone */
     bool
         is_passed_on; /* handed back at once: its hint goes to the set of its kind, without delay */
     struct slot *slot;
@@ -112,7 +112,7 @@ struct job_in_hand *in_hand_find(const struct jobs_in_hand *h, int64_t id);
 void in_hand_remove(struct jobs_in_hand *h, struct job_in_hand *job);
 void in_hand_set_phase(struct jobs_in_hand *h, struct job_in_hand *job, enum in_hand_phase phase);
 
-/* Says that it is placed, of one that was just added. */
+/* Says that it is placed, of one that no runner has yet. */
 void in_hand_place(struct jobs_in_hand *h, struct job_in_hand *job);
 
 /* READY jobs wait in the order of their scores, as their hints did: what is urgent, or comes from a

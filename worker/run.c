@@ -468,6 +468,8 @@ static void hand_back_waiting(struct worker *w, int64_t now)
         if (w->runs.mean_us < READY_WAIT_MAX_US) {
             w->runs.mean_us = READY_WAIT_MAX_US;
         }
+        log_info("job_waited", LOG_I64("job", job->id), LOG_TEXT("kind", job->kind),
+                 LOG_I64("waited_us", now - job->since_us));
         run_hand_back(w, job);
     }
 }

@@ -14,6 +14,7 @@
 #define SLOTS 4
 #define LONG (WORKERS * SLOTS)
 #define MASTERS 3
+#define MANY 14
 
 static struct fleet fleet;
 
@@ -147,7 +148,7 @@ END_TEST
 
 static void start_workers(const char *queues)
 {
-    char text[64];
+    char text[96];
     (void)snprintf(text, sizeof text, "CLAIMD_WORKER_QUEUES=%s", queues);
     const char *const env[] = {text, NULL};
     fleet_start(&fleet,
@@ -171,6 +172,11 @@ static void setup_two_queues(void)
     start_workers("default,other");
 }
 
+static void setup_many_queues(void)
+{
+    start_workers("q0,q1,q2,q3,q4,q5,q6,q7,q8,q9,q10,q11,q12,q13");
+}
+
 START_TEST(long_jobs_of_one_queue_leave_the_others_queue_claimed_ahead)
 {
     drain_short();
@@ -184,6 +190,32 @@ START_TEST(long_jobs_of_one_queue_leave_the_others_queue_claimed_ahead)
                                             " AND state = 'running'") > 2 * LONG,
                          SOON_US));
     ck_assert(WAIT_UNTIL(are_finished("noop", drained + 20000), SOON_US));
+}
+END_TEST
+
+static void enqueue_on_all(const char *kind, const char *args, int count)
+{
+    sql_run(fleet.sql,
+            "INSERT INTO claimd.job (kind, args, queue) SELECT '%s', '%s', 'q' || i %% %d FROM"
+            " generate_series(1, %d) AS i",
+            kind, args, MANY, count);
+}
+
+/* Since the round before, a worker knows of some queues that they have long jobs. What it claims
+ * ahead from the others takes no runner that a job was placed on. */
+START_TEST(long_jobs_of_many_queues_do_not_wait_for_each_others_runners)
+{
+    for (int round = 1; round <= 4; round++) {
+        enqueue_on_all("noop", "{}", 10000);
+        ck_assert(WAIT_UNTIL(are_finished("noop", 10000 * (int64_t)round), SOON_US));
+        enqueue_on_all("sleep", "{\"ms\": 600000}", LONG);
+        ck_assert(WAIT_UNTIL(running() == LONG, SOON_US));
+        sql_run(fleet.sql, "SELECT claimd.cancel(id) FROM claimd.job");
+        ck_assert(WAIT_UNTIL(running() == 0, SOON_US));
+    }
+    for (size_t i = 0; i < WORKERS; i++) {
+        ck_assert_int_eq(fleet_log_count(&fleet, "claimd-worker", i, "event=job_waited"), 0);
+    }
 }
 END_TEST
 
@@ -209,5 +241,11 @@ int main(void)
     tcase_add_checked_fixture(two, setup_two_queues, teardown);
     tcase_add_test(two, long_jobs_of_one_queue_leave_the_others_queue_claimed_ahead);
     suite_add_tcase(s, two);
+    TCase *many = tcase_create("many queues");
+    tcase_set_timeout(many, 300);
+    tcase_add_unchecked_fixture(many, fleet_share_pg, fleet_unshare_pg);
+    tcase_add_checked_fixture(many, setup_many_queues, teardown);
+    tcase_add_test(many, long_jobs_of_many_queues_do_not_wait_for_each_others_runners);
+    suite_add_tcase(s, many);
     return suite_run(s);
 }
