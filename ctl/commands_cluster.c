@@ -8,8 +8,11 @@ static const struct ctl_command db_rows[] = {
     {.noun = "db",
      .verb = "migrate",
      .words = "",
-     .help = "Migrate the schema to the version of this build.",
-     .examples = "claimctl db migrate",
+     .help = "Migrate the schema to the version of this build.\n\n"
+             "Then load the SQL functions that this build has otherwise. Those of a newer release "
+             "are left, and it exits with 5.",
+     .examples = "claimctl db migrate\nclaimctl db migrate --functions",
+     .options = {{"functions", NULL, "load all functions again, even those edited by hand"}},
      .run = db_migrate},
     {.noun = "db",
      .verb = "status",
@@ -20,7 +23,8 @@ static const struct ctl_command db_rows[] = {
     {.noun = "db",
      .verb = "rollback",
      .words = "",
-     .help = "Undo the last migration and delete its data.",
+     .help = "Undo the last migration and delete its data.\n\n"
+             "The SQL functions become those of the release before.",
      .examples = "claimctl db rollback --yes",
      .options = {{"yes", NULL, "do it"}},
      .run = db_rollback},

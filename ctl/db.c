@@ -62,13 +62,17 @@ static enum status print_steps(const struct ctl *ctl, struct steps *steps, const
     return STATUS_OK;
 }
 
-static enum status migrate(struct ctl *ctl, struct target *t, struct steps *steps, struct err *err)
+static enum status migrate(struct ctl *ctl, bool all_functions, struct target *t,
+                           struct steps *steps, struct err *err)
 {
     enum status st = find_target(ctl, t, err);
     if (st != STATUS_OK) {
         return st;
     }
     st = migrate_up(t->conninfo, STEP_TIMEOUT_US, note_step, steps, err);
+    if (st == STATUS_OK && all_functions) {
+        st = migrate_functions(t->conninfo, STEP_TIMEOUT_US, note_step, steps, err);
+    }
     if (st != STATUS_OK) {
         return st;
     }
@@ -77,10 +81,10 @@ static enum status migrate(struct ctl *ctl, struct target *t, struct steps *step
 
 enum status db_migrate(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
-    (void)args;
     struct target target;
     struct steps steps = {.table = TABLE("applied", step_columns)};
-    enum status st = migrate(ctl, &target, &steps, err);
+    bool all_functions = ctl_value(args, "functions") != NULL;
+    enum status st = migrate(ctl, all_functions, &target, &steps, err);
     explicit_bzero(target.conninfo, sizeof target.conninfo);
     table_release(&steps.table);
     return st;

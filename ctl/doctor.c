@@ -236,6 +236,10 @@ static enum status check_schema(struct report *r, const struct config *config, s
     if (st != STATUS_OK) {
         return st;
     }
+    st = doctor_functions(r, a, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
     st = doctor_schedules(r, a, err);
     if (st != STATUS_OK) {
         return st;

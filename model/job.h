@@ -43,7 +43,7 @@ static inline bool job_state_is_final(enum job_state s)
     return s >= JOB_COMPLETED;
 }
 
-/* Limits of INTERFACES; sql/migrations checks the same numbers. */
+/* Limits of INTERFACES; sql/functions checks the same numbers. */
 #define JOB_ARGS_MAX ((size_t)1 << 20)
 #define JOB_RESULT_MAX ((size_t)64 << 10)
 #define JOB_LOG_TAIL_MAX ((size_t)16 << 10)

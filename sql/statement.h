@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The SQL of claimd as data, embedded at build from sql/queries and sql/migrations by
- * cmake/EmbedSql.cmake. A query file's header says `-- params: int8[], uuid, text` (types in the
+ * The SQL of claimd as data, embedded at build from sql/queries, sql/migrations and sql/functions
+ * by cmake/EmbedSql.cmake. A query file's header says `-- params: int8[], uuid, text` (types in the
  * order of $1, $2, …) and becomes a `const struct pg_statement SQL_<FILE NAME>` in the generated
  * "sql/queries.h". Nothing here needs libpq. */
 #ifndef CLAIMD_SQL_STATEMENT_H
@@ -39,6 +39,14 @@ struct sql_migration {
     const char *name; /* "0001_jobs" */
     const char *up;
     const char *down;
+};
+
+/* A file of sql/functions. */
+struct sql_functions {
+    const char *name;   /* "enqueue" */
+    const char *names;  /* of its functions, as text[]: "{enqueue,enqueue_many}" */
+    const char *digest; /* of its text, 64 hex digits */
+    const char *sql;
 };
 
 #endif

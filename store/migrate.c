@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "sql/queries.h"
 #include "store/admin.h"
+#include "store/functions.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -124,26 +125,47 @@ struct step {
     struct admin *a;
     const struct sql_migration *migration;
     bool is_up;
-    bool is_fresh; /* from an empty database on: no older program is about */
+    bool loads_all; /* functions, even those that have not changed */
+    bool is_fresh;  /* from an empty database on: no older program is about */
     struct schema_version after;
+    int64_t timeout_us;
     int64_t deadline_us;
 };
 
-static enum status try_transaction(const struct step *s, const char *sql, struct err *err)
+/* What is done where all migrations are, and functions have changed. */
+static const struct sql_migration only_functions = {.name = "functions"};
+
+/* Up to the last version with today's functions, and down with those of the release before, in the
+ * reverse order: what a migration adds is there while functions that use it are. */
+static enum status apply_sql(struct step *s, const char *sql, struct err *err)
 {
-    bool has_owner = !s->is_up || s->migration->version > 1;
+    int loaded = 0;
+    enum status st = STATUS_OK;
+    if (!s->is_up && s->migration->version >= FUNCTIONS_SINCE) {
+        st = functions_load_before(s->a, err);
+    }
+    if (st == STATUS_OK && sql != NULL) {
+        st = admin_exec(s->a, sql, err);
+    }
+    if (st == STATUS_OK && s->is_up && s->after.version == sql_migration_count) {
+        st = functions_load(s->a, s->loads_all, &loaded, err);
+    }
+    return st;
+}
+
+static enum status try_transaction(struct step *s, const char *sql, struct err *err)
+{
+    bool has_owner = !s->is_up || s->migration->version != 1;
     enum status st = admin_exec(s->a, BEGIN_SQL, err);
     if (st == STATUS_OK && has_owner) {
         st = admin_exec(s->a, AS_OWNER_SQL, err);
     }
-    if (st != STATUS_OK) {
-        return st;
+    if (st == STATUS_OK) {
+        st = apply_sql(s, sql, err);
     }
-    st = admin_exec(s->a, sql, err);
-    if (st != STATUS_OK) {
-        return st;
+    if (st == STATUS_OK) {
+        st = note(s->a, s->after, s->is_fresh, err);
     }
-    st = note(s->a, s->after, s->is_fresh, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -151,7 +173,7 @@ static enum status try_transaction(const struct step *s, const char *sql, struct
 }
 
 /* Again while others hold a lock, until the deadline. */
-static enum status apply_transaction(const struct step *s, const char *sql, struct err *err)
+static enum status apply_transaction(struct step *s, const char *sql, struct err *err)
 {
     for (;;) {
         struct err why = {0};
@@ -172,7 +194,7 @@ static enum status apply_transaction(const struct step *s, const char *sql, stru
     }
 }
 
-static enum status apply_alone(const struct step *s, const char *sql, struct err *err)
+static enum status apply_alone(struct step *s, const char *sql, struct err *err)
 {
     enum status st = admin_exec(s->a,
                                 "SET ROLE claimd_scheduler; SET lock_timeout = 0;"
@@ -186,7 +208,9 @@ static enum status apply_alone(const struct step *s, const char *sql, struct err
     if (st != STATUS_OK) {
         return st;
     }
-    return note(s->a, s->after, s->is_fresh, err);
+    admin_set_timeout(s->a, s->timeout_us);
+    s->deadline_us = clock_boot_us() + s->timeout_us;
+    return apply_transaction(s, NULL, err);
 }
 
 static enum status apply_part(struct step *s, int part, const char *sql, size_t len, bool is_last,
@@ -220,6 +244,10 @@ static enum status apply_up(struct step *s, int parts_done, struct err *err)
 
 static enum status apply(struct step *s, int parts_done, struct err *err)
 {
+    if (s->migration == &only_functions) {
+        s->after = (struct schema_version){.version = sql_migration_count};
+        return apply_transaction(s, NULL, err);
+    }
     if (s->is_up) {
         return apply_up(s, parts_done, err);
     }
@@ -247,50 +275,62 @@ static enum status lock(struct admin *a, int64_t deadline_us, struct err *err)
     }
 }
 
-/* One step up (+1) or down (−1) from the version that is found once the lock is held; it is held
- * until the session ends. *is_fresh becomes true on an empty database. *ret_done is NULL when there
- * was nothing to do. */
-static enum status step(const char *conninfo, int64_t timeout_us, int direction, bool *is_fresh,
-                        const struct sql_migration **ret_done, struct err *err)
+enum direction { DOWN, UP, UP_WITH_ALL_FUNCTIONS };
+
+/* NULL: there is nothing to do. */
+static enum status find_migration(struct step *s, int version, enum direction direction,
+                                  struct err *err)
+{
+    if (version > sql_migration_count) {
+        return err_fail(err, STATUS_CONFLICT,
+                        "the schema is at version %d, this build knows %d: use a newer one",
+                        version, sql_migration_count);
+    }
+    s->migration = migrate_get(s->is_up ? version + 1 : version);
+    if (version < sql_migration_count || !s->is_up) {
+        return STATUS_OK;
+    }
+    bool differ = false;
+    enum status st = functions_differ(s->a, &differ, err);
+    s->loads_all = direction == UP_WITH_ALL_FUNCTIONS;
+    s->migration = differ || s->loads_all ? &only_functions : NULL;
+    return st;
+}
+
+/* One step from the version that is found once the lock is held; it is held until the session ends.
+ * *is_fresh becomes true on an empty database. *ret_done is NULL when there was nothing to do. */
+static enum status step(const char *conninfo, int64_t timeout_us, enum direction direction,
+                        bool *is_fresh, const struct sql_migration **ret_done, struct err *err)
 {
     CLEANUP(close_admin) struct admin *a = NULL;
     struct schema_version schema = {0};
     int64_t deadline_us = clock_boot_us() + timeout_us;
     *ret_done = NULL;
     enum status st = admin_open(conninfo, timeout_us, &a, err);
-    if (st != STATUS_OK) {
-        return st;
+    if (st == STATUS_OK) {
+        st = lock(a, deadline_us, err);
     }
-    st = lock(a, deadline_us, err);
-    if (st != STATUS_OK) {
-        return st;
+    if (st == STATUS_OK) {
+        st = read_version(a, &schema, err);
     }
-    st = read_version(a, &schema, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    if (schema.version > sql_migration_count) {
-        return err_fail(err, STATUS_CONFLICT,
-                        "the schema is at version %d, this build knows %d: use a newer one",
-                        schema.version, sql_migration_count);
-    }
-    const struct sql_migration *m =
-        migrate_get(direction > 0 ? schema.version + 1 : schema.version);
-    if (m == NULL) {
-        return STATUS_OK;
-    }
-    *is_fresh = *is_fresh || schema.version == 0;
+    *is_fresh = *is_fresh || (st == STATUS_OK && schema.version == 0);
     struct step s = {.a = a,
-                     .migration = m,
-                     .is_up = direction > 0,
+                     .is_up = direction != DOWN,
                      .is_fresh = *is_fresh,
+                     .timeout_us = timeout_us,
                      .deadline_us = deadline_us};
+    if (st == STATUS_OK) {
+        st = find_migration(&s, schema.version, direction, err);
+    }
+    if (st != STATUS_OK || s.migration == NULL) {
+        return st;
+    }
     st = apply(&s, schema.part, err);
     if (st != STATUS_OK) {
-        err_prefix(err, "migration %s", m->name);
+        err_prefix(err, "migration %s", s.migration->name);
         return st;
     }
-    *ret_done = m;
+    *ret_done = s.migration;
     return STATUS_OK;
 }
 
@@ -300,7 +340,7 @@ enum status migrate_up(const char *conninfo, int64_t timeout_us, migrate_step_cb
     bool is_fresh = false;
     for (;;) {
         const struct sql_migration *done = NULL;
-        enum status st = step(conninfo, timeout_us, 1, &is_fresh, &done, err);
+        enum status st = step(conninfo, timeout_us, UP, &is_fresh, &done, err);
         if (st != STATUS_OK || done == NULL) {
             return st;
         }
@@ -310,12 +350,13 @@ enum status migrate_up(const char *conninfo, int64_t timeout_us, migrate_step_cb
     }
 }
 
-enum status migrate_down(const char *conninfo, int64_t timeout_us, migrate_step_cb *on_step,
-                         void *ctx, struct err *err)
+/* The only step of migrate_functions() and migrate_down(). */
+static enum status one_step(const char *conninfo, int64_t timeout_us, enum direction direction,
+                            migrate_step_cb *on_step, void *ctx, struct err *err)
 {
     const struct sql_migration *done = NULL;
     bool is_fresh = false;
-    enum status st = step(conninfo, timeout_us, -1, &is_fresh, &done, err);
+    enum status st = step(conninfo, timeout_us, direction, &is_fresh, &done, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -326,6 +367,18 @@ enum status migrate_down(const char *conninfo, int64_t timeout_us, migrate_step_
         on_step(ctx, done);
     }
     return STATUS_OK;
+}
+
+enum status migrate_functions(const char *conninfo, int64_t timeout_us, migrate_step_cb *on_step,
+                              void *ctx, struct err *err)
+{
+    return one_step(conninfo, timeout_us, UP_WITH_ALL_FUNCTIONS, on_step, ctx, err);
+}
+
+enum status migrate_down(const char *conninfo, int64_t timeout_us, migrate_step_cb *on_step,
+                         void *ctx, struct err *err)
+{
+    return one_step(conninfo, timeout_us, DOWN, on_step, ctx, err);
 }
 
 /* ---- the daemons' check ---- */

@@ -2,7 +2,8 @@
  *
  * The schema's version: applied and undone step by step under a lock, so that two `claimctl db
  * migrate` at once do no harm; and the check that every daemon makes at its start. Migrations are
- * in sql/migrations, embedded.
+ * in sql/migrations, embedded; so are functions, in sql/functions, which are loaded together with
+ * the last migration, or in a step of their own when only they have changed (store/functions.h).
  *
  * A step is one transaction, and may have parts after it that are one statement each and can't be
  * in one, such as an index that is made while everybody works. A step that was interrupted goes on
@@ -29,13 +30,20 @@ const struct sql_migration *migrate_get(int version);
 enum status migrate_version(const char *conninfo, int64_t timeout_us, int *ret_version,
                             struct err *err) MUST_USE;
 
+/* A migration, or {.name = "functions"}: functions were loaded alone. */
 typedef void migrate_step_cb(void *ctx, const struct sql_migration *done);
 
-/* Applies what is missing, in order. CONFLICT: the schema is newer than this program. */
+/* Applies what is missing, in order. CONFLICT: the schema is newer than this program, or functions
+ * are. */
 enum status migrate_up(const char *conninfo, int64_t timeout_us, migrate_step_cb *on_step,
                        void *ctx, struct err *err) MUST_USE;
 
-/* Undoes the last one applied, with its data. NOT_FOUND: there is none. */
+/* After migrate_up(): loads all functions again, even over what somebody has made of them. */
+enum status migrate_functions(const char *conninfo, int64_t timeout_us, migrate_step_cb *on_step,
+                              void *ctx, struct err *err) MUST_USE;
+
+/* Undoes the last one applied, with its data, and loads the functions of the release before.
+ * NOT_FOUND: there is none. */
 enum status migrate_down(const char *conninfo, int64_t timeout_us, migrate_step_cb *on_step,
                          void *ctx, struct err *err) MUST_USE;
 

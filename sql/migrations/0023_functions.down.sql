@@ -1,0 +1,3 @@
+-- SPDX-License-Identifier: Apache-2.0
+DROP TABLE function_loaded, function_file;
+ALTER TABLE cluster DROP COLUMN functions_version;

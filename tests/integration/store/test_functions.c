@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The functions of sql/functions: which are loaded, when, and over what. */
+#include "schema_fingerprint.h"
+#include "sql/queries.h"
+#include "store/admin.h"
+#include "store/functions.h"
+#include "store/migrate.h"
+#include "support/pg_fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct err why;
+static struct pg *side;
+
+#define MUST(call)                                         \
+    do {                                                   \
+        why = (struct err){0};                             \
+        ck_assert_msg((call) == STATUS_OK, "%s", why.msg); \
+    } while (0)
+
+static void setup(void)
+{
+    world_setup_empty();
+    side = side_open(NULL);
+}
+
+static void teardown(void)
+{
+    pg_close(side);
+    world_teardown();
+}
+
+static char last_step[64];
+static int steps;
+
+static void on_step(void *ctx, const struct sql_migration *done)
+{
+    (void)ctx;
+    steps++;
+    (void)snprintf(last_step, sizeof last_step, "%s", done->name);
+}
+
+static void up(void)
+{
+    steps = 0;
+    MUST(migrate_up(world.conninfo, LIMIT_US, on_step, NULL, &why));
+}
+
+static void must_fail(enum status st, const char *part)
+{
+    struct err err = {0};
+    ck_assert_int_eq(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, &err), st);
+    ck_assert_msg(strstr(err.msg, part) != NULL, "%s", err.msg);
+}
+
+/* ---- one schema, whatever the way to it ---- */
+
+static void run_part(struct admin *a, const struct sql_migration *m, const char *sql, size_t len,
+                     bool is_alone)
+{
+    static const char path[] = "SET search_path = claimd, pg_catalog, pg_temp;";
+    const char *owner = m->version > 1 ? "SET ROLE claimd_scheduler;" : "";
+    autofree char *text = malloc(len + 256);
+    ck_assert_ptr_nonnull(text);
+    (void)snprintf(text, len + 256, "%s%s%s", owner, m->version > 1 ? path : "",
+                   is_alone ? "" : "BEGIN;");
+    MUST(admin_exec(a, text, &why));
+    (void)snprintf(text, len + 256, "%.*s", (int)len, sql);
+    MUST(admin_exec(a, text, &why));
+    (void)snprintf(text, len + 256, "UPDATE claimd.cluster SET schema_version = %d; %s; RESET ROLE",
+                   m->version, is_alone ? "" : "COMMIT");
+    MUST(admin_exec(a, text, &why));
+}
+
+/* As a claimctl leaves it that knows no newer version, and nothing of functions in files. */
+static void migrate_as_before(int version)
+{
+    static const char line[] = "-- ---- part: alone ----\n";
+    struct admin *a = NULL;
+    MUST(admin_open(world.conninfo, LIMIT_US, &a, &why));
+    for (int v = 1; v <= version; v++) {
+        const char *sql = migrate_get(v)->up;
+        for (int part = 0; sql != NULL; part++) {
+            const char *next = strstr(sql, line);
+            size_t len = next != NULL ? (size_t)(next - sql) : strlen(sql);
+            run_part(a, migrate_get(v), sql, len, part > 0);
+            sql = next != NULL ? next + strlen(line) : NULL;
+        }
+    }
+    admin_close(a);
+}
+
+static const int starts[] = {20, 22};
+
+START_TEST(B40_a_schema_is_the_same_from_scratch_and_from_each_version_that_was_released)
+{
+    char fresh[ERR_TEXT_MAX];
+    char before[ERR_TEXT_MAX];
+    up();
+    ck_assert_str_ne(last_step, "functions");
+    (void)snprintf(fresh, sizeof fresh, "%s", side_run(side, FINGERPRINT).text);
+    (void)side_run(side, "DROP SCHEMA claimd CASCADE");
+    migrate_as_before(starts[_i]);
+    (void)snprintf(before, sizeof before, "%s", side_run(side, FINGERPRINT).text);
+    up();
+    ck_assert_str_eq(side_run(side, FINGERPRINT).text, fresh);
+    ck_assert_int_eq(side_number(side,
+                                 "SELECT count(*)::text FROM pg_proc WHERE pronamespace = "
+                                 "'claimd'::regnamespace AND NOT EXISTS (SELECT FROM "
+                                 "claimd.function_loaded WHERE signature ^@ (proname || '('))"),
+                     0);
+    for (int v = migrate_known_version(); v > starts[_i]; v--) {
+        MUST(migrate_down(world.conninfo, LIMIT_US, NULL, NULL, &why));
+    }
+    ck_assert_str_eq(side_run(side, FINGERPRINT).text, before);
+}
+END_TEST
+
+/* ---- what is loaded, and what is left ---- */
+
+#define BODY "SELECT prosrc FROM pg_proc WHERE oid = 'claimd.retry(bigint, boolean)'::regprocedure"
+#define BY_HAND                                                                                 \
+    "CREATE OR REPLACE FUNCTION claimd.retry(id bigint, even_completed boolean DEFAULT false) " \
+    "RETURNS bigint LANGUAGE sql SET search_path = claimd, pg_catalog, pg_temp AS 'SELECT "     \
+    "7::bigint'"
+
+static char our_body[ERR_TEXT_MAX];
+
+static void up_and_edit_by_hand(void)
+{
+    up();
+    (void)snprintf(our_body, sizeof our_body, "%s", side_run(side, BODY).text);
+    (void)side_run(side, BY_HAND);
+}
+
+START_TEST(what_was_edited_by_hand_stays_until_its_file_changes)
+{
+    up_and_edit_by_hand();
+    up();
+    ck_assert_int_eq(steps, 0);
+    ck_assert_str_eq(side_run(side, BODY).text, "SELECT 7::bigint");
+    (void)side_run(side, "UPDATE claimd.function_file SET digest = 'other' WHERE name = 'retry'");
+    int64_t loaded = side_number(side, "SELECT count(*)::text FROM claimd.function_loaded");
+    up();
+    ck_assert_int_eq(steps, 1);
+    ck_assert_str_eq(last_step, "functions");
+    ck_assert_str_eq(side_run(side, BODY).text, our_body);
+    ck_assert_int_eq(side_number(side, "SELECT count(*)::text FROM claimd.function_loaded"),
+                     loaded);
+}
+END_TEST
+
+START_TEST(all_are_loaded_again_when_one_asks_for_it)
+{
+    up_and_edit_by_hand();
+    (void)side_run(side, "DROP FUNCTION claimd.delete_job");
+    MUST(migrate_functions(world.conninfo, LIMIT_US, on_step, NULL, &why));
+    ck_assert_str_eq(last_step, "functions");
+    ck_assert_str_eq(side_run(side, BODY).text, our_body);
+    ck_assert_str_eq(side_run(side, "SELECT has_function_privilege('claimd_admin', "
+                                    "'claimd.delete_job(bigint)', 'execute')::text")
+                         .text,
+                     "true");
+    ck_assert_str_eq(side_run(side, "SELECT has_function_privilege('claimd_reader', "
+                                    "'claimd.delete_job(bigint)', 'execute')::text")
+                         .text,
+                     "false");
+}
+END_TEST
+
+START_TEST(B40_functions_of_a_newer_release_are_left)
+{
+    struct err err = {0};
+    up_and_edit_by_hand();
+    (void)side_run(side, "UPDATE claimd.cluster SET functions_version = 12034005");
+    up(); /* with the same files there is nothing to load */
+    ck_assert_int_eq(steps, 0);
+    (void)side_run(side, "UPDATE claimd.function_file SET digest = 'other' WHERE name = 'retry'");
+    must_fail(STATUS_CONFLICT, "of release 12.34.5");
+    ck_assert_int_eq(migrate_functions(world.conninfo, LIMIT_US, NULL, NULL, &err),
+                     STATUS_CONFLICT);
+    ck_assert_str_eq(side_run(side, BODY).text, "SELECT 7::bigint");
+    ck_assert_int_eq(side_number(side, "SELECT functions_version::text FROM claimd.cluster"),
+                     12034005);
+}
+END_TEST
+
+START_TEST(B40_after_a_step_down_any_release_may_load_its_own)
+{
+    up();
+    MUST(migrate_down(world.conninfo, LIMIT_US, NULL, NULL, &why));
+    up();
+    ck_assert_int_eq(side_number(side, "SELECT functions_version::text FROM claimd.cluster"),
+                     sql_functions_version);
+}
+END_TEST
+
+/* The last of the files that is loaded can't be. */
+START_TEST(a_load_that_fails_leaves_nothing_half_done)
+{
+    migrate_as_before(FUNCTIONS_SINCE - 1);
+    (void)side_run(side, BY_HAND);
+    (void)side_run(side, "ALTER FUNCTION claimd.sweep_day OWNER TO CURRENT_USER");
+    must_fail(STATUS_INTERNAL, "functions/history.sql: ");
+    ck_assert_int_eq(side_number(side, "SELECT schema_version::text FROM claimd.cluster"),
+                     FUNCTIONS_SINCE - 1);
+    ck_assert_str_eq(
+        side_run(side, "SELECT (to_regclass('claimd.function_file') IS NULL)::text").text, "true");
+    ck_assert_str_eq(side_run(side, BODY).text, "SELECT 7::bigint");
+    (void)side_run(side, "ALTER FUNCTION claimd.sweep_day OWNER TO claimd_scheduler");
+    up();
+
+    (void)side_run(side, BY_HAND);
+    (void)side_run(side, "ALTER FUNCTION claimd.sweep_day OWNER TO CURRENT_USER");
+    (void)side_run(side, "UPDATE claimd.function_file SET digest = 'other'");
+    must_fail(STATUS_INTERNAL, "migration functions: functions/history.sql: ");
+    ck_assert_str_eq(side_run(side, BODY).text, "SELECT 7::bigint");
+    ck_assert_str_eq(
+        side_run(side, "SELECT string_agg(DISTINCT digest, ' ') FROM claimd.function_file").text,
+        "other");
+}
+END_TEST
+
+START_TEST(functions_of_the_same_name_elsewhere_are_left)
+{
+    static const char own[] = "SELECT prosrc FROM pg_proc WHERE oid = "
+                              "'public.retry(bigint, boolean)'::regprocedure";
+    migrate_as_before(FUNCTIONS_SINCE - 1);
+    (void)side_run(side,
+                   "CREATE FUNCTION public.retry(bigint, boolean) RETURNS text LANGUAGE sql AS "
+                   "'SELECT ''mine'''");
+    (void)side_run(side, "GRANT EXECUTE ON FUNCTION public.retry TO claimd_reader");
+    (void)side_run(side, "GRANT CREATE, USAGE ON SCHEMA public TO claimd_scheduler");
+    (void)side_run(side, "ALTER ROLE claimd_scheduler SET search_path = public, claimd");
+    up();
+    ck_assert_str_eq(side_run(side, own).text, "SELECT 'mine'");
+    ck_assert_str_eq(side_run(side, "SELECT has_function_privilege('claimd_reader', "
+                                    "'public.retry(bigint, boolean)', 'execute')::text")
+                         .text,
+                     "true");
+    ck_assert_int_eq(side_number(side, "SELECT count(*)::text FROM pg_proc WHERE pronamespace = "
+                                       "'public'::regnamespace"),
+                     1);
+    (void)side_run(side, "ALTER ROLE claimd_scheduler RESET search_path");
+}
+END_TEST
+
+/* What an operator grants to a role of theirs is theirs to take back. */
+START_TEST(grants_to_roles_of_others_survive_a_load)
+{
+    up();
+    (void)side_try(side, "CREATE ROLE shop");
+    (void)side_run(side, "GRANT EXECUTE ON FUNCTION claimd.retry TO shop");
+    (void)side_run(side, "GRANT EXECUTE ON FUNCTION claimd.retry TO PUBLIC");
+    MUST(migrate_functions(world.conninfo, LIMIT_US, NULL, NULL, &why));
+    ck_assert_str_eq(side_run(side, "SELECT has_function_privilege('shop', "
+                                    "'claimd.retry(bigint, boolean)', 'execute')::text")
+                         .text,
+                     "true");
+    ck_assert_str_eq(side_run(side, "SELECT has_function_privilege('claimd_worker', "
+                                    "'claimd.retry(bigint, boolean)', 'execute')::text")
+                         .text,
+                     "false");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("functions");
+    TCase *tc = tcase_create("functions");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 60);
+    tcase_add_loop_test(
+        tc, B40_a_schema_is_the_same_from_scratch_and_from_each_version_that_was_released, 0,
+        ARRAY_COUNT(starts));
+    tcase_add_test(tc, what_was_edited_by_hand_stays_until_its_file_changes);
+    tcase_add_test(tc, all_are_loaded_again_when_one_asks_for_it);
+    tcase_add_test(tc, B40_functions_of_a_newer_release_are_left);
+    tcase_add_test(tc, B40_after_a_step_down_any_release_may_load_its_own);
+    tcase_add_test(tc, a_load_that_fails_leaves_nothing_half_done);
+    tcase_add_test(tc, functions_of_the_same_name_elsewhere_are_left);
+    tcase_add_test(tc, grants_to_roles_of_others_survive_a_load);
+    suite_add_tcase(suite, tc);
+    return world_run(suite);
+}
