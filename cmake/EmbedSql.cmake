@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # Turns the SQL in sql/ into C objects: see sql/statement.h.
 #
-# embed_sql(folder QUERIES files… MIGRATIONS files… FUNCTIONS files… BEFORE files… FRAGMENTS files… CHECKS file) writes
-# folder/sql/queries.h, queries.c, migrations.c and functions.c whenever one of the files changes, and leaves the list of sources in
-# `embedded_sql`. In queries and functions {name} stands for the text of the fragment name.sql without its comments. Functions are
-# embedded in the order given. The same file is the script that does it (cmake -P).
+# embed_sql(folder QUERIES files… MIGRATIONS files… FUNCTIONS files… BEFORE files… FRAGMENTS files… CHECKS file
+# FLAGS file ERRORS file) writes queries.h, queries.c, migrations.c, functions.c, job_flags.h and errors.h to folder/sql whenever one of
+# the files changes, and leaves the list of sources in `embedded_sql`. In queries and functions {name} stands for the text of the fragment
+# name.sql without its comments, and {flag.key} or {flag.key|place} for the bits of that name. Functions are embedded in the order given.
+# The same file is the script that does it (cmake -P).
 
 function(embed_sql folder)
     set(lists QUERIES MIGRATIONS FUNCTIONS BEFORE FRAGMENTS)
-    cmake_parse_arguments(ARG "" "CHECKS" "${lists}" ${ARGN})
-    set(embedded_sql ${folder}/sql/queries.h)
-    set(arguments -DFOLDER=${folder}/sql -DCHECKS=${ARG_CHECKS} -DRELEASE=${PROJECT_VERSION})
-    set(sources ${ARG_CHECKS} ${CMAKE_CURRENT_FUNCTION_LIST_FILE})
+    cmake_parse_arguments(ARG "" "CHECKS;FLAGS;ERRORS" "${lists}" ${ARGN})
+    set(embedded_sql ${folder}/sql/queries.h ${folder}/sql/job_flags.h ${folder}/sql/errors.h)
+    set(arguments -DFOLDER=${folder}/sql -DCHECKS=${ARG_CHECKS} -DRELEASE=${PROJECT_VERSION}
+        -DFLAGS=${ARG_FLAGS} -DERRORS=${ARG_ERRORS})
+    set(sources ${ARG_CHECKS} ${ARG_FLAGS} ${ARG_ERRORS} ${CMAKE_CURRENT_FUNCTION_LIST_FILE})
     foreach(list IN LISTS lists)
         string(REPLACE ";" "," files "${ARG_${list}}")
         list(APPEND arguments -D${list}=${files})
@@ -77,10 +79,62 @@ foreach(file IN LISTS FRAGMENTS)
     list(APPEND fragments ${name})
 endforeach()
 
+# "| 2 | key | …": the bits by their names.
+set(job_flags "${notice}#ifndef CLAIMD_SQL_JOB_FLAGS_H\n#define CLAIMD_SQL_JOB_FLAGS_H\n\n/* Of job.flags: sql/job_flags.txt. */\n")
+file(STRINGS ${FLAGS} rows REGEX "^[|] [0-9]+ [|] [a-z_]+ [|]")
+foreach(row IN LISTS rows)
+    string(REGEX MATCH "^[|] ([0-9]+) [|] ([a-z_]+) [|]" row "${row}")
+    set(flag_${CMAKE_MATCH_2} ${CMAKE_MATCH_1})
+    string(TOUPPER ${CMAKE_MATCH_2} upper)
+    string(APPEND job_flags "#define JOB_FLAG_${upper} ${CMAKE_MATCH_1}\n")
+endforeach()
+string(APPEND job_flags "\n#endif\n")
+
+# "| CL001 | stale | CONFLICT | …"
+set(errors "${notice}#ifndef CLAIMD_SQL_ERRORS_H\n#define CLAIMD_SQL_ERRORS_H\n\n/* SQLSTATEs of claimd: sql/errors.txt. */\n")
+set(entries "")
+set(known_codes "")
+file(STRINGS ${ERRORS} rows REGEX "^[|] CL[0-9]+ [|] [a-z_]+ [|] [A-Z]+ [|]")
+foreach(row IN LISTS rows)
+    string(REGEX MATCH "^[|] (CL[0-9]+) [|] ([a-z_]+) [|] ([A-Z]+) [|]" row "${row}")
+    string(TOUPPER ${CMAKE_MATCH_2} upper)
+    string(APPEND errors "#define SQLSTATE_${upper} \"${CMAKE_MATCH_1}\"\n")
+    list(APPEND entries "{SQLSTATE_${upper}, STATUS_${CMAKE_MATCH_3}}")
+    list(APPEND known_codes ${CMAKE_MATCH_1})
+endforeach()
+list(JOIN entries ", \\\n    " entries)
+string(APPEND errors "\n/* Each with its enum status (base/err.h), for a table. */\n#define SQL_ERRORS \\\n    ${entries}\n\n#endif\n")
+
+function(refuse_unknown_codes file text)
+    string(REGEX MATCHALL "'CL[0-9]+'" codes "${text}")
+    foreach(code IN LISTS codes)
+        string(REPLACE "'" "" code ${code})
+        list(FIND known_codes ${code} at)
+        if(at EQUAL -1)
+            message(FATAL_ERROR "${file}: the SQLSTATE ${code} is not in sql/errors.txt")
+        endif()
+    endforeach()
+endfunction()
+
 function(expanded_text_of file ret)
     text_of(${file} text)
+    refuse_unknown_codes(${file} "${text}")
     foreach(name IN LISTS fragments)
         string(REPLACE "{${name}}" "${fragment_${name}}" text "${text}")
+    endforeach()
+    string(REGEX MATCHALL "{flag[.][^}]*}" uses "${text}")
+    list(REMOVE_DUPLICATES uses)
+    foreach(use IN LISTS uses)
+        string(REGEX REPLACE "{flag[.]([^}]*)}" "\\1" names "${use}")
+        string(REPLACE "|" ";" names "${names}")
+        set(sum 0)
+        foreach(name IN LISTS names)
+            if(NOT DEFINED flag_${name})
+                message(FATAL_ERROR "${file}: ${use} names no bit of sql/job_flags.txt")
+            endif()
+            math(EXPR sum "${sum} | ${flag_${name}}")
+        endforeach()
+        string(REPLACE "${use}" "${sum}" text "${text}")
     endforeach()
     set(${ret} "${text}" PARENT_SCOPE)
 endfunction()
@@ -225,3 +279,5 @@ file(WRITE ${FOLDER}/queries.h "${header}")
 file(WRITE ${FOLDER}/queries.c "${source}")
 file(WRITE ${FOLDER}/migrations.c "${migrations}")
 file(WRITE ${FOLDER}/functions.c "${functions}")
+file(WRITE ${FOLDER}/job_flags.h "${job_flags}")
+file(WRITE ${FOLDER}/errors.h "${errors}")

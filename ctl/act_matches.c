@@ -13,12 +13,12 @@
 #include "ctl/jobs_walk.h"
 #include "ctl/matches.h"
 #include "ctl/progress.h"
+#include "sql/errors.h"
 
 #include <signal.h>
 
 #define BATCH_MAX 1000
-#define QUEUE_COLUMN 2 /* of what is read */
-#define QUEUE_IS_FULL "CL005"
+#define QUEUE_COLUMN 2     /* of what is read */
 #define CHUNK 10000        /* rows read at a time, and what --dry-run shows as JSON */
 #define SHOWN_AS_TEXT 20   /* of --dry-run */
 #define FAILURES_SHOWN 100 /* the others are counted */
@@ -236,7 +236,7 @@ static enum status do_next(struct bulk *b, int64_t *size, struct err *err)
         return STATUS_OK;
     }
     *size = 1;
-    if (strcmp(why.code, QUEUE_IS_FULL) == 0) {
+    if (strcmp(why.code, SQLSTATE_QUEUE_FULL) == 0) {
         matches_note_full(&b->found, from, &why);
     }
     return note_failure(b, matches_id(&b->found, from), &why, err);

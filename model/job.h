@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "model/backoff.h"
+#include "sql/job_flags.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -51,12 +52,8 @@ static inline bool job_state_is_final(enum job_state s)
 #define JOB_PROGRESS_MAX 200 /* characters */
 #define JOB_METADATA_MAX ((size_t)64 << 10)
 #define JOB_PREDECESSORS_MAX ((size_t)256 << 10) /* as JSON, for the handler */
-/* Of job.flags (INTERFACES, "PostgreSQL"); the other flags are handled by SQL alone. */
-#define JOB_FLAG_KEY 2
-#define JOB_FLAG_PLACE 4
 #define JOB_FLAGS_LIMITED (JOB_FLAG_KEY | JOB_FLAG_PLACE)
-#define JOB_FLAG_STRIKE 256 /* × its strikes, at most JOB_STRIKES_MAX */
-#define JOB_STRIKES_MAX 2   /* uncharged ends of which nobody knows whose doing they were */
+#define JOB_STRIKES_MAX 2 /* uncharged ends of which nobody knows whose doing they were */
 #define JOB_NAME_MAX 64
 #define JOB_WORKER_ID_SIZE 37 /* uuid text */
 #define JOB_PRIORITY_MAX 9

@@ -2,6 +2,7 @@
 #include "store/admin.h"
 
 #include "base/clock.h"
+#include "sql/errors.h"
 #include "sql/queries.h"
 #include "store/migrate.h"
 #include "store/pg/internal.h"
@@ -79,9 +80,14 @@ static enum status status_of_code(const char *code)
     static const struct {
         const char *code; /* the beginning of an SQLSTATE */
         enum status status;
-    } map[] = {{"CL002", STATUS_INVALID},  {"CL", STATUS_CONFLICT},    {"22", STATUS_INVALID},
-               {"23", STATUS_INVALID},     {"08", STATUS_UNAVAILABLE}, {"57P", STATUS_UNAVAILABLE},
-               {"53", STATUS_UNAVAILABLE}, {"57014", STATUS_TIMEOUT},  {"55P03", STATUS_CONFLICT}};
+    } map[] = {SQL_ERRORS,
+               {"22", STATUS_INVALID},
+               {"23", STATUS_INVALID},
+               {"08", STATUS_UNAVAILABLE},
+               {"57P", STATUS_UNAVAILABLE},
+               {"53", STATUS_UNAVAILABLE},
+               {"57014", STATUS_TIMEOUT},
+               {"55P03", STATUS_CONFLICT}};
     for (size_t i = 0; i < ARRAY_COUNT(map); i++) {
         if (strncmp(code, map[i].code, strlen(map[i].code)) == 0) {
             return map[i].status;

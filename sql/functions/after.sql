@@ -25,7 +25,7 @@ LANGUAGE sql STABLE
 RETURN COALESCE(why_not_after(COALESCE(r.after, CASE WHEN r.after_jobs IS NOT NULL THEN '{1}'::bigint[] END), r.if_dead),
                 why_not_after_jobs(r.after_jobs, n));
 
--- The flags of each element of enqueue_many(): 32 = it waits for others; 16 = later elements wait for it.
+-- The flags of each element of enqueue_many(): {flag.waits} for others, {flag.awaited} by later elements.
 CREATE OR REPLACE FUNCTION waiting_marks(jobs jsonb) RETURNS smallint[]
 LANGUAGE sql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
     WITH told AS MATERIALIZED (
@@ -33,7 +33,7 @@ LANGUAGE sql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
           FROM jsonb_array_elements(jobs) WITH ORDINALITY AS e(request, n)
          CROSS JOIN LATERAL jsonb_to_record(e.request) AS r("after" bigint[], after_jobs integer[])
     )
-    SELECT array_agg((CASE WHEN t.waits THEN 32 ELSE 0 END + CASE WHEN p.n IS NULL THEN 0 ELSE 16 END)::smallint ORDER BY t.n)
+    SELECT array_agg((CASE WHEN t.waits THEN {flag.waits} ELSE 0 END + CASE WHEN p.n IS NULL THEN 0 ELSE {flag.awaited} END)::smallint ORDER BY t.n)
       FROM told t
       LEFT JOIN (SELECT DISTINCT u.at + 1::bigint AS n FROM told o CROSS JOIN unnest(o.after_jobs) AS u(at)) AS p ON p.n = t.n
 $$;
@@ -56,7 +56,7 @@ CREATE OR REPLACE FUNCTION after(job bigint, predecessors bigint[], if_dead text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     due timestamptz;
-    has_waiting boolean := (SELECT j.flags & 16 <> 0 FROM job j WHERE j.id = job);
+    has_waiting boolean := (SELECT j.flags & {flag.awaited} <> 0 FROM job j WHERE j.id = job);
     other bigint;
     other_state text;
 BEGIN
@@ -73,7 +73,7 @@ BEGIN
     IF has_waiting THEN
         LOCK TABLE job_after_turn IN SHARE UPDATE EXCLUSIVE MODE;
     END IF;
-    SELECT j.scheduled_at, j.flags & 16 <> 0 INTO due, has_waiting FROM job j WHERE j.id = job AND j.state = 'available' FOR NO KEY UPDATE;
+    SELECT j.scheduled_at, j.flags & {flag.awaited} <> 0 INTO due, has_waiting FROM job j WHERE j.id = job AND j.state = 'available' FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('job %s runs, has ended, or was not found', COALESCE(job::text, 'NULL'));
     END IF;
@@ -84,7 +84,7 @@ BEGIN
         ON CONFLICT ON CONSTRAINT job_wait_pkey DO UPDATE SET if_dead = excluded.if_dead;
     -- In the order of ids, so that two calls don't lock each other out.
     FOREACH other IN ARRAY ARRAY(SELECT DISTINCT p FROM unnest(predecessors) AS p ORDER BY p) LOOP
-        UPDATE job j SET flags = j.flags | 16 WHERE j.id = other;
+        UPDATE job j SET flags = j.flags | {flag.awaited} WHERE j.id = other;
         other_state := NULL;
         IF NOT FOUND THEN
             SELECT h.state INTO other_state FROM job_history h WHERE h.id = other AND h.retried_at IS NULL;
@@ -99,7 +99,7 @@ BEGIN
         SELECT p INTO other FROM unnest(predecessors) AS p WHERE p = job OR wait_for(ARRAY[p], job) ORDER BY p LIMIT 1;
         RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('job %s waits for job %s: that would be a circle', other, job);
     END IF;
-    UPDATE job j SET flags = j.flags | 32, scheduled_at = job_waits() WHERE j.id = job;
+    UPDATE job j SET flags = j.flags | {flag.waits}, scheduled_at = job_waits() WHERE j.id = job;
     INSERT INTO job_wake VALUES (job); -- perhaps all have ended
     RETURN job;
 END $$;
@@ -141,7 +141,7 @@ BEGIN
     wanted := ARRAY(SELECT u.id FROM unnest(others) AS u(id) EXCEPT SELECT unnest(new_ids));
     PERFORM check_job_owners(wanted);
     WITH locked AS MATERIALIZED (SELECT j.id FROM job j WHERE j.id = ANY (wanted) ORDER BY j.id FOR NO KEY UPDATE),
-    told AS (UPDATE job j SET flags = j.flags | 16 FROM locked l WHERE j.id = l.id RETURNING j.id)
+    told AS (UPDATE job j SET flags = j.flags | {flag.awaited} FROM locked l WHERE j.id = l.id RETURNING j.id)
     SELECT COALESCE(array_agg(t.id), '{}') INTO open_ids FROM told t;
     SELECT COALESCE(array_agg(h.id), '{}'), array_agg(h.state) INTO ended_ids, ended_states FROM job_history h
      WHERE h.id = ANY (ARRAY(SELECT unnest(wanted) EXCEPT SELECT unnest(open_ids))) AND h.retried_at IS NULL;
@@ -151,7 +151,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('jobs[%s]: after: job %s not found', missing.n, missing.id);
     END IF;
     IF made IS NOT NULL THEN
-        UPDATE job j SET flags = j.flags | m.mark, scheduled_at = CASE WHEN m.mark & 32 <> 0 THEN job_waits() ELSE j.scheduled_at END
+        UPDATE job j SET flags = j.flags | m.mark, scheduled_at = CASE WHEN m.mark & {flag.waits} <> 0 THEN job_waits() ELSE j.scheduled_at END
           FROM unnest(ids, made, waiting_marks(jobs)) AS m(id, is_made, mark)
          WHERE j.id = m.id AND m.is_made AND m.mark <> 0;
     END IF;

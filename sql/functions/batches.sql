@@ -56,7 +56,7 @@ BEGIN
     IF NOT FOUND THEN
         PERFORM refuse_batch(batch);
     END IF;
-    UPDATE job j SET flags = j.flags | 8 WHERE j.id = job;
+    UPDATE job j SET flags = j.flags | {flag.batch} WHERE j.id = job;
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('job %s has ended, or was not found', COALESCE(job::text, 'NULL'));
     END IF;

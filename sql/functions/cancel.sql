@@ -33,7 +33,7 @@ BEGIN
         SELECT j.fence INTO run_fence FROM job j WHERE j.id = cancel.id AND j.state = 'running' FOR NO KEY UPDATE;
         IF FOUND THEN
             -- Its end takes away what is written here, though its worker may not have heard of it by then.
-            UPDATE job j SET flags = j.flags | 64 WHERE j.id = cancel.id AND j.flags & 64 = 0;
+            UPDATE job j SET flags = j.flags | {flag.asked} WHERE j.id = cancel.id AND j.flags & {flag.asked} = 0;
             INSERT INTO job_live AS l (id, fence, cancel_requested) VALUES (cancel.id, run_fence, true)
                 ON CONFLICT ON CONSTRAINT job_live_pkey DO UPDATE SET fence = excluded.fence, cancel_requested = true;
             PERFORM pg_notify('claimd_cancel', cancel.id::text) WHERE may_notify();

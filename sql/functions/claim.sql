@@ -116,8 +116,8 @@ BEGIN
       FROM had h WHERE h.lacks_one IS NOT TRUE;
 END $$;
 
--- Claims those of the jobs that job_claim leaves out, within their limits, and after the edits that waited for this attempt (flag
--- 64); `ahead`, in rising order: those of them that no runner waits for. In this order, so that it neither deadlocks nor leaks: lock
+-- Claims those of the jobs that job_claim leaves out, within their limits, and after the edits that waited for this attempt
+-- ({flag.asked}); `ahead`, in rising order: those of them that no runner waits for. In this order, so that it neither deadlocks nor leaks: lock
 -- the jobs, lock tokens and free places, take the keys in their order, change only who has won. What somebody has locked is left out,
 -- but whoever is ending the run that holds a key is waited for: then it is ours. `key_row`, `place`, `second_row`: for free_ended().
 CREATE OR REPLACE FUNCTION claim_limited(ids bigint[], worker uuid, kinds text[], ahead bigint[])
@@ -165,7 +165,7 @@ DECLARE
 BEGIN
     SELECT EXISTS (SELECT FROM job_deadline d WHERE d.job_id = ANY (ids) AND d.expires_at <= clock_timestamp()) AS expired,
            EXISTS (SELECT FROM key_group) AS groups, EXISTS (SELECT FROM key_reserved) AS kept,
-           EXISTS (SELECT FROM kind k WHERE k.limited) OR EXISTS (SELECT FROM job j WHERE j.id = ANY (ids) AND j.flags & 4096 <> 0) AS kinds
+           EXISTS (SELECT FROM kind k WHERE k.limited) OR EXISTS (SELECT FROM job j WHERE j.id = ANY (ids) AND j.flags & {flag.kind} <> 0) AS kinds
       INTO there_are;
     IF there_are.expired THEN
         PERFORM expire(ids);
@@ -179,7 +179,7 @@ BEGIN
     LOOP
         SELECT array_agg(f.id) FILTER (WHERE f.may_start), array_agg(f.key) FILTER (WHERE f.may_start),
                array_agg(f.key_limit) FILTER (WHERE f.may_start), array_agg(f.turn) FILTER (WHERE f.may_start),
-               array_agg(f.queue) FILTER (WHERE f.may_start), bool_or(f.flags & 64 <> 0), bool_or(f.key_rate IS NOT NULL),
+               array_agg(f.queue) FILTER (WHERE f.may_start), bool_or(f.flags & {flag.asked} <> 0), bool_or(f.key_rate IS NOT NULL),
                bool_or(f.second_key IS NOT NULL) FILTER (WHERE f.may_start)
           INTO chosen, chosen_keys, chosen_limits, chosen_turns, chosen_queues, has_edits, has_rates, has_two
           FROM (SELECT t.*, t.may_try AND (t.key IS NULL OR t.turn <= t.key_limit OR t.second_key IS NOT NULL) AS may_start
@@ -200,7 +200,7 @@ BEGIN
                                    FOR NO KEY UPDATE OF j SKIP LOCKED) AS l) AS t
                  ORDER BY t.priority, t.ready_at, t.id) AS f;
         EXIT WHEN has_edits IS NOT TRUE;
-        FOR edited IN SELECT j.* FROM job j WHERE j.id = ANY (ids) AND j.flags & 64 <> 0 AND j.state = 'available' ORDER BY j.id
+        FOR edited IN SELECT j.* FROM job j WHERE j.id = ANY (ids) AND j.flags & {flag.asked} <> 0 AND j.state = 'available' ORDER BY j.id
                          FOR NO KEY UPDATE SKIP LOCKED LOOP
             PERFORM apply_patch(edited, take_kept_edits(edited), edited.version);
         END LOOP;
@@ -339,7 +339,7 @@ BEGIN
     UPDATE job j
        SET state = 'running', attempt = j.attempt + 1, fence = w.fence, worker_id = worker, attempted_at = clock_timestamp(),
            -- Its end makes its worker try the next one.
-           flags = CASE WHEN j.queue = ANY (limited) THEN j.flags | 4 ELSE j.flags & ~4 END
+           flags = CASE WHEN j.queue = ANY (limited) THEN j.flags | {flag.place} ELSE j.flags & ~{flag.place} END
       FROM unnest(won, fences, key_rows, second_rows) AS w(id, fence, at, second_at)
      WHERE j.id = w.id
     RETURNING j.id, j.fence, j.created_at, j.ready_at, j.attempted_at, j.attempt, j.crashes, j.generation, j.max_attempts, j.priority,
@@ -347,7 +347,7 @@ BEGIN
               CASE WHEN placed[width_bucket(j.id, placed)] = j.id THEN places[width_bucket(j.id, placed)] END, w.second_at;
 END $$;
 
--- Frees what these runs have held, where they run no more: called for jobs whose `flags` have 2 or 4, after the statements that end
+-- Frees what these runs have held, where they run no more: called for jobs whose `flags` have {flag.key|place}, after the statements that end
 -- them, in their transaction. `key_rows`, `places`: where claim_limited() said that it is, as rows of `exclusive` and `slot`; NULL: the
 -- run holds no such thing, (0,0): nobody knows. What is not found there is looked for by its fence, which belongs to one run. Returns
 -- the jobs that this makes claimable: push their hints.

@@ -34,44 +34,44 @@ BEGIN
     END IF;
 END $$;
 
--- What the end of a job is to do besides, by job.flags: 1 = its unique key is free; 32 = it waited for others; 64 = its cancel was asked
--- for while it ran. (2 and 4, limits, are freed by free_ended().) One trigger for all, since each costs every job a look. Whatever ends a
+-- What the end of a job is to do besides, by job.flags. (What limits have given it is freed by free_ended().) One trigger for all, since
+-- each costs every job a look. Whatever ends a
 -- job deletes its row, so this holds for programs of every release. It never waits: a producer may hold the row of a key for long.
 -- Sessions of workers plan each statement anew, which would cost more here than all that it does.
 CREATE OR REPLACE FUNCTION job_ended() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET jit = off AS $$
 BEGIN
-    IF OLD.flags & 1 <> 0 THEN
+    IF OLD.flags & {flag.unique} <> 0 THEN
         DELETE FROM job_key
          WHERE ctid = (SELECT k.ctid FROM job_key k WHERE k.key = OLD.unique_key AND k.job_id = OLD.id FOR UPDATE SKIP LOCKED);
     END IF;
-    IF OLD.flags & 32 <> 0 THEN
+    IF OLD.flags & {flag.waits} <> 0 THEN
         IF EXISTS (SELECT FROM job_wait w WHERE w.job_id = OLD.id) THEN
             PERFORM keep_predecessors(OLD.id);
             DELETE FROM job_wait w WHERE w.job_id = OLD.id;
             DELETE FROM job_after a WHERE a.job_id = OLD.id;
         END IF;
     END IF;
-    IF OLD.flags & 2048 <> 0 THEN
+    IF OLD.flags & {flag.deadline} <> 0 THEN
         DELETE FROM job_deadline d WHERE d.job_id = OLD.id;
     END IF;
-    IF OLD.flags & 64 <> 0 THEN
+    IF OLD.flags & {flag.asked} <> 0 THEN
         DELETE FROM job_live l WHERE l.id = OLD.id;
     END IF;
     RETURN NULL;
 END $$;
 
--- What its batch (8) and those who wait for it (16) are told when it comes into the history, which knows how it ended. To look that up
+-- What its batch and those who wait for it are told when it comes into the history, which knows how it ended. To look that up
 -- from the other trigger would take a plan over all days for each job.
 CREATE OR REPLACE FUNCTION job_in_history() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET jit = off AS $$
 BEGIN
-    IF NEW.flags & 8 <> 0 THEN
+    IF NEW.flags & {flag.batch} <> 0 THEN
         UPDATE batch_job m SET state = NEW.state WHERE m.job_id = NEW.id;
     END IF;
-    IF NEW.flags & 16 <> 0 THEN
+    IF NEW.flags & {flag.awaited} <> 0 THEN
         WITH told AS (
             UPDATE job_after a SET state = NEW.state WHERE a.after_id = NEW.id AND a.state IS NULL RETURNING a.job_id
         )

@@ -38,7 +38,7 @@ CREATE OR REPLACE FUNCTION apply_patch(old job, patch jsonb, new_version integer
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
     r job_request := jsonb_populate_record(NULL::job_request, patch);
-    is_parked boolean := old.flags & 32 <> 0 AND old.scheduled_at = job_waits(); -- its own time is in job_wait
+    is_parked boolean := old.flags & {flag.waits} <> 0 AND old.scheduled_at = job_waits(); -- its own time is in job_wait
     is_moved boolean := COALESCE(r.queue <> old.queue, false) OR COALESCE(r.priority <> old.priority, false) OR patch ?| '{exclusive_key,second_key,share_key}';
     first_key text := CASE WHEN patch ? 'exclusive_key' THEN r.exclusive_key ELSE old.exclusive_key END;
     other_key text := CASE WHEN patch ? 'second_key' THEN r.second_key ELSE old.second_key END;
@@ -63,8 +63,8 @@ BEGIN
     UPDATE job j
        SET version = new_version,
            flags = CASE WHEN NOT patch ?| '{exclusive_key,second_key}' THEN j.flags
-                        WHEN first_key IS NULL THEN j.flags & ~2
-                        ELSE j.flags | exclusive_flag() END & ~CASE WHEN patch ? 'expires_at' THEN 2112 ELSE 64 END
+                        WHEN first_key IS NULL THEN j.flags & ~{flag.key}
+                        ELSE j.flags | exclusive_flag() END & ~CASE WHEN patch ? 'expires_at' THEN {flag.asked|deadline} ELSE {flag.asked} END
                    | CASE WHEN r.expires_at IS NULL THEN 0 ELSE 2048 END,
            args = CASE WHEN patch ? 'args' THEN patch -> 'args' ELSE j.args END,
            priority = COALESCE(r.priority, j.priority), queue = COALESCE(r.queue, j.queue),
@@ -93,7 +93,7 @@ DECLARE
     kept jsonb := '{}';
     patch jsonb;
 BEGIN
-    IF j.flags & 64 <> 0 THEN
+    IF j.flags & {flag.asked} <> 0 THEN
         FOR patch IN SELECT e.after FROM job_edit e
                       WHERE e.job_id = j.id AND e.generation = j.generation AND e.applied_at IS NULL ORDER BY e.version LOOP
             kept := kept || patch;
@@ -164,7 +164,7 @@ BEGIN
     before := patched_values(old, patch);
     IF old.state = 'running' THEN
         PERFORM require_program(2);
-        UPDATE job j SET version = j.version + 1, flags = j.flags | 64 WHERE j.id = edit.id;
+        UPDATE job j SET version = j.version + 1, flags = j.flags | {flag.asked} WHERE j.id = edit.id;
         INSERT INTO job_edit (job_id, version, generation, before, after, applied_at)
         VALUES (old.id, old.version + 1, old.generation, before, patch, NULL);
         RETURN old.version + 1;

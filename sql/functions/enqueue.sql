@@ -86,8 +86,8 @@ BEGIN
     OVERRIDING SYSTEM VALUE
     VALUES (id, r.kind, r.args, r.queue, r.priority,
             CASE WHEN r.scheduled_at >= '0001-01-01 00:00:00+00' THEN r.scheduled_at ELSE clock_timestamp() END,
-            r.max_attempts, r.timeout, COALESCE(share_of(r.share_key), 0), r.tags, r.metadata, key, CASE WHEN states IN ('queued', 'open') THEN 1 ELSE 0 END
-            + CASE WHEN r.exclusive_key IS NULL THEN 0 ELSE exclusive_flag() END + CASE WHEN r.expires_at IS NULL THEN 0 ELSE 2048 END,
+            r.max_attempts, r.timeout, COALESCE(share_of(r.share_key), 0), r.tags, r.metadata, key, CASE WHEN states IN ('queued', 'open') THEN {flag.unique} ELSE 0 END
+            + CASE WHEN r.exclusive_key IS NULL THEN 0 ELSE exclusive_flag() END + CASE WHEN r.expires_at IS NULL THEN 0 ELSE {flag.deadline} END,
             r.backoff, r.exclusive_key, r.share_key, r.second_key, r.grace);
     inserted := true;
     IF r.expires_at IS NOT NULL THEN
@@ -263,7 +263,7 @@ DECLARE
     known text[] := request_keys();
     may_wait boolean;
     may_expire boolean;
-    marks smallint[]; -- the flags 32 (waits for others) and 16 (others wait for it) of each
+    marks smallint[]; -- the flags {flag.waits} (waits for others) and {flag.awaited} (others wait for it) of each
     ids bigint[];
 BEGIN
     IF jobs IS NULL OR jsonb_typeof(jobs) <> 'array' THEN
@@ -290,12 +290,12 @@ BEGIN
                      AND (NOT may_wait OR why_not_after_any(r, e.n - 1) IS NULL)
                      AND (NOT may_expire OR why_no_expiry(r.expires_at, r.scheduled_at) IS NULL) THEN r.kind END,
                COALESCE(r.args, '{}'), COALESCE(r.queue, 'default'), COALESCE(r.priority, 4),
-               CASE WHEN marks[e.n] & 32 <> 0 THEN job_waits()
+               CASE WHEN marks[e.n] & {flag.waits} <> 0 THEN job_waits()
                     WHEN r.scheduled_at >= '0001-01-01 00:00:00+00' THEN r.scheduled_at ELSE clock_timestamp() END,
                r.max_attempts, r.timeout, COALESCE(share_of(r.share_key), 0), r.tags, r.metadata, r.backoff, r.exclusive_key,
                r.share_key, r.second_key, r.grace,
                CASE WHEN r.exclusive_key IS NULL THEN 0 ELSE exclusive_flag() END + COALESCE(marks[e.n], 0)
-               + CASE WHEN r.expires_at IS NULL THEN 0 ELSE 2048 END
+               + CASE WHEN r.expires_at IS NULL THEN 0 ELSE {flag.deadline} END
           FROM jsonb_array_elements(jobs) WITH ORDINALITY AS e(request, n)
          CROSS JOIN LATERAL jsonb_populate_record(NULL::job_request, e.request) AS r
          ORDER BY e.n

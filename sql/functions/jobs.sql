@@ -5,12 +5,12 @@
 CREATE OR REPLACE FUNCTION job_waits() RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN timestamptz '2285-12-31 00:00:00+00';
 
--- The state of an open job, in the words of people. Flag 32 tells one that waits for others from one that somebody wants that late.
+-- The state of an open job, in the words of people. {flag.waits} tells one that waits for others from one that somebody wants that late.
 CREATE OR REPLACE FUNCTION open_state(state text, ready_at timestamptz, attempt integer, flags smallint) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE WHEN state = 'running' THEN 'running'
             WHEN ready_at <= statement_timestamp() THEN 'available'
-            WHEN flags & 32 <> 0 AND ready_at = job_waits() THEN 'waiting'
+            WHEN flags & {flag.waits} <> 0 AND ready_at = job_waits() THEN 'waiting'
             WHEN attempt > 0 THEN 'retryable'
             ELSE 'scheduled' END;
 

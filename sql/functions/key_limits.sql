@@ -117,7 +117,7 @@ BEGIN
 END $$;
 
 -- By the claim, before it looks at limits: the jobs of a kind with a limit get the key of their kind, kind:NAME, beside one that they have.
--- It is what the limit holds for, and 4096 among the flags says that the job did not come with it: it goes with the limit. A job with two
+-- It is what the limit holds for, and {flag.kind} among the flags says that the job did not come with it: it goes with the limit. A job with two
 -- keys of its own has no room for it, and starts as these let it.
 CREATE OR REPLACE FUNCTION key_kinds(ids bigint[]) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
@@ -125,9 +125,9 @@ SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SE
 BEGIN
     UPDATE job j
        SET exclusive_key = n.first_key, second_key = n.second_key,
-           flags = CASE WHEN n.is_limited THEN j.flags | 4098
-                        WHEN n.first_key IS NULL THEN j.flags & ~4098
-                        ELSE j.flags & ~4096 END
+           flags = CASE WHEN n.is_limited THEN j.flags | {flag.key|kind}
+                        WHEN n.first_key IS NULL THEN j.flags & ~{flag.key|kind}
+                        ELSE j.flags & ~{flag.kind} END
       FROM (SELECT o.id, k.limited AS is_limited,
                    CASE WHEN k.limited THEN COALESCE(o.exclusive_key, 'kind:' || o.kind)
                         WHEN o.exclusive_key = 'kind:' || o.kind THEN o.second_key
@@ -139,7 +139,7 @@ BEGIN
              CROSS JOIN LATERAL (SELECT COALESCE((SELECT t.limited FROM kind t WHERE t.name = o.kind), false) AS limited) AS k
              WHERE o.id = ANY (ids) AND o.state = 'available'
                AND CASE WHEN k.limited THEN o.second_key IS NULL AND o.exclusive_key IS DISTINCT FROM 'kind:' || o.kind
-                        ELSE o.flags & 4096 <> 0 END
+                        ELSE o.flags & {flag.kind} <> 0 END
                FOR NO KEY UPDATE OF o SKIP LOCKED) AS n
      WHERE j.id = n.id;
 END $$;

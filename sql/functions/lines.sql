@@ -257,7 +257,7 @@ BEGIN
     SELECT o.* FROM (
         SELECT j.id, j.queue, j.kind, j.priority, j.ready_at FROM key_waiting w JOIN job j ON j.id = w.job_id
          WHERE w.key = ANY (ARRAY(SELECT 'kind:' || k.name FROM kind k WHERE NOT k.limited AND 'kind:' || k.name = ANY (seen)))
-           AND j.flags & 4096 <> 0 AND j.state = 'available' AND j.ready_at <= statement_timestamp()
+           AND j.flags & {flag.kind} <> 0 AND j.state = 'available' AND j.ready_at <= statement_timestamp()
            AND NOT EXISTS (SELECT FROM queue q WHERE q.name = j.queue AND q.paused)
            AND NOT EXISTS (SELECT FROM kind t WHERE t.name = j.kind AND t.paused)
          ORDER BY j.priority, j.ready_at, j.id LIMIT most) AS o

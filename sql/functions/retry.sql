@@ -35,14 +35,14 @@ BEGIN
                      flags, version, unique_key, backoff, exclusive_key, share_key, second_key, grace, owner)
     OVERRIDING SYSTEM VALUE
     SELECT f.id, f.fence, f.created_at, f.generation + 1, f.priority, f.share, f.queue, f.kind, f.args, f.max_attempts, f.timeout,
-           f.tags, f.metadata, f.flags & ~3012, f.version, f.unique_key, f.backoff, f.exclusive_key, f.share_key, f.second_key,
+           f.tags, f.metadata, f.flags & ~{flag.place|asked|checkpoint|strike|strikes|deadline}, f.version, f.unique_key, f.backoff, f.exclusive_key, f.share_key, f.second_key,
            f.grace, f.owner
       FROM former f
      ORDER BY f.id;
     -- Its attempts, crashes and generation stay. An edit, which is put on record, and which the feed meets ahead of its cursor.
     FOR parked IN SELECT j.id FROM job j
                    WHERE j.id = ANY (wanted) AND j.state = 'available' AND j.ready_at > clock_timestamp()
-                     AND NOT (j.flags & 32 <> 0 AND j.scheduled_at = job_waits())
+                     AND NOT (j.flags & {flag.waits} <> 0 AND j.scheduled_at = job_waits())
                    ORDER BY j.id FOR NO KEY UPDATE LOOP
         PERFORM edit(parked, '{"scheduled_at": null}');
     END LOOP;
@@ -82,7 +82,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp 
 DECLARE
     holder bigint;
 BEGIN
-    IF NEW.flags & 1 <> 0 THEN
+    IF NEW.flags & {flag.unique} <> 0 THEN
         -- Its end may have left the key behind; who enqueues meanwhile must not find a job that is over there.
         DELETE FROM job_key k WHERE k.key = NEW.unique_key AND k.job_id = NEW.id;
         holder := (take_key(NEW.unique_key, 'open', NULL, NEW.id)).job_id;
@@ -91,14 +91,14 @@ BEGIN
                 MESSAGE = format('job %s can''t be retried: job %s has its unique key now', NEW.id, holder);
         END IF;
     END IF;
-    IF NEW.flags & 8 <> 0 THEN
+    IF NEW.flags & {flag.batch} <> 0 THEN
         -- Its batch first: who ends it sees this job open, or we see that it is over.
         PERFORM FROM batch b JOIN batch_job m ON m.batch_id = b.id WHERE m.job_id = NEW.id AND b.over_at IS NULL FOR KEY SHARE OF b;
         IF FOUND THEN
             UPDATE batch_job m SET state = NULL WHERE m.job_id = NEW.id;
         END IF;
     END IF;
-    IF NEW.flags & 16 <> 0 THEN
+    IF NEW.flags & {flag.awaited} <> 0 THEN
         UPDATE job_after a SET state = NULL WHERE a.after_id = NEW.id;
     END IF;
     RETURN NULL;

@@ -83,8 +83,8 @@ RETURN CASE
     WHEN claimd.is_too_long(metadata, 65536) THEN 'job_metadata_size'
     WHEN octet_length(unique_key) NOT BETWEEN 1 AND 512 THEN 'job_unique_key_size'
     WHEN NOT claimd.backoff_is_valid(backoff) THEN 'job_backoff_valid'
-    -- 2 among the flags says that the key is there: claims and ends of runs look at nothing else.
-    WHEN octet_length(exclusive_key) NOT BETWEEN 1 AND 512 OR (exclusive_key IS NOT NULL AND flags & 2 = 0)
+    -- {flag.key} among the flags says that the key is there: claims and ends of runs look at nothing else.
+    WHEN octet_length(exclusive_key) NOT BETWEEN 1 AND 512 OR (exclusive_key IS NOT NULL AND flags & {flag.key} = 0)
         THEN 'job_exclusive_key_form'
     WHEN octet_length(second_key) NOT BETWEEN 1 AND 512
          OR (second_key IS NOT NULL AND (exclusive_key IS NULL OR exclusive_key = second_key))
@@ -109,7 +109,7 @@ RETURN CASE rule
     WHEN 'job_metadata_size' THEN 'metadata: at most 65536 octets with a space behind each , and :'
     WHEN 'job_unique_key_size' THEN 'unique_key: 1 to 512 octets'
     WHEN 'job_backoff_valid' THEN 'backoff: see backoff_is_valid()'
-    WHEN 'job_exclusive_key_form' THEN 'exclusive_key: 1 to 512 octets, and 2 among the flags'
+    WHEN 'job_exclusive_key_form' THEN 'exclusive_key: 1 to 512 octets, and {flag.key} among the flags'
     WHEN 'job_second_key_form' THEN 'second_key: 1 to 512 octets, beside an exclusive_key that is another one'
     WHEN 'job_share_key_form' THEN 'share_key: 1 to 512 octets, and share_of() it as share'
     WHEN 'job_grace_range' THEN 'grace: 1 ms to 1 hour'
@@ -120,7 +120,7 @@ CREATE OR REPLACE FUNCTION exclusive_flag() RETURNS smallint
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM require_program(2);
-    RETURN 2;
+    RETURN {flag.key};
 END $$;
 
 -- The lane of a tenant. Programs that were built for version 1 know those up to 63. Neither SECURITY DEFINER nor with a search_path, each
@@ -180,16 +180,16 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- They came before the rule of their args was what it is now, or while the trigger was disabled. A claim brings no args of a job with flag
--- 1024: its worker fetches them by themselves, and fails the job if no handler can be given them. Hundreds of them in one claim would
--- keep the worker from everything else. Returns how many were marked.
+-- They came before the rule of their args was what it is now, or while the trigger was disabled. A claim brings no args of a job with
+-- {flag.long}: its worker fetches them by themselves, and fails the job if no handler can be given them. Hundreds of them in one claim
+-- would keep the worker from everything else. Returns how many were marked.
 CREATE OR REPLACE FUNCTION mark_too_long() RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     done bigint;
 BEGIN
-    UPDATE claimd.job j SET flags = j.flags | 1024
-     WHERE j.flags & 1024 = 0
+    UPDATE claimd.job j SET flags = j.flags | {flag.long}
+     WHERE j.flags & {flag.long} = 0
        AND EXISTS (SELECT FROM (VALUES (j.args, 1048576), (j.metadata, 65536)) AS v(value, most)
                     WHERE CASE WHEN pg_column_compression(v.value) IS NOT NULL THEN claimd.text_within(v.value, v.most) IS NULL
                                WHEN pg_column_size(v.value) <= 8192 THEN claimd.is_too_long(v.value, v.most) END);

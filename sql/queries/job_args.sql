@@ -3,10 +3,10 @@
 -- others. No row: the run is
 -- stale. NULL for what is too long for any handler, in rows that came in before such were refused (flag 1024).
 -- params: int8, int8
-SELECT CASE WHEN j.flags & 1024 = 0 THEN j.args::text ELSE claimd.text_within(j.args, 1048576) END,
-       CASE WHEN j.flags & 1024 = 0 THEN j.metadata::text ELSE claimd.text_within(j.metadata, 65536) END,
+SELECT CASE WHEN j.flags & {flag.long} = 0 THEN j.args::text ELSE claimd.text_within(j.args, 1048576) END,
+       CASE WHEN j.flags & {flag.long} = 0 THEN j.metadata::text ELSE claimd.text_within(j.metadata, 65536) END,
        l.checkpoint::text, j.metadata IS NOT NULL,
-       CASE WHEN j.flags & 32 <> 0 THEN claimd.predecessors_text(j.id, 262144) END
+       CASE WHEN j.flags & {flag.waits} <> 0 THEN claimd.predecessors_text(j.id, 262144) END
   FROM claimd.job j
   LEFT JOIN claimd.job_live l ON l.id = j.id
  WHERE j.id = $1 AND j.fence = $2 AND j.state = 'running'

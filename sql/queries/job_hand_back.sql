@@ -5,7 +5,7 @@
 -- params: int8[], int8[], int8[], uuid
 WITH back AS (
     UPDATE claimd.job
-       SET state = 'available', attempt = attempt - 1, flags = flags + ($3[width_bucket(fence, $2)] * 256)::smallint
+       SET state = 'available', attempt = attempt - 1, flags = flags + ($3[width_bucket(fence, $2)] * {flag.strike})::smallint
      WHERE id = ANY (ARRAY(SELECT id FROM claimd.job
                             WHERE id = ANY ((SELECT $1)::bigint[]) AND state = 'running'
                               AND fence = $2[width_bucket(fence, $2)]

@@ -9,8 +9,8 @@ WITH said AS MATERIALIZED (
                           WHERE o.id = s.id AND o.fence = s.fence AND o.state = 'running' AND o.worker_id = $6
                             FOR NO KEY UPDATE SKIP LOCKED) AS j
 ), flagged AS (
-    UPDATE claimd.job j SET flags = j.flags | 128
-     WHERE j.id = ANY (ARRAY(SELECT s.id FROM said s WHERE s.checkpoint IS NOT NULL)) AND j.flags & 128 = 0
+    UPDATE claimd.job j SET flags = j.flags | {flag.checkpoint}
+     WHERE j.id = ANY (ARRAY(SELECT s.id FROM said s WHERE s.checkpoint IS NOT NULL)) AND j.flags & {flag.checkpoint} = 0
 )
 INSERT INTO claimd.job_live AS l (id, fence, percent, progress, checkpoint, changed_at)
 SELECT id, fence, NULLIF(percent, -1), NULLIF(progress, ''), checkpoint::jsonb, clock_timestamp() FROM said ORDER BY id

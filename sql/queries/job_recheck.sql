@@ -6,13 +6,13 @@
 -- params: int8[], uuid
 SELECT id, state = 'running' AS is_running, fence, scheduled_at <= clock_timestamp() AS is_due, queue, kind, priority, ready_at,
        attempt, max_attempts, worker_id = $2 AS is_mine,
-       flags & 2118 <> 0 OR queue = ANY (ARRAY(SELECT name FROM claimd.queue WHERE limited))
+       flags & {flag.key|place|asked|deadline} <> 0 OR queue = ANY (ARRAY(SELECT name FROM claimd.queue WHERE limited))
        OR kind = ANY (ARRAY(SELECT name FROM claimd.kind WHERE limited)) AS is_limited,
        queue = ANY (ARRAY(SELECT name FROM claimd.queue WHERE limited))
        AND (exclusive_key IS NULL OR claimd.key_places(exclusive_key, id) > 0)
        AND (second_key IS NULL OR claimd.key_places(second_key, id) > 0) AS is_queue_full,
        CASE WHEN queue = ANY (ARRAY(SELECT name FROM claimd.queue WHERE limited)) THEN false
-            WHEN flags & 2 = 0 THEN true
+            WHEN flags & {flag.key} = 0 THEN true
             WHEN claimd.key_places(exclusive_key, id) > 0 AND (second_key IS NULL OR claimd.key_places(second_key, id) > 0)
             THEN (SELECT o.id FROM claimd.job o WHERE o.id = job.id FOR NO KEY UPDATE SKIP LOCKED) IS NULL
             ELSE false END AS is_locked

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Binary parameters and results, and the SQLSTATE of a refusal. */
+#include "sql/errors.h"
 #include "store/pg/internal.h"
 
 #include <assert.h>
@@ -17,12 +18,19 @@ static const struct {
     const char *prefix; /* of the SQLSTATE; the first match counts */
     enum status status;
 } sqlstates[] = {
-    {"CL001", STATUS_CONFLICT}, {"CL002", STATUS_INVALID},     {"CL003", STATUS_CONFLICT},
-    {"CL004", STATUS_CONFLICT}, {"CL005", STATUS_CONFLICT},    {"2200H", STATUS_LIMIT},
-    {"22", STATUS_INVALID},     {"23", STATUS_INVALID},        {"54001", STATUS_INVALID},
-    {"55P03", STATUS_TIMEOUT},  {"57014", STATUS_TIMEOUT},     {"40", STATUS_CONFLICT},
-    {"08", STATUS_UNAVAILABLE}, {"53", STATUS_UNAVAILABLE},    {"57", STATUS_UNAVAILABLE},
-    {"58", STATUS_UNAVAILABLE}, {"25006", STATUS_UNAVAILABLE},
+    SQL_ERRORS,
+    {"2200H", STATUS_LIMIT},
+    {"22", STATUS_INVALID},
+    {"23", STATUS_INVALID},
+    {"54001", STATUS_INVALID},
+    {"55P03", STATUS_TIMEOUT},
+    {"57014", STATUS_TIMEOUT},
+    {"40", STATUS_CONFLICT},
+    {"08", STATUS_UNAVAILABLE},
+    {"53", STATUS_UNAVAILABLE},
+    {"57", STATUS_UNAVAILABLE},
+    {"58", STATUS_UNAVAILABLE},
+    {"25006", STATUS_UNAVAILABLE},
 };
 
 /* No constraint is named where a row finds no partition: the day is missing, and the row is

@@ -5,7 +5,8 @@
 macro(embed name text)
     file(WRITE ${FOLDER}/${name}.sql "${text}")
     execute_process(COMMAND ${CMAKE_COMMAND} -DFOLDER=${FOLDER} -DQUERIES=${FOLDER}/${name}.sql -DMIGRATIONS=${ARGN}
-            -DFUNCTIONS=${functions} -DFRAGMENTS=${FOLDER}/carried.sql -DRELEASE=12.34.5 -P ${SCRIPT}
+            -DFUNCTIONS=${functions} -DFRAGMENTS=${FOLDER}/carried.sql -DRELEASE=12.34.5
+            -DFLAGS=${FOLDER}/flags.txt -DERRORS=${FOLDER}/errors.txt -P ${SCRIPT}
         RESULT_VARIABLE code OUTPUT_VARIABLE said ERROR_VARIABLE said)
     string(REGEX REPLACE "[ \n]+" " " said "${said}")
 endmacro()
@@ -19,6 +20,9 @@ endfunction()
 
 file(REMOVE_RECURSE ${FOLDER})
 file(WRITE ${FOLDER}/carried.sql "-- Why.\nid, fence\n")
+
+file(WRITE ${FOLDER}/flags.txt "Why.\n\n| bit | name |\n|---|---|\n| 2 | key | has |\n| 64 | asked | was |\n")
+file(WRITE ${FOLDER}/errors.txt "| CL002 | invalid | INVALID | wrong | fix |\n")
 
 embed(good "-- Why.\n-- params: int8[], text\nSELECT $2, '[;]', $1, $2, {carried}\n")
 file(READ ${FOLDER}/queries.c source)
@@ -36,6 +40,25 @@ must_refuse(unknown_type "-- params: int7\nSELECT $1\n" "unknown parameter type 
 must_refuse(too_few "-- params: int8\nSELECT $1, $2\n" "names 1 types, the statement uses \\$2")
 must_refuse(too_many "-- params: int8, int8\nSELECT $1\n" "names 2 types, the statement uses \\$1")
 must_refuse(no_header "SELECT $1\n" "names 0 types")
+
+must_refuse(no_flag "SELECT {flag.key|gone}\n" "{flag.key.gone} names no bit of sql/job_flags.txt")
+must_refuse(no_code "SELECT 'CL009'\n" "the SQLSTATE CL009 is not in sql/errors.txt")
+
+embed(flags "SELECT {flag.key}, {flag.asked|key}, '{flag}', 'CL002'\n")
+foreach(part "SELECT 2, 66, '{flag}'" "JOB_FLAG_ASKED 64\n" "SQLSTATE_INVALID \"CL002\"\n" "{SQLSTATE_INVALID, STATUS_INVALID}")
+    string(HEX "${part}" hex)
+    string(REGEX REPLACE "(..)" "0x\\1," hex "${hex}")
+    set(source "")
+    foreach(name queries.c job_flags.h errors.h)
+        file(READ ${FOLDER}/${name} text)
+        string(APPEND source "${text}")
+    endforeach()
+    string(FIND "${source}" "${hex}" embedded)
+    string(FIND "${source}" "${part}" written)
+    if(NOT code EQUAL 0 OR (embedded EQUAL -1 AND written EQUAL -1))
+        message(SEND_ERROR "flags: no ${part}: ${said}\n${source}")
+    endif()
+endforeach()
 
 file(WRITE ${FOLDER}/m/0002_late.up.sql "SELECT 1")
 must_refuse(gap "SELECT 1\n" "versions have no gaps" ${FOLDER}/m/0002_late.up.sql)
