@@ -2,18 +2,19 @@
 # Turns the SQL in sql/ into C objects: see sql/statement.h.
 #
 # embed_sql(folder QUERIES files… MIGRATIONS files… FUNCTIONS files… BEFORE files… FRAGMENTS files… CHECKS file
-# FLAGS file ERRORS file) writes queries.h, queries.c, migrations.c, functions.c, job_flags.h and errors.h to folder/sql whenever one of
+# COLUMNS file FLAGS file ERRORS file) writes queries.h, queries.c, migrations.c, functions.c, job_flags.h and errors.h to folder/sql whenever one of
 # the files changes, and leaves the list of sources in `embedded_sql`. In queries and functions {name} stands for the text of the fragment
-# name.sql without its comments, and {flag.key} or {flag.key|place} for the bits of that name. Functions are embedded in the order given.
-# The same file is the script that does it (cmake -P).
+# name.sql without its comments, {f.name} for the same with "f." before each of a list of columns, {carried}, {again} and {given} for
+# columns of a job (sql/job_columns.txt), and {flag.key} or {flag.key|place} for the bits of that name (sql/job_flags.txt). Functions are
+# embedded in the order given. The same file is the script that does it (cmake -P).
 
 function(embed_sql folder)
     set(lists QUERIES MIGRATIONS FUNCTIONS BEFORE FRAGMENTS)
-    cmake_parse_arguments(ARG "" "CHECKS;FLAGS;ERRORS" "${lists}" ${ARGN})
+    cmake_parse_arguments(ARG "" "CHECKS;COLUMNS;FLAGS;ERRORS" "${lists}" ${ARGN})
     set(embedded_sql ${folder}/sql/queries.h ${folder}/sql/job_flags.h ${folder}/sql/errors.h)
     set(arguments -DFOLDER=${folder}/sql -DCHECKS=${ARG_CHECKS} -DRELEASE=${PROJECT_VERSION}
-        -DFLAGS=${ARG_FLAGS} -DERRORS=${ARG_ERRORS})
-    set(sources ${ARG_CHECKS} ${ARG_FLAGS} ${ARG_ERRORS} ${CMAKE_CURRENT_FUNCTION_LIST_FILE})
+        -DCOLUMNS=${ARG_COLUMNS} -DFLAGS=${ARG_FLAGS} -DERRORS=${ARG_ERRORS})
+    set(sources ${ARG_CHECKS} ${ARG_COLUMNS} ${ARG_FLAGS} ${ARG_ERRORS} ${CMAKE_CURRENT_FUNCTION_LIST_FILE})
     foreach(list IN LISTS lists)
         string(REPLACE ";" "," files "${ARG_${list}}")
         list(APPEND arguments -D${list}=${files})
@@ -79,6 +80,26 @@ foreach(file IN LISTS FRAGMENTS)
     list(APPEND fragments ${name})
 endforeach()
 
+# "timeout again given": the columns of a job, all of them carried, and those with a mark.
+set(columns_carried "")
+set(columns_again "")
+set(columns_given "")
+file(STRINGS ${COLUMNS} rows REGEX "^[a-z]")
+foreach(row IN LISTS rows)
+    string(REPLACE " " ";" marks "${row}")
+    list(POP_FRONT marks column)
+    foreach(mark carried ${marks})
+        if(NOT DEFINED columns_${mark})
+            message(FATAL_ERROR "${COLUMNS}: '${row}': a mark is again or given")
+        endif()
+        list(APPEND columns_${mark} ${column})
+    endforeach()
+endforeach()
+foreach(mark carried again given)
+    list(JOIN columns_${mark} ", " fragment_${mark})
+    list(APPEND fragments ${mark})
+endforeach()
+
 # "| 2 | key | …": the bits by their names.
 set(job_flags "${notice}#ifndef CLAIMD_SQL_JOB_FLAGS_H\n#define CLAIMD_SQL_JOB_FLAGS_H\n\n/* Of job.flags: sql/job_flags.txt. */\n")
 file(STRINGS ${FLAGS} rows REGEX "^[|] [0-9]+ [|] [a-z_]+ [|]")
@@ -121,6 +142,12 @@ function(expanded_text_of file ret)
     refuse_unknown_codes(${file} "${text}")
     foreach(name IN LISTS fragments)
         string(REPLACE "{${name}}" "${fragment_${name}}" text "${text}")
+        string(REGEX MATCHALL "{[a-z]+[.]${name}}" uses "${text}")
+        foreach(use IN LISTS uses)
+            string(REGEX REPLACE "{([a-z]+)[.].*" "\\1." alias "${use}")
+            string(REPLACE ", " ", ${alias}" columns "${alias}${fragment_${name}}")
+            string(REPLACE "${use}" "${columns}" text "${text}")
+        endforeach()
     endforeach()
     string(REGEX MATCHALL "{flag[.][^}]*}" uses "${text}")
     list(REMOVE_DUPLICATES uses)
@@ -207,7 +234,7 @@ string(APPEND header "\nextern const struct pg_statement *const sql_statements[]
     "extern const struct sql_functions sql_functions[], sql_functions_before[]; /* up to one without a name */\n"
     "extern const char *const sql_functions_names; /* of the files, as text[] */\n"
     "extern const int sql_functions_version; /* 2000: of release 0.2.0 */\n"
-    "extern const char *const sql_carried_columns; /* with commas: sql/fragments/carried.sql */\n\n#endif\n")
+    "extern const char *const sql_carried_columns; /* with commas: {carried} */\n\n#endif\n")
 string(APPEND source "\nconst char *const sql_carried_columns = \"${fragment_carried}\";\n")
 if(CHECKS)
     file(READ ${CHECKS} hex HEX)

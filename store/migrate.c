@@ -34,6 +34,10 @@
  * bear to be repeated. What stands before the first such line is done in one transaction. */
 #define PART_LINE "-- ---- part: alone ----\n"
 
+/* On a way down: here the functions of the release before are loaded, which is first of all without
+ * such a line. */
+#define FUNCTIONS_LINE "-- ---- functions ----\n"
+
 int migrate_known_version(void)
 {
     return sql_migration_count;
@@ -135,22 +139,45 @@ struct step {
 /* What is done where all migrations are, and functions have changed. */
 static const struct sql_migration only_functions = {.name = "functions"};
 
-/* Up to the last version with today's functions, and down with those of the release before, in the
- * reverse order: what a migration adds is there while functions that use it are. */
+/* In the reverse order of the way up: what a migration adds is there while functions use it. */
+static enum status apply_down(struct step *s, const char *sql, struct err *err)
+{
+    const char *line = strstr(sql, FUNCTIONS_LINE);
+    enum status st = STATUS_OK;
+    if (s->migration->version < FUNCTIONS_SINCE) {
+        return admin_exec(s->a, sql, err);
+    }
+    if (line != NULL) {
+        autofree char *first = strndup(sql, (size_t)(line - sql));
+        if (first == NULL) {
+            return err_fail(err, STATUS_NOMEM, "a migration");
+        }
+        st = admin_exec(s->a, first, err);
+    }
+    if (st == STATUS_OK) {
+        st = functions_load_before(s->a, err);
+    }
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return admin_exec(s->a, line != NULL ? line + strlen(FUNCTIONS_LINE) : sql, err);
+}
+
+/* `sql` may be NULL. The last version brings the functions. */
 static enum status apply_sql(struct step *s, const char *sql, struct err *err)
 {
     int loaded = 0;
     enum status st = STATUS_OK;
-    if (!s->is_up && s->migration->version >= FUNCTIONS_SINCE) {
-        st = functions_load_before(s->a, err);
+    if (!s->is_up) {
+        return apply_down(s, sql, err);
     }
-    if (st == STATUS_OK && sql != NULL) {
+    if (sql != NULL) {
         st = admin_exec(s->a, sql, err);
     }
-    if (st == STATUS_OK && s->is_up && s->after.version == sql_migration_count) {
-        st = functions_load(s->a, s->loads_all, &loaded, err);
+    if (st != STATUS_OK || s->after.version != sql_migration_count) {
+        return st;
     }
-    return st;
+    return functions_load(s->a, s->loads_all, &loaded, err);
 }
 
 static enum status try_transaction(struct step *s, const char *sql, struct err *err)

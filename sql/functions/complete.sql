@@ -21,13 +21,8 @@ BEGIN
     ), unwatched AS (
         DELETE FROM job_live l USING gone g WHERE l.id = g.id
     )
-    INSERT INTO job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, generation, priority, share,
-                             queue, kind, args, max_attempts, timeout, tags, metadata, flags, version, unique_key, backoff, exclusive_key, share_key,
-                             second_key, grace, owner, crashes, state, result)
-    SELECT g.id, g.fence, g.created_at, g.scheduled_at, g.ready_at, g.attempted_at, g.worker_id, g.attempt, g.generation, g.priority,
-           g.share, g.queue, g.kind, g.args, g.max_attempts, g.timeout, g.tags, g.metadata, g.flags, g.version, g.unique_key, g.backoff, g.exclusive_key, g.share_key,
-           g.second_key, g.grace, g.owner, g.crashes, 'completed', complete_in_tx.result
-      FROM gone g;
+    INSERT INTO job_history ({carried}, crashes, state, result)
+    SELECT {g.carried}, g.crashes, 'completed', complete_in_tx.result FROM gone g;
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'CL001',
             MESSAGE = format('job %s does not run under fence %s (any more): roll back', id, fence);

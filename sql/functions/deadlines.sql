@@ -35,14 +35,8 @@ BEGIN
                                     FOR UPDATE SKIP LOCKED))
         RETURNING j.*
     )
-    INSERT INTO job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes,
-                             generation, priority, share, state, error, queue, kind, args, max_attempts, timeout, tags, metadata,
-                             flags, version, unique_key, backoff, exclusive_key, share_key, second_key, grace, owner)
-    SELECT g.id, g.fence, g.created_at, g.scheduled_at, g.ready_at, g.attempted_at, g.worker_id, g.attempt, g.crashes,
-           g.generation, g.priority, g.share, 'discarded', 'expired', g.queue, g.kind, g.args, g.max_attempts, g.timeout, g.tags,
-           g.metadata, g.flags, g.version, g.unique_key, g.backoff, g.exclusive_key, g.share_key, g.second_key,
-           g.grace, g.owner
-      FROM gone g;
+    INSERT INTO job_history ({carried}, crashes, state, error)
+    SELECT {g.carried}, g.crashes, 'discarded', 'expired' FROM gone g;
     GET DIAGNOSTICS done = ROW_COUNT;
     RETURN done;
 END $$;

@@ -4,8 +4,7 @@
 CREATE OR REPLACE FUNCTION refuse_patch(patch jsonb) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
-    known text[] := '{args,priority,scheduled_at,expires_at,queue,max_attempts,timeout,grace,tags,metadata,backoff,exclusive_key,'
-                    'second_key,share_key}';
+    known text[] := '{args, priority, scheduled_at, expires_at, queue, {given}}';
     field text;
     wrong text;
     r job_request;
@@ -21,11 +20,12 @@ BEGIN
         END IF;
         r := with_value(r, field, patch -> field, 'patch');
     END LOOP;
-    wrong := COALESCE(why_refused('a', CASE WHEN patch ? 'args' THEN patch -> 'args' ELSE '{}' END,
-                         CASE WHEN patch ? 'queue' THEN r.queue ELSE 'a' END,
-                         CASE WHEN patch ? 'priority' THEN r.priority ELSE 4 END,
-                         r.scheduled_at, r.max_attempts, r.timeout, r.exclusive_key, r.second_key, r.share_key, r.tags, r.metadata),
-                      why_no_backoff(r.backoff), why_no_grace(r.grace), why_no_expiry(r.expires_at, r.scheduled_at));
+    r.kind := 'a'; -- what a patch says nothing of is right as it is
+    r.on_conflict := 'error';
+    r.args := CASE WHEN patch ? 'args' THEN patch -> 'args' ELSE '{}' END;
+    r.queue := CASE WHEN patch ? 'queue' THEN r.queue ELSE 'a' END;
+    r.priority := CASE WHEN patch ? 'priority' THEN r.priority ELSE 4 END;
+    wrong := request_refusal(r);
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'patch.' || wrong;
     END IF;
@@ -38,15 +38,13 @@ CREATE OR REPLACE FUNCTION apply_patch(old job, patch jsonb, new_version integer
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
     r job_request := jsonb_populate_record(NULL::job_request, patch);
+    wanted job := jsonb_populate_record(old, patch - '{args,priority,scheduled_at,expires_at,queue}'::text[]);
     is_parked boolean := old.flags & {flag.waits} <> 0 AND old.scheduled_at = job_waits(); -- its own time is in job_wait
     is_moved boolean := COALESCE(r.queue <> old.queue, false) OR COALESCE(r.priority <> old.priority, false) OR patch ?| '{exclusive_key,second_key,share_key}';
-    first_key text := CASE WHEN patch ? 'exclusive_key' THEN r.exclusive_key ELSE old.exclusive_key END;
-    other_key text := CASE WHEN patch ? 'second_key' THEN r.second_key ELSE old.second_key END;
     new job;
 BEGIN
-    IF first_key IS NULL THEN -- as job_checked() does
-        first_key := other_key;
-    END IF;
+    wanted.exclusive_key := COALESCE(wanted.exclusive_key, wanted.second_key); -- as job_checked() does
+    wanted.second_key := NULLIF(wanted.second_key, wanted.exclusive_key);
     IF r.queue <> old.queue THEN
         PERFORM require_program(2);
     END IF;
@@ -63,24 +61,17 @@ BEGIN
     UPDATE job j
        SET version = new_version,
            flags = CASE WHEN NOT patch ?| '{exclusive_key,second_key}' THEN j.flags
-                        WHEN first_key IS NULL THEN j.flags & ~{flag.key}
+                        WHEN wanted.exclusive_key IS NULL THEN j.flags & ~{flag.key}
                         ELSE j.flags | exclusive_flag() END & ~CASE WHEN patch ? 'expires_at' THEN {flag.asked|deadline} ELSE {flag.asked} END
-                   | CASE WHEN r.expires_at IS NULL THEN 0 ELSE 2048 END,
+                   | CASE WHEN r.expires_at IS NULL THEN 0 ELSE {flag.deadline} END,
            args = CASE WHEN patch ? 'args' THEN patch -> 'args' ELSE j.args END,
            priority = COALESCE(r.priority, j.priority), queue = COALESCE(r.queue, j.queue),
            scheduled_at = CASE WHEN is_parked THEN j.scheduled_at
                                WHEN patch ? 'scheduled_at' THEN GREATEST(r.scheduled_at, clock_timestamp())
                                WHEN is_moved AND j.ready_at <= clock_timestamp() THEN clock_timestamp()
                                ELSE j.scheduled_at END,
-           max_attempts = CASE WHEN patch ? 'max_attempts' THEN r.max_attempts ELSE j.max_attempts END,
-           timeout = CASE WHEN patch ? 'timeout' THEN r.timeout ELSE j.timeout END,
-           grace = CASE WHEN patch ? 'grace' THEN r.grace ELSE j.grace END,
-           backoff = CASE WHEN patch ? 'backoff' THEN r.backoff ELSE j.backoff END,
-           exclusive_key = first_key, second_key = NULLIF(other_key, first_key),
-           share_key = CASE WHEN patch ? 'share_key' THEN r.share_key ELSE j.share_key END,
            share = CASE WHEN patch ? 'share_key' THEN COALESCE(share_of(r.share_key), 0) ELSE j.share END,
-           tags = CASE WHEN patch ? 'tags' THEN r.tags ELSE j.tags END,
-           metadata = CASE WHEN patch ? 'metadata' THEN r.metadata ELSE j.metadata END
+           ({given}) = ROW({wanted.given})
      WHERE j.id = old.id
     RETURNING j.* INTO new;
     RETURN new;

@@ -31,12 +31,9 @@ BEGIN
          WHERE h.id = ANY (wanted) AND h.retried_at IS NULL AND (even_completed OR h.state <> 'completed')
         RETURNING h.*
     )
-    INSERT INTO job (id, fence, created_at, generation, priority, share, queue, kind, args, max_attempts, timeout, tags, metadata,
-                     flags, version, unique_key, backoff, exclusive_key, share_key, second_key, grace, owner)
+    INSERT INTO job ({again}, generation, flags)
     OVERRIDING SYSTEM VALUE
-    SELECT f.id, f.fence, f.created_at, f.generation + 1, f.priority, f.share, f.queue, f.kind, f.args, f.max_attempts, f.timeout,
-           f.tags, f.metadata, f.flags & ~{flag.place|asked|checkpoint|strike|strikes|deadline}, f.version, f.unique_key, f.backoff, f.exclusive_key, f.share_key, f.second_key,
-           f.grace, f.owner
+    SELECT {f.again}, f.generation + 1, f.flags & ~{flag.place|asked|checkpoint|strike|strikes|deadline}
       FROM former f
      ORDER BY f.id;
     -- Its attempts, crashes and generation stay. An edit, which is put on record, and which the feed meets ahead of its cursor.

@@ -28,10 +28,22 @@ RETURNS timestamptz
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
-    request job_request := ROW(kind, args, queue, priority, NULL, max_attempts, timeout, unique_key, exclusive_key, share_key, tags,
-                               metadata, unique_by, unique_for, unique_states, on_conflict, backoff, NULL, NULL, NULL,
-                               NULL, second_key, grace)::job_request;
-    wrong text := CASE
+    s schedule;
+    request job_request;
+    wrong text;
+    at timestamptz := date_trunc('second', clock_timestamp()); -- ticks are whole seconds, those of "every" too
+    tick timestamptz;
+BEGIN
+    PERFORM require_program(2); -- an older scheduler would fire nothing
+    s.name := name; s.kind := kind; s.cron := cron; s.args := args; s.queue := queue; s.max_attempts := max_attempts;
+    s.timeout := timeout; s.tags := tags; s.metadata := metadata; s.missed := missed; s.missed_window := missed_window;
+    s.overlap := overlap; s.exclusive_key := exclusive_key; s.share_key := share_key; s.backoff := backoff;
+    s.unique_key := unique_key; s.unique_by := unique_by; s.unique_for := unique_for; s.unique_states := unique_states;
+    s.on_conflict := on_conflict; s.jitter := NULLIF(jitter, interval '0'); s.second_key := second_key;
+    s.grace := grace;
+    request := schedule_request(s, NULL);
+    request.priority := priority; -- which may be too large for the table
+    wrong := CASE
         WHEN name IS NULL OR name !~ '^[a-z][a-z0-9_.-]*$' OR octet_length(name) > 64
         THEN 'name: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets'
         WHEN on_conflict IS NULL OR on_conflict NOT IN ('ignore', 'replace_args', 'reschedule', 'replace')
@@ -47,36 +59,21 @@ DECLARE
         WHEN jitter < interval '0' OR jitter > interval '1 day'
         THEN 'jitter: must be 0 to 1 day, or NULL for none'
     END;
-    at timestamptz := date_trunc('second', clock_timestamp()); -- ticks are whole seconds, those of "every" too
-    the_zone text;
-    tick timestamptz;
-BEGIN
-    PERFORM require_program(2); -- an older scheduler would fire nothing
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
     END IF;
-    the_zone := CASE WHEN zone = 'UTC' OR EXISTS (SELECT FROM schedule s WHERE s.zone = schedule_set.zone) THEN zone
-                     ELSE cron_zone(zone) END;
-    tick := cron_after(cron, the_zone, at, at);
-    INSERT INTO schedule AS s (name, kind, cron, args, queue, priority, zone, max_attempts, timeout, tags, metadata, missed,
-                               missed_window, overlap, exclusive_key, share_key, backoff, unique_key, unique_by, unique_for,
-                               unique_states, on_conflict, jitter, second_key, grace, start_at, next_at, wake_at)
-    VALUES (name, kind, cron, args, queue, priority, the_zone, max_attempts, timeout, tags, metadata, missed, missed_window,
-            overlap, exclusive_key, share_key, backoff, unique_key, unique_by, unique_for, unique_states, on_conflict,
-            NULLIF(jitter, interval '0'), second_key, grace, at, tick, tick)
+    s.priority := priority;
+    s.zone := CASE WHEN zone = 'UTC' OR EXISTS (SELECT FROM schedule o WHERE o.zone = schedule_set.zone) THEN zone
+                   ELSE cron_zone(zone) END;
+    tick := cron_after(cron, s.zone, at, at);
+    INSERT INTO schedule AS o (name, {scheduled}, start_at, next_at, wake_at)
+    VALUES (name, {s.scheduled}, at, tick, tick)
     ON CONFLICT ON CONSTRAINT schedule_pkey DO UPDATE
-       SET kind = excluded.kind, cron = excluded.cron, args = excluded.args, queue = excluded.queue,
-           priority = excluded.priority, zone = excluded.zone, max_attempts = excluded.max_attempts, timeout = excluded.timeout,
-           tags = excluded.tags, metadata = excluded.metadata, missed = excluded.missed, missed_window = excluded.missed_window,
-           overlap = excluded.overlap, exclusive_key = excluded.exclusive_key, share_key = excluded.share_key,
-           backoff = excluded.backoff, unique_key = excluded.unique_key, unique_by = excluded.unique_by,
-           unique_for = excluded.unique_for, unique_states = excluded.unique_states, on_conflict = excluded.on_conflict,
-           jitter = excluded.jitter, second_key = excluded.second_key, grace = excluded.grace, updated_at = at, failures = 0,
-           failed_at = NULL, error = NULL,
-           start_at = CASE WHEN (s.cron, s.zone) = (excluded.cron, excluded.zone) THEN s.start_at ELSE at END,
-           next_at = CASE WHEN (s.cron, s.zone) = (excluded.cron, excluded.zone) THEN s.next_at ELSE tick END,
-           wake_at = CASE WHEN (s.cron, s.zone) = (excluded.cron, excluded.zone) THEN s.next_at ELSE tick END
-    RETURNING next_at INTO tick;
+       SET ({scheduled}) = ROW({excluded.scheduled}), updated_at = at, failures = 0, failed_at = NULL, error = NULL,
+           start_at = CASE WHEN (o.cron, o.zone) = (excluded.cron, excluded.zone) THEN o.start_at ELSE at END,
+           next_at = CASE WHEN (o.cron, o.zone) = (excluded.cron, excluded.zone) THEN o.next_at ELSE tick END,
+           wake_at = CASE WHEN (o.cron, o.zone) = (excluded.cron, excluded.zone) THEN o.next_at ELSE tick END
+    RETURNING o.next_at INTO tick;
     RETURN tick;
 END $$;
 
@@ -115,15 +112,29 @@ END $$;
 -- How much later than its tick a job becomes due: by name and tick, so it is the same whoever fires it.
 CREATE OR REPLACE FUNCTION schedule_offset(s schedule, tick timestamptz) RETURNS interval
 LANGUAGE sql IMMUTABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
-    SELECT (hashtextextended(s.name || ' ' || extract(epoch FROM tick)::bigint, 0) & 9223372036854775807)
-           % (extract(epoch FROM s.jitter) * 1000 + 1)::bigint * interval '1 ms'
+    SELECT COALESCE((hashtextextended(s.name || ' ' || extract(epoch FROM tick)::bigint, 0) & 9223372036854775807)
+                    % (extract(epoch FROM s.jitter) * 1000 + 1)::bigint, 0) * interval '1 ms'
 $$;
+
+-- What a job of it is asked for with: all attributes that have a column of that name. A tick has nobody to tell of a job that stands in
+-- its way, so 'ignore' is to skip it.
+CREATE OR REPLACE FUNCTION schedule_request(s schedule, scheduled_at timestamptz) RETURNS job_request
+LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    r job_request := jsonb_populate_record(NULL::job_request, to_jsonb(s));
+BEGIN
+    r.args := s.args; -- null is a value
+    r.scheduled_at := scheduled_at;
+    r.on_conflict := CASE WHEN s.on_conflict = 'ignore' THEN 'error' ELSE s.on_conflict END;
+    RETURN r;
+END $$;
 
 -- One job of it for the time `due_at`, and the fire noted. NULL: somebody else did. A run by hand is not put off, and refused if its
 -- unique job is there.
 CREATE OR REPLACE FUNCTION schedule_enqueue(s schedule, due_at timestamptz, outcome text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
+    request job_request := schedule_request(s, CASE WHEN outcome = 'run' THEN due_at ELSE due_at + schedule_offset(s, due_at) END);
     new_id bigint;
 BEGIN
     INSERT INTO schedule_fire AS f (schedule, due_at, outcome) VALUES (s.name, schedule_enqueue.due_at, schedule_enqueue.outcome)
@@ -131,13 +142,8 @@ BEGIN
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
-    new_id := enqueue(kind => s.kind, args => s.args, queue => s.queue, priority => s.priority::integer,
-                      scheduled_at => CASE WHEN s.jitter IS NULL OR outcome = 'run' THEN due_at
-                                           ELSE due_at + schedule_offset(s, due_at) END,
-                      max_attempts => s.max_attempts, timeout => s.timeout, unique_key => s.unique_key,
-                      exclusive_key => s.exclusive_key, share_key => s.share_key, tags => s.tags, metadata => s.metadata,
-                      unique_by => s.unique_by, unique_for => s.unique_for, unique_states => s.unique_states,
-                      backoff => s.backoff, second_key => s.second_key, grace => s.grace);
+    request.on_conflict := 'error';
+    new_id := (enqueue_request(request)).id;
     UPDATE schedule_fire f SET job_id = new_id WHERE f.schedule = s.name AND f.due_at = schedule_enqueue.due_at;
     RETURN new_id;
 END $$;
@@ -148,7 +154,7 @@ END $$;
 CREATE OR REPLACE FUNCTION schedule_enqueue_unique(s schedule, due_at timestamptz, OUT id bigint, OUT why text)
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp SET lock_timeout = '200ms' AS $$
 DECLARE
-    ready timestamptz := CASE WHEN s.jitter IS NULL THEN due_at ELSE due_at + schedule_offset(s, due_at) END;
+    request job_request := schedule_request(s, due_at + schedule_offset(s, due_at));
     inserted boolean;
 BEGIN
     INSERT INTO schedule_fire AS f (schedule, due_at, outcome) VALUES (s.name, schedule_enqueue_unique.due_at, 'skipped')
@@ -157,11 +163,7 @@ BEGIN
         RETURN;
     END IF;
     BEGIN
-        SELECT e.id, e.inserted INTO id, inserted
-          FROM enqueue_request(ROW(s.kind, s.args, s.queue, s.priority::integer, ready, s.max_attempts, s.timeout, s.unique_key,
-                                   s.exclusive_key, s.share_key, s.tags, s.metadata, s.unique_by, s.unique_for, s.unique_states,
-                                   COALESCE(NULLIF(s.on_conflict, 'ignore'), 'error'), s.backoff, NULL, NULL, NULL, NULL,
-                                   s.second_key, s.grace)) AS e;
+        SELECT e.id, e.inserted INTO id, inserted FROM enqueue_request(request) AS e;
     EXCEPTION
         WHEN SQLSTATE 'CL004' THEN
             GET STACKED DIAGNOSTICS why = MESSAGE_TEXT;
@@ -377,7 +379,7 @@ BEGIN
     RETURN NEXT;
 END $$;
 
-REVOKE ALL ON FUNCTION schedule_lock, schedule_set, schedule_pause, schedule_resume, schedule_delete, schedule_offset,
+REVOKE ALL ON FUNCTION schedule_lock, schedule_set, schedule_pause, schedule_resume, schedule_delete, schedule_offset, schedule_request,
     schedule_enqueue, schedule_enqueue_unique, schedule_run, schedule_next, fire_schedule, fire_schedules,
     schedule_should_wait_until, schedules_beyond, mend_schedules FROM PUBLIC, {roles};
 GRANT EXECUTE ON FUNCTION schedule_set, schedule_pause, schedule_resume, schedule_delete, schedule_run, schedule_next

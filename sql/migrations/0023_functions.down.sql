@@ -1,3 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
+DROP FUNCTION schedule_request(schedule, timestamptz);
+-- ---- functions ----
 DROP TABLE function_loaded, function_file;
 ALTER TABLE cluster DROP COLUMN functions_version;

@@ -5,8 +5,8 @@
 macro(embed name text)
     file(WRITE ${FOLDER}/${name}.sql "${text}")
     execute_process(COMMAND ${CMAKE_COMMAND} -DFOLDER=${FOLDER} -DQUERIES=${FOLDER}/${name}.sql -DMIGRATIONS=${ARGN}
-            -DFUNCTIONS=${functions} -DFRAGMENTS=${FOLDER}/carried.sql -DRELEASE=12.34.5
-            -DFLAGS=${FOLDER}/flags.txt -DERRORS=${FOLDER}/errors.txt -P ${SCRIPT}
+            -DFUNCTIONS=${functions} -DFRAGMENTS=${FOLDER}/one.sql -DRELEASE=12.34.5
+            -DCOLUMNS=${FOLDER}/columns.txt -DFLAGS=${FOLDER}/flags.txt -DERRORS=${FOLDER}/errors.txt -P ${SCRIPT}
         RESULT_VARIABLE code OUTPUT_VARIABLE said ERROR_VARIABLE said)
     string(REGEX REPLACE "[ \n]+" " " said "${said}")
 endmacro()
@@ -19,14 +19,15 @@ function(must_refuse name text reason)
 endfunction()
 
 file(REMOVE_RECURSE ${FOLDER})
-file(WRITE ${FOLDER}/carried.sql "-- Why.\nid, fence\n")
+file(WRITE ${FOLDER}/columns.txt "# Why.\nid\nfence again\ntimeout again given\n")
+file(WRITE ${FOLDER}/one.sql "-- Why.\n1 = 1\n")
 
 file(WRITE ${FOLDER}/flags.txt "Why.\n\n| bit | name |\n|---|---|\n| 2 | key | has |\n| 64 | asked | was |\n")
 file(WRITE ${FOLDER}/errors.txt "| CL002 | invalid | INVALID | wrong | fix |\n")
 
-embed(good "-- Why.\n-- params: int8[], text\nSELECT $2, '[;]', $1, $2, {carried}\n")
+embed(good "-- Why.\n-- params: int8[], text\nSELECT $2, '[;]', $1, $2, {carried}, {g.again}, {given}, {one}\n")
 file(READ ${FOLDER}/queries.c source)
-string(HEX "SELECT $2, '[;]', $1, $2, id, fence\n" hex)
+string(HEX "SELECT $2, '[;]', $1, $2, id, fence, timeout, g.fence, g.timeout, timeout, 1 = 1\n" hex)
 string(REGEX REPLACE "(..)" "0x\\1," hex "${hex}")
 if(NOT code EQUAL 0 OR NOT source MATCHES "SQL_GOOD = {\"good\"" OR NOT source MATCHES "good_types\\[\\] = {1016U, 25U}")
     message(SEND_ERROR "good: ${code}: ${said}\n${source}")
@@ -83,7 +84,7 @@ file(WRITE ${FOLDER}/f/jobs.sql
     "-- Why.\nCREATE OR REPLACE FUNCTION cancel() AS '{carried}';\nCREATE OR REPLACE FUNCTION retry();\n")
 embed(with_functions "SELECT 1\n")
 file(READ ${FOLDER}/functions.c source)
-string(SHA256 digest "CREATE OR REPLACE FUNCTION cancel() AS 'id, fence';\nCREATE OR REPLACE FUNCTION retry();\n")
+string(SHA256 digest "CREATE OR REPLACE FUNCTION cancel() AS 'id, fence, timeout';\nCREATE OR REPLACE FUNCTION retry();\n")
 foreach(part "{\"jobs\", \"{cancel,retry}\"" "\"${digest}\"" "sql_functions_names = \"{jobs}\"" "sql_functions_version = 12034005;")
     string(FIND "${source}" "${part}" at)
     if(NOT code EQUAL 0 OR at EQUAL -1)

@@ -110,6 +110,38 @@ START_TEST(J1_a_trigger_of_others_without_a_path_of_its_own_is_a_warning)
 }
 END_TEST
 
+START_TEST(a_function_that_was_changed_by_hand_is_a_warning_until_it_is_loaded_again)
+{
+    run_doctor();
+    ck_assert_ptr_null(strstr(ctl_text(), "functions"));
+    ctl_sql("ALTER FUNCTION claimd.retry(bigint, boolean) SET work_mem = '8MB'");
+    ctl_sql("DROP FUNCTION claimd.delete_job(bigint)");
+    run_doctor();
+    ctl_assert_check("warn", "functions",
+                     "claimd.retry(int8, bool) was changed by hand since it was loaded from "
+                     "functions/retry.sql");
+    ctl_assert_check("warn", "functions", "claimd.delete_job(int8) was dropped by hand");
+    ck_assert_int_eq(ctl_exit("db", "migrate"), 0);
+    assert_says("nothing to do");
+    ck_assert_int_eq(ctl_exit("db", "migrate", "--functions"), 0);
+    assert_says("applied functions");
+    run_doctor();
+    ck_assert_ptr_null(strstr(ctl_text(), "functions"));
+}
+END_TEST
+
+START_TEST(functions_of_another_release_are_a_warning)
+{
+    ctl_sql("UPDATE claimd.function_file SET digest = 'other' WHERE name = 'retry'");
+    run_doctor();
+    ctl_assert_check("warn", "functions", "are not those of this claimctl");
+    ctl_sql("UPDATE claimd.cluster SET functions_version = 99000000");
+    ck_assert_int_eq(ctl_exit("db", "migrate"), 5);
+    assert_says("the functions are of release 99.0.0");
+    ck_assert_int_eq(ctl_exit("db", "migrate", "--functions"), 5);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("doctor_database");
@@ -123,6 +155,9 @@ int main(void)
     tcase_add_test(tests, missing_days_of_history_fail);
     tcase_add_test(tests, X2_doctor_fails_while_nothing_is_deleted_until_somebody_trusts_the_clock);
     tcase_add_test(tests, J1_a_trigger_of_others_without_a_path_of_its_own_is_a_warning);
+    tcase_add_test(tests,
+                   a_function_that_was_changed_by_hand_is_a_warning_until_it_is_loaded_again);
+    tcase_add_test(tests, functions_of_another_release_are_a_warning);
     suite_add_tcase(suite, tests);
     return world_run(suite);
 }

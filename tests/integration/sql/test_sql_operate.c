@@ -284,7 +284,7 @@ static const struct {
     {"'{}'", "patch: must be a JSON object"},
     {"'[1]'", "patch: must be a JSON object"},
     {"'{\"kind\": \"b\"}'", "patch.kind: unknown, must be one of args"},
-    {"'{\"agrs\": 1}'", "share_key; did you mean 'args'?"},
+    {"'{\"agrs\": 1}'", "; did you mean 'args'?"},
     {"'{\"priority\": 10}'", "patch.priority: must be 0 (first) to 9"},
     {"'{\"priority\": null}'", "patch.priority: must be 0 (first) to 9"},
     {"'{\"priority\": \"high\"}'", "patch.priority: must be of type integer"},

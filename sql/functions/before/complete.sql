@@ -1,0 +1,87 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The end of a job: in its handler's own transaction, and what follows from it.
+
+-- Completes a running job in the transaction of its handler, so that what the handler wrote and the completion are one commit or none
+-- (guarantee G4). CL001 when the claim is not the job's newest any more: the caller must roll back. A transaction whose commit has an
+-- unknown outcome must not be repeated with the same fence: that is refused as well. Until the transaction ends it has the job's row.
+CREATE OR REPLACE FUNCTION complete_in_tx(id bigint, fence bigint, result jsonb DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    wrong text := CASE
+        WHEN id IS NULL THEN 'id: must not be NULL'
+        WHEN fence IS NULL OR fence <= 0 THEN 'fence: must be that of a claim'
+        WHEN octet_length(result::text) > 65536 THEN 'result: at most 65536 octets as JSON text'
+    END;
+BEGIN
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
+    END IF;
+    WITH gone AS (
+        DELETE FROM job j WHERE j.id = complete_in_tx.id AND j.state = 'running' AND j.fence = complete_in_tx.fence RETURNING j.*
+    ), unwatched AS (
+        DELETE FROM job_live l USING gone g WHERE l.id = g.id
+    )
+    INSERT INTO job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, generation, priority, share,
+                             queue, kind, args, max_attempts, timeout, tags, metadata, flags, version, unique_key, backoff, exclusive_key, share_key,
+                             second_key, grace, owner, crashes, state, result)
+    SELECT g.id, g.fence, g.created_at, g.scheduled_at, g.ready_at, g.attempted_at, g.worker_id, g.attempt, g.generation, g.priority,
+           g.share, g.queue, g.kind, g.args, g.max_attempts, g.timeout, g.tags, g.metadata, g.flags, g.version, g.unique_key, g.backoff, g.exclusive_key, g.share_key,
+           g.second_key, g.grace, g.owner, g.crashes, 'completed', complete_in_tx.result
+      FROM gone g;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL001',
+            MESSAGE = format('job %s does not run under fence %s (any more): roll back', id, fence);
+    END IF;
+END $$;
+
+-- What the end of a job is to do besides, by job.flags. (What limits have given it is freed by free_ended().) One trigger for all, since
+-- each costs every job a look. Whatever ends a
+-- job deletes its row, so this holds for programs of every release. It never waits: a producer may hold the row of a key for long.
+-- Sessions of workers plan each statement anew, which would cost more here than all that it does.
+CREATE OR REPLACE FUNCTION job_ended() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET jit = off AS $$
+BEGIN
+    IF OLD.flags & {flag.unique} <> 0 THEN
+        DELETE FROM job_key
+         WHERE ctid = (SELECT k.ctid FROM job_key k WHERE k.key = OLD.unique_key AND k.job_id = OLD.id FOR UPDATE SKIP LOCKED);
+    END IF;
+    IF OLD.flags & {flag.waits} <> 0 THEN
+        IF EXISTS (SELECT FROM job_wait w WHERE w.job_id = OLD.id) THEN
+            PERFORM keep_predecessors(OLD.id);
+            DELETE FROM job_wait w WHERE w.job_id = OLD.id;
+            DELETE FROM job_after a WHERE a.job_id = OLD.id;
+        END IF;
+    END IF;
+    IF OLD.flags & {flag.deadline} <> 0 THEN
+        DELETE FROM job_deadline d WHERE d.job_id = OLD.id;
+    END IF;
+    IF OLD.flags & {flag.asked} <> 0 THEN
+        DELETE FROM job_live l WHERE l.id = OLD.id;
+    END IF;
+    RETURN NULL;
+END $$;
+
+-- What its batch and those who wait for it are told when it comes into the history, which knows how it ended. To look that up
+-- from the other trigger would take a plan over all days for each job.
+CREATE OR REPLACE FUNCTION job_in_history() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET jit = off AS $$
+BEGIN
+    IF NEW.flags & {flag.batch} <> 0 THEN
+        UPDATE batch_job m SET state = NEW.state WHERE m.job_id = NEW.id;
+    END IF;
+    IF NEW.flags & {flag.awaited} <> 0 THEN
+        WITH told AS (
+            UPDATE job_after a SET state = NEW.state WHERE a.after_id = NEW.id AND a.state IS NULL RETURNING a.job_id
+        )
+        INSERT INTO job_wake SELECT job_id FROM told;
+        IF FOUND AND (SELECT hungry FROM cluster) AND may_notify() THEN -- as in job_inserted()
+            PERFORM pg_notify('claimd', 'ended');
+        END IF;
+    END IF;
+    RETURN NULL;
+END $$;
+
+REVOKE ALL ON FUNCTION complete_in_tx, job_ended, job_in_history FROM PUBLIC, {roles};
+GRANT EXECUTE ON FUNCTION complete_in_tx TO claimd_admin;

@@ -1,0 +1,63 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Jobs that are discarded unless they begin in time.
+
+CREATE OR REPLACE FUNCTION why_no_expiry(expires_at timestamptz, scheduled_at timestamptz) RETURNS text
+LANGUAGE sql STABLE
+RETURN CASE WHEN NOT isfinite(expires_at) OR expires_at > '2286-01-01 00:00:00+00'
+            THEN 'expires_at: must lie before the year 2286'
+            WHEN expires_at <= scheduled_at
+            THEN 'expires_at: must be later than scheduled_at' END;
+
+-- Of the jobs that enqueue_many() has made of an array.
+CREATE OR REPLACE FUNCTION set_deadlines(jobs jsonb, ids bigint[]) RETURNS void
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM require_program(19); -- an older one would start them late
+    INSERT INTO job_deadline (job_id, expires_at)
+    SELECT ids[e.n], (e.request ->> 'expires_at')::timestamptz FROM jsonb_array_elements(jobs) WITH ORDINALITY AS e(request, n)
+     WHERE e.request ->> 'expires_at' IS NOT NULL;
+END $$;
+
+-- Discards those of the jobs that have expired. What somebody has locked is left out.
+CREATE OR REPLACE FUNCTION expire(ids bigint[]) RETURNS bigint
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+DECLARE
+    expired bigint[] := ARRAY(SELECT d.job_id FROM job_deadline d WHERE d.job_id = ANY (ids) AND d.expires_at <= clock_timestamp());
+    done bigint;
+BEGIN
+    IF expired = '{}' THEN
+        RETURN 0;
+    END IF;
+    WITH gone AS (
+        DELETE FROM job j
+         WHERE j.id = ANY (ARRAY(SELECT o.id FROM job o WHERE o.id = ANY (expired) AND o.state = 'available' AND o.attempt = 0
+                                    FOR UPDATE SKIP LOCKED))
+        RETURNING j.*
+    )
+    INSERT INTO job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes,
+                             generation, priority, share, state, error, queue, kind, args, max_attempts, timeout, tags, metadata,
+                             flags, version, unique_key, backoff, exclusive_key, share_key, second_key, grace, owner)
+    SELECT g.id, g.fence, g.created_at, g.scheduled_at, g.ready_at, g.attempted_at, g.worker_id, g.attempt, g.crashes,
+           g.generation, g.priority, g.share, 'discarded', 'expired', g.queue, g.kind, g.args, g.max_attempts, g.timeout, g.tags,
+           g.metadata, g.flags, g.version, g.unique_key, g.backoff, g.exclusive_key, g.share_key, g.second_key,
+           g.grace, g.owner
+      FROM gone g;
+    GET DIAGNOSTICS done = ROW_COUNT;
+    RETURN done;
+END $$;
+
+-- By the leading scheduler, each second: jobs that have expired, those first that did so first. What has begun by then will not expire.
+-- Returns how many.
+CREATE OR REPLACE FUNCTION expire_jobs(most integer DEFAULT 1000) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    due bigint[] := ARRAY(SELECT d.job_id FROM job_deadline d WHERE d.expires_at <= clock_timestamp() ORDER BY d.expires_at LIMIT most);
+    done bigint := expire(due);
+BEGIN
+    DELETE FROM job_deadline d
+     WHERE d.job_id = ANY (due) AND NOT EXISTS (SELECT FROM job j WHERE j.id = d.job_id AND j.state = 'available' AND j.attempt = 0);
+    RETURN done;
+END $$;
+
+REVOKE ALL ON FUNCTION why_no_expiry, set_deadlines, expire, expire_jobs FROM PUBLIC, {roles};
