@@ -28,14 +28,14 @@ enum status history_store_ensure(struct pg *pg, int ahead, pg_done_cb *done, voi
 {
     char storage[4];
     struct pg_param param = pg_param_i32(ahead, storage);
-    return send_one(pg, &SQL_DAY_ENSURE, &param, done, ctx, err);
+    return send_one(pg, &SQL_HISTORY_ENSURE, &param, done, ctx, err);
 }
 
 enum status history_store_ensure_now(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err)
 {
     char storage[4];
     struct pg_param param = pg_param_i32(1, storage);
-    return pg_send_one(pg, &SQL_DAY_ENSURE, &param, done, ctx, err);
+    return pg_send_one(pg, &SQL_HISTORY_ENSURE, &param, done, ctx, err);
 }
 
 /* What is old, and by which clock. */
@@ -45,7 +45,7 @@ static enum status send_list(struct pg *pg, const struct pg_statement *list, int
     char storage[4];
     struct pg_param param = pg_param_i32(keep, storage);
     struct pg_request request = {
-        .steps = {{.statement = &SQL_DAY_CLOCK}, {.statement = list, .params = &param}},
+        .steps = {{.statement = &SQL_HISTORY_CLOCK}, {.statement = list, .params = &param}},
         .step_count = 2,
         .timeout_us = TIMEOUT_US,
         .done = done,
@@ -62,7 +62,7 @@ void history_clock_row(const struct pg_result *r, struct history_clock *ret)
 
 enum status history_store_old(struct pg *pg, int keep, pg_done_cb *done, void *ctx, struct err *err)
 {
-    return send_list(pg, &SQL_DAY_OLD, keep, done, ctx, err);
+    return send_list(pg, &SQL_HISTORY_OLD, keep, done, ctx, err);
 }
 
 enum status history_store_forget(struct pg *pg, int keep, pg_done_cb *done, void *ctx,
@@ -70,7 +70,7 @@ enum status history_store_forget(struct pg *pg, int keep, pg_done_cb *done, void
 {
     char storage[4];
     struct pg_param param = pg_param_i32(keep, storage);
-    return send_one(pg, &SQL_DAY_FORGET, &param, done, ctx, err);
+    return send_one(pg, &SQL_HISTORY_FORGET, &param, done, ctx, err);
 }
 
 enum status history_store_fold(struct pg *pg, int keep, pg_done_cb *done, void *ctx,
@@ -78,7 +78,7 @@ enum status history_store_fold(struct pg *pg, int keep, pg_done_cb *done, void *
 {
     char storage[4];
     struct pg_param param = pg_param_i32(keep, storage);
-    return send_one(pg, &SQL_DAY_FOLD, &param, done, ctx, err);
+    return send_one(pg, &SQL_HISTORY_FOLD, &param, done, ctx, err);
 }
 
 void history_day_row(const struct pg_result *r, int row, struct history_day *ret)
@@ -139,13 +139,13 @@ enum status history_store_looked(struct pg *pg, const struct history_clock *cloc
     params_i64(&p, clock->last.at_us);
     params_i64(&p, now->at_us);
     params_i64(&p, now->hold_us);
-    return send_params(pg, &SQL_DAY_LOOKED, &p, done, ctx, err);
+    return send_params(pg, &SQL_HISTORY_LOOKED, &p, done, ctx, err);
 }
 
 enum status history_store_to_sweep(struct pg *pg, int keep, pg_done_cb *done, void *ctx,
                                    struct err *err)
 {
-    return send_list(pg, &SQL_DAY_TO_SWEEP, keep, done, ctx, err);
+    return send_list(pg, &SQL_HISTORY_TO_SWEEP, keep, done, ctx, err);
 }
 
 void history_sweep_row(const struct pg_result *r, int row, struct history_sweep *ret)
@@ -164,7 +164,7 @@ enum status history_store_sweep(struct pg *pg, const struct history_sweep *sweep
     params_i32(&p, keep);
     params_i64(&p, sweep->page);
     params_i32(&p, SWEEP_PAGES);
-    return send_params(pg, &SQL_DAY_SWEEP, &p, done, ctx, err);
+    return send_params(pg, &SQL_HISTORY_SWEEP, &p, done, ctx, err);
 }
 
 void history_sweep_note(const struct pg_result *r, struct history_sweep *sweep)
@@ -182,7 +182,7 @@ enum status history_store_swept(struct pg *pg, const struct history_sweep *sweep
     params_i32(&p, sweep->age_days);
     params_text(&p, sweep->rules);
     params_bool(&p, sweep->left_over == 0);
-    return send_params(pg, &SQL_DAY_SWEPT, &p, done, ctx, err);
+    return send_params(pg, &SQL_HISTORY_SWEPT, &p, done, ctx, err);
 }
 
 /* Not truncated either: that would wait for readers, and others would wait behind it. */
@@ -205,7 +205,7 @@ enum status history_store_vacuum_day(struct pg *pg, const struct history_sweep *
 
 enum status history_store_unindexed(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err)
 {
-    return send_one(pg, &SQL_DAY_UNINDEXED, NULL, done, ctx, err);
+    return send_one(pg, &SQL_HISTORY_UNINDEXED, NULL, done, ctx, err);
 }
 
 void history_index_row(const struct pg_result *r, int row, struct history_index *ret)
@@ -215,7 +215,7 @@ void history_index_row(const struct pg_result *r, int row, struct history_index 
     (void)snprintf(ret->column, sizeof ret->column, "%s", pg_text(r, row, 1, NULL));
 }
 
-/* The columns of sql/queries/day_unindexed.sql. As small as they can be: most jobs complete and
+/* The columns of sql/queries/history/unindexed.sql. As small as they can be: most jobs complete and
  * have neither tags nor metadata, kinds and queues occur again and again, and rows lie in the order
  * of their ends. */
 static const char *index_form(const char *column)
@@ -258,10 +258,10 @@ enum status history_store_index(struct pg *pg, const struct history_index *index
 
 enum status history_store_dead_rows(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err)
 {
-    return send_one(pg, &SQL_DAY_DEAD_ROWS, NULL, done, ctx, err);
+    return send_one(pg, &SQL_HISTORY_DEAD_ROWS, NULL, done, ctx, err);
 }
 
 enum status history_store_vacuum(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err)
 {
-    return send_one(pg, &SQL_DAY_VACUUM, NULL, done, ctx, err);
+    return send_one(pg, &SQL_HISTORY_VACUUM, NULL, done, ctx, err);
 }

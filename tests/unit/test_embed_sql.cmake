@@ -3,8 +3,8 @@
 
 # Runs the generator over one query and leaves its messages and code in `said` and `code`.
 macro(embed name text)
-    file(WRITE ${FOLDER}/${name}.sql "${text}")
-    execute_process(COMMAND ${CMAKE_COMMAND} -DFOLDER=${FOLDER} -DQUERIES=${FOLDER}/${name}.sql -DMIGRATIONS=${ARGN}
+    file(WRITE ${FOLDER}/queries/${name}.sql "${text}")
+    execute_process(COMMAND ${CMAKE_COMMAND} -DFOLDER=${FOLDER} -DQUERIES=${FOLDER}/queries/${name}.sql -DMIGRATIONS=${ARGN}
             -DFUNCTIONS=${functions} -DFRAGMENTS=${FOLDER}/one.sql -DRELEASE=12.34.5
             -DCOLUMNS=${FOLDER}/columns.txt -DFLAGS=${FOLDER}/flags.txt -DERRORS=${FOLDER}/errors.txt -P ${SCRIPT}
         RESULT_VARIABLE code OUTPUT_VARIABLE said ERROR_VARIABLE said)
@@ -25,11 +25,11 @@ file(WRITE ${FOLDER}/one.sql "-- Why.\n1 = 1\n")
 file(WRITE ${FOLDER}/flags.txt "Why.\n\n| bit | name |\n|---|---|\n| 2 | key | has |\n| 64 | asked | was |\n")
 file(WRITE ${FOLDER}/errors.txt "| CL002 | invalid | INVALID | wrong | fix |\n")
 
-embed(good "-- Why.\n-- params: int8[], text\nSELECT $2, '[;]', $1, $2, {carried}, {g.again}, {given}, {one}\n")
+embed(a/good "-- Why.\n-- params: int8[], text\nSELECT $2, '[;]', $1, $2, {carried}, {g.again}, {given}, {one}\n")
 file(READ ${FOLDER}/queries.c source)
 string(HEX "SELECT $2, '[;]', $1, $2, id, fence, timeout, g.fence, g.timeout, timeout, 1 = 1\n" hex)
 string(REGEX REPLACE "(..)" "0x\\1," hex "${hex}")
-if(NOT code EQUAL 0 OR NOT source MATCHES "SQL_GOOD = {\"good\"" OR NOT source MATCHES "good_types\\[\\] = {1016U, 25U}")
+if(NOT code EQUAL 0 OR NOT source MATCHES "SQL_A_GOOD = {\"a_good\"" OR NOT source MATCHES "a_good_types\\[\\] = {1016U, 25U}")
     message(SEND_ERROR "good: ${code}: ${said}\n${source}")
 endif()
 string(FIND "${source}" "{${hex}0x00}" at)

@@ -301,7 +301,7 @@ START_TEST(a_request_to_cancel_that_an_older_program_ignored_is_not_left_behind)
     (void)side_run(db, "UPDATE claimd.job SET state = 'running', fence = id");
     (void)side_run(db, "SELECT claimd.cancel(id) FROM claimd.job");
     (void)side_run(db, "DELETE FROM claimd.job WHERE id = 1");
-    (void)snprintf(sql, sizeof sql, "PREPARE forget AS %s", SQL_DAY_FORGET.sql);
+    (void)snprintf(sql, sizeof sql, "PREPARE forget AS %s", SQL_HISTORY_FORGET.sql);
     (void)side_run(db, sql);
     (void)side_run(db, "EXECUTE forget(14)");
     ck_assert_str_eq(side_run(db, "SELECT string_agg(id::text, ' ') FROM claimd.job_live").text,

@@ -442,7 +442,7 @@ START_TEST(keys_that_refuse_nobody_are_forgotten_and_the_others_kept)
     end(2, "completed");
     (void)side_run(db, "UPDATE claimd.job_key SET expires_at = now() WHERE key = 'over'");
     (void)side_run(db, "UPDATE claimd.job_key SET job_id = 99 WHERE key = 'left'");
-    (void)snprintf(sql, sizeof sql, "PREPARE forget AS %s", SQL_DAY_FORGET.sql);
+    (void)snprintf(sql, sizeof sql, "PREPARE forget AS %s", SQL_HISTORY_FORGET.sql);
     (void)side_run(db, sql);
     (void)side_run(db, "EXECUTE forget(14)");
     ck_assert_str_eq(
