@@ -5,11 +5,7 @@
 -- params: int8[], int8[], int8[], text[], text[], text[], uuid
 WITH gone AS (
     DELETE FROM claimd.job
-     WHERE id = ANY (ARRAY(SELECT id FROM claimd.job
-                            WHERE id = ANY ((SELECT $1)::bigint[]) AND state = 'running'
-                              AND fence = $2[width_bucket(fence, $2)]
-                              FOR UPDATE SKIP LOCKED))
-       AND state = 'running' AND fence = $2[width_bucket(fence, $2)] AND worker_id = $7
+     WHERE {own_locked_runs} AND worker_id = $7
     RETURNING *, width_bucket(fence, $2) AS n
 ), recorded AS (
     INSERT INTO claimd.job_attempt (job_id, fence, attempt, generation, worker_id, started_at, outcome, error, log_tail)

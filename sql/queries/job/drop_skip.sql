@@ -3,11 +3,7 @@
 -- params: int8[], int8[], uuid
 WITH gone AS (
     DELETE FROM claimd.job
-     WHERE id = ANY (ARRAY(SELECT id FROM claimd.job
-                            WHERE id = ANY ((SELECT $1)::bigint[]) AND state = 'running'
-                              AND fence = $2[width_bucket(fence, $2)]
-                              FOR UPDATE SKIP LOCKED))
-       AND state = 'running' AND fence = $2[width_bucket(fence, $2)] AND worker_id = $3
+     WHERE {own_locked_runs} AND worker_id = $3
     RETURNING *
 ), kept AS (
     INSERT INTO claimd.job_history ({carried}, crashes, state)

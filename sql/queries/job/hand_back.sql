@@ -6,11 +6,7 @@
 WITH back AS (
     UPDATE claimd.job
        SET state = 'available', attempt = attempt - 1, flags = flags + ($3[width_bucket(fence, $2)] * {flag.strike})::smallint
-     WHERE id = ANY (ARRAY(SELECT id FROM claimd.job
-                            WHERE id = ANY ((SELECT $1)::bigint[]) AND state = 'running'
-                              AND fence = $2[width_bucket(fence, $2)]
-                              FOR UPDATE SKIP LOCKED))
-       AND state = 'running' AND fence = $2[width_bucket(fence, $2)] AND worker_id = $4
+     WHERE {own_locked_runs} AND worker_id = $4
     RETURNING fence
 )
 SELECT fence FROM back

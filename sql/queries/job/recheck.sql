@@ -6,7 +6,7 @@
 -- params: int8[], uuid
 SELECT id, state = 'running' AS is_running, fence, scheduled_at <= clock_timestamp() AS is_due, queue, kind, priority, ready_at,
        attempt, max_attempts, worker_id = $2 AS is_mine,
-       flags & {flag.key|place|asked|deadline} <> 0 OR queue = ANY (ARRAY(SELECT name FROM claimd.queue WHERE limited))
+       flags & {flags_of_limited} <> 0 OR queue = ANY (ARRAY(SELECT name FROM claimd.queue WHERE limited))
        OR kind = ANY (ARRAY(SELECT name FROM claimd.kind WHERE limited)) AS is_limited,
        queue = ANY (ARRAY(SELECT name FROM claimd.queue WHERE limited))
        AND (exclusive_key IS NULL OR claimd.key_places(exclusive_key, id) > 0)

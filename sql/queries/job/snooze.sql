@@ -8,11 +8,7 @@ WITH again AS (
        SET state = 'available', attempt = attempt - 1,
            scheduled_at = LEAST(GREATEST(clock_timestamp(), created_at)
                                 + $3[width_bucket(fence, $2)] * interval '1 microsecond', '2286-01-01 00:00:00+00')
-     WHERE id = ANY (ARRAY(SELECT id FROM claimd.job
-                            WHERE id = ANY ((SELECT $1)::bigint[]) AND state = 'running'
-                              AND fence = $2[width_bucket(fence, $2)]
-                              FOR UPDATE SKIP LOCKED))
-       AND state = 'running' AND fence = $2[width_bucket(fence, $2)] AND worker_id = $5
+     WHERE {own_locked_runs} AND worker_id = $5
     RETURNING id, fence, attempt, generation, worker_id, attempted_at, width_bucket(fence, $2) AS n
 ), recorded AS (
     INSERT INTO claimd.job_attempt (job_id, fence, attempt, generation, worker_id, started_at, outcome, error)
