@@ -26,7 +26,7 @@ enum status doctor_functions(struct report *r, struct admin *a, struct err *err)
     for (int i = 0; i < admin_row_count(rows); i++) {
         bool is_there = admin_value(rows, i, IS_THERE)[0] == 't';
         report_say(r, HEALTH_WARN, "functions", "claimctl db migrate --functions",
-                   "claimd.%s was %s by hand since it was loaded from functions/%s.sql",
+                   "claimd.%s was %s by hand since it was loaded from %s.sql",
                    admin_value(rows, i, FUNCTION), is_there ? "changed" : "dropped",
                    admin_value(rows, i, FILE_NAME));
     }

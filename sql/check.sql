@@ -240,9 +240,8 @@ SELECT 'crashes' AS "check", 'inv.L5' AS rule, j.id AS job, format('%s crashes, 
 -- suspect: the oldest of each lane; in a backlog they wait for their turn. It is one if it has no hint in Redis, look after look
 WITH RECURSIVE served AS MATERIALIZED (
     SELECT DISTINCT q.queue COLLATE "C" AS queue, s.kind
-      FROM claimd.worker w, unnest(w.queues) AS q(queue), unnest(w.kinds) AS s(kind)
-     WHERE NOT w.dead AND NOT w.stopped AND w.stale_at > clock_timestamp()
-       AND NOT EXISTS (SELECT FROM claimd.queue p WHERE p.name = q.queue AND p.paused)
+      FROM claimd.live_worker w, unnest(w.queues) AS q(queue), unnest(w.kinds) AS s(kind)
+     WHERE NOT EXISTS (SELECT FROM claimd.queue p WHERE p.name = q.queue AND p.paused)
 ), lane AS (
     SELECT DISTINCT queue, -1::int2 AS priority, 0::int2 AS share FROM served
     UNION ALL
@@ -273,10 +272,9 @@ SELECT 'unfed' AS "check", 'inv.L1' AS rule, j.id AS job,
 SELECT 'idle_beside_due' AS "check", 'inv.L9' AS rule, j.id AS job,
        format('kind %s in queue %s, due since %s, and worker %s on %s has had an idle slot since %s', j.kind, j.queue, j.ready_at,
               v.worker_id, v.host, v.spare_since) AS detail
-  FROM claimd.worker v
+  FROM claimd.live_worker v
   JOIN claimd.job j ON j.queue = ANY (v.queues) AND j.kind = ANY (v.kinds)
  WHERE v.spare_since < clock_timestamp() - COALESCE(NULLIF(current_setting('claimd.check_after', true), ''), '60 s')::interval
-   AND NOT v.dead AND NOT v.stopped AND v.stale_at > clock_timestamp()
    AND j.state = 'available' AND j.fence = 0 AND j.exclusive_key IS NULL
    AND j.ready_at < clock_timestamp() - COALESCE(NULLIF(current_setting('claimd.check_after', true), ''), '60 s')::interval
    AND NOT EXISTS (SELECT FROM claimd.queue q WHERE q.name = j.queue AND (q.paused OR q.limited))

@@ -41,9 +41,9 @@ struct sql_migration {
     const char *down;
 };
 
-/* A file of sql/functions. */
+/* A file of sql/functions or sql/views. */
 struct sql_functions {
-    const char *name;   /* "enqueue" */
+    const char *name;   /* "functions/enqueue" */
     const char *names;  /* of its functions, as text[]: "{enqueue,enqueue_many}" */
     const char *digest; /* of its text, 64 hex digits */
     const char *sql;

@@ -47,7 +47,7 @@ static enum status load(struct admin *a, const struct sql_functions *file, struc
         st = run(a, &SQL_FUNCTIONS_NOTE, params, err);
     }
     if (st != STATUS_OK) {
-        err_prefix(err, "functions/%s.sql", file->name);
+        err_prefix(err, "%s.sql", file->name);
     }
     return st;
 }

@@ -79,13 +79,13 @@ foreach(n RANGE 1 22)
 endforeach()
 must_refuse(function_in_migration "SELECT 1\n" "functions are defined in sql/functions" ${migrations})
 
-set(functions ${FOLDER}/f/jobs.sql)
-file(WRITE ${FOLDER}/f/jobs.sql
+set(functions ${FOLDER}/functions/jobs.sql)
+file(WRITE ${FOLDER}/functions/jobs.sql
     "-- Why.\nCREATE OR REPLACE FUNCTION cancel() AS '{carried}';\nCREATE OR REPLACE FUNCTION retry();\n")
 embed(with_functions "SELECT 1\n")
 file(READ ${FOLDER}/functions.c source)
 string(SHA256 digest "CREATE OR REPLACE FUNCTION cancel() AS 'id, fence, timeout';\nCREATE OR REPLACE FUNCTION retry();\n")
-foreach(part "{\"jobs\", \"{cancel,retry}\"" "\"${digest}\"" "sql_functions_names = \"{jobs}\"" "sql_functions_version = 12034005;")
+foreach(part "{\"functions/jobs\", \"{cancel,retry}\"" "\"${digest}\"" "sql_functions_names = \"{functions/jobs}\"" "sql_functions_version = 12034005;")
     string(FIND "${source}" "${part}" at)
     if(NOT code EQUAL 0 OR at EQUAL -1)
         message(SEND_ERROR "functions: no ${part}: ${said}\n${source}")

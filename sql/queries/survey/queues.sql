@@ -14,7 +14,7 @@
 -- Reads all open jobs once, as they lie in the table; the caller bounds how long. No locks.
 -- params: int8, int8
 WITH live AS MATERIALIZED (
-    SELECT worker_id, queues, kinds, spare_since, ready_oldest FROM claimd.worker WHERE NOT dead AND NOT stopped AND stale_at > now()
+    SELECT worker_id, queues, kinds, spare_since, ready_oldest FROM claimd.live_worker
 ), open AS MATERIALIZED (
     SELECT queue, kind,
            count(*) FILTER (WHERE state = 'available' AND ready_at <= now()) AS available,

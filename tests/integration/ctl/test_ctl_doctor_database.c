@@ -132,7 +132,7 @@ END_TEST
 
 START_TEST(functions_of_another_release_are_a_warning)
 {
-    ctl_sql("UPDATE claimd.function_file SET digest = 'other' WHERE name = 'retry'");
+    ctl_sql("UPDATE claimd.function_file SET digest = 'other' WHERE name = 'functions/retry'");
     run_doctor();
     ctl_assert_check("warn", "functions", "are not those of this claimctl");
     ctl_sql("UPDATE claimd.cluster SET functions_version = 99000000");

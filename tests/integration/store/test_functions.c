@@ -142,7 +142,8 @@ START_TEST(what_was_edited_by_hand_stays_until_its_file_changes)
     up();
     ck_assert_int_eq(steps, 0);
     ck_assert_str_eq(side_run(side, BODY).text, "SELECT 7::bigint");
-    (void)side_run(side, "UPDATE claimd.function_file SET digest = 'other' WHERE name = 'retry'");
+    (void)side_run(
+        side, "UPDATE claimd.function_file SET digest = 'other' WHERE name = 'functions/retry'");
     int64_t loaded = side_number(side, "SELECT count(*)::text FROM claimd.function_loaded");
     up();
     ck_assert_int_eq(steps, 1);
@@ -178,7 +179,8 @@ START_TEST(B40_functions_of_a_newer_release_are_left)
     (void)side_run(side, "UPDATE claimd.cluster SET functions_version = 12034005");
     up(); /* with the same files there is nothing to load */
     ck_assert_int_eq(steps, 0);
-    (void)side_run(side, "UPDATE claimd.function_file SET digest = 'other' WHERE name = 'retry'");
+    (void)side_run(
+        side, "UPDATE claimd.function_file SET digest = 'other' WHERE name = 'functions/retry'");
     must_fail(STATUS_CONFLICT, "of release 12.34.5");
     ck_assert_int_eq(migrate_functions(world.conninfo, LIMIT_US, NULL, NULL, &err),
                      STATUS_CONFLICT);
