@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Turns the SQL in sql/ into C objects: see sql/statement.h.
 #
-# embed_sql(folder QUERIES files… MIGRATIONS files… FUNCTIONS files… BEFORE files… FRAGMENTS files… CHECKS file
-# COLUMNS file FLAGS file ERRORS file) writes queries.h, queries.c, migrations.c, functions.c, job_flags.h and errors.h to folder/sql whenever one of
-# the files changes, and leaves the list of sources in `embedded_sql`. In queries and functions {name} stands for the text of the fragment
-# name.sql without its comments, {f.name} for the same with "f." before each of a list of columns, {carried}, {again} and {given} for
-# columns of a job (sql/job_columns.txt), and {flag.key} or {flag.key|place} for the bits of that name (sql/job_flags.txt). Functions are
-# embedded in the order given. The same file is the script that does it (cmake -P).
+# embed_sql(folder QUERIES files… MIGRATIONS files… FUNCTIONS files… BEFORE files… FRAGMENTS files… CHECKS file COLUMNS file FLAGS file
+# ERRORS file) writes queries.h, queries.c, migrations.c, functions.c, job_flags.h and errors.h to folder/sql whenever one of the files
+# changes, and leaves the list of sources in `embedded_sql`. Functions are embedded in the order given. The same file is the script that
+# does it (cmake -P). In queries and functions
+# - {name} stands for the text of the fragment name.sql without its comments, {f.name} for the same with "f." before each of its columns;
+# - {carried}, {again}, {given} for columns of a job, and {f.carried}: sql/job_columns.txt;
+# - {flag.key} and {flag.key|place} for bits: sql/job_flags.txt.
 
 function(embed_sql folder)
     set(lists QUERIES MIGRATIONS FUNCTIONS BEFORE FRAGMENTS)
