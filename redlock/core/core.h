@@ -241,7 +241,7 @@ struct redlock_async {
     void *closed_ctx;
 };
 
-/* ---- redlock.c ---- */
+/* ---- async.c ---- */
 void core_soon(struct redlock_async *lock);      /* runs the idle handle once */
 void core_send_soon(struct redlock_async *lock); /* the same, unless it is about to send anyway */
 /* The timer is to fire at that time at the latest. */
