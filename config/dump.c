@@ -173,6 +173,9 @@ static json_t *option_schema(const struct option_def *o, struct config *defaults
     json_t *schema = type_schema(o);
     (void)json_object_set_new(schema, "default", config_value(o, defaults, &is_masked));
     (void)json_object_set_new(schema, "description", json_string(o->help));
+    if (o->is_expert) {
+        (void)json_object_set_new(schema, "x-expert", json_true());
+    }
     return schema;
 }
 
@@ -181,18 +184,17 @@ static json_t *object_schema(void)
     return json_pack("{s:s, s:b, s:{}}", "type", "object", "additionalProperties", 0, "properties");
 }
 
-enum status config_schema(struct buf *out, struct err *err)
+/* With the objects of sections that have any. */
+static enum status put_schemas(json_t *root, bool is_expert, struct config *defaults,
+                               struct err *err)
 {
-    autofree struct config *defaults = calloc(1, sizeof *defaults);
-    json_auto_t *root =
-        json_pack("{s:s, s:s, s:s, s:s, s:b, s:{}}", "$schema",
-                  "https://json-schema.org/draft/2020-12/schema", "title", "claimd", "description",
-                  "Configuration of claimd. How keys must fit each other: `claimctl config check`.",
-                  "type", "object", "additionalProperties", 0, "properties");
-    for (size_t i = 0; defaults != NULL && i < config_option_count; i++) {
+    for (size_t i = 0; i < config_option_count; i++) {
         char name[NAME_SIZE];
         const char *key = split(config_options[i].name, name);
         json_t *properties = json_object_get(root, "properties");
+        if (config_options[i].is_expert != is_expert) {
+            continue;
+        }
         if (name[0] != '\0') {
             json_t *section = member(properties, name, object_schema());
             properties = json_object_get(section, "properties");
@@ -201,6 +203,28 @@ enum status config_schema(struct buf *out, struct err *err)
         if (json_object_set_new(properties, key, schema) != 0) {
             return err_fail(err, STATUS_NOMEM, "print the schema");
         }
+    }
+    return STATUS_OK;
+}
+
+enum status config_schema(struct buf *out, struct err *err)
+{
+    autofree struct config *defaults = calloc(1, sizeof *defaults);
+    json_auto_t *root =
+        json_pack("{s:s, s:s, s:s, s:s, s:b, s:{}}", "$schema",
+                  "https://json-schema.org/draft/2020-12/schema", "title", "claimd", "description",
+                  "Configuration of claimd. How keys must fit each other: `claimctl config check`. "
+                  "Keys with x-expert come last: their defaults suit nearly everybody.",
+                  "type", "object", "additionalProperties", 0, "properties");
+    if (defaults == NULL || root == NULL) {
+        return err_fail(err, STATUS_NOMEM, "print the schema");
+    }
+    enum status st = put_schemas(root, false, defaults, err);
+    if (st == STATUS_OK) {
+        st = put_schemas(root, true, defaults, err);
+    }
+    if (st != STATUS_OK) {
+        return st;
     }
     return print(root, out, err);
 }

@@ -26,9 +26,25 @@ static const char introduction[] =
     "Keys with a dot lie in an object: `{\"lock\": {\"ttl_ms\": 10000}}`. Relative paths in a file start at the file's folder.\n\n"
     "At SIGHUP a daemon reads everything again. It adopts the new values of the keys marked ↻; the others need a restart,\n"
     "and a log line names those that differ. If the new configuration is not valid, one log line says so and nothing\n"
-    "changes.\n\n"
+    "changes.\n\n";
+static const char expert_introduction[] =
+    "\n## Expert keys\n\n"
+    "Their defaults suit nearly everybody. Some must fit each other (`claimctl config check`), or be the same on every\n"
+    "host; `time_scale` is for tests. Change one to solve a problem that you have measured.\n\n";
+static const char table_head[] =
     "| key | environment | default | allowed | what it is |\n|---|---|---|---|---|\n";
 /* clang-format on */
+
+static enum status append_table(bool is_expert, struct buf *out, struct err *err)
+{
+    enum status st = buf_append_text(out, table_head, err);
+    for (size_t i = 0; i < config_option_count && st == STATUS_OK; i++) {
+        if (config_options[i].is_expert == is_expert) {
+            st = append_row(&config_options[i], out, err);
+        }
+    }
+    return st;
+}
 
 enum status config_manual(struct buf *out, struct err *err)
 {
@@ -36,11 +52,13 @@ enum status config_manual(struct buf *out, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    for (size_t i = 0; i < config_option_count; i++) {
-        st = append_row(&config_options[i], out, err);
-        if (st != STATUS_OK) {
-            return st;
-        }
+    st = append_table(false, out, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    return STATUS_OK;
+    st = buf_append_text(out, expert_introduction, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return append_table(true, out, err);
 }

@@ -20,6 +20,7 @@
     .type = OPTION_SECRET_FILE, .unit = "", .aux = offsetof(struct config, content)
 #define CHOICE(list) .type = OPTION_CHOICE, .unit = "", .choices = (list)
 #define RELOADS .is_reloadable = true
+#define EXPERT .is_expert = true
 #define LIST .type = OPTION_LIST, .unit = ""
 
 static const char *const levels[] = {"error", "warn", "info", "debug", NULL}; /* enum log_level */
@@ -30,6 +31,7 @@ static const char *const fresh_nodes[] = {"quarantine", "trust", NULL};
 const struct option_def config_options[] = {
     {"time_scale", .type = OPTION_REAL, .unit = "", AT(time_scale), RANGE(1, 10000),
      .default_text = "1",
+     EXPERT,
      .help = "For tests: every duration is multiplied by it, except the timeouts of servers."},
     {"log_level", CHOICE(levels), AT(log_level), .default_text = "info",
      RELOADS, .help = "The least severe lines to write to stderr."},
@@ -52,7 +54,7 @@ const struct option_def config_options[] = {
      .help = "Timeout of a connection attempt and of a request."},
     {"postgres.lock_timeout_ms", .type = OPTION_INT, .unit = "ms", AT(postgres.lock_timeout_ms),
      RANGE(1, 60000), .default_text = "200", .is_real_time = true,
-     .help = "How long to wait for a row that another session has locked."},
+     EXPERT, .help = "How long to wait for a row that another session has locked."},
 
     {"redis.prefix", STRING, AT(redis.prefix), RANGE(1, 0), .default_text = "claimd",
      .help = "Prefix of all keys. The Redis user's ACL must allow it."},
@@ -74,13 +76,15 @@ const struct option_def config_options[] = {
      .default_text = "100", .is_real_time = true,
      .help = "Reply timeout per node."},
     {"lock.guard_ms", MS, AT(lock.guard_us), RANGE(1, HOUR_MS), .default_text = "2000",
+     EXPERT,
      .help = "A handler is asked to stop this long before its lease could expire. After its "
              "timeout or a cancel it has as long before it is killed, if its kind has no grace."},
     {"lock.kill_margin_ms", MS, AT(lock.kill_margin_us), RANGE(1, HOUR_MS),
      .default_text = "500",
+     EXPERT,
      .help = "A handler that still runs this long before its lease could expire is killed."},
     {"lock.drift_ppm", COUNT, AT(lock.drift_ppm), RANGE(0, 100000), .default_text = "10000",
-     .help = "Maximum difference between the rates of two clocks, in parts per million."},
+     EXPERT, .help = "Maximum difference between the rates of two clocks, in parts per million."},
     {"lock.fresh_nodes", CHOICE(fresh_nodes), AT(lock.trust_fresh), .default_text = "quarantine",
      .help = "What to do with a node that restarted empty and may have forgotten leases: "
              "\"quarantine\" ignores its vote until every lease has expired; \"trust\" is for "
@@ -95,22 +99,24 @@ const struct option_def config_options[] = {
      .help = "Jobs to run at the same time; 0 = the number of CPUs the worker may use: those of "
              "its host, or its cgroup's limit (docker run --cpus, CPUQuota=) rounded up."},
     {"worker.beat_ms", MS, AT(worker.beat_us), RANGE(100, 600000), .default_text = "2000",
-     .help = "Heartbeat interval."},
+     EXPERT, .help = "Heartbeat interval."},
     {"worker.stale_ms", MS, AT(worker.stale_us), RANGE(300, HOUR_MS), .default_text = "8000",
-     .help = "A worker without a heartbeat for this long may be dead; at least 3 heartbeat "
+     EXPERT, .help = "A worker without a heartbeat for this long may be dead; at least 3 heartbeat "
              "intervals."},
     {"worker.pop_block_ms", MS, AT(worker.block_us), RANGE(100, 600000), .default_text = "4000",
-     .help = "Timeout of a blocking pop; less than stale_ms."},
+     EXPERT, .help = "Timeout of a blocking pop; less than stale_ms."},
     {"worker.batch_max", COUNT, AT(worker.batch_max), RANGE(1, 500), .default_text = "500",
-     RELOADS, .help = "Maximum number of jobs to lock and claim together."},
+     RELOADS, EXPERT, .help = "Maximum number of jobs to lock and claim together."},
     {"worker.claim_ahead", COUNT, AT(worker.claim_ahead), RANGE(0, 1000), .default_text = "1000",
-     RELOADS, .help = "Maximum number of claimed jobs waiting in the worker for a free runner."},
+     RELOADS, EXPERT,
+     .help = "Maximum number of claimed jobs waiting in the worker for a free runner."},
     {"worker.drain_ms", MS, AT(worker.drain_us), RANGE(0, 24 * HOUR_MS), .default_text = "30000",
      RELOADS, .help = "Time running jobs have to finish when the worker is stopped."},
     {"worker.runner_jobs_max", COUNT, AT(worker.runner_jobs_max), RANGE(1, 1000000000),
-     .default_text = "10000", RELOADS, .help = "A runner is replaced after this many jobs …"},
+     .default_text = "10000", RELOADS, EXPERT,
+     .help = "A runner is replaced after this many jobs …"},
     {"worker.runner_age_ms", MS, AT(worker.runner_age_us), RANGE(1000, 7 * 24 * HOUR_MS),
-     .default_text = "3600000", RELOADS, .help = "… or at this age."},
+     .default_text = "3600000", RELOADS, EXPERT, .help = "… or at this age."},
     {"worker.plugin_dir", PATH, AT(worker.plugin_dir), .default_text = "",
      .help = "Folder of the handlers (*.so), writable by its owner only. Empty = "
              "../lib/claimd/plugins relative to the program's folder."},
@@ -122,30 +128,34 @@ const struct option_def config_options[] = {
      .default_text = "/var/lib/claimd/worker",
      .help = "State folder of this worker alone; locked while it runs."},
     {"worker.runner", PATH, AT(worker.runner), .default_text = "",
-     .help = "Path of claimd-runner; empty = next to claimd-worker."},
+     EXPERT, .help = "Path of claimd-runner; empty = next to claimd-worker."},
     {"worker.http_listen", STRING, AT(worker.http_listen), .default_text = "127.0.0.1:8422",
      .help = "Address for /metrics, /healthz and /readyz: host:port or [IPv6]:port; port 0 = "
              "any free port, shown in the log's ready line; empty = off."},
 
     {"scheduler.look_ahead", COUNT, AT(scheduler.look_ahead), RANGE(1, 1000000),
-     .default_text = "10000", RELOADS, .help = "Hints to keep ready per queue and priority."},
+     .default_text = "10000", RELOADS, EXPERT,
+     .help = "Hints to keep ready per queue and priority."},
     {"scheduler.priority_aging_ms", MS, AT(scheduler.priority_aging_us), RANGE(0, 7 * 24 * HOUR_MS),
      .default_text = "0", RELOADS,
      .help = "A due job rises by one priority each time it has waited this long, so that even the "
              "lowest runs in bounded time; 0 = never. Applied by full passes."},
     {"scheduler.look_behind_ms", MS, AT(scheduler.look_behind_us), RANGE(1, 600000),
      .default_text = "2000",
+     EXPERT,
      .help = "How far behind its cursor the feed reads again, since transactions commit out of "
              "order."},
     {"scheduler.page_rows", COUNT, AT(scheduler.page_rows), RANGE(1, 10000),
-     .default_text = "2000", RELOADS, .help = "Maximum number of rows to read in one pass."},
+     .default_text = "2000", RELOADS, EXPERT,
+     .help = "Maximum number of rows to read in one pass."},
     {"scheduler.full_pass_ms", MS, AT(scheduler.full_pass_us), RANGE(100, 24 * HOUR_MS),
-     .default_text = "30000", RELOADS, .help = "Interval between full passes over all open jobs."},
+     .default_text = "30000", RELOADS, EXPERT,
+     .help = "Interval between full passes over all open jobs."},
     {"scheduler.lead_ttl_ms", MS, AT(scheduler.lead_ttl_us), RANGE(1000, 600000),
-     .default_text = "5000", .help = "Duration of the leading scheduler's lease."},
+     .default_text = "5000", EXPERT, .help = "Duration of the leading scheduler's lease."},
     {"scheduler.lead_try_ms", MS, AT(scheduler.lead_try_us), RANGE(10, 60000),
      .default_text = "1000",
-     .help = "How often the other schedulers try to take the lead; less than lead_ttl_ms."},
+     EXPERT, .help = "How often the other schedulers try to take the lead; less than lead_ttl_ms."},
     {"scheduler.history_days", COUNT, AT(scheduler.history_days), RANGE(1, 3650),
      .default_text = "14", RELOADS, .help = "Number of days to keep finished jobs."},
     {"scheduler.http_listen", STRING, AT(scheduler.http_listen), .default_text = "127.0.0.1:8421",

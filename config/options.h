@@ -33,6 +33,7 @@ struct option_def {
     enum option_type type;
     bool is_real_time;  /* not multiplied by time_scale: what another host's server needs */
     bool is_reloadable; /* SIGHUP: the daemon that reads it takes it on */
+    bool is_expert;     /* its default suits nearly everybody; listed apart */
 };
 
 extern const struct option_def config_options[];

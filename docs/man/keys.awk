@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The table of docs/config.md, which is made from the table of options, as scdoc.
+# The tables of docs/config.md, which are made from the table of options, as scdoc.
 function literal(text) {
     gsub(/[\\*_#.~\[\]|<>`+-]/, "\\\\&", text)
     return text
@@ -9,6 +9,16 @@ function cell(text) {
     return text
 }
 BEGIN { FS = " \\| " }
+/^## / {
+    print "# " toupper(substr($0, 4)) "\n"
+    is_expert = 1
+    next
+}
+is_expert && /^[^|]/ {
+    gsub(/`/, "")
+    print literal($0)
+}
+is_expert && /^$/ { print }
 /^\| `/ {
     sub(/^\| /, "")
     sub(/ \|$/, "")
