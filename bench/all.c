@@ -5,8 +5,6 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "bench/goals.h"
-#include "bench/plots.h"
-#include "bench/quiet.h"
 #include "bench/workloads.h"
 
 #include <fcntl.h>

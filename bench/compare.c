@@ -1,9 +1,11 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "bench/compare.h"
-
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Drains that take turns, A B C A B C …, each on servers of its own: other load on the machine
+ * affects all of them alike, and no drain leaves anything behind for the next one. */
 #include "bench/drain.h"
 #include "bench/figures.h"
 #include "bench/goals.h"
+#include "bench/workloads.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,6 @@
  * claimd-bench WORKLOAD [OPTION…]: one JSON line on stdout, progress on stderr. Exit codes: 0; 1
  * when it failed or the books don't balance; 2 usage. */
 #include "base/parse.h"
-#include "bench/compare.h"
 #include "bench/workloads.h"
 
 #include <getopt.h>

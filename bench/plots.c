@@ -1,7 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "bench/plots.h"
-
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pictures of what `all` has measured. */
 #include "base/cleanup.h"
+#include "bench/workloads.h"
 
 #include <stdbool.h>
 #include <stdio.h>

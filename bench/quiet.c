@@ -1,9 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "bench/quiet.h"
-
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Is anything else at work on this machine? Then what is measured says little. */
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/proc.h"
+#include "bench/workloads.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -59,4 +59,19 @@ int all_run(const struct bench_options *options);
 /* Adds peak sizes of the daemons, which must still run. */
 void workload_add_rss(const struct cluster *c, json_t *result);
 
+/* ---- compare.c ---- */
+/* Adds each contender's values, their medians, and the goals. What fails in one round ends it. */
+enum status compare_drains(const struct bench_options *options, json_t *result,
+                           struct err *err) MUST_USE;
+
+/* ---- plots.c ---- */
+/* Writes throughput, scale and start (.dat) into the folder, as far as the results have them, and
+ * draws each as .svg, if there is gnuplot. */
+void plots_draw(const char *folder, const json_t *results);
+
+/* ---- quiet.c ---- */
+/* Looks for three seconds; the share of all CPUs' time that was used, by others too that share the
+ * hardware. `ret_who` names who used most. UNAVAILABLE: it can't be read. */
+enum status quiet_look(double *ret_share, char *ret_who, size_t size, struct err *err) MUST_USE;
+
 #endif

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/http.h"
 
-#include "config/config.h"
-#include "daemon/listener.h"
-
 #include <assert.h>
 #include <microhttpd.h>
 #include <pthread.h>

@@ -6,6 +6,7 @@
 #define CLAIMD_DAEMON_HTTP_H
 
 #include "base/buf.h"
+#include "config/config.h"
 
 struct http;
 
@@ -40,5 +41,14 @@ enum status http_open(const struct http_options *options, struct http **ret,
 const char *http_address(const struct http *h);
 
 void http_close(struct http *h); /* waits for its thread; accepts NULL */
+
+/* ---- listener.c ---- */
+
+#define LISTENER_TEXT_MAX 80
+
+/* CLOEXEC, non-blocking; `ret_text` has the address and the real port. Looks the host up, which may
+ * block. UNAVAILABLE: no such host here, or the port is taken. */
+enum status listener_open(const struct config_listen *where, int *ret_fd,
+                          char ret_text[LISTENER_TEXT_MAX], struct err *err) MUST_USE;
 
 #endif

@@ -1,5 +1,7 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/listener.h"
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A TCP socket that listens. */
+#include "daemon/http.h"
 
 #include <netdb.h>
 #include <stdio.h>

@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/rand.h"
 #include "hints/nodes.h"
-#include "hints/pop_script.h"
 #include "hints/sets.h"
 #include "hints/wake.h"
 #include "model/hint.h"
@@ -143,7 +142,7 @@ static void read_blocking(struct loop *l, const struct redis_value *v)
     l->has_content = !is_for_us && pairs->len >= l->asked;
 }
 
-/* Runs, see hints/pop_script.h. */
+/* Runs, see hints/sets.h. */
 static void read_script(struct loop *l, const struct redis_value *v)
 {
     size_t count = 0;

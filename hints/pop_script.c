@@ -1,5 +1,7 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "hints/pop_script.h"
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The script that pops under load. */
+#include "hints/sets.h"
 
 /* Nearly always one set alone has content, and all that is wanted is taken from it. With several, a
  * binary search over the scores finds how many each may give: `low` ends as the highest score up to

@@ -49,4 +49,12 @@ void node_flush_this_turn(struct redis_node *n);
  * room. */
 bool node_resend_whole(struct redis_node *n);
 
+/* ---- command.c ---- */
+
+/* The two halves of redis_command(), for commands whose arguments come from several arrays. Both
+ * append; on failure the caller drops what was appended. */
+enum status redis_command_head(struct buf *out, size_t count, struct err *err) MUST_USE;
+enum status redis_command_args(struct buf *out, const struct redis_arg *args, size_t count,
+                               struct err *err) MUST_USE;
+
 #endif

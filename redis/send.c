@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Commands and calls of scripts on their way out. */
-#include "redis/command.h"
 #include "redis/node.h"
 
 #include <assert.h>

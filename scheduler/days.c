@@ -1,8 +1,11 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/days.h"
-
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Makes the history's days of today and tomorrow within a second where they are missing: after a
+ * step of PostgreSQL's clock, or because one was dropped by hand. Nothing can end without them, so
+ * it does not wait for the statements of scheduler/history.c, which makes the days after them. */
 #include "base/clock.h"
 #include "base/log.h"
+#include "scheduler/services.h"
 #include "store/feed_store.h"
 #include "store/history_store.h"
 

@@ -1,12 +1,14 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/history.h"
-
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Keeps the history's days ahead and drops old ones, and vacuums `job`: on a connection of its own,
+ * because these statements may take long. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/timer.h"
 #include "model/vacuum_pace.h"
 #include "scheduler/feeder.h"
+#include "scheduler/services.h"
 #include "store/feed_store.h"
 #include "store/history_store.h"
 

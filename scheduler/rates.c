@@ -1,10 +1,12 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/rates.h"
-
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Keys with a rate, and those of jobs that need two: each second the hints of the jobs that may
+ * start by now are pushed. Jobs that were refused have no hint any more; the claim decides. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "model/hint.h"
 #include "scheduler/feeder.h"
+#include "scheduler/services.h"
 #include "store/feed_store.h"
 #include "store/rescue_store.h"
 

@@ -5,10 +5,7 @@
 #include "base/log.h"
 #include "scheduler/batches.h"
 #include "scheduler/cron.h"
-#include "scheduler/days.h"
 #include "scheduler/feeder.h"
-#include "scheduler/history.h"
-#include "scheduler/rates.h"
 #include "scheduler/rescuer.h"
 #include "scheduler/survey.h"
 

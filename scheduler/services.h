@@ -45,4 +45,11 @@ void services_wake(struct services *s); /* a job has ended for which others wait
 void services_reload(struct services *s, const struct config *config);
 void services_stop(struct services *s); /* again is fine */
 
+/* ---- the services without a header of their own ---- */
+extern const struct service days_service;
+extern const struct service rates_service;
+/* Connects and begins at once. What is under way when it stops is cancelled with its connection: an
+ * interrupted detach is finished by the next leader. */
+extern const struct service history_service;
+
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "redlock/client/settings.h"
+#include "redlock/redlock.h"
 
 #include <getopt.h>
 
@@ -106,5 +107,20 @@ cli_verb_fn cmd_status;
 cli_verb_fn cmd_nodes;
 cli_verb_fn cmd_bench;
 cli_verb_fn cmd_break;
+
+/* ---- wait_for_lock.c ---- */
+
+struct lock_wait {
+    struct redlock_client *client;
+    struct redlock_request request;
+    int signal_fd;
+    int done_fd;
+    int signal_number; /* INT, TERM, HUP or QUIT that ended it; 0 = none */
+    struct redlock_lock *lock;
+    struct redlock_report report;
+};
+
+/* Blocks until there is a result. A signal cancels the wait; a stop by job control stops us. */
+enum redlock_result wait_for_lock(struct lock_wait *h);
 
 #endif

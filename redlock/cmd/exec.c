@@ -7,7 +7,6 @@
 #include "redlock/cmd/cli.h"
 #include "redlock/cmd/group.h"
 #include "redlock/cmd/guard.h"
-#include "redlock/cmd/wait_for_lock.h"
 
 #include <inttypes.h>
 #include <poll.h>

@@ -1,7 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "redlock/cmd/wait_for_lock.h"
-
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Waits for a lock and handles signals meanwhile. */
 #include "base/cleanup.h"
+#include "redlock/cmd/cli.h"
 
 #include <poll.h>
 #include <signal.h>

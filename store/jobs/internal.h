@@ -90,4 +90,18 @@ void store_flush(struct job_store *s);
 /* First in each pg_done_cb: false when the store was closed and nobody is left to answer. */
 bool store_request_ended(struct job_store *s);
 
+/* ---- recheck.c ---- */
+struct recheck;
+
+/* NULL: no memory. */
+struct recheck *recheck_new(struct job_store *s, const struct kind_cache *kinds);
+
+/* Both take it. Of a claim only the ids that are not settled are asked for. */
+void recheck_add_finish(struct recheck *r, struct finish *f);
+void recheck_add_claim(struct recheck *r, struct claim *c);
+
+/* Takes it; accepts NULL. Once the rows are here, or can't be had, all finishes are settled or kept
+ * to be tried again, and all claims are answered. One without any is just freed. */
+void recheck_send(struct recheck *r);
+
 #endif

@@ -1,8 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "store/jobs/recheck.h"
-
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The second read: why did a claim not get these ids, and why did a finish not find these runs? It
+ * decides by what the rows say now (GUARANTEES 2.3), then answers in the job store's place. */
 #include "sql/queries.h"
-#include "store/jobs/batch.h"
 #include "store/jobs/internal.h"
 
 #include <assert.h>

@@ -7,7 +7,6 @@
 #include "base/timer.h"
 #include "sql/queries.h"
 #include "store/jobs/internal.h"
-#include "store/jobs/recheck.h"
 
 #define LOCKED_AGAIN_US (200 * US_PER_MS)
 #define BACKOFF_FIRST_US (50 * US_PER_MS)

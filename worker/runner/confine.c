@@ -1,7 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/runner/confine.h"
-
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The first acts of a runner (INTERFACES rule 11, fault.J4, J6): whatever was inherited from the
+ * worker and could harm it, or outlive it, is gone before a plugin is looked at. */
 #include "base/bug.h"
+#include "worker/runner/runner.h"
 #include "worker/runner_env.h"
 
 #include <signal.h>

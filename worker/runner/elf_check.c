@@ -1,5 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/runner/elf_check.h"
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Is a file a whole shared object of this machine? dlopen() maps what the headers promise, so a
+ * truncated file would end the process with SIGBUS instead of an error (fault.G6). */
+#include "worker/runner/plugin_file.h"
 
 #include <elf.h>
 #include <link.h>

@@ -1,7 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/runner/list.h"
-
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `claimd-runner --list`: what the plugins of a folder serve, and why files are refused, as a
+ * runner would find it: a file that would end one is named too. */
 #include "base/clock.h"
+#include "worker/runner/runner.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -5,10 +5,8 @@
 #include "base/build.h"
 #include "base/log.h"
 #include "base/parse.h"
-#include "worker/runner/confine.h"
-#include "worker/runner/list.h"
 #include "worker/runner/output.h"
-#include "worker/runner/serve.h"
+#include "worker/runner/runner.h"
 
 #include <fcntl.h>
 #include <getopt.h>

@@ -3,7 +3,6 @@
 
 #include "base/parse.h"
 #include "model/job.h"
-#include "worker/runner/elf_check.h"
 
 #include <dlfcn.h>
 #include <link.h>

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "claimd/plugin.h"
 
+#include <stdint.h>
 #include <sys/types.h>
 
 #define PLUGIN_OWNERS_MAX 16
@@ -35,5 +36,9 @@ enum status plugin_directory_check(int fd, const struct plugin_owners *owners,
 /* Maps the file (its constructors run) and validates every field; kinds that the plugin leaves
  * away are zero in *ret, numbers of 0 are replaced by their defaults. */
 enum status plugin_file_load(int fd, struct claimd_plugin *ret_plugin, struct err *err) MUST_USE;
+
+/* ---- elf_check.c ---- */
+/* INVALID says what was found and what was wanted; UNAVAILABLE when it can't be read. */
+enum status elf_check(int fd, int64_t size_bytes, struct err *err) MUST_USE;
 
 #endif

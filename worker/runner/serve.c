@@ -1,11 +1,13 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/runner/serve.h"
-
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The life of a runner after its plugins are loaded: HELLO, then one RESULT per JOB until the
+ * worker closes its end. Whatever isn't a valid JOB ends it: the worker starts another. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "worker/result_ring.h"
 #include "worker/runner/host.h"
 #include "worker/runner/process_state.h"
+#include "worker/runner/runner.h"
 
 #include <inttypes.h>
 #include <signal.h>
