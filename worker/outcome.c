@@ -2,6 +2,9 @@
 #include "worker/outcome.h"
 
 #include "base/bug.h"
+#include "base/cleanup.h"
+
+#include <assert.h>
 
 static int64_t delay_us(const struct run_facts *f)
 {
@@ -16,20 +19,37 @@ static int64_t delay_us(const struct run_facts *f)
     return job_backoff_us(f->attempt, f->jitter_unit);
 }
 
-static struct run_verdict failed(const struct run_facts *f, const char *outcome)
+static struct run_verdict failed(const struct run_facts *f, const char *outcome, bool is_crash)
 {
-    bool is_crash =
-        f->end == RUN_END_CRASHED || f->end == RUN_END_SPOILT || f->end == RUN_END_DOUBTED;
     bool is_poison = is_crash && f->crashes + 1 >= f->settings.max_crashes;
     bool is_last = is_poison || f->attempt >= f->settings.max_attempts;
-    struct run_verdict v = {.outcome = outcome, .crashed = is_crash, .is_poison = is_poison};
-    if (is_last || f->end == RUN_END_FAIL) {
-        v.kind = FINISH_DISCARDED;
-        return v;
+    struct run_verdict v = {.kind = is_last ? FINISH_DISCARDED : FINISH_RETRY,
+                            .outcome = outcome,
+                            .crashed = is_crash,
+                            .is_poison = is_poison};
+    if (!is_last) {
+        v.delay_us = delay_us(f);
     }
-    v.kind = FINISH_RETRY;
-    v.delay_us = delay_us(f);
     return v;
+}
+
+/* ---- the verdicts ---- */
+
+static struct run_verdict completed(const struct run_facts *f)
+{
+    (void)f;
+    return (struct run_verdict){.kind = FINISH_COMPLETED};
+}
+
+static struct run_verdict charged(const struct run_facts *f)
+{
+    return failed(f, "failed", false);
+}
+
+static struct run_verdict discarded(const struct run_facts *f)
+{
+    (void)f;
+    return (struct run_verdict){.kind = FINISH_DISCARDED, .outcome = "failed"};
 }
 
 static struct run_verdict snoozed(const struct run_facts *f)
@@ -40,57 +60,111 @@ static struct run_verdict snoozed(const struct run_facts *f)
                                 .delay_us = delay > JOB_SNOOZE_US_MIN ? delay : JOB_SNOOZE_US_MIN};
 }
 
-/* A started at_most_once job whose outcome nobody knows ends as lost and never runs again. */
-static struct run_verdict lost(bool is_crash)
+static struct run_verdict cancelled(const struct run_facts *f)
 {
-    return (struct run_verdict){.kind = FINISH_DISCARDED, .outcome = "lost", .crashed = is_crash};
+    (void)f;
+    return (struct run_verdict){.kind = FINISH_CANCELLED, .outcome = "cancelled"};
+}
+
+static struct run_verdict timed_out(const struct run_facts *f)
+{
+    return failed(f, "timeout", false);
+}
+
+static struct run_verdict crashed(const struct run_facts *f)
+{
+    return failed(f, "crashed", true);
+}
+
+static struct run_verdict handed_back(const struct run_facts *f)
+{
+    (void)f;
+    return (struct run_verdict){.kind = FINISH_HAND_BACK};
+}
+
+/* A started at_most_once job whose outcome nobody knows ends as lost and never runs again. */
+static struct run_verdict lost(const struct run_facts *f)
+{
+    (void)f;
+    return (struct run_verdict){.kind = FINISH_DISCARDED, .outcome = "lost"};
+}
+
+static struct run_verdict lost_in_crash(const struct run_facts *f)
+{
+    (void)f;
+    return (struct run_verdict){.kind = FINISH_DISCARDED, .outcome = "lost", .crashed = true};
 }
 
 /* It may be the doing of another run, so it is uncharged, but not without end. A last attempt that
  * may have begun is not given back: the job would start more often than it may. */
-static struct run_verdict doubted(const struct run_facts *f, bool is_once)
+static struct run_verdict doubted(const struct run_facts *f)
 {
     bool is_last = f->end == RUN_END_DOUBTED && f->attempt >= f->settings.max_attempts;
-    if (is_once) {
-        return lost(f->end == RUN_END_DOUBTED);
-    }
     if (is_last || f->strikes >= JOB_STRIKES_MAX) {
-        return failed(f, "crashed");
+        return crashed(f);
     }
     return (struct run_verdict){.kind = FINISH_HAND_BACK, .outcome = "doubted", .crashed = true};
+}
+
+/* ---- which one it is ---- */
+
+typedef struct run_verdict verdict_fn(const struct run_facts *f);
+
+struct row {
+    const char *recorded_as;
+    verdict_fn *verdict;
+    verdict_fn *once; /* of at_most_once kinds; NULL = the same */
+};
+
+static const struct row said[] = {
+    [CLAIMD_DONE] = {"done", completed, NULL},     [CLAIMD_RETRY] = {"retry", charged, NULL},
+    [CLAIMD_FAIL] = {"fail", discarded, NULL},     [CLAIMD_SNOOZE] = {"snooze", snoozed, charged},
+    [CLAIMD_CANCEL] = {"cancel", cancelled, NULL},
+};
+static_assert(ARRAY_COUNT(said) == CLAIMD_OUTCOME_LAST + 1, "a row for each outcome");
+
+static const struct row ends[] = {
+    [RUN_END_CRASHED] = {"crashed", crashed, lost_in_crash},
+    [RUN_END_TIMEOUT] = {"timeout", timed_out, lost},
+    [RUN_END_KILLED] = {"killed", handed_back, lost},
+    [RUN_END_SPOILT] = {"spoilt", doubted, lost},
+    [RUN_END_DOUBTED] = {"doubted", doubted, lost_in_crash},
+    [RUN_END_NOT_STARTED] = {"not_started", handed_back, NULL},
+    [RUN_END_UNFIT] = {"unfit", discarded, NULL},
+};
+
+/* A handler that gave up because it was told to: a drain must not use up the attempts of those that
+ * listen (INTERFACES rule 3). */
+static const struct row gave_up = {"stopped", handed_back, charged};
+static const struct row gave_up_late = {"timed_retry", timed_out, NULL};
+
+static const struct row *row_of(const struct run_facts *f)
+{
+    if (f->end != RUN_END_SAID) {
+        return &ends[f->end];
+    }
+    bool is_again = f->said == CLAIMD_RETRY || f->said == CLAIMD_SNOOZE;
+    if (is_again && (f->stops & RUN_TIMED_OUT) != 0) {
+        return &gave_up_late;
+    }
+    if (f->said == CLAIMD_RETRY && (f->stops & RUN_ASKED) != 0) {
+        return &gave_up;
+    }
+    return &said[f->said];
 }
 
 struct run_verdict run_verdict(const struct run_facts *f)
 {
     bool is_once = f->settings.at_most_once && !SEEDED_BUG(12);
-    if (f->is_cancelled && f->end != RUN_END_DONE) {
-        return (struct run_verdict){.kind = FINISH_CANCELLED, .outcome = "cancelled"};
+    bool is_done = f->end == RUN_END_SAID && f->said == CLAIMD_DONE;
+    const struct row *row = row_of(f);
+    if (f->is_cancelled && !is_done) {
+        return cancelled(f);
     }
-    switch (f->end) {
-    case RUN_END_DONE:
-        return (struct run_verdict){.kind = FINISH_COMPLETED};
-    case RUN_END_RETRY:
-    case RUN_END_FAIL:
-        return failed(f, "failed");
-    case RUN_END_SNOOZE:
-        return is_once ? failed(f, "failed") : snoozed(f);
-    case RUN_END_CANCEL:
-        return (struct run_verdict){.kind = FINISH_CANCELLED, .outcome = "cancelled"};
-    case RUN_END_STOPPED:
-        return is_once ? failed(f, "failed") : (struct run_verdict){.kind = FINISH_HAND_BACK};
-    case RUN_END_TIMED_RETRY:
-        return failed(f, "timeout");
-    case RUN_END_CRASHED:
-        return is_once ? lost(true) : failed(f, "crashed");
-    case RUN_END_TIMEOUT:
-        return is_once ? lost(false) : failed(f, "timeout");
-    case RUN_END_KILLED:
-        return is_once ? lost(false) : (struct run_verdict){.kind = FINISH_HAND_BACK};
-    case RUN_END_SPOILT:
-    case RUN_END_DOUBTED:
-        return doubted(f, is_once);
-    case RUN_END_NOT_STARTED:
-        break;
-    }
-    return (struct run_verdict){.kind = FINISH_HAND_BACK};
+    return is_once && row->once != NULL ? row->once(f) : row->verdict(f);
+}
+
+const char *run_recorded_as(const struct run_facts *f)
+{
+    return row_of(f)->recorded_as;
 }

@@ -5,28 +5,15 @@
 #ifndef CLAIMD_WORKER_OUTCOME_H
 #define CLAIMD_WORKER_OUTCOME_H
 
+#include "claimd/plugin.h"
 #include "store/jobs/job_store.h"
-
-/* How the attempt ended, as the worker saw it. */
-enum run_end {
-    RUN_END_DONE,        /* the handler said so */
-    RUN_END_RETRY,       /* … try again */
-    RUN_END_STOPPED,     /* … try again, when we had asked it to stop for its lease or a drain */
-    RUN_END_TIMED_RETRY, /* … try again, when its time was up */
-    RUN_END_FAIL,        /* … for good */
-    RUN_END_SNOOZE,      /* … not now */
-    RUN_END_CANCEL,      /* … not any more */
-    RUN_END_CRASHED,     /* the runner died by itself, or broke the protocol */
-    RUN_END_TIMEOUT,     /* killed for its timeout */
-    RUN_END_KILLED,      /* killed by us for its lease or a drain */
-    RUN_END_SPOILT,      /* … for what an earlier run of its runner may have written */
-    RUN_END_DOUBTED,     /* nobody knows whether it has begun: its runner's page was written over */
-    RUN_END_NOT_STARTED, /* never reached a handler */
-};
+#include "worker/run_end.h"
 
 struct run_facts {
     enum run_end end;
-    bool is_cancelled; /* its cancel was asked for */
+    enum claimd_outcome said; /* with RUN_END_SAID */
+    unsigned stops;           /* enum run_stop */
+    bool is_cancelled;        /* its cancel was asked for */
     int attempt;
     int crashes; /* before this one */
     int strikes; /* the same */
@@ -44,5 +31,8 @@ struct run_verdict {
 };
 
 struct run_verdict run_verdict(const struct run_facts *facts);
+
+/* The recorder's word for this end (docs/reliability.md). */
+const char *run_recorded_as(const struct run_facts *facts);
 
 #endif

@@ -316,6 +316,11 @@ enum status job_frame_get(const char *body, size_t len, struct job_frame *ret, s
     return STATUS_OK;
 }
 
+static bool is_outcome(uint8_t outcome)
+{
+    return outcome == RESULT_UNSERVED || (outcome >= CLAIMD_DONE && outcome <= CLAIMD_OUTCOME_LAST);
+}
+
 enum status result_frame_get(const char *body, size_t len, struct result_frame *ret,
                              struct err *err)
 {
@@ -336,9 +341,8 @@ enum status result_frame_get(const char *body, size_t len, struct result_frame *
         return err_fail(err, STATUS_INVALID, "result frame: a body of %zu bytes does not add up",
                         len);
     }
-    if (f.id < 1 || f.fence < 1 || f.nonce < 1 || f.outcome < RUN_DONE ||
-        f.outcome > RUN_UNSERVED || leaving > 1 || f.ran_us < 0 ||
-        (f.retry_after_us > JOB_DELAY_US_MAX && !SEEDED_BUG(17))) {
+    if (f.id < 1 || f.fence < 1 || f.nonce < 1 || !is_outcome(f.outcome) || leaving > 1 ||
+        f.ran_us < 0 || (f.retry_after_us > JOB_DELAY_US_MAX && !SEEDED_BUG(17))) {
         return err_fail(err, STATUS_INVALID, "result frame: a field is out of range");
     }
     *ret = f;

@@ -14,6 +14,7 @@
 #define CLAIMD_WORKER_PROTOCOL_H
 
 #include "base/buf.h"
+#include "claimd/plugin.h"
 #include "model/job.h"
 
 #include <stdatomic.h>
@@ -23,7 +24,7 @@
 #define RUNNER_FD_OUTPUT 5
 #define RUNNER_FD_LOG 6
 #define RUNNER_FD_LAST RUNNER_FD_LOG
-#define RUNNER_PROTOCOL_VERSION 8
+#define RUNNER_PROTOCOL_VERSION 9
 #define FRAME_MAX (((size_t)1 << 20) + ((size_t)512 << 10)) /* args, and what else it is told */
 #define FRAME_HEAD 6
 #define RUNNER_DEPTH 64 /* jobs that a runner has been sent and has not answered, at most */
@@ -129,20 +130,13 @@ struct job_frame {
     size_t predecessors_len;
 };
 
-enum run_outcome {
-    RUN_DONE = 1,
-    RUN_RETRY = 2,
-    RUN_FAIL = 3,
-    RUN_SNOOZE = 4,
-    RUN_CANCEL = 5,
-    RUN_UNSERVED = 6 /* no plugin of this runner serves the kind: no handler was called */
-};
+#define RESULT_UNSERVED 255 /* no plugin of this runner serves the kind: no handler was called */
 
 struct result_frame {
     int64_t id;
     int64_t fence;
     int64_t nonce;          /* of its JOB */
-    uint8_t outcome;        /* enum run_outcome */
+    uint8_t outcome;        /* enum claimd_outcome, or RESULT_UNSERVED */
     bool leaving;           /* this runner was left dirty and ends now: send it nothing more */
     int64_t retry_after_us; /* of RETRY, SNOOZE; < 0: the usual backoff; ≤ JOB_DELAY_US_MAX */
     int64_t ran_us;

@@ -29,25 +29,6 @@ static const char *const verdict_texts[] = {[FINISH_ACCEPTED] = "accepted",
                                             [FINISH_STALE] = "stale",
                                             [FINISH_REFUSED] = "result refused"};
 
-/* The recorder's names (docs/reliability.md). */
-static const char *const recorded_as[] = {
-    [FINISH_COMPLETED] = "complete", [FINISH_RETRY] = "fail",  [FINISH_DISCARDED] = "fail",
-    [FINISH_CANCELLED] = "fail",     [FINISH_SNOOZE] = "fail", [FINISH_HAND_BACK] = "hand-back"};
-
-static const char *const ends_recorded_as[] = {[RUN_END_DONE] = "done",
-                                               [RUN_END_RETRY] = "retry",
-                                               [RUN_END_FAIL] = "fail",
-                                               [RUN_END_SNOOZE] = "snooze",
-                                               [RUN_END_CANCEL] = "cancel",
-                                               [RUN_END_STOPPED] = "stopped",
-                                               [RUN_END_TIMED_RETRY] = "timed_retry",
-                                               [RUN_END_CRASHED] = "crashed",
-                                               [RUN_END_TIMEOUT] = "timeout",
-                                               [RUN_END_KILLED] = "killed",
-                                               [RUN_END_SPOILT] = "spoilt",
-                                               [RUN_END_DOUBTED] = "doubted",
-                                               [RUN_END_NOT_STARTED] = "not_started"};
-
 /* Who waits for a finish: the job, and what its log line says. */
 struct finish_wait {
     struct worker *worker;
@@ -82,16 +63,12 @@ static enum log_level finished_level(const struct finish_reply *reply, bool is_f
 static void log_finished(const struct finish_wait *f, const struct job_in_hand *job,
                          const struct finish_reply *reply)
 {
-    static const char *const kinds[] = {
-        [FINISH_COMPLETED] = "completed", [FINISH_RETRY] = "retry",
-        [FINISH_DISCARDED] = "discarded", [FINISH_CANCELLED] = "cancelled",
-        [FINISH_SNOOZE] = "snoozed",      [FINISH_HAND_BACK] = "handed_back"};
-    bool is_wanted = reply->kind == FINISH_SNOOZE || reply->kind == FINISH_CANCELLED;
-    bool is_failed = (f->outcome != NULL && !is_wanted) || reply->verdict == FINISH_REFUSED;
+    const struct finish_kind_facts *kind = &finish_kinds[reply->kind];
+    bool is_failed = (f->outcome != NULL && !kind->is_wanted) || reply->verdict == FINISH_REFUSED;
     const char *event = is_failed ? "job_failed" : "job_finished";
     log_at(finished_level(reply, is_failed), event, LOG_I64("job", f->id),
            LOG_TEXT("kind", job->kind), LOG_I64("attempt", job->attempt),
-           LOG_I64("fence", f->fence), LOG_TEXT("state", kinds[reply->kind]),
+           LOG_I64("fence", f->fence), LOG_TEXT("state", kind->name),
            LOG_TEXT("outcome", outcome_text(f, reply)),
            LOG_TEXT("verdict", verdict_texts[reply->verdict]), LOG_I64("ran_us", f->ran_us));
 }
@@ -124,7 +101,7 @@ static void on_finished(void *ctx, const struct finish_reply *reply)
     struct job_in_hand *job = in_hand_find(&w->jobs, f->id);
     assert(job != NULL && job->fence == f->fence && job->phase == IN_HAND_FINISHING);
     probe("W9");
-    record(recorded_as[reply->kind], reply->verdict == FINISH_STALE ? "stale" : "ok",
+    record(finish_kinds[reply->kind].recorded_as, reply->verdict == FINISH_STALE ? "stale" : "ok",
            RECORD_I64("job", f->id), RECORD_I64("f", f->fence),
            RECORD_I64("final", reply->kind == FINISH_DISCARDED || reply->kind == FINISH_CANCELLED),
            RECORD_I64("again", reply->verdict == FINISH_ALREADY));
@@ -222,7 +199,8 @@ static void finish(struct worker *w, struct job_in_hand *job, const struct run_f
     finish->is_unkept = job->settings.keeps_none;
     finish->keeps_log = job->settings.keeps_log;
     probe("W7");
-    record(recorded_as[v.kind], "inv", RECORD_I64("job", job->id), RECORD_I64("f", job->fence));
+    record(finish_kinds[v.kind].recorded_as, "inv", RECORD_I64("job", job->id),
+           RECORD_I64("f", job->fence));
     if (job_store_finish(w->store, finish, on_finished, wait, &err) != STATUS_OK) {
         free(wait);
         give_up(w, job, &err);
@@ -240,7 +218,7 @@ void run_hand_back(struct worker *w, struct job_in_hand *job)
 
 void run_fail(struct worker *w, struct job_in_hand *job, const struct err *why)
 {
-    struct run_facts facts = {.end = RUN_END_FAIL,
+    struct run_facts facts = {.end = RUN_END_UNFIT,
                               .is_cancelled = job->cancel_us > 0,
                               .attempt = job->attempt,
                               .crashes = job->crashes,
@@ -277,45 +255,22 @@ static bool is_past_kill(const struct worker *w, const struct job_in_hand *job)
     return v.action == DANGER_KILL && v.reason == DANGER_LEASE;
 }
 
-/* A handler that gave up because it was asked to has done what is wanted: a drain must not use up
- * the attempts of those who listen (INTERFACES rule 3). */
-static enum run_end end_by_retry(const struct job_in_hand *job)
-{
-    if (job->was_timed_out) {
-        return RUN_END_TIMED_RETRY;
-    }
-    return job->was_asked ? RUN_END_STOPPED : RUN_END_RETRY;
-}
-
 static enum run_end end_of(const struct worker *w, const struct job_in_hand *job,
                            const struct slot_run *run)
 {
-    static const enum run_end results[] = {[RUN_DONE] = RUN_END_DONE,
-                                           [RUN_FAIL] = RUN_END_FAIL,
-                                           [RUN_CANCEL] = RUN_END_CANCEL,
-                                           [RUN_UNSERVED] = RUN_END_NOT_STARTED};
-    switch (run->end) {
-    case SLOT_RESULT:
-        if (run->result->outcome == RUN_RETRY) {
-            return end_by_retry(job);
-        }
-        if (run->result->outcome == RUN_SNOOZE) {
-            return job->was_timed_out ? RUN_END_TIMED_RETRY : RUN_END_SNOOZE;
-        }
-        return results[run->result->outcome];
-    case SLOT_NOT_STARTED:
-        return RUN_END_NOT_STARTED;
-    case SLOT_SPOILT:
-        return RUN_END_SPOILT;
-    case SLOT_DOUBTED:
-        return RUN_END_DOUBTED;
-    case SLOT_DIED:
-        break;
+    if (run->end != RUN_END_CRASHED) {
+        return run->end;
     }
     if (job->was_killed || is_past_kill(w, job)) {
         return RUN_END_KILLED;
     }
     return job->was_timed_out ? RUN_END_TIMEOUT : RUN_END_CRASHED;
+}
+
+static unsigned stops_of(const struct job_in_hand *job)
+{
+    return (job->was_asked ? RUN_ASKED : 0U) | (job->was_timed_out ? RUN_TIMED_OUT : 0U) |
+           (job->was_killed ? RUN_KILLED : 0U);
 }
 
 void run_begun(struct job_in_hand *job, int64_t now_us)
@@ -357,36 +312,13 @@ static void take_length(struct worker *w, const struct job_in_hand *job)
     }
 }
 
-static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot_run *run)
+/* What the run leaves to be kept: its result or why it has none, and its log. */
+static struct job_finish texts_of(const struct worker *w, const struct job_in_hand *job,
+                                  const struct run_facts *facts, const struct slot_run *run)
 {
-    struct worker *w = ctx;
-    struct job_in_hand *job = user;
-    assert(job->slot == slot && job->phase == IN_HAND_RUNNING);
-    enum run_end end = end_of(w, job, run);
-    live_take_end(w, job, end == RUN_END_DONE);
-    set_started(job, run);
-    if (end != RUN_END_NOT_STARTED) {
-        take_length(w, job);
-    }
-    job->slot = NULL;
-    record("run", end == RUN_END_DONE ? "ok" : "fail", RECORD_I64("job", job->id),
-           RECORD_I64("f", job->fence), RECORD_TEXT("end", ends_recorded_as[end]));
-    if (end != RUN_END_NOT_STARTED) {
-        metric_observe_us(job->metrics->run, clock_boot_us() - job->started_us);
-    }
-    metric_add(job->metrics->timeouts, end == RUN_END_TIMEOUT ? 1 : 0);
-    struct run_facts facts = {.end = end,
-                              .is_cancelled = job->cancel_us > 0,
-                              .attempt = job->attempt,
-                              .crashes = job->crashes,
-                              .strikes = job_strikes(job->flags),
-                              .settings = job->settings,
-                              .retry_after_us = -1,
-                              .jitter_unit = (int)rand_below(&w->rand, 1001)};
-    struct job_finish f = {.overran = end == RUN_END_DONE && job->was_timed_out};
+    struct job_finish f = {0};
     if (run->result != NULL) {
         const struct result_frame *r = run->result;
-        facts.retry_after_us = r->retry_after_us;
         f.result = r->result_len > 0 ? r->result : NULL;
         f.result_len = r->result_len;
         f.error = r->error_len > 0 ? r->error : NULL;
@@ -394,7 +326,7 @@ static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot
         f.log_tail = r->log_tail_len > 0 ? r->log_tail : NULL;
         f.log_tail_len = r->log_tail_len;
     } else if (run->text != NULL) {
-        f.error = end == RUN_END_TIMEOUT ? "timeout: the handler did not stop" : run->text;
+        f.error = facts->end == RUN_END_TIMEOUT ? "timeout: the handler did not stop" : run->text;
         if (cancel_is_kill_due(w, job, clock_boot_us())) {
             f.error = "cancelled while it ran: the handler did not stop and was killed";
         }
@@ -402,6 +334,40 @@ static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot
         f.log_tail = run->log_tail_len > 0 ? run->log_tail : NULL;
         f.log_tail_len = run->log_tail_len;
     }
+    return f;
+}
+
+static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot_run *run)
+{
+    struct worker *w = ctx;
+    struct job_in_hand *job = user;
+    assert(job->slot == slot && job->phase == IN_HAND_RUNNING);
+    struct run_facts facts = {.end = end_of(w, job, run),
+                              .stops = stops_of(job),
+                              .is_cancelled = job->cancel_us > 0,
+                              .attempt = job->attempt,
+                              .crashes = job->crashes,
+                              .strikes = job_strikes(job->flags),
+                              .settings = job->settings,
+                              .retry_after_us = -1,
+                              .jitter_unit = (int)rand_below(&w->rand, 1001)};
+    if (run->result != NULL) {
+        facts.said = (enum claimd_outcome)run->result->outcome;
+        facts.retry_after_us = run->result->retry_after_us;
+    }
+    bool is_done = facts.end == RUN_END_SAID && facts.said == CLAIMD_DONE;
+    live_take_end(w, job, is_done);
+    set_started(job, run);
+    if (facts.end != RUN_END_NOT_STARTED) {
+        take_length(w, job);
+        metric_observe_us(job->metrics->run, clock_boot_us() - job->started_us);
+    }
+    job->slot = NULL;
+    record("run", is_done ? "ok" : "fail", RECORD_I64("job", job->id), RECORD_I64("f", job->fence),
+           RECORD_TEXT("end", run_recorded_as(&facts)));
+    metric_add(job->metrics->timeouts, facts.end == RUN_END_TIMEOUT ? 1 : 0);
+    struct job_finish f = texts_of(w, job, &facts, run);
+    f.overran = is_done && job->was_timed_out;
     finish(w, job, &facts, &f);
 }
 

@@ -288,8 +288,8 @@ static void report_started_death(struct slot *s, const char *text, bool is_sure)
 {
     char log_tail[JOB_LOG_TAIL_MAX];
     bool is_blameless = s->child.is_spoilt && s->child.broken.status != STATUS_OK;
-    enum slot_end certain = is_blameless ? SLOT_SPOILT : SLOT_DIED;
-    struct slot_run run = {.end = is_sure ? certain : SLOT_DOUBTED,
+    enum run_end certain = is_blameless ? RUN_END_SPOILT : RUN_END_CRASHED;
+    struct slot_run run = {.end = is_sure ? certain : RUN_END_DOUBTED,
                            .text = text,
                            .log_tail = log_tail,
                            .log_tail_len = run_log_tail(s->page, log_tail)};
@@ -330,7 +330,7 @@ static bool report_left(struct slot *s, const char *text)
     for (const struct slot_job *job = slot_first(s); job != NULL; job = slot_first(s)) {
         enum slot_place place = slot_place(s, job);
         if (place == PLACE_WAITS || place == PLACE_UNSERVED) {
-            slot_report(s, &(struct slot_run){.end = SLOT_NOT_STARTED, .text = text});
+            slot_report(s, &(struct slot_run){.end = RUN_END_NOT_STARTED, .text = text});
         } else {
             was_started = true;
             report_started_death(s, text, is_first && place == PLACE_BEGUN);

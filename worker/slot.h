@@ -10,24 +10,18 @@
 
 #include "base/rand.h"
 #include "worker/protocol.h"
+#include "worker/run_end.h"
 
 #include <uv.h>
 
 struct slot;
 
-enum slot_end {
-    SLOT_RESULT,
-    SLOT_NOT_STARTED,
-    SLOT_DIED,
-    SLOT_DOUBTED, /* it died, and its page was written over: nobody knows whether it has begun */
-    SLOT_SPOILT   /* we killed it, for what an earlier run of its runner had written: not this one's
-                     doing */
-};
-
-/* SLOT_RESULT: `result` is borrowed. Others: `text` says how ("signal 11 (Segmentation fault)",
- * "exit code 0 without a result", "broken frame: …"); `log_tail` is what the run had logged. */
+/* RUN_END_SAID: `result` is borrowed; it is there, too, if the runner did not serve the kind
+ * (NOT_STARTED). Without it `text` says how ("signal 11 (Segmentation fault)", "exit code 0 without
+ * a result", "broken frame: …"); `log_tail` is what the run had logged. The slot does not know why
+ * its child was killed: CRASHED may be TIMEOUT or KILLED. */
 struct slot_run {
-    enum slot_end end;
+    enum run_end end;
     const struct result_frame *result;
     const char *text;
     const char *log_tail;
@@ -91,7 +85,7 @@ bool slot_died_by_itself(const struct slot *slot);
 /* Would it take another job of this kind, whose frame has so many bytes? An idle one takes any. */
 bool slot_takes(struct slot *slot, const char *kind, size_t bytes);
 /* If slot_takes(), which wants `kind` to end with a NUL. Returns the run's nonce, by which it is
- * meant from now on. A child that can't take it is killed, and the run ends SLOT_NOT_STARTED, so
+ * meant from now on. A child that can't take it is killed, and the run ends NOT_STARTED, so
  * callers need not handle that. `kill_at_us`: see slot_limit(). */
 int64_t slot_run(struct slot *slot, const struct job_frame *frame, int64_t kill_at_us, void *user);
 /* After any number of slot_run(): the child gets them. */
@@ -111,7 +105,7 @@ void slot_limit(struct slot *slot, int64_t nonce, int64_t kill_at_us);
 /* Has this run's handler been called, for all that can be known? */
 bool slot_has_started(const struct slot *slot, int64_t nonce);
 /* A runner that does not start what it was sent is busy with something of an earlier run, or
- * stopped: it is killed, and the run ends SLOT_NOT_STARTED unless it starts meanwhile. */
+ * stopped: it is killed, and the run ends NOT_STARTED unless it starts meanwhile. */
 void slot_give_up_start(struct slot *slot, int64_t after_us);
 
 /* Asks the handler to stop: flag and SIGTERM, once per run. What the slot has beside it comes back;

@@ -94,7 +94,7 @@ static enum status take_result(struct slot *s, enum frame_type type, const char 
         return err_fail(err, STATUS_INVALID, "a result for job %lld that is not running here",
                         (long long)result.id);
     }
-    bool is_unserved = result.outcome == RUN_UNSERVED;
+    bool is_unserved = result.outcome == RESULT_UNSERVED;
     if (slot_place(s, job) != (is_unserved ? PLACE_UNSERVED : PLACE_BEGUN)) {
         return err_fail(err, STATUS_INVALID,
                         is_unserved ? "job %lld is called unserved, but was started"
@@ -107,7 +107,8 @@ static enum status take_result(struct slot *s, enum frame_type type, const char 
                         (long long)result.id);
     }
     s->child.jobs_done++;
-    struct slot_run run = {.end = SLOT_RESULT, .result = &result};
+    struct slot_run run = {.end = is_unserved ? RUN_END_NOT_STARTED : RUN_END_SAID,
+                           .result = &result};
     if (s->child.is_spoilt) {
         struct err why = {0};
         err_set(&why, STATUS_INVALID, 0, "a run before this one had forged its result");

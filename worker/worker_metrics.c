@@ -134,18 +134,14 @@ static void open_singles(struct worker_metrics *m)
 
 static struct kind_metrics *add_kind(struct worker_metrics *m, const char *queue, const char *kind)
 {
-    static const char *const outcomes[] = {
-        [FINISH_COMPLETED] = "completed", [FINISH_RETRY] = "retry",
-        [FINISH_DISCARDED] = "discarded", [FINISH_CANCELLED] = "cancelled",
-        [FINISH_SNOOZE] = "snoozed",      [FINISH_HAND_BACK] = "handed_back"};
     static_assert(WORKER_METRICS_KINDS_MAX > KIND_SET_MAX,
                   "all that it may serve of one queue at once");
     assert(m->kind_count < WORKER_METRICS_KINDS_MAX);
     struct kind_metrics *k = &m->kinds[m->kind_count++];
     (void)snprintf(k->queue, sizeof k->queue, "%s", queue);
     (void)snprintf(k->kind, sizeof k->kind, "%s", kind);
-    for (size_t i = 0; i < ARRAY_COUNT(outcomes); i++) {
-        const char *const values[METRIC_LABELS_MAX] = {queue, kind, outcomes[i]};
+    for (size_t i = 0; i < FINISH_KIND_COUNT; i++) {
+        const char *const values[METRIC_LABELS_MAX] = {queue, kind, finish_kinds[i].name};
         k->finished[i] = metrics_series_of(m->registry, &finished, values);
     }
     k->timeouts = metrics_series(m->registry, &timeouts, queue, kind);

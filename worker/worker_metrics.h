@@ -33,7 +33,7 @@ enum refusal {
 struct kind_metrics {
     char queue[JOB_NAME_MAX + 1];
     char kind[JOB_NAME_MAX + 1];
-    struct metric *finished[FINISH_HAND_BACK + 1];
+    struct metric *finished[FINISH_KIND_COUNT];
     struct metric *timeouts;
     struct metric *wait;
     struct metric *run; /* this one and the next: all queues together */

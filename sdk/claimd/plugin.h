@@ -49,6 +49,7 @@ enum claimd_outcome {
     CLAIMD_SNOOZE,
     CLAIMD_CANCEL /* no longer wanted: ends as `cancelled`, with claimd_cancel()'s reason */
 };
+#define CLAIMD_OUTCOME_LAST CLAIMD_CANCEL
 
 struct claimd_context;
 

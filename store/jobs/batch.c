@@ -9,7 +9,7 @@
 
 void batch_release(struct batch *b)
 {
-    for (size_t k = 0; k < FINISH_LIST_COUNT; k++) {
+    for (size_t k = 0; k < FINISH_KIND_COUNT; k++) {
         for (size_t i = 0; i < b->finishes[k].count; i++) {
             finish_free(b->finishes[k].items[i]);
         }
@@ -32,8 +32,7 @@ void batch_take_finishes(struct batch *b, struct finish_queue *q, size_t max)
            q->first->is_suspect == b->has_suspect && strcmp(q->first->worker_id, worker) == 0 &&
            (b->finish_count == 0 || b->finish_bytes + q->first->bytes <= BATCH_FINISH_BYTES_MAX)) {
         struct finish *f = finish_queue_pop(q);
-        struct finish_list *list =
-            &b->finishes[finish_is_dropped(f) ? FINISH_LIST_DROP : (size_t)f->f.kind];
+        struct finish_list *list = &b->finishes[f->f.kind];
         f->is_settled = false;
         list->items[list->count] = f;
         list->count++;
@@ -55,7 +54,7 @@ void batch_take_claims(struct batch *b, struct claim_queue *q)
 
 void batch_return_finishes(struct batch *b, struct finish_queue *q, bool is_unknown)
 {
-    for (size_t k = 0; k < FINISH_LIST_COUNT; k++) {
+    for (size_t k = 0; k < FINISH_KIND_COUNT; k++) {
         struct finish_list *list = &b->finishes[k];
         for (size_t i = list->count; i > 0; i--) {
             struct finish *f = list->items[i - 1];
@@ -88,11 +87,11 @@ static int compare_fences(const void *left, const void *right)
 
 static enum batch_step step_of(size_t kind)
 {
-    static const enum batch_step steps[FINISH_LIST_COUNT] = {
+    static const enum batch_step steps[FINISH_KIND_COUNT] = {
         [FINISH_COMPLETED] = STEP_COMPLETE, [FINISH_RETRY] = STEP_RETRY,
         [FINISH_DISCARDED] = STEP_DISCARD,  [FINISH_CANCELLED] = STEP_CANCEL,
         [FINISH_SNOOZE] = STEP_SNOOZE,      [FINISH_HAND_BACK] = STEP_HAND_BACK,
-        [FINISH_LIST_DROP] = STEP_DROP,
+        [FINISH_DROPPED] = STEP_DROP,
     };
     return steps[kind];
 }
@@ -222,7 +221,7 @@ static enum status build_forget(struct batch *b, struct columns *columns,
                                 struct pg_request *request, struct err *err)
 {
     size_t count = add_live(&b->finishes[FINISH_COMPLETED], columns->ids, 0);
-    count = add_live(&b->finishes[FINISH_LIST_DROP], columns->ids, count);
+    count = add_live(&b->finishes[FINISH_DROPPED], columns->ids, count);
     if (count == 0) {
         return STATUS_OK;
     }
@@ -248,7 +247,7 @@ static enum status build_free(struct batch *b, struct columns *columns, struct p
                               struct err *err)
 {
     size_t count = 0;
-    for (size_t k = 0; k < FINISH_LIST_COUNT; k++) {
+    for (size_t k = 0; k < FINISH_KIND_COUNT; k++) {
         for (size_t i = 0; i < b->finishes[k].count; i++) {
             const struct job_finish *f = &b->finishes[k].items[i]->f;
             bool has_key = (f->flags & JOB_FLAG_KEY) != 0;
@@ -359,7 +358,7 @@ enum status batch_build(struct batch *b, struct kind_cache *kinds, const char *w
     if (st != STATUS_OK) {
         return st;
     }
-    for (size_t k = FINISH_COMPLETED; k < FINISH_LIST_COUNT; k++) {
+    for (size_t k = FINISH_COMPLETED; k < FINISH_KIND_COUNT; k++) {
         struct finish_list *list = &b->finishes[k];
         if (list->count == 0) {
             continue;
@@ -481,7 +480,7 @@ static void settle_step(struct batch *b, int n, size_t place_count, struct kind_
         settle_finishes(&b->finishes[FINISH_HAND_BACK], rows);
         break;
     case STEP_DROP:
-        settle_finishes(&b->finishes[FINISH_LIST_DROP], rows);
+        settle_finishes(&b->finishes[FINISH_DROPPED], rows);
         break;
     case STEP_KINDS:
         kind_cache_load(kinds, rows, now_us);

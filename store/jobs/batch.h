@@ -13,8 +13,6 @@
 #define BATCH_FINISHES_MAX 500
 #define BATCH_FINISH_BYTES_MAX ((size_t)8 << 20)
 #define BATCH_CLAIMS_MAX CLAIM_IDS_MAX
-#define FINISH_LIST_DROP (FINISH_HAND_BACK + 1) /* completed ones that are not kept */
-#define FINISH_LIST_COUNT (FINISH_LIST_DROP + 1)
 
 /* Steps in the order in which they are sent; empty ones are left out. */
 enum batch_step {
@@ -43,7 +41,7 @@ struct finish_list { /* finishes of one kind, by rising fence once the batch is 
 };
 
 struct batch {
-    struct finish_list finishes[FINISH_LIST_COUNT]; /* by kind */
+    struct finish_list finishes[FINISH_KIND_COUNT];
     size_t finish_count;
     size_t finish_bytes;
     struct claim_queue claims; /* all with the same kinds, all limited or none */

@@ -88,7 +88,7 @@ void columns_put_finishes(struct params *p, const struct finish_list *list, size
     case FINISH_HAND_BACK:
         put_crashed(p, list, columns);
         break;
-    case FINISH_LIST_DROP:
+    case FINISH_DROPPED:
         break;
     }
     params_uuid(p, list->items[0]->worker_id);

@@ -10,6 +10,23 @@
 /* Room for the reason of a refusal, so that refusing needs no memory. */
 #define REASON_MAX 256
 
+const struct finish_kind_facts finish_kinds[FINISH_KIND_COUNT] = {
+    [FINISH_COMPLETED] = {.name = "completed", .recorded_as = "complete", .state = "completed"},
+    [FINISH_RETRY] = {.name = "retry", .recorded_as = "fail", .is_attempt_kept = true},
+    [FINISH_DISCARDED] = {.name = "discarded", .recorded_as = "fail", .state = "discarded"},
+    [FINISH_CANCELLED] = {.name = "cancelled",
+                          .recorded_as = "fail",
+                          .state = "cancelled",
+                          .is_wanted = true},
+    [FINISH_SNOOZE] = {.name = "snoozed",
+                       .recorded_as = "fail",
+                       .outcome = "snoozed",
+                       .is_attempt_kept = true,
+                       .is_wanted = true},
+    [FINISH_HAND_BACK] = {.name = "handed_back", .recorded_as = "hand-back"},
+    [FINISH_DROPPED] = {.name = "completed", .recorded_as = "complete", .state = "completed"},
+};
+
 static const char *put_bytes(char **at, const char *bytes, size_t len)
 {
     char *start = *at;
@@ -92,6 +109,9 @@ enum status finish_new(const struct job_finish *from, finish_cb *done, void *ctx
     assert(id_len < sizeof f->worker_id);
     memcpy(f->worker_id, from->worker_id, id_len + 1);
     f->f.worker_id = f->worker_id;
+    if (from->kind == FINISH_COMPLETED && from->is_unkept && !from->overran) {
+        f->f.kind = FINISH_DROPPED;
+    }
     char *at = (char *)(f + 1) + REASON_MAX;
     f->f.result = is_result_possible ? put_bytes(&at, from->result, result_len) : NULL;
     f->f.result_len = result_len;
@@ -113,15 +133,11 @@ void finish_free(struct finish *f)
     free(f);
 }
 
-bool finish_is_dropped(const struct finish *f)
-{
-    return f->f.kind == FINISH_COMPLETED && f->f.is_unkept && !f->f.overran;
-}
-
 const char *finish_outcome(const struct job_finish *f)
 {
-    if (f->kind == FINISH_SNOOZE) {
-        return "snoozed";
+    const char *fixed = finish_kinds[f->kind].outcome;
+    if (fixed != NULL) {
+        return fixed;
     }
     return f->outcome != NULL ? f->outcome : "failed";
 }
@@ -144,7 +160,7 @@ enum status finish_refuse(struct finish *f, const char *why, struct err *err)
     f->f.result = NULL;
     f->f.result_len = 0;
     f->f.delay_us = job_backoff_us(f->f.attempt, 500);
-    if (f->f.kind == FINISH_COMPLETED) {
+    if (f->f.kind == FINISH_COMPLETED || f->f.kind == FINISH_DROPPED) {
         f->f.kind = FINISH_DISCARDED;
         f->f.outcome = "failed";
     }

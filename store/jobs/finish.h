@@ -13,7 +13,7 @@
 
 struct finish {
     struct finish *next;
-    struct job_finish f; /* its texts lie behind this struct */
+    struct job_finish f; /* its texts lie behind this struct; may be DROPPED */
     finish_cb *done;
     void *ctx;
     char worker_id[JOB_WORKER_ID_SIZE];
@@ -33,9 +33,6 @@ struct finish {
 enum status finish_new(const struct job_finish *f, finish_cb *done, void *ctx,
                        struct finish **ret_finish, struct err *err) MUST_USE;
 void finish_free(struct finish *f); /* accepts NULL */
-
-/* It leaves no row in the history: completed in time, and not kept. */
-bool finish_is_dropped(const struct finish *f);
 
 /* What job_attempt says of a run that failed or snoozed. A literal, or as long as `f`. */
 const char *finish_outcome(const struct job_finish *f);

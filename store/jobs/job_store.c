@@ -14,6 +14,9 @@ void store_settle_finish(struct job_store *s, struct finish *f, enum finish_verd
 {
     struct finish_reply reply = {
         .id = f->f.id, .fence = f->f.fence, .verdict = verdict, .kind = f->f.kind};
+    if (reply.kind == FINISH_DROPPED) {
+        reply.kind = FINISH_COMPLETED;
+    }
     s->unsettled--;
     s->unsettled_bytes -= f->bytes;
     s->counters.refused += verdict == FINISH_REFUSED;

@@ -130,8 +130,23 @@ enum finish_kind {
     FINISH_DISCARDED, /* → history; recorded in job_attempt */
     FINISH_CANCELLED, /* the same, as `cancelled` */
     FINISH_SNOOZE, /* → available after delay_us, attempt given back; recorded without its log */
-    FINISH_HAND_BACK /* → available now, attempt given back, not recorded */
+    FINISH_HAND_BACK, /* → available now, attempt given back, not recorded */
+    /* Completed ones that are not kept (`is_unkept`) → nothing is left. The store finds out which:
+     * they are asked for and answered as COMPLETED. */
+    FINISH_DROPPED,
+    FINISH_KIND_COUNT
 };
+
+/* What is known of each kind of finish. */
+struct finish_kind_facts {
+    const char *name;        /* in logs and metrics */
+    const char *recorded_as; /* the recorder's word (docs/reliability.md) */
+    const char *state;       /* in the history; NULL = the job stays open */
+    const char *outcome;     /* in job_attempt, whatever the finish says; NULL = what it says */
+    bool is_attempt_kept; /* the run is known by its row in job_attempt, not by the job's state */
+    bool is_wanted;       /* by its handler or an operator: no failure */
+};
+extern const struct finish_kind_facts finish_kinds[FINISH_KIND_COUNT];
 
 struct job_finish {
     int64_t id;

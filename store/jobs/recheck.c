@@ -165,17 +165,12 @@ static int row_of(const struct index_entry *entries, const struct pg_result *row
     return found != NULL ? found->row : -1;
 }
 
-static bool leaves_open(const struct finish *f)
-{
-    return f->f.kind == FINISH_RETRY || f->f.kind == FINISH_SNOOZE || f->f.kind == FINISH_HAND_BACK;
-}
-
 /* Still our fence, but available: our own commit, if its answer was lost; else a rescue. */
 static enum recheck_verdict judge_open(struct finish *f, const struct pg_result *jobs, int row)
 {
     /* Nothing of it was to be left. If not we but somebody after us has completed it, then nothing
      * of ours was accepted, and nobody can tell (decision 17). */
-    if (row < 0 && f->is_unknown && finish_is_dropped(f)) {
+    if (row < 0 && f->is_unknown && f->f.kind == FINISH_DROPPED) {
         return RECHECK_ALREADY;
     }
     if (row < 0 || pg_i64(jobs, row, COLUMN_FENCE) != f->f.fence ||
@@ -186,7 +181,7 @@ static enum recheck_verdict judge_open(struct finish *f, const struct pg_result 
         f->is_unknown = false; /* what was sent before was not committed */
         return RECHECK_LOCKED;
     }
-    return f->is_unknown && leaves_open(f) ? RECHECK_ALREADY : RECHECK_STALE;
+    return f->is_unknown && finish_kinds[f->f.kind].state == NULL ? RECHECK_ALREADY : RECHECK_STALE;
 }
 
 /* In the history with our fence, ended as we say: by ourselves, or in the handler's transaction. A
@@ -195,17 +190,13 @@ static enum recheck_verdict judge_open(struct finish *f, const struct pg_result 
 static enum recheck_verdict judge_finish(struct finish *f, const struct pg_result *jobs, int row,
                                          const struct pg_result *ended, int end)
 {
-    static const char *const states[] = {[FINISH_COMPLETED] = "completed",
-                                         [FINISH_DISCARDED] = "discarded",
-                                         [FINISH_CANCELLED] = "cancelled",
-                                         [FINISH_HAND_BACK] = NULL};
-    bool is_recorded = f->f.kind == FINISH_RETRY || f->f.kind == FINISH_SNOOZE;
+    bool is_recorded = finish_kinds[f->f.kind].is_attempt_kept;
     int column = is_recorded ? ENDED_OUTCOME : ENDED_STATE;
     if (end < 0 || pg_is_null(ended, end, column)) {
         return judge_open(f, jobs, row);
     }
     /* None for a hand back, which is recorded nowhere. */
-    const char *wanted = is_recorded ? finish_outcome(&f->f) : states[f->f.kind];
+    const char *wanted = is_recorded ? finish_outcome(&f->f) : finish_kinds[f->f.kind].state;
     size_t len = 0;
     bool is_so = wanted != NULL && strcmp(pg_text(ended, end, column, &len), wanted) == 0;
     return is_so && (f->is_unknown || !is_recorded) ? RECHECK_ALREADY : RECHECK_STALE;

@@ -34,7 +34,7 @@ static bool may_be_data(const struct err *err)
 static struct finish *take_only(struct batch *b)
 {
     assert(b->finish_count == 1);
-    for (size_t k = 0; k < FINISH_LIST_COUNT; k++) {
+    for (size_t k = 0; k < FINISH_KIND_COUNT; k++) {
         if (b->finishes[k].count > 0) {
             b->finishes[k].count = 0;
             b->finish_count = 0;

@@ -79,7 +79,7 @@ void store_claim_limited(struct job_store *s, struct claim *c)
 static void pass_on_finishes(struct job_store *s, struct recheck *r)
 {
     struct finish_queue settled = {.first = NULL};
-    for (size_t k = 0; k < FINISH_LIST_COUNT; k++) {
+    for (size_t k = 0; k < FINISH_KIND_COUNT; k++) {
         struct finish_list *list = &s->batch.finishes[k];
         for (size_t i = 0; i < list->count; i++) {
             struct finish *f = list->items[i];

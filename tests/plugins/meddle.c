@@ -50,7 +50,7 @@ static void put_frame(struct runner_page *page, int64_t id, int64_t fence, int64
     const struct result_frame frame = {.id = id,
                                        .fence = fence,
                                        .nonce = nonce,
-                                       .outcome = RUN_DONE,
+                                       .outcome = CLAIMD_DONE,
                                        .retry_after_us = -1,
                                        .result = "\"forged\"",
                                        .result_len = 8};

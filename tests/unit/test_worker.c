@@ -17,16 +17,17 @@ struct outcome_case {
     bool crashed;
 };
 
+#define SAID(outcome) .end = RUN_END_SAID, .said = (outcome)
 #define FIRST_OF_3 \
     .attempt = 1, .settings.max_attempts = 3, .settings.max_crashes = 3, .retry_after_us = -1
 #define LAST_OF_3 \
     .attempt = 3, .settings.max_attempts = 3, .settings.max_crashes = 3, .retry_after_us = -1
 
 static const struct outcome_case outcome_cases[] = {
-    {"done", {.end = RUN_END_DONE, FIRST_OF_3}, FINISH_COMPLETED, NULL, false},
-    {"retry", {.end = RUN_END_RETRY, FIRST_OF_3}, FINISH_RETRY, "failed", false},
-    {"retry, last", {.end = RUN_END_RETRY, LAST_OF_3}, FINISH_DISCARDED, "failed", false},
-    {"fail", {.end = RUN_END_FAIL, FIRST_OF_3}, FINISH_DISCARDED, "failed", false},
+    {"done", {SAID(CLAIMD_DONE), FIRST_OF_3}, FINISH_COMPLETED, NULL, false},
+    {"retry", {SAID(CLAIMD_RETRY), FIRST_OF_3}, FINISH_RETRY, "failed", false},
+    {"retry, last", {SAID(CLAIMD_RETRY), LAST_OF_3}, FINISH_DISCARDED, "failed", false},
+    {"fail", {SAID(CLAIMD_FAIL), FIRST_OF_3}, FINISH_DISCARDED, "failed", false},
     {"crash", {.end = RUN_END_CRASHED, FIRST_OF_3}, FINISH_RETRY, "crashed", true},
     {"third crash",
      {.end = RUN_END_CRASHED, .crashes = 2, FIRST_OF_3},
@@ -75,34 +76,34 @@ static const struct outcome_case outcome_cases[] = {
      NULL,
      false},
     {"retry, asked to stop by us",
-     {.end = RUN_END_STOPPED, LAST_OF_3},
+     {SAID(CLAIMD_RETRY), .stops = RUN_ASKED, LAST_OF_3},
      FINISH_HAND_BACK,
      NULL,
      false},
     {"retry, time was up",
-     {.end = RUN_END_TIMED_RETRY, FIRST_OF_3},
+     {SAID(CLAIMD_RETRY), .stops = RUN_TIMED_OUT, FIRST_OF_3},
      FINISH_RETRY,
      "timeout",
      false},
     {"once, retry, asked to stop by us",
-     {.end = RUN_END_STOPPED, .settings.at_most_once = true, FIRST_OF_3},
+     {SAID(CLAIMD_RETRY), .stops = RUN_ASKED, .settings.at_most_once = true, FIRST_OF_3},
      FINISH_RETRY,
      "failed",
      false},
-    {"snooze, last", {.end = RUN_END_SNOOZE, LAST_OF_3}, FINISH_SNOOZE, "snoozed", false},
+    {"snooze, last", {SAID(CLAIMD_SNOOZE), LAST_OF_3}, FINISH_SNOOZE, "snoozed", false},
     {"once, it says snooze",
-     {.end = RUN_END_SNOOZE, .settings.at_most_once = true, FIRST_OF_3},
+     {SAID(CLAIMD_SNOOZE), .settings.at_most_once = true, FIRST_OF_3},
      FINISH_RETRY,
      "failed",
      false},
-    {"cancel", {.end = RUN_END_CANCEL, FIRST_OF_3}, FINISH_CANCELLED, "cancelled", false},
+    {"cancel", {SAID(CLAIMD_CANCEL), FIRST_OF_3}, FINISH_CANCELLED, "cancelled", false},
     {"once, it says cancel",
-     {.end = RUN_END_CANCEL, .settings.at_most_once = true, FIRST_OF_3},
+     {SAID(CLAIMD_CANCEL), .settings.at_most_once = true, FIRST_OF_3},
      FINISH_CANCELLED,
      "cancelled",
      false},
     {"cancelled, it says retry",
-     {.end = RUN_END_RETRY, .is_cancelled = true, FIRST_OF_3},
+     {SAID(CLAIMD_RETRY), .is_cancelled = true, FIRST_OF_3},
      FINISH_CANCELLED,
      "cancelled",
      false},
@@ -117,12 +118,12 @@ static const struct outcome_case outcome_cases[] = {
      "cancelled",
      false},
     {"cancelled, and done in time",
-     {.end = RUN_END_DONE, .is_cancelled = true, FIRST_OF_3},
+     {SAID(CLAIMD_DONE), .is_cancelled = true, FIRST_OF_3},
      FINISH_COMPLETED,
      NULL,
      false},
     {"once, it says retry",
-     {.end = RUN_END_RETRY, .settings.at_most_once = true, FIRST_OF_3},
+     {SAID(CLAIMD_RETRY), .settings.at_most_once = true, FIRST_OF_3},
      FINISH_RETRY,
      "failed",
      false},
@@ -148,7 +149,7 @@ END_TEST
 
 START_TEST(a_retry_waits_as_long_as_its_handler_asked)
 {
-    struct run_facts f = {.end = RUN_END_RETRY, .attempt = 1, .settings.max_attempts = 2};
+    struct run_facts f = {SAID(CLAIMD_RETRY), .attempt = 1, .settings.max_attempts = 2};
     f.retry_after_us = 7;
     ck_assert_int_eq(run_verdict(&f).delay_us, 7);
 }
@@ -169,7 +170,7 @@ END_TEST
 
 START_TEST(a_snooze_lasts_a_second_at_least)
 {
-    struct run_facts f = {.end = RUN_END_SNOOZE, .attempt = 1, .settings.max_attempts = 2};
+    struct run_facts f = {SAID(CLAIMD_SNOOZE), .attempt = 1, .settings.max_attempts = 2};
     ck_assert_int_eq(run_verdict(&f).delay_us, JOB_SNOOZE_US_MIN);
     f.retry_after_us = JOB_SNOOZE_US_MIN + 1;
     ck_assert_int_eq(run_verdict(&f).delay_us, JOB_SNOOZE_US_MIN + 1);
@@ -181,7 +182,7 @@ END_TEST
 
 START_TEST(a_retry_without_a_wish_waits_its_backoff)
 {
-    struct run_facts f = {.end = RUN_END_RETRY, .attempt = 2, .settings.max_attempts = 5};
+    struct run_facts f = {SAID(CLAIMD_RETRY), .attempt = 2, .settings.max_attempts = 5};
     f.retry_after_us = -1;
     f.jitter_unit = 500;
     ck_assert_int_eq(run_verdict(&f).delay_us, INT64_C(30000000));

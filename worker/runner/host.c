@@ -213,13 +213,13 @@ static void set_log_tail(struct run *run, struct result_frame *ret)
     ret->log_tail_len = run_log_tail(run->page, run->log_tail);
 }
 
-static void fill_result(struct run *run, const struct job_frame *job, enum run_outcome outcome,
+static void fill_result(struct run *run, const struct job_frame *job, uint8_t outcome,
                         struct result_frame *ret)
 {
     *ret = (struct result_frame){.id = job->id,
                                  .fence = job->fence,
                                  .nonce = job->nonce,
-                                 .outcome = (uint8_t)outcome,
+                                 .outcome = outcome,
                                  .retry_after_us = run->retry_after_us,
                                  .result = run->result,
                                  .result_len = run->result_len,
@@ -229,7 +229,7 @@ static void fill_result(struct run *run, const struct job_frame *job, enum run_o
 }
 
 /* Once it has started, such a job is never given back (INTERFACES rule 3): its attempt says why. */
-static enum run_outcome charge_snooze(struct run *run)
+static enum claimd_outcome charge_snooze(struct run *run)
 {
     static const char why[] = "charged, a job of an at_most_once kind can't snooze: ";
     size_t len = sizeof why - 1;
@@ -238,33 +238,27 @@ static enum run_outcome charge_snooze(struct run *run)
     memmove(run->error + len, run->error, kept);
     memcpy(run->error, why, len);
     run->error_len = len + kept;
-    return RUN_RETRY;
+    return CLAIMD_RETRY;
 }
 
-static enum run_outcome judge_outcome(struct run *run, const struct claimd_kind *kind,
-                                      enum claimd_outcome outcome)
+static enum claimd_outcome judge_outcome(struct run *run, const struct claimd_kind *kind,
+                                         enum claimd_outcome outcome)
 {
-    switch (outcome) {
-    case CLAIMD_DONE:
-        if (run->too_long_len > 0) { /* it did not look at what set_result() returned */
-            run->error_len = (size_t)snprintf(run->error, sizeof run->error,
-                                              "result refused: %zu bytes, at most %zu",
-                                              run->too_long_len, sizeof run->result);
-            return RUN_FAIL;
-        }
-        return RUN_DONE;
-    case CLAIMD_RETRY:
-        return RUN_RETRY;
-    case CLAIMD_FAIL:
-        return RUN_FAIL;
-    case CLAIMD_SNOOZE:
-        return kind->at_most_once != 0 ? charge_snooze(run) : RUN_SNOOZE;
-    case CLAIMD_CANCEL:
-        return RUN_CANCEL;
-    default:
+    if (outcome < CLAIMD_DONE || outcome > CLAIMD_OUTCOME_LAST) {
         set_own_error(run, "the handler returned %d, which is no outcome", (int)outcome);
-        return RUN_FAIL;
+        return CLAIMD_FAIL;
     }
+    if (outcome == CLAIMD_DONE &&
+        run->too_long_len > 0) { /* it did not look at what set_result() returned */
+        run->error_len = (size_t)snprintf(run->error, sizeof run->error,
+                                          "result refused: %zu bytes, at most %zu",
+                                          run->too_long_len, sizeof run->result);
+        return CLAIMD_FAIL;
+    }
+    if (outcome == CLAIMD_SNOOZE && kind->at_most_once != 0) {
+        return charge_snooze(run);
+    }
+    return outcome;
 }
 
 /* Texts of a job beside its args; NULL where there is none. */
@@ -359,8 +353,7 @@ enum status run_job(struct run *run, const struct claimd_kind *kind, const struc
     enum claimd_outcome outcome = kind->handle(&context);
     int64_t ran_us = clock_boot_us() - started_us;
     output_end();
-    enum run_outcome judged = judge_outcome(run, kind, outcome);
-    fill_result(run, job, judged, ret);
+    fill_result(run, job, (uint8_t)judge_outcome(run, kind, outcome), ret);
     ret->ran_us = ran_us;
     return STATUS_OK;
 }
@@ -369,7 +362,7 @@ void run_refuse(struct run *run, const struct job_frame *job, struct result_fram
 {
     run_reset(run);
     set_own_error(run, "no plugin of this runner serves kind %.*s", (int)job->kind_len, job->kind);
-    fill_result(run, job, RUN_UNSERVED, ret);
+    fill_result(run, job, RESULT_UNSERVED, ret);
 }
 
 void run_note(struct run *run, struct result_frame *result, const char *text)

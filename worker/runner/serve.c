@@ -292,7 +292,7 @@ static enum status run_or_refuse(struct server *s, const struct job_frame *job,
 static enum status answer(struct server *s, const struct result_frame *result,
                           const _Atomic int64_t *place, bool is_last, struct err *err)
 {
-    bool is_read_first = result->outcome != RUN_DONE && has_said(s->page);
+    bool is_read_first = result->outcome != CLAIMD_DONE && has_said(s->page);
     enum status st = put_result(s, result, err);
     if (st != STATUS_OK) {
         return st;

@@ -30,7 +30,7 @@ struct slot_world {
     int load_deaths;
     bool has_hung;
     char load_file[256];
-    enum slot_end end;
+    enum run_end end;
     int outcome;
     char result[512];
     void *ended_job;

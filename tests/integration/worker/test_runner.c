@@ -84,7 +84,7 @@ START_TEST(a_job_is_done_and_its_start_was_announced)
     struct result_frame r;
     ck_assert_int_eq(atomic_load(&h.page->started_nonce), 0);
     harness_run(&h, "noop", "{}", &r);
-    ck_assert_int_eq(r.outcome, RUN_DONE);
+    ck_assert_int_eq(r.outcome, CLAIMD_DONE);
     ck_assert_uint_eq(r.result_len, 0);
     ck_assert(!r.leaving);
     ck_assert_int_eq(atomic_load(&h.page->started_nonce), r.nonce);
@@ -153,7 +153,7 @@ START_TEST(the_largest_args_arrive)
     args[JOB_ARGS_MAX] = '\0';
     struct result_frame r;
     harness_run(&h, "sleep", args, &r);
-    ck_assert_int_eq(r.outcome, RUN_DONE);
+    ck_assert_int_eq(r.outcome, CLAIMD_DONE);
     free(args);
 }
 END_TEST
@@ -162,7 +162,7 @@ START_TEST(a_kind_that_nobody_serves_is_answered_with_a_reason)
 {
     struct result_frame r;
     harness_run(&h, "noopx", "{}", &r);
-    ck_assert_int_eq(r.outcome, RUN_UNSERVED);
+    ck_assert_int_eq(r.outcome, RESULT_UNSERVED);
     assert_error(&r, "no plugin of this runner serves kind noopx");
     ck_assert_int_eq(atomic_load(&h.page->started_nonce), 0);
 }
@@ -220,18 +220,18 @@ START_TEST(a_result_beyond_the_limit_fails_the_job_with_a_reason)
 {
     struct result_frame r;
     harness_run(&h, "huge_result", "{}", &r);
-    ck_assert_int_eq(r.outcome, RUN_FAIL);
+    ck_assert_int_eq(r.outcome, CLAIMD_FAIL);
     ck_assert_uint_eq(r.result_len, 0);
     assert_error(&r, "the result of 199999 bytes is too long");
     harness_run(&h, "heedless_result", "{}", &r);
-    ck_assert_int_eq(r.outcome, RUN_FAIL);
+    ck_assert_int_eq(r.outcome, CLAIMD_FAIL);
     ck_assert_uint_eq(r.result_len, 0);
     assert_error(&r, "result refused: 200000 bytes, at most 65536");
     harness_run(&h, "echo", "[1e70000]", &r); /* as PostgreSQL writes it */
-    ck_assert_int_eq(r.outcome, RUN_FAIL);
+    ck_assert_int_eq(r.outcome, CLAIMD_FAIL);
     ck_assert_uint_eq(r.result_len, 0);
     harness_run(&h, "echo", "[1e60000,\"1e70000\"]", &r);
-    ck_assert_int_eq(r.outcome, RUN_DONE);
+    ck_assert_int_eq(r.outcome, CLAIMD_DONE);
 }
 END_TEST
 
@@ -248,7 +248,7 @@ START_TEST(a_result_passes_as_the_bytes_that_it_is)
     };
     struct result_frame r;
     harness_run(&h, cases[_i].kind, "{}", &r);
-    ck_assert_int_eq(r.outcome, RUN_DONE);
+    ck_assert_int_eq(r.outcome, CLAIMD_DONE);
     ck_assert_uint_eq(r.result_len, strlen(cases[_i].result));
     ck_assert_mem_eq(r.result, cases[_i].result, r.result_len);
 }
@@ -258,17 +258,17 @@ START_TEST(fail_retry_and_no_outcome_are_told_apart)
 {
     struct result_frame r;
     harness_run(&h, "fail", "{}", &r);
-    ck_assert_int_eq(r.outcome, RUN_FAIL);
+    ck_assert_int_eq(r.outcome, CLAIMD_FAIL);
     assert_error(&r, "told to fail, attempt 1");
     harness_run(&h, "retry", "{\"until\": 2}", &r);
-    ck_assert_int_eq(r.outcome, RUN_RETRY);
+    ck_assert_int_eq(r.outcome, CLAIMD_RETRY);
     ck_assert_int_eq(r.retry_after_us, 0);
     assert_error(&r, "attempt 1 is too early");
     harness_run(&h, "retry", "{\"until\": 1}", &r);
-    ck_assert_int_eq(r.outcome, RUN_DONE);
+    ck_assert_int_eq(r.outcome, CLAIMD_DONE);
     ck_assert_uint_eq(r.error_len, 0);
     harness_run(&h, "no_outcome", "{}", &r);
-    ck_assert_int_eq(r.outcome, RUN_FAIL);
+    ck_assert_int_eq(r.outcome, CLAIMD_FAIL);
     assert_error(&r, "the handler returned 77, which is no outcome");
 }
 END_TEST
@@ -283,15 +283,15 @@ START_TEST(a_snooze_and_a_cancel_come_with_their_reasons)
     ck_assert_int_ge(fd, 0);
     (void)snprintf(args, sizeof args, "{\"path\": \"%s\", \"times\": 2, \"ms\": 5}", path);
     harness_run(&h, "snooze", args, &r);
-    ck_assert_int_eq(r.outcome, RUN_SNOOZE);
+    ck_assert_int_eq(r.outcome, CLAIMD_SNOOZE);
     ck_assert_int_eq(r.retry_after_us, 5000);
     assert_error(&r, "nap 1");
     harness_run(&h, "snooze_once", args, &r);
-    ck_assert_int_eq(r.outcome, RUN_RETRY);
+    ck_assert_int_eq(r.outcome, CLAIMD_RETRY);
     ck_assert_int_eq(r.retry_after_us, 5000);
     assert_error(&r, "charged, a job of an at_most_once kind can't snooze: nap 2");
     harness_run(&h, "give_up", "{}", &r);
-    ck_assert_int_eq(r.outcome, RUN_CANCEL);
+    ck_assert_int_eq(r.outcome, CLAIMD_CANCEL);
     assert_error(&r, "order 7 is void");
     (void)close(fd);
     (void)unlink(path);
@@ -330,7 +330,7 @@ START_TEST(a_delay_beyond_366_days_is_the_usual_backoff_and_is_said)
     ck_assert_int_eq(r.retry_after_us, JOB_DELAY_US_MAX);
     assert_error(&r, "attempt 1 is too early");
     harness_run(&h, "retry", "{\"until\": 2, \"ms\": 31622400001}", &r);
-    ck_assert_int_eq(r.outcome, RUN_RETRY);
+    ck_assert_int_eq(r.outcome, CLAIMD_RETRY);
     ck_assert_int_eq(r.retry_after_us, -1);
     assert_error(&r, "retry after 31622400001 ms is more than 31622400000 (366 days), the usual "
                      "backoff is used: attempt 1 is too early");

@@ -46,7 +46,7 @@ static char *verdict_of(const char *file, const char *algorithm, const char *hex
     struct result_frame r;
     harness_run(&h, "checksum", text, &r);
     free(text);
-    ck_assert_msg(r.outcome == RUN_DONE, "%.*s", (int)r.error_len, r.error);
+    ck_assert_msg(r.outcome == CLAIMD_DONE, "%.*s", (int)r.error_len, r.error);
     json_t *result = json_loadb(r.result, r.result_len, 0, NULL);
     char *verdict = strdup(json_string_value(json_object_get(result, "verdict")));
     json_decref(result);
@@ -95,7 +95,7 @@ START_TEST(bad_args_and_what_is_no_file_fail_for_good)
     };
     struct result_frame r;
     harness_run(&h, "checksum", cases[_i], &r);
-    ck_assert_int_eq(r.outcome, RUN_FAIL);
+    ck_assert_int_eq(r.outcome, CLAIMD_FAIL);
     ck_assert_uint_gt(r.error_len, 0);
 }
 END_TEST
@@ -109,7 +109,7 @@ START_TEST(a_fifo_does_not_block)
     ck_assert_int_eq(mkfifo(fifo, 0644), 0);
     struct result_frame r;
     harness_run(&h, "checksum", args, &r);
-    ck_assert_int_eq(r.outcome, RUN_FAIL);
+    ck_assert_int_eq(r.outcome, CLAIMD_FAIL);
 }
 END_TEST
 
@@ -124,7 +124,7 @@ START_TEST(a_large_file_is_left_when_told_to_stop)
     atomic_store(&h.page->should_stop, 1);
     struct result_frame r;
     harness_result(&h, &r);
-    ck_assert_int_eq(r.outcome, RUN_RETRY);
+    ck_assert_int_eq(r.outcome, CLAIMD_RETRY);
     ck_assert_int_lt(clock_boot_us() - told_us, 5 * US_PER_S);
 }
 END_TEST

@@ -82,7 +82,7 @@ START_TEST(A4_a_time_that_is_moved_on_lets_the_job_finish)
     atomic_store(&h.page->kill_at_us, clock_boot_us() + 3600 * US_PER_S);
     struct result_frame r;
     harness_result(&h, &r);
-    ck_assert_int_eq(r.outcome, RUN_DONE);
+    ck_assert_int_eq(r.outcome, CLAIMD_DONE);
     ck_assert_int_ge(r.ran_us, 900 * US_PER_MS);
 }
 END_TEST
@@ -108,11 +108,11 @@ START_TEST(TERM_wakes_a_handler_and_sets_its_stop_flag)
     ck_assert_int_eq(kill(h.pid, SIGTERM), 0);
     struct result_frame r;
     harness_result(&h, &r);
-    ck_assert_int_eq(r.outcome, RUN_RETRY);
+    ck_assert_int_eq(r.outcome, CLAIMD_RETRY);
     ck_assert_int_lt(clock_boot_us() - told_us, 5 * US_PER_S);
     atomic_store(&h.page->should_stop, 0);
     harness_run(&h, "sleep", "{\"ms\": 1}", &r);
-    ck_assert_int_eq(r.outcome, RUN_DONE);
+    ck_assert_int_eq(r.outcome, CLAIMD_DONE);
 }
 END_TEST
 
@@ -122,7 +122,7 @@ START_TEST(the_workers_stop_flag_is_seen_without_a_signal)
     atomic_store(&h.page->should_stop, 1);
     struct result_frame r;
     harness_result(&h, &r);
-    ck_assert_int_eq(r.outcome, RUN_RETRY);
+    ck_assert_int_eq(r.outcome, CLAIMD_RETRY);
 }
 END_TEST
 
@@ -183,7 +183,7 @@ START_TEST(G4_what_a_handler_leaves_behind_ends_its_runner_after_the_result)
                    left[_i]);
     struct result_frame r;
     harness_run(&h, "dirty", args, &r);
-    ck_assert_int_eq(r.outcome, RUN_DONE);
+    ck_assert_int_eq(r.outcome, CLAIMD_DONE);
     ck_assert(r.leaving);
     ck_assert_msg(r.log_tail_len == strlen(note) && memcmp(r.log_tail, note, r.log_tail_len) == 0,
                   "log tail is '%.*s', wanted '%s'", (int)r.log_tail_len, r.log_tail, note);
@@ -220,7 +220,7 @@ START_TEST(G4_a_daemon_that_left_the_group_is_found_and_ended)
 {
     struct result_frame r;
     harness_run(&h, "daemonize", "{}", &r);
-    ck_assert_int_eq(r.outcome, RUN_DONE);
+    ck_assert_int_eq(r.outcome, CLAIMD_DONE);
     ck_assert(r.leaving);
     char text[16] = "";
     ck_assert_uint_lt(r.result_len, sizeof text);
@@ -265,7 +265,7 @@ START_TEST(J4_no_descriptor_of_the_worker_reaches_a_handler)
     (void)unlink(path);
     struct result_frame r;
     harness_run(&h, "descriptors", "{}", &r);
-    ck_assert_int_eq(r.outcome, RUN_DONE);
+    ck_assert_int_eq(r.outcome, CLAIMD_DONE);
     ck_assert_ptr_nonnull(memmem(r.result, r.result_len, "socket:", 7)); /* its frames */
     ck_assert_ptr_null(memmem(r.result, r.result_len, "/leak-", 6));
 }

@@ -58,7 +58,7 @@ START_TEST(G1_what_a_handler_and_its_children_print_is_in_the_log_of_its_run_alo
 {
     struct result_frame r;
     harness_run(&h, "prints", "{\"text\": \"one\", \"end\": \"fail\"}", &r);
-    ck_assert_int_eq(r.outcome, RUN_FAIL);
+    ck_assert_int_eq(r.outcome, CLAIMD_FAIL);
     check_tail(&r, "one to stderr\n", true);
     check_tail(&r, "one to stdout, without an end of the line", true);
     check_tail(&r, "Traceback of a child\n", true);
@@ -87,7 +87,7 @@ START_TEST(F5_a_handler_that_prints_waits_for_no_reader_of_the_log)
     struct result_frame r;
     struct buf log = BUF_INIT(64 << 20);
     harness_run(&h, "prints_much", "{\"lines\": 200000}", &r); /* nobody reads the log */
-    ck_assert_int_eq(r.outcome, RUN_FAIL);
+    ck_assert_int_eq(r.outcome, CLAIMD_FAIL);
     ck_assert_uint_eq(r.log_tail_len, JOB_LOG_TAIL_MAX);
     check_tail(&r,
                "\nline 199999 of many that a handler prints\n"

@@ -21,8 +21,8 @@ START_TEST(a_run_ends_once_with_its_result_and_the_runner_is_used_again)
     (void)run("inspect", "{}", &job);
     RUN_UNTIL(is_idle());
     ck_assert_int_eq(t.ends, 1);
-    ck_assert_int_eq(t.end, SLOT_RESULT);
-    ck_assert_int_eq(t.outcome, RUN_DONE);
+    ck_assert_int_eq(t.end, RUN_END_SAID);
+    ck_assert_int_eq(t.outcome, CLAIMD_DONE);
     ck_assert_ptr_eq(t.ended_job, &job);
     ck_assert_int_eq(slot_pid(t.slot), pid);
 }
@@ -35,7 +35,7 @@ START_TEST(A2_a_runner_that_is_killed_in_a_run_is_told_and_replaced_at_once)
     (void)start_long_run();
     ck_assert_int_eq(kill(slot_pid(t.slot), SIGKILL), 0);
     RUN_UNTIL(t.ends == 1);
-    ck_assert_int_eq(t.end, SLOT_DIED);
+    ck_assert_int_eq(t.end, RUN_END_CRASHED);
     ck_assert(strstr(t.death, "signal 9") != NULL);
     RUN_UNTIL(is_idle());
     ck_assert_int_eq(t.ends, 1);
@@ -71,7 +71,7 @@ START_TEST(a_run_that_never_reached_its_handler_is_told_apart)
     (void)run("inspect", "{}", &t);
     slot_kill(t.slot);
     RUN_UNTIL(t.ends == 1);
-    ck_assert_int_eq(t.end, SLOT_NOT_STARTED);
+    ck_assert_int_eq(t.end, RUN_END_NOT_STARTED);
 }
 END_TEST
 
@@ -88,7 +88,7 @@ START_TEST(runners_that_die_before_they_started_a_handler_come_back_ever_more_sl
     RUN_UNTIL(is_idle());
     (void)run("inspect", "{}", &t);
     RUN_UNTIL(is_idle());
-    ck_assert_int_eq(t.end, SLOT_RESULT);
+    ck_assert_int_eq(t.end, RUN_END_SAID);
 }
 END_TEST
 
@@ -126,7 +126,7 @@ START_TEST(G4_a_daemon_that_a_handler_left_is_gone_when_the_next_runner_is_there
     RUN_UNTIL(t.ends == 1);
     RUN_UNTIL(is_idle());
     ck_assert_int_eq(t.ends, 1);
-    ck_assert_int_eq(t.end, SLOT_RESULT);
+    ck_assert_int_eq(t.end, RUN_END_SAID);
     ck_assert_int_ne(slot_pid(t.slot), pid);
     int left = (int)strtol(t.result, NULL, 10);
     ck_assert_int_gt(left, 1);
@@ -136,7 +136,7 @@ END_TEST
 
 /* ---- handlers that speak in their runner's name ---- */
 
-static enum slot_end end_of_next_run(const char *args)
+static enum run_end end_of_next_run(const char *args)
 {
     open_slot();
     RUN_UNTIL(is_idle());
@@ -146,7 +146,7 @@ static enum slot_end end_of_next_run(const char *args)
     RUN_UNTIL(is_idle());
     (void)run("nap", "{\"ms\": 300}", &t);
     RUN_UNTIL(t.ends == 2);
-    enum slot_end end = t.end;
+    enum run_end end = t.end;
     RUN_UNTIL(is_idle());
     ck_assert_int_ne(slot_pid(t.slot), pid);
     ck_assert_int_eq(t.ends, 2);
@@ -155,22 +155,22 @@ static enum slot_end end_of_next_run(const char *args)
 
 START_TEST(G5_a_result_that_a_handler_forged_costs_the_next_run_nothing)
 {
-    ck_assert_int_eq(end_of_next_run("{\"what\": 0, \"ms\": 200}"), SLOT_NOT_STARTED);
+    ck_assert_int_eq(end_of_next_run("{\"what\": 0, \"ms\": 200}"), RUN_END_NOT_STARTED);
 }
 END_TEST
 
 START_TEST(G5_a_second_result_of_an_earlier_run_costs_the_next_one_nothing)
 {
-    ck_assert_int_eq(end_of_next_run("{\"what\": 0, \"ms\": 200, \"hide\": 1}"), SLOT_RESULT);
-    ck_assert_int_eq(t.outcome, RUN_DONE);
+    ck_assert_int_eq(end_of_next_run("{\"what\": 0, \"ms\": 200, \"hide\": 1}"), RUN_END_SAID);
+    ck_assert_int_eq(t.outcome, CLAIMD_DONE);
     ck_assert_str_eq(t.result, "\"slept\"");
 }
 END_TEST
 
 START_TEST(G5_junk_of_an_earlier_run_is_not_charged_to_the_present_one)
 {
-    enum slot_end end = end_of_next_run("{\"what\": 2, \"ms\": 100}");
-    ck_assert_int_eq(end, SLOT_NOT_STARTED);
+    enum run_end end = end_of_next_run("{\"what\": 2, \"ms\": 100}");
+    ck_assert_int_eq(end, RUN_END_NOT_STARTED);
 }
 END_TEST
 
@@ -185,7 +185,7 @@ START_TEST(G5_junk_that_is_read_late_is_still_not_charged_to_the_present_run)
     (void)send_long_run();
     ck_assert(WAIT_UNTIL(has_content(t.ledger), SOON_US)); /* and the loop stands still */
     RUN_UNTIL(t.ends == 2);
-    ck_assert_int_eq(t.end, SLOT_SPOILT);
+    ck_assert_int_eq(t.end, RUN_END_SPOILT);
 }
 END_TEST
 
@@ -195,7 +195,7 @@ START_TEST(G5_junk_behind_a_result_fails_the_run_that_wrote_it)
     RUN_UNTIL(is_idle());
     (void)run("forge", "{\"what\": 1, \"ms\": 100}", &t);
     RUN_UNTIL(t.ends == 1);
-    ck_assert_int_eq(t.end, SLOT_DIED);
+    ck_assert_int_eq(t.end, RUN_END_CRASHED);
     ck_assert_ptr_nonnull(strstr(t.death, "more than the result"));
 }
 END_TEST
@@ -206,7 +206,7 @@ START_TEST(G5_a_result_for_a_job_to_come_fails_the_run_that_wrote_it)
     RUN_UNTIL(is_idle());
     (void)run("forge", "{\"what\": 3, \"ms\": 100}", &t);
     RUN_UNTIL(t.ends == 1);
-    ck_assert_int_eq(t.end, SLOT_DIED);
+    ck_assert_int_eq(t.end, RUN_END_CRASHED);
     RUN_UNTIL(is_idle());
     (void)run("nap", "{\"ms\": 1}", &t);
     RUN_UNTIL(t.ends == 2);
@@ -216,15 +216,15 @@ END_TEST
 
 START_TEST(G5_a_forged_result_never_stands_for_the_next_run)
 {
-    enum slot_end end = end_of_next_run("{\"what\": 4, \"ms\": 100, \"hide\": 1}");
-    ck_assert(end == SLOT_NOT_STARTED || strcmp(t.result, "\"slept\"") == 0);
+    enum run_end end = end_of_next_run("{\"what\": 4, \"ms\": 100, \"hide\": 1}");
+    ck_assert(end == RUN_END_NOT_STARTED || strcmp(t.result, "\"slept\"") == 0);
 }
 END_TEST
 
 START_TEST(G5_a_forged_result_with_a_guessed_nonce_never_stands_for_the_next_run)
 {
-    enum slot_end end = end_of_next_run("{\"what\": 5, \"ms\": 100, \"hide\": 1}");
-    ck_assert(end == SLOT_NOT_STARTED || strcmp(t.result, "\"slept\"") == 0);
+    enum run_end end = end_of_next_run("{\"what\": 5, \"ms\": 100, \"hide\": 1}");
+    ck_assert(end == RUN_END_NOT_STARTED || strcmp(t.result, "\"slept\"") == 0);
 }
 END_TEST
 
@@ -234,7 +234,8 @@ START_TEST(a_handler_that_closes_its_pipe_costs_that_run_only)
     RUN_UNTIL(is_idle());
     (void)run("close_fds", "{}", &t);
     RUN_UNTIL(t.ends == 1);
-    ck_assert(t.end == SLOT_DIED || t.end == SLOT_RESULT); /* its result may be in the ring */
+    ck_assert(t.end == RUN_END_CRASHED ||
+              t.end == RUN_END_SAID); /* its result may be in the ring */
     RUN_UNTIL(is_idle());
     ck_assert_int_eq(t.ends, 1);
 }
@@ -275,7 +276,7 @@ START_TEST(J4_a_runner_is_started_with_a_small_environment_of_its_own)
     RUN_UNTIL(is_idle());
     (void)run("environment", "{\"text\": \"canary\"}", &t);
     RUN_UNTIL(t.ends == 1);
-    ck_assert_int_eq(t.outcome, RUN_DONE);
+    ck_assert_int_eq(t.outcome, CLAIMD_DONE);
     ck_assert_str_eq(t.result, "false");
     RUN_UNTIL(is_idle());
     (void)run("environment", "{\"text\": \"PATH=\"}", &t);

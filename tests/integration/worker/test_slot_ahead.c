@@ -37,7 +37,7 @@ START_TEST(A2_when_a_runner_dies_only_the_job_that_it_had_begun_is_charged)
     ck_assert_ptr_eq(t.ended_job, &jobs[0]);
     slot_kill(t.slot);
     RUN_UNTIL(t.ends == 2);
-    ck_assert_int_eq(t.end, SLOT_DIED);
+    ck_assert_int_eq(t.end, RUN_END_CRASHED);
     ck_assert_ptr_eq(t.ended_job, &jobs[1]);
     ck_assert_int_eq(t.returned, 1);
     ck_assert_ptr_eq(t.returned_job, &jobs[2]);

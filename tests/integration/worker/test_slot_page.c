@@ -15,7 +15,7 @@ START_TEST(G5_a_runner_that_dies_with_its_page_written_over_leaves_its_job_in_do
     RUN_UNTIL(is_idle());
     (void)run("wipe", before_an_end[_i], &t);
     RUN_UNTIL(t.ends == 1);
-    ck_assert_int_eq(t.end, SLOT_DOUBTED);
+    ck_assert_int_eq(t.end, RUN_END_DOUBTED);
     ck_assert_ptr_eq(t.ended_job, &t);
 }
 END_TEST
@@ -26,7 +26,7 @@ START_TEST(G5_a_run_that_hides_its_begin_and_goes_on_is_found_and_killed)
     RUN_UNTIL(is_idle());
     (void)run("wipe", "{\"what\": 4}", &t);
     RUN_UNTIL((slot_take_results(t.slot), t.ends == 1));
-    ck_assert_int_eq(t.end, SLOT_DOUBTED);
+    ck_assert_int_eq(t.end, RUN_END_DOUBTED);
     ck_assert_ptr_nonnull(strstr(t.death, "wrote over the page"));
 }
 END_TEST
@@ -59,7 +59,7 @@ START_TEST(A2_jobs_whose_places_are_whole_come_back_when_the_page_is_written_ove
     slot_flush(t.slot);
     RUN_UNTIL(t.deaths == 1);
     ck_assert_int_eq(t.ends, 1);
-    ck_assert_int_eq(t.end, SLOT_DOUBTED);
+    ck_assert_int_eq(t.end, RUN_END_DOUBTED);
     ck_assert_ptr_eq(t.ended_job, &jobs[0]);
     ck_assert_int_eq(t.returned, 2);
 }
@@ -87,7 +87,7 @@ START_TEST(G5_a_run_that_nudges_without_end_is_killed)
     RUN_UNTIL(is_idle());
     (void)run("wipe", "{\"what\": 6}", &t);
     RUN_UNTIL(t.ends == 1);
-    ck_assert_int_eq(t.end, SLOT_DIED);
+    ck_assert_int_eq(t.end, RUN_END_CRASHED);
     ck_assert_ptr_nonnull(strstr(t.death, "nudges without a result"));
 }
 END_TEST
@@ -98,7 +98,7 @@ START_TEST(a_page_can_not_be_made_shorter)
     RUN_UNTIL(is_idle());
     (void)run("wipe", "{\"what\": 7}", &t);
     RUN_UNTIL(t.ends == 1);
-    ck_assert_int_eq(t.end, SLOT_RESULT);
+    ck_assert_int_eq(t.end, RUN_END_SAID);
     ck_assert_str_eq(t.result, "\"sealed\"");
 }
 END_TEST
