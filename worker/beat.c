@@ -13,7 +13,7 @@ static void take_answer(struct worker *w, const struct worker_beat_reply *reply)
 {
     w->beat.confirmed_us = w->beat.sent_us;
     for (struct job_in_hand *job = w->jobs.by_id; job != NULL; job = job->hh.next) {
-        if (job->phase == IN_HAND_RUNNING) {
+        if (in_hand_phase(job) == IN_HAND_RUNNING) {
             run_limit(w, job, w->beat.sent_us);
         }
     }
@@ -68,7 +68,7 @@ static void count_uncommitted(const struct worker *w, int64_t now, struct worker
 {
     int64_t since_us = now;
     for (struct job_in_hand *job = w->jobs.by_id; job != NULL; job = job->hh.next) {
-        if (job->phase == IN_HAND_FINISHING && job->since_us < since_us) {
+        if (in_hand_phase(job) == IN_HAND_FINISHING && job->since_us < since_us) {
             since_us = job->since_us;
         }
     }

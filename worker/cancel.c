@@ -40,7 +40,7 @@ static void on_silent(void *ctx, enum status st, const struct err *err)
 static bool has_long_run(const struct worker *w, int64_t now_us)
 {
     for (const struct job_in_hand *job = w->jobs.by_id; job != NULL; job = job->hh.next) {
-        if (job->phase == IN_HAND_RUNNING && now_us - job->started_us >= LONG_RUN_US) {
+        if (in_hand_phase(job) == IN_HAND_RUNNING && now_us - job->started_us >= LONG_RUN_US) {
             return true;
         }
     }
@@ -89,8 +89,7 @@ void cancel_take(struct worker *w, const struct worker_beat_reply *reply)
         }
         log_info("job_cancelling", LOG_I64("job", job->id), LOG_I64("fence", job->fence));
         job->cancel_us = clock_boot_us();
-        job->has_live = true;
-        if (job->phase == IN_HAND_RUNNING) {
+        if (in_hand_phase(job) == IN_HAND_RUNNING) {
             slot_cancel(job->slot, job->nonce);
         }
     }

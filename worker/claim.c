@@ -46,18 +46,17 @@ static enum refusal refusal_of(const struct worker *w, const struct refused_job 
     return REFUSED_NOT_TRIED;
 }
 
-/* Its lock is seen to when its verdict comes. An edit that moved the job is found by the next one
- * that takes its hint. */
+/* Nothing to release yet: the lock's verdict has not arrived. An edit that moved the job is found
+ * by the next one that takes its hint. */
 static void refused_before_lock(struct worker *w, struct job_in_hand *job, enum claim_refusal why)
 {
     job->refused = why;
-    job->is_refused = true;
     if (why == CLAIM_NOT_TRIED) {
         fetch_pause(w);
     }
 }
 
-void claim_let_refused_go(struct worker *w, struct job_in_hand *job)
+static void let_refused_go(struct worker *w, struct job_in_hand *job)
 {
     int64_t id = job->id;
     bool is_limited = job->refused == CLAIM_LIMITED;
@@ -73,12 +72,12 @@ void claim_let_refused_go(struct worker *w, struct job_in_hand *job)
 static void on_refused(struct worker *w, const struct refused_job *r)
 {
     struct job_in_hand *job = in_hand_find(&w->jobs, r->id);
-    assert(job != NULL && (job->phase == IN_HAND_CLAIMING || job->is_beside));
+    assert(job != NULL);
     record("claim", r->why == CLAIM_NOT_TRIED ? "info" : "fail", RECORD_I64("job", r->id),
            RECORD_I64("why", r->why));
     metric_add(w->metrics.refused[refusal_of(w, r)], 1);
     bool is_full = r->why == CLAIM_QUEUE_FULL;
-    if (job->phase == IN_HAND_LOCKING) {
+    if (in_hand_step(&w->jobs, job, ON_REFUSED) == DO_NOTHING) {
         refused_before_lock(w, job, r->why);
         return;
     }
@@ -138,7 +137,7 @@ static void pass_on(struct worker *w, struct job_in_hand *job, int64_t now_us)
         lengths_handed_back(&w->lengths, job->length, now_us);
     }
     in_hand_take(&w->jobs, job);
-    job->is_passed_on = true;
+    job->hint_goes = HINT_TO_KIND;
     run_hand_back(w, job);
 }
 
@@ -182,7 +181,7 @@ static void fetch_args(struct worker *w, struct job_in_hand *job)
         run_hand_back(w, job);
         return;
     }
-    in_hand_set_phase(&w->jobs, job, IN_HAND_FETCHING);
+    (void)in_hand_step(&w->jobs, job, ON_ARGS_ASKED);
 }
 
 static void on_args(void *ctx, enum status st, const struct job_args *args)
@@ -190,7 +189,7 @@ static void on_args(void *ctx, enum status st, const struct job_args *args)
     autofree struct args_wait *wait = ctx;
     struct worker *w = wait->worker;
     struct job_in_hand *job = in_hand_find(&w->jobs, wait->id);
-    if (job == NULL || job->fence != wait->fence || job->phase != IN_HAND_FETCHING) {
+    if (job == NULL || job->fence != wait->fence || job->state != HAND_FETCHING) {
         return;
     }
     if (st == STATUS_LIMIT) {
@@ -207,7 +206,6 @@ static void on_args(void *ctx, enum status st, const struct job_args *args)
         run_hand_back(w, job);
         return;
     }
-    job->has_live = job->has_live || args->checkpoint != NULL;
     in_hand_push_ready(&w->jobs, job);
     claim_place_long(w);
     dispatch_jobs(w);
@@ -256,14 +254,13 @@ static bool keep_claimed(struct worker *w, struct job_in_hand *job, const struct
     return copy_text(&job->tags, c->tags) && copy_text(&job->metadata, c->metadata);
 }
 
-/* Claimed, and its lock's verdict is known. */
-void claim_go_on(struct worker *w, struct job_in_hand *job)
+/* To its args or a runner. ARCHITECTURE §4.7: the deadline is looked at again after the claim. */
+static void go_on(struct worker *w, struct job_in_hand *job)
 {
     bool has_lease = job->batch != NULL &&
                      redlock_batch_state(job->batch, job->lease_index) != REDLOCK_STATE_LOST &&
                      redlock_batch_deadline_us(job->batch, job->lease_index) > clock_boot_us();
-    /* ARCHITECTURE §4.7: the deadline is looked at again after the claim. */
-    if (!has_lease || !job->may_run || w->stage != WORKER_RUNNING) {
+    if (!has_lease || w->stage != WORKER_RUNNING) {
         run_hand_back(w, job);
     } else if (job->args == NULL) {
         fetch_args(w, job);
@@ -272,25 +269,39 @@ void claim_go_on(struct worker *w, struct job_in_hand *job)
     }
 }
 
+void claim_do(struct worker *w, struct job_in_hand *job, enum in_hand_action action)
+{
+    switch (action) {
+    case DO_GO_ON:
+        go_on(w, job);
+        break;
+    case DO_HAND_BACK:
+        run_hand_back(w, job);
+        break;
+    case DO_LET_GO:
+        let_refused_go(w, job);
+        break;
+    case DO_NOTHING: /* the other of lock and claim has yet to answer */
+    case DO_CLAIM:   /* the caller claims many at a time */
+        break;
+    }
+}
+
 static void on_one_claimed(struct worker *w, const struct claimed_job *c)
 {
     struct job_in_hand *job = in_hand_find(&w->jobs, c->id);
-    assert(job != NULL && (job->phase == IN_HAND_CLAIMING || job->is_beside));
+    assert(job != NULL);
     bool is_away = is_moved_away(w, job, c);
     bool is_kept =
         keep_claimed(w, job, c) && (c->args == NULL || copy_args(job, c->args, c->args_len));
-    job->may_run = is_kept && !is_away;
     limits_claimed(w, job);
     record("claim", "ok", RECORD_I64("job", c->id), RECORD_I64("f", c->fence),
            RECORD_I64("att", c->attempt), RECORD_I64("max", c->settings.max_attempts));
     metric_observe_us(job->metrics->wait, c->attempted_at_unix_us - c->ready_at_unix_us);
     log_debug("job_claimed", LOG_I64("job", c->id), LOG_I64("fence", c->fence),
               LOG_I64("attempt", c->attempt));
-    if (job->phase == IN_HAND_LOCKING) {
-        job->is_claimed = true;
-    } else {
-        claim_go_on(w, job);
-    }
+    bool may_run = is_kept && !is_away;
+    claim_do(w, job, in_hand_step(&w->jobs, job, may_run ? ON_CLAIMED : ON_CLAIMED_UNFIT));
 }
 
 /* ---- the answer ---- */

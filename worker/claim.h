@@ -6,21 +6,17 @@
 #ifndef CLAIMD_WORKER_CLAIM_H
 #define CLAIMD_WORKER_CLAIM_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "worker/jobs_in_hand.h"
 
-struct job_in_hand;
 struct worker;
 
 /* Of jobs in our hands; ids[ahead_from…] are claimed ahead of a free runner. False: none was asked
  * for. */
 bool claim_ask(struct worker *w, const int64_t *ids, size_t count, size_t ahead_from);
 
-/* Of a claim that was asked for beside its lock and answered first, once the lock's verdict is
- * there: of a job that was claimed, of one that was refused. */
-void claim_go_on(struct worker *w, struct job_in_hand *job);
-void claim_let_refused_go(struct worker *w, struct job_in_hand *job);
+/* What in_hand_step() wants done with a job when the later of its lock's verdict and its claim's
+ * answer has come: it goes on to its args or a runner, is handed back, or let go. */
+void claim_do(struct worker *w, struct job_in_hand *job, enum in_hand_action action);
 
 /* Before ready jobs are given to runners: those that were claimed ahead and turn out to be long get
  * a place, or are handed back. */

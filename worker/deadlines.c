@@ -25,9 +25,9 @@ static void on_relocked(void *ctx, struct redlock_batch *batch)
     for (size_t i = 0; i < r->count; i++) {
         struct job_in_hand *job = in_hand_find(&w->jobs, r->ids[i]);
         bool is_won = redlock_batch_result(batch, i) == REDLOCK_OK;
-        bool is_wanted = job != NULL && job->is_relocking && job->batch == NULL;
-        if (job != NULL) {
-            job->is_relocking = false;
+        bool is_wanted = job != NULL && job->relock == r;
+        if (is_wanted) {
+            job->relock = NULL;
         }
         if (is_won && is_wanted) {
             job->batch = batch;
@@ -43,7 +43,7 @@ static void on_relocked(void *ctx, struct redlock_batch *batch)
  * would keep out the one whose job it is. */
 static bool is_bare(const struct job_in_hand *job)
 {
-    return job->phase == IN_HAND_RUNNING && job->batch == NULL && !job->is_relocking &&
+    return in_hand_phase(job) == IN_HAND_RUNNING && job->batch == NULL && job->relock == NULL &&
            job->beat_frozen_us == 0;
 }
 
@@ -74,7 +74,7 @@ static void relock(struct worker *w)
         return;
     }
     for (size_t i = 0; i < r->count; i++) {
-        in_hand_find(&w->jobs, r->ids[i])->is_relocking = true;
+        in_hand_find(&w->jobs, r->ids[i])->relock = r;
     }
 }
 
@@ -96,10 +96,10 @@ void deadlines_on_lease(void *worker, struct redlock_batch *batch, size_t index,
         log_debug("lease_suspect", LOG_I64("job", job->id));
     } else if (state == REDLOCK_STATE_LOST) {
         log_warn("lease_lost", LOG_I64("job", job->id),
-                 LOG_TEXT("action", job->phase == IN_HAND_RUNNING
+                 LOG_TEXT("action", in_hand_phase(job) == IN_HAND_RUNNING
                                         ? "taken anew while the beat is fresh"
                                         : "handed back"));
-        if (job->phase == IN_HAND_RUNNING) {
+        if (in_hand_phase(job) == IN_HAND_RUNNING) {
             job->batch = NULL;
             redlock_batch_release(batch, index); /* what is left of it */
         }
@@ -136,15 +136,13 @@ static void act(struct worker *w, struct job_in_hand *job, int64_t now)
     bool is_drain_kill = w->stage == WORKER_DRAINING && now >= w->drain.kill_at_us;
     if (v.action == DANGER_KILL || is_drain_kill || cancel_is_kill_due(w, job, now)) {
         bool is_timeout = v.action == DANGER_KILL && v.reason == DANGER_TIMEOUT;
-        job->was_timed_out = job->was_timed_out || is_timeout;
-        job->was_killed = job->was_killed || !is_timeout;
+        job->stops |= is_timeout ? RUN_TIMED_OUT : RUN_KILLED;
         slot_kill_run(job->slot, job->nonce);
         return;
     }
     if (v.action == DANGER_STOP || is_drain_stop) {
         bool is_timeout = v.action == DANGER_STOP && v.reason == DANGER_TIMEOUT;
-        job->was_timed_out = job->was_timed_out || is_timeout;
-        job->was_asked = job->was_asked || !is_timeout;
+        job->stops |= is_timeout ? RUN_TIMED_OUT : RUN_ASKED;
         slot_ask_to_stop(job->slot, job->nonce);
     }
     slot_limit(job->slot, job->nonce, v.kill_at_us);
@@ -160,7 +158,7 @@ static void on_tick(uv_timer_t *timer)
     for (struct job_in_hand *job = w->jobs.by_id; job != NULL;
          job = next) { /* lock.W4: before any I/O */
         next = job->hh.next;
-        if (job->phase == IN_HAND_RUNNING) {
+        if (in_hand_phase(job) == IN_HAND_RUNNING) {
             act(w, job, now);
             has_bare = has_bare || is_bare(job);
         }

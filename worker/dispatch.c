@@ -55,10 +55,10 @@ static void give(struct worker *w, struct slot *slot, struct job_in_hand *job, i
     struct job_frame frame = frame_of(job);
     job->slot = slot;
     job->started_us = now_us;
-    in_hand_set_phase(&w->jobs, job, IN_HAND_RUNNING);
+    (void)in_hand_step(&w->jobs, job, ON_SENT);
     job->nonce = slot_run(slot, &frame, run_kill_at_us(w, job, now_us), job);
-    if (slot_waiting(slot) == 0) {
-        run_begun(job, now_us);
+    if (slot_present(slot) == job) {
+        run_begun(w, job, now_us);
     }
     probe("W6");
 }

@@ -148,7 +148,7 @@ static struct hint hint_of(const struct job_in_hand *job)
 void fetch_put_back(struct worker *w, const struct job_in_hand *job)
 {
     const struct hint h = hint_of(job);
-    if (job->is_held_elsewhere) {
+    if (job->hint_goes == HINT_KEPT) {
         taken_hints_add(w, &h);
     } else {
         hint_return_add(w, &h);
@@ -214,7 +214,7 @@ static void take_verdict(struct worker *w, struct job_in_hand *job, struct redlo
         return;
     }
     count_not_won(w, verdict);
-    job->is_held_elsewhere = verdict == REDLOCK_HELD;
+    job->hint_goes = verdict == REDLOCK_HELD ? HINT_KEPT : HINT_BACK;
     w->fetch.alone_until_us = clock_boot_us() + ALONE_US;
     if (verdict == REDLOCK_NO_QUORUM || verdict == REDLOCK_LOST) {
         fetch_pause(w);
@@ -243,18 +243,8 @@ static void claim_beside(struct worker *w, struct job_in_hand *const *jobs, size
         ids[i] = jobs[i]->id;
     }
     bool is_asked = claim_ask(w, ids, count, count);
-    for (size_t i = 0; i < count; i++) {
-        jobs[i]->is_beside = is_asked;
-    }
-}
-
-static void on_locked_beside(struct worker *w, struct job_in_hand *job)
-{
-    in_hand_set_phase(&w->jobs, job, IN_HAND_CLAIMING);
-    if (job->is_claimed) {
-        claim_go_on(w, job);
-    } else if (job->is_refused) {
-        claim_let_refused_go(w, job);
+    for (size_t i = 0; is_asked && i < count; i++) {
+        (void)in_hand_step(&w->jobs, jobs[i], ON_ASKED_BESIDE);
     }
 }
 
@@ -270,14 +260,14 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
     for (size_t i = 0; i < redlock_batch_count(batch); i++) {
         struct job_in_hand *job = redlock_batch_user(batch, i);
         take_verdict(w, job, batch, i);
-        if (job->is_beside) {
-            on_locked_beside(w, job);
+        enum in_hand_action action = in_hand_step(&w->jobs, job, ON_VERDICT);
+        if (action != DO_CLAIM) {
+            claim_do(w, job, action);
         } else if (job->batch == NULL || !may_take(w)) {
             fetch_put_back(w, job);
             run_let_go(w, job);
         } else {
             job->asked_us = now;
-            in_hand_set_phase(&w->jobs, job, IN_HAND_CLAIMING);
             ids[won++] = job->id;
         }
     }
@@ -321,7 +311,7 @@ static void acquire(struct worker *w, struct job_in_hand *const *jobs, size_t co
 static bool is_in_hand(struct worker *w, const struct hint *h)
 {
     const struct job_in_hand *job = in_hand_find(&w->jobs, h->id);
-    if (job != NULL && job->phase == IN_HAND_FINISHING) {
+    if (job != NULL && in_hand_phase(job) == IN_HAND_FINISHING) {
         taken_hints_add(w, h);
     }
     return job != NULL;

@@ -7,6 +7,84 @@
 #include <string.h>
 #include <utlist.h>
 
+/* ---- the way of a job ---- */
+
+/* What a state is for others, and for each event that can happen then the next one, and what is to
+ * be done. */
+static const struct {
+    enum in_hand_phase seen_as;
+    struct {
+        enum in_hand_state next;
+        enum in_hand_action action;
+    } on[IN_HAND_EVENT_COUNT];
+} states[] = {
+    [HAND_LOCKING] = {.seen_as = IN_HAND_LOCKING,
+                      .on = {[ON_ASKED_BESIDE] = {HAND_ASKING_BOTH, DO_NOTHING},
+                             [ON_VERDICT] = {HAND_CLAIMING, DO_CLAIM}}},
+    [HAND_ASKING_BOTH] = {.seen_as = IN_HAND_LOCKING,
+                          .on = {[ON_VERDICT] = {HAND_CLAIMING, DO_NOTHING},
+                                 [ON_CLAIMED] = {HAND_CLAIMED_EARLY, DO_NOTHING},
+                                 [ON_CLAIMED_UNFIT] = {HAND_UNFIT_EARLY, DO_NOTHING},
+                                 [ON_REFUSED] = {HAND_REFUSED_EARLY, DO_NOTHING}}},
+    [HAND_CLAIMED_EARLY] = {.seen_as = IN_HAND_LOCKING,
+                            .on = {[ON_VERDICT] = {HAND_CLAIMED, DO_GO_ON}}},
+    [HAND_UNFIT_EARLY] = {.seen_as = IN_HAND_LOCKING,
+                          .on = {[ON_VERDICT] = {HAND_CLAIMED, DO_HAND_BACK}}},
+    [HAND_REFUSED_EARLY] = {.seen_as = IN_HAND_LOCKING,
+                            .on = {[ON_VERDICT] = {HAND_REFUSED, DO_LET_GO}}},
+    [HAND_CLAIMING] = {.seen_as = IN_HAND_CLAIMING,
+                       .on = {[ON_CLAIMED] = {HAND_CLAIMED, DO_GO_ON},
+                              [ON_CLAIMED_UNFIT] = {HAND_CLAIMED, DO_HAND_BACK},
+                              [ON_REFUSED] = {HAND_REFUSED, DO_LET_GO}}},
+    [HAND_CLAIMED] = {.seen_as = IN_HAND_CLAIMING,
+                      .on = {[ON_ARGS_ASKED] = {HAND_FETCHING, DO_NOTHING},
+                             [ON_READY] = {HAND_READY, DO_NOTHING},
+                             [ON_END] = {HAND_FINISHING, DO_NOTHING}}},
+    [HAND_REFUSED] = {.seen_as = IN_HAND_CLAIMING},
+    [HAND_FETCHING] =
+        {.seen_as = IN_HAND_FETCHING,
+         .on = {[ON_READY] = {HAND_READY, DO_NOTHING}, [ON_END] = {HAND_FINISHING, DO_NOTHING}}},
+    [HAND_READY] =
+        {.seen_as = IN_HAND_READY,
+         .on = {[ON_SENT] = {HAND_SENT, DO_NOTHING}, [ON_END] = {HAND_FINISHING, DO_NOTHING}}},
+    [HAND_SENT] =
+        {.seen_as = IN_HAND_RUNNING,
+         .on = {[ON_BEGUN] = {HAND_BEGUN, DO_NOTHING}, [ON_READY] = {HAND_READY, DO_NOTHING}}},
+    [HAND_BEGUN] = {.seen_as = IN_HAND_RUNNING, .on = {[ON_END] = {HAND_FINISHING, DO_NOTHING}}},
+    [HAND_FINISHING] = {.seen_as = IN_HAND_FINISHING},
+};
+
+enum in_hand_phase in_hand_phase(const struct job_in_hand *job)
+{
+    return states[job->state].seen_as;
+}
+
+static bool counts_as_placed(const struct job_in_hand *job, enum in_hand_phase phase)
+{
+    return job->is_placed && phase <= IN_HAND_READY;
+}
+
+enum in_hand_action in_hand_step(struct jobs_in_hand *h, struct job_in_hand *job,
+                                 enum in_hand_event event)
+{
+    enum in_hand_state next = states[job->state].on[event].next;
+    enum in_hand_action action = states[job->state].on[event].action;
+    assert(next != HAND_NONE);
+    enum in_hand_phase from = in_hand_phase(job);
+    enum in_hand_phase to = states[next].seen_as;
+    job->state = next;
+    if (from != to) {
+        h->placed -= counts_as_placed(job, from);
+        h->placed += counts_as_placed(job, to);
+        h->count[from]--;
+        h->count[to]++;
+        job->since_us = clock_boot_us();
+    }
+    return action;
+}
+
+/* ---- all of them ---- */
+
 struct job_in_hand *in_hand_find(const struct jobs_in_hand *h, int64_t id)
 {
     struct job_in_hand *job = NULL;
@@ -24,7 +102,7 @@ struct job_in_hand *in_hand_add(struct jobs_in_hand *h, int64_t id)
         return NULL;
     }
     job->id = id;
-    job->phase = IN_HAND_LOCKING;
+    job->state = HAND_LOCKING;
     job->since_us = clock_boot_us();
     job->popped_us = job->since_us;
     HASH_ADD(hh, h->by_id, id, sizeof job->id, job);
@@ -32,24 +110,19 @@ struct job_in_hand *in_hand_add(struct jobs_in_hand *h, int64_t id)
     return job;
 }
 
-static bool counts_as_placed(const struct job_in_hand *job, enum in_hand_phase phase)
-{
-    return job->is_placed && phase <= IN_HAND_READY;
-}
-
 void in_hand_place(struct jobs_in_hand *h, struct job_in_hand *job)
 {
-    assert(job->phase <= IN_HAND_READY && !job->is_placed);
+    assert(in_hand_phase(job) <= IN_HAND_READY && !job->is_placed);
     job->is_placed = true;
     h->placed++;
 }
 
 void in_hand_remove(struct jobs_in_hand *h, struct job_in_hand *job)
 {
-    assert(job->phase != IN_HAND_READY);
+    assert(job->state != HAND_READY);
     HASH_DELETE(hh, h->by_id, job);
-    h->placed -= counts_as_placed(job, job->phase);
-    h->count[job->phase]--;
+    h->placed -= counts_as_placed(job, in_hand_phase(job));
+    h->count[in_hand_phase(job)]--;
     free(job->args);
     free(job->tags);
     free(job->metadata);
@@ -58,15 +131,7 @@ void in_hand_remove(struct jobs_in_hand *h, struct job_in_hand *job)
     free(job);
 }
 
-void in_hand_set_phase(struct jobs_in_hand *h, struct job_in_hand *job, enum in_hand_phase phase)
-{
-    h->placed -= counts_as_placed(job, job->phase);
-    h->placed += counts_as_placed(job, phase);
-    h->count[job->phase]--;
-    h->count[phase]++;
-    job->phase = phase;
-    job->since_us = clock_boot_us();
-}
+/* ---- those that wait for a runner ---- */
 
 static int by_score(const struct job_in_hand *a, const struct job_in_hand *b)
 {
@@ -106,7 +171,7 @@ static void push_within_queue(struct jobs_in_hand *h, struct job_in_hand *job)
 
 void in_hand_push_ready(struct jobs_in_hand *h, struct job_in_hand *job)
 {
-    in_hand_set_phase(h, job, IN_HAND_READY);
+    (void)in_hand_step(h, job, ON_READY);
     if (h->has_weights) {
         push_within_queue(h, job);
     } else if (h->ready == NULL || h->ready->prev->score <= job->score) { /* nearly always */
@@ -131,7 +196,7 @@ struct job_in_hand *in_hand_take_ready(struct jobs_in_hand *h)
 
 void in_hand_take(struct jobs_in_hand *h, struct job_in_hand *job)
 {
-    assert(job->phase == IN_HAND_READY);
+    assert(job->state == HAND_READY);
     (void)take(h, job);
 }
 

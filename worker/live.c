@@ -76,7 +76,6 @@ static void take(struct sent *s, struct job_in_hand *job, int64_t now_us)
     s->checkpoints[n] = take_checkpoint(job, &s->lens[n]);
     s->count++;
     job->said_us = now_us;
-    job->has_live = true;
 }
 
 /* It is sent again. A checkpoint that passes for JSON here and not there is its handler's doing,
@@ -171,7 +170,8 @@ void live_tick(struct worker *w, int64_t now_us)
     }
     for (struct job_in_hand *job = w->jobs.by_id; job != NULL && (s == NULL || s->count < max);
          job = job->hh.next) {
-        if (job->phase != IN_HAND_RUNNING || now_us - job->said_us < PERIOD_US || !has_news(job)) {
+        if (in_hand_phase(job) != IN_HAND_RUNNING || now_us - job->said_us < PERIOD_US ||
+            !has_news(job)) {
             continue;
         }
         s = s != NULL ? s : sent_new(w, job);

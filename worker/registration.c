@@ -326,8 +326,7 @@ void registration_again(struct worker *w)
              LOG_TEXT("action", "starting over under a new id"));
     int64_t frozen = w->beat.confirmed_us > 0 ? w->beat.confirmed_us : 1;
     for (struct job_in_hand *job = w->jobs.by_id; job != NULL; job = job->hh.next) {
-        bool is_asked = job->phase != IN_HAND_LOCKING || job->is_beside;
-        if (is_asked && job->beat_frozen_us == 0) {
+        if (job->state != HAND_LOCKING && job->beat_frozen_us == 0) {
             job->beat_frozen_us = frozen;
         }
     }

@@ -88,7 +88,7 @@ static void count_finished(struct worker *w, const struct finish_wait *f,
 /* What is passed on says its kind to the worker that pops it next. */
 static void put_back(struct worker *w, struct job_in_hand *job)
 {
-    if (job->is_passed_on) {
+    if (job->hint_goes == HINT_TO_KIND) {
         (void)snprintf(job->hint_kind, sizeof job->hint_kind, "%s", job->kind);
     }
     fetch_put_back(w, job);
@@ -99,7 +99,7 @@ static void on_finished(void *ctx, const struct finish_reply *reply)
     autofree struct finish_wait *f = ctx;
     struct worker *w = f->worker;
     struct job_in_hand *job = in_hand_find(&w->jobs, f->id);
-    assert(job != NULL && job->fence == f->fence && job->phase == IN_HAND_FINISHING);
+    assert(job != NULL && job->fence == f->fence && in_hand_phase(job) == IN_HAND_FINISHING);
     probe("W9");
     record(finish_kinds[reply->kind].recorded_as, reply->verdict == FINISH_STALE ? "stale" : "ok",
            RECORD_I64("job", f->id), RECORD_I64("f", f->fence),
@@ -111,7 +111,7 @@ static void on_finished(void *ctx, const struct finish_reply *reply)
         (reply->verdict == FINISH_ACCEPTED || reply->verdict == FINISH_ALREADY)) {
         put_back(w, job);
     }
-    bool is_passed_on = job->is_passed_on;
+    bool is_passed_on = job->hint_goes == HINT_TO_KIND;
     limits_ended(w, job);
     run_let_go(w, job);
     if (is_passed_on) {
@@ -165,7 +165,7 @@ static void finish(struct worker *w, struct job_in_hand *job, const struct run_f
                                                           : "cancelled while it ran";
         finish->error_len = strlen(finish->error);
     }
-    in_hand_set_phase(&w->jobs, job, IN_HAND_FINISHING);
+    (void)in_hand_step(&w->jobs, job, ON_END);
     struct finish_wait *wait = malloc(sizeof *wait);
     if (wait == NULL) {
         (void)err_fail(&err, STATUS_NOMEM, "finish");
@@ -195,7 +195,7 @@ static void finish(struct worker *w, struct job_in_hand *job, const struct run_f
     finish->second_row = job->second_row;
     finish->place = job->place;
     finish->may_gather = may_gather(w, job, v.kind);
-    finish->has_live = job->has_live;
+    finish->has_live = in_hand_has_live(job);
     finish->is_unkept = job->settings.keeps_none;
     finish->keeps_log = job->settings.keeps_log;
     probe("W7");
@@ -261,24 +261,18 @@ static enum run_end end_of(const struct worker *w, const struct job_in_hand *job
     if (run->end != RUN_END_CRASHED) {
         return run->end;
     }
-    if (job->was_killed || is_past_kill(w, job)) {
+    if ((job->stops & RUN_KILLED) != 0 || is_past_kill(w, job)) {
         return RUN_END_KILLED;
     }
-    return job->was_timed_out ? RUN_END_TIMEOUT : RUN_END_CRASHED;
+    return (job->stops & RUN_TIMED_OUT) != 0 ? RUN_END_TIMEOUT : RUN_END_CRASHED;
 }
 
-static unsigned stops_of(const struct job_in_hand *job)
+void run_begun(struct worker *w, struct job_in_hand *job, int64_t now_us)
 {
-    return (job->was_asked ? RUN_ASKED : 0U) | (job->was_timed_out ? RUN_TIMED_OUT : 0U) |
-           (job->was_killed ? RUN_KILLED : 0U);
-}
-
-void run_begun(struct job_in_hand *job, int64_t now_us)
-{
-    if (job->is_begun) {
+    if (job->state == HAND_BEGUN) {
         return;
     }
-    job->is_begun = true;
+    (void)in_hand_step(&w->jobs, job, ON_BEGUN);
     job->started_us = now_us;
     record("run", "inv", RECORD_I64("job", job->id), RECORD_I64("f", job->fence),
            RECORD_I64("att", job->attempt), RECORD_I64("once", job->settings.at_most_once));
@@ -292,9 +286,9 @@ static int64_t ran_us(const struct job_in_hand *job, const struct result_frame *
 }
 
 /* It may have waited behind others in its runner. */
-static void set_started(struct job_in_hand *job, const struct slot_run *run)
+static void set_started(struct worker *w, struct job_in_hand *job, const struct slot_run *run)
 {
-    run_begun(job, job->started_us);
+    run_begun(w, job, job->started_us);
     if (run->result != NULL) {
         job->started_us = clock_boot_us() - ran_us(job, run->result);
     }
@@ -341,9 +335,9 @@ static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot
 {
     struct worker *w = ctx;
     struct job_in_hand *job = user;
-    assert(job->slot == slot && job->phase == IN_HAND_RUNNING);
+    assert(job->slot == slot && in_hand_phase(job) == IN_HAND_RUNNING);
     struct run_facts facts = {.end = end_of(w, job, run),
-                              .stops = stops_of(job),
+                              .stops = job->stops,
                               .is_cancelled = job->cancel_us > 0,
                               .attempt = job->attempt,
                               .crashes = job->crashes,
@@ -357,7 +351,7 @@ static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot
     }
     bool is_done = facts.end == RUN_END_SAID && facts.said == CLAIMD_DONE;
     live_take_end(w, job, is_done);
-    set_started(job, run);
+    set_started(w, job, run);
     if (facts.end != RUN_END_NOT_STARTED) {
         take_length(w, job);
         metric_observe_us(job->metrics->run, clock_boot_us() - job->started_us);
@@ -367,7 +361,7 @@ static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot
            RECORD_TEXT("end", run_recorded_as(&facts)));
     metric_add(job->metrics->timeouts, facts.end == RUN_END_TIMEOUT ? 1 : 0);
     struct job_finish f = texts_of(w, job, &facts, run);
-    f.overran = is_done && job->was_timed_out;
+    f.overran = is_done && (job->stops & RUN_TIMED_OUT) != 0;
     finish(w, job, &facts, &f);
 }
 
@@ -376,7 +370,7 @@ static void on_room(void *ctx, struct slot *slot)
     struct worker *w = ctx;
     struct job_in_hand *next = slot_present(slot);
     if (next != NULL) {
-        run_begun(next, clock_boot_us());
+        run_begun(w, next, clock_boot_us());
     }
     dispatch_jobs(w);
     fetch_poke(w);
@@ -387,7 +381,7 @@ static void on_returned(void *ctx, struct slot *slot, void *user)
     struct worker *w = ctx;
     struct job_in_hand *job = user;
     (void)slot;
-    assert(job->slot == slot && job->phase == IN_HAND_RUNNING && !job->is_begun);
+    assert(job->slot == slot && job->state == HAND_SENT);
     job->slot = NULL;
     job->started_us = 0;
     in_hand_push_ready(&w->jobs, job);

@@ -23,8 +23,8 @@ extern const struct slot_events run_slot_events;
 void run_hand_back(struct worker *w, struct job_in_hand *job);
 /* Ends a claimed job for good, before it reached a handler. */
 void run_fail(struct worker *w, struct job_in_hand *job, const struct err *why);
-/* It is its runner's turn to run it: it has none before it. */
-void run_begun(struct job_in_hand *job, int64_t now_us);
+/* The job is now first in its runner's queue. */
+void run_begun(struct worker *w, struct job_in_hand *job, int64_t now_us);
 /* Between being told to stop, by its timeout or a cancel, and being killed. */
 int64_t run_grace_us(const struct worker *w, const struct job_in_hand *job);
 /* When its runner is to end itself (fault.A4). */

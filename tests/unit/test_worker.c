@@ -2,7 +2,6 @@
 #include "support/suite.h"
 #include "worker/capacity.h"
 #include "worker/danger.h"
-#include "worker/jobs_in_hand.h"
 #include "worker/outcome.h"
 
 #include <check.h>
@@ -373,89 +372,6 @@ START_TEST(the_mean_follows_what_runs_take)
 }
 END_TEST
 
-/* ---- held jobs ---- */
-
-START_TEST(S19_an_id_is_held_once)
-{
-    struct jobs_in_hand h = {0};
-    struct job_in_hand *job = in_hand_add(&h, 42);
-    ck_assert_ptr_nonnull(job);
-    ck_assert_ptr_null(in_hand_add(&h, 42));
-    ck_assert_ptr_eq(in_hand_find(&h, 42), job);
-    ck_assert_uint_eq(in_hand_total(&h), 1);
-    in_hand_remove(&h, job);
-    ck_assert_uint_eq(in_hand_total(&h), 0);
-}
-END_TEST
-
-static struct job_in_hand *add_ready(struct jobs_in_hand *h, int64_t id, int64_t score)
-{
-    struct job_in_hand *job = in_hand_add(h, id);
-    ck_assert_ptr_nonnull(job);
-    job->score = score;
-    job->claimed_us = id;
-    in_hand_push_ready(h, job);
-    return job;
-}
-
-static void expect_taken(struct jobs_in_hand *h, struct job_in_hand *job, int64_t id)
-{
-    ck_assert_ptr_nonnull(job);
-    ck_assert_int_eq(job->id, id);
-    in_hand_set_phase(h, job, IN_HAND_RUNNING);
-    in_hand_remove(h, job);
-}
-
-START_TEST(ready_jobs_leave_by_score_and_equals_in_the_order_in_which_they_came)
-{
-    struct jobs_in_hand h = {0};
-    const int64_t scores[] = {20, 20, 10, 30, 20, 10};
-    const int64_t order[] = {3, 6, 1, 2, 5, 4};
-    for (size_t i = 0; i < ARRAY_COUNT(scores); i++) {
-        add_ready(&h, (int64_t)i + 1, scores[i]);
-    }
-    for (size_t i = 0; i < ARRAY_COUNT(order); i++) {
-        expect_taken(&h, in_hand_take_ready(&h), order[i]);
-    }
-    ck_assert_ptr_null(in_hand_take_ready(&h));
-    for (int p = 0; p < IN_HAND_PHASE_COUNT; p++) {
-        ck_assert_uint_eq(h.count[p], 0);
-    }
-}
-END_TEST
-
-START_TEST(a_job_that_others_pass_is_found_when_it_has_waited_too_long)
-{
-    struct jobs_in_hand h = {0};
-    add_ready(&h, 1, 90);
-    add_ready(&h, 2, 10);
-    ck_assert_ptr_null(in_hand_take_waiting(&h, 1));
-    expect_taken(&h, in_hand_take_waiting(&h, 2), 1);
-    ck_assert_ptr_null(in_hand_take_waiting(&h, 2));
-    expect_taken(&h, in_hand_take_ready(&h), 2);
-}
-END_TEST
-
-START_TEST(feat_B5_where_queues_have_weights_ready_jobs_pass_only_those_of_their_queue)
-{
-    struct jobs_in_hand h = {.has_weights = true};
-    const char *const queues[] = {"a", "b", "a", "a", "b", "a", "b"};
-    const int64_t scores[] = {30, 50, 10, 20, 40, 30, 60};
-    const int64_t order[] = {3, 5, 4, 1, 2, 6, 7};
-    for (size_t i = 0; i < ARRAY_COUNT(scores); i++) {
-        struct job_in_hand *job = in_hand_add(&h, (int64_t)i + 1);
-        ck_assert_ptr_nonnull(job);
-        job->score = scores[i];
-        (void)snprintf(job->queue, sizeof job->queue, "%s", queues[i]);
-        in_hand_push_ready(&h, job);
-    }
-    for (size_t i = 0; i < ARRAY_COUNT(order); i++) {
-        expect_taken(&h, in_hand_take_ready(&h), order[i]);
-    }
-    ck_assert_ptr_null(in_hand_take_ready(&h));
-}
-END_TEST
-
 static Suite *suite(void)
 {
     Suite *s = suite_create("worker");
@@ -485,10 +401,6 @@ static Suite *suite(void)
     tcase_add_test(c, ends_that_cannot_be_committed_stop_new_claims);
     tcase_add_test(c, rule4_a_few_results_of_locked_rows_stall_no_worker_that_claims_nothing_ahead);
     tcase_add_test(c, the_mean_follows_what_runs_take);
-    tcase_add_test(c, S19_an_id_is_held_once);
-    tcase_add_test(c, ready_jobs_leave_by_score_and_equals_in_the_order_in_which_they_came);
-    tcase_add_test(c, feat_B5_where_queues_have_weights_ready_jobs_pass_only_those_of_their_queue);
-    tcase_add_test(c, a_job_that_others_pass_is_found_when_it_has_waited_too_long);
     suite_add_tcase(s, c);
     return s;
 }
