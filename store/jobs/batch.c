@@ -16,7 +16,7 @@ void batch_release(struct batch *b)
         b->finishes[k].count = 0;
     }
     claim_queue_release(&b->claims);
-    for (int i = 0; i < STEP_COUNT; i++) {
+    for (int i = 0; i < BATCH_STEPS_MAX; i++) {
         params_release(&b->params[i]);
     }
 }
@@ -85,84 +85,60 @@ static int compare_fences(const void *left, const void *right)
     return ((*a)->f.fence > (*b)->f.fence) - ((*a)->f.fence < (*b)->f.fence);
 }
 
-static enum batch_step step_of(size_t kind)
+/* ---- what a statement is ---- */
+
+#define STEP_COLUMNS_MAX 5
+
+struct making;
+struct settling;
+
+/* Puts its parameters; false: it has nothing to do, and nothing was put. */
+typedef bool put_fn(const struct making *m, const struct batch_step *step, struct params *p);
+typedef void settle_fn(struct batch *b, const struct batch_step *step, const struct settling *s,
+                       const struct pg_result *rows);
+
+struct batch_step {
+    const struct pg_statement *statement;
+    const struct pg_statement *careful; /* leaves out locked rows; NULL = so does the other */
+    put_fn *put;
+    settle_fn *settle;     /* marks what its rows speak of; NULL = nothing */
+    enum finish_kind kind; /* those that it writes, if it writes finishes, and … */
+    columns_fn *columns[STEP_COLUMNS_MAX]; /* … what it takes between their fences and the worker */
+    bool is_ahead;                         /* of claims: those ahead of a runner */
+    bool tells_freed;                      /* its rows are jobs that may be claimed now */
+};
+
+/* ---- parameters ---- */
+
+/* What they are made from. */
+struct making {
+    struct batch *batch;
+    struct kind_cache *kinds;
+    const char *worker;
+    struct columns *columns;
+};
+
+static bool put_fence(const struct making *m, const struct batch_step *step, struct params *p)
 {
-    static const enum batch_step steps[FINISH_KIND_COUNT] = {
-        [FINISH_COMPLETED] = STEP_COMPLETE, [FINISH_RETRY] = STEP_RETRY,
-        [FINISH_DISCARDED] = STEP_DISCARD,  [FINISH_CANCELLED] = STEP_CANCEL,
-        [FINISH_SNOOZE] = STEP_SNOOZE,      [FINISH_HAND_BACK] = STEP_HAND_BACK,
-        [FINISH_DROPPED] = STEP_DROP,
-    };
-    return steps[kind];
+    (void)step;
+    (void)p;
+    return m->batch->checks_fence;
 }
 
-static const struct pg_statement *statement_of(enum batch_step step, bool is_careful)
+static bool leaves_record(const struct job_finish *f)
 {
-    switch (step) {
-    case STEP_FENCE:
-        return &SQL_FENCE_CHECK;
-    case STEP_COMPLETE:
-        return seeded_statement(is_careful ? &SQL_JOB_COMPLETE_SKIP : &SQL_JOB_COMPLETE);
-    case STEP_RETRY:
-        return seeded_statement(&SQL_JOB_RETRY);
-    case STEP_DISCARD:
-    case STEP_CANCEL:
-        return &SQL_JOB_DISCARD;
-    case STEP_SNOOZE:
-        return &SQL_JOB_SNOOZE;
-    case STEP_HAND_BACK:
-        return &SQL_JOB_HAND_BACK;
-    case STEP_DROP:
-        return is_careful ? &SQL_JOB_DROP_SKIP : &SQL_JOB_DROP;
-    case STEP_RECORD:
-        return &SQL_JOB_RECORD_DONE;
-    case STEP_ASKED:
-        return &SQL_JOB_CANCEL_ASKED;
-    case STEP_FORGET:
-        return &SQL_JOB_LIVE_FORGET;
-    case STEP_FREE:
-        return &SQL_JOB_FREE_ENDED;
-    case STEP_KINDS:
-        return &SQL_JOB_KINDS;
-    case STEP_CLAIM:
-    case STEP_CLAIM_AHEAD:
-        return is_careful ? &SQL_JOB_CLAIM_SKIP : &SQL_JOB_CLAIM;
-    case STEP_CLAIM_LIMITED:
-        return &SQL_JOB_CLAIM_LIMITED;
-    case STEP_COUNT:
-        break;
-    }
-    assert(false);
-    return NULL;
-}
-
-/* Parameters of the next step. */
-static struct params *next_params(struct batch *b)
-{
-    struct params *p = &b->params[b->step_count];
-    params_reset(p);
-    return p;
-}
-
-static enum status add_step(struct batch *b, enum batch_step step, struct pg_request *request,
-                            struct err *err)
-{
-    int n = b->step_count;
-    b->steps[n] = step;
-    b->step_count++;
-    request->step_count = b->step_count;
-    return params_step(&b->params[n], statement_of(step, b->is_careful), &request->steps[n], err);
+    return f->overran || (f->keeps_log && f->log_tail_len > 0);
 }
 
 /* Of a sorted list, as its completions. */
-static enum status build_records(struct batch *b, struct columns *columns,
-                                 struct pg_request *request, struct err *err)
+static bool put_records(const struct making *m, const struct batch_step *step, struct params *p)
 {
-    const struct finish_list *list = &b->finishes[FINISH_COMPLETED];
+    const struct finish_list *list = &m->batch->finishes[step->kind];
+    struct columns *columns = m->columns;
     size_t count = 0;
     for (size_t i = 0; i < list->count; i++) {
         const struct job_finish *f = &list->items[i]->f;
-        if (f->overran || (f->keeps_log && !f->is_unkept && f->log_tail_len > 0)) {
+        if (leaves_record(f)) {
             columns->ids[count] = f->id;
             columns->fences[count] = f->fence;
             columns->texts[count] = f->log_tail;
@@ -172,61 +148,75 @@ static enum status build_records(struct batch *b, struct columns *columns,
         }
     }
     if (count == 0) {
-        return STATUS_OK;
+        return false;
     }
-    struct params *p = next_params(b);
     params_i64_array(p, columns->ids, count);
     params_i64_array(p, columns->fences, count);
     params_text_array(p, columns->texts, columns->lens, count);
     params_i64_array(p, columns->numbers, count);
     params_uuid(p, list->items[0]->worker_id);
-    return add_step(b, STEP_RECORD, request, err);
+    return true;
 }
 
-static size_t add_ids(const struct finish_list *list, int64_t *ids, size_t count)
+/* All statements that end runs begin with ids and rising fences; the worker is the last. */
+static bool put_finishes(const struct making *m, const struct batch_step *step, struct params *p)
 {
-    for (size_t i = 0; i < list->count; i++) {
-        ids[count] = list->items[i]->f.id;
-        count++;
+    const struct finish_list *list = &m->batch->finishes[step->kind];
+    if (list->count == 0) {
+        return false;
     }
-    return count;
+    for (size_t i = 0; i < list->count; i++) {
+        m->columns->ids[i] = list->items[i]->f.id;
+        m->columns->fences[i] = list->items[i]->f.fence;
+    }
+    params_i64_array(p, m->columns->ids, list->count);
+    params_i64_array(p, m->columns->fences, list->count);
+    for (size_t i = 0; i < STEP_COLUMNS_MAX && step->columns[i] != NULL; i++) {
+        step->columns[i](p, list, m->columns);
+    }
+    params_uuid(p, list->items[0]->worker_id);
+    return true;
+}
+
+static bool put_ids(struct params *p, const int64_t *ids, size_t count)
+{
+    if (count == 0) {
+        return false;
+    }
+    params_i64_array(p, ids, count);
+    return true;
 }
 
 /* A cancel that was asked for before these commits, and that their worker hasn't heard of. */
-static enum status build_asked(struct batch *b, struct columns *columns, struct pg_request *request,
-                               struct err *err)
+static bool put_asked(const struct making *m, const struct batch_step *step, struct params *p)
 {
-    size_t count = add_ids(&b->finishes[FINISH_RETRY], columns->ids, 0);
-    count = add_ids(&b->finishes[FINISH_SNOOZE], columns->ids, count);
-    count = add_ids(&b->finishes[FINISH_HAND_BACK], columns->ids, count);
-    if (count == 0) {
-        return STATUS_OK;
+    size_t count = 0;
+    (void)step;
+    for (size_t k = 0; k < FINISH_KIND_COUNT; k++) {
+        const struct finish_list *list = &m->batch->finishes[k];
+        for (size_t i = 0; finish_kinds[k].state == NULL && i < list->count; i++) {
+            m->columns->ids[count++] = list->items[i]->f.id;
+        }
     }
-    params_i64_array(next_params(b), columns->ids, count);
-    return add_step(b, STEP_ASKED, request, err);
+    return put_ids(p, m->columns->ids, count);
 }
 
 static size_t add_live(const struct finish_list *list, int64_t *ids, size_t count)
 {
     for (size_t i = 0; i < list->count; i++) {
         if (list->items[i]->f.has_live) {
-            ids[count] = list->items[i]->f.id;
-            count++;
+            ids[count++] = list->items[i]->f.id;
         }
     }
     return count;
 }
 
-static enum status build_forget(struct batch *b, struct columns *columns,
-                                struct pg_request *request, struct err *err)
+static bool put_forgotten(const struct making *m, const struct batch_step *step, struct params *p)
 {
-    size_t count = add_live(&b->finishes[FINISH_COMPLETED], columns->ids, 0);
-    count = add_live(&b->finishes[FINISH_DROPPED], columns->ids, count);
-    if (count == 0) {
-        return STATUS_OK;
-    }
-    params_i64_array(next_params(b), columns->ids, count);
-    return add_step(b, STEP_FORGET, request, err);
+    (void)step;
+    size_t count = add_live(&m->batch->finishes[FINISH_COMPLETED], m->columns->ids, 0);
+    count = add_live(&m->batch->finishes[FINISH_DROPPED], m->columns->ids, count);
+    return put_ids(p, m->columns->ids, count);
 }
 
 static size_t add_held(struct columns *columns, size_t count, const struct job_finish *f,
@@ -243,13 +233,14 @@ static size_t add_held(struct columns *columns, size_t count, const struct job_f
 }
 
 /* Whether they ended is seen there: what still runs keeps what it has. */
-static enum status build_free(struct batch *b, struct columns *columns, struct pg_request *request,
-                              struct err *err)
+static bool put_freed(const struct making *m, const struct batch_step *step, struct params *p)
 {
+    struct columns *columns = m->columns;
     size_t count = 0;
+    (void)step;
     for (size_t k = 0; k < FINISH_KIND_COUNT; k++) {
-        for (size_t i = 0; i < b->finishes[k].count; i++) {
-            const struct job_finish *f = &b->finishes[k].items[i]->f;
+        for (size_t i = 0; i < m->batch->finishes[k].count; i++) {
+            const struct job_finish *f = &m->batch->finishes[k].items[i]->f;
             bool has_key = (f->flags & JOB_FLAG_KEY) != 0;
             bool has_place = (f->flags & JOB_FLAG_PLACE) != 0;
             count = add_held(columns, count, f, has_key ? f->key_row : PG_TID_NULL,
@@ -261,14 +252,24 @@ static enum status build_free(struct batch *b, struct columns *columns, struct p
         }
     }
     if (count == 0) {
-        return STATUS_OK;
+        return false;
     }
-    struct params *p = next_params(b);
     params_i64_array(p, columns->ids, count);
     params_i64_array(p, columns->fences, count);
     params_tid_array(p, columns->key_rows, count);
     params_tid_array(p, columns->places, count);
-    return add_step(b, STEP_FREE, request, err);
+    return true;
+}
+
+static bool put_kinds(const struct making *m, const struct batch_step *step, struct params *p)
+{
+    (void)step;
+    if (!m->batch->reads_kinds) {
+        return false;
+    }
+    size_t count = kind_cache_ask(m->kinds, m->columns->texts);
+    params_text_array(p, m->columns->texts, NULL, count);
+    return true;
 }
 
 static size_t ids_to_claim(const struct batch *b, bool is_ahead, int64_t *ret_ids)
@@ -287,17 +288,23 @@ static size_t ids_to_claim(const struct batch *b, bool is_ahead, int64_t *ret_id
     return count;
 }
 
-static enum status build_claim(struct batch *b, bool is_ahead, const struct kind_cache *kinds,
-                               const char *worker, struct columns *columns,
-                               struct pg_request *request, struct err *err)
+/* One batch's claims are all limited, or none. */
+static const struct claim *first_claim(const struct batch *b, bool is_limited)
 {
-    size_t id_count = ids_to_claim(b, is_ahead, columns->ids);
-    const struct claim *first = b->claims.first;
+    const struct claim *c = b->claims.first;
+    return c != NULL && c->is_limited == is_limited ? c : NULL;
+}
+
+static bool put_claim(const struct making *m, const struct batch_step *step, struct params *p)
+{
+    struct columns *columns = m->columns;
+    const struct claim *first = first_claim(m->batch, false);
+    size_t id_count = first != NULL ? ids_to_claim(m->batch, step->is_ahead, columns->ids) : 0;
     size_t kind_count = 0;
     for (size_t i = 0; id_count > 0 && i < first->kind_count; i++) {
-        const struct kind_defaults *kind = kind_cache_find(kinds, first->kinds[i]);
+        const struct kind_defaults *kind = kind_cache_find(m->kinds, first->kinds[i]);
         assert(kind != NULL);
-        if (is_ahead && kind->settings.at_most_once) {
+        if (step->is_ahead && kind->settings.at_most_once) {
             continue;
         }
         columns->texts[kind_count] = kind->name;
@@ -305,15 +312,14 @@ static enum status build_claim(struct batch *b, bool is_ahead, const struct kind
         kind_count++;
     }
     if (kind_count == 0) {
-        return STATUS_OK;
+        return false;
     }
-    struct params *p = next_params(b);
     params_i64_array(p, columns->ids, id_count);
-    params_uuid(p, worker);
+    params_uuid(p, m->worker);
     params_text_array(p, columns->texts, NULL, kind_count);
     params_i64_array(p, columns->numbers, kind_count);
-    params_i32(p, is_ahead ? 1 : 0);
-    return add_step(b, is_ahead ? STEP_CLAIM_AHEAD : STEP_CLAIM, request, err);
+    params_i32(p, step->is_ahead ? 1 : 0);
+    return true;
 }
 
 static int compare_ids(const void *left, const void *right)
@@ -323,81 +329,36 @@ static int compare_ids(const void *left, const void *right)
     return (*a > *b) - (*a < *b);
 }
 
-static enum status build_claim_limited(struct batch *b, const char *worker, struct columns *columns,
-                                       struct pg_request *request, struct err *err)
+static bool put_claim_limited(const struct making *m, const struct batch_step *step,
+                              struct params *p)
 {
-    const struct claim *first = b->claims.first;
-    struct params *p = next_params(b);
-    size_t count = ids_to_claim(b, false, columns->ids);
-    count += ids_to_claim(b, true, columns->ids + count);
-    params_i64_array(p, columns->ids, count);
-    params_uuid(p, worker);
-    params_text_array(p, first->kinds, NULL, first->kind_count);
-    count = ids_to_claim(b, true, columns->ids);
-    if (count > 1) {
-        qsort(columns->ids, count, sizeof columns->ids[0], compare_ids);
+    const struct claim *first = first_claim(m->batch, true);
+    int64_t *ids = m->columns->ids;
+    (void)step;
+    if (first == NULL) {
+        return false;
     }
-    params_i64_array(p, columns->ids, count);
-    return add_step(b, STEP_CLAIM_LIMITED, request, err);
+    size_t count = ids_to_claim(m->batch, false, ids);
+    count += ids_to_claim(m->batch, true, ids + count);
+    params_i64_array(p, ids, count);
+    params_uuid(p, m->worker);
+    params_text_array(p, first->kinds, NULL, first->kind_count);
+    count = ids_to_claim(m->batch, true, ids);
+    if (count > 1) {
+        qsort(ids, count, sizeof ids[0], compare_ids);
+    }
+    params_i64_array(p, ids, count);
+    return true;
 }
 
-enum status batch_build(struct batch *b, struct kind_cache *kinds, const char *worker,
-                        struct pg_request *request, struct err *err)
-{
-    static_assert(KIND_CACHE_MAX <= BATCH_FINISHES_MAX, "columns hold all kinds");
-    autofree struct columns *columns = malloc(sizeof *columns);
-    if (columns == NULL) {
-        return err_fail(err, STATUS_NOMEM, "columns of a batch");
-    }
-    b->step_count = 0;
-    enum status st = STATUS_OK;
-    if (b->checks_fence) {
-        (void)next_params(b);
-        st = add_step(b, STEP_FENCE, request, err);
-    }
-    if (st != STATUS_OK) {
-        return st;
-    }
-    for (size_t k = FINISH_COMPLETED; k < FINISH_KIND_COUNT; k++) {
-        struct finish_list *list = &b->finishes[k];
-        if (list->count == 0) {
-            continue;
-        }
-        qsort(list->items, list->count, sizeof list->items[0], compare_fences);
-        st = k == FINISH_COMPLETED ? build_records(b, columns, request, err) : STATUS_OK;
-        if (st != STATUS_OK) {
-            return st;
-        }
-        columns_put_finishes(next_params(b), list, k, columns);
-        st = add_step(b, step_of(k), request, err);
-        if (st != STATUS_OK) {
-            return st;
-        }
-    }
-    st = build_asked(b, columns, request, err);
-    if (st == STATUS_OK) {
-        st = build_forget(b, columns, request, err);
-    }
-    if (st == STATUS_OK) {
-        st = build_free(b, columns, request, err);
-    }
-    if (st == STATUS_OK && b->reads_kinds) {
-        size_t count = kind_cache_ask(kinds, columns->texts);
-        params_text_array(next_params(b), columns->texts, NULL, count);
-        st = add_step(b, STEP_KINDS, request, err);
-    }
-    if (st != STATUS_OK) {
-        return st;
-    }
-    if (b->claims.first != NULL && b->claims.first->is_limited) {
-        return build_claim_limited(b, worker, columns, request, err);
-    }
-    st = build_claim(b, false, kinds, worker, columns, request, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return build_claim(b, true, kinds, worker, columns, request, err);
-}
+/* ---- answers ---- */
+
+struct settling {
+    size_t place_count;
+    struct kind_cache *kinds;
+    int64_t now_us;
+    int64_t *ret_fence;
+};
 
 size_t batch_places(struct claim *first, struct claim_place *ret_places, size_t max)
 {
@@ -415,8 +376,11 @@ size_t batch_places(struct claim *first, struct claim_place *ret_places, size_t 
     return count;
 }
 
-static void settle_finishes(struct finish_list *list, const struct pg_result *rows)
+static void settle_finishes(struct batch *b, const struct batch_step *step,
+                            const struct settling *s, const struct pg_result *rows)
 {
+    struct finish_list *list = &b->finishes[step->kind];
+    (void)s;
     for (int row = 0; row < pg_row_count(rows); row++) {
         int64_t fence = pg_i64(rows, row, 0);
         size_t low = 0;
@@ -451,55 +415,151 @@ void batch_settle_claims(const struct claim_place *places, size_t count,
     }
 }
 
-static void settle_step(struct batch *b, int n, size_t place_count, struct kind_cache *kinds,
-                        const struct pg_result *rows, int64_t now_us, int64_t *ret_fence)
+static void settle_claim(struct batch *b, const struct batch_step *step, const struct settling *s,
+                         const struct pg_result *rows)
 {
-    switch (b->steps[n]) {
-    case STEP_FENCE:
-    case STEP_RECORD:
-    case STEP_ASKED:
-    case STEP_FORGET:
-    case STEP_FREE:
-        break;
-    case STEP_COMPLETE:
-        settle_finishes(&b->finishes[FINISH_COMPLETED], rows);
-        break;
-    case STEP_RETRY:
-        settle_finishes(&b->finishes[FINISH_RETRY], rows);
-        break;
-    case STEP_DISCARD:
-        settle_finishes(&b->finishes[FINISH_DISCARDED], rows);
-        break;
-    case STEP_CANCEL:
-        settle_finishes(&b->finishes[FINISH_CANCELLED], rows);
-        break;
-    case STEP_SNOOZE:
-        settle_finishes(&b->finishes[FINISH_SNOOZE], rows);
-        break;
-    case STEP_HAND_BACK:
-        settle_finishes(&b->finishes[FINISH_HAND_BACK], rows);
-        break;
-    case STEP_DROP:
-        settle_finishes(&b->finishes[FINISH_DROPPED], rows);
-        break;
-    case STEP_KINDS:
-        kind_cache_load(kinds, rows, now_us);
-        break;
-    case STEP_CLAIM:
-    case STEP_CLAIM_AHEAD:
-    case STEP_CLAIM_LIMITED:
-        batch_settle_claims(b->places, place_count, kinds, rows, ret_fence);
-        break;
-    case STEP_COUNT:
-        assert(false);
+    (void)step;
+    batch_settle_claims(b->places, s->place_count, s->kinds, rows, s->ret_fence);
+}
+
+static void settle_kinds(struct batch *b, const struct batch_step *step, const struct settling *s,
+                         const struct pg_result *rows)
+{
+    (void)b;
+    (void)step;
+    kind_cache_load(s->kinds, rows, s->now_us);
+}
+
+/* ---- the statements ---- */
+
+/* In the order in which they are sent; those without anything to do are left out. */
+static const struct batch_step steps[] = {
+    {.statement = &SQL_FENCE_CHECK, .put = put_fence},
+    /* Of the completions that leave one. */
+    {.statement = &SQL_JOB_RECORD_DONE, .put = put_records, .kind = FINISH_COMPLETED},
+    {.statement = &SQL_JOB_COMPLETE,
+     .careful = &SQL_JOB_COMPLETE_SKIP,
+     .put = put_finishes,
+     .kind = FINISH_COMPLETED,
+     .columns = {columns_results},
+     .settle = settle_finishes},
+    {.statement = &SQL_JOB_RETRY,
+     .put = put_finishes,
+     .kind = FINISH_RETRY,
+     .columns = {columns_delays, columns_crashed, columns_outcomes, columns_errors, columns_logs},
+     .settle = settle_finishes},
+    {.statement = &SQL_JOB_DISCARD,
+     .put = put_finishes,
+     .kind = FINISH_DISCARDED,
+     .columns = {columns_crashed, columns_outcomes, columns_errors, columns_logs},
+     .settle = settle_finishes},
+    {.statement = &SQL_JOB_DISCARD,
+     .put = put_finishes,
+     .kind = FINISH_CANCELLED,
+     .columns = {columns_crashed, columns_outcomes, columns_errors, columns_logs},
+     .settle = settle_finishes},
+    {.statement = &SQL_JOB_SNOOZE,
+     .put = put_finishes,
+     .kind = FINISH_SNOOZE,
+     .columns = {columns_delays, columns_errors},
+     .settle = settle_finishes},
+    {.statement = &SQL_JOB_HAND_BACK,
+     .put = put_finishes,
+     .kind = FINISH_HAND_BACK,
+     .columns = {columns_crashed},
+     .settle = settle_finishes},
+    {.statement = &SQL_JOB_DROP,
+     .careful = &SQL_JOB_DROP_SKIP,
+     .put = put_finishes,
+     .kind = FINISH_DROPPED,
+     .settle = settle_finishes},
+    /* Jobs that stay open, whose cancel was asked for meanwhile. */
+    {.statement = &SQL_JOB_CANCEL_ASKED, .put = put_asked},
+    /* Rows of job_live whose jobs are over. */
+    {.statement = &SQL_JOB_LIVE_FORGET, .put = put_forgotten},
+    /* What jobs with flags have held. */
+    {.statement = &SQL_JOB_FREE_ENDED, .put = put_freed, .tells_freed = true},
+    {.statement = &SQL_JOB_KINDS, .put = put_kinds, .settle = settle_kinds},
+    {.statement = &SQL_JOB_CLAIM,
+     .careful = &SQL_JOB_CLAIM_SKIP,
+     .put = put_claim,
+     .settle = settle_claim},
+    {.statement = &SQL_JOB_CLAIM,
+     .careful = &SQL_JOB_CLAIM_SKIP,
+     .put = put_claim,
+     .is_ahead = true,
+     .settle = settle_claim},
+    /* Never with another but KINDS. */
+    {.statement = &SQL_JOB_CLAIM_LIMITED, .put = put_claim_limited, .settle = settle_claim},
+};
+static_assert(ARRAY_COUNT(steps) == BATCH_STEPS_MAX, "a place for each");
+
+static void sort_finishes(struct batch *b)
+{
+    for (size_t k = 0; k < FINISH_KIND_COUNT; k++) {
+        struct finish_list *list = &b->finishes[k];
+        if (list->count > 0) {
+            qsort(list->items, list->count, sizeof list->items[0], compare_fences);
+        }
     }
+}
+
+static const struct pg_statement *statement_of(const struct batch *b, const struct batch_step *step)
+{
+    bool is_careful = b->is_careful && step->careful != NULL;
+    return seeded_statement(is_careful ? step->careful : step->statement);
+}
+
+enum status batch_build(struct batch *b, struct kind_cache *kinds, const char *worker,
+                        struct pg_request *request, struct err *err)
+{
+    static_assert(KIND_CACHE_MAX <= BATCH_FINISHES_MAX, "columns hold all kinds");
+    autofree struct columns *columns = malloc(sizeof *columns);
+    if (columns == NULL) {
+        return err_fail(err, STATUS_NOMEM, "columns of a batch");
+    }
+    const struct making making = {.batch = b, .kinds = kinds, .worker = worker, .columns = columns};
+    b->step_count = 0;
+    sort_finishes(b);
+    for (size_t i = 0; i < ARRAY_COUNT(steps); i++) {
+        int n = b->step_count;
+        params_reset(&b->params[n]);
+        if (!steps[i].put(&making, &steps[i], &b->params[n])) {
+            continue;
+        }
+        b->steps[n] = &steps[i];
+        b->step_count++;
+        request->step_count = b->step_count;
+        enum status st =
+            params_step(&b->params[n], statement_of(b, &steps[i]), &request->steps[n], err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
+    return STATUS_OK;
 }
 
 void batch_settle(struct batch *b, struct kind_cache *kinds, const struct pg_result *const *results,
                   int64_t now_us, int64_t *ret_fence)
 {
-    size_t place_count = batch_places(b->claims.first, b->places, BATCH_CLAIMS_MAX);
+    const struct settling settling = {
+        .place_count = batch_places(b->claims.first, b->places, BATCH_CLAIMS_MAX),
+        .kinds = kinds,
+        .now_us = now_us,
+        .ret_fence = ret_fence};
     for (int i = 0; i < b->step_count; i++) {
-        settle_step(b, i, place_count, kinds, results[i], now_us, ret_fence);
+        if (b->steps[i]->settle != NULL) {
+            b->steps[i]->settle(b, b->steps[i], &settling, results[i]);
+        }
+    }
+}
+
+void batch_tell_freed(const struct batch *b, const struct pg_result *const *results,
+                      freed_cb *on_freed, void *ctx)
+{
+    for (int i = 0; i < b->step_count; i++) {
+        if (b->steps[i]->tells_freed) {
+            batch_tell_freed_rows(results[i], on_freed, ctx);
+        }
     }
 }

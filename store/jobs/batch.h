@@ -14,26 +14,9 @@
 #define BATCH_FINISH_BYTES_MAX ((size_t)8 << 20)
 #define BATCH_CLAIMS_MAX CLAIM_IDS_MAX
 
-/* Steps in the order in which they are sent; empty ones are left out. */
-enum batch_step {
-    STEP_FENCE,
-    STEP_RECORD, /* those of the next that leave a record */
-    STEP_COMPLETE,
-    STEP_RETRY,
-    STEP_DISCARD,
-    STEP_CANCEL,
-    STEP_SNOOZE,
-    STEP_HAND_BACK,
-    STEP_DROP,
-    STEP_ASKED,  /* those of RETRY, SNOOZE and HAND_BACK whose cancel was asked for meanwhile */
-    STEP_FORGET, /* rows of job_live whose jobs are over */
-    STEP_FREE,   /* what jobs with flags have held */
-    STEP_KINDS,
-    STEP_CLAIM,
-    STEP_CLAIM_AHEAD,
-    STEP_CLAIM_LIMITED, /* never with another but STEP_KINDS */
-    STEP_COUNT
-};
+#define BATCH_STEPS_MAX 16
+
+struct batch_step; /* a statement: batch.c has the table of them */
 
 struct finish_list { /* finishes of one kind, by rising fence once the batch is built */
     struct finish *items[BATCH_FINISHES_MAX];
@@ -48,11 +31,11 @@ struct batch {
     struct claim_place places[BATCH_CLAIMS_MAX];
     bool has_suspect;  /* one finish alone, and no claims */
     bool is_careful;   /* leaves out locked rows */
-    bool checks_fence; /* sees to it that the fences to come are new: in a batch of its own */
+    bool checks_fence; /* checks, alone, that the fence sequence is ahead of all fences given out */
     bool reads_kinds;  /* reads the defaults of all kinds wanted */
-    enum batch_step steps[STEP_COUNT];
+    const struct batch_step *steps[BATCH_STEPS_MAX];
     int step_count;
-    struct params params[STEP_COUNT];
+    struct params params[BATCH_STEPS_MAX];
 };
 
 void batch_release(struct batch *b); /* frees what it still holds */
@@ -75,7 +58,7 @@ enum status batch_build(struct batch *b, struct kind_cache *kinds, const char *w
 void batch_settle(struct batch *b, struct kind_cache *kinds, const struct pg_result *const *results,
                   int64_t now_us, int64_t *ret_fence);
 
-/* Calls back for each job that STEP_FREE made claimable. */
+/* Calls back for each job that became claimable by what its finishes freed. */
 void batch_tell_freed(const struct batch *b, const struct pg_result *const *results,
                       freed_cb *on_freed, void *ctx);
 void batch_tell_freed_rows(const struct pg_result *rows, freed_cb *on_freed, void *ctx);

@@ -36,7 +36,27 @@ static const char *log_tail_of(const struct job_finish *f, size_t *ret_len)
     return f->log_tail;
 }
 
-static void put_delays(struct params *p, const struct finish_list *list, struct columns *columns)
+void columns_results(struct params *p, const struct finish_list *list, struct columns *columns)
+{
+    put_texts(p, list, columns, result_of);
+}
+
+void columns_outcomes(struct params *p, const struct finish_list *list, struct columns *columns)
+{
+    put_texts(p, list, columns, outcome_of);
+}
+
+void columns_errors(struct params *p, const struct finish_list *list, struct columns *columns)
+{
+    put_texts(p, list, columns, error_of);
+}
+
+void columns_logs(struct params *p, const struct finish_list *list, struct columns *columns)
+{
+    put_texts(p, list, columns, log_tail_of);
+}
+
+void columns_delays(struct params *p, const struct finish_list *list, struct columns *columns)
 {
     for (size_t i = 0; i < list->count; i++) {
         columns->numbers[i] = list->items[i]->f.delay_us;
@@ -44,52 +64,10 @@ static void put_delays(struct params *p, const struct finish_list *list, struct 
     params_i64_array(p, columns->numbers, list->count);
 }
 
-static void put_crashed(struct params *p, const struct finish_list *list, struct columns *columns)
+void columns_crashed(struct params *p, const struct finish_list *list, struct columns *columns)
 {
     for (size_t i = 0; i < list->count; i++) {
         columns->numbers[i] = list->items[i]->f.crashed ? 1 : 0;
     }
     params_i64_array(p, columns->numbers, list->count);
-}
-
-static void put_failures(struct params *p, const struct finish_list *list, struct columns *columns)
-{
-    put_crashed(p, list, columns);
-    put_texts(p, list, columns, outcome_of);
-    put_texts(p, list, columns, error_of);
-    put_texts(p, list, columns, log_tail_of);
-}
-
-void columns_put_finishes(struct params *p, const struct finish_list *list, size_t kind,
-                          struct columns *columns)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        columns->ids[i] = list->items[i]->f.id;
-        columns->fences[i] = list->items[i]->f.fence;
-    }
-    params_i64_array(p, columns->ids, list->count);
-    params_i64_array(p, columns->fences, list->count);
-    switch (kind) {
-    case FINISH_COMPLETED:
-        put_texts(p, list, columns, result_of);
-        break;
-    case FINISH_RETRY:
-        put_delays(p, list, columns);
-        put_failures(p, list, columns);
-        break;
-    case FINISH_DISCARDED:
-    case FINISH_CANCELLED:
-        put_failures(p, list, columns);
-        break;
-    case FINISH_SNOOZE:
-        put_delays(p, list, columns);
-        put_texts(p, list, columns, error_of);
-        break;
-    case FINISH_HAND_BACK:
-        put_crashed(p, list, columns);
-        break;
-    case FINISH_DROPPED:
-        break;
-    }
-    params_uuid(p, list->items[0]->worker_id);
 }

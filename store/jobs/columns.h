@@ -23,9 +23,13 @@ struct columns {
     size_t lens[BATCH_FINISHES_MAX];
 };
 
-/* Of the statement for finishes of one list; its parameters begin with ids and rising fences, the
- * last is the worker. */
-void columns_put_finishes(struct params *p, const struct finish_list *list, size_t kind,
-                          struct columns *columns);
+/* Each appends one parameter: what the finishes of a list have of it. */
+typedef void columns_fn(struct params *p, const struct finish_list *list, struct columns *columns);
+columns_fn columns_results;
+columns_fn columns_outcomes; /* as in job_attempt */
+columns_fn columns_errors;
+columns_fn columns_logs;
+columns_fn columns_delays;
+columns_fn columns_crashed;
 
 #endif

@@ -21,16 +21,6 @@ void batch_tell_freed_rows(const struct pg_result *rows, freed_cb *on_freed, voi
     }
 }
 
-void batch_tell_freed(const struct batch *b, const struct pg_result *const *results,
-                      freed_cb *on_freed, void *ctx)
-{
-    for (int i = 0; i < b->step_count; i++) {
-        if (b->steps[i] == STEP_FREE) {
-            batch_tell_freed_rows(results[i], on_freed, ctx);
-        }
-    }
-}
-
 struct next_request {
     struct job_store *store;
     freed_cb *each;
