@@ -46,8 +46,7 @@ static void on_counted(void *ctx, enum status st, int64_t value, int64_t first)
         group_counted(all, c);
     }
     if (--all->pending == 0) {
-        all->options.done(all->options.ctx, all->is_failed ? FEED_COUNT_FAILED : FEED_COUNT_DONE,
-                          all->is_less);
+        all->options.done(all->options.ctx, all->is_failed ? FEED_COUNT_FAILED : FEED_COUNT_DONE);
     }
 }
 
@@ -96,6 +95,11 @@ enum feed_count_end feed_count_begin(struct feed_count *all)
         return FEED_COUNT_DONE;
     }
     return all->is_failed ? FEED_COUNT_FAILED : FEED_COUNT_NONE;
+}
+
+bool feed_count_was_less(const struct feed_count *all)
+{
+    return all->is_less;
 }
 
 enum status feed_count_open(const struct feed_count_options *options, struct feed_count **ret,

@@ -17,8 +17,7 @@ enum feed_count_end {
     FEED_COUNT_FAILED
 };
 
-/* There were fewer hints in some group than at its last count. */
-typedef void feed_count_cb(void *ctx, enum feed_count_end end, bool is_less);
+typedef void feed_count_cb(void *ctx, enum feed_count_end end);
 
 struct feed_count_options {
     struct hints *hints; /* borrowed, as the next two */
@@ -35,5 +34,8 @@ void feed_count_close(struct feed_count *c); /* accepts NULL; no reply may be un
 
 /* DONE: it was begun, and `done` comes once, never from inside. Otherwise nothing comes. */
 enum feed_count_end feed_count_begin(struct feed_count *all);
+
+/* The last time there were fewer hints in some group than at its count before. */
+bool feed_count_was_less(const struct feed_count *all);
 
 #endif

@@ -8,6 +8,7 @@
 #include "model/feed_pace.h"
 #include "scheduler/feed_count.h"
 #include "scheduler/feed_reader.h"
+#include "scheduler/feeder_state.h"
 #include "scheduler/full_pass.h"
 #include "store/feed_store.h"
 
@@ -18,8 +19,6 @@
 #define DRY_EVERY 2                 /* ticks */
 #define GLANCES_US (10 * US_PER_MS) /* no longer without a whole pass between */
 #define FORGET_US (600 * US_PER_S)  /* a lane without rows */
-
-enum stage { STAGE_IDLE, STAGE_COUNTING, STAGE_READING };
 
 struct feeder {
     struct feeder_options options;
@@ -32,15 +31,8 @@ struct feeder {
     struct full_pass *full_pass;
     uv_timer_t timer;
 
-    enum stage stage;
-    bool is_started;
-    bool is_woken;
-    bool is_reset;        /* during the pass under way */
-    bool is_glance;       /* the pass under way */
-    int64_t whole_due_us; /* the next pass that isn't; FEED_NEVER_US = whenever one is made */
-    bool is_forgetting;   /* lanes: when nothing is under way */
-    bool has_left_lanes;  /* somebody told of rows, and lanes were not looked for since */
-    bool progress;        /* hints went away since they were counted before */
+    struct feeder_way way;
+    int64_t whole_due_us; /* the next pass that is no glance; FEED_NEVER_US = when one is made */
     int hungry_told;      /* what table `cluster` says: 0, 1, −1 = not known */
     int failures;         /* in a row */
     int64_t hold_us;      /* no pass before this BOOTTIME */
@@ -63,15 +55,16 @@ static void on_timer(uv_timer_t *timer)
 static int64_t next_us(const struct feeder *f, int64_t now_us)
 {
     int64_t soonest_us = feed_pace_woken_us(&f->pace, now_us);
-    int64_t at_us = f->is_woken ? soonest_us : f->pace.next_us;
+    int64_t at_us = feeder_wants(&f->way, WANT_ROWS) ? soonest_us : f->pace.next_us;
     int64_t due_us = feed_next_due_us(&f->feed);
     if (due_us != FEED_NEVER_US) {
         int64_t due_at_us = now_us + (due_us - feed_reader_pg_us(f->reader));
         due_at_us = due_at_us > soonest_us ? due_at_us : soonest_us;
         at_us = due_at_us < at_us ? due_at_us : at_us;
     }
-    int64_t lanes_us =
-        f->has_left_lanes ? feed_gaps_due_us(&f->feed, f->gaps_us, f->options.every_us) : at_us;
+    int64_t lanes_us = feeder_wants(&f->way, WANT_LANES)
+                           ? feed_gaps_due_us(&f->feed, f->gaps_us, f->options.every_us)
+                           : at_us;
     at_us = lanes_us < at_us ? lanes_us : at_us;
     at_us = f->whole_due_us < at_us ? f->whole_due_us : at_us;
     return at_us > f->hold_us ? at_us : f->hold_us;
@@ -79,7 +72,7 @@ static int64_t next_us(const struct feeder *f, int64_t now_us)
 
 static void schedule(struct feeder *f)
 {
-    if (!f->is_started || f->stage != STAGE_IDLE) {
+    if (f->way.state != FEEDER_IDLE) {
         return;
     }
     int64_t now_us = clock_boot_us();
@@ -122,20 +115,20 @@ static void pass_passed(struct feeder *f, size_t rows)
                              .rows = (int)rows,
                              .has_more = feed_has_more(&f->feed),
                              .is_full = feed_is_full(&f->feed),
-                             .progress = f->progress};
+                             .progress = feed_count_was_less(f->count)};
     feed_pace_passed(&f->pace, &pass, f->options.every_us);
 }
 
 /* A pass that has read something may be followed by the next one at once: it came from a reply. */
 static void pass_end(struct feeder *f, size_t rows, bool has_read)
 {
-    f->stage = STAGE_IDLE;
-    if (!f->is_started) {
+    feeder_step(&f->way, ON_PASS_END);
+    if (!feeder_leads(&f->way)) {
         return;
     }
     pass_passed(f, rows);
     tell_hungry(f);
-    if (f->is_reset) {
+    if (feeder_wants(&f->way, WANT_RESET)) {
         feeder_reset(f);
     }
     int64_t now_us = clock_boot_us();
@@ -160,8 +153,8 @@ static void hold(struct feeder *f)
 /* Nothing was fed for certain: it is read again. */
 static void pass_fail(struct feeder *f, const char *why)
 {
-    f->stage = STAGE_IDLE;
-    if (!f->is_started) {
+    feeder_step(&f->way, ON_PASS_END);
+    if (!feeder_leads(&f->way)) {
         return;
     }
     hold(f);
@@ -171,7 +164,7 @@ static void pass_fail(struct feeder *f, const char *why)
     feed_memory_release(&f->feed.memory);
     feed_forget_counts(&f->feed);
     f->hungry_told = -1;
-    f->is_reset = false;
+    feeder_has_done(&f->way, WANT_RESET);
     schedule(f);
 }
 
@@ -191,7 +184,7 @@ static void on_read(void *ctx, const struct feed_read_result *result)
     }
     f->counters.fed += result->pushed;
     f->counters.added += (uint64_t)result->added;
-    if (f->is_glance && result->pushed == 0) {
+    if (f->way.state == FEEDER_GLANCING && result->pushed == 0) {
         f->whole_due_us = clock_boot_us();
     }
     pass_end(f, result->pushed, true);
@@ -202,13 +195,13 @@ static void on_read(void *ctx, const struct feed_read_result *result)
  * pass, which follows, at once if there was nothing to see. */
 static bool may_glance(const struct feeder *f, int64_t now_us)
 {
-    return f->is_woken && f->pace.is_hungry && !f->has_left_lanes &&
-           f->feed.order_count <= FEW_LANES && now_us < f->whole_due_us;
+    return feeder_wants(&f->way, WANT_ROWS) && f->pace.is_hungry &&
+           !feeder_wants(&f->way, WANT_LANES) && f->feed.order_count <= FEW_LANES &&
+           now_us < f->whole_due_us;
 }
 
 static size_t plan_glance(struct feeder *f, int64_t now_us)
 {
-    f->is_glance = true;
     if (f->whole_due_us == FEED_NEVER_US) {
         f->whole_due_us = now_us + GLANCES_US;
     }
@@ -218,17 +211,18 @@ static size_t plan_glance(struct feeder *f, int64_t now_us)
 
 static size_t plan_whole(struct feeder *f, int64_t now_us, size_t *ret_gaps)
 {
-    f->is_glance = false;
     f->whole_due_us = FEED_NEVER_US;
-    size_t ranges =
-        feed_plan(&f->feed, now_us, feed_reader_pg_us(f->reader), f->is_woken || f->pace.is_hungry,
-                  feed_reader_ranges(f->reader), FEED_RANGES_MAX);
+    size_t ranges = feed_plan(&f->feed, now_us, feed_reader_pg_us(f->reader),
+                              feeder_wants(&f->way, WANT_ROWS) || f->pace.is_hungry,
+                              feed_reader_ranges(f->reader), FEED_RANGES_MAX);
     bool looks = now_us >= feed_gaps_due_us(&f->feed, f->gaps_us, f->options.every_us) ||
                  (f->pace.is_hungry && f->feed.order_count <= FEW_LANES);
-    f->has_left_lanes = !looks && (f->is_woken || f->has_left_lanes);
     if (looks) {
+        feeder_has_done(&f->way, WANT_LANES);
         *ret_gaps = feed_gaps(&f->feed, &f->served, feed_reader_gaps(f->reader), FEED_GAPS_MAX);
         f->gaps_us = now_us;
+    } else if (feeder_wants(&f->way, WANT_ROWS)) {
+        feeder_want(&f->way, WANT_LANES);
     }
     return ranges;
 }
@@ -239,15 +233,16 @@ static void pass_read(struct feeder *f)
     struct err err = {0};
     size_t gap_count = 0;
     size_t range_count = may_glance(f, now_us) ? plan_glance(f, now_us) : 0;
-    if (range_count == 0) {
+    bool is_glance = range_count > 0;
+    if (!is_glance) {
         range_count = plan_whole(f, now_us, &gap_count);
     }
-    f->is_woken = false;
+    feeder_has_done(&f->way, WANT_ROWS);
     if (range_count + gap_count == 0) {
         pass_end(f, 0, false);
         return;
     }
-    f->stage = STAGE_READING;
+    feeder_step(&f->way, is_glance ? ON_GLANCE : ON_WHOLE);
     f->counters.passes++;
     if (feed_reader_begin(f->reader, f->options.pg, range_count, gap_count, 0, &err) != STATUS_OK) {
         pass_fail(f, err.msg);
@@ -256,11 +251,10 @@ static void pass_read(struct feeder *f)
 
 /* ---- count ---- */
 
-static void on_counted(void *ctx, enum feed_count_end end, bool is_less)
+static void on_counted(void *ctx, enum feed_count_end end)
 {
     struct feeder *f = ctx;
-    f->progress = is_less;
-    if (f->is_started && end == FEED_COUNT_DONE && pg_is_up(f->options.pg)) {
+    if (feeder_leads(&f->way) && end == FEED_COUNT_DONE && pg_is_up(f->options.pg)) {
         pass_read(f);
     } else {
         pass_fail(f, COUNT_FAILED);
@@ -286,8 +280,8 @@ static void lanes_turn(struct feeder *f)
 {
     char queue[JOB_NAME_MAX + 1];
     struct err err = {0};
-    if (f->is_forgetting) {
-        f->is_forgetting = false;
+    if (feeder_wants(&f->way, WANT_FORGET)) {
+        feeder_has_done(&f->way, WANT_FORGET);
         feed_lanes_forget(&f->feed, f->begun_us - FORGET_US);
     }
     if (f->feed.is_crowded && !SEEDED_BUG(22) &&
@@ -304,12 +298,11 @@ static void lanes_turn(struct feeder *f)
 
 static void pass_begin(struct feeder *f)
 {
-    if (!f->is_started || f->stage != STAGE_IDLE) {
+    if (f->way.state != FEEDER_IDLE) {
         return;
     }
     f->begun_us = clock_boot_us();
     f->counters.tried_us = f->begun_us;
-    f->progress = false;
     if (!hints_is_up(f->options.hints) || !pg_is_up(f->options.pg)) {
         if (SEEDED_BUG(16)) {
             timer_start(&f->timer, on_timer, 0, 0);
@@ -322,7 +315,7 @@ static void pass_begin(struct feeder *f)
     if (!full_pass_is_busy(f->full_pass)) {
         lanes_turn(f);
     }
-    f->stage = STAGE_COUNTING;
+    feeder_step(&f->way, ON_PASS);
     pass_count(f);
 }
 
@@ -330,8 +323,8 @@ static void pass_begin(struct feeder *f)
 
 void feeder_wake(struct feeder *f)
 {
-    f->is_woken = true;
-    if (f->is_started && f->stage == STAGE_IDLE) {
+    feeder_want(&f->way, WANT_ROWS);
+    if (f->way.state == FEEDER_IDLE) {
         int64_t now_us = clock_boot_us();
         if (next_us(f, now_us) <= now_us) {
             pass_begin(f);
@@ -348,15 +341,15 @@ void feeder_full_pass(struct feeder *f)
 
 void feeder_reset(struct feeder *f)
 {
-    if (f->stage != STAGE_IDLE) {
-        f->is_reset = true;
+    if (feeder_is_under_way(&f->way)) {
+        feeder_want(&f->way, WANT_RESET);
         return;
     }
-    f->is_reset = false;
+    feeder_has_done(&f->way, WANT_RESET);
     f->hungry_told = -1;
     feed_memory_release(&f->feed.memory);
     feed_forget_counts(&f->feed);
-    f->is_woken = true;
+    feeder_want(&f->way, WANT_ROWS);
     f->whole_due_us = 0;
     full_pass_want(f->full_pass);
     schedule(f);
@@ -401,7 +394,7 @@ const struct full_pass_counters *feeder_full_passes(const struct feeder *f)
 
 size_t feeder_lane_count(const struct feeder *f)
 {
-    return f->is_started ? f->feed.order_count : 0;
+    return feeder_leads(&f->way) ? f->feed.order_count : 0;
 }
 
 struct feeder_lanes feeder_lanes(const struct feeder *f)
@@ -416,7 +409,7 @@ struct feeder_lanes feeder_lanes(const struct feeder *f)
 static void on_full_pass(void *ctx)
 {
     struct feeder *f = ctx;
-    f->is_forgetting = true;
+    feeder_want(&f->way, WANT_FORGET);
 }
 
 static enum status parts_open(struct feeder *f, struct err *err)
@@ -462,6 +455,7 @@ enum status feeder_open(const struct feeder_options *options, struct feeder **re
         return err_fail(err, STATUS_NOMEM, "no memory for the feeder");
     }
     f->options = *options;
+    f->way.state = FEEDER_OFF;
     f->hungry_told = -1;
     feed_init(&f->feed, &options->limits);
     enum status st = parts_open(f, err);
@@ -526,7 +520,7 @@ static void forget_all(struct feeder *f)
 static bool start(struct feeder *f, int64_t pg_us)
 {
     struct err err = {0};
-    if (f->stage != STAGE_IDLE || full_pass_is_busy(f->full_pass)) {
+    if (feeder_is_under_way(&f->way) || full_pass_is_busy(f->full_pass)) {
         return false;
     }
     forget_all(f);
@@ -536,14 +530,14 @@ static bool start(struct feeder *f, int64_t pg_us)
         }
         return false;
     }
-    f->is_started = true;
+    feeder_step(&f->way, ON_START);
     feed_reader_set_clock(f->reader, pg_us);
     f->pace = (struct feed_pace){0};
     f->hungry_told = -1;
     f->failures = 0;
     f->hold_us = 0;
     f->gaps_us = 0;
-    f->is_woken = true;
+    feeder_want(&f->way, WANT_ROWS);
     f->whole_due_us = 0;
     schedule(f);
     return true;
@@ -569,7 +563,7 @@ static void tell_fed(struct feeder *f)
 static void on_roll(void *ctx, const struct roll *roll)
 {
     struct feeder *f = ctx;
-    if (!f->is_started && !start(f, roll->pg_us)) {
+    if (!feeder_leads(&f->way) && !start(f, roll->pg_us)) {
         return;
     }
     if (roll->rewind_us != FEED_NEVER_US) {
@@ -587,7 +581,7 @@ static void on_roll(void *ctx, const struct roll *roll)
 static void on_stop(void *ctx)
 {
     struct feeder *f = ctx;
-    f->is_started = false;
+    feeder_step(&f->way, ON_STOP);
     (void)complaint_end(&f->complaint); /* leader_lost ends it */
     (void)uv_timer_stop(&f->timer);
     full_pass_stop(f->full_pass);
