@@ -190,9 +190,9 @@ static void on_read(void *ctx, const struct feed_read_result *result)
     pass_end(f, result->pushed, true);
 }
 
-/* What a NOTIFY tells of lies ahead of a cursor, nearly always, and a read of that alone is a much
- * smaller statement. Lanes that nobody knows and rows that committed late are found by the whole
- * pass, which follows, at once if there was nothing to see. */
+/* A NOTIFY almost always announces rows ahead of a cursor, and reading only those is much cheaper.
+ * Unknown lanes and rows that committed late are found by the whole pass, which follows, at once if
+ * the glance found nothing. */
 static bool may_glance(const struct feeder *f, int64_t now_us)
 {
     return feeder_wants(&f->way, WANT_ROWS) && f->pace.is_hungry &&
@@ -510,7 +510,8 @@ static enum status on_lead(const struct service_env *env, void **ret_self, struc
     return STATUS_OK;
 }
 
-/* A leader that comes back knows nothing. Not while something is under way that names lanes. */
+/* A re-elected leader starts from scratch. Must not run while a read or push still refers to
+ * lanes. */
 static void forget_all(struct feeder *f)
 {
     feed_release(&f->feed);

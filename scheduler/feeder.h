@@ -38,7 +38,7 @@ extern const struct service feeder_service;
 
 /* Something may be there: a NOTIFY. */
 void feeder_wake(struct feeder *f);
-/* Rows may have come behind the cursors, from nobody knows when. */
+/* Rows may have appeared behind the cursors at an unknown time. */
 void feeder_full_pass(struct feeder *f);
 /* A hint node went: what was counted or fed is forgotten, and a full pass is made. */
 void feeder_reset(struct feeder *f);

@@ -19,7 +19,7 @@ struct rates {
     bool is_stopped;
 };
 
-/* What doesn't arrive is looked for again within a second. */
+/* A hint that is not pushed is found again by the next roll call. */
 static void on_pushed(void *ctx, enum status st, int64_t added)
 {
     (void)ctx;

@@ -36,8 +36,8 @@ void report_now(struct report *r);
  * NULL. */
 void report_close(struct report *r);
 
-/* What is known of a clock against BOOTTIME: an interval, since it was read somewhere between our
- * asking and the answer. Pure. */
+/* Bounds of a clock's offset from BOOTTIME: it was read at some point between our request and the
+ * answer. Pure. */
 struct report_clock {
     int64_t low_us;
     int64_t high_us;

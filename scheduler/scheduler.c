@@ -219,7 +219,7 @@ void scheduler_log_nodes(struct scheduler *s)
     }
 }
 
-/* Hints that went away with a node, or lie on one that nobody pushes to any more, are fed again. */
+/* Re-feeds hints lost with a node, or left on one that is no longer the push target. */
 static void on_hint_node(void *ctx, size_t node, bool is_up, bool is_empty_memory,
                          const struct err *why)
 {

@@ -39,7 +39,7 @@ static void on_beaten(void *ctx, enum status st, const struct worker_beat_reply 
     w->beat.has_lost_pop = w->beat.has_lost_pop || (w->beat.is_telling_lost_pop && !is_confirmed);
     if (st != STATUS_OK) {
         if (complaint_due(&w->beat.complaint, clock_boot_us())) {
-            log_warn("beat_failed", LOG_TEXT("err", err->msg), LOG_TEXT("action", "beating on"));
+            log_warn("beat_failed", LOG_TEXT("err", err->msg), LOG_TEXT("action", "retrying"));
         }
         return;
     }

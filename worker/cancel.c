@@ -17,7 +17,7 @@ static void request_beat(struct worker *w)
 
 /* ---- listening ---- */
 
-/* What was asked for before we listened has told nobody: a beat finds it. */
+/* Cancels requested before LISTEN took effect were not notified; the next heartbeat finds them. */
 static void on_listening(void *ctx, enum status st, const struct err *err)
 {
     struct worker *w = ctx;

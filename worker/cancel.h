@@ -27,7 +27,7 @@ void cancel_tick(struct worker *w, int64_t now_us);
 void cancel_take_notify(struct worker *w, const char *payload);
 void cancel_take(struct worker *w, const struct worker_beat_reply *reply);
 
-/* Its handler was told, and has had its grace since. */
+/* True once its grace has passed since the handler was asked to stop. */
 bool cancel_is_kill_due(const struct worker *w, const struct job_in_hand *job, int64_t now_us);
 
 #endif

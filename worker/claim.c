@@ -15,8 +15,8 @@
 
 /* ---- what was not claimed ---- */
 
-/* Its turn was given with the hint (docs/decisions/0016) and stays: the row's own time is another
- * scale. What an edit has moved elsewhere begins anew. */
+/* The hint's score holds the job's turn (docs/decisions/0016) and is kept; the row's due time is on
+ * another scale. A job that an edit has moved elsewhere gets a new score. */
 static int64_t score_to_keep(const struct job_in_hand *job, const char *queue, int priority,
                              int64_t ready_unix_us)
 {

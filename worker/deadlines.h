@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The moments by which what is in hand must end: the danger, timeout or drain of a running handler
- * (worker/danger.h), a lost lease, a job that waits too long for a runner. Its timer is the
- * worker's tick. */
+ * Enforces deadlines: danger, timeout and drain of running handlers (worker/danger.h), lost leases,
+ * jobs that wait too long for a runner. Its timer is the worker's tick. */
 #ifndef CLAIMD_WORKER_DEADLINES_H
 #define CLAIMD_WORKER_DEADLINES_H
 

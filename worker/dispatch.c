@@ -94,7 +94,7 @@ static bool may_start(const struct worker *w, struct job_in_hand *job, int64_t n
            redlock_batch_deadline_us(job->batch, job->lease_index) > now_us;
 }
 
-/* The next one; those before it that can't be started are seen to. */
+/* Returns the next job that may start; hands back those ahead of it that may not. */
 static struct job_in_hand *next_startable(struct worker *w, int64_t now_us)
 {
     struct job_in_hand *job = NULL;

@@ -10,7 +10,7 @@
 
 struct worker;
 
-/* What WORKER_DRAINING goes by; the worker's tick looks (deadlines.c). */
+/* Deadlines of a drain, checked by the worker's tick (deadlines.c). */
 struct drain {
     int64_t stop_at_us;     /* handlers are asked to stop, … */
     int64_t kill_at_us;     /* … then killed; … */

@@ -104,7 +104,7 @@ static void say_refused(const char *file, const char *reason)
              LOG_TEXT("action", "its kinds are not served here; fix it, then SIGHUP"));
 }
 
-/* What is not served now may be good later: one runner tries again, at growing distance. */
+/* Refused plugins may be fixed later: one runner retries them at increasing intervals. */
 static void plan_retry(struct worker *w, bool is_news)
 {
     struct kinds_book *b = w->kinds.book;
@@ -146,7 +146,7 @@ static bool is_paused(const struct kinds_book *b, const char *kind)
     return false;
 }
 
-/* For want of memory nothing at all. */
+/* If memory runs out, serves no kind. */
 static void leave_out_paused(struct worker *w)
 {
     const struct kinds_book *b = w->kinds.book;
@@ -400,8 +400,7 @@ static enum status look_again(struct worker *w, struct err *err)
     return st;
 }
 
-/* Those that lack something of the newest one, or have another version of it, started before the
- * files were as they are now. */
+/* Runners whose kinds differ from the newest runner's were started before the files changed. */
 static void replace_older(struct worker *w, size_t newest)
 {
     const struct kinds_book *b = w->kinds.book;

@@ -25,7 +25,7 @@
 struct worker;
 struct job_in_hand;
 
-/* A queue of which a claim has said that it is full. */
+/* A queue that a claim found full. */
 struct full_queue {
     char name[JOB_NAME_MAX + 1];
     size_t credit;         /* so many jobs of it may be tried */
@@ -79,9 +79,9 @@ void limits_ended(struct worker *w, const struct job_in_hand *job);
 bool limits_is_shut(struct worker *w, const char *queue);
 /* A claim was answered, and its jobs wait for their runners: so many were refused for a limit. */
 void limits_answered(struct worker *w, size_t claimed, size_t refused);
-/* Of so many wanted ids: those that may be tried. */
+/* Returns how many of `want` ids may be tried now. */
 size_t limits_want(const struct worker *w, const struct capacity_facts *f, size_t want);
-/* After any number of these: sees to what is listened to. */
+/* Call once after a series of the above: updates which queues are popped. */
 void limits_update(struct worker *w);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What running jobs say of themselves, from the shared pages to job_live: in batches, each job at
- * most once a second, and once more when its attempt ends. Finishes never wait for it. */
+ * Writes progress and checkpoints from the shared pages to job_live, in batches, each job at most
+ * once a second, and once more when its attempt ends. Finishes never wait for it. */
 #ifndef CLAIMD_WORKER_LIVE_H
 #define CLAIMD_WORKER_LIVE_H
 

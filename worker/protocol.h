@@ -64,8 +64,8 @@ struct runner_page {
      * swaps first has the job. A running handler can no longer know its ticket, so any other value
      * in the place of a job that the worker waits for shows that the page was written over. */
     _Atomic int64_t places[RUNNER_DEPTH];
-    /* Of the run that what follows is of, by the runner; 0 = it never started one, or is about
-     * to. */
+    /* Nonce of the run that the fields below belong to, set by the runner; 0 = none yet, or about
+     * to start one. */
     _Atomic int64_t started_nonce;
     /* Plugins: how many steps of loading are done, and the file whose code runs in the runner
      * itself now; "" = none, NUL-ended unless a handler wrote over it. */

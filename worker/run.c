@@ -133,7 +133,7 @@ static void give_up(struct worker *w, struct job_in_hand *job, const struct err 
     in_hand_remove(&w->jobs, job);
 }
 
-/* Listed as such: it is found by that word, beside jobs whose attempts are used up. */
+/* Starts the error with "poison", so that these jobs can be found among the discarded ones. */
 static void call_poison(char text[JOB_ERROR_MAX + 1], const struct run_facts *facts,
                         struct job_finish *finish)
 {
@@ -416,7 +416,7 @@ const struct slot_events run_slot_events = {.load_died = on_load_died,
                                             .returned = on_returned,
                                             .died = on_died};
 
-/* ---- what only time tells ---- */
+/* ---- timer work ---- */
 
 /* Claimed ahead, but runs take longer than they used to: give them back rather than sit on them,
  * and claim ahead no more until many short runs have ended. */
@@ -436,7 +436,7 @@ static void hand_back_waiting(struct worker *w, int64_t now)
 
 /* Results that PostgreSQL does not take now are kept and tried again: somebody must know
  * (ARCHITECTURE §4.9). */
-static void tell_trouble(struct worker *w, int64_t now)
+static void log_kept_results(struct worker *w, int64_t now)
 {
     const struct err *trouble = job_store_trouble(w->store);
     if (trouble == NULL) {
@@ -450,8 +450,8 @@ static void tell_trouble(struct worker *w, int64_t now)
     }
 }
 
-/* A single death is its own line; after several it is news that no more came. */
-static void tell_quiet(struct worker *w, int64_t now)
+/* One death needs no recovery line; after several, log once that they have stopped. */
+static void log_runners_recovered(struct worker *w, int64_t now)
 {
     if (!complaint_is_quiet(&w->runs.died_complaint, now, RUNNERS_QUIET_US)) {
         return;
@@ -468,6 +468,6 @@ void run_tick(struct worker *w, int64_t now_us)
     dispatch_tick(w, now_us);
     hand_back_waiting(w, now_us);
     dispatch_jobs(w);
-    tell_trouble(w, now_us);
-    tell_quiet(w, now_us);
+    log_kept_results(w, now_us);
+    log_runners_recovered(w, now_us);
 }

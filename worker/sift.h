@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hints that lead nowhere: of jobs that were cancelled while queued, or written by a stranger. A
- * lock and a claim for each would hold up what is behind them. So where claims find nothing else,
- * ids are popped by the hundred and PostgreSQL is asked which jobs there are; the others are
- * dropped, as a claim would have. */
+ * Filters hints whose jobs no longer exist (cancelled while queued, or forged). Locking and
+ * claiming each would hold up the hints behind them. So while claims find nothing else, ids are
+ * popped by the hundred and PostgreSQL is asked which of these jobs exist; the other hints are
+ * dropped, as a claim would have done. */
 #ifndef CLAIMD_WORKER_SIFT_H
 #define CLAIMD_WORKER_SIFT_H
 

@@ -188,8 +188,7 @@ static void on_exit_child(uv_process_t *process, int64_t exit_status, int term_s
     slot_step(s, ON_EXIT);
 }
 
-/* Counts from the last step of loading: many plugins that hang are told apart by the runner
- * itself. */
+/* The deadline restarts at each loading step; the runner itself finds out which plugin hangs. */
 static void hello_is_late(struct slot *s)
 {
     int32_t loaded = atomic_load(&s->page->loaded);
@@ -309,7 +308,7 @@ static void report_load_death(struct slot *s, const char *text)
     }
 }
 
-/* At once where the last child was of use, else with growing delay. */
+/* Restarts at once if the last child had started a job, otherwise with increasing delay. */
 static void plan_restart(struct slot *s, bool has_worked)
 {
     if (has_worked || s->child.is_outdated) {

@@ -114,8 +114,8 @@ void slot_step(struct slot *slot, enum child_event event);
 bool slot_is_up(const struct slot *slot); /* LOADING, IDLE or BUSY */
 /* Kills a child for what it did. */
 void slot_break_off(struct slot *slot, const struct err *why);
-/* The child is not used again: by itself where it said so, which only finds what a handler left
- * behind in sessions of their own (fault.G4). Otherwise nothing is left. */
+/* Retires the child. If it announced its exit it ends itself, which also finds processes that a
+ * handler left behind in sessions of their own (fault.G4); else it is killed. */
 void slot_retire(struct slot *slot, bool leaves);
 
 /* ---- slot_jobs.c ---- */
@@ -129,7 +129,7 @@ enum slot_place slot_place(const struct slot *slot, const struct slot_job *job);
  * slot_look_after() wants. */
 int64_t slot_look_before(struct slot *slot);
 void slot_look_after(struct slot *slot, int64_t overdue_nonce);
-/* Tells how the first one ended; it has it no more. */
+/* Reports how the first job ended and removes it from the queue. */
 void slot_report(struct slot *slot, const struct slot_run *run);
 /* Recycling is due, or other plugins. */
 bool slot_is_spent(const struct slot *slot);

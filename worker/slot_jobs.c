@@ -285,8 +285,8 @@ void slot_report(struct slot *s, const struct slot_run *run)
 
 /* ---- stopping ---- */
 
-/* Only of the job that is running: those behind it are taken back, and if it isn't the last one
- * then, it has ended by now. */
+/* True if this is the only job left after taking back those queued behind it; if not, it has
+ * ended. */
 static bool leave_alone(struct slot *s, int64_t nonce)
 {
     slot_take_back(s);

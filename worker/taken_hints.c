@@ -4,8 +4,8 @@
 #include "base/timer.h"
 #include "worker/worker.h"
 
-/* By then whoever has just got the lock has claimed the job, as a rule, and whoever has finished
- * has given it back: no hint goes round in a hot loop. */
+/* Long enough for a new holder to claim the job, or for a finished one to release it, so hints do
+ * not loop. */
 #define DELAY_MS 100
 
 static void on_due(uv_timer_t *timer);

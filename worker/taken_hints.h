@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hints of jobs that somebody has: their lock is held, or they are in our own hands. Whoever has a
- * job sees to it, so such a hint is dropped; but a run may have ended already, with its lock not
- * yet released, and the job be retried, by its backoff or by somebody, in these milliseconds. So
- * PostgreSQL is asked, a moment later, which of them wait, and the hints of those go back. */
+ * Hints of jobs whose lock is held, by another worker or by this one. The holder takes care of the
+ * job, so such a hint is dropped; but a run may have ended with its lock not yet released, and its
+ * job become due again meanwhile, by its backoff or a retry. So PostgreSQL is asked a moment later
+ * which of them wait, and the hints of those go back. */
 #ifndef CLAIMD_WORKER_TAKEN_HINTS_H
 #define CLAIMD_WORKER_TAKEN_HINTS_H
 

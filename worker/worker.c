@@ -38,13 +38,13 @@ static void on_pg_down(void *ctx, const struct err *why)
     }
 }
 
-/* What no event tells: hints that work again for a while. */
+/* Logs what has no event of its own: hint nodes that have recovered. */
 static void log_nodes(struct worker *w)
 {
     daemon_log_hints(&w->hints_said, w->config);
     if (w->stage == WORKER_RUNNING && w->ready.awaited_since_us == 0 && w->lock != NULL) {
         daemon_log_quorum(&w->quorum_said, w->config, w->lock,
-                          "nothing is claimed meanwhile; what runs goes on");
+                          "no jobs are claimed until quorum returns; running jobs continue");
     }
 }
 
@@ -338,7 +338,7 @@ static enum status find_runner(struct worker *w, struct err *err)
         char *slash = failed == 0 ? strrchr(w->runner, '/') : NULL;
         size_t room = slash == NULL ? 0 : sizeof w->runner - (size_t)(slash + 1 - w->runner);
         if (room == 0 || snprintf(slash + 1, room, "claimd-runner") >= (int)room) {
-            return err_fail(err, STATUS_INVALID, "where claimd-runner is can't be told");
+            return err_fail(err, STATUS_INVALID, "cannot determine the path of claimd-runner");
         }
     }
     if (access(w->runner, X_OK) != 0) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finishes for whose commit nobody waits: in a stream of them they gather for some milliseconds, so
- * that a trickle does not pay a commit, and a release on every master, for each. The first after a
- * pause is not held up. Pure: no I/O. */
+ * Delays finishes that nothing depends on by a few milliseconds under load, so that a trickle does
+ * not pay a commit, and a release on every master, for each. The first one after a pause is not
+ * delayed. Pure: no I/O. */
 #ifndef CLAIMD_STORE_JOBS_GATHER_H
 #define CLAIMD_STORE_JOBS_GATHER_H
 

@@ -164,7 +164,7 @@ struct job_finish {
     bool overran;        /* COMPLETED: after its timeout; that is recorded */
     bool keeps_log;      /* COMPLETED: if it has logged, that is recorded, unless it is unkept */
     bool is_unkept;      /* COMPLETED: only counted, where nobody else asks for it */
-    bool may_gather;     /* nobody waits for it: in a stream, it may be sent some ms later */
+    bool may_gather;     /* may be delayed a few ms to join a batch: no other job depends on it */
     bool has_live;       /* COMPLETED: a row in job_live goes, too; other ends look for it anyway */
     const char *outcome; /* "failed", "crashed", "timeout", "lost"…: goes to job_attempt */
     int64_t delay_us;    /* with RETRY, SNOOZE: 0…JOB_DELAY_US_MAX, to which others are brought */
