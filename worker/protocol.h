@@ -24,7 +24,8 @@
 #define RUNNER_FD_OUTPUT 5
 #define RUNNER_FD_LOG 6
 #define RUNNER_FD_LAST RUNNER_FD_LOG
-#define RUNNER_PROTOCOL_VERSION 9
+/* Raise the first number; an outcome more raises it by itself. */
+#define RUNNER_PROTOCOL_VERSION (4 + CLAIMD_OUTCOME_LAST)
 #define FRAME_MAX (((size_t)1 << 20) + ((size_t)512 << 10)) /* args, and what else it is told */
 #define FRAME_HEAD 6
 #define RUNNER_DEPTH 64 /* jobs that a runner has been sent and has not answered, at most */

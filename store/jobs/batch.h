@@ -14,7 +14,7 @@
 #define BATCH_FINISH_BYTES_MAX ((size_t)8 << 20)
 #define BATCH_CLAIMS_MAX CLAIM_IDS_MAX
 
-#define BATCH_STEPS_MAX 16
+#define BATCH_STEPS_MAX (FINISH_KIND_COUNT + 9) /* one of each kind of finish, and the others */
 
 struct batch_step; /* a statement: batch.c has the table of them */
 
