@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * claimctl db: migrate, status, finish, trust-clock, rollback. */
-#include "ctl/ctl.h"
-#include "ctl/human.h"
-#include "ctl/table.h"
+#include "ctl/core/ctl.h"
+#include "ctl/core/human.h"
+#include "ctl/core/table.h"
 #include "sql/queries.h"
 #include "store/migrate.h"
 

@@ -3,10 +3,10 @@
  * claimctl db verify: runs the checks of sql/check.sql and reports what they find. */
 #include "base/clock.h"
 #include "base/parse.h"
-#include "ctl/ctl.h"
-#include "ctl/filter.h"
-#include "ctl/table.h"
-#include "ctl/unfed.h"
+#include "ctl/commands/doctor/unfed.h"
+#include "ctl/core/ctl.h"
+#include "ctl/core/table.h"
+#include "ctl/options/filter.h"
 #include "sql/queries.h"
 
 #define QUERY_TIMEOUT_US (INT64_C(600) * US_PER_S)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * claimctl. */
-#include "ctl/cli.h"
+#include "ctl/core/cli.h"
 
 int main(int argc, char **argv)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The form of sql/check.sql, which other programs read, too. */
-#include "ctl/checks.h"
+#include "ctl/commands/doctor/checks.h"
 #include "sql/queries.h"
 #include "support/suite.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How tables look: to a pipe, on terminals of several widths. */
-#include "ctl/human.h"
-#include "ctl/table.h"
+#include "ctl/core/human.h"
+#include "ctl/core/table.h"
 #include "support/suite.h"
 
 #include <check.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/rand.h"
-#include "ctl/job_check.h"
-#include "ctl/job_line.h"
-#include "ctl/job_time.h"
+#include "ctl/commands/enqueue/job_line.h"
+#include "ctl/options/job_check.h"
+#include "ctl/options/job_time.h"
 #include "support/suite.h"
 
 #include <check.h>

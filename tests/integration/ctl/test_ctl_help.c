@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/nearest.h"
 #include "cluster/servers.h"
-#include "ctl/ctl.h"
+#include "ctl/core/ctl.h"
 #include "support/suite.h"
 
 #include <check.h>
